@@ -1,0 +1,139 @@
+package engine
+
+// Version is the engineVersion: it rises with any change of Apply's outcome.
+const Version = 1
+
+// Digest is the additive hash of all trading state after a frame. It leaves out Sequence and Time,
+// so it does not depend on how independent Commands were interleaved.
+type Digest uint64
+
+// Hash is the SHA-256 of an encoded Frame: the next one carries it as Prev.
+type Hash [32]byte
+
+// Head is the end of a journal: what the next Frame follows. The zero Head is an empty journal.
+type Head struct {
+	Frame    uint64 // number of the last frame, 0 if none
+	Sequence Sequence
+	Epoch    uint64
+	Time     Time
+	Hash     Hash
+	Digest   Digest
+}
+
+// Limits of one Frame. A single Command larger than FrameBytes gets a frame of its own.
+const (
+	FrameCommands = 256
+	FrameBytes    = 64 << 10
+)
+
+// Frame is a batch of Records (a stamped Command and its Events), chained to the frame before it,
+// with the Digest after it. Command i has Sequence First+i and the Events [Ends[i-1], Ends[i]).
+type Frame struct {
+	Engine    uint16
+	Partition uint16
+	Epoch     uint64
+	No        uint64 // from 1, without gaps
+	First     Sequence
+	Time      Time
+	Prev      Hash
+	Digest    Digest
+
+	Commands []Command
+	Events   []Event
+	Ends     []uint32
+
+	// Bytes is the encoded form, made once and never changed after; Hash is its SHA-256.
+	Bytes []byte
+	Hash  Hash
+}
+
+// Last is the Sequence of the frame's last Command.
+func (f *Frame) Last() Sequence { return f.First + Sequence(len(f.Commands)) - 1 }
+
+// EventsOf are the Events of Command i.
+func (f *Frame) EventsOf(i int) []Event {
+	from := uint32(0)
+	if i > 0 {
+		from = f.Ends[i-1]
+	}
+	return f.Events[from:f.Ends[i]]
+}
+
+// Head is the journal's end after this frame.
+func (f *Frame) Head() Head {
+	return Head{f.No, f.Last(), f.Epoch, f.Time, f.Hash, f.Digest}
+}
+
+// Status is what became of an order.
+type Status uint8
+
+// The statuses.
+const (
+	NoStatus Status = iota
+	Live
+	Matched
+	Canceled
+)
+
+// Receipt is what the caller is told about its Command: a value without pointers.
+type Receipt struct {
+	Sequence Sequence
+	Time     Time
+	Order    OrderID
+	Reject   Reject // 0: accepted
+	Args     [3]int64
+	First    Sequence // of a duplicate: the Sequence that bound the id
+	Status   Status
+	Market   MarketNo
+	Wallet   WalletNo
+	// Making and Taking are what the order gave and got so far, in base units of its own maker and
+	// taker asset: a BUY makes collateral and takes shares.
+	Making, Taking int64
+	Remaining      Size
+	Trades         uint32 // number of trades: one per execution price
+}
+
+// ReceiptOf folds the Events of Command c, stamped seq and now, into its Receipt. It is the only
+// place that knows how.
+func ReceiptOf(c *Command, seq Sequence, now Time, events []Event) Receipt {
+	r := Receipt{Sequence: seq, Time: now, Order: c.ID}
+	last := Price(0)
+	for i := range events {
+		e := &events[i]
+		switch e.Kind {
+		case Filled:
+			price := e.Price
+			if e.Outcome != c.Outcome {
+				price = PriceOne - price
+			}
+			if r.Trades == 0 || price != last {
+				r.Trades, last = r.Trades+1, price
+			}
+			r.add(c.Side, e.Size, price)
+		case Placed:
+			r.Status, r.Remaining = Live, e.Remaining
+		case Completed:
+			r.Status = Matched
+		case Cancelled:
+			if c.Kind == Cancel {
+				r.Status, r.Remaining = Canceled, e.Remaining
+			}
+		case Rejected:
+			r.Reject, r.Args, r.First = e.Reject, e.Args, e.First
+		}
+		if e.Kind != Filled && e.Kind != Cancelled {
+			r.Market, r.Wallet = e.Market, e.Wallet
+		}
+	}
+	return r
+}
+
+// add counts one fill of size at the order's own price.
+func (r *Receipt) add(side Side, size Size, price Price) {
+	cash := int64(Cost(size, price))
+	if side == Buy {
+		r.Making, r.Taking = r.Making+cash, r.Taking+int64(size)
+		return
+	}
+	r.Making, r.Taking = r.Making+int64(size), r.Taking+cash
+}

@@ -1,0 +1,98 @@
+package engine
+
+import "math/bits"
+
+// Price is what one share costs, in 1/10,000 of one unit of collateral. A live order's price lies
+// in [tick, 10,000 - tick].
+type Price uint16
+
+// PriceOne is the price of a sure thing: a share that pays exactly one unit of collateral.
+const PriceOne Price = 10_000
+
+// Size counts outcome tokens in base units of 10^-6 share.
+type Size int64
+
+// Cash counts collateral in base units of 10^-6 of one unit of collateral.
+type Cash int64
+
+const (
+	// Unit is one whole share, or one whole unit of collateral, in base units.
+	Unit = 1_000_000
+
+	// Lot is the step of every resting size and every fill: 0.01 share. Because a Lot times a Price
+	// step is one base unit of collateral, the cost of any multiple of a Lot is exact.
+	Lot Size = 10_000
+
+	// MaxAmount bounds both amounts of one order and one transfer, in base units (1.1 billion
+	// shares). It leaves room for amount * 10,000 in 64 bits.
+	MaxAmount = 1 << 50
+
+	// MaxSupply bounds the sum of all deposits of one asset, in base units, so that no account can
+	// overflow whatever is traded.
+	MaxSupply = 1 << 60
+)
+
+// Sequence is the position of a Command in the journal, from 1: the one clock of the system.
+type Sequence uint64
+
+// Time is in unix milliseconds. The writer stamps it once per batch and journals it.
+type Time int64
+
+// Token is the id of an outcome token: an unsigned 256-bit integer, big endian.
+type Token [32]byte
+
+// Condition is the id of a condition: 32 bytes as written after 0x.
+type Condition [32]byte
+
+// OrderID is the EIP-712 hash of a signed order.
+type OrderID [32]byte
+
+// Address is a 20-byte account address.
+type Address [20]byte
+
+// WalletNo is the number that Apply gave an address at its first Deposit or Link, from 1. 0 is nobody.
+type WalletNo uint32
+
+// MarketNo is the number that Apply gave a condition when it was listed, from 1. 0 is none, and
+// names the collateral where an asset is asked for.
+type MarketNo uint32
+
+// Outcome is the index of an outcome token in its condition: 0 (A) or 1 (B).
+type Outcome uint8
+
+// Other is the complementary outcome.
+func (o Outcome) Other() Outcome { return o ^ 1 }
+
+// Side is what an order does with its token. The values are those of the signed struct.
+type Side uint8
+
+// The two sides.
+const (
+	Buy  Side = 0
+	Sell Side = 1
+)
+
+// Other is the opposite side.
+func (s Side) Other() Side { return s ^ 1 }
+
+// OrderType says how long an order lives.
+type OrderType uint8
+
+// The order types: good till cancelled, good till date, fill or kill, fill and kill.
+const (
+	GTC OrderType = iota
+	GTD
+	FOK
+	FAK
+)
+
+// Cost is the collateral for size shares at price p, in base units. size must be a multiple of
+// Lot: then the result is exact.
+func Cost(size Size, p Price) Cash { return Cash(int64(size/Lot) * int64(p)) }
+
+// mulFloor is a*b/c rounded down. The product is held in 128 bits; the quotient must fit 64.
+func mulFloor(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	q, _ := bits.Div64(hi, lo, c)
+	return q
+}
