@@ -5,7 +5,8 @@ type Kind uint8
 
 // The Commands. Which fields of Command each of them uses is written beside it.
 const (
-	// Started opens an epoch: the first Command after every start. Epoch in Seen, wall clock in Expiry.
+	// Started opens an epoch: the first Command after every start. Epoch in Seen, wall clock in
+	// Expiry.
 	Started Kind = iota + 1
 	// List makes a condition tradable. Listing.
 	List
@@ -14,7 +15,8 @@ const (
 	Deposit
 	// Withdraw takes the same away again, from what is free.
 	Withdraw
-	// Link lets Holder, the address behind an API key, trade for the wallet Address. Both are numbered.
+	// Link lets Holder, the address behind an API key, trade for the wallet Address. Both are
+	// numbered.
 	Link
 	// Place asks for an order: ID, Market, Outcome, Side, Type, Wallet, Owner, Key, Size, Cash,
 	// Expiry, Seen, Proof.
@@ -36,12 +38,12 @@ type Command struct {
 	Key     uint32   // nonce of the API key that sent the order
 
 	// Size and Cash are the signed share and collateral amounts of a Place, as signed: Apply judges
-	// the price and the lot. Both in [1, MaxAmount].
+	// the price and the lot. Size in [1, MaxOrder], Cash in [1, MaxAmount].
 	Size Size
 	Cash Cash
 
 	Expiry Time
-	// Seen is the Sequence up to which the index had been searched for ID before this Place was sent.
+	// Seen is the Sequence up to which the index had been searched for ID before this Place went in.
 	Seen Sequence
 
 	ID      OrderID

@@ -1,10 +1,10 @@
 package engine
 
 // Version is the engineVersion: it rises with any change of Apply's outcome.
-const Version = 1
+const Version = 2
 
 // Digest is the additive hash of all trading state after a frame. It leaves out Sequence and Time,
-// so it does not depend on how independent Commands were interleaved.
+// so of how independent Commands were interleaved it holds only the order in which ids were bound.
 type Digest uint64
 
 // Hash is the SHA-256 of an encoded Frame: the next one carries it as Prev.
@@ -20,7 +20,8 @@ type Head struct {
 	Digest   Digest
 }
 
-// Limits of one Frame. A single Command larger than FrameBytes gets a frame of its own.
+// Limits of one Frame. FrameBytes bounds what a frame holds before its last Command is applied:
+// the Events of that one, which are not known before, may lift it over.
 const (
 	FrameCommands = 256
 	FrameBytes    = 64 << 10
@@ -45,6 +46,8 @@ type Frame struct {
 	// Bytes is the encoded form, made once and never changed after; Hash is its SHA-256.
 	Bytes []byte
 	Hash  Hash
+
+	scratch []byte // Encode's: kept from frame to frame
 }
 
 // Last is the Sequence of the frame's last Command.
@@ -117,6 +120,7 @@ func ReceiptOf(c *Command, seq Sequence, now Time, events []Event) Receipt {
 		case Cancelled:
 			if c.Kind == Cancel {
 				r.Status, r.Remaining = Canceled, e.Remaining
+				r.Market, r.Wallet = e.Market, e.Wallet
 			}
 		case Rejected:
 			r.Reject, r.Args, r.First = e.Reject, e.Args, e.First

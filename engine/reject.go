@@ -1,5 +1,7 @@
 package engine
 
+import "strconv"
+
 // Reject is the reason why a valid request was refused: a normal result, journaled. The numbers
 // are part of the journal's format.
 type Reject uint16
@@ -16,7 +18,7 @@ const (
 	RejectBalance             // balance, sum of active orders, order amount: base units of the asset
 	RejectWalletOrders        // limit of open orders per wallet
 	RejectMarketOrders        // limit of open orders per market
-	RejectAmount              // an amount outside [1, MaxAmount], or a supply beyond MaxSupply
+	RejectAmount              // an amount outside its range (MaxAmount, MaxOrder, MaxSupply)
 	RejectNotFound            // no live order with that id for that owner
 	RejectListing             // contradicts the condition as listed, or a token listed elsewhere
 	RejectLink                // the wallet is linked to another owner
@@ -27,7 +29,7 @@ const (
 // Rule is one row of the reject table.
 type Rule struct {
 	Code string // stable word for machines
-	Text string // the peers' text; {id} {p0} {p1} {s0} {s1} {0} {1} {2} are replaced by Render
+	Text string // the peers' text; {id} {p0} {p1} {s0} {s1} {0} {1} {2} are replaced by Receipt.Text
 	HTTP int    // status class of the answer
 	// Final rejects bind the order's id for ever; all others are judged anew when sent again.
 	Final bool
@@ -51,4 +53,48 @@ var Rejects = [...]Rule{
 	RejectLink:         {"link_conflict", "the wallet is linked to another owner", 400, false},
 	RejectWallet:       {"not_found", "unknown wallet", 404, false},
 	RejectType:         {"order_type", "order type is not offered", 400, false},
+}
+
+// Text is the reject's text with its values filled in, "" if the Command was accepted.
+func (r *Receipt) Text() string {
+	if r.Reject == Accepted || int(r.Reject) >= len(Rejects) {
+		return ""
+	}
+	return string(r.AppendText(nil))
+}
+
+// AppendText appends Text.
+func (r *Receipt) AppendText(dst []byte) []byte {
+	text := Rejects[r.Reject].Text
+	for i := 0; i < len(text); i++ {
+		if text[i] != '{' {
+			dst = append(dst, text[i])
+			continue
+		}
+		end := i + 1
+		for text[end] != '}' {
+			end++
+		}
+		dst = r.appendValue(dst, text[i+1:end])
+		i = end
+	}
+	return dst
+}
+
+// appendValue renders one placeholder of a Rule's Text: id, or the number of an Arg, after p as a
+// price, after s as a size, else as it is.
+func (r *Receipt) appendValue(dst []byte, name string) []byte {
+	v := int64(0)
+	if name != "id" {
+		v = r.Args[name[len(name)-1]-'0']
+	}
+	switch name[0] {
+	case 'i':
+		return AppendHex(dst, r.Order[:])
+	case 'p':
+		return AppendDecimal(dst, v, 4)
+	case 's':
+		return AppendDecimal(dst, v, 6)
+	}
+	return strconv.AppendInt(dst, v, 10)
 }

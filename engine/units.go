@@ -1,7 +1,5 @@
 package engine
 
-import "math/bits"
-
 // Price is what one share costs, in 1/10,000 of one unit of collateral. A live order's price lies
 // in [tick, 10,000 - tick].
 type Price uint16
@@ -23,9 +21,13 @@ const (
 	// step is one base unit of collateral, the cost of any multiple of a Lot is exact.
 	Lot Size = 10_000
 
-	// MaxAmount bounds both amounts of one order and one transfer, in base units (1.1 billion
-	// shares). It leaves room for amount * 10,000 in 64 bits.
+	// MaxAmount bounds the cash of one order, and one transfer, in base units (1.1 billion units). It
+	// leaves room for amount * 10,000 in 64 bits.
 	MaxAmount = 1 << 50
+
+	// MaxOrder bounds the shares of one order, in base units (70 million shares), so that all orders
+	// of a full market add up in 64 bits: a level's size cannot overflow.
+	MaxOrder Size = 1 << 46
 
 	// MaxSupply bounds the sum of all deposits of one asset, in base units, so that no account can
 	// overflow whatever is traded.
@@ -50,7 +52,8 @@ type OrderID [32]byte
 // Address is a 20-byte account address.
 type Address [20]byte
 
-// WalletNo is the number that Apply gave an address at its first Deposit or Link, from 1. 0 is nobody.
+// WalletNo is the number that Apply gave an address at its first Deposit or Link, from 1. 0 is
+// nobody.
 type WalletNo uint32
 
 // MarketNo is the number that Apply gave a condition when it was listed, from 1. 0 is none, and
@@ -89,10 +92,3 @@ const (
 // Cost is the collateral for size shares at price p, in base units. size must be a multiple of
 // Lot: then the result is exact.
 func Cost(size Size, p Price) Cash { return Cash(int64(size/Lot) * int64(p)) }
-
-// mulFloor is a*b/c rounded down. The product is held in 128 bits; the quotient must fit 64.
-func mulFloor(a, b, c uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	q, _ := bits.Div64(hi, lo, c)
-	return q
-}

@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The audit adds everything up anew and compares: it shares no counter with what it checks. With
+// -tags audit it runs after each Apply; tests call it by name.
+
+// mustAudit panics on the first inconsistency.
+func (x *Exchange) mustAudit() {
+	if err := x.audit(); err != nil {
+		panic(fmt.Sprintf("BUG: after Sequence %d: %v", x.last, err))
+	}
+}
+
+// auditor is what one audit adds up.
+type auditor struct {
+	x      *Exchange
+	cash   []int64    // reserved collateral by wallet
+	tokens [][2]int64 // reserved tokens by position
+	open   []uint32   // open orders by wallet
+	queued []uint32   // open orders by position
+	live   uint32
+	digest uint64
+	errs   []error
+}
+
+// audit returns all inconsistencies, or nil.
+func (x *Exchange) audit() error {
+	a := auditor{
+		x:      x,
+		cash:   make([]int64, x.accounts.used+1),
+		tokens: make([][2]int64, x.positions.used+1),
+		open:   make([]uint32, x.accounts.used+1),
+		queued: make([]uint32, x.positions.used+1),
+		digest: x.externalLeaf(),
+	}
+	for no := 1; no < len(x.markets); no++ {
+		a.book(MarketNo(no), &x.markets[no].book)
+	}
+	a.accounts()
+	a.assets()
+	a.placements()
+	for _, id := range x.references {
+		a.digest += mix(fold32((*[32]byte)(&id)), mixRef)
+	}
+	a.check(len(x.references) == len(x.refs), "references %d, known %d",
+		len(x.references), len(x.refs))
+	a.check(a.digest == x.digest, "digest %016x, from scratch %016x", x.digest, a.digest)
+	return errors.Join(a.errs...)
+}
+
+func (a *auditor) check(ok bool, format string, args ...any) {
+	if !ok {
+		a.errs = append(a.errs, fmt.Errorf(format, args...))
+	}
+}
+
+// book walks every level of every page.
+func (a *auditor) book(no MarketNo, b *book) {
+	bestBid, bestAsk, orders := uint32(0), b.ticks, uint32(0)
+	for n, p := range b.pages {
+		marked := b.summary[n>>6]>>(n&63)&1 == 1
+		a.check(marked == (p != nil && p.set != 0), "market %d: summary of page %d", no, n)
+		if p == nil {
+			continue
+		}
+		for i := range p.levels {
+			l, index := &p.levels[i], uint32(n<<pageBits+i)
+			a.check(p.set>>i&1 == 1 == (l.head != 0), "market %d: set of level %d", no, index)
+			if l.head == 0 {
+				a.check(*l == level{}, "market %d: empty level %d holds %+v", no, index, *l)
+				continue
+			}
+			if a.level(no, b, l, index) == Buy {
+				bestBid = index
+			} else {
+				bestAsk = min(bestAsk, index)
+			}
+			orders += l.count
+		}
+	}
+	a.check(b.best == [2]uint32{bestBid, bestAsk}, "market %d: best %v, found %d %d",
+		no, b.best, bestBid, bestAsk)
+	a.check(bestBid < bestAsk, "market %d: crossed at %d, %d", no, bestBid, bestAsk)
+	a.check(orders == b.orders, "market %d: counts %d orders, has %d", no, b.orders, orders)
+}
+
+// level walks one queue and returns its ladder side.
+func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) Side {
+	size, count, prev, rank := Size(0), uint32(0), uint32(0), uint64(0)
+	first := a.x.orders.at(l.head)
+	side := ladderSide(first.side, first.outcome)
+	for h := l.head; h != 0; {
+		o := a.x.orders.at(h)
+		ladder := Price(index) * a.x.markets[no].tick
+		if o.outcome == 1 {
+			ladder = PriceOne - ladder
+		}
+		good := o.market == no && uint32(o.index) == index && o.prev == prev && o.rank > rank &&
+			o.rank <= b.rank && o.remaining > 0 && o.remaining%Lot == 0 && o.price == ladder &&
+			ladderSide(o.side, o.outcome) == side && o.fold == foldOrder(o)
+		a.check(good, "market %d, level %d: order %d is %+v", no, index, h, *o)
+		a.order(h, o)
+		size, count = size+o.remaining, count+1
+		prev, rank, h = h, o.rank, o.next
+	}
+	a.check(l.tail == prev && l.size == size && l.size >= 0 && l.count == count,
+		"market %d, level %d: %+v, orders sum to %d of %d", no, index, *l, size, count)
+	return side
+}
+
+// order counts a resting order towards its owner's reserves and looks it up by its id.
+func (a *auditor) order(h uint32, o *order) {
+	a.live++
+	a.digest += o.leaf()
+	a.open[o.wallet]++
+	a.queued[o.position]++
+	if o.side == Buy {
+		a.cash[o.wallet] += reserved(Buy, o.price, o.remaining)
+	} else {
+		a.tokens[o.position][o.outcome] += reserved(Sell, o.price, o.remaining)
+	}
+	p := a.x.positions.at(o.position)
+	a.check(p.wallet == o.wallet && p.market == o.market, "order %d: position %+v", h, *p)
+	found, first, _ := a.x.find(&o.id, o.tag)
+	a.check(found == h && first == o.first, "order %d: its id leads to %d", h, found)
+}
+
+// accounts compares reserves and lists of all wallets and positions.
+func (a *auditor) accounts() {
+	x := a.x
+	for no := uint32(1); no <= x.accounts.used; no++ {
+		w := x.accounts.at(no)
+		a.digest += w.cash.leaf(w.fold) + w.linkLeaf()
+		a.check(w.cash.held == a.cash[no], "wallet %d: reserved %d, orders %d",
+			no, w.cash.held, a.cash[no])
+		a.check(w.cash.free() >= 0 && w.cash.held >= 0, "wallet %d: %+v", no, w.cash)
+		a.check(w.fold == foldAccount(&w.address, WalletNo(no)), "wallet %d: fold", no)
+		a.check(x.wallets[w.address] == WalletNo(no), "wallet %d: its address", no)
+		a.lists(no, w)
+	}
+	for no := uint32(1); no <= x.positions.used; no++ {
+		p := x.positions.at(no)
+		for o := range p.tokens {
+			e := &p.tokens[o]
+			a.digest += e.leaf(p.foldOf(Outcome(o)))
+			a.check(e.held == a.tokens[no][o], "position %d: reserved %d, orders %d",
+				no, e.held, a.tokens[no][o])
+			a.check(e.free() >= 0 && e.held >= 0, "position %d: %+v", no, *e)
+		}
+		a.check(a.queued[no] == 0, "position %d: %d orders not in its list", no, a.queued[no])
+		a.check(x.position(p.wallet, p.market) == no, "position %d: not found", no)
+	}
+}
+
+// lists walks wallet → positions → orders; each open order must be met once.
+func (a *auditor) lists(no uint32, w *account) {
+	x, count, before := a.x, uint32(0), uint32(0)
+	for i := w.positions; i != 0; i = x.positions.at(i).next {
+		p := x.positions.at(i)
+		a.check(uint32(p.wallet) == no && p.prev == before && p.orders != 0,
+			"wallet %d: position %d in its list is %+v", no, i, *p)
+		last := uint32(0)
+		for h := p.orders; h != 0; h = x.orders.at(h).mineNext {
+			o := x.orders.at(h)
+			a.check(o.position == i && o.minePrev == last, "position %d: order %d", i, h)
+			a.queued[i]--
+			last = h
+			count++
+		}
+		before = i
+	}
+	a.check(count == w.open && count == a.open[no], "wallet %d: counts %d orders, lists %d, has %d",
+		no, w.open, count, a.open[no])
+}
+
+// assets adds up each asset: zero, and every pair backed by 1.00 in its vault.
+func (a *auditor) assets() {
+	x, cash := a.x, int64(a.x.external)
+	sums := make([][2]int64, len(x.markets))
+	for no := uint32(1); no <= x.accounts.used; no++ {
+		cash += x.accounts.at(no).cash.total
+	}
+	for no := uint32(1); no <= x.positions.used; no++ {
+		p := x.positions.at(no)
+		for o := range p.tokens {
+			sums[p.market][o] += p.tokens[o].total
+		}
+	}
+	for no := 1; no < len(x.markets); no++ {
+		m := &x.markets[no]
+		a.digest += m.leaf()
+		cash += int64(m.vault)
+		for o := range sums[no] {
+			sum := sums[no][o] + int64(m.external[o]+m.issued[o])
+			a.check(sum == 0, "market %d: outcome %d sums to %d", no, o, sum)
+			a.check(int64(m.issued[o]) == -int64(m.vault), "market %d: vault %d, issued %d",
+				no, m.vault, m.issued[o])
+		}
+		a.check(m.fold == foldListing(&m.listing, MarketNo(no)), "market %d: fold", no)
+	}
+	a.check(cash == 0, "collateral sums to %d", cash)
+}
+
+// sum is the share of the remembered placements, and of the floor, in the Digest.
+func (s *seen) sum() uint64 {
+	used := s.ring.used
+	sum := floorLeaf(s.count - uint64(used))
+	for i := uint32(1); i <= used; i++ {
+		age := (s.at + used - i) % used
+		sum += seenLeaf(&s.ring.at(i).id, s.count-uint64(age))
+	}
+	return sum
+}
+
+// placements checks the ring of remembered ids and the table, and that no record is lost.
+func (a *auditor) placements() {
+	x, inOrders := a.x, a.live
+	a.digest += x.seen.sum()
+	for i := uint32(1); i <= x.seen.ring.used; i++ {
+		p := x.seen.ring.at(i)
+		h, first, known := x.find(&p.id, p.tag)
+		a.check(known && h == p.order && first == p.first, "placement %d: %+v", i, *p)
+		if h != 0 {
+			inOrders--
+			a.check(x.orders.at(h).ring == i, "placement %d: order %d points elsewhere", i, h)
+		}
+	}
+	a.check(x.seen.table.used == x.seen.ring.used+inOrders, "table counts %d, has %d + %d",
+		x.seen.table.used, x.seen.ring.used, inOrders)
+	freed := uint32(0)
+	for h := x.freed; h != 0; h = x.orders.at(h).next {
+		freed++
+	}
+	a.check(freed+a.live == x.orders.used, "%d orders, %d free records of %d",
+		a.live, freed, x.orders.used)
+}

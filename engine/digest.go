@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// The Digest is the sum, modulo 2^64, of one leaf per thing in the state. A change subtracts the
+// old leaf and adds the new one, so it costs the same however large the state is, and the order in
+// which independent things changed leaves no trace. One order does, that in which ids were bound:
+// it says which of them is forgotten next. The Digest finds accidents, not forgers: those meet the
+// SHA-256 chain of the frames.
+
+// Odd constants with no structure (from the fractional parts of square roots of primes), one for
+// each use of mix.
+const (
+	mixLeft     = 0x6a09e667f3bcc909
+	mixRight    = 0xbb67ae8584caa73b
+	mixAsset    = 0x3c6ef372fe94f82b // tells outcome 1 of a position from outcome 0
+	mixLink     = 0xa54ff53a5f1d36f1
+	mixSeen     = 0x510e527fade682d1
+	mixRef      = 0x9b05688c2b3e6c1f
+	mixExternal = 0x1f83d9abfb41bd6b
+	mixState    = 0x5be0cd19137e2179
+	mixFloor    = 0xcbbb9d5dc1059ed8
+)
+
+// mix folds two words into one: the two halves of their product.
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a^mixLeft, b^mixRight)
+	return hi ^ lo
+}
+
+// fold32 folds 32 bytes into a word.
+func fold32(b *[32]byte) uint64 {
+	le := binary.LittleEndian
+	left := mix(le.Uint64(b[0:]), le.Uint64(b[8:]))
+	right := mix(le.Uint64(b[16:]), le.Uint64(b[24:]))
+	return mix(left, right)
+}
+
+// leaf is the leaf of an account's entry; fold names the account.
+func (e *entry) leaf(fold uint64) uint64 {
+	return mix(fold^uint64(e.total), uint64(e.held))
+}
+
+// leaf is the leaf of a resting order; an order of nothing has none.
+func (o *order) leaf() uint64 {
+	if o.remaining == 0 {
+		return 0
+	}
+	return mix(o.fold, uint64(o.remaining))
+}
+
+// foldOrder folds what never changes of an order while it rests. Its rank, a counter of the book,
+// stands for its place in the queue.
+func foldOrder(o *order) uint64 {
+	f := mix(fold32((*[32]byte)(&o.id)), o.rank)
+	f = mix(f^uint64(o.wallet), uint64(o.owner)<<32|uint64(o.key))
+	return mix(f^uint64(o.market), uint64(o.price)<<16|uint64(o.side)<<8|uint64(o.outcome))
+}
+
+// foldAccount names the cash account of a wallet.
+func foldAccount(a *Address, no WalletNo) uint64 {
+	le := binary.LittleEndian
+	f := mix(le.Uint64(a[0:]), le.Uint64(a[8:]))
+	return mix(f, uint64(le.Uint32(a[16:]))<<32|uint64(no))
+}
+
+// foldPosition names the token accounts of a wallet in a market.
+func foldPosition(w WalletNo, m MarketNo) uint64 {
+	return mix(uint64(w)<<32|uint64(m), mixAsset)
+}
+
+// linkLeaf is the leaf of a wallet's link.
+func (a *account) linkLeaf() uint64 {
+	if a.owner == 0 {
+		return 0
+	}
+	return mix(a.fold^mixLink, uint64(a.owner))
+}
+
+// leaf is the leaf of a market: its rules, its state, its vault and the external token accounts.
+func (m *market) leaf() uint64 {
+	f := mix(m.fold^mixState, uint64(m.state))
+	f = mix(f^uint64(m.vault), uint64(m.issued[0]))
+	f = mix(f^uint64(m.issued[1]), uint64(m.external[0]))
+	return mix(f, uint64(m.external[1]))
+}
+
+// foldListing names a market and its rules.
+func foldListing(l *Listing, no MarketNo) uint64 {
+	f := mix(fold32((*[32]byte)(&l.Condition)), uint64(no))
+	f = mix(f, fold32((*[32]byte)(&l.Tokens[0])))
+	f = mix(f, fold32((*[32]byte)(&l.Tokens[1])))
+	risk := uint64(0)
+	if l.NegRisk {
+		risk = 1
+	}
+	return mix(f^l.Group, uint64(l.MinSize)^uint64(l.Tick)<<48^risk<<63)
+}
+
+// seenLeaf is the leaf of a remembered id: the n-th that was bound, from 1. A counter, not its
+// Sequence: what was refused in between leaves no trace.
+func seenLeaf(id *OrderID, n uint64) uint64 { return mix(fold32((*[32]byte)(id))^mixSeen, n) }
+
+// floorLeaf is the leaf of the floor: so many placements were forgotten.
+func floorLeaf(forgotten uint64) uint64 { return mix(mixFloor, forgotten) }
+
+// externalLeaf is the leaf of the external cash account.
+func (x *Exchange) externalLeaf() uint64 { return mix(mixExternal, uint64(x.external)) }

@@ -1,0 +1,246 @@
+package engine
+
+import "fmt"
+
+// The ledger is double entry. Collateral lies with wallets, with the vault of each market and with
+// the external account, which is negative by all that was paid in; each token lies with wallets,
+// with its market's vault, negative by what it issued, and with the market's external account.
+// Every asset sums to zero at all times.
+
+// entry is one account of one asset, in base units; held of total backs open orders.
+type entry struct {
+	total, held int64
+}
+
+// free is what an entry can still spend or pay out.
+func (e *entry) free() int64 { return e.total - e.held }
+
+// account is a wallet: one cache line.
+type account struct {
+	cash      entry
+	fold      uint64 // digest of address and number
+	address   Address
+	owner     WalletNo // the address that may trade for it, 0 if only itself
+	open      uint32   // open orders
+	positions uint32   // first position that has some
+	_         uint64
+}
+
+// position is what a wallet has in one market: one cache line. Positions stay when they are empty.
+type position struct {
+	tokens [2]entry
+	fold   uint64 // digest of wallet and market
+	wallet WalletNo
+	market MarketNo
+	orders uint32 // first open order
+	next   uint32 // neighbours among the wallet's positions with open orders
+	prev   uint32
+	_      uint32
+}
+
+// foldOf names the token account of one outcome.
+func (p *position) foldOf(o Outcome) uint64 { return p.fold + uint64(o)*mixAsset }
+
+// post changes an entry and its digest. fold names the entry.
+func (x *Exchange) post(e *entry, fold uint64, total, held int64) {
+	x.digest -= e.leaf(fold)
+	e.total += total
+	e.held += held
+	if e.held < 0 || e.held > e.total {
+		panic(fmt.Sprintf("BUG: account holds %d, reserved %d", e.total, e.held))
+	}
+	x.digest += e.leaf(fold)
+}
+
+// postCash changes a wallet's collateral.
+func (x *Exchange) postCash(a *account, total, held int64) {
+	x.post(&a.cash, a.fold, total, held)
+}
+
+// postToken changes a wallet's tokens of one outcome.
+func (x *Exchange) postToken(p *position, o Outcome, total, held int64) {
+	x.post(&p.tokens[o], p.foldOf(o), total, held)
+}
+
+// resize sets what remains of an order and moves its reserve with it, the one place where reserves
+// move; paid leaves the account that backs the order in the same breath.
+func (x *Exchange) resize(o *order, to Size, paid int64) {
+	x.digest -= o.leaf()
+	held := reserved(o.side, o.price, to) - reserved(o.side, o.price, o.remaining)
+	o.remaining = to
+	x.digest += o.leaf()
+	if o.side == Buy {
+		x.postCash(x.accounts.at(uint32(o.wallet)), -paid, held)
+	} else {
+		x.postToken(x.positions.at(o.position), o.outcome, -paid, held)
+	}
+}
+
+// number is the wallet of an address, made if it is new.
+func (x *Exchange) number(address *Address) WalletNo {
+	if no, ok := x.wallets[*address]; ok {
+		return no
+	}
+	no := WalletNo(x.accounts.next())
+	x.wallets[*address] = no
+	a := x.accounts.at(uint32(no))
+	a.address, a.fold = *address, foldAccount(address, no)
+	x.digest += a.cash.leaf(a.fold)
+	return no
+}
+
+// positionTag is the hash of a wallet and a market in the table of positions.
+func positionTag(w WalletNo, m MarketNo) uint32 {
+	h := mix(uint64(w), uint64(m))
+	return uint32(h>>32) ^ uint32(h)
+}
+
+// position is the number of the wallet's position in a market, 0 if it has none yet.
+func (x *Exchange) position(w WalletNo, m MarketNo) uint32 {
+	tag := positionTag(w, m)
+	t := &x.places
+	for i := tag & t.mask; ; i = (i + 1) & t.mask {
+		e := t.cells[i]
+		if e == 0 {
+			return 0
+		}
+		if uint32(e>>32) != tag {
+			continue
+		}
+		if p := x.positions.at(uint32(e)); p.wallet == w && p.market == m {
+			return uint32(e)
+		}
+	}
+}
+
+// addPosition makes the position that position did not find.
+func (x *Exchange) addPosition(w WalletNo, m MarketNo) uint32 {
+	no := x.positions.next()
+	p := x.positions.at(no)
+	p.wallet, p.market, p.fold = w, m, foldPosition(w, m)
+	x.places.insert(entryOf(positionTag(w, m), no))
+	x.digest += p.tokens[0].leaf(p.foldOf(0)) + p.tokens[1].leaf(p.foldOf(1))
+	return no
+}
+
+// deposit answers Deposit. Tokens come fully backed: from outside 1.00 goes into the vault for each
+// share, the wallet gets the token and the outside its complement.
+func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
+	amount, no := x.transfer(c)
+	if no.reject == Accepted && amount > MaxSupply+int64(x.external) {
+		no.reject = RejectAmount
+	}
+	if no.reject != Accepted {
+		return refuse(events, c, no)
+	}
+	w := x.number(&c.Address)
+	x.digest -= x.externalLeaf()
+	x.external -= Cash(amount)
+	x.digest += x.externalLeaf()
+	if c.Market == 0 {
+		x.postCash(x.accounts.at(uint32(w)), amount, 0)
+	} else {
+		p := x.position(w, c.Market)
+		if p == 0 {
+			p = x.addPosition(w, c.Market)
+		}
+		m := &x.markets[c.Market]
+		x.issue(m, amount)
+		x.export(m, c.Outcome.Other(), Size(amount))
+		x.postToken(x.positions.at(p), c.Outcome, amount, 0)
+	}
+	x.refer(&c.ID, seq)
+	return append(events, moved(c, Deposited, w, amount))
+}
+
+// withdraw answers Withdraw, out of what is free.
+func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
+	amount, no := x.transfer(c)
+	if no.reject != Accepted {
+		return refuse(events, c, no)
+	}
+	w := x.wallets[c.Address]
+	if w == 0 {
+		return refuse(events, c, refusal{reject: RejectWallet})
+	}
+	a := x.accounts.at(uint32(w))
+	e, p := &a.cash, (*position)(nil)
+	if c.Market != 0 {
+		e = &entry{}
+		if i := x.position(w, c.Market); i != 0 {
+			p = x.positions.at(i)
+			e = &p.tokens[c.Outcome]
+		}
+	}
+	if e.free() < amount {
+		return refuse(events, c, refusal{
+			reject: RejectBalance, args: [3]int64{e.total, e.held, amount}})
+	}
+	if c.Market == 0 {
+		x.digest -= x.externalLeaf()
+		x.external += Cash(amount)
+		x.digest += x.externalLeaf()
+		x.postCash(a, -amount, 0)
+	} else {
+		x.export(&x.markets[c.Market], c.Outcome, Size(amount))
+		x.postToken(p, c.Outcome, -amount, 0)
+	}
+	x.refer(&c.ID, seq)
+	return append(events, moved(c, Withdrawn, w, amount))
+}
+
+// transfer judges what Deposit and Withdraw have in common.
+func (x *Exchange) transfer(c *Command) (amount int64, no refusal) {
+	if first, ok := x.refs[c.ID]; ok {
+		return 0, refusal{reject: RejectDuplicate, first: first}
+	}
+	amount = int64(c.Cash)
+	if c.Market != 0 {
+		if x.known(c.Market) == nil || c.Outcome > 1 {
+			return 0, refusal{reject: RejectMarket}
+		}
+		amount = int64(c.Size)
+	}
+	switch {
+	case c.Address == (Address{}):
+		return 0, refusal{reject: RejectWallet}
+	case amount < 1 || amount > MaxAmount:
+		return 0, refusal{reject: RejectAmount}
+	}
+	return amount, no
+}
+
+// refer remembers an operator's reference for ever.
+func (x *Exchange) refer(id *OrderID, seq Sequence) {
+	if *id == (OrderID{}) {
+		return
+	}
+	x.refs[*id] = seq
+	x.references = append(x.references, *id)
+	x.digest += mix(fold32((*[32]byte)(id)), mixRef)
+}
+
+// moved is the Event of a Deposit or Withdraw.
+func moved(c *Command, kind EventKind, w WalletNo, amount int64) Event {
+	return Event{Kind: kind, Market: c.Market, Outcome: c.Outcome, Wallet: w,
+		Size: Size(amount), Order: c.ID}
+}
+
+// link answers Link. A wallet has one owner for good; an owner may have many wallets.
+func (x *Exchange) link(c *Command, events []Event) []Event {
+	if c.Address == (Address{}) || c.Holder == (Address{}) {
+		return refuse(events, c, refusal{reject: RejectWallet})
+	}
+	if w := x.wallets[c.Address]; w != 0 {
+		owner := x.accounts.at(uint32(w)).owner
+		if owner != 0 && owner != x.wallets[c.Holder] {
+			return refuse(events, c, refusal{reject: RejectLink})
+		}
+	}
+	w, owner := x.number(&c.Address), x.number(&c.Holder)
+	a := x.accounts.at(uint32(w))
+	x.digest -= a.linkLeaf()
+	a.owner = owner
+	x.digest += a.linkLeaf()
+	return append(events, Event{Kind: Linked, Wallet: w, Owner: owner, Order: c.ID})
+}

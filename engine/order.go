@@ -1,0 +1,92 @@
+package engine
+
+// order is a resting order: two cache lines, the first with all that matching and cancelling
+// touch, the second with what only Events and the digest need. Links are record numbers of the
+// engine-wide slab, 0 for none.
+type order struct {
+	remaining  Size
+	next, prev uint32 // neighbours in the level's queue
+	wallet     WalletNo
+	owner      WalletNo
+	position   uint32 // of wallet in market
+	market     MarketNo
+	index      uint16 // of the level: price of outcome 0 in ticks
+	price      Price  // in the order's own token
+	side       Side   // physical: of its own token
+	outcome    Outcome
+	_          [2]byte
+	mineNext   uint32 // neighbours among the position's open orders
+	minePrev   uint32
+	ring       uint32 // its place among the last placements, 0 when it has left them
+	key        uint32
+	fold       uint64 // digest of what never changes
+
+	id    OrderID
+	first Sequence // that placed it
+	rank  uint64   // grows along every queue of the book
+	tag   uint32   // of id in the table
+	_     uint32
+	_     uint64
+}
+
+// ladderSide is the side of an order in the ladder of outcome 0: selling B at 1-p is buying A at p.
+func ladderSide(s Side, o Outcome) Side { return s ^ Side(o) }
+
+// reserved is what an order of this remaining size locks: collateral behind a BUY, tokens behind a
+// SELL, in base units. No fee: a resting order is never a taker.
+func reserved(side Side, price Price, remaining Size) int64 {
+	if side == Buy {
+		return int64(Cost(remaining, price))
+	}
+	return int64(remaining)
+}
+
+// takeOrder hands out an order record, a used one first.
+func (x *Exchange) takeOrder() uint32 {
+	if h := x.freed; h != 0 {
+		x.freed = x.orders.at(h).next
+		return h
+	}
+	return x.orders.next()
+}
+
+// enlist adds an order to the lists of its position and wallet.
+func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
+	o.mineNext, o.minePrev = p.orders, 0
+	if p.orders != 0 {
+		x.orders.at(p.orders).minePrev = h
+	} else {
+		p.next, p.prev = a.positions, 0
+		if a.positions != 0 {
+			x.positions.at(a.positions).prev = o.position
+		}
+		a.positions = o.position
+	}
+	p.orders = h
+	a.open++
+}
+
+// delist takes it off again. A position without open orders leaves its wallet's list.
+func (x *Exchange) delist(o *order) {
+	a, p := x.accounts.at(uint32(o.wallet)), x.positions.at(o.position)
+	a.open--
+	if o.mineNext != 0 {
+		x.orders.at(o.mineNext).minePrev = o.minePrev
+	}
+	if o.minePrev != 0 {
+		x.orders.at(o.minePrev).mineNext = o.mineNext
+		return
+	}
+	p.orders = o.mineNext
+	if p.orders != 0 {
+		return
+	}
+	if p.next != 0 {
+		x.positions.at(p.next).prev = p.prev
+	}
+	if p.prev != 0 {
+		x.positions.at(p.prev).next = p.next
+	} else {
+		a.positions = p.next
+	}
+}

@@ -1,0 +1,50 @@
+package engine
+
+import "fmt"
+
+// ApplyFrame replays a decoded frame: it applies each Command with its recorded Sequence and Time
+// and compares what happens with what is recorded. An error names the first Sequence that differs;
+// the Exchange is then of no use. Frames must follow each other without a gap. A panic of Apply
+// goes on as a panic with an error that names its Sequence: who recovers it still finds the place
+// in the stack.
+func (x *Exchange) ApplyFrame(f *Frame) error {
+	if f.Engine != Version {
+		return fmt.Errorf("frame %d was made by engine version %d: this is version %d",
+			f.No, f.Engine, Version)
+	}
+	if f.First != x.last+1 {
+		return fmt.Errorf("frame %d begins at Sequence %d: expected %d",
+			f.No, f.First, x.last+1)
+	}
+	seq := f.First
+	defer func() {
+		if cause := recover(); cause != nil {
+			panic(fmt.Errorf("replay of Sequence %d in frame %d: %v", seq, f.No, cause))
+		}
+	}()
+	for i := range f.Commands {
+		seq = f.First + Sequence(i)
+		x.replayed = x.Apply(&f.Commands[i], seq, f.Time, x.replayed[:0])
+		if err := compare(x.replayed, f.EventsOf(i)); err != nil {
+			return fmt.Errorf("replay of Sequence %d in frame %d: %w", seq, f.No, err)
+		}
+	}
+	if x.Digest() != f.Digest {
+		return fmt.Errorf("replay up to Sequence %d in frame %d: Digest %016x, recorded %016x",
+			f.Last(), f.No, x.Digest(), f.Digest)
+	}
+	return nil
+}
+
+// compare names the first difference between two lists of Events.
+func compare(got, recorded []Event) error {
+	for i := range min(len(got), len(recorded)) {
+		if got[i] != recorded[i] {
+			return fmt.Errorf("event %d is %+v, recorded %+v", i, got[i], recorded[i])
+		}
+	}
+	if len(got) != len(recorded) {
+		return fmt.Errorf("%d events, recorded %d", len(got), len(recorded))
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Window is how many of the last placements are remembered whether they still rest or not. What
+// falls out of it is judged by the watermark that each Place carries.
+const Window = 1 << 18
+
+// inRing tells a reference to the ring from one to the orders.
+const inRing = 1 << 31
+
+// placement is one of the last placements: its id binds, and leads to the order while that rests.
+type placement struct {
+	id    OrderID
+	first Sequence
+	order uint32 // 0 once it rests no more
+	tag   uint32
+}
+
+// seen is replay protection and the way from an order's id to its record: one table of every live
+// id and of the last placements.
+//
+//	table ──► ring: the last window placements, oldest overwritten ──► order, while it rests
+//	   └────► order that has outlived its place in the ring
+type seen struct {
+	table  table
+	ring   slab[placement]
+	window uint32
+	at     uint32 // of the newest placement in the ring
+	count  uint64 // placements remembered so far: the number of the newest
+	floor  Sequence
+	left   uint64 // salts of the hash: they scatter, and no result depends on them
+	right  uint64
+}
+
+func newSeen(seed uint64, window uint32) seen {
+	left := mix(seed, mixSeen)
+	return seen{table: newTable(), window: window, left: left, right: mix(left, seed)}
+}
+
+// tag is 32 bits of the salted hash of an id.
+func (s *seen) tag(id *OrderID) uint32 {
+	le := binary.LittleEndian
+	h1, l1 := bits.Mul64(le.Uint64(id[0:])^s.left, le.Uint64(id[8:])^s.right)
+	h2, l2 := bits.Mul64(le.Uint64(id[16:])^s.right, le.Uint64(id[24:])^s.left)
+	h3, l3 := bits.Mul64(h1^l1^s.left, h2^l2^s.right)
+	h := h3 ^ l3
+	return uint32(h>>32) ^ uint32(h)
+}
+
+// find is the order record, 0 if it rests no more, and the Sequence of a known id.
+func (x *Exchange) find(id *OrderID, tag uint32) (h uint32, first Sequence, known bool) {
+	s := &x.seen
+	for i := tag & s.table.mask; ; i = (i + 1) & s.table.mask {
+		e := s.table.cells[i]
+		if e == 0 {
+			return 0, 0, false
+		}
+		if uint32(e>>32) != tag {
+			continue
+		}
+		ref := uint32(e)
+		if ref&inRing == 0 {
+			if o := x.orders.at(ref); o.id == *id {
+				return ref, o.first, true
+			}
+		} else if p := s.ring.at(ref &^ inRing); p.id == *id {
+			return p.order, p.first, true
+		}
+	}
+}
+
+// remember binds an id, resting as order h or 0, and lets go of the oldest placement.
+func (x *Exchange) remember(id *OrderID, tag uint32, first Sequence, h uint32) {
+	s := &x.seen
+	if s.ring.used < s.window {
+		s.at = s.ring.next()
+	} else {
+		if s.at++; s.at > s.window {
+			s.at = 1
+		}
+		x.evict(s.ring.at(s.at))
+	}
+	s.count++
+	*s.ring.at(s.at) = placement{*id, first, h, tag}
+	s.table.insert(entryOf(tag, s.at|inRing))
+	if h != 0 {
+		x.orders.at(h).ring = s.at
+	}
+	x.digest += seenLeaf(id, s.count)
+}
+
+// evict lets a placement fall out of the ring. A live one stays known through its order.
+func (x *Exchange) evict(p *placement) {
+	s := &x.seen
+	entry := entryOf(p.tag, s.at|inRing)
+	if p.order != 0 {
+		s.table.replace(entry, p.order)
+		x.orders.at(p.order).ring = 0
+	} else {
+		s.table.remove(entry)
+	}
+	s.floor = p.first
+	gone := s.count - uint64(s.window)
+	x.digest += floorLeaf(gone+1) - floorLeaf(gone) - seenLeaf(&p.id, gone+1)
+}
+
+// forget is told that order h rests no more.
+func (x *Exchange) forget(h uint32, o *order) {
+	if o.ring != 0 {
+		x.seen.ring.at(o.ring).order = 0
+		return
+	}
+	x.seen.table.remove(entryOf(o.tag, h))
+}

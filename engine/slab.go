@@ -1,0 +1,27 @@
+package engine
+
+const (
+	slabBits = 10
+	slabPage = 1 << slabBits
+)
+
+// slab holds records of one type in pages, so that a record never moves and growing never copies.
+// Records are named by a number from 1; 0 is nobody.
+type slab[T any] struct {
+	pages []*[slabPage]T
+	used  uint32 // records handed out so far; the highest number
+}
+
+// at is record i, which must have been handed out.
+func (s *slab[T]) at(i uint32) *T {
+	return &s.pages[i>>slabBits][i&(slabPage-1)]
+}
+
+// next hands out a fresh record, zeroed.
+func (s *slab[T]) next() uint32 {
+	s.used++
+	if int(s.used>>slabBits) >= len(s.pages) {
+		s.pages = append(s.pages, new([slabPage]T))
+	}
+	return s.used
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/bits"
+	"strconv"
+)
+
+// AppendDecimal appends v / 10^digits as decimal text: no exponent, no trailing zeros, no point
+// where nothing follows it. digits lies in [0, 18].
+func AppendDecimal(dst []byte, v int64, digits int) []byte {
+	u := uint64(v)
+	if v < 0 {
+		dst, u = append(dst, '-'), -u
+	}
+	one := uint64(1)
+	for range digits {
+		one *= 10
+	}
+	dst = strconv.AppendUint(dst, u/one, 10)
+	rest := u % one
+	if rest == 0 {
+		return dst
+	}
+	dst = append(dst, '.')
+	for rest != 0 {
+		one /= 10
+		dst = append(dst, '0'+byte(rest/one))
+		rest %= one
+	}
+	return dst
+}
+
+// String is the price in units of collateral: "0.51".
+func (p Price) String() string { return string(AppendDecimal(nil, int64(p), 4)) }
+
+// String is the size in shares: "21.04".
+func (s Size) String() string { return string(AppendDecimal(nil, int64(s), 6)) }
+
+// String is the amount in units of collateral: "100".
+func (c Cash) String() string { return string(AppendDecimal(nil, int64(c), 6)) }
+
+// tenTo19 is the largest power of ten in 64 bits: tokens are printed and read in steps of it.
+const tenTo19 = 10_000_000_000_000_000_000
+
+// AppendDecimal appends the token's id as an unsigned decimal number.
+func (t Token) AppendDecimal(dst []byte) []byte {
+	var limbs [4]uint64
+	for i := range limbs {
+		limbs[i] = binary.BigEndian.Uint64(t[8*i:])
+	}
+	var text [80]byte // 2^256 has 78 digits
+	at := len(text)
+	for {
+		rest, more := uint64(0), uint64(0)
+		for i := range limbs {
+			limbs[i], rest = bits.Div64(rest, limbs[i], tenTo19)
+			more |= limbs[i]
+		}
+		stop := at - 19
+		for rest != 0 || (more != 0 && at > stop) {
+			at--
+			text[at] = '0' + byte(rest%10)
+			rest /= 10
+		}
+		if more == 0 {
+			break
+		}
+	}
+	if at == len(text) {
+		return append(dst, '0')
+	}
+	return append(dst, text[at:]...)
+}
+
+// String is the token's id as an unsigned decimal number.
+func (t Token) String() string { return string(t.AppendDecimal(nil)) }
+
+// ParseToken reads an unsigned decimal number of at most 256 bits: digits only, at least one.
+func ParseToken(s string) (Token, bool) {
+	var limbs [4]uint64 // least significant last
+	if s == "" {
+		return Token{}, false
+	}
+	for i := range len(s) {
+		carry := uint64(s[i] - '0')
+		if carry > 9 {
+			return Token{}, false
+		}
+		for j := len(limbs) - 1; j >= 0; j-- {
+			hi, lo := bits.Mul64(limbs[j], 10)
+			sum, c := bits.Add64(lo, carry, 0)
+			limbs[j], carry = sum, hi+c
+		}
+		if carry != 0 {
+			return Token{}, false
+		}
+	}
+	var t Token
+	for i, v := range limbs {
+		binary.BigEndian.PutUint64(t[8*i:], v)
+	}
+	return t, true
+}
+
+// AppendHex appends b as 0x and lower-case hexadecimal digits.
+func AppendHex(dst, b []byte) []byte {
+	return hex.AppendEncode(append(dst, '0', 'x'), b)
+}
+
+// Hex is the address as 0x and 40 lower-case hexadecimal digits.
+func (a Address) Hex() string { return string(AppendHex(make([]byte, 0, 42), a[:])) }
+
+// Hex is the condition id as 0x and 64 lower-case hexadecimal digits.
+func (c Condition) Hex() string { return string(AppendHex(make([]byte, 0, 66), c[:])) }
+
+// Hex is the order id as 0x and 64 lower-case hexadecimal digits.
+func (o OrderID) Hex() string { return string(AppendHex(make([]byte, 0, 66), o[:])) }

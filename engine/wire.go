@@ -1,0 +1,333 @@
+package engine
+
+import "encoding/binary"
+
+// A Command or Event on the wire is its Kind, a two-byte mask of the fields that are present, and
+// those in the order of the mask's bits. Absent fields have their default: zero, or for an Event
+// what its Command says. There is one encoding of each value: a default is never written out.
+// Decoding judges form only: whatever was submitted can be read back, and Apply refuses it again.
+
+// The fields of a Command.
+const (
+	hasType = 1 << iota
+	hasSide
+	hasOutcome
+	hasMarket
+	hasWallet
+	hasOwner
+	hasKey
+	hasSize
+	hasCash
+	hasExpiry
+	hasSeen
+	hasID
+	hasAddress
+	hasHolder
+	hasListing
+	hasProof
+)
+
+// The fields of an Event.
+const (
+	hasEventSettlement = 1 << iota
+	hasEventReason
+	hasEventState
+	hasEventSide
+	hasEventOutcome
+	hasEventPrice
+	hasEventReject
+	hasEventMarket
+	hasEventWallet
+	hasEventOwner
+	hasEventSize
+	hasEventRemaining
+	hasEventArgs
+	hasEventFirst
+	hasEventOrder
+	eventMask = 1<<iota - 1
+)
+
+// writer appends one Command or Event: fields that differ from their default set their bit.
+type writer struct {
+	b    []byte
+	at   int // of the mask
+	mask uint16
+}
+
+func newWriter(b []byte, kind byte) writer {
+	return writer{append(b, kind, 0, 0), len(b) + 1, 0}
+}
+
+// done fills in the mask.
+func (w *writer) done() []byte {
+	binary.LittleEndian.PutUint16(w.b[w.at:], w.mask)
+	return w.b
+}
+
+// number appends v if it differs from its default, as a varint.
+func (w *writer) number(bit uint16, v, fallback uint64) {
+	if v != fallback {
+		w.mask |= bit
+		w.b = binary.AppendUvarint(w.b, v)
+	}
+}
+
+// signed appends v if it is not zero.
+func (w *writer) signed(bit uint16, v int64) {
+	if v != 0 {
+		w.mask |= bit
+		w.b = binary.AppendVarint(w.b, v)
+	}
+}
+
+func appendCommand(b []byte, c *Command) []byte {
+	w := newWriter(b, byte(c.Kind))
+	w.number(hasType, uint64(c.Type), 0)
+	w.number(hasSide, uint64(c.Side), 0)
+	w.number(hasOutcome, uint64(c.Outcome), 0)
+	w.number(hasMarket, uint64(c.Market), 0)
+	w.number(hasWallet, uint64(c.Wallet), 0)
+	w.number(hasOwner, uint64(c.Owner), 0)
+	w.number(hasKey, uint64(c.Key), 0)
+	w.signed(hasSize, int64(c.Size))
+	w.signed(hasCash, int64(c.Cash))
+	w.signed(hasExpiry, int64(c.Expiry))
+	w.number(hasSeen, uint64(c.Seen), 0)
+	if c.ID != (OrderID{}) {
+		w.mask |= hasID
+		w.b = append(w.b, c.ID[:]...)
+	}
+	if c.Address != (Address{}) {
+		w.mask |= hasAddress
+		w.b = append(w.b, c.Address[:]...)
+	}
+	if c.Holder != (Address{}) {
+		w.mask |= hasHolder
+		w.b = append(w.b, c.Holder[:]...)
+	}
+	if c.Listing != nil {
+		w.mask |= hasListing
+		w.b = appendListing(w.b, c.Listing)
+	}
+	if len(c.Proof) != 0 {
+		w.mask |= hasProof
+		w.b = binary.AppendUvarint(w.b, uint64(len(c.Proof)))
+		w.b = append(w.b, c.Proof...)
+	}
+	return w.done()
+}
+
+func appendListing(b []byte, l *Listing) []byte {
+	b = append(b, l.Condition[:]...)
+	b = append(b, l.Tokens[0][:]...)
+	b = append(b, l.Tokens[1][:]...)
+	b = binary.AppendUvarint(b, l.Group)
+	b = binary.AppendUvarint(b, uint64(l.Tick))
+	b = binary.AppendVarint(b, int64(l.MinSize))
+	flags := byte(0)
+	if l.NegRisk {
+		flags |= 1
+	}
+	if l.Open {
+		flags |= 2
+	}
+	return append(b, flags)
+}
+
+func appendEvent(b []byte, e *Event, c *Command) []byte {
+	w := newWriter(b, byte(e.Kind))
+	w.number(hasEventSettlement, uint64(e.Settlement), 0)
+	w.number(hasEventReason, uint64(e.Reason), 0)
+	w.number(hasEventState, uint64(e.State), 0)
+	w.number(hasEventSide, uint64(e.Side), uint64(c.Side))
+	w.number(hasEventOutcome, uint64(e.Outcome), uint64(c.Outcome))
+	w.number(hasEventPrice, uint64(e.Price), 0)
+	w.number(hasEventReject, uint64(e.Reject), 0)
+	w.number(hasEventMarket, uint64(e.Market), uint64(c.Market))
+	w.number(hasEventWallet, uint64(e.Wallet), uint64(c.Wallet))
+	w.number(hasEventOwner, uint64(e.Owner), uint64(c.Owner))
+	w.signed(hasEventSize, int64(e.Size))
+	w.signed(hasEventRemaining, int64(e.Remaining))
+	if e.Args != ([3]int64{}) {
+		w.mask |= hasEventArgs
+		for _, v := range e.Args {
+			w.b = binary.AppendVarint(w.b, v)
+		}
+	}
+	w.number(hasEventFirst, uint64(e.First), 0)
+	if e.Order != c.ID {
+		w.mask |= hasEventOrder
+		w.b = append(w.b, e.Order[:]...)
+	}
+	return w.done()
+}
+
+// reader takes a body apart. After the first malformed field bad is set and every read gives zero.
+type reader struct {
+	rest []byte
+	mask uint16
+	bad  bool
+}
+
+// head reads a Kind and the mask.
+func (r *reader) head() byte {
+	b := r.bytes(3)
+	if b == nil {
+		r.mask = 0
+		return 0
+	}
+	r.mask = binary.LittleEndian.Uint16(b[1:])
+	return b[0]
+}
+
+// bytes takes the next n bytes, nil if there are fewer.
+func (r *reader) bytes(n int) []byte {
+	if r.bad || len(r.rest) < n {
+		r.bad = true
+		return nil
+	}
+	b := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// uvarint reads a varint in its shortest form.
+func (r *reader) uvarint() uint64 {
+	if len(r.rest) != 0 && r.rest[0] < 0x80 && !r.bad {
+		v := uint64(r.rest[0])
+		r.rest = r.rest[1:]
+		return v
+	}
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || (n > 1 && r.rest[n-1] == 0) || r.bad {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	u := r.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// number reads a field of at most limit, or gives its default, which must not be written out.
+func (r *reader) number(bit uint16, limit, fallback uint64) uint64 {
+	if r.mask&bit == 0 {
+		return fallback
+	}
+	v := r.uvarint()
+	if v == fallback || v > limit {
+		r.bad = true
+		return 0
+	}
+	return v
+}
+
+// signed reads a field that is zero if absent.
+func (r *reader) signed(bit uint16) int64 {
+	if r.mask&bit == 0 {
+		return 0
+	}
+	v := r.varint()
+	if v == 0 {
+		r.bad = true
+	}
+	return v
+}
+
+// The limits of what a field may hold.
+const (
+	max8  = 1<<8 - 1
+	max16 = 1<<16 - 1
+	max32 = 1<<32 - 1
+	max64 = 1<<64 - 1
+)
+
+func (r *reader) command(c *Command) {
+	c.Kind = Kind(r.head())
+	c.Type = OrderType(r.number(hasType, max8, 0))
+	c.Side = Side(r.number(hasSide, max8, 0))
+	c.Outcome = Outcome(r.number(hasOutcome, max8, 0))
+	c.Market = MarketNo(r.number(hasMarket, max32, 0))
+	c.Wallet = WalletNo(r.number(hasWallet, max32, 0))
+	c.Owner = WalletNo(r.number(hasOwner, max32, 0))
+	c.Key = uint32(r.number(hasKey, max32, 0))
+	c.Size = Size(r.signed(hasSize))
+	c.Cash = Cash(r.signed(hasCash))
+	c.Expiry = Time(r.signed(hasExpiry))
+	c.Seen = Sequence(r.number(hasSeen, max64, 0))
+	mask := r.mask
+	if mask&hasID != 0 {
+		copy(c.ID[:], r.bytes(32))
+		r.bad = r.bad || c.ID == (OrderID{})
+	}
+	if mask&hasAddress != 0 {
+		copy(c.Address[:], r.bytes(20))
+		r.bad = r.bad || c.Address == (Address{})
+	}
+	if mask&hasHolder != 0 {
+		copy(c.Holder[:], r.bytes(20))
+		r.bad = r.bad || c.Holder == (Address{})
+	}
+	if mask&hasListing != 0 {
+		c.Listing = r.listing()
+	}
+	if mask&hasProof != 0 {
+		n := r.uvarint()
+		if n == 0 || n > uint64(len(r.rest)) {
+			r.bad = true
+			return
+		}
+		c.Proof = r.bytes(int(n))
+	}
+}
+
+func (r *reader) listing() *Listing {
+	l := new(Listing)
+	copy(l.Condition[:], r.bytes(32))
+	copy(l.Tokens[0][:], r.bytes(32))
+	copy(l.Tokens[1][:], r.bytes(32))
+	l.Group = r.uvarint()
+	tick := r.uvarint()
+	l.Tick = Price(tick)
+	l.MinSize = Size(r.varint())
+	b := r.bytes(1)
+	if b == nil || b[0] > 3 || tick > max16 {
+		r.bad = true
+		return nil
+	}
+	l.NegRisk, l.Open = b[0]&1 != 0, b[0]&2 != 0
+	return l
+}
+
+func (r *reader) event(e *Event, c *Command) {
+	e.Kind = EventKind(r.head())
+	r.bad = r.bad || e.Kind == 0 || e.Kind > Rejected
+	e.Settlement = Settlement(r.number(hasEventSettlement, max8, 0))
+	e.Reason = Reason(r.number(hasEventReason, max8, 0))
+	e.State = MarketState(r.number(hasEventState, max8, 0))
+	e.Side = Side(r.number(hasEventSide, max8, uint64(c.Side)))
+	e.Outcome = Outcome(r.number(hasEventOutcome, max8, uint64(c.Outcome)))
+	e.Price = Price(r.number(hasEventPrice, max16, 0))
+	e.Reject = Reject(r.number(hasEventReject, uint64(len(Rejects)-1), 0))
+	e.Market = MarketNo(r.number(hasEventMarket, max32, uint64(c.Market)))
+	e.Wallet = WalletNo(r.number(hasEventWallet, max32, uint64(c.Wallet)))
+	e.Owner = WalletNo(r.number(hasEventOwner, max32, uint64(c.Owner)))
+	e.Size = Size(r.signed(hasEventSize))
+	e.Remaining = Size(r.signed(hasEventRemaining))
+	if r.mask&hasEventArgs != 0 {
+		for i := range e.Args {
+			e.Args[i] = r.varint()
+		}
+		r.bad = r.bad || e.Args == ([3]int64{})
+	}
+	e.First = Sequence(r.number(hasEventFirst, max64, 0))
+	e.Order = c.ID
+	if r.mask&hasEventOrder != 0 {
+		copy(e.Order[:], r.bytes(32))
+		r.bad = r.bad || e.Order == c.ID
+	}
+	r.bad = r.bad || r.mask&^uint16(eventMask) != 0
+}
