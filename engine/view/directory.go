@@ -1,0 +1,209 @@
+package view
+
+import (
+	"fmt"
+	"hash/maphash"
+	"sync/atomic"
+
+	"clobd/engine"
+)
+
+// Market is what readers know of a listed condition: an immutable row, replaced when it changes.
+type Market struct {
+	No engine.MarketNo
+	engine.Listing
+	State engine.MarketState
+}
+
+// Directory is what the door must know in order to make Commands of requests: tokens, conditions,
+// wallets and links. The writer changes it inside Board.Publish; anybody may read it at any time,
+// without a lock and without allocating.
+type Directory struct {
+	seed maphash.Seed // of all tables: strangers choose their keys
+
+	markets pages[marketRow] // by MarketNo
+	wallets pages[walletRow] // by WalletNo
+
+	tokens     table // to MarketNo<<1 | Outcome
+	conditions table // to MarketNo
+	addresses  table // to WalletNo
+
+	listed, numbered atomic.Uint32 // rows in use; moved by the writer
+}
+
+// marketRow is where a market's current row and Snapshot hang.
+type marketRow struct {
+	market   atomic.Pointer[Market]
+	snapshot atomic.Pointer[Snapshot]
+	draft    int32 // the writer's own: 1 + its index in Board.drafts while a frame is folded, else 0
+}
+
+// walletRow is 32 bytes: two to a cache line.
+type walletRow struct {
+	address engine.Address // written once, before touched
+	owner   atomic.Uint32
+	touched atomic.Uint64 // 0: no such wallet
+}
+
+func newDirectory(seed maphash.Seed) *Directory {
+	d := &Directory{seed: seed}
+	for _, t := range []*table{&d.tokens, &d.conditions, &d.addresses} {
+		t.current.Store(newCells(tableBits))
+	}
+	return d
+}
+
+func (d *Directory) hash(key []byte) uint32 { return uint32(maphash.Bytes(d.seed, key) >> 32) }
+
+// Token finds the market that t belongs to, and which of its outcomes t is.
+func (d *Directory) Token(t engine.Token) (*Market, engine.Outcome, bool) {
+	_, m, o := d.token(&t)
+	return m, o, m != nil
+}
+
+// token is the same with the row that the Market was read from.
+func (d *Directory) token(t *engine.Token) (*marketRow, *Market, engine.Outcome) {
+	h, c := d.hash(t[:]), d.tokens.current.Load()
+	for ref, at := c.seek(h, 0); ref != 0; ref, at = c.seek(h, at) {
+		row, o := d.markets.at(ref>>1), engine.Outcome(ref&1)
+		if m := row.market.Load(); m.Tokens[o] == *t {
+			return row, m, o
+		}
+	}
+	return nil, nil, 0
+}
+
+// Market is the row of market no, nil if there is none. They are numbered from 1 without gaps.
+func (d *Directory) Market(no engine.MarketNo) *Market {
+	if row := d.markets.at(uint32(no)); row != nil {
+		return row.market.Load()
+	}
+	return nil
+}
+
+// Condition is the row of the condition, nil if it is not listed.
+func (d *Directory) Condition(c engine.Condition) *Market {
+	_, m := d.condition(&c)
+	return m
+}
+
+func (d *Directory) condition(key *engine.Condition) (*marketRow, *Market) {
+	h, c := d.hash(key[:]), d.conditions.current.Load()
+	for ref, at := c.seek(h, 0); ref != 0; ref, at = c.seek(h, at) {
+		row := d.markets.at(ref)
+		if m := row.market.Load(); m.Condition == *key {
+			return row, m
+		}
+	}
+	return nil, nil
+}
+
+// Wallet is the number of an address that was ever deposited to or linked.
+func (d *Directory) Wallet(a engine.Address) (engine.WalletNo, bool) {
+	h, c := d.hash(a[:]), d.addresses.current.Load()
+	for ref, at := c.seek(h, 0); ref != 0; ref, at = c.seek(h, at) {
+		if d.wallets.at(ref).address == a {
+			return engine.WalletNo(ref), true
+		}
+	}
+	return 0, false
+}
+
+// Address is the address of wallet or owner no.
+func (d *Directory) Address(no engine.WalletNo) (engine.Address, bool) {
+	row := d.wallet(no)
+	if row == nil {
+		return engine.Address{}, false
+	}
+	return row.address, true
+}
+
+// Owner is the owner linked to a wallet, 0 if there is none.
+func (d *Directory) Owner(wallet engine.WalletNo) engine.WalletNo {
+	row := d.wallet(wallet)
+	if row == nil {
+		return 0
+	}
+	return engine.WalletNo(row.owner.Load())
+}
+
+// Touched is the last Sequence of the newest frame that named this wallet or owner, 0 if none did.
+// An account read that waits until the index has it sees every write acknowledged before.
+func (d *Directory) Touched(no engine.WalletNo) engine.Sequence {
+	row := d.wallet(no)
+	if row == nil {
+		return 0
+	}
+	return engine.Sequence(row.touched.Load())
+}
+
+// wallet is the row of a known number, else nil. The load of touched makes its address readable.
+func (d *Directory) wallet(no engine.WalletNo) *walletRow {
+	row := d.wallets.at(uint32(no))
+	if row == nil || row.touched.Load() == 0 {
+		return nil
+	}
+	return row
+}
+
+// list adds market no or replaces its row. Tokens and tick are for ever: levels are kept by tick.
+func (d *Directory) list(no engine.MarketNo, l *engine.Listing, s engine.MarketState) *marketRow {
+	m := &Market{No: no, Listing: *l, State: s}
+	if old := d.Market(no); old != nil {
+		same := old.Condition == m.Condition && old.Tokens == m.Tokens && old.Tick == m.Tick
+		if !same {
+			panic(fmt.Sprintf("BUG: market %d is listed again as another one", no))
+		}
+		row := d.markets.at(uint32(no))
+		row.market.Store(m)
+		return row
+	}
+	if uint32(no) != d.listed.Load()+1 || no >= 1<<31 || m.Tick == 0 {
+		panic(fmt.Sprintf("BUG: market %d with tick %d listed after %d others",
+			no, m.Tick, d.listed.Load()))
+	}
+	for _, t := range m.Tokens {
+		if other, _, known := d.Token(t); known {
+			panic(fmt.Sprintf("BUG: market %d has a token of market %d", no, other.No))
+		}
+	}
+	if other := d.Condition(m.Condition); other != nil {
+		panic(fmt.Sprintf("BUG: market %d has the condition of market %d", no, other.No))
+	}
+	row := d.markets.grow(uint32(no))
+	row.market.Store(m)
+	for o := range m.Tokens {
+		d.tokens.insert(d.hash(m.Tokens[o][:]), uint32(no)<<1|uint32(o))
+	}
+	d.conditions.insert(d.hash(m.Condition[:]), uint32(no))
+	d.listed.Add(1)
+	return row
+}
+
+// number binds a wallet number to its address. One Command numbers at most two, in either order.
+func (d *Directory) number(no engine.WalletNo, a engine.Address, now engine.Sequence) {
+	if row := d.wallet(no); row != nil {
+		if row.address != a {
+			panic(fmt.Sprintf("BUG: wallet %d has two addresses, %x and %x", no, row.address, a))
+		}
+		return
+	}
+	if old, known := d.Wallet(a); known {
+		panic(fmt.Sprintf("BUG: address %x has two numbers, %d and %d", a, old, no))
+	}
+	if n := d.numbered.Load(); no == 0 || uint32(no) > n+2 {
+		panic(fmt.Sprintf("BUG: wallet %d numbered after %d others", no, n))
+	}
+	row := d.wallets.grow(uint32(no))
+	row.address = a
+	row.touched.Store(uint64(now))
+	d.addresses.insert(d.hash(a[:]), uint32(no))
+	d.numbered.Add(1)
+}
+
+// touch notes that a frame named a wallet. An unknown number is that of a refused Command.
+func (d *Directory) touch(no engine.WalletNo, now engine.Sequence) {
+	if row := d.wallet(no); row != nil && row.touched.Load() != uint64(now) {
+		row.touched.Store(uint64(now))
+	}
+}

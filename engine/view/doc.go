@@ -1,0 +1,42 @@
+// Package view is publication: the only memory that the writer shares with readers. The committer
+// hands every durable frame to Board.Publish, which folds its Events into immutable Snapshots, one
+// per touched market, and into the Directory. Readers load pointers: they take no lock, allocate
+// nothing, and can neither wait for the writer nor make it wait.
+//
+//	token ──hash──► cells: hash | reference          (Directory: tokens, conditions, addresses)
+//	                           │
+//	market number ─────────────▼
+//	  pages of rows   [ Market │ Snapshot ] [ Market │ Snapshot ] …
+//	                       │        │
+//	    tokens, tick, ◄────┘        ▼
+//	    state           Snapshot  Sequence Time best depth last, text of either outcome
+//	                        │
+//	                        ▼
+//	                     ladder   16 groups ──► group  16 chunks ──► chunk  64 sizes
+//	                        bits of groups         bits of chunks and levels
+//
+//	frame n   ladder ──► group 0 ──► chunk 0
+//	             │   └─► group 1 ──► chunk 5
+//	             │          ▲
+//	frame n+1 ladder'───────┘             one order at a level of chunk 0:
+//	             └─────► group 0' ─► chunk 0'     three small copies, all else shared
+//
+// A ladder is kept in prices of outcome 0: buying outcome 0 at p and selling outcome 1 at 1-p are
+// the same bid. Snapshot's methods take an outcome and answer in its terms.
+//
+// The contract:
+//
+//   - One goroutine calls Publish, with frames in order. Everything else is for anybody.
+//   - A frame becomes visible in this order: Sequence, Directory, Snapshots, Feed; and before
+//     Publish returns. The comment of Board says what that lets a reader conclude.
+//   - A Snapshot never changes. Levels, Best, Depth and Last belong to one moment, between frames.
+//     Snapshots of two markets may be of two moments: each carries its Sequence.
+//   - Markets and wallets are never forgotten. A market without orders costs some 270 bytes.
+//   - The Text of a Snapshot is rendered when first asked for, not when published.
+//   - Who lags behind the Feed loses frames, is told so, and starts again from the Snapshots.
+//   - Events that contradict earlier ones are a bug and panic: a level below 0, a crossed book, a
+//     market or wallet that does not exist, a gap between frames.
+//
+// Read board.go first, then snapshot.go, ladder.go and draft.go (how a ladder is copied),
+// directory.go with table.go and pages.go (how tables grow under readers), feed.go.
+package view

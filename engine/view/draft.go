@@ -1,0 +1,132 @@
+package view
+
+import (
+	"fmt"
+
+	"clobd/engine"
+)
+
+// draft is the next Snapshot of one market while its frame is folded: the writer's own. It
+// remembers which parts of the ladder are already its copies, so that each is copied once per frame
+// however often it changes.
+type draft struct {
+	row    *marketRow
+	next   *Snapshot
+	root   bool           // next.ladder is ours
+	groups uint16         // groups that are ours
+	chunks [fanout]uint16 // by group: chunks that are ours
+	copied int            // chunks copied or made
+}
+
+// add changes the level at price (of outcome 0) by delta.
+func (d *draft) add(side engine.Side, price engine.Price, delta engine.Size) {
+	m := d.next.Market
+	if price == 0 || price >= engine.PriceOne || price%m.Tick != 0 {
+		panic(fmt.Sprintf("BUG: market %d with tick %d has no price %d", m.No, m.Tick, price))
+	}
+	index := int(price / m.Tick)
+	g, c, i := index>>groupBits, index>>chunkBits%fanout, index%chunkLevels
+	grp := d.group(g)
+	sizes := d.chunk(grp, g, c)
+	bit := uint64(1) << i
+	if grp.live[side.Other()][c]&bit != 0 {
+		panic(fmt.Sprintf("BUG: market %d has both bids and asks at %d", m.No, price))
+	}
+	was, size := sizes[i], sizes[i]+delta
+	if size < 0 {
+		panic(fmt.Sprintf("BUG: market %d level %d side %d size %d changes by %d",
+			m.No, price, side, was, delta))
+	}
+	sizes[i] = size
+	switch {
+	case was == 0 && size != 0:
+		grp.live[side][c] |= bit
+		grp.any[side] |= 1 << c
+		d.next.ladder.any[side] |= 1 << g
+		d.next.depth[side]++
+	case was != 0 && size == 0:
+		d.clear(side, g, c, bit)
+	}
+}
+
+// clear takes one live bit out, and those above it that stood for it alone.
+func (d *draft) clear(side engine.Side, g, c int, bit uint64) {
+	l := d.next.ladder
+	grp := l.groups[g]
+	d.next.depth[side]--
+	if grp.live[side][c] &^= bit; grp.live[side][c] != 0 {
+		return
+	}
+	if grp.any[side] &^= 1 << c; grp.any[side] == 0 {
+		l.any[side] &^= 1 << g
+	}
+}
+
+// group is group g as our copy.
+func (d *draft) group(g int) *group {
+	if !d.root {
+		own := *d.next.ladder
+		d.next.ladder, d.root = &own, true
+	}
+	l := d.next.ladder
+	if d.groups&(1<<g) == 0 {
+		own := new(group)
+		if was := l.groups[g]; was != nil {
+			*own = *was
+		}
+		l.groups[g] = own
+		d.groups |= 1 << g
+	}
+	return l.groups[g]
+}
+
+// chunk is chunk c of group g, which is ours, as our copy.
+func (d *draft) chunk(grp *group, g, c int) *chunk {
+	if d.chunks[g]&(1<<c) == 0 {
+		own := new(chunk)
+		if was := grp.chunks[c]; was != nil {
+			*own = *was
+		}
+		grp.chunks[c] = own
+		d.chunks[g] |= 1 << c
+		d.copied++
+	}
+	return grp.chunks[c]
+}
+
+// finish gives back what became empty and completes next.
+func (d *draft) finish() {
+	l := d.next.ladder
+	if d.root {
+		d.prune(l)
+		if l.any == [2]uint16{} {
+			l = &empty
+			d.next.ladder = l
+		}
+	}
+	tick := d.next.Market.Tick
+	bid := engine.Price(l.best(engine.Buy)) * tick
+	ask := engine.Price(l.best(engine.Sell)) * tick
+	if bid != 0 && ask != 0 && bid >= ask {
+		panic(fmt.Sprintf("BUG: market %d is crossed: bid %d, ask %d", d.next.Market.No, bid, ask))
+	}
+	d.next.best = [2]engine.Price{bid, ask}
+}
+
+// prune drops our groups and chunks without a live level, so that a market gone quiet is as cheap
+// as one that never traded.
+func (d *draft) prune(l *ladder) {
+	for g := range l.groups {
+		if d.groups&(1<<g) == 0 {
+			continue
+		}
+		grp := l.groups[g]
+		if grp.any == [2]uint16{} {
+			l.groups[g] = nil
+			continue
+		}
+		for gone := d.chunks[g] &^ (grp.any[0] | grp.any[1]); gone != 0; gone &= gone - 1 {
+			grp.chunks[front(engine.Sell, uint64(gone))] = nil
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package view
+
+import (
+	"sync/atomic"
+
+	"clobd/engine"
+)
+
+// Snapshot is an immutable picture of one market's book after a frame. It is kept in prices of
+// outcome 0; its methods answer in those of the outcome asked for. Anybody may read it for as long
+// as he likes: it stays as it was.
+type Snapshot struct {
+	Market   *Market         // as of the same frame
+	Sequence engine.Sequence // the last of the frame that made this Snapshot
+	Time     engine.Time     // of that frame
+
+	// 64 bytes in all: one cache line answers Best, Depth and Last.
+	ladder *ladder
+	text   [2]atomic.Pointer[[]byte] // by outcome; the only fields that ever change: once, from nil
+	best   [2]engine.Price           // by ladder side, 0 if empty
+	depth  [2]uint16                 // by ladder side
+	last   engine.Price              // of the last trade, 0 if there was none
+	taker  engine.Side               // the ladder side that the last taker was on
+}
+
+// Best is the best price of each side for outcome o, in 1/10,000; 0 says that the side is empty.
+func (s *Snapshot) Best(o engine.Outcome) (bid, ask engine.Price) {
+	if o == 0 {
+		return s.best[engine.Buy], s.best[engine.Sell]
+	}
+	if p := s.best[engine.Sell]; p != 0 {
+		bid = engine.PriceOne - p
+	}
+	if p := s.best[engine.Buy]; p != 0 {
+		ask = engine.PriceOne - p
+	}
+	return bid, ask
+}
+
+// Levels calls each with the price and size of every level of a side of outcome o, best first,
+// until it says false. Prices are in 1/10,000, sizes in base units and never 0.
+func (s *Snapshot) Levels(
+	o engine.Outcome, side engine.Side, each func(engine.Price, engine.Size) bool,
+) {
+	tick := s.Market.Tick
+	s.ladder.walk(turn(o, side), func(index int, size engine.Size) bool {
+		return each(mirror(o, engine.Price(index)*tick), size)
+	})
+}
+
+// Depth is the number of levels of a side of outcome o.
+func (s *Snapshot) Depth(o engine.Outcome, side engine.Side) int {
+	return int(s.depth[turn(o, side)])
+}
+
+// Last is the price of the market's last trade and the side of its taker, both as outcome o sees
+// them: who buys one outcome sells the other. It says false if nothing was traded yet.
+func (s *Snapshot) Last(o engine.Outcome) (engine.Price, engine.Side, bool) {
+	if s.last == 0 {
+		return 0, 0, false
+	}
+	return mirror(o, s.last), turn(o, s.taker), true
+}
+
+// Text is what render makes of this Snapshot for outcome o. It is rendered by whoever asks first
+// and then kept; of several who ask at once one result is kept and all get that one. All callers
+// must pass the same render, and nobody may change the result.
+func (s *Snapshot) Text(
+	o engine.Outcome, render func(*Snapshot, engine.Outcome) []byte,
+) []byte {
+	kept := &s.text[o]
+	if t := kept.Load(); t != nil {
+		return *t
+	}
+	t := render(s, o)
+	if kept.CompareAndSwap(nil, &t) {
+		return t
+	}
+	return *kept.Load()
+}
+
+// turn is the ladder side on which a side of outcome o lies, and the other way round: buying
+// outcome 1 is selling outcome 0.
+func turn(o engine.Outcome, side engine.Side) engine.Side { return side ^ engine.Side(o) }
+
+// mirror is the price in outcome o of a price in outcome 0, and the other way round.
+func mirror(o engine.Outcome, p engine.Price) engine.Price {
+	if o == 0 {
+		return p
+	}
+	return engine.PriceOne - p
+}
