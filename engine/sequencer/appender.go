@@ -1,0 +1,41 @@
+package sequencer
+
+import (
+	"fmt"
+	"time"
+)
+
+// runAppender is the appender's loop. It works while the matcher fills the next batch and the
+// committer waits for the ones before.
+func (s *Sequencer) runAppender() {
+	defer close(s.appended)
+	for b := range s.applied {
+		s.Append(b) // its error is in the batch and in s.failed: the committer refuses the calls
+		s.appended <- b
+	}
+}
+
+// Append encodes the batch's frame, once, chains it to the one before and hands it to the Journal.
+// The first failure, a panic too, or a batch that came failed, is final: it and every later batch
+// are only marked. The batch goes to Commit next in either case. Appender only.
+func (s *Sequencer) Append(b *Batch) error {
+	if s.appendError == nil {
+		s.appendError = b.err
+	}
+	if s.appendError == nil {
+		start := time.Now()
+		s.appendError = s.guard("encode", b.Frame.No, func() { b.Frame.Encode(s.previous) })
+		b.spent.encode = time.Since(start)
+	}
+	if s.appendError == nil {
+		start := time.Now()
+		if err := s.journal.Append(&b.Frame); err != nil {
+			s.appendError = fmt.Errorf("append frame %d: %w", b.Frame.No, err)
+			s.fail(s.appendError)
+		}
+		s.previous = b.Frame.Hash
+		b.spent.append = time.Since(start)
+	}
+	b.err = s.appendError
+	return b.err
+}

@@ -1,0 +1,67 @@
+package sequencer
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"clobd/engine"
+)
+
+// MemoryJournal is a Journal without a disk, for tests, for simulation and for measuring what the
+// rest costs. Its zero value is ready. The exported fields may be set before its first use.
+type MemoryJournal struct {
+	// Drop makes it forget the frames instead of keeping them.
+	Drop bool
+	// OnAppend and OnWait, if set, are called with the frame's number before it is taken or said
+	// to be durable. They may sleep, block, or fail; the first failure is final.
+	OnAppend, OnWait func(frame uint64) error
+
+	mutex  sync.Mutex
+	frames [][]byte
+	last   uint64 // number of the last frame taken
+	err    error
+}
+
+// Append takes the next frame.
+func (m *MemoryJournal) Append(f *engine.Frame) error {
+	if err := m.call(m.OnAppend, f.No); err != nil {
+		return err
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.last != 0 && f.No != m.last+1 {
+		panic(fmt.Sprintf("BUG: frame %d appended after %d", f.No, m.last))
+	}
+	m.last = f.No
+	if !m.Drop {
+		m.frames = append(m.frames, f.Bytes)
+	}
+	return nil
+}
+
+// Wait returns at once, unless OnWait says otherwise.
+func (m *MemoryJournal) Wait(frame uint64) error { return m.call(m.OnWait, frame) }
+
+// Frames are the encoded frames taken so far, in order, durable or not.
+func (m *MemoryJournal) Frames() [][]byte {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return slices.Clone(m.frames)
+}
+
+// call asks hook, and keeps the first failure for ever.
+func (m *MemoryJournal) call(hook func(uint64) error, frame uint64) error {
+	m.mutex.Lock()
+	err := m.err
+	m.mutex.Unlock()
+	if err != nil || hook == nil {
+		return err
+	}
+	if err = hook(frame); err != nil {
+		m.mutex.Lock()
+		m.err = err
+		m.mutex.Unlock()
+	}
+	return err
+}
