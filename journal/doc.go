@@ -1,0 +1,42 @@
+// Package journal makes frames durable, gives them back in order, and keeps what can be asked about
+// the past. It owns the two embedded databases of a node; nobody else opens them.
+//
+//	 appender            committer                           data folder
+//	    │ Append             │ Wait
+//	    ▼                    ▼                                journal/   the truth
+//	┌────────┐  write   ┌─────────┐  durable   ┌──────────┐     m format, ID, created
+//	│ check, │ ───────► │ Pebble's│ ─────────► │ hub: last│     f frame number → frame
+//	│ batch  │ ordered  │ log sync│   frames   │  64 MiB  │
+//	└────────┘          └─────────┘            └────┬─────┘   index/     derived, deletable
+//	     start: Recover(exchange, board)            │           m place: journal, frame, hash
+//	  ┌──────┐  chunks ┌────────────┐      ┌────────┴───┐       o OrderID → row
+//	  │ scan,│ ──────► │ check chain│      │ Tail: next │       t OrderID, chunk → trades
+//	  │decode│         │ ApplyFrame │      │ or wait    │
+//	  └──────┘         └────────────┘      └────┬───────┘
+//	                                            │ Index.Run: fold, one batch
+//	                                            ▼
+//	                                        History: Order, Past, Await
+//
+// The contract:
+//
+//   - Append takes frames in order and refuses what does not chain; Wait(n) returns nil only
+//     when all frames up to n are on disk. The first error is final: the last words name the
+//     Sequence, the folder and what to do, and the process exits with ExitJournal. A failed sync
+//     is never tried again.
+//   - After a crash every frame for which Wait returned is there; of the others a first part.
+//   - Recover is the only way to start. It replays every frame and compares what it computes with
+//     what was recorded; the first thing that is wrong, or panics, is a *Break with frame,
+//     Sequence, key, path.
+//   - A Tail shows durable frames only, each once, in order, and holds nobody back.
+//   - History.Sequence is a promise: what is asked after it was read knows all Commands up to it.
+//   - The index is thrown away and made again, at the next start, whenever it does not fit the
+//     journal or cannot be read. History.Failed says why it moves no more. Deleting its folder is
+//     always a repair.
+//
+// Goroutines: Append belongs to one, Wait to one, Recover runs before them with one of its own,
+// Index.Run is one, each Tail belongs to one; History and Collectors are everybody's.
+//
+// Read journal.go (Open, Append, Wait), tail.go with hub.go, recover.go, then fold.go with row.go,
+// index.go and history.go; pebble.go has the databases' options and the last words, folder.go
+// makes folders. DESIGN.md has the layout, the recovery cases and the decisions.
+package journal

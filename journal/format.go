@@ -1,0 +1,108 @@
+package journal
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Version is the version of the journal folder's layout: key spaces and meta values. The frames
+// carry a format version of their own.
+const Version = 1
+
+// The meta keys of the journal. Each value is 8 bytes, big endian.
+const (
+	metaFormat  = "format"
+	metaJournal = "journal"
+	metaCreated = "created"
+)
+
+// meta is what the journal says of itself: written once, together, before the first frame.
+type meta struct {
+	format  uint64
+	id      uint64
+	created uint64 // unix milliseconds
+}
+
+// newMeta makes the identity of a new journal. The ID is random, not 0, and of 60 bits: a trade id
+// holds no more.
+func newMeta(now time.Time) (meta, error) {
+	var b [8]byte
+	for {
+		if _, err := rand.Read(b[:]); err != nil {
+			return meta{}, fmt.Errorf("draw a journal ID: %w", err)
+		}
+		if id := binary.BigEndian.Uint64(b[:]) >> 4; id != 0 {
+			return meta{Version, id, uint64(now.UnixMilli())}, nil
+		}
+	}
+}
+
+// save writes m durably into a new journal.
+func (m *meta) save(db *pebble.DB) error {
+	b := db.NewBatch()
+	defer b.Close()
+	for _, kv := range []struct {
+		name  string
+		value uint64
+	}{{metaFormat, m.format}, {metaJournal, m.id}, {metaCreated, m.created}} {
+		v := binary.BigEndian.AppendUint64(nil, kv.value)
+		if err := b.Set(metaKey(kv.name), v, nil); err != nil {
+			return fmt.Errorf("write meta %s: %w", kv.name, err)
+		}
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		return fmt.Errorf("write meta: %w", err)
+	}
+	return nil
+}
+
+// loadMeta reads what the journal says of itself; false if it says nothing at all.
+func loadMeta(db *pebble.DB) (meta, bool, error) {
+	var m meta
+	found := 0
+	for _, kv := range []struct {
+		name  string
+		value *uint64
+	}{{metaFormat, &m.format}, {metaJournal, &m.id}, {metaCreated, &m.created}} {
+		v, closer, err := db.Get(metaKey(kv.name))
+		if errors.Is(err, pebble.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return m, false, fmt.Errorf("read meta %s: %w", kv.name, err)
+		}
+		if len(v) != 8 {
+			return m, false, errors.Join(
+				fmt.Errorf("meta %s has %d bytes instead of 8", kv.name, len(v)), closer.Close())
+		}
+		*kv.value = binary.BigEndian.Uint64(v)
+		found++
+		if err := closer.Close(); err != nil {
+			return m, false, fmt.Errorf("read meta %s: %w", kv.name, err)
+		}
+	}
+	if found != 0 && found != 3 {
+		return m, false, fmt.Errorf("%d of 3 meta values exist", found)
+	}
+	return m, found == 3, nil
+}
+
+// judge says whether this program can use a journal of that description.
+func (m *meta) judge(path string) error {
+	switch {
+	case m.format > Version:
+		return fmt.Errorf("journal %s has layout version %d, newer than this program's %d: "+
+			"start it with the version of clobd that wrote it, or a later one", path, m.format, Version)
+	case m.format < 1:
+		return fmt.Errorf("journal %s has the unknown layout version %d: it is damaged or was not "+
+			"written by clobd; restore the folder from a copy", path, m.format)
+	case m.id == 0:
+		return fmt.Errorf("journal %s has no ID: it is damaged; restore the folder from a copy", path)
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// History answers from the index. Anybody may use it at any time; it never waits for the folding
+// goroutine but in Await.
+type History struct {
+	db      *pebble.DB
+	journal uint64
+	door    door
+
+	sequence atomic.Uint64
+
+	mu     sync.Mutex
+	moved  chan struct{} // closed at the next publish; nil while nobody waits
+	ended  bool          // the index will not move any more
+	failed error         // why, if it is not for Close
+}
+
+// Sequence is how far the index has come: every answer that is begun after it was read knows at
+// least the Commands up to it.
+func (h *History) Sequence() engine.Sequence { return engine.Sequence(h.sequence.Load()) }
+
+// publish shows that the index has come to seq, and wakes those who wait.
+func (h *History) publish(seq engine.Sequence) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sequence.Store(uint64(seq))
+	h.wake()
+}
+
+// wake lets all who wait look again. Callers hold mu.
+func (h *History) wake() {
+	if h.moved != nil {
+		close(h.moved)
+		h.moved = nil
+	}
+}
+
+// end says that the index will not move any more, because of err if it is not nil, and wakes those
+// who wait.
+func (h *History) end(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended = true; h.failed == nil {
+		h.failed = err
+	}
+	h.wake()
+}
+
+// Failed is the error with which Index.Run ended; nil if it did not fail. What is asked after it
+// failed is answered as of Sequence.
+func (h *History) Failed() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failed
+}
+
+// Await waits until the index has come to seq, at most for d, and says whether it has. It says
+// false at once when the index will never come there: it was closed, or Failed says why.
+func (h *History) Await(seq engine.Sequence, d time.Duration) bool {
+	if h.Sequence() >= seq {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		moved := h.next(seq)
+		if moved == nil {
+			return h.Sequence() >= seq
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return h.Sequence() >= seq
+		}
+	}
+}
+
+// next is closed when the index moves; nil if there is nothing to wait for.
+func (h *History) next(seq engine.Sequence) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended || h.Sequence() >= seq {
+		return nil
+	}
+	if h.moved == nil {
+		h.moved = make(chan struct{})
+	}
+	return h.moved
+}
+
+// close wakes those who wait for the last time and waits for readers.
+func (h *History) close() {
+	h.end(nil)
+	h.door.shut()
+}
+
+// Past finds what became of a Place: r is its Receipt, with status, amounts and remainder brought
+// up to date. If it is not known, it was not placed at any Sequence up to seen, which is read
+// before the lookup. Refusals that do not bind the id are not known. The error is ErrClosed, or
+// names a row that cannot be read.
+func (h *History) Past(id engine.OrderID) (
+	r engine.Receipt, known bool, seen engine.Sequence, err error) {
+	seen = h.Sequence()
+	if !h.door.enter() {
+		return r, false, seen, ErrClosed
+	}
+	defer h.door.leave()
+	var o row
+	known, err = h.load(&id, &o)
+	if known {
+		r = o.receipt()
+	}
+	return r, known, seen, err
+}
+
+// Order finds the order id; false if there is none. The error is as for Past.
+func (h *History) Order(id engine.OrderID) (OrderRow, bool, error) {
+	if !h.door.enter() {
+		return OrderRow{}, false, ErrClosed
+	}
+	defer h.door.leave()
+	var o row
+	known, err := h.load(&id, &o)
+	if err != nil || !known {
+		return OrderRow{}, false, err
+	}
+	if err := h.trades(&o); err != nil {
+		return OrderRow{}, false, fmt.Errorf("read trades of order %x: %w", id, err)
+	}
+	return o.OrderRow, true, nil
+}
+
+// load reads the row of id into o; false if there is none.
+func (h *History) load(id *engine.OrderID, o *row) (bool, error) {
+	key := orderKey(id)
+	v, closer, err := h.db.Get(key[:])
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err == nil {
+		err = o.decode(id, v)
+		if e := closer.Close(); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("read order %x: %w", *id, err)
+	}
+	return true, nil
+}
+
+// trades fills in the ids of the trades that o took part in. A row never leads its chunks: they are
+// written in one batch, and chunks never change.
+func (h *History) trades(o *row) error {
+	n := int(o.own) + int(o.chunks)*chunkTrades + len(o.made)
+	if n == 0 {
+		return nil
+	}
+	o.Trades = make([][16]byte, 0, n)
+	for i := range o.own {
+		o.Trades = append(o.Trades, engine.TradeID(h.journal, o.Sequence, i))
+	}
+	var refs []tradeRef
+	for i := range o.chunks {
+		key := chunkKey(&o.ID, i)
+		b, found, err := get(h.db, key[:], nil)
+		if err != nil {
+			return err
+		}
+		c := cursor{rest: b}
+		refs = c.trades(refs[:0])
+		if !found || c.bad || len(refs) != chunkTrades {
+			return fmt.Errorf("chunk %d: %w", i, errRow)
+		}
+		for _, t := range refs {
+			o.Trades = append(o.Trades, engine.TradeID(h.journal, t.seq, t.index))
+		}
+	}
+	for _, t := range o.made {
+		o.Trades = append(o.Trades, engine.TradeID(h.journal, t.seq, t.index))
+	}
+	return nil
+}

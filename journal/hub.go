@@ -1,0 +1,89 @@
+package journal
+
+import "sync"
+
+// hub holds the last durable frames in memory and wakes the Tails. The committer pushes, Tails
+// look: each holds the lock for a few instructions only, so no Tail can hold the committer back.
+type hub struct {
+	mu      sync.Mutex
+	more    sync.Cond // durable moved, or something closed
+	durable uint64    // number of the last durable frame
+	closed  bool
+	limit   int // bytes
+	ring    frames
+}
+
+// init makes the hub ready: it keeps limit bytes of frames.
+func (h *hub) init(limit int) {
+	h.more.L = &h.mu
+	h.limit = limit
+}
+
+// push shows frame no, which follows durable, to all Tails.
+func (h *hub) push(no uint64, b []byte) {
+	h.mu.Lock()
+	h.durable = no
+	h.ring.push(b)
+	for h.ring.bytes > h.limit {
+		h.ring.drop()
+	}
+	h.mu.Unlock()
+	h.more.Broadcast()
+}
+
+// close wakes all Tails for the last time.
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.more.Broadcast()
+}
+
+// last is the number of the last durable frame.
+func (h *hub) last() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.durable
+}
+
+// look gives frame no from memory, or nil if it is older than what is kept there. Callers hold mu.
+func (h *hub) look(no uint64) []byte {
+	back := h.durable - no // 0: the newest
+	if back >= uint64(h.ring.count) {
+		return nil
+	}
+	return h.ring.at(h.ring.count - 1 - int(back))
+}
+
+// frames is a queue of byte slices in a buffer that grows by doubling.
+type frames struct {
+	slots [][]byte // a power of two
+	first int
+	count int
+	bytes int
+}
+
+// at is the i-th oldest.
+func (q *frames) at(i int) []byte { return q.slots[(q.first+i)&(len(q.slots)-1)] }
+
+// push appends b.
+func (q *frames) push(b []byte) {
+	if q.count == len(q.slots) {
+		grown := make([][]byte, max(64, 2*len(q.slots)))
+		for i := range q.count {
+			grown[i] = q.at(i)
+		}
+		q.slots, q.first = grown, 0
+	}
+	q.slots[(q.first+q.count)&(len(q.slots)-1)] = b
+	q.count++
+	q.bytes += len(b)
+}
+
+// drop forgets the oldest.
+func (q *frames) drop() {
+	q.bytes -= len(q.slots[q.first])
+	q.slots[q.first] = nil
+	q.first = (q.first + 1) & (len(q.slots) - 1)
+	q.count--
+}

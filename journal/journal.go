@@ -1,0 +1,358 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options says where the journal is and how it works. The zero value of every field but Dir is
+// its default.
+type Options struct {
+	// Dir is the data folder; the journal is in Dir/journal.
+	Dir string
+	// FS is the filesystem; nil is the machine's own. Tests give one that crashes or fails.
+	FS vfs.FS
+	// Async acknowledges before the sync. A crash of the machine then loses acknowledged frames: it
+	// exists so that the cost of the sync can be measured.
+	Async bool
+	// Log takes what the journal has to say; nil is slog.Default.
+	Log *slog.Logger
+	// TailBytes bounds the encoded frames that are kept in memory for Tails. Default 64 MiB.
+	TailBytes int
+	// MemTable is the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 64 MiB.
+	MemTable int
+	// Cache is the size of the block cache in bytes. Default 16 MiB.
+	Cache int64
+	// Exit ends the process after the last words; nil is os.Exit. The code is ExitJournal.
+	Exit func(code int)
+}
+
+// ExitJournal is the exit code of a process whose journal can no longer keep its promise.
+const ExitJournal = 70
+
+// inFlight bounds the frames between Append and Wait. The sequencer has 4; Pebble takes 4,095.
+const inFlight = 1024
+
+// ErrClosed says that the journal, tail or index was closed.
+var ErrClosed = errors.New("journal is closed")
+
+// validate returns all problems of the options at once, or nil, and fills in the defaults.
+func (o *Options) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("journal option "+text))
+		}
+	}
+	bad(o.Dir == "", "Dir is empty")
+	bad(o.TailBytes < 0, "TailBytes is negative")
+	bad(o.MemTable != 0 && (o.MemTable < 1<<20 || o.MemTable > 1<<30),
+		"MemTable is outside [1 MiB, 1 GiB]")
+	bad(o.Cache < 0, "Cache is negative")
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.TailBytes == 0 {
+		o.TailBytes = 64 << 20
+	}
+	if o.MemTable == 0 {
+		o.MemTable = 64 << 20
+	}
+	if o.Cache == 0 {
+		o.Cache = 16 << 20
+	}
+	return errors.Join(problems...)
+}
+
+// Journal is the durable log of frames. Append belongs to one goroutine, Wait to one goroutine (it
+// may be another one); Tails may be made by anybody. Recover comes before the first Append.
+type Journal struct {
+	// ID is drawn at random when the journal is made: trade ids carry it.
+	ID uint64
+	// Created is when the journal was made.
+	Created time.Time
+	// Dir is the data folder, Path the journal's own folder in it.
+	Dir, Path string
+
+	options Options
+	db      *pebble.DB
+	door    door
+	ward    *ward
+	gauges  *gauges
+
+	head      engine.Head    // of the last frame appended; the appender's
+	partition uint16         // of all frames, once there is one; the appender's
+	recovered bool           // whether head is known; the appender's
+	flight    chan flight    // appender to committer
+	airborne  sync.WaitGroup // what was appended and is neither durable nor failed
+	closing   chan struct{}
+	failed    atomic.Pointer[error] // the first failure: final
+	broken    chan struct{}         // closed with it
+
+	hub hub // durable frames, to Tails
+}
+
+// flight is a frame between Append and Wait.
+type flight struct {
+	batch  *pebble.Batch
+	bytes  []byte
+	number uint64
+	last   engine.Sequence
+	start  time.Time
+}
+
+// Open opens the journal in o.Dir/journal, or makes it with a random ID, and takes the folder's
+// lock. It fails if another process has it, if the folder is of an unknown or newer format, and if
+// the database is damaged; the error says what to do.
+func Open(o Options) (*Journal, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	j := &Journal{
+		Dir: o.Dir, Path: filepath.Join(o.Dir, "journal"), options: o,
+		flight:  make(chan flight, inFlight),
+		closing: make(chan struct{}), broken: make(chan struct{}),
+	}
+	j.gauges = newGauges()
+	j.ward = newWard("journal", j.Path, &o)
+	j.ward.state = func() string {
+		return fmt.Sprintf("acknowledged up to Sequence %d", j.gauges.sequence.Load())
+	}
+	j.hub.init(o.TailBytes)
+	if err := j.open(); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// open opens the database and reads where it ends.
+func (j *Journal) open() error {
+	db, err := openPebble(j.Path, j.ward, j.pebbleOptions())
+	if err != nil {
+		return err
+	}
+	last, m, err := inspect(db, j.Path)
+	if err != nil {
+		return errors.Join(err, j.ward.closePebble(db))
+	}
+	j.db, j.ID, j.Created = db, m.id, time.UnixMilli(int64(m.created))
+	j.hub.durable = last
+	return nil
+}
+
+// inspect reads the journal's identity, which it gives a new one, and the number of its last frame.
+func inspect(db *pebble.DB, path string) (last uint64, m meta, err error) {
+	last, err = lastFrame(db)
+	if err != nil {
+		return 0, m, fmt.Errorf("open journal %s: %w", path, err)
+	}
+	m, found, err := loadMeta(db)
+	if err == nil && !found && last > 0 {
+		err = fmt.Errorf("it has %d frames but no description of itself", last)
+	}
+	if err != nil {
+		return 0, m, fmt.Errorf("open journal %s: %w: it is damaged; keep the folder for "+
+			"inspection and restore it from a copy", path, err)
+	}
+	if found {
+		return last, m, m.judge(path)
+	}
+	if m, err = newMeta(time.Now()); err == nil {
+		err = m.save(db)
+	}
+	if err != nil {
+		return 0, m, fmt.Errorf("make journal %s: %w", path, err)
+	}
+	return 0, m, nil
+}
+
+// lastFrame is the number of the last frame, 0 if there is none.
+func lastFrame(db *pebble.DB) (uint64, error) {
+	it, err := db.NewIter(frameBounds(1))
+	if err != nil {
+		return 0, fmt.Errorf("find the last frame: %w", err)
+	}
+	last := uint64(0)
+	if it.Last() {
+		no, ok := frameNo(it.Key())
+		if !ok {
+			err = fmt.Errorf("malformed key %x", it.Key())
+		}
+		last = no
+	}
+	return last, errors.Join(err, it.Error(), it.Close())
+}
+
+// frameBounds are the iterator options for all frames from number from on.
+func frameBounds(from uint64) *pebble.IterOptions {
+	low := frameKey(from)
+	return &pebble.IterOptions{LowerBound: low[:], UpperBound: []byte{spaceFrame + 1}}
+}
+
+// Append writes the encoded frame behind the last one, not yet durably. It refuses, changing
+// nothing, a frame that Recover would refuse: whose number, first Sequence or Prev does not follow
+// the last one, whose Epoch or Time goes back, or whose Partition is another one. It returns
+// before the sync; f may be used again at once, f.Bytes are shared and must never change.
+func (j *Journal) Append(f *engine.Frame) error {
+	if !j.door.enter() {
+		return fmt.Errorf("append frame %d: %w", f.No, ErrClosed)
+	}
+	defer j.door.leave()
+	if err := j.check(f); err != nil {
+		return fmt.Errorf("append frame %d: %w", f.No, err)
+	}
+	start := time.Now()
+	batch := j.db.NewBatchWithSize(len(f.Bytes) + 64)
+	key := frameKey(f.No)
+	if err := batch.Set(key[:], f.Bytes, nil); err != nil {
+		return j.fail(f.No, f.First, fmt.Errorf("append frame %d: %w", f.No, err))
+	}
+	if err := j.apply(batch); err != nil {
+		return j.fail(f.No, f.First, fmt.Errorf("append frame %d: %w", f.No, err))
+	}
+	j.head, j.partition = f.Head(), f.Partition
+	j.gauges.appended(len(f.Bytes), len(f.Commands))
+	j.airborne.Add(1)
+	j.flight <- flight{batch, f.Bytes, f.No, f.Last(), start}
+	return nil
+}
+
+// check says why frame f cannot be the next one.
+func (j *Journal) check(f *engine.Frame) error {
+	if failed := j.failed.Load(); failed != nil {
+		return *failed
+	}
+	switch {
+	case !j.recovered:
+		return errors.New("the journal's end is not known: call Recover before the first Append")
+	case f.No != j.head.Frame+1:
+		return fmt.Errorf("out of order: the last frame is %d", j.head.Frame)
+	case f.First != j.head.Sequence+1:
+		return fmt.Errorf("first Sequence is %d, the last one appended is %d",
+			f.First, j.head.Sequence)
+	case f.Prev != j.head.Hash:
+		return fmt.Errorf("broken chain: Prev is %x, the hash of frame %d is %x",
+			f.Prev[:4], j.head.Frame, j.head.Hash[:4])
+	case f.Epoch < j.head.Epoch || f.Time < j.head.Time:
+		return fmt.Errorf("epoch %d, time %d goes back: the last frame has epoch %d, time %d",
+			f.Epoch, f.Time, j.head.Epoch, j.head.Time)
+	case f.No > 1 && f.Partition != j.partition:
+		return fmt.Errorf("partition is %d, the journal's is %d", f.Partition, j.partition)
+	case len(f.Commands) == 0 || len(f.Bytes) == 0:
+		return errors.New("no commands, or not encoded")
+	case len(j.flight) == cap(j.flight):
+		return fmt.Errorf("more than %d frames wait for their sync", inFlight)
+	}
+	return nil
+}
+
+// apply hands the batch to Pebble, which writes its log in order and syncs it behind our back.
+// Pebble panics when its log had failed before; that is a failure here, not a bug.
+func (j *Journal) apply(batch *pebble.Batch) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("write-ahead log: %v", p)
+		}
+	}()
+	if j.options.Async {
+		return j.db.Apply(batch, pebble.NoSync)
+	}
+	return j.db.ApplyNoSyncWait(batch, pebble.Sync)
+}
+
+// Wait returns when all frames up to number frame are durable, and shows them to the Tails. It
+// waits for frames that are not appended yet. An error is final: that frame and all after it were
+// not acknowledged and never will be.
+func (j *Journal) Wait(frame uint64) error {
+	for j.hub.durable < frame { // only this goroutine moves it
+		if failed := j.failed.Load(); failed != nil {
+			return *failed
+		}
+		select {
+		case f := <-j.flight:
+			err := j.land(&f)
+			j.airborne.Done()
+			if err != nil {
+				return err
+			}
+		case <-j.broken:
+		case <-j.closing:
+			return fmt.Errorf("wait for frame %d: %w", frame, ErrClosed)
+		}
+	}
+	return nil
+}
+
+// land waits for the sync of one frame and publishes it to the Tails.
+func (j *Journal) land(f *flight) error {
+	if !j.options.Async {
+		if err := f.batch.SyncWait(); err != nil {
+			return j.fail(f.number, f.last, fmt.Errorf("sync frame %d: %w", f.number, err))
+		}
+	}
+	if failed := j.failed.Load(); failed != nil {
+		return *failed
+	}
+	if err := f.batch.Close(); err != nil {
+		return j.fail(f.number, f.last, fmt.Errorf("sync frame %d: %w", f.number, err))
+	}
+	j.gauges.synced(time.Since(f.start), f.last)
+	j.hub.push(f.number, f.bytes)
+	return nil
+}
+
+// fail records the first failure and speaks the last words. It returns only in tests.
+func (j *Journal) fail(frame uint64, seq engine.Sequence, err error) error {
+	if j.failed.CompareAndSwap(nil, &err) {
+		close(j.broken)
+	}
+	j.ward.lastWords(fmt.Sprintf("frame %d with Sequence %d is not durable", frame, seq), err)
+	return *j.failed.Load()
+}
+
+// Close waits for what is in flight, wakes all Tails and gives the folder back. Append and Wait
+// say ErrClosed from then on.
+func (j *Journal) Close() error {
+	if !j.door.shut() {
+		return ErrClosed
+	}
+	close(j.closing)
+	j.hub.close()
+	err := j.drain()
+	j.airborne.Wait() // for the one that Wait may have in its hands
+	j.ward.retire()
+	if err = errors.Join(err, j.ward.closePebble(j.db)); err != nil {
+		return fmt.Errorf("close journal %s: %w", j.Path, err)
+	}
+	return nil
+}
+
+// drain waits for the syncs of all frames in flight. A Wait beside it may take some of them.
+func (j *Journal) drain() error {
+	var problems []error
+	for {
+		select {
+		case f := <-j.flight:
+			if !j.options.Async {
+				problems = append(problems, f.batch.SyncWait())
+			}
+			problems = append(problems, f.batch.Close())
+			j.airborne.Done()
+		default:
+			return errors.Join(problems...)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package journal
+
+import (
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+
+	"clobd/engine"
+)
+
+const (
+	makerMarkets = 4
+	makerWallets = 8
+	makerTime    = engine.Time(1_700_000_000_000)
+)
+
+// maker makes the frames that a sequencer would: real Commands through a real Exchange. It keeps a
+// plain model of all orders beside it, which the index must equal.
+type maker struct {
+	x       *engine.Exchange
+	r       *rand.Rand
+	head    engine.Head
+	journal uint64
+	script  []engine.Command // comes before anything random
+	live    []engine.OrderID
+	orders  map[engine.OrderID]*OrderRow
+	ids     uint64
+}
+
+// newMaker makes a market with funded wallets and then random traffic.
+func newMaker(seed uint64) *maker {
+	m := &maker{x: engine.NewExchange(seed), r: rand.New(rand.NewPCG(seed, 1)),
+		orders: make(map[engine.OrderID]*OrderRow)}
+	m.script = append(m.script, engine.Command{Kind: engine.Started})
+	for i := range makerMarkets {
+		l := &engine.Listing{Group: uint64(i), Tick: 100, MinSize: 5 * engine.Unit, Open: true}
+		l.Condition[0], l.Tokens[0][0], l.Tokens[1][0] = byte(i+1), byte(2*i+1), byte(2*i+2)
+		m.script = append(m.script, engine.Command{Kind: engine.List, Listing: l})
+	}
+	for i := range makerWallets {
+		a := engine.Address{19: byte(i + 1)}
+		m.script = append(m.script, engine.Command{Kind: engine.Deposit, ID: m.id(),
+			Address: a, Cash: 1_000_000_000 * engine.Unit})
+		for no := range makerMarkets {
+			for o := range engine.Outcome(2) {
+				m.script = append(m.script, engine.Command{Kind: engine.Deposit, ID: m.id(),
+					Address: a, Market: engine.MarketNo(no + 1), Outcome: o, Size: 1_000_000 * engine.Unit})
+			}
+		}
+	}
+	return m
+}
+
+// id draws an id that was never used.
+func (m *maker) id() engine.OrderID {
+	m.ids++
+	var id engine.OrderID
+	binary.BigEndian.PutUint64(id[:], m.r.Uint64())
+	binary.BigEndian.PutUint64(id[24:], m.ids)
+	return id
+}
+
+// command is the next Command: a cancel in three of ten cases.
+func (m *maker) command() engine.Command {
+	if len(m.script) > 0 {
+		c := m.script[0]
+		m.script = m.script[1:]
+		return c
+	}
+	if len(m.live) > 0 && m.r.IntN(10) < 3 {
+		i := m.r.IntN(len(m.live))
+		id := m.live[i]
+		m.live[i] = m.live[len(m.live)-1]
+		m.live = m.live[:len(m.live)-1]
+		return engine.Command{Kind: engine.Cancel, ID: id, Owner: m.orders[id].Owner}
+	}
+	w := engine.WalletNo(1 + m.r.IntN(makerWallets))
+	size := int64(5+m.r.IntN(40)) * engine.Unit
+	price := int64(40 + m.r.IntN(20))
+	c := engine.Command{Kind: engine.Place, Side: engine.Side(m.r.IntN(2)),
+		Outcome: engine.Outcome(m.r.IntN(2)), Market: engine.MarketNo(1 + m.r.IntN(makerMarkets)),
+		Wallet: w, Owner: w, Key: uint32(w) * 7, Size: engine.Size(size),
+		Cash: engine.Cash(size * price / 100), Seen: m.head.Sequence, ID: m.id(),
+		Proof: make([]byte, 200)}
+	switch m.r.IntN(50) {
+	case 0: // off the grid: refused, binds nothing
+		c.Cash += 3000
+	case 1: // a duplicate
+		if len(m.live) > 0 {
+			c.ID = m.live[m.r.IntN(len(m.live))]
+		}
+	}
+	for i := range c.Proof {
+		c.Proof[i] = byte(m.r.Uint32())
+	}
+	return c
+}
+
+// frame makes the next frame, of n Commands.
+func (m *maker) frame(n int) *engine.Frame {
+	f := &engine.Frame{Engine: engine.Version, Epoch: 1, No: m.head.Frame + 1,
+		First: m.head.Sequence + 1, Time: makerTime + engine.Time(m.head.Frame)}
+	for i := range n {
+		c := m.command()
+		seq := f.First + engine.Sequence(i)
+		at := len(f.Events)
+		f.Commands = append(f.Commands, c)
+		f.Events = m.x.Apply(&c, seq, f.Time, f.Events)
+		f.Ends = append(f.Ends, uint32(len(f.Events)))
+		m.note(&c, seq, f.Time, f.Events[at:])
+	}
+	f.Digest = m.x.Digest()
+	f.Encode(m.head.Hash)
+	m.head = f.Head()
+	return f
+}
+
+// note keeps the model: as plain as can be, trades as ids.
+func (m *maker) note(c *engine.Command, seq engine.Sequence, now engine.Time, es []engine.Event) {
+	var taken [][16]byte
+	last := engine.Price(0)
+	for i := range es {
+		e := &es[i]
+		switch e.Kind {
+		case engine.Filled:
+			p := e.Price
+			if e.Outcome != c.Outcome {
+				p = 10_000 - p
+			}
+			if len(taken) == 0 || p != last {
+				taken = append(taken, engine.TradeID(m.journal, seq, uint32(len(taken))))
+				last = p
+			}
+			o := m.orders[e.Order]
+			o.Matched, o.Updated = o.Matched+e.Size, now
+			o.Trades = append(o.Trades, taken[len(taken)-1])
+			cash, size := int64(engine.Cost(e.Size, e.Price)), int64(e.Size)
+			if o.Side == engine.Sell {
+				cash, size = size, cash
+			}
+			o.Making, o.Taking = o.Making+cash, o.Taking+size
+			if o.Matched == o.Size {
+				o.Status = engine.Matched
+			}
+		case engine.Cancelled:
+			o := m.orders[e.Order]
+			o.Status, o.Reason, o.Updated = engine.Canceled, e.Reason, now
+		case engine.Placed, engine.Completed:
+			r := engine.ReceiptOf(c, seq, now, es)
+			m.orders[c.ID] = &OrderRow{ID: c.ID, Market: c.Market, Outcome: c.Outcome,
+				Side: c.Side, Type: c.Type, Wallet: c.Wallet, Owner: c.Owner, Key: c.Key,
+				Price: e.Price, Size: e.Size, Matched: e.Size - e.Remaining, Making: r.Making,
+				Taking: r.Taking, Status: r.Status, Sequence: seq, Time: now, Updated: now,
+				Trades: taken}
+			m.live = append(m.live, c.ID)
+		}
+	}
+}
+
+// quiet is a log that nobody reads.
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// write appends and waits for frames of n Commands each.
+func (m *maker) write(t testing.TB, j *Journal, frames, n int) {
+	t.Helper()
+	for range frames {
+		f := m.frame(n)
+		if err := j.Append(f); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Wait(f.No); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// open opens a journal and recovers it without replay.
+func open(t testing.TB, o Options) *Journal {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = quiet()
+	}
+	j, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Recover(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// shut closes what must close without an error.
+func shut(t testing.TB, c interface{ Close() error }) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

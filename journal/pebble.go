@@ -1,0 +1,255 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// hintDamaged is what to do with a database that cannot be read.
+const (
+	hintDamaged  = "keep the folder for inspection and restore it from a copy"
+	hintUnopened = "if another version of clobd wrote it, start that one; else " + hintDamaged
+)
+
+// pebbleOptions are the journal's: it only ever appends keys in order, so tables never overlap and
+// compaction moves them instead of rewriting; signatures do not compress; one frame fills a block.
+func (j *Journal) pebbleOptions() *pebble.Options {
+	o := &pebble.Options{
+		FS:                          j.options.FS,
+		FormatMajorVersion:          pebble.FormatNewest, // its log notices damage before the end
+		MemTableSize:                uint64(j.options.MemTable),
+		MemTableStopWritesThreshold: 4,
+		CacheSize:                   j.options.Cache,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       1000, // tables that do not overlap are no burden to readers
+		BytesPerSync:                1 << 20,
+		MaxOpenFiles:                1024,
+	}
+	o.TargetFileSizes[0] = 64 << 20
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 64 << 10
+	}
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
+		return pebble.DBCompressionNone
+	})
+	return o
+}
+
+// indexPebble are the index's options: random keys that are rewritten, no log, filters for lookups
+// of ids that do not exist.
+func (o *IndexOptions) indexPebble() *pebble.Options {
+	p := &pebble.Options{
+		FS:                          o.FS,
+		FormatMajorVersion:          pebble.FormatNewest,
+		DisableWAL:                  true,
+		MemTableSize:                uint64(o.MemTable),
+		MemTableStopWritesThreshold: 4,
+		CacheSize:                   o.Cache,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       64,
+		BytesPerSync:                1 << 20,
+		MaxOpenFiles:                1024,
+	}
+	p.TargetFileSizes[0] = 8 << 20
+	for i := range p.Levels {
+		p.Levels[i].BlockSize = 8 << 10
+		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	p.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
+		return pebble.DBCompressionFastest
+	})
+	return p
+}
+
+// openPebble opens the database in path and takes its lock.
+func openPebble(path string, w *ward, o *pebble.Options) (*pebble.DB, error) {
+	o.Logger = w
+	o.EventListener = w.listener()
+	if err := makeFolder(o.FS, path); err != nil {
+		return nil, err
+	}
+	lock, err := pebble.LockDirectory(path, o.FS)
+	if err != nil {
+		return nil, &LockedError{Path: path, Holder: lockHolder(o.FS, path, err), Err: err}
+	}
+	o.Lock = lock
+	db, err := pebble.Open(path, o)
+	if err != nil {
+		err = fmt.Errorf("open %s %s: %w: %s", w.name, path, err, w.unopened)
+		return nil, errors.Join(err, lock.Close())
+	}
+	w.lock = lock
+	return db, nil
+}
+
+// LockedError says that the folder is in use.
+type LockedError struct {
+	Path   string // the database's folder
+	Holder string // who has it, as far as it can be told
+	Err    error
+}
+
+// Error says who holds what and what to do.
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("%s is in use by %s (%v): a data folder serves one process; stop that one, or "+
+		"give this one another folder", e.Path, e.Holder, e.Err)
+}
+
+// Unwrap gives the reason that the filesystem gave.
+func (e *LockedError) Unwrap() error { return e.Err }
+
+// lockHolder names the holder of the lock in path, which could not be taken because of err.
+func lockHolder(fs vfs.FS, path string, err error) string {
+	if vfs.Root(fs) != vfs.Default || strings.Contains(err.Error(), "current process") {
+		return "this process"
+	}
+	return fileHolder(fs.PathJoin(path, "LOCK"))
+}
+
+// ward watches over one database: it is Pebble's logger and event listener, and ends the process
+// when Pebble or we find that a promise cannot be kept. Any goroutine may use it.
+type ward struct {
+	name, path string
+	log        *slog.Logger
+	exit       func(code int)
+	state      func() string // what was promised so far
+	hint       string        // what to do with a damaged folder
+	unopened   string        // what to do with one that cannot be opened
+	lock       *pebble.Lock  // given back when the database is closed
+
+	mu      sync.Mutex
+	retired bool // closing: background work is being cancelled
+	dead    bool // the last words are spoken
+}
+
+// newWard makes the ward of the database in path.
+func newWard(name, path string, o *Options) *ward {
+	w := &ward{name: name, path: path, log: o.Log, exit: o.Exit, hint: hintDamaged,
+		unopened: hintUnopened}
+	w.state = func() string { return "it is rebuilt from the journal" }
+	if w.exit == nil {
+		w.exit = os.Exit
+	}
+	return w
+}
+
+// Infof is Pebble's chatter.
+func (w *ward) Infof(format string, args ...any) {
+	w.log.Debug("pebble", "database", w.name, "text", fmt.Sprintf(format, args...))
+}
+
+// Errorf is Pebble's trouble that it can live with.
+func (w *ward) Errorf(format string, args ...any) {
+	w.log.Error("pebble", "database", w.name, "text", fmt.Sprintf(format, args...))
+}
+
+// Fatalf is called by Pebble when it cannot go on: a write or sync of its log or manifest failed.
+func (w *ward) Fatalf(format string, args ...any) {
+	w.lastWords("the database cannot go on", fmt.Errorf(format, args...))
+}
+
+// lastWords says what happened, where, what was promised and what to do, and exits. A failed sync
+// is never tried again: the kernel may have dropped the pages and would report success.
+func (w *ward) lastWords(what string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead || w.retired {
+		return
+	}
+	w.dead = true
+	const hint = "check the disk (space, dmesg) and start again: start-up replays what is durable; " +
+		"callers without an answer may send again"
+	w.log.Error("journal failed, exiting", "database", w.name, "what", what, "error", err,
+		"path", w.path, "state", w.state(), "hint", hint)
+	fmt.Fprintf(os.Stderr, "clobd: FATAL: %s %s: %s: %v; %s; %s\n",
+		w.name, w.path, what, err, w.state(), hint)
+	w.exit(ExitJournal)
+}
+
+// retire makes failures of background work silent: the database is being closed in order.
+func (w *ward) retire() {
+	w.mu.Lock()
+	w.retired = true
+	w.mu.Unlock()
+}
+
+// closePebble closes the database and gives its lock back.
+func (w *ward) closePebble(db *pebble.DB) error {
+	return errors.Join(db.Close(), w.lock.Close())
+}
+
+// listener hears of trouble that Pebble does not log itself.
+func (w *ward) listener() *pebble.EventListener {
+	return &pebble.EventListener{
+		// A failed flush or compaction is tried again by Pebble with fresh files, and the log still
+		// has the frames: no promise is broken.
+		BackgroundError: func(err error) {
+			w.mu.Lock()
+			retired := w.retired
+			w.mu.Unlock()
+			if !retired {
+				w.log.Error("background work failed", "database", w.name, "path", w.path, "error", err)
+			}
+		},
+		// The reader that met it gets the error and decides.
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			w.log.Error("damaged table", "database", w.name, "path", w.path,
+				"text", info.String(), "hint", w.hint)
+		},
+		DiskSlow: func(info pebble.DiskSlowInfo) {
+			w.log.Warn("slow disk", "database", w.name, "path", w.path, "text", info.String())
+		},
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			w.log.Warn("writes wait for flushes", "database", w.name, "reason", info.Reason)
+		},
+	}
+}
+
+// door counts the readers of a database, so that closing waits for them and none comes later.
+type door struct {
+	mu     sync.RWMutex
+	closed bool
+}
+
+// enter lets a reader in, who must leave, unless the door is shut.
+func (d *door) enter() bool {
+	d.mu.RLock()
+	if d.closed {
+		d.mu.RUnlock()
+		return false
+	}
+	return true
+}
+
+// leave ends what enter began.
+func (d *door) leave() { d.mu.RUnlock() }
+
+// shut waits for all readers and lets none in any more; false if it was shut already.
+func (d *door) shut() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was := d.closed
+	d.closed = true
+	return !was
+}
+
+// get copies the value of key into buf; false if there is none.
+func get(db *pebble.DB, key, buf []byte) ([]byte, bool, error) {
+	v, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return buf[:0], false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	buf = append(buf[:0], v...)
+	return buf, true, closer.Close()
+}

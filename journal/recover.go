@@ -1,0 +1,265 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Break says where a journal stops making sense.
+type Break struct {
+	Frame    uint64          // number of the frame that is wrong or missing
+	Sequence engine.Sequence // the first Sequence that cannot be trusted, 0 if unknown
+	Key      string          // its key in the database
+	Path     string          // the database's folder
+	Last     uint64          // number of the last frame in the journal, 0 if unknown
+	What     string          // what is wrong
+	Hint     string          // what to do; empty: the usual
+	Err      error           // the cause, if it has one
+}
+
+// Error says what, where and what to do.
+func (b *Break) Error() string {
+	s := fmt.Sprintf("journal %s is broken at frame %d (key %s", b.Path, b.Frame, b.Key)
+	if b.Sequence > 0 {
+		s += fmt.Sprintf(", from Sequence %d on", b.Sequence)
+	}
+	s += "): " + b.What
+	if b.Err != nil {
+		s += ": " + b.Err.Error()
+	}
+	if b.Last > b.Frame {
+		s += fmt.Sprintf("; the %d frames after it cannot be used", b.Last-b.Frame)
+	}
+	if b.Hint != "" {
+		return s + "; " + b.Hint
+	}
+	return s + "; nothing was changed: " + hintDamaged
+}
+
+// Unwrap gives the cause.
+func (b *Break) Unwrap() error { return b.Err }
+
+// How much is decoded ahead of the replay: chunks of frames, so that one hand-over between the two
+// goroutines serves many small frames.
+const (
+	chunkFrames = 64
+	chunkBytes  = 256 << 10
+	chunkSlack  = 96 << 10 // room for the last frame, so that a chunk is seldom moved
+	chunks      = 4
+)
+
+// chunk is some decoded frames on their way to the replay.
+type chunk struct {
+	frames  []engine.Frame // as long as chunkFrames: their slices are used again
+	numbers []uint64       // their keys
+	broken  *Break         // what came after them, if it was bad
+}
+
+// Recover replays every frame in order into x and hands each one on: starting is recovering. It
+// checks numbers, the chain of hashes, checksums, Sequences, recorded Events and Digests. x may be
+// nil (then nothing is replayed) and so may each. A frame is valid until each returns, its Bytes
+// stay; an error of each ends the replay and is returned as it is, a panic of it is a *Break.
+// Where the journal stops making sense the error is a *Break and x is of no use. Call it before
+// the first Append, which continues behind the Head returned.
+func (j *Journal) Recover(
+	x *engine.Exchange, each func(*engine.Frame) error) (engine.Head, error) {
+	if !j.door.enter() {
+		return engine.Head{}, ErrClosed
+	}
+	defer j.door.leave()
+	r := replay{j: j, x: x, each: each}
+	free, ready := make(chan *chunk, chunks), make(chan *chunk, chunks)
+	for range chunks {
+		free <- &chunk{frames: make([]engine.Frame, chunkFrames)}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(ready)
+		j.decode(free, ready, done)
+	}()
+	broken := r.run(ready, free)
+	close(done)
+	for range ready { // until the decoder is gone
+	}
+	if broken != nil {
+		return r.head, broken
+	}
+	j.head, j.partition, j.recovered = r.head, r.partition, true
+	j.gauges.sequence.Store(uint64(r.head.Sequence))
+	return r.head, nil
+}
+
+// decode scans the frames and hands them to ready in chunks taken from free, until the end, the
+// first bad one, or done.
+func (j *Journal) decode(free <-chan *chunk, ready chan<- *chunk, done <-chan struct{}) {
+	it, err := j.db.NewIter(&pebble.IterOptions{
+		LowerBound: []byte{spaceFrame}, UpperBound: []byte{spaceFrame + 1}})
+	if err != nil {
+		ready <- &chunk{broken: &Break{What: "cannot be read", Err: err}}
+		return
+	}
+	defer it.Close()
+	for more := it.First(); more; {
+		var c *chunk
+		select {
+		case c = <-free:
+		case <-done:
+			return
+		}
+		more = c.fill(it)
+		ready <- c // never blocks: as many places as chunks
+	}
+	if err := it.Error(); err != nil {
+		ready <- &chunk{broken: &Break{What: "cannot be read", Err: err}}
+	}
+}
+
+// fill decodes the next frames of it into c; false when there is no more to come.
+func (c *chunk) fill(it *pebble.Iterator) bool {
+	c.numbers, c.broken = c.numbers[:0], nil
+	// Fresh, because a frame's bytes may be kept by whoever gets it.
+	arena := make([]byte, 0, chunkBytes+chunkSlack)
+	for n := 0; n < chunkFrames && len(arena) < chunkBytes; n++ {
+		no, ok := frameNo(it.Key())
+		if !ok {
+			c.broken = &Break{Key: fmt.Sprintf("%x", it.Key()), What: "malformed key"}
+			return false
+		}
+		from := len(arena)
+		arena = append(arena, it.Value()...) // a frame that does not fit moves to a new array
+		if err := engine.DecodeFrame(arena[from:len(arena):len(arena)], &c.frames[n]); err != nil {
+			c.broken = &Break{Frame: no, What: "damaged", Err: err}
+			if errors.Is(err, engine.ErrFormat) {
+				c.broken.What = "of another version"
+				c.broken.Hint = "start the version of clobd that wrote it, or a later one"
+			}
+			return false
+		}
+		c.numbers = append(c.numbers, no)
+		if !it.Next() {
+			return false
+		}
+	}
+	return true
+}
+
+// replay is the second half of Recover.
+type replay struct {
+	j    *Journal
+	x    *engine.Exchange
+	each func(*engine.Frame) error
+	head engine.Head // of the last frame that was checked, replayed and handed on
+
+	partition uint16 // of the first frame, and so of all
+}
+
+// run replays the chunks in order; the error is nil if all of them were good.
+func (r *replay) run(ready <-chan *chunk, free chan<- *chunk) error {
+	for c := range ready {
+		for i := range c.numbers {
+			if err := r.frame(c.numbers[i], &c.frames[i]); err != nil {
+				return err
+			}
+		}
+		if c.broken != nil {
+			// What follows a hole is not the first thing that is wrong.
+			if b := c.broken; b.Frame > r.head.Frame+1 {
+				return r.place(r.hole(b.Frame))
+			}
+			return r.place(c.broken)
+		}
+		free <- c
+	}
+	return nil
+}
+
+// place completes a Break with what the replay knows: the first Sequence that it does not have.
+func (r *replay) place(b *Break) *Break {
+	b.Sequence, b.Path, b.Last = r.head.Sequence+1, r.j.Path, r.j.hub.last()
+	if b.Frame == 0 {
+		b.Frame = r.head.Frame + 1
+	}
+	if b.Key == "" {
+		b.Key = frameText(b.Frame)
+	}
+	return b
+}
+
+// hole is the Break of frames that are missing before frame no.
+func (r *replay) hole(no uint64) *Break {
+	return &Break{What: fmt.Sprintf("missing: the next frame found is %d", no)}
+}
+
+// frame checks, replays and hands on the frame found under key number no. A panic of the
+// engine (whose value names the exact Sequence) or of whoever gets the frame is a reason not to
+// start, with its place.
+func (r *replay) frame(no uint64, f *engine.Frame) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = r.place(&Break{Frame: no, Err: fmt.Errorf("%v\n%s", p, debug.Stack()),
+				What: fmt.Sprintf("the program panicked at its Sequences %d to %d", f.First, f.Last()),
+				Hint: "this is a bug of the program: keep the folder and report it"})
+		}
+	}()
+	if b := r.step(no, f); b != nil {
+		return r.place(b)
+	}
+	if r.each != nil {
+		if err := r.each(f); err != nil {
+			return err
+		}
+	}
+	r.head = f.Head()
+	return nil
+}
+
+// step checks and replays the frame found under key number no.
+func (r *replay) step(no uint64, f *engine.Frame) *Break {
+	wrong := func(format string, args ...any) *Break {
+		return &Break{Frame: no, What: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case no != r.head.Frame+1:
+		return r.hole(no)
+	case f.No != no:
+		return wrong("it says that it is frame %d", f.No)
+	case f.Prev != r.head.Hash:
+		return wrong("broken chain: it follows a frame with hash %x, but frame %d has %x",
+			f.Prev[:8], r.head.Frame, r.head.Hash[:8])
+	case f.First != r.head.Sequence+1:
+		return wrong("its first Sequence is %d, the last one before it is %d",
+			f.First, r.head.Sequence)
+	case f.Epoch < r.head.Epoch:
+		return wrong("its epoch is %d, after epoch %d", f.Epoch, r.head.Epoch)
+	case f.Time < r.head.Time:
+		return wrong("its time is %d, after time %d", f.Time, r.head.Time)
+	case no > 1 && f.Partition != r.partition:
+		return wrong("it is of partition %d, the journal of partition %d", f.Partition, r.partition)
+	}
+	r.partition = f.Partition
+	if r.x == nil {
+		return nil
+	}
+	return r.apply(f)
+}
+
+// apply replays one frame.
+func (r *replay) apply(f *engine.Frame) *Break {
+	if f.Engine != engine.Version {
+		return &Break{Frame: f.No,
+			What: fmt.Sprintf("written by engine version %d, this one is %d", f.Engine, engine.Version),
+			Hint: "start the version of clobd that wrote it"}
+	}
+	if err := r.x.ApplyFrame(f); err != nil {
+		// The error names the exact Sequence and what happened there.
+		return &Break{Frame: f.No, Err: err, What: "it cannot be replayed",
+			Hint: "this program does not compute what the one that wrote it did: keep the folder, " +
+				"start the version of clobd that wrote it, and report it"}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Tail reads the journal's durable frames in order and then waits for new ones. It belongs to one
+// goroutine; only Close may come from another.
+type Tail struct {
+	j      *Journal
+	next   uint64
+	behind [][]byte // frames read ahead from the database, to be given before anything else
+	closed bool     // under j.hub.mu
+}
+
+// How much a Tail that lags reads from the database at once.
+const (
+	lagBytes  = 1 << 20
+	lagFrames = 256
+)
+
+// Tail starts a Tail at frame number from (0 and 1 are the first).
+func (j *Journal) Tail(from uint64) *Tail { return &Tail{j: j, next: max(from, 1)} }
+
+// Next gives the next encoded frame: bytes that are shared and must not be changed. It waits until
+// there is one. The error is ErrClosed after Close of the Tail or the journal, and otherwise says
+// which frame could not be read.
+func (t *Tail) Next() ([]byte, error) {
+	b, _, err := t.take(true)
+	return b, err
+}
+
+// take gives the next frame. If there is none yet it waits, or says false if it must not.
+func (t *Tail) take(wait bool) ([]byte, bool, error) {
+	if len(t.behind) == 0 {
+		b, ready, err := t.peek(wait)
+		if !ready || err != nil {
+			return nil, false, err
+		}
+		if b != nil {
+			t.next++
+			return b, true, nil
+		}
+		if err := t.catchUp(); err != nil {
+			return nil, false, err
+		}
+	}
+	b := t.behind[0]
+	t.behind[0] = nil
+	t.behind = t.behind[1:]
+	t.next++
+	return b, true, nil
+}
+
+// peek gives the next frame from memory; ready without bytes means that it is in the database only.
+func (t *Tail) peek(wait bool) (b []byte, ready bool, err error) {
+	h := &t.j.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		switch {
+		case t.closed || h.closed:
+			return nil, false, ErrClosed
+		case t.next <= h.durable:
+			return h.look(t.next), true, nil
+		case !wait:
+			return nil, false, nil
+		}
+		h.more.Wait()
+	}
+}
+
+// catchUp reads durable frames that memory has no more, a bounded number at once.
+func (t *Tail) catchUp() error {
+	last := min(t.j.hub.last(), t.next+lagFrames-1)
+	found, err := t.j.read(t.behind[:0], t.next, last)
+	if err != nil {
+		return fmt.Errorf("read frame %d of %s: %w", t.next, t.j.Path, err)
+	}
+	t.behind = found
+	return nil
+}
+
+// read appends copies of the frames from first to last to dst, at least one, and stops early after
+// lagBytes.
+func (j *Journal) read(dst [][]byte, first, last uint64) (frames [][]byte, err error) {
+	if !j.door.enter() {
+		return nil, ErrClosed
+	}
+	defer j.door.leave()
+	it, err := j.db.NewIter(frameBounds(first))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	size, no := 0, first
+	for ok := it.First(); ok && no <= last && size < lagBytes; ok = it.Next() {
+		if at, ok := frameNo(it.Key()); !ok || at != no {
+			break
+		}
+		b := bytes.Clone(it.Value())
+		dst, size, no = append(dst, b), size+len(b), no+1
+	}
+	if err := it.Error(); err != nil {
+		return nil, err
+	}
+	if no == first {
+		return nil, &Break{Frame: first, Key: frameText(first), Path: j.Path, What: "missing"}
+	}
+	return dst, nil
+}
+
+// Close wakes Next, which then says ErrClosed.
+func (t *Tail) Close() {
+	h := &t.j.hub
+	h.mu.Lock()
+	t.closed = true
+	h.mu.Unlock()
+	h.more.Broadcast()
+}
