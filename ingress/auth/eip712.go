@@ -1,0 +1,176 @@
+package auth
+
+import (
+	"encoding/binary"
+	"hash"
+	"io"
+
+	"golang.org/x/crypto/sha3"
+
+	"clobd/engine"
+)
+
+// The type strings of everything that is signed, and their hashes. Variables because Go has no
+// constant arrays; nothing changes them.
+const (
+	domainType = "EIP712Domain(string name,string version,uint256 chainId," +
+		"address verifyingContract)"
+	shortDomainType = "EIP712Domain(string name,string version,uint256 chainId)"
+	authType        = "ClobAuth(address address,string timestamp,uint256 nonce,string message)"
+	orderTypeV1     = "Order(uint256 salt,address maker,address signer,address taker," +
+		"uint256 tokenId,uint256 makerAmount,uint256 takerAmount,uint256 expiration," +
+		"uint256 nonce,uint256 feeRateBps,uint8 side,uint8 signatureType)"
+	orderTypeV2 = "Order(uint256 salt,address maker,address signer,uint256 tokenId," +
+		"uint256 makerAmount,uint256 takerAmount,uint8 side,uint8 signatureType," +
+		"uint256 timestamp,bytes32 metadata,bytes32 builder)"
+	nestedType = "TypedDataSign(Order contents,string name,string version,uint256 chainId," +
+		"address verifyingContract,bytes32 salt)" + orderTypeV2
+
+	authName    = "ClobAuthDomain"
+	authMessage = "This message attests that I control the given wallet"
+)
+
+var (
+	domainTypeHash      = keccakText(domainType)
+	shortDomainTypeHash = keccakText(shortDomainType)
+	authTypeHash        = keccakText(authType)
+	orderTypeHashV1     = keccakText(orderTypeV1)
+	orderTypeHashV2     = keccakText(orderTypeV2)
+	nestedTypeHash      = keccakText(nestedType)
+	authNameHash        = keccakText(authName)
+	authMessageHash     = keccakText(authMessage)
+	walletNameHash      = keccakText("DepositWallet")
+	oneHash             = keccakText("1") // version of the wallet's and of the ClobAuth domain
+)
+
+func keccakText(s string) [32]byte { return newHasher().keccak([]byte(s)) }
+
+// hasher is the scratch of one verification or one signature: a sponge and the memory that its
+// input is laid out in. Everything that a C function or an interface method gets a pointer to lives
+// in here, on the heap and reused, so that hashing allocates nothing. One goroutine at a time.
+type hasher struct {
+	sponge  hash.Hash
+	squeeze io.Reader // the same sponge: reading spares the copy of its state that Sum makes
+
+	words  [13 * 32]byte // the longest struct: the type hash and the 12 fields of V1
+	n      int           // bytes of words in use
+	out    [32]byte
+	rs     [65]byte // r, s, v of the signature at hand; v is 0 or 1
+	digest [32]byte // what is signed
+}
+
+func newHasher() *hasher {
+	sponge := sha3.NewLegacyKeccak256()
+	return &hasher{sponge: sponge, squeeze: sponge.(io.Reader)}
+}
+
+func (h *hasher) keccak(p []byte) [32]byte {
+	h.sponge.Reset()
+	h.sponge.Write(p)
+	_, _ = h.squeeze.Read(h.out[:]) // a sponge never fails
+	return h.out
+}
+
+// begin starts a struct of words with its type hash.
+func (h *hasher) begin(typeHash *[32]byte) { h.n = copy(h.words[:], typeHash[:]) }
+
+func (h *hasher) word(w *[32]byte) { h.n += copy(h.words[h.n:], w[:]) }
+
+func (h *hasher) address(a *engine.Address) {
+	clear(h.words[h.n : h.n+12])
+	copy(h.words[h.n+12:], a[:])
+	h.n += 32
+}
+
+func (h *hasher) integer(v uint64) {
+	clear(h.words[h.n : h.n+24])
+	binary.BigEndian.PutUint64(h.words[h.n+24:], v)
+	h.n += 32
+}
+
+// end is the hash of the words laid out since begin.
+func (h *hasher) end() [32]byte { return h.keccak(h.words[:h.n]) }
+
+// separator is the domain separator of an exchange.
+func (h *hasher) separator(d *Domain) [32]byte {
+	name, version := h.keccak([]byte(d.Name)), h.keccak([]byte(d.Version))
+	h.begin(&domainTypeHash)
+	h.word(&name)
+	h.word(&version)
+	h.integer(d.Chain)
+	h.address(&d.Contract)
+	return h.end()
+}
+
+// shortSeparator is the separator of a domain without a contract.
+func (h *hasher) shortSeparator(name, version *[32]byte, chain uint64) [32]byte {
+	h.begin(&shortDomainTypeHash)
+	h.word(name)
+	h.word(version)
+	h.integer(chain)
+	return h.end()
+}
+
+// order is the struct hash of o; its Version must be 1 or 2.
+func (h *hasher) order(o *Order) [32]byte {
+	if o.Version == 1 {
+		h.begin(&orderTypeHashV1)
+	} else {
+		h.begin(&orderTypeHashV2)
+	}
+	h.word((*[32]byte)(&o.Salt))
+	h.address(&o.Maker)
+	h.address(&o.Signer)
+	if o.Version == 1 {
+		h.address(&o.Taker)
+	}
+	h.word((*[32]byte)(&o.Token))
+	h.integer(o.MakerAmount)
+	h.integer(o.TakerAmount)
+	if o.Version == 1 {
+		h.word((*[32]byte)(&o.Expiration))
+		h.word((*[32]byte)(&o.Nonce))
+		h.word((*[32]byte)(&o.FeeRate))
+	}
+	h.integer(uint64(o.Side))
+	h.integer(uint64(o.SignatureType))
+	if o.Version != 1 {
+		h.word((*[32]byte)(&o.Timestamp))
+		h.word((*[32]byte)(&o.Metadata))
+		h.word((*[32]byte)(&o.Builder))
+	}
+	return h.end()
+}
+
+// nested is the struct hash that the owner of a deposit wallet signs: the order's struct hash
+// wrapped, as ERC-7739 has it, in the wallet's own domain, so that no signature for one wallet
+// counts for another wallet of the same owner.
+func (h *hasher) nested(contents *[32]byte, chain uint64, wallet *engine.Address) [32]byte {
+	h.begin(&nestedTypeHash)
+	h.word(contents)
+	h.word(&walletNameHash)
+	h.word(&oneHash)
+	h.integer(chain)
+	h.address(wallet)
+	h.integer(0)
+	return h.end()
+}
+
+// auth is the struct hash of a ClobAuth message.
+func (h *hasher) auth(a engine.Address, timestamp string, nonce *Word) [32]byte {
+	stamp := h.keccak([]byte(timestamp))
+	h.begin(&authTypeHash)
+	h.address(&a)
+	h.word(&stamp)
+	h.word((*[32]byte)(nonce))
+	h.word(&authMessageHash)
+	return h.end()
+}
+
+// typed is the digest that an EIP-712 signature covers: the domain and the struct.
+func (h *hasher) typed(separator, contents *[32]byte) [32]byte {
+	h.words[0], h.words[1] = 0x19, 0x01
+	copy(h.words[2:], separator[:])
+	copy(h.words[34:], contents[:])
+	return h.keccak(h.words[:66])
+}

@@ -1,0 +1,295 @@
+package auth
+
+import (
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"clobd/engine"
+)
+
+// Dialect is the family of a request's headers: their prefix.
+type Dialect string
+
+// The three families, in the order in which they are looked for.
+const (
+	DialectService    Dialect = "SVC_"
+	DialectPolymarket Dialect = "POLY_"
+	DialectKuest      Dialect = "KUEST_"
+)
+
+// Trio is what a client is issued: an API key (a lower-case UUID of version 4), a secret (base64 of
+// 32 bytes, URL alphabet, padded) and a passphrase (64 hex digits).
+type Trio struct{ Key, Secret, Passphrase string }
+
+// Request is an authenticated request as it came: five headers and what they sign. Path is without
+// query and without a /clob prefix; RawPath, if not empty, is the path as sent, tried second.
+type Request struct {
+	Address, Key, Passphrase, Timestamp, Signature string
+
+	Method, Path, RawPath string
+	Body                  []byte
+}
+
+// Identity is who sent a request: the address behind the key, and the key's number.
+type Identity struct {
+	Address engine.Address
+	Nonce   uint32
+}
+
+// Refusal is why a request is not authenticated. Strangers are told Text, the same for every
+// cause, and Code, which says only whether their clock is wrong; Reason is for the log.
+type Refusal struct{ Text, Code, Reason string }
+
+// Error is the text for strangers, so that printing the error to one leaks nothing.
+func (r *Refusal) Error() string { return r.Text }
+
+const (
+	refusedL2 = "Unauthorized/Invalid api key"
+	refusedL1 = "Invalid L1 Request headers"
+	codeL2    = "unauthorized"
+	codeL1    = "invalid_l1"
+	codeClock = "timestamp_out_of_window"
+)
+
+// The refusals of Authenticate, by what was wrong first.
+var (
+	ErrMissing   = &Refusal{refusedL2, codeL2, "missing_header"}
+	ErrTimestamp = &Refusal{refusedL2, codeL2, "malformed_timestamp"}
+	ErrWindow    = &Refusal{refusedL2, codeClock, "timestamp_out_of_window"}
+	ErrKey       = &Refusal{refusedL2, codeL2, "unknown_passphrase"}
+	ErrAddress   = &Refusal{refusedL2, codeL2, "wrong_address"}
+	ErrKeyID     = &Refusal{refusedL2, codeL2, "wrong_api_key"}
+	ErrSignature = &Refusal{refusedL2, codeL2, "wrong_signature"}
+)
+
+// Requests are accepted from this long before the node's clock to this long after it.
+const (
+	windowPast   = 60 * time.Second
+	windowFuture = 30 * time.Second
+)
+
+// keyVersion is the first byte of each passphrase: it names the master secret that made it, so
+// that another secret can be phased in beside this one.
+const keyVersion = 1
+
+// A passphrase is the hex text of these bytes.
+const (
+	atVersion = 0
+	atAddress = 1
+	atNonce   = 21
+	atTag     = 25
+	claimSize = atTag // what the tag covers
+	tokenSize = 32
+)
+
+// claim is what a passphrase says about itself: version, address, nonce.
+type claim [claimSize]byte
+
+func newClaim(a engine.Address, nonce uint32) claim {
+	var c claim
+	c[atVersion] = keyVersion
+	copy(c[atAddress:], a[:])
+	binary.BigEndian.PutUint32(c[atNonce:], nonce)
+	return c
+}
+
+func (c *claim) identity() Identity {
+	return Identity{
+		Address: engine.Address(c[atAddress:atNonce]),
+		Nonce:   binary.BigEndian.Uint32(c[atNonce:atTag]),
+	}
+}
+
+// The labels under which the master secret makes the parts of a Trio. None is a prefix of another.
+const (
+	labelTag    = "clobd passphrase:"
+	labelSecret = "clobd secret:"
+	labelKey    = "clobd api key:"
+)
+
+// Keyring makes and checks API keys out of one master secret. It stores nothing: a passphrase
+// carries its address and nonce under a tag, and the secret and the key id follow from those. Any
+// number of goroutines may use one.
+type Keyring struct {
+	master [32]byte
+	pool   sync.Pool // *mac
+}
+
+// NewKeyring makes a Keyring of a master secret.
+func NewKeyring(master [32]byte) *Keyring {
+	k := &Keyring{master: master}
+	k.pool.New = func() any { return newMac() }
+	return k
+}
+
+// derive leaves the HMAC of a claim under the master secret and a label in m.out.
+func (k *Keyring) derive(m *mac, label string, c *claim) {
+	m.text = append(append(m.text[:0], label...), c[:]...)
+	m.compute(k.master[:], nil)
+}
+
+// Derive is the Trio of an address and a nonce: always the same.
+func (k *Keyring) Derive(a engine.Address, nonce uint32) Trio {
+	m := k.pool.Get().(*mac)
+	defer k.pool.Put(m)
+	c := newClaim(a, nonce)
+	var token [tokenSize]byte
+	copy(token[:], c[:])
+	k.derive(m, labelTag, &c)
+	copy(token[atTag:], m.out[:])
+	k.derive(m, labelSecret, &c)
+	t := Trio{Secret: base64.URLEncoding.EncodeToString(m.out[:])}
+	t.Passphrase = hex.EncodeToString(token[:])
+	id := k.keyID(m, &c)
+	t.Key = string(id[:])
+	return t
+}
+
+// KeyID is the API key of an address and a nonce, without its secret.
+func (k *Keyring) KeyID(a engine.Address, nonce uint32) string {
+	m := k.pool.Get().(*mac)
+	defer k.pool.Put(m)
+	c := newClaim(a, nonce)
+	id := k.keyID(m, &c)
+	return string(id[:])
+}
+
+// keyID is the UUID of a claim.
+func (k *Keyring) keyID(m *mac, c *claim) [36]byte {
+	k.derive(m, labelKey, c)
+	b := m.out[:16]
+	b[6] = b[6]&0x0f | 0x40 // version 4
+	b[8] = b[8]&0x3f | 0x80 // variant of RFC 9562
+	var text [36]byte
+	hex.Encode(text[0:8], b[0:4])
+	hex.Encode(text[9:13], b[4:6])
+	hex.Encode(text[14:18], b[6:8])
+	hex.Encode(text[19:23], b[8:10])
+	hex.Encode(text[24:36], b[10:16])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return text
+}
+
+// Authenticate checks r at time now and says who sent it; the error is one of the Refusals above.
+//
+// What depends on a secret is compared in constant time, and a forged passphrase goes the whole
+// way of a true one, with a secret that nobody was given: neither the text nor the time of an
+// answer tells a stranger which part was wrong. Only causes that the stranger can see in the
+// request itself (a missing header, a stale clock) are refused early.
+func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
+	if r.Address == "" || r.Key == "" || r.Passphrase == "" || r.Timestamp == "" ||
+		r.Signature == "" {
+		return Identity{}, ErrMissing
+	}
+	if err := fresh(r.Timestamp, now); err != nil {
+		return Identity{}, err
+	}
+	m := k.pool.Get().(*mac)
+	defer k.pool.Put(m)
+
+	var token [tokenSize]byte
+	known := parsePassphrase(&token, r.Passphrase)
+	c := claim(token[:claimSize])
+	k.derive(m, labelTag, &c)
+	known &= subtle.ConstantTimeCompare(m.out[:tokenSize-atTag], token[atTag:])
+
+	id := k.keyID(m, &c)
+	sameKey := equalText(id[:], r.Key)
+
+	// The secret of a forged passphrase is made like any other but for a flipped bit: no client
+	// was ever given it, and making it takes the same time.
+	k.derive(m, labelSecret, &c)
+	m.key = m.out
+	m.key[0] ^= byte(1 ^ known)
+	signed := m.signed(r)
+
+	who := c.identity()
+	address, isAddress := ParseAddress(r.Address)
+	switch {
+	case known == 0:
+		return Identity{}, ErrKey
+	case !isAddress || address != who.Address:
+		return Identity{}, ErrAddress
+	case sameKey == 0:
+		return Identity{}, ErrKeyID
+	case signed == 0:
+		return Identity{}, ErrSignature
+	}
+	return who, nil
+}
+
+// signed is 1 if r carries its HMAC under m.key, over Path or over RawPath, else 0.
+func (m *mac) signed(r *Request) int {
+	readable := 0
+	if m.digest(r.Signature) {
+		readable = 1
+	}
+	m.request(m.key[:], r, r.Path)
+	same := subtle.ConstantTimeCompare(m.out[:], m.want[:])
+	if r.RawPath != "" && r.RawPath != r.Path {
+		m.request(m.key[:], r, r.RawPath)
+		same |= subtle.ConstantTimeCompare(m.out[:], m.want[:])
+	}
+	return same & readable
+}
+
+// parsePassphrase fills token and returns 1, or returns 0 with token undefined, if s is not the
+// hex text of a passphrase of this version.
+func parsePassphrase(token *[tokenSize]byte, s string) int {
+	if len(s) != 2*tokenSize || !ParseHex(token[:], s) || token[atVersion] != keyVersion {
+		return 0
+	}
+	return 1
+}
+
+// equalText is subtle.ConstantTimeCompare of a text, without converting it.
+func equalText(a []byte, b string) int {
+	if len(a) != len(b) {
+		return 0
+	}
+	var diff byte
+	for i := range a {
+		diff |= a[i] ^ b[i]
+	}
+	return subtle.ConstantTimeByteEq(diff, 0)
+}
+
+// maxStampDigits bounds a timestamp: microseconds of the far future have 16 digits.
+const maxStampDigits = 16
+
+// ParseTimestamp reads a request's timestamp, digits only: seconds, or milliseconds if it is 10^12
+// or more. The result is in milliseconds. False for any other character, an empty text, and more
+// than 16 digits.
+func ParseTimestamp(s string) (int64, bool) {
+	if len(s) == 0 || len(s) > maxStampDigits {
+		return 0, false
+	}
+	var t int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		t = 10*t + int64(s[i]-'0')
+	}
+	if t < 1e12 {
+		t *= 1000
+	}
+	return t, true
+}
+
+// fresh checks a timestamp against the window.
+func fresh(timestamp string, now time.Time) error {
+	t, ok := ParseTimestamp(timestamp)
+	if !ok {
+		return ErrTimestamp
+	}
+	age := now.UnixMilli() - t
+	if age > windowPast.Milliseconds() || age < -windowFuture.Milliseconds() {
+		return ErrWindow
+	}
+	return nil
+}

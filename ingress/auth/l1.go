@@ -1,0 +1,96 @@
+package auth
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"clobd/engine"
+)
+
+// L1Request is a request for API keys: signed by the account itself, because it has no key yet.
+// Nonce is decimal and 0 if empty. Chain, if not empty, is the one chain to check, in decimal.
+type L1Request struct{ Address, Signature, Timestamp, Nonce, Chain string }
+
+// The refusals of VerifyL1. ErrNonce is about a number that is no key's: a bad request, while the
+// others are failed authentications.
+var (
+	ErrL1Missing   = &Refusal{refusedL1, codeL1, "missing_header"}
+	ErrL1Address   = &Refusal{refusedL1, codeL1, "malformed_address"}
+	ErrL1Timestamp = &Refusal{refusedL1, codeL1, "malformed_timestamp"}
+	ErrL1Window    = &Refusal{refusedL1, codeClock, "timestamp_out_of_window"}
+	ErrL1Chain     = &Refusal{refusedL1, codeL1, "other_chain"}
+	ErrL1Form      = &Refusal{refusedL1, codeL1, "malformed_signature"}
+	ErrL1Signature = &Refusal{refusedL1, codeL1, "wrong_signature"}
+	ErrNonce       = &Refusal{"invalid nonce", "invalid_nonce", "nonce_out_of_range"}
+)
+
+// VerifyL1 checks a ClobAuth signature made for one of chains, at time now, and returns the account
+// and the nonce it asks a key for; the error is one of the Refusals above.
+func VerifyL1(r *L1Request, chains []uint64, now time.Time) (engine.Address, uint32, error) {
+	if r.Address == "" || r.Signature == "" || r.Timestamp == "" {
+		return engine.Address{}, 0, ErrL1Missing
+	}
+	address, ok := ParseAddress(r.Address)
+	if !ok {
+		return engine.Address{}, 0, ErrL1Address
+	}
+	switch err := fresh(r.Timestamp, now); {
+	case errors.Is(err, ErrTimestamp):
+		return engine.Address{}, 0, ErrL1Timestamp
+	case err != nil:
+		return engine.Address{}, 0, ErrL1Window
+	}
+	nonce, err := parseNonce(r.Nonce)
+	if err != nil {
+		return engine.Address{}, 0, err
+	}
+	if r.Chain != "" {
+		only, err := strconv.ParseUint(r.Chain, 10, 64)
+		if err != nil || !slices.Contains(chains, only) {
+			return engine.Address{}, 0, ErrL1Chain
+		}
+		chains = []uint64{only}
+	}
+	var signature [SignatureSize]byte
+	if !ParseHex(signature[:], r.Signature) {
+		return engine.Address{}, 0, ErrL1Form
+	}
+	h := newHasher()
+	if h.load(signature[:]) != "" {
+		return engine.Address{}, 0, ErrL1Form
+	}
+	word := WordOf(uint64(nonce))
+	for _, chain := range chains {
+		h.digest = h.clobAuth(chain, address, r.Timestamp, &word)
+		if who, ok := h.recover(); ok && who == address {
+			return address, nonce, nil
+		}
+	}
+	return engine.Address{}, 0, ErrL1Signature
+}
+
+// clobAuth is the digest of a ClobAuth message.
+func (h *hasher) clobAuth(chain uint64, a engine.Address, timestamp string, nonce *Word) [32]byte {
+	separator := h.shortSeparator(&authNameHash, &oneHash, chain)
+	contents := h.auth(a, timestamp, nonce)
+	return h.typed(&separator, &contents)
+}
+
+// parseNonce reads the number of a key: it has 32 bits, because a passphrase has room for that.
+func parseNonce(s string) (uint32, error) {
+	if s == "" {
+		return 0, nil
+	}
+	w, ok := ParseWord(s)
+	if !ok {
+		return 0, ErrNonce
+	}
+	v, ok := w.Uint64()
+	if !ok || v > math.MaxUint32 {
+		return 0, ErrNonce
+	}
+	return uint32(v), nil
+}

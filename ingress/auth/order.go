@@ -1,0 +1,59 @@
+package auth
+
+import "clobd/engine"
+
+// The signature types: who signs for whom.
+const (
+	TypeEOA    uint8 = 0 // the maker signs for itself
+	TypeProxy  uint8 = 1 // an EOA signs for its proxy wallet
+	TypeSafe   uint8 = 2 // an EOA signs for its safe
+	TypeWallet uint8 = 3 // an EOA signs for a deposit wallet, inside the wallet's own typed data
+)
+
+// Order is what a client signs. Which fields count depends on Version, which the payload decides:
+// an order that came with taker, nonce and feeRateBps is of V1, one with timestamp, metadata and
+// builder of V2. Domains of version 2 and 3 share the struct of V2.
+type Order struct {
+	Version       uint8 // of the struct: 1 or 2
+	SignatureType uint8 // TypeEOA, TypeProxy, TypeSafe or TypeWallet; TypeWallet only with Version 2
+	Side          engine.Side
+
+	Maker  engine.Address // whose money
+	Signer engine.Address
+	Token  engine.Token
+
+	MakerAmount uint64 // what the maker gives, in base units
+	TakerAmount uint64 // what the maker gets, in base units
+
+	Salt Word
+
+	// Only in V2.
+	Timestamp Word // milliseconds, by convention
+	Metadata  Word
+	Builder   Word
+
+	// Only in V1.
+	Taker      engine.Address
+	Expiration Word // seconds
+	Nonce      Word
+	FeeRate    Word // basis points
+}
+
+// refusal says what makes o unverifiable before any hash is computed, or "".
+func (o *Order) refusal() string {
+	switch {
+	case o.Version != 1 && o.Version != 2:
+		return ReasonVersion
+	case o.SignatureType > TypeWallet, o.SignatureType == TypeWallet && o.Version != 2:
+		return ReasonType
+	case o.Side > engine.Sell:
+		return ReasonSide
+	}
+	// A proxy's or a safe's owner signs as itself, so signer and maker may differ there. Whether
+	// the maker is linked to the signer is for the caller to know.
+	own := o.SignatureType == TypeEOA || o.SignatureType == TypeWallet
+	if own && o.Maker != o.Signer {
+		return ReasonMaker
+	}
+	return ""
+}

@@ -1,0 +1,197 @@
+package auth
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"clobd/engine"
+)
+
+// Proof is the evidence that is journaled with an order: together with the wallet, the owner, the
+// token and the side, which the order's Command holds, it is everything that was signed and the
+// signature itself. Whoever has the journal can check every order again, or settle it on a chain,
+// without the node.
+type Proof struct {
+	Separator [32]byte
+	Chain     uint64 // part of what a deposit wallet's owner signs
+	// Order has every signed field but Maker, Signer, Token and Side.
+	Order Order
+	// Signature is r, s, v as sent; for a deposit wallet the owner's, the rest of the 317 bytes
+	// follows from the other fields.
+	Signature [SignatureSize]byte
+}
+
+// Layout, all integers big endian:
+//
+//	format 1 · struct version 1 · signature type 1 · separator 32 · signature 65 ·
+//	chain, makerAmount, takerAmount, salt ·
+//	V1: taker 20, expiration, nonce, feeRate        V2: timestamp, metadata, builder
+//
+// A number is one byte of length and that many bytes without leading zeros, because most words of
+// real orders are short: a typical proof has 150 bytes, the longest 361.
+const proofFormat = 1
+
+// proofMax is the length of the longest proof: V1 with all numbers of full length.
+const proofMax = 3 + 32 + SignatureSize + 3*9 + 33 + 20 + 3*33
+
+// AppendProof appends the Proof of o to dst: o as verified, with the signature it came with (65 or
+// 317 bytes). At most 361 bytes. It must only be called with what Verify accepted.
+func (o *Order) AppendProof(dst []byte, found *Verified, signature []byte) []byte {
+	if len(signature) < SignatureSize {
+		panic(fmt.Sprintf("BUG: proof of an order with a signature of %d bytes", len(signature)))
+	}
+	p := Proof{Separator: found.Separator, Chain: found.Chain, Order: *o}
+	copy(p.Signature[:], signature)
+	return p.Append(dst)
+}
+
+// Append appends p to dst in the form that ParseProof reads.
+func (p *Proof) Append(dst []byte) []byte {
+	o := &p.Order
+	dst = append(dst, proofFormat, o.Version, o.SignatureType)
+	dst = append(dst, p.Separator[:]...)
+	dst = append(dst, p.Signature[:]...)
+	for _, v := range [3]uint64{p.Chain, o.MakerAmount, o.TakerAmount} {
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], v)
+		dst = appendNumber(dst, b[:])
+	}
+	dst = appendNumber(dst, o.Salt[:])
+	if o.Version == 1 {
+		dst = append(dst, o.Taker[:]...)
+	}
+	for _, w := range o.tail() {
+		dst = appendNumber(dst, w[:])
+	}
+	return dst
+}
+
+// tail is the words in which the two structs differ.
+func (o *Order) tail() [3]*Word {
+	if o.Version == 1 {
+		return [3]*Word{&o.Expiration, &o.Nonce, &o.FeeRate}
+	}
+	return [3]*Word{&o.Timestamp, &o.Metadata, &o.Builder}
+}
+
+func appendNumber(dst, b []byte) []byte {
+	for len(b) > 0 && b[0] == 0 {
+		b = b[1:]
+	}
+	return append(append(dst, byte(len(b))), b...)
+}
+
+// errProof is wrapped by every error of ParseProof.
+var errProof = errors.New("malformed proof")
+
+// ParseProof reads what AppendProof wrote. There is one encoding of each Proof: what it accepts,
+// Append gives back byte for byte. It never keeps b.
+func ParseProof(b []byte) (Proof, error) {
+	var p Proof
+	r := proofReader{rest: b}
+	head := r.take(3)
+	if r.bad == "" && head[0] != proofFormat {
+		return Proof{}, fmt.Errorf("%w: format %d, want %d", errProof, head[0], proofFormat)
+	}
+	if r.bad == "" && (head[1] != 1 && head[1] != 2 || head[2] > TypeWallet) {
+		return Proof{}, fmt.Errorf("%w: struct version %d with signature type %d",
+			errProof, head[1], head[2])
+	}
+	if r.bad == "" {
+		p.Order.Version, p.Order.SignatureType = head[1], head[2]
+	}
+	copy(p.Separator[:], r.take(32))
+	copy(p.Signature[:], r.take(SignatureSize))
+	for _, v := range []*uint64{&p.Chain, &p.Order.MakerAmount, &p.Order.TakerAmount} {
+		var word [8]byte
+		r.number(word[:])
+		*v = binary.BigEndian.Uint64(word[:])
+	}
+	r.number(p.Order.Salt[:])
+	if p.Order.Version == 1 {
+		copy(p.Order.Taker[:], r.take(20))
+	}
+	for _, w := range p.Order.tail() {
+		r.number(w[:])
+	}
+	if r.bad == "" && len(r.rest) != 0 {
+		r.bad = "bytes after the end"
+	}
+	if r.bad != "" {
+		return Proof{}, fmt.Errorf("%w: %s (of %d bytes)", errProof, r.bad, len(b))
+	}
+	return p, nil
+}
+
+// proofReader takes a proof apart; once bad, it gives nothing.
+type proofReader struct {
+	rest []byte
+	bad  string
+}
+
+func (r *proofReader) take(n int) []byte {
+	if r.bad != "" || len(r.rest) < n {
+		if r.bad == "" {
+			r.bad = "truncated"
+		}
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// number reads a number into word, right-aligned.
+func (r *proofReader) number(word []byte) {
+	n := r.take(1)
+	if n == nil {
+		return
+	}
+	if int(n[0]) > len(word) {
+		r.bad = "number too long"
+		return
+	}
+	b := r.take(int(n[0]))
+	if len(b) > 0 && b[0] == 0 {
+		r.bad = "number with a leading zero"
+		return
+	}
+	copy(word[len(word)-len(b):], b)
+}
+
+// Verify checks p again for an order of wallet, placed under an API key of owner, and returns the
+// order's id. It trusts p.Separator: ask Verifier.Find whether it is a known exchange's. A
+// *SignatureError says what failed.
+func (p *Proof) Verify(
+	wallet, owner engine.Address, token engine.Token, side engine.Side,
+) (engine.OrderID, error) {
+	o := p.Order
+	o.Maker, o.Signer, o.Token, o.Side = wallet, owner, token, side
+	if o.SignatureType == TypeWallet {
+		o.Signer = wallet
+	}
+	h := newHasher()
+	reason := o.refusal()
+	if reason == "" {
+		reason = h.load(p.Signature[:])
+	}
+	if reason != "" {
+		return engine.OrderID{}, &SignatureError{Reason: reason}
+	}
+	contents := h.order(&o)
+	id := engine.OrderID(h.typed(&p.Separator, &contents))
+	h.digest = id
+	if o.SignatureType == TypeWallet {
+		wrapped := h.nested(&contents, p.Chain, &wallet)
+		h.digest = h.typed(&p.Separator, &wrapped)
+	}
+	who, ok := h.recover()
+	switch {
+	case !ok:
+		return id, &SignatureError{Reason: ReasonRecover, Hash: id, Tried: 1}
+	case who != owner:
+		return id, &SignatureError{Reason: ReasonSigner, Hash: id, Tried: 1, Recovered: who}
+	}
+	return id, nil
+}

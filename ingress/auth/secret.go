@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// LoadSecret reads a secret of 32 bytes from path, or makes one there (64 hex digits, mode 0600,
+// synced) if nothing is there. Losing the master secret changes every API key, and whoever reads it
+// can make them all: a file that its group or others may read is refused.
+func LoadSecret(path string) ([32]byte, error) {
+	secret, err := readSecret(path, 0o077)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	if err := makeSecret(path); err != nil {
+		return [32]byte{}, fmt.Errorf("make secret: %w", err)
+	}
+	// Read it back: if two nodes start at once, both use the one that won.
+	return readSecret(path, 0o077)
+}
+
+// ReadSecret reads the secret from a file that somebody else provides, as service managers
+// provide credentials; it is never made here. The group may read it, because such files often
+// belong to root and are lent by group; others may not, and nobody else may write it.
+func ReadSecret(path string) ([32]byte, error) { return readSecret(path, 0o027) }
+
+// readSecret refuses a file with any permission bit of loose.
+func readSecret(path string, loose fs.FileMode) ([32]byte, error) {
+	var secret [32]byte
+	f, err := os.Open(path)
+	if err != nil {
+		return secret, fmt.Errorf("read secret: %w", err)
+	}
+	defer f.Close()
+	state, err := f.Stat()
+	if err != nil {
+		return secret, fmt.Errorf("read secret: %w", err)
+	}
+	if !state.Mode().IsRegular() {
+		return secret, fmt.Errorf("secret %s is not a regular file", path)
+	}
+	if mode := state.Mode().Perm(); mode&loose != 0 {
+		return secret, fmt.Errorf(
+			"secret %s has mode %04o, so others may have it: if they do not, chmod 600 %s",
+			path, mode, path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 1024))
+	if err != nil {
+		return secret, fmt.Errorf("read secret: %w", err)
+	}
+	if len(b) == len(secret) {
+		return [32]byte(b), nil
+	}
+	if !ParseHex(secret[:], strings.TrimSpace(string(b))) {
+		return [32]byte{}, fmt.Errorf("secret %s: want 64 hex digits or 32 bytes", path)
+	}
+	return secret, nil
+}
+
+// makeSecret writes beside path and links, so that a crash leaves a whole file or none, and an
+// existing one is never replaced.
+func makeSecret(path string) error {
+	var secret [32]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".secret-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(hex.EncodeToString(secret[:]) + "\n")
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,471 @@
+package auth
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clobd/engine"
+)
+
+// CheckVectors checks a file of known answers: JSON with, at any depth, orders signed for a domain,
+// ClobAuth messages, request HMACs, domain separators, struct hashes and type hashes, each
+// recognised by its keys; whatever is none of these is passed over. Each is checked against the
+// domain it states, whether or not a node would take that domain. One that says "valid": false
+// agrees if it is refused.
+//
+// It returns how many agree and how many do not, and reports a line for each of the latter. An
+// error means that the file could not be read as JSON.
+func CheckVectors(
+	name string, r io.Reader, report func(line string),
+) (agree, disagree int, err error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read vectors: %w", err)
+	}
+	if !json.Valid(b) {
+		return 0, 0, fmt.Errorf("vectors of %s: not JSON", name)
+	}
+	c := vectorChecker{}
+	if signer := readFields(b).sub("about").sub("signer"); signer != nil {
+		c.signer, c.key = signer.text("address"), signer.text("privatekey")
+	}
+	c.walk("", b, func(at string, err error) {
+		if err == nil {
+			agree++
+			return
+		}
+		disagree++
+		report(fmt.Sprintf("%s: %s: %v", name, at, err))
+	})
+	return agree, disagree, nil
+}
+
+// fields is a JSON object with its keys in lower case and without underscores, because files of
+// vectors write one name in many ways.
+type fields map[string]json.RawMessage
+
+// readFields is nil if b is not an object.
+func readFields(b []byte) fields {
+	var raw map[string]json.RawMessage
+	if json.Unmarshal(b, &raw) != nil || raw == nil {
+		return nil
+	}
+	f := make(fields, len(raw))
+	for key, value := range raw {
+		f[strings.ToLower(strings.ReplaceAll(key, "_", ""))] = value
+	}
+	return f
+}
+
+func (f fields) has(keys ...string) bool {
+	for _, key := range keys {
+		if _, ok := f[key]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (f fields) sub(key string) fields { return readFields(f[key]) }
+
+// text is a string's value, a number's digits, or "" for null, an object and what is not there.
+func (f fields) text(key string) string {
+	var s string
+	if json.Unmarshal(f[key], &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(f[key], &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+// either is the first text that is not empty.
+func (f fields) either(keys ...string) string {
+	for _, key := range keys {
+		if s := f.text(key); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// invalid tells if the vector is one to refuse.
+func (f fields) invalid() bool { return string(f["valid"]) == "false" }
+
+// vectorChecker knows the account that a file's vectors are signed by unless they say otherwise.
+type vectorChecker struct{ signer, key string }
+
+// walk checks b if it is a vector, and else everything in it, in a fixed order.
+func (c *vectorChecker) walk(at string, b json.RawMessage, done func(at string, err error)) {
+	var list []json.RawMessage
+	if json.Unmarshal(b, &list) == nil {
+		for i, item := range list {
+			c.walk(at+"["+strconv.Itoa(i)+"]", item, done)
+		}
+		return
+	}
+	f := readFields(b)
+	if f == nil {
+		return
+	}
+	if check := c.kind(f); check != nil {
+		if id := f.either("id", "label", "mutation"); id != "" {
+			at += " " + id
+		}
+		done(strings.TrimSpace(at), check(f))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(f)) {
+		c.walk(at+"."+key, f[key], done)
+	}
+}
+
+// kind is the check for a vector, or nil if f is none.
+func (c *vectorChecker) kind(f fields) func(fields) error {
+	switch {
+	case f.has("order", "domain"), f.sub("body").has("order") && f.has("domain"):
+		return c.order
+	case f.has("order", "structhash"):
+		return c.structHash
+	case f.has("message", "nonce", "signature"):
+		return c.auth
+	case f.has("secret", "method", "path"):
+		return c.hmac
+	case f.has("name", "version", "chainid", "domainseparator"):
+		return c.separator
+	case f.has("string", "typehash"):
+		return c.typeHash
+	case f.has("ordertypehash"):
+		return func(f fields) error {
+			return sameHash("order type hash", orderTypeHashV2[:], f.text("ordertypehash"))
+		}
+	}
+	return nil
+}
+
+// sameHash compares with a stated value in hex; one that is not stated is right.
+func sameHash(what string, computed []byte, stated string) error {
+	if stated == "" {
+		return nil
+	}
+	want := make([]byte, len(computed))
+	if !ParseHex(want, stated) || !bytes.Equal(want, computed) {
+		return fmt.Errorf("%s is %#x, stated %s", what, computed, stated)
+	}
+	return nil
+}
+
+// readDomain reads a stated domain.
+func readDomain(f fields) (Domain, error) {
+	chain, err := strconv.ParseUint(f.text("chainid"), 10, 64)
+	if err != nil {
+		return Domain{}, fmt.Errorf("chain id %q", f.text("chainid"))
+	}
+	d := Domain{Name: f.text("name"), Version: f.text("version"), Chain: chain, Both: true}
+	var ok bool
+	if d.Contract, ok = ParseAddress(f.text("verifyingcontract")); !ok {
+		return Domain{}, fmt.Errorf("contract %q", f.text("verifyingcontract"))
+	}
+	return d, nil
+}
+
+// readOrder reads an order in the form that clients send; the payload says which struct it is.
+func readOrder(f fields) (*Order, error) {
+	o := &Order{Version: 1}
+	if f.has("timestamp") {
+		o.Version = 2
+	}
+	var problems []error
+	need := func(ok bool, key string) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("order: %s is %q", key, f.text(key)))
+		}
+	}
+	number := func(bits int, key string) uint64 {
+		v, err := strconv.ParseUint(f.text(key), 10, bits)
+		need(err == nil, key)
+		return v
+	}
+	word := func(key string) Word {
+		w, ok := ParseWord(f.text(key))
+		need(ok, key)
+		return w
+	}
+	account := func(key string) engine.Address {
+		a, ok := ParseAddress(f.text(key))
+		need(ok, key)
+		return a
+	}
+	switch f.text("side") {
+	case "BUY", "0":
+	case "SELL", "1":
+		o.Side = engine.Sell
+	default:
+		need(false, "side")
+	}
+	o.SignatureType = uint8(number(8, "signaturetype"))
+	o.Salt, o.Token = word("salt"), engine.Token(word("tokenid"))
+	o.Maker, o.Signer = account("maker"), account("signer")
+	o.MakerAmount, o.TakerAmount = number(64, "makeramount"), number(64, "takeramount")
+	if o.Version == 1 {
+		o.Taker = account("taker")
+		o.Expiration, o.Nonce, o.FeeRate = word("expiration"), word("nonce"), word("feeratebps")
+		return o, errors.Join(problems...)
+	}
+	o.Timestamp = word("timestamp")
+	need(ParseHex(o.Metadata[:], f.text("metadata")), "metadata")
+	need(ParseHex(o.Builder[:], f.text("builder")), "builder")
+	return o, errors.Join(problems...)
+}
+
+// order checks an order: its separator, its hashes, its signature, and, where the key is stated,
+// that our own signature is the same to the byte.
+func (c *vectorChecker) order(f fields) error {
+	payload := f.sub("order")
+	if payload == nil {
+		payload = f.sub("body").sub("order")
+	}
+	d, err := readDomain(f.sub("domain"))
+	if err != nil {
+		return err
+	}
+	o, err := readOrder(payload)
+	if err != nil {
+		return err
+	}
+	separator := d.Separator()
+	h := newHasher()
+	contents := h.order(o)
+	id := h.typed(&separator, &contents)
+	signed := id
+	if o.SignatureType == TypeWallet {
+		wrapped := h.nested(&contents, d.Chain, &o.Maker)
+		signed = h.typed(&separator, &wrapped)
+	}
+	again := f.sub("recomputed")
+	if err := errors.Join(
+		sameHash("domain separator", separator[:], f.text("domainseparator")),
+		sameHash("domain separator", separator[:], again.text("domainseparator")),
+		sameHash("struct hash", contents[:], again.text("structhash")),
+		sameHash("order hash", id[:], f.text("orderhash")),
+		sameHash("signed digest", signed[:], f.text("signeddigest")),
+	); err != nil {
+		return err
+	}
+	text := f.text("signature")
+	if text == "" {
+		text = payload.text("signature")
+	}
+	if text == "" {
+		return nil
+	}
+	err = c.signature(f, o, &d, text)
+	if f.invalid() {
+		return refused(err)
+	}
+	return err
+}
+
+// refused turns the outcome for a vector to refuse.
+func refused(err error) error {
+	if err == nil {
+		return errors.New("accepted, should be refused")
+	}
+	return nil
+}
+
+// signature checks who signed: the stated owner, or the order's signer, or for a wallet the file's
+// account.
+func (c *vectorChecker) signature(f fields, o *Order, d *Domain, text string) error {
+	owner := o.Signer
+	stated := f.text("owner")
+	if stated == "" && o.SignatureType == TypeWallet {
+		stated = c.signer
+	}
+	if stated != "" {
+		var ok bool
+		if owner, ok = ParseAddress(stated); !ok {
+			return fmt.Errorf("owner %q", stated)
+		}
+	}
+	signature, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
+	if err != nil {
+		return fmt.Errorf("signature: %w", err)
+	}
+	found, err := NewVerifier([]Domain{*d}).Verify(o, signature, false)
+	if err != nil {
+		return err
+	}
+	if found.Signer != owner {
+		return fmt.Errorf("signed by %s, owner %s", Checksum(found.Signer), Checksum(owner))
+	}
+	s := c.signerOf(f, owner)
+	if s == nil {
+		return nil
+	}
+	ours, _, err := s.SignOrder(o, d)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(ours, signature) {
+		return fmt.Errorf("our signature is %#x, stated %s", ours, text)
+	}
+	return nil
+}
+
+// signerOf is the Signer of owner if the vector or the file states its key, else nil.
+func (c *vectorChecker) signerOf(f fields, owner engine.Address) *Signer {
+	text := f.text("privatekey")
+	if text == "" {
+		text = c.key
+	}
+	var key [32]byte
+	if !ParseHex(key[:], text) {
+		return nil
+	}
+	s, err := NewSigner(key)
+	if err != nil || s.Address != owner {
+		return nil
+	}
+	return s
+}
+
+// structHash checks an order's struct hash alone.
+func (c *vectorChecker) structHash(f fields) error {
+	o, err := readOrder(f.sub("order"))
+	if err != nil {
+		return err
+	}
+	contents := newHasher().order(o)
+	return sameHash("struct hash", contents[:], f.text("structhash"))
+}
+
+// auth checks a ClobAuth message.
+func (c *vectorChecker) auth(f fields) error {
+	if text := f.text("message"); text != authMessage {
+		return fmt.Errorf("message %q", text)
+	}
+	chain, err := strconv.ParseUint(f.text("chainid"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("chain id %q", f.text("chainid"))
+	}
+	address, ok := ParseAddress(f.text("address"))
+	nonce, isNumber := ParseWord(f.text("nonce"))
+	if !ok || !isNumber {
+		return fmt.Errorf("address %q or nonce %q", f.text("address"), f.text("nonce"))
+	}
+	stamp := f.text("timestamp")
+	h := newHasher()
+	separator := h.shortSeparator(&authNameHash, &oneHash, chain)
+	contents := h.auth(address, stamp, &nonce)
+	h.digest = h.typed(&separator, &contents)
+	for _, stated := range []fields{f, f.sub("recomputed")} {
+		if err := errors.Join(
+			sameHash("domain separator", separator[:], stated.text("domainseparator")),
+			sameHash("struct hash", contents[:], stated.text("structhash")),
+			sameHash("digest", h.digest[:], stated.text("digest")),
+		); err != nil {
+			return err
+		}
+	}
+	err = c.authSignature(f, h, address)
+	if f.invalid() {
+		return refused(err)
+	}
+	return err
+}
+
+// authSignature checks who signed h.digest, and our own signature of it.
+func (c *vectorChecker) authSignature(f fields, h *hasher, address engine.Address) error {
+	var signature [SignatureSize]byte
+	if !ParseHex(signature[:], f.text("signature")) {
+		return fmt.Errorf("signature %q", f.text("signature"))
+	}
+	if reason := h.load(signature[:]); reason != "" {
+		return errors.New(reason)
+	}
+	who, ok := h.recover()
+	if !ok || who != address {
+		return fmt.Errorf("signed by %s, address %s", Checksum(who), Checksum(address))
+	}
+	if s := c.signerOf(f, address); s != nil {
+		if err := s.sign(h); err != nil {
+			return err
+		}
+		return sameHash("our signature", h.rs[:], f.text("signature"))
+	}
+	return nil
+}
+
+// hmac checks a request's HMAC, in each form that the vector states.
+func (c *vectorChecker) hmac(f fields) error {
+	t := Trio{Secret: f.text("secret")}
+	r := Request{
+		Timestamp: f.text("timestamp"), Method: f.text("method"), Path: f.text("path"),
+		Body: []byte(f.either("body", "bodyexactbytes")),
+	}
+	ours, err := t.digest(&r)
+	if err != nil {
+		return err
+	}
+	stated := 0
+	for _, key := range []string{
+		"signature", "signatureb64urlpadded", "recomputedhex", "polysignature", "svcsignaturehex",
+	} {
+		text := f.text(key)
+		if text == "" {
+			continue
+		}
+		stated++
+		m := newMac()
+		if !m.digest(text) || m.want != ours {
+			err = fmt.Errorf("HMAC is %x, %s states %s", ours, key, text)
+		}
+	}
+	if stated == 0 {
+		err = errors.New("no HMAC stated")
+	}
+	if f.invalid() {
+		return refused(err)
+	}
+	return err
+}
+
+// separator checks a domain separator, with or without a contract.
+func (c *vectorChecker) separator(f fields) error {
+	if f.has("verifyingcontract") {
+		d, err := readDomain(f)
+		if err != nil {
+			return err
+		}
+		separator := d.Separator()
+		return sameHash("domain separator", separator[:], f.text("domainseparator"))
+	}
+	chain, err := strconv.ParseUint(f.text("chainid"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("chain id %q", f.text("chainid"))
+	}
+	name, version := keccakText(f.text("name")), keccakText(f.text("version"))
+	separator := newHasher().shortSeparator(&name, &version, chain)
+	return sameHash("domain separator", separator[:], f.text("domainseparator"))
+}
+
+// typeHash checks the hash of a type string, and that a string for an Order is one of ours.
+func (c *vectorChecker) typeHash(f fields) error {
+	text := f.text("string")
+	if strings.HasPrefix(text, "Order(") && text != orderTypeV1 && text != orderTypeV2 {
+		return errors.New("another struct than ours: " + text)
+	}
+	sum := keccakText(text)
+	return sameHash("type hash", sum[:], f.text("typehash"))
+}
