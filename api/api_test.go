@@ -1,0 +1,165 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/journal"
+)
+
+func TestOptions(t *testing.T) {
+	_, err := New(Options{})
+	if err == nil {
+		t.Fatal("empty Options are taken")
+	}
+	for _, name := range []string{"Board", "History", "Catalog", "KeyID", "Checksum"} {
+		if !strings.Contains(err.Error(), "Options."+name) {
+			t.Errorf("%s is not named: %v", name, err)
+		}
+	}
+}
+
+// ask is a request as the server would hand it on.
+func ask(method, target string) *fasthttp.RequestCtx {
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Request.Header.SetMethod(method)
+	ctx.Request.SetRequestURI(target)
+	ctx.Request.Header.SetHost("localhost")
+	return ctx
+}
+
+// TestNoAllocations: market data costs the collector nothing once a book was rendered.
+func TestNoAllocations(t *testing.T) {
+	n := newNode(t)
+	n.ladder(20)
+	for _, target := range []string{
+		"/book?token_id=10", "/book?tokenId=11", "/midpoint?token_id=10", "/neg-risk?token_id=10",
+		"/price?token_id=11&side=BUY", "/tick-size?token_id=10", "/fee-rate?token_id=10",
+		"/book?token_id=99", "/price?token_id=11&side=", "/nowhere",
+		"/book?token_id=70512916946285526357165287373537570327431985324385225788636160168740471",
+	} {
+		ctx := ask("GET", target)
+		if allocs := testing.AllocsPerRun(100, func() {
+			ctx.Response.Reset()
+			n.handler.Public(ctx)
+		}); allocs != 0 {
+			t.Errorf("%s: %v allocations", target, allocs)
+		}
+	}
+}
+
+// TestFamilies: each family words the same error in its own way, and no text names another site.
+func TestFamilies(t *testing.T) {
+	for f, want := range map[family]string{
+		trading:   `{"error":"not found","code":"not_found"}`,
+		described: `{"type":"not found error","error":"not found"}`,
+		wallets:   `{"error":"not_found: not found"}`,
+	} {
+		if got := string(f.fail(404, "not_found", "not found", "").body); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	got := string(described.fail(400, "x", `say "q"`, "\n").body)
+	want := `{"type":"bad request","error":"say \"q\"","detail":"\u000a"}`
+	if got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestUnknownNames: a row that names what the Board does not know is an error, not a panic.
+func TestUnknownNames(t *testing.T) {
+	n := newNode(t)
+	n.ladder(1)
+	for _, row := range []journal.OrderRow{{Market: 9, Wallet: 1}, {Market: 1, Wallet: 9}} {
+		if _, err := n.handler.describe(&row, engine.Address{}); err == nil {
+			t.Errorf("%+v is described", row)
+		}
+	}
+	ctx := ask("GET", "/data/order/x")
+	n.handler.internal(ctx, "test", "0x", journal.ErrClosed)
+	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
+		got != `{"error":"internal_error","code":"internal"}` {
+		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
+	}
+}
+
+// TestStatuses: what an order's own terms killed on arrival was canceled.
+func TestStatuses(t *testing.T) {
+	for s, want := range map[engine.Status]string{
+		engine.NoStatus: "canceled", engine.Live: "live", engine.Matched: "matched",
+		engine.Canceled: "canceled",
+	} {
+		if got := statusText(s); got != want {
+			t.Errorf("status %d: %s", s, got)
+		}
+	}
+}
+
+// TestExpiration: clients read whole seconds, as text.
+func TestExpiration(t *testing.T) {
+	r := orderRecord{OrderRow: &journal.OrderRow{
+		Type: engine.GTD, Time: 1_700_000_000_999, Expiry: 1_800_000_000_000,
+	}}
+	var got struct {
+		Created    int64  `json:"created_at"`
+		Expiration string `json:"expiration"`
+		Type       string `json:"order_type"`
+	}
+	if err := json.Unmarshal(r.appendAnswer(nil, "POLY_"), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Created != 1_700_000_000 || got.Expiration != "1800000000" || got.Type != "GTD" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// FuzzQuery: whatever stands in the path and the query, the answer is JSON with a known status.
+func FuzzQuery(f *testing.F) {
+	for _, s := range []string{
+		"/book?token_id=10", "/book?token_id=10&token_id=11", "/book?tokenId=%31%30", "/price?side=BUY",
+		"/price?token_id=10&side=SELL&side=BUY", "/midpoint?token_id=+10", "/tick-size/10?token_id=x",
+		"/neg-risk/%00", "/fee-rate?token_id", "/book?%zz=%", "//book", "/../book?token_id=10", "/clob",
+		"/book?token_id=999999999999999999999999999999999999999999999999999999999999999999999999999999",
+		"/events/7", "/price?token_id=10&side=buy#x", "?token_id=10", "/fee-rate/\xff",
+	} {
+		f.Add(s)
+	}
+	n := newNode(f)
+	n.ladder(1)
+	f.Fuzz(func(t *testing.T, target string) {
+		ctx := ask("GET", target)
+		n.handler.Public(ctx)
+		body := ctx.Response.Body()
+		if !json.Valid(body) || !utf8.Valid(body) {
+			t.Errorf("%q: %q is not JSON", target, body)
+		}
+		switch ctx.Response.StatusCode() {
+		case 200, 400, 404, 405: // the last for "*", which any route could be
+		default:
+			t.Errorf("%q: status %d", target, ctx.Response.StatusCode())
+		}
+	})
+}
+
+// FuzzText: any text is JSON once appended, and reads back as encoding/json would have it.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"", "Yes", `a"b\c`, "\x00\x1f\x7f", "Café", "\xff\xc3", "\u2028"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var back, want string
+		if err := json.Unmarshal(appendText(nil, s), &back); err != nil {
+			t.Fatalf("%q: %v", s, err)
+		}
+		b, _ := json.Marshal(s)
+		_ = json.Unmarshal(b, &want)
+		if back != want {
+			t.Errorf("%q reads back as %q", s, back)
+		}
+	})
+}

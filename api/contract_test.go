@@ -1,0 +1,264 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"clobd/api/catalog"
+	"clobd/engine"
+)
+
+// TestContract runs testdata/*.txt: commands to the node, and requests with their exact responses.
+// What a request line may hold beside text is written at the head of testdata/book.txt.
+func TestContract(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt") // fuzzing leaves folders beside them
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			s := newScript(t)
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				return s.run(d)
+			})
+		})
+	}
+}
+
+// script is a node and a client that speak through sockets in memory.
+type script struct {
+	*node
+	listener *fasthttputil.InmemoryListener
+	wallets  map[string]engine.WalletNo
+}
+
+func newScript(t *testing.T) *script {
+	s := &script{
+		node: newNode(t), listener: fasthttputil.NewInmemoryListener(),
+		wallets: map[string]engine.WalletNo{},
+	}
+	server := &fasthttp.Server{
+		Handler: s.door, NoDefaultServerHeader: true, NoDefaultDate: true,
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(s.listener) }()
+	t.Cleanup(func() {
+		s.must(s.listener.Close())
+		s.must(<-done)
+	})
+	return s
+}
+
+// door does what the real one does before it hands a request on. A header says who asks.
+func (s *script) door(ctx *fasthttp.RequestCtx) {
+	owner, dialect, known := strings.Cut(string(ctx.Request.Header.Peek("X-Caller")), " ")
+	if !known {
+		s.handler.Public(ctx)
+		return
+	}
+	s.handler.Account(ctx, trader(owner), dialect)
+}
+
+// run does what one block says.
+func (s *script) run(d *datadriven.TestData) string {
+	var out strings.Builder
+	for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
+		switch d.Cmd {
+		case "engine":
+			s.engine(d, strings.Fields(line), &out)
+		case "request":
+			s.request(line, &out)
+		case "catalog":
+			c, r, err := catalog.Read(strings.NewReader(d.Input), catalog.Options{})
+			s.must(err)
+			s.catalog = c
+			return r.String() + "\n"
+		case "index":
+			s.node.run()
+			return "runs\n"
+		default:
+			d.Fatalf(s.t, "unknown word %s", d.Cmd)
+		}
+	}
+	return out.String()
+}
+
+// engine runs one command:
+//
+//	at MS | list C tick=T min=S [unopened] [neg-risk] | fund WHO M
+//	place ID WHO buy|sell TOKEN SIZE PRICE [TYPE] [expires=MS] | cancel ID WHO
+func (s *script) engine(d *datadriven.TestData, w []string, out *strings.Builder) {
+	var events []engine.Event
+	switch w[0] {
+	case "at":
+		s.now = engine.Time(s.number(w[1]))
+		return
+	case "fund":
+		s.wallets[w[1]] = s.fund(w[1], engine.MarketNo(s.number(w[2])), 1000, 1000)
+		return
+	case "list":
+		events = s.do(s.list(w[1:]))
+	case "place":
+		events = s.do(s.place(w[1:]))
+	case "cancel":
+		owner := s.wallets[w[2]]
+		events = s.do(engine.Command{Kind: engine.Cancel, ID: orderID(w[1]), Owner: owner})
+	default:
+		d.Fatalf(s.t, "unknown command %s", w[0])
+	}
+	for _, e := range events {
+		names := [...]string{
+			engine.Listed: "listed", engine.Filled: "filled", engine.Placed: "placed",
+			engine.Completed: "completed", engine.Cancelled: "cancelled",
+			engine.Rejected: "rejected",
+		}
+		fmt.Fprintf(out, "#%d %s", s.head.Sequence, names[e.Kind])
+		if e.Kind == engine.Rejected {
+			out.WriteString(" " + engine.Rejects[e.Reject].Code)
+		}
+		out.WriteByte('\n')
+	}
+}
+
+func (s *script) list(w []string) engine.Command {
+	l := listing(s.number(w[0]), 0)
+	for _, word := range w[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "tick":
+			l.Tick = engine.Price(s.fixed(value, 4))
+		case "min":
+			l.MinSize = engine.Size(s.fixed(value, 6))
+		case "unopened":
+			l.Open = false
+		case "neg-risk":
+			l.NegRisk = true
+		case "tokens":
+			a, b, _ := strings.Cut(value, ",")
+			l.Tokens[0], _ = engine.ParseToken(a)
+			l.Tokens[1], _ = engine.ParseToken(b)
+		}
+	}
+	return engine.Command{Kind: engine.List, Listing: l}
+}
+
+func (s *script) place(w []string) engine.Command {
+	token, _ := engine.ParseToken(w[3])
+	m, o, ok := s.board.Directory.Token(token)
+	if !ok {
+		s.t.Fatalf("no token %s", w[3])
+	}
+	side := engine.Buy
+	if w[2] == "sell" {
+		side = engine.Sell
+	}
+	lots, price := s.fixed(w[4], 2), engine.Price(s.fixed(w[5], 4))
+	c := place(w[0], s.wallets[w[1]], quote{m.No, o, side, int(lots), price})
+	for _, word := range w[6:] {
+		if ms, is := strings.CutPrefix(word, "expires="); is {
+			c.Expiry = engine.Time(s.number(ms))
+		}
+	}
+	return c
+}
+
+func (s *script) number(w string) int {
+	n, err := strconv.Atoi(w)
+	s.must(err)
+	return n
+}
+
+// fixed reads a decimal in units of 10^-digits.
+func (s *script) fixed(w string, digits int) int64 {
+	whole, fraction, _ := strings.Cut(w, ".")
+	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10, 64)
+	s.must(err)
+	return n
+}
+
+// request sends `METHOD TARGET [as OWNER DIALECT]` and writes the response as it came, without
+// carriage returns. {order X} stands for the id of order X, {digits N} for N nines.
+func (s *script) request(line string, out *strings.Builder) {
+	line, caller, private := strings.Cut(line, " as ")
+	for {
+		before, rest, found := strings.Cut(line, "{")
+		if !found {
+			break
+		}
+		inner, after, _ := strings.Cut(rest, "}")
+		word, value, _ := strings.Cut(inner, " ")
+		switch word {
+		case "order":
+			value = orderID(value).Hex()
+		case "digits":
+			value = strings.Repeat("9", s.number(value))
+		default:
+			s.t.Fatalf("unknown {%s}", inner)
+		}
+		line = before + value + after
+	}
+	text := line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+	if private {
+		text += "X-Caller: " + caller + "\r\n"
+	}
+	conn, err := s.listener.Dial()
+	s.must(err)
+	defer func() { s.must(conn.Close()) }()
+	_, err = io.WriteString(conn, text+"\r\n")
+	s.must(err)
+	response, err := io.ReadAll(conn)
+	s.must(err)
+	response = bytes.ReplaceAll(response, []byte("\r"), nil)
+	response = bytes.ReplaceAll(response, []byte("\n\n"), []byte("\n"))
+	response = bytes.ReplaceAll(response, []byte("Connection: close\n"), nil)
+	out.Write(bytes.TrimRight(response, "\n"))
+	out.WriteByte('\n')
+}
+
+// get asks for a public path and returns the status and body.
+func (s *script) get(path string) (int, []byte) {
+	s.t.Helper()
+	client := &fasthttp.HostClient{
+		Addr: "x", Dial: func(string) (net.Conn, error) { return s.listener.Dial() },
+	}
+	status, body, err := client.Get(nil, "http://x"+path)
+	s.must(err)
+	client.CloseIdleConnections()
+	return status, body
+}
+
+// TestPipelined: an answer that shares bytes with a Snapshot leaves the next one alone.
+func TestPipelined(t *testing.T) {
+	s := newScript(t)
+	s.ladder(3)
+	conn, err := s.listener.Dial()
+	s.must(err)
+	var want [3][]byte
+	paths := [3]string{"/book?token_id=10", "/nowhere", "/midpoint?token_id=10"}
+	for i, p := range paths {
+		_, want[i] = s.get(p)
+	}
+	r := bufio.NewReader(conn)
+	for round := range 9 {
+		i := round % 3
+		_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", paths[i])
+		s.must(err)
+		var response fasthttp.Response
+		s.must(response.Read(r))
+		if !bytes.Equal(response.Body(), want[i]) {
+			t.Fatalf("%s: %s, want %s", paths[i], response.Body(), want[i])
+		}
+	}
+	s.must(conn.Close())
+}
