@@ -1,0 +1,250 @@
+package ingress
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/ingress/auth"
+)
+
+// adminBytes bounds the body of an operator's request.
+const adminBytes = 4 << 10
+
+// admin serves the operator's writes on the admin listener.
+type admin struct {
+	server *Server
+	token  [32]byte // SHA-256 of the token: comparing two hashes takes the same time for any guess
+	open   bool
+}
+
+// problem is why an operator's request was refused, and what to do about it.
+type problem struct {
+	status     int
+	text, hint string
+}
+
+// Admin is the handler of /admin/fund, /admin/withdraw and /admin/link. Every request needs the
+// bearer token, on loopback too, and must not come from a web page: any page that the operator has
+// open can post to 127.0.0.1, but its browser says so in Origin.
+func (s *Server) Admin() http.Handler {
+	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != ""}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/admin/fund", a.guard(a.fund))
+	mux.HandleFunc("/admin/withdraw", a.guard(a.withdraw))
+	mux.HandleFunc("/admin/link", a.guard(a.link))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, nil, &problem{404, "not found",
+			"there are /admin/fund, /admin/withdraw, /admin/link"})
+	})
+	return mux
+}
+
+// operation is one operator's request, every value a string.
+type operation struct {
+	Wallet, Owner, Amount, Token, Ref string
+}
+
+// guard checks the token and the origin, reads the body, and answers.
+func (a *admin) guard(
+	run func(*operation) (map[string]any, *problem),
+) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var o operation
+		p := a.check(r)
+		if p == nil {
+			p = readOperation(r, &o)
+		}
+		if p == nil && !a.server.ready.Load() {
+			p = &problem{425, "service not ready", "the journal is being recovered: try again"}
+		}
+		var body map[string]any
+		if p == nil {
+			body, p = run(&o)
+		}
+		reply(w, body, p)
+	}
+}
+
+// reply answers with the body, or with the problem if there is one.
+func reply(w http.ResponseWriter, body map[string]any, p *problem) {
+	status := http.StatusOK
+	if p != nil {
+		status, body = p.status, map[string]any{"error": p.text, "hint": p.hint}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic("BUG: admin answer: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the operator hung up: nobody is left to be told
+}
+
+// check says why r may not do anything.
+func (a *admin) check(r *http.Request) *problem {
+	if len(r.Header.Values("Origin")) > 0 {
+		return &problem{403, "requests of web pages are refused", "use clobd or curl"}
+	}
+	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	hash := sha256.Sum256([]byte(given))
+	if !a.open || !bearer || subtle.ConstantTimeCompare(hash[:], a.token[:]) != 1 {
+		return &problem{401, "unauthorized",
+			"send Authorization: Bearer with the text of admin.token from the data folder"}
+	}
+	if r.Method != http.MethodPost {
+		return &problem{405, "method not allowed", "use POST"}
+	}
+	return nil
+}
+
+// readOperation reads the body: a JSON object of strings; amount may be a number.
+func readOperation(r *http.Request, o *operation) *problem {
+	body, err := io.ReadAll(io.LimitReader(r.Body, adminBytes+1))
+	if err != nil || len(body) > adminBytes {
+		return &problem{413, "request body too large", "send at most 4096 bytes"}
+	}
+	var wallet, owner, amount, token, ref field
+	at := map[string]place{
+		"wallet": {into: &wallet, kinds: aString},
+		"owner":  {into: &owner, kinds: aString},
+		"amount": {into: &amount, kinds: aString | aNumber},
+		"token":  {into: &token, kinds: aString | aNumber},
+		"ref":    {into: &ref, kinds: aString},
+	}
+	names := []string{"wallet", "owner", "amount", "token", "ref"}
+	c := scanner{s: string(body)}
+	if !c.document(&shape{names, func(n string) (place, bool) { p, ok := at[n]; return p, ok }}) {
+		return &problem{400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`}
+	}
+	*o = operation{wallet.text, owner.text, amount.text, token.text, ref.text}
+	return nil
+}
+
+// fund credits a wallet.
+func (a *admin) fund(o *operation) (map[string]any, *problem) {
+	return a.transfer(engine.Deposit, o)
+}
+
+// withdraw debits a wallet.
+func (a *admin) withdraw(o *operation) (map[string]any, *problem) {
+	return a.transfer(engine.Withdraw, o)
+}
+
+// transfer moves collateral, or the tokens of one outcome, in or out of the exchange.
+func (a *admin) transfer(kind engine.Kind, o *operation) (map[string]any, *problem) {
+	d := a.server.options.Board.Directory
+	c := engine.Command{Kind: kind, ID: reference(kind, o.Ref)}
+	var ok bool
+	if c.Address, ok = auth.ParseAddress(o.Wallet); !ok {
+		return nil, &problem{400, "wallet is not an address", "write it as 0x and 40 hex digits"}
+	}
+	c.Wallet, _ = d.Wallet(c.Address)
+	if kind == engine.Withdraw && c.Wallet == 0 {
+		return nil, &problem{404, "the wallet has no account", "nothing was ever paid into it"}
+	}
+	amount, ok := parseDecimal(o.Amount)
+	if !ok {
+		return nil, &problem{400, "amount is not a decimal number",
+			"write a positive amount of whole units with up to 6 decimals, such as 12.5"}
+	}
+	c.Cash = engine.Cash(amount)
+	if o.Token != "" {
+		word, ok := parseWord(o.Token)
+		market, outcome, known := d.Token(engine.Token(word))
+		if !ok || !known {
+			return nil, &problem{404, "unknown token", "it must belong to a listed market"}
+		}
+		c.Market, c.Outcome, c.Cash, c.Size = market.No, outcome, 0, engine.Size(amount)
+	}
+	receipt, p := a.submit(&c)
+	if p != nil {
+		return nil, p
+	}
+	if receipt.Reject == engine.RejectDuplicate {
+		// What the ref moved then is in the journal; this request may say something else.
+		return map[string]any{"repeated": true, "sequence": receipt.First}, nil
+	}
+	body := map[string]any{
+		"sequence": receipt.Sequence,
+		"wallet":   auth.Checksum(c.Address),
+		"amount":   string(engine.AppendDecimal(nil, amount, 6)),
+	}
+	body["number"], _ = d.Wallet(c.Address)
+	if o.Token != "" {
+		body["token"] = o.Token
+	}
+	return body, nil
+}
+
+// link lets owner trade for wallet.
+func (a *admin) link(o *operation) (map[string]any, *problem) {
+	c := engine.Command{Kind: engine.Link}
+	var ok bool
+	if c.Address, ok = auth.ParseAddress(o.Wallet); !ok {
+		return nil, &problem{400, "wallet is not an address", "write it as 0x and 40 hex digits"}
+	}
+	if c.Holder, ok = auth.ParseAddress(o.Owner); !ok {
+		return nil, &problem{400, "owner is not an address", "write it as 0x and 40 hex digits"}
+	}
+	receipt, p := a.submit(&c)
+	if p != nil {
+		return nil, p
+	}
+	d := a.server.options.Board.Directory
+	wallet, _ := d.Wallet(c.Address)
+	owner, _ := d.Wallet(c.Holder)
+	return map[string]any{
+		"sequence":     receipt.Sequence,
+		"wallet":       auth.Checksum(c.Address),
+		"number":       wallet,
+		"owner":        auth.Checksum(c.Holder),
+		"owner_number": owner,
+	}, nil
+}
+
+// submit hands the Command over and turns what is not a yes into a problem. A ref that was carried
+// out before is a yes too: a caller without an answer can ask again.
+func (a *admin) submit(c *engine.Command) (engine.Receipt, *problem) {
+	receipt, err := a.server.submit(c)
+	switch {
+	case errors.Is(err, sequencer.ErrBusy):
+		return receipt, &problem{503, "the exchange is busy", "nothing was entered: send again"}
+	case errors.Is(err, sequencer.ErrClosed), errors.Is(err, errQuarantined):
+		return receipt, &problem{503, err.Error(), "nothing was entered"}
+	case err != nil:
+		return receipt, &problem{504, err.Error(),
+			"its outcome is unknown: send it again with the same ref"}
+	case receipt.Reject == engine.RejectDuplicate:
+		return receipt, nil
+	case receipt.Reject != engine.Accepted:
+		rule := engine.Rejects[receipt.Reject]
+		return receipt, &problem{rule.HTTP, receipt.Text(), "refused: " + rule.Code}
+	}
+	return receipt, nil
+}
+
+// reference is the id of an operator's request, zero without a ref: an id is carried out once. The
+// kind is part of it, so that a withdrawal may carry the ref of the deposit it takes back.
+func reference(kind engine.Kind, ref string) engine.OrderID {
+	if ref == "" {
+		return engine.OrderID{}
+	}
+	return sha256.Sum256(append([]byte{'r', 'e', 'f', byte(kind)}, ref...))
+}
+
+// parseDecimal reads a positive amount of whole units with at most 6 decimals, in base units.
+func parseDecimal(s string) (int64, bool) {
+	whole, part, point := strings.Cut(s, ".")
+	if whole == "" || len(whole) > 10 || len(part) > 6 || point && part == "" {
+		return 0, false
+	}
+	v, ok := parseAmount(whole + part + "000000"[len(part):])
+	return int64(v), ok && v >= 1 && v <= engine.MaxAmount
+}

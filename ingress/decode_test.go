@@ -1,0 +1,340 @@
+package ingress
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// oracleField is a string or a number, as encoding/json sees it.
+type oracleField struct {
+	field
+}
+
+func (f *oracleField) unmarshal(b []byte, want kinds) error {
+	var s string
+	switch {
+	case string(b) == "null":
+		return nil
+	case b[0] == '"' && want&aString != 0:
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		f.field = field{s, aString}
+		return nil
+	case (b[0] == '-' || b[0]-'0' <= 9) && want&aNumber != 0:
+		f.field = field{string(b), aNumber}
+		return nil
+	case (b[0] == 't' || b[0] == 'f') && want&aBool != 0:
+		f.field = field{string(b), aBool}
+		return nil
+	}
+	return errPayload
+}
+
+type (
+	oracleString  struct{ oracleField }
+	oracleInteger struct{ oracleField }
+	oracleBool    struct{ oracleField }
+)
+
+func (f *oracleString) UnmarshalJSON(b []byte) error  { return f.unmarshal(b, aString) }
+func (f *oracleInteger) UnmarshalJSON(b []byte) error { return f.unmarshal(b, aString|aNumber) }
+func (f *oracleBool) UnmarshalJSON(b []byte) error    { return f.unmarshal(b, aBool) }
+
+// oracle is the same request for encoding/json.
+type oracle struct {
+	Order struct {
+		Salt          oracleInteger `json:"salt"`
+		Maker         oracleString  `json:"maker"`
+		Signer        oracleString  `json:"signer"`
+		Taker         oracleString  `json:"taker"`
+		TokenID       oracleInteger `json:"tokenId"`
+		ConditionID   oracleString  `json:"conditionId"`
+		MakerAmount   oracleInteger `json:"makerAmount"`
+		TakerAmount   oracleInteger `json:"takerAmount"`
+		Side          oracleInteger `json:"side"`
+		SignatureType oracleInteger `json:"signatureType"`
+		Timestamp     oracleInteger `json:"timestamp"`
+		Metadata      oracleString  `json:"metadata"`
+		Builder       oracleString  `json:"builder"`
+		Expiration    oracleInteger `json:"expiration"`
+		Nonce         oracleInteger `json:"nonce"`
+		FeeRate       oracleInteger `json:"feeRateBps"`
+		Signature     oracleString  `json:"signature"`
+	} `json:"order"`
+	Owner     oracleString `json:"owner"`
+	OrderType oracleString `json:"orderType"`
+	PostOnly  oracleBool   `json:"postOnly"`
+	DeferExec oracleBool   `json:"deferExec"`
+}
+
+func (o *oracle) payload() payload {
+	s := &o.Order
+	return payload{
+		owner: o.Owner.field, orderType: o.OrderType.field,
+		postOnly: o.PostOnly.field, deferExec: o.DeferExec.field,
+		salt: s.Salt.field, maker: s.Maker.field, signer: s.Signer.field, taker: s.Taker.field,
+		tokenID: s.TokenID.field, conditionID: s.ConditionID.field,
+		makerAmount: s.MakerAmount.field, takerAmount: s.TakerAmount.field, side: s.Side.field,
+		signatureType: s.SignatureType.field, timestamp: s.Timestamp.field,
+		metadata: s.Metadata.field, builder: s.Builder.field, expiration: s.Expiration.field,
+		nonce: s.Nonce.field, feeRate: s.FeeRate.field, signature: s.Signature.field,
+	}
+}
+
+// depth is how deep valid JSON nests.
+func depth(b []byte) (deepest int) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	now := 0
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return deepest
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			now++
+			deepest = max(deepest, now)
+		case json.Delim('}'), json.Delim(']'):
+			now--
+		}
+	}
+}
+
+// checkAgainstOracle compares the scanner with encoding/json.
+func checkAgainstOracle(t *testing.T, body []byte) {
+	t.Helper()
+	var got payload
+	ok := got.read(string(body))
+	var want oracle
+	err := json.Unmarshal(body, &want)
+	if err == nil && depth(body) > maxDepth {
+		if ok {
+			t.Fatalf("%q: nests too deep and was read", body)
+		}
+		return
+	}
+	if ok != (err == nil) {
+		t.Fatalf("%q: read %v, encoding/json says %v", body, ok, err)
+	}
+	if ok && got != want.payload() {
+		t.Fatalf("%q:\n got %+v\nwant %+v", body, got, want.payload())
+	}
+	var r request
+	_ = decodeOrder(body, &r) // must not panic
+	_, _ = decodeCancel(body)
+}
+
+const sampleV2 = `{"deferExec":false,"postOnly":false,"order":{"salt":345528698135,` +
+	`"maker":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",` +
+	`"signer":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","tokenId":"713210456792522125946263` +
+	`85532706912750332728571942532289631379312455583992563","makerAmount":"5000000",` +
+	`"takerAmount":"10000000","side":"BUY","signatureType":0,"timestamp":"1795228788916",` +
+	`"expiration":"0","metadata":"0x` + zeros64 + `","builder":"0x` + zeros64 + `",` +
+	`"signature":"0x647f"},"owner":"00000000-0000-4000-8000-000000000001","orderType":"GTC"}`
+
+const zeros64 = "0000000000000000000000000000000000000000000000000000000000000000"
+
+const sampleV1 = `{"order":{"salt":1,"maker":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",` +
+	`"signer":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",` +
+	`"taker":"0x0000000000000000000000000000000000000000","tokenId":"0x1f","makerAmount":"1",` +
+	`"takerAmount":2,"side":1,"expiration":"0","nonce":"3","feeRateBps":0,"signatureType":"2",` +
+	`"signature":"0x"},"owner":"a","orderType":"FOK"}`
+
+// seeds are bodies that once mattered.
+func seeds() []string {
+	list := []string{sampleV2, sampleV1, "", " ", "null", "{}", "[]", "1", `"x"`, "nul", "{", `{"`,
+		`{"order":null,"owner":null}`, `{"order":5}`, `{"order":[]}`, `{"owner":5}`,
+		`{"owner":"a","owner":"b"}`, `{"owner":"a","owner":null}`, `{"OWNER":"a"}`,
+		`{"order":{"salt":1},"order":{"nonce":2}}`, `{"order":{"\u017falt":1}}`,
+		`{"order":{"salt":1e3}}`, `{"order":{"salt":01}}`, `{"order":{"salt":-0.5E-7}}`,
+		`{"order":{"salt":.5}}`, `{"order":{"salt":1.}}`, `{"order":{"salt":-}}`,
+		`{"owner":"\ud83d\ude00\n\/"}`, `{"owner":"\ud83d"}`, `{"owner":"\x"}`, "{\"owner\":\"\xff\"}",
+		"{\"owner\":\"\t\"}", `{"owner":"a"} x`, `{"owner":"a",}`, `{,}`, `{"a":[1,{"b":[]},],}`,
+		`{"x":[[[[[1]]]]],"postOnly":true}`, `{"postOnly":"true"}`, `{"postOnly":1}`,
+		`{"x":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
+		`{"x":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`,
+		"\ufeff{}", "{\"a\"\x00:1}", `{"owner":"` + "\u212a" + `"}`, `{"ma` + "\u212a" + `er":"x"}`,
+		`{"order":{"ma` + "\u212a" + `er":"x","MAKER":"y"}}`, `{"order":{"salt":true}}`,
+	}
+	return list
+}
+
+func TestDecodeLikeEncodingJSON(t *testing.T) {
+	for _, body := range seeds() {
+		checkAgainstOracle(t, []byte(body))
+	}
+	// Cut anywhere, and with any byte changed.
+	for i := range sampleV1 {
+		checkAgainstOracle(t, []byte(sampleV1[:i]))
+		for _, b := range []byte("\"{}[],:\\0x\x00\x80 tn-.e") {
+			changed := []byte(sampleV1)
+			changed[i] = b
+			checkAgainstOracle(t, changed)
+		}
+	}
+}
+
+func FuzzDecodeOrder(f *testing.F) {
+	for _, body := range seeds() {
+		f.Add([]byte(body))
+	}
+	for _, body := range vectorBodies(f, 8) {
+		f.Add(body)
+	}
+	f.Fuzz(checkAgainstOracle)
+}
+
+// dataFolder is the folder of shared test data; the test is skipped where it is absent.
+func dataFolder(t testing.TB) string {
+	t.Helper()
+	at, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			break
+		}
+		if at == filepath.Dir(at) {
+			t.Fatal("no go.mod above the test")
+		}
+		at = filepath.Dir(at)
+	}
+	return filepath.Join(at, "..", "shared", "data")
+}
+
+// vectorBodies are request bodies of real clients, at most n of each file.
+func vectorBodies(t testing.TB, n int) (bodies [][]byte) {
+	names := []string{"orders_polymarket_v2.json", "orders_polymarket_v3.json", "orders_kuest_v2.json"}
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(dataFolder(t), "vectors", name))
+		if err != nil {
+			t.Logf("no seeds of real clients: %v", err)
+			return nil
+		}
+		var list []struct{ Wire json.RawMessage }
+		if err := json.Unmarshal(text, &list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range min(n, len(list)) {
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, list[i].Wire); err != nil {
+				t.Fatal(err)
+			}
+			bodies = append(bodies, compact.Bytes())
+		}
+	}
+	return bodies
+}
+
+func TestDecodeRealClients(t *testing.T) {
+	bodies := vectorBodies(t, 1000)
+	if bodies == nil {
+		t.Skipf("SKIPPED: no vectors in %s", dataFolder(t))
+	}
+	for _, body := range bodies {
+		checkAgainstOracle(t, body)
+		var r request
+		if err := decodeOrder(body, &r); err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		if r.order.Version != 2 || len(r.signature) < 65 {
+			t.Fatalf("%s: version %d, %d bytes of signature", body, r.order.Version, len(r.signature))
+		}
+	}
+}
+
+func TestDecodeOrder(t *testing.T) {
+	var a, b request
+	if err := decodeOrder([]byte(sampleV2), &a); err != nil {
+		t.Fatal(err)
+	}
+	if a.order.Version != 2 || a.order.MakerAmount != 5_000_000 || a.order.Side != 0 {
+		t.Fatalf("%+v", a)
+	}
+	// The same order written in another way.
+	other := strings.NewReplacer(
+		`345528698135`, `"0x5073017097"`, `"5000000"`, `5000000`, `"BUY"`, `"0"`,
+		`"signatureType":0`, `"signatureType":"0"`, `"expiration":"0",`, ``, `,"orderType":"GTC"`, ``,
+	).Replace(sampleV2)
+	if err := decodeOrder([]byte(other), &b); err != nil {
+		t.Fatal(err)
+	}
+	if a.order.Salt != b.order.Salt {
+		b.order.Salt = a.order.Salt // the hexadecimal form is checked below
+	}
+	if !reflect.DeepEqual(a, b) {
+		t.Fatalf("\n%+v\n%+v", a, b)
+	}
+	var v1 request
+	if err := decodeOrder([]byte(sampleV1), &v1); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := v1.order.Nonce.Uint64(); v1.order.Version != 1 || n != 3 || v1.order.Token[31] != 31 {
+		t.Fatalf("%+v", v1)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	change := func(old, new string) string {
+		if !strings.Contains(sampleV2, old) {
+			t.Fatalf("no %q in the sample", old)
+		}
+		return strings.Replace(sampleV2, old, new, 1)
+	}
+	cases := []string{
+		change(`345528698135`, `3.45e11`), change(`345528698135`, `-1`),
+		change(`345528698135`, `"`+strings.Repeat("9", 78)+`"`),
+		change(`"5000000"`, `"5000000.0"`), change(`"5000000"`, `""`), change(`"5000000"`, `"+1"`),
+		change(`"5000000"`, `"18446744073709551616"`), change(`"5000000"`, `true`),
+		change(`"BUY"`, `"HOLD"`), change(`"BUY"`, `2`), change(`"signatureType":0`, `"signatureType":256`),
+		change(`"0x647f"`, `"647f"`), change(`"0x647f"`, `"0x647"`), change(`"0x647f"`, `"0xzz"`),
+		change(`"maker":"0x`, `"maker":"`), change(`"maker"`, `"made"`), change(`"owner"`, `"own"`),
+		change(`"GTC"`, `"gtc"`), change(`"GTC"`, `""`), change(`"timestamp":`, `"stamp":`),
+		change(`"postOnly":false`, `"postOnly":0`), change(`"expiration":"0"`, `"expiration":"soon"`),
+		`{}`, `null`, `[]`, sampleV2 + "x", sampleV2[1:],
+	}
+	for _, body := range cases {
+		var r request
+		if err := decodeOrder([]byte(body), &r); err != errPayload {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+func TestDecodeCancel(t *testing.T) {
+	for _, line := range []string{
+		`{"orderID":"x"} x true`, `{"orderId":"x"} x true`, `{"order_id":"x"} x true`,
+		`{"id":"x"} x true`, `{"hash":"x"} x true`, `{}  true`, `[]  false`, `  false`,
+		`{"orderID":5}  false`, `{"orderID":"x"  false`,
+	} {
+		parts := strings.Split(line, " ")
+		n := len(parts)
+		body := strings.Join(parts[:n-2], " ")
+		id, ok := decodeCancel([]byte(body))
+		if ok != (parts[n-1] == "true") || ok && id != parts[n-2] {
+			t.Errorf("%s: %q %v", body, id, ok)
+		}
+	}
+}
+
+func BenchmarkDecodeOrder(b *testing.B) {
+	body := []byte(sampleV2)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	var r request
+	for b.Loop() {
+		if err := decodeOrder(body, &r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if r.order.TakerAmount != 10_000_000 {
+		b.Fatal("decoded something else")
+	}
+}

@@ -1,0 +1,49 @@
+// Package ingress is the front door: from a socket to a Command, from a Receipt to bytes. It owns
+// the public listener, decides who is let in and how often, checks every signature, and is the only
+// package that writes. What only reads is served by function fields, so that reading and writing
+// do not know each other.
+//
+//	 client
+//	   │ HTTP
+//	┌──▼──────────────────────── fasthttp worker ────────────────────────────┐
+//	│ handle ─► route ─► ready? ─no─► 425                                    │
+//	│                      │                                                 │
+//	│                    admit ─── a window of the address is full ──► 429   │
+//	│                      │                                                 │
+//	│   reads ◄────────────┼─────────────► writes                            │
+//	│   Public             │               authenticate: HMAC, raw body      │
+//	│   Account (after     │               admitAccount: windows of a wallet │
+//	│   authenticate)      │               decode: JSON ─► integers          │
+//	│                      │               judge, resolve: owner, link       │
+//	│                      │               verify ──► pool, nice threads     │
+//	│                      │               Past ─known──► the same answer    │
+//	│                      │               Submit ─────┐                     │
+//	└──────────────────────┼───────────────────────────┼─────────────────────┘
+//	                       ▼                           ▼ parks until durable
+//	                 api (view, index)           sequencer ─► engine ─► journal
+//
+// # Contract
+//
+// Bad input never reaches the engine: whatever is malformed, unsigned, unknown or too large is
+// answered here, with an error object whose text is what public clients look for and whose code is
+// a stable word. Nothing in an answer with a 2xx status has the key error.
+//
+// 503 and 425 mean that nothing happened and the same bytes may be sent again. 429 is the caller's
+// own limit. 4xx is a judgement. 504 means that the outcome is unknown: an order's id is in it.
+//
+// An order is taken at most once. Sent again, it gets its first result with its status of today and
+// X-Idempotent-Replay: true, whether the index knows it already or only the engine does.
+//
+// Strangers make nothing durable: without an account there is no way into the ring, except for the
+// faucet, which has a window per address and a cap.
+//
+// Everything has a limit: bodies 64 KiB, headers 8 KiB, nesting 32, connections, callers counted,
+// signatures waiting (50 ms of work, a quarter of it for one wallet). Bodies are copied out of the
+// request before it is answered.
+//
+// # Reading order
+//
+// server.go (route table), order.go (the story of an order), cancel.go, keys.go (who asks),
+// decode.go and scan.go (JSON to integers), reply.go (integers to JSON), limits.go, pool.go,
+// admin.go (the operator's writes), metrics.go.
+package ingress

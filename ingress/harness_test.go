@@ -1,0 +1,346 @@
+package ingress
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+	"clobd/ingress/auth"
+)
+
+// The world of the contract tests stands still, so that all keys, signatures, ids and times in the
+// expected answers are the same every time.
+const (
+	testNow     = 1_800_000_000
+	testChain   = 80002
+	testJournal = 0x0123456789abcdef
+	testAdmin   = "correct horse battery staple"
+)
+
+// house is a whole node without a disk behind a listener in memory.
+type house struct {
+	t         testing.TB
+	server    *Server
+	exchange  *engine.Exchange
+	board     *view.Board
+	sequencer *sequencer.Sequencer
+	journal   *sequencer.MemoryJournal
+	keyring   *auth.Keyring
+	listener  *fasthttputil.InmemoryListener
+	market    engine.Listing
+	names     map[string]engine.OrderID
+
+	gate sync.RWMutex // locked: the disk hangs
+
+	mutex sync.Mutex
+	blind bool // the index knows nothing yet
+}
+
+// newHouse starts a house; change may edit the options of its Server.
+func newHouse(t testing.TB, change func(*Options)) *house {
+	h := &house{
+		t: t, exchange: engine.NewExchange(1), board: view.NewBoard(),
+		journal: &sequencer.MemoryJournal{}, keyring: auth.NewKeyring([32]byte{7}),
+		listener: fasthttputil.NewInmemoryListener(), names: make(map[string]engine.OrderID),
+	}
+	h.journal.OnWait = func(uint64) error {
+		h.gate.RLock()
+		defer h.gate.RUnlock()
+		return nil
+	}
+	var err error
+	h.sequencer, err = sequencer.New(h.exchange, h.board, h.journal, sequencer.Options{
+		Now: func() engine.Time { return testNow * 1000 }, Ring: 8, Timeout: 300 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{
+		Sequencer: h.sequencer, Board: h.board, Keyring: h.keyring,
+		Verifier: auth.NewVerifier(auth.Domains(testChain)), Chains: []uint64{testChain},
+		Public: func(ctx *fasthttp.RequestCtx) {
+			fmt.Fprintf(ctx, "public %s %s", ctx.Method(), ctx.Path())
+		},
+		Account: func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string) {
+			fmt.Fprintf(ctx, "account %s %s %s", ctx.Path(), auth.Checksum(owner), dialect)
+		},
+		Past: h.past, Await: func(engine.Sequence, time.Duration) bool { return true },
+		JournalID: testJournal, AdminToken: testAdmin, Version: "test", Workers: 1,
+		Now: func() time.Time { return time.Unix(testNow, 0) },
+	}
+	if change != nil {
+		change(&o)
+	}
+	if h.server, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	return h
+}
+
+// start runs everything, lists the market, and stops it all at the end of the test.
+func (h *house) start() {
+	var joined sync.WaitGroup
+	joined.Go(func() {
+		if err := h.sequencer.Run(); err != nil {
+			h.t.Errorf("sequencer: %v", err)
+		}
+	})
+	joined.Go(func() {
+		if err := h.server.Serve(h.listener); err != nil {
+			h.t.Errorf("serve: %v", err)
+		}
+	})
+	h.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := h.server.Close(ctx); err != nil {
+			h.t.Errorf("close: %v", err)
+		}
+		if err := h.sequencer.Close(); err != nil {
+			h.t.Errorf("close sequencer: %v", err)
+		}
+		joined.Wait()
+	})
+	h.market = engine.Listing{
+		Condition: engine.Condition{0xc0}, Tokens: [2]engine.Token{{31: 0xa}, {31: 0xb}},
+		Tick: 100, MinSize: 5 * engine.Unit, Open: true,
+	}
+	h.submit(engine.Command{Kind: engine.List, Listing: &h.market})
+	closed := h.market
+	closed.Condition, closed.Open = engine.Condition{0xc1}, false
+	closed.Tokens = [2]engine.Token{{31: 0xc}, {31: 0xd}}
+	h.submit(engine.Command{Kind: engine.List, Listing: &closed})
+	h.server.Ready(true)
+}
+
+func (h *house) submit(c engine.Command) engine.Receipt {
+	h.t.Helper()
+	r, err := h.sequencer.Submit(&c)
+	if err != nil || r.Reject != engine.Accepted {
+		h.t.Fatalf("submit kind %d: %v %s", c.Kind, err, r.Text())
+	}
+	return r
+}
+
+// past is an index of the plainest kind: it reads the whole journal every time.
+func (h *house) past(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
+	h.mutex.Lock()
+	blind := h.blind
+	h.mutex.Unlock()
+	if blind {
+		return engine.Receipt{}, false, 0, nil
+	}
+	var found engine.Receipt
+	var f engine.Frame
+	for _, b := range h.journal.Frames() {
+		if err := engine.DecodeFrame(b, &f); err != nil {
+			return found, false, 0, err
+		}
+		for i := range f.Commands {
+			c, events := &f.Commands[i], f.EventsOf(i)
+			if r := engine.ReceiptOf(c, f.First+engine.Sequence(i), f.Time, events); c.Kind ==
+				engine.Place && c.ID == id && r.Reject == engine.Accepted {
+				found = r
+			}
+			for _, e := range events {
+				switch {
+				case e.Order != id || found.Sequence == 0:
+				case e.Kind == engine.Cancelled:
+					found.Status = engine.Canceled
+				case e.Kind == engine.Filled && e.Remaining == 0:
+					found.Status = engine.Matched
+				}
+			}
+		}
+	}
+	return found, found.Sequence != 0, engine.Sequence(f.Last()), nil
+}
+
+// trader is somebody with a private key: the name, repeated.
+func trader(name string) *auth.Signer {
+	var key [32]byte
+	copy(key[:], strings.Repeat(name+"!", 32))
+	s, err := auth.NewSigner(key)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// send writes raw bytes to the door and reads one response.
+func (h *house) send(raw string) string {
+	h.t.Helper()
+	conn, err := h.listener.Dial()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	go func() { _, _ = io.WriteString(conn, raw) }() // the server may hang up in the middle
+	var r fasthttp.Response
+	r.SkipBody = strings.HasPrefix(raw, "HEAD ")
+	if err := r.Read(bufio.NewReader(conn)); err != nil {
+		h.t.Fatalf("read response of %.60q: %v", raw, err)
+	}
+	return render(&r)
+}
+
+// render is a response as the expected answers show it: what never changes is left out.
+func render(r *fasthttp.Response) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d\n", r.StatusCode())
+	for k, v := range r.Header.All() {
+		switch key := string(k); {
+		case key == "Content-Length", key == "Date", key == "Connection":
+		case key == "X-Node-Version" && string(v) == "test":
+		case key == "Content-Type" && string(v) == "application/json":
+		default:
+			fmt.Fprintf(&b, "%s: %s\n", k, v)
+		}
+	}
+	body := string(r.Body())
+	if strings.HasPrefix(string(r.Header.ContentType()), "application/json") && body != "" {
+		if !json.Valid(r.Body()) {
+			body = "NOT JSON: " + body
+		}
+		if r.StatusCode() < 300 && strings.Contains(body, `"error"`) {
+			body = "ERROR KEY IN 2xx: " + body
+		}
+	}
+	if body != "" {
+		b.WriteString(body + "\n")
+	}
+	return b.String()
+}
+
+// admin sends an operator's request: path, then JSON, then headers.
+func (h *house) admin(lines []string) string {
+	path, body, _ := strings.Cut(lines[0], " ")
+	r := httptest.NewRequest("POST", path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+testAdmin)
+	for _, line := range lines[1:] {
+		k, v, _ := strings.Cut(line, ": ")
+		if r.Header.Set(k, v); k == "Method" {
+			r.Method = v
+		}
+	}
+	w := httptest.NewRecorder()
+	h.server.Admin().ServeHTTP(w, r)
+	return fmt.Sprintf("%d\n%s\n", w.Code, w.Body)
+}
+
+// wire is one HTTP request under construction.
+type wire struct {
+	method, path, body string
+	headers            []string
+}
+
+// String is its raw text.
+func (w *wire) String() string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: test\r\n", w.method, w.path)
+	for _, line := range w.headers {
+		b.WriteString(line + "\r\n")
+	}
+	if w.body != "" {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(w.body))
+	}
+	return b.String() + "\r\n" + w.body
+}
+
+// signed adds the five headers of the key of name, changed by options.
+func (h *house) signed(w *wire, name string, o *words) {
+	who := trader(o.text("key", name)).Address
+	nonce, _ := strconv.ParseUint(o.text("keynonce", "0"), 10, 32)
+	trio := h.keyring.Derive(who, uint32(nonce))
+	r := auth.Request{
+		Address:   auth.Checksum(who),
+		Timestamp: strconv.Itoa(testNow + o.number("late", 0)),
+		Method:    w.method, Body: []byte(w.body),
+	}
+	r.Path, _, _ = strings.Cut(w.path, "?")
+	r.Path = o.text("signpath", r.Path)
+	sign := trio.SignHex
+	if o.has("base64") {
+		sign = trio.Sign
+	}
+	if err := sign(&r); err != nil {
+		h.t.Fatal(err)
+	}
+	p := o.text("dialect", dialectSVC)
+	list := []string{
+		p + "ADDRESS: " + o.text("address", r.Address), p + "API_KEY: " + o.text("apikey", r.Key),
+		p + "PASSPHRASE: " + o.text("passphrase", r.Passphrase), p + "TIMESTAMP: " + r.Timestamp,
+		p + "SIGNATURE: " + o.text("mac", r.Signature),
+	}
+	for _, line := range list {
+		k, v, _ := strings.Cut(line, ": ")
+		k = strings.TrimPrefix(k, o.text("drop", "-"))
+		switch o.text("form", "") {
+		case "lower":
+			k = strings.ToLower(k)
+		case "dash":
+			k = strings.ReplaceAll(k, "_", "-")
+		}
+		w.headers = append(w.headers, k+": "+v)
+	}
+}
+
+// words are the rest of a test line: key=value, or a word alone.
+type words struct{ list []string }
+
+func (o *words) has(name string) bool {
+	_, ok := o.find(name)
+	return ok
+}
+
+func (o *words) find(name string) (string, bool) {
+	for _, w := range o.list {
+		if k, v, _ := strings.Cut(w, "="); k == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+func (o *words) text(name, otherwise string) string {
+	if v, ok := o.find(name); ok {
+		return v
+	}
+	return otherwise
+}
+
+func (o *words) number(name string, otherwise int) int {
+	if v, ok := o.find(name); ok {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			panic(err)
+		}
+		return n
+	}
+	return otherwise
+}
+
+// address is a name's address, or the address itself.
+func address(s string) engine.Address {
+	if a, ok := auth.ParseAddress(s); ok {
+		return a
+	}
+	return trader(s).Address
+}

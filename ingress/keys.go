@@ -1,0 +1,260 @@
+package ingress
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/ingress/auth"
+)
+
+// families are the header prefixes, the most preferred first. A request is read in one of them
+// only, the first that any of its headers belongs to.
+var families = [...]string{dialectSVC, "POLY_", "KUEST_"}
+
+// credentials are the authentication headers of a request.
+type credentials struct {
+	dialect string
+	address, key, passphrase, timestamp,
+	signature, nonce string
+	// doubled: a header came twice. Nobody knows which of the two was meant.
+	doubled bool
+}
+
+// readCredentials finds them whatever their letter case, and with '-' for '_': some proxies drop
+// names with underscores.
+func readCredentials(h *fasthttp.RequestHeader) credentials {
+	var found [len(families)]credentials
+	for name, value := range h.All() {
+		for i, family := range families {
+			if len(name) > len(family) && foldEqual(name[:len(family)], family) {
+				if found[i].set(name[len(family):], value) {
+					found[i].dialect = family
+				}
+				break
+			}
+		}
+	}
+	for i := range found {
+		if found[i].dialect != "" {
+			return found[i]
+		}
+	}
+	return credentials{dialect: dialectSVC}
+}
+
+// set keeps one header, named without its prefix, and says whether it is one of ours.
+func (c *credentials) set(name, value []byte) bool {
+	var at *string
+	switch {
+	case foldEqual(name, "ADDRESS"):
+		at = &c.address
+	case foldEqual(name, "API_KEY"):
+		at = &c.key
+	case foldEqual(name, "PASSPHRASE"):
+		at = &c.passphrase
+	case foldEqual(name, "TIMESTAMP"):
+		at = &c.timestamp
+	case foldEqual(name, "SIGNATURE"):
+		at = &c.signature
+	case foldEqual(name, "NONCE"):
+		at = &c.nonce
+	default:
+		return false
+	}
+	c.doubled = c.doubled || *at != ""
+	*at = string(value)
+	return true
+}
+
+// foldEqual compares a header name with its canonical form in upper case.
+func foldEqual(name []byte, upper string) bool {
+	if len(name) != len(upper) {
+		return false
+	}
+	for i, b := range name {
+		switch {
+		case 'a' <= b && b <= 'z':
+			b -= 'a' - 'A'
+		case b == '-':
+			b = '_'
+		}
+		if b != upper[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// identity is who an authenticated request comes from.
+type identity struct {
+	auth.Identity
+	key     string // uuid of the API key
+	dialect string
+}
+
+// authenticate checks the five headers of a request over its exact bytes, or answers 401.
+func (s *Server) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
+	c := readCredentials(&ctx.Request.Header)
+	if c.doubled {
+		failRefusal(ctx, auth.ErrMissing, time.Time{})
+		return identity{}, false
+	}
+	raw := string(ctx.URI().PathOriginal())
+	r := auth.Request{
+		Address: c.address, Key: c.key, Passphrase: c.passphrase,
+		Timestamp: c.timestamp, Signature: c.signature,
+		Method: string(ctx.Method()), Path: strings.TrimPrefix(raw, "/clob"), RawPath: raw,
+		Body: ctx.Request.Body(),
+	}
+	now := s.options.Now()
+	id, err := s.options.Keyring.Authenticate(&r, now)
+	if err != nil {
+		failRefusal(ctx, err, now)
+		return identity{}, false
+	}
+	return identity{id, strings.ToLower(c.key), c.dialect}, true
+}
+
+// failRefusal answers a failed authentication. All of one kind have one text; a caller whose clock
+// is wrong is told the right time.
+func failRefusal(ctx *fasthttp.RequestCtx, err error, now time.Time) {
+	var r *auth.Refusal
+	if !errors.As(err, &r) {
+		panic("BUG: not a refusal: " + err.Error())
+	}
+	switch {
+	case errors.Is(err, auth.ErrNonce):
+		fail(ctx, 400, r.Code, r.Text)
+	case errors.Is(err, auth.ErrWindow), errors.Is(err, auth.ErrL1Window):
+		failWith(ctx, refusal{401, r.Code, r.Text},
+			detail{"server_time", strconv.FormatInt(now.Unix(), 10)})
+	default:
+		fail(ctx, 401, r.Code, r.Text)
+	}
+}
+
+// deriveKey is POST /auth/api-key and GET /auth/derive-api-key: whoever shows that the address is
+// its own is told the key. The same address and nonce always give the same three, and nothing is
+// stored.
+func (s *Server) deriveKey(ctx *fasthttp.RequestCtx) {
+	c := readCredentials(&ctx.Request.Header)
+	r := auth.L1Request{
+		Address: c.address, Signature: c.signature, Timestamp: c.timestamp, Nonce: c.nonce,
+		Chain: string(ctx.Request.Header.Peek("X-Chain-Id")),
+	}
+	var address engine.Address
+	var nonce uint32
+	err := error(auth.ErrL1Missing)
+	now := s.options.Now()
+	if !c.doubled {
+		full := s.verifyDerivation(s.clientAddress(ctx), func() {
+			address, nonce, err = auth.VerifyL1(&r, s.options.Chains, now)
+		})
+		if full != nil {
+			s.failPool(ctx, full)
+			return
+		}
+	}
+	if err != nil {
+		failRefusal(ctx, err, now)
+		return
+	}
+	s.faucet.give(s, address, s.clientAddress(ctx))
+	s.claim(address)
+	answer(ctx, 200, appendTrio(nil, s.options.Keyring.Derive(address, nonce)))
+}
+
+// derivationShare is the part of the verification queue that all derivations together may hold:
+// they come from nobody known, and must not keep signed orders out.
+const derivationShare = 8
+
+// verifyDerivation is pool.do for whoever is known by its network address only: the share that it
+// uses up is that address's, not the one of the wallet it claims to be.
+func (s *Server) verifyDerivation(from netip.Addr, work func()) error {
+	defer s.deriving.Add(-1)
+	if int(s.deriving.Add(1)) > max(s.pool.capacity()/derivationShare, 1) {
+		return errPoolFull
+	}
+	var payer engine.Address
+	network := addressKey(from)
+	copy(payer[copy(payer[:], "net:"):], network[:16])
+	return s.pool.do(payer, work)
+}
+
+// faucetWindow is how many gifts one address of the network may cause.
+var faucetWindow = window{64, 10 * time.Minute}
+
+// faucet gives paper collateral to wallets without an account. Its Deposit carries an id made of
+// the address, and the engine takes an id once: so does every wallet, whatever happens here.
+type faucet struct {
+	amount engine.Cash
+	most   int // wallets that may have a number when a gift is given
+
+	mutex   sync.Mutex
+	pending int // gifts on their way
+	callers *windows
+}
+
+func newFaucet(o *Options) *faucet {
+	return &faucet{amount: o.Faucet, most: o.FaucetWallets, callers: newWindows(o.Now)}
+}
+
+// give deposits the gift, if there is one, and the wallet has no account yet. A gift that fails
+// costs nobody his key: the next derivation tries again.
+func (f *faucet) give(s *Server, a engine.Address, from netip.Addr) {
+	if f.amount == 0 {
+		return
+	}
+	if _, known := s.options.Board.Directory.Wallet(a); known || !f.admit(s, from) {
+		return
+	}
+	gift := engine.Command{
+		Kind:    engine.Deposit,
+		Address: a,
+		Cash:    f.amount,
+		ID:      sha256.Sum256(append([]byte("faucet"), a[:]...)),
+	}
+	own := engine.Command{Kind: engine.Link, Address: a, Holder: a}
+	// The two enter together: a stranger who saw the money before the owner was set could claim it.
+	given, err := s.enter(&gift)
+	if err == nil && s.options.LinkOnFirstUse {
+		if linked, err := s.enter(&own); err == nil {
+			_, _ = linked.Wait() // claim looks what became of it
+		}
+	}
+	if err == nil {
+		_, _ = given.Wait() // what fails here is given by the next derivation
+	}
+	f.mutex.Lock()
+	f.pending--
+	f.mutex.Unlock()
+}
+
+// admit takes one gift from the caller's window, which holds whatever other limits are off, if
+// there are not too many wallets already.
+func (f *faucet) admit(s *Server, from netip.Addr) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if int(s.options.Board.Counters().Wallets)+f.pending >= f.most || !f.callers.gift(from) {
+		return false
+	}
+	f.pending++
+	return true
+}
+
+// claim links an address that has shown to hold its own private key to itself, before somebody else
+// signs for it. It is tried again with the next derivation or the first order.
+func (s *Server) claim(a engine.Address) {
+	d := s.options.Board.Directory
+	if no, known := d.Wallet(a); s.options.LinkOnFirstUse && known && d.Owner(no) == 0 {
+		_, _ = s.submit(&engine.Command{Kind: engine.Link, Address: a, Holder: a})
+	}
+}

@@ -1,0 +1,374 @@
+package ingress
+
+import (
+	"container/list"
+	"encoding/binary"
+	"hash/maphash"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+)
+
+// window is one row of the table of limits: at most limit requests in any period.
+type window struct {
+	limit  uint32
+	period time.Duration
+}
+
+// The windows of one address. Their order is that of addressWindows.
+const (
+	allTraffic = iota
+	catalogAll
+	catalogEvents
+	catalogMarkets
+	catalogListing // events and markets together
+	catalogTags
+	catalogSearch
+	healthCheck
+	readBook
+	readBooks
+	readPrice
+	readPrices
+	readMidpoint
+	readHistory
+	readHistories
+	readTrades
+	deriveKeys
+)
+
+const ten = 10 * time.Second
+
+// addressWindows is the table for callers who are known by their address only.
+var addressWindows = [...]window{
+	allTraffic:     {5000, ten},
+	catalogAll:     {4000, ten},
+	catalogEvents:  {500, ten},
+	catalogMarkets: {300, ten},
+	catalogListing: {900, ten},
+	catalogTags:    {200, ten},
+	catalogSearch:  {350, ten},
+	healthCheck:    {50, ten},
+	readBook:       {200, ten},
+	readBooks:      {80, ten},
+	readPrice:      {200, ten},
+	readPrices:     {80, ten},
+	readMidpoint:   {200, ten},
+	readHistory:    {100, ten},
+	readHistories:  {80, ten},
+	readTrades:     {150, ten},
+	deriveKeys:     {100, ten},
+}
+
+// The windows of one account. Cancels have their own, so that a flood of orders never blocks them.
+const (
+	orderBurst = iota
+	orderSustained
+	cancelBurst
+	cancelSustained
+)
+
+// accountWindows is the table for authenticated writes: keys are free, so accounts are counted.
+var accountWindows = [...]window{
+	orderBurst:      {2400, ten},
+	orderSustained:  {24000, 10 * time.Minute},
+	cancelBurst:     {2400, ten},
+	cancelSustained: {24000, 10 * time.Minute},
+}
+
+// The scopes of the two writes: both windows of each are judged in one decision.
+var (
+	orderScope  = []int{orderBurst, orderSustained}
+	cancelScope = []int{cancelBurst, cancelSustained}
+)
+
+// addressScope lists the address windows that a request counts against.
+func addressScope(dst []int, method, path string, cursor bool) []int {
+	for _, prefix := range [...]string{"/clob", "/gamma", "/data-api"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
+			path = rest
+			break
+		}
+	}
+	dst = append(dst, allTraffic)
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if first == "auth" {
+		return append(dst, deriveKeys)
+	}
+	if method == fasthttp.MethodPost {
+		switch first {
+		case "books":
+			return append(dst, readBooks)
+		case "prices":
+			return append(dst, readPrices)
+		case "batch-prices-history":
+			return append(dst, readHistories)
+		}
+		return dst
+	}
+	switch first {
+	case "", "ok":
+		return append(dst, healthCheck)
+	case "events":
+		return append(dst, catalogAll, catalogEvents, catalogListing)
+	case "markets":
+		if cursor { // the order-book list of the same path
+			return dst
+		}
+		return append(dst, catalogAll, catalogMarkets, catalogListing)
+	case "series":
+		return append(dst, catalogAll)
+	case "tags":
+		return append(dst, catalogAll, catalogTags)
+	case "public-search":
+		return append(dst, catalogAll, catalogSearch)
+	case "book":
+		return append(dst, readBook)
+	case "price":
+		return append(dst, readPrice)
+	case "midpoint":
+		return append(dst, readMidpoint)
+	case "prices-history":
+		return append(dst, readHistory)
+	case "trades":
+		return append(dst, readTrades)
+	}
+	return dst
+}
+
+// counter is a sliding window: the requests of this period, and of the one before it weighted by
+// the part of it that the window still covers.
+type counter struct {
+	period      int64 // number of the current period since the epoch
+	now, before uint32
+	_           uint32 // fills 24 bytes
+}
+
+// turn moves the counter to the period that contains t and returns the elapsed part of it.
+func (c *counter) turn(w window, t int64) (elapsed int64) {
+	p := t / int64(w.period)
+	switch {
+	case p == c.period+1:
+		c.before, c.now = c.now, 0
+	case p != c.period:
+		c.before, c.now = 0, 0
+	}
+	c.period = p
+	return t % int64(w.period)
+}
+
+// wait is how long until one more request fits: 0 if it fits now.
+func (c *counter) wait(w window, t int64) time.Duration {
+	elapsed := c.turn(w, t)
+	period := int64(w.period)
+	room := int64(w.limit) - 1 // what may already weigh for one more to fit
+	if int64(c.now) > room {   // only the next period can help, in which now is before
+		return time.Duration(period-elapsed) + w.until(int64(c.now), room)
+	}
+	if fit := int64(w.until(int64(c.before), room-int64(c.now))); fit > elapsed {
+		return time.Duration(fit - elapsed)
+	}
+	return 0
+}
+
+// until is the elapsed time of a period from which n requests of the period before it weigh at
+// most room.
+func (w window) until(n, room int64) time.Duration {
+	if n <= room {
+		return 0
+	}
+	period := int64(w.period)
+	return time.Duration(period - period/n*room - period%n*room/n)
+}
+
+// shards bounds contention; each shard keeps at most shardCallers callers and forgets the one that
+// has been silent longest: 16 * 2,048 callers with 16 counters of 24 bytes are 16 MB.
+const (
+	shards       = 16
+	shardCallers = 2048
+)
+
+// windows is the table of limits with the callers counted in it. Anybody may use it.
+type windows struct {
+	now       func() time.Time
+	seed      maphash.Seed
+	addresses [shards]shard
+	accounts  [shards]shard
+}
+
+// shard is a part of the callers, the last heard of first.
+type shard struct {
+	mutex   sync.Mutex
+	callers map[[20]byte]*list.Element
+	order   list.List
+}
+
+// caller is one address or account with its counters.
+type caller struct {
+	key      [20]byte
+	counters []counter
+}
+
+func newWindows(now func() time.Time) *windows {
+	w := &windows{now: now, seed: maphash.MakeSeed()}
+	for i := range shards {
+		w.addresses[i].callers = make(map[[20]byte]*list.Element)
+		w.accounts[i].callers = make(map[[20]byte]*list.Element)
+	}
+	return w
+}
+
+// address admits a request of an address into all windows of scope, or into none: then it returns
+// how long to wait.
+func (w *windows) address(a netip.Addr, scope []int) time.Duration {
+	return w.decide(&w.addresses, addressWindows[:], addressKey(a), scope)
+}
+
+// account is the same for an authenticated account.
+func (w *windows) account(a engine.Address, scope []int) time.Duration {
+	return w.decide(&w.accounts, accountWindows[:], a, scope)
+}
+
+// gift admits one gift of the faucet.
+func (w *windows) gift(a netip.Addr) bool {
+	return w.decide(&w.accounts, []window{faucetWindow}, addressKey(a), []int{0}) == 0
+}
+
+// decide looks at every window of the scope before it counts in any of them.
+func (w *windows) decide(
+	set *[shards]shard, table []window, key [20]byte, scope []int,
+) time.Duration {
+	s := &set[maphash.Bytes(w.seed, key[:])%shards]
+	t := w.now().UnixNano()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	c := s.caller(key, len(table))
+	longest := time.Duration(0)
+	for _, i := range scope {
+		longest = max(longest, c.counters[i].wait(table[i], t))
+	}
+	if longest > 0 {
+		return longest
+	}
+	for _, i := range scope {
+		c.counters[i].now++
+	}
+	return 0
+}
+
+// caller finds or makes the caller and moves it to the front.
+func (s *shard) caller(key [20]byte, n int) *caller {
+	if e := s.callers[key]; e != nil {
+		s.order.MoveToFront(e)
+		return e.Value.(*caller)
+	}
+	if s.order.Len() >= shardCallers {
+		last := s.order.Back()
+		delete(s.callers, s.order.Remove(last).(*caller).key)
+	}
+	c := &caller{key, make([]counter, n)}
+	s.callers[key] = s.order.PushFront(c)
+	return c
+}
+
+// addressKey is what an address counts as: IPv6 callers own at least a /64.
+func addressKey(a netip.Addr) (key [20]byte) {
+	a = a.Unmap()
+	b := a.As16()
+	copy(key[:], b[:])
+	if !a.Is4() {
+		clear(key[8:])
+		key[19] = 1
+	}
+	return key
+}
+
+// admit counts a request against the windows of its address and answers 429 if one of them is full.
+func (s *Server) admit(ctx *fasthttp.RequestCtx) bool {
+	if s.windows == nil {
+		return true
+	}
+	var room [4]int
+	method := string(ctx.Method())
+	cursor := ctx.QueryArgs().Has("next_cursor")
+	scope := addressScope(room[:0], method, string(ctx.Path()), cursor)
+	if d := s.windows.address(s.clientAddress(ctx), scope); d > 0 {
+		throttle(ctx, d)
+		return false
+	}
+	return true
+}
+
+// admitAccount counts an authenticated write.
+func (s *Server) admitAccount(ctx *fasthttp.RequestCtx, a engine.Address, scope []int) bool {
+	if s.windows == nil {
+		return true
+	}
+	if d := s.windows.account(a, scope); d > 0 {
+		h := &ctx.Response.Header
+		reset := s.options.Now().Add(d + time.Second).Unix()
+		h.Set("Poly-RateLimit-Remaining", "0")
+		h.Set("Poly-RateLimit-Reset", strconv.FormatInt(reset, 10))
+		h.Set("Poly-RateLimit-Tier", "standard")
+		throttle(ctx, d)
+		return false
+	}
+	return true
+}
+
+// throttle answers 429: the caller's own limit, send again after d.
+func throttle(ctx *fasthttp.RequestCtx, d time.Duration) {
+	seconds := strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+	ctx.Response.Header.Set("Retry-After", seconds)
+	failWith(ctx, refusal{429, "rate_limited", "Too Many Requests"},
+		detail{"retry_after_seconds", seconds})
+}
+
+// clientAddress is who asks: the peer, or if that is a trusted proxy, the last address of
+// X-Forwarded-For that is not one. What stands further left was written by strangers.
+func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
+	peer := peerAddress(ctx.RemoteAddr())
+	if !s.trusted(peer) {
+		return peer
+	}
+	hops := ctx.Request.Header.PeekAll("X-Forwarded-For")
+	for i := len(hops) - 1; i >= 0; i-- {
+		for rest := string(hops[i]); rest != ""; {
+			at := strings.LastIndexByte(rest, ',')
+			hop, err := netip.ParseAddr(strings.TrimSpace(rest[at+1:]))
+			if err != nil {
+				return peer
+			}
+			if peer = hop.Unmap(); !s.trusted(peer) {
+				return peer
+			}
+			rest = rest[:max(at, 0)]
+		}
+	}
+	return peer
+}
+
+// trusted says whether a is one of the trusted proxies.
+func (s *Server) trusted(a netip.Addr) bool {
+	for _, p := range s.options.TrustedProxies {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// peerAddress is the address of the other end; all in-process connections are one caller.
+func peerAddress(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		address, _ := netip.AddrFromSlice(tcp.IP)
+		return address.Unmap()
+	}
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 0x7f000001)))
+}

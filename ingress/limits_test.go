@@ -1,0 +1,156 @@
+package ingress
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"clobd/engine"
+)
+
+// manualClock is a clock that tests move.
+type manualClock struct{ t time.Time }
+
+func (c *manualClock) now() time.Time { return c.t }
+
+func newManualClock() *manualClock { return &manualClock{time.Unix(1_800_000_000, 0)} }
+
+func TestBothWindowsInOneDecision(t *testing.T) {
+	clock := newManualClock()
+	w := newWindows(clock.now)
+	wallet := engine.Address{1}
+	// Ten bursts of 2,400 fill the sustained window; each waits until the burst window is empty.
+	admitted := 0
+	for range 10 {
+		for w.account(wallet, orderScope) == 0 {
+			admitted++
+		}
+		clock.t = clock.t.Add(20 * time.Second)
+	}
+	if admitted != 24000 {
+		t.Fatalf("admitted %d, want 24000", admitted)
+	}
+	wait := w.account(wallet, orderScope)
+	if wait < 5*time.Minute || wait > 20*time.Minute {
+		t.Fatalf("wait %v", wait)
+	}
+	// A refusal counts in no window: the burst window must still be empty.
+	s := &w.accounts
+	for i := range s {
+		for _, e := range s[i].callers {
+			if c := e.Value.(*caller); c.counters[orderBurst].now != 0 {
+				t.Fatalf("a refused order was counted: %+v", c.counters)
+			}
+		}
+	}
+	if w.account(wallet, cancelScope) != 0 {
+		t.Fatal("orders block cancels")
+	}
+	if w.account(engine.Address{2}, orderScope) != 0 {
+		t.Fatal("one wallet blocks another")
+	}
+	clock.t = clock.t.Add(wait)
+	if d := w.account(wallet, orderScope); d != 0 {
+		t.Fatalf("still %v after the promised wait", d)
+	}
+}
+
+func TestWindowSlides(t *testing.T) {
+	clock := newManualClock()
+	w := newWindows(clock.now)
+	from := netip.MustParseAddr("192.0.2.1")
+	scope := []int{healthCheck}
+	fill := func() (n int) {
+		for w.address(from, scope) == 0 {
+			n++
+		}
+		return n
+	}
+	if n := fill(); n != 50 {
+		t.Fatalf("first window: %d", n)
+	}
+	clock.t = clock.t.Add(15 * time.Second)
+	if n := fill(); n != 25 {
+		t.Fatalf("half of the window has passed: %d, want 25", n)
+	}
+	for range 100 { // whatever the moment, the promised wait is enough
+		d := w.address(from, scope)
+		if d == 0 {
+			continue
+		}
+		clock.t = clock.t.Add(d)
+		if again := w.address(from, scope); again != 0 {
+			t.Fatalf("waited %v, then told %v", d, again)
+		}
+	}
+}
+
+func TestCallersAreBounded(t *testing.T) {
+	w := newWindows(newManualClock().now)
+	for i := range 3 * shards * shardCallers {
+		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		w.address(a, []int{allTraffic})
+	}
+	for i := range w.addresses {
+		s := &w.addresses[i]
+		if n := len(s.callers); n != s.order.Len() || n > shardCallers {
+			t.Fatalf("shard %d keeps %d callers, list %d", i, n, s.order.Len())
+		}
+	}
+}
+
+func TestAddressScope(t *testing.T) {
+	for _, c := range []struct {
+		method, path string
+		cursor       bool
+		want         []int
+	}{
+		{"GET", "/", false, []int{allTraffic, healthCheck}},
+		{"GET", "/clob/ok", false, []int{allTraffic, healthCheck}},
+		{"GET", "/clob", false, []int{allTraffic, healthCheck}},
+		{"GET", "/clobber", false, []int{allTraffic}},
+		{"POST", "/order", false, []int{allTraffic}},
+		{"POST", "/auth/api-key", false, []int{allTraffic, deriveKeys}},
+		{"GET", "/clob/auth/derive-api-key", false, []int{allTraffic, deriveKeys}},
+		{"DELETE", "/order", false, []int{allTraffic}},
+		{"GET", "/book", false, []int{allTraffic, readBook}},
+		{"POST", "/books", false, []int{allTraffic, readBooks}},
+		{"GET", "/price", false, []int{allTraffic, readPrice}},
+		{"POST", "/prices", false, []int{allTraffic, readPrices}},
+		{"GET", "/midpoint", false, []int{allTraffic, readMidpoint}},
+		{"GET", "/prices-history", false, []int{allTraffic, readHistory}},
+		{"POST", "/batch-prices-history", false, []int{allTraffic, readHistories}},
+		{"GET", "/data-api/trades", false, []int{allTraffic, readTrades}},
+		{"GET", "/markets", true, []int{allTraffic}},
+		{"GET", "/gamma/markets/7", false,
+			[]int{allTraffic, catalogAll, catalogMarkets, catalogListing}},
+		{"GET", "/events", false, []int{allTraffic, catalogAll, catalogEvents, catalogListing}},
+		{"GET", "/series", false, []int{allTraffic, catalogAll}},
+		{"GET", "/tags", false, []int{allTraffic, catalogAll, catalogTags}},
+		{"GET", "/public-search", false, []int{allTraffic, catalogAll, catalogSearch}},
+	} {
+		if got := addressScope(nil, c.method, c.path, c.cursor); !slices.Equal(got, c.want) {
+			t.Errorf("%s %s: %v, want %v", c.method, c.path, got, c.want)
+		}
+	}
+}
+
+func TestAddressKey(t *testing.T) {
+	key := func(s string) [20]byte { return addressKey(netip.MustParseAddr(s)) }
+	if key("::ffff:192.0.2.1") != key("192.0.2.1") || key("192.0.2.1") == key("192.0.2.2") {
+		t.Error("IPv4 callers are one address each, however written")
+	}
+	if key("2001:db8::1") != key("2001:db8::ffff") || key("2001:db8::1") == key("2001:db8:0:1::1") {
+		t.Error("IPv6 callers are one /64 each")
+	}
+}
+
+func BenchmarkAdmitAccount(b *testing.B) {
+	w := newWindows(time.Now)
+	n := 0
+	for b.Loop() {
+		n++
+		w.account(engine.Address{byte(n), byte(n >> 8), byte(n >> 16)}, orderScope)
+	}
+}

@@ -1,0 +1,88 @@
+package ingress
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+)
+
+// metrics are the door's counters. Their labels are route names and statuses, both of them few and
+// ours: nothing that a stranger chooses becomes a label.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	busy     prometheus.Counter
+	pool     []prometheus.Collector
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clobd_http_requests_total",
+			Help: "Requests answered, by route and status.",
+		}, []string{"route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "clobd_http_request_seconds",
+			Help:    "Time from a request's last byte to its answer, by route.",
+			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 18),
+		}, []string{"route"}),
+		busy: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "clobd_http_busy_total",
+			Help: "Writes refused because the ring or the verification queue was full.",
+		}),
+	}
+}
+
+// watch adds the pool's gauges.
+func (m *metrics) watch(p *pool) {
+	gauge := func(name, help string, read func() float64) {
+		m.pool = append(m.pool, prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: "clobd_verify_" + name, Help: help}, read))
+	}
+	count := func(name, help string, read func() uint64) {
+		m.pool = append(m.pool, prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Name: "clobd_verify_" + name, Help: help},
+			func() float64 { return float64(read()) }))
+	}
+	gauge("queue", "Signatures waiting to be verified.",
+		func() float64 { return float64(len(p.jobs)) })
+	gauge("queue_limit", "Signatures that may wait at the present cost of one.",
+		func() float64 { return float64(p.capacity()) })
+	gauge("cost_seconds", "Moving average of the time of one verification.",
+		func() float64 { return time.Duration(p.cost.Load()).Seconds() })
+	count("total", "Signatures verified.", p.ran.Load)
+	count("inline_total", "Signatures verified at once, because nothing else was.", p.inline.Load)
+	count("full_total", "Signatures refused because the queue was full.", p.full.Load)
+	count("expired_total", "Signatures refused because they had waited too long.", p.expired.Load)
+}
+
+// collectors are all of them.
+func (m *metrics) collectors() []prometheus.Collector {
+	return append([]prometheus.Collector{m.requests, m.seconds, m.busy}, m.pool...)
+}
+
+// routeMetrics are the counters of one route, looked up once.
+type routeMetrics struct {
+	name    string
+	all     *metrics
+	good    prometheus.Counter // status 200: nearly every request
+	seconds prometheus.Observer
+}
+
+func (m *metrics) route(name string) *routeMetrics {
+	return &routeMetrics{name: name, all: m, good: m.requests.WithLabelValues(name, "200"),
+		seconds: m.seconds.WithLabelValues(name)}
+}
+
+// observe counts a finished request.
+func (r *routeMetrics) observe(ctx *fasthttp.RequestCtx) {
+	status := ctx.Response.StatusCode()
+	if status == fasthttp.StatusOK {
+		r.good.Inc()
+	} else {
+		r.all.requests.WithLabelValues(r.name, strconv.Itoa(status)).Inc()
+	}
+	r.seconds.Observe(time.Since(ctx.Time()).Seconds())
+}

@@ -1,0 +1,504 @@
+package ingress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+	"clobd/ingress/auth"
+)
+
+// Limits of the listener. A body that announces more is refused before a byte of it is stored: with
+// a limit of 4 MB, 500 sockets that send one byte each were measured to hold half a gigabyte.
+const (
+	bodyBytes    = 64 << 10
+	headerBytes  = 8 << 10
+	readTimeout  = 5 * time.Second
+	writeTimeout = 8 * time.Second // below the time that a stop waits
+	idleTimeout  = 60 * time.Second
+	farewell     = 250 * time.Millisecond // how long clients are told to go before Close hangs up
+)
+
+// Options are what the door needs. Those of the first group may be left out of New while the
+// journal is being recovered; Attach sets them before Ready(true).
+type Options struct {
+	Sequencer *sequencer.Sequencer
+	Board     *view.Board
+	// Public serves every route that reads and needs no key.
+	Public func(ctx *fasthttp.RequestCtx)
+	// Account serves GET /data/* for the authenticated owner. dialect is the prefix of its headers.
+	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string)
+	// Past finds an older order: its result brought up to date, and the Sequence up to which the
+	// index had been searched. seen is read before the lookup.
+	Past func(id engine.OrderID) (r engine.Receipt, known bool, seen engine.Sequence, err error)
+	// Await waits at most d until the index holds seq, and says whether it does.
+	Await     func(seq engine.Sequence, d time.Duration) bool
+	JournalID uint64
+
+	Keyring  *auth.Keyring
+	Verifier *auth.Verifier
+	// Chains are the chain ids under which a key may be derived.
+	Chains []uint64
+	// Faucet is the paper collateral that a wallet without an account gets when it derives a key:
+	// 0 is none. Nobody gets it once FaucetWallets wallets have numbers, whoever paid into them;
+	// default 10,000.
+	Faucet        engine.Cash
+	FaucetWallets int
+	// LinkOnFirstUse links a funded, unlinked wallet to the first owner who signs for it, and a
+	// funded address that derives a key or trades for itself to itself: then it has no other owner.
+	LinkOnFirstUse bool
+	// Limits turns the table of request windows on.
+	Limits bool
+	// AdminToken opens the admin routes; with "" they are all refused.
+	AdminToken string
+	// Quarantined, if set, says that a Command once made the engine panic and must not enter.
+	Quarantined func(*engine.Command) bool
+	// TrustedProxies may name their client in X-Forwarded-For.
+	TrustedProxies []netip.Prefix
+	// Workers verify signatures; default: one per CPU. Nice is the scheduling priority of their
+	// threads, 0 to 19; default 10, and -1 leaves it as it is.
+	Workers int
+	Nice    int
+	// Concurrency caps the connections served at once; default 8,192. It is lowered to the limit of
+	// open files less 512, but not below 64.
+	Concurrency int
+	// ConnsPerAddress caps the connections of one address (of IPv6: of one /64); default: an eighth
+	// of Concurrency. Those of TrustedProxies are not counted.
+	ConnsPerAddress int
+	// Version is the X-Node-Version of every answer.
+	Version string
+	// Now is the wall clock; default time.Now.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// withDefaults fills the fields that were left out.
+func (o Options) withDefaults() Options {
+	if o.FaucetWallets == 0 {
+		o.FaucetWallets = 10_000
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.NumCPU()
+	}
+	if o.Nice == 0 {
+		o.Nice = 10
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = 8192
+	}
+	if o.Concurrency > 0 {
+		o.Concurrency = connections(o.Concurrency)
+	}
+	if o.ConnsPerAddress == 0 {
+		o.ConnsPerAddress = max(o.Concurrency/8, 1)
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// validate names everything that is wrong with the options that New needs.
+func (o *Options) validate() error {
+	var problems []error
+	need := func(ok bool, name string) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("%s is not set", name))
+		}
+	}
+	need(o.Keyring != nil, "Keyring")
+	need(o.Verifier != nil, "Verifier")
+	need(len(o.Chains) > 0, "Chains")
+	if o.Faucet < 0 || o.Faucet > engine.MaxAmount {
+		problems = append(problems, fmt.Errorf("option Faucet %s: out of range", o.Faucet))
+	}
+	if o.FaucetWallets < 0 {
+		problems = append(problems, fmt.Errorf("option FaucetWallets %d: negative", o.FaucetWallets))
+	}
+	if o.Workers < 1 || o.Workers > 1024 {
+		problems = append(problems, fmt.Errorf("option Workers %d: not in [1, 1024]", o.Workers))
+	}
+	if o.Nice < -1 || o.Nice > 19 {
+		problems = append(problems, fmt.Errorf("option Nice %d: not in [-1, 19]", o.Nice))
+	}
+	if o.Concurrency < 1 {
+		problems = append(problems, fmt.Errorf("option Concurrency %d: not positive", o.Concurrency))
+	}
+	if o.ConnsPerAddress < 0 {
+		problems = append(problems,
+			fmt.Errorf("option ConnsPerAddress %d: negative", o.ConnsPerAddress))
+	}
+	return errors.Join(problems...)
+}
+
+// validateAttached names everything that is missing before the node can be ready.
+func (o *Options) validateAttached() error {
+	var problems []error
+	need := func(ok bool, name string) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("%s is not set", name))
+		}
+	}
+	need(o.Sequencer != nil, "Sequencer")
+	need(o.Board != nil, "Board")
+	need(o.Public != nil, "Public")
+	need(o.Account != nil, "Account")
+	need(o.Past != nil, "Past")
+	need(o.Await != nil, "Await")
+	return errors.Join(problems...)
+}
+
+// Server is the public door. Everything but Attach may be called by anybody at any time.
+type Server struct {
+	options   Options // the first group is written before ready, read after
+	ready     atomic.Bool
+	draining  atomic.Bool
+	http      *fasthttp.Server
+	routes    *router.Router
+	windows   *windows // nil: no limits
+	pool      *pool
+	deriving  atomic.Int32 // key derivations in the pool
+	faucet    *faucet
+	turnstile *turnstile
+	metrics   *metrics
+	attached  bool
+
+	version    []byte                  // of the node, for every answer
+	unreadable *routeMetrics           // of what was no request
+	elsewhere  fasthttp.RequestHandler // of what the table does not hold
+
+	placements placements
+}
+
+// New makes a Server that answers 425 until Ready(true). The error names every bad option.
+func New(o Options) (*Server, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("ingress options: %w", err)
+	}
+	s := &Server{options: o, metrics: newMetrics(), version: []byte(o.Version)}
+	s.unreadable = s.metrics.route("unreadable")
+	if o.Sequencer != nil {
+		if err := s.Attach(o); err != nil {
+			return nil, err
+		}
+	}
+	if o.Limits {
+		s.windows = newWindows(o.Now)
+	}
+	s.faucet = newFaucet(&s.options)
+	s.turnstile = newTurnstile(o.Concurrency, o.ConnsPerAddress)
+	s.pool = newPool(o.Workers, o.Nice)
+	s.metrics.watch(s.pool)
+	s.routes = s.table()
+	s.http = s.newHTTP()
+	return s, nil
+}
+
+// spareWorkers are those that have closed a connection and are not free for another one yet.
+const spareWorkers = 64
+
+// newHTTP makes the HTTP server. It could serve more than the turnstile lets in, so that its own
+// refusal, which is no JSON, is never seen.
+func (s *Server) newHTTP() *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      s.handle,
+		ErrorHandler:                 s.refuse,
+		Concurrency:                  s.options.Concurrency + spareWorkers,
+		ReadBufferSize:               headerBytes,
+		MaxRequestBodySize:           bodyBytes,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		DisablePreParseMultipartForm: true,
+		CloseOnShutdown:              true,
+		Logger:                       discard{},
+	}
+}
+
+// Attach sets what exists only after recovery: the first group of Options, the rest of o is left
+// alone. It must be called before Ready(true), unless New was given them.
+func (s *Server) Attach(o Options) error {
+	if err := o.validateAttached(); err != nil {
+		return fmt.Errorf("ingress options: %w", err)
+	}
+	if s.ready.Load() {
+		panic("BUG: Attach to a server that is ready")
+	}
+	s.options.Sequencer, s.options.Board = o.Sequencer, o.Board
+	s.options.Public, s.options.Account = o.Public, o.Account
+	s.options.Past, s.options.Await = o.Past, o.Await
+	s.options.JournalID = o.JournalID
+	if o.Quarantined != nil {
+		s.options.Quarantined = o.Quarantined
+	}
+	s.attached = true
+	return nil
+}
+
+// Serve answers connections of ln until Close. It returns nil after Close. It may be called for
+// several listeners.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := s.http.Serve(counted{newPatient(ln, s.options.Log), s}); err != nil {
+		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
+	}
+	return nil
+}
+
+// Ready opens the door, or shuts it again: while shut, every route but /, /ok, /time and /version
+// answers 425.
+func (s *Server) Ready(ok bool) {
+	if ok && !s.attached {
+		panic("BUG: ready without a Sequencer")
+	}
+	s.ready.Store(ok)
+}
+
+// Close stops listening, lets the requests in work finish, at most until ctx is done, and joins
+// the workers. For a moment before that every answer tells its client to close the connection: a
+// request that meets a connection closed under it would leave its sender in doubt. Close the
+// Sequencer after it.
+func (s *Server) Close(ctx context.Context) error {
+	s.draining.Store(true)
+	if s.http.GetOpenConnectionsCount() > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(farewell):
+		}
+	}
+	err := s.http.ShutdownWithContext(ctx)
+	s.pool.close()
+	if err != nil {
+		return fmt.Errorf("drain connections: %w", err)
+	}
+	return nil
+}
+
+// Collectors are the Server's metrics, for the one registry of the process.
+func (s *Server) Collectors() []prometheus.Collector { return s.metrics.collectors() }
+
+// handle is the first and last function of every request.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	if length := ctx.Request.Header.ContentLength(); length != noBody && framedTwice(ctx) {
+		fail(ctx, 400, "bad_request", "malformed HTTP request")
+		ctx.SetConnectionClose()
+		s.unreadable.observe(ctx)
+	} else if ctx.IsGet() && !owned(ctx.Path()) {
+		s.elsewhere(ctx) // most requests read books: they need not walk two route tables
+	} else {
+		s.routes.Handler(ctx)
+	}
+	s.stamp(ctx)
+}
+
+// noBody is the length of a request with neither Content-Length nor chunks.
+const noBody = -2
+
+// framedTwice says whether a request tells its length in both ways. The HTTP server follows one of
+// the two; a proxy that follows the other one would see another request behind this one.
+func framedTwice(ctx *fasthttp.RequestCtx) bool {
+	length, encoding := false, false
+	for line := range bytes.Lines(ctx.Request.Header.RawHeaders()) {
+		name, _, _ := bytes.Cut(line, []byte{':'})
+		length = length || foldEqual(name, "CONTENT_LENGTH")
+		encoding = encoding || foldEqual(name, "TRANSFER_ENCODING")
+	}
+	return length && encoding
+}
+
+// owned says whether a path may be in this package's table.
+func owned(path []byte) bool {
+	first, _, _ := bytes.Cut(path[1:], []byte{'/'})
+	switch string(first) {
+	case "", "ok", "time", "version", "order", "auth", "data", "clob":
+		return true
+	}
+	return false
+}
+
+var versionHeader = []byte("X-Node-Version")
+
+// stamp adds what every answer carries.
+func (s *Server) stamp(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.SetCanonical(versionHeader, s.version)
+	if s.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+}
+
+// refuse answers what fasthttp could not read as a request. The connection is closed after it,
+// because nobody knows where the next request would begin.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	var network net.Error
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		fail(ctx, 413, "too_large", "request body too large")
+	case errors.As(err, &small):
+		fail(ctx, 431, "too_large", "request header too large")
+	case errors.As(err, &network) && network.Timeout():
+		fail(ctx, 408, "timeout", "request timed out")
+	default:
+		fail(ctx, 400, "bad_request", "malformed HTTP request")
+	}
+	s.stamp(ctx)
+	s.unreadable.observe(ctx)
+}
+
+// table is the route table. Paths under /clob are the same routes.
+func (s *Server) table() *router.Router {
+	r := router.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
+	s.elsewhere = s.rest()
+	r.NotFound = s.elsewhere
+	r.MethodNotAllowed = s.route("unknown", notAllowed)
+	r.GlobalOPTIONS = s.route("options", func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(204) })
+	read := func(path string, h fasthttp.RequestHandler) {
+		r.GET(path, h)
+		r.HEAD(path, h)
+	}
+	for _, prefix := range []string{"", "/clob"} {
+		read(prefix+"/", s.route("health", health))
+		read(prefix+"/ok", s.route("health", anyOrigin(okay)))
+		read(prefix+"/time", s.route("time", anyOrigin(s.time)))
+		read(prefix+"/version", s.route("version", anyOrigin(version)))
+		for _, path := range []string{"/ok", "/time", "/version"} {
+			r.OPTIONS(prefix+path, s.route("options", allowReads))
+		}
+		r.POST(prefix+"/order", s.gate("post_order", s.postOrder))
+		r.DELETE(prefix+"/order", s.gate("delete_order", s.deleteOrder))
+		r.POST(prefix+"/auth/api-key", s.gate("derive", s.deriveKey))
+		read(prefix+"/auth/derive-api-key", s.gate("derive", s.deriveKey))
+		read(prefix+"/data/{rest:*}", s.gate("account", s.account))
+	}
+	return r
+}
+
+// rest is every path that is not in the table: those that read belong to Public.
+func (s *Server) rest() fasthttp.RequestHandler {
+	root, public := s.route("health", health), s.gate("public", s.public)
+	preflight := s.route("options", allowReads)
+	unknown := s.route("unknown", func(ctx *fasthttp.RequestCtx) {
+		fail(ctx, 404, "not_found", "not found")
+	})
+	return func(ctx *fasthttp.RequestCtx) {
+		reads := ctx.IsGet() || ctx.IsHead()
+		switch {
+		case reads && string(ctx.Path()) == "/clob":
+			root(ctx)
+		case ctx.IsOptions():
+			preflight(ctx)
+		case reads || ctx.IsPost() || !owned(ctx.Path()):
+			public(ctx) // which says so if it does not know the method
+		default:
+			unknown(ctx)
+		}
+	}
+}
+
+// route counts a request under a name and admits its address.
+func (s *Server) route(name string, h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	counters := s.metrics.route(name)
+	return func(ctx *fasthttp.RequestCtx) {
+		if s.admit(ctx) {
+			h(ctx)
+		}
+		counters.observe(ctx)
+	}
+}
+
+// gate is route for what needs a ready node.
+func (s *Server) gate(name string, h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	counters := s.metrics.route(name)
+	return func(ctx *fasthttp.RequestCtx) {
+		if !s.ready.Load() {
+			ctx.Response.Header.Set("Retry-After", "1")
+			fail(ctx, 425, "not_ready", "service not ready")
+			ctx.Response.Header.SetStatusMessage([]byte("Too Early"))
+		} else if s.admit(ctx) {
+			h(ctx)
+		}
+		counters.observe(ctx)
+	}
+}
+
+// allowReads answers a browser that asks whether a page may read market data: any page may.
+func allowReads(ctx *fasthttp.RequestCtx) {
+	h := &ctx.Response.Header
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD")
+	h.Set("Access-Control-Allow-Headers", "Content-Type")
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+}
+
+// anyOrigin lets web pages read an answer that is nobody's secret.
+func anyOrigin(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
+		h(ctx)
+	}
+}
+
+// health is GET /: what the public clients and load balancers ask.
+func health(ctx *fasthttp.RequestCtx) {
+	ctx.SetContentType("text/plain; charset=utf-8")
+	ctx.SetBodyString("OK")
+}
+
+// okay is GET /ok.
+func okay(ctx *fasthttp.RequestCtx) { answer(ctx, 200, []byte(`"OK"`)) }
+
+// version is GET /version: the version of the order struct that clients should sign.
+func version(ctx *fasthttp.RequestCtx) { answer(ctx, 200, []byte(`{"version":2}`)) }
+
+// time is GET /time: the bare unix seconds that clients stamp their headers with.
+func (s *Server) time(ctx *fasthttp.RequestCtx) {
+	answer(ctx, 200, engine.AppendDecimal(nil, s.options.Now().Unix(), 0))
+}
+
+// notAllowed answers a known path with the wrong method. The router has set Allow.
+func notAllowed(ctx *fasthttp.RequestCtx) {
+	fail(ctx, 405, "method_not_allowed", "method not allowed")
+}
+
+// public hands a read to its owner.
+func (s *Server) public(ctx *fasthttp.RequestCtx) { s.options.Public(ctx) }
+
+// account hands a private read to its owner, once it is known who asks.
+func (s *Server) account(ctx *fasthttp.RequestCtx) {
+	caller, ok := s.authenticate(ctx)
+	if !ok {
+		return
+	}
+	ctx.Request.URI().SetPath(strings.TrimPrefix(string(ctx.Path()), "/clob"))
+	s.options.Account(ctx, caller.Address, caller.dialect)
+}
+
+// discard keeps fasthttp from logging what strangers can cause as often as they like.
+type discard struct{}
+
+// Printf does nothing.
+func (discard) Printf(string, ...any) {}

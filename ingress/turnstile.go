@@ -1,0 +1,127 @@
+package ingress
+
+import (
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// turnstile counts the connections of all listeners, and those of each address.
+type turnstile struct {
+	all, each int // the most of each
+
+	mutex   sync.Mutex
+	open    int
+	callers map[[20]byte]int
+}
+
+func newTurnstile(all, each int) *turnstile {
+	return &turnstile{all: all, each: each, callers: make(map[[20]byte]int)}
+}
+
+// The answers to a connection that is not let in.
+var (
+	refuseCrowd = refusal{429, "rate_limited", "too many connections from this address"}
+	refuseFull  = refusal{503, "busy", "too many connections, nothing was entered, send again"}
+)
+
+// enter counts a connection, nil as the key only among all, and says why if there is no room for
+// it.
+func (t *turnstile) enter(key *[20]byte) *refusal {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	switch {
+	case key != nil && t.callers[*key] >= t.each:
+		return &refuseCrowd
+	case t.open >= t.all:
+		return &refuseFull
+	}
+	t.open++
+	if key != nil {
+		t.callers[*key]++
+	}
+	return nil
+}
+
+// leave takes a connection out again.
+func (t *turnstile) leave(key *[20]byte) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.open--
+	if key == nil {
+		return
+	}
+	if t.callers[*key]--; t.callers[*key] == 0 {
+		delete(t.callers, *key)
+	}
+}
+
+// counted is a listener whose connections pass the turnstile. Those that may not are told so in the
+// form of every other answer; the HTTP server's own words are no JSON.
+type counted struct {
+	net.Listener
+	server *Server
+}
+
+// Accept is the next connection that there is room for.
+func (l counted) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		key := l.server.connectionKey(c)
+		r := l.server.turnstile.enter(key)
+		if r == nil {
+			leave := func() { l.server.turnstile.leave(key) }
+			return &countedConn{Conn: c, leave: leave}, nil
+		}
+		l.server.turnAway(c, r)
+	}
+}
+
+// connectionKey is what a connection counts as, nil if by no address: a trusted proxy stands for
+// many callers, and a connection inside the process for none.
+func (s *Server) connectionKey(c net.Conn) *[20]byte {
+	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	from := peerAddress(tcp)
+	if s.trusted(from) {
+		return nil
+	}
+	key := addressKey(from)
+	return &key
+}
+
+// turnAway answers a connection whose request nobody reads. A new socket has room for these bytes;
+// the deadline is for whatever else a listener may hand out.
+func (s *Server) turnAway(c net.Conn, r *refusal) {
+	status := strconv.Itoa(r.status)
+	s.metrics.requests.WithLabelValues("connect", status).Inc()
+	body := appendFailure(make([]byte, 0, 128), r)
+	head := "HTTP/1.1 " + status + " " + http.StatusText(r.status) +
+		"\r\nConnection: close\r\nRetry-After: " + busySeconds +
+		"\r\nX-Node-Version: " + string(s.version) + "\r\nContent-Type: application/json" +
+		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
+	_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = c.Write(append([]byte(head), body...)) // who hung up need not be told
+	_ = c.Close()
+}
+
+// countedConn leaves the turnstile when it is closed, once.
+type countedConn struct {
+	net.Conn
+	once  sync.Once
+	leave func()
+}
+
+// Close closes the connection and makes room for another one.
+func (c *countedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.leave)
+	return err
+}
