@@ -1,0 +1,303 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/ingress/auth"
+)
+
+// Client is one trader at the node's public door: a key pair, the API key derived from it, and a
+// pool of connections. It speaks as the public clients do, with POLY_ headers. After Derive it may
+// be used by several goroutines.
+type Client struct {
+	Signer  *auth.Signer
+	address string // of the signer, as the headers want it
+	trio    auth.Trio
+	domain  auth.Domain
+	chain   uint64
+	host    *fasthttp.HostClient
+}
+
+// NewClient makes a trader at url (http://HOST:PORT) on a chain; it signs for the first exchange
+// that is known there.
+func NewClient(url string, chain uint64, key [32]byte) (*Client, error) {
+	signer, err := auth.NewSigner(key)
+	if err != nil {
+		return nil, fmt.Errorf("make trader: %w", err)
+	}
+	domains := auth.Domains(chain)
+	if len(domains) == 0 {
+		return nil, fmt.Errorf("no exchange is known on chain %d", chain)
+	}
+	addr, ok := strings.CutPrefix(url, "http://")
+	if !ok {
+		return nil, fmt.Errorf("url %q: want http://HOST:PORT", url)
+	}
+	return &Client{Signer: signer, address: auth.Checksum(signer.Address),
+		domain: domains[0], chain: chain,
+		host: &fasthttp.HostClient{Addr: strings.TrimSuffix(addr, "/"), MaxConns: 512,
+			ReadTimeout: 15 * time.Second, WriteTimeout: 15 * time.Second,
+			MaxIdemponentCallAttempts: 1, NoDefaultUserAgentHeader: true}}, nil
+}
+
+// Derive gets the API key of the trader's address.
+func (c *Client) Derive() error {
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	signature, err := c.Signer.SignAuth(c.chain, timestamp, 0)
+	if err != nil {
+		return fmt.Errorf("sign key derivation: %w", err)
+	}
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	c.aim(req, http.MethodPost, "/auth/api-key")
+	h := &req.Header
+	h.Set("POLY_ADDRESS", c.address)
+	h.Set("POLY_SIGNATURE", signature)
+	h.Set("POLY_TIMESTAMP", timestamp)
+	h.Set("POLY_NONCE", "0")
+	if err := c.host.Do(req, resp); err != nil {
+		return fmt.Errorf("derive key: %w", err)
+	}
+	var told struct{ APIKey, Secret, Passphrase, Error string }
+	if err := json.Unmarshal(resp.Body(), &told); err != nil || resp.StatusCode() != 200 {
+		return fmt.Errorf("derive key: status %d: %s", resp.StatusCode(), resp.Body())
+	}
+	c.trio = auth.Trio{Key: told.APIKey, Secret: told.Secret, Passphrase: told.Passphrase}
+	return nil
+}
+
+// aim fills in where a request goes.
+func (c *Client) aim(req *fasthttp.Request, method, path string) {
+	req.SetRequestURI(path)
+	req.Header.SetMethod(method)
+	req.SetHost(c.host.Addr)
+}
+
+// Do sends one authenticated request into resp. path has no query.
+func (c *Client) Do(method, path string, body []byte, resp *fasthttp.Response) error {
+	req := fasthttp.AcquireRequest()
+	defer fasthttp.ReleaseRequest(req)
+	c.aim(req, method, path)
+	signed := auth.Request{Timestamp: strconv.FormatInt(time.Now().Unix(), 10), Method: method,
+		Path: path, Body: body}
+	if err := c.trio.Sign(&signed); err != nil {
+		return fmt.Errorf("sign request: %w", err)
+	}
+	h := &req.Header
+	h.Set("POLY_ADDRESS", c.address)
+	h.Set("POLY_API_KEY", signed.Key)
+	h.Set("POLY_PASSPHRASE", signed.Passphrase)
+	h.Set("POLY_TIMESTAMP", signed.Timestamp)
+	h.Set("POLY_SIGNATURE", signed.Signature)
+	h.SetContentType("application/json")
+	req.SetBodyRaw(body)
+	return c.host.Do(req, resp)
+}
+
+// Limit is an order in a trader's words.
+type Limit struct {
+	Token engine.Token
+	Side  engine.Side
+	Price engine.Price
+	Size  engine.Size // a multiple of engine.Lot
+	Type  string      // GTC
+	Salt  uint64      // below 2^53: the public clients send it as a JSON number
+	// SignatureType and Wallet: 0 and the zero address sign for the trader's own wallet.
+	SignatureType uint8
+	Wallet        engine.Address
+	NegRisk       bool
+}
+
+// Sign makes the body of POST /order, and the order's id.
+func (c *Client) Sign(l Limit) ([]byte, engine.OrderID, error) {
+	cash, size := uint64(engine.Cost(l.Size, l.Price)), uint64(l.Size)
+	o := auth.Order{Version: 2, SignatureType: l.SignatureType, Side: l.Side,
+		Maker: c.Signer.Address, Signer: c.Signer.Address, Token: l.Token,
+		MakerAmount: cash, TakerAmount: size, Salt: auth.WordOf(l.Salt),
+		Timestamp: auth.WordOf(uint64(time.Now().UnixMilli()))}
+	if l.Side == engine.Sell {
+		o.MakerAmount, o.TakerAmount = size, cash
+	}
+	if l.SignatureType != auth.TypeEOA {
+		o.Maker = l.Wallet
+	}
+	if l.SignatureType == auth.TypeWallet {
+		o.Signer = l.Wallet
+	}
+	d := c.domain
+	if l.NegRisk {
+		for _, other := range auth.Domains(c.chain) {
+			if other.NegRisk && other.Version == d.Version && other.Name == d.Name {
+				d = other
+			}
+		}
+	}
+	signature, id, err := c.Signer.SignOrder(&o, &d)
+	if err != nil {
+		return nil, id, fmt.Errorf("sign order: %w", err)
+	}
+	return c.body(&o, l.Type, signature), id, nil
+}
+
+// body is the JSON that the public clients send.
+func (c *Client) body(o *auth.Order, kind string, signature []byte) []byte {
+	sideName := "BUY"
+	if o.Side == engine.Sell {
+		sideName = "SELL"
+	}
+	salt, _ := o.Salt.Uint64()
+	timestamp, _ := o.Timestamp.Uint64()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"deferExec":false,"postOnly":false,"order":{"salt":%d,"maker":"%s",`+
+		`"signer":"%s","tokenId":"%s","makerAmount":"%d","takerAmount":"%d","side":"%s",`+
+		`"signatureType":%d,"timestamp":"%d","expiration":"0","metadata":"0x%x","builder":"0x%x",`+
+		`"signature":"0x%x"},"owner":"%s","orderType":"%s"}`,
+		salt, auth.Checksum(o.Maker), auth.Checksum(o.Signer), o.Token.String(), o.MakerAmount,
+		o.TakerAmount, sideName, o.SignatureType, timestamp, o.Metadata, o.Builder, signature,
+		c.trio.Key, kind)
+	return b.Bytes()
+}
+
+// CancelBody is the body of DELETE /order.
+func CancelBody(id engine.OrderID) []byte { return []byte(`{"orderID":"` + id.Hex() + `"}`) }
+
+// OneOrder says what PlaceOne signs.
+type OneOrder struct {
+	URL, Key, Token, Side, Price, Size, Type string
+	Chain                                    uint64
+	SignatureType                            int
+	Wallet                                   string
+}
+
+// PlaceOne signs one order, places it, and prints the request and the answer.
+func PlaceOne(w io.Writer, o OneOrder) error {
+	key, err := readKey(o.Key)
+	if err != nil {
+		return err
+	}
+	c, err := NewClient(o.URL, o.Chain, key)
+	if err != nil {
+		return err
+	}
+	l := Limit{Type: o.Type, Salt: uint64(time.Now().UnixNano()) & (1<<53 - 1),
+		SignatureType: uint8(o.SignatureType)}
+	if strings.EqualFold(o.Side, "SELL") {
+		l.Side = engine.Sell
+	}
+	price, priceErr := parseDecimal(o.Price, 4)
+	size, sizeErr := parseDecimal(o.Size, 6)
+	if priceErr != nil || sizeErr != nil || price < 1 || price >= int64(engine.PriceOne) ||
+		size < int64(engine.Lot) || size%int64(engine.Lot) != 0 {
+		return fmt.Errorf("price %q or size %q: want a price between 0 and 1 with up to 4 decimals "+
+			"and a size of at least 0.01 with up to 2", o.Price, o.Size)
+	}
+	l.Price, l.Size = engine.Price(price), engine.Size(size)
+	var ok bool
+	if l.Token, ok = engine.ParseToken(o.Token); !ok {
+		return fmt.Errorf("token %q: want an unsigned 256-bit decimal", o.Token)
+	}
+	if o.Wallet != "" {
+		if l.Wallet, ok = auth.ParseAddress(o.Wallet); !ok {
+			return fmt.Errorf("wallet %q: want 0x and 40 hex digits", o.Wallet)
+		}
+	}
+	if l.NegRisk, err = c.negRisk(o.Token); err != nil {
+		return err
+	}
+	return c.placeAndPrint(w, l)
+}
+
+func (c *Client) placeAndPrint(w io.Writer, l Limit) error {
+	if err := c.Derive(); err != nil {
+		return err
+	}
+	body, _, err := c.Sign(l)
+	if err != nil {
+		return err
+	}
+	resp := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(resp)
+	fmt.Fprintf(w, "POST /order\n%s\n", body)
+	if err := c.Do(http.MethodPost, "/order", body, resp); err != nil {
+		return fmt.Errorf("place order: %w", err)
+	}
+	fmt.Fprintf(w, "%d\n%s\n", resp.StatusCode(), resp.Body())
+	if resp.StatusCode() != 200 {
+		return fmt.Errorf("the node refused the order: status %d", resp.StatusCode())
+	}
+	return nil
+}
+
+// negRisk asks which kind of exchange a token's market is signed for.
+func (c *Client) negRisk(token string) (bool, error) {
+	body, err := c.Get("/neg-risk?token_id=" + token)
+	if err != nil {
+		return false, err
+	}
+	var told struct {
+		NegRisk bool `json:"neg_risk"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return false, fmt.Errorf("read neg-risk: %w", err)
+	}
+	return told.NegRisk, nil
+}
+
+// Get reads a public route; an answer other than 200 is an error.
+func (c *Client) Get(path string) ([]byte, error) {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	c.aim(req, http.MethodGet, path)
+	if err := c.host.Do(req, resp); err != nil {
+		return nil, fmt.Errorf("get %s: %w", path, err)
+	}
+	if resp.StatusCode() != 200 {
+		return nil, fmt.Errorf("get %s: status %d: %s", path, resp.StatusCode(), resp.Body())
+	}
+	return append([]byte(nil), resp.Body()...), nil
+}
+
+// readKey reads a private key given as hex or as @FILE.
+func readKey(s string) (key [32]byte, err error) {
+	if file, ok := strings.CutPrefix(s, "@"); ok {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return key, fmt.Errorf("read key: %w", err)
+		}
+		s = strings.TrimSpace(string(b))
+	}
+	b, err := hex.DecodeString(strings.TrimPrefix(s, "0x"))
+	if err != nil || len(b) != len(key) {
+		return key, fmt.Errorf("key: want 0x and 64 hex digits, or @FILE")
+	}
+	return [32]byte(b), nil
+}
+
+// parseDecimal reads an unsigned decimal with at most so many digits after the point, as an
+// integer of that many digits.
+func parseDecimal(s string, digits int) (int64, error) {
+	whole, frac, _ := strings.Cut(s, ".")
+	if len(frac) > digits || whole+frac == "" {
+		return 0, fmt.Errorf("%q: want a decimal with up to %d digits after the point", s, digits)
+	}
+	n, ok := new(big.Int).SetString(whole+frac+strings.Repeat("0", digits-len(frac)), 10)
+	if !ok || n.Sign() < 0 || !n.IsInt64() {
+		return 0, fmt.Errorf("%q: not an unsigned decimal", s)
+	}
+	return n.Int64(), nil
+}

@@ -1,0 +1,23 @@
+// Package bench measures clobd and drives it: seeded workloads, four levels of one workload, the
+// baselines that run beside the node, the HTTP trader, and the bots of the demo market.
+//
+//	      seed
+//	       │
+//	   Generate ──► []Op ──────────────┬─────────────┬────────────────┐
+//	       │                           │             │                │
+//	       ▼                           ▼             ▼                ▼
+//	model: fills,    checks   L0  Exchange.Apply    L1 Submit,    L3 signed orders,
+//	volume, resting ────────►     one goroutine     L2 + Pebble      HTTP, own process
+//	                                   └──────┬──────┴────────────────┘
+//	                                          ▼
+//	                   Report: figure, latencies, counts, digest, Conditions
+//
+// Each level adds one cost to the one before it, so the difference between two levels is that
+// cost. Every run checks what it ended with: L0 against the generator's own model of the book, the
+// others by replaying their journal and looking for each order that was acknowledged. A run that
+// fails its check has no figure.
+//
+// Reading order: workload.go (what is done), world.go (as Commands), load.go (levels L0 to L2),
+// http.go (level L3), record.go and report.go (what is kept and printed), compare.go (interleaved
+// rounds against naive.go and bare.go), client.go (the HTTP trader), bots.go (the demo market).
+package bench
