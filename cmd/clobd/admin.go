@@ -1,0 +1,93 @@
+package main
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+)
+
+// adminServer serves what only the operator may see. livez, readyz and metrics are open; all else
+// wants the token and refuses a request that carries an Origin, because any web page can make a
+// browser post to a loopback address.
+func (n *node) adminServer() *http.Server {
+	n.metrics.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte("{\"live\":true}\n"))
+	})
+	mux.HandleFunc("/readyz", n.readyz)
+	mux.Handle("/metrics", promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{}))
+	mux.Handle("/admin/", n.door.Admin())
+	mux.HandleFunc("/debug/pprof/", n.guarded(pprof.Index))
+	mux.HandleFunc("/debug/pprof/cmdline", n.guarded(pprof.Cmdline))
+	mux.HandleFunc("/debug/pprof/profile", n.guarded(pprof.Profile))
+	mux.HandleFunc("/debug/pprof/symbol", n.guarded(pprof.Symbol))
+	mux.HandleFunc("/debug/pprof/trace", n.guarded(pprof.Trace))
+	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+}
+
+// readyz answers 200 once orders are taken, and 503 before that and while stopping.
+func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	told := struct {
+		Ready      bool   `json:"ready"`
+		Sequence   uint64 `json:"sequence"`
+		Durability string `json:"durability"`
+		Version    string `json:"version"`
+	}{Ready: n.ready.Load(), Durability: n.Durability, Version: version}
+	if told.Ready {
+		told.Sequence = uint64(n.board.Sequence())
+	} else {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	json.NewEncoder(w).Encode(told)
+}
+
+// guarded lets only the operator's own requests through.
+func (n *node) guarded(next http.HandlerFunc) http.HandlerFunc {
+	want := []byte("Bearer " + n.token)
+	return func(w http.ResponseWriter, r *http.Request) {
+		given := []byte(r.Header.Get("Authorization"))
+		if r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare(given, want) != 1 {
+			http.Error(w, `{"error":"admin token required",`+
+				`"hint":"Authorization: Bearer with DATA/admin.token"}`, http.StatusUnauthorized)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// writerMetrics are the Sequencer's plain counters as collectors.
+func writerMetrics(s *sequencer.Sequencer, b *view.Board) []prometheus.Collector {
+	counter := func(name, help string, read func(sequencer.Counters) uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",
+			Subsystem: "sequencer", Name: name, Help: help},
+			func() float64 { return float64(read(s.Counters())) })
+	}
+	return []prometheus.Collector{
+		counter("commands_total", "Commands made durable and answered.",
+			func(c sequencer.Counters) uint64 { return c.Commands }),
+		counter("frames_total", "Frames made durable.",
+			func(c sequencer.Counters) uint64 { return c.Frames }),
+		counter("busy_total", "Commands refused because the ring was full.",
+			func(c sequencer.Counters) uint64 { return c.Busy }),
+		counter("timeouts_total", "Callers that left before their answer.",
+			func(c sequencer.Counters) uint64 { return c.Timeouts }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "clobd", Subsystem: "sequencer",
+			Name: "sequence", Help: "Last published Sequence."},
+			func() float64 { return float64(b.Sequence()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "clobd", Subsystem: "sequencer",
+			Name: "ring_depth", Help: "Commands waiting in the ring."},
+			func() float64 { return float64(s.Counters().Depth) }),
+	}
+}

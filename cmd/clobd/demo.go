@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"clobd/bench"
+	"clobd/engine"
+)
+
+// demoMarkets is how many of the first open markets the bots trade.
+const demoMarkets = 8
+
+// startDemo starts the bots of the demo market and returns what stops and joins them.
+func (n *node) startDemo(ctx context.Context) (stop func()) {
+	if !n.Demo {
+		return func() {}
+	}
+	var markets []bench.BotMarket
+	for no := engine.MarketNo(1); len(markets) < demoMarkets; no++ {
+		m := n.board.Directory.Market(no)
+		if m == nil {
+			break
+		}
+		if m.State == engine.Open {
+			markets = append(markets, bench.BotMarket{Tokens: m.Tokens, Tick: m.Tick,
+				MinSize: m.MinSize, NegRisk: m.NegRisk})
+		}
+	}
+	url := "http://" + n.public.Addr().String()
+	if len(markets) > 0 {
+		n.welcome(url, markets[0])
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		err := bench.RunBots(ctx, bench.BotOptions{URL: url, Chain: n.ChainID, Markets: markets,
+			Key: n.botKey, Log: n.log})
+		if err != nil {
+			n.log.Warn("demo bots", "error", err)
+		}
+	})
+	return func() {
+		cancel()
+		wait.Wait()
+	}
+}
+
+// botKey derives a bot's private key from the node's own secret: the same after a restart, and
+// nobody else's.
+func (n *node) botKey(i int) [32]byte {
+	mac := hmac.New(sha256.New, n.master[:])
+	fmt.Fprintf(mac, "demo bot %d", i)
+	return [32]byte(mac.Sum(nil))
+}
+
+// welcome prints what a newcomer wants to paste.
+func (n *node) welcome(url string, m bench.BotMarket) {
+	token := m.Tokens[0].String()
+	fmt.Printf(`clobd is trading at %s
+
+  a book    curl '%s/book?token_id=%s'
+  its price curl '%s/price?side=BUY&token_id=%s'
+  an order  bin/clobench order --url %s --side BUY --price 0.50 --size 10 \
+              --key 0x$(openssl rand -hex 32) \
+              --token %s
+
+Keys get paper collateral (--faucet) when they are first derived; nothing here is real money.
+Any client of the public exchanges works: host %s, chain %d.
+`, url, url, token, url, token, url, token, url, n.ChainID)
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"clobd/ingress/auth"
+)
+
+// world is a node, the traders that load it, and every order they ever sent.
+type world struct {
+	node    *process
+	tokens  []outcome
+	traders []*trader
+	rand    *rand.Rand
+}
+
+// newWorld starts a node on a fresh data folder, with funded traders. The seed decides what is sent
+// and when the node is ended; how far it is then is up to the machine. CLOBD_SEED sets it.
+func newWorld(t *testing.T, traders int) *world {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("CLOBD_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("seed: CLOBD_SEED=%d", seed)
+	folder := t.TempDir()
+	catalog := filepath.Join(folder, "catalog.jsonl")
+	w := &world{rand: rand.New(rand.NewPCG(seed, 0)), tokens: writeCatalog(t, catalog, 3)}
+	w.node = newProcess(t, buildNode(t), folder, "--catalog", catalog, "--limits", "off")
+	w.node.start(t)
+	for n := range traders {
+		r := rand.New(rand.NewPCG(seed, uint64(n)+1))
+		x := newTrader(t, "http://"+w.node.listen, w.tokens, r)
+		w.node.fund(t, auth.Checksum(x.Signer.Address), "1000000")
+		w.traders = append(w.traders, x)
+	}
+	return w
+}
+
+// load lets every trader post orders, each on its own connection, until stopped is set; then end
+// is called after a random 20 to 150 ms. It returns what was sent in this round.
+func (w *world) load(t *testing.T, end func()) []*intent {
+	t.Helper()
+	var stopped atomic.Bool
+	var group sync.WaitGroup
+	from := make([]int, len(w.traders))
+	for n, x := range w.traders {
+		from[n] = len(x.sent)
+		group.Go(func() { x.flood(t, &stopped) })
+	}
+	time.Sleep(time.Duration(20+w.rand.IntN(131)) * time.Millisecond)
+	end()
+	stopped.Store(true)
+	group.Wait()
+	var round []*intent
+	for n, x := range w.traders {
+		round = append(round, x.sent[from[n]:]...)
+	}
+	return round
+}
+
+// flood posts orders until told to stop, or until no answer comes: then the node is gone, and the
+// order may or may not be there later. A refusal other than "not now" is an error of the test, for
+// every order is good.
+func (x *trader) flood(t *testing.T, stopped *atomic.Bool) {
+	for !stopped.Load() {
+		i := x.draw(t)
+		x.sent = append(x.sent, i)
+		status, text, err := x.post(i)
+		switch {
+		case err != nil && status == 0:
+			return
+		case err != nil:
+			t.Errorf("order %s: %v", i.id.Hex(), err)
+			return
+		case status != http.StatusOK && status != http.StatusServiceUnavailable &&
+			status != http.StatusTooEarly && status != http.StatusTooManyRequests:
+			t.Errorf("order %s: %d %s", i.id.Hex(), status, text)
+			return
+		}
+	}
+}
+
+// verify finds every acknowledged order of the list with the right size, and adds what rests to
+// levels. It returns how many of the unacknowledged ones turned up.
+func verify(t *testing.T, sent []*intent, levels map[string]float64) (found int) {
+	t.Helper()
+	for _, i := range sent {
+		r, known, err := i.trader.lookup(i)
+		if err != nil {
+			t.Fatalf("look up %s: %v", i.id.Hex(), err)
+		}
+		if !known {
+			if i.answered {
+				t.Errorf("LOST: order %s was acknowledged and is not there", i.id.Hex())
+			}
+			continue
+		}
+		if !i.answered {
+			found++
+		}
+		matched := i.compare(t, &r)
+		if r.Status == "LIVE" {
+			levels[fmt.Sprintf("%s@%d", i.token, i.price)] += float64(i.shares) - matched
+		}
+	}
+	return found
+}
+
+// compare holds the node's record against what was signed and acknowledged.
+func (i *intent) compare(t *testing.T, r *record) (matched float64) {
+	t.Helper()
+	matched, err := strconv.ParseFloat(r.Matched, 64)
+	price, priceErr := strconv.ParseFloat(r.Price, 64)
+	if err != nil || priceErr != nil {
+		t.Fatalf("order %s: %+v", i.id.Hex(), r)
+	}
+	same := r.ID == i.id.Hex() && r.Token == i.token && r.Original == strconv.Itoa(i.shares) &&
+		int(price*100+0.5) == i.price
+	if !same {
+		t.Errorf("order %s: sent %d shares of %s at 0.%d, the node has %+v",
+			i.id.Hex(), i.shares, i.token, i.price, r)
+	}
+	if matched < i.matched || matched > float64(i.shares) {
+		t.Errorf("order %s: %g shares matched, %g acknowledged, %d signed",
+			i.id.Hex(), matched, i.matched, i.shares)
+	}
+	switch r.Status {
+	case "LIVE", "CANCELED":
+	case "MATCHED":
+		if matched != float64(i.shares) {
+			t.Errorf("order %s: MATCHED with %g of %d shares", i.id.Hex(), matched, i.shares)
+		}
+	default:
+		t.Errorf("order %s: status %q", i.id.Hex(), r.Status)
+	}
+	return matched
+}
+
+// books compares every book with the orders that rest: each level must be the sum of what was sent
+// and nothing else, so nothing is there that nobody sent.
+func (w *world) books(t *testing.T, levels map[string]float64) {
+	t.Helper()
+	seen := map[string]float64{}
+	for _, o := range w.tokens {
+		answer, err := http.Get("http://" + w.node.listen + "/book?token_id=" + o.token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var book struct {
+			Bids []struct{ Price, Size string }
+		}
+		err = json.NewDecoder(answer.Body).Decode(&book)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("book of %s: %d %v", o.token, answer.StatusCode, err)
+		}
+		// Every order is a BUY: the bids of a token are the orders for it, and its asks are those
+		// for the other outcome again.
+		for _, l := range book.Bids {
+			price, _ := strconv.ParseFloat(l.Price, 64)
+			size, _ := strconv.ParseFloat(l.Size, 64)
+			seen[fmt.Sprintf("%s@%d", o.token, int(price*100+0.5))] = size
+		}
+	}
+	for name, size := range levels {
+		if seen[name] != size {
+			t.Errorf("level %s: the orders sum to %g, the book says %g", name, size, seen[name])
+		}
+	}
+	for name, size := range seen {
+		if _, sent := levels[name]; !sent {
+			t.Errorf("level %s: %g shares that nobody sent", name, size)
+		}
+	}
+}
+
+// all is every order that was ever sent.
+func (w *world) all() []*intent {
+	var all []*intent
+	for _, x := range w.traders {
+		all = append(all, x.sent...)
+	}
+	return all
+}
+
+// resend posts an acknowledged order again: it is the same order, not a second one.
+func (w *world) resend(t *testing.T, round []*intent) {
+	t.Helper()
+	for _, i := range round {
+		if !i.answered {
+			continue
+		}
+		before := i.matched
+		status, text, err := i.trader.post(i)
+		if err != nil || status != http.StatusOK {
+			t.Errorf("order %s sent again: %d %s %v", i.id.Hex(), status, text, err)
+		}
+		if i.matched < before {
+			t.Errorf("order %s sent again: %g shares matched, before %g", i.id.Hex(), i.matched, before)
+		}
+		return
+	}
+}
+
+// answered counts the acknowledged orders.
+func answered(sent []*intent) (n int) {
+	for _, i := range sent {
+		if i.answered {
+			n++
+		}
+	}
+	return n
+}
+
+// TestKill ends the node with SIGKILL at random moments under load. After each restart every
+// order that was acknowledged is there, and nothing that was not sent.
+func TestKill(t *testing.T) {
+	cycles := 20
+	if testing.Short() {
+		cycles = 2
+	}
+	w := newWorld(t, 4)
+	for cycle := 1; cycle <= cycles; cycle++ {
+		round := w.load(t, func() { w.node.kill(t) })
+		started := time.Now()
+		w.node.start(t)
+		ready := time.Since(started)
+		found := verify(t, round, map[string]float64{})
+		w.resend(t, round)
+		t.Logf("cycle %d: %d sent, %d acknowledged, %d of the others found, ready after %v",
+			cycle, len(round), answered(round), found, ready.Round(time.Millisecond))
+		if t.Failed() {
+			t.Fatalf("the node's log:\n%s", w.node.log.String())
+		}
+	}
+	levels := map[string]float64{}
+	all := w.all()
+	verify(t, all, levels)
+	w.books(t, levels)
+	if answered(all) < 10*cycles {
+		t.Errorf("%d orders acknowledged in %d cycles: the load was no load", answered(all), cycles)
+	}
+}
+
+// TestStop ends the node with SIGTERM under load: it exits 0, what it acknowledged is there after
+// the next start, and a request that got no answer changed nothing.
+func TestStop(t *testing.T) {
+	rounds := 5
+	if testing.Short() {
+		rounds = 1
+	}
+	w := newWorld(t, 4)
+	for n := 1; n <= rounds; n++ {
+		round := w.load(t, func() { w.node.stop(t) })
+		w.node.start(t)
+		if found := verify(t, round, map[string]float64{}); found > 0 {
+			t.Errorf("round %d: %d orders were taken and never answered", n, found)
+		}
+		t.Logf("round %d: %d sent, %d acknowledged", n, len(round), answered(round))
+	}
+	levels := map[string]float64{}
+	verify(t, w.all(), levels)
+	w.books(t, levels)
+}

@@ -1,0 +1,412 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"clobd/api"
+	"clobd/api/catalog"
+	"clobd/cmd/cli"
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+	"clobd/ingress"
+	"clobd/ingress/auth"
+	"clobd/journal"
+)
+
+// drainTime is how long a stop waits for requests in work.
+const drainTime = 10 * time.Second
+
+// node is one running node: what was opened, in the order in which it is closed again.
+type node struct {
+	*settings
+	master  [32]byte
+	token   string
+	poison  *poisonFolder
+	metrics *prometheus.Registry
+	ready   atomic.Bool
+
+	epoch   uint64 // of this start
+	journal *journal.Journal
+	index   *journal.Index
+	board   *view.Board
+	writer  *sequencer.Sequencer
+	catalog atomic.Pointer[catalog.Catalog]
+	door    *ingress.Server
+	admin   *http.Server
+	public  net.Listener
+
+	// failed gets the first error of anything that runs beside the start.
+	failed chan error
+}
+
+// runNode opens the data folder, recovers, serves until ctx is done, and drains.
+func runNode(ctx context.Context, s *settings) error {
+	n := &node{settings: s, metrics: prometheus.NewRegistry(), failed: make(chan error, 8)}
+	err := n.start(ctx)
+	if err != nil || ctx.Err() != nil {
+		return errors.Join(err, n.close())
+	}
+	stopDemo := n.startDemo(ctx)
+	select {
+	case <-ctx.Done():
+		n.log.Info("stopping", "sequence", n.board.Sequence())
+	case err = <-n.failed:
+		n.log.Error("failed", "error", err)
+	}
+	n.ready.Store(false)
+	stopDemo()
+	return errors.Join(err, n.close())
+}
+
+// start takes the node from nothing to ready. It looks at ctx and at failures between its steps;
+// the long ones look themselves.
+func (n *node) start(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{n.listen, n.recover, n.begin, n.open} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+		select {
+		case err := <-n.failed:
+			return err
+		case <-ctx.Done():
+			n.log.Info("stopped while starting")
+			return nil
+		default:
+		}
+	}
+	return nil
+}
+
+// fail reports an error from a goroutine that outlives the start; nil is a normal end.
+func (n *node) fail(what string, err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case n.failed <- fmt.Errorf("%s: %w", what, err):
+	default: // somebody was first
+	}
+}
+
+// listen reads the secrets and opens both listeners: from here on the node answers, though most
+// routes say that it is not ready.
+func (n *node) listen(context.Context) error {
+	if err := journal.MakeFolder(n.Data); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	var err error
+	if n.master, err = n.masterSecret(); err != nil {
+		return err
+	}
+	token, err := auth.LoadSecret(filepath.Join(n.Data, "admin.token"))
+	if err != nil {
+		return err
+	}
+	n.token = hex.EncodeToString(token[:])
+	if n.poison, err = openPoison(n.Data); err != nil {
+		return err
+	}
+	n.door, err = ingress.New(ingress.Options{
+		Keyring: auth.NewKeyring(n.master), Verifier: auth.NewVerifier(n.domains),
+		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
+		Limits: n.Limits == "on", AdminToken: n.token, Quarantined: n.poison.holds,
+		TrustedProxies: n.proxies, Nice: n.Nice, Version: version, Log: n.log,
+	})
+	if err != nil {
+		return err
+	}
+	n.metrics.MustRegister(n.door.Collectors()...)
+	if n.public, err = net.Listen("tcp", n.Listen); err != nil {
+		return cli.Hint(fmt.Errorf("open public listener: %w", err), "--listen names another one")
+	}
+	admin, err := net.Listen("tcp", n.Admin)
+	if err != nil {
+		return cli.Hint(fmt.Errorf("open admin listener: %w", err), "--admin names another one")
+	}
+	n.admin = n.adminServer()
+	go func() {
+		if err := n.admin.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
+			n.fail("admin listener", err)
+		}
+	}()
+	go func() { n.fail("public listener", n.door.Serve(n.public)) }()
+	return nil
+}
+
+// masterSecret is what the API keys derive from: the file asked for, the credential that the
+// service manager hands over, or the data folder's own, made at the first start.
+func (n *node) masterSecret() ([32]byte, error) {
+	if n.MasterKey != "" {
+		return auth.ReadSecret(n.MasterKey)
+	}
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
+		file := filepath.Join(dir, "master.key")
+		if _, err := os.Stat(file); err == nil {
+			return auth.ReadSecret(file)
+		}
+	}
+	return auth.LoadSecret(filepath.Join(n.Data, "master.key"))
+}
+
+// recover opens the journal and replays it into a fresh Exchange and Board: starting and
+// recovering are one path.
+func (n *node) recover(ctx context.Context) error {
+	start := time.Now()
+	options := journal.Options{Dir: n.Data, Async: n.Durability == "async", Log: n.log}
+	var err error
+	n.journal, err = journal.Open(options)
+	var locked *journal.LockedError
+	if errors.As(err, &locked) {
+		return cli.Hint(err, "--data names another folder; the process that has this one: %s",
+			locked.Holder)
+	} else if err != nil {
+		return err
+	}
+	n.metrics.MustRegister(n.journal.Collectors()...)
+	var seed [8]byte
+	rand.Read(seed[:])
+	x := engine.NewExchange(binary.LittleEndian.Uint64(seed[:]))
+	n.board = view.NewBoard()
+	head, err := n.journal.Recover(x, func(f *engine.Frame) error {
+		n.board.Publish(f)
+		return ctx.Err()
+	})
+	if ctx.Err() != nil {
+		return nil // told to stop: nothing has been written
+	} else if err != nil {
+		return err
+	}
+	if n.index, err = journal.OpenIndex(n.journal, journal.IndexOptions{Log: n.log}); err != nil {
+		return err
+	}
+	n.metrics.MustRegister(n.index.Collectors()...)
+	go func() { n.fail("index", n.index.Run()) }()
+	n.epoch = head.Epoch + 1
+	n.writer, err = sequencer.New(x, n.board, n.journal, sequencer.Options{Head: head,
+		Poison: n.poisoned, Fatal: n.torn})
+	if err != nil {
+		return err
+	}
+	go func() { n.fail("sequencer", n.writer.Run()) }()
+	n.metrics.MustRegister(writerMetrics(n.writer, n.board)...)
+	n.log.Info("recovered", "sequence", head.Sequence, "frame", head.Frame,
+		"digest", fmt.Sprintf("%016x", uint64(head.Digest)), "took", time.Since(start).String())
+	return nil
+}
+
+// poisoned is told of a Command that made Apply panic. State that a bug has touched must not be
+// acknowledged, so the process ends here.
+func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack []byte) {
+	kept := n.poison.keep(c, seq, cause, stack)
+	n.log.Error("a command made the engine panic", "sequence", seq, "cause", fmt.Sprint(cause),
+		"kept", kept)
+	cli.Print(os.Stderr, cli.Hint(fmt.Errorf("command %d made the engine panic: %v", seq, cause),
+		"the command is kept in %s and refused from now on: start again", kept))
+	os.Exit(70)
+}
+
+// torn is told of a panic in what follows Apply: what was published may be half a frame, so the
+// process ends here. Nothing of that frame was acknowledged.
+func (n *node) torn(what string, frame uint64, cause any, stack []byte) {
+	n.log.Error("panic", "where", what, "frame", frame, "cause", fmt.Sprint(cause),
+		"stack", string(stack))
+	cli.Print(os.Stderr, cli.Hint(fmt.Errorf("%s of frame %d panicked: %v", what, frame, cause),
+		"this is a bug: keep the data folder and report it"))
+	os.Exit(70)
+}
+
+// begin journals that a new epoch began, and lists the catalog: without one the markets listed
+// before go on.
+func (n *node) begin(ctx context.Context) error {
+	started := engine.Command{Kind: engine.Started, Seen: engine.Sequence(n.epoch),
+		Expiry: engine.Time(time.Now().UnixMilli())}
+	if _, err := n.writer.Submit(&started); err != nil {
+		return fmt.Errorf("journal the start: %w", err)
+	}
+	source, err := n.catalogSource()
+	if source == nil || err != nil {
+		return err
+	}
+	defer source.Close()
+	// A catalog may come from a pipe that nobody writes to: closing it ends the read.
+	stop := context.AfterFunc(ctx, func() { source.Close() })
+	defer stop()
+	c, report, err := catalog.Read(source, catalog.Options{List: n.list, Log: n.log})
+	if ctx.Err() != nil {
+		return nil
+	} else if err != nil {
+		return cli.Hint(fmt.Errorf("catalog %s: %w", n.Catalog, err),
+			"--catalog takes events with nested markets, as JSON array or lines")
+	}
+	n.catalog.Store(c)
+	n.log.Info("catalog", "loaded", report.String())
+	return nil
+}
+
+// catalogSource is what the catalog is read from, nil if there is none.
+func (n *node) catalogSource() (io.ReadCloser, error) {
+	switch {
+	case n.Catalog != "":
+		// Opened as a pipe would be, so that opening one does not wait for its writer.
+		f, err := os.OpenFile(n.Catalog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, cli.Hint(fmt.Errorf("open catalog: %w", err), "--catalog names a file")
+		}
+		return f, nil
+	case n.Demo:
+		return io.NopCloser(bytes.NewReader(catalog.Demo())), nil
+	}
+	return nil, nil
+}
+
+// open waits for the index and opens the door.
+func (n *node) open(ctx context.Context) error {
+	history := n.index.History
+	answers, err := api.New(api.Options{Board: n.board, History: history,
+		Catalog: n.catalog.Load, KeyID: auth.NewKeyring(n.master).KeyID, Checksum: auth.Checksum,
+		JournalID: n.journal.ID, Log: n.log})
+	if err != nil {
+		return err
+	}
+	for !history.Await(n.board.Sequence(), time.Second) {
+		if err := history.Failed(); err != nil {
+			return fmt.Errorf("index: %w", err)
+		} else if ctx.Err() != nil {
+			return nil
+		}
+		n.log.Info("the index catches up", "at", history.Sequence(), "of", n.board.Sequence())
+	}
+	err = n.door.Attach(ingress.Options{Sequencer: n.writer, Board: n.board,
+		Public: answers.Public, Account: answers.Account, Past: history.Past,
+		Await: history.Await, JournalID: n.journal.ID})
+	if err != nil {
+		return err
+	}
+	n.door.Ready(true)
+	n.ready.Store(true)
+	n.announce()
+	return nil
+}
+
+// list enters Listings in their order, many at a time, so that they share frames and syncs, and
+// waits until all are durable. What is listed already as it is asked for is left alone: a restart
+// journals nothing new. What the engine refuses, or once stopped it, is told to the catalog, which
+// counts and names it: one contradicting record must not keep the node from starting.
+func (n *node) list(listings []engine.Listing) error {
+	type entered struct {
+		condition engine.Condition
+		call      *sequencer.Call
+	}
+	refused := map[engine.Condition]string{}
+	const atOnce = 1024 // well below the ring's slots, so that it never fills
+	for len(listings) > 0 {
+		part := listings[:min(atOnce, len(listings))]
+		listings = listings[len(part):]
+		var calls []entered
+		for i := range part {
+			c := engine.Command{Kind: engine.List, Listing: &part[i]}
+			if n.listed(&part[i]) {
+				continue
+			}
+			if n.poison.holds(&c) {
+				refused[part[i].Condition] = "the listing once stopped the node: see " + n.poison.dir
+				continue
+			}
+			call, err := n.writer.Enter(&c)
+			if err != nil {
+				return fmt.Errorf("list %s: %w", part[i].Condition.Hex(), err)
+			}
+			calls = append(calls, entered{part[i].Condition, call})
+		}
+		for _, e := range calls {
+			receipt, err := e.call.Wait()
+			if err != nil {
+				return fmt.Errorf("list %s: %w", e.condition.Hex(), err)
+			}
+			if receipt.Reject != engine.Accepted {
+				refused[e.condition] = receipt.Text()
+			}
+		}
+	}
+	if len(refused) > 0 {
+		return &catalog.RefusedError{Why: refused}
+	}
+	return nil
+}
+
+// listed says whether a listing would change nothing.
+func (n *node) listed(l *engine.Listing) bool {
+	m := n.board.Directory.Condition(l.Condition)
+	if m == nil {
+		return false
+	}
+	same := m.Listing
+	same.Open = l.Open
+	return same == *l && (m.State == engine.Open || !l.Open)
+}
+
+// announce says loudly what an operator must not be surprised by.
+func (n *node) announce() {
+	n.log.Info("ready", "url", "http://"+n.public.Addr().String(), "chain", n.ChainID,
+		"durability", n.Durability, "version", version)
+	if n.Durability == "async" {
+		n.log.Warn("durability is async: acknowledged orders can be lost; for measuring only")
+	}
+	if n.faucet > 0 {
+		n.log.Warn("faucet is open: new keys get paper collateral", "amount", n.faucet.String())
+	}
+	if n.Demo {
+		n.log.Warn("demo: wallets are linked to whoever signs for them first")
+	}
+}
+
+// close takes down what was opened, the door first: what is in work is answered, then the writer
+// drains, then the files close.
+func (n *node) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	// What is acknowledged is on disk: if a part cannot be closed, leaving without it loses nothing.
+	late := time.AfterFunc(2*drainTime, func() {
+		cli.Print(os.Stderr, cli.Hint(fmt.Errorf("a stop took longer than %v", 2*drainTime),
+			"the journal is safe; look at the log for what could not be closed"))
+		os.Exit(cli.Failed)
+	})
+	defer late.Stop()
+	var problems []error
+	if n.door != nil {
+		problems = append(problems, n.door.Close(ctx))
+	}
+	if n.writer != nil {
+		problems = append(problems, n.writer.Close())
+	}
+	if n.index != nil {
+		problems = append(problems, n.index.Close())
+	}
+	if n.journal != nil {
+		problems = append(problems, n.journal.Close())
+	}
+	if n.admin != nil {
+		problems = append(problems, n.admin.Close())
+	}
+	if n.journal != nil {
+		n.log.Info("stopped")
+	}
+	return errors.Join(problems...)
+}

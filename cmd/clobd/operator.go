@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"clobd/cmd/cli"
+)
+
+// operator is what every command to a running node needs: where its admin listener is, and the
+// token that lies in its data folder.
+type operator struct {
+	Admin string `default:"127.0.0.1:8081" help:"The node's admin listener."`
+	Data  string `default:"clobd-data" help:"The node's data folder: its admin.token is read."`
+}
+
+// call posts a request to the admin listener and prints the answer.
+func (o *operator) call(path string, request map[string]string) error {
+	for key, value := range request {
+		if value == "" {
+			delete(request, key)
+		}
+	}
+	file := filepath.Join(o.Data, "admin.token")
+	token, err := os.ReadFile(file)
+	if err != nil {
+		return cli.Hint(fmt.Errorf("read admin token: %w", err),
+			"--data names the data folder of the running node")
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	r, err := http.NewRequest(http.MethodPost, "http://"+o.Admin+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	r.Header.Set("Content-Type", "application/json")
+	client := http.Client{Timeout: 15 * time.Second}
+	answer, err := client.Do(r)
+	if err != nil {
+		return cli.Hint(fmt.Errorf("reach the node: %w", err),
+			"is it running, and is --admin %s its admin listener?", o.Admin)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return refusal(answer.StatusCode, text)
+	}
+	fmt.Println(strings.TrimSpace(string(text)))
+	return nil
+}
+
+// refusal turns the node's error answer into an error with its hint.
+func refusal(status int, body []byte) error {
+	var told struct{ Error, Hint string }
+	if json.Unmarshal(body, &told) != nil || told.Error == "" {
+		return fmt.Errorf("the node answered %d: %s", status, strings.TrimSpace(string(body)))
+	}
+	err := fmt.Errorf("the node answered %d: %s", status, told.Error)
+	if told.Hint == "" {
+		return err
+	}
+	return cli.Hint(err, "%s", told.Hint)
+}
+
+// transfer is what fund and withdraw have in common.
+type transfer struct {
+	operator
+	Wallet string `required:"" help:"Address of the wallet, 0x and 40 hex digits."`
+	Amount string `required:"" help:"Units of collateral, or shares of --token, with up to 6 decimals."`
+	Token  string `help:"Outcome token id; without it collateral is moved."`
+	Ref    string `help:"Your reference: the same one is carried out once only, ever."`
+}
+
+func (t *transfer) post(path string) error {
+	return t.call(path, map[string]string{"wallet": t.Wallet, "amount": t.Amount,
+		"token": t.Token, "ref": t.Ref})
+}
+
+type fundCommand struct{ transfer }
+
+// Run credits the wallet.
+func (c *fundCommand) Run() error { return c.post("/admin/fund") }
+
+type withdrawCommand struct{ transfer }
+
+// Run debits the wallet.
+func (c *withdrawCommand) Run() error { return c.post("/admin/withdraw") }
+
+type linkCommand struct {
+	operator
+	Wallet string `required:"" help:"Address of the wallet that holds the assets."`
+	Owner  string `required:"" help:"Address behind the API key that may trade for it."`
+}
+
+// Run links them.
+func (c *linkCommand) Run() error {
+	return c.call("/admin/link", map[string]string{"wallet": c.Wallet, "owner": c.Owner})
+}

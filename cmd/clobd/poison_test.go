@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"clobd/engine"
+)
+
+// TestPoison keeps a Command that stopped the node and knows it again after a restart, whoever
+// sends it and with whatever evidence.
+func TestPoison(t *testing.T) {
+	data := t.TempDir()
+	p, err := openPoison(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := engine.Command{Kind: engine.Place, ID: engine.OrderID{1}, Size: 5, Cash: 2}
+	if p.holds(&bad) {
+		t.Fatal("an empty quarantine holds a command")
+	}
+	file := p.keep(&bad, 77, errors.New("BUG: level size 7, orders sum to 5"), []byte("stack"))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"sequence 77", "level size 7", "stack"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not in what was kept:\n%s", want, text)
+		}
+	}
+	again, err := openPoison(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resent := bad
+	resent.Seen, resent.Proof, resent.Key = 99, []byte("other"), 3
+	if !again.holds(&resent) {
+		t.Error("the same order is let in after a restart")
+	}
+	other := bad
+	other.ID = engine.OrderID{2}
+	if again.holds(&other) {
+		t.Error("another order is refused")
+	}
+}

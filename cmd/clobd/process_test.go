@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The bounds of a process test: a node that is not ready, or not gone, by then has failed.
+const (
+	readyTime = 30 * time.Second
+	goneTime  = 20 * time.Second
+)
+
+// buildNode builds the node's binary below the test's folder and returns its path.
+func buildNode(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "clobd")
+	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, output)
+	}
+	return binary
+}
+
+// process is the real node, running on two loopback ports of its own. A test starts, kills and
+// starts it again on one data folder.
+type process struct {
+	binary string
+	data   string
+	flags  []string
+	listen string // HOST:PORT of the public listener
+	admin  string
+	log    bytes.Buffer // of the latest start
+	cmd    *exec.Cmd
+	ended  chan error
+}
+
+// newProcess picks the ports; nothing runs yet.
+func newProcess(t *testing.T, binary, folder string, flags ...string) *process {
+	t.Helper()
+	p := &process{binary: binary, data: filepath.Join(folder, "data"), flags: flags}
+	p.listen, p.admin = freeAddress(t), freeAddress(t)
+	t.Cleanup(func() {
+		if p.cmd != nil {
+			p.kill(t)
+		}
+	})
+	return p
+}
+
+// freeAddress is a loopback address that nobody listens on now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// start starts the node and waits until it says that it is ready.
+func (p *process) start(t *testing.T) {
+	t.Helper()
+	args := []string{"serve", "--data", p.data, "--listen", p.listen, "--admin", p.admin}
+	p.log.Reset()
+	p.cmd = exec.Command(p.binary, append(args, p.flags...)...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	// Should the test itself be killed, the node goes with it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.ended = make(chan error, 1)
+	go func(cmd *exec.Cmd, ended chan error) { ended <- cmd.Wait() }(p.cmd, p.ended)
+	for deadline := time.Now().Add(readyTime); time.Now().Before(deadline); {
+		select {
+		case err := <-p.ended:
+			p.cmd = nil
+			t.Fatalf("the node ended while starting: %v\n%s", err, p.log.String())
+		case <-time.After(5 * time.Millisecond):
+		}
+		if answer, err := http.Get("http://" + p.admin + "/readyz"); err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+	}
+	p.kill(t)
+	t.Fatalf("the node was not ready after %v\n%s", readyTime, p.log.String())
+}
+
+// kill ends the node as a power cut would end the process: at once, wherever it is.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	<-p.ended
+	p.cmd = nil
+}
+
+// stop asks the node to end, and insists on exit status 0.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.ended:
+		p.cmd = nil
+		if err != nil {
+			t.Fatalf("SIGTERM: %v\n%s", err, p.log.String())
+		}
+	case <-time.After(goneTime):
+		p.kill(t)
+		t.Fatalf("the node was still there %v after SIGTERM\n%s", goneTime, p.log.String())
+	}
+}
+
+// fund credits a wallet with collateral, as the operator does.
+func (p *process) fund(t *testing.T, wallet, amount string) {
+	t.Helper()
+	token, err := os.ReadFile(filepath.Join(p.data, "admin.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"wallet":%q,"amount":%q}`, wallet, amount)
+	r, err := http.NewRequest(http.MethodPost, "http://"+p.admin+"/admin/fund", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
+		t.Fatalf("fund: %d %s", answer.StatusCode, text)
+	}
+}
+
+// outcome is a token of the test's catalog and the token of the other outcome.
+type outcome struct{ token, other string }
+
+// writeCatalog makes a catalog file with a few open markets and returns their tokens.
+func writeCatalog(t *testing.T, file string, markets int) []outcome {
+	t.Helper()
+	var tokens []outcome
+	var lines bytes.Buffer
+	for i := 1; i <= markets; i++ {
+		o := outcome{fmt.Sprintf("7000000000%03d", i), fmt.Sprintf("8000000000%03d", i)}
+		tokens = append(tokens, o, outcome{o.other, o.token})
+		event := map[string]any{
+			"id": fmt.Sprint(i), "slug": fmt.Sprintf("event-%d", i), "title": fmt.Sprintf("Event %d", i),
+			"active": true, "closed": false, "archived": false,
+			"markets": []any{map[string]any{
+				"id": fmt.Sprint(i), "slug": fmt.Sprintf("market-%d", i),
+				"question": fmt.Sprintf("Question %d?", i), "conditionId": fmt.Sprintf("0x%064x", i),
+				"outcomes":     `["Yes", "No"]`,
+				"clobTokenIds": fmt.Sprintf(`["%s", "%s"]`, o.token, o.other),
+				"active":       true, "closed": false, "archived": false, "negRisk": false,
+				"enableOrderBook": true, "acceptingOrders": true,
+				"orderPriceMinTickSize": 0.01, "orderMinSize": 5,
+			}},
+		}
+		if err := json.NewEncoder(&lines).Encode(event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file, lines.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tokens
+}

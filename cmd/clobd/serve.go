@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"clobd/cmd/cli"
+	"clobd/engine"
+	"clobd/ingress/auth"
+)
+
+// serveCommand is `clobd serve`: the options of the process. What the engine reads is journaled
+// and is no option.
+type serveCommand struct {
+	Data       string   `default:"clobd-data" help:"The node's one folder."`
+	Listen     string   `default:"127.0.0.1:8080" help:"Public listener."`
+	Admin      string   `default:"127.0.0.1:8081" help:"Admin listener: livez, readyz, metrics, pprof, admin routes."`
+	Catalog    string   `help:"File of catalog events with nested markets: a JSON array or JSON lines, gzipped or not."`
+	Demo       bool     `help:"Paper market: bots quote the first open markets, keys get --faucet, wallets link on first use."`
+	Faucet     string   `help:"Paper collateral that a wallet gets when it first derives a key. Off without --demo; 10000 with it."`
+	Durability string   `default:"fsync" enum:"fsync,async" help:"async acknowledges before the sync: for measuring only."`
+	ChainID    uint64   `default:"80002" help:"The one chain whose signatures count."`
+	Exchange   []string `sep:"none" help:"One more signing domain: NAME,VERSION,ADDRESS[,neg-risk|both]. May be repeated."`
+	Limits     string   `default:"on" enum:"on,off" help:"Request limits per wallet and address."`
+	MasterKey  string   `help:"File with the 32-byte secret that API keys derive from, in hex. Default: the service credential master.key, else DATA/master.key, made at first start."`
+	Trusted    []string `name:"trusted-proxy" help:"Network whose X-Forwarded-For is believed, as 10.0.0.0/8."`
+	Nice       int      `default:"10" help:"Scheduling priority of signature checks, 0 to 19: higher leaves more to reads. -1: as the process."`
+	LogLevel   string   `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
+}
+
+// Run serves until SIGTERM or SIGINT, or until the node can no longer keep its promises.
+func (c *serveCommand) Run() error {
+	s, err := c.settings()
+	if err != nil {
+		return err
+	}
+	// The signature workers hold their threads: without one more they take the turns of the
+	// goroutines that read and reply, and with one per worker they cost a tenth of the orders.
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.NumCPU() + 1)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return runNode(ctx, s)
+}
+
+// settings are the options once they have been read: what runNode needs to know.
+type settings struct {
+	*serveCommand
+	faucet  engine.Cash
+	domains []auth.Domain
+	proxies []netip.Prefix
+	log     *slog.Logger
+}
+
+// settings checks all options and names every one that is wrong.
+func (c *serveCommand) settings() (*settings, error) {
+	var level slog.Level
+	problems := []error{level.UnmarshalText([]byte(c.LogLevel))}
+	s := &settings{serveCommand: c, domains: auth.Domains(c.ChainID)}
+	for _, text := range c.Exchange {
+		d, err := auth.ParseDomain(text, c.ChainID)
+		problems = append(problems, err)
+		s.domains = append(s.domains, d)
+	}
+	if len(s.domains) == 0 {
+		problems = append(problems, cli.Hint(fmt.Errorf("no exchange is known on chain %d", c.ChainID),
+			"--exchange NAME,VERSION,ADDRESS names one; 80002, 137 and 31337 have a table"))
+	}
+	for _, text := range c.Trusted {
+		p, err := netip.ParsePrefix(text)
+		problems = append(problems, err)
+		s.proxies = append(s.proxies, p)
+	}
+	faucet := c.Faucet
+	if faucet == "" && c.Demo {
+		faucet = "10000"
+	}
+	if faucet != "" {
+		units, err := strconv.ParseInt(faucet, 10, 64)
+		if err != nil || units < 0 || units > engine.MaxAmount/engine.Unit {
+			problems = append(problems, fmt.Errorf("--faucet %q: not a whole number of units", faucet))
+		}
+		s.faucet = engine.Cash(units * engine.Unit)
+	}
+	s.log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	if err := errors.Join(problems...); err != nil {
+		return nil, &cli.UsageError{Err: cli.Hint(err, "clobd serve --help lists the flags")}
+	}
+	return s, nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/bench"
+	"clobd/engine"
+	"clobd/ingress/auth"
+)
+
+// intent is an order that was sent, and what is known about it.
+type intent struct {
+	id       engine.OrderID
+	trader   *trader
+	token    string
+	price    int // in cents
+	shares   int
+	body     []byte
+	answered bool // with 200: it is durable, whatever happens next
+	matched  float64
+}
+
+// trader is one wallet with its key and connections of its own. It belongs to one goroutine at a
+// time.
+type trader struct {
+	*bench.Client
+	outcomes []outcome
+	rand     *rand.Rand
+	sent     []*intent
+}
+
+// newTrader makes a wallet drawn from r and derives its API key.
+func newTrader(t *testing.T, url string, tokens []outcome, r *rand.Rand) *trader {
+	t.Helper()
+	var key [32]byte
+	for i := range key {
+		key[i] = byte(r.Uint32())
+	}
+	client, err := bench.NewClient(url, auth.ChainTest, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Derive(); err != nil {
+		t.Fatal(err)
+	}
+	return &trader{Client: client, outcomes: tokens, rand: r}
+}
+
+// draw signs a BUY of a random outcome, 5 to 20 shares at 0.30 to 0.70: about half of them meet a
+// BUY of the other outcome, which mints a pair.
+func (x *trader) draw(t *testing.T) *intent {
+	t.Helper()
+	i := &intent{trader: x, token: x.outcomes[x.rand.IntN(len(x.outcomes))].token,
+		price: 30 + x.rand.IntN(41), shares: 5 + x.rand.IntN(16)}
+	token, ok := engine.ParseToken(i.token)
+	if !ok {
+		t.Fatalf("token %s", i.token)
+	}
+	var err error
+	i.body, i.id, err = x.Sign(bench.Limit{Token: token, Side: engine.Buy, Type: "GTC",
+		Price: engine.Price(i.price * int(engine.PriceOne) / 100),
+		Size:  engine.Size(i.shares) * engine.Unit, Salt: x.rand.Uint64() >> 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// exchange sends a request. An error means that no answer came.
+func (x *trader) exchange(method, path string, body []byte) (int, []byte, error) {
+	answer := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(answer)
+	if err := x.Do(method, path, body, answer); err != nil {
+		return 0, nil, err
+	}
+	return answer.StatusCode(), append([]byte(nil), answer.Body()...), nil
+}
+
+// post sends a signed order. With status 0 no answer came; another error is a wrong answer.
+func (x *trader) post(i *intent) (status int, text string, err error) {
+	status, body, err := x.exchange(http.MethodPost, "/order", i.body)
+	if err != nil || status != http.StatusOK {
+		return status, string(body), err
+	}
+	var result struct{ OrderID, TakingAmount string }
+	if err := json.Unmarshal(body, &result); err != nil {
+		return status, string(body), err
+	}
+	if result.OrderID != i.id.Hex() {
+		return status, string(body), fmt.Errorf("orderID %s, signed %s", result.OrderID, i.id.Hex())
+	}
+	i.answered = true
+	if result.TakingAmount != "" {
+		i.matched, err = strconv.ParseFloat(result.TakingAmount, 64)
+	}
+	return status, string(body), err
+}
+
+// record is what the node says about an order.
+type record struct {
+	ID       string `json:"id"`
+	Status   string `json:"status"`
+	Token    string `json:"asset_id"`
+	Price    string `json:"price"`
+	Original string `json:"original_size"`
+	Matched  string `json:"size_matched"`
+}
+
+// lookup reads an order back; false if the node does not know it. An index that is not there yet
+// says so with 503, and is asked again.
+func (x *trader) lookup(i *intent) (record, bool, error) {
+	for try := 1; ; try++ {
+		status, body, err := x.exchange(http.MethodGet, "/data/order/"+i.id.Hex(), nil)
+		switch {
+		case err != nil && try < 10:
+			continue // a connection from before the restart
+		case err != nil:
+			return record{}, false, err
+		case status == http.StatusNotFound:
+			return record{}, false, nil
+		case status == http.StatusServiceUnavailable && try < 100:
+			time.Sleep(100 * time.Millisecond)
+			continue
+		case status != http.StatusOK:
+			return record{}, false, fmt.Errorf("status %d: %s", status, body)
+		}
+		var r record
+		return r, true, json.Unmarshal(body, &r)
+	}
+}

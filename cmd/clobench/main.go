@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"clobd/bench"
+	"clobd/cmd/cli"
+	"clobd/engine"
+)
+
+// version is stamped by the build.
+var version = "dev"
+
+type commands struct {
+	Run     runCommand     `cmd:"" help:"Measure one workload at one level."`
+	Compare compareCommand `cmd:"" help:"Measure the node beside a baseline, interleaved."`
+	Order   orderCommand   `cmd:"" help:"Sign one order, place it, print request and answer."`
+	Peer    peerCommand    `cmd:"" hidden:"" help:"Serve a baseline for compare."`
+}
+
+func main() {
+	os.Exit(cli.Run("clobench", "The load tester of clobd.", &commands{}, os.Args[1:]))
+}
+
+type runCommand struct {
+	Workload    string        `default:"canonical" help:"Mix of operations, by name."`
+	Level       string        `default:"L0" enum:"L0,L1,L2,L3" help:"L0 Apply, L1 Sequencer with a memory journal, L2 Pebble with real sync, L3 HTTP with real signatures."`
+	Duration    time.Duration `default:"5s" help:"How long to measure."`
+	Connections int           `default:"64" help:"Concurrent callers."`
+	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
+	Durability  string        `default:"fsync" enum:"fsync,async" help:"async acknowledges before the sync: for measuring only."`
+	URL         string        `name:"url" help:"L3: a node that runs already. Empty: start one beside this binary."`
+	Admin       string        `help:"L3 with --url: its admin listener, HOST:PORT."`
+	TokenFile   string        `help:"L3 with --url: file with its admin token."`
+	Market      []string      `help:"L3 with --url: the two token ids of the market to trade."`
+	JSON        string        `name:"json" help:"Write the report to this file, - for standard output."`
+}
+
+// Run measures and prints.
+func (c *runCommand) Run() error {
+	w, err := bench.WorkloadNamed(c.Workload)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	r := bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
+		Connections: c.Connections, Async: c.Durability == "async", URL: c.URL, Admin: c.Admin,
+		Node: sibling("clobd"), Commit: version}
+	if c.URL != "" {
+		if err := c.aim(&r); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	report, err := bench.Execute(ctx, r)
+	if err != nil {
+		return err
+	}
+	if c.JSON != "-" {
+		report.WriteText(os.Stdout)
+	}
+	if c.JSON != "" {
+		if err := bench.WriteJSON(c.JSON, report); err != nil {
+			return err
+		}
+	}
+	if report.Failure != "" {
+		return errors.New(report.Failure)
+	}
+	return nil
+}
+
+// aim fills in what a run against somebody's running node needs.
+func (c *runCommand) aim(r *bench.Run) (err error) {
+	if c.Admin == "" || c.TokenFile == "" || len(c.Market) != 2 {
+		return cli.Hint(errors.New("--url needs --admin, --token-file and --market"),
+			"the run funds its traders through the admin listener and trades one market: "+
+				"--market TOKEN,TOKEN")
+	}
+	for i, text := range c.Market {
+		var ok bool
+		if r.Market[i], ok = engine.ParseToken(text); !ok {
+			return fmt.Errorf("--market %q: want a token id, an unsigned 256-bit decimal", text)
+		}
+	}
+	r.Token, err = bench.ReadToken(c.TokenFile)
+	return err
+}
+
+// sibling is the path of another program of this project, beside this one.
+func sibling(name string) string {
+	self, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	return filepath.Join(filepath.Dir(self), name)
+}
+
+type compareCommand struct {
+	What     string        `arg:"" enum:"orders,book" help:"orders: signed durable orders against the naive pipeline. book: GET /book against a bare answer of the same bytes."`
+	Rounds   int           `default:"5" help:"Interleaved rounds of each side."`
+	Duration time.Duration `default:"4s" help:"How long each round takes."`
+
+	Connections int    `default:"64" help:"Concurrent connections."`
+	Seed        uint64 `default:"42" help:"The same seed draws the same operations."`
+	JSON        string `name:"json" help:"Write the report to this file, - for standard output."`
+}
+
+// Run measures both sides and prints the ratio of the medians.
+func (c *compareCommand) Run() error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this binary: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	comparison, err := bench.Compare(ctx, bench.Comparison{What: c.What, Rounds: c.Rounds,
+		Duration: c.Duration, Connections: c.Connections, Seed: c.Seed,
+		Node: sibling("clobd"), Self: self, Commit: version})
+	if err != nil {
+		return err
+	}
+	if c.JSON != "-" {
+		comparison.WriteText(os.Stdout)
+	}
+	if c.JSON != "" {
+		return bench.WriteJSON(c.JSON, comparison)
+	}
+	return nil
+}
+
+type orderCommand struct {
+	URL       string `name:"url" default:"http://127.0.0.1:8080" help:"The node."`
+	Key       string `required:"" help:"Private key: 0x and 64 hex digits, or @FILE."`
+	Token     string `required:"" help:"Outcome token id, decimal."`
+	Side      string `required:"" enum:"BUY,SELL,buy,sell" help:"BUY or SELL."`
+	Price     string `required:"" help:"Limit price of one share, as 0.51."`
+	Size      string `required:"" help:"Shares, as 10 or 21.04."`
+	Type      string `default:"GTC" enum:"GTC,GTD,FOK,FAK" help:"Order type."`
+	ChainID   uint64 `default:"80002" help:"Chain id of the signing domain."`
+	Signature int    `default:"0" enum:"0,1,2,3" help:"Signature type."`
+	Wallet    string `help:"Signature types 1 to 3: the wallet that the key trades for."`
+}
+
+// Run signs, places and prints.
+func (c *orderCommand) Run() error {
+	return bench.PlaceOne(os.Stdout, bench.OneOrder{URL: c.URL, Key: c.Key, Token: c.Token,
+		Side: c.Side, Price: c.Price, Size: c.Size, Type: c.Type, Chain: c.ChainID,
+		SignatureType: c.Signature, Wallet: c.Wallet})
+}
+
+type peerCommand struct {
+	What   string `arg:"" enum:"naive,bare"`
+	Listen string `required:""`
+	Path   string `required:""`
+}
+
+// Run serves until it is told to stop.
+func (c *peerCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return bench.ServePeer(ctx, c.What, c.Listen, c.Path)
+}

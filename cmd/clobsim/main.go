@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"clobd/cmd/cli"
+	"clobd/ingress/auth"
+)
+
+type commands struct {
+	Vectors vectorsCommand `cmd:"" help:"Check signature vectors: orders, key derivations, request digests."`
+}
+
+func main() {
+	os.Exit(cli.Run("clobsim", "Replays what others wrote.", &commands{}, os.Args[1:]))
+}
+
+type vectorsCommand struct {
+	Files []string `arg:"" type:"existingfile" help:"Files of vectors: valid and invalid ones."`
+}
+
+// Run checks every file and names each disagreement.
+func (c *vectorsCommand) Run() error {
+	agree, disagree := 0, 0
+	for _, name := range c.Files {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("open vectors: %w", err)
+		}
+		a, d, err := auth.CheckVectors(name, f, func(line string) { fmt.Println(line) })
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if a+d == 0 {
+			return cli.Hint(fmt.Errorf("%s: no vector in it that can be checked", name),
+				"a vector of an order has order, domain, signature and its hash")
+		}
+		agree, disagree = agree+a, disagree+d
+	}
+	fmt.Printf("%d agree, %d disagree\n", agree, disagree)
+	if disagree > 0 {
+		return fmt.Errorf("%d of %d vectors disagree", disagree, agree+disagree)
+	}
+	return nil
+}
