@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# The packages in which more than one goroutine touches memory, under the race detector. -short
+# keeps their long runs out: those are in the ordinary tests.
+source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
+
+go test -race -short -timeout 8m \
+	./engine/view/... ./engine/sequencer/... ./journal/... ./ingress/... ./api/... "$@"

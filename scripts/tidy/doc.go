@@ -1,0 +1,15 @@
+// Package tidy holds the house rules as code: who may import whom, how long a file, a function or
+// a line may be, which words and shapes are not used, and what every package owes its reader. Its
+// test checks the whole tree, so a rule that is broken fails "make test" and says why it is there.
+//
+//	tree on disk ──► Load ──► Tree ──► imports.go  who may import whom      ──┐
+//	                 parse             shape.go    sizes, names, purity       ├──► []Problem
+//	                 and resolve       text.go     words, lines, documents  ──┘    file:line: why
+//
+// Contract: Check reads only, needs nothing but the tree, and never stops at the first problem.
+// Every rule is a function over a parsed package or over one text file, so each of them is tested
+// on a sample that breaks it and on one that does not.
+//
+// Read tidy.go first (the Tree and the order of the rules), then imports.go: its table is the
+// architecture.
+package tidy

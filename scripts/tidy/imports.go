@@ -1,0 +1,165 @@
+package tidy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// row says what one package may import. Everything of the standard library is allowed unless the
+// row forbids it.
+type row struct {
+	pkg  string            // folder; a trailing /* stands for every folder below
+	ours []string          // packages of this module: each must have a row above, so no cycle can be
+	out  []string          // modules outside the standard library: prefixes of import paths
+	no   map[string]string // import path or its prefix → the reason why not
+}
+
+const (
+	secp  = "github.com/ethereum/go-ethereum/crypto/secp256k1"
+	decr  = "github.com/decred/dcrd/dcrec/secp256k1/v4"
+	sha3  = "golang.org/x/crypto/sha3"
+	fast  = "github.com/valyala/fasthttp"
+	route = "github.com/fasthttp/router"
+	wsock = "github.com/fasthttp/websocket"
+	gojs  = "github.com/goccy/go-json"
+	prom  = "github.com/prometheus/client_golang"
+	pebb  = "github.com/cockroachdb/pebble/v2"
+	hdr   = "github.com/HdrHistogram/hdrhistogram-go"
+	flags = "github.com/alecthomas/kong"
+)
+
+// table is the architecture, from the ground up.
+func table() []row {
+	pure := "a trading rule that needs it is not a rule: it would not replay"
+	return []row{
+		{pkg: "engine", no: map[string]string{
+			"time": pure, "math/rand": pure, "crypto/rand": pure, "os": pure, "net": pure,
+			"sync": pure, "context": pure, "encoding/json": pure, "log": pure, "runtime": pure,
+			"maps": pure, "hash/maphash": pure, "syscall": pure, "unsafe": pure,
+		}},
+		{pkg: "engine/view", ours: []string{"engine"}, no: map[string]string{
+			"clobd/engine/sequencer": "readers must not reach the writer",
+		}},
+		{pkg: "engine/sequencer", ours: []string{"engine", "engine/view"}, no: map[string]string{
+			pebb: "it knows that it journals, not how",
+			fast: "it knows that it is called, not by whom",
+		}},
+		{pkg: "journal", ours: []string{"engine"}, out: []string{pebb, prom}, no: map[string]string{
+			fast:                     "bytes in order, no callers",
+			"clobd/engine/sequencer": "bytes in order, no callers",
+		}},
+		{pkg: "ingress/auth", ours: []string{"engine", "engine/view"}, out: []string{secp, decr, sha3},
+			no: map[string]string{fast: "keys are checked here, not served"}},
+		{pkg: "ingress",
+			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth"},
+			out:  []string{fast, route, gojs, prom},
+			no: map[string]string{
+				"clobd/journal": "the door writes commands only",
+				"clobd/api":     "the door writes commands only",
+			}},
+		{pkg: "api/catalog", ours: []string{"engine"}, out: []string{pebb},
+			no: map[string]string{fast: "the catalog is a value, it serves nobody"}},
+		{pkg: "api/console"},
+		{pkg: "api",
+			ours: []string{"engine", "engine/view", "journal", "api/catalog", "api/console"},
+			out:  []string{fast, route, gojs, wsock, prom},
+			no: map[string]string{
+				"clobd/engine/sequencer": "answers never change anything",
+				"clobd/ingress":          "answers never change anything",
+			}},
+		{pkg: "bench",
+			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "ingress/auth",
+				"ingress", "api/catalog", "api"},
+			out: []string{fast, route, gojs, pebb, prom, hdr, secp, decr, sha3}},
+		{pkg: "cmd/*",
+			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "ingress/auth",
+				"ingress", "api/catalog", "api", "bench", "cmd/*"},
+			out: []string{flags, prom, fast}},
+		{pkg: "scripts/*"},
+	}
+}
+
+// testModules may be imported by tests on top of the package's own row.
+func testModules() []string {
+	return []string{
+		"pgregory.net/rapid", "go.uber.org/goleak", "github.com/cockroachdb/datadriven",
+		"github.com/anishathalye/porcupine", "github.com/getkin/kin-openapi",
+		pebb + "/vfs", // a journal in memory, for whoever reads one
+	}
+}
+
+// rowOf is the row of a package.
+func rowOf(pkg string) (row, bool) {
+	for _, r := range table() {
+		if covers(r.pkg, pkg) {
+			return r, true
+		}
+	}
+	return row{}, false
+}
+
+// covers reports whether a row's name stands for the package.
+func covers(name, pkg string) bool {
+	if below, ok := strings.CutSuffix(name, "/*"); ok {
+		return strings.HasPrefix(pkg, below+"/")
+	}
+	return name == pkg
+}
+
+// checkImports holds the package to its row. Tests may also use the test libraries, and forbidden
+// parts of the standard library: they read files and clocks, and replay is not asked of them.
+func (t *Tree) checkImports(p *Package) {
+	r, ok := rowOf(p.Path)
+	if !ok {
+		t.report(p.Files[0].Path, 0, "package %s has no row in the import table: "+
+			"a new package needs a place in the architecture first", p.Path)
+		return
+	}
+	for _, f := range p.Files {
+		for _, spec := range f.Syntax.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				continue
+			}
+			if why := t.refuse(&r, name, f.test()); why != "" {
+				t.report(f.Path, t.at(spec.Pos()), "%s imports %s: %s", p.Path, name, why)
+			}
+		}
+	}
+}
+
+// refuse is the reason why a package with this row may not import name, or "".
+func (t *Tree) refuse(r *row, name string, test bool) string {
+	first, _, _ := strings.Cut(name, "/")
+	std := !strings.Contains(first, ".") && first != t.Module
+	for prefix, why := range r.no {
+		if within(name, prefix) && !(std && test) {
+			return why
+		}
+	}
+	switch {
+	case std:
+		return ""
+	case first == t.Module:
+		pkg := strings.TrimPrefix(name, t.Module+"/")
+		listed := slices.ContainsFunc(r.ours, func(o string) bool { return covers(o, pkg) })
+		if listed || covers(r.pkg, pkg) {
+			return ""
+		}
+		return "not in its row of the import table: arrows point towards engine"
+	}
+	allowed := r.out
+	if test {
+		allowed = append(slices.Clone(allowed), testModules()...)
+	}
+	if slices.ContainsFunc(allowed, func(o string) bool { return within(name, o) }) {
+		return ""
+	}
+	return "not among the outside modules of its row of the import table"
+}
+
+// within reports whether an import path is prefix or lies below it.
+func within(name, prefix string) bool {
+	return name == prefix || strings.HasPrefix(name, prefix+"/")
+}
