@@ -4,6 +4,7 @@
 // do not know each other.
 //
 //	 client
+//	   │ turnstile ─── too many connections, of all or of its address ──► 503, 429
 //	   │ HTTP
 //	┌──▼──────────────────────── fasthttp worker ────────────────────────────┐
 //	│ handle ─► route ─► ready? ─no─► 425                                    │
@@ -35,15 +36,16 @@
 // X-Idempotent-Replay: true, whether the index knows it already or only the engine does.
 //
 // Strangers make nothing durable: without an account there is no way into the ring, except for the
-// faucet, which has a window per address and a cap.
+// faucet, which has a window per address and a cap on the wallets there are.
 //
-// Everything has a limit: bodies 64 KiB, headers 8 KiB, nesting 32, connections, callers counted,
-// signatures waiting (50 ms of work, a quarter of it for one wallet). Bodies are copied out of the
-// request before it is answered.
+// Everything has a limit: bodies 64 KiB, headers 8 KiB, nesting 32, connections (an eighth of them
+// for one address), callers counted, signatures waiting (50 ms of work, a quarter of it for one
+// wallet, an eighth for all key derivations). A shortage of descriptors is waited out. Bodies are
+// copied out of the request before it is answered.
 //
 // # Reading order
 //
-// server.go (route table), order.go (the story of an order), cancel.go, keys.go (who asks),
-// decode.go and scan.go (JSON to integers), reply.go (integers to JSON), limits.go, pool.go,
-// admin.go (the operator's writes), metrics.go.
+// listener.go and turnstile.go (who gets a connection), server.go (route table), order.go (the
+// story of an order), cancel.go, keys.go (who asks), decode.go and scan.go (JSON to integers),
+// reply.go (integers to JSON), limits.go, pool.go, admin.go (the operator's writes), metrics.go.
 package ingress
