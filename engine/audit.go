@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math/bits"
 )
 
 // The audit adds everything up anew and compares: it shares no counter with what it checks. With
@@ -23,6 +25,7 @@ type auditor struct {
 	open   []uint32   // open orders by wallet
 	queued []uint32   // open orders by position
 	live   uint32
+	timed  uint32 // open orders that expire
 	digest uint64
 	errs   []error
 }
@@ -35,14 +38,16 @@ func (x *Exchange) audit() error {
 		tokens: make([][2]int64, x.positions.used+1),
 		open:   make([]uint32, x.accounts.used+1),
 		queued: make([]uint32, x.positions.used+1),
-		digest: x.externalLeaf(),
+		digest: x.externalLeaf() + x.feesLeaf(),
 	}
-	for no := 1; no < len(x.markets); no++ {
-		a.book(MarketNo(no), &x.markets[no].book)
+	for no := uint32(1); no <= x.markets.used; no++ {
+		a.book(MarketNo(no), &x.markets.at(no).book)
 	}
 	a.accounts()
 	a.assets()
 	a.placements()
+	a.controls()
+	a.timers()
 	for _, id := range x.references {
 		a.digest += mix(fold32((*[32]byte)(&id)), mixRef)
 	}
@@ -61,10 +66,11 @@ func (a *auditor) check(ok bool, format string, args ...any) {
 // book walks every level of every page.
 func (a *auditor) book(no MarketNo, b *book) {
 	bestBid, bestAsk, orders := uint32(0), b.ticks, uint32(0)
-	for n, p := range b.pages {
+	for n := range b.pages {
+		p := &b.pages[n]
 		marked := b.summary[n>>6]>>(n&63)&1 == 1
-		a.check(marked == (p != nil && p.set != 0), "market %d: summary of page %d", no, n)
-		if p == nil {
+		a.check(marked == (p.set != 0), "market %d: summary of page %d", no, n)
+		if p.levels == nil {
 			continue
 		}
 		for i := range p.levels {
@@ -74,12 +80,13 @@ func (a *auditor) book(no MarketNo, b *book) {
 				a.check(*l == level{}, "market %d: empty level %d holds %+v", no, index, *l)
 				continue
 			}
-			if a.level(no, b, l, index) == Buy {
+			side, count := a.level(no, b, l, index)
+			if side == Buy {
 				bestBid = index
 			} else {
 				bestAsk = min(bestAsk, index)
 			}
-			orders += l.count
+			orders += count
 		}
 	}
 	a.check(b.best == [2]uint32{bestBid, bestAsk}, "market %d: best %v, found %d %d",
@@ -88,28 +95,28 @@ func (a *auditor) book(no MarketNo, b *book) {
 	a.check(orders == b.orders, "market %d: counts %d orders, has %d", no, b.orders, orders)
 }
 
-// level walks one queue and returns its ladder side.
-func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) Side {
+// level walks one queue and returns its ladder side and how many orders it has.
+func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) (Side, uint32) {
 	size, count, prev, rank := Size(0), uint32(0), uint32(0), uint64(0)
 	first := a.x.orders.at(l.head)
 	side := ladderSide(first.side, first.outcome)
 	for h := l.head; h != 0; {
-		o := a.x.orders.at(h)
-		ladder := Price(index) * a.x.markets[no].tick
+		o, k := a.x.orders.at(h), a.x.queues.links.at(h)
+		ladder := Price(index) * a.x.known(no).tick
 		if o.outcome == 1 {
 			ladder = PriceOne - ladder
 		}
-		good := o.market == no && uint32(o.index) == index && o.prev == prev && o.rank > rank &&
+		good := o.market == no && uint32(o.index) == index && k.prev == prev && o.rank > rank &&
 			o.rank <= b.rank && o.remaining > 0 && o.remaining%Lot == 0 && o.price == ladder &&
 			ladderSide(o.side, o.outcome) == side && o.fold == foldOrder(o)
 		a.check(good, "market %d, level %d: order %d is %+v", no, index, h, *o)
 		a.order(h, o)
 		size, count = size+o.remaining, count+1
-		prev, rank, h = h, o.rank, o.next
+		prev, rank, h = h, o.rank, k.next
 	}
-	a.check(l.tail == prev && l.size == size && l.size >= 0 && l.count == count,
-		"market %d, level %d: %+v, orders sum to %d of %d", no, index, *l, size, count)
-	return side
+	a.check(l.tail == prev && l.size == size && l.size >= 0,
+		"market %d, level %d: %+v, %d orders sum to %d", no, index, *l, count, size)
+	return side, count
 }
 
 // order counts a resting order towards its owner's reserves and looks it up by its id.
@@ -123,6 +130,14 @@ func (a *auditor) order(h uint32, o *order) {
 	} else {
 		a.tokens[o.position][o.outcome] += reserved(Sell, o.price, o.remaining)
 	}
+	if o.expiry != 0 {
+		a.timed++
+		n := a.x.timers.n
+		a.check(o.timer >= 1 && o.timer <= n && *a.x.timers.heap.at(o.timer) == h,
+			"order %d: expires at %d, timer %d", h, o.expiry, o.timer)
+	}
+	a.check((o.expiry == 0) == (o.timer == 0), "order %d: expires at %d, timer %d",
+		h, o.expiry, o.timer)
 	p := a.x.positions.at(o.position)
 	a.check(p.wallet == o.wallet && p.market == o.market, "order %d: position %+v", h, *p)
 	found, first, _ := a.x.find(&o.id, o.tag)
@@ -134,7 +149,7 @@ func (a *auditor) accounts() {
 	x := a.x
 	for no := uint32(1); no <= x.accounts.used; no++ {
 		w := x.accounts.at(no)
-		a.digest += w.cash.leaf(w.fold) + w.linkLeaf()
+		a.digest += w.cash.leaf(w.fold) + w.linkLeaf() + w.controlLeaf()
 		a.check(w.cash.held == a.cash[no], "wallet %d: reserved %d, orders %d",
 			no, w.cash.held, a.cash[no])
 		a.check(w.cash.free() >= 0 && w.cash.held >= 0, "wallet %d: %+v", no, w.cash)
@@ -179,8 +194,8 @@ func (a *auditor) lists(no uint32, w *account) {
 
 // assets adds up each asset: zero, and every pair backed by 1.00 in its vault.
 func (a *auditor) assets() {
-	x, cash := a.x, int64(a.x.external)
-	sums := make([][2]int64, len(x.markets))
+	x, cash := a.x, int64(a.x.external+a.x.fees)
+	sums := make([][2]int64, x.markets.used+1)
 	for no := uint32(1); no <= x.accounts.used; no++ {
 		cash += x.accounts.at(no).cash.total
 	}
@@ -190,19 +205,84 @@ func (a *auditor) assets() {
 			sums[p.market][o] += p.tokens[o].total
 		}
 	}
-	for no := 1; no < len(x.markets); no++ {
-		m := &x.markets[no]
+	for no := uint32(1); no <= x.markets.used; no++ {
+		m := x.markets.at(no)
 		a.digest += m.leaf()
 		cash += int64(m.vault)
 		for o := range sums[no] {
 			sum := sums[no][o] + int64(m.external[o]+m.issued[o])
 			a.check(sum == 0, "market %d: outcome %d sums to %d", no, o, sum)
-			a.check(int64(m.issued[o]) == -int64(m.vault), "market %d: vault %d, issued %d",
-				no, m.vault, m.issued[o])
 		}
-		a.check(m.fold == foldListing(&m.listing, MarketNo(no)), "market %d: fold", no)
+		a.market(MarketNo(no), m)
 	}
 	a.check(cash == 0, "collateral sums to %d", cash)
+}
+
+// market checks that a vault covers what it owes, and the rules against the listing.
+func (a *auditor) market(no MarketNo, m *market) {
+	x, l := a.x, m.listing()
+	if m.state == Settled {
+		hi, lo := claim([2]int64{-int64(m.issued[0]), -int64(m.issued[1])}, m.payout)
+		haveHi, haveLo := bits.Mul64(uint64(m.vault), uint64(PriceOne))
+		a.check(haveHi > hi || haveHi == hi && haveLo >= lo, "market %d: vault %d, issued %v at %v",
+			no, m.vault, m.issued, m.payout)
+		a.check(m.book.orders == 0, "market %d: settled with %d orders", no, m.book.orders)
+	} else {
+		a.check(m.issued == [2]Size{-Size(m.vault), -Size(m.vault)} && m.payout == 0,
+			"market %d: vault %d, issued %v, payout %v", no, m.vault, m.issued, m.payout)
+	}
+	a.check(m.vault >= 0 && min(m.external[0], m.external[1]) >= 0 &&
+		max(m.issued[0], m.issued[1]) <= 0, "market %d: vault %d, issued %v, external %v",
+		no, m.vault, m.issued, m.external)
+	a.check(m.fold == foldListing(&l, no), "market %d: fold", no)
+	a.check(m.book.ticks == uint32(PriceOne/m.tick), "market %d: %d levels", no, m.book.ticks)
+	a.check(x.listed(&l.Condition) == no && x.listedToken(&l.Tokens[0]) &&
+		x.listedToken(&l.Tokens[1]), "market %d: its names", no)
+}
+
+// controls checks modes, watched keys and remembered requests.
+func (a *auditor) controls() {
+	x, q, n, last := a.x, &a.x.requests, uint32(0), uint32(0)
+	a.digest += x.modeLeaf()
+	for i := range x.beats.all {
+		b := &x.beats.all[i]
+		at, known := x.beats.at[b.key]
+		a.check(known && at == i && b.timeout > 0, "beat %d: %+v, found at %d", i, *b, at)
+		a.digest += b.leaf()
+	}
+	counts := make(map[keyRecord]uint32)
+	for k, revoked := range x.keys.revoked {
+		a.digest += k.leaf(revoked)
+		counts[keyRecord{owner: k.owner, class: k.class}]++
+	}
+	a.check(maps.Equal(counts, x.keys.counts), "keys: %v, counted %v", counts, x.keys.counts)
+	a.check(len(x.beats.at) == len(x.beats.all), "%d beats, known %d", len(x.beats.all),
+		len(x.beats.at))
+	for h := q.oldest; h != 0; h = q.all.at(h).next {
+		r := q.all.at(h)
+		a.digest += r.leaf()
+		a.check(last == 0 || q.all.at(last).at <= r.at, "request %d: before the one ahead", h)
+		a.check(q.table.holds(entryOf(r.tag, h)) && r.tag == x.seen.tag(&r.id),
+			"request %d: not in the table", h)
+		last = h
+		n++
+	}
+	a.check(q.newest == last && q.table.used == n, "requests: %d of %d, newest %d", n,
+		q.table.used, q.newest)
+	for h := q.freed; h != 0; h = q.all.at(h).next {
+		n++
+	}
+	a.check(n == q.all.used, "requests: %d records of %d", n, q.all.used)
+}
+
+// timers checks that they are the orders with an expiry, and that none waits behind a later one.
+func (a *auditor) timers() {
+	t := &a.x.timers
+	a.check(t.n == a.timed, "%d timers, %d orders with one", t.n, a.timed)
+	for i := uint32(2); i <= t.n; i++ {
+		o, above := a.x.orders.at(*t.heap.at(i)), a.x.orders.at(*t.heap.at(i / 2))
+		a.check(!o.before(above), "timer %d: after its parent", i)
+	}
 }
 
 // sum is the share of the remembered placements, and of the floor, in the Digest.
@@ -232,7 +312,7 @@ func (a *auditor) placements() {
 	a.check(x.seen.table.used == x.seen.ring.used+inOrders, "table counts %d, has %d + %d",
 		x.seen.table.used, x.seen.ring.used, inOrders)
 	freed := uint32(0)
-	for h := x.freed; h != 0; h = x.orders.at(h).next {
+	for h := x.queues.freed; h != 0; h = x.queues.behind(h) {
 		freed++
 	}
 	a.check(freed+a.live == x.orders.used, "%d orders, %d free records of %d",

@@ -132,6 +132,82 @@ func (m *mixed) stream(n int) []Command {
 	return all
 }
 
+// varied is the same mix with all order types: GTD that expire soon, FOK, FAK and post-only, all
+// preventions, fees in every market, and the timer.
+type varied struct {
+	*mixed
+	n Time
+}
+
+func newVaried(x *Exchange, markets int) *varied {
+	m := newMixed(x, markets)
+	seq := Sequence(1 << 19)
+	apply := func(c Command) {
+		seq++
+		x.Apply(&c, seq, 1, nil)
+	}
+	for no := MarketNo(1); no <= MarketNo(markets); no++ {
+		l := x.known(no).listing()
+		l.Fee = Fee{Rate: 441, Exponent: uint8(no % 4)}
+		apply(Command{Kind: Adjust, Market: no, Listing: &l})
+	}
+	for w := WalletNo(1); w <= mixedWallets; w++ {
+		apply(Command{Kind: SetPrevention, Wallet: w, Prevention: Prevention(w % 4)})
+	}
+	return &varied{m, 0}
+}
+
+// stream makes n Commands ahead of the clock; their Times are their places in it.
+func (v *varied) stream(n int) []Command {
+	all := v.mixed.stream(n)
+	for i := range all {
+		c := &all[i]
+		if v.n++; v.n%64 == 0 {
+			*c = Command{Kind: Advance}
+		}
+		if c.Kind != Place {
+			continue
+		}
+		switch v.dice.below(8) {
+		case 0:
+			c.Type, c.Expiry = GTD, v.n+Time(v.dice.below(1000))
+		case 1:
+			c.Type = FOK
+		case 2:
+			c.Type = FAK
+		case 3:
+			c.PostOnly = true
+		}
+	}
+	return all
+}
+
+// BenchmarkTypes is Apply with the varied mix.
+func BenchmarkTypes(b *testing.B) {
+	x := NewExchange(1)
+	v := newVaried(x, 10)
+	var sum fills
+	events := make([]Event, 0, 1024)
+	b.ReportAllocs()
+	for done := 0; done < b.N; {
+		b.StopTimer()
+		at := int(v.n)
+		all := v.stream(min(100_000, b.N-done))
+		b.StartTimer()
+		for i := range all {
+			at++
+			events = x.Apply(&all[i], Sequence(1<<20+at), Time(at), events[:0])
+			sum.add(events)
+		}
+		done += len(all)
+	}
+	b.StopTimer()
+	if err := x.audit(); err != nil || b.N > 1000 && x.fees == 0 {
+		b.Fatalf("fees %v: %v", x.fees, err)
+	}
+	b.ReportMetric(float64(sum.count)/float64(b.N), "fills/op")
+}
+
 // mixedSum is what the first 100,000 Commands of the mix must come to, by number of markets.
 var mixedSum = map[int]fills{
 	1:    {19559, 260367110000, 0},
@@ -179,84 +255,6 @@ func benchApply(b *testing.B, markets int) {
 		b.Fatalf("%d rejected", sum.rejected)
 	}
 	b.ReportMetric(float64(sum.count)/float64(100_000+b.N), "fills/op")
-}
-
-// BenchmarkBook is the ladder alone, without ledger, ids and events: the same mix of orders, named
-// by their record numbers.
-func BenchmarkBook(b *testing.B) {
-	var orders slab[order]
-	book, d, free := newBook(100), dice(42), []uint32(nil)
-	var live []uint32
-	filled := Size(0)
-	b.ReportAllocs()
-	for i := 0; i < b.N; i++ {
-		r := d.next()
-		if what := r % 10; what < 4 && len(live) > 0 {
-			at := int(r>>32) % len(live)
-			h := live[at]
-			o := orders.at(h)
-			if o.remaining > 0 {
-				book.unlink(&orders, o)
-				o.remaining = 0
-			}
-			live[at] = live[len(live)-1]
-			live, free = live[:len(live)-1], append(free, h)
-			continue
-		} else if what == 9 {
-			filled += sweep(&book, &orders, Side(r>>8&1), Size(r>>16%96+5)*Unit)
-			continue
-		}
-		h := uint32(0)
-		if n := len(free); n > 0 {
-			h, free = free[n-1], free[:n-1]
-		} else {
-			h = orders.next()
-		}
-		o := orders.at(h)
-		side, away := Side(r>>8&1), uint16(1+min(r>>16%12, r>>24%25))
-		o.side, o.index, o.remaining = side, 50+away, Size(r>>40%96+5)*Unit
-		if side == Buy {
-			o.index = 50 - away
-		}
-		o.rank = book.nextRank()
-		book.rest(&orders, h, o)
-		live = append(live, h)
-	}
-	b.StopTimer()
-	left := Size(0)
-	for _, h := range live {
-		left += orders.at(h).remaining
-	}
-	for i := uint32(1); i < 100; i++ {
-		if book.pages != nil && book.pages[i>>pageBits] != nil {
-			left -= book.level(i).size
-		}
-	}
-	if left != 0 || b.N > 1000 && filled == 0 {
-		b.Fatalf("levels miss %d, filled %d", left, filled)
-	}
-}
-
-func sweep(book *book, orders *slab[order], side Side, want Size) (filled Size) {
-	limit := uint32(52)
-	if side == Sell {
-		limit = 48
-	}
-	for want > 0 {
-		h := book.front(side, limit)
-		if h == 0 {
-			break
-		}
-		o := orders.at(h)
-		size := min(want, o.remaining)
-		book.reduce(o, size)
-		o.remaining -= size
-		want, filled = want-size, filled+size
-		if o.remaining == 0 {
-			book.unlink(orders, o)
-		}
-	}
-	return filled
 }
 
 // mixedFrames are n frames of 100 Commands of the mix, encoded, after the ones that set it up.

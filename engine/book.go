@@ -9,7 +9,8 @@ import "math/bits"
 //	index   0   1 … best[Buy]   …   best[Sell] … ticks-1   ticks
 //	       none    bids, best last      asks, best first     none
 type book struct {
-	pages   []*page              // nil until something rests
+	pages   []page // nil until something rests
+	queues  *queues
 	summary [summaryWords]uint64 // the pages that hold a level that is not empty
 	best    [2]uint32            // by ladder side; 0 and ticks say that a side is empty
 	ticks   uint32               // PriceOne / tick
@@ -17,21 +18,43 @@ type book struct {
 	rank    uint64 // of the last order that came to rest
 }
 
-func newBook(ticks uint32) book {
-	return book{best: [2]uint32{0, ticks}, ticks: ticks}
+// newBook is an empty book. All books of an engine share their queues.
+func newBook(ticks uint32, q *queues) book {
+	return book{queues: q, best: [2]uint32{0, ticks}, ticks: ticks}
 }
 
 // front is the first order that an arriving one of this ladder side and limit meets, 0 if none.
 func (b *book) front(side Side, limit uint32) uint32 {
 	at := b.best[side^1]
-	if side == Buy {
-		if limit < at {
-			return 0
-		}
-	} else if limit > at {
+	if !within(side, limit, at) {
 		return 0
 	}
 	return b.level(at).head
+}
+
+// within says whether a level lies at the limit of an arriving order of this ladder side, or before
+// it; best and behind, where nothing is left, give one that does not. The distance is negated for a
+// sell: no branch, since which side comes next cannot be foreseen.
+func within(side Side, limit, index uint32) bool {
+	sell := -int32(side)
+	return (int32(limit)-int32(index))^sell >= sell
+}
+
+// behind is the level that an arriving order of this ladder side meets after the one at index.
+func (b *book) behind(side Side, index uint32) uint32 {
+	if side == Buy {
+		return b.above(index)
+	}
+	return b.below(index)
+}
+
+// depth is what an arriving order of this ladder side and limit meets, added up until it is enough.
+func (b *book) depth(side Side, limit uint32, enough Size) Size {
+	sum := Size(0)
+	for at := b.best[side^1]; sum < enough && within(side, limit, at); at = b.behind(side, at) {
+		sum += b.level(at).size
+	}
+	return sum
 }
 
 // level is the level of an index whose page was made.
@@ -39,22 +62,20 @@ func (b *book) level(index uint32) *level {
 	return &b.pages[index>>pageBits].levels[index&(pageSize-1)]
 }
 
-// rest puts order h at the end of its level's queue and ranks it behind all before it.
-func (b *book) rest(orders *slab[order], h uint32, o *order) {
-	index := uint32(o.index)
+// rest puts order h at the end of a level's queue.
+func (b *book) rest(h, index uint32, side Side, size Size) {
 	p := b.page(index >> pageBits)
 	l := &p.levels[index&(pageSize-1)]
-	o.next, o.prev = 0, l.tail
-	if l.tail != 0 {
-		orders.at(l.tail).next = h
-	} else {
-		l.head = h
-		b.open(p, index, ladderSide(o.side, o.outcome))
-	}
+	last := l.tail
+	*b.queues.links.at(h) = link{prev: last}
+	b.queues.links.at(last).next = h
 	l.tail = h
-	l.count++
-	l.size += o.remaining
+	l.size += size
 	b.orders++
+	if last == 0 {
+		l.head = h
+		b.open(p, index, side)
+	}
 }
 
 // nextRank is the rank of the order that comes to rest next.
@@ -66,12 +87,11 @@ func (b *book) nextRank() uint64 {
 // page is the page of that number, made if it is missing.
 func (b *book) page(n uint32) *page {
 	if b.pages == nil {
-		b.pages = make([]*page, b.ticks>>pageBits+1)
+		b.pages = make([]page, b.ticks>>pageBits+1)
 	}
-	p := b.pages[n]
-	if p == nil {
-		p = new(page)
-		b.pages[n] = p
+	p := &b.pages[n]
+	if p.levels == nil {
+		p.levels = new([pageSize]level)
 	}
 	return p
 }
@@ -89,29 +109,31 @@ func (b *book) open(p *page, index uint32, side Side) {
 }
 
 // reduce takes size out of the level of an order that was filled in part or whole.
-func (b *book) reduce(o *order, size Size) {
-	b.level(uint32(o.index)).size -= size
+func (b *book) reduce(index uint32, size Size) {
+	b.level(index).size -= size
 }
 
-// unlink takes an order out of its level's queue, with what remains of it.
-func (b *book) unlink(orders *slab[order], o *order) {
-	index := uint32(o.index)
-	p := b.pages[index>>pageBits]
+// unlink takes order h out of its level's queue, with what remains of it. Whether it has neighbours
+// is as good as a coin's toss to the processor, so that nothing here branches on it: the neighbours
+// of the first and of the last order are nobody, who may be written to.
+func (b *book) unlink(h, index uint32, size Size) {
+	p := &b.pages[index>>pageBits]
 	l := &p.levels[index&(pageSize-1)]
-	if o.next != 0 {
-		orders.at(o.next).prev = o.prev
-	} else {
-		l.tail = o.prev
+	links := &b.queues.links
+	o := *links.at(h)
+	links.at(o.next).prev = o.prev
+	links.at(o.prev).next = o.next
+	head, tail := l.head, l.tail
+	if o.prev == 0 {
+		head = o.next
 	}
-	if o.prev != 0 {
-		orders.at(o.prev).next = o.next
-	} else {
-		l.head = o.next
+	if o.next == 0 {
+		tail = o.prev
 	}
-	l.count--
-	l.size -= o.remaining
+	l.head, l.tail = head, tail
+	l.size -= size
 	b.orders--
-	if l.head == 0 {
+	if head == 0 {
 		b.close(p, index)
 	}
 }

@@ -20,16 +20,16 @@ import (
 // The body is count Commands, each followed by the number of its Events and those.
 const (
 	frameMagic  = 0x464f4c43 // "CLOF"
-	frameFormat = 1
+	frameFormat = 2
 
 	// FrameOverhead is the length of the encoded header in bytes.
 	FrameOverhead = 94
 	crcAt         = FrameOverhead - 4
 
 	// EventMax bounds the encoded bytes of one Event.
-	EventMax = 128
+	EventMax = 144
 
-	// commandMax bounds the encoded bytes of a Command without its Proof: a two-byte mask, the
+	// commandMax bounds the encoded bytes of a Command without its Proof: a three-byte mask, the
 	// number of Events, and every field at its longest.
 	commandMax = 360
 )
@@ -142,7 +142,7 @@ func (f *Frame) decodeBody(b []byte, count int) error {
 		c := &f.Commands[i]
 		r.command(c)
 		n := r.uvarint()
-		if r.bad || n > uint64(len(r.rest)) { // an Event has at least three bytes
+		if r.bad || n > uint64(len(r.rest)) { // an Event has at least four bytes
 			return fmt.Errorf("%w: command %d", ErrBody, i)
 		}
 		for range n {

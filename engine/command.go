@@ -23,6 +23,41 @@ const (
 	Place
 	// Cancel takes the order ID out of the book, if Owner owns it.
 	Cancel
+	// CancelAll takes out of the books all orders of Wallet that Owner placed: those of Market only
+	// unless it is 0, those in the token Outcome only if OneToken, those of Key only if OneKey.
+	// Reason is ByOwner, ByOperator or Timeout; with Owner 0 an operator means all orders of Wallet.
+	CancelAll
+	// SplitTokens turns Size of collateral of Wallet into as many of both tokens of Market. ID is the
+	// request's, remembered for RequestWindow: a repeat is a duplicate.
+	SplitTokens
+	// MergeTokens turns Size of both tokens of Market back into collateral. ID as above.
+	MergeTokens
+	// RedeemTokens pays out all that Wallet holds of a resolved Market. ID as above.
+	RedeemTokens
+	// SetState opens, pauses or closes Market: State. Closing cancels its orders.
+	SetState
+	// Adjust gives Market the tick, the minimums and the fee of Listing, whose other fields must be
+	// those it was listed with.
+	Adjust
+	// Resolve pays Price for outcome 0 of Market and 1 - Price for outcome 1, and cancels its orders.
+	// ID is the operator's reference, or zero.
+	Resolve
+	// SetMode restricts what is taken, to Mode: of Wallet if it is not 0, else in Market if that is
+	// not 0, else everywhere.
+	SetMode
+	// SetPrevention says what happens when Wallet meets itself: Prevention.
+	SetPrevention
+	// Advance is the timer: it expires what is due, up to AdvanceOrders of it.
+	Advance
+	// Arm cancels all orders of (Owner, Key) when no heartbeat came for Expiry milliseconds; 0
+	// disarms. Beats are not journaled: whoever watches them sends CancelAll when they stop.
+	Arm
+	// Collect moves Cash from the fee account to the wallet of Address. ID is the operator's
+	// reference, or zero.
+	Collect
+	// SetKey puts the API key (Owner, Class, Key) on record, or with Revoke says that it opens nothing
+	// any more.
+	SetKey
 )
 
 // Command is a verified request: a flat value that the door hands to the matcher, which stamps a
@@ -32,17 +67,37 @@ type Command struct {
 	Type    OrderType
 	Side    Side
 	Outcome Outcome
-	Market  MarketNo
-	Wallet  WalletNo // whose money: the signed maker
-	Owner   WalletNo // the address behind the API key
-	Key     uint32   // nonce of the API key that sent the order
+
+	PostOnly bool // of a Place: refuse it if it would trade at once
+	OneToken bool // of a CancelAll: only Outcome
+	OneKey   bool // of a CancelAll: only Key
+	Revoke   bool // of a SetKey
+	Class    KeyClass
+
+	Reason     Reason
+	State      MarketState
+	Mode       Mode
+	Prevention Prevention
+	Price      Price
+
+	// FeeBound is 1 + the fee rate that a Place signed as its maximum, in basis points, at most
+	// 65,534; 0 if it signed none.
+	FeeBound uint16
+
+	Market MarketNo
+	Wallet WalletNo // whose money: the signed maker
+	Owner  WalletNo // the address behind the API key
+	Key    uint32   // nonce of the API key that sent the order
 
 	// Size and Cash are the signed share and collateral amounts of a Place, as signed: Apply judges
 	// the price and the lot. Size in [1, MaxOrder], Cash in [1, MaxAmount].
 	Size Size
 	Cash Cash
 
+	// Expiry is when a GTD order leaves the book; 0 for the other types.
 	Expiry Time
+	// Deadline is the last Time at which a Place is still wanted; 0 if it is whenever it comes.
+	Deadline Time
 	// Seen is the Sequence up to which the index had been searched for ID before this Place went in.
 	Seen Sequence
 
@@ -50,7 +105,7 @@ type Command struct {
 	Address Address
 	Holder  Address
 
-	// Listing is set for List only. It is never changed once submitted.
+	// Listing is set for List and Adjust only. It is never changed once submitted.
 	Listing *Listing
 	// Proof is the signed evidence of a Place: journaled, never read by Apply. At most ProofMax bytes.
 	Proof []byte
@@ -69,7 +124,51 @@ type Listing struct {
 	Tick Price
 	// MinSize is the least signed size of a GTC or GTD order.
 	MinSize Size
+	// MinBuy is the least signed collateral of a BUY that trades at once.
+	MinBuy Cash
+	// Fee is what a taker pays.
+	Fee     Fee
 	NegRisk bool
 	// Open says whether orders are taken from the start; if not, the market is unopened.
 	Open bool
 }
+
+// Fee is the schedule of a market: a taker pays shares * rate * (p * (1-p))^Exponent for each fill,
+// in collateral. The zero Fee is none.
+type Fee struct {
+	Rate     uint16 // in basis points of the formula's rate, [0, MaxFeeRate]
+	Exponent uint8  // [0, MaxFeeExponent]
+}
+
+// Mode restricts what is taken in.
+type Mode uint8
+
+// The modes.
+const (
+	Normal     Mode = iota
+	PostOnly        // only orders that do not trade at once
+	CancelOnly      // no orders
+)
+
+// Prevention says what happens when a wallet's arriving order meets one of its own.
+type Prevention uint8
+
+// The preventions.
+const (
+	ExpireResting  Prevention = iota // the resting order is cancelled and matching goes on
+	ExpireArriving                   // what remains of the arriving order is cancelled
+	ExpireBoth                       // both
+	AllowSelfTrade                   // they trade
+)
+
+const (
+	// RequestWindow is how long the id of a split, merge or redemption is remembered, in
+	// milliseconds of Time.
+	RequestWindow = 120_000
+	// AdvanceOrders bounds how many orders one Advance expires.
+	AdvanceOrders = 1024
+	// MaxFeeRate bounds Fee.Rate: less than 1, so that cost and fee grow with the price.
+	MaxFeeRate = 9_999
+	// MaxFeeExponent bounds Fee.Exponent.
+	MaxFeeExponent = 3
+)

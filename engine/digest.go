@@ -23,6 +23,12 @@ const (
 	mixExternal = 0x1f83d9abfb41bd6b
 	mixState    = 0x5be0cd19137e2179
 	mixFloor    = 0xcbbb9d5dc1059ed8
+	mixFees     = 0x629a292a367cd507
+	mixMode     = 0x9159015a3070dd17
+	mixControl  = 0x152fecd8f70e5939
+	mixRequest  = 0x67332667ffc00b31
+	mixBeat     = 0x8eb44a8768581511
+	mixKey      = 0x47b5481dbefa4fa4
 )
 
 // mix folds two words into one: the two halves of their product.
@@ -57,7 +63,8 @@ func (o *order) leaf() uint64 {
 func foldOrder(o *order) uint64 {
 	f := mix(fold32((*[32]byte)(&o.id)), o.rank)
 	f = mix(f^uint64(o.wallet), uint64(o.owner)<<32|uint64(o.key))
-	return mix(f^uint64(o.market), uint64(o.price)<<16|uint64(o.side)<<8|uint64(o.outcome))
+	f ^= uint64(o.market) ^ bits.RotateLeft64(uint64(o.expiry), 32)
+	return mix(f, uint64(o.price)<<16|uint64(o.side)<<8|uint64(o.outcome))
 }
 
 // foldAccount names the cash account of a wallet.
@@ -80,9 +87,45 @@ func (a *account) linkLeaf() uint64 {
 	return mix(a.fold^mixLink, uint64(a.owner))
 }
 
-// leaf is the leaf of a market: its rules, its state, its vault and the external token accounts.
+// controlLeaf is the leaf of what an operator set for a wallet.
+func (a *account) controlLeaf() uint64 {
+	if a.mode == Normal && a.prevention == ExpireResting {
+		return 0
+	}
+	return mix(a.fold^mixControl, uint64(a.mode)<<8|uint64(a.prevention))
+}
+
+// modeLeaf is the leaf of the mode of all markets.
+func (x *Exchange) modeLeaf() uint64 {
+	if x.mode == Normal {
+		return 0
+	}
+	return mix(mixMode, uint64(x.mode))
+}
+
+// leaf is the leaf of a watched key.
+func (b *beat) leaf() uint64 {
+	return mix(uint64(b.key.owner)<<32|uint64(b.key.nonce), mixBeat^uint64(b.timeout))
+}
+
+// leaf is the leaf of a key on record.
+func (k *keyRecord) leaf(revoked bool) uint64 {
+	word := uint64(k.number)<<16 | uint64(k.class)<<8
+	if revoked {
+		word |= 1
+	}
+	return mix(uint64(k.owner)^mixKey, word)
+}
+
+// leaf is the leaf of a remembered request. When it came decides when it is forgotten.
+func (r *request) leaf() uint64 {
+	return mix(fold32((*[32]byte)(&r.id))^mixRequest, mix(uint64(r.at), uint64(r.amount)))
+}
+
+// leaf is the leaf of a market: its rules, state, mode and payout, its vault and the external token
+// accounts.
 func (m *market) leaf() uint64 {
-	f := mix(m.fold^mixState, uint64(m.state))
+	f := mix(m.fold^mixState, uint64(m.state)|uint64(m.mode)<<8|uint64(m.payout)<<16)
 	f = mix(f^uint64(m.vault), uint64(m.issued[0]))
 	f = mix(f^uint64(m.issued[1]), uint64(m.external[0]))
 	return mix(f, uint64(m.external[1]))
@@ -97,7 +140,8 @@ func foldListing(l *Listing, no MarketNo) uint64 {
 	if l.NegRisk {
 		risk = 1
 	}
-	return mix(f^l.Group, uint64(l.MinSize)^uint64(l.Tick)<<48^risk<<63)
+	f = mix(f^l.Group, uint64(l.MinSize)^uint64(l.Tick)<<48^risk<<63)
+	return mix(f^uint64(l.MinBuy), uint64(l.Fee.Rate)<<8|uint64(l.Fee.Exponent))
 }
 
 // seenLeaf is the leaf of a remembered id: the n-th that was bound, from 1. A counter, not its
@@ -109,3 +153,6 @@ func floorLeaf(forgotten uint64) uint64 { return mix(mixFloor, forgotten) }
 
 // externalLeaf is the leaf of the external cash account.
 func (x *Exchange) externalLeaf() uint64 { return mix(mixExternal, uint64(x.external)) }
+
+// feesLeaf is the leaf of the fee account.
+func (x *Exchange) feesLeaf() uint64 { return mix(mixFees, uint64(x.fees)) }

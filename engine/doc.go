@@ -30,14 +30,15 @@
 //	ledger   double entry: wallets, vaults and the outside sum to zero in every asset
 //	seen     every live order id and the last 2^18 placements: an order counts once
 //	slab     records by number, never moved, never freed: links are 32 bits wide
+//	timers   the orders that expire, earliest first; Advance takes them out
 //
 // # Contract
 //
 // Apply is a pure function of the state, the Command, its Sequence and its Time. It reads no clock,
 // draws no random number, starts nothing, waits for nothing, does no I/O, uses no float and never
 // ranges over a map. In steady state Place, Cancel and Fill allocate nothing. A rejected Command
-// changes nothing but the Sequence (those marked Final in the table of rejects bind their id).
-// One goroutine owns an Exchange; nobody else has a pointer into it.
+// changes nothing but the Sequence (those marked Final in the table of rejects bind their id, and
+// a FAK may have met its own wallet). One goroutine owns an Exchange; nobody else points into it.
 //
 // Every size that rests or fills is a multiple of Lot, so every cost is exact. No book is crossed
 // after Apply. A fill happens at the resting order's price; the improvement is the taker's.
@@ -47,13 +48,14 @@
 // on the way names its Sequence. With -tags audit the whole state is added up anew after each
 // Apply.
 //
-// The Digest covers all state but Sequences and Times. Independent Commands in another order come
-// to the same, except that it numbers the remembered ids: in which order they were bound decides
-// which is forgotten next.
+// The Digest covers all state but Sequences, and Times that decide nothing later. Independent
+// Commands in another order come to the same, except that it numbers the remembered ids: in which
+// order they were bound decides which is forgotten next.
 //
 // # Words of this package
 //
 //	taker      an arriving order on its way through the book; what rests is an order
+//	budget     the signed cash of a BUY that does not rest: it bounds that, not the size
 //	entry      one account of one asset: total, and held of it behind open orders
 //	position   a wallet's two entries in one market
 //	vault      a market's collateral: 1.00 for each pair in being
@@ -63,10 +65,15 @@
 //	placement  a remembered id; the floor is the newest Sequence that was forgotten
 //	leaf, fold a thing's share in the Digest; its unchanging part
 //	refusal    why a Command is rejected, before it becomes an Event
-//	reference  an operator's name for a deposit or withdrawal: good once
+//	reference  an operator's name for a transfer, resolution or collection: good once
+//	request    a wallet's split, merge or redemption: its id is good once within RequestWindow
+//	timer      an order's place in the heap that says what expires next
+//	beat       an API key whose heartbeats are watched, by somebody outside
+//	grid       the prices of a tick; regrid moves a book's levels to another one
 //
 // # Reading order
 //
-// testdata/*.txt (rules by example), units, command, event, reject, exchange, place, order, level,
-// book, market, ledger, seen, table, slab, digest, record, codec, wire, replay, audit.
+// testdata/*.txt (rules by example), units, command, event, reject, exchange, place, taker, fee,
+// order, level, book, market, regrid, ledger, wallet, control, timer, seen, table, slab, digest,
+// record, codec, wire, replay, audit, touch, bare.
 package engine

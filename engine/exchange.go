@@ -5,21 +5,27 @@ package engine
 type Exchange struct {
 	digest uint64
 	last   Sequence
-	freed  uint32 // first of the order records to be used again, linked by next
 
 	orders    slab[order]
+	queues    queues         // of the orders, by the same numbers
 	accounts  slab[account]  // by WalletNo
 	positions slab[position] // found through places
 	places    table
-	markets   []market // by MarketNo; the first is nobody's
+	markets   slab[market] // by MarketNo
 	seen      seen
 	external  Cash // at most 0: less all collateral that was paid in
+	fees      Cash // the fee account
+	mode      Mode // of all markets
+	timers    timers
 
+	conditions table // MarketNo by condition
+	tokens     table // MarketNo by token
 	wallets    map[Address]WalletNo
-	conditions map[Condition]MarketNo
-	tokens     map[Token]MarketNo
 	refs       map[OrderID]Sequence
 	references []OrderID // the keys of refs, in order
+	beats      beats
+	keys       keyring
+	requests   requests
 
 	replayed []Event // scratch of ApplyFrame
 }
@@ -32,14 +38,16 @@ func NewExchange(seed uint64) *Exchange { return newExchange(seed, Window) }
 func newExchange(seed uint64, window uint32) *Exchange {
 	x := &Exchange{
 		places:     newTable(),
-		markets:    make([]market, 1),
 		seen:       newSeen(seed, window),
 		wallets:    make(map[Address]WalletNo),
-		conditions: make(map[Condition]MarketNo),
-		tokens:     make(map[Token]MarketNo),
+		conditions: newTable(),
+		tokens:     newTable(),
 		refs:       make(map[OrderID]Sequence),
+		beats:      beats{at: make(map[apiKey]int)},
+		keys:       newKeyring(),
+		requests:   requests{table: newTable()},
 	}
-	x.digest = x.externalLeaf() + floorLeaf(0)
+	x.digest = x.externalLeaf() + x.feesLeaf() + floorLeaf(0)
 	return x
 }
 
@@ -52,26 +60,59 @@ func (x *Exchange) Apply(c *Command, seq Sequence, now Time, events []Event) []E
 	x.last = seq
 	switch c.Kind {
 	case Place:
-		events = x.place(c, seq, events)
+		events = x.place(c, seq, now, events)
 	case Cancel:
 		events = x.cancel(c, events)
-	case Started:
-		events = append(events, Event{Kind: EpochStarted, Order: c.ID})
-	case List:
-		events = x.list(c, events)
-	case Deposit:
-		events = x.deposit(c, seq, events)
-	case Withdraw:
-		events = x.withdraw(c, seq, events)
-	case Link:
-		events = x.link(c, events)
+	case CancelAll:
+		events = x.cancelAll(c, events)
+	case Advance:
+		events = x.advance(c, now, events)
+	case SplitTokens:
+		events = x.split(c, seq, now, events)
+	case MergeTokens:
+		events = x.merge(c, seq, now, events)
+	case RedeemTokens:
+		events = x.redeem(c, seq, now, events)
 	default:
-		events = refuse(events, c, refusal{reject: RejectType})
+		events = x.operate(c, seq, events)
 	}
 	if auditing {
 		x.mustAudit()
 	}
 	return events
+}
+
+// operate carries out what operators ask for.
+func (x *Exchange) operate(c *Command, seq Sequence, events []Event) []Event {
+	switch c.Kind {
+	case Started:
+		return append(events, Event{Kind: EpochStarted, Order: c.ID})
+	case List:
+		return x.list(c, events)
+	case Deposit:
+		return x.deposit(c, seq, events)
+	case Withdraw:
+		return x.withdraw(c, seq, events)
+	case Link:
+		return x.link(c, events)
+	case SetState:
+		return x.setState(c, events)
+	case Adjust:
+		return x.adjust(c, events)
+	case Resolve:
+		return x.resolve(c, seq, events)
+	case SetMode:
+		return x.setMode(c, events)
+	case SetPrevention:
+		return x.setPrevention(c, events)
+	case Arm:
+		return x.watch(c, events)
+	case Collect:
+		return x.collect(c, seq, events)
+	case SetKey:
+		return x.setKey(c, events)
+	}
+	return refuse(events, c, refusal{reject: RejectType})
 }
 
 // refusal is why a Command is refused: what a Rejected Event says.
@@ -90,14 +131,17 @@ func refuse(events []Event, c *Command, no refusal) []Event {
 	})
 }
 
-// cancel answers Cancel: the owner takes a resting order out of the book.
+// cancel answers Cancel: the owner, or an operator, takes a resting order out of the book.
 func (x *Exchange) cancel(c *Command, events []Event) []Event {
 	h, _, _ := x.find(&c.ID, x.seen.tag(&c.ID))
 	if h == 0 {
 		return refuse(events, c, refusal{reject: RejectNotFound})
 	}
 	o := x.orders.at(h)
-	if o.owner != c.Owner {
+	switch {
+	case c.Owner == 0 && c.Reason == ByOperator:
+		return x.drop(h, o, ByOperator, events)
+	case o.owner != c.Owner:
 		return refuse(events, c, refusal{reject: RejectNotFound})
 	}
 	return x.drop(h, o, ByOwner, events)
@@ -110,7 +154,7 @@ func (x *Exchange) drop(h uint32, o *order, why Reason, events []Event) []Event 
 		Market: o.market, Wallet: o.wallet, Owner: o.owner, Remaining: o.remaining,
 		First: o.first, Order: o.id,
 	})
-	x.markets[o.market].book.unlink(&x.orders, o)
+	x.markets.at(uint32(o.market)).book.unlink(h, uint32(o.index), o.remaining)
 	x.resize(o, 0, 0)
 	x.retire(h, o)
 	return events
@@ -118,7 +162,10 @@ func (x *Exchange) drop(h uint32, o *order, why Reason, events []Event) []Event 
 
 // retire gives an order's record back once it is out of its book and reserves nothing.
 func (x *Exchange) retire(h uint32, o *order) {
+	if o.timer != 0 {
+		x.disarm(o)
+	}
 	x.delist(o)
 	x.forget(h, o)
-	o.next, x.freed = x.freed, h
+	x.queues.give(h)
 }

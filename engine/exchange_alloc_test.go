@@ -32,6 +32,37 @@ func TestApplyAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestTypesAllocateNothing: the same for every order type, with fees, expiries and orders that meet
+// their own wallet.
+func TestTypesAllocateNothing(t *testing.T) {
+	if auditing {
+		t.Skip("the audit allocates")
+	}
+	x := newExchange(1, 1<<10)
+	m := newVaried(x, 3)
+	all := m.stream(40_000)
+	events, at := make([]Event, 0, 4096), 0
+	var ends [lastEvent + 1]int
+	next := func() {
+		events = x.Apply(&all[at], Sequence(1<<20+at), Time(at), events[:0])
+		ends[events[len(events)-1].Kind]++
+		at++
+	}
+	for range 30_000 {
+		next()
+	}
+	ends = [lastEvent + 1]int{}
+	got := testing.AllocsPerRun(9_990, next)
+	for _, kind := range []EventKind{Placed, Completed, Cancelled, Rejected, Advanced} {
+		if ends[kind] < 50 {
+			t.Errorf("%d times Event %d", ends[kind], kind)
+		}
+	}
+	if got != 0 || x.fees == 0 {
+		t.Errorf("%v allocations per Apply, fees %v", got, x.fees)
+	}
+}
+
 // TestReplayAllocatesNothing: decoding into the same Frame and replaying allocate nothing either,
 // and Encode makes the frame's bytes and no more.
 func TestReplayAllocatesNothing(t *testing.T) {

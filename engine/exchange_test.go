@@ -107,7 +107,7 @@ func TestFullMarket(t *testing.T) {
 	if no := s.repeat(1, bid); no != RejectMarketOrders {
 		t.Errorf("one order more: %d", no)
 	}
-	book := &s.x.markets[1].book
+	book := &s.x.known(1).book
 	check := func(what string, orders int, sum Size) {
 		t.Helper()
 		if l := book.level(1); int(book.orders) != orders || l.size != sum {
@@ -163,25 +163,51 @@ func TestAuditFinds(t *testing.T) {
 		"cash":      func(x *Exchange) { x.accounts.at(1).cash.total++ },
 		"reserve":   func(x *Exchange) { x.accounts.at(1).cash.held++ },
 		"token":     func(x *Exchange) { x.positions.at(1).tokens[1].total-- },
-		"vault":     func(x *Exchange) { x.markets[1].vault++ },
+		"vault":     func(x *Exchange) { x.known(1).vault++ },
 		"external":  func(x *Exchange) { x.external++ },
-		"level":     func(x *Exchange) { x.markets[1].book.level(10).size += Lot },
+		"level":     func(x *Exchange) { x.known(1).book.level(10).size += Lot },
 		"remaining": func(x *Exchange) { x.orders.at(2).remaining += Lot },
-		"queue":     func(x *Exchange) { x.orders.at(2).prev = 0 },
-		"best":      func(x *Exchange) { x.markets[1].book.best[Buy]-- },
-		"set":       func(x *Exchange) { x.markets[1].book.pages[0].set |= 2 },
-		"summary":   func(x *Exchange) { x.markets[1].book.summary[0] = 0 },
+		"queue":     func(x *Exchange) { x.queues.links.at(2).prev = 0 },
+		"best":      func(x *Exchange) { x.known(1).book.best[Buy]-- },
+		"set":       func(x *Exchange) { x.known(1).book.pages[0].set |= 2 },
+		"summary":   func(x *Exchange) { x.known(1).book.summary[0] = 0 },
 		"list":      func(x *Exchange) { x.orders.at(2).mineNext = 0 },
 		"open":      func(x *Exchange) { x.accounts.at(1).open++ },
 		"id":        func(x *Exchange) { x.orders.at(1).tag++ },
 		"ring":      func(x *Exchange) { x.seen.ring.at(1).order = 0 },
 		"digest":    func(x *Exchange) { x.digest++ },
-		"state":     func(x *Exchange) { x.markets[1].state = Unopened },
+		"state":     func(x *Exchange) { x.known(1).state = Unopened },
 		"owner":     func(x *Exchange) { x.accounts.at(1).owner = 1 },
+		"banned":    func(x *Exchange) { x.accounts.at(1).mode = CancelOnly },
+		"prevent":   func(x *Exchange) { x.accounts.at(1).prevention = ExpireBoth },
+		"mode":      func(x *Exchange) { x.mode = PostOnly },
+		"post-only": func(x *Exchange) { x.known(1).mode = PostOnly },
+		"fees":      func(x *Exchange) { x.fees, x.external = x.fees+1, x.external-1 },
+		"min":       func(x *Exchange) { x.known(1).min++ },
+		"fee":       func(x *Exchange) { x.known(1).fee.Rate++ },
+		"rules":     func(x *Exchange) { x.known(1).minBuy++ },
+		"group":     func(x *Exchange) { x.known(1).group++ },
+		"condition": func(x *Exchange) { x.conditions = newTable() },
+		"tokens":    func(x *Exchange) { x.tokens = newTable() },
+		"payout":    func(x *Exchange) { x.known(2).payout++ },
+		"short":     func(x *Exchange) { x.known(2).vault--; x.external++ },
+		"expiry":    func(x *Exchange) { x.orders.at(4).expiry++ },
+		"timer":     func(x *Exchange) { x.disarm(x.orders.at(4)) },
+		"timers":    func(x *Exchange) { x.timers.n = 0 },
+		"key":       func(x *Exchange) { x.orders.at(1).key++ },
+		"beat":      func(x *Exchange) { x.beats.all[0].timeout++ },
+		"beats":     func(x *Exchange) { delete(x.beats.at, apiKey{1, 7}) },
+		"request":   func(x *Exchange) { x.requests.all.at(1).amount++ },
+		"when":      func(x *Exchange) { x.requests.all.at(1).at++ },
+		"requests":  func(x *Exchange) { x.leave(); x.requests.all.used++ },
 	} {
-		s := newStage(16, 100)
+		s := newStage(16, 100, 100)
 		s.fund(1000*Unit, 1000*Unit)
 		s.open(1, 1, 3)
+		s.repeat(1, Command{Wallet: 1, Market: 1, Type: GTD, Expiry: 1000, Size: Lot, Cash: 1000})
+		s.apply(Command{Kind: Resolve, Market: 2, Price: 3333})
+		s.apply(Command{Kind: Arm, Owner: 1, Key: 7, Expiry: 1000})
+		s.apply(Command{Kind: SplitTokens, Market: 1, Wallet: 1, Owner: 1, Size: 1, ID: OrderID{9}})
 		if err := s.x.audit(); err != nil {
 			t.Fatal(err)
 		}
@@ -219,8 +245,8 @@ func TestTable(t *testing.T) {
 // TestBook finds the best levels across pages and words of the finest ladder, against a plain scan.
 func TestBook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var orders slab[order]
-		book := newBook(10_000)
+		var q queues
+		book := newBook(10_000, &q)
 		middle := rapid.IntRange(1, 9999).Draw(t, "middle")
 		live := map[uint16]uint32{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -229,17 +255,16 @@ func TestBook(t *testing.T) {
 				index = uint16(min(max(middle+int(index%200)-100, 1), 9999))
 			}
 			if h := live[index]; h != 0 {
-				book.unlink(&orders, orders.at(h))
+				book.unlink(h, uint32(index), Lot)
+				q.give(h)
 				delete(live, index)
 			} else {
-				h := orders.next()
-				o := orders.at(h)
-				o.index, o.remaining, o.side = index, Lot, Sell
+				side := Sell
 				if int(index) < middle {
-					o.side = Buy
+					side = Buy
 				}
-				book.rest(&orders, h, o)
-				live[index] = h
+				live[index] = q.take()
+				book.rest(live[index], uint32(index), side, Lot)
 			}
 			bid, ask := uint32(0), book.ticks
 			for index := range live {

@@ -23,7 +23,10 @@ type account struct {
 	owner     WalletNo // the address that may trade for it, 0 if only itself
 	open      uint32   // open orders
 	positions uint32   // first position that has some
-	_         uint64
+
+	mode       Mode
+	prevention Prevention
+	_          [6]byte
 }
 
 // position is what a wallet has in one market: one cache line. Positions stay when they are empty.
@@ -60,6 +63,16 @@ func (x *Exchange) postCash(a *account, total, held int64) {
 // postToken changes a wallet's tokens of one outcome.
 func (x *Exchange) postToken(p *position, o Outcome, total, held int64) {
 	x.post(&p.tokens[o], p.foldOf(o), total, held)
+}
+
+// postFees credits the fee account, or debits it if amount is negative.
+func (x *Exchange) postFees(amount Cash) {
+	x.digest -= x.feesLeaf()
+	x.fees += amount
+	if x.fees < 0 {
+		panic(fmt.Sprintf("BUG: fee account holds %d", x.fees))
+	}
+	x.digest += x.feesLeaf()
 }
 
 // resize sets what remains of an order and moves its reserve with it, the one place where reserves
@@ -127,8 +140,12 @@ func (x *Exchange) addPosition(w WalletNo, m MarketNo) uint32 {
 // share, the wallet gets the token and the outside its complement.
 func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 	amount, no := x.transfer(c)
-	if no.reject == Accepted && amount > MaxSupply+int64(x.external) {
+	switch {
+	case no.reject != Accepted:
+	case amount > MaxSupply+int64(x.external):
 		no.reject = RejectAmount
+	case c.Market != 0 && x.known(c.Market).state == Settled:
+		no.reject = RejectState // a token that was paid out is backed by nothing
 	}
 	if no.reject != Accepted {
 		return refuse(events, c, no)
@@ -144,7 +161,7 @@ func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 		if p == 0 {
 			p = x.addPosition(w, c.Market)
 		}
-		m := &x.markets[c.Market]
+		m := x.markets.at(uint32(c.Market))
 		x.issue(m, amount)
 		x.export(m, c.Outcome.Other(), Size(amount))
 		x.postToken(x.positions.at(p), c.Outcome, amount, 0)
@@ -182,7 +199,7 @@ func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
 		x.digest += x.externalLeaf()
 		x.postCash(a, -amount, 0)
 	} else {
-		x.export(&x.markets[c.Market], c.Outcome, Size(amount))
+		x.export(x.markets.at(uint32(c.Market)), c.Outcome, Size(amount))
 		x.postToken(p, c.Outcome, -amount, 0)
 	}
 	x.refer(&c.ID, seq)

@@ -11,19 +11,35 @@ const _ = uint64(1<<63 - 1 - MaxMarketOrders*MaxOrder)
 
 // market is one condition's trading rules and state; it owns its book and its vault.
 type market struct {
-	book  book
-	min   Size
-	tick  Price
-	state MarketState
+	book    book
+	min     Size // of GTC and GTD
+	minBuy  Cash // of a BUY that trades at once
+	tick    Price
+	payout  Price // of outcome 0, once Settled
+	fee     Fee
+	state   MarketState
+	mode    Mode
+	negRisk bool
 
 	// The vault backs the tokens: it holds 1.00 of collateral for each pair in being, and owes what
-	// it issued, counted below zero. external holds the tokens that left the exchange.
+	// it issued, counted below zero. external holds the tokens that left the exchange. Once the
+	// market is Settled, the vault holds what the tokens in being are paid, and the roundings.
 	vault    Cash
 	issued   [2]Size
 	external [2]Size
 
-	fold    uint64 // digest of no and listing
-	listing Listing
+	fold      uint64 // digest of no and listing
+	group     uint64
+	condition Condition
+	tokens    [2]Token
+}
+
+// listing is what the market is listed with by now, but for Open: the state says more.
+func (m *market) listing() Listing {
+	return Listing{
+		Condition: m.condition, Tokens: m.tokens, Group: m.group, Tick: m.tick, MinSize: m.min,
+		MinBuy: m.minBuy, Fee: m.fee, NegRisk: m.negRisk,
+	}
 }
 
 // tickAllowed says whether a price step is one of the six.
@@ -35,57 +51,191 @@ func tickAllowed(p Price) bool {
 	return false
 }
 
+// judge finds fault with the rules that a market is to have.
+func (l *Listing) judge() Reject {
+	switch {
+	case l.Tokens[0] == l.Tokens[1]:
+		return RejectListing
+	case !tickAllowed(l.Tick), l.MinSize < 0, l.MinSize > MaxAmount, l.MinBuy < 0,
+		l.MinBuy > MaxAmount, l.Fee.Rate > MaxFeeRate, l.Fee.Exponent > MaxFeeExponent:
+		return RejectRules
+	}
+	return Accepted
+}
+
 // list answers List: a new market, the same one again, or a contradiction.
 func (x *Exchange) list(c *Command, events []Event) []Event {
 	l := c.Listing
-	if l == nil || !tickAllowed(l.Tick) || l.Tokens[0] == l.Tokens[1] ||
-		l.MinSize < 0 || l.MinSize > MaxAmount {
+	if l == nil {
 		return refuse(events, c, refusal{reject: RejectListing})
 	}
-	no := x.conditions[l.Condition]
+	if why := l.judge(); why != Accepted {
+		return refuse(events, c, refusal{reject: why})
+	}
+	no := x.listed(&l.Condition)
 	if no == 0 {
-		if x.tokens[l.Tokens[0]] != 0 || x.tokens[l.Tokens[1]] != 0 {
+		if x.listedToken(&l.Tokens[0]) || x.listedToken(&l.Tokens[1]) {
 			return refuse(events, c, refusal{reject: RejectListing})
 		}
 		no = x.addMarket(l)
 	}
-	m := &x.markets[no]
-	same := m.listing
+	m := x.markets.at(uint32(no))
+	same := m.listing()
 	same.Open = l.Open
 	if same != *l {
 		return refuse(events, c, refusal{reject: RejectListing})
 	}
 	if l.Open && m.state == Unopened {
-		x.digest -= m.leaf()
-		m.state = Open
-		x.digest += m.leaf()
+		x.enter(m, Open)
 	}
 	return append(events, Event{Kind: Listed, State: m.state, Market: no, Order: c.ID})
 }
 
 // addMarket numbers a condition. It begins unopened.
 func (x *Exchange) addMarket(l *Listing) MarketNo {
-	no := MarketNo(len(x.markets))
-	x.markets = append(x.markets, market{
-		book:    newBook(uint32(PriceOne / l.Tick)),
-		min:     l.MinSize,
-		tick:    l.Tick,
-		state:   Unopened,
-		fold:    foldListing(l, no),
-		listing: *l,
-	})
-	x.conditions[l.Condition] = no
-	x.tokens[l.Tokens[0]], x.tokens[l.Tokens[1]] = no, no
-	x.digest += x.markets[no].leaf()
+	i := x.markets.next()
+	m, no := x.markets.at(i), MarketNo(i)
+	m.book, m.state = newBook(uint32(PriceOne/l.Tick), &x.queues), Unopened
+	m.adopt(l, no)
+	x.conditions.insert(entryOf(x.seen.tag((*OrderID)(&l.Condition)), i))
+	for o := range l.Tokens {
+		x.tokens.insert(entryOf(x.seen.tag((*OrderID)(&l.Tokens[o])), i))
+	}
+	x.digest += m.leaf()
 	return no
+}
+
+// adopt gives a market its rules.
+func (m *market) adopt(l *Listing, no MarketNo) {
+	m.condition, m.tokens, m.group, m.negRisk = l.Condition, l.Tokens, l.Group, l.NegRisk
+	m.fold = foldListing(l, no)
+	m.min, m.minBuy, m.tick, m.fee = l.MinSize, l.MinBuy, l.Tick, l.Fee
+}
+
+// listed is the market of a condition, 0 if there is none.
+func (x *Exchange) listed(c *Condition) MarketNo {
+	tag, t := x.seen.tag((*OrderID)(c)), &x.conditions
+	for i := tag & t.mask; t.cells[i] != 0; i = (i + 1) & t.mask {
+		no := uint32(t.cells[i])
+		if uint32(t.cells[i]>>32) == tag && x.markets.at(no).condition == *c {
+			return MarketNo(no)
+		}
+	}
+	return 0
+}
+
+// listedToken says whether a token belongs to a market.
+func (x *Exchange) listedToken(k *Token) bool {
+	tag, t := x.seen.tag((*OrderID)(k)), &x.tokens
+	for i := tag & t.mask; t.cells[i] != 0; i = (i + 1) & t.mask {
+		if uint32(t.cells[i]>>32) != tag {
+			continue
+		}
+		if m := x.markets.at(uint32(t.cells[i])); m.tokens[0] == *k || m.tokens[1] == *k {
+			return true
+		}
+	}
+	return false
 }
 
 // known is market no, or nil.
 func (x *Exchange) known(no MarketNo) *market {
-	if no == 0 || int(no) >= len(x.markets) {
+	if no == 0 || uint32(no) > x.markets.used {
 		return nil
 	}
-	return &x.markets[no]
+	return x.markets.at(uint32(no))
+}
+
+// enter puts a market into a state.
+func (x *Exchange) enter(m *market, state MarketState) {
+	x.digest -= m.leaf()
+	m.state = state
+	x.digest += m.leaf()
+}
+
+// setState answers SetState. A closed market can only be opened again; a settled one is for good.
+func (x *Exchange) setState(c *Command, events []Event) []Event {
+	m := x.known(c.Market)
+	switch {
+	case m == nil:
+		return refuse(events, c, refusal{reject: RejectMarket})
+	case c.State < Unopened || c.State > Closed, m.state == Settled,
+		m.state == Closed && c.State != Closed && c.State != Open:
+		return refuse(events, c, refusal{reject: RejectState})
+	}
+	if c.State == Closed {
+		events = x.sweep(m, MarketClosed, events)
+	}
+	x.enter(m, c.State)
+	return append(events, Event{
+		Kind: StateChanged, State: c.State, Market: c.Market, Order: c.ID})
+}
+
+// sweep cancels all orders of a market: the best bids first, then the best asks.
+func (x *Exchange) sweep(m *market, why Reason, events []Event) []Event {
+	b := &m.book
+	for b.best[Buy] != 0 {
+		h := b.level(b.best[Buy]).head
+		events = x.drop(h, x.orders.at(h), why, events)
+	}
+	for b.best[Sell] != b.ticks {
+		h := b.level(b.best[Sell]).head
+		events = x.drop(h, x.orders.at(h), why, events)
+	}
+	return events
+}
+
+// resolve answers Resolve.
+func (x *Exchange) resolve(c *Command, seq Sequence, events []Event) []Event {
+	m := x.known(c.Market)
+	first, known := x.refs[c.ID]
+	switch {
+	case known:
+		return refuse(events, c, refusal{reject: RejectDuplicate, first: first})
+	case m == nil:
+		return refuse(events, c, refusal{reject: RejectMarket})
+	case c.Price > PriceOne, m.state == Settled && m.payout != c.Price:
+		return refuse(events, c, refusal{reject: RejectPayout})
+	}
+	events = x.sweep(m, MarketResolved, events)
+	x.digest -= m.leaf()
+	m.state, m.payout = Settled, c.Price
+	x.digest += m.leaf()
+	x.refer(&c.ID, seq)
+	return append(events, Event{
+		Kind: Resolved, Market: c.Market, Price: c.Price, Order: c.ID})
+}
+
+// adjust answers Adjust: other rules for what comes next. Resting orders keep price and place.
+func (x *Exchange) adjust(c *Command, events []Event) []Event {
+	m, l := x.known(c.Market), c.Listing
+	switch {
+	case m == nil:
+		return refuse(events, c, refusal{reject: RejectMarket})
+	case l == nil || !m.is(l):
+		return refuse(events, c, refusal{reject: RejectListing})
+	case m.state == Settled:
+		return refuse(events, c, refusal{reject: RejectState})
+	}
+	if why := l.judge(); why != Accepted {
+		return refuse(events, c, refusal{reject: why})
+	}
+	if !m.book.onGrid(uint32(m.tick), uint32(l.Tick)) {
+		return refuse(events, c, refusal{reject: RejectRules})
+	}
+	x.digest -= m.leaf()
+	if l.Tick != m.tick {
+		m.book = m.book.regrid(&x.orders, uint32(m.tick), uint32(l.Tick))
+	}
+	m.adopt(l, c.Market)
+	x.digest += m.leaf()
+	return append(events, Event{Kind: Adjusted, Market: c.Market, Order: c.ID})
+}
+
+// is says whether a listing differs from the market's in nothing but what Adjust may change.
+func (m *market) is(l *Listing) bool {
+	return m.condition == l.Condition && m.tokens == l.Tokens && m.group == l.Group &&
+		m.negRisk == l.NegRisk
 }
 
 // issue turns pairs base units of collateral into as many of both tokens, or back if negative.

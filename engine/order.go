@@ -1,32 +1,32 @@
 package engine
 
 // order is a resting order: two cache lines, the first with all that matching and cancelling
-// touch, the second with what only Events and the digest need. Links are record numbers of the
-// engine-wide slab, 0 for none.
+// touch, the second with what only Events and the digest need. Its place in its level's queue is a
+// link of the same number.
 type order struct {
-	remaining  Size
-	next, prev uint32 // neighbours in the level's queue
-	wallet     WalletNo
-	owner      WalletNo
-	position   uint32 // of wallet in market
-	market     MarketNo
-	index      uint16 // of the level: price of outcome 0 in ticks
-	price      Price  // in the order's own token
-	side       Side   // physical: of its own token
-	outcome    Outcome
-	_          [2]byte
-	mineNext   uint32 // neighbours among the position's open orders
-	minePrev   uint32
-	ring       uint32 // its place among the last placements, 0 when it has left them
-	key        uint32
-	fold       uint64 // digest of what never changes
+	remaining Size
+	wallet    WalletNo
+	owner     WalletNo
+	position  uint32 // of wallet in market
+	market    MarketNo
+	index     uint16 // of the level: price of outcome 0 in ticks
+	price     Price  // in the order's own token
+	side      Side   // physical: of its own token
+	outcome   Outcome
+	_         [2]byte
+	mineNext  uint32 // neighbours among the position's open orders
+	minePrev  uint32
+	ring      uint32 // its place among the last placements, 0 when it has left them
+	key       uint32
+	tag       uint32 // of id in the table
+	timer     uint32 // its place among the timers, 0 if it has none
+	fold      uint64 // digest of what never changes
 
-	id    OrderID
-	first Sequence // that placed it
-	rank  uint64   // grows along every queue of the book
-	tag   uint32   // of id in the table
-	_     uint32
-	_     uint64
+	id     OrderID
+	first  Sequence // that placed it
+	rank   uint64   // grows along every queue of the book
+	expiry Time     // 0 if it has none
+	_      uint64   // so that every order begins a cache line
 }
 
 // ladderSide is the side of an order in the ladder of outcome 0: selling B at 1-p is buying A at p.
@@ -41,13 +41,13 @@ func reserved(side Side, price Price, remaining Size) int64 {
 	return int64(remaining)
 }
 
-// takeOrder hands out an order record, a used one first.
+// takeOrder hands out an order record, the one that was given back last first.
 func (x *Exchange) takeOrder() uint32 {
-	if h := x.freed; h != 0 {
-		x.freed = x.orders.at(h).next
-		return h
+	h := x.queues.take()
+	if h > x.orders.used {
+		x.orders.next()
 	}
-	return x.orders.next()
+	return h
 }
 
 // enlist adds an order to the lists of its position and wallet.

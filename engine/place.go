@@ -1,28 +1,11 @@
 package engine
 
-import (
-	"fmt"
-	"math/bits"
-)
-
-// taker is an arriving order on its way through the book. What it pays and gets is summed up here
-// and posted once.
-type taker struct {
-	c         *Command
-	market    *market
-	account   *account
-	position  uint32 // 0: none yet
-	side      Side   // in the ladder
-	index     uint32 // limit in the ladder, in ticks
-	price     Price  // limit in its own token
-	size      Size   // what it asks for, in lots
-	remaining Size
-	cash      int64 // collateral paid by a BUY, received by a SELL
-	pairs     int64 // minted; merged if negative
-}
-
 // place answers Place: judge, match, settle, rest.
-func (x *Exchange) place(c *Command, seq Sequence, events []Event) []Event {
+func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []Event {
+	t := taker{c: c}
+	if no := x.identify(&t); no != Accepted {
+		return refuse(events, c, refusal{reject: no})
+	}
 	tag := x.seen.tag(&c.ID)
 	if _, first, known := x.find(&c.ID, tag); known {
 		return refuse(events, c, refusal{reject: RejectDuplicate, first: first})
@@ -30,145 +13,189 @@ func (x *Exchange) place(c *Command, seq Sequence, events []Event) []Event {
 	if c.Seen < x.seen.floor {
 		return refuse(events, c, refusal{reject: RejectRecheck, first: x.seen.floor})
 	}
-	t := taker{c: c}
-	if no := x.admit(&t); no.reject != Accepted {
-		if Rejects[no.reject].Final {
+	no := x.admit(&t, now)
+	if no == Accepted {
+		if t.position == 0 {
+			t.position = x.addPosition(c.Wallet, c.Market)
+		}
+		events = x.match(&t, events)
+		x.settle(&t)
+		no = t.killed()
+	}
+	if no != Accepted {
+		if Rejects[no].Final {
 			x.remember(&c.ID, tag, seq, 0)
 		}
-		return refuse(events, c, no)
+		return refuse(events, c, refusal{reject: no, args: t.args})
 	}
-	if t.position == 0 {
-		t.position = x.addPosition(c.Wallet, c.Market)
-	}
-	events = x.match(&t, events)
-	x.settle(&t)
-	h, kind := uint32(0), Completed
-	if t.remaining > 0 {
+	h, kind, why := uint32(0), Completed, t.left()
+	if t.remaining > 0 && why == 0 {
 		h, kind = x.rest(&t, seq, tag), Placed
 	}
 	x.remember(&c.ID, tag, seq, h)
 	return append(events, Event{
-		Kind: kind, Side: c.Side, Outcome: c.Outcome, Price: t.price, Market: c.Market,
-		Wallet: c.Wallet, Owner: c.Owner, Size: t.size, Remaining: t.remaining, Order: c.ID,
+		Kind: kind, Reason: why, Side: c.Side, Outcome: c.Outcome, Price: t.price,
+		Market: c.Market, Wallet: c.Wallet, Owner: c.Owner, Size: t.size,
+		Remaining: t.remaining, Order: c.ID,
 	})
 }
 
-// admit judges an arriving order: who, where, what, how much, and whether it is paid for.
-func (x *Exchange) admit(t *taker) refusal {
+// identify judges who sends an order. It comes before its id is looked up: what became of that is
+// not for everybody.
+func (x *Exchange) identify(t *taker) Reject {
 	c := t.c
 	if c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used {
-		return refusal{reject: RejectWallet}
+		return RejectWallet
 	}
 	t.account = x.accounts.at(uint32(c.Wallet))
+	if c.Owner != c.Wallet && (c.Owner == 0 || c.Owner != t.account.owner) {
+		return RejectLink
+	}
+	return Accepted
+}
+
+// admit judges an arriving order: when, where, what, how much, and whether it is paid for.
+func (x *Exchange) admit(t *taker, now Time) Reject {
+	c := t.c
 	t.market = x.known(c.Market)
 	switch {
-	case c.Owner != c.Wallet && (c.Owner == 0 || c.Owner != t.account.owner):
-		return refusal{reject: RejectLink}
+	case c.Deadline != 0 && now > c.Deadline:
+		return t.no(RejectStale, int64(c.Deadline), int64(now))
+	case c.Type > FAK || c.Side > 1 || c.PostOnly && c.Type > GTD:
+		return RejectType
+	case c.Type == GTD && c.Expiry <= now || c.Type != GTD && c.Expiry != 0:
+		return RejectExpiry
 	case t.market == nil || c.Outcome > 1:
-		return refusal{reject: RejectMarket}
-	case t.market.state != Open:
-		return refusal{reject: RejectUnopened}
-	case c.Type != GTC || c.Side > 1:
-		return refusal{reject: RejectType}
+		return RejectMarket
+	case x.mode|t.market.mode|t.account.mode != Normal || t.market.state != Open:
+		if no := x.closed(t); no != Accepted {
+			return no
+		}
 	}
-	if no := t.judge(); no.reject != Accepted {
+	if no := t.judge(); no != Accepted {
+		return no
+	}
+	if no := t.limits(); no != Accepted {
+		return no
+	}
+	t.position = x.position(c.Wallet, c.Market)
+	if no := x.afford(t); no != Accepted {
 		return no
 	}
 	switch {
-	case t.account.open >= MaxWalletOrders:
-		return refusal{reject: RejectWalletOrders, args: [3]int64{MaxWalletOrders}}
-	case t.market.book.orders >= MaxMarketOrders && t.market.book.front(t.side, t.index) == 0:
-		// One that crosses may come in: it rests only after it has taken another one out.
-		return refusal{reject: RejectMarketOrders, args: [3]int64{MaxMarketOrders}}
+	case c.Type == FOK && !x.fillable(t):
+		return RejectFOK
+	case c.Type == FAK && !t.crosses():
+		return RejectFAK
 	}
-	t.position = x.position(c.Wallet, c.Market)
-	return x.afford(t)
+	return Accepted
 }
 
-// judge finds price and size in the two signed amounts. The price is the whole number of ticks
-// nearest to cash / size, and is good if the amounts miss it by no more than one base unit of
-// collateral, which is what clients' rounding costs. The size is in lots, and so that a BUY never
-// spends more than it signed.
-func (t *taker) judge() refusal {
-	c, m := t.c, t.market
-	if c.Size < 1 || c.Size > MaxOrder || c.Cash < 1 || c.Cash > MaxAmount {
-		return refusal{reject: RejectAmount}
+// closed judges an order where a mode is set or the market is not open.
+func (x *Exchange) closed(t *taker) Reject {
+	a, m := t.account, t.market
+	switch {
+	case a.mode == CancelOnly:
+		t.args = packAddress(&a.address)
+		return RejectBanned
+	case x.mode == CancelOnly || m.mode == CancelOnly:
+		return RejectCancelOnly
+	case x.mode|m.mode|a.mode != Normal && !t.c.PostOnly:
+		return RejectPostOnlyMode
+	case m.state == Unopened:
+		return RejectUnopened
+	case m.state == Paused:
+		return RejectPaused
+	case m.state != Open:
+		return RejectClosed
 	}
-	ticks := uint64(m.book.ticks)
-	cash, size := uint64(c.Cash)*ticks, uint64(c.Size)
-	n := (cash + size/2) / size
-	if n < 1 || n >= ticks || cash+ticks < n*size || cash > n*size+ticks {
-		return refusal{reject: RejectTick, args: [3]int64{roundPrice(c), int64(m.tick)}}
-	}
-	if c.Size < m.min {
-		return refusal{reject: RejectMinSize, args: [3]int64{int64(c.Size), int64(m.min)}}
-	}
-	t.price = Price(n) * m.tick
-	lots := c.Size / Lot
-	if c.Side == Buy && int64(lots)*int64(t.price) > int64(c.Cash) {
-		lots = Size(int64(c.Cash) / int64(t.price))
-	}
-	if lots == 0 {
-		return refusal{
-			reject: RejectMinSize, args: [3]int64{int64(c.Size), int64(max(m.min, Lot))}}
-	}
-	t.size = lots * Lot
-	t.remaining = t.size
-	t.side = ladderSide(c.Side, c.Outcome)
-	t.index = uint32(n)
-	if c.Outcome == 1 {
-		t.index = uint32(ticks - n)
-	}
-	return refusal{}
+	return Accepted
 }
 
-// roundPrice is the price of the signed amounts in 1/10,000, for a reject's text.
-func roundPrice(c *Command) int64 {
-	size := uint64(c.Size)
-	return int64(min((uint64(c.Cash)*uint64(PriceOne)+size/2)/size, 1<<63-1))
-}
-
-// afford checks an arriving order against what is free, at its limit: no better price costs more.
-func (x *Exchange) afford(t *taker) refusal {
-	need := reserved(t.c.Side, t.price, t.size)
-	e := &t.account.cash
+// afford checks an arriving order against what is free, at its limit.
+func (x *Exchange) afford(t *taker) Reject {
+	need, e := t.need(), &t.account.cash
 	if t.c.Side == Sell {
 		if t.position == 0 {
-			return refusal{reject: RejectBalance, args: [3]int64{0, 0, need}}
+			return t.no(RejectBalance, 0, 0, need)
 		}
 		e = &x.positions.at(t.position).tokens[t.c.Outcome]
 	}
 	if e.free() < need {
-		return refusal{reject: RejectBalance, args: [3]int64{e.total, e.held, need}}
+		return t.no(RejectBalance, e.total, e.held, need)
 	}
-	return refusal{}
+	return Accepted
+}
+
+// fillable is the dry run of a FOK: whether match will fill its size. The wallet's own resting
+// orders do not count, or end it, as its prevention says.
+func (x *Exchange) fillable(t *taker) bool {
+	book, prevention := &t.market.book, t.account.prevention
+	if book.depth(t.side, t.index, t.size) < t.size {
+		return false
+	}
+	if prevention == AllowSelfTrade || t.position == 0 || x.positions.at(t.position).orders == 0 {
+		return true
+	}
+	left := t.size
+	for at := book.best[t.side^1]; within(t.side, t.index, at); at = book.behind(t.side, at) {
+		for h := book.level(at).head; h != 0; {
+			o := x.orders.at(h)
+			if o.wallet != t.c.Wallet {
+				left -= o.remaining
+			} else if prevention != ExpireResting {
+				return false
+			}
+			if left <= 0 {
+				return true
+			}
+			h = x.queues.behind(h)
+		}
+	}
+	return false
 }
 
 // match meets the resting orders, best price first and oldest first, until the limit or the end.
-// The wallet's own resting orders in the way are cancelled instead.
 func (x *Exchange) match(t *taker, events []Event) []Event {
 	book := &t.market.book
-	for t.remaining > 0 {
+	for t.remaining > 0 || t.budget {
 		h := book.front(t.side, t.index)
 		if h == 0 {
 			break
 		}
 		o := x.orders.at(h)
-		if o.wallet == t.c.Wallet {
-			events = x.drop(h, o, SelfTrade, events)
+		size := t.portion(o)
+		if size == 0 {
+			break
+		}
+		if o.wallet == t.c.Wallet && t.account.prevention != AllowSelfTrade {
+			if events = x.prevent(t, h, o, events); t.stopped {
+				break
+			}
 			continue
 		}
-		size := min(o.remaining, t.remaining)
-		how := x.fill(t, o, size)
+		fee, how := x.fill(t, o, size)
 		events = append(events, Event{
 			Kind: Filled, Settlement: how, Side: o.side, Outcome: o.outcome, Price: o.price,
 			Market: o.market, Wallet: o.wallet, Owner: o.owner, Size: size,
-			Remaining: o.remaining, First: o.first, Order: o.id,
+			Remaining: o.remaining, Fee: fee, First: o.first, Order: o.id,
 		})
-		if o.remaining == 0 {
-			book.unlink(&x.orders, o)
-			x.retire(h, o)
+		if o.remaining > 0 {
+			break // the arriving order wants no more, or cannot pay for more
 		}
+		book.unlink(h, uint32(o.index), 0)
+		x.retire(h, o)
+	}
+	return events
+}
+
+// prevent is a wallet meeting itself: the resting order is cancelled, the arriving one stops, or
+// both.
+func (x *Exchange) prevent(t *taker, h uint32, o *order, events []Event) []Event {
+	p := t.account.prevention
+	t.stopped = p != ExpireResting
+	if p != ExpireArriving {
+		events = x.drop(h, o, SelfTrade, events)
 	}
 	return events
 }
@@ -176,10 +203,9 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 // fill moves size between a resting order and the arriving one, at the resting order's price. The
 // settlement is read off the two physical sides: the same token changes hands, or both buy and a
 // pair is made of what they pay, or both sell and the pair's 1.00 is shared out.
-func (x *Exchange) fill(t *taker, o *order, size Size) Settlement {
+func (x *Exchange) fill(t *taker, o *order, size Size) (fee Cash, how Settlement) {
 	cost, how := int64(Cost(size, o.price)), Transfer
-	t.remaining -= size
-	t.market.book.reduce(o, size)
+	t.market.book.reduce(uint32(o.index), size)
 	if o.side == Buy {
 		x.resize(o, o.remaining-size, cost)
 		x.postToken(x.positions.at(o.position), o.outcome, int64(size), 0)
@@ -195,54 +221,39 @@ func (x *Exchange) fill(t *taker, o *order, size Size) Settlement {
 			t.pairs, how = t.pairs-int64(size), Merge
 		}
 	}
+	if t.market.fee.Rate != 0 {
+		fee = t.charge(size, o.price, cost)
+		t.fee += int64(fee)
+	}
 	t.cash += cost
-	return how
+	t.filled += size
+	t.remaining = max(t.remaining-size, 0)
+	return fee, how
 }
 
 // settle posts what the arriving order paid and got.
 func (x *Exchange) settle(t *taker) {
-	filled := int64(t.size - t.remaining)
-	if filled == 0 {
+	if t.filled == 0 {
 		return
 	}
-	t.assertFair(filled)
-	p := x.positions.at(t.position)
+	t.assertFair()
+	p, tokens := x.positions.at(t.position), int64(t.filled)
 	if t.c.Side == Buy {
-		x.postCash(t.account, -t.cash, 0)
-		x.postToken(p, t.c.Outcome, filled, 0)
+		x.postCash(t.account, -t.cash-t.fee, 0)
+		x.postToken(p, t.c.Outcome, tokens, 0)
 	} else {
-		x.postCash(t.account, t.cash, 0)
-		x.postToken(p, t.c.Outcome, -filled, 0)
+		x.postCash(t.account, t.cash-t.fee, 0)
+		x.postToken(p, t.c.Outcome, -tokens, 0)
+	}
+	if t.fee != 0 {
+		x.postFees(Cash(t.fee))
 	}
 	if t.pairs != 0 {
 		x.issue(t.market, t.pairs)
 	}
 }
 
-// assertFair panics if the fills are worse for the arriving order than its signed ratio of cash to
-// size, beyond the one base unit that its price may be off. Resting orders trade at their own
-// price.
-func (t *taker) assertFair(filled int64) {
-	worse := false
-	if t.c.Side == Buy {
-		worse = less(int64(t.c.Cash), filled, t.cash-1, int64(t.c.Size))
-	} else {
-		worse = less(t.cash+1, int64(t.c.Size), int64(t.c.Cash), filled)
-	}
-	if worse {
-		panic(fmt.Sprintf("BUG: %d for %d is worse than the signed %d for %d",
-			t.cash, filled, t.c.Cash, t.c.Size))
-	}
-}
-
-// less says whether a*b < c*d, in 128 bits. None is below zero.
-func less(a, b, c, d int64) bool {
-	leftHi, leftLo := bits.Mul64(uint64(a), uint64(b))
-	rightHi, rightLo := bits.Mul64(uint64(c), uint64(d))
-	return leftHi < rightHi || leftHi == rightHi && leftLo < rightLo
-}
-
-// rest puts what remains of an arriving order into the book.
+// rest puts what remains of an arriving order into the book, and on the timers if it expires.
 func (x *Exchange) rest(t *taker, seq Sequence, tag uint32) uint32 {
 	c, h := t.c, x.takeOrder()
 	o := x.orders.at(h)
@@ -250,10 +261,14 @@ func (x *Exchange) rest(t *taker, seq Sequence, tag uint32) uint32 {
 		wallet: c.Wallet, owner: c.Owner, position: t.position, market: c.Market,
 		index: uint16(t.index), price: t.price, side: c.Side, outcome: c.Outcome,
 		key: c.Key, id: c.ID, first: seq, rank: t.market.book.nextRank(), tag: tag,
+		expiry: c.Expiry,
 	}
 	o.fold = foldOrder(o)
 	x.resize(o, t.remaining, 0)
-	t.market.book.rest(&x.orders, h, o)
+	t.market.book.rest(h, t.index, t.side, t.remaining)
 	x.enlist(h, o, t.account, x.positions.at(t.position))
+	if o.expiry != 0 {
+		x.arm(h, o)
+	}
 	return h
 }

@@ -1,7 +1,7 @@
 package engine
 
 // Version is the engineVersion: it rises with any change of Apply's outcome.
-const Version = 2
+const Version = 3
 
 // Digest is the additive hash of all trading state after a frame. It leaves out Sequence and Time,
 // so of how independent Commands were interleaved it holds only the order in which ids were bound.
@@ -93,6 +93,7 @@ type Receipt struct {
 	// taker asset: a BUY makes collateral and takes shares.
 	Making, Taking int64
 	Remaining      Size
+	Fee            Cash
 	Trades         uint32 // number of trades: one per execution price
 }
 
@@ -113,10 +114,14 @@ func ReceiptOf(c *Command, seq Sequence, now Time, events []Event) Receipt {
 				r.Trades, last = r.Trades+1, price
 			}
 			r.add(c.Side, e.Size, price)
+			r.Fee += e.Fee
 		case Placed:
 			r.Status, r.Remaining = Live, e.Remaining
 		case Completed:
-			r.Status = Matched
+			r.Status, r.Remaining = Matched, e.Remaining
+			if e.Reason == SelfTrade || r.Trades == 0 {
+				r.Status = Canceled
+			}
 		case Cancelled:
 			if c.Kind == Cancel {
 				r.Status, r.Remaining = Canceled, e.Remaining

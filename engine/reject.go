@@ -1,6 +1,9 @@
 package engine
 
-import "strconv"
+import (
+	"encoding/binary"
+	"strconv"
+)
 
 // Reject is the reason why a valid request was refused: a normal result, journaled. The numbers
 // are part of the journal's format.
@@ -23,7 +26,24 @@ const (
 	RejectListing             // contradicts the condition as listed, or a token listed elsewhere
 	RejectLink                // the wallet is linked to another owner
 	RejectWallet              // unknown wallet number
-	RejectType                // order type not offered
+	RejectType                // order type, or Command, not offered
+	RejectPaused              // the market is paused
+	RejectClosed              // the market is closed or resolved
+	RejectCancelOnly          // the exchange, or the market, takes only cancels
+	RejectPostOnlyMode        // the exchange, or the market, takes only post-only orders
+	RejectBanned              // the wallet may only cancel: its address in 20 bytes of Args
+	RejectCrosses             // a post-only order would trade at once
+	RejectFOK                 // cannot be filled whole
+	RejectFAK                 // nothing to match with
+	RejectExpiry              // not in the future, or not a GTD
+	RejectStale               // came after its deadline: deadline and now, in unix milliseconds
+	RejectFee                 // signed fee rate and the market's, in basis points
+	RejectMinBuy              // collateral and minimum, in base units
+	RejectState               // the market's state does not allow it
+	RejectPayout              // outside [0, 1], or another one than it was resolved with
+	RejectNothing             // nothing to redeem
+	RejectRules               // tick, minimums or fee out of range, or levels off the tick
+	RejectKeys                // the owner has as many keys as may be: the limit
 )
 
 // Rule is one row of the reject table.
@@ -53,6 +73,23 @@ var Rejects = [...]Rule{
 	RejectLink:         {"link_conflict", "the wallet is linked to another owner", 400, false},
 	RejectWallet:       {"not_found", "unknown wallet", 404, false},
 	RejectType:         {"order_type", "order type is not offered", 400, false},
+	RejectPaused:       {"market_paused", "the market is not yet ready to process new orders", 400, false},
+	RejectClosed:       {"market_closed", "market not yet accepting orders", 400, false},
+	RejectCancelOnly:   {"cancel_only", "Trading is currently cancel-only. New orders are not accepted, but cancels are allowed.", 503, false},
+	RejectPostOnlyMode: {"post_only_mode", "post-only mode: only post-only orders are accepted", 503, false},
+	RejectBanned:       {"banned", "'{a}' address banned", 400, false},
+	RejectCrosses:      {"post_only_cross", "invalid post-only order: order crosses book", 400, true},
+	RejectFOK:          {"fok_unfilled", "order couldn't be fully filled. FOK orders are fully filled or killed.", 400, true},
+	RejectFAK:          {"fak_unfilled", "no orders found to match with FAK order. FAK orders are partially filled or killed if no match is found.", 400, true},
+	RejectExpiry:       {"expiration", "invalid expiration", 400, false},
+	RejectStale:        {"stale_order", "the order came at {1}, after its deadline {0}", 400, false},
+	RejectFee:          {"fee_rate", "invalid fee rate ({0}), current market's taker fee: {1}", 400, false},
+	RejectMinBuy:       {"min_notional", "invalid amount for a marketable BUY order (${s0}), min size: ${s1}", 400, false},
+	RejectState:        {"market_state", "the market's state does not allow it", 400, false},
+	RejectPayout:       {"payout", "invalid payout, or the market was resolved with another one", 400, false},
+	RejectNothing:      {"nothing_to_redeem", "nothing to redeem", 400, false},
+	RejectRules:        {"invalid_rules", "the market cannot have these rules", 400, false},
+	RejectKeys:         {"too_many_keys", "too many API keys, max allowed: {0}", 400, false},
 }
 
 // Text is the reject's text with its values filled in, "" if the Command was accepted.
@@ -81,16 +118,36 @@ func (r *Receipt) AppendText(dst []byte) []byte {
 	return dst
 }
 
-// appendValue renders one placeholder of a Rule's Text: id, or the number of an Arg, after p as a
-// price, after s as a size, else as it is.
+// packAddress puts an address into the Args of a refusal.
+func packAddress(a *Address) (args [3]int64) {
+	be := binary.BigEndian
+	args[0], args[1] = int64(be.Uint64(a[0:])), int64(be.Uint64(a[8:]))
+	args[2] = int64(be.Uint32(a[16:]))
+	return args
+}
+
+// unpackAddress takes it out again.
+func unpackAddress(args *[3]int64) (a Address) {
+	be := binary.BigEndian
+	be.PutUint64(a[0:], uint64(args[0]))
+	be.PutUint64(a[8:], uint64(args[1]))
+	be.PutUint32(a[16:], uint32(args[2]))
+	return a
+}
+
+// appendValue renders one placeholder of a Rule's Text: id, a for the address in Args, or the
+// number of an Arg, after p as a price, after s as a size, else as it is.
 func (r *Receipt) appendValue(dst []byte, name string) []byte {
 	v := int64(0)
-	if name != "id" {
+	if name != "id" && name != "a" {
 		v = r.Args[name[len(name)-1]-'0']
 	}
 	switch name[0] {
 	case 'i':
 		return AppendHex(dst, r.Order[:])
+	case 'a':
+		a := unpackAddress(&r.Args)
+		return AppendHex(dst, a[:])
 	case 'p':
 		return AppendDecimal(dst, v, 4)
 	case 's':

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,11 +19,13 @@ type world struct {
 	twin   *Exchange
 	seq    Sequence
 	prev   Hash
+	last   Command
 	events []Event
 	names  map[OrderID]string
 	wallet map[WalletNo]string
 	market string // the one meant if none is named
 	no     map[string]MarketNo
+	clock  Time // what the time word said
 }
 
 func newWorld(t testing.TB, window uint32) *world {
@@ -90,8 +93,17 @@ func (w *world) line(d *datadriven.TestData, out *strings.Builder, f []string) {
 	case "balance":
 		w.printBalance(out, words[1])
 		return
+	case "fees":
+		fmt.Fprintf(out, "fees %v\n", w.x.fees)
+		return
+	case "receipt":
+		w.printReceipt(out)
+		return
+	case "time":
+		w.clock = Time(decimal(w.t, words[1], 0))
+		return
 	default:
-		d.Fatalf(w.t, "unknown word %q", words[0])
+		c = w.control(d, words, opts)
 	}
 	w.run(&c)
 	if c.Kind == List && w.events[0].Kind == Listed {
@@ -121,6 +133,7 @@ func (w *world) list(words []string, opts map[string]string) Command {
 	if v, ok := opts["min"]; ok {
 		l.MinSize = Size(decimal(w.t, v, 6))
 	}
+	w.rules(l, opts)
 	for _, word := range words[2:] {
 		switch word {
 		case "unopened":
@@ -176,6 +189,19 @@ func (w *world) place(words []string, opts map[string]string) Command {
 		n, _ := strconv.Atoi(v)
 		c.Seen = Sequence(n)
 	}
+	if v, ok := opts["key"]; ok {
+		c.Key = uint32(decimal(w.t, v, 0))
+	}
+	if v, ok := opts["expiry"]; ok {
+		c.Expiry = Time(decimal(w.t, v, 0))
+	}
+	if v, ok := opts["deadline"]; ok {
+		c.Deadline = Time(decimal(w.t, v, 0))
+	}
+	if v, ok := opts["signed-fee"]; ok {
+		c.FeeBound = 1 + uint16(decimal(w.t, v, 0))
+	}
+	c.PostOnly = slices.Contains(words, "post-only")
 	switch opts["type"] {
 	case "GTD":
 		c.Type = GTD
@@ -183,6 +209,8 @@ func (w *world) place(words []string, opts map[string]string) Command {
 		c.Type = FOK
 	case "FAK":
 		c.Type = FAK
+	case "9":
+		c.Type = 9
 	}
 	return c
 }
@@ -192,13 +220,14 @@ func (w *world) run(c *Command) {
 	w.t.Helper()
 	before := w.x.Digest()
 	w.seq++
-	w.events = w.x.Apply(c, w.seq, Time(w.seq), w.events[:0])
+	w.last = *c
+	w.events = w.x.Apply(c, w.seq, w.now(), w.events[:0])
 	last := w.events[len(w.events)-1]
 	if last.Kind == Rejected && !Rejects[last.Reject].Final && w.x.Digest() != before {
 		w.t.Errorf("#%d: a rejected command changed the state", w.seq)
 	}
 	f := Frame{
-		Engine: Version, Epoch: 1, No: uint64(w.seq), First: w.seq, Time: Time(w.seq),
+		Engine: Version, Epoch: 1, No: uint64(w.seq), First: w.seq, Time: w.now(),
 		Digest: w.x.Digest(), Commands: []Command{*c}, Events: w.events,
 		Ends: []uint32{uint32(len(w.events))},
 	}
@@ -214,7 +243,7 @@ func (w *world) run(c *Command) {
 }
 
 func (w *world) print(out *strings.Builder, c *Command) {
-	r := ReceiptOf(c, w.seq, Time(w.seq), w.events)
+	r := ReceiptOf(c, w.seq, w.now(), w.events)
 	for i := range w.events {
 		e := &w.events[i]
 		fmt.Fprintf(out, "#%d ", w.seq)
@@ -222,7 +251,7 @@ func (w *world) print(out *strings.Builder, c *Command) {
 		case EpochStarted:
 			fmt.Fprint(out, "started")
 		case Listed:
-			fmt.Fprintf(out, "listed %d %s", e.Market, [...]string{"", "unopened", "open"}[e.State])
+			fmt.Fprintf(out, "listed %d %s", e.Market, states[e.State])
 		case Deposited, Withdrawn:
 			fmt.Fprintf(out, "%s wallet %d %v", verb(e.Kind), e.Wallet, e.Size)
 		case Linked:
@@ -235,9 +264,12 @@ func (w *world) print(out *strings.Builder, c *Command) {
 				e.Remaining, e.Size)
 		case Completed:
 			fmt.Fprintf(out, "done %s %v", w.names[e.Order], e.Size)
+			if e.Reason != 0 {
+				fmt.Fprintf(out, ", left %v %s", e.Remaining, reasons[e.Reason])
+			}
 		case Cancelled:
 			fmt.Fprintf(out, "cancelled %s %s, left %v", w.names[e.Order],
-				[...]string{"", "by owner", "self trade"}[e.Reason], e.Remaining)
+				reasons[e.Reason], e.Remaining)
 		case Rejected:
 			text := strings.ReplaceAll(r.Text(), c.ID.Hex(), w.names[c.ID])
 			fmt.Fprintf(out, "rejected %s: %s", Rejects[e.Reject].Code, text)
@@ -245,12 +277,27 @@ func (w *world) print(out *strings.Builder, c *Command) {
 				fmt.Fprintf(out, " (#%d)", e.First)
 			}
 		}
+		w.printControl(out, e)
 		fmt.Fprintln(out)
 	}
 	if c.Kind == Place && r.Trades > 0 {
-		fmt.Fprintf(out, "#%d made %v took %v in %d trades\n", w.seq, Cash(r.Making),
-			Cash(r.Taking), r.Trades)
+		fmt.Fprintf(out, "#%d made %v took %v", w.seq, Cash(r.Making), Cash(r.Taking))
+		if r.Fee != 0 {
+			fmt.Fprintf(out, " fee %v", r.Fee)
+		}
+		fmt.Fprintf(out, " in %d trades\n", r.Trades)
 	}
+}
+
+// printReceipt prints what the caller of the last Command is told.
+func (w *world) printReceipt(out *strings.Builder) {
+	r := ReceiptOf(&w.last, w.seq, w.now(), w.events)
+	fmt.Fprintf(out, "receipt #%d %s", r.Sequence, [...]string{"-", "live", "matched", "canceled"}[r.Status])
+	if r.Reject != Accepted {
+		fmt.Fprintf(out, ", %s", Rejects[r.Reject].Code)
+	}
+	fmt.Fprintf(out, ", market %d, wallet %d, making %v, taking %v, remaining %v, fee %v, %d trades\n",
+		r.Market, r.Wallet, Cash(r.Making), Size(r.Taking), r.Remaining, r.Fee, r.Trades)
 }
 
 func verb(k EventKind) string {
@@ -273,14 +320,17 @@ func (w *world) printFill(out *strings.Builder, c *Command, e *Event) {
 	} else {
 		fmt.Fprintf(out, ", %s done", w.names[e.Order])
 	}
+	if e.Fee != 0 {
+		fmt.Fprintf(out, ", fee %v", e.Fee)
+	}
 }
 
 // printBook prints the ladder in prices of A, best ask and best bid in the middle.
 func (w *world) printBook(out *strings.Builder, no MarketNo) {
-	m := &w.x.markets[no]
+	m := w.x.known(no)
 	empty := true
 	for n := len(m.book.pages)*pageSize - 1; n > 0; n-- {
-		if m.book.pages[n>>pageBits] == nil || m.book.level(uint32(n)).head == 0 {
+		if m.book.pages[n>>pageBits].levels == nil || m.book.level(uint32(n)).head == 0 {
 			continue
 		}
 		l := m.book.level(uint32(n))
@@ -289,7 +339,7 @@ func (w *world) printBook(out *strings.Builder, no MarketNo) {
 			side = "bid"
 		}
 		fmt.Fprintf(out, "%s %v %v:", side, Price(n)*m.tick, l.size)
-		for h := l.head; h != 0; h = w.x.orders.at(h).next {
+		for h := l.head; h != 0; h = w.x.queues.behind(h) {
 			o := w.x.orders.at(h)
 			fmt.Fprintf(out, " %s %v", w.names[o.id], o.remaining)
 		}
@@ -312,7 +362,7 @@ func (w *world) printBalance(out *strings.Builder, name string) {
 	if cash.held != 0 {
 		fmt.Fprintf(out, " (%v reserved)", Cash(cash.held))
 	}
-	for m := 1; m < len(w.x.markets); m++ {
+	for m := 1; m <= int(w.x.markets.used); m++ {
 		i := w.x.position(no, MarketNo(m))
 		if i == 0 {
 			continue

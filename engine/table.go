@@ -58,6 +58,16 @@ func (t *table) cell(entry uint64) uint32 {
 	return i
 }
 
+// holds says whether an entry is in the table.
+func (t *table) holds(entry uint64) bool {
+	for i := uint32(entry>>32) & t.mask; t.cells[i] != 0; i = (i + 1) & t.mask {
+		if t.cells[i] == entry {
+			return true
+		}
+	}
+	return false
+}
+
 // replace gives an entry another reference.
 func (t *table) replace(entry uint64, ref uint32) {
 	t.cells[t.cell(entry)] = entryOf(uint32(entry>>32), ref)

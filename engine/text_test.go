@@ -94,6 +94,24 @@ func TestRejectTexts(t *testing.T) {
 	if r.Text() != want {
 		t.Errorf("got %s", r.Text())
 	}
+	alice := Address{0xa1, 19: 0x1e}
+	for _, c := range []struct {
+		r    Receipt
+		want string
+	}{
+		{Receipt{Reject: RejectBanned, Args: packAddress(&alice)},
+			"'" + alice.Hex() + "' address banned"},
+		{Receipt{Reject: RejectMinBuy, Args: [3]int64{998_200, Unit}},
+			"invalid amount for a marketable BUY order ($0.9982), min size: $1"},
+		{Receipt{Reject: RejectFee, Args: [3]int64{0, 1000}},
+			"invalid fee rate (0), current market's taker fee: 1000"},
+		{Receipt{Reject: RejectStale, Args: [3]int64{7, 8}},
+			"the order came at 8, after its deadline 7"},
+	} {
+		if got := c.r.Text(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
 	if (&Receipt{Reject: 999}).Text() != "" {
 		t.Error("an unknown reject has a text")
 	}
@@ -103,4 +121,15 @@ func TestRejectTexts(t *testing.T) {
 	if s := (Condition{1}).Hex(); s != (OrderID{1}).Hex() || len(s) != 66 {
 		t.Error(s)
 	}
+}
+
+// TestPackedAddress: an Address comes out of the Args of a refusal as it went in.
+func TestPackedAddress(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a Address
+		copy(a[:], rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "address"))
+		if args := packAddress(&a); unpackAddress(&args) != a {
+			t.Fatalf("%x comes back as %x", a, unpackAddress(&args))
+		}
+	})
 }

@@ -2,7 +2,7 @@ package engine
 
 import "encoding/binary"
 
-// A Command or Event on the wire is its Kind, a two-byte mask of the fields that are present, and
+// A Command or Event on the wire is its Kind, a three-byte mask of the fields that are present, and
 // those in the order of the mask's bits. Absent fields have their default: zero, or for an Event
 // what its Command says. There is one encoding of each value: a default is never written out.
 // Decoding judges form only: whatever was submitted can be read back, and Apply refuses it again.
@@ -25,6 +25,26 @@ const (
 	hasHolder
 	hasListing
 	hasProof
+	hasFlags
+	hasReason
+	hasState
+	hasMode
+	hasPrevention
+	hasPrice
+	hasFeeBound
+	hasDeadline
+	commandMask = 1<<iota - 1
+)
+
+// The flags of a Command.
+const (
+	flagPostOnly = 1 << iota
+	flagOneToken
+	flagOneKey
+	flagRevoke
+	flagsMask = 1<<iota - 1
+
+	classShift = 4 // above the flags lies the Class
 )
 
 // The fields of an Event.
@@ -44,6 +64,9 @@ const (
 	hasEventArgs
 	hasEventFirst
 	hasEventOrder
+	hasEventMode
+	hasEventPrevention
+	hasEventFee
 	eventMask = 1<<iota - 1
 )
 
@@ -51,21 +74,21 @@ const (
 type writer struct {
 	b    []byte
 	at   int // of the mask
-	mask uint16
+	mask uint32
 }
 
 func newWriter(b []byte, kind byte) writer {
-	return writer{append(b, kind, 0, 0), len(b) + 1, 0}
+	return writer{append(b, kind, 0, 0, 0), len(b) + 1, 0}
 }
 
 // done fills in the mask.
 func (w *writer) done() []byte {
-	binary.LittleEndian.PutUint16(w.b[w.at:], w.mask)
+	w.b[w.at], w.b[w.at+1], w.b[w.at+2] = byte(w.mask), byte(w.mask>>8), byte(w.mask>>16)
 	return w.b
 }
 
 // number appends v if it differs from its default, as a varint.
-func (w *writer) number(bit uint16, v, fallback uint64) {
+func (w *writer) number(bit uint32, v, fallback uint64) {
 	if v != fallback {
 		w.mask |= bit
 		w.b = binary.AppendUvarint(w.b, v)
@@ -73,7 +96,7 @@ func (w *writer) number(bit uint16, v, fallback uint64) {
 }
 
 // signed appends v if it is not zero.
-func (w *writer) signed(bit uint16, v int64) {
+func (w *writer) signed(bit uint32, v int64) {
 	if v != 0 {
 		w.mask |= bit
 		w.b = binary.AppendVarint(w.b, v)
@@ -114,7 +137,33 @@ func appendCommand(b []byte, c *Command) []byte {
 		w.b = binary.AppendUvarint(w.b, uint64(len(c.Proof)))
 		w.b = append(w.b, c.Proof...)
 	}
+	w.number(hasFlags, c.flags(), 0)
+	w.number(hasReason, uint64(c.Reason), 0)
+	w.number(hasState, uint64(c.State), 0)
+	w.number(hasMode, uint64(c.Mode), 0)
+	w.number(hasPrevention, uint64(c.Prevention), 0)
+	w.number(hasPrice, uint64(c.Price), 0)
+	w.number(hasFeeBound, uint64(c.FeeBound), 0)
+	w.signed(hasDeadline, int64(c.Deadline))
 	return w.done()
+}
+
+// flags packs what is true or false.
+func (c *Command) flags() uint64 {
+	f := uint64(0)
+	if c.PostOnly {
+		f |= flagPostOnly
+	}
+	if c.OneToken {
+		f |= flagOneToken
+	}
+	if c.OneKey {
+		f |= flagOneKey
+	}
+	if c.Revoke {
+		f |= flagRevoke
+	}
+	return f | uint64(c.Class)<<classShift
 }
 
 func appendListing(b []byte, l *Listing) []byte {
@@ -124,6 +173,9 @@ func appendListing(b []byte, l *Listing) []byte {
 	b = binary.AppendUvarint(b, l.Group)
 	b = binary.AppendUvarint(b, uint64(l.Tick))
 	b = binary.AppendVarint(b, int64(l.MinSize))
+	b = binary.AppendVarint(b, int64(l.MinBuy))
+	b = binary.AppendUvarint(b, uint64(l.Fee.Rate))
+	b = append(b, l.Fee.Exponent)
 	flags := byte(0)
 	if l.NegRisk {
 		flags |= 1
@@ -159,24 +211,27 @@ func appendEvent(b []byte, e *Event, c *Command) []byte {
 		w.mask |= hasEventOrder
 		w.b = append(w.b, e.Order[:]...)
 	}
+	w.number(hasEventMode, uint64(e.Mode), 0)
+	w.number(hasEventPrevention, uint64(e.Prevention), 0)
+	w.signed(hasEventFee, int64(e.Fee))
 	return w.done()
 }
 
 // reader takes a body apart. After the first malformed field bad is set and every read gives zero.
 type reader struct {
 	rest []byte
-	mask uint16
+	mask uint32
 	bad  bool
 }
 
 // head reads a Kind and the mask.
 func (r *reader) head() byte {
-	b := r.bytes(3)
+	b := r.bytes(4)
 	if b == nil {
 		r.mask = 0
 		return 0
 	}
-	r.mask = binary.LittleEndian.Uint16(b[1:])
+	r.mask = uint32(b[1]) | uint32(b[2])<<8 | uint32(b[3])<<16
 	return b[0]
 }
 
@@ -213,7 +268,7 @@ func (r *reader) varint() int64 {
 }
 
 // number reads a field of at most limit, or gives its default, which must not be written out.
-func (r *reader) number(bit uint16, limit, fallback uint64) uint64 {
+func (r *reader) number(bit uint32, limit, fallback uint64) uint64 {
 	if r.mask&bit == 0 {
 		return fallback
 	}
@@ -226,7 +281,7 @@ func (r *reader) number(bit uint16, limit, fallback uint64) uint64 {
 }
 
 // signed reads a field that is zero if absent.
-func (r *reader) signed(bit uint16) int64 {
+func (r *reader) signed(bit uint32) int64 {
 	if r.mask&bit == 0 {
 		return 0
 	}
@@ -282,6 +337,23 @@ func (r *reader) command(c *Command) {
 		}
 		c.Proof = r.bytes(int(n))
 	}
+	r.controls(c)
+	r.bad = r.bad || mask&^uint32(commandMask) != 0
+}
+
+// controls reads the fields that stand behind the evidence.
+func (r *reader) controls(c *Command) {
+	flags := r.number(hasFlags, max8<<classShift|flagsMask, 0)
+	c.PostOnly, c.OneToken = flags&flagPostOnly != 0, flags&flagOneToken != 0
+	c.OneKey, c.Revoke = flags&flagOneKey != 0, flags&flagRevoke != 0
+	c.Class = KeyClass(flags >> classShift)
+	c.Reason = Reason(r.number(hasReason, max8, 0))
+	c.State = MarketState(r.number(hasState, max8, 0))
+	c.Mode = Mode(r.number(hasMode, max8, 0))
+	c.Prevention = Prevention(r.number(hasPrevention, max8, 0))
+	c.Price = Price(r.number(hasPrice, max16, 0))
+	c.FeeBound = uint16(r.number(hasFeeBound, max16, 0))
+	c.Deadline = Time(r.signed(hasDeadline))
 }
 
 func (r *reader) listing() *Listing {
@@ -293,18 +365,22 @@ func (r *reader) listing() *Listing {
 	tick := r.uvarint()
 	l.Tick = Price(tick)
 	l.MinSize = Size(r.varint())
-	b := r.bytes(1)
-	if b == nil || b[0] > 3 || tick > max16 {
+	l.MinBuy = Cash(r.varint())
+	rate := r.uvarint()
+	l.Fee.Rate = uint16(rate)
+	b := r.bytes(2)
+	if b == nil || b[1] > 3 || tick > max16 || rate > max16 {
 		r.bad = true
 		return nil
 	}
-	l.NegRisk, l.Open = b[0]&1 != 0, b[0]&2 != 0
+	l.Fee.Exponent = b[0]
+	l.NegRisk, l.Open = b[1]&1 != 0, b[1]&2 != 0
 	return l
 }
 
 func (r *reader) event(e *Event, c *Command) {
 	e.Kind = EventKind(r.head())
-	r.bad = r.bad || e.Kind == 0 || e.Kind > Rejected
+	r.bad = r.bad || e.Kind == 0 || e.Kind > lastEvent
 	e.Settlement = Settlement(r.number(hasEventSettlement, max8, 0))
 	e.Reason = Reason(r.number(hasEventReason, max8, 0))
 	e.State = MarketState(r.number(hasEventState, max8, 0))
@@ -329,5 +405,8 @@ func (r *reader) event(e *Event, c *Command) {
 		copy(e.Order[:], r.bytes(32))
 		r.bad = r.bad || e.Order == c.ID
 	}
-	r.bad = r.bad || r.mask&^uint16(eventMask) != 0
+	e.Mode = Mode(r.number(hasEventMode, max8, 0))
+	e.Prevention = Prevention(r.number(hasEventPrevention, max8, 0))
+	e.Fee = Cash(r.signed(hasEventFee))
+	r.bad = r.bad || r.mask&^uint32(eventMask) != 0
 }

@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// flatOrder is an order of the flat books that Bare is held against: a slice, searched from its
+// start.
+type flatOrder struct {
+	Arrival
+	handle uint32
+}
+
+// meets says whether two orders of one book trade.
+func (o *flatOrder) meets(a *Arrival) bool {
+	if o.Book != a.Book || o.Side == a.Side {
+		return false
+	}
+	return a.Side == Buy && o.Index <= a.Index || a.Side == Sell && o.Index >= a.Index
+}
+
+// TestBare replays random orders and cancels beside a slice of orders.
+func TestBare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ticks := rapid.SampledFrom([]int{2, 10, 100, 400, 1000, 10_000}).Draw(t, "ticks")
+		x, flat := NewBare(2, ticks), []flatOrder(nil)
+		var fills []BareFill
+		for range rapid.IntRange(1, 150).Draw(t, "steps") {
+			if len(flat) > 0 && rapid.IntRange(0, 9).Draw(t, "what") < 4 {
+				i := rapid.IntRange(0, len(flat)-1).Draw(t, "which")
+				x.Cancel(flat[i].Book, flat[i].handle)
+				flat = slices.Delete(flat, i, i+1)
+				continue
+			}
+			a := Arrival{
+				Book:  rapid.Uint32Range(0, 1).Draw(t, "book"),
+				Index: rapid.Uint32Range(1, uint32(ticks-1)).Draw(t, "index"),
+				Side:  Side(rapid.IntRange(0, 1).Draw(t, "side")),
+				IOC:   rapid.Bool().Draw(t, "ioc"),
+				Size:  Size(rapid.IntRange(1, 9).Draw(t, "size")),
+			}
+			var h uint32
+			h, fills = x.Place(a, fills[:0])
+			want, left := flatPlace(&flat, a)
+			if !slices.Equal(fills, want) {
+				t.Fatalf("%+v met %+v, want %+v", a, fills, want)
+			}
+			if (h != 0) != (left > 0 && !a.IOC) {
+				t.Fatalf("%+v with %d left: handle %d", a, left, h)
+			}
+			if h != 0 {
+				a.Size = left
+				flat = append(flat, flatOrder{a, h})
+			}
+			if x.Resting() != len(flat) {
+				t.Fatalf("%d rest, want %d", x.Resting(), len(flat))
+			}
+		}
+	})
+}
+
+// flatPlace fills an order from the slice, whose order is that of time.
+func flatPlace(flat *[]flatOrder, a Arrival) (fills []BareFill, left Size) {
+	left = a.Size
+	for left > 0 {
+		best := -1
+		for i := range *flat {
+			o := &(*flat)[i]
+			if !o.meets(&a) {
+				continue
+			}
+			if best < 0 || a.Side == Buy && o.Index < (*flat)[best].Index ||
+				a.Side == Sell && o.Index > (*flat)[best].Index {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		o := &(*flat)[best]
+		size := min(left, o.Size)
+		left, o.Size = left-size, o.Size-size
+		fills = append(fills, BareFill{o.handle, o.Index, size, o.Size})
+		if o.Size == 0 {
+			*flat = slices.Delete(*flat, best, best+1)
+		}
+	}
+	return fills, left
+}
+
+// bareMix drives a Bare: half new orders, 40 % cancels, the rest
+// takers. live are the resting orders, where a handle's place in it.
+type bareMix struct {
+	x     *Bare
+	dice  dice
+	live  []uint32
+	where []uint32
+	fills []BareFill
+	met   uint64
+}
+
+func newBareMix() *bareMix {
+	return &bareMix{x: NewBare(1, 100), dice: 42, live: make([]uint32, 0, 1<<17),
+		where: make([]uint32, 1<<17), fills: make([]BareFill, 0, 64)}
+}
+
+func (m *bareMix) step() {
+	r := m.dice.next()
+	what := r % 10
+	if len(m.live) > 0 && (what < 4 || len(m.live) > mixedLive) {
+		h := m.live[int(r>>32)%len(m.live)]
+		m.x.Cancel(0, h)
+		m.gone(h)
+		return
+	}
+	side, away := Side(r>>8&1), uint32(1+min(r>>16%12, r>>24%25))
+	a := Arrival{Index: 50 + away, Side: side, Size: Size(r>>40%96 + 5)}
+	if side == Buy {
+		a.Index = 50 - away
+	}
+	if what == 9 {
+		a.IOC, a.Index = true, 52-4*uint32(side)
+	}
+	var h uint32
+	h, m.fills = m.x.Place(a, m.fills[:0])
+	for i := range m.fills {
+		m.met++
+		if f := &m.fills[i]; f.Remaining == 0 {
+			m.gone(f.Handle)
+		}
+	}
+	if h != 0 {
+		m.where[h] = uint32(len(m.live))
+		m.live = append(m.live, h)
+	}
+}
+
+// gone strikes a handle off the live ones.
+func (m *bareMix) gone(h uint32) {
+	last := m.live[len(m.live)-1]
+	m.live[m.where[h]], m.where[last] = last, m.where[h]
+	m.live = m.live[:len(m.live)-1]
+}
+
+func TestBareAllocates(t *testing.T) {
+	m := newBareMix()
+	for range 200_000 {
+		m.step()
+	}
+	if got := testing.AllocsPerRun(10, func() {
+		for range 10_000 {
+			m.step()
+		}
+	}); got != 0 || m.met == 0 {
+		t.Errorf("%v allocations in 10,000 operations, %d fills", got, m.met)
+	}
+}
+
+// BenchmarkBare is matching alone, driven by the mix of BenchmarkApply.
+func BenchmarkBare(b *testing.B) {
+	m := newBareMix()
+	for range 100_000 {
+		m.step()
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		m.step()
+	}
+	b.StopTimer()
+	if m.x.Resting() != len(m.live) || m.met == 0 {
+		b.Fatalf("%d rest, want %d; %d fills", m.x.Resting(), len(m.live), m.met)
+	}
+}

@@ -1,0 +1,154 @@
+package engine
+
+// cancelAll answers CancelAll: wallet → positions → orders, so it costs what is cancelled or passed
+// over in the wallet's own lists.
+func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
+	switch {
+	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
+		return refuse(events, c, refusal{reject: RejectWallet})
+	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout:
+		return refuse(events, c, refusal{reject: RejectType})
+	case c.Owner == 0 && c.Reason != ByOperator:
+		return refuse(events, c, refusal{reject: RejectLink})
+	case c.Market != 0 && x.known(c.Market) == nil, c.OneToken && (c.Market == 0 || c.Outcome > 1):
+		return refuse(events, c, refusal{reject: RejectMarket})
+	}
+	before := len(events)
+	if c.Market != 0 {
+		if i := x.position(c.Wallet, c.Market); i != 0 {
+			events = x.cancelIn(x.positions.at(i), c, events)
+		}
+	} else {
+		for i := x.accounts.at(uint32(c.Wallet)).positions; i != 0; {
+			p := x.positions.at(i)
+			i = p.next // an emptied position leaves the list
+			events = x.cancelIn(p, c, events)
+		}
+	}
+	return append(events, Event{
+		Kind: Swept, Market: c.Market, Wallet: c.Wallet, Owner: c.Owner,
+		Size: Size(len(events) - before), Order: c.ID,
+	})
+}
+
+// cancelIn cancels those orders of one position that a CancelAll means.
+func (x *Exchange) cancelIn(p *position, c *Command, events []Event) []Event {
+	for h := p.orders; h != 0; {
+		o, this := x.orders.at(h), h
+		h = o.mineNext
+		if (c.Owner == 0 || o.owner == c.Owner) && (!c.OneKey || o.key == c.Key) &&
+			(!c.OneToken || o.outcome == c.Outcome) {
+			events = x.drop(this, o, c.Reason, events)
+		}
+	}
+	return events
+}
+
+// setMode answers SetMode, for a wallet, a market or the exchange.
+func (x *Exchange) setMode(c *Command, events []Event) []Event {
+	m := x.known(c.Market)
+	switch {
+	case c.Mode > CancelOnly:
+		return refuse(events, c, refusal{reject: RejectType})
+	case uint32(c.Wallet) > x.accounts.used:
+		return refuse(events, c, refusal{reject: RejectWallet})
+	case c.Wallet != 0:
+		a := x.accounts.at(uint32(c.Wallet))
+		x.digest -= a.controlLeaf()
+		a.mode = c.Mode
+		x.digest += a.controlLeaf()
+	case m != nil:
+		x.digest -= m.leaf()
+		m.mode = c.Mode
+		x.digest += m.leaf()
+	case c.Market != 0:
+		return refuse(events, c, refusal{reject: RejectMarket})
+	default:
+		x.digest -= x.modeLeaf()
+		x.mode = c.Mode
+		x.digest += x.modeLeaf()
+	}
+	return append(events, Event{
+		Kind: ModeSet, Mode: c.Mode, Market: c.Market, Wallet: c.Wallet, Order: c.ID})
+}
+
+// setPrevention answers SetPrevention.
+func (x *Exchange) setPrevention(c *Command, events []Event) []Event {
+	switch {
+	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
+		return refuse(events, c, refusal{reject: RejectWallet})
+	case c.Prevention > AllowSelfTrade:
+		return refuse(events, c, refusal{reject: RejectType})
+	}
+	a := x.accounts.at(uint32(c.Wallet))
+	x.digest -= a.controlLeaf()
+	a.prevention = c.Prevention
+	x.digest += a.controlLeaf()
+	return append(events, Event{
+		Kind: PreventionSet, Prevention: c.Prevention, Wallet: c.Wallet, Order: c.ID})
+}
+
+// apiKey names the key that an owner's orders came with.
+type apiKey struct {
+	owner WalletNo
+	nonce uint32
+}
+
+// beat is a key whose heartbeats are watched, and how long it may be silent.
+type beat struct {
+	key     apiKey
+	timeout Time
+}
+
+// beats are all of them, in no order that anything depends on.
+type beats struct {
+	all []beat
+	at  map[apiKey]int
+}
+
+// watch answers Arm.
+func (x *Exchange) watch(c *Command, events []Event) []Event {
+	switch {
+	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:
+		return refuse(events, c, refusal{reject: RejectWallet})
+	case c.Expiry < 0:
+		return refuse(events, c, refusal{reject: RejectExpiry})
+	}
+	b, k := &x.beats, apiKey{c.Owner, c.Key}
+	if i, known := b.at[k]; known {
+		last := len(b.all) - 1
+		x.digest -= b.all[i].leaf()
+		b.all[i] = b.all[last]
+		b.at[b.all[i].key] = i
+		b.all = b.all[:last]
+		delete(b.at, k)
+	}
+	if c.Expiry != 0 {
+		b.at[k] = len(b.all)
+		b.all = append(b.all, beat{k, c.Expiry})
+		x.digest += b.all[b.at[k]].leaf()
+	}
+	return append(events, Event{
+		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID})
+}
+
+// collect answers Collect: from the fee account to a wallet.
+func (x *Exchange) collect(c *Command, seq Sequence, events []Event) []Event {
+	first, known := x.refs[c.ID]
+	switch {
+	case known:
+		return refuse(events, c, refusal{reject: RejectDuplicate, first: first})
+	case c.Address == (Address{}):
+		return refuse(events, c, refusal{reject: RejectWallet})
+	case c.Cash < 1 || c.Cash > MaxAmount:
+		return refuse(events, c, refusal{reject: RejectAmount})
+	case c.Cash > x.fees:
+		return refuse(events, c, short(&entry{total: int64(x.fees)}, int64(c.Cash)))
+	}
+	w := x.number(&c.Address)
+	x.postFees(-c.Cash)
+	x.postCash(x.accounts.at(uint32(w)), int64(c.Cash), 0)
+	x.refer(&c.ID, seq)
+	return append(events, Event{
+		Kind: Collected, Wallet: w, Size: Size(c.Cash), Order: c.ID})
+}

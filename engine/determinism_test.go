@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const (
+	histories     = 1000 // seeds
+	historiesFile = "testdata/histories.golden"
+)
+
+// TestHistories plays seeded histories and compares where each of them ends, Digest and the hash of
+// all its frames, with what is on file: on one thread, two and eight, each history also over a
+// restart in its middle. What other machines, builds and days make of the same Commands is the same
+// if it is that; -race and -tags audit read the same file. Whoever changes what comes out of Apply
+// raises Version; then, or if other Commands are drawn:
+//
+//	go test ./engine -run '^TestHistories$' -rewrite
+func TestHistories(t *testing.T) {
+	n := histories
+	if testing.Short() {
+		n /= 10
+	}
+	rewrite := flag.Lookup("rewrite").Value.String() == "true"
+	if rewrite {
+		n = histories
+	}
+	var want []byte
+	for _, threads := range []int{1, 2, 8} {
+		before := runtime.GOMAXPROCS(threads)
+		got := endings(t, n, threads)
+		runtime.GOMAXPROCS(before)
+		if want == nil {
+			want = recorded(t, got, rewrite)
+		}
+		if bytes.Equal(got, want) {
+			continue
+		}
+		lines := strings.Split(string(want), "\n")
+		for i, line := range strings.Split(string(got), "\n") {
+			if i >= len(lines) || line != lines[i] {
+				t.Fatalf("on %d threads\n%s\nwant\n%s", threads, line, lines[min(i, len(lines)-1)])
+			}
+		}
+	}
+}
+
+// recorded is as much of the file as there is of got, which is written to it first if rewrite.
+func recorded(t *testing.T, got []byte, rewrite bool) []byte {
+	if rewrite {
+		if err := os.WriteFile(historiesFile, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := os.ReadFile(historiesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[:min(len(all), len(got))]
+}
+
+// endings are the last lines of n histories, played on so many threads.
+func endings(t *testing.T, n, threads int) []byte {
+	lines := make([]string, n)
+	var wait sync.WaitGroup
+	for thread := range threads {
+		wait.Go(func() {
+			for seed := thread; seed < n; seed += threads {
+				lines[seed] = ending(t, seed)
+			}
+		})
+	}
+	wait.Wait()
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "engine version %d\n", Version)
+	for seed, line := range lines {
+		fmt.Fprintf(&out, "%d %s\n", seed, line)
+	}
+	return out.Bytes()
+}
+
+// ending plays one history in frames; another exchange reads the first half of their bytes and goes
+// on from there.
+func ending(t *testing.T, seed int) string {
+	dice, window := dice(seed), []uint32{8, 100, Window}[seed%3]
+	x := newExchange(uint64(seed), window)
+	h := record(newDeck(dice.below), x, 80, 1+seed%9)
+	second := newExchange(uint64(seed)+1, window)
+	f, back := Frame{Engine: Version}, Frame{}
+	for i := 0; i < len(h.commands); {
+		n := 1
+		for i+n < len(h.commands) && h.times[i+n] == h.times[i] {
+			n++
+		}
+		f.No, f.First, f.Time, f.Digest = f.No+1, h.at(i), h.times[i], h.digests[i+n-1]
+		f.Commands, f.Events, f.Ends = h.commands[i:i+n], f.Events[:0], f.Ends[:0]
+		for j := range f.Commands {
+			f.Events = append(f.Events, h.events[i+j]...)
+			f.Ends = append(f.Ends, uint32(len(f.Events)))
+		}
+		f.Encode(f.Hash)
+		i += n
+		if i > len(h.commands)/2 {
+			for j := range f.Commands {
+				second.Apply(&f.Commands[j], f.First+Sequence(j), f.Time, nil)
+			}
+			continue
+		}
+		if err := DecodeFrame(f.Bytes, &back); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		} else if err := second.ApplyFrame(&back); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	if second.Digest() != x.Digest() {
+		t.Errorf("seed %d: another digest after a restart", seed)
+	}
+	return fmt.Sprintf("%016x %x", uint64(x.Digest()), f.Hash[:8])
+}

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// growthOrders is up to how many resting orders BenchmarkGrowth goes: 10,000,000 take 2 GB.
+var growthOrders = flag.Int("growth", 10_000, "resting orders of the largest BenchmarkGrowth")
+
+// BenchmarkGrowth is what a cancel and the order that takes its place cost among ever more resting
+// orders, and the memory of each of them: all but the ring of the last placements. The orders of a
+// run lie in as few markets as may well hold them, or in 1,000, or in 10,000. All cancels hit a
+// random order, which is the worst for the caches.
+func BenchmarkGrowth(b *testing.B) {
+	for orders := 10_000; orders <= *growthOrders; orders *= 10 {
+		for _, markets := range []int{1, 1000, 10_000} {
+			markets = max(markets, orders/(MaxMarketOrders/2))
+			if markets > orders/10 {
+				continue // books of nothing
+			}
+			b.Run(fmt.Sprintf("orders=%d/markets=%d", orders, markets), func(b *testing.B) {
+				benchGrowth(b, orders, markets)
+			})
+		}
+	}
+}
+
+// growth is an Exchange full of orders that never meet: bids below 0.50 and asks above, of 2,000
+// wallets, half of them within 28 ticks of the middle and half of the rest within 28 more.
+type growth struct {
+	x       *Exchange
+	dice    dice
+	markets int
+	seq     Sequence
+	events  []Event
+	placed  []uint64 // what made the id and the owner of each live order
+}
+
+const growthWallets = 2000
+
+func newGrowth(markets int) *growth {
+	g := &growth{x: NewExchange(1), dice: 7, markets: markets, events: make([]Event, 0, 8)}
+	for i := range markets {
+		l := &Listing{Tick: 10, MinSize: Unit, Open: true}
+		binary.BigEndian.PutUint64(l.Condition[:], uint64(i+1))
+		binary.BigEndian.PutUint64(l.Tokens[0][:], uint64(2*i+1))
+		binary.BigEndian.PutUint64(l.Tokens[1][:], uint64(2*i+2))
+		g.apply(&Command{Kind: List, Listing: l})
+	}
+	for w := range growthWallets {
+		c := Command{Kind: Deposit, Cash: MaxAmount / 2}
+		binary.BigEndian.PutUint64(c.Address[:], uint64(w+1))
+		g.apply(&c)
+	}
+	return g
+}
+
+func (g *growth) apply(c *Command) {
+	g.seq++
+	g.events = g.x.Apply(c, g.seq, 1, g.events[:0])
+	if last := &g.events[len(g.events)-1]; last.Kind == Rejected {
+		panic(fmt.Sprintf("BUG: %+v", last))
+	}
+}
+
+// id and wallet of an order are drawn from one number.
+func (g *growth) id(n uint64) (id OrderID) {
+	d := dice(n)
+	for i := range 4 {
+		binary.LittleEndian.PutUint64(id[8*i:], d.next())
+	}
+	return id
+}
+
+func (g *growth) wallet(n uint64) WalletNo { return WalletNo(n%growthWallets + 1) }
+
+// place rests an order: BUY of either outcome below 0.50, which is both sides of the ladder. A
+// wallet trades in few markets, so that positions do not outnumber orders.
+func (g *growth) place(c *Command) {
+	n := g.dice.next()
+	w := g.wallet(n)
+	market := (uint64(w)*7 + n>>32%8*uint64(g.markets)/8) % uint64(g.markets)
+	*c = Command{Kind: Place, Market: MarketNo(market + 1), Outcome: Outcome(n >> 16 & 1),
+		Wallet: w, Owner: w, Size: Size(1+n>>20%100) * Unit, Seen: 1 << 60, ID: g.id(n)}
+	away := 1 + uint64(bits.TrailingZeros64(n>>40|1<<16))*28 + n>>57%28
+	c.Cash = Cost(c.Size, Price(10*(500-min(away, 499))))
+	g.placed = append(g.placed, n)
+}
+
+// cancel takes a random order out.
+func (g *growth) cancel(c *Command) {
+	i, last := g.dice.below(len(g.placed)), len(g.placed)-1
+	n := g.placed[i]
+	g.placed[i], g.placed = g.placed[last], g.placed[:last]
+	*c = Command{Kind: Cancel, Owner: g.wallet(n), ID: g.id(n)}
+}
+
+func heapInUse() int64 {
+	var s runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
+}
+
+// threadTime is the CPU time of this thread in ns.
+func threadTime() int64 {
+	const clock = 3 // CLOCK_THREAD_CPUTIME_ID
+	var t syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&t)), 0)
+	return t.Nano()
+}
+
+func benchGrowth(b *testing.B, orders, markets int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const batch = 256
+	placed := make([]uint64, 0, orders+batch)
+	before := heapInUse()
+	g := newGrowth(markets)
+	g.placed = placed
+	var c Command
+	// The ring of placements is full before anything is counted: it is there however few orders rest.
+	for range max(orders, Window) {
+		if len(g.placed) == orders {
+			g.cancel(&c)
+			g.apply(&c)
+		}
+		g.place(&c)
+		g.apply(&c)
+	}
+	used := heapInUse() - before - Window*48
+	commands, ids := make([]Command, 2*batch), make([]*OrderID, 2*batch)
+	for i := range ids {
+		ids[i] = &commands[i].ID
+	}
+	cpu, done := int64(0), 0
+	b.ReportAllocs()
+	b.ResetTimer()
+	for ; done < b.N; done += len(commands) {
+		b.StopTimer()
+		for i := range commands {
+			if i%2 == 0 {
+				g.cancel(&commands[i])
+			} else {
+				g.place(&commands[i])
+			}
+		}
+		b.StartTimer()
+		start := threadTime()
+		for i := range commands {
+			if i%TouchAhead == 0 {
+				g.x.Touch(ids[i:])
+			}
+			g.apply(&commands[i])
+		}
+		cpu += threadTime() - start
+	}
+	b.StopTimer()
+	if got := restingOrders(g.x); got != orders {
+		b.Fatalf("%d orders rest, want %d", got, orders)
+	}
+	b.ReportMetric(float64(cpu)/float64(done), "cpu-ns/op")
+	b.ReportMetric(float64(used)/float64(orders), "B/order")
+	runtime.KeepAlive(g)
+}
+
+// restingOrders counts the orders of all books.
+func restingOrders(x *Exchange) (orders int) {
+	for no := uint32(1); no <= x.markets.used; no++ {
+		orders += int(x.markets.at(no).book.orders)
+	}
+	return orders
+}

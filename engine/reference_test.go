@@ -1,0 +1,325 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A reference is the exchange again, from its rules and not from its code: lists that are searched
+// from end to end, sums that are added up anew each time, big numbers. It remembers no ladder, no
+// reserve, no counter and no digest. It is slow, and short enough to be read beside the rules.
+type reference struct {
+	window   int // placements to remember
+	wallets  []*refWallet
+	markets  []*refMarket
+	orders   []refOrder // that rest, oldest first
+	bound    []refBinding
+	names    map[OrderID]Sequence // operators' references
+	requests []refRequest
+	keys     []refKey // that were ever on record
+	mode     Mode
+	fees     int64
+	outside  int64 // collateral that came in, less what went out
+}
+
+type refWallet struct {
+	address    Address
+	owner      WalletNo
+	mode       Mode
+	prevention Prevention
+	cash       int64
+	tokens     map[MarketNo]*[2]int64
+	active     []MarketNo // where it has orders, what became so last in front
+}
+
+type refMarket struct {
+	listing Listing
+	state   MarketState
+	mode    Mode
+	payout  int64
+	vault   int64
+	issued  [2]int64 // tokens in being, those that left the exchange included
+	left    [2]int64 // tokens that left the exchange, or never came
+}
+
+type refOrder struct {
+	id            OrderID
+	first         Sequence
+	wallet, owner WalletNo
+	key           uint32
+	market        MarketNo
+	side          Side
+	outcome       Outcome
+	price         int64 // in its own token
+	lots          int64
+	expiry        Time
+}
+
+type refBinding struct {
+	id    OrderID
+	first Sequence
+}
+
+type refRequest struct {
+	id     OrderID
+	first  Sequence
+	at     Time
+	amount int64
+}
+
+type refKey struct {
+	owner WalletNo
+	no    uint32
+	class KeyClass
+}
+
+func newReference(window int) *reference {
+	return &reference{window: window, names: map[OrderID]Sequence{}}
+}
+
+// apply carries out one Command.
+func (r *reference) apply(c *Command, seq Sequence, now Time) []Event {
+	switch c.Kind {
+	case Place:
+		return r.place(c, seq, now)
+	case Cancel:
+		return r.cancel(c)
+	case CancelAll:
+		return r.cancelAll(c)
+	case Advance:
+		return r.advance(c, now)
+	case SplitTokens, MergeTokens, RedeemTokens:
+		return r.request(c, seq, now)
+	case Started:
+		return []Event{{Kind: EpochStarted, Order: c.ID}}
+	case List:
+		return r.list(c)
+	case Adjust:
+		return r.adjust(c)
+	case SetState:
+		return r.setState(c)
+	case Resolve:
+		return r.resolve(c, seq)
+	case Link:
+		return r.link(c)
+	case SetMode:
+		return r.setMode(c)
+	case SetPrevention:
+		return r.setPrevention(c)
+	case Arm:
+		return r.arm(c)
+	case SetKey:
+		return r.setKey(c)
+	case Deposit, Withdraw, Collect:
+		return r.transfer(c, seq)
+	}
+	return refused(c, RejectType)
+}
+
+// refused is the answer to a Command that changes nothing.
+func refused(c *Command, why Reject, args ...int64) []Event {
+	e := Event{
+		Kind: Rejected, Reject: why, Side: c.Side, Outcome: c.Outcome, Market: c.Market,
+		Wallet: c.Wallet, Owner: c.Owner, Order: c.ID,
+	}
+	copy(e.Args[:], args)
+	return []Event{e}
+}
+
+// before is the answer to a Command whose name was used already.
+func before(c *Command, why Reject, first Sequence, args ...int64) []Event {
+	events := refused(c, why, args...)
+	events[0].First = first
+	return events
+}
+
+func (r *reference) wallet(no WalletNo) *refWallet {
+	if no == 0 || int(no) > len(r.wallets) {
+		return nil
+	}
+	return r.wallets[no-1]
+}
+
+func (r *reference) market(no MarketNo) *refMarket {
+	if no == 0 || int(no) > len(r.markets) {
+		return nil
+	}
+	return r.markets[no-1]
+}
+
+// number is the wallet of an address: the next number if it is new.
+func (r *reference) number(a Address) WalletNo {
+	if no := r.numbered(a); no != 0 {
+		return no
+	}
+	r.wallets = append(r.wallets, &refWallet{address: a, tokens: map[MarketNo]*[2]int64{}})
+	return WalletNo(len(r.wallets))
+}
+
+func (r *reference) numbered(a Address) WalletNo {
+	return WalletNo(1 + slices.IndexFunc(r.wallets, func(w *refWallet) bool {
+		return w.address == a
+	}))
+}
+
+// own are a wallet's tokens of a market.
+func (w *refWallet) own(no MarketNo) *[2]int64 {
+	if w.tokens[no] == nil {
+		w.tokens[no] = new([2]int64)
+	}
+	return w.tokens[no]
+}
+
+// held is what a wallet's resting orders lock of collateral: what they may still cost.
+func (r *reference) held(w WalletNo) (sum int64) {
+	for _, o := range r.orders {
+		if o.wallet == w && o.side == Buy {
+			sum += o.lots * o.price
+		}
+	}
+	return sum
+}
+
+// heldTokens is what they lock of a token: what they may still sell.
+func (r *reference) heldTokens(w WalletNo, no MarketNo, out Outcome) (sum int64) {
+	for _, o := range r.orders {
+		if o.wallet == w && o.side == Sell && o.market == no && o.outcome == out {
+			sum += o.lots * int64(Lot)
+		}
+	}
+	return sum
+}
+
+// free is the collateral that a wallet can still spend.
+func (r *reference) free(w WalletNo) int64 { return r.wallet(w).cash - r.held(w) }
+
+// inA is the side and price of an order in outcome 0: selling one token at p is buying the other at
+// 1-p.
+func (o *refOrder) inA() (Side, int64) {
+	if o.outcome == 0 {
+		return o.side, o.price
+	}
+	return o.side.Other(), int64(PriceOne) - o.price
+}
+
+// rest adds an order to those that rest.
+func (r *reference) rest(o refOrder) {
+	w := r.wallet(o.wallet)
+	if !slices.Contains(w.active, o.market) {
+		w.active = slices.Insert(w.active, 0, o.market)
+	}
+	r.orders = append(r.orders, o)
+}
+
+// take removes an order from those that rest.
+func (r *reference) take(id OrderID) {
+	i := slices.IndexFunc(r.orders, func(o refOrder) bool { return o.id == id })
+	gone := r.orders[i]
+	r.orders = slices.Delete(r.orders, i, i+1)
+	w := r.wallet(gone.wallet)
+	if !slices.ContainsFunc(r.orders, func(o refOrder) bool {
+		return o.wallet == gone.wallet && o.market == gone.market
+	}) {
+		w.active = slices.DeleteFunc(w.active, func(m MarketNo) bool { return m == gone.market })
+	}
+}
+
+// drop cancels a resting order.
+func (r *reference) drop(o refOrder, why Reason) Event {
+	r.take(o.id)
+	return Event{
+		Kind: Cancelled, Reason: why, Side: o.side, Outcome: o.outcome, Price: Price(o.price),
+		Market: o.market, Wallet: o.wallet, Owner: o.owner, Remaining: Size(o.lots) * Lot,
+		First: o.first, Order: o.id,
+	}
+}
+
+// dropAll cancels resting orders, and says so in the order given.
+func (r *reference) dropAll(orders []refOrder, why Reason) (events []Event) {
+	for _, o := range orders {
+		events = append(events, r.drop(o, why))
+	}
+	return events
+}
+
+// some are the resting orders that pass, oldest first.
+func (r *reference) some(pass func(o *refOrder) bool) (orders []refOrder) {
+	for i := range r.orders {
+		if pass(&r.orders[i]) {
+			orders = append(orders, r.orders[i])
+		}
+	}
+	return orders
+}
+
+// cancel takes an order out of the book for who placed it, or for an operator.
+func (r *reference) cancel(c *Command) []Event {
+	operator := c.Owner == 0 && c.Reason == ByOperator
+	found := r.some(func(o *refOrder) bool {
+		return o.id == c.ID && (operator || o.owner == c.Owner)
+	})
+	if len(found) == 0 {
+		return refused(c, RejectNotFound)
+	}
+	if operator {
+		return r.dropAll(found, ByOperator)
+	}
+	return r.dropAll(found, ByOwner)
+}
+
+// cancelAll takes out a wallet's orders: where it became active last first, the newest first.
+func (r *reference) cancelAll(c *Command) []Event {
+	w := r.wallet(c.Wallet)
+	switch {
+	case w == nil:
+		return refused(c, RejectWallet)
+	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout:
+		return refused(c, RejectType)
+	case c.Owner == 0 && c.Reason != ByOperator:
+		return refused(c, RejectLink)
+	case c.Market != 0 && r.market(c.Market) == nil:
+		return refused(c, RejectMarket)
+	case c.OneToken && (c.Market == 0 || c.Outcome > 1):
+		return refused(c, RejectMarket)
+	}
+	var meant []refOrder
+	for _, no := range w.active {
+		in := r.some(func(o *refOrder) bool {
+			return o.wallet == c.Wallet && o.market == no && (c.Market == 0 || c.Market == no) &&
+				(c.Owner == 0 || c.Owner == o.owner) && (!c.OneKey || c.Key == o.key) &&
+				(!c.OneToken || c.Outcome == o.outcome)
+		})
+		slices.Reverse(in)
+		meant = append(meant, in...)
+	}
+	return append(r.dropAll(meant, c.Reason), Event{
+		Kind: Swept, Market: c.Market, Wallet: c.Wallet, Owner: c.Owner, Size: Size(len(meant)),
+		Order: c.ID,
+	})
+}
+
+// advance takes out what is due: the earliest expiry first, then the oldest, so many at once.
+func (r *reference) advance(c *Command, now Time) []Event {
+	due := r.some(func(o *refOrder) bool { return o.expiry != 0 && o.expiry <= now })
+	slices.SortFunc(due, func(a, b refOrder) int {
+		return cmp.Or(cmp.Compare(a.expiry, b.expiry), cmp.Compare(a.first, b.first))
+	})
+	due = due[:min(len(due), AdvanceOrders)]
+	return append(r.dropAll(due, Expired),
+		Event{Kind: Advanced, Size: Size(len(due)), Order: c.ID})
+}
+
+// sweep takes out all orders of a market: bids from the best down, then asks from the best up, and
+// at one price the oldest first.
+func (r *reference) sweep(no MarketNo, why Reason) []Event {
+	all := r.some(func(o *refOrder) bool { return o.market == no })
+	slices.SortStableFunc(all, func(a, b refOrder) int {
+		side, price := a.inA()
+		other, than := b.inA()
+		if side == Buy {
+			price, than = than, price
+		}
+		return cmp.Or(cmp.Compare(side, other), cmp.Compare(price, than))
+	})
+	return r.dropAll(all, why)
+}

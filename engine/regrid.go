@@ -1,0 +1,45 @@
+package engine
+
+// onGrid says whether every level of a book whose step is from lies on a grid of step to.
+func (b *book) onGrid(from, to uint32) bool {
+	if from%to == 0 {
+		return true
+	}
+	for i := b.best[Buy]; i != 0; i = b.below(i) {
+		if i*from%to != 0 {
+			return false
+		}
+	}
+	for i := b.best[Sell]; i != b.ticks; i = b.above(i) {
+		if i*from%to != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// regrid is the same book on a grid of another step, on which all its levels lie. The queues are
+// moved as they are: an order keeps its price, its rank and its neighbours, and learns its new
+// index.
+func (b *book) regrid(orders *slab[order], from, to uint32) book {
+	n := newBook(uint32(PriceOne)/to, b.queues)
+	n.orders, n.rank = b.orders, b.rank
+	for i := b.best[Buy]; i != 0; i = b.below(i) {
+		n.adopt(orders, b.level(i), i*from/to, Buy)
+	}
+	for i := b.best[Sell]; i != b.ticks; i = b.above(i) {
+		n.adopt(orders, b.level(i), i*from/to, Sell)
+	}
+	return n
+}
+
+// adopt takes a level over from another book.
+func (b *book) adopt(orders *slab[order], l *level, index uint32, side Side) {
+	p := b.page(index >> pageBits)
+	p.levels[index&(pageSize-1)] = *l
+	b.open(p, index, side)
+	for h := l.head; h != 0; {
+		orders.at(h).index = uint16(index)
+		h = b.queues.behind(h)
+	}
+}

@@ -1,0 +1,98 @@
+package engine
+
+// timers says which orders expire next: a binary heap of the orders that have an expiry, by expiry
+// and among equals by the Sequence that placed them. It holds record numbers only; each order knows
+// its place in it.
+type timers struct {
+	heap slab[uint32] // from 1; the children of i are 2i and 2i+1
+	n    uint32
+}
+
+// Due is when the next order expires, 0 if none does.
+func (x *Exchange) Due() Time {
+	if x.timers.n == 0 {
+		return 0
+	}
+	return x.orders.at(*x.timers.heap.at(1)).expiry
+}
+
+// arm sets the timer of order h, whose expiry is not 0.
+func (x *Exchange) arm(h uint32, o *order) {
+	t := &x.timers
+	if t.n++; t.n > t.heap.used {
+		t.heap.next()
+	}
+	x.rise(t.n, h, o)
+}
+
+// disarm takes an armed order off the timers.
+func (x *Exchange) disarm(o *order) {
+	t, i := &x.timers, o.timer
+	o.timer = 0
+	h := *t.heap.at(t.n)
+	t.n--
+	if i > t.n {
+		return
+	}
+	if last := x.orders.at(h); i > 1 && last.before(x.orders.at(*t.heap.at(i / 2))) {
+		x.rise(i, h, last)
+	} else {
+		x.sink(i, h, last)
+	}
+}
+
+// before says whether an order expires before another one.
+func (o *order) before(p *order) bool {
+	return o.expiry < p.expiry || o.expiry == p.expiry && o.first < p.first
+}
+
+// rise puts order h where place i of the heap is free, or above.
+func (x *Exchange) rise(i, h uint32, o *order) {
+	heap := &x.timers.heap
+	for i > 1 {
+		above := *heap.at(i / 2)
+		p := x.orders.at(above)
+		if !o.before(p) {
+			break
+		}
+		*heap.at(i), p.timer = above, i
+		i /= 2
+	}
+	*heap.at(i), o.timer = h, i
+}
+
+// sink puts order h where place i of the heap is free, or below.
+func (x *Exchange) sink(i, h uint32, o *order) {
+	heap, n := &x.timers.heap, x.timers.n
+	for 2*i <= n {
+		next := 2 * i
+		below := *heap.at(next)
+		p := x.orders.at(below)
+		if next < n {
+			right := *heap.at(next + 1)
+			if q := x.orders.at(right); q.before(p) {
+				next, below, p = next+1, right, q
+			}
+		}
+		if !p.before(o) {
+			break
+		}
+		*heap.at(i), p.timer = below, i
+		i = next
+	}
+	*heap.at(i), o.timer = h, i
+}
+
+// advance answers Advance: what is due leaves the books, oldest expiry first, up to AdvanceOrders.
+func (x *Exchange) advance(c *Command, now Time, events []Event) []Event {
+	n := 0
+	for ; n < AdvanceOrders && x.timers.n != 0; n++ {
+		h := *x.timers.heap.at(1)
+		o := x.orders.at(h)
+		if o.expiry > now {
+			break
+		}
+		events = x.drop(h, o, Expired, events)
+	}
+	return append(events, Event{Kind: Advanced, Size: Size(n), Order: c.ID})
+}

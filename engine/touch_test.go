@@ -1,0 +1,43 @@
+package engine
+
+import "testing"
+
+// TestTouch: a touched Exchange does what one does that was not, and is not changed by it.
+func TestTouch(t *testing.T) {
+	x, y := NewExchange(1), NewExchange(1)
+	m := newMixed(x, 3)
+	newMixed(y, 3)
+	var xs, ys []Event
+	seq := Sequence(1 << 20)
+	for range 200 {
+		all := m.stream(2 * TouchAhead)
+		var ids []*OrderID
+		for i := range all {
+			ids = append(ids, &all[i].ID)
+		}
+		before := x.Digest()
+		x.Touch(ids)
+		x.Touch(nil)
+		if x.Digest() != before {
+			t.Fatal("touching changes the state")
+		}
+		for i := range all {
+			seq++
+			xs, ys = x.Apply(&all[i], seq, 1, xs), y.Apply(&all[i], seq, 1, ys)
+		}
+	}
+	if x.Digest() != y.Digest() || len(xs) != len(ys) {
+		t.Errorf("digests %x, %x; %d and %d Events", x.Digest(), y.Digest(), len(xs), len(ys))
+	}
+	if err := x.audit(); err != nil {
+		t.Error(err)
+	}
+	all := m.stream(TouchAhead)
+	ids := make([]*OrderID, TouchAhead)
+	for i := range all {
+		ids[i] = &all[i].ID
+	}
+	if n := testing.AllocsPerRun(10, func() { x.Touch(ids) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
