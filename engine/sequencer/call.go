@@ -49,7 +49,25 @@ func newCall(s *Sequencer) *Call {
 // Options.Timeout. It must be called exactly once, and the Call not be used after. Errors:
 // ErrTimeout, ErrUnknown, and ErrClosed if the Sequencer failed before it took the Command.
 func (c *Call) Wait() (engine.Receipt, error) {
-	c.timer.Reset(c.sequencer.options.Timeout)
+	return c.wait(c.sequencer.options.Timeout)
+}
+
+// WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. The last one is
+// waited for first: answers come in order, so that the caller is woken once.
+func WaitAll(calls []*Call, receipts []engine.Receipt, errs []error) {
+	left := time.Duration(0)
+	if len(calls) > 0 {
+		left = calls[0].sequencer.options.Timeout
+	}
+	for i := len(calls) - 1; i >= 0; i-- {
+		if receipts[i], errs[i] = calls[i].wait(left); errs[i] == ErrTimeout {
+			left = 0
+		}
+	}
+}
+
+func (c *Call) wait(d time.Duration) (engine.Receipt, error) {
+	c.timer.Reset(d)
 	select {
 	case <-c.wake:
 		c.timer.Stop()

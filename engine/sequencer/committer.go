@@ -40,7 +40,9 @@ func (s *Sequencer) Commit(b *Batch) error {
 		s.counters.commitNanos.Add(int64(time.Since(durable)))
 	} else {
 		for _, call := range b.calls {
-			call.answer(engine.Receipt{}, ErrUnknown)
+			if call != nil {
+				call.answer(engine.Receipt{}, ErrUnknown)
+			}
 		}
 	}
 	b.reset()
@@ -52,6 +54,9 @@ func (s *Sequencer) Commit(b *Batch) error {
 func (s *Sequencer) acknowledge(b *Batch) {
 	f := &b.Frame
 	for i, call := range b.calls {
+		if call == nil {
+			continue
+		}
 		seq := f.First + engine.Sequence(i)
 		call.answer(engine.ReceiptOf(&f.Commands[i], seq, f.Time, f.EventsOf(i)), nil)
 	}

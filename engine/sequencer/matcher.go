@@ -12,7 +12,7 @@ import (
 // them circulate, with slices that are used again: what outlives Commit is Frame.Bytes alone.
 type Batch struct {
 	Frame engine.Frame
-	calls []*Call // call i parks for Command i
+	calls []*Call // call i parks for Command i; nil for one that nobody asked for
 	err   error   // why this frame must not be acknowledged
 	spent stages
 }
@@ -60,11 +60,27 @@ func (s *Sequencer) runMatcher() {
 		if err != nil {
 			return
 		}
+		s.setAlarm()
+	}
+}
+
+// setAlarm sees to it that the matcher is woken when the next order expires, if it is idle then. An
+// alarm that rings early, because the clock is slewed, is set again.
+func (s *Sequencer) setAlarm() {
+	due := s.exchange.Due()
+	if due == s.alarmed && due > s.now {
+		return
+	}
+	if s.alarmed = due; due != 0 {
+		// At least a millisecond: the Time of a frame has no finer step.
+		wait := max(time.Duration(due-s.options.Now()), 1) * time.Millisecond
+		s.alarm.Reset(wait)
 	}
 }
 
 // Step takes the Commands that wait in the ring, as many as one frame holds, stamps them and
-// applies them. It never waits: it returns nil if the ring is empty or all batches are in flight.
+// applies them. If an order has expired, an Advance comes before them. It never waits: it returns
+// nil if there is nothing to do or all batches are in flight.
 // After a failure it takes nothing and returns that failure. The batch, which a PoisonError
 // returns too, goes to Append next. Matcher only.
 func (s *Sequencer) Step() (*Batch, error) {
@@ -78,14 +94,17 @@ func (s *Sequencer) Step() (*Batch, error) {
 			return nil, nil
 		}
 	}
-	if s.ring.peek(0) == nil {
+	s.now = max(s.now, s.options.Now())
+	due := s.exchange.Due()
+	expired := due != 0 && due <= s.now
+	if !expired && s.ring.peek(0) == nil {
 		return nil, nil
 	}
 	b := s.spare
 	s.spare = nil
 	start := time.Now()
 	s.stamp(&b.Frame)
-	b.err = s.fill(b)
+	b.err = s.fill(b, expired)
 	b.spent.apply = time.Since(start)
 	return b, b.err
 }
@@ -93,41 +112,68 @@ func (s *Sequencer) Step() (*Batch, error) {
 // stamp opens the frame: its number, its first Sequence, and the one Time of all its Commands.
 func (s *Sequencer) stamp(f *engine.Frame) {
 	s.number++
-	s.now = max(s.now, s.options.Now())
 	f.No, f.First, f.Time = s.number, s.last+1, s.now
 }
 
 // fill moves Commands from the ring into the frame and applies them, until the ring is empty or
 // the frame full. A frame is full when the next Command might lift it over engine.FrameBytes;
 // the first one always goes in. The Events of the last Command may lift it over, because they
-// are not known before and cannot be taken back after.
-func (s *Sequencer) fill(b *Batch) (err error) {
-	f := &b.Frame
+// are not known before and cannot be taken back after. An Advance is nobody's: no slot, no call.
+func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
+	f, taken := &b.Frame, uint64(0)
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = s.poison(b, cause)
 		}
-		s.ring.release(uint64(len(f.Commands)))
+		s.ring.release(taken)
 	}()
-	for size, n := engine.FrameOverhead, 0; n < s.options.Batch; n++ {
-		e := s.ring.peek(uint64(n))
+	size := engine.FrameOverhead
+	if expired {
+		size += s.apply(b, &engine.Command{Kind: engine.Advance}, nil)
+	}
+	for len(f.Commands) < s.options.Batch {
+		if taken%engine.TouchAhead == 0 {
+			s.touch(taken)
+		}
+		e := s.ring.peek(taken)
 		if e == nil {
 			break
 		}
-		size += e.command.EncodedMax()
-		if n > 0 && size > engine.FrameBytes {
+		if len(f.Commands) > 0 && size+e.command.EncodedMax() > engine.FrameBytes {
 			break
 		}
-		f.Commands = append(f.Commands, e.command)
-		b.calls = append(b.calls, e.call)
-		s.last++
-		before := len(f.Events)
-		f.Events = s.exchange.Apply(&f.Commands[n], s.last, f.Time, f.Events)
-		f.Ends = append(f.Ends, uint32(len(f.Events)))
-		size += (len(f.Events) - before) * engine.EventMax
+		taken++
+		size += s.apply(b, &e.command, e.call)
 	}
 	f.Digest = s.exchange.Digest()
 	return nil
+}
+
+// touch has the Exchange read ahead for the Commands that wait in the ring, from the n-th on.
+func (s *Sequencer) touch(n uint64) {
+	var ids [engine.TouchAhead]*engine.OrderID
+	for i := range ids {
+		e := s.ring.peek(n + uint64(i))
+		if e == nil {
+			s.exchange.Touch(ids[:i])
+			return
+		}
+		ids[i] = &e.command.ID
+	}
+	s.exchange.Touch(ids[:])
+}
+
+// apply adds a Command to the frame and applies it. It returns what the two and its Events take of
+// the frame at most, in bytes.
+func (s *Sequencer) apply(b *Batch, c *engine.Command, call *Call) int {
+	f := &b.Frame
+	f.Commands = append(f.Commands, *c)
+	b.calls = append(b.calls, call)
+	s.last++
+	c, before := &f.Commands[len(f.Commands)-1], len(f.Events)
+	f.Events = s.exchange.Apply(c, s.last, f.Time, f.Events)
+	f.Ends = append(f.Ends, uint32(len(f.Events)))
+	return c.EncodedMax() + (len(f.Events)-before)*engine.EventMax
 }
 
 // poison reports the panic of the Command that was being applied and fails the Sequencer.

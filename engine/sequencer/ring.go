@@ -52,6 +52,7 @@ type ring[T any] struct {
 	_ [line]byte
 	// Read by every publish, written only when the consumer parks or is woken.
 	parked atomic.Bool
+	nudged atomic.Bool
 	_      [line]byte
 }
 
@@ -125,6 +126,14 @@ func (r *ring[T]) wake() {
 	}
 }
 
+// nudge makes wait return once although there may be nothing to consume.
+func (r *ring[T]) nudge() {
+	r.nudged.Store(true)
+	if r.parked.Load() {
+		r.wake()
+	}
+}
+
 // close refuses every later claim. What was claimed before stays to be consumed.
 func (r *ring[T]) close() {
 	r.tail.Or(shut)
@@ -144,8 +153,8 @@ func (r *ring[T]) peek(i uint64) *T {
 // release gives the first n slots back. Consumer only.
 func (r *ring[T]) release(n uint64) { r.head.Store(r.head.Load() + n) }
 
-// wait returns true as soon as there is a value at the head, and false when the ring is closed
-// and everything claimed has been released. Consumer only.
+// wait returns true as soon as there is a value at the head or nudge was called, and false when the
+// ring is closed and everything claimed has been released. Consumer only.
 func (r *ring[T]) wait() bool {
 	if r.peek(0) != nil {
 		return true
@@ -161,14 +170,17 @@ func (r *ring[T]) wait() bool {
 		if r.drained() {
 			return false
 		}
+		if r.nudged.Swap(false) {
+			return true
+		}
 		r.park()
 	}
 }
 
-// park sleeps until a publish or close rings. It may return early; wait looks again.
+// park sleeps until a publish, a nudge or close rings. It may return early; wait looks again.
 func (r *ring[T]) park() {
 	r.parked.Store(true)
-	if (r.peek(0) != nil || r.drained()) && r.parked.CompareAndSwap(true, false) {
+	if (r.peek(0) != nil || r.drained() || r.nudged.Load()) && r.parked.CompareAndSwap(true, false) {
 		return
 	}
 	// Either nothing is there, or a producer has already taken the flag and its ring must not be

@@ -117,6 +117,9 @@ type Sequencer struct {
 	number uint64 // of the last frame
 	last   engine.Sequence
 	now    engine.Time
+	// alarm nudges the ring when the order expires that is due at alarmed.
+	alarm   *time.Timer
+	alarmed engine.Time
 
 	// The appender's.
 	previous    engine.Hash
@@ -136,9 +139,8 @@ type Sequencer struct {
 
 // entry is what a ring slot holds besides its stamp: 3 cache lines with it.
 type entry struct {
-	command engine.Command // 160 B
+	command engine.Command // 176 B
 	call    *Call          // 8 B
-	_       [16]byte
 }
 
 // New makes a Sequencer that goes on where o.Head ends. From then on the Exchange belongs to it,
@@ -167,6 +169,8 @@ func New(x *engine.Exchange, b *view.Board, j Journal, o Options) (*Sequencer, e
 		previous: o.Head.Hash,
 		done:     make(chan struct{}),
 	}
+	s.alarm = time.AfterFunc(time.Hour, s.ring.nudge)
+	s.alarm.Stop()
 	s.calls.New = func() any { return newCall(s) }
 	for range o.Frames {
 		s.free <- newBatch(o)
@@ -189,31 +193,77 @@ func (s *Sequencer) Submit(c *engine.Command) (engine.Receipt, error) {
 // Enter is the first half of Submit: it never waits, so that one goroutine can enter Commands,
 // drive Step, Append and Commit itself, and then ask each Call. Errors: ErrBusy, ErrClosed.
 func (s *Sequencer) Enter(c *engine.Command) (*Call, error) {
-	if len(c.Proof) > engine.ProofMax {
-		panic(fmt.Sprintf("BUG: proof of %d bytes", len(c.Proof)))
+	limit := s.limit(c)
+	// Everything that can wait is done before the claim: between it and the publish, all that was
+	// claimed later waits for this slot.
+	call, proof := s.prepare(c)
+	position, err := s.claim(1, limit)
+	if err != nil {
+		s.calls.Put(call)
+		return nil, err
 	}
+	s.write(position, c, call, proof)
+	s.ring.publish(position, 1)
+	return call, nil
+}
+
+// EnterAll enters a bundle: neighbours in the journal, in this order, or none of them. It sets
+// calls, of which there are as many. Errors as of Enter; ErrBusy also for a bundle that is larger
+// than the ring.
+func (s *Sequencer) EnterAll(commands []engine.Command, calls []*Call) error {
+	limit, n := uint64(len(s.ring.slots)), uint64(len(commands))
+	for i := range commands {
+		limit = min(limit, s.limit(&commands[i]))
+		calls[i], _ = s.prepare(&commands[i])
+	}
+	position, err := s.claim(n, limit)
+	if err != nil {
+		for _, call := range calls {
+			s.calls.Put(call)
+		}
+		return err
+	}
+	for i, call := range calls {
+		c := &commands[i]
+		s.write(position+uint64(i), c, call, call.proof[:len(c.Proof)])
+	}
+	s.ring.publish(position, n)
+	return nil
+}
+
+// limit is how many slots may be taken with c in one of them.
+func (s *Sequencer) limit(c *engine.Command) uint64 {
 	limit := uint64(len(s.ring.slots))
 	if c.Kind == engine.Place {
 		limit -= limit / 8 // the last eighth takes cancels and the operator's Commands only
 	}
-	// Everything that can wait is done before the claim: between it and the publish, all that was
-	// claimed later waits for this slot.
+	return limit
+}
+
+// prepare takes a Call for c and copies its Proof.
+func (s *Sequencer) prepare(c *engine.Command) (*Call, []byte) {
+	if len(c.Proof) > engine.ProofMax {
+		panic(fmt.Sprintf("BUG: proof of %d bytes", len(c.Proof)))
+	}
 	call := s.calls.Get().(*Call)
 	call.state.Store(waiting)
-	proof := call.proof[:copy(call.proof[:], c.Proof)]
-	position, err := s.ring.claim(1, limit)
-	if err != nil {
-		s.calls.Put(call)
-		if err == ErrBusy {
-			s.counters.busy.Add(1)
-		}
-		return nil, err
+	return call, call.proof[:copy(call.proof[:], c.Proof)]
+}
+
+// claim takes n slots and counts a refusal.
+func (s *Sequencer) claim(n, limit uint64) (uint64, error) {
+	position, err := s.ring.claim(n, limit)
+	if err == ErrBusy {
+		s.counters.busy.Add(1)
 	}
+	return position, err
+}
+
+// write fills a claimed slot.
+func (s *Sequencer) write(position uint64, c *engine.Command, call *Call, proof []byte) {
 	e := s.ring.at(position)
 	e.command, e.call = *c, call
 	e.command.Proof = proof
-	s.ring.publish(position, 1)
-	return call, nil
 }
 
 // Run starts the matcher, the appender and the committer, and joins them. It returns nil after
@@ -235,6 +285,7 @@ func (s *Sequencer) Run() error {
 		joined.Go(s.runCommitter)
 		joined.Wait()
 	}
+	s.alarm.Stop()
 	s.refuse()
 	close(s.done)
 	return s.failure()
@@ -244,8 +295,10 @@ func (s *Sequencer) Run() error {
 // was never applied. After a graceful Close nothing is left.
 func (s *Sequencer) refuse() {
 	for s.ring.wait() {
-		s.ring.peek(0).call.answer(engine.Receipt{}, ErrClosed)
-		s.ring.release(1)
+		if e := s.ring.peek(0); e != nil { // not if a late alarm woke us
+			e.call.answer(engine.Receipt{}, ErrClosed)
+			s.ring.release(1)
+		}
 	}
 }
 

@@ -508,7 +508,7 @@ func TestPoison(t *testing.T) {
 	before := enter(1)
 	w.cycle(t)
 	poison, after := enter(666), enter(3)
-	w.Sequencer.exchange = nil // whatever is applied now panics
+	w.Sequencer.exchange = new(engine.Exchange) // whatever is applied now panics
 	w.run()
 	for i, call := range []*Call{before, poison, after} {
 		if _, err := call.Wait(); err != []error{nil, ErrUnknown, ErrClosed}[i] {

@@ -62,7 +62,7 @@ func (b *Board) Publish(f *engine.Frame) {
 		b.Directory.touch(c.Wallet, last)
 		b.Directory.touch(c.Owner, last)
 		for j := range events {
-			b.fold(c, &events[j], last)
+			b.fold(c, &events[j], last, f.Time)
 		}
 	}
 	for i := range b.drafts {
@@ -81,18 +81,22 @@ func (b *Board) Publish(f *engine.Frame) {
 }
 
 // fold applies one Event of Command c: to the Directory at once, to a market's draft for later.
-func (b *Board) fold(c *engine.Command, e *engine.Event, last engine.Sequence) {
+func (b *Board) fold(c *engine.Command, e *engine.Event, last engine.Sequence, now engine.Time) {
 	price, side := mirror(e.Outcome, e.Price), turn(e.Outcome, e.Side)
 	switch e.Kind {
 	case engine.Listed:
 		row := b.Directory.list(e.Market, c.Listing, e.State)
 		b.draft(row).next.Market = row.market.Load()
-	case engine.Deposited:
+	case engine.Deposited, engine.Collected:
 		b.Directory.number(e.Wallet, c.Address, last)
 	case engine.Linked:
 		b.Directory.number(e.Wallet, c.Address, last)
 		b.Directory.number(e.Owner, c.Holder, last)
-		b.Directory.wallet(e.Wallet).owner.Store(uint32(e.Owner))
+		b.Directory.link(e.Wallet, e.Owner)
+	case engine.KeySet:
+		b.Directory.setKey(e, now)
+	case engine.Armed:
+		b.Directory.arm(e)
 	case engine.Placed:
 		b.market(e).add(side, price, e.Remaining)
 	case engine.Filled:
@@ -101,9 +105,40 @@ func (b *Board) fold(c *engine.Command, e *engine.Event, last engine.Sequence) {
 		d.next.last, d.next.taker = price, side.Other()
 	case engine.Cancelled:
 		b.market(e).add(side, price, -e.Remaining)
+	case engine.StateChanged, engine.Adjusted, engine.Resolved, engine.ModeSet:
+		b.control(c, e)
 	}
 	b.Directory.touch(e.Wallet, last)
 	b.Directory.touch(e.Owner, last)
+}
+
+// control applies what an operator's Command did to a market, or to all.
+func (b *Board) control(c *engine.Command, e *engine.Event) {
+	if e.Kind == engine.ModeSet && e.Wallet != 0 {
+		return // the engine alone judges wallets
+	}
+	if e.Kind == engine.ModeSet && e.Market == 0 {
+		b.Directory.mode.Store(uint32(e.Mode))
+		return
+	}
+	d := b.market(e)
+	was := d.next.Market.Tick
+	b.Directory.change(d.row, func(m *Market) {
+		switch e.Kind {
+		case engine.StateChanged:
+			m.State = e.State
+		case engine.Adjusted:
+			l := c.Listing
+			m.Tick, m.MinSize, m.MinBuy, m.Fee = l.Tick, l.MinSize, l.MinBuy, l.Fee
+		case engine.Resolved:
+			m.State, m.Payout = engine.Settled, e.Price
+		case engine.ModeSet:
+			m.Mode = e.Mode
+		}
+	})
+	if d.next.Market = d.row.market.Load(); d.next.Market.Tick != was {
+		d.retick(was)
+	}
 }
 
 // market is the draft of the market that e names.

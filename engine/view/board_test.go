@@ -57,7 +57,7 @@ func checkMarket(t *testing.T, b *Board, n *naive) *Snapshot {
 	t.Helper()
 	s := b.Condition(n.list.Condition)
 	m := b.Directory.Market(n.no)
-	if s == nil || s.Market != m || *m != (Market{n.no, n.list, n.state}) {
+	if s == nil || s.Market != m || *m != (Market{n.no, n.list, n.state, n.mode, n.payout}) {
 		t.Fatalf("market %d: snapshot %v, row %+v", n.no, s, m)
 	}
 	if s.Sequence != n.seq {
@@ -86,6 +86,9 @@ func checkMarket(t *testing.T, b *Board, n *naive) *Snapshot {
 
 func checkWallets(t *testing.T, b *Board, w *world) {
 	t.Helper()
+	if m := b.Directory.Mode(); m != w.mode {
+		t.Fatalf("mode %d, want %d", m, w.mode)
+	}
 	for no := engine.WalletNo(1); uint32(no) <= w.wallets; no++ {
 		a, known := b.Directory.Address(no)
 		back, found := b.Directory.Wallet(addressOf(no))

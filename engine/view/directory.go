@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 
 	"clobd/engine"
@@ -12,7 +13,9 @@ import (
 type Market struct {
 	No engine.MarketNo
 	engine.Listing
-	State engine.MarketState
+	State  engine.MarketState
+	Mode   engine.Mode
+	Payout engine.Price // of outcome 0, once the State is Settled
 }
 
 // Directory is what the door must know in order to make Commands of requests: tokens, conditions,
@@ -29,6 +32,10 @@ type Directory struct {
 	addresses  table // to WalletNo
 
 	listed, numbered atomic.Uint32 // rows in use; moved by the writer
+	mode             atomic.Uint32
+
+	mutex sync.RWMutex                 // guards owned: no order is judged by it
+	owned map[engine.WalletNo]*holding // by owner
 }
 
 // marketRow is where a market's current row and Snapshot hang.
@@ -45,8 +52,24 @@ type walletRow struct {
 	touched atomic.Uint64 // 0: no such wallet
 }
 
+// holding is what an owner has besides his own account.
+type holding struct {
+	wallets []engine.WalletNo // linked to him, in the order in which they were
+	keys    []Key             // on record, in the order in which they came there
+}
+
+// Key is an API key on record.
+type Key struct {
+	Class   engine.KeyClass
+	Number  uint32
+	Revoked bool
+	Timeout engine.Time // how long it may send no heartbeat, in milliseconds; 0: for ever
+	Created engine.Time // when it came on record
+	Changed engine.Time // when it was last revoked or restored
+}
+
 func newDirectory(seed maphash.Seed) *Directory {
-	d := &Directory{seed: seed}
+	d := &Directory{seed: seed, owned: make(map[engine.WalletNo]*holding)}
 	for _, t := range []*table{&d.tokens, &d.conditions, &d.addresses} {
 		t.current.Store(newCells(tableBits))
 	}
@@ -127,6 +150,120 @@ func (d *Directory) Owner(wallet engine.WalletNo) engine.WalletNo {
 	return engine.WalletNo(row.owner.Load())
 }
 
+// Owned appends the wallets linked to an owner to dst, in the order in which they were linked.
+func (d *Directory) Owned(owner engine.WalletNo, dst []engine.WalletNo) []engine.WalletNo {
+	d.mutex.RLock()
+	defer d.mutex.RUnlock()
+	if h := d.owned[owner]; h != nil {
+		dst = append(dst, h.wallets...)
+	}
+	return dst
+}
+
+// Keys appends an owner's API keys of one class on record to dst, oldest first.
+func (d *Directory) Keys(owner engine.WalletNo, class engine.KeyClass, dst []Key) []Key {
+	d.mutex.RLock()
+	defer d.mutex.RUnlock()
+	if h := d.owned[owner]; h != nil {
+		for i := range h.keys {
+			if h.keys[i].Class == class && h.keys[i].Created != 0 {
+				dst = append(dst, h.keys[i])
+			}
+		}
+	}
+	return dst
+}
+
+// Key is one of an owner's API keys, and false if it is not on record.
+func (d *Directory) Key(owner engine.WalletNo, class engine.KeyClass, number uint32) (Key, bool) {
+	d.mutex.RLock()
+	defer d.mutex.RUnlock()
+	if h := d.owned[owner]; h != nil {
+		if k := h.key(class, number); k != nil && k.Created != 0 {
+			return *k, true
+		}
+	}
+	return Key{}, false
+}
+
+// Armed calls each with every key that must send heartbeats, in no order.
+func (d *Directory) Armed(each func(owner engine.WalletNo, number uint32, timeout engine.Time)) {
+	d.mutex.RLock()
+	defer d.mutex.RUnlock()
+	for owner, h := range d.owned {
+		for i := range h.keys {
+			if k := &h.keys[i]; k.Timeout != 0 {
+				each(owner, k.Number, k.Timeout)
+			}
+		}
+	}
+}
+
+// key is the record of a key, nil if there is none.
+func (h *holding) key(class engine.KeyClass, number uint32) *Key {
+	for i := range h.keys {
+		if k := &h.keys[i]; k.Class == class && k.Number == number {
+			return k
+		}
+	}
+	return nil
+}
+
+// holding is an owner's, made if it is the first of him. Callers hold mutex.
+func (d *Directory) holding(owner engine.WalletNo) *holding {
+	h := d.owned[owner]
+	if h == nil {
+		h = new(holding)
+		d.owned[owner] = h
+	}
+	return h
+}
+
+// link lets an owner trade for a wallet.
+func (d *Directory) link(wallet, owner engine.WalletNo) {
+	row := d.wallet(wallet)
+	if engine.WalletNo(row.owner.Load()) == owner {
+		return
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	row.owner.Store(uint32(owner))
+	h := d.holding(owner)
+	h.wallets = append(h.wallets, wallet)
+}
+
+// setKey folds KeySet: a key on record, revoked or restored.
+func (d *Directory) setKey(e *engine.Event, now engine.Time) {
+	class, number := engine.KeyClass(e.Args[1]), uint32(e.Args[0])
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	k := d.holding(e.Owner).record(class, number)
+	if k.Created == 0 {
+		k.Created, k.Changed = now, now
+	}
+	if revoked := e.Args[2] != 0; revoked != k.Revoked {
+		k.Revoked, k.Changed = revoked, now
+	}
+}
+
+// arm folds Armed.
+func (d *Directory) arm(e *engine.Event) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.holding(e.Owner).record(engine.TradingKey, uint32(e.Args[0])).Timeout =
+		engine.Time(e.Args[1])
+}
+
+// record is key made if it is missing. One that only sends heartbeats is not on record: it has no
+// time of creation.
+func (h *holding) record(class engine.KeyClass, number uint32) *Key {
+	if k := h.key(class, number); k != nil {
+		return k
+	}
+	h.keys = append(h.keys, Key{Class: class, Number: number})
+	return &h.keys[len(h.keys)-1]
+}
+
 // Touched is the last Sequence of the newest frame that named this wallet or owner, 0 if none did.
 // An account read that waits until the index has it sees every write acknowledged before.
 func (d *Directory) Touched(no engine.WalletNo) engine.Sequence {
@@ -146,16 +283,25 @@ func (d *Directory) wallet(no engine.WalletNo) *walletRow {
 	return row
 }
 
-// list adds market no or replaces its row. Tokens and tick are for ever: levels are kept by tick.
+// Mode restricts what all markets take.
+func (d *Directory) Mode() engine.Mode { return engine.Mode(d.mode.Load()) }
+
+// change replaces the row of a listed market by a copy that was changed.
+func (d *Directory) change(row *marketRow, how func(*Market)) {
+	m := *row.market.Load()
+	how(&m)
+	row.market.Store(&m)
+}
+
+// list adds market no, or opens it if it was listed before. Its tokens are for ever.
 func (d *Directory) list(no engine.MarketNo, l *engine.Listing, s engine.MarketState) *marketRow {
 	m := &Market{No: no, Listing: *l, State: s}
 	if old := d.Market(no); old != nil {
-		same := old.Condition == m.Condition && old.Tokens == m.Tokens && old.Tick == m.Tick
-		if !same {
+		if old.Condition != m.Condition || old.Tokens != m.Tokens || old.Tick != m.Tick {
 			panic(fmt.Sprintf("BUG: market %d is listed again as another one", no))
 		}
 		row := d.markets.at(uint32(no))
-		row.market.Store(m)
+		d.change(row, func(m *Market) { m.Listing, m.State = *l, s })
 		return row
 	}
 	if uint32(no) != d.listed.Load()+1 || no >= 1<<31 || m.Tick == 0 {

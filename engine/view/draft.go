@@ -49,6 +49,19 @@ func (d *draft) add(side engine.Side, price engine.Price, delta engine.Size) {
 	}
 }
 
+// retick lays the levels out anew after the market's tick was another one.
+func (d *draft) retick(was engine.Price) {
+	old := d.next.ladder
+	d.next.ladder, d.next.depth = &empty, [2]uint16{}
+	d.root, d.groups, d.chunks = false, 0, [fanout]uint16{}
+	for _, side := range [2]engine.Side{engine.Buy, engine.Sell} {
+		old.walk(side, func(index int, size engine.Size) bool {
+			d.add(side, engine.Price(index)*was, size)
+			return true
+		})
+	}
+}
+
 // clear takes one live bit out, and those above it that stood for it alone.
 func (d *draft) clear(side engine.Side, g, c int, bit uint64) {
 	l := d.next.ladder

@@ -15,6 +15,7 @@ type world struct {
 	frames  uint64
 	markets []*naive // by MarketNo - 1
 	wallets uint32
+	mode    engine.Mode
 	owners  map[engine.WalletNo]engine.WalletNo
 	touched map[engine.WalletNo]engine.Sequence
 }
@@ -23,6 +24,8 @@ type naive struct {
 	no     engine.MarketNo
 	list   engine.Listing
 	state  engine.MarketState
+	mode   engine.Mode
+	payout engine.Price
 	orders []resting
 	traded bool
 	price  engine.Price // of the last trade, for the outcome of its taker
@@ -116,8 +119,11 @@ func (b builder) end() *engine.Frame {
 		touch(e.Wallet)
 		touch(e.Owner)
 		switch e.Kind {
-		case engine.Listed, engine.Placed, engine.Filled, engine.Cancelled:
-			w.markets[e.Market-1].seq = w.seq
+		case engine.Listed, engine.Placed, engine.Filled, engine.Cancelled,
+			engine.StateChanged, engine.Adjusted, engine.Resolved, engine.ModeSet:
+			if e.Market != 0 {
+				w.markets[e.Market-1].seq = w.seq
+			}
 		}
 	}
 	return b.f
@@ -136,6 +142,19 @@ func (b builder) list(no engine.MarketNo, tick engine.Price, state engine.Market
 		engine.Event{Kind: engine.Listed, Market: no, State: state})
 }
 
+// relist lists a market again as it is, in another state.
+func (b builder) relist(no engine.MarketNo) {
+	n := b.w.markets[no-1]
+	n.list.Open = b.w.rng.IntN(2) == 0
+	n.state = engine.Unopened
+	if n.list.Open {
+		n.state = engine.Open
+	}
+	l := n.list
+	b.add(engine.Command{Kind: engine.List, Listing: &l},
+		engine.Event{Kind: engine.Listed, Market: no, State: n.state})
+}
+
 func (b builder) deposit(no engine.WalletNo) {
 	b.w.wallets = max(b.w.wallets, uint32(no))
 	b.add(engine.Command{Kind: engine.Deposit, Address: addressOf(no)},
@@ -149,6 +168,69 @@ func (b builder) link() {
 	b.w.owners[wallet] = owner
 	b.add(engine.Command{Kind: engine.Link, Address: addressOf(wallet), Holder: addressOf(owner)},
 		engine.Event{Kind: engine.Linked, Wallet: wallet, Owner: owner})
+}
+
+// control is one of the operator's Commands for market no.
+func (b builder) control(no engine.MarketNo, k int) {
+	w, n := b.w, b.w.markets[no-1]
+	switch k {
+	case 0:
+		n.state = engine.Unopened + engine.MarketState(w.rng.IntN(3))
+		b.add(engine.Command{Kind: engine.SetState, Market: no, State: n.state},
+			engine.Event{Kind: engine.StateChanged, Market: no, State: n.state})
+	case 1:
+		n.mode = engine.Mode(w.rng.IntN(3))
+		b.add(engine.Command{Kind: engine.SetMode, Market: no, Mode: n.mode},
+			engine.Event{Kind: engine.ModeSet, Market: no, Mode: n.mode})
+	case 2:
+		w.mode = engine.Mode(w.rng.IntN(3))
+		b.add(engine.Command{Kind: engine.SetMode, Mode: w.mode},
+			engine.Event{Kind: engine.ModeSet, Mode: w.mode})
+	case 3:
+		b.add(engine.Command{Kind: engine.SetMode, Wallet: 1, Mode: engine.CancelOnly},
+			engine.Event{Kind: engine.ModeSet, Wallet: 1, Mode: engine.CancelOnly})
+	case 4:
+		b.adjust(no)
+	case 5:
+		b.resolve(no)
+	}
+}
+
+// adjust gives a market a tick that all its levels are on, and other rules.
+func (b builder) adjust(no engine.MarketNo) {
+	n := b.w.markets[no-1]
+	l := n.list
+	ticks := []engine.Price{1, 10, 25, 50, 100, 1000}
+	for l.Tick = ticks[b.w.rng.IntN(len(ticks))]; !n.on(l.Tick); {
+		l.Tick = ticks[b.w.rng.IntN(len(ticks))]
+	}
+	l.MinSize, l.MinBuy, l.Fee = engine.Unit, 7, engine.Fee{Rate: uint16(no), Exponent: 1}
+	n.list = l
+	b.add(engine.Command{Kind: engine.Adjust, Market: no, Listing: &l},
+		engine.Event{Kind: engine.Adjusted, Market: no})
+}
+
+// on says whether all resting orders have prices of that tick.
+func (n *naive) on(tick engine.Price) bool {
+	for i := range n.orders {
+		if n.orders[i].price%tick != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// resolve cancels all orders of a market and settles it. Later frames may open it again: the Board
+// does not judge.
+func (b builder) resolve(no engine.MarketNo) {
+	n := b.w.markets[no-1]
+	var events []engine.Event
+	for i := range n.orders {
+		events = append(events, n.orders[i].event(no, engine.Cancelled, 0))
+	}
+	n.orders, n.state, n.payout = nil, engine.Settled, 10_000
+	b.add(engine.Command{Kind: engine.Resolve, Market: no, Price: n.payout},
+		append(events, engine.Event{Kind: engine.Resolved, Market: no, Price: n.payout})...)
 }
 
 // rest places an order that nothing crosses.
@@ -257,12 +339,13 @@ func (w *world) random(n int) *engine.Frame {
 			ticks := []engine.Price{1, 10, 25, 50, 100, 1000}
 			b.list(engine.MarketNo(len(w.markets)+1), ticks[w.rng.IntN(len(ticks))], engine.Open)
 		case k == 1:
-			state := engine.Unopened + engine.MarketState(w.rng.IntN(2))
-			b.list(no, w.markets[no-1].list.Tick, state)
+			b.relist(no)
 		case k == 2 || w.wallets == 0:
 			b.deposit(engine.WalletNo(w.wallets + 1))
 		case k == 3:
 			b.link()
+		case k == 5:
+			b.control(no, w.rng.IntN(6))
 		case k == 4:
 			b.add(engine.Command{Kind: engine.Place, Wallet: 1 << 30, Owner: 1},
 				engine.Event{Kind: engine.Rejected, Reject: engine.RejectWallet})

@@ -1,0 +1,70 @@
+package view
+
+import (
+	"slices"
+	"testing"
+
+	"clobd/engine"
+)
+
+// TestHoldings: what an owner has besides his account is listed in the order in which it came.
+func TestHoldings(t *testing.T) {
+	b, w := NewBoard(), newWorld(1)
+	f := w.begin()
+	f.deposit(1)
+	link := func(wallet, owner engine.WalletNo) {
+		f.add(engine.Command{Kind: engine.Link, Address: addressOf(wallet), Holder: addressOf(owner)},
+			engine.Event{Kind: engine.Linked, Wallet: wallet, Owner: owner})
+	}
+	link(2, 1)
+	link(1, 1)
+	link(2, 1) // again
+	set := func(number, class, revoked int64) {
+		f.add(engine.Command{Kind: engine.SetKey, Owner: 1},
+			engine.Event{Kind: engine.KeySet, Owner: 1, Args: [3]int64{number, class, revoked}})
+	}
+	arm := func(number, timeout int64) {
+		f.add(engine.Command{Kind: engine.Arm, Owner: 1},
+			engine.Event{Kind: engine.Armed, Owner: 1, Args: [3]int64{number, timeout}})
+	}
+	arm(9, 5000)
+	set(7, 0, 0)
+	set(3, 1, 0)
+	set(0, 0, 0)
+	w.seq = f.f.Last()
+	b.Publish(f.f)
+	f = w.begin()
+	set(7, 0, 1)
+	arm(7, 10_000)
+	arm(9, 0)
+	w.seq = f.f.Last()
+	b.Publish(f.f)
+
+	d := b.Directory
+	if got := d.Owned(1, nil); !slices.Equal(got, []engine.WalletNo{2, 1}) {
+		t.Errorf("owned %v", got)
+	}
+	want := []Key{
+		{Number: 7, Revoked: true, Timeout: 10_000, Created: 1, Changed: 2},
+		{Number: 0, Created: 1, Changed: 1},
+	}
+	if got := d.Keys(1, engine.TradingKey, nil); !slices.Equal(got, want) {
+		t.Errorf("keys %+v", got)
+	}
+	if k, known := d.Key(1, engine.ReadOnlyKey, 3); !known || k.Revoked {
+		t.Errorf("read-only key 3: %+v, %v", k, known)
+	}
+	if _, known := d.Key(1, engine.TradingKey, 9); known {
+		t.Error("a key that was only armed is on record")
+	}
+	if len(d.Owned(2, nil)) != 0 || len(d.Keys(2, engine.TradingKey, nil)) != 0 {
+		t.Error("wallet 2 has something")
+	}
+	armed := map[uint32]engine.Time{}
+	d.Armed(func(owner engine.WalletNo, number uint32, timeout engine.Time) {
+		armed[number+uint32(owner)*100] = timeout
+	})
+	if len(armed) != 1 || armed[107] != 10_000 {
+		t.Errorf("armed %v", armed)
+	}
+}
