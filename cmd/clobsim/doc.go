@@ -2,11 +2,16 @@
 //
 //	FILE…
 //	  │
-//	  ▼
-//	vectors ──► every disagreement by name
-//	  │
-//	  ▼
-//	N agree, M disagree
+//	  ├─► vectors    signatures                        package auth
+//	  ├─► scenarios  books, balances and settlements   package cases ─► engine.Exchange
+//	  └─► flow       a day of orders, fills and books  package cases ─► engine.Exchange
+//	          │
+//	          ▼
+//	every disagreement by name, every skip with its reason
+//	          │
+//	          ▼
+//	N agree, M disagree, K skipped
 //
-// It ends with code 1 if anything disagrees. Read main.go; the checks are in package auth.
+// It ends with code 1 if anything disagrees or a file cannot be read in full. Read main.go, then
+// replay.go.
 package main

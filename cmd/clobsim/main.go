@@ -9,7 +9,9 @@ import (
 )
 
 type commands struct {
-	Vectors vectorsCommand `cmd:"" help:"Check signature vectors: orders, key derivations, request digests."`
+	Vectors   vectorsCommand   `cmd:"" help:"Check signature vectors: orders, key derivations, request digests."`
+	Scenarios scenariosCommand `cmd:"" help:"Replay matching scenarios and settlements through the engine."`
+	Flow      flowCommand      `cmd:"" help:"Replay order flows with their true fills and books through the engine."`
 }
 
 func main() {

@@ -64,7 +64,96 @@ func TestVectors(t *testing.T) {
 	if code, _ = run(t, "vectors", bad); code != cli.Failed {
 		t.Errorf("a file without vectors: code %d", code)
 	}
+	// Nearly a vector is no reason to look away.
+	if err := os.WriteFile(bad, []byte(`{"orders":[{"id":"o7","order":{"salt":1},"domian":{},`+
+		`"signature":"0x12"}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out = run(t, "vectors", good, bad)
+	if code != cli.Failed || !strings.Contains(out, ".orders[0] o7: looks like a vector") ||
+		!strings.Contains(out, ", 1 disagree") {
+		t.Errorf("a vector with a misspelt domain: code %d:\n%s", code, out)
+	}
 	if code, _ = run(t, "vectors", "nowhere.json"); code != cli.Usage {
 		t.Errorf("a missing file: code %d", code)
 	}
+}
+
+func TestScenarios(t *testing.T) {
+	const (
+		good    = "../../engine/cases/testdata/book.json"
+		skipped = "../../engine/cases/testdata/skipped.json"
+	)
+	code, out := run(t, "scenarios", good, skipped)
+	if code != cli.Done || !strings.Contains(out, "amend: skipped: operation 3 (replace 1): ") ||
+		!strings.HasSuffix(out, "\n6 agree, 0 disagree, 15 skipped\n") {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+	bad := change(t, good, `"remaining": 3}`, `"remaining": 4}`)
+	code, out = run(t, "scenarios", bad, skipped)
+	if code != cli.Failed || !strings.HasPrefix(out,
+		bad+": levels, queues and counts: operation 10 (order b3): remaining: expected 4, got 3\n") ||
+		!strings.HasSuffix(out, "\n5 agree, 1 disagree, 15 skipped\n") {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{cli.Failed, []string{change(t, good, `"op": "counts"`, `"op": "count"`)}},
+		{cli.Failed, []string{good, "nowhere.json"}},
+		{cli.Failed, []string{t.TempDir()}},
+		{cli.Usage, nil},
+		{cli.Usage, []string{"--fast", good}},
+	} {
+		if code, out := run(t, append([]string{"scenarios"}, c.args...)...); code != c.code {
+			t.Errorf("%v: code %d:\n%s", c.args, code, out)
+		}
+	}
+}
+
+func TestFlow(t *testing.T) {
+	const good = "../../engine/cases/testdata/flow.jsonl"
+	code, out := run(t, "flow", good, good)
+	if code != cli.Done || !strings.HasSuffix(out, "\n24 agree, 0 disagree, 0 skipped\n") ||
+		!strings.Contains(out, good+": 5 placed, 1 cancelled, 3 takers with 3 fills, 3 book checks; ") {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+	bad := change(t, good, `["c",2,44]`, `["c",2,43]`)
+	code, out = run(t, "flow", bad)
+	if code != cli.Failed || !strings.HasPrefix(out, bad+": operation 6 (take B 6@45): makers: "+
+		"expected [c 2@43 b 4@45], got [c 2@44 b 4@45]\n") ||
+		!strings.HasSuffix(out, "\n11 agree, 1 disagree, 0 skipped\n") {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{cli.Failed, []string{change(t, good, `"ops":12`, `"ops":13`)}},
+		{cli.Failed, []string{change(t, good, `"op":"C"`, `"op":"c"`)}},
+		{cli.Failed, []string{"nowhere.jsonl"}},
+		{cli.Usage, nil},
+	} {
+		if code, out := run(t, append([]string{"flow"}, c.args...)...); code != c.code {
+			t.Errorf("%v: code %d:\n%s", c.args, code, out)
+		}
+	}
+}
+
+// change is a copy of a file in which the first from is to.
+func change(t *testing.T, name, from, to string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(b, []byte(from)) {
+		t.Fatalf("%s does not hold %s", name, from)
+	}
+	path := filepath.Join(t.TempDir(), "changed")
+	if err := os.WriteFile(path, bytes.Replace(b, []byte(from), []byte(to), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -1,0 +1,5 @@
+//go:build audit
+
+package cases
+
+const auditing = true
