@@ -37,7 +37,18 @@
 // The curve is libsecp256k1 where cgo is on, and pure Go, about four times as slow, where it is
 // not. Scratch memory is pooled: a verification costs one small allocation, an authentication none.
 //
+// A signer whose key was recovered sixteen times is hot: the node keeps multiples of the key and
+// checks further signatures by adding some of them up, in pure Go, without allocation, in two
+// fifths of the time of a recovery. A check accepts what recovery would accept; what it does not
+// accept is recovered, so that refusals are the same for all. 256 signers are hot at most, in 37
+// MiB; see DESIGN.md.
+//
+//	order ─► signer hot? ─► check: z/s·G + r/s·Q = R? ── yes ─► Verified
+//	             no │               no │
+//	                └──────────────────┴─► recover ─► count; often enough: build the multiples
+//
 // Read text.go, then keyring.go and hmac.go (requests), l1.go (asking for keys), domain.go,
-// order.go, eip712.go, signature.go and verifier.go (orders), proof.go (evidence), sign.go (the
-// client's side), secret.go, recover_*.go and vectors.go.
+// order.go, eip712.go, signature.go and verifier.go (orders), hot.go, check.go, comb.go, point.go,
+// field.go, scalar.go and invert.go (hot signers, from the idea down to the arithmetic), proof.go
+// (evidence), sign.go (the client's side), secret.go, recover_*.go and vectors.go.
 package auth

@@ -57,6 +57,7 @@ type hasher struct {
 	out    [32]byte
 	rs     [65]byte // r, s, v of the signature at hand; v is 0 or 1
 	digest [32]byte // what is signed
+	key    []byte   // what recover found last, uncompressed
 }
 
 func newHasher() *hasher {

@@ -60,13 +60,14 @@ func (h *hasher) load(signature []byte) string {
 	return ""
 }
 
-// recover is the address that made the loaded signature over h.digest. It is false if the
-// signature belongs to no key at all.
+// recover is the address that made the loaded signature over h.digest, and leaves its key in h.key.
+// It is false if the signature belongs to no key at all.
 func (h *hasher) recover() (engine.Address, bool) {
 	key, ok := curveRecover(&h.digest, &h.rs)
 	if !ok {
 		return engine.Address{}, false
 	}
+	h.key = key
 	return h.account(key), true
 }
 

@@ -17,9 +17,10 @@ import (
 
 // CheckVectors checks a file of known answers: JSON with, at any depth, orders signed for a domain,
 // ClobAuth messages, request HMACs, domain separators, struct hashes and type hashes, each
-// recognised by its keys; whatever is none of these is passed over. Each is checked against the
-// domain it states, whether or not a node would take that domain. One that says "valid": false
-// agrees if it is refused.
+// recognised by its keys; whatever is none of these is passed over, unless it states a signature, a
+// message or something about an order: then it is a vector that nobody checks, and disagrees. Each
+// is checked against the domain it states, whether or not a node would take that domain. One that
+// says "valid": false agrees if it is refused; any other must state its hash.
 //
 // It returns how many agree and how many do not, and reports a line for each of the latter. An
 // error means that the file could not be read as JSON.
@@ -118,11 +119,17 @@ func (c *vectorChecker) walk(at string, b json.RawMessage, done func(at string, 
 	if f == nil {
 		return
 	}
-	if check := c.kind(f); check != nil {
+	if check, hashes := c.kind(f); check != nil || f.claims() {
 		if id := f.either("id", "label", "mutation"); id != "" {
 			at += " " + id
 		}
-		done(strings.TrimSpace(at), check(f))
+		err := errors.New("looks like a vector, but is none that is known")
+		if check != nil {
+			if err = f.complete(hashes); err == nil {
+				err = check(f)
+			}
+		}
+		done(strings.TrimSpace(at), err)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(f)) {
@@ -130,27 +137,57 @@ func (c *vectorChecker) walk(at string, b json.RawMessage, done func(at string, 
 	}
 }
 
-// kind is the check for a vector, or nil if f is none.
-func (c *vectorChecker) kind(f fields) func(fields) error {
-	switch {
-	case f.has("order", "domain"), f.sub("body").has("order") && f.has("domain"):
-		return c.order
-	case f.has("order", "structhash"):
-		return c.structHash
-	case f.has("message", "nonce", "signature"):
-		return c.auth
-	case f.has("secret", "method", "path"):
-		return c.hmac
-	case f.has("name", "version", "chainid", "domainseparator"):
-		return c.separator
-	case f.has("string", "typehash"):
-		return c.typeHash
-	case f.has("ordertypehash"):
-		return func(f fields) error {
-			return sameHash("order type hash", orderTypeHashV2[:], f.text("ordertypehash"))
+// claims tells if something is stated that could be wrong: a signature, a message, or the hash or
+// validity of an order. A bare order, or one with an empty signature, states nothing.
+func (f fields) claims() bool {
+	if strings.TrimPrefix(f.text("signature"), "0x") != "" || f.has("message") {
+		return true
+	}
+	if !f.has("order") && !f.sub("body").has("order") {
+		return false
+	}
+	for key := range f {
+		if key == "valid" || strings.Contains(key, "hash") || strings.Contains(key, "digest") {
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// complete checks that a vector says whether it is valid in one way only, and that a valid one
+// states one of its hashes, itself or as computed again: else nothing would be compared.
+func (f fields) complete(hashes []string) error {
+	if v, given := f["valid"]; given && string(v) != "true" && !f.invalid() {
+		return fmt.Errorf("valid is %s, neither true nor false", v)
+	}
+	if f.invalid() || len(hashes) == 0 ||
+		f.either(hashes...) != "" || f.sub("recomputed").either(hashes...) != "" {
+		return nil
+	}
+	return errors.New("states no hash")
+}
+
+// kind is the check for a vector and the hashes of which it must state one, or nil if f is none.
+func (c *vectorChecker) kind(f fields) (check func(fields) error, hashes []string) {
+	switch {
+	case f.has("order", "domain"), f.sub("body").has("order") && f.has("domain"):
+		return c.order, []string{"orderhash", "signeddigest", "structhash"}
+	case f.has("order", "structhash"):
+		return c.structHash, []string{"structhash"}
+	case f.has("message", "nonce", "signature"):
+		return c.auth, []string{"digest", "structhash"}
+	case f.has("secret", "method", "path"):
+		return c.hmac, nil // which counts what is stated itself
+	case f.has("name", "version", "chainid", "domainseparator"):
+		return c.separator, []string{"domainseparator"}
+	case f.has("string", "typehash"):
+		return c.typeHash, []string{"typehash"}
+	case f.has("ordertypehash"):
+		return func(f fields) error {
+			return f.same("order type hash", orderTypeHashV2[:], "ordertypehash")
+		}, []string{"ordertypehash"}
+	}
+	return nil, nil
 }
 
 // sameHash compares with a stated value in hex; one that is not stated is right.
@@ -163,6 +200,12 @@ func sameHash(what string, computed []byte, stated string) error {
 		return fmt.Errorf("%s is %#x, stated %s", what, computed, stated)
 	}
 	return nil
+}
+
+// same compares with what a vector states under key, itself and as computed again.
+func (f fields) same(what string, computed []byte, key string) error {
+	return errors.Join(sameHash(what, computed, f.text(key)),
+		sameHash(what, computed, f.sub("recomputed").text(key)))
 }
 
 // readDomain reads a stated domain.
@@ -252,13 +295,11 @@ func (c *vectorChecker) order(f fields) error {
 		wrapped := h.nested(&contents, d.Chain, &o.Maker)
 		signed = h.typed(&separator, &wrapped)
 	}
-	again := f.sub("recomputed")
 	if err := errors.Join(
-		sameHash("domain separator", separator[:], f.text("domainseparator")),
-		sameHash("domain separator", separator[:], again.text("domainseparator")),
-		sameHash("struct hash", contents[:], again.text("structhash")),
-		sameHash("order hash", id[:], f.text("orderhash")),
-		sameHash("signed digest", signed[:], f.text("signeddigest")),
+		f.same("domain separator", separator[:], "domainseparator"),
+		f.same("struct hash", contents[:], "structhash"),
+		f.same("order hash", id[:], "orderhash"),
+		f.same("signed digest", signed[:], "signeddigest"),
 	); err != nil {
 		return err
 	}
@@ -347,7 +388,7 @@ func (c *vectorChecker) structHash(f fields) error {
 		return err
 	}
 	contents := newHasher().order(o)
-	return sameHash("struct hash", contents[:], f.text("structhash"))
+	return f.same("struct hash", contents[:], "structhash")
 }
 
 // auth checks a ClobAuth message.
@@ -369,14 +410,12 @@ func (c *vectorChecker) auth(f fields) error {
 	separator := h.shortSeparator(&authNameHash, &oneHash, chain)
 	contents := h.auth(address, stamp, &nonce)
 	h.digest = h.typed(&separator, &contents)
-	for _, stated := range []fields{f, f.sub("recomputed")} {
-		if err := errors.Join(
-			sameHash("domain separator", separator[:], stated.text("domainseparator")),
-			sameHash("struct hash", contents[:], stated.text("structhash")),
-			sameHash("digest", h.digest[:], stated.text("digest")),
-		); err != nil {
-			return err
-		}
+	if err := errors.Join(
+		f.same("domain separator", separator[:], "domainseparator"),
+		f.same("struct hash", contents[:], "structhash"),
+		f.same("digest", h.digest[:], "digest"),
+	); err != nil {
+		return err
 	}
 	err = c.authSignature(f, h, address)
 	if f.invalid() {
@@ -449,7 +488,7 @@ func (c *vectorChecker) separator(f fields) error {
 			return err
 		}
 		separator := d.Separator()
-		return sameHash("domain separator", separator[:], f.text("domainseparator"))
+		return f.same("domain separator", separator[:], "domainseparator")
 	}
 	chain, err := strconv.ParseUint(f.text("chainid"), 10, 64)
 	if err != nil {
@@ -457,7 +496,7 @@ func (c *vectorChecker) separator(f fields) error {
 	}
 	name, version := keccakText(f.text("name")), keccakText(f.text("version"))
 	separator := newHasher().shortSeparator(&name, &version, chain)
-	return sameHash("domain separator", separator[:], f.text("domainseparator"))
+	return f.same("domain separator", separator[:], "domainseparator")
 }
 
 // typeHash checks the hash of a type string, and that a string for an Order is one of ours.
@@ -467,5 +506,5 @@ func (c *vectorChecker) typeHash(f fields) error {
 		return errors.New("another struct than ours: " + text)
 	}
 	sum := keccakText(text)
-	return sameHash("type hash", sum[:], f.text("typehash"))
+	return f.same("type hash", sum[:], "typehash")
 }

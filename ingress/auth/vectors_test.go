@@ -155,10 +155,16 @@ func messageVectors(t *testing.T, s *Signer) []any {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, map[string]any{
+		v := map[string]any{
 			"chainId": chain, "address": anvilAddress, "timestamp": "1760000000", "nonce": i + i/2,
 			"message": authMessage, "signature": signature, "valid": i < 2, "privateKey": "0x" + anvilKey,
-		})
+		}
+		if i < 2 {
+			nonce := WordOf(uint64(i))
+			digest := newHasher().clobAuth(chain, s.Address, "1760000000", &nonce)
+			v["digest"] = fmt.Sprintf("%#x", digest[:])
+		}
+		all = append(all, v)
 	}
 	return all
 }
@@ -230,9 +236,80 @@ func TestVectorsDisagree(t *testing.T) {
 			t.Errorf("%q is JSON", s)
 		}
 	}
-	for _, s := range []string{"null", "3", "[]", `{"order": 1}`, `[[{"a": {"b": null}}]]`} {
+	for _, s := range []string{"null", "3", "[]", `{"order": 1}`, `[[{"a": {"b": null}}]]`,
+		`{"source": "x", "order": {"salt": 1, "signature": "0x"}}`, `{"signature": null}`} {
 		if a, d, err := CheckVectors("x", strings.NewReader(s), nil); a+d != 0 || err != nil {
 			t.Errorf("%s: %d, %d, %v", s, a, d, err)
+		}
+	}
+}
+
+// TestVectorsIncomplete: what would be passed over, or compared with nothing, disagrees by name.
+func TestVectorsIncomplete(t *testing.T) {
+	s := anvil(t)
+	order := func() map[string]any {
+		return vectorOf(t, s, sample(s, 2, TypeEOA), domainOf(t, 2, false))
+	}
+	message := func() map[string]any {
+		return messageVectors(t, s)[3].(map[string]any)
+	}
+	rename := func(v map[string]any, key, name string) map[string]any {
+		v[name] = v[key]
+		delete(v, key)
+		return v
+	}
+	set := func(v map[string]any, key string, value any) map[string]any {
+		v[key] = value
+		return v
+	}
+	const unknown, empty = "looks like a vector", "states no hash"
+	recomputed := map[string]any{"other": "0x00"}
+	for _, c := range []struct {
+		name  string
+		bend  map[string]any
+		wants string
+	}{
+		{"good order", order(), ""},
+		{"good message", message(), ""},
+		{"hash elsewhere", set(rename(order(), "orderHash", "x"), "signedDigest",
+			order()["orderHash"]), ""},
+		{"domain misspelt", rename(order(), "domain", "domian"), unknown},
+		{"no signature either", rename(rename(order(), "domain", "domian"), "signature", "s"), unknown},
+		{"order misspelt", rename(order(), "order", "oder"), unknown},
+		{"order in a body", map[string]any{"body": map[string]any{"order": order()["order"]},
+			"orderHash": "0x00"}, unknown},
+		{"nonce misspelt", rename(message(), "nonce", "once"), unknown},
+		{"message misspelt", rename(message(), "message", "msg"), unknown},
+		{"a message alone", map[string]any{"message": "hello"}, unknown},
+		{"valid as text", set(order(), "valid", "true"), `valid is "true", neither`},
+		{"valid as number", set(order(), "valid", 1), "valid is 1, neither"},
+		{"valid as null", set(message(), "valid", nil), "valid is null, neither"},
+		{"hash misspelt", rename(order(), "orderHash", "oderHash"), empty},
+		{"hash empty", set(order(), "orderHash", ""), empty},
+		{"hash no text", set(order(), "orderHash", []int{1}), empty},
+		{"recomputed to nothing", set(rename(order(), "orderHash", "x"), "recomputed", recomputed), empty},
+		{"recomputed to another", set(order(), "recomputed", map[string]any{"orderHash": "0x00"}),
+			"order hash is"},
+		{"no digest", rename(message(), "digest", "x"), empty},
+		{"no separator", map[string]any{"name": "a", "version": "1", "chainId": 1,
+			"domainSeparator": nil}, empty},
+		{"no type hash", map[string]any{"string": "A()", "typeHash": ""}, empty},
+		{"no struct hash", map[string]any{"order": order()["order"], "structHash": nil}, empty},
+	} {
+		b, err := json.Marshal([]any{map[string]any{"deep": c.bend}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := ""
+		agree, disagree, err := CheckVectors("x", strings.NewReader(string(b)),
+			func(told string) { line += told })
+		good := agree == 1 && disagree == 0
+		if c.wants != "" {
+			good = agree == 0 && disagree == 1 && strings.Contains(line, c.wants) &&
+				strings.HasPrefix(line, "x: [0].deep: ")
+		}
+		if !good || err != nil {
+			t.Errorf("%s: %d agree, %d disagree, %v, %q", c.name, agree, disagree, err, line)
 		}
 	}
 }

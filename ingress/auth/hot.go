@@ -1,0 +1,137 @@
+package auth
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"clobd/engine"
+)
+
+// How a signer gets a comb of its own, which costs as much as about ten recoveries.
+const (
+	// hotLimit is how many signers have one: 256 of 148 KiB are 37 MiB.
+	hotLimit = 256
+	// hotAfter is how often a signer is recovered before it gets one while there is room.
+	hotAfter = 16
+	// hotInstead is the same where another signer has to lose its own. More signers than combs, all
+	// alike, would otherwise spend more on building combs than these save; so they spend at most a
+	// sixth of what their recoveries cost anyway.
+	hotInstead = 64
+	// hotCounts is the size of the table of counts, 32 KiB.
+	hotCounts = 1 << 12
+)
+
+// hotSigners holds the combs of the signers that a node sees often.
+//
+//	check ──► all (a map never changed, swapped whole) ──► comb ──► checker.signed
+//	recovered ──► counts ──► often enough, nobody building ──► newComb, swap all
+//
+// Any number of goroutines may use one. None waits for another: whoever finds a comb being built
+// goes on recovering.
+type hotSigners struct {
+	checker *checker
+	limit   int
+	all     atomic.Pointer[map[engine.Address]*hotSigner]
+
+	// counts hold, by address, 16 bits of recoveries below 48 bits of the address. Whoever meets
+	// another's count takes one off, and takes the slot over at zero, so no crowd of strangers, each
+	// seen once, keeps out one who comes often. A count lost between two goroutines is but late.
+	counts [hotCounts]atomic.Uint64
+
+	building sync.Mutex // only ever tried; guards what follows and the writing of all
+	ring     []*hotSigner
+	hand     int
+}
+
+// hotSigner is a signer with a comb.
+type hotSigner struct {
+	address engine.Address
+	key     comb
+	used    atomic.Bool // since the hand passed
+}
+
+func newHotSigners(limit int) *hotSigners {
+	h := &hotSigners{checker: sharedChecker(), limit: limit}
+	h.all.Store(&map[engine.Address]*hotSigner{})
+	return h
+}
+
+// sharedChecker is the one checker of the process: its comb is the same for all.
+var sharedChecker = sync.OnceValue(newChecker)
+
+// find is the signer with that address, or nil.
+func (h *hotSigners) find(a *engine.Address) *hotSigner { return (*h.all.Load())[*a] }
+
+// signed tells if the loaded signature over its digest is of that signer.
+func (h *hotSigners) signed(who *hotSigner, scratch *hasher) bool {
+	if !h.checker.signed(&who.key, &scratch.digest, &scratch.rs) {
+		return false
+	}
+	if !who.used.Load() { // mostly it is: then the cache line stays everyone's
+		who.used.Store(true)
+	}
+	return true
+}
+
+// recovered counts a signature whose key, of 65 bytes, had to be recovered.
+func (h *hotSigners) recovered(a engine.Address, key []byte) {
+	id := binary.LittleEndian.Uint64(a[:])
+	slot := &h.counts[id%hotCounts]
+	old := slot.Load()
+	count, need := old&0xffff, uint64(hotAfter)
+	switch {
+	case old>>16 == id>>16:
+		count = min(count+1, 0xffff)
+	case count > 0:
+		slot.Store(old - 1)
+		return
+	default:
+		count = 1
+	}
+	if len(*h.all.Load()) >= h.limit {
+		need = hotInstead
+	}
+	if count >= need && h.building.TryLock() {
+		count = 0
+		h.build(a, key)
+		h.building.Unlock()
+	}
+	slot.Store(id>>16<<16 | count)
+}
+
+// build gives a signer a comb.
+func (h *hotSigners) build(a engine.Address, key []byte) {
+	old := *h.all.Load()
+	if old[a] != nil {
+		return // another goroutine was first
+	}
+	p := pointOf(key)
+	who := &hotSigner{address: a, key: newComb(&p, signerWidth)}
+	all := make(map[engine.Address]*hotSigner, h.limit)
+	for address, signer := range old {
+		all[address] = signer
+	}
+	if len(h.ring) < h.limit {
+		h.ring = append(h.ring, who)
+	} else {
+		delete(all, h.evict(who))
+	}
+	all[a] = who
+	h.all.Store(&all)
+}
+
+// evict puts who into the ring instead of the first signer from the hand on that was not used since
+// the hand passed it last, and returns that one's address. After two rounds it takes any.
+func (h *hotSigners) evict(who *hotSigner) engine.Address {
+	for range 2 * len(h.ring) {
+		if !h.ring[h.hand].used.Swap(false) {
+			break
+		}
+		h.hand = (h.hand + 1) % len(h.ring)
+	}
+	out := h.ring[h.hand].address
+	h.ring[h.hand] = who
+	h.hand = (h.hand + 1) % len(h.ring)
+	return out
+}
