@@ -16,7 +16,7 @@
 //	│   Account (after     │               admitAccount: windows of a wallet │
 //	│   authenticate)      │               decode: JSON ─► integers          │
 //	│                      │               judge, resolve: owner, link       │
-//	│                      │               verify ──► pool, nice threads     │
+//	│                      │               verify ──► pool: a few at once    │
 //	│                      │               Past ─known──► the same answer    │
 //	│                      │               Submit ─────┐                     │
 //	└──────────────────────┼───────────────────────────┼─────────────────────┘

@@ -47,13 +47,13 @@ func (m *metrics) watch(p *pool) {
 			func() float64 { return float64(read()) }))
 	}
 	gauge("queue", "Signatures waiting to be verified.",
-		func() float64 { return float64(len(p.jobs)) })
+		func() float64 { return float64(p.queued()) })
 	gauge("queue_limit", "Signatures that may wait at the present cost of one.",
 		func() float64 { return float64(p.capacity()) })
 	gauge("cost_seconds", "Moving average of the time of one verification.",
 		func() float64 { return time.Duration(p.cost.Load()).Seconds() })
 	count("total", "Signatures verified.", p.ran.Load)
-	count("inline_total", "Signatures verified at once, because nothing else was.", p.inline.Load)
+	count("waited_total", "Signatures that had to wait for their turn.", p.waited.Load)
 	count("full_total", "Signatures refused because the queue was full.", p.full.Load)
 	count("expired_total", "Signatures refused because they had waited too long.", p.expired.Load)
 }

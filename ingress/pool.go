@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,8 +9,8 @@ import (
 	"clobd/engine"
 )
 
-// Bounds of the pool: what waits there is at most poolWork of one worker's time each, and waits
-// at most poolPatience. A first guess of what one verification costs is replaced by measuring.
+// Bounds of the pool: what waits there is at most poolWork of one place's time each, and waits at
+// most poolPatience. A first guess of what one verification costs is replaced by measuring.
 const (
 	poolWork     = 50 * time.Millisecond
 	poolPatience = time.Second
@@ -27,163 +26,145 @@ var (
 	errPoolClosed  = errors.New("verification pool is closed")
 )
 
-// pool runs signature verifications beside the requests. A verification takes as long as a hundred
-// book reads; on threads of lower priority the scheduler lets the reads pass, and a flood of signed
-// orders was measured to cost them 0.2 ms in the median instead of 6.2.
+// pool bounds how many signatures are verified at once. A verification takes as long as many book
+// reads: if every request that carries one ran its own, the scheduler's queue would be full of
+// them and a read would wait for all. Those that wait for a place here are parked, not runnable,
+// and each runs in its own goroutine: no thread is woken, nothing is handed over.
 //
-//	do ─► idle? ─► run here, at once
-//	       └────► full or this wallet's share taken? ─► errPoolFull
-//	                └──► queue ─► worker (own thread, nice 10) ─► done
+//	do ─► a place is free ─► run
+//	 └──► full, or this wallet's share is taken ─► errPoolFull
+//	       └──► wait, first come first served ─► the one who leaves gives his place on ─► run
 type pool struct {
-	nice    int
-	jobs    chan *job
-	stop    chan struct{}
-	joined  sync.WaitGroup
-	cost    atomic.Int64 // ns, moving average
-	running atomic.Int32 // verifications in work anywhere
 	workers int
+	cost    atomic.Int64 // ns, moving average
 
-	ran, inline, full, expired atomic.Uint64
+	ran, waited, full, expired atomic.Uint64
 
 	mutex   sync.Mutex
 	closed  bool
+	running int
+	first   *waiter // of the queue
+	last    *waiter
 	waiting int
 	wallets map[engine.Address]int
 }
 
-// job is one verification on its way through the queue.
-type job struct {
+// waiter is one verification that waits for a place.
+type waiter struct {
 	wallet   engine.Address
 	deadline time.Time
-	work     func()
-	done     chan error
+	next     *waiter
+	turn     chan error // nil: the place is yours
 }
 
-// newPool starts workers threads. nice is their priority, -1 leaves it.
-func newPool(workers, nice int) *pool {
-	p := &pool{
-		nice:    nice,
-		workers: workers,
-		jobs:    make(chan *job, poolSlots),
-		stop:    make(chan struct{}),
-		wallets: make(map[engine.Address]int),
-	}
+// newPool makes a pool of so many places, at least 1.
+func newPool(workers int) *pool {
+	p := &pool{workers: workers, wallets: make(map[engine.Address]int)}
 	p.cost.Store(int64(poolGuess))
-	for range workers {
-		p.joined.Go(p.run)
-	}
 	return p
 }
 
-// do runs work, here if nothing else is being verified, else on a worker, and returns when it is
-// finished. The wallet is who pays with its share of the queue. Errors: errPoolFull,
-// errPoolExpired, errPoolClosed; then work was not called and never will be.
+// do runs work as soon as there is a place for it and returns when it is finished. The wallet is
+// who pays with its share of the queue. Errors: errPoolFull, errPoolExpired, errPoolClosed; then
+// work was not called and never will be.
 func (p *pool) do(wallet engine.Address, work func()) error {
-	if len(p.jobs) == 0 && p.running.CompareAndSwap(0, 1) {
-		defer p.running.Add(-1)
-		p.inline.Add(1)
-		p.measure(work)
-		return nil
-	}
-	j := &job{wallet, time.Now().Add(poolPatience), work, make(chan error, 1)}
-	if err := p.enqueue(j); err != nil {
+	w, err := p.enter(wallet)
+	if err != nil {
 		return err
 	}
-	return <-j.done
-}
-
-// enqueue lets the job in if there is room for it and for its wallet.
-func (p *pool) enqueue(j *job) error {
-	limit := p.capacity()
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.closed {
-		return errPoolClosed
-	}
-	if p.waiting >= limit || p.wallets[j.wallet] >= max(limit/poolShare, 1) {
-		p.full.Add(1)
-		return errPoolFull
-	}
-	p.waiting++
-	p.wallets[j.wallet]++
-	p.jobs <- j // never blocks: waiting < limit <= cap
-	return nil
-}
-
-// capacity is how many verifications are poolWork of work for all workers.
-func (p *pool) capacity() int {
-	n := int64(poolWork) * int64(p.workers) / max(p.cost.Load(), 1)
-	return int(min(max(n, int64(p.workers)), poolSlots))
-}
-
-// leave takes a job out of the counts of the queue.
-func (p *pool) leave(j *job) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.waiting--
-	if p.wallets[j.wallet]--; p.wallets[j.wallet] == 0 {
-		delete(p.wallets, j.wallet)
-	}
-}
-
-// run is a worker. Its thread is its own for ever: a thread of another priority must not be given
-// back, so it is not unlocked, and ends with the goroutine.
-func (p *pool) run() {
-	runtime.LockOSThread()
-	if p.nice >= 0 {
-		setNice(p.nice)
-	}
-	for {
-		select {
-		case j := <-p.jobs:
-			p.finish(j)
-		case <-p.stop:
-			return
+	if w != nil {
+		if err := <-w.turn; err != nil {
+			return err
 		}
 	}
-}
-
-// finish runs a job, unless its caller has waited too long already.
-func (p *pool) finish(j *job) {
-	p.leave(j)
-	if time.Now().After(j.deadline) {
-		p.expired.Add(1)
-		j.done <- errPoolExpired
-		return
-	}
-	p.running.Add(1)
-	p.measure(j.work)
-	p.running.Add(-1)
-	j.done <- nil
-}
-
-// measure runs work and moves the average of what it costs by an eighth.
-func (p *pool) measure(work func()) {
+	defer p.leave() // also if work panics
 	start := time.Now()
 	work()
 	cost := p.cost.Load()
 	p.cost.Store(cost + (int64(time.Since(start))-cost)/8)
 	p.ran.Add(1)
+	return nil
 }
 
-// close refuses new jobs, joins the workers and answers what they left.
-func (p *pool) close() {
+// enter takes a place, or one in the queue if there is room for it and for its wallet.
+func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 	p.mutex.Lock()
-	closed := p.closed
-	p.closed = true
-	p.mutex.Unlock()
-	if closed {
-		return
+	defer p.mutex.Unlock()
+	if p.closed {
+		return nil, errPoolClosed
 	}
-	close(p.stop)
-	p.joined.Wait()
-	for {
-		select {
-		case j := <-p.jobs:
-			p.leave(j)
-			j.done <- errPoolClosed
-		default:
+	if p.running < p.workers {
+		p.running++
+		return nil, nil
+	}
+	limit := p.capacity()
+	if p.waiting >= limit || p.wallets[wallet] >= max(limit/poolShare, 1) {
+		p.full.Add(1)
+		return nil, errPoolFull
+	}
+	w := &waiter{wallet, time.Now().Add(poolPatience), nil, make(chan error, 1)}
+	if p.last == nil {
+		p.first = w
+	} else {
+		p.last.next = w
+	}
+	p.last = w
+	p.waiting++
+	p.wallets[wallet]++
+	p.waited.Add(1)
+	return w, nil
+}
+
+// capacity is how many verifications are poolWork of work for all places.
+func (p *pool) capacity() int {
+	n := int64(poolWork) * int64(p.workers) / max(p.cost.Load(), 1)
+	return int(min(max(n, int64(p.workers)), poolSlots))
+}
+
+// queued is how many wait.
+func (p *pool) queued() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.waiting
+}
+
+// leave gives the place to the first who has not waited too long, or back.
+func (p *pool) leave() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for w := p.pop(); w != nil; w = p.pop() {
+		if !time.Now().After(w.deadline) {
+			w.turn <- nil
 			return
 		}
+		p.expired.Add(1)
+		w.turn <- errPoolExpired
+	}
+	p.running--
+}
+
+// pop takes the first out of the queue; nil if nobody waits.
+func (p *pool) pop() *waiter {
+	w := p.first
+	if w == nil {
+		return nil
+	}
+	if p.first = w.next; p.first == nil {
+		p.last = nil
+	}
+	p.waiting--
+	if p.wallets[w.wallet]--; p.wallets[w.wallet] == 0 {
+		delete(p.wallets, w.wallet)
+	}
+	return w
+}
+
+// close refuses new work and answers who waits. What runs goes on.
+func (p *pool) close() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.closed = true
+	for w := p.pop(); w != nil; w = p.pop() {
+		w.turn <- errPoolClosed
 	}
 }

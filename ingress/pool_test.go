@@ -9,59 +9,84 @@ import (
 	"clobd/engine"
 )
 
-// occupy takes the inline place and every worker of p until the returned function is called.
+// occupy takes every place of p until the returned function is called.
 func occupy(t *testing.T, p *pool) (release func()) {
 	t.Helper()
 	gate := make(chan struct{})
 	var busy, joined sync.WaitGroup
-	busy.Add(1 + p.workers)
-	for i := range 1 + p.workers {
+	busy.Add(p.workers)
+	for i := range p.workers {
 		joined.Go(func() {
 			if err := p.do(engine.Address{0xff, byte(i)}, func() { busy.Done(); <-gate }); err != nil {
 				t.Errorf("occupy: %v", err)
 			}
 		})
-		for p.running.Load() <= int32(i) {
-			time.Sleep(time.Millisecond)
-		}
 	}
 	busy.Wait()
 	return func() { close(gate); joined.Wait() }
 }
 
-func TestPoolRunsInlineWhenIdle(t *testing.T) {
-	p := newPool(2, -1)
-	defer p.close()
+// queue calls p.do in a goroutine and returns when it waits.
+func queue(t *testing.T, p *pool, joined *sync.WaitGroup, wallet byte, work func()) {
+	t.Helper()
+	want := p.queued() + 1
+	joined.Go(func() {
+		if err := p.do(engine.Address{wallet}, work); err != nil {
+			t.Errorf("wallet %d: %v", wallet, err)
+		}
+	})
+	for p.queued() < want {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestPoolRunsAtOnceWhenIdle(t *testing.T) {
+	p := newPool(2)
 	for range 10 {
 		if err := p.do(engine.Address{}, func() {}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p.inline.Load() != 10 || p.ran.Load() != 10 {
-		t.Fatalf("inline %d of %d", p.inline.Load(), p.ran.Load())
+	if p.waited.Load() != 0 || p.ran.Load() != 10 || p.running != 0 {
+		t.Fatalf("%d waited of %d, %d still run", p.waited.Load(), p.ran.Load(), p.running)
+	}
+}
+
+func TestPoolBoundsWhatRunsAtOnce(t *testing.T) {
+	p := newPool(3)
+	var now, most atomic.Int32
+	var joined sync.WaitGroup
+	for i := range 60 {
+		joined.Go(func() {
+			err := p.do(engine.Address{byte(i)}, func() {
+				n := now.Add(1)
+				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+				}
+				time.Sleep(time.Millisecond)
+				now.Add(-1)
+			})
+			if err != nil {
+				t.Errorf("job %d: %v", i, err)
+			}
+		})
+	}
+	joined.Wait()
+	if most.Load() != 3 || p.ran.Load() != 60 || p.running != 0 {
+		t.Fatalf("%d at once, %d ran, %d still run", most.Load(), p.ran.Load(), p.running)
 	}
 }
 
 func TestPoolIsBounded(t *testing.T) {
-	p := newPool(1, 10)
-	defer p.close()
+	p := newPool(1)
 	release := occupy(t, p)
 	p.cost.Store(int64(poolWork) / 8) // room for 8, of which 2 for one wallet
 	if p.capacity() != 8 {
 		t.Fatalf("capacity %d", p.capacity())
 	}
 	var joined sync.WaitGroup
-	var ran atomic.Int32
+	var order []byte // the place guards it
 	enter := func(wallet byte) {
-		want := len(p.jobs) + 1
-		joined.Go(func() {
-			if err := p.do(engine.Address{wallet}, func() { ran.Add(1) }); err != nil {
-				t.Errorf("wallet %d: %v", wallet, err)
-			}
-		})
-		for len(p.jobs) < want {
-			time.Sleep(time.Millisecond)
-		}
+		queue(t, p, &joined, wallet, func() { order = append(order, wallet) })
 	}
 	enter(1)
 	enter(1)
@@ -77,33 +102,67 @@ func TestPoolIsBounded(t *testing.T) {
 	}
 	release()
 	joined.Wait()
-	if ran.Load() != 8 || p.full.Load() != 2 || len(p.wallets) != 0 || p.waiting != 0 {
-		t.Fatalf("ran %d, full %d, wallets %v, waiting %d",
-			ran.Load(), p.full.Load(), p.wallets, p.waiting)
+	if string(order) != "\x01\x01\x02\x02\x03\x03\x04\x04" {
+		t.Fatalf("ran in the order %v", order)
+	}
+	if p.full.Load() != 2 || len(p.wallets) != 0 || p.waiting != 0 || p.running != 0 {
+		t.Fatalf("full %d, wallets %v, waiting %d, running %d",
+			p.full.Load(), p.wallets, p.waiting, p.running)
 	}
 }
 
 func TestPoolAnswersTheExpired(t *testing.T) {
-	p := newPool(1, -1)
+	p := newPool(1)
 	release := occupy(t, p)
-	late := &job{engine.Address{1}, time.Now().Add(-1), nil, make(chan error, 1)}
-	if err := p.enqueue(late); err != nil {
+	late, err := p.enter(engine.Address{1})
+	if err != nil {
 		t.Fatal(err)
 	}
+	late.deadline = time.Now().Add(-1)
+	var joined sync.WaitGroup
+	queue(t, p, &joined, 2, func() {})
 	release()
-	if err := <-late.done; err != errPoolExpired {
+	joined.Wait()
+	if err := <-late.turn; err != errPoolExpired {
 		t.Fatalf("expired job: %v", err)
 	}
-	p.close()
-	p.close() // may be called often
-	if err := p.enqueue(late); err != errPoolClosed {
-		t.Fatalf("after close: %v", err)
+	if p.expired.Load() != 1 || p.running != 0 {
+		t.Fatalf("%d expired, %d still run", p.expired.Load(), p.running)
 	}
 }
 
+func TestPoolGivesItsPlaceBackAfterAPanic(t *testing.T) {
+	p := newPool(1)
+	func() {
+		defer func() { _ = recover() }()
+		_ = p.do(engine.Address{}, func() { panic("on purpose") })
+	}()
+	if err := p.do(engine.Address{}, func() {}); err != nil || p.running != 0 {
+		t.Fatalf("after a panic: %v, %d still run", err, p.running)
+	}
+}
+
+func TestPoolClose(t *testing.T) {
+	p := newPool(1)
+	release := occupy(t, p)
+	waits, err := p.enter(engine.Address{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.close()
+	p.close() // may be called often
+	if err := <-waits.turn; err != errPoolClosed {
+		t.Fatalf("waiting at close: %v", err)
+	}
+	if err := p.do(engine.Address{1}, nil); err != errPoolClosed {
+		t.Fatalf("after close: %v", err)
+	}
+	release()
+}
+
 func BenchmarkPool(b *testing.B) {
-	p := newPool(2, 10)
-	defer p.close()
+	p := newPool(2)
+	b.SetParallelism(16)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if err := p.do(engine.Address{}, func() {}); err != nil && err != errPoolFull {

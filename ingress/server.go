@@ -70,10 +70,8 @@ type Options struct {
 	Quarantined func(*engine.Command) bool
 	// TrustedProxies may name their client in X-Forwarded-For.
 	TrustedProxies []netip.Prefix
-	// Workers verify signatures; default: one per CPU. Nice is the scheduling priority of their
-	// threads, 0 to 19; default 10, and -1 leaves it as it is.
+	// Workers is how many signatures are verified at once; default: one per CPU.
 	Workers int
-	Nice    int
 	// Concurrency caps the connections served at once; default 8,192. It is lowered to the limit of
 	// open files less 512, but not below 64.
 	Concurrency int
@@ -94,9 +92,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Workers == 0 {
 		o.Workers = runtime.NumCPU()
-	}
-	if o.Nice == 0 {
-		o.Nice = 10
 	}
 	if o.Concurrency == 0 {
 		o.Concurrency = 8192
@@ -138,9 +133,6 @@ func (o *Options) validate() error {
 	}
 	if o.Workers < 1 || o.Workers > 1024 {
 		problems = append(problems, fmt.Errorf("option Workers %d: not in [1, 1024]", o.Workers))
-	}
-	if o.Nice < -1 || o.Nice > 19 {
-		problems = append(problems, fmt.Errorf("option Nice %d: not in [-1, 19]", o.Nice))
 	}
 	if o.Concurrency < 1 {
 		problems = append(problems, fmt.Errorf("option Concurrency %d: not positive", o.Concurrency))
@@ -209,7 +201,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.faucet = newFaucet(&s.options)
 	s.turnstile = newTurnstile(o.Concurrency, o.ConnsPerAddress)
-	s.pool = newPool(o.Workers, o.Nice)
+	s.pool = newPool(o.Workers)
 	s.metrics.watch(s.pool)
 	s.routes = s.table()
 	s.http = s.newHTTP()

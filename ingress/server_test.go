@@ -204,7 +204,7 @@ func TestDerivationsHoldAnEighth(t *testing.T) {
 				t.Errorf("derivation %d: %v", i, err)
 			}
 		})
-		for len(p.jobs) <= int(i) {
+		for p.queued() <= int(i) {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -216,7 +216,7 @@ func TestDerivationsHoldAnEighth(t *testing.T) {
 			t.Errorf("order: %v", err)
 		}
 	})
-	for len(p.jobs) < 3 {
+	for p.queued() < 3 {
 		time.Sleep(time.Millisecond)
 	}
 	release()
@@ -375,9 +375,9 @@ func TestSlowBody(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	_, err := New(Options{Faucet: -1, Workers: -1, Nice: 20, Concurrency: -1, FaucetWallets: -1})
+	_, err := New(Options{Faucet: -1, Workers: -1, Concurrency: -1, FaucetWallets: -1})
 	for _, name := range []string{
-		"Keyring", "Verifier", "Chains", "Faucet", "FaucetWallets", "Workers", "Nice", "Concurrency",
+		"Keyring", "Verifier", "Chains", "Faucet", "FaucetWallets", "Workers", "Concurrency",
 	} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named: %v", name, err)
