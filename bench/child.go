@@ -3,9 +3,8 @@ package bench
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -17,15 +16,14 @@ import (
 	"time"
 )
 
-// child is a server process of a run: the node, or a baseline.
+// child is another process of a run: the node, a baseline, or the hiccup meter.
 type child struct {
 	cmd    *exec.Cmd
-	listen string // HOST:PORT of what is measured
-	admin  string
-	token  string
+	addr   string // HOST:PORT of what is measured
+	desk   desk   // of a node
 	dir    string
 	output bytes.Buffer
-	ended  chan error // closed when it is gone; holds how
+	ended  chan error // holds how it ended, then is closed
 }
 
 // freePort asks the kernel for a loopback port that nobody listens on.
@@ -38,27 +36,52 @@ func freePort() (string, error) {
 	return ln.Addr().String(), nil
 }
 
+// command makes a process that ends when ctx does, and that never outlives this one.
+func command(ctx context.Context, binary string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 15 * time.Second
+	// A Ctrl-C goes to the whole group of a terminal: this process alone decides what follows.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	return cmd
+}
+
 // startNode starts the node's binary on an empty data folder below dir and waits until it is ready.
 func startNode(ctx context.Context, binary, dir string, more ...string) (*child, error) {
-	c := &child{dir: filepath.Join(dir, "node")}
-	var err error
-	if c.listen, err = freePort(); err != nil {
+	addr, err := freePort()
+	if err != nil {
 		return nil, err
 	}
-	if c.admin, err = freePort(); err != nil {
+	admin, err := freePort()
+	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"serve", "--data", c.dir, "--listen", c.listen, "--admin", c.admin},
-		more...)
-	if err := c.start(ctx, binary, args); err != nil {
+	c := &child{addr: addr, desk: desk{addr: admin}, dir: filepath.Join(dir, "node")}
+	args := append([]string{"serve", "--data", c.dir, "--listen", addr, "--admin", admin,
+		"--limits", "off", "--log-level", "error"}, more...)
+	c.cmd = command(ctx, binary, args...)
+	if err := c.launch(ctx, "http://"+admin+"/readyz"); err != nil {
 		return nil, err
 	}
-	if err := c.wait(ctx, "http://"+c.admin+"/readyz"); err != nil {
+	if c.desk.token, err = ReadToken(filepath.Join(c.dir, "admin.token")); err != nil {
 		c.end()
 		return nil, err
 	}
-	c.token, err = ReadToken(filepath.Join(c.dir, "admin.token"))
-	return c, err
+	return c, nil
+}
+
+// startPeer starts a baseline of the program self: what it is and the path it needs.
+func startPeer(ctx context.Context, self, what, path string) (*child, error) {
+	addr, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{addr: addr,
+		cmd: command(ctx, self, "peer", what, "--listen", addr, "--path", path)}
+	if err := c.launch(ctx, "http://"+addr+peerReady); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // ReadToken reads an admin token from its file.
@@ -70,16 +93,24 @@ func ReadToken(file string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// start runs the binary; what it prints is kept for the error of a failed start.
-func (c *child) start(ctx context.Context, binary string, args []string) error {
-	c.cmd = exec.CommandContext(ctx, binary, args...)
-	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
-	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
-	c.cmd.WaitDelay = 15 * time.Second
-	// Whatever becomes of this process, it leaves none behind.
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+// launch starts the process and waits until ready answers 200; if it fails, nothing is left.
+func (c *child) launch(ctx context.Context, ready string) error {
+	c.cmd.Stdout = &c.output
+	if err := c.start(); err != nil {
+		return err
+	}
+	if err := c.wait(ctx, ready); err != nil {
+		c.end()
+		return err
+	}
+	return nil
+}
+
+// start runs the command; what it prints is kept for the error of a failed start.
+func (c *child) start() error {
+	c.cmd.Stderr = &c.output
 	if err := c.cmd.Start(); err != nil {
-		return fmt.Errorf("start %s (make build builds it): %w", binary, err)
+		return fmt.Errorf("start %s (make build builds it): %w", c.cmd.Path, err)
 	}
 	c.ended = make(chan error, 1)
 	go func() {
@@ -94,17 +125,15 @@ func (c *child) wait(ctx context.Context, url string) error {
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
 		select {
 		case err := <-c.ended:
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			return fmt.Errorf("%s ended while starting: %v\n%s", c.cmd.Path, err, c.output.String())
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(20 * time.Millisecond):
 		}
-		answer, err := http.Get(url)
-		if err != nil {
-			continue
-		}
-		answer.Body.Close()
-		if answer.StatusCode == http.StatusOK {
+		if status, _, err := get(ctx, url); err == nil && status == http.StatusOK {
 			return nil
 		}
 	}
@@ -134,42 +163,19 @@ func (c *child) stop() error {
 }
 
 // cpu is user plus system time of the process so far.
-func (c *child) cpu() time.Duration {
+func (c *child) cpu() (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
 	if err != nil {
-		return 0
+		return 0, fmt.Errorf("read CPU time: %w", err)
 	}
 	// The name in parentheses may hold spaces: count the fields after it. utime and stime are the
 	// 14th and 15th of all, in ticks of 10 ms.
 	_, rest, _ := strings.Cut(string(b), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		return 0
+		return 0, fmt.Errorf("read CPU time: %d fields after the name", len(fields))
 	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond
-}
-
-// adminPost sends an operator's request to the node.
-func adminPost(admin, token, path string, request map[string]string) error {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", path, err)
-	}
-	r, err := http.NewRequest(http.MethodPost, "http://"+admin+path, bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("make %s: %w", path, err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return fmt.Errorf("post %s: %w", path, err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("post %s: status %d: %s", path, answer.StatusCode, text)
-	}
-	return nil
+	user, userErr := strconv.ParseInt(fields[11], 10, 64)
+	system, systemErr := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(userErr, systemErr)
 }

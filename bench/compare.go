@@ -2,24 +2,18 @@ package bench
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
-	"clobd/ingress/auth"
 )
 
 // Comparison says what is measured beside what. What is "orders" (signed durable orders, against
@@ -27,289 +21,316 @@ import (
 type Comparison struct {
 	What        string
 	Rounds      int
-	Duration    time.Duration
-	Connections int
+	Duration    time.Duration // of one side's turn
+	Connections int           // orders: at most Traders, each has wallets of its own
 	Seed        uint64
+	Dir         string // where the data folders are made; empty is the system's temporary folder
 	Node        string // the node's binary
-	Self        string // the binary that can serve the baseline
-	Commit      string // what the binaries were built from, for the report
+	Self        string // the binary that serves the baseline and watches for hiccups
+	Version     string // what this program was built from, for the report
 }
 
-// Side is one side's rounds, in operations per second, and its CPU time per operation in µs.
+// validate returns all problems of the comparison at once, or nil.
+func (c *Comparison) validate() error {
+	var problems []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf("comparison: "+format, args...))
+		}
+	}
+	bad(c.What != "orders" && c.What != "book", "%q is neither orders nor book", c.What)
+	bad(c.Rounds < 1, "%d rounds", c.Rounds)
+	bad(c.Duration <= 0, "the duration is not positive")
+	bad(c.Connections < 1, "%d connections", c.Connections)
+	bad(c.What == "orders" && c.Connections > Traders,
+		"%d connections are more than %d: each has wallets of its own", c.Connections, Traders)
+	return errors.Join(problems...)
+}
+
+// Side is one side's rounds: operations per second, CPU time of its process per operation in µs,
+// service times in µs, and how long each turn took.
 type Side struct {
 	Name      string    `json:"name"`
 	Rates     []float64 `json:"operations_per_second"`
 	CPUMicros []float64 `json:"cpu_micros_per_operation"`
 	P50Micros []float64 `json:"p50_micros"`
+	P90Micros []float64 `json:"p90_micros"`
 	P99Micros []float64 `json:"p99_micros"`
+	MaxMicros []float64 `json:"max_micros"`
+	Seconds   []float64 `json:"seconds"`
+	EndedBy   []string  `json:"ended_by"` // time, or operations if those that were drawn ran out
+
+	server *child
 }
 
-// Compared is the result: node and baseline, round by round, and the ratio of the median rates.
+// Compared is the result: node and baseline, round by round, and the ratios of the medians.
 type Compared struct {
 	Conditions  Conditions `json:"conditions"`
 	What        string     `json:"what"`
 	Loop        string     `json:"loop"`
 	Seed        uint64     `json:"seed"`
 	Connections int        `json:"connections"`
-	Seconds     float64    `json:"seconds_per_round"`
+	Seconds     float64    `json:"seconds_per_turn_asked"`
+	First       []string   `json:"first"` // by round: whose turn came first
 	Node        Side       `json:"node"`
 	Baseline    Side       `json:"baseline"`
-	Ratio       float64    `json:"ratio_of_median_rates"`
-	Checked     string     `json:"checked"`
+	// Ratio is the node's median rate by the baseline's, CPURatio the same of CPU time per operation.
+	Ratio    float64 `json:"ratio_of_median_rates"`
+	CPURatio float64 `json:"ratio_of_median_cpu"`
+	Checked  string  `json:"checked"`
 }
 
-func median(values []float64) float64 {
-	s := slices.Clone(values)
-	slices.Sort(s)
-	return s[len(s)/2]
-}
+// The sides' names in First.
+const (
+	sideNode     = "node"
+	sideBaseline = "baseline"
+)
 
 // WriteText prints the comparison for people.
 func (c *Compared) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "%s: %.2f times the baseline (median of %d interleaved rounds of %.1f s, "+
-		"%d connections, closed loop, seed %d)\n", c.What, c.Ratio, len(c.Node.Rates), c.Seconds,
-		c.Connections, c.Seed)
+	fmt.Fprintf(w, "%s: %.2f times the baseline's rate, %.2f times its CPU per operation (medians of "+
+		"%d interleaved rounds of 2 x %.1f s, %d connections, closed loop, seed %d)\n", c.What, c.Ratio,
+		c.CPURatio, len(c.Node.Rates), c.Seconds, c.Connections, c.Seed)
 	for _, s := range []*Side{&c.Node, &c.Baseline} {
-		fmt.Fprintf(w, "  %-28s %7.0f/s (%.0f to %.0f)  CPU %.1f µs  p50 %.0f µs  p99 %.0f µs\n",
-			s.Name, median(s.Rates), slices.Min(s.Rates), slices.Max(s.Rates),
-			median(s.CPUMicros), median(s.P50Micros), median(s.P99Micros))
+		fmt.Fprintf(w, "  %-28s %7.0f/s (%.0f to %.0f)  CPU %.1f µs (%.1f to %.1f)  service p50 %.0f "+
+			"p90 %.0f p99 %.0f µs  max %.1f ms\n", s.Name, median(s.Rates), slices.Min(s.Rates),
+			slices.Max(s.Rates), median(s.CPUMicros), slices.Min(s.CPUMicros), slices.Max(s.CPUMicros),
+			median(s.P50Micros), median(s.P90Micros), median(s.P99Micros), slices.Max(s.MaxMicros)/1e3)
 	}
+	c.writeRounds(w)
 	m := &c.Conditions
-	fmt.Fprintf(w, "  machine: %s, %d cores shared by server and load, %s, Linux %s, commit %s\n",
-		m.CPU, m.Cores, m.Go, m.Kernel, m.Commit)
-	fmt.Fprintf(w, "  floor: bare 4 KB write+fdatasync p50 %.0f µs; longest hiccup %.1f ms\n",
-		m.FsyncMicros, m.HiccupMillis)
-	fmt.Fprintf(w, "  checked: %s\n", c.Checked)
+	for _, line := range [][2]string{{"machine", m.machine()}, {"clobench", m.Program.String()},
+		{"node", m.Node.String()}, {"baseline", m.Baseline.String()}, {"data", m.Data.String()},
+		{"hiccups", m.Hiccup.String()}, {"checked", c.Checked}} {
+		fmt.Fprintf(w, "  %s: %s\n", line[0], line[1])
+	}
 }
 
-// Compare runs the rounds in turn: node, baseline, node, baseline …
+// writeRounds prints every round, the ratios within it, and what ended a turn before its time.
+func (c *Compared) writeRounds(w io.Writer) {
+	fmt.Fprintf(w, "  round  first       node/s  baseline/s  ratio  node CPU µs  baseline  ratio\n")
+	early := 0
+	for i := range c.Node.Rates {
+		fmt.Fprintf(w, "  %5d  %-8s %9.0f %11.0f  %5.2f %12.1f %9.1f  %5.2f\n", i+1, c.First[i],
+			c.Node.Rates[i], c.Baseline.Rates[i], c.Node.Rates[i]/c.Baseline.Rates[i],
+			c.Node.CPUMicros[i], c.Baseline.CPUMicros[i], c.Node.CPUMicros[i]/c.Baseline.CPUMicros[i])
+		for _, s := range []*Side{&c.Node, &c.Baseline} {
+			if s.EndedBy[i] != endedByTime {
+				early++
+			}
+		}
+	}
+	if early > 0 {
+		fmt.Fprintf(w, "  %d of %d turns ended before their time: a connection had done all that were "+
+			"drawn for it\n", early, 2*len(c.Node.Rates))
+	}
+}
+
+// contest is a comparison under way.
+type contest struct {
+	Comparison
+	out       *Compared
+	dir       string
+	watch     *watch
+	market    [2]engine.Token
+	perSecond float64          // operations to draw per second: more than the faster side can do
+	placed    []engine.OrderID // acknowledged by the node
+}
+
+// Compare runs the rounds in turn: baseline, node to warm up, then node, baseline, then baseline,
+// node, and so on. If ctx ends it leaves no process and no folder behind.
 func Compare(ctx context.Context, c Comparison) (*Compared, error) {
-	dir, err := os.MkdirTemp("", "clobench")
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	dir, err := makeFolder(c.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("make folder for the comparison: %w", err)
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	out := &Compared{Conditions: NewConditions(dir, c.Commit), What: c.What, Loop: "closed", Seed: c.Seed,
-		Connections: c.Connections, Seconds: c.Duration.Seconds()}
-	watch := newHiccups()
-	if c.What == "book" {
-		err = compareBook(ctx, c, out, dir)
-	} else {
-		err = compareOrders(ctx, c, out, dir)
+	k := &contest{Comparison: c, dir: dir, perSecond: 30_000,
+		out: &Compared{Conditions: NewConditions(c.Version), What: c.What, Loop: "closed",
+			Seed: c.Seed, Connections: c.Connections, Seconds: c.Duration.Seconds()}}
+	k.out.Conditions.Data = diskOf(dir)
+	if k.watch, err = startWatch(ctx, c.Self); err == nil {
+		defer k.watch.end()
+		err = k.run(ctx)
 	}
-	out.Conditions.HiccupMillis = watch.Stop()
-	if err != nil {
+	if ctx.Err() != nil {
+		return nil, stopped(ctx)
+	} else if err != nil {
 		return nil, err
 	}
-	out.Ratio = median(out.Node.Rates) / median(out.Baseline.Rates)
-	return out, nil
+	return k.out, k.out.conclude()
 }
 
-// startPeer starts a baseline as a process of its own.
-func startPeer(ctx context.Context, c Comparison, args ...string) (*child, error) {
-	p := &child{}
-	var err error
-	if p.listen, err = freePort(); err != nil {
-		return nil, err
+// conclude computes the ratios.
+func (c *Compared) conclude() error {
+	rate, cpu := median(c.Baseline.Rates), median(c.Baseline.CPUMicros)
+	if rate == 0 || cpu == 0 {
+		return errors.New("the rounds are too short: the baseline's median rate or CPU time is 0")
 	}
-	args = append([]string{"peer"}, append(args, "--listen", p.listen)...)
-	if err := p.start(ctx, c.Self, args); err != nil {
-		return nil, err
-	}
-	if err := p.wait(ctx, "http://"+p.listen+"/ready"); err != nil {
-		p.end()
-		return nil, err
-	}
-	return p, nil
+	c.Ratio, c.CPURatio = median(c.Node.Rates)/rate, median(c.Node.CPUMicros)/cpu
+	return nil
 }
 
-// add appends one round.
-func (s *Side) add(operations int64, took, cpu time.Duration, l Latency) {
-	n := float64(max(operations, 1))
-	s.Rates = append(s.Rates, float64(operations)/took.Seconds())
-	s.CPUMicros = append(s.CPUMicros, float64(cpu.Microseconds())/n)
-	s.P50Micros = append(s.P50Micros, l.P50)
-	s.P99Micros = append(s.P99Micros, l.P99)
-}
-
-// compareOrders posts the same signed orders to both sides.
-func compareOrders(ctx context.Context, c Comparison, out *Compared, dir string) error {
+// run starts both sides, lets them take turns, stops them, and checks.
+func (k *contest) run(ctx context.Context) error {
 	w, err := WorkloadNamed("place")
 	if err != nil {
 		return err
 	}
-	file, market, err := benchCatalog(dir, w)
+	file, market, err := benchCatalog(k.dir, w)
 	if err != nil {
 		return err
 	}
-	node, err := startNode(ctx, c.Node, dir, "--catalog", file, "--limits", "off",
-		"--log-level", "error")
+	k.market = market
+	node, err := startNode(ctx, k.Comparison.Node, k.dir, "--catalog", file)
 	if err != nil {
 		return err
 	}
 	defer node.end()
-	peer, err := startPeer(ctx, c, "naive", "--path", filepath.Join(dir, "naive"))
+	clients, err := traders(ctx, "http://"+node.addr, k.Seed)
+	if err != nil {
+		return err
+	}
+	if err := node.desk.fund(ctx, clients, market); err != nil {
+		return err
+	}
+	kind, path, prepare := "naive", filepath.Join(k.dir, "naive"), k.orders(ctx, w, clients)
+	if k.What == "book" {
+		kind, path = "bare", filepath.Join(k.dir, "book.json")
+		if prepare, err = k.book(ctx, clients[0], path); err != nil {
+			return err
+		}
+	}
+	peer, err := startPeer(ctx, k.Self, kind, path)
 	if err != nil {
 		return err
 	}
 	defer peer.end()
-	out.Node.Name, out.Baseline.Name = "node, fsync before answer", "naive, fsync before answer"
-	clients, err := traders("http://"+node.listen, c.Seed)
-	if err != nil {
+	if err := k.readConditions(ctx, node, peer); err != nil {
 		return err
 	}
-	if err := fund(node.admin, node.token, clients, market); err != nil {
+	k.out.Node.server, k.out.Baseline.server = node, peer
+	if err := k.rounds(ctx, prepare, k.turn); err != nil {
 		return err
 	}
-	var all []*httpCaller
-	for round := -1; round < c.Rounds; round++ { // the first round only warms up
-		ops, _ := Generate(w, c.Seed+uint64(round), 0, int(c.Duration.Seconds()*25_000))
-		requests, err := sign(ops, clients, market, uint64(round+2)<<40)
-		if err != nil {
-			return err
-		}
-		for _, side := range []*Side{&out.Node, &out.Baseline} {
-			server := node
-			if side == &out.Baseline {
-				server = peer
-			}
-			callers := aim(server, ops, requests, c.Connections)
-			err := orderRound(side, server, callers, c.Duration)
-			if err != nil {
-				return fmt.Errorf("%s: %w", side.Name, err)
-			}
-			if server == node {
-				all = append(all, callers...)
-			}
-		}
-	}
-	dropWarmup(&out.Node, &out.Baseline)
-	return out.checkNode(node, peer, all)
-}
-
-func dropWarmup(sides ...*Side) {
-	for _, s := range sides {
-		s.Rates, s.CPUMicros = s.Rates[1:], s.CPUMicros[1:]
-		s.P50Micros, s.P99Micros = s.P50Micros[1:], s.P99Micros[1:]
-	}
-}
-
-// aim deals the requests out to connections of one server.
-func aim(server *child, ops []Op, requests []signed, connections int) []*httpCaller {
-	aimed := slices.Clone(requests)
-	clients := map[*Client]*Client{}
-	for i := range aimed {
-		from := aimed[i].client
-		if clients[from] == nil {
-			clients[from] = from.at(server.listen)
-		}
-		aimed[i].client = clients[from]
-	}
-	return deal(ops, aimed, connections)
-}
-
-// orderRound is one side's turn.
-func orderRound(s *Side, server *child, callers []*httpCaller, d time.Duration) error {
-	cpu := server.cpu()
-	took := driveAll(callers, d)
-	cpu = server.cpu() - cpu
-	var report Report
-	report.addHTTP(callers, took, cpu)
-	s.add(report.Operations-report.Refused, took, cpu, report.ServiceMicros)
-	if report.Failure != "" {
-		return errors.New(report.Failure)
-	}
-	return nil
-}
-
-// at is the same trader with the same key at another server.
-func (c *Client) at(addr string) *Client {
-	other := *c
-	other.host = &fasthttp.HostClient{Addr: addr, MaxConns: 512, ReadTimeout: 15 * time.Second,
-		WriteTimeout: 15 * time.Second, MaxIdemponentCallAttempts: 1}
-	return &other
-}
-
-// checkNode stops both sides and replays the node's journal.
-func (out *Compared) checkNode(node, peer *child, callers []*httpCaller) error {
 	if err := node.stop(); err != nil {
 		return err
 	}
 	if err := peer.stop(); err != nil {
 		return err
 	}
-	report := Report{Seed: out.Seed}
-	if err := replayNode(&report, node.dir, callers); err != nil {
+	return k.check(ctx, node.dir)
+}
+
+func (k *contest) readConditions(ctx context.Context, node, peer *child) error {
+	conditions := &k.out.Conditions
+	var err error
+	if conditions.Node, err = node.desk.conditions(ctx); err != nil {
 		return err
 	}
-	if report.Failure != "" {
-		return fmt.Errorf("%s", report.Failure)
+	conditions.Node.Started, conditions.Node.Cgo = true, cgoIn(k.Comparison.Node)
+	conditions.Baseline, err = peer.conditions(ctx)
+	return err
+}
+
+// workload makes one side's crew from the requests of a round.
+type workload func(lanes []*fasthttp.HostClient) *crew
+
+// rounds gives each side one turn a round, on the same work. The first round only warms up. Who
+// goes first changes from round to round: the second turn meets a machine, a disk and caches that
+// the first one has used, and that must not always be the same side's luck.
+func (k *contest) rounds(ctx context.Context, prepare func(round int) (workload, error),
+	turn func(context.Context, *Side, workload) error) error {
+	out := k.out
+	for round := -1; round < k.Rounds; round++ {
+		work, err := prepare(round)
+		if err != nil {
+			return err
+		}
+		order, first := []*Side{&out.Node, &out.Baseline}, sideNode
+		if round%2 != 0 {
+			slices.Reverse(order)
+			first = sideBaseline
+		}
+		for _, side := range order {
+			if err := turn(ctx, side, work); err != nil {
+				return fmt.Errorf("%s: %w", side.Name, err)
+			}
+		}
+		if round < 0 {
+			out.Node.forget()
+			out.Baseline.forget()
+			out.Conditions.Hiccup = Hiccup{}
+			continue
+		}
+		out.First = append(out.First, first)
 	}
-	out.Checked = report.Checked
 	return nil
 }
 
-// compareBook reads one book of 50 levels a side from both.
-func compareBook(ctx context.Context, c Comparison, out *Compared, dir string) error {
-	w, err := WorkloadNamed("place")
-	if err != nil {
+// forget drops the rounds so far: they were the warm-up.
+func (s *Side) forget() { *s = Side{Name: s.Name, server: s.server} }
+
+// turn measures one side once, over connections of its own that the next turn does not find.
+func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
+	lanes := lanes(s.server.addr, k.Connections)
+	defer hangUp(lanes)
+	c := work(lanes)
+	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
+	if err := t.measure(ctx, c, s.server.cpu); err != nil {
 		return err
 	}
-	file, market, err := benchCatalog(dir, w)
-	if err != nil {
-		return err
+	r := t.report
+	if r.Failure != "" {
+		return errors.New(r.Failure)
 	}
-	node, err := startNode(ctx, c.Node, dir, "--catalog", file, "--limits", "off",
-		"--log-level", "error")
-	if err != nil {
-		return err
+	if r.CPUMicros == nil {
+		return fmt.Errorf("in %.3f s nothing was answered, or the CPU time is unknown", r.Seconds)
 	}
-	defer node.end()
-	path, body, err := fillBook(node, market, c.Seed)
-	if err != nil {
-		return err
+	k.out.Conditions.Hiccup.add(r.Conditions.Hiccup)
+	s.Rates = append(s.Rates, r.Rate)
+	s.CPUMicros = append(s.CPUMicros, *r.CPUMicros)
+	s.P50Micros = append(s.P50Micros, r.ServiceMicros.P50)
+	s.P90Micros = append(s.P90Micros, r.ServiceMicros.P90)
+	s.P99Micros = append(s.P99Micros, r.ServiceMicros.P99)
+	s.MaxMicros = append(s.MaxMicros, r.ServiceMicros.Max)
+	s.Seconds, s.EndedBy = append(s.Seconds, r.Seconds), append(s.EndedBy, r.EndedBy)
+	k.perSecond = max(k.perSecond, 1.5*r.Rate)
+	if s == &k.out.Node {
+		k.placed = append(k.placed, t.placed...)
 	}
-	saved := filepath.Join(dir, "book.json")
-	if err := os.WriteFile(saved, body, 0o644); err != nil {
-		return fmt.Errorf("save book: %w", err)
-	}
-	peer, err := startPeer(ctx, c, "bare", "--path", saved)
-	if err != nil {
-		return err
-	}
-	defer peer.end()
-	out.Node.Name = fmt.Sprintf("node, %d bytes", len(body))
-	out.Baseline.Name = fmt.Sprintf("bare fasthttp, %d bytes", len(body))
-	for round := -1; round < c.Rounds; round++ {
-		if err := c.bookRound(&out.Node, node, path, body); err != nil {
-			return err
-		}
-		if err := c.bookRound(&out.Baseline, peer, path, body); err != nil {
-			return err
-		}
-	}
-	dropWarmup(&out.Node, &out.Baseline)
-	out.Checked = "every answer has the same bytes on both sides"
-	if err := node.stop(); err != nil {
-		return err
-	}
-	return peer.stop()
+	return nil
 }
 
-// fillBook rests 49 levels a side and returns the path of the book and what it answers.
-func fillBook(node *child, market [2]engine.Token, seed uint64) (string, []byte, error) {
-	clients, err := traders("http://"+node.listen, seed)
-	if err != nil {
-		return "", nil, err
+// orders prepares rounds that post the same signed orders to both sides.
+func (k *contest) orders(ctx context.Context, w Workload, clients []*Client) func(int) (
+	workload, error) {
+	k.out.Node.Name = "node, fsync before answer"
+	k.out.Baseline.Name = "naive, fsync before answer"
+	return func(round int) (workload, error) {
+		n := int(k.Duration.Seconds() * k.perSecond)
+		ops, _, err := generate(ctx, w, k.Seed+uint64(round), [2]int{0, max(n, 1000)})
+		if err != nil {
+			return nil, err
+		}
+		s := signing{clients, k.market, uint64(round+2) << 40}
+		requests, err := s.sign(ctx, ops)
+		if err != nil {
+			return nil, err
+		}
+		return func(lanes []*fasthttp.HostClient) *crew { return deal(ops, requests, lanes) }, nil
 	}
-	if err := fund(node.admin, node.token, clients[:1], market); err != nil {
-		return "", nil, err
-	}
-	c := clients[0]
-	resp := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(resp)
+}
+
+// book rests 49 levels a side, saves what the node answers for that book in file, and prepares
+// rounds that read it from both sides.
+func (k *contest) book(ctx context.Context, c *Client, file string) (func(int) (workload, error),
+	error) {
 	for i := 1; i < 100; i++ {
-		l := Limit{Token: market[0], Price: engine.Price(i * 100), Type: "GTC", Salt: uint64(i),
+		l := Limit{Token: k.market[0], Price: engine.Price(i * 100), Type: "GTC", Salt: uint64(i),
 			Size: engine.Size(5+i) * engine.Unit}
 		if i == 50 {
 			continue
@@ -317,99 +338,89 @@ func fillBook(node *child, market [2]engine.Token, seed uint64) (string, []byte,
 		if i > 50 {
 			l.Side = engine.Sell
 		}
-		body, _, err := c.Sign(l)
-		if err != nil {
-			return "", nil, err
+		if err := c.rest(l); err != nil {
+			return nil, fmt.Errorf("fill book: %w", err)
 		}
-		if err := c.Do(http.MethodPost, "/order", body, resp); err != nil {
-			return "", nil, fmt.Errorf("fill book: %w", err)
-		}
-		if resp.StatusCode() != 200 {
-			return "", nil, fmt.Errorf("fill book: status %d: %s", resp.StatusCode(), resp.Body())
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
-	path := "/book?token_id=" + market[0].String()
+	path := "/book?token_id=" + k.market[0].String()
 	body, err := c.Get(path)
-	return path, body, err
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(file, body, 0o644); err != nil {
+		return nil, fmt.Errorf("save book: %w", err)
+	}
+	k.out.Node.Name = fmt.Sprintf("node, %d bytes", len(body))
+	k.out.Baseline.Name = fmt.Sprintf("bare fasthttp, %d bytes", len(body))
+	return func(int) (workload, error) {
+		return func(lanes []*fasthttp.HostClient) *crew { return readers(lanes, path, body) }, nil
+	}, nil
 }
 
-// bookRound reads the book over all connections until the time is up and compares every answer.
-func (c *Comparison) bookRound(s *Side, server *child, path string, want []byte) error {
-	client := &fasthttp.HostClient{Addr: server.listen, MaxConns: c.Connections}
-	var wait sync.WaitGroup
-	var total, wrong atomic.Int64
-	recs := make([]recorder, c.Connections)
-	cpu, start := server.cpu(), time.Now()
-	for i := range recs {
-		recs[i] = newRecorder()
-		wait.Go(func() {
-			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-			req.SetRequestURI(path)
-			req.SetHost(server.listen)
-			for time.Since(start) < c.Duration {
-				at := time.Now()
-				err := client.Do(req, resp)
-				if err != nil || string(resp.Body()) != string(want) {
-					wrong.Add(1)
-					return
-				}
-				recs[i].record(time.Since(at))
-				total.Add(1)
-			}
-		})
+// rest places one order that must be taken.
+func (c *Client) rest(l Limit) error {
+	body, _, err := c.Sign(l)
+	if err != nil {
+		return err
 	}
-	wait.Wait()
-	s.add(total.Load(), time.Since(start), server.cpu()-cpu, merge(recs))
-	if wrong.Load() > 0 {
-		return fmt.Errorf("%s: %d connections got another answer", s.Name, wrong.Load())
+	resp := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(resp)
+	if err := c.Do(http.MethodPost, "/order", body, resp); err != nil {
+		return err
+	}
+	if resp.StatusCode() != 200 {
+		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
 	}
 	return nil
 }
 
-// ServePeer serves a baseline until ctx is done: "naive" with its database in the folder path, or
-// "bare", which answers GET /book with the contents of the file path.
-func ServePeer(ctx context.Context, what, listen, path string) error {
-	ln, err := net.Listen("tcp", listen)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+// readers read path over each lane and compare every answer.
+func readers(lanes []*fasthttp.HostClient, path string, want []byte) *crew {
+	c := &crew{}
+	for _, lane := range lanes {
+		c.join(func(n *counts, until func() bool) {
+			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+			defer fasthttp.ReleaseRequest(req)
+			defer fasthttp.ReleaseResponse(resp)
+			req.SetRequestURI(path)
+			req.SetHost(lane.Addr)
+			for !until() {
+				at := time.Now()
+				if err := lane.Do(req, resp); err != nil {
+					n.err = fmt.Errorf("read book: %w", err)
+					return
+				}
+				took := time.Since(at)
+				if string(resp.Body()) != string(want) {
+					n.err = fmt.Errorf("read book: another answer: status %d: %s", resp.StatusCode(),
+						resp.Body())
+					return
+				}
+				n.rec.record(took)
+				n.acked++
+			}
+		})
 	}
-	if what == "bare" {
-		return serveBare(ctx, ln, path)
-	}
-	separator := auth.Domains(chain)[0].Separator()
-	n, err := NewNaive(path, separator)
-	if err != nil {
-		return fmt.Errorf("domain %s: %w", hex.EncodeToString(separator[:4]), err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- n.Serve(ln) }()
-	select {
-	case <-ctx.Done():
-		return n.Close()
-	case err := <-served:
-		return err
-	}
+	return c
 }
 
-// serveBare answers /book through the same router with the same header and nothing else.
-func serveBare(ctx context.Context, ln net.Listener, file string) error {
-	body, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("read body: %w", err)
+// check replays the journal of the node that was stopped.
+func (k *contest) check(ctx context.Context, dir string) error {
+	if k.What == "book" {
+		k.out.Checked = "every answer has the same bytes on both sides"
+		return nil
 	}
-	routes := router.New()
-	routes.GET("/book", func(ctx *fasthttp.RequestCtx) {
-		ctx.SetContentType("application/json")
-		ctx.Response.SetBodyRaw(body)
-	})
-	routes.GET("/ready", func(*fasthttp.RequestCtx) {})
-	s := &fasthttp.Server{Handler: routes.Handler, NoDefaultServerHeader: true}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	select {
-	case <-ctx.Done():
-		return s.Shutdown()
-	case err := <-served:
+	t := &trial{report: &Report{Seed: k.Seed}, placed: k.placed}
+	report := t.report
+	if err := t.replayNode(ctx, dir); err != nil {
 		return err
 	}
+	if report.Failure != "" {
+		return errors.New(report.Failure)
+	}
+	k.out.Checked = report.Checked + "; every order of both sides was answered with success"
+	return nil
 }

@@ -11,13 +11,18 @@
 //	                                   └──────┬──────┴────────────────┘
 //	                                          ▼
 //	                   Report: figure, latencies, counts, digest, Conditions
+//	                                          ▲
+//	       the node's /readyz and /metrics ───┴─── hiccup meter, own process
 //
 // Each level adds one cost to the one before it, so the difference between two levels is that
 // cost. Every run checks what it ended with: L0 against the generator's own model of the book, the
 // others by replaying their journal and looking for each order that was acknowledged. A run that
 // fails its check has no figure.
 //
-// Reading order: workload.go (what is done), world.go (as Commands), load.go (levels L0 to L2),
-// http.go (level L3), record.go and report.go (what is kept and printed), compare.go (interleaved
-// rounds against naive.go and bare.go), client.go (the HTTP trader), bots.go (the demo market).
+// Reading order: workload.go (what is done), world.go (as Commands), drive.go (how it is driven and
+// clocked), load.go (levels L0 to L2), http.go (level L3), replay.go (the check), compare.go
+// (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
+// conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
+// report.go (what is kept and printed), mix.go, matchers.go, textbook.go and matching.go (matchers
+// alone, beside each other), client.go (the HTTP trader), bots.go (the demo market).
 package bench

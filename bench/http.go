@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,13 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
-	"clobd/journal"
 )
 
 // chain is the chain that bench traders sign for: the node's default.
@@ -31,13 +31,16 @@ type signed struct {
 }
 
 // traders makes the bench's wallets at url; their keys come from the seed.
-func traders(url string, seed uint64) ([]*Client, error) {
+func traders(ctx context.Context, url string, seed uint64) ([]*Client, error) {
 	rng := rand.New(rand.NewPCG(seed, 0x74726164))
 	out := make([]*Client, Traders)
 	for i := range out {
 		var key [32]byte
 		for k := range key {
 			key[k] = byte(rng.Uint32())
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		c, err := NewClient(url, chain, key)
 		if err != nil {
@@ -52,16 +55,16 @@ func traders(url string, seed uint64) ([]*Client, error) {
 }
 
 // fund gives every trader collateral and both tokens of the market.
-func fund(admin, token string, clients []*Client, market [2]engine.Token) error {
+func (d desk) fund(ctx context.Context, clients []*Client, market [2]engine.Token) error {
 	for _, c := range clients {
 		wallet := c.Signer.Address.Hex()
-		err := adminPost(admin, token, "/admin/fund",
+		err := d.post(ctx, "/admin/fund",
 			map[string]string{"wallet": wallet, "amount": "10000000"})
 		if err != nil {
 			return err
 		}
 		for _, t := range market {
-			err := adminPost(admin, token, "/admin/fund",
+			err := d.post(ctx, "/admin/fund",
 				map[string]string{"wallet": wallet, "amount": "1000000", "token": t.String()})
 			if err != nil {
 				return err
@@ -90,8 +93,15 @@ func benchCatalog(dir string, w Workload) (file string, tokens [2]engine.Token, 
 	return file, tokens, os.WriteFile(file, b, 0o644)
 }
 
-// sign makes the requests of the operations on all cores. salt keeps the orders of rounds apart.
-func sign(ops []Op, clients []*Client, market [2]engine.Token, salt uint64) ([]signed, error) {
+// signing is who signs for which market. salt keeps the orders of rounds apart.
+type signing struct {
+	clients []*Client
+	market  [2]engine.Token
+	salt    uint64
+}
+
+// sign makes the requests of the operations on all cores.
+func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 	out := make([]signed, len(ops))
 	workers := runtime.NumCPU()
 	failures := make(chan error, workers)
@@ -102,10 +112,10 @@ func sign(ops []Op, clients []*Client, market [2]engine.Token, salt uint64) ([]s
 				if op.Cancel {
 					continue
 				}
-				c := clients[op.Trader]
-				body, id, err := c.Sign(Limit{Token: market[op.Outcome], Side: op.Side,
-					Price: op.Price, Size: op.Size, Type: "GTC", Salt: salt + uint64(i)})
-				if err != nil {
+				c := s.clients[op.Trader]
+				body, id, err := c.Sign(Limit{Token: s.market[op.Outcome], Side: op.Side,
+					Price: op.Price, Size: op.Size, Type: "GTC", Salt: s.salt + uint64(i)})
+				if err = cmp.Or(err, ctx.Err()); err != nil {
 					failures <- err
 					return
 				}
@@ -122,39 +132,73 @@ func sign(ops []Op, clients []*Client, market [2]engine.Token, salt uint64) ([]s
 	for i := range ops {
 		if op := &ops[i]; op.Cancel {
 			id := out[op.Target].id
-			out[i] = signed{clients[op.Trader], http.MethodDelete, CancelBody(id), id}
+			out[i] = signed{s.clients[op.Trader], http.MethodDelete, CancelBody(id), id}
 		}
 	}
 	return out, nil
 }
 
-// httpCaller is one connection's closed loop.
-type httpCaller struct {
-	caller
-	requests []signed
+// lanes are n clients of addr that keep one connection each and never open another.
+func lanes(addr string, n int) []*fasthttp.HostClient {
+	out := make([]*fasthttp.HostClient, n)
+	for i := range out {
+		out[i] = &fasthttp.HostClient{Addr: addr, MaxConns: 1, ReadTimeout: 15 * time.Second,
+			WriteTimeout: 15 * time.Second, MaxIdemponentCallAttempts: 1,
+			NoDefaultUserAgentHeader: true}
+	}
+	return out
 }
 
-func (c *httpCaller) run(until func() bool) {
+func hangUp(lanes []*fasthttp.HostClient) {
+	for _, lane := range lanes {
+		lane.CloseIdleConnections()
+	}
+}
+
+// deal hands requests out to the lanes by trader, so that a cancel follows its order. A lane is one
+// connection, whichever of its traders has signed.
+func deal(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew {
+	hands := make([][]signed, len(lanes))
+	at := map[*Client]*Client{}
+	for i, r := range requests {
+		k := int(ops[i].Trader) % len(lanes)
+		if at[r.client] == nil {
+			same := *r.client
+			same.host = lanes[k]
+			at[r.client] = &same
+		}
+		r.client = at[r.client]
+		hands[k] = append(hands[k], r)
+	}
+	c := &crew{}
+	for _, hand := range hands {
+		c.join(func(n *counts, until func() bool) { n.request(hand, until) })
+	}
+	return c
+}
+
+// request is one connection's closed loop.
+func (n *counts) request(requests []signed, until func() bool) {
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)
-	for i := range c.requests {
-		r := &c.requests[i]
+	for i := range requests {
+		r := &requests[i]
 		for {
 			if until() {
 				return
 			}
 			start := time.Now()
 			if err := r.client.Do(r.method, "/order", r.body, resp); err != nil {
-				c.err = fmt.Errorf("%s /order: %w", r.method, err)
+				n.err = fmt.Errorf("%s /order: %w", r.method, err)
 				return
 			}
 			if resp.StatusCode() == http.StatusServiceUnavailable {
-				c.busy++
+				n.busy++
 				time.Sleep(time.Millisecond)
 				continue
 			}
-			c.rec.record(time.Since(start))
-			if !c.count(r, resp) {
+			n.rec.record(time.Since(start))
+			if !n.answered(r, resp) {
 				return
 			}
 			break
@@ -162,180 +206,143 @@ func (c *httpCaller) run(until func() bool) {
 	}
 }
 
-// count counts an answer. Anything but 200 ends the caller and fails the run: every order is good,
-// and a cancel of an order that is gone is answered with 200 too.
-func (c *httpCaller) count(r *signed, resp *fasthttp.Response) bool {
-	if resp.StatusCode() != 200 {
-		c.err = fmt.Errorf("%s /order: status %d: %s", r.method, resp.StatusCode(), resp.Body())
+// answered counts an answer. Anything but 200 ends the caller and fails the run, and so does an
+// order without success: every order is good. A cancel of an order that is gone is answered with
+// 200 too, and counted as refused.
+func (n *counts) answered(r *signed, resp *fasthttp.Response) bool {
+	placed := r.method == http.MethodPost
+	if resp.StatusCode() != 200 ||
+		placed && !bytes.Contains(resp.Body(), []byte(`"success":true`)) {
+		n.err = fmt.Errorf("%s /order: status %d: %s", r.method, resp.StatusCode(), resp.Body())
 		return false
 	}
-	c.acked++
-	if r.method == http.MethodPost {
-		c.placed = append(c.placed, r.id)
+	n.acked++
+	if placed {
+		n.placed = append(n.placed, r.id)
+	} else if bytes.Contains(resp.Body(), []byte(`"canceled":[]`)) {
+		n.refused++
 	}
 	return true
 }
 
-// deal hands requests out to n connections by trader, so that a cancel follows its order.
-func deal(ops []Op, requests []signed, n int) []*httpCaller {
-	callers := make([]*httpCaller, min(n, Traders))
-	for i := range callers {
-		callers[i] = &httpCaller{caller: caller{rec: newRecorder()}}
-	}
-	for i := range requests {
-		c := callers[int(ops[i].Trader)%len(callers)]
-		c.requests = append(c.requests, requests[i])
-	}
-	return callers
+// target is the node that L3 measures: the run's own, or somebody else's.
+type target struct {
+	url    string
+	desk   desk
+	market [2]engine.Token
+	own    *child // nil: somebody else's
 }
 
-// driveAll runs all connections at once until the time is up, or to their end if it is 0.
-func driveAll(callers []*httpCaller, d time.Duration) time.Duration {
-	start := time.Now()
-	until := func() bool { return d > 0 && time.Since(start) > d }
-	var wait sync.WaitGroup
-	for _, c := range callers {
-		wait.Go(func() { c.run(until) })
+// target starts a node, or takes the one that was named, and reads its conditions.
+func (t *trial) target(ctx context.Context) (*target, error) {
+	to := &target{url: t.URL, desk: desk{t.Admin, t.Token}, market: t.Market}
+	conditions := &t.report.Conditions
+	if t.URL == "" {
+		file, market, err := benchCatalog(t.dir, t.Workload)
+		if err != nil {
+			return nil, err
+		}
+		to.own, err = startNode(ctx, t.Node, t.dir, "--catalog", file, "--durability",
+			durability(t.Async))
+		if err != nil {
+			return nil, err
+		}
+		to.url, to.desk, to.market = "http://"+to.own.addr, to.own.desk, market
+	} else {
+		conditions.Data = &Disk{Dir: unknown, Filesystem: unknown, Device: unknown, Options: unknown}
 	}
-	wait.Wait()
-	return time.Since(start)
+	var err error
+	if conditions.Node, err = to.desk.conditions(ctx); err != nil {
+		to.end()
+		return nil, err
+	}
+	if to.own != nil {
+		conditions.Node.Started, conditions.Node.Cgo = true, cgoIn(t.Node)
+	}
+	t.report.Durability = conditions.Node.Durability
+	return to, nil
+}
+
+func (to *target) end() {
+	if to.own != nil {
+		to.own.end()
+	}
+}
+
+// clock reads the CPU time of the node's process; of somebody else's it is what its metrics tell,
+// with whatever else that node did meanwhile.
+func (to *target) clock(ctx context.Context) clock {
+	if to.own != nil {
+		return to.own.cpu
+	}
+	return func() (time.Duration, error) { return to.desk.cpu(ctx) }
 }
 
 // runHTTP measures the node as a process of its own, from the signed request to its answer.
-func runHTTP(ctx context.Context, r Run, report *Report, dir string) error {
-	w := r.Workload
-	if w.Books != 1 {
-		return fmt.Errorf("level L3 measures workloads of one book")
-	}
-	file, market, err := benchCatalog(dir, w)
+func (t *trial) runHTTP(ctx context.Context) error {
+	to, err := t.target(ctx)
 	if err != nil {
 		return err
 	}
-	var node *child
-	if r.URL == "" {
-		node, err = startNode(ctx, r.Node, dir, "--catalog", file, "--limits", "off",
-			"--durability", durability(r.Async), "--log-level", "error")
-		if err != nil {
-			return err
-		}
-		defer node.end()
-		r.URL, r.Admin, r.Token = "http://"+node.listen, node.admin, node.token
-	} else {
-		market = r.Market
-	}
-	clients, err := traders(r.URL, r.Seed)
+	defer to.end()
+	clients, err := traders(ctx, to.url, t.Seed)
 	if err != nil {
 		return err
 	}
-	if err := fund(r.Admin, r.Token, clients, market); err != nil {
+	if err := to.desk.fund(ctx, clients, to.market); err != nil {
 		return err
 	}
 	const prefill = 1000
-	ops, _ := Generate(w, r.Seed, prefill, int(r.Duration.Seconds()*30_000))
-	requests, err := sign(ops, clients, market, uint64(time.Now().UnixNano())&(1<<52-1))
+	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
 	if err != nil {
 		return err
 	}
-	warm := deal(ops[:prefill], requests[:prefill], r.Connections)
-	driveAll(warm, 0)
-	report.Warmup = prefill
-	for _, c := range warm {
-		if c.err != nil {
-			return fmt.Errorf("warm-up: %w", c.err)
-		}
-	}
-	callers := deal(ops[prefill:], requests[prefill:], r.Connections)
-	cpu := nodeCPU(node)
-	took := driveAll(callers, r.Duration)
-	cpu = nodeCPU(node) - cpu
-	report.addHTTP(callers, took, cpu)
-	if node == nil {
-		report.Checked = "every order answered with 200, and no other answer; " +
-			"the node is not ours to stop and replay"
-		report.Durability = "as the node says on its /readyz"
-		return nil
-	}
-	if err := node.stop(); err != nil {
+	s := signing{clients, to.market, uint64(time.Now().UnixNano()) & (1<<52 - 1)}
+	requests, err := s.sign(ctx, ops)
+	if err != nil {
 		return err
 	}
-	return replayNode(report, node.dir, append(warm, callers...))
-}
-
-func nodeCPU(node *child) time.Duration {
-	if node == nil {
-		return 0
+	lanes := lanes(clients[0].host.Addr, t.Connections)
+	defer hangUp(lanes)
+	warm := deal(ops[:prefill], requests[:prefill], lanes)
+	warm.drive(ctx, 0)
+	first, _ := warm.sum()
+	if first.err != nil {
+		return fmt.Errorf("warm-up: %w", first.err)
 	}
-	return node.cpu()
-}
-
-// addHTTP adds up what the connections counted.
-func (report *Report) addHTTP(callers []*httpCaller, took, cpu time.Duration) {
-	var recs []recorder
-	for _, c := range callers {
-		recs = append(recs, c.rec)
-		report.Acknowledged += c.acked
-		report.Refused += c.refused
-		report.Busy += c.busy
-		if c.err != nil {
-			report.Errors++
-			report.Failure = c.err.Error()
-		}
+	t.report.Warmup, t.placed = prefill, first.placed
+	work := deal(ops[prefill:], requests[prefill:], lanes)
+	if err := t.measure(ctx, work, to.clock(ctx)); err != nil {
+		return err
 	}
-	report.Operations = report.Acknowledged
-	report.Connections = len(callers)
-	report.Seconds = took.Seconds()
-	report.ServiceMicros = merge(recs)
-	if n := float64(report.Operations); n > 0 {
-		report.Rate = n / took.Seconds()
-		report.CPUMicros = float64(cpu.Nanoseconds()) / 1e3 / n
+	if to.own == nil {
+		t.report.Digest = unknown
+		t.report.Checked = "every order answered with 200 and success, and no other answer; " +
+			"the node is not ours to stop and replay"
+		return nil
 	}
+	if err := to.own.stop(); err != nil {
+		return err
+	}
+	return t.replayNode(ctx, to.own.dir)
 }
 
 // replayNode replays the journal that a stopped node left and looks for every acknowledged order.
-func replayNode(report *Report, dir string, callers []*httpCaller) error {
-	j, err := journal.Open(journal.Options{Dir: dir})
-	if err != nil {
+func (t *trial) replayNode(ctx context.Context, dir string) error {
+	r := t.report
+	x := engine.NewExchange(r.Seed)
+	seen, err := replayFolder(ctx, dir, x)
+	if seen == nil {
 		return err
 	}
-	defer j.Close()
-	placed := map[engine.OrderID]bool{}
-	x := engine.NewExchange(report.Seed)
-	_, err = j.Recover(x, func(f *engine.Frame) error {
-		report.scan(f, placed)
-		return nil
-	})
 	if err != nil {
-		report.Failure = "replay: " + err.Error()
+		r.Failure = "replay: " + err.Error()
 		return nil
 	}
-	report.Digest = fmt.Sprintf("%016x", uint64(x.Digest()))
-	report.Checked = "the node's journal replays, digests equal frame by frame; " +
+	r.Filled = &seen.fills
+	r.Digest = fmt.Sprintf("%016x", uint64(x.Digest()))
+	r.Checked = "the node's journal replays, digests equal frame by frame; " +
 		"every acknowledged order is in it"
-	for _, c := range callers {
-		report.missing(c.placed, placed)
-	}
+	r.missing(t.placed, seen)
 	return nil
-}
-
-// scan counts a replayed frame.
-func (report *Report) scan(f *engine.Frame, placed map[engine.OrderID]bool) {
-	for i := range f.Commands {
-		if f.Commands[i].Kind == engine.Place {
-			placed[f.Commands[i].ID] = true
-		}
-		for _, e := range f.EventsOf(i) {
-			if e.Kind == engine.Filled {
-				report.Filled++
-			}
-		}
-	}
-}
-
-// missing fails the report if an acknowledged order is not in the journal.
-func (report *Report) missing(acknowledged []engine.OrderID, placed map[engine.OrderID]bool) {
-	for _, id := range acknowledged {
-		if !placed[id] {
-			report.Failure = "acknowledged order " + id.Hex() + " is not in the journal"
-		}
-	}
 }

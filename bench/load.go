@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
+	"runtime"
 	"time"
 
 	"clobd/engine"
@@ -17,60 +17,98 @@ import (
 // Run says what to measure. Level is one of L0 (Apply), L1 (Sequencer with a memory journal), L2
 // (Pebble with real sync) and L3 (HTTP on loopback with real signatures).
 type Run struct {
-	Workload    Workload
-	Level       string
-	Seed        uint64
-	Duration    time.Duration
+	Workload Workload
+	Level    string
+	Seed     uint64
+	Duration time.Duration
+	// Connections is how many callers work at once, [1, Traders]: each owns wallets of its own. L0
+	// has one whatever it says.
 	Connections int
-	Async       bool   // L2 and L3: acknowledge before the sync, for measuring only
+	Async       bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
+	Dir         string // L2 and L3 without URL: where the data folder is made; empty is the system's
 	URL         string // L3: a node that runs already; empty starts one
 	Admin       string // L3 with URL: its admin address
 	Token       string // L3 with URL: its admin token
 	// Market are the two tokens of the market to trade: L3 with URL.
-	Market [2]engine.Token
-	Node   string // L3 without URL: the node's binary
-	Commit string // what the binaries were built from, for the report
+	Market  [2]engine.Token
+	Node    string // L3 without URL: the node's binary
+	Self    string // a binary that runs WatchHiccups when called with "hiccups"
+	Version string // what this program was built from, for the report
+
+	round int // L0: operations on one Exchange; 0 is applyRound
 }
 
 // Prefill is the number of resting orders that a run starts with: its warm-up.
 const Prefill = 10_000
 
+// applyRound is how many operations L0 applies to one Exchange before it takes a fresh one: an
+// Exchange remembers every order, and so does the generator.
+const applyRound = 4_000_000
+
+// block is how many operations are made into Commands at once.
+const block = 8192
+
+// validate returns all problems of the run at once, or nil.
+func (r *Run) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("run: "+text))
+		}
+	}
+	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Connections < 1 || r.Connections > Traders, fmt.Sprintf(
+		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
+	bad(r.Level == "L3" && r.Workload.Books != 1, "level L3 measures workloads of one book")
+	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
+	bad(r.URL != "" && (r.Async || r.Dir != ""),
+		"durability and folder of a node that runs already are its own")
+	bad(r.Self == "", "no program is named that can watch for hiccups")
+	return errors.Join(problems...)
+}
+
 // Execute measures one run and checks what it ended with. A failed check is in Report.Failure; an
-// error means that there was no run.
+// error means that there was no run. If ctx ends it leaves no process and no folder behind.
 func Execute(ctx context.Context, r Run) (*Report, error) {
-	if r.Connections < 1 || r.Duration <= 0 {
-		return nil, fmt.Errorf("a run needs at least one connection and some time")
+	if err := r.validate(); err != nil {
+		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "clobench")
-	if err != nil {
-		return nil, fmt.Errorf("make folder for the run: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	report := &Report{Conditions: NewConditions(dir, r.Commit),
-		Workload: r.Workload.Name, Level: r.Level,
-		Loop: "closed", Seed: r.Seed, Connections: r.Connections, Durability: "none"}
-	watch := newHiccups()
-	defer func() { report.Conditions.HiccupMillis = watch.Stop() }()
-	switch r.Level {
-	case "L0":
-		err = runApply(r, report)
-	case "L1":
-		report.Durability = "memory"
-		err = runSequencer(r, report, nil)
-	case "L2":
-		report.Durability = durability(r.Async)
-		var j *journal.Journal
-		if j, err = journal.Open(journal.Options{Dir: dir, Async: r.Async}); err != nil {
+	t := &trial{Run: r, report: &Report{Conditions: NewConditions(r.Version),
+		Workload: r.Workload.Name, Level: r.Level, Loop: "closed", Seed: r.Seed,
+		AskedSeconds: r.Duration.Seconds(), Durability: "none"}}
+	if r.Level == "L2" || r.Level == "L3" && r.URL == "" {
+		var err error
+		if t.dir, err = makeFolder(r.Dir); err != nil {
 			return nil, err
 		}
-		err = runSequencer(r, report, j)
-	case "L3":
-		report.Durability = durability(r.Async)
-		err = runHTTP(ctx, r, report, dir)
-	default:
-		return nil, fmt.Errorf("no level is called %q: choose L0, L1, L2 or L3", r.Level)
+		defer os.RemoveAll(t.dir)
+		t.report.Conditions.Data = diskOf(t.dir)
 	}
-	return report, err
+	var err error
+	if t.watch, err = startWatch(ctx, r.Self); err == nil {
+		defer t.watch.end()
+		err = t.run(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, stopped(ctx)
+	}
+	return t.report, err
+}
+
+func (t *trial) run(ctx context.Context) error {
+	switch t.Level {
+	case "L0":
+		return t.runApply(ctx)
+	case "L1":
+		t.report.Durability = "memory"
+		return t.runMemory(ctx)
+	case "L2":
+		t.report.Durability = durability(t.Async)
+		return t.runJournal(ctx)
+	case "L3":
+		return t.runHTTP(ctx)
+	}
+	return fmt.Errorf("no level is called %q: choose L0, L1, L2 or L3", t.Level)
 }
 
 func durability(async bool) string {
@@ -80,17 +118,59 @@ func durability(async bool) string {
 	return "fsync"
 }
 
-// operations is how many operations are drawn for a run: more than the level can do in its time, so
-// that time ends the run; L0 may end before it.
-func operations(r Run) int {
-	perSecond := map[string]int{"L0": 2_000_000, "L1": 600_000, "L2": 300_000, "L3": 40_000}
-	return min(max(int(r.Duration.Seconds()*float64(perSecond[r.Level])), 1000), 4_000_000)
+// operations is how many operations are drawn for a run: more than the level can do in its time on
+// a machine like the one this was written on. If they run out, the report says so.
+func (t *trial) operations() int {
+	perSecond := map[string]int{"L1": 600_000, "L2": 300_000, "L3": 30_000}[t.Level]
+	return min(max(int(t.Duration.Seconds()*float64(perSecond)), 1000), 4_000_000)
 }
 
-// runApply measures Apply alone, on one goroutine, in blocks whose Commands are made beforehand.
-func runApply(r Run, report *Report) error {
-	ops, _ := Generate(r.Workload, r.Seed, Prefill, operations(r))
-	x := engine.NewExchange(r.Seed)
+// applied adds up the rounds of L0.
+type applied struct {
+	took, cpu time.Duration
+	objects   uint64
+	done      int
+	tally     Tally
+	rec       recorder
+	digest    engine.Digest
+}
+
+// runApply measures Apply alone, on one goroutine, on one fresh Exchange after the other until the
+// time is up. Each has its own seed and its own check.
+func (t *trial) runApply(ctx context.Context) error {
+	report, sum := t.report, &applied{rec: newRecorder()}
+	if t.round == 0 {
+		t.round = applyRound
+	}
+	for sum.took < t.Duration && report.Failure == "" {
+		if err := t.applyOne(ctx, sum); err != nil {
+			return err
+		}
+		report.Exchanges++
+	}
+	n := float64(sum.done)
+	report.bound(window{sum.took, sum.took >= t.Duration})
+	report.Operations, report.Acknowledged = int64(sum.done), int64(sum.done)
+	report.Rate, report.Connections = n/sum.took.Seconds(), 1
+	report.CPUMicros = new(float64(sum.cpu.Nanoseconds()) / 1e3 / n)
+	report.Allocs = new(float64(sum.objects) / n)
+	report.ServiceMicros = sum.rec.latency()
+	report.Filled, report.Refused = &sum.tally.Fills, sum.tally.Rejected
+	report.Digest = fmt.Sprintf("%016x", uint64(sum.digest))
+	report.Checked = "fills, volume, resting orders and refusals of each exchange equal to the " +
+		"generator's model"
+	return nil
+}
+
+// applyOne is one round of L0: at most t.round operations, in blocks whose Commands are made while
+// the clock stands still.
+func (t *trial) applyOne(ctx context.Context, sum *applied) error {
+	seed := t.Seed + uint64(t.report.Exchanges)
+	ops, exp, err := generate(ctx, t.Workload, seed, [2]int{Prefill, t.round})
+	if err != nil {
+		return err
+	}
+	x := engine.NewExchange(seed)
 	var tally Tally
 	var events []engine.Event
 	seq := engine.Sequence(0)
@@ -102,226 +182,217 @@ func runApply(r Run, report *Report) error {
 			tally.Add(events)
 		}
 	}
-	apply(NewWorld(r.Workload).Setup)
+	apply(NewWorld(t.Workload).Setup)
 	tally = Tally{}
 	apply(Commands(ops[:Prefill]))
-	report.Warmup = Prefill
-	const block = 8192
-	rec := newRecorder()
-	took, done := time.Duration(0), 0
-	var objects uint64
-	cpu := time.Duration(0)
-	for from := Prefill; from < len(ops) && took < r.Duration; from += block {
-		commands := commandsFrom(ops, from, min(from+block, len(ops)))
-		before, startCPU, start := mallocs(), cpuTime(), time.Now()
-		apply(commands)
-		spent := time.Since(start)
-		took, cpu = took+spent, cpu+cpuTime()-startCPU
-		objects += mallocs() - before
-		rec.record(spent / time.Duration(len(commands)))
-		done += len(commands)
+	t.report.Warmup += Prefill
+	runtime.GC() // what the generator left behind is not the engine's to collect
+	if _, err := t.watch.lap(); err != nil {
+		return err
 	}
-	report.Operations, report.Seconds = int64(done), took.Seconds()
-	report.Rate = float64(done) / took.Seconds()
-	report.CPUMicros = float64(cpu.Nanoseconds()) / 1e3 / float64(done)
-	report.ServiceMicros = merge([]recorder{rec})
-	report.Acknowledged, report.Connections = int64(done), 1
-	report.Allocs = float64(objects) / float64(done)
-	report.Filled, report.Refused = tally.Fills, tally.Rejected
-	report.Digest = fmt.Sprintf("%016x", uint64(x.Digest()))
-	report.Checked = "fills, volume, resting orders and refusals equal to the generator's model"
-	_, exp := Generate(r.Workload, r.Seed, Prefill, done)
-	if err := tally.Check(exp); err != nil {
-		report.Failure = err.Error()
+	from := Prefill
+	for ; from < len(ops) && sum.took < t.Duration && ctx.Err() == nil; from += block {
+		sum.time(commandsFrom(ops, from, min(from+block, len(ops))), apply)
 	}
-	return nil
-}
-
-// caller is one closed loop: it submits its own traders' operations one after the other.
-type caller struct {
-	commands []engine.Command
-	rec      recorder
-	busy     int64
-	acked    int64
-	refused  int64
-	placed   []engine.OrderID // acknowledged and not refused
-	err      error
-}
-
-func (c *caller) run(s *sequencer.Sequencer, board *view.Board, until func() bool) {
-	for i := range c.commands {
-		if until() {
-			return
-		}
-		command := &c.commands[i]
-		for {
-			command.Seen = board.Sequence()
-			start := time.Now()
-			receipt, err := s.Submit(command)
-			if errors.Is(err, sequencer.ErrBusy) {
-				c.busy++
-				time.Sleep(100 * time.Microsecond)
-				continue
-			}
-			if err != nil {
-				c.err = fmt.Errorf("submit: %w", err)
-				return
-			}
-			c.rec.record(time.Since(start))
-			c.acked++
-			if receipt.Reject != engine.Accepted {
-				c.refused++
-			} else if command.Kind == engine.Place {
-				c.placed = append(c.placed, command.ID)
-			}
-			break
-		}
-	}
-}
-
-// split deals the operations from an index on out to n callers by trader, so that a cancel follows
-// its order.
-func split(ops []Op, from, n int) []*caller {
-	commands := commandsFrom(ops, from, len(ops))
-	callers := make([]*caller, n)
-	for i := range callers {
-		callers[i] = &caller{rec: newRecorder()}
-	}
-	for i := range commands {
-		c := callers[int(ops[from+i].Trader)%n]
-		c.commands = append(c.commands, commands[i])
-	}
-	return callers
-}
-
-// runSequencer measures Submit to acknowledgement, with j or, if that is nil, a memory journal.
-func runSequencer(r Run, report *Report, j *journal.Journal) error {
-	ops, _ := Generate(r.Workload, r.Seed, Prefill, operations(r))
-	x, board := engine.NewExchange(r.Seed), view.NewBoard()
-	memory := &sequencer.MemoryJournal{}
-	options := sequencer.Options{}
-	var s *sequencer.Sequencer
-	var err error
-	if j == nil {
-		s, err = sequencer.New(x, board, memory, options)
-	} else {
-		if options.Head, err = j.Recover(x, func(f *engine.Frame) error {
-			board.Publish(f)
-			return nil
-		}); err != nil {
-			return err
-		}
-		s, err = sequencer.New(x, board, j, options)
-	}
+	h, err := t.watch.lap()
 	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run() }()
-	setup := &caller{commands: NewWorld(r.Workload).Setup, rec: newRecorder()}
-	setup.commands = append(setup.commands, Commands(ops[:Prefill])...)
-	setup.run(s, board, func() bool { return false })
-	report.Warmup = len(setup.commands)
-	callers := split(ops, Prefill, min(r.Connections, Traders))
-	measure(r, report, callers, func(c *caller, until func() bool) { c.run(s, board, until) })
-	if err := errors.Join(s.Close(), <-ended); err != nil {
+	t.report.Conditions.Hiccup.add(h)
+	if from < len(ops) { // stopped early: the model must stop where the run did
+		_, exp, err = generate(ctx, t.Workload, seed, [2]int{Prefill, from - Prefill})
+		if err != nil {
+			return err
+		}
+	}
+	if err := tally.Check(exp); err != nil {
+		t.report.Failure = err.Error()
+	}
+	sum.tally.Fills += tally.Fills
+	sum.tally.Rejected += tally.Rejected
+	sum.digest = x.Digest()
+	return ctx.Err()
+}
+
+// time applies one block and adds what it cost.
+func (a *applied) time(commands []engine.Command, apply func([]engine.Command)) {
+	before := mallocs()
+	startCPU, _ := cpuTime() // getrusage of oneself does not fail
+	start := time.Now()
+	apply(commands)
+	spent := time.Since(start)
+	endCPU, _ := cpuTime()
+	a.took, a.cpu = a.took+spent, a.cpu+endCPU-startCPU
+	a.objects += mallocs() - before
+	a.rec.record(spent / time.Duration(len(commands)))
+	a.done += len(commands)
+}
+
+// writer is what L1 and L2 submit to.
+type writer struct {
+	s     *sequencer.Sequencer
+	x     *engine.Exchange
+	board *view.Board
+	ended chan error
+}
+
+// begin runs the Sequencer that was made.
+func (w *writer) begin(s *sequencer.Sequencer) {
+	w.s, w.ended = s, make(chan error, 1)
+	go func() { w.ended <- s.Run() }()
+}
+
+// loop is one caller: it submits its own traders' Commands one after the other.
+func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bool) {
+	return func(n *counts, until func() bool) {
+		for i := range commands {
+			command := &commands[i]
+			for {
+				if until() {
+					return
+				}
+				command.Seen = w.board.Sequence()
+				start := time.Now()
+				receipt, err := w.s.Submit(command)
+				if errors.Is(err, sequencer.ErrBusy) {
+					n.busy++
+					time.Sleep(100 * time.Microsecond)
+					continue
+				}
+				if err != nil {
+					n.err = fmt.Errorf("submit: %w", err)
+					return
+				}
+				n.rec.record(time.Since(start))
+				n.acked++
+				if receipt.Reject != engine.Accepted {
+					n.refused++
+				} else if command.Kind == engine.Place {
+					n.placed = append(n.placed, command.ID)
+				}
+				break
+			}
+		}
+	}
+}
+
+// split deals the Commands of the operations from an index on out to n callers by trader, so that a
+// cancel follows its order.
+func (w *writer) split(ctx context.Context, ops []Op, from, n int) (*crew, error) {
+	hands := make([][]engine.Command, n)
+	for ; from < len(ops); from += block {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for i, command := range commandsFrom(ops, from, min(from+block, len(ops))) {
+			k := int(ops[from+i].Trader) % n
+			hands[k] = append(hands[k], command)
+		}
+	}
+	c := &crew{}
+	for _, commands := range hands {
+		c.join(w.loop(commands))
+	}
+	return c, nil
+}
+
+// runWriter sets the world up, measures Submit to acknowledgement, and stops the Sequencer. It
+// stops it after a failure too.
+func (t *trial) runWriter(ctx context.Context, w *writer) error {
+	err := t.submitAll(ctx, w)
+	return errors.Join(err, w.s.Close(), <-w.ended, ctx.Err())
+}
+
+func (t *trial) submitAll(ctx context.Context, w *writer) error {
+	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{Prefill, t.operations()})
+	if err != nil {
 		return err
 	}
-	callers = append(callers, setup)
-	if j == nil {
-		replayed := engine.NewExchange(r.Seed + 1)
-		report.check(x, replayed, report.replay(memory.Frames(), replayed))
-		return nil
+	setup := &crew{}
+	setup.join(w.loop(append(NewWorld(t.Workload).Setup, Commands(ops[:Prefill])...)))
+	setup.drive(ctx, 0)
+	first, _ := setup.sum()
+	if first.err != nil {
+		return fmt.Errorf("warm-up: %w", first.err)
 	}
-	return reopen(report, j, x, callers)
-}
-
-// measure runs all callers at once for the run's time and adds their counts up.
-func measure(r Run, report *Report, callers []*caller, run func(*caller, func() bool)) {
-	var wait sync.WaitGroup
-	objects, cpu, start := mallocs(), cpuTime(), time.Now()
-	deadline := start.Add(r.Duration)
-	until := func() bool { return time.Now().After(deadline) }
-	for _, c := range callers {
-		wait.Go(func() { run(c, until) })
+	t.report.Warmup, t.placed = int(first.acked), first.placed
+	work, err := w.split(ctx, ops, Prefill, t.Connections)
+	if err != nil {
+		return err
 	}
-	wait.Wait()
-	took := time.Since(start)
-	cpu = cpuTime() - cpu
-	objects = mallocs() - objects
-	var recs []recorder
-	for _, c := range callers {
-		recs = append(recs, c.rec)
-		report.Acknowledged += c.acked
-		report.Refused += c.refused
-		report.Busy += c.busy
-		if c.err != nil {
-			report.Errors++
-			report.Failure = c.err.Error()
-		}
+	objects := mallocs()
+	if err := t.measure(ctx, work, cpuTime); err != nil {
+		return err
 	}
-	report.Operations = report.Acknowledged
-	report.Connections = len(callers)
-	report.Seconds = took.Seconds()
-	if n := float64(report.Operations); n > 0 {
-		report.Rate = n / took.Seconds()
-		report.CPUMicros = float64(cpu.Nanoseconds()) / 1e3 / n
-		report.Allocs = float64(objects) / n
-	}
-	report.ServiceMicros = merge(recs)
-}
-
-// replay applies encoded frames to a fresh Exchange and counts their fills.
-func (report *Report) replay(frames [][]byte, x *engine.Exchange) error {
-	var f engine.Frame
-	placed := map[engine.OrderID]bool{}
-	for _, b := range frames {
-		if err := engine.DecodeFrame(b, &f); err != nil {
-			return err
-		}
-		if err := x.ApplyFrame(&f); err != nil {
-			return err
-		}
-		report.scan(&f, placed)
+	if n := float64(t.report.Operations); n > 0 {
+		t.report.Allocs = new(float64(mallocs()-objects) / n)
 	}
 	return nil
 }
 
-// check compares the live state with the replayed one.
-func (report *Report) check(live, replayed *engine.Exchange, err error) {
-	report.Digest = fmt.Sprintf("%016x", uint64(live.Digest()))
-	report.Checked = "the journal replays to the same digest, frame by frame"
-	switch {
-	case err != nil:
-		report.Failure = "replay: " + err.Error()
-	case live.Digest() != replayed.Digest():
-		report.Failure = fmt.Sprintf("the journal replays to digest %016x, the run ended with %016x",
-			uint64(replayed.Digest()), uint64(live.Digest()))
+// runMemory is level L1: the frames stay in memory.
+func (t *trial) runMemory(ctx context.Context) error {
+	memory := &sequencer.MemoryJournal{}
+	w := &writer{x: engine.NewExchange(t.Seed), board: view.NewBoard()}
+	s, err := sequencer.New(w.x, w.board, memory, sequencer.Options{})
+	if err != nil {
+		return err
 	}
+	w.begin(s)
+	if err := t.runWriter(ctx, w); err != nil {
+		return err
+	}
+	seen := newReplay()
+	replayed := engine.NewExchange(t.Seed + 1)
+	err = seen.frames(ctx, memory.Frames(), replayed)
+	t.report.check(w.x, replayed, err)
+	t.report.Filled = &seen.fills
+	return nil
 }
 
-// reopen closes the journal, opens it as a restart would, replays it, and looks for every order
-// that was acknowledged.
-func reopen(report *Report, j *journal.Journal, x *engine.Exchange, callers []*caller) error {
-	dir := j.Dir
+// runJournal is level L2: the frames are synced to disk.
+func (t *trial) runJournal(ctx context.Context) error {
+	j, err := journal.Open(journal.Options{Dir: t.dir, Async: t.Async})
+	if err != nil {
+		return err
+	}
+	w := &writer{x: engine.NewExchange(t.Seed), board: view.NewBoard()}
+	if err := t.writeTo(ctx, j, w); err != nil {
+		return errors.Join(err, j.Close())
+	}
 	if err := j.Close(); err != nil {
 		return err
 	}
-	j, err := journal.Open(journal.Options{Dir: dir})
+	return t.reopen(ctx, w)
+}
+
+func (t *trial) writeTo(ctx context.Context, j *journal.Journal, w *writer) error {
+	head, err := j.Recover(w.x, func(f *engine.Frame) error {
+		w.board.Publish(f)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	defer j.Close()
-	placed := map[engine.OrderID]bool{}
-	replayed := engine.NewExchange(report.Seed + 1)
-	_, err = j.Recover(replayed, func(f *engine.Frame) error {
-		report.scan(f, placed)
-		return nil
-	})
-	report.check(x, replayed, err)
-	for _, c := range callers {
-		report.missing(c.placed, placed)
+	s, err := sequencer.New(w.x, w.board, j, sequencer.Options{Head: head})
+	if err != nil {
+		return err
 	}
-	report.Checked += "; every acknowledged order is in it"
+	w.begin(s)
+	return t.runWriter(ctx, w)
+}
+
+// reopen opens the journal as a restart would, replays it, and looks for every order that was
+// acknowledged.
+func (t *trial) reopen(ctx context.Context, w *writer) error {
+	replayed := engine.NewExchange(t.Seed + 1)
+	seen, err := replayFolder(ctx, t.dir, replayed)
+	if seen == nil {
+		return err
+	}
+	t.report.check(w.x, replayed, err)
+	t.report.Filled = &seen.fills
+	t.report.missing(t.placed, seen)
+	t.report.Checked += "; every acknowledged order is in it"
 	return nil
 }

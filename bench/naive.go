@@ -67,8 +67,8 @@ type naiveJob struct {
 }
 
 // NewNaive opens the naive exchange with its database in dir, for orders signed under the domain
-// with this separator.
-func NewNaive(dir string, separator [32]byte) (*Naive, error) {
+// with this separator; ready answers the question whether it is up.
+func NewNaive(dir string, separator [32]byte, ready fasthttp.RequestHandler) (*Naive, error) {
 	db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: pebble.FormatNewest,
 		Logger: quiet{}})
 	if err != nil {
@@ -79,7 +79,7 @@ func NewNaive(dir string, separator [32]byte) (*Naive, error) {
 		book: [2]map[int64][]*naiveOrder{{}, {}}}
 	routes := router.New()
 	routes.POST("/order", n.post)
-	routes.GET("/ready", func(*fasthttp.RequestCtx) {})
+	routes.GET(peerReady, ready)
 	n.server = &fasthttp.Server{Handler: routes.Handler, NoDefaultServerHeader: true}
 	return n, nil
 }

@@ -6,31 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"slices"
-	"strings"
-	"syscall"
-	"time"
 )
-
-// Conditions are what a figure is worth nothing without.
-type Conditions struct {
-	Commit     string `json:"commit"`
-	Go         string `json:"go"`
-	Kernel     string `json:"kernel"`
-	CPU        string `json:"cpu"`
-	Cores      int    `json:"cores"`
-	GOMAXPROCS int    `json:"gomaxprocs"`
-	GOGC       string `json:"gogc"`
-	Cgo        bool   `json:"cgo"`
-	// FsyncMicros is the median of 50 bare 4 KB write+fdatasync in the data folder, in µs.
-	FsyncMicros float64 `json:"fsync_micros"`
-	// HiccupMillis is the longest pause that a goroutine which only reads the clock saw during the
-	// run, in ms: what the machine itself adds to any tail.
-	HiccupMillis float64   `json:"hiccup_millis"`
-	Start        time.Time `json:"start"`
-}
 
 // Latency are percentiles in µs.
 type Latency struct {
@@ -41,6 +17,7 @@ type Latency struct {
 }
 
 // Report is one run with its conditions. A run whose check failed has no figures: Failure says why.
+// What could not be known is null.
 type Report struct {
 	Conditions  Conditions `json:"conditions"`
 	Workload    string     `json:"workload"`
@@ -48,96 +25,35 @@ type Report struct {
 	Loop        string     `json:"loop"` // closed: the next request waits for the last answer
 	Seed        uint64     `json:"seed"`
 	Connections int        `json:"connections"`
-	Durability  string     `json:"durability"`
-	Seconds     float64    `json:"seconds"`
-	Warmup      int        `json:"warmup_operations"`
-	Operations  int64      `json:"operations"`
-	// Acknowledged are answered (durable, where the level has a disk), Filled are executions, Refused
-	// are cancels of orders that were gone.
+	// Durability is none (L0), memory (L1), or what the journal was set to: of a node what it says.
+	Durability string `json:"durability"`
+	// Seconds is how long was measured, which is less than AskedSeconds if EndedBy says so.
+	Seconds      float64 `json:"seconds"`
+	AskedSeconds float64 `json:"seconds_asked"`
+	EndedBy      string  `json:"ended_by"` // time, or operations: … if those that were drawn ran out
+	// Exchanges is how many fresh Exchanges L0 used one after the other, each with its warm-up.
+	Exchanges  int   `json:"exchanges,omitempty"`
+	Warmup     int   `json:"warmup_operations"`
+	Operations int64 `json:"operations"`
+	// Acknowledged are answered (durable, where the level has a disk), Filled are executions since
+	// the start of the run, Refused are cancels of orders that were gone.
 	Acknowledged int64   `json:"acknowledged"`
-	Filled       int64   `json:"filled"`
+	Filled       *int64  `json:"filled"`
 	Refused      int64   `json:"refused"`
 	Busy         int64   `json:"busy"`
 	Errors       int64   `json:"errors"`
 	Rate         float64 `json:"operations_per_second"`
-	// CPUMicros is user+system time per operation of the measured process, in µs.
-	CPUMicros float64 `json:"cpu_micros_per_operation"`
+	// CPUMicros is user+system time per operation of the measured process, in µs: at L0 to L2 of
+	// this one, callers included.
+	CPUMicros *float64 `json:"cpu_micros_per_operation"`
 	// ServiceMicros is from send to answer. In a closed loop it hides what a stall keeps from being
-	// sent: it is no promise about a load that does not wait.
+	// sent: it is no promise about a load that does not wait. At L0 it is the mean of blocks.
 	ServiceMicros Latency `json:"service_micros"`
-	Allocs        float64 `json:"allocs_per_operation"`
-	Digest        string  `json:"digest"`
-	Checked       string  `json:"checked"`
-	Failure       string  `json:"failure,omitempty"`
-}
-
-// NewConditions reads the machine. dir is where the journal of the run lies; commit is what the
-// binary was built from.
-func NewConditions(dir, commit string) Conditions {
-	c := Conditions{Commit: commit, Go: runtime.Version(), Cores: runtime.NumCPU(), Cgo: cgoEnabled(),
-		GOMAXPROCS: runtime.GOMAXPROCS(0), GOGC: os.Getenv("GOGC"), Start: time.Now().UTC()}
-	if c.GOGC == "" {
-		c.GOGC = "100"
-	}
-	c.Kernel = firstLine("/proc/sys/kernel/osrelease", "")
-	c.CPU = firstLine("/proc/cpuinfo", "model name")
-	c.FsyncMicros = fsyncProbe(dir)
-	return c
-}
-
-func cgoEnabled() bool {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return false
-	}
-	for _, s := range info.Settings {
-		if s.Key == "CGO_ENABLED" {
-			return s.Value == "1"
-		}
-	}
-	return false
-}
-
-// firstLine is the value of the first line of file that starts with key.
-func firstLine(file, key string) string {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "unknown"
-	}
-	for line := range strings.Lines(string(b)) {
-		if !strings.HasPrefix(line, key) {
-			continue
-		}
-		if _, value, ok := strings.Cut(line, ":"); ok && key != "" {
-			line = value
-		}
-		return strings.TrimSpace(line)
-	}
-	return "unknown"
-}
-
-// fsyncProbe measures the bare disk: the floor of every durable acknowledgement.
-func fsyncProbe(dir string) float64 {
-	f, err := os.CreateTemp(dir, "fsync-probe")
-	if err != nil {
-		return 0
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	block := make([]byte, 4096)
-	var took []time.Duration
-	for i := range 50 {
-		at := time.Now()
-		if _, err := f.WriteAt(block, int64(i*len(block))); err != nil {
-			return 0
-		}
-		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
-			return 0
-		}
-		took = append(took, time.Since(at))
-	}
-	slices.Sort(took)
-	return float64(took[len(took)/2].Nanoseconds()) / 1e3
+	// Allocs are heap objects per operation of this process; of a node they are not known.
+	Allocs  *float64 `json:"allocs_per_operation"`
+	Digest  string   `json:"digest"` // at L0 of the last exchange
+	Checked string   `json:"checked"`
+	Failure string   `json:"failure,omitempty"`
 }
 
 // WriteText prints the report for people: the figure, then what it was measured under.
@@ -146,25 +62,58 @@ func (r *Report) WriteText(w io.Writer) {
 		fmt.Fprintf(w, "%s %s: NO FIGURE: %s\n", r.Workload, r.Level, r.Failure)
 		return
 	}
-	fmt.Fprintf(w, "%s %s  %.0f operations/s  %.2f µs CPU each  %s loop\n",
-		r.Workload, r.Level, r.Rate, r.CPUMicros, r.Loop)
-	label := "service µs  "
-	if r.Level == "L0" {
-		label = "block mean µs" // of blocks of Commands: one is too short for the clock
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(w, "  %-13s"+format+"\n", append([]any{label}, args...)...)
 	}
-	fmt.Fprintf(w, "  "+label+" p50 %.1f  p90 %.1f  p99 %.1f  max %.1f\n",
-		r.ServiceMicros.P50, r.ServiceMicros.P90, r.ServiceMicros.P99, r.ServiceMicros.Max)
-	fmt.Fprintf(w, "  operations   %d: acknowledged %d, filled %d, refused %d, "+
-		"busy %d, errors %d\n", r.Operations, r.Acknowledged, r.Filled, r.Refused,
-		r.Busy, r.Errors)
-	fmt.Fprintf(w, "  conditions   seed %d, %d connections, %.2f s after %d warm-up operations, "+
-		"durability %s\n", r.Seed, r.Connections, r.Seconds, r.Warmup, r.Durability)
+	fmt.Fprintf(w, "%s %s  %.0f operations/s  %s µs CPU each (%s)  %s loop\n", r.Workload, r.Level,
+		r.Rate, told(r.CPUMicros, "%.2f"), r.measured(), r.Loop)
+	l := &r.ServiceMicros
+	if r.Level == "L0" { // of blocks of Commands: one is too short for the clock
+		line("block mean µs", " p50 %.3f  p90 %.3f  p99 %.3f  max %.3f", l.P50, l.P90, l.P99, l.Max)
+	} else {
+		line("service µs", "p50 %.1f  p90 %.1f  p99 %.1f  max %.1f, from send to answer: what a "+
+			"stall kept from being sent is not in it", l.P50, l.P90, l.P99, l.Max)
+	}
+	line("operations", "%d: acknowledged %d, filled %s, refused %d, busy %d, errors %d",
+		r.Operations, r.Acknowledged, told(r.Filled, "%d"), r.Refused, r.Busy, r.Errors)
+	line("conditions", "seed %d, %d connections, %d warm-up operations, durability %s", r.Seed,
+		r.Connections, r.Warmup, r.Durability)
+	exchanges := ""
+	if r.Exchanges > 0 {
+		exchanges = fmt.Sprintf(", on %d fresh exchanges one after the other", r.Exchanges)
+	}
+	line("time", "%.2f s of %.2f s asked for%s, ended by %s", r.Seconds, r.AskedSeconds, exchanges,
+		r.EndedBy)
 	c := &r.Conditions
-	fmt.Fprintf(w, "  machine      %s, %d cores, GOMAXPROCS %d, GOGC %s, %s, Linux %s, commit %s\n",
-		c.CPU, c.Cores, c.GOMAXPROCS, c.GOGC, c.Go, c.Kernel, c.Commit)
-	fmt.Fprintf(w, "  floor        bare 4 KB write+fdatasync p50 %.0f µs, longest hiccup %.1f ms\n",
-		c.FsyncMicros, c.HiccupMillis)
-	fmt.Fprintf(w, "  checked      %s; digest %s\n", r.Checked, r.Digest)
+	line("machine", "%s", c.machine())
+	line("clobench", "%s", &c.Program)
+	if c.Node != nil {
+		line("node", "%s", c.Node)
+	}
+	line("data", "%s", c.Data)
+	line("hiccups", "%s", &c.Hiccup)
+	line("checked", "%s; digest %s", r.Checked, r.Digest)
+}
+
+// measured is the process whose CPU time is reported.
+func (r *Report) measured() string {
+	switch {
+	case r.Level == "L0":
+		return "this process, while the clock ran"
+	case r.Level != "L3":
+		return "this process, callers and collector included"
+	case r.Conditions.Node != nil && !r.Conditions.Node.Started:
+		return "the node, by its own metrics, other clients' work included"
+	}
+	return "the node"
+}
+
+// told prints a value that may be unknown.
+func told[T any](v *T, format string) string {
+	if v == nil {
+		return unknown
+	}
+	return fmt.Sprintf(format, *v)
 }
 
 // WriteJSON writes any report to file, "-" being standard output.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -97,6 +98,17 @@ type place struct {
 // Generate draws n operations after prefill new orders, from seed alone: the same arguments give
 // the same operations everywhere.
 func Generate(w Workload, seed uint64, prefill, n int) ([]Op, Expected) {
+	ops, exp, err := generate(context.Background(), w, seed, [2]int{prefill, n})
+	if err != nil {
+		panic("BUG: the draw was stopped: " + err.Error())
+	}
+	return ops, exp
+}
+
+// generate is Generate for sizes prefill and n; millions of operations take seconds, so it ends
+// early with ctx.
+func generate(ctx context.Context, w Workload, seed uint64, sizes [2]int) (
+	[]Op, Expected, error) {
 	g := &generator{w: w, rng: rand.New(rand.NewPCG(seed, 0x636c6f62)),
 		steps: int(engine.PriceOne / w.Tick), books: make([]model, w.Books)}
 	g.zipf = rand.NewZipf(g.rng, 1.1, 1, uint64(w.Books-1))
@@ -106,16 +118,19 @@ func Generate(w Workload, seed uint64, prefill, n int) ([]Op, Expected) {
 			g.books[i].queues[side] = make([][]uint32, g.steps)
 		}
 	}
-	for range prefill {
+	for range sizes[0] {
 		g.rest(g.book())
 	}
-	for range n {
+	for i := range sizes[1] {
+		if i%65536 == 0 && ctx.Err() != nil {
+			return nil, Expected{}, ctx.Err()
+		}
 		g.step()
 	}
 	for i := range g.books {
 		g.exp.Live += int64(len(g.books[i].live))
 	}
-	return g.ops, g.exp
+	return g.ops, g.exp, nil
 }
 
 // book draws a book: Zipf(1.1), so that one market is hot.

@@ -69,7 +69,7 @@ func TestExecuteChecksWhatItMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		report, err := Execute(context.Background(), Run{Workload: w, Level: level, Seed: 5,
-			Duration: 100 * time.Millisecond, Connections: 8})
+			Duration: 100 * time.Millisecond, Connections: 8, Self: self(t), Dir: t.TempDir()})
 		if err != nil {
 			t.Fatalf("%s: %v", level, err)
 		}

@@ -2,9 +2,12 @@
 // of it, checks what they ended with, and prints every figure with its conditions.
 //
 //	clobench run      one workload at one level        ──► figure + conditions + check
-//	clobench compare  node, baseline, node, baseline … ──► ratio of the medians
+//	clobench compare  node, baseline, baseline, node … ──► ratios of the medians
+//	clobench matching bare books, Exchange, peers       ──► ns per operation, results compared
 //	clobench order    one signed order                 ──► request and answer
+//	clobench replay   (hidden) the processes that matching starts
 //	clobench peer     (hidden) the baseline process that compare starts
+//	clobench hiccups  (hidden) the process that watches for pauses beside every run
 //
 // A run whose check fails prints no figure and ends with code 1. Read main.go; what it calls is in
 // package bench.

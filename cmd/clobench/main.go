@@ -19,10 +19,13 @@ import (
 var version = "dev"
 
 type commands struct {
-	Run     runCommand     `cmd:"" help:"Measure one workload at one level."`
-	Compare compareCommand `cmd:"" help:"Measure the node beside a baseline, interleaved."`
-	Order   orderCommand   `cmd:"" help:"Sign one order, place it, print request and answer."`
-	Peer    peerCommand    `cmd:"" hidden:"" help:"Serve a baseline for compare."`
+	Run      runCommand      `cmd:"" help:"Measure one workload at one level."`
+	Compare  compareCommand  `cmd:"" help:"Measure the node beside a baseline, interleaved."`
+	Order    orderCommand    `cmd:"" help:"Sign one order, place it, print request and answer."`
+	Peer     peerCommand     `cmd:"" hidden:"" help:"Serve a baseline for compare."`
+	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
+	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
+	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }
 
 func main() {
@@ -33,9 +36,10 @@ type runCommand struct {
 	Workload    string        `default:"canonical" help:"Mix of operations, by name."`
 	Level       string        `default:"L0" enum:"L0,L1,L2,L3" help:"L0 Apply, L1 Sequencer with a memory journal, L2 Pebble with real sync, L3 HTTP with real signatures."`
 	Duration    time.Duration `default:"5s" help:"How long to measure."`
-	Connections int           `default:"64" help:"Concurrent callers."`
+	Connections int           `default:"64" help:"Concurrent callers, at most 64: each has wallets of its own."`
 	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
-	Durability  string        `default:"fsync" enum:"fsync,async" help:"async acknowledges before the sync: for measuring only."`
+	Durability  string        `default:"fsync" enum:"fsync,async" help:"L2, L3: async acknowledges before the sync: for measuring only."`
+	Dir         string        `help:"L2, L3: make the data folder in this one. Default: the system's temporary folder."`
 	URL         string        `name:"url" help:"L3: a node that runs already. Empty: start one beside this binary."`
 	Admin       string        `help:"L3 with --url: its admin listener, HOST:PORT."`
 	TokenFile   string        `help:"L3 with --url: file with its admin token."`
@@ -49,9 +53,13 @@ func (c *runCommand) Run() error {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this binary: %w", err)
+	}
 	r := bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
-		Connections: c.Connections, Async: c.Durability == "async", URL: c.URL, Admin: c.Admin,
-		Node: sibling("clobd"), Commit: version}
+		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
+		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version}
 	if c.URL != "" {
 		if err := c.aim(&r); err != nil {
 			return err
@@ -79,6 +87,11 @@ func (c *runCommand) Run() error {
 
 // aim fills in what a run against somebody's running node needs.
 func (c *runCommand) aim(r *bench.Run) (err error) {
+	if c.Level != "L3" || c.Durability == "async" || c.Dir != "" {
+		return &cli.UsageError{Err: cli.Hint(
+			errors.New("--url wants --level L3, and neither --durability nor --dir"),
+			"a node that runs already has a durability and a folder of its own")}
+	}
 	if c.Admin == "" || c.TokenFile == "" || len(c.Market) != 2 {
 		return cli.Hint(errors.New("--url needs --admin, --token-file and --market"),
 			"the run funds its traders through the admin listener and trades one market: "+
@@ -105,11 +118,12 @@ func sibling(name string) string {
 
 type compareCommand struct {
 	What     string        `arg:"" enum:"orders,book" help:"orders: signed durable orders against the naive pipeline. book: GET /book against a bare answer of the same bytes."`
-	Rounds   int           `default:"5" help:"Interleaved rounds of each side."`
-	Duration time.Duration `default:"4s" help:"How long each round takes."`
+	Rounds   int           `default:"10" help:"Interleaved rounds: one turn of each side, whose turn is first alternates."`
+	Duration time.Duration `default:"2s" help:"How long each turn takes."`
 
-	Connections int    `default:"64" help:"Concurrent connections."`
+	Connections int    `default:"64" help:"Concurrent connections, of orders at most 64."`
 	Seed        uint64 `default:"42" help:"The same seed draws the same operations."`
+	Dir         string `help:"Make the data folders in this one. Default: the system's temporary folder."`
 	JSON        string `name:"json" help:"Write the report to this file, - for standard output."`
 }
 
@@ -122,8 +136,8 @@ func (c *compareCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	comparison, err := bench.Compare(ctx, bench.Comparison{What: c.What, Rounds: c.Rounds,
-		Duration: c.Duration, Connections: c.Connections, Seed: c.Seed,
-		Node: sibling("clobd"), Self: self, Commit: version})
+		Duration: c.Duration, Connections: c.Connections, Seed: c.Seed, Dir: c.Dir,
+		Node: sibling("clobd"), Self: self, Version: version})
 	if err != nil {
 		return err
 	}
@@ -166,5 +180,11 @@ type peerCommand struct {
 func (c *peerCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return bench.ServePeer(ctx, c.What, c.Listen, c.Path)
+	p := bench.Peer{What: c.What, Listen: c.Listen, Path: c.Path, Version: version}
+	return p.Serve(ctx)
 }
+
+type hiccupsCommand struct{}
+
+// Run watches until standard input ends.
+func (hiccupsCommand) Run() error { return bench.WatchHiccups(os.Stdin, os.Stdout) }

@@ -1,0 +1,294 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"clobd/engine"
+)
+
+// Turn is one replay of a mix: what a matcher prints as one line of JSON.
+type Turn struct {
+	CPU  int64 `json:"cpu_ns"` // of the thread that replays, for the operations under the clock
+	Wall int64 `json:"wall_ns"`
+	MixSum
+}
+
+// rerun replays one mix against a fresh matcher. Checking costs a little, so that it is done in
+// turns whose time counts for nothing.
+type rerun struct {
+	mix   Mix
+	ops   []MixOp
+	check bool // fold Chain
+	turn  Turn
+}
+
+// matchers are the ways to replay a mix in this program, by name.
+func matchers() map[string]func(*rerun) {
+	return map[string]func(*rerun){
+		"bare": (*rerun).bare, "apply": (*rerun).apply, "textbook": (*rerun).textbook,
+	}
+}
+
+// ServeMatcher is a matcher as a process of its own: for each line that comes in it replays the
+// file's mix from empty books and prints a Turn. The first Turn holds the Chain, the others have
+// been timed without it.
+func ServeMatcher(name, file string, in io.Reader, out io.Writer) error {
+	run, ok := matchers()[name]
+	if !ok {
+		return fmt.Errorf("no matcher is called %q", name)
+	}
+	m, ops, _, err := ReadMix(file)
+	if err != nil {
+		return err
+	}
+	lines, check := bufio.NewScanner(in), true
+	for lines.Scan() {
+		r := rerun{mix: m, ops: ops, check: check}
+		run(&r)
+		check = false
+		runtime.GC() // the books of this turn are not the next one's burden
+		if err := json.NewEncoder(out).Encode(&r.turn); err != nil {
+			return fmt.Errorf("print turn: %w", err)
+		}
+	}
+	return lines.Err()
+}
+
+// threadTime is the CPU time that this thread has used.
+func threadTime() int64 {
+	const clock = 3 // CLOCK_THREAD_CPUTIME_ID
+	var t syscall.Timespec
+	at := uintptr(unsafe.Pointer(&t))
+	if _, _, no := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, at, 0); no != 0 {
+		panic(fmt.Sprintf("BUG: no clock of this thread: %v", no))
+	}
+	return t.Nano()
+}
+
+// timed adds what f takes to the turn.
+func (r *rerun) timed(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start, cpu := time.Now(), threadTime()
+	f()
+	r.turn.CPU += threadTime() - cpu
+	r.turn.Wall += int64(time.Since(start))
+}
+
+// add takes a fill in, with the maker's id if it is known.
+func (r *rerun) add(id uint64, qty, price uint32) {
+	if r.check {
+		r.turn.Add(id, qty, price)
+		return
+	}
+	r.turn.Fills++
+	r.turn.Volume += uint64(qty) * uint64(price)
+}
+
+// bare replays against the engine's books alone.
+func (r *rerun) bare() {
+	x := engine.NewBare(r.mix.Books, r.mix.Ticks+1)
+	handles := make([]uint32, r.ids()+1) // by id
+	var ids []uint64                     // by handle, to check
+	if r.check {
+		ids = make([]uint64, r.ids()+1)
+	}
+	fills, check := make([]engine.BareFill, 0, 128), r.check
+	run := func(ops []MixOp) {
+		var h uint32
+		count, volume := uint64(0), uint64(0)
+		for i := range ops {
+			o := &ops[i]
+			if o.Cancel {
+				x.Cancel(o.Book, handles[o.ID])
+				continue
+			}
+			h, fills = x.Place(engine.Arrival{Book: o.Book, Index: o.Price, IOC: o.IOC,
+				Side: engine.Side(o.Side), Size: engine.Size(o.Qty)}, fills[:0])
+			handles[o.ID] = h
+			for j := range fills {
+				f := &fills[j]
+				if check {
+					r.turn.fold(ids[f.Handle], uint32(f.Size))
+				}
+				count++
+				volume += uint64(f.Size) * uint64(f.Index)
+			}
+			if check {
+				ids[h] = o.ID
+			}
+		}
+		r.turn.Fills, r.turn.Volume = r.turn.Fills+count, r.turn.Volume+volume
+	}
+	run(r.ops[:r.mix.Prefill])
+	r.timed(func() { run(r.ops[r.mix.Prefill:]) })
+	r.turn.Resting = uint64(x.Resting())
+}
+
+// ids is the highest id.
+func (r *rerun) ids() (most uint64) {
+	for i := range r.ops {
+		most = max(most, r.ops[i].ID)
+	}
+	return most
+}
+
+// textbook replays against books of the usual kind.
+func (r *rerun) textbook() {
+	books := make([]textbook, r.mix.Books)
+	for i := range books {
+		books[i].byID = map[uint64]*textOrder{}
+	}
+	filled := r.add
+	run := func(ops []MixOp) {
+		for i := range ops {
+			o := &ops[i]
+			if o.Cancel {
+				books[o.Book].cancel(o.ID)
+			} else {
+				books[o.Book].place(o, filled)
+			}
+		}
+	}
+	run(r.ops[:r.mix.Prefill])
+	r.timed(func() { run(r.ops[r.mix.Prefill:]) })
+	for i := range books {
+		r.turn.Resting += uint64(len(books[i].byID))
+	}
+}
+
+// Wallets that replay a mix: a taker never meets an order of its own.
+const (
+	mixMakers = 60
+	mixTakers = 4
+	mixBatch  = 256 // Commands that are made ahead of the clock, as a ring holds them
+)
+
+// apply replays against a whole Exchange: ids, ledger, fees, Events, digest.
+func (r *rerun) apply() {
+	x := engine.NewExchange(1)
+	seq := engine.Sequence(0)
+	events := make([]engine.Event, 0, 1024)
+	step := func(c *engine.Command) {
+		seq++
+		events = x.Apply(c, seq, 1, events[:0])
+	}
+	fundMix(r.mix, step)
+	commands := make([]engine.Command, 0, mixBatch)
+	ids := make([]*engine.OrderID, mixBatch)
+	for i := range ids {
+		ids[i] = &commands[:mixBatch][i].ID
+	}
+	run := func(ops []MixOp, clock func(func())) {
+		for len(ops) > 0 {
+			n := min(len(ops), mixBatch)
+			commands = commands[:0]
+			for i := range n {
+				commands = append(commands, r.mix.command(&ops[i]))
+			}
+			ops = ops[n:]
+			clock(func() {
+				for i := range commands {
+					if i%engine.TouchAhead == 0 { // as the Sequencer does
+						x.Touch(ids[i:n])
+					}
+					step(&commands[i])
+					r.read(events)
+				}
+			})
+		}
+	}
+	run(r.ops[:r.mix.Prefill], func(f func()) { f() })
+	run(r.ops[r.mix.Prefill:], r.timed)
+}
+
+// fundMix lists the books and pays in what the wallets trade with.
+func fundMix(m Mix, step func(*engine.Command)) {
+	for i := range m.Books {
+		l := &engine.Listing{Tick: engine.PriceOne / engine.Price(m.Ticks+1), Open: true}
+		binary.BigEndian.PutUint64(l.Condition[:], uint64(i+1))
+		binary.BigEndian.PutUint64(l.Tokens[0][:], uint64(2*i+1))
+		binary.BigEndian.PutUint64(l.Tokens[1][:], uint64(2*i+2))
+		step(&engine.Command{Kind: engine.List, Listing: l})
+	}
+	wallets := mixMakers + mixTakers
+	size := min(engine.MaxAmount, engine.MaxSupply/(4*wallets*m.Books))
+	for w := range wallets {
+		a := engine.Address{byte(w + 1)}
+		step(&engine.Command{Kind: engine.Deposit, Address: a, Cash: engine.MaxAmount})
+		for i := range m.Books {
+			for o := range engine.Outcome(2) {
+				step(&engine.Command{Kind: engine.Deposit, Address: a, Outcome: o,
+					Market: engine.MarketNo(i + 1), Size: engine.Size(size)})
+			}
+		}
+	}
+}
+
+// command is an operation in the engine's words. A bid is a BUY of outcome 0 or a SELL of outcome 1
+// at the complement, so that all settlements occur; a taker always sells, because a BUY that never
+// rests is bounded by its budget and not by its size.
+func (m Mix) command(o *MixOp) engine.Command {
+	wallet := engine.WalletNo(1 + o.ID%mixMakers)
+	c := engine.Command{Kind: engine.Cancel, Owner: wallet, ID: mixID(o.ID)}
+	if o.Cancel {
+		return c
+	}
+	c.Kind, c.Market, c.Seen = engine.Place, engine.MarketNo(o.Book+1), 1<<60
+	price := engine.Price(o.Price) * (engine.PriceOne / engine.Price(m.Ticks+1))
+	mirrored := o.ID>>8&1 == 1
+	if o.IOC {
+		wallet = engine.WalletNo(1 + mixMakers + o.ID%mixTakers)
+		c.Type, mirrored = engine.FAK, o.Side == 0
+	}
+	c.Wallet, c.Owner, c.Side = wallet, wallet, engine.Side(o.Side)
+	if mirrored {
+		c.Side, c.Outcome, price = c.Side.Other(), 1, engine.PriceOne-price
+	}
+	c.Size = engine.Size(o.Qty) * engine.Unit
+	c.Cash = engine.Cost(c.Size, price)
+	return c
+}
+
+// mixID makes 32 bytes of an id, as scattered as a hash. The first eight are the id.
+func mixID(id uint64) (h engine.OrderID) {
+	binary.LittleEndian.PutUint64(h[:], id)
+	for i := 1; i < 4; i++ {
+		z := (id + uint64(i)) * 0x9e3779b97f4a7c15
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		binary.LittleEndian.PutUint64(h[8*i:], z^z>>31)
+	}
+	return h
+}
+
+// read takes the Events of one Command in.
+func (r *rerun) read(events []engine.Event) {
+	for i := range events {
+		switch e := &events[i]; e.Kind {
+		case engine.Filled:
+			price := uint32(e.Price)
+			if e.Outcome == 1 {
+				price = uint32(engine.PriceOne) - price
+			}
+			price /= uint32(engine.PriceOne) / uint32(r.mix.Ticks+1)
+			r.add(binary.LittleEndian.Uint64(e.Order[:]), uint32(e.Size/engine.Unit), price)
+			if e.Remaining == 0 {
+				r.turn.Resting--
+			}
+		case engine.Placed:
+			r.turn.Resting++
+		case engine.Cancelled:
+			r.turn.Resting--
+		case engine.Rejected:
+			panic(fmt.Sprintf("BUG: rejected: %s", fmt.Sprint(e.Reject)))
+		}
+	}
+}
