@@ -14,8 +14,8 @@ random_streams() {
 
 vectors() {
 	local files
-	files=$(find ../shared/data/vectors -name 'orders*.json' 2>/dev/null | sort)
-	[[ -n $files ]] || { echo "SKIPPED: no vectors in ../shared/data/vectors"; return; }
+	files=$(find ../shared/data/vectors.json ../shared/data/vectors -name '*.json' 2>/dev/null | sort)
+	[[ -n $files ]] || { echo "SKIPPED: no vectors in ../shared/data"; return; }
 	bin/clobsim vectors $files
 }
 

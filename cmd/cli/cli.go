@@ -15,6 +15,9 @@ const (
 	Done   = 0
 	Failed = 1
 	Usage  = 2
+	// Broken is for a node that cannot keep its promise any more, or finds at its start that what it
+	// once promised is not there. Starting it again without having a look may make it worse.
+	Broken = 70
 )
 
 // HintError is a failure together with what to do about it.
@@ -37,6 +40,16 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns what is wrong.
 func (e *UsageError) Unwrap() error { return e.Err }
+
+// BrokenError is the failure of a node that can no longer keep its promise: the program ends with
+// Broken.
+type BrokenError struct{ Err error }
+
+// Error says what failed.
+func (e *BrokenError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what failed.
+func (e *BrokenError) Unwrap() error { return e.Err }
 
 // Hint adds what to do to a failure; nil stays nil.
 func Hint(err error, format string, args ...any) error {
@@ -69,20 +82,65 @@ func Run(name, about string, commands any, args []string) int {
 	}
 	if err := ctx.Run(); err != nil {
 		Print(os.Stderr, err)
-		var usage *UsageError
-		if errors.As(err, &usage) {
-			return Usage
-		}
-		return Failed
+		return codeOf(err)
 	}
 	return Done
 }
 
-// Print writes a failure as an `error:` line and, if it carries one, a `hint:` line.
+// codeOf is the exit code for a failure.
+func codeOf(err error) int {
+	var usage *UsageError
+	var broken *BrokenError
+	switch {
+	case errors.As(err, &broken):
+		return Broken
+	case errors.As(err, &usage):
+		return Usage
+	}
+	return Failed
+}
+
+// Print writes a failure as an `error:` line and, if it carries one, a `hint:` line. Of failures
+// that were joined each is told with its own hint; a hint for all of them comes last.
 func Print(w io.Writer, err error) {
+	switch e := err.(type) {
+	case *UsageError:
+		Print(w, e.Err)
+		return
+	case *BrokenError:
+		Print(w, e.Err)
+		return
+	case *HintError:
+		Print(w, e.Err)
+		fmt.Fprintf(w, "hint: %s\n", e.Hint)
+		return
+	}
+	if list := joined(err); list != nil {
+		for _, one := range list {
+			Print(w, one)
+		}
+		return
+	}
 	fmt.Fprintf(w, "error: %v\n", err)
 	var hint *HintError
 	if errors.As(err, &hint) {
 		fmt.Fprintf(w, "hint: %s\n", hint.Hint)
 	}
+}
+
+// joined are the errors that errors.Join made one of, nil for any other error: one that wraps
+// several has words of its own between them.
+func joined(err error) []error {
+	list, is := err.(interface{ Unwrap() []error })
+	if !is {
+		return nil
+	}
+	var texts []string
+	for _, one := range list.Unwrap() {
+		texts = append(texts, one.Error())
+	}
+	if strings.Join(texts, "\n") != err.Error() {
+		return nil
+	}
+	return list.Unwrap()
 }

@@ -1,9 +1,13 @@
 // Package cli is what the three programs have in common: how a command line is read, how a failure
 // is told, and which code a program ends with.
 //
-//	args, PREFIX_… ──► kong ──► command.Run() ──► 0 done
-//	                    │              └────────► 1 failed   error: what
-//	                    └───────────────────────► 2 usage    hint:  what to do
+//	args, PREFIX_… ──► kong ──► command.Run() ──► 0  done
+//	                    │              ├────────► 1  failed   error: what
+//	                    │              └────────► 70 broken   hint:  what to do
+//	                    └───────────────────────► 2  usage
+//
+// 70 means that a node stopped itself, or would not start, because it could no longer keep its
+// promise: whatever starts programs again should leave it to a person.
 //
 // Read cli.go.
 package cli

@@ -3,16 +3,22 @@
 //
 //	               serve                                      fund, withdraw, link
 //	                 │                                                 │
-//	 listen: secrets, public door (425), admin                         │ DATA/admin.token
+//	readCatalog: a bad one ends it here                               │ DATA/admin.token
 //	                 │                                                 ▼
-//	recover: journal ──► Exchange, Board ──► index          admin listener ──► Command
+//	 listen: secrets, public door (425), admin              admin listener ──► Command
 //	                 │
-//	   open: Started, catalog ──► List, door attached, ready
+//	recover: journal ──► Exchange, Board ──► index
+//	                 │
+//	  begin: Started, catalog ──► List
+//	                 │
+//	   open: door attached, ready
 //	                 │
 //	 SIGTERM: bots ──► door drains ──► writer drains ──► index, journal, admin closed
 //
 // Contract: starting and recovering are one path. The first failure of anything that runs ends the
-// process; codes are 0 done, 1 failed, 2 wrong usage, 70 when a promise can no longer be kept.
+// process. Exit codes: 0 done, 1 failed, 2 wrong usage, 70 the node stopped itself because it could
+// no longer keep its promise (the journal or the writer failed, the engine panicked) or would not
+// start because a promise was broken already (the journal makes no sense).
 //
 // Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go, demo.go,
 // poison.go, operator.go.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -42,7 +43,8 @@ type node struct {
 	metrics *prometheus.Registry
 	ready   atomic.Bool
 
-	epoch   uint64 // of this start
+	draft   *catalog.Draft // what was read of the catalog, nil without one
+	epoch   uint64         // of this start
 	journal *journal.Journal
 	index   *journal.Index
 	board   *view.Board
@@ -78,9 +80,10 @@ func runNode(ctx context.Context, s *settings) error {
 // start takes the node from nothing to ready. It looks at ctx and at failures between its steps;
 // the long ones look themselves.
 func (n *node) start(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{n.listen, n.recover, n.begin, n.open} {
+	for _, step := range []func(context.Context) error{
+		n.readCatalog, n.listen, n.recover, n.begin, n.open} {
 		if err := step(ctx); err != nil {
-			return err
+			return errors.Join(n.first(), err)
 		}
 		select {
 		case err := <-n.failed:
@@ -94,6 +97,17 @@ func (n *node) start(ctx context.Context) error {
 	return nil
 }
 
+// first is the first failure so far of what runs beside the start: what a step met may only be its
+// consequence.
+func (n *node) first() error {
+	select {
+	case err := <-n.failed:
+		return err
+	default:
+		return nil
+	}
+}
+
 // fail reports an error from a goroutine that outlives the start; nil is a normal end.
 func (n *node) fail(what string, err error) {
 	if err == nil {
@@ -103,6 +117,44 @@ func (n *node) fail(what string, err error) {
 	case n.failed <- fmt.Errorf("%s: %w", what, err):
 	default: // somebody was first
 	}
+}
+
+// readCatalog reads the catalog before anything else is done: one that is none ends the start while
+// nothing has been written.
+func (n *node) readCatalog(ctx context.Context) error {
+	source, err := n.catalogSource()
+	if source == nil || err != nil {
+		return err
+	}
+	defer source.Close()
+	// A catalog may come from a pipe that nobody writes to: closing it ends the read.
+	stop := context.AfterFunc(ctx, func() { source.Close() })
+	defer stop()
+	draft, _, err := catalog.Parse(source, catalog.Options{List: n.list, Log: n.log})
+	if ctx.Err() != nil {
+		return nil
+	} else if err != nil {
+		return cli.Hint(fmt.Errorf("catalog %s: %w", n.Catalog, err),
+			"--catalog takes events with nested markets, as JSON array or lines")
+	}
+	n.draft = draft
+	return nil
+}
+
+// catalogSource is what the catalog is read from, nil if there is none.
+func (n *node) catalogSource() (io.ReadCloser, error) {
+	switch {
+	case n.Catalog != "":
+		// Opened as a pipe would be, so that opening one does not wait for its writer.
+		f, err := os.OpenFile(n.Catalog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, cli.Hint(fmt.Errorf("open catalog: %w", err), "--catalog names a file")
+		}
+		return f, nil
+	case n.Demo:
+		return io.NopCloser(bytes.NewReader(catalog.Demo())), nil
+	}
+	return nil, nil
 }
 
 // listen reads the secrets and opens both listeners: from here on the node answers, though most
@@ -127,7 +179,7 @@ func (n *node) listen(context.Context) error {
 		Keyring: auth.NewKeyring(n.master), Verifier: auth.NewVerifier(n.domains),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", AdminToken: n.token, Quarantined: n.poison.holds,
-		TrustedProxies: n.proxies, Nice: n.Nice, Version: version, Log: n.log,
+		TrustedProxies: n.proxies, Version: version, Log: n.log,
 	})
 	if err != nil {
 		return err
@@ -171,13 +223,8 @@ func (n *node) recover(ctx context.Context) error {
 	start := time.Now()
 	options := journal.Options{Dir: n.Data, Async: n.Durability == "async", Log: n.log}
 	var err error
-	n.journal, err = journal.Open(options)
-	var locked *journal.LockedError
-	if errors.As(err, &locked) {
-		return cli.Hint(err, "--data names another folder; the process that has this one: %s",
-			locked.Holder)
-	} else if err != nil {
-		return err
+	if n.journal, err = journal.Open(options); err != nil {
+		return advised(err)
 	}
 	n.metrics.MustRegister(n.journal.Collectors()...)
 	var seed [8]byte
@@ -191,24 +238,53 @@ func (n *node) recover(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil // told to stop: nothing has been written
 	} else if err != nil {
-		return err
+		return advised(err)
 	}
 	if n.index, err = journal.OpenIndex(n.journal, journal.IndexOptions{Log: n.log}); err != nil {
-		return err
+		return advised(err)
 	}
 	n.metrics.MustRegister(n.index.Collectors()...)
-	go func() { n.fail("index", n.index.Run()) }()
+	go func() { n.fail("index", advised(n.index.Run())) }()
 	n.epoch = head.Epoch + 1
 	n.writer, err = sequencer.New(x, n.board, n.journal, sequencer.Options{Head: head,
 		Poison: n.poisoned, Fatal: n.torn})
 	if err != nil {
 		return err
 	}
-	go func() { n.fail("sequencer", n.writer.Run()) }()
+	go n.write()
 	n.metrics.MustRegister(writerMetrics(n.writer, n.board)...)
 	n.log.Info("recovered", "sequence", head.Sequence, "frame", head.Frame,
 		"digest", fmt.Sprintf("%016x", uint64(head.Digest)), "took", time.Since(start).String())
 	return nil
+}
+
+// write runs the writer. Once it has failed nothing can be acknowledged any more, and what was
+// entered last has no answer.
+func (n *node) write() {
+	if err := n.writer.Run(); err != nil {
+		n.fail("sequencer", &cli.BrokenError{Err: cli.Hint(err, "what was acknowledged is in the "+
+			"journal; look at the log for why, then start again: callers without an answer may send again")})
+	}
+}
+
+// advised is an error of the journal or the index with what to do about it on a line of its own.
+// A journal that makes no sense has lost what it promised.
+func advised(err error) error {
+	advice := journal.Advice(err)
+	if advice == "" {
+		return err
+	}
+	var broken *journal.Break
+	var locked *journal.LockedError
+	what := errors.New(strings.Replace(err.Error(), "; "+advice, "", 1))
+	switch {
+	case errors.As(err, &broken):
+		return &cli.BrokenError{Err: cli.Hint(what, "%s", advice)}
+	case errors.As(err, &locked):
+		return cli.Hint(what, "--data names another folder; the process that has this one: %s",
+			locked.Holder)
+	}
+	return cli.Hint(what, "%s", advice)
 }
 
 // poisoned is told of a Command that made Apply panic. State that a bug has touched must not be
@@ -219,7 +295,7 @@ func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack
 		"kept", kept)
 	cli.Print(os.Stderr, cli.Hint(fmt.Errorf("command %d made the engine panic: %v", seq, cause),
 		"the command is kept in %s and refused from now on: start again", kept))
-	os.Exit(70)
+	os.Exit(cli.Broken)
 }
 
 // torn is told of a panic in what follows Apply: what was published may be half a frame, so the
@@ -229,7 +305,7 @@ func (n *node) torn(what string, frame uint64, cause any, stack []byte) {
 		"stack", string(stack))
 	cli.Print(os.Stderr, cli.Hint(fmt.Errorf("%s of frame %d panicked: %v", what, frame, cause),
 		"this is a bug: keep the data folder and report it"))
-	os.Exit(70)
+	os.Exit(cli.Broken)
 }
 
 // begin journals that a new epoch began, and lists the catalog: without one the markets listed
@@ -240,40 +316,17 @@ func (n *node) begin(ctx context.Context) error {
 	if _, err := n.writer.Submit(&started); err != nil {
 		return fmt.Errorf("journal the start: %w", err)
 	}
-	source, err := n.catalogSource()
-	if source == nil || err != nil {
-		return err
-	}
-	defer source.Close()
-	// A catalog may come from a pipe that nobody writes to: closing it ends the read.
-	stop := context.AfterFunc(ctx, func() { source.Close() })
-	defer stop()
-	c, report, err := catalog.Read(source, catalog.Options{List: n.list, Log: n.log})
-	if ctx.Err() != nil {
+	if n.draft == nil {
 		return nil
-	} else if err != nil {
-		return cli.Hint(fmt.Errorf("catalog %s: %w", n.Catalog, err),
-			"--catalog takes events with nested markets, as JSON array or lines")
 	}
+	c, report, err := n.draft.List()
+	if err != nil {
+		return fmt.Errorf("catalog %s: %w", n.Catalog, err)
+	}
+	n.draft = nil
 	n.catalog.Store(c)
 	n.log.Info("catalog", "loaded", report.String())
 	return nil
-}
-
-// catalogSource is what the catalog is read from, nil if there is none.
-func (n *node) catalogSource() (io.ReadCloser, error) {
-	switch {
-	case n.Catalog != "":
-		// Opened as a pipe would be, so that opening one does not wait for its writer.
-		f, err := os.OpenFile(n.Catalog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-		if err != nil {
-			return nil, cli.Hint(fmt.Errorf("open catalog: %w", err), "--catalog names a file")
-		}
-		return f, nil
-	case n.Demo:
-		return io.NopCloser(bytes.NewReader(catalog.Demo())), nil
-	}
-	return nil, nil
 }
 
 // open waits for the index and opens the door.
@@ -373,7 +426,8 @@ func (n *node) announce() {
 		n.log.Warn("faucet is open: new keys get paper collateral", "amount", n.faucet.String())
 	}
 	if n.Demo {
-		n.log.Warn("demo: wallets are linked to whoever signs for them first")
+		n.log.Warn("demo: a wallet without an owner is linked to whoever signs for it first; " +
+			"funding it links it to itself")
 	}
 }
 

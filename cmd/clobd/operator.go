@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,6 +24,20 @@ type operator struct {
 
 // call posts a request to the admin listener and prints the answer.
 func (o *operator) call(path string, request map[string]string) error {
+	text, err := o.post(path, request)
+	if err == nil {
+		fmt.Println(text)
+	}
+	return err
+}
+
+// post posts a request to the admin listener, without its empty values, and returns the answer.
+func (o *operator) post(path string, request map[string]string) (string, error) {
+	address := strings.TrimSuffix(strings.TrimPrefix(o.Admin, "http://"), "/")
+	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") {
+		return "", &cli.UsageError{Err: cli.Hint(fmt.Errorf("--admin %q is no address", o.Admin),
+			"write HOST:PORT of the node's admin listener, which speaks plain HTTP")}
+	}
 	for key, value := range request {
 		if value == "" {
 			delete(request, key)
@@ -31,35 +46,34 @@ func (o *operator) call(path string, request map[string]string) error {
 	file := filepath.Join(o.Data, "admin.token")
 	token, err := os.ReadFile(file)
 	if err != nil {
-		return cli.Hint(fmt.Errorf("read admin token: %w", err),
+		return "", cli.Hint(fmt.Errorf("read admin token: %w", err),
 			"--data names the data folder of the running node")
 	}
 	body, err := json.Marshal(request)
 	if err != nil {
-		return fmt.Errorf("encode request: %w", err)
+		return "", fmt.Errorf("encode request: %w", err)
 	}
-	r, err := http.NewRequest(http.MethodPost, "http://"+o.Admin+path, bytes.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, "http://"+address+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("make request: %w", err)
+		return "", fmt.Errorf("make request: %w", err)
 	}
 	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	r.Header.Set("Content-Type", "application/json")
 	client := http.Client{Timeout: 15 * time.Second}
 	answer, err := client.Do(r)
 	if err != nil {
-		return cli.Hint(fmt.Errorf("reach the node: %w", err),
+		return "", cli.Hint(fmt.Errorf("reach the node: %w", err),
 			"is it running, and is --admin %s its admin listener?", o.Admin)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil {
-		return fmt.Errorf("read answer: %w", err)
+		return "", fmt.Errorf("read answer: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return refusal(answer.StatusCode, text)
+		return "", refusal(answer.StatusCode, text)
 	}
-	fmt.Println(strings.TrimSpace(string(text)))
-	return nil
+	return strings.TrimSpace(string(text)), nil
 }
 
 // refusal turns the node's error answer into an error with its hint.
@@ -84,7 +98,7 @@ type transfer struct {
 	Ref    string `help:"Your reference: the same one is carried out once only, ever."`
 }
 
-func (t *transfer) post(path string) error {
+func (t *transfer) move(path string) error {
 	return t.call(path, map[string]string{"wallet": t.Wallet, "amount": t.Amount,
 		"token": t.Token, "ref": t.Ref})
 }
@@ -92,12 +106,12 @@ func (t *transfer) post(path string) error {
 type fundCommand struct{ transfer }
 
 // Run credits the wallet.
-func (c *fundCommand) Run() error { return c.post("/admin/fund") }
+func (c *fundCommand) Run() error { return c.move("/admin/fund") }
 
 type withdrawCommand struct{ transfer }
 
 // Run debits the wallet.
-func (c *withdrawCommand) Run() error { return c.post("/admin/withdraw") }
+func (c *withdrawCommand) Run() error { return c.move("/admin/withdraw") }
 
 type linkCommand struct {
 	operator

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -134,23 +132,9 @@ func (p *process) stop(t *testing.T) {
 // fund credits a wallet with collateral, as the operator does.
 func (p *process) fund(t *testing.T, wallet, amount string) {
 	t.Helper()
-	token, err := os.ReadFile(filepath.Join(p.data, "admin.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := fmt.Sprintf(`{"wallet":%q,"amount":%q}`, wallet, amount)
-	r, err := http.NewRequest(http.MethodPost, "http://"+p.admin+"/admin/fund", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
-		t.Fatalf("fund: %d %s", answer.StatusCode, text)
+	o := operator{Admin: p.admin, Data: p.data}
+	if _, err := o.post("/admin/fund", map[string]string{"wallet": wallet, "amount": amount}); err != nil {
+		t.Fatalf("fund: %v", err)
 	}
 }
 

@@ -32,7 +32,6 @@ type serveCommand struct {
 	Limits     string   `default:"on" enum:"on,off" help:"Request limits per wallet and address."`
 	MasterKey  string   `help:"File with the 32-byte secret that API keys derive from, in hex. Default: the service credential master.key, else DATA/master.key, made at first start."`
 	Trusted    []string `name:"trusted-proxy" help:"Network whose X-Forwarded-For is believed, as 10.0.0.0/8."`
-	Nice       int      `default:"10" help:"Scheduling priority of signature checks, 0 to 19: higher leaves more to reads. -1: as the process."`
 	LogLevel   string   `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
 }
 
@@ -77,7 +76,10 @@ func (c *serveCommand) settings() (*settings, error) {
 	}
 	for _, text := range c.Trusted {
 		p, err := netip.ParsePrefix(text)
-		problems = append(problems, err)
+		if err != nil {
+			problems = append(problems, cli.Hint(fmt.Errorf("--trusted-proxy %q is no network", text),
+				"write an address, a slash and a number of bits: 10.0.0.0/8, or 10.0.0.1/32 for one address"))
+		}
 		s.proxies = append(s.proxies, p)
 	}
 	faucet := c.Faucet

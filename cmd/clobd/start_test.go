@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +14,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/cmd/cli"
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+	"clobd/journal"
 )
 
 // sequence is the last Sequence that a ready node tells.
@@ -75,14 +85,19 @@ func TestRefusedStarts(t *testing.T) {
 			[]string{"not a catalog", "hint: --catalog"}},
 		"bad exchange": {append(free(), "--data", folder+"/d", "--exchange", "x"),
 			[]string{"NAME,VERSION,ADDRESS"}},
+		"bad proxies": {append(free(), "--data", folder+"/e", "--trusted-proxy", "10.0.0.1",
+			"--trusted-proxy", "lan", "--exchange", "x"), []string{
+			"error: --trusted-proxy \"10.0.0.1\" is no network\nhint: write an address",
+			"error: --trusted-proxy \"lan\" is no network\nhint: ", "NAME,VERSION,ADDRESS",
+			"\nhint: clobd serve --help"}},
 	} {
 		var stderr strings.Builder
 		cmd := exec.Command(binary, append([]string{"serve", "--log-level", "error"}, c.args...)...)
 		cmd.Stderr = &stderr
 		_ = cmd.Run() // the code is looked at below
 		want := 1
-		if name == "bad exchange" {
-			want = 2 // wrong usage
+		if name == "bad exchange" || name == "bad proxies" {
+			want = cli.Usage
 		}
 		if code := cmd.ProcessState.ExitCode(); code != want {
 			t.Errorf("%s: code %d, not %d\n%s", name, code, want, &stderr)
@@ -93,7 +108,171 @@ func TestRefusedStarts(t *testing.T) {
 			}
 		}
 	}
+	// A catalog that is none, or is not there, ends a start before it makes anything.
+	for _, name := range []string{"b", "c"} {
+		if _, err := os.Stat(filepath.Join(folder, name)); !os.IsNotExist(err) {
+			t.Errorf("a refused catalog left a data folder %s: %v", name, err)
+		}
+	}
 	holder.stop(t)
+}
+
+// refusedStart starts a node that must end by itself and returns its code and standard error.
+func refusedStart(t *testing.T, binary string, args ...string) (code int, stderr string) {
+	t.Helper()
+	var text strings.Builder
+	ctx, cancel := context.WithTimeout(t.Context(), readyTime)
+	defer cancel()
+	args = append([]string{"serve", "--log-level", "error", "--listen", freeAddress(t),
+		"--admin", freeAddress(t)}, args...)
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stderr = &text
+	_ = cmd.Run() // the caller looks at the code
+	return cmd.ProcessState.ExitCode(), text.String()
+}
+
+// TestBadCatalogIsFoundFirst: a start that fails for its catalog journals nothing.
+func TestBadCatalogIsFoundFirst(t *testing.T) {
+	folder := t.TempDir()
+	p := newProcess(t, buildNode(t), folder)
+	p.start(t)
+	first := p.sequence(t)
+	p.stop(t)
+	file := filepath.Join(folder, "bad")
+	if err := os.WriteFile(file, []byte("[1, 2]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, text := refusedStart(t, p.binary, "--data", p.data, "--catalog", file)
+	if code != cli.Failed || !strings.HasPrefix(text, "error: catalog "+file) ||
+		!strings.Contains(text, "\nhint: --catalog takes") {
+		t.Errorf("code %d:\n%s", code, text)
+	}
+	p.start(t)
+	if again := p.sequence(t); again != first+1 {
+		t.Errorf("Sequence %d after a refused start, %d before", again, first)
+	}
+	p.stop(t)
+}
+
+// TestDamagedJournal: a journal that makes no sense ends a start with code 70, one that cannot be
+// opened with 1, and both say what to do on a line of its own.
+func TestDamagedJournal(t *testing.T) {
+	p := newProcess(t, buildNode(t), t.TempDir())
+	p.start(t)
+	p.stop(t)
+	forge(t, p.data)
+	code, text := refusedStart(t, p.binary, "--data", p.data)
+	what, hint, _ := strings.Cut(text, "\nhint: ")
+	if code != cli.Broken || !strings.Contains(what, "error: journal ") ||
+		!strings.Contains(what, "is broken at frame") ||
+		!strings.HasPrefix(hint, "this program does not compute what the one that wrote it did") ||
+		strings.Contains(what, "report it") {
+		t.Errorf("code %d:\n%s", code, text)
+	}
+	names, err := filepath.Glob(filepath.Join(p.data, "journal", "MANIFEST*"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no manifest: %v", err)
+	}
+	for _, name := range names {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, text = refusedStart(t, p.binary, "--data", p.data)
+	if code != cli.Failed || !strings.Contains(text, "error: open journal ") ||
+		!strings.Contains(text, "\nhint: if another version of clobd wrote it") {
+		t.Errorf("code %d:\n%s", code, text)
+	}
+}
+
+// forge appends a frame whose Digest no engine computes.
+func forge(t *testing.T, data string) {
+	t.Helper()
+	j, err := journal.Open(journal.Options{Dir: data, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := j.Recover(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := engine.Frame{Engine: engine.Version, Epoch: head.Epoch, No: head.Frame + 1,
+		First: head.Sequence + 1, Time: head.Time + 1, Digest: 1,
+		Commands: []engine.Command{{Kind: engine.Deposit, Address: engine.Address{1}, Cash: 1}},
+		Ends:     []uint32{0}}
+	f.Encode(head.Hash)
+	for _, err := range []error{j.Append(&f), j.Wait(f.No), j.Close()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWriterFails: when the writer can no longer make anything durable the process ends with 70.
+func TestWriterFails(t *testing.T) {
+	full := errors.New("disk full")
+	writer, err := sequencer.New(engine.NewExchange(1), view.NewBoard(),
+		&sequencer.MemoryJournal{OnWait: func(uint64) error { return full }}, sequencer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{writer: writer, failed: make(chan error, 1)}
+	go n.write()
+	if _, err := writer.Submit(&engine.Command{Kind: engine.Started, Seen: 1}); err == nil {
+		t.Error("answered, and not durable")
+	}
+	err = <-n.failed
+	var broken *cli.BrokenError
+	var hint *cli.HintError
+	if !errors.As(err, &broken) || !errors.As(err, &hint) || !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+	if journal.ExitJournal != cli.Broken {
+		t.Errorf("the journal ends the process with %d", journal.ExitJournal)
+	}
+}
+
+// TestFirstFailureIsTold: what a step of the start met may only follow from what ended beside it.
+func TestFirstFailureIsTold(t *testing.T) {
+	n := &node{failed: make(chan error, 1)}
+	n.fail("sequencer", &cli.BrokenError{Err: errors.New("disk full")})
+	err := errors.Join(n.first(), errors.New("journal the start: outcome unknown"))
+	var broken *cli.BrokenError
+	if !errors.As(err, &broken) || n.first() != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestOperatorAddress: the admin listener may be written as a URL; what is no address is wrong
+// usage.
+func TestOperatorAddress(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path+" "+r.Header.Get("Authorization"))
+		_, _ = w.Write([]byte("{}\n"))
+	}))
+	defer server.Close()
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, "admin.token"), []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(server.URL, "http://")
+	for _, form := range []string{address, "http://" + address, "http://" + address + "/"} {
+		o := operator{Admin: form, Data: data}
+		if got, err := o.post("/admin/link", map[string]string{"wallet": "w"}); err != nil || got != "{}" {
+			t.Errorf("%s: %q %v", form, got, err)
+		}
+	}
+	if len(asked) != 3 || asked[2] != "/admin/link Bearer secret" {
+		t.Errorf("asked %q", asked)
+	}
+	for _, form := range []string{"https://" + address, "localhost", "", address + "/admin"} {
+		o := operator{Admin: form, Data: data}
+		var usage *cli.UsageError
+		if _, err := o.post("/admin/link", nil); !errors.As(err, &usage) {
+			t.Errorf("%q: %v", form, err)
+		}
+	}
 }
 
 // TestStopWhileStarting: a node that waits for its catalog ends when it is told to.

@@ -4,6 +4,7 @@ package readme
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +39,47 @@ func TestReadme(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil && strings.Contains(string(document), "curl") {
 		t.Skipf("SKIPPED: the README's commands use curl, and this machine has none")
 	}
-	runDocument(t, folder, string(document))
+	ports, err := freePorts(string(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	occupy(t, ports)
+	// A command that names no address gets the node's own.
+	t.Setenv("CLOBD_LISTEN", "127.0.0.1:"+ports[publicPort])
+	t.Setenv("CLOBD_ADMIN", "127.0.0.1:"+ports[adminPort])
+	runDocument(t, folder, onPorts(string(document), ports))
+}
+
+// occupy takes the ports that the document names, as another process of this machine may: the
+// document must run all the same. One that is taken already is as good.
+func occupy(t *testing.T, ports map[string]string) {
+	t.Helper()
+	for name := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:"+name)
+		if err == nil {
+			t.Cleanup(func() { listener.Close() })
+		}
+	}
+}
+
+func TestPorts(t *testing.T) {
+	document := "$ a 127.0.0.1:18080 --x=localhost:18081/y\n127.0.0.1:18080 1127.0.0.1:1 10.0.0.1:18080\n"
+	ports, err := freePorts(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, name := range []string{"18080", "18081", publicPort, adminPort} {
+		if port := ports[name]; port == "" || port == name || seen[port] {
+			t.Errorf("port %s became %q", name, port)
+		}
+		seen[ports[name]] = true
+	}
+	want := strings.NewReplacer("127.0.0.1:18080", "127.0.0.1:"+ports["18080"], "localhost:18081",
+		"localhost:"+ports["18081"]).Replace(document)
+	if got := onPorts(document, ports); got != want || len(ports) != 4 {
+		t.Errorf("%d ports: got %s, want %s", len(ports), got, want)
+	}
 }
 
 // runDocument runs every step and reports all that differ, so that one run shows what the document

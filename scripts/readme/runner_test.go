@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -105,6 +106,49 @@ func trim(text string) string {
 		lines[i] = strings.TrimRight(line, " \t\r")
 	}
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
+}
+
+// loopback finds the addresses that a document uses.
+var loopback = regexp.MustCompile(`\b(127\.0\.0\.1|localhost):(\d+)\b`)
+
+// The ports of a node that is not told otherwise.
+const (
+	publicPort = "8080"
+	adminPort  = "8081"
+)
+
+// freePorts gives every loopback port that the document names, and the node's own two, a port that
+// nobody listens on now, all different.
+func freePorts(document string) (map[string]string, error) {
+	names := []string{publicPort, adminPort}
+	for _, found := range loopback.FindAllStringSubmatch(document, -1) {
+		names = append(names, found[2])
+	}
+	free := map[string]string{}
+	for _, name := range names {
+		if free[name] != "" {
+			continue
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer listener.Close() // all at the end, so that none is found twice
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		free[name] = port
+	}
+	return free, nil
+}
+
+// onPorts is the document, its commands and what they print, with other loopback ports.
+func onPorts(document string, ports map[string]string) string {
+	return loopback.ReplaceAllStringFunc(document, func(address string) string {
+		host, port, _ := strings.Cut(address, ":")
+		return host + ":" + ports[port]
+	})
 }
 
 // console is one shell in which all commands of a document run, so that they share its variables.

@@ -11,5 +11,5 @@
 // on a sample that breaks it and on one that does not.
 //
 // Read tidy.go first (the Tree and the order of the rules), then imports.go: its table is the
-// architecture.
+// architecture. Which modules go.mod may require, and why, is in budget_test.go.
 package tidy

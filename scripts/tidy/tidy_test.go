@@ -121,6 +121,8 @@ func TestImports(t *testing.T) {
 			importing("github.com/ethereum/go-ethereum/crypto"), "outside"),
 		good("ingress", "ingress/a.go", importing("clobd/ingress/auth", fast, route, gojs)),
 		bad("ingress to the journal", "ingress/a.go", importing("clobd/journal"), "commands only"),
+		bad("ingress on the other JSON", "ingress/a.go", importing("encoding/json"), "go-json"),
+		good("its oracle", "ingress/a_test.go", importing("encoding/json")),
 		bad("ingress to the answers", "ingress/a.go", importing("clobd/api"), "commands only"),
 		bad("api to the writer", "api/a.go", importing("clobd/engine/sequencer"), "never change"),
 		bad("api to the door", "api/a.go", importing("clobd/ingress/auth"), "never change"),
