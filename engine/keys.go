@@ -32,8 +32,10 @@ type keyRecord struct {
 	class  KeyClass
 }
 
-// keyring is all keys on record, and how many each owner has of each class.
+// keyring is all keys on record, in the order in which they came there, and how many each owner has
+// of each class.
 type keyring struct {
+	all     []keyRecord
 	revoked map[keyRecord]bool
 	counts  map[keyRecord]uint32 // by owner and class, number 0
 }
@@ -58,6 +60,7 @@ func (x *Exchange) setKey(c *Command, events []Event) []Event {
 		return refuse(events, c, refusal{reject: RejectKeys, args: [3]int64{int64(limit)}})
 	} else {
 		x.keys.counts[of]++
+		x.keys.all = append(x.keys.all, k)
 	}
 	x.keys.revoked[k] = c.Revoke
 	x.digest += k.leaf(c.Revoke)

@@ -1,7 +1,7 @@
 package engine
 
-// level is the queue of orders at one price of one book: four to a cache line. Which side they are on follows from
-// where the level lies: all bids are below all asks.
+// level is the queue of orders at one price of one book: four to a cache line. Which side they are
+// on follows from where the level lies: all bids are below all asks.
 type level struct {
 	head, tail uint32
 	size       Size // of all its orders

@@ -24,11 +24,8 @@ func (h *history) at(i int) Sequence { return Sequence(i + 1) }
 // record plays a history of n Commands after its opening. The clock stands still for block Commands
 // at a time, as it does in a frame.
 func record(d *deck, x *Exchange, n, block int) *history {
-	h := &history{}
-	var waiting []Command
-	for _, c := range d.opening() {
-		waiting = append(waiting, c)
-	}
+	h, waiting := &history{}, d.opening()
+	d.x = x
 	now := d.now
 	for i := 0; i < n || len(waiting) > 0; i++ {
 		var c Command

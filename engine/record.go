@@ -90,7 +90,8 @@ type Receipt struct {
 	Market   MarketNo
 	Wallet   WalletNo
 	// Making and Taking are what the order gave and got so far, in base units of its own maker and
-	// taker asset: a BUY makes collateral and takes shares.
+	// taker asset: a BUY makes collateral and takes shares. Of a split, merge or redemption Taking is
+	// what it moved.
 	Making, Taking int64
 	Remaining      Size
 	Fee            Cash
@@ -129,6 +130,8 @@ func ReceiptOf(c *Command, seq Sequence, now Time, events []Event) Receipt {
 			}
 		case Rejected:
 			r.Reject, r.Args, r.First = e.Reject, e.Args, e.First
+		case Split, Merged, Redeemed:
+			r.Taking = int64(e.Size)
 		}
 		if e.Kind != Filled && e.Kind != Cancelled {
 			r.Market, r.Wallet = e.Market, e.Wallet

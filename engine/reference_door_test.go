@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A porch is a door before the exchange: senders who send their orders again and again, and an index
-// of what was bound, which lags behind. It does what a door has to do: read how far the index has
-// come, then look the id up there, then send the order with what it read; when the exchange has
+// A porch is a door before the exchange: senders who send their orders again and again, and an
+// index of what was bound, which lags behind. It does what a door has to do: read how far the index
+// has come, then look the id up there, then send the order with what it read; when the exchange has
 // forgotten more than that, wait until the index has come so far, and look again, three times.
 type porch struct {
 	t       testing.TB

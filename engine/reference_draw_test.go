@@ -14,6 +14,11 @@ type deck struct {
 	middle  []int     // around which a market trades, as a price of outcome 0
 	resting []Event   // orders that came to rest
 	undo    []Command // what lets orders in again: without it little would happen
+	queue   []Command // what comes next whatever is drawn
+	settled []Event   // what markets were resolved with
+	asked   Command   // the last request of a wallet, and when its id may be used again
+	over    Time
+	x       *Exchange // to see who has how much, if it is set
 	last    Command
 }
 
@@ -51,7 +56,7 @@ func (d *deck) opening() (all []Command) {
 				Prevention: Prevention(how % 4)})
 		}
 	}
-	if d.one(16) {
+	if d.one(8) {
 		for key := range uint32(MaxReadOnlyKeys) {
 			all = append(all, Command{Kind: SetKey, Owner: 1, Class: ReadOnlyKey, Key: key})
 		}
@@ -69,7 +74,7 @@ func (d *deck) listing(no int) *Listing {
 	l.MinSize = Size(d.pick(0, 0, 30_000, 50_000, 1))
 	l.MinBuy = Cash(d.pick(0, 0, 0, 10_000, 40_000))
 	if !d.one(3) {
-		l.Fee = Fee{uint16(d.pick(441, 0, 9999, 1, 2000)), uint8(d.pick(1, 0, 2, 3))}
+		l.Fee = Fee{uint16(d.pick(441, 0, 9999, 1, 5, 7, 15, 26, 2000)), uint8(d.pick(1, 0, 0, 2, 3))}
 	}
 	if d.one(60) {
 		l.Fee.Rate = uint16(9_990 + d.draw(20))
@@ -87,6 +92,14 @@ func (d *deck) next() Command {
 		if d.one(40) {
 			d.now += Time(d.pick(RequestWindow-1, RequestWindow/2, RequestWindow))
 		}
+	}
+	if len(d.queue) > 0 {
+		c := d.queue[0]
+		d.queue = d.queue[1:]
+		if c.Kind == Place {
+			c.Seen = d.seq
+		}
+		return c
 	}
 	if n := len(d.undo); n > 0 && d.one(10) {
 		c := d.undo[n-1]
@@ -107,6 +120,11 @@ func (d *deck) next() Command {
 	switch n := d.draw(100); {
 	case n < 70:
 		d.place(&c)
+		if c.Side == Buy && !c.PostOnly && d.one(6) {
+			d.tight(&c)
+		} else if c.Side == Buy && d.one(12) {
+			d.feed(&c)
+		}
 	case n < 78:
 		c.Kind = Cancel
 		c.ID = d.id(d.draw(max(1, min(d.orders, 20))))
@@ -121,6 +139,9 @@ func (d *deck) next() Command {
 		c.Kind = Advance
 	case n < 89:
 		d.request(&c)
+		if d.over > d.now && d.one(10) { // the same again, when its id is just over or not quite
+			d.now, c = max(d.now, d.over-Time(d.draw(2))), d.asked
+		}
 	case n < 93:
 		d.transfer(&c)
 	case n < 98:
@@ -148,7 +169,16 @@ func (d *deck) saw(c *Command, events []Event) {
 		if e.State == Unopened {
 			d.undo = append(d.undo, Command{Kind: SetState, Market: e.Market, State: Open})
 		}
+	case Split, Merged, Redeemed:
+		if c.ID != (OrderID{}) {
+			d.asked, d.over = *c, d.now+RequestWindow
+		}
 	case Resolved:
+		d.settled = append(d.settled, *e)
+		for w := range WalletNo(deckWallets) {
+			d.queue = append(d.queue, Command{Kind: RedeemTokens, Market: e.Market, Wallet: w + 1,
+				Owner: w + 1, ID: d.name()})
+		}
 		l := d.listing(len(d.rules) + 1)
 		l.Open = true
 		d.undo = append(d.undo, Command{Kind: List, Listing: l})
@@ -182,6 +212,8 @@ func (d *deck) place(c *Command) {
 	c.Size = Size(1+d.draw(12)) * Lot
 	if d.one(8) {
 		c.Size = Size(1+d.draw(400)) * Lot
+	} else if d.one(4) {
+		c.Size = Lot
 	}
 	d.amounts(c)
 	if d.one(10) {
@@ -196,6 +228,48 @@ func (d *deck) place(c *Command) {
 	}
 	d.orders++
 	c.ID = d.id(0)
+}
+
+// feed lets somebody sell in small pieces what a BUY wants, some of it for much less, before that
+// BUY comes with just enough.
+func (d *deck) feed(c *Command) {
+	if c.Market == 0 || int(c.Market) > len(d.rules) || c.Size < Lot || c.Cash < 1 {
+		return
+	}
+	tick := int64(d.rules[c.Market-1].Tick)
+	var sold []Command
+	for range 2 + d.draw(4) {
+		m := Command{Kind: Place, Market: c.Market, Outcome: c.Outcome, Side: Sell, Seen: d.seq,
+			Wallet: WalletNo(1 + d.draw(deckWallets)), Size: Size(1+d.draw(2)) * Lot}
+		price := int64(c.Cash) / int64(c.Size/Lot)
+		if d.one(3) {
+			price /= int64(2 + d.draw(8))
+			m.Size *= Size(1 + d.draw(20))
+		}
+		m.Owner, m.Cash = m.Wallet, Cost(m.Size, Price(max(price/tick, 1)*tick))
+		d.orders++
+		m.ID = d.id(0)
+		sold = append(sold, m)
+	}
+	d.tight(c)
+	d.queue = append(append(sold[1:], *c), d.queue...)
+	*c = sold[0]
+}
+
+// tight takes away what a BUY does not need, or a little more or less, and lets it come after that.
+func (d *deck) tight(c *Command) {
+	if d.x == nil || c.Wallet == 0 || uint32(c.Wallet) > d.x.accounts.used || c.Market == 0 ||
+		int(c.Market) > len(d.rules) || c.Size < Lot || c.Size > MaxOrder || c.Cash < 1 {
+		return
+	}
+	lots := int64(c.Size / Lot)
+	need := int64(c.Cash) + feeUp(d.rules[c.Market-1].Fee, lots, int64(c.Cash)/lots) +
+		int64(d.pick(0, 1, 10, -1, 5, 20, 100))
+	a := d.x.accounts.at(uint32(c.Wallet))
+	if free := a.cash.free(); free > need && free-need <= MaxAmount {
+		d.queue = append(d.queue, *c, Command{Kind: Deposit, Address: a.address, Cash: 2 * Unit})
+		*c = Command{Kind: Withdraw, Address: a.address, Cash: Cash(free - need)}
+	}
 }
 
 // amounts draws a price, and amounts that lie on it or about as far from it as they may.
@@ -314,7 +388,9 @@ func (d *deck) control(c *Command) {
 		c.Kind, c.Expiry = Arm, Time(d.pick(10_000, 0, 5000, -1))
 	case 5:
 		c.Kind, c.Class, c.Revoke = SetKey, KeyClass(d.pick(1, 0, 2, 3)), d.one(3)
-		c.Key = uint32(d.draw(20))
+		if c.Key = uint32(d.draw(20)); d.one(2) {
+			c.Owner, c.Class = 1, ReadOnlyKey
+		}
 	}
 }
 
@@ -325,6 +401,9 @@ func (d *deck) rare(c *Command) {
 		c.Kind, c.State = SetState, MarketState(d.pick(int(Paused), int(Closed), int(Unopened), 0, 5))
 	case 2:
 		c.Kind, c.Price, c.ID = Resolve, Price(d.pick(5000, 10_000, 0, 3333, 1, 10_001)), d.name()
+		if n := len(d.settled); n > 0 && d.one(2) {
+			c.Market, c.Price = d.settled[n-1].Market, d.settled[n-1].Price
+		}
 	case 3:
 		c.Kind = List
 		c.Listing = d.listing(1 + d.draw(deckMarkets+2))

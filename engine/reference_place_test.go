@@ -3,6 +3,7 @@ package engine
 import (
 	"math/big"
 	"slices"
+	"sort"
 )
 
 // Orders by the rules: who may, when, what, how much; then the resting orders in the way, one by
@@ -360,12 +361,13 @@ func (r *reference) meet(a *arrival) (events []Event) {
 func (r *reference) within(a *arrival, o *refOrder) int64 {
 	price, f := a.pays(o), a.m.listing.Fee
 	most, free := min(o.lots, a.cash/price), r.free(a.wallet)
-	for most > a.lots && f.Rate != 0 && most*price+fee(f, most, price) > free {
-		// As many fewer as the lack is worth, at least one: the fee of them only adds to that.
-		lack := most*price + fee(f, most, price) - free
-		most = max(a.lots, most-max(1, lack/(3*int64(PriceOne))))
+	if most <= a.lots || f.Rate == 0 {
+		return most
 	}
-	return most
+	return a.lots + int64(sort.Search(int(most-a.lots), func(more int) bool {
+		lots := a.lots + int64(more) + 1
+		return lots*price+fee(f, lots, price) > free
+	}))
 }
 
 // fill moves lots between an arriving order and a resting one at the resting one's price.
@@ -425,6 +427,9 @@ func (r *reference) receipt(c *Command, seq Sequence, now Time, events []Event) 
 		return told
 	case Cancelled:
 		told.Status, told.Remaining = Canceled, last.Remaining
+		return told
+	case Split, Merged, Redeemed:
+		told.Taking = int64(last.Size)
 		return told
 	case Placed, Completed:
 	default:

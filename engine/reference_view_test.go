@@ -9,8 +9,8 @@ import (
 	"clobd/engine/view"
 )
 
-// TestPublishedBooks publishes histories in frames of several Commands: whatever readers see of each
-// book, of both tokens, is what the reference holds.
+// TestPublishedBooks publishes histories in frames of several Commands: whatever readers see of
+// each book, of both tokens, is what the reference holds.
 func TestPublishedBooks(t *testing.T) {
 	levels := 0
 	for seed := range 60 {

@@ -26,13 +26,18 @@ func occupy(t *testing.T, p *pool) (release func()) {
 	return func() { close(gate); joined.Wait() }
 }
 
+// line is who waits in a test.
+type line struct {
+	t      *testing.T
+	joined sync.WaitGroup
+}
+
 // queue calls p.do in a goroutine and returns when it waits.
-func queue(t *testing.T, p *pool, joined *sync.WaitGroup, wallet byte, work func()) {
-	t.Helper()
+func (l *line) queue(p *pool, wallet byte, work func()) {
 	want := p.queued() + 1
-	joined.Go(func() {
+	l.joined.Go(func() {
 		if err := p.do(engine.Address{wallet}, work); err != nil {
-			t.Errorf("wallet %d: %v", wallet, err)
+			l.t.Errorf("wallet %d: %v", wallet, err)
 		}
 	})
 	for p.queued() < want {
@@ -83,10 +88,10 @@ func TestPoolIsBounded(t *testing.T) {
 	if p.capacity() != 8 {
 		t.Fatalf("capacity %d", p.capacity())
 	}
-	var joined sync.WaitGroup
+	waits := line{t: t}
 	var order []byte // the place guards it
 	enter := func(wallet byte) {
-		queue(t, p, &joined, wallet, func() { order = append(order, wallet) })
+		waits.queue(p, wallet, func() { order = append(order, wallet) })
 	}
 	enter(1)
 	enter(1)
@@ -101,7 +106,7 @@ func TestPoolIsBounded(t *testing.T) {
 		t.Fatalf("ninth job: %v", err)
 	}
 	release()
-	joined.Wait()
+	waits.joined.Wait()
 	if string(order) != "\x01\x01\x02\x02\x03\x03\x04\x04" {
 		t.Fatalf("ran in the order %v", order)
 	}
@@ -119,10 +124,10 @@ func TestPoolAnswersTheExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	late.deadline = time.Now().Add(-1)
-	var joined sync.WaitGroup
-	queue(t, p, &joined, 2, func() {})
+	waits := line{t: t}
+	waits.queue(p, 2, func() {})
 	release()
-	joined.Wait()
+	waits.joined.Wait()
 	if err := <-late.turn; err != errPoolExpired {
 		t.Fatalf("expired job: %v", err)
 	}

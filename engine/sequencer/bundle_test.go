@@ -3,6 +3,7 @@ package sequencer
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -96,6 +97,64 @@ func TestBundleTimesOutOnce(t *testing.T) {
 			if err != ErrTimeout {
 				t.Errorf("entry %d: %v", i, err)
 			}
+		}
+	})
+}
+
+// TestCanceledIDs: a CancelAll tells its caller which orders it took out, and nobody else.
+func TestCanceledIDs(t *testing.T) {
+	w := newWorld(t, Options{}).run()
+	for _, c := range setup() {
+		w.submit(t, &c)
+	}
+	place := engine.Command{Kind: engine.Place, Market: 1, Wallet: 1, Owner: 1,
+		Size: 5 * engine.Unit, Cash: engine.Unit}
+	var want []engine.OrderID
+	for i := range uint64(3) {
+		place.ID = id(100 + i)
+		w.submit(t, &place)
+		want = append(want, place.ID)
+	}
+	sweep := engine.Command{Kind: engine.CancelAll, Wallet: 1, Owner: 1, Reason: engine.ByOwner}
+	other := sweep
+	other.Wallet, other.Owner = 2, 2
+	for round, expected := range [][]engine.OrderID{want, nil} {
+		calls := make([]*Call, 2)
+		if err := w.EnterAll([]engine.Command{other, sweep}, calls); err != nil {
+			t.Fatal(err)
+		}
+		got, err := WaitCanceled(calls, nil)
+		slices.SortFunc(got, func(a, b engine.OrderID) int { return slices.Compare(a[:], b[:]) })
+		if err != nil || !slices.Equal(got, expected) {
+			t.Errorf("round %d: %x, %v, want %x", round, got, err, expected)
+		}
+	}
+	bad := engine.Command{Kind: engine.CancelAll, Wallet: 99, Owner: 1, Reason: engine.ByOwner}
+	calls := make([]*Call, 1)
+	if err := w.EnterAll([]engine.Command{bad}, calls); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := WaitCanceled(calls, nil); err == nil || got != nil {
+		t.Errorf("unknown wallet: %x, %v", got, err)
+	}
+	w.close(t, nil)
+}
+
+// TestCanceledTimesOut: who does not wait for a CancelAll is not told by the next one.
+func TestCanceledTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{Timeout: 10 * time.Second}) // does not run
+		calls := make([]*Call, 3)
+		sweep := engine.Command{Kind: engine.CancelAll, Wallet: 1, Owner: 1, Reason: engine.ByOwner}
+		if err := w.EnterAll([]engine.Command{sweep, sweep, sweep}, calls); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if got, err := WaitCanceled(calls, nil); err != ErrTimeout || got != nil {
+			t.Errorf("%x, %v", got, err)
+		}
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("waited for %v", took)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,9 @@ type Call struct {
 	timer     *time.Timer
 
 	// Written by the answerer before the compare-and-swap, read by the caller after the wake.
-	receipt engine.Receipt
-	err     error
+	receipt  engine.Receipt
+	err      error
+	canceled []engine.OrderID // by a CancelAll, nil for all others
 
 	// The Command's Proof, so that the caller's bytes are its own again. The frame in work points
 	// into it: the Call may be recycled only when its frame is encoded and published.
@@ -66,7 +68,46 @@ func WaitAll(calls []*Call, receipts []engine.Receipt, errs []error) {
 	}
 }
 
+// WaitCanceled is WaitAll for the CancelAlls of one bundle: it appends the ids of the orders that
+// they took out of the books to dst, in the order in which they were. The error is the first that
+// a Call ended with, or a Reject.
+func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error) {
+	left, first := time.Duration(0), error(nil)
+	if len(calls) > 0 {
+		left = calls[0].sequencer.options.Timeout
+	}
+	canceled := make([][]engine.OrderID, len(calls))
+	for i := len(calls) - 1; i >= 0; i-- {
+		receipt, err := calls[i].park(left)
+		if err == ErrTimeout {
+			left = 0
+		} else {
+			canceled[i] = calls[i].canceled
+			calls[i].recycle()
+		}
+		if err == nil && receipt.Reject != engine.Accepted {
+			err = fmt.Errorf("cancel all: %s", receipt.Text())
+		}
+		if err != nil {
+			first = err
+		}
+	}
+	for _, ids := range canceled {
+		dst = append(dst, ids...)
+	}
+	return dst, first
+}
+
 func (c *Call) wait(d time.Duration) (engine.Receipt, error) {
+	receipt, err := c.park(d)
+	if err != ErrTimeout {
+		c.recycle()
+	}
+	return receipt, err
+}
+
+// park waits for the answer. The caller recycles the Call, unless it was abandoned: ErrTimeout.
+func (c *Call) park(d time.Duration) (engine.Receipt, error) {
 	c.timer.Reset(d)
 	select {
 	case <-c.wake:
@@ -78,9 +119,13 @@ func (c *Call) wait(d time.Duration) (engine.Receipt, error) {
 		}
 		<-c.wake // the answer won by a hair
 	}
-	receipt, err := c.receipt, c.err
+	return c.receipt, c.err
+}
+
+// recycle gives the Call back to the pool.
+func (c *Call) recycle() {
+	c.canceled = nil
 	c.sequencer.calls.Put(c)
-	return receipt, err
 }
 
 // answer hands the Receipt, or the error, to the parked caller. It never blocks.
@@ -90,5 +135,5 @@ func (c *Call) answer(receipt engine.Receipt, err error) {
 		c.wake <- struct{}{}
 		return
 	}
-	c.sequencer.calls.Put(c)
+	c.recycle()
 }

@@ -57,9 +57,28 @@ func (s *Sequencer) acknowledge(b *Batch) {
 		if call == nil {
 			continue
 		}
+		c, events := &f.Commands[i], f.EventsOf(i)
+		if c.Kind == engine.CancelAll {
+			call.canceled = canceled(events)
+		}
 		seq := f.First + engine.Sequence(i)
-		call.answer(engine.ReceiptOf(&f.Commands[i], seq, f.Time, f.EventsOf(i)), nil)
+		call.answer(engine.ReceiptOf(c, seq, f.Time, events), nil)
 	}
+}
+
+// canceled are the ids of the orders that a CancelAll took out of the books: a Receipt has no room
+// for them.
+func canceled(events []engine.Event) []engine.OrderID {
+	if len(events) < 2 { // the last word only
+		return nil
+	}
+	ids := make([]engine.OrderID, 0, len(events)-1)
+	for i := range events {
+		if events[i].Kind == engine.Cancelled {
+			ids = append(ids, events[i].Order)
+		}
+	}
+	return ids
 }
 
 // reset empties the batch for its next round. Pointers are cleared, so that an idle batch keeps

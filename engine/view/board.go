@@ -115,7 +115,8 @@ func (b *Board) fold(c *engine.Command, e *engine.Event, last engine.Sequence, n
 // control applies what an operator's Command did to a market, or to all.
 func (b *Board) control(c *engine.Command, e *engine.Event) {
 	if e.Kind == engine.ModeSet && e.Wallet != 0 {
-		return // the engine alone judges wallets
+		b.Directory.setWalletMode(e.Wallet, e.Mode)
+		return
 	}
 	if e.Kind == engine.ModeSet && e.Market == 0 {
 		b.Directory.mode.Store(uint32(e.Mode))

@@ -34,8 +34,11 @@ type Directory struct {
 	listed, numbered atomic.Uint32 // rows in use; moved by the writer
 	mode             atomic.Uint32
 
-	mutex sync.RWMutex                 // guards owned: no order is judged by it
-	owned map[engine.WalletNo]*holding // by owner
+	revoked atomic.Uint32 // trading keys that open nothing any more
+
+	mutex sync.RWMutex                    // guards what follows
+	owned map[engine.WalletNo]*holding    // by owner
+	modes map[engine.WalletNo]engine.Mode // of the few wallets that are restricted
 }
 
 // marketRow is where a market's current row and Snapshot hang.
@@ -69,7 +72,8 @@ type Key struct {
 }
 
 func newDirectory(seed maphash.Seed) *Directory {
-	d := &Directory{seed: seed, owned: make(map[engine.WalletNo]*holding)}
+	d := &Directory{seed: seed, owned: make(map[engine.WalletNo]*holding),
+		modes: make(map[engine.WalletNo]engine.Mode)}
 	for _, t := range []*table{&d.tokens, &d.conditions, &d.addresses} {
 		t.current.Store(newCells(tableBits))
 	}
@@ -241,9 +245,48 @@ func (d *Directory) setKey(e *engine.Event, now engine.Time) {
 	if k.Created == 0 {
 		k.Created, k.Changed = now, now
 	}
-	if revoked := e.Args[2] != 0; revoked != k.Revoked {
-		k.Revoked, k.Changed = revoked, now
+	revoked := e.Args[2] != 0
+	if revoked == k.Revoked {
+		return
 	}
+	k.Revoked, k.Changed = revoked, now
+	if class == engine.TradingKey && revoked {
+		d.revoked.Add(1)
+	} else if class == engine.TradingKey {
+		d.revoked.Add(^uint32(0))
+	}
+}
+
+// Revoked says whether a trading key of an address opens nothing any more. Every request is judged
+// by it, so it takes the lock only where somebody has revoked a key at all.
+func (d *Directory) Revoked(a engine.Address, number uint32) bool {
+	if d.revoked.Load() == 0 {
+		return false
+	}
+	owner, known := d.Wallet(a)
+	if !known {
+		return false
+	}
+	k, known := d.Key(owner, engine.TradingKey, number)
+	return known && k.Revoked
+}
+
+// WalletMode restricts what one wallet may do.
+func (d *Directory) WalletMode(wallet engine.WalletNo) engine.Mode {
+	d.mutex.RLock()
+	defer d.mutex.RUnlock()
+	return d.modes[wallet]
+}
+
+// setWalletMode folds ModeSet of a wallet.
+func (d *Directory) setWalletMode(wallet engine.WalletNo, m engine.Mode) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if m == engine.Normal {
+		delete(d.modes, wallet)
+		return
+	}
+	d.modes[wallet] = m
 }
 
 // arm folds Armed.

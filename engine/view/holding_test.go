@@ -68,3 +68,63 @@ func TestHoldings(t *testing.T) {
 		t.Errorf("armed %v", armed)
 	}
 }
+
+// TestRevoked: a revoked trading key is known by its address; one that was restored is not.
+func TestRevoked(t *testing.T) {
+	b, w := NewBoard(), newWorld(1)
+	f := w.begin()
+	f.deposit(1)
+	set := func(number, class, revoked int64) {
+		f.add(engine.Command{Kind: engine.SetKey, Owner: 1},
+			engine.Event{Kind: engine.KeySet, Owner: 1, Args: [3]int64{number, class, revoked}})
+	}
+	expect := func(number uint32, want bool) {
+		t.Helper()
+		w.seq = f.f.Last()
+		b.Publish(f.f)
+		f = w.begin()
+		if got := b.Directory.Revoked(addressOf(1), number); got != want {
+			t.Errorf("key %d revoked: %v, want %v", number, got, want)
+		}
+	}
+	set(7, 0, 0)
+	expect(7, false)
+	set(3, 1, 1) // another class
+	expect(3, false)
+	set(7, 0, 1)
+	set(7, 0, 1) // again
+	expect(7, true)
+	set(8, 0, 0)
+	expect(8, false)
+	if b.Directory.Revoked(addressOf(2), 7) {
+		t.Error("a stranger's key is revoked")
+	}
+	set(7, 0, 0)
+	expect(7, false)
+	if n := b.Directory.revoked.Load(); n != 0 {
+		t.Errorf("%d keys count as revoked", n)
+	}
+}
+
+// TestWalletModes: the view knows which wallets are restricted.
+func TestWalletModes(t *testing.T) {
+	b, w := NewBoard(), newWorld(1)
+	f := w.begin()
+	f.deposit(1)
+	set := func(m engine.Mode) {
+		f.add(engine.Command{Kind: engine.SetMode, Wallet: 1, Mode: m},
+			engine.Event{Kind: engine.ModeSet, Wallet: 1, Mode: m})
+		w.seq = f.f.Last()
+		b.Publish(f.f)
+		f = w.begin()
+		if got := b.Directory.WalletMode(1); got != m {
+			t.Errorf("mode %d, want %d", got, m)
+		}
+	}
+	set(engine.CancelOnly)
+	set(engine.PostOnly)
+	set(engine.Normal)
+	if len(b.Directory.modes) != 0 || b.Directory.Mode() != engine.Normal {
+		t.Errorf("modes %v, of all %d", b.Directory.modes, b.Directory.Mode())
+	}
+}
