@@ -30,13 +30,15 @@
 //   - A Tail shows durable frames only, each once, in order, and holds nobody back.
 //   - History.Sequence is a promise: what is asked after it was read knows all Commands up to it.
 //   - The index is thrown away and made again, at the next start, whenever it does not fit the
-//     journal or cannot be read. History.Failed says why it moves no more. Deleting its folder is
-//     always a repair.
+//     journal or cannot be read. History.Failed says why it does not move. Deleting its folder is
+//     always a repair. A disk that does not take it neither ends the process nor holds up a stop.
 //
 // Goroutines: Append belongs to one, Wait to one, Recover runs before them with one of its own,
 // Index.Run is one, each Tail belongs to one; History and Collectors are everybody's.
 //
 // Read journal.go (Open, Append, Wait), tail.go with hub.go, recover.go, then fold.go with row.go,
-// index.go and history.go; pebble.go has the databases' options and the last words, folder.go
-// makes folders. DESIGN.md has the layout, the recovery cases and the decisions.
+// index.go, durable.go, filter.go and history.go; ledger.go with positions.go and holders.go has what
+// wallets have, prices.go with ladder.go what markets cost; pebble.go has the databases' options and
+// the last words, disk.go what they stand on, folder.go makes folders. DESIGN.md has the layout, the
+// recovery cases and the decisions.
 package journal

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"clobd/engine"
@@ -13,21 +15,35 @@ import (
 type fold struct {
 	db     *pebble.DB
 	gauges *indexGauges
+	filter *filter
 
 	// rows are the changed rows of this batch, and as many clean live ones as are worth keeping.
-	rows  map[engine.OrderID]*row
-	dirty []*row
-	free  []*row // to be used again
-	batch *pebble.Batch
+	rows   map[engine.OrderID]*row
+	dirty  []*row
+	placed []*row // those of dirty that are new, oldest first
+	free   []*row // to be used again
+	batch  *pebble.Batch
+
+	deals   deals
+	resting *resting
+	recent  *recent
+	ledger  *ledger
+	markets *markets
+	grids   map[engine.MarketNo]engine.Price // price steps, as far as they were needed
+	marked  engine.Time                      // of the last mark
 
 	frame    engine.Frame // scratch
 	value    []byte       // scratch
 	at       place        // what is folded so far
 	commands int          // in this batch
+	written  int          // bytes of batches, since Index.room looked last
 }
 
 // keepRows bounds the live rows kept in memory between batches (about 300 bytes each).
 const keepRows = 1 << 16
+
+// sortRows is from how many positions on they are written in the order of their keys.
+const sortRows = 64
 
 // apply folds the encoded frame b.
 func (d *fold) apply(b []byte) error {
@@ -38,73 +54,192 @@ func (d *fold) apply(b []byte) error {
 	if f.No != d.at.frame+1 {
 		return fmt.Errorf("frame %d came after frame %d", f.No, d.at.frame)
 	}
+	if err := d.mark(f.Time, f.First); err != nil {
+		return err
+	}
 	for i := range f.Commands {
 		seq := f.First + engine.Sequence(i)
 		if err := d.command(&f.Commands[i], seq, f.Time, f.EventsOf(i)); err != nil {
 			return fmt.Errorf("fold Sequence %d of frame %d: %w", seq, f.No, err)
 		}
 	}
+	d.markets.frame(f.Time)
 	d.at.frame, d.at.sequence, d.at.hash = f.No, f.Last(), f.Hash
 	d.commands += len(f.Commands)
 	return nil
 }
 
+// markEvery is how far marks are apart, in milliseconds of Time.
+const markEvery = 100
+
+// mark notes now and then which Sequence was the first at a time, so that a list need not be walked
+// to find one.
+func (d *fold) mark(now engine.Time, first engine.Sequence) error {
+	if now < d.marked+markEvery {
+		return nil
+	}
+	d.marked = now
+	key := numberKey(spaceMarks, uint64(now))
+	d.value = binary.AppendUvarint(d.value[:0], uint64(first))
+	if err := d.batch.Set(key[:], d.value, nil); err != nil {
+		return fmt.Errorf("mark Sequence %d: %w", first, err)
+	}
+	return nil
+}
+
+// stamp is what the writer gave a Command.
+type stamp struct {
+	seq engine.Sequence
+	now engine.Time
+}
+
 // command folds one Command with its Events.
 func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 	events []engine.Event) error {
-	trades, last := uint32(0), engine.Price(0) // numbered by execution price, as in the Receipt
+	if err := d.account(c, now, events); err != nil {
+		return err
+	}
+	s := stamp{seq, now}
+	d.deals.index = 0
 	for i := range events {
 		e := &events[i]
 		var err error
 		switch e.Kind {
 		case engine.Filled:
-			price := e.Price
-			if e.Outcome != c.Outcome {
-				price = engine.PriceOne - price
-			}
-			if trades == 0 || price != last {
-				trades, last = trades+1, price
-			}
-			err = d.fill(e, tradeRef{seq, trades - 1}, now)
+			err = d.fill(c, e, s)
 		case engine.Cancelled:
 			err = d.cancel(e, now)
 		case engine.Placed, engine.Completed:
+			d.deals.finish(c, s)
 			r := engine.ReceiptOf(c, seq, now, events)
 			d.place(c, e, &r)
 		case engine.Rejected:
 			if c.Kind == engine.Place && engine.Rejects[e.Reject].Final {
 				r := engine.ReceiptOf(c, seq, now, events)
-				d.place(c, e, &r)
+				err = d.kill(c, &r)
 			}
+		case engine.Listed, engine.Adjusted:
+			err = d.adopt(e.Market, c.Listing.Tick)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return d.deals.flush(d.batch, dealChunk)
 }
 
 // place makes the row of an order whose last word is e.
 func (d *fold) place(c *engine.Command, e *engine.Event, r *engine.Receipt) {
+	o := d.begin(c, r)
+	o.Price, o.Size, o.Reason, o.Status = e.Price, e.Size, e.Reason, r.Status
+	o.Making, o.Taking, o.Fee, o.own = r.Making, r.Taking, r.Fee, r.Trades
+	if o.Matched = engine.Size(r.Taking); c.Side == engine.Sell {
+		o.Matched = engine.Size(r.Making)
+	}
+}
+
+// begin makes a row with what Command and stamp say.
+func (d *fold) begin(c *engine.Command, r *engine.Receipt) *row {
+	d.filter.add(&c.ID) // before anybody is told that the index has come this far
 	o := d.take()
 	o.OrderRow = OrderRow{
 		ID: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Type: c.Type,
-		Wallet: c.Wallet, Owner: c.Owner, Key: c.Key, Price: e.Price, Size: e.Size,
-		Matched: e.Size - e.Remaining, Making: r.Making, Taking: r.Taking, Status: r.Status,
-		Reject: r.Reject, Args: r.Args, Sequence: r.Sequence, Time: r.Time, Updated: r.Time,
-		Expiry: c.Expiry,
+		PostOnly: c.PostOnly, Wallet: c.Wallet, Owner: c.Owner, Key: c.Key,
+		Sequence: r.Sequence, Time: r.Time, Updated: r.Time, Expiry: c.Expiry,
 	}
-	o.own = r.Trades
 	d.rows[c.ID] = o
+	d.at.orders++
+	d.placed = append(d.placed, o)
 	d.touch(o)
+	return o
 }
 
-// fill counts a fill of the resting order that e names.
-func (d *fold) fill(e *engine.Event, t tradeRef, now engine.Time) error {
+// kill makes the row of an order that its own terms ended on arrival.
+func (d *fold) kill(c *engine.Command, r *engine.Receipt) error {
+	tick, err := d.grid(c.Market)
+	if err != nil {
+		return err
+	}
+	o := d.begin(c, r)
+	o.Price, o.Size = asked(c, tick)
+	o.Status, o.Reject, o.Args = engine.Canceled, r.Reject, r.Args
+	return nil
+}
+
+// asked is the price and the size that the engine found in the two signed amounts of an order whose
+// price it did not refuse: Events tell them of those that it took, but not of those that it killed.
+func asked(c *engine.Command, tick engine.Price) (engine.Price, engine.Size) {
+	ticks := int64(engine.PriceOne / tick)
+	n := (int64(c.Cash)*ticks + int64(c.Size)/2) / int64(c.Size)
+	price, lots := engine.Price(n)*tick, int64(c.Size/engine.Lot)
+	if c.Side == engine.Buy && price != 0 {
+		lots = min(lots, int64(c.Cash)/int64(price))
+	}
+	return price, engine.Size(lots) * engine.Lot
+}
+
+// adopt notes the price step of a market.
+func (d *fold) adopt(market engine.MarketNo, tick engine.Price) error {
+	d.grids[market] = tick
+	key := gridKey(market)
+	d.value = binary.AppendUvarint(d.value[:0], uint64(tick))
+	if err := d.batch.Set(key[:], d.value, nil); err != nil {
+		return fmt.Errorf("write the price step of market %d: %w", market, err)
+	}
+	return nil
+}
+
+// grid is the price step of a market.
+func (d *fold) grid(market engine.MarketNo) (engine.Price, error) {
+	if tick := d.grids[market]; tick != 0 {
+		return tick, nil
+	}
+	key := gridKey(market)
+	b, found, err := get(d.db, key[:], d.value)
+	if err != nil {
+		return 0, fmt.Errorf("read the price step of market %d: %w", market, err)
+	}
+	if d.value = b; !found {
+		return 0, fmt.Errorf("%w: market %d is unknown to the index", errContradiction, market)
+	}
+	c := cursor{rest: b}
+	tick := engine.Price(c.uvarint())
+	if tick == 0 {
+		return 0, fmt.Errorf("read the price step of market %d: %w", market, errRow)
+	}
+	d.grids[market] = tick
+	return tick, nil
+}
+
+// fill counts a fill of the resting order that e names by the arriving one, c. A new trade begins
+// with each execution price, as in the Receipt.
+func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 	o, err := d.find(&e.Order)
 	if err != nil {
 		return err
 	}
+	deals, same, price := &d.deals, e.Outcome == c.Outcome, e.Price
+	if !same {
+		price = engine.PriceOne - price
+	}
+	if deals.count > 0 && price != deals.price {
+		deals.finish(c, s)
+	}
+	deals.price = price
+	t := tradeRef{s.seq, deals.index}
+	if deals.count == 0 {
+		deals.list(0, c.Market, t, c.Outcome)
+		deals.list(c.Owner, c.Market, t, c.Outcome)
+	}
+	if o.Owner != c.Owner {
+		deals.list(o.Owner, c.Market, t, e.Outcome)
+	}
+	deals.add(o, e, same)
+	return d.grow(o, e, s.now, t)
+}
+
+// grow counts a fill in the row of its maker.
+func (d *fold) grow(o *row, e *engine.Event, now engine.Time, t tradeRef) error {
 	cash := int64(engine.Cost(e.Size, e.Price))
 	if o.Matched += e.Size; o.Side == engine.Buy {
 		o.Making, o.Taking = o.Making+cash, o.Taking+int64(e.Size)
@@ -195,6 +330,33 @@ func (d *fold) take() *row {
 
 // commit writes the changed rows and where they end as one batch, and begins the next one.
 func (d *fold) commit() error {
+	if err := d.write(); err != nil {
+		return err
+	}
+	d.written += d.batch.Len()
+	if err := d.db.Apply(d.batch, pebble.NoSync); err != nil {
+		return fmt.Errorf("write the index up to Sequence %d: %w", d.at.sequence, err)
+	}
+	if err := d.batch.Close(); err != nil {
+		return fmt.Errorf("write the index up to Sequence %d: %w", d.at.sequence, err)
+	}
+	if err := d.resting.update(d.placed, d.dirty); err != nil {
+		return err
+	}
+	d.recent.update(d.deals.entry, d.at.listed)
+	d.deals.entry = d.deals.entry[:0]
+	d.gauges.batches.Inc()
+	d.gauges.rows.Add(float64(len(d.dirty)))
+	d.sweep()
+	d.batch, d.commands = d.db.NewBatch(), 0
+	return nil
+}
+
+// write completes the batch: rows, trades, lists, resting orders, place.
+func (d *fold) write() error {
+	if err := d.resting.write(d); err != nil {
+		return err
+	}
 	for _, o := range d.dirty {
 		key := orderKey(&o.ID)
 		d.value = o.append(d.value[:0])
@@ -202,19 +364,20 @@ func (d *fold) commit() error {
 			return fmt.Errorf("write order %x: %w", o.ID, err)
 		}
 	}
-	if err := d.batch.Set(metaKey(metaPlace), d.at.append(nil), nil); err != nil {
+	if err := d.deals.flush(d.batch, 0); err != nil {
+		return err
+	}
+	var err error
+	if d.at.listed, err = d.recent.write(d.batch, &d.value); err != nil {
+		return err
+	}
+	if err := errors.Join(d.ledger.write(d.batch), d.markets.write(d.batch)); err != nil {
+		return err
+	}
+	d.value = d.at.append(d.value[:0])
+	if err := d.batch.Set(metaKey(metaPlace), d.value, nil); err != nil {
 		return fmt.Errorf("write the index's place: %w", err)
 	}
-	if err := d.db.Apply(d.batch, pebble.NoSync); err != nil {
-		return fmt.Errorf("write the index up to Sequence %d: %w", d.at.sequence, err)
-	}
-	if err := d.batch.Close(); err != nil {
-		return fmt.Errorf("write the index up to Sequence %d: %w", d.at.sequence, err)
-	}
-	d.gauges.batches.Inc()
-	d.gauges.rows.Add(float64(len(d.dirty)))
-	d.sweep()
-	d.batch, d.commands = d.db.NewBatch(), 0
 	return nil
 }
 
@@ -229,7 +392,9 @@ func (d *fold) sweep() {
 			}
 		}
 	}
-	d.dirty = d.dirty[:0]
+	d.dirty, d.placed = d.dirty[:0], d.placed[:0]
+	d.ledger.sweep()
+	d.markets.sweep()
 	if len(d.rows) > keepRows {
 		clear(d.rows)
 	}

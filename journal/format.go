@@ -96,13 +96,17 @@ func loadMeta(db *pebble.DB) (meta, bool, error) {
 func (m *meta) judge(path string) error {
 	switch {
 	case m.format > Version:
-		return fmt.Errorf("journal %s has layout version %d, newer than this program's %d: "+
-			"start it with the version of clobd that wrote it, or a later one", path, m.format, Version)
+		return &advisedError{
+			fmt.Errorf("journal %s has layout version %d, newer than this program's %d",
+				path, m.format, Version),
+			"start it with the version of clobd that wrote it, or a later one"}
 	case m.format < 1:
-		return fmt.Errorf("journal %s has the unknown layout version %d: it is damaged or was not "+
-			"written by clobd; restore the folder from a copy", path, m.format)
+		return &advisedError{
+			fmt.Errorf("journal %s has the unknown layout version %d: it is damaged or was not "+
+				"written by clobd", path, m.format), "restore the folder from a copy"}
 	case m.id == 0:
-		return fmt.Errorf("journal %s has no ID: it is damaged; restore the folder from a copy", path)
+		return &advisedError{fmt.Errorf("journal %s has no ID: it is damaged", path),
+			"restore the folder from a copy"}
 	}
 	return nil
 }

@@ -17,14 +17,20 @@ import (
 type History struct {
 	db      *pebble.DB
 	journal uint64
+	filter  *filter
+	resting *resting
+	recent  *recent
 	door    door
 
 	sequence atomic.Uint64
+
+	wanted chan struct{} // told when somebody begins to wait
 
 	mu     sync.Mutex
 	moved  chan struct{} // closed at the next publish; nil while nobody waits
 	ended  bool          // the index will not move any more
 	failed error         // why, if it is not for Close
+	held   error         // why it does not move for now
 }
 
 // Sequence is how far the index has come: every answer that is begun after it was read knows at
@@ -58,16 +64,30 @@ func (h *History) end(err error) {
 	h.wake()
 }
 
-// Failed is the error with which Index.Run ended; nil if it did not fail. What is asked after it
-// failed is answered as of Sequence.
+// hold says that the index does not move for now, because of err, and wakes those who wait; nil: it
+// moves.
+func (h *History) hold(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.held = err; err != nil {
+		h.wake()
+	}
+}
+
+// Failed says why the index does not move: the error with which Index.Run ended, for good, or that
+// its disk takes nothing, for as long as that lasts. It is nil if the index moves. What is asked
+// while it is not is answered as of Sequence.
 func (h *History) Failed() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.failed
+	if h.failed != nil {
+		return h.failed
+	}
+	return h.held
 }
 
 // Await waits until the index has come to seq, at most for d, and says whether it has. It says
-// false at once when the index will never come there: it was closed, or Failed says why.
+// false at once when the index does not move: it was closed, or Failed says why.
 func (h *History) Await(seq engine.Sequence, d time.Duration) bool {
 	if h.Sequence() >= seq {
 		return true
@@ -91,18 +111,30 @@ func (h *History) Await(seq engine.Sequence, d time.Duration) bool {
 func (h *History) next(seq engine.Sequence) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended || h.Sequence() >= seq {
+	if h.ended || h.held != nil || h.Sequence() >= seq {
 		return nil
 	}
 	if h.moved == nil {
 		h.moved = make(chan struct{})
 	}
+	select {
+	case h.wanted <- struct{}{}:
+	default:
+	}
 	return h.moved
+}
+
+// awaited says whether somebody waits.
+func (h *History) awaited() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.moved != nil
 }
 
 // close wakes those who wait for the last time and waits for readers.
 func (h *History) close() {
 	h.end(nil)
+	h.filter.complete.Store(false) // from now on ErrClosed is the answer
 	h.door.shut()
 }
 
@@ -113,6 +145,9 @@ func (h *History) close() {
 func (h *History) Past(id engine.OrderID) (
 	r engine.Receipt, known bool, seen engine.Sequence, err error) {
 	seen = h.Sequence()
+	if !h.filter.may(&id) {
+		return r, false, seen, nil
+	}
 	if !h.door.enter() {
 		return r, false, seen, ErrClosed
 	}
@@ -127,6 +162,9 @@ func (h *History) Past(id engine.OrderID) (
 
 // Order finds the order id; false if there is none. The error is as for Past.
 func (h *History) Order(id engine.OrderID) (OrderRow, bool, error) {
+	if !h.filter.may(&id) {
+		return OrderRow{}, false, nil
+	}
 	if !h.door.enter() {
 		return OrderRow{}, false, ErrClosed
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,11 +28,11 @@ type IndexOptions struct {
 	// Log takes what the index has to say; nil is the journal's.
 	Log *slog.Logger
 	// Flush is how often the index becomes durable while it changes: after a crash at most so much is
-	// folded again. Default 5 s.
+	// folded again, which takes a fraction of the time. Default 30 s.
 	Flush time.Duration
 	// MemTable is the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 32 MiB.
 	MemTable int
-	// Cache is the size of the block cache in bytes. Default 64 MiB.
+	// Cache is the size of the block cache in bytes, beside two memtables. Default 64 MiB.
 	Cache int64
 }
 
@@ -57,7 +58,7 @@ func (o *IndexOptions) validate(j *Journal) error {
 		o.Log = j.options.Log
 	}
 	if o.Flush == 0 {
-		o.Flush = 5 * time.Second
+		o.Flush = 30 * time.Second
 	}
 	if o.MemTable == 0 {
 		o.MemTable = 32 << 20
@@ -82,13 +83,20 @@ type Index struct {
 	ward    *ward
 	gauges  *indexGauges
 	tail    *Tail
-	fresh   bool          // opened without any rows
+	fresh   bool // opened without any rows
+	resting *resting
+	recent  *recent
 	fold    fold          // Run's
-	flushed time.Time     // Run's
-	stop    sync.Mutex    // guards started and stopped
-	started bool          // Run was called
-	stopped bool          // Close was called
-	done    chan struct{} // closed when Run returns
+	timer   *time.Timer   // Run's
+	leisure time.Duration // how long Run lingers
+	durable durability
+	torn    atomic.Pointer[error] // why Pebble cannot go on
+	stop    sync.Mutex            // guards started and stopped
+	started bool                  // Run was called
+	stopped bool                  // Close was called
+	closing chan struct{}         // closed by Close
+	done    chan struct{}         // closed when Run returns
+	scanned chan struct{}         // closed when the scan for the filter has ended
 }
 
 // place is how far the index has come: of which journal, up to which frame.
@@ -97,16 +105,18 @@ type place struct {
 	frame    uint64
 	sequence engine.Sequence
 	hash     engine.Hash
+	orders   uint64 // rows
+	listed   uint64 // number of the last trade that the lists have
 }
 
 const (
 	// indexVersion is the version of the index's layout; another one is rebuilt.
-	indexVersion = 1
+	indexVersion = 2
 	// metaPlace is the key of the place: written in every batch.
 	metaPlace = "place"
 	// metaBroken is the key of the reason why the index must be made anew; absent if it need not.
 	metaBroken = "broken"
-	placeLen   = 1 + 8 + 8 + 8 + 32
+	placeLen   = 1 + 8 + 8 + 8 + 8 + 8 + 32
 )
 
 // append appends the stored form.
@@ -115,6 +125,8 @@ func (p *place) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, p.journal)
 	b = binary.BigEndian.AppendUint64(b, p.frame)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.sequence))
+	b = binary.BigEndian.AppendUint64(b, p.orders)
+	b = binary.BigEndian.AppendUint64(b, p.listed)
 	return append(b, p.hash[:]...)
 }
 
@@ -126,7 +138,9 @@ func (p *place) decode(b []byte) bool {
 	p.journal = binary.BigEndian.Uint64(b[1:])
 	p.frame = binary.BigEndian.Uint64(b[9:])
 	p.sequence = engine.Sequence(binary.BigEndian.Uint64(b[17:]))
-	p.hash = engine.Hash(b[25:])
+	p.orders = binary.BigEndian.Uint64(b[25:])
+	p.listed = binary.BigEndian.Uint64(b[33:])
+	p.hash = engine.Hash(b[41:])
 	return true
 }
 
@@ -140,18 +154,40 @@ func OpenIndex(j *Journal, o IndexOptions) (*Index, error) {
 	}
 	x := &Index{
 		Path: filepath.Join(o.Dir, "index"), j: j, options: o, gauges: newIndexGauges(),
-		done: make(chan struct{}), flushed: time.Now(),
+		done: make(chan struct{}), closing: make(chan struct{}), scanned: make(chan struct{}),
 	}
 	at, err := x.open()
 	if err != nil {
 		return nil, err
 	}
-	x.tail, x.fresh = j.Tail(at.frame+1), at.frame == 0
-	x.fold = fold{db: x.db, gauges: x.gauges, rows: make(map[engine.OrderID]*row),
-		batch: x.db.NewBatch(), at: at}
-	x.History = &History{db: x.db, journal: j.ID}
+	x.tail.next, x.fresh = at.frame+1, at.frame == 0
+	filter := newFilter(int(at.orders + at.orders/4))
+	x.fold = fold{db: x.db, gauges: x.gauges, filter: filter, rows: make(map[engine.OrderID]*row),
+		batch: x.db.NewBatch(), at: at, resting: x.resting, recent: x.recent,
+		grids: make(map[engine.MarketNo]engine.Price), markets: newMarkets(x.db, x.gauges)}
+	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
+	x.History = &History{db: x.db, journal: j.ID, filter: filter, resting: x.resting, recent: x.recent,
+		wanted: make(chan struct{}, 1)}
 	x.History.sequence.Store(uint64(at.sequence))
+	x.timer, x.leisure = time.NewTimer(0), lingerTime
+	x.durable.began = time.Now()
+	x.durable.sequence.Store(uint64(at.sequence))
+	go x.scan()
 	return x, nil
+}
+
+// scan fills the filter. Without it, answers come from the database alone, as they do until it is
+// done: a table that cannot be read is for whoever needs it to judge.
+func (x *Index) scan() {
+	defer close(x.scanned)
+	it, err := x.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceOrder},
+		UpperBound: []byte{spaceOrder + 1}})
+	if err == nil {
+		err = x.fold.filter.scan(it, x.closing)
+	}
+	if err != nil {
+		x.options.Log.Error("the index has no filter", "path", x.Path, "error", err)
+	}
 }
 
 // open opens the database and throws it away first if it is of no use.
@@ -167,6 +203,7 @@ func (x *Index) open() (place, error) {
 	if err := x.options.FS.RemoveAll(x.Path); err != nil {
 		return at, fmt.Errorf("delete index %s: %w", x.Path, err)
 	}
+	x.resting, x.recent = newResting(), newRecent(0)
 	if err := x.openPebble(); err != nil {
 		return at, fmt.Errorf("make index anew: %w", err)
 	}
@@ -189,7 +226,12 @@ func (x *Index) try() (at place, why string, err error) {
 		at, why, err = x.compare(at)
 	}
 	if err == nil && why == "" {
-		return at, "", nil
+		if err = x.load(at); err == nil {
+			return at, "", nil
+		}
+		if reparable(err) {
+			why, err = err.Error(), nil
+		}
 	}
 	if e := x.ward.closePebble(x.db); err != nil {
 		err = errors.Join(err, e)
@@ -197,6 +239,15 @@ func (x *Index) try() (at place, why string, err error) {
 		why += ": " + e.Error()
 	}
 	return at, why, err
+}
+
+// load reads what is kept in memory.
+func (x *Index) load(at place) error {
+	x.resting, x.recent = newResting(), newRecent(at.listed)
+	if err := x.resting.load(x.db); err != nil {
+		return err
+	}
+	return x.recent.load(x.db)
 }
 
 // reparable says whether an index that cannot be opened or read because of err is to be made anew:
@@ -224,7 +275,13 @@ func (x *Index) openPebble() error {
 	x.ward = newWard("index", x.Path, &o)
 	x.ward.hint = "if this goes on, delete the folder: it is made anew from the journal"
 	x.ward.unopened = x.ward.hint
+	x.ward.fatal = x.tear
+	x.tail = x.j.Tail(1) // before anything can tear
+	x.torn.Store(nil)
 	db, err := openPebble(x.Path, x.ward, x.options.indexPebble())
+	if torn := x.torn.Load(); torn != nil && err == nil {
+		return errors.Join(*torn, x.ward.closePebble(db))
+	}
 	x.db = db
 	return err
 }
@@ -305,6 +362,9 @@ func (x *Index) Run() error {
 	for err == nil {
 		err = x.step()
 	}
+	if torn := x.torn.Load(); torn != nil {
+		err = *torn
+	}
 	if errors.Is(err, ErrClosed) {
 		x.History.end(nil)
 		return nil
@@ -325,27 +385,27 @@ var errContradiction = errors.New("the index contradicts the journal")
 func (x *Index) condemn(err error) error {
 	e := x.db.Set(metaKey(metaBroken), []byte(err.Error()), pebble.NoSync)
 	if e == nil {
-		e = x.db.Flush() // there is no log
+		e = x.settle(giveUp) // there is no log
 	}
 	if e != nil {
 		return errors.Join(fmt.Errorf("%w; delete the folder: it is made anew from the journal", err),
 			fmt.Errorf("mark %s: %w", x.Path, e))
 	}
 	if x.fresh {
-		return fmt.Errorf("%w; this program itself made it from the first frame on, so that making it "+
-			"anew may not help: keep both folders and report it", err)
+		return &advisedError{err, "this program itself made it from the first frame on, so that " +
+			"making it anew may not help: keep both folders and report it"}
 	}
-	return fmt.Errorf("%w; start again: it is made anew from the journal", err)
+	return &advisedError{err, "start again: it is made anew from the journal"}
 }
 
 // step waits for frames, folds all that are there, and shows the result.
 func (x *Index) step() error {
-	b, ready, err := x.tail.take(true)
-	for ready && err == nil {
-		if err = x.fold.apply(b); err != nil || x.fold.commands >= foldCommands {
-			break
-		}
-		b, ready, err = x.tail.take(false)
+	if err := x.room(); err != nil {
+		return err
+	}
+	err := x.gather(true)
+	if err == nil && x.fold.commands < foldCommands && x.linger() {
+		err = x.gather(false)
 	}
 	if err != nil && !errors.Is(err, ErrClosed) {
 		return err
@@ -360,22 +420,45 @@ func (x *Index) step() error {
 	return err
 }
 
-// flush tells Pebble to make the index durable, now and then: without a log, a crash takes back
-// all that is still in a memtable, whole batches, and the place with them.
-func (x *Index) flush() {
-	if time.Since(x.flushed) < x.options.Flush {
-		return
+// gather folds all frames that are there, after waiting for the first one if it must.
+func (x *Index) gather(wait bool) error {
+	b, ready, err := x.tail.take(wait)
+	for ready && err == nil {
+		if err = x.fold.apply(b); err != nil || x.fold.commands >= foldCommands {
+			break
+		}
+		b, ready, err = x.tail.take(false)
 	}
-	x.flushed = time.Now()
-	if _, err := x.db.AsyncFlush(); err != nil {
-		x.options.Log.Error("flush of the index failed", "path", x.Path, "error", err)
-		return
+	return err
+}
+
+// lingerTime is how long more frames are waited for, to be written in one batch.
+const lingerTime = 10 * time.Millisecond
+
+// linger lets some more frames come, and says whether it did: not while somebody waits for the
+// index, or begins to.
+func (x *Index) linger() bool {
+	select {
+	case <-x.History.wanted: // perhaps of one who waits no more
+	default:
 	}
-	x.gauges.flushes.Inc()
+	if x.History.awaited() {
+		return false
+	}
+	x.timer.Reset(x.leisure)
+	defer x.timer.Stop()
+	select {
+	case <-x.timer.C:
+	case <-x.History.wanted:
+	case <-x.closing:
+	}
+	return true
 }
 
 // Close stops Run, makes the index durable and gives its folder back. It comes before the
-// journal's.
+// journal's. It does not wait for a disk that takes nothing: after 2 s it gives up, which costs
+// nothing but that the next start folds again what was not durable. The error is about a database
+// that could not even be abandoned within another second: something hangs in the kernel.
 func (x *Index) Close() error {
 	x.stop.Lock()
 	was, started := x.stopped, x.started
@@ -385,14 +468,44 @@ func (x *Index) Close() error {
 		return ErrClosed
 	}
 	x.tail.Close()
+	close(x.closing)
+	x.ward.disk.end()
+	finished := make(chan error, 1)
+	go func() { finished <- x.finish(started) }()
+	for _, d := range []time.Duration{giveUp + lastRest, giveUp / 2} {
+		select {
+		case err := <-finished:
+			if err != nil {
+				return fmt.Errorf("close index %s: %w", x.Path, err)
+			}
+			return nil
+		case <-time.After(d):
+			x.ward.disk.close()
+		}
+	}
+	return fmt.Errorf("close index %s: the disk does not answer; the index is left as it is: the "+
+		"next start folds it again from Sequence %d, or makes it anew", x.Path, x.durable.load()+1)
+}
+
+// finish waits for Run, makes the index durable if the disk can, and closes the database.
+func (x *Index) finish(started bool) error {
 	if started {
 		<-x.done
 	}
+	<-x.scanned
 	x.History.close()
+	lost := x.settle(giveUp)
 	x.ward.retire()
-	err := errors.Join(x.fold.batch.Close(), x.db.Flush(), x.ward.closePebble(x.db))
-	if err != nil {
-		return fmt.Errorf("close index %s: %w", x.Path, err)
+	if lost != nil {
+		x.ward.disk.close()
 	}
+	err := errors.Join(x.fold.batch.Close(), x.ward.closePebble(x.db))
+	if lost == nil {
+		return err
+	}
+	x.options.Log.Error("the index was not made durable", "path", x.Path,
+		"error", errors.Join(lost, err), "sequence", x.History.Sequence(),
+		"durable", x.durable.load(), "hint", "nothing is lost: the next start folds it again from "+
+			"the journal, from where it was durable; if the folder is gone, it is made anew")
 	return nil
 }

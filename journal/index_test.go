@@ -386,13 +386,18 @@ func TestFreshIndexDoesNotPromise(t *testing.T) {
 	j, m := newJournal(t, vfs.NewMem(), 3)
 	defer shut(t, j)
 	m.write(t, j, 10, 50)
-	x, stop := run(t, j, IndexOptions{})
-	mustEqual(t, x, m)
-	err := x.condemn(errContradiction)
+	x, err := OpenIndex(j, IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.step(); err != nil { // takes all frames that wait
+		t.Fatal(err)
+	}
+	err = x.condemn(errContradiction)
 	if !strings.Contains(err.Error(), "report it") || x.History.Failed() != nil {
 		t.Fatal(err)
 	}
-	stop()
+	shut(t, x)
 	x, err = OpenIndex(j, IndexOptions{})
 	if err != nil || !x.fresh {
 		t.Fatalf("not made anew: %v", err)
@@ -424,6 +429,31 @@ func TestIndexSparesItselfForTheJournal(t *testing.T) {
 		t.Errorf("marked: %v", err)
 	}
 	shut(t, x)
+}
+
+// TestIndexCaches: memtables leave room for blocks.
+func TestIndexCaches(t *testing.T) {
+	j, _ := newJournal(t, vfs.NewMem(), 11)
+	defer shut(t, j)
+	x, err := OpenIndex(j, IndexOptions{MemTable: 4 << 20, Cache: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, x)
+	ids := fill(t, x, 40_000)
+	if err := x.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, x, 20_000)
+	for _, id := range ids {
+		if _, known, err := x.History.Order(id); !known || err != nil {
+			t.Fatal(known, err)
+		}
+	}
+	cache := x.db.Metrics().BlockCache
+	if cache.Size < 1<<20 || cache.Hits < cache.Misses {
+		t.Errorf("%d bytes, %d hits, %d misses", cache.Size, cache.Hits, cache.Misses)
+	}
 }
 
 func TestPast(t *testing.T) {
@@ -530,6 +560,37 @@ func TestAwait(t *testing.T) {
 	stop()
 	if <-ended || h.Await(1000, time.Hour) {
 		t.Fatal("Close did not end it")
+	}
+}
+
+// TestIndexLingers: frames are gathered into one batch while nobody waits; who begins to wait is
+// served at once, and so is Close.
+func TestIndexLingers(t *testing.T) {
+	j, m := newJournal(t, vfs.NewMem(), 11)
+	defer shut(t, j)
+	x, err := OpenIndex(j, IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.leisure = time.Hour
+	done := make(chan error, 1)
+	go func() { done <- x.Run() }()
+	for range 3 {
+		before := x.History.Sequence()
+		m.write(t, j, 5, 10)
+		time.Sleep(5 * time.Millisecond)
+		if x.History.Sequence() != before {
+			t.Error("it did not linger")
+		}
+		mustEqual(t, x, m) // waits
+	}
+	m.write(t, j, 5, 10)
+	time.Sleep(5 * time.Millisecond)
+	if err := closeWithin(t, x, time.Second); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -31,7 +31,8 @@ type Options struct {
 	TailBytes int
 	// MemTable is the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 64 MiB.
 	MemTable int
-	// Cache is the size of the block cache in bytes. Default 16 MiB.
+	// Cache is the size of the block cache in bytes. Default 16 MiB. Memtables are taken out of it: as
+	// long as one of the default size is there nothing is cached, and frames are read once.
 	Cache int64
 	// Exit ends the process after the last words; nil is os.Exit. The code is ExitJournal.
 	Exit func(code int)
@@ -128,6 +129,7 @@ func Open(o Options) (*Journal, error) {
 	}
 	j.gauges = newGauges()
 	j.ward = newWard("journal", j.Path, &o)
+	j.ward.patience = stallLimit
 	j.ward.state = func() string {
 		return fmt.Sprintf("acknowledged up to Sequence %d", j.gauges.sequence.Load())
 	}
@@ -164,8 +166,8 @@ func inspect(db *pebble.DB, path string) (last uint64, m meta, err error) {
 		err = fmt.Errorf("it has %d frames but no description of itself", last)
 	}
 	if err != nil {
-		return 0, m, fmt.Errorf("open journal %s: %w: it is damaged; keep the folder for "+
-			"inspection and restore it from a copy", path, err)
+		return 0, m, &advisedError{fmt.Errorf("open journal %s: %w: it is damaged", path, err),
+			hintDamaged}
 	}
 	if found {
 		return last, m, m.judge(path)
@@ -330,6 +332,7 @@ func (j *Journal) Close() error {
 		return ErrClosed
 	}
 	close(j.closing)
+	j.ward.disk.end()
 	j.hub.close()
 	err := j.drain()
 	j.airborne.Wait() // for the one that Wait may have in its hands

@@ -20,6 +20,30 @@ const (
 	spaceOrder = 'o'
 	// spaceTrades holds full chunks of an order's trades: OrderID, chunk number, big endian.
 	spaceTrades = 't'
+	// spaceDeals holds the trades of the index, chunk by chunk: number of the first one, big endian.
+	spaceDeals = 'd'
+	// spaceLists holds runs of numbers of trades: owner and market, of which one may be 0 for all of
+	// them, number of the first one, big endian.
+	spaceLists = 'w'
+	// spaceResting holds the log of the orders that rest in the books: Sequence, big endian.
+	spaceResting = 'v'
+	// spaceMarks holds which Sequence was the first at a time: unix milliseconds, big endian.
+	spaceMarks = 's'
+	// spaceGrids holds the price steps: market, big endian.
+	spaceGrids = 'g'
+
+	// spacePurse holds the collateral of wallets: wallet, big endian.
+	spacePurse = 'a'
+	// spaceLink holds who trades for whom: owner, wallet, big endian.
+	spaceLink = 'l'
+	// spacePosition holds what wallets have of tokens: wallet, market, big endian.
+	spacePosition = 'p'
+	// spaceHolder holds who has a token: market, outcome, inverted size, wallet, big endian.
+	spaceHolder = 'h'
+	// spaceMarket holds volumes and last prices: market, big endian.
+	spaceMarket = 'q'
+	// spacePoint holds prices: market, minute since 1970, big endian.
+	spacePoint = 'x'
 )
 
 const (
@@ -64,5 +88,37 @@ func chunkKey(id *engine.OrderID, no uint32) [chunkKeyLen]byte {
 	k[0] = spaceTrades
 	copy(k[1:], id[:])
 	binary.BigEndian.PutUint32(k[orderKeyLen:], no)
+	return k
+}
+
+// numberKey is a key that is a number in a space.
+func numberKey(space byte, no uint64) [frameKeyLen]byte {
+	k := frameKey(no)
+	k[0] = space
+	return k
+}
+
+// numberOf is the number in such a key; false if the key is malformed.
+func numberOf(key []byte) (uint64, bool) {
+	if len(key) != frameKeyLen {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(key[1:]), true
+}
+
+// gridKey is the key of a market's price step.
+func gridKey(no engine.MarketNo) [5]byte {
+	k := [5]byte{spaceGrids}
+	binary.BigEndian.PutUint32(k[1:], uint32(no))
+	return k
+}
+
+const listKeyLen = 1 + 8 + 8
+
+// listKey is the key of the run of a list that begins with number no.
+func listKey(list listNo, no uint64) [listKeyLen]byte {
+	k := [listKeyLen]byte{spaceLists}
+	binary.BigEndian.PutUint64(k[1:], uint64(list))
+	binary.BigEndian.PutUint64(k[9:], no)
 	return k
 }

@@ -26,7 +26,10 @@ type maker struct {
 	script  []engine.Command // comes before anything random
 	live    []engine.OrderID
 	orders  map[engine.OrderID]*OrderRow
+	trades  []TradeRow // oldest first
 	ids     uint64
+	now     engine.Time                   // of the last frame, since makerTime
+	draw    func(m *maker) engine.Command // what comes after script, instead of command's own
 }
 
 // newMaker makes a market with funded wallets and then random traffic.
@@ -69,6 +72,9 @@ func (m *maker) command() engine.Command {
 		m.script = m.script[1:]
 		return c
 	}
+	if m.draw != nil {
+		return m.draw(m)
+	}
 	if len(m.live) > 0 && m.r.IntN(10) < 3 {
 		i := m.r.IntN(len(m.live))
 		id := m.live[i]
@@ -101,7 +107,7 @@ func (m *maker) command() engine.Command {
 // frame makes the next frame, of n Commands.
 func (m *maker) frame(n int) *engine.Frame {
 	f := &engine.Frame{Engine: engine.Version, Epoch: 1, No: m.head.Frame + 1,
-		First: m.head.Sequence + 1, Time: makerTime + engine.Time(m.head.Frame)}
+		First: m.head.Sequence + 1, Time: makerTime + engine.Time(m.head.Frame) + m.now}
 	for i := range n {
 		c := m.command()
 		seq := f.First + engine.Sequence(i)
@@ -117,46 +123,70 @@ func (m *maker) frame(n int) *engine.Frame {
 	return f
 }
 
-// note keeps the model: as plain as can be, trades as ids.
+// note keeps the model: as plain as can be, trades as ids and as rows.
 func (m *maker) note(c *engine.Command, seq engine.Sequence, now engine.Time, es []engine.Event) {
 	var taken [][16]byte
-	last := engine.Price(0)
+	r := engine.ReceiptOf(c, seq, now, es)
+	matched := engine.Size(0)
 	for i := range es {
 		e := &es[i]
 		switch e.Kind {
 		case engine.Filled:
-			p := e.Price
-			if e.Outcome != c.Outcome {
-				p = 10_000 - p
-			}
-			if len(taken) == 0 || p != last {
-				taken = append(taken, engine.TradeID(m.journal, seq, uint32(len(taken))))
-				last = p
-			}
-			o := m.orders[e.Order]
-			o.Matched, o.Updated = o.Matched+e.Size, now
-			o.Trades = append(o.Trades, taken[len(taken)-1])
-			cash, size := int64(engine.Cost(e.Size, e.Price)), int64(e.Size)
-			if o.Side == engine.Sell {
-				cash, size = size, cash
-			}
-			o.Making, o.Taking = o.Making+cash, o.Taking+size
-			if o.Matched == o.Size {
-				o.Status = engine.Matched
-			}
+			matched += e.Size
+			taken = m.fill(c, e, seq, taken)
+			m.trades[len(m.trades)-1].Time = now
+			m.orders[e.Order].Updated = now
 		case engine.Cancelled:
 			o := m.orders[e.Order]
 			o.Status, o.Reason, o.Updated = engine.Canceled, e.Reason, now
-		case engine.Placed, engine.Completed:
-			r := engine.ReceiptOf(c, seq, now, es)
-			m.orders[c.ID] = &OrderRow{ID: c.ID, Market: c.Market, Outcome: c.Outcome,
-				Side: c.Side, Type: c.Type, Wallet: c.Wallet, Owner: c.Owner, Key: c.Key,
-				Price: e.Price, Size: e.Size, Matched: e.Size - e.Remaining, Making: r.Making,
-				Taking: r.Taking, Status: r.Status, Sequence: seq, Time: now, Updated: now,
-				Trades: taken}
+		case engine.Placed, engine.Completed, engine.Rejected:
+			if c.Kind != engine.Place || e.Kind == engine.Rejected && !engine.Rejects[e.Reject].Final {
+				continue
+			}
+			o := &OrderRow{ID: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side,
+				Type: c.Type, PostOnly: c.PostOnly, Wallet: c.Wallet, Owner: c.Owner, Key: c.Key,
+				Price: e.Price, Size: e.Size, Matched: matched, Making: r.Making, Taking: r.Taking,
+				Fee: r.Fee, Status: r.Status, Reason: e.Reason, Sequence: seq, Time: now,
+				Updated: now, Expiry: c.Expiry, Trades: taken}
+			if e.Kind == engine.Rejected {
+				o.Status, o.Reject, o.Args = engine.Canceled, e.Reject, e.Args
+				o.Price = engine.Price((int64(c.Cash)*100/int64(c.Size) + 1) / 2 * 200)
+				o.Size = c.Size
+			}
+			m.orders[c.ID] = o
 			m.live = append(m.live, c.ID)
 		}
 	}
+}
+
+// fill notes a fill: in the row of its maker, and in that of the trade.
+func (m *maker) fill(c *engine.Command, e *engine.Event, seq engine.Sequence, taken [][16]byte,
+) [][16]byte {
+	p := e.Price
+	if e.Outcome != c.Outcome {
+		p = 10_000 - p
+	}
+	if n := len(taken); n == 0 || p != m.trades[len(m.trades)-1].Price {
+		taken = append(taken, engine.TradeID(m.journal, seq, uint32(n)))
+		m.trades = append(m.trades, TradeRow{ID: taken[n], Sequence: seq, Index: uint32(n),
+			Taker: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Price: p,
+			Wallet: c.Wallet, Owner: c.Owner, Key: c.Key})
+	}
+	t, o := &m.trades[len(m.trades)-1], m.orders[e.Order]
+	t.Size, t.Fee = t.Size+e.Size, t.Fee+e.Fee
+	t.Makers = append(t.Makers, MakerFill{Order: e.Order, Wallet: e.Wallet, Owner: e.Owner,
+		Key: o.Key, Side: e.Side, Outcome: e.Outcome, Price: e.Price, Size: e.Size})
+	o.Matched += e.Size
+	o.Trades = append(o.Trades, taken[len(taken)-1])
+	cash, size := int64(engine.Cost(e.Size, e.Price)), int64(e.Size)
+	if o.Side == engine.Sell {
+		cash, size = size, cash
+	}
+	o.Making, o.Taking = o.Making+cash, o.Taking+size
+	if e.Remaining == 0 {
+		o.Status = engine.Matched
+	}
+	return taken
 }
 
 // quiet is a log that nobody reads.

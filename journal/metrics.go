@@ -56,7 +56,7 @@ func (j *Journal) Collectors() []prometheus.Collector {
 			Namespace: "clobd", Subsystem: "journal", Name: name, Help: help}, value)
 	}
 	return []prometheus.Collector{
-		j.gauges.bytes, j.gauges.frames, j.gauges.commands, j.gauges.sync,
+		j.gauges.bytes, j.gauges.frames, j.gauges.commands, j.gauges.sync, j.ward.failures,
 		gauge("sequence", "Last durable Sequence.", func() float64 {
 			return float64(j.gauges.sequence.Load())
 		}),
@@ -95,7 +95,18 @@ func (x *Index) Collectors() []prometheus.Collector {
 			Namespace: "clobd", Subsystem: "index", Name: name, Help: help}, value)
 	}
 	return []prometheus.Collector{
-		x.gauges.batches, x.gauges.rows, x.gauges.reads, x.gauges.flushes,
+		x.gauges.batches, x.gauges.rows, x.gauges.reads, x.gauges.flushes, x.ward.failures,
+		gauge("filter_bytes", "Memory of the filter that says which orders are unknown.",
+			func() float64 { return float64(x.fold.filter.bytes()) }),
+		gauge("durable_sequence", "Sequence from which a crash would make the index go on, at least.",
+			func() float64 { return float64(x.durable.load()) }),
+		gauge("held", "1 while the index does not move, because it failed or its disk takes nothing.",
+			func() float64 {
+				if x.History.Failed() != nil {
+					return 1
+				}
+				return 0
+			}),
 		gauge("sequence", "Last Sequence folded into the index.", func() float64 {
 			return float64(x.History.Sequence())
 		}),

@@ -7,16 +7,19 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // hintDamaged is what to do with a database that cannot be read.
 const (
 	hintDamaged  = "keep the folder for inspection and restore it from a copy"
 	hintUnopened = "if another version of clobd wrote it, start that one; else " + hintDamaged
+	hintLocked   = "stop that one, or give this one another folder"
 )
 
 // pebbleOptions are the journal's: it only ever appends keys in order, so tables never overlap and
@@ -51,12 +54,14 @@ func (o *IndexOptions) indexPebble() *pebble.Options {
 		FormatMajorVersion:          pebble.FormatNewest,
 		DisableWAL:                  true,
 		MemTableSize:                uint64(o.MemTable),
-		MemTableStopWritesThreshold: 4,
-		CacheSize:                   o.Cache,
-		L0CompactionThreshold:       4,
-		L0StopWritesThreshold:       64,
-		BytesPerSync:                1 << 20,
-		MaxOpenFiles:                1024,
+		MemTableStopWritesThreshold: 4 * holdMemTables, // Index.room waits before, and can be stopped
+		// Pebble takes the memtables out of the cache: the one that is written and one more, kept for
+		// the next or being flushed, would leave nothing of it.
+		CacheSize:             o.Cache + 2*int64(o.MemTable),
+		L0CompactionThreshold: 4,
+		L0StopWritesThreshold: 2 * holdSublevels,
+		BytesPerSync:          1 << 20,
+		MaxOpenFiles:          1024,
 	}
 	p.TargetFileSizes[0] = 8 << 20
 	for i := range p.Levels {
@@ -71,11 +76,11 @@ func (o *IndexOptions) indexPebble() *pebble.Options {
 
 // openPebble opens the database in path and takes its lock.
 func openPebble(path string, w *ward, o *pebble.Options) (*pebble.DB, error) {
-	o.Logger = w
-	o.EventListener = w.listener()
 	if err := makeFolder(o.FS, path); err != nil {
 		return nil, err
 	}
+	w.disk = newDisk(o.FS)
+	o.FS, o.Logger, o.EventListener = w.disk, w, w.listener()
 	lock, err := pebble.LockDirectory(path, o.FS)
 	if err != nil {
 		return nil, &LockedError{Path: path, Holder: lockHolder(o.FS, path, err), Err: err}
@@ -83,7 +88,7 @@ func openPebble(path string, w *ward, o *pebble.Options) (*pebble.DB, error) {
 	o.Lock = lock
 	db, err := pebble.Open(path, o)
 	if err != nil {
-		err = fmt.Errorf("open %s %s: %w: %s", w.name, path, err, w.unopened)
+		err = &advisedError{fmt.Errorf("open %s %s: %w", w.name, path, err), w.unopened}
 		return nil, errors.Join(err, lock.Close())
 	}
 	w.lock = lock
@@ -99,8 +104,8 @@ type LockedError struct {
 
 // Error says who holds what and what to do.
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s is in use by %s (%v): a data folder serves one process; stop that one, or "+
-		"give this one another folder", e.Path, e.Holder, e.Err)
+	return fmt.Sprintf("%s is in use by %s (%v): a data folder serves one process; %s",
+		e.Path, e.Holder, e.Err, hintLocked)
 }
 
 // Unwrap gives the reason that the filesystem gave.
@@ -124,17 +129,39 @@ type ward struct {
 	hint       string        // what to do with a damaged folder
 	unopened   string        // what to do with one that cannot be opened
 	lock       *pebble.Lock  // given back when the database is closed
+	disk       *disk
+	failures   prometheus.Counter
+	fatal      func(err error) // what to do when Pebble cannot go on
+	patience   time.Duration   // how long writes may wait for flushes that fail; 0: for ever
 
 	mu      sync.Mutex
 	retired bool // closing: background work is being cancelled
 	dead    bool // the last words are spoken
+	trouble *trouble
+	stalled *time.Timer // runs while writes wait for flushes
 }
 
-// newWard makes the ward of the database in path.
+// trouble is background work that fails: flushes and compactions.
+type trouble struct {
+	since time.Time
+	err   error     // the last one
+	said  time.Time // when the log was told
+}
+
+const (
+	// sayAgain is how often the log is told of work that goes on failing.
+	sayAgain = 10 * time.Second
+	// stallLimit is how long a journal lets frames wait for memory while its flushes fail.
+	stallLimit = 10 * time.Second
+)
+
+// newWard makes the ward of the database in path. It ends the process when Pebble cannot go on.
 func newWard(name, path string, o *Options) *ward {
 	w := &ward{name: name, path: path, log: o.Log, exit: o.Exit, hint: hintDamaged,
 		unopened: hintUnopened}
-	w.state = func() string { return "it is rebuilt from the journal" }
+	w.failures = prometheus.NewCounter(prometheus.CounterOpts{Namespace: "clobd", Subsystem: name,
+		Name: "background_failures_total", Help: "Flushes and compactions that failed."})
+	w.fatal = func(err error) { w.lastWords("the database cannot go on", err) }
 	if w.exit == nil {
 		w.exit = os.Exit
 	}
@@ -153,7 +180,12 @@ func (w *ward) Errorf(format string, args ...any) {
 
 // Fatalf is called by Pebble when it cannot go on: a write or sync of its log or manifest failed.
 func (w *ward) Fatalf(format string, args ...any) {
-	w.lastWords("the database cannot go on", fmt.Errorf(format, args...))
+	w.mu.Lock()
+	retired := w.retired
+	w.mu.Unlock()
+	if !retired {
+		w.fatal(fmt.Errorf(format, args...))
+	}
 }
 
 // lastWords says what happened, where, what was promised and what to do, and exits. A failed sync
@@ -169,7 +201,7 @@ func (w *ward) lastWords(what string, err error) {
 		"callers without an answer may send again"
 	w.log.Error("journal failed, exiting", "database", w.name, "what", what, "error", err,
 		"path", w.path, "state", w.state(), "hint", hint)
-	fmt.Fprintf(os.Stderr, "clobd: FATAL: %s %s: %s: %v; %s; %s\n",
+	fmt.Fprintf(os.Stderr, "error: %s %s: %s: %v; %s\nhint: %s\n",
 		w.name, w.path, what, err, w.state(), hint)
 	w.exit(ExitJournal)
 }
@@ -189,14 +221,17 @@ func (w *ward) closePebble(db *pebble.DB) error {
 // listener hears of trouble that Pebble does not log itself.
 func (w *ward) listener() *pebble.EventListener {
 	return &pebble.EventListener{
-		// A failed flush or compaction is tried again by Pebble with fresh files, and the log still
-		// has the frames: no promise is broken.
-		BackgroundError: func(err error) {
-			w.mu.Lock()
-			retired := w.retired
-			w.mu.Unlock()
-			if !retired {
-				w.log.Error("background work failed", "database", w.name, "path", w.path, "error", err)
+		// A failed flush or compaction is tried again by Pebble with fresh files, and the log, or the
+		// journal, still has what it was about: no promise is broken.
+		BackgroundError: w.stumble,
+		FlushEnd: func(info pebble.FlushInfo) {
+			if info.Err == nil {
+				w.recovered()
+			}
+		},
+		CompactionEnd: func(info pebble.CompactionInfo) {
+			if info.Err == nil {
+				w.recovered()
 			}
 		},
 		// The reader that met it gets the error and decides.
@@ -209,7 +244,78 @@ func (w *ward) listener() *pebble.EventListener {
 		},
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			w.log.Warn("writes wait for flushes", "database", w.name, "reason", info.Reason)
+			w.stall(true)
 		},
+		WriteStallEnd: func() { w.stall(false) },
+	}
+}
+
+// stumble notes a failure of background work.
+func (w *ward) stumble(err error) {
+	w.failures.Inc()
+	w.disk.failures.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if w.trouble == nil {
+		w.trouble = &trouble{since: now}
+	}
+	w.trouble.err = err
+	if !w.retired && now.Sub(w.trouble.said) > sayAgain {
+		w.trouble.said = now
+		w.log.Error("background work failed, and is tried again", "database", w.name,
+			"path", w.path, "since", w.trouble.since, "error", err)
+	}
+}
+
+// recovered notes that background work was done.
+func (w *ward) recovered() {
+	w.disk.failures.Store(0)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.trouble != nil {
+		w.log.Info("background work goes on", "database", w.name, "path", w.path,
+			"after", time.Since(w.trouble.since).String())
+	}
+	w.trouble = nil
+}
+
+// failing says since when and why background work fails; nil if it does not.
+func (w *ward) failing() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.trouble == nil {
+		return nil
+	}
+	return fmt.Errorf("it cannot be written since %s: %w",
+		w.trouble.since.UTC().Format(time.RFC3339), w.trouble.err)
+}
+
+// stall begins or ends a time in which writes wait for flushes.
+func (w *ward) stall(begins bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stalled != nil {
+		w.stalled.Stop()
+		w.stalled = nil
+	}
+	if begins && w.patience > 0 {
+		w.stalled = time.AfterFunc(w.patience, w.stuck)
+	}
+}
+
+// stuck gives up when writes have waited long, for flushes that fail: nothing can be acknowledged,
+// nor can a stop end before the writer does. What is in the log is found there at the next start.
+func (w *ward) stuck() {
+	err := w.failing()
+	w.mu.Lock()
+	waits := w.stalled != nil
+	if waits && err == nil { // slow is not dead
+		w.stalled.Reset(w.patience)
+	}
+	w.mu.Unlock()
+	if waits && err != nil {
+		w.fatal(fmt.Errorf("writes wait for flushes, which fail: %w", err))
 	}
 }
 

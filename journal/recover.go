@@ -35,10 +35,15 @@ func (b *Break) Error() string {
 	if b.Last > b.Frame {
 		s += fmt.Sprintf("; the %d frames after it cannot be used", b.Last-b.Frame)
 	}
+	return s + "; " + b.advice()
+}
+
+// advice is what to do.
+func (b *Break) advice() string {
 	if b.Hint != "" {
-		return s + "; " + b.Hint
+		return b.Hint
 	}
-	return s + "; nothing was changed: " + hintDamaged
+	return "nothing was changed: " + hintDamaged
 }
 
 // Unwrap gives the cause.

@@ -8,25 +8,29 @@ import (
 )
 
 // OrderRow is what is known of an order, live or not. A Place that was refused leaves no row,
-// unless the refusal is final (engine.Rejects): then Reject and Args are set and Status is
-// NoStatus.
+// unless the refusal is final (engine.Rejects): then Reject and Args are set and Status is Canceled.
 type OrderRow struct {
-	ID      engine.OrderID
-	Market  engine.MarketNo
-	Outcome engine.Outcome
-	Side    engine.Side
-	Type    engine.OrderType
-	Wallet  engine.WalletNo
-	Owner   engine.WalletNo
-	Key     uint32       // nonce of the API key that sent it
-	Price   engine.Price // its limit, in its own token
-	Size    engine.Size  // what it asked for, in base units, a multiple of engine.Lot
-	Matched engine.Size  // what of it was filled so far
-	// Making and Taking are what it gave and got so far, in base units of its own assets.
+	ID       engine.OrderID
+	Market   engine.MarketNo
+	Outcome  engine.Outcome
+	Side     engine.Side
+	Type     engine.OrderType
+	PostOnly bool
+	Wallet   engine.WalletNo
+	Owner    engine.WalletNo
+	Key      uint32       // nonce of the API key that sent it
+	Price    engine.Price // its limit, in its own token
+	Size     engine.Size  // what it asked for, in base units, a multiple of engine.Lot
+	// Matched is what was filled so far: more than Size if a budget bought more than it had to.
+	Matched engine.Size
+	// Making and Taking are what it gave and got so far, in base units of its own assets, and Fee is
+	// what it paid on top as the taker, in collateral.
 	Making, Taking int64
+	Fee            engine.Cash
 
-	Status   engine.Status
-	Reason   engine.Reason // why it was cancelled
+	Status engine.Status
+	// Reason is why it was cancelled, or what remained of it: a Matched FAK has one, too. 0: it was not.
+	Reason   engine.Reason
 	Reject   engine.Reject
 	Args     [3]int64
 	Sequence engine.Sequence // that placed it
@@ -54,20 +58,28 @@ type row struct {
 	chunks   uint32     // full chunks of trades as a maker, each under a key of its own
 	made     []tradeRef // those after the chunks
 	dirty    bool
+	listed   bool // it is among the resting orders of its owner
 }
 
 // rowVersion is the first byte of every stored row.
-const rowVersion = 1
+const rowVersion = 2
+
+// The second byte of a stored row: outcome, side, type and status, and this.
+const rowPostOnly = 1 << 6
 
 var errRow = errors.New("malformed row")
 
 // append appends the stored form: fixed order, integers as varints, without the ID (the key).
 func (r *row) append(b []byte) []byte {
-	b = append(b, rowVersion,
-		byte(r.Outcome)|byte(r.Side)<<1|byte(r.Type)<<2|byte(r.Status)<<4, byte(r.Reason))
+	bits := byte(r.Outcome) | byte(r.Side)<<1 | byte(r.Type)<<2 | byte(r.Status)<<4
+	if r.PostOnly {
+		bits |= rowPostOnly
+	}
+	b = append(b, rowVersion, bits, byte(r.Reason))
 	for _, v := range [...]uint64{
 		uint64(r.Market), uint64(r.Wallet), uint64(r.Owner), uint64(r.Key), uint64(r.Price),
-		uint64(r.Size), uint64(r.Matched), uint64(r.Making), uint64(r.Taking), uint64(r.Sequence),
+		uint64(r.Size), uint64(r.Matched), uint64(r.Making), uint64(r.Taking), uint64(r.Fee),
+		uint64(r.Sequence),
 	} {
 		b = binary.AppendUvarint(b, v)
 	}
@@ -141,14 +153,15 @@ func (c *cursor) trades(dst []tradeRef) []tradeRef {
 
 // decode reads the stored form b of the order id into r, reusing its slice.
 func (r *row) decode(id *engine.OrderID, b []byte) error {
-	if len(b) < 3 || b[0] != rowVersion {
+	if len(b) < 3 || b[0] != rowVersion || b[1]>>7 != 0 {
 		return errRow
 	}
 	made := r.made[:0]
 	*r = row{}
 	r.ID, r.Reason = *id, engine.Reason(b[2])
 	r.Outcome, r.Side = engine.Outcome(b[1]&1), engine.Side(b[1]>>1&1)
-	r.Type, r.Status = engine.OrderType(b[1]>>2&3), engine.Status(b[1]>>4)
+	r.Type, r.Status = engine.OrderType(b[1]>>2&3), engine.Status(b[1]>>4&3)
+	r.PostOnly, r.listed = b[1]&rowPostOnly != 0, r.Status == engine.Live
 	c := cursor{rest: b[3:]}
 	r.Market = engine.MarketNo(c.uvarint())
 	r.Wallet = engine.WalletNo(c.uvarint())
@@ -159,6 +172,7 @@ func (r *row) decode(id *engine.OrderID, b []byte) error {
 	r.Matched = engine.Size(c.uvarint())
 	r.Making = int64(c.uvarint())
 	r.Taking = int64(c.uvarint())
+	r.Fee = engine.Cash(c.uvarint())
 	r.Sequence = engine.Sequence(c.uvarint())
 	r.Time = engine.Time(c.varint())
 	r.Updated = r.Time + engine.Time(c.varint())
@@ -182,11 +196,11 @@ func (r *row) decode(id *engine.OrderID, b []byte) error {
 func (r *row) receipt() engine.Receipt {
 	out := engine.Receipt{
 		Sequence: r.Sequence, Time: r.Time, Order: r.ID, Reject: r.Reject, Args: r.Args,
-		Status: r.Status, Market: r.Market, Wallet: r.Wallet,
-		Making: r.Making, Taking: r.Taking, Trades: r.own,
+		Market: r.Market, Wallet: r.Wallet,
+		Making: r.Making, Taking: r.Taking, Fee: r.Fee, Trades: r.own,
 	}
 	if r.Reject == engine.Accepted {
-		out.Remaining = r.Size - r.Matched
+		out.Status, out.Remaining = r.Status, max(r.Size-r.Matched, 0)
 	}
 	return out
 }

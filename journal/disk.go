@@ -1,0 +1,171 @@
+package journal
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// disk is the filesystem under one database. Pebble tries a flush or compaction that failed again
+// at once and for ever: after failures, disk makes it wait before the next table is begun. And disk
+// can be shut: then it refuses every change, so that a database that is given up leaves its folder
+// as it is and its background work ends.
+type disk struct {
+	vfs.FS
+
+	failures atomic.Int64  // of background work, in a row
+	ending   chan struct{} // closed: waits are short, somebody wants to stop
+	shut     chan struct{} // closed: nothing is written any more
+	end      func()        // closes ending
+	close    func()        // closes shut
+}
+
+// How long the next table waits after the n-th failure in a row.
+const (
+	firstRest = 50 * time.Millisecond // doubled by each failure
+	longRest  = 5 * time.Second
+	lastRest  = 100 * time.Millisecond // while somebody wants to stop
+)
+
+// errShut says that a database that was given up wanted to write.
+var errShut = errors.New("the database was given up")
+
+// newDisk is a disk on a filesystem.
+func newDisk(on vfs.FS) *disk {
+	d := &disk{FS: on, ending: make(chan struct{}), shut: make(chan struct{})}
+	d.end = sync.OnceFunc(func() { close(d.ending) })
+	d.close = sync.OnceFunc(func() { close(d.shut) })
+	return d
+}
+
+// Unwrap gives the filesystem below.
+func (d *disk) Unwrap() vfs.FS { return d.FS }
+
+// refuse is errShut once the disk is shut.
+func (d *disk) refuse() error {
+	if closed(d.shut) {
+		return errShut
+	}
+	return nil
+}
+
+// closed says whether c was closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// rest waits as long as the last failures ask for.
+func (d *disk) rest() {
+	n := d.failures.Load()
+	if n == 0 {
+		return
+	}
+	ending, shut, long := d.ending, d.shut, min(firstRest<<min(n-1, 10), longRest)
+	if closed(ending) {
+		ending, long = nil, lastRest
+	}
+	if closed(shut) {
+		shut = nil
+	}
+	if ending == nil && shut == nil {
+		return
+	}
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ending:
+	case <-shut:
+	}
+}
+
+// Create makes a file; a table after failures not at once.
+func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		d.rest()
+	}
+	if err := d.refuse(); err != nil {
+		return nil, err
+	}
+	return d.wrap(d.FS.Create(name, category))
+}
+
+// OpenReadWrite opens a file to change it.
+func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory,
+	o ...vfs.OpenOption) (vfs.File, error) {
+	if err := d.refuse(); err != nil {
+		return nil, err
+	}
+	return d.wrap(d.FS.OpenReadWrite(name, category, o...))
+}
+
+// ReuseForWrite renames a file to write it anew.
+func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := d.refuse(); err != nil {
+		return nil, err
+	}
+	return d.wrap(d.FS.ReuseForWrite(from, to, category))
+}
+
+// Link makes a second name.
+func (d *disk) Link(from, to string) error {
+	if err := d.refuse(); err != nil {
+		return err
+	}
+	return d.FS.Link(from, to)
+}
+
+// Rename changes a name.
+func (d *disk) Rename(from, to string) error {
+	if err := d.refuse(); err != nil {
+		return err
+	}
+	return d.FS.Rename(from, to)
+}
+
+// Remove deletes a file.
+func (d *disk) Remove(name string) error {
+	if err := d.refuse(); err != nil {
+		return err
+	}
+	return d.FS.Remove(name)
+}
+
+// wrap makes an opened file heed the disk.
+func (d *disk) wrap(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{f, d}, nil
+}
+
+// diskFile is a file that its disk can shut.
+type diskFile struct {
+	vfs.File
+	disk *disk
+}
+
+// Write appends.
+func (f *diskFile) Write(b []byte) (int, error) {
+	if err := f.disk.refuse(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(b)
+}
+
+// WriteAt writes at a place.
+func (f *diskFile) WriteAt(b []byte, at int64) (int, error) {
+	if err := f.disk.refuse(); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(b, at)
+}

@@ -1,0 +1,100 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Holder is a wallet and how many tokens it holds, reserved ones included.
+type Holder struct {
+	Wallet engine.WalletNo
+	Size   engine.Size
+}
+
+// holderKeyLen is the length of a holder's key: space, market, outcome, inverted size, wallet.
+const holderKeyLen = 1 + 4 + 1 + 8 + 4
+
+// holderKey is the key under which a holder is listed: the size is inverted, so that the largest
+// comes first, and of equal ones the oldest wallet.
+func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte {
+	var k [holderKeyLen]byte
+	k[0] = spaceHolder
+	binary.BigEndian.PutUint32(k[1:], uint32(m))
+	k[5] = byte(o)
+	binary.BigEndian.PutUint64(k[6:], ^uint64(x.Size))
+	binary.BigEndian.PutUint32(k[14:], uint32(x.Wallet))
+	return k
+}
+
+// holderOf is the holder in such a key.
+func holderOf(key []byte) (x Holder, good bool) {
+	if len(key) != holderKeyLen {
+		return x, false
+	}
+	x.Size = engine.Size(^binary.BigEndian.Uint64(key[6:]))
+	x.Wallet = engine.WalletNo(binary.BigEndian.Uint32(key[14:]))
+	return x, true
+}
+
+// holderMoves is how many holders may move before the memtable is flushed: readers of a list step
+// over all that moved in it since then.
+const holderMoves = 1 << 13
+
+// list moves a changed position to its new places among the holders. Each key is set once before it
+// is deleted, so that the pair vanishes when a memtable is flushed.
+func (l *ledger) list(p *position, batch *pebble.Batch) error {
+	for o := range p.tokens {
+		size, outcome := p.tokens[o].Size, engine.Outcome(o)
+		if size == p.listed[o] {
+			continue
+		}
+		if p.listed[o] != 0 {
+			key := holderKey(p.market, outcome, Holder{p.wallet, p.listed[o]})
+			if err := batch.SingleDelete(key[:], nil); err != nil {
+				return err
+			}
+			l.moves++
+		}
+		if size != 0 {
+			key := holderKey(p.market, outcome, Holder{p.wallet, size})
+			if err := batch.Set(key[:], nil, nil); err != nil {
+				return err
+			}
+		}
+		p.listed[o] = size
+	}
+	return nil
+}
+
+// Holders are at most limit wallets that hold at least least of a token, the largest first; among
+// equals the wallet that is known longer. The error is ErrClosed, or names what cannot be read.
+func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, least engine.Size) (
+	[]Holder, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if !h.door.enter() {
+		return nil, ErrClosed
+	}
+	defer h.door.leave()
+	least = max(least, 1)
+	from := holderKey(market, o, Holder{0, engine.Size(^uint64(0) >> 1)})
+	to := holderKey(market, o, Holder{1<<32 - 1, least})
+	var all []Holder
+	err := h.each(from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
+		x, good := holderOf(key)
+		if !good {
+			return false, errRow
+		}
+		all = append(all, x)
+		return len(all) < limit, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read holders of outcome %d in market %d: %w", o, market, err)
+	}
+	return all, nil
+}
