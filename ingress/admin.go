@@ -3,11 +3,12 @@ package ingress
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/goccy/go-json"
 
 	"clobd/engine"
 	"clobd/engine/sequencer"
@@ -30,18 +31,21 @@ type problem struct {
 	text, hint string
 }
 
-// Admin is the handler of /admin/fund, /admin/withdraw and /admin/link. Every request needs the
-// bearer token, on loopback too, and must not come from a web page: any page that the operator has
+// Admin is the handler of the operator's writes. Every request needs the bearer token, on loopback too, and must not come from a web page: any page that the operator has
 // open can post to 127.0.0.1, but its browser says so in Origin.
 func (s *Server) Admin() http.Handler {
 	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != ""}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/admin/fund", a.guard(a.fund))
-	mux.HandleFunc("/admin/withdraw", a.guard(a.withdraw))
-	mux.HandleFunc("/admin/link", a.guard(a.link))
+	for path, run := range map[string]func(*operation) (map[string]any, *problem){
+		"fund": a.fund, "withdraw": a.withdraw, "link": a.link, "collect": a.collect,
+		"state": a.state, "resolve": a.resolve, "adjust": a.adjust, "mode": a.mode,
+		"stp": a.prevention,
+	} {
+		mux.HandleFunc("/admin/"+path, a.guard(run))
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, nil, &problem{404, "not found",
-			"there are /admin/fund, /admin/withdraw, /admin/link"})
+		reply(w, nil, &problem{404, "not found", "there are /admin/fund, withdraw, link, " +
+			"collect, state, resolve, adjust, mode and stp"})
 	})
 	return mux
 }
@@ -49,6 +53,17 @@ func (s *Server) Admin() http.Handler {
 // operation is one operator's request, every value a string.
 type operation struct {
 	Wallet, Owner, Amount, Token, Ref string
+	Market, State, Payouts, Mode      string
+	Tick, MinSize, Fee                string
+}
+
+// fields are its values by their names.
+func (o *operation) fields() map[string]*string {
+	return map[string]*string{
+		"wallet": &o.Wallet, "owner": &o.Owner, "amount": &o.Amount, "token": &o.Token,
+		"ref": &o.Ref, "market": &o.Market, "state": &o.State, "payouts": &o.Payouts,
+		"mode": &o.Mode, "tick": &o.Tick, "min_size": &o.MinSize, "fee": &o.Fee,
+	}
 }
 
 // guard checks the token and the origin, reads the body, and answers.
@@ -104,26 +119,27 @@ func (a *admin) check(r *http.Request) *problem {
 	return nil
 }
 
-// readOperation reads the body: a JSON object of strings; amount may be a number.
+// readOperation reads the body: a JSON object of strings; what is a number may be written as one.
 func readOperation(r *http.Request, o *operation) *problem {
 	body, err := io.ReadAll(io.LimitReader(r.Body, adminBytes+1))
 	if err != nil || len(body) > adminBytes {
 		return &problem{413, "request body too large", "send at most 4096 bytes"}
 	}
-	var wallet, owner, amount, token, ref field
-	at := map[string]place{
-		"wallet": {into: &wallet, kinds: aString},
-		"owner":  {into: &owner, kinds: aString},
-		"amount": {into: &amount, kinds: aString | aNumber},
-		"token":  {into: &token, kinds: aString | aNumber},
-		"ref":    {into: &ref, kinds: aString},
+	into, read := o.fields(), map[string]*field{}
+	var names []string
+	at := map[string]place{}
+	for name := range into {
+		read[name] = new(field)
+		at[name] = place{into: read[name], kinds: aString | aNumber}
+		names = append(names, name)
 	}
-	names := []string{"wallet", "owner", "amount", "token", "ref"}
 	c := scanner{s: string(body)}
 	if !c.document(&shape{names, func(n string) (place, bool) { p, ok := at[n]; return p, ok }}) {
 		return &problem{400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`}
 	}
-	*o = operation{wallet.text, owner.text, amount.text, token.text, ref.text}
+	for name, f := range read {
+		*into[name] = f.text
+	}
 	return nil
 }
 
@@ -166,6 +182,9 @@ func (a *admin) transfer(kind engine.Kind, o *operation) (map[string]any, *probl
 	receipt, p := a.submit(&c)
 	if p != nil {
 		return nil, p
+	}
+	if kind == engine.Deposit {
+		a.server.claim(c.Address) // its Link may not have entered with it
 	}
 	if receipt.Reject == engine.RejectDuplicate {
 		// What the ref moved then is in the journal; this request may say something else.
@@ -212,7 +231,11 @@ func (a *admin) link(o *operation) (map[string]any, *problem) {
 // submit hands the Command over and turns what is not a yes into a problem. A ref that was carried
 // out before is a yes too: a caller without an answer can ask again.
 func (a *admin) submit(c *engine.Command) (engine.Receipt, *problem) {
-	receipt, err := a.server.submit(c)
+	enter := a.server.submit
+	if c.Kind == engine.Deposit {
+		enter = a.server.deposit
+	}
+	receipt, err := enter(c)
 	switch {
 	case errors.Is(err, sequencer.ErrBusy):
 		return receipt, &problem{503, "the exchange is busy", "nothing was entered: send again"}

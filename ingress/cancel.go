@@ -6,20 +6,44 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
+	"clobd/engine/sequencer"
 )
+
+// maxCancels bounds the ids of one DELETE /orders.
+const maxCancels = 1000
 
 // The reasons why an order is not canceled, in the peers' words. An order of somebody else does
 // not exist, as far as the caller is told.
 const (
-	reasonUnknown = "order not found"
-	reasonDone    = "order already canceled or matched"
+	reasonUnknown   = "order not found"
+	reasonDone      = "order already canceled or matched"
+	reasonMalformed = "Invalid orderID"
+	reasonLagging   = "not known yet, send again"
 )
+
+var (
+	refuseOrderID  = refusal{400, "bad_order_id", "Invalid orderID", nil}
+	refuseNoMarket = refusal{400, "bad_payload", "market or asset_id is required", nil}
+	refuseToken    = refusal{400, "bad_payload", "Invalid token id", nil}
+	refuseCondID   = refusal{400, "bad_payload", "Invalid market", nil}
+	refuseUnlisted = refusal{404, "not_found", "market not found", nil}
+	refuseApart    = refusal{400, "condition_mismatch", "asset_id does not belong to market", nil}
+)
+
+// cancels is what became of the orders that were to be canceled.
+type cancels struct {
+	done []engine.OrderID
+	not  []missedOrder
+}
+
+// missedOrder is an order that was not canceled: its id as text, and why.
+type missedOrder struct{ id, reason string }
 
 // deleteOrder is DELETE /order. Once the id was read the answer is 200: what became of it is said
 // in the body. It means that the order is out of the book for good.
 func (s *Server) deleteOrder(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admitAccount(ctx, caller.Address, cancelScope) {
+	if !ok || !s.admitAccount(ctx, caller.Address, demand{cancelScope, 1}) {
 		return
 	}
 	written, ok := decodeCancel(ctx.Request.Body())
@@ -29,64 +53,289 @@ func (s *Server) deleteOrder(ctx *fasthttp.RequestCtx) {
 	}
 	id, ok := parseOrderID(written)
 	if !ok {
-		fail(ctx, 400, "bad_order_id", "Invalid orderID")
+		refuseOrderID.send(ctx)
 		return
 	}
-	owner, ok := s.options.Board.Directory.Wallet(caller.Address)
-	if !ok { // nobody without an account has orders
-		answer(ctx, 200, appendCancel(nil, id, reasonUnknown))
-		return
-	}
-	receipt, err := s.submit(&engine.Command{Kind: engine.Cancel, ID: id, Owner: owner})
-	if err != nil {
-		s.failSubmit(ctx, err, &id)
-		return
-	}
-	reason := ""
-	if receipt.Reject != engine.Accepted {
-		reason, err = s.missed(&receipt, id, owner)
-		if errors.Is(err, errLagging) {
-			failLater(ctx, "index_lagging", "service not ready")
-			return
-		} else if err != nil {
-			s.failIndex(ctx, err)
-			return
-		}
-	}
-	answer(ctx, 200, appendCancel(nil, id, reason))
+	s.cancel(ctx, &caller, []engine.OrderID{id}, &cancels{})
 }
 
-// errLagging says that the index has not come far enough to judge: nothing was changed, ask again.
-var errLagging = errors.New("the index lags")
+// deleteOrders is DELETE /orders: each id is judged by itself, all are neighbours in the journal.
+func (s *Server) deleteOrders(ctx *fasthttp.RequestCtx) {
+	caller, ok := s.authenticate(ctx)
+	if !ok {
+		return
+	}
+	written, count, ok := decodeCancels(ctx.Request.Body())
+	n := uint32(max(min(count, maxCancels), 1))
+	if !s.admitAccount(ctx, caller.Address, demand{cancelScope, n}) {
+		return
+	}
+	switch {
+	case !ok || count == 0:
+		refusePayload.send(ctx)
+		return
+	case count > maxCancels:
+		refuseLong(count, maxCancels).send(ctx)
+		return
+	}
+	var out cancels
+	s.cancel(ctx, &caller, sortOut(written, &out), &out)
+}
 
-// missed finds out why the engine knows no live order of that id: it is over, or it never was the
-// caller's. The index must have come as far as the Cancel itself to tell the two apart.
-func (s *Server) missed(
-	r *engine.Receipt, id engine.OrderID, owner engine.WalletNo,
-) (string, error) {
-	caughtUp := s.options.Await(r.Sequence, recheckWait)
-	past, known, _, err := s.options.Past(id)
-	if err != nil {
-		return "", err
-	}
-	if !known {
-		if !caughtUp {
-			return "", errLagging
+// sortOut parses ids and drops those that were there before. What is no id is not canceled.
+func sortOut(written []string, out *cancels) []engine.OrderID {
+	ids := make([]engine.OrderID, 0, len(written))
+	seen := make(map[engine.OrderID]bool, len(written))
+	malformed := make(map[string]bool)
+	for _, text := range written {
+		id, ok := parseOrderID(text)
+		switch {
+		case ok && !seen[id]:
+			seen[id] = true
+			ids = append(ids, id)
+		case !ok && !malformed[text]:
+			malformed[text] = true
+			out.not = append(out.not, missedOrder{text, reasonMalformed})
 		}
-		return reasonUnknown, nil
 	}
-	if past.Wallet == owner || s.options.Board.Directory.Owner(past.Wallet) == owner {
+	return ids
+}
+
+// cancel cancels the orders of a caller as one bundle, and answers.
+func (s *Server) cancel(
+	ctx *fasthttp.RequestCtx, caller *identity, ids []engine.OrderID, out *cancels,
+) {
+	owner, known := s.options.Board.Directory.Wallet(caller.Address)
+	if !known { // nobody without an account has orders
+		for i := range ids {
+			out.not = append(out.not, missedOrder{ids[i].Hex(), reasonUnknown})
+		}
+		ids = nil
+	}
+	if len(ids) > 0 {
+		receipts, err := s.cancelAll(ids, owner)
+		if err != nil {
+			id := &ids[0]
+			if len(ids) > 1 {
+				id = nil
+			}
+			s.refuseSubmit(err, id).send(ctx)
+			return
+		}
+		if no := s.judgeCancels(receipts, owner, out); no != nil {
+			no.send(ctx)
+			return
+		}
+	}
+	answer(ctx, 200, appendCancels(nil, out))
+}
+
+// cancelAll enters one Cancel for each id and waits for them. The error is the first of all.
+func (s *Server) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engine.Receipt, error) {
+	n := len(ids)
+	commands, calls := make([]engine.Command, n), make([]*sequencer.Call, n)
+	for i := range ids {
+		commands[i] = engine.Command{Kind: engine.Cancel, ID: ids[i], Owner: owner}
+	}
+	if err := s.enterAll(commands, calls); err != nil {
+		return nil, err
+	}
+	receipts, errs := make([]engine.Receipt, n), make([]error, n)
+	sequencer.WaitAll(calls, receipts, errs)
+	for _, err := range errs {
+		if err != nil && (errs[0] == nil || !errors.Is(err, sequencer.ErrClosed)) {
+			return nil, sequencer.ErrUnknown // some may be canceled
+		}
+	}
+	return receipts, errs[0]
+}
+
+// enterAll is enter for a bundle: all of it or nothing.
+func (s *Server) enterAll(commands []engine.Command, calls []*sequencer.Call) error {
+	for i := range commands {
+		if s.quarantined(&commands[i]) {
+			return errQuarantined
+		}
+	}
+	return s.options.Sequencer.EnterAll(commands, calls)
+}
+
+// judgeCancels finds out why the engine knows no live order of some ids: it is over, or it never
+// was the caller's. The index must have come as far as the Cancels themselves to tell the two
+// apart.
+func (s *Server) judgeCancels(
+	receipts []engine.Receipt, owner engine.WalletNo, out *cancels,
+) *refusal {
+	missed := receipts[:0]
+	for i := range receipts {
+		if receipts[i].Reject == engine.Accepted {
+			out.done = append(out.done, receipts[i].Order)
+		} else {
+			missed = append(missed, receipts[i])
+		}
+	}
+	if len(missed) == 0 {
+		return nil
+	}
+	caughtUp := s.options.Await(missed[len(missed)-1].Sequence, recheckWait)
+	for i := range missed {
+		id := missed[i].Order
+		reason, no := s.missed(id, owner, caughtUp)
+		if no != nil && len(out.done) == 0 {
+			return no
+		} else if no != nil {
+			reason = reasonLagging // some are canceled: that must be told
+		}
+		out.not = append(out.not, missedOrder{id.Hex(), reason})
+	}
+	return nil
+}
+
+// missed is why one order was not canceled.
+func (s *Server) missed(
+	id engine.OrderID, owner engine.WalletNo, caughtUp bool,
+) (string, *refusal) {
+	past, known, _, err := s.options.Past(id)
+	switch {
+	case err != nil:
+		return "", s.refuseIndex(err)
+	case known && (past.Wallet == owner || s.options.Board.Directory.Owner(past.Wallet) == owner):
 		return reasonDone, nil
+	case !known && !caughtUp:
+		return "", &refuseLagging
 	}
 	return reasonUnknown, nil
 }
 
-// appendCancel appends the cancel result of one order; reason is "" if it was canceled.
-func appendCancel(dst []byte, id engine.OrderID, reason string) []byte {
-	if reason == "" {
-		dst = engine.AppendHex(append(dst, `{"canceled":["`...), id[:])
-		return append(dst, `"],"not_canceled":{}}`...)
+// deleteAll is DELETE /cancel-all.
+func (s *Server) deleteAll(ctx *fasthttp.RequestCtx) {
+	caller, ok := s.authenticate(ctx)
+	if ok && s.admitAccount(ctx, caller.Address, demand{cancelScope, 1}) {
+		s.sweep(ctx, &caller, &engine.Command{})
 	}
-	dst = engine.AppendHex(append(dst, `{"canceled":[],"not_canceled":{"`...), id[:])
-	return append(appendString(append(dst, `":`...), reason), `}}`...)
+}
+
+// deleteMarket is DELETE /cancel-market-orders: those of one market, or of one of its tokens.
+// Without either nothing is canceled: all is never meant by accident.
+func (s *Server) deleteMarket(ctx *fasthttp.RequestCtx) {
+	caller, ok := s.authenticate(ctx)
+	if !ok || !s.admitAccount(ctx, caller.Address, demand{cancelScope, 1}) {
+		return
+	}
+	var c engine.Command
+	if no := s.chooseMarket(ctx.Request.Body(), &c); no != nil {
+		no.send(ctx)
+		return
+	}
+	s.sweep(ctx, &caller, &c)
+}
+
+// chooseMarket reads which orders are meant.
+func (s *Server) chooseMarket(body []byte, c *engine.Command) *refusal {
+	var condition, asset field
+	at := map[string]place{
+		"market":   {into: &condition, kinds: aString},
+		"asset_id": {into: &asset, kinds: aString | aNumber},
+		"assetId":  {into: &asset, kinds: aString | aNumber},
+	}
+	if len(body) > 0 && !readMembers(body, at) {
+		return &refusePayload
+	}
+	if !condition.given() && !asset.given() {
+		return &refuseNoMarket
+	}
+	if condition.given() {
+		m, no := s.listed(condition.text)
+		if no != nil {
+			return no
+		}
+		c.Market = m.No
+	}
+	if asset.given() {
+		token, ok := parseWord(asset.text)
+		if !ok {
+			return &refuseToken
+		}
+		m, outcome, known := s.options.Board.Directory.Token(engine.Token(token))
+		switch {
+		case !known:
+			return &refuseMarket
+		case c.Market != 0 && c.Market != m.No:
+			return &refuseApart
+		}
+		c.Market, c.Outcome, c.OneToken = m.No, outcome, true
+	}
+	return nil
+}
+
+// sweepBundle bounds how many wallets are swept at once: well below the ring's slots.
+const sweepBundle = 512
+
+// sweep cancels all orders of a caller, in all wallets that he may trade for, that c asks for: also
+// those that were entered and not published yet.
+func (s *Server) sweep(ctx *fasthttp.RequestCtx, caller *identity, c *engine.Command) {
+	var out cancels
+	owner, known := s.options.Board.Directory.Wallet(caller.Address)
+	if known {
+		c.Kind, c.Owner, c.Reason = engine.CancelAll, owner, engine.ByOwner
+		commands := s.everyWallet(c)
+		for first := true; len(commands) > 0; first = false {
+			part := commands[:min(sweepBundle, len(commands))]
+			commands = commands[len(part):]
+			var err error
+			out.done, err = s.sweepPart(part, out.done)
+			if err != nil && first {
+				s.refuseSubmit(err, nil).send(ctx)
+				return
+			} else if err != nil {
+				refuseUnknown.send(ctx) // some are canceled
+				return
+			}
+		}
+	}
+	answer(ctx, 200, appendCancels(nil, &out))
+}
+
+// everyWallet is c for each wallet that its Owner may trade for.
+func (s *Server) everyWallet(c *engine.Command) []engine.Command {
+	wallets := s.options.Board.Directory.Owned(c.Owner, []engine.WalletNo{c.Owner})
+	commands := make([]engine.Command, 0, len(wallets))
+	for i, wallet := range wallets {
+		if i > 0 && wallet == c.Owner {
+			continue // linked to itself
+		}
+		c.Wallet = wallet
+		commands = append(commands, *c)
+	}
+	return commands
+}
+
+// sweepPart enters CancelAlls as one bundle and appends the ids of what they canceled.
+func (s *Server) sweepPart(
+	commands []engine.Command, done []engine.OrderID,
+) ([]engine.OrderID, error) {
+	calls := make([]*sequencer.Call, len(commands))
+	if err := s.enterAll(commands, calls); err != nil {
+		return done, err
+	}
+	return sequencer.WaitCanceled(calls, done)
+}
+
+// appendCancels appends the cancel result.
+func appendCancels(dst []byte, c *cancels) []byte {
+	dst = append(dst, `{"canceled":[`...)
+	for i := range c.done {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(engine.AppendHex(append(dst, '"'), c.done[i][:]), '"')
+	}
+	dst = append(dst, `],"not_canceled":{`...)
+	for i, m := range c.not {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(append(appendString(dst, m.id), ':'), m.reason)
+	}
+	return append(dst, `}}`...)
 }

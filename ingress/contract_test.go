@@ -102,8 +102,21 @@ func (h *house) run(lines []string) string {
 		})
 	case "order":
 		got = h.runOrder(o)
+	case "orders":
+		got = h.runOrders(o, lines[1:])
 	case "cancel":
 		got = h.runCancel(o)
+	case "call":
+		got = h.runCall(o, lines[1:])
+	case "reader":
+		got = h.runReader(o)
+	case "builder":
+		got = h.runBuilder(o)
+	case "mode", "resolve", "state", "prevention", "fee":
+		h.operate(command, o)
+	case "wait":
+		h.late.Add(int64(o.number("seconds", 0)))
+		h.server.silence()
 	case "derive":
 		got = h.runDerive(o)
 	case "get":
@@ -139,8 +152,146 @@ func (h *house) run(lines []string) string {
 	return got + "state same\n"
 }
 
+// operate is what only an operator may do.
+func (h *house) operate(command string, o *words) {
+	c := engine.Command{Market: 1}
+	switch command {
+	case "mode":
+		c.Kind, c.Market, c.Mode = engine.SetMode, 0, engine.Mode(o.number("mode", 0))
+		if name, ok := o.find("wallet"); ok {
+			c.Wallet, _ = h.board.Directory.Wallet(address(name))
+		}
+	case "resolve":
+		c.Kind, c.Price = engine.Resolve, engine.Price(o.number("price", 0))
+	case "state":
+		c.Kind, c.State = engine.SetState, engine.MarketState(o.number("state", 0))
+	case "fee":
+		l := h.market
+		l.Fee = engine.Fee{Rate: uint16(o.number("rate", 0)), Exponent: 1}
+		c.Kind, c.Listing = engine.Adjust, &l
+	case "prevention":
+		c.Kind, c.Prevention = engine.SetPrevention, engine.Prevention(o.number("prevention", 0))
+		c.Wallet, _ = h.board.Directory.Wallet(address(o.list[0]))
+	}
+	h.submit(c)
+}
+
+// runOrders: TRADER, then options; each further line is an order: SIDE OUTCOME SIZE @ PRICE and its
+// options, or raw JSON.
+func (h *house) runOrders(o *words, lines []string) string {
+	var bodies []string
+	for _, line := range lines {
+		if line[0] == '{' || line[0] == '"' {
+			bodies = append(bodies, line)
+			continue
+		}
+		x, item := h.parseOrder(&words{strings.Fields(o.list[0] + " " + line)})
+		bodies = append(bodies, h.orderBody(x, o.list[0], item))
+	}
+	for range o.number("times", 1) - 1 {
+		bodies = append(bodies, bodies[0])
+	}
+	w := wire{method: "POST", path: "/orders", body: "[" + strings.Join(bodies, ",") + "]"}
+	w.body = o.text("body", w.body)
+	h.signed(&w, o.list[0], o)
+	return h.send(w.String())
+}
+
+// runCall: TRADER METHOD PATH, then options; the further lines are the body, in which $NAME$ is
+// what was given that name.
+func (h *house) runCall(o *words, lines []string) string {
+	w := wire{method: o.list[1], path: h.fill(o.list[2]), body: h.fill(strings.Join(lines, "\n"))}
+	if n := o.number("ids", 0); n > 0 {
+		var ids []string
+		for i := range n {
+			ids = append(ids, `"`+engine.OrderID{30: byte(i >> 8), 31: byte(i)}.Hex()+`"`)
+		}
+		w.body = "[" + strings.Join(ids, ",") + "]"
+	}
+	h.signed(&w, o.list[0], o)
+	got := h.send(w.String())
+	for range o.number("times", 1) - 1 {
+		got = h.send(w.String())
+	}
+	if n := o.number("cut", 0); n > 0 && len(got) > n {
+		got = got[:n] + "...\n"
+	}
+	if field, ok := o.find("keep"); ok { // a member of the answer, by the name of its value
+		member, name, _ := strings.Cut(field, ":")
+		_, rest, found := strings.Cut(got, `"`+member+`":"`)
+		value, _, _ := strings.Cut(rest, `"`)
+		if !found {
+			h.t.Errorf("no %s in %s", member, got)
+		}
+		h.texts[name] = value
+		if o.has("hide") {
+			got = strings.Replace(got, value, "$"+name, 1)
+		}
+	}
+	return got
+}
+
+// fill puts what was kept in the place of its name.
+func (h *house) fill(s string) string {
+	for name, id := range h.names {
+		s = strings.ReplaceAll(s, "$"+name+"$", id.Hex())
+	}
+	for _, name := range []string{"alice", "bob", "safe"} {
+		s = strings.ReplaceAll(s, "$"+name+"$", auth.Checksum(address(name)))
+	}
+	for name, text := range h.texts {
+		s = strings.ReplaceAll(s, "$"+name+"$", text)
+	}
+	return s
+}
+
+// runReader: TRADER PATH KEY: a request with a read-only key.
+func (h *house) runReader(o *words) string {
+	p := o.text("dialect", dialectSVC)
+	w := wire{method: o.text("method", "GET"), path: o.list[1]}
+	w.headers = []string{p + "ADDRESS: " + auth.Checksum(address(o.list[0])),
+		p + "READONLY_API_KEY: " + h.fill(o.list[2])}
+	return h.send(w.String())
+}
+
+// runBuilder: TRADER NUMBER: a builder key of his revokes itself.
+func (h *house) runBuilder(o *words) string {
+	number, _ := strconv.ParseUint(o.list[1], 10, 32)
+	trio := h.keyring.Builder(address(o.list[0]), uint32(number))
+	r := auth.Request{Timestamp: strconv.FormatInt(h.now(), 10), Method: "DELETE",
+		Path: "/auth/builder-api-key"}
+	if err := trio.Sign(&r); err != nil {
+		h.t.Fatal(err)
+	}
+	w := wire{method: r.Method, path: r.Path, headers: []string{
+		"POLY_BUILDER_API_KEY: " + r.Key, "POLY_BUILDER_PASSPHRASE: " + r.Passphrase,
+		"POLY_BUILDER_TIMESTAMP: " + r.Timestamp, "POLY_BUILDER_SIGNATURE: " + r.Signature}}
+	return h.send(w.String())
+}
+
 // runOrder: TRADER SIDE OUTCOME SIZE @ PRICE, then options.
 func (h *house) runOrder(o *words) string {
+	name := o.list[0]
+	x, _ := h.parseOrder(o)
+	w := wire{method: "POST", path: o.text("path", "/order")}
+	w.body = h.orderBody(x, name, o)
+	if old, ok := o.find("swap"); ok {
+		from, to, _ := strings.Cut(old, "=>")
+		if !strings.Contains(w.body, from) {
+			h.t.Fatalf("no %q in %s", from, w.body)
+		}
+		w.body = strings.Replace(w.body, from, to, 1)
+	}
+	w.body = o.text("body", w.body)
+	h.signed(&w, name, o)
+	if from, ok := o.find("tamper"); ok {
+		w.body = strings.Replace(w.body, from, strings.ToUpper(from), 1)
+	}
+	return h.send(w.String())
+}
+
+// parseOrder is the order that the words mean, unsigned.
+func (h *house) parseOrder(o *words) (*auth.Order, *words) {
 	name := o.list[0]
 	units := func(s string) *big.Rat {
 		r, ok := new(big.Rat).SetString(s)
@@ -165,27 +316,15 @@ func (h *house) runOrder(o *words) string {
 		if taker, ok := o.find("taker"); ok {
 			x.Taker = address(taker)
 		}
+		x.FeeRate = auth.WordOf(uint64(o.number("fee", 0)))
+		x.Expiration = auth.WordOf(uint64(o.number("expiration", 0)))
 	} else {
-		x.Timestamp = auth.WordOf(testNow * 1000)
+		x.Timestamp = auth.WordOf(uint64(testNow+o.number("signed", 0)) * 1000)
 	}
 	if o.list[1] == "sell" {
 		x.Side, x.MakerAmount, x.TakerAmount = engine.Sell, shares, collateral
 	}
-	w := wire{method: "POST", path: o.text("path", "/order")}
-	w.body = h.orderBody(&x, name, o)
-	if old, ok := o.find("swap"); ok {
-		from, to, _ := strings.Cut(old, "=>")
-		if !strings.Contains(w.body, from) {
-			h.t.Fatalf("no %q in %s", from, w.body)
-		}
-		w.body = strings.Replace(w.body, from, to, 1)
-	}
-	w.body = o.text("body", w.body)
-	h.signed(&w, name, o)
-	if from, ok := o.find("tamper"); ok {
-		w.body = strings.Replace(w.body, from, strings.ToUpper(from), 1)
-	}
-	return h.send(w.String())
+	return &x, o
 }
 
 // orderBody signs the order and writes it as public clients do.
@@ -206,7 +345,8 @@ func (h *house) orderBody(x *auth.Order, name string, o *words) string {
 	more := `"timestamp":"` + decimal(x.Timestamp) + `","metadata":"0x` + zeros64 +
 		`","builder":"0x` + zeros64 + `","expiration":"` + o.text("expiration", "0") + `"`
 	if x.Version == 1 {
-		more = `"taker":"` + x.Taker.Hex() + `","nonce":"0","feeRateBps":"0","expiration":"0"`
+		more = `"taker":"` + x.Taker.Hex() + `","nonce":"0","feeRateBps":"` +
+			decimal(x.FeeRate) + `","expiration":"` + decimal(x.Expiration) + `"`
 	}
 	condition := ""
 	if v, ok := o.find("condition"); ok {
@@ -243,7 +383,7 @@ func (h *house) runDerive(o *words) string {
 	s := trader(o.list[0])
 	nonce := o.text("nonce", "0")
 	small, _ := strconv.ParseUint(nonce, 10, 32)
-	stamp := strconv.Itoa(testNow + o.number("late", 0))
+	stamp := strconv.FormatInt(h.now()+int64(o.number("late", 0)), 10)
 	signature, err := trader(o.text("by", o.list[0])).SignAuth(
 		uint64(o.number("chain", testChain)), stamp, uint32(small))
 	if err != nil {

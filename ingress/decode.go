@@ -2,6 +2,8 @@ package ingress
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,16 +106,19 @@ type request struct {
 	kind         engine.OrderType
 	condition    engine.Condition
 	hasCondition bool
-	expiration   uint64 // unix seconds, 0: none
+	expiration   uint64 // unix seconds, or milliseconds from 10^12 on; 0: none
 	postOnly     bool
 	deferExec    bool
 }
 
 // decodeOrder reads the body of POST /order. It keeps nothing of body. The only error is
 // errPayload.
-func decodeOrder(body []byte, r *request) error {
+func decodeOrder(body []byte, r *request) error { return decodeText(string(body), r) }
+
+// decodeText is decodeOrder for a part of a body.
+func decodeText(body string, r *request) error {
 	var p payload
-	if !p.read(string(body)) {
+	if !p.read(body) {
 		return errPayload
 	}
 	if !p.decodeCommon(r) || !p.decodeVersion(r) || !p.decodeTerms(r) {
@@ -298,4 +303,66 @@ func decodeCancel(body []byte) (id string, ok bool) {
 func parseOrderID(s string) (id engine.OrderID, ok bool) {
 	ok = len(s) == 66 && auth.ParseHex(id[:], s)
 	return id, ok
+}
+
+// readMembers reads the named scalar members of a body that holds one object.
+func readMembers(body []byte, at map[string]place) bool {
+	c := scanner{s: string(body)}
+	names := slices.Sorted(maps.Keys(at))
+	return c.document(&shape{names, func(n string) (place, bool) { p, ok := at[n]; return p, ok }})
+}
+
+// splitArray takes a body that holds one array apart: the text of its first values, at most so
+// many, and how many there are. ok is false if it is no JSON array.
+func splitArray(body string, most int) (values []string, count int, ok bool) {
+	c := scanner{s: body, depth: 1}
+	c.space()
+	if !c.next('[') {
+		return nil, 0, false
+	}
+	for c.space(); !c.next(']'); {
+		if count > 0 && !c.next(',') {
+			return nil, 0, false
+		}
+		c.space()
+		from := c.i
+		if !c.value(place{}) {
+			return nil, 0, false
+		}
+		if count++; count <= most {
+			values = append(values, body[from:c.i])
+		}
+		c.space()
+	}
+	c.space()
+	return values, count, c.i == len(body)
+}
+
+// decodeCancels reads the body of DELETE /orders: a list of ids, each a text or what DELETE /order
+// takes. It returns the first maxCancels and how many there are.
+func decodeCancels(body []byte) (ids []string, count int, ok bool) {
+	values, count, ok := splitArray(string(body), maxCancels)
+	if !ok {
+		return nil, 0, false
+	}
+	for _, v := range values {
+		id := ""
+		if v[0] == '"' {
+			c := scanner{s: v}
+			id, ok = c.text()
+		} else if id, ok = decodeCancel([]byte(v)); v[0] != '{' {
+			ok = false
+		}
+		if !ok {
+			return nil, 0, false
+		}
+		ids = append(ids, id)
+	}
+	return ids, count, true
+}
+
+// parseCondition reads 0x and 64 hex digits.
+func parseCondition(s string) (c engine.Condition, ok bool) {
+	ok = len(s) == 66 && auth.ParseHex(c[:], s)
+	return c, ok
 }

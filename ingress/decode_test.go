@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -188,6 +189,76 @@ func FuzzDecodeOrder(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(checkAgainstOracle)
+}
+
+// checkText compares how the scanner reads a string with encoding/json: its content, and where it
+// ends.
+func checkText(t *testing.T, content string) {
+	t.Helper()
+	body := `"` + content + `"`
+	c := scanner{s: body}
+	got, ok := c.text()
+	ok = ok && c.i == len(body)
+	var want string
+	err := json.Unmarshal([]byte(body), &want)
+	if ok != (err == nil) || ok && got != want {
+		t.Errorf("%q: read %q %v, encoding/json says %q %v", body, got, ok, want, err)
+	}
+}
+
+// strangeTexts are what JSON libraries read differently from each other.
+func strangeTexts() []string {
+	return []string{``, `a`, `\n`, `\u0041`, `\ud83d\ude00`, `\ud83d`, `\ud83dx`, `\ud83d\n`, `\ude00`,
+		`\ud83d\u0041`, `\ud83d\ud83d\ude00`, `\uD83D\uDE00`, `\ud83d\u`, `\ud83d\u12`, `\ud83d\uzzzz`,
+		`\u0000`, `\u12`, `\u12g4`, `\x`, `\'`, `\`, `\\`, `\"`, `"`, `a"b`, `\/\b\f\n\r\t`, "\\u\xff\xff\xff\xff",
+		"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x80", "\u2028", "\u00e9\\n",
+		"\xff\\n\xff", "\\\xff", "\x00", "\\n\x00", "\x1f", "\x7f", "\x80\x00",
+		strings.Repeat(`\u00e9`, 1000), strings.Repeat("\xff", 1000), strings.Repeat("a", 70) + "\xff",
+		strings.Repeat(`\\`, 500) + `\`}
+}
+
+func TestTextLikeEncodingJSON(t *testing.T) {
+	for _, content := range strangeTexts() {
+		checkText(t, content)
+		// At every offset that a reader of whole words may see it at.
+		for n := range 17 {
+			checkText(t, strings.Repeat("x", n)+content+strings.Repeat("y", 16-n))
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, content := range strangeTexts() {
+		f.Add(content)
+	}
+	f.Fuzz(checkText)
+}
+
+// TestDecodeTogether decodes on many goroutines at once, for the race detector, and keeps what was
+// read: a string must not change when the next body is read.
+func TestDecodeTogether(t *testing.T) {
+	var group sync.WaitGroup
+	for n := range 8 {
+		group.Go(func() {
+			mark := strings.Repeat(string(rune('a'+n)), 40+n)
+			var kept []string
+			for range 200 {
+				var p payload
+				if !p.read(`{"owner":"\u00e9` + mark + `\ud83d","order":{"maker":"\n` + mark + `"}}`) {
+					t.Error("not read")
+					return
+				}
+				kept = append(kept, p.owner.text, p.maker.text)
+			}
+			for _, text := range kept {
+				if text != "\u00e9"+mark+"\ufffd" && text != "\n"+mark {
+					t.Errorf("%q", text)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 // dataFolder is the folder of shared test data; the test is skipped where it is absent.

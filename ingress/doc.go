@@ -14,9 +14,9 @@
 //	│   reads ◄────────────┼─────────────► writes                            │
 //	│   Public             │               authenticate: HMAC, raw body      │
 //	│   Account (after     │               admitAccount: windows of a wallet │
-//	│   authenticate)      │               decode: JSON ─► integers          │
-//	│                      │               judge, resolve: owner, link       │
-//	│                      │               verify ──► pool: a few at once    │
+//	│   authenticate, or   │               accept: JSON ─► integers, owner   │
+//	│   with a read-only   │               verify ──► pool: a few at once    │
+//	│   key)               │               authorize: terms, link, Command   │
 //	│                      │               Past ─known──► the same answer    │
 //	│                      │               Submit ─────┐                     │
 //	└──────────────────────┼───────────────────────────┼─────────────────────┘
@@ -32,20 +32,31 @@
 // 503 and 425 mean that nothing happened and the same bytes may be sent again. 429 is the caller's
 // own limit. 4xx is a judgement. 504 means that the outcome is unknown: an order's id is in it.
 //
-// An order is taken at most once. Sent again, it gets its first result with its status of today and
-// X-Idempotent-Replay: true, whether the index knows it already or only the engine does.
+// An order is taken at most once. Sent again, it gets its first result with its status of today
+// and X-Idempotent-Replay: true, whether the index knows it already or only the engine does; so
+// does one that its own terms killed. A split, merge or redemption is named by the digest that
+// its request is signed with, and repeated for two minutes.
 //
-// Strangers make nothing durable: without an account there is no way into the ring, except for the
-// faucet, which has a window per address and a cap on the wallets there are.
+// A list of orders or cancels is judged one by one and enters as neighbours in the journal; what
+// keeps all of it out is the answer to the whole request, and then nothing has entered. All that
+// an owner has is canceled in all wallets that he may trade for.
 //
-// Everything has a limit: bodies 64 KiB, headers 8 KiB, nesting 32, connections (an eighth of them
-// for one address), callers counted, signatures waiting (50 ms of work, a quarter of it for one
-// wallet, an eighth for all key derivations). A shortage of descriptors is waited out. Bodies are
-// copied out of the request before it is answered.
+// A key that has begun to send heartbeats loses its orders when it is silent for 10 s and a
+// buffer of 5 s. That it is watched is journaled, its beats are not: a restart gives it one full
+// grace.
+//
+// Strangers make nothing durable: without an account there is no way into the ring, except for
+// the faucet, which has a window per address and a cap on the wallets there are.
+//
+// Everything has a limit: bodies 64 KiB, of lists 256 KiB, headers 8 KiB, nesting 32,
+// connections (an eighth of them for one address), callers counted, signatures waiting (50 ms of
+// work, a quarter of it for one wallet, an eighth for all key derivations). A shortage of
+// descriptors is waited out. Bodies are copied out of the request before it is answered.
 //
 // # Reading order
 //
 // listener.go and turnstile.go (who gets a connection), server.go (route table), order.go (the
-// story of an order), cancel.go, keys.go (who asks), decode.go and scan.go (JSON to integers),
-// reply.go (integers to JSON), limits.go, pool.go, admin.go (the operator's writes), metrics.go.
+// story of an order), bundle.go (of a list), cancel.go, tokens.go, heartbeat.go, keys.go (who
+// asks), records.go (which keys there are), decode.go and scan.go (JSON to integers), reply.go
+// (integers to JSON), limits.go, pool.go, admin.go (the operator's writes), metrics.go.
 package ingress

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +32,7 @@ const (
 	testChain   = 80002
 	testJournal = 0x0123456789abcdef
 	testAdmin   = "correct horse battery staple"
+	testRing    = 64 // slots
 )
 
 // house is a whole node without a disk behind a listener in memory.
@@ -44,12 +47,18 @@ type house struct {
 	listener  *fasthttputil.InmemoryListener
 	market    engine.Listing
 	names     map[string]engine.OrderID
+	texts     map[string]string // kept from answers
 
 	gate sync.RWMutex // locked: the disk hangs
+
+	late atomic.Int64 // how many seconds the clock has moved on
 
 	mutex sync.Mutex
 	blind bool // the index knows nothing yet
 }
+
+// now is the clock of everything in the house, in unix seconds.
+func (h *house) now() int64 { return testNow + h.late.Load() }
 
 // newHouse starts a house; change may edit the options of its Server.
 func newHouse(t testing.TB, change func(*Options)) *house {
@@ -57,6 +66,7 @@ func newHouse(t testing.TB, change func(*Options)) *house {
 		t: t, exchange: engine.NewExchange(1), board: view.NewBoard(),
 		journal: &sequencer.MemoryJournal{}, keyring: auth.NewKeyring([32]byte{7}),
 		listener: fasthttputil.NewInmemoryListener(), names: make(map[string]engine.OrderID),
+		texts: make(map[string]string),
 	}
 	h.journal.OnWait = func(uint64) error {
 		h.gate.RLock()
@@ -65,7 +75,8 @@ func newHouse(t testing.TB, change func(*Options)) *house {
 	}
 	var err error
 	h.sequencer, err = sequencer.New(h.exchange, h.board, h.journal, sequencer.Options{
-		Now: func() engine.Time { return testNow * 1000 }, Ring: 8, Timeout: 300 * time.Millisecond,
+		Now: func() engine.Time { return engine.Time(h.now() * 1000) }, Ring: testRing,
+		Timeout: 300 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +92,7 @@ func newHouse(t testing.TB, change func(*Options)) *house {
 		},
 		Past: h.past, Await: func(engine.Sequence, time.Duration) bool { return true },
 		JournalID: testJournal, AdminToken: testAdmin, Version: "test", Workers: 1,
-		Now: func() time.Time { return time.Unix(testNow, 0) },
+		Now: func() time.Time { return time.Unix(h.now(), 0) },
 	}
 	if change != nil {
 		change(&o)
@@ -93,6 +104,18 @@ func newHouse(t testing.TB, change func(*Options)) *house {
 	return h
 }
 
+// announced is a listener that tells when it is first listened to.
+type announced struct {
+	net.Listener
+	once sync.Once
+	up   chan struct{}
+}
+
+func (l *announced) Accept() (net.Conn, error) {
+	l.once.Do(func() { close(l.up) })
+	return l.Listener.Accept()
+}
+
 // start runs everything, lists the market, and stops it all at the end of the test.
 func (h *house) start() {
 	var joined sync.WaitGroup
@@ -101,11 +124,13 @@ func (h *house) start() {
 			h.t.Errorf("sequencer: %v", err)
 		}
 	})
+	listener := &announced{Listener: h.listener, up: make(chan struct{})}
 	joined.Go(func() {
-		if err := h.server.Serve(h.listener); err != nil {
+		if err := h.server.Serve(listener); err != nil {
 			h.t.Errorf("serve: %v", err)
 		}
 	})
+	<-listener.up // a server that is closed before it serves would serve for ever
 	h.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -155,7 +180,8 @@ func (h *house) past(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, 
 		for i := range f.Commands {
 			c, events := &f.Commands[i], f.EventsOf(i)
 			if r := engine.ReceiptOf(c, f.First+engine.Sequence(i), f.Time, events); c.Kind ==
-				engine.Place && c.ID == id && r.Reject == engine.Accepted {
+				engine.Place && c.ID == id && (r.Reject == engine.Accepted ||
+				engine.Rejects[r.Reject].Final) {
 				found = r
 			}
 			for _, e := range events {
@@ -198,6 +224,7 @@ func (h *house) send(raw string) string {
 	if err := r.Read(bufio.NewReader(conn)); err != nil {
 		h.t.Fatalf("read response of %.60q: %v", raw, err)
 	}
+	h.conforms(raw, &r)
 	return render(&r)
 }
 
@@ -271,7 +298,7 @@ func (h *house) signed(w *wire, name string, o *words) {
 	trio := h.keyring.Derive(who, uint32(nonce))
 	r := auth.Request{
 		Address:   auth.Checksum(who),
-		Timestamp: strconv.Itoa(testNow + o.number("late", 0)),
+		Timestamp: strconv.FormatInt(h.now()+int64(o.number("late", 0)), 10),
 		Method:    w.method, Body: []byte(w.body),
 	}
 	r.Path, _, _ = strings.Cut(w.path, "?")
@@ -288,6 +315,9 @@ func (h *house) signed(w *wire, name string, o *words) {
 		p + "ADDRESS: " + o.text("address", r.Address), p + "API_KEY: " + o.text("apikey", r.Key),
 		p + "PASSPHRASE: " + o.text("passphrase", r.Passphrase), p + "TIMESTAMP: " + r.Timestamp,
 		p + "SIGNATURE: " + o.text("mac", r.Signature),
+	}
+	if age, ok := o.find("max-age"); ok {
+		list = append(list, p+"MAX_AGE_MS: "+age)
 	}
 	for _, line := range list {
 		k, v, _ := strings.Cut(line, ": ")

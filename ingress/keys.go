@@ -17,13 +17,15 @@ import (
 
 // families are the header prefixes, the most preferred first. A request is read in one of them
 // only, the first that any of its headers belongs to.
-var families = [...]string{dialectSVC, "POLY_", "KUEST_"}
+var families = [...]string{dialectSVC, dialectPOLY, "KUEST_"}
 
 // credentials are the authentication headers of a request.
 type credentials struct {
 	dialect string
 	address, key, passphrase, timestamp,
 	signature, nonce string
+	maxAge, readOnly string
+	builder          auth.Request // the headers of a builder key
 	// doubled: a header came twice. Nobody knows which of the two was meant.
 	doubled bool
 }
@@ -66,6 +68,18 @@ func (c *credentials) set(name, value []byte) bool {
 		at = &c.signature
 	case foldEqual(name, "NONCE"):
 		at = &c.nonce
+	case foldEqual(name, "MAX_AGE_MS"):
+		at = &c.maxAge
+	case foldEqual(name, "READONLY_API_KEY"):
+		at = &c.readOnly
+	case foldEqual(name, "BUILDER_API_KEY"):
+		at = &c.builder.Key
+	case foldEqual(name, "BUILDER_PASSPHRASE"):
+		at = &c.builder.Passphrase
+	case foldEqual(name, "BUILDER_TIMESTAMP"):
+		at = &c.builder.Timestamp
+	case foldEqual(name, "BUILDER_SIGNATURE"):
+		at = &c.builder.Signature
 	default:
 		return false
 	}
@@ -98,6 +112,9 @@ type identity struct {
 	auth.Identity
 	key     string // uuid of the API key
 	dialect string
+	maxAge  string // how many milliseconds after its signature an order is still wanted, or ""
+
+	signature string // of the request, as written
 }
 
 // authenticate checks the five headers of a request over its exact bytes, or answers 401.
@@ -107,20 +124,28 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 		failRefusal(ctx, auth.ErrMissing, time.Time{})
 		return identity{}, false
 	}
-	raw := string(ctx.URI().PathOriginal())
 	r := auth.Request{
 		Address: c.address, Key: c.key, Passphrase: c.passphrase,
 		Timestamp: c.timestamp, Signature: c.signature,
-		Method: string(ctx.Method()), Path: strings.TrimPrefix(raw, "/clob"), RawPath: raw,
-		Body: ctx.Request.Body(),
 	}
+	s.describe(ctx, &r)
 	now := s.options.Now()
 	id, err := s.options.Keyring.Authenticate(&r, now)
+	if err == nil && s.options.Board.Directory.Revoked(id.Address, id.Nonce) {
+		err = auth.ErrKey
+	}
 	if err != nil {
 		failRefusal(ctx, err, now)
 		return identity{}, false
 	}
-	return identity{id, strings.ToLower(c.key), c.dialect}, true
+	return identity{id, strings.ToLower(c.key), c.dialect, c.maxAge, c.signature}, true
+}
+
+// describe fills in what the headers of a request sign.
+func (s *Server) describe(ctx *fasthttp.RequestCtx, r *auth.Request) {
+	raw := string(ctx.URI().PathOriginal())
+	r.Method, r.Path, r.RawPath = string(ctx.Method()), strings.TrimPrefix(raw, "/clob"), raw
+	r.Body = ctx.Request.Body()
 }
 
 // failRefusal answers a failed authentication. All of one kind have one text; a caller whose clock
@@ -134,16 +159,16 @@ func failRefusal(ctx *fasthttp.RequestCtx, err error, now time.Time) {
 	case errors.Is(err, auth.ErrNonce):
 		fail(ctx, 400, r.Code, r.Text)
 	case errors.Is(err, auth.ErrWindow), errors.Is(err, auth.ErrL1Window):
-		failWith(ctx, refusal{401, r.Code, r.Text},
-			detail{"server_time", strconv.FormatInt(now.Unix(), 10)})
+		(&refusal{401, r.Code, r.Text,
+			[]detail{{"server_time", strconv.FormatInt(now.Unix(), 10)}}}).send(ctx)
 	default:
 		fail(ctx, 401, r.Code, r.Text)
 	}
 }
 
 // deriveKey is POST /auth/api-key and GET /auth/derive-api-key: whoever shows that the address is
-// its own is told the key. The same address and nonce always give the same three, and nothing is
-// stored.
+// its own is told the key. The same address and nonce always give the same three. POST puts the key
+// on record, if the address has an account, and restores it if it was revoked; GET stores nothing.
 func (s *Server) deriveKey(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
 	r := auth.L1Request{
@@ -159,7 +184,7 @@ func (s *Server) deriveKey(ctx *fasthttp.RequestCtx) {
 			address, nonce, err = auth.VerifyL1(&r, s.options.Chains, now)
 		})
 		if full != nil {
-			s.failPool(ctx, full)
+			s.refusePool(full).send(ctx)
 			return
 		}
 	}
@@ -169,6 +194,12 @@ func (s *Server) deriveKey(ctx *fasthttp.RequestCtx) {
 	}
 	s.faucet.give(s, address, s.clientAddress(ctx))
 	s.claim(address)
+	if ctx.IsPost() {
+		if no := s.record(address, engine.TradingKey, nonce); no != nil {
+			no.send(ctx)
+			return
+		}
+	}
 	answer(ctx, 200, appendTrio(nil, s.options.Keyring.Derive(address, nonce)))
 }
 
@@ -222,17 +253,7 @@ func (f *faucet) give(s *Server, a engine.Address, from netip.Addr) {
 		Cash:    f.amount,
 		ID:      sha256.Sum256(append([]byte("faucet"), a[:]...)),
 	}
-	own := engine.Command{Kind: engine.Link, Address: a, Holder: a}
-	// The two enter together: a stranger who saw the money before the owner was set could claim it.
-	given, err := s.enter(&gift)
-	if err == nil && s.options.LinkOnFirstUse {
-		if linked, err := s.enter(&own); err == nil {
-			_, _ = linked.Wait() // claim looks what became of it
-		}
-	}
-	if err == nil {
-		_, _ = given.Wait() // what fails here is given by the next derivation
-	}
+	_, _ = s.deposit(&gift) // what fails here is given by the next derivation
 	f.mutex.Lock()
 	f.pending--
 	f.mutex.Unlock()
@@ -248,6 +269,24 @@ func (f *faucet) admit(s *Server, from netip.Addr) bool {
 	}
 	f.pending++
 	return true
+}
+
+// deposit enters a Deposit and waits for it. Where wallets are linked on first use, a Link of an
+// address that is nobody's yet to itself enters with it: a stranger who saw the money before the
+// owner was set could claim it. Should the Link not enter, claim finds out.
+func (s *Server) deposit(c *engine.Command) (engine.Receipt, error) {
+	given, err := s.enter(c)
+	if err != nil {
+		return engine.Receipt{}, err
+	}
+	d := s.options.Board.Directory
+	if no, _ := d.Wallet(c.Address); s.options.LinkOnFirstUse && d.Owner(no) == 0 {
+		own := engine.Command{Kind: engine.Link, Address: c.Address, Holder: c.Address}
+		if linked, err := s.enter(&own); err == nil {
+			_, _ = linked.Wait() // claim looks what became of it
+		}
+	}
+	return given.Wait()
 }
 
 // claim links an address that has shown to hold its own private key to itself, before somebody else

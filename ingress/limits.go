@@ -72,6 +72,9 @@ const (
 	orderSustained
 	cancelBurst
 	cancelSustained
+	beats
+	transfers
+	keyWrites
 )
 
 // accountWindows is the table for authenticated writes: keys are free, so accounts are counted.
@@ -80,13 +83,25 @@ var accountWindows = [...]window{
 	orderSustained:  {24000, 10 * time.Minute},
 	cancelBurst:     {2400, ten},
 	cancelSustained: {24000, 10 * time.Minute},
+	beats:           {100, ten},
+	transfers:       {100, ten},
+	keyWrites:       {50, ten},
 }
 
-// The scopes of the two writes: both windows of each are judged in one decision.
+// The scopes of the writes: all windows of each are judged in one decision.
 var (
-	orderScope  = []int{orderBurst, orderSustained}
-	cancelScope = []int{cancelBurst, cancelSustained}
+	orderScope    = []int{orderBurst, orderSustained}
+	cancelScope   = []int{cancelBurst, cancelSustained}
+	beatScope     = []int{beats}
+	transferScope = []int{transfers}
+	keyScope      = []int{keyWrites}
 )
+
+// demand is what a request asks of its windows: a list counts as many as it has entries.
+type demand struct {
+	scope []int
+	n     uint32 // at least 1, at most the least limit of the scope
+}
 
 // addressScope lists the address windows that a request counts against.
 func addressScope(dst []int, method, path string, cursor bool) []int {
@@ -163,12 +178,12 @@ func (c *counter) turn(w window, t int64) (elapsed int64) {
 	return t % int64(w.period)
 }
 
-// wait is how long until one more request fits: 0 if it fits now.
-func (c *counter) wait(w window, t int64) time.Duration {
+// wait is how long until n more requests fit: 0 if they fit now.
+func (c *counter) wait(w window, t int64, n uint32) time.Duration {
 	elapsed := c.turn(w, t)
 	period := int64(w.period)
-	room := int64(w.limit) - 1 // what may already weigh for one more to fit
-	if int64(c.now) > room {   // only the next period can help, in which now is before
+	room := int64(w.limit) - int64(n) // what may already weigh for them to fit
+	if int64(c.now) > room {          // only the next period can help, in which now is before
 		return time.Duration(period-elapsed) + w.until(int64(c.now), room)
 	}
 	if fit := int64(w.until(int64(c.before), room-int64(c.now))); fit > elapsed {
@@ -227,22 +242,22 @@ func newWindows(now func() time.Time) *windows {
 // address admits a request of an address into all windows of scope, or into none: then it returns
 // how long to wait.
 func (w *windows) address(a netip.Addr, scope []int) time.Duration {
-	return w.decide(&w.addresses, addressWindows[:], addressKey(a), scope)
+	return w.decide(&w.addresses, addressWindows[:], addressKey(a), demand{scope, 1})
 }
 
 // account is the same for an authenticated account.
-func (w *windows) account(a engine.Address, scope []int) time.Duration {
-	return w.decide(&w.accounts, accountWindows[:], a, scope)
+func (w *windows) account(a engine.Address, d demand) time.Duration {
+	return w.decide(&w.accounts, accountWindows[:], a, d)
 }
 
 // gift admits one gift of the faucet.
 func (w *windows) gift(a netip.Addr) bool {
-	return w.decide(&w.accounts, []window{faucetWindow}, addressKey(a), []int{0}) == 0
+	return w.decide(&w.accounts, []window{faucetWindow}, addressKey(a), demand{[]int{0}, 1}) == 0
 }
 
 // decide looks at every window of the scope before it counts in any of them.
 func (w *windows) decide(
-	set *[shards]shard, table []window, key [20]byte, scope []int,
+	set *[shards]shard, table []window, key [20]byte, d demand,
 ) time.Duration {
 	s := &set[maphash.Bytes(w.seed, key[:])%shards]
 	t := w.now().UnixNano()
@@ -250,14 +265,14 @@ func (w *windows) decide(
 	defer s.mutex.Unlock()
 	c := s.caller(key, len(table))
 	longest := time.Duration(0)
-	for _, i := range scope {
-		longest = max(longest, c.counters[i].wait(table[i], t))
+	for _, i := range d.scope {
+		longest = max(longest, c.counters[i].wait(table[i], t, d.n))
 	}
 	if longest > 0 {
 		return longest
 	}
-	for _, i := range scope {
-		c.counters[i].now++
+	for _, i := range d.scope {
+		c.counters[i].now += d.n
 	}
 	return 0
 }
@@ -306,11 +321,11 @@ func (s *Server) admit(ctx *fasthttp.RequestCtx) bool {
 }
 
 // admitAccount counts an authenticated write.
-func (s *Server) admitAccount(ctx *fasthttp.RequestCtx, a engine.Address, scope []int) bool {
+func (s *Server) admitAccount(ctx *fasthttp.RequestCtx, a engine.Address, d demand) bool {
 	if s.windows == nil {
 		return true
 	}
-	if d := s.windows.account(a, scope); d > 0 {
+	if d := s.windows.account(a, d); d > 0 {
 		h := &ctx.Response.Header
 		reset := s.options.Now().Add(d + time.Second).Unix()
 		h.Set("Poly-RateLimit-Remaining", "0")
@@ -326,8 +341,8 @@ func (s *Server) admitAccount(ctx *fasthttp.RequestCtx, a engine.Address, scope 
 func throttle(ctx *fasthttp.RequestCtx, d time.Duration) {
 	seconds := strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 	ctx.Response.Header.Set("Retry-After", seconds)
-	failWith(ctx, refusal{429, "rate_limited", "Too Many Requests"},
-		detail{"retry_after_seconds", seconds})
+	(&refusal{429, "rate_limited", "Too Many Requests",
+		[]detail{{"retry_after_seconds", seconds}}}).send(ctx)
 }
 
 // clientAddress is who asks: the peer, or if that is a trusted proxy, the last address of

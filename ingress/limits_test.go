@@ -23,7 +23,7 @@ func TestBothWindowsInOneDecision(t *testing.T) {
 	// Ten bursts of 2,400 fill the sustained window; each waits until the burst window is empty.
 	admitted := 0
 	for range 10 {
-		for w.account(wallet, orderScope) == 0 {
+		for w.account(wallet, demand{orderScope, 1}) == 0 {
 			admitted++
 		}
 		clock.t = clock.t.Add(20 * time.Second)
@@ -31,7 +31,7 @@ func TestBothWindowsInOneDecision(t *testing.T) {
 	if admitted != 24000 {
 		t.Fatalf("admitted %d, want 24000", admitted)
 	}
-	wait := w.account(wallet, orderScope)
+	wait := w.account(wallet, demand{orderScope, 1})
 	if wait < 5*time.Minute || wait > 20*time.Minute {
 		t.Fatalf("wait %v", wait)
 	}
@@ -44,15 +44,40 @@ func TestBothWindowsInOneDecision(t *testing.T) {
 			}
 		}
 	}
-	if w.account(wallet, cancelScope) != 0 {
+	if w.account(wallet, demand{cancelScope, 1}) != 0 {
 		t.Fatal("orders block cancels")
 	}
-	if w.account(engine.Address{2}, orderScope) != 0 {
+	if w.account(engine.Address{2}, demand{orderScope, 1}) != 0 {
 		t.Fatal("one wallet blocks another")
 	}
 	clock.t = clock.t.Add(wait)
-	if d := w.account(wallet, orderScope); d != 0 {
+	if d := w.account(wallet, demand{orderScope, 1}); d != 0 {
 		t.Fatalf("still %v after the promised wait", d)
+	}
+}
+
+// TestListsCountTheirEntries: a list is let in whole or not at all, and told how long to wait for
+// all of it.
+func TestListsCountTheirEntries(t *testing.T) {
+	clock := newManualClock()
+	w := newWindows(clock.now)
+	wallet := engine.Address{1}
+	fifteen := demand{orderScope, 15}
+	n := 0
+	for w.account(wallet, fifteen) == 0 {
+		n++
+	}
+	if n != 160 { // of 2,400
+		t.Fatalf("%d lists of 15", n)
+	}
+	clock.t = clock.t.Add(w.account(wallet, demand{orderScope, 1}))
+	if d := w.account(wallet, fifteen); d <= 0 {
+		t.Fatal("room for one order is room for fifteen")
+	} else if clock.t = clock.t.Add(d); w.account(wallet, fifteen) != 0 {
+		t.Fatalf("not after the promised %v", d)
+	}
+	if w.account(wallet, demand{cancelScope, 1000}) != 0 {
+		t.Fatal("orders block a list of cancels")
 	}
 }
 
@@ -151,6 +176,6 @@ func BenchmarkAdmitAccount(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		w.account(engine.Address{byte(n), byte(n >> 8), byte(n >> 16)}, orderScope)
+		w.account(engine.Address{byte(n), byte(n >> 8), byte(n >> 16)}, demand{orderScope, 1})
 	}
 }

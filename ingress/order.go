@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -22,36 +23,48 @@ const (
 
 // The refusals of the door, in the peers' words.
 var (
-	refusePayload   = refusal{400, "bad_payload", "Invalid order payload"}
-	refuseOwner     = refusal{400, "owner_mismatch", "the order owner has to be the owner of the API KEY"}
-	refuseSigner    = refusal{400, "signer_mismatch", "the order signer address has to be the address of the API KEY"}
-	refuseMaker     = refusal{400, "maker_not_allowed", "maker address not allowed, please use the deposit wallet flow"}
-	refuseCondition = refusal{400, "condition_mismatch", "tokenId does not belong to conditionId"}
-	refuseExpiry    = refusal{400, "expiration", "invalid expiration"}
-	refuseVersion   = refusal{400, "order_version_mismatch", "order_version_mismatch"}
-	refuseTaker     = refusal{400, "bad_payload", "invalid taker: only public orders are taken"}
-	refusePostOnly  = refusal{400, "order_type", "post-only orders are not offered"}
-	refuseType      = refusal{400, "order_type", "order type is not offered"}
-	refuseMarket    = refusal{404, "not_found", "No orderbook exists for the requested token id"}
-	refuseAmount    = refusal{400, "bad_payload", "invalid amount: outside the range this exchange can hold"}
+	refusePayload   = refusal{400, "bad_payload", "Invalid order payload", nil}
+	refuseOwner     = refusal{400, "owner_mismatch", "the order owner has to be the owner of the API KEY", nil}
+	refuseSigner    = refusal{400, "signer_mismatch", "the order signer address has to be the address of the API KEY", nil}
+	refuseMaker     = refusal{400, "maker_not_allowed", "maker address not allowed, please use the deposit wallet flow", nil}
+	refuseCondition = refusal{400, "condition_mismatch", "tokenId does not belong to conditionId", nil}
+	refuseExpiry    = refusal{400, "expiration", "invalid expiration", nil}
+	refuseVersion   = refusal{400, "order_version_mismatch", "order_version_mismatch", nil}
+	refuseTaker     = refusal{400, "bad_payload", "invalid taker: only public orders are taken", nil}
+	refusePostOnly  = refusal{400, "order_type", "postOnly requires GTC or GTD", nil}
+	refuseMarket    = refusal{404, "not_found", "No orderbook exists for the requested token id", nil}
+	refuseAmount    = refusal{400, "bad_payload", "invalid amount: outside the range this exchange can hold", nil}
+	refuseAge       = refusal{400, "bad_max_age", "MAX_AGE_MS is not a number of milliseconds", nil}
+	refuseUndated   = refusal{400, "bad_max_age", "MAX_AGE_MS needs an order that was signed with a timestamp", nil}
 )
 
-// refusal is an answer that does not depend on the order's values.
-type refusal struct {
-	status     int
-	code, text string
-}
+// The refusals of what may be sent again as it is: nothing was entered.
+var (
+	refuseBusy        = refusal{503, "busy", "the exchange is busy, nothing was entered, send again", nil}
+	refuseClosing     = refusal{503, "closed", "the exchange is closing, nothing was entered", nil}
+	refuseQuarantined = refusal{503, "quarantined", "this request is quarantined", nil}
+	refuseLagging     = refusal{503, "index_lagging", "service not ready", nil}
+	refuseRecheck     = refusal{503, "recheck", "service not ready", nil}
+	refuseIndexed     = refusal{503, "index", "service not ready", nil}
+)
 
-func (r *refusal) send(ctx *fasthttp.RequestCtx) { fail(ctx, r.status, r.code, r.text) }
+// refuseUnknown is the answer to what was entered and has no result yet.
+var refuseUnknown = refusal{504, "timeout", "request timed out, its outcome is unknown", nil}
 
 // placement is the scratch of one order on its way: pooled, because a Command and its evidence are
 // a kilobyte.
 type placement struct {
 	request  request
+	market   *view.Market
+	outcome  engine.Outcome
 	command  engine.Command
 	verified auth.Verified
 	proof    []byte
 	owner    engine.WalletNo
+
+	settled bool // out is the answer
+	out     result
+	refused *refusal // or this is: of an order of a bundle
 }
 
 // placements are used again once their answer is written.
@@ -74,44 +87,70 @@ func (p *placements) put(v *placement) {
 // was signed for decides its id, and only the signature tells which one that is.
 func (s *Server) postOrder(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admitAccount(ctx, caller.Address, orderScope) {
+	if !ok || !s.admitAccount(ctx, caller.Address, demand{orderScope, 1}) {
 		return
 	}
 	p := s.placements.get()
 	defer s.placements.put(p)
-	if decodeOrder(ctx.Request.Body(), &p.request) != nil {
-		refusePayload.send(ctx)
+	no := s.accept(p, &caller, string(ctx.Request.Body()))
+	if no == nil {
+		no = s.verify(p)
+	}
+	if no == nil {
+		no = s.authorize(p, &caller)
+	}
+	if no == nil && !p.settled {
+		no = s.place(p)
+	}
+	if no != nil {
+		no.send(ctx)
 		return
 	}
-	market, outcome, known := s.options.Board.Directory.Token(p.request.order.Token)
-	if r := p.judge(&caller, market, known); r != nil {
-		r.send(ctx)
-		return
+	s.replyReceipt(ctx, &p.out)
+}
+
+// accept reads an order request and judges what can be judged without its signature.
+func (s *Server) accept(p *placement, caller *identity, body string) *refusal {
+	if decodeText(body, &p.request) != nil {
+		return &refusePayload
 	}
-	if r := s.resolve(p, &caller); r != nil {
-		r.send(ctx)
-		return
+	p.out.dialect, p.out.bare = caller.dialect, p.request.deferExec
+	known := false
+	p.market, p.outcome, known = s.options.Board.Directory.Token(p.request.order.Token)
+	if no := p.judge(caller, known); no != nil {
+		return no
+	}
+	if no := s.resolve(p, caller); no != nil {
+		return no
+	}
+	if no := p.expire(caller.maxAge); no != nil {
+		return no
 	}
 	if p.command.Wallet == 0 {
-		s.refusePoor(ctx, p)
-		return
+		return p.poor()
 	}
-	if !s.verify(ctx, p, market.NegRisk) {
-		return
-	}
+	return nil
+}
+
+// authorize is what follows a good signature: whose it is, what is asked for, and whether the
+// wallet has an owner. It makes the Command, or finds the answer of an order that was placed
+// before.
+func (s *Server) authorize(p *placement, caller *identity) *refusal {
 	if p.verified.Signer != caller.Address {
-		refuseSigner.send(ctx)
-		return
+		return &refuseSigner
 	}
-	if !s.offered(ctx, p, caller.dialect) || !s.open(ctx, p, &caller) {
-		return
+	if no := s.offered(p); no != nil || p.settled {
+		return no
 	}
-	p.build(&caller, market, outcome)
-	s.place(ctx, p, caller.dialect)
+	if no := s.open(p, caller); no != nil {
+		return no
+	}
+	p.build(caller)
+	return nil
 }
 
 // judge checks what needs nothing but the request, its caller and the market.
-func (p *placement) judge(caller *identity, market *view.Market, known bool) *refusal {
+func (p *placement) judge(caller *identity, known bool) *refusal {
 	r, o := &p.request, &p.request.order
 	wallet := o.SignatureType == auth.TypeWallet
 	switch {
@@ -125,7 +164,7 @@ func (p *placement) judge(caller *identity, market *view.Market, known bool) *re
 		return &refuseTaker
 	case !known:
 		return &refuseMarket
-	case r.hasCondition && r.condition != market.Condition:
+	case r.hasCondition && r.condition != p.market.Condition:
 		return &refuseCondition
 	case !amountFits(o.MakerAmount), !amountFits(o.TakerAmount):
 		return &refuseAmount
@@ -134,18 +173,49 @@ func (p *placement) judge(caller *identity, market *view.Market, known bool) *re
 }
 
 // terms checks what was asked for beside the signed order. An order that was placed before has its
-// result whatever is asked now, so this comes after the index.
+// result whatever is asked now, so this comes after the index. Whether an expiration lies in the
+// future is for the engine to say: its Time decides.
 func (p *placement) terms() *refusal {
 	r := &p.request
 	switch {
-	case r.kind != engine.GTD && r.expiration != 0:
+	case (r.kind == engine.GTD) != (r.expiration != 0), r.expiration > lastInstant:
 		return &refuseExpiry
-	case r.kind != engine.GTC:
-		return &refuseType
-	case r.postOnly:
+	case r.postOnly && r.kind != engine.GTC && r.kind != engine.GTD:
 		return &refusePostOnly
 	}
 	return nil
+}
+
+// lastInstant bounds the instants that are taken in, in milliseconds: beyond it is no date.
+const lastInstant = 1 << 62
+
+// expire sets the last instant at which the order is wanted: so long after it was signed.
+func (p *placement) expire(maxAge string) *refusal {
+	if maxAge == "" {
+		return nil
+	}
+	age, ok := parseAge(maxAge)
+	switch {
+	case !ok:
+		return &refuseAge
+	case p.request.order.Version == 1:
+		return &refuseUndated
+	}
+	signed, ok := p.request.order.Timestamp.Uint64()
+	if !ok || signed > lastInstant {
+		signed = lastInstant // it will never be too old
+	}
+	p.command.Deadline = engine.Time(max(min(signed+age, lastInstant), 1))
+	return nil
+}
+
+// parseAge reads a number of milliseconds; none is 0.
+func parseAge(s string) (uint64, bool) {
+	if s == "" {
+		return 0, true
+	}
+	age, ok := parseAmount(s)
+	return age, ok && age <= lastInstant
 }
 
 func amountFits(v uint64) bool { return v >= 1 && v <= engine.MaxAmount }
@@ -175,170 +245,211 @@ func (s *Server) resolve(p *placement, caller *identity) *refusal {
 }
 
 // verify finds out which exchange the order was signed for and checks the signature, on the pool.
-func (s *Server) verify(ctx *fasthttp.RequestCtx, p *placement, negRisk bool) bool {
+func (s *Server) verify(p *placement) *refusal {
 	r := &p.request
 	var err error
 	full := s.pool.do(r.order.Maker, func() {
-		p.verified, err = s.options.Verifier.Verify(&r.order, r.signature, negRisk)
+		p.verified, err = s.options.Verifier.Verify(&r.order, r.signature, p.market.NegRisk)
 	})
 	if full != nil {
-		s.failPool(ctx, full)
-		return false
+		return s.refusePool(full)
 	}
-	if err != nil {
-		failSignature(ctx, err)
-		return false
-	}
-	return true
+	return refuseSignature(err)
 }
 
-// failSignature says which hash and which exchange were tried: nearly always the client signed for
-// another one.
-func failSignature(ctx *fasthttp.RequestCtx, err error) {
+// refuseSignature says which hash and which exchange were tried: nearly always the client signed
+// for another one.
+func refuseSignature(err error) *refusal {
+	if err == nil {
+		return nil
+	}
+	no := &refusal{status: 400, code: "invalid_signature", text: "invalid signature"}
 	var e *auth.SignatureError
 	if !errors.As(err, &e) {
-		fail(ctx, 400, "invalid_signature", "invalid signature")
-		return
+		return no
 	}
 	if e.Reason == auth.ReasonVersion || e.Reason == auth.ReasonDomain && e.Tried == 0 {
-		refuseVersion.send(ctx)
-		return
+		return &refuseVersion
 	}
-	failWith(ctx, refusal{400, "invalid_signature", "invalid signature"},
-		text("reason", e.Reason), text("orderHash", e.Hash.Hex()), text("domain", e.Domain.String()))
+	no.more = []detail{text("reason", e.Reason), text("orderHash", e.Hash.Hex()),
+		text("domain", e.Domain.String())}
+	return no
 }
 
-// refusePoor answers for a wallet that nobody ever paid into what the engine would: strangers make
+// poor is for a wallet that nobody ever paid into what the engine would answer: strangers make
 // nothing durable. It never had an order either, so its signature need not be looked at.
-func (s *Server) refusePoor(ctx *fasthttp.RequestCtx, p *placement) {
-	amount := int64(p.request.order.MakerAmount)
-	poor := engine.Receipt{Reject: engine.RejectBalance, Args: [3]int64{2: amount}}
-	s.replyReceipt(ctx, &result{receipt: poor})
+func (p *placement) poor() *refusal {
+	return refuseReceipt(&engine.Receipt{Reject: engine.RejectBalance,
+		Args: [3]int64{2: int64(p.request.order.MakerAmount)}})
 }
 
-// offered refuses what is asked for beside the signed order and is not to be had, unless the order
+// offered refuses what is asked for beside the signed order and makes no sense, unless the order
 // was placed before: then it has its result, whatever is asked now. The index must have come as far
 // as the wallet's last frame to know that it was not.
-func (s *Server) offered(ctx *fasthttp.RequestCtx, p *placement, dialect string) bool {
+func (s *Server) offered(p *placement) *refusal {
 	refused := p.terms()
 	if refused == nil {
-		return true
+		return nil
 	}
 	touched := s.options.Board.Directory.Touched(p.command.Wallet)
 	caughtUp := s.options.Await(touched, recheckWait)
 	past, known, _, err := s.options.Past(p.verified.ID)
 	switch {
 	case err != nil:
-		s.failIndex(ctx, err)
+		return s.refuseIndex(err)
 	case known:
-		s.replyReceipt(ctx, &result{receipt: past, replay: true, side: p.request.order.Side,
-			dialect: dialect, bare: p.request.deferExec})
+		p.settle(&past, true)
+		return nil
 	case !caughtUp:
-		failLater(ctx, "index_lagging", "service not ready")
-	default:
-		refused.send(ctx)
+		return &refuseLagging
 	}
-	return false
+	return refused
 }
 
 // open makes sure that the wallet has an owner.
-func (s *Server) open(ctx *fasthttp.RequestCtx, p *placement, caller *identity) bool {
+func (s *Server) open(p *placement, caller *identity) *refusal {
+	d := s.options.Board.Directory
+	if p.owner == 0 { // an order before it in its bundle may have seen to it
+		if owner, ok := d.Wallet(caller.Address); ok && d.Owner(p.command.Wallet) == owner {
+			p.owner = owner
+		}
+	}
 	if p.owner != 0 {
-		return true
+		return nil
 	}
 	receipt, err := s.submit(&engine.Command{
 		Kind: engine.Link, Address: p.request.order.Maker, Holder: caller.Address,
 	})
 	if err != nil {
-		s.failSubmit(ctx, err, &p.verified.ID)
-		return false
+		return s.refuseSubmit(err, &p.verified.ID)
 	}
-	owner, ok := s.options.Board.Directory.Wallet(caller.Address)
+	owner, ok := d.Wallet(caller.Address)
 	if receipt.Reject != engine.Accepted || !ok {
-		refuseMaker.send(ctx)
-		return false
+		return &refuseMaker
 	}
 	p.owner = owner
-	return true
+	return nil
 }
 
 // build makes the Command.
-func (p *placement) build(caller *identity, market *view.Market, outcome engine.Outcome) {
+func (p *placement) build(caller *identity) {
 	r, o, c := &p.request, &p.request.order, &p.command
-	c.Kind, c.Type, c.Side, c.Outcome = engine.Place, r.kind, o.Side, outcome
-	c.Market, c.Owner, c.Key = market.No, p.owner, caller.Nonce
+	c.Kind, c.Type, c.Side, c.Outcome = engine.Place, r.kind, o.Side, p.outcome
+	c.Market, c.Owner, c.Key = p.market.No, p.owner, caller.Nonce
+	c.PostOnly, c.Expiry = r.postOnly, instant(r.expiration)
 	c.Cash, c.Size = engine.Cash(o.MakerAmount), engine.Size(o.TakerAmount)
 	if o.Side == engine.Sell {
 		c.Cash, c.Size = engine.Cash(o.TakerAmount), engine.Size(o.MakerAmount)
+	}
+	if o.Version == 1 {
+		c.FeeBound = feeBound(&o.FeeRate)
 	}
 	c.ID = p.verified.ID
 	p.proof = o.AppendProof(p.proof[:0], &p.verified, r.signature)
 	c.Proof = p.proof
 }
 
-// place looks for the order in the index, submits it if it is not there, and answers. An order
-// that was placed before gets its first result again, with the status of today.
-func (s *Server) place(ctx *fasthttp.RequestCtx, p *placement, dialect string) {
-	c := &p.command
-	out := result{side: c.Side, dialect: dialect, bare: p.request.deferExec}
-	for range 1 + rechecks {
-		past, known, seen, err := s.options.Past(c.ID)
-		if err != nil {
-			s.failIndex(ctx, err)
-			return
-		}
-		if known {
-			out.receipt, out.replay = past, true
-			s.replyReceipt(ctx, &out)
-			return
-		}
-		c.Seen = seen
-		out.receipt, err = s.submit(c)
-		switch {
-		case err != nil:
-			s.failSubmit(ctx, err, &c.ID)
-			return
-		case out.receipt.Reject == engine.RejectDuplicate:
-			s.replay(ctx, &out)
-			return
-		case out.receipt.Reject != engine.RejectRecheck:
-			s.replyReceipt(ctx, &out)
-			return
-		}
-		s.options.Await(out.receipt.First, recheckWait)
+// instant reads an expiration: unix seconds, or milliseconds from 10^12 on.
+func instant(v uint64) engine.Time {
+	if v < 1e12 {
+		v *= 1000
 	}
-	failLater(ctx, "recheck", "service not ready")
+	return engine.Time(v)
 }
 
-// replay answers an order that the engine had taken before and the index did not know yet. It may
+// feeBound is 1 + the fee rate that was signed as the highest, in basis points.
+func feeBound(rate *auth.Word) uint16 {
+	const most = math.MaxUint16 - 1
+	v, ok := rate.Uint64()
+	if !ok {
+		v = most
+	}
+	return uint16(1 + min(v, most))
+}
+
+// settle keeps the answer.
+func (p *placement) settle(r *engine.Receipt, replay bool) {
+	p.out.receipt, p.out.replay, p.settled = *r, replay, true
+}
+
+// place looks for the order in the index and submits it if it is not there. An order that was
+// placed before gets its first result again, with the status of today.
+func (s *Server) place(p *placement) *refusal {
+	for range 1 + rechecks {
+		if no := s.look(p); no != nil || p.settled {
+			return no
+		}
+		receipt, err := s.submit(&p.command)
+		if err != nil {
+			return s.refuseSubmit(err, &p.command.ID)
+		}
+		if no := s.take(p, &receipt); no != nil || p.settled {
+			return no
+		}
+		s.options.Await(receipt.First, recheckWait)
+	}
+	return &refuseRecheck
+}
+
+// look settles an order that the index knows, and else notes how far the index had come.
+func (s *Server) look(p *placement) *refusal {
+	past, known, seen, err := s.options.Past(p.command.ID)
+	switch {
+	case err != nil:
+		return s.refuseIndex(err)
+	case known:
+		p.settle(&past, true)
+	}
+	p.command.Seen = seen
+	return nil
+}
+
+// take settles an order that was judged. It is neither settled nor refused if the index must catch
+// up with Receipt.First first.
+func (s *Server) take(p *placement, r *engine.Receipt) *refusal {
+	switch r.Reject {
+	case engine.RejectDuplicate:
+		return s.replay(p, r.First)
+	case engine.RejectRecheck:
+		return nil
+	}
+	p.settle(r, false)
+	return nil
+}
+
+// replay settles an order that the engine had taken before and the index did not know yet. It may
 // be live, so what keeps its result from being told is no refusal: 504, and the id to ask for.
-func (s *Server) replay(ctx *fasthttp.RequestCtx, out *result) {
-	id := out.receipt.Order
+func (s *Server) replay(p *placement, first engine.Sequence) *refusal {
 	for range rechecks {
-		s.options.Await(out.receipt.First, recheckWait)
-		past, known, _, err := s.options.Past(id)
+		s.options.Await(first, recheckWait)
+		past, known, _, err := s.options.Past(p.command.ID)
 		if err != nil {
 			s.options.Log.Error("look up an order", "error", err)
 			break
 		}
 		if known {
-			out.receipt, out.replay = past, true
-			s.replyReceipt(ctx, out)
-			return
+			p.settle(&past, true)
+			return nil
 		}
 	}
-	failWith(ctx, refusal{504, "index_lagging", "order timed out"}, text("orderID", id.Hex()))
+	return &refusal{504, "index_lagging", "order timed out",
+		[]detail{text("orderID", p.command.ID.Hex())}}
 }
 
 // errQuarantined says that a Command once made the engine panic.
 var errQuarantined = errors.New("quarantined")
 
-// enter is the only way from here to the engine. It does not wait for the answer.
+// enter is the only way from here to the engine for one Command. It does not wait for the answer.
 func (s *Server) enter(c *engine.Command) (*sequencer.Call, error) {
-	if s.options.Quarantined != nil && s.options.Quarantined(c) {
+	if s.quarantined(c) {
 		return nil, errQuarantined
 	}
 	return s.options.Sequencer.Enter(c)
+}
+
+// quarantined says whether a Command must not enter.
+func (s *Server) quarantined(c *engine.Command) bool {
+	return s.options.Quarantined != nil && s.options.Quarantined(c)
 }
 
 // submit is enter and the wait.
@@ -350,32 +461,32 @@ func (s *Server) submit(c *engine.Command) (engine.Receipt, error) {
 	return call.Wait()
 }
 
-// failSubmit answers a Command without a Receipt. id is the order's, nil if there is none.
-func (s *Server) failSubmit(ctx *fasthttp.RequestCtx, err error, id *engine.OrderID) {
+// refuseSubmit is the answer to a Command without a Receipt. id is the order's, nil if there is
+// none.
+func (s *Server) refuseSubmit(err error, id *engine.OrderID) *refusal {
 	switch {
 	case errors.Is(err, sequencer.ErrBusy):
 		s.metrics.busy.Inc()
-		failLater(ctx, "busy", "the exchange is busy, nothing was entered, send again")
+		return &refuseBusy
 	case errors.Is(err, sequencer.ErrClosed):
-		failLater(ctx, "closed", "the exchange is closing, nothing was entered")
+		return &refuseClosing
 	case errors.Is(err, errQuarantined):
-		failLater(ctx, "quarantined", "this request is quarantined")
+		return &refuseQuarantined
 	case id == nil:
-		fail(ctx, 504, "timeout", "request timed out, its outcome is unknown")
-	default:
-		failWith(ctx, refusal{504, "timeout", "order timed out"}, text("orderID", id.Hex()))
+		return &refuseUnknown
 	}
+	return &refusal{504, "timeout", "order timed out", []detail{text("orderID", id.Hex())}}
 }
 
-// failPool answers a request whose signature was not looked at.
-func (s *Server) failPool(ctx *fasthttp.RequestCtx, err error) {
+// refusePool is the answer to a request whose signature was not looked at.
+func (s *Server) refusePool(err error) *refusal {
 	s.metrics.busy.Inc()
-	failLater(ctx, "busy", "the exchange is busy, nothing was entered, send again")
 	s.options.Log.Debug("signature not verified", "error", err)
+	return &refuseBusy
 }
 
-// failIndex answers when older orders cannot be looked up.
-func (s *Server) failIndex(ctx *fasthttp.RequestCtx, err error) {
+// refuseIndex is the answer when older orders cannot be looked up.
+func (s *Server) refuseIndex(err error) *refusal {
 	s.options.Log.Error("look up an order", "error", err)
-	failLater(ctx, "index", "service not ready")
+	return &refuseIndexed
 }

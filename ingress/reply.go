@@ -3,6 +3,7 @@ package ingress
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
@@ -14,6 +15,9 @@ import (
 // dialectSVC is the header family whose answers have the six documented keys and no more.
 const dialectSVC = "SVC_"
 
+// dialectPOLY is the one whose answers about keys have a shape of their own.
+const dialectPOLY = "POLY_"
+
 // busySeconds is the Retry-After of an answer that means: nothing happened, send again.
 const busySeconds = "1"
 
@@ -24,9 +28,12 @@ func answer(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	ctx.Response.SetBodyRaw(body)
 }
 
-// fail sends an error: text is what people and older programs read, code the stable word.
-func fail(ctx *fasthttp.RequestCtx, status int, code, text string) {
-	failWith(ctx, refusal{status, code, text})
+// refusal is an answer that is no result: text is what people and older programs read, code the
+// stable word. More, if any, are further members of the body.
+type refusal struct {
+	status     int
+	code, text string
+	more       []detail
 }
 
 // detail is a further member of an error body: value is finished JSON.
@@ -35,32 +42,43 @@ type detail struct{ name, value string }
 // text is a detail whose value is a string.
 func text(name, value string) detail { return detail{name, string(appendString(nil, value))} }
 
-// failWith is fail with further members.
-func failWith(ctx *fasthttp.RequestCtx, r refusal, more ...detail) {
-	answer(ctx, r.status, appendFailure(make([]byte, 0, 256), &r, more...))
+// send answers with the refusal. 503 means that the same bytes may be sent again, and when.
+func (r *refusal) send(ctx *fasthttp.RequestCtx) {
+	if r.status == fasthttp.StatusServiceUnavailable {
+		ctx.Response.Header.Set("Retry-After", busySeconds)
+	}
+	answer(ctx, r.status, appendFailure(make([]byte, 0, 256), r))
+}
+
+// fail is send for a refusal without further members.
+func fail(ctx *fasthttp.RequestCtx, status int, code, text string) {
+	(&refusal{status, code, text, nil}).send(ctx)
 }
 
 // appendFailure appends the body of an error.
-func appendFailure(dst []byte, r *refusal, more ...detail) []byte {
+func appendFailure(dst []byte, r *refusal) []byte {
 	dst = appendString(append(dst, `{"error":`...), r.text)
 	dst = appendString(append(dst, `,"code":`...), r.code)
-	for _, d := range more {
+	for _, d := range r.more {
 		dst = append(append(append(dst, `,"`...), d.name...), `":`...)
 		dst = append(dst, d.value...)
 	}
 	return append(dst, '}')
 }
 
-// failLater is fail for what may be sent again as it is: nothing was entered.
-func failLater(ctx *fasthttp.RequestCtx, code, words string) {
-	ctx.Response.Header.Set("Retry-After", busySeconds)
-	fail(ctx, 503, code, words)
+// refuseReceipt is the answer to a Command that the engine refused.
+func refuseReceipt(r *engine.Receipt) *refusal {
+	rule := &engine.Rejects[r.Reject]
+	no := &refusal{rule.HTTP, rule.Code, r.Text(), nil}
+	if no.status == fasthttp.StatusServiceUnavailable {
+		no.more = []detail{{"retry_after_seconds", busySeconds}}
+	}
+	return no
 }
 
 // result is what an order answer is made of.
 type result struct {
 	receipt engine.Receipt
-	side    engine.Side
 	dialect string
 	// bare leaves the hashes out even where the dialect has them: the caller asked to be answered
 	// without waiting for an execution.
@@ -68,15 +86,21 @@ type result struct {
 	replay bool
 }
 
+var replayHeader = []byte("X-Idempotent-Replay")
+
+// markReplay says that an answer is that of an earlier request.
+func markReplay(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.SetCanonical(replayHeader, []byte("true"))
+}
+
 // replyReceipt answers a judged order: a result if it was accepted, an error if not.
 func (s *Server) replyReceipt(ctx *fasthttp.RequestCtx, r *result) {
-	if r.receipt.Reject != engine.Accepted {
-		rule := &engine.Rejects[r.receipt.Reject]
-		fail(ctx, rule.HTTP, rule.Code, r.receipt.Text())
-		return
-	}
 	if r.replay {
-		ctx.Response.Header.Set("X-Idempotent-Replay", "true")
+		markReplay(ctx)
+	}
+	if r.receipt.Reject != engine.Accepted {
+		refuseReceipt(&r.receipt).send(ctx)
+		return
 	}
 	answer(ctx, 200, appendResult(make([]byte, 0, 512), r, s.options.JournalID))
 }
@@ -92,7 +116,7 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	dst = append(dst, `","makingAmount":"`...)
 	dst = appendAmount(dst, p.Making)
 	dst = append(dst, `","status":"`...)
-	dst = append(append(dst, statusWord(p.Status)...), '"')
+	dst = append(append(dst, r.status()...), '"')
 	if r.dialect == dialectSVC {
 		return append(dst, '}')
 	}
@@ -115,6 +139,39 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	return append(dst[:len(dst)-1], `]}`...)
 }
 
+// appendRefused appends the result of an order of a bundle that was refused: no key of it says
+// error. id is the order's if it may be live all the same, else nil.
+func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) []byte {
+	dst = appendString(append(dst, `{"success":false,"errorMsg":`...), r.words())
+	written, hash := `""`, `null`
+	if id != nil {
+		written = `"` + id.Hex() + `"`
+		hash = written
+	}
+	dst = append(append(dst, `,"orderID":`...), written...)
+	dst = append(dst, `,"takingAmount":"","makingAmount":"","status":""`...)
+	if dialect != dialectSVC {
+		dst = append(append(dst, `,"orderHash":`...), hash...)
+	}
+	return append(dst, '}')
+}
+
+// words are the text of a refusal where there is room for nothing else: what is wrong with a
+// signature is said behind it.
+func (r *refusal) words() string {
+	if r.status != fasthttp.StatusBadRequest || len(r.more) == 0 {
+		return r.text
+	}
+	var b strings.Builder
+	b.WriteString(r.text)
+	for i, d := range r.more {
+		b.WriteString([2]string{" (", ", "}[min(i, 1)])
+		b.WriteString(d.name + ": " + strings.Trim(d.value, `"`))
+	}
+	b.WriteByte(')')
+	return b.String()
+}
+
 // appendAmount appends base units as whole units, nothing for nothing.
 func appendAmount(dst []byte, v int64) []byte {
 	if v == 0 {
@@ -123,17 +180,21 @@ func appendAmount(dst []byte, v int64) []byte {
 	return engine.AppendDecimal(dst, v, 6)
 }
 
-// statusWord is an order's status on the wire. A replayed order may be canceled by now.
-func statusWord(s engine.Status) string {
-	switch s {
-	case engine.Live:
+// status is an order's status on the wire. An order that met one of its own wallet on arrival
+// counts by what was filled before; a replayed one may be canceled by now.
+func (r *result) status() string {
+	p := &r.receipt
+	switch {
+	case p.Status == engine.Live:
 		return "live"
-	case engine.Matched:
+	case p.Status == engine.Matched, p.Status == engine.Canceled && !r.replay && p.Trades > 0:
 		return "matched"
-	case engine.Canceled:
+	case p.Status == engine.Canceled && !r.replay:
+		return "unmatched"
+	case p.Status == engine.Canceled:
 		return "canceled"
 	}
-	panic("BUG: accepted order without a status: " + strconv.Itoa(int(s)))
+	panic("BUG: accepted order without a status: " + strconv.Itoa(int(p.Status)))
 }
 
 // appendUUID appends 16 bytes in the form of a UUID.

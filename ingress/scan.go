@@ -1,8 +1,9 @@
 package ingress
 
 import (
-	"encoding/json"
 	"strings"
+
+	"github.com/goccy/go-json"
 )
 
 // maxDepth bounds how deep the values of a body may nest: whoever needs more is not placing orders.
@@ -222,7 +223,8 @@ func (c *scanner) array(*shape) bool {
 }
 
 // text reads a string. Nearly all of them are plain ASCII and stay a part of the body; the rest
-// goes through encoding/json, so that escapes and broken UTF-8 mean here what they mean there.
+// goes through go-json, whose escapes and broken UTF-8 mean what they mean in encoding/json: the
+// fuzz tests hold both against each other.
 func (c *scanner) text() (string, bool) {
 	from := c.i
 	c.i++

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 // a limit of 4 MB, 500 sockets that send one byte each were measured to hold half a gigabyte.
 const (
 	bodyBytes    = 64 << 10
+	listBytes    = 256 << 10 // of POST /orders and DELETE /orders
 	headerBytes  = 8 << 10
 	readTimeout  = 5 * time.Second
 	writeTimeout = 8 * time.Second // below the time that a stop waits
@@ -41,7 +43,8 @@ type Options struct {
 	Board     *view.Board
 	// Public serves every route that reads and needs no key.
 	Public func(ctx *fasthttp.RequestCtx)
-	// Account serves GET /data/* for the authenticated owner. dialect is the prefix of its headers.
+	// Account serves what reads and needs a key, for the authenticated owner. dialect is the prefix of
+	// its headers.
 	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string)
 	// Past finds an older order: its result brought up to date, and the Sequence up to which the
 	// index had been searched. seen is read before the lookup.
@@ -181,6 +184,13 @@ type Server struct {
 	elsewhere  fasthttp.RequestHandler // of what the table does not hold
 
 	placements placements
+	beats      heartbeats
+	adding     [16]sync.Mutex // held by who numbers a key, by owner
+
+	watching sync.WaitGroup // the goroutine that looks for silent keys
+	begin    sync.Once
+	stop     chan struct{}
+	end      sync.Once
 }
 
 // New makes a Server that answers 425 until Ready(true). The error names every bad option.
@@ -189,7 +199,8 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("ingress options: %w", err)
 	}
-	s := &Server{options: o, metrics: newMetrics(), version: []byte(o.Version)}
+	s := &Server{options: o, metrics: newMetrics(), version: []byte(o.Version),
+		beats: heartbeats{chains: make(map[beatKey]*chain)}, stop: make(chan struct{})}
 	s.unreadable = s.metrics.route("unreadable")
 	if o.Sequencer != nil {
 		if err := s.Attach(o); err != nil {
@@ -216,6 +227,7 @@ const spareWorkers = 64
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
+		HeaderReceived:               roomFor,
 		ErrorHandler:                 s.refuse,
 		Concurrency:                  s.options.Concurrency + spareWorkers,
 		ReadBufferSize:               headerBytes,
@@ -229,6 +241,15 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		CloseOnShutdown:              true,
 		Logger:                       discard{},
 	}
+}
+
+// roomFor lets the bodies of lists be longer.
+func roomFor(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	path, _, _ := bytes.Cut(h.RequestURI(), []byte{'?'})
+	if string(path) == "/orders" || string(path) == "/clob/orders" {
+		return fasthttp.RequestConfig{MaxRequestBodySize: listBytes}
+	}
+	return fasthttp.RequestConfig{}
 }
 
 // Attach sets what exists only after recovery: the first group of Options, the rest of o is left
@@ -261,10 +282,16 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 // Ready opens the door, or shuts it again: while shut, every route but /, /ok, /time and /version
-// answers 425.
+// answers 425. From the first time on the keys that send heartbeats are watched, until Close.
 func (s *Server) Ready(ok bool) {
 	if ok && !s.attached {
 		panic("BUG: ready without a Sequencer")
+	}
+	if ok {
+		s.begin.Do(func() {
+			s.beats.resume(s.options.Board.Directory.Armed, s.options.Now())
+			s.watching.Go(s.watch)
+		})
 	}
 	s.ready.Store(ok)
 }
@@ -283,6 +310,8 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	err := s.http.ShutdownWithContext(ctx)
 	s.pool.close()
+	s.end.Do(func() { close(s.stop) })
+	s.watching.Wait()
 	if err != nil {
 		return fmt.Errorf("drain connections: %w", err)
 	}
@@ -325,8 +354,26 @@ func framedTwice(ctx *fasthttp.RequestCtx) bool {
 func owned(path []byte) bool {
 	first, _, _ := bytes.Cut(path[1:], []byte{'/'})
 	switch string(first) {
-	case "", "ok", "time", "version", "order", "auth", "data", "clob":
+	case "", "ok", "time", "version", "order", "orders", "cancel-all", "cancel-market-orders", "v1",
+		"heartbeats", "split", "merge", "redeem", "auth", "data", "clob":
 		return true
+	}
+	return private(path)
+}
+
+// privatePaths are the reads outside of /data/ that need a key.
+var privatePaths = [...]string{
+	"/balance-allowance", "/balance-allowance/update", "/order-scoring", "/orders-scoring",
+	"/notifications", "/rewards/user", "/rewards/user/total", "/rewards/user/percentages",
+	"/rewards/user/markets",
+}
+
+// private says whether a path is one of them.
+func private(path []byte) bool {
+	for _, p := range privatePaths {
+		if string(path) == p {
+			return true
+		}
 	}
 	return false
 }
@@ -380,13 +427,65 @@ func (s *Server) table() *router.Router {
 		for _, path := range []string{"/ok", "/time", "/version"} {
 			r.OPTIONS(prefix+path, s.route("options", allowReads))
 		}
-		r.POST(prefix+"/order", s.gate("post_order", s.postOrder))
-		r.DELETE(prefix+"/order", s.gate("delete_order", s.deleteOrder))
-		r.POST(prefix+"/auth/api-key", s.gate("derive", s.deriveKey))
-		read(prefix+"/auth/derive-api-key", s.gate("derive", s.deriveKey))
-		read(prefix+"/data/{rest:*}", s.gate("account", s.account))
+		s.writes(r, prefix)
+		s.keyRoutes(r, prefix)
+		account := s.gate("account", s.account)
+		read(prefix+"/data/{rest:*}", account)
+		r.POST(prefix+"/data/{rest:*}", account) // which asks about many at once
+		for _, path := range privatePaths {
+			read(prefix+path, account)
+			r.POST(prefix+path, account) // which says so where the method is wrong
+			r.DELETE(prefix+path, account)
+		}
 	}
 	return r
+}
+
+// writes are the routes that trade.
+func (s *Server) writes(r *router.Router, prefix string) {
+	r.POST(prefix+"/order", s.gate("post_order", s.postOrder))
+	r.POST(prefix+"/orders", s.gate("post_orders", s.postOrders))
+	r.DELETE(prefix+"/order", s.gate("delete_order", s.deleteOrder))
+	r.DELETE(prefix+"/orders", s.gate("delete_orders", s.deleteOrders))
+	r.DELETE(prefix+"/cancel-all", s.gate("cancel_all", s.deleteAll))
+	r.DELETE(prefix+"/cancel-market-orders", s.gate("cancel_market", s.deleteMarket))
+	r.POST(prefix+"/v1/heartbeats", s.gate("heartbeat", s.heartbeat(false)))
+	r.POST(prefix+"/heartbeats", s.gate("heartbeat", s.heartbeat(true)))
+	r.POST(prefix+"/split", s.gate("split", s.exchangeTokens(engine.SplitTokens)))
+	r.POST(prefix+"/merge", s.gate("merge", s.exchangeTokens(engine.MergeTokens)))
+	r.POST(prefix+"/redeem", s.gate("redeem", s.exchangeTokens(engine.RedeemTokens)))
+}
+
+// keyRoutes are the routes about API keys.
+func (s *Server) keyRoutes(r *router.Router, prefix string) {
+	prefix += "/auth"
+	for _, route := range []struct {
+		method, path string
+		handler      fasthttp.RequestHandler
+	}{
+		{"POST", "/api-key", s.deriveKey},
+		{"GET", "/derive-api-key", s.deriveKey},
+		{"GET", "/api-keys", s.listKeys},
+		{"DELETE", "/api-key", s.deleteKey},
+		{"GET", "/ban-status/closed-only", s.closedOnly},
+		{"POST", "/readonly-api-key", s.addReadOnly},
+		{"GET", "/readonly-api-keys", s.listReadOnly},
+		{"DELETE", "/readonly-api-key", s.deleteReadOnly},
+		{"GET", "/validate-readonly-api-key", s.validateReadOnly},
+		{"POST", "/builder-api-key", s.addBuilder},
+		{"GET", "/builder-api-key", s.listBuilder},
+		{"DELETE", "/builder-api-key", s.deleteBuilder},
+	} {
+		name := "keys"
+		if strings.HasSuffix(route.path, "derive-api-key") || route.method+route.path == "POST/api-key" {
+			name = "derive"
+		}
+		h := s.gate(name, route.handler)
+		r.Handle(route.method, prefix+route.path, h)
+		if route.method == "GET" {
+			r.HEAD(prefix+route.path, h)
+		}
+	}
 }
 
 // rest is every path that is not in the table: those that read belong to Public.
@@ -441,7 +540,7 @@ func (s *Server) gate(name string, h fasthttp.RequestHandler) fasthttp.RequestHa
 func allowReads(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD")
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
 	h.Set("Access-Control-Allow-Headers", "Content-Type")
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
 }
@@ -481,12 +580,25 @@ func (s *Server) public(ctx *fasthttp.RequestCtx) { s.options.Public(ctx) }
 
 // account hands a private read to its owner, once it is known who asks.
 func (s *Server) account(ctx *fasthttp.RequestCtx) {
-	caller, ok := s.authenticate(ctx)
-	if !ok {
-		return
+	path := strings.TrimPrefix(string(ctx.Path()), "/clob")
+	address, dialect, ok := engine.Address{}, "", false
+	reads := ctx.IsGet() || ctx.IsHead()
+	c := readCredentials(&ctx.Request.Header)
+	if reads && strings.HasPrefix(path, "/data/") && c.readOnly != "" && c.key == "" {
+		if address, ok = s.reader(c.address, c.readOnly); !ok || c.doubled {
+			failRefusal(ctx, auth.ErrKey, time.Time{})
+			return
+		}
+		dialect = c.dialect
+	} else {
+		caller, ok := s.authenticate(ctx)
+		if !ok {
+			return
+		}
+		address, dialect = caller.Address, caller.dialect
 	}
-	ctx.Request.URI().SetPath(strings.TrimPrefix(string(ctx.Path()), "/clob"))
-	s.options.Account(ctx, caller.Address, caller.dialect)
+	ctx.Request.URI().SetPath(path)
+	s.options.Account(ctx, address, dialect)
 }
 
 // discard keeps fasthttp from logging what strangers can cause as often as they like.

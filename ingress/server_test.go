@@ -41,7 +41,7 @@ func TestBusy(t *testing.T) {
 			calls = append(calls, call)
 			continue
 		}
-		if time.Sleep(20 * time.Millisecond); h.sequencer.Counters().Depth == 8 {
+		if time.Sleep(20 * time.Millisecond); h.sequencer.Counters().Depth == testRing {
 			break
 		}
 	}
@@ -149,7 +149,7 @@ func TestIndexNeverCatchesUp(t *testing.T) {
 	}
 }
 
-// TestOtherTermsWhileIndexLags: whoever asks for what is not offered is told so only when it is
+// TestOtherTermsWhileIndexLags: whoever asks for what makes no sense is told so only when it is
 // known that the order was not placed before.
 func TestOtherTermsWhileIndexLags(t *testing.T) {
 	var lags atomic.Bool
@@ -160,7 +160,7 @@ func TestOtherTermsWhileIndexLags(t *testing.T) {
 	h.run([]string{"order alice buy A 10 @ 0.40"})
 	h.run([]string{"blind true"})
 	lags.Store(true)
-	h.expect("order alice buy A 10 @ 0.40 kind=FOK", "503\nRetry-After: 1\n"+
+	h.expect("order alice buy A 10 @ 0.40 kind=GTD", "503\nRetry-After: 1\n"+
 		`{"error":"service not ready","code":"index_lagging"}`+"\nstate same\n")
 }
 

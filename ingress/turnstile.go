@@ -23,8 +23,8 @@ func newTurnstile(all, each int) *turnstile {
 
 // The answers to a connection that is not let in.
 var (
-	refuseCrowd = refusal{429, "rate_limited", "too many connections from this address"}
-	refuseFull  = refusal{503, "busy", "too many connections, nothing was entered, send again"}
+	refuseCrowd = refusal{429, "rate_limited", "too many connections from this address", nil}
+	refuseFull  = refusal{503, "busy", "too many connections, nothing was entered, send again", nil}
 )
 
 // enter counts a connection, nil as the key only among all, and says why if there is no room for

@@ -14,6 +14,14 @@ type commands struct {
 	Fund     fundCommand     `cmd:"" help:"Credit a wallet with collateral or with outcome tokens."`
 	Withdraw withdrawCommand `cmd:"" help:"Take free collateral or tokens away from a wallet."`
 	Link     linkCommand     `cmd:"" help:"Let an owner's key trade for a wallet."`
+	Collect  collectCommand  `cmd:"" help:"Move fees that were taken to a wallet."`
+	Open     openCommand     `cmd:"" help:"Let a market take orders."`
+	Pause    pauseCommand    `cmd:"" help:"Make a market refuse orders; its book stays."`
+	Close    closeCommand    `cmd:"" help:"End trading in a market and cancel its orders."`
+	Resolve  resolveCommand  `cmd:"" help:"Say what the outcomes of a market pay, for good."`
+	Adjust   adjustCommand   `cmd:"" help:"Change a market's tick, minimum size or fee."`
+	Mode     modeCommand     `cmd:"" help:"Take only cancels, only post-only orders, or everything again."`
+	Stp      stpCommand      `cmd:"" help:"Set what prevents self-trades of a wallet."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 

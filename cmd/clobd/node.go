@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -334,7 +335,7 @@ func (n *node) open(ctx context.Context) error {
 	history := n.index.History
 	answers, err := api.New(api.Options{Board: n.board, History: history,
 		Catalog: n.catalog.Load, KeyID: auth.NewKeyring(n.master).KeyID, Checksum: auth.Checksum,
-		JournalID: n.journal.ID, Log: n.log})
+		JournalID: n.journal.ID, Exchanges: n.exchanges(), Log: n.log})
 	if err != nil {
 		return err
 	}
@@ -356,6 +357,17 @@ func (n *node) open(ctx context.Context) error {
 	n.ready.Store(true)
 	n.announce()
 	return nil
+}
+
+// exchanges are the contracts that orders may be signed for, each once.
+func (n *node) exchanges() []engine.Address {
+	var contracts []engine.Address
+	for i := range n.domains {
+		if c := n.domains[i].Contract; !slices.Contains(contracts, c) {
+			contracts = append(contracts, c)
+		}
+	}
+	return contracts
 }
 
 // list enters Listings in their order, many at a time, so that they share frames and syncs, and

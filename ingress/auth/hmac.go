@@ -87,6 +87,14 @@ func (m *mac) digest(s string) bool {
 	return err == nil && n == len(m.want)
 }
 
+// Digest reads the digest that a request was signed with, in any of its forms: it names the
+// request.
+func Digest(signature string) ([32]byte, bool) {
+	m := newMac()
+	ok := m.digest(signature)
+	return m.want, ok
+}
+
 // Sign authenticates a request with the secret: it fills in Key, Passphrase and Signature (base64,
 // URL alphabet, padded) from Timestamp, Method, Path and Body. The error is about the secret.
 func (t *Trio) Sign(r *Request) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
 
@@ -104,12 +105,17 @@ func (c *claim) identity() Identity {
 	}
 }
 
-// The labels under which the master secret makes the parts of a Trio. None is a prefix of another.
-const (
-	labelTag    = "clobd passphrase:"
-	labelSecret = "clobd secret:"
-	labelKey    = "clobd api key:"
+// labels are the words under which the master secret makes the parts of a Trio: none of them, of
+// any kind of key, is a prefix of another.
+type labels struct{ tag, secret, key string }
+
+var (
+	tradingLabels = labels{"clobd passphrase:", "clobd secret:", "clobd api key:"}
+	builderLabels = labels{"clobd builder passphrase:", "clobd builder secret:", "clobd builder key:"}
 )
+
+// labelReadOnly is the one of the keys that only read.
+const labelReadOnly = "clobd read-only key:"
 
 // Keyring makes and checks API keys out of one master secret. It stores nothing: a passphrase
 // carries its address and nonce under a tag, and the secret and the key id follow from those. Any
@@ -134,33 +140,62 @@ func (k *Keyring) derive(m *mac, label string, c *claim) {
 
 // Derive is the Trio of an address and a nonce: always the same.
 func (k *Keyring) Derive(a engine.Address, nonce uint32) Trio {
+	return k.trio(&tradingLabels, a, nonce)
+}
+
+// Builder is the Trio of a builder key of an address: another one for each number.
+func (k *Keyring) Builder(a engine.Address, number uint32) Trio {
+	return k.trio(&builderLabels, a, number)
+}
+
+func (k *Keyring) trio(l *labels, a engine.Address, nonce uint32) Trio {
 	m := k.pool.Get().(*mac)
 	defer k.pool.Put(m)
 	c := newClaim(a, nonce)
 	var token [tokenSize]byte
 	copy(token[:], c[:])
-	k.derive(m, labelTag, &c)
+	k.derive(m, l.tag, &c)
 	copy(token[atTag:], m.out[:])
-	k.derive(m, labelSecret, &c)
+	k.derive(m, l.secret, &c)
 	t := Trio{Secret: base64.URLEncoding.EncodeToString(m.out[:])}
 	t.Passphrase = hex.EncodeToString(token[:])
-	id := k.keyID(m, &c)
+	id := k.keyID(m, l.key, &c)
 	t.Key = string(id[:])
 	return t
 }
 
 // KeyID is the API key of an address and a nonce, without its secret.
 func (k *Keyring) KeyID(a engine.Address, nonce uint32) string {
+	return k.uuid(tradingLabels.key, a, nonce)
+}
+
+// BuilderID is the same of a builder key.
+func (k *Keyring) BuilderID(a engine.Address, number uint32) string {
+	return k.uuid(builderLabels.key, a, number)
+}
+
+// ReadOnly is a key of an address that only reads: the UUID is all there is of it, and a secret.
+func (k *Keyring) ReadOnly(a engine.Address, number uint32) string {
+	return k.uuid(labelReadOnly, a, number)
+}
+
+// IsReadOnly says whether key is that one, in any letter case. The time it takes tells nothing of
+// the key.
+func (k *Keyring) IsReadOnly(a engine.Address, number uint32, key string) bool {
+	return equalText([]byte(k.ReadOnly(a, number)), strings.ToLower(key)) == 1
+}
+
+func (k *Keyring) uuid(label string, a engine.Address, number uint32) string {
 	m := k.pool.Get().(*mac)
 	defer k.pool.Put(m)
-	c := newClaim(a, nonce)
-	id := k.keyID(m, &c)
+	c := newClaim(a, number)
+	id := k.keyID(m, label, &c)
 	return string(id[:])
 }
 
 // keyID is the UUID of a claim.
-func (k *Keyring) keyID(m *mac, c *claim) [36]byte {
-	k.derive(m, labelKey, c)
+func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
+	k.derive(m, label, c)
 	b := m.out[:16]
 	b[6] = b[6]&0x0f | 0x40 // version 4
 	b[8] = b[8]&0x3f | 0x80 // variant of RFC 9562
@@ -181,8 +216,20 @@ func (k *Keyring) keyID(m *mac, c *claim) [36]byte {
 // answer tells a stranger which part was wrong. Only causes that the stranger can see in the
 // request itself (a missing header, a stale clock) are refused early.
 func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
-	if r.Address == "" || r.Key == "" || r.Passphrase == "" || r.Timestamp == "" ||
-		r.Signature == "" {
+	if r.Address == "" {
+		return Identity{}, ErrMissing
+	}
+	return k.authenticate(&tradingLabels, r, now)
+}
+
+// AuthenticateBuilder is the same for a request of a builder key: its headers name no address, so
+// Request.Address may be empty.
+func (k *Keyring) AuthenticateBuilder(r *Request, now time.Time) (Identity, error) {
+	return k.authenticate(&builderLabels, r, now)
+}
+
+func (k *Keyring) authenticate(l *labels, r *Request, now time.Time) (Identity, error) {
+	if r.Key == "" || r.Passphrase == "" || r.Timestamp == "" || r.Signature == "" {
 		return Identity{}, ErrMissing
 	}
 	if err := fresh(r.Timestamp, now); err != nil {
@@ -194,15 +241,15 @@ func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
 	var token [tokenSize]byte
 	known := parsePassphrase(&token, r.Passphrase)
 	c := claim(token[:claimSize])
-	k.derive(m, labelTag, &c)
+	k.derive(m, l.tag, &c)
 	known &= subtle.ConstantTimeCompare(m.out[:tokenSize-atTag], token[atTag:])
 
-	id := k.keyID(m, &c)
+	id := k.keyID(m, l.key, &c)
 	sameKey := equalText(id[:], r.Key)
 
 	// The secret of a forged passphrase is made like any other but for a flipped bit: no client
 	// was ever given it, and making it takes the same time.
-	k.derive(m, labelSecret, &c)
+	k.derive(m, l.secret, &c)
 	m.key = m.out
 	m.key[0] ^= byte(1 ^ known)
 	signed := m.signed(r)
@@ -212,7 +259,7 @@ func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
 	switch {
 	case known == 0:
 		return Identity{}, ErrKey
-	case !isAddress || address != who.Address:
+	case r.Address != "" && (!isAddress || address != who.Address):
 		return Identity{}, ErrAddress
 	case sameKey == 0:
 		return Identity{}, ErrKeyID

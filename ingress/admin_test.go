@@ -1,0 +1,150 @@
+package ingress
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"clobd/engine"
+	"clobd/ingress/auth"
+)
+
+// openHouse is a house whose door has answered once: one that is closed before anybody listens at
+// its door never ends.
+func openHouse(t *testing.T, change func(*Options)) *house {
+	t.Helper()
+	h := newHouse(t, change)
+	if got := h.run([]string{"http GET /ok"}); !strings.HasPrefix(got, "200\n") {
+		t.Fatal(got)
+	}
+	return h
+}
+
+// fundRequest is an operator's request for a trader by name.
+func fundRequest(name, more string) []string {
+	return []string{`admin /admin/fund {"wallet":"` + auth.Checksum(trader(name).Address) +
+		`","amount":"100"` + more + `}`}
+}
+
+// owner is who may trade for a trader's own wallet, 0 if that is open.
+func (h *house) owner(name string) (wallet, owner engine.WalletNo) {
+	wallet, _ = h.board.Directory.Wallet(trader(name).Address)
+	return wallet, h.board.Directory.Owner(wallet)
+}
+
+// TestFundedWalletIsNobodysPrey: where wallets are linked on first use, one that the operator funds
+// belongs to itself before anybody else can sign for it.
+func TestFundedWalletIsNobodysPrey(t *testing.T) {
+	h := openHouse(t, func(o *Options) { o.LinkOnFirstUse = true })
+	if got := h.run(fundRequest("alice", `,"ref":"one"`)); !strings.HasPrefix(got, "200\n") {
+		t.Fatal(got)
+	}
+	if wallet, owner := h.owner("alice"); owner != wallet || wallet == 0 {
+		t.Errorf("wallet %d belongs to %d", wallet, owner)
+	}
+	const stolen = "order bob buy A 10 @ 0.40 type=1 maker=alice"
+	got := h.run([]string{stolen})
+	if !strings.Contains(got, `"code":"maker_not_allowed"`) || !strings.HasSuffix(got, "state same\n") {
+		t.Errorf("a stranger's order: %s", got)
+	}
+	if got := h.run([]string{"order alice buy A 10 @ 0.40"}); !strings.HasPrefix(got, "200\n") {
+		t.Errorf("her own order: %s", got)
+	}
+	got = h.run(fundRequest("alice", `,"ref":"one"`))
+	if !strings.Contains(got, `"repeated":true`) || !strings.HasSuffix(got, "state same\n") {
+		t.Errorf("the same ref again: %s", got)
+	}
+}
+
+// TestFundAndLinkEnterTogether: the Link does not wait until everybody can see the money.
+func TestFundAndLinkEnterTogether(t *testing.T) {
+	var h *house
+	var visible, linked atomic.Bool
+	h = openHouse(t, func(o *Options) {
+		o.LinkOnFirstUse = true
+		o.Quarantined = func(c *engine.Command) bool {
+			switch {
+			case c.Kind == engine.Deposit:
+				h.gate.Lock() // the disk hangs until the Link comes
+			case c.Kind == engine.Link && !linked.Swap(true):
+				wallet, _ := h.owner("alice")
+				visible.Store(wallet != 0)
+				h.gate.Unlock()
+			}
+			return false
+		}
+	})
+	got := h.run(fundRequest("alice", ""))
+	if !linked.Load() {
+		h.gate.Unlock()
+	}
+	if !strings.HasPrefix(got, "200\n") || !linked.Load() || visible.Load() {
+		t.Errorf("linked %v, money seen before %v: %s", linked.Load(), visible.Load(), got)
+	}
+}
+
+// TestFundKeepsTheOwner: the operator's own link counts, and without linking on first use a funded
+// wallet is linked to nobody.
+func TestFundKeepsTheOwner(t *testing.T) {
+	h := openHouse(t, func(o *Options) { o.LinkOnFirstUse = true })
+	h.run([]string{"link safe alice"})
+	h.run(fundRequest("safe", ""))
+	_, owner := h.owner("safe")
+	if alice, _ := h.owner("alice"); owner != alice || owner == 0 {
+		t.Errorf("safe belongs to %d, linked to %d", owner, alice)
+	}
+	h = openHouse(t, nil)
+	h.run(fundRequest("alice", ""))
+	if wallet, owner := h.owner("alice"); wallet == 0 || owner != 0 {
+		t.Errorf("wallet %d belongs to %d", wallet, owner)
+	}
+}
+
+// TestFundLinksAgain: a Link that did not enter with its Deposit is tried again at once, and with
+// the operator's next request.
+func TestFundLinksAgain(t *testing.T) {
+	var refuse atomic.Int32
+	h := openHouse(t, func(o *Options) {
+		o.LinkOnFirstUse = true
+		o.Quarantined = func(c *engine.Command) bool {
+			return c.Kind == engine.Link && refuse.Add(-1) >= 0
+		}
+	})
+	refuse.Store(1)
+	h.run(fundRequest("alice", ""))
+	if wallet, owner := h.owner("alice"); wallet == 0 || owner != wallet {
+		t.Errorf("wallet %d belongs to %d", wallet, owner)
+	}
+	refuse.Store(100)
+	h.run(fundRequest("bob", `,"ref":"one"`))
+	if wallet, owner := h.owner("bob"); wallet == 0 || owner != 0 {
+		t.Fatalf("wallet %d belongs to %d", wallet, owner)
+	}
+	refuse.Store(0)
+	h.run(fundRequest("bob", `,"ref":"one"`))
+	if wallet, owner := h.owner("bob"); owner != wallet {
+		t.Errorf("wallet %d belongs to %d", wallet, owner)
+	}
+}
+
+// TestAdminAnswersLikeEncodingJSON: what the operator reads is what the standard library would
+// have written.
+func TestAdminAnswersLikeEncodingJSON(t *testing.T) {
+	for _, body := range []map[string]any{
+		{"sequence": engine.Sequence(1 << 63), "wallet": "0xAb", "amount": "1.5", "token": "7"},
+		{"number": engine.WalletNo(3), "owner_number": engine.WalletNo(0), "repeated": true},
+		{"token": "<a href=\"x\">&\u2028\u00e9\x00\xff", "hint": ""}, {},
+	} {
+		w := httptest.NewRecorder()
+		reply(w, body, nil)
+		want, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Body.String(); got != string(want) {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	}
+}

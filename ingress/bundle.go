@@ -1,0 +1,236 @@
+package ingress
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/sequencer"
+)
+
+// maxBundle bounds the orders of one POST /orders.
+const maxBundle = 15
+
+// bundle is the orders of one request, each on its way by itself until they enter together.
+type bundle []*placement
+
+// refuseLong refuses a list with too many entries.
+func refuseLong(n, most int) *refusal {
+	return &refusal{400, "bad_payload",
+		fmt.Sprintf("Too many orders in payload: %d, max allowed: %d", n, most), nil}
+}
+
+// postOrders is POST /orders: a list of what POST /order takes, with one result for each in the
+// same order. What is wrong with one of them is said in its result and keeps no other out; what
+// keeps all of them out is the answer to the whole request, and then none has entered.
+//
+//	accept each ─► verify side by side ─► authorize each ─► enter as one bundle ─► results
+func (s *Server) postOrders(ctx *fasthttp.RequestCtx) {
+	caller, ok := s.authenticate(ctx)
+	if !ok {
+		return
+	}
+	texts, count, ok := splitArray(string(ctx.Request.Body()), maxBundle)
+	n := uint32(max(min(count, maxBundle), 1))
+	if !s.admitAccount(ctx, caller.Address, demand{orderScope, n}) {
+		return
+	}
+	switch {
+	case !ok || count == 0:
+		refusePayload.send(ctx)
+		return
+	case count > maxBundle:
+		refuseLong(count, maxBundle).send(ctx)
+		return
+	}
+	if _, ok := parseAge(caller.maxAge); !ok {
+		refuseAge.send(ctx)
+		return
+	}
+	b := make(bundle, count)
+	for i, text := range texts {
+		b[i] = s.placements.get()
+		defer s.placements.put(b[i])
+		b[i].refused = s.accept(b[i], &caller, text)
+		b[i].out.dialect = caller.dialect
+	}
+	no := s.verifyAll(b)
+	if no == nil {
+		no = s.authorizeAll(b, &caller)
+	}
+	if no == nil {
+		no = s.placeAll(b)
+	}
+	if no != nil {
+		no.send(ctx)
+		return
+	}
+	s.replyBundle(ctx, b)
+}
+
+// verifyAll checks the signatures side by side, as many as there are places in the pool: a bundle
+// never holds more of its queue than that.
+func (s *Server) verifyAll(b bundle) *refusal {
+	var next atomic.Int32
+	work := func() {
+		for i := int(next.Add(1)); i <= len(b); i = int(next.Add(1)) {
+			if p := b[i-1]; p.refused == nil {
+				p.refused = s.verify(p)
+			}
+		}
+	}
+	var joined sync.WaitGroup
+	for range min(s.options.Workers, len(b)) - 1 {
+		joined.Go(work)
+	}
+	work()
+	joined.Wait()
+	return b.failed()
+}
+
+// authorizeAll makes a Command of each order that is left.
+func (s *Server) authorizeAll(b bundle, caller *identity) *refusal {
+	for _, p := range b {
+		if p.refused == nil {
+			p.refused = s.authorize(p, caller)
+		}
+	}
+	return b.failed()
+}
+
+// failed is the first refusal that is nobody's fault: before anything has entered it is the answer
+// to the whole request.
+func (b bundle) failed() *refusal {
+	for _, p := range b {
+		if p.refused != nil && p.refused.status >= fasthttp.StatusInternalServerError {
+			return p.refused
+		}
+	}
+	return nil
+}
+
+// placeAll is place for a bundle. It refuses the whole only while none has entered.
+func (s *Server) placeAll(b bundle) *refusal {
+	entered := false
+	for range 1 + rechecks {
+		for _, p := range b {
+			if p.refused == nil && !p.settled {
+				p.refused = s.look(p)
+			}
+			if p.refused == nil && !p.settled && s.quarantined(&p.command) {
+				p.refused = &refuseQuarantined
+			}
+		}
+		open := b.open()
+		if len(open) == 0 {
+			break
+		}
+		calls := make([]*sequencer.Call, len(open))
+		if err := s.options.Sequencer.EnterAll(open.commands(), calls); err != nil {
+			open.refuse(s.refuseSubmit(err, nil))
+			break
+		}
+		floor := s.takeAll(b, open, calls)
+		if entered = entered || len(b.open()) < len(open); floor == 0 {
+			break
+		}
+		s.options.Await(floor, recheckWait)
+	}
+	b.open().refuse(&refuseRecheck)
+	if entered {
+		return nil
+	}
+	return b.failed()
+}
+
+// open are the orders without an answer.
+func (b bundle) open() bundle {
+	var open bundle
+	for _, p := range b {
+		if p.refused == nil && !p.settled {
+			open = append(open, p)
+		}
+	}
+	return open
+}
+
+// refuse refuses all of them.
+func (b bundle) refuse(no *refusal) {
+	for _, p := range b {
+		p.refused = no
+	}
+}
+
+func (b bundle) commands() []engine.Command {
+	commands := make([]engine.Command, len(b))
+	for i, p := range b {
+		commands[i] = p.command
+	}
+	return commands
+}
+
+// takeAll waits for the orders that entered and settles or refuses each. Those that it leaves open
+// must be judged again, once the index has reached the Sequence that it returns.
+func (s *Server) takeAll(b, open bundle, calls []*sequencer.Call) (floor engine.Sequence) {
+	receipts, errs := make([]engine.Receipt, len(open)), make([]error, len(open))
+	sequencer.WaitAll(calls, receipts, errs)
+	for i, p := range open {
+		r := &receipts[i]
+		switch {
+		case errs[i] != nil && !errors.Is(errs[i], sequencer.ErrClosed):
+			p.refused = s.refuseSubmit(errs[i], &p.command.ID)
+		case errs[i] != nil:
+			p.refused = &refuseClosing
+		case r.Reject == engine.RejectDuplicate && b.same(p) != nil:
+			p.settle(&b.same(p).out.receipt, true)
+		default:
+			if p.refused = s.take(p, r); r.Reject == engine.RejectRecheck {
+				floor = max(floor, r.First)
+			}
+		}
+	}
+	return floor
+}
+
+// same is the order of the bundle that bound the id of p, nil if none did.
+func (b bundle) same(p *placement) *placement {
+	for _, other := range b {
+		r := &other.out.receipt
+		bound := r.Reject == engine.Accepted || engine.Rejects[r.Reject].Final
+		if other != p && other.settled && other.command.ID == p.command.ID && bound {
+			return other
+		}
+	}
+	return nil
+}
+
+// replyBundle answers with one result for each order.
+func (s *Server) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
+	dst, replay := append(make([]byte, 0, 512*len(b)), '['), true
+	for i, p := range b {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		replay = replay && p.settled && p.out.replay
+		no, id := p.refused, (*engine.OrderID)(nil)
+		if no == nil && p.out.receipt.Reject != engine.Accepted {
+			no = refuseReceipt(&p.out.receipt)
+		}
+		switch {
+		case no == nil:
+			dst = appendResult(dst, &p.out, s.options.JournalID)
+			continue
+		case no.status == fasthttp.StatusGatewayTimeout:
+			id = &p.command.ID
+		}
+		dst = appendRefused(dst, no, id, p.out.dialect)
+	}
+	if replay {
+		markReplay(ctx)
+	}
+	answer(ctx, 200, append(dst, ']'))
+}

@@ -1,0 +1,228 @@
+package ingress
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+)
+
+// A key that has begun to send heartbeats promises one every ten seconds. The buffer is for the way
+// here.
+const (
+	beatTimeout = 10*time.Second + 5*time.Second
+	beatLook    = 500 * time.Millisecond // between two looks at who is silent
+)
+
+var refuseStranger = refusal{400, "no_account", "the address has no account: nothing was ever paid into it", nil}
+
+// beatKey is an API key that sends heartbeats.
+type beatKey struct {
+	owner engine.WalletNo
+	key   uint32
+}
+
+// chain is what is known of one such key's heartbeats.
+type chain struct {
+	id      string // that the next one must carry; "" at first after a restart: then any will do
+	last    time.Time
+	timeout time.Duration
+	firing  bool // its orders are being canceled
+}
+
+// heartbeats are those of all keys. That a key is watched is journaled; its beats only move what is
+// here.
+//
+//	first beat ─► Arm, durable ─► id ─► beat with id ─► next id ─► … silence ─► CancelAll, disarm
+//
+// Each beat must carry the id that the one before it was answered with: two programs that share a
+// key without knowing of each other find out.
+type heartbeats struct {
+	mutex  sync.Mutex
+	chains map[beatKey]*chain
+}
+
+// beat is what became of one.
+type beat uint8
+
+const (
+	beatTaken beat = iota
+	beatFirst      // nobody watches this key yet
+	beatWrong      // another id was expected
+	beatLate       // its orders are being canceled
+)
+
+// take judges a beat and returns the id to go on with: the next one, or the one that was expected.
+// An empty id starts over: a program that was started anew does not know the last one.
+func (h *heartbeats) take(k beatKey, id string, now time.Time) (string, beat) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	c := h.chains[k]
+	switch {
+	case c == nil && id == "":
+		return "", beatFirst
+	case c == nil:
+		return "", beatWrong
+	case c.firing:
+		return "", beatLate
+	case id != "" && c.id != "" && id != c.id:
+		return c.id, beatWrong
+	}
+	c.id, c.last = newID(), now
+	return c.id, beatTaken
+}
+
+// start begins a chain, or goes on with one that another beat has begun meanwhile.
+func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	c := &chain{newID(), now, timeout, false}
+	h.chains[k] = c
+	return c.id
+}
+
+// resume begins the chains of the keys that were watched before a restart: they get one full grace.
+func (h *heartbeats) resume(each func(func(engine.WalletNo, uint32, engine.Time)), now time.Time) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	each(func(owner engine.WalletNo, key uint32, timeout engine.Time) {
+		h.chains[beatKey{owner, key}] = &chain{"", now, time.Duration(timeout) * time.Millisecond, false}
+	})
+}
+
+// silent are the keys that have been silent for too long. Each must be given to done.
+func (h *heartbeats) silent(now time.Time) (keys []beatKey) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for k, c := range h.chains {
+		if !c.firing && now.Sub(c.last) >= c.timeout {
+			c.firing = true
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// done ends the chain of a silent key, or tries again later if its orders were not all canceled.
+func (h *heartbeats) done(k beatKey, ended bool) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if ended {
+		delete(h.chains, k)
+		return
+	}
+	h.chains[k].firing = false
+}
+
+// newID is a random UUID.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return string(appendUUID(nil, b))
+}
+
+// heartbeat is POST /v1/heartbeats; legacy is POST /heartbeats, which says more in its answer.
+func (s *Server) heartbeat(legacy bool) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		caller, ok := s.authenticate(ctx)
+		if !ok || !s.admitAccount(ctx, caller.Address, demand{beatScope, 1}) {
+			return
+		}
+		var given field
+		at := map[string]place{"heartbeat_id": {into: &given, kinds: aString}}
+		if body := ctx.Request.Body(); len(body) > 0 && !readMembers(body, at) {
+			refuseBody.send(ctx)
+			return
+		}
+		owner, known := s.options.Board.Directory.Wallet(caller.Address)
+		if !known {
+			refuseStranger.send(ctx)
+			return
+		}
+		id, no := s.beat(beatKey{owner, caller.Nonce}, given.text)
+		if no != nil {
+			no.send(ctx)
+			return
+		}
+		body := []byte(`{`)
+		if legacy {
+			body = append(body, `"status":"ok",`...)
+		}
+		answer(ctx, 200, append(appendString(append(body, `"heartbeat_id":`...), id), '}'))
+	}
+}
+
+// beat takes one heartbeat and returns the id of the next one.
+func (s *Server) beat(k beatKey, given string) (string, *refusal) {
+	id, what := s.beats.take(k, given, s.options.Now())
+	switch what {
+	case beatTaken:
+		return id, nil
+	case beatLate:
+		return "", &refuseBusy
+	case beatWrong:
+		const words = "Invalid Heartbeat ID"
+		return "", &refusal{400, "bad_heartbeat", words,
+			[]detail{text("error_msg", words), text("heartbeat_id", id)}}
+	}
+	receipt, err := s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
+		Expiry: engine.Time(beatTimeout.Milliseconds())})
+	switch {
+	case err != nil:
+		return "", s.refuseSubmit(err, nil)
+	case receipt.Reject != engine.Accepted:
+		return "", refuseReceipt(&receipt)
+	}
+	return s.beats.start(k, beatTimeout, s.options.Now()), nil
+}
+
+// watch looks for silent keys until Close.
+func (s *Server) watch() {
+	look := time.NewTicker(beatLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-look.C:
+			s.silence()
+		}
+	}
+}
+
+// silence cancels the orders of the keys that are silent. What cannot be entered now is tried again
+// at the next look.
+func (s *Server) silence() {
+	for _, k := range s.beats.silent(s.options.Now()) {
+		err := s.cancelKey(k)
+		if err != nil {
+			s.options.Log.Error("cancel the orders of a silent key", "owner", k.owner, "key", k.key,
+				"error", err)
+		} else {
+			s.options.Log.Info("a key is silent: its orders are canceled", "owner", k.owner,
+				"key", k.key)
+		}
+		s.beats.done(k, err == nil)
+	}
+}
+
+// cancelKey cancels all orders that came with a key, in every wallet of its owner, and then stops
+// to watch it.
+func (s *Server) cancelKey(k beatKey) error {
+	c := engine.Command{Kind: engine.CancelAll, Owner: k.owner, Key: k.key, OneKey: true,
+		Reason: engine.Timeout}
+	commands := s.everyWallet(&c)
+	for len(commands) > 0 {
+		part := commands[:min(sweepBundle, len(commands))]
+		commands = commands[len(part):]
+		if _, err := s.sweepPart(part, nil); err != nil {
+			return err
+		}
+	}
+	_, err := s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key})
+	return err
+}

@@ -1,0 +1,165 @@
+package ingress
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"clobd/engine"
+)
+
+// TestChain: what each beat is answered, by a clock of its own.
+func TestChain(t *testing.T) {
+	h := heartbeats{chains: make(map[beatKey]*chain)}
+	k, now := beatKey{1, 7}, time.Unix(testNow, 0)
+	expect := func(given string, want beat) string {
+		t.Helper()
+		id, got := h.take(k, given, now)
+		if got != want {
+			t.Errorf("beat %q: %d, want %d", given, got, want)
+		}
+		return id
+	}
+	expect("", beatFirst)
+	expect("x", beatWrong)
+	first := h.start(k, 15*time.Second, now)
+	second := expect(first, beatTaken)
+	if second == first || second == "" {
+		t.Errorf("ids %q and %q", first, second)
+	}
+	if id := expect(first, beatWrong); id != second {
+		t.Errorf("told to send %q, want %q", id, second)
+	}
+	third := expect("", beatTaken) // started anew
+	expect(second, beatWrong)
+	now = now.Add(14 * time.Second)
+	if keys := h.silent(now); keys != nil {
+		t.Errorf("silent: %v", keys)
+	}
+	expect("wrong", beatWrong) // moves nothing
+	now = now.Add(time.Second)
+	if keys := h.silent(now); len(keys) != 1 || keys[0] != k {
+		t.Fatalf("silent: %v", keys)
+	}
+	if keys := h.silent(now); keys != nil {
+		t.Errorf("silent twice: %v", keys)
+	}
+	expect(third, beatLate)
+	h.done(k, false)
+	if keys := h.silent(now); len(keys) != 1 {
+		t.Errorf("not tried again: %v", keys)
+	}
+	h.done(k, true)
+	expect(third, beatWrong)
+	expect("", beatFirst)
+}
+
+// TestChainAfterRestart: a key that was watched before has one full grace, and its next beat may
+// carry any id: nobody knows which one it was told.
+func TestChainAfterRestart(t *testing.T) {
+	h := heartbeats{chains: make(map[beatKey]*chain)}
+	k, now := beatKey{1, 7}, time.Unix(testNow, 0)
+	h.resume(func(each func(engine.WalletNo, uint32, engine.Time)) { each(1, 7, 15_000) }, now)
+	if keys := h.silent(now.Add(15*time.Second - 1)); keys != nil {
+		t.Errorf("silent: %v", keys)
+	}
+	id, got := h.take(k, "of the time before", now)
+	if got != beatTaken {
+		t.Fatalf("beat: %d", got)
+	}
+	if _, got := h.take(k, "of the time before", now); got != beatWrong {
+		t.Errorf("sent again: %d", got)
+	}
+	if _, got := h.take(k, id, now.Add(14*time.Second)); got != beatTaken {
+		t.Errorf("next: %d", got)
+	}
+	if keys := h.silent(now.Add(29 * time.Second)); len(keys) != 1 {
+		t.Errorf("silent: %v", keys)
+	}
+}
+
+// TestWatch runs the door on the clock of a bubble: a key beats, falls silent, and its orders are
+// gone after ten seconds and the buffer, not before.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Minute) }) // the HTTP server's workers end by themselves
+		start := time.Now()
+		h := newHouse(t, func(o *Options) {
+			o.Now = func() time.Time { return time.Unix(testNow, 0).Add(time.Since(start)) }
+		})
+		h.late.Store(0)
+		h.run([]string{"fund alice 1000"})
+		h.run([]string{"order alice buy A 10 @ 0.40 as=a1"})
+		beat := func(body string) string {
+			t.Helper()
+			h.late.Store(int64(time.Since(start) / time.Second))
+			got := h.runCall(&words{[]string{"alice", "POST", "/v1/heartbeats"}}, []string{body})
+			_, id, _ := strings.Cut(got, `"heartbeat_id":"`)
+			id, _, _ = strings.Cut(id, `"`)
+			if !strings.HasPrefix(got, "200\n") {
+				t.Errorf("beat: %s", got)
+			}
+			return id
+		}
+		live := func() bool {
+			r, _, _, err := h.past(h.names["a1"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Status == engine.Live
+		}
+		id := ""
+		for range 4 {
+			id = beat(`{"heartbeat_id":"` + id + `"}`)
+			time.Sleep(9 * time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		if !live() {
+			t.Error("canceled 14 seconds after the last beat")
+		}
+		time.Sleep(2 * time.Second)
+		if live() {
+			t.Error("live 16 seconds after the last beat")
+		}
+		armed := 0
+		h.board.Directory.Armed(func(engine.WalletNo, uint32, engine.Time) { armed++ })
+		if armed != 0 {
+			t.Error("watched for ever")
+		}
+	})
+}
+
+// TestSilenceIsTriedAgain: orders that cannot be canceled now are canceled at the next look, and no
+// beat is taken in between.
+func TestSilenceIsTriedAgain(t *testing.T) {
+	var shut atomic.Bool
+	h := newHouse(t, func(o *Options) {
+		o.Quarantined = func(c *engine.Command) bool { return c.Kind == engine.CancelAll && shut.Load() }
+	})
+	h.run([]string{"fund alice 1000"})
+	h.run([]string{"order alice buy A 10 @ 0.40 as=a1"})
+	h.run([]string{"call alice POST /v1/heartbeats"})
+	shut.Store(true)
+	if got := h.run([]string{"wait seconds=15"}); got != "state same\n" {
+		t.Errorf("canceled: %s", got)
+	}
+	shut.Store(false)
+	if got := h.run([]string{"wait seconds=0"}); got != "state changed\n" {
+		t.Errorf("not canceled: %s", got)
+	}
+}
+
+// TestHeartbeatBusy: a first beat that could not be journaled watches nobody.
+func TestHeartbeatBusy(t *testing.T) {
+	h := newHouse(t, func(o *Options) {
+		o.Quarantined = func(c *engine.Command) bool { return c.Kind == engine.Arm }
+	})
+	h.run([]string{"fund alice 1000"})
+	h.expect("call alice POST /v1/heartbeats", "503\nRetry-After: 1\n"+
+		`{"error":"this request is quarantined","code":"quarantined"}`+"\nstate same\n")
+	if n := len(h.server.beats.chains); n != 0 {
+		t.Errorf("%d keys are watched", n)
+	}
+}

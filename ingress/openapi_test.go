@@ -1,0 +1,90 @@
+package ingress
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/scripts/openapi"
+)
+
+// promise is the document that clients read, which every answer of the door is held against.
+var promise = sync.OnceValues(openapi.Load)
+
+// conforms holds the response to a raw request against the document. What the stand-ins for the
+// reads say is no answer of the node.
+func (h *house) conforms(raw string, r *fasthttp.Response) {
+	h.t.Helper()
+	body := string(r.Body())
+	if strings.HasPrefix(body, "public ") || strings.HasPrefix(body, "account ") {
+		return
+	}
+	d, err := promise()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(raw, "\r\n\r\n")
+	lines := strings.Split(head, "\r\n")
+	method, rest, _ := strings.Cut(lines[0], " ")
+	target, _, _ := strings.Cut(rest, " ")
+	dialect := ""
+	if r.StatusCode() == fasthttp.StatusOK {
+		dialect = dialectOf(lines[1:])
+	}
+	if err := d.Check(&openapi.Answer{
+		Method: method, Target: target, Dialect: dialect, Status: r.StatusCode(),
+		ContentType: string(r.Header.ContentType()), Body: r.Body(),
+	}); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// dialectOf is the first of the header families that any line is of, "" for none.
+func dialectOf(lines []string) string {
+	for _, family := range families {
+		if slices.ContainsFunc(lines, func(line string) bool {
+			return len(line) > len(family) && foldEqual([]byte(line[:len(family)]), family)
+		}) {
+			return family
+		}
+	}
+	return ""
+}
+
+// TestDocumented: what the door serves is documented, and what is documented of it is served. What it
+// only hands on is in the table of whom it is handed to.
+func TestDocumented(t *testing.T) {
+	d, err := promise()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := d.Routes("service", "trading", "keys")
+	handedOn := d.Routes("account")
+	served := map[string]bool{}
+	for method, paths := range newHouse(t, nil).server.routes.List() {
+		if method == fasthttp.MethodHead || method == fasthttp.MethodOptions {
+			continue
+		}
+		for _, path := range paths {
+			served[openapi.Route(method, path)] = true
+		}
+	}
+	for _, route := range mine {
+		method, path, _ := strings.Cut(route, " ")
+		if !served[route] || !served[method+" "+strings.TrimSuffix("/clob"+path, "/")] {
+			t.Errorf("%s is documented and not served, or not under /clob", route)
+		}
+	}
+	for route := range served {
+		_, path, _ := strings.Cut(route, " ")
+		known := strings.HasPrefix(path, "/clob") || strings.HasSuffix(path, "/{}") ||
+			slices.Contains(mine, route) ||
+			slices.ContainsFunc(handedOn, func(r string) bool { return strings.HasSuffix(r, " "+path) })
+		if !known {
+			t.Errorf("%s is served and not documented", route)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package ingress
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/view"
+	"clobd/ingress/auth"
+)
+
+var (
+	refuseBody        = refusal{400, "bad_payload", "Invalid payload", nil}
+	refuseNoCondition = refusal{400, "bad_payload", "conditionId is required", nil}
+	refuseShares      = refusal{400, "bad_payload", "amount is a positive decimal number of shares with at most 6 decimals", nil}
+	refuseWallet      = refusal{400, "bad_payload", "wallet is not an address", nil}
+)
+
+// exchangeTokens is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs
+// back into collateral, and what is held of a resolved market into what it pays. The request's own
+// digest is its id: sent again as it is, it is carried out once and answered twice.
+func (s *Server) exchangeTokens(kind engine.Kind) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		caller, ok := s.authenticate(ctx)
+		if !ok || !s.admitAccount(ctx, caller.Address, demand{transferScope, 1}) {
+			return
+		}
+		digest, ok := auth.Digest(caller.signature)
+		if !ok {
+			panic("BUG: authenticated by no digest: " + caller.signature)
+		}
+		c := engine.Command{Kind: kind, ID: digest}
+		if no := s.readTransfer(ctx.Request.Body(), &caller, &c); no != nil {
+			no.send(ctx)
+			return
+		}
+		receipt, err := s.submit(&c)
+		switch {
+		case err != nil:
+			s.refuseSubmit(err, nil).send(ctx)
+			return
+		case receipt.Reject == engine.RejectDuplicate:
+			markReplay(ctx)
+			receipt.Sequence, receipt.Taking = receipt.First, receipt.Args[0]
+		case receipt.Reject != engine.Accepted:
+			refuseReceipt(&receipt).send(ctx)
+			return
+		}
+		answer(ctx, 200, s.appendTransfer(nil, &c, &receipt))
+	}
+}
+
+// readTransfer reads which market, how much and whose wallet: the caller's own account unless the
+// body names another one that he may trade for. A redemption is of all that is held, so it reads no
+// amount.
+func (s *Server) readTransfer(body []byte, caller *identity, c *engine.Command) *refusal {
+	var condition, amount, wallet field
+	at := map[string]place{
+		"conditionId":  {into: &condition, kinds: aString},
+		"condition_id": {into: &condition, kinds: aString},
+		"market":       {into: &condition, kinds: aString},
+		"amount":       {into: &amount, kinds: aString},
+		"wallet":       {into: &wallet, kinds: aString},
+	}
+	if !readMembers(body, at) {
+		return &refuseBody
+	}
+	if !condition.given() {
+		return &refuseNoCondition
+	}
+	m, no := s.listed(condition.text)
+	if no != nil {
+		return no
+	}
+	c.Market = m.No
+	if c.Kind != engine.RedeemTokens {
+		size, ok := parseDecimal(amount.text)
+		if !ok {
+			return &refuseShares
+		}
+		c.Size = engine.Size(size)
+	}
+	return s.chooseWallet(wallet, caller, c)
+}
+
+// chooseWallet numbers the wallet and its owner. Strangers have nothing to exchange.
+func (s *Server) chooseWallet(wallet field, caller *identity, c *engine.Command) *refusal {
+	d := s.options.Board.Directory
+	address, ok := caller.Address, true
+	if wallet.given() {
+		if address, ok = auth.ParseAddress(wallet.text); !ok {
+			return &refuseWallet
+		}
+	}
+	c.Owner, _ = d.Wallet(caller.Address)
+	c.Wallet, _ = d.Wallet(address)
+	switch {
+	case address != caller.Address && (c.Owner == 0 || d.Owner(c.Wallet) != c.Owner):
+		return &refuseMaker
+	case c.Wallet == 0 && c.Kind == engine.RedeemTokens:
+		return refuseReceipt(&engine.Receipt{Reject: engine.RejectNothing})
+	case c.Wallet == 0:
+		return refuseReceipt(&engine.Receipt{Reject: engine.RejectBalance,
+			Args: [3]int64{2: int64(c.Size)}})
+	}
+	return nil
+}
+
+// listed is the market of a condition id as it was written.
+func (s *Server) listed(condition string) (*view.Market, *refusal) {
+	id, ok := parseCondition(condition)
+	if !ok {
+		return nil, &refuseCondID
+	}
+	m := s.options.Board.Directory.Condition(id)
+	if m == nil {
+		return nil, &refuseUnlisted
+	}
+	return m, nil
+}
+
+// appendTransfer appends the answer: the receipt of the ledger, what it was for, and what it moved.
+func (s *Server) appendTransfer(dst []byte, c *engine.Command, r *engine.Receipt) []byte {
+	d := s.options.Board.Directory
+	hash := engine.TxHash(s.options.JournalID, r.Sequence, 0)
+	dst = append(dst, `{"success":true,"transactionHash":"`...)
+	dst = append(engine.AppendHex(dst, hash[:]), `","conditionId":"`...)
+	condition := d.Market(c.Market).Condition
+	dst = append(engine.AppendHex(dst, condition[:]), `","wallet":"`...)
+	wallet, _ := d.Address(c.Wallet)
+	dst = append(append(dst, auth.Checksum(wallet)...), `","amount":"`...)
+	return append(engine.AppendDecimal(dst, r.Taking, 6), `"}`...)
+}
