@@ -3,7 +3,7 @@ package api
 import (
 	"errors"
 	"log/slog"
-	"strings"
+	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -28,6 +28,10 @@ type Options struct {
 	Checksum func(engine.Address) string
 	// JournalID is the id of the journal behind the Board, part of all trade ids.
 	JournalID uint64
+	// Exchanges are the contracts that orders may be signed for: all have an allowance without bounds.
+	Exchanges []engine.Address
+	// Now is the clock that ends a window of the price history; nil: time.Now.
+	Now func() time.Time
 	// Log hears of failures; nil: slog.Default.
 	Log *slog.Logger
 }
@@ -51,8 +55,9 @@ func (o *Options) validate() error {
 
 // Handler answers every request that only reads. It may be used by any number of goroutines.
 type Handler struct {
-	o      Options
-	public *router.Router
+	o       Options
+	public  *router.Router
+	private map[string]privateRoute
 }
 
 // New makes a Handler. The error names everything that is missing in the Options.
@@ -63,67 +68,109 @@ func New(o Options) (*Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	h := &Handler{o: o}
 	h.public = h.routes()
+	h.private = h.privateRoutes()
 	return h, nil
 }
 
-// routes is the table of the public routes, each also under /clob. They answer HEAD as well as GET;
-// fasthttp drops the body.
+// routes is the table of the public routes, each also under /clob. What answers GET answers HEAD as
+// well; fasthttp drops the body.
 func (h *Handler) routes() *router.Router {
 	r := router.New()
 	// A redirect would cost clients that sign the path their signature; a wrong path is not found.
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
-	r.NotFound, r.MethodNotAllowed = notFound, wrongMethod
-	for _, route := range []struct {
-		path    string
-		handler fasthttp.RequestHandler
-	}{
+	r.NotFound, r.MethodNotAllowed, r.GlobalOPTIONS = notFound, wrongMethod, preflight
+	for _, route := range h.reads() {
+		for _, prefix := range []string{"", "/clob"} {
+			r.GET(prefix+route.path, open(route.handler))
+			r.HEAD(prefix+route.path, open(route.handler))
+		}
+	}
+	for _, route := range h.posts() {
+		for _, prefix := range []string{"", "/clob"} {
+			r.POST(prefix+route.path, open(route.handler))
+		}
+	}
+	r.ANY("/rfq/{rest:*}", noRequests)
+	return r
+}
+
+// publicRoute is one row of the tables below.
+type publicRoute struct {
+	path    string
+	handler fasthttp.RequestHandler
+}
+
+// reads are the public routes that answer GET.
+func (h *Handler) reads() []publicRoute {
+	return []publicRoute{
 		{"/book", h.book},
 		{"/midpoint", h.midpoint},
+		{"/midpoints", h.queried(h.midpoints)},
 		{"/price", h.price},
+		{"/prices", h.queried(h.prices)},
+		{"/spread", h.spread},
+		{"/last-trade-price", h.lastTrade},
+		{"/last-trades-prices", h.queried(h.lastTrades)},
 		{"/tick-size", h.tickSize},
 		{"/tick-size/{token}", h.tickSize},
 		{"/neg-risk", h.negRisk},
 		{"/neg-risk/{token}", h.negRisk},
 		{"/fee-rate", h.feeRate},
 		{"/fee-rate/{token}", h.feeRate},
-	} {
-		for _, prefix := range []string{"", "/clob"} {
-			r.GET(prefix+route.path, open(route.handler))
-			r.HEAD(prefix+route.path, open(route.handler))
-		}
+		{"/markets-by-token/{token}", h.marketByToken},
+		{"/clob-markets/{condition}", h.clobMarket},
+		{"/markets", h.marketPages()},
+		{"/markets/{condition}", h.marketByCondition},
+		{"/simplified-markets", h.marketList((*listed).appendSimple, false)},
+		{"/sampling-markets", h.marketList((*listed).appendFull, true)},
+		{"/sampling-simplified-markets", h.marketList((*listed).appendSimple, true)},
+		{"/prices-history", h.pricesHistory},
+		{"/live-activity/events/{condition}", h.tape},
+		{"/markets/live-activity/{condition}", h.tape},
+		{"/fees/builder-fees/{code}", h.builderFees},
+		{"/builder/trades", h.builderTrades},
+		{"/rewards/markets/current", always(emptyPage)},
+		{"/rewards/markets/{condition}", h.noRewards},
+		{"/rebates/current", always(emptyList)},
+		{"/rfq/config", always(noQuotes)},
+		{"/openapi.json", h.describeRoutes},
 	}
-	return r
+}
+
+// posts are the public routes that answer POST: questions about many tokens at once.
+func (h *Handler) posts() []publicRoute {
+	return []publicRoute{
+		{"/books", h.posted(h.books)},
+		{"/midpoints", h.posted(h.midpoints)},
+		{"/prices", h.posted(h.prices)},
+		{"/spreads", h.posted(h.spreads)},
+		{"/last-trades-prices", h.posted(h.lastTrades)},
+		{"/batch-prices-history", h.batchHistory},
+	}
 }
 
 // Public answers a request that needs no key.
 func (h *Handler) Public(ctx *fasthttp.RequestCtx) { h.public.Handler(ctx) }
-
-// accountOrder is what the path of the one account route holds before the order's id.
-const accountOrder = "/data/order/"
-
-// Account answers a GET below /data/ for the owner of an API key, whose request the caller has
-// authenticated. dialect is the prefix of its headers: SVC_, POLY_ or KUEST_.
-func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string) {
-	path := text(ctx.URI().PathOriginal())
-	id, is := strings.CutPrefix(strings.TrimPrefix(path, "/clob"), accountOrder)
-	switch {
-	case !is || id == "":
-		notFound(ctx)
-	case !ctx.IsGet() && !ctx.IsHead():
-		ctx.Response.Header.Set(fasthttp.HeaderAllow, "GET, HEAD")
-		wrongMethod(ctx)
-	default:
-		h.order(ctx, owner, dialect, id)
-	}
-}
 
 // Market data is nobody's secret: any web page may read it.
 var (
 	allowOrigin = []byte(fasthttp.HeaderAccessControlAllowOrigin)
 	anyOrigin   = []byte("*")
 )
+
+// preflight tells a browser that pages of any origin may ask. The router has set Allow.
+func preflight(ctx *fasthttp.RequestCtx) {
+	header := &ctx.Response.Header
+	header.SetCanonical(allowOrigin, anyOrigin)
+	header.SetBytesV(fasthttp.HeaderAccessControlAllowMethods, header.Peek(fasthttp.HeaderAllow))
+	header.Set(fasthttp.HeaderAccessControlAllowHeaders, fasthttp.HeaderContentType)
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+}
 
 // open lets pages of any origin read the answer, whatever it is.
 func open(handler fasthttp.RequestHandler) fasthttp.RequestHandler {

@@ -40,6 +40,7 @@ func TestNoAllocations(t *testing.T) {
 	for _, target := range []string{
 		"/book?token_id=10", "/book?tokenId=11", "/midpoint?token_id=10", "/neg-risk?token_id=10",
 		"/price?token_id=11&side=BUY", "/tick-size?token_id=10", "/fee-rate?token_id=10",
+		"/spread?token_id=10", "/last-trade-price?token_id=10", "/midpoint?token_id=99",
 		"/book?token_id=99", "/price?token_id=11&side=", "/nowhere",
 		"/book?token_id=70512916946285526357165287373537570327431985324385225788636160168740471",
 	} {
@@ -81,7 +82,7 @@ func TestUnknownNames(t *testing.T) {
 		}
 	}
 	ctx := ask("GET", "/data/order/x")
-	n.handler.internal(ctx, "test", "0x", journal.ErrClosed)
+	n.handler.internal("test", "0x", journal.ErrClosed).send(ctx)
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
 		got != `{"error":"internal_error","code":"internal"}` {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
@@ -90,12 +91,19 @@ func TestUnknownNames(t *testing.T) {
 
 // TestStatuses: what an order's own terms killed on arrival was canceled.
 func TestStatuses(t *testing.T) {
-	for s, want := range map[engine.Status]string{
-		engine.NoStatus: "canceled", engine.Live: "live", engine.Matched: "matched",
-		engine.Canceled: "canceled",
+	for _, c := range []struct {
+		row  journal.OrderRow
+		want string
+	}{
+		{journal.OrderRow{}, "canceled"},
+		{journal.OrderRow{Status: engine.Live}, "live"},
+		{journal.OrderRow{Status: engine.Matched}, "matched"},
+		{journal.OrderRow{Status: engine.Canceled, Reason: engine.Expired}, "canceled"},
+		{journal.OrderRow{Status: engine.Canceled, Reason: engine.MarketResolved},
+			"canceled_market_resolved"},
 	} {
-		if got := statusText(s); got != want {
-			t.Errorf("status %d: %s", s, got)
+		if got := statusText(&c.row); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.row, got, c.want)
 		}
 	}
 }
@@ -142,6 +150,37 @@ func FuzzQuery(f *testing.F) {
 		case 200, 400, 404, 405: // the last for "*", which any route could be
 		default:
 			t.Errorf("%q: status %d", target, ctx.Response.StatusCode())
+		}
+	})
+}
+
+// FuzzBody: whatever is posted, the answer is JSON with a known status, and without a key error if
+// it is a success.
+func FuzzBody(f *testing.F) {
+	for _, s := range []string{
+		`[{"token_id":"10"}]`, `[{"token_id":"10","side":"BUY"},{"tokenId":"11"}]`, `[]`, `null`, `[{}]`,
+		`{"markets":["10"],"interval":"1d","fidelity":1}`, `{"markets":["10","10"],"start_ts":0}`,
+		`[{"token_id":"10","token_id":"11","TOKEN_ID":"10"}]`, `[null]`, `["10"]`, "[{\"side\":\"\xff\"}]",
+	} {
+		for route := range uint8(6) {
+			f.Add(s, route)
+		}
+	}
+	n := newNode(f)
+	n.ladder(1)
+	paths := []string{"/books", "/prices", "/midpoints", "/spreads", "/last-trades-prices",
+		"/batch-prices-history"}
+	f.Fuzz(func(t *testing.T, body string, route uint8) {
+		ctx := ask("POST", paths[int(route)%len(paths)])
+		ctx.Request.SetBodyString(body)
+		n.handler.Public(ctx)
+		answer := ctx.Response.Body()
+		if !json.Valid(answer) || !utf8.Valid(answer) {
+			t.Errorf("%q: %q is not JSON", body, answer)
+		}
+		failed := strings.HasPrefix(string(answer), `{"error":`)
+		if status := ctx.Response.StatusCode(); failed != (status >= 400) || status >= 500 {
+			t.Errorf("%q: %d %s", body, status, answer)
 		}
 	})
 }

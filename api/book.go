@@ -23,6 +23,23 @@ func (h *Handler) book(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(s.Text(o, renderBook))
 }
 
+// books answers POST /books: the books of all tokens asked for that have one, in that order.
+func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []question) {
+	texts, size := make([][]byte, 0, len(asked)), 2
+	for i := range asked {
+		if s, o, known := h.o.Board.Book(asked[i].token); known {
+			b := s.Text(o, renderBook)
+			texts, size = append(texts, b), size+len(b)+1
+		}
+	}
+	body := append(make([]byte, 0, size), '[')
+	for _, b := range texts {
+		body = append(appendComma(body), b...)
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(append(body, ']'))
+}
+
 // snapshot finds the book of the token that the query names, or says why there is none.
 func (h *Handler) snapshot(ctx *fasthttp.RequestCtx) (*view.Snapshot, engine.Outcome, *failure) {
 	token, ok := engine.ParseToken(queryToken(ctx))

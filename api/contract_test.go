@@ -7,9 +7,11 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/valyala/fasthttp"
@@ -20,7 +22,7 @@ import (
 )
 
 // TestContract runs testdata/*.txt: commands to the node, and requests with their exact responses.
-// What a request line may hold beside text is written at the head of testdata/book.txt.
+// What the lines may hold is written beside the functions that read them.
 func TestContract(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt") // fuzzing leaves folders beside them
 	if err != nil || len(paths) == 0 {
@@ -78,6 +80,10 @@ func (s *script) run(d *datadriven.TestData) string {
 		case "engine":
 			s.engine(d, strings.Fields(line), &out)
 		case "request":
+			// What the public may see of the index waits for nobody.
+			if s.running != nil && !s.index.History.Await(s.head.Sequence, time.Minute) {
+				d.Fatalf(s.t, "the index does not come to Sequence %d", s.head.Sequence)
+			}
 			s.request(line, &out)
 		case "catalog":
 			c, r, err := catalog.Read(strings.NewReader(d.Input), catalog.Options{})
@@ -96,8 +102,9 @@ func (s *script) run(d *datadriven.TestData) string {
 
 // engine runs one command:
 //
-//	at MS | list C tick=T min=S [unopened] [neg-risk] | fund WHO M
-//	place ID WHO buy|sell TOKEN SIZE PRICE [TYPE] [expires=MS] | cancel ID WHO
+//	at MS | list C tick=T min=S [unopened] [neg-risk] [fee=BPS,EXPONENT] | fund WHO M
+//	link WALLET OWNER | resolve M PRICE | state M paused|closed | mode normal|cancel-only
+//	place ID WHO buy|sell TOKEN SIZE PRICE [fok|fak|gtd] [post-only] [expires=MS] | cancel ID WHO
 func (s *script) engine(d *datadriven.TestData, w []string, out *strings.Builder) {
 	var events []engine.Event
 	switch w[0] {
@@ -111,6 +118,19 @@ func (s *script) engine(d *datadriven.TestData, w []string, out *strings.Builder
 		events = s.do(s.list(w[1:]))
 	case "place":
 		events = s.do(s.place(w[1:]))
+	case "link":
+		events = s.do(engine.Command{
+			Kind: engine.Link, Address: trader(w[1]), Holder: trader(w[2])})
+	case "resolve":
+		events = s.do(engine.Command{Kind: engine.Resolve, Market: engine.MarketNo(s.number(w[1])),
+			Price: engine.Price(s.fixed(w[2], 4)), ID: orderID("resolve" + w[1])})
+	case "state":
+		state := map[string]engine.MarketState{"paused": engine.Paused, "closed": engine.Closed}[w[2]]
+		events = s.do(engine.Command{
+			Kind: engine.SetState, Market: engine.MarketNo(s.number(w[1])), State: state})
+	case "mode":
+		mode := map[string]engine.Mode{"cancel-only": engine.CancelOnly}[w[1]]
+		events = s.do(engine.Command{Kind: engine.SetMode, Mode: mode})
 	case "cancel":
 		owner := s.wallets[w[2]]
 		events = s.do(engine.Command{Kind: engine.Cancel, ID: orderID(w[1]), Owner: owner})
@@ -121,7 +141,8 @@ func (s *script) engine(d *datadriven.TestData, w []string, out *strings.Builder
 		names := [...]string{
 			engine.Listed: "listed", engine.Filled: "filled", engine.Placed: "placed",
 			engine.Completed: "completed", engine.Cancelled: "cancelled",
-			engine.Rejected: "rejected",
+			engine.Rejected: "rejected", engine.Linked: "linked", engine.Resolved: "resolved",
+			engine.StateChanged: "state changed", engine.ModeSet: "mode set",
 		}
 		fmt.Fprintf(out, "#%d %s", s.head.Sequence, names[e.Kind])
 		if e.Kind == engine.Rejected {
@@ -144,6 +165,10 @@ func (s *script) list(w []string) engine.Command {
 			l.Open = false
 		case "neg-risk":
 			l.NegRisk = true
+		case "fee":
+			rate, exponent, _ := strings.Cut(value, ",")
+			l.Fee = engine.Fee{
+				Rate: uint16(s.number(rate)), Exponent: uint8(s.number(exponent))}
 		case "tokens":
 			a, b, _ := strings.Cut(value, ",")
 			l.Tokens[0], _ = engine.ParseToken(a)
@@ -165,7 +190,20 @@ func (s *script) place(w []string) engine.Command {
 	}
 	lots, price := s.fixed(w[4], 2), engine.Price(s.fixed(w[5], 4))
 	c := place(w[0], s.wallets[w[1]], quote{m.No, o, side, int(lots), price})
+	if owner := s.board.Directory.Owner(c.Wallet); owner != 0 {
+		c.Owner = owner
+	}
 	for _, word := range w[6:] {
+		switch word {
+		case "fok":
+			c.Type = engine.FOK
+		case "fak":
+			c.Type = engine.FAK
+		case "gtd":
+			c.Type = engine.GTD
+		case "post-only":
+			c.PostOnly = true
+		}
 		if ms, is := strings.CutPrefix(word, "expires="); is {
 			c.Expiry = engine.Time(s.number(ms))
 		}
@@ -187,38 +225,43 @@ func (s *script) fixed(w string, digits int) int64 {
 	return n
 }
 
-// request sends `METHOD TARGET [as OWNER DIALECT]` and writes the response as it came, without
-// carriage returns. {order X} stands for the id of order X, {digits N} for N nines.
+// references are what a request line may hold beside text: {order X} for the id of order X,
+// {digits N} for N nines, {cond N} for the id of condition N, {addr WHO} for an address.
+var references = regexp.MustCompile(`\{(order|digits|cond|addr) ([^}]*)\}`)
+
+// request sends `METHOD TARGET [body BODY] [as OWNER DIALECT]` and writes the response as it came,
+// without carriage returns.
 func (s *script) request(line string, out *strings.Builder) {
 	line, caller, private := strings.Cut(line, " as ")
-	for {
-		before, rest, found := strings.Cut(line, "{")
-		if !found {
-			break
-		}
-		inner, after, _ := strings.Cut(rest, "}")
-		word, value, _ := strings.Cut(inner, " ")
-		switch word {
+	line = references.ReplaceAllStringFunc(line, func(reference string) string {
+		match := references.FindStringSubmatch(reference)
+		switch value := match[2]; match[1] {
 		case "order":
-			value = orderID(value).Hex()
+			return orderID(value).Hex()
 		case "digits":
-			value = strings.Repeat("9", s.number(value))
+			return strings.Repeat("9", s.number(value))
+		case "cond":
+			return listing(s.number(value), 0).Condition.Hex()
 		default:
-			s.t.Fatalf("unknown {%s}", inner)
+			return trader(value).Hex()
 		}
-		line = before + value + after
-	}
+	})
+	line, body, posted := strings.Cut(line, " body ")
 	text := line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 	if private {
 		text += "X-Caller: " + caller + "\r\n"
 	}
+	if posted {
+		text += fmt.Sprintf("Content-Length: %d\r\n", len(body))
+	}
 	conn, err := s.listener.Dial()
 	s.must(err)
 	defer func() { s.must(conn.Close()) }()
-	_, err = io.WriteString(conn, text+"\r\n")
+	_, err = io.WriteString(conn, text+"\r\n"+body)
 	s.must(err)
 	response, err := io.ReadAll(conn)
 	s.must(err)
+	s.conforms(line, caller, response)
 	response = bytes.ReplaceAll(response, []byte("\r"), nil)
 	response = bytes.ReplaceAll(response, []byte("\n\n"), []byte("\n"))
 	response = bytes.ReplaceAll(response, []byte("Connection: close\n"), nil)

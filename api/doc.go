@@ -1,14 +1,15 @@
 // Package api answers every request that only reads.
 //
-//	GET /book /midpoint /price /tick-size …          GET /data/order/{id}
-//	                │                                 (owner, dialect: the door has
-//	                ▼ Handler.Public                   checked the key)
-//	         router: path, method                              │
-//	                │                                          ▼ Handler.Account
-//	                ▼                                  wait for the owner's last write
+//	GET /book /price /tick-size …                    GET /data/orders /data/trades …
+//	POST /books /prices …                             (owner, dialect: the door has
+//	                │                                  checked the key)
+//	                ▼ Handler.Public                           │
+//	         router: path, method                              ▼ Handler.Account
+//	                │                                  wait for the owner's last write, and
+//	                ▼                                  that of each wallet linked to it
 //	 view.Board ── one atomic load, no lock                    │
 //	                │                                          ▼
-//	                ▼                            journal.History ── the row
+//	                ▼                            journal.History ── rows, pages
 //	 Snapshot.Text: JSON built at most once      view.Directory  ── market, maker
 //	 per version, shared by all who ask          catalog.Catalog ── the outcome's label
 //	                │                                          │
@@ -20,8 +21,8 @@
 //   - What is answered is durable: Board and History hold only what was synced.
 //   - Market data is read from the Board without a lock and, in steady state, without an
 //     allocation.
-//   - An account sees its own acknowledged writes: a read waits for the index up to 250 ms, then
-//     says 503 index_lagging rather than something old.
+//   - An account sees its own acknowledged writes: a read of the index waits for it up to 250 ms,
+//     then says 503 index_lagging rather than something old.
 //   - Prices and sizes are exact decimals, as text, without exponent or trailing zeros.
 //   - Errors are worded as the clients of the route expect them, in one of three families; the
 //     text is the known one to the byte, "code" is a stable word, "detail" helps people.
@@ -32,8 +33,15 @@
 // an empty hash: public clients compute it again from what they received, so the ten keys have one
 // order.
 //
-// Wire names occur only here, in the files that encode; two of them come in two styles, by the
-// dialect of the caller's headers (orders.go).
+// A page of a list begins at an ordinal, which its cursor holds and which never changes: nothing is
+// skipped or repeated when orders come and go between two pages. At most 100 items are on a page
+// (500 of markets); a page may hold fewer although the list goes on.
 //
-// Reading order: api.go (the routes), book.go, price.go, orders.go, errors.go, encode.go.
+// Wire names occur only here, in the files that read queries and those that encode. Orders and
+// trades come in several styles, by the dialect of the caller's headers (orders.go, trades.go).
+//
+// Reading order: api.go (the routes), book.go, price.go and lists.go (one token, many tokens),
+// market.go and listing.go (markets), charts.go and tape.go (what was), account.go (whose request
+// it is), cursor.go and filter.go (which part of a list), orders.go, trades.go, lookup.go,
+// balance.go, activity.go (what there is none of), errors.go, encode.go.
 package api

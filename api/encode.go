@@ -20,12 +20,17 @@ func answer(ctx *fasthttp.RequestCtx, body []byte) {
 	ctx.Response.SetBody(body)
 }
 
-// appendKey appends a key of an object, and a comma if it is not the first.
-func appendKey(b []byte, key string) []byte {
-	if last := b[len(b)-1]; last != '{' {
+// appendComma appends a comma, unless an object or an array has just begun.
+func appendComma(b []byte) []byte {
+	if last := b[len(b)-1]; last != '{' && last != '[' {
 		b = append(b, ',')
 	}
-	b = append(b, '"')
+	return b
+}
+
+// appendKey appends a key of an object, and a comma if it is not the first.
+func appendKey(b []byte, key string) []byte {
+	b = append(appendComma(b), '"')
 	b = append(b, key...)
 	return append(b, '"', ':')
 }
@@ -39,6 +44,27 @@ func appendField(b []byte, key, value string) []byte {
 func appendDecimalField(b []byte, key string, v int64, digits int) []byte {
 	b = append(appendKey(b, key), '"')
 	return append(engine.AppendDecimal(b, v, digits), '"')
+}
+
+// tokenBytes is room for a token id, a price and what stands around them.
+const tokenBytes = 112
+
+// appendTokenKey appends a token id as a key.
+func appendTokenKey(b []byte, t engine.Token) []byte {
+	b = append(appendComma(b), '"')
+	return append(t.AppendDecimal(b), '"', ':')
+}
+
+// appendTokenField appends a key and a token id.
+func appendTokenField(b []byte, key string, t engine.Token) []byte {
+	b = append(appendKey(b, key), '"')
+	return append(t.AppendDecimal(b), '"')
+}
+
+// appendHexField appends a key and, as a text, 0x and the hexadecimal digits of v.
+func appendHexField(b []byte, key string, v []byte) []byte {
+	b = append(appendKey(b, key), '"')
+	return append(engine.AppendHex(b, v), '"')
 }
 
 func closeObject(b []byte) []byte { return append(b, '}') }

@@ -26,6 +26,7 @@ const (
 // failure is one answer that is an error: its body is made once and shared by all who get it.
 type failure struct {
 	status int
+	text   string
 	body   []byte
 }
 
@@ -55,7 +56,7 @@ func (f family) fail(status int, code, text, detail string) *failure {
 	if detail != "" {
 		b = appendField(b, "detail", detail)
 	}
-	return &failure{status: status, body: closeObject(b)}
+	return &failure{status: status, text: text, body: closeObject(b)}
 }
 
 // send answers with the failure.
@@ -79,9 +80,63 @@ var (
 	errOneSided = fail(fasthttp.StatusNotFound, "not_found",
 		"No orderbook exists for the requested token id",
 		"there is a midpoint only while orders rest on both sides of the book")
+	errNoSpread = fail(fasthttp.StatusNotFound, "not_found",
+		"No orderbook exists for the requested token id",
+		"there is a spread only while orders rest on both sides of the book")
+	errNoTrade = fail(fasthttp.StatusNotFound, "not_found", "no last trade price for token",
+		"the token was never traded")
+	errPayload = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
+		`the body must be a JSON array of objects like {"token_id":"decimal number below 2^256"}`)
+	errTokens = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid token id",
+		"token_ids must be ids of outcome tokens with commas between them")
+	errPayloadSide = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid side",
+		"where a side is given it must be BUY or SELL")
+	errSides = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid side",
+		"sides must name BUY or SELL once for each of token_ids, or be left out")
+	errTooMany = fail(fasthttp.StatusBadRequest, "bad_payload", "Payload exceeds the limit",
+		"at most 500 tokens at once")
+	errCondition = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid market",
+		"a condition id is 0x and 64 hex digits")
 	errNoMarket = fail(fasthttp.StatusNotFound, "not_found", "market not found", "")
 	errOrderID  = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid orderID",
 		"an order id is 0x and 64 hex digits")
+	errOrderParams = fail(fasthttp.StatusBadRequest, "bad_payload", "invalid order params payload",
+		"id is an order id, market a condition id, asset_id a token id, maker_address an address of "+
+			"yours, next_cursor one that was answered")
+	errTradeParams = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid trade params payload",
+		"id is a trade id, taker, maker and maker_address are addresses, market is a condition id, "+
+			"asset_id a token id, before and after are unix seconds, next_cursor one that was answered")
+	errOrderIDs = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
+		"the body must be a JSON array of order ids")
+	errLookups = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
+		`the body must be a JSON array of 1 to 500 objects like {"orderId":"0x and 64 hex digits"}`)
+	errVolumes = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
+		`the body must be like {"conditions":[{"conditionId":"0x and 64 hex digits","tokenIds":[]}]}, `+
+			"1 to 100 of them")
+	errTooManyOrders = fail(fasthttp.StatusBadRequest, "bad_payload", "Payload exceeds the limit",
+		"at most 500 orders at once")
+	errSignatureType = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid signature type",
+		"signature_type must be 0, 1, 2 or 3")
+	errAssetType = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid asset type",
+		"asset_type must be COLLATERAL or CONDITIONAL")
+	errCursor = fail(fasthttp.StatusBadRequest, "bad_payload", "invalid next_cursor",
+		"next_cursor is one that was answered, or MA== for the first page")
+	errNoID    = described.fail(fasthttp.StatusNotFound, "not_found", "id not found", "")
+	errBuilder = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid builder code",
+		"a builder's code is 0x and 64 hex digits")
+	errNoIDs = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
+		"ids must name notifications with commas between them")
+	errNoRequests = fail(fasthttp.StatusNotFound, "not_found", "rfq is not enabled", "")
+	errSpan       = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid interval",
+		"say either interval (1m, 5m, 15m, 1h, 6h, 1d, 1w, max or all) or a start in unix seconds, "+
+			"with or without an end that is later")
+	errFidelity = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid fidelity",
+		"fidelity is a whole number of minutes, at least 1")
+	errBatch = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
+		`the body must be like {"markets":["token id"],"interval":"1d","fidelity":5}, `+
+			"with start_ts and end_ts in place of interval if need be")
+	errBatchSize = fail(fasthttp.StatusBadRequest, "bad_payload", "Payload exceeds the limit",
+		"1 to 20 markets at once")
 	errNoOrder = fail(fasthttp.StatusNotFound, "not_found", "order not found", "")
 	errLagging = fail(fasthttp.StatusServiceUnavailable, "index_lagging", "service not ready",
 		"the index has not yet seen your latest write; nothing is lost, ask again")

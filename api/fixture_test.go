@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -50,9 +51,11 @@ func newNode(t testing.TB) *node {
 	n.must(err)
 	n.handler, err = New(Options{
 		Board: n.board, History: n.index.History, JournalID: n.journal.ID, Log: quiet,
-		Catalog:  func() *catalog.Catalog { return n.catalog },
-		KeyID:    keyID,
-		Checksum: checksum,
+		Catalog:   func() *catalog.Catalog { return n.catalog },
+		KeyID:     keyID,
+		Checksum:  checksum,
+		Exchanges: []engine.Address{trader("exchange"), trader("second")},
+		Now:       func() time.Time { return time.Unix(1_700_006_400, 0) },
 	})
 	n.must(err)
 	t.Cleanup(func() {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,61 +12,54 @@ import (
 	"clobd/journal"
 )
 
-// awaitIndex is how long an account read waits for the index to see the account's last write.
-const awaitIndex = 250 * time.Millisecond
+// order answers GET /data/order/{id}, of any order that was ever taken, live or not. That of
+// somebody else is as unknown as one that never was.
+func (h *Handler) order(ctx *fasthttp.RequestCtx, c *caller) {
+	_, id, _ := strings.Cut(text(ctx.URI().PathOriginal()), accountOrder)
+	if id == "" {
+		notFound(ctx)
+		return
+	}
+	record, f := h.find(c, id)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	answer(ctx, record.appendAnswer(make([]byte, 0, 2048), c.dialect))
+}
 
-// The dialect whose clients take the seed shape alone, and the one whose statuses are in capitals.
-const (
-	dialectService    = "SVC_"
-	dialectPolymarket = "POLY_"
-)
-
-// order answers GET /data/order/{id}. Somebody else's order is as unknown as one that never was.
-func (h *Handler) order(ctx *fasthttp.RequestCtx, owner engine.Address, dialect, text string) {
+// find is the caller's order with that id, or says why there is none.
+func (h *Handler) find(c *caller, text string) (r orderRecord, f *failure) {
 	id, ok := parseOrderID(text)
 	if !ok {
-		errOrderID.send(ctx)
-		return
+		return r, errOrderID
 	}
-	no, ok := h.o.Board.Directory.Wallet(owner)
-	if !ok {
-		errNoOrder.send(ctx)
-		return
-	}
-	if !h.o.History.Await(h.o.Board.Directory.Touched(no), awaitIndex) {
-		errLagging.send(ctx)
-		return
+	if c.no == 0 {
+		return r, errNoOrder
 	}
 	row, ok, err := h.o.History.Order(id)
 	if err != nil {
-		h.internal(ctx, "read order", text, err)
-		return
+		return r, h.internal("read order", text, err)
 	}
-	if !ok || row.Owner != no {
-		errNoOrder.send(ctx)
-		return
+	if !ok || row.Owner != c.no {
+		return r, errNoOrder
 	}
-	record, err := h.describe(&row, owner)
-	if err != nil {
-		h.internal(ctx, "describe order", text, err)
-		return
+	if r, err = h.describe(&row, c.address); err != nil {
+		return r, h.internal("describe order", text, err)
 	}
-	answer(ctx, record.appendAnswer(make([]byte, 0, 2048), dialect))
+	return r, nil
 }
 
-// internal logs a failure and answers without its details.
-func (h *Handler) internal(ctx *fasthttp.RequestCtx, what, id string, err error) {
+// internal logs a failure and is the answer, without its details.
+func (h *Handler) internal(what, id string, err error) *failure {
 	h.o.Log.Error(what, "id", id, "err", err)
-	errInternal.send(ctx)
+	return errInternal
 }
 
 // parseOrderID reads 0x or 0X and 64 hex digits of either letter case.
 func parseOrderID(s string) (id engine.OrderID, ok bool) {
-	if len(s) != 2+2*len(id) || s[0] != '0' || s[1]|0x20 != 'x' {
-		return id, false
-	}
-	_, err := hex.Decode(id[:], []byte(s[2:]))
-	return id, err == nil
+	ok = parseHex(id[:], s)
+	return id, ok
 }
 
 // orderRecord is an order as clients see it: a row of the index with its names filled in.
@@ -100,29 +92,34 @@ func (h *Handler) describe(row *journal.OrderRow, owner engine.Address) (orderRe
 	}, nil
 }
 
-// appendAnswer appends the answer in the caller's dialect. SVC_ clients read an envelope with the
-// camelCase record; all others read the record at the top level, in snake_case, and find both
-// the camelCase keys and the envelope beside it.
+// appendAnswer appends the answer in the caller's dialect. SVC_ clients read an envelope; all
+// others read the record at the top level and find the envelope beside it.
 func (r *orderRecord) appendAnswer(b []byte, dialect string) []byte {
-	status := statusText(r.Status)
 	b = append(b, '{')
 	if dialect == dialectService {
 		b = append(appendKey(b, "order"), '{')
-		b = r.appendCommon(b, status)
-		b = r.appendCamel(b)
-		return append(b, '}', '}')
-	}
-	if dialect == dialectPolymarket {
-		status = strings.ToUpper(status)
+		return append(r.appendRecord(b, dialect), '}', '}')
 	}
 	from := len(b)
-	b = r.appendCommon(b, status)
-	b = r.appendSnake(b)
-	b = r.appendCamel(b)
+	b = r.appendRecord(b, dialect)
 	to := len(b)
 	b = append(appendKey(b, "order"), '{')
 	b = append(b, b[from:to]...)
 	return append(b, '}', '}')
+}
+
+// appendRecord appends the members of the record in the caller's dialect: SVC_ clients read it in
+// camelCase, all others in snake_case and find the camelCase keys beside it.
+func (r *orderRecord) appendRecord(b []byte, dialect string) []byte {
+	status := statusText(r.OrderRow)
+	if dialect == dialectPolymarket {
+		status = strings.ToUpper(status)
+	}
+	b = r.appendCommon(b, status)
+	if dialect != dialectService {
+		b = r.appendSnake(b)
+	}
+	return r.appendCamel(b)
 }
 
 // appendCommon appends the fields that are called the same in both styles.
@@ -180,14 +177,16 @@ func (r *orderRecord) appendTrades(b []byte, key string) []byte {
 	return append(b, ']')
 }
 
-// statusText is a status as most clients read it. An order that its own terms killed on arrival has
-// none in the index: it was canceled.
-func statusText(s engine.Status) string {
-	switch s {
-	case engine.Live:
+// statusText is an order's status as most clients read it. What its own terms killed on arrival was
+// canceled.
+func statusText(r *journal.OrderRow) string {
+	switch {
+	case r.Status == engine.Live:
 		return "live"
-	case engine.Matched:
+	case r.Status == engine.Matched:
 		return "matched"
+	case r.Reason == engine.MarketResolved:
+		return "canceled_market_resolved"
 	}
 	return "canceled"
 }

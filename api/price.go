@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -25,8 +24,66 @@ func (h *Handler) midpoint(ctx *fasthttp.RequestCtx) {
 	}
 	var room [32]byte
 	b := append(room[:0], `{"mid":"`...)
-	b = engine.AppendDecimal(b, (int64(bid)+int64(ask))*5, 5)
+	b = appendMidpoint(b, bid, ask)
 	answer(ctx, append(b, '"', '}'))
+}
+
+func appendMidpoint(b []byte, bid, ask engine.Price) []byte {
+	return engine.AppendDecimal(b, (int64(bid)+int64(ask))*5, 5)
+}
+
+// midpoints answers GET and POST /midpoints: an object by token id, without those that have none.
+func (h *Handler) midpoints(ctx *fasthttp.RequestCtx, asked []question) {
+	h.bestOf(ctx, asked, appendMidpoint)
+}
+
+// spread answers GET /spread: how far the best prices are from each other.
+func (h *Handler) spread(ctx *fasthttp.RequestCtx) {
+	s, o, f := h.snapshot(ctx)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	bid, ask := s.Best(o)
+	if bid == 0 || ask == 0 {
+		errNoSpread.send(ctx)
+		return
+	}
+	var room [32]byte
+	b := append(room[:0], `{"spread":"`...)
+	b = appendSpread(b, bid, ask)
+	answer(ctx, append(b, '"', '}'))
+}
+
+func appendSpread(b []byte, bid, ask engine.Price) []byte {
+	return engine.AppendDecimal(b, int64(ask)-int64(bid), 4)
+}
+
+// spreads answers POST /spreads: an object by token id, without those that have none.
+func (h *Handler) spreads(ctx *fasthttp.RequestCtx, asked []question) {
+	h.bestOf(ctx, asked, appendSpread)
+}
+
+// bestOf answers with an object that holds, for each token with orders on both sides of its book,
+// what is made of its best prices. A token that is asked for twice is there once.
+func (h *Handler) bestOf(
+	ctx *fasthttp.RequestCtx, asked []question, value func([]byte, engine.Price, engine.Price) []byte,
+) {
+	seen := make(map[engine.Token]struct{}, len(asked))
+	b := append(make([]byte, 0, 2+tokenBytes*len(asked)), '{')
+	for i := range asked {
+		token := asked[i].token
+		s, o, known := h.o.Board.Book(token)
+		if _, twice := seen[token]; twice || !known {
+			continue
+		}
+		seen[token] = struct{}{}
+		if bid, ask := s.Best(o); bid != 0 && ask != 0 {
+			b = append(appendTokenKey(b, token), '"')
+			b = append(value(b, bid, ask), '"')
+		}
+	}
+	answer(ctx, closeObject(b))
 }
 
 // price answers GET /price: what a taker on that side would pay or get for the next share, "0" if
@@ -37,7 +94,7 @@ func (h *Handler) price(ctx *fasthttp.RequestCtx) {
 		errToken.send(ctx)
 		return
 	}
-	side, ok := parseSide(ctx.QueryArgs().Peek("side"))
+	side, ok := parseSide(text(ctx.QueryArgs().Peek("side")))
 	if !ok {
 		errSide.send(ctx)
 		return
@@ -47,84 +104,98 @@ func (h *Handler) price(ctx *fasthttp.RequestCtx) {
 		errNoBook.send(ctx)
 		return
 	}
-	p, ask := s.Best(o)
-	if side == engine.Buy {
-		p = ask
-	}
 	var room [32]byte
 	b := append(room[:0], `{"price":"`...)
-	b = engine.AppendDecimal(b, int64(p), 4)
+	b = engine.AppendDecimal(b, int64(takerPrice(s, o, side)), 4)
 	answer(ctx, append(b, '"', '}'))
 }
 
+// takerPrice is the best price that a taker on that side meets, 0 if nobody rests there.
+func takerPrice(s *view.Snapshot, o engine.Outcome, side engine.Side) engine.Price {
+	bid, ask := s.Best(o)
+	if side == engine.Buy {
+		return ask
+	}
+	return bid
+}
+
+// prices answers GET and POST /prices: an object by token id of the prices by side, of both sides
+// where none was named. Tokens without a book are left out.
+func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []question) {
+	sides := make(map[engine.Token][2]bool, len(asked))
+	for i := range asked {
+		q := &asked[i]
+		want := sides[q.token]
+		want[engine.Buy] = want[engine.Buy] || !q.sided || q.side == engine.Buy
+		want[engine.Sell] = want[engine.Sell] || !q.sided || q.side == engine.Sell
+		sides[q.token] = want
+	}
+	b := append(make([]byte, 0, 2+tokenBytes*len(asked)), '{')
+	for i := range asked {
+		token := asked[i].token
+		want, first := sides[token]
+		s, o, known := h.o.Board.Book(token)
+		if !first || !known {
+			continue
+		}
+		delete(sides, token) // what was answered is not answered again
+		b = append(appendTokenKey(b, token), '{')
+		for side := engine.Buy; side <= engine.Sell; side++ {
+			if want[side] {
+				b = appendDecimalField(b, sideText(side), int64(takerPrice(s, o, side)), 4)
+			}
+		}
+		b = closeObject(b)
+	}
+	answer(ctx, closeObject(b))
+}
+
+// lastTrade answers GET /last-trade-price: price and taker's side of the last trade.
+func (h *Handler) lastTrade(ctx *fasthttp.RequestCtx) {
+	s, o, f := h.snapshot(ctx)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	p, side, traded := s.Last(o)
+	if !traded {
+		errNoTrade.send(ctx)
+		return
+	}
+	var room [48]byte
+	answer(ctx, closeObject(appendLast(append(room[:0], '{'), p, side)))
+}
+
+func appendLast(b []byte, p engine.Price, side engine.Side) []byte {
+	b = appendDecimalField(b, "price", int64(p), 4)
+	return appendField(b, "side", sideText(side))
+}
+
+// lastTrades answers GET and POST /last-trades-prices: an array, without tokens that never traded.
+func (h *Handler) lastTrades(ctx *fasthttp.RequestCtx, asked []question) {
+	b := append(make([]byte, 0, 2+2*tokenBytes*len(asked)), '[')
+	for i := range asked {
+		s, o, known := h.o.Board.Book(asked[i].token)
+		if !known {
+			continue
+		}
+		if p, side, traded := s.Last(o); traded {
+			b = append(appendComma(b), '{')
+			b = append(appendKey(b, "token_id"), '"')
+			b = append(asked[i].token.AppendDecimal(b), '"')
+			b = closeObject(appendLast(b, p, side))
+		}
+	}
+	answer(ctx, append(b, ']'))
+}
+
 // parseSide reads BUY or SELL, of any letter case.
-func parseSide(b []byte) (engine.Side, bool) {
-	switch s := text(b); {
+func parseSide(s string) (engine.Side, bool) {
+	switch {
 	case strings.EqualFold(s, "BUY"):
 		return engine.Buy, true
 	case strings.EqualFold(s, "SELL"):
 		return engine.Sell, true
 	}
 	return 0, false
-}
-
-// market finds the market of the token in the path or the query, or says why there is none.
-func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
-	id, inPath := ctx.UserValue("token").(string)
-	if !inPath {
-		id = queryToken(ctx)
-	}
-	token, ok := engine.ParseToken(id)
-	if !ok {
-		return nil, errToken
-	}
-	m, _, ok := h.o.Board.Directory.Token(token)
-	if !ok {
-		return nil, errNoMarket
-	}
-	return m, nil
-}
-
-// tickSize answers GET /tick-size: the price step as a JSON number, which clients turn into text.
-func (h *Handler) tickSize(ctx *fasthttp.RequestCtx) {
-	m, f := h.market(ctx)
-	if f != nil {
-		f.send(ctx)
-		return
-	}
-	var room [48]byte
-	b := append(room[:0], `{"minimum_tick_size":`...)
-	b = engine.AppendDecimal(b, int64(m.Tick), 4)
-	answer(ctx, append(b, '}'))
-}
-
-// negRisk answers GET /neg-risk: which of the two exchange contracts orders must be signed for.
-func (h *Handler) negRisk(ctx *fasthttp.RequestCtx) {
-	m, f := h.market(ctx)
-	if f != nil {
-		f.send(ctx)
-		return
-	}
-	var room [32]byte
-	b := append(room[:0], `{"neg_risk":`...)
-	b = strconv.AppendBool(b, m.NegRisk)
-	answer(ctx, append(b, '}'))
-}
-
-// noFees is the schedule of every market so far: nobody pays a fee. base_fee is in basis points;
-// fd and fee_schedule say the same to clients of two kinds.
-var noFees = []byte(`{"base_fee":0,"fd":{"r":0,"e":1,"to":true},` +
-	`"fee_schedule":{"rate":0,"exponent":1,"takerOnly":true,"rebateRate":0,` +
-	`"category":"default","version":1,"source":"default"}}`)
-
-// feeRate answers GET /fee-rate, of one token or, without one, of the node.
-func (h *Handler) feeRate(ctx *fasthttp.RequestCtx) {
-	if ctx.UserValue("token") != nil || queryToken(ctx) != "" {
-		if _, f := h.market(ctx); f != nil {
-			f.send(ctx)
-			return
-		}
-	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(noFees)
 }

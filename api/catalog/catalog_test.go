@@ -322,6 +322,24 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestParseListsNothing: what is wrong with a file is known before anything is listed.
+func TestParseListsNothing(t *testing.T) {
+	called := 0
+	o := Options{List: func(l []engine.Listing) error { called += len(l); return nil }}
+	d, r, err := Parse(strings.NewReader(event("1", market(1, ""), market(2, `"closed":true`))), o)
+	if err != nil || called != 0 || r.Markets != 2 || r.Skipped[Closed] != 1 || r.Listed != 0 {
+		t.Fatalf("%d listed, %s, %v", called, r, err)
+	}
+	c, r, err := d.List()
+	if err != nil || called != 1 || r.Listed != 1 || len(c.Markets) != 2 {
+		t.Errorf("%d listed, %s, %v", called, r, err)
+	}
+	adds(t, r)
+	if d, _, err := Parse(strings.NewReader("[1,2]"), o); err == nil || d != nil {
+		t.Errorf("a list of numbers: %v", err)
+	}
+}
+
 func TestReportLine(t *testing.T) {
 	r := Report{
 		Events: 657, Markets: 1102, Listed: 612, Unopened: 21, Refused: 1, Broken: 2,

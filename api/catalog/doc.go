@@ -17,7 +17,7 @@
 //	          │                         │
 //	          ▼                         ▼
 //	      Catalog                 Options.List, in chunks,
-//	 immutable, swapped whole     after the whole file was read
+//	 immutable, swapped whole     after Parse read the whole file
 //
 // The contract:
 //

@@ -38,6 +38,18 @@ func Load(path string, o Options) (*Catalog, Report, error) {
 
 // Read is Load from a stream.
 func Read(r io.Reader, o Options) (*Catalog, Report, error) {
+	d, report, err := Parse(r, o)
+	if err != nil {
+		return nil, report, err
+	}
+	return d.List()
+}
+
+// Draft is a catalog that was read to its end and of which nothing is listed yet.
+type Draft struct{ loader *loader }
+
+// Parse is the first half of Read: it fails as Read does, and calls no Options.List.
+func Parse(r io.Reader, o Options) (*Draft, Report, error) {
 	s, err := newSplitter(r)
 	if err != nil {
 		return nil, Report{}, fmt.Errorf("not a catalog: %w", err)
@@ -49,10 +61,15 @@ func Read(r io.Reader, o Options) (*Catalog, Report, error) {
 	if l.report.Events == 0 && l.report.Broken > 0 {
 		return nil, l.report, fmt.Errorf("not a catalog: no event in it; %s", l.report.Bad[0])
 	}
-	if err := l.list(); err != nil {
-		return nil, l.report, err
+	return &Draft{l}, l.report, nil
+}
+
+// List is the second half of Read, to be called once: it hands the listings to Options.List.
+func (d *Draft) List() (*Catalog, Report, error) {
+	if err := d.loader.list(); err != nil {
+		return nil, d.loader.report, err
 	}
-	return l.c, l.report, nil
+	return d.loader.c, d.loader.report, nil
 }
 
 //go:embed demo.jsonl

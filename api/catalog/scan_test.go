@@ -68,9 +68,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(event("1", market(1, `"closed":true`)) + "\n{\"id\":\"1\n" + event("2", "1", "{}"))
 	f.Add("\x1f\x8b")
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 1<<16 {
-			t.Skip()
-		}
+		text = text[:min(len(text), 1<<16)] // what is cut off is one more broken record
 		_, r, err := Read(strings.NewReader(text), Options{})
 		if err == nil {
 			adds(t, r)

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// What the clients of other exchanges ask for and this one does not have is answered as if there
+// were none of it: rewards, rebates, notifications, builders' fees, quotes on request.
+var (
+	emptyList   = []byte("[]")
+	emptyObject = []byte("{}")
+	notScoring  = []byte(`{"scoring":false}`)
+	noneDropped = []byte(`{"deleted":[]}`)
+	noQuotes    = []byte(`{"enabled":false}`)
+	noBuilder   = []byte(`{"builder_maker_fee_rate_bps":0,"builder_taker_fee_rate_bps":0,` +
+		`"builder_maker_flat_fee_bps":0,"builder_taker_fee_share_bps":0}`)
+)
+
+// always answers with one body, whatever the query holds.
+func always(body []byte) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) { constant(ctx, body) }
+}
+
+// alwaysTo is always for account routes.
+func alwaysTo(body []byte) accountHandler {
+	return func(ctx *fasthttp.RequestCtx, _ *caller) { constant(ctx, body) }
+}
+
+// noRewards answers GET /rewards/markets/{condition}: a page without rewards.
+func (h *Handler) noRewards(ctx *fasthttp.RequestCtx) {
+	if _, f := h.condition(ctx); f != nil {
+		f.send(ctx)
+		return
+	}
+	constant(ctx, emptyPage)
+}
+
+// builderFees answers GET /fees/builder-fees/{code}: builders take nothing here.
+func (h *Handler) builderFees(ctx *fasthttp.RequestCtx) {
+	code, _ := ctx.UserValue("code").(string)
+	if !isBuilder(code) {
+		errBuilder.send(ctx)
+		return
+	}
+	constant(ctx, noBuilder)
+}
+
+// builderTrades answers GET /builder/trades: a page without trades, because a builder's code is
+// evidence beside an order and no key of the index.
+func (h *Handler) builderTrades(ctx *fasthttp.RequestCtx) {
+	if code := text(ctx.QueryArgs().Peek("builder_code")); code != "" && !isBuilder(code) {
+		errBuilder.send(ctx)
+		return
+	}
+	if _, ok := parseCursor(ctx); !ok {
+		errTradeParams.send(ctx)
+		return
+	}
+	constant(ctx, emptyPage)
+}
+
+// isBuilder says whether s has the form of a builder's code: 32 bytes.
+func isBuilder(s string) bool {
+	var code [32]byte
+	return parseHex(code[:], s)
+}
+
+// noRequests answers every route for quotes on request but their configuration.
+func noRequests(ctx *fasthttp.RequestCtx) { errNoRequests.send(ctx) }
+
+// scoring answers GET /order-scoring: without rewards no order scores.
+func (h *Handler) scoring(ctx *fasthttp.RequestCtx, _ *caller) {
+	args := ctx.QueryArgs()
+	id := args.Peek("order_id")
+	if len(id) == 0 {
+		id = args.Peek("orderId")
+	}
+	if _, ok := parseOrderID(text(id)); !ok {
+		errOrderID.send(ctx)
+		return
+	}
+	constant(ctx, notScoring)
+}
+
+// maxOrders is how many orders one request may ask about.
+const maxOrders = 500
+
+// scorings answers POST /orders-scoring: false for each id of the array.
+func (h *Handler) scorings(ctx *fasthttp.RequestCtx, _ *caller) {
+	var ids []string
+	if err := json.Unmarshal(ctx.PostBody(), &ids); err != nil || ids == nil {
+		errOrderIDs.send(ctx)
+		return
+	}
+	if len(ids) > maxOrders {
+		errTooManyOrders.send(ctx)
+		return
+	}
+	seen := make(map[string]struct{}, len(ids))
+	b := append(make([]byte, 0, 2+80*len(ids)), '{')
+	for _, id := range ids {
+		if _, ok := parseOrderID(id); !ok {
+			errOrderID.send(ctx)
+			return
+		}
+		if _, twice := seen[id]; !twice {
+			seen[id] = struct{}{}
+			b = append(appendKey(b, id), "false"...)
+		}
+	}
+	answer(ctx, closeObject(b))
+}
+
+// dropped answers DELETE /notifications: there is none to drop.
+func (h *Handler) dropped(ctx *fasthttp.RequestCtx, _ *caller) {
+	if strings.Trim(named(ctx, "ids"), ", ") == "" {
+		errNoIDs.send(ctx)
+		return
+	}
+	constant(ctx, noneDropped)
+}

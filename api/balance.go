@@ -1,0 +1,91 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+)
+
+// unbounded is the largest number of 256 bits: nothing here asks for an allowance.
+const unbounded = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
+
+// balance answers GET /balance-allowance, and /update, which has nothing to refresh: what a wallet
+// of the caller holds of collateral or of a token, what is reserved behind its orders included, in
+// base units.
+func (h *Handler) balance(ctx *fasthttp.RequestCtx, c *caller) {
+	wallet, ok := c.wallet(named(ctx, "signature_type", "signatureType"))
+	if !ok {
+		errSignatureType.send(ctx)
+		return
+	}
+	var held int64
+	var f *failure
+	switch kind := named(ctx, "asset_type", "assetType"); {
+	case kind == "" || strings.EqualFold(kind, "COLLATERAL"):
+		held, f = h.cash(wallet)
+	case strings.EqualFold(kind, "CONDITIONAL"):
+		held, f = h.tokens(ctx, wallet)
+	default:
+		f = errAssetType
+	}
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 256+128*len(h.o.Exchanges)), '{')
+	b = appendDecimalField(b, "balance", held, 0)
+	b = appendField(b, "allowance", unbounded)
+	b = append(appendKey(b, "allowances"), '{')
+	for _, a := range h.o.Exchanges {
+		b = appendField(b, h.o.Checksum(a), unbounded)
+	}
+	answer(ctx, append(b, '}', '}'))
+}
+
+// wallet is the one that orders of a signature type spend: of type 0, or without one, that of the
+// caller's own address; of types 1 to 3 the one that was linked to it last. 0: there is none.
+func (c *caller) wallet(signatureType string) (no engine.WalletNo, ok bool) {
+	switch signatureType {
+	case "", "0":
+		return c.no, true
+	case "1", "2", "3":
+		for _, w := range c.wallets {
+			if w != c.no {
+				no = w
+			}
+		}
+		return no, true
+	}
+	return 0, false
+}
+
+// cash is the collateral of a wallet, of which there may be none.
+func (h *Handler) cash(wallet engine.WalletNo) (int64, *failure) {
+	if wallet == 0 {
+		return 0, nil
+	}
+	total, _, err := h.o.History.Balance(wallet)
+	if err != nil {
+		return 0, h.internal("read balance", "collateral", err)
+	}
+	return int64(total), nil
+}
+
+// tokens is what a wallet, of which there may be none, holds of the token that the query names.
+func (h *Handler) tokens(ctx *fasthttp.RequestCtx, wallet engine.WalletNo) (int64, *failure) {
+	token, ok := engine.ParseToken(queryToken(ctx))
+	if !ok {
+		return 0, errToken
+	}
+	m, o, known := h.o.Board.Directory.Token(token)
+	if !known || wallet == 0 {
+		return 0, nil
+	}
+	total, _, err := h.o.History.Tokens(wallet, m.No, o)
+	if err != nil {
+		return 0, h.internal("read balance", token.String(), err)
+	}
+	return int64(total), nil
+}

@@ -1,0 +1,247 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/view"
+	"clobd/journal"
+)
+
+// span is a window of time and how far the points in it are apart.
+type span struct {
+	from, to engine.Time
+	step     time.Duration
+	most     int64 // points
+}
+
+// windows are the lengths of time that have a name. The two that have no beginning are not here.
+var windows = map[string]time.Duration{
+	"1m": time.Minute, "5m": 5 * time.Minute, "15m": 15 * time.Minute, "1h": time.Hour,
+	"6h": 6 * time.Hour, "1d": 24 * time.Hour, "1w": 7 * 24 * time.Hour,
+}
+
+// steps are the distances that points are kept at, the last one aligned to noon and midnight.
+var steps = [...]time.Duration{
+	time.Minute, 5 * time.Minute, 30 * time.Minute, 3 * time.Hour, 12 * time.Hour,
+}
+
+// maxPoints bounds the charts of one answer: a window with more steps than its share of this is
+// drawn in larger ones. Thirty days of minutes fit.
+const maxPoints = 43_200
+
+// maxCharts is how many charts one request may ask for.
+const maxCharts = 20
+
+// wanted is which window a request asks for, as written. Zero is: not said.
+type wanted struct {
+	interval          string
+	start, end        int64 // unix seconds
+	hasStart, hasEnd  bool
+	fidelity          int64 // minutes
+	hasFidelity, junk bool
+}
+
+// pricesHistory answers GET /prices-history: the midpoints of a token over time. The token is
+// called market.
+func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) {
+	id := named(ctx, "market", "token_id", "tokenId")
+	token, ok := engine.ParseToken(id)
+	if !ok {
+		errToken.send(ctx)
+		return
+	}
+	m, o, ok := h.o.Board.Directory.Token(token)
+	if !ok {
+		errNoMarket.send(ctx)
+		return
+	}
+	var w wanted
+	w.interval = named(ctx, "interval")
+	w.start, w.hasStart = w.number(named(ctx, "startTs", "start_ts"))
+	w.end, w.hasEnd = w.number(named(ctx, "endTs", "end_ts"))
+	w.fidelity, w.hasFidelity = w.number(named(ctx, "fidelity"))
+	s, f := h.span(&w)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	s.most = maxPoints
+	b := append(make([]byte, 0, 4096), `{"history":`...)
+	if b, f = h.appendChart(b, m, o, s); f != nil {
+		f.send(ctx)
+		return
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(closeObject(b))
+}
+
+// number reads a whole number, and notes if it is none.
+func (w *wanted) number(s string) (n int64, given bool) {
+	if s == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	w.junk = w.junk || err != nil
+	return n, true
+}
+
+// batchHistory answers POST /batch-prices-history: the same for up to 20 tokens at once, by token
+// id. A token without a market is left out.
+func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
+	var body struct {
+		Markets  []string `json:"markets"`
+		Start    *int64   `json:"start_ts"`
+		End      *int64   `json:"end_ts"`
+		Interval string   `json:"interval"`
+		Fidelity *int64   `json:"fidelity"`
+	}
+	if json.Unmarshal(ctx.PostBody(), &body) != nil {
+		errBatch.send(ctx)
+		return
+	}
+	if n := len(body.Markets); n == 0 || n > maxCharts {
+		errBatchSize.send(ctx)
+		return
+	}
+	w := wanted{interval: body.Interval}
+	for _, given := range []struct {
+		from *int64
+		to   *int64
+		has  *bool
+	}{
+		{body.Start, &w.start, &w.hasStart}, {body.End, &w.end, &w.hasEnd},
+		{body.Fidelity, &w.fidelity, &w.hasFidelity},
+	} {
+		if given.from != nil {
+			*given.to, *given.has = *given.from, true
+		}
+	}
+	s, f := h.span(&w)
+	s.most = maxPoints / int64(len(body.Markets))
+	b := append(make([]byte, 0, 16384), `{"history":{`...)
+	for i, id := range body.Markets {
+		if f != nil {
+			break
+		}
+		if !slices.Contains(body.Markets[:i], id) {
+			b, f = h.appendNamed(b, id, s)
+		}
+	}
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(append(b, '}', '}'))
+}
+
+// appendNamed appends the chart of one token under its id, if it has a market.
+func (h *Handler) appendNamed(b []byte, id string, s span) ([]byte, *failure) {
+	token, ok := engine.ParseToken(id)
+	if !ok {
+		return b, errToken
+	}
+	m, o, ok := h.o.Board.Directory.Token(token)
+	if !ok {
+		return b, nil
+	}
+	return h.appendChart(appendTokenKey(b, token), m, o, s)
+}
+
+// span decides the window. An interval ends now; so does a start whose end is left out, or yet to
+// come.
+func (h *Handler) span(w *wanted) (s span, f *failure) {
+	now := h.o.Now()
+	s.to = engine.Time(now.UnixMilli())
+	if w.hasFidelity && w.fidelity < 1 {
+		return s, errFidelity
+	}
+	length, named := windows[w.interval]
+	switch {
+	case w.junk, w.interval != "" && (w.hasStart || w.hasEnd):
+		return s, errSpan
+	case w.interval == "max", w.interval == "all":
+		s.step = steps[len(steps)-1]
+		return s, nil
+	case named:
+		s.from = s.to - engine.Time(length.Milliseconds())
+	case w.interval != "" || !w.hasStart || w.start < 0 || w.start > maxSeconds:
+		return s, errSpan
+	default:
+		s.from = engine.Time(w.start) * 1000
+		if w.hasEnd {
+			s.to = min(s.to, engine.Time(min(w.end, maxSeconds))*1000)
+		}
+	}
+	if s.to < s.from {
+		return s, errSpan
+	}
+	s.step = steps[len(steps)-1]
+	for _, step := range steps {
+		if !w.hasFidelity && s.count(step) <= finePoints ||
+			w.hasFidelity && int64(step/time.Minute) >= w.fidelity {
+			s.step = step
+			break
+		}
+	}
+	return s, nil
+}
+
+// finePoints is how many points a window has at most whose step is not asked for: a day of minutes.
+const finePoints = 1440
+
+// count is how many steps a window has.
+func (s *span) count(step time.Duration) int64 {
+	return int64(s.to-s.from) / step.Milliseconds()
+}
+
+// appendChart appends the points of an outcome. What would be too many of them is drawn in larger
+// steps, but not because of the time before the first one.
+func (h *Handler) appendChart(
+	b []byte, m *view.Market, o engine.Outcome, s span,
+) ([]byte, *failure) {
+	last := steps[len(steps)-1]
+	if s.count(s.step) > s.most {
+		coarse, err := h.o.History.Prices(m.No, s.from, s.to, last)
+		if err != nil {
+			return b, h.internal("read prices", m.Condition.Hex(), err)
+		}
+		if len(coarse) == 0 {
+			return append(b, '[', ']'), nil
+		}
+		s.from = max(s.from, coarse[0].Time-engine.Time(last.Milliseconds()))
+		for _, step := range steps {
+			if s.step = max(s.step, step); s.count(s.step) <= s.most {
+				break
+			}
+		}
+	}
+	points, err := h.o.History.Prices(m.No, s.from, s.to, s.step)
+	if err != nil {
+		return b, h.internal("read prices", m.Condition.Hex(), err)
+	}
+	return appendPoints(b, points, o), nil
+}
+
+// appendPoints appends points as JSON numbers: unix seconds, and the midpoint of the outcome.
+func appendPoints(b []byte, points []journal.PricePoint, o engine.Outcome) []byte {
+	const both = 2 * int64(engine.PriceOne)
+	b = append(slices.Grow(b, 32*len(points)), '[')
+	for i := range points {
+		twice := int64(points[i].Twice)
+		if o == 1 {
+			twice = both - twice
+		}
+		b = append(appendComma(b), `{"t":`...)
+		b = strconv.AppendInt(b, int64(points[i].Time)/1000, 10)
+		b = append(b, `,"p":`...)
+		b = append(engine.AppendDecimal(b, twice*5, 5), '}')
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"clobd/engine"
+	"clobd/journal"
+)
+
+// TestSpans: which window and which step a request gets, at 2023-11-14 22:13:20.
+func TestSpans(t *testing.T) {
+	n := newNode(t)
+	const now = engine.Time(1_700_000_000_000)
+	n.handler.o.Now = func() time.Time { return time.UnixMilli(int64(now)) }
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		w    wanted
+		from engine.Time
+		to   engine.Time
+		step time.Duration
+	}{
+		{wanted{interval: "1h"}, now - 3_600_000, now, time.Minute},
+		{wanted{interval: "1d"}, now - 86_400_000, now, time.Minute},
+		{wanted{interval: "1w"}, now - 7*86_400_000, now, 30 * time.Minute},
+		{wanted{interval: "1w", fidelity: 1, hasFidelity: true}, now - 7*86_400_000, now, time.Minute},
+		{wanted{interval: "1d", fidelity: 2, hasFidelity: true}, now - 86_400_000, now, 5 * time.Minute},
+		{wanted{interval: "1d", fidelity: 31, hasFidelity: true}, now - 86_400_000, now, 3 * time.Hour},
+		{wanted{interval: "1d", fidelity: 9999, hasFidelity: true}, now - 86_400_000, now, day / 2},
+		{wanted{interval: "max"}, 0, now, day / 2},
+		{wanted{interval: "all", fidelity: 1, hasFidelity: true}, 0, now, day / 2},
+		{wanted{hasStart: true, start: 1_699_999_000}, 1_699_999_000_000, now, time.Minute},
+		{wanted{hasStart: true, start: 1_600_000_000, hasEnd: true, end: 1_600_003_600},
+			1_600_000_000_000, 1_600_003_600_000, time.Minute},
+		{wanted{hasStart: true}, 0, now, day / 2},
+		{wanted{hasStart: true, hasEnd: true, end: 1 << 62}, 0, now, day / 2},
+	} {
+		s, f := n.handler.span(&c.w)
+		if f != nil || s != (span{c.from, c.to, c.step, 0}) {
+			t.Errorf("%+v: %+v %v", c.w, s, f)
+		}
+	}
+	for _, c := range []struct {
+		w    wanted
+		want *failure
+	}{
+		{wanted{}, errSpan}, {wanted{interval: "2h"}, errSpan}, {wanted{junk: true}, errSpan},
+		{wanted{hasEnd: true, end: 5}, errSpan}, {wanted{hasStart: true, start: -1}, errSpan},
+		{wanted{interval: "1h", hasStart: true}, errSpan},
+		{wanted{interval: "1h", hasEnd: true}, errSpan},
+		{wanted{hasStart: true, start: 1_800_000_000}, errSpan},
+		{wanted{hasStart: true, start: 9, hasEnd: true, end: 8}, errSpan},
+		{wanted{hasStart: true, start: 9, hasEnd: true, end: -8}, errSpan},
+		{wanted{interval: "1h", hasFidelity: true}, errFidelity},
+	} {
+		if _, f := n.handler.span(&c.w); f != c.want {
+			t.Errorf("%+v: %+v", c.w, f)
+		}
+	}
+}
+
+// TestCharts: the charts of one answer share its points; the time before the first one costs none.
+func TestCharts(t *testing.T) {
+	n := newNode(t)
+	n.run()
+	n.do(engine.Command{Kind: engine.List, Listing: listing(1, 100)})
+	alice := n.fund("alice", 1, 1000, 1000)
+	n.do(place("b", alice, quote{1, 0, engine.Buy, 1000, 4000}),
+		place("s", alice, quote{1, 0, engine.Sell, 1000, 6000}))
+	if !n.index.History.Await(n.head.Sequence, time.Minute) {
+		t.Fatal("the index lags")
+	}
+	m := n.board.Directory.Market(1)
+	for _, c := range []struct {
+		most int64
+		want int // minutes from the first point to the end; or half hours, as half a day has 24
+	}{{maxPoints, 107}, {30, 4}} {
+		s := span{to: n.now + 6_400_000, step: time.Minute, most: c.most}
+		b, f := n.handler.appendChart(nil, m, 0, s)
+		if f != nil {
+			t.Fatal(string(f.body))
+		}
+		var points []struct{ T int64 }
+		n.must(json.Unmarshal(b, &points))
+		if len(points) != c.want {
+			t.Errorf("at most %d: %d points", c.most, len(points))
+		}
+	}
+}
+
+// TestPoints: the midpoints of the two outcomes add up to one, to the last digit.
+func TestPoints(t *testing.T) {
+	points := []journal.PricePoint{
+		{Time: 60_000, Twice: 10_001}, {Time: 120_500, Twice: 1}, {Time: 180_000, Twice: 20_000},
+	}
+	for o, want := range map[engine.Outcome]string{
+		0: `[{"t":60,"p":0.50005},{"t":120,"p":0.00005},{"t":180,"p":1}]`,
+		1: `[{"t":60,"p":0.49995},{"t":120,"p":0.99995},{"t":180,"p":0}]`,
+	} {
+		if got := string(appendPoints(nil, points, o)); got != want {
+			t.Errorf("outcome %d: %s", o, got)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package api
+
+import (
+	"encoding/hex"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/view"
+)
+
+// market finds the market of the token in the path or the query, or says why there is none.
+func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
+	id, inPath := ctx.UserValue("token").(string)
+	if !inPath {
+		id = queryToken(ctx)
+	}
+	token, ok := engine.ParseToken(id)
+	if !ok {
+		return nil, errToken
+	}
+	m, _, ok := h.o.Board.Directory.Token(token)
+	if !ok {
+		return nil, errNoMarket
+	}
+	return m, nil
+}
+
+// condition finds the market whose condition the path names, or says why there is none.
+func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
+	id, _ := ctx.UserValue("condition").(string)
+	c, ok := parseCondition(id)
+	if !ok {
+		return nil, errCondition
+	}
+	m := h.o.Board.Directory.Condition(c)
+	if m == nil {
+		return nil, errNoMarket
+	}
+	return m, nil
+}
+
+// parseCondition reads 0x or 0X and 64 hex digits of either letter case.
+func parseCondition(s string) (c engine.Condition, ok bool) {
+	ok = parseHex(c[:], s)
+	return c, ok
+}
+
+// parseHex fills dst from 0x or 0X and exactly as many hex digits as it takes, of either letter
+// case.
+func parseHex(dst []byte, s string) bool {
+	if len(s) != 2+2*len(dst) || s[0] != '0' || s[1]|0x20 != 'x' {
+		return false
+	}
+	_, err := hex.Decode(dst, []byte(s[2:]))
+	return err == nil
+}
+
+// tickSize answers GET /tick-size: the price step as a JSON number, which clients turn into text.
+func (h *Handler) tickSize(ctx *fasthttp.RequestCtx) {
+	m, f := h.market(ctx)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	var room [48]byte
+	b := append(room[:0], `{"minimum_tick_size":`...)
+	b = engine.AppendDecimal(b, int64(m.Tick), 4)
+	answer(ctx, append(b, '}'))
+}
+
+// negRisk answers GET /neg-risk: which of the two exchange contracts orders must be signed for.
+func (h *Handler) negRisk(ctx *fasthttp.RequestCtx) {
+	m, f := h.market(ctx)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	var room [32]byte
+	b := append(room[:0], `{"neg_risk":`...)
+	b = strconv.AppendBool(b, m.NegRisk)
+	answer(ctx, append(b, '}'))
+}
+
+// feeRate answers GET /fee-rate, of one token or, without one, what a market has that sets no fee.
+func (h *Handler) feeRate(ctx *fasthttp.RequestCtx) {
+	var fee engine.Fee
+	if ctx.UserValue("token") != nil || queryToken(ctx) != "" {
+		m, f := h.market(ctx)
+		if f != nil {
+			f.send(ctx)
+			return
+		}
+		fee = m.Fee
+	}
+	var room [256]byte
+	answer(ctx, appendFeeRate(append(room[:0], '{'), fee))
+}
+
+// appendFeeRate appends a schedule in three forms: base_fee, in basis points, is what orders of the
+// first version sign as their maximum; fd and fee_schedule say the same to clients of two kinds.
+func appendFeeRate(b []byte, fee engine.Fee) []byte {
+	b = strconv.AppendUint(appendKey(b, "base_fee"), uint64(fee.Rate), 10)
+	b = appendFeeDetails(appendKey(b, "fd"), fee)
+	b = append(appendKey(b, "fee_schedule"), `{"rate":`...)
+	b = engine.AppendDecimal(b, int64(fee.Rate), 4)
+	b = strconv.AppendUint(appendKey(b, "exponent"), exponent(fee), 10)
+	b = append(b, `,"takerOnly":true,"rebateRate":0,"category":"default",`...)
+	return append(b, `"version":1,"source":"default"}}`...)
+}
+
+// appendFeeDetails appends the short form of a schedule: rate, exponent, takers only.
+func appendFeeDetails(b []byte, fee engine.Fee) []byte {
+	b = append(b, `{"r":`...)
+	b = engine.AppendDecimal(b, int64(fee.Rate), 4)
+	b = strconv.AppendUint(appendKey(b, "e"), exponent(fee), 10)
+	return append(b, `,"to":true}`...)
+}
+
+// exponent is that of a schedule; of none it is the usual one.
+func exponent(fee engine.Fee) uint64 {
+	if fee.Rate == 0 {
+		return 1
+	}
+	return uint64(fee.Exponent)
+}
+
+// marketByToken answers GET /markets-by-token/{token}: the condition and both of its tokens.
+func (h *Handler) marketByToken(ctx *fasthttp.RequestCtx) {
+	m, f := h.market(ctx)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 320), '{')
+	b = appendHexField(b, "condition_id", m.Condition[:])
+	b = appendTokenField(b, "primary_token_id", m.Tokens[0])
+	b = appendTokenField(b, "secondary_token_id", m.Tokens[1])
+	answer(ctx, closeObject(b))
+}
+
+// clobMarket answers GET /clob-markets/{condition}: what a client must know before it signs, with
+// the short keys that it reads. Numbers are JSON numbers here.
+func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx) {
+	m, f := h.condition(ctx)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 512), '{')
+	b = appendHexField(b, "c", m.Condition[:])
+	b = append(appendKey(b, "t"), '[')
+	for o := range engine.Outcome(2) {
+		b = append(appendComma(b), '{')
+		b = appendTokenField(b, "t", m.Tokens[o])
+		b = closeObject(appendField(b, "o", h.o.Catalog().Label(m.Condition, o)))
+	}
+	b = append(b, ']')
+	b = engine.AppendDecimal(appendKey(b, "mts"), int64(m.Tick), 4)
+	b = engine.AppendDecimal(appendKey(b, "mos"), int64(m.MinSize), 6)
+	b = strconv.AppendBool(appendKey(b, "nr"), m.NegRisk)
+	b = appendFeeDetails(appendKey(b, "fd"), m.Fee)
+	b = append(b, `,"mbf":0`...) // makers pay nothing
+	b = strconv.AppendUint(appendKey(b, "tbf"), uint64(m.Fee.Rate), 10)
+	b = append(b, `,"r":null`...) // no rewards
+	b = strconv.AppendBool(appendKey(b, "ao"), h.accepts(m))
+	// No delay, no start of a game, no quotes on request, no age that an order must reach.
+	b = append(b, `,"sd":0,"gst":null,"rfqe":false,"ibce":false,"oas":0`...)
+	answer(ctx, append(b, `,"creator":""}`...))
+}
+
+// accepts says whether a market takes orders right now.
+func (h *Handler) accepts(m *view.Market) bool {
+	return m.State == engine.Open && m.Mode != engine.CancelOnly &&
+		h.o.Board.Directory.Mode() != engine.CancelOnly
+}

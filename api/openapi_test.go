@@ -1,0 +1,87 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/scripts/openapi"
+)
+
+// promise is the document that clients read, which every answer is held against.
+var promise = sync.OnceValues(openapi.Load)
+
+// conforms holds the raw response to a request line against the document. What the door serves
+// itself never comes here.
+func (s *script) conforms(line, caller string, raw []byte) {
+	s.t.Helper()
+	d, err := promise()
+	s.must(err)
+	method, target, _ := strings.Cut(line, " ")
+	if d.Tag(method, target) == "service" {
+		return
+	}
+	var r fasthttp.Response
+	r.SkipBody = method == "HEAD"
+	s.must(r.Read(bufio.NewReader(bytes.NewReader(raw))))
+	_, dialect, _ := strings.Cut(caller, " ")
+	if err := d.Check(&openapi.Answer{
+		Method: method, Target: target, Dialect: dialect, Status: r.StatusCode(),
+		ContentType: string(r.Header.ContentType()), Body: r.Body(),
+	}); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// TestDocumented: what is served is documented, and what is documented of it is served.
+func TestDocumented(t *testing.T) {
+	d, err := promise()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newNode(t).handler
+	served := map[string]bool{}
+	for _, r := range h.reads() {
+		served[openapi.Route("GET", r.path)] = true
+	}
+	for _, r := range h.posts() {
+		served[openapi.Route("POST", r.path)] = true
+	}
+	for path, r := range h.privateRoutes() {
+		if path == accountOrder {
+			path += "{id}"
+		}
+		for method, handler := range map[string]accountHandler{
+			"GET": r.get, "POST": r.post, "DELETE": r.del,
+		} {
+			if handler != nil {
+				served[openapi.Route(method, path)] = true
+			}
+		}
+	}
+	documented := d.Routes("account", "books", "markets", "description")
+	for _, route := range documented {
+		if !served[route] {
+			t.Errorf("%s is documented and not served", route)
+		}
+	}
+	for route := range served {
+		if !slices.Contains(documented, route) {
+			t.Errorf("%s is served and not documented", route)
+		}
+	}
+}
+
+// TestServesDocument: the node hands out the document that its tests use.
+func TestServesDocument(t *testing.T) {
+	s := newScript(t)
+	status, body := s.get("/openapi.json")
+	if status != 200 || !bytes.Equal(body, description) {
+		t.Errorf("status %d, %d bytes of %d", status, len(body), len(description))
+	}
+}

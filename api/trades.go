@@ -1,0 +1,190 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/view"
+	"clobd/journal"
+)
+
+// The two lists look at a bounded part of what there is. Where little of it matches, so many parts
+// are looked at before a page goes out without an item.
+const maxScans = 4
+
+// orders answers GET /data/orders: the caller's live orders, oldest first.
+func (h *Handler) orders(ctx *fasthttp.RequestCtx, c *caller) {
+	end := endCursor
+	if c.dialect == dialectService {
+		end = emptyCursor
+	}
+	w, ok := h.readWish(ctx, c)
+	if !ok || !w.readOrders(ctx) || w.Maker != 0 {
+		errOrderParams.send(ctx)
+		return
+	}
+	var rows []journal.OrderRow
+	next := uint64(0)
+	for scan := 0; !w.none && scan < maxScans && len(rows) == 0; scan++ {
+		var err error
+		rows, next, err = h.o.History.Orders(c.no, &w.Filter, journal.Page{
+			From: w.at.from, Limit: pageLimit})
+		if err != nil {
+			h.internal("list orders", c.address.Hex(), err).send(ctx)
+			return
+		}
+		rows = slices.DeleteFunc(rows, func(r journal.OrderRow) bool {
+			return w.own != 0 && r.Wallet != w.own
+		})
+		if w.at.from = next; next == 0 {
+			break
+		}
+	}
+	b := beginPage(make([]byte, 0, 128+1024*len(rows)))
+	for i := range rows {
+		r, err := h.describe(&rows[i], c.address)
+		if err != nil {
+			h.internal("describe order", rows[i].ID.Hex(), err).send(ctx)
+			return
+		}
+		b = r.appendRecord(append(appendComma(b), '{'), c.dialect)
+		b = closeObject(b)
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(endPage(b, next, end, page{pageLimit, len(rows)}))
+}
+
+// trades answers GET /data/trades: what the caller traded, newest first.
+func (h *Handler) trades(ctx *fasthttp.RequestCtx, c *caller) {
+	w, ok := h.readWish(ctx, c)
+	if !ok || !h.readTrades(ctx, &w) {
+		errTradeParams.send(ctx)
+		return
+	}
+	var rows []journal.TradeRow
+	next := uint64(0)
+	for scan := 0; !w.none && scan < maxScans && len(rows) == 0; scan++ {
+		var err error
+		rows, next, err = h.o.History.Trades(c.no, &w.Filter, journal.Page{
+			From: w.at.from, Limit: pageLimit})
+		if err != nil {
+			h.internal("list trades", c.address.Hex(), err).send(ctx)
+			return
+		}
+		rows = slices.DeleteFunc(rows, func(r journal.TradeRow) bool {
+			return w.own != 0 && !partOf(&r, w.own)
+		})
+		if w.at.from = next; next == 0 {
+			break
+		}
+	}
+	b := beginPage(make([]byte, 0, 128+1280*len(rows)))
+	for i := range rows {
+		var err error
+		if b, err = h.appendTrade(append(appendComma(b), '{'), &rows[i], c.dialect); err != nil {
+			h.internal("describe trade", fmt.Sprintf("%x", rows[i].ID), err).send(ctx)
+			return
+		}
+		b = closeObject(b)
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(endPage(b, next, endCursor, page{pageLimit, len(rows)}))
+}
+
+// partOf says whether a wallet is on either side of a trade.
+func partOf(r *journal.TradeRow, wallet engine.WalletNo) bool {
+	return r.Wallet == wallet || slices.ContainsFunc(r.Makers, func(m journal.MakerFill) bool {
+		return m.Wallet == wallet
+	})
+}
+
+// appendTrade appends the members of a trade. All that is not in maker_orders is about the taker,
+// whoever asks. It was settled in the frame that matched it, before anybody could see it.
+func (h *Handler) appendTrade(b []byte, r *journal.TradeRow, dialect string) ([]byte, error) {
+	m := h.o.Board.Directory.Market(r.Market)
+	if m == nil {
+		return b, fmt.Errorf("market %d of the trade is not published", r.Market)
+	}
+	hash := engine.TxHash(h.o.JournalID, r.Sequence, r.Index)
+	b = appendUUID(appendKey(b, "id"), r.ID)
+	b = appendHexField(b, "taker_order_id", r.Taker[:])
+	b = appendHexField(b, "market", m.Condition[:])
+	b = appendTokenField(b, "asset_id", m.Tokens[r.Outcome])
+	b = appendField(b, "side", sideText(r.Side))
+	b = appendDecimalField(b, "size", int64(r.Size), 6)
+	b = appendDecimalField(b, "fee_rate_bps", int64(m.Fee.Rate), 0)
+	b = appendDecimalField(b, "price", int64(r.Price), 4)
+	b = appendField(b, "status", "CONFIRMED")
+	b = appendMatchTime(appendKey(b, "match_time"), r.Time, dialect)
+	b = appendMatchTime(appendKey(b, "last_update"), r.Time, dialect)
+	b = appendField(b, "outcome", h.o.Catalog().Label(m.Condition, r.Outcome))
+	b, err := h.appendParty(b, r.Wallet, r.Owner, r.Key)
+	if err != nil {
+		return b, err
+	}
+	b = appendHexField(b, "transaction_hash", hash[:])
+	b = strconv.AppendUint(appendKey(b, "bucket_index"), uint64(r.Index), 10)
+	b = append(appendKey(b, "maker_orders"), '[')
+	for i := range r.Makers {
+		if b, err = h.appendMaker(append(appendComma(b), '{'), m, &r.Makers[i]); err != nil {
+			return b, err
+		}
+		b = closeObject(b)
+	}
+	role := "TAKER"
+	if r.AsMaker {
+		role = "MAKER"
+	}
+	b = appendField(append(b, ']'), "type", role)
+	if dialect != dialectService {
+		b = appendField(b, "trader_side", role)
+	}
+	return b, nil
+}
+
+// appendMaker appends one maker of a trade, in terms of its own token.
+func (h *Handler) appendMaker(b []byte, m *view.Market, f *journal.MakerFill) ([]byte, error) {
+	b = appendHexField(b, "order_id", f.Order[:])
+	b, err := h.appendParty(b, f.Wallet, f.Owner, f.Key)
+	if err != nil {
+		return b, err
+	}
+	b = appendDecimalField(b, "matched_amount", int64(f.Size), 6)
+	b = appendField(b, "fee_rate_bps", "0")
+	b = appendDecimalField(b, "price", int64(f.Price), 4)
+	b = appendTokenField(b, "asset_id", m.Tokens[f.Outcome])
+	b = appendField(b, "outcome", h.o.Catalog().Label(m.Condition, f.Outcome))
+	return appendField(b, "side", sideText(f.Side)), nil
+}
+
+// appendParty appends whose money an order moved and which API key sent it.
+func (h *Handler) appendParty(
+	b []byte, wallet, owner engine.WalletNo, key uint32,
+) ([]byte, error) {
+	d := h.o.Board.Directory
+	maker, ok0 := d.Address(wallet)
+	holder, ok1 := d.Address(owner)
+	if !ok0 || !ok1 {
+		return b, fmt.Errorf("wallet %d or owner %d is not published", wallet, owner)
+	}
+	b = appendField(b, "maker_address", h.o.Checksum(maker))
+	return appendField(b, "owner", h.o.KeyID(holder, key)), nil
+}
+
+// appendMatchTime appends when a trade happened, in whole seconds: as a date for clients of the
+// seed shape, as a number in a text for all others.
+func appendMatchTime(b []byte, t engine.Time, dialect string) []byte {
+	seconds := int64(t) / 1000
+	b = append(b, '"')
+	if dialect == dialectService {
+		b = time.Unix(seconds, 0).UTC().AppendFormat(b, time.RFC3339)
+	} else {
+		b = strconv.AppendInt(b, seconds, 10)
+	}
+	return append(b, '"')
+}
