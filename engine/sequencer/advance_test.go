@@ -101,3 +101,68 @@ func TestIdleNodeExpires(t *testing.T) {
 		w.replay(t, engine.Head{})
 	})
 }
+
+// TestAlarmBesideASlewedClock: the clock of the frames runs slower than that of the alarm, which
+// therefore rings too early, again and again, also when a Command is what it wakes the matcher with.
+func TestAlarmBesideASlewedClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		slow := func() engine.Time {
+			return engine.Time(start.UnixMilli() + time.Since(start).Milliseconds()*9/10)
+		}
+		w := newWorld(t, Options{Now: slow}).run()
+		for _, c := range setup() {
+			w.submit(t, &c)
+		}
+		w.submit(t, until(1, slow()+9000)) // rests for 10 s of the alarm's clock
+		w.submit(t, until(2, slow()+9000*engine.Time(time.Hour/time.Millisecond)))
+		time.Sleep(9*time.Second - time.Millisecond)
+		for n := range uint64(4) {
+			w.submit(t, &engine.Command{Kind: engine.Cancel, Owner: 1, Wallet: 1, ID: id(100 + n)})
+			time.Sleep(time.Millisecond)
+		}
+		if w.resting() != 20*engine.Unit {
+			t.Fatalf("%d rest before their time", w.resting())
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if w.resting() != 10*engine.Unit {
+			t.Fatalf("%d rest: the alarm was lost", w.resting())
+		}
+		w.close(t, nil)
+	})
+}
+
+// TestNothingBehindAFullAdvance: while more has expired than one Advance takes, no Command enters.
+func TestNothingBehindAFullAdvance(t *testing.T) {
+	now := engine.Time(1000)
+	w := newWorld(t, Options{Now: func() engine.Time { return now }, Ring: 1 << 13})
+	var late *Call
+	for _, c := range setup() {
+		if _, err := w.Enter(&c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range uint64(engine.AdvanceOrders + 1) {
+		if _, err := w.Enter(until(n, 2000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for w.cycle(t) {
+	}
+	now = 2000
+	late, err := w.Enter(&engine.Command{Kind: engine.Cancel, Owner: 1, Wallet: 1,
+		ID: id(engine.AdvanceOrders)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cycle(t)
+	if w.resting() != 10*engine.Unit || w.ring.depth() != 1 {
+		t.Fatalf("%d rest, %d wait", w.resting(), w.ring.depth())
+	}
+	w.cycle(t)
+	receipt, err := late.Wait()
+	if err != nil || receipt.Reject != engine.RejectNotFound || w.resting() != 0 {
+		t.Fatalf("%+v, %v; %d rest", receipt, err, w.resting())
+	}
+}

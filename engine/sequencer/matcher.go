@@ -64,17 +64,19 @@ func (s *Sequencer) runMatcher() {
 	}
 }
 
-// setAlarm sees to it that the matcher is woken when the next order expires, if it is idle then. An
-// alarm that rings early, because the clock is slewed, is set again.
+// farOff bounds how long an alarm is set for: what is due later sets it again, as an alarm does that
+// rings early because the clock is slewed.
+const farOff = engine.Time(time.Hour / time.Millisecond)
+
+// setAlarm sees to it that the matcher is woken when the next order expires, if it is idle then.
 func (s *Sequencer) setAlarm() {
 	due := s.exchange.Due()
-	if due == s.alarmed && due > s.now {
+	if due == s.alarmed && !s.rang.Swap(false) {
 		return
 	}
 	if s.alarmed = due; due != 0 {
 		// At least a millisecond: the Time of a frame has no finer step.
-		wait := max(time.Duration(due-s.options.Now()), 1) * time.Millisecond
-		s.alarm.Reset(wait)
+		s.alarm.Reset(time.Duration(min(max(due-s.now, 1), farOff)) * time.Millisecond)
 	}
 }
 
@@ -95,8 +97,7 @@ func (s *Sequencer) Step() (*Batch, error) {
 		}
 	}
 	s.now = max(s.now, s.options.Now())
-	due := s.exchange.Due()
-	expired := due != 0 && due <= s.now
+	expired := s.due(s.now)
 	if !expired && s.ring.peek(0) == nil {
 		return nil, nil
 	}
@@ -115,10 +116,17 @@ func (s *Sequencer) stamp(f *engine.Frame) {
 	f.No, f.First, f.Time = s.number, s.last+1, s.now
 }
 
+// ringAlarm is what the alarm does: there may be something to do although nobody asked for anything.
+func (s *Sequencer) ringAlarm() {
+	s.rang.Store(true)
+	s.ring.nudge()
+}
+
 // fill moves Commands from the ring into the frame and applies them, until the ring is empty or
 // the frame full. A frame is full when the next Command might lift it over engine.FrameBytes;
 // the first one always goes in. The Events of the last Command may lift it over, because they
-// are not known before and cannot be taken back after. An Advance is nobody's: no slot, no call.
+// are not known before and cannot be taken back after. An Advance is nobody's: no slot, no call. If
+// it left something that has expired, nothing comes behind it: no such order trades.
 func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 	f, taken := &b.Frame, uint64(0)
 	defer func() {
@@ -131,7 +139,7 @@ func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 	if expired {
 		size += s.apply(b, &engine.Command{Kind: engine.Advance}, nil)
 	}
-	for len(f.Commands) < s.options.Batch {
+	for len(f.Commands) < s.options.Batch && !s.due(f.Time) {
 		if taken%engine.TouchAhead == 0 {
 			s.touch(taken)
 		}
@@ -147,6 +155,12 @@ func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 	}
 	f.Digest = s.exchange.Digest()
 	return nil
+}
+
+// due says whether an order has expired at now.
+func (s *Sequencer) due(now engine.Time) bool {
+	due := s.exchange.Due()
+	return due != 0 && due <= now
 }
 
 // touch has the Exchange read ahead for the Commands that wait in the ring, from the n-th on.
@@ -179,9 +193,8 @@ func (s *Sequencer) apply(b *Batch, c *engine.Command, call *Call) int {
 // poison reports the panic of the Command that was being applied and fails the Sequencer.
 func (s *Sequencer) poison(b *Batch, cause any) error {
 	err := &PoisonError{s.last, cause, debug.Stack()}
-	if s.options.Poison != nil {
-		c := &b.Frame.Commands[len(b.Frame.Commands)-1]
-		s.options.Poison(c, err.Sequence, cause, err.Stack)
+	if n := len(b.Frame.Commands); s.options.Poison != nil && n > 0 {
+		s.options.Poison(&b.Frame.Commands[n-1], err.Sequence, cause, err.Stack)
 	}
 	s.fail(err)
 	return err

@@ -120,6 +120,7 @@ type Sequencer struct {
 	// alarm nudges the ring when the order expires that is due at alarmed.
 	alarm   *time.Timer
 	alarmed engine.Time
+	rang    atomic.Bool
 
 	// The appender's.
 	previous    engine.Hash
@@ -169,7 +170,7 @@ func New(x *engine.Exchange, b *view.Board, j Journal, o Options) (*Sequencer, e
 		previous: o.Head.Hash,
 		done:     make(chan struct{}),
 	}
-	s.alarm = time.AfterFunc(time.Hour, s.ring.nudge)
+	s.alarm = time.AfterFunc(time.Hour, s.ringAlarm)
 	s.alarm.Stop()
 	s.calls.New = func() any { return newCall(s) }
 	for range o.Frames {

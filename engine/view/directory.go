@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -293,8 +294,11 @@ func (d *Directory) setWalletMode(wallet engine.WalletNo, m engine.Mode) {
 func (d *Directory) arm(e *engine.Event) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.holding(e.Owner).record(engine.TradingKey, uint32(e.Args[0])).Timeout =
-		engine.Time(e.Args[1])
+	h := d.holding(e.Owner)
+	k := h.record(engine.TradingKey, uint32(e.Args[0]))
+	if k.Timeout = engine.Time(e.Args[1]); k.Timeout == 0 && k.Created == 0 {
+		h.keys = slices.DeleteFunc(h.keys, func(k Key) bool { return k.Timeout == 0 && k.Created == 0 })
+	}
 }
 
 // record is key made if it is missing. One that only sends heartbeats is not on record: it has no
