@@ -129,6 +129,7 @@ func checkAgainstOracle(t *testing.T, body []byte) {
 	var r request
 	_ = decodeOrder(body, &r) // must not panic
 	_, _ = decodeCancel(body)
+	_, _, _ = decodeCancels(body)
 }
 
 const sampleV2 = `{"deferExec":false,"postOnly":false,"order":{"salt":345528698135,` +

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/engine"
 	"clobd/scripts/openapi"
 )
 
@@ -54,8 +55,8 @@ func dialectOf(lines []string) string {
 	return ""
 }
 
-// TestDocumented: what the door serves is documented, and what is documented of it is served. What it
-// only hands on is in the table of whom it is handed to.
+// TestDocumented: what the door serves is documented, and what is documented of it is served. What
+// it only hands on is in the table of whom it is handed to.
 func TestDocumented(t *testing.T) {
 	d, err := promise()
 	if err != nil {
@@ -85,6 +86,21 @@ func TestDocumented(t *testing.T) {
 			slices.ContainsFunc(handedOn, func(r string) bool { return strings.HasSuffix(r, " "+path) })
 		if !known {
 			t.Errorf("%s is served and not documented", route)
+		}
+	}
+}
+
+// TestDocumentedCodes: every word with which the engine can refuse a client's request is documented.
+func TestDocumentedCodes(t *testing.T) {
+	d, err := promise()
+	if err != nil {
+		t.Fatal(err)
+	}
+	operators := []string{"listing_conflict", "link_conflict", "payout", "invalid_rules"}
+	for reject, rule := range engine.Rejects {
+		if rule.HTTP != fasthttp.StatusOK && !slices.Contains(operators, rule.Code) &&
+			!slices.Contains(d.Codes(), rule.Code) {
+			t.Errorf("reject %d: %s is not documented", reject, rule.Code)
 		}
 	}
 }

@@ -483,3 +483,63 @@ func TestSameWork(t *testing.T) {
 		t.Errorf("a good request takes %v, a forged one %v", a, b)
 	}
 }
+
+// TestKindsOfKeys: a key of one kind is none of another, and each number has its own.
+func TestKindsOfKeys(t *testing.T) {
+	k, a, now := NewKeyring([32]byte{1}), anvil(t).Address, time.Unix(1_760_000_000, 0)
+	trading, builder := k.Derive(a, 3), k.Builder(a, 3)
+	if builder.Key != k.BuilderID(a, 3) || builder.Key == k.BuilderID(a, 4) ||
+		builder.Key == trading.Key || builder.Secret == trading.Secret {
+		t.Errorf("%+v and %+v", trading, builder)
+	}
+	sign := func(trio *Trio) *Request {
+		r := Request{Timestamp: "1760000000", Method: "DELETE", Path: "/x"}
+		if err := trio.Sign(&r); err != nil {
+			t.Fatal(err)
+		}
+		return &r
+	}
+	if id, err := k.AuthenticateBuilder(sign(&builder), now); err != nil || id != (Identity{a, 3}) {
+		t.Errorf("builder: %+v, %v", id, err)
+	}
+	if _, err := k.AuthenticateBuilder(sign(&trading), now); err != ErrKey {
+		t.Errorf("a trading key as a builder's: %v", err)
+	}
+	r := sign(&builder)
+	if _, err := k.Authenticate(r, now); err != ErrMissing {
+		t.Errorf("a builder key without an address: %v", err)
+	}
+	r.Address = Checksum(a)
+	if _, err := k.Authenticate(r, now); err != ErrKey {
+		t.Errorf("a builder key that trades: %v", err)
+	}
+	r.Address = "0x0000000000000000000000000000000000000001"
+	if _, err := k.AuthenticateBuilder(r, now); err != ErrAddress {
+		t.Errorf("another address: %v", err)
+	}
+	reader := k.ReadOnly(a, 3)
+	if !k.IsReadOnly(a, 3, strings.ToUpper(reader)) || k.IsReadOnly(a, 4, reader) ||
+		k.IsReadOnly(a, 3, builder.Key) || k.IsReadOnly(a, 3, trading.Key) || k.IsReadOnly(a, 3, "") {
+		t.Errorf("read-only key %s", reader)
+	}
+}
+
+// TestDigest: the digest of a request is the same in each of its forms.
+func TestDigest(t *testing.T) {
+	k, a := NewKeyring([32]byte{1}), anvil(t).Address
+	trio := k.Derive(a, 0)
+	r := Request{Timestamp: "1760000000", Method: "POST", Path: "/split", Body: []byte("{}")}
+	if err := trio.Sign(&r); err != nil {
+		t.Fatal(err)
+	}
+	base64, ok := Digest(r.Signature)
+	if err := trio.SignHex(&r); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if text, ok := Digest("0x" + strings.ToUpper(r.Signature)); !ok || text != base64 {
+		t.Errorf("%x and %x", text, base64)
+	}
+	if _, ok := Digest("00"); ok {
+		t.Error("two digits are a digest")
+	}
+}
