@@ -115,10 +115,10 @@ func TestAlarmBesideASlewedClock(t *testing.T) {
 			w.submit(t, &c)
 		}
 		w.submit(t, until(1, slow()+9000)) // rests for 10 s of the alarm's clock
-		w.submit(t, until(2, slow()+9000*engine.Time(time.Hour/time.Millisecond)))
+		w.submit(t, until(2, slow()+9000*3_600_000))
 		time.Sleep(9*time.Second - time.Millisecond)
 		for n := range uint64(4) {
-			w.submit(t, &engine.Command{Kind: engine.Cancel, Owner: 1, Wallet: 1, ID: id(100 + n)})
+			w.submit(t, &engine.Command{Kind: engine.Cancel, Owner: 1, ID: id(100 + n)})
 			time.Sleep(time.Millisecond)
 		}
 		if w.resting() != 20*engine.Unit {

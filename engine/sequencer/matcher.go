@@ -64,8 +64,8 @@ func (s *Sequencer) runMatcher() {
 	}
 }
 
-// farOff bounds how long an alarm is set for: what is due later sets it again, as an alarm does that
-// rings early because the clock is slewed.
+// farOff bounds how long an alarm is set for: one that rings before its time, for this reason or
+// because the clock is slewed, is set again.
 const farOff = engine.Time(time.Hour / time.Millisecond)
 
 // setAlarm sees to it that the matcher is woken when the next order expires, if it is idle then.
@@ -116,7 +116,7 @@ func (s *Sequencer) stamp(f *engine.Frame) {
 	f.No, f.First, f.Time = s.number, s.last+1, s.now
 }
 
-// ringAlarm is what the alarm does: there may be something to do although nobody asked for anything.
+// ringAlarm is what the alarm does: there may be something to do although nobody asked.
 func (s *Sequencer) ringAlarm() {
 	s.rang.Store(true)
 	s.ring.nudge()
