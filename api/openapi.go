@@ -6,8 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// description is the OpenAPI document of the whole node, of what the door serves as well: clients see
-// one interface. The tests of both hold every answer against it.
+// description is the OpenAPI document of the whole node, of what the door serves as well: clients
+// see one interface. The tests of both hold every answer against it.
 //
 //go:embed openapi.json
 var description []byte

@@ -31,8 +31,8 @@ type problem struct {
 	text, hint string
 }
 
-// Admin is the handler of the operator's writes. Every request needs the bearer token, on loopback
-// too, and must not come from a web page: any page that the operator has open can post to 127.0.0.1,
+// Admin is the handler of the operator's writes. Each request needs the bearer token, on loopback
+// too, and must not come from a web page: any page the operator has open can post to 127.0.0.1,
 // but its browser says so in Origin.
 func (s *Server) Admin() http.Handler {
 	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != ""}

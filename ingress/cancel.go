@@ -263,7 +263,7 @@ func (s *Server) chooseMarket(body []byte, c *engine.Command) *refusal {
 		case c.Market != 0 && c.Market != m.No:
 			return &refuseApart
 		}
-		c.Market, c.Outcome, c.OneToken = m.No, outcome, true
+		c.Market, c.Outcome, c.Only = m.No, outcome, engine.OnlyToken
 	}
 	return nil
 }

@@ -213,7 +213,7 @@ func (s *Server) silence() {
 // cancelKey cancels all orders that came with a key, in every wallet of its owner, and then stops
 // to watch it.
 func (s *Server) cancelKey(k beatKey) error {
-	c := engine.Command{Kind: engine.CancelAll, Owner: k.owner, Key: k.key, OneKey: true,
+	c := engine.Command{Kind: engine.CancelAll, Owner: k.owner, Key: k.key, Only: engine.OnlyKey,
 		Reason: engine.Timeout}
 	commands := s.everyWallet(&c)
 	for len(commands) > 0 {

@@ -90,7 +90,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// TestDocumentedCodes: every word with which the engine can refuse a client's request is documented.
+// TestDocumentedCodes: every word with which the engine can refuse what a client asks is there.
 func TestDocumentedCodes(t *testing.T) {
 	d, err := promise()
 	if err != nil {

@@ -391,9 +391,23 @@ func (s *Server) place(p *placement) *refusal {
 	return &refuseRecheck
 }
 
+// upToDate is Past for an order whose status is told: where it is known, the index must have come
+// as far as what its wallet was told before, a cancel for one.
+func (s *Server) upToDate(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
+	past, known, seen, err := s.options.Past(id)
+	if err != nil || !known {
+		return past, known, seen, err
+	}
+	if touched := s.options.Board.Directory.Touched(past.Wallet); seen < touched {
+		s.options.Await(touched, recheckWait)
+		past, known, seen, err = s.options.Past(id)
+	}
+	return past, known, seen, err
+}
+
 // look settles an order that the index knows, and else notes how far the index had come.
 func (s *Server) look(p *placement) *refusal {
-	past, known, seen, err := s.options.Past(p.command.ID)
+	past, known, seen, err := s.upToDate(p.command.ID)
 	switch {
 	case err != nil:
 		return s.refuseIndex(err)
@@ -422,7 +436,7 @@ func (s *Server) take(p *placement, r *engine.Receipt) *refusal {
 func (s *Server) replay(p *placement, first engine.Sequence) *refusal {
 	for range rechecks {
 		s.options.Await(first, recheckWait)
-		past, known, _, err := s.options.Past(p.command.ID)
+		past, known, _, err := s.upToDate(p.command.ID)
 		if err != nil {
 			s.options.Log.Error("look up an order", "error", err)
 			break

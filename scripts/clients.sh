@@ -1,19 +1,16 @@
 #!/usr/bin/env bash
-# End to end: the public npm clients, as published, against a node of this checkout that is
-# started here on free loopback ports and on markets of the real catalog file if it is at hand.
+# End to end: the public npm clients, as published, side by side, each against a node of this
+# checkout that is started here on free loopback ports, on the real catalog file if it is at hand.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 readonly catalog_real=../shared/data/catalog/gamma_events_full.jsonl.gz
 folder=$(mktemp -d)
-node_pid=
+pids=()
 
-# leave runs at the end, however it comes: a node that still runs then belongs to a failed step.
+# leave runs at the end, however it comes: what still runs then belongs to a failed step.
 leave() {
-	if [[ -n $node_pid ]]; then
-		kill -KILL "$node_pid" 2>/dev/null || true
-		echo "the end of the node's log:"
-		tail -n 20 "$folder/log"
-	fi
+	((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null || true
+	wait
 	rm -rf "$folder"
 	name_failure
 }
@@ -25,34 +22,61 @@ install_node() {
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nodejs npm >/dev/null
 }
 
+# side_by_side COMMAND: runs it for every suite at once. What it says is shown when it is done.
+side_by_side() {
+	local i name failed=0
+	pids=()
+	for name in "${suites[@]}"; do
+		"$1" "$name" >"$folder/$name.out" 2>&1 &
+		pids+=($!)
+	done
+	for i in "${!suites[@]}"; do
+		name=${suites[i]}
+		wait "${pids[i]}" || { echo "!! $name failed"; failed=1; }
+		sed "s/^/$name: /" "$folder/$name.out"
+	done
+	pids=()
+	return "$failed"
+}
+
 # A folder whose lock file was installed before is left as it is.
 install_packages() {
 	local lock
+	cd "scripts/clients/$1"
 	lock=$(sha256sum package-lock.json)
 	[[ -f node_modules/.lock && $(<node_modules/.lock) == "$lock" ]] && return
 	npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error
 	printf '%s\n' "$lock" >node_modules/.lock
 }
 
+# free_ports prints two ports that nobody listens on, and never the same two for two suites.
 free_ports() {
-	node -e '
-		const net = require("net"), servers = [net.createServer(), net.createServer()];
-		let open = 0;
-		for (const s of servers) s.listen(0, "127.0.0.1", () => {
-			if (++open < servers.length) return;
-			console.log(servers.map(s => s.address().port).join(" "));
+	flock "$folder" node -e '
+		const net = require("net"), fs = require("fs");
+		const used = process.argv[1], servers = [];
+		const taken = fs.existsSync(used) ? fs.readFileSync(used, "utf8").split(/\s+/) : [];
+		const next = () => servers.push(net.createServer().listen(0, "127.0.0.1", () => {
+			const ports = servers.map(s => String(s.address().port)).filter(p => !taken.includes(p));
+			if (ports.length < 2) return next();
+			fs.appendFileSync(used, ports.join(" ") + "\n");
+			console.log(ports.join(" "));
 			servers.forEach(s => s.close());
-		});'
+		}));
+		next();' "$folder/ports"
 }
 
-start_node() {
-	local catalog=$1 public=$2 admin=$3
-	bin/clobd serve --data "$folder/data" --listen "127.0.0.1:$public" \
-		--admin "127.0.0.1:$admin" --catalog "$catalog" >"$folder/log" 2>&1 &
-	node_pid=$!
+# end_node ends a node that a failed suite left.
+end_node() {
+	[[ -n $node_pid ]] || return 0
+	kill -KILL "$node_pid" 2>/dev/null || true
+	echo "the end of the node's log:"
+	tail -n 20 "$data.log"
+}
+
+await_ready() {
 	for ((i = 0; i < 300; i++)); do
 		kill -0 "$node_pid" 2>/dev/null || break
-		node -e "fetch('http://127.0.0.1:$admin/readyz')
+		node -e "fetch('$1/readyz')
 			.then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))" && return
 		sleep 0.1
 	done
@@ -60,34 +84,36 @@ start_node() {
 	return 1
 }
 
-# SIGTERM is a promise too: drained, flushed, exit 0.
-end_node() {
-	local status=0
+# run_suite NAME: a node, the suite, and SIGTERM, which is a promise too: drained, flushed, exit 0.
+run_suite() {
+	local public admin status=0
+	data=$folder/$1.data
+	node_pid=
+	trap end_node EXIT
+	read -r public admin < <(free_ports)
+	bin/clobd serve --data "$data" --listen "127.0.0.1:$public" --admin "127.0.0.1:$admin" \
+		--catalog "$catalog" >"$data.log" 2>&1 &
+	node_pid=$!
+	await_ready "http://127.0.0.1:$admin"
+	timeout 75 node "scripts/clients/$1/e2e.mjs" "http://127.0.0.1:$public" \
+		"http://127.0.0.1:$admin" "$data/admin.token" "$catalog"
 	kill -TERM "$node_pid"
 	wait "$node_pid" || status=$?
 	((status == 0)) || { echo "the node answered SIGTERM with exit status $status"; return 1; }
 	node_pid=
 }
 
-run_client() {
-	local name=$1 catalog=$2 public admin
-	read -r public admin < <(free_ports)
-	(cd "scripts/clients/$name" && install_packages)
-	start_node "$catalog" "$public" "$admin"
-	timeout 60 node "scripts/clients/$name/e2e.mjs" "http://127.0.0.1:$public" \
-		"http://127.0.0.1:$admin" "$folder/data/admin.token" "$catalog"
-	end_node
-	rm -rf "$folder/data"
-}
-
 step "node and npm" install_node
 [[ -x bin/clobd ]] || step "build" make --no-print-directory build
 catalog=$catalog_real
 if [[ ! -f $catalog ]]; then
-	catalog=$(find cmd bench api -name 'demo*.json*' | sort | head -n 1)
-	echo "SKIPPED: $catalog_real is not here; the clients trade on the demo catalog $catalog"
+	catalog=$folder/catalog.jsonl
+	node scripts/clients/catalog.mjs >"$catalog"
+	echo "SKIPPED: $catalog_real is not here; the clients trade on made-up markets"
 fi
+suites=()
 for path in scripts/clients/*/e2e.mjs; do
-	name=$(basename "$(dirname "$path")")
-	step "$name" run_client "$name" "$catalog"
+	suites+=("$(basename "$(dirname "$path")")")
 done
+step "install" side_by_side install_packages
+step "suites" side_by_side run_suite

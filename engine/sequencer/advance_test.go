@@ -103,7 +103,7 @@ func TestIdleNodeExpires(t *testing.T) {
 }
 
 // TestAlarmBesideASlewedClock: the clock of the frames runs slower than that of the alarm, which
-// therefore rings too early, again and again, also when a Command is what it wakes the matcher with.
+// therefore rings too early, again and again, also when a Command is what wakes the matcher then.
 func TestAlarmBesideASlewedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

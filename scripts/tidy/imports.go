@@ -29,6 +29,7 @@ const (
 	pebb  = "github.com/cockroachdb/pebble/v2"
 	hdr   = "github.com/HdrHistogram/hdrhistogram-go"
 	flags = "github.com/alecthomas/kong"
+	oapi  = "github.com/getkin/kin-openapi"
 )
 
 // table is the architecture, from the ground up.
@@ -57,8 +58,9 @@ func table() []row {
 		{pkg: "ingress/auth", ours: []string{"engine", "engine/view"}, out: []string{secp, decr, sha3},
 			no: map[string]string{fast: "keys are checked here, not served"}},
 		{pkg: "ingress",
-			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth"},
-			out:  []string{fast, route, gojs, prom},
+			ours:  []string{"engine", "engine/view", "engine/sequencer", "ingress/auth"},
+			out:   []string{fast, route, gojs, prom},
+			tests: []string{"scripts/openapi"},
 			no: map[string]string{
 				"clobd/journal": "the door writes commands only",
 				"clobd/api":     "the door writes commands only",
@@ -68,8 +70,9 @@ func table() []row {
 			no: map[string]string{fast: "the catalog is a value, it serves nobody"}},
 		{pkg: "api/console"},
 		{pkg: "api",
-			ours: []string{"engine", "engine/view", "journal", "api/catalog", "api/console"},
-			out:  []string{fast, route, gojs, wsock, prom},
+			ours:  []string{"engine", "engine/view", "journal", "api/catalog", "api/console"},
+			out:   []string{fast, route, gojs, wsock, prom},
+			tests: []string{"scripts/openapi"},
 			no: map[string]string{
 				"clobd/engine/sequencer": "answers never change anything",
 				"clobd/ingress":          "answers never change anything",
@@ -82,6 +85,7 @@ func table() []row {
 			ours: []string{"engine", "engine/cases", "engine/view", "engine/sequencer", "journal",
 				"ingress/auth", "ingress", "api/catalog", "api", "bench", "cmd/*"},
 			out: []string{flags, prom, fast}},
+		{pkg: "scripts/openapi", out: []string{oapi}},
 		{pkg: "scripts/*"},
 	}
 }
@@ -90,7 +94,7 @@ func table() []row {
 func testModules() []string {
 	return []string{
 		"pgregory.net/rapid", "go.uber.org/goleak", "github.com/cockroachdb/datadriven",
-		"github.com/anishathalye/porcupine", "github.com/getkin/kin-openapi",
+		"github.com/anishathalye/porcupine",
 		pebb + "/vfs", // a journal in memory, for whoever reads one
 	}
 }
