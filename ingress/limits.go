@@ -113,8 +113,8 @@ func addressScope(dst []int, method, path string, cursor bool) []int {
 	}
 	dst = append(dst, allTraffic)
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if first == "auth" {
-		return append(dst, deriveKeys)
+	if path == "/auth/derive-api-key" || path == "/auth/api-key" && method == fasthttp.MethodPost {
+		return append(dst, deriveKeys) // each costs the check of a signature
 	}
 	if method == fasthttp.MethodPost {
 		switch first {
