@@ -53,7 +53,7 @@ func (w *crowd) ask() Command {
 		}
 	case CancelAll:
 		c.Reason = []Reason{ByOwner, ByOwner, Timeout, ByOperator, Expired}[d(5)]
-		c.OneKey, c.OneToken, c.Market = d(3) == 0, d(3) == 0, MarketNo(d(4))
+		c.Only, c.Market = Only(d(3)/2+d(3)/2*2+d(32)/31*4), MarketNo(d(4))
 		c.Owner = WalletNo(d(2)) * c.Owner
 	case List, Adjust:
 		c.Listing = w.listing(&c)

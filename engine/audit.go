@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 )
 
@@ -206,7 +207,7 @@ func (a *auditor) assets() {
 	}
 	for no := uint32(1); no <= x.markets.used; no++ {
 		m := x.markets.at(no)
-		a.digest += m.leaf()
+		a.digest += m.leaf() + m.rankLeaf()
 		cash += int64(m.vault)
 		for o := range sums[no] {
 			sum := sums[no][o] + int64(m.external[o]+m.issued[o])
@@ -243,8 +244,10 @@ func (a *auditor) market(no MarketNo, m *market) {
 func (a *auditor) controls() {
 	x, q, n, last := a.x, &a.x.requests, uint32(0), uint32(0)
 	a.digest += x.modeLeaf()
+	armed := make(map[WalletNo]int)
 	for i := range x.beats.all {
 		b := &x.beats.all[i]
+		armed[b.key.owner]++
 		at, known := x.beats.at[b.key]
 		a.check(known && at == i && b.timeout > 0, "beat %d: %+v, found at %d", i, *b, at)
 		a.digest += b.leaf()
@@ -263,15 +266,17 @@ func (a *auditor) controls() {
 		len(x.keys.revoked))
 	a.check(len(x.beats.at) == len(x.beats.all), "%d beats, known %d", len(x.beats.all),
 		len(x.beats.at))
+	a.check(maps.Equal(armed, x.beats.counts), "beats by owner %v, counted %v", armed,
+		x.beats.counts)
 	for h := q.oldest; h != 0; h = q.all.at(h).next {
 		r := q.all.at(h)
-		a.digest += r.leaf()
+		n++
 		a.check(last == 0 || q.all.at(last).at <= r.at, "request %d: before the one ahead", h)
 		a.check(q.table.holds(entryOf(r.tag, h)) && r.tag == x.seen.tag(&r.id),
 			"request %d: not in the table", h)
 		last = h
-		n++
 	}
+	a.digest += q.sum()
 	a.check(q.newest == last && q.table.used == n, "requests: %d of %d, newest %d", n,
 		q.table.used, q.newest)
 	for h := q.freed; h != 0; h = q.all.at(h).next {
@@ -297,6 +302,16 @@ func (s *seen) sum() uint64 {
 	for i := uint32(1); i <= used; i++ {
 		age := (s.at + used - i) % used
 		sum += seenLeaf(&s.ring.at(i).id, s.count-uint64(age))
+	}
+	return sum
+}
+
+// sum is the share of the remembered requests, and of the number of those that were let go.
+func (q *requests) sum() uint64 {
+	n, sum := q.gone, mixGone*q.gone
+	for h := q.oldest; h != 0; h = q.all.at(h).next {
+		n++
+		sum += q.all.at(h).leaf(n)
 	}
 	return sum
 }

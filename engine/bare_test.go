@@ -150,12 +150,13 @@ func TestBareAllocates(t *testing.T) {
 	for range 200_000 {
 		m.step()
 	}
-	if got := testing.AllocsPerRun(10, func() {
-		for range 10_000 {
+	// As many rest by now as will, so that even what grows now and then does not.
+	if got := mallocs(func() {
+		for range 100_000 {
 			m.step()
 		}
 	}); got != 0 || m.met == 0 {
-		t.Errorf("%v allocations in 10,000 operations, %d fills", got, m.met)
+		t.Errorf("%d allocations in 100,000 operations, %d fills", got, m.met)
 	}
 }
 

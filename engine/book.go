@@ -15,7 +15,7 @@ type book struct {
 	best    [2]uint32            // by ladder side; 0 and ticks say that a side is empty
 	ticks   uint32               // PriceOne / tick
 	orders  uint32
-	rank    uint64 // of the last order that came to rest
+	rank    uint64 // of the last order that came to rest: no later one has the same
 }
 
 // newBook is an empty book. All books of an engine share their queues.
@@ -48,15 +48,6 @@ func (b *book) behind(side Side, index uint32) uint32 {
 	return b.below(index)
 }
 
-// depth is what an arriving order of this ladder side and limit meets, added up until it is enough.
-func (b *book) depth(side Side, limit uint32, enough Size) Size {
-	sum := Size(0)
-	for at := b.best[side^1]; sum < enough && within(side, limit, at); at = b.behind(side, at) {
-		sum += b.level(at).size
-	}
-	return sum
-}
-
 // level is the level of an index whose page was made.
 func (b *book) level(index uint32) *level {
 	return &b.pages[index>>pageBits].levels[index&(pageSize-1)]
@@ -76,12 +67,6 @@ func (b *book) rest(h, index uint32, side Side, size Size) {
 		l.head = h
 		b.open(p, index, side)
 	}
-}
-
-// nextRank is the rank of the order that comes to rest next.
-func (b *book) nextRank() uint64 {
-	b.rank++
-	return b.rank
 }
 
 // page is the page of that number, made if it is missing.

@@ -11,7 +11,10 @@ const (
 	// List makes a condition tradable. Listing.
 	List
 	// Deposit credits Address, which it numbers if need be: Cash of collateral if Market is 0, else
-	// Size of (Market, Outcome), fully backed. ID is the operator's reference, or zero.
+	// Size of (Market, Outcome): first those that are outside come back, also to a resolved market;
+	// what is more comes with the collateral that backs it. ID is the operator's reference, or zero:
+	// of all Commands that say so, one alone uses it up, whatever the others ask for. Operators who
+	// want one name for several Kinds make the Kind a part of it.
 	Deposit
 	// Withdraw takes the same away again, from what is free.
 	Withdraw
@@ -24,11 +27,12 @@ const (
 	// Cancel takes the order ID out of the book, if Owner owns it.
 	Cancel
 	// CancelAll takes out of the books all orders of Wallet that Owner placed: those of Market only
-	// unless it is 0, those in the token Outcome only if OneToken, those of Key only if OneKey.
+	// unless it is 0, and as Only says. Market after market by number, the newest order first.
 	// Reason is ByOwner, ByOperator or Timeout; with Owner 0 an operator means all orders of Wallet.
 	CancelAll
 	// SplitTokens turns Size of collateral of Wallet into as many of both tokens of Market. ID is the
-	// request's, remembered for RequestWindow: a repeat is a duplicate.
+	// request's, remembered for RequestWindow: a repeat is a duplicate, whatever it asks for, so that
+	// the ids of two requests must differ.
 	SplitTokens
 	// MergeTokens turns Size of both tokens of Market back into collateral. ID as above.
 	MergeTokens
@@ -47,10 +51,13 @@ const (
 	SetMode
 	// SetPrevention says what happens when Wallet meets itself: Prevention.
 	SetPrevention
-	// Advance is the timer: it expires what is due, up to AdvanceOrders of it.
+	// Advance is the timer: it expires what is due, up to AdvanceOrders of it. Nothing else looks at
+	// the expiry of what rests: whoever applies Commands sends it again until Due lies ahead, before
+	// any other Command of that Time.
 	Advance
 	// Arm cancels all orders of (Owner, Key) when no heartbeat came for Expiry milliseconds; 0
-	// disarms. Beats are not journaled: whoever watches them sends CancelAll when they stop.
+	// disarms. An owner has at most MaxTradingKeys armed. Beats are not journaled: whoever watches
+	// them sends CancelAll when they stop.
 	Arm
 	// Collect moves Cash from the fee account to the wallet of Address. ID is the operator's
 	// reference, or zero.
@@ -61,7 +68,8 @@ const (
 )
 
 // Command is a verified request: a flat value that the door hands to the matcher, which stamps a
-// Sequence and a Time. One struct serves all Kinds, so that a ring slot can hold any of them.
+// Sequence and a Time. One struct serves all Kinds, so that a ring slot can hold any of them: 176
+// bytes, which leave room for two words in three cache lines.
 type Command struct {
 	Kind    Kind
 	Type    OrderType
@@ -69,9 +77,8 @@ type Command struct {
 	Outcome Outcome
 
 	PostOnly bool // of a Place: refuse it if it would trade at once
-	OneToken bool // of a CancelAll: only Outcome
-	OneKey   bool // of a CancelAll: only Key
 	Revoke   bool // of a SetKey
+	Only     Only // of a CancelAll
 	Class    KeyClass
 
 	Reason     Reason
@@ -111,6 +118,17 @@ type Command struct {
 	Proof []byte
 }
 
+// Only is a set of what a CancelAll is confined to.
+type Only uint8
+
+// Its members.
+const (
+	OnlyToken Only = 1 << iota // orders in the token Outcome of Market
+	OnlyKey                    // orders that came with Key
+
+	allOnly = OnlyToken | OnlyKey
+)
+
 // ProofMax bounds Command.Proof, in bytes.
 const ProofMax = 768
 
@@ -122,14 +140,15 @@ type Listing struct {
 	Group uint64
 	// Tick is the price step: 1000, 100, 50, 25, 10 or 1.
 	Tick Price
-	// MinSize is the least signed size of a GTC or GTD order.
+	// MinSize is the least signed size of a GTC or GTD order, at most MaxOrder.
 	MinSize Size
 	// MinBuy is the least signed collateral of a BUY that trades at once.
 	MinBuy Cash
 	// Fee is what a taker pays.
 	Fee     Fee
 	NegRisk bool
-	// Open says whether orders are taken from the start; if not, the market is unopened.
+	// Open says whether orders are taken from the start; if not, the market is unopened. Listing it
+	// again opens it if no SetState has said anything else.
 	Open bool
 }
 

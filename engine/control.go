@@ -1,16 +1,20 @@
 package engine
 
+import "slices"
+
 // cancelAll answers CancelAll: wallet → positions → orders, so it costs what is cancelled or passed
-// over in the wallet's own lists.
+// over in the wallet's own lists. In which order those came to hold positions no Digest says, so
+// they are gone through by market.
 func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
 		return refuse(events, c, refusal{reject: RejectWallet})
-	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout:
+	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout, c.Only&^allOnly != 0:
 		return refuse(events, c, refusal{reject: RejectType})
 	case c.Owner == 0 && c.Reason != ByOperator:
 		return refuse(events, c, refusal{reject: RejectLink})
-	case c.Market != 0 && x.known(c.Market) == nil, c.OneToken && (c.Market == 0 || c.Outcome > 1):
+	case c.Market != 0 && x.known(c.Market) == nil,
+		c.Only&OnlyToken != 0 && (c.Market == 0 || c.Outcome > 1):
 		return refuse(events, c, refusal{reject: RejectMarket})
 	}
 	before := len(events)
@@ -19,10 +23,9 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 			events = x.cancelIn(x.positions.at(i), c, events)
 		}
 	} else {
-		for i := x.accounts.at(uint32(c.Wallet)).positions; i != 0; {
-			p := x.positions.at(i)
-			i = p.next // an emptied position leaves the list
-			events = x.cancelIn(p, c, events)
+		x.active = x.activeOf(c.Wallet, x.active[:0])
+		for _, e := range x.active {
+			events = x.cancelIn(x.positions.at(uint32(e)), c, events)
 		}
 	}
 	return append(events, Event{
@@ -31,13 +34,25 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	})
 }
 
-// cancelIn cancels those orders of one position that a CancelAll means.
+// activeOf appends a wallet's positions with open orders to list, by market: market << 32 | position.
+func (x *Exchange) activeOf(w WalletNo, list []uint64) []uint64 {
+	for i := x.accounts.at(uint32(w)).positions; i != 0; {
+		p := x.positions.at(i)
+		list = append(list, uint64(p.market)<<32|uint64(i))
+		i = p.next
+	}
+	slices.Sort(list)
+	return list
+}
+
+// cancelIn cancels those orders of one position that a CancelAll means, what came to rest last
+// first: no other order of the book is listed there, so their ranks fall.
 func (x *Exchange) cancelIn(p *position, c *Command, events []Event) []Event {
 	for h := p.orders; h != 0; {
 		o, this := x.orders.at(h), h
 		h = o.mineNext
-		if (c.Owner == 0 || o.owner == c.Owner) && (!c.OneKey || o.key == c.Key) &&
-			(!c.OneToken || o.outcome == c.Outcome) {
+		if (c.Owner == 0 || o.owner == c.Owner) && (c.Only&OnlyKey == 0 || o.key == c.Key) &&
+			(c.Only&OnlyToken == 0 || o.outcome == c.Outcome) {
 			events = x.drop(this, o, c.Reason, events)
 		}
 	}
@@ -100,13 +115,19 @@ type beat struct {
 	timeout Time
 }
 
-// beats are all of them, in no order that anything depends on.
+// beats are all of them, in no order that anything depends on, and how many each owner has.
 type beats struct {
-	all []beat
-	at  map[apiKey]int
+	all    []beat
+	at     map[apiKey]int
+	counts map[WalletNo]int
 }
 
-// watch answers Arm.
+func newBeats() beats {
+	return beats{at: make(map[apiKey]int), counts: make(map[WalletNo]int)}
+}
+
+// watch answers Arm. Keys are made without asking anybody, so that an owner has as many as he likes:
+// what bounds the watched ones is how many of them may be on record.
 func (x *Exchange) watch(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:
@@ -114,22 +135,40 @@ func (x *Exchange) watch(c *Command, events []Event) []Event {
 	case c.Expiry < 0:
 		return refuse(events, c, refusal{reject: RejectExpiry})
 	}
-	b, k := &x.beats, apiKey{c.Owner, c.Key}
-	if i, known := b.at[k]; known {
-		last := len(b.all) - 1
-		x.digest -= b.all[i].leaf()
-		b.all[i] = b.all[last]
-		b.at[b.all[i].key] = i
-		b.all = b.all[:last]
-		delete(b.at, k)
+	k := apiKey{c.Owner, c.Key}
+	i, known := x.beats.at[k]
+	switch {
+	case !known && c.Expiry != 0 && x.beats.counts[c.Owner] >= MaxTradingKeys:
+		return refuse(events, c, refusal{reject: RejectKeys, args: [3]int64{MaxTradingKeys}})
+	case known:
+		x.digest -= x.beats.all[i].leaf()
+		x.beats.remove(i)
 	}
 	if c.Expiry != 0 {
-		b.at[k] = len(b.all)
-		b.all = append(b.all, beat{k, c.Expiry})
-		x.digest += b.all[b.at[k]].leaf()
+		x.digest += x.beats.add(beat{k, c.Expiry}).leaf()
 	}
 	return append(events, Event{
 		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID})
+}
+
+// add puts a key among the watched ones.
+func (b *beats) add(k beat) *beat {
+	b.at[k.key] = len(b.all)
+	b.all = append(b.all, k)
+	b.counts[k.key.owner]++
+	return &b.all[len(b.all)-1]
+}
+
+// remove takes the i-th out, into whose place the last one goes.
+func (b *beats) remove(i int) {
+	gone, last := b.all[i].key, len(b.all)-1
+	b.all[i] = b.all[last]
+	b.at[b.all[i].key] = i
+	b.all = b.all[:last]
+	delete(b.at, gone)
+	if b.counts[gone.owner]--; b.counts[gone.owner] == 0 {
+		delete(b.counts, gone.owner)
+	}
 }
 
 // collect answers Collect: from the fee account to a wallet.

@@ -7,9 +7,10 @@ import (
 
 // The Digest is the sum, modulo 2^64, of one leaf per thing in the state. A change subtracts the
 // old leaf and adds the new one, so it costs the same however large the state is, and the order in
-// which independent things changed leaves no trace. One order does, that in which ids were bound:
-// it says which of them is forgotten next. The Digest finds accidents, not forgers: those meet the
-// SHA-256 chain of the frames.
+// which independent things changed leaves no trace. One order does, that in which ids were bound, of
+// placements and of requests: it says which of them is forgotten next. What decides nothing has no
+// leaf: where records lie, in which order lists and tables came about, which of them are freed. The
+// Digest finds accidents, not forgers: those meet the SHA-256 chain of the frames.
 
 // Odd constants with no structure (from the fractional parts of square roots of primes), one for
 // each use of mix.
@@ -27,6 +28,7 @@ const (
 	mixMode     = 0x9159015a3070dd17
 	mixControl  = 0x152fecd8f70e5939
 	mixRequest  = 0x67332667ffc00b31
+	mixGone     = 0xdb0c2e0d64f98fa7 // for each request that was let go
 	mixBeat     = 0x8eb44a8768581511
 	mixKey      = 0x47b5481dbefa4fa4
 )
@@ -117,15 +119,24 @@ func (k *keyRecord) leaf(revoked bool) uint64 {
 	return mix(uint64(k.owner)^mixKey, word)
 }
 
-// leaf is the leaf of a remembered request. When it came decides when it is forgotten.
-func (r *request) leaf() uint64 {
-	return mix(fold32((*[32]byte)(&r.id))^mixRequest, mix(uint64(r.at), uint64(r.amount)))
+// leaf is the leaf of a remembered request, the n-th that was. When it came decides when it is
+// forgotten, and n who of those that came at once.
+func (r *request) leaf(n uint64) uint64 {
+	return mix(fold32((*[32]byte)(&r.id))^mixRequest, mix(mix(uint64(r.at), uint64(r.amount)), n))
 }
+
+// rankLeaf is the leaf of a market's last rank: the next order that comes to rest there has the one
+// after it.
+func (m *market) rankLeaf() uint64 { return (m.fold | 1) * m.book.rank }
 
 // leaf is the leaf of a market: its rules, state, mode and payout, its vault and the external token
 // accounts.
 func (m *market) leaf() uint64 {
-	f := mix(m.fold^mixState, uint64(m.state)|uint64(m.mode)<<8|uint64(m.payout)<<16)
+	word := uint64(m.state) | uint64(m.mode)<<8 | uint64(m.payout)<<16
+	if m.stated {
+		word |= 1 << 32
+	}
+	f := mix(m.fold^mixState, word)
 	f = mix(f^uint64(m.vault), uint64(m.issued[0]))
 	f = mix(f^uint64(m.issued[1]), uint64(m.external[0]))
 	return mix(f, uint64(m.external[1]))

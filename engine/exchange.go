@@ -27,7 +27,8 @@ type Exchange struct {
 	keys       keyring
 	requests   requests
 
-	replayed []Event // scratch of ApplyFrame
+	replayed []Event  // scratch of ApplyFrame
+	active   []uint64 // scratch of CancelAll
 }
 
 // NewExchange makes an empty Exchange. The seed only salts the table of order ids, against callers
@@ -43,7 +44,7 @@ func newExchange(seed uint64, window uint32) *Exchange {
 		conditions: newTable(),
 		tokens:     newTable(),
 		refs:       make(map[OrderID]Sequence),
-		beats:      beats{at: make(map[apiKey]int)},
+		beats:      newBeats(),
 		keys:       newKeyring(),
 		requests:   requests{table: newTable()},
 	}

@@ -1,6 +1,54 @@
 package engine
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
+
+// mallocs counts what f allocates. testing.AllocsPerRun gives the whole part of an average: what
+// allocates every other time counts as nothing there.
+func mallocs(f func()) uint64 {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
+}
+
+// cleared is what empties all books, so that what comes after uses records again.
+func (m *mixed) cleared() (all []Command) {
+	for w := range WalletNo(m.wallets) {
+		all = append(all, Command{Kind: CancelAll, Wallet: w + 1, Reason: ByOperator})
+	}
+	m.ids, m.owners = nil, nil
+	return all
+}
+
+// steady applies Commands in three parts: to grow, to empty the books, and half as many again to
+// count what they allocate, which is nothing.
+func steady(t *testing.T, x *Exchange, m *mixed, stream func(n int) []Command) (ends []int) {
+	const warm = 40_000
+	all := append(stream(warm), m.cleared()...)
+	begin := len(all)
+	all = append(all, stream(warm/2)...)
+	events := make([]Event, 0, 4096)
+	ends = make([]int, lastEvent+1)
+	run := func(from, to int) {
+		for i := from; i < to; i++ {
+			events = x.Apply(&all[i], Sequence(1<<20+i), Time(i), events[:0])
+			for j := range events {
+				ends[events[j].Kind]++
+			}
+		}
+	}
+	run(0, begin)
+	clear(ends)
+	if got := mallocs(func() { run(begin, len(all)) }); got != 0 {
+		t.Errorf("%d allocations in %d Commands", got, len(all)-begin)
+	}
+	return ends
+}
 
 // TestApplyAllocatesNothing: in steady state, when the window has run over and records are used
 // again, placing, cancelling and filling allocate nothing.
@@ -10,25 +58,8 @@ func TestApplyAllocatesNothing(t *testing.T) {
 	}
 	x := newExchange(1, 1<<10)
 	m := newMixed(x, 3)
-	warm := m.stream(20_000)
-	events, seq := make([]Event, 0, 4096), Sequence(1<<20)
-	run := func(c *Command) {
-		seq++
-		events = x.Apply(c, seq, 1, events[:0])
-	}
-	for i := range warm {
-		run(&warm[i])
-	}
-	all := m.stream(10_000)
-	var sum fills
-	at := 0
-	got := testing.AllocsPerRun(len(all)-1, func() {
-		run(&all[at])
-		sum.add(events)
-		at++
-	})
-	if got != 0 || sum.count < 100 {
-		t.Errorf("%v allocations per Apply, %d fills", got, sum.count)
+	if ends := steady(t, x, m, m.stream); ends[Filled] < 1000 || ends[Cancelled] < 1000 {
+		t.Errorf("events %v", ends)
 	}
 }
 
@@ -40,26 +71,14 @@ func TestTypesAllocateNothing(t *testing.T) {
 	}
 	x := newExchange(1, 1<<10)
 	m := newVaried(x, 3)
-	all := m.stream(40_000)
-	events, at := make([]Event, 0, 4096), 0
-	var ends [lastEvent + 1]int
-	next := func() {
-		events = x.Apply(&all[at], Sequence(1<<20+at), Time(at), events[:0])
-		ends[events[len(events)-1].Kind]++
-		at++
-	}
-	for range 30_000 {
-		next()
-	}
-	ends = [lastEvent + 1]int{}
-	got := testing.AllocsPerRun(9_990, next)
-	for _, kind := range []EventKind{Placed, Completed, Cancelled, Rejected, Advanced} {
-		if ends[kind] < 50 {
+	ends := steady(t, x, m.mixed, m.stream)
+	for _, kind := range []EventKind{Filled, Placed, Completed, Cancelled, Rejected, Advanced} {
+		if ends[kind] < 100 {
 			t.Errorf("%d times Event %d", ends[kind], kind)
 		}
 	}
-	if got != 0 || x.fees == 0 {
-		t.Errorf("%v allocations per Apply, fees %v", got, x.fees)
+	if x.fees == 0 {
+		t.Error("no fees")
 	}
 }
 
@@ -69,26 +88,47 @@ func TestReplayAllocatesNothing(t *testing.T) {
 	if auditing {
 		t.Skip("the audit allocates")
 	}
-	frames, setup := mixedFrames(120)
-	x, f, at := setup(), Frame{}, 0
-	next := func() {
-		if err := DecodeFrame(frames[at], &f); err != nil {
-			t.Fatal(err)
+	x := newExchange(1, 1<<10)
+	m := newMixed(x, 3)
+	all := append(m.stream(20_000), m.cleared()...)
+	warm := len(all)
+	all = append(all, m.stream(5000)...)
+	var frames [][]byte
+	f := Frame{Engine: Version, First: 1<<20 + 1}
+	for ; len(all) > 0; all = all[len(f.Commands):] {
+		f.Commands, f.Events, f.Ends = all[:min(len(all), 100)], f.Events[:0], f.Ends[:0]
+		for i := range f.Commands {
+			f.Events = x.Apply(&f.Commands[i], f.First+Sequence(i), 1, f.Events)
+			f.Ends = append(f.Ends, uint32(len(f.Events)))
 		}
-		if err := x.ApplyFrame(&f); err != nil {
-			t.Fatal(err)
+		f.Digest = x.Digest()
+		f.Encode(f.Hash)
+		frames = append(frames, f.Bytes)
+		f.First += Sequence(len(f.Commands))
+	}
+	twin, back := newExchange(2, 1<<10), Frame{}
+	newMixed(twin, 3)
+	twin.last = 1 << 20
+	run := func(frames [][]byte) {
+		for _, b := range frames {
+			if err := DecodeFrame(b, &back); err != nil {
+				t.Fatal(err)
+			}
+			if err := twin.ApplyFrame(&back); err != nil {
+				t.Fatal(err)
+			}
 		}
-		at++
 	}
-	for range 60 {
-		next()
+	run(frames[:warm/100+1])
+	if got := mallocs(func() { run(frames[warm/100+1:]) }); got != 0 || len(frames) < warm/100+40 {
+		t.Errorf("%d allocations in %d replayed frames", got, len(frames)-warm/100-1)
 	}
-	// Books and tables still grow now and then: fewer than one allocation a frame.
-	if got := testing.AllocsPerRun(50, next); got >= 1 {
-		t.Errorf("%v allocations per replayed frame", got)
-	}
-	f.Encode(f.Prev)
-	if got := testing.AllocsPerRun(50, func() { f.Encode(f.Prev) }); got != 1 {
-		t.Errorf("%v allocations per Encode", got)
+	back.Encode(back.Prev)
+	if got := mallocs(func() {
+		for range 50 {
+			back.Encode(back.Prev)
+		}
+	}); got != 50 {
+		t.Errorf("%d allocations in 50 times Encode", got)
 	}
 }

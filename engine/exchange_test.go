@@ -9,13 +9,16 @@ import (
 )
 
 // TestRecordSizes keeps records to whole cache lines: an order takes two, and at most 160 bytes
-// with its cell in the table, which is at least three eighths full once it has grown.
+// with its cell in the table, which is at least three eighths full once it has grown. A Command and
+// two words, which is what a slot of the ring holds, take three.
 func TestRecordSizes(t *testing.T) {
 	for name, c := range map[string][2]uintptr{
 		"order":    {unsafe.Sizeof(order{}), 128},
 		"account":  {unsafe.Sizeof(account{}), 64},
 		"position": {unsafe.Sizeof(position{}), 64},
 		"id":       {unsafe.Offsetof(order{}.id), 64},
+		"request":  {unsafe.Sizeof(request{}), 64},
+		"Command":  {unsafe.Sizeof(Command{}), 3*64 - 2*8},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s: %d bytes, want %d", name, c[0], c[1])
@@ -143,7 +146,7 @@ func TestMaxSupply(t *testing.T) {
 	for i := range MaxSupply/MaxAmount + 2 {
 		c := Command{Kind: Deposit, Address: Address{byte(i % 3), 1}, Cash: MaxAmount}
 		if i%2 == 1 {
-			c.Market, c.Outcome, c.Size = 1, Outcome(i/2%2), MaxAmount
+			c.Market, c.Size = 1, MaxAmount
 		}
 		if e := s.apply(c)[0]; e.Kind == Rejected && e.Reject == RejectAmount {
 			rejected++
@@ -196,6 +199,10 @@ func TestAuditFinds(t *testing.T) {
 		"timers":    func(x *Exchange) { x.timers.n = 0 },
 		"key":       func(x *Exchange) { x.orders.at(1).key++ },
 		"beat":      func(x *Exchange) { x.beats.all[0].timeout++ },
+		"counts":    func(x *Exchange) { x.beats.counts[1]++ },
+		"rank":      func(x *Exchange) { x.known(1).book.rank++ },
+		"stated":    func(x *Exchange) { x.known(1).stated = true },
+		"gone":      func(x *Exchange) { x.requests.gone++ },
 		"beats":     func(x *Exchange) { delete(x.beats.at, apiKey{1, 7}) },
 		"request":   func(x *Exchange) { x.requests.all.at(1).amount++ },
 		"when":      func(x *Exchange) { x.requests.all.at(1).at++ },

@@ -7,6 +7,10 @@ const feeStep = 10
 
 // on is the fee for size shares at price p, rounded to the nearest step, a half of one up. size is
 // a multiple of Lot, at most MaxOrder. Which of the two complementary prices p is does not matter.
+//
+// Each fill is rounded by itself, since each is posted and published by itself: a taker who meets
+// many small orders may pay less than for one large one, or more. 100 shares at 0.01 for 441 basis
+// points and exponent 1 cost 0.04366 in one fill, and nothing in fills of a lot each.
 func (f Fee) on(size Size, p Price) Cash { return f.round(size, p, false) }
 
 // most is the same rounded up. Because a Rate is less than 1, cost and fee together grow with the

@@ -13,7 +13,8 @@ const (
 	keyClasses
 )
 
-// How many keys of each class one owner may ever have had on record.
+// How many keys of each class one owner may ever have had on record; and of trading keys, how many
+// may be armed at once.
 const (
 	MaxTradingKeys  = 64
 	MaxReadOnlyKeys = 16

@@ -136,34 +136,39 @@ func (x *Exchange) addPosition(w WalletNo, m MarketNo) uint32 {
 	return no
 }
 
-// deposit answers Deposit. Tokens come fully backed: from outside 1.00 goes into the vault for each
-// share, the wallet gets the token and the outside its complement.
+// deposit answers Deposit. Tokens that are outside come back from there: the vault backs them all the
+// time, and what they are paid lies there once the market is settled. What is more comes fully
+// backed: from outside 1.00 goes into the vault for each share, the wallet gets the token and the
+// outside its complement. So nobody loses a token by taking it out, and none is backed twice.
 func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 	amount, no := x.transfer(c)
-	switch {
-	case no.reject != Accepted:
-	case amount > MaxSupply+int64(x.external):
-		no.reject = RejectAmount
-	case c.Market != 0 && x.known(c.Market).state == Settled:
-		no.reject = RejectState // a token that was paid out is backed by nothing
-	}
 	if no.reject != Accepted {
 		return refuse(events, c, no)
 	}
+	fresh, m := amount, x.known(c.Market)
+	if m != nil {
+		fresh -= min(amount, int64(m.external[c.Outcome]))
+	}
+	switch {
+	case fresh > MaxSupply+int64(x.external):
+		return refuse(events, c, refusal{reject: RejectAmount})
+	case m != nil && m.state == Settled && fresh != 0:
+		return refuse(events, c, refusal{reject: RejectState}) // nothing backs what is paid out
+	}
 	w := x.number(&c.Address)
 	x.digest -= x.externalLeaf()
-	x.external -= Cash(amount)
+	x.external -= Cash(fresh)
 	x.digest += x.externalLeaf()
-	if c.Market == 0 {
+	if m == nil {
 		x.postCash(x.accounts.at(uint32(w)), amount, 0)
 	} else {
 		p := x.position(w, c.Market)
 		if p == 0 {
 			p = x.addPosition(w, c.Market)
 		}
-		m := x.markets.at(uint32(c.Market))
-		x.issue(m, amount)
-		x.export(m, c.Outcome.Other(), Size(amount))
+		x.issue(m, fresh)
+		x.export(m, c.Outcome.Other(), Size(fresh))
+		x.export(m, c.Outcome, Size(fresh-amount))
 		x.postToken(x.positions.at(p), c.Outcome, amount, 0)
 	}
 	x.refer(&c.ID, seq)

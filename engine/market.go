@@ -20,6 +20,7 @@ type market struct {
 	state   MarketState
 	mode    Mode
 	negRisk bool
+	stated  bool // by an operator: listing it again says nothing about its state
 
 	// The vault backs the tokens: it holds 1.00 of collateral for each pair in being, and owes what
 	// it issued, counted below zero. external holds the tokens that left the exchange. Once the
@@ -56,7 +57,7 @@ func (l *Listing) judge() Reject {
 	switch {
 	case l.Tokens[0] == l.Tokens[1]:
 		return RejectListing
-	case !tickAllowed(l.Tick), l.MinSize < 0, l.MinSize > MaxAmount, l.MinBuy < 0,
+	case !tickAllowed(l.Tick), l.MinSize < 0, l.MinSize > MaxOrder, l.MinBuy < 0,
 		l.MinBuy > MaxAmount, l.Fee.Rate > MaxFeeRate, l.Fee.Exponent > MaxFeeExponent:
 		return RejectRules
 	}
@@ -85,8 +86,10 @@ func (x *Exchange) list(c *Command, events []Event) []Event {
 	if same != *l {
 		return refuse(events, c, refusal{reject: RejectListing})
 	}
-	if l.Open && m.state == Unopened {
-		x.enter(m, Open)
+	if l.Open && m.state == Unopened && !m.stated {
+		x.digest -= m.leaf()
+		m.state = Open
+		x.digest += m.leaf()
 	}
 	return append(events, Event{Kind: Listed, State: m.state, Market: no, Order: c.ID})
 }
@@ -146,13 +149,6 @@ func (x *Exchange) known(no MarketNo) *market {
 	return x.markets.at(uint32(no))
 }
 
-// enter puts a market into a state.
-func (x *Exchange) enter(m *market, state MarketState) {
-	x.digest -= m.leaf()
-	m.state = state
-	x.digest += m.leaf()
-}
-
 // setState answers SetState. A closed market can only be opened again; a settled one is for good.
 func (x *Exchange) setState(c *Command, events []Event) []Event {
 	m := x.known(c.Market)
@@ -166,7 +162,9 @@ func (x *Exchange) setState(c *Command, events []Event) []Event {
 	if c.State == Closed {
 		events = x.sweep(m, MarketClosed, events)
 	}
-	x.enter(m, c.State)
+	x.digest -= m.leaf()
+	m.state, m.stated = c.State, true
+	x.digest += m.leaf()
 	return append(events, Event{
 		Kind: StateChanged, State: c.State, Market: c.Market, Order: c.ID})
 }
@@ -223,12 +221,12 @@ func (x *Exchange) adjust(c *Command, events []Event) []Event {
 	if !m.book.onGrid(uint32(m.tick), uint32(l.Tick)) {
 		return refuse(events, c, refusal{reject: RejectRules})
 	}
-	x.digest -= m.leaf()
+	x.digest -= m.leaf() + m.rankLeaf()
 	if l.Tick != m.tick {
 		m.book = m.book.regrid(&x.orders, uint32(m.tick), uint32(l.Tick))
 	}
 	m.adopt(l, c.Market)
-	x.digest += m.leaf()
+	x.digest += m.leaf() + m.rankLeaf()
 	return append(events, Event{Kind: Adjusted, Market: c.Market, Order: c.ID})
 }
 
@@ -247,7 +245,7 @@ func (x *Exchange) issue(m *market, pairs int64) {
 	x.digest += m.leaf()
 }
 
-// export moves size of an outcome to the market's external account.
+// export moves size of an outcome to the market's external account, or back if negative.
 func (x *Exchange) export(m *market, o Outcome, size Size) {
 	x.digest -= m.leaf()
 	m.external[o] += size

@@ -180,7 +180,7 @@ func TestDual(t *testing.T) {
 		for range 1 + draw(100) {
 			switch c := d.next(); {
 			case c.Kind == Place && c.Size < MaxOrder, c.Kind == Cancel, c.Kind == Advance,
-				c.Kind == SetPrevention, c.Kind == CancelAll && !c.OneToken:
+				c.Kind == SetPrevention, c.Kind == CancelAll && c.Only&OnlyToken == 0:
 				step(c)
 			}
 		}
@@ -367,8 +367,7 @@ type weave struct {
 	now  Time
 }
 
-// advance expires what is due in all three: the same orders, but of those that are due at once the
-// one that was placed first in its order.
+// advance expires what is due in all three: the same orders one after the other.
 func (w *weave) advance() {
 	w.seq++
 	var gone [3][]Event
@@ -377,9 +376,6 @@ func (w *weave) advance() {
 		for i := range gone[k] {
 			gone[k][i].First = 0
 		}
-		slices.SortFunc(gone[k], func(a, b Event) int {
-			return slices.Compare(a.Order[:], b.Order[:])
-		})
 		if !slices.Equal(gone[k], gone[0]) || w.x[k].trading() != w.x[0].trading() {
 			w.t.Fatalf("expired%s\nwant%s", briefly(gone[k]), briefly(gone[0]))
 		}
@@ -424,20 +420,25 @@ func (w *weave) round(a, b []Command) {
 		if w.x[k].trading() != w.x[0].trading() {
 			w.t.Fatalf("%+v\n%+v\nanother state in another order", a, b)
 		}
-		same := slices.Equal(placed(w.x[k]), placed(w.x[0]))
+		same := slices.Equal(numbered(w.x[k]), numbered(w.x[0]))
 		if same != (w.x[k].Digest() == w.x[0].Digest()) {
 			w.t.Fatalf("ids in the same order: %v, digests the same: %v", same, !same)
 		}
 	}
 }
 
-// trading is the Digest without the remembered placements, whose order it holds.
-func (x *Exchange) trading() uint64 { return x.digest - x.seen.sum() }
+// trading is the Digest without the remembered placements and requests, whose order it holds.
+func (x *Exchange) trading() uint64 { return x.digest - x.seen.sum() - x.requests.sum() }
 
-// placed is the remembered ids in the order of the ring, which has not run over.
-func placed(x *Exchange) (ids []OrderID) {
+// numbered is the remembered ids in the order of the ring, which has not run over, and those of requests
+// in the order of their list.
+func numbered(x *Exchange) (ids []OrderID) {
 	for i := uint32(1); i <= x.seen.ring.used; i++ {
 		ids = append(ids, x.seen.ring.at(i).id)
+	}
+	ids = append(ids, OrderID{})
+	for h := x.requests.oldest; h != 0; h = x.requests.all.at(h).next {
+		ids = append(ids, x.requests.all.at(h).id)
 	}
 	return ids
 }

@@ -127,32 +127,48 @@ func (x *Exchange) afford(t *taker) Reject {
 	return Accepted
 }
 
-// fillable is the dry run of a FOK: whether match will fill its size. The wallet's own resting
-// orders do not count, or end it, as its prevention says.
+// fillable is the dry run of a FOK: whether the book within its limit has its size, for a BUY at a
+// cost of no more than its signed cash. Then match fills it: that takes the same orders at the same
+// prices. The wallet's own resting orders do not count, or end it, as its prevention says.
 func (x *Exchange) fillable(t *taker) bool {
-	book, prevention := &t.market.book, t.account.prevention
-	if book.depth(t.side, t.index, t.size) < t.size {
-		return false
-	}
-	if prevention == AllowSelfTrade || t.position == 0 || x.positions.at(t.position).orders == 0 {
-		return true
-	}
-	left := t.size
+	book, left, cost := &t.market.book, t.size, int64(0)
+	mixed := t.account.prevention != AllowSelfTrade && t.position != 0 &&
+		x.positions.at(t.position).orders != 0
 	for at := book.best[t.side^1]; within(t.side, t.index, at); at = book.behind(t.side, at) {
-		for h := book.level(at).head; h != 0; {
-			o := x.orders.at(h)
-			if o.wallet != t.c.Wallet {
-				left -= o.remaining
-			} else if prevention != ExpireResting {
-				return false
-			}
-			if left <= 0 {
-				return true
-			}
-			h = x.queues.behind(h)
+		offered, ends := book.level(at).size, false
+		if mixed {
+			offered, ends = x.offered(t, book.level(at), left)
+		}
+		size := min(offered, left)
+		left -= size
+		price := Price(at) * t.market.tick
+		if t.c.Outcome == 1 {
+			price = PriceOne - price
+		}
+		cost += int64(Cost(size, price))
+		if left == 0 {
+			return t.c.Side == Sell || cost <= int64(t.c.Cash)
+		}
+		if ends {
+			break
 		}
 	}
 	return false
+}
+
+// offered is what a FOK can have of a level on which its own wallet's orders may rest, added up
+// until it is enough, and whether it ends there.
+func (x *Exchange) offered(t *taker, l *level, enough Size) (sum Size, ends bool) {
+	for h := l.head; h != 0 && sum < enough; h = x.queues.behind(h) {
+		o := x.orders.at(h)
+		switch {
+		case o.wallet != t.c.Wallet:
+			sum += o.remaining
+		case t.account.prevention != ExpireResting:
+			return sum, true
+		}
+	}
+	return sum, false
 }
 
 // match meets the resting orders, best price first and oldest first, until the limit or the end.
@@ -255,17 +271,20 @@ func (x *Exchange) settle(t *taker) {
 
 // rest puts what remains of an arriving order into the book, and on the timers if it expires.
 func (x *Exchange) rest(t *taker, seq Sequence, tag uint32) uint32 {
-	c, h := t.c, x.takeOrder()
+	c, m, h := t.c, t.market, x.takeOrder()
 	o := x.orders.at(h)
+	x.digest -= m.rankLeaf()
+	m.book.rank++
+	x.digest += m.rankLeaf()
 	*o = order{
 		wallet: c.Wallet, owner: c.Owner, position: t.position, market: c.Market,
 		index: uint16(t.index), price: t.price, side: c.Side, outcome: c.Outcome,
-		key: c.Key, id: c.ID, first: seq, rank: t.market.book.nextRank(), tag: tag,
+		key: c.Key, id: c.ID, first: seq, rank: m.book.rank, tag: tag,
 		expiry: c.Expiry,
 	}
 	o.fold = foldOrder(o)
 	x.resize(o, t.remaining, 0)
-	t.market.book.rest(h, t.index, t.side, t.remaining)
+	m.book.rest(h, t.index, t.side, t.remaining)
 	x.enlist(h, o, t.account, x.positions.at(t.position))
 	if o.expiry != 0 {
 		x.arm(h, o)

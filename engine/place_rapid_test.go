@@ -33,6 +33,7 @@ type plainOrder struct {
 	price   Price
 	lots    int64
 	expiry  Time
+	spent   Cash
 }
 
 // inA is the side and price in outcome 0.
@@ -162,8 +163,10 @@ func (m *plain) judge(c *Command, now Time) []Event {
 		return m.refuse(c, RejectTick, roundPrice(c), int64(PriceOne)/m.ticks)
 	case c.Type <= GTD && int64(c.Size) < m.min:
 		return m.refuse(c, RejectMinSize, int64(c.Size), m.min)
-	case lots == 0:
+	case c.Size < Lot:
 		return m.refuse(c, RejectMinSize, int64(c.Size), int64(Lot))
+	case lots == 0:
+		return m.refuse(c, RejectAmount)
 	case c.PostOnly && m.best(&o) >= 0:
 		return m.refuse(c, RejectCrosses)
 	case c.Side == Buy && marketable && c.Cash < m.minBuy:
@@ -172,10 +175,11 @@ func (m *plain) judge(c *Command, now Time) []Event {
 	return m.afford(c, lots, p)
 }
 
-// lots is the size of an order: what is signed, and for a BUY not more than its cash pays for.
+// lots is the size of an order: what is signed, and for a BUY that need not be filled whole not more
+// than its cash pays for.
 func (m *plain) lots(c *Command, p Price) int64 {
 	lots := int64(c.Size / Lot)
-	for c.Side == Buy && lots*int64(p) > int64(c.Cash) {
+	for c.Side == Buy && c.Type != FOK && lots*int64(p) > int64(c.Cash) {
 		lots--
 	}
 	return lots
@@ -239,7 +243,6 @@ func (m *plain) trade(c *Command, seq Sequence) []Event {
 
 // match lets o meet what rests; what is left of its lots is what is missing of its size.
 func (m *plain) match(c *Command, o *plainOrder) (events []Event, met bool) {
-	spent := Cash(0)
 	budget := c.Side == Buy && c.Type > GTD
 	for o.lots > 0 || budget {
 		i := m.best(o)
@@ -253,7 +256,7 @@ func (m *plain) match(c *Command, o *plainOrder) (events []Event, met bool) {
 		}
 		lots := min(r.lots, o.lots)
 		if budget {
-			lots = m.within(o, r.lots, p, c.Cash-spent)
+			lots = m.within(o, r.lots, p, c.Cash-o.spent)
 		}
 		if lots == 0 {
 			break
@@ -270,7 +273,6 @@ func (m *plain) match(c *Command, o *plainOrder) (events []Event, met bool) {
 			continue
 		}
 		events = append(events, m.fill(c, o, i, lots))
-		spent += Cash(lots * int64(p))
 		if events[len(events)-1].Remaining > 0 {
 			break
 		}
@@ -310,13 +312,15 @@ func (m *plain) fill(c *Command, o *plainOrder, i int, lots int64) Event {
 	if o.side == Sell {
 		fee = min(fee, Cash(lots*int64(p)))
 	} else {
-		spare := m.freeCash(o.wallet) - Cash(lots*int64(p)) - Cash(o.lots*int64(o.price))
+		rest := min(Cash(o.lots*int64(o.price)), c.Cash-o.spent-Cash(lots*int64(p)))
+		spare := m.freeCash(o.wallet) - Cash(lots*int64(p)) - rest
 		if lots > missing && fee > spare {
 			panic("what is beyond the size is not paid for")
 		}
 		fee = min(fee, spare)
 	}
 	m.pay(o, p, lots)
+	o.spent += Cash(lots * int64(p))
 	m.cash[o.wallet] -= fee
 	m.fees += fee
 	return Event{

@@ -14,7 +14,7 @@ func fault(l *Listing) Reject {
 		return RejectListing
 	case !slices.Contains([]Price{1000, 100, 50, 25, 10, 1}, l.Tick):
 		return RejectRules
-	case l.MinSize < 0 || l.MinSize > MaxAmount || l.MinBuy < 0 || l.MinBuy > MaxAmount:
+	case l.MinSize < 0 || l.MinSize > MaxOrder || l.MinBuy < 0 || l.MinBuy > MaxAmount:
 		return RejectRules
 	case l.Fee.Rate > 9999 || l.Fee.Exponent > 3:
 		return RejectRules
@@ -48,7 +48,7 @@ func (r *reference) list(c *Command) []Event {
 	if same != m.listing {
 		return refused(c, RejectListing)
 	}
-	if l.Open && m.state == Unopened {
+	if l.Open && m.state == Unopened && !m.stated {
 		m.state = Open
 	}
 	return []Event{{Kind: Listed, State: m.state, Market: MarketNo(no), Order: c.ID}}
@@ -95,7 +95,7 @@ func (r *reference) setState(c *Command) []Event {
 	if c.State == Closed {
 		events = r.sweep(c.Market, MarketClosed)
 	}
-	m.state = c.State
+	m.state, m.stated = c.State, true
 	return append(events,
 		Event{Kind: StateChanged, State: c.State, Market: c.Market, Order: c.ID})
 }
@@ -181,6 +181,16 @@ func (r *reference) arm(c *Command) []Event {
 	if c.Expiry < 0 {
 		return refused(c, RejectExpiry)
 	}
+	k := refKey{owner: c.Owner, no: c.Key}
+	others := slices.DeleteFunc(slices.Clone(r.armed), func(o refKey) bool { return o == k })
+	if c.Expiry != 0 {
+		same := func(o refKey) bool { return o.owner != k.owner }
+		if len(slices.DeleteFunc(slices.Clone(others), same)) >= 64 {
+			return refused(c, RejectKeys, 64)
+		}
+		others = append(others, k)
+	}
+	r.armed = others
 	return []Event{{
 		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID}}
 }
@@ -253,23 +263,30 @@ func (r *reference) transfer(c *Command, seq Sequence) []Event {
 	return []Event{e}
 }
 
-// deposit brings in collateral, or a token with the 1.00 that backs it: its complement stays out.
+// deposit brings in collateral, or a token: one that had left comes back, any other with the 1.00
+// that backs it, and its complement stays out.
 func (r *reference) deposit(c *Command, m *refMarket, amount int64) []Event {
+	back := int64(0)
+	if c.Market != 0 {
+		back = min(amount, m.left[c.Outcome])
+	}
+	made := amount - back
 	switch {
-	case r.outside+amount > MaxSupply:
+	case r.outside+made > MaxSupply:
 		return refused(c, RejectAmount)
-	case c.Market != 0 && m.state == Settled:
+	case c.Market != 0 && m.state == Settled && made > 0:
 		return refused(c, RejectState)
 	}
-	r.outside += amount
+	r.outside += made
 	w := r.wallet(r.number(c.Address))
 	if c.Market == 0 {
 		w.cash += amount
 		return nil
 	}
-	r.pairs(m, amount)
+	r.pairs(m, made)
 	w.own(c.Market)[c.Outcome] += amount
-	m.left[c.Outcome.Other()] += amount
+	m.left[c.Outcome] -= back
+	m.left[c.Outcome.Other()] += made
 	return nil
 }
 

@@ -61,6 +61,11 @@ func (d *deck) opening() (all []Command) {
 			all = append(all, Command{Kind: SetKey, Owner: 1, Class: ReadOnlyKey, Key: key})
 		}
 	}
+	if d.one(12) {
+		for key := range uint32(MaxTradingKeys - 1) {
+			all = append(all, Command{Kind: Arm, Owner: 1, Key: 100 + key, Expiry: 10_000})
+		}
+	}
 	if !d.one(2) {
 		all = append(all, Command{Kind: Link, Address: Address{19: 2}, Holder: Address{19: 3}})
 	}
@@ -79,7 +84,7 @@ func (d *deck) listing(no int) *Listing {
 	if d.one(60) {
 		l.Fee.Rate = uint16(9_990 + d.draw(20))
 		l.Fee.Exponent = uint8(d.draw(6))
-		l.MinSize = Size(d.pick(0, -1, MaxAmount, MaxAmount+1))
+		l.MinSize = Size(d.pick(0, -1, int(MaxOrder), int(MaxOrder)+1))
 		l.MinBuy = Cash(d.pick(0, -1, MaxAmount+1))
 	}
 	return l
@@ -364,7 +369,7 @@ func (d *deck) control(c *Command) {
 	case 1:
 		c.Kind, c.ID = CancelAll, d.name()
 		c.Reason = Reason(d.pick(int(ByOwner), int(ByOperator), int(Timeout), int(Expired), 0))
-		c.OneKey, c.OneToken = d.one(3), d.one(4)
+		c.Only = Only(d.pick(0, 0, 0, 1, 2, 3, 2, 0) + d.draw(40)/39*4)
 		if d.one(3) {
 			c.Owner = 0
 		}

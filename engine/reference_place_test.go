@@ -87,7 +87,7 @@ type arrival struct {
 	m       *refMarket
 	now     Time
 	size    int64 // in lots: what a FOK must get
-	cash    int64 // left of what it signed, if it is bounded by that
+	cash    int64 // left of what it signed
 	budget  bool
 	stopped bool // it met its own wallet
 	filled  int64
@@ -189,12 +189,16 @@ func (r *reference) sized(a *arrival) []Event {
 	if c.Type == GTC || c.Type == GTD {
 		least = int64(l.MinSize)
 	}
+	least = max(least, int64(Lot))
+	if int64(c.Size) < least {
+		return refused(c, RejectMinSize, int64(c.Size), least)
+	}
 	a.lots = int64(c.Size / Lot)
-	if c.Side == Buy {
+	if c.Side == Buy && c.Type != FOK {
 		a.lots = min(a.lots, int64(c.Cash)/a.price)
 	}
-	if int64(c.Size) < least || a.lots == 0 {
-		return refused(c, RejectMinSize, int64(c.Size), max(least, int64(Lot)))
+	if a.lots == 0 {
+		return refused(c, RejectAmount)
 	}
 	a.size = a.lots
 	a.budget = c.Side == Buy && (c.Type == FOK || c.Type == FAK)
@@ -388,8 +392,9 @@ func (r *reference) fill(a *arrival, o *refOrder, lots int64) Event {
 	if a.side == Sell {
 		charge = min(charge, lots*price)
 	} else {
-		// What is still to be filled can be paid for at the limit whatever was charged before.
-		charge = min(charge, r.free(a.wallet)-lots*price-a.lots*a.price)
+		// What is still to be filled can be paid for whatever was charged before: it costs no more than
+		// its limit, nor than what is left of the signed cash.
+		charge = min(charge, r.free(a.wallet)-lots*price-min(a.lots*a.price, a.cash))
 	}
 	r.swap(&a.refOrder, lots, price)
 	r.wallet(a.wallet).cash -= charge

@@ -17,6 +17,7 @@ type reference struct {
 	names    map[OrderID]Sequence // operators' references
 	requests []refRequest
 	keys     []refKey // that were ever on record
+	armed    []refKey
 	mode     Mode
 	fees     int64
 	outside  int64 // collateral that came in, less what went out
@@ -29,12 +30,12 @@ type refWallet struct {
 	prevention Prevention
 	cash       int64
 	tokens     map[MarketNo]*[2]int64
-	active     []MarketNo // where it has orders, what became so last in front
 }
 
 type refMarket struct {
 	listing Listing
 	state   MarketState
+	stated  bool // by an operator
 	mode    Mode
 	payout  int64
 	vault   int64
@@ -204,24 +205,13 @@ func (o *refOrder) inA() (Side, int64) {
 
 // rest adds an order to those that rest.
 func (r *reference) rest(o refOrder) {
-	w := r.wallet(o.wallet)
-	if !slices.Contains(w.active, o.market) {
-		w.active = slices.Insert(w.active, 0, o.market)
-	}
 	r.orders = append(r.orders, o)
 }
 
 // take removes an order from those that rest.
 func (r *reference) take(id OrderID) {
 	i := slices.IndexFunc(r.orders, func(o refOrder) bool { return o.id == id })
-	gone := r.orders[i]
 	r.orders = slices.Delete(r.orders, i, i+1)
-	w := r.wallet(gone.wallet)
-	if !slices.ContainsFunc(r.orders, func(o refOrder) bool {
-		return o.wallet == gone.wallet && o.market == gone.market
-	}) {
-		w.active = slices.DeleteFunc(w.active, func(m MarketNo) bool { return m == gone.market })
-	}
 }
 
 // drop cancels a resting order.
@@ -267,42 +257,41 @@ func (r *reference) cancel(c *Command) []Event {
 	return r.dropAll(found, ByOwner)
 }
 
-// cancelAll takes out a wallet's orders: where it became active last first, the newest first.
+// cancelAll takes out a wallet's orders: market after market, the newest first.
 func (r *reference) cancelAll(c *Command) []Event {
 	w := r.wallet(c.Wallet)
 	switch {
 	case w == nil:
 		return refused(c, RejectWallet)
-	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout:
+	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout, c.Only > 3:
 		return refused(c, RejectType)
 	case c.Owner == 0 && c.Reason != ByOperator:
 		return refused(c, RejectLink)
 	case c.Market != 0 && r.market(c.Market) == nil:
 		return refused(c, RejectMarket)
-	case c.OneToken && (c.Market == 0 || c.Outcome > 1):
+	case c.Only&OnlyToken != 0 && (c.Market == 0 || c.Outcome > 1):
 		return refused(c, RejectMarket)
 	}
-	var meant []refOrder
-	for _, no := range w.active {
-		in := r.some(func(o *refOrder) bool {
-			return o.wallet == c.Wallet && o.market == no && (c.Market == 0 || c.Market == no) &&
-				(c.Owner == 0 || c.Owner == o.owner) && (!c.OneKey || c.Key == o.key) &&
-				(!c.OneToken || c.Outcome == o.outcome)
-		})
-		slices.Reverse(in)
-		meant = append(meant, in...)
-	}
+	meant := r.some(func(o *refOrder) bool {
+		return o.wallet == c.Wallet && (c.Market == 0 || c.Market == o.market) &&
+			(c.Owner == 0 || c.Owner == o.owner) && (c.Only&OnlyKey == 0 || c.Key == o.key) &&
+			(c.Only&OnlyToken == 0 || c.Outcome == o.outcome)
+	})
+	slices.Reverse(meant)
+	slices.SortStableFunc(meant, func(a, b refOrder) int { return cmp.Compare(a.market, b.market) })
 	return append(r.dropAll(meant, c.Reason), Event{
 		Kind: Swept, Market: c.Market, Wallet: c.Wallet, Owner: c.Owner, Size: Size(len(meant)),
 		Order: c.ID,
 	})
 }
 
-// advance takes out what is due: the earliest expiry first, then the oldest, so many at once.
+// advance takes out what is due: the earliest expiry first, then market after market, the oldest
+// first, so many at once.
 func (r *reference) advance(c *Command, now Time) []Event {
 	due := r.some(func(o *refOrder) bool { return o.expiry != 0 && o.expiry <= now })
 	slices.SortFunc(due, func(a, b refOrder) int {
-		return cmp.Or(cmp.Compare(a.expiry, b.expiry), cmp.Compare(a.first, b.first))
+		return cmp.Or(cmp.Compare(a.expiry, b.expiry), cmp.Compare(a.market, b.market),
+			cmp.Compare(a.first, b.first))
 	})
 	due = due[:min(len(due), AdvanceOrders)]
 	return append(r.dropAll(due, Expired),

@@ -21,7 +21,7 @@ const (
 	RejectBalance             // balance, sum of active orders, order amount: base units of the asset
 	RejectWalletOrders        // limit of open orders per wallet
 	RejectMarketOrders        // limit of open orders per market
-	RejectAmount              // an amount outside its range (MaxAmount, MaxOrder, MaxSupply)
+	RejectAmount              // an amount outside its range (MaxAmount, MaxOrder, MaxSupply), or too little for a lot
 	RejectNotFound            // no live order with that id for that owner
 	RejectListing             // contradicts the condition as listed, or a token listed elsewhere
 	RejectLink                // the wallet is linked to another owner
@@ -43,7 +43,7 @@ const (
 	RejectPayout              // outside [0, 1], or another one than it was resolved with
 	RejectNothing             // nothing to redeem
 	RejectRules               // tick, minimums or fee out of range, or levels off the tick
-	RejectKeys                // the owner has as many keys as may be: the limit
+	RejectKeys                // the owner has as many keys on record, or armed, as may be: the limit
 )
 
 // Rule is one row of the reject table.
@@ -76,7 +76,7 @@ var Rejects = [...]Rule{
 	RejectPaused:       {"market_paused", "the market is not yet ready to process new orders", 400, false},
 	RejectClosed:       {"market_closed", "market not yet accepting orders", 400, false},
 	RejectCancelOnly:   {"cancel_only", "Trading is currently cancel-only. New orders are not accepted, but cancels are allowed.", 503, false},
-	RejectPostOnlyMode: {"post_only_mode", "post-only mode: only post-only orders are accepted", 503, false},
+	RejectPostOnlyMode: {"post_only_mode", "post-only mode: only post-only orders and cancels are allowed", 503, false},
 	RejectBanned:       {"banned", "'{a}' address banned", 400, false},
 	RejectCrosses:      {"post_only_cross", "invalid post-only order: order crosses book", 400, true},
 	RejectFOK:          {"fok_unfilled", "order couldn't be fully filled. FOK orders are fully filled or killed.", 400, true},

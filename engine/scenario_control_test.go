@@ -142,10 +142,10 @@ func (w *world) cancelAll(words []string, opts map[string]string) Command {
 		c.Market = w.named(opts)
 	}
 	if v, ok := opts["token"]; ok {
-		c.OneToken, c.Outcome = true, Outcome(v[0]-'A')
+		c.Only, c.Outcome = c.Only|OnlyToken, Outcome(v[0]-'A')
 	}
 	if v, ok := opts["key"]; ok {
-		c.OneKey, c.Key = true, uint32(decimal(w.t, v, 0))
+		c.Only, c.Key = c.Only|OnlyKey, uint32(decimal(w.t, v, 0))
 	}
 	switch v := opts["because"]; v {
 	case "":

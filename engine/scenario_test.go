@@ -93,6 +93,10 @@ func (w *world) line(d *datadriven.TestData, out *strings.Builder, f []string) {
 	case "balance":
 		w.printBalance(out, words[1])
 		return
+	case "vault":
+		m := w.x.known(w.named(opts))
+		fmt.Fprintf(out, "vault %v, outside A %v B %v\n", m.vault, m.external[0], m.external[1])
+		return
 	case "fees":
 		fmt.Fprintf(out, "fees %v\n", w.x.fees)
 		return

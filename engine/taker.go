@@ -8,9 +8,10 @@ import (
 // taker is an arriving order on its way through the book. What it pays and gets is summed up here
 // and posted once.
 //
-// A BUY that does not rest is bounded by its budget: it must get size, all of which its signed cash
-// pays for at the limit, and goes on from there as long as cash and limit allow, so that what it
-// saves becomes more shares. All other orders are bounded by their size.
+// A BUY that does not rest is bounded by its budget: it goes on beyond size as long as cash and
+// limit allow, so that what it saves becomes more shares. All other orders are bounded by their
+// size. It is what was signed, in lots, and for a BUY not more than the signed cash pays for at the
+// limit; but a FOK must get all that it signed, wherever the book has it for that cash.
 type taker struct {
 	c         *Command
 	market    *market
@@ -22,7 +23,7 @@ type taker struct {
 	index     uint32 // limit in the ladder, in ticks
 	price     Price  // limit in its own token
 	size      Size   // what it asks for, in lots
-	remaining Size   // what is missing of it
+	remaining Size   // what is missing of it: of a budget, what is sure to be had and paid for
 	filled    Size
 	cash      int64 // collateral paid by a BUY, received by a SELL, without the fee
 	fee       int64
@@ -43,8 +44,7 @@ const looseness = 50
 
 // judge finds price and size in the two signed amounts. The price is the whole number of ticks
 // nearest to cash / size, and is good if the amounts miss it by no more than clients' rounding
-// costs: one base unit of collateral for an order that may rest, else 1/looseness of a tick. The
-// size is in lots, and so that a BUY never spends more than it signed.
+// costs: one base unit of collateral for an order that may rest, else 1/looseness of a tick.
 func (t *taker) judge() Reject {
 	c, m := t.c, t.market
 	if c.FeeBound != 0 && c.FeeBound-1 < m.fee.Rate {
@@ -65,11 +65,13 @@ func (t *taker) judge() Reject {
 	}
 	t.price = Price(n) * m.tick
 	lots := c.Size / Lot
-	if c.Side == Buy && int64(lots)*int64(t.price) > int64(c.Cash) {
-		lots = Size(int64(c.Cash) / int64(t.price))
+	if least = max(least, Lot); c.Size < least {
+		return t.no(RejectMinSize, int64(c.Size), int64(least))
 	}
-	if c.Size < least || lots == 0 {
-		return t.no(RejectMinSize, int64(c.Size), int64(max(least, Lot)))
+	if c.Side == Buy && c.Type != FOK && int64(lots)*int64(t.price) > int64(c.Cash) {
+		if lots = Size(int64(c.Cash) / int64(t.price)); lots == 0 {
+			return RejectAmount
+		}
 	}
 	t.size = lots * Lot
 	t.remaining = t.size
@@ -167,7 +169,8 @@ func (t *taker) payable(size Size, price Price) Size {
 func (t *taker) charge(size Size, p Price, cost int64) Cash {
 	most := cost
 	if t.c.Side == Buy {
-		most = t.free() - cost - int64(Cost(max(t.remaining-size, 0), t.price))
+		rest := int64(Cost(max(t.remaining-size, 0), t.price))
+		most = t.free() - cost - min(rest, int64(t.c.Cash)-t.cash-cost)
 	}
 	return min(t.market.fee.on(size, p), Cash(most))
 }

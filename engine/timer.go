@@ -1,14 +1,15 @@
 package engine
 
 // timers says which orders expire next: a binary heap of the orders that have an expiry, by expiry
-// and among equals by the Sequence that placed them. It holds record numbers only; each order knows
-// its place in it.
+// and among equals by market and rank, so that no two are equal and the Digest covers which is
+// first. It holds record numbers only; each order knows its place in it.
 type timers struct {
 	heap slab[uint32] // from 1; the children of i are 2i and 2i+1
 	n    uint32
 }
 
-// Due is when the next order expires, 0 if none does.
+// Due is when the next order expires, 0 if none does. One that is due still trades until an Advance
+// has taken it out.
 func (x *Exchange) Due() Time {
 	if x.timers.n == 0 {
 		return 0
@@ -43,7 +44,10 @@ func (x *Exchange) disarm(o *order) {
 
 // before says whether an order expires before another one.
 func (o *order) before(p *order) bool {
-	return o.expiry < p.expiry || o.expiry == p.expiry && o.first < p.first
+	if o.expiry != p.expiry {
+		return o.expiry < p.expiry
+	}
+	return o.market < p.market || o.market == p.market && o.rank < p.rank
 }
 
 // rise puts order h where place i of the heap is free, or above.
@@ -83,7 +87,7 @@ func (x *Exchange) sink(i, h uint32, o *order) {
 	*heap.at(i), o.timer = h, i
 }
 
-// advance answers Advance: what is due leaves the books, oldest expiry first, up to AdvanceOrders.
+// advance answers Advance: what is due leaves the books, earliest expiry first, up to AdvanceOrders.
 func (x *Exchange) advance(c *Command, now Time, events []Event) []Event {
 	n := 0
 	for ; n < AdvanceOrders && x.timers.n != 0; n++ {

@@ -21,6 +21,7 @@ type requests struct {
 	all            slab[request]
 	oldest, newest uint32
 	freed          uint32 // first of the records to be used again, linked by next
+	gone           uint64 // let go so far: the oldest is the next one
 }
 
 const requestsLeave = 8
@@ -46,15 +47,12 @@ func (x *Exchange) requested(id *OrderID, now Time) *request {
 	}
 }
 
-// note remembers an accepted request. Time never runs backwards in the list.
+// note remembers an accepted request.
 func (x *Exchange) note(id *OrderID, seq Sequence, now Time, amount int64) {
 	if *id == (OrderID{}) {
 		return
 	}
 	q := &x.requests
-	if q.newest != 0 {
-		now = max(now, q.all.at(q.newest).at)
-	}
 	for range requestsLeave {
 		if q.oldest == 0 || !q.all.at(q.oldest).over(now) {
 			break
@@ -76,7 +74,7 @@ func (x *Exchange) note(id *OrderID, seq Sequence, now Time, amount int64) {
 		q.oldest = h
 	}
 	q.newest = h
-	x.digest += r.leaf()
+	x.digest += r.leaf(q.gone + uint64(q.table.used))
 }
 
 // leave forgets the oldest request.
@@ -84,7 +82,8 @@ func (x *Exchange) leave() {
 	q := &x.requests
 	h := q.oldest
 	r := q.all.at(h)
-	x.digest -= r.leaf()
+	q.gone++
+	x.digest += mixGone - r.leaf(q.gone)
 	q.table.remove(entryOf(r.tag, h))
 	if q.oldest = r.next; q.oldest == 0 {
 		q.newest = 0

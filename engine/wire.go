@@ -36,15 +36,16 @@ const (
 	commandMask = 1<<iota - 1
 )
 
-// The flags of a Command.
+// The flags of a Command, as bits: PostOnly, the two of Only, Revoke, the eight of Class. What else
+// Only may hold means nothing and lies above them: it is refused again when it is replayed.
 const (
-	flagPostOnly = 1 << iota
-	flagOneToken
-	flagOneKey
-	flagRevoke
-	flagsMask = 1<<iota - 1
+	flagPostOnly = 1
+	flagRevoke   = 1 << 3
 
-	classShift = 4 // above the flags lies the Class
+	onlyShift  = 1
+	classShift = 4
+	moreShift  = 12 - 2 // of Only without its two members
+	flagsMost  = 1<<18 - 1
 )
 
 // The fields of an Event.
@@ -154,15 +155,10 @@ func (c *Command) flags() uint64 {
 	if c.PostOnly {
 		f |= flagPostOnly
 	}
-	if c.OneToken {
-		f |= flagOneToken
-	}
-	if c.OneKey {
-		f |= flagOneKey
-	}
 	if c.Revoke {
 		f |= flagRevoke
 	}
+	f |= uint64(c.Only&allOnly)<<onlyShift | uint64(c.Only&^allOnly)<<moreShift
 	return f | uint64(c.Class)<<classShift
 }
 
@@ -343,9 +339,9 @@ func (r *reader) command(c *Command) {
 
 // controls reads the fields that stand behind the evidence.
 func (r *reader) controls(c *Command) {
-	flags := r.number(hasFlags, max8<<classShift|flagsMask, 0)
-	c.PostOnly, c.OneToken = flags&flagPostOnly != 0, flags&flagOneToken != 0
-	c.OneKey, c.Revoke = flags&flagOneKey != 0, flags&flagRevoke != 0
+	flags := r.number(hasFlags, flagsMost, 0)
+	c.PostOnly, c.Revoke = flags&flagPostOnly != 0, flags&flagRevoke != 0
+	c.Only = Only(flags>>onlyShift)&allOnly | Only(flags>>moreShift)&^allOnly
 	c.Class = KeyClass(flags >> classShift)
 	c.Reason = Reason(r.number(hasReason, max8, 0))
 	c.State = MarketState(r.number(hasState, max8, 0))

@@ -127,10 +127,13 @@ func (v *venue) deposit(account string, a asset, amount int64) error {
 	if err != nil {
 		return err
 	}
-	v.paidIn += engine.Cash(amount)
+	fresh := amount // what is outside comes back first, and nobody pays for it again
 	if a != collateral {
-		v.outside[engine.Outcome(a).Other()] += engine.Size(amount)
+		fresh -= min(amount, int64(v.outside[a]))
+		v.outside[a] -= engine.Size(amount - fresh)
+		v.outside[engine.Outcome(a).Other()] += engine.Size(fresh)
 	}
+	v.paidIn += engine.Cash(fresh)
 	return v.accepted("Deposit", last)
 }
 

@@ -1,0 +1,64 @@
+package engine
+
+import "testing"
+
+// TestArmedKeys: keys are free, so an owner has as many as he likes, but no more than so many of
+// them are watched. One that is watched already may always be told another timeout, or be let go.
+func TestArmedKeys(t *testing.T) {
+	s := newStage(16, 100)
+	s.fund(Unit, 0)
+	arm := func(owner WalletNo, key uint32, timeout Time, want Reject) {
+		t.Helper()
+		before := s.x.Digest()
+		e := s.apply(Command{Kind: Arm, Owner: owner, Key: key, Expiry: timeout})[0]
+		if e.Reject != want || (e.Kind == Armed) != (want == Accepted) {
+			t.Errorf("key %d of %d: %+v", key, owner, e)
+		}
+		if want != Accepted && (s.x.Digest() != before || e.Args[0] != MaxTradingKeys) {
+			t.Errorf("refused with %+v, digest %x, before %x", e, s.x.Digest(), before)
+		}
+	}
+	for key := range uint32(MaxTradingKeys) {
+		arm(1, key, 10_000, Accepted)
+	}
+	arm(1, MaxTradingKeys, 10_000, RejectKeys)
+	arm(1, MaxTradingKeys, 0, Accepted) // it is not watched anyway
+	arm(1, MaxTradingKeys, 10_000, RejectKeys)
+	arm(1, 3, 5000, Accepted)
+	arm(2, MaxTradingKeys, 10_000, Accepted)
+	arm(1, 7, 0, Accepted)
+	arm(1, MaxTradingKeys, 10_000, Accepted)
+	arm(1, 7, 10_000, RejectKeys)
+	if n := len(s.x.beats.all); n != MaxTradingKeys+1 {
+		t.Errorf("%d keys are watched", n)
+	}
+	for key := range uint32(MaxTradingKeys + 1) {
+		arm(1, key, 0, Accepted)
+	}
+	arm(2, MaxTradingKeys, 0, Accepted)
+	if len(s.x.beats.all)+len(s.x.beats.at)+len(s.x.beats.counts) != 0 {
+		t.Errorf("left over: %+v", s.x.beats)
+	}
+	if err := s.x.audit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOnlyOfNoMeaning: what a CancelAll is confined to by a bit that means nothing is not carried
+// out, here and when it is replayed.
+func TestOnlyOfNoMeaning(t *testing.T) {
+	for only := range Only(255) {
+		s := newStage(16, 100)
+		s.fund(100*Unit, 0)
+		s.open(1, 1, 3)
+		c := Command{Kind: CancelAll, Market: 1, Wallet: 1, Owner: 1, Reason: ByOwner, Only: only}
+		r, back := reader{rest: appendCommand(nil, &c)}, Command{}
+		if r.command(&back); r.bad || back.Only != only {
+			t.Fatalf("%d is read back as %d", only, back.Only)
+		}
+		e := s.apply(c)
+		if no := e[len(e)-1].Reject; (no == RejectType) != (only > OnlyToken|OnlyKey) {
+			t.Errorf("%d: rejected %d", only, no)
+		}
+	}
+}
