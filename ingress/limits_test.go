@@ -135,14 +135,33 @@ func TestAddressScope(t *testing.T) {
 		{"GET", "/clob/ok", false, []int{allTraffic, healthCheck}},
 		{"GET", "/clob", false, []int{allTraffic, healthCheck}},
 		{"GET", "/clobber", false, []int{allTraffic}},
-		{"POST", "/order", false, []int{allTraffic}},
+		{"POST", "/order", false, []int{placing}},
+		{"POST", "/clob/orders", false, []int{placing}},
+		{"GET", "/order", false, []int{allTraffic}},
+		{"GET", "/data/order/x", false, []int{allTraffic}},
+		{"DELETE", "/clob/orders", false, []int{canceling}},
+		{"DELETE", "/cancel-all", false, []int{canceling}},
+		{"DELETE", "/cancel-market-orders", false, []int{canceling}},
+		{"POST", "/heartbeats", false, []int{beating}},
+		{"POST", "/clob/v1/heartbeats", false, []int{beating}},
+		{"POST", "/v1/other", false, []int{allTraffic}},
+		{"GET", "/v1/heartbeats", false, []int{allTraffic}},
 		{"POST", "/auth/api-key", false, []int{allTraffic, deriveKeys}},
+		{"GET", "/auth/api-keys", false, []int{allTraffic}},
+		{"DELETE", "/auth/api-key", false, []int{allTraffic}},
 		{"GET", "/clob/auth/derive-api-key", false, []int{allTraffic, deriveKeys}},
-		{"DELETE", "/order", false, []int{allTraffic}},
+		{"DELETE", "/order", false, []int{canceling}},
 		{"GET", "/book", false, []int{allTraffic, readBook}},
 		{"POST", "/books", false, []int{allTraffic, readBooks}},
 		{"GET", "/price", false, []int{allTraffic, readPrice}},
 		{"POST", "/prices", false, []int{allTraffic, readPrices}},
+		{"GET", "/prices", false, []int{allTraffic, readPrices}},
+		{"HEAD", "/prices", false, []int{allTraffic, readPrices}},
+		{"POST", "/midpoints", false, []int{allTraffic, readMidpoints}},
+		{"GET", "/clob/midpoints", false, []int{allTraffic, readMidpoints}},
+		{"POST", "/spreads", false, []int{allTraffic, readSpreads}},
+		{"GET", "/last-trades-prices", false, []int{allTraffic, readLastTrades}},
+		{"POST", "/last-trades-prices", false, []int{allTraffic, readLastTrades}},
 		{"GET", "/midpoint", false, []int{allTraffic, readMidpoint}},
 		{"GET", "/prices-history", false, []int{allTraffic, readHistory}},
 		{"POST", "/batch-prices-history", false, []int{allTraffic, readHistories}},
@@ -155,8 +174,33 @@ func TestAddressScope(t *testing.T) {
 		{"GET", "/tags", false, []int{allTraffic, catalogAll, catalogTags}},
 		{"GET", "/public-search", false, []int{allTraffic, catalogAll, catalogSearch}},
 	} {
-		if got := addressScope(nil, c.method, c.path, c.cursor); !slices.Equal(got, c.want) {
+		if got := addressScope(c.method, c.path, c.cursor); !slices.Equal(got, c.want) {
 			t.Errorf("%s %s: %v, want %v", c.method, c.path, got, c.want)
+		}
+	}
+}
+
+// TestReadsBlockNoCancel: an address whose other windows are full may still cancel and beat, and
+// orders and cancels have windows of their own with an end.
+func TestReadsBlockNoCancel(t *testing.T) {
+	w := newWindows(newManualClock().now)
+	from := netip.MustParseAddr("192.0.2.1")
+	fill := func(method, path string) (n int) {
+		for n < 20_000 && w.address(from, addressScope(method, path, false)) == 0 {
+			n++
+		}
+		return n
+	}
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{
+		{"GET", "/spread", 5000}, {"POST", "/split", 0}, {"POST", "/order", 12_000},
+		{"POST", "/orders", 0}, {"DELETE", "/order", 12_000}, {"DELETE", "/cancel-all", 0},
+		{"POST", "/v1/heartbeats", 5000}, {"POST", "/heartbeats", 0},
+	} {
+		if n := fill(c.method, c.path); n != c.want {
+			t.Errorf("%s %s: %d were let in, want %d", c.method, c.path, n, c.want)
 		}
 	}
 }

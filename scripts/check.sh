@@ -9,11 +9,15 @@ without_cgo() {
 	CGO_ENABLED=0 go test -short ./ingress/auth/...
 }
 
+# The engine adds everything up anew after each Command.
+audit() { go test -tags audit -short ./engine; }
+
 step "build" make --no-print-directory build
 step "modules unchanged" go mod verify
 step "lint" scripts/lint.sh
 step "without cgo" without_cgo
 step "tests" make --no-print-directory test
+step "audit" audit
 step "race" scripts/race.sh
 step "npm clients" scripts/clients.sh
 printf 'make check: %d s\n' "$SECONDS"
