@@ -34,6 +34,7 @@ type TradeRow struct {
 	Price    engine.Price
 	Size     engine.Size // in base units, the sum of the makers'
 	Fee      engine.Cash // that the taker paid, in base units of collateral
+	FeeRate  uint16      // of the market when it happened, in basis points: engine.Fee
 	Wallet   engine.WalletNo
 	Owner    engine.WalletNo
 	Key      uint32 // nonce of the API key that sent the taker
@@ -42,13 +43,14 @@ type TradeRow struct {
 	Makers   []MakerFill
 }
 
-// number orders all trades: those of an earlier taker, then those of a lower index, come first. It is
-// what pages go on from, so that no page ever shifts.
+// number orders all trades: those of an earlier taker, then those of a lower index, come first. It
+// is what pages go on from, so that no page ever shifts.
 func (t tradeRef) number() uint64 { return uint64(t.seq)<<tradeIndexBits | uint64(t.index) }
 
 // refOf is the trade of a number.
 func refOf(number uint64) tradeRef {
-	return tradeRef{engine.Sequence(number >> tradeIndexBits), uint32(number & (1<<tradeIndexBits - 1))}
+	const mask = 1<<tradeIndexBits - 1
+	return tradeRef{engine.Sequence(number >> tradeIndexBits), uint32(number & mask)}
 }
 
 const (
@@ -56,8 +58,8 @@ const (
 	tradeIndexBits = 14
 	// lastNumber is above every trade's.
 	lastNumber = 1<<62 - 1
-	// dealChunk is how many bytes of trades share a key, unless their batch ends before. One trade may
-	// be larger: it is read whole or not at all, and written once.
+	// dealChunk is how many bytes of trades share a key, unless their batch ends before. One trade
+	// may be larger: it is read whole or not at all, and written once.
 	dealChunk = 4 << 10
 )
 
@@ -74,6 +76,7 @@ type deals struct {
 	count  int // of makers
 	price  engine.Price
 	fee    engine.Cash
+	rate   uint16 // of fees, in basis points
 	makers []byte
 }
 
@@ -128,6 +131,7 @@ func (d *deals) finish(c *engine.Command, s stamp) {
 	b = binary.AppendUvarint(b, uint64(c.Market))
 	b = binary.AppendUvarint(b, uint64(d.price))
 	b = binary.AppendUvarint(b, uint64(d.fee))
+	b = binary.AppendUvarint(b, uint64(d.rate))
 	b = binary.AppendVarint(b, int64(s.now))
 	d.body = binary.AppendUvarint(b, uint64(d.count))
 	d.chunk = binary.AppendUvarint(d.chunk, uint64(len(d.body)+len(d.makers)))
@@ -177,6 +181,7 @@ func (t *TradeRow) read(c *cursor, from engine.Sequence) {
 	t.Market = engine.MarketNo(c.uvarint())
 	t.Price = engine.Price(c.uvarint())
 	t.Fee = engine.Cash(c.uvarint())
+	t.FeeRate = uint16(c.uvarint())
 	t.Time = engine.Time(c.varint())
 	n := c.uvarint()
 	if n > uint64(len(c.rest)) {

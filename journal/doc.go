@@ -15,7 +15,7 @@
 //	  └──────┘         └────────────┘      └────┬───────┘
 //	                                            │ Index.Run: fold, one batch
 //	                                            ▼
-//	                                        History: Order, Past, Await
+//	                                        History: Order, Orders, Trades, Tape, Past, Await
 //
 // The contract:
 //
@@ -37,8 +37,9 @@
 // Index.Run is one, each Tail belongs to one; History and Collectors are everybody's.
 //
 // Read journal.go (Open, Append, Wait), tail.go with hub.go, recover.go, then fold.go with row.go,
-// index.go, durable.go, filter.go and history.go; ledger.go with positions.go and holders.go has what
-// wallets have, prices.go with ladder.go what markets cost; pebble.go has the databases' options and
-// the last words, disk.go what they stand on, folder.go makes folders. DESIGN.md has the layout, the
-// recovery cases and the decisions.
+// index.go, durable.go, filter.go and history.go; pages.go has the lists of orders and trades,
+// which stand on resting.go, deals.go, lists.go and recent.go; ledger.go with positions.go and
+// holders.go has what wallets have, prices.go with ladder.go what markets cost; pebble.go has the
+// databases' options and the last words, disk.go what they stand on, folder.go makes folders.
+// DESIGN.md has the layout, the recovery cases and the decisions.
 package journal

@@ -29,8 +29,8 @@ type fold struct {
 	recent  *recent
 	ledger  *ledger
 	markets *markets
-	grids   map[engine.MarketNo]engine.Price // price steps, as far as they were needed
-	marked  engine.Time                      // of the last mark
+	rules   map[engine.MarketNo]rules // as far as they were needed
+	marked  engine.Time               // of the last mark
 
 	frame    engine.Frame // scratch
 	value    []byte       // scratch
@@ -119,7 +119,7 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 				err = d.kill(c, &r)
 			}
 		case engine.Listed, engine.Adjusted:
-			err = d.adopt(e.Market, c.Listing.Tick)
+			err = d.adopt(e.Market, rules{c.Listing.Tick, c.Listing.Fee.Rate})
 		}
 		if err != nil {
 			return err
@@ -156,12 +156,12 @@ func (d *fold) begin(c *engine.Command, r *engine.Receipt) *row {
 
 // kill makes the row of an order that its own terms ended on arrival.
 func (d *fold) kill(c *engine.Command, r *engine.Receipt) error {
-	tick, err := d.grid(c.Market)
+	rules, err := d.rulesOf(c.Market)
 	if err != nil {
 		return err
 	}
 	o := d.begin(c, r)
-	o.Price, o.Size = asked(c, tick)
+	o.Price, o.Size = asked(c, rules.tick)
 	o.Status, o.Reject, o.Args = engine.Canceled, r.Reject, r.Args
 	return nil
 }
@@ -178,37 +178,44 @@ func asked(c *engine.Command, tick engine.Price) (engine.Price, engine.Size) {
 	return price, engine.Size(lots) * engine.Lot
 }
 
-// adopt notes the price step of a market.
-func (d *fold) adopt(market engine.MarketNo, tick engine.Price) error {
-	d.grids[market] = tick
-	key := gridKey(market)
-	d.value = binary.AppendUvarint(d.value[:0], uint64(tick))
+// rules are what a market's orders and trades are read with.
+type rules struct {
+	tick engine.Price // the price step
+	rate uint16       // of fees, in basis points
+}
+
+// adopt notes the rules of a market from here on.
+func (d *fold) adopt(market engine.MarketNo, r rules) error {
+	d.rules[market] = r
+	key := rulesKey(market)
+	d.value = binary.AppendUvarint(d.value[:0], uint64(r.tick))
+	d.value = binary.AppendUvarint(d.value, uint64(r.rate))
 	if err := d.batch.Set(key[:], d.value, nil); err != nil {
-		return fmt.Errorf("write the price step of market %d: %w", market, err)
+		return fmt.Errorf("write the rules of market %d: %w", market, err)
 	}
 	return nil
 }
 
-// grid is the price step of a market.
-func (d *fold) grid(market engine.MarketNo) (engine.Price, error) {
-	if tick := d.grids[market]; tick != 0 {
-		return tick, nil
+// rulesOf are the rules of a market now.
+func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
+	if r, known := d.rules[market]; known {
+		return r, nil
 	}
-	key := gridKey(market)
+	key := rulesKey(market)
 	b, found, err := get(d.db, key[:], d.value)
 	if err != nil {
-		return 0, fmt.Errorf("read the price step of market %d: %w", market, err)
+		return rules{}, fmt.Errorf("read the rules of market %d: %w", market, err)
 	}
 	if d.value = b; !found {
-		return 0, fmt.Errorf("%w: market %d is unknown to the index", errContradiction, market)
+		return rules{}, fmt.Errorf("%w: market %d is unknown to the index", errContradiction, market)
 	}
 	c := cursor{rest: b}
-	tick := engine.Price(c.uvarint())
-	if tick == 0 {
-		return 0, fmt.Errorf("read the price step of market %d: %w", market, errRow)
+	r := rules{engine.Price(c.uvarint()), uint16(c.uvarint())}
+	if c.bad || len(c.rest) > 0 || r.tick == 0 {
+		return rules{}, fmt.Errorf("read the rules of market %d: %w", market, errRow)
 	}
-	d.grids[market] = tick
-	return tick, nil
+	d.rules[market] = r
+	return r, nil
 }
 
 // fill counts a fill of the resting order that e names by the arriving one, c. A new trade begins
@@ -228,6 +235,11 @@ func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 	deals.price = price
 	t := tradeRef{s.seq, deals.index}
 	if deals.count == 0 {
+		rules, err := d.rulesOf(c.Market)
+		if err != nil {
+			return err
+		}
+		deals.rate = rules.rate
 		deals.list(0, c.Market, t, c.Outcome)
 		deals.list(c.Owner, c.Market, t, c.Outcome)
 	}

@@ -111,7 +111,7 @@ type place struct {
 
 const (
 	// indexVersion is the version of the index's layout; another one is rebuilt.
-	indexVersion = 2
+	indexVersion = 3
 	// metaPlace is the key of the place: written in every batch.
 	metaPlace = "place"
 	// metaBroken is the key of the reason why the index must be made anew; absent if it need not.
@@ -164,7 +164,7 @@ func OpenIndex(j *Journal, o IndexOptions) (*Index, error) {
 	filter := newFilter(int(at.orders + at.orders/4))
 	x.fold = fold{db: x.db, gauges: x.gauges, filter: filter, rows: make(map[engine.OrderID]*row),
 		batch: x.db.NewBatch(), at: at, resting: x.resting, recent: x.recent,
-		grids: make(map[engine.MarketNo]engine.Price), markets: newMarkets(x.db, x.gauges)}
+		rules: make(map[engine.MarketNo]rules), markets: newMarkets(x.db, x.gauges)}
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
 	x.History = &History{db: x.db, journal: j.ID, filter: filter, resting: x.resting, recent: x.recent,
 		wanted: make(chan struct{}, 1)}

@@ -29,8 +29,8 @@ const (
 	spaceResting = 'v'
 	// spaceMarks holds which Sequence was the first at a time: unix milliseconds, big endian.
 	spaceMarks = 's'
-	// spaceGrids holds the price steps: market, big endian.
-	spaceGrids = 'g'
+	// spaceRules holds price steps and fee rates: market, big endian.
+	spaceRules = 'g'
 
 	// spacePurse holds the collateral of wallets: wallet, big endian.
 	spacePurse = 'a'
@@ -106,9 +106,9 @@ func numberOf(key []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(key[1:]), true
 }
 
-// gridKey is the key of a market's price step.
-func gridKey(no engine.MarketNo) [5]byte {
-	k := [5]byte{spaceGrids}
+// rulesKey is the key of a market's rules.
+func rulesKey(no engine.MarketNo) [5]byte {
+	k := [5]byte{spaceRules}
 	binary.BigEndian.PutUint32(k[1:], uint32(no))
 	return k
 }

@@ -26,7 +26,9 @@ type maker struct {
 	script  []engine.Command // comes before anything random
 	live    []engine.OrderID
 	orders  map[engine.OrderID]*OrderRow
-	trades  []TradeRow // oldest first
+	first   map[engine.OrderID]engine.Receipt // of their arrival
+	trades  []TradeRow                        // oldest first
+	rules   []engine.Listing                  // by market, from 1
 	ids     uint64
 	now     engine.Time                   // of the last frame, since makerTime
 	draw    func(m *maker) engine.Command // what comes after script, instead of command's own
@@ -35,12 +37,15 @@ type maker struct {
 // newMaker makes a market with funded wallets and then random traffic.
 func newMaker(seed uint64) *maker {
 	m := &maker{x: engine.NewExchange(seed), r: rand.New(rand.NewPCG(seed, 1)),
-		orders: make(map[engine.OrderID]*OrderRow)}
+		orders: make(map[engine.OrderID]*OrderRow),
+		first:  make(map[engine.OrderID]engine.Receipt)}
 	m.script = append(m.script, engine.Command{Kind: engine.Started})
 	for i := range makerMarkets {
-		l := &engine.Listing{Group: uint64(i), Tick: 100, MinSize: 5 * engine.Unit, Open: true}
+		l := &engine.Listing{Group: uint64(i), Tick: 100, MinSize: 5 * engine.Unit, Open: true,
+			Fee: engine.Fee{Rate: uint16(100 * i), Exponent: 1}}
 		l.Condition[0], l.Tokens[0][0], l.Tokens[1][0] = byte(i+1), byte(2*i+1), byte(2*i+2)
 		m.script = append(m.script, engine.Command{Kind: engine.List, Listing: l})
+		m.rules = append(m.rules, *l)
 	}
 	for i := range makerWallets {
 		a := engine.Address{19: byte(i + 1)}
@@ -97,6 +102,11 @@ func (m *maker) command() engine.Command {
 		if len(m.live) > 0 {
 			c.ID = m.live[m.r.IntN(len(m.live))]
 		}
+	case 2: // another fee
+		l := &m.rules[c.Market-1]
+		l.Fee.Rate = uint16(m.r.IntN(500))
+		adjusted := *l
+		return engine.Command{Kind: engine.Adjust, Market: c.Market, Listing: &adjusted}
 	}
 	for i := range c.Proof {
 		c.Proof[i] = byte(m.r.Uint32())
@@ -153,7 +163,7 @@ func (m *maker) note(c *engine.Command, seq engine.Sequence, now engine.Time, es
 				o.Price = engine.Price((int64(c.Cash)*100/int64(c.Size) + 1) / 2 * 200)
 				o.Size = c.Size
 			}
-			m.orders[c.ID] = o
+			m.orders[c.ID], m.first[c.ID] = o, r
 			m.live = append(m.live, c.ID)
 		}
 	}
@@ -170,7 +180,7 @@ func (m *maker) fill(c *engine.Command, e *engine.Event, seq engine.Sequence, ta
 		taken = append(taken, engine.TradeID(m.journal, seq, uint32(n)))
 		m.trades = append(m.trades, TradeRow{ID: taken[n], Sequence: seq, Index: uint32(n),
 			Taker: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Price: p,
-			Wallet: c.Wallet, Owner: c.Owner, Key: c.Key})
+			Wallet: c.Wallet, Owner: c.Owner, Key: c.Key, FeeRate: m.rules[c.Market-1].Fee.Rate})
 	}
 	t, o := &m.trades[len(m.trades)-1], m.orders[e.Order]
 	t.Size, t.Fee = t.Size+e.Size, t.Fee+e.Fee

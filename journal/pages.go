@@ -131,8 +131,8 @@ func (f *Filter) trade(t *TradeRow) bool {
 	return maker && order
 }
 
-// Trades lists the trades that an owner took part in, as the taker or as a maker, newest first. next
-// is where the page after this one begins, 0 if there is none. The error is as for Past.
+// Trades lists the trades that an owner took part in, as the taker or as a maker, newest first.
+// next is where the page after this one begins, 0 if there is none. The error is as for Past.
 func (h *History) Trades(owner engine.WalletNo, f *Filter, p Page) (
 	rows []TradeRow, next uint64, err error) {
 	if owner == 0 {

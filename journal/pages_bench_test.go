@@ -128,61 +128,67 @@ func BenchmarkPages(b *testing.B) {
 	if err := x.db.Flush(); err != nil {
 		b.Fatal(err)
 	}
-	h := x.History
+	for x.db.Metrics().Compact.NumInProgress > 0 {
+		time.Sleep(time.Millisecond)
+	}
 	b.Logf("%d Commands, %d trades, %d resting orders, %d of wallet 1 in %v\n%s", w.seq, w.trades,
-		h.resting.live, len(h.resting.owners[1].orders), time.Since(start), x.db.Metrics())
-	anyone := func() engine.WalletNo { return engine.WalletNo(2 + w.r.IntN(fairWallets-1)) }
-	maker := func() engine.WalletNo { return 1 }
+		x.resting.live, len(x.resting.owners[1].orders), time.Since(start), x.db.Metrics())
+	none := func(f *Filter) {}
+	market := func(f *Filter) { f.Market = engine.MarketNo(1 + w.r.IntN(fairMarkets)) }
+	before := func(f *Filter) { f.Before = makerTime + engine.Time(w.r.Uint64N(uint64(w.seq/4))) }
+	token := func(f *Filter) { f.OneToken, f.Outcome = true, 1 }
+	taker := func(f *Filter) { f.Taker = 8 }
 	for _, c := range []struct {
 		name  string
-		owner func() engine.WalletNo
-		f     func(f *Filter)
+		maker bool
+		draw  func(f *Filter)
 	}{
-		{"anyone", anyone, func(f *Filter) {}},
-		{"anyone/market", anyone, func(f *Filter) { f.Market = 7 }},
-		{"maker", maker, func(f *Filter) {}},
-		{"maker/market", maker, func(f *Filter) { f.Market = 7 }},
-		{"maker/token", maker, func(f *Filter) { f.OneToken, f.Outcome = true, 1 }},
-		{"maker/before", maker, func(f *Filter) {
-			f.Before = makerTime + engine.Time(w.r.Uint64N(uint64(w.seq/4)))
-		}},
-		{"maker/taker", maker, func(f *Filter) { f.Taker = 8 }},
+		{"anyone", false, none}, {"anyone/market", false, market}, {"maker", true, none},
+		{"maker/market", true, market}, {"maker/token", true, token},
+		{"maker/before", true, before}, {"maker/taker", true, taker},
 	} {
+		owner := func() engine.WalletNo {
+			if c.maker {
+				return 1
+			}
+			return engine.WalletNo(2 + w.r.IntN(fairWallets-1))
+		}
 		b.Run("trades/"+c.name, func(b *testing.B) {
-			spread(b, func() int {
-				f := new(Filter)
-				c.f(f)
-				from := tradeRef{engine.Sequence(w.r.Uint64N(uint64(w.seq))), 0}.number()
-				rows, _, err := h.Trades(c.owner(), f, Page{from, 100})
-				if err != nil {
-					b.Fatal(err)
-				}
-				return len(rows)
-			})
+			spread(b, func() int { return w.readTrades(b, owner(), c.draw) })
 		})
 		b.Run("orders/"+c.name, func(b *testing.B) {
-			spread(b, func() int {
-				f := new(Filter)
-				c.f(f)
-				rows, _, err := h.Orders(c.owner(), f, Page{w.r.Uint64N(uint64(w.seq)), 100})
-				if err != nil {
-					b.Fatal(err)
-				}
-				return len(rows)
-			})
+			spread(b, func() int { return w.readOrders(b, owner(), c.draw) })
 		})
 	}
 	b.Run("tape", func(b *testing.B) {
-		spread(b, func() int {
-			f := &Filter{Market: engine.MarketNo(1 + w.r.IntN(fairMarkets))}
-			from := tradeRef{engine.Sequence(w.r.Uint64N(uint64(w.seq))), 0}.number()
-			rows, _, err := h.Tape(f, Page{from, 100})
-			if err != nil {
-				b.Fatal(err)
-			}
-			return len(rows)
-		})
+		spread(b, func() int { return w.readTrades(b, 0, market) })
 	})
+}
+
+// readTrades reads a page of an owner's trades, or of a tape, from anywhere on.
+func (w *fair) readTrades(b *testing.B, owner engine.WalletNo, draw func(f *Filter)) int {
+	f := new(Filter)
+	draw(f)
+	from := tradeRef{engine.Sequence(w.r.Uint64N(uint64(w.seq))), 0}.number()
+	rows, _, err := w.x.History.walk(owner, f, Page{from, 100})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return len(rows)
+}
+
+// readOrders reads a page of an owner's orders, from anywhere on.
+func (w *fair) readOrders(b *testing.B, owner engine.WalletNo, draw func(f *Filter)) int {
+	f, from := new(Filter), uint64(0)
+	draw(f)
+	if q := w.x.resting.owners[owner]; q != nil {
+		from = uint64(q.orders[w.r.IntN(len(q.orders))].seq)
+	}
+	rows, _, err := w.x.History.Orders(owner, f, Page{from, 100})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return len(rows)
 }
 
 // spread reports how long reads take and how many rows they give.

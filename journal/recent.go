@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// recent holds what the lists in the database do not have yet: the entries of the latest trades. They
-// are written now and then, many of a list under one key, for a key is what a list costs. Nothing is
-// lost with them: trades say themselves whose they are.
+// recent holds what the lists in the database do not have yet: the entries of the latest trades.
+// They are written now and then, many of a list under one key, for a key is what a list costs.
+// Nothing is lost with them: trades say themselves whose they are.
 //
 // Readers hold mu; all else belongs to the goroutine of Index.Run.
 type recent struct {

@@ -31,7 +31,8 @@ type resting struct {
 	old          []addition
 }
 
-// queue is the orders of one owner, oldest first. Those that left stay, marked, until they are most.
+// queue is the orders of one owner, oldest first. Those that left stay, marked, until they are
+// most.
 type queue struct {
 	orders []restingOrder
 	gone   int
@@ -141,8 +142,8 @@ func (r *resting) update(placed, dirty []*row) error {
 	return nil
 }
 
-// write adds a segment of the log to the batch of d: what came and what left in it, and what is moved
-// here from the log's start.
+// write adds a segment of the log to the batch of d: what came and what left in it, and what is
+// moved here from the log's start.
 func (r *resting) write(d *fold) error {
 	v := r.value[:0]
 	for _, o := range d.placed {
@@ -171,8 +172,8 @@ func (r *resting) write(d *fold) error {
 	return nil
 }
 
-// move takes segments off the start of the log while it is too long, and appends to value what still
-// rests of them.
+// move takes segments off the start of the log while it is too long, and appends to value what
+// still rests of them.
 func (r *resting) move(d *fold) error {
 	for n := 0; n < moveMost && len(r.log) > 0 && r.size > 2*segmentLoad*r.live+r.slack; n++ {
 		key := numberKey(spaceResting, uint64(r.log[0].no))
@@ -191,9 +192,8 @@ func (r *resting) move(d *fold) error {
 			return fmt.Errorf("move resting orders of Sequence %d: %w", r.log[0].no, err)
 		}
 		for i := range r.old {
-			o := &r.old[i]
-			now := d.rows[o.id]
-			if r.order(o.owner, o.seq) != nil && (now == nil || now.Status == engine.Live) {
+			// One that leaves in this very batch is told of here, too, beside its leaving.
+			if o := &r.old[i]; r.order(o.owner, o.seq) != nil {
 				r.value = appendAddition(r.value, o.owner, &o.restingOrder)
 			}
 		}
@@ -278,8 +278,8 @@ func (r *resting) load(db *pebble.DB) (err error) {
 	return nil
 }
 
-// page copies the orders of an owner that f asks for, from a Sequence on, at most limit; next is the
-// Sequence to go on from, 0 if there are no more.
+// page copies the orders of an owner that f asks for, from a Sequence on, at most p.Limit; next is
+// the Sequence to go on from, 0 if there are no more.
 func (r *resting) page(owner engine.WalletNo, f *Filter, p Page) (
 	some []restingOrder, next engine.Sequence) {
 	r.mu.RLock()

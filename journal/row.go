@@ -8,7 +8,8 @@ import (
 )
 
 // OrderRow is what is known of an order, live or not. A Place that was refused leaves no row,
-// unless the refusal is final (engine.Rejects): then Reject and Args are set and Status is Canceled.
+// unless the refusal is final (engine.Rejects): then Reject and Args are set and Status is
+// Canceled.
 type OrderRow struct {
 	ID       engine.OrderID
 	Market   engine.MarketNo
@@ -29,7 +30,8 @@ type OrderRow struct {
 	Fee            engine.Cash
 
 	Status engine.Status
-	// Reason is why it was cancelled, or what remained of it: a Matched FAK has one, too. 0: it was not.
+	// Reason is why it was cancelled, or what remained of it: a Matched FAK has one, too. 0: it was
+	// not.
 	Reason   engine.Reason
 	Reject   engine.Reject
 	Args     [3]int64
