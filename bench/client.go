@@ -87,13 +87,14 @@ func (c *Client) aim(req *fasthttp.Request, method, path string) {
 	req.SetHost(c.host.Addr)
 }
 
-// Do sends one authenticated request into resp. path has no query.
+// Do sends one authenticated request into resp. A query in path is not signed, as the door wants it.
 func (c *Client) Do(method, path string, body []byte, resp *fasthttp.Response) error {
 	req := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(req)
 	c.aim(req, method, path)
+	unasked, _, _ := strings.Cut(path, "?")
 	signed := auth.Request{Timestamp: strconv.FormatInt(time.Now().Unix(), 10), Method: method,
-		Path: path, Body: body}
+		Path: unasked, Body: body}
 	if err := c.trio.Sign(&signed); err != nil {
 		return fmt.Errorf("sign request: %w", err)
 	}

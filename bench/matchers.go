@@ -213,7 +213,8 @@ func (r *rerun) apply() {
 // fundMix lists the books and pays in what the wallets trade with.
 func fundMix(m Mix, step func(*engine.Command)) {
 	for i := range m.Books {
-		l := &engine.Listing{Tick: engine.PriceOne / engine.Price(m.Ticks+1), Open: true}
+		l := &engine.Listing{Tick: engine.PriceOne / engine.Price(m.Ticks+1), Open: true,
+			Fee: engine.Fee{Rate: 441, Exponent: 1}} // takers pay, as most public markets let them
 		binary.BigEndian.PutUint64(l.Condition[:], uint64(i+1))
 		binary.BigEndian.PutUint64(l.Tokens[0][:], uint64(2*i+1))
 		binary.BigEndian.PutUint64(l.Tokens[1][:], uint64(2*i+2))
