@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/bits"
 )
 
@@ -266,8 +265,13 @@ func (a *auditor) controls() {
 		len(x.keys.revoked))
 	a.check(len(x.beats.at) == len(x.beats.all), "%d beats, known %d", len(x.beats.all),
 		len(x.beats.at))
-	a.check(maps.Equal(armed, x.beats.counts), "beats by owner %v, counted %v", armed,
-		x.beats.counts)
+	for i := range x.beats.all {
+		owner := x.beats.all[i].key.owner
+		a.check(armed[owner] == x.beats.counts[owner], "wallet %d: %d beats, counted %d", owner,
+			armed[owner], x.beats.counts[owner])
+	}
+	a.check(len(armed) == len(x.beats.counts), "%d owners of beats, counted %d", len(armed),
+		len(x.beats.counts))
 	for h := q.oldest; h != 0; h = q.all.at(h).next {
 		r := q.all.at(h)
 		n++

@@ -9,7 +9,8 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
 		return refuse(events, c, refusal{reject: RejectWallet})
-	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout, c.Only&^allOnly != 0:
+	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout,
+		c.Only&^allOnly != 0:
 		return refuse(events, c, refusal{reject: RejectType})
 	case c.Owner == 0 && c.Reason != ByOperator:
 		return refuse(events, c, refusal{reject: RejectLink})
@@ -34,7 +35,7 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	})
 }
 
-// activeOf appends a wallet's positions with open orders to list, by market: market << 32 | position.
+// activeOf appends a wallet's positions with open orders to list: market << 32 | position, sorted.
 func (x *Exchange) activeOf(w WalletNo, list []uint64) []uint64 {
 	for i := x.accounts.at(uint32(w)).positions; i != 0; {
 		p := x.positions.at(i)
@@ -126,8 +127,8 @@ func newBeats() beats {
 	return beats{at: make(map[apiKey]int), counts: make(map[WalletNo]int)}
 }
 
-// watch answers Arm. Keys are made without asking anybody, so that an owner has as many as he likes:
-// what bounds the watched ones is how many of them may be on record.
+// watch answers Arm. Keys are made without asking anybody, so that an owner has as many as he
+// likes: how many may be on record bounds how many are watched.
 func (x *Exchange) watch(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:

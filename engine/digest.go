@@ -7,10 +7,10 @@ import (
 
 // The Digest is the sum, modulo 2^64, of one leaf per thing in the state. A change subtracts the
 // old leaf and adds the new one, so it costs the same however large the state is, and the order in
-// which independent things changed leaves no trace. One order does, that in which ids were bound, of
-// placements and of requests: it says which of them is forgotten next. What decides nothing has no
-// leaf: where records lie, in which order lists and tables came about, which of them are freed. The
-// Digest finds accidents, not forgers: those meet the SHA-256 chain of the frames.
+// which independent things changed leaves no trace. One order does, that in which ids were bound:
+// it says which of them is forgotten next. What decides nothing has no leaf: where records lie, in
+// which order lists and tables came about. The Digest finds accidents, not forgers: those meet the
+// SHA-256 chain of the frames.
 
 // Odd constants with no structure (from the fractional parts of square roots of primes), one for
 // each use of mix.

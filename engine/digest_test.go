@@ -94,8 +94,8 @@ func (s *stage) split(id byte, now Time) []Event {
 		ID: OrderID{id, 1}}, s.seq, now, nil)
 }
 
-// TestEqualDigestsBehaveAlike: where two ways come to one Digest, what comes after does the same but
-// for the Sequences, and comes to one Digest again. Some ways may not: then they differ at once.
+// TestEqualDigestsBehaveAlike: where two ways come to one Digest, what comes after does the same
+// but for the Sequences, and comes to one Digest again.
 func TestEqualDigestsBehaveAlike(t *testing.T) {
 	same := map[string]bool{}
 	for name, ways := range twoWays {

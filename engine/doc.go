@@ -48,14 +48,10 @@
 // on the way names its Sequence. With -tags audit the whole state is added up anew after each
 // Apply.
 //
-// Two Exchanges of one Digest (and one window of placements) behave alike: whatever comes next, its
-// Events and the Digest after it are the same. Only Sequences are left out: those that Events name as
-// First, and the floor, which sends back a Place whose Seen lies below it. Who copies an Exchange
-// copies them too; where records lie and in which order lists came about need not be copied.
-//
-// Independent Commands in another order come to the same Digest, except that it numbers the
-// remembered ids, of placements and of requests: in which order they were bound decides which is
-// forgotten next.
+// Two Exchanges of one Digest behave alike: whatever comes next has the same Events and leaves the
+// same Digest, but for Sequences, which it leaves out: those that Events name as First, and the
+// floor. Independent Commands in another order come to the same, except that it numbers the
+// remembered ids: in which order they were bound decides which is forgotten next.
 //
 // # Words of this package
 //
@@ -64,10 +60,9 @@
 //	entry      one account of one asset: total, and held of it behind open orders
 //	position   a wallet's two entries in one market
 //	vault      a market's collateral: 1.00 for each pair in being
-//	external   the other side of deposits and withdrawals
+//	external   the other side of deposits and withdrawals: what is outside
 //	pairs      complementary tokens made (mint) or unmade (merge) against 1.00
 //	rank       a book's counter: place in the queue, without Sequence and Time
-//	outside    where what was withdrawn is, and comes back from
 //	placement  a remembered id; the floor is the newest Sequence that was forgotten
 //	leaf, fold a thing's share in the Digest; its unchanging part
 //	refusal    why a Command is rejected, before it becomes an Event

@@ -136,8 +136,8 @@ func (x *Exchange) addPosition(w WalletNo, m MarketNo) uint32 {
 	return no
 }
 
-// deposit answers Deposit. Tokens that are outside come back from there: the vault backs them all the
-// time, and what they are paid lies there once the market is settled. What is more comes fully
+// deposit answers Deposit. Tokens that are outside come back from there: the vault backs them all
+// the time, and what they are paid lies there once the market is settled. What is more comes fully
 // backed: from outside 1.00 goes into the vault for each share, the wallet gets the token and the
 // outside its complement. So nobody loses a token by taking it out, and none is backed twice.
 func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {

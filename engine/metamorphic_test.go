@@ -430,8 +430,8 @@ func (w *weave) round(a, b []Command) {
 // trading is the Digest without the remembered placements and requests, whose order it holds.
 func (x *Exchange) trading() uint64 { return x.digest - x.seen.sum() - x.requests.sum() }
 
-// numbered is the remembered ids in the order of the ring, which has not run over, and those of requests
-// in the order of their list.
+// numbered is the remembered ids in the order of the ring, which has not run over, and those of
+// requests in the order of their list.
 func numbered(x *Exchange) (ids []OrderID) {
 	for i := uint32(1); i <= x.seen.ring.used; i++ {
 		ids = append(ids, x.seen.ring.at(i).id)

@@ -175,8 +175,8 @@ func (m *plain) judge(c *Command, now Time) []Event {
 	return m.afford(c, lots, p)
 }
 
-// lots is the size of an order: what is signed, and for a BUY that need not be filled whole not more
-// than its cash pays for.
+// lots is the size of an order: what is signed, and for a BUY that need not be filled whole not
+// more than its cash pays for.
 func (m *plain) lots(c *Command, p Price) int64 {
 	lots := int64(c.Size / Lot)
 	for c.Side == Buy && c.Type != FOK && lots*int64(p) > int64(c.Cash) {

@@ -3,9 +3,9 @@ package engine
 // Version is the engineVersion: it rises with any change of Apply's outcome.
 const Version = 4
 
-// Digest is the additive hash of all trading state after a frame. It leaves out Sequences, and Times
-// that decide nothing, so of how independent Commands were interleaved it holds only the order in
-// which ids were bound.
+// Digest is the additive hash of all trading state after a frame. It leaves out Sequences, and
+// Times that decide nothing, so of how independent Commands were interleaved it holds only the
+// order in which ids were bound.
 type Digest uint64
 
 // Hash is the SHA-256 of an encoded Frame: the next one carries it as Prev.

@@ -161,7 +161,7 @@ func TestReferenceLastCent(t *testing.T) {
 		size := Size(d.pick(1+d.draw(8), 1+d.draw(120))) * Lot
 		c.Cash = Cost(size, Price(min(n, ticks-1))*l.Tick)
 		if c.Type > GTD {
-			c.Cash += Cash(int64(size) * int64(l.Tick) / (50 * int64(PriceOne)) * int64(d.draw(2)))
+			c.Cash += Cash(int64(size) * int64(l.Tick) / (50 * int64(PriceOne)) * int64(d.draw(3)-1))
 		}
 		need := int64(c.Cash) + feeUp(l.Fee, int64(size/Lot), int64(min(n, ticks-1))*int64(l.Tick))
 		need += int64(d.pick(0, 0, 1, 5, 10, -1, 10*d.draw(30)))

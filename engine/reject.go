@@ -21,7 +21,7 @@ const (
 	RejectBalance             // balance, sum of active orders, order amount: base units of the asset
 	RejectWalletOrders        // limit of open orders per wallet
 	RejectMarketOrders        // limit of open orders per market
-	RejectAmount              // an amount outside its range (MaxAmount, MaxOrder, MaxSupply), or too little for a lot
+	RejectAmount              // an amount outside its range, or too little for a lot
 	RejectNotFound            // no live order with that id for that owner
 	RejectListing             // contradicts the condition as listed, or a token listed elsewhere
 	RejectLink                // the wallet is linked to another owner
@@ -43,7 +43,7 @@ const (
 	RejectPayout              // outside [0, 1], or another one than it was resolved with
 	RejectNothing             // nothing to redeem
 	RejectRules               // tick, minimums or fee out of range, or levels off the tick
-	RejectKeys                // the owner has as many keys on record, or armed, as may be: the limit
+	RejectKeys                // as many keys of the owner on record, or armed, as may be: the limit
 )
 
 // Rule is one row of the reject table.

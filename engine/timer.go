@@ -87,7 +87,7 @@ func (x *Exchange) sink(i, h uint32, o *order) {
 	*heap.at(i), o.timer = h, i
 }
 
-// advance answers Advance: what is due leaves the books, earliest expiry first, up to AdvanceOrders.
+// advance answers Advance: what is due leaves the books, earliest first, up to AdvanceOrders.
 func (x *Exchange) advance(c *Command, now Time, events []Event) []Event {
 	n := 0
 	for ; n < AdvanceOrders && x.timers.n != 0; n++ {
