@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"net"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -23,21 +24,43 @@ func (h *Handler) book(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(s.Text(o, renderBook))
 }
 
-// books answers POST /books: the books of all tokens asked for that have one, in that order.
+// maxBooksBytes bounds the answer to POST /books: as much as 500 books have that are full at every
+// cent, and far more than most have.
+const maxBooksBytes = 4 << 20
+
+// What stands around the books of an answer.
+var (
+	openArray  = []byte("[")
+	comma      = []byte(",")
+	closeArray = []byte("]")
+)
+
+// books answers POST /books: the books of all tokens asked for that have one, in that order, each
+// once. They go out as the Snapshots keep them: while a client is slow to read, the node holds
+// what other answers share, and no copy.
 func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []question) {
-	texts, size := make([][]byte, 0, len(asked)), 2
+	seen := make(map[engine.Token]struct{}, len(asked))
+	parts, size := append(make(net.Buffers, 0, 2+2*len(asked)), openArray), 2
 	for i := range asked {
-		if s, o, known := h.o.Board.Book(asked[i].token); known {
-			b := s.Text(o, renderBook)
-			texts, size = append(texts, b), size+len(b)+1
+		token := asked[i].token
+		s, o, known := h.o.Board.Book(token)
+		if _, twice := seen[token]; twice || !known {
+			continue
 		}
+		seen[token] = struct{}{}
+		if len(parts) > 1 {
+			parts, size = append(parts, comma), size+1
+		}
+		book := s.Text(o, renderBook)
+		if size += len(book); size > maxBooksBytes {
+			errTooLong.send(ctx)
+			return
+		}
+		parts = append(parts, book)
 	}
-	body := append(make([]byte, 0, size), '[')
-	for _, b := range texts {
-		body = append(appendComma(body), b...)
-	}
+	parts = append(parts, closeArray)
 	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(body, ']'))
+	ctx.Response.SetBodyStream(&parts, size)
 }
 
 // snapshot finds the book of the token that the query names, or says why there is none.

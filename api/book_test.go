@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -187,4 +189,98 @@ func TestBookWhilePublished(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
+}
+
+// askBooks asks for the books of tokens.
+func (n *node) askBooks(tokens []engine.Token) (status, size int, books []wireBook, text string) {
+	n.t.Helper()
+	type one struct {
+		Token string `json:"token_id"`
+	}
+	list := make([]one, len(tokens))
+	for i := range tokens {
+		list[i].Token = tokens[i].String()
+	}
+	body, err := json.Marshal(list)
+	n.must(err)
+	ctx := ask("POST", "/books")
+	ctx.Request.SetBodyRaw(body)
+	n.handler.Public(ctx)
+	status, size = ctx.Response.StatusCode(), ctx.Response.Header.ContentLength()
+	if text = string(ctx.Response.Body()); status == 200 {
+		n.must(json.Unmarshal([]byte(text), &books))
+		if size != len(text) {
+			n.t.Errorf("announced %d bytes, sent %d", size, len(text))
+		}
+	}
+	return status, size, books, text
+}
+
+// TestBooksOnce: a token that is asked for 500 times has one book in the answer, and each answer
+// that waits for its client to read costs no copy of it.
+func TestBooksOnce(t *testing.T) {
+	n := newNode(t)
+	n.ladder(450)
+	tokens := make([]engine.Token, 500)
+	for i := range tokens {
+		tokens[i] = small(10)
+	}
+	s, _, _ := n.board.Book(small(10))
+	one := len(s.Text(0, renderBook))
+	status, size, books, _ := n.askBooks(tokens)
+	if status != 200 || len(books) != 1 || size != one+2 || len(books[0].Bids) != 450 {
+		t.Errorf("%d: %d books, %d bytes; one book has %d", status, len(books), size, one)
+	}
+	tokens[1], tokens[2], tokens[3] = small(999), small(11), small(10)
+	_, _, books, text := n.askBooks(tokens)
+	if len(books) != 2 || books[0].AssetID != "10" || books[1].AssetID != "11" {
+		t.Errorf("%d books: %.80s", len(books), text)
+	}
+	if _, _, _, text := n.askBooks([]engine.Token{small(999)}); text != "[]" {
+		t.Errorf("no book: %s", text)
+	}
+	asked := []question{{token: small(10)}, {token: small(11)}}
+	var before, after runtime.MemStats
+	const rounds = 1000
+	runtime.ReadMemStats(&before)
+	for range rounds {
+		n.handler.books(ask("POST", "/books"), asked)
+	}
+	runtime.ReadMemStats(&after)
+	if bytes := int(after.TotalAlloc-before.TotalAlloc) / rounds; bytes > one/2 {
+		t.Errorf("an answer costs %d bytes, a book has %d", bytes, one)
+	}
+}
+
+// TestBooksBound: what would be too long is refused, and says what to do.
+func TestBooksBound(t *testing.T) {
+	n := newNode(t)
+	n.ladder(450)
+	const markets = 80
+	var tokens []engine.Token
+	for c := 2; c < 2+markets; c++ {
+		m := engine.MarketNo(c)
+		n.do(engine.Command{Kind: engine.List, Listing: listing(c, 10)})
+		w := n.fund(fmt.Sprint("maker", c), m, 1_000_000, 1_000_000)
+		batch := make([]engine.Command, 0, 900)
+		for i := range 450 {
+			below, above := engine.Price(4990-10*i), engine.Price(5010+10*i)
+			batch = append(batch,
+				place(fmt.Sprint(c, "b", i), w, quote{m, 0, engine.Buy, 1000, below}),
+				place(fmt.Sprint(c, "s", i), w, quote{m, 0, engine.Sell, 1000, above}))
+		}
+		for some := range slices.Chunk(batch, engine.FrameCommands) {
+			n.do(some...)
+		}
+		tokens = append(tokens, small(10*c), small(10*c+1))
+	}
+	s, _, _ := n.board.Book(tokens[0])
+	fit := (maxBooksBytes - 2) / (len(s.Text(0, renderBook)) + 8)
+	if status, size, books, _ := n.askBooks(tokens[:fit]); status != 200 || len(books) != fit {
+		t.Errorf("%d of %d books: %d, %d bytes", len(books), fit, status, size)
+	}
+	status, _, _, text := n.askBooks(tokens)
+	if status != 400 || text != string(errTooLong.body) {
+		t.Errorf("%d books: %d %.99s", len(tokens), status, text)
+	}
 }

@@ -176,7 +176,7 @@ func (h *Handler) span(w *wanted) (s span, f *failure) {
 	default:
 		s.from = engine.Time(w.start) * 1000
 		if w.hasEnd {
-			s.to = min(s.to, engine.Time(min(w.end, maxSeconds))*1000)
+			s.to = min(s.to, engine.Time(min(max(w.end, -1), maxSeconds))*1000)
 		}
 	}
 	if s.to < s.from {
@@ -206,16 +206,15 @@ func (s *span) count(step time.Duration) int64 {
 func (h *Handler) appendChart(
 	b []byte, m *view.Market, o engine.Outcome, s span,
 ) ([]byte, *failure) {
-	last := steps[len(steps)-1]
 	if s.count(s.step) > s.most {
-		coarse, err := h.o.History.Prices(m.No, s.from, s.to, last)
+		first, known, err := h.o.History.PricedSince(m.No)
 		if err != nil {
 			return b, h.internal("read prices", m.Condition.Hex(), err)
 		}
-		if len(coarse) == 0 {
-			return append(b, '[', ']'), nil
+		if !known || first > s.to {
+			first = s.to
 		}
-		s.from = max(s.from, coarse[0].Time-engine.Time(last.Milliseconds()))
+		s.from = max(s.from, first)
 		for _, step := range steps {
 			if s.step = max(s.step, step); s.count(s.step) <= s.most {
 				break

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
@@ -52,6 +53,8 @@ func TestSpans(t *testing.T) {
 		{wanted{hasStart: true, start: 1_800_000_000}, errSpan},
 		{wanted{hasStart: true, start: 9, hasEnd: true, end: 8}, errSpan},
 		{wanted{hasStart: true, start: 9, hasEnd: true, end: -8}, errSpan},
+		{wanted{hasStart: true, hasEnd: true, end: math.MinInt64}, errSpan},
+		{wanted{hasStart: true, hasEnd: true, end: math.MinInt64 / 999}, errSpan},
 		{wanted{interval: "1h", hasFidelity: true}, errFidelity},
 	} {
 		if _, f := n.handler.span(&c.w); f != c.want {
@@ -74,8 +77,8 @@ func TestCharts(t *testing.T) {
 	m := n.board.Directory.Market(1)
 	for _, c := range []struct {
 		most int64
-		want int // minutes from the first point to the end; or half hours, as half a day has 24
-	}{{maxPoints, 107}, {30, 4}} {
+		want int // points from the first one to the end
+	}{{maxPoints, 107}, {30, 22}} {
 		s := span{to: n.now + 6_400_000, step: time.Minute, most: c.most}
 		b, f := n.handler.appendChart(nil, m, 0, s)
 		if f != nil {

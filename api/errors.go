@@ -95,6 +95,8 @@ var (
 		"sides must name BUY or SELL once for each of token_ids, or be left out")
 	errTooMany = fail(fasthttp.StatusBadRequest, "bad_payload", "Payload exceeds the limit",
 		"at most 500 tokens at once")
+	errTooLong = fail(fasthttp.StatusBadRequest, "bad_payload", "Payload exceeds the limit",
+		"these books have more than 4 MiB together: ask for fewer of them at once")
 	errCondition = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid market",
 		"a condition id is 0x and 64 hex digits")
 	errNoMarket = fail(fasthttp.StatusNotFound, "not_found", "market not found", "")

@@ -9,27 +9,16 @@ import (
 	"clobd/engine/view"
 )
 
-// midpoint answers GET /midpoint: halfway between the best prices, exactly. Two prices of four
-// digits have a mean of five.
-func (h *Handler) midpoint(ctx *fasthttp.RequestCtx) {
-	s, o, f := h.snapshot(ctx)
-	if f != nil {
-		f.send(ctx)
-		return
-	}
-	bid, ask := s.Best(o)
-	if bid == 0 || ask == 0 {
-		errOneSided.send(ctx)
-		return
-	}
-	var room [32]byte
-	b := append(room[:0], `{"mid":"`...)
-	b = appendMidpoint(b, bid, ask)
-	answer(ctx, append(b, '"', '}'))
-}
+// ofBest appends what is made of the best prices of a book.
+type ofBest func(b []byte, bid, ask engine.Price) []byte
 
-func appendMidpoint(b []byte, bid, ask engine.Price) []byte {
-	return engine.AppendDecimal(b, (int64(bid)+int64(ask))*5, 5)
+// midpoint answers GET /midpoint.
+func (h *Handler) midpoint(ctx *fasthttp.RequestCtx) {
+	if bid, ask, ok := h.best(ctx, errOneSided); ok {
+		var room [32]byte
+		b := appendMidpoint(append(room[:0], `{"mid":"`...), bid, ask)
+		answer(ctx, append(b, '"', '}'))
+	}
 }
 
 // midpoints answers GET and POST /midpoints: an object by token id, without those that have none.
@@ -37,26 +26,19 @@ func (h *Handler) midpoints(ctx *fasthttp.RequestCtx, asked []question) {
 	h.bestOf(ctx, asked, appendMidpoint)
 }
 
-// spread answers GET /spread: how far the best prices are from each other.
-func (h *Handler) spread(ctx *fasthttp.RequestCtx) {
-	s, o, f := h.snapshot(ctx)
-	if f != nil {
-		f.send(ctx)
-		return
-	}
-	bid, ask := s.Best(o)
-	if bid == 0 || ask == 0 {
-		errNoSpread.send(ctx)
-		return
-	}
-	var room [32]byte
-	b := append(room[:0], `{"spread":"`...)
-	b = appendSpread(b, bid, ask)
-	answer(ctx, append(b, '"', '}'))
+// appendMidpoint appends what is halfway between the best prices, exactly: two prices of four
+// digits have a mean of five.
+func appendMidpoint(b []byte, bid, ask engine.Price) []byte {
+	return engine.AppendDecimal(b, (int64(bid)+int64(ask))*5, 5)
 }
 
-func appendSpread(b []byte, bid, ask engine.Price) []byte {
-	return engine.AppendDecimal(b, int64(ask)-int64(bid), 4)
+// spread answers GET /spread.
+func (h *Handler) spread(ctx *fasthttp.RequestCtx) {
+	if bid, ask, ok := h.best(ctx, errNoSpread); ok {
+		var room [32]byte
+		b := appendSpread(append(room[:0], `{"spread":"`...), bid, ask)
+		answer(ctx, append(b, '"', '}'))
+	}
 }
 
 // spreads answers POST /spreads: an object by token id, without those that have none.
@@ -64,11 +46,29 @@ func (h *Handler) spreads(ctx *fasthttp.RequestCtx, asked []question) {
 	h.bestOf(ctx, asked, appendSpread)
 }
 
+// appendSpread appends how far the best prices are from each other.
+func appendSpread(b []byte, bid, ask engine.Price) []byte {
+	return engine.AppendDecimal(b, int64(ask)-int64(bid), 4)
+}
+
+// best finds the best prices of the book that is asked for. It answers itself if there are none.
+func (h *Handler) best(
+	ctx *fasthttp.RequestCtx, none *failure,
+) (bid, ask engine.Price, ok bool) {
+	s, o, f := h.snapshot(ctx)
+	if f == nil {
+		if bid, ask = s.Best(o); bid != 0 && ask != 0 {
+			return bid, ask, true
+		}
+		f = none
+	}
+	f.send(ctx)
+	return 0, 0, false
+}
+
 // bestOf answers with an object that holds, for each token with orders on both sides of its book,
 // what is made of its best prices. A token that is asked for twice is there once.
-func (h *Handler) bestOf(
-	ctx *fasthttp.RequestCtx, asked []question, value func([]byte, engine.Price, engine.Price) []byte,
-) {
+func (h *Handler) bestOf(ctx *fasthttp.RequestCtx, asked []question, value ofBest) {
 	seen := make(map[engine.Token]struct{}, len(asked))
 	b := append(make([]byte, 0, 2+tokenBytes*len(asked)), '{')
 	for i := range asked {

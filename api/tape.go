@@ -64,7 +64,7 @@ func (h *Handler) appendActivity(
 	b = append(b, `"pseudonym":""}`...)
 	b = appendField(b, "side", sideText(r.Side))
 	b = appendDecimalField(b, "size", int64(r.Size), 6)
-	b = appendDecimalField(b, "fee_rate_bps", int64(m.Fee.Rate), 0)
+	b = appendDecimalField(b, "fee_rate_bps", int64(r.FeeRate), 0)
 	b = appendDecimalField(b, "price", int64(r.Price), 4)
 	b = appendField(b, "outcome", c.Label(m.Condition, r.Outcome))
 	b = strconv.AppendUint(appendKey(b, "outcome_index"), uint64(r.Outcome), 10)

@@ -117,7 +117,7 @@ func (h *Handler) appendTrade(b []byte, r *journal.TradeRow, dialect string) ([]
 	b = appendTokenField(b, "asset_id", m.Tokens[r.Outcome])
 	b = appendField(b, "side", sideText(r.Side))
 	b = appendDecimalField(b, "size", int64(r.Size), 6)
-	b = appendDecimalField(b, "fee_rate_bps", int64(m.Fee.Rate), 0)
+	b = appendDecimalField(b, "fee_rate_bps", int64(r.FeeRate), 0)
 	b = appendDecimalField(b, "price", int64(r.Price), 4)
 	b = appendField(b, "status", "CONFIRMED")
 	b = appendMatchTime(appendKey(b, "match_time"), r.Time, dialect)

@@ -119,6 +119,43 @@ func TestPagesOfTrades(t *testing.T) {
 	}
 }
 
+// TestFeeRateOfItsTime: a trade tells the rate at which it was made, whatever the market's is now.
+func TestFeeRateOfItsTime(t *testing.T) {
+	n, alice, bob := listedNode(t)
+	for i, rate := range []uint16{0, 100, 250} {
+		l := listing(1, 100)
+		l.Fee = engine.Fee{Rate: rate, Exponent: 1}
+		name := fmt.Sprint(i)
+		n.do(engine.Command{Kind: engine.Adjust, Market: 1, Listing: l},
+			place("m"+name, alice, quote{1, 0, engine.Buy, 500, 5000}),
+			place("t"+name, bob, quote{1, 0, engine.Sell, 500, 5000}))
+	}
+	l := listing(1, 100)
+	l.Fee = engine.Fee{Rate: 777, Exponent: 1}
+	n.do(engine.Command{Kind: engine.Adjust, Market: 1, Listing: l})
+	var list struct {
+		Data []struct {
+			Rate string `json:"fee_rate_bps"`
+		}
+	}
+	n.page("alice", "/data/trades", "MA==") // waits for the index
+	private := ask("GET", "/data/trades")
+	n.handler.Account(private, trader("alice"), "POLY_")
+	public := ask("GET", "/live-activity/events/"+l.Condition.Hex())
+	n.handler.Public(public)
+	n.must(json.Unmarshal(private.Response.Body(), &list))
+	tape := list
+	tape.Data = nil
+	n.must(json.Unmarshal(public.Response.Body(), &tape.Data))
+	for _, got := range [][]struct {
+		Rate string `json:"fee_rate_bps"`
+	}{list.Data, tape.Data} {
+		if len(got) != 3 || got[0].Rate != "250" || got[1].Rate != "100" || got[2].Rate != "0" {
+			t.Errorf("the rates of the trades, newest first: %v", got)
+		}
+	}
+}
+
 // TestReadYourWrites: what was acknowledged is seen by the next read, each time.
 func TestReadYourWrites(t *testing.T) {
 	n, alice, bob := listedNode(t)

@@ -471,7 +471,7 @@ func TestPast(t *testing.T) {
 		r, known, at, err := h.Past(id)
 		want := engine.Receipt{Sequence: o.Sequence, Time: o.Time, Order: id, Status: o.Status,
 			Market: o.Market, Wallet: o.Wallet, Making: o.Making, Taking: o.Taking,
-			Remaining: o.Size - o.Matched}
+			Remaining: o.Size - o.Matched, Fee: o.Fee}
 		for _, trade := range o.Trades {
 			if _, seq, _, _ := engine.ParseTradeID(trade); seq == o.Sequence {
 				want.Trades++

@@ -28,7 +28,7 @@ type maker struct {
 	orders  map[engine.OrderID]*OrderRow
 	first   map[engine.OrderID]engine.Receipt // of their arrival
 	trades  []TradeRow                        // oldest first
-	rules   []engine.Listing                  // by market, from 1
+	rules   [makerMarkets + 1]engine.Listing  // by market, as they are now
 	ids     uint64
 	now     engine.Time                   // of the last frame, since makerTime
 	draw    func(m *maker) engine.Command // what comes after script, instead of command's own
@@ -45,7 +45,6 @@ func newMaker(seed uint64) *maker {
 			Fee: engine.Fee{Rate: uint16(100 * i), Exponent: 1}}
 		l.Condition[0], l.Tokens[0][0], l.Tokens[1][0] = byte(i+1), byte(2*i+1), byte(2*i+2)
 		m.script = append(m.script, engine.Command{Kind: engine.List, Listing: l})
-		m.rules = append(m.rules, *l)
 	}
 	for i := range makerWallets {
 		a := engine.Address{19: byte(i + 1)}
@@ -103,10 +102,9 @@ func (m *maker) command() engine.Command {
 			c.ID = m.live[m.r.IntN(len(m.live))]
 		}
 	case 2: // another fee
-		l := &m.rules[c.Market-1]
+		l := m.rules[c.Market]
 		l.Fee.Rate = uint16(m.r.IntN(500))
-		adjusted := *l
-		return engine.Command{Kind: engine.Adjust, Market: c.Market, Listing: &adjusted}
+		return engine.Command{Kind: engine.Adjust, Market: c.Market, Listing: &l}
 	}
 	for i := range c.Proof {
 		c.Proof[i] = byte(m.r.Uint32())
@@ -146,6 +144,8 @@ func (m *maker) note(c *engine.Command, seq engine.Sequence, now engine.Time, es
 			taken = m.fill(c, e, seq, taken)
 			m.trades[len(m.trades)-1].Time = now
 			m.orders[e.Order].Updated = now
+		case engine.Listed, engine.Adjusted:
+			m.rules[e.Market] = *c.Listing
 		case engine.Cancelled:
 			o := m.orders[e.Order]
 			o.Status, o.Reason, o.Updated = engine.Canceled, e.Reason, now
@@ -180,7 +180,7 @@ func (m *maker) fill(c *engine.Command, e *engine.Event, seq engine.Sequence, ta
 		taken = append(taken, engine.TradeID(m.journal, seq, uint32(n)))
 		m.trades = append(m.trades, TradeRow{ID: taken[n], Sequence: seq, Index: uint32(n),
 			Taker: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Price: p,
-			Wallet: c.Wallet, Owner: c.Owner, Key: c.Key, FeeRate: m.rules[c.Market-1].Fee.Rate})
+			Wallet: c.Wallet, Owner: c.Owner, Key: c.Key, FeeRate: m.rules[c.Market].Fee.Rate})
 	}
 	t, o := &m.trades[len(m.trades)-1], m.orders[e.Order]
 	t.Size, t.Fee = t.Size+e.Size, t.Fee+e.Fee

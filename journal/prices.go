@@ -324,12 +324,17 @@ type quote struct {
 	twice uint32
 }
 
+// pointEnd is when the minute in a key ended.
+func pointEnd(key []byte) engine.Time {
+	return (engine.Time(binary.BigEndian.Uint32(key[marketKeyLen:])) + 1) * minute
+}
+
 // pointOf is the quote in a key and its value.
 func pointOf(key, value []byte) (p quote, err error) {
 	if len(key) != pointKeyLen || len(value) != 2 {
 		return p, errRow
 	}
-	p.ended = engine.Time(binary.BigEndian.Uint32(key[5:])+1) * minute
+	p.ended = pointEnd(key)
 	p.twice = uint32(binary.BigEndian.Uint16(value))
 	return p, nil
 }
@@ -383,36 +388,82 @@ func (s *sampler) take(p quote, to engine.Time) {
 	}
 }
 
-// sample walks the stored prices along the steps. The caller is inside the door.
+// nearPoints is how many stored prices within a step are walked, which is less work than to seek
+// the step's end.
+const nearPoints = 8
+
+// walk goes along the stored prices of a market from where the iterator stands to time to. Of a
+// step with many of them it reads a few and the last one.
+func (s *sampler) walk(it *pebble.Iterator, no engine.MarketNo, to engine.Time) error {
+	for ok, near := it.Valid(), 0; ok && len(s.points) <= MaxPoints; {
+		p, err := pointOf(it.Key(), it.Value())
+		if err != nil {
+			return err
+		}
+		at := s.at
+		if s.take(p, to); s.at != at {
+			near = 0
+		}
+		if near++; near == nearPoints {
+			near = 0
+			key := pointKey(no, minuteOf(min(s.at, (to/minute+1)*minute)))
+			if it.SeekLT(key[:]) && pointEnd(it.Key()) > p.ended {
+				continue
+			} // else p itself is in force then
+		}
+		ok = it.Next()
+	}
+	s.fill(to)
+	return it.Error()
+}
+
+// sample makes the points. The caller is inside the door.
 func (h *History) sample(no engine.MarketNo, from, to, by engine.Time) (
 	_ []PricePoint, err error) {
-	low, high := pointKey(no, 0), pointKey(no, minuteOf(to))
-	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: append(high[:], 0)})
+	it, err := h.points(no, minuteOf(to))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	begin := pointKey(no, minuteOf(from))
-	ok := it.SeekLT(begin[:])
-	if !ok {
-		ok = it.First()
+	if begin := pointKey(no, minuteOf(from)); !it.SeekLT(begin[:]) {
+		it.First()
 	}
 	s := sampler{at: (from + by - 1) / by * by, by: by}
-	for ; ok && len(s.points) <= MaxPoints; ok = it.Next() {
-		p, err := pointOf(it.Key(), it.Value())
-		if err != nil {
-			return nil, err
-		}
-		s.take(p, to)
+	if err := s.walk(it, no, to); err != nil {
+		return nil, err
 	}
-	s.fill(to)
 	if s.known && to%by != 0 {
 		s.points = append(s.points, PricePoint{to, s.twice})
 	}
 	if len(s.points) > MaxPoints {
 		return nil, fmt.Errorf("%w: more than %d", ErrSteps, MaxPoints)
 	}
-	return s.points, it.Error()
+	return s.points, nil
+}
+
+// points are the stored prices of a market up to a minute. The caller closes them.
+func (h *History) points(no engine.MarketNo, last uint32) (*pebble.Iterator, error) {
+	low, high := pointKey(no, 0), pointKey(no, last)
+	return h.db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: append(high[:], 0)})
+}
+
+// PricedSince is the end of the minute in which the price of a market was known first; false if it
+// never was. The error is ErrClosed, or names what cannot be read.
+func (h *History) PricedSince(market engine.MarketNo) (at engine.Time, known bool, err error) {
+	if !h.door.enter() {
+		return 0, false, ErrClosed
+	}
+	defer h.door.leave()
+	it, err := h.points(market, math.MaxUint32)
+	if err != nil {
+		return 0, false, fmt.Errorf("read prices of market %d: %w", market, err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if !it.First() {
+		return 0, false, it.Error()
+	}
+	p, err := pointOf(it.Key(), it.Value())
+	return p.ended, err == nil, err
 }
 
 // Volume is the collateral value of all that takers got or gave in a market, in base units, and how

@@ -8,6 +8,7 @@ import (
 
 	"clobd/engine"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -144,5 +145,63 @@ func TestPricesRefuseToGuess(t *testing.T) {
 	err := s.x.fold.markets.command(&engine.Command{Kind: engine.Cancel}, []engine.Event{e})
 	if !errors.Is(err, errContradiction) {
 		t.Error(err)
+	}
+}
+
+// TestChartsReadFewPoints: a chart reads as much as it has points, not all minutes that are stored,
+// and says the same.
+func TestChartsReadFewPoints(t *testing.T) {
+	s := newStage(t)
+	const days = 20
+	start := 1000 * 24 * 60 * minute
+	var all []uint32 // by minute
+	for i := range engine.Time(days * 24 * 60) {
+		price := engine.Price(1000 + i*i%7919)
+		s.frame(start+i*minute, engine.Event{Kind: engine.Filled, Price: price, Size: engine.Lot,
+			Remaining: engine.Lot})
+		all = append(all, 2*uint32(price))
+	}
+	if err := s.x.fold.commit(); err != nil {
+		t.Fatal(err)
+	}
+	end := start + engine.Time(len(all))*minute
+	for _, step := range priceSteps {
+		by := engine.Time(step.Milliseconds())
+		for _, to := range []engine.Time{end, end - 1, end - 7*60*minute - 1, end + 50*minute} {
+			it, err := s.x.History.points(1, minuteOf(to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			it.First()
+			p := sampler{at: start, by: by}
+			if err := p.walk(it, 1, to); err != nil {
+				t.Fatal(err)
+			}
+			stats := it.Stats()
+			shut(t, it)
+			reads := stats.ForwardStepCount[pebble.InterfaceCall] +
+				stats.ReverseSeekCount[pebble.InterfaceCall]
+			if most := (nearPoints + 1) * (len(p.points) + 2); reads > most {
+				t.Errorf("every %v: %d reads for %d points", step, reads, len(p.points))
+			}
+			for _, q := range p.points {
+				if i := min(int((q.Time-start)/minute), len(all)) - 1; q.Twice != all[i] {
+					t.Fatalf("every %v: %v, want %d", step, q, all[i])
+				}
+			}
+			if n := int((to - start) / by); len(p.points) != n && len(p.points) != n-1 {
+				t.Errorf("every %v to %d: %d points, want %d", step, to, len(p.points), n)
+			}
+			if last := all[min(int((to-start)/minute), len(all)-1)]; p.twice != last {
+				t.Errorf("every %v to %d: ends with %d, want %d", step, to, p.twice, last)
+			}
+		}
+	}
+	at, known, err := s.x.History.PricedSince(1)
+	if err != nil || !known || at != start+minute {
+		t.Errorf("first price at %d, %v: %v", at, known, err)
+	}
+	if _, known, err := s.x.History.PricedSince(2); known || err != nil {
+		t.Errorf("a market without a price has one: %v", err)
 	}
 }
