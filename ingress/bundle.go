@@ -47,10 +47,6 @@ func (s *Server) postOrders(ctx *fasthttp.RequestCtx) {
 		refuseLong(count, maxBundle).send(ctx)
 		return
 	}
-	if _, ok := parseAge(caller.maxAge); !ok {
-		refuseAge.send(ctx)
-		return
-	}
 	b := make(bundle, count)
 	for i, text := range texts {
 		b[i] = s.placements.get()
@@ -64,6 +60,9 @@ func (s *Server) postOrders(ctx *fasthttp.RequestCtx) {
 	}
 	if no == nil {
 		no = s.placeAll(b)
+	}
+	if no == nil {
+		no = b.untold()
 	}
 	if no != nil {
 		no.send(ctx)
@@ -106,11 +105,39 @@ func (s *Server) authorizeAll(b bundle, caller *identity) *refusal {
 // to the whole request.
 func (b bundle) failed() *refusal {
 	for _, p := range b {
-		if p.refused != nil && p.refused.status >= fasthttp.StatusInternalServerError {
+		if p.refused != nil && p.refused.status >= fasthttp.StatusInternalServerError &&
+			!p.unknown() {
 			return p.refused
 		}
 	}
 	return nil
+}
+
+// unknown says whether the order has no answer and may be live.
+func (p *placement) unknown() bool {
+	return p.refused != nil && p.refused.status == fasthttp.StatusGatewayTimeout
+}
+
+// untold is the answer to the whole request if some orders may be live and no result of another one
+// has to be told: clients take an order that is not placed for a refused one. It lists the ids.
+func (b bundle) untold() *refusal {
+	ids := []byte{'['}
+	for _, p := range b {
+		if p.settled {
+			return nil
+		}
+		if p.unknown() {
+			if len(ids) > 1 {
+				ids = append(ids, ',')
+			}
+			ids = appendString(ids, p.verified.ID.Hex())
+		}
+	}
+	if len(ids) == 1 {
+		return nil
+	}
+	return &refusal{504, "timeout", "order timed out",
+		[]detail{{"orders", string(append(ids, ']'))}}}
 }
 
 // placeAll is place for a bundle. It refuses the whole only while none has entered.
@@ -224,8 +251,8 @@ func (s *Server) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 		case no == nil:
 			dst = appendResult(dst, &p.out, s.options.JournalID)
 			continue
-		case no.status == fasthttp.StatusGatewayTimeout:
-			id = &p.command.ID
+		case p.unknown():
+			id = &p.verified.ID
 		}
 		dst = appendRefused(dst, no, id, p.out.dialect)
 	}

@@ -74,36 +74,18 @@ func TestBundleBusy(t *testing.T) {
 	h.gate.Lock()
 }
 
-// TestBundleOutcomeUnknown: what has entered is never refused: each order says that its outcome is
-// unknown and under which id to ask for it.
+// TestBundleOutcomeUnknown: what has entered is never refused: the answer says that the outcome is
+// unknown and under which ids to ask for it.
 func TestBundleOutcomeUnknown(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
 	release := h.block()
 	defer release()
-	for _, dialect := range []string{"SVC_", "POLY_"} {
-		salt := " salt=" + fmt.Sprint(len(dialect))
-		lines := []string{"buy A 10 @ 0.40 as=a1" + salt, "buy A 10 @ 0.41 corrupt" + salt,
-			"buy A 10 @ 0.42 as=a3" + salt}
-		got := h.runOrders(&words{[]string{"alice", "dialect=" + dialect}}, lines)
-		if !strings.HasPrefix(got, "200\n") {
-			t.Fatalf("got %s", got)
-		}
-		list := results(t, got)
-		for i, name := range map[int]string{0: "a1", 2: "a3"} {
-			r := list[i]
-			if r["success"] != false || r["errorMsg"] != "order timed out" ||
-				r["orderID"] != h.names[name].Hex() || r["status"] != "" {
-				t.Errorf("order %d: %v", i, r)
-			}
-		}
-		if list[1]["orderID"] != "" || list[1]["errorMsg"] == "order timed out" {
-			t.Errorf("the refused one: %v", list[1])
-		}
-		if dialect == "POLY_" && (list[0]["orderHash"] != list[0]["orderID"] ||
-			list[1]["orderHash"] != nil) {
-			t.Errorf("hashes: %v", list)
-		}
+	got := h.runOrders(&words{[]string{"alice"}}, []string{"buy A 10 @ 0.40 as=a1",
+		"buy A 10 @ 0.41 corrupt", "buy A 10 @ 0.42 as=a3"})
+	if want := `504` + "\n" + `{"error":"order timed out","code":"timeout","orders":["` +
+		h.names["a1"].Hex() + `","` + h.names["a3"].Hex() + `"]}` + "\n"; got != want {
+		t.Errorf("got %s", got)
 	}
 	for path, body := range map[string]string{
 		"/cancel-all": "", "/cancel-market-orders": `{"asset_id":"10"}`,
@@ -114,6 +96,34 @@ func TestBundleOutcomeUnknown(t *testing.T) {
 			`{"error":"request timed out, its outcome is unknown","code":"timeout"}` + "\n"
 		if got != want {
 			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// TestBundlePartlyUnknown: where some results are known they are told, and each of the others says
+// that its outcome is unknown.
+func TestBundlePartlyUnknown(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 100"})
+	h.run([]string{"order alice buy A 10 @ 0.40 as=a1"})
+	defer h.block()()
+	for _, dialect := range []string{"SVC_", "POLY_"} {
+		fresh := "buy A 10 @ 0.42 as=a3 salt=" + fmt.Sprint(len(dialect))
+		list := results(t, h.runOrders(&words{[]string{"alice", "dialect=" + dialect}},
+			[]string{"buy A 10 @ 0.40", "buy A 10 @ 0.41 corrupt", fresh}))
+		if r := list[0]; r["success"] != true || r["orderID"] != h.names["a1"].Hex() {
+			t.Errorf("the one that was placed before: %v", r)
+		}
+		if r := list[1]; r["orderID"] != "" || r["errorMsg"] == "order timed out" {
+			t.Errorf("the refused one: %v", r)
+		}
+		if r := list[2]; r["success"] != false || r["errorMsg"] != "order timed out" ||
+			r["orderID"] != h.names["a3"].Hex() || r["status"] != "" {
+			t.Errorf("the unknown one: %v", r)
+		}
+		if dialect == "POLY_" && (list[2]["orderHash"] != list[2]["orderID"] ||
+			list[1]["orderHash"] != nil) {
+			t.Errorf("hashes: %v", list)
 		}
 	}
 }

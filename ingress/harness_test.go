@@ -55,6 +55,8 @@ type house struct {
 
 	mutex sync.Mutex
 	blind bool // the index knows nothing yet
+
+	behind engine.Sequence // the last one that the index knows, 0 if it is up to date
 }
 
 // now is the clock of everything in the house, in unix seconds.
@@ -166,17 +168,22 @@ func (h *house) submit(c engine.Command) engine.Receipt {
 // past is an index of the plainest kind: it reads the whole journal every time.
 func (h *house) past(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
 	h.mutex.Lock()
-	blind := h.blind
+	blind, behind := h.blind, h.behind
 	h.mutex.Unlock()
 	if blind {
 		return engine.Receipt{}, false, 0, nil
 	}
 	var found engine.Receipt
 	var f engine.Frame
+	seen := engine.Sequence(0)
 	for _, b := range h.journal.Frames() {
 		if err := engine.DecodeFrame(b, &f); err != nil {
 			return found, false, 0, err
 		}
+		if behind != 0 && f.First > behind {
+			break
+		}
+		seen = engine.Sequence(f.Last())
 		for i := range f.Commands {
 			c, events := &f.Commands[i], f.EventsOf(i)
 			if r := engine.ReceiptOf(c, f.First+engine.Sequence(i), f.Time, events); c.Kind ==
@@ -195,7 +202,7 @@ func (h *house) past(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, 
 			}
 		}
 	}
-	return found, found.Sequence != 0, engine.Sequence(f.Last()), nil
+	return found, found.Sequence != 0, seen, nil
 }
 
 // trader is somebody with a private key: the name, repeated.

@@ -79,8 +79,12 @@ func (h *heartbeats) take(k beatKey, id string, now time.Time) (string, beat) {
 func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) string {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	c := &chain{newID(), now, timeout, false}
-	h.chains[k] = c
+	c := h.chains[k]
+	if c == nil {
+		c = &chain{newID(), now, timeout, false}
+		h.chains[k] = c
+	}
+	c.last = now
 	return c.id
 }
 
@@ -106,15 +110,16 @@ func (h *heartbeats) silent(now time.Time) (keys []beatKey) {
 	return keys
 }
 
-// done ends the chain of a silent key, or tries again later if its orders were not all canceled.
+// done ends the chain of a key that is silent or was revoked, or tries again later if the orders of
+// a silent one were not all canceled.
 func (h *heartbeats) done(k beatKey, ended bool) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if ended {
 		delete(h.chains, k)
-		return
+	} else if c := h.chains[k]; c != nil { // it may have been revoked meanwhile
+		c.firing = false
 	}
-	h.chains[k].firing = false
 }
 
 // newID is a random UUID.
@@ -197,32 +202,58 @@ func (s *Server) watch() {
 // silence cancels the orders of the keys that are silent. What cannot be entered now is tried again
 // at the next look.
 func (s *Server) silence() {
-	for _, k := range s.beats.silent(s.options.Now()) {
-		err := s.cancelKey(k)
-		if err != nil {
-			s.options.Log.Error("cancel the orders of a silent key", "owner", k.owner, "key", k.key,
-				"error", err)
-		} else {
-			s.options.Log.Info("a key is silent: its orders are canceled", "owner", k.owner,
-				"key", k.key)
-		}
-		s.beats.done(k, err == nil)
+	keys := s.beats.silent(s.options.Now())
+	if len(keys) == 0 {
+		return
+	}
+	ended, err := s.cancelKeys(keys)
+	for i, k := range keys {
+		s.beats.done(k, i < ended)
+	}
+	if ended > 0 {
+		s.options.Log.Info("keys are silent: their orders are canceled", "keys", ended,
+			"first owner", keys[0].owner, "first key", keys[0].key)
+	}
+	if err != nil {
+		s.options.Log.Error("cancel the orders of silent keys", "left", len(keys)-ended,
+			"first owner", keys[ended].owner, "first key", keys[ended].key, "error", err)
 	}
 }
 
-// cancelKey cancels all orders that came with a key, in every wallet of its owner, and then stops
-// to watch it.
-func (s *Server) cancelKey(k beatKey) error {
-	c := engine.Command{Kind: engine.CancelAll, Owner: k.owner, Key: k.key, Only: engine.OnlyKey,
-		Reason: engine.Timeout}
-	commands := s.everyWallet(&c)
-	for len(commands) > 0 {
-		part := commands[:min(sweepBundle, len(commands))]
-		commands = commands[len(part):]
-		if _, err := s.sweepPart(part, nil); err != nil {
-			return err
+// farewells bounds the Commands that say farewell to silent keys and enter as one bundle, but for
+// those of a single key, of which there are as many as its owner has wallets.
+const farewells = 256
+
+// cancelKeys cancels all orders that came with each of the keys, in every wallet of its owner, and
+// stops to watch it. It returns for how many it has, from the first one on, and why not for all.
+func (s *Server) cancelKeys(keys []beatKey) (ended int, err error) {
+	var commands []engine.Command
+	for i, k := range keys {
+		commands = append(commands, s.farewell(k)...)
+		if len(commands) < farewells && i+1 < len(keys) {
+			continue
 		}
+		for len(commands) > 0 { // the last one disarms
+			part := commands[:min(sweepBundle, len(commands))]
+			commands = commands[len(part):]
+			if _, err := s.sweepPart(part, nil); err != nil {
+				return ended, err
+			}
+		}
+		ended = i + 1
 	}
-	_, err := s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key})
-	return err
+	return ended, nil
+}
+
+// farewell are the Commands for one silent key: it is disarmed after its orders are canceled.
+func (s *Server) farewell(k beatKey) []engine.Command {
+	return append(s.everyWallet(&engine.Command{
+		Kind: engine.CancelAll, Owner: k.owner, Key: k.key, Only: engine.OnlyKey,
+		Reason: engine.Timeout,
+	}), disarm(k))
+}
+
+// disarm is the Command after which a key is watched no more.
+func disarm(k beatKey) engine.Command {
+	return engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key}
 }

@@ -1,7 +1,10 @@
 package ingress
 
 import (
+	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -54,6 +57,90 @@ func TestChain(t *testing.T) {
 	h.done(k, true)
 	expect(third, beatWrong)
 	expect("", beatFirst)
+}
+
+// TestTwoFirstBeats: two first beats that wait for the disk at the same time begin one chain, with
+// which either may go on.
+func TestTwoFirstBeats(t *testing.T) {
+	h := heartbeats{chains: make(map[beatKey]*chain)}
+	k, now := beatKey{1, 7}, time.Unix(testNow, 0)
+	for range 2 {
+		if _, got := h.take(k, "", now); got != beatFirst {
+			t.Fatalf("beat: %d", got)
+		}
+	}
+	first := h.start(k, 15*time.Second, now)
+	now = now.Add(10 * time.Second)
+	if second := h.start(k, 15*time.Second, now); second != first {
+		t.Errorf("ids %q and %q", first, second)
+	}
+	now = now.Add(10 * time.Second)
+	if keys := h.silent(now); keys != nil {
+		t.Errorf("the second one did not count: %v", keys)
+	}
+	if _, got := h.take(k, first, now); got != beatTaken {
+		t.Errorf("going on with the first: %d", got)
+	}
+}
+
+// TestTwoFirstBeatsAtTheDoor sends them while the disk hangs.
+func TestTwoFirstBeatsAtTheDoor(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 1000"})
+	w := wire{method: "POST", path: "/v1/heartbeats"}
+	h.signed(&w, "alice", &words{})
+	release := h.block()
+	defer release()
+	var joined sync.WaitGroup
+	var got [2]string
+	for i := range got {
+		joined.Go(func() { got[i] = h.send(w.String()) })
+	}
+	time.Sleep(50 * time.Millisecond) // both have entered
+	release()
+	joined.Wait()
+	if got[0] != got[1] || !strings.HasPrefix(got[0], "200\n") {
+		t.Errorf("answers %s and %s", got[0], got[1])
+	}
+}
+
+// TestManySilentKeys: hundreds of keys that fall silent together are canceled in the time of a few
+// syncs, however slow the disk is, and leave one line in the log.
+func TestManySilentKeys(t *testing.T) {
+	var log strings.Builder
+	h := newHouse(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	const owners, each = 3, 8
+	now := h.server.options.Now()
+	for i := range owners {
+		name := fmt.Sprintf("silent%d", i)
+		h.run([]string{"fund " + name + " 1000"})
+		h.run([]string{"order " + name + " buy A 10 @ 0.40 as=" + name})
+		owner, _ := h.board.Directory.Wallet(trader(name).Address)
+		for key := range uint32(each) {
+			h.submit(engine.Command{Kind: engine.Arm, Owner: owner, Key: key, Expiry: 15_000})
+			h.server.beats.start(beatKey{owner, key}, beatTimeout, now)
+		}
+	}
+	before := len(h.journal.Frames())
+	if got := h.run([]string{"wait seconds=15"}); got != "state changed\n" {
+		t.Fatalf("not canceled: %s", got)
+	}
+	if n := len(h.journal.Frames()) - before; n > 3 {
+		t.Errorf("%d keys took %d frames", owners*each, n)
+	}
+	armed := 0
+	h.board.Directory.Armed(func(engine.WalletNo, uint32, engine.Time) { armed++ })
+	if armed != 0 {
+		t.Errorf("%d keys are still armed", armed)
+	}
+	for i := range owners {
+		if r, _, _, err := h.past(h.names[fmt.Sprintf("silent%d", i)]); r.Status != engine.Canceled {
+			t.Errorf("order %d is %v: %v", i, r.Status, err)
+		}
+	}
+	if n := strings.Count(log.String(), "silent"); n != 1 {
+		t.Errorf("%d lines in the log:\n%s", n, &log)
+	}
 }
 
 // TestChainAfterRestart: a key that was watched before has one full grace, and its next beat may

@@ -195,8 +195,10 @@ func (s *Server) deriveKey(ctx *fasthttp.RequestCtx) {
 	s.faucet.give(s, address, s.clientAddress(ctx))
 	s.claim(address)
 	if ctx.IsPost() {
-		if no := s.record(address, engine.TradingKey, nonce); no != nil {
-			no.send(ctx)
+		owner, _ := s.options.Board.Directory.Wallet(address)
+		no := s.record(address, engine.TradingKey, nonce)
+		if no != nil && s.revoked(owner, engine.TradingKey, nonce) {
+			no.send(ctx) // it would open nothing
 			return
 		}
 	}

@@ -25,6 +25,9 @@ type window struct {
 // The windows of one address. Their order is that of addressWindows.
 const (
 	allTraffic = iota
+	placing
+	canceling
+	beating
 	catalogAll
 	catalogEvents
 	catalogMarkets
@@ -37,6 +40,9 @@ const (
 	readPrice
 	readPrices
 	readMidpoint
+	readMidpoints
+	readSpreads
+	readLastTrades
 	readHistory
 	readHistories
 	readTrades
@@ -45,9 +51,15 @@ const (
 
 const ten = 10 * time.Second
 
-// addressWindows is the table for callers who are known by their address only.
+// addressWindows is the table for callers who are known by their address only. What places, what
+// cancels and what keeps orders alive have one each and are not counted with the rest: whatever
+// else comes from behind an address, it takes no cancel's place. Those of orders and cancels hold
+// what five accounts may send.
 var addressWindows = [...]window{
 	allTraffic:     {5000, ten},
+	placing:        {12000, ten},
+	canceling:      {12000, ten},
+	beating:        {5000, ten},
 	catalogAll:     {4000, ten},
 	catalogEvents:  {500, ten},
 	catalogMarkets: {300, ten},
@@ -60,6 +72,9 @@ var addressWindows = [...]window{
 	readPrice:      {200, ten},
 	readPrices:     {80, ten},
 	readMidpoint:   {200, ten},
+	readMidpoints:  {80, ten},
+	readSpreads:    {80, ten},
+	readLastTrades: {80, ten},
 	readHistory:    {100, ten},
 	readHistories:  {80, ten},
 	readTrades:     {150, ten},
@@ -72,7 +87,7 @@ const (
 	orderSustained
 	cancelBurst
 	cancelSustained
-	beats
+	beatBurst
 	transfers
 	keyWrites
 )
@@ -83,7 +98,7 @@ var accountWindows = [...]window{
 	orderSustained:  {24000, 10 * time.Minute},
 	cancelBurst:     {2400, ten},
 	cancelSustained: {24000, 10 * time.Minute},
-	beats:           {100, ten},
+	beatBurst:       {100, ten},
 	transfers:       {100, ten},
 	keyWrites:       {50, ten},
 }
@@ -92,7 +107,7 @@ var accountWindows = [...]window{
 var (
 	orderScope    = []int{orderBurst, orderSustained}
 	cancelScope   = []int{cancelBurst, cancelSustained}
-	beatScope     = []int{beats}
+	beatScope     = []int{beatBurst}
 	transferScope = []int{transfers}
 	keyScope      = []int{keyWrites}
 )
@@ -103,58 +118,80 @@ type demand struct {
 	n     uint32 // at least 1, at most the least limit of the scope
 }
 
+// entrance is a method and the first segment of a path, without the prefix of its family. HEAD is
+// GET.
+type entrance struct{ method, segment string }
+
+// The methods of entrances.
+const (
+	get  = fasthttp.MethodGet
+	post = fasthttp.MethodPost
+	del  = fasthttp.MethodDelete
+)
+
+// rest are the address windows of an entrance that addressScopes does not name.
+var rest = []int{allTraffic}
+
+// addressScopes are the address windows that a request counts against.
+var addressScopes = map[entrance][]int{
+	{post, "order"}:                {placing},
+	{post, "orders"}:               {placing},
+	{del, "order"}:                 {canceling},
+	{del, "orders"}:                {canceling},
+	{del, "cancel-all"}:            {canceling},
+	{del, "cancel-market-orders"}:  {canceling},
+	{post, "heartbeats"}:           {beating},
+	{post, "v1"}:                   {beating},
+	{get, ""}:                      {allTraffic, healthCheck},
+	{get, "ok"}:                    {allTraffic, healthCheck},
+	{get, "events"}:                {allTraffic, catalogAll, catalogEvents, catalogListing},
+	{get, "markets"}:               {allTraffic, catalogAll, catalogMarkets, catalogListing},
+	{get, "series"}:                {allTraffic, catalogAll},
+	{get, "tags"}:                  {allTraffic, catalogAll, catalogTags},
+	{get, "public-search"}:         {allTraffic, catalogAll, catalogSearch},
+	{get, "book"}:                  {allTraffic, readBook},
+	{post, "books"}:                {allTraffic, readBooks},
+	{get, "price"}:                 {allTraffic, readPrice},
+	{get, "prices"}:                {allTraffic, readPrices},
+	{post, "prices"}:               {allTraffic, readPrices},
+	{get, "midpoint"}:              {allTraffic, readMidpoint},
+	{get, "midpoints"}:             {allTraffic, readMidpoints},
+	{post, "midpoints"}:            {allTraffic, readMidpoints},
+	{post, "spreads"}:              {allTraffic, readSpreads},
+	{get, "last-trades-prices"}:    {allTraffic, readLastTrades},
+	{post, "last-trades-prices"}:   {allTraffic, readLastTrades},
+	{get, "prices-history"}:        {allTraffic, readHistory},
+	{post, "batch-prices-history"}: {allTraffic, readHistories},
+	{get, "trades"}:                {allTraffic, readTrades},
+	{get, "auth/derive-api-key"}:   {allTraffic, deriveKeys}, // a signature to check
+	{post, "auth/api-key"}:         {allTraffic, deriveKeys},
+}
+
 // addressScope lists the address windows that a request counts against.
-func addressScope(dst []int, method, path string, cursor bool) []int {
+func addressScope(method, path string, cursor bool) []int {
 	for _, prefix := range [...]string{"/clob", "/gamma", "/data-api"} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
-			path = rest
+		if below, ok := strings.CutPrefix(path, prefix); ok && (below == "" || below[0] == '/') {
+			path = below
 			break
 		}
 	}
-	dst = append(dst, allTraffic)
-	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if path == "/auth/derive-api-key" || path == "/auth/api-key" && method == fasthttp.MethodPost {
-		return append(dst, deriveKeys) // each costs the check of a signature
+	if method == fasthttp.MethodHead {
+		method = get
 	}
-	if method == fasthttp.MethodPost {
-		switch first {
-		case "books":
-			return append(dst, readBooks)
-		case "prices":
-			return append(dst, readPrices)
-		case "batch-prices-history":
-			return append(dst, readHistories)
-		}
-		return dst
+	path = strings.TrimPrefix(path, "/")
+	segment, below, _ := strings.Cut(path, "/")
+	switch {
+	case segment == "markets" && cursor: // the order-book list of the same path
+		return rest
+	case segment == "auth":
+		segment = path
+	case segment == "v1" && below != "heartbeats":
+		return rest
 	}
-	switch first {
-	case "", "ok":
-		return append(dst, healthCheck)
-	case "events":
-		return append(dst, catalogAll, catalogEvents, catalogListing)
-	case "markets":
-		if cursor { // the order-book list of the same path
-			return dst
-		}
-		return append(dst, catalogAll, catalogMarkets, catalogListing)
-	case "series":
-		return append(dst, catalogAll)
-	case "tags":
-		return append(dst, catalogAll, catalogTags)
-	case "public-search":
-		return append(dst, catalogAll, catalogSearch)
-	case "book":
-		return append(dst, readBook)
-	case "price":
-		return append(dst, readPrice)
-	case "midpoint":
-		return append(dst, readMidpoint)
-	case "prices-history":
-		return append(dst, readHistory)
-	case "trades":
-		return append(dst, readTrades)
+	if scope, ok := addressScopes[entrance{method, segment}]; ok {
+		return scope
 	}
-	return dst
+	return rest
 }
 
 // counter is a sliding window: the requests of this period, and of the one before it weighted by
@@ -203,7 +240,7 @@ func (w window) until(n, room int64) time.Duration {
 }
 
 // shards bounds contention; each shard keeps at most shardCallers callers and forgets the one that
-// has been silent longest: 16 * 2,048 callers with 16 counters of 24 bytes are 16 MB.
+// has been silent longest: 16 * 2,048 callers with 23 counters of 24 bytes are 18 MB.
 const (
 	shards       = 16
 	shardCallers = 2048
@@ -309,10 +346,8 @@ func (s *Server) admit(ctx *fasthttp.RequestCtx) bool {
 	if s.windows == nil {
 		return true
 	}
-	var room [4]int
-	method := string(ctx.Method())
 	cursor := ctx.QueryArgs().Has("next_cursor")
-	scope := addressScope(room[:0], method, string(ctx.Path()), cursor)
+	scope := addressScope(string(ctx.Method()), string(ctx.Path()), cursor)
 	if d := s.windows.address(s.clientAddress(ctx), scope); d > 0 {
 		throttle(ctx, d)
 		return false

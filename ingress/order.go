@@ -123,9 +123,6 @@ func (s *Server) accept(p *placement, caller *identity, body string) *refusal {
 	if no := s.resolve(p, caller); no != nil {
 		return no
 	}
-	if no := p.expire(caller.maxAge); no != nil {
-		return no
-	}
 	if p.command.Wallet == 0 {
 		return p.poor()
 	}
@@ -139,7 +136,7 @@ func (s *Server) authorize(p *placement, caller *identity) *refusal {
 	if p.verified.Signer != caller.Address {
 		return &refuseSigner
 	}
-	if no := s.offered(p); no != nil || p.settled {
+	if no := s.offered(p, caller); no != nil || p.settled {
 		return no
 	}
 	if no := s.open(p, caller); no != nil {
@@ -164,8 +161,6 @@ func (p *placement) judge(caller *identity, known bool) *refusal {
 		return &refuseTaker
 	case !known:
 		return &refuseMarket
-	case r.hasCondition && r.condition != p.market.Condition:
-		return &refuseCondition
 	case !amountFits(o.MakerAmount), !amountFits(o.TakerAmount):
 		return &refuseAmount
 	}
@@ -175,15 +170,17 @@ func (p *placement) judge(caller *identity, known bool) *refusal {
 // terms checks what was asked for beside the signed order. An order that was placed before has its
 // result whatever is asked now, so this comes after the index. Whether an expiration lies in the
 // future is for the engine to say: its Time decides.
-func (p *placement) terms() *refusal {
+func (p *placement) terms(maxAge string) *refusal {
 	r := &p.request
 	switch {
+	case r.hasCondition && r.condition != p.market.Condition:
+		return &refuseCondition
 	case (r.kind == engine.GTD) != (r.expiration != 0), r.expiration > lastInstant:
 		return &refuseExpiry
 	case r.postOnly && r.kind != engine.GTC && r.kind != engine.GTD:
 		return &refusePostOnly
 	}
-	return nil
+	return p.expire(maxAge)
 }
 
 // lastInstant bounds the instants that are taken in, in milliseconds: beyond it is no date.
@@ -286,8 +283,8 @@ func (p *placement) poor() *refusal {
 // offered refuses what is asked for beside the signed order and makes no sense, unless the order
 // was placed before: then it has its result, whatever is asked now. The index must have come as far
 // as the wallet's last frame to know that it was not.
-func (s *Server) offered(p *placement) *refusal {
-	refused := p.terms()
+func (s *Server) offered(p *placement, caller *identity) *refusal {
+	refused := p.terms(caller.maxAge)
 	if refused == nil {
 		return nil
 	}
@@ -297,6 +294,8 @@ func (s *Server) offered(p *placement) *refusal {
 	switch {
 	case err != nil:
 		return s.refuseIndex(err)
+	case known && !caughtUp:
+		return refuseUntold(&p.verified.ID)
 	case known:
 		p.settle(&past, true)
 		return nil
@@ -391,15 +390,21 @@ func (s *Server) place(p *placement) *refusal {
 	return &refuseRecheck
 }
 
+// errLagging says that the index has not come as far as what its caller was told before.
+var errLagging = errors.New("the index lags")
+
 // upToDate is Past for an order whose status is told: where it is known, the index must have come
-// as far as what its wallet was told before, a cancel for one.
+// as far as what its wallet was told before, a cancel for one. The error is errLagging if it does
+// not come that far in time.
 func (s *Server) upToDate(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
 	past, known, seen, err := s.options.Past(id)
 	if err != nil || !known {
 		return past, known, seen, err
 	}
 	if touched := s.options.Board.Directory.Touched(past.Wallet); seen < touched {
-		s.options.Await(touched, recheckWait)
+		if !s.options.Await(touched, recheckWait) {
+			return past, known, seen, errLagging
+		}
 		past, known, seen, err = s.options.Past(id)
 	}
 	return past, known, seen, err
@@ -409,6 +414,8 @@ func (s *Server) upToDate(id engine.OrderID) (engine.Receipt, bool, engine.Seque
 func (s *Server) look(p *placement) *refusal {
 	past, known, seen, err := s.upToDate(p.command.ID)
 	switch {
+	case err == errLagging:
+		return refuseUntold(&p.command.ID)
 	case err != nil:
 		return s.refuseIndex(err)
 	case known:
@@ -437,7 +444,9 @@ func (s *Server) replay(p *placement, first engine.Sequence) *refusal {
 	for range rechecks {
 		s.options.Await(first, recheckWait)
 		past, known, _, err := s.upToDate(p.command.ID)
-		if err != nil {
+		if err == errLagging {
+			continue
+		} else if err != nil {
 			s.options.Log.Error("look up an order", "error", err)
 			break
 		}
@@ -446,8 +455,13 @@ func (s *Server) replay(p *placement, first engine.Sequence) *refusal {
 			return nil
 		}
 	}
-	return &refusal{504, "index_lagging", "order timed out",
-		[]detail{text("orderID", p.command.ID.Hex())}}
+	return refuseUntold(&p.command.ID)
+}
+
+// refuseUntold is the answer about an order that was taken before and whose status of today is not
+// to be had: it may be live.
+func refuseUntold(id *engine.OrderID) *refusal {
+	return &refusal{504, "index_lagging", "order timed out", []detail{text("orderID", id.Hex())}}
 }
 
 // errQuarantined says that a Command once made the engine panic.

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
+	"clobd/engine/sequencer"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
 )
@@ -34,22 +35,45 @@ func (s *Server) record(a engine.Address, class engine.KeyClass, number uint32) 
 	return s.setKey(&engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number})
 }
 
-// revoke makes a key open nothing any more.
+// revoke makes a key open nothing any more. One that sends heartbeats can send no more of them and
+// is disarmed with it: its orders belong to the account and stay.
 func (s *Server) revoke(owner engine.WalletNo, class engine.KeyClass, number uint32) *refusal {
-	if k, _ := s.options.Board.Directory.Key(owner, class, number); k.Revoked {
+	if s.revoked(owner, class, number) {
 		return nil
 	}
-	return s.setKey(&engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number,
-		Revoke: true})
+	c := engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number, Revoke: true}
+	if class != engine.TradingKey {
+		return s.setKey(&c)
+	}
+	k := beatKey{owner, number}
+	calls := make([]*sequencer.Call, 2)
+	if err := s.enterAll([]engine.Command{c, disarm(k)}, calls); err != nil {
+		return s.refuseSubmit(err, nil)
+	}
+	s.beats.done(k, true)
+	receipts, errs := make([]engine.Receipt, 2), make([]error, 2)
+	sequencer.WaitAll(calls, receipts, errs)
+	return s.keySet(&receipts[0], errs[0])
+}
+
+// revoked says whether a key was given up.
+func (s *Server) revoked(owner engine.WalletNo, class engine.KeyClass, number uint32) bool {
+	k, _ := s.options.Board.Directory.Key(owner, class, number)
+	return k.Revoked
 }
 
 func (s *Server) setKey(c *engine.Command) *refusal {
 	receipt, err := s.submit(c)
+	return s.keySet(&receipt, err)
+}
+
+// keySet is what to answer when a SetKey ended like this: nil if it was taken.
+func (s *Server) keySet(receipt *engine.Receipt, err error) *refusal {
 	switch {
 	case err != nil:
 		return s.refuseSubmit(err, nil)
 	case receipt.Reject != engine.Accepted:
-		return refuseReceipt(&receipt)
+		return refuseReceipt(receipt)
 	}
 	return nil
 }

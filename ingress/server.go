@@ -421,9 +421,9 @@ func (s *Server) table() *router.Router {
 	}
 	for _, prefix := range []string{"", "/clob"} {
 		read(prefix+"/", s.route("health", health))
-		read(prefix+"/ok", s.route("health", anyOrigin(okay)))
-		read(prefix+"/time", s.route("time", anyOrigin(s.time)))
-		read(prefix+"/version", s.route("version", anyOrigin(version)))
+		read(prefix+"/ok", anyOrigin(s.route("health", okay)))
+		read(prefix+"/time", anyOrigin(s.route("time", s.time)))
+		read(prefix+"/version", anyOrigin(s.route("version", version)))
 		for _, path := range []string{"/ok", "/time", "/version"} {
 			r.OPTIONS(prefix+path, s.route("options", allowReads))
 		}
@@ -490,7 +490,7 @@ func (s *Server) keyRoutes(r *router.Router, prefix string) {
 
 // rest is every path that is not in the table: those that read belong to Public.
 func (s *Server) rest() fasthttp.RequestHandler {
-	root, public := s.route("health", health), s.gate("public", s.public)
+	root, public := s.route("health", health), sharedRefusals(s.gate("public", s.public))
 	preflight := s.route("options", allowReads)
 	unknown := s.route("unknown", func(ctx *fasthttp.RequestCtx) {
 		fail(ctx, 404, "not_found", "not found")
@@ -550,6 +550,19 @@ func anyOrigin(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 		h(ctx)
+	}
+}
+
+// sharedRefusals lets web pages read why market data is refused, and when to ask again: without
+// that they see no answer at all.
+func sharedRefusals(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		h(ctx)
+		if ctx.Response.StatusCode() >= fasthttp.StatusBadRequest {
+			header := &ctx.Response.Header
+			header.Set("Access-Control-Allow-Origin", "*")
+			header.Set("Access-Control-Expose-Headers", "Retry-After")
+		}
 	}
 }
 
