@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The packages in which more than one goroutine touches memory, under the race detector. -short
-# keeps their long runs out: those are in the ordinary tests. Of the engine, which has one goroutine,
-# only the histories, whose digests must be those of every other build.
+# keeps their long runs out: those are in the ordinary tests. The engine has one goroutine: only its
+# histories run here, because their digests must be those of every other build.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 go test -race -short -timeout 8m \
