@@ -87,7 +87,7 @@ func (c *Client) aim(req *fasthttp.Request, method, path string) {
 	req.SetHost(c.host.Addr)
 }
 
-// Do sends one authenticated request into resp. A query in path is not signed, as the door wants it.
+// Do sends one authenticated request into resp. A query in path is not signed.
 func (c *Client) Do(method, path string, body []byte, resp *fasthttp.Response) error {
 	req := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(req)
