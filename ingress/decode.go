@@ -14,6 +14,43 @@ import (
 // errPayload says that a body is not what the route asks for.
 var errPayload = errors.New("not the body of an order request")
 
+// memberError is errPayload where it is known which member is wrong. Without want it could not be
+// read at all.
+type memberError struct{ member, want, got string }
+
+// What members must be.
+const (
+	wantWord    = "an unsigned integer below 2^256"
+	wantAmount  = "an unsigned integer of base units below 2^64"
+	wantAddress = "an address: 0x and 40 hex digits"
+	wantBytes32 = "0x and 64 hex digits"
+)
+
+// gotBytes bounds how much of a wrong member is said back.
+const gotBytes = 80
+
+func (e *memberError) Error() string {
+	switch {
+	case e.want == "":
+		return e.member + " is malformed or of a wrong kind"
+	case e.got == "":
+		return e.member + " must be " + e.want + ", got nothing"
+	}
+	return e.member + " must be " + e.want + ", got " + e.got[:min(len(e.got), gotBytes)]
+}
+
+func (e *memberError) Unwrap() error { return errPayload }
+
+// checks notes the first member that is wrong.
+type checks struct{ err error }
+
+// that notes the member of f unless it is good.
+func (c *checks) that(good bool, f *field, member, want string) {
+	if !good && c.err == nil {
+		c.err = &memberError{member, want, strings.Clone(f.text)}
+	}
+}
+
 // payload is the body of an order request as it was written, every member still text.
 type payload struct {
 	owner, orderType, postOnly, deferExec field
@@ -32,8 +69,9 @@ var (
 		"expiration", "nonce", "feeRateBps", "signature"}
 )
 
-// read fills p from a body.
-func (p *payload) read(body string) bool {
+// read fills p from a body. If that fails, at is the member that is malformed or of a wrong kind,
+// "" if there is none to name.
+func (p *payload) read(body string) (at string, ok bool) {
 	signed := shape{signedNames, p.signed}
 	root := shape{payloadNames, func(name string) (place, bool) {
 		switch name {
@@ -51,7 +89,8 @@ func (p *payload) read(body string) bool {
 		return place{}, false
 	}}
 	c := scanner{s: body}
-	return c.document(&root)
+	ok = c.document(&root)
+	return c.at, ok
 }
 
 // signed is where the members of the signed order belong. What is a number in the signed struct
@@ -112,106 +151,94 @@ type request struct {
 }
 
 // decodeOrder reads the body of POST /order. It keeps nothing of body. The only error is
-// errPayload.
+// errPayload, as it is or as a memberError.
 func decodeOrder(body []byte, r *request) error { return decodeText(string(body), r) }
 
 // decodeText is decodeOrder for a part of a body.
 func decodeText(body string, r *request) error {
 	var p payload
-	if !p.read(body) {
+	if at, ok := p.read(body); !ok && at != "" {
+		return &memberError{member: strings.Clone(at)}
+	} else if !ok {
 		return errPayload
 	}
-	if !p.decodeCommon(r) || !p.decodeVersion(r) || !p.decodeTerms(r) {
-		return errPayload
-	}
-	return nil
+	var c checks
+	p.decodeCommon(&c, r)
+	p.decodeVersion(&c, r)
+	p.decodeTerms(&c, r)
+	return c.err
 }
 
 // decodeCommon converts the members that every version of the struct has.
-func (p *payload) decodeCommon(r *request) bool {
+func (p *payload) decodeCommon(c *checks, r *request) {
 	o := &r.order
 	token, ok := parseWord(p.tokenID.text)
-	if !ok {
-		return false
-	}
+	c.that(ok, &p.tokenID, "tokenId", wantWord)
 	o.Token = engine.Token(token)
-	if o.Salt, ok = parseWord(p.salt.text); !ok {
-		return false
-	}
-	if o.Maker, ok = auth.ParseAddress(p.maker.text); !ok {
-		return false
-	}
-	if o.Signer, ok = auth.ParseAddress(p.signer.text); !ok {
-		return false
-	}
-	if o.MakerAmount, ok = parseAmount(p.makerAmount.text); !ok {
-		return false
-	}
-	if o.TakerAmount, ok = parseAmount(p.takerAmount.text); !ok {
-		return false
-	}
-	if o.Side, ok = parseSide(p.side.text); !ok {
-		return false
-	}
-	if o.SignatureType, ok = parseSmall(p.signatureType.text); !ok {
-		return false
-	}
+	o.Salt, ok = parseWord(p.salt.text)
+	c.that(ok, &p.salt, "salt", wantWord)
+	o.Maker, ok = auth.ParseAddress(p.maker.text)
+	c.that(ok, &p.maker, "maker", wantAddress)
+	o.Signer, ok = auth.ParseAddress(p.signer.text)
+	c.that(ok, &p.signer, "signer", wantAddress)
+	o.MakerAmount, ok = parseAmount(p.makerAmount.text)
+	c.that(ok, &p.makerAmount, "makerAmount", wantAmount)
+	o.TakerAmount, ok = parseAmount(p.takerAmount.text)
+	c.that(ok, &p.takerAmount, "takerAmount", wantAmount)
+	o.Side, ok = parseSide(p.side.text)
+	c.that(ok, &p.side, "side", "BUY or SELL")
+	o.SignatureType, ok = parseSmall(p.signatureType.text)
+	c.that(ok, &p.signatureType, "signatureType", "0, 1, 2 or 3")
 	r.signature, ok = parseBytes(p.signature.text)
-	return ok
+	c.that(ok, &p.signature, "signature", "0x and the hex digits of at most 512 bytes")
 }
 
 // decodeVersion finds out which struct was signed: the payload of the first one has members that
-// those of the later ones lack, and the other way round.
-func (p *payload) decodeVersion(r *request) bool {
+// those of the later ones lack, and the other way round. A payload that has both is of a later one,
+// and one that has neither is told what is missing for that.
+func (p *payload) decodeVersion(c *checks, r *request) {
 	o := &r.order
-	ok := true
-	read := func(into *auth.Word, f *field) {
-		good := false
-		*into, good = parseWord(f.text)
-		ok = ok && good
-	}
-	if p.timestamp.given() && p.metadata.given() && p.builder.given() {
+	later := p.timestamp.given() && p.metadata.given() && p.builder.given()
+	first := p.taker.given() && p.nonce.given() && p.feeRate.given() && p.expiration.given()
+	ok := false
+	if later || !first {
 		o.Version = 2
-		read(&o.Timestamp, &p.timestamp)
-		ok = ok && auth.ParseHex(o.Metadata[:], p.metadata.text)
-		return ok && auth.ParseHex(o.Builder[:], p.builder.text)
-	}
-	if !p.taker.given() || !p.nonce.given() || !p.feeRate.given() || !p.expiration.given() {
-		return false
+		o.Timestamp, ok = parseWord(p.timestamp.text)
+		c.that(ok, &p.timestamp, "timestamp", wantWord)
+		c.that(auth.ParseHex(o.Metadata[:], p.metadata.text), &p.metadata, "metadata", wantBytes32)
+		c.that(auth.ParseHex(o.Builder[:], p.builder.text), &p.builder, "builder", wantBytes32)
+		return
 	}
 	o.Version = 1
-	read(&o.Expiration, &p.expiration)
-	read(&o.Nonce, &p.nonce)
-	read(&o.FeeRate, &p.feeRate)
-	taker, good := auth.ParseAddress(p.taker.text)
-	o.Taker = taker
-	return ok && good
+	o.Expiration, ok = parseWord(p.expiration.text)
+	c.that(ok, &p.expiration, "expiration", wantWord)
+	o.Nonce, ok = parseWord(p.nonce.text)
+	c.that(ok, &p.nonce, "nonce", wantWord)
+	o.FeeRate, ok = parseWord(p.feeRate.text)
+	c.that(ok, &p.feeRate, "feeRateBps", wantWord)
+	o.Taker, ok = auth.ParseAddress(p.taker.text)
+	c.that(ok, &p.taker, "taker", wantAddress)
 }
 
 // decodeTerms converts what is not signed in the later struct: how long, for whose key.
-func (p *payload) decodeTerms(r *request) bool {
-	if !p.owner.given() {
-		return false
-	}
+func (p *payload) decodeTerms(c *checks, r *request) {
+	c.that(p.owner.given(), &p.owner, "owner", "the API key that signs the request")
 	r.owner = strings.Clone(p.owner.text)
 	r.postOnly, r.deferExec = p.postOnly.text == "true", p.deferExec.text == "true"
 	if r.hasCondition = p.conditionID.given(); r.hasCondition {
-		if !auth.ParseHex(r.condition[:], p.conditionID.text) {
-			return false
-		}
+		c.that(auth.ParseHex(r.condition[:], p.conditionID.text), &p.conditionID, "conditionId",
+			wantBytes32)
 	}
 	if p.expiration.given() {
 		word, ok := parseWord(p.expiration.text)
-		if !ok {
-			return false
+		if ok {
+			r.expiration, ok = word.Uint64()
 		}
-		if r.expiration, ok = word.Uint64(); !ok {
-			return false
-		}
+		c.that(ok, &p.expiration, "expiration", "unix seconds")
 	}
 	ok := true
 	r.kind, ok = parseOrderType(p.orderType)
-	return ok
+	c.that(ok, &p.orderType, "orderType", "GTC, GTD, FOK or FAK")
 }
 
 // parseOrderType reads an order type; GTC is the default.

@@ -3,6 +3,7 @@ package ingress
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -111,7 +112,7 @@ func depth(b []byte) (deepest int) {
 func checkAgainstOracle(t *testing.T, body []byte) {
 	t.Helper()
 	var got payload
-	ok := got.read(string(body))
+	_, ok := got.read(string(body))
 	var want oracle
 	err := json.Unmarshal(body, &want)
 	if err == nil && depth(body) > maxDepth {
@@ -245,7 +246,8 @@ func TestDecodeTogether(t *testing.T) {
 			var kept []string
 			for range 200 {
 				var p payload
-				if !p.read(`{"owner":"\u00e9` + mark + `\ud83d","order":{"maker":"\n` + mark + `"}}`) {
+				body := `{"owner":"\u00e9` + mark + `\ud83d","order":{"maker":"\n` + mark + `"}}`
+				if _, ok := p.read(body); !ok {
 					t.Error("not read")
 					return
 				}
@@ -374,8 +376,31 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for _, body := range cases {
 		var r request
-		if err := decodeOrder([]byte(body), &r); err != errPayload {
+		if err := decodeOrder([]byte(body), &r); !errors.Is(err, errPayload) {
 			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+// TestDecodeSaysWhichMember: a refused body is told what to change.
+func TestDecodeSaysWhichMember(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{`345528698135`, `-1`, "salt must be an unsigned integer below 2^256, got -1"},
+		{`345528698135`, `"x` + strings.Repeat("9", 100) + `"`,
+			"salt must be an unsigned integer below 2^256, got x" + strings.Repeat("9", 79)},
+		{`"5000000"`, `true`, "makerAmount is malformed or of a wrong kind"},
+		{`"5000000"`, `"5.0"`, "makerAmount must be " + wantAmount + ", got 5.0"},
+		{`"BUY"`, `"HOLD"`, "side must be BUY or SELL, got HOLD"},
+		{`"maker"`, `"made"`, "maker must be " + wantAddress + ", got nothing"},
+		{`"timestamp":`, `"stamp":`, "timestamp must be an unsigned integer below 2^256, got nothing"},
+		{`"GTC"`, `"gtc"`, "orderType must be GTC, GTD, FOK or FAK, got gtc"},
+		{`"owner"`, `"own"`, "owner must be the API key that signs the request, got nothing"},
+		{`{"deferExec"`, `{"deferExec`, errPayload.Error()},
+	} {
+		var r request
+		err := decodeOrder([]byte(strings.Replace(sampleV2, c.old, c.new, 1)), &r)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s for %s: %v", c.new, c.old, err)
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package ingress
 
 import (
+	"encoding/hex"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -111,8 +113,8 @@ func (s *Server) postOrder(ctx *fasthttp.RequestCtx) {
 
 // accept reads an order request and judges what can be judged without its signature.
 func (s *Server) accept(p *placement, caller *identity, body string) *refusal {
-	if decodeText(body, &p.request) != nil {
-		return &refusePayload
+	if err := decodeText(body, &p.request); err != nil {
+		return refusePayload.because(err.Error())
 	}
 	p.out.dialect, p.out.bare = caller.dialect, p.request.deferExec
 	known := false
@@ -134,7 +136,8 @@ func (s *Server) accept(p *placement, caller *identity, body string) *refusal {
 // before.
 func (s *Server) authorize(p *placement, caller *identity) *refusal {
 	if p.verified.Signer != caller.Address {
-		return &refuseSigner
+		return refuseSigner.because("signed by " + auth.Checksum(p.verified.Signer) +
+			", the API key is that of " + auth.Checksum(caller.Address))
 	}
 	if no := s.offered(p, caller); no != nil || p.settled {
 		return no
@@ -152,17 +155,22 @@ func (p *placement) judge(caller *identity, known bool) *refusal {
 	wallet := o.SignatureType == auth.TypeWallet
 	switch {
 	case !strings.EqualFold(r.owner, caller.key):
-		return &refuseOwner
-	case !wallet && o.Signer != caller.Address, wallet && o.Signer != o.Maker:
-		return &refuseSigner
+		return refuseOwner.because("owner must be " + caller.key)
+	case !wallet && o.Signer != caller.Address:
+		return refuseSigner.because("signer must be " + auth.Checksum(caller.Address))
+	case wallet && o.Signer != o.Maker:
+		return refuseSigner.because("with signatureType 3 signer must be maker, " +
+			auth.Checksum(o.Maker))
 	case o.SignatureType == auth.TypeEOA && o.Maker != o.Signer:
-		return &refuseMaker
+		return refuseMaker.because("with signatureType 0 maker must be signer, " +
+			auth.Checksum(o.Signer))
 	case o.Version == 1 && o.Taker != engine.Address{}:
 		return &refuseTaker
 	case !known:
 		return &refuseMarket
 	case !amountFits(o.MakerAmount), !amountFits(o.TakerAmount):
-		return &refuseAmount
+		return refuseAmount.because("makerAmount and takerAmount must be from 1 to " +
+			strconv.FormatUint(engine.MaxAmount, 10))
 	}
 	return nil
 }
@@ -174,9 +182,11 @@ func (p *placement) terms(maxAge string) *refusal {
 	r := &p.request
 	switch {
 	case r.hasCondition && r.condition != p.market.Condition:
-		return &refuseCondition
+		return refuseCondition.because("the token's conditionId is 0x" +
+			hex.EncodeToString(p.market.Condition[:]))
 	case (r.kind == engine.GTD) != (r.expiration != 0), r.expiration > lastInstant:
-		return &refuseExpiry
+		return refuseExpiry.because("a GTD order needs an expiration later than now, in unix " +
+			"seconds, and no other type may have one")
 	case r.postOnly && r.kind != engine.GTC && r.kind != engine.GTD:
 		return &refusePostOnly
 	}
@@ -194,7 +204,8 @@ func (p *placement) expire(maxAge string) *refusal {
 	age, ok := parseAge(maxAge)
 	switch {
 	case !ok:
-		return &refuseAge
+		return refuseAge.because("it must be an unsigned integer, got " +
+			maxAge[:min(len(maxAge), gotBytes)])
 	case p.request.order.Version == 1:
 		return &refuseUndated
 	}
@@ -235,7 +246,8 @@ func (s *Server) resolve(p *placement, caller *identity) *refusal {
 		return nil
 	}
 	if owner, ok := d.Wallet(caller.Address); !ok || owner != linked {
-		return &refuseMaker
+		return refuseMaker.because("the wallet must be linked to " + auth.Checksum(caller.Address) +
+			" by the operator")
 	}
 	p.owner = linked
 	return nil

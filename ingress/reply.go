@@ -42,6 +42,12 @@ type detail struct{ name, value string }
 // text is a detail whose value is a string.
 func text(name, value string) detail { return detail{name, string(appendString(nil, value))} }
 
+// because is the refusal with what to change, in plain words.
+func (r refusal) because(detail string) *refusal {
+	r.more = append(r.more[:len(r.more):len(r.more)], text("detail", detail))
+	return &r
+}
+
 // send answers with the refusal. 503 means that the same bytes may be sent again, and when.
 func (r *refusal) send(ctx *fasthttp.RequestCtx) {
 	if r.status == fasthttp.StatusServiceUnavailable {
@@ -157,7 +163,7 @@ func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) [
 }
 
 // words are the text of a refusal where there is room for nothing else: what is wrong with a
-// signature is said behind it.
+// signature, and what to change, is said behind it.
 func (r *refusal) words() string {
 	if r.status != fasthttp.StatusBadRequest || len(r.more) == 0 {
 		return r.text
@@ -166,7 +172,10 @@ func (r *refusal) words() string {
 	b.WriteString(r.text)
 	for i, d := range r.more {
 		b.WriteString([2]string{" (", ", "}[min(i, 1)])
-		b.WriteString(d.name + ": " + strings.Trim(d.value, `"`))
+		if d.name != "detail" {
+			b.WriteString(d.name + ": ")
+		}
+		b.WriteString(strings.Trim(d.value, `"`))
 	}
 	b.WriteByte(')')
 	return b.String()

@@ -66,6 +66,7 @@ type scanner struct {
 	s     string
 	i     int
 	depth int
+	at    string // after an error: the innermost member that was asked for and met it
 }
 
 // document reads a whole body that holds one object, or null, and nothing behind it.
@@ -184,11 +185,14 @@ func (c *scanner) object(s *shape) bool {
 			return false
 		}
 		c.space()
-		p := place{}
+		p, asked := place{}, false
 		if s != nil {
-			p, _ = s.find(name)
+			p, asked = s.find(name)
 		}
 		if !c.value(p) {
+			if asked && c.at == "" {
+				c.at = name
+			}
 			return false
 		}
 		c.space()
