@@ -119,7 +119,7 @@ func sibling(name string) string {
 type compareCommand struct {
 	What     string        `arg:"" enum:"orders,book" help:"orders: signed durable orders against the naive pipeline. book: GET /book against a bare answer of the same bytes."`
 	Rounds   int           `default:"10" help:"Interleaved rounds: one turn of each side, whose turn is first alternates."`
-	Duration time.Duration `default:"2s" help:"How long each turn takes."`
+	Duration time.Duration `default:"1s" help:"How long each turn takes."`
 
 	Connections int    `default:"64" help:"Concurrent connections, of orders at most 64."`
 	Seed        uint64 `default:"42" help:"The same seed draws the same operations."`
