@@ -13,6 +13,7 @@
 //	engine            what trading means                  none
 //	engine/view       how readers see without a lock      engine
 //	engine/sequencer  who may write, and when             engine, view
+//	engine/cases      how others' cases are put to it     engine
 //	journal           how frames become durable           engine
 //	ingress/auth      who signed                          engine, view
 //	ingress           what a request looks like           engine, view, sequencer, auth

@@ -135,7 +135,7 @@ func unpackAddress(args *[3]int64) (a Address) {
 	return a
 }
 
-// appendValue renders one placeholder of a Rule's Text: id, a for the address in Args, or the
+// appendValue renders one value that a Rule's Text names in braces: id, a for the address in Args, or the
 // number of an Arg, after p as a price, after s as a size, else as it is.
 func (r *Receipt) appendValue(dst []byte, name string) []byte {
 	v := int64(0)

@@ -35,6 +35,9 @@
 //   - The first failure, of the Journal or a panic of a stage, is final: nothing behind it is
 //     acknowledged, and Run returns it.
 //   - The matcher allocates nothing once its slices have grown, and builds nothing for readers.
+//   - What has expired when a frame is stamped is gone before the frame's first Command: an
+//     Advance, nobody's Command, comes first. An alarm wakes an idle matcher for it.
+//   - A bundle (EnterAll) enters whole, as neighbours in its order, or not at all.
 //
 // All frames of one Sequencer carry the epoch that follows Head.Epoch; the caller submits the
 // Started Command that opens it before it serves anybody.
