@@ -69,7 +69,6 @@
 //	refusal    why a Command is rejected, before it becomes an Event
 //	reference  an operator's name for a transfer, resolution or collection: good once
 //	request    a wallet's split, merge or redemption: its id is good once within RequestWindow
-//	timer      an order's place in the heap that says what expires next
 //	beat       an API key whose heartbeats are watched, by somebody outside
 //	grid       the prices of a tick; regrid moves a book's levels to another one
 //

@@ -135,8 +135,8 @@ func unpackAddress(args *[3]int64) (a Address) {
 	return a
 }
 
-// appendValue renders one value that a Rule's Text names in braces: id, a for the address in Args, or the
-// number of an Arg, after p as a price, after s as a size, else as it is.
+// appendValue renders one value that a Rule's Text names in braces: id, a for the address in Args,
+// or the number of an Arg, after p as a price, after s as a size, else as it is.
 func (r *Receipt) appendValue(dst []byte, name string) []byte {
 	v := int64(0)
 	if name != "id" && name != "a" {
