@@ -24,6 +24,7 @@ type auditor struct {
 	open   []uint32   // open orders by wallet
 	queued []uint32   // open orders by position
 	live   uint32
+	recent uint32 // open orders that are among the last placements
 	timed  uint32 // open orders that expire
 	digest uint64
 	errs   []error
@@ -47,11 +48,11 @@ func (x *Exchange) audit() error {
 	a.placements()
 	a.controls()
 	a.timers()
-	for _, id := range x.references {
-		a.digest += mix(fold32((*[32]byte)(&id)), mixRef)
+	for i := uint32(1); i <= x.references.used; i++ {
+		a.digest += mix(fold32((*[32]byte)(x.references.at(i))), mixRef)
 	}
-	a.check(len(x.references) == len(x.refs), "references %d, known %d",
-		len(x.references), len(x.refs))
+	a.check(int(x.references.used) == len(x.refs), "references %d, known %d",
+		x.references.used, len(x.refs))
 	a.check(a.digest == x.digest, "digest %016x, from scratch %016x", x.digest, a.digest)
 	return errors.Join(a.errs...)
 }
@@ -122,6 +123,9 @@ func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) (Side, uin
 func (a *auditor) order(h uint32, o *order) {
 	a.live++
 	a.digest += o.leaf()
+	if o.first > a.x.seen.floor {
+		a.recent++
+	}
 	a.open[o.wallet]++
 	a.queued[o.position]++
 	if o.side == Buy {
@@ -251,17 +255,28 @@ func (a *auditor) controls() {
 		a.check(known && at == i && b.timeout > 0, "beat %d: %+v, found at %d", i, *b, at)
 		a.digest += b.leaf()
 	}
-	counts := make(map[keyRecord]uint32)
-	for i := range x.keys.all {
-		k := &x.keys.all[i]
+	counts := make(map[keyRecord]keyCount)
+	for i := uint32(1); i <= x.keys.all.used; i++ {
+		k := x.keys.all.at(i)
 		revoked, known := x.keys.revoked[*k]
 		a.check(known, "key %+v: not found", *k)
 		a.digest += k.leaf(revoked)
 		of := keyRecord{owner: k.owner, class: k.class}
-		counts[of]++
-		a.check(counts[of] <= x.keys.counts[of], "key %+v: %d counted", *k, x.keys.counts[of])
+		n := counts[of]
+		if n.all++; revoked {
+			n.revoked++
+		}
+		counts[of] = n
 	}
-	a.check(len(x.keys.all) == len(x.keys.revoked), "%d keys, known %d", len(x.keys.all),
+	for i := uint32(1); i <= x.keys.all.used; i++ {
+		k := x.keys.all.at(i)
+		of := keyRecord{owner: k.owner, class: k.class}
+		a.check(counts[of] == x.keys.counts[of], "keys of %+v: %+v, counted %+v", of, counts[of],
+			x.keys.counts[of])
+	}
+	a.check(len(counts) == len(x.keys.counts), "keys of %d owners and classes, counted %d",
+		len(counts), len(x.keys.counts))
+	a.check(int(x.keys.all.used) == len(x.keys.revoked), "%d keys, known %d", x.keys.all.used,
 		len(x.keys.revoked))
 	a.check(len(x.beats.at) == len(x.beats.all), "%d beats, known %d", len(x.beats.all),
 		len(x.beats.at))
@@ -322,19 +337,21 @@ func (q *requests) sum() uint64 {
 
 // placements checks the ring of remembered ids and the table, and that no record is lost.
 func (a *auditor) placements() {
-	x, inOrders := a.x, a.live
+	x, both := a.x, uint32(0)
 	a.digest += x.seen.sum()
 	for i := uint32(1); i <= x.seen.ring.used; i++ {
 		p := x.seen.ring.at(i)
 		h, first, known := x.find(&p.id, p.tag)
-		a.check(known && h == p.order && first == p.first, "placement %d: %+v", i, *p)
+		a.check(known && h == p.order && first == p.first && first > x.seen.floor,
+			"placement %d: %+v, floor %d", i, *p, x.seen.floor)
 		if h != 0 {
-			inOrders--
+			both++
 			a.check(x.orders.at(h).ring == i, "placement %d: order %d points elsewhere", i, h)
 		}
 	}
-	a.check(x.seen.table.used == x.seen.ring.used+inOrders, "table counts %d, has %d + %d",
-		x.seen.table.used, x.seen.ring.used, inOrders)
+	a.check(both == a.recent, "%d placements rest, %d orders above the floor", both, a.recent)
+	a.check(x.seen.table.used == x.seen.ring.used+a.live-both, "table counts %d, has %d + %d - %d",
+		x.seen.table.used, x.seen.ring.used, a.live, both)
 	freed := uint32(0)
 	for h := x.queues.freed; h != 0; h = x.queues.behind(h) {
 		freed++

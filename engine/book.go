@@ -50,13 +50,13 @@ func (b *book) behind(side Side, index uint32) uint32 {
 
 // level is the level of an index whose page was made.
 func (b *book) level(index uint32) *level {
-	return &b.pages[index>>pageBits].levels[index&(pageSize-1)]
+	return b.pages[index>>pageBits].level(index)
 }
 
 // rest puts order h at the end of a level's queue.
 func (b *book) rest(h, index uint32, side Side, size Size) {
 	p := b.page(index >> pageBits)
-	l := &p.levels[index&(pageSize-1)]
+	l := p.level(index)
 	last := l.tail
 	*b.queues.links.at(h) = link{prev: last}
 	b.queues.links.at(last).next = h
@@ -103,7 +103,7 @@ func (b *book) reduce(index uint32, size Size) {
 // of the first and of the last order are nobody, who may be written to.
 func (b *book) unlink(h, index uint32, size Size) {
 	p := &b.pages[index>>pageBits]
-	l := &p.levels[index&(pageSize-1)]
+	l := p.level(index)
 	links := &b.queues.links
 	o := *links.at(h)
 	links.at(o.next).prev = o.prev

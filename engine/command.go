@@ -63,7 +63,7 @@ const (
 	// reference, or zero.
 	Collect
 	// SetKey puts the API key (Owner, Class, Key) on record, or with Revoke says that it opens nothing
-	// any more.
+	// any more. Only a trading key can be restored then.
 	SetKey
 )
 

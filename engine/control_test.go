@@ -44,6 +44,55 @@ func TestArmedKeys(t *testing.T) {
 	}
 }
 
+// TestKeyRotation: an owner who gives a key up for another one each day never ends up with none,
+// until there are more records than may be. Then a trading key can still be revoked: each one that
+// was on record, and another one for each that is restored.
+func TestKeyRotation(t *testing.T) {
+	s := newStage(16, 100)
+	s.fund(Unit, 0)
+	set := func(class KeyClass, key uint32, revoke bool, want Reject) {
+		t.Helper()
+		before := s.x.Digest()
+		e := s.apply(Command{Kind: SetKey, Owner: 1, Class: class, Key: key, Revoke: revoke})[0]
+		if e.Reject != want || (e.Kind == KeySet) != (want == Accepted) {
+			t.Fatalf("class %d, key %d, revoke %v: %+v", class, key, revoke, e)
+		}
+		if want != Accepted && s.x.Digest() != before {
+			t.Fatalf("class %d, key %d: refused, and the digest changed", class, key)
+		}
+	}
+	for class := range keyClasses {
+		for key := range uint32(MaxKeyRecords) {
+			set(class, key, false, Accepted)
+			if key >= 5 {
+				set(class, key-5, true, Accepted)
+			}
+		}
+		set(class, MaxKeyRecords, false, RejectKeyRecords)
+		for key := range uint32(MaxKeyRecords) {
+			set(class, key, true, Accepted)
+		}
+		set(class, MaxKeyRecords, false, RejectKeyRecords)
+		set(class, MaxKeyRecords, true, RejectKeyRecords)
+	}
+	set(ReadOnlyKey, 5, false, RejectKeyGone)
+	for key := range uint32(MaxTradingKeys) {
+		set(TradingKey, key, false, Accepted)
+		set(TradingKey, MaxKeyRecords+key, true, Accepted)
+	}
+	set(TradingKey, MaxTradingKeys, false, RejectKeys)
+	set(TradingKey, 2*MaxKeyRecords, true, RejectKeyRecords)
+	for key := range uint32(MaxTradingKeys) {
+		set(TradingKey, key, true, Accepted)
+	}
+	if n := s.x.keys.all.used; n != 3*MaxKeyRecords+MaxTradingKeys {
+		t.Errorf("%d keys on record", n)
+	}
+	if err := s.x.audit(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOnlyOfNoMeaning: what a CancelAll is confined to by a bit that means nothing is not carried
 // out, here and when it is replayed.
 func TestOnlyOfNoMeaning(t *testing.T) {

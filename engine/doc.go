@@ -76,5 +76,5 @@
 //
 // testdata/*.txt (rules by example), units, command, event, reject, exchange, place, taker, fee,
 // order, level, book, market, regrid, ledger, wallet, control, timer, seen, table, slab, digest,
-// record, codec, wire, replay, audit, touch, bare.
+// record, codec, wire, replay, savechunks, save, load, audit, touch, bare.
 package engine

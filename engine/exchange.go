@@ -22,7 +22,7 @@ type Exchange struct {
 	tokens     table // MarketNo by token
 	wallets    map[Address]WalletNo
 	refs       map[OrderID]Sequence
-	references []OrderID // the keys of refs, in order
+	references slab[OrderID] // the keys of refs, in order
 	beats      beats
 	keys       keyring
 	requests   requests

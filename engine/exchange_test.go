@@ -225,30 +225,6 @@ func TestAuditFinds(t *testing.T) {
 	}
 }
 
-// TestTable runs the table of ids against a map, with tags that collide.
-func TestTable(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		table, model := newTable(), map[uint64]bool{}
-		for range rapid.IntRange(1, 600).Draw(t, "steps") {
-			entry := entryOf(uint32(rapid.IntRange(240, 300).Draw(t, "tag")),
-				uint32(rapid.IntRange(1, 9).Draw(t, "ref")))
-			if model[entry] {
-				table.remove(entry)
-				delete(model, entry)
-			} else {
-				table.insert(entry)
-				model[entry] = true
-			}
-			for entry := range model {
-				table.cell(entry)
-			}
-		}
-		if int(table.used) != len(model) {
-			t.Fatalf("used %d, want %d", table.used, len(model))
-		}
-	})
-}
-
 // TestBook finds the best levels across pages and words of the finest ladder, against a plain scan.
 func TestBook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,13 +13,17 @@ const (
 	keyClasses
 )
 
-// How many keys of each class one owner may ever have had on record; and of trading keys, how many
-// may be armed at once.
+// How many keys of each class an owner may have on record that are not revoked; and of trading keys,
+// how many may be armed at once.
 const (
 	MaxTradingKeys  = 64
 	MaxReadOnlyKeys = 16
 	MaxBuilderKeys  = 16
 )
+
+// MaxKeyRecords bounds what is kept of an owner's keys of one class when they are given up and
+// others take their place, which may go on for years: a revoked key must stay known as such.
+const MaxKeyRecords = 1024
 
 // most is the bound of a class.
 func (c KeyClass) most() uint32 {
@@ -36,16 +40,61 @@ type keyRecord struct {
 // keyring is all keys on record, in the order in which they came there, and how many each owner has
 // of each class.
 type keyring struct {
-	all     []keyRecord
+	all     slab[keyRecord]
 	revoked map[keyRecord]bool
-	counts  map[keyRecord]uint32 // by owner and class, number 0
+	counts  map[keyRecord]keyCount // by owner and class, number 0
 }
+
+// keyCount is how many keys are on record, and how many of them are revoked.
+type keyCount struct{ all, revoked uint32 }
 
 func newKeyring() keyring {
-	return keyring{revoked: make(map[keyRecord]bool), counts: make(map[keyRecord]uint32)}
+	return keyring{revoked: make(map[keyRecord]bool), counts: make(map[keyRecord]keyCount)}
 }
 
-// setKey answers SetKey. What is on record stays there: a key can be revoked and restored.
+// judge says whether a key may come on record, be revoked or be restored. What is on record can
+// always be revoked, and so can a key that was only ever derived: it is good until then. A trading
+// key can be restored, as its owner derives it again; the others are dead for good, because they
+// were handed to somebody else.
+func (r *keyring) judge(k keyRecord, revoke bool) refusal {
+	was, known := r.revoked[k]
+	n := r.counts[keyRecord{owner: k.owner, class: k.class}]
+	full := n.all >= MaxKeyRecords
+	if revoke {
+		full = n.revoked >= MaxKeyRecords // one that is restored makes room
+	}
+	switch limit := k.class.most(); {
+	case known && (revoke || !was):
+		return refusal{}
+	case known && k.class != TradingKey:
+		return refusal{reject: RejectKeyGone}
+	case !known && full:
+		return refusal{reject: RejectKeyRecords, args: [3]int64{MaxKeyRecords}}
+	case !revoke && n.all-n.revoked >= limit:
+		return refusal{reject: RejectKeys, args: [3]int64{int64(limit)}}
+	}
+	return refusal{}
+}
+
+// set puts a key on record, or changes what is there.
+func (r *keyring) set(k keyRecord, revoke bool) {
+	of := keyRecord{owner: k.owner, class: k.class}
+	was, known := r.revoked[k]
+	n := r.counts[of]
+	if !known {
+		n.all++
+		*r.all.at(r.all.next()) = k
+	}
+	if was {
+		n.revoked--
+	}
+	if revoke {
+		n.revoked++
+	}
+	r.revoked[k], r.counts[of] = revoke, n
+}
+
+// setKey answers SetKey. What is on record stays there, revoked or not.
 func (x *Exchange) setKey(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:
@@ -53,17 +102,14 @@ func (x *Exchange) setKey(c *Command, events []Event) []Event {
 	case c.Class >= keyClasses:
 		return refuse(events, c, refusal{reject: RejectType})
 	}
-	k, of := keyRecord{c.Owner, c.Key, c.Class}, keyRecord{owner: c.Owner, class: c.Class}
-	was, known := x.keys.revoked[k]
-	if known {
-		x.digest -= k.leaf(was)
-	} else if limit := c.Class.most(); x.keys.counts[of] >= limit {
-		return refuse(events, c, refusal{reject: RejectKeys, args: [3]int64{int64(limit)}})
-	} else {
-		x.keys.counts[of]++
-		x.keys.all = append(x.keys.all, k)
+	k := keyRecord{c.Owner, c.Key, c.Class}
+	if no := x.keys.judge(k, c.Revoke); no.reject != Accepted {
+		return refuse(events, c, no)
 	}
-	x.keys.revoked[k] = c.Revoke
+	if was, known := x.keys.revoked[k]; known {
+		x.digest -= k.leaf(was)
+	}
+	x.keys.set(k, c.Revoke)
 	x.digest += k.leaf(c.Revoke)
 	gone := int64(0)
 	if c.Revoke {

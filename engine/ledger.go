@@ -111,9 +111,9 @@ func positionTag(w WalletNo, m MarketNo) uint32 {
 // position is the number of the wallet's position in a market, 0 if it has none yet.
 func (x *Exchange) position(w WalletNo, m MarketNo) uint32 {
 	tag := positionTag(w, m)
-	t := &x.places
+	t := x.places.of(tag)
 	for i := tag & t.mask; ; i = (i + 1) & t.mask {
-		e := t.cells[i]
+		e := t.all[i]
 		if e == 0 {
 			return 0
 		}
@@ -238,7 +238,7 @@ func (x *Exchange) refer(id *OrderID, seq Sequence) {
 		return
 	}
 	x.refs[*id] = seq
-	x.references = append(x.references, *id)
+	*x.references.at(x.references.next()) = *id
 	x.digest += mix(fold32((*[32]byte)(id)), mixRef)
 }
 

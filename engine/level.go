@@ -21,6 +21,16 @@ type page struct {
 	levels *[pageSize]level // 1 KB, nil until something rests here
 }
 
+// level is the one of an index that lies on this page, which was made. As in slab.at, no page is
+// read to see whether there is one.
+func (p *page) level(index uint32) *level {
+	l := p.levels
+	if l == nil {
+		return nil
+	}
+	return &l[index&(pageSize-1)]
+}
+
 // link is an order's place in its queue: its neighbours' numbers, 0 at the ends.
 type link struct{ next, prev uint32 }
 

@@ -22,6 +22,8 @@ type market struct {
 	negRisk bool
 	stated  bool // by an operator: listing it again says nothing about its state
 
+	fold uint64 // digest of no and listing; an order that comes to rest reads it
+
 	// The vault backs the tokens: it holds 1.00 of collateral for each pair in being, and owes what
 	// it issued, counted below zero. external holds the tokens that left the exchange. Once the
 	// market is Settled, the vault holds what the tokens in being are paid, and the roundings.
@@ -29,7 +31,6 @@ type market struct {
 	issued   [2]Size
 	external [2]Size
 
-	fold      uint64 // digest of no and listing
 	group     uint64
 	condition Condition
 	tokens    [2]Token
@@ -117,10 +118,11 @@ func (m *market) adopt(l *Listing, no MarketNo) {
 
 // listed is the market of a condition, 0 if there is none.
 func (x *Exchange) listed(c *Condition) MarketNo {
-	tag, t := x.seen.tag((*OrderID)(c)), &x.conditions
-	for i := tag & t.mask; t.cells[i] != 0; i = (i + 1) & t.mask {
-		no := uint32(t.cells[i])
-		if uint32(t.cells[i]>>32) == tag && x.markets.at(no).condition == *c {
+	tag := x.seen.tag((*OrderID)(c))
+	t := x.conditions.of(tag)
+	for i := tag & t.mask; t.all[i] != 0; i = (i + 1) & t.mask {
+		no := uint32(t.all[i])
+		if uint32(t.all[i]>>32) == tag && x.markets.at(no).condition == *c {
 			return MarketNo(no)
 		}
 	}
@@ -129,12 +131,13 @@ func (x *Exchange) listed(c *Condition) MarketNo {
 
 // listedToken says whether a token belongs to a market.
 func (x *Exchange) listedToken(k *Token) bool {
-	tag, t := x.seen.tag((*OrderID)(k)), &x.tokens
-	for i := tag & t.mask; t.cells[i] != 0; i = (i + 1) & t.mask {
-		if uint32(t.cells[i]>>32) != tag {
+	tag := x.seen.tag((*OrderID)(k))
+	t := x.tokens.of(tag)
+	for i := tag & t.mask; t.all[i] != 0; i = (i + 1) & t.mask {
+		if uint32(t.all[i]>>32) != tag {
 			continue
 		}
-		if m := x.markets.at(uint32(t.cells[i])); m.tokens[0] == *k || m.tokens[1] == *k {
+		if m := x.markets.at(uint32(t.all[i])); m.tokens[0] == *k || m.tokens[1] == *k {
 			return true
 		}
 	}

@@ -16,7 +16,7 @@ type order struct {
 	_         [2]byte
 	mineNext  uint32 // neighbours among the position's open orders
 	minePrev  uint32
-	ring      uint32 // its place among the last placements, 0 when it has left them
+	ring      uint32 // its place among the last placements, while first is above their floor
 	key       uint32
 	tag       uint32 // of id in the table
 	timer     uint32 // its place among the timers, 0 if it has none

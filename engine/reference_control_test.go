@@ -195,7 +195,7 @@ func (r *reference) arm(c *Command) []Event {
 		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID}}
 }
 
-// setKey puts a key on record, where it stays: so many of each class.
+// setKey puts a key on record, where it stays: so many good ones of each class, and so many in all.
 func (r *reference) setKey(c *Command) []Event {
 	if r.wallet(c.Owner) == nil {
 		return refused(c, RejectWallet)
@@ -204,17 +204,30 @@ func (r *reference) setKey(c *Command) []Event {
 	if int(c.Class) >= len(limits) {
 		return refused(c, RejectType)
 	}
-	k, have := refKey{c.Owner, c.Key, c.Class}, 0
-	for _, other := range r.keys {
-		if other.owner == k.owner && other.class == k.class {
-			have++
+	k := refKey{c.Owner, c.Key, c.Class}
+	of := func(all []refKey) (n int) {
+		for _, other := range all {
+			if other.owner == k.owner && other.class == k.class {
+				n++
+			}
 		}
+		return n
 	}
-	if !slices.Contains(r.keys, k) {
-		if have >= limits[c.Class] {
-			return refused(c, RejectKeys, int64(limits[c.Class]))
-		}
+	known, dead := slices.Contains(r.keys, k), slices.Contains(r.dead, k)
+	switch {
+	case c.Revoke && !known && of(r.dead) >= 1024, !c.Revoke && !known && of(r.keys) >= 1024:
+		return refused(c, RejectKeyRecords, 1024)
+	case !c.Revoke && dead && c.Class != TradingKey:
+		return refused(c, RejectKeyGone)
+	case !c.Revoke && (dead || !known) && of(r.keys)-of(r.dead) >= limits[c.Class]:
+		return refused(c, RejectKeys, int64(limits[c.Class]))
+	case !known:
 		r.keys = append(r.keys, k)
+	}
+	if c.Revoke && !dead {
+		r.dead = append(r.dead, k)
+	} else if !c.Revoke && dead {
+		r.dead = slices.DeleteFunc(r.dead, func(other refKey) bool { return other == k })
 	}
 	e := Event{Kind: KeySet, Owner: c.Owner, Order: c.ID,
 		Args: [3]int64{int64(c.Key), int64(c.Class), 0}}

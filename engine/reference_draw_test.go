@@ -393,7 +393,7 @@ func (d *deck) control(c *Command) {
 		c.Kind, c.Expiry = Arm, Time(d.pick(10_000, 0, 5000, -1))
 	case 5:
 		c.Kind, c.Class, c.Revoke = SetKey, KeyClass(d.pick(1, 0, 2, 3)), d.one(3)
-		if c.Key = uint32(d.draw(20)); d.one(2) {
+		if c.Key = uint32(d.draw(d.pick(20, 2))); d.one(2) {
 			c.Owner, c.Class = 1, ReadOnlyKey
 		}
 	}

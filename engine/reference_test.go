@@ -17,6 +17,7 @@ type reference struct {
 	names    map[OrderID]Sequence // operators' references
 	requests []refRequest
 	keys     []refKey // that were ever on record
+	dead     []refKey // those of them that are revoked
 	armed    []refKey
 	mode     Mode
 	fees     int64

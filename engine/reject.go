@@ -43,7 +43,9 @@ const (
 	RejectPayout              // outside [0, 1], or another one than it was resolved with
 	RejectNothing             // nothing to redeem
 	RejectRules               // tick, minimums or fee out of range, or levels off the tick
-	RejectKeys                // as many keys of the owner on record, or armed, as may be: the limit
+	RejectKeys                // as many keys of the owner are good, or armed, as may be: the limit
+	RejectKeyRecords          // as many keys of the owner are on record as may be: the limit
+	RejectKeyGone             // revoked, and not of the class that can be restored
 )
 
 // Rule is one row of the reject table.
@@ -89,7 +91,9 @@ var Rejects = [...]Rule{
 	RejectPayout:       {"payout", "invalid payout, or the market was resolved with another one", 400, false},
 	RejectNothing:      {"nothing_to_redeem", "nothing to redeem", 400, false},
 	RejectRules:        {"invalid_rules", "the market cannot have these rules", 400, false},
-	RejectKeys:         {"too_many_keys", "too many API keys, max allowed: {0}", 400, false},
+	RejectKeys:         {"too_many_keys", "too many API keys at once, max allowed: {0}; give one up first", 400, false},
+	RejectKeyRecords:   {"too_many_keys", "too many API keys on record, deleted ones included, max allowed: {0}; keep to those that are good, or create a deleted trading key again", 400, false},
+	RejectKeyGone:      {"key_deleted", "the API key was deleted for good; create another one", 400, false},
 }
 
 // Text is the reject's text with its values filled in, "" if the Command was accepted.

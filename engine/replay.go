@@ -23,6 +23,9 @@ func (x *Exchange) ApplyFrame(f *Frame) error {
 		}
 	}()
 	for i := range f.Commands {
+		if i%TouchAhead == 0 {
+			x.touchCommands(f.Commands[i:min(i+TouchAhead, len(f.Commands))])
+		}
 		seq = f.First + Sequence(i)
 		x.replayed = x.Apply(&f.Commands[i], seq, f.Time, x.replayed[:0])
 		if err := compare(x.replayed, f.EventsOf(i)); err != nil {
@@ -34,6 +37,15 @@ func (x *Exchange) ApplyFrame(f *Frame) error {
 			f.Last(), f.No, x.Digest(), f.Digest)
 	}
 	return nil
+}
+
+// touchCommands is Touch for Commands that are at hand.
+func (x *Exchange) touchCommands(commands []Command) {
+	var all [TouchAhead]*Command
+	for i := range commands {
+		all[i] = &commands[i]
+	}
+	x.Touch(all[:len(commands)])
 }
 
 // compare names the first difference between two lists of Events.

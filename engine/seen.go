@@ -12,7 +12,7 @@ const Window = 1 << 18
 // inRing tells a reference to the ring from one to the orders.
 const inRing = 1 << 31
 
-// placement is one of the last placements: its id binds, and leads to the order while that rests.
+// placement is one of the last placements: its id binds, whether its order still rests or not.
 type placement struct {
 	id    OrderID
 	first Sequence
@@ -23,8 +23,11 @@ type placement struct {
 // seen is replay protection and the way from an order's id to its record: one table of every live
 // id and of the last placements.
 //
-//	table ──► ring: the last window placements, oldest overwritten ──► order, while it rests
-//	   └────► order that has outlived its place in the ring
+//	table ──► order, while it rests
+//	   └────► ring: the last window placements, oldest overwritten
+//
+// So a placement that falls out of the ring while its order rests costs nothing: neither the table
+// nor the order is told.
 type seen struct {
 	table  table
 	ring   slab[placement]
@@ -54,8 +57,9 @@ func (s *seen) tag(id *OrderID) uint32 {
 // find is the order record, 0 if it rests no more, and the Sequence of a known id.
 func (x *Exchange) find(id *OrderID, tag uint32) (h uint32, first Sequence, known bool) {
 	s := &x.seen
-	for i := tag & s.table.mask; ; i = (i + 1) & s.table.mask {
-		e := s.table.cells[i]
+	t := s.table.of(tag)
+	for i := tag & t.mask; ; i = (i + 1) & t.mask {
+		e := t.all[i]
 		if e == 0 {
 			return 0, 0, false
 		}
@@ -68,7 +72,7 @@ func (x *Exchange) find(id *OrderID, tag uint32) (h uint32, first Sequence, know
 				return ref, o.first, true
 			}
 		} else if p := s.ring.at(ref &^ inRing); p.id == *id {
-			return p.order, p.first, true
+			return 0, p.first, true
 		}
 	}
 }
@@ -86,9 +90,11 @@ func (x *Exchange) remember(id *OrderID, tag uint32, first Sequence, h uint32) {
 	}
 	s.count++
 	*s.ring.at(s.at) = placement{*id, first, h, tag}
-	s.table.insert(entryOf(tag, s.at|inRing))
 	if h != 0 {
 		x.orders.at(h).ring = s.at
+		s.table.insert(entryOf(tag, h))
+	} else {
+		s.table.insert(entryOf(tag, s.at|inRing))
 	}
 	x.digest += seenLeaf(id, s.count)
 }
@@ -96,12 +102,8 @@ func (x *Exchange) remember(id *OrderID, tag uint32, first Sequence, h uint32) {
 // evict lets a placement fall out of the ring. A live one stays known through its order.
 func (x *Exchange) evict(p *placement) {
 	s := &x.seen
-	entry := entryOf(p.tag, s.at|inRing)
-	if p.order != 0 {
-		s.table.replace(entry, p.order)
-		x.orders.at(p.order).ring = 0
-	} else {
-		s.table.remove(entry)
+	if p.order == 0 {
+		s.table.remove(entryOf(p.tag, s.at|inRing))
 	}
 	s.floor = p.first
 	gone := s.count - uint64(s.window)
@@ -110,9 +112,11 @@ func (x *Exchange) evict(p *placement) {
 
 // forget is told that order h rests no more.
 func (x *Exchange) forget(h uint32, o *order) {
-	if o.ring != 0 {
-		x.seen.ring.at(o.ring).order = 0
+	s := &x.seen
+	if o.first <= s.floor {
+		s.table.remove(entryOf(o.tag, h))
 		return
 	}
-	x.seen.table.remove(entryOf(o.tag, h))
+	s.ring.at(o.ring).order = 0
+	s.table.replace(entryOf(o.tag, h), o.ring|inRing)
 }

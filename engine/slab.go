@@ -12,9 +12,15 @@ type slab[T any] struct {
 	used  uint32 // records handed out so far; the highest number
 }
 
-// at is record i, which must have been handed out.
+// at is record i, which must have been handed out. The comparison is one of registers; without it
+// the compiler reads the page's first record to see whether there is a page: another cache line, and
+// another entry of the table of addresses, for every record.
 func (s *slab[T]) at(i uint32) *T {
-	return &s.pages[i>>slabBits][i&(slabPage-1)]
+	p := s.pages[i>>slabBits]
+	if p == nil {
+		return nil
+	}
+	return &p[i&(slabPage-1)]
 }
 
 // next hands out a fresh record, zeroed.

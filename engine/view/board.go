@@ -28,7 +28,8 @@ type Board struct {
 	sequence                  atomic.Uint64
 	frames, snapshots, chunks atomic.Uint64
 
-	drafts []draft // of the frame being published; the writer's own
+	drafts []draft     // of the frames that are folded and not shown; the writer's own
+	now    engine.Time // of the last frame; the writer's own
 }
 
 // Counters are what a Board has done since it was made, and what it holds.
@@ -52,11 +53,24 @@ func NewBoard() *Board {
 // goroutine may call it. It panics on Events that contradict those before: then the books that
 // clients see would no longer be those of the Exchange.
 func (b *Board) Publish(f *engine.Frame) {
+	b.follow(f)
+	b.Settle()
+	b.Feed.push(f)
+}
+
+// Replay folds a frame as Publish does, but shows no Snapshot of it: that costs most where many
+// frames touch the same markets before anybody may look. Settle, or the next Publish, shows the
+// Snapshots, each of the last frame that touched its market. The Feed does not get the frame.
+func (b *Board) Replay(f *engine.Frame) { b.follow(f) }
+
+// follow folds a frame: the Directory shows it, the Snapshots do not yet.
+func (b *Board) follow(f *engine.Frame) {
 	last := f.Last()
 	if before := b.Sequence(); before != 0 && f.First != before+1 {
 		panic(fmt.Sprintf("BUG: frame %d starts at %d after %d", f.No, f.First, before))
 	}
 	b.sequence.Store(uint64(last))
+	b.now = f.Time
 	for i := range f.Commands {
 		c, events := &f.Commands[i], f.EventsOf(i)
 		b.Directory.touch(c.Wallet, last)
@@ -65,16 +79,18 @@ func (b *Board) Publish(f *engine.Frame) {
 			b.fold(c, &events[j], last, f.Time)
 		}
 	}
+	b.frames.Add(1)
+}
+
+// Settle shows the Snapshots of all that was folded. The writer calls it.
+func (b *Board) Settle() {
 	for i := range b.drafts {
 		d := &b.drafts[i]
 		d.finish()
-		d.next.Sequence, d.next.Time = last, f.Time
 		d.row.draft = 0
 		d.row.snapshot.Store(d.next)
 		b.chunks.Add(uint64(d.copied))
 	}
-	b.Feed.push(f)
-	b.frames.Add(1)
 	b.snapshots.Add(uint64(len(b.drafts)))
 	clear(b.drafts)
 	b.drafts = b.drafts[:0]
@@ -151,20 +167,21 @@ func (b *Board) market(e *engine.Event) *draft {
 	return b.draft(row)
 }
 
-// draft is the market's draft in this frame, begun if need be from its current Snapshot. The
-// pointer holds until the next call.
+// draft is the market's draft, of the frame that is being folded, begun if need be from its current
+// Snapshot. The pointer holds until the next call.
 func (b *Board) draft(row *marketRow) *draft {
-	if row.draft != 0 {
-		return &b.drafts[row.draft-1]
+	if row.draft == 0 {
+		next := &Snapshot{Market: row.market.Load(), ladder: &empty}
+		if was := row.snapshot.Load(); was != nil {
+			next.ladder, next.depth = was.ladder, was.depth
+			next.last, next.taker = was.last, was.taker
+		}
+		b.drafts = append(b.drafts, draft{row: row, next: next})
+		row.draft = int32(len(b.drafts))
 	}
-	next := &Snapshot{Market: row.market.Load(), ladder: &empty}
-	if was := row.snapshot.Load(); was != nil {
-		next.ladder, next.depth = was.ladder, was.depth
-		next.last, next.taker = was.last, was.taker
-	}
-	b.drafts = append(b.drafts, draft{row: row, next: next})
-	row.draft = int32(len(b.drafts))
-	return &b.drafts[len(b.drafts)-1]
+	d := &b.drafts[row.draft-1]
+	d.next.Sequence, d.next.Time = b.Sequence(), b.now
+	return d
 }
 
 // Book is the current Snapshot of the market that t belongs to, and which of its outcomes t is. It

@@ -59,8 +59,10 @@ type walletRow struct {
 // holding is what an owner has besides his own account.
 type holding struct {
 	wallets []engine.WalletNo // linked to him, in the order in which they were
-	keys    []Key             // on record, in the order in which they came there
+	keys    [keyClasses][]Key // on record, in the order in which they came there
 }
+
+const keyClasses = engine.BuilderKey + 1
 
 // Key is an API key on record.
 type Key struct {
@@ -170,9 +172,9 @@ func (d *Directory) Keys(owner engine.WalletNo, class engine.KeyClass, dst []Key
 	d.mutex.RLock()
 	defer d.mutex.RUnlock()
 	if h := d.owned[owner]; h != nil {
-		for i := range h.keys {
-			if h.keys[i].Class == class && h.keys[i].Created != 0 {
-				dst = append(dst, h.keys[i])
+		for i := range h.keys[class] {
+			if k := &h.keys[class][i]; k.Created != 0 {
+				dst = append(dst, *k)
 			}
 		}
 	}
@@ -196,8 +198,8 @@ func (d *Directory) Armed(each func(owner engine.WalletNo, number uint32, timeou
 	d.mutex.RLock()
 	defer d.mutex.RUnlock()
 	for owner, h := range d.owned {
-		for i := range h.keys {
-			if k := &h.keys[i]; k.Timeout != 0 {
+		for i := range h.keys[engine.TradingKey] {
+			if k := &h.keys[engine.TradingKey][i]; k.Timeout != 0 {
 				each(owner, k.Number, k.Timeout)
 			}
 		}
@@ -206,8 +208,8 @@ func (d *Directory) Armed(each func(owner engine.WalletNo, number uint32, timeou
 
 // key is the record of a key, nil if there is none.
 func (h *holding) key(class engine.KeyClass, number uint32) *Key {
-	for i := range h.keys {
-		if k := &h.keys[i]; k.Class == class && k.Number == number {
+	for i := range h.keys[class] {
+		if k := &h.keys[class][i]; k.Number == number {
 			return k
 		}
 	}
@@ -297,7 +299,8 @@ func (d *Directory) arm(e *engine.Event) {
 	h := d.holding(e.Owner)
 	k := h.record(engine.TradingKey, uint32(e.Args[0]))
 	if k.Timeout = engine.Time(e.Args[1]); k.Timeout == 0 && k.Created == 0 {
-		h.keys = slices.DeleteFunc(h.keys, func(k Key) bool { return k.Timeout == 0 && k.Created == 0 })
+		keys := &h.keys[engine.TradingKey]
+		*keys = slices.DeleteFunc(*keys, func(k Key) bool { return k.Timeout == 0 && k.Created == 0 })
 	}
 }
 
@@ -307,8 +310,9 @@ func (h *holding) record(class engine.KeyClass, number uint32) *Key {
 	if k := h.key(class, number); k != nil {
 		return k
 	}
-	h.keys = append(h.keys, Key{Class: class, Number: number})
-	return &h.keys[len(h.keys)-1]
+	keys := append(h.keys[class], Key{Class: class, Number: number})
+	h.keys[class] = keys
+	return &keys[len(keys)-1]
 }
 
 // Touched is the last Sequence of the newest frame that named this wallet or owner, 0 if none did.

@@ -36,6 +36,8 @@
 //   - Who lags behind the Feed loses frames, is told so, and starts again from the Snapshots.
 //   - Events that contradict earlier ones are a bug and panic: a level below 0, a crossed book, a
 //     market or wallet that does not exist, a gap between frames.
+//   - Replay folds frames that nobody may look at yet; Save and Load carry all that a Board shows
+//     over a restart.
 //
 // Read board.go first, then snapshot.go, ladder.go and draft.go (how a ladder is copied),
 // directory.go with table.go and pages.go (how tables grow under readers), feed.go.

@@ -57,7 +57,7 @@ func TestHoldings(t *testing.T) {
 	if _, known := d.Key(1, engine.TradingKey, 9); known {
 		t.Error("a key that was only armed is on record")
 	}
-	if n := len(d.owned[1].keys); n != 3 {
+	if n := len(d.owned[1].keys[engine.TradingKey]); n != 2 {
 		t.Errorf("%d records: what is neither armed nor on record stays", n)
 	}
 	if len(d.Owned(2, nil)) != 0 || len(d.Keys(2, engine.TradingKey, nil)) != 0 {

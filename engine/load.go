@@ -1,0 +1,336 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrVersion says that a state was saved by a later version.
+var ErrVersion = errors.New("state of a later version")
+
+// Load makes an Exchange of the chunks that Save packed, and says after which Sequence it was. The
+// seed is NewExchange's. All that Save left out is computed, and so is the Digest, which must be
+// the saved one: but not if an earlier engine version saved it, for that may have computed it in
+// another way. The error wraps ErrState, ErrVersion or next's own.
+func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence, err error) {
+	defer func() { // what contradicts itself meets the checks of the ledger and the book
+		if cause := recover(); cause != nil {
+			x, last, err = nil, 0, fmt.Errorf("%w: %v", ErrState, cause)
+		}
+	}()
+	l := loader{u: NewUnpacker(next)}
+	version := l.begin(seed)
+	for _, part := range []func(){
+		l.accounts, l.markets, l.positions, l.orders, l.placements, l.references, l.watched, l.keys,
+		l.requests} {
+		if part(); l.u.Err != nil {
+			return nil, 0, l.u.Err
+		}
+	}
+	digest, err := l.u.Close()
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case version == Version && digest != l.x.digest:
+		return nil, 0, fmt.Errorf("%w: Digest %016x, saved as %016x", ErrState, l.x.digest, digest)
+	}
+	if auditing {
+		l.x.mustAudit()
+	}
+	return l.x, l.x.last, nil
+}
+
+// loader is what one Load works on.
+type loader struct {
+	u *Unpacker
+	x *Exchange
+}
+
+// begin reads what comes first and makes the Exchange. It says which engine version saved it.
+func (l *loader) begin(seed uint64) (version uint64) {
+	u := l.u
+	format, version := u.Uint(), u.Uint()
+	if u.Err == nil && (format > saveFormat || version > Version) {
+		u.Err = fmt.Errorf("%w: format %d of engine version %d; this is %d of version %d",
+			ErrVersion, format, version, saveFormat, Version)
+	}
+	x := newExchange(seed, Window)
+	x.last = Sequence(u.Uint())
+	x.digest -= x.modeLeaf() + x.externalLeaf() + x.feesLeaf()
+	x.mode, x.external, x.fees = Mode(u.Most(uint64(CancelOnly))), Cash(u.Int()), Cash(u.Int())
+	x.digest += x.modeLeaf() + x.externalLeaf() + x.feesLeaf()
+	l.x = x
+	return version
+}
+
+// each calls part for each of so many things as were packed, until one is bad.
+func (l *loader) each(part func()) {
+	for n := l.u.Most(1<<32 - 2); n > 0 && l.u.Err == nil; n-- {
+		part()
+	}
+}
+
+// wallet reads the number of a known wallet; 0 is nobody.
+func (l *loader) wallet() WalletNo { return WalletNo(l.u.Most(uint64(l.x.accounts.used))) }
+
+// accounts reads the wallets. A wallet may belong to one that comes after it.
+func (l *loader) accounts() {
+	x, u := l.x, l.u
+	var owners []WalletNo
+	l.each(func() {
+		var address Address
+		u.Bytes(address[:])
+		before := x.accounts.used
+		a := x.accounts.at(uint32(x.number(&address)))
+		if x.accounts.used == before {
+			u.Fail("address %x twice", address)
+			return
+		}
+		x.postCash(a, u.Int(), 0)
+		owners = append(owners, WalletNo(u.Uint()))
+		control := u.Most(uint64(CancelOnly)<<8 | uint64(AllowSelfTrade))
+		x.digest -= a.controlLeaf()
+		a.mode, a.prevention = Mode(control>>8), Prevention(control&0xff)
+		x.digest += a.controlLeaf()
+	})
+	for i, owner := range owners {
+		if uint32(owner) > x.accounts.used {
+			u.Fail("wallet %d belongs to wallet %d of %d", i+1, owner, x.accounts.used)
+			return
+		}
+		a := x.accounts.at(uint32(i + 1))
+		x.digest -= a.linkLeaf()
+		a.owner = owner
+		x.digest += a.linkLeaf()
+	}
+}
+
+// markets reads the markets, still without orders.
+func (l *loader) markets() {
+	x, u := l.x, l.u
+	l.each(func() {
+		var s Listing
+		u.Bytes(s.Condition[:])
+		u.Bytes(s.Tokens[0][:])
+		u.Bytes(s.Tokens[1][:])
+		flags := u.Most(savedMarketFlags)
+		s.NegRisk = flags&savedNegRisk != 0
+		s.Group, s.Tick = u.Uint(), Price(u.Most(uint64(PriceOne)))
+		s.Fee.Rate, s.Fee.Exponent = uint16(u.Most(MaxFeeRate)), uint8(u.Most(MaxFeeExponent))
+		state, mode := MarketState(u.Most(uint64(Settled))), Mode(u.Most(uint64(CancelOnly)))
+		payout, rank := Price(u.Most(uint64(PriceOne))), u.Uint()
+		s.MinSize, s.MinBuy = Size(u.Int()), Cash(u.Int())
+		if u.Err == nil && (!tickAllowed(s.Tick) || x.listed(&s.Condition) != 0) {
+			u.Fail("market %d: tick %d, or listed twice", x.markets.used+1, s.Tick)
+		}
+		if u.Err != nil {
+			return
+		}
+		m := x.markets.at(uint32(x.addMarket(&s)))
+		x.digest -= m.leaf() + m.rankLeaf()
+		m.state, m.mode, m.payout, m.stated = state, mode, payout, flags&savedStated != 0
+		m.vault = Cash(u.Int())
+		m.issued = [2]Size{Size(u.Int()), Size(u.Int())}
+		m.external = [2]Size{Size(u.Int()), Size(u.Int())}
+		m.book.rank = rank
+		x.digest += m.leaf() + m.rankLeaf()
+	})
+}
+
+// positions reads the positions.
+func (l *loader) positions() {
+	x, u := l.x, l.u
+	l.each(func() {
+		w, m := l.wallet(), MarketNo(u.Most(uint64(x.markets.used)))
+		if w == 0 || m == 0 || x.position(w, m) != 0 {
+			u.Fail("position of wallet %d in market %d", w, m)
+			return
+		}
+		p := x.positions.at(x.addPosition(w, m))
+		x.postToken(p, 0, u.Int(), 0)
+		x.postToken(p, 1, u.Int(), 0)
+	})
+}
+
+// orders reads the resting orders of all markets.
+func (l *loader) orders() {
+	x := l.x
+	for no := uint32(1); no <= x.markets.used && l.u.Err == nil; no++ {
+		m, rank := x.markets.at(no), uint64(0)
+		l.each(func() {
+			o := l.order(m)
+			if o.rank += rank; l.u.Err == nil && (o.rank <= rank || o.rank > m.book.rank) {
+				l.u.Fail("an order of market %d has rank %d, after %d", no, o.rank, rank)
+			}
+			rank = o.rank
+			if l.u.Err == nil {
+				l.rest(m, &o)
+			}
+		})
+		if m.book.best[Buy] >= m.book.best[Sell] {
+			l.u.Fail("market %d is crossed", no)
+		}
+	}
+}
+
+// order reads one order of a market; its rank is still how far it is above the one before it.
+func (l *loader) order(m *market) (o order) {
+	x, u := l.x, l.u
+	u.Bytes(o.id[:])
+	o.rank, o.position = u.Uint(), uint32(u.Most(uint64(x.positions.used)))
+	word := u.Most(uint64(PriceOne)<<2 - 1)
+	o.price, o.side, o.outcome = Price(word>>2), Side(word>>1&1), Outcome(word&1)
+	o.remaining = Size(u.Most(uint64(MaxOrder/Lot))) * Lot
+	o.owner, o.key = l.wallet(), uint32(u.Most(1<<32-1))
+	o.first, o.expiry = Sequence(u.Uint()), Time(u.Int())
+	if u.Err != nil {
+		return o
+	}
+	if o.position == 0 || o.remaining == 0 || o.price == 0 || o.price%m.tick != 0 ||
+		x.known(x.positions.at(o.position).market) != m {
+		u.Fail("order %x: %d at %d, position %d", o.id[:4], o.remaining, o.price, o.position)
+		return o
+	}
+	p := x.positions.at(o.position)
+	o.wallet, o.market = p.wallet, p.market
+	ladder := o.price
+	if o.outcome == 1 {
+		ladder = PriceOne - ladder
+	}
+	o.index, o.tag = uint16(ladder/m.tick), x.seen.tag(&o.id)
+	return o
+}
+
+// rest puts an order back where it rested.
+func (l *loader) rest(m *market, from *order) {
+	x, size := l.x, from.remaining
+	from.fold = foldOrder(from)
+	h := x.takeOrder()
+	o := x.orders.at(h)
+	*o = *from
+	o.remaining = 0
+	x.resize(o, size, 0)
+	m.book.rest(h, uint32(o.index), ladderSide(o.side, o.outcome), size)
+	x.enlist(h, o, x.accounts.at(uint32(o.wallet)), x.positions.at(o.position))
+	if o.expiry != 0 {
+		x.arm(h, o)
+	}
+	x.seen.table.insert(entryOf(o.tag, h))
+}
+
+// placements reads the remembered ids. All orders are in the table by now, and stay there; those
+// above the floor must be among the last placements.
+func (l *loader) placements() {
+	x, u := l.x, l.u
+	s := &x.seen
+	s.window = uint32(u.Most(1<<31 - 1))
+	s.count = u.Uint()
+	s.floor = Sequence(u.Uint())
+	used := u.Most(uint64(s.window))
+	if s.window == 0 || used > s.count {
+		u.Fail("%d of %d placements, %d counted", used, s.window, s.count)
+		return
+	}
+	n := s.count - used
+	x.digest += floorLeaf(n) - floorLeaf(0)
+	for ; used > 0 && u.Err == nil; used-- {
+		var id OrderID
+		u.Bytes(id[:])
+		first := Sequence(u.Uint())
+		if u.Err != nil {
+			return
+		}
+		n++
+		l.placement(&id, first)
+		x.digest += seenLeaf(&id, n)
+	}
+	for h := uint32(1); h <= x.orders.used && u.Err == nil; h++ {
+		if o := x.orders.at(h); (o.ring != 0) != (o.first > s.floor) {
+			u.Fail("order %x of Sequence %d, floor %d", o.id[:4], o.first, s.floor)
+		}
+	}
+}
+
+// placement puts one id into the ring. First is 0 if it rests.
+func (l *loader) placement(id *OrderID, first Sequence) {
+	s, tag := &l.x.seen, l.x.seen.tag(id)
+	h, at, known := l.x.find(id, tag)
+	if known == (first != 0) || known && l.x.orders.at(h).ring != 0 {
+		l.u.Fail("placement %x of Sequence %d", id[:4], first)
+		return
+	}
+	s.at = s.ring.next()
+	if known {
+		first = at
+		l.x.orders.at(h).ring = s.at
+	} else {
+		s.table.insert(entryOf(tag, s.at|inRing))
+	}
+	*s.ring.at(s.at) = placement{*id, first, h, tag}
+}
+
+// references reads the operators' references.
+func (l *loader) references() {
+	l.each(func() {
+		var id OrderID
+		l.u.Bytes(id[:])
+		if _, known := l.x.refs[id]; known || id == (OrderID{}) {
+			l.u.Fail("reference %x twice, or empty", id[:4])
+			return
+		}
+		l.x.refer(&id, Sequence(l.u.Uint()))
+	})
+}
+
+// watched reads the keys that must send heartbeats.
+func (l *loader) watched() {
+	x := l.x
+	l.each(func() {
+		k := apiKey{l.wallet(), uint32(l.u.Most(1<<32 - 1))}
+		if _, known := x.beats.at[k]; known || k.owner == 0 {
+			l.u.Fail("beat of wallet %d, key %d", k.owner, k.nonce)
+			return
+		}
+		x.digest += x.beats.add(beat{k, Time(l.u.Int())}).leaf()
+	})
+}
+
+// keys reads the keys on record.
+func (l *loader) keys() {
+	x, u := l.x, l.u
+	l.each(func() {
+		k := keyRecord{owner: l.wallet(), number: uint32(u.Most(1<<32 - 1))}
+		word := u.Most(uint64(keyClasses)<<1 - 1)
+		k.class = KeyClass(word >> 1)
+		if _, known := x.keys.revoked[k]; known || k.owner == 0 {
+			u.Fail("key %d of wallet %d", k.number, k.owner)
+			return
+		}
+		x.keys.set(k, word&1 != 0)
+		x.digest += k.leaf(word&1 != 0)
+	})
+}
+
+// requests reads the remembered requests.
+func (l *loader) requests() {
+	x, u := l.x, l.u
+	q := &x.requests
+	q.gone = u.Uint()
+	x.digest += mixGone * q.gone
+	l.each(func() {
+		r := request{}
+		u.Bytes(r.id[:])
+		r.first, r.at, r.amount = Sequence(u.Uint()), Time(u.Int()), u.Int()
+		r.tag = x.seen.tag(&r.id)
+		h := q.all.next()
+		*q.all.at(h) = r
+		q.table.insert(entryOf(r.tag, h))
+		if q.newest != 0 {
+			q.all.at(q.newest).next = h
+		} else {
+			q.oldest = h
+		}
+		q.newest = h
+		x.digest += q.all.at(h).leaf(q.gone + uint64(q.table.used))
+	})
+}

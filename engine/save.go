@@ -1,0 +1,213 @@
+package engine
+
+import "slices"
+
+// saveFormat is the version of what Save packs.
+const saveFormat = 1
+
+// Save hands the whole state to sink as chunks, which sink must not keep; Load makes an Exchange of
+// them that behaves alike in everything. The state does not change, and two Exchanges that applied
+// the same Commands save the same bytes, whether one of them was loaded in between or not: orders
+// go by market and rank, placements and requests by age, accounts, positions and markets by number.
+// What can be computed is left out: reserves, queues, lists, timers, hashes. The error is sink's.
+func (x *Exchange) Save(sink func(chunk []byte) error) error {
+	p := NewPacker(sink)
+	p.Uint(saveFormat)
+	p.Uint(Version)
+	p.Uint(uint64(x.last))
+	p.Uint(uint64(x.mode))
+	p.Int(int64(x.external))
+	p.Int(int64(x.fees))
+	x.saveAccounts(p)
+	x.saveMarkets(p)
+	x.savePositions(p)
+	s := orderSaver{x: x, p: p}
+	for no := uint32(1); no <= x.markets.used; no++ {
+		s.market(MarketNo(no))
+	}
+	x.savePlacements(p)
+	x.saveControls(p)
+	x.saveRequests(p)
+	return p.Close(x.digest)
+}
+
+// saveAccounts packs the wallets by number.
+func (x *Exchange) saveAccounts(p *Packer) {
+	p.Uint(uint64(x.accounts.used))
+	for no := uint32(1); no <= x.accounts.used; no++ {
+		a := x.accounts.at(no)
+		p.Bytes(a.address[:])
+		p.Int(a.cash.total)
+		p.Uint(uint64(a.owner))
+		p.Uint(uint64(a.mode)<<8 | uint64(a.prevention))
+	}
+}
+
+// The flags of a saved market.
+const (
+	savedNegRisk = 1 << iota
+	savedStated
+	savedMarketFlags = 1<<iota - 1
+)
+
+// saveMarkets packs the markets by number, but for their orders.
+func (x *Exchange) saveMarkets(p *Packer) {
+	p.Uint(uint64(x.markets.used))
+	for no := uint32(1); no <= x.markets.used; no++ {
+		m, flags := x.markets.at(no), uint64(0)
+		if m.negRisk {
+			flags |= savedNegRisk
+		}
+		if m.stated {
+			flags |= savedStated
+		}
+		p.Bytes(m.condition[:])
+		p.Bytes(m.tokens[0][:])
+		p.Bytes(m.tokens[1][:])
+		p.Uint(flags)
+		for _, v := range []uint64{m.group, uint64(m.tick), uint64(m.fee.Rate),
+			uint64(m.fee.Exponent), uint64(m.state), uint64(m.mode), uint64(m.payout), m.book.rank} {
+			p.Uint(v)
+		}
+		for _, v := range []int64{int64(m.min), int64(m.minBuy), int64(m.vault),
+			int64(m.issued[0]), int64(m.issued[1]), int64(m.external[0]), int64(m.external[1])} {
+			p.Int(v)
+		}
+	}
+}
+
+// savePositions packs the positions by number.
+func (x *Exchange) savePositions(p *Packer) {
+	p.Uint(uint64(x.positions.used))
+	for no := uint32(1); no <= x.positions.used; no++ {
+		at := x.positions.at(no)
+		p.Uint(uint64(at.wallet))
+		p.Uint(uint64(at.market))
+		p.Int(at.tokens[0].total)
+		p.Int(at.tokens[1].total)
+	}
+}
+
+// orderSaver packs resting orders.
+type orderSaver struct {
+	x    *Exchange
+	p    *Packer
+	rest []ranked // of one market; scratch
+}
+
+// ranked is an order's number beside its rank.
+type ranked struct {
+	rank uint64
+	h    uint32
+}
+
+// market packs the orders of a market by rank: so they came to rest, and so they are put back.
+func (s *orderSaver) market(no MarketNo) {
+	b := &s.x.markets.at(uint32(no)).book
+	s.rest = s.rest[:0]
+	for i := b.best[Buy]; i != 0; i = b.below(i) {
+		s.queue(b.level(i).head)
+	}
+	for i := b.best[Sell]; i != b.ticks; i = b.above(i) {
+		s.queue(b.level(i).head)
+	}
+	slices.SortFunc(s.rest, func(a, b ranked) int {
+		if a.rank < b.rank {
+			return -1
+		}
+		return 1
+	})
+	s.p.Uint(uint64(len(s.rest)))
+	rank := uint64(0)
+	for i := range s.rest {
+		o := s.x.orders.at(s.rest[i].h)
+		s.order(o, o.rank-rank)
+		rank = o.rank
+	}
+}
+
+// queue notes the orders at one price.
+func (s *orderSaver) queue(h uint32) {
+	for ; h != 0; h = s.x.queues.behind(h) {
+		s.rest = append(s.rest, ranked{s.x.orders.at(h).rank, h})
+	}
+}
+
+// order packs one order, rank above the one before it.
+func (s *orderSaver) order(o *order, rank uint64) {
+	s.p.Bytes(o.id[:])
+	s.p.Uint(rank)
+	s.p.Uint(uint64(o.position))
+	s.p.Uint(uint64(o.price)<<2 | uint64(o.side)<<1 | uint64(o.outcome))
+	s.p.Uint(uint64(o.remaining / Lot))
+	s.p.Uint(uint64(o.owner))
+	s.p.Uint(uint64(o.key))
+	s.p.Uint(uint64(o.first))
+	s.p.Int(int64(o.expiry))
+}
+
+// savePlacements packs the remembered ids, oldest first. Of one that rests its order says more.
+func (x *Exchange) savePlacements(p *Packer) {
+	s := &x.seen
+	p.Uint(uint64(s.window))
+	p.Uint(s.count)
+	p.Uint(uint64(s.floor))
+	p.Uint(uint64(s.ring.used))
+	for age := s.ring.used; age > 0; age-- {
+		at := s.ring.at((s.at+s.ring.used-age)%s.ring.used + 1)
+		p.Bytes(at.id[:])
+		if at.order != 0 {
+			p.Uint(0)
+		} else {
+			p.Uint(uint64(at.first))
+		}
+	}
+}
+
+// saveControls packs references, watched keys and keys on record.
+func (x *Exchange) saveControls(p *Packer) {
+	p.Uint(uint64(x.references.used))
+	for i := uint32(1); i <= x.references.used; i++ {
+		id := x.references.at(i)
+		p.Bytes(id[:])
+		p.Uint(uint64(x.refs[*id]))
+	}
+	watched := slices.Clone(x.beats.all) // in an order of its own, which decides nothing
+	slices.SortFunc(watched, func(a, b beat) int {
+		if a.key.owner != b.key.owner {
+			return int(a.key.owner) - int(b.key.owner)
+		}
+		return int(a.key.nonce) - int(b.key.nonce)
+	})
+	p.Uint(uint64(len(watched)))
+	for i := range watched {
+		p.Uint(uint64(watched[i].key.owner))
+		p.Uint(uint64(watched[i].key.nonce))
+		p.Int(int64(watched[i].timeout))
+	}
+	p.Uint(uint64(x.keys.all.used))
+	for i := uint32(1); i <= x.keys.all.used; i++ {
+		k, revoked := x.keys.all.at(i), uint64(0)
+		if x.keys.revoked[*k] {
+			revoked = 1
+		}
+		p.Uint(uint64(k.owner))
+		p.Uint(uint64(k.number))
+		p.Uint(uint64(k.class)<<1 | revoked)
+	}
+}
+
+// saveRequests packs the remembered requests, oldest first.
+func (x *Exchange) saveRequests(p *Packer) {
+	q := &x.requests
+	p.Uint(q.gone)
+	p.Uint(uint64(q.table.used))
+	for h := q.oldest; h != 0; {
+		r := q.all.at(h)
+		p.Bytes(r.id[:])
+		p.Uint(uint64(r.first))
+		p.Int(int64(r.at))
+		p.Int(r.amount)
+		h = r.next
+	}
+}
