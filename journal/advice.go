@@ -19,12 +19,15 @@ func (e *advisedError) Unwrap() error { return e.err }
 func Advice(err error) string {
 	var locked *LockedError
 	var broken *Break
+	var lost *LossError
 	var advised *advisedError
 	switch {
 	case errors.As(err, &locked):
 		return hintLocked
 	case errors.As(err, &broken):
 		return broken.advice()
+	case errors.As(err, &lost):
+		return lost.advice()
 	case errors.As(err, &advised):
 		return advised.advice
 	}

@@ -20,6 +20,7 @@ type MakerFill struct {
 	Outcome engine.Outcome
 	Price   engine.Price // of its own token
 	Size    engine.Size  // in base units
+	Builder BuilderNo    // who brought it; 0: nobody
 }
 
 // TradeRow is a trade: all that one taker got at one price. What is not in Makers is the taker's.
@@ -37,7 +38,8 @@ type TradeRow struct {
 	FeeRate  uint16      // of the market when it happened, in basis points: engine.Fee
 	Wallet   engine.WalletNo
 	Owner    engine.WalletNo
-	Key      uint32 // nonce of the API key that sent the taker
+	Key      uint32    // nonce of the API key that sent the taker
+	Builder  BuilderNo // who brought the taker; 0: nobody
 	Time     engine.Time
 	AsMaker  bool // the owner who was asked for is among the makers, and is not the taker
 	Makers   []MakerFill
@@ -78,13 +80,17 @@ type deals struct {
 	fee    engine.Cash
 	rate   uint16 // of fees, in basis points
 	makers []byte
+
+	builder BuilderNo // of the order that arrives
 }
 
 // Bits of the first byte of a stored trade, beside outcome and side, and of a maker.
 const (
-	dealOwn  = 1 << 2 // the taker's wallet is the owner's
-	makerOne = 1 << 0 // the maker's token is the taker's
-	makerOwn = 1 << 1 // the maker's wallet is the owner's
+	dealOwn    = 1 << 2 // the taker's wallet is the owner's
+	dealBuilt  = 1 << 3 // a builder brought the taker: his number is behind the key
+	makerOne   = 1 << 0 // the maker's token is the taker's
+	makerOwn   = 1 << 1 // the maker's wallet is the owner's
+	makerBuilt = 1 << 2 // a builder brought the maker: his number is behind the key
 )
 
 // add counts a fill of the maker o, as e says.
@@ -96,8 +102,12 @@ func (d *deals) add(o *row, e *engine.Event, same bool) {
 	if o.Wallet == o.Owner {
 		bits |= makerOwn
 	}
+	if o.Builder != 0 {
+		bits |= makerBuilt
+	}
 	b := append(append(d.makers, bits), o.ID[:]...)
 	b = appendParty(b, o.Wallet, o.Owner, o.Key)
+	b = appendBuilder(b, o.Builder)
 	d.makers = binary.AppendUvarint(b, uint64(e.Size))
 	d.fee += e.Fee
 	d.count++
@@ -112,6 +122,14 @@ func appendParty(b []byte, wallet, owner engine.WalletNo, key uint32) []byte {
 	return binary.AppendUvarint(b, uint64(key))
 }
 
+// appendBuilder appends who brought an order, nothing for nobody.
+func appendBuilder(b []byte, no BuilderNo) []byte {
+	if no == 0 {
+		return b
+	}
+	return binary.AppendUvarint(b, uint64(no))
+}
+
 // finish makes a record of the trade that was put together, if there is one.
 func (d *deals) finish(c *engine.Command, s stamp) {
 	if d.count == 0 {
@@ -124,10 +142,13 @@ func (d *deals) finish(c *engine.Command, s stamp) {
 	if c.Owner == c.Wallet {
 		bits |= dealOwn
 	}
+	if d.builder != 0 {
+		bits |= dealBuilt
+	}
 	b := binary.AppendUvarint(d.body[:0], uint64(s.seq-d.first))
 	b = binary.AppendUvarint(b, uint64(d.index))
 	b = append(append(b, bits), c.ID[:]...)
-	b = appendParty(b, c.Wallet, c.Owner, c.Key)
+	b = appendBuilder(appendParty(b, c.Wallet, c.Owner, c.Key), d.builder)
 	b = binary.AppendUvarint(b, uint64(c.Market))
 	b = binary.AppendUvarint(b, uint64(d.price))
 	b = binary.AppendUvarint(b, uint64(d.fee))
@@ -178,6 +199,9 @@ func (t *TradeRow) read(c *cursor, from engine.Sequence) {
 	t.Outcome, t.Side = engine.Outcome(bits&1), engine.Side(bits>>1&1)
 	c.copy(t.Taker[:])
 	t.Wallet, t.Owner, t.Key = c.party(bits&dealOwn != 0)
+	if bits&dealBuilt != 0 {
+		t.Builder = BuilderNo(c.uvarint())
+	}
 	t.Market = engine.MarketNo(c.uvarint())
 	t.Price = engine.Price(c.uvarint())
 	t.Fee = engine.Cash(c.uvarint())
@@ -204,6 +228,9 @@ func (t *TradeRow) maker(c *cursor) MakerFill {
 	}
 	c.copy(m.Order[:])
 	m.Wallet, m.Owner, m.Key = c.party(bits&makerOwn != 0)
+	if bits&makerBuilt != 0 {
+		m.Builder = BuilderNo(c.uvarint())
+	}
 	m.Size = engine.Size(c.uvarint())
 	return m
 }

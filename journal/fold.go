@@ -24,13 +24,15 @@ type fold struct {
 	free   []*row // to be used again
 	batch  *pebble.Batch
 
-	deals   deals
-	resting *resting
-	recent  *recent
-	ledger  *ledger
-	markets *markets
-	rules   map[engine.MarketNo]rules // as far as they were needed
-	marked  engine.Time               // of the last mark
+	deals    deals
+	builders builders
+	resting  *resting
+	recent   *recent
+	ledger   *ledger
+	markets  *markets
+	rules    map[engine.MarketNo]rules // as far as they were needed
+	marked   engine.Time               // of the last mark
+	pace     engine.Time               // between marks
 
 	frame    engine.Frame // scratch
 	value    []byte       // scratch
@@ -75,7 +77,7 @@ const markEvery = 100
 // mark notes now and then which Sequence was the first at a time, so that a list need not be walked
 // to find one.
 func (d *fold) mark(now engine.Time, first engine.Sequence) error {
-	if now < d.marked+markEvery {
+	if now < d.marked+d.pace {
 		return nil
 	}
 	d.marked = now
@@ -101,6 +103,9 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 	}
 	s := stamp{seq, now}
 	d.deals.index = 0
+	if err := d.attribute(c, events); err != nil {
+		return err
+	}
 	for i := range events {
 		e := &events[i]
 		var err error
@@ -118,6 +123,8 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 				r := engine.ReceiptOf(c, seq, now, events)
 				err = d.kill(c, &r)
 			}
+		case engine.Split, engine.Merged, engine.Redeemed:
+			err = d.move(e, s)
 		case engine.Listed, engine.Adjusted:
 			err = d.adopt(e.Market, rules{c.Listing.Tick, c.Listing.Fee.Rate})
 		}
@@ -126,6 +133,17 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 		}
 	}
 	return d.deals.flush(d.batch, dealChunk)
+}
+
+// attribute finds out who brought an order that is going to have a row.
+func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
+	if d.deals.builder = 0; c.Kind != engine.Place || len(events) == 0 {
+		return nil
+	}
+	if e := &events[0]; e.Kind != engine.Rejected || engine.Rejects[e.Reject].Final {
+		d.deals.builder, err = d.builders.number(c.Proof)
+	}
+	return err
 }
 
 // place makes the row of an order whose last word is e.
@@ -145,6 +163,7 @@ func (d *fold) begin(c *engine.Command, r *engine.Receipt) *row {
 	o.OrderRow = OrderRow{
 		ID: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Type: c.Type,
 		PostOnly: c.PostOnly, Wallet: c.Wallet, Owner: c.Owner, Key: c.Key,
+		Builder:  d.deals.builder,
 		Sequence: r.Sequence, Time: r.Time, Updated: r.Time, Expiry: c.Expiry,
 	}
 	d.rows[c.ID] = o
@@ -242,9 +261,15 @@ func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 		deals.rate = rules.rate
 		deals.list(0, c.Market, t, c.Outcome)
 		deals.list(c.Owner, c.Market, t, c.Outcome)
+		if deals.builder != 0 {
+			deals.list(deals.builder.list(), c.Market, t, c.Outcome)
+		}
 	}
 	if o.Owner != c.Owner {
 		deals.list(o.Owner, c.Market, t, e.Outcome)
+	}
+	if o.Builder != 0 {
+		deals.list(o.Builder.list(), c.Market, t, e.Outcome)
 	}
 	deals.add(o, e, same)
 	return d.grow(o, e, s.now, t)
@@ -383,6 +408,10 @@ func (d *fold) write() error {
 	if d.at.listed, err = d.recent.write(d.batch, &d.value); err != nil {
 		return err
 	}
+	if err := d.builders.write(d.batch); err != nil {
+		return err
+	}
+	d.at.builders = d.builders.last
 	if err := errors.Join(d.ledger.write(d.batch), d.markets.write(d.batch)); err != nil {
 		return err
 	}
@@ -405,6 +434,7 @@ func (d *fold) sweep() {
 		}
 	}
 	d.dirty, d.placed = d.dirty[:0], d.placed[:0]
+	d.builders.sweep()
 	d.ledger.sweep()
 	d.markets.sweep()
 	if len(d.rows) > keepRows {

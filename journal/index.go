@@ -34,6 +34,11 @@ type IndexOptions struct {
 	MemTable int
 	// Cache is the size of the block cache in bytes, beside two memtables. Default 64 MiB.
 	Cache int64
+	// Builder finds the code of the builder in the evidence that came with an order, all zero if there
+	// is none. nil: no order was brought by anybody.
+	Builder func(proof []byte) BuilderCode
+
+	readOnly bool
 }
 
 // validate returns all problems of the options at once, or nil, and fills in the defaults.
@@ -86,6 +91,7 @@ type Index struct {
 	fresh   bool // opened without any rows
 	resting *resting
 	recent  *recent
+	marked  engine.Time   // of the last mark when it was opened
 	fold    fold          // Run's
 	timer   *time.Timer   // Run's
 	leisure time.Duration // how long Run lingers
@@ -107,16 +113,17 @@ type place struct {
 	hash     engine.Hash
 	orders   uint64 // rows
 	listed   uint64 // number of the last trade that the lists have
+	builders BuilderNo
 }
 
 const (
 	// indexVersion is the version of the index's layout; another one is rebuilt.
-	indexVersion = 3
+	indexVersion = 5
 	// metaPlace is the key of the place: written in every batch.
 	metaPlace = "place"
 	// metaBroken is the key of the reason why the index must be made anew; absent if it need not.
 	metaBroken = "broken"
-	placeLen   = 1 + 8 + 8 + 8 + 8 + 8 + 32
+	placeLen   = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
 )
 
 // append appends the stored form.
@@ -127,6 +134,7 @@ func (p *place) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(p.sequence))
 	b = binary.BigEndian.AppendUint64(b, p.orders)
 	b = binary.BigEndian.AppendUint64(b, p.listed)
+	b = binary.BigEndian.AppendUint32(b, uint32(p.builders))
 	return append(b, p.hash[:]...)
 }
 
@@ -140,7 +148,8 @@ func (p *place) decode(b []byte) bool {
 	p.sequence = engine.Sequence(binary.BigEndian.Uint64(b[17:]))
 	p.orders = binary.BigEndian.Uint64(b[25:])
 	p.listed = binary.BigEndian.Uint64(b[33:])
-	p.hash = engine.Hash(b[41:])
+	p.builders = BuilderNo(binary.BigEndian.Uint32(b[41:]))
+	p.hash = engine.Hash(b[45:])
 	return true
 }
 
@@ -164,7 +173,10 @@ func OpenIndex(j *Journal, o IndexOptions) (*Index, error) {
 	filter := newFilter(int(at.orders + at.orders/4))
 	x.fold = fold{db: x.db, gauges: x.gauges, filter: filter, rows: make(map[engine.OrderID]*row),
 		batch: x.db.NewBatch(), at: at, resting: x.resting, recent: x.recent,
-		rules: make(map[engine.MarketNo]rules), markets: newMarkets(x.db, x.gauges)}
+		rules: make(map[engine.MarketNo]rules), markets: newMarkets(x.db, x.gauges),
+		pace: markEvery, marked: x.marked}
+	x.fold.builders = builders{db: x.db, of: o.Builder, last: at.builders,
+		known: make(map[BuilderCode]BuilderNo)}
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
 	x.History = &History{db: x.db, journal: j.ID, filter: filter, resting: x.resting, recent: x.recent,
 		wanted: make(chan struct{}, 1)}
@@ -203,7 +215,7 @@ func (x *Index) open() (place, error) {
 	if err := x.options.FS.RemoveAll(x.Path); err != nil {
 		return at, fmt.Errorf("delete index %s: %w", x.Path, err)
 	}
-	x.resting, x.recent = newResting(), newRecent(0)
+	x.resting, x.recent, x.marked = newResting(), newRecent(0), 0
 	if err := x.openPebble(); err != nil {
 		return at, fmt.Errorf("make index anew: %w", err)
 	}
@@ -247,7 +259,33 @@ func (x *Index) load(at place) error {
 	if err := x.resting.load(x.db); err != nil {
 		return err
 	}
+	var err error
+	if x.marked, err = lastMark(x.db); err != nil {
+		return err
+	}
 	return x.recent.load(x.db)
+}
+
+// lastMark is the time of the last mark, 0 if there is none: marks go on from there, so that they
+// are the same however often the index was opened meanwhile.
+func lastMark(db *pebble.DB) (engine.Time, error) {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceMarks},
+		UpperBound: []byte{spaceMarks + 1}})
+	if err != nil {
+		return 0, fmt.Errorf("read the last mark of time: %w", err)
+	}
+	last := uint64(0)
+	if it.Last() {
+		no, ok := numberOf(it.Key())
+		if !ok {
+			err = errRow
+		}
+		last = no
+	}
+	if err = errors.Join(err, it.Error(), it.Close()); err != nil {
+		return 0, fmt.Errorf("read the last mark of time: %w", err)
+	}
+	return engine.Time(last), nil
 }
 
 // reparable says whether an index that cannot be opened or read because of err is to be made anew:

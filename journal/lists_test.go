@@ -55,6 +55,44 @@ func (m *maker) tradesOf(owner engine.WalletNo, f *Filter) []TradeRow {
 	return all
 }
 
+// builtOf is what BuilderTrades must say of a filter with a market and a token alone, plainly.
+func (m *maker) builtOf(b BuilderNo, f *Filter) []TradeRow {
+	var all []TradeRow
+	for _, t := range slices.Backward(m.trades) {
+		moved := [2]bool{}
+		if t.Builder == b {
+			moved[t.Outcome] = true
+		}
+		for _, o := range t.Makers {
+			moved[o.Outcome] = moved[o.Outcome] || o.Builder == b
+		}
+		if moved != [2]bool{} && (!f.OneToken || moved[f.Outcome]) &&
+			(f.Market == 0 || f.Market == t.Market) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// mustAttribute compares the trades of all builders with the model.
+func mustAttribute(t *testing.T, h *History, m *maker) {
+	t.Helper()
+	for code, want := range m.codes {
+		no, err := h.Builder(code)
+		if err != nil || no != want {
+			t.Fatalf("builder %x has number %d, %v, want %d", code, no, err, want)
+		}
+		for _, f := range []Filter{{}, {Market: 2}, {Market: 1, OneToken: true, Outcome: 1}} {
+			check(t, f, m.builtOf(no, &f), pages(t, 37, func(p Page) ([]TradeRow, uint64, error) {
+				return h.BuilderTrades(no, &f, p)
+			}))
+		}
+	}
+	if no, err := h.Builder(BuilderCode{9}); no != 0 || err != nil {
+		t.Fatalf("a builder that nobody knows has number %d, %v", no, err)
+	}
+}
+
 // filter draws one. Most say nothing of most.
 func (m *maker) filter() *Filter {
 	f := new(Filter)
@@ -170,14 +208,21 @@ func TestListsEqualTheModel(t *testing.T) {
 	j, m := newJournal(t, vfs.NewMem(), 33)
 	defer shut(t, j)
 	wildly(m)
-	x, stop := runTight(t, j, IndexOptions{})
+	m.codes = make(map[BuilderCode]BuilderNo)
+	o := IndexOptions{Builder: codeOf}
+	x, stop := runTight(t, j, o)
 	defer func() { stop() }()
 	for i := range 8 {
 		m.write(t, j, 20, 2<<i)
 		mustList(t, x, m, 40)
+		mustAttribute(t, x.History, m)
 		stop()
-		x, stop = runTight(t, j, IndexOptions{})
+		x, stop = runTight(t, j, o)
 		mustList(t, x, m, 10)
+		mustAttribute(t, x.History, m)
+	}
+	if len(m.codes) != 5 {
+		t.Errorf("%d builders, want 5", len(m.codes))
 	}
 	r := x.resting
 	if len(m.trades) < 500 || r.live < 40 || x.recent.written == 0 {
@@ -196,7 +241,8 @@ func TestListsSurviveACrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	j, m := newJournal(t, fs, 34)
 	wildly(m)
-	x, stop := runTight(t, j, IndexOptions{Flush: time.Millisecond})
+	m.codes = make(map[BuilderCode]BuilderNo)
+	x, stop := runTight(t, j, IndexOptions{Flush: time.Millisecond, Builder: codeOf})
 	r := rand.New(rand.NewPCG(1, 2))
 	resumed := 0
 	for i := range 10 {
@@ -206,11 +252,12 @@ func TestListsSurviveACrash(t *testing.T) {
 		}
 		crashed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * (i % 3), RNG: r})
 		k := open(t, Options{Dir: "data", FS: crashed})
-		y, stopY := runTight(t, k, IndexOptions{})
+		y, stopY := runTight(t, k, IndexOptions{Builder: codeOf})
 		if y.History.Sequence() > 0 {
 			resumed++
 		}
 		mustList(t, y, m, 10)
+		mustAttribute(t, y.History, m)
 		stopY()
 		shut(t, k)
 	}

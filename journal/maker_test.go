@@ -32,6 +32,7 @@ type maker struct {
 	ids     uint64
 	now     engine.Time                   // of the last frame, since makerTime
 	draw    func(m *maker) engine.Command // what comes after script, instead of command's own
+	codes   map[BuilderCode]BuilderNo     // nil: proofs hold no builders
 }
 
 // newMaker makes a market with funded wallets and then random traffic.
@@ -131,6 +132,26 @@ func (m *maker) frame(n int) *engine.Frame {
 	return f
 }
 
+// codeOf is the builder whom the tests find in a proof: one of five in a quarter of them.
+func codeOf(proof []byte) (code BuilderCode) {
+	if len(proof) > 0 && proof[0] < 64 {
+		code[0], code[31] = 1+proof[0]%5, 0xee
+	}
+	return code
+}
+
+// builder is the number of the code in a proof, a new one if need be.
+func (m *maker) builder(proof []byte) BuilderNo {
+	code := codeOf(proof)
+	if m.codes == nil || code == (BuilderCode{}) {
+		return 0
+	}
+	if m.codes[code] == 0 {
+		m.codes[code] = BuilderNo(len(m.codes) + 1)
+	}
+	return m.codes[code]
+}
+
 // note keeps the model: as plain as can be, trades as ids and as rows.
 func (m *maker) note(c *engine.Command, seq engine.Sequence, now engine.Time, es []engine.Event) {
 	var taken [][16]byte
@@ -157,7 +178,7 @@ func (m *maker) note(c *engine.Command, seq engine.Sequence, now engine.Time, es
 				Type: c.Type, PostOnly: c.PostOnly, Wallet: c.Wallet, Owner: c.Owner, Key: c.Key,
 				Price: e.Price, Size: e.Size, Matched: matched, Making: r.Making, Taking: r.Taking,
 				Fee: r.Fee, Status: r.Status, Reason: e.Reason, Sequence: seq, Time: now,
-				Updated: now, Expiry: c.Expiry, Trades: taken}
+				Updated: now, Expiry: c.Expiry, Trades: taken, Builder: m.builder(c.Proof)}
 			if e.Kind == engine.Rejected {
 				o.Status, o.Reject, o.Args = engine.Canceled, e.Reject, e.Args
 				o.Price = engine.Price((int64(c.Cash)*100/int64(c.Size) + 1) / 2 * 200)
@@ -180,12 +201,14 @@ func (m *maker) fill(c *engine.Command, e *engine.Event, seq engine.Sequence, ta
 		taken = append(taken, engine.TradeID(m.journal, seq, uint32(n)))
 		m.trades = append(m.trades, TradeRow{ID: taken[n], Sequence: seq, Index: uint32(n),
 			Taker: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Price: p,
-			Wallet: c.Wallet, Owner: c.Owner, Key: c.Key, FeeRate: m.rules[c.Market].Fee.Rate})
+			Wallet: c.Wallet, Owner: c.Owner, Key: c.Key, Builder: m.builder(c.Proof),
+			FeeRate: m.rules[c.Market].Fee.Rate})
 	}
 	t, o := &m.trades[len(m.trades)-1], m.orders[e.Order]
 	t.Size, t.Fee = t.Size+e.Size, t.Fee+e.Fee
 	t.Makers = append(t.Makers, MakerFill{Order: e.Order, Wallet: e.Wallet, Owner: e.Owner,
-		Key: o.Key, Side: e.Side, Outcome: e.Outcome, Price: e.Price, Size: e.Size})
+		Key: o.Key, Side: e.Side, Outcome: e.Outcome, Price: e.Price, Size: e.Size,
+		Builder: o.Builder})
 	o.Matched += e.Size
 	o.Trades = append(o.Trades, taken[len(taken)-1])
 	cash, size := int64(engine.Cost(e.Size, e.Price)), int64(e.Size)

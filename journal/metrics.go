@@ -15,19 +15,38 @@ type gauges struct {
 	bytes    prometheus.Counter
 	frames   prometheus.Counter
 	commands prometheus.Counter
+	marks    prometheus.Counter
 	sync     prometheus.Histogram
+}
+
+// subsystem is the part that a metric is of: the word behind clobd_ in its name.
+type subsystem string
+
+const (
+	ofJournal subsystem = "journal"
+	ofIndex   subsystem = "index"
+)
+
+// counter makes a counter, registered nowhere.
+func (s subsystem) counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: "clobd", Subsystem: string(s), Name: name, Help: help})
+}
+
+// gauge makes a gauge that is read when it is asked for.
+func (s subsystem) gauge(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "clobd", Subsystem: string(s), Name: name, Help: help}, value)
 }
 
 // newGauges makes them, registered nowhere.
 func newGauges() *gauges {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "clobd", Subsystem: "journal", Name: name, Help: help})
-	}
+	counter := ofJournal.counter
 	return &gauges{
 		bytes:    counter("append_bytes_total", "Encoded bytes of the frames appended."),
 		frames:   counter("append_frames_total", "Frames appended."),
 		commands: counter("append_commands_total", "Commands in the frames appended."),
+		marks:    counter("mark_writes_total", "Times the high-water mark was written."),
 		sync: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "clobd", Subsystem: "journal", Name: "sync_seconds",
 			Help:    "From Append of a frame until it is durable.",
@@ -51,12 +70,10 @@ func (g *gauges) synced(took time.Duration, last engine.Sequence) {
 
 // Collectors are the journal's metrics, for the caller to register.
 func (j *Journal) Collectors() []prometheus.Collector {
-	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "clobd", Subsystem: "journal", Name: name, Help: help}, value)
-	}
+	gauge := ofJournal.gauge
 	return []prometheus.Collector{
-		j.gauges.bytes, j.gauges.frames, j.gauges.commands, j.gauges.sync, j.ward.failures,
+		j.gauges.bytes, j.gauges.frames, j.gauges.commands, j.gauges.marks, j.gauges.sync,
+		j.ward.failures,
 		gauge("sequence", "Last durable Sequence.", func() float64 {
 			return float64(j.gauges.sequence.Load())
 		}),
@@ -76,10 +93,7 @@ type indexGauges struct {
 
 // newIndexGauges makes them, registered nowhere.
 func newIndexGauges() *indexGauges {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "clobd", Subsystem: "index", Name: name, Help: help})
-	}
+	counter := ofIndex.counter
 	return &indexGauges{
 		batches: counter("batches_total", "Batches of frames folded into the index."),
 		rows:    counter("rows_written_total", "Order rows written."),
@@ -90,10 +104,7 @@ func newIndexGauges() *indexGauges {
 
 // Collectors are the index's metrics, for the caller to register.
 func (x *Index) Collectors() []prometheus.Collector {
-	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "clobd", Subsystem: "index", Name: name, Help: help}, value)
-	}
+	gauge := ofIndex.gauge
 	return []prometheus.Collector{
 		x.gauges.batches, x.gauges.rows, x.gauges.reads, x.gauges.flushes, x.ward.failures,
 		gauge("filter_bytes", "Memory of the filter that says which orders are unknown.",

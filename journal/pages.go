@@ -320,7 +320,7 @@ func (v *visit) take(number uint64) (wanted bool, err error) {
 		return false, err
 	}
 	t.ID = engine.TradeID(v.journal, t.Sequence, t.Index)
-	t.AsMaker = v.owner != 0 && t.Owner != v.owner
+	t.AsMaker = v.owner != 0 && v.owner < builderLists && t.Owner != v.owner
 	v.parts += len(t.Makers)
 	return true, nil
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -35,6 +36,7 @@ func (j *Journal) pebbleOptions() *pebble.Options {
 		L0StopWritesThreshold:       1000, // tables that do not overlap are no burden to readers
 		BytesPerSync:                1 << 20,
 		MaxOpenFiles:                1024,
+		ReadOnly:                    j.options.ReadOnly,
 	}
 	o.TargetFileSizes[0] = 64 << 20
 	for i := range o.Levels {
@@ -62,6 +64,7 @@ func (o *IndexOptions) indexPebble() *pebble.Options {
 		L0StopWritesThreshold: 2 * holdSublevels,
 		BytesPerSync:          1 << 20,
 		MaxOpenFiles:          1024,
+		ReadOnly:              o.readOnly,
 	}
 	p.TargetFileSizes[0] = 8 << 20
 	for i := range p.Levels {
@@ -76,7 +79,11 @@ func (o *IndexOptions) indexPebble() *pebble.Options {
 
 // openPebble opens the database in path and takes its lock.
 func openPebble(path string, w *ward, o *pebble.Options) (*pebble.DB, error) {
-	if err := makeFolder(o.FS, path); err != nil {
+	if o.ReadOnly {
+		if _, err := o.FS.Stat(path); err != nil {
+			return nil, fmt.Errorf("open %s: %w", w.name, err)
+		}
+	} else if err := makeFolder(o.FS, path); err != nil {
 		return nil, err
 	}
 	w.disk = newDisk(o.FS)
@@ -124,6 +131,7 @@ func lockHolder(fs vfs.FS, path string, err error) string {
 type ward struct {
 	name, path string
 	log        *slog.Logger
+	words      io.Writer
 	exit       func(code int)
 	state      func() string // what was promised so far
 	hint       string        // what to do with a damaged folder
@@ -157,7 +165,7 @@ const (
 
 // newWard makes the ward of the database in path. It ends the process when Pebble cannot go on.
 func newWard(name, path string, o *Options) *ward {
-	w := &ward{name: name, path: path, log: o.Log, exit: o.Exit, hint: hintDamaged,
+	w := &ward{name: name, path: path, log: o.Log, words: o.Words, exit: o.Exit, hint: hintDamaged,
 		unopened: hintUnopened}
 	w.failures = prometheus.NewCounter(prometheus.CounterOpts{Namespace: "clobd", Subsystem: name,
 		Name: "background_failures_total", Help: "Flushes and compactions that failed."})
@@ -191,17 +199,21 @@ func (w *ward) Fatalf(format string, args ...any) {
 // lastWords says what happened, where, what was promised and what to do, and exits. A failed sync
 // is never tried again: the kernel may have dropped the pages and would report success.
 func (w *ward) lastWords(what string, err error) {
+	w.speak(what, err, "check the disk (space, dmesg) and start again: start-up replays what is "+
+		"durable; callers without an answer may send again")
+}
+
+// speak is lastWords with another hint.
+func (w *ward) speak(what string, err error, hint string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead || w.retired {
 		return
 	}
 	w.dead = true
-	const hint = "check the disk (space, dmesg) and start again: start-up replays what is durable; " +
-		"callers without an answer may send again"
 	w.log.Error("journal failed, exiting", "database", w.name, "what", what, "error", err,
 		"path", w.path, "state", w.state(), "hint", hint)
-	fmt.Fprintf(os.Stderr, "error: %s %s: %s: %v; %s\nhint: %s\n",
+	fmt.Fprintf(w.words, "error: %s %s: %s: %v; %s\nhint: %s\n",
 		w.name, w.path, what, err, w.state(), hint)
 	w.exit(ExitJournal)
 }

@@ -184,30 +184,44 @@ func positionKey(w engine.WalletNo, m engine.MarketNo) [positionKeyLen]byte {
 
 // Positions are all that a wallet holds or ever held, by market and outcome. What it holds no more
 // has Size 0. The error is ErrClosed, or names a row that cannot be read.
-func (h *History) Positions(wallet engine.WalletNo) ([]PositionRow, error) {
+func (h *History) Positions(wallet engine.WalletNo) (rows []PositionRow, err error) {
+	err = h.EachPosition(wallet, func(both *[2]PositionRow) {
+		for o := range both {
+			if both[o].Bought != 0 {
+				rows = append(rows, both[o])
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// EachPosition calls visit with what a wallet has, or ever had, of both tokens of each market, by
+// market: zeros for a token that it never had. The rows hold until visit returns. The error is as
+// for Positions.
+func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]PositionRow)) error {
 	if !h.door.enter() {
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	defer h.door.leave()
 	from, to := positionKey(wallet, 0), positionKey(wallet, 1<<32-1)
-	var rows []PositionRow
 	var p position
 	err := h.each(from[:], append(to[:], 0), func(key, value []byte) (bool, error) {
 		if len(key) != positionKeyLen {
 			return false, errRow
 		}
 		err := p.decode(wallet, engine.MarketNo(binary.BigEndian.Uint32(key[5:])), value)
-		for o := range p.tokens {
-			if p.tokens[o].Bought != 0 {
-				rows = append(rows, p.tokens[o])
-			}
+		if err == nil {
+			visit(&p.tokens)
 		}
 		return true, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read positions of wallet %d: %w", wallet, err)
+		return fmt.Errorf("read positions of wallet %d: %w", wallet, err)
 	}
-	return rows, nil
+	return nil
 }
 
 // Position is what a wallet has of both tokens of a market; zeros where it never had any. The error

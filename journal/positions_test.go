@@ -14,8 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// moneySpaces are the key spaces of the ledger and the prices.
-const moneySpaces = "alphqx"
+// moneySpaces are the key spaces of the ledger, of what was moved and of the prices.
+const moneySpaces = "alphqxk"
 
 // money are all keys of those spaces, with their values.
 func money(t *testing.T, x *Index) map[string]string {

@@ -142,9 +142,16 @@ func (t *TradeRow) entries(note func(entry)) {
 	}
 	list(0, t.Outcome)
 	list(t.Owner, t.Outcome)
+	if t.Builder != 0 {
+		list(t.Builder.list(), t.Outcome)
+	}
 	for i := range t.Makers {
-		if m := &t.Makers[i]; m.Owner != t.Owner {
+		m := &t.Makers[i]
+		if m.Owner != t.Owner {
 			list(m.Owner, m.Outcome)
+		}
+		if m.Builder != 0 {
+			list(m.Builder.list(), m.Outcome)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -65,45 +66,131 @@ type chunk struct {
 	broken  *Break         // what came after them, if it was bad
 }
 
-// Recover replays every frame in order into x and hands each one on: starting is recovering. It
-// checks numbers, the chain of hashes, checksums, Sequences, recorded Events and Digests. x may be
-// nil (then nothing is replayed) and so may each. A frame is valid until each returns, its Bytes
-// stay; an error of each ends the replay and is returned as it is, a panic of it is a *Break.
-// Where the journal stops making sense the error is a *Break and x is of no use. Call it before
-// the first Append, which continues behind the Head returned.
+// Restored is what a journal gave back.
+type Restored struct {
+	State *State      // after Head; nil if the error is not nil
+	Head  engine.Head // of the last frame that was good, whatever came after it
+	// From is the checkpoint that it began with; nil: it began with the first frame.
+	From *Checkpoint
+	// Frames and Commands were replayed.
+	Frames, Commands uint64
+	// Skipped says why newer checkpoints were not used.
+	Skipped []error
+}
+
+// Restore makes a State of the newest checkpoint that is good and replays the frames after it:
+// starting is restoring. A checkpoint that is damaged, of another journal or ahead of it is passed
+// over, with a word in the log; without any the whole journal is replayed. It checks what Recover
+// checks of the frames that it replays. Restored is never nil. fresh is called for each attempt.
+func (j *Journal) Restore(ctx context.Context, fresh func() *State) (*Restored, error) {
+	r := &Restored{}
+	if !j.door.enter() {
+		return r, ErrClosed
+	}
+	defer j.door.leave()
+	s, from, skipped := j.begin(ctx, fresh)
+	r.From, r.Skipped = from, skipped
+	run := replay{j: j, ctx: ctx, x: s.Exchange, each: s.Each}
+	if from != nil {
+		run.head, run.partition = from.Head, from.Partition
+	}
+	err := run.all()
+	if err == nil {
+		err = j.arrive(&run)
+	}
+	r.Head, r.Frames, r.Commands = run.head, run.frames, run.commands
+	if err == nil {
+		r.State = s
+	}
+	return r, err
+}
+
+// begin makes a State of the newest good checkpoint, or one of nothing.
+func (j *Journal) begin(
+	ctx context.Context, fresh func() *State) (s *State, from *Checkpoint, skipped []error) {
+	good, skipped := j.Checkpoints()
+	for i := range good {
+		s := fresh()
+		err := j.load(ctx, &good[i], s)
+		if err == nil {
+			return s, &good[i], skipped
+		}
+		if errors.Is(err, engine.ErrState) {
+			j.spoil(good[i].Path)
+		}
+		skipped = append(skipped, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	for _, err := range skipped {
+		j.options.Log.Warn("checkpoint passed over", "error", err)
+	}
+	s = fresh()
+	s.Exchange = engine.NewExchange(s.Seed)
+	return s, nil, skipped
+}
+
+// Recover replays every frame in order into x and hands each one on. It checks numbers, the chain
+// of hashes, checksums, Sequences, recorded Events and Digests, and that nothing is missing which
+// was acknowledged. x may be nil (then nothing is replayed) and so may each. A frame is valid until
+// each returns, its Bytes stay; an error of each ends the replay and is returned as it is, a panic
+// of it is a *Break. Where the journal stops making sense the error is a *Break and x is of no use;
+// where it ends too early it is a *LossError. Call it, or Restore, before the first Append, which
+// continues behind the Head returned: the last good frame's, even beside an error.
 func (j *Journal) Recover(
 	x *engine.Exchange, each func(*engine.Frame) error) (engine.Head, error) {
 	if !j.door.enter() {
 		return engine.Head{}, ErrClosed
 	}
 	defer j.door.leave()
-	r := replay{j: j, x: x, each: each}
+	r := replay{j: j, ctx: context.Background(), x: x, each: each}
+	if err := r.all(); err != nil {
+		return r.head, err
+	}
+	return r.head, j.arrive(&r)
+}
+
+// arrive is the end of a replay: nothing that was acknowledged is missing, and Append may go on.
+func (j *Journal) arrive(r *replay) error {
+	if err := j.checkMark(r.head); err != nil {
+		return err
+	}
+	if err := j.startMark(r.head); err != nil {
+		return err
+	}
+	j.head, j.partition, j.recovered = r.head, r.partition, true
+	j.gauges.sequence.Store(uint64(r.head.Sequence))
+	return nil
+}
+
+// all reads and replays the frames after r.head to the end.
+func (r *replay) all() error {
 	free, ready := make(chan *chunk, chunks), make(chan *chunk, chunks)
 	for range chunks {
 		free <- &chunk{frames: make([]engine.Frame, chunkFrames)}
 	}
-	done := make(chan struct{})
+	done, from := make(chan struct{}), r.head.Frame+1
 	go func() {
 		defer close(ready)
-		j.decode(free, ready, done)
+		r.j.decode(from, free, ready, done)
 	}()
-	broken := r.run(ready, free)
+	err := r.run(ready, free)
 	close(done)
 	for range ready { // until the decoder is gone
 	}
-	if broken != nil {
-		return r.head, broken
-	}
-	j.head, j.partition, j.recovered = r.head, r.partition, true
-	j.gauges.sequence.Store(uint64(r.head.Sequence))
-	return r.head, nil
+	return err
 }
 
-// decode scans the frames and hands them to ready in chunks taken from free, until the end, the
-// first bad one, or done.
-func (j *Journal) decode(free <-chan *chunk, ready chan<- *chunk, done <-chan struct{}) {
-	it, err := j.db.NewIter(&pebble.IterOptions{
-		LowerBound: []byte{spaceFrame}, UpperBound: []byte{spaceFrame + 1}})
+// decode scans the frames from number from on and hands them to ready in chunks taken from free,
+// until the end, the first bad one, or done.
+func (j *Journal) decode(
+	from uint64, free <-chan *chunk, ready chan<- *chunk, done <-chan struct{}) {
+	o := frameBounds(from)
+	if from == 1 { // whatever else has crept in among the frames is found, too
+		o.LowerBound = []byte{spaceFrame}
+	}
+	it, err := j.db.NewIter(o)
 	if err != nil {
 		ready <- &chunk{broken: &Break{What: "cannot be read", Err: err}}
 		return
@@ -156,16 +243,24 @@ func (c *chunk) fill(it *pebble.Iterator) bool {
 // replay is the second half of Recover.
 type replay struct {
 	j    *Journal
+	ctx  context.Context
 	x    *engine.Exchange
 	each func(*engine.Frame) error
 	head engine.Head // of the last frame that was checked, replayed and handed on
+	// foreign lets frames of another engine version pass unreplayed: x is nil from there on.
+	foreign bool
+	until   func(*engine.Frame) bool // says true before the frame at which to end; nil: at none
 
-	partition uint16 // of the first frame, and so of all
+	partition        uint16 // of the first frame, and so of all
+	frames, commands uint64 // replayed
 }
 
 // run replays the chunks in order; the error is nil if all of them were good.
 func (r *replay) run(ready <-chan *chunk, free chan<- *chunk) error {
 	for c := range ready {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		for i := range c.numbers {
 			if err := r.frame(c.numbers[i], &c.frames[i]); err != nil {
 				return err
@@ -211,6 +306,9 @@ func (r *replay) frame(no uint64, f *engine.Frame) (err error) {
 				Hint: "this is a bug of the program: keep the folder and report it"})
 		}
 	}()
+	if r.until != nil && r.until(f) {
+		return errEnough
+	}
 	if b := r.step(no, f); b != nil {
 		return r.place(b)
 	}
@@ -220,6 +318,7 @@ func (r *replay) frame(no uint64, f *engine.Frame) (err error) {
 		}
 	}
 	r.head = f.Head()
+	r.frames, r.commands = r.frames+1, r.commands+uint64(len(f.Commands))
 	return nil
 }
 
@@ -247,6 +346,9 @@ func (r *replay) step(no uint64, f *engine.Frame) *Break {
 		return wrong("it is of partition %d, the journal of partition %d", f.Partition, r.partition)
 	}
 	r.partition = f.Partition
+	if r.foreign && f.Engine != engine.Version {
+		r.x = nil
+	}
 	if r.x == nil {
 		return nil
 	}
@@ -258,7 +360,8 @@ func (r *replay) apply(f *engine.Frame) *Break {
 	if f.Engine != engine.Version {
 		return &Break{Frame: f.No,
 			What: fmt.Sprintf("written by engine version %d, this one is %d", f.Engine, engine.Version),
-			Hint: "start the version of clobd that wrote it"}
+			Hint: "start the version of clobd that wrote it and stop it in order, or run its clobd " +
+				"checkpoint: this version goes on from the checkpoint that it leaves"}
 	}
 	if err := r.x.ApplyFrame(f); err != nil {
 		// The error names the exact Sequence and what happened there.

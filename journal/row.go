@@ -20,6 +20,7 @@ type OrderRow struct {
 	Wallet   engine.WalletNo
 	Owner    engine.WalletNo
 	Key      uint32       // nonce of the API key that sent it
+	Builder  BuilderNo    // who brought it; 0: nobody
 	Price    engine.Price // its limit, in its own token
 	Size     engine.Size  // what it asked for, in base units, a multiple of engine.Lot
 	// Matched is what was filled so far: more than Size if a budget bought more than it had to.
@@ -64,10 +65,14 @@ type row struct {
 }
 
 // rowVersion is the first byte of every stored row.
-const rowVersion = 2
+const rowVersion = 3
 
-// The second byte of a stored row: outcome, side, type and status, and this.
-const rowPostOnly = 1 << 6
+// The second byte of a stored row: outcome, side, type and status, and these. With rowBuilder a
+// builder's number follows the integers.
+const (
+	rowPostOnly = 1 << 6
+	rowBuilder  = 1 << 7
+)
 
 var errRow = errors.New("malformed row")
 
@@ -77,6 +82,9 @@ func (r *row) append(b []byte) []byte {
 	if r.PostOnly {
 		bits |= rowPostOnly
 	}
+	if r.Builder != 0 {
+		bits |= rowBuilder
+	}
 	b = append(b, rowVersion, bits, byte(r.Reason))
 	for _, v := range [...]uint64{
 		uint64(r.Market), uint64(r.Wallet), uint64(r.Owner), uint64(r.Key), uint64(r.Price),
@@ -84,6 +92,9 @@ func (r *row) append(b []byte) []byte {
 		uint64(r.Sequence),
 	} {
 		b = binary.AppendUvarint(b, v)
+	}
+	if r.Builder != 0 {
+		b = binary.AppendUvarint(b, uint64(r.Builder))
 	}
 	b = binary.AppendVarint(b, int64(r.Time))
 	b = binary.AppendVarint(b, int64(r.Updated-r.Time))
@@ -155,7 +166,7 @@ func (c *cursor) trades(dst []tradeRef) []tradeRef {
 
 // decode reads the stored form b of the order id into r, reusing its slice.
 func (r *row) decode(id *engine.OrderID, b []byte) error {
-	if len(b) < 3 || b[0] != rowVersion || b[1]>>7 != 0 {
+	if len(b) < 3 || b[0] != rowVersion {
 		return errRow
 	}
 	made := r.made[:0]
@@ -176,6 +187,9 @@ func (r *row) decode(id *engine.OrderID, b []byte) error {
 	r.Taking = int64(c.uvarint())
 	r.Fee = engine.Cash(c.uvarint())
 	r.Sequence = engine.Sequence(c.uvarint())
+	if b[1]&rowBuilder != 0 {
+		r.Builder = BuilderNo(c.uvarint())
+	}
 	r.Time = engine.Time(c.varint())
 	r.Updated = r.Time + engine.Time(c.varint())
 	r.Expiry = engine.Time(c.varint())

@@ -13,6 +13,7 @@ type Tail struct {
 	next   uint64
 	behind [][]byte // frames read ahead from the database, to be given before anything else
 	closed bool     // under j.hub.mu
+	nudged bool     // under j.hub.mu: take may come back with nothing, once
 }
 
 // How much a Tail that lags reads from the database at once.
@@ -32,7 +33,8 @@ func (t *Tail) Next() ([]byte, error) {
 	return b, err
 }
 
-// take gives the next frame. If there is none yet it waits, or says false if it must not.
+// take gives the next frame. If there is none yet it waits, until somebody nudges it, or says false
+// if it must not.
 func (t *Tail) take(wait bool) ([]byte, bool, error) {
 	if len(t.behind) == 0 {
 		b, ready, err := t.peek(wait)
@@ -66,6 +68,9 @@ func (t *Tail) peek(wait bool) (b []byte, ready bool, err error) {
 		case t.next <= h.durable:
 			return h.look(t.next), true, nil
 		case !wait:
+			return nil, false, nil
+		case t.nudged:
+			t.nudged = false
 			return nil, false, nil
 		}
 		h.more.Wait()
@@ -110,6 +115,15 @@ func (j *Journal) read(dst [][]byte, first, last uint64) (frames [][]byte, err e
 		return nil, &Break{Frame: first, Key: frameText(first), Path: j.Path, What: "missing"}
 	}
 	return dst, nil
+}
+
+// nudge makes a take that waits, or the next one that would, come back with nothing.
+func (t *Tail) nudge() {
+	h := &t.j.hub
+	h.mu.Lock()
+	t.nudged = true
+	h.mu.Unlock()
+	h.more.Broadcast()
 }
 
 // Close wakes Next, which then says ErrClosed.

@@ -80,6 +80,7 @@ func (m *maker) wildOrder(market engine.MarketNo, w engine.WalletNo) engine.Comm
 	c := engine.Command{Kind: engine.Place, Side: engine.Side(m.r.IntN(2)),
 		Outcome: engine.Outcome(m.r.IntN(2)), Market: market, Wallet: w, Owner: m.ownerOf(w),
 		Key: uint32(w)*7 + uint32(m.r.IntN(2)), Seen: m.head.Sequence, ID: m.id()}
+	c.Proof = c.ID[:1]
 	switch m.r.IntN(10) {
 	case 0, 1:
 		c.Type, size = engine.FAK, size*int64(1+m.r.IntN(8))

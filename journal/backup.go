@@ -1,0 +1,160 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Copied says what a Backup holds.
+type Copied struct {
+	Journal    uint64      // its ID
+	Head       engine.Head // of its last frame
+	Checkpoint *Checkpoint // that lies in it; nil if there was none
+	Bytes      int64       // of all its files
+}
+
+// Backup makes a data folder in dir, which must not exist, of all frames that were appended so far,
+// of the newest checkpoint, and with a mark that says where it ends. It waits for one sync of the
+// log, and nobody waits for it. Files that never change are linked where dir is on the same
+// filesystem. On an error dir is as it is then: of no use.
+func (j *Journal) Backup(dir string) (*Copied, error) {
+	if !j.door.enter() {
+		return nil, ErrClosed
+	}
+	defer j.door.leave()
+	on := j.options.FS
+	if _, err := on.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("back up to %s: it exists already", dir)
+	}
+	if err := makeFolder(on, filepath.Clean(dir)); err != nil {
+		return nil, fmt.Errorf("back up: %w", err)
+	}
+	// The checkpoint first: its frame is in what is copied after it.
+	c, err := j.copyCheckpoint(dir)
+	if err != nil {
+		return nil, fmt.Errorf("back up the checkpoint: %w", err)
+	}
+	if err := j.db.Checkpoint(filepath.Join(dir, "journal"), pebble.WithFlushedWAL()); err != nil {
+		return nil, fmt.Errorf("back up the journal: %w", err)
+	}
+	out, err := j.sealCopy(dir)
+	if err != nil {
+		return nil, fmt.Errorf("back up: look at the copy: %w", err)
+	}
+	out.Checkpoint = c
+	return out, nil
+}
+
+// copyCheckpoint copies the newest checkpoint that is not known to be damaged; nil if there is none.
+// While it looks the follower may remove one.
+func (j *Journal) copyCheckpoint(dir string) (*Checkpoint, error) {
+	on := j.options.FS
+	good, _ := j.Checkpoints()
+	for i := range good {
+		c := &good[i]
+		if c.Journal != j.ID || j.isSpoilt(c.Path) {
+			continue
+		}
+		folder := filepath.Join(dir, checkpointFolder)
+		if err := makeFolder(on, folder); err != nil {
+			return nil, err
+		}
+		to := filepath.Join(folder, on.PathBase(c.Path))
+		err := linkOrCopy(on, c.Path, to)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		return c, syncFolder(on, folder)
+	}
+	return nil, nil
+}
+
+// linkOrCopy gives a file that never changes a second name, or copies it durably.
+func linkOrCopy(on vfs.FS, from, to string) error {
+	err := on.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return copyFile(on, from, to)
+}
+
+// copyFile copies a file durably; the folder's entry is the caller's to sync.
+func copyFile(on vfs.FS, from, to string) error {
+	in, err := on.Open(from, vfs.SequentialReadsOption)
+	if err != nil {
+		return err
+	}
+	out, err := on.Create(to, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close(), in.Close())
+}
+
+// sealCopy finds where a copy ends, and writes a mark that says so.
+func (j *Journal) sealCopy(dir string) (*Copied, error) {
+	k, err := Open(Options{Dir: dir, FS: j.options.FS, ReadOnly: true, MemTable: 1 << 20,
+		Log: slog.New(slog.DiscardHandler), Words: io.Discard, Exit: func(int) {}})
+	if err != nil {
+		return nil, err
+	}
+	out := &Copied{Journal: k.ID}
+	if last := k.hub.last(); last > 0 {
+		var f engine.Frame
+		b, err := k.frameBytes(last)
+		if err == nil {
+			err = engine.DecodeFrame(b, &f)
+		}
+		if err != nil {
+			return nil, errors.Join(err, k.Close())
+		}
+		out.Head = f.Head()
+	}
+	if err := k.Close(); err != nil {
+		return nil, err
+	}
+	h := &out.Head
+	err = WriteMark(j.options.FS, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash})
+	if err == nil {
+		out.Bytes, err = sizeOf(j.options.FS, dir)
+	}
+	return out, err
+}
+
+// sizeOf is how many bytes all files below a folder have.
+func sizeOf(on vfs.FS, dir string) (total int64, err error) {
+	names, err := on.List(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		path := on.PathJoin(dir, name)
+		about, err := on.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		size := about.Size()
+		if about.IsDir() {
+			if size, err = sizeOf(on, path); err != nil {
+				return 0, err
+			}
+		}
+		total += size
+	}
+	return total, nil
+}

@@ -1,0 +1,496 @@
+package journal
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// State is what a journal's frames make: an Exchange, and what its owner builds beside it from the
+// same frames.
+type State struct {
+	// Seed salts the tables of a fresh Exchange.
+	Seed uint64
+	// Exchange is made by whoever is handed a fresh State.
+	Exchange *engine.Exchange
+	// Each is called with each frame that was replayed; nil: nothing is built beside the Exchange.
+	// An error ends the replay.
+	Each func(*engine.Frame) error
+	// Save hands what Each built to sink, in the chunks of an engine.Packer; Load builds it from them.
+	// Both are nil if there is nothing to be kept.
+	Save func(sink func(chunk []byte) error) error
+	Load func(next func() ([]byte, error)) error
+}
+
+// Checkpoint describes a file that holds a State after a frame.
+type Checkpoint struct {
+	Path      string
+	Journal   uint64      // ID of the journal
+	Head      engine.Head // of the last frame that it holds
+	Partition uint16
+	Engine    uint16 // version that saved it
+	Created   time.Time
+	Bytes     int64
+
+	beside bool // holds what was built beside the Exchange
+}
+
+// A checkpoint file is four packed parts, one behind the other: what it is, the Exchange, what was
+// built beside it, and how long it all is.
+const (
+	checkpointFolder = "checkpoints"
+	checkpointSuffix = ".checkpoint"
+	checkpointFormat = 1
+	tempSuffix       = ".tmp"
+
+	// keepCheckpoints is how many are kept: if the newest is damaged the one before it serves.
+	keepCheckpoints = 2
+	// checkpointSync is how many bytes are written between two syncs, so that the disk never has much
+	// to do when the log wants its turn.
+	checkpointSync = 4 << 20
+	// checkpointBurst is how many bytes are written at once.
+	checkpointBurst = 256 << 10
+)
+
+// ErrCheckpoint says that a checkpoint cannot be used with this journal.
+var ErrCheckpoint = errors.New("checkpoint does not fit")
+
+// folder is where checkpoints lie.
+func (j *Journal) checkpointFolder() string { return filepath.Join(j.Dir, checkpointFolder) }
+
+// Checkpoints describes the checkpoints whose descriptions can be read, the newest first, and says
+// what is wrong with the other files there. Whether their contents are good only loading tells.
+func (j *Journal) Checkpoints() (good []Checkpoint, bad []error) {
+	on, dir := j.options.FS, j.checkpointFolder()
+	names, err := on.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, []error{fmt.Errorf("list checkpoints: %w", err)}
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, checkpointSuffix) {
+			continue
+		}
+		c, err := describe(on, filepath.Join(dir, name))
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		good = append(good, *c)
+	}
+	slices.SortFunc(good, func(a, b Checkpoint) int {
+		switch {
+		case a.Head.Frame > b.Head.Frame:
+			return -1
+		case a.Head.Frame < b.Head.Frame:
+			return 1
+		}
+		return strings.Compare(b.Path, a.Path)
+	})
+	return good, bad
+}
+
+// describe reads what a file says that it is.
+func describe(on vfs.FS, path string) (*Checkpoint, error) {
+	r, err := openCheckpoint(on, path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.description()
+	return c, errors.Join(err, r.file.Close())
+}
+
+// checkpointReader reads the chunks of a checkpoint one after the other.
+type checkpointReader struct {
+	path  string
+	file  vfs.File
+	in    *bufio.Reader
+	size  int64
+	read  int64
+	buf   []byte
+	check func() error // whether to go on
+}
+
+// openCheckpoint opens a checkpoint for reading.
+func openCheckpoint(on vfs.FS, path string) (*checkpointReader, error) {
+	f, err := on.Open(path, vfs.SequentialReadsOption)
+	if err != nil {
+		return nil, fmt.Errorf("open checkpoint: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open checkpoint %s: %w", path, err), f.Close())
+	}
+	return &checkpointReader{path: path, file: f, in: bufio.NewReaderSize(f, checkpointBurst),
+		size: info.Size(), check: func() error { return nil }}, nil
+}
+
+// next is the next chunk.
+func (r *checkpointReader) next() ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if r.buf == nil {
+		r.buf = make([]byte, engine.ChunkMax)
+	}
+	if _, err := io.ReadFull(r.in, r.buf[:engine.ChunkOverhead]); err != nil {
+		return nil, err
+	}
+	n, _, err := engine.ChunkLen(r.buf[:engine.ChunkOverhead])
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(r.in, r.buf[engine.ChunkOverhead:n]); err != nil {
+		return nil, err
+	}
+	r.read += int64(n)
+	return r.buf[:n], nil
+}
+
+// skip reads a part that nobody wants.
+func (r *checkpointReader) skip() error {
+	for {
+		b, err := r.next()
+		if err != nil {
+			return err
+		}
+		if _, final, _ := engine.ChunkLen(b); final {
+			return nil
+		}
+	}
+}
+
+// description reads the first part.
+func (r *checkpointReader) description() (*Checkpoint, error) {
+	u := engine.NewUnpacker(r.next)
+	if format := u.Uint(); u.Err == nil && format > checkpointFormat {
+		return nil, fmt.Errorf("checkpoint %s: %w: format %d; this is %d", r.path, engine.ErrVersion,
+			format, checkpointFormat)
+	}
+	c := &Checkpoint{Path: r.path, Bytes: r.size, Journal: u.Uint()}
+	c.Engine, c.Partition = uint16(u.Most(1<<16-1)), uint16(u.Most(1<<16-1))
+	c.Created = time.UnixMilli(u.Int())
+	h := &c.Head
+	h.Frame, h.Sequence, h.Epoch, h.Time = u.Uint(), engine.Sequence(u.Uint()), u.Uint(),
+		engine.Time(u.Int())
+	u.Bytes(h.Hash[:])
+	h.Digest = engine.Digest(u.Uint())
+	c.beside = u.Most(1) != 0
+	if _, err := u.Close(); err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w", r.path, err)
+	}
+	return c, nil
+}
+
+// pack writes the first part.
+func (c *Checkpoint) pack(sink func([]byte) error) error {
+	p, h, beside := engine.NewPacker(sink), &c.Head, uint64(0)
+	if c.beside {
+		beside = 1
+	}
+	p.Uint(checkpointFormat)
+	p.Uint(c.Journal)
+	p.Uint(uint64(c.Engine))
+	p.Uint(uint64(c.Partition))
+	p.Int(c.Created.UnixMilli())
+	p.Uint(h.Frame)
+	p.Uint(uint64(h.Sequence))
+	p.Uint(h.Epoch)
+	p.Int(int64(h.Time))
+	p.Bytes(h.Hash[:])
+	p.Uint(uint64(h.Digest))
+	p.Uint(beside)
+	return p.Close(0)
+}
+
+// load makes s of a checkpoint. It is read to its end, so that no damage of it goes unseen. Then it
+// is held against the journal: the frame that it names must be there, with that hash.
+func (j *Journal) load(ctx context.Context, c *Checkpoint, s *State) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", engine.ErrState, p)
+		}
+		if err != nil {
+			err = fmt.Errorf("checkpoint %s: %w", c.Path, err)
+		}
+	}()
+	if err := j.fits(c); err != nil {
+		return err
+	}
+	r, err := openCheckpoint(j.options.FS, c.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.file.Close()) }()
+	r.check = ctx.Err
+	if again, err := r.description(); err != nil || again.Head != c.Head {
+		return errors.Join(engine.ErrState, err)
+	}
+	x, last, err := engine.Load(s.Seed, r.next)
+	if err != nil {
+		return err
+	}
+	if last != c.Head.Sequence || c.Engine == engine.Version && x.Digest() != c.Head.Digest {
+		return fmt.Errorf("%w: it holds Sequence %d with Digest %016x, and says %d with %016x",
+			engine.ErrState, last, uint64(x.Digest()), c.Head.Sequence, uint64(c.Head.Digest))
+	}
+	switch {
+	case !c.beside && s.Load != nil:
+		return fmt.Errorf("%w: only the Exchange is in it", ErrCheckpoint)
+	case c.beside && s.Load != nil:
+		err = s.Load(r.next)
+	case c.beside:
+		err = r.skip()
+	}
+	if err != nil {
+		return err
+	}
+	s.Exchange = x
+	return r.end()
+}
+
+// end reads the last part, which says how long all before it is.
+func (r *checkpointReader) end() error {
+	before := r.read
+	u := engine.NewUnpacker(r.next)
+	length := u.Uint()
+	if _, err := u.Close(); err != nil {
+		return err
+	}
+	if length != uint64(before) || r.read != r.size {
+		return fmt.Errorf("%w: %d bytes and %d after them, of %d", engine.ErrState, length,
+			r.read-before, r.size)
+	}
+	return nil
+}
+
+// fits says why a checkpoint cannot be one of this journal.
+func (j *Journal) fits(c *Checkpoint) error {
+	switch last := j.hub.last(); {
+	case c.Journal != j.ID:
+		return fmt.Errorf("%w: it is of journal %016x, this is %016x", ErrCheckpoint, c.Journal, j.ID)
+	case c.Engine > engine.Version:
+		return fmt.Errorf("%w: it was saved by engine version %d, this is %d", engine.ErrVersion,
+			c.Engine, engine.Version)
+	case c.Head.Frame == 0 || c.Head.Frame > last:
+		return fmt.Errorf("%w: it is of frame %d, the journal ends at %d", ErrCheckpoint,
+			c.Head.Frame, last)
+	}
+	b, err := j.frameBytes(c.Head.Frame)
+	if err != nil {
+		return err
+	}
+	if hash := engine.Hash(sha256.Sum256(b)); hash != c.Head.Hash {
+		return fmt.Errorf("%w: frame %d of the journal has hash %x, of the checkpoint %x",
+			ErrCheckpoint, c.Head.Frame, hash[:8], c.Head.Hash[:8])
+	}
+	return nil
+}
+
+// VerifyCheckpoint reads a whole checkpoint: its checksums, what it holds, and whether the journal
+// has the frame that it names. The fresh State is of no use after.
+func (j *Journal) VerifyCheckpoint(c *Checkpoint, fresh func() *State) error {
+	if !j.door.enter() {
+		return ErrClosed
+	}
+	defer j.door.leave()
+	return j.load(context.Background(), c, fresh())
+}
+
+// Checkpoint saves s, which must be what the frames up to head make, and forgets the oldest ones.
+// It writes as fast as the disk takes it: beside trading a Follower does so with care.
+func (j *Journal) Checkpoint(ctx context.Context, s *State, head engine.Head) (*Checkpoint, error) {
+	if !j.door.enter() {
+		return nil, ErrClosed
+	}
+	defer j.door.leave()
+	return j.save(ctx, s, &Checkpoint{Head: head, Partition: j.partition}, 0)
+}
+
+// save is Checkpoint at so many bytes a second; 0 is no limit.
+func (j *Journal) save(
+	ctx context.Context, s *State, c *Checkpoint, rate int64) (*Checkpoint, error) {
+	if s.Exchange.Digest() != c.Head.Digest || c.Head.Frame == 0 {
+		return nil, fmt.Errorf("checkpoint of frame %d: the state is of another frame", c.Head.Frame)
+	}
+	c.Journal, c.Engine, c.beside = j.ID, engine.Version, s.Save != nil
+	c.Created = time.UnixMilli(time.Now().UnixMilli())
+	dir := j.checkpointFolder()
+	if err := makeFolder(j.options.FS, dir); err != nil {
+		return nil, err
+	}
+	c.Path = filepath.Join(dir, fmt.Sprintf("%020d%s", c.Head.Sequence, checkpointSuffix))
+	if err := j.write(ctx, s, c, rate); err != nil {
+		return nil, fmt.Errorf("write checkpoint %s: %w", c.Path, err)
+	}
+	j.unspoil(c.Path)
+	j.prune()
+	return c, nil
+}
+
+// write makes the file, durably and whole or not at all.
+func (j *Journal) write(ctx context.Context, s *State, c *Checkpoint, rate int64) (err error) {
+	on, temp := j.options.FS, c.Path+tempSuffix
+	file, err := on.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	w := &pacedWriter{ctx: ctx, file: file, rate: rate, start: time.Now()}
+	err = c.pack(w.chunk)
+	if err == nil {
+		err = s.Exchange.Save(w.chunk)
+	}
+	if err == nil && s.Save != nil {
+		err = s.Save(w.chunk)
+	}
+	if err == nil {
+		p := engine.NewPacker(w.chunk)
+		p.Uint(uint64(w.total))
+		err = p.Close(0)
+	}
+	if err == nil {
+		err = w.flush()
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = on.Rename(temp, c.Path)
+	}
+	if err != nil {
+		on.Remove(temp) // it is of no use, and may be what filled the disk
+		return err
+	}
+	c.Bytes = w.total
+	return syncFolder(on, on.PathDir(c.Path))
+}
+
+// pacedWriter writes a file in bursts, no faster than its rate, and syncs it as it goes.
+type pacedWriter struct {
+	ctx      context.Context
+	file     vfs.File
+	rate     int64 // bytes a second; 0: no limit
+	start    time.Time
+	buf      []byte
+	total    int64 // taken
+	unsynced int64
+}
+
+// chunk takes the next bytes.
+func (w *pacedWriter) chunk(b []byte) error {
+	w.buf = append(w.buf, b...)
+	w.total += int64(len(b))
+	if len(w.buf) < checkpointBurst {
+		return nil
+	}
+	return w.flush()
+}
+
+// flush writes what was taken, and waits until it is time for more.
+func (w *pacedWriter) flush() error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	w.unsynced += int64(len(w.buf))
+	if _, err := w.file.Write(w.buf); err != nil {
+		return err
+	}
+	w.buf = w.buf[:0]
+	if w.unsynced >= checkpointSync {
+		if err := w.file.SyncData(); err != nil {
+			return err
+		}
+		w.unsynced = 0
+	}
+	if w.rate == 0 {
+		return nil
+	}
+	due := time.Duration(float64(w.total) / float64(w.rate) * float64(time.Second))
+	if ahead := due - time.Since(w.start); ahead > 0 {
+		select {
+		case <-time.After(ahead):
+		case <-w.ctx.Done():
+		}
+	}
+	return nil
+}
+
+// prune removes what is not needed any more: what was found damaged, what is left of files that
+// were never finished, and all but the newest ones. What an earlier engine version left last stays:
+// without it that version's frames would have to be replayed.
+func (j *Journal) prune() {
+	on, dir := j.options.FS, j.checkpointFolder()
+	good, _ := j.Checkpoints()
+	keep, kept, earlier := map[string]bool{}, 0, false
+	for i := range good {
+		c := &good[i]
+		if c.Journal != j.ID || c.Head.Frame > j.hub.last() || j.isSpoilt(c.Path) {
+			continue
+		}
+		if kept < keepCheckpoints || c.Engine != engine.Version && !earlier {
+			keep[on.PathBase(c.Path)] = true
+		}
+		kept++
+		earlier = earlier || c.Engine != engine.Version
+	}
+	names, err := on.List(dir)
+	for _, name := range names {
+		ours := strings.HasSuffix(name, checkpointSuffix) || strings.HasSuffix(name, tempSuffix)
+		if ours && !keep[name] {
+			err = errors.Join(err, on.Remove(filepath.Join(dir, name)))
+		}
+	}
+	if err != nil {
+		j.options.Log.Warn("old checkpoints cannot be removed", "path", dir, "error", err)
+	}
+}
+
+// dropCheckpoints removes what is of frames after this one.
+func (j *Journal) dropCheckpoints(after uint64) error {
+	good, _ := j.Checkpoints()
+	for i := range good {
+		if good[i].Head.Frame > after {
+			if err := j.options.FS.Remove(good[i].Path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// spoil notes that a checkpoint is damaged: the next one that is written takes its place.
+func (j *Journal) spoil(path string) {
+	j.spoilt.mu.Lock()
+	defer j.spoilt.mu.Unlock()
+	if j.spoilt.paths == nil {
+		j.spoilt.paths = make(map[string]bool)
+	}
+	j.spoilt.paths[path] = true
+}
+
+// unspoil notes that a checkpoint was written anew.
+func (j *Journal) unspoil(path string) {
+	j.spoilt.mu.Lock()
+	defer j.spoilt.mu.Unlock()
+	delete(j.spoilt.paths, path)
+}
+
+// isSpoilt says whether a checkpoint was found damaged.
+func (j *Journal) isSpoilt(path string) bool {
+	j.spoilt.mu.Lock()
+	defer j.spoilt.mu.Unlock()
+	return j.spoilt.paths[path]
+}

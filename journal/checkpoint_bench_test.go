@@ -1,0 +1,162 @@
+//go:build linux
+
+package journal
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"clobd/engine"
+)
+
+var restoreFrames = flag.Int("restored", 2000, "frames of 100 commands of BenchmarkRestore")
+
+// BenchmarkRestore opens a journal of so many Commands with a checkpoint and makes the state of it:
+// with all behind the checkpoint, and with the last tenth after it. restore/scan compares that with
+// opening the journal and reading all values, and nothing else.
+func BenchmarkRestore(b *testing.B) {
+	const each = 100
+	frames := *restoreFrames
+	for name, after := range map[string]int{"end": 0, "tenth": frames / 10} {
+		b.Run(name, func(b *testing.B) {
+			o := Options{Dir: b.TempDir(), Async: true, Log: quiet()}
+			j, m := open(b, o), newMaker(1)
+			m.write(b, j, frames-after, each)
+			if _, err := j.Checkpoint(context.Background(), &State{Exchange: m.x}, m.head); err != nil {
+				b.Fatal(err)
+			}
+			m.write(b, j, after, each)
+			shut(b, j)
+			shut(b, open(b, o)) // Pebble's log becomes tables, once
+			var scan, restore time.Duration
+			for b.Loop() {
+				start := time.Now()
+				j, err := Open(o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r, err := j.Restore(context.Background(), func() *State { return &State{Seed: 1} })
+				if err != nil || r.Head != m.head || r.From == nil || r.Frames != uint64(after) {
+					b.Fatal(r, err)
+				}
+				restore += time.Since(start)
+				shut(b, j)
+				start = time.Now()
+				if j, err = Open(o); err != nil {
+					b.Fatal(err)
+				}
+				scanAll(b, j, frames*each)
+				scan += time.Since(start)
+				shut(b, j)
+			}
+			b.ReportMetric(restore.Seconds()/scan.Seconds(), "restore/scan")
+			b.ReportMetric(float64(restore.Milliseconds())/float64(b.N), "ms/restore")
+		})
+	}
+}
+
+// BenchmarkBesideCheckpoint sends a frame of 20 Commands every 2 ms, a small part of what the
+// journal can do, and measures Apply and the time until the frame is durable, in turns with and
+// without a checkpoint being written by somebody else all the time. The ratios are of medians, and
+// of the 90th percentile of the commits, while it is written to while it is not.
+func BenchmarkBesideCheckpoint(b *testing.B) {
+	const each, turn = 20, 400 * time.Millisecond
+	j, m := open(b, Options{Dir: b.TempDir()}), newMaker(1)
+	defer shut(b, j)
+	m.write(b, j, 600, 256)
+	s, head := twin(b, m.x), m.head
+	var apply, commit [2][]time.Duration
+	written := int64(0)
+	for round := range 2 * b.N * 5 {
+		with := round % 2
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for with == 1 && ctx.Err() == nil {
+				c := &Checkpoint{Head: head}
+				if c, err := j.save(ctx, s, c, 64<<20); err == nil {
+					written += c.Bytes
+				}
+			}
+		}()
+		tick := time.NewTicker(2 * time.Millisecond)
+		for start := time.Now(); time.Since(start) < turn; {
+			<-tick.C
+			a, c := m.timed(b, j, each)
+			apply[with], commit[with] = append(apply[with], a), append(commit[with], c)
+		}
+		tick.Stop()
+		stop()
+		<-done
+	}
+	if written == 0 {
+		b.Fatal("nothing was written")
+	}
+	at := func(of []time.Duration, part float64) float64 {
+		slices.Sort(of)
+		return float64(of[int(part*float64(len(of)-1))].Nanoseconds())
+	}
+	b.ReportMetric(at(apply[0], 0.5)/each, "apply-ns")
+	b.ReportMetric(at(apply[1], 0.5)/at(apply[0], 0.5), "apply-ratio")
+	b.ReportMetric(at(commit[0], 0.9)/1e3, "commit-p90-us")
+	b.ReportMetric(at(commit[1], 0.9)/at(commit[0], 0.9), "commit-p90-ratio")
+	b.ReportMetric(at(commit[1], 0.5)/at(commit[0], 0.5), "commit-p50-ratio")
+	b.ReportMetric(float64(written)/(float64(b.N)*5*turn.Seconds())/1e6, "MB/s")
+}
+
+// twin is a State of the same.
+func twin(b *testing.B, x *engine.Exchange) *State {
+	var chunks [][]byte
+	err := x.Save(func(c []byte) error { chunks = append(chunks, bytes.Clone(c)); return nil })
+	if err != nil {
+		b.Fatal(err)
+	}
+	y, _, err := engine.Load(2, func() ([]byte, error) {
+		if len(chunks) == 0 {
+			return nil, io.EOF
+		}
+		c := chunks[0]
+		chunks = chunks[1:]
+		return c, nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &State{Exchange: y}
+}
+
+// timed makes, appends and waits for a frame of n Commands, and says how long all its Apply calls
+// took and how long it took from the first of them until it was durable.
+func (m *maker) timed(b *testing.B, j *Journal, n int) (apply, commit time.Duration) {
+	f := &engine.Frame{Engine: engine.Version, Epoch: 1, No: m.head.Frame + 1,
+		First: m.head.Sequence + 1, Time: makerTime + engine.Time(m.head.Frame) + m.now}
+	for range n {
+		f.Commands = append(f.Commands, m.command())
+	}
+	start := time.Now()
+	for i := range f.Commands {
+		f.Events = m.x.Apply(&f.Commands[i], f.First+engine.Sequence(i), f.Time, f.Events)
+		f.Ends = append(f.Ends, uint32(len(f.Events)))
+	}
+	apply = time.Since(start)
+	f.Digest = m.x.Digest()
+	f.Encode(m.head.Hash)
+	if err := j.Append(f); err != nil {
+		b.Fatal(err)
+	}
+	if err := j.Wait(f.No); err != nil {
+		b.Fatal(err)
+	}
+	commit = time.Since(start)
+	m.head = f.Head()
+	for i := range f.Commands {
+		m.note(&f.Commands[i], f.First+engine.Sequence(i), f.Time, f.EventsOf(i))
+	}
+	return apply, commit
+}

@@ -1,0 +1,318 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"clobd/engine"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// FollowerOptions says how a Follower works. Zero values but Fresh stand for the defaults.
+type FollowerOptions struct {
+	// Fresh makes the State that follows. It is called for each attempt to load a checkpoint, and what
+	// it gives is the Follower's own: nothing of it may be shared with anybody else.
+	Fresh func() *State
+	// Commands is after how many a checkpoint is written. Default 2,000,000.
+	Commands uint64
+	// Interval is after what time one is written if anything has happened. Default 5 minutes.
+	Interval time.Duration
+	// Rate bounds how fast it is written beside trading, in bytes a second. Default 64 MiB.
+	Rate int64
+	// Hold says that no checkpoint should be begun now, because the disk has no room for one; nil: one
+	// always may.
+	Hold func() bool
+}
+
+// validate returns all problems of the options at once, or nil, and fills in the defaults.
+func (o *FollowerOptions) validate() error {
+	var problems []error
+	if o.Fresh == nil {
+		problems = append(problems, errors.New("follower option Fresh is nil"))
+	}
+	if o.Interval < 0 {
+		problems = append(problems, errors.New("follower option Interval is negative"))
+	}
+	if o.Rate < 0 {
+		problems = append(problems, errors.New("follower option Rate is negative"))
+	}
+	if o.Commands == 0 {
+		o.Commands = 2_000_000
+	}
+	if o.Interval == 0 {
+		o.Interval = 5 * time.Minute
+	}
+	if o.Rate == 0 {
+		o.Rate = 64 << 20
+	}
+	return errors.Join(problems...)
+}
+
+// followerRetry is how long a Follower waits after a checkpoint that could not be written.
+const followerRetry = 30 * time.Second
+
+// Follower is a private State that follows the durable frames: it replays each of them, compares
+// Events and Digest with what the writer recorded, and saves itself from time to time. It reads
+// bytes only, so that it is a second computation of everything, and nobody waits for it: while it
+// saves, it lags. It costs the memory of a second State.
+type Follower struct {
+	j       *Journal
+	options FollowerOptions
+	tail    *Tail
+	ended   chan struct{}
+	stop    context.CancelFunc // gives up whatever it is doing
+	ctx     context.Context
+
+	run     replay // Run's own, as is what follows
+	state   *State
+	decoded engine.Frame
+	saved   engine.Head
+	since   time.Time // when it saved last, or began
+	count   uint64    // Commands since then
+	retry   time.Time // not before
+
+	mu      sync.Mutex
+	closing bool
+	status  FollowerStatus
+	written prometheus.Counter
+	failed  prometheus.Counter
+}
+
+// FollowerStatus says how far a Follower is.
+type FollowerStatus struct {
+	Ready    bool          // it has what it began with, a checkpoint or nothing
+	Head     engine.Head   // of the last frame that it replayed
+	Lag      uint64        // durable Commands that it has not seen
+	Saved    *Checkpoint   // the newest one, nil if there is none
+	Took     time.Duration // to write it, 0 if this process did not
+	Saving   bool          // right now
+	Failures uint64        // checkpoints that could not be written
+	Error    error         // why the last one could not be, nil if it could
+}
+
+// Follow makes a Follower of the journal, which must have been restored. Its Run does the work.
+func (j *Journal) Follow(o FollowerOptions) (*Follower, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "clobd", Subsystem: "checkpoint", Name: name, Help: help})
+	}
+	f := &Follower{j: j, options: o, tail: j.Tail(1), ended: make(chan struct{}),
+		written: counter("writes_total", "Checkpoints written."),
+		failed:  counter("failures_total", "Checkpoints that could not be written."),
+	}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	return f, nil
+}
+
+// Run follows until Close. A frame that cannot be replayed, or comes out in another way, means that
+// what is served cannot be trusted: last words, exit 70. An error is returned only then, or if the
+// journal cannot be read.
+func (f *Follower) Run() error {
+	defer close(f.ended)
+	defer f.stop()
+	err := f.follow()
+	if err == nil || errors.Is(err, ErrClosed) || f.ctx.Err() != nil {
+		return nil
+	}
+	var broken *Break
+	if errors.As(err, &broken) {
+		f.j.ward.speak("the follower does not come to what was recorded", err,
+			"what this process serves may be wrong: keep the folder, report it, and start again, "+
+				"which replays and compares")
+	}
+	return fmt.Errorf("follow the journal: %w", err)
+}
+
+// follow is Run.
+func (f *Follower) follow() error {
+	if err := f.begin(); err != nil {
+		return err
+	}
+	for {
+		if err := f.ctx.Err(); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		closing := f.closing
+		f.mu.Unlock()
+		if f.due(closing) {
+			f.save(closing)
+		}
+		b, ready, err := f.tail.take(false)
+		if !ready && err == nil && !closing {
+			wake := time.AfterFunc(f.wait(), f.tail.nudge)
+			b, ready, err = f.tail.take(true)
+			wake.Stop()
+		}
+		switch {
+		case err != nil:
+			return err
+		case ready:
+			if err := f.frame(b); err != nil {
+				return err
+			}
+		case closing:
+			if f.run.head.Frame != f.saved.Frame {
+				f.save(true)
+			}
+			return nil
+		}
+	}
+}
+
+// begin makes the State that follows: of the newest checkpoint, or of nothing.
+func (f *Follower) begin() error {
+	if !f.j.door.enter() {
+		return ErrClosed
+	}
+	defer f.j.door.leave()
+	s, from, _ := f.j.begin(f.ctx, f.options.Fresh)
+	f.run = replay{j: f.j, ctx: f.ctx, x: s.Exchange, each: s.Each}
+	if from != nil {
+		f.run.head, f.run.partition, f.saved = from.Head, from.Partition, from.Head
+		f.tail.next = from.Head.Frame + 1
+	}
+	f.state, f.since = s, time.Now()
+	f.mu.Lock()
+	f.status.Ready, f.status.Head, f.status.Saved = true, f.run.head, from
+	f.mu.Unlock()
+	return f.ctx.Err()
+}
+
+// frame replays one frame.
+func (f *Follower) frame(b []byte) error {
+	if err := engine.DecodeFrame(b, &f.decoded); err != nil {
+		no := f.run.head.Frame + 1
+		return f.run.place(&Break{Frame: no, What: "damaged", Err: err})
+	}
+	if err := f.run.frame(f.run.head.Frame+1, &f.decoded); err != nil {
+		return err
+	}
+	f.count += uint64(len(f.decoded.Commands))
+	f.mu.Lock()
+	f.status.Head = f.run.head
+	f.mu.Unlock()
+	return nil
+}
+
+// due says whether it is time to save. Who closes saves once, at the end.
+func (f *Follower) due(closing bool) bool {
+	if closing || f.count == 0 || time.Now().Before(f.retry) {
+		return false
+	}
+	if f.count < f.options.Commands && time.Since(f.since) < f.options.Interval {
+		return false
+	}
+	if f.options.Hold == nil || !f.options.Hold() {
+		return true
+	}
+	f.retry = time.Now().Add(followerRetry)
+	return false
+}
+
+// wait is how long nothing needs to be looked at if nothing happens.
+func (f *Follower) wait() time.Duration {
+	if f.count == 0 {
+		return f.options.Interval
+	}
+	at := f.since.Add(f.options.Interval)
+	if f.count >= f.options.Commands || at.Before(f.retry) {
+		at = f.retry
+	}
+	return max(time.Until(at), 0)
+}
+
+// save writes a checkpoint; hurry at a stop, when nothing else needs the disk. One that cannot be
+// written is no harm but a longer start.
+func (f *Follower) save(hurry bool) {
+	rate, start := f.options.Rate, time.Now()
+	if hurry {
+		rate = 0
+	}
+	f.mu.Lock()
+	f.status.Saving = true
+	f.mu.Unlock()
+	c, err := f.j.save(f.ctx, f.state,
+		&Checkpoint{Head: f.run.head, Partition: f.run.partition}, rate)
+	took := time.Since(start)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Saving, f.status.Error = false, err
+	if err != nil {
+		f.retry = time.Now().Add(followerRetry)
+		f.status.Failures++
+		f.failed.Inc()
+		f.j.options.Log.Error("checkpoint failed, and is tried again", "error", err)
+		return
+	}
+	f.saved, f.since, f.count = c.Head, time.Now(), 0
+	f.status.Saved, f.status.Took = c, took
+	f.written.Inc()
+	f.j.options.Log.Info("checkpoint", "path", c.Path, "sequence", c.Head.Sequence,
+		"bytes", c.Bytes, "took", took.String())
+}
+
+// Close lets the Follower come to the journal's end, where nobody may append any more, and write a
+// last checkpoint, so that the next start is quick; when ctx is done it gives that up. Then Run has
+// returned.
+func (f *Follower) Close(ctx context.Context) {
+	f.mu.Lock()
+	f.closing = true
+	f.mu.Unlock()
+	f.tail.nudge()
+	select {
+	case <-f.ended:
+	case <-ctx.Done():
+		f.j.options.Log.Warn("stopping without a last checkpoint: the next start replays more")
+		f.stop()
+		f.tail.Close()
+		<-f.ended
+	}
+}
+
+// Status says how far it is.
+func (f *Follower) Status() FollowerStatus {
+	f.mu.Lock()
+	s := f.status
+	f.mu.Unlock()
+	if last := f.j.gauges.sequence.Load(); last > uint64(s.Head.Sequence) {
+		s.Lag = last - uint64(s.Head.Sequence)
+	}
+	return s
+}
+
+// Collectors are the Follower's metrics, for the caller to register.
+func (f *Follower) Collectors() []prometheus.Collector {
+	gauge := func(system, name, help string, value func(FollowerStatus) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "clobd", Subsystem: system, Name: name, Help: help},
+			func() float64 { return value(f.Status()) })
+	}
+	saved := func(name, help string, value func(*Checkpoint) float64) prometheus.Collector {
+		return gauge("checkpoint", name, help, func(s FollowerStatus) float64 {
+			if s.Saved == nil {
+				return 0
+			}
+			return value(s.Saved)
+		})
+	}
+	return []prometheus.Collector{f.written, f.failed,
+		gauge("follower", "lag_commands", "Durable commands that the follower has not replayed yet.",
+			func(s FollowerStatus) float64 { return float64(s.Lag) }),
+		saved("age_seconds", "Age of the newest checkpoint, 0 if there is none.",
+			func(c *Checkpoint) float64 { return time.Since(c.Created).Seconds() }),
+		saved("bytes", "Size of the newest checkpoint.",
+			func(c *Checkpoint) float64 { return float64(c.Bytes) }),
+		saved("sequence", "Sequence of the newest checkpoint.",
+			func(c *Checkpoint) float64 { return float64(c.Head.Sequence) }),
+		gauge("checkpoint", "seconds", "How long the last checkpoint took to write.",
+			func(s FollowerStatus) float64 { return s.Took.Seconds() }),
+	}
+}

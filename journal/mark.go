@@ -1,0 +1,393 @@
+package journal
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Mark is the high-water mark: a frame that was acknowledged, and so all before it. It lies in a
+// file of its own, because a database whose log lost its end cannot tell.
+type Mark struct {
+	Journal  uint64 // ID of the journal
+	Frame    uint64 // 0: none
+	Sequence engine.Sequence
+	Hash     engine.Hash // of that frame
+}
+
+// The file DIR/mark has two slots. They are written in turns, so that a torn write leaves the other
+// one; all integers little endian:
+//
+//	at  size         at  size           at  size
+//	 0   8  magic    24   8  turn       48  32  hash
+//	 8   8  format   32   8  frame      80   4  CRC32C of all before it
+//	16   8  journal  40   8  Sequence
+const (
+	markName   = "mark"
+	markMagic  = 0x4b52414d424f4c43 // "CLOBMARK"
+	markFormat = 1
+	markSlot   = 4096
+	markSumAt  = 80
+	markSize   = markSumAt + 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// hintMark is what to do without a mark that can be trusted.
+const hintMark = "clobd verify tells whether the journal itself is whole; then clobd recover " +
+	"--accept-loss makes a new mark"
+
+// encode makes a slot.
+func (m *Mark) encode(turn uint64) []byte {
+	le, b := binary.LittleEndian, make([]byte, 0, markSlot)
+	for _, v := range []uint64{markMagic, markFormat, m.Journal, turn, m.Frame, uint64(m.Sequence)} {
+		b = le.AppendUint64(b, v)
+	}
+	b = append(b, m.Hash[:]...)
+	b = le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return b[:markSlot]
+}
+
+// decodeMark reads a slot; false if it is not one.
+func decodeMark(b []byte) (m Mark, turn uint64, ok bool) {
+	le := binary.LittleEndian
+	if len(b) < markSize || le.Uint64(b) != markMagic || le.Uint64(b[8:]) != markFormat ||
+		le.Uint32(b[markSumAt:]) != crc32.Checksum(b[:markSumAt], castagnoli) {
+		return m, 0, false
+	}
+	m = Mark{le.Uint64(b[16:]), le.Uint64(b[32:]), engine.Sequence(le.Uint64(b[40:])),
+		engine.Hash(b[48:80])}
+	return m, le.Uint64(b[24:]), true
+}
+
+// ReadMark reads the mark of the data folder dir on a filesystem, nil for the machine's own. It
+// says false if there is none; a file of which neither slot can be read is an error.
+func ReadMark(on vfs.FS, dir string) (Mark, bool, error) {
+	m, _, _, found, err := readMark(filesystem(on), filepath.Join(dir, markName))
+	return m, found, err
+}
+
+// filesystem is on, or the machine's own.
+func filesystem(on vfs.FS) vfs.FS {
+	if on == nil {
+		return vfs.Default
+	}
+	return on
+}
+
+// readMark is ReadMark with the newest slot and its turn.
+func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found bool, err error) {
+	f, err := on.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return best, 0, 0, false, nil
+	} else if err != nil {
+		return best, 0, 0, false, fmt.Errorf("open mark: %w", err)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 2*markSlot))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return best, 0, 0, false, fmt.Errorf("read mark %s: %w", path, err)
+	}
+	for i := range 2 {
+		m, at, ok := decodeMark(b[min(len(b), i*markSlot):min(len(b), (i+1)*markSlot)])
+		if ok && (!found || at > turn) {
+			best, slot, turn, found = m, i, at, true
+		}
+	}
+	if !found {
+		return best, 0, 0, false, &advisedError{
+			fmt.Errorf("the high-water mark %s is damaged: nobody knows how far was acknowledged", path),
+			hintMark}
+	}
+	return best, slot, turn, true, nil
+}
+
+// WriteMark makes the mark of the data folder dir, durably and whole or not at all. It is for a
+// folder that no Journal has open: a copy, for instance.
+func WriteMark(on vfs.FS, dir string, m Mark) (err error) {
+	on = filesystem(on)
+	path := filepath.Join(dir, markName)
+	err = writeWhole(on, path, append(m.encode(1), m.encode(2)...))
+	if err != nil {
+		return fmt.Errorf("write mark %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeWhole makes or replaces a small file, durably and whole or not at all.
+func writeWhole(on vfs.FS, path string, b []byte) error {
+	temp := path + tempSuffix
+	f, err := on.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := on.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncFolder(on, on.PathDir(path))
+}
+
+// LossError says that the journal ends before what was acknowledged.
+type LossError struct {
+	Mark Mark
+	Head engine.Head // the journal's end
+	Path string      // the database's folder
+}
+
+// First is the first Sequence that is lost.
+func (e *LossError) First() engine.Sequence { return e.Head.Sequence + 1 }
+
+// Last is the last Sequence that is known to be lost.
+func (e *LossError) Last() engine.Sequence { return e.Mark.Sequence }
+
+// Count is how many Sequences are known to be lost.
+func (e *LossError) Count() uint64 { return uint64(e.Mark.Sequence - e.Head.Sequence) }
+
+// Error says what is lost and what to do.
+func (e *LossError) Error() string {
+	return fmt.Sprintf("journal %s ends at frame %d, but frame %d was acknowledged: %d acknowledged "+
+		"commands are lost, Sequences %d to %d; %s", e.Path, e.Head.Frame, e.Mark.Frame, e.Count(),
+		e.First(), e.Last(), e.advice())
+}
+
+// advice is what to do.
+func (e *LossError) advice() string {
+	return "nothing was changed: keep the folder and restore it from a copy that has them, or go on " +
+		"without them by clobd recover --accept-loss"
+}
+
+// marker writes the mark behind the acknowledgements. The committer notes, one goroutine writes.
+type marker struct {
+	file    vfs.File
+	slots   [2]Mark // what they say
+	slot    int     // written last
+	turn    uint64
+	fail    func(error)
+	writes  func() // counts
+	bell    chan struct{}
+	closing chan struct{}
+	ended   chan struct{}
+
+	mu     sync.Mutex
+	latest Mark
+}
+
+const (
+	// markGap is how long the disk is left to the log between two writes: without it the syncs of the
+	// mark cost a tenth of what the log can do, with it nothing that can be measured.
+	markGap = 2 * time.Millisecond
+	// markIdle is how long nothing is acknowledged until the second slot is brought up as well: then
+	// damage of one of them takes nothing along.
+	markIdle = 20 * time.Millisecond
+)
+
+// checkMark holds the journal's end against the mark.
+func (j *Journal) checkMark(head engine.Head) error {
+	m, _, _, found, err := readMark(j.options.FS, filepath.Join(j.Dir, markName))
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		if head.Frame > 0 {
+			j.options.Log.Warn("no high-water mark: if the journal lost its end nobody knows",
+				"path", j.Path, "frame", head.Frame)
+		}
+		return nil
+	case m.Journal != j.ID:
+		return &advisedError{fmt.Errorf("the high-water mark in %s is of journal %016x, this is %016x",
+			j.Dir, m.Journal, j.ID), "restore both from the same copy; " + hintMark}
+	case m.Frame > head.Frame:
+		return &LossError{Mark: m, Head: head, Path: j.Path}
+	case m.Frame == 0:
+		return nil
+	}
+	return j.checkFrame(&m, head)
+}
+
+// checkFrame holds a frame that the journal must have against its mark.
+func (j *Journal) checkFrame(m *Mark, head engine.Head) error {
+	hash := head.Hash
+	if m.Frame < head.Frame {
+		b, err := j.frameBytes(m.Frame)
+		if err != nil {
+			return fmt.Errorf("read the frame of the high-water mark: %w", err)
+		}
+		hash = sha256.Sum256(b)
+	}
+	if hash != m.Hash {
+		return &Break{Frame: m.Frame, Key: frameText(m.Frame), Path: j.Path, Last: head.Frame,
+			Sequence: m.Sequence, What: fmt.Sprintf("another frame, with hash %x, was acknowledged; "+
+				"this one has %x", m.Hash[:8], hash[:8])}
+	}
+	return nil
+}
+
+// frameBytes is a copy of one frame. Callers are within the door.
+func (j *Journal) frameBytes(no uint64) ([]byte, error) {
+	key := frameKey(no)
+	b, found, err := get(j.db, key[:], nil)
+	if err == nil && !found {
+		err = &Break{Frame: no, Key: frameText(no), Path: j.Path, What: "missing"}
+	}
+	return b, err
+}
+
+// startMark makes the mark say head, which was found, and begins to follow the acknowledgements.
+func (j *Journal) startMark(head engine.Head) error {
+	if j.options.Async || j.options.ReadOnly || j.mark != nil {
+		return nil // what is not synced is not promised
+	}
+	now := Mark{j.ID, head.Frame, head.Sequence, head.Hash}
+	path := filepath.Join(j.Dir, markName)
+	m, slot, turn, found, err := readMark(j.options.FS, path)
+	if err == nil && !found {
+		m, slot, turn, err = now, 1, 2, WriteMark(j.options.FS, j.Dir, now)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := j.options.FS.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("open mark: %w", err)
+	}
+	k := &marker{file: file, slot: slot, turn: turn, latest: now,
+		bell: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
+		writes: j.gauges.marks.Inc,
+		fail: func(err error) {
+			j.failAs("how far was acknowledged cannot be noted",
+				fmt.Errorf("write the high-water mark %s: %w", path, err))
+		}}
+	k.slots[slot] = m
+	if m != now {
+		if err := k.write(now); err != nil {
+			return errors.Join(fmt.Errorf("write mark %s: %w", path, err), file.Close())
+		}
+	}
+	j.mark = k
+	go k.run()
+	return nil
+}
+
+// note is told of the newest acknowledged frame.
+func (k *marker) note(f *flight, id uint64) {
+	k.mu.Lock()
+	k.latest = Mark{id, f.number, f.last, f.hash}
+	k.mu.Unlock()
+	select {
+	case k.bell <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+// write writes m into the older slot, durably.
+func (k *marker) write(m Mark) error {
+	slot := 1 - k.slot
+	if _, err := k.file.WriteAt(m.encode(k.turn+1), int64(slot*markSlot)); err != nil {
+		return err
+	}
+	if err := k.file.SyncData(); err != nil {
+		return err
+	}
+	k.slot, k.turn, k.slots[slot] = slot, k.turn+1, m
+	k.writes()
+	return nil
+}
+
+// run writes the newest mark soon after the last write is done, both slots when there is peace, and
+// at the end. A failed sync is final, as the log's is.
+func (k *marker) run() {
+	defer close(k.ended)
+	idle := time.NewTimer(markIdle)
+	defer idle.Stop()
+	for closing := false; !closing; {
+		ring := false
+		select {
+		case <-k.bell:
+			ring = true
+		case <-idle.C:
+		case <-k.closing:
+			closing = true
+		}
+		k.mu.Lock()
+		m := k.latest
+		k.mu.Unlock()
+		for i := 0; i < 2 && (k.slots[k.slot] != m || !ring && k.slots[1-k.slot] != m); i++ {
+			if err := k.write(m); err != nil {
+				k.fail(err)
+				return
+			}
+		}
+		if !ring {
+			continue
+		}
+		idle.Reset(markIdle)
+		select {
+		case <-time.After(markGap):
+		case <-k.closing:
+		}
+	}
+}
+
+// close writes the last mark and ends.
+func (k *marker) close() error {
+	close(k.closing)
+	<-k.ended
+	return k.file.Close()
+}
+
+// AcceptLoss makes the journal end with head, durably: the frames after it go, so do checkpoints of
+// what comes after it, and the mark says head. It is for an operator who was told what is lost: by
+// the *LossError or *Break of a Restore or Recover, which also gave head, the last good frame's.
+// Close the journal then: it starts anew from there.
+func (j *Journal) AcceptLoss(head engine.Head) error {
+	if !j.door.enter() {
+		return ErrClosed
+	}
+	defer j.door.leave()
+	if j.recovered {
+		return errors.New("accept loss: the journal was recovered, nothing is lost")
+	}
+	if head.Frame > 0 {
+		b, err := j.frameBytes(head.Frame)
+		if err != nil {
+			return fmt.Errorf("accept loss: %w", err)
+		}
+		if hash := sha256.Sum256(b); !bytes.Equal(hash[:], head.Hash[:]) {
+			return fmt.Errorf("accept loss: frame %d has another hash", head.Frame)
+		}
+	}
+	// The mark comes first: if the rest fails it can be asked for again.
+	m := Mark{j.ID, head.Frame, head.Sequence, head.Hash}
+	if err := WriteMark(j.options.FS, j.Dir, m); err != nil {
+		return fmt.Errorf("accept loss: %w", err)
+	}
+	if err := j.dropCheckpoints(head.Frame); err != nil {
+		return fmt.Errorf("accept loss: %w", err)
+	}
+	from := frameKey(head.Frame + 1)
+	if err := j.db.DeleteRange(from[:], []byte{spaceFrame + 1}, pebble.Sync); err != nil {
+		return fmt.Errorf("accept loss: delete the frames after %d: %w", head.Frame, err)
+	}
+	j.options.Log.Warn("loss accepted", "path", j.Path, "frame", head.Frame,
+		"sequence", head.Sequence)
+	return nil
+}

@@ -1,0 +1,130 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"clobd/engine"
+)
+
+// Last is the number of the last durable frame, 0 if there is none.
+func (j *Journal) Last() uint64 { return j.hub.last() }
+
+// Frames hands the frames from number from on to each, decoded, in order, until the last one or
+// until each says false. It checks each frame and that none is missing, but no chain, and replays
+// nothing. A frame holds until each returns.
+func (j *Journal) Frames(from uint64, each func(*engine.Frame) bool) (err error) {
+	if !j.door.enter() {
+		return ErrClosed
+	}
+	defer j.door.leave()
+	from = max(from, 1)
+	it, err := j.db.NewIter(frameBounds(from))
+	if err != nil {
+		return fmt.Errorf("read the journal: %w", err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	var f engine.Frame
+	broken := func(no uint64, what string, err error) error {
+		return &Break{Frame: no, Key: frameText(no), Path: j.Path, Last: j.hub.last(), What: what,
+			Err: err, Hint: "clobd verify says what else is wrong"}
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		if no, known := frameNo(it.Key()); !known || no != from {
+			return broken(from, "missing", nil)
+		}
+		b, err := it.ValueAndErr()
+		if err == nil {
+			err = engine.DecodeFrame(b, &f)
+		}
+		if err != nil {
+			return broken(from, "damaged", err)
+		}
+		if !each(&f) {
+			return nil
+		}
+		from++
+	}
+	if err := it.Error(); err != nil {
+		return broken(from, "cannot be read", err)
+	}
+	return nil
+}
+
+// FrameOf finds the number of the frame that holds a Sequence, or the first one after it; one more
+// than the last if there is none.
+func (j *Journal) FrameOf(seq engine.Sequence) (uint64, error) {
+	low, high := uint64(1), j.hub.last()+1
+	for low < high {
+		mid := low + (high-low)/2
+		last := engine.Sequence(0)
+		err := j.Frames(mid, func(f *engine.Frame) bool { last = f.Last(); return false })
+		if err != nil {
+			return 0, err
+		}
+		if last < seq {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, nil
+}
+
+// errEnough ends a replay where it was to end.
+var errEnough = errors.New("far enough")
+
+// StateAt makes the State after a Sequence: of the newest checkpoint before it and the Commands
+// after that one, in the middle of a frame if need be. Each of the State is called with whole frames
+// only, and with none of the last one unless seq is its last. It returns the Sequence that it came
+// to: seq, or the journal's last one.
+func (j *Journal) StateAt(ctx context.Context, seq engine.Sequence, fresh func() *State) (
+	*State, engine.Sequence, error) {
+	if !j.door.enter() {
+		return nil, 0, ErrClosed
+	}
+	defer j.door.leave()
+	run := replay{j: j, ctx: ctx}
+	var s *State
+	good, _ := j.Checkpoints()
+	for i := range good {
+		c := &good[i]
+		if c.Head.Sequence > seq {
+			continue
+		}
+		if s = fresh(); j.load(ctx, c, s) == nil {
+			run.head, run.partition = c.Head, c.Partition
+			break
+		}
+		s = nil
+	}
+	if s == nil {
+		s = fresh()
+		s.Exchange = engine.NewExchange(s.Seed)
+	}
+	var part *engine.Frame
+	run.x = s.Exchange
+	run.until = func(f *engine.Frame) bool {
+		if f.Last() > seq {
+			part = f
+		}
+		return part != nil
+	}
+	run.each = s.Each
+	if err := run.all(); err != nil && !errors.Is(err, errEnough) {
+		return nil, run.head.Sequence, err
+	}
+	at := run.head.Sequence
+	if part != nil {
+		var events []engine.Event
+		for i := range part.Commands {
+			if at >= seq {
+				break
+			}
+			at++
+			events = s.Exchange.Apply(&part.Commands[i], at, part.Time, events[:0])
+		}
+	}
+	return s, at, nil
+}

@@ -1,0 +1,255 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Finding is one thing that is not as it should be: where it is, what it is, and what to do.
+type Finding struct{ Where, What, Hint string }
+
+// VerifyOptions says what Verify needs and whom it tells.
+type VerifyOptions struct {
+	// Fresh makes the State that is replayed, and one for each checkpoint.
+	Fresh func() *State
+	// Each hears of every good frame, in order, whichever engine version wrote it; nil: nobody does.
+	// The frame holds until it returns. An error ends the check and is a Finding.
+	Each func(*engine.Frame) error
+	// Progress is told now and then how many frames of how many are done; nil: nobody is.
+	Progress func(done, total uint64)
+}
+
+// Verified is what Verify found.
+type Verified struct {
+	Head             engine.Head // of the last frame that is good
+	Last             uint64      // number of the last frame in the database
+	Frames, Commands uint64      // whose chain was checked
+	// Replayed Commands gave the Events and Digests that are recorded. The others were written by
+	// another engine version.
+	Replayed    uint64
+	Checkpoints int  // that were read whole and are good
+	Compared    int  // of those, that were compared with the state of the replay at their frame
+	Marked      bool // there is a high-water mark, and the journal has what it names
+	Findings    []Finding
+	// Notes are of what is worth knowing and no damage.
+	Notes []string
+}
+
+// find adds a Finding.
+func (v *Verified) find(where string, err error) {
+	advice := Advice(err)
+	what := strings.TrimSuffix(err.Error(), "; "+advice)
+	if i := strings.IndexByte(what, '\n'); i > 0 {
+		what = what[:i]
+	}
+	v.Findings = append(v.Findings, Finding{where, what, advice})
+}
+
+// note adds a note.
+func (v *Verified) note(format string, args ...any) {
+	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
+}
+
+// progressFrames is how many frames are done between two words about it.
+const progressFrames = 256
+
+// verifier is one Verify at work.
+type verifier struct {
+	Verified
+	j       *Journal
+	ctx     context.Context
+	options *VerifyOptions
+	run     replay
+	state   *State                   // that run.x is of; nil while nothing can be replayed
+	at      map[uint64][]*Checkpoint // by their frame, those that were not looked at yet
+}
+
+// Verify checks all that the journal's folder promises: the chain from the first frame on, the
+// replay of all that this engine version wrote, each checkpoint against the replayed state at its
+// frame, and the end against the high-water mark. It changes nothing. Open the journal ReadOnly.
+// The error is that of ctx, or ErrClosed; what is wrong is in Findings.
+func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
+	if !j.door.enter() {
+		return nil, ErrClosed
+	}
+	defer j.door.leave()
+	v := &verifier{j: j, ctx: ctx, options: &o, at: make(map[uint64][]*Checkpoint)}
+	v.Last = j.hub.last()
+	good, bad := j.Checkpoints()
+	for _, err := range bad {
+		v.find(j.checkpointFolder(), err)
+	}
+	for i := range good {
+		c := &good[i]
+		v.at[c.Head.Frame] = append(v.at[c.Head.Frame], c)
+	}
+	v.state = o.Fresh()
+	v.state.Exchange = engine.NewExchange(v.state.Seed)
+	v.run = replay{j: j, ctx: ctx, x: v.state.Exchange, each: v.frame, foreign: true}
+	err := v.run.all()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	v.Head, v.Frames, v.Commands = v.run.head, v.run.frames, v.run.commands
+	if err != nil {
+		v.find(j.Path, err)
+	}
+	v.leftOver(good)
+	v.end(err == nil)
+	return &v.Verified, nil
+}
+
+// frame is told of each good frame.
+func (v *verifier) frame(f *engine.Frame) error {
+	if v.run.x == nil {
+		v.state = nil
+	} else {
+		v.Replayed += uint64(len(f.Commands))
+		if v.state.Each != nil {
+			if err := v.state.Each(f); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range v.at[f.No] {
+		v.checkpoint(c, f)
+	}
+	delete(v.at, f.No)
+	if v.options.Each != nil {
+		if err := v.options.Each(f); err != nil {
+			return err
+		}
+	}
+	if v.options.Progress != nil && (f.No%progressFrames == 0 || f.No == v.Last) {
+		v.options.Progress(f.No, v.Last)
+	}
+	return nil
+}
+
+// hintCheckpoint is what to do with a checkpoint that is of no use.
+const hintCheckpoint = "nothing is lost, a start passes it over: delete the file; if no other one is " +
+	"good, clobd checkpoint makes one"
+
+// checkpoint checks one whose frame has just been seen.
+func (v *verifier) checkpoint(c *Checkpoint, f *engine.Frame) {
+	loaded := v.options.Fresh()
+	err := v.j.load(v.ctx, c, loaded)
+	if err == nil && c.Engine == engine.Version && c.Head != f.Head() {
+		err = fmt.Errorf("checkpoint %s: it says that frame %d ends with %+v, which ends with %+v",
+			c.Path, f.No, c.Head, f.Head())
+	}
+	if err == nil && v.state != nil && c.Engine == engine.Version {
+		if v.Compared++; v.differs(loaded) {
+			err = fmt.Errorf("checkpoint %s: it holds another state than the frames up to %d make",
+				c.Path, f.No)
+		}
+	}
+	if err != nil {
+		if v.ctx.Err() == nil {
+			v.find(c.Path, &advisedError{err, hintCheckpoint})
+		}
+		return
+	}
+	v.Checkpoints++
+	if v.run.x == nil {
+		v.state, v.run.x = loaded, loaded.Exchange
+	}
+}
+
+// differs says whether a loaded state is another one than the replayed one.
+func (v *verifier) differs(loaded *State) bool {
+	a, err := hashState(v.state)
+	b, errToo := hashState(loaded)
+	return err != nil || errToo != nil || a != b
+}
+
+// hashState is a hash of all that a State saves.
+func hashState(s *State) (sum [32]byte, err error) {
+	h := sha256.New()
+	sink := func(b []byte) error { h.Write(b); return nil }
+	if err = s.Exchange.Save(sink); err == nil && s.Save != nil {
+		err = s.Save(sink)
+	}
+	return [32]byte(h.Sum(nil)), err
+}
+
+// leftOver judges the checkpoints whose frames were not met.
+func (v *verifier) leftOver(good []Checkpoint) {
+	for i := range good {
+		c := &good[i]
+		if len(v.at[c.Head.Frame]) == 0 {
+			continue
+		}
+		err := v.j.load(v.ctx, c, v.options.Fresh())
+		if err == nil {
+			v.Checkpoints++
+			v.note("checkpoint %s is whole; the frames before it are not, so it was not compared", c.Path)
+			continue
+		}
+		v.find(c.Path, &advisedError{err, hintCheckpoint})
+	}
+}
+
+// end judges the journal's end, if the frames before it are whole.
+func (v *verifier) end(whole bool) {
+	if v.Replayed < v.Commands {
+		v.note("%d of %d commands were written by another engine version than %d: their chain was "+
+			"checked, they were not replayed", v.Commands-v.Replayed, v.Commands, engine.Version)
+	}
+	if whole && v.state == nil {
+		v.find(v.j.Path, &advisedError{fmt.Errorf("its last frames were written by another engine "+
+			"version than %d, and there is no checkpoint to go on from", engine.Version),
+			"run clobd checkpoint of the version that wrote it"})
+	}
+	path := filepath.Join(v.j.Dir, markName)
+	_, found, err := ReadMark(v.j.options.FS, v.j.Dir)
+	switch {
+	case err != nil:
+		v.find(path, err)
+		return
+	case !found && v.Head.Frame > 0:
+		v.note("there is no high-water mark: if the journal has lost its end nobody can tell")
+		return
+	case !found:
+		return
+	}
+	if broken := brokenSlots(v.j.options.FS, path); broken > 0 {
+		v.note("%s: one of its two slots cannot be read, the other one serves", path)
+	}
+	if !whole {
+		return // what is missing was said
+	}
+	if err := v.j.checkMark(v.Head); err != nil {
+		v.find(path, err)
+		return
+	}
+	v.Marked = true
+}
+
+// brokenSlots is how many slots of the mark in a file cannot be read.
+func brokenSlots(on vfs.FS, path string) (broken int) {
+	f, err := on.Open(path)
+	if err != nil {
+		return 2
+	}
+	b := make([]byte, 2*markSlot)
+	n, err := f.ReadAt(b, 0)
+	for i := range 2 {
+		from, to := min(n, i*markSlot), min(n, (i+1)*markSlot)
+		if _, _, ok := decodeMark(b[from:to]); !ok {
+			broken++
+		}
+	}
+	if errors.Join(nil, f.Close()) != nil || err != nil && n == 0 {
+		return 2
+	}
+	return broken
+}
