@@ -62,24 +62,23 @@ func TestFundedWalletIsNobodysPrey(t *testing.T) {
 func TestFundAndLinkEnterTogether(t *testing.T) {
 	var h *house
 	var visible, linked atomic.Bool
+	release := func() {}
 	h = openHouse(t, func(o *Options) {
 		o.LinkOnFirstUse = true
 		o.Quarantined = func(c *engine.Command) bool {
 			switch {
 			case c.Kind == engine.Deposit:
-				h.gate.Lock() // the disk hangs until the Link comes
+				release = h.block() // until the Link comes
 			case c.Kind == engine.Link && !linked.Swap(true):
 				wallet, _ := h.owner("alice")
 				visible.Store(wallet != 0)
-				h.gate.Unlock()
+				release()
 			}
 			return false
 		}
 	})
 	got := h.run(fundRequest("alice", ""))
-	if !linked.Load() {
-		h.gate.Unlock()
-	}
+	release()
 	if !strings.HasPrefix(got, "200\n") || !linked.Load() || visible.Load() {
 		t.Errorf("linked %v, money seen before %v: %s", linked.Load(), visible.Load(), got)
 	}

@@ -41,7 +41,7 @@ func (s *Server) postOrders(ctx *fasthttp.RequestCtx) {
 	}
 	switch {
 	case !ok || count == 0:
-		refusePayload.send(ctx)
+		refusePayload.because("the body must be a JSON array of 1 to 15 orders").send(ctx)
 		return
 	case count > maxBundle:
 		refuseLong(count, maxBundle).send(ctx)
@@ -150,6 +150,8 @@ func (s *Server) placeAll(b bundle) *refusal {
 			}
 			if p.refused == nil && !p.settled && s.quarantined(&p.command) {
 				p.refused = &refuseQuarantined
+			} else if p.refused == nil && !p.settled && s.crowded(&p.command) {
+				p.refused = &refuseCrowded
 			}
 		}
 		open := b.open()
@@ -245,7 +247,7 @@ func (s *Server) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 		replay = replay && p.settled && p.out.replay
 		no, id := p.refused, (*engine.OrderID)(nil)
 		if no == nil && p.out.receipt.Reject != engine.Accepted {
-			no = refuseReceipt(&p.out.receipt)
+			no = s.refuseOrder(p)
 		}
 		switch {
 		case no == nil:

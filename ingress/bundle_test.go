@@ -20,10 +20,13 @@ import (
 )
 
 // block keeps the disk from syncing until the returned function is called, and fills the pipeline:
-// nothing that is entered from then on is answered.
+// nothing that is entered from then on is answered. The end of the test calls it too: a house whose
+// disk hangs could never be closed, and a test that fails there would never end.
 func (h *house) block() (release func()) {
 	h.gate.Lock()
-	return sync.OnceFunc(h.gate.Unlock)
+	release = sync.OnceFunc(h.gate.Unlock)
+	h.t.Cleanup(release)
+	return release
 }
 
 // results reads the answer to POST /orders.
@@ -42,7 +45,7 @@ func results(t *testing.T, got string) []map[string]any {
 func TestBundleBusy(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
-	defer h.block()()
+	release := h.block()
 	var calls []*sequencer.Call
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
 		call, err := h.sequencer.Enter(&engine.Command{Kind: engine.Cancel, Owner: 1})
@@ -67,11 +70,10 @@ func TestBundleBusy(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	h.gate.Unlock()
+	release()
 	for _, call := range calls {
 		_, _ = call.Wait()
 	}
-	h.gate.Lock()
 }
 
 // TestBundleOutcomeUnknown: what has entered is never refused: the answer says that the outcome is

@@ -22,12 +22,24 @@ const (
 )
 
 var (
-	refuseOrderID  = refusal{400, "bad_order_id", "Invalid orderID", nil}
-	refuseNoMarket = refusal{400, "bad_payload", "market or asset_id is required", nil}
-	refuseToken    = refusal{400, "bad_payload", "Invalid token id", nil}
-	refuseCondID   = refusal{400, "bad_payload", "Invalid market", nil}
-	refuseUnlisted = refusal{404, "not_found", "market not found", nil}
-	refuseApart    = refusal{400, "condition_mismatch", "asset_id does not belong to market", nil}
+	refuseCancel = refuse(400, "bad_payload", "Invalid order payload",
+		`the body must be like {"orderID":"0x and 64 hex digits"}`)
+	refuseCancels = refuse(400, "bad_payload", "Invalid order payload",
+		"the body must be a JSON array of 1 to 1000 order ids, each 0x and 64 hex digits")
+	refuseOrderID = refuse(400, "bad_order_id", "Invalid orderID",
+		"orderID must be 0x and 64 hex digits")
+	refuseSweep = refuse(400, "bad_payload", "Invalid order payload",
+		`the body must be like {"market":"condition id"} or {"asset_id":"token id"}`)
+	refuseNoMarket = refuse(400, "bad_payload", "market or asset_id is required",
+		"to cancel everything there is DELETE /cancel-all")
+	refuseToken = refuse(400, "bad_payload", "Invalid token id",
+		"asset_id must be the id of an outcome token: a decimal number below 2^256")
+	refuseCondID = refuse(400, "bad_payload", "Invalid market",
+		"a market is named by its condition id, 0x and 64 hex digits")
+	refuseUnlisted = refuse(404, "not_found", "market not found",
+		"no market with that condition id is listed")
+	refuseApart = refuse(400, "condition_mismatch", "asset_id does not belong to market",
+		"name one of the market's two tokens, or leave one of asset_id and market out")
 )
 
 // cancels is what became of the orders that were to be canceled.
@@ -48,10 +60,10 @@ func (s *Server) deleteOrder(ctx *fasthttp.RequestCtx) {
 	}
 	written, ok := decodeCancel(ctx.Request.Body())
 	if !ok {
-		refusePayload.send(ctx)
+		refuseCancel.send(ctx)
 		return
 	}
-	id, ok := parseOrderID(written)
+	id, ok := engine.ParseOrderID(written)
 	if !ok {
 		refuseOrderID.send(ctx)
 		return
@@ -72,7 +84,7 @@ func (s *Server) deleteOrders(ctx *fasthttp.RequestCtx) {
 	}
 	switch {
 	case !ok || count == 0:
-		refusePayload.send(ctx)
+		refuseCancels.send(ctx)
 		return
 	case count > maxCancels:
 		refuseLong(count, maxCancels).send(ctx)
@@ -88,7 +100,7 @@ func sortOut(written []string, out *cancels) []engine.OrderID {
 	seen := make(map[engine.OrderID]bool, len(written))
 	malformed := make(map[string]bool)
 	for _, text := range written {
-		id, ok := parseOrderID(text)
+		id, ok := engine.ParseOrderID(text)
 		switch {
 		case ok && !seen[id]:
 			seen[id] = true
@@ -239,7 +251,7 @@ func (s *Server) chooseMarket(body []byte, c *engine.Command) *refusal {
 		"assetId":  {into: &asset, kinds: aString | aNumber},
 	}
 	if len(body) > 0 && !readMembers(body, at) {
-		return &refusePayload
+		return &refuseSweep
 	}
 	if !condition.given() && !asset.given() {
 		return &refuseNoMarket

@@ -27,7 +27,7 @@ var (
 // market finds the market of an operation: by its condition id, or by one of its token ids.
 func (a *admin) market(o *operation) (*view.Market, *problem) {
 	d := a.server.options.Board.Directory
-	if condition, ok := parseCondition(o.Market); ok {
+	if condition, ok := engine.ParseCondition(o.Market); ok {
 		if m := d.Condition(condition); m != nil {
 			return m, nil
 		}

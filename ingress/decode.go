@@ -61,80 +61,81 @@ type payload struct {
 	expiration, nonce, feeRate, signature            field
 }
 
-// The members that an order request is read for.
-var (
-	payloadNames = []string{"order", "owner", "orderType", "postOnly", "deferExec"}
-	signedNames  = []string{"salt", "maker", "signer", "taker", "tokenId", "conditionId",
-		"makerAmount", "takerAmount", "side", "signatureType", "timestamp", "metadata", "builder",
-		"expiration", "nonce", "feeRateBps", "signature"}
-)
+// member is one that a body is read for: its name, the kinds it may have, and where it goes.
+type member struct {
+	name  string
+	kinds kinds
+	at    func(p *payload) *field
+}
+
+// The members that an order request is read for, but for the signed order itself.
+var payloadMembers = []member{
+	{"owner", aString, func(p *payload) *field { return &p.owner }},
+	{"orderType", aString, func(p *payload) *field { return &p.orderType }},
+	{"postOnly", aBool, func(p *payload) *field { return &p.postOnly }},
+	{"deferExec", aBool, func(p *payload) *field { return &p.deferExec }},
+}
+
+// integer is what a number of the signed struct may be written as: public clients do either.
+const integer = aString | aNumber
+
+// The members of the signed order.
+var signedMembers = []member{
+	{"salt", integer, func(p *payload) *field { return &p.salt }},
+	{"maker", aString, func(p *payload) *field { return &p.maker }},
+	{"signer", aString, func(p *payload) *field { return &p.signer }},
+	{"taker", aString, func(p *payload) *field { return &p.taker }},
+	{"tokenId", integer, func(p *payload) *field { return &p.tokenID }},
+	{"conditionId", aString, func(p *payload) *field { return &p.conditionID }},
+	{"makerAmount", integer, func(p *payload) *field { return &p.makerAmount }},
+	{"takerAmount", integer, func(p *payload) *field { return &p.takerAmount }},
+	{"side", integer, func(p *payload) *field { return &p.side }},
+	{"signatureType", integer, func(p *payload) *field { return &p.signatureType }},
+	{"timestamp", integer, func(p *payload) *field { return &p.timestamp }},
+	{"metadata", aString, func(p *payload) *field { return &p.metadata }},
+	{"builder", aString, func(p *payload) *field { return &p.builder }},
+	{"expiration", integer, func(p *payload) *field { return &p.expiration }},
+	{"nonce", integer, func(p *payload) *field { return &p.nonce }},
+	{"feeRateBps", integer, func(p *payload) *field { return &p.feeRate }},
+	{"signature", aString, func(p *payload) *field { return &p.signature }},
+}
+
+// The names of both.
+var payloadNames, signedNames = append(namesOf(payloadMembers), "order"), namesOf(signedMembers)
+
+func namesOf(members []member) []string {
+	names := make([]string, len(members))
+	for i := range members {
+		names[i] = members[i].name
+	}
+	return names
+}
+
+// place is where the member of a name belongs.
+func (p *payload) place(members []member, name string) (place, bool) {
+	for i := range members {
+		if m := &members[i]; m.name == name {
+			return place{into: m.at(p), kinds: m.kinds}, true
+		}
+	}
+	return place{}, false
+}
 
 // read fills p from a body. If that fails, at is the member that is malformed or of a wrong kind,
 // "" if there is none to name.
 func (p *payload) read(body string) (at string, ok bool) {
-	signed := shape{signedNames, p.signed}
+	signed := shape{signedNames, func(name string) (place, bool) {
+		return p.place(signedMembers, name)
+	}}
 	root := shape{payloadNames, func(name string) (place, bool) {
-		switch name {
-		case "order":
+		if name == "order" {
 			return place{members: &signed}, true
-		case "owner":
-			return place{into: &p.owner, kinds: aString}, true
-		case "orderType":
-			return place{into: &p.orderType, kinds: aString}, true
-		case "postOnly":
-			return place{into: &p.postOnly, kinds: aBool}, true
-		case "deferExec":
-			return place{into: &p.deferExec, kinds: aBool}, true
 		}
-		return place{}, false
+		return p.place(payloadMembers, name)
 	}}
 	c := scanner{s: body}
 	ok = c.document(&root)
 	return c.at, ok
-}
-
-// signed is where the members of the signed order belong. What is a number in the signed struct
-// may be written as a number or as a string: public clients do either.
-func (p *payload) signed(name string) (place, bool) {
-	const integer = aString | aNumber
-	at, want := (*field)(nil), aString
-	switch name {
-	case "salt":
-		at, want = &p.salt, integer
-	case "maker":
-		at = &p.maker
-	case "signer":
-		at = &p.signer
-	case "taker":
-		at = &p.taker
-	case "tokenId":
-		at, want = &p.tokenID, integer
-	case "conditionId":
-		at = &p.conditionID
-	case "makerAmount":
-		at, want = &p.makerAmount, integer
-	case "takerAmount":
-		at, want = &p.takerAmount, integer
-	case "side":
-		at, want = &p.side, integer
-	case "signatureType":
-		at, want = &p.signatureType, integer
-	case "timestamp":
-		at, want = &p.timestamp, integer
-	case "metadata":
-		at = &p.metadata
-	case "builder":
-		at = &p.builder
-	case "expiration":
-		at, want = &p.expiration, integer
-	case "nonce":
-		at, want = &p.nonce, integer
-	case "feeRateBps":
-		at, want = &p.feeRate, integer
-	case "signature":
-		at = &p.signature
-	}
-	return place{into: at, kinds: want}, at != nil
 }
 
 // request is a decoded order request: integers and bytes, judged for form only.
@@ -313,23 +314,13 @@ func parseBytes(s string) ([]byte, bool) {
 // that clients give it. ok is false if the body is no JSON object.
 func decodeCancel(body []byte) (id string, ok bool) {
 	var f field
-	names := []string{"orderID", "order_id", "id", "hash"}
+	names := []string{"orderID", "orderId", "order_id", "id", "hash"}
 	root := shape{names, func(name string) (place, bool) {
-		switch name {
-		case "orderID", "orderId", "order_id", "id", "hash":
-			return place{into: &f, kinds: aString}, true
-		}
-		return place{}, false
+		return place{into: &f, kinds: aString}, slices.Contains(names, name)
 	}}
 	c := scanner{s: string(body)}
 	ok = c.document(&root)
 	return f.text, ok
-}
-
-// parseOrderID reads 0x and 64 hex digits.
-func parseOrderID(s string) (id engine.OrderID, ok bool) {
-	ok = len(s) == 66 && auth.ParseHex(id[:], s)
-	return id, ok
 }
 
 // readMembers reads the named scalar members of a body that holds one object.
@@ -386,10 +377,4 @@ func decodeCancels(body []byte) (ids []string, count int, ok bool) {
 		ids = append(ids, id)
 	}
 	return ids, count, true
-}
-
-// parseCondition reads 0x and 64 hex digits.
-func parseCondition(s string) (c engine.Condition, ok bool) {
-	ok = len(s) == 66 && auth.ParseHex(c[:], s)
-	return c, ok
 }

@@ -132,7 +132,7 @@ func (h *house) start() {
 			h.t.Errorf("serve: %v", err)
 		}
 	})
-	<-listener.up // a server that is closed before it serves would serve for ever
+	<-listener.up
 	h.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

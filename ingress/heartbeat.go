@@ -17,7 +17,8 @@ const (
 	beatLook    = 500 * time.Millisecond // between two looks at who is silent
 )
 
-var refuseStranger = refusal{400, "no_account", "the address has no account: nothing was ever paid into it", nil}
+var refuseStranger = refuse(400, "no_account",
+	"the address has no account: nothing was ever paid into it", "have the operator pay something in")
 
 // beatKey is an API key that sends heartbeats.
 type beatKey struct {
@@ -127,7 +128,7 @@ func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return string(appendUUID(nil, b))
+	return string(engine.AppendUUID(nil, b))
 }
 
 // heartbeat is POST /v1/heartbeats; legacy is POST /heartbeats, which says more in its answer.
@@ -140,7 +141,8 @@ func (s *Server) heartbeat(legacy bool) fasthttp.RequestHandler {
 		var given field
 		at := map[string]place{"heartbeat_id": {into: &given, kinds: aString}}
 		if body := ctx.Request.Body(); len(body) > 0 && !readMembers(body, at) {
-			refuseBody.send(ctx)
+			refuseBody.because(`the body must be like {"heartbeat_id":"the last one, or empty"}`).
+				send(ctx)
 			return
 		}
 		owner, known := s.options.Board.Directory.Wallet(caller.Address)
@@ -172,7 +174,8 @@ func (s *Server) beat(k beatKey, given string) (string, *refusal) {
 	case beatWrong:
 		const words = "Invalid Heartbeat ID"
 		return "", &refusal{400, "bad_heartbeat", words,
-			[]detail{text("error_msg", words), text("heartbeat_id", id)}}
+			[]detail{text("error_msg", words), text("heartbeat_id", id), text("detail",
+				"go on with heartbeat_id, unless another program uses the key; an empty one starts over")}}
 	}
 	receipt, err := s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
 		Expiry: engine.Time(beatTimeout.Milliseconds())})

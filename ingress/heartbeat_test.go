@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"clobd/engine"
 )
 
@@ -170,6 +172,7 @@ func TestChainAfterRestart(t *testing.T) {
 // TestWatch runs the door on the clock of a bubble: a key beats, falls silent, and its orders are
 // gone after ten seconds and the buffer, not before.
 func TestWatch(t *testing.T) {
+	new(fasthttp.ResponseHeader).Header() // starts the HTTP server's clock, which must not be in there
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) }) // the HTTP server's workers end by themselves
 		start := time.Now()

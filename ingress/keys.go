@@ -52,40 +52,37 @@ func readCredentials(h *fasthttp.RequestHeader) credentials {
 	return credentials{dialect: dialectSVC}
 }
 
+// headers are those of a family by their names without its prefix.
+var headers = []struct {
+	name string
+	at   func(c *credentials) *string
+}{
+	{"ADDRESS", func(c *credentials) *string { return &c.address }},
+	{"API_KEY", func(c *credentials) *string { return &c.key }},
+	{"PASSPHRASE", func(c *credentials) *string { return &c.passphrase }},
+	{"TIMESTAMP", func(c *credentials) *string { return &c.timestamp }},
+	{"SIGNATURE", func(c *credentials) *string { return &c.signature }},
+	{"NONCE", func(c *credentials) *string { return &c.nonce }},
+	{"MAX_AGE_MS", func(c *credentials) *string { return &c.maxAge }},
+	{"READONLY_API_KEY", func(c *credentials) *string { return &c.readOnly }},
+	{"BUILDER_API_KEY", func(c *credentials) *string { return &c.builder.Key }},
+	{"BUILDER_PASSPHRASE", func(c *credentials) *string { return &c.builder.Passphrase }},
+	{"BUILDER_TIMESTAMP", func(c *credentials) *string { return &c.builder.Timestamp }},
+	{"BUILDER_SIGNATURE", func(c *credentials) *string { return &c.builder.Signature }},
+}
+
 // set keeps one header, named without its prefix, and says whether it is one of ours.
 func (c *credentials) set(name, value []byte) bool {
-	var at *string
-	switch {
-	case foldEqual(name, "ADDRESS"):
-		at = &c.address
-	case foldEqual(name, "API_KEY"):
-		at = &c.key
-	case foldEqual(name, "PASSPHRASE"):
-		at = &c.passphrase
-	case foldEqual(name, "TIMESTAMP"):
-		at = &c.timestamp
-	case foldEqual(name, "SIGNATURE"):
-		at = &c.signature
-	case foldEqual(name, "NONCE"):
-		at = &c.nonce
-	case foldEqual(name, "MAX_AGE_MS"):
-		at = &c.maxAge
-	case foldEqual(name, "READONLY_API_KEY"):
-		at = &c.readOnly
-	case foldEqual(name, "BUILDER_API_KEY"):
-		at = &c.builder.Key
-	case foldEqual(name, "BUILDER_PASSPHRASE"):
-		at = &c.builder.Passphrase
-	case foldEqual(name, "BUILDER_TIMESTAMP"):
-		at = &c.builder.Timestamp
-	case foldEqual(name, "BUILDER_SIGNATURE"):
-		at = &c.builder.Signature
-	default:
-		return false
+	for i := range headers {
+		if !foldEqual(name, headers[i].name) {
+			continue
+		}
+		at := headers[i].at(c)
+		c.doubled = c.doubled || *at != ""
+		*at = string(value)
+		return true
 	}
-	c.doubled = c.doubled || *at != ""
-	*at = string(value)
-	return true
+	return false
 }
 
 // foldEqual compares a header name with its canonical form in upper case.
@@ -148,6 +145,15 @@ func (s *Server) describe(ctx *fasthttp.RequestCtx, r *auth.Request) {
 	r.Body = ctx.Request.Body()
 }
 
+// What a request must carry: the same for every cause, so that strangers learn nothing from it.
+const (
+	adviceL2 = "send ADDRESS, API_KEY, PASSPHRASE, TIMESTAMP and SIGNATURE of a key that is not " +
+		"revoked, each once and with one prefix; SIGNATURE is the HMAC-SHA256 by its secret of timestamp, " +
+		"method, path without query, and body as sent"
+	adviceL1 = "send ADDRESS, TIMESTAMP, NONCE and SIGNATURE, each once and with one prefix; SIGNATURE " +
+		"is the address's own of ClobAuth for this node's chain"
+)
+
 // failRefusal answers a failed authentication. All of one kind have one text; a caller whose clock
 // is wrong is told the right time.
 func failRefusal(ctx *fasthttp.RequestCtx, err error, now time.Time) {
@@ -155,14 +161,18 @@ func failRefusal(ctx *fasthttp.RequestCtx, err error, now time.Time) {
 	if !errors.As(err, &r) {
 		panic("BUG: not a refusal: " + err.Error())
 	}
+	no := refusal{401, r.Code, r.Text, nil}
 	switch {
 	case errors.Is(err, auth.ErrNonce):
-		fail(ctx, 400, r.Code, r.Text)
+		no.status = 400
+		no.because("NONCE must be an unsigned integer below 2^32").send(ctx)
 	case errors.Is(err, auth.ErrWindow), errors.Is(err, auth.ErrL1Window):
-		(&refusal{401, r.Code, r.Text,
-			[]detail{{"server_time", strconv.FormatInt(now.Unix(), 10)}}}).send(ctx)
+		no.more = []detail{{"server_time", strconv.FormatInt(now.Unix(), 10)}}
+		no.because("set the clock by server_time: TIMESTAMP may be 60 s older and 30 s newer").send(ctx)
+	case r.Text == auth.ErrL1Missing.Text:
+		no.because(adviceL1).send(ctx)
 	default:
-		fail(ctx, 401, r.Code, r.Text)
+		no.because(adviceL2).send(ctx)
 	}
 }
 

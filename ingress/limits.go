@@ -163,6 +163,7 @@ var addressScopes = map[entrance][]int{
 	{get, "prices-history"}:        {allTraffic, readHistory},
 	{post, "batch-prices-history"}: {allTraffic, readHistories},
 	{get, "trades"}:                {allTraffic, readTrades},
+	{get, "builder"}:               {allTraffic, readTrades},
 	{get, "auth/derive-api-key"}:   {allTraffic, deriveKeys}, // a signature to check
 	{post, "auth/api-key"}:         {allTraffic, deriveKeys},
 }
@@ -379,6 +380,9 @@ func throttle(ctx *fasthttp.RequestCtx, d time.Duration) {
 	(&refusal{429, "rate_limited", "Too Many Requests",
 		[]detail{{"retry_after_seconds", seconds}}}).send(ctx)
 }
+
+// ClientAddress is who a request comes from: the peer, or whom a trusted proxy names.
+func (s *Server) ClientAddress(ctx *fasthttp.RequestCtx) netip.Addr { return s.clientAddress(ctx) }
 
 // clientAddress is who asks: the peer, or if that is a trusted proxy, the last address of
 // X-Forwarded-For that is not one. What stands further left was written by strangers.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
 )
 
 // shortListener fails a few times as a process without free descriptors does.
@@ -136,5 +137,29 @@ func TestConnectionsLeaveDescriptors(t *testing.T) {
 	}
 	if got := connections(7); got != 7 {
 		t.Errorf("asked for 7, got %d", got)
+	}
+}
+
+// TestServeAfterClose: a Server that is closed serves nothing any more, and whoever asks it to is
+// not kept waiting.
+func TestServeAfterClose(t *testing.T) {
+	h := newHouse(t, nil)
+	s := h.server
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ln := fasthttputil.NewInmemoryListener()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it serves on")
+	}
+	if _, err := ln.Accept(); err == nil {
+		t.Error("the listener is open")
 	}
 }

@@ -63,7 +63,7 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := d.Routes("service", "trading", "keys")
-	handedOn := d.Routes("account")
+	handedOn := d.Routes("account", "markets")
 	served := map[string]bool{}
 	for method, paths := range newHouse(t, nil).server.routes.List() {
 		if method == fasthttp.MethodHead || method == fasthttp.MethodOptions {

@@ -32,12 +32,16 @@ var (
 	refuseCondition = refusal{400, "condition_mismatch", "tokenId does not belong to conditionId", nil}
 	refuseExpiry    = refusal{400, "expiration", "invalid expiration", nil}
 	refuseVersion   = refusal{400, "order_version_mismatch", "order_version_mismatch", nil}
-	refuseTaker     = refusal{400, "bad_payload", "invalid taker: only public orders are taken", nil}
-	refusePostOnly  = refusal{400, "order_type", "postOnly requires GTC or GTD", nil}
-	refuseMarket    = refusal{404, "not_found", "No orderbook exists for the requested token id", nil}
-	refuseAmount    = refusal{400, "bad_payload", "invalid amount: outside the range this exchange can hold", nil}
-	refuseAge       = refusal{400, "bad_max_age", "MAX_AGE_MS is not a number of milliseconds", nil}
-	refuseUndated   = refusal{400, "bad_max_age", "MAX_AGE_MS needs an order that was signed with a timestamp", nil}
+	refuseTaker     = refuse(400, "bad_payload", "invalid taker: only public orders are taken",
+		"taker must be 0x and 40 zeros")
+	refusePostOnly = refuse(400, "order_type", "postOnly requires GTC or GTD",
+		"leave postOnly out, or send the order as GTC or GTD")
+	refuseMarket = refuse(404, "not_found", "No orderbook exists for the requested token id",
+		"tokenId must be that of a listed market's outcome")
+	refuseAmount  = refusal{400, "bad_payload", "invalid amount: outside the range this exchange can hold", nil}
+	refuseAge     = refusal{400, "bad_max_age", "MAX_AGE_MS is not a number of milliseconds", nil}
+	refuseUndated = refuse(400, "bad_max_age", "MAX_AGE_MS needs an order that was signed with a timestamp",
+		"leave the header out, or sign an order of the second struct")
 )
 
 // The refusals of what may be sent again as it is: nothing was entered.
@@ -108,7 +112,7 @@ func (s *Server) postOrder(ctx *fasthttp.RequestCtx) {
 		no.send(ctx)
 		return
 	}
-	s.replyReceipt(ctx, &p.out)
+	s.replyOrder(ctx, p)
 }
 
 // accept reads an order request and judges what can be judged without its signature.
@@ -229,7 +233,8 @@ func parseAge(s string) (uint64, bool) {
 func amountFits(v uint64) bool { return v >= 1 && v <= engine.MaxAmount }
 
 // resolve numbers the wallet and its owner and checks that one may trade for the other. A wallet
-// of 0 has no account; an owner of 0 is to be linked.
+// of 0 has no account; an owner of 0 is to be linked. An owner is one for good, so whoever may not
+// trade for the wallet now has no order there.
 func (s *Server) resolve(p *placement, caller *identity) *refusal {
 	d := s.options.Board.Directory
 	o := &p.request.order
@@ -263,12 +268,12 @@ func (s *Server) verify(p *placement) *refusal {
 	if full != nil {
 		return s.refusePool(full)
 	}
-	return refuseSignature(err)
+	return refuseSignature(err, r.order.Version)
 }
 
 // refuseSignature says which hash and which exchange were tried: nearly always the client signed
 // for another one.
-func refuseSignature(err error) *refusal {
+func refuseSignature(err error, version uint8) *refusal {
 	if err == nil {
 		return nil
 	}
@@ -278,7 +283,8 @@ func refuseSignature(err error) *refusal {
 		return no
 	}
 	if e.Reason == auth.ReasonVersion || e.Reason == auth.ReasonDomain && e.Tried == 0 {
-		return &refuseVersion
+		return refuseVersion.because("no exchange of this node takes struct " +
+			strconv.Itoa(int(version)) + ", whose members the order has: sign that of GET /version")
 	}
 	no.more = []detail{text("reason", e.Reason), text("orderHash", e.Hash.Hex()),
 		text("domain", e.Domain.String())}
@@ -288,8 +294,9 @@ func refuseSignature(err error) *refusal {
 // poor is for a wallet that nobody ever paid into what the engine would answer: strangers make
 // nothing durable. It never had an order either, so its signature need not be looked at.
 func (p *placement) poor() *refusal {
-	return refuseReceipt(&engine.Receipt{Reject: engine.RejectBalance,
-		Args: [3]int64{2: int64(p.request.order.MakerAmount)}})
+	r := engine.Receipt{Reject: engine.RejectBalance,
+		Args: [3]int64{2: int64(p.request.order.MakerAmount)}}
+	return refuseReceipt(&r).because(lacking(&r, p.request.order.Side == engine.Buy))
 }
 
 // offered refuses what is asked for beside the signed order and makes no sense, unless the order
@@ -484,6 +491,9 @@ func (s *Server) enter(c *engine.Command) (*sequencer.Call, error) {
 	if s.quarantined(c) {
 		return nil, errQuarantined
 	}
+	if s.crowded(c) {
+		return nil, errCrowded
+	}
 	return s.options.Sequencer.Enter(c)
 }
 
@@ -512,6 +522,8 @@ func (s *Server) refuseSubmit(err error, id *engine.OrderID) *refusal {
 		return &refuseClosing
 	case errors.Is(err, errQuarantined):
 		return &refuseQuarantined
+	case errors.Is(err, errCrowded):
+		return &refuseCrowded
 	case id == nil:
 		return &refuseUnknown
 	}

@@ -40,7 +40,17 @@ func (l *line) queue(p *pool, wallet byte, work func()) {
 			l.t.Errorf("wallet %d: %v", wallet, err)
 		}
 	})
-	for p.queued() < want {
+	awaitQueue(l.t, p, want)
+}
+
+// awaitQueue waits until so many jobs wait for a place.
+func awaitQueue(t *testing.T, p *pool, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); p.queued() < want; {
+		if time.Now().After(deadline) {
+			t.Errorf("%d jobs wait for a place, want %d", p.queued(), want)
+			return
+		}
 		time.Sleep(time.Millisecond)
 	}
 }

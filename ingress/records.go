@@ -17,8 +17,10 @@ import (
 // be listed, and that he does not want them any more.
 
 var (
-	refuseNoKey  = refusal{404, "not_found", "api key not found", nil}
-	refuseNoName = refusal{400, "bad_payload", "address and key are required", nil}
+	refuseNoKey = refuse(404, "not_found", "api key not found",
+		"name one of your own keys that are listed")
+	refuseNoName = refuse(400, "bad_payload", "address and key are required",
+		"both belong into the query: whose key it is said to be, and the key")
 )
 
 // record puts a key on record, or restores it. A stranger's is not recorded: it has nothing that it
@@ -296,7 +298,7 @@ func (s *Server) deleteReadOnly(ctx *fasthttp.RequestCtx) {
 	var key field
 	at := map[string]place{"key": {into: &key, kinds: aString}}
 	if !readMembers(ctx.Request.Body(), at) {
-		refuseBody.send(ctx)
+		refuseBody.because(`the body must be like {"key":"…"}`).send(ctx)
 		return
 	}
 	number, known := s.findKey(&h, engine.ReadOnlyKey, key.text)
@@ -409,26 +411,17 @@ func (s *Server) builders(ctx *fasthttp.RequestCtx) (
 	if c.builder.Key == "" || c.key != "" {
 		h, ok := s.holder(ctx, true)
 		for _, k := range s.options.Board.Directory.Keys(h.owner, engine.BuilderKey, nil) {
-			numbers = append(numbers, k.Number)
+			if !k.Revoked {
+				numbers = append(numbers, k.Number)
+			}
 		}
 		return h.owner, numbers, ok
 	}
-	r, now := c.builder, s.options.Now()
-	s.describe(ctx, &r)
-	id, err := s.options.Keyring.AuthenticateBuilder(&r, now)
-	if err == nil {
-		owner, _ = s.options.Board.Directory.Wallet(id.Address)
-		k, known := s.options.Board.Directory.Key(owner, engine.BuilderKey, id.Nonce)
-		if !known || k.Revoked {
-			err = auth.ErrKey
-		}
-	}
-	if err == nil && c.doubled {
-		err = auth.ErrMissing
-	}
+	id, err := s.authenticateBuilder(ctx, &c)
 	if err != nil {
-		failRefusal(ctx, err, now)
+		failRefusal(ctx, err, s.options.Now())
 		return 0, nil, false
 	}
+	owner, _ = s.options.Board.Directory.Wallet(id.Address)
 	return owner, []uint32{id.Nonce}, s.admitAccount(ctx, id.Address, demand{keyScope, 1})
 }

@@ -38,6 +38,59 @@ func TestTooManyKeys(t *testing.T) {
 	if got := derive(5, ""); !strings.HasSuffix(got, "state changed\n") {
 		t.Errorf("restored: %s", got)
 	}
+	// One that is not on record can be given up all the same; then it is, and others must go first
+	// before it is good again.
+	h.expect("call alice DELETE /auth/api-key keynonce=64", "200\n{\"revoked\":true}\nstate changed\n")
+	if got := h.run([]string{"call alice GET /auth/api-keys keynonce=64"}); !strings.HasPrefix(got, "401\n") {
+		t.Errorf("given up: %s", got)
+	}
+	if got := derive(64, ""); !strings.HasPrefix(got, "400\n") ||
+		!strings.Contains(got, "give one up first") || !strings.HasSuffix(got, "state same\n") {
+		t.Errorf("restored beyond the limit: %s", got)
+	}
+	h.run([]string{"call alice DELETE /auth/api-key keynonce=5"})
+	if got := derive(64, ""); !strings.HasPrefix(got, "200\n") {
+		t.Errorf("restored: %s", got)
+	}
+}
+
+// TestKeysRotate: read-only keys and builder keys can be given up for others any number of times;
+// only how many are good at once is bounded, and one that was given up stays dead.
+func TestKeysRotate(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 1"})
+	owner, _ := h.board.Directory.Wallet(trader("alice").Address)
+	seen := map[string]bool{}
+	for i := range 3 * engine.MaxReadOnlyKeys {
+		got := h.run([]string{"call alice POST /auth/readonly-api-key"})
+		if !strings.HasPrefix(got, "200\n") || seen[got] {
+			t.Fatalf("key %d: %s", i, got)
+		}
+		seen[got] = true
+		body := got[strings.Index(got, "\n")+1 : strings.Index(got, "\nstate")]
+		body = strings.Replace(body, "apiKey", "key", 1)
+		got = h.run([]string{"call alice DELETE /auth/readonly-api-key", body})
+		if got != "200\n{\"deleted\":true}\nstate changed\n" {
+			t.Fatalf("key %d: %s", i, got)
+		}
+		for _, path := range []string{"POST", "DELETE"} {
+			got = h.run([]string{"call alice " + path + " /auth/builder-api-key"})
+			if !strings.HasPrefix(got, "200\n") || !strings.HasSuffix(got, "state changed\n") {
+				t.Fatalf("builder key %d: %s %s", i, path, got)
+			}
+		}
+	}
+	d := h.board.Directory
+	for _, class := range []engine.KeyClass{engine.ReadOnlyKey, engine.BuilderKey} {
+		for _, k := range d.Keys(owner, class, nil) {
+			if !k.Revoked {
+				t.Errorf("key %d of class %d is good", k.Number, class)
+			}
+		}
+	}
+	if n := len(seen); n != len(d.Keys(owner, engine.ReadOnlyKey, nil)) {
+		t.Errorf("%d keys", n)
+	}
 }
 
 // TestKeysAtOnce: keys that are created at the same time are different ones.

@@ -1,11 +1,11 @@
 package ingress
 
 import (
-	"encoding/hex"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/goccy/go-json"
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
@@ -41,6 +41,11 @@ type detail struct{ name, value string }
 
 // text is a detail whose value is a string.
 func text(name, value string) detail { return detail{name, string(appendString(nil, value))} }
+
+// refuse makes a refusal with what to change, in plain words.
+func refuse(status int, code, words, detail string) refusal {
+	return *refusal{status, code, words, nil}.because(detail)
+}
 
 // because is the refusal with what to change, in plain words.
 func (r refusal) because(detail string) *refusal {
@@ -99,13 +104,14 @@ func markReplay(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(replayHeader, []byte("true"))
 }
 
-// replyReceipt answers a judged order: a result if it was accepted, an error if not.
-func (s *Server) replyReceipt(ctx *fasthttp.RequestCtx, r *result) {
+// replyOrder answers a judged order: a result if it was accepted, an error if not.
+func (s *Server) replyOrder(ctx *fasthttp.RequestCtx, p *placement) {
+	r := &p.out
 	if r.replay {
 		markReplay(ctx)
 	}
 	if r.receipt.Reject != engine.Accepted {
-		refuseReceipt(&r.receipt).send(ctx)
+		s.refuseOrder(p).send(ctx)
 		return
 	}
 	answer(ctx, 200, appendResult(make([]byte, 0, 512), r, s.options.JournalID))
@@ -128,6 +134,9 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	}
 	dst = append(dst, `,"orderHash":"`...)
 	dst = append(engine.AppendHex(dst, p.Order[:]), '"')
+	if p.Status == engine.Canceled {
+		dst = append(dst, `,"orderStatus":"canceled"`...)
+	}
 	if p.Trades == 0 || r.bare {
 		return append(dst, '}')
 	}
@@ -139,16 +148,22 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	dst = append(dst[:len(dst)-1], `],"tradeIDs":[`...)
 	for i := range p.Trades {
 		dst = append(dst, '"')
-		dst = appendUUID(dst, engine.TradeID(journal, p.Sequence, i))
+		dst = engine.AppendUUID(dst, engine.TradeID(journal, p.Sequence, i))
 		dst = append(dst, `",`...)
 	}
 	return append(dst[:len(dst)-1], `]}`...)
 }
 
 // appendRefused appends the result of an order of a bundle that was refused: no key of it says
-// error. id is the order's if it may be live all the same, else nil.
+// error. id is the order's if it may be live all the same, else nil. What to change is a member of
+// its own, because clients compare the whole errorMsg; where there are six keys and no more it
+// stands in brackets behind the words.
 func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) []byte {
-	dst = appendString(append(dst, `{"success":false,"errorMsg":`...), r.words())
+	words, advice := r.text, r.advice()
+	if dialect == dialectSVC && advice != "" {
+		words += " (" + advice + ")"
+	}
+	dst = appendString(append(dst, `{"success":false,"errorMsg":`...), words)
 	written, hash := `""`, `null`
 	if id != nil {
 		written = `"` + id.Hex() + `"`
@@ -158,26 +173,33 @@ func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) [
 	dst = append(dst, `,"takingAmount":"","makingAmount":"","status":""`...)
 	if dialect != dialectSVC {
 		dst = append(append(dst, `,"orderHash":`...), hash...)
+		if advice != "" {
+			dst = appendString(append(dst, `,"detail":`...), advice)
+		}
 	}
 	return append(dst, '}')
 }
 
-// words are the text of a refusal where there is room for nothing else: what is wrong with a
-// signature, and what to change, is said behind it.
-func (r *refusal) words() string {
-	if r.status != fasthttp.StatusBadRequest || len(r.more) == 0 {
-		return r.text
+// advice is what there is to say of a bad order beside the words: what is wrong with a signature,
+// and what to change.
+func (r *refusal) advice() string {
+	if r.status >= fasthttp.StatusInternalServerError {
+		return ""
 	}
 	var b strings.Builder
-	b.WriteString(r.text)
 	for i, d := range r.more {
-		b.WriteString([2]string{" (", ", "}[min(i, 1)])
+		if i > 0 {
+			b.WriteString(", ")
+		}
 		if d.name != "detail" {
 			b.WriteString(d.name + ": ")
 		}
-		b.WriteString(strings.Trim(d.value, `"`))
+		said := d.value
+		if said[0] == '"' {
+			_ = json.Unmarshal([]byte(d.value), &said) // text wrote it
+		}
+		b.WriteString(said)
 	}
-	b.WriteByte(')')
 	return b.String()
 }
 
@@ -189,34 +211,21 @@ func appendAmount(dst []byte, v int64) []byte {
 	return engine.AppendDecimal(dst, v, 6)
 }
 
-// status is an order's status on the wire. An order that met one of its own wallet on arrival
-// counts by what was filled before; a replayed one may be canceled by now.
+// status is an order's status on the wire, in one of the words that clients know of an order that
+// was placed: there is none for canceled, which one that met another of its own wallet on arrival
+// is, and one that was sent again may be by now. It counts by what was filled before, and what it
+// is says orderStatus.
 func (r *result) status() string {
 	p := &r.receipt
 	switch {
 	case p.Status == engine.Live:
 		return "live"
-	case p.Status == engine.Matched, p.Status == engine.Canceled && !r.replay && p.Trades > 0:
+	case p.Status == engine.Matched, p.Status == engine.Canceled && p.Taking > 0:
 		return "matched"
-	case p.Status == engine.Canceled && !r.replay:
-		return "unmatched"
 	case p.Status == engine.Canceled:
-		return "canceled"
+		return "unmatched"
 	}
 	panic("BUG: accepted order without a status: " + strconv.Itoa(int(p.Status)))
-}
-
-// appendUUID appends 16 bytes in the form of a UUID.
-func appendUUID(dst []byte, id [16]byte) []byte {
-	from := 0
-	for i, to := range [...]int{4, 6, 8, 10, 16} {
-		if i > 0 {
-			dst = append(dst, '-')
-		}
-		dst = hex.AppendEncode(dst, id[from:to])
-		from = to
-	}
-	return dst
 }
 
 // appendTrio appends the answer of a key derivation.

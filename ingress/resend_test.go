@@ -72,7 +72,7 @@ func TestResendAfterCancel(t *testing.T) {
 		stuck = false
 		got = h.run([]string{"order alice buy A 10 @ 0.40" + more})
 		if !strings.HasPrefix(got, "200\nX-Idempotent-Replay: true\n") ||
-			!strings.Contains(got, `"status":"canceled"`) {
+			!strings.Contains(got, `"status":"unmatched"`) {
 			t.Errorf("%q, an index that catches up: %s", more, got)
 		}
 	}

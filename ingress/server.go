@@ -169,6 +169,7 @@ type Server struct {
 	options   Options // the first group is written before ready, read after
 	ready     atomic.Bool
 	draining  atomic.Bool
+	full      atomic.Bool // only cancels are taken
 	http      *fasthttp.Server
 	routes    *router.Router
 	windows   *windows // nil: no limits
@@ -186,6 +187,10 @@ type Server struct {
 	placements placements
 	beats      heartbeats
 	adding     [16]sync.Mutex // held by who numbers a key, by owner
+
+	serving   sync.Mutex // guards what follows
+	listeners []net.Listener
+	closed    bool
 
 	watching sync.WaitGroup // the goroutine that looks for silent keys
 	begin    sync.Once
@@ -272,13 +277,39 @@ func (s *Server) Attach(o Options) error {
 	return nil
 }
 
-// Serve answers connections of ln until Close. It returns nil after Close. It may be called for
-// several listeners.
+// Serve answers connections of ln until Close. It returns nil after Close, at once if that came
+// before. It may be called for several listeners.
 func (s *Server) Serve(ln net.Listener) error {
+	if !s.listen(ln) {
+		return ln.Close()
+	}
 	if err := s.http.Serve(counted{newPatient(ln, s.options.Log), s}); err != nil {
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
 	}
 	return nil
+}
+
+// listen notes a listener, and says false if the Server is closed: the HTTP server would not know,
+// and serve for ever.
+func (s *Server) listen(ln net.Listener) bool {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	if s.closed {
+		return false
+	}
+	s.listeners = append(s.listeners, ln)
+	return true
+}
+
+// hangUp closes the listeners that the HTTP server has not closed, because it had not yet begun to
+// serve them.
+func (s *Server) hangUp() {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	s.closed = true
+	for _, ln := range s.listeners {
+		_ = ln.Close() // most are closed already
+	}
 }
 
 // Ready opens the door, or shuts it again: while shut, every route but /, /ok, /time and /version
@@ -309,6 +340,7 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 	}
 	err := s.http.ShutdownWithContext(ctx)
+	s.hangUp()
 	s.pool.close()
 	s.end.Do(func() { close(s.stop) })
 	s.watching.Wait()
@@ -355,7 +387,7 @@ func owned(path []byte) bool {
 	first, _, _ := bytes.Cut(path[1:], []byte{'/'})
 	switch string(first) {
 	case "", "ok", "time", "version", "order", "orders", "cancel-all", "cancel-market-orders", "v1",
-		"heartbeats", "split", "merge", "redeem", "auth", "data", "clob":
+		"heartbeats", "split", "merge", "redeem", "auth", "data", "clob", "builder":
 		return true
 	}
 	return private(path)
@@ -429,6 +461,7 @@ func (s *Server) table() *router.Router {
 		}
 		s.writes(r, prefix)
 		s.keyRoutes(r, prefix)
+		read(prefix+"/builder/trades", sharedRefusals(s.gate("public", s.builderTrades)))
 		account := s.gate("account", s.account)
 		read(prefix+"/data/{rest:*}", account)
 		r.POST(prefix+"/data/{rest:*}", account) // which asks about many at once

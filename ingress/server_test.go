@@ -33,7 +33,7 @@ func (h *house) expect(command, want string) {
 func TestBusy(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
-	h.gate.Lock() // nothing becomes durable: batches, then slots fill up
+	release := h.block() // nothing becomes durable: batches, then slots fill up
 	var calls []*sequencer.Call
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
 		call, err := h.sequencer.Enter(&engine.Command{Kind: engine.Cancel, Owner: 1})
@@ -58,7 +58,7 @@ func TestBusy(t *testing.T) {
 	if !strings.HasPrefix(got, "503\n") {
 		t.Errorf("fund: %s", got)
 	}
-	h.gate.Unlock()
+	release()
 	for _, call := range calls {
 		if _, err := call.Wait(); err != nil {
 			t.Errorf("entered call: %v", err)
@@ -86,7 +86,7 @@ func (h *house) orderWire(line string) (raw string) {
 func TestOutcomeUnknown(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
-	h.gate.Lock()
+	release := h.block()
 	w := h.orderWire("alice buy A 10 @ 0.40 as=a1")
 	got := h.send(w)
 	id := h.names["a1"]
@@ -94,7 +94,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	if got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
-	h.gate.Unlock()
+	release()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		if got = h.send(w); strings.Contains(got, `"success":true`) || time.Now().After(deadline) {
 			break
@@ -204,9 +204,7 @@ func TestDerivationsHoldAnEighth(t *testing.T) {
 				t.Errorf("derivation %d: %v", i, err)
 			}
 		})
-		for p.queued() <= int(i) {
-			time.Sleep(time.Millisecond)
-		}
+		awaitQueue(t, p, int(i)+1)
 	}
 	if err := h.server.verifyDerivation(from(9), nil); err != errPoolFull {
 		t.Errorf("one too many: %v", err)
@@ -216,9 +214,7 @@ func TestDerivationsHoldAnEighth(t *testing.T) {
 			t.Errorf("order: %v", err)
 		}
 	})
-	for p.queued() < 3 {
-		time.Sleep(time.Millisecond)
-	}
+	awaitQueue(t, p, 3)
 	release()
 	joined.Wait()
 }
@@ -275,7 +271,9 @@ func TestVersionMismatch(t *testing.T) {
 	})
 	h.run([]string{"fund alice 100"})
 	h.expect("order alice buy A 10 @ 0.40 v=1", "400\n"+
-		`{"error":"order_version_mismatch","code":"order_version_mismatch"}`+"\nstate same\n")
+		`{"error":"order_version_mismatch","code":"order_version_mismatch","detail":"no exchange of `+
+		`this node takes struct 1, whose members the order has: sign that of GET /version"}`+
+		"\nstate same\n")
 }
 
 func TestHeaderFamilies(t *testing.T) {

@@ -10,9 +10,12 @@ import (
 
 var (
 	refuseBody        = refusal{400, "bad_payload", "Invalid payload", nil}
-	refuseNoCondition = refusal{400, "bad_payload", "conditionId is required", nil}
-	refuseShares      = refusal{400, "bad_payload", "amount is a positive decimal number of shares with at most 6 decimals", nil}
-	refuseWallet      = refusal{400, "bad_payload", "wallet is not an address", nil}
+	refuseNoCondition = refuse(400, "bad_payload", "conditionId is required",
+		"name the market by its condition id, 0x and 64 hex digits")
+	refuseShares = refuse(400, "bad_payload", "amount is a positive decimal number of shares "+
+		"with at most 6 decimals", `write it as a text, such as "12.5"`)
+	refuseWallet = refuse(400, "bad_payload", "wallet is not an address",
+		"write 0x and 40 hex digits, or leave it out for your own account")
 )
 
 // exchangeTokens is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs
@@ -42,7 +45,7 @@ func (s *Server) exchangeTokens(kind engine.Kind) fasthttp.RequestHandler {
 			markReplay(ctx)
 			receipt.Sequence, receipt.Taking = receipt.First, receipt.Args[0]
 		case receipt.Reject != engine.Accepted:
-			refuseReceipt(&receipt).send(ctx)
+			s.refuseTransfer(&c, &receipt).send(ctx)
 			return
 		}
 		answer(ctx, 200, s.appendTransfer(nil, &c, &receipt))
@@ -62,7 +65,8 @@ func (s *Server) readTransfer(body []byte, caller *identity, c *engine.Command) 
 		"wallet":       {into: &wallet, kinds: aString},
 	}
 	if !readMembers(body, at) {
-		return &refuseBody
+		return refuseBody.because(`the body must be like {"conditionId":"0x and 64 hex digits",` +
+			`"amount":"12.5"}`)
 	}
 	if !condition.given() {
 		return &refuseNoCondition
@@ -95,11 +99,12 @@ func (s *Server) chooseWallet(wallet field, caller *identity, c *engine.Command)
 	c.Wallet, _ = d.Wallet(address)
 	switch {
 	case address != caller.Address && (c.Owner == 0 || d.Owner(c.Wallet) != c.Owner):
-		return &refuseMaker
+		return refuseMaker.because("the wallet must be linked to " +
+			auth.Checksum(caller.Address) + " by the operator")
 	case c.Wallet == 0 && c.Kind == engine.RedeemTokens:
-		return refuseReceipt(&engine.Receipt{Reject: engine.RejectNothing})
+		return s.refuseTransfer(c, &engine.Receipt{Reject: engine.RejectNothing})
 	case c.Wallet == 0:
-		return refuseReceipt(&engine.Receipt{Reject: engine.RejectBalance,
+		return s.refuseTransfer(c, &engine.Receipt{Reject: engine.RejectBalance,
 			Args: [3]int64{2: int64(c.Size)}})
 	}
 	return nil
@@ -107,7 +112,7 @@ func (s *Server) chooseWallet(wallet field, caller *identity, c *engine.Command)
 
 // listed is the market of a condition id as it was written.
 func (s *Server) listed(condition string) (*view.Market, *refusal) {
-	id, ok := parseCondition(condition)
+	id, ok := engine.ParseCondition(condition)
 	if !ok {
 		return nil, &refuseCondID
 	}

@@ -124,6 +124,16 @@ func ParseProof(b []byte) (Proof, error) {
 	return p, nil
 }
 
+// BuilderOf is the builder's code that was signed with the order of a proof: all zero if there is
+// none, as in every order of the first struct.
+func BuilderOf(proof []byte) [32]byte {
+	p, err := ParseProof(proof)
+	if err != nil || p.Order.Version == 1 {
+		return [32]byte{}
+	}
+	return p.Order.Builder
+}
+
 // proofReader takes a proof apart; once bad, it gives nothing.
 type proofReader struct {
 	rest []byte

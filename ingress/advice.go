@@ -1,0 +1,160 @@
+package ingress
+
+import (
+	"strconv"
+	"strings"
+
+	"clobd/engine"
+	"clobd/engine/view"
+)
+
+// What the engine refuses, it refuses with a reason and up to three numbers. What somebody needs to
+// know to do better next time is said here, from the books and rules as they are published now:
+// they may have moved on since.
+
+// refuseOrder is the answer to an order that was judged and refused.
+func (s *Server) refuseOrder(p *placement) *refusal {
+	r := &p.out.receipt
+	no := refuseReceipt(r)
+	detail := s.advise(p, r)
+	if engine.Rejects[r.Reject].Final {
+		detail += "; this order is over, sign another one"
+		if p.out.replay {
+			detail = "it was refused when it came first, and stays so: sign another one"
+		}
+	}
+	if detail == "" {
+		return no
+	}
+	return no.because(detail)
+}
+
+// advise is what to change in an order, "" if the words of the refusal say all.
+func (s *Server) advise(p *placement, r *engine.Receipt) string {
+	m, c := p.market, &p.command
+	switch r.Reject {
+	case engine.RejectTick:
+		return "the price must be a multiple of " + m.Tick.String() + " from " + m.Tick.String() +
+			" to " + (engine.PriceOne - m.Tick).String()
+	case engine.RejectMinSize:
+		return "ask for " + m.MinSize.String() + " shares or more; FOK and FAK have no minimum"
+	case engine.RejectBalance:
+		return lacking(r, p.request.order.Side == engine.Buy)
+	case engine.RejectAmount:
+		return "it must be one lot of " + engine.Size(engine.Lot).String() + " share or more"
+	case engine.RejectWalletOrders:
+		return "cancel some of them first"
+	case engine.RejectMarketOrders:
+		return "the book is full: what trades at once, as FOK or FAK, is taken"
+	case engine.RejectExpiry:
+		return "expiration must be later than now, " +
+			strconv.FormatInt(int64(r.Time)/1000, 10) + " in unix seconds"
+	case engine.RejectStale:
+		return "sign it again, or allow a greater MAX_AGE_MS"
+	case engine.RejectFee:
+		return "sign a feeRateBps of " + strconv.FormatInt(r.Args[1], 10) + " or more"
+	case engine.RejectMinBuy:
+		return "spend more, or quote a price at which it rests"
+	case engine.RejectBanned:
+		return "the wallet may only cancel until the operator allows more"
+	case engine.RejectLink:
+		return "the wallet was linked to another owner just now"
+	case engine.RejectUnopened, engine.RejectPaused, engine.RejectClosed:
+		return inState(s.options.Board.Directory.Market(m.No))
+	case engine.RejectCancelOnly, engine.RejectPostOnlyMode:
+		return s.inMode(m.No)
+	case engine.RejectCrosses, engine.RejectFOK, engine.RejectFAK:
+		return s.against(c, m)
+	}
+	return ""
+}
+
+// lacking says how much is missing: of collateral, or else of tokens.
+func lacking(r *engine.Receipt, cash bool) string {
+	of := " shares of the token"
+	if cash {
+		of = " of collateral, with fees"
+	}
+	free, need := engine.Size(r.Args[0]-r.Args[1]), engine.Size(r.Args[2])
+	return "it takes " + need.String() + of + ", and " + free.String() + " of " +
+		engine.Size(r.Args[0]).String() + " are free: pay in, cancel open orders, or ask for less"
+}
+
+// stateText is a market's state as people write it.
+func stateText(state engine.MarketState) string {
+	return [...]string{engine.Unopened: "unopened", engine.Open: "open", engine.Paused: "paused",
+		engine.Closed: "closed", engine.Settled: "resolved"}[state]
+}
+
+// inState says in which state a market is and what is possible then.
+func inState(m *view.Market) string {
+	text := "the market is " + stateText(m.State)
+	switch m.State {
+	case engine.Unopened, engine.Paused:
+		return text + ": send again when it is open"
+	case engine.Closed:
+		return text + ": it takes no orders"
+	case engine.Settled:
+		return text + ": what is held of it can be redeemed"
+	}
+	return text + " by now: send again"
+}
+
+// inMode says who is in a mode: the exchange, or only the market.
+func (s *Server) inMode(no engine.MarketNo) string {
+	d := s.options.Board.Directory
+	who := "the whole exchange"
+	if m := d.Market(no); d.Mode() == engine.Normal && m.Mode != engine.Normal {
+		who = "this market"
+	}
+	return "that is so for " + who + ", until the operator changes it"
+}
+
+// against says what an order met on the other side of the book.
+func (s *Server) against(c *engine.Command, m *view.Market) string {
+	book := s.options.Board.Condition(m.Condition)
+	bid, ask := book.Best(c.Outcome)
+	best, name := ask, "ask"
+	if c.Side == engine.Sell {
+		best, name = bid, "bid"
+	}
+	if best == 0 {
+		return "nobody quotes the other side now"
+	}
+	limit := engine.Price((int64(c.Cash)*int64(engine.PriceOne) + int64(c.Size)/2) / int64(c.Size))
+	var b strings.Builder
+	b.WriteString("the best " + name + " is " + best.String() + " now, the order's limit " +
+		limit.String())
+	if c.Type == engine.FOK {
+		size := engine.Size(0)
+		book.Levels(c.Outcome, c.Side.Other(), func(p engine.Price, v engine.Size) bool {
+			if c.Side == engine.Buy && p > limit || c.Side == engine.Sell && p < limit {
+				return false
+			}
+			size += v
+			return true
+		})
+		b.WriteString(", up to which there are " + size.String() + " shares")
+	}
+	return b.String()
+}
+
+// refuseTransfer is the answer to a split, merge or redemption that was judged and refused.
+func (s *Server) refuseTransfer(c *engine.Command, r *engine.Receipt) *refusal {
+	no := refuseReceipt(r)
+	switch r.Reject {
+	case engine.RejectState:
+		text := "the market is " + stateText(s.options.Board.Directory.Market(c.Market).State)
+		if c.Kind == engine.RedeemTokens {
+			return no.because(text + ": tokens are redeemed once it is resolved")
+		}
+		return no.because(text + ": redeem what is held of it")
+	case engine.RejectBalance:
+		return no.because(lacking(r, c.Kind == engine.SplitTokens))
+	case engine.RejectAmount:
+		return no.because("amount must be at most " + engine.Size(engine.MaxAmount).String())
+	case engine.RejectNothing:
+		return no.because("the wallet holds none of its tokens")
+	}
+	return no
+}
