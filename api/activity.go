@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
 )
 
 // What the clients of other exchanges ask for and this one does not have is answered as if there
@@ -48,26 +50,6 @@ func (h *Handler) builderFees(ctx *fasthttp.RequestCtx) {
 	constant(ctx, noBuilder)
 }
 
-// builderTrades answers GET /builder/trades: a page without trades, because a builder's code is
-// evidence beside an order and no key of the index.
-func (h *Handler) builderTrades(ctx *fasthttp.RequestCtx) {
-	if code := text(ctx.QueryArgs().Peek("builder_code")); code != "" && !isBuilder(code) {
-		errBuilder.send(ctx)
-		return
-	}
-	if _, ok := parseCursor(ctx); !ok {
-		errTradeParams.send(ctx)
-		return
-	}
-	constant(ctx, emptyPage)
-}
-
-// isBuilder says whether s has the form of a builder's code: 32 bytes.
-func isBuilder(s string) bool {
-	var code [32]byte
-	return parseHex(code[:], s)
-}
-
 // noRequests answers every route for quotes on request but their configuration.
 func noRequests(ctx *fasthttp.RequestCtx) { errNoRequests.send(ctx) }
 
@@ -78,7 +60,7 @@ func (h *Handler) scoring(ctx *fasthttp.RequestCtx, _ *caller) {
 	if len(id) == 0 {
 		id = args.Peek("orderId")
 	}
-	if _, ok := parseOrderID(text(id)); !ok {
+	if _, ok := engine.ParseOrderID(text(id)); !ok {
 		errOrderID.send(ctx)
 		return
 	}
@@ -102,7 +84,7 @@ func (h *Handler) scorings(ctx *fasthttp.RequestCtx, _ *caller) {
 	seen := make(map[string]struct{}, len(ids))
 	b := append(make([]byte, 0, 2+80*len(ids)), '{')
 	for _, id := range ids {
-		if _, ok := parseOrderID(id); !ok {
+		if _, ok := engine.ParseOrderID(id); !ok {
 			errOrderID.send(ctx)
 			return
 		}

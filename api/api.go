@@ -3,6 +3,8 @@ package api
 import (
 	"errors"
 	"log/slog"
+	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -30,6 +32,14 @@ type Options struct {
 	JournalID uint64
 	// Exchanges are the contracts that orders may be signed for: all have an allowance without bounds.
 	Exchanges []engine.Address
+	// Values are what markets are worth; nil: made of Board and History.
+	Values *Values
+	// Profiles are what the operator says of wallets; nil: nothing.
+	Profiles *Profiles
+	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which it needs, is
+	// the address that a request comes from.
+	WalletAllow []netip.Prefix
+	Client      func(*fasthttp.RequestCtx) netip.Addr
 	// Now is the clock that ends a window of the price history; nil: time.Now.
 	Now func() time.Time
 	// Log hears of failures; nil: slog.Default.
@@ -45,6 +55,7 @@ func (o *Options) validate() error {
 	}{
 		{"Board", o.Board != nil}, {"History", o.History != nil}, {"Catalog", o.Catalog != nil},
 		{"KeyID", o.KeyID != nil}, {"Checksum", o.Checksum != nil},
+		{"Client", o.Client != nil || len(o.WalletAllow) == 0},
 	} {
 		if !need.set {
 			problems = append(problems, errors.New("api: Options."+need.name+" is not set"))
@@ -55,9 +66,14 @@ func (o *Options) validate() error {
 
 // Handler answers every request that only reads. It may be used by any number of goroutines.
 type Handler struct {
-	o       Options
-	public  *router.Router
-	private map[string]privateRoute
+	o         Options
+	public    *router.Router
+	private   map[string]privateRoute
+	checksums checksums
+	holdings  sync.Pool // of *[]holding: a page of a wallet may be cut out of megabytes
+	values    *Values
+	// describers are those that nobody uses now.
+	describers sync.Pool
 }
 
 // New makes a Handler. The error names everything that is missing in the Options.
@@ -71,14 +87,19 @@ func New(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	h := &Handler{o: o}
+	if o.Values == nil {
+		o.Values = NewValues(o.Board, o.History)
+	}
+	h := &Handler{o: o, values: o.Values}
+	h.describers.New = func() any { return new(describer) }
+	h.holdings.New = func() any { return new([]holding) }
 	h.public = h.routes()
 	h.private = h.privateRoutes()
 	return h, nil
 }
 
-// routes is the table of the public routes, each also under /clob. What answers GET answers HEAD as
-// well; fasthttp drops the body.
+// routes is the table of the public routes, each also under the prefix of its family. What answers
+// GET answers HEAD as well; fasthttp drops the body.
 func (h *Handler) routes() *router.Router {
 	r := router.New()
 	// A redirect would cost clients that sign the path their signature; a wrong path is not found.
@@ -93,6 +114,18 @@ func (h *Handler) routes() *router.Router {
 	for _, route := range h.posts() {
 		for _, prefix := range []string{"", "/clob"} {
 			r.POST(prefix+route.path, open(route.handler))
+		}
+	}
+	for _, route := range h.catalogRoutes() {
+		for _, prefix := range route.prefixes() {
+			r.GET(prefix+route.path, open(route.handler))
+			r.HEAD(prefix+route.path, open(route.handler))
+		}
+	}
+	for _, route := range h.walletRoutes() {
+		for _, prefix := range []string{"", "/data-api"} {
+			r.GET(prefix+route.path, open(route.handler))
+			r.HEAD(prefix+route.path, open(route.handler))
 		}
 	}
 	r.ANY("/rfq/{rest:*}", noRequests)
@@ -124,11 +157,9 @@ func (h *Handler) reads() []publicRoute {
 		{"/fee-rate/{token}", h.feeRate},
 		{"/markets-by-token/{token}", h.marketByToken},
 		{"/clob-markets/{condition}", h.clobMarket},
-		{"/markets", h.marketPages()},
-		{"/markets/{condition}", h.marketByCondition},
-		{"/simplified-markets", h.marketList((*listed).appendSimple, false)},
-		{"/sampling-markets", h.marketList((*listed).appendFull, true)},
-		{"/sampling-simplified-markets", h.marketList((*listed).appendSimple, true)},
+		{"/simplified-markets", h.bookList((*describer).simpleEntry, false)},
+		{"/sampling-markets", h.bookList((*describer).fullEntry, true)},
+		{"/sampling-simplified-markets", h.bookList((*describer).simpleEntry, true)},
 		{"/prices-history", h.pricesHistory},
 		{"/live-activity/events/{condition}", h.tape},
 		{"/markets/live-activity/{condition}", h.tape},

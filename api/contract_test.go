@@ -103,8 +103,10 @@ func (s *script) run(d *datadriven.TestData) string {
 // engine runs one command:
 //
 //	at MS | list C tick=T min=S [unopened] [neg-risk] [fee=BPS,EXPONENT] | fund WHO M
+//	cash WHO AMOUNT | split WHO M SIZE | merge WHO M SIZE | redeem WHO M
 //	link WALLET OWNER | resolve M PRICE | state M paused|closed | mode normal|cancel-only
-//	place ID WHO buy|sell TOKEN SIZE PRICE [fok|fak|gtd] [post-only] [expires=MS] | cancel ID WHO
+//	place ID WHO buy|sell TOKEN SIZE PRICE [fok|fak|gtd] [post-only] [expires=MS] [builder=C]
+//	cancel ID WHO
 func (s *script) engine(d *datadriven.TestData, w []string, out *strings.Builder) {
 	var events []engine.Event
 	switch w[0] {
@@ -131,6 +133,13 @@ func (s *script) engine(d *datadriven.TestData, w []string, out *strings.Builder
 	case "mode":
 		mode := map[string]engine.Mode{"cancel-only": engine.CancelOnly}[w[1]]
 		events = s.do(engine.Command{Kind: engine.SetMode, Mode: mode})
+	case "cash":
+		s.do(engine.Command{Kind: engine.Deposit, Address: trader(w[1]),
+			Cash: engine.Cash(s.fixed(w[2], 6))})
+		s.wallets[w[1]], _ = s.board.Directory.Wallet(trader(w[1]))
+		return
+	case "split", "merge", "redeem":
+		events = s.do(s.move(w))
 	case "cancel":
 		owner := s.wallets[w[2]]
 		events = s.do(engine.Command{Kind: engine.Cancel, ID: orderID(w[1]), Owner: owner})
@@ -143,6 +152,7 @@ func (s *script) engine(d *datadriven.TestData, w []string, out *strings.Builder
 			engine.Completed: "completed", engine.Cancelled: "cancelled",
 			engine.Rejected: "rejected", engine.Linked: "linked", engine.Resolved: "resolved",
 			engine.StateChanged: "state changed", engine.ModeSet: "mode set",
+			engine.Split: "split", engine.Merged: "merged", engine.Redeemed: "redeemed",
 		}
 		fmt.Fprintf(out, "#%d %s", s.head.Sequence, names[e.Kind])
 		if e.Kind == engine.Rejected {
@@ -150,6 +160,18 @@ func (s *script) engine(d *datadriven.TestData, w []string, out *strings.Builder
 		}
 		out.WriteByte('\n')
 	}
+}
+
+// move is a split, a merge or a redemption.
+func (s *script) move(w []string) engine.Command {
+	kind := map[string]engine.Kind{"split": engine.SplitTokens, "merge": engine.MergeTokens,
+		"redeem": engine.RedeemTokens}[w[0]]
+	c := engine.Command{Kind: kind, Wallet: s.wallets[w[1]], Owner: s.wallets[w[1]],
+		Market: engine.MarketNo(s.number(w[2])), ID: orderID(fmt.Sprint(w[0], s.head.Sequence))}
+	if len(w) > 3 {
+		c.Size = engine.Size(s.fixed(w[3], 6))
+	}
+	return c
 }
 
 func (s *script) list(w []string) engine.Command {
@@ -206,6 +228,10 @@ func (s *script) place(w []string) engine.Command {
 		}
 		if ms, is := strings.CutPrefix(word, "expires="); is {
 			c.Expiry = engine.Time(s.number(ms))
+		}
+		if code, is := strings.CutPrefix(word, "builder="); is {
+			condition := listing(s.number(code), 0).Condition
+			c.Proof = condition[:]
 		}
 	}
 	return c

@@ -20,8 +20,11 @@ func answer(ctx *fasthttp.RequestCtx, body []byte) {
 	ctx.Response.SetBody(body)
 }
 
-// appendComma appends a comma, unless an object or an array has just begun.
+// appendComma appends a comma, unless an object, an array or the text has just begun.
 func appendComma(b []byte) []byte {
+	if len(b) == 0 {
+		return b
+	}
 	if last := b[len(b)-1]; last != '{' && last != '[' {
 		b = append(b, ',')
 	}
@@ -96,15 +99,7 @@ func appendText(b []byte, s string) []byte {
 
 // appendUUID appends 16 bytes as a quoted UUID.
 func appendUUID(b []byte, id [16]byte) []byte {
-	const digits = "0123456789abcdef"
-	b = append(b, '"')
-	for i, c := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			b = append(b, '-')
-		}
-		b = append(b, digits[c>>4], digits[c&15])
-	}
-	return append(b, '"')
+	return append(engine.AppendUUID(append(b, '"'), id), '"')
 }
 
 // sideText is a side as the wire names it.

@@ -42,8 +42,11 @@ func (f family) fail(status int, code, text, detail string) *failure {
 	switch f {
 	case described:
 		kind := "bad request"
-		if status == fasthttp.StatusNotFound {
+		switch {
+		case status == fasthttp.StatusNotFound:
 			kind = "not found error"
+		case status >= fasthttp.StatusInternalServerError:
+			kind = "internal error"
 		}
 		b = appendField(b, "type", kind)
 		b = appendField(b, "error", text)
@@ -123,9 +126,10 @@ var (
 		"asset_type must be COLLATERAL or CONDITIONAL")
 	errCursor = fail(fasthttp.StatusBadRequest, "bad_payload", "invalid next_cursor",
 		"next_cursor is one that was answered, or MA== for the first page")
-	errNoID    = described.fail(fasthttp.StatusNotFound, "not_found", "id not found", "")
 	errBuilder = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid builder code",
 		"a builder's code is 0x and 64 hex digits")
+	errNoBuilder = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid trade params payload",
+		"say whose trades: builder_code is 0x and 64 hex digits, or ask with the headers of a builder key")
 	errNoIDs = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
 		"ids must name notifications with commas between them")
 	errNoRequests = fail(fasthttp.StatusNotFound, "not_found", "rfq is not enabled", "")
@@ -151,8 +155,10 @@ var families = [...]struct {
 	family  family
 }{
 	{"/events", described}, {"/series", described}, {"/tags", described},
-	{"/public-search", described}, {"/markets", described},
+	{"/public-search", described}, {"/markets", described}, {"/gamma", described},
 	{"/positions", wallets}, {"/closed-positions", wallets}, {"/holders", wallets},
+	{"/value", wallets}, {"/traded", wallets}, {"/activity", wallets}, {"/trades", wallets},
+	{"/data-api", wallets},
 }
 
 // The two ways to miss a route, worded by each family.

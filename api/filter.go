@@ -34,7 +34,7 @@ func (h *Handler) readMarket(ctx *fasthttp.RequestCtx, w *wish) bool {
 	if id == "" {
 		return true
 	}
-	condition, ok := parseCondition(id)
+	condition, ok := engine.ParseCondition(id)
 	if !ok {
 		return false
 	}
@@ -91,7 +91,7 @@ func (h *Handler) readMaker(ctx *fasthttp.RequestCtx, c *caller, w *wish) bool {
 // address.
 func (h *Handler) readAddress(s string) (no engine.WalletNo, known, ok bool) {
 	var a engine.Address
-	if !parseHex(a[:], s) {
+	if !engine.ParseHex(a[:], s) {
 		return 0, false, false
 	}
 	no, known = h.o.Board.Directory.Wallet(a)
@@ -101,7 +101,7 @@ func (h *Handler) readAddress(s string) (no engine.WalletNo, known, ok bool) {
 // readOrders reads the rest of what a list of orders may be asked for: id.
 func (w *wish) readOrders(ctx *fasthttp.RequestCtx) (ok bool) {
 	if id := named(ctx, "id"); id != "" {
-		w.ID, ok = parseOrderID(id)
+		w.ID, ok = engine.ParseOrderID(id)
 		return ok
 	}
 	return true

@@ -15,34 +15,20 @@ const (
 	marketLimit = 500
 	// marketScan is how many are looked at for one page.
 	marketScan = 10_000
+	// engineOnly is where the ordinals of markets begin that the catalog says nothing about. Below
+	// are those of the catalog's rows, from 1.
+	engineOnly = 1 << 32
 )
 
-// listed is a market with what is said about it: fields of the description are empty if the catalog
-// has none.
-type listed struct {
-	*view.Market
-	about   catalog.Market
-	event   catalog.Event
-	accepts bool
-	prices  [2]int64 // in 1/100,000
+// entry is a market as the order book's lists have it: what is said of it, or what trades, or both.
+type entry struct {
+	m      *catalog.Market // nil: nothing is said of it
+	listed *view.Market    // nil: it does not trade here
 }
 
-// describeMarket fills in what is said about a market and what its tokens are worth.
-func (h *Handler) describeMarket(m *view.Market) listed {
-	l := listed{Market: m, accepts: h.accepts(m)}
-	c := h.o.Catalog()
-	if about := c.Market(m.Condition); about != nil {
-		l.about = *about
-		if about.Event != nil {
-			l.event = *about.Event
-		}
-	}
-	l.about.Outcomes = []string{c.Label(m.Condition, 0), c.Label(m.Condition, 1)}
-	l.prices[0] = currentPrice(h.o.Board.Condition(m.Condition), m)
-	if l.prices[0] != 0 || m.State == engine.Settled {
-		l.prices[1] = 10*int64(engine.PriceOne) - l.prices[0]
-	}
-	return l
+// hasBook says whether there is an order book, or was one elsewhere: only then it has two tokens.
+func (l *entry) hasBook() bool {
+	return l.listed != nil || l.m != nil && l.m.Tokens[0] != l.m.Tokens[1]
 }
 
 // currentPrice is what outcome 0 is worth, in 1/100,000: its payout, else the midpoint, else the
@@ -58,168 +44,225 @@ func currentPrice(s *view.Snapshot, m *view.Market) int64 {
 	return 10 * int64(p)
 }
 
-// status is the market's state as a word.
-func (l *listed) status() string {
-	switch l.State {
-	case engine.Paused:
-		return "paused"
-	case engine.Closed:
-		return "closed"
-	case engine.Settled:
-		return "resolved"
-	}
-	return "active"
-}
+// entryForm appends the members of an entry.
+type entryForm func(*describer, []byte, *entry) []byte
 
-// marketList answers a list of all markets, or of those that take orders, as pages of entries.
-func (h *Handler) marketList(
-	entry func(*listed, []byte) []byte, accepting bool,
-) fasthttp.RequestHandler {
+// bookList answers a list of all markets, or of those that take orders, as pages of entries.
+func (h *Handler) bookList(form entryForm, accepting bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		at, ok := parseCursor(ctx)
 		if !ok {
 			errCursor.send(ctx)
 			return
 		}
-		b, count, next := beginPage(make([]byte, 0, 64<<10)), 0, uint64(0)
-		from := max(at.from, 1)
-		for no := from; !at.past && no < 1<<32; no++ {
-			m := h.o.Board.Directory.Market(engine.MarketNo(no))
-			if m == nil {
-				break
+		c := h.o.Catalog()
+		h.writeOr(errInternal, ctx, c, func(d *describer, b []byte) []byte {
+			b, count := beginPage(b), 0
+			next := uint64(0)
+			if !at.past {
+				next = h.eachEntry(c, max(at.from, 1), func(l *entry) bool {
+					if accepting && (l.listed == nil || !h.accepts(l.listed)) {
+						return true
+					}
+					if count == marketLimit {
+						return false
+					}
+					b = closeObject(form(d, append(appendComma(b), '{'), l))
+					count++
+					return true
+				})
 			}
-			if count == marketLimit || no-from == marketScan {
-				next = no
-				break
-			}
-			if !accepting || h.accepts(m) {
-				l := h.describeMarket(m)
-				b = closeObject(entry(&l, append(appendComma(b), '{')))
-				count++
-			}
-		}
-		ctx.SetContentType(jsonType)
-		ctx.Response.SetBodyRaw(endPage(b, next, endCursor, page{marketLimit, count}))
+			return endPage(b, next, endCursor, page{marketLimit, count})
+		})
 	}
 }
 
-// marketPages answers GET /markets if it asks for a page of the order book's markets, which only
-// a cursor says.
-func (h *Handler) marketPages() fasthttp.RequestHandler {
-	list := h.marketList((*listed).appendFull, false)
-	return func(ctx *fasthttp.RequestCtx) {
-		if !ctx.QueryArgs().Has("next_cursor") {
-			notFound(ctx)
-			return
+// eachEntry calls each with the markets from an ordinal on until it does not take one, and returns
+// the ordinal of that, 0 behind the last one. It looks at marketScan of them at most.
+func (h *Handler) eachEntry(
+	c *catalog.Catalog, from uint64, each func(*entry) bool,
+) (next uint64) {
+	rows, directory := uint64(0), h.o.Board.Directory
+	if c != nil {
+		rows = uint64(c.Markets.Len())
+	}
+	for scanned := 0; ; scanned++ {
+		if from > rows && from <= engineOnly {
+			from = engineOnly + 1
 		}
-		list(ctx)
+		var l entry
+		if from <= rows {
+			l.m = c.Markets.At(int32(from - 1))
+			l.listed = directory.Condition(l.m.Condition)
+		} else {
+			no := from - engineOnly
+			if no >= engineOnly {
+				return 0
+			}
+			l.listed = directory.Market(engine.MarketNo(no))
+			if l.listed == nil {
+				return 0
+			}
+			if c.Market(l.listed.Condition) != nil {
+				l.listed = nil
+			}
+		}
+		if scanned == marketScan {
+			return from
+		}
+		if l.hasBook() && !each(&l) {
+			return from
+		}
+		from++
 	}
 }
 
-// marketByCondition answers GET /markets/{condition}.
-func (h *Handler) marketByCondition(ctx *fasthttp.RequestCtx) {
-	id, _ := ctx.UserValue("condition").(string)
-	if c, ok := parseCondition(id); ok {
-		if m := h.o.Board.Directory.Condition(c); m != nil {
-			l := h.describeMarket(m)
-			answer(ctx, closeObject(l.appendFull(append(make([]byte, 0, 2048), '{'))))
-			return
+// bookMarkets answers GET /markets with the order book's markets.
+func (h *Handler) bookMarkets(ctx *fasthttp.RequestCtx) {
+	h.bookList((*describer).fullEntry, false)(ctx)
+}
+
+// simpleEntry appends the members of the short form.
+func (d *describer) simpleEntry(b []byte, l *entry) []byte {
+	a := d.facts(l)
+	b = a.appendStates(b)
+	b = appendHexField(b, "condition_id", a.condition[:])
+	b = strconv.AppendBool(appendKey(b, "neg_risk"), a.negRisk)
+	b = appendField(b, "question", a.question)
+	b = a.appendTokens(b)
+	b = a.appendRewards(b)
+	return a.appendNames(b)
+}
+
+// fullEntry appends the members of the long form.
+func (d *describer) fullEntry(b []byte, l *entry) []byte {
+	a := d.facts(l)
+	if l.m != nil && l.m.HasBook {
+		b = d.recordedEntry(b, l, &a)
+	} else {
+		b = d.madeEntry(b, l, &a)
+	}
+	b = a.appendNames(b)
+	b = d.appendEventOf(b, l.m)
+	if a.metadata == nil {
+		return append(b, `,"raw_metadata":{}`...)
+	}
+	return appendMember(b, []byte("raw_metadata"), a.metadata)
+}
+
+// recordedEntry appends what the order book's record says, with what the book says in its place
+// where the market trades here.
+func (d *describer) recordedEntry(b []byte, l *entry, a *entryFacts) []byte {
+	r := d.bookRecord(l.m)
+	for key, value := range catalog.Members(r.Core) {
+		switch string(key) {
+		case "status", "market_id", "slug", "assets_ids", "outcomes", "event", "raw_metadata":
+			// written anew, below
+		default:
+			b = appendMember(b, key, value)
 		}
 	}
-	errNoID.send(ctx)
+	if l.listed == nil {
+		return appendMembers(b, r.Live)
+	}
+	b = strconv.AppendBool(appendKey(b, "closed"), a.closed)
+	b = strconv.AppendBool(appendKey(b, "accepting_orders"), a.accepts)
+	b = a.appendRules(b)
+	b = strconv.AppendUint(appendKey(b, "taker_base_fee"), uint64(l.listed.Fee.Rate), 10)
+	b = strconv.AppendBool(appendKey(b, "is_50_50_outcome"), a.half)
+	return a.appendTokens(b)
 }
 
-// appendSimple appends the members of the short form.
-func (l *listed) appendSimple(b []byte) []byte {
-	b = l.appendStates(b)
-	b = appendHexField(b, "condition_id", l.Condition[:])
-	b = strconv.AppendBool(appendKey(b, "neg_risk"), l.NegRisk)
-	b = appendField(b, "question", l.about.Question)
-	b = l.appendTokens(b)
-	b = appendRewards(b)
-	return l.appendNames(b)
+// madeEntry appends what is known of a market that the source has no order-book record of. What is
+// not known is empty, null where clients take an absent date as one.
+func (d *describer) madeEntry(b []byte, l *entry, a *entryFacts) []byte {
+	var said said
+	if l.m != nil {
+		r := d.marketRecord(l.m)
+		said.read(r.Core)
+	}
+	fee := engine.Fee{}
+	if l.listed != nil {
+		fee = l.listed.Fee
+	}
+	b = strconv.AppendBool(appendKey(b, "enable_order_book"),
+		l.listed != nil || string(said.orderBook) == "true")
+	b = a.appendStates(b)
+	b = appendSaid(b, "accepting_order_timestamp", said.accepting, "null")
+	b = a.appendRules(b)
+	b = appendHexField(b, "condition_id", a.condition[:])
+	if said.questionID == nil {
+		b = appendHexField(b, "question_id", a.condition[:])
+	} else {
+		b = appendMember(b, []byte("question_id"), said.questionID)
+	}
+	b = appendField(b, "question", a.question)
+	b = appendSaid(b, "description", said.description, `""`)
+	b = appendField(b, "market_slug", a.slug)
+	b = appendSaid(b, "end_date_iso", said.end, "null")
+	b = appendSaid(b, "game_start_time", said.start, "null")
+	b = appendSaid(b, "seconds_delay", said.delay, "0")
+	b = append(b, `,"fpmm":"","maker_base_fee":0`...)
+	b = strconv.AppendUint(appendKey(b, "taker_base_fee"), uint64(fee.Rate), 10)
+	b = appendSaid(b, "notifications_enabled", said.notifications, "false")
+	b = strconv.AppendBool(appendKey(b, "neg_risk"), a.negRisk)
+	b = appendSaid(b, "neg_risk_market_id", said.negRiskMarket, `""`)
+	b = appendSaid(b, "neg_risk_request_id", said.negRiskRequest, `""`)
+	b = appendSaid(b, "icon", said.icon, `""`)
+	b = appendSaid(b, "image", said.image, `""`)
+	b = a.appendRewards(b)
+	b = strconv.AppendBool(appendKey(b, "is_50_50_outcome"), a.half)
+	b = a.appendTokens(b)
+	b = append(appendKey(b, "tags"), '[')
+	if l.m != nil {
+		for _, t := range d.c.MarketTags(l.m) {
+			b = appendText(appendComma(b), t.Label)
+		}
+	}
+	return append(b, ']')
 }
 
-// appendFull appends the members of the long form. What the catalog does not say is empty, null
-// where clients take an absent date as one.
-func (l *listed) appendFull(b []byte) []byte {
-	b = append(appendKey(b, "enable_order_book"), "true"...)
-	b = l.appendStates(b)
-	b = append(b, `,"accepting_order_timestamp":null`...)
-	b = engine.AppendDecimal(appendKey(b, "minimum_order_size"), int64(l.MinSize), 6)
-	b = engine.AppendDecimal(appendKey(b, "minimum_tick_size"), int64(l.Tick), 4)
-	b = appendHexField(b, "condition_id", l.Condition[:])
-	b = appendHexField(b, "question_id", l.Condition[:])
-	b = appendField(b, "question", l.about.Question)
-	b = appendField(b, "description", "")
-	b = appendField(b, "market_slug", l.about.Slug)
-	b = append(b, `,"end_date_iso":null,"game_start_time":null,"seconds_delay":0,"fpmm":"",`...)
-	b = append(b, `"maker_base_fee":0`...)
-	b = strconv.AppendUint(appendKey(b, "taker_base_fee"), uint64(l.Fee.Rate), 10)
-	b = append(b, `,"notifications_enabled":false`...)
-	b = strconv.AppendBool(appendKey(b, "neg_risk"), l.NegRisk)
-	b = append(b, `,"neg_risk_market_id":"","neg_risk_request_id":"","icon":"","image":""`...)
-	b = appendRewards(b)
-	half := l.State == engine.Settled && l.Payout == engine.PriceOne/2
-	b = strconv.AppendBool(appendKey(b, "is_50_50_outcome"), half)
-	b = l.appendTokens(b)
-	b = append(b, `,"tags":[]`...)
-	b = l.appendNames(b)
+// appendEventOf appends the event that a market belongs to; its texts are empty if there is none.
+func (d *describer) appendEventOf(b []byte, m *catalog.Market) []byte {
 	b = append(appendKey(b, "event"), '{')
-	b = appendField(b, "id", l.event.ID)
-	b = appendField(b, "slug", l.event.Slug)
-	b = appendField(b, "title", l.event.Title)
-	b = appendField(b, "ticker", l.event.Slug)
-	b = closeObject(appendField(b, "description", ""))
-	return append(b, `,"raw_metadata":{}`...)
+	e, description := d.c.EventOf(m), []byte(`""`)
+	if e == nil {
+		e = new(catalog.Event)
+	} else {
+		r := d.eventRecord(e)
+		for key, value := range catalog.Members(r.Core) {
+			if string(key) == "description" && value[0] == '"' {
+				description = value
+				break
+			}
+		}
+	}
+	b = appendField(b, "id", e.ID)
+	b = appendField(b, "slug", e.Slug)
+	b = appendField(b, "title", e.Title)
+	b = appendField(b, "ticker", e.Ticker)
+	return closeObject(appendMember(b, []byte("description"), description))
 }
 
-// appendStates appends the flags of a market's life.
-func (l *listed) appendStates(b []byte) []byte {
-	ended := l.State == engine.Closed || l.State == engine.Settled
-	b = append(appendKey(b, "active"), "true"...)
-	b = strconv.AppendBool(appendKey(b, "closed"), ended)
-	b = append(appendKey(b, "archived"), "false"...)
-	return strconv.AppendBool(appendKey(b, "accepting_orders"), l.accepts)
+// othersOf appends the members of a market in the catalog's shape that the order book's shape has
+// none of the same name.
+func (d *describer) othersOf(b []byte, m *catalog.Market) []byte {
+	d.draft = d.plainMarket(d.draft[:0], m)
+	for key, value := range catalog.Members(d.draft) {
+		if !alsoInBook(key) {
+			b = appendMember(b, key, value)
+		}
+	}
+	return b
 }
 
-// appendRewards appends that there are none.
-func appendRewards(b []byte) []byte {
-	return append(appendKey(b, "rewards"), `{"rates":[],"min_size":0,"max_spread":0}`...)
-}
-
-// appendTokens appends both tokens with what they are worth.
-func (l *listed) appendTokens(b []byte) []byte {
-	b = append(appendKey(b, "tokens"), '[')
-	for o := range l.Tokens {
-		b = append(appendComma(b), '{')
-		b = appendTokenField(b, "token_id", l.Tokens[o])
-		b = appendField(b, "outcome", l.about.Outcomes[o])
-		b = engine.AppendDecimal(appendKey(b, "price"), l.prices[o], 5)
-		won := l.State == engine.Settled && l.prices[o] == 10*int64(engine.PriceOne)
-		b = closeObject(strconv.AppendBool(appendKey(b, "winner"), won))
+// alsoInBook says whether a member of the catalog's shape is also one of the order book's, perhaps
+// in another form.
+func alsoInBook(key []byte) bool {
+	switch string(key) {
+	case "question", "description", "slug", "icon", "image", "outcomes", "tags", "active", "closed",
+		"archived", "rewards", "event", "status", "fpmm", "tokens":
+		return true
 	}
-	return append(b, ']')
-}
-
-// appendNames appends how another kind of client looks for the same. market_id is the catalog's
-// number, or the engine's where that is none.
-func (l *listed) appendNames(b []byte) []byte {
-	b = appendField(b, "status", l.status())
-	id, err := strconv.ParseUint(l.about.ID, 10, 53)
-	if err != nil {
-		id = uint64(l.No)
-	}
-	b = strconv.AppendUint(appendKey(b, "market_id"), id, 10)
-	b = appendField(b, "slug", l.about.Slug)
-	b = append(appendKey(b, "assets_ids"), '[')
-	for o := range l.Tokens {
-		b = append(appendComma(b), '"')
-		b = append(l.Tokens[o].AppendDecimal(b), '"')
-	}
-	b = append(appendKey(append(b, ']'), "outcomes"), '[')
-	for _, label := range l.about.Outcomes {
-		b = appendText(appendComma(b), label)
-	}
-	return append(b, ']')
+	return false
 }

@@ -111,7 +111,7 @@ func (h *Handler) volume(id string, tokens []string) (engine.Cash, *failure) {
 
 // traded finds the market of a condition, or says why it cannot be the one meant.
 func (h *Handler) traded(id string, tokens []string) (*view.Market, *failure) {
-	c, ok := parseCondition(id)
+	c, ok := engine.ParseCondition(id)
 	if !ok {
 		return nil, errCondition
 	}

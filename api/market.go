@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/hex"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -30,7 +29,7 @@ func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
 // condition finds the market whose condition the path names, or says why there is none.
 func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
 	id, _ := ctx.UserValue("condition").(string)
-	c, ok := parseCondition(id)
+	c, ok := engine.ParseCondition(id)
 	if !ok {
 		return nil, errCondition
 	}
@@ -39,22 +38,6 @@ func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
 		return nil, errNoMarket
 	}
 	return m, nil
-}
-
-// parseCondition reads 0x or 0X and 64 hex digits of either letter case.
-func parseCondition(s string) (c engine.Condition, ok bool) {
-	ok = parseHex(c[:], s)
-	return c, ok
-}
-
-// parseHex fills dst from 0x or 0X and exactly as many hex digits as it takes, of either letter
-// case.
-func parseHex(dst []byte, s string) bool {
-	if len(s) != 2+2*len(dst) || s[0] != '0' || s[1]|0x20 != 'x' {
-		return false
-	}
-	_, err := hex.Decode(dst, []byte(s[2:]))
-	return err == nil
 }
 
 // tickSize answers GET /tick-size: the price step as a JSON number, which clients turn into text.

@@ -49,6 +49,12 @@ func TestDocumented(t *testing.T) {
 	for _, r := range h.reads() {
 		served[openapi.Route("GET", r.path)] = true
 	}
+	for _, r := range h.catalogRoutes() {
+		served[openapi.Route("GET", r.path)] = true
+	}
+	for _, r := range h.walletRoutes() {
+		served[openapi.Route("GET", r.path)] = true
+	}
 	for _, r := range h.posts() {
 		served[openapi.Route("POST", r.path)] = true
 	}
@@ -64,7 +70,7 @@ func TestDocumented(t *testing.T) {
 			}
 		}
 	}
-	documented := d.Routes("account", "books", "markets", "description")
+	documented := d.Routes("account", "books", "markets", "catalog", "wallets", "description")
 	for _, route := range documented {
 		if !served[route] {
 			t.Errorf("%s is documented and not served", route)

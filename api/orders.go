@@ -30,7 +30,7 @@ func (h *Handler) order(ctx *fasthttp.RequestCtx, c *caller) {
 
 // find is the caller's order with that id, or says why there is none.
 func (h *Handler) find(c *caller, text string) (r orderRecord, f *failure) {
-	id, ok := parseOrderID(text)
+	id, ok := engine.ParseOrderID(text)
 	if !ok {
 		return r, errOrderID
 	}
@@ -54,12 +54,6 @@ func (h *Handler) find(c *caller, text string) (r orderRecord, f *failure) {
 func (h *Handler) internal(what, id string, err error) *failure {
 	h.o.Log.Error(what, "id", id, "err", err)
 	return errInternal
-}
-
-// parseOrderID reads 0x or 0X and 64 hex digits of either letter case.
-func parseOrderID(s string) (id engine.OrderID, ok bool) {
-	ok = parseHex(id[:], s)
-	return id, ok
 }
 
 // orderRecord is an order as clients see it: a row of the index with its names filled in.

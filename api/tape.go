@@ -36,8 +36,7 @@ func (h *Handler) tape(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(append(b, ']'))
 }
 
-// appendActivity appends the members of one trade as the public sees it. Nobody has a name or a
-// picture here.
+// appendActivity appends the members of one trade as the public sees it.
 func (h *Handler) appendActivity(
 	b []byte, m *view.Market, r *journal.TradeRow,
 ) ([]byte, error) {
@@ -60,8 +59,11 @@ func (h *Handler) appendActivity(
 	b = closeObject(appendField(b, "slug", slug))
 	b = append(appendKey(b, "user"), '{')
 	b = appendField(b, "address", h.o.Checksum(maker))
-	b = append(b, `,"username":"","profile_picture":"","optimized_profile_picture":"",`...)
-	b = append(b, `"pseudonym":""}`...)
+	p := h.o.Profiles.of(maker)
+	b = appendField(b, "username", p.Name)
+	b = appendField(b, "profile_picture", p.Image)
+	b = appendField(b, "optimized_profile_picture", p.Thumbnail)
+	b = closeObject(appendField(b, "pseudonym", p.Pseudonym))
 	b = appendField(b, "side", sideText(r.Side))
 	b = appendDecimalField(b, "size", int64(r.Size), 6)
 	b = appendDecimalField(b, "fee_rate_bps", int64(r.FeeRate), 0)

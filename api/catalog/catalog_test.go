@@ -56,8 +56,8 @@ func adds(t *testing.T, r Report) {
 	for _, n := range r.Skipped {
 		sum += n
 	}
-	if sum != r.Markets {
-		t.Errorf("%d markets, but %d accounted for: %s", r.Markets, sum, r)
+	if sum != r.Markets+r.Books {
+		t.Errorf("%d markets, but %d accounted for: %s", r.Markets+r.Books, sum, r)
 	}
 	if named := len(r.Bad); named != min(r.Broken+r.Refused, maxProblems) {
 		t.Errorf("%d bad records, %d named", r.Broken+r.Refused, named)
@@ -89,7 +89,7 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: listed %+v", name, listed)
 		}
 		m := c.Market(listed[1].Condition)
-		if m == nil || m.Question != "Q2?" || m.Slug != "q2" || m.Event.Title != "T 8" {
+		if m == nil || m.Question != "Q2?" || m.Slug != "q2" || c.EventOf(m).Title != "T 8" {
 			t.Errorf("%s: described as %+v", name, m)
 		}
 	}
@@ -212,8 +212,8 @@ func TestDuplicates(t *testing.T) {
 	if !slices.Equal(lines, []int{3, 4, 5}) {
 		t.Errorf("bad records on lines %v", lines)
 	}
-	if m := c.Market(engine.Condition{31: 1}); m.Event.ID != "1" {
-		t.Errorf("the later record won: event %s", m.Event.ID)
+	if m := c.Market(engine.Condition{31: 1}); c.EventOf(m).ID != "1" {
+		t.Errorf("the later record won: event %s", c.EventOf(m).ID)
 	}
 }
 
@@ -228,7 +228,6 @@ func TestBrokenRecords(t *testing.T) {
 		{"not JSON", good + "\nhello\n", 1, "line 2: broken JSON"},
 		{"a number", good + "\n17\n", 1, "line 2: broken JSON"},
 		{"no id", good + "\n{}\n", 1, "line 2: no event"},
-		{"market outside", good + "\n" + market(5, "") + "\n", 1, "line 2, 5: a market outside"},
 		{"markets no array", good + "\n" + `{"id":"2","markets":{}}`, 1, "markets is not an array"},
 		{"markets cut", good + "\n" + `{"id":"2","markets":[1,}`, 1, "broken JSON"},
 		{"markets of numbers", good + "\n" + `{"id":"2","markets":[1]}`, 0, "line 2: broken JSON"},
@@ -319,24 +318,6 @@ func TestList(t *testing.T) {
 	})
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "list markets 1 to 1024") {
 		t.Errorf("err %v", err)
-	}
-}
-
-// TestParseListsNothing: what is wrong with a file is known before anything is listed.
-func TestParseListsNothing(t *testing.T) {
-	called := 0
-	o := Options{List: func(l []engine.Listing) error { called += len(l); return nil }}
-	d, r, err := Parse(strings.NewReader(event("1", market(1, ""), market(2, `"closed":true`))), o)
-	if err != nil || called != 0 || r.Markets != 2 || r.Skipped[Closed] != 1 || r.Listed != 0 {
-		t.Fatalf("%d listed, %s, %v", called, r, err)
-	}
-	c, r, err := d.List()
-	if err != nil || called != 1 || r.Listed != 1 || len(c.Markets) != 2 {
-		t.Errorf("%d listed, %s, %v", called, r, err)
-	}
-	adds(t, r)
-	if d, _, err := Parse(strings.NewReader("[1,2]"), o); err == nil || d != nil {
-		t.Errorf("a list of numbers: %v", err)
 	}
 }
 

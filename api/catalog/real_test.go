@@ -51,21 +51,13 @@ func TestRealCatalog(t *testing.T) {
 	if r.Events != 657 || r.Markets != 1102 || r.Broken != 0 || r.Refused != 0 {
 		t.Errorf("%s", r)
 	}
-	if r.Skipped[Closed] != 451 || len(listed) != r.Listed || len(c.Markets) != 1102 {
-		t.Errorf("%s; %d listed, %d described", r, len(listed), len(c.Markets))
+	if r.Skipped[Closed] != 451 || len(listed) != r.Listed || c.Markets.Len() != 1102 {
+		t.Errorf("%s; %d listed, %d described", r, len(listed), c.Markets.Len())
 	}
-	for _, m := range c.Markets {
-		if listed[m.Condition] != (m.Skipped == "") || m.Question == "" || m.Event.Title == "" {
+	for m := range c.Markets.All() {
+		if listed[m.Condition] != (m.Skipped == "") || m.Question == "" || c.EventOf(m).Title == "" {
 			t.Fatalf("%+v", m)
 		}
-	}
-}
-
-// TestRealMarketsOutsideEvents: a file of bare markets is no catalog of events, and says so.
-func TestRealMarketsOutsideEvents(t *testing.T) {
-	_, r, err := Load(shared(t, "catalog/gamma_markets.jsonl.gz"), Options{})
-	if err == nil || !strings.Contains(err.Error(), "a market outside of an event") {
-		t.Errorf("%s: %v", r, err)
 	}
 }
 

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"sort"
 	"strings"
-
-	"clobd/engine"
 )
 
-// Reason says why a described market is not tradable here.
+// Reason says why a described market is not tradable here, or why a record of one changes nothing.
 type Reason string
 
 // The reasons.
@@ -17,7 +15,12 @@ const (
 	Archived    Reason = "archived"
 	NoOrderBook Reason = "without order book"
 	NotBinary   Reason = "not binary"
-	Duplicate   Reason = "repeated"
+	// Duplicate is a record of a condition that the same load has already told of.
+	Duplicate Reason = "repeated"
+	// Known is a record that says nothing newer than what is known.
+	Known Reason = "known"
+	// Described is an order book's record of a market that the catalog has a record of.
+	Described Reason = "described twice"
 	// Refused is the reason of a market that the engine would not list. It is counted apart.
 	Refused Reason = "refused"
 )
@@ -27,28 +30,37 @@ const maxProblems = 1000
 
 // Problem names one bad record.
 type Problem struct {
-	Line int    // of the file, from 1: where the record begins
+	File string // of a folder, or the list of a service; else empty
+	Line int    // of it, from 1: where the record begins; of a list the number of the record
 	ID   string // of the market or event, empty if it has none that can be read
 	Why  string
 }
 
 // String is the problem in one line.
 func (p Problem) String() string {
-	if p.ID == "" {
-		return fmt.Sprintf("line %d: %s", p.Line, p.Why)
+	at := fmt.Sprintf("line %d", p.Line)
+	if p.File != "" {
+		at = p.File + " " + at
 	}
-	return fmt.Sprintf("line %d, %s: %s", p.Line, p.ID, p.Why)
+	if p.ID != "" {
+		at += ", " + p.ID
+	}
+	return at + ": " + p.Why
 }
 
-// Report says what became of every record:
+// Report says what became of every record of a market:
 //
-//	Markets = Listed + the sum of Skipped + Refused
+//	Markets + Books = Listed + the sum of Skipped + Refused
 type Report struct {
 	Events   int // event records that could be read
-	Broken   int // records that could not
-	Markets  int // market records inside the events
+	Series   int // series and tags with records of their own
+	Tags     int
+	Broken   int // records that could not be read
+	Markets  int // market records of the catalog
+	Books    int // market records of the order book
 	Listed   int // of those, handed to the engine and taken (or there already)
 	Unopened int // of the listed ones, those that take no orders yet
+	Closed   int // markets that were listed and that the source has closed or archived since
 	Skipped  map[Reason]int
 	Refused  int       // market records that contradict themselves, another record or the engine
 	Bad      []Problem // the broken and the refused by name, at most maxProblems
@@ -57,13 +69,27 @@ type Report struct {
 // String is the report in one line for people.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d events, %d markets: %d listed", r.Events, r.Markets, r.Listed)
+	fmt.Fprintf(&b, "%d events, %d markets", r.Events, r.Markets)
+	for _, more := range []struct {
+		count int
+		what  string
+	}{{r.Books, "order-book markets"}, {r.Series, "series"}, {r.Tags, "tags"}} {
+		if more.count > 0 {
+			fmt.Fprintf(&b, ", %d %s", more.count, more.what)
+		}
+	}
+	fmt.Fprintf(&b, ": %d listed", r.Listed)
 	if r.Unopened > 0 {
 		fmt.Fprintf(&b, " (%d unopened)", r.Unopened)
 	}
+	if r.Closed > 0 {
+		fmt.Fprintf(&b, ", %d closed now", r.Closed)
+	}
 	reasons := make([]Reason, 0, len(r.Skipped))
-	for reason := range r.Skipped {
-		reasons = append(reasons, reason)
+	for reason, n := range r.Skipped {
+		if n > 0 {
+			reasons = append(reasons, reason)
+		}
 	}
 	sort.Slice(reasons, func(i, j int) bool { return reasons[i] < reasons[j] })
 	for _, reason := range reasons {
@@ -77,29 +103,16 @@ func (r Report) String() string {
 }
 
 // name adds a problem to the named ones and to the log.
-func (l *loader) name(line int, id, why string) {
-	if len(l.report.Bad) >= maxProblems {
+func (e *editor) name(line int32, id, why string) {
+	if len(e.report.Bad) >= maxProblems {
 		return
 	}
-	p := Problem{Line: line, ID: id, Why: why}
-	l.report.Bad = append(l.report.Bad, p)
-	if l.o.Log != nil {
-		l.o.Log.Warn("catalog record", "line", line, "id", id, "why", why)
-	}
-}
-
-// broken counts and names a record that is no event.
-func (l *loader) broken(line int, id, why string) {
-	l.report.Broken++
-	l.name(line, id, why)
+	e.report.Bad = append(e.report.Bad, Problem{e.file, int(line), id, why})
+	e.notice(e.report.Bad[len(e.report.Bad)-1])
 }
 
 // refuse counts and names a market record that cannot be taken.
-func (l *loader) refuse(m *Market, why string) {
-	l.report.Refused++
-	id := m.ID
-	if m.Condition != (engine.Condition{}) {
-		id = m.Condition.Hex()
-	}
-	l.name(m.line, id, why)
+func (e *editor) refuse(line int32, id, why string) {
+	e.report.Refused++
+	e.name(line, id, why)
 }

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/view"
+	"clobd/journal"
+)
+
+// isBuilder says whether s has the form of a builder's code: 32 bytes.
+func isBuilder(s string) bool {
+	var code journal.BuilderCode
+	return engine.ParseHex(code[:], s)
+}
+
+// built is which trades of a builder are wanted.
+type built struct {
+	wish
+	code journal.BuilderCode
+	no   journal.BuilderNo
+}
+
+// builderTrades answers GET /builder/trades: what the orders of a builder traded, newest first. The
+// code is in each of these orders, which their makers have signed; who asks with a builder's key
+// instead has been given the code of that key by the door.
+func (h *Handler) builderTrades(ctx *fasthttp.RequestCtx) {
+	var w built
+	f := h.readBuilt(ctx, &w)
+	if f == nil {
+		f = h.numberBuilder(&w)
+	}
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	b, next, count := beginPage(make([]byte, 0, 4096)), uint64(0), 0
+	for scan := 0; !w.none && scan < maxScans && count == 0; scan++ {
+		var rows []journal.TradeRow
+		var err error
+		rows, next, err = h.o.History.BuilderTrades(w.no, &w.Filter, journal.Page{
+			From: w.at.from, Limit: pageLimit})
+		for i := range rows {
+			if err == nil {
+				b, count, err = h.appendBuilt(b, count, &rows[i], &w)
+			}
+		}
+		if err != nil {
+			h.internal("list the trades of builder", fmt.Sprintf("%x", w.code), err).send(ctx)
+			return
+		}
+		if w.at.from = next; next == 0 {
+			break
+		}
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(endPage(b, next, endCursor, page{pageLimit, count}))
+}
+
+// readBuilt reads the query.
+func (h *Handler) readBuilt(ctx *fasthttp.RequestCtx, w *built) *failure {
+	code, ok := named(ctx, "builder_code", "builderCode"), false
+	switch {
+	case code == "":
+		return errNoBuilder
+	case !engine.ParseHex(w.code[:], code):
+		return errBuilder
+	}
+	if w.at, ok = parseCursor(ctx); !ok {
+		return errTradeParams
+	}
+	w.none = w.at.past
+	if !h.readMarket(ctx, &w.wish) || !h.readToken(ctx, &w.wish) || !h.readTrades(ctx, &w.wish) {
+		return errTradeParams
+	}
+	if maker := named(ctx, "maker_address"); maker != "" {
+		no, known, ok := h.readAddress(maker)
+		if !ok {
+			return errTradeParams
+		}
+		w.own, w.none = no, w.none || !known
+	}
+	return nil
+}
+
+// numberBuilder finds out whether anybody ever traded with the code.
+func (h *Handler) numberBuilder(w *built) *failure {
+	var err error
+	if w.no, err = h.o.History.Builder(w.code); err != nil {
+		return h.internal("look up builder", fmt.Sprintf("%x", w.code), err)
+	}
+	w.none = w.none || w.no == 0
+	return nil
+}
+
+// wants says whether an order that took part in a trade is one of those asked for.
+func (w *built) wants(no journal.BuilderNo, wallet engine.WalletNo, o engine.Outcome) bool {
+	return no == w.no && (w.own == 0 || w.own == wallet) && (!w.OneToken || w.Outcome == o)
+}
+
+// appendBuilt appends a trade once for each order of the builder that took part in it.
+func (h *Handler) appendBuilt(b []byte, count int, r *journal.TradeRow, w *built) (
+	[]byte, int, error) {
+	m := h.o.Board.Directory.Market(r.Market)
+	if m == nil {
+		return b, count, fmt.Errorf("market %d of the trade is not published", r.Market)
+	}
+	var err error
+	if w.wants(r.Builder, r.Wallet, r.Outcome) {
+		taker := journal.MakerFill{Wallet: r.Wallet, Owner: r.Owner, Key: r.Key, Side: r.Side,
+			Outcome: r.Outcome, Price: r.Price, Size: r.Size}
+		b, err = h.appendShare(b, r, &share{m, w, &taker, "TAKER", r.Fee})
+		count++
+	}
+	for i := range r.Makers {
+		if f := &r.Makers[i]; err == nil && w.wants(f.Builder, f.Wallet, f.Outcome) {
+			b, err = h.appendShare(b, r, &share{m, w, f, "MAKER", 0})
+			count++
+		}
+	}
+	return b, count, err
+}
+
+// share is the part that one order of a builder had in a trade.
+type share struct {
+	market *view.Market
+	built  *built
+	fill   *journal.MakerFill
+	role   string
+	fee    engine.Cash
+}
+
+// appendShare appends it in terms of that order's own token. Fees are in collateral, so there is
+// one number for both of theirs.
+func (h *Handler) appendShare(b []byte, r *journal.TradeRow, s *share) ([]byte, error) {
+	d, f := h.o.Board.Directory, s.fill
+	maker, ok0 := d.Address(f.Wallet)
+	owner, ok1 := d.Address(f.Owner)
+	if !ok0 || !ok1 {
+		return b, fmt.Errorf("wallet %d or owner %d is not published", f.Wallet, f.Owner)
+	}
+	hash := engine.TxHash(h.o.JournalID, r.Sequence, r.Index)
+	when := time.UnixMilli(int64(r.Time)).UTC().Format("2006-01-02T15:04:05.000Z")
+	b = append(appendComma(b), '{')
+	b = appendUUID(appendKey(b, "id"), r.ID)
+	b = appendField(b, "tradeType", s.role)
+	b = appendHexField(b, "takerOrderHash", r.Taker[:])
+	b = appendHexField(b, "builder", s.built.code[:])
+	b = appendHexField(b, "market", s.market.Condition[:])
+	b = appendTokenField(b, "assetId", s.market.Tokens[f.Outcome])
+	b = appendField(b, "side", sideText(f.Side))
+	b = appendDecimalField(b, "size", int64(f.Size), 6)
+	b = appendDecimalField(b, "sizeUsdc", int64(engine.Cost(f.Size, f.Price)), 6)
+	b = appendDecimalField(b, "price", int64(f.Price), 4)
+	b = appendField(b, "status", "CONFIRMED")
+	b = appendField(b, "outcome", h.o.Catalog().Label(s.market.Condition, f.Outcome))
+	b = strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(f.Outcome), 10)
+	b = appendField(b, "owner", h.o.KeyID(owner, f.Key))
+	b = appendField(b, "maker", h.o.Checksum(maker))
+	b = appendHexField(b, "transactionHash", hash[:])
+	b = appendDecimalField(b, "matchTime", int64(r.Time)/1000, 0)
+	b = strconv.AppendUint(appendKey(b, "bucketIndex"), uint64(r.Index), 10)
+	b = appendDecimalField(b, "fee", int64(s.fee), 6)
+	b = appendDecimalField(b, "feeUsdc", int64(s.fee), 6)
+	b = append(appendKey(b, "err_msg"), "null"...)
+	b = appendField(b, "createdAt", when)
+	return closeObject(appendField(b, "updatedAt", when)), nil
+}

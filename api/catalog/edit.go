@@ -1,0 +1,584 @@
+package catalog
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"clobd/engine"
+)
+
+// editor makes the next Catalog of one, record by record. It belongs to one goroutine; nobody sees
+// what it makes before done.
+type editor struct {
+	from *Catalog
+	log  *recordLog
+	load uint32 // numbers the load, from 1
+
+	markets rowEditor[Market]
+	events  rowEditor[Event]
+	series  rowEditor[Series]
+	tags    rowEditor[Tag]
+	names   rowEditor[string]
+
+	byCondition, byToken, byMarketID, byMarketSlug tableEditor
+	byEventID, byEventSlug, bySeriesID             tableEditor
+	bySeriesSlug, byTagID, byTagSlug, byName       tableEditor
+
+	grown  map[backlink]bool // lists of numbers that are already copies
+	report *Report
+	notice func(Problem)
+	file   string // that is being read, of several
+	// pending are markets to list, and the kind of the record that says so.
+	pending map[int32]recordKind
+	queue   []int32 // the pending ones in their order
+	closing []int32 // markets that the source has closed or archived
+	err     error   // of the log
+}
+
+// backlink names a list of numbers in a row.
+type backlink struct {
+	kind recordKind
+	no   int32
+}
+
+func edit(c *Catalog, log *recordLog, load uint32) *editor {
+	return &editor{
+		from: c, log: log, load: load,
+		markets: editRows(c.Markets), events: editRows(c.Events), series: editRows(c.Series),
+		tags: editRows(c.Tags), names: editRows(c.names),
+		byCondition: tableEditor{table: c.byCondition}, byToken: tableEditor{table: c.byToken},
+		byMarketID: tableEditor{table: c.byMarketID}, byMarketSlug: tableEditor{table: c.byMarketSlug},
+		byEventID: tableEditor{table: c.byEventID}, byEventSlug: tableEditor{table: c.byEventSlug},
+		bySeriesID: tableEditor{table: c.bySeriesID}, bySeriesSlug: tableEditor{table: c.bySeriesSlug},
+		byTagID: tableEditor{table: c.byTagID}, byTagSlug: tableEditor{table: c.byTagSlug},
+		byName: tableEditor{table: c.byName},
+		grown:  map[backlink]bool{}, pending: map[int32]recordKind{},
+		report: &Report{Skipped: map[Reason]int{}}, notice: func(Problem) {},
+	}
+}
+
+// take enters one record that was read.
+func (e *editor) take(p *parser, it *item) {
+	switch {
+	case it.broken:
+		e.report.Broken++
+		e.name(it.line, it.id, it.why)
+	case it.kind == aTag:
+		e.takeTag(p, it)
+	case it.kind == aSeries:
+		e.takeSeries(p, it)
+	case it.kind == anEvent:
+		e.takeEvent(p, it)
+	case it.why != "":
+		e.count(it.kind)
+		e.refuse(it.line, it.id, it.why)
+	default:
+		e.count(it.kind)
+		e.takeMarket(p, it)
+	}
+}
+
+func (e *editor) count(k recordKind) {
+	if k == aBook {
+		e.report.Books++
+	} else {
+		e.report.Markets++
+	}
+}
+
+// write appends a frame to the log.
+func (e *editor) write(frame []byte) span {
+	at, err := e.log.append(frame)
+	if err != nil && e.err == nil {
+		e.err = fmt.Errorf("write catalog log: %w", err)
+	}
+	return at
+}
+
+// version is what tells which of two records of one row counts.
+type version struct {
+	hash    uint64
+	updated int64
+	load    uint32
+	partial bool
+}
+
+// replaces says whether a new record counts instead of the old one: a whole one instead of a
+// summary, the one that was updated later; of two of the same moment the first of one load, else
+// the newer load's.
+func (v version) replaces(old version) bool {
+	switch {
+	case v.hash == old.hash && v.partial == old.partial:
+		return false
+	case v.partial != old.partial:
+		return old.partial
+	case v.updated != old.updated:
+		return v.updated > old.updated
+	}
+	return v.load != old.load
+}
+
+func (e *editor) version(p *parser, it *item, updated int64) version {
+	return version{hash: maphash.Bytes(seed, p.room[it.from+headSize:it.to]), updated: updated,
+		load: e.load, partial: it.partial}
+}
+
+func (e *editor) takeTag(p *parser, it *item) {
+	if !it.partial {
+		e.report.Tags++
+	}
+	old := named(&e.byTagID.table, &e.tags.Rows, it.tag.ID, func(t *Tag) string { return t.ID })
+	v := e.version(p, it, it.tag.Updated)
+	if old != nil && !v.replaces(version{old.record.hash, old.Updated, old.load, old.Partial}) {
+		return
+	}
+	no := int32(e.tags.Len())
+	if old != nil {
+		no = old.No
+	}
+	it.tag.record = e.write(p.seal(it, no, None, 0))
+	e.putTag(no, it.tag)
+}
+
+// putTag makes a row of a tag. The old row's lists go on.
+func (e *editor) putTag(no int32, t *Tag) {
+	t.No, t.load = no, e.load
+	if old := e.tags.At(no); old != nil {
+		e.log.replaced(old.record)
+		t.events, t.markets = old.events, old.markets
+	}
+	e.tags.set(no, t)
+	e.byTagID.enter(hashText(t.ID), no)
+	e.byTagSlug.enter(hashText(t.Slug), no)
+}
+
+func (e *editor) takeSeries(p *parser, it *item) {
+	if !it.partial {
+		e.report.Series++
+	}
+	old := named(&e.bySeriesID.table, &e.series.Rows, it.series.ID,
+		func(s *Series) string { return s.ID })
+	v := e.version(p, it, it.series.Updated)
+	if old != nil && !v.replaces(version{old.record.hash, old.Updated, old.load, old.Partial}) {
+		return
+	}
+	no := int32(e.series.Len())
+	if old != nil {
+		no = old.No
+	}
+	it.series.record = e.write(p.seal(it, no, None, 0))
+	e.putSeries(no, it.series)
+}
+
+// putSeries makes a row of a series. The old row's events go on.
+func (e *editor) putSeries(no int32, s *Series) {
+	s.No, s.load = no, e.load
+	if old := e.series.At(no); old != nil {
+		e.log.replaced(old.record)
+		s.events = old.events
+	}
+	e.series.set(no, s)
+	e.bySeriesID.enter(hashText(s.ID), no)
+	e.bySeriesSlug.enter(hashText(s.Slug), no)
+}
+
+func (e *editor) takeEvent(p *parser, it *item) {
+	if !it.partial {
+		e.report.Events++
+	}
+	old := e.event(it.event.ID)
+	v := e.version(p, it, it.event.Updated)
+	if old != nil && !v.replaces(version{old.record.hash, old.Updated, old.load, old.Partial}) {
+		return
+	}
+	no := int32(e.events.Len())
+	if old != nil {
+		no = old.No
+	}
+	it.event.record = e.write(p.seal(it, no, None, it.event.Group))
+	e.putEvent(no, it)
+}
+
+func (e *editor) event(id string) *Event {
+	return named(&e.byEventID.table, &e.events.Rows, id, func(e *Event) string { return e.ID })
+}
+
+// putEvent makes a row of an event and enters it in its tags and series. The old row's markets go
+// on.
+func (e *editor) putEvent(no int32, it *item) {
+	row := it.event
+	row.No, row.load = no, e.load
+	row.tags, row.series = e.tagNos(it.tagIDs), e.seriesNos(it.seriesIDs)
+	var before Event
+	if old := e.events.At(no); old != nil {
+		before = *old
+		e.log.replaced(old.record)
+		row.markets = old.markets
+	}
+	for _, tag := range missing(before.tags, row.tags) {
+		t := e.tags.own(tag)
+		t.events = remove(t.events, no)
+	}
+	for _, tag := range missing(row.tags, before.tags) {
+		t := e.tags.own(tag)
+		t.events = e.extend(backlink{aTag, tag}, t.events, no)
+	}
+	for _, series := range missing(before.series, row.series) {
+		s := e.series.own(series)
+		s.events = remove(s.events, no)
+	}
+	for _, series := range missing(row.series, before.series) {
+		s := e.series.own(series)
+		s.events = e.extend(backlink{aSeries, series}, s.events, no)
+	}
+	e.events.set(no, row)
+	e.byEventID.enter(hashText(row.ID), no)
+	e.byEventSlug.enter(hashText(row.Slug), no)
+}
+
+func (e *editor) tagNos(ids []string) (list []int32) {
+	for _, id := range ids {
+		t := named(&e.byTagID.table, &e.tags.Rows, id, func(t *Tag) string { return t.ID })
+		if t != nil && !slices.Contains(list, t.No) {
+			list = append(list, t.No)
+		}
+	}
+	return list
+}
+
+func (e *editor) seriesNos(ids []string) (list []int32) {
+	for _, id := range ids {
+		s := named(&e.bySeriesID.table, &e.series.Rows, id, func(s *Series) string { return s.ID })
+		if s != nil && !slices.Contains(list, s.No) {
+			list = append(list, s.No)
+		}
+	}
+	return list
+}
+
+// missing are the numbers of a that are not in b.
+func missing(a, b []int32) (list []int32) {
+	for _, no := range a {
+		if !slices.Contains(b, no) {
+			list = append(list, no)
+		}
+	}
+	return list
+}
+
+// remove is a copy of a list without a number.
+func remove(list []int32, no int32) []int32 {
+	return slices.DeleteFunc(slices.Clone(list), func(n int32) bool { return n == no })
+}
+
+// extend adds a number to a list of a row, which older catalogs may share: the first time it is
+// copied.
+func (e *editor) extend(of backlink, list []int32, no int32) []int32 {
+	if !e.grown[of] {
+		e.grown[of] = true
+		list = slices.Clone(list)
+	}
+	return append(list, no)
+}
+
+func (e *editor) market(c engine.Condition) *Market {
+	return lookup(&e.byCondition.table, &e.markets.Rows, hashBytes(c[:]),
+		func(m *Market) bool { return m.Condition == c })
+}
+
+// takeMarket takes a market's record, the catalog's or the order book's.
+func (e *editor) takeMarket(p *parser, it *item) {
+	m := it.market
+	old := e.market(m.Condition)
+	if why := e.contradicts(old, it); why != "" {
+		e.refuse(it.line, it.id, why)
+		return
+	}
+	event := None
+	if row := e.event(it.eventID); row != nil {
+		event = row.No
+	}
+	if old != nil && !e.newer(p, old, it) {
+		e.adopt(old, event)
+		e.skip(old, it.kind)
+		return
+	}
+	no := int32(e.markets.Len())
+	if old != nil {
+		no = old.No
+	}
+	m.EventNo, m.Skipped = event, it.skipped
+	if it.kind == aBook && old != nil && !old.BookOnly {
+		e.putBook(p, it, old)
+		return
+	}
+	if old != nil && event == None {
+		m.EventNo = old.EventNo
+	}
+	e.regroup(m, old)
+	at := e.write(p.seal(it, no, m.EventNo, m.Group))
+	e.putMarket(no, it, at)
+	e.decide(old, m, it.kind)
+}
+
+// skip counts a record that changes nothing.
+func (e *editor) skip(old *Market, k recordKind) {
+	first, why := old.load, Known
+	if k == aBook {
+		first = old.bookLoad
+	}
+	if first == e.load {
+		why = Duplicate
+	}
+	e.report.Skipped[why]++
+}
+
+// newer says whether a record of a known market is to be kept.
+func (e *editor) newer(p *parser, old *Market, it *item) bool {
+	if it.kind == aBook {
+		return e.version(p, it, 0).replaces(version{old.book.hash, 0, old.bookLoad, old.book.size == 0})
+	}
+	return e.version(p, it, it.market.Updated).replaces(
+		version{old.record.hash, old.Updated, old.load, old.BookOnly})
+}
+
+// putBook adds the order book's record to a market that the catalog has a record of.
+func (e *editor) putBook(p *parser, it *item, old *Market) {
+	row := *old
+	e.log.replaced(row.book)
+	row.book = e.write(p.seal(it, row.No, None, row.Group))
+	row.HasBook, row.bookLoad = true, e.load
+	e.markets.set(row.No, &row)
+	e.report.Skipped[Described]++
+}
+
+// regroup says which group of the engine a market belongs to: for good once it has been listed.
+func (e *editor) regroup(m *Market, old *Market) {
+	event := e.events.At(m.EventNo)
+	switch {
+	case old != nil && old.Skipped == "" && old.load != e.load:
+		m.Group = old.Group
+	case event != nil:
+		m.Group = event.Group
+	case m.Group == 0:
+		m.Group = group(m.Condition.Hex())
+	}
+}
+
+// adopt gives a market without an event one.
+func (e *editor) adopt(old *Market, event int32) {
+	if old.EventNo != None || event == None {
+		return
+	}
+	row := *old
+	row.EventNo = event
+	if row.Skipped != "" || old.load == e.load {
+		row.Group = e.events.At(event).Group
+	}
+	e.write(linkFrame(row.No, event, row.Group))
+	e.markets.set(row.No, &row)
+	e.linkMarket(row.No, None, event)
+}
+
+// contradicts says what a record says otherwise than what is known.
+func (e *editor) contradicts(old *Market, it *item) string {
+	m := it.market
+	if m.ID != "" {
+		other := named(&e.byMarketID.table, &e.markets.Rows, m.ID, func(m *Market) string { return m.ID })
+		if other != nil && other.Condition != m.Condition {
+			return "has the id of " + other.Condition.Hex()
+		}
+	}
+	for _, token := range m.Tokens {
+		if token == (engine.Token{}) {
+			continue
+		}
+		other := lookup(&e.byToken.table, &e.markets.Rows, hashBytes(token[:]), func(m *Market) bool {
+			return m.Tokens[0] == token || m.Tokens[1] == token
+		})
+		if other != nil && other.Condition != m.Condition {
+			return "shares a token id with " + other.Condition.Hex()
+		}
+	}
+	switch {
+	case old == nil || old.Tokens == [2]engine.Token{}:
+		return ""
+	case old.Tokens != m.Tokens,
+		old.BookOnly == m.BookOnly && !slices.Equal(old.Outcomes, m.Outcomes):
+		if old.load == e.load || old.bookLoad == e.load {
+			return fmt.Sprintf("contradicts the same condition on line %d", old.line)
+		}
+		return "contradicts what is known of the condition"
+	case it.kind == aBook && !old.BookOnly || old.Skipped != "" || it.skipped != "" ||
+		old.load == e.load:
+		return ""
+	case old.Tick != m.Tick || old.MinSize != m.MinSize || old.NegRisk != m.NegRisk:
+		return "contradicts the tick, the minimum or the neg-risk flag that the market trades by"
+	}
+	return ""
+}
+
+// putMarket makes a row of a market.
+func (e *editor) putMarket(no int32, it *item, at span) {
+	m := it.market
+	m.No, m.tags = no, e.tagNos(it.tagIDs)
+	m.makers = [2]int32{e.maker(it.makers[0]), e.maker(it.makers[1])}
+	before := None
+	var tags []int32
+	if old := e.markets.At(no); old != nil {
+		before, tags = old.EventNo, old.tags
+		if it.kind == aMarket {
+			e.log.replaced(old.record)
+			m.book, m.bookLoad, m.HasBook = old.book, old.bookLoad, old.HasBook
+		} else {
+			e.log.replaced(old.book)
+		}
+	}
+	if it.kind == aMarket {
+		m.record, m.load = at, e.load
+	} else {
+		m.book, m.bookLoad, m.load = at, e.load, e.load
+	}
+	e.markets.set(no, m)
+	e.byCondition.enter(hashBytes(m.Condition[:]), no)
+	if m.ID != "" {
+		e.byMarketID.enter(hashText(m.ID), no)
+	}
+	if m.Slug != "" {
+		e.byMarketSlug.enter(hashText(m.Slug), no)
+	}
+	for i := range m.Tokens {
+		if m.Tokens[i] != (engine.Token{}) {
+			e.byToken.enter(hashBytes(m.Tokens[i][:]), no)
+		}
+	}
+	e.linkMarket(no, before, m.EventNo)
+	for _, tag := range missing(tags, m.tags) {
+		t := e.tags.own(tag)
+		t.markets = remove(t.markets, no)
+	}
+	for _, tag := range missing(m.tags, tags) {
+		t := e.tags.own(tag)
+		t.markets = e.extend(backlink{aMarket, tag}, t.markets, no)
+	}
+}
+
+// linkMarket enters a market in its event, and takes it out of the one it was in.
+func (e *editor) linkMarket(no, before, after int32) {
+	if before == after {
+		if after != None { // what its event is found by has changed
+			e.events.own(after)
+		}
+		return
+	}
+	if before != None {
+		row := e.events.own(before)
+		row.markets = remove(row.markets, no)
+	}
+	if after != None {
+		row := e.events.own(after)
+		row.markets = e.extend(backlink{anEvent, after}, row.markets, no)
+	}
+}
+
+// maker numbers who made a market.
+func (e *editor) maker(name string) int32 {
+	if name = lower(name); name == "" {
+		return None
+	}
+	known := named(&e.byName.table, &e.names.Rows, name, func(s *string) string { return *s })
+	no := int32(e.names.Len())
+	if known != nil {
+		e.byName.find(hashText(name), func(n int32) bool {
+			if *e.names.At(n) == name {
+				no = n
+			}
+			return true
+		})
+		return no
+	}
+	e.names.set(no, &name)
+	e.byName.enter(hashText(name), no)
+	return no
+}
+
+// decide puts a market on the list of those to be listed or closed.
+func (e *editor) decide(old, m *Market, k recordKind) {
+	_, waits := e.pending[m.No] // for the order book's record, which counts no more
+	if waits {
+		delete(e.pending, m.No)
+		e.report.Skipped[Described]++
+	}
+	switch {
+	case m.Skipped == "":
+		if !waits {
+			e.queue = append(e.queue, m.No)
+		}
+		e.pending[m.No] = k
+		return
+	case (m.Skipped == Closed || m.Skipped == Archived) && old != nil && old.Skipped == "":
+		e.closing = append(e.closing, m.No)
+	}
+	e.report.Skipped[m.Skipped]++
+}
+
+// restore enters what a frame of the log says. It is errFrame if that makes no sense.
+func (e *editor) restore(it *item) error {
+	h := &it.head
+	switch h.kind {
+	case aTag:
+		if !follows(&e.tags, h.no) {
+			return errFrame
+		}
+		it.tag.record = it.record
+		e.putTag(h.no, it.tag)
+	case aSeries:
+		if !follows(&e.series, h.no) {
+			return errFrame
+		}
+		it.series.record = it.record
+		e.putSeries(h.no, it.series)
+	case anEvent:
+		if !follows(&e.events, h.no) {
+			return errFrame
+		}
+		it.event.record = it.record
+		e.putEvent(h.no, it)
+	case aLink:
+		m := e.markets.At(h.no)
+		if m == nil || e.events.At(h.link) == nil {
+			return errFrame
+		}
+		before := m.EventNo
+		row := e.markets.own(h.no)
+		row.EventNo, row.Group = h.link, h.group
+		e.linkMarket(h.no, before, h.link)
+	case aMarket, aBook:
+		return e.restoreMarket(it)
+	}
+	return nil
+}
+
+// follows says whether a number is that of a row or of the next one.
+func follows[T any](rows *rowEditor[T], no int32) bool { return no >= 0 && int(no) <= rows.Len() }
+
+func (e *editor) restoreMarket(it *item) error {
+	h, m := &it.head, it.market
+	if !follows(&e.markets, h.no) || h.link != None && e.events.At(h.link) == nil {
+		return errFrame
+	}
+	old := e.markets.At(h.no)
+	if old != nil && old.Condition != m.Condition {
+		return errFrame
+	}
+	if h.kind == aBook && old != nil && !old.BookOnly {
+		e.log.replaced(old.book)
+		row := e.markets.own(h.no)
+		row.book, row.HasBook = it.record, true
+		return nil
+	}
+	m.EventNo, m.Group, m.Skipped = h.link, h.group, it.skipped
+	e.putMarket(h.no, it, it.record)
+	return nil
+}

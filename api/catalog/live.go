@@ -1,0 +1,173 @@
+package catalog
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"clobd/engine"
+)
+
+// liveAge is how old live values may grow before a page that needs them has them read again.
+const liveAge = 2 * time.Second
+
+// Live is what a market that trades here is worth to lists.
+type Live struct {
+	Volume, Liquidity int64 // in units of 10^-6
+	Closed            bool
+}
+
+// liveBoard asks for live values, one catalog at a time.
+type liveBoard struct {
+	ask  func(engine.Condition) (Live, bool)
+	busy atomic.Bool
+}
+
+// liveColumns are the live values of one kind by row number.
+type liveColumns struct {
+	volume, liquidity []int64
+	closed            bitset
+}
+
+func (l *liveColumns) at(no int32) Live {
+	return Live{Volume: l.volume[no], Liquidity: l.liquidity[no], Closed: l.closed.has(no)}
+}
+
+// put enters the values of a row and says whether they are others than before.
+func (l *liveColumns) put(no int32, v Live) bool {
+	if int(no) < len(l.volume) && l.at(no) == v {
+		return false
+	}
+	for int(no) >= len(l.volume) {
+		l.volume, l.liquidity = append(l.volume, 0), append(l.liquidity, 0)
+	}
+	l.volume[no], l.liquidity[no] = v.Volume, v.Liquidity
+	l.closed.unset(no)
+	if v.Closed {
+		l.closed.set(no)
+	}
+	return true
+}
+
+func (l *liveColumns) clone() liveColumns {
+	return liveColumns{slices.Clone(l.volume), slices.Clone(l.liquidity), slices.Clone(l.closed)}
+}
+
+// liveView is all live values of a moment, with the lists by them. It does not change.
+type liveView struct {
+	at      time.Time
+	markets liveColumns
+	events  liveColumns
+	// lists by volume and liquidity
+	byMarket, byEvent [2]*sorted
+	found             *foundCache
+}
+
+// askLive asks for the values of a market: the source's own where it does not trade.
+func (c *Catalog) askLive(m *Market) Live {
+	v := Live{m.Volume, m.Liquidity, m.Closed}
+	if c.live == nil || c.live.ask == nil || m.Tokens[0] == m.Tokens[1] {
+		return v
+	}
+	if now, ok := c.live.ask(m.Condition); ok {
+		v = now
+		v.Closed = v.Closed || m.Closed
+	}
+	return v
+}
+
+// sumLive are the values of an event: the sums of its markets; of one without any its own. It is
+// closed if its record says so or all of its markets are.
+func (c *Catalog) sumLive(e *Event, markets *liveColumns) Live {
+	if len(e.markets) == 0 {
+		return Live{e.Volume, e.Liquidity, e.Closed}
+	}
+	sum := Live{Closed: true}
+	for _, no := range e.markets {
+		v := markets.at(no)
+		sum.Volume, sum.Liquidity = sum.Volume+v.Volume, sum.Liquidity+v.Liquidity
+		sum.Closed = sum.Closed && v.Closed
+	}
+	sum.Closed = sum.Closed || e.Closed
+	return sum
+}
+
+// look makes a view of the values that some rows have now; the others have those of the old view.
+// It is the old view again if nothing is different.
+func (c *Catalog) look(old *liveView, markets, events []int32) *liveView {
+	v := &liveView{at: time.Now(), found: new(foundCache)}
+	if old != nil {
+		v.markets, v.events = old.markets.clone(), old.events.clone()
+	}
+	var movedMarkets, movedEvents []int32
+	touched := slices.Clone(events)
+	for _, no := range markets {
+		m := c.Markets.At(no)
+		if v.markets.put(no, c.askLive(m)) {
+			movedMarkets = append(movedMarkets, no)
+			if m.EventNo != None {
+				touched = append(touched, m.EventNo)
+			}
+		}
+	}
+	slices.Sort(touched)
+	touched = slices.Compact(touched)
+	for _, no := range touched {
+		if v.events.put(no, c.sumLive(c.Events.At(no), &v.markets)) {
+			movedEvents = append(movedEvents, no)
+		}
+	}
+	if len(markets) < c.Markets.Len() || old == nil {
+		movedMarkets, movedEvents = markets, touched // rows have changed, perhaps their ids
+	} else if len(movedMarkets)+len(movedEvents) == 0 && old.byMarket[0].count == len(markets) {
+		same := *old
+		same.at = v.at
+		return &same
+	}
+	for i, column := range [2]func(*liveColumns) []int64{
+		func(l *liveColumns) []int64 { return l.volume },
+		func(l *liveColumns) []int64 { return l.liquidity }} {
+		inMarkets, inEvents := column(&v.markets), column(&v.events)
+		byID := c.orders[ofMarkets][ByID]
+		v.byMarket[i] = &sorted{count: c.Markets.Len(), ids: byID.ids, id: byID.id,
+			number: func(no int32) int64 { return inMarkets[no] }}
+		byID = c.orders[ofEvents][ByID]
+		v.byEvent[i] = &sorted{count: c.Events.Len(), ids: byID.ids, id: byID.id,
+			number: func(no int32) int64 { return inEvents[no] }}
+		if old != nil {
+			v.byMarket[i].follow(old.byMarket[i], movedMarkets)
+			v.byEvent[i].follow(old.byEvent[i], movedEvents)
+		}
+	}
+	return v
+}
+
+// now is the view that pages use: the last one that was made. If it is old, another one is on its
+// way, for whoever comes later.
+func (c *Catalog) now() *liveView {
+	v := c.seen.Load()
+	if c.live != nil && c.live.ask != nil && time.Since(v.at) > liveAge &&
+		c.live.busy.CompareAndSwap(false, true) {
+		go func() {
+			defer c.live.busy.Store(false)
+			c.seen.Store(c.look(v, allRows(c.Markets.Len()), nil))
+		}()
+	}
+	return v
+}
+
+func allRows(count int) []int32 {
+	list := make([]int32, count)
+	for i := range list {
+		list[i] = int32(i)
+	}
+	return list
+}
+
+// LiveOf is what lists sort and filter a market by: at most a few seconds old while lists are asked
+// for.
+func (c *Catalog) LiveOf(m *Market) Live { return c.now().markets.at(m.No) }
+
+// LiveOfEvent is what lists sort and filter an event by: sums over its markets. It is closed if its
+// record says so or all of its markets are.
+func (c *Catalog) LiveOfEvent(e *Event) Live { return c.now().events.at(e.No) }

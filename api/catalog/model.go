@@ -1,0 +1,116 @@
+package catalog
+
+import (
+	"clobd/engine"
+)
+
+// None is the number of no row.
+const None int32 = -1
+
+// Market describes one condition. Rows never change: a newer record makes a new row.
+type Market struct {
+	// No is the row's number in Catalog.Markets: it stays for ever, also over restarts.
+	No int32
+	// EventNo is the row of its event in Catalog.Events, or None.
+	EventNo int32
+	// ID is the catalog's own id; empty if only the order book's record is known.
+	ID        string
+	Condition engine.Condition
+	// Tokens are the tokens by outcome index; zero unless there are exactly two.
+	Tokens   [2]engine.Token
+	Question string
+	Slug     string
+	Icon     string // an address, may be empty
+	// Outcomes are the labels by outcome index; two if the market is tradable.
+	Outcomes []string
+	// Start, End, Created and Updated are unix milliseconds; 0 is absent.
+	Start, End, Created, Updated int64
+	// Volume and Liquidity are what the source says, in units of 10^-6.
+	Volume, Liquidity int64
+	// Group is the event's number in the engine, Tick and MinSize the rules that the record asks for.
+	Group   uint64
+	Tick    engine.Price
+	MinSize engine.Size
+	// Active, Closed, Archived and Accepting are what the source says.
+	Active, Closed, Archived, Accepting bool
+	NegRisk                             bool
+	// BookOnly has no record of the catalog, HasBook has one of the order book.
+	BookOnly, HasBook bool
+	// Skipped says why the market is not tradable here; empty: it was listed.
+	Skipped Reason
+
+	number   uint64   // the id as a number, for orders
+	tags     []int32  // its own ones; nil: those of its event count
+	makers   [2]int32 // who made it, as rows of names; None
+	record   span
+	book     span
+	line     int32
+	load     uint32 // of the load that brought it
+	bookLoad uint32
+}
+
+// Event is what a group of markets has in common.
+type Event struct {
+	No                      int32
+	ID, Ticker, Slug, Title string
+	// Group is the event's number in the engine: the id itself if it is a decimal number below 2^63,
+	// else a hash of it with the highest bit set.
+	Group uint64
+	// Start, End, Created and Updated are unix milliseconds; 0 is absent.
+	Start, End, Created, Updated int64
+	// Volume and Liquidity are what the source says, in units of 10^-6.
+	Volume, Liquidity                  int64
+	Active, Closed, Archived, Featured bool
+	NegRisk                            bool
+	// Tagged says whether the record has a list of tags, be it an empty one.
+	Tagged bool
+	// Partial is known from a market's summary only.
+	Partial bool
+
+	number  uint64
+	markets []int32
+	tags    []int32
+	series  []int32
+	record  span
+	load    uint32
+}
+
+// Series is what a row of events that follow each other has in common.
+type Series struct {
+	No                      int32
+	ID, Ticker, Slug, Title string
+	// Type and Recurrence are words of the source, as single and daily.
+	Type, Recurrence         string
+	Start, Created, Updated  int64
+	Volume, Liquidity        int64
+	Active, Closed, Archived bool
+	// Partial is known from an event's record only.
+	Partial bool
+
+	number uint64
+	events []int32
+	record span
+	load   uint32
+}
+
+// Tag is a word for a kind of event.
+type Tag struct {
+	No               int32
+	ID, Label, Slug  string
+	Created, Updated int64
+	// Partial is known from an event's or a market's record only.
+	Partial bool
+
+	number  uint64
+	events  []int32
+	markets []int32 // those that name it themselves
+	record  span
+	load    uint32
+}
+
+// span is where the bytes of a record lie, and what they hash to.
+type span struct {
+	at   int64
+	hash uint64
+	size uint32 // with its head; 0: there is none
+}

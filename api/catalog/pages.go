@@ -1,0 +1,476 @@
+package catalog
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// The kinds of rows that have pages.
+const (
+	ofMarkets = iota
+	ofEvents
+	ofSeries
+	ofTags
+	kinds
+)
+
+// marketColumns are sets of rows that nearly all pages ask for.
+type marketColumns struct {
+	active, archived, bookOnly                   bitset
+	eventsActive, eventsArchived, eventsFeatured bitset
+	books                                        int // how many are bookOnly
+}
+
+// follow takes over what has changed.
+func (s *marketColumns) follow(c *Catalog, markets, events []int32) {
+	for _, set := range []*bitset{&s.active, &s.archived, &s.bookOnly, &s.eventsActive,
+		&s.eventsArchived, &s.eventsFeatured} {
+		*set = slices.Clone(*set)
+	}
+	for _, no := range markets {
+		m := c.Markets.At(no)
+		if s.bookOnly.has(no) {
+			s.books--
+		}
+		if m.BookOnly {
+			s.books++
+		}
+		s.active.put(no, m.Active)
+		s.archived.put(no, m.Archived)
+		s.bookOnly.put(no, m.BookOnly)
+	}
+	for _, no := range events {
+		e := c.Events.At(no)
+		s.eventsActive.put(no, e.Active)
+		s.eventsArchived.put(no, e.Archived)
+		s.eventsFeatured.put(no, e.Featured)
+	}
+}
+
+func (b *bitset) put(no int32, in bool) {
+	if in {
+		b.set(no)
+	} else {
+		b.unset(no)
+	}
+}
+
+// foundCache keeps lists and sets that were made for pages, as long as their catalog or their view
+// of live values lasts.
+type foundCache struct {
+	mu    sync.Mutex
+	lists map[string][]int32
+	sets  map[string]bitset
+	words int // kept, of four bytes
+}
+
+// maxFound bounds what a cache keeps, in words of four bytes.
+const maxFound = 4 << 20
+
+func (f *foundCache) get(key []byte) ([]int32, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list, ok := f.lists[string(key)]
+	return list, ok
+}
+
+func (f *foundCache) put(key []byte, list []int32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.room(len(list) + len(key))
+	f.lists[string(key)] = list
+}
+
+// room makes room: a full cache begins anew.
+func (f *foundCache) room(words int) {
+	const entry = 32
+	if f.words += words + entry; f.words > maxFound || f.lists == nil {
+		f.lists, f.sets, f.words = map[string][]int32{}, map[string]bitset{}, words+entry
+	}
+}
+
+// set is the set of a name, made at the first call.
+func (f *foundCache) set(key string, make func() bitset) bitset {
+	f.mu.Lock()
+	set, ok := f.sets[key]
+	f.mu.Unlock()
+	if ok {
+		return set
+	}
+	set = make()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.room(2*len(set) + len(key))
+	f.sets[key] = set
+	return set
+}
+
+// QueryMarkets is a page of the markets that the catalog has records of. The error is ErrCursor.
+func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
+	if c == nil {
+		return Page[Market]{}, nil
+	}
+	f, view := &filter{found: c.found}, c.now()
+	if c.markets.books > 0 {
+		f.need(No, c.markets.bookOnly, "b")
+	}
+	f.need(q.Active, c.markets.active, "a")
+	f.need(q.Archived, c.markets.archived, "z")
+	f.live(q.Closed, view.markets.closed)
+	c.fewMarkets(f, q)
+	c.tagged(f, q, c.marketsTagged)
+	if name := lower(q.Creator); name != "" {
+		f.need(Yes, c.found.set("m creator "+name, func() bitset { return c.madeBy(name) }), "c")
+		f.note("", name)
+	}
+	order := c.orders[ofMarkets]
+	f.bounds(c, "s", &q.Start, order[ByStart])
+	f.bounds(c, "e", &q.End, order[ByEnd])
+	f.liveBounds(view, "v", &q.Volume, view.byMarket[0])
+	f.liveBounds(view, "l", &q.Liquidity, view.byMarket[1])
+	list := order[q.Order]
+	if q.Order == ByVolume || q.Order == ByLiquidity {
+		list, f.timely = view.byMarket[q.Order-ByVolume], true
+	}
+	if f.timely {
+		f.found = view.found
+	}
+	return pageOf(&c.Markets, list, q, f)
+}
+
+func pageOf[T any](rows *Rows[T], list *sorted, q *PageQuery, f *filter) (Page[T], error) {
+	f.key = append(f.key, '|')
+	numbers, next, err := list.page(q, f)
+	if err != nil {
+		return Page[T]{}, err
+	}
+	return Page[T]{Rows: rowsOf(rows, numbers), Next: next}, nil
+}
+
+// live is need for a set that changes with the books.
+func (f *filter) live(want Flag, set bitset) {
+	f.need(want, set, "o")
+	f.timely = f.timely || want != Any
+}
+
+// bounds keeps the rows whose moment lies within bounds; one that is absent lies within none.
+func (f *filter) bounds(c *Catalog, name string, b *Bounds, by *sorted) {
+	if !b.set() {
+		return
+	}
+	within := *b
+	if !within.HasMin {
+		within.Min, within.HasMin = 1, true // 0 is no moment
+	}
+	f.within(c.found, name, &within, by)
+}
+
+func (f *filter) liveBounds(view *liveView, name string, b *Bounds, by *sorted) {
+	if b.set() {
+		f.timely = true
+		f.within(view.found, name, b, by)
+	}
+}
+
+// within keeps the rows whose column, which the list is sorted by, lies within bounds.
+func (f *filter) within(found *foundCache, name string, b *Bounds, by *sorted) {
+	low, high := b.limits()
+	key := strconv.AppendInt(append([]byte(name), '['), low, 10)
+	key = strconv.AppendInt(append(key, ','), high, 10)
+	set := found.set(string(key), func() bitset {
+		var set bitset
+		list := by.list()
+		from, _ := slices.BinarySearchFunc(list, low, func(no int32, low int64) int {
+			if by.number(no) < low {
+				return -1
+			}
+			return 1
+		})
+		for _, no := range list[from:] {
+			if by.number(no) > high {
+				break
+			}
+			set.set(no)
+		}
+		return set
+	})
+	f.parts = append(f.parts, filterPart{set: set})
+	f.key = append(append(f.key, key...), ']')
+}
+
+// fewMarkets narrows a filter to the markets that a query names.
+func (c *Catalog) fewMarkets(f *filter, q *PageQuery) {
+	few := func(asked int, each func(i int) *Market) {
+		if asked == 0 {
+			return
+		}
+		var list []int32
+		for i := range asked {
+			if m := each(i); m != nil {
+				list = append(list, m.No)
+			}
+		}
+		f.narrow(list)
+	}
+	few(len(q.IDs), func(i int) *Market { return c.MarketByID(q.IDs[i]) })
+	few(len(q.Slugs), func(i int) *Market { return c.MarketBySlug(q.Slugs[i]) })
+	few(len(q.Conditions), func(i int) *Market { return c.Market(q.Conditions[i]) })
+	few(len(q.Tokens), func(i int) *Market {
+		m, _ := c.MarketByToken(q.Tokens[i])
+		return m
+	})
+	fewOf(f, q.EventIDs, c.EventByID)
+	fewOf(f, q.EventSlugs, c.EventBySlug)
+}
+
+// fewOf narrows a filter to the markets of events.
+func fewOf(f *filter, names []string, find func(string) *Event) {
+	if len(names) == 0 {
+		return
+	}
+	var list []int32
+	for _, name := range names {
+		if e := find(name); e != nil {
+			list = append(list, e.markets...)
+		}
+	}
+	f.narrow(list)
+}
+
+// tagged keeps the rows that have the tags a query names, and drops those with the ones it does
+// not want.
+func (c *Catalog) tagged(f *filter, q *PageQuery, rows func(*Tag) bitset) {
+	either := func(tags []*Tag) bitset {
+		if len(tags) == 1 {
+			return rows(tags[0])
+		}
+		var all bitset
+		for _, t := range tags {
+			for i, word := range rows(t) {
+				for i >= len(all) {
+					all = append(all, 0)
+				}
+				all[i] |= word
+			}
+		}
+		return all
+	}
+	var wanted []*Tag
+	for _, ids := range []struct {
+		names []string
+		find  func(string) *Tag
+	}{{q.TagIDs, c.TagByID}, {q.TagSlugs, c.TagBySlug}} {
+		for _, name := range ids.names {
+			t := ids.find(name)
+			switch {
+			case t != nil:
+				wanted = append(wanted, t)
+			case q.AllTags:
+				f.narrow(nil)
+			}
+		}
+	}
+	switch {
+	case len(q.TagIDs)+len(q.TagSlugs) == 0:
+	case q.AllTags:
+		for _, t := range wanted {
+			f.need(Yes, rows(t), "t"+strconv.Quote(t.ID))
+		}
+	default:
+		f.parts = append(f.parts, filterPart{set: either(wanted)})
+		f.note("T", idsOf(wanted)...)
+	}
+	for _, id := range q.ExcludeTagIDs {
+		if t := c.TagByID(id); t != nil {
+			f.need(No, rows(t), "x"+strconv.Quote(t.ID))
+		}
+	}
+}
+
+func idsOf(tags []*Tag) (ids []string) {
+	for _, t := range tags {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// marketsTagged are the markets that have a tag, themselves or from their event.
+func (c *Catalog) marketsTagged(t *Tag) bitset {
+	return c.found.set("m tag "+t.ID, func() bitset {
+		var set bitset
+		for _, no := range t.markets {
+			set.set(no)
+		}
+		for _, e := range t.events {
+			for _, no := range c.Events.At(e).markets {
+				if c.Markets.At(no).tags == nil {
+					set.set(no)
+				}
+			}
+		}
+		return set
+	})
+}
+
+// eventsTagged are the events that have a tag.
+func (c *Catalog) eventsTagged(t *Tag) bitset {
+	return c.found.set("e tag "+t.ID, func() bitset { return setOf(t.events) })
+}
+
+func setOf(list []int32) (set bitset) {
+	for _, no := range list {
+		set.set(no)
+	}
+	return set
+}
+
+// madeBy are the markets that somebody made.
+func (c *Catalog) madeBy(name string) (set bitset) {
+	maker := None
+	c.byName.find(hashText(name), func(no int32) bool {
+		if *c.names.At(no) == name {
+			maker = no
+		}
+		return true
+	})
+	if maker == None {
+		return nil
+	}
+	for m := range c.Markets.All() {
+		if m.makers[0] == maker || m.makers[1] == maker {
+			set.set(m.No)
+		}
+	}
+	return set
+}
+
+// Creators are who made a market, in lower case: what PageQuery.Creator compares with.
+func (c *Catalog) Creators(m *Market) (names []string) {
+	for _, no := range m.makers {
+		if name := c.names.At(no); name != nil {
+			names = append(names, *name)
+		}
+	}
+	return names
+}
+
+// QueryEvents is a page of events. The error is ErrCursor.
+func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
+	if c == nil {
+		return Page[Event]{}, nil
+	}
+	f, view := &filter{found: c.found}, c.now()
+	f.need(q.Active, c.markets.eventsActive, "a")
+	f.need(q.Archived, c.markets.eventsArchived, "z")
+	f.need(q.Featured, c.markets.eventsFeatured, "f")
+	f.live(q.Closed, view.events.closed)
+	fewRows(f, q.IDs, c.EventByID, func(e *Event) []int32 { return []int32{e.No} })
+	fewRows(f, q.Slugs, c.EventBySlug, func(e *Event) []int32 { return []int32{e.No} })
+	fewRows(f, q.SeriesIDs, c.SeriesByID, func(s *Series) []int32 { return s.events })
+	fewRows(f, q.SeriesSlugs, c.SeriesBySlug, func(s *Series) []int32 { return s.events })
+	c.tagged(f, q, c.eventsTagged)
+	if name := lower(q.Creator); name != "" {
+		f.need(Yes, c.found.set("e creator "+name, func() bitset { return c.eventsMadeBy(name) }), "c")
+		f.note("", name)
+	}
+	if word := q.Recurrence; word != "" {
+		f.need(Yes, c.found.set("e every "+word, func() bitset { return c.recurring(word) }), "r")
+		f.note("", word)
+	}
+	order := c.orders[ofEvents]
+	f.bounds(c, "S", &q.Start, order[ByStart])
+	f.bounds(c, "E", &q.End, order[ByEnd])
+	f.liveBounds(view, "V", &q.Volume, view.byEvent[0])
+	f.liveBounds(view, "L", &q.Liquidity, view.byEvent[1])
+	list := order[q.Order]
+	if q.Order == ByVolume || q.Order == ByLiquidity {
+		list, f.timely = view.byEvent[q.Order-ByVolume], true
+	}
+	if f.key = append(f.key, 'E'); f.timely {
+		f.found = view.found
+	}
+	return pageOf(&c.Events, list, q, f)
+}
+
+// fewRows narrows a filter to what the named rows stand for.
+func fewRows[T any](f *filter, names []string, find func(string) *T, stand func(*T) []int32) {
+	if len(names) == 0 {
+		return
+	}
+	var list []int32
+	for _, name := range names {
+		if row := find(name); row != nil {
+			list = append(list, stand(row)...)
+		}
+	}
+	f.narrow(list)
+}
+
+func (c *Catalog) eventsMadeBy(name string) (set bitset) {
+	for m := range c.Markets.All() {
+		if m.EventNo != None && slices.Contains(c.Creators(m), name) {
+			set.set(m.EventNo)
+		}
+	}
+	return set
+}
+
+func (c *Catalog) recurring(word string) (set bitset) {
+	for s := range c.Series.All() {
+		if s.Recurrence == word {
+			for _, no := range s.events {
+				set.set(no)
+			}
+		}
+	}
+	return set
+}
+
+// QuerySeries is a page of series. The error is ErrCursor.
+func (c *Catalog) QuerySeries(q *PageQuery) (Page[Series], error) {
+	if c == nil {
+		return Page[Series]{}, nil
+	}
+	f := &filter{found: c.found}
+	fewRows(f, q.IDs, c.SeriesByID, func(s *Series) []int32 { return []int32{s.No} })
+	fewRows(f, q.Slugs, c.SeriesBySlug, func(s *Series) []int32 { return []int32{s.No} })
+	var made bitset
+	name := lower(q.Creator)
+	if name != "" {
+		made = c.eventsMadeBy(name)
+	}
+	var list []int32
+	for s := range c.Series.All() {
+		if is(q.Active, s.Active) && is(q.Closed, s.Closed) && is(q.Archived, s.Archived) &&
+			(q.Recurrence == "" || q.Recurrence == s.Recurrence) &&
+			(name == "" || slices.ContainsFunc(s.events, made.has)) {
+			list = append(list, s.No)
+		}
+	}
+	f.narrow(list)
+	return pageOf(&c.Series, c.orders[ofSeries][q.Order], q, f)
+}
+
+func is(want Flag, value bool) bool { return want == Any || value == (want == Yes) }
+
+// QueryTags is a page of tags. The error is ErrCursor.
+func (c *Catalog) QueryTags(q *PageQuery) (Page[Tag], error) {
+	if c == nil {
+		return Page[Tag]{}, nil
+	}
+	f := &filter{found: c.found}
+	fewRows(f, q.IDs, c.TagByID, func(t *Tag) []int32 { return []int32{t.No} })
+	fewRows(f, q.Slugs, c.TagBySlug, func(t *Tag) []int32 { return []int32{t.No} })
+	if name := lower(q.Creator); name != "" {
+		made := c.eventsMadeBy(name)
+		var list []int32
+		for t := range c.Tags.All() {
+			if slices.ContainsFunc(t.events, made.has) {
+				list = append(list, t.No)
+			}
+		}
+		f.narrow(list)
+	}
+	return pageOf(&c.Tags, c.orders[ofTags][q.Order], q, f)
+}

@@ -1,0 +1,532 @@
+package catalog
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"clobd/engine"
+)
+
+// item is one record that was read, on its way into the rows. Exactly one of the rows is set, or
+// why says what is wrong with it.
+type item struct {
+	kind recordKind
+	line int32
+	id   string // for the report
+	why  string
+	// broken is no record at all; what has another why is a market that cannot be taken.
+	broken bool
+
+	market *Market
+	event  *Event
+	series *Series
+	tag    *Tag
+
+	// head and record are set of what comes from the log; mark is what a mark says.
+	head   head
+	record span
+	mark   []byte
+	// from and to are where the frame for the log lies in the parser's room.
+	from, to   int
+	core, rest uint32
+	partial    bool
+
+	eventID   string // of a market
+	tagIDs    []string
+	seriesIDs []string
+	makers    [2]string
+	// of a market: why it is not tradable, or what is wrong with its rules
+	skipped Reason
+}
+
+// parser makes items of records. It is used by one goroutine; the items it made are good until
+// reset.
+type parser struct {
+	items   []item
+	room    []byte // the frames
+	members []member
+	values  [fieldCount][]byte
+	labels  map[string][]string // by their text in the record: nearly all markets say Yes and No
+	icon    string              // the last one: markets of an event often share it
+	line    int32
+	// restoring reads frames of the log: what is nested in them has frames of its own.
+	restoring bool
+}
+
+func newParser() *parser { return &parser{labels: map[string][]string{}} }
+
+func (p *parser) reset() { p.items, p.room = p.items[:0], p.room[:0] }
+
+// take reads one top-level record of any kind, and what is nested in it: what others refer to
+// first.
+func (p *parser) take(record []byte, line int32) {
+	p.line = line
+	if !p.open(record) {
+		p.broken("", "broken JSON")
+		return
+	}
+	if list := p.wrapped(); list != nil {
+		skim(list, func(record []byte) { p.take(record, line) })
+		return
+	}
+	switch p.kind() {
+	case aMarket:
+		p.takeMarket("")
+	case aBook:
+		p.takeBook()
+	case anEvent:
+		p.takeEvent(false)
+	case aSeries:
+		p.takeSeries(false)
+	case aTag:
+		p.takeTag(false)
+	default:
+		id, _ := asText(p.values[fieldID])
+		p.broken(id, "no event, market, series, tag or order-book market")
+	}
+}
+
+// open reads the members of a record.
+func (p *parser) open(record []byte) bool {
+	clear(p.values[:])
+	var ok bool
+	p.members, ok = object(record, p.members)
+	for i := range p.members {
+		p.values[p.members[i].field] = p.members[i].value
+	}
+	return ok
+}
+
+// wrapped is the list in a page of records, as {"data":[…],"next_cursor":…}, nil if it is none.
+func (p *parser) wrapped() []byte {
+	if len(p.members) > 8 || !absent(p.values[fieldID]) || !absent(p.values[fieldCondition]) {
+		return nil
+	}
+	for _, f := range []field{fieldData, fieldEvents, fieldMarkets, fieldSeries, fieldTags} {
+		if v := p.values[f]; !absent(v) && v[0] == '[' {
+			return v
+		}
+	}
+	return nil
+}
+
+// kind tells what a record is by its keys.
+func (p *parser) kind() recordKind {
+	has := func(f field) bool { return p.values[f] != nil }
+	switch {
+	case has(fieldBookCondition):
+		return aBook
+	case has(fieldCondition):
+		return aMarket
+	case !has(fieldID):
+		return noKind
+	case has(fieldMarkets):
+		return anEvent
+	case has(fieldSeriesType) || has(fieldRecurrence):
+		return aSeries
+	case has(fieldLabel):
+		return aTag
+	case has(fieldTitle):
+		return anEvent
+	}
+	return noKind
+}
+
+func (p *parser) broken(id, why string) {
+	p.items = append(p.items, item{line: p.line, id: id, why: why, broken: true})
+}
+
+// frame copies the members of the record into the log's form.
+func (p *parser) frame(it *item) {
+	it.from = len(p.room)
+	p.room = append(p.room, make([]byte, headSize)...)
+	var sizes [4]uint32
+	for _, want := range []part{core, rest, live} {
+		start := len(p.room)
+		for i := range p.members {
+			m := &p.members[i]
+			if partOf(it.kind, m.key) != want {
+				continue
+			}
+			if len(p.room) > start {
+				p.room = append(p.room, ',')
+			}
+			p.room = append(append(append(p.room, '"'), m.key...), `":`...)
+			p.room = append(p.room, m.value...)
+		}
+		sizes[want] = uint32(len(p.room) - start)
+	}
+	it.core, it.rest, it.to = sizes[core], sizes[rest], len(p.room)
+}
+
+// nested takes the elements of a list inside a record, each with take, after the record's own
+// members were read. It answers their ids.
+func (p *parser) nested(list []byte, take func()) (ids []string) {
+	if absent(list) {
+		return nil
+	}
+	skim(list, func(record []byte) {
+		if !p.open(record) {
+			return // no JSON inside a record that is some: cannot be; a word or a number can
+		}
+		if id, ok := asText(p.values[fieldID]); ok && id != "" {
+			if !p.restoring {
+				take()
+			}
+			ids = append(ids, id)
+		}
+	})
+	return ids
+}
+
+func (p *parser) takeTag(partial bool) {
+	t := &Tag{Partial: partial}
+	var ok [3]bool
+	t.ID, ok[0] = asText(p.values[fieldID])
+	t.Label, ok[1] = asText(p.values[fieldLabel])
+	t.Slug, ok[2] = asText(p.values[fieldSlug])
+	if !ok[0] || !ok[1] || !ok[2] || t.ID == "" {
+		p.broken(t.ID, "id, label or slug of a tag is not text")
+		return
+	}
+	t.number = numberOf(t.ID)
+	t.Created, t.Updated = p.time(fieldCreated), p.time(fieldUpdated)
+	it := item{kind: aTag, line: p.line, id: t.ID, tag: t, partial: partial}
+	p.frame(&it)
+	p.items = append(p.items, it)
+}
+
+func (p *parser) takeSeries(partial bool) {
+	s := &Series{Partial: partial}
+	var ok [6]bool
+	s.ID, ok[0] = asText(p.values[fieldID])
+	s.Slug, ok[1] = asText(p.values[fieldSlug])
+	s.Title, ok[2] = asText(p.values[fieldTitle])
+	s.Ticker, ok[3] = asText(p.values[fieldTicker])
+	s.Type, ok[4] = asText(p.values[fieldSeriesType])
+	s.Recurrence, ok[5] = asText(p.values[fieldRecurrence])
+	if slices.Contains(ok[:], false) || s.ID == "" {
+		p.broken(s.ID, "a name of a series is not text")
+		return
+	}
+	s.number = numberOf(s.ID)
+	s.Start = p.time(fieldStart)
+	s.Created, s.Updated = p.time(fieldCreated), p.time(fieldUpdated)
+	s.Volume, s.Liquidity = p.money(fieldVolume), p.money(fieldLiquidity)
+	s.Active, s.Closed = p.flag(fieldActive), p.flag(fieldClosed)
+	s.Archived = p.flag(fieldArchived)
+	it := item{kind: aSeries, line: p.line, id: s.ID, series: s, partial: partial}
+	p.frame(&it)
+	p.items = append(p.items, it)
+}
+
+// takeEvent takes an event with its tags and series before it and its markets behind it. A partial
+// one is a market's summary of its event.
+func (p *parser) takeEvent(partial bool) {
+	e := &Event{Partial: partial}
+	var ok [4]bool
+	e.ID, ok[0] = asText(p.values[fieldID])
+	e.Slug, ok[1] = asText(p.values[fieldSlug])
+	e.Title, ok[2] = asText(p.values[fieldTitle])
+	e.Ticker, ok[3] = asText(p.values[fieldTicker])
+	markets, tags, series := p.values[fieldMarkets], p.values[fieldTags], p.values[fieldSeries]
+	switch {
+	case !ok[0] || e.ID == "":
+		p.broken("", "no event: it has no id")
+		return
+	case slices.Contains(ok[:], false):
+		p.broken(e.ID, "slug or title is not text")
+		return
+	case !isList(markets) || !isList(tags) || !isList(series):
+		p.broken(e.ID, "markets is not an array, or tags or series")
+		return
+	}
+	e.number, e.Group = numberOf(e.ID), group(e.ID)
+	e.Start, e.End = p.time(fieldStart), p.time(fieldEnd)
+	e.Created, e.Updated = p.time(fieldCreated), p.time(fieldUpdated)
+	e.Volume, e.Liquidity = p.money(fieldVolume), p.money(fieldLiquidity)
+	e.Active, e.Closed, e.Archived = p.flag(fieldActive), p.flag(fieldClosed), p.flag(fieldArchived)
+	e.Featured, e.NegRisk = p.flag(fieldFeatured), p.flag(fieldNegRisk)
+	e.Tagged = !absent(tags)
+	it := item{kind: anEvent, line: p.line, id: e.ID, event: e, partial: partial}
+	p.frame(&it)
+	it.tagIDs = p.nested(tags, func() { p.takeTag(true) })
+	it.seriesIDs = p.nested(series, func() { p.takeSeries(true) })
+	p.items = append(p.items, it)
+	if absent(markets) || partial {
+		return
+	}
+	skim(markets, func(record []byte) {
+		if !p.open(record) {
+			p.items = append(p.items, item{kind: aMarket, line: p.line, why: "broken JSON"})
+			return
+		}
+		p.takeMarket(e.ID)
+	})
+}
+
+func isList(raw []byte) bool { return absent(raw) || raw[0] == '[' }
+
+// numberOf is an id as a number; ids that are none come last.
+func numberOf(id string) uint64 {
+	if n, err := strconv.ParseUint(id, 10, 63); err == nil {
+		return n
+	}
+	return math.MaxUint64
+}
+
+// flag reads true or false; anything else is false.
+func (p *parser) flag(f field) bool { return string(p.values[f]) == "true" }
+
+// time reads a moment in unix milliseconds; 0 if there is none.
+func (p *parser) time(f field) int64 {
+	text, ok := asText(p.values[f])
+	if !ok || len(text) < len(time.DateOnly) {
+		return 0
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07", time.DateOnly,
+		"2006-01-02 15:04:05Z07:00", time.DateTime} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.UnixMilli()
+		}
+	}
+	return 0
+}
+
+// money reads an amount, a number or a text, in units of 10^-6; 0 if there is none.
+func (p *parser) money(fields ...field) int64 {
+	for _, f := range fields {
+		if text, ok := asText(p.values[f]); ok && text != "" {
+			v, err := strconv.ParseFloat(text, 64)
+			if err == nil && math.Abs(v) < 1e12 {
+				return int64(math.Round(v * 1e6))
+			}
+		}
+	}
+	return 0
+}
+
+// list reads a list of texts, most of which are the same few.
+func (p *parser) list(raw []byte) (list []string, ok bool) {
+	if list, ok = p.labels[string(raw)]; ok {
+		return list, true
+	}
+	if list, ok = asList(raw); ok && len(p.labels) < 1<<10 {
+		p.labels[string(raw)] = list
+	}
+	return list, ok
+}
+
+// bookLists reads the tokens of an order-book record: their ids and what they are called.
+func (p *parser) bookLists(raw []byte) (ids, labels []string, ok bool) {
+	if absent(raw) {
+		return nil, nil, true
+	}
+	ok = true
+	array := elements(raw, func(element []byte) {
+		var id, label string
+		var good [2]bool
+		members, isObject := object(element, nil)
+		for i := range members {
+			switch string(members[i].key) {
+			case "token_id":
+				id, good[0] = asText(members[i].value)
+			case "outcome":
+				label, good[1] = asText(members[i].value)
+			}
+		}
+		ok = ok && isObject && good[0] && good[1]
+		ids, labels = append(ids, id), append(labels, label)
+	})
+	return ids, labels, ok && array
+}
+
+// takeMarket takes a market of the catalog. Its events come before it, as summaries.
+func (p *parser) takeMarket(eventID string) {
+	it := item{kind: aMarket, line: p.line, eventID: eventID}
+	m := &Market{EventNo: None, line: p.line}
+	events, tags := p.values[fieldEvents], p.values[fieldTags]
+	if it.why = p.describe(m, fieldCondition); it.why == "" {
+		it.skipped, it.why = p.judge(m)
+	}
+	it.id = nameOf(m)
+	if it.why == "" {
+		it.market = m
+		it.makers[0], _ = asText(p.values[fieldCreator])
+		it.makers[1], _ = asText(p.values[fieldSubmitter])
+		p.frame(&it)
+		if ids := p.nested(events, func() { p.takeEvent(true) }); eventID == "" && len(ids) > 0 {
+			it.eventID = ids[0]
+		}
+		it.tagIDs = p.nested(tags, func() { p.takeTag(true) })
+	}
+	p.items = append(p.items, it)
+}
+
+// takeBook takes the order book's record of a market.
+func (p *parser) takeBook() {
+	it := item{kind: aBook, line: p.line}
+	m := &Market{EventNo: None, line: p.line, BookOnly: true, HasBook: true}
+	if it.why = p.describe(m, fieldBookCondition); it.why == "" {
+		it.skipped, it.why = p.judge(m)
+	}
+	if it.id = nameOf(m); it.why == "" {
+		if id, _ := asText(p.values[fieldNegRiskMarket]); id != "" {
+			m.Group = group(id)
+		}
+		it.market = m
+		p.frame(&it)
+	}
+	p.items = append(p.items, it)
+}
+
+// nameOf is what a report calls a market.
+func nameOf(m *Market) string {
+	if m.Condition != (engine.Condition{}) {
+		return m.Condition.Hex()
+	}
+	return m.ID
+}
+
+// describe reads what a market is called. It says what is wrong, or nothing.
+func (p *parser) describe(m *Market, condition field) string {
+	names := [...]struct {
+		f    field
+		key  string
+		text string
+	}{{fieldID, "id", ""}, {condition, "conditionId", ""}, {fieldQuestion, "question", ""},
+		{fieldSlug, "slug", ""}, {fieldBookSlug, "market_slug", ""}}
+	size := 0
+	for i := range names {
+		var ok bool
+		if names[i].text, ok = asText(p.values[names[i].f]); !ok {
+			return names[i].key + " is not text"
+		}
+		size += len(names[i].text)
+	}
+	m.ID, m.Question, m.Slug = names[0].text, names[2].text, names[3].text
+	if m.BookOnly {
+		m.ID, m.Slug = "", names[4].text
+	}
+	m.number = numberOf(m.ID)
+	var ok bool
+	if names[1].text == "" {
+		return "no conditionId"
+	}
+	if m.Condition, ok = parseCondition(names[1].text); !ok {
+		return "conditionId is not 0x and 64 hex digits"
+	}
+	m.Start, m.End = p.time(fieldStart), p.time(fieldEnd)
+	m.Created, m.Updated = p.time(fieldCreated), p.time(fieldUpdated)
+	if icon, ok := asText(p.values[fieldIcon]); ok {
+		if icon != p.icon {
+			p.icon = icon
+		}
+		m.Icon = p.icon
+	}
+	m.Volume = p.money(fieldVolumeNumber, fieldVolume)
+	m.Liquidity = p.money(fieldLiquidityNumber, fieldLiquidity)
+	return p.describeOutcomes(m)
+}
+
+// describeOutcomes reads the labels and the tokens of a market.
+func (p *parser) describeOutcomes(m *Market) string {
+	var ids []string
+	var ok bool
+	if m.BookOnly {
+		if ids, m.Outcomes, ok = p.bookLists(p.values[fieldBookTokens]); !ok {
+			return "tokens is not a list of tokens"
+		}
+	} else {
+		if m.Outcomes, ok = p.list(p.values[fieldOutcomes]); !ok {
+			return "outcomes is not a list of texts"
+		}
+		if ids, ok = asList(p.values[fieldTokens]); !ok {
+			return "clobTokenIds is not a list of token ids"
+		}
+	}
+	if len(ids) != len(m.Outcomes) {
+		return fmt.Sprintf("%d outcomes but %d token ids", len(m.Outcomes), len(ids))
+	}
+	if len(ids) != 2 {
+		return ""
+	}
+	for i, id := range ids {
+		if m.Tokens[i], ok = engine.ParseToken(id); !ok {
+			return fmt.Sprintf("token id %q is not a decimal number of 256 bits", clip(id))
+		}
+	}
+	return ""
+}
+
+// judge decides whether the market is tradable and reads its rules. It is skipped for a reason,
+// refused for what is wrong with it, or neither.
+func (p *parser) judge(m *Market) (skipped Reason, wrong string) {
+	var ok [6]bool
+	var book bool
+	m.Closed, ok[0] = asBool(p.values[fieldClosed], false)
+	m.Archived, ok[1] = asBool(p.values[fieldArchived], false)
+	book, ok[2] = asBool(p.values[fieldOrderBook], true)
+	m.Accepting, ok[3] = asBool(p.values[fieldAccepting], true)
+	m.NegRisk, ok[4] = asBool(p.values[fieldNegRisk], false)
+	m.Active, ok[5] = asBool(p.values[fieldActive], true)
+	tick, goodTick := asDecimal(p.values[fieldTick], 4, defaultTick)
+	goodTick = goodTick && slices.Contains([]int64{1000, 100, 50, 25, 10, 1}, tick)
+	if goodTick {
+		m.Tick = engine.Price(tick)
+	}
+	minimum, goodMin := asDecimal(p.values[fieldMinimum], 6, defaultMin)
+	if goodMin = goodMin && minimum <= int64(engine.MaxOrder); goodMin {
+		m.MinSize = engine.Size(minimum)
+	}
+	switch {
+	case slices.Contains(ok[:], false):
+		return "", "a flag is neither true nor false"
+	case m.Closed:
+		return Closed, ""
+	case m.Archived:
+		return Archived, ""
+	case !book:
+		return NoOrderBook, ""
+	case len(m.Outcomes) == 0:
+		return "", "no outcomes"
+	case len(m.Outcomes) != 2:
+		return NotBinary, ""
+	case m.Tokens[0] == m.Tokens[1]:
+		return "", "both outcomes have the same token id"
+	case !goodTick:
+		return "", fmt.Sprintf("tick %s is not offered", clip(string(p.values[fieldTick])))
+	case !goodMin:
+		return "", fmt.Sprintf("minimum size %s is no size", clip(string(p.values[fieldMinimum])))
+	}
+	return "", ""
+}
+
+// seal fills in the head of an item's frame.
+func (p *parser) seal(it *item, no, link int32, group uint64) []byte {
+	frame := p.room[it.from:it.to]
+	putHead(frame, &head{kind: it.kind, partial: it.partial, no: no, link: link, group: group,
+		core: it.core, rest: it.rest})
+	return frame
+}
+
+// linkFrame says that a market belongs to an event.
+func linkFrame(no, event int32, group uint64) []byte {
+	frame := make([]byte, headSize)
+	putHead(frame, &head{kind: aLink, no: no, link: event, group: group})
+	return frame
+}
+
+// markFrame says how far the source was read.
+func markFrame(mark []byte) []byte {
+	frame := append(make([]byte, headSize), mark...)
+	putHead(frame, &head{kind: aMark, no: None, link: None, core: uint32(len(mark))})
+	return frame
+}
+
+// lower is what names are compared by.
+func lower(s string) string { return strings.ToLower(strings.TrimSpace(s)) }

@@ -1,0 +1,318 @@
+package catalog
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clobd/engine"
+)
+
+// Flag asks whether something is so.
+type Flag int8
+
+// The answers that a Flag wants.
+const (
+	Any Flag = iota
+	Yes
+	No
+)
+
+// Bounds are inclusive: of times in unix milliseconds, of money in units of 10^-6.
+type Bounds struct {
+	Min, Max       int64
+	HasMin, HasMax bool
+}
+
+// span is what lies within the bounds.
+func (b *Bounds) limits() (low, high int64) {
+	low, high = math.MinInt64, math.MaxInt64
+	if b.HasMin {
+		low = b.Min
+	}
+	if b.HasMax {
+		high = b.Max
+	}
+	return low, high
+}
+
+func (b *Bounds) set() bool { return b.HasMin || b.HasMax }
+
+// Order is a column that pages are sorted by. Rows that are equal in it go by their ids.
+type Order uint8
+
+// The orders. ByName is the question of a market, the title of an event or a series, the label of
+// a tag.
+const (
+	ByID Order = iota
+	BySlug
+	ByName
+	ByStart
+	ByEnd
+	ByCreated
+	ByUpdated
+	ByVolume
+	ByLiquidity
+	orderCount
+)
+
+// ParseOrder reads the name of a column, in camel or in snake case; an empty one is ByID. Windows
+// of the volume are sorted as the volume.
+func ParseOrder(name string) (Order, bool) {
+	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
+	switch name {
+	case "", "id":
+		return ByID, true
+	case "slug":
+		return BySlug, true
+	case "title", "question", "label", "name", "ticker":
+		return ByName, true
+	case "startdate", "starttime", "creationdate":
+		return ByStart, true
+	case "enddate", "endtime", "closedtime":
+		return ByEnd, true
+	case "createdat":
+		return ByCreated, true
+	case "updatedat":
+		return ByUpdated, true
+	}
+	if strings.HasPrefix(name, "volume") {
+		return ByVolume, true
+	}
+	return ByLiquidity, strings.HasPrefix(name, "liquidity")
+}
+
+// PageQuery says which rows a page has. Lists mean any of what they hold; what names nothing
+// matches nothing. What does not concern a kind of row is not looked at.
+type PageQuery struct {
+	IDs, Slugs             []string
+	Conditions             []engine.Condition // of markets
+	Tokens                 []engine.Token     // of markets
+	EventIDs, EventSlugs   []string           // of markets
+	SeriesIDs, SeriesSlugs []string           // of events
+	TagIDs, TagSlugs       []string           // of markets and events
+	ExcludeTagIDs          []string           // of markets and events
+	AllTags                bool               // all of the tags instead of any
+	Recurrence             string             // of series, and of events by their series
+	Active, Closed         Flag               // Closed: by the engine or by the source
+	Archived               Flag
+	Featured               Flag   // of events
+	Creator                string // who made a market, in any letter case; an event by its markets
+	Volume, Liquidity      Bounds
+	Start, End             Bounds
+	Order                  Order
+	Descending             bool
+	Offset, Limit          int    // a Limit of 0 or less is a page without rows
+	After                  string // the Next of the page before
+}
+
+// Page is a part of a list.
+type Page[T any] struct {
+	Rows []*T
+	// Next is what After is for the page behind; empty on the last one.
+	Next string
+}
+
+// ErrCursor is the error of an After that no page with the same order had as its Next.
+var ErrCursor = errors.New("the cursor is none of this list")
+
+// cursor is a place in a list: behind the row of a number that had a value.
+type cursor struct {
+	order Order
+	no    int32
+	value int64 // of a column of numbers
+}
+
+func (c cursor) String() string {
+	b := []byte{byte(c.order)}
+	b = binary.AppendUvarint(b, uint64(c.no))
+	b = binary.AppendVarint(b, c.value)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func parseCursor(text string, order Order, rows int) (c cursor, ok bool) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) < 3 || Order(b[0]) != order {
+		return c, false
+	}
+	no, n := binary.Uvarint(b[1:])
+	if n <= 0 || no >= uint64(rows) {
+		return c, false
+	}
+	value, m := binary.Varint(b[1+n:])
+	return cursor{order, int32(no), value}, m > 0 && 1+n+m == len(b)
+}
+
+// part of a filter: a row passes if it is in the set, or not in it.
+type filterPart struct {
+	set    bitset
+	absent bool
+}
+
+// filter is what a PageQuery asks of rows.
+type filter struct {
+	parts []filterPart
+	// few, if known, are all rows that can pass, in any order.
+	few     []int32
+	fewOnly bool
+	// key names the filter for the cache of lists; timely says that it has live values in it.
+	key    []byte
+	timely bool
+	found  *foundCache
+}
+
+func (f *filter) passes(no int32) bool {
+	for i := range f.parts {
+		if f.parts[i].set.has(no) == f.parts[i].absent {
+			return false
+		}
+	}
+	return true
+}
+
+// need adds a set, or with No the rows that are not in it.
+func (f *filter) need(want Flag, set bitset, name string) {
+	if want == Any {
+		return
+	}
+	f.parts = append(f.parts, filterPart{set: set, absent: want == No})
+	f.key = append(append(f.key, name...), '0'+byte(want))
+}
+
+// narrow keeps the rows that are among some few.
+func (f *filter) narrow(rows []int32) {
+	if !f.fewOnly {
+		f.few, f.fewOnly = rows, true
+		return
+	}
+	f.few = slices.DeleteFunc(f.few, func(no int32) bool { return !slices.Contains(rows, no) })
+}
+
+func (f *filter) note(name string, values ...string) {
+	f.key = append(f.key, name...)
+	for _, v := range values {
+		f.key = append(strconv.AppendQuote(f.key, v), ',')
+	}
+}
+
+// maxWalk is how many rows a page steps over before its whole list is made and kept.
+const maxWalk = 4096
+
+// piece is which part of a list a page is: so many rows behind a place, some of them skipped.
+type piece struct {
+	descending bool
+	at         cursor
+	skip, want int
+}
+
+// page is the part of a list that a query asks for, and the cursor behind it. The error is
+// ErrCursor.
+func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err error) {
+	p := piece{q.Descending, cursor{no: None}, max(q.Offset, 0), q.Limit + 1}
+	if q.After != "" {
+		var ok bool
+		if p.at, ok = parseCursor(q.After, q.Order, s.count); !ok {
+			return nil, "", ErrCursor
+		}
+	}
+	if q.Limit <= 0 {
+		return nil, "", nil
+	}
+	switch {
+	case f.fewOnly:
+		f.few = slices.DeleteFunc(f.few, func(no int32) bool { return !f.passes(no) })
+		slices.SortFunc(f.few, s.compare)
+		list = s.cut(slices.Compact(f.few), &p)
+	case len(f.parts) == 0:
+		list = s.cut(s.list(), &p)
+	default:
+		f.key = append(f.key, byte(q.Order))
+		if whole, ok := f.found.get(f.key); ok {
+			list = s.cut(whole, &p)
+			break
+		}
+		var done bool
+		if list, done = s.walk(f, &p); !done {
+			whole := s.filtered(f)
+			f.found.put(f.key, whole)
+			list = s.cut(whole, &p)
+		}
+	}
+	if len(list) > q.Limit {
+		list = list[:q.Limit]
+		last := list[q.Limit-1]
+		next = cursor{q.Order, last, s.value(last)}.String()
+	}
+	return list, next, nil
+}
+
+// place is where in a sorted list the rows of a piece begin (before which they begin, if
+// descending).
+func (s *sorted) place(list []int32, p *piece) int {
+	if p.at.no == None {
+		if p.descending {
+			return len(list)
+		}
+		return 0
+	}
+	i, found := slices.BinarySearchFunc(list, p.at, s.compareAt)
+	if found && !p.descending {
+		i++
+	}
+	return i
+}
+
+// cut is a piece of a sorted list, in the direction asked for.
+func (s *sorted) cut(list []int32, p *piece) []int32 {
+	i := s.place(list, p)
+	if !p.descending {
+		list = list[min(i+p.skip, len(list)):]
+		return slices.Clone(list[:min(p.want, len(list))])
+	}
+	list = list[:max(i-p.skip, 0)]
+	list = slices.Clone(list[max(len(list)-p.want, 0):])
+	slices.Reverse(list)
+	return list
+}
+
+// walk finds the rows that pass by stepping through the whole list. It gives up after maxWalk.
+func (s *sorted) walk(f *filter, p *piece) (list []int32, done bool) {
+	all := s.list()
+	i, step := s.place(all, p), 1
+	if p.descending {
+		i, step = i-1, -1
+	}
+	skip := p.skip
+	for n := 0; i >= 0 && i < len(all) && len(list) < p.want; i += step {
+		if n++; n > maxWalk {
+			return nil, false
+		}
+		if f.passes(all[i]) {
+			if skip--; skip < 0 {
+				list = append(list, all[i])
+			}
+		}
+	}
+	return list, true
+}
+
+// filtered is the whole list of those that pass.
+func (s *sorted) filtered(f *filter) []int32 {
+	var list []int32
+	for _, no := range s.list() {
+		if f.passes(no) {
+			list = append(list, no)
+		}
+	}
+	return list
+}
+
+// compareIDs orders ids: numbers by value, then the others as texts.
+func compareIDs(an, bn uint64, a, b string) int {
+	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
+}

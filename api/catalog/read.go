@@ -1,0 +1,106 @@
+package catalog
+
+import (
+	_ "embed" // the demo catalog
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"clobd/engine"
+)
+
+const (
+	// listChunk is how many listings are handed on at once: several frames' worth, so that a sync of
+	// the journal is shared by many markets.
+	listChunk = 1024
+	// maxMarkets bounds a catalog: six times the largest one known.
+	maxMarkets = 1 << 20
+)
+
+// Options say where a catalog's markets go, and where its records are kept.
+type Options struct {
+	// List makes conditions tradable and returns once they durably are. It is called with at most
+	// listChunk listings at a time, in the order of the source, and must be idempotent by condition.
+	// Single listings that are refused come back as a *RefusedError; any other error ends the load.
+	// nil lists nothing and counts what would have been.
+	List func([]engine.Listing) error
+	// Close ends trading in those of the conditions that are listed and not closed yet: the source has
+	// closed or archived them. nil leaves them as they are.
+	Close func([]engine.Condition) error
+	// Live is what a condition is worth to lists now; false: it does not trade here, and what its
+	// source says counts. It is called often, by one goroutine at a time. nil: the source's values.
+	Live func(engine.Condition) (Live, bool)
+	// Dir is the folder that records are kept in; empty: in a file without a name.
+	Dir string
+	// Source is where records come from: a file, a folder, or the base address (http:// or https://)
+	// of a service with the same form. Only Sync looks at it.
+	Source string
+	// Every is how often Sync asks the source for what is new; 0: a minute for a service, two seconds
+	// for files, of which only the times are looked at.
+	Every time.Duration
+	// Progress, if set, hears how far a load is: at most ten times a second.
+	Progress func(Progress)
+	// Log, if set, hears of each bad record as it is met (the first maxProblems of them).
+	Log *slog.Logger
+}
+
+// Progress is how far a load is.
+type Progress struct {
+	// Records have been read so far. Done of Total bytes have; Total is 0 where it is not known.
+	Records     int
+	Done, Total int64
+}
+
+// RefusedError says which listings of a chunk were refused. The others of the chunk are listed.
+type RefusedError struct {
+	// Why is the reason by condition.
+	Why map[engine.Condition]string
+}
+
+// Error counts the refused listings.
+func (e *RefusedError) Error() string {
+	return strconv.Itoa(len(e.Why)) + " listings refused"
+}
+
+//go:embed demo.jsonl
+var demo string
+
+// Demo is the project's own small catalog in the form that Read takes: made-up questions.
+func Demo() []byte { return []byte(demo) }
+
+// Load is Read from a file.
+func Load(path string, o Options) (*Catalog, Report, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Report{}, fmt.Errorf("open catalog: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	c, report, err := Read(f, o)
+	if err != nil {
+		return nil, report, fmt.Errorf("catalog %s: %w", path, err)
+	}
+	return c, report, nil
+}
+
+// Read reads a catalog and lists its tradable markets. The text is a JSON array of records or one
+// record a line, plain or gzip, told apart by its content; records are events, markets, series,
+// tags and the order book's markets, told apart by their keys. Those that cannot be used are
+// counted and named in the Report. It is an error if the text cannot be read to its end, holds not
+// one record (an empty array excepted), or Options.List fails; only in the last case have markets
+// been listed.
+func Read(r io.Reader, o Options) (*Catalog, Report, error) {
+	o.Dir, o.Source = "", ""
+	s, err := Open(o)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	s.began = true
+	report, err := s.Read(r)
+	if err != nil {
+		return nil, report, err
+	}
+	return s.Current(), report, nil
+}

@@ -1,0 +1,255 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// sorted is the list of all rows of a kind by one column, ascending. It is made when it is first
+// asked for; the next catalog's is made of it and of what has changed.
+type sorted struct {
+	count int // of rows
+	// number or text is the column, ids how equal ones go, by what id says.
+	number func(no int32) int64
+	text   func(no int32) string
+	ids    func(a, b int32) int
+	id     func(no int32) string
+
+	making sync.Mutex
+	made   atomic.Pointer[[]int32]
+}
+
+// value is the column of a row, if it is a number.
+func (s *sorted) value(no int32) int64 {
+	if s.number == nil {
+		return 0
+	}
+	return s.number(no)
+}
+
+func (s *sorted) compare(a, b int32) int {
+	switch {
+	case s.number != nil:
+		if c := cmp.Compare(s.number(a), s.number(b)); c != 0 {
+			return c
+		}
+	case s.text != nil:
+		if c := strings.Compare(s.text(a), s.text(b)); c != 0 {
+			return c
+		}
+	}
+	return s.ids(a, b)
+}
+
+// compareAt is compare with a place that a cursor has kept.
+func (s *sorted) compareAt(no int32, at cursor) int {
+	if s.number == nil {
+		return s.compare(no, at.no)
+	}
+	return cmp.Or(cmp.Compare(s.number(no), at.value), s.ids(no, at.no))
+}
+
+// list is the sorted list, which nobody may change.
+func (s *sorted) list() []int32 {
+	if made := s.made.Load(); made != nil {
+		return *made
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	if made := s.made.Load(); made != nil {
+		return *made
+	}
+	list := s.sort()
+	s.made.Store(&list)
+	return list
+}
+
+// sort sorts from nothing. What is compared lies side by side: rows are all over the memory.
+func (s *sorted) sort() []int32 {
+	type entry struct {
+		value uint64 // of a text its first eight bytes
+		no    int32
+	}
+	entries := make([]entry, s.count)
+	for i := range entries {
+		no := int32(i)
+		entries[i].no = no
+		switch {
+		case s.number != nil:
+			entries[i].value = uint64(s.number(no)) ^ 1<<63
+		case s.text != nil:
+			var head [8]byte
+			copy(head[:], s.text(no))
+			for _, c := range head {
+				entries[i].value = entries[i].value<<8 | uint64(c)
+			}
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		if c := cmp.Compare(a.value, b.value); c != 0 {
+			return c
+		}
+		return s.compare(a.no, b.no)
+	})
+	list := make([]int32, len(entries))
+	for i := range entries {
+		list[i] = entries[i].no
+	}
+	return list
+}
+
+// follow makes the list of an older one, of which some rows have changed or are new. If the older
+// one was never asked for, neither is this one made.
+func (s *sorted) follow(old *sorted, changed []int32) {
+	made := old.made.Load()
+	if made == nil {
+		return
+	}
+	var fresh []int32
+	var moved bitset
+	for _, no := range changed {
+		if int(no) >= old.count || !s.same(old, no) {
+			fresh = append(fresh, no)
+			moved.set(no)
+		}
+	}
+	switch {
+	case len(fresh) == 0:
+		s.made.Store(made)
+		return
+	case len(fresh) > len(*made)/4:
+		s.list()
+		return
+	}
+	kept := make([]int32, 0, s.count)
+	for _, no := range *made {
+		if !moved.has(no) {
+			kept = append(kept, no)
+		}
+	}
+	slices.SortFunc(fresh, s.compare)
+	list := make([]int32, 0, s.count)
+	for _, no := range fresh {
+		i, _ := slices.BinarySearchFunc(kept, no, s.compare)
+		list = append(append(list, kept[:i]...), no)
+		kept = kept[i:]
+	}
+	list = append(list, kept...)
+	s.made.Store(&list)
+}
+
+// same says whether a row is where it was in an older list.
+func (s *sorted) same(old *sorted, no int32) bool {
+	switch {
+	case s.number != nil && s.number(no) != old.number(no):
+		return false
+	case s.text != nil && s.text(no) != old.text(no):
+		return false
+	}
+	return s.id(no) == old.id(no)
+}
+
+// orders are the lists of one kind by their columns; those of live values are elsewhere.
+type orders [orderCount]*sorted
+
+// follow makes the lists that were made before.
+func (o *orders) follow(old *orders, changed []int32) {
+	if old == nil {
+		return
+	}
+	for i := range o {
+		if o[i] != nil && old[i] != nil {
+			o[i].follow(old[i], changed)
+		}
+	}
+}
+
+// columns say where the columns of a kind of row are; nil: the kind has none.
+type columns[T any] struct {
+	number     func(*T) uint64
+	id         func(*T) string
+	slug, name func(*T) string
+	numbers    [orderCount]func(*T) int64
+}
+
+// ordersOf are the lists of rows, none of them made.
+func ordersOf[T any](rows *Rows[T], by columns[T]) *orders {
+	ids := func(a, b int32) int {
+		x, y := rows.At(a), rows.At(b)
+		return cmp.Or(compareIDs(by.number(x), by.number(y), by.id(x), by.id(y)), cmp.Compare(a, b))
+	}
+	id := func(no int32) string { return by.id(rows.At(no)) }
+	o := new(orders)
+	for i := range o {
+		o[i] = &sorted{count: rows.Len(), ids: ids, id: id}
+		if column := by.numbers[i]; column != nil {
+			o[i].number = func(no int32) int64 { return column(rows.At(no)) }
+		}
+	}
+	o[BySlug].text = func(no int32) string { return by.slug(rows.At(no)) }
+	o[ByName].text = func(no int32) string { return by.name(rows.At(no)) }
+	return o
+}
+
+func marketOrders(rows *Rows[Market]) *orders {
+	return ordersOf(rows, columns[Market]{
+		number: func(m *Market) uint64 { return m.number },
+		id:     func(m *Market) string { return m.ID },
+		slug:   func(m *Market) string { return m.Slug },
+		name:   func(m *Market) string { return m.Question },
+		numbers: [orderCount]func(*Market) int64{
+			ByStart:   func(m *Market) int64 { return m.Start },
+			ByEnd:     func(m *Market) int64 { return m.End },
+			ByCreated: func(m *Market) int64 { return m.Created },
+			ByUpdated: func(m *Market) int64 { return m.Updated },
+		},
+	})
+}
+
+func eventOrders(rows *Rows[Event]) *orders {
+	return ordersOf(rows, columns[Event]{
+		number: func(e *Event) uint64 { return e.number },
+		id:     func(e *Event) string { return e.ID },
+		slug:   func(e *Event) string { return e.Slug },
+		name:   func(e *Event) string { return e.Title },
+		numbers: [orderCount]func(*Event) int64{
+			ByStart:   func(e *Event) int64 { return e.Start },
+			ByEnd:     func(e *Event) int64 { return e.End },
+			ByCreated: func(e *Event) int64 { return e.Created },
+			ByUpdated: func(e *Event) int64 { return e.Updated },
+		},
+	})
+}
+
+func seriesOrders(rows *Rows[Series]) *orders {
+	return ordersOf(rows, columns[Series]{
+		number: func(s *Series) uint64 { return s.number },
+		id:     func(s *Series) string { return s.ID },
+		slug:   func(s *Series) string { return s.Slug },
+		name:   func(s *Series) string { return s.Title },
+		numbers: [orderCount]func(*Series) int64{
+			ByStart:     func(s *Series) int64 { return s.Start },
+			ByCreated:   func(s *Series) int64 { return s.Created },
+			ByUpdated:   func(s *Series) int64 { return s.Updated },
+			ByVolume:    func(s *Series) int64 { return s.Volume },
+			ByLiquidity: func(s *Series) int64 { return s.Liquidity },
+		},
+	})
+}
+
+func tagOrders(rows *Rows[Tag]) *orders {
+	return ordersOf(rows, columns[Tag]{
+		number: func(t *Tag) uint64 { return t.number },
+		id:     func(t *Tag) string { return t.ID },
+		slug:   func(t *Tag) string { return t.Slug },
+		name:   func(t *Tag) string { return t.Label },
+		numbers: [orderCount]func(*Tag) int64{
+			ByCreated: func(t *Tag) int64 { return t.Created },
+			ByUpdated: func(t *Tag) int64 { return t.Updated },
+			ByVolume:  func(t *Tag) int64 { return int64(len(t.events)) },
+		},
+	})
+}

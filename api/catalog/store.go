@@ -1,0 +1,329 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"clobd/engine"
+)
+
+// Store keeps a Catalog and what makes the next one of it. Current may be asked by any number of
+// goroutines; all else is done by one at a time, which waits for none of them.
+type Store struct {
+	o       Options
+	current atomic.Pointer[Catalog]
+	live    *liveBoard
+	status  statusBoard
+
+	mu   sync.Mutex // whoever makes the next catalog
+	log  *recordLog
+	load uint32
+	gen  int
+	mark []byte // of the last load, in its log
+	// began says that markets are handed on as they are read, not all at Begin.
+	began bool
+
+	// Of Look and Sync, which one goroutine runs.
+	place    *place
+	looked   []fileMark
+	remote   *remote
+	failures int
+	again    chan struct{}
+}
+
+// Open opens the catalog that is kept in Options.Dir, or begins an empty one. What is damaged at
+// the log's end is cut off. Nothing is listed yet: see Begin. One process at a time may have a
+// folder open, which is the caller's to see to.
+func Open(o Options) (*Store, error) {
+	s := &Store{o: o, live: &liveBoard{ask: o.Live}, again: make(chan struct{}, 1)}
+	c := Empty()
+	c.live = s.live
+	if o.Dir == "" {
+		var err error
+		s.log, err = newLog("", "")
+		c.log = s.log
+		s.current.Store(c)
+		return s, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make catalog folder: %w", err)
+	}
+	found, err := generations(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(c)
+	for i, generation := range found {
+		if i > 0 {
+			err = os.Remove(logName(o.Dir, generation))
+		} else if err = s.reopen(generation); err != nil {
+			err = fmt.Errorf("open %s: %w", logName(o.Dir, generation), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s.log == nil {
+		if s.log, err = newLog(o.Dir, logName(o.Dir, s.gen)); err != nil {
+			return nil, err
+		}
+		c.log = s.log
+	}
+	return s, nil
+}
+
+// reopen reads the log of a generation.
+func (s *Store) reopen(generation int) error {
+	s.gen = generation
+	file, err := os.OpenFile(logName(s.o.Dir, generation), os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	log := &recordLog{file: file}
+	empty := s.current.Load()
+	e := edit(empty, log, 0)
+	end, err := s.replay(e, log)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := log.resume(end); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	s.log = log
+	s.publish(e.done(s.live))
+	return nil
+}
+
+// Current is the newest catalog.
+func (s *Store) Current() *Catalog { return s.current.Load() }
+
+func (s *Store) publish(c *Catalog) {
+	s.current.Store(c)
+	s.status.swapped(c)
+}
+
+// Begin hands all tradable markets of the catalog to Options.List, and those that the source has
+// closed to Options.Close, as a process must that starts with an engine that may not know them.
+//
+// Until then what is read is only counted as if it were handed on: what is wrong with a source is
+// known before anything is listed.
+func (s *Store) Begin() (Report, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.began = true
+	s.load++
+	e := edit(s.Current(), s.log, s.load)
+	for m := range s.Current().Markets.All() {
+		switch m.Skipped {
+		case "", Refused:
+			e.queue = append(e.queue, m.No)
+			e.pending[m.No] = aMarket
+			e.report.Markets++
+		case Closed, Archived:
+			e.closing = append(e.closing, m.No)
+		}
+	}
+	if err := s.settle(e); err != nil {
+		return *e.report, err
+	}
+	if len(e.markets.changed) > 0 {
+		s.publish(e.done(s.live))
+	}
+	go s.Current().warm() // so that nobody who asks for a page waits for its order
+	return *e.report, nil
+}
+
+// gather puts the search in one piece again once many changes have left it in many.
+func (s *Store) gather() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.Current(); c.SearchEvents.Scattered() {
+		s.publish(c.gathered())
+	}
+}
+
+// Read takes the records of a text, as the function Read does, into the catalog.
+func (s *Store) Read(r io.Reader) (Report, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refresh(nil, func(l *load) error { return l.read(r) })
+}
+
+// load is a number of texts that make one new catalog.
+type load struct {
+	*editor
+	s         *Store
+	told      time.Time
+	records   int
+	total     int64
+	readBytes atomic.Int64
+}
+
+// read takes the records of one text.
+func (l *load) read(r io.Reader) error {
+	split, err := newSplitter(r)
+	if err != nil {
+		return fmt.Errorf("not a catalog: %w", err)
+	}
+	before := l.report.usable()
+	broken := l.report.Broken
+	f := &flow{next: split.next, parse: (*parser).take}
+	if err := f.run(l.takeOne); err != nil {
+		return err
+	}
+	if l.report.usable() == before && l.report.Broken > broken {
+		return fmt.Errorf("not a catalog: no record in it; %s", l.report.Bad[len(l.report.Bad)-1])
+	}
+	return nil
+}
+
+func (l *load) takeOne(p *parser, it *item) error {
+	l.take(p, it)
+	l.records++
+	if l.records%256 == 0 && time.Since(l.told) > 100*time.Millisecond {
+		l.tell()
+	}
+	if l.markets.Len() > maxMarkets {
+		return fmt.Errorf("line %d: more than %d markets", it.line, maxMarkets)
+	}
+	return l.err
+}
+
+// tell says how far the load is.
+func (l *load) tell() {
+	if l.told = time.Now(); l.s.o.Progress != nil {
+		l.s.o.Progress(Progress{l.records, l.readBytes.Load(), l.total})
+	}
+}
+
+// usable is how many records could be read.
+func (r *Report) usable() int { return r.Events + r.Series + r.Tags + r.Markets + r.Books }
+
+// refresh makes the next catalog of what take reads: entered, listed, published. at, if any, says
+// how far the source was read. On an error nothing is published.
+func (s *Store) refresh(at *place, take func(*load) error) (Report, error) {
+	s.load++
+	l := &load{editor: edit(s.Current(), s.log, s.load), s: s}
+	if log := s.o.Log; log != nil {
+		l.notice = func(p Problem) {
+			log.Warn("catalog record", "file", p.File, "line", p.Line, "id", p.ID, "why", p.Why)
+		}
+	}
+	began, from := time.Now(), *s.log
+	err := take(l)
+	if err == nil {
+		err = s.settle(l.editor)
+	}
+	mark := s.mark
+	if err == nil && at != nil {
+		if mark, err = at.text(); err == nil && string(mark) != string(s.mark) {
+			l.write(markFrame(mark))
+			s.log.garbage += int64(headSize + len(s.mark))
+		}
+	}
+	if err = errors.Join(err, l.err); err == nil {
+		err = s.log.flush()
+	}
+	if err != nil {
+		s.log.garbage = from.garbage
+		return *l.report, errors.Join(err, s.log.rewind(from.size))
+	}
+	if s.mark = mark; l.changed() {
+		s.publish(l.done(s.live))
+	}
+	if l.told != (time.Time{}) {
+		l.tell()
+	}
+	s.status.loaded(l.report, time.Since(began))
+	return *l.report, s.compact()
+}
+
+// changed says whether anything is different from before.
+func (e *editor) changed() bool {
+	return len(e.markets.changed)+len(e.events.changed)+len(e.series.changed)+len(e.tags.changed) > 0
+}
+
+// settle hands on what is to be listed and closed, and counts what became of it.
+func (s *Store) settle(e *editor) error {
+	queue := e.queue[:0]
+	for _, no := range e.queue {
+		if _, is := e.pending[no]; is {
+			queue = append(queue, no)
+		}
+	}
+	for from := 0; from < len(queue); from += listChunk {
+		chunk := queue[from:min(from+listChunk, len(queue))]
+		if err := s.list(e, chunk); err != nil {
+			return fmt.Errorf("list markets %d to %d: %w", from+1, from+len(chunk), err)
+		}
+	}
+	var conditions []engine.Condition
+	for _, no := range e.closing {
+		conditions = append(conditions, e.markets.At(no).Condition)
+	}
+	if len(conditions) > 0 && s.began && s.o.Close != nil {
+		if err := s.o.Close(conditions); err != nil {
+			return fmt.Errorf("close markets: %w", err)
+		}
+		e.report.Closed += len(conditions)
+	}
+	return nil
+}
+
+// list hands on one chunk of listings.
+func (s *Store) list(e *editor, chunk []int32) error {
+	listings := make([]engine.Listing, len(chunk))
+	for i, no := range chunk {
+		m := e.markets.At(no)
+		listings[i] = engine.Listing{Condition: m.Condition, Tokens: m.Tokens, Group: m.Group,
+			Tick: m.Tick, MinSize: m.MinSize, NegRisk: m.NegRisk, Open: m.Accepting}
+	}
+	var refused *RefusedError
+	if s.began && s.o.List != nil {
+		if err := s.o.List(listings); err != nil && !errors.As(err, &refused) {
+			return err
+		}
+	}
+	for i, no := range chunk {
+		m, why := e.markets.At(no), ""
+		if refused != nil {
+			why = refused.Why[listings[i].Condition]
+		}
+		if was := m.Skipped; why != "" {
+			if was != Refused {
+				e.markets.own(no).Skipped = Refused
+			}
+			e.refuse(m.line, m.Condition.Hex(), why)
+			continue
+		} else if was == Refused {
+			e.markets.own(no).Skipped = ""
+		}
+		e.report.Listed++
+		if !m.Accepting {
+			e.report.Unopened++
+		}
+	}
+	return nil
+}
+
+// Close makes what was read durable. Catalogs that are still in use go on working.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.sync()
+}
+
+// syncDir makes names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(filepath.Clean(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,437 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"clobd/engine"
+)
+
+// onlyLog is the one file of a catalog's folder.
+func onlyLog(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	return files[0]
+}
+
+// TestDamagedLog: a log that is cut or damaged anywhere opens as what was in front of that, goes on
+// from there, and forgets how far the source was read.
+func TestDamagedLog(t *testing.T) {
+	dir := t.TempDir()
+	source := filepath.Join(t.TempDir(), "source.jsonl")
+	var text strings.Builder
+	for i := range 5 {
+		text.WriteString(event(fmt.Sprint(i), market(2*i+1, ""), market(2*i+2, "")) + "\n")
+	}
+	if err := os.WriteFile(source, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Dir: dir, Source: source}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(onlyLog(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < 300; i++ {
+		damaged := slices.Clone(whole)
+		at := rand.IntN(len(whole))
+		if i%2 == 0 {
+			damaged = damaged[:at]
+		} else {
+			damaged[at] ^= 1 << rand.IntN(8)
+		}
+		if err := os.WriteFile(onlyLog(t, dir), damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(o)
+		if err != nil {
+			t.Fatalf("damaged at %d: %v", at, err)
+		}
+		for m := range s.Current().Markets.All() {
+			if _, err := s.Current().MarketRecord(m, nil); err != nil || s.Current().EventOf(m) == nil {
+				t.Fatalf("damaged at %d: %v, event %v", at, err, s.Current().EventOf(m))
+			}
+		}
+		if _, err := s.Look(t.Context()); err != nil || s.Current().Markets.Len() != 10 {
+			t.Fatalf("damaged at %d: %d markets, %v", at, s.Current().Markets.Len(), err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = Open(o); err != nil || s.Current().Markets.Len() != 10 {
+			t.Fatalf("damaged at %d, opened again: %d markets, %v", at, s.Current().Markets.Len(), err)
+		}
+	}
+}
+
+// book is an order book's record.
+func book(n, a, b int) string {
+	return fmt.Sprintf(`{"condition_id":"%s","market_slug":"book-%d","tokens":[{"token_id":"%d",`+
+		`"outcome":"Yes"},{"token_id":"%d","outcome":"No"}]}`, cond(n), n, a, b)
+}
+
+// TestRotInRecord: a record that is not what was written is an error, not an answer.
+func TestRotInRecord(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Read(strings.NewReader(event("1", market(1, "")))); err != nil {
+		t.Fatal(err)
+	}
+	m := s.Current().Markets.At(0)
+	file, err := os.OpenFile(onlyLog(t, dir), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt([]byte("x"), m.record.at+headSize+20); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Current().MarketRecord(m, nil); !errors.Is(err, errFrame) || len(r.Core) != 0 {
+		t.Errorf("a rotten record: %q, %v", r.Core, err)
+	}
+	if _, err := s.Current().BookRecord(m, nil); err == nil {
+		t.Error("a record that is not there has been read")
+	}
+}
+
+// TestCompact: a log that is mostly garbage is written anew; catalogs from before go on working.
+func TestCompact(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		s, err := Open(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		long := strings.Repeat("x", 1<<20)
+		var first *Catalog
+		for i := range 150 {
+			text := event("1", market(1, fmt.Sprintf(`"description":"%d %s",%s`, i, long, updated(i))))
+			if i == 0 {
+				text = `{"id":"7","label":"L","slug":"l"}` + "\n" + text + "\n" +
+					book(5, 52, 53) + "\n" + book(1, 2, 3)
+			}
+			if _, err := s.Read(strings.NewReader(text)); err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = s.Current()
+			}
+		}
+		if size := s.log.size; size > 110<<20 {
+			t.Errorf("the log has %d bytes", size)
+		}
+		check := func(c *Catalog, i int) {
+			t.Helper()
+			r, err := c.MarketRecord(c.MarketByID("1"), nil)
+			if m := whole(t, r, err); !strings.HasPrefix(m["description"].(string), fmt.Sprint(i, " ")) {
+				t.Errorf("says %.10s, not %d", m["description"], i)
+			}
+			b, err := c.BookRecord(c.MarketByID("1"), nil)
+			whole(t, b, err)
+			tag, err := c.TagRecord(c.TagBySlug("l"), nil)
+			whole(t, tag, err)
+			if m := c.MarketBySlug("book-5"); m == nil || !m.BookOnly {
+				t.Errorf("the order book's market is %+v", m)
+			}
+			if e := c.EventOf(c.MarketByID("1")); e == nil || e.ID != "1" {
+				t.Errorf("the market's event is %+v", e)
+			}
+		}
+		check(first, 0)
+		check(s.Current(), 149)
+		if dir == "" {
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(onlyLog(t, dir), "records-000000.log") {
+			t.Errorf("the log is %s", onlyLog(t, dir))
+		}
+		if s, err = Open(Options{Dir: dir}); err != nil {
+			t.Fatal(err)
+		}
+		check(s.Current(), 149)
+	}
+}
+
+// TestReadsGoOn: while catalogs are made, readers see whole ones, and never wait.
+func TestReadsGoOn(t *testing.T) {
+	s, err := Open(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := func(i int) string {
+		var text strings.Builder
+		for n := 1; n <= 300; n++ {
+			more := fmt.Sprintf(`"question":"%d","volume":"%d",%s`, i, i, updated(i))
+			text.WriteString(market(n, more) + "\n")
+		}
+		return text.String()
+	}
+	if _, err := s.Read(strings.NewReader(version(0))); err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Bool
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for !done.Load() {
+				c := s.Current()
+				page, err := c.QueryMarkets(&PageQuery{Limit: 300, Order: ByVolume})
+				if err != nil || len(page.Rows) != 300 {
+					t.Errorf("%d rows, %v", len(page.Rows), err)
+					return
+				}
+				for _, m := range page.Rows {
+					r, err := c.MarketRecord(m, nil)
+					if err != nil || m.Question != page.Rows[0].Question ||
+						!strings.Contains(string(r.Core), `"question":"`+m.Question+`"`) {
+						t.Errorf("%s beside %s: %s, %v", m.Question, page.Rows[0].Question, r.Core, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	for i := 1; i < 60; i++ {
+		if _, err := s.Read(strings.NewReader(version(i))); err != nil {
+			t.Error(err)
+		}
+	}
+	done.Store(true)
+	readers.Wait()
+}
+
+// TestLive: lists go by what markets are worth now; the source counts where they do not trade.
+func TestLive(t *testing.T) {
+	var mu sync.Mutex
+	values := map[engine.Condition]Live{}
+	text := event("1", market(1, `"volume":"10"`), market(2, `"volume":"20"`)) + "\n" +
+		event("2", market(3, `"volume":"30"`), market(4, `"volume":"40","closed":true`))
+	c, _, err := Read(strings.NewReader(text),
+		Options{Live: func(c engine.Condition) (Live, bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			v, ok := values[c]
+			return v, ok
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := func(q PageQuery) (ids string) {
+		q.Limit = 10
+		page, err := c.QueryMarkets(&q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page.Rows {
+			ids += m.ID
+		}
+		return ids
+	}
+	got := order(PageQuery{Order: ByVolume}) + " " + order(PageQuery{Closed: No})
+	if got != "1234 123" {
+		t.Errorf("by the source: %s", got)
+	}
+	mu.Lock()
+	values[engine.Condition{31: 1}] = Live{Volume: 35e6, Liquidity: 5}
+	values[engine.Condition{31: 3}] = Live{Closed: true}
+	mu.Unlock()
+	aged := *c.seen.Load()
+	aged.at = aged.at.Add(-time.Minute)
+	c.seen.Store(&aged)
+	await(t, func() bool { return order(PageQuery{Order: ByVolume}) == "3214" })
+	if got := order(PageQuery{Closed: No}) + " " + order(PageQuery{Closed: Yes}) + " " +
+		order(PageQuery{Order: ByLiquidity, Descending: true}) + " " +
+		order(PageQuery{Volume: Bounds{Min: 20e6, HasMin: true}}); got != "12 34 1432 124" {
+		t.Errorf("live: %s", got)
+	}
+	if l := c.LiveOfEvent(c.EventByID("2")); !l.Closed || l.Volume != 40e6 {
+		t.Errorf("an event of closed markets: %+v", l)
+	}
+	events, err := c.QueryEvents(&PageQuery{Limit: 10, Closed: No})
+	if err != nil || len(events.Rows) != 1 || events.Rows[0].ID != "1" {
+		t.Errorf("open events %v, %v", events.Rows, err)
+	}
+}
+
+// TestPages holds pages against the plain way: look at all rows, sort them, cut.
+func TestPages(t *testing.T) {
+	w := newWorld(1)
+	text := w.begin()
+	for range 300 {
+		w.change()
+	}
+	text += w.text()
+	for i := 100; i < 6000; i++ { // more than a page may walk over
+		more := fmt.Sprintf(`"active":%v,"volume":%d,%s`, i%7 == 0, i*37%1000, updated(i*31%1000))
+		text += market(i, more) + "\n"
+	}
+	c, _, err := Read(strings.NewReader(text+book(9999, 98, 99)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pick := rand.New(rand.NewPCG(3, 4))
+	for range 400 {
+		q := PageQuery{Order: Order(pick.IntN(int(orderCount))), Descending: pick.IntN(2) == 0,
+			Offset: pick.IntN(50) * pick.IntN(100), Limit: pick.IntN(150),
+			Active: Flag(pick.IntN(3)), Closed: Flag(pick.IntN(3))}
+		if pick.IntN(3) == 0 {
+			q.Volume = Bounds{Min: 100e6, Max: 700e6, HasMin: true, HasMax: pick.IntN(2) == 0}
+		}
+		if pick.IntN(4) == 0 {
+			q.TagIDs = []string{fmt.Sprint(pick.IntN(8))}
+		}
+		want := naivePage(c, &q)
+		page, err := c.QueryMarkets(&q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := idsOfMarkets(page.Rows); !slices.Equal(got, cut(want, q.Offset, q.Limit)) {
+			t.Fatalf("%+v: got %v\nwant %v", q, got, cut(want, q.Offset, q.Limit))
+		}
+		if (page.Next != "") != (q.Limit > 0 && q.Offset+q.Limit < len(want)) {
+			t.Fatalf("%+v: next %q of %d", q, page.Next, len(want))
+		}
+		q.Offset = 0
+		if q.Limit = 1 + pick.IntN(900); pick.IntN(4) == 0 {
+			walkAll(t, c, q, want)
+		}
+	}
+}
+
+// walkAll goes from page to page by cursors.
+func walkAll(t *testing.T, c *Catalog, q PageQuery, want []string) {
+	t.Helper()
+	var got []string
+	for {
+		page, err := c.QueryMarkets(&q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, idsOfMarkets(page.Rows)...)
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%+v by cursors: %d rows, want %d", q, len(got), len(want))
+	}
+}
+
+func cut(list []string, offset, limit int) []string {
+	list = list[min(offset, len(list)):]
+	return list[:min(limit, len(list))]
+}
+
+func idsOfMarkets(rows []*Market) (ids []string) {
+	for _, m := range rows {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+func naivePage(c *Catalog, q *PageQuery) []string {
+	var rows []*Market
+	for m := range c.Markets.All() {
+		tagged := len(q.TagIDs) == 0
+		for _, tag := range c.MarketTags(m) {
+			tagged = tagged || tag.ID == q.TagIDs[0]
+		}
+		low, high := q.Volume.limits()
+		if !m.BookOnly && tagged && is(q.Active, m.Active) && is(q.Closed, m.Closed) &&
+			m.Volume >= low && m.Volume <= high {
+			rows = append(rows, m)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *Market) int {
+		by := 0
+		switch q.Order {
+		case BySlug:
+			by = strings.Compare(a.Slug, b.Slug)
+		case ByName:
+			by = strings.Compare(a.Question, b.Question)
+		case ByStart:
+			by = cmp.Compare(a.Start, b.Start)
+		case ByEnd:
+			by = cmp.Compare(a.End, b.End)
+		case ByCreated:
+			by = cmp.Compare(a.Created, b.Created)
+		case ByUpdated:
+			by = cmp.Compare(a.Updated, b.Updated)
+		case ByVolume:
+			by = cmp.Compare(a.Volume, b.Volume)
+		case ByLiquidity:
+			by = cmp.Compare(a.Liquidity, b.Liquidity)
+		}
+		return cmp.Or(by, number(a.ID)-number(b.ID))
+	})
+	ids := idsOfMarkets(rows)
+	if q.Descending {
+		slices.Reverse(ids)
+	}
+	return ids
+}
+
+func TestCursors(t *testing.T) {
+	c, _, err := Read(strings.NewReader(event("1", market(1, ""), market(2, ""))), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := c.QueryMarkets(&PageQuery{Limit: 1})
+	if err != nil || page.Next == "" {
+		t.Fatal(page, err)
+	}
+	for _, q := range []PageQuery{{After: "x"}, {After: "????"}, {After: page.Next, Order: BySlug},
+		{After: page.Next + "AA"}, {After: cursor{no: 7}.String()}, {After: "MTA="}} {
+		q.Limit = 1
+		if _, err := c.QueryMarkets(&q); !errors.Is(err, ErrCursor) {
+			t.Errorf("%q: %v", q.After, err)
+		}
+	}
+	var none *Catalog
+	if page, err := none.QueryMarkets(&PageQuery{Limit: 1}); err != nil || len(page.Rows) != 0 {
+		t.Errorf("no catalog: %v %v", page, err)
+	}
+	if page, err := Empty().QueryEvents(&PageQuery{Limit: 1}); err != nil || len(page.Rows) != 0 {
+		t.Errorf("an empty catalog: %v %v", page, err)
+	}
+}
+
+func TestOrders(t *testing.T) {
+	for name, want := range map[string]Order{
+		"": ByID, "id": ByID, "volumeNum": ByVolume, "volume_24hr": ByVolume,
+		"end_date": ByEnd, "startDate": ByStart, "created_at": ByCreated, "updatedAt": ByUpdated,
+		"liquidity_num": ByLiquidity, "question": ByName, "title": ByName, "slug": BySlug} {
+		if o, ok := ParseOrder(name); !ok || o != want {
+			t.Errorf("%q is %v %v", name, o, ok)
+		}
+	}
+	if _, ok := ParseOrder("competitive"); ok {
+		t.Error("an order that is none")
+	}
+}

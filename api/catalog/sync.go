@@ -1,0 +1,136 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// place is how far a source was read, as the log keeps it.
+type place struct {
+	Source  string                `json:"source"`
+	Files   []fileMark            `json:"files,omitempty"`
+	Lists   map[string]listMark   `json:"lists,omitempty"`
+	Answers map[string]answerMark `json:"answers,omitempty"`
+}
+
+const (
+	// leastWait and mostWait bound how long Sync waits after a failure; each one doubles it.
+	leastWait = time.Second
+	mostWait  = 10 * time.Minute
+)
+
+// Look asks the source once for what is new since it was last read, also by a process before this
+// one. What is new is entered, listed and published before it returns. The error says what went
+// wrong; the catalog is then as it was, or has a part of what is new that makes sense by itself.
+func (s *Store) Look(ctx context.Context) (Report, error) { return s.look(ctx, false, false) }
+
+func (s *Store) look(ctx context.Context, steady, everything bool) (Report, error) {
+	if s.place == nil {
+		s.place = new(place)
+		// A mark that cannot be read, or that is of another source, says nothing about this one.
+		if err := json.Unmarshal(s.mark, s.place); err != nil || s.place.Source != s.o.Source {
+			s.place = &place{Source: s.o.Source}
+		}
+	}
+	var report Report
+	var err error
+	if isAddress(s.o.Source) {
+		if s.remote == nil {
+			base, err := parseBase(s.o.Source)
+			if err != nil {
+				return report, err
+			}
+			s.remote = newRemote(base, &s.status, s.place)
+		}
+		report, err = s.syncRemote(ctx, everything)
+	} else {
+		if everything {
+			s.place.Files = nil
+		}
+		report, err = s.syncFiles(ctx, steady)
+	}
+	if err == nil {
+		s.status.succeeded()
+	} else if ctx.Err() == nil {
+		s.status.failed(err)
+	}
+	return report, err
+}
+
+// Again makes Sync look at all of the source at once, as if it had never been read.
+func (s *Store) Again() {
+	select {
+	case s.again <- struct{}{}:
+	default: // it will already
+	}
+}
+
+// Sync looks at the source from time to time until ctx is done. What fails is tried again, later
+// each time. It is run once, by a goroutine of its own, after Look.
+func (s *Store) Sync(ctx context.Context) {
+	every := s.o.Every
+	if every == 0 && isAddress(s.o.Source) {
+		every = serviceEvery
+	} else if every == 0 {
+		every = fileEvery
+	}
+	wait := every
+	for {
+		everything := false
+		// Nodes that were started together do not ask together.
+		timer := time.NewTimer(time.Duration(float64(wait) * (0.75 + rand.Float64()/2)))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-s.again:
+			timer.Stop()
+			everything = true
+		case <-timer.C:
+		}
+		report, err := s.look(ctx, !everything, everything)
+		if ctx.Err() != nil {
+			return
+		}
+		s.gather()
+		if wait = s.after(err, wait, every); s.o.Log == nil {
+			continue
+		}
+		if err != nil {
+			s.o.Log.Warn("catalog source", "source", s.o.Source, "error", err.Error(),
+				"again in", wait.String())
+		} else if report.usable()+report.Broken > report.Skipped[Known] {
+			s.o.Log.Info("catalog", "refreshed", report.String())
+		}
+	}
+}
+
+// after is how long to wait after a look.
+func (s *Store) after(err error, before, every time.Duration) time.Duration {
+	if err == nil {
+		s.failures = 0
+		return every
+	}
+	if s.failures++; s.failures == 1 {
+		before = leastWait / 2
+	}
+	wait := min(2*before, mostWait)
+	var status *statusError
+	if errors.As(err, &status) {
+		wait = max(wait, min(status.after, mostWait))
+	}
+	return wait
+}
+
+// text is the place as a mark of the log.
+func (p *place) text() ([]byte, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("write catalog mark: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,348 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/view"
+	"clobd/journal"
+)
+
+// deed is one thing that a wallet did, as the public sees it: its part in a trade, or what it
+// split, merged or redeemed.
+type deed struct {
+	kind     string
+	wallet   engine.WalletNo
+	market   *view.Market
+	time     engine.Time
+	sequence engine.Sequence
+	index    uint32
+	size     engine.Size
+	cash     engine.Cash
+
+	// Only of trades.
+	outcome engine.Outcome
+	side    engine.Side
+	price   engine.Price
+}
+
+const trade = "TRADE"
+
+// moveKinds are what moves of tokens outside of trades are called.
+var moveKinds = [...]string{
+	engine.Split: "SPLIT", engine.Merged: "MERGE", engine.Redeemed: "REDEEM",
+}
+
+// scanRows is how many trades and moves one request looks at: what lies behind them is not found.
+const scanRows = 50_000
+
+// maxOffset is how much of a list may be passed over.
+const maxOffset = 10_000
+
+// search is what a request for deeds asks for.
+type search struct {
+	journal.Scan
+	user       user
+	events     []uint64 // groups of markets; none: all
+	kinds      []string // none: all
+	sided      bool
+	side       engine.Side
+	takers     bool        // no part of a maker
+	leastCash  engine.Cash // of a trade
+	leastSize  engine.Size
+	start, end engine.Time // both included; end 0: none
+	offset     int
+	limit      int
+	none       bool // nothing can match
+	each       func(*deed) bool
+}
+
+// readScope reads whose deeds are asked for, in which markets.
+func (h *Handler) readScope(a *asked, s *search) {
+	listed, named := h.markets(a)
+	for _, m := range listed {
+		s.Markets = append(s.Markets, m.No)
+	}
+	s.none = named && len(listed) == 0
+	for _, id := range a.list("eventId") {
+		group, err := strconv.ParseUint(id, 10, 64)
+		if err != nil || named || len(s.events) == maxMarkets {
+			a.invalid("eventId")
+			return
+		}
+		s.events = append(s.events, group)
+	}
+	if s.user.no != 0 {
+		s.Owners = []engine.WalletNo{s.user.no}
+		if owner := h.o.Board.Directory.Owner(s.user.no); owner != 0 && owner != s.user.no {
+			s.Owners = append(s.Owners, owner)
+		}
+	}
+	if a.text("side") != "" {
+		s.sided = true
+		if a.word("side", "BUY", "SELL") == "SELL" {
+			s.side = engine.Sell
+		}
+	}
+}
+
+// publicTrades answers GET /trades: the newest trades of everybody, of markets, or of a wallet.
+func (h *Handler) publicTrades(ctx *fasthttp.RequestCtx) {
+	a := askFor(ctx, "limit", "offset", "takerOnly", "filterType", "filterAmount", "market",
+		"eventId", "user", "side")
+	var s search
+	asksUser := a.text("user") != ""
+	if asksUser {
+		s.user = h.user(a)
+	}
+	h.readScope(a, &s)
+	s.limit, s.offset = a.count("limit", 100, 10_000), a.count("offset", 0, maxOffset)
+	s.takers, s.kinds = a.flag("takerOnly", true), []string{trade}
+	readLeast(a, &s)
+	s.none = s.none || asksUser && s.user.no == 0
+	rows, f := h.newest(a, &s)
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 2+768*len(rows)), '[')
+	for i := range rows {
+		b = append(appendComma(b), '{')
+		b = closeObject(h.appendPart(b, &rows[i]))
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(append(b, ']'))
+}
+
+// readLeast reads the size, or the value, that a trade must have. The two parameters come together.
+func readLeast(a *asked, s *search) {
+	amount := a.amount("filterAmount", 0)
+	switch kind, has := a.text("filterType"), a.text("filterAmount") != ""; {
+	case kind == "" && has:
+		a.missing("filterType")
+	case kind != "" && !has:
+		a.missing("filterAmount")
+	case kind != "" && a.word("filterType", "CASH", "TOKENS") == "CASH":
+		s.leastCash = engine.Cash(amount)
+	case kind != "":
+		s.leastSize = engine.Size(amount)
+	}
+}
+
+// activity answers GET /activity: all that a wallet did.
+func (h *Handler) activity(ctx *fasthttp.RequestCtx) {
+	a := askFor(ctx, "user", "limit", "offset", "market", "eventId", "type", "start", "end", "sortBy",
+		"sortDirection", "side")
+	s := search{user: h.user(a)}
+	h.readScope(a, &s)
+	s.limit, s.offset = a.count("limit", 100, 500), a.count("offset", 0, maxOffset)
+	s.readKinds(a)
+	s.start = 1000 * engine.Time(a.count("start", 0, maxSeconds))
+	if end := a.count("end", 0, maxSeconds); a.text("end") != "" {
+		s.end = 1000*engine.Time(end) + 999
+	}
+	by, down := a.word("sortBy", "TIMESTAMP", "TOKENS", "CASH"), a.descending()
+	s.none = s.none || s.user.no == 0
+	s.Wallet = s.user.no
+	var rows []deed
+	var f *failure
+	if by == "TIMESTAMP" && down {
+		rows, f = h.newest(a, &s)
+	} else {
+		rows, f = h.sorted(a, &s, by, down)
+	}
+	if f != nil {
+		f.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 2+768*len(rows)), '[')
+	for i := range rows {
+		b = append(appendComma(b), '{')
+		b = closeObject(h.appendDeed(b, &rows[i]))
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(append(b, ']'))
+}
+
+// readKinds reads the kinds of deeds that are asked for. Of some there is never one here.
+func (s *search) readKinds(a *asked) {
+	for _, kind := range a.list("type") {
+		if !slices.Contains([]string{trade, "SPLIT", "MERGE", "REDEEM", "REWARD", "CONVERSION",
+			"MAKER_REBATE"}, kind) {
+			a.invalid("type")
+			return
+		}
+		s.kinds = append(s.kinds, kind)
+	}
+}
+
+// newest finds one page of deeds, the newest first.
+func (h *Handler) newest(a *asked, s *search) (rows []deed, f *failure) {
+	skip := s.offset
+	s.each = func(d *deed) bool {
+		if skip--; skip < 0 {
+			rows = append(rows, *d)
+		}
+		return len(rows) < s.limit
+	}
+	s.none = s.none || s.limit == 0
+	return rows, h.seek(a, s, &rows)
+}
+
+// sorted finds one page of deeds in another order: all of them are looked at.
+func (h *Handler) sorted(a *asked, s *search, by string, down bool) (rows []deed, f *failure) {
+	s.each = func(d *deed) bool {
+		rows = append(rows, *d)
+		return true
+	}
+	if f := h.seek(a, s, &rows); f != nil {
+		return nil, f
+	}
+	slices.SortStableFunc(rows, func(x, y deed) int {
+		order := cmp.Compare(x.sequence, y.sequence)
+		switch by {
+		case "TOKENS":
+			order = cmp.Compare(x.size, y.size)
+		case "CASH":
+			order = cmp.Compare(x.cash, y.cash)
+		}
+		if down {
+			return -order
+		}
+		return order
+	})
+	rows = rows[min(s.offset, len(rows)):]
+	return rows[:min(s.limit, len(rows))], nil
+}
+
+// seek calls s.each with what is asked for, newest first, or says what is wrong with the request.
+func (h *Handler) seek(a *asked, s *search, rows *[]deed) *failure {
+	if a.bad != nil {
+		return a.bad
+	}
+	if s.none {
+		return nil
+	}
+	if s.user.no != 0 && !h.settled(s.user) {
+		return errBehind
+	}
+	s.Limit = scanRows
+	if s.start > 0 {
+		s.After = s.start - 1
+	}
+	if s.end > 0 {
+		s.Before = s.end + 1
+	}
+	s.NoTrades = len(s.kinds) > 0 && !slices.Contains(s.kinds, trade)
+	if _, err := h.o.History.Scan(&s.Scan, func(t *journal.TradeRow, r *journal.MoveRow) bool {
+		if t != nil {
+			return h.passTrade(s, t)
+		}
+		d := deed{kind: moveKinds[r.Kind], wallet: r.Wallet, time: r.Time, sequence: r.Sequence,
+			size: r.Tokens[0], cash: r.Cash}
+		if r.Kind == engine.Redeemed {
+			d.size += r.Tokens[1]
+		}
+		return h.pass(s, &d, r.Market)
+	}); err != nil {
+		*rows = nil
+		return h.unread("read trades", s.user.address.Hex(), err)
+	}
+	return nil
+}
+
+// passTrade hands on the parts of a trade that are asked for: the taker's, then the makers'.
+func (h *Handler) passTrade(s *search, t *journal.TradeRow) bool {
+	d := deed{kind: trade, wallet: t.Wallet, time: t.Time, sequence: t.Sequence, index: t.Index,
+		size: t.Size, cash: engine.Cost(t.Size, t.Price), outcome: t.Outcome, side: t.Side,
+		price: t.Price}
+	goOn := h.pass(s, &d, t.Market)
+	for i := 0; goOn && !s.takers && i < len(t.Makers); i++ {
+		k := &t.Makers[i]
+		d.wallet, d.size, d.cash = k.Wallet, k.Size, engine.Cost(k.Size, k.Price)
+		d.outcome, d.side, d.price = k.Outcome, k.Side, k.Price
+		goOn = h.pass(s, &d, t.Market)
+	}
+	return goOn
+}
+
+// pass hands on a deed if it is asked for.
+func (h *Handler) pass(s *search, d *deed, no engine.MarketNo) bool {
+	d.market = h.o.Board.Directory.Market(no)
+	switch {
+	case d.market == nil, // the index is ahead of what is published
+		s.user.no != 0 && d.wallet != s.user.no,
+		len(s.kinds) > 0 && !slices.Contains(s.kinds, d.kind),
+		len(s.Markets) > 0 && !slices.Contains(s.Markets, no),
+		len(s.events) > 0 && !slices.Contains(s.events, d.market.Group),
+		s.sided && (d.kind != trade || d.side != s.side),
+		d.cash < s.leastCash, d.size < s.leastSize,
+		d.time < s.start, s.end > 0 && d.time > s.end:
+		return true
+	}
+	return s.each(d)
+}
+
+// appendPart appends the members of a wallet's part in a trade.
+func (h *Handler) appendPart(b []byte, d *deed) []byte {
+	m, about := d.market, h.about(d.market)
+	b, p := h.appendDoer(b, d)
+	b = appendField(b, "side", sideText(d.side))
+	b = appendAssetField(b, "asset", &m.Condition, d.outcome)
+	b = appendHexField(b, "conditionId", m.Condition[:])
+	b = appendNumber(b, "size", int64(d.size), 6)
+	b = appendNumber(b, "price", int64(d.price), 4)
+	b = appendNumber(b, "timestamp", int64(d.time)/1000, 0)
+	b = appendNumber(b, "usdcSize", int64(d.cash), 6)
+	b = appendAbout(b, &about)
+	b = appendField(b, "outcome", h.o.Catalog().Label(m.Condition, d.outcome))
+	b = strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(d.outcome), 10)
+	b = p.append(b)
+	return h.appendReceipt(b, d)
+}
+
+// noOutcome is the index of the outcome of what concerns both of them.
+const noOutcome = 999
+
+// appendDeed appends the members of one row of a wallet's activity. What is no trade has neither
+// token nor side.
+func (h *Handler) appendDeed(b []byte, d *deed) []byte {
+	m, about := d.market, h.about(d.market)
+	b, p := h.appendDoer(b, d)
+	b = appendNumber(b, "timestamp", int64(d.time)/1000, 0)
+	b = appendHexField(b, "conditionId", m.Condition[:])
+	b = appendField(b, "type", d.kind)
+	b = appendNumber(b, "size", int64(d.size), 6)
+	b = appendNumber(b, "usdcSize", int64(d.cash), 6)
+	b = h.appendReceipt(b, d)
+	b = appendNumber(b, "price", int64(d.price), 4)
+	index, label := uint64(noOutcome), ""
+	if d.kind == trade {
+		b = appendAssetField(b, "asset", &m.Condition, d.outcome)
+		b = appendField(b, "side", sideText(d.side))
+		index, label = uint64(d.outcome), h.o.Catalog().Label(m.Condition, d.outcome)
+	} else {
+		b = append(b, `,"asset":"","side":""`...)
+	}
+	b = strconv.AppendUint(appendKey(b, "outcomeIndex"), index, 10)
+	b = appendAbout(b, &about)
+	b = appendField(b, "outcome", label)
+	return p.append(b)
+}
+
+// appendDoer appends whose deed it is, and finds what the operator says of him.
+func (h *Handler) appendDoer(b []byte, d *deed) ([]byte, *Profile) {
+	wallet, _ := h.o.Board.Directory.Address(d.wallet)
+	p := h.o.Profiles.of(wallet)
+	return appendField(b, "proxyWallet", h.checksums.of(d.wallet, wallet, h.o.Checksum)), &p
+}
+
+// appendReceipt appends the ledger's receipt for it.
+func (h *Handler) appendReceipt(b []byte, d *deed) []byte {
+	hash := engine.TxHash(h.o.JournalID, d.sequence, d.index)
+	return appendHexField(b, "transactionHash", hash[:])
+}

@@ -1,0 +1,170 @@
+package api
+
+import (
+	"strconv"
+
+	"clobd/api/catalog"
+	"clobd/engine"
+)
+
+// A market that trades here has its own prices, volume and liquidity, which stand in the place of
+// the source's. What the node does not keep (volumes of a day, a week, changes of a price) is left
+// out of such a market: the source's figure would be another place's.
+
+// marketValues are what a market that trades here is worth.
+type marketValues struct {
+	worth
+	price, other    int64 // of both outcomes, in 1/100,000
+	bid, ask, last  engine.Price
+	tick            engine.Price
+	minimum         engine.Size
+	accepts, closed bool
+}
+
+// liveField is a member that a market has from its book.
+type liveField uint8
+
+const (
+	noLive liveField = iota
+	livePrices
+	liveBid
+	liveAsk
+	liveSpread
+	liveLast
+	liveVolume
+	liveVolumeNumber
+	liveLiquidity
+	liveLiquidityNumber
+	liveClosed
+	liveAccepting
+	liveTick
+	liveMinimum
+	// What a market has only if its source has it.
+	liveVolumeBook
+	liveLiquidityBook
+	liveFields
+)
+
+// liveKeys are the keys of the fields.
+var liveKeys = [liveFields]string{
+	livePrices: "outcomePrices", liveBid: "bestBid", liveAsk: "bestAsk", liveSpread: "spread",
+	liveLast: "lastTradePrice", liveVolume: "volume", liveVolumeNumber: "volumeNum",
+	liveLiquidity: "liquidity", liveLiquidityNumber: "liquidityNum", liveClosed: "closed",
+	liveAccepting: "acceptingOrders", liveTick: "orderPriceMinTickSize", liveMinimum: "orderMinSize",
+	liveVolumeBook: "volumeClob", liveLiquidityBook: "liquidityClob",
+}
+
+// liveFieldOf is the field of a key.
+func liveFieldOf(key []byte) liveField {
+	for f := noLive + 1; f < liveFields; f++ {
+		if string(key) == liveKeys[f] {
+			return f
+		}
+	}
+	return noLive
+}
+
+// liveMarket appends the members that a market has from its book: in the source's order, then those
+// that the source did not have. One that does not trade here has what its source says.
+func (d *describer) liveMarket(b []byte, m *catalog.Market, members []byte) []byte {
+	v, trades := d.values(m)
+	if !trades {
+		return appendMembers(b, members)
+	}
+	var had [liveFields]bool
+	for key, value := range catalog.Members(members) {
+		if f := liveFieldOf(key); f != noLive {
+			had[f] = true
+			b = v.append(b, f, value[0] == '"')
+		}
+	}
+	for f := noLive + 1; f < liveVolumeBook; f++ {
+		if !had[f] {
+			b = v.append(b, f, f == liveVolume || f == liveLiquidity)
+		}
+	}
+	return b
+}
+
+// append appends a field, as a text if asked for; nothing if the book does not have it.
+func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
+	key := liveKeys[f]
+	switch f {
+	case livePrices:
+		b = append(appendKey(b, key), `"[\"`...)
+		b = append(engine.AppendDecimal(b, v.price, 5), `\", \"`...)
+		return append(engine.AppendDecimal(b, v.other, 5), `\"]"`...)
+	case liveClosed:
+		return strconv.AppendBool(appendKey(b, key), v.closed)
+	case liveAccepting:
+		return strconv.AppendBool(appendKey(b, key), v.accepts)
+	case liveVolume, liveVolumeNumber, liveVolumeBook:
+		return appendAmount(b, key, v.volume, asText)
+	case liveLiquidity, liveLiquidityNumber, liveLiquidityBook:
+		return appendAmount(b, key, v.liquidity, asText)
+	case liveTick:
+		return appendNumber(b, key, int64(v.tick), 4)
+	case liveMinimum:
+		return appendNumber(b, key, int64(v.minimum), 6)
+	}
+	var p engine.Price
+	switch f {
+	case liveBid:
+		p = v.bid
+	case liveAsk:
+		p = v.ask
+	case liveLast:
+		p = v.last
+	case liveSpread:
+		if v.bid != 0 && v.ask != 0 {
+			return appendNumber(b, key, int64(v.ask-v.bid), 4)
+		}
+	}
+	if p == 0 {
+		return b
+	}
+	return appendNumber(b, key, int64(p), 4)
+}
+
+// appendAmount appends an amount of base units as a number, or as a text.
+func appendAmount(b []byte, key string, v int64, asText bool) []byte {
+	if asText {
+		return appendDecimalField(b, key, v, 6)
+	}
+	return appendNumber(b, key, v, 6)
+}
+
+// liveEvent appends the members that an event has from the books of its markets: sums, and whether
+// it has ended. An event of which no market trades here has what its source says.
+func (d *describer) liveEvent(b []byte, e *catalog.Event, members []byte) []byte {
+	var sum worth
+	trades, over := false, true
+	markets := d.c.MarketsOf(e)
+	for _, m := range markets {
+		closed, volume, liquidity := m.Closed, m.Volume, m.Liquidity
+		if listed := d.h.o.Board.Directory.Condition(m.Condition); listed != nil {
+			w, err := d.h.values.of(listed)
+			d.fail(err)
+			trades, closed = true, closed || ended(listed)
+			volume, liquidity = w.volume, w.liquidity
+		}
+		over = over && closed
+		sum.volume, sum.liquidity = sum.volume+volume, sum.liquidity+liquidity
+	}
+	b = strconv.AppendBool(appendKey(b, "closed"), e.Closed || over && len(markets) > 0)
+	for key, value := range catalog.Members(members) {
+		name := string(key)
+		switch {
+		case name == "closed":
+		case !trades:
+			b = appendMember(b, key, value)
+		case name == "liquidityClob":
+			b = appendAmount(b, name, sum.liquidity, value[0] == '"')
+		}
+	}
+	if !trades {
+		return b
+	}
+	b = appendAmount(b, "volume", sum.volume, false)
+	return appendAmount(b, "liquidity", sum.liquidity, false)
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/view"
+)
+
+const (
+	// maxHolders is how many holders of a token one request may ask for, and maxHeld how many of all
+	// markets together: an answer has two tokens of each.
+	maxHolders = 500
+	maxHeld    = 10_000
+)
+
+// holders answers GET /holders: who has most of each token of the markets.
+func (h *Handler) holders(ctx *fasthttp.RequestCtx) {
+	a := askFor(ctx, "market", "limit", "minBalance")
+	listed, named := h.markets(a)
+	if !named {
+		a.missing("market")
+	}
+	w := top{limit: a.count("limit", 100, maxHolders)}
+	w.least = engine.Size(a.amount("minBalance", engine.Unit))
+	if w.limit*len(listed) > maxHeld {
+		a.invalid("limit")
+	}
+	if a.bad != nil {
+		a.bad.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 64+min(w.limit, 100)*len(listed)*800), '[')
+	for _, m := range listed {
+		for o := range engine.Outcome(2) {
+			var err error
+			if b, err = h.appendHolders(b, m, o, w); err != nil {
+				h.unread("read holders", m.Condition.Hex(), err).send(ctx)
+				return
+			}
+		}
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(append(b, ']'))
+}
+
+// top is how many holders of a token are wanted at most, and what they must hold.
+type top struct {
+	limit int
+	least engine.Size
+}
+
+// appendHolders appends the largest holders of one token.
+func (h *Handler) appendHolders(
+	b []byte, m *view.Market, o engine.Outcome, w top,
+) ([]byte, error) {
+	all, err := h.o.History.Holders(m.No, o, w.limit, w.least)
+	if err != nil {
+		return b, err
+	}
+	b = append(appendComma(b), '{')
+	b = appendAssetField(b, "token", &m.Condition, o)
+	b = append(appendKey(b, "holders"), '[')
+	for i := range all {
+		wallet, known := h.o.Board.Directory.Address(all[i].Wallet)
+		if !known {
+			continue // the index is ahead of what is published
+		}
+		p := h.o.Profiles.of(wallet)
+		b = append(appendComma(b), '{')
+		b = appendField(b, "proxyWallet", h.checksums.of(all[i].Wallet, wallet, h.o.Checksum))
+		b = appendAssetField(b, "asset", &m.Condition, o)
+		b = appendNumber(b, "amount", int64(all[i].Size), 6)
+		b = strconv.AppendBool(appendKey(b, "displayUsernamePublic"), p.Public)
+		b = strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(o), 10)
+		b = closeObject(p.append(b))
+	}
+	return append(b, ']', '}'), nil
+}
