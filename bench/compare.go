@@ -17,7 +17,8 @@ import (
 )
 
 // Comparison says what is measured beside what. What is "orders" (signed durable orders, against
-// the naive exchange) or "book" (GET /book, against a bare answer of the same bytes).
+// the naive exchange), "book", "midpoint" or "price" (GET of that, against a bare answer of the
+// same bytes), or "batch" (POST /orders of 15 against single orders, of one node).
 type Comparison struct {
 	What        string
 	Rounds      int
@@ -38,14 +39,22 @@ func (c *Comparison) validate() error {
 			problems = append(problems, fmt.Errorf("comparison: "+format, args...))
 		}
 	}
-	bad(c.What != "orders" && c.What != "book", "%q is neither orders nor book", c.What)
+	bad(!writes(c.What) && readPaths[c.What] == "",
+		"%q is none of orders, batch, book, midpoint and price", c.What)
 	bad(c.Rounds < 1, "%d rounds", c.Rounds)
 	bad(c.Duration <= 0, "the duration is not positive")
 	bad(c.Connections < 1, "%d connections", c.Connections)
-	bad(c.What == "orders" && c.Connections > Traders,
+	bad(writes(c.What) && c.Connections > Traders,
 		"%d connections are more than %d: each has wallets of its own", c.Connections, Traders)
 	return errors.Join(problems...)
 }
+
+// writes says whether a comparison posts orders.
+func writes(what string) bool { return what == "orders" || what == "batch" }
+
+// readPaths are what the comparisons of reads ask for, but for the token at the end.
+var readPaths = map[string]string{"book": "/book?token_id=", "midpoint": "/midpoint?token_id=",
+	"price": "/price?side=BUY&token_id="}
 
 // Side is one side's rounds: operations per second, CPU time of its process per operation in µs,
 // service times in µs, and how long each turn took.
@@ -132,7 +141,7 @@ type contest struct {
 	out       *Compared
 	dir       string
 	watch     *watch
-	market    [2]engine.Token
+	markets   [][2]engine.Token
 	perSecond float64          // operations to draw per second: more than the faster side can do
 	placed    []engine.OrderID // acknowledged by the node
 }
@@ -180,11 +189,11 @@ func (k *contest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, market, err := benchCatalog(k.dir, w)
+	file, markets, err := benchCatalog(k.dir, w, contestMarkets)
 	if err != nil {
 		return err
 	}
-	k.market = market
+	k.markets = markets
 	node, err := startNode(ctx, k.Comparison.Node, k.dir, "--catalog", file)
 	if err != nil {
 		return err
@@ -194,13 +203,36 @@ func (k *contest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := node.desk.fund(ctx, clients, market); err != nil {
+	if err := node.desk.fund(ctx, clients, markets); err != nil {
 		return err
 	}
+	conditions := &k.out.Conditions
+	if conditions.Node, err = node.desk.conditions(ctx); err != nil {
+		return err
+	}
+	conditions.Node.Started, conditions.Node.Cgo = true, cgoIn(k.Comparison.Node)
+	k.out.Node.server = node
+	if err := k.against(ctx, w, clients); err != nil {
+		return err
+	}
+	if err := node.stop(); err != nil {
+		return err
+	}
+	return k.check(ctx, node.dir)
+}
+
+// against runs the rounds with the other side: the node itself, or a baseline that is started.
+func (k *contest) against(ctx context.Context, w Workload, clients []*Client) error {
+	if k.What == "batch" {
+		k.out.Baseline.server = k.out.Node.server
+		k.out.Conditions.Baseline = &k.out.Conditions.Node.Program
+		return k.rounds(ctx, k.batch(ctx, w, clients), k.turn)
+	}
 	kind, path, prepare := "naive", filepath.Join(k.dir, "naive"), k.orders(ctx, w, clients)
-	if k.What == "book" {
-		kind, path = "bare", filepath.Join(k.dir, "book.json")
-		if prepare, err = k.book(ctx, clients[0], path); err != nil {
+	if !writes(k.What) {
+		var err error
+		kind, path = "bare", filepath.Join(k.dir, "answer.json")
+		if prepare, err = k.reads(ctx, clients[0], path); err != nil {
 			return err
 		}
 	}
@@ -209,35 +241,18 @@ func (k *contest) run(ctx context.Context) error {
 		return err
 	}
 	defer peer.end()
-	if err := k.readConditions(ctx, node, peer); err != nil {
+	if k.out.Conditions.Baseline, err = peer.conditions(ctx); err != nil {
 		return err
 	}
-	k.out.Node.server, k.out.Baseline.server = node, peer
+	k.out.Baseline.server = peer
 	if err := k.rounds(ctx, prepare, k.turn); err != nil {
 		return err
 	}
-	if err := node.stop(); err != nil {
-		return err
-	}
-	if err := peer.stop(); err != nil {
-		return err
-	}
-	return k.check(ctx, node.dir)
-}
-
-func (k *contest) readConditions(ctx context.Context, node, peer *child) error {
-	conditions := &k.out.Conditions
-	var err error
-	if conditions.Node, err = node.desk.conditions(ctx); err != nil {
-		return err
-	}
-	conditions.Node.Started, conditions.Node.Cgo = true, cgoIn(k.Comparison.Node)
-	conditions.Baseline, err = peer.conditions(ctx)
-	return err
+	return peer.stop()
 }
 
 // workload makes one side's crew from the requests of a round.
-type workload func(lanes []*fasthttp.HostClient) *crew
+type workload func(s *Side, lanes []*fasthttp.HostClient) *crew
 
 // rounds gives each side one turn a round, on the same work. The first round only warms up. Who
 // goes first changes from round to round: the second turn meets a machine, a disk and caches that
@@ -278,7 +293,7 @@ func (s *Side) forget() { *s = Side{Name: s.Name, server: s.server} }
 func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
 	lanes := lanes(s.server.addr, k.Connections)
 	defer hangUp(lanes)
-	c := work(lanes)
+	c := work(s, lanes)
 	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
 	if err := t.measure(ctx, c, s.server.cpu); err != nil {
 		return err
@@ -312,25 +327,70 @@ func (k *contest) orders(ctx context.Context, w Workload, clients []*Client) fun
 	k.out.Baseline.Name = "naive, fsync before answer"
 	return func(round int) (workload, error) {
 		n := int(k.Duration.Seconds() * k.perSecond)
-		ops, _, err := generate(ctx, w, k.Seed+uint64(round), [2]int{0, max(n, 1000)})
+		ops, err := k.draw(ctx, w, round, max(n, 1000))
 		if err != nil {
 			return nil, err
 		}
-		s := signing{clients, k.market, uint64(round+2) << 40}
+		s := signing{clients, k.markets, uint64(round+2) << 40}
 		requests, err := s.sign(ctx, ops)
 		if err != nil {
 			return nil, err
 		}
-		return func(lanes []*fasthttp.HostClient) *crew { return deal(ops, requests, lanes) }, nil
+		return func(_ *Side, lanes []*fasthttp.HostClient) *crew {
+			return deal(ops, requests, lanes)
+		}, nil
 	}
 }
 
-// book rests 49 levels a side, saves what the node answers for that book in file, and prepares
+// contestMarkets is how many markets the orders of a comparison are spread over. One takes 65,536
+// that rest, which a fast node fills within seconds.
+const contestMarkets = 16
+
+// draw draws the operations of a round: a workload of its own for each market, dealt in turn.
+func (k *contest) draw(ctx context.Context, w Workload, round, n int) ([]Op, error) {
+	all := make([]Op, n/contestMarkets*contestMarkets)
+	for m := range contestMarkets {
+		seed := k.Seed + uint64(round*contestMarkets+m)
+		ops, _, err := generate(ctx, w, seed, [2]int{0, n / contestMarkets})
+		if err != nil {
+			return nil, err
+		}
+		for i, op := range ops {
+			op.Book, op.Target = uint16(m), op.Target*contestMarkets+uint32(m)
+			all[i*contestMarkets+m] = op
+		}
+	}
+	return all, nil
+}
+
+// reads rests 49 levels a side, saves what the node answers about that book in file, and prepares
 // rounds that read it from both sides.
-func (k *contest) book(ctx context.Context, c *Client, file string) (func(int) (workload, error),
+func (k *contest) reads(ctx context.Context, c *Client, file string) (func(int) (workload, error),
 	error) {
+	if err := c.ladder(ctx, k.markets[0][0]); err != nil {
+		return nil, err
+	}
+	path := readPaths[k.What] + k.markets[0][0].String()
+	body, err := c.Get(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(file, body, 0o644); err != nil {
+		return nil, fmt.Errorf("save the answer: %w", err)
+	}
+	k.out.Node.Name = fmt.Sprintf("node, %d bytes", len(body))
+	k.out.Baseline.Name = fmt.Sprintf("bare fasthttp, %d bytes", len(body))
+	return func(int) (workload, error) {
+		return func(_ *Side, lanes []*fasthttp.HostClient) *crew {
+			return readers(lanes, path, body)
+		}, nil
+	}, nil
+}
+
+// ladder rests 49 levels a side in the book of a token.
+func (c *Client) ladder(ctx context.Context, token engine.Token) error {
 	for i := 1; i < 100; i++ {
-		l := Limit{Token: k.market[0], Price: engine.Price(i * 100), Type: "GTC", Salt: uint64(i),
+		l := Limit{Token: token, Price: engine.Price(i * 100), Type: "GTC", Salt: uint64(i),
 			Size: engine.Size(5+i) * engine.Unit}
 		if i == 50 {
 			continue
@@ -339,25 +399,13 @@ func (k *contest) book(ctx context.Context, c *Client, file string) (func(int) (
 			l.Side = engine.Sell
 		}
 		if err := c.rest(l); err != nil {
-			return nil, fmt.Errorf("fill book: %w", err)
+			return fmt.Errorf("fill book: %w", err)
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
-	path := "/book?token_id=" + k.market[0].String()
-	body, err := c.Get(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(file, body, 0o644); err != nil {
-		return nil, fmt.Errorf("save book: %w", err)
-	}
-	k.out.Node.Name = fmt.Sprintf("node, %d bytes", len(body))
-	k.out.Baseline.Name = fmt.Sprintf("bare fasthttp, %d bytes", len(body))
-	return func(int) (workload, error) {
-		return func(lanes []*fasthttp.HostClient) *crew { return readers(lanes, path, body) }, nil
-	}, nil
+	return nil
 }
 
 // rest places one order that must be taken.
@@ -409,7 +457,7 @@ func readers(lanes []*fasthttp.HostClient, path string, want []byte) *crew {
 
 // check replays the journal of the node that was stopped.
 func (k *contest) check(ctx context.Context, dir string) error {
-	if k.What == "book" {
+	if !writes(k.What) {
 		k.out.Checked = "every answer has the same bytes on both sides"
 		return nil
 	}

@@ -5,12 +5,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -54,37 +57,56 @@ func traders(ctx context.Context, url string, seed uint64) ([]*Client, error) {
 	return out, nil
 }
 
-// fund gives every trader collateral and both tokens of the market.
-func (d desk) fund(ctx context.Context, clients []*Client, market [2]engine.Token) error {
-	for _, c := range clients {
-		wallet := c.Signer.Address.Hex()
-		err := d.post(ctx, "/admin/fund",
-			map[string]string{"wallet": wallet, "amount": "10000000"})
-		if err != nil {
-			return err
-		}
-		for _, t := range market {
-			err := d.post(ctx, "/admin/fund",
+// fund gives every trader collateral and both tokens of the markets: several traders at once,
+// because each gift waits for its sync.
+func (d desk) fund(ctx context.Context, clients []*Client, markets [][2]engine.Token) error {
+	tellers := make(chan struct{}, 16)
+	problems := make([]error, len(clients))
+	var wait sync.WaitGroup
+	for i, c := range clients {
+		tellers <- struct{}{}
+		wait.Go(func() {
+			problems[i] = d.endow(ctx, c.Signer.Address.Hex(), markets)
+			<-tellers
+		})
+	}
+	wait.Wait()
+	return errors.Join(problems...)
+}
+
+// endow gives one wallet collateral and both tokens of the markets.
+func (d desk) endow(ctx context.Context, wallet string, markets [][2]engine.Token) error {
+	gifts := []map[string]string{{"wallet": wallet, "amount": "10000000"}}
+	for _, pair := range markets {
+		for _, t := range pair {
+			gifts = append(gifts,
 				map[string]string{"wallet": wallet, "amount": "1000000", "token": t.String()})
-			if err != nil {
-				return err
-			}
+		}
+	}
+	for _, gift := range gifts {
+		if err := d.post(ctx, "/admin/fund", gift); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// benchCatalog writes a catalog with one market of the workload's tick into dir.
-func benchCatalog(dir string, w Workload) (file string, tokens [2]engine.Token, err error) {
-	tokens = [2]engine.Token{hashed("token 0", 0), hashed("token 1", 0)}
-	condition := engine.Condition(hashed("condition", 0))
-	ids, _ := json.Marshal([]string{tokens[0].String(), tokens[1].String()})
-	event := map[string]any{"id": "1", "title": "Bench", "slug": "bench", "markets": []any{
-		map[string]any{"id": "1", "question": "Is it fast?", "slug": "is-it-fast",
+// benchCatalog writes a catalog with so many markets of the workload's tick into dir.
+func benchCatalog(dir string, w Workload, markets int) (
+	file string, tokens [][2]engine.Token, err error) {
+	list := make([]any, markets)
+	for i := range list {
+		pair := [2]engine.Token{hashed("token 0", i), hashed("token 1", i)}
+		tokens = append(tokens, pair)
+		condition, name := engine.Condition(hashed("condition", i)), strconv.Itoa(i+1)
+		ids, _ := json.Marshal([]string{pair[0].String(), pair[1].String()})
+		list[i] = map[string]any{"id": name, "question": "Is it fast?", "slug": "is-it-fast-" + name,
 			"conditionId": condition.Hex(), "clobTokenIds": string(ids),
 			"outcomes": `["Yes", "No"]`, "active": true, "closed": false, "archived": false,
 			"enableOrderBook": true, "acceptingOrders": true, "orderMinSize": 5,
-			"orderPriceMinTickSize": json.Number(w.Tick.String())}}}
+			"orderPriceMinTickSize": json.Number(w.Tick.String())}
+	}
+	event := map[string]any{"id": "1", "title": "Bench", "slug": "bench", "markets": list}
 	file = filepath.Join(dir, "catalog.json")
 	b, err := json.Marshal([]any{event})
 	if err != nil {
@@ -93,10 +115,11 @@ func benchCatalog(dir string, w Workload) (file string, tokens [2]engine.Token, 
 	return file, tokens, os.WriteFile(file, b, 0o644)
 }
 
-// signing is who signs for which market. salt keeps the orders of rounds apart.
+// signing is who signs for which markets: Op.Book counts them. salt keeps the orders of rounds
+// apart.
 type signing struct {
 	clients []*Client
-	market  [2]engine.Token
+	markets [][2]engine.Token
 	salt    uint64
 }
 
@@ -113,7 +136,7 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 					continue
 				}
 				c := s.clients[op.Trader]
-				body, id, err := c.Sign(Limit{Token: s.market[op.Outcome], Side: op.Side,
+				body, id, err := c.Sign(Limit{Token: s.markets[op.Book][op.Outcome], Side: op.Side,
 					Price: op.Price, Size: op.Size, Type: "GTC", Salt: s.salt + uint64(i)})
 				if err = cmp.Or(err, ctx.Err()); err != nil {
 					failures <- err
@@ -229,16 +252,16 @@ func (n *counts) answered(r *signed, resp *fasthttp.Response) bool {
 type target struct {
 	url    string
 	desk   desk
-	market [2]engine.Token
-	own    *child // nil: somebody else's
+	market [][2]engine.Token // one
+	own    *child            // nil: somebody else's
 }
 
 // target starts a node, or takes the one that was named, and reads its conditions.
 func (t *trial) target(ctx context.Context) (*target, error) {
-	to := &target{url: t.URL, desk: desk{t.Admin, t.Token}, market: t.Market}
+	to := &target{url: t.URL, desk: desk{t.Admin, t.Token}, market: [][2]engine.Token{t.Market}}
 	conditions := &t.report.Conditions
 	if t.URL == "" {
-		file, market, err := benchCatalog(t.dir, t.Workload)
+		file, market, err := benchCatalog(t.dir, t.Workload, 1)
 		if err != nil {
 			return nil, err
 		}

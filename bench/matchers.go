@@ -183,9 +183,9 @@ func (r *rerun) apply() {
 	}
 	fundMix(r.mix, step)
 	commands := make([]engine.Command, 0, mixBatch)
-	ids := make([]*engine.OrderID, mixBatch)
-	for i := range ids {
-		ids[i] = &commands[:mixBatch][i].ID
+	next := make([]*engine.Command, mixBatch)
+	for i := range next {
+		next[i] = &commands[:mixBatch][i]
 	}
 	run := func(ops []MixOp, clock func(func())) {
 		for len(ops) > 0 {
@@ -198,7 +198,7 @@ func (r *rerun) apply() {
 			clock(func() {
 				for i := range commands {
 					if i%engine.TouchAhead == 0 { // as the Sequencer does
-						x.Touch(ids[i:n])
+						x.Touch(next[i:n])
 					}
 					step(&commands[i])
 					r.read(events)

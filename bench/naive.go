@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-json"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/crypto/sha3"
+
+	"clobd/engine"
 )
 
 // Naive is the exchange that one would write first from the same libraries, to be measured beside
@@ -28,9 +30,12 @@ type Naive struct {
 	jobs   chan *naiveJob
 	done   chan struct{}
 	orders map[[32]byte]*naiveOrder
-	book   [2]map[int64][]*naiveOrder
+	books  map[string]*naiveBook // by token: one for both of a market
 	seq    uint64
 }
+
+// naiveBook is the queues of one market's bids and asks, by price.
+type naiveBook [2]map[int64][]*naiveOrder
 
 type naiveRequest struct {
 	Order     naiveFields `json:"order"`
@@ -61,6 +66,7 @@ type naiveOrder struct {
 
 type naiveJob struct {
 	hash  [32]byte
+	token string
 	body  []byte
 	order naiveOrder
 	reply chan error
@@ -76,12 +82,25 @@ func NewNaive(dir string, separator [32]byte, ready fasthttp.RequestHandler) (*N
 	}
 	n := &Naive{db: db, domain: separator, jobs: make(chan *naiveJob, 1024),
 		done: make(chan struct{}), orders: map[[32]byte]*naiveOrder{},
-		book: [2]map[int64][]*naiveOrder{{}, {}}}
+		books: naiveBooks()}
 	routes := router.New()
 	routes.POST("/order", n.post)
 	routes.GET(peerReady, ready)
 	n.server = &fasthttp.Server{Handler: routes.Handler, NoDefaultServerHeader: true}
 	return n, nil
+}
+
+// naiveBooks are those of the markets that orders of a comparison go to.
+func naiveBooks() map[string]*naiveBook {
+	books := make(map[string]*naiveBook, 2*contestMarkets)
+	for m := range contestMarkets {
+		book := &naiveBook{{}, {}}
+		for _, kind := range []string{"token 0", "token 1"} {
+			token := engine.Token(hashed(kind, m))
+			books[token.String()] = book
+		}
+	}
+	return books
 }
 
 // quiet drops Pebble's chatter; a fatal line still ends the process.
@@ -158,12 +177,15 @@ func (n *Naive) verify(o *naiveFields) (*naiveJob, error) {
 	if hex.EncodeToString(who[12:]) != hex.EncodeToString(address(o.Signer)[12:]) {
 		return nil, fmt.Errorf("invalid signature")
 	}
+	if n.books[o.TokenID] == nil {
+		return nil, fmt.Errorf("unknown token")
+	}
 	making := new(big.Int).SetBytes(number(o.MakerAmount)).Int64()
 	taking := new(big.Int).SetBytes(number(o.TakerAmount)).Int64()
 	if making == 0 || taking == 0 {
 		return nil, fmt.Errorf("an amount is zero")
 	}
-	job := &naiveJob{hash: hash, reply: make(chan error, 1),
+	job := &naiveJob{hash: hash, token: o.TokenID, reply: make(chan error, 1),
 		order: naiveOrder{price: making * 100 / taking, left: taking}}
 	if o.Side == "SELL" {
 		job.order = naiveOrder{price: taking * 100 / making, left: making, ask: true}
@@ -217,10 +239,11 @@ func (n *Naive) place(job *naiveJob) {
 		return
 	}
 	n.orders[job.hash] = o
-	other, own, step, end := n.book[1], n.book[0], int64(1), o.price
+	book := n.books[job.token]
+	other, own, step, end := book[1], book[0], int64(1), o.price
 	from := int64(1)
 	if o.ask {
-		other, own, step, from = n.book[0], n.book[1], -1, 99
+		other, own, step, from = book[0], book[1], -1, 99
 	}
 	for p := from; o.left > 0 && (p-end)*step <= 0; p += step {
 		queue := other[p]

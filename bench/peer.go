@@ -18,7 +18,7 @@ import (
 const peerReady = "/ready"
 
 // Peer is a baseline to be served: "naive" with its database in the folder Path, or "bare", which
-// answers GET /book with the contents of the file Path.
+// answers GET /book, /midpoint and /price with the contents of the file Path.
 type Peer struct {
 	What    string
 	Listen  string // HOST:PORT
@@ -49,17 +49,19 @@ func (p *Peer) ready(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// serveBare answers /book through the same router with the same header and nothing else.
+// serveBare answers through the same router with the same header and nothing else.
 func (p *Peer) serveBare(ctx context.Context, ln net.Listener) error {
 	body, err := os.ReadFile(p.Path)
 	if err != nil {
 		return fmt.Errorf("read body: %w", err)
 	}
 	routes := router.New()
-	routes.GET("/book", func(ctx *fasthttp.RequestCtx) {
-		ctx.SetContentType("application/json")
-		ctx.Response.SetBodyRaw(body)
-	})
+	for _, path := range []string{"/book", "/midpoint", "/price"} {
+		routes.GET(path, func(ctx *fasthttp.RequestCtx) {
+			ctx.SetContentType("application/json")
+			ctx.Response.SetBodyRaw(body)
+		})
+	}
 	routes.GET(peerReady, p.ready)
 	s := &fasthttp.Server{Handler: routes.Handler, NoDefaultServerHeader: true}
 	return serve(ctx, func() error { return s.Serve(ln) }, s.Shutdown)

@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Flood says how reads are measured beside a flood of signed orders.
+type Flood struct {
+	Setting
+	Rounds      int
+	Duration    time.Duration // of one turn
+	Rate        float64       // reads per second
+	Readers     int           // connections that read
+	Connections int           // that post signed orders in a closed loop, at most Traders
+}
+
+// validate returns all problems at once, or nil.
+func (f *Flood) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("flood: "+text))
+		}
+	}
+	bad(f.Rounds < 1, "no rounds")
+	bad(f.Duration <= 0, "the duration is not positive")
+	bad(f.Rate < 1, "the rate of reads is below 1 a second")
+	bad(f.Readers < 1, "nobody reads")
+	bad(f.Connections < 1 || f.Connections > Traders, "the connections are not in [1, 64]")
+	return errors.Join(problems...)
+}
+
+// Flooded is the result: by round, reads of an idle node and of one that is flooded.
+type Flooded struct {
+	Conditions  Conditions `json:"conditions"`
+	Seed        uint64     `json:"seed"`
+	Readers     int        `json:"readers"`
+	Connections int        `json:"connections"`
+	Seconds     float64    `json:"seconds_per_turn"`
+	Idle        []Paced    `json:"idle"`
+	Busy        []Paced    `json:"flooded"`
+	Orders      []float64  `json:"orders_per_second"`
+	// Ratios are of the medians of p50: flooded by idle.
+	Corrected   float64 `json:"ratio_of_median_corrected_p50"`
+	Uncorrected float64 `json:"ratio_of_median_uncorrected_p50"`
+}
+
+// Inundate measures the rounds: idle and flooded, then flooded and idle, and so on.
+func Inundate(ctx context.Context, f Flood) (*Flooded, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	t, err := f.open(ctx)
+	defer t.close()
+	out := &Flooded{Seed: f.Seed, Readers: f.Readers, Connections: f.Connections,
+		Seconds: f.Duration.Seconds()}
+	if err == nil {
+		err = f.rounds(ctx, t, out)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, stopped(ctx)
+	case err != nil:
+		return nil, err
+	}
+	out.Conditions = t.conditions
+	p50 := func(list []Paced, of func(*Paced) float64) float64 {
+		var all []float64
+		for i := range list {
+			all = append(all, of(&list[i]))
+		}
+		return median(all)
+	}
+	corrected := func(p *Paced) float64 { return p.CorrectedMicros.P50 }
+	service := func(p *Paced) float64 { return p.ServiceMicros.P50 }
+	out.Corrected = p50(out.Busy, corrected) / p50(out.Idle, corrected)
+	out.Uncorrected = p50(out.Busy, service) / p50(out.Idle, service)
+	return out, nil
+}
+
+// rounds runs them; the first one only warms up.
+func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
+	perSecond := 60_000.0
+	for round := -1; round < f.Rounds; round++ {
+		n := int(perSecond * f.Duration.Seconds())
+		ops, requests, err := t.orders(ctx, f.Seed+uint64(round+2), n)
+		if err != nil {
+			return err
+		}
+		for turn := range 2 {
+			flooded := (turn+round)%2 == 0
+			var flood *crew
+			if flooded {
+				l := lanes(t.node.addr, f.Connections)
+				defer hangUp(l)
+				flood = deal(ops, requests, l)
+			}
+			paced, rate, err := f.turn(ctx, t, flood)
+			if err != nil {
+				return err
+			}
+			perSecond = max(perSecond, 1.5*rate)
+			if round < 0 {
+				t.conditions.Hiccup = Hiccup{}
+				continue
+			}
+			if flooded {
+				out.Busy, out.Orders = append(out.Busy, paced), append(out.Orders, rate)
+			} else {
+				out.Idle = append(out.Idle, paced)
+			}
+		}
+	}
+	return nil
+}
+
+// turn reads for a while, beside the flood if there is one, whose rate it tells.
+func (f *Flood) turn(ctx context.Context, t *site, flood *crew) (Paced, float64, error) {
+	p := Reads{t.node.addr, readPaths["book"] + t.markets[0][0].String(), f.Rate, f.Duration,
+		f.Readers}
+	if _, err := t.watch.lap(); err != nil {
+		return Paced{}, 0, err
+	}
+	over := make(chan window, 1)
+	if flood != nil {
+		go func() { over <- flood.drive(ctx, f.Duration) }()
+		time.Sleep(f.Duration / 10) // the reads begin when the flood is there
+		p.Duration -= f.Duration / 5
+	}
+	out, err := p.apart(ctx, f.Self)
+	rate := 0.0
+	if flood != nil {
+		w := <-over
+		all, _ := flood.sum()
+		if all.err != nil {
+			return out, 0, all.err
+		}
+		if rate = float64(all.acked) / w.took.Seconds(); !w.full && ctx.Err() == nil {
+			return out, 0, fmt.Errorf("the flood ran dry after %.2f s", w.took.Seconds())
+		}
+	}
+	h, lapErr := t.watch.lap()
+	t.conditions.Hiccup.add(h)
+	return out, rate, errors.Join(err, lapErr, ctx.Err())
+}
+
+// WriteText prints the rounds and their ratio.
+func (f *Flooded) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "GET /book beside %d connections that post signed orders: p50 %.2f times that of "+
+		"an idle node corrected, %.2f uncorrected (medians of %d interleaved rounds of 2 x %.1f s, open "+
+		"loop over %d connections of another process, seed %d; flood median %.0f orders/s)\n", f.Connections, f.Corrected,
+		f.Uncorrected, len(f.Idle), f.Seconds, f.Readers, f.Seed, median(f.Orders))
+	fmt.Fprintln(w, pacedHead)
+	for i := range f.Idle {
+		fmt.Fprintf(w, "%s  idle\n%s  flooded by %.0f orders/s\n", &f.Idle[i], &f.Busy[i], f.Orders[i])
+	}
+	f.Conditions.write(w)
+}

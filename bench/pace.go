@@ -1,0 +1,317 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+)
+
+// pace is an open loop: requests are due at a constant rate, whether or not the ones before them
+// were answered. Request n is due at n times the interval after the start, on lane n modulo the
+// lanes; a lane that is still busy then sends late.
+type pace struct {
+	rate     float64 // per second, of all lanes together
+	duration time.Duration
+	lanes    int
+}
+
+// Paced is what an open loop saw.
+type Paced struct {
+	Asked    float64 `json:"asked_per_second"`
+	Achieved float64 `json:"achieved_per_second"` // answered with success, until the last answer
+	Sent     int64   `json:"sent"`
+	Failed   int64   `json:"failed"` // answered otherwise, or not at all
+	Unsent   int64   `json:"unsent"` // given up: a whole duration behind
+	// CorrectedMicros is from the instant at which a request was due to its answer: what a stall
+	// kept from being sent is in it, and so is how late the load woke up. ServiceMicros is from its
+	// sending.
+	CorrectedMicros Latency `json:"corrected_micros"`
+	ServiceMicros   Latency `json:"uncorrected_micros"`
+	FirstFailure    string  `json:"first_failure,omitempty"`
+}
+
+// String is the row of a table.
+func (p *Paced) String() string {
+	c, s := &p.CorrectedMicros, &p.ServiceMicros
+	return fmt.Sprintf("%9.0f %9.0f %7d %7d  %8.0f %8.0f %8.0f %8.1f  %8.0f %8.0f %8.0f %8.1f",
+		p.Asked, p.Achieved, p.Failed, p.Unsent, c.P50, c.P90, c.P99, c.Max/1e3, s.P50, s.P90,
+		s.P99, s.Max/1e3)
+}
+
+// pacedHead is the head of a table of such rows.
+const pacedHead = "  asked/s    kept/s  failed  unsent  corrected µs: p50  p90     p99   max ms  " +
+	"uncorrected: p50  p90     p99   max ms"
+
+// pacedLane is what one lane saw.
+type pacedLane struct {
+	corrected, service   recorder
+	sent, failed, unsent int64
+	last                 time.Time
+	err                  error
+}
+
+// run sends for the duration. send sends request n over a lane and says whether it succeeded.
+func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
+	// A lane that sleeps in the kernel holds what a goroutine needs to run: each has its own.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + p.lanes))
+	total := int(p.rate * p.duration.Seconds())
+	interval := time.Duration(float64(time.Second) / p.rate)
+	lanes := make([]pacedLane, p.lanes)
+	start := time.Now()
+	deadline := start.Add(2 * p.duration)
+	var wait sync.WaitGroup
+	for k := range lanes {
+		l := &lanes[k]
+		l.corrected, l.service = newRecorder(), newRecorder()
+		wait.Go(func() {
+			for n := k; n < total && ctx.Err() == nil; n += p.lanes {
+				due := start.Add(time.Duration(n) * interval)
+				sleepUntil(due)
+				at := time.Now()
+				if at.After(deadline) {
+					l.unsent++
+					continue
+				}
+				err := send(k, n)
+				l.last = time.Now()
+				l.sent++
+				l.corrected.record(l.last.Sub(due))
+				l.service.record(l.last.Sub(at))
+				if err != nil {
+					l.failed++
+					l.err = err
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return p.sum(lanes, start)
+}
+
+// sleepUntil wakes at an instant. The runtime's own timers may come a millisecond late where
+// nothing else happens, which is many times what is measured: the last part is the kernel's.
+func sleepUntil(due time.Time) {
+	const rough = 2 * time.Millisecond
+	d := time.Until(due)
+	if d > rough {
+		time.Sleep(d - rough)
+		d = time.Until(due)
+	}
+	if d > 0 {
+		t := syscall.NsecToTimespec(d.Nanoseconds())
+		_ = syscall.Nanosleep(&t, nil) // woken early it is sent early, by microseconds
+	}
+}
+
+// sum adds the lanes up.
+func (p *pace) sum(lanes []pacedLane, start time.Time) Paced {
+	out := Paced{Asked: p.rate}
+	corrected, service := newRecorder(), newRecorder()
+	last := start.Add(p.duration)
+	for i := range lanes {
+		l := &lanes[i]
+		corrected.h.Merge(l.corrected.h)
+		service.h.Merge(l.service.h)
+		out.Sent, out.Failed, out.Unsent = out.Sent+l.sent, out.Failed+l.failed, out.Unsent+l.unsent
+		if l.last.After(last) {
+			last = l.last
+		}
+		if l.err != nil && out.FirstFailure == "" {
+			out.FirstFailure = l.err.Error()
+		}
+	}
+	out.Achieved = float64(out.Sent-out.Failed) / last.Sub(start).Seconds()
+	out.CorrectedMicros, out.ServiceMicros = corrected.latency(), service.latency()
+	return out
+}
+
+// Setting is what every measurement of a node of its own needs.
+type Setting struct {
+	Seed    uint64
+	Dir     string // where the data folder is made; empty is the system's temporary folder
+	Node    string // the node's binary
+	Self    string // the binary that watches for hiccups
+	Version string // what this program was built from, for the report
+}
+
+// site is a node that was started for a measurement, with traders that have money and a book with
+// 49 levels a side in the first of its markets.
+type site struct {
+	dir        string
+	watch      *watch
+	node       *child
+	clients    []*Client
+	markets    [][2]engine.Token
+	conditions Conditions
+}
+
+// open starts it. close must be called whatever the error says.
+func (s *Setting) open(ctx context.Context) (*site, error) {
+	w, err := WorkloadNamed("place")
+	if err != nil {
+		return nil, err
+	}
+	t := &site{conditions: NewConditions(s.Version)}
+	if t.dir, err = makeFolder(s.Dir); err != nil {
+		return t, err
+	}
+	t.conditions.Data = diskOf(t.dir)
+	if t.watch, err = startWatch(ctx, s.Self); err != nil {
+		return t, err
+	}
+	file, markets, err := benchCatalog(t.dir, w, contestMarkets)
+	if err != nil {
+		return t, err
+	}
+	t.markets = markets
+	if t.node, err = startNode(ctx, s.Node, t.dir, "--catalog", file); err != nil {
+		return t, err
+	}
+	if t.conditions.Node, err = t.node.desk.conditions(ctx); err != nil {
+		return t, err
+	}
+	t.conditions.Node.Started, t.conditions.Node.Cgo = true, cgoIn(s.Node)
+	if t.clients, err = traders(ctx, "http://"+t.node.addr, s.Seed); err != nil {
+		return t, err
+	}
+	if err := t.node.desk.fund(ctx, t.clients, markets); err != nil {
+		return t, err
+	}
+	return t, t.clients[0].ladder(ctx, markets[0][0])
+}
+
+// close ends the node and removes its folder.
+func (t *site) close() {
+	if t == nil {
+		return
+	}
+	if t.node != nil {
+		t.node.end()
+	}
+	if t.watch != nil {
+		t.watch.end()
+	}
+	_ = os.RemoveAll(t.dir) // of the temporary folder; what is left there is told by nobody
+}
+
+// orders draws and signs n orders for all markets but the first, whose book the reads look at.
+func (t *site) orders(ctx context.Context, seed uint64, n int) ([]Op, []signed, error) {
+	w, err := WorkloadNamed("place")
+	if err != nil {
+		return nil, nil, err
+	}
+	k := &contest{Comparison: Comparison{Seed: seed}}
+	ops, err := k.draw(ctx, w, 0, max(n, 2000))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range ops {
+		ops[i].Book = max(ops[i].Book, 1)
+	}
+	s := signing{t.clients, t.markets, seed << 32}
+	requests, err := s.sign(ctx, ops)
+	return ops, requests, err
+}
+
+// Reads is an open loop of reads, run by a process of its own: what else the load does must not
+// stand in its way.
+type Reads struct {
+	Addr, Path string
+	Rate       float64
+	Duration   time.Duration
+	Lanes      int
+}
+
+// Run sends them.
+func (r *Reads) Run(ctx context.Context) Paced {
+	g := newGetter(r.Addr, r.Path, r.Lanes)
+	defer hangUp(g.lanes)
+	return (&pace{r.Rate, r.Duration, r.Lanes}).run(ctx, g.send)
+}
+
+// apart runs the reads in a process of self. A read that fails is an error.
+func (r *Reads) apart(ctx context.Context, self string) (p Paced, err error) {
+	cmd := command(ctx, self, "reads", "--addr", r.Addr, "--path", r.Path, "--rate",
+		strconv.FormatFloat(r.Rate, 'f', -1, 64), "--duration", r.Duration.String(), "--lanes",
+		strconv.Itoa(r.Lanes))
+	var told bytes.Buffer
+	cmd.Stderr = &told
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &p)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return p, ctx.Err()
+	case err != nil:
+		return p, fmt.Errorf("read from another process: %w\n%s", err, told.Bytes())
+	case p.Failed > 0:
+		return p, fmt.Errorf("%d reads failed: %s", p.Failed, p.FirstFailure)
+	}
+	return p, nil
+}
+
+// getter sends reads of a path over lanes of its own.
+type getter struct {
+	path  string
+	lanes []*fasthttp.HostClient
+}
+
+// newGetter makes one for an address.
+func newGetter(addr, path string, n int) *getter { return &getter{path, lanes(addr, n)} }
+
+// send is one read; it fails unless the answer is 200.
+func (g *getter) send(lane, _ int) error {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.SetRequestURI(g.path)
+	req.SetHost(g.lanes[lane].Addr)
+	if err := g.lanes[lane].Do(req, resp); err != nil {
+		return err
+	}
+	if resp.StatusCode() != http.StatusOK {
+		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
+	}
+	return nil
+}
+
+// poster sends signed orders over lanes of its own, each once.
+type poster struct {
+	requests []signed
+	lanes    []*fasthttp.HostClient
+}
+
+var errNoOrders = errors.New("more orders are due than were signed")
+
+// send is order n.
+func (p *poster) send(lane, n int) error {
+	if n >= len(p.requests) {
+		return errNoOrders
+	}
+	r := &p.requests[n]
+	resp := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(resp)
+	same := *r.client
+	same.host = p.lanes[lane]
+	if err := same.Do(http.MethodPost, "/order", r.body, resp); err != nil {
+		return err
+	}
+	if resp.StatusCode() != http.StatusOK {
+		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// mix is the file of a mix: operations, of which the first ones are not timed. The format is told
+// in bench/mix.go.
+type mix struct {
+	books, ticks, prefill, ids int
+	ops                        []op
+}
+
+// op is one operation.
+type op struct {
+	id          uint64
+	qty         uint32
+	price, book uint32
+	cancel, ioc bool
+	side        uint8 // 0 buys, 1 sells
+}
+
+// turn is one replay, as clobench reads it.
+type turn struct {
+	CPU     int64  `json:"cpu_ns"`  // of the thread that replays
+	Wall    int64  `json:"wall_ns"` // both for the operations after the prefill
+	Fills   uint64 `json:"fills"`
+	Volume  uint64 `json:"volume"` // quantity times price in ticks
+	Resting uint64 `json:"resting"`
+}
+
+const (
+	header = 96
+	record = 40
+)
+
+// readMix reads the mix that is the only argument.
+func readMix(args []string) (*mix, error) {
+	if len(args) != 1 {
+		return nil, errors.New("want one argument, the file of a mix")
+	}
+	file := args[0]
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read mix: %w", err)
+	}
+	if len(b) < header || string(b[:8]) != "clobmix1" {
+		return nil, fmt.Errorf("read %s: not a mix file", file)
+	}
+	le := binary.LittleEndian
+	word := func(i int) int { return int(le.Uint64(b[8*i:])) }
+	m := &mix{books: word(1), ticks: word(2), prefill: word(3), ids: word(5)}
+	if len(b) != header+word(4)*record || m.prefill > word(4) {
+		return nil, fmt.Errorf("read %s: %d bytes for %d records", file, len(b), word(4))
+	}
+	m.ops = make([]op, word(4))
+	for i := range m.ops {
+		r := b[header+record*i:]
+		m.ops[i] = op{cancel: r[0] == 1, side: r[1], ioc: r[2] == 1, qty: le.Uint32(r[4:]),
+			id: le.Uint64(r[16:]), price: uint32(le.Uint64(r[24:])), book: le.Uint32(r[32:])}
+	}
+	return m, nil
+}
+
+// threadTime is the CPU time that this thread has used.
+func threadTime() int64 {
+	const clock = 3 // CLOCK_THREAD_CPUTIME_ID
+	var t syscall.Timespec
+	at := uintptr(unsafe.Pointer(&t))
+	if _, _, no := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, at, 0); no != 0 {
+		panic(fmt.Sprintf("BUG: no clock of this thread: %v", no))
+	}
+	return t.Nano()
+}
+
+// timed sets what f takes.
+func (t *turn) timed(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start, cpu := time.Now(), threadTime()
+	f()
+	t.CPU, t.Wall = threadTime()-cpu, int64(time.Since(start))
+}
+
+// serve replays once for each line that comes in, and collects the garbage afterwards.
+func serve(in io.Reader, out io.Writer, replay func() turn) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if err := json.NewEncoder(out).Encode(replay()); err != nil {
+			return fmt.Errorf("print turn: %w", err)
+		}
+		runtime.GC()
+	}
+	return lines.Err()
+}

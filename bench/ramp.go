@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Ramp says how a node is loaded at rates that step up until it does not keep up any more.
+type Ramp struct {
+	Setting
+	What        string        // "book": GET /book; "orders": signed POST /order
+	Start       float64       // requests per second of the first step
+	Factor      float64       // from one step to the next, above 1
+	Steps       int           // at most
+	Duration    time.Duration // of a step
+	Connections int
+	Limit       time.Duration // of the corrected p99
+}
+
+// validate returns all problems at once, or nil.
+func (r *Ramp) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("ramp: "+text))
+		}
+	}
+	bad(r.What != "book" && r.What != "orders", r.What+" is neither book nor orders")
+	bad(r.Start < 1, "the first rate is below 1 a second")
+	bad(r.Factor <= 1, "the factor is not above 1")
+	bad(r.Steps < 1, "no steps")
+	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Connections < 1, "no connections")
+	bad(r.Limit <= 0, "the limit is not positive")
+	return errors.Join(problems...)
+}
+
+// kept is the part of the asked rate that a step must reach, and slips the part of its requests
+// that may fail.
+const (
+	kept  = 0.97
+	slips = 0.001
+)
+
+// Step is one rate. Broke says why it was not kept, "" if it was.
+type Step struct {
+	Paced
+	Broke string `json:"broke,omitempty"`
+}
+
+// Ramped is the result. Kept is the highest rate that held, 0 if the first one did not.
+type Ramped struct {
+	Conditions  Conditions `json:"conditions"`
+	What        string     `json:"what"`
+	Loop        string     `json:"loop"`
+	Seed        uint64     `json:"seed"`
+	Connections int        `json:"connections"`
+	Seconds     float64    `json:"seconds_per_step"`
+	LimitMillis float64    `json:"limit_p99_millis"`
+	Steps       []Step     `json:"steps"`
+	Kept        float64    `json:"kept_per_second"`
+}
+
+// Climb runs the ramp.
+func Climb(ctx context.Context, r Ramp) (*Ramped, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	t, err := r.open(ctx)
+	defer t.close()
+	out := &Ramped{What: r.What, Loop: "open", Seed: r.Seed, Connections: r.Connections,
+		Seconds: r.Duration.Seconds(), LimitMillis: float64(r.Limit.Microseconds()) / 1e3}
+	if err == nil {
+		err = r.climb(ctx, t, out)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, stopped(ctx)
+	case err != nil:
+		return nil, err
+	}
+	out.Conditions = t.conditions
+	return out, nil
+}
+
+// climb runs one step after the other. The first one only warms up.
+func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
+	rate := r.Start
+	for step := -1; step < r.Steps; step++ {
+		p := pace{rate, r.Duration, r.Connections}
+		if step < 0 {
+			p.duration = min(p.duration, time.Second)
+		}
+		send, hangUp, err := r.sender(ctx, t, step, &p)
+		if err != nil {
+			return err
+		}
+		if _, err := t.watch.lap(); err != nil {
+			return err
+		}
+		paced := p.run(ctx, send)
+		h, err := t.watch.lap()
+		hangUp()
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if step < 0 {
+			continue
+		}
+		t.conditions.Hiccup.add(h)
+		s := Step{Paced: paced, Broke: r.broke(&paced)}
+		out.Steps = append(out.Steps, s)
+		if s.Broke != "" {
+			return nil
+		}
+		out.Kept = rate
+		rate *= r.Factor
+	}
+	return nil
+}
+
+// sender makes what a step sends.
+func (r *Ramp) sender(ctx context.Context, t *site, step int, p *pace) (
+	send func(lane, n int) error, end func(), err error) {
+	if r.What == "book" {
+		g := newGetter(t.node.addr, readPaths["book"]+t.markets[0][0].String(), p.lanes)
+		return g.send, func() { hangUp(g.lanes) }, nil
+	}
+	_, requests, err := t.orders(ctx, r.Seed+uint64(step+2), int(p.rate*p.duration.Seconds())+
+		contestMarkets)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &poster{requests, lanes(t.node.addr, p.lanes)}
+	return o.send, func() { hangUp(o.lanes) }, nil
+}
+
+// broke says why a step was not kept.
+func (r *Ramp) broke(p *Paced) string {
+	limit := float64(r.Limit.Microseconds())
+	switch {
+	case float64(p.Failed) > slips*float64(p.Sent):
+		return fmt.Sprintf("%d of %d failed: %s", p.Failed, p.Sent, p.FirstFailure)
+	case p.Unsent > 0 || p.Achieved < kept*p.Asked:
+		return fmt.Sprintf("it fell behind: %.0f of %.0f a second", p.Achieved, p.Asked)
+	case p.CorrectedMicros.P99 > limit:
+		return fmt.Sprintf("p99 %.1f ms is above %.1f ms", p.CorrectedMicros.P99/1e3, limit/1e3)
+	}
+	return ""
+}
+
+// WriteText prints the table, and where it broke.
+func (r *Ramped) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "%s, open loop, %d connections, %.1f s a step, seed %d: a request is due at a "+
+		"constant rate; corrected is from then to its answer, uncorrected from its sending\n", r.What,
+		r.Connections, r.Seconds, r.Seed)
+	fmt.Fprintln(w, pacedHead)
+	broke := "no step broke"
+	for i := range r.Steps {
+		fmt.Fprintf(w, "%s", &r.Steps[i].Paced)
+		if s := r.Steps[i].Broke; s != "" {
+			fmt.Fprintf(w, "  BREAKS")
+			broke = fmt.Sprintf("%.0f a second broke: %s", r.Steps[i].Asked, s)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "  kept %.0f a second; %s\n", r.Kept, broke)
+	r.Conditions.write(w)
+}
+
+// write prints the conditions of a measurement with a node of its own.
+func (c *Conditions) write(w io.Writer) {
+	fmt.Fprintf(w, "  machine: %s\n  clobench: %s\n", c.machine(), &c.Program)
+	if c.Node != nil {
+		fmt.Fprintf(w, "  node: %s\n", c.Node)
+	}
+	if c.Data != nil {
+		fmt.Fprintf(w, "  data: %s\n", c.Data)
+	}
+	fmt.Fprintf(w, "  hiccups: %s\n", &c.Hiccup)
+}

@@ -1,0 +1,247 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+)
+
+// Stall says how reads are measured while the writer of a node stands still.
+type Stall struct {
+	Setting
+	Rounds  int
+	Length  time.Duration // of a stall, and of the time before it that it is compared with
+	Rate    float64       // reads per second
+	Readers int           // connections that read
+	Writers int           // connections that post signed orders all the while, at most Traders
+}
+
+// validate returns all problems at once, or nil.
+func (s *Stall) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("stall: "+text))
+		}
+	}
+	bad(s.Rounds < 1, "no rounds")
+	bad(s.Length < 100*time.Millisecond, "the length is below 100 ms")
+	bad(s.Rate < 1, "the rate of reads is below 1 a second")
+	bad(s.Readers < 1, "nobody reads")
+	bad(s.Writers < 1 || s.Writers > Traders, "the writers are not in [1, 64]")
+	return errors.Join(problems...)
+}
+
+// Stalled is the result.
+type Stalled struct {
+	Conditions Conditions  `json:"conditions"`
+	Seed       uint64      `json:"seed"`
+	Readers    int         `json:"readers"`
+	Writers    int         `json:"writers"`
+	Seconds    float64     `json:"seconds_per_stall"`
+	Parts      []StallPart `json:"parts"`
+}
+
+// StallPart is what stood still, and the reads before and meanwhile by round.
+type StallPart struct {
+	What   string  `json:"what"` // matcher or disk
+	Before []Paced `json:"before"`
+	During []Paced `json:"during"`
+	// Ratios are of the medians of p90: during by before.
+	Corrected   float64 `json:"ratio_of_median_corrected_p90"`
+	Uncorrected float64 `json:"ratio_of_median_uncorrected_p90"`
+}
+
+// Freeze measures the matcher and the disk in turn.
+func Freeze(ctx context.Context, s Stall) (*Stalled, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	out := &Stalled{Conditions: NewConditions(s.Version), Seed: s.Seed, Readers: s.Readers,
+		Writers: s.Writers, Seconds: s.Length.Seconds(),
+		Parts: []StallPart{{What: "matcher"}, {What: "disk"}}}
+	watch, err := startWatch(ctx, s.Self)
+	if err != nil {
+		return nil, err
+	}
+	defer watch.end()
+	for round := range s.Rounds {
+		for i := range out.Parts {
+			f := freeze{s, watch, out, uint64(round)}
+			if err := f.run(ctx, &out.Parts[i]); err != nil {
+				if ctx.Err() != nil {
+					return nil, stopped(ctx)
+				}
+				return nil, fmt.Errorf("%s: %w", out.Parts[i].What, err)
+			}
+		}
+	}
+	for i := range out.Parts {
+		out.Parts[i].conclude()
+	}
+	return out, nil
+}
+
+// conclude computes the ratios.
+func (p *StallPart) conclude() {
+	ratio := func(of func(*Paced) float64) float64 {
+		var before, during []float64
+		for i := range p.Before {
+			before, during = append(before, of(&p.Before[i])), append(during, of(&p.During[i]))
+		}
+		return median(during) / median(before)
+	}
+	p.Corrected = ratio(func(p *Paced) float64 { return p.CorrectedMicros.P90 })
+	p.Uncorrected = ratio(func(p *Paced) float64 { return p.ServiceMicros.P90 })
+}
+
+// freeze is one round of one part.
+type freeze struct {
+	Stall
+	watch *watch
+	out   *Stalled
+	round uint64
+}
+
+// run measures a node of its own: reads while orders flow, then while nothing moves.
+func (f *freeze) run(ctx context.Context, p *StallPart) (err error) {
+	n, err := newInside()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	token, work, err := f.furnish(ctx, n)
+	if err != nil {
+		return err
+	}
+	writing, stop := context.WithCancel(ctx)
+	var writers sync.WaitGroup
+	writers.Go(func() { work.drive(writing, 0) })
+	defer writers.Wait()
+	defer stop()
+	gate := map[string]*sync.RWMutex{"matcher": &n.matcher, "disk": &n.disk}[p.What]
+	r := Reads{n.addr, readPaths["book"] + token.String(), f.Rate, f.Length, f.Readers}
+	if _, err := f.read(ctx, &r); err != nil { // warm-up
+		return err
+	}
+	before, err := f.read(ctx, &r)
+	if err != nil {
+		return err
+	}
+	gate.Lock()
+	time.Sleep(50 * time.Millisecond) // what was under way ends
+	still := n.board.Sequence()
+	during, err := f.read(ctx, &r)
+	moved := n.board.Sequence() != still
+	gate.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case moved:
+		return errors.New("the writer moved although it was stalled")
+	}
+	p.Before, p.During = append(p.Before, before), append(p.During, during)
+	return nil
+}
+
+// read reads for the length of a stall.
+func (f *freeze) read(ctx context.Context, r *Reads) (Paced, error) {
+	if _, err := f.watch.lap(); err != nil {
+		return Paced{}, err
+	}
+	paced, err := r.apart(ctx, f.Self)
+	h, lapErr := f.watch.lap()
+	f.out.Conditions.Hiccup.add(h)
+	return paced, errors.Join(err, lapErr)
+}
+
+// furnish lists two markets, fills the book of the first, and makes traders who post orders in the
+// second for as long as they are let.
+func (f *freeze) furnish(ctx context.Context, n *inside) (
+	token engine.Token, work *crew, err error) {
+	clients, err := traders(ctx, "http://"+n.addr, f.Seed)
+	if err != nil {
+		return token, nil, err
+	}
+	var markets [2][2]engine.Token
+	for i := range markets {
+		markets[i] = [2]engine.Token{hashed("token 0", i), hashed("token 1", i)}
+		if err := n.submit(engine.Command{Kind: engine.List, Listing: &engine.Listing{
+			Condition: hashed("condition", i), Tokens: markets[i], Group: 1, Tick: 100,
+			MinSize: engine.Unit, Open: true}}); err != nil {
+			return token, nil, err
+		}
+	}
+	for _, c := range clients {
+		deposits := []engine.Command{{Cash: traderCash}, {Market: 1, Size: traderShares},
+			{Market: 2, Size: traderShares}, {Market: 2, Outcome: 1, Size: traderShares}}
+		for _, d := range deposits {
+			d.Kind, d.Address = engine.Deposit, c.Signer.Address
+			if err := n.submit(d); err != nil {
+				return token, nil, err
+			}
+		}
+	}
+	if err := clients[0].ladder(ctx, markets[0][0]); err != nil {
+		return token, nil, err
+	}
+	work = &crew{}
+	for i, c := range clients[:f.Writers] {
+		c := quoter{c, markets[1], f.round<<40 | uint64(i)<<32}
+		work.join(c.loop)
+	}
+	return markets[0][0], work, nil
+}
+
+// quoter posts and cancels one order after the other, so that its book stays small.
+type quoter struct {
+	*Client
+	market [2]engine.Token
+	salt   uint64
+}
+
+// loop is its life: some orders a second, because the reads are what is measured.
+func (q *quoter) loop(n *counts, until func() bool) {
+	for i := uint64(0); !until(); i++ {
+		body, id, err := q.Sign(Limit{Token: q.market[i%2], Price: engine.Price(100 * (10 + i%30)),
+			Type: "GTC", Size: 10 * engine.Unit, Salt: q.salt + i})
+		if err != nil {
+			n.err = err
+			return
+		}
+		q.one("POST", body)
+		q.one("DELETE", CancelBody(id))
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// one sends a request whatever becomes of it: an order that waits out a stall is answered with 504.
+func (q *quoter) one(method string, body []byte) {
+	resp := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(resp)
+	_ = q.Do(method, "/order", body, resp)
+}
+
+// WriteText prints both parts.
+func (s *Stalled) WriteText(w io.Writer) {
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		fmt.Fprintf(w, "GET /book while the %s stands still for %.1f s: p90 %.2f times that before "+
+			"corrected, %.2f uncorrected (medians of %d rounds, each with a node of its own, open loop over "+
+			"%d connections of another process, %d that post and cancel orders, seed %d)\n", p.What, s.Seconds, p.Corrected,
+			p.Uncorrected, len(p.Before), s.Readers, s.Writers, s.Seed)
+		fmt.Fprintln(w, pacedHead)
+		for k := range p.Before {
+			fmt.Fprintf(w, "%s  before\n%s  while it stands still\n", &p.Before[k], &p.During[k])
+		}
+	}
+	fmt.Fprintln(w, "  node: in this process, on a disk in memory; it shares the process with who posts")
+	s.Conditions.write(w)
+}
