@@ -1,6 +1,6 @@
 # The words a developer types. `make` alone prints them.
 .DEFAULT_GOAL := help
-.PHONY: help run build test race fuzz simulate bench lint check clean
+.PHONY: help run build test race fuzz simulate reliability bench lint check clean
 
 GO      ?= go
 # The version stamp of the binaries. Without git, or outside a checkout, it reads "unknown".
@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 run: build ## start a node with a demo catalog and a synthetic market
 	bin/clobd serve --demo --data bin/demo
@@ -29,8 +29,11 @@ race: ## the concurrent packages under the race detector
 fuzz: ## every fuzz target, FUZZTIME each (default 10s)
 	scripts/fuzz.sh
 
-simulate: build ## random command streams and crashes, from seeds; signature vectors
+simulate: build ## crashes and random streams from SEED (default: the clock's); signature vectors
 	scripts/simulate.sh
+
+reliability: build ## every fault test at full size: hours; writes bin/reliability.json
+	scripts/reliability.sh
 
 bench: build ## micro benches, then the canonical workload at every level
 	scripts/bench.sh

@@ -10,13 +10,14 @@ without_cgo() {
 }
 
 # The engine adds everything up anew after each Command.
-audit() { go test -tags audit -short ./engine; }
+audit() { go test -tags audit -short ./engine ./cmd/clobsim/simulator; }
 
 step "build" make --no-print-directory build
 step "modules unchanged" go mod verify
 step "lint" scripts/lint.sh
 step "without cgo" without_cgo
 step "tests" make --no-print-directory test
+step "simulator" bin/clobsim run --seed "$(date +%s)" --seeds 50 --for 30s
 step "audit" audit
 step "race" scripts/race.sh
 step "npm clients" scripts/clients.sh

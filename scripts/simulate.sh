@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
-# What seeds decide: random command streams through the engine (CHECKS of them, default 2000),
-# crashes of the journal and kills of the real node; and signature vectors if they are at hand. A
-# failure prints its seed.
+# What seeds decide. With SEED=N that one run of the simulator, with all that happens in it. Else
+# SEEDS runs (default 200) from the clock's seed on, random command streams through the engine
+# (CHECKS of them, default 2000), kills of the real node, and signature vectors if they are at hand.
+# A failure prints its seed.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
+
+if [[ -n ${SEED:-} ]]; then
+	exec bin/clobsim run --seed "$SEED" --trace
+fi
 
 random_streams() {
 	local files folder
@@ -19,6 +24,7 @@ vectors() {
 	bin/clobsim vectors $files
 }
 
+step "simulator" bin/clobsim run --seed "$(date +%s)" --seeds "${SEEDS:-200}"
 step "signature vectors" vectors
 step "random command streams" random_streams
 step "kills of the node" go test ./cmd/clobd -count=1 -run 'Kill|Stop' -v

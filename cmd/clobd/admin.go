@@ -13,6 +13,7 @@ import (
 
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
+	"clobd/journal"
 )
 
 // adminServer serves what only the operator may see. livez, readyz and metrics are open; all else
@@ -28,6 +29,7 @@ func (n *node) adminServer() *http.Server {
 	mux.HandleFunc("/readyz", n.readyz)
 	mux.Handle("/metrics", promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{}))
 	mux.Handle("/admin/", n.door.Admin())
+	mux.HandleFunc("/admin/backup", n.guarded(n.backupRoute))
 	mux.HandleFunc("/debug/pprof/", n.guarded(pprof.Index))
 	mux.HandleFunc("/debug/pprof/cmdline", n.guarded(pprof.Cmdline))
 	mux.HandleFunc("/debug/pprof/profile", n.guarded(pprof.Profile))
@@ -40,17 +42,47 @@ func (n *node) adminServer() *http.Server {
 func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	told := struct {
-		Ready      bool   `json:"ready"`
-		Sequence   uint64 `json:"sequence"`
-		Durability string `json:"durability"`
-		Version    string `json:"version"`
+		Ready      bool        `json:"ready"`
+		Sequence   uint64      `json:"sequence"`
+		Durability string      `json:"durability"`
+		Version    string      `json:"version"`
+		Checkpoint *checkpoint `json:"checkpoint,omitempty"`
+		Lag        uint64      `json:"followerLag"`
+		Disk       *disk       `json:"disk,omitempty"`
 	}{Ready: n.ready.Load(), Durability: n.Durability, Version: version}
 	if told.Ready {
 		told.Sequence = uint64(n.board.Sequence())
+		s := n.follower.Status()
+		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)
 	} else {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	json.NewEncoder(w).Encode(told)
+}
+
+// checkpoint is what is told of the newest checkpoint.
+type checkpoint struct {
+	Sequence uint64  `json:"sequence"`
+	Age      float64 `json:"ageSeconds"`
+	Bytes    int64   `json:"bytes"`
+	Took     float64 `json:"seconds"` // to write it; 0 if another process did
+	Failures uint64  `json:"failures"`
+	Error    string  `json:"error,omitempty"`
+}
+
+// checkpointOf is what a Follower says of it, nil if there is none and none has failed.
+func checkpointOf(s *journal.FollowerStatus) *checkpoint {
+	c := checkpoint{Took: s.Took.Seconds(), Failures: s.Failures}
+	if s.Error != nil {
+		c.Error = s.Error.Error()
+	}
+	if s.Saved != nil {
+		c.Sequence, c.Bytes = uint64(s.Saved.Head.Sequence), s.Saved.Bytes
+		c.Age = time.Since(s.Saved.Created).Seconds()
+	} else if s.Failures == 0 {
+		return nil
+	}
+	return &c
 }
 
 // guarded lets only the operator's own requests through.

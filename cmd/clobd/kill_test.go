@@ -28,6 +28,26 @@ type world struct {
 // and when the node is ended; how far it is then is up to the machine. CLOBD_SEED sets it.
 func newWorld(t *testing.T, traders int) *world {
 	t.Helper()
+	return newWorldOf(t, traders, 3)
+}
+
+// size is how much of something a test does: CLOBD_SIZE if it is set, else the usual.
+func size(t *testing.T, usual int) int {
+	t.Helper()
+	text := os.Getenv("CLOBD_SIZE")
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("CLOBD_SIZE=%s: not a number above 0", text)
+	}
+	return n
+}
+
+// newWorldOf is newWorld with so many markets, and further flags of the node.
+func newWorldOf(t *testing.T, traders, markets int, flags ...string) *world {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("CLOBD_SEED"); text != "" {
 		var err error
@@ -38,8 +58,9 @@ func newWorld(t *testing.T, traders int) *world {
 	t.Logf("seed: CLOBD_SEED=%d", seed)
 	folder := t.TempDir()
 	catalog := filepath.Join(folder, "catalog.jsonl")
-	w := &world{rand: rand.New(rand.NewPCG(seed, 0)), tokens: writeCatalog(t, catalog, 3)}
-	w.node = newProcess(t, buildNode(t), folder, "--catalog", catalog, "--limits", "off")
+	w := &world{rand: rand.New(rand.NewPCG(seed, 0)), tokens: writeCatalog(t, catalog, markets)}
+	flags = append([]string{"--catalog", catalog, "--limits", "off"}, flags...)
+	w.node = newProcess(t, buildNode(t), folder, flags...)
 	w.node.start(t)
 	for n := range traders {
 		r := rand.New(rand.NewPCG(seed, uint64(n)+1))
@@ -72,19 +93,32 @@ func (w *world) load(t *testing.T, end func()) []*intent {
 	return round
 }
 
-// flood posts orders until told to stop, or until no answer comes: then the node is gone, and the
-// order may or may not be there later. A refusal other than "not now" is an error of the test, for
-// every order is good.
+// flood sends orders, bundles of them and cancels until told to stop, or until no answer comes:
+// then the node is gone, and the order may or may not be there later. A refusal other than "not
+// now" is an error of the test, for every order is good.
 func (x *trader) flood(t *testing.T, stopped *atomic.Bool) {
 	for !stopped.Load() {
+		var status int
+		var text string
+		var err error
 		i := x.draw(t)
-		x.sent = append(x.sent, i)
-		status, text, err := x.post(i)
+		switch n := x.rand.IntN(10); {
+		case n == 0 && len(x.sent) > 0:
+			i = x.sent[x.rand.IntN(len(x.sent))]
+			status, text, err = x.cancel(i)
+		case n == 1:
+			bundle := []*intent{i, x.draw(t), x.draw(t)}
+			x.sent = append(x.sent, bundle...)
+			status, text, err = x.postAll(bundle)
+		default:
+			x.sent = append(x.sent, i)
+			status, text, err = x.post(i)
+		}
 		switch {
 		case err != nil && status == 0:
 			return
 		case err != nil:
-			t.Errorf("order %s: %v", i.id.Hex(), err)
+			t.Errorf("order %s: %v: %s", i.id.Hex(), err, text)
 			return
 		case status != http.StatusOK && status != http.StatusServiceUnavailable &&
 			status != http.StatusTooEarly && status != http.StatusTooManyRequests:
@@ -137,6 +171,9 @@ func (i *intent) compare(t *testing.T, r *record) (matched float64) {
 	if matched < i.matched || matched > float64(i.shares) {
 		t.Errorf("order %s: %g shares matched, %g acknowledged, %d signed",
 			i.id.Hex(), matched, i.matched, i.shares)
+	}
+	if i.canceled && r.Status != "CANCELED" {
+		t.Errorf("LOST: order %s was canceled, and is %s", i.id.Hex(), r.Status)
 	}
 	switch r.Status {
 	case "LIVE", "CANCELED":
@@ -229,11 +266,17 @@ func answered(sent []*intent) (n int) {
 // TestKill ends the node with SIGKILL at random moments under load. After each restart every
 // order that was acknowledged is there, and nothing that was not sent.
 func TestKill(t *testing.T) {
-	cycles := 20
+	w := newWorld(t, 4)
+	w.kills(t, 20)
+}
+
+// kills loads the node and kills it, as often as CLOBD_SIZE says or else usual.
+func (w *world) kills(t *testing.T, usual int) {
+	t.Helper()
+	cycles := size(t, usual)
 	if testing.Short() {
 		cycles = 2
 	}
-	w := newWorld(t, 4)
 	for cycle := 1; cycle <= cycles; cycle++ {
 		round := w.load(t, func() { w.node.kill(t) })
 		started := time.Now()
@@ -251,6 +294,7 @@ func TestKill(t *testing.T) {
 	all := w.all()
 	verify(t, all, levels)
 	w.books(t, levels)
+	t.Logf("figures: cycles=%d sent=%d acknowledged=%d lost=0", cycles, len(all), answered(all))
 	if answered(all) < 10*cycles {
 		t.Errorf("%d orders acknowledged in %d cycles: the load was no load", answered(all), cycles)
 	}
@@ -259,7 +303,7 @@ func TestKill(t *testing.T) {
 // TestStop ends the node with SIGTERM under load: it exits 0, what it acknowledged is there after
 // the next start, and a request that got no answer changed nothing.
 func TestStop(t *testing.T) {
-	rounds := 5
+	rounds := size(t, 5)
 	if testing.Short() {
 		rounds = 1
 	}
@@ -275,4 +319,6 @@ func TestStop(t *testing.T) {
 	levels := map[string]float64{}
 	verify(t, w.all(), levels)
 	w.books(t, levels)
+	t.Logf("figures: rounds=%d sent=%d acknowledged=%d lost=0 ambiguous=0", rounds, len(w.all()),
+		answered(w.all()))
 }

@@ -10,19 +10,25 @@ import (
 var version = "dev"
 
 type commands struct {
-	Serve    serveCommand    `cmd:"" help:"Run the node."`
-	Fund     fundCommand     `cmd:"" help:"Credit a wallet with collateral or with outcome tokens."`
-	Withdraw withdrawCommand `cmd:"" help:"Take free collateral or tokens away from a wallet."`
-	Link     linkCommand     `cmd:"" help:"Let an owner's key trade for a wallet."`
-	Collect  collectCommand  `cmd:"" help:"Move fees that were taken to a wallet."`
-	Open     openCommand     `cmd:"" help:"Let a market take orders."`
-	Pause    pauseCommand    `cmd:"" help:"Make a market refuse orders; its book stays."`
-	Close    closeCommand    `cmd:"" help:"End trading in a market and cancel its orders."`
-	Resolve  resolveCommand  `cmd:"" help:"Say what the outcomes of a market pay, for good."`
-	Adjust   adjustCommand   `cmd:"" help:"Change a market's tick, minimum size or fee."`
-	Mode     modeCommand     `cmd:"" help:"Take only cancels, only post-only orders, or everything again."`
-	Stp      stpCommand      `cmd:"" help:"Set what prevents self-trades of a wallet."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Serve      serveCommand      `cmd:"" help:"Run the node."`
+	Fund       fundCommand       `cmd:"" help:"Credit a wallet with collateral or with outcome tokens."`
+	Withdraw   withdrawCommand   `cmd:"" help:"Take free collateral or tokens away from a wallet."`
+	Link       linkCommand       `cmd:"" help:"Let an owner's key trade for a wallet."`
+	Collect    collectCommand    `cmd:"" help:"Move fees that were taken to a wallet."`
+	Open       openCommand       `cmd:"" help:"Let a market take orders."`
+	Pause      pauseCommand      `cmd:"" help:"Make a market refuse orders; its book stays."`
+	Close      closeCommand      `cmd:"" help:"End trading in a market and cancel its orders."`
+	Resolve    resolveCommand    `cmd:"" help:"Say what the outcomes of a market pay, for good."`
+	Adjust     adjustCommand     `cmd:"" help:"Change a market's tick, minimum size or fee."`
+	Mode       modeCommand       `cmd:"" help:"Take only cancels, only post-only orders, or everything again."`
+	Stp        stpCommand        `cmd:"" help:"Set what prevents self-trades of a wallet."`
+	Verify     verifyCommand     `cmd:"" help:"Check all that a data folder, or a backup, promises."`
+	Inspect    inspectCommand    `cmd:"" help:"Print what is in the journal: by Sequence, order, wallet or trade."`
+	Backup     backupCommand     `cmd:"" help:"Let a running node make a copy of its data folder."`
+	Restore    restoreCommand    `cmd:"" help:"Make a data folder of a backup, and check it."`
+	Recover    recoverCommand    `cmd:"" help:"Tell why a start is refused; accept the loss; make the index anew."`
+	Checkpoint checkpointCommand `cmd:"" help:"Write a checkpoint at the journal's end, as a stop does: before an upgrade after a crash."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 func main() {

@@ -1,22 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,16 +42,20 @@ type node struct {
 	metrics *prometheus.Registry
 	ready   atomic.Bool
 
-	draft   *catalog.Draft // what was read of the catalog, nil without one
-	epoch   uint64         // of this start
-	journal *journal.Journal
-	index   *journal.Index
-	board   *view.Board
-	writer  *sequencer.Sequencer
-	catalog atomic.Pointer[catalog.Catalog]
-	door    *ingress.Server
-	admin   *http.Server
-	public  net.Listener
+	describe *catalog.Store
+	values   *api.Values
+	epoch    uint64 // of this start
+	journal  *journal.Journal
+	index    *journal.Index
+	follower *journal.Follower
+	space    *journal.Space
+	backing  sync.Mutex // held while a backup is made
+	board    *view.Board
+	profiles *api.Profiles // nil without any
+	writer   *sequencer.Sequencer
+	door     *ingress.Server
+	admin    *http.Server
+	public   net.Listener
 
 	// failed gets the first error of anything that runs beside the start.
 	failed chan error
@@ -66,7 +68,7 @@ func runNode(ctx context.Context, s *settings) error {
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, n.close())
 	}
-	stopDemo := n.startDemo(ctx)
+	stopDemo, stopSync := n.startDemo(ctx), n.syncCatalog(ctx)
 	select {
 	case <-ctx.Done():
 		n.log.Info("stopping", "sequence", n.board.Sequence())
@@ -75,6 +77,7 @@ func runNode(ctx context.Context, s *settings) error {
 	}
 	n.ready.Store(false)
 	stopDemo()
+	stopSync()
 	return errors.Join(err, n.close())
 }
 
@@ -82,7 +85,8 @@ func runNode(ctx context.Context, s *settings) error {
 // the long ones look themselves.
 func (n *node) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		n.readCatalog, n.listen, n.recover, n.begin, n.open} {
+		n.readProfiles, n.checkCatalog, n.listen, n.watchSpace, n.recover, n.openCatalog, n.begin,
+		n.open} {
 		if err := step(ctx); err != nil {
 			return errors.Join(n.first(), err)
 		}
@@ -118,44 +122,6 @@ func (n *node) fail(what string, err error) {
 	case n.failed <- fmt.Errorf("%s: %w", what, err):
 	default: // somebody was first
 	}
-}
-
-// readCatalog reads the catalog before anything else is done: one that is none ends the start while
-// nothing has been written.
-func (n *node) readCatalog(ctx context.Context) error {
-	source, err := n.catalogSource()
-	if source == nil || err != nil {
-		return err
-	}
-	defer source.Close()
-	// A catalog may come from a pipe that nobody writes to: closing it ends the read.
-	stop := context.AfterFunc(ctx, func() { source.Close() })
-	defer stop()
-	draft, _, err := catalog.Parse(source, catalog.Options{List: n.list, Log: n.log})
-	if ctx.Err() != nil {
-		return nil
-	} else if err != nil {
-		return cli.Hint(fmt.Errorf("catalog %s: %w", n.Catalog, err),
-			"--catalog takes events with nested markets, as JSON array or lines")
-	}
-	n.draft = draft
-	return nil
-}
-
-// catalogSource is what the catalog is read from, nil if there is none.
-func (n *node) catalogSource() (io.ReadCloser, error) {
-	switch {
-	case n.Catalog != "":
-		// Opened as a pipe would be, so that opening one does not wait for its writer.
-		f, err := os.OpenFile(n.Catalog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-		if err != nil {
-			return nil, cli.Hint(fmt.Errorf("open catalog: %w", err), "--catalog names a file")
-		}
-		return f, nil
-	case n.Demo:
-		return io.NopCloser(bytes.NewReader(catalog.Demo())), nil
-	}
-	return nil, nil
 }
 
 // listen reads the secrets and opens both listeners: from here on the node answers, though most
@@ -203,23 +169,8 @@ func (n *node) listen(context.Context) error {
 	return nil
 }
 
-// masterSecret is what the API keys derive from: the file asked for, the credential that the
-// service manager hands over, or the data folder's own, made at the first start.
-func (n *node) masterSecret() ([32]byte, error) {
-	if n.MasterKey != "" {
-		return auth.ReadSecret(n.MasterKey)
-	}
-	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
-		file := filepath.Join(dir, "master.key")
-		if _, err := os.Stat(file); err == nil {
-			return auth.ReadSecret(file)
-		}
-	}
-	return auth.LoadSecret(filepath.Join(n.Data, "master.key"))
-}
-
-// recover opens the journal and replays it into a fresh Exchange and Board: starting and
-// recovering are one path.
+// recover opens the journal and restores Exchange and Board from the newest checkpoint and the
+// frames after it: starting and recovering are one path.
 func (n *node) recover(ctx context.Context) error {
 	start := time.Now()
 	options := journal.Options{Dir: n.Data, Async: n.Durability == "async", Log: n.log}
@@ -228,34 +179,71 @@ func (n *node) recover(ctx context.Context) error {
 		return advised(err)
 	}
 	n.metrics.MustRegister(n.journal.Collectors()...)
-	var seed [8]byte
-	rand.Read(seed[:])
-	x := engine.NewExchange(binary.LittleEndian.Uint64(seed[:]))
-	n.board = view.NewBoard()
-	head, err := n.journal.Recover(x, func(f *engine.Frame) error {
-		n.board.Publish(f)
-		return ctx.Err()
+	restored, err := n.journal.Restore(ctx, func() *journal.State {
+		var s *journal.State
+		s, n.board = newState() // the last one made is the one that is used
+		return s
 	})
 	if ctx.Err() != nil {
 		return nil // told to stop: nothing has been written
 	} else if err != nil {
 		return advised(err)
 	}
-	if n.index, err = journal.OpenIndex(n.journal, journal.IndexOptions{Log: n.log}); err != nil {
+	head := restored.Head
+	n.board.Settle()
+	n.index, err = journal.OpenIndex(n.journal, journal.IndexOptions{Log: n.log,
+		Builder: func(proof []byte) journal.BuilderCode { return auth.BuilderOf(proof) }})
+	if err != nil {
 		return advised(err)
 	}
 	n.metrics.MustRegister(n.index.Collectors()...)
 	go func() { n.fail("index", advised(n.index.Run())) }()
 	n.epoch = head.Epoch + 1
-	n.writer, err = sequencer.New(x, n.board, n.journal, sequencer.Options{Head: head,
-		Poison: n.poisoned, Fatal: n.torn})
+	n.writer, err = sequencer.New(restored.State.Exchange, n.board, n.journal, sequencer.Options{
+		Head: head, Poison: n.poisoned, Fatal: n.torn})
 	if err != nil {
 		return err
 	}
 	go n.write()
 	n.metrics.MustRegister(writerMetrics(n.writer, n.board)...)
-	n.log.Info("recovered", "sequence", head.Sequence, "frame", head.Frame,
-		"digest", fmt.Sprintf("%016x", uint64(head.Digest)), "took", time.Since(start).String())
+	from := uint64(0)
+	if restored.From != nil {
+		from = uint64(restored.From.Head.Sequence)
+	}
+	n.log.Info("recovered", "sequence", head.Sequence, "frame", head.Frame, "checkpoint", from,
+		"replayed", restored.Commands, "digest", fmt.Sprintf("%016x", uint64(head.Digest)),
+		"took", time.Since(start).String())
+	return n.follow()
+}
+
+// newState is an Exchange to be, and the Board beside it.
+func newState() (*journal.State, *view.Board) {
+	var seed [8]byte
+	rand.Read(seed[:])
+	board := view.NewBoard()
+	return &journal.State{
+		Seed: binary.LittleEndian.Uint64(seed[:]),
+		Each: func(f *engine.Frame) error { board.Replay(f); return nil },
+		Save: board.Save, Load: board.Load,
+	}, board
+}
+
+// follow starts the second computation of everything, which writes the checkpoints.
+func (n *node) follow() error {
+	var err error
+	n.follower, err = n.journal.Follow(journal.FollowerOptions{
+		Fresh: func() *journal.State {
+			s, _ := newState()
+			return s
+		},
+		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
+		Hold: func() bool { return n.space.Status().State != journal.Roomy },
+	})
+	if err != nil {
+		return err
+	}
+	n.metrics.MustRegister(n.follower.Collectors()...)
+	go func() { n.fail("follower", advised(n.follower.Run())) }()
 	return nil
 }
 
@@ -276,10 +264,11 @@ func advised(err error) error {
 		return err
 	}
 	var broken *journal.Break
+	var lost *journal.LossError
 	var locked *journal.LockedError
 	what := errors.New(strings.Replace(err.Error(), "; "+advice, "", 1))
 	switch {
-	case errors.As(err, &broken):
+	case errors.As(err, &broken), errors.As(err, &lost):
 		return &cli.BrokenError{Err: cli.Hint(what, "%s", advice)}
 	case errors.As(err, &locked):
 		return cli.Hint(what, "--data names another folder; the process that has this one: %s",
@@ -311,31 +300,22 @@ func (n *node) torn(what string, frame uint64, cause any, stack []byte) {
 
 // begin journals that a new epoch began, and lists the catalog: without one the markets listed
 // before go on.
-func (n *node) begin(ctx context.Context) error {
+func (n *node) begin(context.Context) error {
 	started := engine.Command{Kind: engine.Started, Seen: engine.Sequence(n.epoch),
 		Expiry: engine.Time(time.Now().UnixMilli())}
 	if _, err := n.writer.Submit(&started); err != nil {
 		return fmt.Errorf("journal the start: %w", err)
 	}
-	if n.draft == nil {
-		return nil
-	}
-	c, report, err := n.draft.List()
-	if err != nil {
-		return fmt.Errorf("catalog %s: %w", n.Catalog, err)
-	}
-	n.draft = nil
-	n.catalog.Store(c)
-	n.log.Info("catalog", "loaded", report.String())
-	return nil
+	return n.beginCatalog()
 }
 
 // open waits for the index and opens the door.
 func (n *node) open(ctx context.Context) error {
 	history := n.index.History
 	answers, err := api.New(api.Options{Board: n.board, History: history,
-		Catalog: n.catalog.Load, KeyID: auth.NewKeyring(n.master).KeyID, Checksum: auth.Checksum,
-		JournalID: n.journal.ID, Exchanges: n.exchanges(), Log: n.log})
+		Catalog: n.describe.Current, Values: n.values, KeyID: auth.NewKeyring(n.master).KeyID,
+		Checksum: auth.Checksum, JournalID: n.journal.ID, Exchanges: n.exchanges(), Profiles: n.profiles,
+		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})
 	if err != nil {
 		return err
 	}
@@ -462,11 +442,20 @@ func (n *node) close() error {
 	if n.writer != nil {
 		problems = append(problems, n.writer.Close())
 	}
+	if n.follower != nil {
+		n.follower.Close(ctx)
+	}
 	if n.index != nil {
 		problems = append(problems, n.index.Close())
 	}
+	if n.describe != nil {
+		problems = append(problems, n.describe.Close())
+	}
 	if n.journal != nil {
 		problems = append(problems, n.journal.Close())
+	}
+	if n.space != nil {
+		n.space.Close()
 	}
 	if n.admin != nil {
 		problems = append(problems, n.admin.Close())

@@ -33,6 +33,12 @@ func (o *operator) call(path string, request map[string]string) error {
 
 // post posts a request to the admin listener, without its empty values, and returns the answer.
 func (o *operator) post(path string, request map[string]string) (string, error) {
+	return o.postWithin(path, request, 15*time.Second)
+}
+
+// postWithin is post with so much time for the answer.
+func (o *operator) postWithin(
+	path string, request map[string]string, limit time.Duration) (string, error) {
 	address := strings.TrimSuffix(strings.TrimPrefix(o.Admin, "http://"), "/")
 	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") {
 		return "", &cli.UsageError{Err: cli.Hint(fmt.Errorf("--admin %q is no address", o.Admin),
@@ -59,7 +65,7 @@ func (o *operator) post(path string, request map[string]string) (string, error) 
 	}
 	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	r.Header.Set("Content-Type", "application/json")
-	client := http.Client{Timeout: 15 * time.Second}
+	client := http.Client{Timeout: limit}
 	answer, err := client.Do(r)
 	if err != nil {
 		return "", cli.Hint(fmt.Errorf("reach the node: %w", err),

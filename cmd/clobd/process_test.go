@@ -21,9 +21,13 @@ const (
 	goneTime  = 20 * time.Second
 )
 
-// buildNode builds the node's binary below the test's folder and returns its path.
+// buildNode builds the node's binary below the test's folder and returns its path. CLOBD_BINARY is
+// one that is there already.
 func buildNode(t *testing.T) string {
 	t.Helper()
+	if binary := os.Getenv("CLOBD_BINARY"); binary != "" {
+		return binary
+	}
 	binary := filepath.Join(t.TempDir(), "clobd")
 	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput()
 	if err != nil {
@@ -72,7 +76,15 @@ func freeAddress(t *testing.T) string {
 // start starts the node and waits until it says that it is ready.
 func (p *process) start(t *testing.T) {
 	t.Helper()
-	args := []string{"serve", "--data", p.data, "--listen", p.listen, "--admin", p.admin}
+	p.launch(t)
+	p.await(t)
+}
+
+// launch starts the node.
+func (p *process) launch(t *testing.T) {
+	t.Helper()
+	args := []string{"serve", "--data", p.data, "--listen", p.listen, "--admin", p.admin,
+		"--disk-ballast", "0"}
 	p.log.Reset()
 	p.cmd = exec.Command(p.binary, append(args, p.flags...)...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
@@ -83,6 +95,11 @@ func (p *process) start(t *testing.T) {
 	}
 	p.ended = make(chan error, 1)
 	go func(cmd *exec.Cmd, ended chan error) { ended <- cmd.Wait() }(p.cmd, p.ended)
+}
+
+// await waits until the node says that it is ready.
+func (p *process) await(t *testing.T) {
+	t.Helper()
 	for deadline := time.Now().Add(readyTime); time.Now().Before(deadline); {
 		select {
 		case err := <-p.ended:

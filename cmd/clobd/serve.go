@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"clobd/cmd/cli"
 	"clobd/engine"
@@ -20,19 +21,25 @@ import (
 // serveCommand is `clobd serve`: the options of the process. What the engine reads is journaled
 // and is no option.
 type serveCommand struct {
-	Data       string   `default:"clobd-data" help:"The node's one folder."`
-	Listen     string   `default:"127.0.0.1:8080" help:"Public listener."`
-	Admin      string   `default:"127.0.0.1:8081" help:"Admin listener: livez, readyz, metrics, pprof, admin routes."`
-	Catalog    string   `help:"File of catalog events with nested markets: a JSON array or JSON lines, gzipped or not."`
-	Demo       bool     `help:"Paper market: bots quote the first open markets, keys get --faucet, wallets link on first use."`
-	Faucet     string   `help:"Paper collateral that a wallet gets when it first derives a key. Off without --demo; 10000 with it."`
-	Durability string   `default:"fsync" enum:"fsync,async" help:"async acknowledges before the sync: for measuring only."`
-	ChainID    uint64   `default:"80002" help:"The one chain whose signatures count."`
-	Exchange   []string `sep:"none" help:"One more signing domain: NAME,VERSION,ADDRESS[,neg-risk|both]. May be repeated."`
-	Limits     string   `default:"on" enum:"on,off" help:"Request limits per wallet and address."`
-	MasterKey  string   `help:"File with the 32-byte secret that API keys derive from, in hex. Default: the service credential master.key, else DATA/master.key, made at first start."`
-	Trusted    []string `name:"trusted-proxy" help:"Network whose X-Forwarded-For is believed, as 10.0.0.0/8."`
-	LogLevel   string   `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
+	Data               string        `default:"clobd-data" help:"The node's one folder."`
+	Listen             string        `default:"127.0.0.1:8080" help:"Public listener."`
+	Admin              string        `default:"127.0.0.1:8081" help:"Admin listener: livez, readyz, metrics, pprof, admin routes."`
+	Catalog            string        `help:"Where the markets come from: a file of events, markets, series, tags or order-book markets (a JSON array or JSON lines, gzipped or not), a folder of such files, or the base address of a service with the same lists. Looked at again as it changes, and on SIGHUP. What it closes is closed here; nothing but resolve resolves."`
+	Demo               bool          `help:"Paper market: bots quote the first open markets, keys get --faucet, wallets link on first use."`
+	Faucet             string        `help:"Paper collateral that a wallet gets when it first derives a key. Off without --demo; 10000 with it."`
+	Durability         string        `default:"fsync" enum:"fsync,async" help:"async acknowledges before the sync: for measuring only."`
+	CheckpointInterval time.Duration `default:"5m" help:"Time after which a checkpoint is written if anything happened."`
+	CheckpointCommands uint64        `default:"2000000" help:"Commands after which a checkpoint is written: what a start after a crash replays at most, but for what came while it was written."`
+	DiskReserve        byteSize      `default:"1GiB" help:"Free space of the disk below which only cancels are taken; below twice of it a warning. 0: never."`
+	DiskBallast        byteSize      `default:"256MiB" help:"Size of a file in the data folder that is deleted when the disk is all but full, so that cancels and a stop still find room. 0: none."`
+	ChainID            uint64        `default:"80002" help:"The one chain whose signatures count."`
+	Exchange           []string      `sep:"none" help:"One more signing domain: NAME,VERSION,ADDRESS[,neg-risk|both]. May be repeated."`
+	Limits             string        `default:"on" enum:"on,off" help:"Request limits per wallet and address."`
+	MasterKey          string        `help:"File with the 32-byte secret that API keys derive from, in hex. Default: the service credential master.key, else DATA/master.key, made at first start."`
+	Trusted            []string      `name:"trusted-proxy" help:"Network whose X-Forwarded-For is believed, as 10.0.0.0/8."`
+	Profiles           string        `help:"File of what wallets are called: a JSON array of objects with proxyWallet, name, pseudonym, bio, profileImage, profileImageOptimized, displayUsernamePublic. Read again when it changes."`
+	Allowed            []string      `name:"wallet-allow" help:"Network that may ask about wallets, as 10.0.0.0/8; all others are refused. May be repeated. Without it everybody may."`
+	LogLevel           string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
 }
 
 // Run serves until SIGTERM or SIGINT, or until the node can no longer keep its promises.
@@ -57,6 +64,7 @@ type settings struct {
 	faucet  engine.Cash
 	domains []auth.Domain
 	proxies []netip.Prefix
+	allowed []netip.Prefix
 	log     *slog.Logger
 }
 
@@ -74,13 +82,20 @@ func (c *serveCommand) settings() (*settings, error) {
 		problems = append(problems, cli.Hint(fmt.Errorf("no exchange is known on chain %d", c.ChainID),
 			"--exchange NAME,VERSION,ADDRESS names one; 80002, 137 and 31337 have a table"))
 	}
-	for _, text := range c.Trusted {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			problems = append(problems, cli.Hint(fmt.Errorf("--trusted-proxy %q is no network", text),
-				"write an address, a slash and a number of bits: 10.0.0.0/8, or 10.0.0.1/32 for one address"))
+	for _, flag := range []struct {
+		name  string
+		texts []string
+		into  *[]netip.Prefix
+	}{{"--trusted-proxy", c.Trusted, &s.proxies}, {"--wallet-allow", c.Allowed, &s.allowed}} {
+		for _, text := range flag.texts {
+			p, err := netip.ParsePrefix(text)
+			if err != nil {
+				problems = append(problems, cli.Hint(fmt.Errorf("%s %q is no network", flag.name, text),
+					"write an address, a slash and a number of bits: 10.0.0.0/8, or 10.0.0.1/32 for one "+
+						"address"))
+			}
+			*flag.into = append(*flag.into, p)
 		}
-		s.proxies = append(s.proxies, p)
 	}
 	faucet := c.Faucet
 	if faucet == "" && c.Demo {
@@ -92,6 +107,10 @@ func (c *serveCommand) settings() (*settings, error) {
 			problems = append(problems, fmt.Errorf("--faucet %q: not a whole number of units", faucet))
 		}
 		s.faucet = engine.Cash(units * engine.Unit)
+	}
+	if c.CheckpointInterval <= 0 || c.CheckpointCommands == 0 {
+		problems = append(problems, errors.New("--checkpoint-interval and --checkpoint-commands "+
+			"must be above 0"))
 	}
 	s.log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	if err := errors.Join(problems...); err != nil {

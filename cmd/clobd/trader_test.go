@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -25,6 +27,7 @@ type intent struct {
 	shares   int
 	body     []byte
 	answered bool // with 200: it is durable, whatever happens next
+	canceled bool // so the node said: it is over, whatever happens next
 	matched  float64
 }
 
@@ -101,6 +104,53 @@ func (x *trader) post(i *intent) (status int, text string, err error) {
 	if result.TakingAmount != "" {
 		i.matched, err = strconv.ParseFloat(result.TakingAmount, 64)
 	}
+	return status, string(body), err
+}
+
+// postAll sends several orders as one. Of each it is noted whether it was taken.
+func (x *trader) postAll(all []*intent) (status int, text string, err error) {
+	var bodies [][]byte
+	for _, i := range all {
+		bodies = append(bodies, i.body)
+	}
+	body := append(append([]byte("["), bytes.Join(bodies, []byte(","))...), ']')
+	status, body, err = x.exchange(http.MethodPost, "/orders", body)
+	if err != nil || status != http.StatusOK {
+		return status, string(body), err
+	}
+	var results []struct {
+		Success               bool
+		OrderID, TakingAmount string
+	}
+	if err := json.Unmarshal(body, &results); err != nil || len(results) != len(all) {
+		return status, string(body), fmt.Errorf("%d results of %d orders: %v", len(results), len(all), err)
+	}
+	for n, r := range results {
+		if !r.Success {
+			continue // told: not now
+		}
+		if all[n].answered = true; r.OrderID != all[n].id.Hex() {
+			return status, string(body), fmt.Errorf("order %d of a bundle: %s", n, r.OrderID)
+		}
+		if r.TakingAmount != "" {
+			if all[n].matched, err = strconv.ParseFloat(r.TakingAmount, 64); err != nil {
+				return status, string(body), err
+			}
+		}
+	}
+	return status, string(body), nil
+}
+
+// cancel takes an order back, and notes if the node says so.
+func (x *trader) cancel(i *intent) (status int, text string, err error) {
+	status, body, err := x.exchange(http.MethodDelete, "/order",
+		fmt.Appendf(nil, `{"orderID":"%s"}`, i.id.Hex()))
+	if err != nil || status != http.StatusOK {
+		return status, string(body), err
+	}
+	var answer struct{ Canceled []string }
+	err = json.Unmarshal(body, &answer)
+	i.canceled = i.canceled || slices.Contains(answer.Canceled, i.id.Hex())
 	return status, string(body), err
 }
 

@@ -3,10 +3,15 @@
 //
 //	clobench run      one workload at one level        ──► figure + conditions + check
 //	clobench compare  node, baseline, baseline, node … ──► ratios of the medians
+//	clobench ramp     rates that step up, open loop    ──► table of latencies, and where it broke
+//	clobench flood    reads beside signed orders       ──► ratio of the medians
+//	clobench stall    reads while nothing is written   ──► ratio of the medians
+//	clobench pages    pages anywhere in a long history ──► percentiles
 //	clobench matching bare books, Exchange, peers       ──► ns per operation, results compared
 //	clobench order    one signed order                 ──► request and answer
 //	clobench replay   (hidden) the processes that matching starts
 //	clobench peer     (hidden) the baseline process that compare starts
+//	clobench reads    (hidden) the process that reads for flood and stall
 //	clobench hiccups  (hidden) the process that watches for pauses beside every run
 //
 // A run whose check fails prints no figure and ends with code 1. Read main.go; what it calls is in

@@ -21,10 +21,15 @@ var version = "dev"
 type commands struct {
 	Run      runCommand      `cmd:"" help:"Measure one workload at one level."`
 	Compare  compareCommand  `cmd:"" help:"Measure the node beside a baseline, interleaved."`
+	Ramp     rampCommand     `cmd:"" help:"Load a node at rates that step up until it breaks."`
+	Flood    floodCommand    `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
+	Stall    stallCommand    `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
+	Pages    pagesCommand    `cmd:"" help:"Measure pages of lists anywhere in a long history."`
 	Order    orderCommand    `cmd:"" help:"Sign one order, place it, print request and answer."`
 	Peer     peerCommand     `cmd:"" hidden:"" help:"Serve a baseline for compare."`
 	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
 	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
+	Reads    readsCommand    `cmd:"" hidden:"" help:"Read at a constant rate for flood and stall."`
 	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }
 
@@ -117,7 +122,7 @@ func sibling(name string) string {
 }
 
 type compareCommand struct {
-	What     string        `arg:"" enum:"orders,book" help:"orders: signed durable orders against the naive pipeline. book: GET /book against a bare answer of the same bytes."`
+	What     string        `arg:"" enum:"orders,book,midpoint,price,batch" help:"orders: signed durable orders against the naive pipeline. book, midpoint, price: GET of that against a bare answer of the same bytes. batch: POST /orders of 15 against single orders, of one node."`
 	Rounds   int           `default:"10" help:"Interleaved rounds: one turn of each side, whose turn is first alternates."`
 	Duration time.Duration `default:"1s" help:"How long each turn takes."`
 

@@ -1,4 +1,12 @@
-// Command clobsim replays cases that others wrote through the same code that the node runs.
+// Command clobsim simulates the node's inside from seeds, and replays cases that others wrote
+// through the same code that the node runs.
+//
+//	seed ───► run      a node that crashes, disks that fail   package simulator
+//	            │
+//	            ▼
+//	the seed first; what was found, and the one command that repeats it
+//
+//	reliability: every fault test, at full size ──► go test ──► reliability.json
 //
 //	FILE…
 //	  │
@@ -12,6 +20,6 @@
 //	          ▼
 //	N agree, M disagree, K skipped
 //
-// It ends with code 1 if anything disagrees or a file cannot be read in full. Read main.go, then
-// replay.go.
+// It ends with code 1 if anything disagrees or a file cannot be read in full. Read main.go,
+// run.go with package simulator, reliability.go, then replay.go.
 package main

@@ -8,14 +8,19 @@ import (
 	"clobd/ingress/auth"
 )
 
+// version is stamped by the build.
+var version = "dev"
+
 type commands struct {
-	Vectors   vectorsCommand   `cmd:"" help:"Check signature vectors: orders, key derivations, request digests."`
-	Scenarios scenariosCommand `cmd:"" help:"Replay matching scenarios and settlements through the engine."`
-	Flow      flowCommand      `cmd:"" help:"Replay order flows with their true fills and books through the engine."`
+	Run         runCommand         `cmd:"" help:"Run the node's inside in virtual time against disks that crash, from a seed."`
+	Reliability reliabilityCommand `cmd:"" help:"Carry out the fault tests at full size, in a checkout, and write down what came of them."`
+	Vectors     vectorsCommand     `cmd:"" help:"Check signature vectors: orders, key derivations, request digests."`
+	Scenarios   scenariosCommand   `cmd:"" help:"Replay matching scenarios and settlements through the engine."`
+	Flow        flowCommand        `cmd:"" help:"Replay order flows with their true fills and books through the engine."`
 }
 
 func main() {
-	os.Exit(cli.Run("clobsim", "Replays what others wrote.", &commands{}, os.Args[1:]))
+	os.Exit(cli.Run("clobsim", "Simulates the node from seeds, and replays what others wrote.", &commands{}, os.Args[1:]))
 }
 
 type vectorsCommand struct {

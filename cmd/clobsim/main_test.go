@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -137,6 +138,82 @@ func TestFlow(t *testing.T) {
 	} {
 		if code, out := run(t, append([]string{"flow"}, c.args...)...); code != c.code {
 			t.Errorf("%v: code %d:\n%s", c.args, code, out)
+		}
+	}
+}
+
+// TestRun: the seed comes first, the same seed is the same output, and a failure says how to repeat
+// it.
+func TestRun(t *testing.T) {
+	good := []string{"run", "--seed", "3", "--seeds", "2", "--steps", "300", "--trace"}
+	code, out := run(t, good...)
+	if code != cli.Done || !strings.HasPrefix(out, "seed 3\n0: ") ||
+		!strings.HasSuffix(out, "\n2 seeds, 0 failed\n") || !strings.Contains(out, "\nseed 4: ") {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+	if _, again := run(t, good...); again != out {
+		t.Error("the same seed is another run")
+	}
+	code, out = run(t, "run", "--until-failure", "--sabotage", "lost-frame", "--disk", "memory")
+	_, repeat, _ := strings.Cut(out, "\nrepeat it: clobsim ")
+	args := strings.Fields(repeat)
+	if code != cli.Failed || !strings.Contains(out, ": FAILED: step ") || len(args) == 0 {
+		t.Fatalf("code %d:\n%s", code, out)
+	}
+	last := out[strings.LastIndex(out, "\nseed "):]
+	if code, again := run(t, args...); code != cli.Failed || !strings.HasSuffix(again, last) {
+		t.Errorf("%s: code %d:\n%s\nwant %s", repeat, code, again, last)
+	}
+	for _, bad := range [][]string{{"--steps", "0"}, {"--faults", "flood"}, {"--disk", "tape"}} {
+		if code, out := run(t, append([]string{"run"}, bad...)...); code != cli.Usage {
+			t.Errorf("%v: code %d:\n%s", bad, code, out)
+		}
+	}
+}
+
+// TestItems: each names tests that there are, and is told by name.
+func TestItems(t *testing.T) {
+	code, out := run(t, "reliability", "--list")
+	if code != cli.Done || strings.Count(out, "\n") != len(items()) {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+	for _, i := range items() {
+		var text string
+		files, err := filepath.Glob(filepath.Join("../..", i.folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(b)
+		}
+		for _, name := range strings.Split(i.test, "|") {
+			if !strings.Contains(text, "\nfunc "+name+"(t *testing.T) {") {
+				t.Errorf("%s: there is no %s in %s", i.name, name, i.folder)
+			}
+		}
+	}
+	if code, _ := run(t, "reliability", "--only", "luck"); code != cli.Usage {
+		t.Errorf("an item that there is not: code %d", code)
+	}
+}
+
+// TestOutcome: what go test says becomes counts, failures and skips; a test that did not run is no
+// proof.
+func TestOutcome(t *testing.T) {
+	for text, want := range map[string]string{
+		"    a_test.go:1: figures: kills=20 lost=0\n    a_test.go:2: figures: kills=1.5\n--- PASS: TestA\n": "kills=21.5 lost=0 0",
+		"--- PASS: TestA\n--- FAIL: TestB\n":                   " 1",
+		"ok  	clobd/journal	0.1s [no tests to run]\n":          " 1",
+		"    a_test.go:1: SKIPPED: no disk\n--- SKIP: TestA\n": " 0no disk",
+	} {
+		o := outcome{Counts: map[string]float64{}}
+		o.read([]byte(text))
+		if got := fmt.Sprintf("%s %d%s", o.text(), o.Failures, o.Skipped); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

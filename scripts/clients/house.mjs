@@ -197,9 +197,12 @@ function events(path) {
   return text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
 }
 
+// catalog is what the node was started with: events with their markets.
+export const catalog = events(catalogFile);
+
 // markets are those for which an order book should exist.
 function markets() {
-  return events(catalogFile).flatMap((event) => event.markets ?? [])
+  return catalog.flatMap((event) => event.markets ?? [])
     .filter((m) => !m.closed && !m.archived && m.enableOrderBook !== false)
     .filter((m) => m.acceptingOrders !== false && m.clobTokenIds)
     .map((m) => ({

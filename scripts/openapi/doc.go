@@ -8,7 +8,8 @@
 // Contract:
 //
 //   - An answer to a documented method and path has a documented status and media type, and a body
-//     that its schema allows. HEAD is GET without a body; /clob before a path changes nothing.
+//     that its schema allows. HEAD is GET without a body; /clob, /gamma or /data-api before a path
+//     changes nothing.
 //   - Any other answer is a refusal in one of the three error shapes, or what browsers get for
 //     OPTIONS.
 //   - Where a schema is a oneOf by dialect, the members say in x-dialects whom they are for, and

@@ -134,7 +134,7 @@ func (d *Document) find(method, target string) *openapi3.Operation {
 	}
 	path, _, _ := strings.Cut(target, "?")
 	segments := split(path)
-	if segments[0] == "clob" {
+	if slices.Contains([]string{"clob", "gamma", "data-api"}, segments[0]) {
 		if segments = segments[1:]; len(segments) == 0 {
 			segments = []string{""}
 		}
@@ -186,7 +186,7 @@ func (d *Document) check(a *Answer, operation *openapi3.Operation) error {
 	if response == nil {
 		return errors.New("the status is not documented")
 	}
-	if a.Method == "HEAD" && len(a.Body) == 0 {
+	if len(a.Body) == 0 && (a.Method == "HEAD" || len(response.Value.Content) == 0) {
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(a.ContentType)

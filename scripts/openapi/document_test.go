@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 		{"an empty error", "GET", "/price", "", 404, `{"error":"","code":"not_found"}`, "length"},
 		{"a path by its name", "GET", "/markets/live-activity/" + id, "", 200, `[]`, ""},
 		{"nowhere", "GET", "/nowhere", "", 404, `{"error":"x","code":"not_found"}`, ""},
-		{"nowhere in the catalog", "GET", "/events", "", 404,
+		{"nowhere in the catalog", "GET", "/gamma/nowhere", "", 404,
 			`{"type":"not found error","error":"x"}`, ""},
 		{"nowhere succeeds", "GET", "/nowhere", "", 200, `{}`, "not documented"},
 		{"the wrong method", "PUT", "/price", "", 405,
@@ -98,7 +98,8 @@ func TestDocument(t *testing.T) {
 		}
 		open := o.Security != nil && slices.ContainsFunc(*o.Security, isEmpty) ||
 			o.Security != nil && len(*o.Security) == 0
-		if denied := o.Responses.Value("401") != nil; denied == open {
+		byAddress := o.Tags[0] == "wallets" // which an operator may shut, but no key opens
+		if denied := o.Responses.Value("401") != nil; denied == open && !byAddress {
 			t.Errorf("%s: open %v, and 401 documented %v", name, open, denied)
 		}
 	}

@@ -13,6 +13,7 @@ func budget() map[string]string {
 	return map[string]string{
 		"github.com/HdrHistogram/hdrhistogram-go":   "latencies of the load tester, without losing the tail",
 		"github.com/alecthomas/kong":                "command lines with help and environment variables",
+		"github.com/anishathalye/porcupine":         "tests: whether recorded answers have an order that explains them",
 		"github.com/cockroachdb/datadriven":         "tests: scripts with their expected answers",
 		"github.com/cockroachdb/pebble/v2":          "the journal and the index: write-ahead log, sync, crash tests",
 		"github.com/decred/dcrd/dcrec/secp256k1/v4": "signatures where there is no cgo",
@@ -24,6 +25,7 @@ func budget() map[string]string {
 		"github.com/valyala/fasthttp":               "HTTP without an allocation per request",
 		"go.uber.org/goleak":                        "tests: every goroutine is joined",
 		"golang.org/x/crypto":                       "keccak, which the standard library has only in its later form",
+		"golang.org/x/text":                         "search: letters without their accents",
 		"pgregory.net/rapid":                        "tests: random streams of commands, shrunk to the shortest",
 		"tool honnef.co/go/tools/cmd/staticcheck":   "make lint",
 	}

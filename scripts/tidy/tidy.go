@@ -171,6 +171,17 @@ func (t *Tree) add(rel, text string) {
 	t.Packages[i].Files = append(t.Packages[i].Files, f)
 }
 
+// apart reports whether a folder belongs to a module of its own, with a go.mod below the root: the
+// build and the tests of this one leave it out.
+func (t *Tree) apart(folder string) bool {
+	for ; folder != "."; folder = path.Dir(folder) {
+		if t.file(folder+"/go.mod") != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // inTestdata reports whether the file is data of a test: its text is judged by nobody.
 func inTestdata(rel string) bool {
 	return strings.HasPrefix(rel, "testdata/") || strings.Contains(rel, "/testdata/")

@@ -100,6 +100,9 @@ func importing(paths ...string) string {
 func TestImports(t *testing.T) {
 	pure := "would not replay"
 	run(t, (*Tree).checkImports, []sample{
+		bad("no row", "bench/peers/x/a.go", importing("fmt"), "no row"),
+		{"a module apart", map[string]string{"bench/peers/x/go.mod": "module x",
+			"bench/peers/x/y/a.go": importing("example.com/y")}, ""},
 		good("engine with plain std", "engine/a.go", importing("math/bits", "fmt", "strconv")),
 		bad("engine with a clock", "engine/a.go", importing("time"), pure),
 		bad("engine with randomness", "engine/a.go", importing("math/rand/v2"), pure),
@@ -143,6 +146,10 @@ func TestShape(t *testing.T) {
 		bad("71 lines", "p/a.go", source(longer), "71 lines"),
 		good("4 parameters", "p/a.go", source("func f(a, b, c int, d string) {}")),
 		good("4 and a receiver", "p/a.go", source("func (x t) f(a, b, c, d int) {}")),
+		{"5 parameters of a foreign method", map[string]string{"p/go.mod": "module p",
+			"p/a.go": source("type t int\n\nfunc (t) f(a, b, c int, d, e string) {}")}, ""},
+		{"5 parameters in a module apart", map[string]string{"p/go.mod": "module p",
+			"p/a.go": source("func f(a, b, c int, d, e string) {}")}, "5 parameters"},
 		bad("5 parameters", "p/a.go", source("func f(a, b, c int, d, e string) {}"), "5 parameters"),
 		good("800 lines", "p/a.go", lines(maxFile)),
 		bad("801 lines", "p/a.go", lines(maxFile+1), "801 lines"),

@@ -255,7 +255,9 @@ async function nothing({ maker, market }) {
   const { condition: conditionId } = market;
   deepStrictEqual(await all(reader.listCurrentRewards()), []);
   deepStrictEqual(await all(reader.listMarketRewards({ conditionId })), []);
-  deepStrictEqual(await all(reader.listBuilderTrades({ builderCode })), []);
+  const built = await all(reader.listBuilderTrades({ builderCode }));
+  like(built, [{ builder: builderCode, tradeType: "TAKER", side: BUY, transactionHash: hex32 }]);
+  deepStrictEqual(built.map((t) => [t.size, t.sizeUsdc]), [["4", "2"]]);
   deepStrictEqual(await all(client.listUserEarningsForDay({ date })), []);
   deepStrictEqual(await all(client.listUserEarningsAndMarketsConfig({ date })), []);
   deepStrictEqual(await client.fetchTotalEarningsForUserForDay({ date }), []);

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"clobd/api/catalog"
+	"clobd/cmd/cli"
+	"clobd/engine"
+	"clobd/journal"
+)
+
+type backupCommand struct {
+	operator
+	To   string `required:"" help:"Folder to be made, on the node's machine. It is a data folder, without the index, which the first start makes. On the same disk files that never change are linked, so that it takes little room: copy it elsewhere."`
+	Keys bool   `help:"Put DATA/master.key in, too: whoever has the backup then has all API keys."`
+}
+
+// backupTime is how long a node may copy.
+const backupTime = 12 * time.Hour
+
+// Run asks the running node for a backup.
+func (c *backupCommand) Run() error {
+	to, err := filepath.Abs(c.To)
+	if err != nil {
+		return fmt.Errorf("back up to %s: %w", c.To, err)
+	}
+	request := map[string]string{"to": to}
+	if c.Keys {
+		request["keys"] = "true"
+	}
+	total := folderSize(filepath.Join(c.Data, "journal"))
+	bar, done := newProgress("backup", "bytes"), make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(progressBlink)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				bar.show(folderSize(to+partSuffix), total)
+			case <-done:
+				bar.end()
+				return
+			}
+		}
+	}()
+	text, err := c.postWithin("/admin/backup", request, backupTime)
+	close(done)
+	<-ended
+	if err != nil {
+		return err
+	}
+	fmt.Println(text)
+	var told backupNote
+	if err := json.Unmarshal([]byte(text), &told); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if told.Keys {
+		fmt.Println("it holds master.key: keep it as secret as that")
+	} else {
+		fmt.Println("it does not hold master.key, from which all API keys derive: keep that elsewhere")
+	}
+	return nil
+}
+
+// folderSize is how many bytes the files below a folder have, as far as they can be seen.
+func folderSize(dir string) (total uint64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if about, err := e.Info(); err == nil && about.Mode().IsRegular() {
+			total += uint64(about.Size())
+		}
+		return nil
+	})
+	return total
+}
+
+const (
+	// partSuffix is what a folder is called until it is whole.
+	partSuffix = ".part"
+	// backupNoteName is the file that says what a backup holds.
+	backupNoteName = "backup.json"
+)
+
+// backupNote says what a backup holds.
+type backupNote struct {
+	To         string          `json:"to,omitempty"`
+	Created    time.Time       `json:"created"`
+	Version    string          `json:"version"`
+	Journal    string          `json:"journal"`
+	Sequence   engine.Sequence `json:"sequence"`
+	Frame      uint64          `json:"frame"`
+	Digest     string          `json:"digest"`
+	Hash       string          `json:"hash"`
+	Checkpoint engine.Sequence `json:"checkpoint"` // 0: none
+	Bytes      int64           `json:"bytes"`
+	Keys       bool            `json:"keys"`
+}
+
+// errBackup is the answer to a backup while another one is made.
+var errBackup = errors.New("another backup is being made")
+
+// backupRoute serves /admin/backup.
+func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
+	answer := func(status int, body any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(body)
+	}
+	refuse := func(status int, text, hint string) {
+		answer(status, map[string]string{"error": text, "hint": hint})
+	}
+	var asked struct{ To, Keys string }
+	switch {
+	case r.Method != http.MethodPost:
+		refuse(http.StatusMethodNotAllowed, "method not allowed", "use POST")
+		return
+	case !n.ready.Load():
+		refuse(http.StatusTooEarly, "service not ready", "the journal is being recovered: try again")
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, 8<<10))
+	if err != nil || json.Unmarshal(body, &asked) != nil || !filepath.IsAbs(asked.To) {
+		refuse(http.StatusBadRequest, "to is not an absolute path",
+			`send {"to":"/folder/to/be/made"}, and "keys":"true" for master.key`)
+		return
+	}
+	note, err := n.backup(filepath.Clean(asked.To), asked.Keys == "true")
+	switch {
+	case errors.Is(err, errBackup):
+		refuse(http.StatusServiceUnavailable, err.Error(), "wait until it is done")
+	case err != nil:
+		n.log.Error("backup failed", "to", asked.To, "error", err)
+		refuse(http.StatusInternalServerError, err.Error(), "nothing was left there: try again, or "+
+			"another place; the folder must not exist yet, or be empty")
+	default:
+		n.log.Info("backup", "to", note.To, "sequence", note.Sequence, "bytes", note.Bytes)
+		answer(http.StatusOK, note)
+	}
+}
+
+// backup makes a folder of all that was journaled so far, whole or not at all. Nobody waits for it.
+func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
+	if !n.backing.TryLock() {
+		return nil, errBackup
+	}
+	defer n.backing.Unlock()
+	if err := mustBeEmpty(to); err != nil {
+		return nil, err
+	}
+	part := to + partSuffix
+	if err := os.RemoveAll(part); err != nil {
+		return nil, fmt.Errorf("remove what is left of another backup: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(part))
+		}
+	}()
+	copied, err := n.journal.Backup(part)
+	if err != nil {
+		return nil, err
+	}
+	h := &copied.Head
+	note = &backupNote{Created: time.Now().UTC(), Version: version,
+		Journal: fmt.Sprintf("%016x", copied.Journal), Sequence: h.Sequence, Frame: h.Frame,
+		Digest: fmt.Sprintf("%016x", uint64(h.Digest)), Hash: fmt.Sprintf("%x", h.Hash)}
+	if copied.Checkpoint != nil {
+		note.Checkpoint = copied.Checkpoint.Head.Sequence
+	}
+	size, err := catalog.CopyFolder(filepath.Join(n.Data, "catalog"), filepath.Join(part, "catalog"))
+	if err != nil {
+		return nil, err
+	}
+	note.Bytes = copied.Bytes + size
+	if note.Keys, err = n.backupFiles(part, keys); err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(note, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err = writeDurably(filepath.Join(part, backupNoteName), string(text)+"\n"); err != nil {
+		return nil, err
+	}
+	note.To = to
+	return note, moveFolder(part, to)
+}
+
+// backupFiles copies the small files of the data folder, and says whether the secret is among them.
+func (n *node) backupFiles(part string, keys bool) (secret bool, err error) {
+	names := []string{secretCheckName}
+	if secret = keys && exists(n.Data, "master.key"); secret {
+		names = append(names, "master.key")
+	}
+	if keys && !secret {
+		return false, errors.New("master.key is not in the data folder: leave --keys out")
+	}
+	for _, name := range names {
+		if exists(n.Data, name) {
+			err = errors.Join(err, copyDurably(filepath.Join(n.Data, name), filepath.Join(part, name)))
+		}
+	}
+	if err == nil && exists(n.Data, "poison") {
+		err = copyTree(filepath.Join(n.Data, "poison"), filepath.Join(part, "poison"), nil)
+	}
+	return secret, err
+}
+
+// mustBeEmpty says why a folder cannot be made: it is there, and not empty.
+func mustBeEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return cli.Hint(fmt.Errorf("%s is not empty", dir), "name a folder that is not there yet")
+	}
+	return nil
+}
+
+// moveFolder gives a folder that is whole its name, durably.
+func moveFolder(from, to string) error {
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := errors.Join(syncFolder(from), os.Rename(from, to)); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(to))
+}
+
+// copyDurably copies a file with its permissions; the folder's entry is the caller's to sync.
+func copyDurably(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	about, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, about.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// copyTree copies a folder with all below it, durably, and tells each of the bytes of every file.
+func copyTree(from, to string, each func(bytes int64)) error {
+	if err := journal.MakeFolder(to); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		source, target := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		if e.IsDir() {
+			err = copyTree(source, target, each)
+		} else if err = copyDurably(source, target); err == nil && each != nil {
+			if about, no := e.Info(); no == nil {
+				each(about.Size())
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return syncFolder(to)
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"clobd/api/catalog"
+)
+
+// get is the answer to a GET of the public listener, or of the admin one.
+func get(t *testing.T, address, path string) (status int, body string) {
+	t.Helper()
+	answer, err := http.Get("http://" + address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// untilSays waits until an answer has a text in it.
+func (p *process) untilSays(t *testing.T, path, text string) {
+	t.Helper()
+	var body string
+	for end := time.Now().Add(readyTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, body = get(t, p.listen, path); strings.Contains(body, text) {
+			return
+		}
+	}
+	t.Fatalf("GET %s never said %s; it says %s\n%s", path, text, body, p.log.String())
+}
+
+func condition(n int) string { return fmt.Sprintf("0x%064x", n) }
+
+// TestCatalogFollowsItsFile: what changes in the file changes in the node, what the file closes is
+// closed, and all of it is there after a start without the file.
+func TestCatalogFollowsItsFile(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "catalog.jsonl")
+	writeCatalog(t, file, 3)
+	p := newProcess(t, buildNode(t), folder, "--catalog", file)
+	p.start(t)
+	p.untilSays(t, "/clob/markets/"+condition(2), `"accepting_orders":true`)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), `"question":"Question 1?"`, `"question":"Asked anew?"`, 1)
+	lines := strings.Split(changed, "\n")
+	lines[1] = strings.ReplaceAll(lines[1], `"closed":false`, `"closed":true`)
+	if changed = strings.Join(lines, "\n"); changed == string(text) {
+		t.Fatalf("nothing changed in %s", text)
+	}
+	changed += strings.NewReplacer(condition(3), condition(4), `"3"`, `"4"`, "003", "004",
+		"-3", "-4").Replace(lines[2]) + "\n"
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.untilSays(t, "/clob/markets/"+condition(1), "Asked anew?")
+	p.untilSays(t, "/clob/markets/"+condition(2), `"closed":true`)
+	p.untilSays(t, "/clob/markets/"+condition(4), `"accepting_orders":true`)
+	if _, metrics := get(t, p.admin, "/metrics"); !strings.Contains(metrics, "clobd_catalog_markets 4") ||
+		!strings.Contains(metrics, "clobd_catalog_last_success_age_seconds") {
+		t.Errorf("metrics:\n%s", metrics)
+	}
+	p.stop(t)
+	p.flags = nil
+	p.start(t)
+	p.untilSays(t, "/clob/markets/"+condition(1), "Asked anew?")
+	p.untilSays(t, "/clob/markets/"+condition(2), `"closed":true`)
+	p.stop(t)
+}
+
+// TestCatalogOfAnotherNode: a node that has its markets from another one describes and lists what
+// that one does, and goes on when it is gone.
+func TestCatalogOfAnotherNode(t *testing.T) {
+	binary := buildNode(t)
+	file := filepath.Join(t.TempDir(), "catalog.jsonl")
+	demo := catalog.Demo()
+	if err := os.WriteFile(file, demo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := newProcess(t, binary, t.TempDir(), "--catalog", file, "--limits", "off")
+	first.start(t)
+	second := newProcess(t, binary, t.TempDir(), "--catalog", "http://"+first.listen, "--limits", "off")
+	second.start(t)
+	for line := range strings.Lines(string(demo)) {
+		var event struct {
+			ID      string
+			Slug    string
+			Markets []struct{ ID, Slug, ConditionID string }
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatal(err)
+		}
+		paths := []string{"/events/" + event.ID, "/events/slug/" + event.Slug}
+		for _, m := range event.Markets {
+			paths = append(paths, "/markets/"+m.ID, "/markets/slug/"+m.Slug,
+				"/gamma/markets/"+m.ConditionID, "/clob/markets/"+m.ConditionID)
+		}
+		for _, path := range paths {
+			status, want := get(t, first.listen, path)
+			if _, got := get(t, second.listen, path); status != http.StatusOK || !sameJSON(t, got, want) {
+				t.Errorf("GET %s: %d\n%s\nthe first node: %s", path, status, got, want)
+			}
+		}
+	}
+	first.stop(t)
+	second.stop(t)
+	second.start(t) // without its source
+	second.untilSays(t, "/clob/markets/"+firstCondition(t, demo), `"accepting_orders":true`)
+	second.stop(t)
+}
+
+// sameJSON says whether two texts hold the same values.
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	x, y = unnumbered(x), unnumbered(y)
+	p, _ := json.Marshal(x)
+	q, _ := json.Marshal(y)
+	return string(p) == string(q)
+}
+
+// unnumbered is a market without what each node gives it by itself.
+func unnumbered(v any) any {
+	if m, is := v.(map[string]any); is {
+		delete(m, "market_id")
+	}
+	return v
+}
+
+func firstCondition(t *testing.T, text []byte) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(string(text), `"conditionId": "`)
+	if !ok {
+		t.Fatal("no condition")
+	}
+	return rest[:66]
+}
+
+// TestCatalogServiceAway: without its source a node starts with what it knows: nothing, at first.
+func TestCatalogServiceAway(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	p := newProcess(t, buildNode(t), t.TempDir(), "--catalog", gone.URL)
+	p.start(t)
+	if !strings.Contains(p.log.String(), `"catalog source"`) {
+		t.Errorf("the log says nothing of the source:\n%s", p.log.String())
+	}
+	p.stop(t)
+}
+
+func TestProgressLine(t *testing.T) {
+	for want, p := range map[string]catalog.Progress{
+		"catalog [===============               ]  50 % 7 records": {Records: 7, Done: 50, Total: 100},
+		"catalog: 7 records in 3 s":                                {Records: 7},
+	} {
+		if got := progressLine(p, 3*time.Second); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

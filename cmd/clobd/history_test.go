@@ -1,0 +1,451 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"clobd/engine"
+)
+
+// A history is what four traders asked the node and were told, in one market, while it was paused
+// and killed. It is good if there is one order of all the requests, each between its beginning and
+// its end, in which a plain book would have given the same answers. A request without an answer may
+// have happened at any time after it was sent, or never.
+
+// deed is a request of a history.
+type deed struct {
+	kind  string // post, cancel, read, book
+	id    engine.OrderID
+	first bool // it buys the first of the two outcomes
+	price int  // in cents of its own outcome
+	size  int  // in shares
+}
+
+// told is its answer.
+type told struct {
+	unknown bool
+	matched int    // post, read: shares so far
+	status  string // read: LIVE, MATCHED, CANCELED; "" is not found
+	done    bool   // cancel: it was canceled by this request
+	levels  string // book
+}
+
+// pledge is an order in the model. All orders are BUYs, half of them of the other outcome, so that
+// each fill makes a pair.
+type pledge struct {
+	id       engine.OrderID
+	first    bool
+	canceled bool
+	price    int
+	size     int
+	matched  int
+}
+
+// status is what the node calls it.
+func (p *pledge) status() string {
+	switch {
+	case p.canceled:
+		return "CANCELED"
+	case p.matched == p.size:
+		return "MATCHED"
+	}
+	return "LIVE"
+}
+
+// plainBook is the model: a list of all orders, in the order of their arrival.
+func plainBook() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return []pledge(nil) },
+		Step: func(state, in, out any) (bool, any) {
+			return step(state.([]pledge), in.(deed), out.(told))
+		},
+		Equal: func(a, b any) bool { return slices.Equal(a.([]pledge), b.([]pledge)) },
+		Hash: func(state any) uint64 {
+			h := fnv.New64a()
+			for _, p := range state.([]pledge) {
+				fmt.Fprintln(h, p.id[:4], p.matched, p.canceled)
+			}
+			return h.Sum64()
+		},
+		DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v: %+v", in, out) },
+	}
+}
+
+// step says whether a deed may be answered so, and what the book is after it.
+func step(book []pledge, d deed, out told) (bool, []pledge) {
+	at := slices.IndexFunc(book, func(p pledge) bool { return p.id == d.id })
+	switch {
+	case d.kind == "book":
+		return out.levels == levels(book), book
+	case d.kind == "read" && at < 0:
+		return out.status == "", book
+	case d.kind == "read":
+		p := &book[at]
+		return out.status == p.status() && out.matched == p.matched, book
+	case d.kind == "cancel":
+		if at < 0 || book[at].status() != "LIVE" {
+			return out.unknown || !out.done, book
+		}
+		after := slices.Clone(book)
+		after[at].canceled = true
+		return out.unknown || out.done, after
+	case at >= 0: // posted again: the same order
+		return out.unknown || out.matched == book[at].matched, book
+	}
+	after := meet(slices.Clone(book), d)
+	return out.unknown || out.matched == after[len(after)-1].matched, after
+}
+
+// meet matches a new order with the best prices, the oldest first, and lets the rest rest.
+func meet(book []pledge, d deed) []pledge {
+	p := pledge{id: d.id, first: d.first, price: d.price, size: d.size}
+	for p.matched < p.size {
+		best := -1
+		for i := range book {
+			o := &book[i]
+			if o.first != p.first && o.status() == "LIVE" && o.price+p.price >= 100 &&
+				(best < 0 || o.price > book[best].price) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		n := min(p.size-p.matched, book[best].size-book[best].matched)
+		book[best].matched += n
+		p.matched += n
+	}
+	return append(book, p)
+}
+
+// levels are the sums of what rests, as text: the bids of the two outcomes, best first.
+func levels(book []pledge) string {
+	sums := [2][101]int{}
+	for i := range book {
+		if p := &book[i]; p.status() == "LIVE" {
+			sums[side(p.first)][p.price] += p.size - p.matched
+		}
+	}
+	text := ""
+	for _, sum := range sums {
+		for price := 100; price > 0; price-- {
+			if sum[price] > 0 {
+				text += fmt.Sprintf("%d@%d ", sum[price], price)
+			}
+		}
+		text += "/ "
+	}
+	return text
+}
+
+// side is the number of an outcome.
+func side(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+// recorder writes a history down. Everybody may use it.
+type recorder struct {
+	market outcome
+	start  time.Time
+	over   atomic.Bool
+
+	mutex      sync.Mutex
+	operations []porcupine.Operation
+}
+
+// note writes down a deed that began at a time and ended now. Without an answer it never ends; a
+// reading without one says nothing.
+func (r *recorder) note(client int, d deed, begun time.Duration, out told) {
+	end := int64(time.Since(r.start))
+	if out.unknown {
+		if d.kind == "read" || d.kind == "book" {
+			return
+		}
+		end = math.MaxInt64
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.operations = append(r.operations, porcupine.Operation{ClientId: client, Input: d,
+		Call: int64(begun), Output: out, Return: end})
+}
+
+// refused says that a request did not reach the engine: nobody listens, or "not now".
+func refused(status int, err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || err == nil &&
+		(status == http.StatusServiceUnavailable || status == http.StatusTooEarly ||
+			status == http.StatusTooManyRequests)
+}
+
+// act lets a trader do random things until the history is over.
+func (x *trader) act(t *testing.T, r *recorder, client, most int) {
+	x.outcomes = []outcome{r.market}
+	if client%2 == 1 { // nobody meets himself
+		x.outcomes[0] = outcome{r.market.other, r.market.token}
+	}
+	var mine []*intent
+	for n := 0; n < most && !r.over.Load(); n++ {
+		time.Sleep(time.Duration(x.rand.IntN(3000)) * time.Microsecond)
+		k := x.rand.IntN(10)
+		if k < 5 || len(mine) == 0 {
+			mine = append(mine, x.draw(t))
+		}
+		i := mine[len(mine)-1]
+		if k >= 5 {
+			i = mine[x.rand.IntN(len(mine))]
+		}
+		d := deed{kind: "post", id: i.id, first: client%2 == 0, price: i.price, size: i.shares}
+		do := x.posts
+		switch {
+		case k >= 9:
+			d, do = deed{kind: "book"}, func(t *testing.T, _ *intent) (told, bool) { return x.books(t, r) }
+		case k >= 8:
+			d, do = deed{kind: "read", id: i.id}, x.reads
+		case k >= 6:
+			d, do = deed{kind: "cancel", id: i.id}, x.cancels
+		}
+		begun := time.Since(r.start)
+		if out, sent := do(t, i); sent {
+			r.note(client, d, begun, out)
+		} else {
+			time.Sleep(5 * time.Millisecond) // the node is away
+		}
+	}
+}
+
+// posts posts an order, perhaps again; false says that it did not reach the engine.
+func (x *trader) posts(t *testing.T, i *intent) (told, bool) {
+	status, text, err := x.post(i)
+	switch {
+	case refused(status, err):
+		return told{}, false
+	case status == 0, status == http.StatusGatewayTimeout:
+		return told{unknown: true}, true
+	case err != nil, status != http.StatusOK:
+		t.Errorf("order %s: %d %s %v", i.id.Hex(), status, text, err)
+	}
+	return told{matched: int(i.matched + 0.5)}, true
+}
+
+// cancels cancels an order.
+func (x *trader) cancels(t *testing.T, i *intent) (told, bool) {
+	body := fmt.Appendf(nil, `{"orderID":"%s"}`, i.id.Hex())
+	status, text, err := x.exchange(http.MethodDelete, "/order", body)
+	switch {
+	case refused(status, err):
+		return told{}, false
+	case err != nil, status == http.StatusGatewayTimeout:
+		return told{unknown: true}, true
+	case status != http.StatusOK:
+		t.Errorf("cancel %s: %d %s", i.id.Hex(), status, text)
+	}
+	var answer struct{ Canceled []string }
+	if err := json.Unmarshal(text, &answer); err != nil {
+		t.Errorf("cancel %s: %s: %v", i.id.Hex(), text, err)
+	}
+	return told{done: slices.Contains(answer.Canceled, i.id.Hex())}, true
+}
+
+// reads reads an order back.
+func (x *trader) reads(t *testing.T, i *intent) (told, bool) {
+	status, text, err := x.exchange(http.MethodGet, "/data/order/"+i.id.Hex(), nil)
+	switch {
+	case err != nil, refused(status, err):
+		return told{}, false
+	case status == http.StatusNotFound:
+		return told{}, true
+	case status != http.StatusOK:
+		t.Errorf("read %s: %d %s", i.id.Hex(), status, text)
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Errorf("read %s: %s: %v", i.id.Hex(), text, err)
+	}
+	matched, err := strconv.ParseFloat(r.Matched, 64)
+	if err != nil {
+		t.Errorf("read %s: %s: %v", i.id.Hex(), text, err)
+	}
+	return told{status: r.Status, matched: int(matched + 0.5)}, true
+}
+
+// books reads the book: its asks are the bids for the other outcome.
+func (x *trader) books(t *testing.T, r *recorder) (told, bool) {
+	status, text, err := x.exchange(http.MethodGet, "/book?token_id="+r.market.token, nil)
+	if err != nil || refused(status, err) {
+		return told{}, false
+	}
+	var book struct {
+		Bids, Asks []struct{ Price, Size string }
+	}
+	if err := json.Unmarshal(text, &book); err != nil || status != http.StatusOK {
+		t.Errorf("book: %d %s %v", status, text, err)
+	}
+	var resting []pledge
+	add := func(first bool, price, size string) {
+		p, _ := strconv.ParseFloat(price, 64)
+		n, _ := strconv.ParseFloat(size, 64)
+		cents := int(100*p + 0.5)
+		if !first {
+			cents = 100 - cents
+		}
+		resting = append(resting, pledge{first: first, price: cents, size: int(n + 0.5)})
+	}
+	for _, l := range book.Bids {
+		add(true, l.Price, l.Size)
+	}
+	for _, l := range book.Asks {
+		add(false, l.Price, l.Size)
+	}
+	return told{levels: levels(resting)}, true
+}
+
+// disturb kills the node and starts it again, or holds it still for a while.
+func (w *world) disturb(t *testing.T) string {
+	time.Sleep(time.Duration(5+w.rand.IntN(40)) * time.Millisecond)
+	if w.rand.IntN(3) > 0 {
+		w.node.kill(t)
+		w.node.start(t)
+		return "kill"
+	}
+	pause := time.Duration(10+w.rand.IntN(90)) * time.Millisecond
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := w.node.cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(pause)
+	}
+	return "pause"
+}
+
+// TestHistories records what traders are told while the node is killed and paused, and looks for an
+// order of the requests that explains every answer.
+func TestHistories(t *testing.T) {
+	histories := size(t, 10)
+	if testing.Short() {
+		histories = 2
+	}
+	w := newWorldOf(t, 4, histories)
+	operations, open, kills := 0, 0, 0
+	for n := range histories {
+		r := &recorder{market: w.tokens[2*n], start: time.Now()}
+		var group sync.WaitGroup
+		for client, x := range w.traders {
+			group.Go(func() { x.act(t, r, client, 16) })
+		}
+		for range 1 + w.rand.IntN(2) {
+			if w.disturb(t) == "kill" {
+				kills++
+			}
+		}
+		group.Wait()
+		for _, o := range r.operations {
+			operations++
+			if o.Return == math.MaxInt64 {
+				open++
+			}
+		}
+		if judge(t, n, r.operations); t.Failed() {
+			return
+		}
+	}
+	t.Logf("figures: histories=%d operations=%d unanswered=%d kills=%d", histories, operations, open,
+		kills)
+	if operations < 20*histories {
+		t.Errorf("%d operations in %d histories: they say little", operations, histories)
+	}
+}
+
+// judge checks one history. If nothing explains it, it is told in the order of the longest part of
+// it that has an explanation, and then what is left over.
+func judge(t *testing.T, n int, operations []porcupine.Operation) {
+	t.Helper()
+	result, info := porcupine.CheckOperationsVerbose(plainBook(), operations, 20*time.Second)
+	if result == porcupine.Ok {
+		return
+	}
+	var longest []int
+	for _, partition := range info.PartialLinearizations() {
+		for _, part := range partition {
+			if len(part) > len(longest) {
+				longest = part
+			}
+		}
+	}
+	var lines []string
+	add := func(i int, mark string) {
+		o := operations[i]
+		d, out := o.Input.(deed), o.Output.(told)
+		end := fmt.Sprintf("%.3f", float64(o.Return)/1e6)
+		if o.Return == math.MaxInt64 {
+			end = "?"
+		}
+		lines = append(lines, fmt.Sprintf("%s %.3f to %s ms, client %d: %s %x first=%v %d@%d: "+
+			"unknown=%v matched=%d status=%q done=%v levels=%q", mark, float64(o.Call)/1e6, end,
+			o.ClientId, d.kind, d.id[:2], d.first, d.size, d.price, out.unknown, out.matched, out.status,
+			out.done, out.levels))
+	}
+	for _, i := range longest {
+		add(i, " ")
+	}
+	for i := range operations {
+		if !slices.Contains(longest, i) {
+			add(i, "!")
+		}
+	}
+	t.Errorf("history %d is %s:\n%s", n, result, strings.Join(lines, "\n"))
+}
+
+// TestJudge: the model finds answers that nothing explains.
+func TestJudge(t *testing.T) {
+	a, b, c := engine.OrderID{1}, engine.OrderID{2}, engine.OrderID{3}
+	at := func(call, end int64, d deed, out told) porcupine.Operation {
+		return porcupine.Operation{Input: d, Output: out, Call: call, Return: end}
+	}
+	buy := deed{kind: "post", id: a, first: true, price: 60, size: 10}
+	meets := deed{kind: "post", id: b, price: 45, size: 6}
+	late := deed{kind: "post", id: c, price: 50, size: 10}
+	for name, h := range map[string]struct {
+		operations []porcupine.Operation
+		good       bool
+	}{
+		"a fill": {[]porcupine.Operation{at(0, 1, buy, told{}), at(2, 3, meets, told{matched: 6}),
+			at(4, 5, deed{kind: "read", id: a}, told{status: "LIVE", matched: 6}),
+			at(6, 7, deed{kind: "book"}, told{levels: "4@60 / / "})}, true},
+		"a lost order": {[]porcupine.Operation{at(0, 1, buy, told{}),
+			at(2, 3, deed{kind: "read", id: a}, told{})}, false},
+		"an order that comes back": {[]porcupine.Operation{at(0, 1, buy, told{}),
+			at(2, 3, deed{kind: "cancel", id: a}, told{done: true}),
+			at(4, 5, meets, told{matched: 6})}, false},
+		"one order twice": {[]porcupine.Operation{at(0, 1, buy, told{}), at(2, 3, late, told{matched: 10}),
+			at(4, 5, buy, told{})}, false},
+		"no answer, and it happened later": {[]porcupine.Operation{
+			at(0, math.MaxInt64, buy, told{unknown: true}), at(2, 3, deed{kind: "read", id: a}, told{}),
+			at(4, 5, meets, told{matched: 6})}, true},
+		"no answer, and it never happened": {[]porcupine.Operation{
+			at(0, math.MaxInt64, buy, told{unknown: true}), at(4, 5, meets, told{})}, true},
+		"both at once": {[]porcupine.Operation{at(0, 5, buy, told{matched: 6}),
+			at(1, 4, meets, told{matched: 0})}, true},
+		"both missed": {[]porcupine.Operation{at(0, 5, buy, told{}), at(1, 4, meets, told{})}, false},
+	} {
+		result := porcupine.CheckOperations(plainBook(), h.operations)
+		if result != h.good {
+			t.Errorf("%s: %v", name, result)
+		}
+	}
+}

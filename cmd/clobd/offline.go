@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"clobd/cmd/cli"
+	"clobd/engine"
+	"clobd/ingress/auth"
+	"clobd/journal"
+)
+
+// offline is what every command needs that works on a folder which no node has.
+type offline struct {
+	Data string `default:"clobd-data" help:"The data folder, of a node that does not run, or a backup."`
+}
+
+// options are those of its journal.
+func (o *offline) options(readOnly bool) journal.Options {
+	return journal.Options{Dir: o.Data, ReadOnly: readOnly, Log: quiet()}
+}
+
+// quiet is a log that tells what went wrong and nothing else.
+func quiet() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+}
+
+// silent is a log that tells nothing: what is wrong is told elsewhere.
+func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// open opens its journal. A folder that a node has is refused.
+func (o *offline) open(readOnly bool) (*journal.Journal, error) {
+	j, err := journal.Open(o.options(readOnly))
+	return j, o.explain(err)
+}
+
+// explain adds what to do to an error of opening.
+func (o *offline) explain(err error) error {
+	var locked *journal.LockedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &locked):
+		return cli.Hint(err, "stop that one first; beside a running node: clobd backup, then work on "+
+			"the copy")
+	case errors.Is(err, fs.ErrNotExist):
+		return cli.Hint(err, "--data names a folder with a journal in it")
+	}
+	return failed(advised(err))
+}
+
+// openable says whether there is a journal to be looked at, whatever is wrong with it.
+func openable(err error) bool {
+	var locked *journal.LockedError
+	return !errors.As(err, &locked) && !errors.Is(err, fs.ErrNotExist) &&
+		!errors.Is(err, fs.ErrPermission)
+}
+
+// failed is an error without the exit code for a node that stopped itself: a command has only
+// failed.
+func failed(err error) error {
+	var broken *cli.BrokenError
+	if errors.As(err, &broken) {
+		return broken.Err
+	}
+	return err
+}
+
+// freshState is newState without the Board.
+func freshState() *journal.State {
+	s, _ := newState()
+	return s
+}
+
+// builderOf finds who brought an order.
+func builderOf(proof []byte) journal.BuilderCode { return auth.BuilderOf(proof) }
+
+// names are the addresses and the markets behind the numbers in Events.
+type names struct {
+	wallets map[engine.WalletNo]engine.Address
+	numbers map[engine.Address]engine.WalletNo
+	markets map[engine.MarketNo]*engine.Listing
+}
+
+func newNames() *names {
+	return &names{wallets: map[engine.WalletNo]engine.Address{},
+		numbers: map[engine.Address]engine.WalletNo{}, markets: map[engine.MarketNo]*engine.Listing{}}
+}
+
+// learn reads what a frame names.
+func (n *names) learn(f *engine.Frame) {
+	for i := range f.Commands {
+		c := &f.Commands[i]
+		for _, e := range f.EventsOf(i) {
+			switch e.Kind {
+			case engine.Deposited, engine.Collected:
+				n.call(e.Wallet, c.Address)
+			case engine.Linked:
+				n.call(e.Wallet, c.Address)
+				n.call(e.Owner, c.Holder)
+			case engine.Listed, engine.Adjusted:
+				n.markets[e.Market] = c.Listing
+			}
+		}
+	}
+}
+
+// call notes a wallet's address.
+func (n *names) call(no engine.WalletNo, a engine.Address) {
+	if _, known := n.wallets[no]; !known {
+		n.wallets[no], n.numbers[a] = a, no
+	}
+}
+
+// exists says whether there is anything under a path.
+func exists(parts ...string) bool {
+	_, err := os.Lstat(filepath.Join(parts...))
+	return err == nil
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"clobd/engine"
+	"clobd/ingress/auth"
+	"clobd/journal"
+)
+
+// filler makes a journal of orders that rest and then of more Commands, as quick as it can.
+type filler struct {
+	state *journal.State
+	j     *journal.Journal
+	head  engine.Head
+	rand  *rand.Rand
+	live  []engine.OrderID
+	owner []engine.WalletNo
+	queue []engine.Command
+}
+
+const (
+	fillerMarkets = 200
+	fillerWallets = 2000
+	fillerTime    = engine.Time(1_700_000_000_000)
+)
+
+// newFiller makes the journal in a new data folder, with markets and wallets.
+func newFiller(t *testing.T, data string) *filler {
+	t.Helper()
+	j, err := journal.Open(journal.Options{Dir: data, Async: true,
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Recover(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newState()
+	s.Exchange = engine.NewExchange(1)
+	f := &filler{state: s, j: j, rand: rand.New(rand.NewPCG(1, 2))}
+	for i := range fillerMarkets {
+		l := &engine.Listing{Tick: 10, MinSize: engine.Unit, Open: true}
+		binary.BigEndian.PutUint64(l.Condition[:], uint64(i+1))
+		binary.BigEndian.PutUint64(l.Tokens[0][:], uint64(2*i+1))
+		binary.BigEndian.PutUint64(l.Tokens[1][:], uint64(2*i+2))
+		f.add(t, engine.Command{Kind: engine.List, Listing: l})
+	}
+	for w := range fillerWallets {
+		c := engine.Command{Kind: engine.Deposit, Cash: engine.MaxAmount / 2}
+		binary.BigEndian.PutUint64(c.Address[:], uint64(w+1))
+		f.add(t, c)
+	}
+	return f
+}
+
+// add puts a Command into the next frame, and frames that are full into the journal.
+func (f *filler) add(t *testing.T, c engine.Command) {
+	if f.queue = append(f.queue, c); len(f.queue) == engine.FrameCommands {
+		f.flush(t)
+	}
+}
+
+// flush makes a frame of what waits.
+func (f *filler) flush(t *testing.T) {
+	t.Helper()
+	if len(f.queue) == 0 {
+		return
+	}
+	frame := &engine.Frame{Engine: engine.Version, Epoch: 1, No: f.head.Frame + 1,
+		First: f.head.Sequence + 1, Time: fillerTime, Commands: f.queue}
+	for i := range f.queue {
+		frame.Events = f.state.Exchange.Apply(&f.queue[i], frame.First+engine.Sequence(i), frame.Time,
+			frame.Events)
+		frame.Ends = append(frame.Ends, uint32(len(frame.Events)))
+	}
+	frame.Digest = f.state.Exchange.Digest()
+	frame.Encode(f.head.Hash)
+	for _, err := range []error{f.j.Append(frame), f.j.Wait(frame.No), f.state.Each(frame)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.head, f.queue = frame.Head(), f.queue[:0]
+}
+
+// close makes the index, too, which a node would have made by and by.
+func (f *filler) close(t *testing.T) {
+	t.Helper()
+	index, err := journal.OpenIndex(f.j, journal.IndexOptions{Log: slog.New(slog.DiscardHandler),
+		Builder: func(proof []byte) journal.BuilderCode { return auth.BuilderOf(proof) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- index.Run() }()
+	start := time.Now()
+	for !index.History.Await(f.head.Sequence, time.Second) {
+		if err := index.History.Failed(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("the index took %v", time.Since(start).Round(time.Millisecond))
+	for _, err := range []error{index.Close(), <-done, f.j.Close()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// place adds an order; one in ten trades.
+func (f *filler) place(t *testing.T) {
+	n := f.rand.Uint64()
+	w := engine.WalletNo(n%fillerWallets + 1)
+	c := engine.Command{Kind: engine.Place, Wallet: w, Owner: w, Outcome: engine.Outcome(n >> 16 & 1),
+		Market: engine.MarketNo((uint64(w)*7+n>>32%16*13)%fillerMarkets + 1),
+		Size:   engine.Size(5+n>>20%100) * engine.Unit, Seen: f.head.Sequence,
+		Proof: make([]byte, 150)}
+	price := engine.Price(10 * (300 + n>>40%195))
+	if n>>50%10 == 0 {
+		price = 10 * 510
+	}
+	c.Cash = engine.Cost(c.Size, price)
+	for i := range 4 {
+		binary.LittleEndian.PutUint64(c.ID[8*i:], f.rand.Uint64())
+	}
+	for i := 0; i < len(c.Proof)-8; i += 8 {
+		binary.LittleEndian.PutUint64(c.Proof[i:], f.rand.Uint64())
+	}
+	f.live, f.owner = append(f.live, c.ID), append(f.owner, w)
+	f.add(t, c)
+}
+
+// cancel adds a cancel of an order, which may be gone.
+func (f *filler) cancel(t *testing.T) {
+	i, last := f.rand.IntN(len(f.live)), len(f.live)-1
+	f.add(t, engine.Command{Kind: engine.Cancel, ID: f.live[i], Owner: f.owner[i]})
+	f.live[i], f.owner[i] = f.live[last], f.owner[last]
+	f.live, f.owner = f.live[:last], f.owner[:last]
+}
+
+// number is what an environment variable says, else usual.
+func number(t *testing.T, name string, usual int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestRestartTime: a node with many resting orders that crashed long after its last checkpoint is
+// ready within 5 s. CLOBD_RESTING and CLOBD_TAIL say how many orders, and how many Commands after
+// the checkpoint; CLOBD_REPLAY also measures a start without any checkpoint.
+func TestRestartTime(t *testing.T) {
+	resting, tail := number(t, "CLOBD_RESTING", 20_000), number(t, "CLOBD_TAIL", 40_000)
+	p := newProcess(t, buildNode(t), t.TempDir(), "--limits", "off")
+	f := newFiller(t, p.data)
+	for range resting {
+		f.place(t)
+	}
+	f.flush(t)
+	saved, err := f.j.Checkpoint(context.Background(), f.state, f.head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range tail {
+		if i%2 == 0 {
+			f.place(t)
+		} else {
+			f.cancel(t)
+		}
+	}
+	f.flush(t)
+	f.close(t)
+	p.start(t)
+	p.stop(t)
+	t.Logf("stop: %s", logged(p, "checkpoint"))
+	timed := func(what string) time.Duration {
+		start := time.Now()
+		p.start(t)
+		took := time.Since(start)
+		t.Logf("%s: ready after %v; %s", what, took.Round(time.Millisecond), logged(p, "recovered"))
+		return took
+	}
+	timed("after a stop")
+	p.kill(t)
+	for _, name := range checkpoints(t, p.data) {
+		if name != saved.Path {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if took := timed("after a crash"); took > 5*time.Second {
+		t.Errorf("ready after %v", took)
+	}
+	p.kill(t)
+	if os.Getenv("CLOBD_REPLAY") == "" {
+		return
+	}
+	if err := os.RemoveAll(p.data + "/checkpoints"); err != nil {
+		t.Fatal(err)
+	}
+	timed("without a checkpoint")
+	p.kill(t)
+}
+
+// logged is what the log says of something: its last line with that message.
+func logged(p *process, message string) (line string) {
+	for _, l := range strings.Split(p.log.String(), "\n") {
+		var told struct{ Msg string }
+		if json.Unmarshal([]byte(l), &told) == nil && told.Msg == message {
+			line = l
+		}
+	}
+	return line
+}

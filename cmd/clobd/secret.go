@@ -1,0 +1,101 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"clobd/cmd/cli"
+	"clobd/ingress/auth"
+)
+
+// secretCheckName is the file that says which master secret the folder's API keys derive from,
+// without telling it: one flipped bit of the secret would change every key, and no client could
+// sign in.
+const secretCheckName = "master.check"
+
+// secretCheck is what the file holds.
+func secretCheck(secret [32]byte) string {
+	sum := sha256.Sum256(append([]byte("clobd master.key\x00"), secret[:]...))
+	return hex.EncodeToString(sum[:])
+}
+
+// hintSecret is what to do about a secret that is not the folder's.
+const hintSecret = "put the right one back, or name it with --master-key; to go on with another " +
+	"one, which changes every API key, delete master.check"
+
+// masterSecret is what the API keys derive from: the file asked for, the credential that the
+// service manager hands over, or the data folder's own, made at the first start. It is the one that
+// was used before.
+func (n *node) masterSecret() ([32]byte, error) {
+	secret, err := n.findSecret()
+	if err != nil {
+		return secret, err
+	}
+	known, err := checkSecret(n.Data, secret)
+	if err == nil && !known {
+		err = writeDurably(filepath.Join(n.Data, secretCheckName), secretCheck(secret)+"\n")
+	}
+	return secret, err
+}
+
+// findSecret reads it, or makes one for a folder that never had one.
+func (n *node) findSecret() ([32]byte, error) {
+	if n.MasterKey != "" {
+		return auth.ReadSecret(n.MasterKey)
+	}
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
+		file := filepath.Join(dir, "master.key")
+		if _, err := os.Stat(file); err == nil {
+			return auth.ReadSecret(file)
+		}
+	}
+	file := filepath.Join(n.Data, "master.key")
+	_, missing := os.Stat(file)
+	if _, err := os.Stat(filepath.Join(n.Data, secretCheckName)); err == nil &&
+		errors.Is(missing, fs.ErrNotExist) {
+		return [32]byte{}, cli.Hint(fmt.Errorf("read secret: %w", missing), hintSecret)
+	}
+	return auth.LoadSecret(file)
+}
+
+// checkSecret holds a secret against what the folder says of it; false if it says nothing.
+func checkSecret(data string, secret [32]byte) (known bool, err error) {
+	file := filepath.Join(data, secretCheckName)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("check the master secret: %w", err)
+	}
+	if strings.TrimSpace(string(text)) != secretCheck(secret) {
+		return true, cli.Hint(fmt.Errorf("the master secret is not the one that the API keys of %s "+
+			"derive from: it is another one, or it or %s is damaged", data, file), hintSecret)
+	}
+	return true, nil
+}
+
+// writeDurably makes or replaces a small file, whole or not at all.
+func writeDurably(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

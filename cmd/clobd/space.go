@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"clobd/journal"
+)
+
+// byteSize is a number of bytes on the command line: 1073741824, 64MiB, 1GiB.
+type byteSize int64
+
+// UnmarshalText reads it.
+func (b *byteSize) UnmarshalText(text []byte) error {
+	digits, shift := string(text), 0
+	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if rest, is := strings.CutSuffix(digits, unit); is {
+			digits, shift = rest, 10*(i+1)
+			break
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || n > 1<<50>>shift {
+		return fmt.Errorf("%q is no size: write bytes, or a number with KiB, MiB, GiB or TiB, up to "+
+			"1024TiB", text)
+	}
+	*b = byteSize(n << shift)
+	return nil
+}
+
+// watchSpace begins to watch how much room the disk has: before the log cannot be written any more,
+// nothing but cancels is taken.
+func (n *node) watchSpace(context.Context) error {
+	var err error
+	n.space, err = journal.Watch(journal.SpaceOptions{Dir: n.Data, Log: n.log,
+		Reserve: int64(n.DiskReserve), Ballast: int64(n.DiskBallast),
+		Changed: func(s journal.SpaceState) { n.door.Full(s == journal.Full) }})
+	if err == nil {
+		n.metrics.MustRegister(n.space.Collectors()...)
+	}
+	return err
+}
+
+// disk is what readyz says of the room on the disk.
+type disk struct {
+	State   string `json:"state"`
+	Free    int64  `json:"freeBytes"`
+	Reserve int64  `json:"reserveBytes"`
+	Ballast int64  `json:"ballastBytes"`
+}
+
+// diskOf is what a Space has seen.
+func diskOf(s *journal.Space) *disk {
+	if s == nil {
+		return nil
+	}
+	is := s.Status()
+	return &disk{is.State.String(), is.Free, is.Reserve, is.Ballast}
+}

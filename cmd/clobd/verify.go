@@ -1,0 +1,305 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"clobd/api/catalog"
+	"clobd/cmd/cli"
+	"clobd/engine"
+	"clobd/ingress/auth"
+	"clobd/journal"
+)
+
+type verifyCommand struct {
+	offline
+	Signatures bool     `help:"Check the signature of every order again, too: some 30 µs each for every processor."`
+	ChainID    uint64   `default:"80002" help:"With --signatures: the chain that orders were signed for."`
+	Exchange   []string `sep:"none" help:"With --signatures: one more signing domain, as for serve."`
+	Scratch    string   `help:"Folder for an index that is made for comparison and deleted after; it gets as large as the one of the data folder. Default: the system's folder for temporary files."`
+}
+
+// Run checks everything that the folder promises, and fails if anything is wrong. It changes
+// nothing.
+func (c *verifyCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r := &report{}
+	var evidence *evidence
+	if c.Signatures {
+		var err error
+		if evidence, err = newEvidence(c.ChainID, c.Exchange); err != nil {
+			return err
+		}
+	}
+	if err := c.verify(ctx, r, evidence); err != nil {
+		return err
+	}
+	return r.conclude(c.Data)
+}
+
+// verify checks all parts of the folder.
+func (c *verifyCommand) verify(ctx context.Context, r *report, e *evidence) error {
+	j, err := journal.Open(c.options(true))
+	if err != nil {
+		if advised := c.explain(err); !openable(err) {
+			return advised
+		}
+		r.find(journal.Finding{Where: filepath.Join(c.Data, "journal"), What: err.Error(),
+			Hint: "clobd recover tells what can be saved; or restore the folder from a copy"})
+		r.secrets(c.Data)
+		r.catalog(c.Data)
+		return nil
+	}
+	defer j.Close()
+	v, err := r.journal(ctx, j, e)
+	if err == nil {
+		err = r.index(ctx, j, v.Head.Frame, c.Scratch)
+	}
+	if err != nil {
+		return err
+	}
+	r.catalog(c.Data)
+	r.secrets(c.Data)
+	return nil
+}
+
+// report prints what was checked and what is wrong, as it becomes known.
+type report struct{ findings int }
+
+// say prints a line of the report.
+func (r *report) say(part, format string, args ...any) {
+	fmt.Printf("%-12s %s\n", part, fmt.Sprintf(format, args...))
+}
+
+// find prints what is wrong.
+func (r *report) find(f journal.Finding) {
+	r.findings++
+	fmt.Printf("finding: %s: %s\n", f.Where, f.What)
+	if f.Hint != "" {
+		fmt.Printf("hint: %s\n", f.Hint)
+	}
+}
+
+// all prints what a part of the check found.
+func (r *report) all(findings []journal.Finding, notes []string) {
+	for _, n := range notes {
+		r.say("note", "%s", n)
+	}
+	for _, f := range findings {
+		r.find(f)
+	}
+}
+
+// conclude is the end of a report: an error if anything is wrong.
+func (r *report) conclude(data string) error {
+	if r.findings > 0 {
+		return fmt.Errorf("%s: %d findings", data, r.findings)
+	}
+	fmt.Println("all is well")
+	return nil
+}
+
+// journal checks the journal with its checkpoints and its mark.
+func (r *report) journal(ctx context.Context, j *journal.Journal, e *evidence) (
+	*journal.Verified, error) {
+	bar := newProgress("journal", "frames")
+	o := journal.VerifyOptions{Fresh: freshState, Progress: bar.show}
+	if e != nil {
+		o.Each = e.frame
+	}
+	v, err := j.Verify(ctx, o)
+	bar.end()
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	r.say("journal", "%016x, %d frames, %d commands, up to Sequence %d, digest %016x", j.ID, v.Frames,
+		v.Commands, v.Head.Sequence, uint64(v.Head.Digest))
+	r.say("replay", "%d commands gave the events and digests that are recorded", v.Replayed)
+	r.say("checkpoints", "%d good, %d of them compared with the replay", v.Checkpoints, v.Compared)
+	if v.Marked {
+		r.say("mark", "the journal has all that it names")
+	}
+	r.all(v.Findings, v.Notes)
+	if e != nil {
+		e.end(r)
+	}
+	return v, nil
+}
+
+// index compares the index with one made anew.
+func (r *report) index(ctx context.Context, j *journal.Journal, last uint64, scratch string) error {
+	folder, err := os.MkdirTemp(scratch, "clobd-verify-")
+	if err != nil {
+		return cli.Hint(fmt.Errorf("make a folder for another index: %w", err),
+			"--scratch names another place")
+	}
+	defer os.RemoveAll(folder)
+	bar := newProgress("index", "frames")
+	v, err := j.VerifyIndex(ctx, journal.VerifyIndexOptions{
+		Index:   journal.IndexOptions{Log: silent(), Builder: builderOf},
+		Scratch: folder, Last: last, Progress: bar.show})
+	bar.end()
+	if err != nil {
+		return cli.Hint(fmt.Errorf("verify the index: %w", err),
+			"if there is no room for another index, --scratch names another place")
+	}
+	if v.Sequence > 0 {
+		r.say("index", "up to Sequence %d, %d rows compared with a fresh one", v.Sequence, v.Rows)
+	}
+	r.all(v.Findings, v.Notes)
+	return nil
+}
+
+// catalog reads the descriptions of markets.
+func (r *report) catalog(data string) {
+	v, err := catalog.Verify(filepath.Join(data, "catalog"))
+	if err != nil {
+		r.find(journal.Finding{Where: filepath.Join(data, "catalog"), What: err.Error(),
+			Hint: "the next start cuts it off there and reads its source again: start with --catalog, " +
+				"or restore the folder from a copy"})
+		return
+	}
+	r.say("catalog", "%d records in %d bytes", v.Records, v.Bytes)
+}
+
+// secrets reads the secrets that lie in the folder.
+func (r *report) secrets(data string) {
+	for _, name := range []string{"master.key", "admin.token"} {
+		file := filepath.Join(data, name)
+		if !exists(file) {
+			r.say("note", "%s is not in the folder", name)
+			continue
+		}
+		secret, err := auth.ReadSecret(file)
+		known := true
+		if err == nil && name == "master.key" {
+			known, err = checkSecret(data, secret)
+		}
+		switch {
+		case err != nil:
+			r.find(journal.Finding{Where: file, What: err.Error(), Hint: hintSecret})
+		case !known:
+			r.say("note", "nobody knows whether %s is what it was", name)
+		default:
+			r.say("secret", "%s", name)
+		}
+	}
+}
+
+// evidence checks the signatures of orders, on all processors.
+type evidence struct {
+	verifier *auth.Verifier
+	names    *names
+	jobs     chan claim
+	running  sync.WaitGroup
+
+	mu      sync.Mutex
+	checked uint64
+	wrong   []string
+	count   int // of what is wrong
+}
+
+// claim is an order with its evidence.
+type claim struct {
+	seq           engine.Sequence
+	id            engine.OrderID
+	wallet, owner engine.Address
+	token         engine.Token
+	side          engine.Side
+	proof         []byte
+}
+
+// wrongOrders is how many of those whose evidence is wrong are named.
+const wrongOrders = 10
+
+func newEvidence(chain uint64, exchanges []string) (*evidence, error) {
+	domains := auth.Domains(chain)
+	for _, text := range exchanges {
+		d, err := auth.ParseDomain(text, chain)
+		if err != nil {
+			return nil, &cli.UsageError{Err: err}
+		}
+		domains = append(domains, d)
+	}
+	e := &evidence{verifier: auth.NewVerifier(domains), names: newNames(),
+		jobs: make(chan claim, 1024)}
+	for range runtime.GOMAXPROCS(0) {
+		e.running.Go(func() {
+			for c := range e.jobs {
+				e.check(&c)
+			}
+		})
+	}
+	return e, nil
+}
+
+// frame hands on the orders of a frame.
+func (e *evidence) frame(f *engine.Frame) error {
+	for i := range f.Commands {
+		c := &f.Commands[i]
+		if c.Kind != engine.Place {
+			continue
+		}
+		claim := claim{seq: f.First + engine.Sequence(i), id: c.ID, side: c.Side,
+			wallet: e.names.wallets[c.Wallet], owner: e.names.wallets[c.Owner],
+			proof: bytes.Clone(c.Proof)}
+		if l := e.names.markets[c.Market]; l != nil {
+			claim.token = l.Tokens[c.Outcome]
+		}
+		e.jobs <- claim
+	}
+	e.names.learn(f)
+	return nil
+}
+
+// check checks one order.
+func (e *evidence) check(c *claim) {
+	why := ""
+	p, err := auth.ParseProof(c.proof)
+	switch {
+	case len(c.proof) == 0:
+		why = "there is no evidence"
+	case err != nil:
+		why = err.Error()
+	default:
+		if _, known := e.verifier.Find(p.Separator); !known {
+			why = fmt.Sprintf("signed for an exchange that is not known, with separator 0x%x",
+				p.Separator)
+		} else if id, err := p.Verify(c.wallet, c.owner, c.token, c.side); err != nil {
+			why = err.Error()
+		} else if id != c.id {
+			why = "the evidence is of order " + id.Hex()
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.checked++; why == "" {
+		return
+	}
+	if e.count++; e.count <= wrongOrders {
+		e.wrong = append(e.wrong, fmt.Sprintf("Sequence %d, order %s: %s", c.seq, c.id.Hex(), why))
+	}
+}
+
+// end waits for all checks and reports.
+func (e *evidence) end(r *report) {
+	close(e.jobs)
+	e.running.Wait()
+	r.say("signatures", "%d orders, %d wrong", e.checked, e.count)
+	for _, text := range e.wrong {
+		r.find(journal.Finding{Where: "evidence", What: text, Hint: "--chain-id and --exchange name " +
+			"what orders were signed for; clobd inspect --order shows the order"})
+	}
+	if more := e.count - len(e.wrong); more > 0 {
+		r.findings += more
+		r.say("signatures", "%d more are wrong", more)
+	}
+}

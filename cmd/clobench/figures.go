@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"clobd/bench"
+)
+
+// sited is what the measurements have in common that start a node of their own.
+type sited struct {
+	Seed uint64 `default:"42" help:"The same seed draws the same operations."`
+	Dir  string `help:"Make the data folders in this one. Default: the system's temporary folder."`
+	JSON string `name:"json" help:"Write the report to this file, - for standard output."`
+}
+
+// setting is where the measurement runs.
+func (s *sited) setting() (bench.Setting, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return bench.Setting{}, fmt.Errorf("find this binary: %w", err)
+	}
+	return bench.Setting{Seed: s.Seed, Dir: s.Dir, Node: sibling("clobd"), Self: self,
+		Version: version}, nil
+}
+
+// result is a finished measurement, for people and for programs.
+type result struct {
+	text   func(w io.Writer)
+	report any
+}
+
+// measure runs a measurement until it ends or is interrupted, and prints it.
+func (s *sited) measure(
+	run func(ctx context.Context, at bench.Setting) (result, error),
+) error {
+	at, err := s.setting()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := run(ctx, at)
+	if err != nil {
+		return err
+	}
+	if s.JSON != "-" {
+		r.text(os.Stdout)
+	}
+	if s.JSON != "" {
+		return bench.WriteJSON(s.JSON, r.report)
+	}
+	return nil
+}
+
+type readsCommand struct {
+	Addr     string        `required:""`
+	Path     string        `required:""`
+	Rate     float64       `required:""`
+	Duration time.Duration `required:""`
+	Lanes    int           `required:""`
+}
+
+// Run reads and prints what it saw.
+func (c *readsCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r := bench.Reads{Addr: c.Addr, Path: c.Path, Rate: c.Rate, Duration: c.Duration, Lanes: c.Lanes}
+	return bench.WriteJSON("-", r.Run(ctx))
+}
+
+type rampCommand struct {
+	What        string        `arg:"" enum:"book,orders" help:"book: GET /book. orders: signed durable POST /order."`
+	Start       float64       `default:"1000" help:"Requests per second of the first step."`
+	Factor      float64       `default:"1.5" help:"Each step's rate is that of the one before it times this."`
+	Steps       int           `default:"20" help:"At most so many steps."`
+	Duration    time.Duration `default:"2s" help:"How long a step takes."`
+	Connections int           `default:"64" help:"Connections. A request that is due while its connection is busy is sent late."`
+	Limit       time.Duration `default:"100ms" help:"A step breaks if its corrected p99 is above this."`
+	sited
+}
+
+// Run raises the rate until the node does not keep it.
+func (c *rampCommand) Run() error {
+	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
+		r, err := bench.Climb(ctx, bench.Ramp{Setting: at, What: c.What, Start: c.Start,
+			Factor: c.Factor, Steps: c.Steps, Duration: c.Duration, Connections: c.Connections,
+			Limit: c.Limit})
+		if err != nil {
+			return result{}, err
+		}
+		return result{r.WriteText, r}, nil
+	})
+}
+
+type floodCommand struct {
+	Rounds      int           `default:"10" help:"Interleaved rounds: idle and flooded, whose turn is first alternates."`
+	Duration    time.Duration `default:"2s" help:"How long each turn takes."`
+	Rate        float64       `default:"500" help:"Reads per second."`
+	Readers     int           `default:"4" help:"Connections that read."`
+	Connections int           `default:"64" help:"Connections that post signed orders, at most 64."`
+	sited
+}
+
+// Run measures reads beside a flood of orders.
+func (c *floodCommand) Run() error {
+	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
+		r, err := bench.Inundate(ctx, bench.Flood{Setting: at, Rounds: c.Rounds, Duration: c.Duration,
+			Rate: c.Rate, Readers: c.Readers, Connections: c.Connections})
+		if err != nil {
+			return result{}, err
+		}
+		return result{r.WriteText, r}, nil
+	})
+}
+
+type stallCommand struct {
+	Rounds  int           `default:"3" help:"Rounds, each with a node of its own in this process."`
+	Length  time.Duration `default:"10s" help:"How long the matcher, and then the disk, stands still."`
+	Rate    float64       `default:"1000" help:"Reads per second."`
+	Readers int           `default:"8" help:"Connections that read."`
+	Writers int           `default:"8" help:"Connections that post and cancel orders all the while, at most 64."`
+	sited
+}
+
+// Run measures reads while nothing is written.
+func (c *stallCommand) Run() error {
+	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
+		r, err := bench.Freeze(ctx, bench.Stall{Setting: at, Rounds: c.Rounds, Length: c.Length,
+			Rate: c.Rate, Readers: c.Readers, Writers: c.Writers})
+		if err != nil {
+			return result{}, err
+		}
+		return result{r.WriteText, r}, nil
+	})
+}
+
+type pagesCommand struct {
+	Trades int `default:"1000000" help:"Trades in the history; there are more orders."`
+	Rounds int `default:"10" help:"Rounds of each list."`
+	Reads  int `default:"300" help:"Reads of a round."`
+	sited
+}
+
+// Run measures pages of lists.
+func (c *pagesCommand) Run() error {
+	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
+		r, err := bench.TurnPages(ctx, bench.Pages{Seed: at.Seed, Dir: at.Dir, Trades: c.Trades,
+			Rounds: c.Rounds, Reads: c.Reads, Self: at.Self, Version: at.Version})
+		if err != nil {
+			return result{}, err
+		}
+		return result{r.WriteText, r}, nil
+	})
+}
