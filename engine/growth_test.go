@@ -18,7 +18,7 @@ var growthOrders = flag.Int("growth", 10_000, "resting orders of the largest Ben
 // orders, as the Sequencer has them applied: touched in time. And the memory of each order: all but
 // the ring of the last placements. The orders of a run lie in as few markets as may well hold them,
 // or in 1,000, or in 10,000. All cancels hit a random order of a random wallet, and the next order
-// goes to a random market and price, which is the worst for the caches: most of what is cancelled in
+// goes to a random market and price. That is the worst for the caches: most of what is cancelled in
 // earnest was placed a short while ago.
 func BenchmarkGrowth(b *testing.B) {
 	for orders := 10_000; orders <= *growthOrders; orders *= 10 {

@@ -13,8 +13,8 @@ const (
 	keyClasses
 )
 
-// How many keys of each class an owner may have on record that are not revoked; and of trading keys,
-// how many may be armed at once.
+// How many keys of each class an owner may have on record that are good; and of trading keys, how
+// many may be armed at once.
 const (
 	MaxTradingKeys  = 64
 	MaxReadOnlyKeys = 16

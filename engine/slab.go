@@ -12,9 +12,9 @@ type slab[T any] struct {
 	used  uint32 // records handed out so far; the highest number
 }
 
-// at is record i, which must have been handed out. The comparison is one of registers; without it
-// the compiler reads the page's first record to see whether there is a page: another cache line, and
-// another entry of the table of addresses, for every record.
+// at is record i, which must have been handed out. The comparison is one of registers: without it
+// the compiler has the page's first record read to see whether there is a page, which is another
+// cache line, and another address to translate, for every record.
 func (s *slab[T]) at(i uint32) *T {
 	p := s.pages[i>>slabBits]
 	if p == nil {
