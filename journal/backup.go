@@ -54,8 +54,8 @@ func (j *Journal) Backup(dir string) (*Copied, error) {
 	return out, nil
 }
 
-// copyCheckpoint copies the newest checkpoint that is not known to be damaged; nil if there is none.
-// While it looks the follower may remove one.
+// copyCheckpoint copies the newest checkpoint that is not known to be damaged; nil if there is
+// none. While it looks the follower may remove one.
 func (j *Journal) copyCheckpoint(dir string) (*Checkpoint, error) {
 	on := j.options.FS
 	good, _ := j.Checkpoints()

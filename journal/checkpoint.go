@@ -73,12 +73,27 @@ func (j *Journal) checkpointFolder() string { return filepath.Join(j.Dir, checkp
 // Checkpoints describes the checkpoints whose descriptions can be read, the newest first, and says
 // what is wrong with the other files there. Whether their contents are good only loading tells.
 func (j *Journal) Checkpoints() (good []Checkpoint, bad []error) {
+	good, unread := j.survey()
+	for _, u := range unread {
+		bad = append(bad, u.why)
+	}
+	return good, bad
+}
+
+// unreadCheckpoint is one, or the folder of them, whose description cannot be read.
+type unreadCheckpoint struct {
+	path string
+	why  error
+}
+
+// survey is Checkpoints with the paths of the bad ones.
+func (j *Journal) survey() (good []Checkpoint, bad []unreadCheckpoint) {
 	on, dir := j.options.FS, j.checkpointFolder()
 	names, err := on.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, []error{fmt.Errorf("list checkpoints: %w", err)}
+		return nil, []unreadCheckpoint{{dir, fmt.Errorf("list checkpoints: %w", err)}}
 	}
 	for _, name := range names {
 		if !strings.HasSuffix(name, checkpointSuffix) {
@@ -86,7 +101,7 @@ func (j *Journal) Checkpoints() (good []Checkpoint, bad []error) {
 		}
 		c, err := describe(on, filepath.Join(dir, name))
 		if err != nil {
-			bad = append(bad, err)
+			bad = append(bad, unreadCheckpoint{filepath.Join(dir, name), err})
 			continue
 		}
 		good = append(good, *c)
@@ -430,11 +445,17 @@ func (w *pacedWriter) flush() error {
 
 // prune removes what is not needed any more: what was found damaged, what is left of files that
 // were never finished, and all but the newest ones. What an earlier engine version left last stays:
-// without it that version's frames would have to be replayed.
+// without it that version's frames would have to be replayed. So does what cannot be read just now,
+// for want of file handles or on a disk that fails: nobody knows what it is.
 func (j *Journal) prune() {
 	on, dir := j.options.FS, j.checkpointFolder()
-	good, _ := j.Checkpoints()
+	good, bad := j.survey()
 	keep, kept, earlier := map[string]bool{}, 0, false
+	for _, u := range bad {
+		if !errors.Is(u.why, engine.ErrState) {
+			keep[on.PathBase(u.path)] = true
+		}
+	}
 	for i := range good {
 		c := &good[i]
 		if c.Journal != j.ID || c.Head.Frame > j.hub.last() || j.isSpoilt(c.Path) {
@@ -456,19 +477,6 @@ func (j *Journal) prune() {
 	if err != nil {
 		j.options.Log.Warn("old checkpoints cannot be removed", "path", dir, "error", err)
 	}
-}
-
-// dropCheckpoints removes what is of frames after this one.
-func (j *Journal) dropCheckpoints(after uint64) error {
-	good, _ := j.Checkpoints()
-	for i := range good {
-		if good[i].Head.Frame > after {
-			if err := j.options.FS.Remove(good[i].Path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // spoil notes that a checkpoint is damaged: the next one that is written takes its place.

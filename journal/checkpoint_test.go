@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -533,5 +534,39 @@ func TestFollowerGivesUp(t *testing.T) {
 	f.Close(ctx)
 	if err := <-done; err != nil || time.Since(start) > time.Second {
 		t.Fatalf("after %v: %v", time.Since(start), err)
+	}
+}
+
+// TestPruneSparesWhatItCannotRead: a checkpoint that cannot be opened just now, for want of file
+// handles, is not thrown away; the one that was written beside it is not either.
+func TestPruneSparesWhatItCannotRead(t *testing.T) {
+	mem, short := vfs.NewMem(), atomic.Bool{}
+	on := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if short.Load() && op.Kind == errorfs.OpOpen && strings.HasSuffix(op.Path, checkpointSuffix) {
+			return syscall.EMFILE
+		}
+		return nil
+	}))
+	j, m := open(t, Options{Dir: "data", FS: on}), newMaker(1)
+	defer func() { shut(t, j) }()
+	save := func() {
+		t.Helper()
+		m.write(t, j, 10, 20)
+		if _, err := j.Checkpoint(context.Background(), &State{Exchange: m.x}, m.head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save()
+	save()
+	short.Store(true)
+	save()
+	short.Store(false)
+	good, bad := j.Checkpoints()
+	if len(good) != 3 || len(bad) != 0 || good[0].Head != m.head {
+		t.Fatalf("after a save without file handles: %+v %v", good, bad)
+	}
+	save()
+	if good, bad = j.Checkpoints(); len(good) != keepCheckpoints || len(bad) != 0 {
+		t.Fatalf("after the next save: %+v %v", good, bad)
 	}
 }

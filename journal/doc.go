@@ -48,5 +48,7 @@
 // which stand on resting.go, deals.go, lists.go and recent.go; ledger.go with positions.go and
 // holders.go has what wallets have, prices.go with ladder.go what markets cost; pebble.go has the
 // databases' options and the last words, disk.go what they stand on, folder.go makes folders.
+// verify.go with verifyindex.go, read.go, backup.go and salvage.go are for operators; space.go
+// watches the disk.
 // DESIGN.md has the layout, the recovery cases and the decisions.
 package journal

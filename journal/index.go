@@ -174,7 +174,7 @@ func OpenIndex(j *Journal, o IndexOptions) (*Index, error) {
 	x.fold = fold{db: x.db, gauges: x.gauges, filter: filter, rows: make(map[engine.OrderID]*row),
 		batch: x.db.NewBatch(), at: at, resting: x.resting, recent: x.recent,
 		rules: make(map[engine.MarketNo]rules), markets: newMarkets(x.db, x.gauges),
-		pace: markEvery, marked: x.marked}
+		pace: markEvery, marked: x.marked, keep: keepRows}
 	x.fold.builders = builders{db: x.db, of: o.Builder, last: at.builders,
 		known: make(map[BuilderCode]BuilderNo)}
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
@@ -381,8 +381,25 @@ func (j *Journal) has(no uint64, hash engine.Hash) (bool, error) {
 	return f.Hash == hash, nil
 }
 
-// How much is folded at once at most: what waits in the tail makes one batch.
-const foldCommands = 8192
+// How much is folded at once at most: what waits in the tail makes one batch. Far behind, where nobody
+// waits for the next one, batches are larger and more rows are kept: an order that came and went in
+// between is written once, and most others need not be read.
+const (
+	foldCommands = 8192
+	farCommands  = 1 << 15
+	farFrames    = 1024 // from how many frames on that is
+)
+
+// reach is how many Commands the next batch takes.
+func (x *Index) reach() int {
+	at := x.fold.at.frame
+	if last := x.j.hub.last(); last < at+farFrames {
+		x.fold.keep = keepRows
+		return foldCommands
+	}
+	x.fold.keep = farRows
+	return farCommands
+}
 
 // Run follows the journal's tail until Close, or the first failure, which History.Failed then says
 // too. It returns nil after Close. An index that contradicts the journal, or that cannot be read,
@@ -461,8 +478,8 @@ func (x *Index) step() error {
 // gather folds all frames that are there, after waiting for the first one if it must.
 func (x *Index) gather(wait bool) error {
 	b, ready, err := x.tail.take(wait)
-	for ready && err == nil {
-		if err = x.fold.apply(b); err != nil || x.fold.commands >= foldCommands {
+	for most := x.reach(); ready && err == nil; {
+		if err = x.fold.apply(b); err != nil || x.fold.commands >= most {
 			break
 		}
 		b, ready, err = x.tail.take(false)

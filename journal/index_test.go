@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"reflect"
@@ -618,4 +619,40 @@ func FuzzRow(f *testing.F) {
 			t.Fatalf("%+v, want %+v", again, r)
 		}
 	})
+}
+
+// TestIndexFarBehind: an index with much to catch up with takes more at once, and comes to the same
+// as one that forgot half of its rows on the way.
+func TestIndexFarBehind(t *testing.T) {
+	j, m := newJournal(t, vfs.NewMem(), 12)
+	defer shut(t, j)
+	m.write(t, j, farFrames+100, 16)
+	x, err := OpenIndex(j, IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, x)
+	if err := x.gather(false); err != nil {
+		t.Fatal(err)
+	}
+	if x.fold.commands <= foldCommands || x.fold.keep != farRows {
+		t.Fatalf("%d Commands at once, %d rows", x.fold.commands, x.fold.keep)
+	}
+	if err := x.fold.commit(); err != nil {
+		t.Fatal(err)
+	}
+	live := len(x.fold.rows)
+	x.fold.keep = live / 2
+	x.fold.forget()
+	if n := len(x.fold.rows); n != live/4 || n == 0 {
+		t.Fatalf("%d of %d rows are left", n, live)
+	}
+	m.write(t, j, 100, 16)
+	if err := x.build(context.Background(), m.head.Frame, nil); err != nil {
+		t.Fatal(err)
+	}
+	if x.fold.keep != keepRows {
+		t.Fatalf("keeps %d rows", x.fold.keep)
+	}
+	mustEqual(t, x, m)
 }

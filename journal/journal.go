@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -166,7 +169,17 @@ func Open(o Options) (*Journal, error) {
 
 // open opens the database and reads where it ends.
 func (j *Journal) open() error {
-	db, err := openPebble(j.Path, j.ward, j.pebbleOptions())
+	o := j.pebbleOptions()
+	begun, err := j.begun()
+	if err != nil {
+		return fmt.Errorf("open journal %s: %w", j.Path, err)
+	}
+	o.ErrorIfNotExists = begun
+	db, err := openPebble(j.Path, j.ward, o)
+	if begun && errors.Is(err, pebble.ErrDBDoesNotExist) {
+		return &advisedError{fmt.Errorf("open journal %s: there was one, and it is gone or without "+
+			"its manifest: %w", j.Path, pebble.ErrDBDoesNotExist), hintGone}
+	}
 	if err != nil {
 		return err
 	}
@@ -177,6 +190,31 @@ func (j *Journal) open() error {
 	j.db, j.ID, j.Created = db, m.id, time.UnixMilli(int64(m.created))
 	j.hub.durable = last
 	return nil
+}
+
+// hintGone is what to do where a journal was.
+const hintGone = "nothing was deleted: restore the folder from a copy; to begin anew give another " +
+	"folder; a folder " + freshFolder + " beside it is from a clobd recover that was interrupted, " +
+	"and becomes the journal by its new name"
+
+// begun says whether there must be a journal: one was opened here before if there is a mark, or a
+// table of it. Without its manifest Pebble would take the folder for a new one, and delete every
+// table in it as none of its own.
+func (j *Journal) begun() (bool, error) {
+	on := j.options.FS
+	if j.Path == filepath.Join(j.Dir, "journal") { // the mark is of no other one
+		_, err := on.Stat(filepath.Join(j.Dir, markName))
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
+	}
+	names, err := on.List(j.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasSuffix(name, ".sst")
+	}), err
 }
 
 // inspect reads the journal's identity, which it gives a new one, and the number of its last frame.

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -15,7 +14,6 @@ import (
 
 	"clobd/engine"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -352,42 +350,4 @@ func (k *marker) close() error {
 	close(k.closing)
 	<-k.ended
 	return k.file.Close()
-}
-
-// AcceptLoss makes the journal end with head, durably: the frames after it go, so do checkpoints of
-// what comes after it, and the mark says head. It is for an operator who was told what is lost: by
-// the *LossError or *Break of a Restore or Recover, which also gave head, the last good frame's.
-// Close the journal then: it starts anew from there.
-func (j *Journal) AcceptLoss(head engine.Head) error {
-	if !j.door.enter() {
-		return ErrClosed
-	}
-	defer j.door.leave()
-	if j.recovered {
-		return errors.New("accept loss: the journal was recovered, nothing is lost")
-	}
-	if head.Frame > 0 {
-		b, err := j.frameBytes(head.Frame)
-		if err != nil {
-			return fmt.Errorf("accept loss: %w", err)
-		}
-		if hash := sha256.Sum256(b); !bytes.Equal(hash[:], head.Hash[:]) {
-			return fmt.Errorf("accept loss: frame %d has another hash", head.Frame)
-		}
-	}
-	// The mark comes first: if the rest fails it can be asked for again.
-	m := Mark{j.ID, head.Frame, head.Sequence, head.Hash}
-	if err := WriteMark(j.options.FS, j.Dir, m); err != nil {
-		return fmt.Errorf("accept loss: %w", err)
-	}
-	if err := j.dropCheckpoints(head.Frame); err != nil {
-		return fmt.Errorf("accept loss: %w", err)
-	}
-	from := frameKey(head.Frame + 1)
-	if err := j.db.DeleteRange(from[:], []byte{spaceFrame + 1}, pebble.Sync); err != nil {
-		return fmt.Errorf("accept loss: delete the frames after %d: %w", head.Frame, err)
-	}
-	j.options.Log.Warn("loss accepted", "path", j.Path, "frame", head.Frame,
-		"sequence", head.Sequence)
-	return nil
 }

@@ -101,15 +101,11 @@ func TestLostEnd(t *testing.T) {
 	if r.Head.Frame != kept || r.From == nil || r.From.Head.Frame != 25 {
 		t.Fatalf("restored %+v", r)
 	}
-	wrong := r.Head
-	wrong.Hash[0]++
-	if err := j.AcceptLoss(wrong); err == nil {
-		t.Fatal("a wrong head was accepted")
-	}
-	if err := j.AcceptLoss(r.Head); err != nil {
-		t.Fatal(err)
-	}
 	shut(t, j)
+	o := Options{Dir: "data", FS: on, Log: quiet()}
+	if l, err := AcceptLoss(context.Background(), o, fresh); err != nil || l.Head != r.Head {
+		t.Fatalf("accept: %+v, %v", l, err)
+	}
 	again := newMaker(1)
 	for range kept {
 		again.frame(each)
@@ -122,9 +118,6 @@ func TestLostEnd(t *testing.T) {
 		t.Fatalf("%d checkpoints: those ahead must be gone", len(good))
 	}
 	again.write(t, j, 3, each)
-	if err := j.AcceptLoss(r.Head); err == nil {
-		t.Fatal("loss accepted although nothing is lost")
-	}
 	shut(t, j)
 	shut(t, open(t, Options{Dir: "data", FS: on}))
 }
@@ -144,10 +137,11 @@ func TestAcceptBreak(t *testing.T) {
 	if !errors.As(err, &broken) || head.Frame != 20 {
 		t.Fatalf("recover: %+v, %v", head, err)
 	}
-	if err := j.AcceptLoss(head); err != nil {
-		t.Fatal(err)
-	}
 	shut(t, j)
+	o := Options{Dir: "data", FS: on, Log: quiet()}
+	if l, err := AcceptLoss(context.Background(), o, fresh); err != nil || l.Head != head {
+		t.Fatalf("accept: %+v, %v", l, err)
+	}
 	j = open(t, Options{Dir: "data", FS: on})
 	if j.head != head {
 		t.Fatalf("head %+v, want %+v", j.head, head)
@@ -270,5 +264,50 @@ func TestMarkIsMadeForOldFolders(t *testing.T) {
 	}
 	if got := fmt.Sprint(markOf(t, on)); !strings.Contains(got, " 7 99 ") {
 		t.Fatalf("mark %s", got)
+	}
+}
+
+// TestLostManifest: where a journal was none is begun anew. Without its manifest, what is left of it
+// stays as it is, and without its folder the mark still says that there was one.
+func TestLostManifest(t *testing.T) {
+	for _, lost := range []string{"manifest", "folder"} {
+		on := vfs.NewMem()
+		j, m := open(t, Options{Dir: "data", FS: on}), newMaker(1)
+		m.write(t, j, 40, 20)
+		if err := j.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		shut(t, j)
+		path := filepath.Join("data", "journal")
+		var before []string
+		gone := path
+		names, err := on.List(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, "marker.manifest") && lost == "manifest" {
+				gone = filepath.Join(path, name)
+			} else if strings.HasSuffix(name, ".sst") && lost == "manifest" {
+				before = append(before, name)
+			}
+		}
+		if err := on.RemoveAll(gone); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err := Open(Options{Dir: "data", FS: on, Log: quiet()})
+			if err == nil || Advice(err) != hintGone {
+				t.Fatalf("without its %s: %v", lost, err)
+			}
+		}
+		for _, name := range before {
+			if _, err := on.Stat(filepath.Join(path, name)); err != nil {
+				t.Errorf("without its %s: %v", lost, err)
+			}
+		}
+		if lost == "manifest" && len(before) == 0 {
+			t.Error("nothing was there to be lost")
+		}
 	}
 }

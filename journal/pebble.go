@@ -18,7 +18,8 @@ import (
 
 // hintDamaged is what to do with a database that cannot be read.
 const (
-	hintDamaged  = "keep the folder for inspection and restore it from a copy"
+	hintDamaged = "keep the folder for inspection and restore it from a copy; clobd recover tells " +
+		"what can be saved of this one"
 	hintUnopened = "if another version of clobd wrote it, start that one; else " + hintDamaged
 	hintLocked   = "stop that one, or give this one another folder"
 )

@@ -52,33 +52,12 @@ func (j *Journal) Frames(from uint64, each func(*engine.Frame) bool) (err error)
 	return nil
 }
 
-// FrameOf finds the number of the frame that holds a Sequence, or the first one after it; one more
-// than the last if there is none.
-func (j *Journal) FrameOf(seq engine.Sequence) (uint64, error) {
-	low, high := uint64(1), j.hub.last()+1
-	for low < high {
-		mid := low + (high-low)/2
-		last := engine.Sequence(0)
-		err := j.Frames(mid, func(f *engine.Frame) bool { last = f.Last(); return false })
-		if err != nil {
-			return 0, err
-		}
-		if last < seq {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low, nil
-}
-
 // errEnough ends a replay where it was to end.
 var errEnough = errors.New("far enough")
 
 // StateAt makes the State after a Sequence: of the newest checkpoint before it and the Commands
-// after that one, in the middle of a frame if need be. Each of the State is called with whole frames
-// only, and with none of the last one unless seq is its last. It returns the Sequence that it came
-// to: seq, or the journal's last one.
+// after that one, in the middle of a frame if need be. Each of the State is called with whole
+// frames only. It returns the Sequence that it came to: seq, or the journal's last one.
 func (j *Journal) StateAt(ctx context.Context, seq engine.Sequence, fresh func() *State) (
 	*State, engine.Sequence, error) {
 	if !j.door.enter() {

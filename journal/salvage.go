@@ -39,8 +39,8 @@ type Loss struct {
 	torn bool // the database opened only after its log was cut
 }
 
-// Lost are the first and the last acknowledged Sequence that are known to be lost, and how many that
-// are: 0 if none is, or if nobody knows.
+// Lost are the first and the last acknowledged Sequence that are known to be lost, and how many
+// that are: 0 if none is, or if nobody knows.
 func (l *Loss) Lost() (first, last engine.Sequence, count uint64) {
 	if !l.Marked || l.Mark.Sequence <= l.Head.Sequence {
 		return 0, 0, 0
@@ -62,8 +62,8 @@ func Diagnose(ctx context.Context, o Options, fresh func() *State) (*Loss, error
 	return rescue(ctx, o, fresh, false)
 }
 
-// AcceptLoss lets the journal in o.Dir end where it is good, if a start is refused, so that it can be
-// started again. What is cut off, damaged files included, is kept in a folder beside, which Loss
+// AcceptLoss lets the journal in o.Dir end where it is good, if a start is refused, so that it can
+// be started again. What is cut off, damaged files included, is kept in a folder beside, which Loss
 // names: nothing is deleted but the index, which is made anew. It needs the room of a second
 // journal, unless nothing is behind the end. The error says what could not be done: then it may be
 // called again.

@@ -121,7 +121,7 @@ func (x *Index) build(ctx context.Context, last uint64, progress func(done, tota
 		if err := x.room(); err != nil {
 			return err
 		}
-		for x.fold.at.frame < last && x.fold.commands < foldCommands {
+		for most := x.reach(); x.fold.at.frame < last && x.fold.commands < most; {
 			b, ready, err := x.tail.take(false)
 			if err == nil && !ready {
 				err = fmt.Errorf("frame %d is not there", x.fold.at.frame+1)
@@ -145,8 +145,8 @@ func (x *Index) build(ctx context.Context, last uint64, progress func(done, tota
 	return nil
 }
 
-// RebuildIndex deletes the index of j and makes it anew from all its frames. It calls progress, which
-// may be nil, now and then, and returns how far the index goes. The node must not run.
+// RebuildIndex deletes the index of j and makes it anew from all its frames. It calls progress,
+// which may be nil, now and then, and returns how far the index goes. The node must not run.
 func (j *Journal) RebuildIndex(ctx context.Context, o IndexOptions,
 	progress func(done, total uint64)) (engine.Sequence, error) {
 	if err := o.validate(j); err != nil {
@@ -406,8 +406,8 @@ func restingRows(db *pebble.DB) (rowStream, func() error, error) {
 	}, func() error { return nil }, nil
 }
 
-// marks compares the marks of time. The fresh index has one for each time, the other one has some of
-// them: after a start it begins anew with the first frame.
+// marks compares the marks of time. The fresh index has one for each time, the other one some of
+// them, as far apart as they may be.
 func (v *VerifiedIndex) marks(x, y *Index) {
 	a, closeA, err := rawRows(x.db, spaceMarks)
 	if err != nil {
