@@ -170,9 +170,10 @@ var addressScopes = map[entrance][]int{
 
 // addressScope lists the address windows that a request counts against.
 func addressScope(method, path string, cursor bool) []int {
+	family := ""
 	for _, prefix := range [...]string{"/clob", "/gamma", "/data-api"} {
 		if below, ok := strings.CutPrefix(path, prefix); ok && (below == "" || below[0] == '/') {
-			path = below
+			path, family = below, prefix
 			break
 		}
 	}
@@ -182,8 +183,8 @@ func addressScope(method, path string, cursor bool) []int {
 	path = strings.TrimPrefix(path, "/")
 	segment, below, _ := strings.Cut(path, "/")
 	switch {
-	case segment == "markets" && cursor: // the order-book list of the same path
-		return rest
+	case segment == "markets" && (family == "/clob" || family == "" && below == "" && cursor):
+		return rest // the order book's list and markets, of the same paths
 	case segment == "auth":
 		segment = path
 	case segment == "v1" && below != "heartbeats":

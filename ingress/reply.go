@@ -155,9 +155,9 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 }
 
 // appendRefused appends the result of an order of a bundle that was refused: no key of it says
-// error. id is the order's if it may be live all the same, else nil. What to change is a member of
-// its own, because clients compare the whole errorMsg; where there are six keys and no more it
-// stands in brackets behind the words.
+// error. id is the order's if it may be live all the same, else nil. The stable word and what to
+// change are members of their own, because clients compare the whole errorMsg; where there are six
+// keys and no more the latter stands in brackets behind the words.
 func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) []byte {
 	words, advice := r.text, r.advice()
 	if dialect == dialectSVC && advice != "" {
@@ -173,6 +173,7 @@ func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) [
 	dst = append(dst, `,"takingAmount":"","makingAmount":"","status":""`...)
 	if dialect != dialectSVC {
 		dst = append(append(dst, `,"orderHash":`...), hash...)
+		dst = appendString(append(dst, `,"code":`...), r.code)
 		if advice != "" {
 			dst = appendString(append(dst, `,"detail":`...), advice)
 		}
