@@ -53,7 +53,7 @@ func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) {
 	id := named(ctx, "market", "token_id", "tokenId")
 	token, ok := engine.ParseToken(id)
 	if !ok {
-		errToken.send(ctx)
+		errCharted.send(ctx)
 		return
 	}
 	m, o, ok := h.o.Board.Directory.Token(token)
@@ -145,7 +145,7 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 func (h *Handler) appendNamed(b []byte, id string, s span) ([]byte, *failure) {
 	token, ok := engine.ParseToken(id)
 	if !ok {
-		return b, errToken
+		return b, errChartedAll
 	}
 	m, o, ok := h.o.Board.Directory.Token(token)
 	if !ok {

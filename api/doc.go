@@ -15,6 +15,9 @@
 //	                │                                          │
 //	                └──────────────► bytes ◄───────────────────┘
 //
+//	GET /markets /events …  ──► catalog.Catalog: rows of a page, their records as written
+//	                              └─► describer: Values and Board in place of the source's figures
+//
 // The contract:
 //
 //   - Nothing here changes anything, and nothing here can reach the writer.
@@ -26,6 +29,8 @@
 //   - Prices and sizes are exact decimals, as text, without exponent or trailing zeros.
 //   - Errors are worded as the clients of the route expect them, in one of three families; the
 //     text is the known one to the byte, "code" is a stable word, "detail" helps people.
+//   - The catalog is told as its source wrote it: what that does not say is absent. Prices, volume,
+//     liquidity and whether orders are taken are those of the books here, for what trades here.
 //   - Every route answers HEAD like GET. Pages of any origin may read market data.
 //
 // A book's timestamp is the Time of the frame that changed it last, which for a book that was never
@@ -41,9 +46,10 @@
 // trades come in several styles, by the dialect of the caller's headers (orders.go, trades.go).
 //
 // Reading order: api.go (the routes), book.go, price.go and lists.go (one token, many tokens),
-// market.go and listing.go (markets), charts.go and tape.go (what was), account.go (whose request
-// it is), cursor.go and filter.go (which part of a list), orders.go, trades.go, lookup.go,
-// balance.go, activity.go (what there is none of), wallets.go (whom everybody may ask about),
-// asked.go, figures.go (their parameters and sums), positions.go, holders.go, deeds.go,
-// profiles.go, errors.go, encode.go.
+// market.go, listing.go and entry.go (markets), gamma.go, gamma_query.go, gamma_write.go,
+// gamma_live.go and values.go (the catalog), search.go, charts.go and tape.go (what was),
+// account.go (whose request it is), cursor.go and filter.go (which part of a list), orders.go,
+// trades.go, lookup.go, balance.go, activity.go (what there is none of), wallets.go (whom everybody
+// may ask about), asked.go, figures.go (their parameters and sums), positions.go, holders.go,
+// deeds.go, profiles.go, errors.go, encode.go.
 package api

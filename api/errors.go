@@ -76,6 +76,10 @@ func (f *failure) send(ctx *fasthttp.RequestCtx) {
 var (
 	errToken = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid token id",
 		"token_id must be the id of an outcome token: a decimal number below 2^256")
+	errCharted = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid token id",
+		"market must be the id of an outcome token: a decimal number below 2^256")
+	errChartedAll = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid token id",
+		"markets must be ids of outcome tokens, each a text with a decimal number below 2^256")
 	errSide = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid side",
 		"side must be BUY or SELL")
 	errNoBook = fail(fasthttp.StatusNotFound, "not_found",

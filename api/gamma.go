@@ -128,7 +128,8 @@ func (h *Handler) writeOr(
 	ctx.SetContentType(jsonType)
 	tag := appendEntityTag(make([]byte, 0, 64), b)
 	ctx.Response.Header.SetBytesV(fasthttp.HeaderETag, tag)
-	if bytes.Contains(ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch), tag) {
+	known := ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)
+	if bytes.Contains(known, tag) || string(bytes.TrimSpace(known)) == "*" {
 		ctx.Response.SwapBody(b[:0])
 		ctx.SetStatusCode(fasthttp.StatusNotModified)
 		return
@@ -249,7 +250,11 @@ func (h *Handler) marketTags(ctx *fasthttp.RequestCtx) {
 	if condition, is := engine.ParseCondition(id); is {
 		m = c.Market(condition)
 	}
-	if m == nil {
+	if m == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
+		q.IDs = []string{m.ID}
+		page, _ := c.QueryMarkets(q)
+		return len(page.Rows)
+	}) {
 		errNoID.send(ctx)
 		return
 	}
@@ -322,7 +327,11 @@ func (h *Handler) eventBySlug(ctx *fasthttp.RequestCtx) {
 func (h *Handler) eventTags(ctx *fasthttp.RequestCtx) {
 	id, c := parameter(ctx, "id"), h.o.Catalog()
 	e := c.EventByID(id)
-	if e == nil {
+	if e == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
+		q.IDs = []string{id}
+		page, _ := c.QueryEvents(q)
+		return len(page.Rows)
+	}) {
 		absent(id).send(ctx)
 		return
 	}

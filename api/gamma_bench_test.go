@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +18,23 @@ import (
 	"clobd/engine"
 )
 
-// largeMarkets is as many markets as the largest catalog known has.
-const largeMarkets = 165_000
+// largeMarkets is how many markets the catalog has: a tenth of the largest one known, or
+// CLOBD_SIZE.
+func largeMarkets(b *testing.B) int {
+	text := os.Getenv("CLOBD_SIZE")
+	if text == "" {
+		return 16_500
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 16_500 {
+		b.Fatalf("CLOBD_SIZE=%s", text)
+	}
+	return n
+}
 
 // writeLarge writes a catalog of markets in events of ten: records of 4 to 5 kilobytes, as real
 // ones are.
-func writeLarge(w io.Writer) error {
+func writeLarge(w io.Writer, markets int) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	random := rand.New(rand.NewPCG(1, 2))
 	words := strings.Fields("will the price of rain in spain rise above a hundred points before june")
@@ -32,7 +45,7 @@ func writeLarge(w io.Writer) error {
 		}
 		return b.String()
 	}
-	for e := range largeMarkets / 10 {
+	for e := range markets / 10 {
 		fmt.Fprintf(out, `{"id":"%d","ticker":"event-%d","slug":"event-%d","title":%q,"description":%q,`+
 			`"startDate":"2026-01-%02dT00:00:00Z","endDate":"2027-01-01T00:00:00Z","active":true,`+
 			`"closed":false,"archived":false,"volume":%d,"liquidity":5,"tags":[{"id":"%d","label":"L",`+
@@ -46,7 +59,8 @@ func writeLarge(w io.Writer) error {
 			fmt.Fprintf(out, `{"id":"%d","question":%q,"slug":"market-%d","conditionId":%q,`+
 				`"outcomes":"[\"Yes\", \"No\"]","clobTokenIds":"[\"%d\", \"%d\"]","description":%q,`+
 				`"active":true,"closed":%t,"archived":false,"volume":"%d.5","volumeNum":%d.5,`+
-				`"outcomePrices":"[\"0.4\", \"0.6\"]","createdAt":"2026-01-01T00:00:00Z","bestBid":0.3,`+
+				`"outcomePrices":"[\"0.4\", \"0.6\"]","createdAt":"2026-01-01T00:00:00Z",`+
+				`"bestBid":0.3,`+
 				`"updatedAt":"2026-02-01T00:00:00Z"`, c, prose(9), c, largeListing(c).Condition.Hex(),
 				10*c, 10*c+1, prose(500), c%3 == 0, random.IntN(1e6), random.IntN(1e6))
 			for f := range 60 {
@@ -66,14 +80,15 @@ func largeListing(c int) *engine.Listing {
 	return l
 }
 
-// newLarge is a node with that catalog, all markets listed that are not closed, a tenth of them with
-// orders.
+// newLarge is a node with that catalog, all markets listed that are not closed, a tenth of them
+// with orders.
 func newLarge(b *testing.B) *node {
 	b.Helper()
 	n := newNode(b)
 	n.run()
 	reader, writer := io.Pipe()
-	go func() { writer.CloseWithError(writeLarge(writer)) }()
+	markets := largeMarkets(b)
+	go func() { writer.CloseWithError(writeLarge(writer, markets)) }()
 	start := time.Now()
 	c, r, err := catalog.Read(reader, catalog.Options{Live: n.handler.values.Live,
 		List: func(list []engine.Listing) error {
@@ -105,24 +120,25 @@ func newLarge(b *testing.B) *node {
 }
 
 // BenchmarkCatalogPages asks for pages of the lists: what clients ask for most, in all its forms.
+// CLOBD_SIZE=165000 makes the catalog as large as the largest one known.
 func BenchmarkCatalogPages(b *testing.B) {
 	n := newLarge(b)
 	for _, c := range []struct {
 		name    string
 		targets []string
 	}{
-		{"markets", []string{"/markets", "/markets?limit=20&offset=80000", "/markets?closed=false",
+		{"markets", []string{"/markets", "/markets?limit=20&offset=8000", "/markets?closed=false",
 			"/markets?closed=false&order=volume", "/markets?active=true&order=endDate&ascending=true",
 			"/markets?tag_slug=tag-150", "/markets?tag_id=9&closed=false&order=liquidity&offset=1000",
 			"/markets?event_slug=event-77", "/markets?slug=market-5000",
 			"/markets?volume_num_min=500000&closed=true&order=startDate"}},
-		{"markets-100", []string{"/markets?limit=100", "/markets?limit=100&offset=80000",
+		{"markets-100", []string{"/markets?limit=100", "/markets?limit=100&offset=8000",
 			"/markets?limit=100&closed=false&order=volume", "/markets?limit=100&tag_id=9",
 			"/markets/keyset?limit=100&order=updatedAt"}},
-		{"events", []string{"/events", "/events?offset=9000", "/events?closed=false&order=volume",
+		{"events", []string{"/events", "/events?offset=900", "/events?closed=false&order=volume",
 			"/events?tag_slug=tag-150&order=startDate&ascending=true", "/events?tag_id=9&active=true",
 			"/events?slug=event-700"}},
-		{"events-100", []string{"/events?limit=100", "/events?limit=100&offset=9000",
+		{"events-100", []string{"/events?limit=100", "/events?limit=100&offset=900",
 			"/events?limit=100&closed=false&order=volume", "/events?limit=100&tag_id=9"}},
 		{"one", []string{"/markets/500", "/markets/slug/market-5000", "/events/50",
 			"/events/slug/event-900", "/markets/" + largeListing(77).Condition.Hex(), "/tags/9"}},

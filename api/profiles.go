@@ -164,3 +164,14 @@ func (p *Profile) append(b []byte) []byte {
 	b = appendField(b, "profileImage", p.Image)
 	return appendField(b, "profileImageOptimized", p.Thumbnail)
 }
+
+// appendSet is append without what is not set, but for the pseudonym, which holders always have.
+func (p *Profile) appendSet(b []byte) []byte {
+	for _, field := range [...]struct{ key, value string }{{"name", p.Name}, {"bio", p.Bio},
+		{"profileImage", p.Image}, {"profileImageOptimized", p.Thumbnail}} {
+		if field.value != "" {
+			b = appendField(b, field.key, field.value)
+		}
+	}
+	return appendField(b, "pseudonym", p.Pseudonym)
+}

@@ -44,10 +44,10 @@ func (h *Handler) appendActivity(
 	if !known {
 		return b, fmt.Errorf("wallet %d of the trade is not published", r.Wallet)
 	}
-	question, slug := "", ""
+	question, slug, icon := "", "", ""
 	c := h.o.Catalog()
 	if described := c.Market(m.Condition); described != nil {
-		question, slug = described.Question, described.Slug
+		question, slug, icon = described.Question, described.Slug, described.Icon
 	}
 	hash := engine.TxHash(h.o.JournalID, r.Sequence, r.Index)
 	b = appendField(b, "event_type", "trade")
@@ -55,7 +55,7 @@ func (h *Handler) appendActivity(
 	b = appendHexField(b, "condition_id", m.Condition[:])
 	b = appendTokenField(b, "asset_id", m.Tokens[r.Outcome])
 	b = appendField(b, "question", question)
-	b = appendField(b, "icon", "")
+	b = appendField(b, "icon", icon)
 	b = closeObject(appendField(b, "slug", slug))
 	b = append(appendKey(b, "user"), '{')
 	b = appendField(b, "address", h.o.Checksum(maker))

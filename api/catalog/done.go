@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"math"
 	"slices"
 	"strconv"
 )
@@ -90,7 +91,16 @@ func (c *Catalog) warm() {
 func (c *Catalog) findable(from *Catalog, d *changes) {
 	var events, tags []Document
 	for _, no := range d.events {
-		events = append(events, c.eventDocument(c.Events.At(no)))
+		e := c.Events.At(no) // made for this catalog, which nobody sees yet
+		document := c.eventDocument(e)
+		if from != nil && int(no) < from.Events.Len() {
+			before := from.eventDocument(from.Events.At(no))
+			if before.Volume = e.ranked; document.foundAs(&before) {
+				continue
+			}
+		}
+		e.ranked = document.Volume
+		events = append(events, document)
 	}
 	switch {
 	case from == nil || from.SearchEvents == nil || from.SearchEvents.Len() == 0:
@@ -109,6 +119,15 @@ func (c *Catalog) findable(from *Catalog, d *changes) {
 			Texts: []string{t.Slug}, Active: true, Volume: float64(len(t.events))})
 	}
 	c.SearchTags = NewSearch(tags)
+}
+
+// foundAs says whether a document is found as another one is: by the same words, and in about the
+// same place. Volumes change all the time, and few of them by so much that it matters.
+func (d *Document) foundAs(other *Document) bool {
+	const much = 0.1
+	return d.Title == other.Title && d.Active == other.Active &&
+		slices.Equal(d.Texts, other.Texts) && slices.Equal(d.Marks, other.Marks) &&
+		math.Abs(d.Volume-other.Volume) <= much*math.Abs(other.Volume)
 }
 
 // eventDocument is what an event is found by.

@@ -214,7 +214,7 @@ func (e *editor) putEvent(no int32, it *item) {
 	if old := e.events.At(no); old != nil {
 		before = *old
 		e.log.replaced(old.record)
-		row.markets = old.markets
+		row.markets, row.ranked = old.markets, old.ranked
 	}
 	for _, tag := range missing(before.tags, row.tags) {
 		t := e.tags.own(tag)

@@ -38,13 +38,22 @@ func Check(source string) error {
 	if err != nil {
 		return err
 	}
+	var first error
 	for _, f := range files {
-		if err := checkFile(f.Path); err != nil {
-			return err
+		err := checkFile(f.Path)
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
 		}
 	}
-	return nil
+	return first
 }
+
+// errNoRecord is the fault of a text whose records are none of a catalog's. In a folder such a file
+// is passed over and named; alone it is no source.
+var errNoRecord = errors.New("not a catalog: no record in it")
 
 func checkFile(path string) error {
 	if about, err := os.Stat(path); err != nil {
@@ -62,14 +71,14 @@ func checkFile(path string) error {
 		return fmt.Errorf("catalog %s: not a catalog: %w", path, err)
 	}
 	p := newParser()
-	why := "no record in it"
+	why := "it is empty"
 	for range 1000 {
 		record, line, err := s.next()
 		switch {
-		case errors.Is(err, io.EOF) && why == "no record in it" && s.array:
+		case errors.Is(err, io.EOF) && why == "it is empty" && s.array:
 			return nil // an empty list
 		case errors.Is(err, io.EOF):
-			return fmt.Errorf("catalog %s: not a catalog: no record in it; %s", path, why)
+			return fmt.Errorf("catalog %s: %w; %s", path, errNoRecord, why)
 		case errors.Is(err, errTooLong), errors.Is(err, errCut), errors.Is(err, errNotObject),
 			errors.Is(err, errGarbage):
 			why = fmt.Sprintf("line %d: %v", line, err)
@@ -86,7 +95,7 @@ func checkFile(path string) error {
 			why = fmt.Sprintf("line %d: %s", line, p.items[i].why)
 		}
 	}
-	return fmt.Errorf("catalog %s: not a catalog: no record in its first thousand lines; %s", path, why)
+	return fmt.Errorf("catalog %s: %w, in its first thousand lines; %s", path, errNoRecord, why)
 }
 
 // openFile opens a file as a pipe would be, so that opening one does not wait for its writer.
@@ -163,17 +172,30 @@ func (s *Store) syncFiles(ctx context.Context, steady bool) (Report, error) {
 		for _, f := range todo {
 			l.total += f.Size
 		}
-		for _, f := range todo {
-			if err := l.readFile(ctx, f.Path); err != nil {
-				return err
-			}
-		}
-		return ctx.Err()
+		return errors.Join(l.readFiles(ctx, todo), ctx.Err())
 	})
 	if err == nil {
 		s.place = next
 	}
 	return report, err
+}
+
+// readFiles reads files one after the other. One that has no record of a catalog is passed over if
+// another has: the report names it.
+func (l *load) readFiles(ctx context.Context, files []fileMark) error {
+	var strange error
+	for _, f := range files {
+		switch err := l.readFile(ctx, f.Path); {
+		case errors.Is(err, errNoRecord) && len(l.s.place.Files)+len(files) > 1:
+			strange = errors.Join(strange, err)
+		case err != nil:
+			return err
+		}
+	}
+	if l.report.usable() == 0 && len(l.s.place.Files) == 0 {
+		return strange
+	}
+	return nil
 }
 
 // readFile reads one file to its end, or until ctx is done.

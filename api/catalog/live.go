@@ -8,8 +8,12 @@ import (
 	"clobd/engine"
 )
 
-// liveAge is how old live values may grow before a page that needs them has them read again.
-const liveAge = 2 * time.Second
+const (
+	// liveAge is how old live values may grow before a page has them read again for later ones.
+	liveAge = 2 * time.Second
+	// liveLate is how old a page takes them at all: the first one after a quiet time waits.
+	liveLate = 3 * liveAge
+)
 
 // Live is what a market that trades here is worth to lists.
 type Live struct {
@@ -143,16 +147,24 @@ func (c *Catalog) look(old *liveView, markets, events []int32) *liveView {
 }
 
 // now is the view that pages use: the last one that was made. If it is old, another one is on its
-// way, for whoever comes later.
+// way, for whoever comes later; if nobody asked for long, who comes first makes it.
 func (c *Catalog) now() *liveView {
 	v := c.seen.Load()
-	if c.live != nil && c.live.ask != nil && time.Since(v.at) > liveAge &&
-		c.live.busy.CompareAndSwap(false, true) {
-		go func() {
-			defer c.live.busy.Store(false)
-			c.seen.Store(c.look(v, allRows(c.Markets.Len()), nil))
-		}()
+	age := time.Since(v.at)
+	if c.live == nil || c.live.ask == nil || age <= liveAge ||
+		!c.live.busy.CompareAndSwap(false, true) {
+		return v
 	}
+	renew := func() *liveView {
+		defer c.live.busy.Store(false)
+		next := c.look(v, allRows(c.Markets.Len()), nil)
+		c.seen.Store(next)
+		return next
+	}
+	if age > liveLate {
+		return renew()
+	}
+	go renew()
 	return v
 }
 

@@ -72,6 +72,7 @@ type Event struct {
 	tags    []int32
 	series  []int32
 	record  span
+	ranked  float64 // the volume that the search ranks it by
 	load    uint32
 }
 

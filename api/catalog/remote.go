@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,14 @@ const (
 type remoteList struct {
 	name  string // of the path, and of the member that holds a page's records
 	keyed bool   // it may have a form that goes on from a cursor and can be sorted by updatedAt
+	// books is the order book's list, of which only markets count that no other list has. Its records
+	// do not say when they were updated, so it is only read when everything is.
+	books bool
 }
 
 func remoteLists() []remoteList {
-	return []remoteList{{"tags", false}, {"series", false}, {"events", true}, {"markets", true}}
+	return []remoteList{{name: "tags"}, {name: "series"}, {name: "events", keyed: true},
+		{name: "markets", keyed: true}, {name: "clob/markets", books: true}}
 }
 
 // answerMark remembers an answer, so that the same one need not be sent again.
@@ -202,7 +207,9 @@ func (r *remote) next(ctx context.Context, w *walkThrough, take recordTaker) (an
 		query.Set("order", "id")
 		query.Set("ascending", "true")
 	}
-	if keyed {
+	if w.list.books {
+		query = url.Values{"next_cursor": {cmp.Or(w.cursor, "MA==")}}
+	} else if keyed {
 		if path += "/keyset"; w.cursor != "" {
 			query.Set("after_cursor", w.cursor)
 		}
@@ -225,7 +232,7 @@ func (r *remote) next(ctx context.Context, w *walkThrough, take recordTaker) (an
 // first of what was updated, or any of a list without order. In a walk through everything the
 // cursor would be lost with the page.
 func (w *walkThrough) repeats() bool {
-	return !w.list.keyed || w.since > 0 && w.pages == 0 && !w.head
+	return !w.list.keyed && !w.list.books || w.since > 0 && w.pages == 0 && !w.head
 }
 
 // turn takes the records of a page and stands before the next one.
@@ -254,7 +261,7 @@ func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
 	switch {
 	case a.mark.Records == 0, w.since > 0 && oldest < w.since:
 		w.done = true
-	case w.list.keyed && !r.plain[w.list.name]:
+	case w.list.books || w.list.keyed && !r.plain[w.list.name]:
 		if cursor == w.cursor && cursor != "" {
 			return fmt.Errorf("GET %s: the next cursor is the same again", a.key)
 		}
@@ -302,11 +309,19 @@ func (s *Store) syncRemote(ctx context.Context, everything bool) (Report, error)
 	for _, list := range remoteLists() {
 		mark := s.place.Lists[list.name]
 		w := &walkThrough{list: list}
-		if !everything && list.keyed && mark.Newest > 0 &&
-			time.Now().Unix()-mark.Whole < int64(wholeEvery/time.Second) {
+		if !everything && list.keyed && mark.Newest > 0 && walked(mark) {
 			w.since = max(1, mark.Newest-overlap.Milliseconds())
 		}
-		if err := s.readList(ctx, w, &total); err != nil {
+		if list.books && !everything && walked(mark) {
+			continue
+		}
+		err := s.readList(ctx, w, &total)
+		var status *statusError
+		if list.books && errors.As(err, &status) && status.code == http.StatusNotFound {
+			err = nil // it has no order book
+			s.place.Lists[list.name] = listMark{Whole: time.Now().Unix()}
+		}
+		if err != nil {
 			return total, err
 		}
 	}
@@ -314,6 +329,11 @@ func (s *Store) syncRemote(ctx context.Context, everything bool) (Report, error)
 	defer s.mu.Unlock()
 	_, err := s.refresh(s.place, func(*load) error { return nil }) // keeps how far it was read
 	return total, err
+}
+
+// walked says whether a list was read from end to end not long ago.
+func walked(mark listMark) bool {
+	return time.Now().Unix()-mark.Whole < int64(wholeEvery/time.Second)
 }
 
 // readList reads a list, a stage at a time: what was read so far is published, also if the rest
@@ -358,12 +378,17 @@ func (s *Store) stage(ctx context.Context, w *walkThrough, total *Report) error 
 		l.file = "/" + w.list.name
 		for range stagePages {
 			a, err := s.remote.next(ctx, w,
-				func(record []byte) int64 { return l.takeRecord(p, record) })
+				func(record []byte) int64 {
+					if w.list.books && l.described(p, record) {
+						return 0
+					}
+					return l.takeRecord(p, record)
+				})
 			if err != nil {
 				failure = err // the pages before it count
 				return l.err
 			}
-			if a.body = nil; !w.list.keyed || w.pages == 1 {
+			if a.body = nil; !w.list.keyed && !w.list.books || w.pages == 1 {
 				answers = append(answers, a)
 			}
 			if w.done {
@@ -399,6 +424,17 @@ func (l *load) takeRecord(p *parser, record []byte) int64 {
 		}
 	}
 	return updated
+}
+
+// described says whether an order book's record is of a market that the catalog has a record of.
+func (l *load) described(p *parser, record []byte) bool {
+	if !p.open(record) {
+		return false
+	}
+	id, _ := asText(p.values[fieldBookCondition])
+	condition, ok := parseCondition(id)
+	m := l.market(condition)
+	return ok && m != nil && !m.BookOnly
 }
 
 // updatedOf is the updatedAt of a record.

@@ -178,7 +178,7 @@ func (l *load) read(r io.Reader) error {
 		return err
 	}
 	if l.report.usable() == before && l.report.Broken > broken {
-		return fmt.Errorf("not a catalog: no record in it; %s", l.report.Bad[len(l.report.Bad)-1])
+		return fmt.Errorf("%w; %s", errNoRecord, l.report.Bad[len(l.report.Bad)-1])
 	}
 	return nil
 }

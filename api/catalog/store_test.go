@@ -264,7 +264,10 @@ func TestLive(t *testing.T) {
 	aged := *c.seen.Load()
 	aged.at = aged.at.Add(-time.Minute)
 	c.seen.Store(&aged)
-	await(t, func() bool { return order(PageQuery{Order: ByVolume}) == "3214" })
+	// Nobody has asked for a minute: the first one who does waits for what is true now.
+	if got := order(PageQuery{Order: ByVolume}); got != "3214" {
+		t.Errorf("the first page after a quiet time: %s", got)
+	}
 	if got := order(PageQuery{Closed: No}) + " " + order(PageQuery{Closed: Yes}) + " " +
 		order(PageQuery{Order: ByLiquidity, Descending: true}) + " " +
 		order(PageQuery{Volume: Bounds{Min: 20e6, HasMin: true}}); got != "12 34 1432 124" {
@@ -276,6 +279,67 @@ func TestLive(t *testing.T) {
 	events, err := c.QueryEvents(&PageQuery{Limit: 10, Closed: No})
 	if err != nil || len(events.Rows) != 1 || events.Rows[0].ID != "1" {
 		t.Errorf("open events %v, %v", events.Rows, err)
+	}
+}
+
+// TestGather: after many changes the search is put in one piece, and finds the same.
+func TestGather(t *testing.T) {
+	s, err := Open(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := func(i int) string {
+		var text strings.Builder
+		for n := 1; n <= 9000; n++ {
+			text.WriteString(fmt.Sprintf(`{"id":"%d","slug":"s","title":"word%d v%d","markets":[],%s}`+"\n",
+				n, n, i, updated(i)))
+		}
+		return text.String()
+	}
+	for i := range 2 {
+		if _, err := s.Read(strings.NewReader(version(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := s.Current()
+	if !c.SearchEvents.Scattered() {
+		t.Fatal("nothing to gather")
+	}
+	s.gather()
+	if s.Current() == c || s.Current().SearchEvents.Scattered() {
+		t.Error("not gathered")
+	}
+	for text, want := range map[string]int{"word8999 v1": 1, "v0": 0, "v1": 9000} {
+		for _, c := range []*Catalog{c, s.Current()} {
+			if found := c.SearchEvents.Find(Query{Text: text, Limit: 5}); found.Total != want {
+				t.Errorf("%q is found %d times, want %d", text, found.Total, want)
+			}
+		}
+	}
+}
+
+// TestRanks: the search follows volumes by tenths, also when each step is less than one.
+func TestRanks(t *testing.T) {
+	s, err := Open(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := func(volume int) string {
+		t.Helper()
+		text := fmt.Sprintf(`{"id":"1","slug":"a","title":"moon","active":true,"volume":100,"markets":[]}
+{"id":"2","slug":"b","title":"moon","active":true,"volume":%d,"markets":[],%s}`, volume, updated(volume))
+		if _, err := s.Read(strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(s.Current().SearchEvents.Find(Query{Text: "moon", Limit: 5}).IDs, "")
+	}
+	for _, step := range []struct {
+		volume int
+		want   string
+	}{{94, "01"}, {101, "01"}, {106, "10"}, {105, "10"}} {
+		if got := order(step.volume); got != step.want {
+			t.Errorf("at a volume of %d found in the order %s, want %s", step.volume, got, step.want)
+		}
 	}
 }
 

@@ -75,6 +75,16 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name, keyed := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/"), "/keyset")
 	list := slices.Clone(s.lists[name])
+	if name == "clob/markets" && len(s.lists["books"]) > 0 {
+		from := number(q0(r, "next_cursor"))
+		books := s.lists["books"]
+		page := map[string]any{"data": books[from : from+1], "next_cursor": "LTE="}
+		if from+1 < len(books) {
+			page["next_cursor"] = strconv.Itoa(from + 1)
+		}
+		json.NewEncoder(w).Encode(page)
+		return
+	}
 	if keyed && s.keyless || !slices.Contains([]string{"tags", "series", "events", "markets"}, name) {
 		http.NotFound(w, r)
 		return
@@ -114,6 +124,11 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Write(body)
+}
+
+// q0 is a parameter of a request, without the beginning of a list.
+func q0(r *http.Request, name string) string {
+	return strings.TrimPrefix(r.URL.Query().Get(name), "MA==")
 }
 
 func number(v any) int {
@@ -192,6 +207,34 @@ func TestRemote(t *testing.T) {
 		source.requests()
 		if report, err = s.Look(t.Context()); err != nil || report.Markets > 250 {
 			t.Errorf("after a restart: %s, %v", report, err)
+		}
+	}
+}
+
+// TestRemoteBooks: of the order book's list those markets count that no other list has.
+func TestRemoteBooks(t *testing.T) {
+	source, base := newService(t)
+	source.fill(20)
+	source.put("books", strings.Replace(book(7, 14, 15), "{", `{"id":"a",`, 1))
+	source.put("books", strings.Replace(book(700, 98, 99), "{", `{"id":"b",`, 1))
+	s, err := Open(Options{Source: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := s.Look(t.Context())
+	if err != nil || s.Current().Markets.Len() != 21 || report.Books != 1 {
+		t.Fatalf("%d markets; %s, %v", s.Current().Markets.Len(), report, err)
+	}
+	if m := s.Current().MarketBySlug("book-700"); m == nil || !m.BookOnly {
+		t.Errorf("the order book's market is %+v", m)
+	}
+	source.requests()
+	if _, err := s.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range source.requests() {
+		if strings.HasPrefix(path, "/clob") {
+			t.Error("the order book's list is read again")
 		}
 	}
 }
@@ -383,7 +426,7 @@ func TestCheck(t *testing.T) {
 	}
 	for source, want := range map[string]string{
 		"good.jsonl": "", "list.json": "", "words.json": "not a catalog", "numbers.json": "not a catalog",
-		"others.jsonl": "no event, market", "none": "open catalog", ".": "not a catalog",
+		"others.jsonl": "no event, market", "none": "open catalog", ".": "",
 		"http://127.0.0.1:1/x": "", "https://": "not the base address", "http://a/?b=c": "not the base address",
 	} {
 		if !isAddress(source) {
@@ -393,6 +436,15 @@ func TestCheck(t *testing.T) {
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", source, err, want)
 		}
+	}
+	// A folder may have files of other things beside; one without any catalog is none.
+	for _, name := range []string{"good.jsonl", "list.json"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Check(dir); err == nil || !strings.Contains(err.Error(), "not a catalog") {
+		t.Errorf("a folder of other things: %v", err)
 	}
 	if err := Check(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no .json") {
 		t.Errorf("an empty folder: %v", err)

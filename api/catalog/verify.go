@@ -83,8 +83,8 @@ func scanLog(r io.Reader) (v Verified, err error) {
 }
 
 // CopyFolder copies the catalog that is kept in a folder into another one, durably, while it may be
-// open and grow: the copy ends with a whole frame. It says how many bytes it wrote, 0 if there is no
-// catalog.
+// open and grow: the copy ends with a whole frame. It says how many bytes it wrote, 0 if there is
+// no catalog.
 func CopyFolder(from, to string) (size int64, err error) {
 	file, err := newestLog(from)
 	if err != nil || file == nil {
