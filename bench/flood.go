@@ -44,6 +44,7 @@ type Flooded struct {
 	Idle        []Paced    `json:"idle"`
 	Busy        []Paced    `json:"flooded"`
 	Orders      []float64  `json:"orders_per_second"`
+	Nice        int        `json:"flood_nice"`
 	// Ratios are of the medians of p50: flooded by idle.
 	Corrected   float64 `json:"ratio_of_median_corrected_p50"`
 	Uncorrected float64 `json:"ratio_of_median_uncorrected_p50"`
@@ -82,35 +83,38 @@ func Inundate(ctx context.Context, f Flood) (*Flooded, error) {
 	return out, nil
 }
 
+// floodSpare is how many more orders are signed for a turn than the fastest one so far took.
+const floodSpare = 1.5
+
 // rounds runs them; the first one only warms up.
 func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 	perSecond := 60_000.0
 	for round := -1; round < f.Rounds; round++ {
 		n := int(perSecond * f.Duration.Seconds())
-		ops, requests, err := t.orders(ctx, f.Seed+uint64(round+2), n)
+		_, requests, err := t.orders(ctx, f.Seed+uint64(round+2), n)
 		if err != nil {
 			return err
 		}
+		posts := newPosts(t.node.addr, requests)
+		posts.Duration, posts.Connections = f.Duration, f.Connections
 		for turn := range 2 {
-			flooded := (turn+round)%2 == 0
-			var flood *crew
-			if flooded {
-				l := lanes(t.node.addr, f.Connections)
-				defer hangUp(l)
-				flood = deal(ops, requests, l)
+			var flood *Posts
+			if (turn+round)%2 == 0 {
+				flood = posts
 			}
-			paced, rate, err := f.turn(ctx, t, flood)
+			paced, posted, err := f.turn(ctx, t, flood)
 			if err != nil {
 				return err
 			}
-			perSecond = max(perSecond, 1.5*rate)
-			if round < 0 {
+			rate := posted.rate()
+			perSecond = max(perSecond, floodSpare*rate)
+			switch {
+			case round < 0:
 				t.conditions.Hiccup = Hiccup{}
-				continue
-			}
-			if flooded {
+			case flood != nil:
 				out.Busy, out.Orders = append(out.Busy, paced), append(out.Orders, rate)
-			} else {
+				out.Nice = posted.Nice
+			default:
 				out.Idle = append(out.Idle, paced)
 			}
 		}
@@ -118,42 +122,40 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 	return nil
 }
 
-// turn reads for a while, beside the flood if there is one, whose rate it tells.
-func (f *Flood) turn(ctx context.Context, t *site, flood *crew) (Paced, float64, error) {
+// turn reads for a while, beside the flood if there is one, of which it tells.
+func (f *Flood) turn(ctx context.Context, t *site, flood *Posts) (Paced, Posted, error) {
 	p := Reads{t.node.addr, readPaths["book"] + t.markets[0][0].String(), f.Rate, f.Duration,
 		f.Readers}
-	if _, err := t.watch.lap(); err != nil {
-		return Paced{}, 0, err
-	}
-	over := make(chan window, 1)
+	var beside *flooder
+	var err error
 	if flood != nil {
-		go func() { over <- flood.drive(ctx, f.Duration) }()
+		if beside, err = flood.flood(ctx, f.Self); err != nil {
+			return Paced{}, Posted{}, err
+		}
 		time.Sleep(f.Duration / 10) // the reads begin when the flood is there
 		p.Duration -= f.Duration / 5
 	}
+	_, lapErr := t.watch.lap()
 	out, err := p.apart(ctx, f.Self)
-	rate := 0.0
-	if flood != nil {
-		w := <-over
-		all, _ := flood.sum()
-		if all.err != nil {
-			return out, 0, all.err
-		}
-		if rate = float64(all.acked) / w.took.Seconds(); !w.full && ctx.Err() == nil {
-			return out, 0, fmt.Errorf("the flood ran dry after %.2f s", w.took.Seconds())
-		}
+	err = errors.Join(lapErr, err)
+	var posted Posted
+	if beside != nil {
+		var floodErr error
+		posted, floodErr = beside.wait()
+		err = errors.Join(err, floodErr)
 	}
 	h, lapErr := t.watch.lap()
 	t.conditions.Hiccup.add(h)
-	return out, rate, errors.Join(err, lapErr, ctx.Err())
+	return out, posted, errors.Join(err, lapErr, ctx.Err())
 }
 
 // WriteText prints the rounds and their ratio.
 func (f *Flooded) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "GET /book beside %d connections that post signed orders: p50 %.2f times that of "+
 		"an idle node corrected, %.2f uncorrected (medians of %d interleaved rounds of 2 x %.1f s, open "+
-		"loop over %d connections of another process, seed %d; flood median %.0f orders/s)\n", f.Connections, f.Corrected,
-		f.Uncorrected, len(f.Idle), f.Seconds, f.Readers, f.Seed, median(f.Orders))
+		"loop over %d connections of a process of their own, seed %d; flood at nice %d, median %.0f "+
+		"orders/s)\n", f.Connections, f.Corrected, f.Uncorrected, len(f.Idle), f.Seconds, f.Readers,
+		f.Seed, f.Nice, median(f.Orders))
 	fmt.Fprintln(w, pacedHead)
 	for i := range f.Idle {
 		fmt.Fprintf(w, "%s  idle\n%s  flooded by %.0f orders/s\n", &f.Idle[i], &f.Busy[i], f.Orders[i])

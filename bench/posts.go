@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"clobd/engine"
+	"clobd/ingress/auth"
+)
+
+// floodNice is the priority of the process that floods. In the world it is another machine: here it
+// must not take from the reads what is theirs, only what is left.
+const floodNice = 10
+
+// Posts is what the process that floods is told: orders that are signed already, and who sends them
+// over how many connections for how long.
+type Posts struct {
+	Addr        string
+	Duration    time.Duration
+	Connections int
+	Senders     []Sender
+	Orders      []Posting
+}
+
+// Sender is a trader as far as his requests need one.
+type Sender struct {
+	Address string
+	Trio    auth.Trio
+}
+
+// Posting is the body of one POST /order.
+type Posting struct {
+	Sender int
+	Body   []byte
+}
+
+// Posted is what became of a flood.
+type Posted struct {
+	Acked   int64   `json:"acknowledged"`
+	Seconds float64 `json:"seconds"`
+	Dry     bool    `json:"dry"`  // the orders were over before the time was
+	Nice    int     `json:"nice"` // the priority that the process had
+	Failure string  `json:"failure,omitempty"`
+}
+
+// rate is how many orders a second were acknowledged; 0 without a flood.
+func (p *Posted) rate() float64 { return float64(p.Acked) / max(p.Seconds, 1e-9) }
+
+// newPosts packs signed orders up.
+func newPosts(addr string, requests []signed) *Posts {
+	p := &Posts{Addr: addr, Orders: make([]Posting, len(requests))}
+	numbers := map[*Client]int{}
+	for i := range requests {
+		c := requests[i].client
+		n, known := numbers[c]
+		if !known {
+			n = len(p.Senders)
+			numbers[c] = n
+			p.Senders = append(p.Senders, Sender{c.address, c.trio})
+		}
+		p.Orders[i] = Posting{n, requests[i].body}
+	}
+	return p
+}
+
+// run sends them in closed loops.
+func (p *Posts) run(ctx context.Context) Posted {
+	clients := make([]*Client, len(p.Senders))
+	for i, s := range p.Senders {
+		clients[i] = &Client{address: s.Address, trio: s.Trio}
+	}
+	ops, requests := make([]Op, len(p.Orders)), make([]signed, len(p.Orders))
+	for i, o := range p.Orders {
+		ops[i].Trader = uint16(o.Sender)
+		requests[i] = signed{clients[o.Sender], "POST", o.Body, engine.OrderID{}}
+	}
+	l := lanes(p.Addr, p.Connections)
+	defer hangUp(l)
+	c := deal(ops, requests, l)
+	w := c.drive(ctx, p.Duration)
+	all, _ := c.sum()
+	out := Posted{Acked: all.acked, Seconds: w.took.Seconds(), Dry: !w.full && ctx.Err() == nil,
+		Nice: niceness()}
+	if all.err != nil {
+		out.Failure = all.err.Error()
+	}
+	return out
+}
+
+// niceness is the priority of this process.
+func niceness() int {
+	of, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		panic("BUG: no priority of my own: " + err.Error())
+	}
+	return 20 - of // as the kernel counts it, where none is below 0
+}
+
+// RunPosts is the process that floods: it reads Posts, says that it begins, and at the end what
+// became of them.
+func RunPosts(ctx context.Context, in io.Reader, out io.Writer) error {
+	var p Posts
+	if err := gob.NewDecoder(bufio.NewReader(in)).Decode(&p); err != nil {
+		return fmt.Errorf("read what to post: %w", err)
+	}
+	if _, err := io.WriteString(out, "begun\n"); err != nil {
+		return fmt.Errorf("say that it begins: %w", err)
+	}
+	return json.NewEncoder(out).Encode(p.run(ctx))
+}
+
+// flooder is that process, seen from the one that started it.
+type flooder struct {
+	cmd  *exec.Cmd
+	told bytes.Buffer // what it complained of
+	out  *bufio.Reader
+}
+
+// flood starts a process of self that posts, at a low priority, and returns when it has begun.
+func (p *Posts) flood(ctx context.Context, self string) (*flooder, error) {
+	f := &flooder{cmd: command(ctx, self, "posts")}
+	f.cmd.Stderr = &f.told
+	in, err := f.cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("tell the flood: %w", err)
+	}
+	out, err := f.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("hear of the flood: %w", err)
+	}
+	if err := f.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the flood: %w", err)
+	}
+	f.out = bufio.NewReader(out)
+	err = syscall.Setpriority(syscall.PRIO_PGRP, f.cmd.Process.Pid, max(floodNice, niceness()))
+	if err == nil {
+		err = gob.NewEncoder(in).Encode(p)
+	}
+	err = errors.Join(err, in.Close())
+	if err == nil {
+		_, err = f.out.ReadString('\n')
+	}
+	if err != nil {
+		_ = f.cmd.Process.Kill()
+		return nil, fmt.Errorf("start the flood: %w\n%s", errors.Join(err, f.cmd.Wait()), f.told.Bytes())
+	}
+	return f, nil
+}
+
+// wait is what became of it. A flood that did not last is an error.
+func (f *flooder) wait() (Posted, error) {
+	var p Posted
+	err := json.NewDecoder(f.out).Decode(&p)
+	err = errors.Join(err, f.cmd.Wait())
+	switch {
+	case err != nil:
+		return p, fmt.Errorf("flood: %w\n%s", err, f.told.Bytes())
+	case p.Failure != "":
+		return p, fmt.Errorf("flood: %s", p.Failure)
+	case p.Dry:
+		return p, fmt.Errorf("the flood ran dry after %.2f s", p.Seconds)
+	}
+	return p, nil
+}
