@@ -24,7 +24,9 @@ func (c *checkpointCommand) Run() error {
 		return err
 	}
 	defer j.Close()
-	r, err := j.Restore(ctx, freshState)
+	bar := newProgress("journal", "frames")
+	r, err := j.Restore(ctx, replayed(bar, j.Last()))
+	bar.end()
 	if err != nil {
 		return failed(advised(err))
 	}

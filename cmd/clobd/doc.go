@@ -3,15 +3,17 @@
 //
 //	               serve                                      fund, withdraw, link
 //	                 │                                                 │
-//	readCatalog: a bad one ends it here                               │ DATA/admin.token
+//	checkCatalog: a bad one ends it here                              │ DATA/admin.token
 //	                 │                                                 ▼
 //	 listen: secrets, public door (425), admin              admin listener ──► Command
 //	                 │
 //	recover: journal ──► Exchange, Board ──► index
 //	                 │
+//	openCatalog: what is known, and what is new
+//	                 │
 //	  begin: Started, catalog ──► List
 //	                 │
-//	   open: door attached, ready
+//	   open: door attached, ready; the catalog's source is looked at from now on
 //	                 │
 //	 SIGTERM: bots ──► door drains ──► writer drains ──► index, journal, admin closed
 //
@@ -20,6 +22,11 @@
 // no longer keep its promise (the journal or the writer failed, the engine panicked) or would not
 // start because a promise was broken already (the journal makes no sense).
 //
-// Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go, demo.go,
-// poison.go, operator.go.
+// Commands that work on a folder which no node has: verify, inspect, restore, recover, checkpoint.
+// backup asks a running node, which copies beside trading. verify, inspect and a recover that
+// accepts nothing change nothing. What they found wrong, or different, ends them with 1.
+//
+// Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go,
+// catalog.go (what describes the markets), space.go, secret.go, demo.go, poison.go, operator.go;
+// offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go, recover.go.
 package main

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
-	"os"
+	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -153,101 +151,70 @@ func (x *trader) insist(t *testing.T, i *intent) {
 	t.Errorf("order %s: no answer", i.id.Hex())
 }
 
-// TestFullDisk runs the node on a small disk, smaller than what the log reserves for itself where
-// there is room, and fills that up under load. Whether the node refuses
-// orders or ends, what it acknowledged is there once there is room again.
-func TestFullDisk(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("SKIPPED: a disk of its own takes the rights to mount one")
-	}
-	rounds := size(t, 1)
-	small := t.TempDir()
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=48m"); err != nil {
-		t.Skipf("SKIPPED: no disk of its own can be mounted: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(small, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
+// TestKillWhileFlushing kills the node as soon as a database writes a new table, or a little later:
+// each start writes what is in the logs into tables.
+func TestKillWhileFlushing(t *testing.T) {
+	w, cycles := newWorld(t, 4), size(t, 3)
+	round := w.load(t, func() { w.node.kill(t) })
+	within := 0
+	for n := 0; within < cycles && n < 10*cycles; n++ {
+		before := tables(t, w.node.data)
+		w.node.launch(t)
+		if appears(t, w.node.data, before, 10*time.Second) {
+			within++
+			time.Sleep(time.Duration(w.rand.IntN(4000)) * time.Microsecond)
 		}
-	})
-	w := newWorld(t, 4)
-	w.node.kill(t)
-	if err := os.CopyFS(filepath.Join(small, "data"), os.DirFS(w.node.data)); err != nil {
-		t.Fatal(err)
-	}
-	w.node.data = filepath.Join(small, "data")
-	w.node.flags = append(w.node.flags, "--disk-reserve", "0") // what happens without the guard
-	for _, secret := range []string{"master.key", "admin.token"} {
-		if err := os.Chmod(filepath.Join(w.node.data, secret), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ended := 0
-	for range rounds {
+		w.node.kill(t)
 		w.node.start(t)
-		w.settle(t)
-		filler := w.fill(t, small)
-		w.load(t, func() { time.Sleep(300 * time.Millisecond) })
-		if len(w.node.ended) > 0 {
-			ended++
-			w.node.kill(t)
+		verify(t, round, map[string]float64{})
+		round = w.load(t, func() { w.node.kill(t) })
+		if t.Failed() {
+			t.Fatalf("the node's log:\n%s", w.node.log.String())
 		}
-		if err := os.Remove(filler); err != nil {
-			t.Fatal(err)
-		}
-		if w.node.cmd == nil {
-			w.node.start(t)
-		}
-		w.settle(t)
-		levels := map[string]float64{}
-		verify(t, w.all(), levels)
-		w.books(t, levels)
-		w.node.stop(t)
 	}
-	t.Logf("figures: rounds=%d ended=%d acknowledged=%d lost=0", rounds, ended, answered(w.all()))
-	if answered(w.all()) < 10*rounds {
-		t.Error("the load was no load")
+	w.node.start(t)
+	levels := map[string]float64{}
+	verify(t, w.all(), levels)
+	w.books(t, levels)
+	w.node.stop(t)
+	w.node.verified(t)
+	t.Logf("figures: cycles=%d acknowledged=%d lost=0", within, answered(w.all()))
+	if within < cycles {
+		t.Errorf("%d of %d kills met a table being written", within, cycles)
 	}
 }
 
-// fill takes all but very little of the room on a disk.
-func (w *world) fill(t *testing.T, disk string) (name string) {
+// tables are the tables of both databases.
+func tables(t *testing.T, data string) map[string]bool {
 	t.Helper()
-	name = filepath.Join(disk, "filler")
-	var stat syscall.Statfs_t
-	if err := syscall.Statfs(disk, &stat); err != nil {
-		t.Fatal(err)
-	}
-	room := int64(stat.Bavail)*stat.Bsize - int64(4096*(1+w.rand.IntN(16)))
-	f, err := os.Create(name)
+	names, err := filepath.Glob(filepath.Join(data, "*", "*.sst"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	chunk := []byte(strings.Repeat("x", 1<<16))
-	for room > 0 {
-		n, err := f.Write(chunk[:min(room, int64(len(chunk)))])
-		if room -= int64(n); err != nil {
-			break // full already: that is the point
-		}
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
 	}
-	return name
+	return all
 }
 
-// settle waits until the node takes an order of every trader again.
-func (w *world) settle(t *testing.T) {
+// appears waits for a table that was not there before.
+func appears(t *testing.T, data string, before map[string]bool, most time.Duration) bool {
 	t.Helper()
-	for _, x := range w.traders {
-		i, said := x.draw(t), ""
-		x.sent = append(x.sent, i)
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-			status, text, err := x.post(i)
-			if status == http.StatusOK && err == nil {
-				break
-			}
-			if said = fmt.Sprint(status, text, err); time.Now().After(end) {
-				t.Fatalf("there is room, and orders are refused: %s\n%s", said, w.node.log.String())
+	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
+		for name := range tables(t, data) {
+			if !before[name] {
+				return true
 			}
 		}
+	}
+	return false
+}
+
+// verified runs the operator's check over the folder of a node that does not run.
+func (p *process) verified(t *testing.T) {
+	t.Helper()
+	if said, err := exec.Command(p.binary, "verify", "--data", p.data).CombinedOutput(); err != nil {
+		t.Fatalf("verify: %v\n%s", err, said)
 	}
 }

@@ -263,12 +263,10 @@ func advised(err error) error {
 	if advice == "" {
 		return err
 	}
-	var broken *journal.Break
-	var lost *journal.LossError
 	var locked *journal.LockedError
 	what := errors.New(strings.Replace(err.Error(), "; "+advice, "", 1))
 	switch {
-	case errors.As(err, &broken), errors.As(err, &lost):
+	case journal.IsDamage(err):
 		return &cli.BrokenError{Err: cli.Hint(what, "%s", advice)}
 	case errors.As(err, &locked):
 		return cli.Hint(what, "--data names another folder; the process that has this one: %s",

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"clobd/cmd/cli"
 	"clobd/engine"
@@ -45,7 +46,8 @@ func (o *offline) explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &locked):
-		return cli.Hint(err, "stop that one first; beside a running node: clobd backup, then work on "+
+		what := errors.New(strings.Replace(err.Error(), "; "+journal.Advice(err), "", 1))
+		return cli.Hint(what, "stop that one first; beside a running node: clobd backup, then work on "+
 			"the copy")
 	case errors.Is(err, fs.ErrNotExist):
 		return cli.Hint(err, "--data names a folder with a journal in it")
@@ -74,6 +76,20 @@ func failed(err error) error {
 func freshState() *journal.State {
 	s, _ := newState()
 	return s
+}
+
+// replayed is freshState that shows the frames that are replayed into it; how many there will be
+// may be unknown, 0.
+func replayed(bar *progress, total uint64) func() *journal.State {
+	return func() *journal.State {
+		s := freshState()
+		each := s.Each
+		s.Each = func(f *engine.Frame) error {
+			bar.show(f.No, total)
+			return each(f)
+		}
+		return s
+	}
 }
 
 // builderOf finds who brought an order.

@@ -21,14 +21,35 @@ const (
 	goneTime  = 20 * time.Second
 )
 
-// buildNode builds the node's binary below the test's folder and returns its path. CLOBD_BINARY is
-// one that is there already.
+// builtVariable names the folder of the one binary that all tests of a run share.
+const builtVariable = "CLOBD_TEST_BUILT"
+
+// TestMain makes room for the binary, and takes it away again.
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "clobd-built-")
+	if err == nil {
+		err = os.Setenv(builtVariable, folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// buildNode builds the node's binary, the first time, and returns its path. CLOBD_BINARY is one
+// that is there already.
 func buildNode(t *testing.T) string {
 	t.Helper()
 	if binary := os.Getenv("CLOBD_BINARY"); binary != "" {
 		return binary
 	}
-	binary := filepath.Join(t.TempDir(), "clobd")
+	binary := filepath.Join(os.Getenv(builtVariable), "clobd")
+	if exists(binary) {
+		return binary
+	}
 	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build: %v\n%s", err, output)

@@ -53,12 +53,12 @@ func (p *progress) show(done, total uint64) {
 // line is what is shown: done of total, how fast, how long it will take.
 func (p *progress) line(done, total uint64, took time.Duration) string {
 	rate := float64(done) / max(took.Seconds(), 1e-3)
-	line := fmt.Sprintf("%s: %d of %d %s", p.what, done, total, p.unit)
+	line := fmt.Sprintf("%s: %d %s, %.0f/s", p.what, done, p.unit, rate)
 	if total > 0 {
-		line += fmt.Sprintf(", %d %%", min(done, total)*100/total)
+		line = fmt.Sprintf("%s: %d of %d %s, %d %%, %.0f/s", p.what, done, total, p.unit,
+			min(done, total)*100/total, rate)
 	}
-	line += fmt.Sprintf(", %.0f/s", rate)
-	if rate > 0 && done <= total {
+	if rate > 0 && total > 0 && done <= total {
 		left := time.Duration(float64(total-done) / rate * float64(time.Second))
 		line += fmt.Sprintf(", %v left", left.Round(time.Second))
 	}

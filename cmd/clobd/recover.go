@@ -36,7 +36,9 @@ func (c *recoverCommand) Run() error {
 func (c *recoverCommand) journal(ctx context.Context) error {
 	o := c.options(true)
 	o.Log = silent()
-	l, err := journal.Diagnose(ctx, o, freshState)
+	bar := newProgress("journal", "frames")
+	l, err := journal.Diagnose(ctx, o, replayed(bar, 0))
+	bar.end()
 	if err != nil {
 		return c.explain(err)
 	}

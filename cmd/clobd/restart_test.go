@@ -37,8 +37,14 @@ const (
 // newFiller makes the journal in a new data folder, with markets and wallets.
 func newFiller(t *testing.T, data string) *filler {
 	t.Helper()
-	j, err := journal.Open(journal.Options{Dir: data, Async: true,
-		Log: slog.New(slog.DiscardHandler)})
+	return newFillerOf(t, journal.Options{Dir: data, Async: true})
+}
+
+// newFillerOf is newFiller of a journal with such options.
+func newFillerOf(t *testing.T, o journal.Options) *filler {
+	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
+	j, err := journal.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

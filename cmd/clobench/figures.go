@@ -74,6 +74,15 @@ func (c *readsCommand) Run() error {
 	return bench.WriteJSON("-", r.Run(ctx))
 }
 
+type postsCommand struct{}
+
+// Run posts what standard input says.
+func (postsCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return bench.RunPosts(ctx, os.Stdin, os.Stdout)
+}
+
 type rampCommand struct {
 	What        string        `arg:"" enum:"book,orders" help:"book: GET /book. orders: signed durable POST /order."`
 	Start       float64       `default:"1000" help:"Requests per second of the first step."`
@@ -103,7 +112,7 @@ type floodCommand struct {
 	Duration    time.Duration `default:"2s" help:"How long each turn takes."`
 	Rate        float64       `default:"500" help:"Reads per second."`
 	Readers     int           `default:"4" help:"Connections that read."`
-	Connections int           `default:"64" help:"Connections that post signed orders, at most 64."`
+	Connections int           `default:"16" help:"Connections that post signed orders, at most 64."`
 	sited
 }
 

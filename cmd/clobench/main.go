@@ -30,6 +30,7 @@ type commands struct {
 	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
 	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
 	Reads    readsCommand    `cmd:"" hidden:"" help:"Read at a constant rate for flood and stall."`
+	Posts    postsCommand    `cmd:"" hidden:"" help:"Post signed orders for flood."`
 	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }
 

@@ -15,7 +15,7 @@ for (let i = 0; i < plain + grouped; i++) {
     slug: `sample-${i}`, outcomes: '["Yes", "No"]',
     clobTokenIds: JSON.stringify([token(`yes ${i}`), token(`no ${i}`)]),
     enableOrderBook: true, acceptingOrders: true, negRisk: i >= plain,
-    orderPriceMinTickSize: 0.01, orderMinSize: 5, ...open, ...dates,
+    orderPriceMinTickSize: 0.01, orderMinSize: 5, marketMakerAddress: "", ...open, ...dates,
   };
   console.log(JSON.stringify({
     id: String(i + 1), ticker: market.slug, slug: market.slug, title: question,

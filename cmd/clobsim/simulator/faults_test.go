@@ -91,7 +91,8 @@ func (p *pebbleDisk) again(on *vfs.MemFS) (err error, started bool) {
 }
 
 // TestFlips flips single bits of all files of a data folder: journal, index, checkpoints, mark. A
-// start either refuses, or mends it, or says of every order and every book what it said before.
+// start either refuses, or mends it, or says of every order and every book what it said before; else
+// the operator's check finds it.
 func TestFlips(t *testing.T) {
 	const folder = 1000 // flips of one folder
 	seed, flips := seed(t), size(t, 200)
@@ -99,8 +100,8 @@ func TestFlips(t *testing.T) {
 	for n := 0; n < flips && counts["silent"] < 5; n += folder {
 		flipped(t, seed+uint64(n), min(folder, flips-n), counts)
 	}
-	t.Logf("figures: flips=%d refused=%d same=%d silent=%d", flips, counts["refused"], counts["same"],
-		counts["silent"])
+	t.Logf("figures: flips=%d refused=%d same=%d found=%d silent=%d", flips, counts["refused"],
+		counts["same"], counts["found"], counts["silent"])
 	if counts["refused"] == 0 {
 		t.Error("no flip was noticed")
 	}
@@ -132,20 +133,79 @@ func flipped(t *testing.T, seed uint64, flips int, counts map[string]int) {
 		}
 		at := r.IntN(8 * len(b))
 		b[at/8] ^= 1 << (at % 8)
-		on := whole.CrashClone(vfs.CrashCloneCfg{})
-		if err := store(on, name, b); err != nil {
-			t.Fatal(err)
-		}
-		err, started := p.again(on)
+		err, started := p.again(changed(t, whole, name, b))
 		switch {
 		case err == nil:
 			counts["same"]++
 		case !started || strings.Contains(err.Error(), "cannot be read") ||
 			strings.Contains(err.Error(), "checksum") || strings.Contains(err.Error(), "corruption"):
 			counts["refused"]++
+		case found(t, changed(t, whole, name, b)):
+			counts["found"]++
 		default:
 			counts["silent"]++
 			t.Errorf("SILENT: bit %d of %s: %v", at, name, err)
+		}
+	}
+}
+
+// changed is a copy of a filesystem in which a file holds something else.
+func changed(t *testing.T, whole *vfs.MemFS, name string, b []byte) *vfs.MemFS {
+	t.Helper()
+	on := whole.CrashClone(vfs.CrashCloneCfg{})
+	if err := store(on, name, b); err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
+// found says whether the operator's check finds something wrong with a data folder.
+func found(t *testing.T, on *vfs.MemFS) bool {
+	t.Helper()
+	o := quiet(on)
+	o.ReadOnly = true
+	j, err := journal.Open(o)
+	if err != nil {
+		return true
+	}
+	defer j.Close()
+	v, err := j.Verify(t.Context(), journal.VerifyOptions{Fresh: func() *journal.State {
+		b := view.NewBoard()
+		return &journal.State{Seed: 1, Save: b.Save, Load: b.Load,
+			Each: func(f *engine.Frame) error { b.Publish(f); return nil }}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := j.VerifyIndex(t.Context(), journal.VerifyIndexOptions{Last: v.Head.Frame,
+		Index: journal.IndexOptions{Log: o.Log}, Scratch: "scratch"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(v.Findings)+len(x.Findings) > 0
+}
+
+// TestFlipsAreFound: what nobody has changed is in good order to the operator's check, and it is
+// not if a frame, or a row of the index, is another one.
+func TestFlipsAreFound(t *testing.T) {
+	_, p := left(t, seed(t), 300)
+	if found(t, p.fs.CrashClone(vfs.CrashCloneCfg{})) {
+		t.Error("something is wrong with a folder that nobody touched")
+	}
+	for _, part := range []string{"/journal/", "/index/", "/checkpoints/"} {
+		var names []string
+		if err := p.files(dataFolder, &names); err != nil {
+			t.Fatal(err)
+		}
+		longest, b := "", []byte(nil)
+		for _, name := range names {
+			if text, err := load(p.fs, name); err == nil && strings.Contains(name, part) &&
+				!strings.Contains(name, "OPTIONS") && len(text) > len(b) {
+				longest, b = name, text
+			}
+		}
+		if b[len(b)/3] ^= 1; !found(t, changed(t, p.fs, longest, b)) {
+			t.Errorf("a bit in the middle of %s is not noticed", longest)
 		}
 	}
 }

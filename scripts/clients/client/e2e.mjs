@@ -10,8 +10,8 @@ import * as actions from "@polymarket/client/actions";
 import { privateKey } from "@polymarket/client/viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import {
-  covered, decimal, fund, hex32, like, methods, need, pick, publicURL, settle, skip, step, uuid,
-  watched,
+  catalog, covered, decimal, fund, hex32, like, methods, need, pick, publicURL, settle, skip, step,
+  uuid, watched,
 } from "../house.mjs";
 
 const { BUY, SELL } = OrderSide;
@@ -24,20 +24,20 @@ const feed = publicURL.replace(/^http/, "ws");
 const environment = forkEnvironmentConfig({
   name: "e2e", chainId: 80002, rpc: rest,
   clob: { rest: publicURL, market: { ws: `${feed}/ws/market` }, user: { ws: `${feed}/ws/user` } },
-  relayer: { rest }, gamma: { rest }, data: { rest }, rtds: { ws }, sports: { ws },
+  relayer: { rest }, gamma: { rest: publicURL }, data: { rest: publicURL }, rtds: { ws },
+  sports: { ws },
   combos: { rest, ws, collateralReturn: { rest } }, perps: { rest, ws },
 });
 
 // reasons are those for which a method is not called.
 const reasons = {
-  "asks the catalog": `fetchEvent fetchEventTags fetchMarket fetchMarketTags fetchRelatedTags
-    fetchRelatedTagResources fetchSeries fetchTag listEvents listMarkets listMarketClarifications
-    listSeries listTags search fetchSportsMarketTypes listSports listTeams listComments
-    fetchCommentsById listCommentsByUserAddress fetchPublicProfile`,
-  "asks the data service": `downloadAccountingSnapshot fetchBuilderVolume fetchEventLiveVolume
-    fetchPortfolioValue fetchTradedMarketCount listActivity listBuilderLeaderboard
-    listClosedPositions listMarketHolders listMarketPositions listOpenInterest listPositions
-    listTraderLeaderboard listTrades`,
+  "asks for sports, comments or profiles": `fetchSportsMarketTypes listSports listTeams
+    listComments fetchCommentsById listCommentsByUserAddress fetchPublicProfile`,
+  "asks which tags go together": "fetchRelatedTags fetchRelatedTagResources",
+  "asks for what is not kept": `listMarketClarifications downloadAccountingSnapshot
+    fetchEventLiveVolume listMarketPositions listOpenInterest`,
+  "ranks traders or builders": `fetchBuilderVolume listBuilderLeaderboard
+    listTraderLeaderboard`,
   "trades combinations": `listComboActivity listComboMarkets listComboPositions
     planCollateralReturn executeCollateralReturnPlan`,
   "asks for quotes": "openRfqSession",
@@ -274,6 +274,97 @@ async function history({ token }) {
   ok(points.every((x) => x.p > 0 && x.p < 1), JSON.stringify(points));
 }
 
+// unique insists that each row came once and gives their ids.
+function unique(rows) {
+  const ids = new Set(rows.map((row) => row.id));
+  strictEqual(ids.size, rows.length, "a row came twice");
+  return ids;
+}
+
+async function catalogMarkets({ market, token, other }) {
+  const { items: [mine] } = await reader.listMarkets({
+    conditionIds: [market.condition], clobTokenIds: [token], closed: false, order: "volume",
+  }).firstPage();
+  like(mine, {
+    conditionId: market.condition, question: market.question,
+    state: { closed: false, acceptingOrders: true }, trading: { minimumTickSize: 0.01 },
+    prices: { bestBid: "0.4", bestAsk: "0.5", lastTradePrice: "0.5", spread: "0.1" },
+    metrics: { volume: "5.2", volumeNum: "5.2", liquidity: decimal },
+    outcomes: { yes: { tokenId: token, price: "0.45" }, no: { tokenId: other, price: "0.55" } },
+  });
+  for (const wanted of [{ id: mine.id }, { slug: mine.slug }]) {
+    const one = await reader.fetchMarket(wanted);
+    deepStrictEqual([one.id, one.conditionId], [mine.id, market.condition]);
+  }
+  ok(Array.isArray(await reader.fetchMarketTags({ id: mine.id })));
+  const ids = unique(await all(reader.listMarkets({ pageSize: 100 })));
+  const two = (m) => JSON.parse(m.outcomes).length === 2;
+  const want = catalog.flatMap((e) => e.markets ?? []).filter(two);
+  ok(want.every((m) => ids.has(String(m.id))), `${ids.size} markets of ${want.length}`);
+  await refused(reader.fetchMarket({ slug: "no-such-market" }), 404, "slug not found");
+}
+
+async function catalogEvents() {
+  const [sample] = catalog;
+  for (const wanted of [{ id: sample.id }, { slug: sample.slug }]) {
+    const one = await reader.fetchEvent(wanted);
+    deepStrictEqual([one.id, one.slug, one.title], [sample.id, sample.slug, sample.title]);
+    ok(one.markets.length > 0, "an event without markets");
+  }
+  const tags = await reader.fetchEventTags({ id: sample.id });
+  deepStrictEqual(tags.map((x) => x.id), (sample.tags ?? []).map((x) => String(x.id)));
+  const open = await all(reader.listEvents({ pageSize: 100, order: "endDate", ascending: true }));
+  const closed = await all(reader.listEvents({ pageSize: 100, closed: true }));
+  const ids = unique([...open, ...closed]);
+  ok(catalog.every((e) => ids.has(e.id)), `${ids.size} events of ${catalog.length}`);
+  ok(open.every((e) => e.state.closed === false), "a closed event among the open ones");
+}
+
+async function seriesAndTags() {
+  const [series] = catalog.flatMap((e) => e.series ?? []);
+  const [tag] = catalog.flatMap((e) => e.tags ?? []);
+  const rows = unique(await all(reader.listSeries()));
+  const tags = unique(await all(reader.listTags()));
+  if (!series || !tag) {
+    for (const name of ["fetchSeries", "fetchTag"]) called.add(name);
+    return skip("one series, one tag", "the catalog has none");
+  }
+  ok(rows.has(String(series.id)) && tags.has(String(tag.id)), "a list lacks a row");
+  strictEqual((await reader.fetchSeries({ id: String(series.id) })).slug, series.slug);
+  strictEqual((await reader.fetchTag({ id: String(tag.id) })).slug, tag.slug);
+  strictEqual((await reader.fetchTag({ slug: tag.slug })).id, String(tag.id));
+  return undefined;
+}
+
+async function search() {
+  const [{ title: q }] = catalog;
+  const { items } = await reader.search({ q, searchTags: true }).firstPage();
+  const [found] = Array.isArray(items) ? items : [items];
+  ok(found.events.some((e) => e.title === q), `"${q}" does not find itself`);
+}
+
+async function portfolio({ maker, taker, market, token }) {
+  const user = maker.wallet;
+  const [held] = await all(reader.listPositions({ user, market: [market.condition] }));
+  like(held, {
+    wallet: user, conditionId: market.condition, size: "12", avgPrice: "0.433333",
+    initialValue: "5.2", title: market.question, outcomeIndex: 0,
+  });
+  deepStrictEqual(await all(reader.listClosedPositions({ user })), []);
+  const [value] = await reader.fetchPortfolioValue({ user });
+  deepStrictEqual(value, { user, value: held.currentValue });
+  const traded = await reader.fetchTradedMarketCount({ user });
+  strictEqual(Number(traded.traded), 1, JSON.stringify(traded));
+  const trades = await all(reader.listTrades({ market: [market.condition] }));
+  deepStrictEqual(trades.map((x) => [x.side, x.price, x.size, x.wallet]),
+    [["BUY", "0.5", "4", maker.wallet], ["SELL", "0.4", "8", taker.wallet]]);
+  const did = await all(reader.listActivity({ user, type: ["TRADE"] }));
+  deepStrictEqual(did.map((x) => x.side), ["BUY", "BUY"]);
+  const groups = await reader.listMarketHolders({ market: [market.condition] });
+  deepStrictEqual(groups[0].holders.map((x) => x.amount), ["88", "12"]);
+  strictEqual(token, market.tokens[0]);
+}
+
 // builder: requests that another process signs for the builder.
 async function builder({ maker }) {
   const trio = await actions.createBuilderApiKey(maker.plain);
@@ -344,6 +435,11 @@ await step("quotes", () => quotes(t));
 await step("market orders", () => market(t));
 await step("a batch", () => batch(t));
 await step("price history", () => history(t));
+await step("catalog: markets", () => catalogMarkets(t));
+await step("catalog: events", catalogEvents);
+await step("catalog: series and tags", seriesAndTags);
+await step("catalog: search", search);
+await step("a wallet's positions and trades", () => portfolio(t));
 await step("cancels", () => cancels(t));
 await step("nothing to reward", () => nothing(t));
 await step("builder keys", () => builder(t));
