@@ -61,11 +61,31 @@ func TestNotModified(t *testing.T) {
 	if again.Response.StatusCode() != 304 || len(again.Response.Body()) != 0 || tag == "" {
 		t.Errorf("%q: %d %s", tag, again.Response.StatusCode(), again.Response.Body())
 	}
+	star := ask("GET", "/markets")
+	star.Request.Header.Set("If-None-Match", " * ")
+	if n.handler.Public(star); star.Response.StatusCode() != 304 {
+		t.Errorf("any tag at all: %d", star.Response.StatusCode())
+	}
 	n.do(engine.Command{Kind: engine.List, Listing: listing(1, 100)})
 	again.Response.Reset()
 	n.handler.Public(again)
 	if again.Response.StatusCode() != 200 {
 		t.Errorf("the same tag of another answer: %d", again.Response.StatusCode())
+	}
+}
+
+// TestTagsOfScope: the tags of what a site does not offer are not told to it.
+func TestTagsOfScope(t *testing.T) {
+	n := newNode(t)
+	n.described(`{"id":"7","slug":"e","title":"E","tags":[{"id":"3","label":"Sky","slug":"sky"}],` +
+		`"markets":[` + marketText(1, `,"creator":"site.example"`) + `]}`)
+	for _, path := range []string{"/markets/1/tags", "/markets/" + listing(1, 100).Condition.Hex() +
+		"/tags", "/events/7/tags"} {
+		var tags []struct{ Slug string }
+		if n.read(path+"?creator=Site.Example", &tags); len(tags) != 1 || tags[0].Slug != "sky" {
+			t.Errorf("%s: %v", path, tags)
+		}
+		n.get(path+"?creator=other.example", fasthttp.StatusNotFound)
 	}
 }
 

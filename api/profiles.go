@@ -167,11 +167,12 @@ func (p *Profile) append(b []byte) []byte {
 
 // appendSet is append without what is not set, but for the pseudonym, which holders always have.
 func (p *Profile) appendSet(b []byte) []byte {
-	for _, field := range [...]struct{ key, value string }{{"name", p.Name}, {"bio", p.Bio},
-		{"profileImage", p.Image}, {"profileImageOptimized", p.Thumbnail}} {
-		if field.value != "" {
+	const always = "pseudonym"
+	for _, field := range [...]struct{ key, value string }{{"name", p.Name}, {always, p.Pseudonym},
+		{"bio", p.Bio}, {"profileImage", p.Image}, {"profileImageOptimized", p.Thumbnail}} {
+		if field.value != "" || field.key == always {
 			b = appendField(b, field.key, field.value)
 		}
 	}
-	return appendField(b, "pseudonym", p.Pseudonym)
+	return b
 }

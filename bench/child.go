@@ -46,8 +46,23 @@ func command(ctx context.Context, binary string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// again starts a process up to three times while another program takes the port that was free a
+// moment before.
+func again(start func() (*child, error)) (*child, error) {
+	for try := 1; ; try++ {
+		c, err := start()
+		if err == nil || try == 3 || !strings.Contains(err.Error(), "address already in use") {
+			return c, err
+		}
+	}
+}
+
 // startNode starts the node's binary on an empty data folder below dir and waits until it is ready.
 func startNode(ctx context.Context, binary, dir string, more ...string) (*child, error) {
+	return again(func() (*child, error) { return tryNode(ctx, binary, dir, more) })
+}
+
+func tryNode(ctx context.Context, binary, dir string, more []string) (*child, error) {
 	addr, err := freePort()
 	if err != nil {
 		return nil, err
@@ -72,6 +87,10 @@ func startNode(ctx context.Context, binary, dir string, more ...string) (*child,
 
 // startPeer starts a baseline of the program self: what it is and the path it needs.
 func startPeer(ctx context.Context, self, what, path string) (*child, error) {
+	return again(func() (*child, error) { return tryPeer(ctx, self, what, path) })
+}
+
+func tryPeer(ctx context.Context, self, what, path string) (*child, error) {
 	addr, err := freePort()
 	if err != nil {
 		return nil, err

@@ -267,8 +267,8 @@ func TestMarkIsMadeForOldFolders(t *testing.T) {
 	}
 }
 
-// TestLostManifest: where a journal was none is begun anew. Without its manifest, what is left of it
-// stays as it is, and without its folder the mark still says that there was one.
+// TestLostManifest: where a journal was none is begun anew. Without its manifest, what is left of
+// it stays as it is, and without its folder the mark still says that there was one.
 func TestLostManifest(t *testing.T) {
 	for _, lost := range []string{"manifest", "folder"} {
 		on := vfs.NewMem()
