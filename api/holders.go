@@ -75,7 +75,7 @@ func (h *Handler) appendHolders(
 		b = appendNumber(b, "amount", int64(all[i].Size), 6)
 		b = strconv.AppendBool(appendKey(b, "displayUsernamePublic"), p.Public)
 		b = strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(o), 10)
-		b = closeObject(p.appendSet(b))
+		b = closeObject(p.append(b))
 	}
 	return append(b, ']', '}'), nil
 }

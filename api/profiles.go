@@ -164,15 +164,3 @@ func (p *Profile) append(b []byte) []byte {
 	b = appendField(b, "profileImage", p.Image)
 	return appendField(b, "profileImageOptimized", p.Thumbnail)
 }
-
-// appendSet is append without what is not set, but for the pseudonym, which holders always have.
-func (p *Profile) appendSet(b []byte) []byte {
-	const always = "pseudonym"
-	for _, field := range [...]struct{ key, value string }{{"name", p.Name}, {always, p.Pseudonym},
-		{"bio", p.Bio}, {"profileImage", p.Image}, {"profileImageOptimized", p.Thumbnail}} {
-		if field.value != "" || field.key == always {
-			b = appendField(b, field.key, field.value)
-		}
-	}
-	return b
-}

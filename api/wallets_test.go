@@ -110,7 +110,7 @@ func TestProfiles(t *testing.T) {
 	n.must(os.Remove(path))
 	told(`"name":"Moritz"`)
 	write(`[]`)
-	told(`"outcomeIndex":0,"pseudonym":""}`)
+	told(`"name":""`)
 	for _, bad := range []string{
 		``, `{}`, `[{"name":"x"}]`, `[{"proxyWallet":"0x12"}]`, `[] []`,
 		`[{"proxyWallet":"` + wallet + `","nam":"x"}]`,

@@ -44,7 +44,7 @@ type stalling struct {
 // Wait is the journal's, once the gate is open.
 func (s stalling) Wait(frame uint64) error {
 	s.gate.RLock()
-	s.gate.RUnlock() //nolint:staticcheck // it only waits until nobody holds the gate
+	defer s.gate.RUnlock()
 	return s.Journal.Wait(frame)
 }
 

@@ -36,7 +36,7 @@ func BenchmarkAppend(b *testing.B) {
 			for from := 0; from < b.N; from += 256 {
 				some := sent[from:min(from+256, b.N)]
 				start := time.Now()
-				pipeline(b, j, some)
+				pipeline(b, j, some, 4)
 				ours += time.Since(start)
 				b.StopTimer()
 				floor += raw.write(b, some)
@@ -52,9 +52,9 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// pipeline appends frames with 4 in flight and waits for all of them.
-func pipeline(b *testing.B, j *Journal, frames []*engine.Frame) {
-	flight := make(chan uint64, 3) // one more is in the waiter's hands
+// pipeline appends frames with so many in flight and waits for all of them.
+func pipeline(b *testing.B, j *Journal, frames []*engine.Frame, most int) {
+	flight := make(chan uint64, most-1) // one more is in the waiter's hands
 	done := make(chan error, 1)
 	go func() {
 		for no := range flight {

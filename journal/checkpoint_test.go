@@ -370,12 +370,10 @@ func TestCheckpointCrash(t *testing.T) {
 	on := vfs.NewCrashableMem()
 	m, j := newMaker(1), open(t, Options{Dir: "data", FS: on})
 	f, end := follow(t, j, FollowerOptions{Commands: 60, Interval: time.Hour, Rate: 8 << 20})
-	var sent []*engine.Frame
 	begun := 0
 	for i := range 45 {
 		for range 1 + r.IntN(6) {
 			frame := m.frame(20)
-			sent = append(sent, frame)
 			if err := j.Append(frame); err != nil {
 				t.Fatal(err)
 			}

@@ -44,8 +44,8 @@ type fold struct {
 	keep     int          // how many rows, between batches
 }
 
-// keepRows bounds the live rows kept in memory between batches (about 300 bytes each), farRows while
-// the index is far behind.
+// keepRows bounds the live rows kept in memory between batches (about 300 bytes each), farRows
+// while the index is far behind.
 const (
 	keepRows = 1 << 16
 	farRows  = 1 << 19
@@ -456,8 +456,8 @@ func (d *fold) sweep() {
 	}
 }
 
-// forget keeps as many rows as half of what is worth keeping, whichever they are: a map that is only
-// cleared keeps its size.
+// forget keeps as many rows as half of what is worth keeping, whichever they are: a map that is
+// only cleared keeps its size.
 func (d *fold) forget() {
 	kept := make(map[engine.OrderID]*row, d.keep)
 	for id, o := range d.rows {

@@ -381,9 +381,9 @@ func (j *Journal) has(no uint64, hash engine.Hash) (bool, error) {
 	return f.Hash == hash, nil
 }
 
-// How much is folded at once at most: what waits in the tail makes one batch. Far behind, where nobody
-// waits for the next one, batches are larger and more rows are kept: an order that came and went in
-// between is written once, and most others need not be read.
+// How much is folded at once at most: what waits in the tail makes one batch. Far behind, where
+// nobody waits for the next one, batches are larger and more rows are kept: an order that came and
+// went in between is written once, and most others need not be read.
 const (
 	foldCommands = 8192
 	farCommands  = 1 << 15

@@ -65,6 +65,8 @@ func items() []item {
 		{name: "full-disk", what: "a real disk fills up under load, watched and not", folder: node,
 			test: "TestFullDisk|TestFullDiskUnguarded", size: 5},
 		{name: "stall", what: "the disk hangs for 5 s", folder: sim, test: "TestStall", size: 10},
+		{name: "stalled-disk", what: "a real disk hangs for 5 s under load: answers, books, readyz",
+			folder: node, test: "TestStalledDisk", size: 10},
 		{name: "torn-tail", what: "the log cut at every byte of its last three frames", folder: sim,
 			test: "TestTornTail", size: 1_000_000},
 		{name: "flips", what: "single bits of every file: check, start, every answer", folder: node,

@@ -91,7 +91,7 @@ func (p *pebbleDisk) again(on *vfs.MemFS) (err error, started bool) {
 }
 
 // TestFlips flips single bits of all files of a data folder: journal, index, checkpoints, mark. A
-// start either refuses, or mends it, or says of every order and every book what it said before; else
+// start either refuses, or mends it, or says of every order and every book what it said before, or
 // the operator's check finds it.
 func TestFlips(t *testing.T) {
 	const folder = 1000 // flips of one folder
