@@ -156,7 +156,8 @@ func (p *Profiles) of(a engine.Address) Profile {
 	return (*p.all.Load())[a]
 }
 
-// append appends what these routes tell of a wallet beside its address.
+// append appends what these routes tell of a wallet beside its address. What is not set is empty
+// and not absent: a public client refuses a holder without a name.
 func (p *Profile) append(b []byte) []byte {
 	b = appendField(b, "name", p.Name)
 	b = appendField(b, "pseudonym", p.Pseudonym)

@@ -57,7 +57,7 @@ func benchmarkCommit(b *testing.B, n int) {
 		runtime.GC()
 		b.StartTimer()
 		start := time.Now()
-		pipeline(b, j, frames)
+		pipeline(b, j, frames, 4*parts)
 		rates[0] = append(rates[0], float64(batches*n)/time.Since(start).Seconds())
 		b.StopTimer()
 		start = time.Now()
@@ -72,7 +72,7 @@ func benchmarkCommit(b *testing.B, n int) {
 		for i := range batches {
 			batch := alone[i*parts : (i+1)*parts]
 			start = time.Now()
-			pipeline(b, j, batch)
+			pipeline(b, j, batch, parts)
 			waits[0] = append(waits[0], float64(time.Since(start).Microseconds()))
 			start = time.Now()
 			raw.write(b, batch, 1)
@@ -100,7 +100,7 @@ func benchmarkCommit(b *testing.B, n int) {
 
 // tablesIn is how many bytes the tables of the journal in dir have.
 func tablesIn(b *testing.B, dir string) (size int64) {
-	err := filepath.WalkDir(filepath.Join(dir, "journal"), func(path string, e fs.DirEntry, err error) error {
+	walk := func(path string, e fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".sst" {
 			return err
 		}
@@ -109,7 +109,8 @@ func tablesIn(b *testing.B, dir string) (size int64) {
 			size += info.Size()
 		}
 		return err
-	})
+	}
+	err := filepath.WalkDir(filepath.Join(dir, "journal"), walk)
 	if err != nil {
 		b.Fatal(err)
 	}
