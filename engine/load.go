@@ -44,6 +44,9 @@ func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence,
 type loader struct {
 	u *Unpacker
 	x *Exchange
+
+	some    [64]placement // scratch
+	touched uint64        // so that what is only read is read
 }
 
 // begin reads what comes first and makes the Exchange. It says which engine version saved it.
@@ -233,16 +236,21 @@ func (l *loader) placements() {
 	}
 	n := s.count - used
 	x.digest += floorLeaf(n) - floorLeaf(0)
-	for ; used > 0 && u.Err == nil; used-- {
-		var id OrderID
-		u.Bytes(id[:])
-		first := Sequence(u.Uint())
-		if u.Err != nil {
-			return
+	s.table.reserve(min(used, Window))
+	for u.Err == nil && used > 0 {
+		some := l.some[:min(used, uint64(len(l.some)))]
+		used -= uint64(len(some))
+		for i := range some { // the cells come from memory all at once, not one after the other
+			p := &some[i]
+			u.Bytes(p.id[:])
+			p.first, p.tag = Sequence(u.Uint()), s.tag(&p.id)
+			l.touched += s.table.peek(p.tag)
 		}
-		n++
-		l.placement(&id, first)
-		x.digest += seenLeaf(&id, n)
+		for i := 0; i < len(some) && u.Err == nil; i++ {
+			n++
+			l.placement(&some[i])
+			x.digest += seenLeaf(&some[i].id, n)
+		}
 	}
 	for h := uint32(1); h <= x.orders.used && u.Err == nil; h++ {
 		if o := x.orders.at(h); (o.ring != 0) != (o.first > s.floor) {
@@ -251,22 +259,42 @@ func (l *loader) placements() {
 	}
 }
 
-// placement puts one id into the ring. First is 0 if it rests.
-func (l *loader) placement(id *OrderID, first Sequence) {
-	s, tag := &l.x.seen, l.x.seen.tag(id)
-	h, at, known := l.x.find(id, tag)
-	if known == (first != 0) || known && l.x.orders.at(h).ring != 0 {
-		l.u.Fail("placement %x of Sequence %d", id[:4], first)
+// placement puts one placement into the ring. Its Sequence is 0 if it rests.
+func (l *loader) placement(p *placement) {
+	s := &l.x.seen
+	h, at, known := l.x.find(&p.id, p.tag)
+	if known == (p.first != 0) || known && l.x.orders.at(h).ring != 0 {
+		l.u.Fail("placement %x of Sequence %d", p.id[:4], p.first)
 		return
 	}
 	s.at = s.ring.next()
-	if known {
-		first = at
+	if p.order = h; known {
+		p.first = at
 		l.x.orders.at(h).ring = s.at
 	} else {
-		s.table.insert(entryOf(tag, s.at|inRing))
+		s.table.insert(entryOf(p.tag, s.at|inRing))
 	}
-	*s.ring.at(s.at) = placement{*id, first, h, tag}
+	*s.ring.at(s.at) = *p
+}
+
+// reserve makes room for n more entries at once.
+func (t *table) reserve(n uint64) {
+	size := uint64(len(t.all))
+	for size-size/4 <= uint64(t.used)+n {
+		size *= 2
+	}
+	if size == uint64(len(t.all)) {
+		return
+	}
+	grown := newCells(int(size))
+	for _, some := range [][]uint64{t.old.all, t.all} {
+		for _, entry := range some {
+			if entry != 0 {
+				grown.put(entry)
+			}
+		}
+	}
+	t.cells, t.old = grown, cells{}
 }
 
 // references reads the operators' references.

@@ -231,3 +231,31 @@ func BenchmarkSave(b *testing.B) {
 	b.ReportMetric(float64(saving.Nanoseconds())/n, "save-ns/order")
 	b.ReportMetric(float64(loading.Nanoseconds())/n, "load-ns/order")
 }
+
+// TestReserve: a table that is made larger at once, even while it goes over to larger cells, keeps
+// what it has and takes what was asked for without doubling.
+func TestReserve(t *testing.T) {
+	for _, before := range []uint32{0, 100, 193, 200, 1000, 1537, 1540} {
+		m := newTable()
+		entry := func(i uint32) uint64 { return entryOf(i*2654435761, i) }
+		for i := uint32(1); i <= before; i++ {
+			m.insert(entry(i))
+		}
+		m.reserve(5000)
+		size := len(m.all)
+		for i := before + 1; i <= before+5000; i++ {
+			if i%2 == 0 && m.holds(entry(i)) {
+				t.Fatalf("after %d: %d is there already", before, i)
+			}
+			m.insert(entry(i))
+		}
+		for i := uint32(1); i <= before+5000; i++ {
+			if !m.holds(entry(i)) {
+				t.Fatalf("after %d: %d is gone", before, i)
+			}
+		}
+		if m.used != before+5000 || len(m.all) != size || m.old.all != nil {
+			t.Fatalf("after %d: %d entries in %d cells, before %d", before, m.used, len(m.all), size)
+		}
+	}
+}
