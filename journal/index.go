@@ -425,12 +425,21 @@ func (x *Index) Run() error {
 		return nil
 	}
 	err = fmt.Errorf("index %s: %w", x.Path, err)
-	if errors.Is(err, errContradiction) || errors.Is(err, errRow) || pebble.IsCorruptionError(err) {
+	if errors.Is(err, errUnread) {
+		err = &advisedError{err, hintUnread}
+	} else if errors.Is(err, errContradiction) || errors.Is(err, errRow) ||
+		pebble.IsCorruptionError(err) {
 		err = x.condemn(err)
 	}
 	x.History.end(err)
 	return err
 }
+
+// errUnread says that it is the journal that cannot be read: the index is not to blame, and making
+// it anew would not help.
+var errUnread = errors.New("the journal cannot be read")
+
+const hintUnread = "clobd verify tells what of the journal is damaged; " + hintDamaged
 
 // errContradiction says that a row and a frame cannot both be right.
 var errContradiction = errors.New("the index contradicts the journal")
@@ -477,14 +486,23 @@ func (x *Index) step() error {
 
 // gather folds all frames that are there, after waiting for the first one if it must.
 func (x *Index) gather(wait bool) error {
-	b, ready, err := x.tail.take(wait)
+	b, ready, err := x.next(wait)
 	for most := x.reach(); ready && err == nil; {
 		if err = x.fold.apply(b); err != nil || x.fold.commands >= most {
 			break
 		}
-		b, ready, err = x.tail.take(false)
+		b, ready, err = x.next(false)
 	}
 	return err
+}
+
+// next is the next frame of the tail. An error but ErrClosed is the journal's.
+func (x *Index) next(wait bool) (b []byte, ready bool, err error) {
+	b, ready, err = x.tail.take(wait)
+	if err != nil && !errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w: %w", errUnread, err)
+	}
+	return b, ready, err
 }
 
 // lingerTime is how long more frames are waited for, to be written in one batch.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -619,6 +620,42 @@ func FuzzRow(f *testing.F) {
 			t.Fatalf("%+v, want %+v", again, r)
 		}
 	})
+}
+
+// TestIndexBesideADamagedTable: nor is a table of the journal that fails its checksum.
+func TestIndexBesideADamagedTable(t *testing.T) {
+	on := vfs.NewMem()
+	j, m := newJournal(t, on, 3)
+	m.write(t, j, 40, 50)
+	if err := j.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, j)
+	names, err := on.List(j.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sst") {
+			edit(t, on, filepath.Join(j.Path, name), func(b []byte) []byte { b[len(b)/4] ^= 1; return b })
+		}
+	}
+	if j, err = Open(Options{Dir: "data", FS: on, Log: quiet()}); err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, j)
+	x, err := OpenIndex(j, IndexOptions{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = x.Run()
+	if err == nil || Advice(err) != hintUnread || strings.Count(err.Error(), "checksum mismatch") != 1 {
+		t.Errorf("run: %v", err)
+	}
+	if _, found, err := get(x.db, metaKey(metaBroken), nil); found || err != nil {
+		t.Errorf("marked: %v", err)
+	}
+	shut(t, x)
 }
 
 // TestIndexFarBehind: an index with much to catch up with takes more at once, and comes to the same

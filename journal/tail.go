@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 )
 
@@ -99,7 +98,11 @@ func (j *Journal) read(dst [][]byte, first, last uint64) (frames [][]byte, err e
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() {
+		if e := it.Close(); err == nil { // it says the same again
+			err = e
+		}
+	}()
 	size, no := 0, first
 	for ok := it.First(); ok && no <= last && size < lagBytes; ok = it.Next() {
 		if at, ok := frameNo(it.Key()); !ok || at != no {

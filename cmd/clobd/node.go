@@ -264,7 +264,9 @@ func advised(err error) error {
 		return err
 	}
 	var locked *journal.LockedError
-	what := errors.New(strings.Replace(err.Error(), "; "+advice, "", 1))
+	text := strings.Replace(err.Error(), "; "+advice, "", 1)
+	// Pebble says so of damage that it has said all about.
+	what := errors.New(strings.ReplaceAll(text, "\n<corruption detail carrier>", ""))
 	switch {
 	case journal.IsDamage(err):
 		return &cli.BrokenError{Err: cli.Hint(what, "%s", advice)}
@@ -319,7 +321,12 @@ func (n *node) open(ctx context.Context) error {
 	}
 	for !history.Await(n.board.Sequence(), time.Second) {
 		if err := history.Failed(); err != nil {
-			return fmt.Errorf("index: %w", err)
+			select { // its goroutine says the same, with what to do
+			case err = <-n.failed:
+				return err
+			case <-time.After(time.Second):
+				return fmt.Errorf("index: %w", err)
+			}
 		} else if ctx.Err() != nil {
 			return nil
 		}
