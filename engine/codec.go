@@ -101,6 +101,16 @@ func frameSum(b []byte) uint32 {
 // not change after. The error wraps ErrMagic, ErrFormat, ErrLength, ErrChecksum or ErrBody, and f
 // is then of no use. It judges form only: the chain and the engine version are the caller's.
 func DecodeFrame(b []byte, f *Frame) error {
+	if err := DecodeUnhashed(b, f); err != nil {
+		return err
+	}
+	f.Hash = sha256.Sum256(b)
+	return nil
+}
+
+// DecodeUnhashed is DecodeFrame without f.Hash, the SHA-256 of b, which takes as long as the rest:
+// it is left to the caller, who may have another goroutine for it.
+func DecodeUnhashed(b []byte, f *Frame) error {
 	le := binary.LittleEndian
 	switch {
 	case len(b) < FrameOverhead:
@@ -129,7 +139,7 @@ func DecodeFrame(b []byte, f *Frame) error {
 	if err := f.decodeBody(b[FrameOverhead:], int(count)); err != nil {
 		return err
 	}
-	f.Bytes, f.Hash = b, sha256.Sum256(b)
+	f.Bytes, f.Hash = b, Hash{}
 	return nil
 }
 

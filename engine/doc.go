@@ -17,7 +17,7 @@
 //	journal           how frames become durable           engine
 //	ingress/auth      who signed                          engine, view
 //	ingress           what a request looks like           engine, view, sequencer, auth
-//	api/catalog       what markets are about              engine
+//	api/catalog       what markets are about, and search  engine
 //	api               what an answer looks like           engine, view, journal, catalog
 //	bench, cmd        measuring, wiring                   everything above
 //
@@ -40,7 +40,6 @@
 // ranges over a map. In steady state Place, Cancel and Fill allocate nothing. A rejected Command
 // changes nothing but the Sequence (those marked Final in the table of rejects bind their id, and
 // a FAK may have met its own wallet). One goroutine owns an Exchange; nobody else points into it.
-//
 // Every size that rests or fills is a multiple of Lot, so every cost is exact. No book is crossed
 // after Apply. A fill happens at the resting order's price; the improvement is the taker's.
 //
@@ -76,5 +75,5 @@
 //
 // testdata/*.txt (rules by example), units, command, event, reject, exchange, place, taker, fee,
 // order, level, book, market, regrid, ledger, wallet, control, timer, seen, table, slab, digest,
-// record, codec, wire, replay, savechunks, save, load, audit, touch, bare.
+// record, codec, wire, replay, savechunks, save, load, audit, touch, fetch, bare.
 package engine

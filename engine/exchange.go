@@ -150,11 +150,9 @@ func (x *Exchange) cancel(c *Command, events []Event) []Event {
 
 // drop cancels a resting order: it leaves the book and its reserve is released.
 func (x *Exchange) drop(h uint32, o *order, why Reason, events []Event) []Event {
-	events = append(events, Event{
-		Kind: Cancelled, Reason: why, Side: o.side, Outcome: o.outcome, Price: o.price,
-		Market: o.market, Wallet: o.wallet, Owner: o.owner, Remaining: o.remaining,
-		First: o.first, Order: o.id,
-	})
+	events, e := another(events)
+	e.Kind, e.Reason, e.Remaining = Cancelled, why, o.remaining
+	o.tell(e)
 	x.markets.at(uint32(o.market)).book.unlink(h, uint32(o.index), o.remaining)
 	x.resize(o, 0, 0)
 	x.retire(h, o)

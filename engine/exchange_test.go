@@ -177,7 +177,7 @@ func TestAuditFinds(t *testing.T) {
 		"list":      func(x *Exchange) { x.orders.at(2).mineNext = 0 },
 		"open":      func(x *Exchange) { x.accounts.at(1).open++ },
 		"id":        func(x *Exchange) { x.orders.at(1).tag++ },
-		"ring":      func(x *Exchange) { x.seen.ring.at(1).order = 0 },
+		"ring":      func(x *Exchange) { x.orders.at(1).ring++ },
 		"digest":    func(x *Exchange) { x.digest++ },
 		"state":     func(x *Exchange) { x.known(1).state = Unopened },
 		"owner":     func(x *Exchange) { x.accounts.at(1).owner = 1 },

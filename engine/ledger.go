@@ -110,18 +110,13 @@ func positionTag(w WalletNo, m MarketNo) uint32 {
 
 // position is the number of the wallet's position in a market, 0 if it has none yet.
 func (x *Exchange) position(w WalletNo, m MarketNo) uint32 {
-	tag := positionTag(w, m)
-	t := x.places.of(tag)
-	for i := tag & t.mask; ; i = (i + 1) & t.mask {
-		e := t.all[i]
-		if e == 0 {
+	for e := x.places.search(positionTag(w, m)); ; {
+		i := e.next()
+		if i == 0 {
 			return 0
 		}
-		if uint32(e>>32) != tag {
-			continue
-		}
-		if p := x.positions.at(uint32(e)); p.wallet == w && p.market == m {
-			return uint32(e)
+		if p := x.positions.at(i); p.wallet == w && p.market == m {
+			return i
 		}
 	}
 }

@@ -244,7 +244,7 @@ func (l *loader) placements() {
 			p := &some[i]
 			u.Bytes(p.id[:])
 			p.first, p.tag = Sequence(u.Uint()), s.tag(&p.id)
-			l.touched += s.table.peek(p.tag)
+			l.touched += s.table.home(p.tag)[bucketEntries]
 		}
 		for i := 0; i < len(some) && u.Err == nil; i++ {
 			n++
@@ -268,7 +268,7 @@ func (l *loader) placement(p *placement) {
 		return
 	}
 	s.at = s.ring.next()
-	if p.order = h; known {
+	if known {
 		p.first = at
 		l.x.orders.at(h).ring = s.at
 	} else {
@@ -279,22 +279,20 @@ func (l *loader) placement(p *placement) {
 
 // reserve makes room for n more entries at once.
 func (t *table) reserve(n uint64) {
-	size := uint64(len(t.all))
-	for size-size/4 <= uint64(t.used)+n {
+	size := len(t.all)
+	for mostEntries(size) <= uint64(t.used)+n {
 		size *= 2
 	}
-	if size == uint64(len(t.all)) {
+	if size == len(t.all) {
 		return
 	}
-	grown := newCells(int(size))
-	for _, some := range [][]uint64{t.old.all, t.all} {
-		for _, entry := range some {
-			if entry != 0 {
-				grown.put(entry)
-			}
+	grown := newBuckets(size)
+	for _, some := range [][]bucket{t.old.all, t.all} {
+		for i := range some {
+			some[i].moveTo(&grown)
 		}
 	}
-	t.cells, t.old = grown, cells{}
+	t.buckets, t.old = grown, buckets{}
 }
 
 // references reads the operators' references.

@@ -118,30 +118,25 @@ func (m *market) adopt(l *Listing, no MarketNo) {
 
 // listed is the market of a condition, 0 if there is none.
 func (x *Exchange) listed(c *Condition) MarketNo {
-	tag := x.seen.tag((*OrderID)(c))
-	t := x.conditions.of(tag)
-	for i := tag & t.mask; t.all[i] != 0; i = (i + 1) & t.mask {
-		no := uint32(t.all[i])
-		if uint32(t.all[i]>>32) == tag && x.markets.at(no).condition == *c {
+	for e := x.conditions.search(x.seen.tag((*OrderID)(c))); ; {
+		no := e.next()
+		if no == 0 || x.markets.at(no).condition == *c {
 			return MarketNo(no)
 		}
 	}
-	return 0
 }
 
 // listedToken says whether a token belongs to a market.
 func (x *Exchange) listedToken(k *Token) bool {
-	tag := x.seen.tag((*OrderID)(k))
-	t := x.tokens.of(tag)
-	for i := tag & t.mask; t.all[i] != 0; i = (i + 1) & t.mask {
-		if uint32(t.all[i]>>32) != tag {
-			continue
+	for e := x.tokens.search(x.seen.tag((*OrderID)(k))); ; {
+		no := e.next()
+		if no == 0 {
+			return false
 		}
-		if m := x.markets.at(uint32(t.all[i])); m.tokens[0] == *k || m.tokens[1] == *k {
+		if m := x.markets.at(no); m.tokens[0] == *k || m.tokens[1] == *k {
 			return true
 		}
 	}
-	return false
 }
 
 // known is market no, or nil.

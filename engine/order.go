@@ -29,6 +29,12 @@ type order struct {
 	_      uint64   // so that every order begins a cache line
 }
 
+// tell says in an Event which order it is about.
+func (o *order) tell(e *Event) {
+	e.Side, e.Outcome, e.Price, e.Market = o.side, o.outcome, o.price, o.market
+	e.Wallet, e.Owner, e.First, e.Order = o.wallet, o.owner, o.first, o.id
+}
+
 // ladderSide is the side of an order in the ladder of outcome 0: selling B at 1-p is buying A at p.
 func ladderSide(s Side, o Outcome) Side { return s ^ Side(o) }
 

@@ -33,11 +33,12 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 		h, kind = x.rest(&t, seq, tag), Placed
 	}
 	x.remember(&c.ID, tag, seq, h)
-	return append(events, Event{
-		Kind: kind, Reason: why, Side: c.Side, Outcome: c.Outcome, Price: t.price,
-		Market: c.Market, Wallet: c.Wallet, Owner: c.Owner, Size: t.size,
-		Remaining: t.remaining, Order: c.ID,
-	})
+	events, e := another(events)
+	e.Kind, e.Reason = kind, why
+	e.Side, e.Outcome, e.Price = c.Side, c.Outcome, t.price
+	e.Market, e.Wallet, e.Owner = c.Market, c.Wallet, c.Owner
+	e.Size, e.Remaining, e.Order = t.size, t.remaining, c.ID
+	return events
 }
 
 // identify judges who sends an order. It comes before its id is looked up: what became of that is
@@ -191,11 +192,11 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 			continue
 		}
 		fee, how := x.fill(t, o, size)
-		events = append(events, Event{
-			Kind: Filled, Settlement: how, Side: o.side, Outcome: o.outcome, Price: o.price,
-			Market: o.market, Wallet: o.wallet, Owner: o.owner, Size: size,
-			Remaining: o.remaining, Fee: fee, First: o.first, Order: o.id,
-		})
+		var e *Event
+		events, e = another(events)
+		e.Kind, e.Settlement = Filled, how
+		e.Size, e.Fee, e.Remaining = size, fee, o.remaining
+		o.tell(e)
 		if o.remaining > 0 {
 			break // the arriving order wants no more, or cannot pay for more
 		}
@@ -276,12 +277,11 @@ func (x *Exchange) rest(t *taker, seq Sequence, tag uint32) uint32 {
 	x.digest -= m.rankLeaf()
 	m.book.rank++
 	x.digest += m.rankLeaf()
-	*o = order{
-		wallet: c.Wallet, owner: c.Owner, position: t.position, market: c.Market,
-		index: uint16(t.index), price: t.price, side: c.Side, outcome: c.Outcome,
-		key: c.Key, id: c.ID, first: seq, rank: m.book.rank, tag: tag,
-		expiry: c.Expiry,
-	}
+	*o = order{} // and then where it lies, as an Event
+	o.wallet, o.owner, o.position, o.market = c.Wallet, c.Owner, t.position, c.Market
+	o.index, o.price, o.side, o.outcome = uint16(t.index), t.price, c.Side, c.Outcome
+	o.key, o.id, o.first, o.rank = c.Key, c.ID, seq, m.book.rank
+	o.tag, o.expiry = tag, c.Expiry
 	o.fold = foldOrder(o)
 	x.resize(o, t.remaining, 0)
 	m.book.rest(h, t.index, t.side, t.remaining)

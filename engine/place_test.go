@@ -127,3 +127,22 @@ func TestReceiptOf(t *testing.T) {
 		}
 	}
 }
+
+// TestFairByFar: what is worse than signed by far, so that the products differ above 64 bits.
+func TestFairByFar(t *testing.T) {
+	for _, side := range []Side{Buy, Sell} {
+		c := Command{Type: GTC, Side: side, Size: MaxOrder, Cash: Cash(MaxOrder / 2)}
+		k := taker{c: &c, filled: MaxOrder, cash: 0, market: &market{book: book{ticks: 100}}}
+		if side == Buy {
+			k.filled, k.cash = Lot, int64(c.Cash)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("side %d: %d for %d is fair", side, k.cash, k.filled)
+				}
+			}()
+			k.assertFair()
+		}()
+	}
+}

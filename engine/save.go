@@ -156,10 +156,10 @@ func (x *Exchange) savePlacements(p *Packer) {
 	for age := s.ring.used; age > 0; age-- {
 		at := s.ring.at((s.at+s.ring.used-age)%s.ring.used + 1)
 		p.Bytes(at.id[:])
-		if at.order != 0 {
-			p.Uint(0)
-		} else {
+		if s.table.holds(entryOf(at.tag, (s.at+s.ring.used-age)%s.ring.used+1|inRing)) {
 			p.Uint(uint64(at.first))
+		} else {
+			p.Uint(0)
 		}
 	}
 }

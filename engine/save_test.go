@@ -232,7 +232,7 @@ func BenchmarkSave(b *testing.B) {
 	b.ReportMetric(float64(loading.Nanoseconds())/n, "load-ns/order")
 }
 
-// TestReserve: a table that is made larger at once, even while it goes over to larger cells, keeps
+// TestReserve: a table that is made larger at once, even while it goes over to more buckets, keeps
 // what it has and takes what was asked for without doubling.
 func TestReserve(t *testing.T) {
 	for _, before := range []uint32{0, 100, 193, 200, 1000, 1537, 1540} {
@@ -255,7 +255,7 @@ func TestReserve(t *testing.T) {
 			}
 		}
 		if m.used != before+5000 || len(m.all) != size || m.old.all != nil {
-			t.Fatalf("after %d: %d entries in %d cells, before %d", before, m.used, len(m.all), size)
+			t.Fatalf("after %d: %d entries in %d buckets, before %d", before, m.used, len(m.all), size)
 		}
 	}
 }

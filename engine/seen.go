@@ -16,7 +16,6 @@ const inRing = 1 << 31
 type placement struct {
 	id    OrderID
 	first Sequence
-	order uint32 // 0 once it rests no more
 	tag   uint32
 }
 
@@ -57,22 +56,19 @@ func (s *seen) tag(id *OrderID) uint32 {
 // find is the order record, 0 if it rests no more, and the Sequence of a known id.
 func (x *Exchange) find(id *OrderID, tag uint32) (h uint32, first Sequence, known bool) {
 	s := &x.seen
-	t := s.table.of(tag)
-	for i := tag & t.mask; ; i = (i + 1) & t.mask {
-		e := t.all[i]
-		if e == 0 {
+	for e := s.table.search(tag); ; {
+		ref := e.next()
+		switch {
+		case ref == 0:
 			return 0, 0, false
-		}
-		if uint32(e>>32) != tag {
-			continue
-		}
-		ref := uint32(e)
-		if ref&inRing == 0 {
+		case ref&inRing == 0:
 			if o := x.orders.at(ref); o.id == *id {
 				return ref, o.first, true
 			}
-		} else if p := s.ring.at(ref &^ inRing); p.id == *id {
-			return 0, p.first, true
+		default:
+			if p := s.ring.at(ref &^ inRing); p.id == *id {
+				return 0, p.first, true
+			}
 		}
 	}
 }
@@ -89,7 +85,8 @@ func (x *Exchange) remember(id *OrderID, tag uint32, first Sequence, h uint32) {
 		x.evict(s.ring.at(s.at))
 	}
 	s.count++
-	*s.ring.at(s.at) = placement{*id, first, h, tag}
+	p := s.ring.at(s.at)
+	p.id, p.first, p.tag = *id, first, tag
 	if h != 0 {
 		x.orders.at(h).ring = s.at
 		s.table.insert(entryOf(tag, h))
@@ -102,9 +99,7 @@ func (x *Exchange) remember(id *OrderID, tag uint32, first Sequence, h uint32) {
 // evict lets a placement fall out of the ring. A live one stays known through its order.
 func (x *Exchange) evict(p *placement) {
 	s := &x.seen
-	if p.order == 0 {
-		s.table.remove(entryOf(p.tag, s.at|inRing))
-	}
+	s.table.remove(entryOf(p.tag, s.at|inRing)) // not there while its order rests
 	s.floor = p.first
 	gone := s.count - uint64(s.window)
 	x.digest += floorLeaf(gone+1) - floorLeaf(gone) - seenLeaf(&p.id, gone+1)
@@ -117,6 +112,5 @@ func (x *Exchange) forget(h uint32, o *order) {
 		s.table.remove(entryOf(o.tag, h))
 		return
 	}
-	s.ring.at(o.ring).order = 0
 	s.table.replace(entryOf(o.tag, h), o.ring|inRing)
 }

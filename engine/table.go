@@ -1,68 +1,127 @@
 package engine
 
-// table is an open-addressing hash table of entries (tag << 32 | reference): the tag is 32 bits of
-// the key's hash, whose low bits are the entry's home; the key itself is verified in the record
-// that the reference names. References are never 0, so that 0 is an empty cell. Cells are probed
-// in a line and closed up on removal: no tombstones, and no cost that grows with age.
+import "math/bits"
+
+// table is a hash table of entries (tag << 32 | reference): the tag is 32 bits of the key's hash;
+// the key itself is verified in the record that the reference names. References are never 0.
 //
-// A table that is three quarters full goes over to cells of twice the number, a few with each
-// insert, so that no Command pays for all of them:
+// A bucket is one cache line of seven entries. The low bits of a tag say which bucket is its home;
+// an entry that finds it full goes to the next one with room. The eighth word has a byte for each
+// entry, the mark: 8 bits of its tag, 0 if there is no entry. All marks are compared at once: no
+// branch depends on where in the bucket an entry lies. The eighth byte counts the entries that had
+// to pass: a search goes on for as long as it is not 0. So nothing moves when an entry goes, and
+// there are no tombstones.
 //
-//	old:  first ► moved │ still here …     an entry is in the old cells if its home there lies
-//	cells: … …                             behind what was moved, in the new ones otherwise
+//	bucket: entry entry entry entry entry entry entry │ past, and seven marks
+//
+// A table that is three quarters full goes over to twice the number of buckets, one or a few with
+// each insert, so that no Command pays for all of them:
+//
+//	old:     first ► moved │ still here …     an entry is in the old buckets if its home there lies
+//	buckets: … …                              behind what was moved, in the new ones otherwise
 type table struct {
-	cells
-	old   cells
-	first uint32 // the old cell that was moved first; the one before it was empty
-	moved uint32 // how many old cells were, from first on
+	buckets
+	old   buckets
+	first uint32 // the old bucket that was moved first: nothing had passed the one before it
+	moved uint32 // how many old buckets were, from first on
 	used  uint32
 }
 
-// cells are a power of 2 in number; mask is one less.
-type cells struct {
-	all  []uint64
+// bucket is the entries and, as its last word, their marks.
+type bucket [bucketEntries + 1]uint64
+
+// buckets are a power of 2 in number; mask is one less.
+type buckets struct {
+	all  []bucket
 	mask uint32
 }
 
 const (
-	tableLeast = 1 << 8
-	// tableStep is how many old cells an insert moves: all are, long before the new ones are full.
-	tableStep = 8
+	bucketEntries = 7
+	tableLeast    = 1 << 5 // buckets
+
+	markOnes  = 0x01010101010101
+	markHighs = 0x80808080808080
+	onePast   = 1 << 56
+	mostPast  = 0xff * onePast // so many or more: it stays
 )
 
-func newTable() table { return table{cells: newCells(tableLeast)} }
+func newTable() table { return table{buckets: newBuckets(tableLeast)} }
 
-func newCells(n int) cells { return cells{make([]uint64, n), uint32(n - 1)} }
+func newBuckets(n int) buckets { return buckets{make([]bucket, n), uint32(n - 1)} }
 
 func entryOf(tag, ref uint32) uint64 { return uint64(tag)<<32 | uint64(ref) }
 
-// of is the cells that the entries of a tag are in.
-func (t *table) of(tag uint32) *cells {
+// markOf is the mark of a tag, of those bits that do not say where its home is: at least 2, so that
+// marked takes no empty place for an entry.
+func markOf(tag uint32) uint64 { return max(uint64(tag>>24), 2) }
+
+// marked are the entries with a mark: the high bit of the byte of each, and maybe of one above it
+// whose mark differs in the lowest bit.
+func (b *bucket) marked(mark uint64) uint64 {
+	m := b[bucketEntries] ^ mark*markOnes
+	return (m - markOnes) &^ m & markHighs
+}
+
+// entry is the one of the lowest bit of marked.
+func (b *bucket) entry(marked uint64) *uint64 { return &b[bits.TrailingZeros64(marked)>>3&7] }
+
+// past says whether an entry had to pass this bucket.
+func (b *bucket) past() bool { return b[bucketEntries] >= onePast }
+
+// of is the buckets that the entries of a tag are in.
+func (t *table) of(tag uint32) *buckets {
 	if t.old.all != nil && (tag-t.first)&t.old.mask >= t.moved {
 		return &t.old
 	}
-	return &t.cells
+	return &t.buckets
 }
 
-// peek is what lies in the home of a tag.
-func (t *table) peek(tag uint32) uint64 {
+// home is the home of a tag.
+func (t *table) home(tag uint32) *bucket {
 	c := t.of(tag)
-	return c.all[tag&c.mask]
+	return &c.all[tag&c.mask]
 }
 
-// reference is that of the first entry of a tag, 0 if there is none.
-func (t *table) reference(tag uint32) uint32 {
+// search goes through the entries of a tag.
+type search struct {
+	in     *buckets
+	tag    uint32
+	at     uint32 // bucket
+	marked uint64 // what is left to be looked at of it
+	left   uint32 // buckets that may still come: all may have been passed
+}
+
+// search begins a search.
+func (t *table) search(tag uint32) search {
 	c := t.of(tag)
-	for i := tag & c.mask; ; i = (i + 1) & c.mask {
-		if e := c.all[i]; e == 0 || uint32(e>>32) == tag {
-			return uint32(e)
+	at := tag & c.mask
+	return search{c, tag, at, c.all[at].marked(markOf(tag)), c.mask}
+}
+
+// next is the reference of the next entry, 0 if there is none.
+func (s *search) next() uint32 {
+	for {
+		b := &s.in.all[s.at]
+		for s.marked != 0 {
+			e := *b.entry(s.marked)
+			s.marked &= s.marked - 1
+			if uint32(e>>32) == s.tag {
+				return uint32(e)
+			}
 		}
+		if !b.past() || s.left == 0 {
+			return 0
+		}
+		s.left--
+		s.at = (s.at + 1) & s.in.mask
+		s.marked = s.in.all[s.at].marked(markOf(s.tag))
 	}
 }
 
 // insert adds an entry that is not in the table.
 func (t *table) insert(entry uint64) {
-	if t.used >= t.mask-t.mask>>2 {
+	if uint64(t.used) >= mostEntries(len(t.all)) {
 		t.double()
 	}
 	if t.old.all != nil {
@@ -72,93 +131,116 @@ func (t *table) insert(entry uint64) {
 	t.of(uint32(entry >> 32)).put(entry)
 }
 
-func (c *cells) put(entry uint64) {
-	i := uint32(entry>>32) & c.mask
-	for c.all[i] != 0 {
+// mostEntries is how many entries so many buckets take before they are doubled.
+func mostEntries(buckets int) uint64 { return uint64(buckets) * bucketEntries * 3 / 4 }
+
+// put adds an entry.
+func (c *buckets) put(entry uint64) {
+	tag := uint32(entry >> 32)
+	i := tag & c.mask
+	for {
+		b := &c.all[i]
+		if free := b.marked(0); free != 0 {
+			at := bits.TrailingZeros64(free) &^ 7
+			b[at>>3&7] = entry
+			b[bucketEntries] |= markOf(tag) << at
+			return
+		}
+		if b[bucketEntries] < mostPast {
+			b[bucketEntries] += onePast
+		}
 		i = (i + 1) & c.mask
 	}
-	c.all[i] = entry
 }
 
-// double makes new cells. A move must come before anything is put into the old ones, which could
-// else run over into the first.
+// double makes new buckets. A move must come before anything is put into the old ones.
 func (t *table) double() {
 	if t.old.all != nil {
-		panic("BUG: a table is full before its old cells were moved")
+		panic("BUG: a table is full before its old buckets were moved")
 	}
-	t.old, t.moved, t.first = t.cells, 0, 0
-	for t.old.all[t.first] != 0 {
+	t.old, t.moved, t.first = t.buckets, 0, 0
+	for t.first < t.old.mask && t.old.all[t.first].past() {
 		t.first++
 	}
 	t.first++
-	t.cells = newCells(2 * len(t.old.all))
+	t.buckets = newBuckets(2 * len(t.old.all))
 }
 
-// move moves tableStep old cells, and on to the next empty one: what lies behind that has its home
-// there.
+// move moves an old bucket, and on to the next one that nothing has passed: what lies behind that
+// has its home there.
 func (t *table) move() {
-	for n := uint32(0); ; n++ {
-		at := &t.old.all[(t.first+t.moved)&t.old.mask]
-		if *at == 0 && (n >= tableStep || t.moved > t.old.mask) {
-			break
-		}
-		if *at != 0 {
-			t.put(*at)
-			*at = 0
-		}
+	for on := true; on; {
+		b := &t.old.all[(t.first+t.moved)&t.old.mask]
+		on = b.past()
+		b.moveTo(&t.buckets)
 		t.moved++
 	}
 	if t.moved > t.old.mask {
-		t.old = cells{}
+		t.old = buckets{}
 	}
 }
 
-// cell is where an entry that must be there lies.
-func (c *cells) cell(entry uint64) uint32 {
-	i := uint32(entry>>32) & c.mask
-	for c.all[i] != entry {
-		if c.all[i] == 0 {
-			panic("BUG: entry is not in the table")
+// moveTo empties a bucket into others.
+func (b *bucket) moveTo(c *buckets) {
+	for _, e := range b[:bucketEntries] {
+		if e != 0 {
+			c.put(e)
+		}
+	}
+	*b = bucket{}
+}
+
+// locate is the bucket of an entry and its bit in marked, nil if it is not there.
+func (c *buckets) locate(entry uint64) (at *bucket, bit uint64) {
+	tag := uint32(entry >> 32)
+	i := tag & c.mask
+	for range c.all {
+		b := &c.all[i]
+		for m := b.marked(markOf(tag)); m != 0; m &= m - 1 {
+			if *b.entry(m) == entry {
+				return b, m
+			}
+		}
+		if !b.past() {
+			return nil, 0
 		}
 		i = (i + 1) & c.mask
 	}
-	return i
+	return nil, 0
 }
 
 // holds says whether an entry is in the table.
 func (t *table) holds(entry uint64) bool {
-	c := t.of(uint32(entry >> 32))
-	for i := uint32(entry>>32) & c.mask; c.all[i] != 0; i = (i + 1) & c.mask {
-		if c.all[i] == entry {
-			return true
-		}
-	}
-	return false
+	b, _ := t.of(uint32(entry >> 32)).locate(entry)
+	return b != nil
 }
 
 // replace gives an entry another reference.
 func (t *table) replace(entry uint64, ref uint32) {
-	c := t.of(uint32(entry >> 32))
-	c.all[c.cell(entry)] = entryOf(uint32(entry>>32), ref)
+	tag := uint32(entry >> 32)
+	b, m := t.of(tag).locate(entry)
+	if b == nil {
+		panic("BUG: entry is not in the table")
+	}
+	*b.entry(m) = entryOf(tag, ref)
 }
 
-// remove takes an entry out and closes the gap: an entry behind it moves up unless its home lies
-// after the gap.
-func (t *table) remove(entry uint64) {
-	c := t.of(uint32(entry >> 32))
-	gap := c.cell(entry)
-	for i := gap; ; {
-		i = (i + 1) & c.mask
-		e := c.all[i]
-		if e == 0 {
-			break
-		}
-		home := uint32(e>>32) & c.mask
-		if (i-home)&c.mask >= (i-gap)&c.mask {
-			c.all[gap] = e
-			gap = i
+// remove takes an entry out, if it is there.
+func (t *table) remove(entry uint64) bool {
+	tag := uint32(entry >> 32)
+	c := t.of(tag)
+	b, m := c.locate(entry)
+	if b == nil {
+		return false
+	}
+	at := bits.TrailingZeros64(m) &^ 7
+	b[at>>3&7] = 0
+	b[bucketEntries] &^= 0xff << at
+	for i := tag & c.mask; &c.all[i] != b; i = (i + 1) & c.mask {
+		if c.all[i][bucketEntries] < mostPast {
+			c.all[i][bucketEntries] -= onePast
 		}
 	}
-	c.all[gap] = 0
 	t.used--
+	return true
 }

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+const tableEntries = tableLeast * bucketEntries // of the smallest table
 
 // entries are what a table must hold, in a list besides, to draw from.
 type entries struct {
@@ -28,7 +31,7 @@ func (s *entries) drop(i int) {
 	s.all[i], s.all = s.all[last], s.all[:last]
 }
 
-// check looks all entries up, and counts what is in the cells.
+// check looks all entries up, and counts what is in the buckets.
 func (s *entries) check(t interface{ Fatalf(string, ...any) }) {
 	for _, e := range s.all {
 		if !s.table.holds(e) {
@@ -37,10 +40,12 @@ func (s *entries) check(t interface{ Fatalf(string, ...any) }) {
 		}
 	}
 	n := 0
-	for _, cells := range [][]uint64{s.table.all, s.table.old.all} {
-		for _, e := range cells {
-			if e != 0 {
-				n++
+	for _, some := range [][]bucket{s.table.all, s.table.old.all} {
+		for i := range some {
+			for _, e := range some[i][:bucketEntries] {
+				if e != 0 {
+					n++
+				}
 			}
 		}
 	}
@@ -50,7 +55,7 @@ func (s *entries) check(t interface{ Fatalf(string, ...any) }) {
 }
 
 // TestTable: whatever comes and goes while a table grows is found until it goes. Tags are drawn
-// from few homes, so that entries lie far from theirs, and around the end of the cells.
+// from few homes, so that entries lie far from theirs, and around the end of the buckets.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &entries{table: newTable()}
@@ -58,14 +63,15 @@ func TestTable(t *testing.T) {
 		spread := rapid.SampledFrom([]uint32{1, 3, 31, 1 << 20}).Draw(t, "spread")
 		start := rapid.SampledFrom([]uint32{0, tableLeast - 4, 1<<32 - 40}).Draw(t, "start")
 		grow := rapid.IntRange(2, 6).Draw(t, "grow")
-		for len(s.all) < 2*tableLeast {
+		for len(s.all) < 2*tableEntries {
 			if len(s.all) > 0 && d.below(grow) == 0 {
 				s.drop(d.below(len(s.all)))
 				continue
 			}
-			tag := start + uint32(d.below(tableLeast))*spread
+			tag := start + uint32(d.below(tableEntries))*spread
 			s.add(tag)
-			if e := s.all[d.below(len(s.all))]; s.table.reference(uint32(e>>32)) == 0 {
+			e := s.all[d.below(len(s.all))]
+			if found := s.table.search(uint32(e >> 32)); found.next() == 0 {
 				t.Fatalf("nothing has the tag of %x", e)
 			}
 			if d.below(50) == 0 {
@@ -85,25 +91,89 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// TestTableSteps: no insert moves more than a few cells, and old cells are gone long before the new
-// ones are full.
+// TestTableSteps: no insert moves more than a few dozen buckets, and the old ones are gone long
+// before the new ones are full.
 func TestTableSteps(t *testing.T) {
 	s, d, most, doubled := &entries{table: newTable()}, dice(1), uint32(0), 0
 	for range 400_000 {
-		before, cells := s.table.moved, len(s.table.all)
+		before, buckets := s.table.moved, len(s.table.all)
 		moving := s.table.old.all != nil
 		s.add(uint32(d.next()))
 		switch {
-		case len(s.table.all) != cells:
+		case len(s.table.all) != buckets:
 			doubled++
 		case moving && s.table.old.all != nil:
 			most = max(most, s.table.moved-before)
-		case moving && s.table.used > uint32(len(s.table.all))/2:
-			t.Fatalf("%d of %d cells were full when the old ones were gone", s.table.used, cells)
+		case moving && s.table.used > uint32(len(s.table.all))*bucketEntries/2:
+			t.Fatalf("%d entries in %d buckets when the old ones were gone", s.table.used, buckets)
 		}
 	}
 	s.check(t)
-	if doubled != 12 || most == 0 || most > 400 {
-		t.Errorf("doubled %d times, moved up to %d cells at once", doubled, most)
+	if doubled != 12 || most == 0 || most > 60 {
+		t.Errorf("doubled %d times, moved up to %d buckets at once", doubled, most)
+	}
+}
+
+// passAll is a table in which every bucket was passed by an entry that is still there, while what
+// filled the buckets is gone.
+func passAll() *entries {
+	s := &entries{table: newTable()}
+	for start := uint32(0); start < tableLeast; start += 8 {
+		from := len(s.all)
+		for home := start; home < start+8; home++ {
+			for s.table.all[home].marked(0) != 0 {
+				s.add(home | 7<<24)
+			}
+		}
+		fill := len(s.all) - from
+		for home := start; home < start+8; home++ {
+			s.add(home | 9<<24) // the last of them goes on to the first of the next eight
+		}
+		for range fill {
+			s.table.remove(s.all[from])
+			s.all = append(s.all[:from], s.all[from+1:]...)
+		}
+	}
+	return s
+}
+
+// TestTableAllPassed: entries stay where they had to go, so that in time each bucket of a small
+// table has been passed. A search for what is not there ends, and nothing is lost when it grows.
+func TestTableAllPassed(t *testing.T) {
+	s := passAll()
+	for i := range s.table.all {
+		if !s.table.all[i].past() {
+			t.Fatalf("bucket %d was not passed", i)
+		}
+	}
+	absent := s.table.search(3 | 11<<24)
+	if ref := absent.next(); ref != 0 {
+		t.Fatalf("what is not there is %d", ref)
+	}
+	if s.table.holds(entryOf(3|9<<24, 1<<20)) || s.table.remove(entryOf(3|9<<24, 1<<20)) {
+		t.Fatal("an entry that is not there was found")
+	}
+	for i := range uint32(2 * tableEntries) {
+		s.add(i * 2654435761)
+		s.check(t)
+	}
+}
+
+// TestRequestsEnd: in a window that holds as many requests as the smallest table takes, each comes
+// and goes for so long that all buckets are passed at some time.
+func TestRequestsEnd(t *testing.T) {
+	x := NewExchange(3)
+	listing := &Listing{Tick: 100, Open: true, Tokens: [2]Token{{1}, {2}}}
+	x.Apply(&Command{Kind: List, Listing: listing}, 1, 1, nil)
+	x.Apply(&Command{Kind: Deposit, Address: Address{1}, Cash: Unit}, 2, 1, nil)
+	var events []Event
+	for n := range 400_000 {
+		c := Command{Kind: SplitTokens + Kind(n%2), Market: 1, Wallet: 1, Owner: 1, Size: 1}
+		binary.LittleEndian.PutUint64(c.ID[:], uint64(n+1))
+		at := Time(1 + n*RequestWindow/168)
+		events = x.Apply(&c, Sequence(n+3), at, events[:0])
+		if events[0].Kind == Rejected {
+			t.Fatalf("request %d: %+v", n, events[0])
+		}
 	}
 }

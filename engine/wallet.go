@@ -32,17 +32,12 @@ func (r *request) over(now Time) bool { return now-r.at >= RequestWindow }
 
 // requested is the remembered request of an id, nil if there is none.
 func (x *Exchange) requested(id *OrderID, now Time) *request {
-	tag := x.seen.tag(id)
-	t := x.requests.table.of(tag)
-	for i := tag & t.mask; ; i = (i + 1) & t.mask {
-		e := t.all[i]
-		if e == 0 {
+	for e := x.requests.table.search(x.seen.tag(id)); ; {
+		i := e.next()
+		if i == 0 {
 			return nil
 		}
-		if uint32(e>>32) != tag {
-			continue
-		}
-		if r := x.requests.all.at(uint32(e)); r.id == *id && !r.over(now) {
+		if r := x.requests.all.at(i); r.id == *id && !r.over(now) {
 			return r
 		}
 	}

@@ -1,0 +1,30 @@
+//go:build amd64 || arm64
+
+package engine
+
+// The processor is told to get what will be needed, and does not wait for it: a read that nobody
+// waits for still holds up what comes some hundred instructions behind it. nil is nothing to get.
+
+//go:noescape
+func fetchBucket(b *bucket)
+
+//go:noescape
+func fetchOrder(o *order)
+
+//go:noescape
+func fetchLink(l *link)
+
+//go:noescape
+func fetchLevel(l *level)
+
+//go:noescape
+func fetchPage(p *page)
+
+//go:noescape
+func fetchPosition(p *position)
+
+//go:noescape
+func fetchAccount(a *account)
+
+//go:noescape
+func fetchMarket(m *market)
