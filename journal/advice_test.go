@@ -40,10 +40,10 @@ func TestAdvice(t *testing.T) {
 	}{
 		{inUse, "is in use by this process", "stop that one, or give this one another folder"},
 		{torn, "open journal d/journal: ", "if another version of clobd wrote it"},
-		{newer.judge("p"), "newer than this program's", "start it with the version of clobd that wrote it"},
-		{never.judge("p"), "unknown layout version", "restore the folder from a copy"},
-		{nameless.judge("p"), "has no ID", "restore the folder from a copy"},
-		{&Break{What: "damaged"}, "damaged", "nothing was changed: keep the folder"},
+		{newer.judge("p"), "of a newer version", "start it with the version of clobd that wrote it"},
+		{never.judge("p"), "unknown layout version", hintDamaged},
+		{nameless.judge("p"), "has no ID", hintDamaged},
+		{&Break{What: "damaged"}, "damaged", "nothing was changed: clobd recover"},
 		{&Break{What: "odd", Hint: "report it"}, "odd", "report it"},
 		{errors.New("plain; text"), "plain; text", ""},
 	} {

@@ -92,21 +92,24 @@ func loadMeta(db *pebble.DB) (meta, bool, error) {
 	return m, found == 3, nil
 }
 
+// errNewer says that a later version of the program wrote something.
+var errNewer = errors.New("it is of a newer version")
+
+const hintNewer = "start it with the version of clobd that wrote it, or a later one"
+
 // judge says whether this program can use a journal of that description.
 func (m *meta) judge(path string) error {
 	switch {
 	case m.format > Version:
 		return &advisedError{
-			fmt.Errorf("journal %s has layout version %d, newer than this program's %d",
-				path, m.format, Version),
-			"start it with the version of clobd that wrote it, or a later one"}
+			fmt.Errorf("journal %s has layout version %d, this program's is %d: %w",
+				path, m.format, Version, errNewer), hintNewer}
 	case m.format < 1:
 		return &advisedError{
 			fmt.Errorf("journal %s has the unknown layout version %d: it is damaged or was not "+
-				"written by clobd", path, m.format), "restore the folder from a copy"}
+				"written by clobd", path, m.format), hintDamaged}
 	case m.id == 0:
-		return &advisedError{fmt.Errorf("journal %s has no ID: it is damaged", path),
-			"restore the folder from a copy"}
+		return &advisedError{fmt.Errorf("journal %s has no ID: it is damaged", path), hintDamaged}
 	}
 	return nil
 }

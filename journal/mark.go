@@ -46,7 +46,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // hintMark is what to do without a mark that can be trusted.
 const hintMark = "clobd verify tells whether the journal itself is whole; then clobd recover " +
-	"--accept-loss makes a new mark"
+	"--accept-loss makes a new mark; or clobd restore brings back a copy"
 
 // encode makes a slot.
 func (m *Mark) encode(turn uint64) []byte {
@@ -88,6 +88,10 @@ func filesystem(on vfs.FS) vfs.FS {
 
 // readMark is ReadMark with the newest slot and its turn.
 func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found bool, err error) {
+	if about, err := on.Stat(path); err == nil && about.IsDir() {
+		return best, 0, 0, false, &advisedError{fmt.Errorf("the high-water mark %s is a folder, not a "+
+			"file: nobody knows how far was acknowledged", path), hintMark}
+	}
 	f, err := on.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return best, 0, 0, false, nil
@@ -211,8 +215,10 @@ func (j *Journal) checkMark(head engine.Head) error {
 		}
 		return nil
 	case m.Journal != j.ID:
-		return &advisedError{fmt.Errorf("the high-water mark in %s is of journal %016x, this is %016x",
-			j.Dir, m.Journal, j.ID), "restore both from the same copy; " + hintMark}
+		return &advisedError{fmt.Errorf("the high-water mark %s belongs to another journal: it is of "+
+			"%016x, this one is %016x; nobody knows how far this one was acknowledged",
+			filepath.Join(j.Dir, markName), m.Journal, j.ID),
+			"if one of the two was put here by mistake, put its own back; else " + hintMark}
 	case m.Frame > head.Frame:
 		return &LossError{Mark: m, Head: head, Path: j.Path}
 	case m.Frame == 0:

@@ -184,7 +184,7 @@ func TestDamagedMark(t *testing.T) {
 	refused("damaged", func(b []byte) []byte { b[40]++; b[markSlot+40]++; return b })
 	refused("damaged", func([]byte) []byte { return nil })
 	other := Mark{j.ID + 1, m.head.Frame, m.head.Sequence, m.head.Hash}
-	refused("is of journal", func([]byte) []byte { return append(other.encode(1), other.encode(2)...) })
+	refused("belongs to another journal", func([]byte) []byte { return append(other.encode(1), other.encode(2)...) })
 	third := Mark{j.ID, 3, 15, engine.Hash{1}}
 	refused("another frame", func([]byte) []byte { return append(third.encode(1), third.encode(2)...) })
 	shut(t, open(t, Options{Dir: "data", FS: on}))

@@ -18,8 +18,8 @@ import (
 
 // hintDamaged is what to do with a database that cannot be read.
 const (
-	hintDamaged = "keep the folder for inspection and restore it from a copy; clobd recover tells " +
-		"what can be saved of this one"
+	hintDamaged = "clobd recover makes it good if everything can be found in its files, and else says " +
+		"what is lost; clobd restore brings back a copy"
 	hintUnopened = "if another version of clobd wrote it, start that one; else " + hintDamaged
 	hintLocked   = "stop that one, or give this one another folder"
 )
@@ -94,8 +94,12 @@ func openPebble(path string, w *ward, o *pebble.Options) (*pebble.DB, error) {
 		return nil, &LockedError{Path: path, Holder: lockHolder(o.FS, path, err), Err: err}
 	}
 	o.Lock = lock
+	if w.spares && !o.ReadOnly {
+		w.disk.spares = newSpares(w.disk.FS, path, int64(o.MemTableSize), w.log)
+	}
 	db, err := pebble.Open(path, o)
 	if err != nil {
+		w.disk.retire()
 		err = &advisedError{fmt.Errorf("open %s %s: %w", w.name, path, err), w.unopened}
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -139,6 +143,7 @@ type ward struct {
 	unopened   string        // what to do with one that cannot be opened
 	lock       *pebble.Lock  // given back when the database is closed
 	disk       *disk
+	spares     bool // whether a spare log is kept
 	failures   prometheus.Counter
 	fatal      func(err error) // what to do when Pebble cannot go on
 	patience   time.Duration   // how long writes may wait for flushes that fail; 0: for ever
@@ -228,7 +233,9 @@ func (w *ward) retire() {
 
 // closePebble closes the database and gives its lock back.
 func (w *ward) closePebble(db *pebble.DB) error {
-	return errors.Join(db.Close(), w.lock.Close())
+	err := db.Close()
+	w.disk.retire()
+	return errors.Join(err, w.lock.Close())
 }
 
 // listener hears of trouble that Pebble does not log itself.

@@ -2,45 +2,59 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"clobd/engine"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/record"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Loss says why a journal cannot be started with, and what going on without it would cost.
 type Loss struct {
-	// Why a start is refused; nil: it is not.
+	// Why a start is refused, or, if Starts, what is damaged all the same; nil: nothing.
 	Why error
+	// Starts says that a start is not refused.
+	Starts bool
+	// Whole says that nothing is lost: Repair makes good what is wrong.
+	Whole bool
 	// Head is the end of what is good: where the journal would go on.
 	Head engine.Head
-	// Mark is the high-water mark, if Marked.
-	Mark   Mark
-	Marked bool
-	// Frames is how many are in the database behind Head, as far as can be told.
+	// Mark is the high-water mark, if Marked. Foreign says that there is one, of another journal.
+	Mark            Mark
+	Marked, Foreign bool
+	// Frames is how many were found behind Head, as far as can be told.
 	Frames uint64
+	// Holes are what cannot be read, by ranges of Sequences with frames behind them.
+	Holes []Hole
+	// Through is the Sequence of the checkpoint that begins behind the last of Holes: the state is
+	// complete, whatever Holes there are. 0: there is none.
+	Through engine.Sequence
+	// Indexed says that the index has the history of Holes, so that the journal goes on with them;
+	// else it ends before the first.
+	Indexed bool
+	// Unread are files that could not be read to their end, and why.
+	Unread []string
+	// Undone is a folder that an interrupted rescue had put aside and that is in its place again.
+	Undone string
 	// Final says that accepting the loss is no way out: another version of the program is, or a copy.
 	Final bool
 	// Kept is the folder with all that was cut off; "" if nothing was.
 	Kept string
-
-	torn bool // the database opened only after its log was cut
 }
 
-// Lost are the first and the last acknowledged Sequence that are known to be lost, and how many
-// that are: 0 if none is, or if nobody knows.
+// Hole is a range of Sequences that cannot be read.
+type Hole struct {
+	First, Last engine.Sequence
+	frame, end  uint64 // the first and the last frame
+}
+
+// Lost are the first and the last acknowledged Sequence that are known to be lost at the end, and
+// how many that are: 0 if none is, or if nobody knows.
 func (l *Loss) Lost() (first, last engine.Sequence, count uint64) {
 	if !l.Marked || l.Mark.Sequence <= l.Head.Sequence {
 		return 0, 0, 0
@@ -50,314 +64,440 @@ func (l *Loss) Lost() (first, last engine.Sequence, count uint64) {
 
 // The folders that a rescue works in, below the data folder.
 const (
-	salvageFolder = "journal.salvage" // a copy whose log is cut where it is damaged
-	freshFolder   = "journal.new"     // what will be the journal
+	salvageFolder = "journal.salvage" // all frames that could be found
+	freshFolder   = "journal.new"     // what becomes the journal
 	lostPrefix    = "lost-"
 )
-
-// Diagnose finds out whether the journal in o.Dir can be started with, and if not, how far it is
-// good. It changes nothing. The error is that of ctx, or says that the folder cannot be looked at:
-// a *LockedError, for one.
-func Diagnose(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
-	return rescue(ctx, o, fresh, false)
-}
-
-// AcceptLoss lets the journal in o.Dir end where it is good, if a start is refused, so that it can
-// be started again. What is cut off, damaged files included, is kept in a folder beside, which Loss
-// names: nothing is deleted but the index, which is made anew. It needs the room of a second
-// journal, unless nothing is behind the end. The error says what could not be done: then it may be
-// called again.
-func AcceptLoss(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
-	return rescue(ctx, o, fresh, true)
-}
-
-// rescue is both of them.
-func rescue(ctx context.Context, o Options, fresh func() *State, accept bool) (
-	l *Loss, err error) {
-	o.ReadOnly = true
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	l = &Loss{}
-	j, err := l.open(&o)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if l.torn {
-			err = errors.Join(err, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder)))
-		}
-	}()
-	if err := l.judge(ctx, j, fresh); err != nil || l.Why == nil || l.Final || !accept {
-		return l, errors.Join(err, j.Close())
-	}
-	cut := l.torn || l.Frames > 0
-	var broken *Break
-	cut = cut || errors.As(l.Why, &broken)
-	if cut {
-		err = l.copyGood(ctx, j)
-	}
-	if err = errors.Join(err, j.Close()); err != nil {
-		return l, fmt.Errorf("accept loss: %w", err)
-	}
-	if err := l.swap(&o, cut, j.ID); err != nil {
-		return l, fmt.Errorf("accept loss: %w", err)
-	}
-	return l, nil
-}
-
-// open opens the journal, or what is left of it if the end of its log is damaged.
-func (l *Loss) open(o *Options) (*Journal, error) {
-	j, err := Open(*o)
-	var locked *LockedError
-	if err == nil || errors.As(err, &locked) || errors.Is(err, fs.ErrNotExist) ||
-		!pebble.IsCorruptionError(err) {
-		return j, err
-	}
-	l.Why = err
-	path := filepath.Join(o.Dir, salvageFolder)
-	if err := salvage(o.FS, filepath.Join(o.Dir, "journal"), path); err != nil {
-		return nil, errors.Join(l.Why, fmt.Errorf("salvage it: %w", err))
-	}
-	l.torn = true
-	again := *o
-	again.folder = path
-	j, err = Open(again)
-	if err != nil {
-		return nil, errors.Join(&advisedError{fmt.Errorf("%w; without the damaged end of its log: %w",
-			l.Why, err), "restore the folder from a copy"}, o.FS.RemoveAll(path))
-	}
-	return j, nil
-}
-
-// judge finds out how far an open journal is good.
-func (l *Loss) judge(ctx context.Context, j *Journal, fresh func() *State) error {
-	r, err := j.Restore(ctx, fresh)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var broken *Break
-	if errors.As(err, &broken) && broken.Hint != "" {
-		l.Final = true
-	}
-	if l.Head = r.Head; err != nil {
-		l.Why = err
-	}
-	if last := j.hub.last(); last > l.Head.Frame {
-		l.Frames = last - l.Head.Frame
-	}
-	m, found, err := ReadMark(j.options.FS, j.Dir)
-	l.Mark, l.Marked = m, found && err == nil && m.Journal == j.ID
-	return nil
-}
-
-// salvage makes a copy of a database whose log ends before its first damage.
-func salvage(on vfs.FS, from, to string) error {
-	if err := on.RemoveAll(to); err != nil {
-		return err
-	}
-	if err := makeFolder(on, to); err != nil {
-		return err
-	}
-	names, err := on.List(from)
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	damaged := false
-	for _, name := range names {
-		source, target := filepath.Join(from, name), filepath.Join(to, name)
-		number, isLog := strings.CutSuffix(name, ".log")
-		switch {
-		case name == "LOCK" || isLog && damaged:
-			continue
-		case strings.HasSuffix(name, ".sst"):
-			err = linkOrCopy(on, source, target)
-		case isLog:
-			var no uint64
-			if no, err = strconv.ParseUint(number, 10, 64); err == nil {
-				damaged, err = copyLog(on, source, target, no)
-			}
-		default:
-			err = copyFile(on, source, target)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return syncFolder(on, to)
-}
-
-// copyLog copies the records of a log up to the first one that cannot be read, and says whether
-// there is one.
-func copyLog(on vfs.FS, from, to string, no uint64) (damaged bool, err error) {
-	in, err := on.Open(from, vfs.SequentialReadsOption)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	r, end := readLog(record.NewReader, in, no), int64(0)
-	for {
-		one, err := r.Next()
-		if err == nil {
-			_, err = io.Copy(io.Discard, one)
-		}
-		if err != nil {
-			damaged = err != io.EOF
-			break
-		}
-		end = r.Offset()
-	}
-	whole, err := on.Open(from, vfs.SequentialReadsOption)
-	if err != nil {
-		return damaged, err
-	}
-	out, err := on.Create(to, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return damaged, errors.Join(err, whole.Close())
-	}
-	_, err = io.Copy(out, io.LimitReader(whole, end))
-	if err == nil {
-		err = out.Sync()
-	}
-	return damaged, errors.Join(err, out.Close(), whole.Close())
-}
-
-// readLog makes a reader of Pebble's log number no, whose type has no name outside of Pebble.
-func readLog[T ~uint64](open func(io.Reader, T) *record.Reader, in io.Reader, no uint64,
-) *record.Reader {
-	return open(in, T(no))
-}
 
 // copyBatch is how many bytes of frames are written at once.
 const copyBatch = 4 << 20
 
-// copyGood makes a database of the good frames, beside the one that is.
-func (l *Loss) copyGood(ctx context.Context, j *Journal) error {
-	o := j.options
-	o.ReadOnly, o.folder = false, filepath.Join(o.Dir, freshFolder)
-	if err := o.FS.RemoveAll(o.folder); err != nil {
+// What a rescue may do.
+const (
+	look   = iota // nothing
+	repair        // what loses nothing
+	accept        // all
+)
+
+// Diagnose finds out whether the journal in o.Dir can be started with, and if not, what of it is
+// good: it reads every frame, and if some cannot be read, every file. It changes nothing, but for
+// undoing a rescue that was interrupted. If there is damage it needs the room of a second journal
+// while it looks. The error is that of ctx, or says that the folder cannot be looked at: a
+// *LockedError, for one.
+func Diagnose(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
+	return rescue(ctx, o, fresh, look)
+}
+
+// Repair is AcceptLoss where nothing is lost, and Diagnose where something is.
+func Repair(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
+	return rescue(ctx, o, fresh, repair)
+}
+
+// AcceptLoss makes a journal of what is good of the one in o.Dir, so that it can be started again.
+// What is cut off, damaged files included, is kept in a folder beside, which Loss names: nothing is
+// deleted but an index that does not fit any more, which is made anew. The error says what could
+// not be done: then it may be called again.
+func AcceptLoss(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
+	return rescue(ctx, o, fresh, accept)
+}
+
+// rescuer is one rescue at work.
+type rescuer struct {
+	Loss
+	ctx       context.Context
+	o         *Options
+	fresh     func() *State
+	id        uint64
+	salvaged  bool // the good frames lie in salvageFolder
+	damaged   bool // some frames cannot be read
+	stretches []stretch
+}
+
+// rescue is all three of them.
+func rescue(ctx context.Context, o Options, fresh func() *State, may int) (l *Loss, err error) {
+	o.ReadOnly = true
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	undone, err := undoSwap(&o)
+	if err != nil {
+		return nil, err
+	}
+	r, err := diagnose(ctx, &o, fresh)
+	if err != nil {
+		return nil, err
+	}
+	r.Undone = undone
+	if r.salvaged {
+		defer func() {
+			err = errors.Join(err, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder)))
+		}()
+	}
+	if r.Why == nil || r.Final || may == look || may == repair && !r.Whole {
+		return &r.Loss, nil
+	}
+	if r.salvaged {
+		err = r.trim()
+	}
+	if err == nil {
+		err = r.swap()
+	}
+	if err != nil {
+		err = fmt.Errorf("rescue %s: %w", o.Dir, err)
+	}
+	return &r.Loss, err
+}
+
+// diagnose judges the journal as it is and, if something is wrong with it, what its files hold.
+func diagnose(ctx context.Context, o *Options, fresh func() *State) (*rescuer, error) {
+	is := &rescuer{ctx: ctx, o: o, fresh: fresh}
+	j, err := Open(*o)
+	if err == nil {
+		err = errors.Join(is.judge(j), j.Close())
+		if err != nil || is.Why == nil || is.Final || is.sound() {
+			return is, err
+		}
+	} else if is.Why = err; hopeless(o, err) {
+		return nil, err
+	} else if errors.Is(err, errNewer) || strings.Contains(err.Error(), "format major version") {
+		is.Final = true
+		return is, nil
+	}
+	can := &rescuer{ctx: ctx, o: o, fresh: fresh, salvaged: true}
+	if err := can.salvage(is); err != nil {
+		return nil, errors.Join(err, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder)))
+	}
+	if j != nil && !can.Final && !is.damaged && is.Frames == 0 && can.Head == is.Head &&
+		slices.Equal(can.Holes, is.Holes) {
+		// Its files hold no more than it gave.
+		return is, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder))
+	}
+	can.Whole = can.Why == nil && can.Holes == nil && can.Marked && !can.Final
+	can.Starts = can.Starts && j != nil && is.Starts
+	if !can.Final || can.Why == nil {
+		can.Why = is.Why
+	}
+	return can, nil
+}
+
+// hopeless says whether an error of Open says nothing about what is in the folder.
+func hopeless(o *Options, err error) bool {
+	var locked *LockedError
+	_, missing := o.FS.Stat(filepath.Join(o.Dir, "journal"))
+	return errors.As(err, &locked) || errors.Is(err, fs.ErrPermission) ||
+		errors.Is(missing, fs.ErrNotExist) && !isGone(err)
+}
+
+// sound says whether all frames are there and only the mark is not as it should be.
+func (r *rescuer) sound() bool {
+	var lost *LossError
+	return !r.damaged && r.Frames == 0 && len(r.Holes) == 0 && !errors.As(r.Why, &lost)
+}
+
+// judge finds out how far an open journal is good.
+func (r *rescuer) judge(j *Journal) (err error) {
+	r.id = j.ID
+	if r.stretches, err = j.stretches(r.ctx); err != nil && r.ctx.Err() != nil {
 		return err
 	}
+	r.damaged = err != nil
+	restored, why := j.Restore(r.ctx, r.fresh)
+	if r.ctx.Err() != nil {
+		return r.ctx.Err()
+	}
+	var broken *Break
+	r.Final = errors.As(why, &broken) && broken.Hint != ""
+	r.Why, r.Head, r.Starts = why, restored.Head, why == nil
+	m, found, e := ReadMark(j.options.FS, j.Dir)
+	r.Mark, r.Marked = m, found && e == nil && m.Journal == j.ID
+	r.Foreign = found && e == nil && !r.Marked
+	if r.Holes = r.holes(); len(r.Holes) > 0 && restored.From != nil {
+		r.Through = restored.From.Head.Sequence
+	}
+	if r.Why == nil && r.damaged {
+		r.Why = err // nothing but verify, and an index that is made anew, would have met it
+	}
+	if len(r.Holes) > 0 && !r.Final {
+		r.Indexed = j.indexed(r.ctx, r.Holes[len(r.Holes)-1].end)
+		if !r.Indexed {
+			r.endBeforeHole(j)
+		}
+	}
+	if last := j.hub.last(); last > r.Head.Frame {
+		r.Frames = last - r.Head.Frame
+	}
+	return r.ctx.Err()
+}
+
+// endBeforeHole makes the journal end before what cannot be read: without an index that has its
+// history, none can be made, and nobody could tell an order that was placed in it from a new one.
+func (r *rescuer) endBeforeHole(j *Journal) {
+	h := r.Holes[0]
+	r.Starts, r.Head = false, engine.Head{}
+	if r.Why == nil || r.damaged {
+		r.Why = &Break{Frame: h.frame, Sequence: h.First, Key: frameText(h.frame), Path: j.Path,
+			Last: j.hub.last(), Err: r.Why, What: "it cannot be read, and there is no index that knows " +
+				"what was in it, nor can one be made without it"}
+	}
+	if first := r.stretches; len(first) > 0 && first[0].from == 1 {
+		r.Head = first[0].head
+	}
+}
+
+// stretch is frames without a gap between them.
+type stretch struct {
+	from   uint64          // number of the first
+	before engine.Sequence // that comes before its first one
+	head   engine.Head     // of the last
+}
+
+// stretches reads all frames and says which follow one another. The error is the first thing that
+// cannot be read; there may be more frames behind it.
+func (j *Journal) stretches(ctx context.Context) (all []stretch, damaged error) {
+	broken := func(no uint64, what string, err error) {
+		if damaged == nil {
+			damaged = &Break{Frame: no, Key: frameText(no), Path: j.Path, Last: j.hub.last(), What: what,
+				Err: err}
+		}
+	}
+	it, err := j.db.NewIter(frameBounds(0))
+	if err != nil {
+		broken(1, "cannot be read", err)
+		return nil, damaged
+	}
+	var f engine.Frame
+	defer func() {
+		if err := it.Close(); err != nil {
+			broken(f.No+1, "cannot be read", err)
+		}
+	}()
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := ctx.Err(); err != nil {
+			return all, err
+		}
+		no, known := frameNo(it.Key())
+		b, err := it.ValueAndErr()
+		if err == nil {
+			err = engine.DecodeFrame(b, &f)
+		}
+		if err == nil && (!known || f.No != no) {
+			err = fmt.Errorf("it says that it is frame %d", f.No)
+		}
+		if err != nil {
+			broken(no, "damaged", err)
+			continue
+		}
+		var s *stretch
+		if n := len(all); n > 0 {
+			s = &all[n-1]
+		}
+		if s == nil || no != s.head.Frame+1 || f.Prev != s.head.Hash || f.First != s.head.Sequence+1 {
+			all = append(all, stretch{from: no, before: f.First - 1})
+			s = &all[len(all)-1]
+		}
+		s.head = f.Head()
+	}
+	return all, damaged
+}
+
+// holes are what lies between the stretches up to Head.
+func (r *rescuer) holes() (all []Hole) {
+	var end engine.Head
+	for _, s := range r.stretches {
+		if s.from > r.Head.Frame {
+			break
+		}
+		if s.from != end.Frame+1 || s.before != end.Sequence || end.Frame > 0 {
+			all = append(all, Hole{First: end.Sequence + 1, Last: max(s.before, end.Sequence+1),
+				frame: end.Frame + 1, end: max(s.from-1, end.Frame+1)})
+		}
+		end = s.head
+	}
+	return all
+}
+
+// salvage makes a database of all frames that the files of the journal hold, and judges it. What
+// was found out before about the journal as it is may help.
+func (r *rescuer) salvage(is *rescuer) (err error) {
+	on, path := r.o.FS, filepath.Join(r.o.Dir, salvageFolder)
+	from := filepath.Join(r.o.Dir, "journal")
+	if err := errors.Join(on.RemoveAll(path), r.room(from)); err != nil {
+		return err
+	}
+	err = r.write(func(db *pebble.DB) error {
+		c, err := collect(r.ctx, r.o, from, db)
+		if err != nil {
+			return fmt.Errorf("salvage %s: %w", from, err)
+		}
+		if r.Unread = c.unread; c.newer > 0 {
+			is.Why = &advisedError{fmt.Errorf("%w; %d frames: %w", is.Why, c.newer, errNewer), hintNewer}
+			r.Final = true
+		}
+		m, err := r.identity(is, c)
+		if err == nil {
+			err = m.save(db)
+		}
+		return err
+	})
+	if err != nil || r.Final {
+		return err
+	}
+	again := *r.o
+	again.folder = path
+	j, err := Open(again)
+	if err != nil {
+		return fmt.Errorf("open what was salvaged: %w", err)
+	}
+	j.Path = from // what is said of it is said of that one
+	return errors.Join(r.judge(j), j.Close())
+}
+
+// room says why there is not enough of it for a second journal.
+func (r *rescuer) room(journal string) error {
+	names, err := r.o.FS.List(journal)
+	size := int64(0)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") && !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		about, e := r.o.FS.Stat(filepath.Join(journal, name))
+		if e == nil {
+			size += about.Size()
+		}
+	}
+	if err != nil {
+		return nil // it is met again
+	}
+	disk, err := r.o.FS.GetDiskUsage(r.o.Dir)
+	if err != nil || disk.AvailBytes > uint64(size) {
+		return nil // nobody knows, or there is
+	}
+	return &advisedError{fmt.Errorf("%w; what is good of it has to be written anew: %d bytes are "+
+		"needed for that, %d are free", errRoom, size, disk.AvailBytes), "make room, or copy the " +
+		"folder to a larger disk and run clobd recover there"}
+}
+
+// errRoom says that a rescue has no room.
+var errRoom = errors.New("the journal is damaged")
+
+// write opens the database of what is salvaged, lets something be done to it, and makes it durable.
+func (r *rescuer) write(do func(db *pebble.DB) error) error {
+	o := *r.o
+	o.ReadOnly, o.folder = false, filepath.Join(o.Dir, salvageFolder)
 	ward := newWard("journal", o.folder, &o)
 	ward.state = func() string { return "the journal is as it was" }
-	to := &Journal{Dir: o.Dir, Path: o.folder, options: o, ward: ward}
-	db, err := openPebble(to.Path, ward, to.pebbleOptions())
+	exit := ward.exit
+	ward.exit = func(int) { exit(1) } // no promise is broken
+	j := &Journal{Dir: o.Dir, Path: o.folder, options: o, ward: ward}
+	db, err := openPebble(j.Path, ward, j.pebbleOptions())
 	if err != nil {
 		return err
 	}
-	m := meta{Version, j.ID, uint64(j.Created.UnixMilli())}
-	if err = m.save(db); err == nil {
-		err = copyFrames(ctx, db, j, l.Head.Frame)
-	}
-	if err == nil {
+	if err = do(db); err == nil {
 		err = db.Flush()
 	}
 	ward.retire()
 	return errors.Join(err, ward.closePebble(db))
 }
 
-// copyFrames copies the frames of j up to number last, durably.
-func copyFrames(ctx context.Context, db *pebble.DB, j *Journal, last uint64) (err error) {
-	it, err := j.db.NewIter(frameBounds(1))
+// identity is what the journal says of itself, or what others say of it: its mark and checkpoints,
+// those first which name a frame that it has.
+func (r *rescuer) identity(is *rescuer, c *collector) (meta, error) {
+	m := meta{c.meta[metaFormat], c.meta[metaJournal], c.meta[metaCreated]}
+	if m.format > Version {
+		return m, m.judge(filepath.Join(r.o.Dir, "journal"))
+	}
+	m.format = Version
+	if b, err := c.get(1); err == nil && b != nil && m.created == 0 &&
+		engine.DecodeFrame(b, &c.frame) == nil {
+		m.created = uint64(c.frame.Time)
+	}
+	if is.id != 0 {
+		m.id = is.id
+	}
+	if m.id != 0 {
+		return m, nil
+	}
+	claims := r.claims()
+	for _, claim := range claims {
+		b, err := c.get(claim.Frame)
+		if err == nil && b != nil && engine.DecodeFrame(b, &c.frame) == nil &&
+			c.frame.Hash == claim.Hash {
+			m.id = claim.Journal
+			return m, nil
+		}
+	}
+	if len(claims) == 0 {
+		return m, &advisedError{fmt.Errorf("%w; nor is there anything else that says which journal it "+
+			"was", is.Why), "restore the folder from a copy"}
+	}
+	m.id = claims[0].Journal
+	return m, nil
+}
+
+// claims are the mark and what checkpoints say in its terms.
+func (r *rescuer) claims() (all []Mark) {
+	on, folder := r.o.FS, filepath.Join(r.o.Dir, checkpointFolder)
+	if m, found, err := ReadMark(on, r.o.Dir); found && err == nil {
+		all = append(all, m)
+	}
+	names, err := on.List(folder)
+	for _, name := range names {
+		if c, e := describe(on, filepath.Join(folder, name)); err == nil && e == nil {
+			all = append(all, Mark{c.Journal, c.Head.Frame, c.Head.Sequence, c.Head.Hash})
+		}
+	}
+	return all
+}
+
+// trim takes away what is behind the end.
+func (r *rescuer) trim() error {
+	from, to := frameKey(r.Head.Frame+1), []byte{spaceFrame + 1}
+	return r.write(func(db *pebble.DB) error {
+		err := db.DeleteRange(from[:], to, pebble.Sync)
+		if err == nil && r.Frames > 0 { // for good: nobody shall find them in the files
+			err = db.Compact(r.ctx, from[:], to, false)
+		}
+		return err
+	})
+}
+
+// indexed says whether the index goes beyond a frame and fits the journal, and all of it can be
+// read.
+func (j *Journal) indexed(ctx context.Context, frame uint64) bool {
+	o := IndexOptions{Log: j.options.Log, readOnly: true}
+	if o.validate(j) != nil {
+		return false
+	}
+	x := &Index{Path: filepath.Join(o.Dir, "index"), j: j, options: o, gauges: newIndexGauges()}
+	if x.openPebble() != nil {
+		return false
+	}
+	at, why, err := x.judge()
+	if err == nil && why == "" {
+		at, why, err = x.compare(at)
+	}
+	if err == nil && why == "" && at.frame >= frame {
+		err = readable(ctx, x.db)
+	}
+	x.ward.retire()
+	return errors.Join(err, x.ward.closePebble(x.db)) == nil && why == "" && at.frame >= frame
+}
+
+// readable reads all of a database.
+func readable(ctx context.Context, db *pebble.DB) (err error) {
+	it, err := db.NewIter(nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	b := db.NewBatch()
 	for ok := it.First(); ok; ok = it.Next() {
-		no, _ := frameNo(it.Key())
-		if no > last {
-			break
-		}
-		value, err := it.ValueAndErr()
-		if err == nil {
-			err = b.Set(it.Key(), value, nil)
-		}
-		if err == nil && b.Len() >= copyBatch {
-			err = errors.Join(b.Commit(pebble.NoSync), b.Close(), ctx.Err())
-			b = db.NewBatch()
-		}
-		if err != nil {
-			return errors.Join(err, b.Close())
-		}
-	}
-	return errors.Join(b.Commit(pebble.Sync), b.Close())
-}
-
-// swap puts the good journal in its place, keeps what was there, and writes the mark anew. The mark
-// comes last: until then every start is refused, and this can be done again.
-func (l *Loss) swap(o *Options, cut bool, id uint64) error {
-	on := o.FS
-	in := func(name string) string { return filepath.Join(o.Dir, name) }
-	kept := in(lostPrefix + time.Now().UTC().Format("20060102T150405.000Z"))
-	if err := makeFolder(on, kept); err != nil {
-		return err
-	}
-	l.Kept = kept
-	if err := l.describe(on, id); err != nil {
-		return err
-	}
-	if cut {
-		if err := on.Rename(in("journal"), filepath.Join(kept, "journal")); err != nil {
+		if _, err := it.ValueAndErr(); err != nil {
 			return err
 		}
-		if err := on.Rename(in(freshFolder), in("journal")); err != nil {
-			return fmt.Errorf("%w: rename %s to %s by hand, then try again", err, in(freshFolder),
-				in("journal"))
-		}
-	}
-	if err := l.moveCheckpoints(on, in(checkpointFolder)); err != nil {
-		return err
-	}
-	if err := on.RemoveAll(in("index")); err != nil {
-		return fmt.Errorf("remove the index: %w", err)
-	}
-	if err := errors.Join(syncFolder(on, kept), syncFolder(on, o.Dir)); err != nil {
-		return err
-	}
-	h := &l.Head
-	return WriteMark(on, o.Dir, Mark{id, h.Frame, h.Sequence, h.Hash})
-}
-
-// describe writes down what is lost.
-func (l *Loss) describe(on vfs.FS, id uint64) error {
-	first, last, count := l.Lost()
-	b, err := json.MarshalIndent(map[string]any{
-		"journal": fmt.Sprintf("%016x", id), "why": l.Why.Error(),
-		"keptFrame": l.Head.Frame, "keptSequence": l.Head.Sequence,
-		"lostFirst": first, "lostLast": last, "lostCount": count, "framesCut": l.Frames,
-		"markFrame": l.Mark.Frame, "markSequence": l.Mark.Sequence, "marked": l.Marked,
-	}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return writeWhole(on, filepath.Join(l.Kept, "lost.json"), append(b, '\n'))
-}
-
-// moveCheckpoints keeps those of what is behind the end, out of the way.
-func (l *Loss) moveCheckpoints(on vfs.FS, folder string) error {
-	names, err := on.List(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	for _, name := range names {
-		path := filepath.Join(folder, name)
-		if !strings.HasSuffix(name, checkpointSuffix) {
-			continue
-		}
-		if c, err := describe(on, path); err == nil && c.Head.Frame <= l.Head.Frame {
-			continue
-		}
-		to := filepath.Join(l.Kept, checkpointFolder)
-		if err := makeFolder(on, to); err != nil {
-			return err
-		}
-		if err := on.Rename(path, filepath.Join(to, name)); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return it.Error()
 }

@@ -46,6 +46,9 @@ type Verified struct {
 // find adds a Finding.
 func (v *Verified) find(where string, err error) {
 	advice := Advice(err)
+	if advice == "" {
+		advice = hintDamaged
+	}
 	what := strings.TrimSuffix(err.Error(), "; "+advice)
 	if i := strings.IndexByte(what, '\n'); i > 0 {
 		what = what[:i]
@@ -85,7 +88,7 @@ func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 	v.Last = j.hub.last()
 	good, bad := j.Checkpoints()
 	for _, err := range bad {
-		v.find(j.checkpointFolder(), err)
+		v.find(j.checkpointFolder(), &advisedError{err, hintCheckpoint})
 	}
 	for i := range good {
 		c := &good[i]

@@ -187,7 +187,8 @@ func (v *VerifiedIndex) compare(x, y *Index, at *place) {
 	}{{spaceOrder, "orders"}, {spaceTrades, "trades of orders"}, {spaceRules, "rules"},
 		{spaceBuilder, "builders"}, {spacePurse, "collateral"}, {spaceLink, "links"},
 		{spacePosition, "positions"}, {spaceHolder, "holders"}, {spaceMove, "moves"},
-		{spaceMarket, "markets"}, {spacePoint, "prices"}} {
+		{spaceMarket, "markets"}, {spacePoint, "prices"},
+		{spaceVolume, "volumes"}} {
 		v.rows(space.name, x, y, func(db *pebble.DB) (rowStream, func() error, error) {
 			return rawRows(db, space.letter)
 		})
@@ -459,7 +460,7 @@ func (v *VerifiedIndex) marks(x, y *Index) {
 func (v *VerifiedIndex) unknown(x *Index) {
 	known := []byte{spaceMeta, spaceOrder, spaceTrades, spaceDeals, spaceLists, spaceResting,
 		spaceMarks, spaceRules, spaceBuilder, spacePurse, spaceLink, spacePosition, spaceHolder,
-		spaceMove, spaceMarket, spacePoint}
+		spaceMove, spaceMarket, spacePoint, spaceVolume}
 	it, err := x.db.NewIter(nil)
 	if err != nil {
 		v.find(x.Path, err)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ type flipper struct {
 	names   []string          // of its files that hold anything
 	answers map[string]string // what a node on it says
 	counts  map[string]int    // how it went
+	end     uint64            // the last Sequence
 	kinds   map[string]int    // flips by the first part of the path
 }
 
@@ -33,8 +36,11 @@ func TestFlips(t *testing.T) {
 	for n := 0; n < flips && f.counts["silent"] < 5; n++ {
 		f.flip(t)
 	}
-	t.Logf("figures: flips=%d found=%d refused=%d same=%d silent=%d answers=%d", flips,
-		f.counts["found"], f.counts["refused"], f.counts["same"], f.counts["silent"], len(f.answers))
+	t.Logf("figures: flips=%d found=%d found_started=%d refused=%d repaired=%d accepted=%d "+
+		"with_holes=%d put_back=%d deleted=%d again=%d same=%d silent=%d answers=%d", flips, f.counts["found"],
+		f.counts["found_started"], f.counts["refused"], f.counts["repaired"], f.counts["accepted"],
+		f.counts["with_holes"], f.counts["put_back"], f.counts["deleted"], f.counts["again"], f.counts["same"],
+		f.counts["silent"], len(f.answers))
 	t.Logf("flips of %v", f.kinds)
 	if f.counts["found"] == 0 || f.counts["same"] == 0 && flips >= 40 {
 		t.Errorf("%v", f.counts)
@@ -72,6 +78,7 @@ func newFlipper(t *testing.T) *flipper {
 			t.Errorf("there is no %s in %v, %v", kind, f.names, err)
 		}
 	}
+	f.end = f.endOf(t, f.whole)
 	f.unharmed(t)
 	return f
 }
@@ -174,31 +181,223 @@ func (f *flipper) flip(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.kinds[kindOf(name)]++
+	f.judge(t, name, fmt.Sprintf("bit %d of %s", at, name))
+}
+
+// judge looks what came of damage to a file: the check finds it or the answers are the same, and a
+// start that is refused has a way out, which its hint names.
+func (f *flipper) judge(t *testing.T, name, what string) {
+	t.Helper()
 	said, code := operate(t, f.node.binary, "verify", "--data", f.node.data)
+	found := code == cli.Failed && strings.Contains(said, "finding: ")
 	switch {
-	case code == cli.Failed && strings.Contains(said, "finding: "):
-		f.counts["found"]++
-		return
-	case code != cli.Done:
+	case !found && code != cli.Done:
 		f.counts["broken"]++
-		t.Errorf("bit %d of %s: verify ends with %d: %s", at, name, code, said)
+		t.Errorf("%s: verify ends with %d: %s", what, code, said)
 		return
+	case found:
+		f.counts["found"]++
+		if strings.Count(said, "finding: ") != strings.Count(said, "hint: ") {
+			t.Errorf("%s: a finding without a hint: %s", what, said)
+		}
 	}
 	if f.node.launch(t); !f.ready() {
-		f.counts["refused"]++
-		f.node.kill(t)
+		f.refused(t, name, what)
 		return
 	}
+	defer f.node.kill(t)
+	if found {
+		f.counts["found_started"]++
+	} else if f.same(t, what) {
+		f.counts["same"]++
+	}
+}
+
+// same says whether a node that runs answers as the one on the whole folder did.
+func (f *flipper) same(t *testing.T, what string) bool {
+	t.Helper()
 	is := f.ask(t)
-	f.node.kill(t)
 	for path, text := range f.answers {
 		if is[path] != text {
 			f.counts["silent"]++
-			t.Errorf("SILENT: bit %d of %s: GET %s: %s\nwas %s", at, name, path, is[path], text)
-			return
+			t.Errorf("SILENT: %s: GET %s: %s\nwas %s", what, path, is[path], text)
+			return false
 		}
 	}
-	f.counts["same"]++
+	return true
+}
+
+// refused goes the way out that the hint of a refused start names, and holds what it says is lost
+// against what is.
+func (f *flipper) refused(t *testing.T, name, what string) {
+	t.Helper()
+	f.counts["refused"]++
+	f.node.kill(t)
+	log := f.node.log.String()
+	_, hint, found := strings.Cut(log, "\nhint: ")
+	if !strings.HasPrefix(log, "error: ") && !strings.Contains(log, "\nerror: ") || !found {
+		t.Errorf("%s: refused without a hint:\n%s", what, log)
+		return
+	}
+	lossless := true
+	switch {
+	case strings.Contains(hint, "clobd recover"):
+		lossless = f.recovers(t, what)
+	case strings.Contains(hint, "put the right one back") || strings.Contains(hint, "restore"):
+		f.counts["put_back"]++
+		to := filepath.Join(f.node.data, name)
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if err := copyDurably(filepath.Join(f.whole, name), to); err != nil {
+			t.Fatal(err)
+		}
+	case strings.Contains(hint, "delete it"):
+		f.counts["deleted"]++
+		if err := os.RemoveAll(filepath.Join(f.node.data, name)); err != nil {
+			t.Fatal(err)
+		}
+	case strings.HasPrefix(hint, "start again"):
+		f.counts["again"]++
+	default:
+		t.Errorf("%s: refused without a way out:\n%s", what, log)
+		return
+	}
+	if t.Failed() {
+		return
+	}
+	if f.node.launch(t); !f.ready() {
+		t.Errorf("%s: refused after the way out:\n%s", what, f.node.log.String())
+	} else if lossless {
+		f.same(t, what+", made good")
+	}
+	f.node.kill(t)
+}
+
+// claims are what recover says is good and lost.
+var claims = regexp.MustCompile(`(?m)^(good: up to Sequence|lost: \d+ acknowledged commands, ` +
+	`Sequences (\d+) to) (\d+)`)
+
+// recovers runs recover, and lets it lose what it says has to be lost: that and nothing else is
+// lost then. It says whether all that the node answered is still there.
+func (f *flipper) recovers(t *testing.T, what string) (lossless bool) {
+	t.Helper()
+	n := f.node
+	said, code := operate(t, n.binary, "recover", "--data", n.data)
+	lossless = code == cli.Done
+	kind := "repaired"
+	if !lossless {
+		kind = "accepted"
+		again, code := operate(t, n.binary, "recover", "--data", n.data, "--accept-loss")
+		if code != cli.Done || !strings.Contains(said, "hint: ") ||
+			!strings.Contains(said, "--accept-loss") {
+			t.Errorf("%s: recover: %s\n--accept-loss: code %d: %s", what, said, code, again)
+			return false
+		}
+	}
+	f.counts[kind]++
+	good, first, last := f.end, uint64(0), uint64(0)
+	for _, m := range claims.FindAllStringSubmatch(said, -1) {
+		at, err := strconv.ParseUint(m[3], 10, 64)
+		if m[2] == "" {
+			good = at
+		} else if last = at; err == nil {
+			first, err = strconv.ParseUint(m[2], 10, 64)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !lossless && strings.Contains(said, "lost: nothing") {
+		lossless = true
+	}
+	if lossless && good != f.end || last > 0 && (first != good+1 || last != f.end) {
+		t.Errorf("%s: of %d Sequences: %s", what, f.end, said)
+	}
+	if good > 0 {
+		if is, was := n.digestAt(t, n.data, good), n.digestAt(t, f.whole, good); is != was {
+			t.Errorf("%s: digest %s at Sequence %d, was %s: %s", what, is, good, was, said)
+		}
+	}
+	if end := f.endOf(t, n.data); end != good {
+		t.Errorf("%s: the journal ends with Sequence %d: %s", what, end, said)
+	}
+	if strings.Contains(said, "unreadable: ") {
+		f.counts["with_holes"]++
+		return lossless
+	}
+	n.expect(t, cli.Done, []string{"recover", "--data", n.data}, "nothing is lost")
+	return lossless
+}
+
+// endOf is the last Sequence of a folder's journal.
+func (f *flipper) endOf(t *testing.T, data string) uint64 {
+	t.Helper()
+	said := f.node.expect(t, cli.Done, []string{"recover", "--data", data}, "good up to Sequence ")
+	_, rest, _ := strings.Cut(said, "good up to Sequence ")
+	text, _, _ := strings.Cut(rest, ",")
+	end, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return end
+}
+
+// TestDamage does worse things than flips to files of a data folder: they are cut, emptied, zeroed
+// in part, taken away, or a folder is in their place.
+func TestDamage(t *testing.T) {
+	times := size(t, 25)
+	f := newFlipper(t)
+	for n := 0; n < times && !t.Failed(); n++ {
+		f.copy(t)
+		name := f.names[f.rand.IntN(len(f.names))]
+		path := filepath.Join(f.node.data, name)
+		about, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := f.rand.Int64N(about.Size())
+		how := []string{"cut", "emptied", "zeroed", "gone", "a folder"}[f.rand.IntN(5)]
+		switch how {
+		case "cut":
+			err = os.Truncate(path, at)
+		case "emptied":
+			err = os.Truncate(path, 0)
+		case "zeroed":
+			var b []byte
+			if b, err = os.ReadFile(path); err == nil {
+				clear(b[at:min(at+4096, about.Size())])
+				err = os.WriteFile(path, b, 0o600)
+			}
+		case "gone":
+			err = os.Remove(path)
+		default:
+			if err = os.Remove(path); err == nil {
+				err = os.Mkdir(path, 0o700)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.kinds[how]++
+		if f.expendable(name, how) {
+			f.counts["gone_with_a_note"]++
+			continue
+		}
+		f.judge(t, name, fmt.Sprintf("%s %s at %d", name, how, at))
+	}
+	t.Logf("figures: damages=%d found=%d found_started=%d refused=%d repaired=%d accepted=%d "+
+		"with_holes=%d put_back=%d deleted=%d again=%d same=%d silent=%d", times, f.counts["found"],
+		f.counts["found_started"], f.counts["refused"], f.counts["repaired"], f.counts["accepted"],
+		f.counts["with_holes"], f.counts["put_back"], f.counts["deleted"], f.counts["again"], f.counts["same"],
+		f.counts["silent"])
+	t.Logf("%v", f.kinds)
+}
+
+// expendable says whether a file is made anew where it is missing, so that others have to change
+// what they hold: a token.
+func (f *flipper) expendable(name, how string) bool {
+	return name == "admin.token" && how == "gone"
 }
 
 // ready waits until the node is ready; false if it ends, or is not in time.

@@ -49,17 +49,19 @@ func (o *offline) explain(err error) error {
 		what := errors.New(strings.Replace(err.Error(), "; "+journal.Advice(err), "", 1))
 		return cli.Hint(what, "stop that one first; beside a running node: clobd backup, then work on "+
 			"the copy")
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && !o.begun():
 		return cli.Hint(err, "--data names a folder with a journal in it")
 	}
 	return failed(advised(err))
 }
 
+// begun says whether there is anything of a journal in the folder.
+func (o *offline) begun() bool { return exists(o.Data, "journal") || exists(o.Data, "mark") }
+
 // openable says whether there is a journal to be looked at, whatever is wrong with it.
-func openable(err error) bool {
+func (o *offline) openable(err error) bool {
 	var locked *journal.LockedError
-	return !errors.As(err, &locked) && !errors.Is(err, fs.ErrNotExist) &&
-		!errors.Is(err, fs.ErrPermission)
+	return !errors.As(err, &locked) && !errors.Is(err, fs.ErrPermission) && o.begun()
 }
 
 // failed is an error without the exit code for a node that stopped itself: a command has only

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -14,11 +15,12 @@ import (
 
 type recoverCommand struct {
 	offline
-	AcceptLoss bool `help:"Let the journal end where it is good, and keep what is cut off in DATA/lost-…: the only way past a start that is refused because acknowledged commands are missing."`
+	AcceptLoss bool `help:"Go on with what is good of the journal, and keep what is cut off, damaged files included, in DATA/lost-…: the only way past a start that is refused because acknowledged commands are missing. Without it what loses something is told and not done."`
 	Index      bool `help:"Make the index anew from the journal."`
 }
 
-// Run tells what is lost, or goes on without it, or makes the index anew.
+// Run makes the journal good if that loses nothing, else tells what is lost, or goes on without it;
+// or it makes the index anew.
 func (c *recoverCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -32,55 +34,112 @@ func (c *recoverCommand) Run() error {
 	return c.journal(ctx)
 }
 
-// journal tells what is lost, and accepts it if it may.
+// journal tells what is lost, makes good what can be without a loss, and accepts one if it may.
 func (c *recoverCommand) journal(ctx context.Context) error {
 	o := c.options(true)
 	o.Log = silent()
-	bar := newProgress("journal", "frames")
+	bar := newProgress(newScreen(), "journal", "frames")
 	l, err := journal.Diagnose(ctx, o, replayed(bar, 0))
 	bar.end()
 	if err != nil {
 		return c.explain(err)
 	}
+	if l.Undone != "" {
+		fmt.Printf("undone: an earlier clobd recover was interrupted; the journal is back from %s\n",
+			l.Undone)
+	}
 	if l.Why == nil {
 		fmt.Printf("nothing is lost: the journal is good up to Sequence %d, frame %d, digest %016x\n",
 			l.Head.Sequence, l.Head.Frame, uint64(l.Head.Digest))
+		tellHoles(l)
 		return nil
 	}
 	c.tell(l)
-	if l.Final {
+	switch {
+	case l.Final:
 		return failed(advised(l.Why))
+	case l.Whole:
+		l, err = journal.Repair(ctx, o, freshState)
+	case c.AcceptLoss:
+		l, err = journal.AcceptLoss(ctx, o, freshState)
+	case l.Starts:
+		return cli.Hint(errors.New("a part of the journal cannot be read; a start goes on without it, "+
+			"and nothing was changed"), "clobd restore brings back a copy that has it; to go on without "+
+			"it and put the damaged files aside: clobd recover --data %s --accept-loss", c.Data)
+	default:
+		return cli.Hint(errors.New("a start is refused, and nothing was changed"),
+			"clobd restore brings back a copy that has what is missing; to go on without it: clobd "+
+				"recover --data %s --accept-loss", c.Data)
 	}
-	if !c.AcceptLoss {
-		return cli.Hint(fmt.Errorf("a start is refused, and nothing was changed"),
-			"restore the folder from a copy that has what is missing, or go on without it: "+
-				"clobd recover --data %s --accept-loss", c.Data)
-	}
-	if l, err = journal.AcceptLoss(ctx, o, freshState); err != nil {
+	if err != nil {
 		return c.explain(err)
 	}
-	fmt.Printf("accepted: the journal ends with Sequence %d, frame %d; what was cut off is in %s\n",
+	done := "accepted"
+	if l.Whole {
+		done = "made good"
+	}
+	fmt.Printf("%s: the journal ends with Sequence %d, frame %d; what was there is in %s\n", done,
 		l.Head.Sequence, l.Head.Frame, l.Kept)
 	return nil
 }
 
 // tell says what is wrong and what is lost.
 func (c *recoverCommand) tell(l *journal.Loss) {
+	what := "refused"
+	if l.Starts {
+		what = "damaged"
+	}
 	why := strings.TrimSuffix(l.Why.Error(), "; "+journal.Advice(l.Why))
 	why, _, _ = strings.Cut(why, "\n")
-	fmt.Printf("refused: %s\n", why)
+	fmt.Printf("%s: %s\n", what, why)
+	for _, file := range l.Unread {
+		fmt.Printf("unread: %s\n", file)
+	}
+	if l.Final {
+		return
+	}
 	fmt.Printf("good: up to Sequence %d, frame %d\n", l.Head.Sequence, l.Head.Frame)
+	tellHoles(l)
 	first, last, count := l.Lost()
 	switch {
 	case count > 0:
 		fmt.Printf("lost: %d acknowledged commands, Sequences %d to %d\n", count, first, last)
+	case l.Marked && len(l.Holes) > 0:
+		fmt.Println("lost: nothing but the history of what cannot be read")
 	case l.Marked:
 		fmt.Println("lost: nothing that is known to have been acknowledged")
+	case l.Foreign:
+		fmt.Println("lost: nobody knows how much, for the high-water mark belongs to another journal")
 	default:
 		fmt.Println("lost: nobody knows how much, for there is no high-water mark that can be read")
 	}
 	if l.Frames > 0 {
 		fmt.Printf("cut: %d frames behind it, which cannot be used\n", l.Frames)
+	}
+}
+
+// toldHoles is how many ranges that cannot be read are named.
+const toldHoles = 20
+
+// tellHoles says what cannot be read, and what that means.
+func tellHoles(l *journal.Loss) {
+	for i, h := range l.Holes {
+		if i == toldHoles {
+			fmt.Printf("unreadable: %d more ranges of Sequences\n", len(l.Holes)-i)
+			break
+		}
+		fmt.Printf("unreadable: Sequences %d to %d\n", h.First, h.Last)
+	}
+	switch {
+	case len(l.Holes) == 0:
+	case l.Indexed:
+		fmt.Printf("kept: the state is complete, through the checkpoint at Sequence %d, and the index "+
+			"has the history of that range; signatures and the chain of it are gone, and without "+
+			"this index no other one can be made: keep a copy of the folder\n", l.Through)
+	case l.Through > 0:
+		fmt.Printf("not enough: a checkpoint has the state at Sequence %d, but no index has the history "+
+			"of that range (orders, trades, what positions cost), and without it nobody can tell an "+
+			"old order from a new one: so the journal ends before it\n", l.Through)
 	}
 }
 
@@ -91,7 +150,7 @@ func (c *recoverCommand) rebuild(ctx context.Context) error {
 		return err
 	}
 	defer j.Close()
-	bar := newProgress("index", "frames")
+	bar := newProgress(newScreen(), "index", "frames")
 	at, err := j.RebuildIndex(ctx, journal.IndexOptions{Log: quiet(), Builder: builderOf}, bar.show)
 	bar.end()
 	if err != nil {

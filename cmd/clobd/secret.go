@@ -26,8 +26,31 @@ func secretCheck(secret [32]byte) string {
 }
 
 // hintSecret is what to do about a secret that is not the folder's.
-const hintSecret = "put the right one back, or name it with --master-key; to go on with another " +
-	"one, which changes every API key, delete master.check"
+const (
+	hintSecret = "put the right one back (a backup with --keys has it), or name it with " +
+		"--master-key; to go on with another one, which changes every API key, delete master.check, " +
+		"and master.key if it is damaged"
+	hintLoose = "if nobody else has read it, take the permission away; else " + hintSecret
+	hintToken = "delete it: the next start makes another one, and the operator's commands read it"
+)
+
+// secretHint is an error of reading a secret with what to do about it.
+func secretHint(err error, hint string) error {
+	var told *cli.HintError
+	switch {
+	case err == nil, errors.As(err, &told):
+		return err
+	case strings.Contains(err.Error(), "chmod"):
+		return cli.Hint(err, hintLoose)
+	}
+	return cli.Hint(err, "%s", hint)
+}
+
+// adminToken reads the operator's token, or makes one.
+func (n *node) adminToken() (string, error) {
+	token, err := auth.LoadSecret(filepath.Join(n.Data, "admin.token"))
+	return hex.EncodeToString(token[:]), secretHint(err, hintToken)
+}
 
 // masterSecret is what the API keys derive from: the file asked for, the credential that the
 // service manager hands over, or the data folder's own, made at the first start. It is the one that
@@ -35,7 +58,7 @@ const hintSecret = "put the right one back, or name it with --master-key; to go 
 func (n *node) masterSecret() ([32]byte, error) {
 	secret, err := n.findSecret()
 	if err != nil {
-		return secret, err
+		return secret, secretHint(err, hintSecret)
 	}
 	known, err := checkSecret(n.Data, secret)
 	if err == nil && !known {
@@ -71,7 +94,7 @@ func checkSecret(data string, secret [32]byte) (known bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("check the master secret: %w", err)
+		return false, cli.Hint(fmt.Errorf("check the master secret: %w", err), hintSecret)
 	}
 	if strings.TrimSpace(string(text)) != secretCheck(secret) {
 		return true, cli.Hint(fmt.Errorf("the master secret is not the one that the API keys of %s "+

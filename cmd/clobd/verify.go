@@ -49,11 +49,12 @@ func (c *verifyCommand) Run() error {
 func (c *verifyCommand) verify(ctx context.Context, r *report, e *evidence) error {
 	j, err := journal.Open(c.options(true))
 	if err != nil {
-		if advised := c.explain(err); !openable(err) {
+		if advised := c.explain(err); !c.openable(err) {
 			return advised
 		}
 		r.find(journal.Finding{Where: filepath.Join(c.Data, "journal"), What: err.Error(),
-			Hint: "clobd recover tells what can be saved; or restore the folder from a copy"})
+			Hint: "clobd recover makes it good if everything can be found in its files, and else says " +
+				"what is lost; clobd restore brings back a copy"})
 		r.secrets(c.Data)
 		r.catalog(c.Data)
 		return nil
@@ -110,7 +111,7 @@ func (r *report) conclude(data string) error {
 // journal checks the journal with its checkpoints and its mark.
 func (r *report) journal(ctx context.Context, j *journal.Journal, e *evidence) (
 	*journal.Verified, error) {
-	bar := newProgress("journal", "frames")
+	bar := newProgress(newScreen(), "journal", "frames")
 	o := journal.VerifyOptions{Fresh: freshState, Progress: bar.show}
 	if e != nil {
 		o.Each = e.frame
@@ -142,7 +143,7 @@ func (r *report) index(ctx context.Context, j *journal.Journal, last uint64, scr
 			"--scratch names another place")
 	}
 	defer os.RemoveAll(folder)
-	bar := newProgress("index", "frames")
+	bar := newProgress(newScreen(), "index", "frames")
 	v, err := j.VerifyIndex(ctx, journal.VerifyIndexOptions{
 		Index:   journal.IndexOptions{Log: silent(), Builder: builderOf},
 		Scratch: folder, Last: last, Progress: bar.show})
@@ -185,7 +186,11 @@ func (r *report) secrets(data string) {
 		}
 		switch {
 		case err != nil:
-			r.find(journal.Finding{Where: file, What: err.Error(), Hint: hintSecret})
+			hint := hintSecret
+			if name == "admin.token" {
+				hint = hintToken
+			}
+			r.find(journal.Finding{Where: file, What: err.Error(), Hint: hint})
 		case !known:
 			r.say("note", "nobody knows whether %s is what it was", name)
 		default:

@@ -1,0 +1,268 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// collector finds frames in the files of a database that does not open, or does not give all of
+// them back. It does not ask what the files say of themselves: a frame begins with a mark, says how
+// long it is, and has a checksum, its number and the hash of the one before it. So a table without
+// an end, or of which no manifest knows, gives back what is whole of it, and so does a log behind
+// the place where it is damaged.
+type collector struct {
+	ctx   context.Context
+	db    *pebble.DB
+	batch *pebble.Batch
+	frame engine.Frame
+	// seen has a part of the hash of each frame that was written, and others the frames with the same
+	// number but another hash: the end of a log that was written again after a crash, for one.
+	seen   map[uint64]uint64
+	others map[uint64][][]byte
+	newer  int // frames of a later format
+	meta   map[string]uint64
+	unread []string // files that could not be read to their end
+	err    error    // of the database that is made
+}
+
+// collect writes all frames that the files in folder from hold into db, and says of what journal
+// they are.
+func collect(ctx context.Context, o *Options, from string, db *pebble.DB) (*collector, error) {
+	c := &collector{ctx: ctx, db: db, batch: db.NewBatch(), seen: map[uint64]uint64{},
+		others: map[uint64][][]byte{}, meta: map[string]uint64{}}
+	names, err := o.FS.List(from)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c, errors.Join(err, c.batch.Close())
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		read := c.table
+		if strings.HasSuffix(name, ".log") {
+			read = c.log
+		} else if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		path := filepath.Join(from, name)
+		f, err := o.FS.Open(path)
+		var b []byte
+		if err == nil {
+			b, err = io.ReadAll(f)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			c.unread = append(c.unread, fmt.Sprintf("%s: %v", path, err))
+		}
+		read(b)
+		if c.err == nil {
+			c.err = ctx.Err()
+		}
+	}
+	if c.err = errors.Join(c.err, c.batch.Commit(pebble.NoSync), c.batch.Close()); c.err == nil {
+		c.err = c.choose()
+	}
+	return c, c.err
+}
+
+// frameStart is how the bytes of a frame begin, and frameLengthAt is where its header says how many
+// bytes follow it.
+var frameStart = []byte("CLOF")
+
+const frameLengthAt = engine.FrameOverhead - 8
+
+// table takes all frames that lie in one piece in b: tables are not compressed.
+func (c *collector) table(b []byte) {
+	for c.err == nil {
+		i := bytes.Index(b, frameStart)
+		if i < 0 {
+			return
+		}
+		b = b[i:]
+		b = b[max(c.take(b), 1):]
+	}
+}
+
+// take writes the frame with which b begins, and says how long it is; 0 if it is none.
+func (c *collector) take(b []byte) int {
+	if len(b) < engine.FrameOverhead {
+		return 0
+	}
+	size := uint64(binary.LittleEndian.Uint32(b[frameLengthAt:])) + engine.FrameOverhead
+	if size > uint64(len(b)) {
+		return 0
+	}
+	b = b[:size]
+	err := engine.DecodeFrame(b, &c.frame)
+	if errors.Is(err, engine.ErrFormat) && summed(b) {
+		c.newer++
+	}
+	if err != nil {
+		return 0
+	}
+	no, part := c.frame.No, binary.LittleEndian.Uint64(c.frame.Hash[:])
+	switch was, found := c.seen[no]; {
+	case !found:
+		c.seen[no] = part
+		c.set(no, b)
+	case was != part:
+		c.others[no] = append(c.others[no], bytes.Clone(b))
+	}
+	return len(b)
+}
+
+// summed says whether the checksum of a frame of any format is right.
+func summed(b []byte) bool {
+	const at = engine.FrameOverhead - 4
+	sum := crc32.Update(crc32.Checksum(b[:at], castagnoli), castagnoli, b[engine.FrameOverhead:])
+	return sum == binary.LittleEndian.Uint32(b[at:])
+}
+
+// set writes a frame.
+func (c *collector) set(no uint64, b []byte) {
+	key := frameKey(no)
+	c.err = c.batch.Set(key[:], b, nil)
+	if c.err == nil && c.batch.Len() >= copyBatch {
+		c.err = errors.Join(c.batch.Commit(pebble.NoSync), c.batch.Close(), c.ctx.Err())
+		c.batch = c.db.NewBatch()
+	}
+}
+
+// Pebble's log is blocks; each has chunks, each a part of a record: checksum, length of what
+// follows, kind, and with the later kinds the log's number and how far it is synced.
+const (
+	logBlock    = 32 << 10
+	chunkHeader = 7
+	chunkKinds  = 12
+	chunkKindAt = 6
+
+	// What kind-1 modulo 4 says: a whole record, its first part, one in between (2), its last.
+	chunkFull, chunkFirst, chunkLast = 0, 1, 3
+)
+
+// chunkHeaders are the lengths of the headers of the kinds 1 to 4, 5 to 8, 9 to 12.
+var chunkHeaders = [...]int{chunkHeader, chunkHeader + 4, chunkHeader + 12}
+
+// log takes all frames of a log. Where it is damaged, what lies in one piece is taken, and it goes
+// on with the next block.
+func (c *collector) log(b []byte) {
+	var record []byte
+	for ; len(b) > 0; b = b[min(logBlock, len(b)):] {
+		block := b[:min(logBlock, len(b))]
+		for len(block) >= chunkHeader {
+			part, kind, rest, whole := logChunk(block)
+			if kind > 0 && (kind-1)%4 <= chunkFirst {
+				record = record[:0]
+			}
+			record = append(record, part...) // even of a damaged one: frames have their own checksum
+			if !whole {
+				c.table(record)
+				c.table(block)
+				break
+			}
+			if place := (kind - 1) % 4; place == chunkFull || place == chunkLast {
+				c.table(record)
+				c.learn(record)
+				record = record[:0]
+			}
+			block = rest
+		}
+	}
+	c.table(record)
+}
+
+// logChunk is the chunk with which a block begins: what it holds, its kind, 0 if it is none, what
+// comes after it, and whether its checksum is right.
+func logChunk(block []byte) (part []byte, kind int, rest []byte, whole bool) {
+	kind = int(block[chunkKindAt])
+	if kind == 0 || kind > chunkKinds {
+		return nil, 0, nil, false
+	}
+	from := chunkHeaders[(kind-1)/4]
+	to := from + int(binary.LittleEndian.Uint16(block[4:]))
+	if to > len(block) {
+		return nil, 0, nil, false
+	}
+	sum := crc32.Checksum(block[chunkKindAt:to], castagnoli)
+	sum = (sum>>15 | sum<<17) + 0xa282ead8 // as LevelDB masks it
+	return block[from:to], kind, block[to:], sum == binary.LittleEndian.Uint32(block)
+}
+
+// learn reads what a record of the log says of the journal itself.
+func (c *collector) learn(record []byte) {
+	for _, name := range []string{metaFormat, metaJournal, metaCreated} {
+		key := metaKey(name)
+		entry := append([]byte{1, byte(len(key))}, key...) // it is set
+		i := bytes.Index(record, append(entry, 8))
+		if from := i + len(entry) + 1; i >= 0 && len(record) >= from+8 {
+			c.meta[name] = binary.BigEndian.Uint64(record[from:])
+		}
+	}
+}
+
+// choose decides between frames with the same number: the one that goes on from the frame before
+// it, and of those the one of the latest start, which knew where the journal ended.
+func (c *collector) choose() error {
+	for _, no := range slices.Sorted(maps.Keys(c.others)) {
+		mine, err := c.get(no)
+		if err != nil {
+			return err
+		}
+		before, err := c.get(no - 1)
+		if err != nil {
+			return err
+		}
+		best, follows := mine, before != nil && c.follows(mine, before)
+		for _, other := range c.others[no] {
+			fits := before != nil && c.follows(other, before)
+			if fits && !follows || fits == follows && epochOf(other) > epochOf(best) {
+				best, follows = other, fits
+			}
+		}
+		key := frameKey(no)
+		if err := c.db.Set(key[:], best, pebble.NoSync); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// get is a frame that was written; nil if there is none.
+func (c *collector) get(no uint64) ([]byte, error) {
+	key := frameKey(no)
+	b, found, err := get(c.db, key[:], nil)
+	if !found {
+		return nil, err
+	}
+	return b, err
+}
+
+// follows says whether a frame goes on from the one before it.
+func (c *collector) follows(b, before []byte) bool {
+	if engine.DecodeFrame(before, &c.frame) != nil {
+		return false
+	}
+	hash := c.frame.Hash
+	return engine.DecodeFrame(b, &c.frame) == nil && c.frame.Prev == hash
+}
+
+// epochOf is the start of the node that wrote a frame.
+func epochOf(b []byte) uint64 {
+	var f engine.Frame
+	if engine.DecodeFrame(b, &f) != nil {
+		return 0
+	}
+	return f.Epoch
+}
