@@ -190,6 +190,51 @@ func await(t testing.TB, what string, come func() bool) {
 	}
 }
 
+// TestAskedCheckpoint: who asks for a checkpoint gets one with all that is durable, beside frames
+// that go on; the same again if nothing came since; and a word if there is no room or no Follower.
+func TestAskedCheckpoint(t *testing.T) {
+	j, m := open(t, Options{Dir: t.TempDir()}), newMaker(4)
+	defer shut(t, j)
+	var held atomic.Bool
+	f, end := follow(t, j, FollowerOptions{Hold: held.Load})
+	ctx := context.Background()
+	if c, err := f.Checkpoint(ctx); err == nil {
+		t.Errorf("a checkpoint of nothing: %+v", c)
+	}
+	var last *Checkpoint
+	for range 3 {
+		m.write(t, j, 5, 20)
+		at, wrote := m.head, make(chan struct{})
+		go func() {
+			defer close(wrote)
+			m.write(t, j, 20, 20)
+		}()
+		c, err := f.Checkpoint(ctx)
+		if err != nil || c.Head.Frame < at.Frame {
+			t.Fatalf("%+v, %v, want frame %d at least", c, err, at.Frame)
+		}
+		if err := j.VerifyCheckpoint(c, fresh); err != nil {
+			t.Error(err)
+		}
+		<-wrote
+		if last, err = f.Checkpoint(ctx); err != nil || last.Head != m.head {
+			t.Fatalf("%+v, %v", last, err)
+		}
+	}
+	if again, err := f.Checkpoint(ctx); err != nil || again != last {
+		t.Errorf("%+v, %v", again, err)
+	}
+	held.Store(true)
+	if _, err := f.Checkpoint(ctx); !errors.Is(err, ErrNoRoom) {
+		t.Error(err)
+	}
+	held.Store(false)
+	end()
+	if _, err := f.Checkpoint(ctx); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
 // contents are the bytes of a file.
 func contents(t testing.TB, on vfs.FS, path string) []byte {
 	t.Helper()

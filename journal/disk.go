@@ -17,6 +17,7 @@ import (
 type disk struct {
 	vfs.FS
 
+	spares   *spares       // for logs; nil: none
 	failures atomic.Int64  // of background work, in a row
 	ending   chan struct{} // closed: waits are short, somebody wants to stop
 	shut     chan struct{} // closed: nothing is written any more
@@ -44,6 +45,13 @@ func newDisk(on vfs.FS) *disk {
 
 // Unwrap gives the filesystem below.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
+
+// retire ends what the disk has running; the database is closed.
+func (d *disk) retire() {
+	if d.spares != nil {
+		d.spares.close()
+	}
+}
 
 // refuse is errShut once the disk is shut.
 func (d *disk) refuse() error {
@@ -88,13 +96,18 @@ func (d *disk) rest() {
 	}
 }
 
-// Create makes a file; a table after failures not at once.
+// Create makes a file; a table after failures not at once, a log of a spare if there is one.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasSuffix(name, ".sst") {
 		d.rest()
 	}
 	if err := d.refuse(); err != nil {
 		return nil, err
+	}
+	if d.spares != nil && isLog(name) {
+		if f := d.spares.take(name, category); f != nil {
+			return d.wrap(f, nil)
+		}
 	}
 	return d.wrap(d.FS.Create(name, category))
 }
@@ -112,6 +125,9 @@ func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory,
 func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := d.refuse(); err != nil {
 		return nil, err
+	}
+	if d.spares != nil && isLog(to) {
+		return d.wrap(d.spares.again(from, to, category))
 	}
 	return d.wrap(d.FS.ReuseForWrite(from, to, category))
 }

@@ -77,10 +77,27 @@ type Follower struct {
 
 	mu      sync.Mutex
 	closing bool
+	over    bool // Run has ended: nobody answers who asks now
+	calls   []saveCall
 	status  FollowerStatus
 	written prometheus.Counter
 	failed  prometheus.Counter
 }
+
+// saveCall is somebody who waits for a checkpoint.
+type saveCall struct {
+	from   engine.Sequence // the least that it must hold
+	answer chan<- savedNow // has room for it
+}
+
+// savedNow is what became of it.
+type savedNow struct {
+	checkpoint *Checkpoint
+	err        error
+}
+
+// ErrNoRoom says that no checkpoint is written, because the disk has too little room.
+var ErrNoRoom = errors.New("the disk has no room for a checkpoint")
 
 // FollowerStatus says how far a Follower is.
 type FollowerStatus struct {
@@ -117,6 +134,7 @@ func (j *Journal) Follow(o FollowerOptions) (*Follower, error) {
 func (f *Follower) Run() error {
 	defer close(f.ended)
 	defer f.stop()
+	defer f.dismiss()
 	err := f.follow()
 	if err == nil || errors.Is(err, ErrClosed) || f.ctx.Err() != nil {
 		return nil
@@ -142,9 +160,10 @@ func (f *Follower) follow() error {
 		f.mu.Lock()
 		closing := f.closing
 		f.mu.Unlock()
-		if f.due(closing) {
+		if f.due(closing) || !closing && f.wanted() {
 			f.save(closing)
 		}
+		f.answer()
 		b, ready, err := f.tail.take(false)
 		if !ready && err == nil && !closing {
 			wake := time.AfterFunc(f.wait(), f.tail.nudge)
@@ -215,6 +234,77 @@ func (f *Follower) due(closing bool) bool {
 	}
 	f.retry = time.Now().Add(followerRetry)
 	return false
+}
+
+// Checkpoint has a checkpoint written that holds all that is durable now, at the usual pace, and
+// waits for it, or until ctx is done: it is written nevertheless. If the newest one holds that much
+// it is given. The error is ErrClosed, ErrNoRoom, or says why it could not be written.
+func (f *Follower) Checkpoint(ctx context.Context) (*Checkpoint, error) {
+	if f.options.Hold != nil && f.options.Hold() {
+		return nil, ErrNoRoom
+	}
+	from := engine.Sequence(f.j.gauges.sequence.Load())
+	if from == 0 {
+		return nil, errors.New("nothing was journaled yet")
+	}
+	answer := make(chan savedNow, 1)
+	f.mu.Lock()
+	if f.closing || f.over {
+		f.mu.Unlock()
+		return nil, ErrClosed
+	}
+	f.calls = append(f.calls, saveCall{from, answer})
+	f.mu.Unlock()
+	f.tail.nudge()
+	select {
+	case a := <-answer:
+		return a.checkpoint, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// wanted says whether somebody waits for a checkpoint that could be written now: with all that he
+// asked for, and more than the newest one has.
+func (f *Follower) wanted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.calls {
+		if f.run.head.Sequence >= a.from && f.saved.Sequence < a.from {
+			return true
+		}
+	}
+	return false
+}
+
+// answer answers who asked for no more than is saved.
+func (f *Follower) answer() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := f.calls[:0]
+	for _, a := range f.calls {
+		switch {
+		case f.status.Saved != nil && f.saved.Sequence >= a.from:
+			a.answer <- savedNow{checkpoint: f.status.Saved}
+		case f.status.Error != nil && f.run.head.Sequence >= a.from:
+			a.answer <- savedNow{err: f.status.Error}
+		default:
+			left = append(left, a)
+		}
+	}
+	f.calls = left
+}
+
+// dismiss answers whoever still waits when Run ends.
+func (f *Follower) dismiss() {
+	f.answer()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	for _, a := range f.calls {
+		a.answer <- savedNow{err: ErrClosed}
+	}
+	f.calls = nil
 }
 
 // wait is how long nothing needs to be looked at if nothing happens.

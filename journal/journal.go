@@ -48,6 +48,7 @@ type Options struct {
 	Exit func(code int)
 
 	folder string // of the database; empty: Dir/journal
+	spares bool   // keep a spare log: on the machine's own filesystem always
 }
 
 // ExitJournal is the exit code of a process whose journal can no longer keep its promise.
@@ -76,7 +77,7 @@ func (o *Options) validate() error {
 		o.folder = filepath.Join(o.Dir, "journal")
 	}
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS, o.spares = vfs.Default, true
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -116,6 +117,7 @@ type Journal struct {
 	partition uint16         // of all frames, once there is one; the appender's
 	recovered bool           // whether head is known; the appender's
 	flight    chan flight    // appender to committer
+	unsynced  unsynced       // since when
 	airborne  sync.WaitGroup // what was appended and is neither durable nor failed
 	closing   chan struct{}
 	failed    atomic.Pointer[error] // the first failure: final
@@ -156,7 +158,7 @@ func Open(o Options) (*Journal, error) {
 	}
 	j.gauges = newGauges()
 	j.ward = newWard("journal", j.Path, &o)
-	j.ward.patience = stallLimit
+	j.ward.patience, j.ward.spares = stallLimit, o.spares
 	j.ward.state = func() string {
 		return fmt.Sprintf("acknowledged up to Sequence %d", j.gauges.sequence.Load())
 	}
@@ -164,26 +166,34 @@ func Open(o Options) (*Journal, error) {
 	if err := j.open(); err != nil {
 		return nil, err
 	}
+	if !o.ReadOnly {
+		go j.patrol()
+	}
 	return j, nil
 }
 
 // open opens the database and reads where it ends.
 func (j *Journal) open() error {
 	o := j.pebbleOptions()
+	if err := j.putBack(); err != nil {
+		return err
+	}
 	begun, err := j.begun()
 	if err != nil {
 		return fmt.Errorf("open journal %s: %w", j.Path, err)
 	}
+	if _, err := j.options.FS.Stat(j.Path); begun && errors.Is(err, fs.ErrNotExist) {
+		return gone(j.Path)
+	}
 	o.ErrorIfNotExists = begun
 	db, err := openPebble(j.Path, j.ward, o)
 	if begun && errors.Is(err, pebble.ErrDBDoesNotExist) {
-		return &advisedError{fmt.Errorf("open journal %s: there was one, and it is gone or without "+
-			"its manifest: %w", j.Path, pebble.ErrDBDoesNotExist), hintGone}
+		return gone(j.Path)
 	}
 	if err != nil {
 		return err
 	}
-	last, m, err := inspect(db, j.Path, j.options.ReadOnly)
+	last, m, err := j.inspect(db, begun)
 	if err != nil {
 		return errors.Join(err, j.ward.closePebble(db))
 	}
@@ -192,10 +202,30 @@ func (j *Journal) open() error {
 	return nil
 }
 
+// putBack makes good what a rescue left that was interrupted between two steps.
+func (j *Journal) putBack() error {
+	if j.options.ReadOnly || j.Path != filepath.Join(j.Dir, "journal") {
+		return nil
+	}
+	from, err := undoSwap(&j.options)
+	if err == nil && from != "" {
+		j.options.Log.Warn("a clobd recover was interrupted: the journal is put back where it was",
+			"from", from, "to", j.Path)
+	}
+	return err
+}
+
+// gone says that a journal is not there any more.
+func gone(path string) error {
+	return &advisedError{fmt.Errorf("open journal %s: there was one, and it is gone or without its "+
+		"manifest: %w", path, pebble.ErrDBDoesNotExist), hintGone}
+}
+
+// isGone says whether an error says so.
+func isGone(err error) bool { return errors.Is(err, pebble.ErrDBDoesNotExist) }
+
 // hintGone is what to do where a journal was.
-const hintGone = "nothing was deleted: restore the folder from a copy; to begin anew give another " +
-	"folder; a folder " + freshFolder + " beside it is from a clobd recover that was interrupted, " +
-	"and becomes the journal by its new name"
+const hintGone = "nothing was deleted: " + hintDamaged + "; to begin anew give another folder"
 
 // begun says whether there must be a journal: one was opened here before if there is a mark, or a
 // table of it. Without its manifest Pebble would take the folder for a new one, and delete every
@@ -218,13 +248,15 @@ func (j *Journal) begun() (bool, error) {
 }
 
 // inspect reads the journal's identity, which it gives a new one, and the number of its last frame.
-func inspect(db *pebble.DB, path string, readOnly bool) (last uint64, m meta, err error) {
+// One that was begun has an identity: without it all that it held is lost.
+func (j *Journal) inspect(db *pebble.DB, begun bool) (last uint64, m meta, err error) {
+	path := j.Path
 	last, err = lastFrame(db)
 	if err != nil {
-		return 0, m, fmt.Errorf("open journal %s: %w", path, err)
+		return 0, m, &advisedError{fmt.Errorf("open journal %s: %w", path, err), hintDamaged}
 	}
 	m, found, err := loadMeta(db)
-	if err == nil && !found && last > 0 {
+	if err == nil && !found && (last > 0 || begun) {
 		err = fmt.Errorf("it has %d frames but no description of itself", last)
 	}
 	if err != nil {
@@ -234,7 +266,7 @@ func inspect(db *pebble.DB, path string, readOnly bool) (last uint64, m meta, er
 	if found {
 		return last, m, m.judge(path)
 	}
-	if readOnly {
+	if j.options.ReadOnly {
 		return 0, m, fmt.Errorf("open journal %s: nothing was ever written to it", path)
 	}
 	if m, err = newMeta(time.Now()); err == nil {
@@ -260,7 +292,10 @@ func lastFrame(db *pebble.DB) (uint64, error) {
 		}
 		last = no
 	}
-	return last, errors.Join(err, it.Error(), it.Close())
+	if e := it.Close(); err == nil { // it says what Error does
+		err = e
+	}
+	return last, err
 }
 
 // frameBounds are the iterator options for all frames from number from on.
@@ -282,6 +317,7 @@ func (j *Journal) Append(f *engine.Frame) error {
 		return fmt.Errorf("append frame %d: %w", f.No, err)
 	}
 	start := time.Now()
+	j.unsynced.begin(f.No, start)
 	batch := j.db.NewBatchWithSize(len(f.Bytes) + 64)
 	key := frameKey(f.No)
 	if err := batch.Set(key[:], f.Bytes, nil); err != nil {
@@ -378,6 +414,7 @@ func (j *Journal) land(f *flight) error {
 	if err := f.batch.Close(); err != nil {
 		return j.fail(f.number, f.last, fmt.Errorf("sync frame %d: %w", f.number, err))
 	}
+	j.unsynced.done.Store(f.number)
 	j.gauges.synced(time.Since(f.start), f.last)
 	j.hub.push(f.number, f.bytes)
 	if j.mark != nil {

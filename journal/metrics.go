@@ -77,6 +77,8 @@ func (j *Journal) Collectors() []prometheus.Collector {
 		gauge("sequence", "Last durable Sequence.", func() float64 {
 			return float64(j.gauges.sequence.Load())
 		}),
+		gauge("oldest_unsynced_seconds", "How long the oldest frame has waited for its sync, 0 if none "+
+			"waits.", func() float64 { return j.Unsynced().Seconds() }),
 		gauge("frames_in_flight", "Frames appended and not yet durable.", func() float64 {
 			return float64(len(j.flight))
 		}),

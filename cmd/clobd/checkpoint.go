@@ -2,16 +2,28 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"clobd/journal"
 )
 
-type checkpointCommand struct{ offline }
+type checkpointCommand struct {
+	offline
+	Admin string `default:"127.0.0.1:8081" help:"The admin listener of the node that has the folder, if one has."`
+}
+
+// checkpointTime is how long a running node may take to write a checkpoint.
+const checkpointTime = 10 * time.Minute
 
 // Run makes the journal's state and saves it: for an upgrade after a crash, by the version that
-// wrote the journal.
+// wrote the journal. A node that runs is asked to do so.
 func (c *checkpointCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -19,12 +31,15 @@ func (c *checkpointCommand) Run() error {
 		_, err := c.open(true) // which says why
 		return err
 	}
-	j, err := c.open(false)
-	if err != nil {
-		return err
+	j, err := journal.Open(c.options(false))
+	var locked *journal.LockedError
+	if errors.As(err, &locked) {
+		return c.ask(locked)
+	} else if err != nil {
+		return c.explain(err)
 	}
 	defer j.Close()
-	bar := newProgress("journal", "frames")
+	bar := newProgress(newScreen(), "journal", "frames")
 	r, err := j.Restore(ctx, replayed(bar, j.Last()))
 	bar.end()
 	if err != nil {
@@ -37,7 +52,75 @@ func (c *checkpointCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("checkpoint %s: Sequence %d, digest %016x, %d bytes\n", saved.Path,
-		saved.Head.Sequence, uint64(saved.Head.Digest), saved.Bytes)
+	noteOf(saved).print()
 	return j.Close()
+}
+
+// ask has the node that holds the lock write one.
+func (c *checkpointCommand) ask(locked *journal.LockedError) error {
+	o := operator{Admin: c.Admin, Data: c.Data}
+	text, err := o.postWithin("/admin/checkpoint", map[string]string{}, checkpointTime)
+	if err != nil {
+		return fmt.Errorf("%s is in use by %s: %w", locked.Path, locked.Holder, err)
+	}
+	var told checkpointNote
+	if err := json.Unmarshal([]byte(text), &told); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	told.print()
+	return nil
+}
+
+// checkpointNote says what was written.
+type checkpointNote struct {
+	Path     string `json:"path"`
+	Sequence uint64 `json:"sequence"`
+	Digest   string `json:"digest"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// noteOf describes a checkpoint.
+func noteOf(c *journal.Checkpoint) *checkpointNote {
+	return &checkpointNote{c.Path, uint64(c.Head.Sequence),
+		fmt.Sprintf("%016x", uint64(c.Head.Digest)), c.Bytes}
+}
+
+// print tells the operator.
+func (t *checkpointNote) print() {
+	fmt.Printf("checkpoint %s: Sequence %d, digest %s, %d bytes\n", t.Path, t.Sequence, t.Digest,
+		t.Bytes)
+}
+
+// checkpointRoute serves /admin/checkpoint: it answers when a checkpoint of all that was
+// acknowledged before the request is on the disk. Trading goes on.
+func (n *node) checkpointRoute(w http.ResponseWriter, r *http.Request) {
+	answer := func(status int, body any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(body)
+	}
+	refuse := func(status int, text, hint string) {
+		answer(status, map[string]string{"error": text, "hint": hint})
+	}
+	switch {
+	case r.Method != http.MethodPost:
+		refuse(http.StatusMethodNotAllowed, "method not allowed", "use POST")
+		return
+	case !n.ready.Load():
+		refuse(http.StatusTooEarly, "service not ready", "the journal is being recovered: try again")
+		return
+	}
+	saved, err := n.follower.Checkpoint(r.Context())
+	switch {
+	case errors.Is(err, journal.ErrNoRoom):
+		refuse(http.StatusServiceUnavailable, err.Error(), "make room: less than twice --disk-reserve "+
+			"is free")
+	case errors.Is(err, journal.ErrClosed):
+		refuse(http.StatusServiceUnavailable, "the node is stopping", "a stop writes a checkpoint itself")
+	case err != nil:
+		refuse(http.StatusInternalServerError, err.Error(), "look at the disk and at the node's log: "+
+			"trading goes on, and it is tried again")
+	default:
+		answer(http.StatusOK, noteOf(saved))
+	}
 }

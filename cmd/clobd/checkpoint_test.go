@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/cmd/cli"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -116,6 +117,33 @@ func checkpoints(t *testing.T, data string) []string {
 		t.Fatal(err)
 	}
 	return names
+}
+
+// TestCheckpointOnline: a node that runs writes a checkpoint when it is asked to, and goes on; a
+// start after a kill begins with it.
+func TestCheckpointOnline(t *testing.T) {
+	w := newWorld(t, 2)
+	n, first := w.node, uint64(0)
+	args := []string{"checkpoint", "--data", n.data, "--admin", n.admin}
+	w.load(t, func() {
+		first = n.sequence(t)
+		n.expect(t, cli.Done, args, "checkpoint ", "Sequence ", "digest ")
+	})
+	names := checkpoints(t, n.data)
+	if len(names) != 1 {
+		t.Fatalf("%d checkpoints", len(names))
+	}
+	n.kill(t)
+	if r := sameAsReplay(t, n.data, w.tokens); r.From == nil ||
+		uint64(r.From.Head.Sequence) < first {
+		t.Fatalf("restored %+v, asked at %d", r, first)
+	}
+	n.start(t)
+	if status, body := get(t, n.admin, "/admin/checkpoint"); status != http.StatusUnauthorized {
+		t.Errorf("without the token: %d %s", status, body)
+	}
+	n.expect(t, cli.Failed, []string{"checkpoint", "--data", n.data, "--admin", freeAddress(t)},
+		"in use by", "reach the node")
 }
 
 // TestStopLeavesACheckpoint: an orderly stop leaves one of the journal's very end, the next start

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -73,6 +74,47 @@ func TestFullDisk(t *testing.T) {
 		answered(w.all()), slowest.Milliseconds())
 	if answered(w.all()) < 10*rounds {
 		t.Error("the load was no load")
+	}
+}
+
+// TestCatalogWaitsForRoom: while the disk has room for cancels only nothing is listed and the
+// catalog keeps what it has, at a start, too; with room again it goes on by itself.
+func TestCatalogWaitsForRoom(t *testing.T) {
+	const reserve = 16 << 20
+	file := filepath.Join(t.TempDir(), "catalog.jsonl")
+	w := newWorld(t, 1)
+	disk := w.onSmallDisk(t, "--disk-reserve", fmt.Sprint(reserve), "--catalog", file)
+	n := w.node
+	for round, inProcess := range []bool{true, false} {
+		known, more := 10*(round+1), 10*(round+2)
+		writeCatalog(t, file, known)
+		n.start(t)
+		n.untilSays(t, "/clob/markets/"+condition(known), `"accepting_orders":true`)
+		filler := w.fillBut(t, disk, reserve/2)
+		waitFor(t, "cancel-only", func() bool { return w.disk(t).State == "cancel-only" })
+		before := n.sequence(t)
+		writeCatalog(t, file, more)
+		if inProcess {
+			waitFor(t, "a word", func() bool {
+				return bytes.Contains(n.log.Bytes(), []byte("the catalog waits"))
+			})
+		} else {
+			n.kill(t)
+			n.start(t)
+			before++ // that it began
+		}
+		time.Sleep(500 * time.Millisecond)
+		if at := n.sequence(t); at != before {
+			t.Errorf("round %d: the journal went on from %d to %d", round, before, at)
+		}
+		if status, _ := get(t, n.listen, "/clob/markets/"+condition(more)); status == http.StatusOK {
+			t.Errorf("round %d: a market was listed on a full disk", round)
+		}
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		n.untilSays(t, "/clob/markets/"+condition(more), `"accepting_orders":true`)
+		n.stop(t)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func freeze(t *testing.T, disk string, hang time.Duration) (thawed chan error) {
 func TestStalledDisk(t *testing.T) {
 	rounds, hang := size(t, 1), 5*time.Second
 	if os.Getenv("CLOBD_SIZE") == "" {
-		hang = time.Second
+		hang = 3 * time.Second // longer than the node takes to call it a stall
 	}
 	w := newWorld(t, 4)
 	disk := w.onFrozenDisk(t)
@@ -111,6 +112,9 @@ func TestStalledDisk(t *testing.T) {
 		group.Wait()
 		w.settle(t)
 		back = max(back, time.Since(begun))
+		if status, body := get(t, w.node.admin, "/readyz"); status != http.StatusOK {
+			t.Errorf("readyz when the disk is back: %d %s", status, body)
+		}
 		levels := map[string]float64{}
 		verify(t, w.all(), levels)
 		w.books(t, levels)
@@ -120,13 +124,21 @@ func TestStalledDisk(t *testing.T) {
 	t.Logf("figures: stalls=%d stall_ms=%d slowest_book_ms=%d back_slowest_ms=%d unready=%d lost=0",
 		rounds, hang.Milliseconds(), slowest.Milliseconds(), back.Milliseconds(), unready)
 	t.Logf("answers by status: %v", told)
+	for text, want := range map[string]int{"the disk hangs": rounds, "the disk goes on": rounds} {
+		if n := strings.Count(w.node.log.String(), text); n != want {
+			t.Errorf("the log says %d times that %s", n, text)
+		}
+	}
+	if unready == 0 {
+		t.Error("the node never said that the disk hangs")
+	}
 	if slowest > time.Second || back > 2*time.Second {
 		t.Errorf("a book after %v, back after %v", slowest, back)
 	}
 }
 
-// watch reads a book again and again, and asks whether the node is ready. It returns the slowest of
-// the books, and how often the node said that it is not ready.
+// watch reads a book again and again, and asks whether the node is ready and alive. It returns the
+// slowest of the books, and how often the node said that it is not ready, and why.
 func (w *world) watch(t *testing.T, end time.Time) (slowest time.Duration, unready int) {
 	t.Helper()
 	for time.Now().Before(end) {
@@ -138,13 +150,14 @@ func (w *world) watch(t *testing.T, end time.Time) (slowest time.Duration, unrea
 		}
 		answer.Body.Close()
 		slowest = max(slowest, time.Since(begun))
-		if answer, err = http.Get("http://" + w.node.admin + "/readyz"); err != nil {
-			t.Errorf("readyz: %v", err)
-			return slowest, unready
-		}
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
+		if status, body := get(t, w.node.admin, "/readyz"); status != http.StatusOK {
 			unready++
+			if !strings.Contains(body, `"why":"disk stalled for `) {
+				t.Errorf("readyz: %d %s", status, body)
+			}
+		}
+		if status, _ := get(t, w.node.admin, "/livez"); status != http.StatusOK {
+			t.Errorf("livez: %d", status)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
