@@ -118,7 +118,7 @@ type place struct {
 
 const (
 	// indexVersion is the version of the index's layout; another one is rebuilt.
-	indexVersion = 5
+	indexVersion = 6
 	// metaPlace is the key of the place: written in every batch.
 	metaPlace = "place"
 	// metaBroken is the key of the reason why the index must be made anew; absent if it need not.

@@ -112,6 +112,9 @@ func TestIndexIsRebuilt(t *testing.T) {
 		"of another history": func(t *testing.T, fs vfs.FS, j *Journal) {
 			setPlace(t, j, func(p *place) { p.hash[0]++ })
 		},
+		"of the layout before": func(t *testing.T, fs vfs.FS, j *Journal) {
+			setStored(t, j, func(b []byte) { b[0] = indexVersion - 1 })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -240,12 +243,26 @@ func TestIndexIsLeftAlone(t *testing.T) {
 // setPlace changes the place of the closed index of j.
 func setPlace(t *testing.T, j *Journal, change func(p *place)) {
 	t.Helper()
+	setStored(t, j, func(b []byte) {
+		var p place
+		if !p.decode(b) {
+			t.Fatal("the place cannot be read")
+		}
+		change(&p)
+		copy(b, p.append(nil))
+	})
+}
+
+// setStored changes the index's place as it is stored.
+func setStored(t *testing.T, j *Journal, change func(b []byte)) {
+	t.Helper()
 	x, err := OpenIndex(j, IndexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	change(&x.fold.at)
-	if err := x.db.Set(metaKey(metaPlace), x.fold.at.append(nil), pebble.NoSync); err != nil {
+	b := x.fold.at.append(nil)
+	change(b)
+	if err := x.db.Set(metaKey(metaPlace), b, pebble.NoSync); err != nil {
 		t.Fatal(err)
 	}
 	shut(t, x)

@@ -196,7 +196,7 @@ func TestCrash(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	for round := range max(1, int(clones)/10) {
 		fs := vfs.NewCrashableMem()
-		j := open(t, Options{Dir: "data", FS: fs, MemTable: 1 << 20})
+		j := open(t, Options{Dir: "data", FS: fs, MemTable: 1 << 20, spares: round%2 == 1})
 		m := newMaker(seed + uint64(round))
 		var sent []*engine.Frame
 		for range 120 {

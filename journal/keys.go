@@ -48,6 +48,8 @@ const (
 	spaceMarket = 'q'
 	// spacePoint holds prices: market, minute since 1970, big endian.
 	spacePoint = 'x'
+	// spaceVolume holds volumes at the ends of hours: market, hour since 1970, big endian.
+	spaceVolume = 'n'
 )
 
 const (

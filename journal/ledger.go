@@ -90,7 +90,7 @@ func (d *fold) account(c *engine.Command, now engine.Time, events []engine.Event
 	if err := d.ledger.command(c, now, events); err != nil {
 		return err
 	}
-	return d.markets.command(c, events)
+	return d.markets.command(c, now, events)
 }
 
 // command folds what one Command moved.

@@ -65,8 +65,8 @@ func quantiles(b *testing.B, n int, prepare, work func()) {
 }
 
 // BenchmarkHolders asks for the 100 largest holders of 20 tokens that 100,000 wallets hold each: as
-// they were flushed, and while the largest of them have changed 100 times a second for 30 s, all
-// of which still lies in memtables.
+// they were flushed, while the largest of them have changed 100 times a second for 30 s, all of
+// which still lies in memtables, and in turns while they change 2,000 times a second and at rest.
 func BenchmarkHolders(b *testing.B) {
 	const markets, wallets, moving, rounds = 20, 100_000, 50, 600
 	j := open(b, Options{Dir: b.TempDir(), Async: true})
@@ -108,16 +108,71 @@ func BenchmarkHolders(b *testing.B) {
 	}
 	ask()
 	b.Run("still", func(b *testing.B) { quantiles(b, 100, func() {}, ask) })
-	b.Run("moving", func(b *testing.B) {
-		quantiles(b, rounds, func() {
-			for range moving {
-				size := engine.Size(1+r.IntN(500)) * engine.Unit
-				w.give(b, engine.WalletNo(1+r.IntN(moving)), engine.MarketNo(1+r.IntN(markets)), size)
-				w.give(b, engine.WalletNo(1+r.IntN(moving)), engine.MarketNo(1+r.IntN(markets)), -size)
+	f := &flow{w, r, moving, markets}
+	b.Run("moving", func(b *testing.B) { quantiles(b, rounds, func() { f.move(b, moving) }, ask) })
+	b.Run("beside", func(b *testing.B) { f.beside(b, ask) })
+}
+
+// flow moves tokens of the first wallets of a crowd.
+type flow struct {
+	*crowd
+	r               *rand.Rand
+	wallets, tokens int
+}
+
+// move moves tokens of times two wallets, in one batch.
+func (f *flow) move(b *testing.B, times int) {
+	wallet := func() engine.WalletNo { return engine.WalletNo(1 + f.r.IntN(f.wallets)) }
+	token := func() engine.MarketNo { return engine.MarketNo(1 + f.r.IntN(f.tokens)) }
+	for range times {
+		size := engine.Size(1+f.r.IntN(500)) * engine.Unit
+		f.give(b, wallet(), token(), size)
+		f.give(b, wallet(), token(), -size)
+	}
+	f.commit(b)
+}
+
+// beside asks in turns while 2,000 holders a second move, and when they have stopped.
+func (f *flow) beside(b *testing.B, ask func()) {
+	var stopped, flowing []time.Duration
+	for range 10 {
+		still, stop := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(still)
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+					f.move(b, 10)
+				}
 			}
-			w.commit(b)
-		}, ask)
-	})
+		}()
+		flowing = append(flowing, repeat(ask)...)
+		close(stop)
+		<-still
+		stopped = append(stopped, repeat(ask)...)
+	}
+	slices.Sort(stopped)
+	slices.Sort(flowing)
+	idle, busy := stopped[len(stopped)/2], flowing[len(flowing)/2]
+	b.ReportMetric(float64(idle.Microseconds()), "stopped-p50-us")
+	b.ReportMetric(float64(busy.Microseconds()), "flowing-p50-us")
+	b.ReportMetric(float64(busy)/float64(idle), "flowing/stopped")
+	b.ReportMetric(0, "ns/op")
+}
+
+// repeat does work for 300 ms, once every 5 ms, and says how long it took each time.
+func repeat(work func()) (took []time.Duration) {
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+		start := time.Now()
+		work()
+		took = append(took, time.Since(start))
+		time.Sleep(5 * time.Millisecond)
+	}
+	return took
 }
 
 // BenchmarkPositions reads the 10,000 positions of one wallet.

@@ -15,7 +15,7 @@ import (
 )
 
 // moneySpaces are the key spaces of the ledger, of what was moved and of the prices.
-const moneySpaces = "alphqxk"
+const moneySpaces = "alphqxkn"
 
 // money are all keys of those spaces, with their values.
 func money(t *testing.T, x *Index) map[string]string {
@@ -151,6 +151,7 @@ func mustEqualMarket(t *testing.T, x *Index, w *world, no engine.MarketNo) {
 		t.Fatalf("market %d: volume %d in %d trades, want %d in %d: %v", no, cash, trades, w.volume[no],
 			w.trades[no], err)
 	}
+	mustEqualVolumes(t, x, w, no)
 	mustEqualPrices(t, x, w, no)
 }
 
@@ -311,14 +312,15 @@ func TestMoneyThatCannotBeRead(t *testing.T) {
 	quote, holder := pointKey(1, 5), holderKey(1, 0, Holder{1, engine.Unit})
 	link := linkKey(1, 2)
 	reads := map[string]func() error{
-		"Positions":   func() error { _, err := h.Positions(1); return err },
-		"Position":    func() error { _, err := h.Position(1, 1); return err },
-		"Tokens":      func() error { _, _, err := h.Tokens(1, 1, 0); return err },
-		"Balance":     func() error { _, _, err := h.Balance(1); return err },
-		"Volume":      func() error { _, _, err := h.Volume(1); return err },
-		"OwnerVolume": func() error { _, err := h.OwnerVolume(1, 1, 0); return err },
-		"Prices":      func() error { _, err := h.Prices(1, 0, 60*minute, time.Minute); return err },
-		"Holders":     func() error { _, err := h.Holders(1, 0, 5, 1); return err },
+		"Positions":    func() error { _, err := h.Positions(1); return err },
+		"Position":     func() error { _, err := h.Position(1, 1); return err },
+		"Tokens":       func() error { _, _, err := h.Tokens(1, 1, 0); return err },
+		"Balance":      func() error { _, _, err := h.Balance(1); return err },
+		"Volume":       func() error { _, _, err := h.Volume(1); return err },
+		"VolumesUntil": func() error { _, err := h.VolumesUntil(1, []engine.Time{hour}); return err },
+		"OwnerVolume":  func() error { _, err := h.OwnerVolume(1, 1, 0); return err },
+		"Prices":       func() error { _, err := h.Prices(1, 0, 60*minute, time.Minute); return err },
+		"Holders":      func() error { _, err := h.Holders(1, 0, 5, 1); return err },
 	}
 	for name, read := range reads {
 		if err := read(); err != nil {

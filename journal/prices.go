@@ -31,6 +31,7 @@ type market struct {
 	dirty   bool // its row has changed in this batch
 
 	volume engine.Cash // collateral value of taker fills
+	hour   uint32      // of the last trade, since 1970
 	trades uint64
 	ladder ladder
 }
@@ -51,6 +52,7 @@ type markets struct {
 	touched []*market
 	dirty   []*market
 	points  []point
+	past    []pastHour
 	ready   bool   // the ladders hold what rests in the books
 	value   []byte // scratch
 }
@@ -93,7 +95,8 @@ func (m *market) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(m.payout))
 	b = binary.AppendUvarint(b, uint64(m.last))
 	b = binary.AppendUvarint(b, uint64(m.volume))
-	return binary.AppendUvarint(b, m.trades)
+	b = binary.AppendUvarint(b, m.trades)
+	return binary.AppendUvarint(b, uint64(m.hour))
 }
 
 // decode reads the stored form.
@@ -105,9 +108,11 @@ func (m *market) decode(b []byte) error {
 	m.settled = b[0] == 1
 	m.payout, m.last = engine.Price(c.uvarint()), engine.Price(c.uvarint())
 	m.volume, m.trades = engine.Cash(c.uvarint()), c.uvarint()
-	if c.bad || len(c.rest) > 0 {
+	last := c.uvarint()
+	if c.bad || len(c.rest) > 0 || last > math.MaxUint32 {
 		return errRow
 	}
+	m.hour = uint32(last)
 	return nil
 }
 
@@ -128,7 +133,7 @@ func newMarkets(db *pebble.DB, gauges *indexGauges) *markets {
 }
 
 // command folds what one Command did to books and trades.
-func (k *markets) command(c *engine.Command, events []engine.Event) error {
+func (k *markets) command(c *engine.Command, now engine.Time, events []engine.Event) error {
 	trades, last := uint64(0), engine.Price(0) // numbered by execution price, as in the Receipt
 	for i := range events {
 		e := &events[i]
@@ -152,6 +157,7 @@ func (k *markets) command(c *engine.Command, events []engine.Event) error {
 		case engine.Resolved:
 			m.settled, m.payout = true, e.Price
 		case engine.Filled:
+			k.turn(m, now)
 			if price := m.fill(c, e); trades == 0 || price != last {
 				trades, last = trades+1, price
 				m.trades++
@@ -291,7 +297,7 @@ func (k *markets) write(batch *pebble.Batch) error {
 			return fmt.Errorf("write price of market %d: %w", p.market, err)
 		}
 	}
-	return nil
+	return k.writePast(batch)
 }
 
 // sweep begins the next batch.
@@ -302,7 +308,7 @@ func (k *markets) sweep() {
 	for i := range k.points {
 		k.all[k.points[i].market].point = 0
 	}
-	k.dirty, k.points = k.dirty[:0], k.points[:0]
+	k.dirty, k.points, k.past = k.dirty[:0], k.points[:0], k.past[:0]
 }
 
 // PricePoint is a market's price at a time: twice the price of outcome 0, in 1/10,000, so that

@@ -66,7 +66,7 @@ func (s *stage) frame(at engine.Time, events ...engine.Event) {
 	for i := range events {
 		events[i].Market = 1
 		c := engine.Command{Kind: engine.Place, Market: 1}
-		if err := s.x.fold.markets.command(&c, events[i:i+1]); err != nil {
+		if err := s.x.fold.markets.command(&c, at, events[i:i+1]); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -142,7 +142,8 @@ func TestPricesRefuseToGuess(t *testing.T) {
 	s := newStage(t)
 	s.frame(minute, engine.Event{Kind: engine.Placed, Price: 4000, Remaining: engine.Lot})
 	e := engine.Event{Kind: engine.Cancelled, Market: 1, Price: 4100}
-	err := s.x.fold.markets.command(&engine.Command{Kind: engine.Cancel}, []engine.Event{e})
+	err := s.x.fold.markets.command(&engine.Command{Kind: engine.Cancel}, minute,
+		[]engine.Event{e})
 	if !errors.Is(err, errContradiction) {
 		t.Error(err)
 	}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -160,6 +161,7 @@ func (j *Journal) arrive(r *replay) error {
 		return err
 	}
 	j.head, j.partition, j.recovered = r.head, r.partition, true
+	j.unsynced.done.Store(r.head.Frame)
 	j.gauges.sequence.Store(uint64(r.head.Sequence))
 	return nil
 }
@@ -224,7 +226,8 @@ func (c *chunk) fill(it *pebble.Iterator) bool {
 		}
 		from := len(arena)
 		arena = append(arena, it.Value()...) // a frame that does not fit moves to a new array
-		if err := engine.DecodeFrame(arena[from:len(arena):len(arena)], &c.frames[n]); err != nil {
+		b := arena[from:len(arena):len(arena)]
+		if err := engine.DecodeUnhashed(b, &c.frames[n]); err != nil {
 			c.broken = &Break{Frame: no, What: "damaged", Err: err}
 			if errors.Is(err, engine.ErrFormat) {
 				c.broken.What = "of another version"
@@ -262,7 +265,9 @@ func (r *replay) run(ready <-chan *chunk, free chan<- *chunk) error {
 			return err
 		}
 		for i := range c.numbers {
-			if err := r.frame(c.numbers[i], &c.frames[i]); err != nil {
+			f := &c.frames[i]
+			f.Hash = sha256.Sum256(f.Bytes) // here, for the decoder has more to do than we
+			if err := r.frame(c.numbers[i], f); err != nil {
 				return err
 			}
 		}

@@ -38,6 +38,7 @@ type world struct {
 	linked   map[engine.WalletNo]bool // to worldOwner
 	took     int64                    // fees collected
 	volume   map[engine.MarketNo]int64
+	sold     map[engine.MarketNo][]worldSale
 	trades   map[engine.MarketNo]uint64
 	last     map[engine.MarketNo]engine.Price // of outcome 0
 	points   map[engine.MarketNo]map[engine.Time]uint32
@@ -51,6 +52,12 @@ type worldOrder struct {
 	owner  engine.WalletNo
 	bid    bool // of outcome 0
 	price  engine.Price
+}
+
+// worldSale is what a taker paid or got.
+type worldSale struct {
+	at   engine.Time
+	cash int64
 }
 
 type worldToken struct {
@@ -77,6 +84,7 @@ func newWorld(seed uint64) *world {
 		outside:  make(map[worldToken]int64),
 		linked:   map[engine.WalletNo]bool{worldOwner: true},
 		volume:   make(map[engine.MarketNo]int64),
+		sold:     make(map[engine.MarketNo][]worldSale),
 		trades:   make(map[engine.MarketNo]uint64),
 		last:     make(map[engine.MarketNo]engine.Price),
 		points:   make(map[engine.MarketNo]map[engine.Time]uint32),
@@ -323,11 +331,12 @@ func (w *world) note(c *engine.Command, seq engine.Sequence, events []engine.Eve
 	if c.Kind == engine.Place {
 		r := engine.ReceiptOf(c, seq, w.now, events)
 		w.trades[c.Market] += uint64(r.Trades)
+		cash := r.Taking
 		if c.Side == engine.Buy {
-			w.volume[c.Market] += r.Making
-		} else {
-			w.volume[c.Market] += r.Taking
+			cash = r.Making
 		}
+		w.volume[c.Market] += cash
+		w.sold[c.Market] = append(w.sold[c.Market], worldSale{w.now, cash})
 	}
 }
 
