@@ -3,6 +3,7 @@ package catalog
 import (
 	"sync/atomic"
 
+	"clobd/api/catalog/search"
 	"clobd/engine"
 )
 
@@ -16,11 +17,11 @@ type Catalog struct {
 	Events  Rows[Event]
 	Series  Rows[Series]
 	Tags    Rows[Tag]
-	// SearchEvents finds events and SearchTags tags; what they find are numbers of rows.
-	SearchEvents, SearchTags *Search
 
 	log   *recordLog
 	names Rows[string] // of those who made markets, in lower case
+	// What they find are numbers of rows.
+	searchEvents, searchTags *search.Index
 
 	byCondition, byToken, byMarketID, byMarketSlug table
 	byEventID, byEventSlug, bySeriesID             table
@@ -191,7 +192,7 @@ func (c *Catalog) EventsOfTag(t *Tag) []*Event { return rowsOf(&c.Events, t.even
 // EventCount is how many events have a tag.
 func (c *Catalog) EventCount(t *Tag) int { return len(t.events) }
 
-// EventsOfSeries are the events of a series.
+// EventsOfSeries are the events of a series in the order of their ids.
 func (c *Catalog) EventsOfSeries(s *Series) []*Event { return rowsOf(&c.Events, s.events) }
 
 func rowsOf[T any](rows *Rows[T], numbers []int32) []*T {

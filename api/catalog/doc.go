@@ -17,7 +17,7 @@
 //	     ├──► engine.Listing ──► Options.List, Options.Close
 //	     ▼
 //	Catalog: immutable, swapped whole
-//	     rows in chunks, tables, orders, search ── shared with the one before, but for what changed
+//	     rows in chunks, tables, orders, search.Index ── shared, but for what changed
 //
 // The contract:
 //
@@ -48,6 +48,6 @@
 // Reading order: model.go and catalog.go (what there is), store.go and edit.go (the story),
 // members.go and parse.go (records), flow.go, split.go and scan.go (bytes), log.go and restore.go
 // (the file), rows.go, table.go and sorted.go (what is shared), query.go, pages.go and live.go
-// (lists), sync.go, files.go and remote.go (sources), report.go, status.go, search.go. demo.jsonl
+// (lists), sync.go, files.go and remote.go (sources), report.go, status.go, find.go. demo.jsonl
 // is the project's own small catalog; DESIGN.md has the reasons and the figures.
 package catalog

@@ -27,8 +27,8 @@ type editor struct {
 
 	grown  map[backlink]bool // lists of numbers that are already copies
 	report *Report
-	notice func(Problem)
-	file   string // that is being read, of several
+	bad    badRecords // that the log has not been told of
+	file   string     // that is being read, of several
 	// pending are markets to list, and the kind of the record that says so.
 	pending map[int32]recordKind
 	queue   []int32 // the pending ones in their order
@@ -54,7 +54,7 @@ func edit(c *Catalog, log *recordLog, load uint32) *editor {
 		byTagID: tableEditor{table: c.byTagID}, byTagSlug: tableEditor{table: c.byTagSlug},
 		byName: tableEditor{table: c.byName},
 		grown:  map[backlink]bool{}, pending: map[int32]recordKind{},
-		report: &Report{Skipped: map[Reason]int{}}, notice: func(Problem) {},
+		report: &Report{Skipped: map[Reason]int{}},
 	}
 }
 
@@ -64,12 +64,8 @@ func (e *editor) take(p *parser, it *item) {
 	case it.broken:
 		e.report.Broken++
 		e.name(it.line, it.id, it.why)
-	case it.kind == aTag:
-		e.takeTag(p, it)
-	case it.kind == aSeries:
-		e.takeSeries(p, it)
-	case it.kind == anEvent:
-		e.takeEvent(p, it)
+	case it.entry() != nil:
+		e.takeEntry(p, it)
 	case it.why != "":
 		e.count(it.kind)
 		e.refuse(it.line, it.id, it.why)
@@ -80,9 +76,16 @@ func (e *editor) take(p *parser, it *item) {
 }
 
 func (e *editor) count(k recordKind) {
-	if k == aBook {
+	switch k {
+	case aTag:
+		e.report.Tags++
+	case aSeries:
+		e.report.Series++
+	case anEvent:
+		e.report.Events++
+	case aBook:
 		e.report.Books++
-	} else {
+	default:
 		e.report.Markets++
 	}
 }
@@ -124,91 +127,108 @@ func (e *editor) version(p *parser, it *item, updated int64) version {
 		load: e.load, partial: it.partial}
 }
 
-func (e *editor) takeTag(p *parser, it *item) {
+// takeEntry enters a record of an event, a series or a tag.
+func (e *editor) takeEntry(p *parser, it *item) {
 	if !it.partial {
-		e.report.Tags++
+		e.count(it.kind)
 	}
-	old := named(&e.byTagID.table, &e.tags.Rows, it.tag.ID, func(t *Tag) string { return t.ID })
-	v := e.version(p, it, it.tag.Updated)
-	if old != nil && !v.replaces(version{old.record.hash, old.Updated, old.load, old.Partial}) {
-		return
-	}
-	no := int32(e.tags.Len())
+	row := it.entry()
+	v := e.version(p, it, row.Updated)
+	old, no := e.known(it)
 	if old != nil {
+		if !v.replaces(version{old.record.hash, old.Updated, old.load, old.Partial}) {
+			return
+		}
 		no = old.No
 	}
-	it.tag.record = e.write(p.seal(it, no, None, 0))
-	e.putTag(no, it.tag)
+	group := uint64(0)
+	if it.event != nil {
+		group = it.event.Group
+	}
+	row.record = e.write(p.seal(it, no, None, group))
+	e.put(no, it)
 }
 
-// putTag makes a row of a tag. The old row's lists go on.
-func (e *editor) putTag(no int32, t *Tag) {
-	t.No, t.load = no, e.load
-	if old := e.tags.At(no); old != nil {
-		e.log.replaced(old.record)
-		t.events, t.markets = old.events, old.markets
+// known is the row that a record of an event, a series or a tag is about, nil if there is none yet,
+// and the number that the next row of that kind has.
+func (e *editor) known(it *item) (row *Entry, next int32) {
+	switch it.kind {
+	case aTag:
+		next = int32(e.tags.Len())
+		if t := e.tag(it.id); t != nil {
+			row = &t.Entry
+		}
+	case aSeries:
+		next = int32(e.series.Len())
+		if s := e.seriesOf(it.id); s != nil {
+			row = &s.Entry
+		}
+	default:
+		next = int32(e.events.Len())
+		if event := e.event(it.id); event != nil {
+			row = &event.Entry
+		}
 	}
-	e.tags.set(no, t)
-	e.byTagID.enter(hashText(t.ID), no)
-	e.byTagSlug.enter(hashText(t.Slug), no)
+	return row, next
 }
 
-func (e *editor) takeSeries(p *parser, it *item) {
-	if !it.partial {
-		e.report.Series++
-	}
-	old := named(&e.bySeriesID.table, &e.series.Rows, it.series.ID,
-		func(s *Series) string { return s.ID })
-	v := e.version(p, it, it.series.Updated)
-	if old != nil && !v.replaces(version{old.record.hash, old.Updated, old.load, old.Partial}) {
-		return
-	}
-	no := int32(e.series.Len())
-	if old != nil {
-		no = old.No
-	}
-	it.series.record = e.write(p.seal(it, no, None, 0))
-	e.putSeries(no, it.series)
+func (e *editor) tag(id string) *Tag {
+	return named(&e.byTagID.table, &e.tags.Rows, id, func(t *Tag) string { return t.ID })
 }
 
-// putSeries makes a row of a series. The old row's events go on.
-func (e *editor) putSeries(no int32, s *Series) {
-	s.No, s.load = no, e.load
-	if old := e.series.At(no); old != nil {
-		e.log.replaced(old.record)
-		s.events = old.events
-	}
-	e.series.set(no, s)
-	e.bySeriesID.enter(hashText(s.ID), no)
-	e.bySeriesSlug.enter(hashText(s.Slug), no)
-}
-
-func (e *editor) takeEvent(p *parser, it *item) {
-	if !it.partial {
-		e.report.Events++
-	}
-	old := e.event(it.event.ID)
-	v := e.version(p, it, it.event.Updated)
-	if old != nil && !v.replaces(version{old.record.hash, old.Updated, old.load, old.Partial}) {
-		return
-	}
-	no := int32(e.events.Len())
-	if old != nil {
-		no = old.No
-	}
-	it.event.record = e.write(p.seal(it, no, None, it.event.Group))
-	e.putEvent(no, it)
+func (e *editor) seriesOf(id string) *Series {
+	return named(&e.bySeriesID.table, &e.series.Rows, id, func(s *Series) string { return s.ID })
 }
 
 func (e *editor) event(id string) *Event {
 	return named(&e.byEventID.table, &e.events.Rows, id, func(e *Event) string { return e.ID })
 }
 
+// put makes a row of a record of an event, a series or a tag.
+func (e *editor) put(no int32, it *item) {
+	row := it.entry()
+	row.No, row.load = no, e.load
+	switch it.kind {
+	case aTag:
+		e.putTag(it.tag)
+	case aSeries:
+		e.putSeries(it.series)
+	default:
+		e.putEvent(it)
+	}
+}
+
+// putTag makes a row of a tag. The old row's lists go on; its events are found by a new label.
+func (e *editor) putTag(t *Tag) {
+	if old := e.tags.At(t.No); old != nil {
+		e.log.replaced(old.record)
+		t.events, t.markets = old.events, old.markets
+		if old.Label != t.Label {
+			for _, event := range t.events {
+				e.events.own(event)
+			}
+		}
+	}
+	e.tags.set(t.No, t)
+	e.byTagID.enter(hashText(t.ID), t.No)
+	e.byTagSlug.enter(hashText(t.Slug), t.No)
+}
+
+// putSeries makes a row of a series. The old row's events go on.
+func (e *editor) putSeries(s *Series) {
+	if old := e.series.At(s.No); old != nil {
+		e.log.replaced(old.record)
+		s.events = old.events
+	}
+	e.series.set(s.No, s)
+	e.bySeriesID.enter(hashText(s.ID), s.No)
+	e.bySeriesSlug.enter(hashText(s.Slug), s.No)
+}
+
 // putEvent makes a row of an event and enters it in its tags and series. The old row's markets go
 // on.
-func (e *editor) putEvent(no int32, it *item) {
-	row := it.event
-	row.No, row.load = no, e.load
+func (e *editor) putEvent(it *item) {
+	row, no := it.event, it.event.No
 	row.tags, row.series = e.tagNos(it.tagIDs), e.seriesNos(it.seriesIDs)
 	var before Event
 	if old := e.events.At(no); old != nil {
@@ -228,30 +248,38 @@ func (e *editor) putEvent(no int32, it *item) {
 		s := e.series.own(series)
 		s.events = remove(s.events, no)
 	}
+	e.events.set(no, row)
 	for _, series := range missing(row.series, before.series) {
 		s := e.series.own(series)
-		s.events = e.extend(backlink{aSeries, series}, s.events, no)
+		e.join(s, no)
 	}
-	e.events.set(no, row)
 	e.byEventID.enter(hashText(row.ID), no)
 	e.byEventSlug.enter(hashText(row.Slug), no)
 }
 
-func (e *editor) tagNos(ids []string) (list []int32) {
-	for _, id := range ids {
-		t := named(&e.byTagID.table, &e.tags.Rows, id, func(t *Tag) string { return t.ID })
-		if t != nil && !slices.Contains(list, t.No) {
-			list = append(list, t.No)
-		}
-	}
-	return list
+// join adds an event to a series in the order of their ids. That is the order in which they came as
+// far as most sources go, and the same wherever a copy of the catalog was read from.
+func (e *editor) join(s *Series, no int32) {
+	at, _ := slices.BinarySearchFunc(s.events, no, func(a, b int32) int {
+		x, y := e.events.At(a), e.events.At(b)
+		return compareIDs(x.number, y.number, x.ID, y.ID)
+	})
+	s.events = slices.Insert(e.grow(backlink{aSeries, s.No}, s.events), at, no)
 }
 
-func (e *editor) seriesNos(ids []string) (list []int32) {
+func (e *editor) tagNos(ids []string) []int32 {
+	return numbersOf(ids, e.tag, func(t *Tag) int32 { return t.No })
+}
+
+func (e *editor) seriesNos(ids []string) []int32 {
+	return numbersOf(ids, e.seriesOf, func(s *Series) int32 { return s.No })
+}
+
+// numbersOf are the numbers of the rows that some ids name, each once.
+func numbersOf[T any](ids []string, find func(string) *T, number func(*T) int32) (list []int32) {
 	for _, id := range ids {
-		s := named(&e.bySeriesID.table, &e.series.Rows, id, func(s *Series) string { return s.ID })
-		if s != nil && !slices.Contains(list, s.No) {
-			list = append(list, s.No)
+		if row := find(id); row != nil && !slices.Contains(list, number(row)) {
+			list = append(list, number(row))
 		}
 	}
 	return list
@@ -272,14 +300,19 @@ func remove(list []int32, no int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(list), func(n int32) bool { return n == no })
 }
 
-// extend adds a number to a list of a row, which older catalogs may share: the first time it is
-// copied.
+// extend adds a number to a list of a row.
 func (e *editor) extend(of backlink, list []int32, no int32) []int32 {
-	if !e.grown[of] {
-		e.grown[of] = true
-		list = slices.Clone(list)
+	return append(e.grow(of, list), no)
+}
+
+// grow is a list of a row, to be added to: older catalogs may share it, so the first time it is a
+// copy.
+func (e *editor) grow(of backlink, list []int32) []int32 {
+	if e.grown[of] {
+		return list
 	}
-	return append(list, no)
+	e.grown[of] = true
+	return slices.Clone(list)
 }
 
 func (e *editor) market(c engine.Condition) *Market {
@@ -527,24 +560,12 @@ func (e *editor) decide(old, m *Market, k recordKind) {
 func (e *editor) restore(it *item) error {
 	h := &it.head
 	switch h.kind {
-	case aTag:
-		if !follows(&e.tags, h.no) {
+	case aTag, aSeries, anEvent:
+		if _, next := e.known(it); h.no < 0 || h.no > next {
 			return errFrame
 		}
-		it.tag.record = it.record
-		e.putTag(h.no, it.tag)
-	case aSeries:
-		if !follows(&e.series, h.no) {
-			return errFrame
-		}
-		it.series.record = it.record
-		e.putSeries(h.no, it.series)
-	case anEvent:
-		if !follows(&e.events, h.no) {
-			return errFrame
-		}
-		it.event.record = it.record
-		e.putEvent(h.no, it)
+		it.entry().record = it.record
+		e.put(h.no, it)
 	case aLink:
 		m := e.markets.At(h.no)
 		if m == nil || e.events.At(h.link) == nil {
@@ -560,12 +581,9 @@ func (e *editor) restore(it *item) error {
 	return nil
 }
 
-// follows says whether a number is that of a row or of the next one.
-func follows[T any](rows *rowEditor[T], no int32) bool { return no >= 0 && int(no) <= rows.Len() }
-
 func (e *editor) restoreMarket(it *item) error {
 	h, m := &it.head, it.market
-	if !follows(&e.markets, h.no) || h.link != None && e.events.At(h.link) == nil {
+	if h.no < 0 || int(h.no) > e.markets.Len() || h.link != None && e.events.At(h.link) == nil {
 		return errFrame
 	}
 	old := e.markets.At(h.no)

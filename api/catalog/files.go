@@ -146,6 +146,7 @@ func filesOf(source string) ([]fileMark, error) {
 func (s *Store) syncFiles(ctx context.Context, steady bool) (Report, error) {
 	files, err := filesOf(s.o.Source)
 	if err != nil {
+		s.status.asked(requestFailed)
 		return Report{}, err
 	}
 	var todo []fileMark
@@ -156,10 +157,9 @@ func (s *Store) syncFiles(ctx context.Context, steady bool) (Report, error) {
 	}
 	s.looked = files
 	if len(todo) == 0 {
-		s.status.asked(true)
+		s.status.asked(requestUnchanged)
 		return Report{}, nil
 	}
-	s.status.asked(false)
 	next := &place{Source: s.o.Source}
 	for _, f := range files {
 		if slices.Contains(todo, f) || slices.Contains(s.place.Files, f) {
@@ -174,10 +174,13 @@ func (s *Store) syncFiles(ctx context.Context, steady bool) (Report, error) {
 		}
 		return errors.Join(l.readFiles(ctx, todo), ctx.Err())
 	})
-	if err == nil {
-		s.place = next
+	if err != nil {
+		s.status.asked(requestFailed)
+		return report, err
 	}
-	return report, err
+	s.status.asked(requestNew)
+	s.place = next
+	return report, nil
 }
 
 // readFiles reads files one after the other. One that has no record of a catalog is passed over if
@@ -185,12 +188,15 @@ func (s *Store) syncFiles(ctx context.Context, steady bool) (Report, error) {
 func (l *load) readFiles(ctx context.Context, files []fileMark) error {
 	var strange error
 	for _, f := range files {
+		before := *l.report
 		switch err := l.readFile(ctx, f.Path); {
 		case errors.Is(err, errNoRecord) && len(l.s.place.Files)+len(files) > 1:
 			strange = errors.Join(strange, err)
+			l.passOver(f.Path, before)
 		case err != nil:
 			return err
 		}
+		l.logBad()
 	}
 	if l.report.usable() == 0 && len(l.s.place.Files) == 0 {
 		return strange

@@ -18,6 +18,7 @@ const (
 // Live is what a market that trades here is worth to lists.
 type Live struct {
 	Volume, Liquidity int64 // in units of 10^-6
+	Windows           Windows
 	Closed            bool
 }
 
@@ -29,23 +30,30 @@ type liveBoard struct {
 
 // liveColumns are the live values of one kind by row number.
 type liveColumns struct {
-	volume, liquidity []int64
-	closed            bitset
+	numbers [liveOrders][]int64 // volume, liquidity, windows of the volume
+	closed  bitset
 }
 
 func (l *liveColumns) at(no int32) Live {
-	return Live{Volume: l.volume[no], Liquidity: l.liquidity[no], Closed: l.closed.has(no)}
+	v := Live{Volume: l.numbers[0][no], Liquidity: l.numbers[1][no], Closed: l.closed.has(no)}
+	for i := range v.Windows {
+		v.Windows[i] = l.numbers[2+i][no]
+	}
+	return v
 }
 
 // put enters the values of a row and says whether they are others than before.
 func (l *liveColumns) put(no int32, v Live) bool {
-	if int(no) < len(l.volume) && l.at(no) == v {
+	if int(no) < len(l.numbers[0]) && l.at(no) == v {
 		return false
 	}
-	for int(no) >= len(l.volume) {
-		l.volume, l.liquidity = append(l.volume, 0), append(l.liquidity, 0)
+	w := &v.Windows
+	for i, value := range [liveOrders]int64{v.Volume, v.Liquidity, w[0], w[1], w[2], w[3]} {
+		for int(no) >= len(l.numbers[i]) {
+			l.numbers[i] = append(l.numbers[i], 0)
+		}
+		l.numbers[i][no] = value
 	}
-	l.volume[no], l.liquidity[no] = v.Volume, v.Liquidity
 	l.closed.unset(no)
 	if v.Closed {
 		l.closed.set(no)
@@ -54,7 +62,11 @@ func (l *liveColumns) put(no int32, v Live) bool {
 }
 
 func (l *liveColumns) clone() liveColumns {
-	return liveColumns{slices.Clone(l.volume), slices.Clone(l.liquidity), slices.Clone(l.closed)}
+	next := liveColumns{closed: slices.Clone(l.closed)}
+	for i, column := range l.numbers {
+		next.numbers[i] = slices.Clone(column)
+	}
+	return next
 }
 
 // liveView is all live values of a moment, with the lists by them. It does not change.
@@ -62,14 +74,14 @@ type liveView struct {
 	at      time.Time
 	markets liveColumns
 	events  liveColumns
-	// lists by volume and liquidity
-	byMarket, byEvent [2]*sorted
+	// lists by what changes, from ByVolume on
+	byMarket, byEvent [liveOrders]*sorted
 	found             *foundCache
 }
 
 // askLive asks for the values of a market: the source's own where it does not trade.
 func (c *Catalog) askLive(m *Market) Live {
-	v := Live{m.Volume, m.Liquidity, m.Closed}
+	v := Live{m.Volume, m.Liquidity, m.Windows, m.Closed}
 	if c.live == nil || c.live.ask == nil || m.Tokens[0] == m.Tokens[1] {
 		return v
 	}
@@ -84,12 +96,15 @@ func (c *Catalog) askLive(m *Market) Live {
 // closed if its record says so or all of its markets are.
 func (c *Catalog) sumLive(e *Event, markets *liveColumns) Live {
 	if len(e.markets) == 0 {
-		return Live{e.Volume, e.Liquidity, e.Closed}
+		return Live{e.Volume, e.Liquidity, e.Windows, e.Closed}
 	}
 	sum := Live{Closed: true}
 	for _, no := range e.markets {
 		v := markets.at(no)
 		sum.Volume, sum.Liquidity = sum.Volume+v.Volume, sum.Liquidity+v.Liquidity
+		for i := range v.Windows {
+			sum.Windows[i] += v.Windows[i]
+		}
 		sum.Closed = sum.Closed && v.Closed
 	}
 	sum.Closed = sum.Closed || e.Closed
@@ -128,10 +143,8 @@ func (c *Catalog) look(old *liveView, markets, events []int32) *liveView {
 		same.at = v.at
 		return &same
 	}
-	for i, column := range [2]func(*liveColumns) []int64{
-		func(l *liveColumns) []int64 { return l.volume },
-		func(l *liveColumns) []int64 { return l.liquidity }} {
-		inMarkets, inEvents := column(&v.markets), column(&v.events)
+	for i := range liveOrders {
+		inMarkets, inEvents := v.markets.numbers[i], v.events.numbers[i]
 		byID := c.orders[ofMarkets][ByID]
 		v.byMarket[i] = &sorted{count: c.Markets.Len(), ids: byID.ids, id: byID.id,
 			number: func(no int32) int64 { return inMarkets[no] }}

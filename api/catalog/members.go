@@ -40,6 +40,10 @@ const (
 	fieldVolumeNumber
 	fieldLiquidity
 	fieldLiquidityNumber
+	fieldVolumeDay
+	fieldVolumeWeek
+	fieldVolumeMonth
+	fieldVolumeYear
 	fieldEvents
 	fieldMarkets
 	fieldTags
@@ -142,6 +146,14 @@ func stateOf(key []byte) field {
 		return fieldLiquidity
 	case "liquidityNum":
 		return fieldLiquidityNumber
+	case "volume24hr":
+		return fieldVolumeDay
+	case "volume1wk":
+		return fieldVolumeWeek
+	case "volume1mo":
+		return fieldVolumeMonth
+	case "volume1yr":
+		return fieldVolumeYear
 	}
 	return noField
 }

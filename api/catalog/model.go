@@ -7,6 +7,10 @@ import (
 // None is the number of no row.
 const None int32 = -1
 
+// Windows are the volumes of the last day, week, month (30 days) and year (365 days), in units of
+// 10^-6; 0 if nothing is known.
+type Windows [4]int64
+
 // Market describes one condition. Rows never change: a newer record makes a new row.
 type Market struct {
 	// No is the row's number in Catalog.Markets: it stays for ever, also over restarts.
@@ -25,8 +29,9 @@ type Market struct {
 	Outcomes []string
 	// Start, End, Created and Updated are unix milliseconds; 0 is absent.
 	Start, End, Created, Updated int64
-	// Volume and Liquidity are what the source says, in units of 10^-6.
+	// Volume, Liquidity and Windows are what the source says, in units of 10^-6.
 	Volume, Liquidity int64
+	Windows           Windows
 	// Group is the event's number in the engine, Tick and MinSize the rules that the record asks for.
 	Group   uint64
 	Tick    engine.Price
@@ -49,64 +54,67 @@ type Market struct {
 	bookLoad uint32
 }
 
+// Entry is what events, series and tags have in common.
+type Entry struct {
+	// No is the row's number among those of its kind: it stays for ever, also over restarts.
+	No int32
+	// ID is the catalog's own id.
+	ID string
+	// Created and Updated are unix milliseconds; 0 is absent.
+	Created, Updated int64
+	// Partial is known only from a record of something else that names it: an event from a market's, a
+	// series from an event's, a tag from either.
+	Partial bool
+
+	number uint64 // the id as a number, for orders
+	record span
+	load   uint32 // of the load that brought it
+}
+
 // Event is what a group of markets has in common.
 type Event struct {
-	No                      int32
-	ID, Ticker, Slug, Title string
+	Entry
+	Ticker, Slug, Title string
 	// Group is the event's number in the engine: the id itself if it is a decimal number below 2^63,
 	// else a hash of it with the highest bit set.
 	Group uint64
-	// Start, End, Created and Updated are unix milliseconds; 0 is absent.
-	Start, End, Created, Updated int64
-	// Volume and Liquidity are what the source says, in units of 10^-6.
+	// Start and End are unix milliseconds; 0 is absent.
+	Start, End int64
+	// Volume, Liquidity and Windows are what the source says, in units of 10^-6.
 	Volume, Liquidity                  int64
+	Windows                            Windows
 	Active, Closed, Archived, Featured bool
 	NegRisk                            bool
 	// Tagged says whether the record has a list of tags, be it an empty one.
 	Tagged bool
-	// Partial is known from a market's summary only.
-	Partial bool
 
-	number  uint64
 	markets []int32
 	tags    []int32
 	series  []int32
-	record  span
 	ranked  float64 // the volume that the search ranks it by
-	load    uint32
 }
 
 // Series is what a row of events that follow each other has in common.
 type Series struct {
-	No                      int32
-	ID, Ticker, Slug, Title string
+	Entry
+	Ticker, Slug, Title string
 	// Type and Recurrence are words of the source, as single and daily.
 	Type, Recurrence         string
-	Start, Created, Updated  int64
-	Volume, Liquidity        int64
+	Start                    int64 // unix milliseconds; 0 is absent
+	Volume, Liquidity        int64 // what the source says, in units of 10^-6
+	Windows                  Windows
 	Active, Closed, Archived bool
-	// Partial is known from an event's record only.
-	Partial bool
 
-	number uint64
 	events []int32
-	record span
-	load   uint32
 }
 
 // Tag is a word for a kind of event.
 type Tag struct {
-	No               int32
-	ID, Label, Slug  string
-	Created, Updated int64
-	// Partial is known from an event's or a market's record only.
-	Partial bool
+	Entry
+	Label, Slug string
 
-	number  uint64
 	events  []int32
 	markets []int32 // those that name it themselves
-	record  span
-	load    uint32
 }
 
 // span is where the bytes of a record lie, and what they hash to.

@@ -328,7 +328,7 @@ func describe(t testing.TB, c *Catalog) map[string]any {
 		}
 		told[fmt.Sprint("query ", i)] = ids
 	}
-	found := c.SearchEvents.Find(Query{Text: "E", Limit: 100})
+	found := c.FindEvents(&WordQuery{Text: "E", Limit: 100})
 	told["found"] = found.Total
 	return told
 }

@@ -129,14 +129,20 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	f.bounds(c, "e", &q.End, order[ByEnd])
 	f.liveBounds(view, "v", &q.Volume, view.byMarket[0])
 	f.liveBounds(view, "l", &q.Liquidity, view.byMarket[1])
+	return pageOf(&c.Markets, f.listed(q, order, view, &view.byMarket), q, f)
+}
+
+// listed is the list that a page is taken from. From ByVolume on they change with the books.
+func (f *filter) listed(q *PageQuery, order *orders, view *liveView,
+	live *[liveOrders]*sorted) *sorted {
 	list := order[q.Order]
-	if q.Order == ByVolume || q.Order == ByLiquidity {
-		list, f.timely = view.byMarket[q.Order-ByVolume], true
+	if q.Order >= ByVolume {
+		list, f.timely = live[q.Order-ByVolume], true
 	}
 	if f.timely {
 		f.found = view.found
 	}
-	return pageOf(&c.Markets, list, q, f)
+	return list
 }
 
 func pageOf[T any](rows *Rows[T], list *sorted, q *PageQuery, f *filter) (Page[T], error) {
@@ -383,14 +389,8 @@ func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	f.bounds(c, "E", &q.End, order[ByEnd])
 	f.liveBounds(view, "V", &q.Volume, view.byEvent[0])
 	f.liveBounds(view, "L", &q.Liquidity, view.byEvent[1])
-	list := order[q.Order]
-	if q.Order == ByVolume || q.Order == ByLiquidity {
-		list, f.timely = view.byEvent[q.Order-ByVolume], true
-	}
-	if f.key = append(f.key, 'E'); f.timely {
-		f.found = view.found
-	}
-	return pageOf(&c.Events, list, q, f)
+	f.key = append(f.key, 'E')
+	return pageOf(&c.Events, f.listed(q, order, view, &view.byEvent), q, f)
 }
 
 // fewRows narrows a filter to what the named rows stand for.

@@ -57,6 +57,19 @@ type parser struct {
 	restoring bool
 }
 
+// entry is what the record says of what events, series and tags have in common; nil of a market.
+func (it *item) entry() *Entry {
+	switch {
+	case it.event != nil:
+		return &it.event.Entry
+	case it.series != nil:
+		return &it.series.Entry
+	case it.tag != nil:
+		return &it.tag.Entry
+	}
+	return nil
+}
+
 func newParser() *parser { return &parser{labels: map[string][]string{}} }
 
 func (p *parser) reset() { p.items, p.room = p.items[:0], p.room[:0] }
@@ -183,40 +196,55 @@ func (p *parser) nested(list []byte, take func()) (ids []string) {
 	return ids
 }
 
+// entry reads what events, series and tags have in common. It is false if there is no id.
+func (p *parser) entry(e *Entry, partial bool) bool {
+	e.Partial, e.number = partial, numberOf(e.ID)
+	e.Created, e.Updated = p.time(fieldCreated), p.time(fieldUpdated)
+	return e.ID != ""
+}
+
+// textMember is a member that is a text, and where it goes.
+type textMember struct {
+	field field
+	to    *string
+}
+
+// texts reads members. It is false if one of them is no text; an absent one is empty.
+func (p *parser) texts(list ...textMember) bool {
+	all := true
+	for _, t := range list {
+		var ok bool
+		*t.to, ok = asText(p.values[t.field])
+		all = all && ok
+	}
+	return all
+}
+
 func (p *parser) takeTag(partial bool) {
-	t := &Tag{Partial: partial}
-	var ok [3]bool
-	t.ID, ok[0] = asText(p.values[fieldID])
-	t.Label, ok[1] = asText(p.values[fieldLabel])
-	t.Slug, ok[2] = asText(p.values[fieldSlug])
-	if !ok[0] || !ok[1] || !ok[2] || t.ID == "" {
+	t := &Tag{}
+	ok := p.texts(textMember{fieldID, &t.ID}, textMember{fieldLabel, &t.Label},
+		textMember{fieldSlug, &t.Slug})
+	if !p.entry(&t.Entry, partial) || !ok {
 		p.broken(t.ID, "id, label or slug of a tag is not text")
 		return
 	}
-	t.number = numberOf(t.ID)
-	t.Created, t.Updated = p.time(fieldCreated), p.time(fieldUpdated)
 	it := item{kind: aTag, line: p.line, id: t.ID, tag: t, partial: partial}
 	p.frame(&it)
 	p.items = append(p.items, it)
 }
 
 func (p *parser) takeSeries(partial bool) {
-	s := &Series{Partial: partial}
-	var ok [6]bool
-	s.ID, ok[0] = asText(p.values[fieldID])
-	s.Slug, ok[1] = asText(p.values[fieldSlug])
-	s.Title, ok[2] = asText(p.values[fieldTitle])
-	s.Ticker, ok[3] = asText(p.values[fieldTicker])
-	s.Type, ok[4] = asText(p.values[fieldSeriesType])
-	s.Recurrence, ok[5] = asText(p.values[fieldRecurrence])
-	if slices.Contains(ok[:], false) || s.ID == "" {
+	s := &Series{}
+	ok := p.texts(textMember{fieldID, &s.ID}, textMember{fieldSlug, &s.Slug},
+		textMember{fieldTitle, &s.Title}, textMember{fieldTicker, &s.Ticker},
+		textMember{fieldSeriesType, &s.Type}, textMember{fieldRecurrence, &s.Recurrence})
+	if !p.entry(&s.Entry, partial) || !ok {
 		p.broken(s.ID, "a name of a series is not text")
 		return
 	}
-	s.number = numberOf(s.ID)
 	s.Start = p.time(fieldStart)
-	s.Created, s.Updated = p.time(fieldCreated), p.time(fieldUpdated)
 	s.Volume, s.Liquidity = p.money(fieldVolume), p.money(fieldLiquidity)
+	s.Windows = p.windows()
 	s.Active, s.Closed = p.flag(fieldActive), p.flag(fieldClosed)
 	s.Archived = p.flag(fieldArchived)
 	it := item{kind: aSeries, line: p.line, id: s.ID, series: s, partial: partial}
@@ -227,28 +255,25 @@ func (p *parser) takeSeries(partial bool) {
 // takeEvent takes an event with its tags and series before it and its markets behind it. A partial
 // one is a market's summary of its event.
 func (p *parser) takeEvent(partial bool) {
-	e := &Event{Partial: partial}
-	var ok [4]bool
-	e.ID, ok[0] = asText(p.values[fieldID])
-	e.Slug, ok[1] = asText(p.values[fieldSlug])
-	e.Title, ok[2] = asText(p.values[fieldTitle])
-	e.Ticker, ok[3] = asText(p.values[fieldTicker])
+	e := &Event{}
+	ok := p.texts(textMember{fieldID, &e.ID}, textMember{fieldSlug, &e.Slug},
+		textMember{fieldTitle, &e.Title}, textMember{fieldTicker, &e.Ticker})
 	markets, tags, series := p.values[fieldMarkets], p.values[fieldTags], p.values[fieldSeries]
 	switch {
-	case !ok[0] || e.ID == "":
+	case !p.entry(&e.Entry, partial):
 		p.broken("", "no event: it has no id")
 		return
-	case slices.Contains(ok[:], false):
+	case !ok:
 		p.broken(e.ID, "slug or title is not text")
 		return
 	case !isList(markets) || !isList(tags) || !isList(series):
 		p.broken(e.ID, "markets is not an array, or tags or series")
 		return
 	}
-	e.number, e.Group = numberOf(e.ID), group(e.ID)
+	e.Group = group(e.ID)
 	e.Start, e.End = p.time(fieldStart), p.time(fieldEnd)
-	e.Created, e.Updated = p.time(fieldCreated), p.time(fieldUpdated)
 	e.Volume, e.Liquidity = p.money(fieldVolume), p.money(fieldLiquidity)
+	e.Windows = p.windows()
 	e.Active, e.Closed, e.Archived = p.flag(fieldActive), p.flag(fieldClosed), p.flag(fieldArchived)
 	e.Featured, e.NegRisk = p.flag(fieldFeatured), p.flag(fieldNegRisk)
 	e.Tagged = !absent(tags)
@@ -308,6 +333,12 @@ func (p *parser) money(fields ...field) int64 {
 		}
 	}
 	return 0
+}
+
+// windows are the volumes of the last day, week, month and year.
+func (p *parser) windows() Windows {
+	return Windows{p.money(fieldVolumeDay), p.money(fieldVolumeWeek), p.money(fieldVolumeMonth),
+		p.money(fieldVolumeYear)}
 }
 
 // list reads a list of texts, most of which are the same few.
@@ -430,6 +461,7 @@ func (p *parser) describe(m *Market, condition field) string {
 	}
 	m.Volume = p.money(fieldVolumeNumber, fieldVolume)
 	m.Liquidity = p.money(fieldLiquidityNumber, fieldLiquidity)
+	m.Windows = p.windows()
 	return p.describeOutcomes(m)
 }
 

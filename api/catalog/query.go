@@ -58,11 +58,16 @@ const (
 	ByUpdated
 	ByVolume
 	ByLiquidity
+	ByVolumeDay
+	ByVolumeWeek
+	ByVolumeMonth
+	ByVolumeYear
 	orderCount
+
+	liveOrders = orderCount - ByVolume // these change with the books
 )
 
-// ParseOrder reads the name of a column, in camel or in snake case; an empty one is ByID. Windows
-// of the volume are sorted as the volume.
+// ParseOrder reads the name of a column, in camel or in snake case; an empty one is ByID.
 func ParseOrder(name string) (Order, bool) {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	switch name {
@@ -80,6 +85,16 @@ func ParseOrder(name string) (Order, bool) {
 		return ByCreated, true
 	case "updatedat":
 		return ByUpdated, true
+	}
+	switch strings.TrimSuffix(name, "clob") {
+	case "volume24hr":
+		return ByVolumeDay, true
+	case "volume1wk":
+		return ByVolumeWeek, true
+	case "volume1mo":
+		return ByVolumeMonth, true
+	case "volume1yr":
+		return ByVolumeYear, true
 	}
 	if strings.HasPrefix(name, "volume") {
 		return ByVolume, true

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	_ "embed" // the demo catalog
 	"fmt"
 	"io"
@@ -41,6 +42,9 @@ type Options struct {
 	// Every is how often Sync asks the source for what is new; 0: a minute for a service, two seconds
 	// for files, of which only the times are looked at.
 	Every time.Duration
+	// Room, if set, is called by Sync before it looks: it waits until there is room for what may be
+	// new, or until its context is done.
+	Room func(context.Context)
 	// Progress, if set, hears how far a load is: at most ten times a second.
 	Progress func(Progress)
 	// Log, if set, hears of each bad record as it is met (the first maxProblems of them).

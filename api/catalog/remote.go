@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"clobd/engine"
 )
 
 const (
@@ -30,6 +32,8 @@ const (
 	serviceEvery = time.Minute
 	// maxKept bounds how many answers are remembered by their ETags.
 	maxKept = 256
+	// maxBooks bounds how many order-book records are asked for one by one at a time.
+	maxBooks = 1000
 )
 
 // remoteList is a list of a service, in the order in which lists are read: what others refer to
@@ -37,14 +41,18 @@ const (
 type remoteList struct {
 	name  string // of the path, and of the member that holds a page's records
 	keyed bool   // it may have a form that goes on from a cursor and can be sorted by updatedAt
-	// books is the order book's list, of which only markets count that no other list has. Its records
-	// do not say when they were updated, so it is only read when everything is.
+	// books is the order book's list. Its records do not say when they were updated, so it is only
+	// read when everything is; in between, one by one, those of markets that the other lists say
+	// have changed.
 	books bool
 }
 
+// bookList is the name of the order book's list.
+const bookList = "clob/markets"
+
 func remoteLists() []remoteList {
 	return []remoteList{{name: "tags"}, {name: "series"}, {name: "events", keyed: true},
-		{name: "markets", keyed: true}, {name: "clob/markets", books: true}}
+		{name: "markets", keyed: true}, {name: bookList, books: true}}
 }
 
 // answerMark remembers an answer, so that the same one need not be sent again.
@@ -60,6 +68,8 @@ type listMark struct {
 	Newest int64 `json:"newest"`
 	// Whole is when the list was last read from end to end, in unix seconds.
 	Whole int64 `json:"whole"`
+	// None says that the service has no such list.
+	None bool `json:"none,omitempty"`
 }
 
 // statusError is an answer that is none.
@@ -71,6 +81,15 @@ type statusError struct {
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("GET %s: status %d", e.path, e.code)
+}
+
+// none says that what was asked for does not exist there, and will not when asked for again.
+func (e *statusError) none() bool {
+	switch e.code {
+	case http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed:
+		return true
+	}
+	return false
 }
 
 func parseBase(source string) (*url.URL, error) {
@@ -92,6 +111,8 @@ type remote struct {
 	status *statusBoard
 	place  *place
 	plain  map[string]bool // lists that have no form with a cursor
+	// due are markets that have changed and whose order-book records have not been asked for since.
+	due map[engine.Condition]bool
 }
 
 func newRemote(base *url.URL, status *statusBoard, at *place) *remote {
@@ -102,6 +123,7 @@ func newRemote(base *url.URL, status *statusBoard, at *place) *remote {
 		at.Answers = map[string]answerMark{}
 	}
 	return &remote{base: base, status: status, place: at, plain: map[string]bool{},
+		due:    map[engine.Condition]bool{},
 		client: &http.Client{Timeout: answerTime, CheckRedirect: sameHost}}
 }
 
@@ -143,6 +165,16 @@ func (r *remote) get(ctx context.Context, path string, again bool) (a answer, er
 	if again && known && before.Modified != "" {
 		request.Header.Set("If-Modified-Since", before.Modified)
 	}
+	defer func() {
+		switch {
+		case err != nil:
+			r.status.asked(requestFailed)
+		case a.same:
+			r.status.asked(requestUnchanged)
+		default:
+			r.status.asked(requestNew)
+		}
+	}()
 	response, err := r.client.Do(request)
 	if err != nil {
 		return a, fmt.Errorf("ask the catalog's source: %w", err)
@@ -150,14 +182,12 @@ func (r *remote) get(ctx context.Context, path string, again bool) (a answer, er
 	defer func() { _ = response.Body.Close() }()
 	switch {
 	case response.StatusCode == http.StatusNotModified && known:
-		r.status.asked(true)
 		a.same, a.mark = true, before
 		return a, nil
 	case response.StatusCode != http.StatusOK:
 		wait, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 		return a, &statusError{path, response.StatusCode, time.Duration(wait) * time.Second}
 	}
-	r.status.asked(false)
 	a.mark.ETag = response.Header.Get("ETag")
 	a.mark.Modified = response.Header.Get("Last-Modified")
 	if a.body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1)); err != nil {
@@ -218,8 +248,7 @@ func (r *remote) next(ctx context.Context, w *walkThrough, take recordTaker) (an
 	}
 	a, err := r.get(ctx, path+"?"+query.Encode(), w.repeats())
 	var status *statusError
-	if errors.As(err, &status) && keyed && w.pages == 0 && (status.code == http.StatusNotFound ||
-		status.code == http.StatusBadRequest || status.code == http.StatusMethodNotAllowed) {
+	if errors.As(err, &status) && keyed && w.pages == 0 && status.none() {
 		r.plain[w.list.name] = true
 		return r.next(ctx, w, take)
 	} else if err != nil {
@@ -319,11 +348,14 @@ func (s *Store) syncRemote(ctx context.Context, everything bool) (Report, error)
 		var status *statusError
 		if list.books && errors.As(err, &status) && status.code == http.StatusNotFound {
 			err = nil // it has no order book
-			s.place.Lists[list.name] = listMark{Whole: time.Now().Unix()}
+			s.place.Lists[list.name] = listMark{Whole: time.Now().Unix(), None: true}
 		}
 		if err != nil {
 			return total, err
 		}
+	}
+	if err := s.readBooks(ctx, &total); err != nil {
+		return total, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -374,25 +406,29 @@ func (s *Store) stage(ctx context.Context, w *walkThrough, total *Report) error 
 	p := newParser()
 	var answers []answer
 	var failure error
+	number := w.offset
 	report, err := s.refresh(s.place, func(l *load) error {
 		l.file = "/" + w.list.name
 		for range stagePages {
 			a, err := s.remote.next(ctx, w,
 				func(record []byte) int64 {
-					if w.list.books && l.described(p, record) {
-						return 0
-					}
-					return l.takeRecord(p, record)
+					number++
+					return l.takeRecord(p, record, number)
 				})
 			if err != nil {
 				failure = err // the pages before it count
-				return l.err
+				break
 			}
 			if a.body = nil; !w.list.keyed && !w.list.books || w.pages == 1 {
 				answers = append(answers, a)
 			}
 			if w.done {
 				break
+			}
+		}
+		if w.since > 0 {
+			for _, no := range l.markets.changed {
+				s.remote.due[l.markets.At(no).Condition] = true
 			}
 		}
 		return l.err
@@ -406,10 +442,51 @@ func (s *Store) stage(ctx context.Context, w *walkThrough, total *Report) error 
 	return errors.Join(err, failure)
 }
 
-// takeRecord enters one record of an answer and says when it was updated.
-func (l *load) takeRecord(p *parser, record []byte) int64 {
+// readBooks reads the order book's records of markets that have changed.
+func (s *Store) readBooks(ctx context.Context, total *Report) error {
+	r := s.remote
+	if r.place.Lists[bookList].None {
+		clear(r.due)
+	}
+	if len(r.due) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := newParser()
+	var read []engine.Condition
+	var failure error
+	report, err := s.refresh(s.place, func(l *load) error {
+		l.file = "/" + bookList
+		for c := range r.due {
+			a, err := r.get(ctx, "/"+bookList+"/"+c.Hex(), false)
+			var status *statusError
+			if err == nil {
+				l.takeRecord(p, a.body, len(read)+1)
+			} else if !errors.As(err, &status) || !status.none() {
+				failure = err
+				break
+			}
+			if read = append(read, c); len(read) == maxBooks {
+				break
+			}
+		}
+		return l.err
+	})
+	total.add(&report)
+	if err == nil {
+		for _, c := range read {
+			delete(r.due, c)
+		}
+	}
+	return errors.Join(err, failure)
+}
+
+// takeRecord enters one record of an answer, by its number in the list, and says when it was
+// updated.
+func (l *load) takeRecord(p *parser, record []byte, number int) int64 {
 	p.reset()
-	p.take(record, int32(l.records+1))
+	p.take(record, int32(number))
 	var updated int64
 	for i := range p.items {
 		it := &p.items[i]
@@ -426,17 +503,6 @@ func (l *load) takeRecord(p *parser, record []byte) int64 {
 	return updated
 }
 
-// described says whether an order book's record is of a market that the catalog has a record of.
-func (l *load) described(p *parser, record []byte) bool {
-	if !p.open(record) {
-		return false
-	}
-	id, _ := asText(p.values[fieldBookCondition])
-	condition, ok := parseCondition(id)
-	m := l.market(condition)
-	return ok && m != nil && !m.BookOnly
-}
-
 // updatedOf is the updatedAt of a record.
 func updatedOf(record []byte) int64 {
 	p := newParser()
@@ -449,7 +515,8 @@ func updatedOf(record []byte) int64 {
 // add adds what another load counted.
 func (r *Report) add(more *Report) {
 	r.Events, r.Series, r.Tags = r.Events+more.Events, r.Series+more.Series, r.Tags+more.Tags
-	r.Broken, r.Markets, r.Books = r.Broken+more.Broken, r.Markets+more.Markets, r.Books+more.Books
+	r.Broken, r.Passed = r.Broken+more.Broken, r.Passed+more.Passed
+	r.Markets, r.Books = r.Markets+more.Markets, r.Books+more.Books
 	r.Listed, r.Unopened = r.Listed+more.Listed, r.Unopened+more.Unopened
 	r.Closed, r.Refused = r.Closed+more.Closed, r.Refused+more.Refused
 	for reason, n := range more.Skipped {

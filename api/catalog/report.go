@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"path/filepath"
 	"sort"
 	"strings"
 )
@@ -25,8 +26,12 @@ const (
 	Refused Reason = "refused"
 )
 
-// maxProblems bounds how many bad records a Report names; the rest is only counted.
-const maxProblems = 1000
+const (
+	// maxProblems bounds how many bad records a Report names; the rest is only counted.
+	maxProblems = 1000
+	// maxLogged bounds how many of one file the log names.
+	maxLogged = 10
+)
 
 // Problem names one bad record.
 type Problem struct {
@@ -56,6 +61,7 @@ type Report struct {
 	Series   int // series and tags with records of their own
 	Tags     int
 	Broken   int // records that could not be read
+	Passed   int // files of a folder that have no record of a catalog; theirs are counted nowhere
 	Markets  int // market records of the catalog
 	Books    int // market records of the order book
 	Listed   int // of those, handed to the engine and taken (or there already)
@@ -99,16 +105,62 @@ func (r Report) String() string {
 	if r.Broken > 0 {
 		fmt.Fprintf(&b, "; %d broken records", r.Broken)
 	}
+	if r.Passed > 0 {
+		fmt.Fprintf(&b, "; %d files passed over", r.Passed)
+	}
 	return b.String()
 }
 
-// name adds a problem to the named ones and to the log.
+// badRecords are those of one file, or of some pages of a list.
+type badRecords struct {
+	count int
+	first []Problem
+}
+
+// name adds a problem to the named ones.
 func (e *editor) name(line int32, id, why string) {
-	if len(e.report.Bad) >= maxProblems {
+	p := Problem{e.file, int(line), id, why}
+	if e.bad.count++; len(e.bad.first) < maxLogged {
+		e.bad.first = append(e.bad.first, p)
+	}
+	if len(e.report.Bad) < maxProblems {
+		e.report.Bad = append(e.report.Bad, p)
+	}
+}
+
+// logBad tells the log of the bad records since it was last told.
+func (l *load) logBad() {
+	bad := l.bad
+	if l.bad = (badRecords{}); l.s.o.Log == nil {
 		return
 	}
-	e.report.Bad = append(e.report.Bad, Problem{e.file, int(line), id, why})
-	e.notice(e.report.Bad[len(e.report.Bad)-1])
+	for _, p := range bad.first {
+		l.s.o.Log.Warn("catalog record", "file", p.File, "line", p.Line, "id", p.ID, "why", p.Why)
+	}
+	if more := bad.count - len(bad.first); more > 0 {
+		l.s.o.Log.Warn("catalog records", "file", bad.first[0].File, "more bad ones", more)
+	}
+}
+
+// passOver counts and names a file of a folder that has no record of a catalog. before is what was
+// told before it was read.
+func (l *load) passOver(path string, before Report) {
+	records, first := l.report.Broken-before.Broken, Problem{}
+	if len(l.bad.first) > 0 {
+		first = l.bad.first[0]
+	}
+	l.report.Broken, l.report.Bad = before.Broken, before.Bad
+	l.report.Passed++
+	l.bad = badRecords{}
+	l.file = filepath.Base(path)
+	if len(l.report.Bad) < maxProblems {
+		l.report.Bad = append(l.report.Bad, Problem{l.file, first.Line, "",
+			fmt.Sprintf("none of its %d records is a catalog's; the first: %s", records, first.Why)})
+	}
+	if l.s.o.Log != nil {
+		l.s.o.Log.Warn("catalog file passed over", "file", path, "records", records,
+			"first", first.String())
+	}
 }
 
 // refuse counts and names a market record that cannot be taken.

@@ -161,7 +161,7 @@ func (o *orders) follow(old *orders, changed []int32) {
 		return
 	}
 	for i := range o {
-		if o[i] != nil && old[i] != nil {
+		if o[i] != nil && old[i] != nil && (i == int(ByID) || o[i] != o[ByID]) {
 			o[i].follow(old[i], changed)
 		}
 	}
@@ -191,6 +191,11 @@ func ordersOf[T any](rows *Rows[T], by columns[T]) *orders {
 	}
 	o[BySlug].text = func(no int32) string { return by.slug(rows.At(no)) }
 	o[ByName].text = func(no int32) string { return by.name(rows.At(no)) }
+	for i, s := range o {
+		if s.number == nil && s.text == nil {
+			o[i] = o[ByID] // the kind has no such column
+		}
+	}
 	return o
 }
 
@@ -236,6 +241,11 @@ func seriesOrders(rows *Rows[Series]) *orders {
 			ByUpdated:   func(s *Series) int64 { return s.Updated },
 			ByVolume:    func(s *Series) int64 { return s.Volume },
 			ByLiquidity: func(s *Series) int64 { return s.Liquidity },
+
+			ByVolumeDay:   func(s *Series) int64 { return s.Windows[0] },
+			ByVolumeWeek:  func(s *Series) int64 { return s.Windows[1] },
+			ByVolumeMonth: func(s *Series) int64 { return s.Windows[2] },
+			ByVolumeYear:  func(s *Series) int64 { return s.Windows[3] },
 		},
 	})
 }

@@ -34,7 +34,10 @@ type Store struct {
 	looked   []fileMark
 	remote   *remote
 	failures int
-	again    chan struct{}
+	// lookFailed is why the last look did, nil if it did not.
+	lookFailed error
+	records    int // that the stages of this look have read
+	again      chan struct{}
 }
 
 // Open opens the catalog that is kept in Options.Dir, or begins an empty one. What is damaged at
@@ -58,6 +61,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.status.resume(o)
 	s.current.Store(c)
 	for i, generation := range found {
 		if i > 0 {
@@ -143,7 +147,7 @@ func (s *Store) Begin() (Report, error) {
 func (s *Store) gather() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.Current(); c.SearchEvents.Scattered() {
+	if c := s.Current(); c.scattered() {
 		s.publish(c.gathered())
 	}
 }
@@ -160,7 +164,8 @@ type load struct {
 	*editor
 	s         *Store
 	told      time.Time
-	records   int
+	records   int // that were read, also by the stages before of one look
+	taken     int
 	total     int64
 	readBytes atomic.Int64
 }
@@ -185,8 +190,10 @@ func (l *load) read(r io.Reader) error {
 
 func (l *load) takeOne(p *parser, it *item) error {
 	l.take(p, it)
-	l.records++
-	if l.records%256 == 0 && time.Since(l.told) > 100*time.Millisecond {
+	if !it.partial { // else it is a part of another one
+		l.records++
+	}
+	if l.taken++; l.taken%256 == 0 && time.Since(l.told) > 100*time.Millisecond {
 		l.tell()
 	}
 	if l.markets.Len() > maxMarkets {
@@ -209,16 +216,13 @@ func (r *Report) usable() int { return r.Events + r.Series + r.Tags + r.Markets 
 // how far the source was read. On an error nothing is published.
 func (s *Store) refresh(at *place, take func(*load) error) (Report, error) {
 	s.load++
-	l := &load{editor: edit(s.Current(), s.log, s.load), s: s}
-	if log := s.o.Log; log != nil {
-		l.notice = func(p Problem) {
-			log.Warn("catalog record", "file", p.File, "line", p.Line, "id", p.ID, "why", p.Why)
-		}
-	}
+	l := &load{editor: edit(s.Current(), s.log, s.load), s: s, records: s.records}
 	began, from := time.Now(), *s.log
 	err := take(l)
-	if err == nil {
+	l.logBad()
+	if l.file = ""; err == nil {
 		err = s.settle(l.editor)
+		l.logBad()
 	}
 	mark := s.mark
 	if err == nil && at != nil {
@@ -237,6 +241,7 @@ func (s *Store) refresh(at *place, take func(*load) error) (Report, error) {
 	if s.mark = mark; l.changed() {
 		s.publish(l.done(s.live))
 	}
+	s.records = l.records
 	if l.told != (time.Time{}) {
 		l.tell()
 	}

@@ -20,7 +20,7 @@ import (
 // onlyLog is the one file of a catalog's folder.
 func onlyLog(t *testing.T, dir string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	files, err := filepath.Glob(filepath.Join(dir, logPrefix+"*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %v, %v", files, err)
 	}
@@ -230,8 +230,10 @@ func TestReadsGoOn(t *testing.T) {
 func TestLive(t *testing.T) {
 	var mu sync.Mutex
 	values := map[engine.Condition]Live{}
-	text := event("1", market(1, `"volume":"10"`), market(2, `"volume":"20"`)) + "\n" +
-		event("2", market(3, `"volume":"30"`), market(4, `"volume":"40","closed":true`))
+	text := event("1", market(1, `"volume":"10","volume24hr":4,"volume1yr":1`),
+		market(2, `"volume":"20","volume24hr":1,"volume1yr":3`)) + "\n" +
+		event("2", market(3, `"volume":"30","volume24hr":2.5,"volume1yr":2`),
+			market(4, `"volume":"40","closed":true,"volume24hr":"3","volume1yr":9`))
 	c, _, err := Read(strings.NewReader(text),
 		Options{Live: func(c engine.Condition) (Live, bool) {
 			mu.Lock()
@@ -257,8 +259,13 @@ func TestLive(t *testing.T) {
 	if got != "1234 123" {
 		t.Errorf("by the source: %s", got)
 	}
+	if got := order(PageQuery{Order: ByVolumeDay}) + " " +
+		order(PageQuery{Order: ByVolumeYear, Descending: true}); got != "2341 4231" {
+		t.Errorf("by the source's windows: %s", got)
+	}
 	mu.Lock()
-	values[engine.Condition{31: 1}] = Live{Volume: 35e6, Liquidity: 5}
+	values[engine.Condition{31: 1}] = Live{Volume: 35e6, Liquidity: 5,
+		Windows: Windows{3e6, 1, 2, 4e6}}
 	values[engine.Condition{31: 3}] = Live{Closed: true}
 	mu.Unlock()
 	aged := *c.seen.Load()
@@ -270,7 +277,9 @@ func TestLive(t *testing.T) {
 	}
 	if got := order(PageQuery{Closed: No}) + " " + order(PageQuery{Closed: Yes}) + " " +
 		order(PageQuery{Order: ByLiquidity, Descending: true}) + " " +
-		order(PageQuery{Volume: Bounds{Min: 20e6, HasMin: true}}); got != "12 34 1432 124" {
+		order(PageQuery{Volume: Bounds{Min: 20e6, HasMin: true}}) + " " +
+		order(PageQuery{Order: ByVolumeDay}) + " " + order(PageQuery{Order: ByVolumeWeek}) + " " +
+		order(PageQuery{Order: ByVolumeYear}); got != "12 34 1432 124 3214 2341 3214" {
 		t.Errorf("live: %s", got)
 	}
 	if l := c.LiveOfEvent(c.EventByID("2")); !l.Closed || l.Volume != 40e6 {
@@ -302,16 +311,16 @@ func TestGather(t *testing.T) {
 		}
 	}
 	c := s.Current()
-	if !c.SearchEvents.Scattered() {
+	if !c.scattered() {
 		t.Fatal("nothing to gather")
 	}
 	s.gather()
-	if s.Current() == c || s.Current().SearchEvents.Scattered() {
+	if s.Current() == c || s.Current().scattered() {
 		t.Error("not gathered")
 	}
 	for text, want := range map[string]int{"word8999 v1": 1, "v0": 0, "v1": 9000} {
 		for _, c := range []*Catalog{c, s.Current()} {
-			if found := c.SearchEvents.Find(Query{Text: text, Limit: 5}); found.Total != want {
+			if found := c.FindEvents(&WordQuery{Text: text, Limit: 5}); found.Total != want {
 				t.Errorf("%q is found %d times, want %d", text, found.Total, want)
 			}
 		}
@@ -331,12 +340,16 @@ func TestRanks(t *testing.T) {
 		if _, err := s.Read(strings.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(s.Current().SearchEvents.Find(Query{Text: "moon", Limit: 5}).IDs, "")
+		order := ""
+		for _, e := range s.Current().FindEvents(&WordQuery{Text: "moon", Limit: 5}).Rows {
+			order += e.ID
+		}
+		return order
 	}
 	for _, step := range []struct {
 		volume int
 		want   string
-	}{{94, "01"}, {101, "01"}, {106, "10"}, {105, "10"}} {
+	}{{94, "12"}, {101, "12"}, {106, "21"}, {105, "21"}} {
 		if got := order(step.volume); got != step.want {
 			t.Errorf("at a volume of %d found in the order %s, want %s", step.volume, got, step.want)
 		}
@@ -451,6 +464,9 @@ func naivePage(c *Catalog, q *PageQuery) []string {
 			by = cmp.Compare(a.Volume, b.Volume)
 		case ByLiquidity:
 			by = cmp.Compare(a.Liquidity, b.Liquidity)
+		case ByVolumeDay, ByVolumeWeek, ByVolumeMonth, ByVolumeYear:
+			i := q.Order - ByVolumeDay
+			by = cmp.Compare(a.Windows[i], b.Windows[i])
 		}
 		return cmp.Or(by, number(a.ID)-number(b.ID))
 	})
@@ -488,8 +504,10 @@ func TestCursors(t *testing.T) {
 
 func TestOrders(t *testing.T) {
 	for name, want := range map[string]Order{
-		"": ByID, "id": ByID, "volumeNum": ByVolume, "volume_24hr": ByVolume,
-		"end_date": ByEnd, "startDate": ByStart, "created_at": ByCreated, "updatedAt": ByUpdated,
+		"": ByID, "id": ByID, "volumeNum": ByVolume, "volumeClob": ByVolume, "volume_24hr": ByVolumeDay,
+		"volume24hrClob": ByVolumeDay, "volume1wk": ByVolumeWeek, "volume_1mo": ByVolumeMonth,
+		"volume1yrClob": ByVolumeYear,
+		"end_date":      ByEnd, "startDate": ByStart, "created_at": ByCreated, "updatedAt": ByUpdated,
 		"liquidity_num": ByLiquidity, "question": ByName, "title": ByName, "slug": BySlug} {
 		if o, ok := ParseOrder(name); !ok || o != want {
 			t.Errorf("%q is %v %v", name, o, ok)

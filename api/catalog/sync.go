@@ -36,6 +36,7 @@ func (s *Store) look(ctx context.Context, steady, everything bool) (Report, erro
 			s.place = &place{Source: s.o.Source}
 		}
 	}
+	s.records = 0
 	var report Report
 	var err error
 	if isAddress(s.o.Source) {
@@ -53,8 +54,10 @@ func (s *Store) look(ctx context.Context, steady, everything bool) (Report, erro
 		}
 		report, err = s.syncFiles(ctx, steady)
 	}
-	if err == nil {
-		s.status.succeeded()
+	if s.lookFailed = err; err == nil {
+		if noted := s.status.succeeded(); noted != nil && s.o.Log != nil {
+			s.o.Log.Warn("note the catalog's last success", "error", noted.Error())
+		}
 	} else if ctx.Err() == nil {
 		s.status.failed(err)
 	}
@@ -78,7 +81,7 @@ func (s *Store) Sync(ctx context.Context) {
 	} else if every == 0 {
 		every = fileEvery
 	}
-	wait := every
+	wait := s.after(s.lookFailed, every, every) // what Look could not is tried again soon
 	for {
 		everything := false
 		// Nodes that were started together do not ask together.
@@ -91,6 +94,9 @@ func (s *Store) Sync(ctx context.Context) {
 			timer.Stop()
 			everything = true
 		case <-timer.C:
+		}
+		if s.o.Room != nil {
+			s.o.Room(ctx)
 		}
 		report, err := s.look(ctx, !everything, everything)
 		if ctx.Err() != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -75,6 +76,14 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name, keyed := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/"), "/keyset")
 	list := slices.Clone(s.lists[name])
+	if one, is := strings.CutPrefix(name, "clob/markets/"); is {
+		for _, b := range s.lists["books"] {
+			if b["condition_id"] == one {
+				json.NewEncoder(w).Encode(b)
+				return
+			}
+		}
+	}
 	if name == "clob/markets" && len(s.lists["books"]) > 0 {
 		from := number(q0(r, "next_cursor"))
 		books := s.lists["books"]
@@ -211,30 +220,227 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestRemoteBooks: of the order book's list those markets count that no other list has.
+// TestRemoteBooks: the order book's list is read once, with the records of markets that other lists
+// have too; after that the record of a market is read again when the market has changed.
 func TestRemoteBooks(t *testing.T) {
 	source, base := newService(t)
 	source.fill(20)
-	source.put("books", strings.Replace(book(7, 14, 15), "{", `{"id":"a",`, 1))
-	source.put("books", strings.Replace(book(700, 98, 99), "{", `{"id":"b",`, 1))
+	asBook := func(n int, more string) {
+		source.put("books", strings.Replace(book(n, 2*n, 2*n+1), "{",
+			fmt.Sprintf(`{"id":"%d","fpmm":%q,`, n, more), 1))
+	}
+	asBook(7, "old")
+	asBook(8, "old")
+	asBook(700, "old")
 	s, err := Open(Options{Source: base})
 	if err != nil {
 		t.Fatal(err)
 	}
 	report, err := s.Look(t.Context())
-	if err != nil || s.Current().Markets.Len() != 21 || report.Books != 1 {
+	if err != nil || s.Current().Markets.Len() != 21 || report.Books != 3 || report.Listed != 21 {
 		t.Fatalf("%d markets; %s, %v", s.Current().Markets.Len(), report, err)
 	}
 	if m := s.Current().MarketBySlug("book-700"); m == nil || !m.BookOnly {
 		t.Errorf("the order book's market is %+v", m)
 	}
+	says := func(n int, want string) {
+		t.Helper()
+		r, err := s.Current().BookRecord(s.Current().MarketByID(strconv.Itoa(n)), nil)
+		if err != nil || !strings.Contains(string(r.Core), `"fpmm":"`+want+`"`) {
+			t.Errorf("the record of market %d is %s, %v; want %s", n, r.Core, err, want)
+		}
+	}
+	says(7, "old")
+	asBook(7, "new")
+	asBook(8, "new")
+	source.put("markets", market(7, `"question":"Anew?",`+updated(700)))
+	source.put("markets", market(9, `"question":"Anew?",`+updated(700)))
 	source.requests()
+	for range 2 { // what has failed is asked for again
+		source.mu.Lock()
+		source.before = func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasPrefix(r.URL.Path, "/clob/") {
+				w.WriteHeader(http.StatusBadGateway)
+			}
+			return strings.HasPrefix(r.URL.Path, "/clob/")
+		}
+		source.mu.Unlock()
+		if _, err := s.Look(t.Context()); err == nil {
+			t.Error("no error")
+		}
+		says(7, "old")
+	}
+	source.mu.Lock()
+	source.before, source.asked = nil, nil
+	source.mu.Unlock()
 	if _, err := s.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range source.requests() {
-		if strings.HasPrefix(path, "/clob") {
-			t.Error("the order book's list is read again")
+	says(7, "new")
+	says(8, "old") // nothing says that it has changed
+	if m := s.Current().MarketByID("9"); m.HasBook || m.Question != "Anew?" {
+		t.Errorf("a market without an order book's record is %+v", m)
+	}
+	asked := source.requests()
+	asked = slices.DeleteFunc(asked, func(path string) bool { return !strings.HasPrefix(path, "/clob") })
+	slices.Sort(asked)
+	if fmt.Sprint(asked) != fmt.Sprint([]string{"/clob/markets/" + cond(7), "/clob/markets/" + cond(9)}) {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+// TestRenamed: events are found by the new label of a tag as soon as the tag is known by it.
+func TestRenamed(t *testing.T) {
+	s, err := Open(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tagged = `{"id":"1","slug":"a","title":"moon","tags":[{"id":"5","label":"Craters","slug":"x"}],` +
+		`"markets":[]}`
+	for _, step := range []struct {
+		text         string
+		craters, sea int
+	}{
+		{tagged, 1, 0},
+		{`{"id":"5","label":"Seas","slug":"x"}`, 0, 1},
+		{tagged, 0, 1}, // the event's copy of the tag counts less
+	} {
+		old := s.Current()
+		before := old.FindEvents(&WordQuery{Text: "craters", Limit: 1}).Total
+		if _, err := s.Read(strings.NewReader(step.text)); err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range map[string]int{"craters": step.craters, "seas": step.sea} {
+			events := s.Current().FindEvents(&WordQuery{Text: text, Limit: 1}).Total
+			tags := s.Current().FindTags(&WordQuery{Text: text, Limit: 1}).Total
+			if events != want || tags != want {
+				t.Errorf("after %s: %s finds %d events and %d tags, want %d", step.text, text, events, tags, want)
+			}
+		}
+		if got := old.FindEvents(&WordQuery{Text: "craters", Limit: 1}).Total; got != before {
+			t.Error("an older catalog has changed")
+		}
+	}
+}
+
+// TestSeriesOrder: the events of a series are in the order of their ids, however they came.
+func TestSeriesOrder(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := func(c *Catalog) (ids string) {
+		for _, e := range c.EventsOfSeries(c.SeriesByID("6")) {
+			ids += e.ID + " "
+		}
+		return ids
+	}
+	in := func(id, series string) string {
+		return fmt.Sprintf(`{"id":%q,"slug":"s%s","title":"T","markets":[],"series":[%s]}`+"\n", id, id, series)
+	}
+	const six = `{"id":"6","slug":"six","title":"Six","seriesType":"single"}`
+	for _, step := range []struct{ text, want string }{
+		{in("10", six) + in("x", six) + in("9", six), "9 10 x "},
+		{in("100", six) + in("2", six), "2 9 10 100 x "},
+		{strings.Replace(in("9", ""), "{", `{"updatedAt":"2026-05-01T00:00:00Z",`, 1), "2 10 100 x "},
+		{strings.Replace(in("9", six), "{", `{"updatedAt":"2026-05-02T00:00:00Z",`, 1), "2 9 10 100 x "},
+	} {
+		old := s.Current()
+		before := ""
+		if old.SeriesByID("6") != nil {
+			before = order(old)
+		}
+		if _, err := s.Read(strings.NewReader(step.text)); err != nil {
+			t.Fatal(err)
+		}
+		if got := order(s.Current()); got != step.want {
+			t.Errorf("%s, want %s", got, step.want)
+		}
+		if before != "" && order(old) != before {
+			t.Error("an older catalog has changed")
+		}
+	}
+}
+
+// TestRequestsCounted: each request is counted once, by what came of it, and when the source was
+// last read is known after a restart without it, unless the source is another one.
+func TestRequestsCounted(t *testing.T) {
+	source, base := newService(t)
+	source.fill(20)
+	source.put("books", book(7, 14, 15))
+	o := Options{Dir: t.TempDir(), Source: base}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Status(); !st.LastSuccess.IsZero() {
+		t.Errorf("%+v", st)
+	}
+	for range 3 {
+		if _, err := s.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := len(source.requests())
+	st := s.Status()
+	if st.Asked.New+st.Asked.Unchanged != uint64(asked) || st.Asked.Unchanged != uint64(source.same) ||
+		st.Asked.Unchanged == 0 || st.Asked.Failed != 0 {
+		t.Errorf("%d requests, %d of them answered with nothing: %+v", asked, source.same, st)
+	}
+	source.before = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	for failed := range uint64(3) {
+		if got := s.Status().Asked.Failed; got != failed {
+			t.Errorf("%d failed requests, want %d", got, failed)
+		}
+		if _, err := s.Look(t.Context()); err == nil {
+			t.Error("no error")
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A coarse clock may round the time of a file down.
+	if s, err = Open(o); err != nil || s.Status().LastSuccess.Sub(st.LastSuccess).Abs() > time.Second {
+		t.Errorf("last success %v, want %v; %v", s.Status().LastSuccess, st.LastSuccess, err)
+	}
+	o.Source = "http://127.0.0.1:1"
+	if s, err = Open(o); err != nil || !s.Status().LastSuccess.IsZero() {
+		t.Errorf("%v, %v", s.Status().LastSuccess, err)
+	}
+}
+
+// TestForeignFiles: a file of a folder without a record of a catalog is told of in one line; of one
+// with many bad records the first ones are named.
+func TestForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.jsonl": market(1, "") + "\n" + strings.Repeat(`{"id":5}`+"\n", 25) + market(2, ""),
+		"b.jsonl": strings.Repeat(`{"price":1}`+"\n", 3000), "c.json": `[{"x":1},{"y":2}]`,
+		"d.json": "[" + market(3, "") + "]",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	s, err := Open(Options{Source: dir, Log: slog.New(slog.NewTextHandler(&out, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := s.Look(t.Context())
+	if err != nil || report.Listed != 3 || report.Broken != 25 || report.Passed != 2 ||
+		len(report.Bad) != 27 {
+		t.Errorf("%s, %d named, %v", report, len(report.Bad), err)
+	}
+	log := out.String()
+	for text, want := range map[string]int{"\n": 13, `msg="catalog record" file=a.jsonl`: 10,
+		`msg="catalog records" file=a.jsonl "more bad ones"=15`: 1,
+		"records=3000 first=\"b.jsonl line 1: no event":         1, "records=2 first=\"c.json line 1: ": 1} {
+		if got := strings.Count(log, text); got != want {
+			t.Errorf("%s %d times, want %d, in\n%s", text, got, want, log)
 		}
 	}
 }

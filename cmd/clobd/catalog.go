@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -18,6 +19,7 @@ import (
 	"clobd/api/catalog"
 	"clobd/cmd/cli"
 	"clobd/engine"
+	"clobd/journal"
 )
 
 const catalogHint = "--catalog takes a file of records as a JSON array or lines, a folder of such " +
@@ -38,18 +40,24 @@ func (n *node) checkCatalog(context.Context) error {
 // openCatalog opens what is known of the markets and reads what is new, before anything is
 // journaled. The journal's lock says that nobody else has the folder open.
 func (n *node) openCatalog(ctx context.Context) error {
-	bar := newBar(os.Stderr)
+	bar := newLoadBar(n.screen)
 	n.values = api.NewValues(n.board, n.index.History)
 	var err error
 	n.describe, err = catalog.Open(catalog.Options{Dir: filepath.Join(n.Data, "catalog"),
 		Source: n.Catalog, List: n.list, Close: n.closeMarkets, Live: n.values.Live,
-		Progress: bar.show, Log: n.log})
+		Room: n.awaitRoom, Progress: bar.show, Log: n.log})
 	if err != nil {
-		return fmt.Errorf("open the catalog's folder: %w", err)
+		return cli.Hint(fmt.Errorf("open the catalog's folder: %w", err), "put %s away and start with "+
+			"--catalog: it is read again; or restore it from a copy", filepath.Join(n.Data, "catalog"))
 	}
 	n.metrics.MustRegister(catalogMetrics(n.describe)...)
 	var report catalog.Report
 	switch {
+	case n.Catalog != "" && n.full():
+		n.log.Warn("the catalog's source is not read: the disk has too little room", "source", n.Catalog,
+			"hint", "make room: it is read then")
+		n.describe.Again()
+		return nil
 	case n.Catalog != "":
 		report, err = n.describe.Look(ctx)
 	case n.Demo:
@@ -71,9 +79,14 @@ func (n *node) openCatalog(ctx context.Context) error {
 	return nil
 }
 
-// beginCatalog lists what is known.
+// beginCatalog lists what is known; without room on the disk for that, later.
 func (n *node) beginCatalog() error {
 	report, err := n.describe.Begin()
+	if n.unlisted = errors.Is(err, errFull); n.unlisted {
+		n.log.Warn("not all markets are listed", "why", errFull.Error(), "hint", "make room: they are "+
+			"listed then")
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("catalog: %w", err)
 	}
@@ -85,13 +98,19 @@ func (n *node) beginCatalog() error {
 // syncCatalog keeps looking at the source until ctx is done; SIGHUP makes it look at once. What it
 // returns waits until it has stopped.
 func (n *node) syncCatalog(ctx context.Context) (wait func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	if n.unlisted {
+		running.Go(func() { n.listLater(ctx) })
+	}
 	if n.Catalog == "" {
-		return func() {}
+		return func() {
+			cancel()
+			running.Wait()
+		}
 	}
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
 	running.Go(func() { n.describe.Sync(ctx) })
 	running.Go(func() {
 		defer signal.Stop(again)
@@ -107,6 +126,44 @@ func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 	return func() {
 		cancel()
 		running.Wait()
+	}
+}
+
+// errFull says why nothing is listed.
+var errFull = errors.New("the disk has too little room")
+
+// full says whether the disk has room for nothing but cancels.
+func (n *node) full() bool { return n.space.Status().State == journal.Full }
+
+// awaitRoom waits while it has not, or until ctx is done.
+func (n *node) awaitRoom(ctx context.Context) {
+	if !n.full() {
+		return
+	}
+	n.log.Warn("the catalog waits: the disk has too little room", "hint", "make room: it goes on then")
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for n.full() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	n.log.Info("the catalog goes on: the disk has room")
+}
+
+// listLater lists what beginCatalog could not.
+func (n *node) listLater(ctx context.Context) {
+	for n.unlisted && ctx.Err() == nil {
+		n.awaitRoom(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err := n.beginCatalog(); err != nil {
+			n.log.Error("markets cannot be listed", "error", err)
+			return
+		}
 	}
 }
 
@@ -142,15 +199,21 @@ func catalogMetrics(s *catalog.Store) []prometheus.Collector {
 			Subsystem: "catalog", Name: name, Help: help},
 			func() float64 { return read(s.Status()) })
 	}
+	requests := func(outcome string, read func(catalog.Status) uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",
+			Subsystem: "catalog", Name: "requests_total",
+			Help:        "Requests to the source, and looks at its files, by what came of them.",
+			ConstLabels: prometheus.Labels{"outcome": outcome}},
+			func() float64 { return float64(read(s.Status())) })
+	}
 	return []prometheus.Collector{
 		counter("loads_total", "Loads that were entered.",
 			func(s catalog.Status) uint64 { return s.Loads }),
 		counter("failures_total", "Looks at the source that failed.",
 			func(s catalog.Status) uint64 { return s.Failures }),
-		counter("requests_total", "Requests to the source, and looks at its files.",
-			func(s catalog.Status) uint64 { return s.Asked }),
-		counter("unchanged_total", "Requests that were answered with nothing new.",
-			func(s catalog.Status) uint64 { return s.Unchanged }),
+		requests("new", func(s catalog.Status) uint64 { return s.Asked.New }),
+		requests("unchanged", func(s catalog.Status) uint64 { return s.Asked.Unchanged }),
+		requests("failed", func(s catalog.Status) uint64 { return s.Asked.Failed }),
 		counter("refused_records_total", "Records that contradict themselves or what is known.",
 			func(s catalog.Status) uint64 { return s.Refused }),
 		counter("broken_records_total", "Records that could not be read.",
@@ -161,69 +224,12 @@ func catalogMetrics(s *catalog.Store) []prometheus.Collector {
 			func(s catalog.Status) float64 { return float64(s.Events) }),
 		gauge("last_load_seconds", "How long the last load took.",
 			func(s catalog.Status) float64 { return s.LastLoad.Seconds() }),
-		gauge("last_success_age_seconds", "Time since the source was last read as far as it goes; "+
-			"-1 if it never was.", func(s catalog.Status) float64 {
+		gauge("last_success_age_seconds", "Time since the source was last read as far as it goes, "+
+			"also before a restart; -1 if it never was.", func(s catalog.Status) float64 {
 			if s.LastSuccess.IsZero() {
 				return -1
 			}
 			return time.Since(s.LastSuccess).Seconds()
 		}),
 	}
-}
-
-// bar shows how far a load is: on a terminal as one line that changes, elsewhere as a line every
-// few seconds.
-type bar struct {
-	out      *os.File
-	terminal bool
-	began    time.Time
-	told     time.Time
-}
-
-const (
-	// barDelay is how long a load may take without a word.
-	barDelay  = time.Second
-	barEvery  = 5 * time.Second
-	barLength = 30
-)
-
-func newBar(out *os.File) *bar {
-	about, err := out.Stat()
-	return &bar{out: out, began: time.Now(),
-		terminal: err == nil && about.Mode()&os.ModeCharDevice != 0}
-}
-
-// show is told of progress.
-func (b *bar) show(p catalog.Progress) {
-	now := time.Now()
-	if now.Sub(b.began) < barDelay || !b.terminal && now.Sub(b.told) < barEvery {
-		return
-	}
-	b.told = now
-	line := progressLine(p, now.Sub(b.began))
-	if b.terminal {
-		line = "\r\x1b[K" + line
-	} else {
-		line += "\n"
-	}
-	_, _ = b.out.WriteString(line)
-}
-
-// progressLine is a bar if the end is known, and how much was read.
-func progressLine(p catalog.Progress, took time.Duration) string {
-	line := fmt.Sprintf("catalog: %d records in %.0f s", p.Records, took.Seconds())
-	if p.Total > 0 {
-		full := int(min(p.Done, p.Total) * barLength / p.Total)
-		line = fmt.Sprintf("catalog [%s%s] %3d %% %d records", strings.Repeat("=", full),
-			strings.Repeat(" ", barLength-full), min(p.Done, p.Total)*100/p.Total, p.Records)
-	}
-	return line
-}
-
-// end leaves the terminal's line and hears no more of the loads to come.
-func (b *bar) end() {
-	if b.terminal && !b.told.IsZero() {
-		_, _ = b.out.WriteString("\n")
-	}
-	b.began = time.Now().Add(1 << 62) // only the first load is shown
 }

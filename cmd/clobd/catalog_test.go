@@ -169,14 +169,3 @@ func TestCatalogServiceAway(t *testing.T) {
 	}
 	p.stop(t)
 }
-
-func TestProgressLine(t *testing.T) {
-	for want, p := range map[string]catalog.Progress{
-		"catalog [===============               ]  50 % 7 records": {Records: 7, Done: 50, Total: 100},
-		"catalog: 7 records in 3 s":                                {Records: 7},
-	} {
-		if got := progressLine(p, 3*time.Second); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,35 @@ func whole(t *testing.T, p *process, list string) map[string]any {
 	return rows
 }
 
+// rows are all rows of a list in its own order.
+func rows(t *testing.T, p *process, list string) (all []any) {
+	t.Helper()
+	const limit = 100
+	for more := true; more; {
+		_, body := answer(t, p, fmt.Sprintf("/%s?limit=%d&offset=%d", list, limit, len(all)))
+		page := body.([]any)
+		all, more = append(all, page...), len(page) == limit
+	}
+	return all
+}
+
+// books are all rows of the order book's list by their conditions, without what is a node's own.
+func books(t *testing.T, p *process) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for next := "MA=="; next != "LTE="; {
+		_, body := answer(t, p, "/clob/markets?next_cursor="+next)
+		page := body.(map[string]any)
+		next = page["next_cursor"].(string)
+		for _, row := range page["data"].([]any) {
+			fields := row.(map[string]any)
+			delete(fields, "market_id") // the number of the market in the engine
+			all[fields["condition_id"].(string)] = fields
+		}
+	}
+	return all
+}
+
 // mirrored waits until a node says of the whole catalog what another one does.
 func mirrored(t *testing.T, from, to *process) (events, markets int) {
 	t.Helper()
@@ -63,10 +93,15 @@ func mirrored(t *testing.T, from, to *process) (events, markets int) {
 				}
 			}
 		}
-		for _, path := range []string{"/tags?limit=100", "/series?limit=100"} {
-			_, want := answer(t, from, path)
-			if _, got := answer(t, to, path); !reflect.DeepEqual(got, want) {
-				return fmt.Sprintf("%s is\n%v, want\n%v", path, got, want)
+		for _, list := range []string{"tags", "series"} {
+			if got, want := rows(t, to, list), rows(t, from, list); !reflect.DeepEqual(got, want) {
+				return fmt.Sprintf("%s are\n%v, want\n%v", list, got, want)
+			}
+		}
+		got, want := books(t, to), books(t, from)
+		for id := range want {
+			if !reflect.DeepEqual(got[id], want[id]) {
+				return fmt.Sprintf("%s in the order book's list is\n%v, want\n%v", id, got[id], want[id])
 			}
 		}
 		return ""
@@ -161,5 +196,40 @@ func TestMirror(t *testing.T) {
 	if status, _ := answer(t, second, "/events/slug/event-3"); status != http.StatusOK {
 		t.Errorf("without its source the node has forgotten: %d", status)
 	}
+	_, metrics := get(t, second.admin, "/metrics")
+	for name, least := range map[string]float64{"last_success_age_seconds": 0,
+		`requests_total{outcome="failed"}`: 1} {
+		_, after, _ := strings.Cut(metrics, "\nclobd_catalog_"+name+" ")
+		text, _, _ := strings.Cut(after, "\n")
+		if value, err := strconv.ParseFloat(text, 64); err != nil || value < least || value > 60 {
+			t.Errorf("%s is %s without the source, want at least %g", name, text, least)
+		}
+	}
+	second.stop(t)
+}
+
+// TestMirrorReal: a node whose source is another one says of the real catalog what that one does:
+// of every event, market, series and tag, in the same order, and of every market of the order book.
+func TestMirrorReal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: no real catalog")
+	}
+	folder, err := filepath.Abs("../../../shared/data/catalog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(folder); err != nil {
+		t.Skipf("no %s: skipped", folder)
+	}
+	binary := buildNode(t)
+	first := newProcess(t, binary, t.TempDir(), "--catalog", folder, "--limits", "off")
+	first.start(t)
+	second := newProcess(t, binary, t.TempDir(), "--catalog", "http://"+first.listen,
+		"--limits", "off")
+	second.start(t)
+	if events, markets := mirrored(t, first, second); events != 657 || markets != 1404 {
+		t.Errorf("%d events, %d markets", events, markets)
+	}
+	first.stop(t)
 	second.stop(t)
 }

@@ -2,19 +2,81 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"strings"
+	"sync"
 	"time"
+
+	"clobd/api/catalog"
 )
+
+// screen is where an operator looks: lines one below the other and, at a terminal, a last one that
+// changes. A line that comes while that is shown goes above it. Any number of goroutines may write.
+type screen struct {
+	out      io.Writer
+	terminal bool
+
+	mu    sync.Mutex
+	shown string // the line that changes; empty: there is none
+}
+
+// newScreen is standard error, where no report is.
+func newScreen() *screen {
+	about, err := os.Stderr.Stat()
+	return &screen{out: os.Stderr, terminal: err == nil && about.Mode()&os.ModeCharDevice != 0}
+}
+
+// Write writes whole lines.
+func (s *screen) Write(lines []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shown == "" {
+		return s.out.Write(lines)
+	}
+	// In one piece, so that no half of it is ever seen.
+	if _, err := s.out.Write([]byte("\r\x1b[K" + string(lines) + s.shown)); err != nil {
+		return 0, err
+	}
+	return len(lines), nil
+}
+
+// show changes the last line, or writes a line where nothing can be changed. What is left of a
+// longer line is erased behind the new one: a line that is erased first flickers.
+func (s *screen) show(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if line == s.shown {
+		return
+	}
+	text := line + "\n"
+	if s.terminal {
+		text, s.shown = "\r"+line+"\x1b[K", line
+	}
+	_, _ = io.WriteString(s.out, text) // nobody is left to be told that nobody can be told
+}
+
+// leave goes on below the last line; erase goes on in its place.
+func (s *screen) leave() { s.end("\n") }
+func (s *screen) erase() { s.end("\r\x1b[K") }
+
+func (s *screen) end(with string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shown != "" {
+		s.shown = ""
+		_, _ = io.WriteString(s.out, with)
+	}
+}
 
 // progress shows how far something long is: on a terminal as one line that changes, elsewhere as a
 // line every few seconds. What is done soon is not worth a word.
 type progress struct {
-	out      *os.File
-	what     string // such as "journal"
-	unit     string // of what is counted, such as "frames"
-	terminal bool
-	began    time.Time
-	told     time.Time
+	on    *screen
+	what  string // such as "journal"
+	unit  string // of what is counted, such as "frames"
+	began time.Time
+	told  time.Time
 }
 
 // How often a terminal's line changes, and how long something may take without a word.
@@ -24,30 +86,28 @@ const (
 	progressEvery = 5 * time.Second
 )
 
-// newProgress begins one on standard error, where no report is.
-func newProgress(what, unit string) *progress {
-	about, err := os.Stderr.Stat()
-	return &progress{out: os.Stderr, what: what, unit: unit, began: time.Now(),
-		terminal: err == nil && about.Mode()&os.ModeCharDevice != 0}
+func newProgress(on *screen, what, unit string) *progress {
+	return &progress{on: on, what: what, unit: unit, began: time.Now()}
+}
+
+// due says whether it is time for another line.
+func (p *progress) due(now time.Time) bool {
+	every := progressEvery
+	if p.on.terminal {
+		every = progressBlink
+	}
+	if now.Sub(p.began) < progressDelay || now.Sub(p.told) < every {
+		return false
+	}
+	p.told = now
+	return true
 }
 
 // show is told how much of how much is done.
 func (p *progress) show(done, total uint64) {
-	now, every := time.Now(), progressEvery
-	if p.terminal {
-		every = progressBlink
+	if now := time.Now(); p.due(now) {
+		p.on.show(p.line(done, total, now.Sub(p.began)))
 	}
-	if now.Sub(p.began) < progressDelay || now.Sub(p.told) < every {
-		return
-	}
-	p.told = now
-	line := p.line(done, total, now.Sub(p.began))
-	if p.terminal {
-		line = "\r\x1b[K" + line
-	} else {
-		line += "\n"
-	}
-	_, _ = p.out.WriteString(line) // nobody is left to be told that nobody can be told
 }
 
 // line is what is shown: done of total, how fast, how long it will take.
@@ -66,8 +126,53 @@ func (p *progress) line(done, total uint64, took time.Duration) string {
 }
 
 // end takes the terminal's line away.
-func (p *progress) end() {
-	if p.terminal && !p.told.IsZero() {
-		_, _ = p.out.WriteString("\r\x1b[K")
+func (p *progress) end() { p.on.erase() }
+
+// loadBar shows how far the first load of a catalog is.
+type loadBar struct {
+	*progress
+	last string // what there is to show, shown or not
+	over bool
+}
+
+func newLoadBar(on *screen) *loadBar {
+	return &loadBar{progress: newProgress(on, "catalog", "records")}
+}
+
+// show is told how far a load is. After the end it tells of none.
+func (b *loadBar) show(p catalog.Progress) {
+	if b.over {
+		return
 	}
+	now := time.Now()
+	b.last = b.line(p, now.Sub(b.began))
+	if b.due(now) {
+		b.on.show(b.last)
+	}
+}
+
+// line is a bar if it is known how much there is to read, and how much was.
+func (b *loadBar) line(p catalog.Progress, took time.Duration) string {
+	const length, million = 30, 1_000_000
+	if p.Total <= 0 {
+		return fmt.Sprintf("catalog: %d records in %.0f s", p.Records, took.Seconds())
+	}
+	done := min(p.Done, p.Total)
+	line := fmt.Sprintf("%3d %%, %d records, %d of %d MB", done*100/p.Total, p.Records,
+		done/million, p.Total/million)
+	if !b.on.terminal {
+		return "catalog: " + strings.TrimSpace(line)
+	}
+	full := int(done * length / p.Total)
+	return fmt.Sprintf("catalog [%s%s] %s", strings.Repeat("=", full),
+		strings.Repeat(" ", length-full), line)
+}
+
+// end leaves the last that there was to show, if anything was shown.
+func (b *loadBar) end() {
+	if b.on.terminal && !b.told.IsZero() && !b.over {
+		b.on.show(b.last)
+	}
+	b.over = true
+	b.on.leave()
 }

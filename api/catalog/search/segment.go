@@ -1,8 +1,7 @@
-package catalog
+package search
 
 import (
 	"cmp"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,10 +25,9 @@ const (
 // the order of Document: active ones first, then by volume. What matches equally well is therefore
 // ranked by its number, and the best of a set are its lowest bits.
 type segment struct {
-	ids     []string
+	ids     []int32
 	volumes []float64
-	active  int // documents below this number are active
-	seed    maphash.Seed
+	active  int      // documents below this number are active
 	slots   []uint32 // open hash table: numbers of documents + 1 by their ids
 
 	// The words in order, so that those with one prefix are neighbours, and their documents with
@@ -84,9 +82,9 @@ func newSegment(docs []Document) *segment {
 	})
 	d := &draft{
 		segment: &segment{
-			ids: make([]string, len(docs)), volumes: make([]float64, len(docs)),
-			titleStarts: make([]uint32, 1, len(docs)+1), seed: maphash.MakeSeed(),
-			marks: map[string][]uint32{}, wideMarks: map[string][]uint64{},
+			ids: make([]int32, len(docs)), volumes: make([]float64, len(docs)),
+			titleStarts: make([]uint32, 1, len(docs)+1),
+			marks:       map[string][]uint32{}, wideMarks: map[string][]uint64{},
 		},
 		known: map[string]uint32{}, ends: make([]uint32, 0, len(docs)),
 	}
@@ -321,24 +319,25 @@ func mix(a, b string) uint32 {
 
 // find fills slots: at most half of them, so that a search for what is not there ends soon.
 func (d *draft) find() {
-	n := 2
-	for n < 2*len(d.ids) {
-		n *= 2
-	}
-	d.slots = make([]uint32, n)
+	d.slots = make([]uint32, 2*len(d.ids)+1)
 	for no, id := range d.ids {
-		i := maphash.String(d.seed, id) & uint64(n-1)
+		i := d.slot(id)
 		for d.slots[i] != 0 {
-			i = (i + 1) & uint64(n-1)
+			i = (i + 1) % len(d.slots)
 		}
 		d.slots[i] = uint32(no) + 1
 	}
 }
 
+// slot is where an id is looked for first. Ids that follow each other lie apart.
+func (s *segment) slot(id int32) int {
+	const golden = 2654435769
+	return int(uint64(uint32(id)*golden) * uint64(len(s.slots)) >> 32)
+}
+
 // document is the number of the document with an id.
-func (s *segment) document(id string) (no uint32, ok bool) {
-	mask := uint64(len(s.slots) - 1)
-	for i := maphash.String(s.seed, id) & mask; s.slots[i] != 0; i = (i + 1) & mask {
+func (s *segment) document(id int32) (no uint32, ok bool) {
+	for i := s.slot(id); s.slots[i] != 0; i = (i + 1) % len(s.slots) {
 		if no := s.slots[i] - 1; s.ids[no] == id {
 			return no, true
 		}
@@ -350,7 +349,7 @@ func (s *segment) document(id string) (no uint32, ok bool) {
 type rank struct {
 	active bool
 	volume float64
-	id     string
+	id     int32
 }
 
 // rank is that of a document; a volume that is no number counts nothing.

@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"math/bits"
@@ -24,7 +24,7 @@ const (
 	minTypo = 3
 )
 
-// Query asks a Search.
+// Query asks an Index.
 type Query struct {
 	// Text holds the words to search for: the first 32 of its first 512 bytes.
 	Text string
@@ -34,10 +34,10 @@ type Query struct {
 	Offset, Limit int
 }
 
-// Found is what a Search found.
+// Found is what an Index found.
 type Found struct {
 	// IDs are the wanted part of the documents, the best first.
-	IDs []string
+	IDs []int32
 	// Total is how many documents match.
 	Total int
 }
@@ -64,7 +64,7 @@ const (
 // same words among others, other), active ones first, by volume and by id. Of more than a thousand
 // that match equally well the titles of the first thousand are looked at (four thousand if the
 // query has four words or more). A text without a word finds nothing.
-func (s *Search) Find(q Query) Found {
+func (s *Index) Find(q Query) Found {
 	if s == nil {
 		return Found{}
 	}

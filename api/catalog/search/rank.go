@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"math/bits"
@@ -22,11 +22,11 @@ const (
 )
 
 // pick is a part of what was found, the best first. There must be as many.
-func (k *seeker) pick(from, n int) []string {
+func (k *seeker) pick(from, n int) []int32 {
 	for i := range k.looks {
 		k.gather(&k.looks[i], from+n)
 	}
-	ids := make([]string, 0, n)
+	ids := make([]int32, 0, n)
 	if len(k.looks) == 1 {
 		l := &k.looks[0]
 		for _, hit := range l.hits[from : from+n] {

@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,13 +14,33 @@ import (
 	"time"
 )
 
-// titles are real markets as documents, by their slugs, or skips.
+// realTitles finds the file of real titles in ../shared/data beside the repository, or skips.
+func realTitles(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			dir = at
+			break
+		}
+	}
+	path := filepath.Join(dir, "../shared/data/catalog/polymarket_165k_market_titles.jsonl.gz")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no %s: skipped", path)
+	}
+	return path
+}
+
+// titles are real markets as documents, numbered from 0, or skips.
 func titles(t testing.TB) []Document {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: no real titles")
 	}
-	f, err := os.Open(shared(t, "catalog/polymarket_165k_market_titles.jsonl.gz"))
+	f, err := os.Open(realTitles(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,27 +59,18 @@ func titles(t testing.TB) []Document {
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
-		docs = append(docs, Document{ID: r.Slug, Title: r.Question, Volume: r.Snaps,
+		docs = append(docs, Document{ID: int32(len(docs)), Title: r.Question, Volume: r.Snaps,
 			Texts: []string{r.Slug, r.Category}, Marks: []string{"category:" + r.Category}})
 	}
 	return docs
 }
 
-// titleOf is the title of what was found.
-func titleOf(docs []Document) map[string]string {
-	of := make(map[string]string, len(docs))
-	for i := range docs {
-		of[docs[i].ID] = docs[i].Title
-	}
-	return of
-}
-
-// TestSearchRealQueries: what a person would expect among real titles. Each row was checked by
+// TestRealQueries: what a person would expect among real titles. Each row was checked by
 // hand: the words typed, what the titles of the first results have to say (their number in front),
 // and how many are found at least and at most.
-func TestSearchRealQueries(t *testing.T) {
+func TestRealQueries(t *testing.T) {
 	docs := titles(t)
-	s, titleOf := NewSearch(docs), titleOf(docs)
+	s := New(docs)
 	for _, row := range append(realQueries(), realMishaps()...) {
 		f := s.Find(Query{Text: row.typed, Limit: 10})
 		if f.Total < row.least || f.Total > row.most || len(f.IDs) < row.first {
@@ -66,7 +78,7 @@ func TestSearchRealQueries(t *testing.T) {
 			continue
 		}
 		for _, id := range f.IDs[:row.first] {
-			title := strings.Join(wordsOf(titleOf[id]), " ")
+			title := strings.Join(wordsOf(docs[id].Title), " ")
 			for _, words := range strings.Split(row.says, "+") {
 				if !strings.Contains(title, words) {
 					t.Errorf("%q: first results say %q, want %q", row.typed, title, row.says)
@@ -165,10 +177,10 @@ func realMishaps() []realQuery {
 	}
 }
 
-// TestSearchRealTypos: real titles with one letter wrong in one of their words find the title.
-func TestSearchRealTypos(t *testing.T) {
+// TestRealTypos: real titles with one letter wrong in one of their words find the title.
+func TestRealTypos(t *testing.T) {
 	docs := titles(t)
-	s, titleOf := NewSearch(docs), titleOf(docs)
+	s := New(docs)
 	const asked, want = 1000, 950
 	rng := rand.New(rand.NewPCG(20, 26))
 	found := 0
@@ -180,7 +192,7 @@ func TestSearchRealTypos(t *testing.T) {
 		}
 		n++
 		f := s.Find(Query{Text: text, Limit: 10})
-		if slices.ContainsFunc(f.IDs, func(id string) bool { return titleOf[id] == title }) {
+		if slices.ContainsFunc(f.IDs, func(id int32) bool { return docs[id].Title == title }) {
 			found++
 		} else {
 			t.Logf("not found: %q in %q", text, title)
@@ -192,11 +204,11 @@ func TestSearchRealTypos(t *testing.T) {
 	}
 }
 
-// TestSearchRealChange: a thousand of all real titles change in little time, and little room.
-func TestSearchRealChange(t *testing.T) {
+// TestRealChange: a thousand of all real titles change in little time, and little room.
+func TestRealChange(t *testing.T) {
 	docs := titles(t)
 	before := heapBytes()
-	s := NewSearch(docs)
+	s := New(docs)
 	size := heapBytes() - before
 	t.Logf("%d documents in %.1f MB", s.Len(), float64(size)/1e6)
 	if size > 60e6 {
@@ -259,8 +271,8 @@ func mistype(rng *rand.Rand, text string) (string, bool) {
 	return "", false
 }
 
-// searchMix is what people type, and what they type until they have typed it.
-func searchMix(docs []Document) (texts []string) {
+// queryMix is what people type, and what they type until they have typed it.
+func queryMix(docs []Document) (texts []string) {
 	for _, row := range append(realQueries(), realMishaps()...) {
 		texts = append(texts, row.typed)
 	}
@@ -283,12 +295,12 @@ func searchMix(docs []Document) (texts []string) {
 	return texts
 }
 
-// BenchmarkSearchFind reports the median and the ninth decile of a mix of queries, each for its
+// BenchmarkFind reports the median and the ninth decile of a mix of queries, each for its
 // first ten results.
-func BenchmarkSearchFind(b *testing.B) {
+func BenchmarkFind(b *testing.B) {
 	docs := titles(b)
-	s := NewSearch(docs)
-	texts := searchMix(docs)
+	s := New(docs)
+	texts := queryMix(docs)
 	var took []time.Duration
 	i := 0
 	for b.Loop() {
@@ -303,18 +315,18 @@ func BenchmarkSearchFind(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
 }
 
-// BenchmarkSearchBuild indexes all real titles.
-func BenchmarkSearchBuild(b *testing.B) {
+// BenchmarkBuild indexes all real titles.
+func BenchmarkBuild(b *testing.B) {
 	docs := titles(b)
 	for b.Loop() {
-		NewSearch(docs)
+		New(docs)
 	}
 }
 
-// BenchmarkSearchChange changes a thousand documents of all.
-func BenchmarkSearchChange(b *testing.B) {
+// BenchmarkChange changes a thousand documents of all.
+func BenchmarkChange(b *testing.B) {
 	docs := titles(b)
-	s := NewSearch(docs)
+	s := New(docs)
 	for b.Loop() {
 		s.With(docs[:1000], nil)
 	}

@@ -1,11 +1,10 @@
-package catalog
+package search
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +24,7 @@ func wordsOf(text string) []string {
 	return all
 }
 
-func TestSearchWords(t *testing.T) {
+func TestWords(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ""},
 		{" \t\n?!… ", ""},
@@ -56,8 +55,8 @@ func TestSearchWords(t *testing.T) {
 	}
 }
 
-// TestSearchWordsOnce: a word that was found is found again by itself.
-func TestSearchWordsOnce(t *testing.T) {
+// TestWordsOnce: a word that was found is found again by itself.
+func TestWordsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, word := range wordsOf(rapid.String().Draw(t, "text")) {
 			again := wordsOf(word)
@@ -94,7 +93,7 @@ func naiveEdit(a, b []rune) int {
 	return d[len(a)][len(b)]
 }
 
-func TestSearchOneEdit(t *testing.T) {
+func TestOneEdit(t *testing.T) {
 	letters := rapid.StringOfN(rapid.RuneFrom([]rune("abé")), 0, 6, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := letters.Draw(t, "a"), letters.Draw(t, "b")
@@ -205,8 +204,8 @@ func (q *naiveQuery) weight(found []level, weights []int) (sum int) {
 	return sum
 }
 
-// find is Search.Find for all of what is found among the allowed documents.
-func (n naive) find(text string, allowed func(Document) bool) []string {
+// find is Index.Find for all of what is found among the allowed documents.
+func (n naive) find(text string, allowed func(Document) bool) []int32 {
 	q := naiveQuery{asked: wordsOf(text)}
 	if len(q.asked) == 0 {
 		return nil
@@ -261,7 +260,7 @@ func (n naive) find(text string, allowed func(Document) bool) []string {
 }
 
 // most finds the documents that match the most weight of words.
-func (n naive) most(q *naiveQuery, everywhere [][]level) []string {
+func (n naive) most(q *naiveQuery, everywhere [][]level) []int32 {
 	if len(q.kinds) < 3 {
 		return nil
 	}
@@ -299,7 +298,7 @@ func (n naive) most(q *naiveQuery, everywhere [][]level) []string {
 	return inOrder(hits)
 }
 
-func inOrder(hits []naiveHit) (ids []string) {
+func inOrder(hits []naiveHit) (ids []int32) {
 	slices.SortFunc(hits, func(a, b naiveHit) int {
 		switch {
 		case a.level != b.level:
@@ -373,7 +372,7 @@ func drawDocuments(t *rapid.T) []Document {
 	n := rapid.SampledFrom([]int{60, 20, 1, 0}).Draw(t, "n")
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Document {
 		return Document{
-			ID:    strconv.Itoa(rapid.IntRange(0, 59).Draw(t, "id")),
+			ID:    rapid.Int32Range(0, 59).Draw(t, "id"),
 			Title: drawText(t, 5), Texts: []string{drawText(t, 2), drawText(t, 1)},
 			Active: rapid.Bool().Draw(t, "active"),
 			Volume: float64(rapid.IntRange(0, 3).Draw(t, "volume")),
@@ -382,18 +381,17 @@ func drawDocuments(t *rapid.T) []Document {
 	}), n, n).Draw(t, "documents")
 }
 
-// TestSearchLikeNaive: what is found, in which order, and how much, is what looking at every
+// TestLikeNaive: what is found, in which order, and how much, is what looking at every
 // document finds; also after changes, which are as good as indexing all anew.
-func TestSearchLikeNaive(t *testing.T) {
+func TestLikeNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		docs := drawDocuments(t)
-		s := NewSearch(docs)
+		s := New(docs)
 		all := lastOfEach(docs)
 		for range rapid.IntRange(0, 4).Draw(t, "changes") {
 			changed := drawDocuments(t)
 			changed = changed[:min(len(changed), rapid.IntRange(0, 20).Draw(t, "changed"))]
-			id := rapid.Map(rapid.IntRange(0, 59), strconv.Itoa)
-			gone := rapid.SliceOfN(id, 0, 5).Draw(t, "gone")
+			gone := rapid.SliceOfN(rapid.Int32Range(0, 59), 0, 5).Draw(t, "gone")
 			s = s.With(changed, gone)
 			all = slices.DeleteFunc(lastOfEach(append(slices.Clone(all), changed...)),
 				func(d Document) bool { return slices.Contains(gone, d.ID) })
@@ -423,19 +421,19 @@ func TestSearchLikeNaive(t *testing.T) {
 	})
 }
 
-// TestSearchPages: pages of something very common are disjoint and complete, and only what was
+// TestPages: pages of something very common are disjoint and complete, and only what was
 // weighed is out of the order of activity and volume.
-func TestSearchPages(t *testing.T) {
+func TestPages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	docs := make([]Document, 5000)
 	for i := range docs {
-		docs[i] = Document{ID: strconv.Itoa(i), Title: fmt.Sprintf("common word %d", i),
+		docs[i] = Document{ID: int32(i), Title: fmt.Sprintf("common word %d", i),
 			Volume: float64(rng.IntN(1000)), Active: rng.IntN(2) == 0}
 	}
 	docs[4999].Title = "common word"
 	docs[4999].Volume, docs[4999].Active = 999, true
-	s := NewSearch(docs)
-	var all []string
+	s := New(docs)
+	var all []int32
 	for offset := 0; ; offset += 333 {
 		f := s.Find(Query{Text: "common word", Offset: offset, Limit: 333})
 		if f.Total != len(docs) {
@@ -445,13 +443,11 @@ func TestSearchPages(t *testing.T) {
 			break
 		}
 	}
-	if all[0] != "4999" {
-		t.Errorf("%s comes before the same title", all[0])
+	if all[0] != 4999 {
+		t.Errorf("%d comes before the same title", all[0])
 	}
-	ordered := slices.IsSortedFunc(all[1:], func(a, b string) int {
-		i, _ := strconv.Atoi(a)
-		j, _ := strconv.Atoi(b)
-		return docs[i].rank().compare(docs[j].rank())
+	ordered := slices.IsSortedFunc(all[1:], func(a, b int32) int {
+		return docs[a].rank().compare(docs[b].rank())
 	})
 	slices.Sort(all)
 	if all = slices.Compact(all); len(all) != len(docs) || !ordered {
@@ -468,31 +464,31 @@ func TestSearchPages(t *testing.T) {
 	}
 }
 
-// TestSearchMost: if nothing matches all words, those documents that match the most are found, in
+// TestMost: if nothing matches all words, those documents that match the most are found, in
 // whichever part they are, if that is half of the query; rare words count more.
-func TestSearchMost(t *testing.T) {
-	s := NewSearch([]Document{
-		{ID: "4 of 6", Title: "one two three four", Volume: 9},
-		{ID: "5 of 6", Title: "one two three four five"},
-		{ID: "1 of 6", Title: "one"},
+func TestMost(t *testing.T) {
+	s := New([]Document{
+		{ID: 46, Title: "one two three four", Volume: 9},
+		{ID: 56, Title: "one two three four five"},
+		{ID: 16, Title: "one"},
 	})
 	for _, c := range []struct {
 		change Document
 		want   string
 	}{
-		{Document{ID: "none"}, "[5 of 6]"},
-		{Document{ID: "4 as well", Title: "one two three four"}, "[5 of 6]"},
-		{Document{ID: "5 as well", Title: "one two three four six", Active: true}, "[5 as well 5 of 6]"},
-		{Document{ID: "5 of 6"}, "[5 as well]"},
-		{Document{ID: "5 as well"}, "[4 of 6 4 as well]"},
-		{Document{ID: "4 as well"}, "[4 of 6]"},
-		{Document{ID: "4 of 6"}, "[]"},
-		{Document{ID: "all", Title: "six five four three two one"}, "[all]"},
+		{Document{ID: 0}, "[56]"},
+		{Document{ID: 47, Title: "one two three four"}, "[56]"},
+		{Document{ID: 57, Title: "one two three four six", Active: true}, "[57 56]"},
+		{Document{ID: 56}, "[57]"},
+		{Document{ID: 57}, "[46 47]"},
+		{Document{ID: 47}, "[46]"},
+		{Document{ID: 46}, "[]"},
+		{Document{ID: 60, Title: "six five four three two one"}, "[60]"},
 	} {
 		s = s.With([]Document{c.change}, nil)
 		f := s.Find(Query{Text: "one two three four five six", Limit: 9})
 		if got := fmt.Sprint(f.IDs); got != c.want || f.Total != len(f.IDs) {
-			t.Errorf("with %s: %v of %d, want %s", c.change.ID, got, f.Total, c.want)
+			t.Errorf("with %d: %v of %d, want %s", c.change.ID, got, f.Total, c.want)
 		}
 	}
 	if f := s.Find(Query{Text: "one seven", Limit: 9}); f.Total != 0 {
@@ -500,38 +496,38 @@ func TestSearchMost(t *testing.T) {
 	}
 	var docs []Document
 	for i := range 100 {
-		docs = append(docs, Document{ID: strconv.Itoa(i), Title: "who of the two will be last"})
+		docs = append(docs, Document{ID: int32(i), Title: "who of the two will be last"})
 	}
-	s = NewSearch(append(docs, Document{ID: "rare", Title: "Relegation from the league"}))
+	s = New(append(docs, Document{ID: 100, Title: "Relegation from the league"}))
 	f := s.Find(Query{Text: "who will be the relegation victims of the league", Limit: 9})
-	if fmt.Sprint(f) != "{[rare] 1}" {
+	if fmt.Sprint(f) != "{[100] 1}" {
 		t.Errorf("rare words: %v", f)
 	}
 }
 
-func TestSearchNothing(t *testing.T) {
-	var none *Search
+func TestNothing(t *testing.T) {
+	var none *Index
 	if f := none.Find(Query{Text: "x", Limit: 1}); f.Total != 0 || none.Len() != 0 || none.Scattered() {
 		t.Errorf("%+v", f)
 	}
-	for _, s := range []*Search{NewSearch(nil), NewSearch([]Document{{ID: "1"}}), none.With(nil, nil)} {
+	for _, s := range []*Index{New(nil), New([]Document{{ID: 1}}), none.With(nil, nil)} {
 		for _, text := range []string{"", " ", "?", "abc", "a b c d"} {
 			if f := s.Find(Query{Text: text, Limit: 10}); f.Total != 0 || len(f.IDs) != 0 {
 				t.Errorf("%q: %+v", text, f)
 			}
 		}
 	}
-	s := NewSearch(nil).With([]Document{{ID: "1", Title: "Late comer", Volume: math.NaN()}}, nil)
-	if f := s.Find(Query{Text: "late", Limit: 10}); f.Total != 1 || f.IDs[0] != "1" {
+	s := New(nil).With([]Document{{ID: 1, Title: "Late comer", Volume: math.NaN()}}, nil)
+	if f := s.Find(Query{Text: "late", Limit: 10}); f.Total != 1 || f.IDs[0] != 1 {
 		t.Errorf("%+v", f)
 	}
-	if f := s.With(nil, []string{"1"}).Find(Query{Text: "late", Limit: 10}); f.Total != 0 {
+	if f := s.With(nil, []int32{1}).Find(Query{Text: "late", Limit: 10}); f.Total != 0 {
 		t.Errorf("%+v", f)
 	}
 }
 
-// TestSearchHostile: whatever is typed, or stands in a title, is text, and is bounded.
-func TestSearchHostile(t *testing.T) {
+// TestHostile: whatever is typed, or stands in a title, is text, and is bounded.
+func TestHostile(t *testing.T) {
 	hostile := []string{
 		`<script>alert(1)</script>`, `"}],"x":[{"`, "'; DROP TABLE events; --", "\x00\x01\xff\xfe",
 		strings.Repeat("a", 1<<20), strings.Repeat("a ", 1<<19), strings.Repeat("b\u0301", 1<<18),
@@ -540,12 +536,12 @@ func TestSearchHostile(t *testing.T) {
 	}
 	var docs []Document
 	for i, text := range hostile {
-		docs = append(docs, Document{ID: strconv.Itoa(i), Title: text, Texts: hostile})
+		docs = append(docs, Document{ID: int32(i), Title: text, Texts: hostile})
 	}
-	s := NewSearch(docs)
+	s := New(docs)
 	for i, text := range hostile {
 		f := s.Find(Query{Text: text, Limit: 100})
-		found := slices.Contains(f.IDs, strconv.Itoa(i))
+		found := slices.Contains(f.IDs, int32(i))
 		if found != (len(wordsOf(text[:min(len(text), maxQuery)])) > 0) {
 			t.Errorf("%.40q: found %d: %v", text, f.Total, found)
 		}
@@ -556,13 +552,13 @@ func TestSearchHostile(t *testing.T) {
 	}
 }
 
-// TestSearchTogether: many ask while somebody changes, and each sees one state or another.
-func TestSearchTogether(t *testing.T) {
+// TestTogether: many ask while somebody changes, and each sees one state or another.
+func TestTogether(t *testing.T) {
 	docs := make([]Document, 300)
 	for i := range docs {
-		docs[i] = Document{ID: strconv.Itoa(i), Title: fmt.Sprint("stone number ", i), Volume: 1}
+		docs[i] = Document{ID: int32(i), Title: fmt.Sprint("stone number ", i), Volume: 1}
 	}
-	s := NewSearch(docs)
+	s := New(docs)
 	var current sync.Map
 	current.Store("s", s)
 	var all sync.WaitGroup
@@ -572,7 +568,7 @@ func TestSearchTogether(t *testing.T) {
 				v, _ := current.Load("s")
 				text := [...]string{"stone", "stnoe", "numb", "tone 12", "nothing"}[(g+i)%5]
 				want := [...]int{300, 300, 300, -1, 0}[(g+i)%5]
-				f := v.(*Search).Find(Query{Text: text, Limit: 500})
+				f := v.(*Index).Find(Query{Text: text, Limit: 500})
 				if want >= 0 && f.Total != want || len(f.IDs) != f.Total {
 					t.Errorf("%s: %d found, %d ids", text, f.Total, len(f.IDs))
 				}
@@ -596,20 +592,20 @@ func TestSearchTogether(t *testing.T) {
 	}
 }
 
-// TestSearchScattered: much that changed asks for one search anew; a little does not.
-func TestSearchScattered(t *testing.T) {
+// TestScattered: much that changed asks for one search anew; a little does not.
+func TestScattered(t *testing.T) {
 	docs := make([]Document, 20_000)
 	for i := range docs {
-		docs[i] = Document{ID: strconv.Itoa(i), Title: fmt.Sprint("x ", i)}
+		docs[i] = Document{ID: int32(i), Title: fmt.Sprint("x ", i)}
 	}
-	s := NewSearch(docs)
+	s := New(docs)
 	if s = s.With(docs[:2000], nil); s.Scattered() {
 		t.Error("a tenth is much")
 	}
 	if s = s.With(docs[5000:12000], nil); !s.Scattered() {
 		t.Error("nine thousand are few")
 	}
-	if s = NewSearch(docs); s.Scattered() || s.Len() != 20_000 {
+	if s = New(docs); s.Scattered() || s.Len() != 20_000 {
 		t.Error("a new search is scattered")
 	}
 }

@@ -1,19 +1,19 @@
-package catalog
+package search
 
 import (
 	"slices"
 	"sync"
 )
 
-// Document is something that is searched for: an event with the questions of its markets, or a tag.
+// Document is something that is searched for, by what can be read of it.
 type Document struct {
 	// ID names the document in what is found, and is its own.
-	ID string
+	ID int32
 	// Title is searched first; its words have an order.
 	Title string
-	// Texts are searched as well: questions, slugs, tags, a category.
+	// Texts are searched as well; their words have none.
 	Texts []string
-	// Marks are exact names that a Query may insist on: flags, tags, sites.
+	// Marks are exact names that a Query may insist on.
 	Marks []string
 	// Active documents come before the others that match equally well.
 	Active bool
@@ -21,9 +21,9 @@ type Document struct {
 	Volume float64
 }
 
-// Search finds documents by their words. It never changes; With makes another one that shares
-// nearly all of it. Any number of goroutines may ask.
-type Search struct {
+// Index finds documents by their words. It never changes; With makes another one that shares nearly
+// all of it. Any number of goroutines may ask; a nil Index has no documents.
+type Index struct {
 	// parts are searched one after the other. The first is the bulk; each further one holds
 	// documents that came or changed later, and is less than half as large as the one before.
 	parts   []searchPart
@@ -38,10 +38,10 @@ type searchPart struct {
 	docs  []Document // the documents, so that small parts can be united; nil in the first part
 }
 
-// NewSearch indexes documents. Of several with one id the last counts.
-func NewSearch(docs []Document) *Search {
+// New indexes documents. Of several with one id the last counts.
+func New(docs []Document) *Index {
 	docs = lastOfEach(docs)
-	return &Search{
+	return &Index{
 		parts:   []searchPart{{segment: newSegment(docs), alive: len(docs)}},
 		seekers: &sync.Pool{New: func() any { return new(seeker) }},
 	}
@@ -49,7 +49,7 @@ func NewSearch(docs []Document) *Search {
 
 // lastOfEach keeps the last document of each id.
 func lastOfEach(docs []Document) []Document {
-	places := make(map[string]int, len(docs))
+	places := make(map[int32]int, len(docs))
 	for i := range docs {
 		places[docs[i].ID] = i
 	}
@@ -65,20 +65,19 @@ func lastOfEach(docs []Document) []Document {
 	return kept
 }
 
-// With is the search with some documents new or changed, and those of the given ids gone. Its cost
-// is that of the change; s stays as it is, and may be nil. A document that is both changed and gone
-// is gone.
-func (s *Search) With(changed []Document, gone []string) *Search {
-	left := make(map[string]bool, len(gone))
+// With is the index with some documents new or changed, and those of the given ids gone. Its cost
+// is that of the change; s stays as it is. A document that is both changed and gone is gone.
+func (s *Index) With(changed []Document, gone []int32) *Index {
+	left := make(map[int32]bool, len(gone))
 	for _, id := range gone {
 		left[id] = true
 	}
 	changed = slices.Clone(lastOfEach(changed))
 	changed = slices.DeleteFunc(changed, func(d Document) bool { return left[d.ID] })
 	if s == nil {
-		return NewSearch(changed)
+		return New(changed)
 	}
-	next := &Search{parts: slices.Clone(s.parts), seekers: s.seekers}
+	next := &Index{parts: slices.Clone(s.parts), seekers: s.seekers}
 	for i := range next.parts {
 		p := &next.parts[i]
 		p.dead = slices.Clone(p.dead)
@@ -107,7 +106,7 @@ func (s *Search) With(changed []Document, gone []string) *Search {
 }
 
 // bury makes a document not count.
-func (p *searchPart) bury(id string) {
+func (p *searchPart) bury(id int32) {
 	no, ok := p.document(id)
 	if !ok || p.isDead(no) {
 		return
@@ -124,7 +123,7 @@ func (p *searchPart) isDead(no uint32) bool {
 }
 
 // Len is how many documents there are.
-func (s *Search) Len() int {
+func (s *Index) Len() int {
 	if s == nil {
 		return 0
 	}
@@ -135,9 +134,9 @@ func (s *Search) Len() int {
 	return n
 }
 
-// Scattered says whether so much has changed that NewSearch with all documents would make a search
-// that is noticeably smaller and faster. There is no hurry, and nothing is wrong until then.
-func (s *Search) Scattered() bool {
+// Scattered says whether so much has changed that New with all documents would make an index that
+// is noticeably smaller and faster. There is no hurry, and nothing is wrong until then.
+func (s *Index) Scattered() bool {
 	const small = 1 << 13
 	if s == nil {
 		return false

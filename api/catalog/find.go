@@ -1,0 +1,140 @@
+package catalog
+
+import (
+	"math"
+	"slices"
+
+	"clobd/api/catalog/search"
+)
+
+// WordQuery asks for rows by their words.
+type WordQuery struct {
+	// Text holds the words to search for.
+	Text string
+	// Creator, if set, is who made a market of what is wanted, in any letter case.
+	Creator string
+	// Offset and Limit say which part of what is found is wanted. Negative ones are zero.
+	Offset, Limit int
+}
+
+// Found is a part of the rows that were found, the best first.
+type Found[T any] struct {
+	Rows []*T
+	// Total is how many there are in all.
+	Total int
+}
+
+// creatorMark is what an event of a creator's market is marked with.
+func creatorMark(name string) string { return "creator:" + name }
+
+// FindEvents finds events by their titles, slugs and tags, and by the questions and slugs of their
+// markets.
+func (c *Catalog) FindEvents(q *WordQuery) Found[Event] {
+	if c == nil {
+		return Found[Event]{}
+	}
+	ask := search.Query{Text: q.Text, Offset: q.Offset, Limit: q.Limit}
+	if name := lower(q.Creator); name != "" {
+		ask.Marks = []string{creatorMark(name)}
+	}
+	found := c.searchEvents.Find(ask)
+	return Found[Event]{rowsOf(&c.Events, found.IDs), found.Total}
+}
+
+// FindTags finds tags by their labels and slugs. A creator's are those that his events have.
+func (c *Catalog) FindTags(q *WordQuery) Found[Tag] {
+	if c == nil {
+		return Found[Tag]{}
+	}
+	name := lower(q.Creator)
+	if name == "" {
+		found := c.searchTags.Find(search.Query{Text: q.Text, Offset: q.Offset, Limit: q.Limit})
+		return Found[Tag]{rowsOf(&c.Tags, found.IDs), found.Total}
+	}
+	all := rowsOf(&c.Tags, c.searchTags.Find(search.Query{Text: q.Text, Limit: math.MaxInt}).IDs)
+	made := c.eventsMadeBy(name)
+	all = slices.DeleteFunc(all, func(t *Tag) bool { return !slices.ContainsFunc(t.events, made.has) })
+	from := min(max(q.Offset, 0), len(all))
+	return Found[Tag]{all[from : from+min(max(q.Limit, 0), len(all)-from)], len(all)}
+}
+
+// scattered says whether the search had better be put in one piece again.
+func (c *Catalog) scattered() bool { return c.searchEvents.Scattered() }
+
+// gathered is the same catalog with a search in one piece.
+func (c *Catalog) gathered() *Catalog {
+	next := c.clone()
+	events := make([]search.Document, 0, c.Events.Len())
+	for e := range c.Events.All() {
+		events = append(events, c.eventDocument(e))
+	}
+	next.searchEvents = search.New(events)
+	return next
+}
+
+// findable makes the searches.
+func (c *Catalog) findable(from *Catalog, d *changes) {
+	var events, tags []search.Document
+	for _, no := range d.events {
+		e := c.Events.At(no) // made for this catalog, which nobody sees yet
+		document := c.eventDocument(e)
+		if from != nil && int(no) < from.Events.Len() {
+			before := from.eventDocument(from.Events.At(no))
+			if before.Volume = e.ranked; foundAlike(&document, &before) {
+				continue
+			}
+		}
+		e.ranked = document.Volume
+		events = append(events, document)
+	}
+	switch {
+	case from == nil || from.searchEvents == nil || from.searchEvents.Len() == 0:
+		c.searchEvents = search.New(events)
+	case len(events) == 0:
+		c.searchEvents = from.searchEvents
+	default:
+		c.searchEvents = from.searchEvents.With(events, nil)
+	}
+	if from != nil && len(d.tags) == 0 {
+		c.searchTags = from.searchTags
+		return
+	}
+	for t := range c.Tags.All() {
+		tags = append(tags, search.Document{ID: t.No, Title: t.Label,
+			Texts: []string{t.Slug}, Active: true, Volume: float64(len(t.events))})
+	}
+	c.searchTags = search.New(tags)
+}
+
+// foundAlike says whether a document is found as another one is: by the same words, and in about
+// the same place. Volumes change all the time, and few of them by so much that it matters.
+func foundAlike(d, other *search.Document) bool {
+	const much = 0.1
+	return d.Title == other.Title && d.Active == other.Active &&
+		slices.Equal(d.Texts, other.Texts) && slices.Equal(d.Marks, other.Marks) &&
+		math.Abs(d.Volume-other.Volume) <= much*math.Abs(other.Volume)
+}
+
+// eventDocument is what an event is found by.
+func (c *Catalog) eventDocument(e *Event) search.Document {
+	d := search.Document{ID: e.No, Title: e.Title, Texts: []string{e.Slug},
+		Active: e.Active && !e.Closed && !e.Archived, Volume: float64(e.Volume) / 1e6}
+	sum := int64(0)
+	for _, no := range e.markets {
+		m := c.Markets.At(no)
+		d.Texts = append(d.Texts, m.Question, m.Slug)
+		sum += m.Volume
+		for _, name := range c.Creators(m) {
+			if mark := creatorMark(name); !slices.Contains(d.Marks, mark) {
+				d.Marks = append(d.Marks, mark)
+			}
+		}
+	}
+	if e.Volume == 0 {
+		d.Volume = float64(sum) / 1e6
+	}
+	for _, no := range e.tags {
+		d.Texts = append(d.Texts, c.Tags.At(no).Label)
+	}
+	return d
+}
