@@ -40,7 +40,7 @@ type Options struct {
 	// the address that a request comes from.
 	WalletAllow []netip.Prefix
 	Client      func(*fasthttp.RequestCtx) netip.Addr
-	// Now is the clock that ends a window of the price history; nil: time.Now.
+	// Now is the clock that ends windows of prices and, without Values, of volumes; nil: time.Now.
 	Now func() time.Time
 	// Log hears of failures; nil: slog.Default.
 	Log *slog.Logger
@@ -89,6 +89,7 @@ func New(o Options) (*Handler, error) {
 	}
 	if o.Values == nil {
 		o.Values = NewValues(o.Board, o.History)
+		o.Values.now = o.Now
 	}
 	h := &Handler{o: o, values: o.Values}
 	h.describers.New = func() any { return new(describer) }

@@ -13,9 +13,9 @@ import (
 	"clobd/engine/view"
 )
 
-// asked reads the parameters of a route about wallets and keeps the first complaint: a name that
-// the route does not know goes before one that is missing or has a value out of its bounds. An
-// empty value counts as none.
+// asked reads the parameters of a route about wallets and keeps the first complaint: about a
+// name that the route does not know, then about one that every request needs, then about values,
+// and last about one that another one needs beside it. An empty value counts as none.
 type asked struct {
 	args *fasthttp.Args
 	bad  *failure

@@ -27,10 +27,14 @@ type built struct {
 
 // builderTrades answers GET /builder/trades: what the orders of a builder traded, newest first. The
 // code is in each of these orders, which their makers have signed; who asks with a builder's key
-// instead has been given the code of that key by the door.
+// instead has been given the code of that key by the door. Nobody knows whose orders carry the code
+// before they are found, so the index must have come as far as what anybody was told of.
 func (h *Handler) builderTrades(ctx *fasthttp.RequestCtx) {
 	var w built
 	f := h.readBuilt(ctx, &w)
+	if f == nil && !h.o.History.Await(h.o.Board.Sequence(), awaitIndex) {
+		f = errLagging
+	}
 	if f == nil {
 		f = h.numberBuilder(&w)
 	}

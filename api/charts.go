@@ -105,7 +105,10 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 		errBatch.send(ctx)
 		return
 	}
-	if n := len(body.Markets); n == 0 || n > maxCharts {
+	if n := len(body.Markets); n == 0 {
+		errNoCharts.send(ctx)
+		return
+	} else if n > maxCharts {
 		errBatchSize.send(ctx)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -118,17 +119,18 @@ func (h *Handler) publicTrades(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(append(b, ']'))
 }
 
-// readLeast reads the size, or the value, that a trade must have. The two parameters come together.
+// readLeast reads the size, or the value, that a trade must have. The two parameters come together,
+// but what is wrong with the one that came is said first.
 func readLeast(a *asked, s *search) {
-	amount := a.amount("filterAmount", 0)
-	switch kind, has := a.text("filterType"), a.text("filterAmount") != ""; {
-	case kind == "" && has:
+	kind, amount := a.word("filterType", "CASH", "TOKENS"), a.amount("filterAmount", 0)
+	switch typed, has := a.text("filterType") != "", a.text("filterAmount") != ""; {
+	case has && !typed:
 		a.missing("filterType")
-	case kind != "" && !has:
+	case typed && !has:
 		a.missing("filterAmount")
-	case kind != "" && a.word("filterType", "CASH", "TOKENS") == "CASH":
+	case kind == "CASH":
 		s.leastCash = engine.Cash(amount)
-	case kind != "":
+	default:
 		s.leastSize = engine.Size(amount)
 	}
 }
@@ -171,6 +173,7 @@ func (h *Handler) activity(ctx *fasthttp.RequestCtx) {
 // readKinds reads the kinds of deeds that are asked for. Of some there is never one here.
 func (s *search) readKinds(a *asked) {
 	for _, kind := range a.list("type") {
+		kind = strings.ToUpper(kind)
 		if !slices.Contains([]string{trade, "SPLIT", "MERGE", "REDEEM", "REWARD", "CONVERSION",
 			"MAKER_REBATE"}, kind) {
 			a.invalid("type")

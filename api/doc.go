@@ -29,8 +29,9 @@
 //   - Prices and sizes are exact decimals, as text, without exponent or trailing zeros.
 //   - Errors are worded as the clients of the route expect them, in one of three families; the
 //     text is the known one to the byte, "code" is a stable word, "detail" helps people.
-//   - The catalog is told as its source wrote it: what that does not say is absent. Prices, volume,
-//     liquidity and whether orders are taken are those of the books here, for what trades here.
+//   - The catalog is told as its source wrote it: what that does not say is absent. Prices,
+//     volumes, liquidity and whether orders are taken are those of the books here, for what trades
+//     here.
 //   - Every route answers HEAD like GET. Pages of any origin may read market data.
 //
 // A book's timestamp is the Time of the frame that changed it last, which for a book that was never

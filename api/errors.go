@@ -145,6 +145,9 @@ var (
 	errBatch = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
 		`the body must be like {"markets":["token id"],"interval":"1d","fidelity":5}, `+
 			"with start_ts and end_ts in place of interval if need be")
+	errNoCharts = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
+		`name the outcome tokens whose prices are wanted: {"markets":["token id"],"interval":"1d"}, `+
+			"1 to 20 of them")
 	errBatchSize = fail(fasthttp.StatusBadRequest, "bad_payload", "Payload exceeds the limit",
 		"1 to 20 markets at once")
 	errNoOrder = fail(fasthttp.StatusNotFound, "not_found", "order not found", "")

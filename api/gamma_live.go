@@ -7,9 +7,9 @@ import (
 	"clobd/engine"
 )
 
-// A market that trades here has its own prices, volume and liquidity, which stand in the place of
-// the source's. What the node does not keep (volumes of a day, a week, changes of a price) is left
-// out of such a market: the source's figure would be another place's.
+// A market that trades here has its own prices, volumes and liquidity, which stand in the place of
+// the source's. What the node does not keep (changes of a price) is left out of such a market: the
+// source's figure would be another place's.
 
 // marketValues are what a market that trades here is worth.
 type marketValues struct {
@@ -39,9 +39,17 @@ const (
 	liveAccepting
 	liveTick
 	liveMinimum
+	liveDay
+	liveWeek
+	liveMonth
+	liveYear
 	// What a market has only if its source has it.
 	liveVolumeBook
 	liveLiquidityBook
+	liveDayBook
+	liveWeekBook
+	liveMonthBook
+	liveYearBook
 	liveFields
 )
 
@@ -51,7 +59,10 @@ var liveKeys = [liveFields]string{
 	liveLast: "lastTradePrice", liveVolume: "volume", liveVolumeNumber: "volumeNum",
 	liveLiquidity: "liquidity", liveLiquidityNumber: "liquidityNum", liveClosed: "closed",
 	liveAccepting: "acceptingOrders", liveTick: "orderPriceMinTickSize", liveMinimum: "orderMinSize",
+	liveDay: "volume24hr", liveWeek: "volume1wk", liveMonth: "volume1mo", liveYear: "volume1yr",
 	liveVolumeBook: "volumeClob", liveLiquidityBook: "liquidityClob",
+	liveDayBook: "volume24hrClob", liveWeekBook: "volume1wkClob", liveMonthBook: "volume1moClob",
+	liveYearBook: "volume1yrClob",
 }
 
 // liveFieldOf is the field of a key.
@@ -100,6 +111,10 @@ func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
 		return strconv.AppendBool(appendKey(b, key), v.accepts)
 	case liveVolume, liveVolumeNumber, liveVolumeBook:
 		return appendAmount(b, key, v.volume, asText)
+	case liveDay, liveWeek, liveMonth, liveYear:
+		return appendAmount(b, key, v.windows[f-liveDay], asText)
+	case liveDayBook, liveWeekBook, liveMonthBook, liveYearBook:
+		return appendAmount(b, key, v.windows[f-liveDayBook], asText)
 	case liveLiquidity, liveLiquidityNumber, liveLiquidityBook:
 		return appendAmount(b, key, v.liquidity, asText)
 	case liveTick:
@@ -141,15 +156,18 @@ func (d *describer) liveEvent(b []byte, e *catalog.Event, members []byte) []byte
 	trades, over := false, true
 	markets := d.c.MarketsOf(e)
 	for _, m := range markets {
-		closed, volume, liquidity := m.Closed, m.Volume, m.Liquidity
+		w, closed := worth{volume: m.Volume, liquidity: m.Liquidity, windows: m.Windows}, m.Closed
 		if listed := d.h.o.Board.Directory.Condition(m.Condition); listed != nil {
-			w, err := d.h.values.of(listed)
+			var err error
+			w, err = d.h.values.of(listed)
 			d.fail(err)
 			trades, closed = true, closed || ended(listed)
-			volume, liquidity = w.volume, w.liquidity
 		}
 		over = over && closed
-		sum.volume, sum.liquidity = sum.volume+volume, sum.liquidity+liquidity
+		sum.volume, sum.liquidity = sum.volume+w.volume, sum.liquidity+w.liquidity
+		for i := range w.windows {
+			sum.windows[i] += w.windows[i]
+		}
 	}
 	b = strconv.AppendBool(appendKey(b, "closed"), e.Closed || over && len(markets) > 0)
 	for key, value := range catalog.Members(members) {
@@ -166,5 +184,8 @@ func (d *describer) liveEvent(b []byte, e *catalog.Event, members []byte) []byte
 		return b
 	}
 	b = appendAmount(b, "volume", sum.volume, false)
+	for i, key := range liveKeys[liveDay : liveYear+1] {
+		b = appendAmount(b, key, sum.windows[i], false)
+	}
 	return appendAmount(b, "liquidity", sum.liquidity, false)
 }

@@ -172,7 +172,8 @@ func (w *wants) order(q *catalog.PageQuery) {
 	for part := range strings.SplitSeq(name, ",") {
 		order, ok := catalog.ParseOrder(strings.TrimSpace(part))
 		if !ok || strings.TrimSpace(part) == "" {
-			w.invalid("order", "id, slug, title, startDate, endDate, createdAt, updatedAt, volume or liquidity")
+			w.invalid("order", "id, slug, title, startDate, endDate, createdAt, updatedAt, volume, "+
+				"volume24hr, volume1wk, volume1mo, volume1yr or liquidity")
 		}
 		if first {
 			q.Order, first = order, false

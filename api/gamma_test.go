@@ -245,7 +245,8 @@ func TestLiveMembers(t *testing.T) {
 	}
 	a, b := n.fund("a", 1, 1000, 1000), n.fund("b", 1, 1000, 1000)
 	n.described(`{"id":"5","slug":"e","title":"E","volume":1000,"closed":false,"markets":[` +
-		marketText(1, `,"volume":"600","bestBid":0.9,"oneDayPriceChange":0.1,"volume24hr":7`) + `,` +
+		marketText(1, `,"volume":"600","bestBid":0.9,"oneDayPriceChange":0.1,"volume24hr":7,`+
+			`"volume1wkClob":7`) + `,` +
 		marketText(2, `,"volume":"400","liquidity":3`) + `,` + marketText(3, `,"volume":"5"`) + `]}`)
 	n.do(place("buy", a, quote{1, 0, engine.Buy, 2000, 4000}),
 		place("sell", a, quote{1, 0, engine.Sell, 1000, 6000}),
@@ -253,11 +254,13 @@ func TestLiveMembers(t *testing.T) {
 	if !n.index.History.Await(n.head.Sequence, awaitIndex) {
 		t.Fatal("the index lags")
 	}
-	want := `"volume":"2","bestBid":0.4,"outcomePrices":"[\"0.5\", \"0.5\"]","bestAsk":0.6,` +
+	want := `"volume":"2","bestBid":0.4,"volume24hr":2,"volume1wkClob":2,` +
+		`"outcomePrices":"[\"0.5\", \"0.5\"]","bestAsk":0.6,` +
 		`"spread":0.2,"lastTradePrice":0.4,"volumeNum":2,"liquidity":"12","liquidityNum":12,` +
-		`"closed":false,"acceptingOrders":true,"orderPriceMinTickSize":0.01,"orderMinSize":5,"events"`
+		`"closed":false,"acceptingOrders":true,"orderPriceMinTickSize":0.01,"orderMinSize":5,` +
+		`"volume1wk":2,"volume1mo":2,"volume1yr":2,"events"`
 	if got := string(n.get("/markets/1", 200)); !strings.Contains(got, want) ||
-		strings.Contains(got, "oneDay") || strings.Contains(got, "volume24hr") {
+		strings.Contains(got, "oneDay") {
 		t.Errorf("%s\nhas no %s", got, want)
 	}
 	var e struct {

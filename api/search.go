@@ -2,10 +2,7 @@ package api
 
 import (
 	"bytes"
-	"math"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -50,22 +47,17 @@ func (h *Handler) publicSearch(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	c := h.o.Catalog()
-	if c == nil {
-		c = new(catalog.Catalog)
-	}
-	query := catalog.Query{Text: q.text, Offset: q.page * q.limit, Limit: q.limit}
-	if q.creator != "" {
-		query.Marks = []string{"creator:" + q.creator}
-	}
-	found := c.SearchEvents.Find(query)
+	ask := catalog.WordQuery{Text: q.text, Creator: q.creator, Offset: q.page * q.limit,
+		Limit: q.limit}
+	found := c.FindEvents(&ask)
 	b := append(make([]byte, 0, 4096), `{"events":[`...)
-	for _, id := range found.IDs {
-		b = appendFoundEvent(appendComma(b), c.Events.At(rowNumber(id)))
+	for _, e := range found.Rows {
+		b = appendFoundEvent(appendComma(b), e)
 	}
 	b = append(b, `],"tags":[`...)
 	if q.tags {
-		for _, id := range foundTags(c, &q) {
-			b = appendFoundTag(appendComma(b), c, c.Tags.At(rowNumber(id)))
+		for _, t := range c.FindTags(&ask).Rows {
+			b = appendFoundTag(appendComma(b), c, t)
 		}
 	}
 	b = append(b, `],"pagination":{"hasMore":`...)
@@ -74,43 +66,6 @@ func (h *Handler) publicSearch(ctx *fasthttp.RequestCtx) {
 	b = strconv.AppendInt(b, int64(found.Total), 10)
 	ctx.SetContentType(jsonType)
 	ctx.Response.SetBodyRaw(append(b, '}', '}'))
-}
-
-// rowNumber is the number of a row that a search found.
-func rowNumber(id string) int32 {
-	no, err := strconv.ParseInt(id, 10, 32)
-	if err != nil {
-		panic("BUG: a search found " + id)
-	}
-	return int32(no)
-}
-
-// foundTags are the ids of a page of tags: of a site, those that its events have.
-func foundTags(c *catalog.Catalog, q *searched) []string {
-	if q.creator == "" {
-		return c.SearchTags.Find(catalog.Query{
-			Text: q.text, Offset: q.page * q.limit, Limit: q.limit,
-		}).IDs
-	}
-	all := c.SearchTags.Find(catalog.Query{Text: q.text, Limit: math.MaxInt}).IDs
-	if len(all) == 0 {
-		return nil
-	}
-	ask := catalog.PageQuery{Creator: q.creator, Limit: len(all)}
-	for _, id := range all {
-		ask.IDs = append(ask.IDs, c.Tags.At(rowNumber(id)).ID)
-	}
-	scope, err := c.QueryTags(&ask)
-	if err != nil {
-		panic("BUG: a cursor without a cursor: " + err.Error())
-	}
-	in := make(map[int32]bool, len(scope.Rows))
-	for _, t := range scope.Rows {
-		in[t.No] = true
-	}
-	all = slices.DeleteFunc(all, func(id string) bool { return !in[rowNumber(id)] })
-	from := min(q.page*q.limit, len(all))
-	return all[from:min(from+q.limit, len(all))]
 }
 
 // appendFoundEvent appends an event as a search tells it.
@@ -152,7 +107,7 @@ func readSearch(args *fasthttp.Args) (q searched, f *failure) {
 	default:
 		return q, errSearchTags
 	}
-	q.creator = strings.ToLower(string(args.Peek("creator")))
+	q.creator = text(args.Peek("creator"))
 	return q, nil
 }
 

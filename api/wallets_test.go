@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -246,6 +247,54 @@ func TestManyMarkets(t *testing.T) {
 		ctx := ask("GET", "/holders?market="+strings.Join(ids[:c.count], ",")+c.more)
 		if s.handler.Public(ctx); !strings.HasPrefix(string(ctx.Response.Body()), c.want) {
 			t.Errorf("%d markets%s: %.100s", c.count, c.more, ctx.Response.Body())
+		}
+	}
+}
+
+// TestComplaintsInOrder: of several mistakes the one that is told does not depend on the order
+// in which a client writes its parameters: a name that nobody knows, then what every request
+// needs, then a value, then what one parameter needs beside it.
+func TestComplaintsInOrder(t *testing.T) {
+	n := newNode(t)
+	user := "user=" + trader("nobody").Hex()
+	market := "market=" + listing(1, 100).Condition.Hex()
+	for _, c := range []struct{ path, query, want string }{
+		{"/positions", "limit=x", "missing_field: user"},
+		{"/positions", "limit=x&nonsense=1", "unknown_field: nonsense"},
+		{"/positions", "title=" + strings.Repeat("t", 101) + "&" + user, "invalid_field: title"},
+		{"/positions", user + "&mergeable=maybe", "invalid_field: mergeable"},
+		{"/closed-positions", "sortBy=x", "missing_field: user"},
+		{"/closed-positions", "sortBy=x&" + user, "invalid_field: sortBy"},
+		{"/closed-positions", "sizeThreshold=1", "unknown_field: sizeThreshold"},
+		{"/holders", "limit=x", "missing_field: market"},
+		{"/holders", "limit=x&" + market, "invalid_field: limit"},
+		{"/holders", user, "unknown_field: user"},
+		{"/value", market, "missing_field: user"},
+		{"/value", "market=x&" + user, "invalid_field: market"},
+		{"/value", "limit=1", "unknown_field: limit"},
+		{"/traded", "", "missing_field: user"},
+		{"/traded", "user=0x12", "invalid_field: user"},
+		{"/traded", "market=x", "unknown_field: market"},
+		{"/activity", "type=x&start=x", "missing_field: user"},
+		{"/activity", "end=x&" + user, "invalid_field: end"},
+		{"/activity", user + "&sortDirection=up", "invalid_field: sortDirection"},
+		{"/activity", "takerOnly=true&type=x", "unknown_field: takerOnly"},
+		{"/trades", "filterType=XX", "invalid_field: filterType"},
+		{"/trades", "filterType=XX&filterAmount=1", "invalid_field: filterType"},
+		{"/trades", "filterAmount=-1", "invalid_field: filterAmount"},
+		{"/trades", "filterType=CASH&filterAmount=x", "invalid_field: filterAmount"},
+		{"/trades", "filterType=CASH", "missing_field: filterAmount"},
+		{"/trades", "filterAmount=1", "missing_field: filterType"},
+		{"/trades", "filterType=CASH&limit=x", "invalid_field: limit"},
+		{"/trades", "filterType=CASH&sortBy=x", "unknown_field: sortBy"},
+	} {
+		parts := strings.Split(c.query, "&")
+		slices.Reverse(parts)
+		for _, query := range []string{c.query, strings.Join(parts, "&")} {
+			want := `{"error":"` + c.want + `"}`
+			if got := string(n.get(c.path+"?"+query, fasthttp.StatusBadRequest)); got != want {
+				t.Errorf("%s?%s: %s, want %s", c.path, query, got, want)
+			}
 		}
 	}
 }
