@@ -1,11 +1,14 @@
 package ingress
 
 import (
+	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 
 	"clobd/engine"
 	"clobd/engine/view"
+	"clobd/ingress/auth"
 )
 
 // What the engine refuses, it refuses with a reason and up to three numbers. What somebody needs to
@@ -16,6 +19,9 @@ import (
 func (s *Server) refuseOrder(p *placement) *refusal {
 	r := &p.out.receipt
 	no := refuseReceipt(r)
+	if r.Reject == engine.RejectTick {
+		no.text = exactly(no.text, engine.Price(r.Args[0]), &p.request.order)
+	}
 	detail := s.advise(p, r)
 	if engine.Rejects[r.Reject].Final {
 		detail += "; this order is over, sign another one"
@@ -28,6 +34,29 @@ func (s *Server) refuseOrder(p *placement) *refusal {
 	}
 	return no.because(detail)
 }
+
+// exactly puts the price that an order was signed with in place of the rounded one that a Receipt
+// has room for: rounded it may look as if it kept the rule that it breaks.
+func exactly(text string, rounded engine.Price, o *auth.Order) string {
+	cash, size := o.MakerAmount, o.TakerAmount
+	if o.Side == engine.Sell {
+		cash, size = size, cash
+	}
+	exact := strconv.FormatUint(cash, 10) + "/" + strconv.FormatUint(size, 10)
+	for digits, scale := 4, uint64(1e4); digits <= exactDigits; digits, scale = digits+1, scale*10 {
+		if high, low := bits.Mul64(cash, scale); high < size {
+			if quotient, rest := bits.Div64(high, low, size); rest == 0 && quotient <= math.MaxInt64 {
+				exact = string(engine.AppendDecimal(nil, int64(quotient), digits))
+				break
+			}
+		}
+	}
+	return strings.Replace(text, "("+rounded.String()+")", "("+exact+")", 1)
+}
+
+// exactDigits are written of a price at most; one that needs more is written as the fraction of the
+// signed amounts that it is.
+const exactDigits = 12
 
 // advise is what to change in an order, "" if the words of the refusal say all.
 func (s *Server) advise(p *placement, r *engine.Receipt) string {

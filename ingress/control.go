@@ -95,8 +95,15 @@ func (a *admin) resolve(o *operation) (map[string]any, *problem) {
 	}
 	c := engine.Command{Kind: engine.Resolve, Market: m.No, Price: x,
 		ID: reference(engine.Resolve, o.Ref)}
-	return a.carry(&c, map[string]any{"market": m.Condition.Hex(),
+	body, p := a.carry(&c, map[string]any{"market": m.Condition.Hex(),
 		"payouts": []string{x.String(), y.String()}})
+	now := a.server.options.Board.Directory.Market(m.No)
+	if p != nil && p.status == 400 && now.State == engine.Settled && now.Payout != x {
+		p = &problem{400, "the market was resolved with other payouts", "it pays " +
+			now.Payout.String() + "," + (engine.PriceOne - now.Payout).String() +
+			": what it was resolved with stands for good"}
+	}
+	return body, p
 }
 
 // parsePrice reads a decimal in [0, 1] with at most 4 decimals.

@@ -14,10 +14,10 @@
 //	│   reads ◄────────────┼─────────────► writes                            │
 //	│   Public             │               authenticate: HMAC, raw body      │
 //	│   Account (after     │               admitAccount: windows of a wallet │
-//	│   authenticate, or   │               accept: JSON ─► integers, owner   │
-//	│   with a read-only   │               verify ──► pool: a few at once    │
-//	│   key)               │               authorize: terms, link, Command   │
-//	│                      │               Past ─known──► the same answer    │
+//	│   authenticate, or   │             ┌ accept: JSON ─► integers, owner   │
+//	│   with a read-only   │     a place │ verify                            │
+//	│   key)               │ in the pool │ authorize: terms, link, Command   │
+//	│                      │             └ Past ─known──► the same answer    │
 //	│                      │               Submit ─────┐                     │
 //	└──────────────────────┼───────────────────────────┼─────────────────────┘
 //	                       ▼                           ▼ parks until durable
@@ -49,8 +49,8 @@
 // the faucet, which has a window per address and a cap on the wallets there are.
 //
 // Everything has a limit: bodies 64 KiB, of lists 256 KiB, headers 8 KiB, nesting 32,
-// connections (an eighth of them for one address), callers counted, signatures waiting (50 ms of
-// work, a quarter of it for one wallet, an eighth for all key derivations). A shortage of
+// connections (an eighth of them for one address), callers counted, orders waiting (50 ms of
+// work, a quarter of it for one caller, an eighth for all key derivations). A shortage of
 // descriptors is waited out. Bodies are copied out of the request before it is answered.
 //
 // # Reading order
@@ -58,5 +58,5 @@
 // listener.go and turnstile.go (who gets a connection), server.go (route table), order.go (the
 // story of an order), bundle.go (of a list), cancel.go, tokens.go, heartbeat.go, keys.go (who
 // asks), records.go (which keys there are), decode.go and scan.go (JSON to integers), reply.go
-// (integers to JSON), limits.go, pool.go, admin.go (the operator's writes), metrics.go.
+// (integers to JSON), limits.go, pool.go, seat.go, admin.go (the operator's writes), metrics.go.
 package ingress

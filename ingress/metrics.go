@@ -46,16 +46,18 @@ func (m *metrics) watch(p *pool) {
 			prometheus.CounterOpts{Name: "clobd_verify_" + name, Help: help},
 			func() float64 { return float64(read()) }))
 	}
-	gauge("queue", "Signatures waiting to be verified.",
+	gauge("queue", "Orders and signatures that wait for a place.",
 		func() float64 { return float64(p.queued()) })
-	gauge("queue_limit", "Signatures that may wait at the present cost of one.",
+	gauge("queue_limit", "Orders and signatures that may wait at the present cost of one.",
 		func() float64 { return float64(p.capacity()) })
-	gauge("cost_seconds", "Moving average of the time of one verification.",
+	gauge("places", "Places there are now: one less while somebody reads.",
+		func() float64 { return float64(p.places()) })
+	gauge("cost_seconds", "Moving average of the time that one holds its place.",
 		func() float64 { return time.Duration(p.cost.Load()).Seconds() })
-	count("total", "Signatures verified.", p.ran.Load)
-	count("waited_total", "Signatures that had to wait for their turn.", p.waited.Load)
-	count("full_total", "Signatures refused because the queue was full.", p.full.Load)
-	count("expired_total", "Signatures refused because they had waited too long.", p.expired.Load)
+	count("total", "Orders and signatures worked on.", p.ran.Load)
+	count("waited_total", "Orders and signatures that had to wait for a place.", p.waited.Load)
+	count("full_total", "Orders and signatures refused because the queue was full.", p.full.Load)
+	count("expired_total", "Orders and signatures refused because they had waited too long.", p.expired.Load)
 }
 
 // collectors are all of them.

@@ -68,7 +68,8 @@ type placement struct {
 	proof    []byte
 	owner    engine.WalletNo
 
-	settled bool // out is the answer
+	seat    *seat // where it works: nil in a list
+	settled bool  // out is the answer
 	out     result
 	refused *refusal // or this is: of an order of a bundle
 }
@@ -96,10 +97,15 @@ func (s *Server) postOrder(ctx *fasthttp.RequestCtx) {
 	if !ok || !s.admitAccount(ctx, caller.Address, demand{orderScope, 1}) {
 		return
 	}
+	seat, no := s.sit(ctx, &caller)
+	if no != nil {
+		no.send(ctx)
+		return
+	}
 	p := s.placements.get()
 	defer s.placements.put(p)
-	no := s.accept(p, &caller, string(ctx.Request.Body()))
-	if no == nil {
+	p.seat = seat
+	if no = s.accept(p, &caller, string(ctx.Request.Body())); no == nil {
 		no = s.verify(p)
 	}
 	if no == nil {
@@ -258,14 +264,17 @@ func (s *Server) resolve(p *placement, caller *identity) *refusal {
 	return nil
 }
 
-// verify finds out which exchange the order was signed for and checks the signature, on the pool.
+// verify finds out which exchange the order was signed for and checks the signature. An order of a
+// list takes a place in the pool for that, any other has one.
 func (s *Server) verify(p *placement) *refusal {
 	r := &p.request
 	var err error
-	full := s.pool.do(r.order.Maker, func() {
+	check := func() {
 		p.verified, err = s.options.Verifier.Verify(&r.order, r.signature, p.market.NegRisk)
-	})
-	if full != nil {
+	}
+	if p.seat != nil {
+		check()
+	} else if full := s.pool.do(r.order.Maker, check); full != nil {
 		return s.refusePool(full)
 	}
 	return refuseSignature(err, r.order.Version)
@@ -308,7 +317,7 @@ func (s *Server) offered(p *placement, caller *identity) *refusal {
 		return nil
 	}
 	touched := s.options.Board.Directory.Touched(p.command.Wallet)
-	caughtUp := s.options.Await(touched, recheckWait)
+	caughtUp := s.await(p.seat, touched)
 	past, known, _, err := s.options.Past(p.verified.ID)
 	switch {
 	case err != nil:
@@ -335,7 +344,7 @@ func (s *Server) open(p *placement, caller *identity) *refusal {
 	if p.owner != 0 {
 		return nil
 	}
-	receipt, err := s.submit(&engine.Command{
+	receipt, err := s.submitFrom(p.seat, &engine.Command{
 		Kind: engine.Link, Address: p.request.order.Maker, Holder: caller.Address,
 	})
 	if err != nil {
@@ -397,14 +406,14 @@ func (s *Server) place(p *placement) *refusal {
 		if no := s.look(p); no != nil || p.settled {
 			return no
 		}
-		receipt, err := s.submit(&p.command)
+		receipt, err := s.submitFrom(p.seat, &p.command)
 		if err != nil {
 			return s.refuseSubmit(err, &p.command.ID)
 		}
 		if no := s.take(p, &receipt); no != nil || p.settled {
 			return no
 		}
-		s.options.Await(receipt.First, recheckWait)
+		s.await(p.seat, receipt.First)
 	}
 	return &refuseRecheck
 }
@@ -415,13 +424,14 @@ var errLagging = errors.New("the index lags")
 // upToDate is Past for an order whose status is told: where it is known, the index must have come
 // as far as what its wallet was told before, a cancel for one. The error is errLagging if it does
 // not come that far in time.
-func (s *Server) upToDate(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
+func (s *Server) upToDate(p *placement, id engine.OrderID) (
+	engine.Receipt, bool, engine.Sequence, error) {
 	past, known, seen, err := s.options.Past(id)
 	if err != nil || !known {
 		return past, known, seen, err
 	}
 	if touched := s.options.Board.Directory.Touched(past.Wallet); seen < touched {
-		if !s.options.Await(touched, recheckWait) {
+		if !s.await(p.seat, touched) {
 			return past, known, seen, errLagging
 		}
 		past, known, seen, err = s.options.Past(id)
@@ -431,7 +441,7 @@ func (s *Server) upToDate(id engine.OrderID) (engine.Receipt, bool, engine.Seque
 
 // look settles an order that the index knows, and else notes how far the index had come.
 func (s *Server) look(p *placement) *refusal {
-	past, known, seen, err := s.upToDate(p.command.ID)
+	past, known, seen, err := s.upToDate(p, p.command.ID)
 	switch {
 	case err == errLagging:
 		return refuseUntold(&p.command.ID)
@@ -461,8 +471,8 @@ func (s *Server) take(p *placement, r *engine.Receipt) *refusal {
 // be live, so what keeps its result from being told is no refusal: 504, and the id to ask for.
 func (s *Server) replay(p *placement, first engine.Sequence) *refusal {
 	for range rechecks {
-		s.options.Await(first, recheckWait)
-		past, known, _, err := s.upToDate(p.command.ID)
+		s.await(p.seat, first)
+		past, known, _, err := s.upToDate(p, p.command.ID)
 		if err == errLagging {
 			continue
 		} else if err != nil {
@@ -503,12 +513,25 @@ func (s *Server) quarantined(c *engine.Command) bool {
 }
 
 // submit is enter and the wait.
-func (s *Server) submit(c *engine.Command) (engine.Receipt, error) {
+func (s *Server) submit(c *engine.Command) (engine.Receipt, error) { return s.submitFrom(nil, c) }
+
+// submitFrom is submit for who has a place in the pool, which the wait does not need.
+func (s *Server) submitFrom(at *seat, c *engine.Command) (engine.Receipt, error) {
 	call, err := s.enter(c)
 	if err != nil {
 		return engine.Receipt{}, err
 	}
+	at.leave()
+	defer at.back()
 	return call.Wait()
+}
+
+// await waits until the index holds seq, at most for recheckWait and without a place, and says
+// whether it does.
+func (s *Server) await(at *seat, seq engine.Sequence) bool {
+	at.leave()
+	defer at.back()
+	return s.options.Await(seq, recheckWait)
 }
 
 // refuseSubmit is the answer to a Command without a Receipt. id is the order's, nil if there is

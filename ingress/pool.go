@@ -10,13 +10,17 @@ import (
 )
 
 // Bounds of the pool: what waits there is at most poolWork of one place's time each, and waits at
-// most poolPatience. A first guess of what one verification costs is replaced by measuring.
+// most poolPatience. A first guess of what one piece of work costs is replaced by measuring.
 const (
 	poolWork     = 50 * time.Millisecond
 	poolPatience = time.Second
 	poolGuess    = 100 * time.Microsecond
-	poolSlots    = 8192 // cap of the queue however cheap a verification is
+	poolSlots    = 8192 // cap of the queue however cheap the work is
 	poolShare    = 4    // one wallet may hold this part of the queue
+
+	// After a read one place less is given out for so long: long enough that a few reads a second
+	// keep it.
+	readsLast = 100 * time.Millisecond
 )
 
 // Why the pool did not run a job. In each case nothing happened.
@@ -26,16 +30,20 @@ var (
 	errPoolClosed  = errors.New("verification pool is closed")
 )
 
-// pool bounds how many signatures are verified at once. A verification takes as long as many book
-// reads: if every request that carries one ran its own, the scheduler's queue would be full of
-// them and a read would wait for all. Those that wait for a place here are parked, not runnable,
-// and each runs in its own goroutine: no thread is woken, nothing is handed over.
+// pool bounds how many orders are worked on at once. One takes as long as many book reads: if every
+// request ran at once, the scheduler's queue would be full of them and a read would wait for all.
+// Those that wait for a place here are parked, not runnable, and each runs in its own goroutine: no
+// thread is woken, nothing is handed over. Answers go before new work: they are what is left of
+// work that was let in, and end it.
 //
 //	do ─► a place is free ─► run
 //	 └──► full, or this wallet's share is taken ─► errPoolFull
 //	       └──► wait, first come first served ─► the one who leaves gives his place on ─► run
+//	back ─► the same before all others, and never refused
 type pool struct {
 	workers int
+	began   time.Time
+	read    atomic.Int64 // when somebody read last, after began
 	cost    atomic.Int64 // ns, moving average
 
 	ran, waited, full, expired atomic.Uint64
@@ -43,13 +51,13 @@ type pool struct {
 	mutex   sync.Mutex
 	closed  bool
 	running int
-	first   *waiter // of the queue
-	last    *waiter
-	waiting int
+	queue   queue // of new work
+	answers queue
+	waiting int // of the queue
 	wallets map[engine.Address]int
 }
 
-// waiter is one verification that waits for a place.
+// waiter is who waits for a place.
 type waiter struct {
 	wallet   engine.Address
 	deadline time.Time
@@ -57,10 +65,33 @@ type waiter struct {
 	turn     chan error // nil: the place is yours
 }
 
+// queue holds waiters in their order.
+type queue struct{ first, last *waiter }
+
+func (q *queue) push(w *waiter) {
+	w.next = nil
+	if q.first == nil {
+		q.first = w
+	} else {
+		q.last.next = w
+	}
+	q.last = w
+}
+
+// pop takes the first one out; nil if nobody waits.
+func (q *queue) pop() *waiter {
+	w := q.first
+	if w != nil {
+		q.first = w.next
+	}
+	return w
+}
+
 // newPool makes a pool of so many places, at least 1.
 func newPool(workers int) *pool {
-	p := &pool{workers: workers, wallets: make(map[engine.Address]int)}
+	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int)}
 	p.cost.Store(int64(poolGuess))
+	p.read.Store(-int64(readsLast))
 	return p
 }
 
@@ -80,10 +111,32 @@ func (p *pool) do(wallet engine.Address, work func()) error {
 	defer p.leave() // also if work panics
 	start := time.Now()
 	work()
-	cost := p.cost.Load()
-	p.cost.Store(cost + (int64(time.Since(start))-cost)/8)
-	p.ran.Add(1)
+	p.ranFor(time.Since(start))
 	return nil
+}
+
+// ranFor notes what one piece of work took.
+func (p *pool) ranFor(d time.Duration) {
+	cost := p.cost.Load()
+	p.cost.Store(cost + (int64(d)-cost)/8)
+	p.ran.Add(1)
+}
+
+// reading notes that somebody reads at this time.
+func (p *pool) reading(at time.Time) {
+	const grain = int64(readsLast) / 8 // most reads need not write what all others look at
+	if now := int64(at.Sub(p.began)); now > p.read.Load()+grain {
+		p.read.Store(now)
+	}
+}
+
+// places is how many may run now. While somebody reads, one CPU is left to him: the places are as
+// many as there are CPUs, and the kernel would let a read wait for the turns of all of them.
+func (p *pool) places() int {
+	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(readsLast) {
+		return p.workers - 1
+	}
+	return p.workers
 }
 
 // enter takes a place, or one in the queue if there is room for it and for its wallet.
@@ -93,7 +146,7 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 	if p.closed {
 		return nil, errPoolClosed
 	}
-	if p.running < p.workers {
+	if p.running < p.places() {
 		p.running++
 		return nil, nil
 	}
@@ -103,19 +156,14 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 		return nil, errPoolFull
 	}
 	w := &waiter{wallet, time.Now().Add(poolPatience), nil, make(chan error, 1)}
-	if p.last == nil {
-		p.first = w
-	} else {
-		p.last.next = w
-	}
-	p.last = w
+	p.queue.push(w)
 	p.waiting++
 	p.wallets[wallet]++
 	p.waited.Add(1)
 	return w, nil
 }
 
-// capacity is how many verifications are poolWork of work for all places.
+// capacity is how many pieces of work are poolWork of work for all places.
 func (p *pool) capacity() int {
 	n := int64(poolWork) * int64(p.workers) / max(p.cost.Load(), 1)
 	return int(min(max(n, int64(p.workers)), poolSlots))
@@ -128,29 +176,54 @@ func (p *pool) queued() int {
 	return p.waiting
 }
 
-// leave gives the place to the first who has not waited too long, or back.
+// back waits for a place with an answer to what was let in before: w is used for nothing else.
+func (p *pool) back(w *waiter) {
+	p.mutex.Lock()
+	if p.running < p.places() {
+		p.running++
+		p.mutex.Unlock()
+		return
+	}
+	p.answers.push(w)
+	p.mutex.Unlock()
+	<-w.turn
+}
+
+// leave gives the place back, and as many as are free then to answers and to those who have not
+// waited too long.
 func (p *pool) leave() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	p.running--
+	for places := p.places(); p.running < places; p.running++ {
+		w := p.answers.pop()
+		if w == nil {
+			w = p.patient()
+		}
+		if w == nil {
+			return
+		}
+		w.turn <- nil
+	}
+}
+
+// patient takes the first out of the queue who has not waited too long; nil if nobody waits.
+func (p *pool) patient() *waiter {
 	for w := p.pop(); w != nil; w = p.pop() {
 		if !time.Now().After(w.deadline) {
-			w.turn <- nil
-			return
+			return w
 		}
 		p.expired.Add(1)
 		w.turn <- errPoolExpired
 	}
-	p.running--
+	return nil
 }
 
 // pop takes the first out of the queue; nil if nobody waits.
 func (p *pool) pop() *waiter {
-	w := p.first
+	w := p.queue.pop()
 	if w == nil {
 		return nil
-	}
-	if p.first = w.next; p.first == nil {
-		p.last = nil
 	}
 	p.waiting--
 	if p.wallets[w.wallet]--; p.wallets[w.wallet] == 0 {
@@ -159,7 +232,7 @@ func (p *pool) pop() *waiter {
 	return w
 }
 
-// close refuses new work and answers who waits. What runs goes on.
+// close refuses new work and answers who waits. What runs goes on, and so do answers.
 func (p *pool) close() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -73,7 +73,8 @@ type Options struct {
 	Quarantined func(*engine.Command) bool
 	// TrustedProxies may name their client in X-Forwarded-For.
 	TrustedProxies []netip.Prefix
-	// Workers is how many signatures are verified at once; default: one per CPU.
+	// Workers is how many orders are worked on at once, one less while somebody reads; default: one
+	// per CPU.
 	Workers int
 	// Concurrency caps the connections served at once; default 8,192. It is lowered to the limit of
 	// open files less 512, but not below 64.
@@ -461,6 +462,7 @@ func (s *Server) table() *router.Router {
 		}
 		s.writes(r, prefix)
 		s.keyRoutes(r, prefix)
+		r.OPTIONS(prefix+"/builder/trades", s.route("options", allowReads))
 		read(prefix+"/builder/trades", sharedRefusals(s.gate("public", s.builderTrades)))
 		account := s.gate("account", s.account)
 		read(prefix+"/data/{rest:*}", account)
@@ -622,10 +624,14 @@ func notAllowed(ctx *fasthttp.RequestCtx) {
 }
 
 // public hands a read to its owner.
-func (s *Server) public(ctx *fasthttp.RequestCtx) { s.options.Public(ctx) }
+func (s *Server) public(ctx *fasthttp.RequestCtx) {
+	s.pool.reading(ctx.Time())
+	s.options.Public(ctx)
+}
 
 // account hands a private read to its owner, once it is known who asks.
 func (s *Server) account(ctx *fasthttp.RequestCtx) {
+	s.pool.reading(ctx.Time())
 	path := strings.TrimPrefix(string(ctx.Path()), "/clob")
 	address, dialect, ok := engine.Address{}, "", false
 	reads := ctx.IsGet() || ctx.IsHead()

@@ -76,7 +76,8 @@ func (l counted) Accept() (net.Conn, error) {
 		r := l.server.turnstile.enter(key)
 		if r == nil {
 			leave := func() { l.server.turnstile.leave(key) }
-			return &countedConn{Conn: c, leave: leave}, nil
+			return &countedConn{Conn: c, leave: leave, direct: key != nil,
+				orders: orderConn{seat: newSeat(l.server.pool)}}, nil
 		}
 		l.server.turnAway(c, r)
 	}
@@ -112,16 +113,35 @@ func (s *Server) turnAway(c net.Conn, r *refusal) {
 	_ = c.Close()
 }
 
-// countedConn leaves the turnstile when it is closed, once.
+// countedConn leaves the turnstile when it is closed, once, and lets orders over it work only while
+// they have a place in the pool.
 type countedConn struct {
 	net.Conn
-	once  sync.Once
-	leave func()
+	once   sync.Once
+	leave  func()
+	direct bool // one caller's own: no proxy stands for many
+	orders orderConn
+}
+
+// Read reads. It waits without a place; an order gets one at once.
+func (c *countedConn) Read(b []byte) (int, error) {
+	c.orders.seat.done()
+	n, err := c.Conn.Read(b)
+	c.orders.begins(b[:n])
+	return n, err
+}
+
+// Write writes. What an order still needed a place for is then done.
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.orders.seat.done()
+	return n, err
 }
 
 // Close closes the connection and makes room for another one.
 func (c *countedConn) Close() error {
 	err := c.Conn.Close()
+	c.orders.seat.release()
 	c.once.Do(c.leave)
 	return err
 }

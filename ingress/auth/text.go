@@ -31,6 +31,10 @@ func (w *Word) Uint64() (uint64, bool) {
 // maxWordDigits is the length of 2^256 - 1 in decimal.
 const maxWordDigits = 78
 
+// chunkDigits are as many decimal digits as surely fit into 64 bits, with the power of ten above
+// them: a word is read by so many at a time.
+const chunkDigits = 19
+
 // ParseWord reads a decimal unsigned 256-bit integer: 1 to 78 digits and nothing else. It is false
 // for an empty text, a sign, a blank, any other character, and for values of 2^256 or more.
 func ParseWord(s string) (Word, bool) {
@@ -38,13 +42,19 @@ func ParseWord(s string) (Word, bool) {
 		return Word{}, false
 	}
 	var limbs [4]uint64 // little endian
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return Word{}, false
+	for len(s) > 0 {
+		n := min(len(s), chunkDigits)
+		carry, scale := uint64(0), uint64(1)
+		for i := range n {
+			digit := s[i] - '0'
+			if digit > 9 {
+				return Word{}, false
+			}
+			carry, scale = carry*10+uint64(digit), scale*10
 		}
-		carry := uint64(s[i] - '0')
+		s = s[n:]
 		for j := range limbs {
-			hi, lo := bits.Mul64(limbs[j], 10)
+			hi, lo := bits.Mul64(limbs[j], scale)
 			var over uint64
 			limbs[j], over = bits.Add64(lo, carry, 0)
 			carry = hi + over
@@ -70,7 +80,7 @@ func ParseHex(dst []byte, s string) bool {
 		return false
 	}
 	for i := range dst {
-		hi, lo := hexDigit(s[2*i]), hexDigit(s[2*i+1])
+		hi, lo := hexDigits[s[2*i]], hexDigits[s[2*i+1]]
 		if hi > 15 || lo > 15 {
 			return false
 		}
@@ -79,18 +89,23 @@ func ParseHex(dst []byte, s string) bool {
 	return true
 }
 
-// hexDigit is the value of c, above 15 if c is no hex digit.
-func hexDigit(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10
+// hexDigits are the values of bytes, above 15 of those that are no hex digit: branches on digits
+// that nobody can foresee cost more than the look.
+var hexDigits = func() (table [256]byte) {
+	for c := range table {
+		switch {
+		case '0' <= c && c <= '9':
+			table[c] = byte(c - '0')
+		case 'a' <= c && c <= 'f':
+			table[c] = byte(c - 'a' + 10)
+		case 'A' <= c && c <= 'F':
+			table[c] = byte(c - 'A' + 10)
+		default:
+			table[c] = 0xff
+		}
 	}
-	return 0xff
-}
+	return table
+}()
 
 // ParseAddress reads 0x and 40 hex digits. Letter case means nothing: clients send lower case,
 // upper case and every flavour of checksum, and an address is compared by its bytes.
