@@ -44,7 +44,9 @@ type Flooded struct {
 	Idle        []Paced    `json:"idle"`
 	Busy        []Paced    `json:"flooded"`
 	Orders      []float64  `json:"orders_per_second"`
-	Nice        int        `json:"flood_nice"`
+	// CPUMicros is the CPU time of the node while it was flooded, by order: its reads are in it.
+	CPUMicros []float64 `json:"cpu_micros_per_order"`
+	Nice      int       `json:"flood_nice"`
 	// Ratios are of the medians of p50: flooded by idle.
 	Corrected   float64 `json:"ratio_of_median_corrected_p50"`
 	Uncorrected float64 `json:"ratio_of_median_uncorrected_p50"`
@@ -102,8 +104,10 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 			if (turn+round)%2 == 0 {
 				flood = posts
 			}
+			before, beforeErr := t.node.cpu()
 			paced, posted, err := f.turn(ctx, t, flood)
-			if err != nil {
+			after, afterErr := t.node.cpu()
+			if err = errors.Join(err, beforeErr, afterErr); err != nil {
 				return err
 			}
 			rate := posted.rate()
@@ -113,6 +117,8 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 				t.conditions.Hiccup = Hiccup{}
 			case flood != nil:
 				out.Busy, out.Orders = append(out.Busy, paced), append(out.Orders, rate)
+				out.CPUMicros = append(out.CPUMicros,
+					float64((after-before).Microseconds())/max(float64(posted.Acked), 1))
 				out.Nice = posted.Nice
 			default:
 				out.Idle = append(out.Idle, paced)
@@ -154,8 +160,8 @@ func (f *Flooded) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "GET /book beside %d connections that post signed orders: p50 %.2f times that of "+
 		"an idle node corrected, %.2f uncorrected (medians of %d interleaved rounds of 2 x %.1f s, open "+
 		"loop over %d connections of a process of their own, seed %d; flood at nice %d, median %.0f "+
-		"orders/s)\n", f.Connections, f.Corrected, f.Uncorrected, len(f.Idle), f.Seconds, f.Readers,
-		f.Seed, f.Nice, median(f.Orders))
+		"orders/s, CPU %.1f µs each)\n", f.Connections, f.Corrected, f.Uncorrected, len(f.Idle),
+		f.Seconds, f.Readers, f.Seed, f.Nice, median(f.Orders), median(f.CPUMicros))
 	fmt.Fprintln(w, pacedHead)
 	for i := range f.Idle {
 		fmt.Fprintf(w, "%s  idle\n%s  flooded by %.0f orders/s\n", &f.Idle[i], &f.Busy[i], f.Orders[i])

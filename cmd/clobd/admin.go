@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/subtle"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -30,6 +31,7 @@ func (n *node) adminServer() *http.Server {
 	mux.Handle("/metrics", promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{}))
 	mux.Handle("/admin/", n.door.Admin())
 	mux.HandleFunc("/admin/backup", n.guarded(n.backupRoute))
+	mux.HandleFunc("/admin/checkpoint", n.guarded(n.checkpointRoute))
 	mux.HandleFunc("/debug/pprof/", n.guarded(pprof.Index))
 	mux.HandleFunc("/debug/pprof/cmdline", n.guarded(pprof.Cmdline))
 	mux.HandleFunc("/debug/pprof/profile", n.guarded(pprof.Profile))
@@ -38,11 +40,13 @@ func (n *node) adminServer() *http.Server {
 	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 }
 
-// readyz answers 200 once orders are taken, and 503 before that and while stopping.
+// readyz answers 200 once orders are taken, and 503 before that, while the disk hangs, and while
+// stopping.
 func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	told := struct {
 		Ready      bool        `json:"ready"`
+		Why        string      `json:"why,omitempty"`
 		Sequence   uint64      `json:"sequence"`
 		Durability string      `json:"durability"`
 		Version    string      `json:"version"`
@@ -51,6 +55,10 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		Disk       *disk       `json:"disk,omitempty"`
 	}{Ready: n.ready.Load(), Durability: n.Durability, Version: version}
 	if told.Ready {
+		if age := n.journal.Unsynced(); age >= journal.StallTime {
+			told.Ready, told.Why = false, fmt.Sprintf("disk stalled for %.1f s", age.Seconds())
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
 		told.Sequence = uint64(n.board.Sequence())
 		s := n.follower.Status()
 		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)

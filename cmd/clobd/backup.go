@@ -37,7 +37,7 @@ func (c *backupCommand) Run() error {
 		request["keys"] = "true"
 	}
 	total := folderSize(filepath.Join(c.Data, "journal"))
-	bar, done := newProgress("backup", "bytes"), make(chan struct{})
+	bar, done := newProgress(newScreen(), "backup", "bytes"), make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -23,8 +23,10 @@
 // start because a promise was broken already (the journal makes no sense).
 //
 // Commands that work on a folder which no node has: verify, inspect, restore, recover, checkpoint.
-// backup asks a running node, which copies beside trading. verify, inspect and a recover that
-// accepts nothing change nothing. What they found wrong, or different, ends them with 1.
+// backup asks a running node, which copies beside trading, and so does checkpoint if one has the
+// folder. verify and inspect change nothing;
+// recover makes good what costs nothing, and tells what costs something until it is told to accept
+// that. What they found wrong, or different, and did not make good, ends them with 1.
 //
 // Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go,
 // catalog.go (what describes the markets), space.go, secret.go, demo.go, poison.go, operator.go;

@@ -179,7 +179,7 @@ func (c *inspectCommand) records(ctx context.Context, j *journal.Journal, w *wan
 		return fmt.Errorf("the trade is of journal %016x, this is %016x", w.journal, j.ID)
 	}
 	out := bufio.NewWriter(os.Stdout)
-	n, bar, printed := newNames(), newProgress("journal", "frames"), 0
+	n, bar, printed := newNames(), newProgress(newScreen(), "journal", "frames"), 0
 	var failed error
 	err := j.Frames(1, func(f *engine.Frame) bool {
 		n.learn(f)
@@ -272,7 +272,7 @@ func (c *inspectCommand) diff(j *journal.Journal) error {
 		fmt.Printf("%s has journal %016x, %s has %016x\n", c.Data, j.ID, c.Diff, k.ID)
 		return errDiffer
 	}
-	n, bar := newNames(), newProgress("frames", "frames")
+	n, bar := newNames(), newProgress(newScreen(), "frames", "frames")
 	defer bar.end()
 	var found, unread error
 	next, stop := iter.Pull(func(yield func(*engine.Frame) bool) { unread = k.Frames(1, yield) })

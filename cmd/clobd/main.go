@@ -27,7 +27,7 @@ type commands struct {
 	Backup     backupCommand     `cmd:"" help:"Let a running node make a copy of its data folder."`
 	Restore    restoreCommand    `cmd:"" help:"Make a data folder of a backup, and check it."`
 	Recover    recoverCommand    `cmd:"" help:"Tell why a start is refused; accept the loss; make the index anew."`
-	Checkpoint checkpointCommand `cmd:"" help:"Write a checkpoint at the journal's end, as a stop does: before an upgrade after a crash."`
+	Checkpoint checkpointCommand `cmd:"" help:"Write a checkpoint at the journal's end, as a stop does: before an upgrade after a crash. A node that runs is asked to write one."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 

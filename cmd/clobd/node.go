@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -49,6 +47,7 @@ type node struct {
 	index    *journal.Index
 	follower *journal.Follower
 	space    *journal.Space
+	unlisted bool       // markets wait for room on the disk
 	backing  sync.Mutex // held while a backup is made
 	board    *view.Board
 	profiles *api.Profiles // nil without any
@@ -134,11 +133,9 @@ func (n *node) listen(context.Context) error {
 	if n.master, err = n.masterSecret(); err != nil {
 		return err
 	}
-	token, err := auth.LoadSecret(filepath.Join(n.Data, "admin.token"))
-	if err != nil {
+	if n.token, err = n.adminToken(); err != nil {
 		return err
 	}
-	n.token = hex.EncodeToString(token[:])
 	if n.poison, err = openPoison(n.Data); err != nil {
 		return err
 	}
@@ -358,13 +355,15 @@ func (n *node) exchanges() []engine.Address {
 // list enters Listings in their order, many at a time, so that they share frames and syncs, and
 // waits until all are durable. What is listed already as it is asked for is left alone: a restart
 // journals nothing new. What the engine refuses, or once stopped it, is told to the catalog, which
-// counts and names it: one contradicting record must not keep the node from starting.
+// counts and names it: one contradicting record must not keep the node from starting. The error is
+// errFull if the disk has no room for more.
 func (n *node) list(listings []engine.Listing) error {
 	type entered struct {
 		condition engine.Condition
 		call      *sequencer.Call
 	}
 	refused := map[engine.Condition]string{}
+	var room error
 	const atOnce = 1024 // well below the ring's slots, so that it never fills
 	for len(listings) > 0 {
 		part := listings[:min(atOnce, len(listings))]
@@ -378,6 +377,10 @@ func (n *node) list(listings []engine.Listing) error {
 			if n.poison.holds(&c) {
 				refused[part[i].Condition] = "the listing once stopped the node: see " + n.poison.dir
 				continue
+			}
+			if n.full() {
+				room = errFull // after those that are entered
+				break
 			}
 			call, err := n.writer.Enter(&c)
 			if err != nil {
@@ -393,6 +396,9 @@ func (n *node) list(listings []engine.Listing) error {
 			if receipt.Reject != engine.Accepted {
 				refused[e.condition] = receipt.Text()
 			}
+		}
+		if room != nil {
+			return room
 		}
 	}
 	if len(refused) > 0 {

@@ -45,7 +45,7 @@ func (c *restoreCommand) Run() (err error) {
 			err = errors.Join(err, os.RemoveAll(part))
 		}
 	}()
-	done, total, bar := uint64(0), folderSize(c.From), newProgress("copy", "bytes")
+	done, total, bar := uint64(0), folderSize(c.From), newProgress(newScreen(), "copy", "bytes")
 	err = copyTree(c.From, part, func(bytes int64) {
 		done += uint64(bytes)
 		bar.show(done, total)

@@ -65,6 +65,7 @@ type settings struct {
 	domains []auth.Domain
 	proxies []netip.Prefix
 	allowed []netip.Prefix
+	screen  *screen
 	log     *slog.Logger
 }
 
@@ -112,7 +113,8 @@ func (c *serveCommand) settings() (*settings, error) {
 		problems = append(problems, errors.New("--checkpoint-interval and --checkpoint-commands "+
 			"must be above 0"))
 	}
-	s.log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	s.screen = newScreen()
+	s.log = slog.New(slog.NewJSONHandler(s.screen, &slog.HandlerOptions{Level: level}))
 	if err := errors.Join(problems...); err != nil {
 		return nil, &cli.UsageError{Err: cli.Hint(err, "clobd serve --help lists the flags")}
 	}

@@ -35,7 +35,8 @@ func TestFlood(t *testing.T) {
 	out := measure(t, &r, "flood", "--rounds", "2", "--duration", "300ms", "--rate", "100",
 		"--readers", "2", "--connections", "2", "--dir", t.TempDir())
 	if len(r.Idle) != 2 || len(r.Busy) != 2 || r.Orders[0] <= 0 || r.Idle[0].Sent != 30 ||
-		r.Nice < 10 || r.Corrected <= 0 || r.Uncorrected <= 0 || !strings.Contains(out, "idle") {
+		r.Nice < 10 || r.Corrected <= 0 || r.Uncorrected <= 0 || len(r.CPUMicros) != 2 ||
+		r.CPUMicros[0] <= 0 || !strings.Contains(out, "idle") {
 		t.Errorf("%+v\n%s", r, out)
 	}
 }

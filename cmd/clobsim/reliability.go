@@ -69,13 +69,20 @@ func items() []item {
 			folder: node, test: "TestStalledDisk", size: 10},
 		{name: "torn-tail", what: "the log cut at every byte of its last three frames", folder: sim,
 			test: "TestTornTail", size: 1_000_000},
-		{name: "flips", what: "single bits of every file: check, start, every answer", folder: node,
-			test: "TestFlips", size: 5000},
+		{name: "flips", what: "single bits of every file: check, start, every answer, way out",
+			folder: node,
+			test:   "TestFlips", size: 5000},
+		{name: "damage", what: "files cut, emptied, zeroed, gone, or folders: check, start, way out",
+			folder: node, test: "TestDamage|TestWaysOut|TestRecoverTellsOfHistory|TestInterruptedRecover|" +
+				"TestBadSecrets", size: 1000},
 		{name: "flips-start", what: "single bits of every file of the journal: start and its state",
 			folder: sim, test: "TestFlips|TestFlipsAreFound", size: 5000},
 		{name: "flips-verify", what: "single bits of every file, by clobd verify's own checks",
 			folder: disk, test: "TestFlips", size: 5000},
-		{name: "recover", what: "damaged ends, accepted", folder: disk, test: "TestAcceptLoss"},
+		{name: "recover", what: "damaged ends, accepted; each file of the journal gone, cut, flipped",
+			folder: disk, test: "TestAcceptLoss|TestSalvage|TestHistoryBeforeTheCheckpoint|" +
+				"TestHistoryThatCannotBeRead|TestInterruptedSwap|TestForeignMark|TestEmptiedJournal|" +
+				"TestRescueAgain|TestRescueWithoutRoom|TestCollectForks"},
 		{name: "backup", what: "backups under load, restored: the digests are equal", folder: node,
 			test: "TestBackup", size: 20},
 		{name: "disk-guard", what: "cancel-only on a real disk that fills, and back", folder: node,
