@@ -76,18 +76,18 @@ func (a *asked) count(name string, otherwise, most int) int {
 	return int(n)
 }
 
-// flag reads true or false, or 1 or 0.
+// flag reads true or false.
 func (a *asked) flag(name string, otherwise bool) bool {
-	switch a.text(name) {
-	case "":
+	s := a.text(name)
+	if s == "" {
 		return otherwise
-	case "true", "1":
-		return true
-	case "false", "0":
-		return false
 	}
-	a.invalid(name)
-	return otherwise
+	yes, ok := truth(s)
+	if !ok {
+		a.invalid(name)
+		return otherwise
+	}
+	return yes
 }
 
 // amount reads a decimal number of tokens, or of collateral, that is not negative. What is finer

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"strconv"
 
 	"clobd/api/catalog"
@@ -84,9 +85,13 @@ func (d *describer) liveMarket(b []byte, m *catalog.Market, members []byte) []by
 	}
 	var had [liveFields]bool
 	for key, value := range catalog.Members(members) {
-		if f := liveFieldOf(key); f != noLive {
+		f, asText := liveFieldOf(key), value[0] == '"'
+		switch {
+		case f != noLive:
 			had[f] = true
-			b = v.append(b, f, value[0] == '"')
+			b = v.append(b, f, asText)
+		case ofPool(key):
+			b = appendAmount(b, string(key), 0, asText)
 		}
 	}
 	for f := noLive + 1; f < liveVolumeBook; f++ {
@@ -96,6 +101,10 @@ func (d *describer) liveMarket(b []byte, m *catalog.Market, members []byte) []by
 	}
 	return b
 }
+
+// ofPool says whether a figure is that of a pool beside the order book, of which there is none
+// here: the source's would not add up with ours.
+func ofPool(key []byte) bool { return bytes.HasSuffix(key, []byte("Amm")) }
 
 // append appends a field, as a text if asked for; nothing if the book does not have it.
 func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
@@ -178,6 +187,8 @@ func (d *describer) liveEvent(b []byte, e *catalog.Event, members []byte) []byte
 			b = appendMember(b, key, value)
 		case name == "liquidityClob":
 			b = appendAmount(b, name, sum.liquidity, value[0] == '"')
+		case ofPool(key):
+			b = appendAmount(b, name, 0, value[0] == '"')
 		}
 	}
 	if !trades {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -85,33 +86,45 @@ func isNumber(s string) bool {
 	return s != ""
 }
 
-// count reads a whole number of at least least.
-func (w *wants) count(name string, otherwise, least int) int {
+// count reads a whole number of at least least; one above most counts as that.
+func (w *wants) count(name string, otherwise, least, most int) int {
 	_, v := w.one(name)
 	if v == "" {
 		return otherwise
 	}
-	n, err := strconv.ParseInt(v, 10, 32)
-	if err != nil || n < int64(least) {
+	n, err := strconv.ParseInt(v, 10, 64) // of one that is too large the largest there is
+	if err != nil && !errors.Is(err, strconv.ErrRange) || n < int64(least) {
 		w.invalid(name, "a whole number, at least "+strconv.Itoa(least))
 		return otherwise
 	}
-	return int(n)
+	return int(min(n, int64(most)))
 }
 
-// flag reads true or false, or 1 or 0.
+// flag reads true or false.
 func (w *wants) flag(name string) catalog.Flag {
-	switch _, v := w.one(name); v {
-	case "":
-		return catalog.Any
-	case "true", "1":
-		return catalog.Yes
-	case "false", "0":
-		return catalog.No
-	default:
-		w.invalid(name, "true or false")
+	_, v := w.one(name)
+	if v == "" {
 		return catalog.Any
 	}
+	switch yes, ok := truth(v); {
+	case !ok:
+		w.invalid(name, "true or false")
+		return catalog.Any
+	case yes:
+		return catalog.Yes
+	}
+	return catalog.No
+}
+
+// truth reads true or false as clients of several languages write them, or 1 or 0.
+func truth(s string) (yes, ok bool) {
+	switch s {
+	case "true", "True", "TRUE", "1":
+		return true, true
+	case "false", "False", "FALSE", "0":
+		return false, true
+	}
+	return false, false
 }
 
 // times reads the bounds of a moment: NAME_min and NAME_max.
@@ -185,7 +198,8 @@ func (w *wants) order(q *catalog.PageQuery) {
 // list reads what all lists have.
 func (w *wants) list() *catalog.PageQuery {
 	q := &catalog.PageQuery{
-		Limit: min(w.count("limit", catalogPage, 1), maxCatalogPage), Offset: w.count("offset", 0, 0),
+		Limit:  w.count("limit", catalogPage, 1, maxCatalogPage),
+		Offset: w.count("offset", 0, 0, math.MaxInt32),
 		Active: w.flag("active"), Closed: w.flag("closed"), Archived: w.flag("archived"),
 		IDs: w.many("id", "ids"), Slugs: w.many("slug"),
 	}

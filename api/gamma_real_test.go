@@ -126,14 +126,17 @@ func (r *real) object(path string) map[string]any {
 var liveNames = map[string][]string{
 	"market": {"outcomePrices", "bestBid", "bestAsk", "spread", "lastTradePrice", "volume",
 		"volumeNum", "volumeClob", "liquidity", "liquidityNum", "liquidityClob", "closed",
-		"acceptingOrders", "orderPriceMinTickSize", "orderMinSize",
+		"acceptingOrders", "orderPriceMinTickSize", "orderMinSize", "volume24hr", "volume1wk",
+		"volume1mo", "volume1yr", "volume24hrClob", "volume1wkClob", "volume1moClob", "volume1yrClob",
+		// of a pool, which there is none of here: 0
+		"volumeAmm", "volume24hrAmm", "volume1wkAmm", "volume1moAmm", "volume1yrAmm", "liquidityAmm",
 		// not kept here: left out of a market that trades
-		"volume24hr", "volume1wk", "volume1mo", "volume1yr", "volume24hrClob", "volume1wkClob",
-		"volume1moClob", "volume1yrClob", "oneHourPriceChange", "oneDayPriceChange",
-		"oneWeekPriceChange", "oneMonthPriceChange", "oneYearPriceChange"},
-	"event": {"volume", "liquidity", "liquidityClob", "closed",
+		"oneHourPriceChange", "oneDayPriceChange", "oneWeekPriceChange", "oneMonthPriceChange",
+		"oneYearPriceChange"},
+	"event": {"volume", "liquidity", "liquidityClob", "liquidityAmm", "closed", "volume24hr",
+		"volume1wk", "volume1mo", "volume1yr",
 		// not kept here: left out of an event of which a market trades
-		"volume24hr", "volume1wk", "volume1mo", "volume1yr", "openInterest"},
+		"openInterest"},
 	"book": {"closed", "accepting_orders", "tokens", "minimum_tick_size", "minimum_order_size",
 		"taker_base_fee", "is_50_50_outcome"},
 }

@@ -112,6 +112,38 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// TestWritings: what clients of several languages write is understood: truth in any letters that
+// are in use, numbers that are too large as the largest.
+func TestWritings(t *testing.T) {
+	n := newNode(t)
+	n.described(marketText(1, `,"closed":true`), marketText(2, ""))
+	for query, want := range map[string]string{
+		"closed=True": "1", "closed=TRUE": "1", "closed=true": "1", "closed=1": "1",
+		"closed=False": "2", "closed=FALSE": "2", "closed=0": "2", "closed=": "12",
+		"limit=1&closed=False&active=True": "2", "limit=99999999999999999999": "12",
+		"offset=99999999999999999999": "", "limit=4294967297": "12", "offset=1": "2",
+		"order=volume&ascending=True&limit=1": "1",
+	} {
+		var rows []struct{ ID string }
+		n.read("/markets?"+query, &rows)
+		got := ""
+		for _, m := range rows {
+			got += m.ID
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	for _, query := range []string{"closed=yes", "closed=tRUE", "limit=0", "limit=-1", "limit=1e3",
+		"limit=-99999999999999999999", "offset=-1", "order=volumes", "order=volume,",
+		"order=closedTime", "order=liquidityx", "ascending=up"} {
+		n.get("/markets?"+query, fasthttp.StatusBadRequest)
+	}
+	n.get("/public-search?q=number&search_tags=False", fasthttp.StatusOK)
+	n.get("/positions?redeemable=False&user=0x"+strings.Repeat("0", 40), fasthttp.StatusOK)
+	n.get("/positions?redeemable=nO&user=0x"+strings.Repeat("0", 40), fasthttp.StatusBadRequest)
+}
+
 // TestLongKeyset: a page of a list with cursors ends before it is too long, and the list goes on.
 func TestLongKeyset(t *testing.T) {
 	n := newNode(t)
@@ -244,9 +276,9 @@ func TestLiveMembers(t *testing.T) {
 		n.do(engine.Command{Kind: engine.List, Listing: listing(c+1, 100)})
 	}
 	a, b := n.fund("a", 1, 1000, 1000), n.fund("b", 1, 1000, 1000)
-	n.described(`{"id":"5","slug":"e","title":"E","volume":1000,"closed":false,"markets":[` +
-		marketText(1, `,"volume":"600","bestBid":0.9,"oneDayPriceChange":0.1,"volume24hr":7,`+
-			`"volume1wkClob":7`) + `,` +
+	n.described(`{"id":"5","slug":"e","title":"E","volume":1000,"closed":false,"liquidityAmm":3,` +
+		`"markets":[` + marketText(1, `,"volume":"600","bestBid":0.9,"oneDayPriceChange":0.1,`+
+		`"volume24hr":7,"volume1wkClob":7,"volumeAmm":"5","volume24hrAmm":6`) + `,` +
 		marketText(2, `,"volume":"400","liquidity":3`) + `,` + marketText(3, `,"volume":"5"`) + `]}`)
 	n.do(place("buy", a, quote{1, 0, engine.Buy, 2000, 4000}),
 		place("sell", a, quote{1, 0, engine.Sell, 1000, 6000}),
@@ -254,8 +286,8 @@ func TestLiveMembers(t *testing.T) {
 	if !n.index.History.Await(n.head.Sequence, awaitIndex) {
 		t.Fatal("the index lags")
 	}
-	want := `"volume":"2","bestBid":0.4,"volume24hr":2,"volume1wkClob":2,` +
-		`"outcomePrices":"[\"0.5\", \"0.5\"]","bestAsk":0.6,` +
+	want := `"volume":"2","bestBid":0.4,"volume24hr":2,"volume1wkClob":2,"volumeAmm":"0",` +
+		`"volume24hrAmm":0,"outcomePrices":"[\"0.5\", \"0.5\"]","bestAsk":0.6,` +
 		`"spread":0.2,"lastTradePrice":0.4,"volumeNum":2,"liquidity":"12","liquidityNum":12,` +
 		`"closed":false,"acceptingOrders":true,"orderPriceMinTickSize":0.01,"orderMinSize":5,` +
 		`"volume1wk":2,"volume1mo":2,"volume1yr":2,"events"`
@@ -265,10 +297,11 @@ func TestLiveMembers(t *testing.T) {
 	}
 	var e struct {
 		Volume, Liquidity float64
+		Pool              *float64 `json:"liquidityAmm"`
 		Closed            bool
 	}
 	n.read("/events/5", &e)
-	if e.Volume != 7 || e.Liquidity != 12 || e.Closed {
+	if e.Volume != 7 || e.Liquidity != 12 || e.Closed || e.Pool == nil || *e.Pool != 0 {
 		t.Errorf("%+v", e)
 	}
 	n.do(engine.Command{Kind: engine.Resolve, Market: 1, Price: engine.PriceOne, ID: orderID("r")})

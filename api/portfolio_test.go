@@ -405,9 +405,62 @@ func (n *investors) checkSupply() {
 			}
 			n.near(g.Token, sums[o], float64(n.supply[m][o])/1e6, 1e-6)
 		}
-		if _, over := n.payout[m]; !over {
+		payout, over := n.payout[m]
+		if !over {
 			n.near(id, sums[0], sums[1], 1e-6)
 		}
+		owed := max(sums[0], sums[1])
+		if over {
+			owed = (sums[0]*float64(payout) + sums[1]*float64(10_000-payout)) / 10_000
+		}
+		interest := fetch[[]struct {
+			Market string
+			Value  float64
+		}](n, "/oi?market="+id)
+		if interest[0].Market != id {
+			n.t.Fatalf("open interest of %s, want %s", interest[0].Market, id)
+		}
+		n.near("open interest", interest[0].Value, owed, 2e-6)
+		n.checkStanding(m, id)
+	}
+}
+
+// checkStanding: a market's positions are those that its wallets are told of.
+func (n *investors) checkStanding(m engine.MarketNo, id string) {
+	n.t.Helper()
+	type row struct {
+		ProxyWallet                         string
+		Size, AvgPrice, CurrPrice, TotalPnl float64
+		CurrentValue, CashPnl, RealizedPnl  float64
+		OutcomeIndex                        int
+	}
+	groups := fetch[[]struct{ Positions []row }](n,
+		"/v1/market-positions?status=OPEN&limit=500&market="+id)
+	rows := map[string]row{}
+	for _, g := range groups {
+		for i, p := range g.Positions {
+			if i > 0 && p.TotalPnl > g.Positions[i-1].TotalPnl+2*cent {
+				n.t.Fatalf("not sorted by profit: %+v", g.Positions)
+			}
+			rows[fmt.Sprint(p.ProxyWallet, p.OutcomeIndex)] = p
+		}
+	}
+	for _, name := range n.names {
+		own := fetch[[]wirePosition](n,
+			"/positions?sizeThreshold=0&limit=500&market="+id+"&user="+trader(name).Hex())
+		for _, w := range own {
+			key := fmt.Sprint(w.ProxyWallet, w.OutcomeIndex)
+			p := rows[key]
+			if p.Size != w.Size || p.AvgPrice != w.AvgPrice || p.CurrPrice != w.CurPrice ||
+				p.CurrentValue != w.CurrentValue || p.CashPnl != w.CashPnl ||
+				p.RealizedPnl != w.RealizedPnl {
+				n.t.Fatalf("market %d: %+v, want %+v", m, p, w)
+			}
+			delete(rows, key)
+		}
+	}
+	if len(rows) > 0 {
+		n.t.Fatalf("market %d: nobody has %+v", m, rows)
 	}
 }
 

@@ -100,12 +100,10 @@ func readSearch(args *fasthttp.Args) (q searched, f *failure) {
 		return q, errSearchPage
 	}
 	q.page--
-	switch text(args.Peek("search_tags")) {
-	case "", "true", "1":
-	case "false", "0":
-		q.tags = false
-	default:
-		return q, errSearchTags
+	if tags := text(args.Peek("search_tags")); tags != "" {
+		if q.tags, ok = truth(tags); !ok {
+			return q, errSearchTags
+		}
 	}
 	q.creator = text(args.Peek("creator"))
 	return q, nil

@@ -43,7 +43,9 @@ func TestWalletAllow(t *testing.T) {
 	user := "?user=" + trader("maker").Hex()
 	targets := []string{"/positions" + user, "/closed-positions" + user, "/value" + user,
 		"/traded" + user, "/activity" + user, "/trades", "/data-api/trades",
-		"/holders?market=" + listing(1, 0).Condition.Hex()}
+		"/holders?market=" + listing(1, 0).Condition.Hex(), "/live-volume?id=1",
+		"/oi?market=" + listing(1, 0).Condition.Hex(), "/v1/leaderboard", "/v1/positions/combos",
+		"/v1/market-positions?market=" + listing(1, 0).Condition.Hex()}
 	for from, want := range map[string]int{
 		"10.1.2.3": 200, "10.2.2.3": 401, "2001:db8::1": 200, "127.0.0.1": 401,
 	} {
@@ -104,6 +106,13 @@ func TestProfiles(t *testing.T) {
 	}
 	told(`"displayUsernamePublic":true,"outcomeIndex":0,"name":"Max \"M\"","pseudonym":"p",` +
 		`"bio":"b","profileImage":"https://x/1.png","profileImageOptimized":"https://x/2.png"}`)
+	ctx := ask("GET", "/public-profile?address=0x"+strings.ToUpper(wallet[2:]))
+	if h.Public(ctx); string(ctx.Response.Body()) != `{"proxyWallet":"`+
+		checksum(trader("maker"))+`","displayUsernamePublic":true,"name":"Max \"M\"",`+
+		`"pseudonym":"p","bio":"b","profileImage":"https://x/1.png",`+
+		`"profileImageOptimized":"https://x/2.png"}` {
+		t.Errorf("the profile is %s", ctx.Response.Body())
+	}
 	write(`[{"proxyWallet":"` + strings.ToUpper(wallet[2:]) + `"}]`)
 	told(`"name":"Max`)
 	write(`[{"proxyWallet":"` + wallet + `","name":"Moritz"}]`)

@@ -42,7 +42,7 @@ func holderOf(key []byte) (x Holder, good bool) {
 
 // holderMoves is how many holders may move before the memtable is flushed: readers of a list step
 // over all that moved in it since then.
-const holderMoves = 1 << 13
+const holderMoves = 1 << 12
 
 // list moves a changed position to its new places among the holders. Each key is set once before it
 // is deleted, so that the pair vanishes when a memtable is flushed.

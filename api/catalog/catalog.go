@@ -22,6 +22,7 @@ type Catalog struct {
 	names Rows[string] // of those who made markets, in lower case
 	// What they find are numbers of rows.
 	searchEvents, searchTags *search.Index
+	ranks                    []rank // of events by their row numbers: what the search has them under
 
 	byCondition, byToken, byMarketID, byMarketSlug table
 	byEventID, byEventSlug, bySeriesID             table

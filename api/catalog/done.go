@@ -45,7 +45,8 @@ func (c *Catalog) ready(from *Catalog, d *changes) {
 func (c *Catalog) clone() *Catalog {
 	next := &Catalog{
 		Markets: c.Markets, Events: c.Events, Series: c.Series, Tags: c.Tags,
-		searchEvents: c.searchEvents, searchTags: c.searchTags, names: c.names, log: c.log,
+		searchEvents: c.searchEvents, searchTags: c.searchTags, ranks: c.ranks,
+		names: c.names, log: c.log,
 		byCondition: c.byCondition, byToken: c.byToken, byMarketID: c.byMarketID,
 		byMarketSlug: c.byMarketSlug, byEventID: c.byEventID, byEventSlug: c.byEventSlug,
 		bySeriesID: c.bySeriesID, bySeriesSlug: c.bySeriesSlug, byTagID: c.byTagID,
@@ -64,7 +65,7 @@ func (c *Catalog) warm() {
 			list.list()
 		}
 	}
-	for i := range 2 { // by volume and by liquidity
+	for i := range liveOrders {
 		view.byMarket[i].list()
 		view.byEvent[i].list()
 	}

@@ -234,7 +234,7 @@ func (e *editor) putEvent(it *item) {
 	if old := e.events.At(no); old != nil {
 		before = *old
 		e.log.replaced(old.record)
-		row.markets, row.ranked = old.markets, old.ranked
+		row.markets = old.markets
 	}
 	for _, tag := range missing(before.tags, row.tags) {
 		t := e.tags.own(tag)

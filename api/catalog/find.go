@@ -64,27 +64,79 @@ func (c *Catalog) scattered() bool { return c.searchEvents.Scattered() }
 // gathered is the same catalog with a search in one piece.
 func (c *Catalog) gathered() *Catalog {
 	next := c.clone()
+	next.ranks = make([]rank, c.Events.Len())
 	events := make([]search.Document, 0, c.Events.Len())
 	for e := range c.Events.All() {
-		events = append(events, c.eventDocument(e))
+		next.ranks[e.No] = next.rankOf(e)
+		events = append(events, next.eventDocument(e, next.ranks[e.No]))
 	}
 	next.searchEvents = search.New(events)
+	return next
+}
+
+// rank is what the search orders an event by among those that match equally well.
+type rank struct {
+	volume float64
+	active bool
+}
+
+// rankOf is the rank that an event has now. Its volume is what is traded here or what the source
+// says, whichever is more: at first hardly anything is traded here, and what the source says is
+// what people look for.
+func (c *Catalog) rankOf(e *Event) rank {
+	v, said := c.seen.Load().events.at(e.No), e.Volume
+	if said == 0 {
+		for _, no := range e.markets {
+			said += c.Markets.At(no).Volume
+		}
+	}
+	return rank{float64(max(v.Volume, said)) / 1e6, e.Active && !v.Closed && !e.Archived}
+}
+
+// alike says whether an event may stay where it is. Volumes change all the time, and few of them by
+// so much that it matters.
+func (r rank) alike(old rank) bool {
+	const much = 0.1
+	return r.active == old.active && math.Abs(r.volume-old.volume) <= much*math.Abs(old.volume)
+}
+
+// ranked is the catalog with a search that goes by what events are worth now; itself if it does.
+func (c *Catalog) ranked() *Catalog {
+	c.now()
+	var events []search.Document
+	ranks := slices.Clone(c.ranks)
+	for e := range c.Events.All() {
+		if r := c.rankOf(e); !r.alike(ranks[e.No]) {
+			ranks[e.No] = r
+			events = append(events, c.eventDocument(e, r))
+		}
+	}
+	if len(events) == 0 {
+		return c
+	}
+	next := c.clone()
+	next.ranks, next.searchEvents = ranks, c.searchEvents.With(events, nil)
 	return next
 }
 
 // findable makes the searches.
 func (c *Catalog) findable(from *Catalog, d *changes) {
 	var events, tags []search.Document
+	c.ranks = make([]rank, c.Events.Len())
+	if from != nil {
+		copy(c.ranks, from.ranks)
+	}
 	for _, no := range d.events {
-		e := c.Events.At(no) // made for this catalog, which nobody sees yet
-		document := c.eventDocument(e)
-		if from != nil && int(no) < from.Events.Len() {
-			before := from.eventDocument(from.Events.At(no))
-			if before.Volume = e.ranked; foundAlike(&document, &before) {
+		e := c.Events.At(no)
+		now := c.rankOf(e)
+		document := c.eventDocument(e, now)
+		if from != nil && int(no) < from.Events.Len() && now.alike(c.ranks[no]) {
+			before := from.eventDocument(from.Events.At(no), c.ranks[no])
+			if foundAlike(&document, &before) {
 				continue
 			}
 		}
-		e.ranked = document.Volume
+		c.ranks[no] = now
 		events = append(events, document)
 	}
 	switch {
@@ -106,32 +158,24 @@ func (c *Catalog) findable(from *Catalog, d *changes) {
 	c.searchTags = search.New(tags)
 }
 
-// foundAlike says whether a document is found as another one is: by the same words, and in about
-// the same place. Volumes change all the time, and few of them by so much that it matters.
+// foundAlike says whether a document is found by the same words as another one.
 func foundAlike(d, other *search.Document) bool {
-	const much = 0.1
-	return d.Title == other.Title && d.Active == other.Active &&
-		slices.Equal(d.Texts, other.Texts) && slices.Equal(d.Marks, other.Marks) &&
-		math.Abs(d.Volume-other.Volume) <= much*math.Abs(other.Volume)
+	return d.Title == other.Title && slices.Equal(d.Texts, other.Texts) &&
+		slices.Equal(d.Marks, other.Marks)
 }
 
-// eventDocument is what an event is found by.
-func (c *Catalog) eventDocument(e *Event) search.Document {
-	d := search.Document{ID: e.No, Title: e.Title, Texts: []string{e.Slug},
-		Active: e.Active && !e.Closed && !e.Archived, Volume: float64(e.Volume) / 1e6}
-	sum := int64(0)
+// eventDocument is what an event of a rank is found by.
+func (c *Catalog) eventDocument(e *Event, r rank) search.Document {
+	d := search.Document{ID: e.No, Title: e.Title, Texts: []string{e.Slug}, Active: r.active,
+		Volume: r.volume}
 	for _, no := range e.markets {
 		m := c.Markets.At(no)
 		d.Texts = append(d.Texts, m.Question, m.Slug)
-		sum += m.Volume
 		for _, name := range c.Creators(m) {
 			if mark := creatorMark(name); !slices.Contains(d.Marks, mark) {
 				d.Marks = append(d.Marks, mark)
 			}
 		}
-	}
-	if e.Volume == 0 {
-		d.Volume = float64(sum) / 1e6
 	}
 	for _, no := range e.tags {
 		d.Texts = append(d.Texts, c.Tags.At(no).Label)

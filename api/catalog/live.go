@@ -20,6 +20,7 @@ type Live struct {
 	Volume, Liquidity int64 // in units of 10^-6
 	Windows           Windows
 	Closed            bool
+	Trades            bool // it trades here; of an event: one of its markets does
 }
 
 // liveBoard asks for live values, one catalog at a time.
@@ -30,12 +31,13 @@ type liveBoard struct {
 
 // liveColumns are the live values of one kind by row number.
 type liveColumns struct {
-	numbers [liveOrders][]int64 // volume, liquidity, windows of the volume
-	closed  bitset
+	numbers        [liveOrders][]int64 // volume, liquidity, windows of the volume
+	closed, trades bitset
 }
 
 func (l *liveColumns) at(no int32) Live {
-	v := Live{Volume: l.numbers[0][no], Liquidity: l.numbers[1][no], Closed: l.closed.has(no)}
+	v := Live{Volume: l.numbers[0][no], Liquidity: l.numbers[1][no], Closed: l.closed.has(no),
+		Trades: l.trades.has(no)}
 	for i := range v.Windows {
 		v.Windows[i] = l.numbers[2+i][no]
 	}
@@ -54,15 +56,13 @@ func (l *liveColumns) put(no int32, v Live) bool {
 		}
 		l.numbers[i][no] = value
 	}
-	l.closed.unset(no)
-	if v.Closed {
-		l.closed.set(no)
-	}
+	l.closed.put(no, v.Closed)
+	l.trades.put(no, v.Trades)
 	return true
 }
 
 func (l *liveColumns) clone() liveColumns {
-	next := liveColumns{closed: slices.Clone(l.closed)}
+	next := liveColumns{closed: slices.Clone(l.closed), trades: slices.Clone(l.trades)}
 	for i, column := range l.numbers {
 		next.numbers[i] = slices.Clone(column)
 	}
@@ -81,22 +81,25 @@ type liveView struct {
 
 // askLive asks for the values of a market: the source's own where it does not trade.
 func (c *Catalog) askLive(m *Market) Live {
-	v := Live{m.Volume, m.Liquidity, m.Windows, m.Closed}
+	v := Live{Volume: m.Volume, Liquidity: m.Liquidity, Windows: m.Windows, Closed: m.Closed}
 	if c.live == nil || c.live.ask == nil || m.Tokens[0] == m.Tokens[1] {
 		return v
 	}
 	if now, ok := c.live.ask(m.Condition); ok {
 		v = now
-		v.Closed = v.Closed || m.Closed
+		v.Closed, v.Trades = v.Closed || m.Closed, true
 	}
 	return v
 }
 
-// sumLive are the values of an event: the sums of its markets; of one without any its own. It is
-// closed if its record says so or all of its markets are.
+// sumLive are the values of an event. Once one of its markets trades here they are the sums over
+// all of them; until then what the source says of the event counts, which need not be the sums of
+// what it says of the markets; if that is nothing, the sums. It is closed if its record says so or
+// all of its markets are.
 func (c *Catalog) sumLive(e *Event, markets *liveColumns) Live {
+	own := Live{Volume: e.Volume, Liquidity: e.Liquidity, Windows: e.Windows, Closed: e.Closed}
 	if len(e.markets) == 0 {
-		return Live{e.Volume, e.Liquidity, e.Windows, e.Closed}
+		return own
 	}
 	sum := Live{Closed: true}
 	for _, no := range e.markets {
@@ -105,9 +108,12 @@ func (c *Catalog) sumLive(e *Event, markets *liveColumns) Live {
 		for i := range v.Windows {
 			sum.Windows[i] += v.Windows[i]
 		}
-		sum.Closed = sum.Closed && v.Closed
+		sum.Closed, sum.Trades = sum.Closed && v.Closed, sum.Trades || v.Trades
 	}
 	sum.Closed = sum.Closed || e.Closed
+	if own.Closed = sum.Closed; !sum.Trades && own != (Live{Closed: own.Closed}) {
+		return own
+	}
 	return sum
 }
 
@@ -193,6 +199,7 @@ func allRows(count int) []int32 {
 // for.
 func (c *Catalog) LiveOf(m *Market) Live { return c.now().markets.at(m.No) }
 
-// LiveOfEvent is what lists sort and filter an event by: sums over its markets. It is closed if its
-// record says so or all of its markets are.
+// LiveOfEvent is what lists sort and filter an event by: sums over its markets once one of them
+// trades here, else what the source says. It is closed if its record says so or all of its markets
+// are.
 func (c *Catalog) LiveOfEvent(e *Event) Live { return c.now().events.at(e.No) }

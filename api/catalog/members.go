@@ -212,7 +212,8 @@ func liveInMarket(key []byte) bool {
 		"volume1moClob", "volume1yrClob", "liquidity", "liquidityNum", "liquidityClob",
 		"lastTradePrice", "bestBid", "bestAsk", "spread", "oneHourPriceChange",
 		"oneDayPriceChange", "oneWeekPriceChange", "oneMonthPriceChange", "oneYearPriceChange",
-		"orderPriceMinTickSize", "orderMinSize":
+		"orderPriceMinTickSize", "orderMinSize", "volumeAmm", "volume24hrAmm", "volume1wkAmm",
+		"volume1moAmm", "volume1yrAmm", "liquidityAmm":
 		return true
 	}
 	return false
@@ -221,7 +222,7 @@ func liveInMarket(key []byte) bool {
 func liveInGroup(key []byte) bool {
 	switch string(key) {
 	case "closed", "volume", "volume24hr", "volume1wk", "volume1mo", "volume1yr", "liquidity",
-		"liquidityClob", "openInterest":
+		"liquidityClob", "liquidityAmm", "openInterest":
 		return true
 	}
 	return false

@@ -91,7 +91,6 @@ type Event struct {
 	markets []int32
 	tags    []int32
 	series  []int32
-	ranked  float64 // the volume that the search ranks it by
 }
 
 // Series is what a row of events that follow each other has in common.

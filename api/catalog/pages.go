@@ -111,7 +111,7 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	if c == nil {
 		return Page[Market]{}, nil
 	}
-	f, view := &filter{found: c.found}, c.now()
+	f, view := &filter{kind: ofMarkets, found: c.found}, c.now()
 	if c.markets.books > 0 {
 		f.need(No, c.markets.bookOnly, "b")
 	}
@@ -121,7 +121,7 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	c.fewMarkets(f, q)
 	c.tagged(f, q, c.marketsTagged)
 	if name := lower(q.Creator); name != "" {
-		f.need(Yes, c.found.set("m creator "+name, func() bitset { return c.madeBy(name) }), "c")
+		f.need(Yes, c.madeBy(name), "c")
 		f.note("", name)
 	}
 	order := c.orders[ofMarkets]
@@ -236,7 +236,7 @@ func fewOf(f *filter, names []string, find func(string) *Event) {
 		return
 	}
 	var list []int32
-	for _, name := range names {
+	for _, name := range unlike(names) {
 		if e := find(name); e != nil {
 			list = append(list, e.markets...)
 		}
@@ -287,10 +287,15 @@ func (c *Catalog) tagged(f *filter, q *PageQuery, rows func(*Tag) bitset) {
 		f.parts = append(f.parts, filterPart{set: either(wanted)})
 		f.note("T", idsOf(wanted)...)
 	}
+	var unwanted []*Tag
 	for _, id := range q.ExcludeTagIDs {
 		if t := c.TagByID(id); t != nil {
-			f.need(No, rows(t), "x"+strconv.Quote(t.ID))
+			unwanted = append(unwanted, t)
 		}
+	}
+	if len(unwanted) > 0 {
+		f.parts = append(f.parts, filterPart{set: either(unwanted), absent: true})
+		f.note("X", idsOf(unwanted)...)
 	}
 }
 
@@ -332,23 +337,25 @@ func setOf(list []int32) (set bitset) {
 }
 
 // madeBy are the markets that somebody made.
-func (c *Catalog) madeBy(name string) (set bitset) {
-	maker := None
-	c.byName.find(hashText(name), func(no int32) bool {
-		if *c.names.At(no) == name {
-			maker = no
+func (c *Catalog) madeBy(name string) bitset {
+	return c.found.set("m creator "+name, func() (set bitset) {
+		maker := None
+		c.byName.find(hashText(name), func(no int32) bool {
+			if *c.names.At(no) == name {
+				maker = no
+			}
+			return true
+		})
+		if maker == None {
+			return nil
 		}
-		return true
+		for m := range c.Markets.All() {
+			if m.makers[0] == maker || m.makers[1] == maker {
+				set.set(m.No)
+			}
+		}
+		return set
 	})
-	if maker == None {
-		return nil
-	}
-	for m := range c.Markets.All() {
-		if m.makers[0] == maker || m.makers[1] == maker {
-			set.set(m.No)
-		}
-	}
-	return set
 }
 
 // Creators are who made a market, in lower case: what PageQuery.Creator compares with.
@@ -366,7 +373,7 @@ func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	if c == nil {
 		return Page[Event]{}, nil
 	}
-	f, view := &filter{found: c.found}, c.now()
+	f, view := &filter{kind: ofEvents, found: c.found}, c.now()
 	f.need(q.Active, c.markets.eventsActive, "a")
 	f.need(q.Archived, c.markets.eventsArchived, "z")
 	f.need(q.Featured, c.markets.eventsFeatured, "f")
@@ -377,7 +384,7 @@ func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	fewRows(f, q.SeriesSlugs, c.SeriesBySlug, func(s *Series) []int32 { return s.events })
 	c.tagged(f, q, c.eventsTagged)
 	if name := lower(q.Creator); name != "" {
-		f.need(Yes, c.found.set("e creator "+name, func() bitset { return c.eventsMadeBy(name) }), "c")
+		f.need(Yes, c.eventsMadeBy(name), "c")
 		f.note("", name)
 	}
 	if word := q.Recurrence; word != "" {
@@ -399,7 +406,7 @@ func fewRows[T any](f *filter, names []string, find func(string) *T, stand func(
 		return
 	}
 	var list []int32
-	for _, name := range names {
+	for _, name := range unlike(names) {
 		if row := find(name); row != nil {
 			list = append(list, stand(row)...)
 		}
@@ -407,13 +414,19 @@ func fewRows[T any](f *filter, names []string, find func(string) *T, stand func(
 	f.narrow(list)
 }
 
-func (c *Catalog) eventsMadeBy(name string) (set bitset) {
-	for m := range c.Markets.All() {
-		if m.EventNo != None && slices.Contains(c.Creators(m), name) {
-			set.set(m.EventNo)
+// eventsMadeBy are the events of which somebody made a market.
+func (c *Catalog) eventsMadeBy(name string) bitset {
+	return c.found.set("e creator "+name, func() (set bitset) {
+		made := c.madeBy(name)
+		for no := range int32(len(made) * 64) {
+			if made.has(no) {
+				if event := c.Markets.At(no).EventNo; event != None {
+					set.set(event)
+				}
+			}
 		}
-	}
-	return set
+		return set
+	})
 }
 
 func (c *Catalog) recurring(word string) (set bitset) {
@@ -432,7 +445,7 @@ func (c *Catalog) QuerySeries(q *PageQuery) (Page[Series], error) {
 	if c == nil {
 		return Page[Series]{}, nil
 	}
-	f := &filter{found: c.found}
+	f := &filter{kind: ofSeries, found: c.found}
 	fewRows(f, q.IDs, c.SeriesByID, func(s *Series) []int32 { return []int32{s.No} })
 	fewRows(f, q.Slugs, c.SeriesBySlug, func(s *Series) []int32 { return []int32{s.No} })
 	var made bitset
@@ -459,7 +472,7 @@ func (c *Catalog) QueryTags(q *PageQuery) (Page[Tag], error) {
 	if c == nil {
 		return Page[Tag]{}, nil
 	}
-	f := &filter{found: c.found}
+	f := &filter{kind: ofTags, found: c.found}
 	fewRows(f, q.IDs, c.TagByID, func(t *Tag) []int32 { return []int32{t.No} })
 	fewRows(f, q.Slugs, c.TagBySlug, func(t *Tag) []int32 { return []int32{t.No} })
 	if name := lower(q.Creator); name != "" {

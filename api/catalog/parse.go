@@ -459,8 +459,9 @@ func (p *parser) describe(m *Market, condition field) string {
 		}
 		m.Icon = p.icon
 	}
-	m.Volume = p.money(fieldVolumeNumber, fieldVolume)
-	m.Liquidity = p.money(fieldLiquidityNumber, fieldLiquidity)
+	// The text is the finer one: sources round the number.
+	m.Volume = p.money(fieldVolume, fieldVolumeNumber)
+	m.Liquidity = p.money(fieldLiquidity, fieldLiquidityNumber)
 	m.Windows = p.windows()
 	return p.describeOutcomes(m)
 }

@@ -73,15 +73,15 @@ func ParseOrder(name string) (Order, bool) {
 	switch name {
 	case "", "id":
 		return ByID, true
-	case "slug":
+	case "slug", "ticker":
 		return BySlug, true
-	case "title", "question", "label", "name", "ticker":
+	case "title", "question", "label", "name":
 		return ByName, true
-	case "startdate", "starttime", "creationdate":
+	case "startdate":
 		return ByStart, true
-	case "enddate", "endtime", "closedtime":
+	case "enddate":
 		return ByEnd, true
-	case "createdat":
+	case "createdat", "creationdate":
 		return ByCreated, true
 	case "updatedat":
 		return ByUpdated, true
@@ -95,11 +95,12 @@ func ParseOrder(name string) (Order, bool) {
 		return ByVolumeMonth, true
 	case "volume1yr":
 		return ByVolumeYear, true
-	}
-	if strings.HasPrefix(name, "volume") {
+	case "volume", "volumenum":
 		return ByVolume, true
+	case "liquidity", "liquiditynum":
+		return ByLiquidity, true
 	}
-	return ByLiquidity, strings.HasPrefix(name, "liquidity")
+	return ByID, false
 }
 
 // PageQuery says which rows a page has. Lists mean any of what they hold; what names nothing
@@ -136,31 +137,34 @@ type Page[T any] struct {
 // ErrCursor is the error of an After that no page with the same order had as its Next.
 var ErrCursor = errors.New("the cursor is none of this list")
 
-// cursor is a place in a list: behind the row of a number that had a value.
+// cursor is a place in a list of rows of a kind: behind the row of a number that had a value.
 type cursor struct {
+	kind  uint8
 	order Order
 	no    int32
 	value int64 // of a column of numbers
 }
 
 func (c cursor) String() string {
-	b := []byte{byte(c.order)}
+	b := []byte{c.kind<<4 | byte(c.order)}
 	b = binary.AppendUvarint(b, uint64(c.no))
 	b = binary.AppendVarint(b, c.value)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func parseCursor(text string, order Order, rows int) (c cursor, ok bool) {
+// parse reads a cursor of the same kind and order, in a list of so many rows.
+func (c *cursor) parse(text string, rows int) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) < 3 || Order(b[0]) != order {
-		return c, false
+	if err != nil || len(b) < 3 || b[0] != c.kind<<4|byte(c.order) {
+		return false
 	}
 	no, n := binary.Uvarint(b[1:])
 	if n <= 0 || no >= uint64(rows) {
-		return c, false
+		return false
 	}
 	value, m := binary.Varint(b[1+n:])
-	return cursor{order, int32(no), value}, m > 0 && 1+n+m == len(b)
+	c.no, c.value = int32(no), value
+	return m > 0 && 1+n+m == len(b)
 }
 
 // part of a filter: a row passes if it is in the set, or not in it.
@@ -171,6 +175,7 @@ type filterPart struct {
 
 // filter is what a PageQuery asks of rows.
 type filter struct {
+	kind  uint8 // of the rows
 	parts []filterPart
 	// few, if known, are all rows that can pass, in any order.
 	few     []int32
@@ -205,8 +210,12 @@ func (f *filter) narrow(rows []int32) {
 		f.few, f.fewOnly = rows, true
 		return
 	}
-	f.few = slices.DeleteFunc(f.few, func(no int32) bool { return !slices.Contains(rows, no) })
+	among := setOf(rows)
+	f.few = slices.DeleteFunc(f.few, func(no int32) bool { return !among.has(no) })
 }
+
+// unlike are names without those that are there twice.
+func unlike(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 func (f *filter) note(name string, values ...string) {
 	f.key = append(f.key, name...)
@@ -228,17 +237,17 @@ type piece struct {
 // page is the part of a list that a query asks for, and the cursor behind it. The error is
 // ErrCursor.
 func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err error) {
-	p := piece{q.Descending, cursor{no: None}, max(q.Offset, 0), q.Limit + 1}
-	if q.After != "" {
-		var ok bool
-		if p.at, ok = parseCursor(q.After, q.Order, s.count); !ok {
-			return nil, "", ErrCursor
-		}
+	p := piece{q.Descending, cursor{f.kind, q.Order, None, 0}, max(q.Offset, 0), q.Limit + 1}
+	if q.After != "" && !p.at.parse(q.After, s.count) {
+		return nil, "", ErrCursor
 	}
 	if q.Limit <= 0 {
 		return nil, "", nil
 	}
 	switch {
+	case len(f.few) > maxWalk: // to look through all rows costs less than to sort these
+		f.parts = append(f.parts, filterPart{set: setOf(f.few)})
+		list = s.cut(s.filtered(f), &p)
 	case f.fewOnly:
 		f.few = slices.DeleteFunc(f.few, func(no int32) bool { return !f.passes(no) })
 		slices.SortFunc(f.few, s.compare)
@@ -261,7 +270,7 @@ func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err e
 	if len(list) > q.Limit {
 		list = list[:q.Limit]
 		last := list[q.Limit-1]
-		next = cursor{q.Order, last, s.value(last)}.String()
+		next = cursor{f.kind, q.Order, last, s.value(last)}.String()
 	}
 	return list, next, nil
 }

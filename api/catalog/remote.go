@@ -277,11 +277,13 @@ func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", a.key, err)
 	}
-	oldest := int64(1<<63 - 1)
+	oldest, future := int64(1<<63-1), time.Now().Add(overlap).UnixMilli()
 	elements(list, func(record []byte) {
 		a.mark.Records++
 		updated := take(record)
-		w.newest = max(w.newest, updated)
+		if updated <= future { // one of the far future would hide all that comes until then
+			w.newest = max(w.newest, updated)
+		}
 		if updated > 0 {
 			oldest = min(oldest, updated)
 		}

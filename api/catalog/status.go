@@ -22,6 +22,10 @@ type Status struct {
 	// LastLoad is how long the last load took.
 	LastLoad                      time.Duration
 	Markets, Events, Series, Tags int
+	// Cut is the end of the log that was put aside when it was opened; of no bytes if none was.
+	Cut Cut
+	// Waiting says that a look is put off until there is room for what may be new.
+	Waiting bool
 }
 
 // statusBoard counts for Status.
@@ -54,6 +58,18 @@ func (b *statusBoard) loaded(r *Report, took time.Duration) {
 	b.s.Refused += uint64(r.Refused)
 	b.s.Broken += uint64(r.Broken)
 	b.s.LastLoad = took
+}
+
+func (b *statusBoard) cut(c *Cut) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.s.Cut = *c
+}
+
+func (b *statusBoard) waiting(is bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.s.Waiting = is
 }
 
 // successFile is a file beside the log: its first line is a source, its time when that was last

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,8 +41,8 @@ type Store struct {
 	again      chan struct{}
 }
 
-// Open opens the catalog that is kept in Options.Dir, or begins an empty one. What is damaged at
-// the log's end is cut off. Nothing is listed yet: see Begin. One process at a time may have a
+// Open opens the catalog that is kept in Options.Dir, or begins an empty one. From where its log is
+// damaged on it is put aside, with a word in Options.Log and in Status. Nothing is listed yet: see Begin. One process at a time may have a
 // folder open, which is the caller's to see to.
 func Open(o Options) (*Store, error) {
 	s := &Store{o: o, live: &liveBoard{ask: o.Live}, again: make(chan struct{}, 1)}
@@ -93,6 +94,9 @@ func (s *Store) reopen(generation int) error {
 	empty := s.current.Load()
 	e := edit(empty, log, 0)
 	end, err := s.replay(e, log)
+	if err == nil {
+		err = s.cutOff(log, end)
+	}
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
@@ -141,6 +145,36 @@ func (s *Store) Begin() (Report, error) {
 	}
 	go s.Current().warm() // so that nobody who asks for a page waits for its order
 	return *e.report, nil
+}
+
+// rankEvery is how often the search follows what events are worth.
+const rankEvery = 30 * time.Second
+
+// Follow keeps the order of what is found at what events are worth until ctx is done. It is run
+// once, by a goroutine of its own.
+func (s *Store) Follow(ctx context.Context) {
+	tick := time.NewTicker(rankEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.rank()
+			s.gather()
+		}
+	}
+}
+
+// rank has the search go by what events are worth now.
+func (s *Store) rank() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.Current(); c.live.ask != nil {
+		if next := c.ranked(); next != c {
+			s.publish(next)
+		}
+	}
 }
 
 // gather puts the search in one piece again once many changes have left it in many.

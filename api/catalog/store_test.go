@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,8 +28,8 @@ func onlyLog(t *testing.T, dir string) string {
 	return files[0]
 }
 
-// TestDamagedLog: a log that is cut or damaged anywhere opens as what was in front of that, goes on
-// from there, and forgets how far the source was read.
+// TestDamagedLog: a log that is cut or damaged anywhere opens as what was in front of that, says so
+// and keeps the rest, goes on from there, and forgets how far the source was read.
 func TestDamagedLog(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(t.TempDir(), "source.jsonl")
@@ -69,6 +70,7 @@ func TestDamagedLog(t *testing.T) {
 		if err != nil {
 			t.Fatalf("damaged at %d: %v", at, err)
 		}
+		keepsCut(t, s, damaged, i%2 == 1)
 		for m := range s.Current().Markets.All() {
 			if _, err := s.Current().MarketRecord(m, nil); err != nil || s.Current().EventOf(m) == nil {
 				t.Fatalf("damaged at %d: %v, event %v", at, err, s.Current().EventOf(m))
@@ -83,6 +85,39 @@ func TestDamagedLog(t *testing.T) {
 		if s, err = Open(o); err != nil || s.Current().Markets.Len() != 10 {
 			t.Fatalf("damaged at %d, opened again: %d markets, %v", at, s.Current().Markets.Len(), err)
 		}
+	}
+}
+
+// keepsCut: what a store has cut off of a log is kept, and Verify says so, and so does a copy that is
+// made of the log as it was.
+func keepsCut(t *testing.T, s *Store, damaged []byte, flipped bool) {
+	t.Helper()
+	c := s.Status().Cut
+	if c.Bytes == 0 {
+		if flipped {
+			t.Fatal("a flipped bit is no secret")
+		}
+		return
+	}
+	kept, err := os.ReadFile(c.File)
+	if err != nil || string(kept) != string(damaged[len(damaged)-len(kept):]) ||
+		int64(len(kept)) != c.Bytes {
+		t.Fatalf("%+v: %d of %d bytes are kept, %v", c, len(kept), len(damaged), err)
+	}
+	if v, err := Verify(s.o.Dir); err != nil || len(v.Cuts) != 1 || v.Cuts[0] != c {
+		t.Fatalf("cut %+v, told %+v, %v", c, v.Cuts, err)
+	}
+	from := t.TempDir()
+	if err := os.WriteFile(logName(from, 0), damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := CopyFolder(from, filepath.Join(from, "to"))
+	is := copied.Missing
+	if is.File = c.File; err != nil || !c.Torn && is != c || c.Torn && is.Bytes > 0 {
+		t.Fatalf("cut %+v, left out of a copy %+v, %v", c, is, err)
+	}
+	if err := os.Remove(c.File); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -282,13 +317,160 @@ func TestLive(t *testing.T) {
 		order(PageQuery{Order: ByVolumeYear}); got != "12 34 1432 124 3214 2341 3214" {
 		t.Errorf("live: %s", got)
 	}
-	if l := c.LiveOfEvent(c.EventByID("2")); !l.Closed || l.Volume != 40e6 {
+	if l := c.LiveOfEvent(c.EventByID("2")); !l.Closed || l.Volume != 40e6 || !l.Trades {
 		t.Errorf("an event of closed markets: %+v", l)
 	}
 	events, err := c.QueryEvents(&PageQuery{Limit: 10, Closed: No})
 	if err != nil || len(events.Rows) != 1 || events.Rows[0].ID != "1" {
 		t.Errorf("open events %v, %v", events.Rows, err)
 	}
+}
+
+// TestFiguresOfEvents: lists of events go by what their records say, and by the sums over their
+// markets where these say nothing or one of the markets trades here.
+func TestFiguresOfEvents(t *testing.T) {
+	trades := map[engine.Condition]Live{}
+	figures := func(id int, more string, markets ...string) string {
+		return fmt.Sprintf(`{"id":"%d","slug":"e%d","title":"E"%s,"markets":[%s]}`, id, id, more,
+			strings.Join(markets, ","))
+	}
+	text := figures(1, `,"volume":5,"volume24hr":1,"liquidity":0`,
+		market(1, `"volume":"90","volume24hr":9,"liquidity":"9"`)) + "\n" +
+		figures(2, "", market(2, `"volume":"20","volume24hr":2,"liquidity":"2"`)) + "\n" +
+		figures(3, `,"volume":900,"volume24hr":800,"liquidity":700`, market(3, `"volume":"80"`),
+			market(4, `"volume":"7","volume24hr":7,"liquidity":"7"`))
+	trades[engine.Condition{31: 3}] = Live{Volume: 3e6, Liquidity: 4e6, Windows: Windows{1e6}}
+	c, _, err := Read(strings.NewReader(text), Options{
+		Live: func(c engine.Condition) (Live, bool) {
+			v, ok := trades[c]
+			return v, ok
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]Live{
+		"1": {Volume: 5e6, Windows: Windows{1e6}},
+		"2": {Volume: 20e6, Liquidity: 2e6, Windows: Windows{2e6}},
+		"3": {Volume: 10e6, Liquidity: 11e6, Windows: Windows{8e6}, Trades: true},
+	} {
+		if got := c.LiveOfEvent(c.EventByID(id)); got != want {
+			t.Errorf("event %s: %+v, want %+v", id, got, want)
+		}
+	}
+	page, err := c.QueryEvents(&PageQuery{Limit: 9, Order: ByVolume})
+	if err != nil || len(page.Rows) != 3 || page.Rows[0].ID != "1" || page.Rows[1].ID != "3" {
+		t.Errorf("by volume: %v %v", page.Rows, err)
+	}
+}
+
+// TestLongSeries: a series with more events than a page steps over is paged like any list, and who
+// names it hundreds of times costs nobody anything.
+func TestLongSeries(t *testing.T) {
+	const events = maxWalk + 904
+	var text strings.Builder
+	for i := range events {
+		fmt.Fprintf(&text, `{"id":"%d","slug":"e%d","title":"E","volume":%d,"active":%v,`+
+			`"series":[{"id":"1","slug":"s","title":"S"}],"markets":[]}`+"\n",
+			i+1, i+1, events-i, i%2 == 0)
+	}
+	c, _, err := Read(strings.NewReader(text.String()), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := func(name string) (list []string) {
+		for range 500 {
+			list = append(list, name)
+		}
+		return list
+	}
+	q := PageQuery{SeriesIDs: many("1"), SeriesSlugs: many("s"), Active: Yes, Limit: 100,
+		Order: ByVolume}
+	began, id, rows := time.Now(), events-1, 0
+	for more := true; more; more = q.After != "" {
+		page, err := c.QueryEvents(&q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page.Rows {
+			if e.ID != strconv.Itoa(id) {
+				t.Fatalf("row %d is %s, want %d", rows, e.ID, id)
+			}
+			id, rows = id-2, rows+1
+		}
+		q.After = page.Next
+	}
+	if rows != events/2 || time.Since(began) > 5*time.Second {
+		t.Errorf("%d rows in %v", rows, time.Since(began))
+	}
+}
+
+// TestLiveRanks: what is found equally well goes by what is traded here, and what has ended comes
+// last; also after a refresh, when the search is put in one piece, and when it is opened again.
+func TestLiveRanks(t *testing.T) {
+	var mu sync.Mutex
+	values := map[engine.Condition]Live{}
+	o := Options{Dir: t.TempDir(), Live: func(c engine.Condition) (Live, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		v, ok := values[c]
+		return v, ok
+	}}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(id, volume int) string {
+		return fmt.Sprintf(`{"id":"%d","slug":"e%d","title":"Rain","active":true,"volume":%d,`+
+			`"markets":[%s]}`, id, id, volume, market(id, ""))
+	}
+	read := func(texts ...string) {
+		t.Helper()
+		if _, err := s.Read(strings.NewReader(strings.Join(texts, "\n"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(when, ids string) {
+		t.Helper()
+		got := ""
+		for _, e := range s.Current().FindEvents(&WordQuery{Text: "rain", Limit: 9}).Rows {
+			got += e.ID
+		}
+		if got != ids {
+			t.Errorf("%s: %s, want %s", when, got, ids)
+		}
+	}
+	live := func(id int, v Live) {
+		mu.Lock()
+		values[engine.Condition{31: byte(id)}] = v
+		mu.Unlock()
+		aged := *s.Current().seen.Load()
+		aged.at = aged.at.Add(-time.Minute)
+		s.Current().seen.Store(&aged)
+		s.rank()
+	}
+	read(text(1, 10), text(2, 20), text(3, 30))
+	want("by the source", "321")
+	live(1, Live{Volume: 40e6})
+	want("more is traded here", "132")
+	live(2, Live{Volume: 1e6})
+	want("less is traded here than the source says", "132")
+	live(3, Live{Volume: 50e6, Closed: true})
+	want("closed here", "123")
+	read(text(2, 21))
+	want("after a refresh of another one", "123")
+	s.publish(s.Current().gathered())
+	want("gathered", "123")
+	before := s.Current()
+	if s.rank(); s.Current() != before {
+		t.Error("nothing has changed, the catalog has")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(o); err != nil {
+		t.Fatal(err)
+	}
+	want("opened again", "123")
 }
 
 // TestGather: after many changes the search is put in one piece, and finds the same.
@@ -493,6 +675,12 @@ func TestCursors(t *testing.T) {
 			t.Errorf("%q: %v", q.After, err)
 		}
 	}
+	if _, err := c.QueryMarkets(&PageQuery{Limit: 1, After: page.Next}); err != nil {
+		t.Errorf("its own list: %v", err)
+	}
+	if _, err := c.QueryEvents(&PageQuery{Limit: 1, After: page.Next}); !errors.Is(err, ErrCursor) {
+		t.Errorf("a list of other rows: %v", err)
+	}
 	var none *Catalog
 	if page, err := none.QueryMarkets(&PageQuery{Limit: 1}); err != nil || len(page.Rows) != 0 {
 		t.Errorf("no catalog: %v %v", page, err)
@@ -513,7 +701,10 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%q is %v %v", name, o, ok)
 		}
 	}
-	if _, ok := ParseOrder("competitive"); ok {
-		t.Error("an order that is none")
+	for _, name := range []string{"competitive", "volumes", "volume1h", "closedTime", "startTime",
+		"liquidity1", "id desc", "volume24hrclobclob"} {
+		if _, ok := ParseOrder(name); ok {
+			t.Errorf("%q is an order", name)
+		}
 	}
 }

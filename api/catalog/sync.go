@@ -96,7 +96,9 @@ func (s *Store) Sync(ctx context.Context) {
 		case <-timer.C:
 		}
 		if s.o.Room != nil {
+			s.status.waiting(true)
 			s.o.Room(ctx)
+			s.status.waiting(false)
 		}
 		report, err := s.look(ctx, !everything, everything)
 		if ctx.Err() != nil {

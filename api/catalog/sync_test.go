@@ -220,6 +220,35 @@ func TestRemote(t *testing.T) {
 	}
 }
 
+// TestFutureUpdate: a record that says it was updated long after now hides no other one, however
+// many are new.
+func TestFutureUpdate(t *testing.T) {
+	source, base := newService(t)
+	source.fill(300)
+	source.put("markets", market(301, `"updatedAt":"2999-01-01T00:00:00Z"`))
+	s, err := Open(Options{Source: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round, question := range []string{"New?", "Newer?"} {
+		if _, err := s.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(time.Duration(round) * time.Second).UTC().Format(time.RFC3339)
+		for i := 1; i <= 250; i++ {
+			source.put("markets", market(i, fmt.Sprintf(`"question":%q,"updatedAt":%q`, question, at)))
+		}
+		if _, err := s.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i <= 250; i++ {
+			if m := s.Current().MarketByID(strconv.Itoa(i)); m.Question != question {
+				t.Fatalf("market %d still asks %q, not %q", i, m.Question, question)
+			}
+		}
+	}
+}
+
 // TestRemoteBooks: the order book's list is read once, with the records of markets that other lists
 // have too; after that the record of a market is read again when the market has changed.
 func TestRemoteBooks(t *testing.T) {
@@ -445,16 +474,16 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestRemoteFailures: what a service answers wrongly changes nothing that makes no sense, and is an
-// error that says what it was.
-func TestRemoteFailures(t *testing.T) {
-	other := httptest.NewServer(http.NotFoundHandler())
-	defer other.Close()
-	for name, c := range map[string]struct {
-		path   string // of the answers that are wrong
-		answer func(w http.ResponseWriter, r *http.Request)
-		want   string
-	}{
+// fault is what a service answers wrongly.
+type fault struct {
+	path   string // of the answers that are wrong
+	answer func(w http.ResponseWriter, r *http.Request)
+	want   string
+}
+
+// faults are those of all kinds, by name; other is another host.
+func faults(other string) map[string]fault {
+	return map[string]fault{
 		"status": {"/markets/keyset", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadGateway)
 		}, "GET /markets/keyset: status 502"},
@@ -470,6 +499,16 @@ func TestRemoteFailures(t *testing.T) {
 		"page of words": {"/tags", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "<html>hello</html>")
 		}, "broken JSON"},
+		"half a page": {"/markets/keyset", func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"markets":[{"id":"1","question":"Half`)
+		}, "broken JSON"},
+		"half a list": {"/tags", func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `[{"id":"1","label":"News","slug":"news"},`)
+		}, "broken JSON"},
+		"cut": {"/events/keyset", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "500")
+			fmt.Fprint(w, `{"events":[]}`)
+		}, "unexpected EOF"},
 		"no list": {"/series", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"error":"x"}`)
 		}, "no list of series"},
@@ -477,12 +516,20 @@ func TestRemoteFailures(t *testing.T) {
 			fmt.Fprint(w, `{"markets":[{"id":"1"}],"next_cursor":"same"}`)
 		}, "the next cursor is the same again"},
 		"another host": {"/tags", func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, other.URL+"/tags", http.StatusFound)
+			http.Redirect(w, r, other+"/tags", http.StatusFound)
 		}, "redirected to another host"},
 		"a circle": {"/tags", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
 		}, "redirected five times"},
-	} {
+	}
+}
+
+// TestRemoteFailures: what a service answers wrongly changes nothing that makes no sense, and is an
+// error that says what it was.
+func TestRemoteFailures(t *testing.T) {
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	for name, c := range faults(other.URL) {
 		source, base := newService(t)
 		source.fill(20)
 		source.before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -509,6 +556,34 @@ func TestRemoteFailures(t *testing.T) {
 		if _, err := s.Look(t.Context()); err != nil || s.Current().Markets.Len() != 20 {
 			t.Errorf("%s: %d markets later, %v", name, s.Current().Markets.Len(), err)
 		}
+	}
+}
+
+// TestVanished: what a service has no longer stays described as it was, and what is left goes on
+// changing.
+func TestVanished(t *testing.T) {
+	source, base := newService(t)
+	source.fill(30)
+	s, err := Open(Options{Source: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	source.mu.Lock()
+	source.lists["markets"], source.lists["events"] = source.lists["markets"][:5], nil
+	source.lists["tags"] = nil
+	source.mu.Unlock()
+	source.put("markets", market(3, `"question":"Changed?",`+updated(700)))
+	if report, err := s.look(t.Context(), false, true); err != nil || report.Markets != 5 {
+		t.Fatalf("%s, %v", report, err)
+	}
+	c := s.Current()
+	m := c.MarketByID("30")
+	if m == nil || c.EventOf(m) == nil || len(c.MarketTags(m)) != 1 ||
+		c.MarketByID("3").Question != "Changed?" || c.Markets.Len() != 30 {
+		t.Errorf("market 30 is %+v of %d", m, c.Markets.Len())
 	}
 }
 

@@ -13,12 +13,19 @@ import (
 type Verified struct {
 	Records int
 	Bytes   int64 // up to the end of the last good frame
+	// Cuts are what was put aside when the catalog was opened, and lies there still.
+	Cuts []Cut
 }
 
 // Verify reads the catalog that is kept in a folder, from its first byte to its last, and changes
 // nothing. A folder that is not there, or has no catalog, has nothing wrong with it. The error says
 // where the log is damaged, or where it ends in the middle of a frame.
 func Verify(dir string) (v Verified, err error) {
+	aside, err := cuts(dir)
+	if err != nil {
+		return v, fmt.Errorf("verify catalog: %w", err)
+	}
+	defer func() { v.Cuts = aside }()
 	file, err := newestLog(dir)
 	if err != nil || file == nil {
 		return v, err
@@ -82,36 +89,53 @@ func scanLog(r io.Reader) (v Verified, err error) {
 	}
 }
 
+// Copied is what CopyFolder has written.
+type Copied struct {
+	Bytes int64 // 0: there is no catalog
+	// Missing is what was left out because it does not check out; of no bytes if nothing was.
+	Missing Cut
+}
+
 // CopyFolder copies the catalog that is kept in a folder into another one, durably, while it may be
-// open and grow: the copy ends with a whole frame. It says how many bytes it wrote, 0 if there is
-// no catalog.
-func CopyFolder(from, to string) (size int64, err error) {
+// open and grow: the copy ends with a whole frame, before what is damaged.
+func CopyFolder(from, to string) (c Copied, err error) {
 	file, err := newestLog(from)
 	if err != nil || file == nil {
-		return 0, err
+		return c, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	about, err := file.Stat()
 	if err != nil {
-		return 0, fmt.Errorf("copy catalog: %w", err)
+		return c, fmt.Errorf("copy catalog: %w", err)
 	}
-	v, _ := scanLog(io.NewSectionReader(file, 0, about.Size()))
+	v, bad := scanLog(io.NewSectionReader(file, 0, about.Size()))
+	if bad != nil || v.Bytes < about.Size() {
+		rest, err := io.ReadAll(io.NewSectionReader(file, v.Bytes, about.Size()-v.Bytes))
+		if err != nil {
+			return c, fmt.Errorf("copy catalog: %w", err)
+		}
+		if missing := judgeCut(rest); !missing.Torn { // else somebody is writing
+			missing.File = file.Name()
+			c.Missing = missing
+		}
+	}
 	if v.Bytes == 0 {
-		return 0, nil
+		return c, nil
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
-		return 0, fmt.Errorf("copy catalog: %w", err)
+		return c, fmt.Errorf("copy catalog: %w", err)
 	}
 	out, err := os.OpenFile(logName(to, 0), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, fmt.Errorf("copy catalog: %w", err)
+		return c, fmt.Errorf("copy catalog: %w", err)
 	}
 	_, err = io.Copy(out, io.NewSectionReader(file, 0, v.Bytes))
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
 		err = syncDir(to)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("copy catalog: %w", err)
+		return c, fmt.Errorf("copy catalog: %w", err)
 	}
-	return v.Bytes, nil
+	c.Bytes = v.Bytes
+	return c, nil
 }

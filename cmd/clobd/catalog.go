@@ -37,6 +37,10 @@ func (n *node) checkCatalog(context.Context) error {
 	return nil
 }
 
+// startLook is how long a node that knows its markets already waits for the service they come from
+// before it goes on without the news: they come later.
+const startLook = 3 * time.Second
+
 // openCatalog opens what is known of the markets and reads what is new, before anything is
 // journaled. The journal's lock says that nobody else has the folder open.
 func (n *node) openCatalog(ctx context.Context) error {
@@ -59,7 +63,13 @@ func (n *node) openCatalog(ctx context.Context) error {
 		n.describe.Again()
 		return nil
 	case n.Catalog != "":
-		report, err = n.describe.Look(ctx)
+		look := ctx
+		if strings.Contains(n.Catalog, "://") && n.describe.Current().Markets.Len() > 0 {
+			var done context.CancelFunc
+			look, done = context.WithTimeout(ctx, startLook)
+			defer done()
+		}
+		report, err = n.describe.Look(look)
 	case n.Demo:
 		report, err = n.describe.Read(bytes.NewReader(catalog.Demo()))
 	}
@@ -100,6 +110,7 @@ func (n *node) beginCatalog() error {
 func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
+	running.Go(func() { n.describe.Follow(ctx) })
 	if n.unlisted {
 		running.Go(func() { n.listLater(ctx) })
 	}
@@ -222,6 +233,15 @@ func catalogMetrics(s *catalog.Store) []prometheus.Collector {
 			func(s catalog.Status) float64 { return float64(s.Markets) }),
 		gauge("events", "Events that are described.",
 			func(s catalog.Status) float64 { return float64(s.Events) }),
+		gauge("waits_for_room", "1 while the source is not read for want of room on the disk.",
+			func(s catalog.Status) float64 {
+				if s.Waiting {
+					return 1
+				}
+				return 0
+			}),
+		gauge("cut_bytes", "Bytes of the kept records that did not check out at the start and were "+
+			"put aside.", func(s catalog.Status) float64 { return float64(s.Cut.Bytes) }),
 		gauge("last_load_seconds", "How long the last load took.",
 			func(s catalog.Status) float64 { return s.LastLoad.Seconds() }),
 		gauge("last_success_age_seconds", "Time since the source was last read as far as it goes, "+

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,10 +17,21 @@ import (
 	"clobd/api/catalog"
 )
 
-// get is the answer to a GET of the public listener, or of the admin one.
+// get is the answer to a GET of the admin listener.
 func get(t *testing.T, address, path string) (status int, body string) {
 	t.Helper()
-	answer, err := http.Get("http://" + address + path)
+	return fetch(t, http.DefaultClient, "http://"+address+path)
+}
+
+// get is the answer to a GET of the public listener.
+func (p *process) get(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	return fetch(t, p.public, "http://"+p.listen+path)
+}
+
+func fetch(t *testing.T, client *http.Client, url string) (status int, body string) {
+	t.Helper()
+	answer, err := client.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +48,7 @@ func (p *process) untilSays(t *testing.T, path, text string) {
 	t.Helper()
 	var body string
 	for end := time.Now().Add(readyTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if _, body = get(t, p.listen, path); strings.Contains(body, text) {
+		if _, body = p.get(t, path); strings.Contains(body, text) {
 			return
 		}
 	}
@@ -115,8 +127,8 @@ func TestCatalogOfAnotherNode(t *testing.T) {
 				"/gamma/markets/"+m.ConditionID, "/clob/markets/"+m.ConditionID)
 		}
 		for _, path := range paths {
-			status, want := get(t, first.listen, path)
-			if _, got := get(t, second.listen, path); status != http.StatusOK || !sameJSON(t, got, want) {
+			status, want := first.get(t, path)
+			if _, got := second.get(t, path); status != http.StatusOK || !sameJSON(t, got, want) {
 				t.Errorf("GET %s: %d\n%s\nthe first node: %s", path, status, got, want)
 			}
 		}
@@ -168,4 +180,48 @@ func TestCatalogServiceAway(t *testing.T) {
 		t.Errorf("the log says nothing of the source:\n%s", p.log.String())
 	}
 	p.stop(t)
+}
+
+// TestCatalogServiceHangs: a node that knows its markets does not wait long for a service that
+// takes its time, and serves what it knows.
+func TestCatalogServiceHangs(t *testing.T) {
+	var hangs atomic.Bool
+	var waited atomic.Int64
+	over := make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if began := time.Now(); hangs.Load() {
+			select {
+			case <-r.Context().Done():
+				waited.CompareAndSwap(0, int64(time.Since(began)))
+			case <-over:
+			}
+			return
+		}
+		list := "[]"
+		if r.URL.Path == "/markets" && r.URL.Query().Get("offset") == "0" {
+			list = `[{"id":"7","slug":"seven","question":"Seven?","conditionId":"0x` +
+				strings.Repeat("7", 64) + `","outcomes":"[\"Yes\",\"No\"]",` +
+				`"clobTokenIds":"[\"1\",\"2\"]"}]`
+		} else if strings.Contains(r.URL.Path, "keyset") || strings.HasPrefix(r.URL.Path, "/clob") {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, list)
+	}))
+	defer service.Close()
+	defer close(over)
+	data := t.TempDir()
+	p := newProcess(t, buildNode(t), data, "--catalog", service.URL)
+	p.start(t)
+	p.stop(t)
+	hangs.Store(true)
+	p.start(t)
+	defer p.stop(t)
+	if took := time.Duration(waited.Load()); took == 0 || took > 2*startLook {
+		t.Errorf("it waited %v", took)
+	}
+	if status, body := p.get(t, "/markets/slug/seven"); status != 200 ||
+		!strings.Contains(body, `"id":"7"`) {
+		t.Errorf("%d %s", status, body)
+	}
 }
