@@ -48,8 +48,10 @@ func (w *crowd) ask() Command {
 		w.order(&c)
 	case Cancel:
 		c.ID = w.name(d(max(w.names, 1)))
-		if d(4) == 0 {
+		if n := d(8); n < 2 {
 			c.Owner, c.Reason = 0, ByOperator
+		} else if n == 2 { // whoever names an owner is judged as that owner
+			c.Owner, c.Reason = WalletNo(1+d(3)), ByOperator
 		}
 	case CancelAll:
 		c.Reason = []Reason{ByOwner, ByOwner, Timeout, ByOperator, Expired}[d(5)]
@@ -142,7 +144,7 @@ func (w *crowd) step(t rapid.TB) {
 	c := w.ask()
 	w.now += Time(w.draw(20_000))
 	w.seq++
-	before := w.x.Digest()
+	before, bound := w.x.Digest(), w.x.seen.sum()
 	events := w.x.Apply(&c, w.seq, w.now, nil)
 	for i := range events {
 		e := &events[i]
@@ -152,8 +154,8 @@ func (w *crowd) step(t rapid.TB) {
 		}
 	}
 	last := &events[len(events)-1]
-	if last.Kind == Rejected && !Rejects[last.Reject].Final &&
-		(before != w.x.Digest() || len(events) != 1) {
+	if bound = w.x.seen.sum() - bound; last.Kind == Rejected && (len(events) != 1 ||
+		uint64(w.x.Digest()-before) != bound || bound != 0 && !Rejects[last.Reject].Final) {
 		t.Fatalf("%+v\nrejected by %+v, and the state changed", c, events)
 	}
 	w.met[last.Reject]++

@@ -48,6 +48,23 @@ func (b *book) behind(side Side, index uint32) uint32 {
 	return b.below(index)
 }
 
+// each calls do with every order: the best bids first, then the best asks, at one price the oldest.
+func (b *book) each(do func(h uint32)) {
+	for i := b.best[Buy]; i != 0; i = b.below(i) {
+		b.queue(i, do)
+	}
+	for i := b.best[Sell]; i != b.ticks; i = b.above(i) {
+		b.queue(i, do)
+	}
+}
+
+// queue calls do with the orders of one level.
+func (b *book) queue(index uint32, do func(h uint32)) {
+	for h := b.level(index).head; h != 0; h = b.queues.behind(h) {
+		do(h)
+	}
+}
+
 // level is the level of an index whose page was made.
 func (b *book) level(index uint32) *level {
 	return b.pages[index>>pageBits].level(index)

@@ -38,10 +38,10 @@
 // Apply is a pure function of the state, the Command, its Sequence and its Time. It reads no clock,
 // draws no random number, starts nothing, waits for nothing, does no I/O, uses no float and never
 // ranges over a map. In steady state Place, Cancel and Fill allocate nothing. A rejected Command
-// changes nothing but the Sequence (those marked Final in the table of rejects bind their id, and
-// a FAK may have met its own wallet). One goroutine owns an Exchange; nobody else points into it.
-// Every size that rests or fills is a multiple of Lot, so every cost is exact. No book is crossed
-// after Apply. A fill happens at the resting order's price; the improvement is the taker's.
+// changes nothing but the Sequence (those marked Final in the table of rejects bind their id). One
+// goroutine owns an Exchange; nobody else points into it. Every size that rests or fills is a
+// multiple of Lot, so every cost is exact. No book is crossed after Apply. A fill happens at the
+// resting order's price; the improvement is the taker's.
 //
 // Whatever changes an outcome of Apply raises Version: frames are replayed by the version that
 // made them, and ApplyFrame compares every Event and the Digest with what was recorded; a panic
@@ -75,5 +75,5 @@
 //
 // testdata/*.txt (rules by example), units, command, event, reject, exchange, place, taker, fee,
 // order, level, book, market, regrid, ledger, wallet, control, timer, seen, table, slab, digest,
-// record, codec, wire, replay, savechunks, save, load, audit, touch, fetch, bare.
+// record, codec, wire, replay, savechunks, proof, save, load, audit, touch, fetch, bare.
 package engine

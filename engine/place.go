@@ -13,21 +13,18 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 	if c.Seen < x.seen.floor {
 		return refuse(events, c, refusal{reject: RejectRecheck, first: x.seen.floor})
 	}
-	no := x.admit(&t, now)
-	if no == Accepted {
-		if t.position == 0 {
-			t.position = x.addPosition(c.Wallet, c.Market)
-		}
-		events = x.match(&t, events)
-		x.settle(&t)
-		no = t.killed()
-	}
-	if no != Accepted {
+	if no := x.admit(&t, now); no != Accepted {
 		if Rejects[no].Final {
 			x.remember(&c.ID, tag, seq, 0)
 		}
 		return refuse(events, c, refusal{reject: no, args: t.args})
 	}
+	if t.position == 0 {
+		t.position = x.addPosition(c.Wallet, c.Market)
+	}
+	events = x.match(&t, events)
+	x.settle(&t)
+	t.assertMet()
 	h, kind, why := uint32(0), Completed, t.left()
 	if t.remaining > 0 && why == 0 {
 		h, kind = x.rest(&t, seq, tag), Placed
@@ -86,7 +83,7 @@ func (x *Exchange) admit(t *taker, now Time) Reject {
 	switch {
 	case c.Type == FOK && !x.fillable(t):
 		return RejectFOK
-	case c.Type == FAK && !t.crosses():
+	case c.Type == FAK && !x.meets(t):
 		return RejectFAK
 	}
 	return Accepted
@@ -152,6 +149,24 @@ func (x *Exchange) fillable(t *taker) bool {
 		}
 		if ends {
 			break
+		}
+	}
+	return false
+}
+
+// meets is the dry run of a FAK: whether anything within its limit is to be had, or ends it. Its
+// wallet's own resting orders are absent where its prevention cancels them: were they cancelled and
+// nothing else found, the order would be refused and yet have changed the book.
+func (x *Exchange) meets(t *taker) bool {
+	if t.account.prevention != ExpireResting {
+		return t.crosses()
+	}
+	book := &t.market.book
+	for at := book.best[t.side^1]; within(t.side, t.index, at); at = book.behind(t.side, at) {
+		for h := book.level(at).head; h != 0; h = x.queues.behind(h) {
+			if x.orders.at(h).wallet != t.c.Wallet {
+				return true
+			}
 		}
 	}
 	return false

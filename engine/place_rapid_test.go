@@ -223,15 +223,20 @@ func (m *plain) trade(c *Command, seq Sequence) []Event {
 			return m.refuse(c, RejectFOK)
 		}
 	}
+	if c.Type == FAK {
+		try := o
+		events, met := m.clone().match(c, &try)
+		fills := slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Filled })
+		if !fills && !met {
+			return m.refuse(c, RejectFAK)
+		}
+	}
 	events, met := m.match(c, &o)
 	last.Remaining = Size(o.lots) * Lot
-	fills := slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Filled })
 	switch {
 	case o.lots == 0:
 	case met:
 		last.Reason = SelfTrade
-	case c.Type == FAK && !fills:
-		return append(events, m.refuse(c, RejectFAK)...)
 	case c.Type == FAK:
 		last.Reason = Unfilled
 	default:

@@ -1,7 +1,7 @@
 package engine
 
 // Version is the engineVersion: it rises with any change of Apply's outcome.
-const Version = 5
+const Version = 6
 
 // Digest is the additive hash of all trading state after a frame. It leaves out Sequences, and
 // Times that decide nothing, so of how independent Commands were interleaved it holds only the

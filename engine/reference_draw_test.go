@@ -137,8 +137,9 @@ func (d *deck) next() Command {
 			e := d.resting[n-1-d.draw(min(n, 12))]
 			c.ID, c.Owner, c.Wallet, c.Market = e.Order, e.Owner, e.Wallet, e.Market
 		}
-		if d.one(8) {
-			c.Owner, c.Reason = 0, Reason(d.pick(int(ByOperator), 0, int(Timeout)))
+		if d.one(6) { // whoever names an owner is judged as that owner
+			c.Owner = WalletNo(d.pick(0, 0, 1, 3))
+			c.Reason = Reason(d.pick(int(ByOperator), 0, int(Timeout)))
 		}
 	case n < 83:
 		c.Kind = Advance

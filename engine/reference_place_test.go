@@ -291,6 +291,14 @@ func (r *reference) complete(a *arrival) bool {
 	return a.side == Sell || cost <= a.cash
 }
 
+// obtains says whether a FAK gets anything, or meets its end in an order of its own wallet.
+func (r *reference) obtains(a *arrival) bool {
+	rest := &reference{orders: slices.DeleteFunc(slices.Clone(r.orders), func(o refOrder) bool {
+		return o.wallet == a.wallet && r.wallet(a.wallet).prevention == ExpireResting
+	})}
+	return rest.best(a) != nil
+}
+
 // pays is the price in the arriving order's own token at which it meets a resting one.
 func (a *arrival) pays(o *refOrder) int64 {
 	if o.outcome != a.outcome {
@@ -305,6 +313,9 @@ func (r *reference) trade(a *arrival) []Event {
 	if c.Type == FOK && !r.complete(a) {
 		return refused(c, RejectFOK)
 	}
+	if c.Type == FAK && !r.obtains(a) {
+		return refused(c, RejectFAK)
+	}
 	events := r.meet(a)
 	last := Event{
 		Kind: Completed, Side: c.Side, Outcome: c.Outcome, Price: Price(a.price), Market: c.Market,
@@ -315,8 +326,6 @@ func (r *reference) trade(a *arrival) []Event {
 	case a.lots == 0:
 	case a.stopped:
 		last.Reason = SelfTrade
-	case c.Type == FAK && a.filled == 0:
-		return append(events, refused(c, RejectFAK)...)
 	case c.Type == FAK:
 		last.Reason = Unfilled
 	default:

@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // saveFormat is the version of what Save packs.
 const saveFormat = 1
@@ -9,7 +12,9 @@ const saveFormat = 1
 // them that behaves alike in everything. The state does not change, and two Exchanges that applied
 // the same Commands save the same bytes, whether one of them was loaded in between or not: orders
 // go by market and rank, placements and requests by age, accounts, positions and markets by number.
-// What can be computed is left out: reserves, queues, lists, timers, hashes. The error is sink's.
+// What can be computed is left out: reserves, queues, lists, timers, hashes. The error is sink's,
+// or wraps ErrDrift: reserves are not what the orders come to, or an asset does not sum to zero.
+// Then what the sink got has no end, and is never loaded.
 func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	p := NewPacker(sink)
 	p.Uint(saveFormat)
@@ -18,12 +23,16 @@ func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	p.Uint(uint64(x.mode))
 	p.Int(int64(x.external))
 	p.Int(int64(x.fees))
-	x.saveAccounts(p)
-	x.saveMarkets(p)
-	x.savePositions(p)
-	s := orderSaver{x: x, p: p}
+	f := &proof{assets: uint64(x.external + x.fees)}
+	x.saveAccounts(p, f)
+	x.saveMarkets(p, f)
+	x.savePositions(p, f)
+	s := orderSaver{x: x, p: p, proof: f}
 	for no := uint32(1); no <= x.markets.used; no++ {
 		s.market(MarketNo(no))
+	}
+	if err := f.verdict(x); err != nil {
+		return fmt.Errorf("save the state after Sequence %d: %w", x.last, err)
 	}
 	x.savePlacements(p)
 	x.saveControls(p)
@@ -32,10 +41,11 @@ func (x *Exchange) Save(sink func(chunk []byte) error) error {
 }
 
 // saveAccounts packs the wallets by number.
-func (x *Exchange) saveAccounts(p *Packer) {
+func (x *Exchange) saveAccounts(p *Packer, f *proof) {
 	p.Uint(uint64(x.accounts.used))
 	for no := uint32(1); no <= x.accounts.used; no++ {
 		a := x.accounts.at(no)
+		f.account(WalletNo(no), a)
 		p.Bytes(a.address[:])
 		p.Int(a.cash.total)
 		p.Uint(uint64(a.owner))
@@ -51,10 +61,11 @@ const (
 )
 
 // saveMarkets packs the markets by number, but for their orders.
-func (x *Exchange) saveMarkets(p *Packer) {
+func (x *Exchange) saveMarkets(p *Packer, f *proof) {
 	p.Uint(uint64(x.markets.used))
 	for no := uint32(1); no <= x.markets.used; no++ {
 		m, flags := x.markets.at(no), uint64(0)
+		f.market(MarketNo(no), m)
 		if m.negRisk {
 			flags |= savedNegRisk
 		}
@@ -77,10 +88,11 @@ func (x *Exchange) saveMarkets(p *Packer) {
 }
 
 // savePositions packs the positions by number.
-func (x *Exchange) savePositions(p *Packer) {
+func (x *Exchange) savePositions(p *Packer, f *proof) {
 	p.Uint(uint64(x.positions.used))
 	for no := uint32(1); no <= x.positions.used; no++ {
 		at := x.positions.at(no)
+		f.position(no, at)
 		p.Uint(uint64(at.wallet))
 		p.Uint(uint64(at.market))
 		p.Int(at.tokens[0].total)
@@ -90,9 +102,10 @@ func (x *Exchange) savePositions(p *Packer) {
 
 // orderSaver packs resting orders.
 type orderSaver struct {
-	x    *Exchange
-	p    *Packer
-	rest []ranked // of one market; scratch
+	x     *Exchange
+	p     *Packer
+	proof *proof
+	rest  []ranked // of one market; scratch
 }
 
 // ranked is an order's number beside its rank.
@@ -103,14 +116,10 @@ type ranked struct {
 
 // market packs the orders of a market by rank: so they came to rest, and so they are put back.
 func (s *orderSaver) market(no MarketNo) {
-	b := &s.x.markets.at(uint32(no)).book
 	s.rest = s.rest[:0]
-	for i := b.best[Buy]; i != 0; i = b.below(i) {
-		s.queue(b.level(i).head)
-	}
-	for i := b.best[Sell]; i != b.ticks; i = b.above(i) {
-		s.queue(b.level(i).head)
-	}
+	s.x.markets.at(uint32(no)).book.each(func(h uint32) {
+		s.rest = append(s.rest, ranked{s.x.orders.at(h).rank, h})
+	})
 	slices.SortFunc(s.rest, func(a, b ranked) int {
 		if a.rank < b.rank {
 			return -1
@@ -126,15 +135,9 @@ func (s *orderSaver) market(no MarketNo) {
 	}
 }
 
-// queue notes the orders at one price.
-func (s *orderSaver) queue(h uint32) {
-	for ; h != 0; h = s.x.queues.behind(h) {
-		s.rest = append(s.rest, ranked{s.x.orders.at(h).rank, h})
-	}
-}
-
 // order packs one order, rank above the one before it.
 func (s *orderSaver) order(o *order, rank uint64) {
+	s.proof.order(o)
 	s.p.Bytes(o.id[:])
 	s.p.Uint(rank)
 	s.p.Uint(uint64(o.position))

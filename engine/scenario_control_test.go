@@ -80,6 +80,9 @@ func (w *world) control(d *datadriven.TestData, words []string, opts map[string]
 		c.Cash = Cash(decimal(w.t, words[2], 6))
 	case "drop":
 		c.Kind, c.ID, c.Reason = Cancel, w.id(words[1]), ByOperator
+		if v, ok := opts["owner"]; ok {
+			c.Owner = w.number(v)
+		}
 	default:
 		d.Fatalf(w.t, "unknown word %q", words[0])
 	}

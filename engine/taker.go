@@ -175,15 +175,14 @@ func (t *taker) charge(size Size, p Price, cost int64) Cash {
 	return min(t.market.fee.on(size, p), Cash(most))
 }
 
-// killed is why an order that does not rest ends with nothing.
-func (t *taker) killed() Reject {
+// assertMet panics if an order that does not rest got less than its dry run promised.
+func (t *taker) assertMet() {
 	if t.c.Type == FOK && t.remaining > 0 {
 		panic(fmt.Sprintf("BUG: FOK misses %d of %d", t.remaining, t.size))
 	}
 	if t.c.Type == FAK && t.filled == 0 && !t.stopped {
-		return RejectFAK
+		panic(fmt.Sprintf("BUG: FAK of %d met nothing", t.size))
 	}
-	return Accepted
 }
 
 // left is why what is missing of its size does not rest, 0 if it does or nothing is.

@@ -202,7 +202,7 @@ func asked(c *engine.Command, tick engine.Price) (engine.Price, engine.Size) {
 	ticks := int64(engine.PriceOne / tick)
 	n := (int64(c.Cash)*ticks + int64(c.Size)/2) / int64(c.Size)
 	price, lots := engine.Price(n)*tick, int64(c.Size/engine.Lot)
-	if c.Side == engine.Buy && price != 0 {
+	if c.Side == engine.Buy && c.Type != engine.FOK && price != 0 { // a FOK asks for all it signed
 		lots = min(lots, int64(c.Cash)/int64(price))
 	}
 	return price, engine.Size(lots) * engine.Lot

@@ -118,7 +118,7 @@ type place struct {
 
 const (
 	// indexVersion is the version of the index's layout; another one is rebuilt.
-	indexVersion = 6
+	indexVersion = 7
 	// metaPlace is the key of the place: written in every batch.
 	metaPlace = "place"
 	// metaBroken is the key of the reason why the index must be made anew; absent if it need not.
@@ -185,6 +185,7 @@ func OpenIndex(j *Journal, o IndexOptions) (*Index, error) {
 	x.durable.began = time.Now()
 	x.durable.sequence.Store(uint64(at.sequence))
 	go x.scan()
+	j.index.Store(x)
 	return x, nil
 }
 
@@ -455,11 +456,29 @@ func (x *Index) condemn(err error) error {
 		return errors.Join(fmt.Errorf("%w; delete the folder: it is made anew from the journal", err),
 			fmt.Errorf("mark %s: %w", x.Path, e))
 	}
-	if x.fresh {
+	if err = (&condemnedError{err}); x.fresh {
 		return &advisedError{err, "this program itself made it from the first frame on, so that " +
 			"making it anew may not help: keep both folders and report it"}
 	}
-	return &advisedError{err, "start again: it is made anew from the journal"}
+	return &advisedError{&remadeError{err}, "start again: it is made anew from the journal"}
+}
+
+// condemnedError is why an index is made anew. No promise was in it.
+type condemnedError struct{ error }
+
+// Unwrap gives what was met.
+func (e *condemnedError) Unwrap() error { return e.error }
+
+// remadeError says that the next OpenIndex makes the index anew, and that this helps.
+type remadeError struct{ error }
+
+// Unwrap gives why.
+func (e *remadeError) Unwrap() error { return e.error }
+
+// IsRemade says whether an error of Run is made good by opening journal and index again.
+func IsRemade(err error) bool {
+	var remade *remadeError
+	return errors.As(err, &remade)
 }
 
 // step waits for frames, folds all that are there, and shows the result.
@@ -540,6 +559,7 @@ func (x *Index) Close() error {
 	if was {
 		return ErrClosed
 	}
+	x.j.index.CompareAndSwap(x, nil)
 	x.tail.Close()
 	close(x.closing)
 	x.ward.disk.end()

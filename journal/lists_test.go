@@ -412,6 +412,50 @@ func TestAsked(t *testing.T) {
 	}
 }
 
+// TestAskedOfFOK: whatever its cash pays for at its limit, a FOK asks for all that it signed. So
+// says the Event of one that was filled, and so must the row of one that was killed. A FAK asks for
+// what its cash pays for.
+func TestAskedOfFOK(t *testing.T) {
+	x, seq := engine.NewExchange(1), engine.Sequence(0)
+	do := func(c engine.Command) engine.Event {
+		seq++
+		events := x.Apply(&c, seq, 1, nil)
+		return events[len(events)-1]
+	}
+	do(engine.Command{Kind: engine.List, Listing: &engine.Listing{Tick: 100, Open: true,
+		Tokens: [2]engine.Token{{1}, {2}}}})
+	do(engine.Command{Kind: engine.Deposit, Address: engine.Address{1}, Cash: 1000 * engine.Unit})
+	do(engine.Command{Kind: engine.Deposit, Address: engine.Address{2}, Market: 1,
+		Size: 1000 * engine.Unit})
+	offer := func(id byte) {
+		do(engine.Command{Kind: engine.Place, Side: engine.Sell, Market: 1, Wallet: 2, Owner: 2,
+			Size: 100 * engine.Unit, Cash: 40 * engine.Unit, ID: engine.OrderID{id}})
+	}
+	for i, want := range []struct {
+		kind   engine.OrderType
+		size   engine.Size
+		killed engine.Reject
+	}{
+		{engine.FOK, 100 * engine.Unit, engine.RejectFOK},
+		{engine.FAK, 9998 * engine.Lot, engine.RejectFAK},
+	} {
+		c := engine.Command{Kind: engine.Place, Type: want.kind, Market: 1, Wallet: 1, Owner: 1,
+			Size: 100 * engine.Unit, Cash: 49_990_000, ID: engine.OrderID{10, byte(i)}}
+		if e := do(c); e.Reject != want.killed {
+			t.Fatalf("%+v", e)
+		}
+		price, size := asked(&c, 100)
+		offer(byte(20 + i))
+		c.ID[0]++
+		e := do(c)
+		if e.Kind != engine.Completed || e.Price != price || e.Size != size || size != want.size {
+			t.Errorf("%v for %v, want %v; the engine says %v for %v", size, price, want.size, e.Size,
+				e.Price)
+		}
+		do(engine.Command{Kind: engine.CancelAll, Wallet: 2, Reason: engine.ByOperator})
+	}
+}
+
 // meet writes a script: n times, wallet 1 sells and somebody buys the same.
 func (m *maker) meet(n int, o engine.Outcome, taker engine.WalletNo) {
 	for i := range 2 * n {
