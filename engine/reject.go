@@ -46,6 +46,7 @@ const (
 	RejectKeys                // as many keys of the owner are good, or armed, as may be: the limit
 	RejectKeyRecords          // as many keys of the owner are on record as may be: the limit
 	RejectKeyGone             // revoked, and not of the class that can be restored
+	RejectPostWallet          // the wallet may only post: its address in 20 bytes of Args
 )
 
 // Rule is one row of the reject table.
@@ -79,7 +80,7 @@ var Rejects = [...]Rule{
 	RejectClosed:       {"market_closed", "market not yet accepting orders", 400, false},
 	RejectCancelOnly:   {"cancel_only", "Trading is currently cancel-only. New orders are not accepted, but cancels are allowed.", 503, false},
 	RejectPostOnlyMode: {"post_only_mode", "post-only mode: only post-only orders and cancels are allowed", 503, false},
-	RejectBanned:       {"banned", "'{a}' address banned", 400, false},
+	RejectBanned:       {"banned", "'{a}' address in closed only mode", 400, false},
 	RejectCrosses:      {"post_only_cross", "invalid post-only order: order crosses book", 400, true},
 	RejectFOK:          {"fok_unfilled", "order couldn't be fully filled. FOK orders are fully filled or killed.", 400, true},
 	RejectFAK:          {"fak_unfilled", "no orders found to match with FAK order. FAK orders are partially filled or killed if no match is found.", 400, true},
@@ -94,6 +95,7 @@ var Rejects = [...]Rule{
 	RejectKeys:         {"too_many_keys", "too many API keys at once, max allowed: {0}; give one up first", 400, false},
 	RejectKeyRecords:   {"too_many_keys", "too many API keys on record, deleted ones included, max allowed: {0}; keep to those that are good, or create a deleted trading key again", 400, false},
 	RejectKeyGone:      {"key_deleted", "the API key was deleted for good; create another one", 400, false},
+	RejectPostWallet:   {"post_only_wallet", "'{a}' address in post-only mode: only post-only orders and cancels are allowed", 400, false},
 }
 
 // Text is the reject's text with its values filled in, "" if the Command was accepted.

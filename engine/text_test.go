@@ -100,7 +100,7 @@ func TestRejectTexts(t *testing.T) {
 		want string
 	}{
 		{Receipt{Reject: RejectBanned, Args: packAddress(&alice)},
-			"'" + alice.Hex() + "' address banned"},
+			"'" + alice.Hex() + "' address in closed only mode"},
 		{Receipt{Reject: RejectMinBuy, Args: [3]int64{998_200, Unit}},
 			"invalid amount for a marketable BUY order ($0.9982), min size: $1"},
 		{Receipt{Reject: RejectFee, Args: [3]int64{0, 1000}},

@@ -19,10 +19,15 @@ import (
 func (s *Server) refuseOrder(p *placement) *refusal {
 	r := &p.out.receipt
 	no := refuseReceipt(r)
-	if r.Reject == engine.RejectTick {
-		no.text = exactly(no.text, engine.Price(r.Args[0]), &p.request.order)
-	}
 	detail := s.advise(p, r)
+	if r.Reject == engine.RejectTick {
+		o := &p.request.order
+		if words, better := misfit(o, engine.Price(r.Args[1])); words != "" {
+			no.text, detail = words, better+", or another price: "+grid(p.market.Tick)
+		} else {
+			no.text = exactly(no.text, engine.Price(r.Args[0]), o)
+		}
+	}
 	if engine.Rejects[r.Reject].Final {
 		detail += "; this order is over, sign another one"
 		if p.out.replay {
@@ -33,6 +38,32 @@ func (s *Server) refuseOrder(p *placement) *refusal {
 		return no
 	}
 	return no.because(detail)
+}
+
+// misfit is for amounts that give no price at all: what their quotient is nearest to is a price of
+// the market, and it is none itself, on whatever tick. Then one of the two was rounded, and what
+// it should have been says more than the price that nobody meant. The first words are the peers',
+// their spelling included; both are "" for a quotient that is some price, or next to none.
+func misfit(o *auth.Order, tick engine.Price) (words, better string) {
+	cash, size, member, words := o.MakerAmount, o.TakerAmount, "makerAmount", "maker"
+	if o.Side == engine.Sell {
+		cash, size, member, words = size, cash, "takerAmount", "taker"
+	}
+	one := uint64(engine.PriceOne)
+	if cash > engine.MaxAmount || size > uint64(engine.MaxOrder) || size == 0 || cash*one%size == 0 {
+		return "", ""
+	}
+	ticks := one / uint64(tick)
+	n := (cash*ticks + size/2) / size
+	if n < 1 || n >= ticks {
+		return "", ""
+	}
+	price := engine.Price(n) * tick
+	should := engine.Cash(size * uint64(price) / one)
+	return "invalid amounts, the " + words + " amount for a $" + price.String() + " order of size " +
+		engine.Size(size).String() + " should be '" + should.String() + "' but the value submited is '" +
+		engine.Cash(cash).String() + "'. Please check if you are using the latest version of the " +
+		"'clob-client' library", "sign a " + member + " of " + strconv.FormatInt(int64(should), 10)
 }
 
 // exactly puts the price that an order was signed with in place of the rounded one that a Receipt
@@ -63,14 +94,20 @@ func (s *Server) advise(p *placement, r *engine.Receipt) string {
 	m, c := p.market, &p.command
 	switch r.Reject {
 	case engine.RejectTick:
-		return "the price must be a multiple of " + m.Tick.String() + " from " + m.Tick.String() +
-			" to " + (engine.PriceOne - m.Tick).String()
+		return "the price must be " + grid(m.Tick)
 	case engine.RejectMinSize:
-		return "ask for " + m.MinSize.String() + " shares or more; FOK and FAK have no minimum"
+		if least := engine.Size(r.Args[1]); least <= engine.Lot {
+			return "ask for one lot of " + engine.Size(engine.Lot).String() + " share or more"
+		}
+		return "ask for " + m.MinSize.String() + " shares or more; as FOK or FAK one lot of " +
+			engine.Size(engine.Lot).String() + " will do"
 	case engine.RejectBalance:
 		return lacking(r, p.request.order.Side == engine.Buy)
 	case engine.RejectAmount:
-		return "it must be one lot of " + engine.Size(engine.Lot).String() + " share or more"
+		if c.Size > engine.MaxOrder {
+			return "ask for at most " + engine.MaxOrder.String() + " shares in one order"
+		}
+		return "it must pay for one lot of " + engine.Size(engine.Lot).String() + " share or more"
 	case engine.RejectWalletOrders:
 		return "cancel some of them first"
 	case engine.RejectMarketOrders:
@@ -86,16 +123,26 @@ func (s *Server) advise(p *placement, r *engine.Receipt) string {
 		return "spend more, or quote a price at which it rests"
 	case engine.RejectBanned:
 		return "the wallet may only cancel until the operator allows more"
+	case engine.RejectPostWallet:
+		return "send it post-only; the operator can allow the wallet more"
 	case engine.RejectLink:
 		return "the wallet was linked to another owner just now"
 	case engine.RejectUnopened, engine.RejectPaused, engine.RejectClosed:
 		return inState(s.options.Board.Directory.Market(m.No))
 	case engine.RejectCancelOnly, engine.RejectPostOnlyMode:
 		return s.inMode(m.No)
-	case engine.RejectCrosses, engine.RejectFOK, engine.RejectFAK:
+	case engine.RejectCrosses:
 		return s.against(c, m)
+	case engine.RejectFOK, engine.RejectFAK:
+		return s.against(c, m) + "; orders of the same wallet do not count"
 	}
 	return ""
+}
+
+// grid is which prices a market takes.
+func grid(tick engine.Price) string {
+	return "a multiple of " + tick.String() + " from " + tick.String() + " to " +
+		(engine.PriceOne - tick).String()
 }
 
 // lacking says how much is missing: of collateral, or else of tokens.

@@ -19,13 +19,15 @@ type Copied struct {
 	Journal    uint64      // its ID
 	Head       engine.Head // of its last frame
 	Checkpoint *Checkpoint // that lies in it; nil if there was none
+	Hole       uint64      // last frame that is missing in it, 0: none is; then the index is in it
 	Bytes      int64       // of all its files
 }
 
 // Backup makes a data folder in dir, which must not exist, of all frames that were appended so far,
 // of the newest checkpoint, and with a mark that says where it ends. It waits for one sync of the
 // log, and nobody waits for it. Files that never change are linked where dir is on the same
-// filesystem. On an error dir is as it is then: of no use.
+// filesystem. The index can be made of the frames and is left out, but where an accepted loss left
+// out some of them: then it must be open. On an error dir is as it is then: of no use.
 func (j *Journal) Backup(dir string) (*Copied, error) {
 	if !j.door.enter() {
 		return nil, ErrClosed
@@ -43,6 +45,11 @@ func (j *Journal) Backup(dir string) (*Copied, error) {
 	if err != nil {
 		return nil, fmt.Errorf("back up the checkpoint: %w", err)
 	}
+	if j.Hole > 0 { // and the index: where it is must be in it, too
+		if err := j.copyIndex(filepath.Join(dir, "index")); err != nil {
+			return nil, fmt.Errorf("back up the index, without which this journal cannot be used: %w", err)
+		}
+	}
 	if err := j.db.Checkpoint(filepath.Join(dir, "journal"), pebble.WithFlushedWAL()); err != nil {
 		return nil, fmt.Errorf("back up the journal: %w", err)
 	}
@@ -50,8 +57,19 @@ func (j *Journal) Backup(dir string) (*Copied, error) {
 	if err != nil {
 		return nil, fmt.Errorf("back up: look at the copy: %w", err)
 	}
-	out.Checkpoint = c
+	out.Checkpoint, out.Hole = c, j.Hole
 	return out, nil
+}
+
+// copyIndex copies what the index has on the disk. What it has in memory is folded again by whoever
+// opens the copy; all that no frame has any more was on the disk when the loss was accepted.
+func (j *Journal) copyIndex(dir string) error {
+	x := j.index.Load()
+	if x == nil || !x.History.door.enter() {
+		return errors.New("it is not open")
+	}
+	defer x.History.door.leave()
+	return x.db.Checkpoint(dir)
 }
 
 // copyCheckpoint copies the newest checkpoint that is not known to be damaged; nil if there is

@@ -5,62 +5,123 @@ package journal
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
 	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 var restoreFrames = flag.Int("restored", 2000, "frames of 100 commands of BenchmarkRestore")
 
 // BenchmarkRestore opens a journal of so many Commands with a checkpoint and makes the state of it:
-// with all behind the checkpoint, and with the last tenth after it. restore/scan compares that with
-// opening the journal and reading all values, and nothing else.
+// with all behind the checkpoint (end), and with the last tenth after it; with all files in the
+// page cache, as after the end of a process (warm), and with none, as after that of a machine
+// (cold). The log has become tables before, which are not compacted. restore/scan compares that, by
+// medians of turns, with a bare Pebble that is opened with the same options and whose values are
+// all read.
 func BenchmarkRestore(b *testing.B) {
-	const each = 100
-	frames := *restoreFrames
-	for name, after := range map[string]int{"end": 0, "tenth": frames / 10} {
+	for name, after := range map[string]int{"end": 0, "tenth": *restoreFrames / 10} {
 		b.Run(name, func(b *testing.B) {
 			o := Options{Dir: b.TempDir(), Async: true, Log: quiet()}
-			j, m := open(b, o), newMaker(1)
-			m.write(b, j, frames-after, each)
-			if _, err := j.Checkpoint(context.Background(), &State{Exchange: m.x}, m.head); err != nil {
-				b.Fatal(err)
+			head := restorable(b, o, after)
+			for _, cold := range []bool{false, true} {
+				b.Run(map[bool]string{false: "warm", true: "cold"}[cold], func(b *testing.B) {
+					benchmarkRestore(b, o, cold, func(r *Restored) bool {
+						return r.Head == head && r.From != nil && r.Frames == uint64(after)
+					})
+				})
 			}
-			m.write(b, j, after, each)
-			head := m.head
-			m = nil // a process that starts has no such heap for the collector to walk
-			shut(b, j)
-			shut(b, open(b, o)) // Pebble's log becomes tables, once
-			var scan, restore time.Duration
-			for b.Loop() {
-				runtime.GC()
-				start := time.Now()
-				j, err := Open(o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				r, err := j.Restore(context.Background(), func() *State { return &State{Seed: 1} })
-				if err != nil || r.Head != head || r.From == nil || r.Frames != uint64(after) {
-					b.Fatal(r, err)
-				}
-				restore += time.Since(start)
-				shut(b, j)
-				start = time.Now()
-				if j, err = Open(o); err != nil {
-					b.Fatal(err)
-				}
-				scanAll(b, j, frames*each)
-				scan += time.Since(start)
-				shut(b, j)
-			}
-			b.ReportMetric(restore.Seconds()/scan.Seconds(), "restore/scan")
-			b.ReportMetric(float64(restore.Milliseconds())/float64(b.N), "ms/restore")
 		})
+	}
+}
+
+// restorable makes a journal with a checkpoint and so many frames after it.
+func restorable(b *testing.B, o Options, after int) engine.Head {
+	const each = 100
+	j, m := open(b, o), newMaker(1)
+	m.write(b, j, *restoreFrames-after, each)
+	if _, err := j.Checkpoint(context.Background(), &State{Exchange: m.x}, m.head); err != nil {
+		b.Fatal(err)
+	}
+	m.write(b, j, after, each)
+	shut(b, j)
+	shut(b, open(b, o)) // Pebble's log becomes tables, once
+	return m.head
+}
+
+// benchmarkRestore is BenchmarkRestore with a journal that is there.
+func benchmarkRestore(b *testing.B, o Options, cold bool, good func(*Restored) bool) {
+	var restores, scans []time.Duration
+	begin := func() time.Time {
+		runtime.GC()
+		if cold {
+			forget(b, o.Dir)
+		}
+		return time.Now()
+	}
+	for b.Loop() {
+		start := begin()
+		j, err := Open(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, err := j.Restore(context.Background(), func() *State { return &State{Seed: 1} })
+		if err != nil || !good(r) {
+			b.Fatal(r, err)
+		}
+		restores = append(restores, time.Since(start))
+		shut(b, j)
+		r = nil // a process that starts has no such heap for the collector to walk
+		bare := j.pebbleOptions()
+		bare.Logger = j.ward
+		start = begin()
+		if j.db, err = pebble.Open(j.Path, bare); err != nil {
+			b.Fatal(err)
+		}
+		scanAll(b, j, *restoreFrames)
+		scans = append(scans, time.Since(start))
+		if err := j.db.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	slices.Sort(restores)
+	slices.Sort(scans)
+	restore, scan := restores[len(restores)/2].Seconds(), scans[len(scans)/2].Seconds()
+	b.ReportMetric(restore/scan, "restore/scan")
+	b.ReportMetric(restore*1e3, "ms/restore")
+	b.ReportMetric(scan*1e3, "ms/scan")
+}
+
+// forget takes all files of a folder out of the page cache.
+func forget(b *testing.B, dir string) {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		const dontNeed = 4 // POSIX_FADV_DONTNEED, which spares what is not written back
+		err = f.Sync()
+		if _, _, no := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, dontNeed, 0, 0); no != 0 {
+			err = errors.Join(err, no)
+		}
+		return errors.Join(err, f.Close())
+	})
+	if err != nil {
+		b.Fatal(err)
 	}
 }
 

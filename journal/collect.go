@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -25,7 +24,7 @@ import (
 // an end, or of which no manifest knows, gives back what is whole of it, and so does a log behind
 // the place where it is damaged.
 type collector struct {
-	ctx   context.Context
+	r     *rescuer
 	db    *pebble.DB
 	batch *pebble.Batch
 	frame engine.Frame
@@ -41,10 +40,10 @@ type collector struct {
 
 // collect writes all frames that the files in folder from hold into db, and says of what journal
 // they are.
-func collect(ctx context.Context, o *Options, from string, db *pebble.DB) (*collector, error) {
-	c := &collector{ctx: ctx, db: db, batch: db.NewBatch(), seen: map[uint64]uint64{},
+func collect(r *rescuer, from string, db *pebble.DB) (*collector, error) {
+	c := &collector{r: r, db: db, batch: db.NewBatch(), seen: map[uint64]uint64{},
 		others: map[uint64][][]byte{}, meta: map[string]uint64{}}
-	names, err := o.FS.List(from)
+	names, err := r.o.FS.List(from)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, errors.Join(err, c.batch.Close())
 	}
@@ -57,7 +56,7 @@ func collect(ctx context.Context, o *Options, from string, db *pebble.DB) (*coll
 			continue
 		}
 		path := filepath.Join(from, name)
-		f, err := o.FS.Open(path)
+		f, err := r.o.FS.Open(path)
 		var b []byte
 		if err == nil {
 			b, err = io.ReadAll(f)
@@ -68,7 +67,7 @@ func collect(ctx context.Context, o *Options, from string, db *pebble.DB) (*coll
 		}
 		read(b)
 		if c.err == nil {
-			c.err = ctx.Err()
+			c.err = r.ctx.Err()
 		}
 	}
 	if c.err = errors.Join(c.err, c.batch.Commit(pebble.NoSync), c.batch.Close()); c.err == nil {
@@ -135,7 +134,7 @@ func (c *collector) set(no uint64, b []byte) {
 	key := frameKey(no)
 	c.err = c.batch.Set(key[:], b, nil)
 	if c.err == nil && c.batch.Len() >= copyBatch {
-		c.err = errors.Join(c.batch.Commit(pebble.NoSync), c.batch.Close(), c.ctx.Err())
+		c.err = errors.Join(c.batch.Commit(pebble.NoSync), c.batch.Close(), c.r.calm())
 		c.batch = c.db.NewBatch()
 	}
 }
@@ -159,23 +158,27 @@ var chunkHeaders = [...]int{chunkHeader, chunkHeader + 4, chunkHeader + 12}
 // on with the next block.
 func (c *collector) log(b []byte) {
 	var record []byte
+	whole := false // so far, from its first part on
 	for ; len(b) > 0; b = b[min(logBlock, len(b)):] {
 		block := b[:min(logBlock, len(b))]
 		for len(block) >= chunkHeader {
-			part, kind, rest, whole := logChunk(block)
+			part, kind, rest, good := logChunk(block)
 			if kind > 0 && (kind-1)%4 <= chunkFirst {
-				record = record[:0]
+				record, whole = record[:0], true
 			}
 			record = append(record, part...) // even of a damaged one: frames have their own checksum
-			if !whole {
+			if !good {
+				whole = false
 				c.table(record)
 				c.table(block)
 				break
 			}
 			if place := (kind - 1) % 4; place == chunkFull || place == chunkLast {
 				c.table(record)
-				c.learn(record)
-				record = record[:0]
+				if whole {
+					c.learn(record)
+				}
+				record, whole = record[:0], false
 			}
 			block = rest
 		}
@@ -200,20 +203,47 @@ func logChunk(block []byte) (part []byte, kind int, rest []byte, whole bool) {
 	return block[from:to], kind, block[to:], sum == binary.LittleEndian.Uint32(block)
 }
 
-// learn reads what a record of the log says of the journal itself.
+// A record of the log is a batch: its number, how many entries it has, then these. An entry that
+// sets a key is a byte, and key and value with their lengths before them.
+const (
+	batchHeader = 12
+	entrySets   = 1
+)
+
+// learn reads what a whole record of the log says of the journal itself: what keys of its own space
+// are set to. What lies in a frame, which others have signed and sent, says nothing.
 func (c *collector) learn(record []byte) {
-	for _, name := range []string{metaFormat, metaJournal, metaCreated} {
-		key := metaKey(name)
-		entry := append([]byte{1, byte(len(key))}, key...) // it is set
-		i := bytes.Index(record, append(entry, 8))
-		if from := i + len(entry) + 1; i >= 0 && len(record) >= from+8 {
-			c.meta[name] = binary.BigEndian.Uint64(record[from:])
+	if len(record) < batchHeader {
+		return
+	}
+	next := func(b []byte) (text, rest []byte, ok bool) {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return nil, nil, false
 		}
+		return b[size:][:n], b[size:][n:], true
+	}
+	for b := record[batchHeader:]; len(b) > 0 && b[0] == entrySets; {
+		key, rest, ok := next(b[1:])
+		if !ok {
+			return
+		}
+		value, rest, ok := next(rest)
+		if !ok {
+			return
+		}
+		for _, name := range []string{metaFormat, metaJournal, metaCreated} {
+			if bytes.Equal(key, metaKey(name)) && len(value) == 8 {
+				c.meta[name] = binary.BigEndian.Uint64(value)
+			}
+		}
+		b = rest
 	}
 }
 
 // choose decides between frames with the same number: the one that goes on from the frame before
-// it, and of those the one of the latest start, which knew where the journal ended.
+// it, of those the one of the latest start, which knew where the journal ended, and of those the one
+// that the frame after it names, if there is only one.
 func (c *collector) choose() error {
 	for _, no := range slices.Sorted(maps.Keys(c.others)) {
 		mine, err := c.get(no)
@@ -224,11 +254,26 @@ func (c *collector) choose() error {
 		if err != nil {
 			return err
 		}
-		best, follows := mine, before != nil && c.follows(mine, before)
+		var after []byte
+		if len(c.others[no+1]) == 0 {
+			if after, err = c.get(no + 1); err != nil {
+				return err
+			}
+		}
+		rank := func(b []byte) [3]uint64 {
+			r := [3]uint64{1: epochOf(b)}
+			if before != nil && c.follows(b, before) {
+				r[0] = 1
+			}
+			if after != nil && c.follows(after, b) {
+				r[2] = 1
+			}
+			return r
+		}
+		best, most := mine, rank(mine)
 		for _, other := range c.others[no] {
-			fits := before != nil && c.follows(other, before)
-			if fits && !follows || fits == follows && epochOf(other) > epochOf(best) {
-				best, follows = other, fits
+			if r := rank(other); slices.Compare(r[:], most[:]) > 0 {
+				best, most = other, r
 			}
 		}
 		key := frameKey(no)

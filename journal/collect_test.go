@@ -261,7 +261,42 @@ func TestHistoryBeforeTheCheckpoint(t *testing.T) {
 			if err != nil || l.Why != nil || (len(l.Holes) == 1) != indexed {
 				t.Errorf("afterwards: %+v, %v", l, err)
 			}
+			backUpHole(t, dir, indexed)
 		})
+	}
+}
+
+// backUpHole: a journal that knows of a hole is backed up with the index that has its history, or
+// not at all; the copy, and a copy of that, know it, too.
+func backUpHole(t *testing.T, dir string, hole bool) {
+	t.Helper()
+	for range 2 {
+		j := open0(t, Options{Dir: dir})
+		r, err := j.Restore(context.Background(), fresh)
+		if err != nil || (j.Hole == 11) != hole {
+			t.Fatalf("restored %+v with hole %d, %v", r, j.Hole, err)
+		}
+		to := filepath.Join(t.TempDir(), "copy")
+		if _, err := j.Backup(to); hole && err == nil || !hole && err != nil {
+			t.Errorf("backed up without the index: %v", err)
+		}
+		x, err := OpenIndex(j, IndexOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go x.Run()
+		to = filepath.Join(t.TempDir(), "copy")
+		c, err := j.Backup(to)
+		if err != nil || c.Hole != j.Hole || c.Head != r.Head {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		shut(t, x)
+		shut(t, j)
+		l, err := Diagnose(context.Background(), Options{Dir: to, Log: quiet()}, fresh)
+		if err != nil || l.Why != nil || !l.Starts || l.Head != c.Head || l.Indexed != hole {
+			t.Fatalf("the copy: %+v, %v", l, err)
+		}
+		dir = to
 	}
 }
 
@@ -300,6 +335,7 @@ func TestInterruptedSwap(t *testing.T) {
 			}
 			err := errors.Join(os.Mkdir(in(lostPrefix+"1"), 0o700), os.Mkdir(in(lostPrefix+"2"), 0o700),
 				os.Mkdir(in(freshFolder), 0o700),
+				os.WriteFile(in(freshFolder, asideName), []byte(lostPrefix+"2"), 0o600),
 				os.Rename(in("journal"), in(lostPrefix+"2", "journal")))
 			if err != nil {
 				t.Fatal(err)
@@ -424,7 +460,8 @@ func TestCollectForks(t *testing.T) {
 	for n, order := range [][][]byte{
 		{last, later, stray}, {stray, later, last}, {later, stray, last}} {
 		db := open(t, Options{Dir: fmt.Sprint("other", n), FS: on})
-		r := &rescuer{ctx: context.Background(), o: &Options{FS: on}}
+		r := &rescuer{ctx: context.Background(), o: &Options{FS: on},
+			calm: func() error { return nil }}
 		path := filepath.Join("files", fmt.Sprint(n))
 		if err := makeFolder(on, path); err != nil {
 			t.Fatal(err)
@@ -440,7 +477,7 @@ func TestCollectForks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c, err := collect(r.ctx, r.o, path, db.db)
+		c, err := collect(r, path, db.db)
 		if err != nil || len(c.seen) != 8 {
 			t.Fatalf("%d frames, %v", len(c.seen), err)
 		}

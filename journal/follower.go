@@ -71,9 +71,10 @@ type Follower struct {
 	state   *State
 	decoded engine.Frame
 	saved   engine.Head
-	since   time.Time // when it saved last, or began
-	count   uint64    // Commands since then
-	retry   time.Time // not before
+	since   time.Time       // when it saved last, or began
+	count   uint64          // Commands since then
+	retry   time.Time       // not before
+	tried   engine.Sequence // up to which the last checkpoint went that was begun
 
 	mu      sync.Mutex
 	closing bool
@@ -87,6 +88,7 @@ type Follower struct {
 // saveCall is somebody who waits for a checkpoint.
 type saveCall struct {
 	from   engine.Sequence // the least that it must hold
+	failed uint64          // how many could not be written before he asked
 	answer chan<- savedNow // has room for it
 }
 
@@ -253,7 +255,7 @@ func (f *Follower) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 		f.mu.Unlock()
 		return nil, ErrClosed
 	}
-	f.calls = append(f.calls, saveCall{from, answer})
+	f.calls = append(f.calls, saveCall{from, f.status.Failures, answer})
 	f.mu.Unlock()
 	f.tail.nudge()
 	select {
@@ -277,7 +279,7 @@ func (f *Follower) wanted() bool {
 	return false
 }
 
-// answer answers who asked for no more than is saved.
+// answer answers who asked for no more than is saved, or than was tried in vain since.
 func (f *Follower) answer() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -286,7 +288,7 @@ func (f *Follower) answer() {
 		switch {
 		case f.status.Saved != nil && f.saved.Sequence >= a.from:
 			a.answer <- savedNow{checkpoint: f.status.Saved}
-		case f.status.Error != nil && f.run.head.Sequence >= a.from:
+		case f.status.Error != nil && f.status.Failures > a.failed && f.tried >= a.from:
 			a.answer <- savedNow{err: f.status.Error}
 		default:
 			left = append(left, a)
@@ -327,6 +329,7 @@ func (f *Follower) save(hurry bool) {
 		rate = 0
 	}
 	f.mu.Lock()
+	f.tried = f.run.head.Sequence
 	f.status.Saving = true
 	f.mu.Unlock()
 	c, err := f.j.save(f.ctx, f.state,

@@ -19,13 +19,16 @@ const (
 	metaFormat  = "format"
 	metaJournal = "journal"
 	metaCreated = "created"
+	metaHole    = "hole"
 )
 
-// meta is what the journal says of itself: written once, together, before the first frame.
+// meta is what the journal says of itself: written once, together, before the first frame, but for
+// hole.
 type meta struct {
 	format  uint64
 	id      uint64
 	created uint64 // unix milliseconds
+	hole    uint64 // last frame that an accepted loss left out before others, 0: none
 }
 
 // newMeta makes the identity of a new journal. The ID is random, not 0, and of 60 bits: a trade id
@@ -37,13 +40,13 @@ func newMeta(now time.Time) (meta, error) {
 			return meta{}, fmt.Errorf("draw a journal ID: %w", err)
 		}
 		if id := binary.BigEndian.Uint64(b[:]) >> 4; id != 0 {
-			return meta{Version, id, uint64(now.UnixMilli())}, nil
+			return meta{format: Version, id: id, created: uint64(now.UnixMilli())}, nil
 		}
 	}
 }
 
-// save writes m durably into a new journal.
-func (m *meta) save(db *pebble.DB) error {
+// save writes m into a new journal.
+func (m *meta) save(db *pebble.DB, how *pebble.WriteOptions) error {
 	b := db.NewBatch()
 	defer b.Close()
 	for _, kv := range []struct {
@@ -55,7 +58,7 @@ func (m *meta) save(db *pebble.DB) error {
 			return fmt.Errorf("write meta %s: %w", kv.name, err)
 		}
 	}
-	if err := b.Commit(pebble.Sync); err != nil {
+	if err := b.Commit(how); err != nil {
 		return fmt.Errorf("write meta: %w", err)
 	}
 	return nil
@@ -68,7 +71,7 @@ func loadMeta(db *pebble.DB) (meta, bool, error) {
 	for _, kv := range []struct {
 		name  string
 		value *uint64
-	}{{metaFormat, &m.format}, {metaJournal, &m.id}, {metaCreated, &m.created}} {
+	}{{metaFormat, &m.format}, {metaJournal, &m.id}, {metaCreated, &m.created}, {metaHole, &m.hole}} {
 		v, closer, err := db.Get(metaKey(kv.name))
 		if errors.Is(err, pebble.ErrNotFound) {
 			continue
@@ -81,7 +84,9 @@ func loadMeta(db *pebble.DB) (meta, bool, error) {
 				fmt.Errorf("meta %s has %d bytes instead of 8", kv.name, len(v)), closer.Close())
 		}
 		*kv.value = binary.BigEndian.Uint64(v)
-		found++
+		if kv.name != metaHole {
+			found++
+		}
 		if err := closer.Close(); err != nil {
 			return m, false, fmt.Errorf("read meta %s: %w", kv.name, err)
 		}
@@ -96,6 +101,16 @@ func loadMeta(db *pebble.DB) (meta, bool, error) {
 var errNewer = errors.New("it is of a newer version")
 
 const hintNewer = "start it with the version of clobd that wrote it, or a later one"
+
+// saveHole writes down which frame is the last one that an accepted loss left out; it is not
+// durable yet.
+func saveHole(db *pebble.DB, frame uint64) error {
+	err := db.Set(metaKey(metaHole), binary.BigEndian.AppendUint64(nil, frame), pebble.NoSync)
+	if err != nil {
+		return fmt.Errorf("write meta %s: %w", metaHole, err)
+	}
+	return nil
+}
 
 // judge says whether this program can use a journal of that description.
 func (m *meta) judge(path string) error {

@@ -47,8 +47,12 @@ type Options struct {
 	// Exit ends the process after the last words; nil is os.Exit. The code is ExitJournal.
 	Exit func(code int)
 
+	// Claim is the folder's lock, if it was taken before. Whoever took it gives it back.
+	Claim Claim
+
 	folder string // of the database; empty: Dir/journal
-	spares bool   // keep a spare log: on the machine's own filesystem always
+	lock   *pebble.Lock
+	spares bool // keep a spare log: on the machine's own filesystem always
 }
 
 // ExitJournal is the exit code of a process whose journal can no longer keep its promise.
@@ -75,6 +79,9 @@ func (o *Options) validate() error {
 	bad(o.Cache < 0, "Cache is negative")
 	if o.folder == "" {
 		o.folder = filepath.Join(o.Dir, "journal")
+	}
+	if o.lock == nil {
+		o.lock = o.Claim.lock
 	}
 	if o.FS == nil {
 		o.FS, o.spares = vfs.Default, true
@@ -104,6 +111,9 @@ type Journal struct {
 	ID uint64
 	// Created is when the journal was made.
 	Created time.Time
+	// Hole is the last frame that an accepted loss left out though there are frames behind it, 0 if
+	// none was: the index alone knows what was in it.
+	Hole uint64
 	// Dir is the data folder, Path the journal's own folder in it.
 	Dir, Path string
 
@@ -126,6 +136,7 @@ type Journal struct {
 	hub    hub     // durable frames, to Tails
 	mark   *marker // nil before the end is known, and if nothing is promised
 	spoilt spoilt
+	index  atomic.Pointer[Index] // the one that is open
 }
 
 // spoilt are checkpoints that were found damaged.
@@ -197,7 +208,7 @@ func (j *Journal) open() error {
 	if err != nil {
 		return errors.Join(err, j.ward.closePebble(db))
 	}
-	j.db, j.ID, j.Created = db, m.id, time.UnixMilli(int64(m.created))
+	j.db, j.ID, j.Created, j.Hole = db, m.id, time.UnixMilli(int64(m.created)), m.hole
 	j.hub.durable = last
 	return nil
 }
@@ -217,8 +228,8 @@ func (j *Journal) putBack() error {
 
 // gone says that a journal is not there any more.
 func gone(path string) error {
-	return &advisedError{fmt.Errorf("open journal %s: there was one, and it is gone or without its "+
-		"manifest: %w", path, pebble.ErrDBDoesNotExist), hintGone}
+	return &advisedError{&damagedError{fmt.Errorf("open journal %s: there was one, and it is gone or "+
+		"without its manifest: %w", path, pebble.ErrDBDoesNotExist)}, hintGone}
 }
 
 // isGone says whether an error says so.
@@ -253,15 +264,16 @@ func (j *Journal) inspect(db *pebble.DB, begun bool) (last uint64, m meta, err e
 	path := j.Path
 	last, err = lastFrame(db)
 	if err != nil {
-		return 0, m, &advisedError{fmt.Errorf("open journal %s: %w", path, err), hintDamaged}
+		return 0, m, &advisedError{&damagedError{fmt.Errorf("open journal %s: %w", path, err)},
+			hintDamaged}
 	}
 	m, found, err := loadMeta(db)
 	if err == nil && !found && (last > 0 || begun) {
-		err = fmt.Errorf("it has %d frames but no description of itself", last)
+		err = fmt.Errorf("it has no description of itself, and its last frame is %d", last)
 	}
 	if err != nil {
-		return 0, m, &advisedError{fmt.Errorf("open journal %s: %w: it is damaged", path, err),
-			hintDamaged}
+		return 0, m, &advisedError{&damagedError{fmt.Errorf("open journal %s: %w: it is damaged", path,
+			err)}, hintDamaged}
 	}
 	if found {
 		return last, m, m.judge(path)
@@ -270,7 +282,7 @@ func (j *Journal) inspect(db *pebble.DB, begun bool) (last uint64, m meta, err e
 		return 0, m, fmt.Errorf("open journal %s: nothing was ever written to it", path)
 	}
 	if m, err = newMeta(time.Now()); err == nil {
-		err = m.save(db)
+		err = m.save(db, pebble.Sync)
 	}
 	if err != nil {
 		return 0, m, fmt.Errorf("make journal %s: %w", path, err)
@@ -317,7 +329,7 @@ func (j *Journal) Append(f *engine.Frame) error {
 		return fmt.Errorf("append frame %d: %w", f.No, err)
 	}
 	start := time.Now()
-	j.unsynced.begin(f.No, start)
+	j.unsynced.begin(f.No, start.Sub(timeZero))
 	batch := j.db.NewBatchWithSize(len(f.Bytes) + 64)
 	key := frameKey(f.No)
 	if err := batch.Set(key[:], f.Bytes, nil); err != nil {

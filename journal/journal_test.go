@@ -163,8 +163,8 @@ func TestUnknownVersionIsRefused(t *testing.T) {
 	for version, want := range map[uint64]string{Version + 1: "newer", 0: "unknown"} {
 		fs := vfs.NewMem()
 		j := open(t, Options{Dir: "data", FS: fs})
-		m := meta{version, 5, 1}
-		if err := m.save(j.db); err != nil {
+		m := meta{format: version, id: 5, created: 1}
+		if err := m.save(j.db, pebble.Sync); err != nil {
 			t.Fatal(err)
 		}
 		shut(t, j)

@@ -89,8 +89,8 @@ func filesystem(on vfs.FS) vfs.FS {
 // readMark is ReadMark with the newest slot and its turn.
 func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found bool, err error) {
 	if about, err := on.Stat(path); err == nil && about.IsDir() {
-		return best, 0, 0, false, &advisedError{fmt.Errorf("the high-water mark %s is a folder, not a "+
-			"file: nobody knows how far was acknowledged", path), hintMark}
+		return best, 0, 0, false, &advisedError{&damagedError{fmt.Errorf("the high-water mark %s is a "+
+			"folder, not a file: nobody knows how far was acknowledged", path)}, hintMark}
 	}
 	f, err := on.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,9 +109,8 @@ func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found b
 		}
 	}
 	if !found {
-		return best, 0, 0, false, &advisedError{
-			fmt.Errorf("the high-water mark %s is damaged: nobody knows how far was acknowledged", path),
-			hintMark}
+		return best, 0, 0, false, &advisedError{&damagedError{fmt.Errorf("the high-water mark %s is "+
+			"damaged: nobody knows how far was acknowledged", path)}, hintMark}
 	}
 	return best, slot, turn, true, nil
 }
@@ -215,9 +214,9 @@ func (j *Journal) checkMark(head engine.Head) error {
 		}
 		return nil
 	case m.Journal != j.ID:
-		return &advisedError{fmt.Errorf("the high-water mark %s belongs to another journal: it is of "+
-			"%016x, this one is %016x; nobody knows how far this one was acknowledged",
-			filepath.Join(j.Dir, markName), m.Journal, j.ID),
+		return &advisedError{&damagedError{fmt.Errorf("the high-water mark %s belongs to another "+
+			"journal: it is of %016x, this one is %016x; nobody knows how far this one was acknowledged",
+			filepath.Join(j.Dir, markName), m.Journal, j.ID)},
 			"if one of the two was put here by mistake, put its own back; else " + hintMark}
 	case m.Frame > head.Frame:
 		return &LossError{Mark: m, Head: head, Path: j.Path}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -21,7 +20,6 @@ const (
 	hintDamaged = "clobd recover makes it good if everything can be found in its files, and else says " +
 		"what is lost; clobd restore brings back a copy"
 	hintUnopened = "if another version of clobd wrote it, start that one; else " + hintDamaged
-	hintLocked   = "stop that one, or give this one another folder"
 )
 
 // pebbleOptions are the journal's: it only ever appends keys in order, so tables never overlap and
@@ -38,6 +36,7 @@ func (j *Journal) pebbleOptions() *pebble.Options {
 		BytesPerSync:                1 << 20,
 		MaxOpenFiles:                1024,
 		ReadOnly:                    j.options.ReadOnly,
+		Lock:                        j.options.lock,
 	}
 	o.TargetFileSizes[0] = 64 << 20
 	for i := range o.Levels {
@@ -78,7 +77,7 @@ func (o *IndexOptions) indexPebble() *pebble.Options {
 	return p
 }
 
-// openPebble opens the database in path and takes its lock.
+// openPebble opens the database in path and takes its lock, unless the options have it.
 func openPebble(path string, w *ward, o *pebble.Options) (*pebble.DB, error) {
 	if o.ReadOnly {
 		if _, err := o.FS.Stat(path); err != nil {
@@ -89,46 +88,33 @@ func openPebble(path string, w *ward, o *pebble.Options) (*pebble.DB, error) {
 	}
 	w.disk = newDisk(o.FS)
 	o.FS, o.Logger, o.EventListener = w.disk, w, w.listener()
-	lock, err := pebble.LockDirectory(path, o.FS)
-	if err != nil {
-		return nil, &LockedError{Path: path, Holder: lockHolder(o.FS, path, err), Err: err}
+	own := o.Lock == nil
+	if own {
+		lock, err := lockFolder(o.FS, path, o.ReadOnly)
+		if err != nil {
+			return nil, err
+		}
+		o.Lock = lock
 	}
-	o.Lock = lock
 	if w.spares && !o.ReadOnly {
 		w.disk.spares = newSpares(w.disk.FS, path, int64(o.MemTableSize), w.log)
 	}
 	db, err := pebble.Open(path, o)
 	if err != nil {
 		w.disk.retire()
+		if reparable(err) { // the machine has not refused: it is what is in the folder
+			err = &damagedError{err}
+		}
 		err = &advisedError{fmt.Errorf("open %s %s: %w", w.name, path, err), w.unopened}
-		return nil, errors.Join(err, lock.Close())
+		if own {
+			err = errors.Join(err, o.Lock.Close())
+		}
+		return nil, err
 	}
-	w.lock = lock
+	if own {
+		w.lock = o.Lock
+	}
 	return db, nil
-}
-
-// LockedError says that the folder is in use.
-type LockedError struct {
-	Path   string // the database's folder
-	Holder string // who has it, as far as it can be told
-	Err    error
-}
-
-// Error says who holds what and what to do.
-func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s is in use by %s (%v): a data folder serves one process; %s",
-		e.Path, e.Holder, e.Err, hintLocked)
-}
-
-// Unwrap gives the reason that the filesystem gave.
-func (e *LockedError) Unwrap() error { return e.Err }
-
-// lockHolder names the holder of the lock in path, which could not be taken because of err.
-func lockHolder(fs vfs.FS, path string, err error) string {
-	if vfs.Root(fs) != vfs.Default || strings.Contains(err.Error(), "current process") {
-		return "this process"
-	}
-	return fileHolder(fs.PathJoin(path, "LOCK"))
 }
 
 // ward watches over one database: it is Pebble's logger and event listener, and ends the process
@@ -141,7 +127,7 @@ type ward struct {
 	state      func() string // what was promised so far
 	hint       string        // what to do with a damaged folder
 	unopened   string        // what to do with one that cannot be opened
-	lock       *pebble.Lock  // given back when the database is closed
+	lock       *pebble.Lock  // given back when the database is closed; nil: another one's
 	disk       *disk
 	spares     bool // whether a spare log is kept
 	failures   prometheus.Counter
@@ -189,7 +175,8 @@ func (w *ward) Infof(format string, args ...any) {
 
 // Errorf is Pebble's trouble that it can live with.
 func (w *ward) Errorf(format string, args ...any) {
-	w.log.Error("pebble", "database", w.name, "text", fmt.Sprintf(format, args...))
+	text, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n") // what follows is a stack
+	w.log.Error("pebble", "database", w.name, "text", text)
 }
 
 // Fatalf is called by Pebble when it cannot go on: a write or sync of its log or manifest failed.
@@ -235,7 +222,10 @@ func (w *ward) retire() {
 func (w *ward) closePebble(db *pebble.DB) error {
 	err := db.Close()
 	w.disk.retire()
-	return errors.Join(err, w.lock.Close())
+	if w.lock != nil {
+		err = errors.Join(err, w.lock.Close())
+	}
+	return err
 }
 
 // listener hears of trouble that Pebble does not log itself.

@@ -124,8 +124,14 @@ func mustEqualPosition(t *testing.T, w *world, r *PositionRow) {
 // mustEqualMarket compares holders, volume and prices of one market.
 func mustEqualMarket(t *testing.T, x *Index, w *world, no engine.MarketNo) {
 	t.Helper()
+	var supply [2]engine.Size
+	places := 0
 	for o := range engine.Outcome(2) {
 		all := w.holders(no, o)
+		for i := range all {
+			supply[o] += all[i].Size
+			places++
+		}
 		for _, limit := range []int{1, 3, 100} {
 			least := engine.Size(w.r.IntN(20 * engine.Unit))
 			want := slices.DeleteFunc(slices.Clone(all), func(x Holder) bool { return x.Size < least })
@@ -135,6 +141,9 @@ func mustEqualMarket(t *testing.T, x *Index, w *world, no engine.MarketNo) {
 				t.Fatalf("market %d, outcome %d: holders %v, want %v: %v", no, o, got, want, err)
 			}
 		}
+	}
+	if got, n, err := x.History.Supply(no); err != nil || got != supply || n != places {
+		t.Fatalf("market %d: %v of %d, want %v of %d: %v", no, got, n, supply, places, err)
 	}
 	for o := range engine.Outcome(2) {
 		var want Turnover
@@ -320,6 +329,7 @@ func TestMoneyThatCannotBeRead(t *testing.T) {
 		"VolumesUntil": func() error { _, err := h.VolumesUntil(1, []engine.Time{hour}); return err },
 		"OwnerVolume":  func() error { _, err := h.OwnerVolume(1, 1, 0); return err },
 		"Prices":       func() error { _, err := h.Prices(1, 0, 60*minute, time.Minute); return err },
+		"Supply":       func() error { _, _, err := h.Supply(1); return err },
 		"Holders":      func() error { _, err := h.Holders(1, 0, 5, 1); return err },
 	}
 	for name, read := range reads {

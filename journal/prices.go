@@ -347,8 +347,10 @@ func pointOf(key, value []byte) (p quote, err error) {
 
 // Prices are the prices of outcome 0 of a market at all times in [from, to] that are whole
 // multiples of step since 1970, and at to itself, from where the first one is known. step is 1, 5,
-// 30, 180 or 720 minutes. Prices are kept by the minute: at to, what the minute of to has ended
-// with, or has come to so far. The error is ErrSteps, ErrClosed, or names what cannot be read.
+// 30, 180 or 720 minutes. Prices are kept by the minute, so that a price is what the last minute
+// ended with that was over by then: what came later is never told of a time before it. What the
+// minute that runs has come to so far is the price at its end. The error is ErrSteps, ErrClosed, or
+// names what cannot be read.
 func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time.Duration) (
 	[]PricePoint, error) {
 	by := engine.Time(step.Milliseconds())
@@ -357,7 +359,7 @@ func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time
 	default:
 		return nil, fmt.Errorf("%w: %v", ErrSteps, step)
 	}
-	if from = max(from, 0); to < from {
+	if from = max(from, 0); to < max(from, minute) {
 		return nil, nil
 	}
 	if !h.door.enter() {
@@ -426,7 +428,7 @@ func (s *sampler) walk(it *pebble.Iterator, no engine.MarketNo, to engine.Time) 
 // sample makes the points. The caller is inside the door.
 func (h *History) sample(no engine.MarketNo, from, to, by engine.Time) (
 	_ []PricePoint, err error) {
-	it, err := h.points(no, minuteOf(to))
+	it, err := h.points(no, minuteOf(to)-1)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func mustEqualPrices(t *testing.T, x *Index, w *world, no engine.MarketNo) {
 				want = append(want, PricePoint{at, twice})
 			}
 		}
-		if twice, known := w.at(no, to); known && to%by != 0 {
+		if twice, known := w.at(no, to/minute*minute-1); known && to%by != 0 {
 			want = append(want, PricePoint{to, twice})
 		}
 		got, err := x.History.Prices(no, from, to, step)
@@ -109,9 +109,14 @@ func TestPricesByHand(t *testing.T) {
 		want     []PricePoint
 	}{
 		{0, hour + 5*minute, time.Minute, nil},
-		{0, hour + 5*minute + 30_000, time.Minute, []PricePoint{point(5*minute+30_000, 8600)}},
+		{0, hour + 5*minute + 30_000, time.Minute, nil}, // the minute has yet to end
+		{0, hour + 6*minute, 5 * time.Minute, []PricePoint{point(6*minute, 8600)}},
+		{0, minute - 1, time.Minute, nil},
 		{0, hour + 9*minute + 1, time.Minute, []PricePoint{point(6*minute, 8600), point(7*minute, 8600),
-			point(8*minute, 8800), point(9*minute, 8800), point(9*minute+1, 9400)}},
+			point(8*minute, 8800), point(9*minute, 8800), point(9*minute+1, 8800)}},
+		{0, hour + 9*minute + 59_999, 720 * time.Minute,
+			[]PricePoint{point(9*minute+59_999, 8800)}},
+		{0, hour + 10*minute, 720 * time.Minute, []PricePoint{point(10*minute, 9400)}},
 		{hour + 7*minute, hour + 11*minute, 5 * time.Minute, []PricePoint{point(10*minute, 9400),
 			point(11*minute, 9400)}},
 		{0, hour + 90*minute, 30 * time.Minute, []PricePoint{point(30*minute, 9400),

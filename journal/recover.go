@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	"clobd/engine"
@@ -64,6 +65,7 @@ const (
 type chunk struct {
 	frames  []engine.Frame // as long as chunkFrames: their slices are used again
 	numbers []uint64       // their keys
+	arena   []byte         // their bytes, used again
 	broken  *Break         // what came after them, if it was bad
 }
 
@@ -89,6 +91,7 @@ func (j *Journal) Restore(ctx context.Context, fresh func() *State) (*Restored, 
 		return r, ErrClosed
 	}
 	defer j.door.leave()
+	defer runtime.KeepAlive(j.headroom())
 	s, from, skipped := j.begin(ctx, fresh)
 	r.From, r.Skipped = from, skipped
 	run := replay{j: j, ctx: ctx, x: s.Exchange, each: s.Each}
@@ -104,6 +107,18 @@ func (j *Journal) Restore(ctx context.Context, fresh func() *State) (*Restored, 
 		r.State = s
 	}
 	return r, err
+}
+
+// headroom is memory that nobody touches, about as much as the newest checkpoint will take. The
+// collector counts it: while it is held a heap that grows from nothing to a whole Exchange is
+// walked twice on its way, not seven times.
+func (j *Journal) headroom() []byte {
+	const most, fold = 64 << 20, 6 // what is loaded is so many times as large as its file, at most
+	good, _ := j.Checkpoints()
+	if len(good) == 0 {
+		return nil
+	}
+	return make([]byte, min(fold*good[0].Bytes, most))
 }
 
 // begin makes a State of the newest good checkpoint, or one of nothing.
@@ -134,11 +149,11 @@ func (j *Journal) begin(
 
 // Recover replays every frame in order into x and hands each one on. It checks numbers, the chain
 // of hashes, checksums, Sequences, recorded Events and Digests, and that nothing is missing which
-// was acknowledged. x may be nil (then nothing is replayed) and so may each. A frame is valid until
-// each returns, its Bytes stay; an error of each ends the replay and is returned as it is, a panic
-// of it is a *Break. Where the journal stops making sense the error is a *Break and x is of no use;
-// where it ends too early it is a *LossError. Call it, or Restore, before the first Append, which
-// continues behind the Head returned: the last good frame's, even beside an error.
+// was acknowledged. x may be nil (then nothing is replayed) and so may each. A frame and its
+// Bytes are valid until each returns; an error of each ends the replay and is returned as it is, a
+// panic of it is a *Break. Where the journal stops making sense the error is a *Break and x is of
+// no use; where it ends too early it is a *LossError. Call it, or Restore, before the first Append,
+// which continues behind the Head returned: the last good frame's, even beside an error.
 func (j *Journal) Recover(
 	x *engine.Exchange, each func(*engine.Frame) error) (engine.Head, error) {
 	if !j.door.enter() {
@@ -170,7 +185,8 @@ func (j *Journal) arrive(r *replay) error {
 func (r *replay) all() error {
 	free, ready := make(chan *chunk, chunks), make(chan *chunk, chunks)
 	for range chunks {
-		free <- &chunk{frames: make([]engine.Frame, chunkFrames)}
+		free <- &chunk{frames: make([]engine.Frame, chunkFrames),
+			arena: make([]byte, 0, chunkBytes+chunkSlack)}
 	}
 	done, from := make(chan struct{}), r.head.Frame+1
 	go func() {
@@ -216,8 +232,8 @@ func (j *Journal) decode(
 // fill decodes the next frames of it into c; false when there is no more to come.
 func (c *chunk) fill(it *pebble.Iterator) bool {
 	c.numbers, c.broken = c.numbers[:0], nil
-	// Fresh, because a frame's bytes may be kept by whoever gets it.
-	arena := make([]byte, 0, chunkBytes+chunkSlack)
+	arena := c.arena[:0]
+	defer func() { c.arena = arena }()
 	for n := 0; n < chunkFrames && len(arena) < chunkBytes; n++ {
 		no, ok := frameNo(it.Key())
 		if !ok {

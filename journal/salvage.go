@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"clobd/engine"
 
@@ -107,10 +108,38 @@ type rescuer struct {
 	ctx       context.Context
 	o         *Options
 	fresh     func() *State
+	locks     *locks
+	calm      func() error // waits until most of what was written is on the disk
+	settled   func() error // and until all of it is
 	id        uint64
 	salvaged  bool // the good frames lie in salvageFolder
 	damaged   bool // some frames cannot be read
 	stretches []stretch
+}
+
+// locks are those that a rescue holds from its first look to the end of the swap: of the journal,
+// and of the folder that it works in. Whoever comes meanwhile, a start or another rescue, is
+// refused. They move with the folders.
+type locks struct{ journal, work *pebble.Lock }
+
+// take takes the lock of the journal, if there is one.
+func (l *locks) take(o *Options) (err error) {
+	path := filepath.Join(o.Dir, "journal")
+	if _, err := o.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	l.journal, err = lockFolder(o.FS, path, true)
+	return err
+}
+
+// release gives all of them back.
+func (l *locks) release() (err error) {
+	for _, lock := range []*pebble.Lock{l.journal, l.work} {
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}
+	return err
 }
 
 // rescue is all three of them.
@@ -123,16 +152,22 @@ func rescue(ctx context.Context, o Options, fresh func() *State, may int) (l *Lo
 	if err != nil {
 		return nil, err
 	}
-	r, err := diagnose(ctx, &o, fresh)
+	held := &locks{}
+	if err := held.take(&o); err != nil {
+		return nil, err
+	}
+	o.lock = held.journal
+	defer func() {
+		if held.work != nil {
+			err = errors.Join(err, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder)))
+		}
+		err = errors.Join(err, held.release())
+	}()
+	r, err := diagnose(&rescuer{ctx: ctx, o: &o, fresh: fresh, locks: held})
 	if err != nil {
 		return nil, err
 	}
 	r.Undone = undone
-	if r.salvaged {
-		defer func() {
-			err = errors.Join(err, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder)))
-		}()
-	}
 	if r.Why == nil || r.Final || may == look || may == repair && !r.Whole {
 		return &r.Loss, nil
 	}
@@ -149,8 +184,8 @@ func rescue(ctx context.Context, o Options, fresh func() *State, may int) (l *Lo
 }
 
 // diagnose judges the journal as it is and, if something is wrong with it, what its files hold.
-func diagnose(ctx context.Context, o *Options, fresh func() *State) (*rescuer, error) {
-	is := &rescuer{ctx: ctx, o: o, fresh: fresh}
+func diagnose(is *rescuer) (*rescuer, error) {
+	o := is.o
 	j, err := Open(*o)
 	if err == nil {
 		err = errors.Join(is.judge(j), j.Close())
@@ -163,14 +198,9 @@ func diagnose(ctx context.Context, o *Options, fresh func() *State) (*rescuer, e
 		is.Final = true
 		return is, nil
 	}
-	can := &rescuer{ctx: ctx, o: o, fresh: fresh, salvaged: true}
+	can := &rescuer{ctx: is.ctx, o: o, fresh: is.fresh, locks: is.locks, salvaged: true}
 	if err := can.salvage(is); err != nil {
-		return nil, errors.Join(err, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder)))
-	}
-	if j != nil && !can.Final && !is.damaged && is.Frames == 0 && can.Head == is.Head &&
-		slices.Equal(can.Holes, is.Holes) {
-		// Its files hold no more than it gave.
-		return is, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder))
+		return nil, err
 	}
 	can.Whole = can.Why == nil && can.Holes == nil && can.Marked && !can.Final
 	can.Starts = can.Starts && j != nil && is.Starts
@@ -317,17 +347,20 @@ func (r *rescuer) holes() (all []Hole) {
 }
 
 // salvage makes a database of all frames that the files of the journal hold, and judges it. What
-// was found out before about the journal as it is may help.
+// was found out before about the journal as it is may help. What it makes takes the journal's place
+// even if it has not a frame more: so the files as they are can be put aside.
 func (r *rescuer) salvage(is *rescuer) (err error) {
-	on, path := r.o.FS, filepath.Join(r.o.Dir, salvageFolder)
 	from := filepath.Join(r.o.Dir, "journal")
-	if err := errors.Join(on.RemoveAll(path), r.room(from)); err != nil {
+	if err := r.workplace(); err != nil {
+		return err
+	}
+	if err := r.room(from); err != nil {
 		return err
 	}
 	err = r.write(func(db *pebble.DB) error {
-		c, err := collect(r.ctx, r.o, from, db)
+		c, err := collect(r, from, db)
 		if err != nil {
-			return fmt.Errorf("salvage %s: %w", from, err)
+			return err
 		}
 		if r.Unread = c.unread; c.newer > 0 {
 			is.Why = &advisedError{fmt.Errorf("%w; %d frames: %w", is.Why, c.newer, errNewer), hintNewer}
@@ -335,7 +368,7 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 		}
 		m, err := r.identity(is, c)
 		if err == nil {
-			err = m.save(db)
+			err = m.save(db, pebble.NoSync)
 		}
 		return err
 	})
@@ -343,7 +376,7 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 		return err
 	}
 	again := *r.o
-	again.folder = path
+	again.folder, again.lock = filepath.Join(r.o.Dir, salvageFolder), r.locks.work
 	j, err := Open(again)
 	if err != nil {
 		return fmt.Errorf("open what was salvaged: %w", err)
@@ -352,7 +385,27 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 	return errors.Join(r.judge(j), j.Close())
 }
 
-// room says why there is not enough of it for a second journal.
+// workplace makes the folder that is worked in, with nothing in it.
+func (r *rescuer) workplace() error {
+	on, path := r.o.FS, filepath.Join(r.o.Dir, salvageFolder)
+	if err := makeFolder(on, path); err != nil {
+		return fmt.Errorf("the journal is damaged, and a rescue has no place to work in: %w", err)
+	}
+	var err error
+	if r.locks.work, err = lockFolder(on, path, false); err != nil {
+		return err
+	}
+	names, err := on.List(path)
+	for _, name := range names {
+		if name != "LOCK" { // what is left of a rescue that was interrupted
+			err = errors.Join(err, on.RemoveAll(filepath.Join(path, name)))
+		}
+	}
+	return err
+}
+
+// room says why there is not enough of it for a second journal: every frame is written once, and
+// for cutting off an end a table of it once more.
 func (r *rescuer) room(journal string) error {
 	names, err := r.o.FS.List(journal)
 	size := int64(0)
@@ -368,42 +421,101 @@ func (r *rescuer) room(journal string) error {
 	if err != nil {
 		return nil // it is met again
 	}
+	size += size/64 + min(size, int64(r.o.MemTable))
 	disk, err := r.o.FS.GetDiskUsage(r.o.Dir)
 	if err != nil || disk.AvailBytes > uint64(size) {
 		return nil // nobody knows, or there is
 	}
 	return &advisedError{fmt.Errorf("%w; what is good of it has to be written anew: %d bytes are "+
-		"needed for that, %d are free", errRoom, size, disk.AvailBytes), "make room, or copy the " +
-		"folder to a larger disk and run clobd recover there"}
+		"needed for that, %d are free", errRoom, size, disk.AvailBytes), hintRoom}
 }
 
 // errRoom says that a rescue has no room.
 var errRoom = errors.New("the journal is damaged")
 
+const hintRoom = "make room, or copy the folder to a larger disk and run clobd recover there"
+
 // write opens the database of what is salvaged, lets something be done to it, and makes it durable.
-func (r *rescuer) write(do func(db *pebble.DB) error) error {
+// It has no log, for it is made anew if anything comes in between, and nothing is merged in it. As
+// soon as the disk takes something no more, all is given up: Pebble itself would wait for ever.
+func (r *rescuer) write(do func(db *pebble.DB) error) (err error) {
 	o := *r.o
-	o.ReadOnly, o.folder = false, filepath.Join(o.Dir, salvageFolder)
-	ward := newWard("journal", o.folder, &o)
-	ward.state = func() string { return "the journal is as it was" }
-	exit := ward.exit
-	ward.exit = func(int) { exit(1) } // no promise is broken
-	j := &Journal{Dir: o.Dir, Path: o.folder, options: o, ward: ward}
-	db, err := openPebble(j.Path, ward, j.pebbleOptions())
+	o.ReadOnly, o.folder, o.lock = false, filepath.Join(o.Dir, salvageFolder), r.locks.work
+	w := newWard("journal", o.folder, &o)
+	w.fatal = func(err error) {
+		w.stumble(err)
+		w.disk.close()
+	}
+	j := &Journal{Dir: o.Dir, Path: o.folder, options: o, ward: w}
+	with := j.pebbleOptions()
+	with.DisableWAL, with.DisableAutomaticCompactions = true, true
+	with.MemTableStopWritesThreshold = 1000 // calm waits before, and can end
+	db, err := openPebble(j.Path, w, with)
 	if err != nil {
 		return err
 	}
+	r.calm = func() error { return w.calm(r.ctx, db, 4*uint64(o.MemTable)) }
+	r.settled = func() error { return w.settle(r.ctx, db) }
 	if err = do(db); err == nil {
-		err = db.Flush()
+		err = r.settled()
 	}
-	ward.retire()
-	return errors.Join(err, ward.closePebble(db))
+	w.retire()
+	if err != nil {
+		w.disk.end()
+		w.disk.close()
+	}
+	closed := w.closePebble(db)
+	if err == nil {
+		return closed
+	}
+	err = fmt.Errorf("write what was salvaged into %s: %w", j.Path, err)
+	if errors.Is(err, syscall.ENOSPC) {
+		err = &advisedError{err, "nothing was changed: " + hintRoom}
+	}
+	return err
 }
 
-// identity is what the journal says of itself, or what others say of it: its mark and checkpoints,
-// those first which name a frame that it has.
+// calm waits while more than so many bytes of a database are in memory alone, and fails as soon as
+// they cannot be written.
+func (w *ward) calm(ctx context.Context, db *pebble.DB, most uint64) error {
+	for {
+		if err := errors.Join(w.failing(), ctx.Err()); err != nil {
+			return err
+		}
+		if db.Metrics().MemTable.Size <= most {
+			return nil
+		}
+		time.Sleep(roomPoll / 10)
+	}
+}
+
+// settle makes all of a database durable, or says why it cannot.
+func (w *ward) settle(ctx context.Context, db *pebble.DB) error {
+	done, err := db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(roomPoll / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return w.failing()
+		case <-w.disk.shut:
+			return errors.Join(errShut, w.failing())
+		case <-tick.C:
+		}
+		if err := errors.Join(w.failing(), ctx.Err()); err != nil {
+			return err
+		}
+	}
+}
+
+// identity is what the journal says of itself, or what others say of it: its mark and checkpoints if
+// they name a frame that it has, then the log, in which others have written, too, then theirs in any
+// case.
 func (r *rescuer) identity(is *rescuer, c *collector) (meta, error) {
-	m := meta{c.meta[metaFormat], c.meta[metaJournal], c.meta[metaCreated]}
+	m := meta{format: c.meta[metaFormat], id: is.id, created: c.meta[metaCreated]}
 	if m.format > Version {
 		return m, m.judge(filepath.Join(r.o.Dir, "journal"))
 	}
@@ -411,9 +523,6 @@ func (r *rescuer) identity(is *rescuer, c *collector) (meta, error) {
 	if b, err := c.get(1); err == nil && b != nil && m.created == 0 &&
 		engine.DecodeFrame(b, &c.frame) == nil {
 		m.created = uint64(c.frame.Time)
-	}
-	if is.id != 0 {
-		m.id = is.id
 	}
 	if m.id != 0 {
 		return m, nil
@@ -426,6 +535,9 @@ func (r *rescuer) identity(is *rescuer, c *collector) (meta, error) {
 			m.id = claim.Journal
 			return m, nil
 		}
+	}
+	if m.id = c.meta[metaJournal]; m.id != 0 {
+		return m, nil
 	}
 	if len(claims) == 0 {
 		return m, &advisedError{fmt.Errorf("%w; nor is there anything else that says which journal it "+
@@ -450,15 +562,24 @@ func (r *rescuer) claims() (all []Mark) {
 	return all
 }
 
-// trim takes away what is behind the end.
+// trim takes away what is behind the end, and notes what is missing before it.
 func (r *rescuer) trim() error {
 	from, to := frameKey(r.Head.Frame+1), []byte{spaceFrame + 1}
-	return r.write(func(db *pebble.DB) error {
-		err := db.DeleteRange(from[:], to, pebble.Sync)
-		if err == nil && r.Frames > 0 { // for good: nobody shall find them in the files
-			err = db.Compact(r.ctx, from[:], to, false)
+	return r.write(func(db *pebble.DB) (err error) {
+		if n := len(r.Holes); n > 0 && r.Indexed {
+			err = saveHole(db, r.Holes[n-1].end)
 		}
-		return err
+		if err != nil || r.Frames == 0 {
+			return err
+		}
+		if err := db.DeleteRange(from[:], to, pebble.NoSync); err != nil {
+			return err
+		}
+		if err := r.settled(); err != nil { // Compact would wait for a full disk
+			return err
+		}
+		// For good: nobody shall find them in the files.
+		return db.Compact(r.ctx, from[:], to, false)
 	})
 }
 

@@ -24,6 +24,7 @@ type spares struct {
 	most    int64 // bytes of a log, but for its overhead
 	log     *slog.Logger
 	bell    chan struct{}
+	begun   chan struct{} // closed: the first one is made, or will not be
 	closing chan struct{}
 	ended   chan struct{}
 
@@ -51,11 +52,12 @@ const (
 	spareRoom = 16
 )
 
-// newSpares makes the first one, which is small, and begins to make the others.
+// newSpares begins to make them. The first one, which is small, is made at once, beside what else
+// opening the database has to do until it makes its first log.
 func newSpares(on vfs.FS, dir string, most int64, log *slog.Logger) *spares {
 	s := &spares{on: on, path: on.PathJoin(dir, spareName), most: most, log: log,
-		bell: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{})}
-	s.fill(true)
+		bell: make(chan struct{}, 1), begun: make(chan struct{}), closing: make(chan struct{}),
+		ended: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -69,6 +71,8 @@ func (s *spares) next() int64 {
 // run makes a spare whenever there is none.
 func (s *spares) run() {
 	defer close(s.ended)
+	s.fill(true)
+	close(s.begun)
 	for {
 		select {
 		case <-s.closing:
@@ -82,6 +86,7 @@ func (s *spares) run() {
 // take makes the log called name of the spare; nil if there is none. Pebble syncs the folder before
 // it writes.
 func (s *spares) take(name string, category vfs.DiskWriteCategory) vfs.File {
+	<-s.begun
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
@@ -145,6 +150,7 @@ func (s *spares) fill(hurry bool) {
 	}
 	usage, err := s.on.GetDiskUsage(s.on.PathDir(s.path)) // not every filesystem can tell
 	if err == nil && usage.AvailBytes < uint64(spareRoom*size) {
+		_ = s.on.Remove(s.path) // a process that was killed may have left one
 		return
 	}
 	if err := s.write(size, hurry); err != nil {

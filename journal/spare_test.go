@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // logsMade counts how the logs of a journal on a filesystem come to be.
@@ -99,6 +102,59 @@ func TestNoSpareLog(t *testing.T) {
 	}
 }
 
+// TestLeftSpare: what a process that was killed left of its spare is no part of the journal: it is
+// verified, copied and rescued as if the file were not there. The next Open replaces it, or, where
+// there is no room for one, removes it.
+func TestLeftSpare(t *testing.T) {
+	mem := vfs.NewMem()
+	j, m := open(t, Options{Dir: "data", FS: mem}), newMaker(3)
+	m.write(t, j, 20, 50)
+	shut(t, j)
+	const spare = "data/journal/" + spareName
+	stray := newMaker(4).frame(50).Bytes // of another journal, to be found by nobody
+	leave := func() {
+		if err := writeWhole(mem, spare, bytes.Repeat(stray, 1+int(2*firstLog)/len(stray))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave()
+	loss, err := Diagnose(t.Context(), Options{Dir: "data", FS: mem, Log: quiet()},
+		func() *State { return &State{Seed: 1} })
+	if err != nil || !loss.Starts || loss.Why != nil {
+		t.Fatalf("diagnosed %+v, %v", loss, err)
+	}
+	j = open(t, Options{Dir: "data", FS: mem, ReadOnly: true})
+	v, err := j.Verify(t.Context(), VerifyOptions{Fresh: func() *State { return &State{Seed: 1} }})
+	if err != nil || len(v.Findings) > 0 || v.Head != m.head {
+		t.Fatalf("verified %+v, %v", v, err)
+	}
+	shut(t, j)
+	for _, small := range []bool{false, true} {
+		leave()
+		if small {
+			mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: firstLog * spareRoom, TotalBytes: 1 << 40})
+		}
+		j = open(t, Options{Dir: "data", FS: mem, spares: true})
+		await(t, "another spare, or none", func() bool {
+			about, err := mem.Stat(spare)
+			return small && err != nil || !small && err == nil && about.Size() == 2*firstLog*17/16
+		})
+		m.write(t, j, 1, 50)
+		if _, err := j.Backup(fmt.Sprint("copy", small)); err != nil {
+			t.Error(err)
+		}
+		if _, err := mem.Stat(fmt.Sprintf("copy%v/journal/%s", small, spareName)); err == nil {
+			t.Error("a spare was copied")
+		}
+		shut(t, j)
+		j = open(t, Options{Dir: "data", FS: mem})
+		if j.head != m.head {
+			t.Errorf("%+v, want %+v", j.head, m.head)
+		}
+		shut(t, j)
+	}
+}
+
 // TestUnsynced: while the disk takes no sync the oldest frame gets older, the log says so once, and
 // once that the disk goes on; the metric follows.
 func TestUnsynced(t *testing.T) {
@@ -130,6 +186,9 @@ func TestUnsynced(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "a word", func() bool { return strings.Contains(log.String(), "the disk hangs") })
+	if v := unsyncedMetric(t, j); v < StallTime.Seconds() {
+		t.Errorf("the metric says %v", v)
+	}
 	if age := j.Unsynced(); age < StallTime || age > time.Since(begun) {
 		t.Errorf("it has waited for %v, and began %v ago", age, time.Since(begun))
 	}
@@ -141,9 +200,30 @@ func TestUnsynced(t *testing.T) {
 	if age := j.Unsynced(); age != 0 {
 		t.Errorf("nothing waits any more, for %v", age)
 	}
+	if v := unsyncedMetric(t, j); v != 0 {
+		t.Errorf("the metric says %v afterwards", v)
+	}
 	await(t, "another word", func() bool { return strings.Contains(log.String(), "the disk goes on") })
 	if n := strings.Count(log.String(), "the disk hangs"); n != 1 {
 		t.Errorf("told %d times", n)
 	}
 	shut(t, j)
+}
+
+// unsyncedMetric is what the metric of that name says.
+func unsyncedMetric(t *testing.T, j *Journal) float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(j.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "clobd_journal_oldest_unsynced_seconds" {
+			return f.Metric[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("there is no such metric")
+	return 0
 }

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // swap puts the good journal in its place, keeps what was there, and writes the mark anew. The mark
@@ -27,24 +27,21 @@ func (r *rescuer) swap() (err error) {
 		return err
 	}
 	if r.salvaged {
-		unlock, e := r.exchange()
-		if e != nil {
-			return e
+		if err := r.exchange(); err != nil {
+			return err
 		}
-		defer func() { err = errors.Join(err, unlock()) }()
 	}
 	if err := r.moveCheckpoints(in(checkpointFolder)); err != nil {
 		return err
 	}
 	if !r.Whole && !r.Indexed { // else it fits as it did, or is made anew by itself
-		if err := on.RemoveAll(in("index")); err != nil {
-			return fmt.Errorf("remove the index: %w", err)
+		err := on.Rename(in("index"), filepath.Join(kept, "index"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("put the index aside: %w", err)
 		}
 	}
-	if about, err := on.Stat(in(markName)); err == nil && about.IsDir() {
-		if err := on.Rename(in(markName), filepath.Join(kept, markName)); err != nil {
-			return err
-		}
+	if err := r.keepMark(in(markName)); err != nil {
+		return fmt.Errorf("keep the mark: %w", err)
 	}
 	if err := errors.Join(syncFolder(on, kept), syncFolder(on, r.o.Dir)); err != nil {
 		return err
@@ -53,46 +50,55 @@ func (r *rescuer) swap() (err error) {
 	return WriteMark(on, r.o.Dir, Mark{r.id, h.Frame, h.Sequence, h.Hash})
 }
 
+// keepMark keeps what is in the mark's place. A file stays there, too: without any mark a start
+// would not be refused.
+func (r *rescuer) keepMark(path string) error {
+	on, to := r.o.FS, filepath.Join(r.Kept, markName)
+	about, err := on.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && about.IsDir():
+		return on.Rename(path, to)
+	}
+	if linkOrCopy(on, path, to) == nil {
+		return nil
+	}
+	return on.Rename(path, to) // it cannot even be read
+}
+
+// asideName is a file in the folder that becomes the journal. It holds the name of the folder that
+// the journal is put into.
+const asideName = "aside"
+
 // exchange puts the journal aside and the salvaged one in its place. Between the two steps there is
-// none: undoSwap takes the first one back. The locks tell it, and a start, that somebody is at
-// work.
-func (r *rescuer) exchange() (unlock func() error, err error) {
+// none: undoSwap takes the first one back.
+func (r *rescuer) exchange() (err error) {
 	on := r.o.FS
 	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
-	err = errors.Join(on.RemoveAll(in(freshFolder)), on.Rename(in(salvageFolder), in(freshFolder)),
-		syncFolder(on, r.o.Dir))
-	if err != nil {
-		return nil, err
-	}
-	var locks []*pebble.Lock
-	unlock = func() (err error) {
-		for _, l := range locks {
-			err = errors.Join(err, l.Close())
-		}
-		return err
-	}
-	for _, name := range []string{freshFolder, "journal"} {
-		if _, err := on.Stat(in(name)); errors.Is(err, fs.ErrNotExist) {
-			continue // there is nothing to be put aside
-		}
-		lock, err := pebble.LockDirectory(in(name), on)
-		if err != nil {
-			return nil, errors.Join(&LockedError{Path: in(name), Err: err,
-				Holder: lockHolder(on, in(name), err)}, unlock())
-		}
-		locks = append(locks, lock)
-	}
-	err = on.Rename(in("journal"), filepath.Join(r.Kept, "journal"))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	old, fresh, aside := in("journal"), in(freshFolder), filepath.Join(r.Kept, "journal")
+	err = writeWhole(on, filepath.Join(in(salvageFolder), asideName), []byte(filepath.Base(r.Kept)))
+	if err == nil {
+		err = on.RemoveAll(fresh)
 	}
 	if err == nil {
-		err = on.Rename(in(freshFolder), in("journal"))
+		err = errors.Join(on.Rename(in(salvageFolder), fresh), syncFolder(on, r.o.Dir))
+	}
+	if err == nil {
+		if err = on.Rename(old, aside); errors.Is(err, fs.ErrNotExist) {
+			err = nil // there is nothing to be put aside
+		}
+	}
+	if err == nil {
+		err = on.Rename(fresh, old)
 	}
 	if err != nil {
-		return nil, errors.Join(err, unlock())
+		if _, no := on.Stat(old); no == nil { // else it is needed for putting it back
+			err = errors.Join(err, on.RemoveAll(fresh))
+		}
+		return fmt.Errorf("put the salvaged journal in its place: %w", err)
 	}
-	return unlock, nil
+	return errors.Join(syncFolder(on, r.Kept), on.Remove(filepath.Join(old, asideName)))
 }
 
 // undoSwap takes back what an interrupted exchange left half done: it puts the journal in its place
@@ -103,34 +109,46 @@ func undoSwap(o *Options) (from string, err error) {
 	if _, err := on.Stat(in("journal")); !errors.Is(err, fs.ErrNotExist) {
 		return "", nil // there, or what is wrong will be met again
 	}
-	if _, err := on.Stat(in(freshFolder)); err != nil {
+	name, err := readAside(on, filepath.Join(in(freshFolder), asideName))
+	if err != nil || name == "" {
+		return "", err
+	}
+	aside := filepath.Join(in(name), "journal")
+	if _, err := on.Stat(aside); err != nil {
+		return "", nil // there was none
+	}
+	lock, err := lockFolder(on, in(freshFolder), false)
+	if err != nil {
+		return "", err
+	}
+	err = errors.Join(on.Rename(aside, in("journal")), syncFolder(on, in(name)),
+		syncFolder(on, o.Dir), lock.Close())
+	if err != nil {
+		return "", fmt.Errorf("undo an interrupted rescue: %w", err)
+	}
+	return aside, nil
+}
+
+// readAside is the name of the folder that a rescue puts the journal into; "" if none was
+// interrupted.
+func readAside(on vfs.FS, path string) (string, error) {
+	f, err := on.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	names, err := on.List(o.Dir)
+	var b []byte
+	if err == nil {
+		b, err = io.ReadAll(io.LimitReader(f, 256))
+		err = errors.Join(err, f.Close())
+	}
 	if err != nil {
-		return "", fmt.Errorf("list %s: %w", o.Dir, err)
+		return "", fmt.Errorf("undo an interrupted rescue: %w", err)
 	}
-	slices.Sort(names)
-	for _, name := range slices.Backward(names) {
-		aside := filepath.Join(in(name), "journal")
-		if !strings.HasPrefix(name, lostPrefix) {
-			continue
-		} else if _, err := on.Stat(aside); err != nil {
-			continue
-		}
-		lock, err := pebble.LockDirectory(in(freshFolder), on)
-		if err != nil {
-			return "", &LockedError{Path: in(freshFolder), Err: err,
-				Holder: lockHolder(on, in(freshFolder), err)}
-		}
-		err = errors.Join(on.Rename(aside, in("journal")), syncFolder(on, in(name)),
-			syncFolder(on, o.Dir), lock.Close())
-		if err != nil {
-			return "", fmt.Errorf("undo an interrupted rescue: %w", err)
-		}
-		return aside, nil
+	name := string(b)
+	if !strings.HasPrefix(name, lostPrefix) || filepath.Base(name) != name {
+		return "", fmt.Errorf("undo an interrupted rescue: %s names %q", path, name)
 	}
-	return "", nil
+	return name, nil
 }
 
 // describe writes down what is lost.

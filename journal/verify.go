@@ -49,11 +49,14 @@ func (v *Verified) find(where string, err error) {
 	if advice == "" {
 		advice = hintDamaged
 	}
-	what := strings.TrimSuffix(err.Error(), "; "+advice)
-	if i := strings.IndexByte(what, '\n'); i > 0 {
-		what = what[:i]
-	}
+	what, _, _ := strings.Cut(plain(err, advice), "\n")
 	v.Findings = append(v.Findings, Finding{where, what, advice})
+}
+
+// plain is an error's text without its advice, and without what Pebble says beside what is damaged.
+func plain(err error, advice string) string {
+	text := strings.ReplaceAll(err.Error(), "\n<corruption detail carrier>", "")
+	return strings.TrimSuffix(text, "; "+advice)
 }
 
 // note adds a note.

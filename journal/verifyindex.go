@@ -70,7 +70,7 @@ func (j *Journal) VerifyIndex(ctx context.Context, o VerifyIndexOptions) (*Verif
 
 // find adds a Finding.
 func (v *VerifiedIndex) find(where string, err error) {
-	v.Findings = append(v.Findings, Finding{where, err.Error(), hintIndex})
+	v.Findings = append(v.Findings, Finding{where, plain(err, ""), hintIndex})
 }
 
 // verify compares an open index.
@@ -146,19 +146,20 @@ func (x *Index) build(ctx context.Context, last uint64, progress func(done, tota
 }
 
 // RebuildIndex deletes the index of j and makes it anew from all its frames. It calls progress,
-// which may be nil, now and then, and returns how far the index goes. The node must not run.
+// which may be nil, now and then, and returns how far the index goes, durably if there is no error.
+// The node must not run.
 func (j *Journal) RebuildIndex(ctx context.Context, o IndexOptions,
 	progress func(done, total uint64)) (engine.Sequence, error) {
 	if err := o.validate(j); err != nil {
 		return 0, err
 	}
 	path := filepath.Join(o.Dir, "index")
-	if lock, err := pebble.LockDirectory(path, o.FS); err == nil {
+	if lock, err := lockFolder(o.FS, path, false); err == nil {
 		if err := lock.Close(); err != nil {
 			return 0, fmt.Errorf("delete index %s: %w", path, err)
 		}
 	} else if _, no := o.FS.Stat(path); no == nil {
-		return 0, &LockedError{Path: path, Holder: lockHolder(o.FS, path, err), Err: err}
+		return 0, err
 	}
 	if err := o.FS.RemoveAll(path); err != nil {
 		return 0, fmt.Errorf("delete index %s: %w", path, err)
@@ -167,8 +168,18 @@ func (j *Journal) RebuildIndex(ctx context.Context, o IndexOptions,
 	if err != nil {
 		return 0, err
 	}
-	err = x.build(ctx, j.hub.last(), progress)
-	return x.fold.at.sequence, errors.Join(err, x.Close())
+	if err = x.build(ctx, j.hub.last(), progress); err == nil {
+		err = x.ward.settle(ctx, x.db)
+		if torn := x.torn.Load(); torn != nil {
+			err = *torn
+		}
+	}
+	at := x.fold.at.sequence
+	if err != nil {
+		x.ward.disk.close() // what it could not write it need not try again
+		err = fmt.Errorf("make index %s anew: it came to Sequence %d in memory: %w", x.Path, at, err)
+	}
+	return at, errors.Join(err, x.Close())
 }
 
 // rowStream gives rows in the order of their keys; false at the end. They hold until the next call.

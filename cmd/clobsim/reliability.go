@@ -86,7 +86,7 @@ func items() []item {
 		{name: "backup", what: "backups under load, restored: the digests are equal", folder: node,
 			test: "TestBackup", size: 20},
 		{name: "disk-guard", what: "cancel-only on a real disk that fills, and back", folder: node,
-			test: "TestDiskGuard", size: 5},
+			test: "TestDiskGuard|TestCatalogWaitsForRoom", size: 5},
 		{name: "checkpoints", what: "damaged, missing, foreign and cut checkpoints and marks",
 			folder: disk, test: "TestBadCheckpoints|TestFlippedCheckpoint|TestCheckpointOfAnother|" +
 				"TestCheckpointCrash|TestLostEnd|TestDamagedMark|TestMarkIsNoLie"},
