@@ -116,7 +116,11 @@ type Limit struct {
 	Price engine.Price
 	Size  engine.Size // a multiple of engine.Lot
 	Type  string      // GTC
-	Salt  uint64      // below 2^53: the public clients send it as a JSON number
+	// Expiration is when a GTD ends, in unix seconds; 0: of no other type.
+	Expiration uint64
+	// Builder is the code of who brought the order; zero: nobody.
+	Builder auth.Word
+	Salt    uint64 // below 2^53: the public clients send it as a JSON number
 	// SignatureType and Wallet: 0 and the zero address sign for the trader's own wallet.
 	SignatureType uint8
 	Wallet        engine.Address
@@ -129,7 +133,7 @@ func (c *Client) Sign(l Limit) ([]byte, engine.OrderID, error) {
 	o := auth.Order{Version: 2, SignatureType: l.SignatureType, Side: l.Side,
 		Maker: c.Signer.Address, Signer: c.Signer.Address, Token: l.Token,
 		MakerAmount: cash, TakerAmount: size, Salt: auth.WordOf(l.Salt),
-		Timestamp: auth.WordOf(uint64(time.Now().UnixMilli()))}
+		Timestamp: auth.WordOf(uint64(time.Now().UnixMilli())), Builder: l.Builder}
 	if l.Side == engine.Sell {
 		o.MakerAmount, o.TakerAmount = size, cash
 	}
@@ -151,11 +155,11 @@ func (c *Client) Sign(l Limit) ([]byte, engine.OrderID, error) {
 	if err != nil {
 		return nil, id, fmt.Errorf("sign order: %w", err)
 	}
-	return c.body(&o, l.Type, signature), id, nil
+	return c.body(&o, &l, signature), id, nil
 }
 
-// body is the JSON that the public clients send.
-func (c *Client) body(o *auth.Order, kind string, signature []byte) []byte {
+// body is the JSON that the public clients send. What a GTD ends at is beside what is signed.
+func (c *Client) body(o *auth.Order, l *Limit, signature []byte) []byte {
 	sideName := "BUY"
 	if o.Side == engine.Sell {
 		sideName = "SELL"
@@ -165,11 +169,11 @@ func (c *Client) body(o *auth.Order, kind string, signature []byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"deferExec":false,"postOnly":false,"order":{"salt":%d,"maker":"%s",`+
 		`"signer":"%s","tokenId":"%s","makerAmount":"%d","takerAmount":"%d","side":"%s",`+
-		`"signatureType":%d,"timestamp":"%d","expiration":"0","metadata":"0x%x","builder":"0x%x",`+
+		`"signatureType":%d,"timestamp":"%d","expiration":"%d","metadata":"0x%x","builder":"0x%x",`+
 		`"signature":"0x%x"},"owner":"%s","orderType":"%s"}`,
 		salt, auth.Checksum(o.Maker), auth.Checksum(o.Signer), o.Token.String(), o.MakerAmount,
-		o.TakerAmount, sideName, o.SignatureType, timestamp, o.Metadata, o.Builder, signature,
-		c.trio.Key, kind)
+		o.TakerAmount, sideName, o.SignatureType, timestamp, l.Expiration, o.Metadata, o.Builder,
+		signature, c.trio.Key, l.Type)
 	return b.Bytes()
 }
 
@@ -182,6 +186,9 @@ type OneOrder struct {
 	Chain                                    uint64
 	SignatureType                            int
 	Wallet                                   string
+	// Expiration is unix seconds, and 0 but for a GTD; Builder is 0x and 64 hex digits, or empty.
+	Expiration uint64
+	Builder    string
 }
 
 // PlaceOne signs one order, places it, and prints the request and the answer.
@@ -195,7 +202,10 @@ func PlaceOne(w io.Writer, o OneOrder) error {
 		return err
 	}
 	l := Limit{Type: o.Type, Salt: uint64(time.Now().UnixNano()) & (1<<53 - 1),
-		SignatureType: uint8(o.SignatureType)}
+		SignatureType: uint8(o.SignatureType), Expiration: o.Expiration}
+	if o.Builder != "" && !engine.ParseHex(l.Builder[:], o.Builder) {
+		return fmt.Errorf("builder %q: want 0x and 64 hex digits", o.Builder)
+	}
 	if strings.EqualFold(o.Side, "SELL") {
 		l.Side = engine.Sell
 	}

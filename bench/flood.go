@@ -16,6 +16,7 @@ type Flood struct {
 	Rate        float64       // reads per second
 	Readers     int           // connections that read
 	Connections int           // that post signed orders in a closed loop, at most Traders
+	Lists       bool          // the flood is lists of 15 orders
 }
 
 // validate returns all problems at once, or nil.
@@ -40,6 +41,7 @@ type Flooded struct {
 	Seed        uint64     `json:"seed"`
 	Readers     int        `json:"readers"`
 	Connections int        `json:"connections"`
+	Lists       bool       `json:"lists"`
 	Seconds     float64    `json:"seconds_per_turn"`
 	Idle        []Paced    `json:"idle"`
 	Busy        []Paced    `json:"flooded"`
@@ -59,7 +61,7 @@ func Inundate(ctx context.Context, f Flood) (*Flooded, error) {
 	}
 	t, err := f.open(ctx)
 	defer t.close()
-	out := &Flooded{Seed: f.Seed, Readers: f.Readers, Connections: f.Connections,
+	out := &Flooded{Seed: f.Seed, Readers: f.Readers, Connections: f.Connections, Lists: f.Lists,
 		Seconds: f.Duration.Seconds()}
 	if err == nil {
 		err = f.rounds(ctx, t, out)
@@ -98,7 +100,7 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 			return err
 		}
 		posts := newPosts(t.node.addr, requests)
-		posts.Duration, posts.Connections = f.Duration, f.Connections
+		posts.Duration, posts.Connections, posts.Lists = f.Duration, f.Connections, f.Lists
 		for turn := range 2 {
 			var flood *Posts
 			if (turn+round)%2 == 0 {
@@ -157,10 +159,14 @@ func (f *Flood) turn(ctx context.Context, t *site, flood *Posts) (Paced, Posted,
 
 // WriteText prints the rounds and their ratio.
 func (f *Flooded) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "GET /book beside %d connections that post signed orders: p50 %.2f times that of "+
+	what := "orders"
+	if f.Lists {
+		what = "orders in lists of 15"
+	}
+	fmt.Fprintf(w, "GET /book beside %d connections that post signed %s: p50 %.2f times that of "+
 		"an idle node corrected, %.2f uncorrected (medians of %d interleaved rounds of 2 x %.1f s, open "+
 		"loop over %d connections of a process of their own, seed %d; flood at nice %d, median %.0f "+
-		"orders/s, CPU %.1f µs each)\n", f.Connections, f.Corrected, f.Uncorrected, len(f.Idle),
+		"orders/s, CPU %.1f µs each)\n", f.Connections, what, f.Corrected, f.Uncorrected, len(f.Idle),
 		f.Seconds, f.Readers, f.Seed, f.Nice, median(f.Orders), median(f.CPUMicros))
 	fmt.Fprintln(w, pacedHead)
 	for i := range f.Idle {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"clobd/engine"
 	"clobd/ingress/auth"
 )
@@ -27,6 +29,7 @@ type Posts struct {
 	Addr        string
 	Duration    time.Duration
 	Connections int
+	Lists       bool // 15 orders a request
 	Senders     []Sender
 	Orders      []Posting
 }
@@ -85,7 +88,7 @@ func (p *Posts) run(ctx context.Context) Posted {
 	}
 	l := lanes(p.Addr, p.Connections)
 	defer hangUp(l)
-	c := deal(ops, requests, l)
+	c := p.deal(ops, requests, l)
 	w := c.drive(ctx, p.Duration)
 	all, _ := c.sum()
 	out := Posted{Acked: all.acked, Seconds: w.took.Seconds(), Dry: !w.full && ctx.Err() == nil,
@@ -94,6 +97,14 @@ func (p *Posts) run(ctx context.Context) Posted {
 		out.Failure = all.err.Error()
 	}
 	return out
+}
+
+// deal hands the orders out, one by one or as lists.
+func (p *Posts) deal(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew {
+	if p.Lists {
+		return dealLists(ops, requests, lanes)
+	}
+	return deal(ops, requests, lanes)
 }
 
 // niceness is the priority of this process.

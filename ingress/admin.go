@@ -55,7 +55,7 @@ func (s *Server) Admin() http.Handler {
 type operation struct {
 	Wallet, Owner, Amount, Token, Ref string
 	Market, State, Payouts, Mode      string
-	Tick, MinSize, Fee                string
+	Tick, MinSize, MinBuy, Fee        string
 }
 
 // fields are its values by their names.
@@ -63,7 +63,8 @@ func (o *operation) fields() map[string]*string {
 	return map[string]*string{
 		"wallet": &o.Wallet, "owner": &o.Owner, "amount": &o.Amount, "token": &o.Token,
 		"ref": &o.Ref, "market": &o.Market, "state": &o.State, "payouts": &o.Payouts,
-		"mode": &o.Mode, "tick": &o.Tick, "min_size": &o.MinSize, "fee": &o.Fee,
+		"mode": &o.Mode, "tick": &o.Tick, "min_size": &o.MinSize, "min_buy": &o.MinBuy,
+		"fee": &o.Fee,
 	}
 }
 

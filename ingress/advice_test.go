@@ -31,3 +31,40 @@ func TestExactly(t *testing.T) {
 		}
 	}
 }
+
+// TestMisfit: amounts whose quotient is no price on any tick are told what the cash should have
+// been for the nearest price, if there is one; a price off the tick is told as one.
+func TestMisfit(t *testing.T) {
+	words := func(member, price, size, should, got string) string {
+		return "invalid amounts, the " + member + " amount for a $" + price + " order of size " + size +
+			" should be '" + should + "' but the value submited is '" + got + "'. Please check if you " +
+			"are using the latest version of the 'clob-client' library"
+	}
+	for _, c := range []struct {
+		side          engine.Side
+		making, taken uint64
+		tick          engine.Price
+		want, better  string
+	}{
+		{engine.Sell, 19_690_000, 4_330_000, 100, words("taker", "0.22", "19.69", "4.3318", "4.33"),
+			"sign a takerAmount of 4331800"},
+		{engine.Buy, 4_000_000, 7_010_000, 100, words("maker", "0.57", "7.01", "3.9957", "4"),
+			"sign a makerAmount of 3995700"},
+		{engine.Buy, 4_000_002, 10_000_000, 100, words("maker", "0.4", "10", "4", "4.000002"),
+			"sign a makerAmount of 4000000"},
+		{engine.Buy, 4_000_002, 10_000_000, 25, words("maker", "0.4", "10", "4", "4.000002"),
+			"sign a makerAmount of 4000000"},
+		{engine.Buy, 4_050_000, 10_000_000, 100, "", ""},    // 0.405 is a price of another tick
+		{engine.Buy, 30, 1_000_000, 100, "", ""},            // the nearest is 0
+		{engine.Sell, 10_000_000, 9_999_990, 100, "", ""},   // the nearest is 1
+		{engine.Sell, 3, engine.MaxAmount, 1, "", ""},       // and far beyond
+		{engine.Buy, engine.MaxAmount, 1 << 46, 10, "", ""}, // 16 exactly
+		{engine.Buy, 1 << 45, 1<<46 - 1, 1000, words("maker", "0.5", "70368744.177663",
+			"35184372.088831", "35184372.088832"), "sign a makerAmount of 35184372088831"},
+	} {
+		o := &auth.Order{Side: c.side, MakerAmount: c.making, TakerAmount: c.taken}
+		if got, better := misfit(o, c.tick); got != c.want || better != c.better {
+			t.Errorf("%d for %d: %q, %q\nwant %q, %q", c.making, c.taken, got, better, c.want, c.better)
+		}
+	}
+}

@@ -47,19 +47,22 @@ func (s *Server) postOrders(ctx *fasthttp.RequestCtx) {
 		refuseLong(count, maxBundle).send(ctx)
 		return
 	}
+	at, no := s.sit(ctx, &caller)
+	if no != nil {
+		no.send(ctx)
+		return
+	}
 	b := make(bundle, count)
 	for i, text := range texts {
 		b[i] = s.placements.get()
 		defer s.placements.put(b[i])
+		b[i].seat = at
 		b[i].refused = s.accept(b[i], &caller, text)
 		b[i].out.dialect = caller.dialect
 	}
-	no := s.verifyAll(b)
-	if no == nil {
-		no = s.authorizeAll(b, &caller)
-	}
-	if no == nil {
-		no = s.placeAll(b)
+	s.verifyAll(b)
+	if no = s.authorizeAll(b, &caller); no == nil {
+		no = s.placeAll(b, at)
 	}
 	if no == nil {
 		no = b.untold()
@@ -71,9 +74,9 @@ func (s *Server) postOrders(ctx *fasthttp.RequestCtx) {
 	s.replyBundle(ctx, b)
 }
 
-// verifyAll checks the signatures side by side, as many as there are places in the pool: a bundle
-// never holds more of its queue than that.
-func (s *Server) verifyAll(b bundle) *refusal {
+// verifyAll checks the signatures side by side: in the place that the request has, and in those
+// that nobody waits for.
+func (s *Server) verifyAll(b bundle) {
 	var next atomic.Int32
 	work := func() {
 		for i := int(next.Add(1)); i <= len(b); i = int(next.Add(1)) {
@@ -83,12 +86,17 @@ func (s *Server) verifyAll(b bundle) *refusal {
 		}
 	}
 	var joined sync.WaitGroup
-	for range min(s.options.Workers, len(b)) - 1 {
-		joined.Go(work)
+	for range len(b) - 1 {
+		if !s.pool.try() {
+			break
+		}
+		joined.Go(func() {
+			defer s.pool.leave()
+			work()
+		})
 	}
 	work()
 	joined.Wait()
-	return b.failed()
 }
 
 // authorizeAll makes a Command of each order that is left.
@@ -141,7 +149,7 @@ func (b bundle) untold() *refusal {
 }
 
 // placeAll is place for a bundle. It refuses the whole only while none has entered.
-func (s *Server) placeAll(b bundle) *refusal {
+func (s *Server) placeAll(b bundle, at *seat) *refusal {
 	entered := false
 	for range 1 + rechecks {
 		for _, p := range b {
@@ -163,11 +171,12 @@ func (s *Server) placeAll(b bundle) *refusal {
 			open.refuse(s.refuseSubmit(err, nil))
 			break
 		}
-		floor := s.takeAll(b, open, calls)
+		receipts, errs := waitAll(at, calls)
+		floor := s.takeAll(b, open, receipts, errs)
 		if entered = entered || len(b.open()) < len(open); floor == 0 {
 			break
 		}
-		s.options.Await(floor, recheckWait)
+		s.await(at, floor)
 	}
 	b.open().refuse(&refuseRecheck)
 	if entered {
@@ -202,11 +211,20 @@ func (b bundle) commands() []engine.Command {
 	return commands
 }
 
-// takeAll waits for the orders that entered and settles or refuses each. Those that it leaves open
-// must be judged again, once the index has reached the Sequence that it returns.
-func (s *Server) takeAll(b, open bundle, calls []*sequencer.Call) (floor engine.Sequence) {
-	receipts, errs := make([]engine.Receipt, len(open)), make([]error, len(open))
+// waitAll waits for calls, without a place.
+func waitAll(at *seat, calls []*sequencer.Call) (receipts []engine.Receipt, errs []error) {
+	receipts, errs = make([]engine.Receipt, len(calls)), make([]error, len(calls))
+	at.leave()
+	defer at.back()
 	sequencer.WaitAll(calls, receipts, errs)
+	return receipts, errs
+}
+
+// takeAll settles or refuses each of the orders that entered. Those that it leaves open must be
+// judged again, once the index has reached the Sequence that it returns.
+func (s *Server) takeAll(
+	b, open bundle, receipts []engine.Receipt, errs []error,
+) (floor engine.Sequence) {
 	for i, p := range open {
 		r := &receipts[i]
 		switch {

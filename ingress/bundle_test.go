@@ -138,9 +138,11 @@ func TestBundleClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.expect("orders alice\nbuy A 10 @ 0.40", "503\nRetry-After: 1\n"+
-		`{"error":"the exchange is closing, nothing was entered","code":"closed"}`+"\nstate same\n")
+		`{"error":"the exchange is closing, nothing was entered","code":"closed",`+
+		`"detail":"send it again once the node is back"}`+"\nstate same\n")
 	h.expect("call alice DELETE /cancel-all", "503\nRetry-After: 1\n"+
-		`{"error":"the exchange is closing, nothing was entered","code":"closed"}`+"\nstate same\n")
+		`{"error":"the exchange is closing, nothing was entered","code":"closed",`+
+		`"detail":"send it again once the node is back"}`+"\nstate same\n")
 }
 
 // TestBundleIndexFails: without an index no list is taken.
@@ -152,7 +154,8 @@ func TestBundleIndexFails(t *testing.T) {
 	})
 	h.run([]string{"fund alice 100"})
 	h.expect("orders alice\nbuy A 10 @ 0.40\nbuy A 10 @ 0.41", "503\nRetry-After: 1\n"+
-		`{"error":"service not ready","code":"index"}`+"\nstate same\n")
+		`{"error":"service not ready","code":"index","detail":"`+
+		waitForIndex+`"}`+"\nstate same\n")
 }
 
 // TestBundleQuarantine: a Command that must not enter keeps only itself out.

@@ -10,7 +10,7 @@ import (
 )
 
 // maxCancels bounds the ids of one DELETE /orders.
-const maxCancels = 1024
+const maxCancels = 1000
 
 // The reasons why an order is not canceled, in the peers' words. An order of somebody else does
 // not exist, as far as the caller is told.
@@ -25,7 +25,7 @@ var (
 	refuseCancel = refuse(400, "bad_payload", "Invalid order payload",
 		`the body must be like {"orderID":"0x and 64 hex digits"}`)
 	refuseCancels = refuse(400, "bad_payload", "Invalid order payload",
-		"the body must be a JSON array of 1 to 1024 order ids, each 0x and 64 hex digits")
+		"the body must be a JSON array of 1 to 1000 order ids, each 0x and 64 hex digits")
 	refuseOrderID = refuse(400, "bad_order_id", "Invalid orderID",
 		"orderID must be 0x and 64 hex digits")
 	refuseSweep = refuse(400, "bad_payload", "Invalid order payload",

@@ -196,6 +196,14 @@ func (a *admin) adjust(o *operation) (map[string]any, *problem) {
 		}
 		l.MinSize = engine.Size(size)
 	}
+	if o.MinBuy != "" {
+		cash, ok := parseDecimal(o.MinBuy)
+		if !ok && o.MinBuy != "0" {
+			return nil, &problem{400, "min-buy is not a decimal number",
+				"in collateral, such as 1; 0 is none"}
+		}
+		l.MinBuy = engine.Cash(cash)
+	}
 	if o.Fee != "" {
 		fee, ok := parseFee(o.Fee)
 		if !ok {
@@ -206,8 +214,8 @@ func (a *admin) adjust(o *operation) (map[string]any, *problem) {
 	}
 	return a.carry(&engine.Command{Kind: engine.Adjust, Market: m.No, Listing: &l},
 		map[string]any{"market": m.Condition.Hex(), "tick": l.Tick.String(),
-			"min_size": l.MinSize.String(), "fee_rate_bps": l.Fee.Rate,
-			"fee_exponent": l.Fee.Exponent})
+			"min_size": l.MinSize.String(), "min_buy": l.MinBuy.String(),
+			"fee_rate_bps": l.Fee.Rate, "fee_exponent": l.Fee.Exponent})
 }
 
 // parseFee reads 441 or 441^2.

@@ -48,10 +48,15 @@
 // Strangers make nothing durable: without an account there is no way into the ring, except for
 // the faucet, which has a window per address and a cap on the wallets there are.
 //
-// Everything has a limit: bodies 64 KiB, of lists 256 KiB, headers 8 KiB, nesting 32,
+// Everything has a limit: bodies 64 KiB, of lists 256 KiB, headers 16 KiB, nesting 32,
 // connections (an eighth of them for one address), callers counted, orders waiting (50 ms of
-// work, a quarter of it for one caller, an eighth for all key derivations). A shortage of
-// descriptors is waited out. Bodies are copied out of the request before it is answered.
+// work, a quarter of it for one caller and for all who have no account, an eighth for all key
+// derivations). A shortage of descriptors is waited out. Bodies are copied out of the request
+// before it is answered.
+//
+// Whoever has a place in the pool computes: he waits for nothing while he holds it, neither for
+// bytes nor for the ring, the index, the reader of his answer or a second place. Cancels,
+// heartbeats and reads need none.
 //
 // # Reading order
 //

@@ -23,6 +23,7 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
+	"clobd/scripts/openapi"
 )
 
 // The world of the contract tests stands still, so that all keys, signatures, ids and times in the
@@ -57,6 +58,10 @@ type house struct {
 	blind bool // the index knows nothing yet
 
 	behind engine.Sequence // the last one that the index knows, 0 if it is up to date
+
+	troubles troubles
+
+	record *openapi.Record // of what was answered, nil if nobody asks
 }
 
 // now is the clock of everything in the house, in unix seconds.
@@ -170,6 +175,9 @@ func (h *house) past(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, 
 	h.mutex.Lock()
 	blind, behind := h.blind, h.behind
 	h.mutex.Unlock()
+	if h.troubles.index.Load() {
+		return engine.Receipt{}, false, 0, io.ErrUnexpectedEOF
+	}
 	if blind {
 		return engine.Receipt{}, false, 0, nil
 	}

@@ -248,7 +248,8 @@ func TestHeartbeatBusy(t *testing.T) {
 	})
 	h.run([]string{"fund alice 1000"})
 	h.expect("call alice POST /v1/heartbeats", "503\nRetry-After: 1\n"+
-		`{"error":"this request is quarantined","code":"quarantined"}`+"\nstate same\n")
+		`{"error":"this request is quarantined","code":"quarantined",`+
+		`"detail":"it stopped the node once: it is taken when the operator has looked at it"}`+"\nstate same\n")
 	if n := len(h.server.beats.chains); n != 0 {
 		t.Errorf("%d keys are watched", n)
 	}

@@ -33,56 +33,54 @@ type credentials struct {
 // readCredentials finds them whatever their letter case, and with '-' for '_': some proxies drop
 // names with underscores.
 func readCredentials(h *fasthttp.RequestHeader) credentials {
-	var found [len(families)]credentials
+	var c credentials
+	best := len(families) // whose headers c holds
 	for name, value := range h.All() {
-		for i, family := range families {
-			if len(name) > len(family) && foldEqual(name[:len(family)], family) {
-				if found[i].set(name[len(family):], value) {
-					found[i].dialect = family
-				}
-				break
+		for i, family := range families[:min(best+1, len(families))] {
+			if len(name) <= len(family) || !foldEqual(name[:len(family)], family) {
+				continue
 			}
+			if n := headerNumber(name[len(family):]); n >= 0 {
+				if i < best {
+					c, best = credentials{dialect: family}, i
+				}
+				c.set(n, value)
+			}
+			break
 		}
 	}
-	for i := range found {
-		if found[i].dialect != "" {
-			return found[i]
-		}
+	if best == len(families) {
+		c.dialect = dialectSVC
 	}
-	return credentials{dialect: dialectSVC}
+	return c
 }
 
 // headers are those of a family by their names without its prefix.
-var headers = []struct {
-	name string
-	at   func(c *credentials) *string
-}{
-	{"ADDRESS", func(c *credentials) *string { return &c.address }},
-	{"API_KEY", func(c *credentials) *string { return &c.key }},
-	{"PASSPHRASE", func(c *credentials) *string { return &c.passphrase }},
-	{"TIMESTAMP", func(c *credentials) *string { return &c.timestamp }},
-	{"SIGNATURE", func(c *credentials) *string { return &c.signature }},
-	{"NONCE", func(c *credentials) *string { return &c.nonce }},
-	{"MAX_AGE_MS", func(c *credentials) *string { return &c.maxAge }},
-	{"READONLY_API_KEY", func(c *credentials) *string { return &c.readOnly }},
-	{"BUILDER_API_KEY", func(c *credentials) *string { return &c.builder.Key }},
-	{"BUILDER_PASSPHRASE", func(c *credentials) *string { return &c.builder.Passphrase }},
-	{"BUILDER_TIMESTAMP", func(c *credentials) *string { return &c.builder.Timestamp }},
-	{"BUILDER_SIGNATURE", func(c *credentials) *string { return &c.builder.Signature }},
+var headers = [...]string{
+	"ADDRESS", "API_KEY", "PASSPHRASE", "TIMESTAMP", "SIGNATURE", "NONCE", "MAX_AGE_MS",
+	"READONLY_API_KEY", "BUILDER_API_KEY", "BUILDER_PASSPHRASE", "BUILDER_TIMESTAMP",
+	"BUILDER_SIGNATURE",
 }
 
-// set keeps one header, named without its prefix, and says whether it is one of ours.
-func (c *credentials) set(name, value []byte) bool {
+// headerNumber is the index of a header in headers, named without its prefix; -1 if it is not one
+// of ours.
+func headerNumber(name []byte) int {
 	for i := range headers {
-		if !foldEqual(name, headers[i].name) {
-			continue
+		if foldEqual(name, headers[i]) {
+			return i
 		}
-		at := headers[i].at(c)
-		c.doubled = c.doubled || *at != ""
-		*at = string(value)
-		return true
 	}
-	return false
+	return -1
+}
+
+// set keeps one header.
+func (c *credentials) set(n int, value []byte) {
+	at := [len(headers)]*string{
+		&c.address, &c.key, &c.passphrase, &c.timestamp, &c.signature, &c.nonce, &c.maxAge,
+		&c.readOnly, &c.builder.Key, &c.builder.Passphrase, &c.builder.Timestamp, &c.builder.Signature,
+	}[n]
+	c.doubled = c.doubled || *at != ""
+	*at = string(value)
 }
 
 // foldEqual compares a header name with its canonical form in upper case.

@@ -187,6 +187,8 @@ func addressScope(method, path string, cursor bool) []int {
 		return rest // the order book's list and markets, of the same paths
 	case segment == "auth":
 		segment = path
+	case segment == "v1" && below == "market-positions":
+		segment = "trades" // as much work, and a window that both share
 	case segment == "v1" && below != "heartbeats":
 		return rest
 	}

@@ -46,13 +46,18 @@ var (
 
 // The refusals of what may be sent again as it is: nothing was entered.
 var (
-	refuseBusy        = refusal{503, "busy", "the exchange is busy, nothing was entered, send again", nil}
-	refuseClosing     = refusal{503, "closed", "the exchange is closing, nothing was entered", nil}
-	refuseQuarantined = refusal{503, "quarantined", "this request is quarantined", nil}
-	refuseLagging     = refusal{503, "index_lagging", "service not ready", nil}
-	refuseRecheck     = refusal{503, "recheck", "service not ready", nil}
-	refuseIndexed     = refusal{503, "index", "service not ready", nil}
+	refuseBusy    = refusal{503, "busy", "the exchange is busy, nothing was entered, send again", nil}
+	refuseClosing = refuse(503, "closed", "the exchange is closing, nothing was entered",
+		"send it again once the node is back")
+	refuseQuarantined = refuse(503, "quarantined", "this request is quarantined",
+		"it stopped the node once: it is taken when the operator has looked at it")
+	refuseLagging = refuse(503, "index_lagging", "service not ready", waitForIndex)
+	refuseRecheck = refuse(503, "recheck", "service not ready", waitForIndex)
+	refuseIndexed = refuse(503, "index", "service not ready", waitForIndex)
 )
+
+// waitForIndex is what to do while nobody can tell whether an order was placed before.
+const waitForIndex = "the index has not yet seen the latest writes; nothing was entered, send again"
 
 // refuseUnknown is the answer to what was entered and has no result yet.
 var refuseUnknown = refusal{504, "timeout", "request timed out, its outcome is unknown", nil}
@@ -68,7 +73,7 @@ type placement struct {
 	proof    []byte
 	owner    engine.WalletNo
 
-	seat    *seat // where it works: nil in a list
+	seat    *seat // where it works
 	settled bool  // out is the answer
 	out     result
 	refused *refusal // or this is: of an order of a bundle
@@ -264,19 +269,11 @@ func (s *Server) resolve(p *placement, caller *identity) *refusal {
 	return nil
 }
 
-// verify finds out which exchange the order was signed for and checks the signature. An order of a
-// list takes a place in the pool for that, any other has one.
+// verify finds out which exchange the order was signed for and checks the signature.
 func (s *Server) verify(p *placement) *refusal {
 	r := &p.request
 	var err error
-	check := func() {
-		p.verified, err = s.options.Verifier.Verify(&r.order, r.signature, p.market.NegRisk)
-	}
-	if p.seat != nil {
-		check()
-	} else if full := s.pool.do(r.order.Maker, check); full != nil {
-		return s.refusePool(full)
-	}
+	p.verified, err = s.options.Verifier.Verify(&r.order, r.signature, p.market.NegRisk)
 	return refuseSignature(err, r.order.Version)
 }
 
@@ -297,7 +294,8 @@ func refuseSignature(err error, version uint8) *refusal {
 	}
 	no.more = []detail{text("reason", e.Reason), text("orderHash", e.Hash.Hex()),
 		text("domain", e.Domain.String())}
-	return no
+	return no.because("sign what has this orderHash, by the key that the order names as its signer, " +
+		"for the exchange in domain")
 }
 
 // poor is for a wallet that nobody ever paid into what the engine would answer: strangers make

@@ -146,6 +146,7 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 	if p.closed {
 		return nil, errPoolClosed
 	}
+	p.fill()
 	if p.running < p.places() {
 		p.running++
 		return nil, nil
@@ -161,6 +162,18 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 	p.wallets[wallet]++
 	p.waited.Add(1)
 	return w, nil
+}
+
+// try takes a place if there is one that nobody waits for. leave gives it back.
+func (p *pool) try() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.fill()
+	if p.closed || p.running >= p.places() {
+		return false
+	}
+	p.running++
+	return true
 }
 
 // capacity is how many pieces of work are poolWork of work for all places.
@@ -179,23 +192,28 @@ func (p *pool) queued() int {
 // back waits for a place with an answer to what was let in before: w is used for nothing else.
 func (p *pool) back(w *waiter) {
 	p.mutex.Lock()
-	if p.running < p.places() {
-		p.running++
-		p.mutex.Unlock()
-		return
-	}
 	p.answers.push(w)
+	p.fill()
 	p.mutex.Unlock()
 	<-w.turn
 }
 
-// leave gives the place back, and as many as are free then to answers and to those who have not
-// waited too long.
+// leave gives the place back.
 func (p *pool) leave() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.running--
-	for places := p.places(); p.running < places; p.running++ {
+	p.fill()
+}
+
+// fill gives the places that are free to answers and to those who have not waited too long. There
+// are more of them than the last one gave back where somebody has stopped reading since; no clock
+// looks for that, as whoever has a place computes and is gone in a moment. The mutex is held.
+func (p *pool) fill() {
+	for p.answers.first != nil || p.queue.first != nil {
+		if p.running >= p.places() {
+			return
+		}
 		w := p.answers.pop()
 		if w == nil {
 			w = p.patient()
@@ -203,6 +221,7 @@ func (p *pool) leave() {
 		if w == nil {
 			return
 		}
+		p.running++
 		w.turn <- nil
 	}
 }

@@ -125,7 +125,8 @@ func TestKeyNotRecorded(t *testing.T) {
 	h.run([]string{"fund alice 1"})
 	h.run([]string{"call alice DELETE /auth/api-key keynonce=5"})
 	shut.Store(true)
-	want := "503\nRetry-After: 1\n" + `{"error":"this request is quarantined","code":"quarantined"}` +
+	want := "503\nRetry-After: 1\n" + `{"error":"this request is quarantined","code":"quarantined",` +
+		`"detail":"it stopped the node once: it is taken when the operator has looked at it"}` +
 		"\nstate same\n"
 	if got := h.run([]string{"derive alice"}); !strings.HasPrefix(got, "200\n") {
 		t.Errorf("derived: %s", got)

@@ -81,8 +81,14 @@ func appendFailure(dst []byte, r *refusal) []byte {
 func refuseReceipt(r *engine.Receipt) *refusal {
 	rule := &engine.Rejects[r.Reject]
 	no := &refusal{rule.HTTP, rule.Code, r.Text(), nil}
-	if no.status == fasthttp.StatusServiceUnavailable {
+	switch {
+	case no.status == fasthttp.StatusServiceUnavailable:
 		no.more = []detail{{"retry_after_seconds", busySeconds}}
+	case r.Reject == engine.RejectKeys:
+		return no.because("DELETE one of them, on the path on which such a key is made")
+	case r.Reject == engine.RejectKeyRecords:
+		return no.because("POST the nonce of a deleted trading key again, or derive keys by GET, " +
+			"which records nothing")
 	}
 	return no
 }
@@ -119,6 +125,7 @@ func (s *Server) replyOrder(ctx *fasthttp.RequestCtx, p *placement) {
 
 // appendResult appends the order result. The first six keys are every dialect's. Trade ids and
 // their ledger receipts always come together: a client that sees ids without hashes waits for them.
+// Without a trade there is an empty list of receipts, because one client's type has it always.
 func appendResult(dst []byte, r *result, journal uint64) []byte {
 	p := &r.receipt
 	dst = append(dst, `{"success":true,"errorMsg":"","orderID":"`...)
@@ -137,8 +144,11 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	if p.Status == engine.Canceled {
 		dst = append(dst, `,"orderStatus":"canceled"`...)
 	}
-	if p.Trades == 0 || r.bare {
+	switch {
+	case r.bare:
 		return append(dst, '}')
+	case p.Trades == 0:
+		return append(dst, `,"transactionsHashes":[]}`...)
 	}
 	dst = append(dst, `,"transactionsHashes":[`...)
 	for i := range p.Trades {

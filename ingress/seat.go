@@ -86,33 +86,57 @@ type orderConn struct {
 	payer engine.Address // who sent one over it last
 	early bool           // the next one takes its place before it is parsed
 	full  error          // why it has none
+
+	// fresh: what was read last began with an order, and nothing of it has been handled yet.
+	fresh bool
 }
 
 // orderStart is how a request that places an order begins, as public clients write it.
-const orderStart = "POST /order "
+const (
+	orderPath  = "/order"
+	orderStart = "POST " + orderPath + " "
+)
 
 // begins takes a place for what seems to be an order before anything else is done with it: what
 // waits for a place has then cost no more than one read of its socket. The first order of a
 // connection has been authenticated before, so that it is known whose share of the queue it takes.
 func (c *orderConn) begins(b []byte) {
+	c.fresh = false
 	if c.early && len(b) >= len(orderStart) && string(b[:len(orderStart)]) == orderStart {
-		c.full = c.seat.take(c.payer)
+		c.fresh, c.full = true, c.seat.take(c.payer)
 	}
 }
 
-// sit takes a place for the order of a request, unless it has one since its first byte.
+// next drops the place, or the refusal of one, that is not of the request that is handled now. The
+// bytes that it was taken for may be another request's: of the one before it in a pipeline, which
+// was not written yet, or of a body. Whoever held a place while he waits for a second one could
+// wait for ever.
+func (c *orderConn) next(order bool) {
+	if !c.fresh || !order {
+		c.seat.done()
+		c.full = nil
+	}
+	c.fresh = false
+}
+
+// sit takes a place for the order of a request, unless it has one since its first byte. Keys are
+// free: those without an account have one share of the queue together.
 func (s *Server) sit(ctx *fasthttp.RequestCtx, caller *identity) (*seat, *refusal) {
 	c, ok := ctx.Conn().(*countedConn)
 	if !ok {
 		panic("BUG: a connection that did not pass the turnstile")
 	}
-	err := c.orders.full
-	if c.orders.full = nil; err == nil {
-		err = c.orders.seat.take(caller.Address)
+	o, payer := &c.orders, engine.Address{}
+	if _, known := s.options.Board.Directory.Wallet(caller.Address); known {
+		payer = caller.Address
+	}
+	err := o.full
+	if o.full = nil; err == nil {
+		err = o.seat.take(payer)
 	}
 	if err != nil {
 		return nil, s.refusePool(err)
 	}
-	c.orders.payer, c.orders.early = caller.Address, c.direct
-	return &c.orders.seat, nil
+	o.payer, o.early = payer, c.direct
+	return &o.seat, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,11 +26,12 @@ import (
 )
 
 // Limits of the listener. A body that announces more is refused before a byte of it is stored: with
-// a limit of 4 MB, 500 sockets that send one byte each were measured to hold half a gigabyte.
+// a limit of 4 MB, 500 sockets that send one byte each were measured to hold half a gigabyte. A
+// header has room for a hundred token ids of 78 digits, which clients ask for with one GET.
 const (
 	bodyBytes    = 64 << 10
 	listBytes    = 256 << 10 // of POST /orders and DELETE /orders
-	headerBytes  = 8 << 10
+	headerBytes  = 16 << 10
 	readTimeout  = 5 * time.Second
 	writeTimeout = 8 * time.Second // below the time that a stop waits
 	idleTimeout  = 60 * time.Second
@@ -356,6 +358,9 @@ func (s *Server) Collectors() []prometheus.Collector { return s.metrics.collecto
 
 // handle is the first and last function of every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	if c, ok := ctx.Conn().(*countedConn); ok {
+		c.orders.next(ctx.IsPost() && string(ctx.Path()) == orderPath)
+	}
 	if length := ctx.Request.Header.ContentLength(); length != noBody && framedTwice(ctx) {
 		fail(ctx, 400, "bad_request", "malformed HTTP request")
 		ctx.SetConnectionClose()
@@ -394,17 +399,20 @@ func owned(path []byte) bool {
 	return private(path)
 }
 
-// privatePaths are the reads outside of /data/ that need a key.
-var privatePaths = [...]string{
-	"/balance-allowance", "/balance-allowance/update", "/order-scoring", "/orders-scoring",
-	"/notifications", "/rewards/user", "/rewards/user/total", "/rewards/user/percentages",
-	"/rewards/user/markets",
+// accountPaths are the reads that need a key, with the methods that they answer. HEAD is GET.
+var accountPaths = [...]struct{ path, methods string }{
+	{"/data/orders", "GET POST"}, {"/data/order/{rest:*}", "GET"}, {"/data/trades", "GET"},
+	{"/data/volumes", "POST"}, {"/data/pre-migration-orders", "GET"},
+	{"/balance-allowance", "GET"}, {"/balance-allowance/update", "GET"},
+	{"/order-scoring", "GET"}, {"/orders-scoring", "POST"}, {"/notifications", "GET DELETE"},
+	{"/rewards/user", "GET"}, {"/rewards/user/total", "GET"},
+	{"/rewards/user/percentages", "GET"}, {"/rewards/user/markets", "GET"},
 }
 
 // private says whether a path is one of them.
 func private(path []byte) bool {
-	for _, p := range privatePaths {
-		if string(path) == p {
+	for i := range accountPaths {
+		if string(path) == accountPaths[i].path {
 			return true
 		}
 	}
@@ -421,6 +429,21 @@ func (s *Server) stamp(ctx *fasthttp.RequestCtx) {
 	}
 }
 
+// The refusals of what no route has seen.
+var (
+	refuseLarge = refuse(413, "too_large", "request body too large",
+		"a body may have "+strconv.Itoa(bodyBytes)+" bytes, one of /orders "+strconv.Itoa(listBytes))
+	refuseHeader = refuse(431, "too_large", "request header too large",
+		"request line and headers may have "+strconv.Itoa(headerBytes)+" bytes together")
+	refuseSlow = refuse(408, "timeout", "request timed out",
+		"send a request as a whole within "+readTimeout.String())
+	refuseRoute  = refuse(404, "not_found", "not found", "GET /openapi.json names all routes")
+	refuseMethod = refuse(405, "method_not_allowed", "method not allowed",
+		"the header Allow names the methods of this path")
+	refuseEarly = refuse(425, "not_ready", "service not ready",
+		"the node is starting, nothing was entered: send again")
+)
+
 // refuse answers what fasthttp could not read as a request. The connection is closed after it,
 // because nobody knows where the next request would begin.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
@@ -428,11 +451,11 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	var network net.Error
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		fail(ctx, 413, "too_large", "request body too large")
+		refuseLarge.send(ctx)
 	case errors.As(err, &small):
-		fail(ctx, 431, "too_large", "request header too large")
+		refuseHeader.send(ctx)
 	case errors.As(err, &network) && network.Timeout():
-		fail(ctx, 408, "timeout", "request timed out")
+		refuseSlow.send(ctx)
 	default:
 		fail(ctx, 400, "bad_request", "malformed HTTP request")
 	}
@@ -453,11 +476,11 @@ func (s *Server) table() *router.Router {
 		r.HEAD(path, h)
 	}
 	for _, prefix := range []string{"", "/clob"} {
-		read(prefix+"/", s.route("health", health))
+		read(prefix+"/", anyOrigin(s.route("health", health)))
 		read(prefix+"/ok", anyOrigin(s.route("health", okay)))
 		read(prefix+"/time", anyOrigin(s.route("time", s.time)))
 		read(prefix+"/version", anyOrigin(s.route("version", version)))
-		for _, path := range []string{"/ok", "/time", "/version"} {
+		for _, path := range []string{"/", "/ok", "/time", "/version"} {
 			r.OPTIONS(prefix+path, s.route("options", allowReads))
 		}
 		s.writes(r, prefix)
@@ -465,12 +488,13 @@ func (s *Server) table() *router.Router {
 		r.OPTIONS(prefix+"/builder/trades", s.route("options", allowReads))
 		read(prefix+"/builder/trades", sharedRefusals(s.gate("public", s.builderTrades)))
 		account := s.gate("account", s.account)
-		read(prefix+"/data/{rest:*}", account)
-		r.POST(prefix+"/data/{rest:*}", account) // which asks about many at once
-		for _, path := range privatePaths {
-			read(prefix+path, account)
-			r.POST(prefix+path, account) // which says so where the method is wrong
-			r.DELETE(prefix+path, account)
+		for _, route := range accountPaths {
+			for _, method := range strings.Fields(route.methods) {
+				r.Handle(method, prefix+route.path, account)
+				if method == "GET" {
+					r.HEAD(prefix+route.path, account)
+				}
+			}
 		}
 	}
 	return r
@@ -525,10 +549,10 @@ func (s *Server) keyRoutes(r *router.Router, prefix string) {
 
 // rest is every path that is not in the table: those that read belong to Public.
 func (s *Server) rest() fasthttp.RequestHandler {
-	root, public := s.route("health", health), sharedRefusals(s.gate("public", s.public))
+	root, public := anyOrigin(s.route("health", health)), sharedRefusals(s.gate("public", s.public))
 	preflight := s.route("options", allowReads)
 	unknown := s.route("unknown", func(ctx *fasthttp.RequestCtx) {
-		fail(ctx, 404, "not_found", "not found")
+		refuseRoute.send(ctx)
 	})
 	return func(ctx *fasthttp.RequestCtx) {
 		reads := ctx.IsGet() || ctx.IsHead()
@@ -562,7 +586,7 @@ func (s *Server) gate(name string, h fasthttp.RequestHandler) fasthttp.RequestHa
 	return func(ctx *fasthttp.RequestCtx) {
 		if !s.ready.Load() {
 			ctx.Response.Header.Set("Retry-After", "1")
-			fail(ctx, 425, "not_ready", "service not ready")
+			refuseEarly.send(ctx)
 			ctx.Response.Header.SetStatusMessage([]byte("Too Early"))
 		} else if s.admit(ctx) {
 			h(ctx)
@@ -620,7 +644,7 @@ func (s *Server) time(ctx *fasthttp.RequestCtx) {
 
 // notAllowed answers a known path with the wrong method. The router has set Allow.
 func notAllowed(ctx *fasthttp.RequestCtx) {
-	fail(ctx, 405, "method_not_allowed", "method not allowed")
+	refuseMethod.send(ctx)
 }
 
 // public hands a read to its owner.

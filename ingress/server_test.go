@@ -161,7 +161,8 @@ func TestOtherTermsWhileIndexLags(t *testing.T) {
 	h.run([]string{"blind true"})
 	lags.Store(true)
 	h.expect("order alice buy A 10 @ 0.40 kind=GTD", "503\nRetry-After: 1\n"+
-		`{"error":"service not ready","code":"index_lagging"}`+"\nstate same\n")
+		`{"error":"service not ready","code":"index_lagging","detail":"`+
+		waitForIndex+`"}`+"\nstate same\n")
 }
 
 // TestFaucetGivesAgain: a gift that did not enter leaves its place to the next one.
@@ -229,7 +230,8 @@ func TestCancelWhileIndexLags(t *testing.T) {
 	})
 	h.run([]string{"fund alice 100"})
 	h.expect("cancel alice 0x"+strings.Repeat("1", 64), "503\nRetry-After: 1\n"+
-		`{"error":"service not ready","code":"index_lagging"}`+"\nstate same\n")
+		`{"error":"service not ready","code":"index_lagging","detail":"`+
+		waitForIndex+`"}`+"\nstate same\n")
 }
 
 func TestIndexFails(t *testing.T) {
@@ -239,7 +241,8 @@ func TestIndexFails(t *testing.T) {
 		}
 	})
 	h.run([]string{"fund alice 100"})
-	const want = "503\nRetry-After: 1\n{\"error\":\"service not ready\",\"code\":\"index\"}\nstate same\n"
+	const want = "503\nRetry-After: 1\n" + `{"error":"service not ready","code":"index",` +
+		`"detail":"` + waitForIndex + `"}` + "\nstate same\n"
 	h.expect("order alice buy A 10 @ 0.40", want)
 	h.expect("cancel alice 0x"+strings.Repeat("1", 64), want)
 }
@@ -250,7 +253,8 @@ func TestQuarantine(t *testing.T) {
 	})
 	h.run([]string{"fund alice 100"})
 	h.expect("order alice buy A 10 @ 0.40", "503\nRetry-After: 1\n"+
-		`{"error":"this request is quarantined","code":"quarantined"}`+"\nstate same\n")
+		`{"error":"this request is quarantined","code":"quarantined",`+
+		`"detail":"it stopped the node once: it is taken when the operator has looked at it"}`+"\nstate same\n")
 }
 
 func TestClosedSequencer(t *testing.T) {
@@ -260,7 +264,8 @@ func TestClosedSequencer(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.expect("order alice buy A 10 @ 0.40", "503\nRetry-After: 1\n"+
-		`{"error":"the exchange is closing, nothing was entered","code":"closed"}`+"\nstate same\n")
+		`{"error":"the exchange is closing, nothing was entered","code":"closed",`+
+		`"detail":"send it again once the node is back"}`+"\nstate same\n")
 }
 
 // TestVersionMismatch: a node that knows no exchange for a struct says so in the word on which
@@ -340,8 +345,9 @@ func TestClientAddress(t *testing.T) {
 
 func TestLargeHeader(t *testing.T) {
 	h := newHouse(t, nil)
-	got := h.send("GET / HTTP/1.1\r\nHost: x\r\nX-Big: " + strings.Repeat("x", 9<<10) + "\r\n\r\n")
-	want := "431\n" + `{"error":"request header too large","code":"too_large"}` + "\n"
+	got := h.send("GET / HTTP/1.1\r\nHost: x\r\nX-Big: " + strings.Repeat("x", 17<<10) + "\r\n\r\n")
+	want := "431\n" + `{"error":"request header too large","code":"too_large",` +
+		`"detail":"request line and headers may have 16384 bytes together"}` + "\n"
 	if got != want {
 		t.Errorf("got %s", got)
 	}
@@ -366,7 +372,8 @@ func TestSlowBody(t *testing.T) {
 	if err := r.Read(bufio.NewReader(conn)); err != nil {
 		t.Fatal(err)
 	}
-	want := "408\n" + `{"error":"request timed out","code":"timeout"}` + "\n"
+	want := "408\n" + `{"error":"request timed out","code":"timeout",` +
+		`"detail":"send a request as a whole within 5s"}` + "\n"
 	if got := render(&r); got != want {
 		t.Errorf("got %s", got)
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -77,7 +79,7 @@ func (l counted) Accept() (net.Conn, error) {
 		if r == nil {
 			leave := func() { l.server.turnstile.leave(key) }
 			return &countedConn{Conn: c, leave: leave, direct: key != nil,
-				orders: orderConn{seat: newSeat(l.server.pool)}}, nil
+				draining: &l.server.draining, orders: orderConn{seat: newSeat(l.server.pool)}}, nil
 		}
 		l.server.turnAway(c, r)
 	}
@@ -117,25 +119,80 @@ func (s *Server) turnAway(c net.Conn, r *refusal) {
 // they have a place in the pool.
 type countedConn struct {
 	net.Conn
-	once   sync.Once
-	leave  func()
-	direct bool // one caller's own: no proxy stands for many
-	orders orderConn
+	once     sync.Once
+	leave    func()
+	direct   bool // one caller's own: no proxy stands for many
+	draining *atomic.Bool
+	orders   orderConn
+	eager    *eager // nil until an order is answered
 }
 
-// Read reads. It waits without a place; an order gets one at once.
+// Read reads. It waits without a place; an order gets one at once. At the end of all it does not:
+// the connection would count as idle while it waits here, and be closed under the order.
 func (c *countedConn) Read(b []byte) (int, error) {
 	c.orders.seat.done()
 	n, err := c.Conn.Read(b)
+	if c.draining.Load() {
+		c.orders.early = false
+	}
 	c.orders.begins(b[:n])
 	return n, err
 }
 
-// Write writes. What an order still needed a place for is then done.
+// Write writes. What an order still needed a place for is then done. It is done, too, if the
+// client must read before more can be written: he may never do that.
 func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.orders.seat.done()
-	return n, err
+	n := 0
+	if c.orders.seat.held.Load() {
+		n = c.writeNow(b)
+		c.orders.seat.done()
+	}
+	if n == len(b) {
+		return n, nil
+	}
+	more, err := c.Conn.Write(b[n:])
+	return n + more, err
+}
+
+// writeNow writes as much as there is room for, without a wait; what fails is found by the next
+// Write. Only sockets can do that.
+func (c *countedConn) writeNow(b []byte) int {
+	if c.eager == nil {
+		socket, ok := c.Conn.(syscall.Conn)
+		if !ok {
+			return 0
+		}
+		raw, err := socket.SyscallConn()
+		if err != nil {
+			return 0
+		}
+		c.eager = &eager{raw: raw}
+		c.eager.attempt = c.eager.try
+	}
+	return c.eager.write(b)
+}
+
+// eager writes to a socket as much as it takes at once.
+type eager struct {
+	raw     syscall.RawConn
+	attempt func(fd uintptr) bool // try, made once
+	rest    []byte
+	wrote   int
+}
+
+func (e *eager) write(b []byte) int {
+	e.rest, e.wrote = b, 0
+	_ = e.raw.Write(e.attempt) // an error is found by the next Write
+	e.rest = nil
+	return e.wrote
+}
+
+// try is one call of the kernel: sockets of this process never block.
+func (e *eager) try(fd uintptr) bool {
+	if n, err := syscall.Write(int(fd), e.rest); err == nil {
+		e.wrote = n
+	}
+	return true
 }
 
 // Close closes the connection and makes room for another one.

@@ -48,19 +48,31 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	// The signature workers hold their threads: without one more they take the turns of the
-	// goroutines that read and reply, and with one per worker they cost a tenth of the orders.
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.NumCPU() + 1)
-	}
+	procs, places := concurrency(os.Getenv("GOMAXPROCS"), runtime.GOMAXPROCS(0), runtime.NumCPU())
+	runtime.GOMAXPROCS(procs)
+	s.places = places
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return runNode(ctx, s)
 }
 
+// concurrency is how many goroutines may run at once, and how many of them may be working on
+// orders: as many as there are CPUs. With more than that a read is scheduled while all of those
+// compute, and the kernel divides the CPUs between them. asked is the environment's GOMAXPROCS,
+// which wins; running is what the runtime made of it, or else of the CPUs and of the container's
+// limit, which cpus does not know. A limit that is changed later counts from the next start on.
+func concurrency(asked string, running, cpus int) (procs, places int) {
+	places = min(running, cpus)
+	if asked != "" {
+		return running, places
+	}
+	return running + 1, places
+}
+
 // settings are the options once they have been read: what runNode needs to know.
 type settings struct {
 	*serveCommand
+	places  int // for work on orders; 0 is one per CPU
 	faucet  engine.Cash
 	domains []auth.Domain
 	proxies []netip.Prefix

@@ -179,7 +179,7 @@ func TestDamagedJournal(t *testing.T) {
 		}
 	}
 	code, text = refusedStart(t, p.binary, "--data", p.data)
-	if code != cli.Failed || !strings.Contains(text, "error: open journal ") ||
+	if code != cli.Broken || !strings.Contains(text, "error: open journal ") ||
 		!strings.Contains(text, "\nhint: if another version of clobd wrote it") {
 		t.Errorf("code %d:\n%s", code, text)
 	}

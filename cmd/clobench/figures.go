@@ -113,6 +113,7 @@ type floodCommand struct {
 	Rate        float64       `default:"500" help:"Reads per second."`
 	Readers     int           `default:"4" help:"Connections that read."`
 	Connections int           `default:"16" help:"Connections that post signed orders, at most 64."`
+	Lists       bool          `help:"Post them in lists of 15."`
 	sited
 }
 
@@ -120,7 +121,7 @@ type floodCommand struct {
 func (c *floodCommand) Run() error {
 	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
 		r, err := bench.Inundate(ctx, bench.Flood{Setting: at, Rounds: c.Rounds, Duration: c.Duration,
-			Rate: c.Rate, Readers: c.Readers, Connections: c.Connections})
+			Rate: c.Rate, Readers: c.Readers, Connections: c.Connections, Lists: c.Lists})
 		if err != nil {
 			return result{}, err
 		}

@@ -39,6 +39,12 @@ func TestFlood(t *testing.T) {
 		r.CPUMicros[0] <= 0 || !strings.Contains(out, "idle") {
 		t.Errorf("%+v\n%s", r, out)
 	}
+	var lists bench.Flooded
+	out = measure(t, &lists, "flood", "--rounds", "1", "--duration", "300ms", "--rate", "100",
+		"--readers", "2", "--connections", "2", "--lists", "--dir", t.TempDir())
+	if !lists.Lists || lists.Orders[0] <= 0 || !strings.Contains(out, "in lists of 15") {
+		t.Errorf("%+v\n%s", lists, out)
+	}
 }
 
 // TestStall stops the matcher and the disk of a node for a moment: it is read on.

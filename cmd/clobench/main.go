@@ -167,13 +167,16 @@ type orderCommand struct {
 	ChainID   uint64 `default:"80002" help:"Chain id of the signing domain."`
 	Signature int    `default:"0" enum:"0,1,2,3" help:"Signature type."`
 	Wallet    string `help:"Signature types 1 to 3: the wallet that the key trades for."`
+
+	Expiration uint64 `help:"When a GTD ends, in unix seconds."`
+	Builder    string `help:"Code of who brings the order: 0x and 64 hex digits."`
 }
 
 // Run signs, places and prints.
 func (c *orderCommand) Run() error {
 	return bench.PlaceOne(os.Stdout, bench.OneOrder{URL: c.URL, Key: c.Key, Token: c.Token,
 		Side: c.Side, Price: c.Price, Size: c.Size, Type: c.Type, Chain: c.ChainID,
-		SignatureType: c.Signature, Wallet: c.Wallet})
+		SignatureType: c.Signature, Wallet: c.Wallet, Expiration: c.Expiration, Builder: c.Builder})
 }
 
 type peerCommand struct {

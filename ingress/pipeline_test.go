@@ -1,0 +1,479 @@
+package ingress
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+)
+
+// trades makes c a connection over which an order has come.
+func (h *house) trades(t *testing.T, c *dialed) {
+	t.Helper()
+	c.write(h.rawOrder("alice buy A 5 @ 0.10 salt=77"))
+	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
+		t.Fatal(got)
+	}
+	awaitIdle(t, h.server.pool)
+}
+
+// rawSigned is a request with a body, or without.
+func (h *house) rawSigned(method, path, body string) string {
+	w := wire{method: method, path: path, body: body}
+	h.signed(&w, "alice", &words{})
+	return w.String()
+}
+
+// TestWhatFollowsAnOrderNeedsNoSecondPlace: the answer to an order is not written while another
+// request is there already, which must not wait for one place while it holds the only one.
+func TestWhatFollowsAnOrderNeedsNoSecondPlace(t *testing.T) {
+	var running atomic.Int32
+	var h *house
+	h = newHouse(t, func(o *Options) {
+		o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ string) {
+			running.Store(int32(runningNow(h.server.pool)))
+			ctx.SetBodyString("account")
+		}
+	})
+	h.run([]string{"fund alice 100"})
+	c := h.dial(t)
+	order := func(salt int) string {
+		return h.rawOrder(fmt.Sprintf("alice buy A 5 @ 0.10 salt=%d", salt))
+	}
+	_, one, _ := strings.Cut(order(3), "\r\n\r\n")
+	list := h.rawSigned("POST", "/orders", "["+one+"]")
+	c.write(order(1) + list + order(2) + h.rawSigned("GET", "/data/orders", ""))
+	for i := range 3 {
+		if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
+			t.Errorf("answer %d: %s", i, got)
+		}
+	}
+	if got := c.answer(); !strings.Contains(got, "account") || running.Load() != 0 {
+		t.Errorf("%s with %d places taken", got, running.Load())
+	}
+	awaitIdle(t, h.server.pool)
+}
+
+// TestBodyThatLooksLikeAnOrderHoldsNoPlace: what comes in the second part of a list's body may
+// begin as an order does.
+func TestBodyThatLooksLikeAnOrderHoldsNoPlace(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 100"})
+	c := h.dial(t)
+	h.trades(t, c)
+	_, one, _ := strings.Cut(h.rawOrder("alice buy A 5 @ 0.10 salt=3"), "\r\n\r\n")
+	first := `[` + one + `,"`
+	list := h.rawSigned("POST", "/orders", first+orderStart+`"]`)
+	at := strings.Index(list, orderStart+`"]`)
+	c.write(list[:at])
+	time.Sleep(20 * time.Millisecond)
+	c.write(list[at:])
+	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
+		t.Error(got)
+	}
+	awaitIdle(t, h.server.pool)
+}
+
+// TestPipelinedOrdersTakeTurns: the second order of a pipeline waits behind whoever was there
+// before it, though the first one's answer had a place.
+func TestPipelinedOrdersTakeTurns(t *testing.T) {
+	looked := make(chan string, 8)
+	h := newHouse(t, func(o *Options) {
+		past := o.Past
+		o.Past = func(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
+			looked <- "order"
+			return past(id)
+		}
+	})
+	h.run([]string{"fund alice 100"})
+	p, c := h.server.pool, h.dial(t)
+	h.gate.Lock()
+	unlock := sync.OnceFunc(h.gate.Unlock)
+	defer unlock()
+	c.write(h.rawOrder("alice buy A 5 @ 0.10 salt=1") + h.rawOrder("alice buy A 5 @ 0.10 salt=2"))
+	if got := <-looked; got != "order" {
+		t.Fatal(got)
+	}
+	awaitIdle(t, p) // the first one is in the ring
+	release := sync.OnceFunc(occupy(t, p))
+	defer release()
+	waits := line{t: t}
+	waits.queue(p, 9, func() { looked <- "somebody else" })
+	unlock()
+	for back := false; !back; time.Sleep(time.Millisecond) {
+		p.mutex.Lock()
+		back = p.answers.first != nil
+		p.mutex.Unlock()
+	}
+	release()
+	waits.joined.Wait()
+	if got := <-looked; got != "somebody else" {
+		t.Errorf("%s was next", got)
+	}
+	for range 2 {
+		if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
+			t.Error(got)
+		}
+	}
+	awaitIdle(t, p)
+}
+
+// TestRefusalOfAPlaceIsForOneRequest: what was refused a place and needed none leaves nothing
+// behind for the next order.
+func TestRefusalOfAPlaceIsForOneRequest(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 100"})
+	p, c := h.server.pool, h.dial(t)
+	h.trades(t, c)
+	release := sync.OnceFunc(occupy(t, p))
+	defer release()
+	p.cost.Store(int64(poolWork))
+	waits := line{t: t}
+	waits.queue(p, 1, func() {})
+	c.write("POST /order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+	if got := c.answer(); !strings.HasPrefix(got, "401") {
+		t.Fatal(got)
+	}
+	release()
+	waits.joined.Wait()
+	order := h.rawOrder("alice buy A 5 @ 0.10 salt=2")
+	c.write(strings.Replace(order, "POST /order ", "POST /clob/order ", 1))
+	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
+		t.Error(got)
+	}
+	awaitIdle(t, p)
+}
+
+// TestUnreadAnswersHoldNoPlace: whoever does not read what he is told keeps nobody waiting.
+func TestUnreadAnswersHoldNoPlace(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	far, err := net.Dial("tcp4", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	near, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPool(1)
+	c := &countedConn{Conn: near, leave: func() {}, draining: new(atomic.Bool),
+		orders: orderConn{seat: newSeat(p)}}
+	text := make([]byte, 32<<20)
+	for i := range text {
+		text[i] = byte(rand.N(256))
+	}
+	if err := c.orders.seat.take(engine.Address{1}); err != nil {
+		t.Fatal(err)
+	}
+	var joined sync.WaitGroup
+	var wrote int
+	joined.Go(func() { wrote, err = c.Write(text) })
+	awaitIdle(t, p)
+	got := make([]byte, len(text))
+	_ = far.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, e := io.ReadFull(far, got); e != nil || !bytes.Equal(got, text) {
+		t.Errorf("what arrived differs from what was written: %v", e)
+	}
+	joined.Wait()
+	if err != nil || wrote != len(text) {
+		t.Errorf("wrote %d of %d: %v", wrote, len(text), err)
+	}
+	if err := c.orders.seat.take(engine.Address{1}); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	if _, err := c.Write(text); err == nil || runningNow(p) != 0 {
+		t.Errorf("write to a closed connection: %v, %d run", err, runningNow(p))
+	}
+}
+
+// TestPlacesComeBackWithTheNext: who waits since there was a reader gets the place of his before
+// whoever comes next.
+func TestPlacesComeBackWithTheNext(t *testing.T) {
+	p := newPool(2)
+	p.reading(time.Now())
+	none := engine.Address{}
+	if w, err := p.enter(none); w != nil || err != nil {
+		t.Fatal(w, err)
+	}
+	waits, err := p.enter(none)
+	if waits == nil || err != nil {
+		t.Fatal("a second place beside a reader", err)
+	}
+	p.read.Store(-int64(time.Hour)) // nobody reads any more
+	next, err := p.enter(none)
+	if next == nil || err != nil || len(waits.turn) != 1 {
+		t.Errorf("the next one went first: %v", err)
+	}
+	p.reading(time.Now())
+	for range 2 {
+		p.leave()
+	}
+	if len(next.turn) != 1 || p.running != 1 {
+		t.Errorf("%d run", p.running)
+	}
+}
+
+// TestLeavingNodeTakesNoPlaceEarly: while it drains, connections that wait for their first byte are
+// closed, also if that waits here.
+func TestLeavingNodeTakesNoPlaceEarly(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	p := newPool(1)
+	c := &countedConn{Conn: near, draining: new(atomic.Bool),
+		orders: orderConn{seat: newSeat(p), early: true}}
+	for _, draining := range []bool{false, true} {
+		c.draining.Store(draining)
+		go func() { _, _ = io.WriteString(far, orderStart) }()
+		if _, err := c.Read(make([]byte, 64)); err != nil || (runningNow(p) == 0) != draining {
+			t.Errorf("draining %v: %d run, %v", draining, runningNow(p), err)
+		}
+	}
+}
+
+// TestStrangersShareOneShare: keys without an account are as many as one likes.
+func TestStrangersShareOneShare(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 100"})
+	p := h.server.pool
+	release := sync.OnceFunc(occupy(t, p))
+	defer release()
+	for i, name := range []string{"alice", "mallory", "trudy"} {
+		h.dial(t).write(h.rawOrder(name + " buy A 5 @ 0.10"))
+		awaitQueue(t, p, i+1)
+	}
+	p.mutex.Lock()
+	defer release()
+	defer p.mutex.Unlock()
+	if alice := p.wallets[trader("alice").Address]; alice != 1 || p.wallets[engine.Address{}] != 2 {
+		t.Errorf("%d of alice, %v", alice, p.wallets)
+	}
+}
+
+// TestUnfinishedOrderHoldsNoPlace: neither one whose body does not come nor one whose sender waits
+// to be asked for it; nor is one taken for a peer that stands for many.
+func TestUnfinishedOrderHoldsNoPlace(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 100"})
+	p, c := h.server.pool, h.dial(t)
+	h.trades(t, c)
+	order := h.rawOrder("alice buy A 5 @ 0.10 salt=2")
+	c.write(order[:len(order)-9])
+	time.Sleep(20 * time.Millisecond)
+	awaitIdle(t, p)
+	c.write(order[len(order)-9:])
+	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
+		t.Error(got)
+	}
+	head, body, _ := strings.Cut(h.rawOrder("alice buy A 5 @ 0.10 salt=3"), "\r\n\r\n")
+	c.write(head + "\r\nExpect: 100-continue\r\n\r\n")
+	line, err := c.reader.ReadString('\n')
+	if _, e := c.reader.ReadString('\n'); !strings.Contains(line, "100") || err != nil || e != nil {
+		t.Fatal(line, err, e)
+	}
+	awaitIdle(t, p)
+	c.write(body)
+	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
+		t.Error(got)
+	}
+	awaitIdle(t, p)
+}
+
+// TestProxyOfManyWaitsInTheHandler: whose order comes next over a proxy's connection is not known
+// before it is read.
+func TestProxyOfManyWaitsInTheHandler(t *testing.T) {
+	h := newHouse(t, func(o *Options) {
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	h.run([]string{"fund alice 100"})
+	h.run([]string{"fund bob 100"})
+	p, c := h.server.pool, h.dial(t)
+	h.trades(t, c)
+	release := sync.OnceFunc(occupy(t, p))
+	defer release()
+	c.write(h.rawOrder("bob buy A 5 @ 0.10"))
+	awaitQueue(t, p, 1)
+	p.mutex.Lock()
+	bob := p.wallets[trader("bob").Address]
+	p.mutex.Unlock()
+	if bob != 1 {
+		t.Errorf("bob has %d of the queue", bob)
+	}
+	release()
+	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
+		t.Error(got)
+	}
+}
+
+// TestPlacesUnderDisorder: whatever many clients send, in pieces, in pipelines, and hang up in the
+// middle of, all places are free in the end and nobody waits.
+func TestPlacesUnderDisorder(t *testing.T) {
+	h := newHouse(t, func(o *Options) { o.Workers = 2 })
+	h.run([]string{"fund alice 100000"})
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = h.server.Serve(ln) }() // ends with the house
+	var texts []string
+	for i := range 24 {
+		order := h.rawOrder(fmt.Sprintf("alice buy A 5 @ 0.10 salt=%d", 100+i))
+		_, one, _ := strings.Cut(order, "\r\n\r\n")
+		texts = append(texts, order, order+order, order[:len(order)/2],
+			h.rawSigned("POST", "/orders", "["+one+"]"), order+h.rawSigned("DELETE", "/cancel-all", ""),
+			"GET /book HTTP/1.1\r\nHost: x\r\n\r\n", "POST /order HTTP/1.0\r\nContent-Length: 0\r\n\r\n",
+			"POST /order nonsense\r\n\r\n")
+	}
+	var joined sync.WaitGroup
+	for client := range 16 {
+		joined.Go(func() { disturb(ln.Addr().String(), texts, uint64(client)) })
+	}
+	joined.Wait()
+	p := h.server.pool
+	awaitIdle(t, p)
+	p.mutex.Lock()
+	if p.waiting != 0 || len(p.wallets) != 0 || p.answers.first != nil || p.queue.first != nil {
+		t.Errorf("%d wait, of %v", p.waiting, p.wallets)
+	}
+	p.mutex.Unlock()
+	if err := p.do(engine.Address{1}, func() {}); err != nil || p.ran.Load() == 0 {
+		t.Errorf("%v, %d ran", err, p.ran.Load())
+	}
+}
+
+// disturb sends texts for a while, in pieces, and hangs up now and then.
+func disturb(address string, texts []string, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 12 {
+		c, err := net.Dial("tcp4", address)
+		if err != nil {
+			return
+		}
+		_ = c.SetDeadline(time.Now().Add(time.Duration(5+r.IntN(60)) * time.Millisecond))
+		go func() { _, _ = io.Copy(io.Discard, c) }() // until it is closed
+		for range 1 + r.IntN(6) {
+			text := texts[r.IntN(len(texts))]
+			at := len(text)
+			if r.IntN(3) == 0 {
+				at = r.IntN(len(text))
+			}
+			if _, err := io.WriteString(c, text[:at]); err != nil {
+				break
+			}
+			time.Sleep(time.Duration(r.IntN(3)) * time.Millisecond)
+			if _, err := io.WriteString(c, text[at:]); err != nil {
+				break
+			}
+		}
+		time.Sleep(time.Duration(r.IntN(4)) * time.Millisecond)
+		_ = c.Close()
+	}
+}
+
+// rawList is a signed POST /orders of orders that rawOrder made.
+func (h *house) rawList(orders ...string) string {
+	for i := range orders {
+		_, orders[i], _ = strings.Cut(orders[i], "\r\n\r\n")
+	}
+	return h.rawSigned("POST", "/orders", "["+strings.Join(orders, ",")+"]")
+}
+
+// TestListWorksInAPlace: a list waits for a place before any of it is read, has none while it is in
+// the ring, and is refused as a whole if there is no room for it.
+func TestListWorksInAPlace(t *testing.T) {
+	looked := make(chan struct{}, 8)
+	h := newHouse(t, func(o *Options) {
+		past := o.Past
+		o.Past = func(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
+			looked <- struct{}{}
+			return past(id)
+		}
+	})
+	h.run([]string{"fund alice 100"})
+	p, c := h.server.pool, h.dial(t)
+	list := h.rawList(h.rawOrder("alice buy A 5 @ 0.10 salt=1"),
+		h.rawOrder("alice buy A 5 @ 0.10 salt=2"))
+	release := sync.OnceFunc(occupy(t, p))
+	defer release()
+	c.write(h.rawList(`x` + "\r\n\r\n" + `{}`)) // nothing in it has a signature
+	awaitQueue(t, p, 1)
+	p.cost.Store(int64(poolWork)) // no room for another one
+	other := h.dial(t)
+	other.write(list)
+	if got := other.answer(); !strings.HasPrefix(got, "503") {
+		t.Error(got)
+	}
+	release()
+	if got := c.answer(); !strings.Contains(got, "Invalid order payload") {
+		t.Error(got)
+	}
+	awaitIdle(t, p)
+	h.gate.Lock()
+	unlock := sync.OnceFunc(h.gate.Unlock)
+	defer unlock()
+	c.write(list)
+	<-looked
+	<-looked
+	awaitIdle(t, p)
+	if err := p.do(engine.Address{1}, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if got := c.answer(); strings.Count(got, `"status":"live"`) != 2 {
+		t.Error(got)
+	}
+	awaitIdle(t, p)
+}
+
+// TestPoolTry: a place is free for helpers only while nobody waits for one.
+func TestPoolTry(t *testing.T) {
+	p := newPool(2)
+	none := engine.Address{}
+	for i := range 3 {
+		if p.try() != (i < 2) {
+			t.Fatalf("%d of two places", i)
+		}
+	}
+	w, err := p.enter(none)
+	if w == nil || err != nil {
+		t.Fatal(err)
+	}
+	p.leave()
+	if p.try() || len(w.turn) != 1 {
+		t.Error("a helper went before one who waits")
+	}
+	p.leave()
+	p.leave()
+	p.reading(time.Now())
+	if !p.try() {
+		t.Error("nobody runs")
+	}
+	if w, err = p.enter(none); w == nil || err != nil {
+		t.Fatal(err)
+	}
+	p.read.Store(-int64(time.Hour)) // nobody reads any more
+	if p.try() || len(w.turn) != 1 {
+		t.Error("a helper went before one who waits since there was a reader")
+	}
+	p.leave()
+	p.leave()
+	if p.close(); p.try() || p.running != 0 {
+		t.Errorf("a closed pool has %d running", p.running)
+	}
+}
