@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,6 +73,7 @@ type Handler struct {
 	checksums checksums
 	holdings  sync.Pool // of *[]holding: a page of a wallet may be cut out of megabytes
 	values    *Values
+	interests sync.Map // engine.MarketNo → interest, of markets with many holders
 	// describers are those that nobody uses now.
 	describers sync.Pool
 }
@@ -117,19 +119,20 @@ func (h *Handler) routes() *router.Router {
 			r.POST(prefix+route.path, open(route.handler))
 		}
 	}
-	for _, route := range h.catalogRoutes() {
+	for _, route := range slices.Concat(h.catalogRoutes(), h.besideCatalog()) {
 		for _, prefix := range route.prefixes() {
 			r.GET(prefix+route.path, open(route.handler))
 			r.HEAD(prefix+route.path, open(route.handler))
 		}
 	}
-	for _, route := range h.walletRoutes() {
+	for _, route := range slices.Concat(h.walletRoutes(), h.marketDataRoutes()) {
 		for _, prefix := range []string{"", "/data-api"} {
 			r.GET(prefix+route.path, open(route.handler))
 			r.HEAD(prefix+route.path, open(route.handler))
 		}
 	}
-	r.ANY("/rfq/{rest:*}", noRequests)
+	r.ANY("/rfq/{rest:*}", open(noRequests))
+	r.ANY("/clob/rfq/{rest:*}", open(noRequests))
 	return r
 }
 

@@ -84,7 +84,8 @@ func TestUnknownNames(t *testing.T) {
 	ctx := ask("GET", "/data/order/x")
 	n.handler.internal("test", "0x", journal.ErrClosed).send(ctx)
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
-		got != `{"error":"internal_error","code":"internal"}` {
+		got != `{"error":"internal_error","code":"internal",`+
+			`"detail":"the node failed to read its own records: its log says which"}` {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
 	}
 }

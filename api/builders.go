@@ -170,6 +170,8 @@ func (h *Handler) appendShare(b []byte, r *journal.TradeRow, s *share) ([]byte, 
 	b = strconv.AppendUint(appendKey(b, "bucketIndex"), uint64(r.Index), 10)
 	b = appendDecimalField(b, "fee", int64(s.fee), 6)
 	b = appendDecimalField(b, "feeUsdc", int64(s.fee), 6)
+	b = appendField(b, "builderFee", "0") // builders take nothing here
+	b = appendHexField(b, "builderCode", s.built.code[:])
 	b = append(appendKey(b, "err_msg"), "null"...)
 	b = appendField(b, "createdAt", when)
 	return closeObject(appendField(b, "updatedAt", when)), nil

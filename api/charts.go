@@ -128,12 +128,16 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 	s, f := h.span(&w)
 	s.most = maxPoints / int64(len(body.Markets))
 	b := append(make([]byte, 0, 16384), `{"history":{`...)
-	for i, id := range body.Markets {
-		if f != nil {
-			break
-		}
-		if !slices.Contains(body.Markets[:i], id) {
-			b, f = h.appendNamed(b, id, s)
+	var told []engine.Token
+	for _, id := range body.Markets {
+		token, ok := engine.ParseToken(id)
+		switch {
+		case f != nil:
+		case !ok:
+			f = errChartedAll
+		case !slices.Contains(told, token): // which may be written in several ways
+			told = append(told, token)
+			b, f = h.appendNamed(b, token, s)
 		}
 	}
 	if f != nil {
@@ -145,11 +149,7 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 }
 
 // appendNamed appends the chart of one token under its id, if it has a market.
-func (h *Handler) appendNamed(b []byte, id string, s span) ([]byte, *failure) {
-	token, ok := engine.ParseToken(id)
-	if !ok {
-		return b, errChartedAll
-	}
+func (h *Handler) appendNamed(b []byte, token engine.Token, s span) ([]byte, *failure) {
 	m, o, ok := h.o.Board.Directory.Token(token)
 	if !ok {
 		return b, nil
@@ -158,10 +158,9 @@ func (h *Handler) appendNamed(b []byte, id string, s span) ([]byte, *failure) {
 }
 
 // span decides the window. An interval ends now; so does a start whose end is left out, or yet to
-// come.
+// come. A window that has yet to begin, by a clock that is ahead of this one for example, is empty.
 func (h *Handler) span(w *wanted) (s span, f *failure) {
-	now := h.o.Now()
-	s.to = engine.Time(now.UnixMilli())
+	s.to = h.now()
 	if w.hasFidelity && w.fidelity < 1 {
 		return s, errFidelity
 	}
@@ -178,12 +177,12 @@ func (h *Handler) span(w *wanted) (s span, f *failure) {
 		return s, errSpan
 	default:
 		s.from = engine.Time(w.start) * 1000
-		if w.hasEnd {
-			s.to = min(s.to, engine.Time(min(max(w.end, -1), maxSeconds))*1000)
+		if w.hasEnd && w.end < w.start {
+			return s, errSpan
 		}
-	}
-	if s.to < s.from {
-		return s, errSpan
+		if w.hasEnd {
+			s.to = min(s.to, engine.Time(min(w.end, maxSeconds))*1000)
+		}
 	}
 	s.step = steps[len(steps)-1]
 	for _, step := range steps {
@@ -224,12 +223,38 @@ func (h *Handler) appendChart(
 			}
 		}
 	}
-	points, err := h.o.History.Prices(m.No, s.from, s.to, s.step)
+	points, err := h.charted(m.No, s)
 	if err != nil {
 		return b, h.internal("read prices", m.Condition.Hex(), err)
 	}
 	return appendPoints(b, points, o), nil
 }
+
+// asNow is how long ago the end of a window may be that counts as now: clients write it in whole
+// seconds, by their own clock.
+const asNow = engine.Time(2_000)
+
+// charted are the points of a window. Where it ends now, the last one is what the price has come to
+// in the minute that runs; where it ends in the past, what was known then, whatever that minute
+// ended with.
+func (h *Handler) charted(no engine.MarketNo, s span) ([]journal.PricePoint, error) {
+	const minute = engine.Time(60_000)
+	if s.to < s.from {
+		return nil, nil
+	}
+	end, now := s.to, h.now()
+	if end%engine.Time(s.step.Milliseconds()) != 0 && end/minute == now/minute && now-end < asNow {
+		end = (end/minute + 1) * minute
+	}
+	points, err := h.o.History.Prices(no, s.from, end, s.step)
+	if n := len(points); n > 0 && points[n-1].Time > s.to {
+		points[n-1].Time = s.to
+	}
+	return points, err
+}
+
+// now is the time by the clock that ends windows.
+func (h *Handler) now() engine.Time { return engine.Time(h.o.Now().UnixMilli()) }
 
 // appendPoints appends points as JSON numbers: unix seconds, and the midpoint of the outcome.
 func appendPoints(b []byte, points []journal.PricePoint, o engine.Outcome) []byte {

@@ -36,6 +36,9 @@ func TestSpans(t *testing.T) {
 			1_600_000_000_000, 1_600_003_600_000, time.Minute},
 		{wanted{hasStart: true}, 0, now, day / 2},
 		{wanted{hasStart: true, hasEnd: true, end: 1 << 62}, 0, now, day / 2},
+		{wanted{hasStart: true, start: 1_700_000_001}, 1_700_000_001_000, now, time.Minute},
+		{wanted{hasStart: true, start: 1_700_000_002, hasEnd: true, end: 1_700_000_009},
+			1_700_000_002_000, now, time.Minute},
 	} {
 		s, f := n.handler.span(&c.w)
 		if f != nil || s != (span{c.from, c.to, c.step, 0}) {
@@ -50,7 +53,6 @@ func TestSpans(t *testing.T) {
 		{wanted{hasEnd: true, end: 5}, errSpan}, {wanted{hasStart: true, start: -1}, errSpan},
 		{wanted{interval: "1h", hasStart: true}, errSpan},
 		{wanted{interval: "1h", hasEnd: true}, errSpan},
-		{wanted{hasStart: true, start: 1_800_000_000}, errSpan},
 		{wanted{hasStart: true, start: 9, hasEnd: true, end: 8}, errSpan},
 		{wanted{hasStart: true, start: 9, hasEnd: true, end: -8}, errSpan},
 		{wanted{hasStart: true, hasEnd: true, end: math.MinInt64}, errSpan},
@@ -90,6 +92,45 @@ func TestCharts(t *testing.T) {
 			t.Errorf("at most %d: %d points", c.most, len(points))
 		}
 	}
+}
+
+// TestNoLookAhead: a question about the past has one answer, whatever happened afterwards in the
+// minute that it ends in; only who asks for now is told the price so far.
+func TestNoLookAhead(t *testing.T) {
+	n := newNode(t)
+	n.run()
+	n.do(engine.Command{Kind: engine.List, Listing: listing(1, 100)})
+	alice := n.fund("alice", 1, 1000, 1000)
+	const start = 1_700_000_040 // a whole minute
+	clock := int64(start) * 1000
+	h := n.again(func(o *Options) { o.Now = func() time.Time { return time.UnixMilli(clock) } })
+	quoted := func(id string, side engine.Side, price engine.Price, second int64) {
+		n.now = engine.Time(start+second) * 1000
+		n.do(place(id, alice, quote{1, 0, side, 1000, price}))
+		if !n.index.History.Await(n.head.Sequence, time.Minute) {
+			t.Fatal("the index lags")
+		}
+	}
+	answers := func(now int64, query, want string) {
+		t.Helper()
+		clock = (start+now)*1000 + 500
+		ctx := ask("GET", "/prices-history?market=10&"+query)
+		h.Public(ctx)
+		if got := string(ctx.Response.Body()); got != `{"history":[`+want+`]}` {
+			t.Errorf("at %d: %s, want %s", now, got, want)
+		}
+	}
+	quoted("b", engine.Buy, 4000, 5)
+	quoted("s", engine.Sell, 6000, 5)
+	const window = "startTs=1700000040&endTs=1700000125&fidelity=1" // second 85
+	answers(30, "startTs=1700000040", `{"t":1700000070,"p":0.5}`)
+	answers(86, window, `{"t":1700000100,"p":0.5},{"t":1700000125,"p":0.5}`)
+	quoted("t", engine.Sell, 5000, 90)
+	answers(91, "startTs=1700000040", `{"t":1700000100,"p":0.5},{"t":1700000131,"p":0.45}`)
+	answers(95, window, `{"t":1700000100,"p":0.5},{"t":1700000125,"p":0.5}`)
+	answers(130, window, `{"t":1700000100,"p":0.5},{"t":1700000125,"p":0.5}`)
+	answers(130, "startTs=1700000040&endTs=1700000125&fidelity=30", `{"t":1700000125,"p":0.5}`)
+	answers(130, "startTs=1700000171", ``) // by a clock that is ahead of this one
 }
 
 // TestPoints: the midpoints of the two outcomes add up to one, to the last digit.

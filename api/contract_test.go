@@ -19,6 +19,7 @@ import (
 
 	"clobd/api/catalog"
 	"clobd/engine"
+	"clobd/scripts/openapi"
 )
 
 // TestContract runs testdata/*.txt: commands to the node, and requests with their exact responses.
@@ -28,13 +29,23 @@ func TestContract(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
+	record := new(openapi.Record)
+	whole := true
 	for _, path := range paths {
+		ran := false
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			ran = true
 			s := newScript(t)
+			s.record = record
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 				return s.run(d)
 			})
 		})
+		whole = whole && ran
+	}
+	t.Run("strangers", func(t *testing.T) { strangers(t, record) })
+	if whole && !t.Failed() {
+		keepsPromises(t, record)
 	}
 }
 
@@ -43,6 +54,8 @@ type script struct {
 	*node
 	listener *fasthttputil.InmemoryListener
 	wallets  map[string]engine.WalletNo
+	records  string          // folder of the catalog's
+	record   *openapi.Record // of what was answered, nil if nobody asks
 }
 
 func newScript(t *testing.T) *script {
@@ -86,13 +99,21 @@ func (s *script) run(d *datadriven.TestData) string {
 			}
 			s.request(line, &out)
 		case "catalog":
-			c, r, err := catalog.Read(strings.NewReader(d.Input), catalog.Options{})
+			s.records = s.t.TempDir()
+			store, err := catalog.Open(catalog.Options{Dir: s.records})
 			s.must(err)
-			s.catalog = c
+			r, err := store.Read(strings.NewReader(d.Input))
+			s.must(err)
+			s.catalog = store.Current()
 			return r.String() + "\n"
 		case "index":
 			s.node.run()
 			return "runs\n"
+		case "break":
+			s.breaks(line)
+		case "profiles":
+			s.profiles(d.Input)
+			return "read\n"
 		default:
 			d.Fatalf(s.t, "unknown word %s", d.Cmd)
 		}
@@ -259,7 +280,33 @@ var references = regexp.MustCompile(`\{(order|digits|cond|addr) ([^}]*)\}`)
 // without carriage returns.
 func (s *script) request(line string, out *strings.Builder) {
 	line, caller, private := strings.Cut(line, " as ")
-	line = references.ReplaceAllStringFunc(line, func(reference string) string {
+	line = s.refer(line)
+	line, body, posted := strings.Cut(line, " body ")
+	text := line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+	if private {
+		text += "X-Caller: " + caller + "\r\n"
+	}
+	if posted {
+		text += fmt.Sprintf("Content-Length: %d\r\n", len(body))
+	}
+	response := s.exchange(text + "\r\n" + body)
+	s.conforms(line, caller, response)
+	if tag := entityTag(response); tag != "" && strings.HasPrefix(line, "GET ") {
+		again := s.exchange(text + "If-None-Match: " + tag + "\r\n\r\n")
+		if s.conforms(line, caller, again); !bytes.HasPrefix(again, []byte("HTTP/1.1 304 ")) {
+			s.t.Errorf("%s: whoever has %s gets %s", line, tag, again)
+		}
+	}
+	response = bytes.ReplaceAll(response, []byte("\r"), nil)
+	response = bytes.ReplaceAll(response, []byte("\n\n"), []byte("\n"))
+	response = bytes.ReplaceAll(response, []byte("Connection: close\n"), nil)
+	out.Write(bytes.TrimRight(response, "\n"))
+	out.WriteByte('\n')
+}
+
+// refer puts in place of references what they stand for.
+func (s *script) refer(line string) string {
+	return references.ReplaceAllStringFunc(line, func(reference string) string {
 		match := references.FindStringSubmatch(reference)
 		switch value := match[2]; match[1] {
 		case "order":
@@ -272,27 +319,30 @@ func (s *script) request(line string, out *strings.Builder) {
 			return trader(value).Hex()
 		}
 	})
-	line, body, posted := strings.Cut(line, " body ")
-	text := line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-	if private {
-		text += "X-Caller: " + caller + "\r\n"
-	}
-	if posted {
-		text += fmt.Sprintf("Content-Length: %d\r\n", len(body))
-	}
+}
+
+// exchange sends a request as it is and reads all that comes.
+func (s *script) exchange(raw string) []byte {
+	s.t.Helper()
 	conn, err := s.listener.Dial()
 	s.must(err)
 	defer func() { s.must(conn.Close()) }()
-	_, err = io.WriteString(conn, text+"\r\n"+body)
+	_, err = io.WriteString(conn, raw)
 	s.must(err)
 	response, err := io.ReadAll(conn)
 	s.must(err)
-	s.conforms(line, caller, response)
-	response = bytes.ReplaceAll(response, []byte("\r"), nil)
-	response = bytes.ReplaceAll(response, []byte("\n\n"), []byte("\n"))
-	response = bytes.ReplaceAll(response, []byte("Connection: close\n"), nil)
-	out.Write(bytes.TrimRight(response, "\n"))
-	out.WriteByte('\n')
+	return response
+}
+
+// entityTag is that of an answer, "" if it has none.
+func entityTag(response []byte) string {
+	head, _, _ := strings.Cut(string(response), "\r\n\r\n")
+	for _, line := range strings.Split(head, "\r\n") {
+		if name, tag, _ := strings.Cut(line, ": "); strings.EqualFold(name, "ETag") {
+			return tag
+		}
+	}
+	return ""
 }
 
 // get asks for a public path and returns the status and body.

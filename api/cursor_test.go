@@ -1,7 +1,11 @@
 package api
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
+
+	"github.com/cockroachdb/datadriven"
 )
 
 // TestCursors: what a page answers as its cursor leads to where it said, and nothing else is one.
@@ -38,5 +42,29 @@ func TestCursors(t *testing.T) {
 	if got := string(endPage(beginPage(nil), 100, "", page{100, 0})); got !=
 		`{"data":[],"next_cursor":"MTAw","limit":100,"count":0}` {
 		t.Error(got)
+	}
+}
+
+// TestPublishedCursors: the cursors of other people's tests are taken by the lists that have them.
+func TestPublishedCursors(t *testing.T) {
+	var vectors struct {
+		Cursors []struct{ Value, Decoded string }
+	}
+	if err := json.Unmarshal(shared(t, "vectors.json"), &vectors); err != nil {
+		t.Fatal(err)
+	}
+	s := newScript(t)
+	s.ladder(3)
+	s.run(&datadriven.TestData{Cmd: "index", Input: "run"})
+	for _, path := range []string{"/data/orders", "/data/trades"} {
+		for _, c := range vectors.Cursors {
+			line := "GET " + path + "?next_cursor=" + c.Value + " as maker POLY_"
+			got := s.run(&datadriven.TestData{Cmd: "request", Input: line})
+			first := path == "/data/orders" && c.Decoded == "0"
+			if empty := strings.Contains(got, `"data":[]`); !strings.HasPrefix(got, "HTTP/1.1 200") ||
+				empty == first {
+				t.Errorf("%s, %s: %s", path, c.Value, got)
+			}
+		}
 	}
 }

@@ -48,9 +48,9 @@
 //
 // Reading order: api.go (the routes), book.go, price.go and lists.go (one token, many tokens),
 // market.go, listing.go and entry.go (markets), gamma.go, gamma_query.go, gamma_write.go,
-// gamma_live.go and values.go (the catalog), search.go, charts.go and tape.go (what was),
-// account.go (whose request it is), cursor.go and filter.go (which part of a list), orders.go,
-// trades.go, lookup.go, balance.go, activity.go (what there is none of), wallets.go (whom everybody
-// may ask about), asked.go, figures.go (their parameters and sums), positions.go, holders.go,
-// deeds.go, profiles.go, errors.go, encode.go.
+// gamma_live.go and values.go (the catalog), search.go, related.go, charts.go and tape.go (what
+// was), account.go (whose request it is), cursor.go and filter.go (which part of a list),
+// orders.go, trades.go, lookup.go, balance.go, activity.go (what there is none of), wallets.go
+// (whom everybody may ask about), asked.go, figures.go (their parameters and sums), positions.go,
+// holders.go, interest.go (sums over a market), deeds.go, profiles.go, errors.go, encode.go.
 package api

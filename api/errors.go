@@ -83,7 +83,9 @@ var (
 	errSide = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid side",
 		"side must be BUY or SELL")
 	errNoBook = fail(fasthttp.StatusNotFound, "not_found",
-		"No orderbook exists for the requested token id", "")
+		"No orderbook exists for the requested token id",
+		"no market that is listed here has a token with that id: token_id is one of a market's "+
+			"clobTokenIds, not the market's own id")
 	errOneSided = fail(fasthttp.StatusNotFound, "not_found",
 		"No orderbook exists for the requested token id",
 		"there is a midpoint only while orders rest on both sides of the book")
@@ -106,15 +108,18 @@ var (
 		"these books have more than 4 MiB together: ask for fewer of them at once")
 	errCondition = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid market",
 		"a condition id is 0x and 64 hex digits")
-	errNoMarket = fail(fasthttp.StatusNotFound, "not_found", "market not found", "")
-	errOrderID  = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid orderID",
+	errNoMarket = fail(fasthttp.StatusNotFound, "not_found", "market not found",
+		"no market that is listed here has that id: a market goes by its condition id, 0x and 64 hex "+
+			"digits, a token by one of the market's clobTokenIds")
+	errOrderID = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid orderID",
 		"an order id is 0x and 64 hex digits")
 	errOrderParams = fail(fasthttp.StatusBadRequest, "bad_payload", "invalid order params payload",
 		"id is an order id, market a condition id, asset_id a token id, maker_address an address of "+
 			"yours, next_cursor one that was answered")
 	errTradeParams = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid trade params payload",
 		"id is a trade id, taker, maker and maker_address are addresses, market is a condition id, "+
-			"asset_id a token id, before and after are unix seconds, next_cursor one that was answered")
+			"asset_id a token id, before and after are unix seconds or milliseconds, next_cursor one that "+
+			"was answered")
 	errOrderIDs = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
 		"the body must be a JSON array of order ids")
 	errLookups = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
@@ -136,8 +141,9 @@ var (
 		"say whose trades: builder_code is 0x and 64 hex digits, or ask with the headers of a builder key")
 	errNoIDs = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
 		"ids must name notifications with commas between them")
-	errNoRequests = fail(fasthttp.StatusNotFound, "not_found", "rfq is not enabled", "")
-	errSpan       = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid interval",
+	errNoRequests = fail(fasthttp.StatusNotFound, "not_found", "rfq is not enabled",
+		"there are no quotes on request here: place orders")
+	errSpan = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid interval",
 		"say either interval (1m, 5m, 15m, 1h, 6h, 1d, 1w, max or all) or a start in unix seconds, "+
 			"with or without an end that is later")
 	errFidelity = fail(fasthttp.StatusBadRequest, "bad_payload", "Invalid fidelity",
@@ -150,10 +156,12 @@ var (
 			"1 to 20 of them")
 	errBatchSize = fail(fasthttp.StatusBadRequest, "bad_payload", "Payload exceeds the limit",
 		"1 to 20 markets at once")
-	errNoOrder = fail(fasthttp.StatusNotFound, "not_found", "order not found", "")
+	errNoOrder = fail(fasthttp.StatusNotFound, "not_found", "order not found",
+		"no order of this account has that id; one that was refused leaves nothing behind")
 	errLagging = fail(fasthttp.StatusServiceUnavailable, "index_lagging", "service not ready",
 		"the index has not yet seen your latest write; nothing is lost, ask again")
-	errInternal = fail(fasthttp.StatusInternalServerError, "internal", "internal_error", "")
+	errInternal = fail(fasthttp.StatusInternalServerError, "internal", "internal_error",
+		"the node failed to read its own records: its log says which")
 )
 
 // families tells the family of a path that leads nowhere by its first segment.
@@ -165,16 +173,26 @@ var families = [...]struct {
 	{"/public-search", described}, {"/markets", described}, {"/gamma", described},
 	{"/positions", wallets}, {"/closed-positions", wallets}, {"/holders", wallets},
 	{"/value", wallets}, {"/traded", wallets}, {"/activity", wallets}, {"/trades", wallets},
-	{"/data-api", wallets},
+	{"/data-api", wallets}, {"/oi", wallets}, {"/live-volume", wallets},
+	{"/public-profile", wallets}, {"/v1/market-positions", wallets}, {"/v1/leaderboard", wallets},
+	{"/v1/builders", wallets}, {"/v1/positions", wallets}, {"/v1/activity", wallets},
+	{"/sports", described}, {"/teams", described}, {"/comments", described},
+	{"/market-clarifications", described},
 }
 
 // The two ways to miss a route, worded by each family.
 var errNotFound, errMethod = func() (n, m [wallets + 1]*failure) {
-	for f := range wallets + 1 {
-		n[f] = f.fail(fasthttp.StatusNotFound, "not_found", "not found", "")
-		m[f] = f.fail(fasthttp.StatusMethodNotAllowed, "method_not_allowed",
-			"method not allowed", "")
+	const routes, methods = "GET /openapi.json names all routes",
+		"the header Allow names the methods of this path"
+	for f := range wallets {
+		n[f] = f.fail(fasthttp.StatusNotFound, "not_found", "not found", routes)
+		m[f] = f.fail(fasthttp.StatusMethodNotAllowed, "method_not_allowed", "method not allowed",
+			methods)
 	}
+	// Bodies of this family hold nothing but the error.
+	n[wallets] = wallets.fail(fasthttp.StatusNotFound, "not_found", "not found, "+routes, "")
+	m[wallets] = wallets.fail(fasthttp.StatusMethodNotAllowed, "method_not_allowed",
+		"method not allowed, "+methods, "")
 	return n, m
 }()
 

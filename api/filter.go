@@ -133,11 +133,15 @@ func (h *Handler) readTrades(ctx *fasthttp.RequestCtx, w *wish) bool {
 	return w.readTimes(named(ctx, "before"), named(ctx, "after"))
 }
 
-// maxSeconds bounds before and after, so that milliseconds do not overflow.
-const maxSeconds = 1 << 40
+const (
+	// maxSeconds bounds times, so that milliseconds do not overflow.
+	maxSeconds = 1 << 40
+	// fromMillis is from where up a time counts as milliseconds, as in the headers that sign requests.
+	fromMillis = 1_000_000_000_000
+)
 
-// readTimes reads before and after, in unix seconds, both strict. Trades are told the time in whole
-// seconds: what was matched within a second is neither before nor after it.
+// readTimes reads before and after, in unix seconds or milliseconds, both strict. Trades are told
+// the time in whole seconds: what was matched within a second is neither before nor after it.
 func (w *wish) readTimes(before, after string) bool {
 	for _, limit := range []struct {
 		text string
@@ -147,11 +151,15 @@ func (w *wish) readTimes(before, after string) bool {
 		if limit.text == "" {
 			continue
 		}
-		seconds, err := strconv.ParseUint(limit.text, 10, 64)
-		if err != nil || seconds > maxSeconds {
+		at, err := strconv.ParseUint(limit.text, 10, 64)
+		switch {
+		case err != nil || at > maxSeconds*1000:
 			return false
+		case at >= fromMillis:
+			*limit.at = engine.Time(at)
+		default:
+			*limit.at = engine.Time(at)*1000 + limit.plus
 		}
-		*limit.at = engine.Time(seconds)*1000 + limit.plus
 	}
 	if before != "" && w.Before == 0 {
 		w.none = true // nothing was before 1970, and 0 would mean any time

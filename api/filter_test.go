@@ -6,7 +6,7 @@ import (
 	"clobd/engine"
 )
 
-// TestTimes: before and after are strict, and in whole seconds.
+// TestTimes: before and after are strict, in whole seconds or, from 1e12 up, in milliseconds.
 func TestTimes(t *testing.T) {
 	in := func(w *wish, at engine.Time) bool {
 		return (w.Before == 0 || at < w.Before) && (w.After == 0 || at > w.After) && !w.none
@@ -20,6 +20,9 @@ func TestTimes(t *testing.T) {
 		{"", "100", 100_000, false}, {"", "100", 100_999, false}, {"", "100", 101_000, true},
 		{"102", "100", 101_500, true}, {"0", "", 5, false}, {"", "0", 1_000, true},
 		{"", "0", 999, false},
+		{"1700000000400", "", 1_700_000_000_399, true}, {"1700000000400", "", 1_700_000_000_400, false},
+		{"", "1700000000400", 1_700_000_000_401, true}, {"", "1700000000400", 1_700_000_000_400, false},
+		{"999999999999", "", 999_999_999_998_999, true},
 	} {
 		var w wish
 		if !w.readTimes(c.before, c.after) {
@@ -29,7 +32,7 @@ func TestTimes(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"x", "-1", "1.5", "1e3", " 1", "99999999999999", "18446744073709551616",
+		"x", "-1", "1.5", "1e3", " 1", "1700000000000000", "18446744073709551616",
 	} {
 		var w wish
 		if w.readTimes(s, "") || w.readTimes("", s) {

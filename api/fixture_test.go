@@ -29,6 +29,7 @@ type node struct {
 	catalog  *catalog.Catalog
 	handler  *Handler
 	running  chan error // what the index's Run returned
+	broken   bool       // the index is closed already
 }
 
 // testJournal is the id that all trade ids of the tests carry.
@@ -59,7 +60,9 @@ func newNode(t testing.TB) *node {
 	})
 	n.must(err)
 	t.Cleanup(func() {
-		n.must(n.index.Close())
+		if !n.broken {
+			n.must(n.index.Close())
+		}
 		if n.running != nil {
 			n.must(<-n.running)
 		}

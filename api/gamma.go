@@ -45,9 +45,11 @@ func (r *publicRoute) prefixes() []string {
 
 // The complaints of these routes that do not name a parameter.
 var (
-	errNoID   = described.fail(fasthttp.StatusNotFound, "not_found", "id not found", "")
-	errNoSlug = described.fail(fasthttp.StatusNotFound, "not_found", "slug not found", "")
-	errBadID  = described.fail(fasthttp.StatusBadRequest, "invalid_field", "id is invalid",
+	errNoID = described.fail(fasthttp.StatusNotFound, "not_found", "id not found",
+		"nothing of this kind has that id here: the lists and GET /public-search tell ids")
+	errNoSlug = described.fail(fasthttp.StatusNotFound, "not_found", "slug not found",
+		"nothing of this kind has that slug here: the lists and GET /public-search tell slugs")
+	errBadID = described.fail(fasthttp.StatusBadRequest, "invalid_field", "id is invalid",
 		"id is a whole number")
 	errPlace = described.fail(fasthttp.StatusBadRequest, "invalid_field", "after_cursor is invalid",
 		"after_cursor is the next_cursor of a page with the same order")

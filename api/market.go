@@ -148,8 +148,9 @@ func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx) {
 	b = strconv.AppendUint(appendKey(b, "tbf"), uint64(m.Fee.Rate), 10)
 	b = append(b, `,"r":null`...) // no rewards
 	b = strconv.AppendBool(appendKey(b, "ao"), h.accepts(m))
-	// No delay, no start of a game, no quotes on request, no age that an order must reach.
-	b = append(b, `,"sd":0,"gst":null,"rfqe":false,"ibce":false,"oas":0`...)
+	// No delay, no quotes on request, no age that an order must reach. The start of a game (gst) is a
+	// text where it is known, which it is not here.
+	b = append(b, `,"sd":0,"rfqe":false,"ibce":false,"oas":0`...)
 	answer(ctx, append(b, `,"creator":""}`...))
 }
 

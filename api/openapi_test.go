@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -30,12 +31,23 @@ func (s *script) conforms(line, caller string, raw []byte) {
 	r.SkipBody = method == "HEAD"
 	s.must(r.Read(bufio.NewReader(bytes.NewReader(raw))))
 	_, dialect, _ := strings.Cut(caller, " ")
-	if err := d.Check(&openapi.Answer{
+	a := &openapi.Answer{
 		Method: method, Target: target, Dialect: dialect, Status: r.StatusCode(),
-		ContentType: string(r.Header.ContentType()), Body: r.Body(),
-	}); err != nil {
+		ContentType: string(r.Header.ContentType()), Body: r.Body(), Header: headerOf(&r),
+	}
+	if err := d.Check(a); err != nil {
 		s.t.Error(err)
 	}
+	s.record.Note(d, a)
+}
+
+// headerOf is the header of an answer as the document's checks want it.
+func headerOf(r *fasthttp.Response) http.Header {
+	header := http.Header{}
+	for name, value := range r.Header.All() {
+		header.Add(string(name), string(value))
+	}
+	return header
 }
 
 // TestDocumented: what is served is documented, and what is documented of it is served.
@@ -49,10 +61,8 @@ func TestDocumented(t *testing.T) {
 	for _, r := range h.reads() {
 		served[openapi.Route("GET", r.path)] = true
 	}
-	for _, r := range h.catalogRoutes() {
-		served[openapi.Route("GET", r.path)] = true
-	}
-	for _, r := range h.walletRoutes() {
+	for _, r := range slices.Concat(h.catalogRoutes(), h.besideCatalog(), h.walletRoutes(),
+		h.marketDataRoutes()) {
 		served[openapi.Route("GET", r.path)] = true
 	}
 	for _, r := range h.posts() {

@@ -376,7 +376,7 @@ func TestPublishedCancels(t *testing.T) {
 			t.Errorf("cancel %d: %s", i, got)
 		}
 	}
-	tally{"cancels": 2, "skipped: three cursors, which the reads behind the door answer": 3}.report(t)
+	tally{"cancels": 2, "skipped: three cursors, of the reads: they have them in their own tests": 3}.report(t)
 }
 
 // message is a signed request for an API key.

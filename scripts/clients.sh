@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # End to end: the public npm clients, as published, side by side, each against a node of this
 # checkout that is started here on free loopback ports, on the real catalog file if it is at hand.
+# Between a client and its node stands a witness that holds every answer against the node's own
+# OpenAPI document.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 readonly catalog_real=../shared/data/catalog/gamma_events_full.jsonl.gz
@@ -49,7 +51,7 @@ install_packages() {
 	printf '%s\n' "$lock" >node_modules/.lock
 }
 
-# free_ports prints two ports that nobody listens on, and never the same two for two suites.
+# free_ports prints three ports that nobody listens on, and never the same for two suites.
 free_ports() {
 	flock "$folder" node -e '
 		const net = require("net"), fs = require("fs");
@@ -57,7 +59,7 @@ free_ports() {
 		const taken = fs.existsSync(used) ? fs.readFileSync(used, "utf8").split(/\s+/) : [];
 		const next = () => servers.push(net.createServer().listen(0, "127.0.0.1", () => {
 			const ports = servers.map(s => String(s.address().port)).filter(p => !taken.includes(p));
-			if (ports.length < 2) return next();
+			if (ports.length < 3) return next();
 			fs.appendFileSync(used, ports.join(" ") + "\n");
 			console.log(ports.join(" "));
 			servers.forEach(s => s.close());
@@ -65,46 +67,65 @@ free_ports() {
 		next();' "$folder/ports"
 }
 
-# end_node ends a node that a failed suite left.
+# end_node ends what a failed suite left.
 end_node() {
+	[[ -z $witness_pid ]] || kill -KILL "$witness_pid" 2>/dev/null || true
 	[[ -n $node_pid ]] || return 0
 	kill -KILL "$node_pid" 2>/dev/null || true
 	echo "the end of the node's log:"
 	tail -n 20 "$data.log"
 }
 
+# await_ready PID URL: waits until a process answers there with success.
 await_ready() {
 	for ((i = 0; i < 300; i++)); do
-		kill -0 "$node_pid" 2>/dev/null || break
-		node -e "fetch('$1/readyz')
+		kill -0 "$1" 2>/dev/null || break
+		node -e "fetch('$2')
 			.then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))" && return
 		sleep 0.1
 	done
-	echo "the node did not become ready"
+	echo "nothing answers at $2"
 	return 1
 }
 
-# run_suite NAME: a node, the suite, and SIGTERM, which is a promise too: drained, flushed, exit 0.
+# end_well PID NAME: SIGTERM is answered with exit status 0.
+end_well() {
+	local status=0
+	kill -TERM "$1"
+	wait "$1" || status=$?
+	((status == 0)) || { echo "$2 answered SIGTERM with exit status $status"; return 1; }
+}
+
+# run_suite NAME: a node, a witness, the suite, and SIGTERM, which is a promise too: drained,
+# flushed, exit 0. The witness fails if an answer was not as documented.
 run_suite() {
-	local public admin status=0
+	local public admin front suite=0
 	data=$folder/$1.data
 	node_pid=
+	witness_pid=
 	trap end_node EXIT
-	read -r public admin < <(free_ports)
+	read -r public admin front < <(free_ports)
 	bin/clobd serve --data "$data" --listen "127.0.0.1:$public" --admin "127.0.0.1:$admin" \
 		--catalog "$catalog" >"$data.log" 2>&1 &
 	node_pid=$!
-	await_ready "http://127.0.0.1:$admin"
-	timeout 75 node "scripts/clients/$1/e2e.mjs" "http://127.0.0.1:$public" \
-		"http://127.0.0.1:$admin" "$data/admin.token" "$catalog"
-	kill -TERM "$node_pid"
-	wait "$node_pid" || status=$?
-	((status == 0)) || { echo "the node answered SIGTERM with exit status $status"; return 1; }
+	await_ready "$node_pid" "http://127.0.0.1:$admin/readyz"
+	"$folder/witness" --listen "127.0.0.1:$front" --node "http://127.0.0.1:$public" &
+	witness_pid=$!
+	await_ready "$witness_pid" "http://127.0.0.1:$front/time"
+	timeout 75 node "scripts/clients/$1/e2e.mjs" "http://127.0.0.1:$front" \
+		"http://127.0.0.1:$admin" "$data/admin.token" "$catalog" || suite=$?
+	end_well "$witness_pid" "the witness" || ((suite != 0)) || suite=1
+	witness_pid=
+	((suite == 0)) || return "$suite"
+	end_well "$node_pid" "the node"
 	node_pid=
 }
 
+build_witness() { go build -o "$folder/witness" ./scripts/openapi/witness; }
+
 step "node and npm" install_node
 [[ -x bin/clobd ]] || step "build" make --no-print-directory build
+step "witness" build_witness
 catalog=$catalog_real
 if [[ ! -f $catalog ]]; then
 	catalog=$folder/catalog.jsonl

@@ -46,8 +46,8 @@
 // cost the whole event. It checks all of a record, since it is answered as it was written.
 //
 // Reading order: model.go and catalog.go (what there is), store.go and edit.go (the story),
-// members.go and parse.go (records), flow.go, split.go and scan.go (bytes), log.go and restore.go
-// (the file), rows.go, table.go and sorted.go (what is shared), query.go, pages.go and live.go
-// (lists), sync.go, files.go and remote.go (sources), report.go, status.go, find.go. demo.jsonl
-// is the project's own small catalog; DESIGN.md has the reasons and the figures.
+// members.go and parse.go (records), flow.go, split.go and scan.go (bytes), log.go, restore.go and
+// damage.go (the file), rows.go, table.go and sorted.go (what is shared), query.go, pages.go and
+// live.go (lists), sync.go, files.go and remote.go (sources), report.go, status.go, find.go.
+// demo.jsonl is the project's own small catalog; DESIGN.md has the reasons and the figures.
 package catalog

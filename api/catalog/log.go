@@ -20,8 +20,8 @@ import (
 //	core u32 | rest u32 | the members: core, rest, live
 //
 // length counts what stands behind the CRC, which is of the same. Of a row that occurs twice the
-// later frame counts. A frame that does not check out ends the log: what is behind it is cut off,
-// and with it the mark that would say that it has been read.
+// later frame counts. A frame that does not check out ends the log: what is behind it is put aside
+// when the log is opened (damage.go), and with it the mark that would say that it has been read.
 const (
 	logTitle = "clobd catalog 1\n"
 	headSize = 36

@@ -42,8 +42,8 @@ type Store struct {
 }
 
 // Open opens the catalog that is kept in Options.Dir, or begins an empty one. From where its log is
-// damaged on it is put aside, with a word in Options.Log and in Status. Nothing is listed yet: see Begin. One process at a time may have a
-// folder open, which is the caller's to see to.
+// damaged on it is put aside, with a word in Options.Log and in Status. Nothing is listed yet: see
+// Begin. One process at a time may have a folder open, which is the caller's to see to.
 func Open(o Options) (*Store, error) {
 	s := &Store{o: o, live: &liveBoard{ask: o.Live}, again: make(chan struct{}, 1)}
 	c := Empty()

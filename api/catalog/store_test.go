@@ -88,8 +88,8 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// keepsCut: what a store has cut off of a log is kept, and Verify says so, and so does a copy that is
-// made of the log as it was.
+// keepsCut: what a store has cut off of a log is kept, and Verify says so, and so does a copy that
+// is made of the log as it was.
 func keepsCut(t *testing.T, s *Store, damaged []byte, flipped bool) {
 	t.Helper()
 	c := s.Status().Cut

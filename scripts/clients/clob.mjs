@@ -275,6 +275,7 @@ async function rests(t) {
   const order = await place(t, maker, [true, 0.4, 20]);
   strictEqual(order.status, "live");
   deepStrictEqual([order.makingAmount, order.takingAmount], ["", ""]);
+  deepStrictEqual([order.transactionsHashes, order.tradeIDs], [[], undefined]);
   const lower = await place(t, maker, [true, 0.38, 10]);
   const answer = await bookOf(t, token);
   deepStrictEqual(answer.bids, levels(["0.38", "10"], ["0.4", "20"]), "bids, best last");

@@ -6,10 +6,11 @@ import { ok, strictEqual } from "node:assert";
 import { promisify } from "node:util";
 import { fund, pick, publicURL } from "./house.mjs";
 
-async function order(trader, side, token, price, size) {
+// order places one and insists that it is taken. More are further flags.
+export async function order(trader, side, token, price, size, ...more) {
   const { stdout } = await promisify(execFile)("bin/clobench", [
     "order", "--url", publicURL, "--key", trader.key, "--token", token, "--side", side,
-    "--price", String(price), "--size", String(size),
+    "--price", String(price), "--size", String(size), ...more,
   ]);
   ok(/"success": ?true/.test(stdout), stdout);
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,21 +38,33 @@ type Answer struct {
 	Status         int
 	ContentType    string
 	Body           []byte
+	// Header are the names of the headers and their values, as net/http spells them; nil if nobody
+	// wants them looked at.
+	Header http.Header
 }
 
 // Load reads the document of the module that the working folder is in. The error names what is
 // wrong with it.
 func Load() (*Document, error) {
+	root, err := module()
+	if err != nil {
+		return nil, err
+	}
+	return Read(filepath.Join(root, "api", "openapi.json"))
+}
+
+// module is the folder of the module that the working folder is in.
+func module() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
-		return nil, fmt.Errorf("find the module: %w", err)
+		return "", fmt.Errorf("find the module: %w", err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return Read(filepath.Join(folder, "api", "openapi.json"))
+			return folder, nil
 		}
 		if folder == filepath.Dir(folder) {
-			return nil, errors.New("no go.mod above the working folder")
+			return "", errors.New("no go.mod above the working folder")
 		}
 		folder = filepath.Dir(folder)
 	}
@@ -59,12 +72,25 @@ func Load() (*Document, error) {
 
 // Read reads and validates one document.
 func Read(path string) (*Document, error) {
-	doc, err := openapi3.NewLoader().LoadFromFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
+	d, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return d, nil
+}
+
+// Parse validates one document.
+func Parse(text []byte) (*Document, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		return nil, fmt.Errorf("parse the document: %w", err)
+	}
 	if err := doc.Validate(context.Background()); err != nil {
-		return nil, fmt.Errorf("validate %s: %w", path, err)
+		return nil, fmt.Errorf("validate the document: %w", err)
 	}
 	d := &Document{doc: doc}
 	for path, item := range doc.Paths.Map() {
@@ -109,7 +135,7 @@ func (d *Document) Routes(tags ...string) []string {
 	tagged := func(tag string) bool { return slices.Contains(tags, tag) }
 	for i := range d.routes {
 		if r := &d.routes[i]; slices.ContainsFunc(r.operation.Tags, tagged) {
-			names = append(names, Route(r.method, "/"+strings.Join(r.segments, "/")))
+			names = append(names, r.name())
 		}
 	}
 	slices.Sort(names)
@@ -127,8 +153,8 @@ func Route(method, path string) string {
 	return method + " /" + strings.Join(segments, "/")
 }
 
-// find is the operation that a request is for, nil if none is documented.
-func (d *Document) find(method, target string) *openapi3.Operation {
+// find is the route that a request is for, nil if none is documented.
+func (d *Document) find(method, target string) *route {
 	if method == "HEAD" {
 		method = "GET"
 	}
@@ -141,10 +167,22 @@ func (d *Document) find(method, target string) *openapi3.Operation {
 	}
 	for i := range d.routes {
 		if r := &d.routes[i]; r.method == method && r.matches(segments) {
-			return r.operation
+			return r
 		}
 	}
 	return nil
+}
+
+// name is a route in the form of Routes.
+func (r *route) name() string { return Route(r.method, "/"+strings.Join(r.segments, "/")) }
+
+// Name is the documented route that a request is for, in the form of Routes, and otherwise the
+// method alone.
+func (d *Document) Name(method, target string) string {
+	if r := d.find(method, target); r != nil {
+		return r.name()
+	}
+	return method
 }
 
 // Codes are the documented words for machines in refusals.
@@ -160,11 +198,11 @@ func (d *Document) Codes() []string {
 
 // Tag is the tag of the documented route that a request is for, "" if none is.
 func (d *Document) Tag(method, target string) string {
-	operation := d.find(method, target)
-	if operation == nil || len(operation.Tags) == 0 {
+	r := d.find(method, target)
+	if r == nil || len(r.operation.Tags) == 0 {
 		return ""
 	}
-	return operation.Tags[0]
+	return r.operation.Tags[0]
 }
 
 // Check says how an answer differs from what the document promises.
@@ -178,13 +216,16 @@ func (d *Document) Check(a *Answer) error {
 	return nil
 }
 
-func (d *Document) check(a *Answer, operation *openapi3.Operation) error {
-	if operation == nil {
+func (d *Document) check(a *Answer, r *route) error {
+	if r == nil {
 		return d.checkRefusal(a)
 	}
-	response := operation.Responses.Value(strconv.Itoa(a.Status))
+	response := r.operation.Responses.Value(strconv.Itoa(a.Status))
 	if response == nil {
 		return errors.New("the status is not documented")
+	}
+	if err := checkHeader(a.Header, response.Value.Headers); err != nil {
+		return err
 	}
 	if len(a.Body) == 0 && (a.Method == "HEAD" || len(response.Value.Content) == 0) {
 		return nil
@@ -233,6 +274,10 @@ func visit(a *Answer, schema *openapi3.Schema) error {
 			return errors.New("it succeeds with a key error")
 		}
 	}
+	// What knows nothing of dialects must take it, too.
+	if err := schema.VisitJSON(value, openapi3.VisitAsResponse()); err != nil {
+		return fmt.Errorf("for a reader without dialects: %w", brief(err))
+	}
 	if a.Dialect != "" {
 		if schema, err = member(schema, a.Dialect); err != nil {
 			return err
@@ -275,11 +320,11 @@ func decode(body []byte) (value any, err error) {
 	return value, nil
 }
 
-// member is the one member of a oneOf that is for a dialect. Any other schema is for all.
+// member is the one member of an anyOf that is for a dialect. Any other schema is for all.
 func member(schema *openapi3.Schema, dialect string) (*openapi3.Schema, error) {
 	var found *openapi3.Schema
 	named := false
-	for _, m := range schema.OneOf {
+	for _, m := range schema.AnyOf {
 		list, has := m.Value.Extensions["x-dialects"].([]any)
 		named = named || has
 		switch {

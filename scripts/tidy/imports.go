@@ -94,8 +94,10 @@ func table() []row {
 		{pkg: "cmd/*",
 			ours: []string{"engine", "engine/cases", "engine/view", "engine/sequencer", "journal",
 				"ingress/auth", "ingress", "api/catalog", "api", "bench", "cmd/*"},
-			out: []string{flags, prom, fast}},
+			out:   []string{flags, prom, fast},
+			tests: []string{"scripts/openapi"}},
 		{pkg: "scripts/openapi", out: []string{oapi}},
+		{pkg: "scripts/openapi/witness", ours: []string{"scripts/openapi"}},
 		{pkg: "scripts/*"},
 	}
 }

@@ -31,15 +31,9 @@ const environment = forkEnvironmentConfig({
 
 // reasons are those for which a method is not called.
 const reasons = {
-  "asks for sports, comments or profiles": `fetchSportsMarketTypes listSports listTeams
-    listComments fetchCommentsById listCommentsByUserAddress fetchPublicProfile`,
-  "asks which tags go together": "fetchRelatedTags fetchRelatedTagResources",
-  "asks for what is not kept": `listMarketClarifications downloadAccountingSnapshot
-    fetchEventLiveVolume listMarketPositions listOpenInterest`,
-  "ranks traders or builders": `fetchBuilderVolume listBuilderLeaderboard
-    listTraderLeaderboard`,
-  "trades combinations": `listComboActivity listComboMarkets listComboPositions
-    planCollateralReturn executeCollateralReturnPlan`,
+  "downloads an archive that is not made": "downloadAccountingSnapshot",
+  "asks the host of combinations": `listComboMarkets planCollateralReturn
+    executeCollateralReturnPlan`,
   "asks for quotes": "openRfqSession",
   "trades perpetuals": `depositToPerps withdrawFromPerps openPerpsSession revokePerpsCredentials
     fetchPerpsBook fetchPerpsFees fetchPerpsInstruments fetchPerpsTicker fetchPerpsTickers
@@ -336,6 +330,45 @@ async function seriesAndTags() {
   return undefined;
 }
 
+// relations: tags that events have together go with each other, most often first.
+async function relations() {
+  const event = catalog.find((e) => (e.tags ?? []).length > 1);
+  const { id, slug } = event?.tags[0] ?? { id: "1", slug: "none" };
+  const calls = () => [
+    reader.fetchRelatedTags({ id: String(id) }), reader.fetchRelatedTags({ slug }),
+    reader.fetchRelatedTagResources({ id: String(id), status: "all", omitEmpty: true }),
+    reader.fetchRelatedTagResources({ slug }),
+  ];
+  if (!event) {
+    await Promise.allSettled(calls());
+    return skip("related tags", "the catalog has none");
+  }
+  const [byId, bySlug, tags, tagsBySlug] = await Promise.all(calls());
+  ok(tags.some((x) => x.id === String(event.tags[1].id)), "a tag of the same event is missing");
+  deepStrictEqual(byId.map((x) => [x.rank, String(x.tagId), String(x.relatedTagId)]),
+    tags.map((x, i) => [i + 1, String(id), x.id]));
+  deepStrictEqual([bySlug, tagsBySlug], [byId, tags]);
+  return undefined;
+}
+
+// absent: what there is none of comes in the shapes that the schemas want.
+async function absent({ maker: { wallet } }) {
+  deepStrictEqual(await reader.listSports(), []);
+  deepStrictEqual(await reader.fetchSportsMarketTypes(), { marketTypes: [] });
+  deepStrictEqual(await all(reader.listTeams({ league: ["nba"] })), []);
+  const parent = { parentEntityType: "Event", parentEntityId: 1 };
+  deepStrictEqual(await all(reader.listComments(parent)), []);
+  deepStrictEqual(await reader.fetchCommentsById({ id: "1" }), []);
+  deepStrictEqual(await all(reader.listCommentsByUserAddress({ address: wallet })), []);
+  deepStrictEqual(await all(reader.listMarketClarifications({ marketId: "1" })), []);
+  deepStrictEqual(await all(reader.listTraderLeaderboard({ timePeriod: "ALL" })), []);
+  deepStrictEqual(await all(reader.listBuilderLeaderboard()), []);
+  deepStrictEqual(await reader.fetchBuilderVolume({ timePeriod: "DAY" }), []);
+  deepStrictEqual(await all(reader.listComboPositions({ user: wallet })), []);
+  deepStrictEqual(await all(reader.listComboActivity({ user: wallet })), []);
+  strictEqual(await reader.fetchPublicProfile({ address: wallet }), null);
+}
+
 async function search() {
   const [{ title: q }] = catalog;
   const { items } = await reader.search({ q, searchTags: true }).firstPage();
@@ -362,6 +395,17 @@ async function portfolio({ maker, taker, market, token }) {
   deepStrictEqual(did.map((x) => x.side), ["BUY", "BUY"]);
   const groups = await reader.listMarketHolders({ market: [market.condition] });
   deepStrictEqual(groups[0].holders.map((x) => x.amount), ["88", "12"]);
+  const interest = await reader.listOpenInterest({ market: [market.condition] });
+  deepStrictEqual(interest, [{ market: market.condition, value: "100" }]);
+  deepStrictEqual(await reader.listOpenInterest(), []);
+  const event = catalog.find((e) => e.markets?.some((m) => m.conditionId === market.condition));
+  const [{ total, markets }] = await reader.fetchEventLiveVolume({ id: event.id });
+  strictEqual(total, "5.2");
+  ok(markets.some((m) => m.market === market.condition && m.value === "5.2"), String(markets));
+  const standing = { market: market.condition, sortBy: "TOKENS", pageSize: 1 };
+  const holdings = (await all(reader.listMarketPositions(standing))).flatMap((x) => x.positions);
+  deepStrictEqual(holdings.map((x) => [x.wallet, x.size, x.outcomeIndex]),
+    [[taker.wallet, "88", 0], [maker.wallet, "12", 0]]);
   strictEqual(token, market.tokens[0]);
 }
 
@@ -438,7 +482,9 @@ await step("price history", () => history(t));
 await step("catalog: markets", () => catalogMarkets(t));
 await step("catalog: events", catalogEvents);
 await step("catalog: series and tags", seriesAndTags);
+await step("catalog: which tags go together", relations);
 await step("catalog: search", search);
+await step("what there is none of", () => absent(t));
 await step("a wallet's positions and trades", () => portfolio(t));
 await step("cancels", () => cancels(t));
 await step("nothing to reward", () => nothing(t));

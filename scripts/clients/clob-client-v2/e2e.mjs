@@ -5,7 +5,9 @@ import { Wallet } from "@ethersproject/wallet";
 import {
   AssetType, ClobClient, OrderType, PriceHistoryInterval, Side,
 } from "@polymarket/clob-client-v2";
-import { address, digits, hex32, like, publicURL, record, step, uuid } from "../house.mjs";
+import {
+  address, decimal, digits, fund, hex32, like, pick, publicURL, record, skip, step, uuid,
+} from "../house.mjs";
 import { chain, trading } from "../clob.mjs";
 
 const builderCode = `0x${"0b".repeat(32)}`;
@@ -59,6 +61,36 @@ async function builder(t) {
   strictEqual(placed.status, "live", JSON.stringify(placed));
   deepStrictEqual((await coded.cancelOrder({ orderID: placed.orderID })).canceled,
     [placed.orderID]);
+  const first = await filled(t, coded);
+  if (!first) return;
+  const [told] = (await client.getBuilderTrades({ builder_code: builderCode })).trades;
+  like(told, { ...builderTrade, ...first });
+}
+
+// builderTrade is the type of a builder's trade, member by member.
+const builderTrade = {
+  id: uuid, tradeType: "TAKER", takerOrderHash: hex32, builder: builderCode, market: hex32,
+  assetId: digits, side: "BUY", size: decimal, sizeUsdc: decimal, price: decimal,
+  status: "CONFIRMED", outcome: String, outcomeIndex: 0, owner: uuid, maker: address,
+  transactionHash: hex32, matchTime: digits, bucketIndex: 0, fee: decimal, feeUsdc: decimal,
+  builderFee: "0", builderCode, err_msg: null, createdAt: String, updatedAt: String,
+};
+
+// filled lets an order with the code trade, on a market of its own, and is how it should be told.
+async function filled({ maker, taker }, coded) {
+  const market = await pick(false);
+  if (!market) return skip("a builder's trade", "there is no further market with an empty book");
+  const [tokenID] = market.tokens;
+  await fund(taker.signer.address, "10", tokenID);
+  await taker.client.createAndPostOrder({ tokenID, side: Side.SELL, price: 0.4, size: 5 });
+  const order = await coded.createAndPostOrder({ tokenID, side: Side.BUY, price: 0.4, size: 5 });
+  strictEqual(order.status, "matched", JSON.stringify(order));
+  return {
+    id: order.tradeIDs[0], takerOrderHash: order.orderID, market: market.condition,
+    assetId: tokenID, size: "5", sizeUsdc: "2", price: "0.4", outcome: market.outcomes[0],
+    owner: maker.creds.key, maker: maker.signer.address,
+    transactionHash: order.transactionsHashes[0],
+  };
 }
 
 async function more(t) {

@@ -6,8 +6,11 @@ import { BuilderConfig } from "@polymarket/builder-signing-sdk";
 import {
   AssetType, ClobClient, OrderType, PriceHistoryInterval, Side,
 } from "@polymarket/clob-client";
-import { address, digits, hex32, like, publicURL, uuid } from "../house.mjs";
+import {
+  address, decimal, digits, fund, hex32, like, pick, publicURL, skip, uuid,
+} from "../house.mjs";
 import { chain, trading } from "../clob.mjs";
+import { order } from "../portfolio.mjs";
 
 function open({ signer, creds, useServerTime, builderConfig, throwOnError } = {}) {
   const region = "e2e"; // goes into every query, which nobody signs
@@ -55,16 +58,41 @@ async function builder(t) {
   const page = like(await built.getBuilderTrades(),
     { trades: [{}], next_cursor: String, limit: Number, count: Number });
   deepStrictEqual([page.trades, page.next_cursor], [[], "LTE="]);
-  const order = { tokenID: t.token, side: Side.BUY, price: 0.2, size: 5 };
-  const placed = await built.createAndPostOrder(order);
+  const quote = { tokenID: t.token, side: Side.BUY, price: 0.2, size: 5 };
+  const placed = await built.createAndPostOrder(quote);
   strictEqual(placed.status, "live", JSON.stringify(placed));
   like(await built.getOrder(placed.orderID), { id: hex32, status: "LIVE" });
   deepStrictEqual((await built.getOpenOrders()).map((o) => o.id), [placed.orderID]);
   deepStrictEqual((await built.cancelOrder({ orderID: placed.orderID })).canceled,
     [placed.orderID]);
+  await traded(t, built);
   strictEqual(await built.revokeBuilderApiKey(), "OK");
   const left = await client.getBuilderApiKeys();
   ok(!left.some((k) => k.key === made.key && !k.revokedAt), "a revoked builder key is listed");
+}
+
+// traded lets an order with the code of a builder's key trade, on a market of its own. This client
+// cannot sign one itself.
+async function traded({ maker, taker }, built) {
+  const market = await pick(false);
+  if (!market) return skip("a builder's trade", "there is no further market with an empty book");
+  const [token] = market.tokens;
+  const builder = `0x${"00".repeat(12)}${maker.signer.address.slice(2).toLowerCase()}`;
+  await fund(taker.signer.address, "10", token);
+  await order({ key: taker.signer.privateKey }, "SELL", token, 0.4, 5);
+  const expiration = String(Math.floor(Date.now() / 1000) + 600);
+  await order({ key: maker.signer.privateKey }, "BUY", token, 0.4, 5, "--builder", builder,
+    "--type", "GTD", "--expiration", expiration);
+  const { trades } = await built.getBuilderTrades();
+  strictEqual(trades.length, 1);
+  like(trades[0], {
+    id: uuid, tradeType: "TAKER", takerOrderHash: hex32, builder, market: market.condition,
+    assetId: token, side: "BUY", size: "5", sizeUsdc: "2", price: "0.4", status: "CONFIRMED",
+    outcome: market.outcomes[0], outcomeIndex: 0, owner: uuid, maker: maker.signer.address,
+    transactionHash: hex32, matchTime: digits, bucketIndex: 0, fee: decimal, feeUsdc: decimal,
+    err_msg: null, createdAt: String, updatedAt: String,
+  });
+  return undefined;
 }
 
 async function more({ reader, token }) {

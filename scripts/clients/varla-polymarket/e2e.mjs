@@ -16,17 +16,10 @@ const gamma = watched(new GammaClient({ baseUrl: `${publicURL}/gamma`, maxAttemp
 // reasons are those for which a method is not called.
 const reasons = {
   "is its own": "request isRetryable acquireRateLimitPermit fetchFn",
-  "ranks traders or builders": `getTraderLeaderboard getBuilderLeaderboard getBuilderVolume`,
-  "asks for what is not kept": `getOpenInterest getLiveVolume getMarketPositions
-    getAccountingSnapshot`,
+  "downloads an archive that is not made": "getAccountingSnapshot",
   "asks the data interface for books, which has none": `getPriceHistory getOrderBookSummary
     getOrderBookSummaries getSpreads`,
   "reads a text as JSON": "healthCheck",
-  "asks about sports": "getSports listTeams getValidSportsMarketTypes",
-  "asks for comments or profiles": `listComments getCommentById getCommentsByUser
-    getPublicProfile`,
-  "asks which tags go together": `getRelatedTagsById getRelatedTagsBySlug getTagRelationshipsById
-    getTagRelationshipsBySlug`,
 };
 const left = Object.fromEntries(Object.entries(reasons)
   .flatMap(([why, names]) => names.trim().split(/\s+/).map((name) => [name, why])));
@@ -130,6 +123,51 @@ async function seriesAndTags() {
   return undefined;
 }
 
+// sums: what a market owes, what its event traded, and who holds what of it.
+async function sums({ buyer, seller, market }) {
+  const { condition } = market;
+  deepStrictEqual(await data.getOpenInterest({ market: [condition] }),
+    [{ market: condition, value: 100 }]);
+  const event = catalog.find((e) => e.markets?.some((m) => m.conditionId === condition));
+  const [{ total, markets: parts }] = await data.getLiveVolume({ id: Number(event.id) });
+  strictEqual(total, 37.4);
+  strictEqual(parts.find((m) => m.market === condition).value, 37.4);
+  const groups = await data.getMarketPositions({ market: condition, sortBy: "TOKENS" });
+  deepStrictEqual(groups.map((g) => g.positions.map((p) => [p.proxyWallet, p.size])),
+    [[[seller.address, 95], [buyer.address, 5]], [[seller.address, 100]]]);
+  const mine = await data.getMarketPositions({ market: condition, user: buyer.address });
+  like(mine, [{ token: String, positions: [{
+    proxyWallet: buyer.address, conditionId: condition, verified: false, name: "",
+    profileImage: "", currPrice: Number, totalPnl: Number, outcome: String,
+  }] }]);
+  deepStrictEqual(mine.map((g) => g.positions[0].size), [5, 0]);
+  deepStrictEqual(await data.getTraderLeaderboard(), []);
+  deepStrictEqual(await data.getBuilderLeaderboard(), []);
+  deepStrictEqual(await data.getBuilderVolume({ timePeriod: "DAY" }), []);
+}
+
+// beside: tags that go together, and what there is none of.
+async function beside({ buyer }) {
+  const event = catalog.find((e) => (e.tags ?? []).length > 1);
+  const { id, slug } = event?.tags[0] ?? { id: "1", slug: "none" };
+  const calls = [gamma.getRelatedTagsById(String(id)), gamma.getRelatedTagsBySlug(slug),
+    gamma.getTagRelationshipsById(String(id)), gamma.getTagRelationshipsBySlug(slug)];
+  const answers = await Promise.allSettled(calls);
+  if (event) {
+    const [tags, bySlug, relations, again] = answers.map((a) => a.value);
+    deepStrictEqual([bySlug, again], [tags, relations]);
+    ok(tags.some((x) => x.id === String(event.tags[1].id)), "a tag of the same event is missing");
+    deepStrictEqual(relations.map((x) => String(x.relatedTagID)), tags.map((x) => x.id));
+  }
+  deepStrictEqual(await gamma.getSports(), []);
+  deepStrictEqual(await gamma.listTeams({}), []);
+  deepStrictEqual(await gamma.getValidSportsMarketTypes(), { marketTypes: [] });
+  deepStrictEqual(await gamma.listComments({}), []);
+  deepStrictEqual(await gamma.getCommentById("1"), []);
+  deepStrictEqual(await gamma.getCommentsByUser(buyer.address), []);
+  await rejects(gamma.getPublicProfile(buyer.address), /404/);
+}
+
 async function search() {
   const [event] = catalog;
   const found = await gamma.search(event.title, { search_tags: true });
@@ -150,6 +188,8 @@ await step("catalog: markets", () => markets(t));
 await step("catalog: events", events);
 await step("catalog: series and tags", seriesAndTags);
 await step("catalog: search", search);
+await step("sums over a market", () => sums(t));
+await step("beside the catalog", () => beside(t));
 await step("every method was called", () => {
   const names = new Set([...methods(data), ...methods(gamma)]);
   covered([...names].sort(), called, left);

@@ -1,0 +1,326 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+	"clobd/engine/view"
+	"clobd/journal"
+)
+
+// marketDataRoutes are what the clients of the data interface ask for beside what one wallet has,
+// each also under /data-api: what markets owe and traded, who holds what in a market. Nobody is
+// ranked here, and nothing is traded but single markets: these lists are empty.
+func (h *Handler) marketDataRoutes() []publicRoute {
+	none := h.welcome(always(emptyList))
+	return []publicRoute{
+		{"/oi", h.welcome(h.openInterest)},
+		{"/live-volume", h.welcome(h.liveVolume)},
+		{"/v1/market-positions", h.welcome(h.marketPositions)},
+		{"/v1/leaderboard", none},
+		{"/v1/builders/leaderboard", none},
+		{"/v1/builders/volume", none},
+		{"/v1/positions/combos", h.welcome(always(noCombos))},
+		{"/v1/activity/combos", h.welcome(always(noComboMoves))},
+	}
+}
+
+var (
+	noCombos = []byte(`{"combos":[],"pagination":` +
+		`{"limit":100,"offset":0,"has_more":false,"next_cursor":null}}`)
+	noComboMoves = []byte(`{"activity":[],"pagination":` +
+		`{"limit":100,"offset":0,"has_more":false,"next_cursor":null}}`)
+)
+
+// interest is what a market owed when it was looked at.
+type interest struct {
+	at    time.Time
+	value int64
+}
+
+const (
+	// quickHolders is up to how many holders are counted anew for each request, and interestKept how
+	// long the sum over more of them is told again.
+	quickHolders = 2_000
+	interestKept = 5 * time.Second
+)
+
+// owed is the open interest of a market, in base units of collateral: while it may pay either
+// token, as much as there is of the one of which there is more (of a pair there is one each); once
+// it has resolved, what those who have not redeemed yet may.
+func (h *Handler) owed(m *view.Market) (int64, error) {
+	if kept, ok := h.interests.Load(m.No); ok && m.State != engine.Settled {
+		if k := kept.(interest); h.o.Now().Sub(k.at) < interestKept {
+			return k.value, nil
+		}
+	}
+	supply, places, err := h.o.History.Supply(m.No)
+	if err != nil {
+		return 0, err
+	}
+	if m.State == engine.Settled {
+		const whole = uint64(engine.PriceOne)
+		first := uint64(m.Payout)
+		return ratio(int64(supply[0]), first, whole) +
+			ratio(int64(supply[1]), whole-first, whole), nil
+	}
+	value := int64(max(supply[0], supply[1]))
+	if places > quickHolders {
+		h.interests.Store(m.No, interest{h.o.Now(), value})
+	}
+	return value, nil
+}
+
+// openInterest answers GET /oi: the open interest of the markets that are named, of no others.
+func (h *Handler) openInterest(ctx *fasthttp.RequestCtx) {
+	a := askFor(ctx, "market")
+	listed, _ := h.markets(a)
+	if a.bad != nil {
+		a.bad.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 2+128*len(listed)), '[')
+	for _, m := range listed {
+		value, err := h.owed(m)
+		if err != nil {
+			h.unread("read the open interest", m.Condition.Hex(), err).send(ctx)
+			return
+		}
+		b = appendHexField(append(appendComma(b), '{'), "market", m.Condition[:])
+		b = closeObject(appendNumber(b, "value", value, 6))
+	}
+	answer(ctx, append(b, ']'))
+}
+
+// liveVolume answers GET /live-volume: what was traded here in the markets of events.
+func (h *Handler) liveVolume(ctx *fasthttp.RequestCtx) {
+	a := askFor(ctx, "id")
+	ids := a.list("id")
+	switch {
+	case len(ids) == 0:
+		a.missing("id")
+	case len(ids) > maxMarkets,
+		slices.ContainsFunc(ids, func(id string) bool { return !isNumber(id) }):
+		a.invalid("id")
+	}
+	if a.bad != nil {
+		a.bad.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 1024), '[')
+	for _, id := range ids {
+		var err error
+		if b, err = h.appendEventVolume(b, id); err != nil {
+			h.unread("read the volume of event", id, err).send(ctx)
+			return
+		}
+	}
+	answer(ctx, append(b, ']'))
+}
+
+// appendEventVolume appends the volume of an event and of each of its markets that trade here; of
+// one that nobody knows nothing.
+func (h *Handler) appendEventVolume(b []byte, id string) ([]byte, error) {
+	c := h.o.Catalog()
+	e := c.EventByID(id)
+	if e == nil {
+		return b, nil
+	}
+	total, rows := int64(0), []byte{'['}
+	for _, described := range c.MarketsOf(e) {
+		m := h.o.Board.Directory.Condition(described.Condition)
+		if m == nil {
+			continue
+		}
+		w, err := h.values.of(m)
+		if err != nil {
+			return b, err
+		}
+		total += w.volume
+		rows = appendHexField(append(appendComma(rows), '{'), "market", m.Condition[:])
+		rows = closeObject(appendNumber(rows, "value", w.volume, 6))
+	}
+	b = appendNumber(append(appendComma(b), '{'), "total", total, 6)
+	return closeObject(append(append(appendKey(b, "markets"), rows...), ']')), nil
+}
+
+// maxRanked is how many holders of a token, the largest, are put into an order.
+const maxRanked = 1_000
+
+// standing is the part of what wallets hold in a market that a request asks for.
+type standing struct {
+	market        *view.Market // nil: it does not trade here
+	user          user
+	named         bool // the user was
+	open, closed  bool
+	sort          string
+	descending    bool
+	limit, offset int
+}
+
+// held is a position and whose it is.
+type held struct {
+	holding
+	wallet engine.WalletNo
+}
+
+// marketPositions answers GET /v1/market-positions: what wallets hold in a market, by token. Those
+// who hold nothing any more are found only by their address.
+func (h *Handler) marketPositions(ctx *fasthttp.RequestCtx) {
+	a := askFor(ctx, "market", "user", "status", "sortBy", "sortDirection", "limit", "offset")
+	w := standing{named: a.text("user") != ""}
+	switch listed, named := h.markets(a); {
+	case !named:
+		a.missing("market")
+	case len(a.list("market")) > 1:
+		a.invalid("market")
+	case len(listed) == 1:
+		w.market = listed[0]
+	}
+	if w.named {
+		w.user = h.user(a)
+	}
+	status := a.word("status", "ALL", "OPEN", "CLOSED")
+	w.open, w.closed = status != "CLOSED", status != "OPEN"
+	w.sort = a.word("sortBy", "TOTAL_PNL", "TOKENS", "CASH_PNL", "REALIZED_PNL")
+	w.descending = a.descending()
+	w.limit, w.offset = a.count("limit", 50, 500), a.count("offset", 0, 10_000)
+	if a.bad != nil {
+		a.bad.send(ctx)
+		return
+	}
+	if w.named && !h.settled(w.user) {
+		errBehind.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 4096), '[')
+	for o := range engine.Outcome(2) {
+		if w.market == nil {
+			break
+		}
+		all, err := h.stand(&w, o)
+		if err != nil {
+			h.unread("read the positions in market", w.market.Condition.Hex(), err).send(ctx)
+			return
+		}
+		b = h.appendStanding(b, &w, o, all)
+	}
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(append(b, ']'))
+}
+
+// stand is one page of the positions in a token.
+func (h *Handler) stand(w *standing, o engine.Outcome) ([]held, error) {
+	who := []journal.Holder{{Wallet: w.user.no}}
+	if !w.named {
+		var err error
+		if who, err = h.o.History.Holders(w.market.No, o, maxRanked, 1); err != nil {
+			return nil, err
+		}
+	}
+	price := h.tokenPrice(w.market, o)
+	var all []held
+	for _, x := range who {
+		both, err := h.o.History.Position(x.Wallet, w.market.No)
+		if err != nil {
+			return nil, err
+		}
+		r := &both[o]
+		if r.Bought == 0 || r.Size > 0 && !w.open || r.Size == 0 && !w.closed {
+			continue
+		}
+		p := held{hold(w.market, &both, o), x.Wallet}
+		p.price = price
+		switch cash := p.current() - p.initial(); w.sort {
+		case "TOKENS":
+			p.key = int64(p.size)
+		case "CASH_PNL":
+			p.key = cash
+		case "REALIZED_PNL":
+			p.key = p.realized
+		default:
+			p.key = cash + p.realized
+		}
+		all = append(all, p)
+	}
+	slices.SortStableFunc(all, func(x, y held) int {
+		if w.descending {
+			return cmp.Compare(y.key, x.key)
+		}
+		return cmp.Compare(x.key, y.key)
+	})
+	all = all[min(w.offset, len(all)):]
+	return all[:min(w.limit, len(all))], nil
+}
+
+// appendStanding appends the positions in a token. A token without any is left out: clients that go
+// from page to page stop where nothing comes.
+func (h *Handler) appendStanding(b []byte, w *standing, o engine.Outcome, all []held) []byte {
+	if len(all) == 0 {
+		return b
+	}
+	b = append(appendComma(b), '{')
+	b = appendAssetField(b, "token", &w.market.Condition, o)
+	b = append(appendKey(b, "positions"), '[')
+	label := h.o.Catalog().Label(w.market.Condition, o)
+	for i := range all {
+		p := &all[i]
+		address, known := h.o.Board.Directory.Address(p.wallet)
+		if !known {
+			continue // the index is ahead of what is published
+		}
+		profile := h.o.Profiles.of(address)
+		cash, realized := cents(p.current())-cents(p.initial()), cents(p.realized)
+		b = append(appendComma(b), '{')
+		b = appendField(b, "proxyWallet", h.checksums.of(p.wallet, address, h.o.Checksum))
+		b = appendField(b, "name", profile.Name)
+		b = appendField(b, "profileImage", profile.Image)
+		b = append(appendKey(b, "verified"), "false"...)
+		b = appendAssetField(b, "asset", &w.market.Condition, o)
+		b = appendHexField(b, "conditionId", w.market.Condition[:])
+		b = appendNumber(b, "avgPrice", p.average(), 6)
+		b = appendNumber(b, "size", int64(p.size), 6)
+		b = appendNumber(b, "currPrice", p.price, 5)
+		b = appendNumber(b, "currentValue", cents(p.current()), 2)
+		b = appendNumber(b, "cashPnl", cash, 2)
+		b = appendNumber(b, "totalBought", int64(p.bought), 6)
+		b = appendNumber(b, "realizedPnl", realized, 2)
+		b = appendNumber(b, "totalPnl", cash+realized, 2)
+		b = appendField(b, "outcome", label)
+		b = closeObject(strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(o), 10))
+	}
+	return append(b, ']', '}')
+}
+
+// publicProfile answers GET /public-profile: what the operator says of a wallet.
+func (h *Handler) publicProfile(ctx *fasthttp.RequestCtx) {
+	a := askFor(ctx, "address")
+	var address engine.Address
+	if s := a.text("address"); strings.TrimSpace(s) == "" {
+		a.missing("address")
+	} else if !engine.ParseHex(address[:], s) {
+		a.invalid("address")
+	}
+	if a.bad != nil {
+		a.bad.send(ctx)
+		return
+	}
+	p := h.o.Profiles.of(address)
+	if p == (Profile{}) {
+		errNoProfile.send(ctx)
+		return
+	}
+	b := append(make([]byte, 0, 512), '{')
+	b = appendField(b, "proxyWallet", h.o.Checksum(address))
+	b = strconv.AppendBool(appendKey(b, "displayUsernamePublic"), p.Public)
+	answer(ctx, closeObject(p.append(b)))
+}
+
+var errNoProfile = wallets.fail(fasthttp.StatusNotFound, "not_found",
+	"the operator has no profile of this wallet", "")

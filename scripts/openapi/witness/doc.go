@@ -1,0 +1,14 @@
+// Command witness stands between a client and the node and holds every answer against the node's
+// own OpenAPI document, for clients that are not written in Go:
+//
+//	client ──► witness ──► node
+//	             └── GET /openapi.json, once
+//
+//	witness --listen HOST:PORT --node http://HOST:PORT
+//
+// Contract: it hands requests and answers on as they are, also those that are not as documented,
+// and sockets without looking at them. SIGTERM ends it: it says how many answers it has seen and
+// which were not as promised, each kind once, and exits with 1 if there were any, or none at all.
+//
+// Read witness.go first; main.go starts and ends it.
+package main

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestWitness: answers pass as they are, and what is not as documented is told once, with how often
+// it was seen.
+func TestWitness(t *testing.T) {
+	text, err := os.ReadFile("../../../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := map[string]string{"/openapi.json": string(text), "/price": `{"price":"0.50"}`,
+			"/midpoint": `{"mid":"0.5"}`, "/ok": `"OK"`}[r.URL.Path]
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/ok" {
+			w.Header().Set("X-Secret", "1")
+		}
+		_, _ = io.WriteString(w, body)
+	}))
+	defer node.Close()
+	d, err := fetch(node.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, _ := url.Parse(node.URL)
+	w := newWitness(d, target)
+	front := httptest.NewServer(w.proxy)
+	defer front.Close()
+	var out strings.Builder
+	if err := w.report(&out); err == nil {
+		t.Error("nothing was seen, and that passed")
+	}
+	ask := func(path, want string) {
+		t.Helper()
+		answer, err := http.Get(front.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if got, err := io.ReadAll(answer.Body); string(got) != want || err != nil {
+			t.Errorf("%s: %s %v", path, got, err)
+		}
+	}
+	ask("/midpoint?token_id=1", `{"mid":"0.5"}`)
+	if err := w.report(&out); err != nil {
+		t.Error(err)
+	}
+	ask("/price?token_id=1", `{"price":"0.50"}`)
+	ask("/price?token_id=2", `{"price":"0.50"}`)
+	ask("/ok", `"OK"`)
+	out.Reset()
+	err = w.report(&out)
+	if err == nil || !strings.Contains(err.Error(), "3 answers") {
+		t.Error(err)
+	}
+	for _, want := range []string{"2 times: GET /price?token_id=1 answers 200", "X-Secret is not",
+		"4 answers held against the document, 3 not as it says"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %s", want, out.String())
+		}
+	}
+}
+
+// TestFetch: without the node's document there is no witness.
+func TestFetch(t *testing.T) {
+	node := httptest.NewServer(http.NotFoundHandler())
+	if _, err := fetch(node.URL); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Error(err)
+	}
+	node.Close()
+	if err := run("127.0.0.1:0", node.URL, io.Discard); err == nil {
+		t.Error("it ran without a node")
+	}
+	if err := run("", "", io.Discard); err == nil || !strings.Contains(err.Error(), "want HOST") {
+		t.Error(err)
+	}
+}
+
+// TestDialectOf: the families are told apart however a proxy spells headers.
+func TestDialectOf(t *testing.T) {
+	for name, want := range map[string]string{"Poly_address": "POLY_", "KUEST-API-KEY": "KUEST_",
+		"svc_address": "SVC_", "Polygon": "", "Accept": ""} {
+		if got := dialectOf(http.Header{name: {"x"}}); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
