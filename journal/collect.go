@@ -33,9 +33,12 @@ type collector struct {
 	seen   map[uint64]uint64
 	others map[uint64][][]byte
 	newer  int // frames of a later format
-	meta   map[string]uint64
-	unread []string // files that could not be read to their end
-	err    error    // of the database that is made
+	// suspects are frames with a wrong checksum, and unflipped how many of them were brought back.
+	suspects  [][]byte
+	unflipped uint64
+	meta      map[string]uint64
+	unread    []string // files that could not be read to their end
+	err       error    // of the database that is made
 }
 
 // collect writes all frames that the files in folder from hold into db, and says of what journal
@@ -71,6 +74,9 @@ func collect(r *rescuer, from string, db *pebble.DB) (*collector, error) {
 		}
 	}
 	if c.err = errors.Join(c.err, c.batch.Commit(pebble.NoSync), c.batch.Close()); c.err == nil {
+		c.err = c.unflip()
+	}
+	if c.err == nil {
 		c.err = c.choose()
 	}
 	return c, c.err
@@ -107,6 +113,9 @@ func (c *collector) take(b []byte) int {
 	err := engine.DecodeFrame(b, &c.frame)
 	if errors.Is(err, engine.ErrFormat) && summed(b) {
 		c.newer++
+	}
+	if errors.Is(err, engine.ErrChecksum) {
+		c.suspect(b)
 	}
 	if err != nil {
 		return 0
@@ -154,8 +163,8 @@ const (
 // chunkHeaders are the lengths of the headers of the kinds 1 to 4, 5 to 8, 9 to 12.
 var chunkHeaders = [...]int{chunkHeader, chunkHeader + 4, chunkHeader + 12}
 
-// log takes all frames of a log. Where it is damaged, what lies in one piece is taken, and it goes
-// on with the next block.
+// log takes all frames of a log. Where a chunk is damaged and another one follows it, it goes on
+// there; else what lies in one piece is taken, and it goes on with the next block.
 func (c *collector) log(b []byte) {
 	var record []byte
 	whole := false // so far, from its first part on
@@ -169,6 +178,8 @@ func (c *collector) log(b []byte) {
 			record = append(record, part...) // even of a damaged one: frames have their own checksum
 			if !good {
 				whole = false
+			}
+			if !good && !inStep(rest) {
 				c.table(record)
 				c.table(block)
 				break
@@ -184,6 +195,16 @@ func (c *collector) log(b []byte) {
 		}
 	}
 	c.table(record)
+}
+
+// inStep says whether what comes after a damaged chunk begins with a good one: then its length is
+// right, and only what it holds is not.
+func inStep(rest []byte) bool {
+	if len(rest) < chunkHeader {
+		return rest != nil // the end of the block
+	}
+	_, _, _, good := logChunk(rest)
+	return good
 }
 
 // logChunk is the chunk with which a block begins: what it holds, its kind, 0 if it is none, what
@@ -242,8 +263,8 @@ func (c *collector) learn(record []byte) {
 }
 
 // choose decides between frames with the same number: the one that goes on from the frame before
-// it, of those the one of the latest start, which knew where the journal ended, and of those the one
-// that the frame after it names, if there is only one.
+// it, of those the one of the latest start, which knew where the journal ended, and of those the
+// one that the frame after it names, if there is only one.
 func (c *collector) choose() error {
 	for _, no := range slices.Sorted(maps.Keys(c.others)) {
 		mine, err := c.get(no)

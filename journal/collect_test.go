@@ -44,10 +44,7 @@ func scattered(t *testing.T, frames int) (dir string, heads []engine.Head) {
 			return err == nil && m.Frame == uint64(len(heads)-1)
 		})
 		eventually(t, "the index", func() bool { return x.History.Sequence() == m.head.Sequence })
-		dir = filepath.Join(t.TempDir(), "data")
-		if err := os.CopyFS(dir, os.DirFS(live)); err != nil {
-			t.Fatal(err)
-		}
+		dir = copyLive(t, live)
 		end()
 		stop()
 	}
@@ -233,7 +230,7 @@ func TestHistoryBeforeTheCheckpoint(t *testing.T) {
 			ctx, o := context.Background(), Options{Dir: dir, Log: quiet()}
 			j := open0(t, Options{Dir: dir})
 			b := value(t, j, 11)
-			b[len(b)/2] ^= 1
+			b[len(b)/2] ^= 3
 			put(t, j, 11, b)
 			err := errors.Join(j.db.Flush(), j.db.Compact(ctx, []byte{0}, []byte{255}, false))
 			if err != nil {
@@ -539,6 +536,10 @@ func TestRescueAgain(t *testing.T) {
 		l, err = AcceptLoss(ctx, Options{Dir: dir, Log: quiet()}, fresh)
 		if err != nil || l.Head != heads[want.Head.Frame] {
 			t.Fatalf("step %d, again: %+v, %v", steps, l, err)
+		}
+		if kept, err := filepath.Glob(filepath.Join(dir, lostPrefix+"*", "journal")); err != nil ||
+			len(kept) == 0 {
+			t.Errorf("step %d: the journal was not put aside: %v", steps, err)
 		}
 		j := open(t, Options{Dir: dir})
 		if j.head != want.Head {

@@ -120,11 +120,11 @@ func (m *meta) judge(path string) error {
 			fmt.Errorf("journal %s has layout version %d, this program's is %d: %w",
 				path, m.format, Version, errNewer), hintNewer}
 	case m.format < 1:
-		return &advisedError{
-			fmt.Errorf("journal %s has the unknown layout version %d: it is damaged or was not "+
-				"written by clobd", path, m.format), hintDamaged}
+		return &advisedError{&damagedError{fmt.Errorf("journal %s has the unknown layout version %d: it "+
+			"is damaged or was not written by clobd", path, m.format)}, hintDamaged}
 	case m.id == 0:
-		return &advisedError{fmt.Errorf("journal %s has no ID: it is damaged", path), hintDamaged}
+		return &advisedError{&damagedError{fmt.Errorf("journal %s has no ID: it is damaged", path)},
+			hintDamaged}
 	}
 	return nil
 }

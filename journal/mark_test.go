@@ -128,7 +128,7 @@ func TestAcceptBreak(t *testing.T) {
 	j := open(t, Options{Dir: "data", FS: on})
 	newMaker(1).write(t, j, 40, 10)
 	b := value(t, j, 21)
-	b[len(b)/2] ^= 1
+	b[len(b)/2] ^= 3
 	put(t, j, 21, b)
 	shut(t, j)
 	j = reopen(t, on)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,6 +19,7 @@ import (
 
 	"clobd/engine"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
@@ -46,12 +49,9 @@ func endsEarly(t *testing.T) (dir string, end engine.Head) {
 		k, _, err := ReadMark(nil, live)
 		return err == nil && k.Frame == m.head.Frame
 	})
-	dir = filepath.Join(t.TempDir(), "data")
-	if err := os.CopyFS(dir, os.DirFS(live)); err != nil {
-		t.Fatal(err)
-	}
+	dir = copyLive(t, live)
 	shut(t, j)
-	err := rewrite(newestLog(t, dir), func(b []byte) []byte { b[len(b)*19/20] ^= 4; return b })
+	err := rewrite(newestLog(t, dir), func(b []byte) []byte { b[len(b)*19/20] ^= 6; return b })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +101,13 @@ func TestRescueDestroysNothing(t *testing.T) {
 	}
 }
 
-// tableDamage flips a bit of a frame in a table: a start that has a checkpoint behind it does not
-// see it.
+// tableDamage flips two bits of a frame in a table: a start that has a checkpoint behind it does
+// not see it.
 func tableDamage(t *testing.T, o Options, no uint64) {
 	t.Helper()
 	j := open0(t, o)
 	b := value(t, j, no)
-	b[len(b)/2] ^= 1
+	b[len(b)/2] ^= 3
 	put(t, j, no, b)
 	err := errors.Join(j.db.Flush(), j.db.Compact(context.Background(), []byte{0}, []byte{255}, false))
 	shut(t, j)
@@ -156,8 +156,8 @@ func TestRescueIsAlone(t *testing.T) {
 	}
 }
 
-// TestOrdersDoNotSpeakForTheJournal: what somebody signs and sends is not taken for what the journal
-// says of itself.
+// TestOrdersDoNotSpeakForTheJournal: what somebody signs and sends is not taken for what the
+// journal says of itself.
 func TestOrdersDoNotSpeakForTheJournal(t *testing.T) {
 	for _, what := range []string{metaFormat, metaJournal} {
 		t.Run(what, func(t *testing.T) {
@@ -178,11 +178,9 @@ func TestOrdersDoNotSpeakForTheJournal(t *testing.T) {
 				k, _, err := ReadMark(nil, live)
 				return err == nil && k.Frame == m.head.Frame
 			})
-			dir := filepath.Join(t.TempDir(), "data")
-			err := os.CopyFS(dir, os.DirFS(live))
-			id := j.ID
+			dir, id := copyLive(t, live), j.ID
 			shut(t, j)
-			manifests, _ := filepath.Glob(filepath.Join(dir, "journal", "MANIFEST*"))
+			manifests, err := filepath.Glob(filepath.Join(dir, "journal", "MANIFEST*"))
 			for _, name := range manifests {
 				err = errors.Join(err, os.Remove(name))
 			}
@@ -297,12 +295,15 @@ func TestRescuePowerLoss(t *testing.T) {
 	shut(t, open(t, o)) // its frames are in tables
 	tableDamage(t, o, 11)
 	r := rand.New(rand.NewPCG(3, 3))
+	var lock sync.Mutex
 	var clones []*vfs.MemFS
 	var at []string
 	on := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpRename, errorfs.OpMkdirAll, errorfs.OpRemoveAll, errorfs.OpCreate,
 			errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpRemove, errorfs.OpLink:
+			lock.Lock()
+			defer lock.Unlock()
 			for _, percent := range []int{0, 50, 100} {
 				clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
 					RNG: r}))
@@ -483,8 +484,8 @@ type lockless struct {
 // Lock says why.
 func (l lockless) Lock(string) (io.Closer, error) { return nil, l.err }
 
-// TestFollowerTriesForWhoAsks: whoever asks for a checkpoint is not told of a failure of before, nor
-// of one that would not have been enough for him.
+// TestFollowerTriesForWhoAsks: whoever asks for a checkpoint is not told of a failure of before,
+// nor of one that would not have been enough for him.
 func TestFollowerTriesForWhoAsks(t *testing.T) {
 	f := &Follower{}
 	f.status.Failures, f.status.Error, f.tried = 1, syscall.ENOSPC, 10
@@ -506,4 +507,125 @@ func TestFollowerTriesForWhoAsks(t *testing.T) {
 	if f.answer(); len(a) != 1 || !errors.Is((<-a).err, syscall.ENOSPC) {
 		t.Error("he is not told of his own")
 	}
+}
+
+// TestOneFlippedBitLosesNothing: a frame of which one bit was flipped, anywhere but where it begins
+// and says how long it is, is brought back, in a log, in a table, and as the last one.
+func TestOneFlippedBitLosesNothing(t *testing.T) {
+	whole, heads := scattered(t, 30)
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(7, 7))
+	for _, no := range []uint64{11, 29, 30} { // one of a table, two of the log
+		for range 6 {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			o := Options{Dir: dir, Log: quiet()}
+			from := flipFrame(t, dir, no, r)
+			l, err := Diagnose(ctx, o, fresh)
+			if err != nil || l.Why == nil || !l.Whole || l.Unflipped != 1 || l.Head != heads[30] {
+				t.Fatalf("frame %d, %s: %+v, %v", no, from, l, err)
+			}
+			if l, err = Repair(ctx, o, fresh); err != nil || l.Kept == "" {
+				t.Fatalf("frame %d, %s: %+v, %v", no, from, l, err)
+			}
+			j := open(t, o) // which replays all of them
+			if j.head != heads[30] {
+				t.Errorf("frame %d, %s: the journal ends with %+v", no, from, j.head)
+			}
+			shut(t, j)
+		}
+	}
+}
+
+// flipFrame flips a bit of the content of a frame, in whatever files it is, and says where.
+func flipFrame(t *testing.T, dir string, no uint64, r *rand.Rand) (where string) {
+	t.Helper()
+	j := open0(t, Options{Dir: dir, ReadOnly: true})
+	b := value(t, j, no)
+	shut(t, j)
+	at, bit := engine.FrameOverhead+r.IntN(512), byte(1)<<r.IntN(8)
+	mark := b[:engine.FrameOverhead] // of one piece in every file
+	names, err := filepath.Glob(filepath.Join(dir, "journal", "*.*"))
+	for _, name := range names {
+		text, e := os.ReadFile(name)
+		if i := bytes.Index(text, mark); e == nil && i >= 0 {
+			text[i+at] ^= bit
+			where += fmt.Sprintf("%s at %d ", filepath.Base(name), i+at)
+			e = os.WriteFile(name, text, 0o600)
+		}
+		err = errors.Join(err, e)
+	}
+	if err != nil || where == "" {
+		t.Fatalf("frame %d is in %q: %v", no, where, err)
+	}
+	return where
+}
+
+// TestSpoilRows is a part of a test of the node: in the folder of an index that the environment
+// names it makes all orders unreadable. Alone it looks how Run takes that.
+func TestSpoilRows(t *testing.T) {
+	spoil := func(db *pebble.DB) {
+		t.Helper()
+		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceOrder},
+			UpperBound: []byte{spaceOrder + 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for ok := it.First(); ok; ok = it.Next() {
+			rows++
+			err = errors.Join(err, db.Set(it.Key(), []byte{0xff}, pebble.NoSync))
+		}
+		if err = errors.Join(err, it.Close(), db.Flush()); err != nil || rows == 0 {
+			t.Fatalf("%d rows: %v", rows, err)
+		}
+	}
+	if folder := os.Getenv("CLOBD_TEST_SPOIL"); folder != "" {
+		var o IndexOptions
+		if err := o.validate(&Journal{Dir: folder, options: Options{FS: vfs.Default,
+			Log: quiet()}}); err != nil {
+			t.Fatal(err)
+		}
+		db, err := pebble.Open(folder, o.indexPebble())
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(db)
+		shut(t, db)
+		return
+	}
+	j, m := newJournal(t, vfs.NewMem(), 5)
+	x, err := OpenIndex(j, IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- x.Run() }()
+	m.write(t, j, 20, 30)
+	mustEqual(t, x, m)
+	shut(t, x)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for round := range 2 {
+		if x, err = OpenIndex(j, IndexOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			spoil(x.db)
+		}
+		go func() { done <- x.Run() }()
+		m.write(t, j, 20, 30)
+		if round == 0 {
+			if err := <-done; !IsRemade(err) || IsDamage(err) || Advice(err) == "" {
+				t.Errorf("%v", err)
+			}
+		} else {
+			mustEqual(t, x, m)
+		}
+		shut(t, x)
+	}
+	shut(t, j)
 }

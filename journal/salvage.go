@@ -38,6 +38,8 @@ type Loss struct {
 	// Indexed says that the index has the history of Holes, so that the journal goes on with them;
 	// else it ends before the first.
 	Indexed bool
+	// Unflipped is how many frames were brought back of which one bit was flipped.
+	Unflipped uint64
 	// Unread are files that could not be read to their end, and why.
 	Unread []string
 	// Undone is a folder that an interrupted rescue had put aside and that is in its place again.
@@ -83,8 +85,8 @@ const (
 // Diagnose finds out whether the journal in o.Dir can be started with, and if not, what of it is
 // good: it reads every frame, and if some cannot be read, every file. It changes nothing, but for
 // undoing a rescue that was interrupted. If there is damage it needs the room of a second journal
-// while it looks. The error is that of ctx, or says that the folder cannot be looked at: a
-// *LockedError, for one.
+// while it looks. All three hold the folder's lock until they return. The error is that of ctx, or
+// says that the folder cannot be looked at: a *LockedError, for one.
 func Diagnose(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
 	return rescue(ctx, o, fresh, look)
 }
@@ -95,9 +97,10 @@ func Repair(ctx context.Context, o Options, fresh func() *State) (*Loss, error) 
 }
 
 // AcceptLoss makes a journal of what is good of the one in o.Dir, so that it can be started again.
-// What is cut off, damaged files included, is kept in a folder beside, which Loss names: nothing is
-// deleted but an index that does not fit any more, which is made anew. The error says what could
-// not be done: then it may be called again.
+// What is cut off, damaged files included, is kept in a folder beside, which Loss names, and so are
+// the old mark and an index that does not fit any more, which is made anew: nothing is deleted. The
+// Sequences behind the end are given again. The error says what could not be done: then it may be
+// called again.
 func AcceptLoss(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
 	return rescue(ctx, o, fresh, accept)
 }
@@ -362,7 +365,8 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 		if err != nil {
 			return err
 		}
-		if r.Unread = c.unread; c.newer > 0 {
+		r.Unread, r.Unflipped = c.unread, c.unflipped
+		if c.newer > 0 {
 			is.Why = &advisedError{fmt.Errorf("%w; %d frames: %w", is.Why, c.newer, errNewer), hintNewer}
 			r.Final = true
 		}
@@ -511,9 +515,8 @@ func (w *ward) settle(ctx context.Context, db *pebble.DB) error {
 	}
 }
 
-// identity is what the journal says of itself, or what others say of it: its mark and checkpoints if
-// they name a frame that it has, then the log, in which others have written, too, then theirs in any
-// case.
+// identity is what the journal says of itself, or what others say of it: its mark and checkpoints
+// if they name a frame that it has, then its log, then those in any case.
 func (r *rescuer) identity(is *rescuer, c *collector) (meta, error) {
 	m := meta{format: c.meta[metaFormat], id: is.id, created: c.meta[metaCreated]}
 	if m.format > Version {

@@ -161,7 +161,7 @@ func (r *rescuer) describe() error {
 	b, err := json.MarshalIndent(map[string]any{
 		"journal": fmt.Sprintf("%016x", r.id), "why": r.Why.Error(),
 		"keptFrame": r.Head.Frame, "keptSequence": r.Head.Sequence,
-		"lostFirst": first, "lostLast": last, "lostCount": count, "framesCut": r.Frames,
+		"lostFirst": first, "lostLast": last, "lostCount": count, "framesCut": r.Frames, "unflipped": r.Unflipped,
 		"unreadable": holes, "historyInIndex": r.Indexed, "nothingLost": r.Whole,
 		"markFrame": r.Mark.Frame, "markSequence": r.Mark.Sequence, "marked": r.Marked,
 	}, "", "  ")

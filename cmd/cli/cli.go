@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -59,12 +60,13 @@ func Hint(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
-// Run parses args into the program's commands and runs the one that was asked for. Every flag can
-// also be given in the environment as PREFIX_FLAG. It returns the exit code.
+// Run parses args into the program's commands and runs the one that was asked for. Flags can also
+// be given in the environment as PREFIX_FLAG: all of them, but where there is a command serve only
+// its own, and those of other commands with the same names. It returns the exit code.
 func Run(name, about string, commands any, args []string) int {
 	code := -1 // set by kong when it has printed help or completed by itself
 	parser, err := kong.New(commands, kong.Name(name), kong.Description(about),
-		kong.DefaultEnvars(strings.ToUpper(name)),
+		kong.DefaultEnvars(strings.ToUpper(name)), kong.PostBuild(onlySettings),
 		kong.Exit(func(c int) { code = c }))
 	if err != nil {
 		panic("BUG: commands of " + name + ": " + err.Error())
@@ -81,10 +83,38 @@ func Run(name, about string, commands any, args []string) int {
 		return Usage
 	}
 	if err := ctx.Run(); err != nil {
+		if errors.Is(err, context.Canceled) { // by a signal: what else is wrong is its consequence
+			err = errors.New("interrupted")
+		}
 		Print(os.Stderr, err)
 		return codeOf(err)
 	}
 	return Done
+}
+
+// onlySettings leaves the environment to what a server is set to. The flags of other commands say
+// what is to be done now: what lies in a service's environment must not agree to a loss, nor say
+// where another command begins.
+func onlySettings(k *kong.Kong) error {
+	settings := map[string]bool{}
+	for _, command := range k.Model.Children {
+		if command.Name == "serve" {
+			for _, flag := range command.Flags {
+				settings[flag.Name] = true
+			}
+		}
+	}
+	if len(settings) == 0 {
+		return nil
+	}
+	for _, command := range k.Model.Leaves(false) {
+		for _, flag := range command.Flags {
+			if !settings[flag.Name] {
+				flag.Envs, flag.Value.Tag.Envs = nil, nil
+			}
+		}
+	}
+	return nil
 }
 
 // codeOf is the exit code for a failure.

@@ -45,3 +45,47 @@ func TestCodes(t *testing.T) {
 		}
 	}
 }
+
+type served struct {
+	Data string
+	got  *string
+}
+
+func (c *served) Run() error { *c.got = "serve " + c.Data; return nil }
+
+type acted struct {
+	Data, From string
+	Accept     bool
+	got        *string
+}
+
+func (c *acted) Run() error { *c.got = fmt.Sprint("act ", c.Data, c.From, c.Accept); return nil }
+
+// TestEnvironment: it holds what a server is set to, for all commands, and agrees to nothing.
+func TestEnvironment(t *testing.T) {
+	for name, value := range map[string]string{"DATA": "d", "FROM": "f", "ACCEPT": "true"} {
+		t.Setenv("PROGRAM_"+name, value)
+	}
+	var got string
+	type both struct {
+		Serve served `cmd:""`
+		Act   acted  `cmd:""`
+	}
+	type alone struct {
+		Act acted `cmd:""`
+	}
+	for _, c := range []struct {
+		commands any
+		args     []string
+		want     string
+	}{
+		{&both{served{got: &got}, acted{got: &got}}, []string{"serve"}, "serve d"},
+		{&both{served{got: &got}, acted{got: &got}}, []string{"act"}, "act dfalse"},
+		{&both{served{got: &got}, acted{got: &got}}, []string{"act", "--accept"}, "act dtrue"},
+		{&alone{acted{got: &got}}, []string{"act"}, "act dftrue"},
+	} {
+		if code := Run("program", "", c.commands, c.args); code != Done || got != c.want {
+			t.Errorf("%v: code %d, %q, want %q", c.args, code, got, c.want)
+		}
+	}
+}

@@ -6,6 +6,9 @@
 //	                    │              └────────► 70 broken   hint:  what to do
 //	                    └───────────────────────► 2  usage
 //
+// The environment holds what a server is set to; where there is one, the flags of other commands
+// are acts, and are given on the command line only.
+//
 // 70 means that a node stopped itself, or would not start, because it could no longer keep its
 // promise: whatever starts programs again should leave it to a person.
 //

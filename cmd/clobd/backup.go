@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"clobd/api/catalog"
-	"clobd/cmd/cli"
 	"clobd/engine"
 	"clobd/journal"
 )
 
 type backupCommand struct {
 	operator
-	To   string `required:"" help:"Folder to be made, on the node's machine. It is a data folder, without the index, which the first start makes. On the same disk files that never change are linked, so that it takes little room: copy it elsewhere."`
+	To   string `required:"" help:"Folder to be made, on the node's machine. It is a data folder, without the index, which the first start makes, unless a loss was accepted that only the index can tell of. On the same disk files that never change are linked, so that it takes little room: copy it elsewhere."`
 	Keys bool   `help:"Put DATA/master.key in, too: whoever has the backup then has all API keys."`
 }
 
@@ -46,7 +45,7 @@ func (c *backupCommand) Run() error {
 		for {
 			select {
 			case <-tick.C:
-				bar.show(folderSize(to+partSuffix), total)
+				bar.show(folderSize(to+partSuffix)+folderSize(to), total)
 			case <-done:
 				bar.end()
 				return
@@ -68,6 +67,14 @@ func (c *backupCommand) Run() error {
 		fmt.Println("it holds master.key: keep it as secret as that")
 	} else {
 		fmt.Println("it does not hold master.key, from which all API keys derive: keep that elsewhere")
+	}
+	if told.Damaged != "" {
+		fmt.Printf("the catalog is damaged: %s; start again: it is read from its source as a whole\n",
+			told.Damaged)
+	}
+	if told.Hole > 0 {
+		fmt.Printf("its journal has not all frames up to %d, as clobd recover --accept-loss left it: the "+
+			"index, which knows what was in them, is in it and cannot be made anew\n", told.Hole)
 	}
 	return nil
 }
@@ -106,6 +113,10 @@ type backupNote struct {
 	Checkpoint engine.Sequence `json:"checkpoint"` // 0: none
 	Bytes      int64           `json:"bytes"`
 	Keys       bool            `json:"keys"`
+	// Hole is the last frame that an accepted loss left out: the index is in the backup then.
+	Hole uint64 `json:"hole,omitempty"`
+	// Damaged says what of the catalog was left out because it does not check out.
+	Damaged string `json:"damagedCatalog,omitempty"`
 }
 
 // errBackup is the answer to a backup while another one is made.
@@ -156,13 +167,11 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 		return nil, errBackup
 	}
 	defer n.backing.Unlock()
-	if err := mustBeEmpty(to); err != nil {
+	stage, err := newStage(to)
+	if err != nil {
 		return nil, err
 	}
-	part := to + partSuffix
-	if err := os.RemoveAll(part); err != nil {
-		return nil, fmt.Errorf("remove what is left of another backup: %w", err)
-	}
+	part := stage.part
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(part))
@@ -175,15 +184,23 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	h := &copied.Head
 	note = &backupNote{Created: time.Now().UTC(), Version: version,
 		Journal: fmt.Sprintf("%016x", copied.Journal), Sequence: h.Sequence, Frame: h.Frame,
-		Digest: fmt.Sprintf("%016x", uint64(h.Digest)), Hash: fmt.Sprintf("%x", h.Hash)}
+		Digest: fmt.Sprintf("%016x", uint64(h.Digest)), Hash: fmt.Sprintf("%x", h.Hash),
+		Hole: copied.Hole}
 	if copied.Checkpoint != nil {
 		note.Checkpoint = copied.Checkpoint.Head.Sequence
 	}
-	size, err := catalog.CopyFolder(filepath.Join(n.Data, "catalog"), filepath.Join(part, "catalog"))
+	markets, err := catalog.CopyFolder(filepath.Join(n.Data, "catalog"),
+		filepath.Join(part, "catalog"))
 	if err != nil {
 		return nil, err
 	}
-	note.Bytes = copied.Bytes + size
+	note.Bytes = copied.Bytes + markets.Bytes
+	if m := &markets.Missing; m.Bytes > 0 {
+		note.Damaged = fmt.Sprintf("%s: %d bytes behind what is good were left out, %d whole records "+
+			"among them", m.File, m.Bytes, m.Records)
+		n.log.Warn("the catalog is damaged, the backup has its good part", "file", m.File,
+			"bytes", m.Bytes, "records", m.Records)
+	}
 	if note.Keys, err = n.backupFiles(part, keys); err != nil {
 		return nil, err
 	}
@@ -195,7 +212,7 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 		return nil, err
 	}
 	note.To = to
-	return note, moveFolder(part, to)
+	return note, stage.finish()
 }
 
 // backupFiles copies the small files of the data folder, and says whether the secret is among them.
@@ -216,31 +233,6 @@ func (n *node) backupFiles(part string, keys bool) (secret bool, err error) {
 		err = copyTree(filepath.Join(n.Data, "poison"), filepath.Join(part, "poison"), nil)
 	}
 	return secret, err
-}
-
-// mustBeEmpty says why a folder cannot be made: it is there, and not empty.
-func mustBeEmpty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case len(entries) > 0:
-		return cli.Hint(fmt.Errorf("%s is not empty", dir), "name a folder that is not there yet")
-	}
-	return nil
-}
-
-// moveFolder gives a folder that is whole its name, durably.
-func moveFolder(from, to string) error {
-	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := errors.Join(syncFolder(from), os.Rename(from, to)); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(to))
 }
 
 // copyDurably copies a file with its permissions; the folder's entry is the caller's to sync.

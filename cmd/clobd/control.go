@@ -43,13 +43,15 @@ type adjustCommand struct {
 	Market  string `required:"" help:"Condition id of the market, or one of its token ids."`
 	Tick    string `help:"Price step: 0.1, 0.01, 0.005, 0.0025, 0.001 or 0.0001."`
 	MinSize string `help:"Least size of an order that may rest, in shares."`
+	MinBuy  string `help:"Least that a BUY that trades at once must pay, in collateral; 0: anything."`
 	Fee     string `help:"Taker fee: the rate in basis points, and its exponent after ^, such as 441 or 700^2."`
 }
 
 // Run changes the rules that are named.
 func (c *adjustCommand) Run() error {
 	return c.call("/admin/adjust", map[string]string{
-		"market": c.Market, "tick": c.Tick, "min_size": c.MinSize, "fee": c.Fee})
+		"market": c.Market, "tick": c.Tick, "min_size": c.MinSize, "min_buy": c.MinBuy,
+		"fee": c.Fee})
 }
 
 type modeCommand struct {

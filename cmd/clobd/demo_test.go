@@ -119,7 +119,7 @@ func (f *fair) sided(t *testing.T) int {
 	sided := map[string]bool{}
 	for range 150 {
 		for _, o := range f.tokens {
-			answer, err := http.Get("http://" + f.node.listen + "/book?token_id=" + o.token)
+			answer, err := f.node.public.Get("http://" + f.node.listen + "/book?token_id=" + o.token)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,9 +18,11 @@
 //	 SIGTERM: bots ──► door drains ──► writer drains ──► index, journal, admin closed
 //
 // Contract: starting and recovering are one path. The first failure of anything that runs ends the
-// process. Exit codes: 0 done, 1 failed, 2 wrong usage, 70 the node stopped itself because it could
-// no longer keep its promise (the journal or the writer failed, the engine panicked) or would not
-// start because a promise was broken already (the journal makes no sense).
+// process; but if it was damage of the index, the node stops in order and starts again in the same
+// process, which makes the index anew. Exit codes: 0 done, 1 failed, 2 wrong usage, 70 the node
+// stopped itself because it could no longer keep its promise (the journal or the writer failed, the
+// engine panicked) or would not start because a promise was broken already (the journal makes no
+// sense, or is gone, or nobody knows how far it was acknowledged).
 //
 // Commands that work on a folder which no node has: verify, inspect, restore, recover, checkpoint.
 // backup asks a running node, which copies beside trading, and so does checkpoint if one has the
@@ -30,5 +32,6 @@
 //
 // Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go,
 // catalog.go (what describes the markets), space.go, secret.go, demo.go, poison.go, operator.go;
-// offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go, recover.go.
+// offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go with
+// stage.go, recover.go.
 package main

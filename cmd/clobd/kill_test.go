@@ -193,7 +193,7 @@ func (w *world) books(t *testing.T, levels map[string]float64) {
 	t.Helper()
 	seen := map[string]float64{}
 	for _, o := range w.tokens {
-		answer, err := http.Get("http://" + w.node.listen + "/book?token_id=" + o.token)
+		answer, err := w.node.public.Get("http://" + w.node.listen + "/book?token_id=" + o.token)
 		if err != nil {
 			t.Fatal(err)
 		}

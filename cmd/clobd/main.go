@@ -19,7 +19,7 @@ type commands struct {
 	Pause      pauseCommand      `cmd:"" help:"Make a market refuse orders; its book stays."`
 	Close      closeCommand      `cmd:"" help:"End trading in a market and cancel its orders."`
 	Resolve    resolveCommand    `cmd:"" help:"Say what the outcomes of a market pay, for good."`
-	Adjust     adjustCommand     `cmd:"" help:"Change a market's tick, minimum size or fee."`
+	Adjust     adjustCommand     `cmd:"" help:"Change a market's tick, minimums or fee."`
 	Mode       modeCommand       `cmd:"" help:"Take only cancels, only post-only orders, or everything again."`
 	Stp        stpCommand        `cmd:"" help:"Set what prevents self-trades of a wallet."`
 	Verify     verifyCommand     `cmd:"" help:"Check all that a data folder, or a backup, promises."`

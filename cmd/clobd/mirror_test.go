@@ -18,7 +18,7 @@ import (
 // answer is what a node says to a public GET, as JSON.
 func answer(t *testing.T, p *process, path string) (status int, body any) {
 	t.Helper()
-	response, err := http.Get("http://" + p.listen + path)
+	response, err := p.public.Get("http://" + p.listen + path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,6 +98,7 @@ func TestCatalogWaitsForRoom(t *testing.T) {
 			waitFor(t, "a word", func() bool {
 				return bytes.Contains(n.log.Bytes(), []byte("the catalog waits"))
 			})
+			n.measures(t, "clobd_catalog_waits_for_room 1")
 		} else {
 			n.kill(t)
 			n.start(t)
@@ -107,15 +108,25 @@ func TestCatalogWaitsForRoom(t *testing.T) {
 		if at := n.sequence(t); at != before {
 			t.Errorf("round %d: the journal went on from %d to %d", round, before, at)
 		}
-		if status, _ := get(t, n.listen, "/clob/markets/"+condition(more)); status == http.StatusOK {
+		if status, _ := n.get(t, "/clob/markets/"+condition(more)); status == http.StatusOK {
 			t.Errorf("round %d: a market was listed on a full disk", round)
 		}
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
 		n.untilSays(t, "/clob/markets/"+condition(more), `"accepting_orders":true`)
+		n.measures(t, "clobd_catalog_waits_for_room 0")
 		n.stop(t)
 	}
+}
+
+// measures waits until a metric has a value.
+func (p *process) measures(t *testing.T, text string) {
+	t.Helper()
+	waitFor(t, text, func() bool {
+		_, body := get(t, p.admin, "/metrics")
+		return strings.Contains(body, "\n"+text+"\n")
+	})
 }
 
 // cancelOnly: an order is refused with the reason, a cancel is carried out, books are there.

@@ -143,7 +143,7 @@ func (w *world) watch(t *testing.T, end time.Time) (slowest time.Duration, unrea
 	t.Helper()
 	for time.Now().Before(end) {
 		begun := time.Now()
-		answer, err := http.Get("http://" + w.node.listen + "/book?token_id=" + w.tokens[0].token)
+		answer, err := w.node.public.Get("http://" + w.node.listen + "/book?token_id=" + w.tokens[0].token)
 		if err != nil || answer.StatusCode != http.StatusOK {
 			t.Errorf("a book while the disk hangs: %+v, %v", answer, err)
 			return slowest, unready

@@ -40,11 +40,13 @@ type node struct {
 	metrics *prometheus.Registry
 	ready   atomic.Bool
 
+	claim    journal.Claim
 	describe *catalog.Store
 	values   *api.Values
 	epoch    uint64 // of this start
 	journal  *journal.Journal
 	index    *journal.Index
+	remade   atomic.Bool // the index has failed, and is made anew when it is opened again
 	follower *journal.Follower
 	space    *journal.Space
 	unlisted bool       // markets wait for room on the disk
@@ -60,9 +62,21 @@ type node struct {
 	failed chan error
 }
 
-// runNode opens the data folder, recovers, serves until ctx is done, and drains.
+// runNode opens the data folder, recovers, serves until ctx is done, and drains. If the index turns
+// out to be damaged it does so again, in this process: opening makes the index anew.
 func runNode(ctx context.Context, s *settings) error {
-	n := &node{settings: s, metrics: prometheus.NewRegistry(), failed: make(chan error, 8)}
+	for {
+		n := &node{settings: s, metrics: prometheus.NewRegistry(), failed: make(chan error, 8)}
+		err := n.run(ctx)
+		if !n.remade.Load() || ctx.Err() != nil {
+			return err
+		}
+		s.log.Warn("the index is damaged: the node starts again and makes it anew", "error", err)
+	}
+}
+
+// run runs a node once.
+func (n *node) run(ctx context.Context) error {
 	err := n.start(ctx)
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, n.close())
@@ -84,8 +98,8 @@ func runNode(ctx context.Context, s *settings) error {
 // the long ones look themselves.
 func (n *node) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		n.readProfiles, n.checkCatalog, n.listen, n.watchSpace, n.recover, n.openCatalog, n.begin,
-		n.open} {
+		n.readProfiles, n.checkCatalog, n.claimFolder, n.listen, n.watchSpace, n.recover,
+		n.openCatalog, n.begin, n.open} {
 		if err := step(ctx); err != nil {
 			return errors.Join(n.first(), err)
 		}
@@ -123,6 +137,12 @@ func (n *node) fail(what string, err error) {
 	}
 }
 
+// claimFolder makes sure that no other node has the data folder before anything in it is touched.
+func (n *node) claimFolder(context.Context) (err error) {
+	n.claim, err = journal.Take(n.Data)
+	return advised(err)
+}
+
 // listen reads the secrets and opens both listeners: from here on the node answers, though most
 // routes say that it is not ready.
 func (n *node) listen(context.Context) error {
@@ -143,7 +163,7 @@ func (n *node) listen(context.Context) error {
 		Keyring: auth.NewKeyring(n.master), Verifier: auth.NewVerifier(n.domains),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", AdminToken: n.token, Quarantined: n.poison.holds,
-		TrustedProxies: n.proxies, Version: version, Log: n.log,
+		TrustedProxies: n.proxies, Workers: n.places, Version: version, Log: n.log,
 	})
 	if err != nil {
 		return err
@@ -170,7 +190,8 @@ func (n *node) listen(context.Context) error {
 // frames after it: starting and recovering are one path.
 func (n *node) recover(ctx context.Context) error {
 	start := time.Now()
-	options := journal.Options{Dir: n.Data, Async: n.Durability == "async", Log: n.log}
+	options := journal.Options{Dir: n.Data, Async: n.Durability == "async", Log: n.log,
+		Claim: n.claim}
 	var err error
 	if n.journal, err = journal.Open(options); err != nil {
 		return advised(err)
@@ -194,7 +215,11 @@ func (n *node) recover(ctx context.Context) error {
 		return advised(err)
 	}
 	n.metrics.MustRegister(n.index.Collectors()...)
-	go func() { n.fail("index", advised(n.index.Run())) }()
+	go func() {
+		err := n.index.Run()
+		n.remade.Store(journal.IsRemade(err))
+		n.fail("index", advised(err))
+	}()
 	n.epoch = head.Epoch + 1
 	n.writer, err = sequencer.New(restored.State.Exchange, n.board, n.journal, sequencer.Options{
 		Head: head, Poison: n.poisoned, Fatal: n.torn})
@@ -257,7 +282,7 @@ func (n *node) write() {
 // A journal that makes no sense has lost what it promised.
 func advised(err error) error {
 	advice := journal.Advice(err)
-	if advice == "" {
+	if advice == "" { // or no error
 		return err
 	}
 	var locked *journal.LockedError
@@ -465,6 +490,7 @@ func (n *node) close() error {
 	if n.journal != nil {
 		problems = append(problems, n.journal.Close())
 	}
+	problems = append(problems, n.claim.Release())
 	if n.space != nil {
 		n.space.Close()
 	}

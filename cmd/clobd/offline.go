@@ -25,9 +25,16 @@ func (o *offline) options(readOnly bool) journal.Options {
 	return journal.Options{Dir: o.Data, ReadOnly: readOnly, Log: quiet()}
 }
 
-// quiet is a log that tells what went wrong and nothing else.
+// quiet is a log that tells what went wrong and nothing else: of errors what they say, not where in
+// the program they were made.
 func quiet() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if err, is := a.Value.Any().(error); is {
+				a.Value = slog.StringValue(err.Error())
+			}
+			return a
+		}}))
 }
 
 // silent is a log that tells nothing: what is wrong is told elsewhere.

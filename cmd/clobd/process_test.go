@@ -72,12 +72,14 @@ type process struct {
 	log    bytes.Buffer // of the latest start
 	cmd    *exec.Cmd
 	ended  chan error
+	public *http.Client // whose answers are as documented
 }
 
 // newProcess picks the ports; nothing runs yet.
 func newProcess(t *testing.T, binary, folder string, flags ...string) *process {
 	t.Helper()
-	p := &process{binary: binary, data: filepath.Join(folder, "data"), flags: flags}
+	p := &process{binary: binary, data: filepath.Join(folder, "data"), flags: flags,
+		public: &http.Client{Transport: held{t}}}
 	p.listen, p.admin = freeAddress(t), freeAddress(t)
 	t.Cleanup(func() {
 		if p.cmd != nil {

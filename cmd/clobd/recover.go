@@ -55,6 +55,7 @@ func (c *recoverCommand) journal(ctx context.Context) error {
 		return nil
 	}
 	c.tell(l)
+	told := *l
 	switch {
 	case l.Final:
 		return failed(advised(l.Why))
@@ -74,13 +75,35 @@ func (c *recoverCommand) journal(ctx context.Context) error {
 	if err != nil {
 		return c.explain(err)
 	}
+	c.tellDone(&told, l)
+	return nil
+}
+
+// tellDone says what was done; what is another thing than was told is told again: a node may have
+// come and gone in between.
+func (c *recoverCommand) tellDone(told, l *journal.Loss) {
+	if l.Why == nil {
+		fmt.Printf("nothing was done: by now the journal is good up to Sequence %d\n", l.Head.Sequence)
+		return
+	}
+	if l.Head != told.Head || l.Mark != told.Mark || l.Frames != told.Frames {
+		fmt.Println("since it was told above the journal has changed:")
+		c.tell(l)
+	}
+	if l.Kept == "" { // it was good without a loss, and is not any more
+		fmt.Println("nothing was changed: run this again")
+		return
+	}
 	done := "accepted"
 	if l.Whole {
 		done = "made good"
 	}
 	fmt.Printf("%s: the journal ends with Sequence %d, frame %d; what was there is in %s\n", done,
 		l.Head.Sequence, l.Head.Frame, l.Kept)
-	return nil
+	if _, _, count := l.Lost(); count > 0 || l.Frames > 0 {
+		fmt.Printf("Sequences from %d on are given again: the ids and transaction hashes of lost trades, "+
+			"if somebody was told of them, will name others\n", l.Head.Sequence+1)
+	}
 }
 
 // tell says what is wrong and what is lost.
@@ -97,6 +120,10 @@ func (c *recoverCommand) tell(l *journal.Loss) {
 	}
 	if l.Final {
 		return
+	}
+	if l.Unflipped > 0 {
+		fmt.Printf("brought back: %d frames of which one bit was flipped; what follows them proves it\n",
+			l.Unflipped)
 	}
 	fmt.Printf("good: up to Sequence %d, frame %d\n", l.Head.Sequence, l.Head.Frame)
 	tellHoles(l)

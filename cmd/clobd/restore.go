@@ -12,12 +12,13 @@ import (
 	"syscall"
 
 	"clobd/cmd/cli"
+	"clobd/engine"
 	"clobd/journal"
 )
 
 type restoreCommand struct {
 	From string `required:"" help:"A backup."`
-	Data string `required:"" help:"Data folder to be made: it must not exist, or be empty."`
+	Data string `required:"" help:"Data folder to be made: it must not exist, or be empty, a disk's own folder for instance."`
 }
 
 // Run copies a backup into a new data folder and checks the copy: the folder is there only if it is
@@ -29,16 +30,14 @@ func (c *restoreCommand) Run() (err error) {
 		return cli.Hint(fmt.Errorf("%s is no backup: there is no journal in it", c.From),
 			"--from names a folder that clobd backup has made")
 	}
-	if err := mustBeEmpty(c.Data); err != nil {
-		return err
-	}
-	note, err := readBackupNote(c.From)
+	stage, err := c.stage()
 	if err != nil {
 		return err
 	}
-	part := filepath.Clean(c.Data) + partSuffix
-	if err := os.RemoveAll(part); err != nil {
-		return fmt.Errorf("remove what is left of another restore: %w", err)
+	part := stage.part
+	note, err := readBackupNote(c.From)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -61,7 +60,7 @@ func (c *restoreCommand) Run() (err error) {
 		!errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := moveFolder(part, filepath.Clean(c.Data)); err != nil {
+	if err := stage.finish(); err != nil {
 		return err
 	}
 	fmt.Printf("restored to %s\n", c.Data)
@@ -70,6 +69,23 @@ func (c *restoreCommand) Run() (err error) {
 			"--master-key, before it is started")
 	}
 	return nil
+}
+
+// stage says where the folder is made. A copy of the backup into itself would have no end.
+func (c *restoreCommand) stage() (*stage, error) {
+	from, err := resolve(c.From)
+	if err != nil {
+		return nil, err
+	}
+	to, err := resolve(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	if within(to, from) {
+		return nil, cli.Hint(fmt.Errorf("%s lies in the backup %s", c.Data, c.From),
+			"--data names a folder outside of it")
+	}
+	return newStage(c.Data)
 }
 
 // readBackupNote reads what a backup says of itself; nil if it is another data folder.
@@ -97,12 +113,22 @@ func (c *restoreCommand) check(ctx context.Context, part string, note *backupNot
 	}
 	defer j.Close()
 	r := &report{}
-	v, err := r.journal(ctx, j, nil)
+	var h *engine.Head
+	if j.Hole > 0 {
+		if err := j.Close(); err != nil {
+			return err
+		}
+		h, err = c.checkHoled(ctx, part)
+	} else if v, e := r.journal(ctx, j, nil); e == nil {
+		h = &v.Head
+	} else {
+		err = e
+	}
 	if err != nil {
 		return err
 	}
 	r.catalog(part)
-	if h := &v.Head; note != nil {
+	if note != nil {
 		if hash := fmt.Sprintf("%x", h.Hash); h.Sequence != note.Sequence || hash != note.Hash ||
 			fmt.Sprintf("%016x", uint64(h.Digest)) != note.Digest {
 			r.find(journal.Finding{Where: filepath.Join(c.From, backupNoteName),
@@ -116,4 +142,26 @@ func (c *restoreCommand) check(ctx context.Context, part string, note *backupNot
 			"take another backup")
 	}
 	return nil
+}
+
+// checkHoled checks the copy of a journal of which frames are missing since a loss was accepted:
+// all others must be good, the state complete, and the index must have the history of those. It
+// says what is missing.
+func (c *restoreCommand) checkHoled(ctx context.Context, part string) (*engine.Head, error) {
+	o := journal.Options{Dir: part, Log: quiet()}
+	l, err := journal.Diagnose(ctx, o, freshState)
+	if err != nil {
+		return nil, failed(advised(err))
+	}
+	if l.Why != nil || !l.Starts || len(l.Holes) > 0 && !l.Indexed {
+		if tellHoles(l); l.Why != nil {
+			fmt.Printf("finding: %v\n", l.Why)
+		}
+		return nil, cli.Hint(fmt.Errorf("%s: more is missing than the loss that was accepted: nothing "+
+			"was restored", c.From), "take another backup")
+	}
+	fmt.Printf("the journal is good up to Sequence %d, frame %d, digest %016x\n", l.Head.Sequence,
+		l.Head.Frame, uint64(l.Head.Digest))
+	tellHoles(l)
+	return &l.Head, nil
 }

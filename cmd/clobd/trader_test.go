@@ -16,6 +16,7 @@ import (
 	"clobd/bench"
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/scripts/openapi"
 )
 
 // intent is an order that was sent, and what is known about it.
@@ -35,6 +36,7 @@ type intent struct {
 // time.
 type trader struct {
 	*bench.Client
+	t        testing.TB
 	outcomes []outcome
 	rand     *rand.Rand
 	sent     []*intent
@@ -54,7 +56,7 @@ func newTrader(t *testing.T, url string, tokens []outcome, r *rand.Rand) *trader
 	if err := client.Derive(); err != nil {
 		t.Fatal(err)
 	}
-	return &trader{Client: client, outcomes: tokens, rand: r}
+	return &trader{Client: client, t: t, outcomes: tokens, rand: r}
 }
 
 // draw signs a BUY of a random outcome, 5 to 20 shares at 0.30 to 0.70: about half of them meet a
@@ -84,7 +86,17 @@ func (x *trader) exchange(method, path string, body []byte) (int, []byte, error)
 	if err := x.Do(method, path, body, answer); err != nil {
 		return 0, nil, err
 	}
-	return answer.StatusCode(), append([]byte(nil), answer.Body()...), nil
+	body = append([]byte(nil), answer.Body()...)
+	a := openapi.Answer{Method: method, Target: path, Status: answer.StatusCode(), Body: body,
+		ContentType: string(answer.Header.ContentType()), Header: http.Header{}}
+	if a.Status == http.StatusOK {
+		a.Dialect = "POLY_"
+	}
+	for name, value := range answer.Header.All() {
+		a.Header.Add(string(name), string(value))
+	}
+	conform(x.t, &a)
+	return a.Status, body, nil
 }
 
 // post sends a signed order. With status 0 no answer came; another error is a wrong answer.

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -52,7 +53,8 @@ func (c *verifyCommand) verify(ctx context.Context, r *report, e *evidence) erro
 		if advised := c.explain(err); !c.openable(err) {
 			return advised
 		}
-		r.find(journal.Finding{Where: filepath.Join(c.Data, "journal"), What: err.Error(),
+		what := strings.Replace(err.Error(), "; "+journal.Advice(err), "", 1)
+		r.find(journal.Finding{Where: filepath.Join(c.Data, "journal"), What: what,
 			Hint: "clobd recover makes it good if everything can be found in its files, and else says " +
 				"what is lost; clobd restore brings back a copy"})
 		r.secrets(c.Data)
@@ -162,13 +164,28 @@ func (r *report) index(ctx context.Context, j *journal.Journal, last uint64, scr
 // catalog reads the descriptions of markets.
 func (r *report) catalog(data string) {
 	v, err := catalog.Verify(filepath.Join(data, "catalog"))
+	for i := range v.Cuts {
+		r.cut(&v.Cuts[i])
+	}
 	if err != nil {
 		r.find(journal.Finding{Where: filepath.Join(data, "catalog"), What: err.Error(),
-			Hint: "the next start cuts it off there and reads its source again: start with --catalog, " +
-				"or restore the folder from a copy"})
+			Hint: "the next start goes on with what is before that, keeps the rest beside and reads its " +
+				"source again: start with --catalog, or restore the folder from a copy"})
 		return
 	}
 	r.say("catalog", "%d records in %d bytes", v.Records, v.Bytes)
+}
+
+// cut tells of an end of the catalog that a start put aside.
+func (r *report) cut(c *catalog.Cut) {
+	if c.Torn {
+		r.say("note", "%s: %d bytes of the catalog were torn off in the middle of a record, as when a "+
+			"load is killed: its source is read again", c.File, c.Bytes)
+		return
+	}
+	r.find(journal.Finding{Where: c.File, What: fmt.Sprintf("%d bytes of the catalog did not check "+
+		"out at a start and were put aside, %d whole records among them", c.Bytes, c.Records),
+		Hint: "its source is read again, with --catalog: when what is missing is back, delete the file"})
 }
 
 // secrets reads the secrets that lie in the folder.

@@ -77,7 +77,7 @@ func (p *process) ask(t *testing.T, path, forwarded string) (status int, body st
 	if forwarded != "" {
 		request.Header.Set("X-Forwarded-For", forwarded)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := p.public.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,24 @@
+package main
+
+import "testing"
+
+// TestConcurrency: one more than the CPUs or the container's limit, unless the environment says how
+// many; and never more places for orders than CPUs.
+func TestConcurrency(t *testing.T) {
+	for _, c := range []struct {
+		asked                        string
+		running, cpus, procs, places int
+	}{
+		{"", 2, 2, 3, 2},
+		{"", 4, 64, 5, 4}, // a container's limit
+		{"", 2, 1, 3, 1},
+		{"2", 2, 2, 2, 2},
+		{"1", 1, 8, 1, 1},
+		{"6", 6, 2, 6, 2},
+	} {
+		procs, places := concurrency(c.asked, c.running, c.cpus)
+		if procs != c.procs || places != c.places {
+			t.Errorf("asked %q, %d of %d: %d and %d places", c.asked, c.running, c.cpus, procs, places)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"clobd/cmd/cli"
+)
+
+// stage is a folder in the making: it has its name, or its place, only once it is whole.
+type stage struct {
+	to   string // what is to be made, links followed
+	part string // where it is made until then
+	// inside says that to is there and empty. It may be a mount point, which cannot be replaced: so
+	// part lies in it, and what it holds is moved up in the end.
+	inside bool
+}
+
+// insideName is what part is called inside an empty folder.
+const insideName = "part"
+
+// newStage says where a folder can be made, or why not, and removes what is left of another try.
+func newStage(to string) (*stage, error) {
+	real, err := resolve(to)
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{to: real, part: real + partSuffix}
+	entries, err := os.ReadDir(real)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		s.inside, s.part = true, filepath.Join(real, insideName)
+		for _, e := range entries {
+			if name := e.Name(); name != insideName && name != "lost+found" { // a disk has that
+				return nil, cli.Hint(fmt.Errorf("%s is not empty", to), "name a folder that is not there "+
+					"yet, or an empty one")
+			}
+		}
+	}
+	if err := os.RemoveAll(s.part); err != nil {
+		return nil, fmt.Errorf("remove what is left of another try: %w", err)
+	}
+	return s, nil
+}
+
+// resolve is an absolute path without links, of which the last parts need not be there.
+func resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for rest := ""; ; {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		parent := filepath.Dir(path)
+		if _, is := os.Lstat(path); is == nil || !errors.Is(err, fs.ErrNotExist) || parent == path {
+			return "", fmt.Errorf("%s: %w", path, err) // a link to nothing, for one
+		}
+		path, rest = parent, filepath.Join(filepath.Base(path), rest)
+	}
+}
+
+// within says whether a path is a folder or lies in it; both are resolved.
+func within(path, folder string) bool {
+	rest, err := filepath.Rel(folder, path)
+	return err == nil && rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator))
+}
+
+// finish gives the folder its name, or puts what is in it into its place, durably.
+func (s *stage) finish() error {
+	if !s.inside {
+		if err := errors.Join(syncFolder(s.part), os.Rename(s.part, s.to)); err != nil {
+			return err
+		}
+		return syncFolder(filepath.Dir(s.to))
+	}
+	entries, err := os.ReadDir(s.part)
+	if err != nil {
+		return err
+	}
+	// The mark first and the journal last: what is moved in part is no folder that starts.
+	names := []string{"mark"}
+	for _, e := range entries {
+		if name := e.Name(); name != "mark" && name != "journal" {
+			names = append(names, name)
+		}
+	}
+	for i, name := range append(names, "journal") {
+		err = os.Rename(filepath.Join(s.part, name), filepath.Join(s.to, name))
+		if name == "mark" && errors.Is(err, fs.ErrNotExist) {
+			continue // an old folder without one
+		} else if err == nil {
+			err = syncFolder(s.to)
+		}
+		if err != nil {
+			for _, name := range names[:i] {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(s.to, name)))
+			}
+			return err
+		}
+	}
+	return errors.Join(os.Remove(s.part), syncFolder(s.to))
+}

@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"hash/crc32"
+	"math/bits"
+	"slices"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// maxSuspects bounds the frames that are kept because one bit of them may have flipped, and
+// maxSuspect how large each is.
+const (
+	maxSuspects = 64
+	maxSuspect  = 4 << 20
+)
+
+// suspect keeps a frame whose checksum is wrong.
+func (c *collector) suspect(b []byte) {
+	if len(c.suspects) < maxSuspects && len(b) <= maxSuspect &&
+		!slices.ContainsFunc(c.suspects, func(s []byte) bool { return bytes.Equal(s, b) }) {
+		c.suspects = append(c.suspects, bytes.Clone(b))
+	}
+}
+
+// unflip brings back frames of which one bit was flipped: the checksum says which. It is believed
+// only if the frame after it, or the mark, names the hash of what comes out.
+func (c *collector) unflip() error {
+	number := func(b []byte) uint64 {
+		if !turnBack(b) || engine.DecodeFrame(b, &c.frame) != nil {
+			return 0
+		}
+		return c.frame.No
+	}
+	type found struct {
+		no uint64
+		b  []byte
+	}
+	var all []found
+	for _, b := range c.suspects {
+		if no := number(b); no > 0 {
+			all = append(all, found{no, b})
+		}
+	}
+	// The last first: it names the one before it.
+	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(b.no, a.no) })
+	mark, _, _ := ReadMark(c.r.o.FS, c.r.o.Dir)
+	for _, f := range all {
+		if _, known := c.seen[f.no]; known || engine.DecodeFrame(f.b, &c.frame) != nil {
+			continue
+		}
+		hash := c.frame.Hash
+		after, err := c.get(f.no + 1)
+		if err != nil {
+			return err
+		}
+		if named := after != nil && c.follows(after, f.b); !named &&
+			(mark.Frame != f.no || mark.Hash != hash) {
+			continue
+		}
+		key := frameKey(f.no)
+		if err := c.db.Set(key[:], f.b, pebble.NoSync); err != nil {
+			return err
+		}
+		c.seen[f.no] = binary.LittleEndian.Uint64(hash[:])
+		c.unflipped++
+	}
+	return nil
+}
+
+// turnBack flips the one bit of a frame back that makes its checksum wrong, if it is one.
+func turnBack(b []byte) bool {
+	const at = engine.FrameOverhead - 4
+	sum := crc32.Update(crc32.Checksum(b[:at], castagnoli), castagnoli, b[engine.FrameOverhead:])
+	wrong := sum ^ binary.LittleEndian.Uint32(b[at:])
+	if bits.OnesCount32(wrong) == 1 { // of the checksum itself
+		binary.LittleEndian.PutUint32(b[at:], sum)
+		return true
+	}
+	var does [8]uint32 // what a flip of each bit of a byte does to the checksum
+	for bit := range does {
+		does[bit] = castagnoli[1<<bit]
+	}
+	for i := len(b) - 1; i >= 0; i-- {
+		if i >= at && i < engine.FrameOverhead {
+			continue // it is not of itself
+		}
+		for bit := range does {
+			if does[bit] == wrong {
+				b[i] ^= 1 << bit
+				return true
+			}
+			does[bit] = castagnoli[byte(does[bit])] ^ does[bit]>>8
+		}
+	}
+	return false
+}
