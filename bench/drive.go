@@ -146,5 +146,5 @@ func (r *Report) bound(w window) {
 
 // stopped is the error of a run that ctx ended.
 func stopped(ctx context.Context) error {
-	return fmt.Errorf("stopped before its end (%w): there is no figure", context.Cause(ctx))
+	return fmt.Errorf("stopped before its end (%v): there is no figure", context.Cause(ctx))
 }

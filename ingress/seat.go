@@ -50,7 +50,7 @@ func (s *seat) sit() {
 
 // leave gives the place to somebody else while this request waits.
 func (s *seat) leave() {
-	if s != nil && s.held.Swap(false) {
+	if s != nil && s.held.Load() && s.held.Swap(false) { // most reads hold none
 		s.worked += time.Since(s.since)
 		s.pool.leave()
 	}

@@ -58,9 +58,16 @@ type question struct {
 	body         []byte
 }
 
-// ask sends it and reads the answer into a value.
+// freshTries is how often a request is sent that a busy node does not take in.
+const freshTries = 100
+
+// ask sends it and reads the answer into a value. A 503 means that it was not taken in.
 func (d *duo) ask(x *trader, q question, into any) {
 	status, text, err := x.exchange(q.method, q.path, q.body)
+	for n := 1; n < freshTries && err == nil && status == http.StatusServiceUnavailable; n++ {
+		time.Sleep(20 * time.Millisecond)
+		status, text, err = x.exchange(q.method, q.path, q.body)
+	}
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", status, text)
 	}
