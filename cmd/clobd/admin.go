@@ -30,8 +30,8 @@ func (n *node) adminServer() *http.Server {
 	mux.HandleFunc("/readyz", n.readyz)
 	mux.Handle("/metrics", promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{}))
 	mux.Handle("/admin/", n.door.Admin())
-	mux.HandleFunc("/admin/backup", n.guarded(n.backupRoute))
-	mux.HandleFunc("/admin/checkpoint", n.guarded(n.checkpointRoute))
+	mux.HandleFunc("/admin/backup", n.guarded(n.posted(n.backupRoute)))
+	mux.HandleFunc("/admin/checkpoint", n.guarded(n.posted(n.checkpointRoute)))
 	mux.HandleFunc("/debug/pprof/", n.guarded(pprof.Index))
 	mux.HandleFunc("/debug/pprof/cmdline", n.guarded(pprof.Cmdline))
 	mux.HandleFunc("/debug/pprof/profile", n.guarded(pprof.Profile))
@@ -130,4 +130,32 @@ func writerMetrics(s *sequencer.Sequencer, b *view.Board) []prometheus.Collector
 			Name: "ring_depth", Help: "Commands waiting in the ring."},
 			func() float64 { return float64(s.Counters().Depth) }),
 	}
+}
+
+// posted lets only POST through, once the node is ready.
+func (n *node) posted(do http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodPost:
+			tell(w, http.StatusMethodNotAllowed, problem{"method not allowed", "use POST"})
+		case !n.ready.Load():
+			tell(w, http.StatusTooEarly, problem{"service not ready",
+				"the journal is being recovered: try again"})
+		default:
+			do(w, r)
+		}
+	}
+}
+
+// problem says what is wrong with a command, and what to do.
+type problem struct {
+	Error string `json:"error"`
+	Hint  string `json:"hint"`
+}
+
+// tell answers a command.
+func tell(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body)
 }

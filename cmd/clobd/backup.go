@@ -124,40 +124,24 @@ var errBackup = errors.New("another backup is being made")
 
 // backupRoute serves /admin/backup.
 func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
-	answer := func(status int, body any) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		json.NewEncoder(w).Encode(body)
-	}
-	refuse := func(status int, text, hint string) {
-		answer(status, map[string]string{"error": text, "hint": hint})
-	}
 	var asked struct{ To, Keys string }
-	switch {
-	case r.Method != http.MethodPost:
-		refuse(http.StatusMethodNotAllowed, "method not allowed", "use POST")
-		return
-	case !n.ready.Load():
-		refuse(http.StatusTooEarly, "service not ready", "the journal is being recovered: try again")
-		return
-	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, 8<<10))
 	if err != nil || json.Unmarshal(body, &asked) != nil || !filepath.IsAbs(asked.To) {
-		refuse(http.StatusBadRequest, "to is not an absolute path",
-			`send {"to":"/folder/to/be/made"}, and "keys":"true" for master.key`)
+		tell(w, http.StatusBadRequest, problem{"to is not an absolute path",
+			`send {"to":"/folder/to/be/made"}, and "keys":"true" for master.key`})
 		return
 	}
 	note, err := n.backup(filepath.Clean(asked.To), asked.Keys == "true")
 	switch {
 	case errors.Is(err, errBackup):
-		refuse(http.StatusServiceUnavailable, err.Error(), "wait until it is done")
+		tell(w, http.StatusServiceUnavailable, problem{err.Error(), "wait until it is done"})
 	case err != nil:
 		n.log.Error("backup failed", "to", asked.To, "error", err)
-		refuse(http.StatusInternalServerError, err.Error(), "nothing was left there: try again, or "+
-			"another place; the folder must not exist yet, or be empty")
+		tell(w, http.StatusInternalServerError, problem{err.Error(), "nothing was left there: " +
+			"try again, or another place; the folder must not exist yet, or be empty"})
 	default:
 		n.log.Info("backup", "to", note.To, "sequence", note.Sequence, "bytes", note.Bytes)
-		answer(http.StatusOK, note)
+		tell(w, http.StatusOK, note)
 	}
 }
 

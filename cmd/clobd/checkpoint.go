@@ -94,33 +94,18 @@ func (t *checkpointNote) print() {
 // checkpointRoute serves /admin/checkpoint: it answers when a checkpoint of all that was
 // acknowledged before the request is on the disk. Trading goes on.
 func (n *node) checkpointRoute(w http.ResponseWriter, r *http.Request) {
-	answer := func(status int, body any) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		json.NewEncoder(w).Encode(body)
-	}
-	refuse := func(status int, text, hint string) {
-		answer(status, map[string]string{"error": text, "hint": hint})
-	}
-	switch {
-	case r.Method != http.MethodPost:
-		refuse(http.StatusMethodNotAllowed, "method not allowed", "use POST")
-		return
-	case !n.ready.Load():
-		refuse(http.StatusTooEarly, "service not ready", "the journal is being recovered: try again")
-		return
-	}
 	saved, err := n.follower.Checkpoint(r.Context())
 	switch {
 	case errors.Is(err, journal.ErrNoRoom):
-		refuse(http.StatusServiceUnavailable, err.Error(), "make room: less than twice --disk-reserve "+
-			"is free")
+		tell(w, http.StatusServiceUnavailable, problem{err.Error(),
+			"make room: less than twice --disk-reserve is free"})
 	case errors.Is(err, journal.ErrClosed):
-		refuse(http.StatusServiceUnavailable, "the node is stopping", "a stop writes a checkpoint itself")
+		tell(w, http.StatusServiceUnavailable, problem{"the node is stopping",
+			"a stop writes a checkpoint itself"})
 	case err != nil:
-		refuse(http.StatusInternalServerError, err.Error(), "look at the disk and at the node's log: "+
-			"trading goes on, and it is tried again")
+		tell(w, http.StatusInternalServerError, problem{err.Error(),
+			"look at the disk and at the node's log: trading goes on, and it is tried again"})
 	default:
-		answer(http.StatusOK, noteOf(saved))
+		tell(w, http.StatusOK, noteOf(saved))
 	}
 }
