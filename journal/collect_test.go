@@ -86,6 +86,7 @@ func rewrite(name string, how func(b []byte) []byte) error {
 // changes nothing before it is told to, and makes a journal that starts of what is left. Where
 // nothing is lost it needs no leave.
 func TestSalvage(t *testing.T) {
+	long(t)
 	whole, heads := scattered(t, 60)
 	names, err := filepath.Glob(filepath.Join(whole, "journal", "*"))
 	if err != nil {
@@ -488,6 +489,7 @@ func TestCollectForks(t *testing.T) {
 // TestRescueAgain: a rescue that ends anywhere can be done again, and comes to the same; before it
 // is done every start is refused.
 func TestRescueAgain(t *testing.T) {
+	long(t)
 	whole, heads := scattered(t, 30)
 	ctx := context.Background()
 	logs, err := filepath.Glob(filepath.Join(whole, "journal", "*.log"))

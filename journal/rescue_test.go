@@ -24,6 +24,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
+// long keeps a test of one goroutine that takes seconds out of short runs, which are those of the
+// race detector.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short")
+	}
+}
+
 // framesIn are the numbers of all whole frames in the bytes of a folder's files.
 func framesIn(t *testing.T, dir string) map[uint64]uint64 {
 	t.Helper()
@@ -285,6 +294,7 @@ func TestRescueFillsTheDisk(t *testing.T) {
 // TestRescuePowerLoss: power fails at any step of a rescue. No start passes with less than what was
 // accepted, what was there is kept, and it can be done again.
 func TestRescuePowerLoss(t *testing.T) {
+	long(t)
 	mem, m := vfs.NewCrashableMem(), newMaker(9)
 	o := Options{Dir: "data", FS: mem}
 	j := open(t, o)
@@ -512,6 +522,7 @@ func TestFollowerTriesForWhoAsks(t *testing.T) {
 // TestOneFlippedBitLosesNothing: a frame of which one bit was flipped, anywhere but where it begins
 // and says how long it is, is brought back, in a log, in a table, and as the last one.
 func TestOneFlippedBitLosesNothing(t *testing.T) {
+	long(t)
 	whole, heads := scattered(t, 30)
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(7, 7))
