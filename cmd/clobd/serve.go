@@ -57,16 +57,17 @@ func (c *serveCommand) Run() error {
 }
 
 // concurrency is how many goroutines may run at once, and how many of them may be working on
-// orders: as many as there are CPUs. With more than that a read is scheduled while all of those
-// compute, and the kernel divides the CPUs between them. asked is the environment's GOMAXPROCS,
-// which wins; running is what the runtime made of it, or else of the CPUs and of the container's
-// limit, which cpus does not know. A limit that is changed later counts from the next start on.
+// orders: as many as there are CPUs. As many again let reads, the matcher and the committer be
+// scheduled while all of those compute, and the kernel divides the CPUs between them. asked is the
+// environment's GOMAXPROCS, which wins; running is what the runtime made of it, or else of the CPUs
+// and of the container's limit, which cpus does not know. A limit that is changed later counts from
+// the next start on.
 func concurrency(asked string, running, cpus int) (procs, places int) {
 	places = min(running, cpus)
 	if asked != "" {
 		return running, places
 	}
-	return running + 1, places
+	return running + places, places
 }
 
 // settings are the options once they have been read: what runNode needs to know.

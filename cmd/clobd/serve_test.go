@@ -2,15 +2,15 @@ package main
 
 import "testing"
 
-// TestConcurrency: one more than the CPUs or the container's limit, unless the environment says how
+// TestConcurrency: twice the CPUs or the container's limit, unless the environment says how
 // many; and never more places for orders than CPUs.
 func TestConcurrency(t *testing.T) {
 	for _, c := range []struct {
 		asked                        string
 		running, cpus, procs, places int
 	}{
-		{"", 2, 2, 3, 2},
-		{"", 4, 64, 5, 4}, // a container's limit
+		{"", 2, 2, 4, 2},
+		{"", 4, 64, 8, 4}, // a container's limit
 		{"", 2, 1, 3, 1},
 		{"2", 2, 2, 2, 2},
 		{"1", 1, 8, 1, 1},
