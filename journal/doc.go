@@ -46,10 +46,10 @@
 // (what is in the file, how it is written and read), follower.go, then fold.go with row.go,
 // index.go, durable.go, filter.go and history.go; pages.go has the lists of orders and trades,
 // which stand on resting.go, deals.go, lists.go and recent.go; ledger.go with positions.go,
-// holders.go and supply.go has what wallets have, prices.go with ladder.go and volumes.go what
-// markets cost and how much of them is traded; pebble.go has the databases' options and the last
-// words, disk.go what they stand on, spare.go the files that logs are written into,
-// stall.go knows how long the disk hangs, folder.go makes folders.
+// holders.go, leaders.go and supply.go has what wallets have, prices.go with ladder.go and
+// volumes.go what markets cost and how much of them is traded; pebble.go has the databases'
+// options and the last words, disk.go what they stand on, spare.go the files that logs are written
+// into, stall.go knows how long the disk hangs, folder.go makes folders.
 // verify.go with verifyindex.go, read.go, backup.go, and salvage.go with collect.go and flip.go
 // (frames from the bytes of damaged files) and swap.go are for operators; space.go watches the
 // disk, lock.go says who has a folder.

@@ -30,6 +30,7 @@ type fold struct {
 	builders builders
 	resting  *resting
 	recent   *recent
+	leaders  *leaders
 	ledger   *ledger
 	markets  *markets
 	rules    map[engine.MarketNo]rules // as far as they were needed
@@ -393,6 +394,7 @@ func (d *fold) commit() error {
 	}
 	d.recent.update(d.deals.entry, d.at.listed)
 	d.deals.entry = d.deals.entry[:0]
+	d.leaders.update(d.ledger.shifts)
 	d.gauges.batches.Inc()
 	d.gauges.rows.Add(float64(len(d.dirty)))
 	d.sweep()

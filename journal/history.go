@@ -20,6 +20,7 @@ type History struct {
 	filter  *filter
 	resting *resting
 	recent  *recent
+	leaders *leaders
 	door    door
 
 	sequence atomic.Uint64

@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"clobd/engine"
 
@@ -42,7 +43,7 @@ func holderOf(key []byte) (x Holder, good bool) {
 
 // holderMoves is how many holders may move before the memtable is flushed: readers of a list step
 // over all that moved in it since then.
-const holderMoves = 1 << 12
+const holderMoves = 1 << 13
 
 // list moves a changed position to its new places among the holders. Each key is set once before it
 // is deleted, so that the pair vanishes when a memtable is flushed.
@@ -52,6 +53,7 @@ func (l *ledger) list(p *position, batch *pebble.Batch) error {
 		if size == p.listed[o] {
 			continue
 		}
+		l.shifts = append(l.shifts, shift{token{p.market, outcome}, p.wallet, size, p.listed[o]})
 		if p.listed[o] != 0 {
 			key := holderKey(p.market, outcome, Holder{p.wallet, p.listed[o]})
 			if err := batch.SingleDelete(key[:], nil); err != nil {
@@ -81,20 +83,38 @@ func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, l
 		return nil, ErrClosed
 	}
 	defer h.door.leave()
-	least = max(least, 1)
-	from := holderKey(market, o, Holder{0, engine.Size(^uint64(0) >> 1)})
-	to := holderKey(market, o, Holder{1<<32 - 1, least})
-	var all []Holder
-	err := h.each(from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
+	of, least := token{market, o}, max(least, 1)
+	if all, known := h.leaders.copy(of, limit, least); known {
+		return all, nil
+	}
+	// Some more than are wanted: others may leave the first places.
+	most := limit + limit/4 + 16
+	r := h.leaders.begin(of, 2*most)
+	all, err := h.holders(of, most)
+	if err != nil {
+		err = fmt.Errorf("read holders of outcome %d in market %d: %w", o, market, err)
+	}
+	if r != nil {
+		h.leaders.finish(r, all, len(all) < most, err)
+	}
+	few := slices.IndexFunc(all, func(x Holder) bool { return x.Size < least })
+	if few >= 0 {
+		all = all[:few]
+	}
+	return all[:min(limit, len(all))], err
+}
+
+// holders reads at most most holders of a token.
+func (h *History) holders(of token, most int) (all []Holder, err error) {
+	from := holderKey(of.market, of.outcome, Holder{0, engine.Size(^uint64(0) >> 1)})
+	to := holderKey(of.market, of.outcome, Holder{1<<32 - 1, 1})
+	err = h.each(from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
 		x, good := holderOf(key)
 		if !good {
 			return false, errRow
 		}
 		all = append(all, x)
-		return len(all) < limit, nil
+		return len(all) < most, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read holders of outcome %d in market %d: %w", o, market, err)
-	}
-	return all, nil
+	return all, err
 }

@@ -173,13 +173,13 @@ func OpenIndex(j *Journal, o IndexOptions) (*Index, error) {
 	filter := newFilter(int(at.orders + at.orders/4))
 	x.fold = fold{db: x.db, gauges: x.gauges, filter: filter, rows: make(map[engine.OrderID]*row),
 		batch: x.db.NewBatch(), at: at, resting: x.resting, recent: x.recent,
-		rules: make(map[engine.MarketNo]rules), markets: newMarkets(x.db, x.gauges),
-		pace: markEvery, marked: x.marked, keep: keepRows}
+		leaders: newLeaders(), rules: make(map[engine.MarketNo]rules),
+		markets: newMarkets(x.db, x.gauges), pace: markEvery, marked: x.marked, keep: keepRows}
 	x.fold.builders = builders{db: x.db, of: o.Builder, last: at.builders,
 		known: make(map[BuilderCode]BuilderNo)}
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
 	x.History = &History{db: x.db, journal: j.ID, filter: filter, resting: x.resting, recent: x.recent,
-		wanted: make(chan struct{}, 1)}
+		leaders: x.fold.leaders, wanted: make(chan struct{}, 1)}
 	x.History.sequence.Store(uint64(at.sequence))
 	x.timer, x.leisure = time.NewTimer(0), lingerTime
 	x.durable.began = time.Now()

@@ -26,6 +26,7 @@ type ledger struct {
 	dirtyPositions []*position
 	links          [][linkKeyLen]byte // made in this batch
 	moves          int                // of holders, since the last flush
+	shifts         []shift            // of holders, in this batch
 	value          []byte             // scratch
 }
 
@@ -361,7 +362,7 @@ func (l *ledger) sweep() {
 		p.dirty, l.dirtyPositions[i] = false, nil
 	}
 	l.dirtyPurses, l.dirtyPositions = l.dirtyPurses[:0], l.dirtyPositions[:0]
-	l.links = l.links[:0]
+	l.links, l.shifts = l.links[:0], l.shifts[:0]
 	if len(l.purses) > keepRows {
 		clear(l.purses)
 	}

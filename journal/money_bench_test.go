@@ -11,44 +11,6 @@ import (
 	"clobd/engine"
 )
 
-// crowd is an index past its journal, for whoever needs more wallets than an engine would make in
-// time: tokens come from outside, or go there.
-type crowd struct {
-	x      *Index
-	seq    engine.Sequence
-	events [1]engine.Event
-	waits  int
-}
-
-// give moves size tokens to a wallet, or away from it if size is below 0.
-func (w *crowd) give(t testing.TB, wallet engine.WalletNo, m engine.MarketNo, size engine.Size) {
-	t.Helper()
-	w.events[0] = engine.Event{Kind: engine.Deposited, Wallet: wallet, Market: m, Size: size}
-	if size < 0 {
-		w.events[0].Kind, w.events[0].Size = engine.Withdrawn, -size
-	}
-	w.seq++
-	c := engine.Command{Kind: engine.Deposit, Market: m, Size: size}
-	if err := w.x.fold.command(&c, w.seq, makerTime, w.events[:]); err != nil {
-		t.Fatal(err)
-	}
-	w.x.fold.at.sequence = w.seq
-	if w.waits++; w.waits == 8192 {
-		w.commit(t)
-	}
-}
-
-// commit shows what was given so far.
-func (w *crowd) commit(t testing.TB) {
-	t.Helper()
-	if err := w.x.fold.commit(); err != nil {
-		t.Fatal(err)
-	}
-	w.x.History.publish(w.seq)
-	w.x.flush()
-	w.waits = 0
-}
-
 // quantiles runs work n times, each after prepare, and reports the median and the 90th percentile.
 func quantiles(b *testing.B, n int, prepare, work func()) {
 	took := make([]time.Duration, n)
