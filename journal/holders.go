@@ -41,9 +41,9 @@ func holderOf(key []byte) (x Holder, good bool) {
 	return x, true
 }
 
-// holderMoves is how many holders may move before the memtable is flushed: readers of a list step
-// over all that moved in it since then.
-const holderMoves = 1 << 13
+// holderMoves is how many holders may move before the memtable is flushed: whoever adds up a list,
+// or reads it for the first time, steps over all that moved in it since then.
+const holderMoves = 1 << 12
 
 // list moves a changed position to its new places among the holders. Each key is set once before it
 // is deleted, so that the pair vanishes when a memtable is flushed.
@@ -73,7 +73,8 @@ func (l *ledger) list(p *position, batch *pebble.Batch) error {
 }
 
 // Holders are at most limit wallets that hold at least least of a token, the largest first; among
-// equals the wallet that is known longer. The error is ErrClosed, or names what cannot be read.
+// equals the wallet that is known longer; limit is at most 1<<30. The error is ErrClosed, or names
+// what cannot be read.
 func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, least engine.Size) (
 	[]Holder, error) {
 	if limit <= 0 {
@@ -84,24 +85,27 @@ func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, l
 	}
 	defer h.door.leave()
 	of, least := token{market, o}, max(least, 1)
-	if all, known := h.leaders.copy(of, limit, least); known {
+	if all, known := h.leaders.first(of, limit, least); known {
 		return all, nil
 	}
 	// Some more than are wanted: others may leave the first places.
-	most := limit + limit/4 + 16
+	most := limit + min(limit, 1024)/4 + 16
 	r := h.leaders.begin(of, 2*most)
-	all, err := h.holders(of, most)
-	if err != nil {
-		err = fmt.Errorf("read holders of outcome %d in market %d: %w", o, market, err)
+	if r == nil {
+		most = limit
 	}
+	all, err := h.holders(of, most)
 	if r != nil {
 		h.leaders.finish(r, all, len(all) < most, err)
 	}
-	few := slices.IndexFunc(all, func(x Holder) bool { return x.Size < least })
-	if few >= 0 {
-		all = all[:few]
+	if err != nil {
+		return nil, fmt.Errorf("read holders of outcome %d in market %d: %w", o, market, err)
 	}
-	return all[:min(limit, len(all))], err
+	few := slices.IndexFunc(all, func(x Holder) bool { return x.Size < least })
+	if few < 0 {
+		few = len(all)
+	}
+	return all[:min(limit, few)], nil
 }
 
 // holders reads at most most holders of a token.

@@ -12,19 +12,24 @@ import (
 // database a reader steps over all that has moved since the last flush, which in a busy market is
 // more than what it came for.
 //
-//	reader   begin ── iterate the database ── finish      from then on: copy
-//	Index.Run       commit ── update      commit ── update
+//	reader        begin ── iterate the database ── finish      from then on: first
+//	Index.Run     Apply ── update ── publish      Apply ── update ── publish
 //
 // What moves between begin and finish waits, and is done over: a shift names the size that a wallet
-// has come to, so that it does no harm if the iterator has seen it already.
+// has come to. The iterator may have seen the latest batch already, of which update tells after
+// finish; until then some wallets are as it left them and some as the one before it did.
 type leaders struct {
-	mu    sync.RWMutex
+	mu    sync.RWMutex // guards all below, the lists included
 	lists map[token]*leaderList
-	count int // of places in all lists
+	count int // of places that the lists may have
 }
 
-// leadersMost bounds the places of all lists, of 16 bytes; with more, all are forgotten.
-const leadersMost = 1 << 19
+const (
+	// leadersMost bounds the places of all lists, of 16 bytes: beyond it some are forgotten.
+	leadersMost = 1 << 19
+	// shiftsMost is for how many shifts a list waits that somebody reads: beyond it it is forgotten.
+	shiftsMost = 1 << 12
+)
 
 // token is one of the two tokens of a market.
 type token struct {
@@ -39,11 +44,12 @@ type leaderList struct {
 	top    []Holder // the largest first
 	whole  bool     // there are no others
 	ready  bool     // finished
-	most   int      // places that are kept
-	shifts []shift  // that came before it was
+	kept   int      // places, at most
+	shifts []shift  // that came before it was ready
 }
 
-// shift is a wallet that moves from one place in a list of holders to another; 0 is none.
+// shift is a wallet that holds another size of a token than before it; 0 is none. A batch has one
+// of a wallet and token at most.
 type shift struct {
 	token
 	wallet engine.WalletNo
@@ -59,9 +65,8 @@ func compareHolders(a, b Holder) int {
 	return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Wallet, b.Wallet))
 }
 
-// copy copies at most limit of those who hold at least least of a token; false if they are not
-// known.
-func (l *leaders) copy(of token, limit int, least engine.Size) (all []Holder, known bool) {
+// first are at most limit of those who hold at least least of a token; false if they are not known.
+func (l *leaders) first(of token, limit int, least engine.Size) (all []Holder, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	r := l.lists[of]
@@ -77,26 +82,37 @@ func (l *leaders) copy(of token, limit int, least engine.Size) (all []Holder, kn
 	return slices.Clone(r.top[:min(n, limit)]), true
 }
 
-// begin begins to make a list that will keep most places: whoever gets it makes an iterator of the
-// database afterwards and calls finish. It is nil while somebody else does.
-func (l *leaders) begin(of token, most int) *leaderList {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	old := l.lists[of]
-	if old != nil && !old.ready {
+// begin begins to make a list that has at most kept places: whoever gets it makes an iterator of
+// the database afterwards and calls finish. It is nil while somebody else does, or if it would be
+// too large.
+func (l *leaders) begin(of token, kept int) *leaderList {
+	if kept > leadersMost/8 {
 		return nil
 	}
-	if old != nil {
-		l.count -= old.most
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if old := l.lists[of]; old != nil {
+		if !old.ready {
+			return nil
+		}
+		l.forget(old)
 	}
-	if l.count+most > leadersMost {
-		clear(l.lists)
-		l.count = 0
+	for _, some := range l.lists {
+		if l.count+kept <= leadersMost {
+			break
+		}
+		l.forget(some)
 	}
-	r := &leaderList{of: of, most: most}
+	r := &leaderList{of: of, kept: kept}
 	l.lists[of] = r
-	l.count += most
+	l.count += kept
 	return r
+}
+
+// forget drops a list. Callers hold mu.
+func (l *leaders) forget(r *leaderList) {
+	delete(l.lists, r.of)
+	l.count -= r.kept
 }
 
 // finish completes a list with its first places as they were found, all of them if whole, and
@@ -108,13 +124,18 @@ func (l *leaders) finish(r *leaderList, top []Holder, whole bool, err error) {
 		return // forgotten meanwhile
 	}
 	if err != nil {
-		delete(l.lists, r.of)
-		l.count -= r.most
+		l.forget(r)
 		return
 	}
 	r.top, r.whole, r.ready = slices.Clone(top), whole, true
 	for i := range r.shifts {
-		r.shift(&r.shifts[i])
+		s := &r.shifts[i]
+		// The iterator may have seen it anywhere on its way.
+		at := slices.IndexFunc(r.top, func(x Holder) bool { return x.Wallet == s.wallet })
+		if at >= 0 {
+			s.before = r.top[at].Size
+		}
+		r.move(s)
 	}
 	r.shifts = nil
 }
@@ -130,30 +151,32 @@ func (l *leaders) update(all []shift) {
 		switch r := l.lists[all[i].token]; {
 		case r == nil:
 		case r.ready:
-			r.shift(&all[i])
+			r.move(&all[i])
+		case len(r.shifts) == shiftsMost:
+			l.forget(r)
 		default:
 			r.shifts = append(r.shifts, all[i])
 		}
 	}
 }
 
-// shift moves a wallet to its new place, if that is among the first.
-func (r *leaderList) shift(s *shift) {
-	i, found := slices.BinarySearchFunc(r.top, Holder{s.wallet, s.before}, compareHolders)
-	if !found { // behind the last one, or the iterator saw it elsewhere
-		i = slices.IndexFunc(r.top, func(x Holder) bool { return x.Wallet == s.wallet })
+// move moves a wallet to its new place, if that is among the first.
+func (r *leaderList) move(s *shift) {
+	at, found := slices.BinarySearchFunc(r.top, Holder{s.wallet, s.before}, compareHolders)
+	if !found { // behind the last one, or the iterator has seen it moved
+		at, found = slices.BinarySearchFunc(r.top, Holder{s.wallet, s.size}, compareHolders)
 	}
-	if i >= 0 {
-		r.top = slices.Delete(r.top, i, i+1)
+	if found {
+		r.top = slices.Delete(r.top, at, at+1)
 	}
 	if s.size == 0 {
 		return
 	}
 	x := Holder{s.wallet, s.size}
-	if i, _ = slices.BinarySearchFunc(r.top, x, compareHolders); i == len(r.top) && !r.whole {
+	if at, _ = slices.BinarySearchFunc(r.top, x, compareHolders); at == len(r.top) && !r.whole {
 		return
 	}
-	if r.top = slices.Insert(r.top, i, x); len(r.top) > r.most {
-		r.top, r.whole = r.top[:r.most], false
+	if r.top = slices.Insert(r.top, at, x); len(r.top) > r.kept {
+		r.top, r.whole = r.top[:r.kept], false
 	}
 }
