@@ -96,41 +96,69 @@ func (r *rerun) add(id uint64, qty, price uint32) {
 // bare replays against the engine's books alone.
 func (r *rerun) bare() {
 	x := engine.NewBare(r.mix.Books, r.mix.Ticks+1)
-	handles := make([]uint32, r.ids()+1) // by id
-	var ids []uint64                     // by handle, to check
+	b := &bareRun{rerun: r, x: x, handles: make([]uint32, r.ids()+1),
+		fills: make([]engine.BareFill, 0, 128)}
+	run := b.run
 	if r.check {
-		ids = make([]uint64, r.ids()+1)
-	}
-	fills, check := make([]engine.BareFill, 0, 128), r.check
-	run := func(ops []MixOp) {
-		var h uint32
-		count, volume := uint64(0), uint64(0)
-		for i := range ops {
-			o := &ops[i]
-			if o.Cancel {
-				x.Cancel(o.Book, handles[o.ID])
-				continue
-			}
-			h, fills = x.Place(engine.Arrival{Book: o.Book, Index: o.Price, IOC: o.IOC,
-				Side: engine.Side(o.Side), Size: engine.Size(o.Qty)}, fills[:0])
-			handles[o.ID] = h
-			for j := range fills {
-				f := &fills[j]
-				if check {
-					r.turn.fold(ids[f.Handle], uint32(f.Size))
-				}
-				count++
-				volume += uint64(f.Size) * uint64(f.Index)
-			}
-			if check {
-				ids[h] = o.ID
-			}
-		}
-		r.turn.Fills, r.turn.Volume = r.turn.Fills+count, r.turn.Volume+volume
+		b.ids = make([]uint64, r.ids()+1)
+		run = b.tell
 	}
 	run(r.ops[:r.mix.Prefill])
 	r.timed(func() { run(r.ops[r.mix.Prefill:]) })
 	r.turn.Resting = uint64(x.Resting())
+}
+
+// bareRun keeps the handle of each order, as a ring of Commands would carry handles.
+type bareRun struct {
+	*rerun
+	x       *engine.Bare
+	handles []uint32 // by id
+	ids     []uint64 // by handle, to check
+	fills   []engine.BareFill
+}
+
+// run replays operations. It steps from one to the next without counting them: whether the next
+// one is a cancel cannot be foreseen, and is known the sooner the less there is to add up for it.
+func (r *bareRun) run(ops []MixOp) {
+	x, handles, fills := r.x, r.handles, r.fills
+	for len(ops) > 0 {
+		o := &ops[0]
+		ops = ops[1:]
+		if o.Cancel {
+			x.Cancel(o.Book, handles[o.ID])
+			continue
+		}
+		handles[o.ID] = x.Place(o.Book, engine.Arrival{Index: o.Price, IOC: o.IOC,
+			Side: engine.Side(o.Side), Size: engine.Size(o.Qty)}, &fills)
+		if len(fills) > 0 {
+			r.read(fills)
+			fills = fills[:0]
+		}
+	}
+	r.fills = fills
+}
+
+// tell replays one operation at a time and notes whose handle is whose.
+func (r *bareRun) tell(ops []MixOp) {
+	for i := range ops {
+		r.run(ops[i : i+1])
+		id := ops[i].ID
+		r.ids[r.handles[id]] = id
+	}
+}
+
+// read takes the fills of one order in.
+func (r *bareRun) read(fills []engine.BareFill) {
+	volume := uint64(0)
+	for i := range fills {
+		f := &fills[i]
+		if r.check {
+			r.turn.fold(r.ids[f.Handle], uint32(f.Size))
+		}
+		volume += uint64(f.Size) * uint64(f.Index)
+	}
+	r.turn.Fills += uint64(len(fills))
+	r.turn.Volume += volume
 }
 
 // ids is the highest id.

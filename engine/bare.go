@@ -19,7 +19,6 @@ type bareOrder struct {
 
 // Arrival is an order on its way into a book.
 type Arrival struct {
-	Book  uint32 // from 0
 	Index uint32 // limit in ticks, in [1, ticks-1]
 	Side  Side   // in the ladder: Buy or Sell
 	IOC   bool   // what does not fill at once is dropped
@@ -46,47 +45,66 @@ func NewBare(books, ticks int) *Bare {
 	return b
 }
 
-// Place matches an arriving order, best price first and oldest first, appends what it met to fills
-// and rests what remains of it, unless it is IOC. The handle is 0 if it does not rest, and good
-// until a fill with nothing remaining or a Cancel.
-func (b *Bare) Place(a Arrival, fills []BareFill) (handle uint32, all []BareFill) {
-	k, left := &b.books[a.Book], a.Size
-	for left > 0 {
-		at := k.best[a.Side^1]
-		if !within(a.Side, a.Index, at) {
-			break
-		}
-		l := k.level(at)
-		for h := l.head; h != 0 && left > 0; h = l.head {
-			o := b.resting.at(h)
-			size := min(o.remaining, left)
-			left -= size
-			o.remaining -= size
-			l.size -= size
-			fills = append(fills, BareFill{h, at, size, o.remaining})
-			if o.remaining == 0 {
-				k.unlink(h, at, 0)
-				b.queues.give(h)
+// Place matches an arriving order with a book, best price first and oldest first, appends what it
+// met to fills and rests what remains of it, unless it is IOC. The handle is 0 if it does not rest,
+// and good until a fill with nothing remaining or a Cancel.
+func (b *Bare) Place(book uint32, a Arrival, fills *[]BareFill) (handle uint32) {
+	k := &b.books[book]
+	if within(a.Side, a.Index, k.best[a.Side^1]) {
+		a.Size = b.match(k, a, fills)
+	}
+	if a.IOC || a.Size == 0 {
+		return 0
+	}
+	h := b.queues.freed // the one that rest will hand out
+	if h == 0 {
+		return b.restFresh(k, a)
+	}
+	*b.resting.at(h) = bareOrder{a.Size, a.Index}
+	return k.rest(a.Index, a.Side, a.Size)
+}
+
+// restFresh rests an order where no number is free.
+func (b *Bare) restFresh(k *book, a Arrival) (handle uint32) {
+	b.queues.fresh()
+	*b.resting.at(b.resting.next()) = bareOrder{a.Size, a.Index}
+	return k.rest(a.Index, a.Side, a.Size)
+}
+
+// match fills an arriving order and returns what is left of it.
+func (b *Bare) match(k *book, a Arrival, fills *[]BareFill) (left Size) {
+	left = a.Size
+	orders, met := b.resting.pages, *fills
+	for at := k.best[a.Side^1]; within(a.Side, a.Index, at); at = k.best[a.Side^1] {
+		l, before := k.level(at), left
+		for h := l.head; h != 0; {
+			o := orders.at(h)
+			if o.remaining > left {
+				o.remaining -= left
+				met = append(met, BareFill{h, at, left, o.remaining})
+				left = 0
+				break
+			}
+			left -= o.remaining
+			met = append(met, BareFill{h, at, o.remaining, 0})
+			h = k.pop(at)
+			if left == 0 {
+				break
 			}
 		}
+		l.size -= before - left
+		if left == 0 {
+			break
+		}
 	}
-	if left == 0 || a.IOC {
-		return 0, fills
-	}
-	h := b.queues.take()
-	if h > b.resting.used {
-		b.resting.next()
-	}
-	*b.resting.at(h) = bareOrder{left, a.Index}
-	k.rest(h, a.Index, a.Side, left)
-	return h, fills
+	*fills = met
+	return left
 }
 
 // Cancel takes a resting order out of its book. Its handle must be good, and of that book.
 func (b *Bare) Cancel(book, handle uint32) {
 	o := b.resting.at(handle)
-	b.books[book].unlink(handle, o.index, o.remaining)
-	b.queues.give(handle)
+	b.books[book].remove(handle, o.index, o.remaining)
 }
 
 // Resting counts the orders in all books.

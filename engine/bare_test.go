@@ -11,12 +11,12 @@ import (
 // start.
 type flatOrder struct {
 	Arrival
-	handle uint32
+	book, handle uint32
 }
 
 // meets says whether two orders of one book trade.
-func (o *flatOrder) meets(a *Arrival) bool {
-	if o.Book != a.Book || o.Side == a.Side {
+func (o *flatOrder) meets(a *flatOrder) bool {
+	if o.book != a.book || o.Side == a.Side {
 		return false
 	}
 	return a.Side == Buy && o.Index <= a.Index || a.Side == Sell && o.Index >= a.Index
@@ -31,20 +31,20 @@ func TestBare(t *testing.T) {
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {
 			if len(flat) > 0 && rapid.IntRange(0, 9).Draw(t, "what") < 4 {
 				i := rapid.IntRange(0, len(flat)-1).Draw(t, "which")
-				x.Cancel(flat[i].Book, flat[i].handle)
+				x.Cancel(flat[i].book, flat[i].handle)
 				flat = slices.Delete(flat, i, i+1)
 				continue
 			}
+			book := rapid.Uint32Range(0, 1).Draw(t, "book")
 			a := Arrival{
-				Book:  rapid.Uint32Range(0, 1).Draw(t, "book"),
 				Index: rapid.Uint32Range(1, uint32(ticks-1)).Draw(t, "index"),
 				Side:  Side(rapid.IntRange(0, 1).Draw(t, "side")),
 				IOC:   rapid.Bool().Draw(t, "ioc"),
 				Size:  Size(rapid.IntRange(1, 9).Draw(t, "size")),
 			}
-			var h uint32
-			h, fills = x.Place(a, fills[:0])
-			want, left := flatPlace(&flat, a)
+			fills = fills[:0]
+			h := x.Place(book, a, &fills)
+			want, left := flatPlace(&flat, flatOrder{a, book, h})
 			if !slices.Equal(fills, want) {
 				t.Fatalf("%+v met %+v, want %+v", a, fills, want)
 			}
@@ -53,7 +53,7 @@ func TestBare(t *testing.T) {
 			}
 			if h != 0 {
 				a.Size = left
-				flat = append(flat, flatOrder{a, h})
+				flat = append(flat, flatOrder{a, book, h})
 			}
 			if x.Resting() != len(flat) {
 				t.Fatalf("%d rest, want %d", x.Resting(), len(flat))
@@ -63,7 +63,7 @@ func TestBare(t *testing.T) {
 }
 
 // flatPlace fills an order from the slice, whose order is that of time.
-func flatPlace(flat *[]flatOrder, a Arrival) (fills []BareFill, left Size) {
+func flatPlace(flat *[]flatOrder, a flatOrder) (fills []BareFill, left Size) {
 	left = a.Size
 	for left > 0 {
 		best := -1
@@ -124,8 +124,8 @@ func (m *bareMix) step() {
 	if what == 9 {
 		a.IOC, a.Index = true, 52-4*uint32(side)
 	}
-	var h uint32
-	h, m.fills = m.x.Place(a, m.fills[:0])
+	m.fills = m.fills[:0]
+	h := m.x.Place(0, a, &m.fills)
 	for i := range m.fills {
 		m.met++
 		if f := &m.fills[i]; f.Remaining == 0 {

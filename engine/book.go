@@ -70,20 +70,40 @@ func (b *book) level(index uint32) *level {
 	return b.pages[index>>pageBits].level(index)
 }
 
-// rest puts order h at the end of a level's queue.
-func (b *book) rest(h, index uint32, side Side, size Size) {
-	p := b.page(index >> pageBits)
-	l := p.level(index)
-	last := l.tail
-	*b.queues.links.at(h) = link{prev: last}
-	b.queues.links.at(last).next = h
+// rest puts an order at the end of a level's queue and hands out its number. What is seldom done is
+// done elsewhere, at the very end, so that nothing here is kept on the stack for its sake.
+func (b *book) rest(index uint32, side Side, size Size) uint32 {
+	n, q := uint(index>>pageBits), b.queues
+	h := q.freed
+	if h == 0 || n >= uint(len(b.pages)) {
+		return b.restFirst(index, side, size)
+	}
+	levels := b.pages[n].levels
+	if levels == nil {
+		return b.restFirst(index, side, size)
+	}
+	l, links := &levels[index&(pageSize-1)], q.links.pages
+	last, k := l.tail, links.at(h)
 	l.tail = h
 	l.size += size
+	q.freed = k.next
+	k.next, k.prev = 0, last
+	links.at(last).next = h
 	b.orders++
 	if last == 0 {
 		l.head = h
-		b.open(p, index, side)
+		b.open(index, side)
 	}
+	return h
+}
+
+// restFirst is rest where the page or a number is still to be made.
+func (b *book) restFirst(index uint32, side Side, size Size) uint32 {
+	b.page(index >> pageBits)
+	if b.queues.freed == 0 {
+		b.queues.fresh()
+	}
+	return b.rest(index, side, size)
 }
 
 // page is the page of that number, made if it is missing.
@@ -98,10 +118,13 @@ func (b *book) page(n uint32) *page {
 	return p
 }
 
-// open marks a level that is no longer empty.
-func (b *book) open(p *page, index uint32, side Side) {
+// open marks a level that is no longer empty. Inlined, it would have rest keep more than there are
+// registers.
+//
+//go:noinline
+func (b *book) open(index uint32, side Side) {
 	n := index >> pageBits
-	p.set |= 1 << (index & (pageSize - 1))
+	b.pages[n].set |= 1 << (index & (pageSize - 1))
 	b.summary[n>>6] |= 1 << (n & 63)
 	if side == Buy {
 		b.best[Buy] = max(b.best[Buy], index)
@@ -115,34 +138,56 @@ func (b *book) reduce(index uint32, size Size) {
 	b.level(index).size -= size
 }
 
-// unlink takes order h out of its level's queue, with what remains of it. Whether it has neighbours
-// is as good as a coin's toss to the processor, so that nothing here branches on it: the neighbours
-// of the first and of the last order are nobody, who may be written to.
-func (b *book) unlink(h, index uint32, size Size) {
-	p := &b.pages[index>>pageBits]
-	l := p.level(index)
-	links := &b.queues.links
-	o := *links.at(h)
-	links.at(o.next).prev = o.prev
-	links.at(o.prev).next = o.next
+// remove takes order h out of its level's queue, with what remains of it, and takes its number
+// back. Whether it has neighbours is as good as a coin's toss to the processor, so that nothing
+// here branches on it: the neighbours of the first and of the last order are nobody, who may be
+// written to.
+func (b *book) remove(h, index uint32, size Size) {
+	q := b.queues
+	links := q.links.pages
+	k := links.at(h)
+	next, prev := k.next, k.prev
+	k.next, q.freed = q.freed, h
+	links.at(next).prev = prev
+	links.at(prev).next = next
+	l := b.level(index)
 	head, tail := l.head, l.tail
-	if o.prev == 0 {
-		head = o.next
+	if prev == 0 {
+		head = next
 	}
-	if o.next == 0 {
-		tail = o.prev
+	if next == 0 {
+		tail = prev
 	}
 	l.head, l.tail = head, tail
 	l.size -= size
 	b.orders--
 	if head == 0 {
-		b.close(p, index)
+		b.close(index)
 	}
 }
 
+// pop is remove for the first order of a level when nothing remains of it: nobody is before it. It
+// returns the one that is first now, 0 if none.
+func (b *book) pop(index uint32) uint32 {
+	l, q := b.level(index), b.queues
+	h, links := l.head, q.links.pages
+	k := links.at(h)
+	next := k.next
+	k.next, q.freed = q.freed, h
+	links.at(next).prev = 0
+	l.head = next
+	b.orders--
+	if next == 0 {
+		l.tail = 0
+		b.close(index)
+	}
+	return next
+}
+
 // close marks a level that became empty; if it was the best of its side, the next one is.
-func (b *book) close(p *page, index uint32) {
+func (b *book) close(index uint32) {
 	n := index >> pageBits
+	p := &b.pages[n]
 	p.set &^= 1 << (index & (pageSize - 1))
 	if p.set == 0 {
 		b.summary[n>>6] &^= 1 << (n & 63)

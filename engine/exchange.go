@@ -153,7 +153,7 @@ func (x *Exchange) drop(h uint32, o *order, why Reason, events []Event) []Event 
 	events, e := another(events)
 	e.Kind, e.Reason, e.Remaining = Cancelled, why, o.remaining
 	o.tell(e)
-	x.markets.at(uint32(o.market)).book.unlink(h, uint32(o.index), o.remaining)
+	x.markets.at(uint32(o.market)).book.remove(h, uint32(o.index), o.remaining)
 	x.resize(o, 0, 0)
 	x.retire(h, o)
 	return events
@@ -166,5 +166,4 @@ func (x *Exchange) retire(h uint32, o *order) {
 	}
 	x.delist(o)
 	x.forget(h, o)
-	x.queues.give(h)
 }

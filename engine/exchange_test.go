@@ -238,16 +238,14 @@ func TestBook(t *testing.T) {
 				index = uint16(min(max(middle+int(index%200)-100, 1), 9999))
 			}
 			if h := live[index]; h != 0 {
-				book.unlink(h, uint32(index), Lot)
-				q.give(h)
+				book.remove(h, uint32(index), Lot)
 				delete(live, index)
 			} else {
 				side := Sell
 				if int(index) < middle {
 					side = Buy
 				}
-				live[index] = q.take()
-				book.rest(live[index], uint32(index), side, Lot)
+				live[index] = book.rest(uint32(index), side, Lot)
 			}
 			bid, ask := uint32(0), book.ticks
 			for index := range live {

@@ -26,7 +26,7 @@ type page struct {
 func (p *page) level(index uint32) *level {
 	l := p.levels
 	if l == nil {
-		return nil
+		panic("BUG: a page of levels is missing")
 	}
 	return &l[index&(pageSize-1)]
 }
@@ -43,15 +43,8 @@ type queues struct {
 	freed uint32     // first of the numbers to be used again, linked by next
 }
 
-// take hands out an order's number.
-func (q *queues) take() uint32 {
-	h := q.freed
-	if h == 0 {
-		return q.links.next()
-	}
-	q.freed = q.links.at(h).next
-	return h
-}
+// fresh adds a number that was never used to those that are free.
+func (q *queues) fresh() { q.give(q.links.next()) }
 
 // give takes back the number of an order that is in no queue.
 func (q *queues) give(h uint32) {

@@ -208,12 +208,11 @@ func (l *loader) order(m *market) (o order) {
 func (l *loader) rest(m *market, from *order) {
 	x, size := l.x, from.remaining
 	from.fold = foldOrder(from)
-	h := x.takeOrder()
-	o := x.orders.at(h)
+	side := ladderSide(from.side, from.outcome)
+	h, o := x.restOrder(&m.book, uint32(from.index), side, size)
 	*o = *from
 	o.remaining = 0
 	x.resize(o, size, 0)
-	m.book.rest(h, uint32(o.index), ladderSide(o.side, o.outcome), size)
 	x.enlist(h, o, x.accounts.at(uint32(o.wallet)), x.positions.at(o.position))
 	if o.expiry != 0 {
 		x.arm(h, o)

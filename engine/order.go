@@ -47,13 +47,13 @@ func reserved(side Side, price Price, remaining Size) int64 {
 	return int64(remaining)
 }
 
-// takeOrder hands out an order record, the one that was given back last first.
-func (x *Exchange) takeOrder() uint32 {
-	h := x.queues.take()
+// restOrder puts an order into a book and hands out its record.
+func (x *Exchange) restOrder(b *book, index uint32, side Side, size Size) (h uint32, o *order) {
+	h = b.rest(index, side, size)
 	if h > x.orders.used {
 		x.orders.next()
 	}
-	return h
+	return h, x.orders.at(h)
 }
 
 // enlist adds an order to the lists of its position and wallet.

@@ -218,7 +218,7 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 		if o.remaining > 0 {
 			break // the arriving order wants no more, or cannot pay for more
 		}
-		book.unlink(h, uint32(o.index), 0)
+		book.pop(uint32(o.index))
 		x.retire(h, o)
 	}
 	return events
@@ -290,8 +290,8 @@ func (x *Exchange) settle(t *taker) {
 
 // rest puts what remains of an arriving order into the book, and on the timers if it expires.
 func (x *Exchange) rest(t *taker, seq Sequence, tag uint32) uint32 {
-	c, m, h := t.c, t.market, x.takeOrder()
-	o := x.orders.at(h)
+	c, m := t.c, t.market
+	h, o := x.restOrder(&m.book, t.index, t.side, t.remaining)
 	x.digest -= m.rankLeaf()
 	m.book.rank++
 	x.digest += m.rankLeaf()
@@ -302,7 +302,6 @@ func (x *Exchange) rest(t *taker, seq Sequence, tag uint32) uint32 {
 	o.tag, o.expiry = tag, c.Expiry
 	o.fold = foldOrder(o)
 	x.resize(o, t.remaining, 0)
-	m.book.rest(h, t.index, t.side, t.remaining)
 	x.enlist(h, o, t.account, x.positions.at(t.position))
 	if o.expiry != 0 {
 		x.arm(h, o)

@@ -37,7 +37,7 @@ func (b *book) regrid(orders *slab[order], from, to uint32) book {
 func (b *book) adopt(orders *slab[order], l *level, index uint32, side Side) {
 	p := b.page(index >> pageBits)
 	p.levels[index&(pageSize-1)] = *l
-	b.open(p, index, side)
+	b.open(index, side)
 	for h := l.head; h != 0; {
 		orders.at(h).index = uint16(index)
 		h = b.queues.behind(h)

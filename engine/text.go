@@ -77,31 +77,62 @@ func (t Token) AppendDecimal(dst []byte) []byte {
 // String is the token's id as an unsigned decimal number.
 func (t Token) String() string { return string(t.AppendDecimal(nil)) }
 
+// Token ids are read in pieces of pieceDigits digits, each of which counts pieceRange times what
+// the next one does.
+const (
+	pieceDigits = 16
+	pieceRange  = 1e16
+)
+
 // ParseToken reads an unsigned decimal number of at most 256 bits: digits only, at least one.
 func ParseToken(s string) (Token, bool) {
-	var limbs [4]uint64 // least significant last
 	if s == "" {
 		return Token{}, false
 	}
-	for i := range len(s) {
-		carry := uint64(s[i] - '0')
-		if carry > 9 {
-			return Token{}, false
-		}
-		for j := len(limbs) - 1; j >= 0; j-- {
-			hi, lo := bits.Mul64(limbs[j], 10)
+	head, limbs := (len(s)-1)%pieceDigits+1, [4]uint64{} // least significant first
+	piece := [pieceDigits]byte([]byte("0000000000000000"))
+	copy(piece[pieceDigits-head:], s)
+	for at := head; ; at += pieceDigits {
+		carry, good := sixteenDigits(&piece)
+		for i := range limbs {
+			hi, lo := bits.Mul64(limbs[i], pieceRange)
 			sum, c := bits.Add64(lo, carry, 0)
-			limbs[j], carry = sum, hi+c
+			limbs[i], carry = sum, hi+c
 		}
-		if carry != 0 {
+		if !good || carry != 0 {
 			return Token{}, false
 		}
+		if at == len(s) {
+			break
+		}
+		copy(piece[:], s[at:])
 	}
 	var t Token
 	for i, v := range limbs {
-		binary.BigEndian.PutUint64(t[8*i:], v)
+		binary.BigEndian.PutUint64(t[24-8*i:], v)
 	}
 	return t, true
+}
+
+// sixteenDigits is the number that 16 digits are, and whether they are digits.
+func sixteenDigits(b *[pieceDigits]byte) (v uint64, good bool) {
+	high, low := binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])
+	return eightDigits(high)*1e8 + eightDigits(low), areDigits(high) && areDigits(low)
+}
+
+// areDigits says whether all bytes of w are digits: their upper half is 3, also with 6 more.
+func areDigits(w uint64) bool {
+	const upper = 0xf0f0f0f0f0f0f0f0
+	return w&upper|(w+0x0606060606060606)&upper>>4 == 0x3333333333333333
+}
+
+// eightDigits is the number that the digits of w are, the first one in the lowest byte: neighbours
+// are put together, to two digits, to four, to eight.
+func eightDigits(w uint64) uint64 {
+	w &= 0x0f0f0f0f0f0f0f0f
+	w = w * (1 + 10<<8) >> 8 & 0x00ff00ff00ff00ff
+	w = w * (1 + 100<<16) >> 16 & 0x0000ffff0000ffff
+	return w * (1 + 10000<<32) >> 32
 }
 
 // AppendHex appends b as 0x and lower-case hexadecimal digits.

@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -26,6 +27,45 @@ func TestDecimal(t *testing.T) {
 	}
 	if s := Price(5100).String() + Size(Lot).String() + Cash(1).String(); s != "0.510.010.000001" {
 		t.Error(s)
+	}
+}
+
+// TestParseToken compares with a library: numbers of every length, the largest ones, and every byte
+// in every place.
+func TestParseToken(t *testing.T) {
+	agrees := func(s string) {
+		t.Helper()
+		var want Token
+		digits := s != "" && strings.Trim(s, "0123456789") == ""
+		n, ok := new(big.Int).SetString(s, 10)
+		if ok = ok && digits && n.BitLen() <= 256; ok {
+			n.FillBytes(want[:])
+		}
+		if got, good := ParseToken(s); got != want || good != ok {
+			t.Fatalf("%q: %v %v, want %v %v", s, got, good, want, ok)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 100 {
+		for range 50 {
+			s := make([]byte, n)
+			for i := range s {
+				s[i] = byte('0' + r.IntN(10))
+			}
+			agrees(string(s))
+		}
+	}
+	most := new(big.Int).Lsh(big.NewInt(1), 256)
+	for i := int64(-2); i <= 2; i++ {
+		s := new(big.Int).Add(most, big.NewInt(i)).String()
+		agrees(s)
+		agrees("00" + s)
+	}
+	fine := strings.Repeat("1234567890", 7) + "1234567"
+	for i := range fine {
+		for c := range 256 {
+			agrees(fine[:i] + string([]byte{byte(c)}) + fine[i+1:])
+		}
 	}
 }
 

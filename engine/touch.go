@@ -149,7 +149,7 @@ func (b *book) find(index uint32) *page {
 
 // peek is the level of an index, nil if its page was not made.
 func (b *book) peek(index uint32) *level {
-	if p := b.find(index); p != nil {
+	if p := b.find(index); p != nil && p.levels != nil {
 		return p.level(index)
 	}
 	return nil

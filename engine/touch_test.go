@@ -2,6 +2,24 @@ package engine
 
 import "testing"
 
+// TestPeek looks for levels where none was made: Touch does, and would go no further if it failed.
+func TestPeek(t *testing.T) {
+	var q queues
+	b := newBook(10_000, &q)
+	if l := b.peek(1); l != nil {
+		t.Errorf("an empty book has level %+v", *l)
+	}
+	h := b.rest(200, Buy, Lot)
+	if l := b.peek(200); l == nil || l.head != h {
+		t.Errorf("level 200 is %+v, order %d rests there", l, h)
+	}
+	for _, index := range []uint32{1, 9_999, 10_000 << pageBits} {
+		if l := b.peek(index); l != nil {
+			t.Errorf("level %d is %+v", index, *l)
+		}
+	}
+}
+
 // TestTouch: a touched Exchange does what one does that was not, and is not changed by it.
 func TestTouch(t *testing.T) {
 	x, y := NewExchange(1), NewExchange(1)
