@@ -76,15 +76,6 @@ func (h *Handler) snapshot(ctx *fasthttp.RequestCtx) (*view.Snapshot, engine.Out
 	return s, o, nil
 }
 
-// queryToken is the token id of the query, "" if it names none. Some clients write tokenId.
-func queryToken(ctx *fasthttp.RequestCtx) string {
-	args := ctx.QueryArgs()
-	if id := args.Peek("token_id"); len(id) > 0 {
-		return text(id)
-	}
-	return text(args.Peek("tokenId"))
-}
-
 // level is one price of a book.
 type level struct {
 	price engine.Price

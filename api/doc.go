@@ -46,11 +46,12 @@
 // Wire names occur only here, in the files that read queries and those that encode. Orders and
 // trades come in several styles, by the dialect of the caller's headers (orders.go, trades.go).
 //
-// Reading order: api.go (the routes), book.go, price.go and lists.go (one token, many tokens),
-// market.go, listing.go and entry.go (markets), gamma.go, gamma_query.go, gamma_write.go,
-// gamma_live.go and values.go (the catalog), search.go, related.go, charts.go and tape.go (what
-// was), account.go (whose request it is), cursor.go and filter.go (which part of a list),
-// orders.go, trades.go, lookup.go, balance.go, activity.go (what there is none of), wallets.go
-// (whom everybody may ask about), asked.go, figures.go (their parameters and sums), positions.go,
-// holders.go, interest.go (sums over a market), deeds.go, profiles.go, errors.go, encode.go.
+// Reading order: api.go (the routes), token.go (which token is asked for), book.go, price.go and
+// lists.go (one token, many tokens), market.go, listing.go and entry.go (markets), gamma.go,
+// gamma_query.go, gamma_write.go, gamma_live.go and values.go (the catalog), search.go, related.go,
+// charts.go and tape.go (what was), account.go (whose request it is), cursor.go and filter.go
+// (which part of a list), orders.go, trades.go, lookup.go, balance.go, activity.go (what there is
+// none of), wallets.go (whom everybody may ask about), asked.go, figures.go (their parameters and
+// sums), positions.go, holders.go, interest.go (sums over a market), deeds.go, profiles.go,
+// errors.go, encode.go.
 package api

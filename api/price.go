@@ -94,7 +94,7 @@ func (h *Handler) price(ctx *fasthttp.RequestCtx) {
 		errToken.send(ctx)
 		return
 	}
-	side, ok := parseSide(text(ctx.QueryArgs().Peek("side")))
+	side, ok := parseSide(text(peek(ctx, "side")))
 	if !ok {
 		errSide.send(ctx)
 		return

@@ -60,8 +60,9 @@
 //
 // # Reading order
 //
-// listener.go and turnstile.go (who gets a connection), server.go (route table), order.go (the
-// story of an order), bundle.go (of a list), cancel.go, tokens.go, heartbeat.go, keys.go (who
-// asks), records.go (which keys there are), decode.go and scan.go (JSON to integers), reply.go
-// (integers to JSON), limits.go, pool.go, seat.go, admin.go (the operator's writes), metrics.go.
+// listener.go and turnstile.go (who gets a connection), deadlines.go (for how long), server.go
+// (route table), order.go (the story of an order), bundle.go (of a list), cancel.go, tokens.go,
+// heartbeat.go, keys.go (who asks), records.go (which keys there are), decode.go and scan.go (JSON
+// to integers), reply.go (integers to JSON), limits.go, pool.go, seat.go, admin.go (the operator's
+// writes), metrics.go.
 package ingress

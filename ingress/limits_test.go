@@ -1,10 +1,13 @@
 package ingress
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
 )
@@ -185,6 +188,29 @@ func TestAddressScope(t *testing.T) {
 		if got := addressScope(c.method, c.path, c.cursor); !slices.Equal(got, c.want) {
 			t.Errorf("%s %s: %v, want %v", c.method, c.path, got, c.want)
 		}
+	}
+}
+
+// TestCursorGoesElsewhere: where the catalog's list of markets is full, the order book's, which has
+// a cursor, is not.
+func TestCursorGoesElsewhere(t *testing.T) {
+	h := newHouse(t, func(o *Options) { o.Limits = true })
+	admitted := func(uri string) bool {
+		var ctx fasthttp.RequestCtx
+		ctx.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, nil)
+		ctx.Request.SetRequestURI(uri)
+		return h.server.admit(&ctx)
+	}
+	for n := 0; admitted("/markets?limit=5"); n++ {
+		if n > 5000 {
+			t.Fatal("the list is never full")
+		}
+	}
+	if !admitted("/markets?limit=5&next_cursor=LTE=") || !admitted("/markets?next%5Fcursor=") {
+		t.Error("a list with a cursor is full, too")
+	}
+	if admitted("/markets") {
+		t.Error("the list is full no more")
 	}
 }
 

@@ -117,7 +117,7 @@ func everyRouteAtTheDoor(t *testing.T, record *openapi.Record) {
 			h := newHouse(t, door.change)
 			h.record = record
 			if door.status == "408" {
-				h.server.http.ReadTimeout = 200 * time.Millisecond
+				h.server.timeouts.request = 200 * time.Millisecond
 			}
 			h.server.Ready(door.ready)
 			dial := serveTCP(t, h)

@@ -17,10 +17,10 @@ import (
 //
 // A nil seat holds nothing. All but release belong to the connection's goroutine.
 type seat struct {
-	pool   *pool
 	held   atomic.Bool // release may come from whoever closes the connection
-	since  time.Time
 	worked time.Duration
+	pool   *pool
+	since  time.Time
 	answer waiter
 }
 
@@ -82,13 +82,12 @@ func (s *seat) release() {
 
 // orderConn is what a connection knows of the orders that come over it.
 type orderConn struct {
-	seat  seat
-	payer engine.Address // who sent one over it last
-	early bool           // the next one takes its place before it is parsed
-	full  error          // why it has none
-
+	early bool // the next one takes its place before it is parsed
 	// fresh: what was read last began with an order, and nothing of it has been handled yet.
 	fresh bool
+	full  error // why it has no place
+	seat  seat
+	payer engine.Address // who sent one over it last
 }
 
 // orderStart is how a request that places an order begins, as public clients write it.

@@ -54,6 +54,14 @@ func (d *dialed) answer() string {
 	return render(&r)
 }
 
+// live reads the answer to an order that rests.
+func (d *dialed) live() {
+	d.t.Helper()
+	if got := d.answer(); !strings.Contains(got, `"status":"live"`) {
+		d.t.Fatal(got)
+	}
+}
+
 // rawOrder is a signed POST /order.
 func (h *house) rawOrder(text string) string {
 	o := &words{strings.Fields(text)}
@@ -90,9 +98,7 @@ func TestOrderWaitsForItsPlace(t *testing.T) {
 	c.write(h.rawOrder("alice buy A 10 @ 0.40"))
 	awaitQueue(t, p, 1)
 	release()
-	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
-		t.Fatal(got)
-	}
+	c.live()
 	awaitIdle(t, p)
 	if p.ran.Load() < 2 { // the one that occupied it, too
 		t.Errorf("%d ran", p.ran.Load())
@@ -121,9 +127,7 @@ func TestOrderWaitsForTheDiskWithoutAPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock()
-	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
-		t.Fatal(got)
-	}
+	c.live()
 	awaitIdle(t, p)
 }
 
@@ -135,9 +139,7 @@ func TestKnownConnectionWaitsBeforeItIsParsed(t *testing.T) {
 	h.run([]string{"fund alice 100"})
 	p, c := h.server.pool, h.dial(t)
 	c.write(h.rawOrder("alice buy A 10 @ 0.40"))
-	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
-		t.Fatal(got)
-	}
+	c.live()
 	release := sync.OnceFunc(occupy(t, p))
 	defer release()
 	c.write("GET /ok HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -158,9 +160,7 @@ func TestKnownConnectionWaitsBeforeItIsParsed(t *testing.T) {
 	awaitIdle(t, p) // it waits for the rest of the header
 	_, rest, _ := strings.Cut(second, "\r\nHost: test\r\n")
 	c.write(rest)
-	if got := c.answer(); !strings.Contains(got, `"status":"live"`) {
-		t.Fatal(got)
-	}
+	c.live()
 	awaitIdle(t, p)
 }
 

@@ -180,6 +180,7 @@ type Server struct {
 	deriving  atomic.Int32 // key derivations in the pool
 	faucet    *faucet
 	turnstile *turnstile
+	timeouts  timeouts
 	metrics   *metrics
 	attached  bool
 
@@ -208,7 +209,9 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("ingress options: %w", err)
 	}
 	s := &Server{options: o, metrics: newMetrics(), version: []byte(o.Version),
-		beats: heartbeats{chains: make(map[beatKey]*chain)}, stop: make(chan struct{})}
+		beats:    heartbeats{chains: make(map[beatKey]*chain)},
+		timeouts: timeouts{request: readTimeout, idle: idleTimeout, answer: writeTimeout},
+		stop:     make(chan struct{})}
 	s.unreadable = s.metrics.route("unreadable")
 	if o.Sequencer != nil {
 		if err := s.Attach(o); err != nil {
@@ -231,23 +234,33 @@ func New(o Options) (*Server, error) {
 const spareWorkers = 64
 
 // newHTTP makes the HTTP server. It could serve more than the turnstile lets in, so that its own
-// refusal, which is no JSON, is never seen.
+// refusal, which is no JSON, is never seen. It has no timeouts: the connections have their own.
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
 		HeaderReceived:               roomFor,
+		ConnState:                    turned,
 		ErrorHandler:                 s.refuse,
 		Concurrency:                  s.options.Concurrency + spareWorkers,
 		ReadBufferSize:               headerBytes,
 		MaxRequestBodySize:           bodyBytes,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
-		IdleTimeout:                  idleTimeout,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		DisablePreParseMultipartForm: true,
 		CloseOnShutdown:              true,
 		Logger:                       discard{},
+	}
+}
+
+// turned tells a connection that a request has begun, and that one is answered.
+func turned(nc net.Conn, state fasthttp.ConnState) {
+	if c, ok := nc.(*countedConn); ok {
+		switch state {
+		case fasthttp.StateActive:
+			c.deadlines.begins()
+		case fasthttp.StateIdle:
+			c.deadlines.idle = true
+		}
 	}
 }
 
@@ -448,13 +461,12 @@ var (
 // because nobody knows where the next request would begin.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
-	var network net.Error
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		refuseLarge.send(ctx)
 	case errors.As(err, &small):
 		refuseHeader.send(ctx)
-	case errors.As(err, &network) && network.Timeout():
+	case timedOut(err):
 		refuseSlow.send(ctx)
 	default:
 		fail(ctx, 400, "bad_request", "malformed HTTP request")

@@ -355,7 +355,7 @@ func TestLargeHeader(t *testing.T) {
 
 func TestSlowBody(t *testing.T) {
 	h := newHouse(t, nil)
-	h.server.http.ReadTimeout = 50 * time.Millisecond
+	h.server.timeouts.request = 50 * time.Millisecond
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

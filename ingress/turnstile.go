@@ -79,7 +79,9 @@ func (l counted) Accept() (net.Conn, error) {
 		if r == nil {
 			leave := func() { l.server.turnstile.leave(key) }
 			return &countedConn{Conn: c, leave: leave, direct: key != nil,
-				draining: &l.server.draining, orders: orderConn{seat: newSeat(l.server.pool)}}, nil
+				draining:  &l.server.draining,
+				deadlines: deadlines{timeouts: &l.server.timeouts, began: time.Now()},
+				orders:    orderConn{seat: newSeat(l.server.pool)}}, nil
 		}
 		l.server.turnAway(c, r)
 	}
@@ -115,24 +117,27 @@ func (s *Server) turnAway(c net.Conn, r *refusal) {
 	_ = c.Close()
 }
 
-// countedConn leaves the turnstile when it is closed, once, and lets orders over it work only while
-// they have a place in the pool.
+// countedConn leaves the turnstile when it is closed, once, waits for its client only as long as
+// the timeouts allow, and lets orders over it work only while they have a place in the pool.
+//
+// What every request needs stands first: of a connection that has waited it is in no cache.
 type countedConn struct {
 	net.Conn
-	once     sync.Once
-	leave    func()
-	direct   bool // one caller's own: no proxy stands for many
-	draining *atomic.Bool
-	orders   orderConn
-	eager    *eager // nil until an order is answered
+	deadlines deadlines
+	eager     eager // ready once something was written
+	orders    orderConn
+	draining  *atomic.Bool
+	direct    bool // one caller's own: no proxy stands for many
+	once      sync.Once
+	leave     func()
 }
 
 // Read reads. It waits without a place; an order gets one at once. At the end of all it does not:
 // the connection would count as idle while it waits here, and be closed under the order.
 func (c *countedConn) Read(b []byte) (int, error) {
 	c.orders.seat.done()
-	n, err := c.Conn.Read(b)
-	if c.draining.Load() {
+	n, err := c.deadlines.read(c.Conn, b)
+	if c.orders.early && c.draining.Load() {
 		c.orders.early = false
 	}
 	c.orders.begins(b[:n])
@@ -142,22 +147,21 @@ func (c *countedConn) Read(b []byte) (int, error) {
 // Write writes. What an order still needed a place for is then done. It is done, too, if the
 // client must read before more can be written: he may never do that.
 func (c *countedConn) Write(b []byte) (int, error) {
-	n := 0
+	n := c.writeNow(b)
 	if c.orders.seat.held.Load() {
-		n = c.writeNow(b)
 		c.orders.seat.done()
 	}
 	if n == len(b) {
 		return n, nil
 	}
-	more, err := c.Conn.Write(b[n:])
+	more, err := c.deadlines.write(c.Conn, b[n:])
 	return n + more, err
 }
 
 // writeNow writes as much as there is room for, without a wait; what fails is found by the next
 // Write. Only sockets can do that.
 func (c *countedConn) writeNow(b []byte) int {
-	if c.eager == nil {
+	if c.eager.raw == nil {
 		socket, ok := c.Conn.(syscall.Conn)
 		if !ok {
 			return 0
@@ -166,8 +170,7 @@ func (c *countedConn) writeNow(b []byte) int {
 		if err != nil {
 			return 0
 		}
-		c.eager = &eager{raw: raw}
-		c.eager.attempt = c.eager.try
+		c.eager.raw, c.eager.attempt = raw, c.eager.try
 	}
 	return c.eager.write(b)
 }

@@ -37,7 +37,7 @@ func (n *node) adminServer() *http.Server {
 	mux.HandleFunc("/debug/pprof/profile", n.guarded(pprof.Profile))
 	mux.HandleFunc("/debug/pprof/symbol", n.guarded(pprof.Symbol))
 	mux.HandleFunc("/debug/pprof/trace", n.guarded(pprof.Trace))
-	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 }
 
 // readyz answers 200 once orders are taken, and 503 before that, while the disk hangs, and while
