@@ -52,6 +52,7 @@ func fill(t testing.TB, x *Index, n int) []engine.OrderID {
 // TestFilter: what was added is never unknown, what was not nearly always is, in any generation,
 // for ids that are random and for ids that are alike; and the memory is as promised.
 func TestFilter(t *testing.T) {
+	long(t) // one goroutine: a race detector learns nothing of it, and takes a minute
 	const ids = 3 * filterLeast
 	for name, id := range map[string]func(r *rand.Rand, n uint64) engine.OrderID{
 		"random": func(r *rand.Rand, _ uint64) engine.OrderID { return randomID(r) },
