@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// History answers from the index. Anybody may use it at any time; it never waits for the folding
-// goroutine but in Await.
+// History answers from the index. Anybody may use it at any time; it waits for the folding
+// goroutine in Await, and else only while that notes a batch in what is kept in memory.
 type History struct {
 	db      *pebble.DB
 	journal uint64
