@@ -108,7 +108,7 @@ func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) (Side, uin
 		}
 		good := o.market == no && uint32(o.index) == index && k.prev == prev && o.rank > rank &&
 			o.rank <= b.rank && o.remaining > 0 && o.remaining%Lot == 0 && o.price == ladder &&
-			ladderSide(o.side, o.outcome) == side && o.fold == foldOrder(o)
+			ladderSide(o.side, o.outcome) == side && o.fold == foldOrder(o, foldID(&o.id))
 		a.check(good, "market %d, level %d: order %d is %+v", no, index, h, *o)
 		a.order(h, o)
 		size, count = size+o.remaining, count+1
@@ -320,7 +320,7 @@ func (s *seen) sum() uint64 {
 	sum := floorLeaf(s.count - uint64(used))
 	for i := uint32(1); i <= used; i++ {
 		age := (s.at + used - i) % used
-		sum += seenLeaf(&s.ring.at(i).id, s.count-uint64(age))
+		sum += seenLeaf(foldID(&s.ring.at(i).id), s.count-uint64(age))
 	}
 	return sum
 }

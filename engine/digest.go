@@ -60,10 +60,13 @@ func (o *order) leaf() uint64 {
 	return mix(o.fold, uint64(o.remaining))
 }
 
+// foldID folds an id.
+func foldID(id *OrderID) uint64 { return fold32((*[32]byte)(id)) }
+
 // foldOrder folds what never changes of an order while it rests. Its rank, a counter of the book,
-// stands for its place in the queue.
-func foldOrder(o *order) uint64 {
-	f := mix(fold32((*[32]byte)(&o.id)), o.rank)
+// stands for its place in the queue; its id is given as it is folded.
+func foldOrder(o *order, id uint64) uint64 {
+	f := mix(id, o.rank)
 	f = mix(f^uint64(o.wallet), uint64(o.owner)<<32|uint64(o.key))
 	f ^= uint64(o.market) ^ bits.RotateLeft64(uint64(o.expiry), 32)
 	return mix(f, uint64(o.price)<<16|uint64(o.side)<<8|uint64(o.outcome))
@@ -155,9 +158,9 @@ func foldListing(l *Listing, no MarketNo) uint64 {
 	return mix(f^uint64(l.MinBuy), uint64(l.Fee.Rate)<<8|uint64(l.Fee.Exponent))
 }
 
-// seenLeaf is the leaf of a remembered id: the n-th that was bound, from 1. A counter, not its
-// Sequence: what was refused in between leaves no trace.
-func seenLeaf(id *OrderID, n uint64) uint64 { return mix(fold32((*[32]byte)(id))^mixSeen, n) }
+// seenLeaf is the leaf of a remembered id, folded: the n-th that was bound, from 1. A counter, not
+// its Sequence: what was refused in between leaves no trace.
+func seenLeaf(id, n uint64) uint64 { return mix(id^mixSeen, n) }
 
 // floorLeaf is the leaf of the floor: so many placements were forgotten.
 func floorLeaf(forgotten uint64) uint64 { return mix(mixFloor, forgotten) }

@@ -29,6 +29,7 @@ type Exchange struct {
 
 	replayed []Event  // scratch of ApplyFrame
 	active   []uint64 // scratch of CancelAll
+	hints    hints    // from Touch to Apply
 }
 
 // NewExchange makes an empty Exchange. The seed only salts the table of order ids, against callers
@@ -123,7 +124,10 @@ type refusal struct {
 	first  Sequence
 }
 
-// refuse appends the Rejected Event of a Command.
+// refuse appends the Rejected Event of a Command. Inlined, it would fill the stack of those who
+// seldom refuse anything.
+//
+//go:noinline
 func refuse(events []Event, c *Command, no refusal) []Event {
 	return append(events, Event{
 		Kind: Rejected, Reject: no.reject, Args: no.args, First: no.first,
@@ -134,7 +138,10 @@ func refuse(events []Event, c *Command, no refusal) []Event {
 
 // cancel answers Cancel: the owner, or an operator, takes a resting order out of the book.
 func (x *Exchange) cancel(c *Command, events []Event) []Event {
-	h, _, _ := x.find(&c.ID, x.seen.tag(&c.ID))
+	h := x.hints.take()
+	if !x.rests(h, &c.ID) {
+		h, _, _ = x.find(&c.ID, x.seen.tag(&c.ID))
+	}
 	if h == 0 {
 		return refuse(events, c, refusal{reject: RejectNotFound})
 	}

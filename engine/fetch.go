@@ -11,6 +11,11 @@ func fetchBucket(b *bucket)
 //go:noescape
 func fetchOrder(o *order)
 
+// fetchHead fetches the first line of an order: that it has another neighbour is written there.
+//
+//go:noescape
+func fetchHead(o *order)
+
 //go:noescape
 func fetchLink(l *link)
 

@@ -15,6 +15,7 @@ TEXT name(SB), NOSPLIT, $0-8 ; \
 
 ONE(·fetchBucket, b)
 TWO(·fetchOrder, o)
+ONE(·fetchHead, o)
 ONE(·fetchLink, l)
 ONE(·fetchLevel, l)
 ONE(·fetchPage, p)

@@ -4,6 +4,7 @@ package engine
 
 func fetchBucket(*bucket)     {}
 func fetchOrder(*order)       {}
+func fetchHead(*order)        {}
 func fetchLink(*link)         {}
 func fetchLevel(*level)       {}
 func fetchPage(*page)         {}

@@ -41,6 +41,9 @@ type position struct {
 	_      uint32
 }
 
+// is says whether it is that wallet's in that market.
+func (p *position) is(w WalletNo, m MarketNo) bool { return p.wallet == w && p.market == m }
+
 // foldOf names the token account of one outcome.
 func (p *position) foldOf(o Outcome) uint64 { return p.fold + uint64(o)*mixAsset }
 
@@ -79,7 +82,7 @@ func (x *Exchange) postFees(amount Cash) {
 // move; paid leaves the account that backs the order in the same breath.
 func (x *Exchange) resize(o *order, to Size, paid int64) {
 	x.digest -= o.leaf()
-	held := reserved(o.side, o.price, to) - reserved(o.side, o.price, o.remaining)
+	held := reserved(o.side, o.price, to-o.remaining)
 	o.remaining = to
 	x.digest += o.leaf()
 	if o.side == Buy {
@@ -110,15 +113,16 @@ func positionTag(w WalletNo, m MarketNo) uint32 {
 
 // position is the number of the wallet's position in a market, 0 if it has none yet.
 func (x *Exchange) position(w WalletNo, m MarketNo) uint32 {
-	for e := x.places.search(positionTag(w, m)); ; {
-		i := e.next()
-		if i == 0 {
-			return 0
-		}
-		if p := x.positions.at(i); p.wallet == w && p.market == m {
-			return i
-		}
+	i, e := x.places.search(positionTag(w, m))
+	for i != 0 && !x.positions.at(i).is(w, m) {
+		i, e = e.next()
 	}
+	return i
+}
+
+// isPosition says whether i is the number of the wallet's position in a market. Any i will do.
+func (x *Exchange) isPosition(i uint32, w WalletNo, m MarketNo) bool {
+	return i != 0 && i <= x.positions.used && x.positions.at(i).is(w, m)
 }
 
 // addPosition makes the position that position did not find.

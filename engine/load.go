@@ -207,7 +207,7 @@ func (l *loader) order(m *market) (o order) {
 // rest puts an order back where it rested.
 func (l *loader) rest(m *market, from *order) {
 	x, size := l.x, from.remaining
-	from.fold = foldOrder(from)
+	from.fold = foldOrder(from, foldID(&from.id))
 	side := ladderSide(from.side, from.outcome)
 	h, o := x.restOrder(&m.book, uint32(from.index), side, size)
 	*o = *from
@@ -248,7 +248,7 @@ func (l *loader) placements() {
 		for i := 0; i < len(some) && u.Err == nil; i++ {
 			n++
 			l.placement(&some[i])
-			x.digest += seenLeaf(&some[i].id, n)
+			x.digest += seenLeaf(foldID(&some[i].id), n)
 		}
 	}
 	for h := uint32(1); h <= x.orders.used && u.Err == nil; h++ {

@@ -118,25 +118,22 @@ func (m *market) adopt(l *Listing, no MarketNo) {
 
 // listed is the market of a condition, 0 if there is none.
 func (x *Exchange) listed(c *Condition) MarketNo {
-	for e := x.conditions.search(x.seen.tag((*OrderID)(c))); ; {
-		no := e.next()
-		if no == 0 || x.markets.at(no).condition == *c {
-			return MarketNo(no)
-		}
+	no, e := x.conditions.search(x.seen.tag((*OrderID)(c)))
+	for no != 0 && x.markets.at(no).condition != *c {
+		no, e = e.next()
 	}
+	return MarketNo(no)
 }
 
 // listedToken says whether a token belongs to a market.
 func (x *Exchange) listedToken(k *Token) bool {
-	for e := x.tokens.search(x.seen.tag((*OrderID)(k))); ; {
-		no := e.next()
-		if no == 0 {
-			return false
-		}
+	no, e := x.tokens.search(x.seen.tag((*OrderID)(k)))
+	for ; no != 0; no, e = e.next() {
 		if m := x.markets.at(no); m.tokens[0] == *k || m.tokens[1] == *k {
 			return true
 		}
 	}
+	return false
 }
 
 // known is market no, or nil.

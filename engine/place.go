@@ -2,20 +2,21 @@ package engine
 
 // place answers Place: judge, match, settle, rest.
 func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []Event {
-	t := taker{c: c}
+	t := taker{c: c, position: x.hints.take()}
 	if no := x.identify(&t); no != Accepted {
 		return refuse(events, c, refusal{reject: no})
 	}
-	tag := x.seen.tag(&c.ID)
-	if _, first, known := x.find(&c.ID, tag); known {
+	t.tag = x.seen.tag(&c.ID)
+	if _, first, known := x.find(&c.ID, t.tag); known {
 		return refuse(events, c, refusal{reject: RejectDuplicate, first: first})
 	}
 	if c.Seen < x.seen.floor {
 		return refuse(events, c, refusal{reject: RejectRecheck, first: x.seen.floor})
 	}
+	t.id = foldID(&c.ID)
 	if no := x.admit(&t, now); no != Accepted {
 		if Rejects[no].Final {
-			x.remember(&c.ID, tag, seq, 0)
+			x.remember(&t, seq, 0)
 		}
 		return refuse(events, c, refusal{reject: no, args: t.args})
 	}
@@ -23,18 +24,21 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 		t.position = x.addPosition(c.Wallet, c.Market)
 	}
 	events = x.match(&t, events)
-	x.settle(&t)
+	if t.filled != 0 {
+		x.settle(&t)
+	}
 	t.assertMet()
 	h, kind, why := uint32(0), Completed, t.left()
 	if t.remaining > 0 && why == 0 {
-		h, kind = x.rest(&t, seq, tag), Placed
+		h, kind = x.rest(&t, seq), Placed
 	}
-	x.remember(&c.ID, tag, seq, h)
+	x.remember(&t, seq, h)
 	events, e := another(events)
 	e.Kind, e.Reason = kind, why
 	e.Side, e.Outcome, e.Price = c.Side, c.Outcome, t.price
 	e.Market, e.Wallet, e.Owner = c.Market, c.Wallet, c.Owner
-	e.Size, e.Remaining, e.Order = t.size, t.remaining, c.ID
+	e.Size, e.Remaining = t.size, t.remaining
+	e.Order = c.ID
 	return events
 }
 
@@ -76,7 +80,9 @@ func (x *Exchange) admit(t *taker, now Time) Reject {
 	if no := t.limits(); no != Accepted {
 		return no
 	}
-	t.position = x.position(c.Wallet, c.Market)
+	if !x.isPosition(t.position, c.Wallet, c.Market) {
+		t.position = x.position(c.Wallet, c.Market)
+	}
 	if no := x.afford(t); no != Accepted {
 		return no
 	}
@@ -268,9 +274,6 @@ func (x *Exchange) fill(t *taker, o *order, size Size) (fee Cash, how Settlement
 
 // settle posts what the arriving order paid and got.
 func (x *Exchange) settle(t *taker) {
-	if t.filled == 0 {
-		return
-	}
 	t.assertFair()
 	p, tokens := x.positions.at(t.position), int64(t.filled)
 	if t.c.Side == Buy {
@@ -289,7 +292,7 @@ func (x *Exchange) settle(t *taker) {
 }
 
 // rest puts what remains of an arriving order into the book, and on the timers if it expires.
-func (x *Exchange) rest(t *taker, seq Sequence, tag uint32) uint32 {
+func (x *Exchange) rest(t *taker, seq Sequence) uint32 {
 	c, m := t.c, t.market
 	h, o := x.restOrder(&m.book, t.index, t.side, t.remaining)
 	x.digest -= m.rankLeaf()
@@ -298,9 +301,10 @@ func (x *Exchange) rest(t *taker, seq Sequence, tag uint32) uint32 {
 	*o = order{} // and then where it lies, as an Event
 	o.wallet, o.owner, o.position, o.market = c.Wallet, c.Owner, t.position, c.Market
 	o.index, o.price, o.side, o.outcome = uint16(t.index), t.price, c.Side, c.Outcome
-	o.key, o.id, o.first, o.rank = c.Key, c.ID, seq, m.book.rank
-	o.tag, o.expiry = tag, c.Expiry
-	o.fold = foldOrder(o)
+	o.key, o.first, o.rank = c.Key, seq, m.book.rank
+	o.id = c.ID
+	o.tag, o.expiry = t.tag, c.Expiry
+	o.fold = foldOrder(o, t.id)
 	x.resize(o, t.remaining, 0)
 	x.enlist(h, o, t.account, x.positions.at(t.position))
 	if o.expiry != 0 {

@@ -56,25 +56,37 @@ func (s *seen) tag(id *OrderID) uint32 {
 // find is the order record, 0 if it rests no more, and the Sequence of a known id.
 func (x *Exchange) find(id *OrderID, tag uint32) (h uint32, first Sequence, known bool) {
 	s := &x.seen
-	for e := s.table.search(tag); ; {
-		ref := e.next()
-		switch {
-		case ref == 0:
-			return 0, 0, false
-		case ref&inRing == 0:
-			if o := x.orders.at(ref); o.id == *id {
+	for ref, e := s.table.search(tag); ref != 0; ref, e = e.next() {
+		if ref&inRing == 0 {
+			if o := x.orders.at(ref); same(&o.id, id) {
 				return ref, o.first, true
 			}
-		default:
-			if p := s.ring.at(ref &^ inRing); p.id == *id {
-				return 0, p.first, true
-			}
+		} else if p := s.ring.at(ref &^ inRing); same(&p.id, id) {
+			return 0, p.first, true
 		}
 	}
+	return 0, 0, false
 }
 
-// remember binds an id, resting as order h or 0, and lets go of the oldest placement.
-func (x *Exchange) remember(id *OrderID, tag uint32, first Sequence, h uint32) {
+// rests says whether order h rests and has that id. Any h will do.
+func (x *Exchange) rests(h uint32, id *OrderID) bool {
+	if h == 0 || h > x.orders.used {
+		return false
+	}
+	o := x.orders.at(h)
+	return o.remaining != 0 && same(&o.id, id)
+}
+
+// same is a == b, without the call that Go makes of that for so many bytes.
+func same(a, b *OrderID) bool {
+	le := binary.LittleEndian
+	return le.Uint64(a[0:])^le.Uint64(b[0:])|le.Uint64(a[8:])^le.Uint64(b[8:])|
+		le.Uint64(a[16:])^le.Uint64(b[16:])|le.Uint64(a[24:])^le.Uint64(b[24:]) == 0
+}
+
+// remember binds the id of an arriving order, resting as order h or 0, and lets go of the oldest
+// placement.
+func (x *Exchange) remember(t *taker, first Sequence, h uint32) {
 	s := &x.seen
 	if s.ring.used < s.window {
 		s.at = s.ring.next()
@@ -86,14 +98,15 @@ func (x *Exchange) remember(id *OrderID, tag uint32, first Sequence, h uint32) {
 	}
 	s.count++
 	p := s.ring.at(s.at)
-	p.id, p.first, p.tag = *id, first, tag
+	p.id = t.c.ID
+	p.first, p.tag = first, t.tag
 	if h != 0 {
 		x.orders.at(h).ring = s.at
-		s.table.insert(entryOf(tag, h))
+		s.table.insert(entryOf(t.tag, h))
 	} else {
-		s.table.insert(entryOf(tag, s.at|inRing))
+		s.table.insert(entryOf(t.tag, s.at|inRing))
 	}
-	x.digest += seenLeaf(id, s.count)
+	x.digest += seenLeaf(t.id, s.count)
 }
 
 // evict lets a placement fall out of the ring. A live one stays known through its order.
@@ -102,7 +115,7 @@ func (x *Exchange) evict(p *placement) {
 	s.table.remove(entryOf(p.tag, s.at|inRing)) // not there while its order rests
 	s.floor = p.first
 	gone := s.count - uint64(s.window)
-	x.digest += floorLeaf(gone+1) - floorLeaf(gone) - seenLeaf(&p.id, gone+1)
+	x.digest += floorLeaf(gone+1) - floorLeaf(gone) - seenLeaf(foldID(&p.id), gone+1)
 }
 
 // forget is told that order h rests no more.

@@ -83,39 +83,48 @@ func (t *table) home(tag uint32) *bucket {
 	return &c.all[tag&c.mask]
 }
 
-// search goes through the entries of a tag.
+// search goes through the entries of a tag. It is handed on by value, and has no more fields than
+// Go keeps in registers: one that lay on the stack was written in small pieces and read in large
+// ones, for which the processor waits.
 type search struct {
 	in     *buckets
 	tag    uint32
-	at     uint32 // bucket
-	marked uint64 // what is left to be looked at of it
-	left   uint32 // buckets that may still come: all may have been passed
+	step   uint32 // buckets from its home
+	marked uint64 // what is left to be looked at of this one
 }
 
-// search begins a search.
-func (t *table) search(tag uint32) search {
+// search is the reference of the first entry of a tag, 0 if there is none, and how to go on. Nearly
+// always the bucket that is its home says it all.
+func (t *table) search(tag uint32) (uint32, search) {
 	c := t.of(tag)
-	at := tag & c.mask
-	return search{c, tag, at, c.all[at].marked(markOf(tag)), c.mask}
+	b := &c.all[tag&c.mask]
+	m := b.marked(markOf(tag))
+	if m == 0 && !b.past() {
+		return 0, search{}
+	}
+	if e := *b.entry(m); uint32(e>>32) == tag && m != 0 {
+		return uint32(e), search{c, tag, 0, m & (m - 1)}
+	}
+	return search{c, tag, 0, m}.next()
 }
 
-// next is the reference of the next entry, 0 if there is none.
-func (s *search) next() uint32 {
+// next is the reference of the next entry, 0 if there is none, and how to go on. The last bucket
+// is the one before its home: all may have been passed.
+func (s search) next() (uint32, search) {
 	for {
-		b := &s.in.all[s.at]
+		b := &s.in.all[(s.tag+s.step)&s.in.mask]
 		for s.marked != 0 {
 			e := *b.entry(s.marked)
 			s.marked &= s.marked - 1
 			if uint32(e>>32) == s.tag {
-				return uint32(e)
+				return uint32(e), s
 			}
 		}
-		if !b.past() || s.left == 0 {
-			return 0
+		if !b.past() || s.step == s.in.mask {
+			return 0, s
 		}
-		s.left--
-		s.at = (s.at + 1) & s.in.mask
-		s.marked = s.in.all[s.at].marked(markOf(s.tag))
+		s.step++
+		s.marked = s.in.all[(s.tag+s.step)&s.in.mask].marked(markOf(s.tag))
 	}
 }
 

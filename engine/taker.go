@@ -14,9 +14,11 @@ import (
 // limit; but a FOK must get all that it signed, wherever the book has it for that cash.
 type taker struct {
 	c         *Command
+	id        uint64 // folded
+	tag       uint32 // of its id in the table
 	market    *market
 	account   *account
-	position  uint32 // 0: none yet
+	position  uint32 // 0: none yet; until it is admitted, what Touch took for it
 	side      Side   // in the ladder
 	budget    bool
 	stopped   bool   // it met an order of its own wallet, whose prevention ends it

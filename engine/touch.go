@@ -6,43 +6,39 @@ const TouchAhead = 16
 
 // Touch fetches what Apply will read and write for these Commands, at most TouchAhead. Apply
 // follows one pointer after the other and waits for each, and a write to what is far away holds up
-// all those behind it; here the misses of many Commands are under way at the same time: each loop
-// goes one step along the pointers of all, and does little else. It changes nothing.
+// all those behind it; here the misses of many Commands are under way at the same time: each step
+// goes one step along the pointers of all, and does little else. It changes nothing: what it finds
+// is a hint to Apply.
 func (x *Exchange) Touch(commands []*Command) {
-	s := &x.seen
-	if s.ring.used == 0 || x.orders.used == 0 {
+	x.hints = hints{}
+	if x.seen.ring.used == 0 || x.orders.used == 0 {
 		return
 	}
 	// What is damaged is for Apply to stumble over, which knows the Command that led there.
 	defer func() { _ = recover() }()
-	commands = commands[:min(len(commands), TouchAhead)]
-	var tags, orders [TouchAhead]uint32
-	var places [TouchAhead]placeTouch
-	cancels, n := 0, 0
-	for _, c := range commands {
-		tag := s.tag(&c.ID)
-		fetchBucket(s.table.home(tag))
-		switch c.Kind {
-		case Cancel:
-			tags[cancels] = tag
-			cancels++
-		case Place:
-			if x.touchPlace(&places[n], c) {
-				fetchBucket(s.leaving(uint32(n)))
-				n++
-			}
-		}
+	t := touch{wide: x.positions.used > touchPositions}
+	x.touchIDs(&t, commands[:min(len(commands), TouchAhead)])
+	x.touchOrders(&t)
+	x.touchNeighbours(t.orders[:t.cancels])
+	if t.wide {
+		x.touchWallets(t.orders[:t.cancels])
+		x.touchPlaces(t.places[:t.count])
 	}
-	for i, tag := range tags[:cancels] {
-		orders[i] = s.resting(tag)
-		fetchOrder(x.orders.at(orders[i]))
-		fetchLink(x.queues.links.at(orders[i]))
-	}
-	for i := range places[:n] {
-		places[i].page(x)
-	}
-	x.touchCancels(orders[:cancels])
-	x.touchPlaces(places[:n])
+}
+
+// touchPositions is how many positions, and so wallets and markets, keep to the nearer caches by
+// themselves: to ask for what is there costs more than to read it.
+const touchPositions = 1 << 12
+
+// touch is what is known by now of what Commands will meet.
+type touch struct {
+	wide    bool
+	cancels int
+	count   int                    // of places
+	tags    [TouchAhead]uint32     // of the cancels
+	slots   [TouchAhead]uint32     // of their hints
+	orders  [TouchAhead]uint32     // that they mean
+	places  [TouchAhead]placeTouch // but for those that will be refused
 }
 
 // placeTouch is what a new order will meet.
@@ -51,6 +47,48 @@ type placeTouch struct {
 	market   *market
 	index    uint32 // of its level, if it rests
 	position uint32 // of its wallet, if that is where it should be
+	slot     uint32 // of its hint
+}
+
+// hints are what Touch took for the orders that Commands cancel and the positions of new ones, in
+// the order of the Commands: guesses, which Apply verifies and else searches.
+type hints struct {
+	refs        [TouchAhead]uint32
+	next, count uint32
+}
+
+// take is the next hint, 0 if there is none. It is for the next Place or Cancel.
+func (h *hints) take() uint32 {
+	if h.next == h.count {
+		return 0
+	}
+	h.next++
+	return h.refs[(h.next-1)&(TouchAhead-1)]
+}
+
+// give sets a hint.
+func (h *hints) give(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
+
+// touchIDs fetches where the ids of orders are to be found, and what a new one pushes out.
+func (x *Exchange) touchIDs(t *touch, commands []*Command) {
+	s, slot := &x.seen, uint32(0)
+	for _, c := range commands {
+		if c.Kind != Cancel && c.Kind != Place {
+			continue
+		}
+		tag := s.tag(&c.ID)
+		fetchBucket(s.table.home(tag))
+		if c.Kind == Cancel {
+			t.tags[t.cancels&(TouchAhead-1)], t.slots[t.cancels&(TouchAhead-1)] = tag, slot
+			t.cancels++
+		} else if p := &t.places[t.count&(TouchAhead-1)]; !t.wide || x.touchPlace(p, c) {
+			fetchBucket(s.leaving(uint32(t.count)))
+			p.slot = slot
+			t.count++
+		}
+		slot++
+	}
+	x.hints.count = slot
 }
 
 // touchPlace fetches where the position of a new order, its wallet and its market are to be found.
@@ -66,10 +104,29 @@ func (x *Exchange) touchPlace(t *placeTouch, c *Command) bool {
 	return true
 }
 
+// touchOrders fetches the orders that are cancelled, and the positions and the levels' pages of new
+// ones.
+func (x *Exchange) touchOrders(t *touch) {
+	for i, tag := range t.tags[:t.cancels] {
+		h := x.seen.resting(tag)
+		t.orders[i] = h
+		x.hints.give(t.slots[i], h)
+		fetchOrder(x.orders.at(h))
+		fetchLink(x.queues.links.at(h))
+	}
+	if !t.wide {
+		return
+	}
+	for i := range t.places[:t.count] {
+		p := &t.places[i]
+		p.page(x)
+		x.hints.give(p.slot, p.position)
+	}
+}
+
 // page fetches the position and the page of the level.
 func (t *placeTouch) page(x *Exchange) {
-	e := x.places.search(positionTag(t.c.Wallet, t.c.Market))
-	t.position = e.next()
+	t.position, _ = x.places.search(positionTag(t.c.Wallet, t.c.Market))
 	fetchPosition(x.positions.at(t.position))
 	size, ticks := uint64(t.c.Size), uint64(t.market.book.ticks)
 	index := min((uint64(t.c.Cash)*ticks+size/2)/size, ticks)
@@ -96,18 +153,25 @@ func (x *Exchange) touchPlaces(places []placeTouch) {
 	}
 }
 
-// touchCancels fetches the neighbours of orders, and who else is told that they go.
-func (x *Exchange) touchCancels(orders []uint32) {
-	links := &x.queues.links
+// touchNeighbours fetches those of orders that go, in their queues and lists.
+func (x *Exchange) touchNeighbours(orders []uint32) {
+	links := x.queues.links.pages
 	for _, h := range orders {
 		o, l := x.orders.at(h), *links.at(h)
-		fetchMarket(x.markets.at(uint32(o.market)))
-		fetchOrder(x.orders.at(o.mineNext))
-		fetchOrder(x.orders.at(o.minePrev))
-		fetchPosition(x.positions.at(o.position))
-		fetchAccount(x.accounts.at(uint32(o.wallet)))
+		fetchHead(x.orders.at(o.mineNext))
+		fetchHead(x.orders.at(o.minePrev))
 		fetchLink(links.at(l.next))
 		fetchLink(links.at(l.prev))
+	}
+}
+
+// touchWallets fetches whose the orders are that go, and from where.
+func (x *Exchange) touchWallets(orders []uint32) {
+	for _, h := range orders {
+		o := x.orders.at(h)
+		fetchMarket(x.markets.at(uint32(o.market)))
+		fetchPosition(x.positions.at(o.position))
+		fetchAccount(x.accounts.at(uint32(o.wallet)))
 	}
 	for _, h := range orders {
 		o := x.orders.at(h)
@@ -117,8 +181,7 @@ func (x *Exchange) touchCancels(orders []uint32) {
 
 // resting is the order that the first entry of a tag leads to, 0 if none.
 func (s *seen) resting(tag uint32) uint32 {
-	e := s.table.search(tag)
-	h := e.next()
+	h, _ := s.table.search(tag)
 	if h&inRing != 0 {
 		return 0
 	}

@@ -32,15 +32,12 @@ func (r *request) over(now Time) bool { return now-r.at >= RequestWindow }
 
 // requested is the remembered request of an id, nil if there is none.
 func (x *Exchange) requested(id *OrderID, now Time) *request {
-	for e := x.requests.table.search(x.seen.tag(id)); ; {
-		i := e.next()
-		if i == 0 {
-			return nil
-		}
+	for i, e := x.requests.table.search(x.seen.tag(id)); i != 0; i, e = e.next() {
 		if r := x.requests.all.at(i); r.id == *id && !r.over(now) {
 			return r
 		}
 	}
+	return nil
 }
 
 // note remembers an accepted request.
