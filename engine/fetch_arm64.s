@@ -13,6 +13,16 @@ TEXT name(SB), NOSPLIT, $0-8 ; \
 	PRFM 64(R0), PLDL1KEEP ; \
 	RET
 
+// What is hot of a market is at its beginning, and no market begins a line.
+#define HOT(name, arg)  \
+TEXT name(SB), NOSPLIT, $0-8 ; \
+	MOVD arg+0(FP), R0 ; \
+	ADD $119, R0, R1 ; \
+	PRFM (R0), PLDL1KEEP ; \
+	PRFM 64(R0), PLDL1KEEP ; \
+	PRFM (R1), PLDL1KEEP ; \
+	RET
+
 ONE(·fetchBucket, b)
 TWO(·fetchOrder, o)
 ONE(·fetchHead, o)
@@ -21,4 +31,4 @@ ONE(·fetchLevel, l)
 ONE(·fetchPage, p)
 ONE(·fetchPosition, p)
 ONE(·fetchAccount, a)
-TWO(·fetchMarket, m)
+HOT(·fetchMarket, m)
