@@ -119,11 +119,12 @@ type bareRun struct {
 
 // run replays operations. It steps from one to the next without counting them: whether the next
 // one is a cancel cannot be foreseen, and is known the sooner the less there is to add up for it.
+// The slice is as long as it can be, so that its capacity is not kept as well.
 func (r *bareRun) run(ops []MixOp) {
 	x, handles, fills := r.x, r.handles, r.fills
 	for len(ops) > 0 {
 		o := &ops[0]
-		ops = ops[1:]
+		ops = ops[1:len(ops):len(ops)]
 		if o.Cancel {
 			x.Cancel(o.Book, handles[o.ID])
 			continue

@@ -8,7 +8,7 @@ import "fmt"
 type Bare struct {
 	books   []book
 	queues  queues
-	resting slab[bareOrder] // by handle
+	resting tray[bareOrder] // by handle
 }
 
 // bareOrder is what a book alone must remember of a resting order.
@@ -50,11 +50,16 @@ func NewBare(books, ticks int) *Bare {
 // and good until a fill with nothing remaining or a Cancel.
 func (b *Bare) Place(book uint32, a Arrival, fills *[]BareFill) (handle uint32) {
 	k := &b.books[book]
-	if within(a.Side, a.Index, k.best[a.Side^1]) {
-		a.Size = b.match(k, a, fills)
-	}
-	if a.IOC || a.Size == 0 {
+	// Neither can be foreseen, whether it may rest and whether it meets another one. But the first
+	// says much about the second, and is known at once: a wrong guess costs less.
+	if a.IOC {
+		b.match(k, a, fills)
 		return 0
+	}
+	if within(a.Side, a.Index, k.best[a.Side^1]) {
+		if a.Size = b.match(k, a, fills); a.Size == 0 {
+			return 0
+		}
 	}
 	h := b.queues.freed // the one that rest will hand out
 	if h == 0 {
@@ -74,7 +79,7 @@ func (b *Bare) restFresh(k *book, a Arrival) (handle uint32) {
 // match fills an arriving order and returns what is left of it.
 func (b *Bare) match(k *book, a Arrival, fills *[]BareFill) (left Size) {
 	left = a.Size
-	orders, met := b.resting.pages, *fills
+	orders, met := b.resting.all, *fills
 	for at := k.best[a.Side^1]; within(a.Side, a.Index, at); at = k.best[a.Side^1] {
 		l, before := k.level(at), left
 		for h := l.head; h != 0; {

@@ -82,7 +82,7 @@ func (b *book) rest(index uint32, side Side, size Size) uint32 {
 	if levels == nil {
 		return b.restFirst(index, side, size)
 	}
-	l, links := &levels[index&(pageSize-1)], q.links.pages
+	l, links := &levels[index&(pageSize-1)], q.links.all
 	last, k := l.tail, links.at(h)
 	l.tail = h
 	l.size += size
@@ -144,7 +144,7 @@ func (b *book) reduce(index uint32, size Size) {
 // written to.
 func (b *book) remove(h, index uint32, size Size) {
 	q := b.queues
-	links := q.links.pages
+	links := q.links.all
 	k := links.at(h)
 	next, prev := k.next, k.prev
 	k.next, q.freed = q.freed, h
@@ -170,7 +170,7 @@ func (b *book) remove(h, index uint32, size Size) {
 // returns the one that is first now, 0 if none.
 func (b *book) pop(index uint32) uint32 {
 	l, q := b.level(index), b.queues
-	h, links := l.head, q.links.pages
+	h, links := l.head, q.links.all
 	k := links.at(h)
 	next := k.next
 	k.next, q.freed = q.freed, h

@@ -31,6 +31,7 @@
 //	ledger   double entry: wallets, vaults and the outside sum to zero in every asset
 //	seen     every live order id and the last 2^18 placements: an order counts once
 //	slab     records by number, never moved, never freed: links are 32 bits wide
+//	tray     a slab of small records, in one piece while they are not many
 //	timers   the orders that expire, earliest first; Advance takes them out
 //
 // # Contract

@@ -39,7 +39,7 @@ type link struct{ next, prev uint32 }
 // links share a cache line where an order fills two. A number that was given back is the next one
 // taken, because its lines are still in the cache.
 type queues struct {
-	links slab[link] // 0 is nobody's: what is written there is never read
+	links tray[link] // 0 is nobody's: what is written there is never read
 	freed uint32     // first of the numbers to be used again, linked by next
 }
 

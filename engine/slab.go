@@ -38,3 +38,55 @@ func (s *slab[T]) next() uint32 {
 	}
 	return s.used
 }
+
+// nearRecords is how many records a tray holds in one piece, number 0 included.
+const nearRecords = 1 << 18
+
+// tray is a slab of small records of which each operation looks up several. Those of a usual
+// exchange lie in one piece, where the next one is found without a look at a list of pages. Go has
+// the whole piece from the system, which gives memory to what of it is written to.
+type tray[T any] struct {
+	all  trayRecords[T]
+	used uint32 // as of a slab
+}
+
+// trayRecords are the records of a tray, to be kept in a variable as slabPages are, until another
+// one is handed out.
+type trayRecords[T any] struct {
+	near  *[nearRecords]T // all of them, nil if they are few or many
+	pages slabPages[T]    // all of them, if they are few or many
+}
+
+// at is record i, which must have been handed out. Where it lies does not depend on its number: the
+// processor could not foresee which kind of number comes next.
+func (t trayRecords[T]) at(i uint32) *T {
+	if near := t.near; near != nil {
+		return &near[i]
+	}
+	return t.pages.at(i)
+}
+
+// at is record i, which must have been handed out.
+func (t *tray[T]) at(i uint32) *T { return t.all.at(i) }
+
+// next hands out a fresh record, zeroed. The records of the first page move into the one piece when
+// a second page is due, and that piece becomes the first pages when it is full: no other one moves.
+func (t *tray[T]) next() uint32 {
+	t.used++
+	all := &t.all
+	switch {
+	case t.used == slabPage:
+		all.near = new([nearRecords]T)
+		copy(all.near[:], all.pages[0][:])
+		all.pages = nil
+	case t.used == nearRecords:
+		for i := 0; i < nearRecords; i += slabPage {
+			all.pages = append(all.pages, (*[slabPage]T)(all.near[i:]))
+		}
+		all.near = nil
+	}
+	if all.near == nil && int(t.used>>slabBits) >= len(all.pages) {
+		all.pages = append(all.pages, new([slabPage]T))
+	}
+	return t.used
+}

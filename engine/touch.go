@@ -155,7 +155,7 @@ func (x *Exchange) touchPlaces(places []placeTouch) {
 
 // touchNeighbours fetches those of orders that go, in their queues and lists.
 func (x *Exchange) touchNeighbours(orders []uint32) {
-	links := x.queues.links.pages
+	links := x.queues.links.all
 	for _, h := range orders {
 		o, l := x.orders.at(h), *links.at(h)
 		fetchHead(x.orders.at(o.mineNext))
