@@ -119,7 +119,7 @@ type bareRun struct {
 
 // run replays operations. It steps from one to the next without counting them: whether the next
 // one is a cancel cannot be foreseen, and is known the sooner the less there is to add up for it.
-// The slice is as long as it can be, so that its capacity is not kept as well.
+// The slice's capacity is its length, so that there is one number less to keep.
 func (r *bareRun) run(ops []MixOp) {
 	x, handles, fills := r.x, r.handles, r.fills
 	for len(ops) > 0 {

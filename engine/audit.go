@@ -355,6 +355,7 @@ func (a *auditor) placements() {
 	freed := uint32(0)
 	for h := x.queues.freed; h != 0; h = x.queues.behind(h) {
 		freed++
+		a.check(x.orders.at(h).remaining == 0, "free record %d: %+v", h, *x.orders.at(h)) // see rests
 	}
 	a.check(freed+a.live == x.orders.used, "%d orders, %d free records of %d",
 		a.live, freed, x.orders.used)

@@ -46,8 +46,8 @@ func NewBare(books, ticks int) *Bare {
 }
 
 // Place matches an arriving order with a book, best price first and oldest first, appends what it
-// met to fills and rests what remains of it, unless it is IOC. The handle is 0 if it does not rest,
-// and good until a fill with nothing remaining or a Cancel.
+// met to fills, not nil, and rests what remains of it, unless it is IOC. The handle is 0 if
+// it does not rest, and good until a fill with nothing remaining or a Cancel.
 func (b *Bare) Place(book uint32, a Arrival, fills *[]BareFill) (handle uint32) {
 	k := &b.books[book]
 	// Neither can be foreseen, whether it may rest and whether it meets another one. But the first

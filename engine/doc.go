@@ -30,8 +30,7 @@
 //	book     one ladder per condition, in prices of outcome 0: buying B at p is selling A at 1-p
 //	ledger   double entry: wallets, vaults and the outside sum to zero in every asset
 //	seen     every live order id and the last 2^18 placements: an order counts once
-//	slab     records by number, never moved, never freed: links are 32 bits wide
-//	tray     a slab of small records, in one piece while they are not many
+//	slab     records by number, never moved, never freed: 32 bits wide; a tray has small ones
 //	timers   the orders that expire, earliest first; Advance takes them out
 //
 // # Contract
@@ -66,6 +65,7 @@
 //	rank       a book's counter: place in the queue, without Sequence and Time
 //	placement  a remembered id; the floor is the newest Sequence that was forgotten
 //	leaf, fold a thing's share in the Digest; its unchanging part
+//	hint       what Touch took for an order or a position: Apply verifies it
 //	refusal    why a Command is rejected, before it becomes an Event
 //	reference  an operator's name for a transfer, resolution or collection: good once
 //	request    a wallet's split, merge or redemption: its id is good once within RequestWindow

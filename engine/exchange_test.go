@@ -17,7 +17,7 @@ func TestRecordSizes(t *testing.T) {
 		"account":  {unsafe.Sizeof(account{}), 64},
 		"position": {unsafe.Sizeof(position{}), 64},
 		"id":       {unsafe.Offsetof(order{}.id), 64},
-		"hot":      {unsafe.Offsetof(market{}.vault), 120}, // fetchMarket knows it
+		"vault":    {unsafe.Offsetof(market{}.vault), 120}, // fetchMarket knows it
 		"request":  {unsafe.Sizeof(request{}), 64},
 		"Command":  {unsafe.Sizeof(Command{}), 3*64 - 2*8},
 	} {

@@ -11,7 +11,7 @@ func fetchBucket(b *bucket)
 //go:noescape
 func fetchOrder(o *order)
 
-// fetchHead fetches the first line of an order: that it has another neighbour is written there.
+// fetchHead fetches the first line of an order: it names the order's neighbours.
 //
 //go:noescape
 func fetchHead(o *order)

@@ -13,7 +13,7 @@ TEXT name(SB), NOSPLIT, $0-8 ; \
 	PREFETCHT0 64(AX) ; \
 	RET
 
-// What is hot of a market is at its beginning, and no market begins a line.
+// What is hot of a market is at its beginning, which may be anywhere in a line.
 #define HOT(name, arg)  \
 TEXT name(SB), NOSPLIT, $0-8 ; \
 	MOVQ arg+0(FP), AX ; \

@@ -33,15 +33,15 @@ type order struct {
 func (o *order) tell(e *Event) {
 	e.Side, e.Outcome, e.Price, e.Market = o.side, o.outcome, o.price, o.market
 	e.Wallet, e.Owner, e.First = o.wallet, o.owner, o.first
-	e.Order = o.id
+	e.Order = o.id // alone: with others it is copied twice
 }
 
 // ladderSide is the side of an order in the ladder of outcome 0: selling B at 1-p is buying A at p.
 func ladderSide(s Side, o Outcome) Side { return s ^ Side(o) }
 
 // reserved is what an order of this remaining size locks: collateral behind a BUY, tokens behind a
-// SELL, in base units; of a difference of sizes it is the difference. No fee: a resting order is
-// never a taker.
+// SELL, in base units. Sizes are multiples of a Lot, so that it is exact, and of a difference of
+// sizes it is the difference. No fee: a resting order is never a taker.
 func reserved(side Side, price Price, remaining Size) int64 {
 	if side == Buy {
 		return int64(Cost(remaining, price))

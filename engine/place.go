@@ -2,7 +2,7 @@ package engine
 
 // place answers Place: judge, match, settle, rest.
 func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []Event {
-	t := taker{c: c, position: x.hints.take()}
+	t := taker{c: c, hint: x.hints.take()}
 	if no := x.identify(&t); no != Accepted {
 		return refuse(events, c, refusal{reject: no})
 	}
@@ -38,7 +38,7 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 	e.Side, e.Outcome, e.Price = c.Side, c.Outcome, t.price
 	e.Market, e.Wallet, e.Owner = c.Market, c.Wallet, c.Owner
 	e.Size, e.Remaining = t.size, t.remaining
-	e.Order = c.ID
+	e.Order = c.ID // alone: with others it is copied twice
 	return events
 }
 
@@ -80,7 +80,8 @@ func (x *Exchange) admit(t *taker, now Time) Reject {
 	if no := t.limits(); no != Accepted {
 		return no
 	}
-	if !x.isPosition(t.position, c.Wallet, c.Market) {
+	t.position = t.hint
+	if !x.isPosition(t.hint, c.Wallet, c.Market) {
 		t.position = x.position(c.Wallet, c.Market)
 	}
 	if no := x.afford(t); no != Accepted {
@@ -302,7 +303,7 @@ func (x *Exchange) rest(t *taker, seq Sequence) uint32 {
 	o.wallet, o.owner, o.position, o.market = c.Wallet, c.Owner, t.position, c.Market
 	o.index, o.price, o.side, o.outcome = uint16(t.index), t.price, c.Side, c.Outcome
 	o.key, o.first, o.rank = c.Key, seq, m.book.rank
-	o.id = c.ID
+	o.id = c.ID // alone: with others it is copied twice
 	o.tag, o.expiry = t.tag, c.Expiry
 	o.fold = foldOrder(o, t.id)
 	x.resize(o, t.remaining, 0)

@@ -80,8 +80,8 @@ func (x *Exchange) rests(h uint32, id *OrderID) bool {
 // same is a == b, without the call that Go makes of that for so many bytes.
 func same(a, b *OrderID) bool {
 	le := binary.LittleEndian
-	return le.Uint64(a[0:])^le.Uint64(b[0:])|le.Uint64(a[8:])^le.Uint64(b[8:])|
-		le.Uint64(a[16:])^le.Uint64(b[16:])|le.Uint64(a[24:])^le.Uint64(b[24:]) == 0
+	return (le.Uint64(a[0:])^le.Uint64(b[0:]))|(le.Uint64(a[8:])^le.Uint64(b[8:]))|
+		(le.Uint64(a[16:])^le.Uint64(b[16:]))|(le.Uint64(a[24:])^le.Uint64(b[24:])) == 0
 }
 
 // remember binds the id of an arriving order, resting as order h or 0, and lets go of the oldest

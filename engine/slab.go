@@ -43,8 +43,8 @@ func (s *slab[T]) next() uint32 {
 const nearRecords = 1 << 18
 
 // tray is a slab of small records of which each operation looks up several. Those of a usual
-// exchange lie in one piece, where the next one is found without a look at a list of pages. Go has
-// the whole piece from the system, which gives memory to what of it is written to.
+// exchange lie in one piece, where the next one is found without a look at a list of pages. A
+// pointer to a record is good until another one is handed out.
 type tray[T any] struct {
 	all  trayRecords[T]
 	used uint32 // as of a slab
@@ -53,8 +53,8 @@ type tray[T any] struct {
 // trayRecords are the records of a tray, to be kept in a variable as slabPages are, until another
 // one is handed out.
 type trayRecords[T any] struct {
-	near  *[nearRecords]T // all of them, nil if they are few or many
-	pages slabPages[T]    // all of them, if they are few or many
+	near  *[nearRecords]T // all of them, nil if they are fewer than a page or more than this
+	pages slabPages[T]    // else
 }
 
 // at is record i, which must have been handed out. Where it lies does not depend on its number: the

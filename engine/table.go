@@ -108,8 +108,8 @@ func (t *table) search(tag uint32) (uint32, search) {
 	return search{c, tag, 0, m}.next()
 }
 
-// next is the reference of the next entry, 0 if there is none, and how to go on. The last bucket
-// is the one before its home: all may have been passed.
+// next is the reference of the next entry, 0 if there is none, and how to go on, which is not to be
+// tried after 0. The last bucket is the one before its home: all may have been passed.
 func (s search) next() (uint32, search) {
 	for {
 		b := &s.in.all[(s.tag+s.step)&s.in.mask]

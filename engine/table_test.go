@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -89,6 +90,62 @@ func TestTable(t *testing.T) {
 		}
 		s.check(t)
 	})
+}
+
+// TestSearch: a search gives every entry of its tag once and no other one, whatever their marks are
+// and whatever has passed the buckets, during a move too.
+func TestSearch(t *testing.T) {
+	passed, moving, several := passAll().all, 0, 0
+	for seed := range 60 {
+		s, d, tags := &entries{table: newTable()}, dice(seed), []uint32{0}
+		if seed%3 == 0 {
+			s = passAll()
+			for _, e := range passed {
+				tags = append(tags, uint32(e>>32))
+			}
+		}
+		for range []int{2, 40, 400}[seed%3] {
+			mark := []uint32{0, 1, 2, 3, 4, 5, 0x80, 0x81, 0xfe, 0xff}[d.below(10)]
+			home := uint32(d.below([]int{1, 4, 1 << 20}[seed/3%3]))
+			tags = append(tags, mark<<24|home, mark<<24|-home&0xffffff)
+		}
+		for step := range 1200 {
+			if len(s.all) > 0 && d.below(10) < 2+6*(step/600) {
+				s.drop(d.below(len(s.all)))
+			} else {
+				s.add(tags[d.below(len(tags))])
+			}
+			if s.table.old.all != nil {
+				moving++
+			}
+			if s.searched(t, tags[d.below(len(tags))]) > 1 {
+				several++
+			}
+		}
+	}
+	if moving < 500 || several < 5000 {
+		t.Errorf("%d searches during a move, %d of several entries", moving, several)
+	}
+}
+
+// searched compares what a search gives with the list, and counts it.
+func (s *entries) searched(t *testing.T, tag uint32) int {
+	t.Helper()
+	var got, want []uint32
+	for ref, e := s.table.search(tag); ref != 0; ref, e = e.next() {
+		got = append(got, ref)
+	}
+	for _, e := range s.all {
+		if uint32(e>>32) == tag {
+			want = append(want, uint32(e))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("tag %x: found %v, want %v", tag, got, want)
+	}
+	return len(got)
 }
 
 // TestTableSteps: no insert moves more than a few dozen buckets, and the old ones are gone long

@@ -18,7 +18,8 @@ type taker struct {
 	tag       uint32 // of its id in the table
 	market    *market
 	account   *account
-	position  uint32 // 0: none yet; until it is admitted, what Touch took for it
+	hint      uint32 // what Touch took for its position
+	position  uint32 // 0: none yet
 	side      Side   // in the ladder
 	budget    bool
 	stopped   bool   // it met an order of its own wallet, whose prevention ends it

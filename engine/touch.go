@@ -4,10 +4,13 @@ package engine
 // overlap, few enough that nothing is displaced again before Apply comes to it.
 const TouchAhead = 16
 
+// Indexes of lists of so many are masked: it is a power of 2, or this does not compile.
+const _ = -uint(TouchAhead & (TouchAhead - 1))
+
 // Touch fetches what Apply will read and write for these Commands, at most TouchAhead. Apply
 // follows one pointer after the other and waits for each, and a write to what is far away holds up
 // all those behind it; here the misses of many Commands are under way at the same time: each step
-// goes one step along the pointers of all, and does little else. It changes nothing: what it finds
+// goes one step along the pointers of all, and does little else. It changes no state: what it finds
 // is a hint to Apply.
 func (x *Exchange) Touch(commands []*Command) {
 	x.hints = hints{}
@@ -16,7 +19,13 @@ func (x *Exchange) Touch(commands []*Command) {
 	}
 	// What is damaged is for Apply to stumble over, which knows the Command that led there.
 	defer func() { _ = recover() }()
-	t := touch{wide: x.positions.used > touchPositions}
+	x.touch(commands)
+}
+
+// touch is Touch where there is something to be found. Nothing in it panics unless the state is
+// damaged: it would go unseen.
+func (x *Exchange) touch(commands []*Command) {
+	t := touch{wide: !x.isNear()}
 	x.touchIDs(&t, commands[:min(len(commands), TouchAhead)])
 	x.touchOrders(&t)
 	x.touchNeighbours(t.orders[:t.cancels])
@@ -26,13 +35,24 @@ func (x *Exchange) Touch(commands []*Command) {
 	}
 }
 
-// touchPositions is how many positions, and so wallets and markets, keep to the nearer caches by
-// themselves: to ask for what is there costs more than to read it.
-const touchPositions = 1 << 12
+// Up to so many positions (and so wallets), markets (16 KB of levels each) and orders keep their
+// rows, levels and ends of queues in the nearer caches by themselves: to ask for what is there
+// costs more than to read it.
+const (
+	nearPositions = 1 << 12
+	nearMarkets   = 1 << 6
+	nearOrders    = 1 << 17
+)
+
+// isNear says whether there is no more than that.
+func (x *Exchange) isNear() bool {
+	return x.positions.used <= nearPositions && x.markets.used <= nearMarkets &&
+		x.orders.used <= nearOrders
+}
 
 // touch is what is known by now of what Commands will meet.
 type touch struct {
-	wide    bool
+	wide    bool // fetch wallets, markets, levels and positions, too
 	cancels int
 	count   int                    // of places
 	tags    [TouchAhead]uint32     // of the cancels

@@ -27,15 +27,18 @@ func TestPeek(t *testing.T) {
 // what comes is what was touched, some of it, something else or the same in another order: few
 // positions and many, which are touched in other ways.
 func TestTouch(t *testing.T) {
-	for _, markets := range []int{3, touchPositions/mixedWallets + 1} {
+	for _, markets := range []int{3, nearPositions/mixedWallets + 1} {
 		x, y := NewExchange(1), NewExchange(1)
 		m := newMixed(x, markets)
 		newMixed(y, markets)
-		if wide := x.positions.used > touchPositions; wide != (markets > 3) {
-			t.Fatalf("%d positions in %d markets", x.positions.used, markets)
+		if near := x.isNear(); near != (markets == 3) {
+			t.Fatalf("%d positions in %d markets: near is %t", x.positions.used, markets, near)
 		}
-		seq := Sequence(1 << 20)
-		for round := range 300 {
+		seq, rounds := Sequence(1<<20), 300
+		if auditing {
+			rounds = 40 // each Command is followed by a look at everything
+		}
+		for round := range rounds {
 			all := m.stream(2 * TouchAhead)
 			next := touched(all, round)
 			before := x.Digest()
@@ -94,16 +97,17 @@ func touched(all []Command, round int) (next []*Command) {
 // finds, so that it need not search.
 func TestTouchHints(t *testing.T) {
 	x := NewExchange(1)
-	m := newMixed(x, touchPositions/mixedWallets+1)
+	m := newMixed(x, nearPositions/mixedWallets+1)
 	seq, right, asked := Sequence(1<<20), 0, 0
-	for round := range 200 {
+	for round := range 100 {
 		all := m.stream(TouchAhead)
 		x.Touch(touched(all, 0))
 		if round > 0 && int(x.hints.count) != len(all) {
 			t.Fatalf("%d hints for %d Commands", x.hints.count, len(all))
 		}
 		for i := range all {
-			c, hint := &all[i], x.hints.refs[i]
+			c, ahead := &all[i], x.hints
+			hint := ahead.take()
 			want := x.position(c.Wallet, c.Market)
 			if c.Kind == Cancel {
 				want, _, _ = x.find(&c.ID, x.seen.tag(&c.ID))
@@ -122,7 +126,7 @@ func TestTouchHints(t *testing.T) {
 		}
 	}
 	// What the Commands before it place or fill was not there to be touched, or not yet gone.
-	if asked < 1000 || right < asked*9/10 {
+	if asked < 500 || right < asked*9/10 {
 		t.Errorf("%d of %d hints are right", right, asked)
 	}
 }
@@ -144,5 +148,132 @@ func TestTouchGone(t *testing.T) {
 			t.Errorf("once: %+v\nagain: %+v", once, again)
 		}
 		return
+	}
+}
+
+// TestTouchSteps touches what is in order and what is not, of few positions and many: nothing
+// panics. Touch would hide that, and fetch the less without a word.
+func TestTouchSteps(t *testing.T) {
+	for _, markets := range []int{1, nearPositions/mixedWallets + 1} {
+		x := NewExchange(1)
+		v := newVaried(x, markets)
+		for at := Time(0); at < 4000; {
+			all := v.stream(TouchAhead)
+			if x.orders.used != 0 {
+				x.touch(touched(all, 0))
+				odd := slices.Clone(all)
+				for i := range odd {
+					c := &odd[i]
+					*[]*Size{&c.Size, new(Size)}[i%2] = 0
+					c.Market, c.Wallet = c.Market*MarketNo(i%3), c.Wallet+WalletNo(i%5*1000)
+					c.Outcome, c.Kind = c.Outcome+Outcome(i%7/6), c.Kind+Kind(i%11/10)
+				}
+				x.touch(touched(odd, 0))
+			}
+			for i := range all {
+				at++
+				x.Apply(&all[i], Sequence(1<<20+at), at, nil)
+			}
+		}
+	}
+}
+
+// TestTouchRefused: each Place and each Cancel takes its own hint, whatever is refused or of
+// another kind before it.
+func TestTouchRefused(t *testing.T) {
+	x := NewExchange(1)
+	m := newMixed(x, nearPositions/mixedWallets+1)
+	seq := Sequence(1 << 20)
+	apply := func(c Command) Event {
+		seq++
+		events := x.Apply(&c, seq, 1, nil)
+		return events[len(events)-1]
+	}
+	var rests Command
+	for rests.Kind == 0 {
+		if c := m.stream(1)[0]; apply(c).Kind == Placed {
+			rests = c
+		}
+	}
+	fresh := rests
+	fresh.ID[0]++
+	nobody, nowhere, nothing, stranger := fresh, fresh, fresh, fresh
+	nobody.Wallet, nowhere.Market, nothing.Size, stranger.Owner = 1<<30, 1<<30, 0, 1<<30
+	next := []Command{
+		nobody, {Kind: Advance}, nowhere, {Kind: SetMode}, nothing, rests, stranger,
+		{Kind: Cancel, ID: OrderID{1}}, fresh, {Kind: Cancel, ID: rests.ID, Owner: rests.Owner},
+	}
+	x.Touch(touched(next, 0))
+	position := x.position(fresh.Wallet, fresh.Market)
+	order, _, _ := x.find(&rests.ID, x.seen.tag(&rests.ID))
+	taken := uint32(0)
+	for i := range next {
+		c := &next[i]
+		if c.Kind == Place || c.Kind == Cancel {
+			taken++
+		}
+		want, ahead := map[int]uint32{8: position, 9: order}[i], x.hints
+		if i >= 8 && (want == 0 || ahead.take() != want) {
+			t.Errorf("Command %d will not take %d, but %d of %v", i, want, x.hints.next, x.hints)
+		}
+		refused := apply(*c).Kind == Rejected
+		if want := c.Kind == Place && i < 8 || i == 7; refused != want || x.hints.next != taken {
+			t.Errorf("Command %d: refused is %t, %d hints taken, want %t, %d", i, refused,
+				x.hints.next, want, taken)
+		}
+	}
+	apply(fresh)
+	if x.hints.next != taken || x.hints.count != taken {
+		t.Errorf("%d of %d hints taken by %d", x.hints.next, x.hints.count, taken)
+	}
+	if x.Touch(nil); x.hints != (hints{}) {
+		t.Errorf("hints that nobody left: %v", x.hints)
+	}
+}
+
+// TestTouchFar: a Place may get the number of an order, where there are far fewer positions.
+func TestTouchFar(t *testing.T) {
+	x := NewExchange(1)
+	m := newMixed(x, 1)
+	var last Command
+	for seq := Sequence(1 << 20); x.orders.used < 2*slabPage; seq++ {
+		c := m.stream(1)[0]
+		if c.Kind == Place && c.Type == GTC && x.Apply(&c, seq, 1, nil)[0].Kind == Placed {
+			last = c
+		}
+	}
+	gone, next := Command{Kind: Cancel, ID: last.ID, Owner: last.Owner}, last
+	next.ID[0]++
+	x.Touch([]*Command{&gone})
+	if ahead := x.hints; ahead.take() <= x.positions.used {
+		t.Fatalf("hints %v, %d positions", x.hints, x.positions.used)
+	}
+	if e := x.Apply(&next, 1<<21, 1, nil)[0]; e.Kind != Placed || e.Wallet != next.Wallet {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestTouchUsed: what Touch found is not searched again. Where it would be searched it is no more.
+func TestTouchUsed(t *testing.T) {
+	if auditing {
+		t.Skip("the audit would find what is taken away here")
+	}
+	x := NewExchange(1)
+	m := newMixed(x, nearPositions/mixedWallets+1)
+	c := m.stream(1)[0]
+	for ; c.Kind != Place || x.Apply(&c, 1<<20, 1, nil)[0].Kind != Placed; c = m.stream(1)[0] {
+	}
+	next, gone := c, Command{Kind: Cancel, ID: c.ID, Owner: c.Owner}
+	next.ID[0]++
+	x.Touch([]*Command{&next, &gone})
+	tag, number := positionTag(c.Wallet, c.Market), x.position(c.Wallet, c.Market)
+	x.places.remove(entryOf(tag, number))
+	x.seen.left++
+	positions := x.positions.used
+	if e := x.Apply(&next, 1<<20+1, 1, nil)[0]; e.Kind != Placed || x.positions.used != positions {
+		t.Errorf("%d positions instead of %d: %+v", x.positions.used, positions, e)
+	}
+	if e := x.Apply(&gone, 1<<20+2, 1, nil)[0]; e.Kind != Cancelled {
+		t.Errorf("%+v", e)
 	}
 }
