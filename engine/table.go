@@ -14,8 +14,8 @@ import "math/bits"
 //
 //	bucket: entry entry entry entry entry entry entry │ past, and seven marks
 //
-// A table that is three quarters full goes over to twice the number of buckets, one or a few with
-// each insert, so that no Command pays for all of them:
+// A table that is full enough goes over to twice the number of buckets, one or a few with each
+// insert, so that no Command pays for all of them:
 //
 //	old:     first ► moved │ still here …     an entry is in the old buckets if its home there lies
 //	buckets: … …                              behind what was moved, in the new ones otherwise
@@ -140,8 +140,19 @@ func (t *table) insert(entry uint64) {
 	t.of(uint32(entry >> 32)).put(entry)
 }
 
+// roomy is up to how many buckets a table doubles when it is half full: 4 MB of them. Then hardly
+// an entry has to pass its home, and a search that must go on is a wrong guess and another cache
+// line. Of a larger table each byte counts: it doubles when it is three quarters full.
+const roomy = 1 << 16
+
 // mostEntries is how many entries so many buckets take before they are doubled.
-func mostEntries(buckets int) uint64 { return uint64(buckets) * bucketEntries * 3 / 4 }
+func mostEntries(buckets int) uint64 {
+	places := uint64(buckets) * bucketEntries
+	if buckets <= roomy {
+		return places / 2
+	}
+	return places * 3 / 4
+}
 
 // put adds an entry.
 func (c *buckets) put(entry uint64) {

@@ -226,7 +226,7 @@ func TestRequestsEnd(t *testing.T) {
 	for n := range 400_000 {
 		c := Command{Kind: SplitTokens + Kind(n%2), Market: 1, Wallet: 1, Owner: 1, Size: 1}
 		binary.LittleEndian.PutUint64(c.ID[:], uint64(n+1))
-		at := Time(1 + n*RequestWindow/168)
+		at := Time(1 + n*RequestWindow/int(mostEntries(tableLeast)))
 		events = x.Apply(&c, Sequence(n+3), at, events[:0])
 		if events[0].Kind == Rejected {
 			t.Fatalf("request %d: %+v", n, events[0])
