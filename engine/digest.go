@@ -54,10 +54,11 @@ func (e *entry) leaf(fold uint64) uint64 {
 
 // leaf is the leaf of a resting order; an order of nothing has none.
 func (o *order) leaf() uint64 {
+	leaf := mix(o.fold, uint64(o.remaining))
 	if o.remaining == 0 {
-		return 0
+		leaf = 0
 	}
-	return mix(o.fold, uint64(o.remaining))
+	return leaf
 }
 
 // foldID folds an id.

@@ -87,3 +87,22 @@ func TestFeeGrows(t *testing.T) {
 		}
 	})
 }
+
+// TestEnough: what is enough without a look at the fee is never less than what is needed with it.
+func TestEnough(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		lots := rapid.Int64Range(1, int64(MaxOrder/Lot)).Draw(rt, "lots")
+		price := Price(rapid.IntRange(1, int(PriceOne)-1).Draw(rt, "price"))
+		m := market{}
+		m.fee.Rate = uint16(rapid.IntRange(0, MaxFeeRate).Draw(rt, "rate"))
+		m.fee.Exponent = uint8(rapid.IntRange(0, MaxFeeExponent).Draw(rt, "exponent"))
+		c := Command{Side: Side(rapid.IntRange(0, 1).Draw(rt, "side"))}
+		c.PostOnly = rapid.Bool().Draw(rt, "post")
+		k := taker{c: &c, market: &m, size: Size(lots) * Lot, price: price}
+		c.Cash = Cost(k.size, price) + Cash(rapid.Int64Range(0, MaxAmount).Draw(rt, "more"))
+		k.budget = c.Side == Buy && rapid.Bool().Draw(rt, "budget")
+		if k.enough() < k.need() {
+			rt.Fatalf("%d is called enough, %d is needed", k.enough(), k.need())
+		}
+	})
+}

@@ -85,11 +85,22 @@ func (x *Exchange) resize(o *order, to Size, paid int64) {
 	held := reserved(o.side, o.price, to-o.remaining)
 	o.remaining = to
 	x.digest += o.leaf()
-	if o.side == Buy {
-		x.postCash(x.accounts.at(uint32(o.wallet)), -paid, held)
-	} else {
-		x.postToken(x.positions.at(o.position), o.outcome, -paid, held)
+	e, fold := backing(o.side, o.outcome, x.accounts.at(uint32(o.wallet)), x.positions.at(o.position))
+	x.post(e, fold, -paid, held)
+}
+
+// backing is what backs an order of this side, and what names that: cash or tokens. Which side
+// comes next cannot be foreseen, so that nothing here branches on it.
+func backing(s Side, o Outcome, a *account, p *position) (e *entry, fold uint64) {
+	cash, cashFold := &a.cash, a.fold
+	e, fold = &p.tokens[o&1], p.foldOf(o)
+	if s == Buy {
+		e = cash
 	}
+	if s == Buy {
+		fold = cashFold
+	}
+	return e, fold
 }
 
 // number is the wallet of an address, made if it is new.

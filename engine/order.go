@@ -43,10 +43,11 @@ func ladderSide(s Side, o Outcome) Side { return s ^ Side(o) }
 // SELL, in base units. Sizes are multiples of a Lot, so that it is exact, and of a difference of
 // sizes it is the difference. No fee: a resting order is never a taker.
 func reserved(side Side, price Price, remaining Size) int64 {
+	amount, cost := int64(remaining), int64(Cost(remaining, price))
 	if side == Buy {
-		return int64(Cost(remaining, price))
+		amount = cost
 	}
-	return int64(remaining)
+	return amount
 }
 
 // restOrder puts an order into a book and hands out its record.
@@ -74,19 +75,19 @@ func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 	a.open++
 }
 
-// delist takes it off again. A position without open orders leaves its wallet's list.
+// delist takes it off again. A position without open orders leaves its wallet's list. Whether the
+// order has neighbours cannot be foreseen: it is not asked, and nobody, who is number 0, may be
+// written to.
 func (x *Exchange) delist(o *order) {
 	a, p := x.accounts.at(uint32(o.wallet)), x.positions.at(o.position)
 	a.open--
-	if o.mineNext != 0 {
-		x.orders.at(o.mineNext).minePrev = o.minePrev
+	next, prev, head := o.mineNext, o.minePrev, p.orders
+	x.orders.at(next).minePrev = prev
+	x.orders.at(prev).mineNext = next
+	if prev == 0 {
+		head = next
 	}
-	if o.minePrev != 0 {
-		x.orders.at(o.minePrev).mineNext = o.mineNext
-		return
-	}
-	p.orders = o.mineNext
-	if p.orders != 0 {
+	if p.orders = head; head != 0 {
 		return
 	}
 	if p.next != 0 {

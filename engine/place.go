@@ -120,16 +120,25 @@ func (x *Exchange) closed(t *taker) Reject {
 	return Accepted
 }
 
-// afford checks an arriving order against what is free, at its limit.
+// afford checks an arriving order against what is free, at its limit. Where there is enough for any
+// fee, the fee is not reckoned.
 func (x *Exchange) afford(t *taker) Reject {
-	need, e := t.need(), &t.account.cash
-	if t.c.Side == Sell {
-		if t.position == 0 {
-			return t.no(RejectBalance, 0, 0, need)
-		}
-		e = &x.positions.at(t.position).tokens[t.c.Outcome]
+	cash, tokens := t.account.cash, entry{}
+	if t.position != 0 {
+		tokens = x.positions.at(t.position).tokens[t.c.Outcome]
 	}
-	if e.free() < need {
+	free, freeTokens := cash.free(), tokens.free()
+	if t.c.Side == Sell {
+		free = freeTokens
+	}
+	if free >= t.enough() {
+		return Accepted
+	}
+	e := cash
+	if t.c.Side == Sell {
+		e = tokens
+	}
+	if need := t.need(); free < need {
 		return t.no(RejectBalance, e.total, e.held, need)
 	}
 	return Accepted

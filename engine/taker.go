@@ -71,19 +71,21 @@ func (t *taker) judge() Reject {
 	if least = max(least, Lot); c.Size < least {
 		return t.no(RejectMinSize, int64(c.Size), int64(least))
 	}
-	if c.Side == Buy && c.Type != FOK && int64(lots)*int64(t.price) > int64(c.Cash) {
+	// What is seldom so is asked first: which side comes next cannot be foreseen.
+	if int64(lots)*int64(t.price) > int64(c.Cash) && c.Side == Buy && c.Type != FOK {
 		if lots = Size(int64(c.Cash) / int64(t.price)); lots == 0 {
 			return RejectAmount
 		}
 	}
 	t.size = lots * Lot
 	t.remaining = t.size
-	t.budget = c.Side == Buy && c.Type > GTD
+	t.budget = c.Type > GTD && c.Side == Buy
 	t.side = ladderSide(c.Side, c.Outcome)
-	t.index = uint32(n)
+	index, mirrored := uint32(n), uint32(ticks-n)
 	if c.Outcome == 1 {
-		t.index = uint32(ticks - n)
+		index = mirrored
 	}
+	t.index = index
 	return Accepted
 }
 
@@ -99,7 +101,7 @@ func (t *taker) limits() Reject {
 	switch {
 	case c.PostOnly && t.crosses():
 		return RejectCrosses
-	case c.Side == Buy && c.Cash < m.minBuy && (c.Type > GTD || t.crosses()):
+	case c.Cash < m.minBuy && c.Side == Buy && (c.Type > GTD || t.crosses()):
 		return t.no(RejectMinBuy, int64(c.Cash), int64(m.minBuy))
 	case c.Type > GTD:
 		return Accepted
@@ -129,6 +131,17 @@ func (t *taker) need() int64 {
 		need += t.market.fee.most(t.size, t.price)
 	}
 	return int64(need)
+}
+
+// enough is at least what need says, and takes no division. For a BUY a Rate of less than 1 takes
+// less than 1.00 for a share, and its rounding less than a step.
+func (t *taker) enough() int64 {
+	shares := int64(t.size)
+	cash := max(shares, int64(t.c.Cash)) + shares + feeStep
+	if t.c.Side == Buy {
+		shares = cash
+	}
+	return shares
 }
 
 // free is the collateral that a BUY can still pay with.
