@@ -53,8 +53,8 @@ func (x *Exchange) isNear() bool {
 // touch is what is known by now of what Commands will meet.
 type touch struct {
 	wide    bool // fetch wallets, markets, levels and positions, too
-	cancels int
-	count   int                    // of places
+	cancels uint32
+	count   uint32                 // of places
 	tags    [TouchAhead]uint32     // of the cancels
 	slots   [TouchAhead]uint32     // of their hints
 	orders  [TouchAhead]uint32     // that they mean
@@ -68,6 +68,8 @@ type placeTouch struct {
 	index    uint32 // of its level, if it rests
 	position uint32 // of its wallet, if that is where it should be
 	slot     uint32 // of its hint
+	tag      uint32 // of its id
+	leaving  uint32 // of the id that it pushes out
 }
 
 // hints are what Touch took for the orders that Commands cancel and the positions of new ones, in
@@ -89,38 +91,53 @@ func (h *hints) take() uint32 {
 // give sets a hint.
 func (h *hints) give(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
 
-// touchIDs fetches where the ids of orders are to be found, and what a new one pushes out.
+// touchIDs fetches where the ids of orders are to be found, what a new one pushes out, and where
+// the position of a new order, its wallet and its market are. Which kind of Command comes next
+// cannot be foreseen: each is put into both lists, and counts in its own.
 func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 	s, slot := &x.seen, uint32(0)
 	for _, c := range commands {
-		if c.Kind != Cancel && c.Kind != Place {
+		cancels := uint32(c.Kind - Place)
+		if cancels > 1 {
 			continue
 		}
 		tag := s.tag(&c.ID)
 		fetchBucket(s.table.home(tag))
-		if c.Kind == Cancel {
-			t.tags[t.cancels&(TouchAhead-1)], t.slots[t.cancels&(TouchAhead-1)] = tag, slot
-			t.cancels++
-		} else if p := &t.places[t.count&(TouchAhead-1)]; !t.wide || x.touchPlace(p, c) {
-			fetchBucket(s.leaving(uint32(t.count)))
-			p.slot = slot
-			t.count++
-		}
+		i, p := t.cancels&(TouchAhead-1), &t.places[t.count&(TouchAhead-1)]
+		t.tags[i], t.slots[i] = tag, slot
+		p.c, p.tag, p.slot = c, tag, slot
+		t.cancels += cancels
+		t.count += 1 - cancels
 		slot++
 	}
 	x.hints.count = slot
+	places := t.places[:t.count]
+	t.count = 0
+	for i := range places {
+		p := &places[i]
+		if t.wide && !x.touchPlace(p) {
+			continue
+		}
+		p.leaving = s.leaving(t.count)
+		fetchBucket(s.table.home(p.leaving))
+		if uint32(i) != t.count {
+			places[t.count] = *p
+		}
+		t.count++
+	}
 }
 
 // touchPlace fetches where the position of a new order, its wallet and its market are to be found.
-func (x *Exchange) touchPlace(t *placeTouch, c *Command) bool {
-	m := x.known(c.Market)
-	if m == nil || c.Size < 1 || uint32(c.Wallet) > x.accounts.used {
+// It says no if the order will be refused.
+func (x *Exchange) touchPlace(t *placeTouch) bool {
+	c := t.c
+	t.market = x.known(c.Market)
+	if t.market == nil || c.Size < 1 || uint32(c.Wallet) > x.accounts.used {
 		return false
 	}
-	t.c, t.market = c, m
 	fetchBucket(x.places.home(positionTag(c.Wallet, c.Market)))
 	fetchAccount(x.accounts.at(uint32(c.Wallet)))
-	fetchMarket(m)
+	fetchMarket(t.market)
 	return true
 }
 
@@ -139,6 +156,8 @@ func (x *Exchange) touchOrders(t *touch) {
 	}
 	for i := range t.places[:t.count] {
 		p := &t.places[i]
+		fetchBucket(x.seen.table.second(p.tag))
+		fetchBucket(x.seen.table.second(p.leaving))
 		p.page(x)
 		x.hints.give(p.slot, p.position)
 	}
@@ -163,7 +182,7 @@ func (x *Exchange) touchPlaces(places []placeTouch) {
 	for i := range places {
 		t := &places[i]
 		fetchLevel(t.market.book.peek(t.index))
-		fetchOrder(x.orders.at(x.positions.at(t.position).orders))
+		fetchHead(x.orders.at(x.positions.at(t.position).orders))
 	}
 	for i := range places {
 		t := &places[i]
@@ -208,17 +227,26 @@ func (s *seen) resting(tag uint32) uint32 {
 	return h
 }
 
-// leaving is where the entry of the placement is, that the n-th new one from now, from 0, will push
-// out.
-func (s *seen) leaving(n uint32) *bucket {
+// leaving is the tag of the placement that the n-th new one from now, from 0, will push out.
+func (s *seen) leaving(n uint32) uint32 {
 	at := s.at + n + 1
 	if at > s.window {
 		at -= s.window
 	}
 	if at > s.ring.used {
-		return nil
+		return 0
 	}
-	return s.table.home(s.ring.at(at).tag)
+	return s.ring.at(at).tag
+}
+
+// second is where else the entries of a tag may be: the bucket behind its home, or else its home
+// again, if that has them all. Nobody can foresee which, so that nothing here branches on it.
+func (t *table) second(tag uint32) *bucket {
+	c, i := t.of(tag), tag
+	if c.all[tag&c.mask].past() {
+		i++
+	}
+	return &c.all[i&c.mask]
 }
 
 // find is the page that holds a level, nil if there is no such page.
