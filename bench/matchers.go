@@ -203,40 +203,52 @@ const (
 
 // apply replays against a whole Exchange: ids, ledger, fees, Events, digest.
 func (r *rerun) apply() {
-	x := engine.NewExchange(1)
-	seq := engine.Sequence(0)
-	events := make([]engine.Event, 0, 1024)
-	step := func(c *engine.Command) {
-		seq++
-		events = x.Apply(c, seq, 1, events[:0])
+	a := &applyRun{rerun: r, x: engine.NewExchange(1), events: make([]engine.Event, 0, 1024)}
+	for i := range a.next {
+		a.next[i] = &a.commands[i]
 	}
-	fundMix(r.mix, step)
-	commands := make([]engine.Command, 0, mixBatch)
-	next := make([]*engine.Command, mixBatch)
-	for i := range next {
-		next[i] = &commands[:mixBatch][i]
-	}
-	run := func(ops []MixOp, clock func(func())) {
-		for len(ops) > 0 {
-			n := min(len(ops), mixBatch)
-			commands = commands[:0]
-			for i := range n {
-				commands = append(commands, r.mix.command(&ops[i]))
-			}
-			ops = ops[n:]
-			clock(func() {
-				for i := range commands {
-					if i%engine.TouchAhead == 0 { // as the Sequencer does
-						x.Touch(next[i:n])
-					}
-					step(&commands[i])
-					r.read(events)
-				}
-			})
+	fundMix(r.mix, func(c *engine.Command) { a.step(c) })
+	a.run(r.ops[:r.mix.Prefill], func(f func()) { f() })
+	a.run(r.ops[r.mix.Prefill:], r.timed)
+	r.turn.Volume /= uint64(engine.PriceOne) / uint64(r.mix.Ticks+1)
+}
+
+// applyRun has Commands at hand as the Sequencer has those of its ring.
+type applyRun struct {
+	*rerun
+	x        *engine.Exchange
+	seq      engine.Sequence
+	events   []engine.Event
+	commands [mixBatch]engine.Command
+	next     [mixBatch]*engine.Command
+}
+
+// run replays operations.
+func (r *applyRun) run(ops []MixOp, clock func(func())) {
+	for len(ops) > 0 {
+		n := min(len(ops), mixBatch)
+		for i := range n {
+			r.commands[i] = r.mix.command(&ops[i])
 		}
+		ops = ops[n:]
+		clock(func() { r.batch(r.next[:n]) })
 	}
-	run(r.ops[:r.mix.Prefill], func(f func()) { f() })
-	run(r.ops[r.mix.Prefill:], r.timed)
+}
+
+// batch applies Commands, touched as the Sequencer does it.
+func (r *applyRun) batch(commands []*engine.Command) {
+	for i, c := range commands {
+		if i%engine.TouchAhead == 0 {
+			r.x.Touch(commands[i:])
+		}
+		r.read(r.step(c))
+	}
+}
+
+func (r *applyRun) step(c *engine.Command) []engine.Event {
+	r.seq++
+	r.events = r.x.Apply(c, r.seq, 1, r.events[:0])
+	return r.events
 }
 
 // fundMix lists the books and pays in what the wallets trade with.
@@ -299,26 +311,31 @@ func mixID(id uint64) (h engine.OrderID) {
 	return h
 }
 
-// read takes the Events of one Command in.
-func (r *rerun) read(events []engine.Event) {
+// read takes the Events of one Command in. Which kind comes next cannot be foreseen, so that only
+// fills are asked for. Volume is in units of price, to be divided once.
+func (r *applyRun) read(events []engine.Event) {
 	for i := range events {
-		switch e := &events[i]; e.Kind {
-		case engine.Filled:
-			price := uint32(e.Price)
-			if e.Outcome == 1 {
-				price = uint32(engine.PriceOne) - price
-			}
-			price /= uint32(engine.PriceOne) / uint32(r.mix.Ticks+1)
-			r.add(binary.LittleEndian.Uint64(e.Order[:]), uint32(e.Size/engine.Unit), price)
-			if e.Remaining == 0 {
-				r.turn.Resting--
-			}
-		case engine.Placed:
-			r.turn.Resting++
-		case engine.Cancelled:
-			r.turn.Resting--
-		case engine.Rejected:
+		e := &events[i]
+		r.turn.Resting += resting[e.Kind]
+		if e.Kind == engine.Filled {
+			r.filled(e)
+		}
+		if e.Kind == engine.Rejected {
 			panic(fmt.Sprintf("BUG: rejected: %s", fmt.Sprint(e.Reject)))
 		}
+	}
+}
+
+// resting is by how many an Event changes how many orders rest.
+var resting = [256]uint64{engine.Placed: 1, engine.Cancelled: ^uint64(0)}
+
+func (r *applyRun) filled(e *engine.Event) {
+	price, mirrored := uint32(e.Price), uint32(engine.PriceOne-e.Price)
+	if e.Outcome == 1 {
+		price = mirrored
+	}
+	r.add(binary.LittleEndian.Uint64(e.Order[:]), uint32(e.Size/engine.Unit), price)
+	if e.Remaining == 0 {
+		r.turn.Resting--
 	}
 }
