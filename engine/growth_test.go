@@ -5,7 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"math/bits"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -73,13 +76,14 @@ func newGrowth(markets int) *growth {
 	return g
 }
 
-// fullGrowth rests the orders and fills the ring of placements: it is there however few they are.
+// fullGrowth rests the orders and fills the ring of placements, which is there however few they
+// are, and once more: by then the table of both has moved into as many buckets as it needs.
 func fullGrowth(orders, markets int) *growth {
 	placed, before := make([]uint64, 0, orders+growthBatch), heapInUse()
 	g := newGrowth(markets)
 	g.placed = placed
 	var c Command
-	for range max(orders, Window) {
+	for range max(orders, 2*Window) {
 		if len(g.placed) == orders {
 			g.cancel(&c)
 			g.apply(&c)
@@ -146,6 +150,22 @@ func threadTime() int64 {
 	return t.Nano()
 }
 
+// hugeShare is how much of the memory lies in huge pages, in percent: with few of them, to find out
+// where it lies takes longer than to read it.
+func hugeShare() float64 {
+	b, err := os.ReadFile("/proc/self/smaps_rollup")
+	if err != nil {
+		return 0
+	}
+	kib := map[string]float64{}
+	for line := range strings.Lines(string(b)) {
+		if words := strings.Fields(line); len(words) == 3 {
+			kib[words[0]], _ = strconv.ParseFloat(words[1], 64)
+		}
+	}
+	return 100 * kib["AnonHugePages:"] / kib["Rss:"]
+}
+
 func benchGrowth(b *testing.B, g *growth) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -182,6 +202,7 @@ func benchGrowth(b *testing.B, g *growth) {
 	}
 	b.ReportMetric(float64(cpu)/float64(done), "cpu-ns/op")
 	b.ReportMetric(float64(g.used)/float64(orders), "B/order")
+	b.ReportMetric(hugeShare(), "huge-%")
 	runtime.KeepAlive(g)
 }
 
