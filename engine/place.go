@@ -20,6 +20,7 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 		}
 		return refuse(events, c, refusal{reject: no, args: t.args})
 	}
+	x.places.step()
 	if t.position == 0 {
 		t.position = x.addPosition(c.Wallet, c.Market)
 	}

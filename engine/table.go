@@ -15,7 +15,7 @@ import "math/bits"
 //	bucket: entry entry entry entry entry entry entry │ past, and seven marks
 //
 // A table that is full enough goes over to twice the number of buckets, one or a few with each
-// insert, so that no Command pays for all of them:
+// insert or step, so that no Command pays for all of them:
 //
 //	old:     first ► moved │ still here …     an entry is in the old buckets if its home there lies
 //	buckets: … …                              behind what was moved, in the new ones otherwise
@@ -83,6 +83,16 @@ func (t *table) home(tag uint32) *bucket {
 	return &c.all[tag&c.mask]
 }
 
+// second is where else the entries of a tag may be: the bucket behind its home, or else its home
+// again, if that has them all. Nobody can foresee which, so that nothing here branches on it.
+func (t *table) second(tag uint32) *bucket {
+	c, i := t.of(tag), tag
+	if c.all[tag&c.mask].past() {
+		i++
+	}
+	return &c.all[i&c.mask]
+}
+
 // search goes through the entries of a tag. It is handed on by value, and has no more fields than
 // Go keeps in registers: one that lay on the stack was written in small pieces and read in large
 // ones, for which the processor waits.
@@ -133,14 +143,20 @@ func (t *table) insert(entry uint64) {
 	if uint64(t.used) >= mostEntries(len(t.all)) {
 		t.double()
 	}
-	if t.old.all != nil {
-		t.move()
-	}
+	t.step()
 	t.used++
 	t.of(uint32(entry >> 32)).put(entry)
 }
 
-// roomy is up to how many buckets a table doubles when it is half full: 4 MB of them. Then hardly
+// step moves an old bucket, if there are any. A table to which nothing is added for long needs it:
+// in which of both an entry lies is a coin's toss for each search.
+func (t *table) step() {
+	if t.old.all != nil {
+		t.move()
+	}
+}
+
+// roomy is up to how many buckets, 4 MB of them, a table doubles when it is half full. Then hardly
 // an entry has to pass its home, and a search that must go on is a wrong guess and another cache
 // line. Of a larger table each byte counts: it doubles when it is three quarters full.
 const roomy = 1 << 16
