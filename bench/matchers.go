@@ -311,8 +311,8 @@ func mixID(id uint64) (h engine.OrderID) {
 	return h
 }
 
-// read takes the Events of one Command in. Which kind comes next cannot be foreseen, so that only
-// fills are asked for. Volume is in units of price, to be divided once.
+// read takes the Events of one Command in. Whether an order was placed or cancelled cannot be
+// foreseen, so that it is not asked. Volume is in units of price, to be divided once.
 func (r *applyRun) read(events []engine.Event) {
 	for i := range events {
 		e := &events[i]

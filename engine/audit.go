@@ -357,6 +357,11 @@ func (a *auditor) placements() {
 		freed++
 		a.check(x.orders.at(h).remaining == 0, "free record %d: %+v", h, *x.orders.at(h)) // see rests
 	}
+	if x.orders.used != 0 {
+		o := *x.orders.at(0)
+		o.mineNext, o.minePrev = 0, 0 // see delist
+		a.check(o == order{}, "the record that is nobody's: %+v", o)
+	}
 	a.check(freed+a.live == x.orders.used, "%d orders, %d free records of %d",
 		a.live, freed, x.orders.used)
 }

@@ -6,7 +6,7 @@ type Exchange struct {
 	digest uint64
 	last   Sequence
 
-	orders    slab[order]
+	orders    slab[order]    // 0 is nobody's: its neighbours are written to, and mean nothing
 	queues    queues         // of the orders, by the same numbers
 	accounts  slab[account]  // by WalletNo
 	positions slab[position] // found through places

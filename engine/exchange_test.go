@@ -199,6 +199,7 @@ func TestAuditFinds(t *testing.T) {
 		"timer":     func(x *Exchange) { x.disarm(x.orders.at(4)) },
 		"timers":    func(x *Exchange) { x.timers.n = 0 },
 		"key":       func(x *Exchange) { x.orders.at(1).key++ },
+		"nobody":    func(x *Exchange) { x.orders.at(0).timer++ },
 		"beat":      func(x *Exchange) { x.beats.all[0].timeout++ },
 		"counts":    func(x *Exchange) { x.beats.counts[1]++ },
 		"rank":      func(x *Exchange) { x.known(1).book.rank++ },

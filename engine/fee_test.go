@@ -99,7 +99,8 @@ func TestEnough(t *testing.T) {
 		c := Command{Side: Side(rapid.IntRange(0, 1).Draw(rt, "side"))}
 		c.PostOnly = rapid.Bool().Draw(rt, "post")
 		k := taker{c: &c, market: &m, size: Size(lots) * Lot, price: price}
-		c.Cash = Cost(k.size, price) + Cash(rapid.Int64Range(0, MaxAmount).Draw(rt, "more"))
+		most := rapid.SampledFrom([]int64{0, 1, MaxAmount}).Draw(rt, "at most")
+		c.Cash = Cost(k.size, price) + Cash(rapid.Int64Range(0, most).Draw(rt, "more"))
 		k.budget = c.Side == Buy && rapid.Bool().Draw(rt, "budget")
 		if k.enough() < k.need() {
 			rt.Fatalf("%d is called enough, %d is needed", k.enough(), k.need())

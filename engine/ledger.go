@@ -90,7 +90,8 @@ func (x *Exchange) resize(o *order, to Size, paid int64) {
 }
 
 // backing is what backs an order of this side, and what names that: cash or tokens. Which side
-// comes next cannot be foreseen, so that nothing here branches on it.
+// comes next cannot be foreseen, so that nothing here branches on it. The outcome is 0 or 1, which
+// the mask tells the compiler.
 func backing(s Side, o Outcome, a *account, p *position) (e *entry, fold uint64) {
 	cash, cashFold := &a.cash, a.fold
 	e, fold = &p.tokens[o&1], p.foldOf(o)

@@ -146,3 +146,37 @@ func TestFairByFar(t *testing.T) {
 		}()
 	}
 }
+
+// TestLastUnit: what is free to the last base unit is enough, and one less is not, with a fee and
+// without.
+func TestLastUnit(t *testing.T) {
+	for _, fee := range []Fee{{}, {Rate: 441, Exponent: 1}, {Rate: MaxFeeRate}} {
+		for _, short := range []int64{0, 1} {
+			for side, need := range []int64{int64(Cost(Unit, 5000) + fee.most(Unit, 5000)), Unit} {
+				x, seq := NewExchange(1), Sequence(0)
+				apply := func(c Command) Event {
+					seq++
+					events := x.Apply(&c, seq, 1, nil)
+					return events[len(events)-1]
+				}
+				l := &Listing{Tick: 100, Open: true, Tokens: [2]Token{{1}, {2}}, Fee: fee}
+				apply(Command{Kind: List, Listing: l})
+				pay := Command{Kind: Deposit, Address: Address{1}, Cash: Cash(need - short)}
+				if Side(side) == Sell {
+					pay.Market, pay.Size = 1, Size(need-short)
+				}
+				apply(pay)
+				e := apply(Command{Kind: Place, Side: Side(side), Market: 1, Wallet: 1, Owner: 1,
+					Size: Unit, Cash: Unit / 2, ID: OrderID{1}})
+				want := Event{Kind: Placed}
+				if short != 0 {
+					want.Kind, want.Reject, want.Args = Rejected, RejectBalance,
+						[3]int64{need - short, 0, need}
+				}
+				if e.Kind != want.Kind || e.Reject != want.Reject || e.Args != want.Args {
+					t.Errorf("side %d, fee %v, %d short: %+v, want %+v", side, fee, short, e, want)
+				}
+			}
+		}
+	}
+}

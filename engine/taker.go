@@ -133,15 +133,15 @@ func (t *taker) need() int64 {
 	return int64(need)
 }
 
-// enough is at least what need says, and takes no division. For a BUY a Rate of less than 1 takes
-// less than 1.00 for a share, and its rounding less than a step.
+// enough is at least what need says, and takes no division. What a BUY may spend but for the fee is
+// no more than its signed cash, and a Rate of less than 1 takes less than 1.00 for a share.
 func (t *taker) enough() int64 {
-	shares := int64(t.size)
-	cash := max(shares, int64(t.c.Cash)) + shares + feeStep
+	amount := int64(t.size)
+	cash := int64(t.c.Cash) + amount
 	if t.c.Side == Buy {
-		shares = cash
+		amount = cash
 	}
-	return shares
+	return amount
 }
 
 // free is the collateral that a BUY can still pay with.

@@ -91,13 +91,15 @@ func (h *hints) take() uint32 {
 // give sets a hint.
 func (h *hints) give(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
 
+const _ = -uint(Cancel - Place - 1) // else touchIDs cannot count as it does
+
 // touchIDs fetches where the ids of orders are to be found, what a new one pushes out, and where
 // the position of a new order, its wallet and its market are. Which kind of Command comes next
 // cannot be foreseen: each is put into both lists, and counts in its own.
 func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 	s, slot := &x.seen, uint32(0)
 	for _, c := range commands {
-		cancels := uint32(c.Kind - Place)
+		cancels := uint32(c.Kind - Place) // 0 or 1
 		if cancels > 1 {
 			continue
 		}
@@ -142,7 +144,7 @@ func (x *Exchange) touchPlace(t *placeTouch) bool {
 }
 
 // touchOrders fetches the orders that are cancelled, and the positions and the levels' pages of new
-// ones.
+// ones. Among many an id may well lie behind its home: that bucket, too.
 func (x *Exchange) touchOrders(t *touch) {
 	for i, tag := range t.tags[:t.cancels] {
 		h := x.seen.resting(tag)
@@ -227,7 +229,8 @@ func (s *seen) resting(tag uint32) uint32 {
 	return h
 }
 
-// leaving is the tag of the placement that the n-th new one from now, from 0, will push out.
+// leaving is the tag of the placement that the n-th new one from now, from 0, will push out; 0 if
+// it will push out none.
 func (s *seen) leaving(n uint32) uint32 {
 	at := s.at + n + 1
 	if at > s.window {
@@ -237,16 +240,6 @@ func (s *seen) leaving(n uint32) uint32 {
 		return 0
 	}
 	return s.ring.at(at).tag
-}
-
-// second is where else the entries of a tag may be: the bucket behind its home, or else its home
-// again, if that has them all. Nobody can foresee which, so that nothing here branches on it.
-func (t *table) second(tag uint32) *bucket {
-	c, i := t.of(tag), tag
-	if c.all[tag&c.mask].past() {
-		i++
-	}
-	return &c.all[i&c.mask]
 }
 
 // find is the page that holds a level, nil if there is no such page.

@@ -200,7 +200,7 @@ func TestTouchRefused(t *testing.T) {
 	nobody, nowhere, nothing, stranger := fresh, fresh, fresh, fresh
 	nobody.Wallet, nowhere.Market, nothing.Size, stranger.Owner = 1<<30, 1<<30, 0, 1<<30
 	next := []Command{
-		nobody, {Kind: Advance}, nowhere, {Kind: SetMode}, nothing, rests, stranger,
+		nobody, {Kind: Place - 1}, nowhere, {Kind: Cancel + 1}, nothing, rests, stranger,
 		{Kind: Cancel, ID: OrderID{1}}, fresh, {Kind: Cancel, ID: rests.ID, Owner: rests.Owner},
 	}
 	x.Touch(touched(next, 0))
@@ -217,7 +217,7 @@ func TestTouchRefused(t *testing.T) {
 			t.Errorf("Command %d will not take %d, but %d of %v", i, want, x.hints.next, x.hints)
 		}
 		refused := apply(*c).Kind == Rejected
-		if want := c.Kind == Place && i < 8 || i == 7; refused != want || x.hints.next != taken {
+		if want := i < 8; refused != want || x.hints.next != taken {
 			t.Errorf("Command %d: refused is %t, %d hints taken, want %t, %d", i, refused,
 				x.hints.next, want, taken)
 		}
@@ -275,5 +275,28 @@ func TestTouchUsed(t *testing.T) {
 	}
 	if e := x.Apply(&gone, 1<<20+2, 1, nil)[0]; e.Kind != Cancelled {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestLeaving: the placement that one more will push out is the oldest, and so on, and none while
+// there is room.
+func TestLeaving(t *testing.T) {
+	s := newSeen(1, 3)
+	for n := uint32(1); n <= 8; n++ {
+		for ahead := range uint32(8) {
+			want := uint32(0)
+			if oldest := n + ahead - 3; n+ahead > 3 && ahead < 3 {
+				want = oldest // their tags are their numbers
+			}
+			if got := s.leaving(ahead); ahead < 3 && got != want {
+				t.Errorf("%d placed: %d more push out %d, want %d", n-1, ahead+1, got, want)
+			}
+		}
+		if s.ring.used < s.window {
+			s.at = s.ring.next()
+		} else {
+			s.at = s.at%s.window + 1
+		}
+		s.ring.at(s.at).tag = n
 	}
 }
