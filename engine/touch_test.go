@@ -200,8 +200,9 @@ func TestTouchRefused(t *testing.T) {
 	nobody, nowhere, nothing, stranger := fresh, fresh, fresh, fresh
 	nobody.Wallet, nowhere.Market, nothing.Size, stranger.Owner = 1<<30, 1<<30, 0, 1<<30
 	next := []Command{
-		nobody, {Kind: Place - 1}, nowhere, {Kind: Cancel + 1}, nothing, rests, stranger,
-		{Kind: Cancel, ID: OrderID{1}}, fresh, {Kind: Cancel, ID: rests.ID, Owner: rests.Owner},
+		nobody, {Kind: Advance}, {Kind: Place - 1}, nowhere, {Kind: SetMode}, {Kind: Cancel + 1},
+		nothing, rests, stranger, {Kind: Cancel, ID: OrderID{1}},
+		fresh, {Kind: Cancel, ID: rests.ID, Owner: rests.Owner},
 	}
 	x.Touch(touched(next, 0))
 	position := x.position(fresh.Wallet, fresh.Market)
@@ -212,12 +213,13 @@ func TestTouchRefused(t *testing.T) {
 		if c.Kind == Place || c.Kind == Cancel {
 			taken++
 		}
-		want, ahead := map[int]uint32{8: position, 9: order}[i], x.hints
-		if i >= 8 && (want == 0 || ahead.take() != want) {
+		want, ahead := map[int]uint32{10: position, 11: order}[i], x.hints
+		if i >= 10 && (want == 0 || ahead.take() != want) {
 			t.Errorf("Command %d will not take %d, but %d of %v", i, want, x.hints.next, x.hints)
 		}
 		refused := apply(*c).Kind == Rejected
-		if want := i < 8; refused != want || x.hints.next != taken {
+		good := i >= 10 || c.Kind == Advance || c.Kind == SetMode
+		if want := !good; refused != want || x.hints.next != taken {
 			t.Errorf("Command %d: refused is %t, %d hints taken, want %t, %d", i, refused,
 				x.hints.next, want, taken)
 		}
@@ -283,12 +285,12 @@ func TestTouchUsed(t *testing.T) {
 func TestLeaving(t *testing.T) {
 	s := newSeen(1, 3)
 	for n := uint32(1); n <= 8; n++ {
-		for ahead := range uint32(8) {
+		for ahead := range s.window {
 			want := uint32(0)
-			if oldest := n + ahead - 3; n+ahead > 3 && ahead < 3 {
-				want = oldest // their tags are their numbers
+			if n+ahead > s.window {
+				want = n + ahead - s.window // their tags are their numbers
 			}
-			if got := s.leaving(ahead); ahead < 3 && got != want {
+			if got := s.leaving(ahead); got != want {
 				t.Errorf("%d placed: %d more push out %d, want %d", n-1, ahead+1, got, want)
 			}
 		}
