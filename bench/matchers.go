@@ -115,12 +115,63 @@ type bareRun struct {
 	handles []uint32 // by id
 	ids     []uint64 // by handle, to check
 	fills   []engine.BareFill
+	places  [engine.TouchAhead]engine.BareLevel
+	cancels [engine.TouchAhead]engine.BareCancel
 }
 
-// run replays operations. It steps from one to the next without counting them: whether the next
-// one is a cancel cannot be foreseen, and is known the sooner the less there is to add up for it.
-// The slice's capacity is its length, so that there is one number less to keep.
+// run replays operations. While it replays a few of them, where the handles of the next few are
+// kept is on its way; then what is kept of those orders is, and what else they meet if that is far
+// away.
 func (r *bareRun) run(ops []MixOp) {
+	const few = engine.TouchAhead
+	var handles [few]*uint32 // not in r: each write of a pointer there would ask for the collector
+	r.fetch(&handles, ops[:min(len(ops), few)])
+	for len(ops) > 0 {
+		n := min(len(ops), few)
+		r.x.Fetch(handles[:n])
+		r.fetch(&handles, ops[n:min(len(ops), 2*few)])
+		if !r.x.IsNear() {
+			r.touch(ops[:n])
+		}
+		r.step(ops[:n])
+		ops = ops[n:]
+	}
+}
+
+// fetch fetches where the handles of operations are kept.
+func (r *bareRun) fetch(handles *[engine.TouchAhead]*uint32, ops []MixOp) {
+	for i := range ops {
+		handles[i&(engine.TouchAhead-1)] = &r.handles[ops[i].ID]
+	}
+	engine.FetchHandles(handles[:len(ops)])
+}
+
+// touch touches what operations will meet, but for cancels of orders that are not placed yet. Each
+// is put into both lists, and counts in its own.
+func (r *bareRun) touch(ops []MixOp) {
+	var places, cancels uint
+	for i := range ops {
+		o := &ops[i]
+		h := r.handles[o.ID]
+		r.places[places%engine.TouchAhead] = engine.BareLevel{Book: o.Book, Index: o.Price}
+		r.cancels[cancels%engine.TouchAhead] = engine.BareCancel{Book: o.Book, Handle: h}
+		place := uint(1)
+		if o.Cancel {
+			place = 0
+		}
+		places += place
+		cancels += 1 - place
+		if h == 0 {
+			cancels -= 1 - place
+		}
+	}
+	r.x.Touch(r.places[:places], r.cancels[:cancels])
+}
+
+// step replays a few operations. It goes from one to the next without counting them: whether the
+// next one is a cancel cannot be foreseen, and is known the sooner the less there is to add up for
+// it. The slice's capacity is its length, so that there is one number less to keep.
+func (r *bareRun) step(ops []MixOp) {
 	x, handles, fills := r.x, r.handles, r.fills
 	for len(ops) > 0 {
 		o := &ops[0]

@@ -112,6 +112,59 @@ func (b *Bare) Cancel(book, handle uint32) {
 	b.books[book].remove(handle, o.index, o.remaining)
 }
 
+// BareLevel is where an order will arrive: a book and the level at its limit.
+type BareLevel struct{ Book, Index uint32 }
+
+// BareCancel is an order that will be cancelled. Its handle must be good, and of that book.
+type BareCancel struct{ Book, Handle uint32 }
+
+// Fetch fetches what is kept of orders, by pointers to their handles; a handle may be 0, or not
+// good any more. It changes nothing. Where handles are kept is best fetched earlier, by
+// FetchHandles.
+func (b *Bare) Fetch(handles []*uint32) {
+	links, orders := b.queues.links.all, b.resting.all
+	if links.near != nil {
+		fetchNear(handles, links.near, orders.near)
+		return
+	}
+	for _, h := range handles {
+		if *h != 0 {
+			fetchLink(links.at(*h))
+			fetchBareOrder(orders.at(*h))
+		}
+	}
+}
+
+// IsNear says whether so few orders rest in so few books that Touch is not worth its while.
+func (b *Bare) IsNear() bool {
+	return b.resting.used <= nearOrders && len(b.books) <= nearMarkets
+}
+
+// Touch fetches what else operations will read and write, where so much rests that it is far away:
+// TouchAhead of them are best touched together, after Fetch. It changes nothing. New orders and
+// cancels come apart, since which of them is next cannot be foreseen, and each step goes one step
+// along the pointers of all.
+func (b *Bare) Touch(places []BareLevel, cancels []BareCancel) {
+	links, orders := b.queues.links.all, b.resting.all
+	for i := range places {
+		p := &places[i]
+		fetchLevel(b.books[p.Book].peek(p.Index))
+	}
+	for i := range cancels {
+		c := &cancels[i]
+		l := links.at(c.Handle)
+		fetchLevel(b.books[c.Book].peek(orders.at(c.Handle).index))
+		fetchLink(links.at(l.next))
+		fetchLink(links.at(l.prev))
+	}
+	for i := range places {
+		p := &places[i]
+		if l := b.books[p.Book].peek(p.Index); l != nil {
+			fetchLink(links.at(l.tail))
+		}
+	}
+}
+
 // Resting counts the orders in all books.
 func (b *Bare) Resting() (orders int) {
 	for i := range b.books {

@@ -29,6 +29,7 @@ func TestBare(t *testing.T) {
 		x, flat := NewBare(2, ticks), []flatOrder(nil)
 		var fills []BareFill
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {
+			touchBare(t, x, flat, uint32(ticks))
 			if len(flat) > 0 && rapid.IntRange(0, 9).Draw(t, "what") < 4 {
 				i := rapid.IntRange(0, len(flat)-1).Draw(t, "which")
 				x.Cancel(flat[i].book, flat[i].handle)
@@ -60,6 +61,55 @@ func TestBare(t *testing.T) {
 			}
 		}
 	})
+}
+
+// touchBare asks for orders, by handles that are good and others, and for levels anywhere.
+func touchBare(t *rapid.T, x *Bare, flat []flatOrder, ticks uint32) {
+	none, freed := uint32(0), x.queues.freed
+	handles := []*uint32{&none, &freed}
+	var cancels []BareCancel
+	for i := range flat {
+		handles = append(handles, &flat[i].handle)
+		cancels = append(cancels, BareCancel{flat[i].book, flat[i].handle})
+	}
+	FetchHandles(handles)
+	FetchHandles(nil)
+	x.Fetch(handles)
+	x.Touch([]BareLevel{{0, rapid.Uint32Range(0, ticks).Draw(t, "touch")}, {1, 1}}, cancels)
+}
+
+// TestBareNear has books and orders at the borders of what is near, and asks for orders where they
+// lie in pages.
+func TestBareNear(t *testing.T) {
+	rest := func(x *Bare, orders int) (handles []uint32) {
+		for range orders {
+			handles = append(handles, x.Place(0, Arrival{Index: 1, Size: 1}, nil))
+		}
+		return handles
+	}
+	few, many := NewBare(nearMarkets, 10), NewBare(nearMarkets+1, 10)
+	rest(few, nearOrders)
+	if !few.IsNear() || many.IsNear() {
+		t.Errorf("%d books are near: %t; %d: %t", nearMarkets, few.IsNear(), nearMarkets+1, many.IsNear())
+	}
+	handles := rest(few, 1)
+	if few.IsNear() {
+		t.Errorf("%d orders are near", few.Resting())
+	}
+	handles = append(handles, rest(few, nearRecords)...)
+	if few.resting.all.near != nil {
+		t.Fatalf("%d orders lie in one piece", few.Resting())
+	}
+	none := uint32(0)
+	few.Fetch([]*uint32{&handles[0], &none, &handles[len(handles)-1]})
+	far := []BareCancel{{0, handles[0]}, {0, handles[nearRecords]}}
+	few.Touch([]BareLevel{{nearMarkets - 1, 1}}, far)
+	for i, h := range handles {
+		few.Cancel(0, h)
+		if few.Resting() != nearOrders+len(handles)-1-i {
+			t.Fatalf("%d rest after %d cancels", few.Resting(), i+1)
+		}
+	}
 }
 
 // flatPlace fills an order from the slice, whose order is that of time.

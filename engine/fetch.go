@@ -33,3 +33,16 @@ func fetchAccount(a *account)
 
 //go:noescape
 func fetchMarket(m *market)
+
+//go:noescape
+func fetchBareOrder(o *bareOrder)
+
+// fetchNear fetches the links and the records of the orders of a Bare, where they lie in one piece.
+//
+//go:noescape
+func fetchNear(handles []*uint32, links *[nearRecords]link, orders *[nearRecords]bareOrder)
+
+// FetchHandles fetches where the caller of a Bare keeps handles that it will read or write.
+//
+//go:noescape
+func FetchHandles(handles []*uint32)

@@ -2,12 +2,18 @@
 
 package engine
 
-func fetchBucket(*bucket)     {}
-func fetchOrder(*order)       {}
-func fetchHead(*order)        {}
-func fetchLink(*link)         {}
-func fetchLevel(*level)       {}
-func fetchPage(*page)         {}
-func fetchPosition(*position) {}
-func fetchAccount(*account)   {}
-func fetchMarket(*market)     {}
+func fetchBucket(*bucket)       {}
+func fetchOrder(*order)         {}
+func fetchHead(*order)          {}
+func fetchLink(*link)           {}
+func fetchLevel(*level)         {}
+func fetchPage(*page)           {}
+func fetchPosition(*position)   {}
+func fetchAccount(*account)     {}
+func fetchMarket(*market)       {}
+func fetchBareOrder(*bareOrder) {}
+
+func fetchNear([]*uint32, *[nearRecords]link, *[nearRecords]bareOrder) {}
+
+// FetchHandles fetches nothing here.
+func FetchHandles([]*uint32) {}
