@@ -103,8 +103,13 @@ func (r *rerun) bare() {
 		b.ids = make([]uint64, r.ids()+1)
 		run = b.tell
 	}
-	run(r.ops[:r.mix.Prefill])
-	r.timed(func() { run(r.ops[r.mix.Prefill:]) })
+	ids := make([]uint32, len(r.ops))
+	for i := range ids {
+		ids[i] = uint32(r.ops[i].ID)
+	}
+	n := r.mix.Prefill
+	run(r.ops[:n], ids[:n])
+	r.timed(func() { run(r.ops[n:], ids[n:]) })
 	r.turn.Resting = uint64(x.Resting())
 }
 
@@ -115,35 +120,26 @@ type bareRun struct {
 	handles []uint32 // by id
 	ids     []uint64 // by handle, to check
 	fills   []engine.BareFill
-	places  [engine.TouchAhead]engine.BareLevel
-	cancels [engine.TouchAhead]engine.BareCancel
+	places  [engine.BareAhead]engine.BareLevel
+	cancels [engine.BareAhead]engine.BareCancel
 }
 
 // run replays operations. While it replays a few of them, where the handles of the next few are
 // kept is on its way; then what is kept of those orders is, and what else they meet if that is far
-// away.
-func (r *bareRun) run(ops []MixOp) {
-	const few = engine.TouchAhead
-	var handles [few]*uint32 // not in r: each write of a pointer there would ask for the collector
-	r.fetch(&handles, ops[:min(len(ops), few)])
+// away. The ids are a list of their own, so that nothing else is read that early.
+func (r *bareRun) run(ops []MixOp, ids []uint32) {
+	const few = engine.BareAhead
+	engine.FetchHandles(r.handles, ids[:min(len(ids), few)])
 	for len(ops) > 0 {
 		n := min(len(ops), few)
-		r.x.Fetch(handles[:n])
-		r.fetch(&handles, ops[n:min(len(ops), 2*few)])
+		r.x.Fetch(r.handles, ids[:n])
+		engine.FetchHandles(r.handles, ids[n:min(len(ids), 2*few)])
 		if !r.x.IsNear() {
 			r.touch(ops[:n])
 		}
 		r.step(ops[:n])
-		ops = ops[n:]
+		ops, ids = ops[n:], ids[n:]
 	}
-}
-
-// fetch fetches where the handles of operations are kept.
-func (r *bareRun) fetch(handles *[engine.TouchAhead]*uint32, ops []MixOp) {
-	for i := range ops {
-		handles[i&(engine.TouchAhead-1)] = &r.handles[ops[i].ID]
-	}
-	engine.FetchHandles(handles[:len(ops)])
 }
 
 // touch touches what operations will meet, but for cancels of orders that are not placed yet. Each
@@ -153,8 +149,8 @@ func (r *bareRun) touch(ops []MixOp) {
 	for i := range ops {
 		o := &ops[i]
 		h := r.handles[o.ID]
-		r.places[places%engine.TouchAhead] = engine.BareLevel{Book: o.Book, Index: o.Price}
-		r.cancels[cancels%engine.TouchAhead] = engine.BareCancel{Book: o.Book, Handle: h}
+		r.places[places%engine.BareAhead] = engine.BareLevel{Book: o.Book, Index: o.Price}
+		r.cancels[cancels%engine.BareAhead] = engine.BareCancel{Book: o.Book, Handle: h}
 		place := uint(1)
 		if o.Cancel {
 			place = 0
@@ -191,9 +187,9 @@ func (r *bareRun) step(ops []MixOp) {
 }
 
 // tell replays one operation at a time and notes whose handle is whose.
-func (r *bareRun) tell(ops []MixOp) {
+func (r *bareRun) tell(ops []MixOp, ids []uint32) {
 	for i := range ops {
-		r.run(ops[i : i+1])
+		r.run(ops[i:i+1], ids[i:i+1])
 		id := ops[i].ID
 		r.ids[r.handles[id]] = id
 	}

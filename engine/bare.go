@@ -118,19 +118,22 @@ type BareLevel struct{ Book, Index uint32 }
 // BareCancel is an order that will be cancelled. Its handle must be good, and of that book.
 type BareCancel struct{ Book, Handle uint32 }
 
-// Fetch fetches what is kept of orders, by pointers to their handles; a handle may be 0, or not
-// good any more. It changes nothing. Where handles are kept is best fetched earlier, by
-// FetchHandles.
-func (b *Bare) Fetch(handles []*uint32) {
+// BareAhead is how many operations are best looked ahead for a Bare.
+const BareAhead = 32
+
+// Fetch fetches what is kept of the orders of these ids, which are indexes of handles: 0 for none,
+// and it may be one that is not good any more. It changes nothing. Where the handles are kept is
+// best fetched earlier, by FetchHandles.
+func (b *Bare) Fetch(handles, ids []uint32) {
 	links, orders := b.queues.links.all, b.resting.all
 	if links.near != nil {
-		fetchNear(handles, links.near, orders.near)
+		fetchNear(handles, ids, links.near, orders.near)
 		return
 	}
-	for _, h := range handles {
-		if *h != 0 {
-			fetchLink(links.at(*h))
-			fetchBareOrder(orders.at(*h))
+	for _, id := range ids {
+		if h := handles[id]; h != 0 {
+			fetchLink(links.at(h))
+			fetchBareOrder(orders.at(h))
 		}
 	}
 }
@@ -140,10 +143,9 @@ func (b *Bare) IsNear() bool {
 	return b.resting.used <= nearOrders && len(b.books) <= nearMarkets
 }
 
-// Touch fetches what else operations will read and write, where so much rests that it is far away:
-// TouchAhead of them are best touched together, after Fetch. It changes nothing. New orders and
-// cancels come apart, since which of them is next cannot be foreseen, and each step goes one step
-// along the pointers of all.
+// Touch fetches what else operations will read and write, where so much rests that it is far away.
+// It comes after Fetch and changes nothing. New orders and cancels come apart, since which of them
+// is next cannot be foreseen, and each step goes one step along the pointers of all.
 func (b *Bare) Touch(places []BareLevel, cancels []BareCancel) {
 	links, orders := b.queues.links.all, b.resting.all
 	for i := range places {

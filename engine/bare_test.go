@@ -65,16 +65,16 @@ func TestBare(t *testing.T) {
 
 // touchBare asks for orders, by handles that are good and others, and for levels anywhere.
 func touchBare(t *rapid.T, x *Bare, flat []flatOrder, ticks uint32) {
-	none, freed := uint32(0), x.queues.freed
-	handles := []*uint32{&none, &freed}
+	handles, ids := []uint32{0, x.queues.freed}, []uint32{0, 1}
 	var cancels []BareCancel
 	for i := range flat {
-		handles = append(handles, &flat[i].handle)
+		handles = append(handles, flat[i].handle)
+		ids = append(ids, uint32(2+i))
 		cancels = append(cancels, BareCancel{flat[i].book, flat[i].handle})
 	}
-	FetchHandles(handles)
-	FetchHandles(nil)
-	x.Fetch(handles)
+	FetchHandles(handles, ids)
+	FetchHandles(handles, nil)
+	x.Fetch(handles, ids)
 	x.Touch([]BareLevel{{0, rapid.Uint32Range(0, ticks).Draw(t, "touch")}, {1, 1}}, cancels)
 }
 
@@ -96,12 +96,15 @@ func TestBareNear(t *testing.T) {
 	if few.IsNear() {
 		t.Errorf("%d orders are near", few.Resting())
 	}
+	if few.resting.all.near == nil {
+		t.Fatalf("%d orders lie in pages", few.Resting())
+	}
+	few.Fetch(handles, []uint32{0, 1, 1 << 31}) // those that have no handle are passed over
 	handles = append(handles, rest(few, nearRecords)...)
 	if few.resting.all.near != nil {
 		t.Fatalf("%d orders lie in one piece", few.Resting())
 	}
-	none := uint32(0)
-	few.Fetch([]*uint32{&handles[0], &none, &handles[len(handles)-1]})
+	few.Fetch(append(handles, 0), []uint32{0, nearRecords, uint32(len(handles))})
 	far := []BareCancel{{0, handles[0]}, {0, handles[nearRecords]}}
 	few.Touch([]BareLevel{{nearMarkets - 1, 1}}, far)
 	for i, h := range handles {

@@ -34,19 +34,23 @@ HOT(·fetchMarket, m)
 ONE(·fetchBareOrder, o)
 
 // A link is 8 bytes, a record of a Bare 16.
-// func fetchNear(handles []*uint32, links *[nearRecords]link, orders *[nearRecords]bareOrder)
-TEXT ·fetchNear(SB), NOSPLIT, $0-40
-	MOVQ handles_base+0(FP), AX
-	MOVQ handles_len+8(FP), CX
-	MOVQ links+24(FP), BX
-	MOVQ orders+32(FP), SI
-	LEAQ (AX)(CX*8), CX
+// func fetchNear(handles, ids []uint32, links *[nearRecords]link, orders *[nearRecords]bareOrder)
+TEXT ·fetchNear(SB), NOSPLIT, $0-64
+	MOVQ handles_base+0(FP), R8
+	MOVQ handles_len+8(FP), R9
+	MOVQ ids_base+24(FP), AX
+	MOVQ ids_len+32(FP), CX
+	MOVQ links+48(FP), BX
+	MOVQ orders+56(FP), SI
+	LEAQ (AX)(CX*4), CX
 	JMP  more
 
 next:
-	MOVQ       (AX), DX
-	MOVL       (DX), DX
-	ADDQ       $8, AX
+	MOVL       (AX), DX
+	ADDQ       $4, AX
+	CMPQ       DX, R9
+	JAE        more
+	MOVL       (R8)(DX*4), DX
 	PREFETCHT0 (BX)(DX*8)
 	SHLQ       $4, DX
 	PREFETCHT0 (SI)(DX*1)
@@ -56,17 +60,18 @@ more:
 	JB   next
 	RET
 
-// func FetchHandles(handles []*uint32)
-TEXT ·FetchHandles(SB), NOSPLIT, $0-24
-	MOVQ handles_base+0(FP), AX
-	MOVQ handles_len+8(FP), CX
-	LEAQ (AX)(CX*8), CX
+// func FetchHandles(handles, ids []uint32)
+TEXT ·FetchHandles(SB), NOSPLIT, $0-48
+	MOVQ handles_base+0(FP), R8
+	MOVQ ids_base+24(FP), AX
+	MOVQ ids_len+32(FP), CX
+	LEAQ (AX)(CX*4), CX
 	JMP  more
 
 next:
-	MOVQ       (AX), DX
-	PREFETCHT0 (DX)
-	ADDQ       $8, AX
+	MOVL       (AX), DX
+	ADDQ       $4, AX
+	PREFETCHT0 (R8)(DX*4)
 
 more:
 	CMPQ AX, CX

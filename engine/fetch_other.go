@@ -13,7 +13,7 @@ func fetchAccount(*account)     {}
 func fetchMarket(*market)       {}
 func fetchBareOrder(*bareOrder) {}
 
-func fetchNear([]*uint32, *[nearRecords]link, *[nearRecords]bareOrder) {}
+func fetchNear(_, _ []uint32, _ *[nearRecords]link, _ *[nearRecords]bareOrder) {}
 
 // FetchHandles fetches nothing here.
-func FetchHandles([]*uint32) {}
+func FetchHandles(_, _ []uint32) {}
