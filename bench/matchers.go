@@ -99,6 +99,8 @@ func pin() {
 
 // timed adds what f takes to the turn.
 func (r *rerun) timed(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	start, cpu := time.Now(), threadTime()
 	f()
 	r.turn.CPU += threadTime() - cpu
