@@ -40,7 +40,7 @@ func matchers() map[string]func(*rerun) {
 
 // ServeMatcher is a matcher as a process of its own: for each line that comes in it replays the
 // file's mix from empty books and prints a Turn. The first Turn holds the Chain, the others have
-// been timed without it.
+// been timed without it. The goroutine that calls it keeps its thread, on one CPU.
 func ServeMatcher(name, file string, in io.Reader, out io.Writer) error {
 	run, ok := matchers()[name]
 	if !ok {
@@ -50,7 +50,7 @@ func ServeMatcher(name, file string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // all turns are of one thread, and its collector's are others
+	runtime.LockOSThread() // all turns are of one thread; the collector's workers are others
 	pin()
 	lines, check := bufio.NewScanner(in), true
 	for lines.Scan() {
@@ -77,12 +77,12 @@ func threadTime() int64 {
 }
 
 // pin keeps this thread on the last CPU that it may run on, as each matcher does: which one a turn
-// gets, and who else is at work there, would be luck. Where that is not allowed, it is.
+// gets, and who else is at work there, would be luck. The first one often serves the devices. If
+// the kernel refuses, the thread stays free.
 func pin() {
 	var may, last [16]uint64 // a bit for each CPU
 	call := func(number uintptr, cpus *[16]uint64) bool {
-		at := uintptr(unsafe.Pointer(cpus))
-		_, _, no := syscall.RawSyscall(number, 0, unsafe.Sizeof(*cpus), at)
+		_, _, no := syscall.RawSyscall(number, 0, unsafe.Sizeof(*cpus), uintptr(unsafe.Pointer(cpus)))
 		return no == 0
 	}
 	if !call(syscall.SYS_SCHED_GETAFFINITY, &may) {
@@ -166,8 +166,8 @@ func (r *bareRun) run(ops []MixOp, ids []uint32) {
 	}
 }
 
-// touch touches what operations will meet, but for cancels of orders that are not placed yet. Each
-// is put into both lists, and counts in its own.
+// touch touches what operations will meet, but for cancels of orders that are not placed yet. Which
+// kind comes next cannot be foreseen: each is put into both lists, and counts in its own.
 func (r *bareRun) touch(ops []MixOp) {
 	var places, cancels uint
 	for i := range ops {

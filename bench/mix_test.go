@@ -98,7 +98,9 @@ func TestMixFile(t *testing.T) {
 // TestMatchers: the bare books, the whole Exchange and the textbook come to what the model says,
 // down to who was filled by how much.
 func TestMatchers(t *testing.T) {
-	for _, m := range smallMixes() {
+	wide := NewMix(100, 99, 7) // so many books that a bare one touches what is ahead
+	wide.Prefill, wide.Ops = 2_000, 40_000
+	for _, m := range append(smallMixes(), wide) {
 		ops, sum := m.Draw()
 		for name, run := range matchers() {
 			for _, check := range []bool{true, false} {

@@ -118,12 +118,14 @@ type BareLevel struct{ Book, Index uint32 }
 // BareCancel is an order that will be cancelled. Its handle must be good, and of that book.
 type BareCancel struct{ Book, Handle uint32 }
 
-// BareAhead is how many operations are best looked ahead for a Bare.
+// BareAhead is how many operations are best looked ahead for a Bare: with 16 the loops begin too
+// often, and 64 are no better.
 const BareAhead = 32
 
-// Fetch fetches what is kept of the orders of these ids, which are indexes of handles: 0 for none,
-// and it may be one that is not good any more. It changes nothing. Where the handles are kept is
-// best fetched earlier, by FetchHandles.
+// Fetch fetches what is kept of the orders of these ids, BareAhead at a time. An id is an index of
+// handles, and passed over if it is beyond them; its handle is 0 for none, and may be one that is
+// not good any more. It changes nothing. Where the handles are kept is best fetched earlier, by
+// FetchHandles.
 func (b *Bare) Fetch(handles, ids []uint32) {
 	links, orders := b.queues.links.all, b.resting.all
 	if links.near != nil {
@@ -131,14 +133,15 @@ func (b *Bare) Fetch(handles, ids []uint32) {
 		return
 	}
 	for _, id := range ids {
-		if h := handles[id]; h != 0 {
-			fetchLink(links.at(h))
-			fetchBareOrder(orders.at(h))
+		if uint64(id) < uint64(len(handles)) && handles[id] != 0 {
+			fetchLink(links.at(handles[id]))
+			fetchBareOrder(orders.at(handles[id]))
 		}
 	}
 }
 
-// IsNear says whether so few orders rest in so few books that Touch is not worth its while.
+// IsNear says whether so few orders ever rested at a time, in so few books, that Touch is not worth
+// its while. The bounds are those of an Exchange.
 func (b *Bare) IsNear() bool {
 	return b.resting.used <= nearOrders && len(b.books) <= nearMarkets
 }

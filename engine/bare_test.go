@@ -65,7 +65,7 @@ func TestBare(t *testing.T) {
 
 // touchBare asks for orders, by handles that are good and others, and for levels anywhere.
 func touchBare(t *rapid.T, x *Bare, flat []flatOrder, ticks uint32) {
-	handles, ids := []uint32{0, x.queues.freed}, []uint32{0, 1}
+	handles, ids := []uint32{0, x.queues.freed}, []uint32{0, 1, 1 << 31}
 	var cancels []BareCancel
 	for i := range flat {
 		handles = append(handles, flat[i].handle)
@@ -99,7 +99,7 @@ func TestBareNear(t *testing.T) {
 	if few.resting.all.near == nil {
 		t.Fatalf("%d orders lie in pages", few.Resting())
 	}
-	few.Fetch(handles, []uint32{0, 1, 1 << 31}) // those that have no handle are passed over
+	few.Fetch(handles, []uint32{0, 1, 1 << 31})
 	handles = append(handles, rest(few, nearRecords)...)
 	if few.resting.all.near != nil {
 		t.Fatalf("%d orders lie in one piece", few.Resting())

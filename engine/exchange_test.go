@@ -18,6 +18,8 @@ func TestRecordSizes(t *testing.T) {
 		"position": {unsafe.Sizeof(position{}), 64},
 		"id":       {unsafe.Offsetof(order{}.id), 64},
 		"vault":    {unsafe.Offsetof(market{}.vault), 120}, // fetchMarket knows it
+		"link":     {unsafe.Sizeof(link{}), 8},             // fetchNear knows it
+		"bare":     {unsafe.Sizeof(bareOrder{}), 16},       // so it does
 		"request":  {unsafe.Sizeof(request{}), 64},
 		"Command":  {unsafe.Sizeof(Command{}), 3*64 - 2*8},
 	} {

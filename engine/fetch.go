@@ -38,13 +38,13 @@ func fetchMarket(m *market)
 func fetchBareOrder(o *bareOrder)
 
 // fetchNear fetches the links and the records of the orders of a Bare, where they lie in one piece.
-// An id that has no handle is passed over.
+// An id beyond handles is passed over.
 //
 //go:noescape
 func fetchNear(handles, ids []uint32, links *[nearRecords]link, orders *[nearRecords]bareOrder)
 
-// FetchHandles fetches where the caller of a Bare keeps the handles of these ids, which it will
-// read or write.
+// FetchHandles fetches where the caller of a Bare keeps the handles of these ids, BareAhead at a
+// time, which it will read or write.
 //
 //go:noescape
 func FetchHandles(handles, ids []uint32)

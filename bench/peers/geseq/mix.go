@@ -85,12 +85,12 @@ func threadTime() int64 {
 }
 
 // pin keeps this thread on the last CPU that it may run on, as each matcher does: which one a turn
-// gets, and who else is at work there, would be luck. Where that is not allowed, it is.
+// gets, and who else is at work there, would be luck. The first one often serves the devices. If
+// the kernel refuses, the thread stays free.
 func pin() {
 	var may, last [16]uint64 // a bit for each CPU
 	call := func(number uintptr, cpus *[16]uint64) bool {
-		at := uintptr(unsafe.Pointer(cpus))
-		_, _, no := syscall.RawSyscall(number, 0, unsafe.Sizeof(*cpus), at)
+		_, _, no := syscall.RawSyscall(number, 0, unsafe.Sizeof(*cpus), uintptr(unsafe.Pointer(cpus)))
 		return no == 0
 	}
 	if !call(syscall.SYS_SCHED_GETAFFINITY, &may) {
@@ -112,16 +112,17 @@ func (t *turn) timed(f func()) {
 	t.CPU, t.Wall = threadTime()-cpu, int64(time.Since(start))
 }
 
-// serve replays once for each line that comes in, and collects the garbage afterwards.
+// serve replays once for each line that comes in, and collects the garbage.
 func serve(in io.Reader, out io.Writer, replay func() turn) error {
-	runtime.LockOSThread() // all turns are of one thread, and its collector's are others
+	runtime.LockOSThread() // all turns are of one thread; the collector's workers are others
 	pin()
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		if err := json.NewEncoder(out).Encode(replay()); err != nil {
+		t := replay()
+		runtime.GC() // before the next matcher's turn begins
+		if err := json.NewEncoder(out).Encode(t); err != nil {
 			return fmt.Errorf("print turn: %w", err)
 		}
-		runtime.GC()
 	}
 	return lines.Err()
 }
