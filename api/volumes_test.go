@@ -94,6 +94,9 @@ func TestVolumeWindows(t *testing.T) {
 	if days := (n.now - sold[0].at) / (24 * 3_600_000); days < 366 {
 		t.Fatalf("only %d days", days)
 	}
+	if !n.index.History.Await(n.head.Sequence, awaitIndex) { // or a list is older than its rows
+		t.Fatal("the index lags")
+	}
 	n.described(records...) // lists look anew
 	checkOrders(t, n)
 }
