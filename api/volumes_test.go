@@ -86,7 +86,7 @@ func TestVolumeWindows(t *testing.T) {
 		if clock = n.now; i%2 == 0 {
 			clock += engine.Time(r.Int64N(40 * 24 * 3_600_000))
 		}
-		if !n.index.History.Await(n.head.Sequence, awaitIndex) {
+		if !n.index.History.Await(n.head.Sequence, time.Minute) {
 			t.Fatal("the index lags")
 		}
 		checkWindows(t, n, sold, clock)
@@ -94,7 +94,7 @@ func TestVolumeWindows(t *testing.T) {
 	if days := (n.now - sold[0].at) / (24 * 3_600_000); days < 366 {
 		t.Fatalf("only %d days", days)
 	}
-	if !n.index.History.Await(n.head.Sequence, awaitIndex) { // or a list is older than its rows
+	if !n.index.History.Await(n.head.Sequence, time.Minute) { // or a list is older than its rows
 		t.Fatal("the index lags")
 	}
 	n.described(records...) // lists look anew
