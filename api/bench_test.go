@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -54,7 +55,7 @@ func BenchmarkOrderRecord(b *testing.B) {
 	n := newNode(b)
 	n.run()
 	n.ladder(1)
-	if !n.index.History.Await(n.head.Sequence, awaitIndex) {
+	if !n.index.History.Await(n.head.Sequence, time.Minute) {
 		b.Fatal("the index lags")
 	}
 	ctx := ask("GET", accountOrder+orderID("b0").Hex())

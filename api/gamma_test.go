@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -283,7 +284,7 @@ func TestLiveMembers(t *testing.T) {
 	n.do(place("buy", a, quote{1, 0, engine.Buy, 2000, 4000}),
 		place("sell", a, quote{1, 0, engine.Sell, 1000, 6000}),
 		place("take", b, quote{1, 0, engine.Sell, 500, 4000}))
-	if !n.index.History.Await(n.head.Sequence, awaitIndex) {
+	if !n.index.History.Await(n.head.Sequence, time.Minute) {
 		t.Fatal("the index lags")
 	}
 	want := `"volume":"2","bestBid":0.4,"volume24hr":2,"volume1wkClob":2,"volumeAmm":"0",` +

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"clobd/engine"
 )
@@ -474,7 +475,7 @@ func TestPortfolios(t *testing.T) {
 			for range 120 {
 				n.step()
 			}
-			if !n.index.History.Await(n.head.Sequence, 10*awaitIndex) {
+			if !n.index.History.Await(n.head.Sequence, time.Minute) {
 				t.Fatal("the index lags")
 			}
 			for _, name := range n.names {

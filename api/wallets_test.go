@@ -78,7 +78,7 @@ func TestProfiles(t *testing.T) {
 	n := newNode(t)
 	n.run()
 	n.ladder(1)
-	if !n.index.History.Await(n.head.Sequence, 10*awaitIndex) {
+	if !n.index.History.Await(n.head.Sequence, time.Minute) {
 		t.Fatal("the index lags")
 	}
 	path := filepath.Join(t.TempDir(), "profiles.json")

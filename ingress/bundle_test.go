@@ -16,7 +16,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
-	"clobd/engine/sequencer"
 )
 
 // block keeps the disk from syncing until the returned function is called, and fills the pipeline:
@@ -46,15 +45,7 @@ func TestBundleBusy(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
 	release := h.block()
-	var calls []*sequencer.Call
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
-		call, err := h.sequencer.Enter(&engine.Command{Kind: engine.Cancel, Owner: 1})
-		if err == nil {
-			calls = append(calls, call)
-		} else if time.Sleep(20 * time.Millisecond); h.sequencer.Counters().Depth == testRing {
-			break
-		}
-	}
+	calls := h.clog()
 	got := h.runOrders(&words{[]string{"alice"}}, []string{"buy A 10 @ 0.40", "buy A 10 @ 0.41"})
 	want := "503\nRetry-After: 1\n" +
 		`{"error":"the exchange is busy, nothing was entered, send again","code":"busy"}` + "\n"

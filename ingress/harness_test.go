@@ -34,6 +34,7 @@ const (
 	testJournal = 0x0123456789abcdef
 	testAdmin   = "correct horse battery staple"
 	testRing    = 64 // slots
+	testFrames  = 4  // batches
 )
 
 // house is a whole node without a disk behind a listener in memory.
@@ -83,7 +84,7 @@ func newHouse(t testing.TB, change func(*Options)) *house {
 	var err error
 	h.sequencer, err = sequencer.New(h.exchange, h.board, h.journal, sequencer.Options{
 		Now: func() engine.Time { return engine.Time(h.now() * 1000) }, Ring: testRing,
-		Timeout: 300 * time.Millisecond,
+		Frames: testFrames, Timeout: 500 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

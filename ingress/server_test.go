@@ -18,7 +18,6 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"clobd/engine"
-	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
 )
 
@@ -34,17 +33,7 @@ func TestBusy(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
 	release := h.block() // nothing becomes durable: batches, then slots fill up
-	var calls []*sequencer.Call
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
-		call, err := h.sequencer.Enter(&engine.Command{Kind: engine.Cancel, Owner: 1})
-		if err == nil {
-			calls = append(calls, call)
-			continue
-		}
-		if time.Sleep(20 * time.Millisecond); h.sequencer.Counters().Depth == testRing {
-			break
-		}
-	}
+	calls := h.clog()
 	const busy = "503\nRetry-After: 1\n" +
 		`{"error":"the exchange is busy, nothing was entered, send again","code":"busy"}` + "\n"
 	w := h.orderWire("alice buy A 10 @ 0.40")

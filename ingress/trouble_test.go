@@ -2,6 +2,8 @@ package ingress
 
 import (
 	"encoding/binary"
+	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -46,6 +48,7 @@ func (h *house) trouble(command string, o *words, lines []string) string {
 		for _, call := range calls {
 			_, _ = call.Wait() // nothing of it matters
 		}
+		h.drain()
 		return got
 	case "quarantine":
 		h.troubles.quarantine.Store(o.list[0] == "true")
@@ -66,25 +69,40 @@ func (h *house) trouble(command string, o *words, lines []string) string {
 	return ""
 }
 
-// drain waits until all that has entered is durable: a Command that enters later is answered later.
+// drain waits until all that has entered is durable, which takes a slow machine longer than a Call
+// waits: a Command that enters later is answered later.
 func (h *house) drain() {
 	h.t.Helper()
-	if _, err := h.sequencer.Submit(&engine.Command{Kind: engine.Cancel, Owner: 1}); err != nil {
-		h.t.Error(err)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		_, err := h.sequencer.Submit(&engine.Command{Kind: engine.Cancel, Owner: 1})
+		if err == nil {
+			return
+		}
+		late := errors.Is(err, sequencer.ErrBusy) || errors.Is(err, sequencer.ErrTimeout)
+		if !late || time.Now().After(deadline) {
+			h.t.Fatal(err)
+		}
 	}
 }
 
-// clog fills every place there is with Commands that do nothing.
+// clog fills every place there is with Commands that do nothing, of a house that is blocked: each
+// batch is with the journal, which waits, and the ring has no slot.
 func (h *house) clog() (calls []*sequencer.Call) {
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+	h.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		call, err := h.sequencer.Enter(&engine.Command{Kind: engine.Cancel, Owner: 1})
 		if err == nil {
 			calls = append(calls, call)
-		} else if time.Sleep(20 * time.Millisecond); h.sequencer.Counters().Depth == testRing {
-			break
+			continue
 		}
+		waiting := len(h.journal.Frames()) - int(h.sequencer.Counters().Frames)
+		if waiting == testFrames && h.sequencer.Counters().Depth == testRing {
+			return calls
+		}
+		time.Sleep(time.Millisecond)
 	}
-	return calls
+	h.t.Fatal("there is always room")
+	return nil
 }
 
 // enterMany places orders that nobody meets past the door.
@@ -105,6 +123,10 @@ func (h *house) enterMany(name string, n int, kind engine.OrderType) {
 			h.t.Fatal(err)
 		}
 		sequencer.WaitAll(calls[:len(commands)], receipts, errs)
+		if slices.Contains(errs, sequencer.ErrTimeout) { // they are in, and may fill the ring
+			h.drain()
+			clear(errs)
+		}
 		commands = commands[:0]
 	}
 }

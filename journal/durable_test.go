@@ -153,7 +153,7 @@ func TestIndexWithoutADisk(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Errorf("run: %v", err)
 			}
-			if words := log.String(); strings.Count(words, "background work failed") != 1 ||
+			if words := log.String(); !saidOnce(words) ||
 				!strings.Contains(words, "the index was not made durable") ||
 				!strings.Contains(words, "cannot be written since") {
 				t.Errorf("the log says: %s", words)
@@ -166,6 +166,13 @@ func TestIndexWithoutADisk(t *testing.T) {
 			}
 		})
 	}
+}
+
+// saidOnce tells if a log names failing work once, and again only where it went on between: what
+// had begun before the disk was gone may end well.
+func saidOnce(log string) bool {
+	failed := strings.Count(log, "background work failed")
+	return failed > 0 && failed <= 1+strings.Count(log, "background work goes on")
 }
 
 // TestIndexFolderVanishes deletes the folder under a running index, on a real disk.
