@@ -20,7 +20,7 @@ build: ## bin/clobd bin/clobench bin/clobsim
 
 test: ## every test, every bench once; needs Go, gcc and make only
 	$(GO) test -timeout 10m ./...
-	@mkdir -p bin; $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 5m ./... >bin/bench.log 2>&1 || \
+	@mkdir -p bin; $(GO) test -vet=off -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./... >bin/bench.log 2>&1 || \
 		{ cat bin/bench.log; exit 1; }
 
 race: ## the concurrent packages under the race detector

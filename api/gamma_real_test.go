@@ -295,6 +295,9 @@ func (r *real) booksEqual(books []map[string]any) (only int) {
 // TestRealRoutes: each real record comes back by its id, its slug and its condition, equal to its
 // source wherever that has a member.
 func TestRealRoutes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	r, events, markets, books, series, tags := newReal(t)
 	r.eventsEqual(events)
 	r.marketsEqual(markets)

@@ -36,7 +36,7 @@ func TestTouch(t *testing.T) {
 		}
 		seq, rounds := Sequence(1<<20), 300
 		if auditing {
-			rounds = 40 // each Command is followed by a look at everything
+			rounds = 10 // each Command is followed by a look at everything
 		}
 		for round := range rounds {
 			all := m.stream(2 * TouchAhead)
@@ -98,8 +98,11 @@ func touched(all []Command, round int) (next []*Command) {
 func TestTouchHints(t *testing.T) {
 	x := NewExchange(1)
 	m := newMixed(x, nearPositions/mixedWallets+1)
-	seq, right, asked := Sequence(1<<20), 0, 0
-	for round := range 100 {
+	seq, right, asked, rounds := Sequence(1<<20), 0, 0, 100
+	if auditing {
+		rounds = 25
+	}
+	for round := range rounds {
 		all := m.stream(TouchAhead)
 		x.Touch(touched(all, 0))
 		if round > 0 && int(x.hints.count) != len(all) {
@@ -126,7 +129,7 @@ func TestTouchHints(t *testing.T) {
 		}
 	}
 	// What the Commands before it place or fill was not there to be touched, or not yet gone.
-	if asked < 500 || right < asked*9/10 {
+	if asked < 5*rounds || right < asked*9/10 {
 		t.Errorf("%d of %d hints are right", right, asked)
 	}
 }
@@ -157,7 +160,11 @@ func TestTouchSteps(t *testing.T) {
 	for _, markets := range []int{1, nearPositions/mixedWallets + 1} {
 		x := NewExchange(1)
 		v := newVaried(x, markets)
-		for at := Time(0); at < 4000; {
+		end := Time(4000)
+		if auditing {
+			end = 1000
+		}
+		for at := Time(0); at < end; {
 			all := v.stream(TouchAhead)
 			if x.orders.used != 0 {
 				x.touch(touched(all, 0))

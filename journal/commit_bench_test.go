@@ -107,9 +107,13 @@ func benchmarkCommit(b *testing.B, n int) {
 }
 
 // warm writes frames until the journal has had logs of all sizes of its first minutes, and says how
-// many Commands there are.
+// many Commands there are. With -short there is less of all.
 func (m *maker) warm(b *testing.B, j *Journal) engine.Sequence {
-	for made := 0; made < commitWarm; {
+	wanted := commitWarm
+	if testing.Short() {
+		wanted /= 16
+	}
+	for made := 0; made < wanted; {
 		f := m.frame(engine.FrameCommands)
 		made += len(f.Bytes)
 		pipeline(b, j, []*engine.Frame{f}, 2)

@@ -452,6 +452,9 @@ func TestIndexSparesItselfForTheJournal(t *testing.T) {
 
 // TestIndexCaches: memtables leave room for blocks.
 func TestIndexCaches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	j, _ := newJournal(t, vfs.NewMem(), 11)
 	defer shut(t, j)
 	x, err := OpenIndex(j, IndexOptions{MemTable: 4 << 20, Cache: 4 << 20})

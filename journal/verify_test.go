@@ -237,6 +237,9 @@ func (discard) Fatalf(string, ...any) {}
 // journal holds what it held, and the index what the journal makes, if perhaps less of it than
 // before, which a start folds again. CLOBD_SIZE says how many.
 func TestFlips(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	dir, head := folder(t)
 	whole := verify(t, dir)
 	files := listing(t, dir)

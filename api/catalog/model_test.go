@@ -83,6 +83,9 @@ func objects(t testing.TB, name string) (list []map[string]any) {
 // TestRealRecords: every record of the real catalog comes back by its id, its slug and its
 // condition, with every field that the source has, from a fresh load and from the log of one.
 func TestRealRecords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	o := Options{Source: realFolder(t), Dir: t.TempDir()}
 	s, err := Open(o)
 	if err != nil {

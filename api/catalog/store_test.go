@@ -155,6 +155,9 @@ func TestRotInRecord(t *testing.T) {
 
 // TestCompact: a log that is mostly garbage is written anew; catalogs from before go on working.
 func TestCompact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	for _, dir := range []string{"", t.TempDir()} {
 		s, err := Open(Options{Dir: dir})
 		if err != nil {
@@ -554,8 +557,11 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pick := rand.New(rand.NewPCG(3, 4))
-	for range 400 {
+	pick, queries := rand.New(rand.NewPCG(3, 4)), 400
+	if testing.Short() {
+		queries = 40
+	}
+	for range queries {
 		q := PageQuery{Order: Order(pick.IntN(int(orderCount))), Descending: pick.IntN(2) == 0,
 			Offset: pick.IntN(50) * pick.IntN(100), Limit: pick.IntN(150),
 			Active: Flag(pick.IntN(3)), Closed: Flag(pick.IntN(3))}
