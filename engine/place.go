@@ -235,10 +235,24 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 		if o.remaining > 0 {
 			break // the arriving order wants no more, or cannot pay for more
 		}
-		book.pop(uint32(o.index))
+		x.coming(book, t.side, book.pop(uint32(o.index)))
 		x.retire(h, o)
 	}
 	return events
+}
+
+// coming fetches the order that is first now, h or, if that is 0, the best level's: an order that
+// arrives will meet it, and nobody has looked at it since it was placed.
+func (x *Exchange) coming(b *book, side Side, h uint32) {
+	if h == 0 {
+		l := b.peek(b.best[side^1])
+		if l == nil {
+			return
+		}
+		h = l.head
+	}
+	fetchOrder(x.orders.at(h))
+	fetchLink(x.queues.links.at(h))
 }
 
 // prevent is a wallet meeting itself: the resting order is cancelled, the arriving one stops, or

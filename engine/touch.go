@@ -122,10 +122,35 @@ func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 		}
 		p.leaving = s.leaving(t.count)
 		fetchBucket(s.table.home(p.leaving))
+		if p.c.Type > GTD {
+			x.touchFront(t, p.c)
+		}
 		if uint32(i) != t.count {
 			places[t.count] = *p
 		}
 		t.count++
+	}
+}
+
+// touchFront fetches what goes with the order that one which never rests meets first. That order
+// was fetched when it came to the front.
+func (x *Exchange) touchFront(t *touch, c *Command) {
+	m := x.known(c.Market)
+	if m == nil || c.Outcome > 1 || c.Side > 1 {
+		return
+	}
+	l := m.book.peek(m.book.best[ladderSide(c.Side, c.Outcome)^1])
+	if l == nil || l.head == 0 {
+		return
+	}
+	o := x.orders.at(l.head)
+	fetchBucket(x.seen.table.home(o.tag))
+	fetchHead(x.orders.at(o.mineNext))
+	fetchHead(x.orders.at(o.minePrev))
+	fetchOrder(x.orders.at(x.queues.behind(l.head)))
+	if t.wide {
+		fetchPosition(x.positions.at(o.position))
+		fetchAccount(x.accounts.at(uint32(o.wallet)))
 	}
 }
 
