@@ -2,12 +2,17 @@ package engine
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
+	"time"
 )
 
 // mallocs counts what f allocates. testing.AllocsPerRun gives the whole part of an average: what
 // allocates every other time counts as nothing there.
 func mallocs(f func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC()
+	time.Sleep(10 * time.Millisecond) // the runtime's own clean up what earlier tests left
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
