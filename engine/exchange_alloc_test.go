@@ -12,7 +12,7 @@ import (
 func mallocs(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()
-	time.Sleep(10 * time.Millisecond) // the runtime's own clean up what earlier tests left
+	time.Sleep(10 * time.Millisecond) // its own goroutines clean up what earlier tests left
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

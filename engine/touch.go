@@ -93,9 +93,9 @@ func (h *hints) give(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
 
 const _ = -uint(Cancel - Place - 1) // else touchIDs cannot count as it does
 
-// touchIDs fetches where the ids of orders are to be found, what a new one pushes out, and where
-// the position of a new order, its wallet and its market are. Which kind of Command comes next
-// cannot be foreseen: each is put into both lists, and counts in its own.
+// touchIDs fetches where the ids of orders are to be found, what a new one pushes out and meets,
+// and where the position of a new order, its wallet and its market are. Which kind of Command comes
+// next cannot be foreseen: each is put into both lists, and counts in its own.
 func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 	s, slot := &x.seen, uint32(0)
 	for _, c := range commands {
@@ -122,8 +122,8 @@ func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 		}
 		p.leaving = s.leaving(t.count)
 		fetchBucket(s.table.home(p.leaving))
-		if p.c.Type > GTD {
-			x.touchFront(t, p.c)
+		if p.c.Type > GTD && !t.wide {
+			x.touchFront(p.c)
 		}
 		if uint32(i) != t.count {
 			places[t.count] = *p
@@ -132,9 +132,10 @@ func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 	}
 }
 
-// touchFront fetches what goes with the order that one which never rests meets first. That order
-// was fetched when it came to the front.
-func (x *Exchange) touchFront(t *touch, c *Command) {
+// touchFront fetches what goes with the order that one which never rests meets first, and the one
+// behind it. It goes all the way at once: among few markets all but the order is near, and the fill
+// that brought that to the front has fetched it.
+func (x *Exchange) touchFront(c *Command) {
 	m := x.known(c.Market)
 	if m == nil || c.Outcome > 1 || c.Side > 1 {
 		return
@@ -148,10 +149,6 @@ func (x *Exchange) touchFront(t *touch, c *Command) {
 	fetchHead(x.orders.at(o.mineNext))
 	fetchHead(x.orders.at(o.minePrev))
 	fetchOrder(x.orders.at(x.queues.behind(l.head)))
-	if t.wide {
-		fetchPosition(x.positions.at(o.position))
-		fetchAccount(x.accounts.at(uint32(o.wallet)))
-	}
 }
 
 // touchPlace fetches where the position of a new order, its wallet and its market are to be found.

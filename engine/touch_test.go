@@ -174,6 +174,7 @@ func TestTouchSteps(t *testing.T) {
 					*[]*Size{&c.Size, new(Size)}[i%2] = 0
 					c.Market, c.Wallet = c.Market*MarketNo(i%3), c.Wallet+WalletNo(i%5*1000)
 					c.Outcome, c.Kind = c.Outcome+Outcome(i%7/6), c.Kind+Kind(i%11/10)
+					c.Side += Side(i % 13 / 12)
 				}
 				x.touch(touched(odd, 0))
 			}

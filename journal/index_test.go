@@ -452,9 +452,7 @@ func TestIndexSparesItselfForTheJournal(t *testing.T) {
 
 // TestIndexCaches: memtables leave room for blocks.
 func TestIndexCaches(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine")
-	}
+	long(t)
 	j, _ := newJournal(t, vfs.NewMem(), 11)
 	defer shut(t, j)
 	x, err := OpenIndex(j, IndexOptions{MemTable: 4 << 20, Cache: 4 << 20})

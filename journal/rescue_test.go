@@ -24,8 +24,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// long keeps a test of one goroutine that takes seconds out of short runs, which are those of the
-// race detector.
+// long keeps a test that takes seconds, and has no goroutines that others do not have, out of short
+// runs, which are those of the race detector.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -237,9 +237,6 @@ func (discard) Fatalf(string, ...any) {}
 // journal holds what it held, and the index what the journal makes, if perhaps less of it than
 // before, which a start folds again. CLOBD_SIZE says how many.
 func TestFlips(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine")
-	}
 	dir, head := folder(t)
 	whole := verify(t, dir)
 	files := listing(t, dir)
@@ -250,7 +247,11 @@ func TestFlips(t *testing.T) {
 	seed := setting(t, "CLOBD_SEED", rand.Uint64()|1)
 	r := rand.New(rand.NewPCG(seed, 5))
 	found := 0
-	flips := int(setting(t, "CLOBD_SIZE", 150))
+	usual := uint64(150)
+	if testing.Short() {
+		usual = 15
+	}
+	flips := int(setting(t, "CLOBD_SIZE", usual))
 	for range flips {
 		// Files of one kind are as likely as those of another one, whatever their length.
 		name := names[r.IntN(len(names))]

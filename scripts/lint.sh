@@ -25,6 +25,6 @@ tidied() {
 
 step "gofmt" formatted
 step "go.mod" tidied
-step "house rules" go test -timeout 10m ./scripts/tidy
+step "house rules" go test ./scripts/tidy
 step "go vet" go vet ./...
 step "staticcheck" go tool staticcheck ./...

@@ -84,7 +84,7 @@ func objects(t testing.TB, name string) (list []map[string]any) {
 // condition, with every field that the source has, from a fresh load and from the log of one.
 func TestRealRecords(t *testing.T) {
 	if testing.Short() {
-		t.Skip("one goroutine")
+		t.Skip("long, and TestReadsGoOn has all that is concurrent in it")
 	}
 	o := Options{Source: realFolder(t), Dir: t.TempDir()}
 	s, err := Open(o)
