@@ -133,8 +133,8 @@ func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 }
 
 // touchFront fetches what goes with the order that one which never rests meets first, and the one
-// behind it. It goes all the way at once: among few markets all but the order is near, and the fill
-// that brought that to the front has fetched it.
+// behind it. It goes all the way at once: among few markets all but the order is near, and a fill
+// that brought that to the front has fetched it. After a cancel nobody has, and it is waited for.
 func (x *Exchange) touchFront(c *Command) {
 	m := x.known(c.Market)
 	if m == nil || c.Outcome > 1 || c.Side > 1 {
