@@ -32,7 +32,7 @@ type flipper struct {
 // does not start, or it says of every book, market and order what it said before. Anything else is
 // silent.
 func TestFlips(t *testing.T) {
-	flips := size(t, 25)
+	flips := size(t, 40)
 	f := newFlipper(t)
 	for n := 0; n < flips && f.counts["silent"] < 5; n++ {
 		f.flip(t)
@@ -43,7 +43,7 @@ func TestFlips(t *testing.T) {
 		f.counts["with_holes"], f.counts["put_back"], f.counts["deleted"], f.counts["again"], f.counts["same"],
 		f.counts["told_after"], f.counts["silent"], len(f.answers))
 	t.Logf("flips of %v", f.kinds)
-	if f.counts["found"] == 0 || f.counts["same"] == 0 && flips >= 25 {
+	if f.counts["found"] == 0 || f.counts["same"] == 0 && flips >= 40 {
 		t.Errorf("%v", f.counts)
 	}
 }

@@ -190,16 +190,21 @@ func found(t *testing.T, on *vfs.MemFS) bool {
 func TestFlipsAreFound(t *testing.T) {
 	seed := seed(t)
 	_, p := left(t, seed, 300)
-	for name, _ := p.longest(t, "/checkpoints/"); name == ""; {
-		seed++ // not every run writes a checkpoint
+	for range 20 { // not every run writes a checkpoint
+		if name, _ := p.longest(t, "/checkpoints/"); name != "" {
+			break
+		}
+		seed++
 		_, p = left(t, seed, 300)
-		name, _ = p.longest(t, "/checkpoints/")
 	}
 	if found(t, p.fs.CrashClone(vfs.CrashCloneCfg{})) {
 		t.Error("something is wrong with a folder that nobody touched")
 	}
 	for _, part := range []string{"/journal/", "/index/", "/checkpoints/"} {
 		name, b := p.longest(t, part)
+		if name == "" {
+			t.Fatalf("no file in %s", part)
+		}
 		if b[len(b)/3] ^= 1; !found(t, changed(t, p.fs, name, b)) {
 			t.Errorf("a bit in the middle of %s is not noticed", name)
 		}
