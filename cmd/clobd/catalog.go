@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -105,8 +102,8 @@ func (n *node) beginCatalog() error {
 	return nil
 }
 
-// syncCatalog keeps looking at the source until ctx is done; SIGHUP makes it look at once. What it
-// returns waits until it has stopped.
+// syncCatalog keeps looking at the source until ctx is done; SIGHUP, also one that came while the
+// node was starting, makes it look at once. What it returns waits until it has stopped.
 func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -120,14 +117,11 @@ func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 			running.Wait()
 		}
 	}
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, syscall.SIGHUP)
 	running.Go(func() { n.describe.Sync(ctx) })
 	running.Go(func() {
-		defer signal.Stop(again)
 		for {
 			select {
-			case <-again:
+			case <-n.again:
 				n.describe.Again()
 			case <-ctx.Done():
 				return

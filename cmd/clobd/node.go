@@ -9,10 +9,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,6 +60,8 @@ type node struct {
 	admin    *http.Server
 	public   net.Listener
 
+	// again gets the SIGHUPs of a node with a catalog.
+	again chan os.Signal
 	// failed gets the first error of anything that runs beside the start.
 	failed chan error
 }
@@ -65,8 +69,14 @@ type node struct {
 // runNode opens the data folder, recovers, serves until ctx is done, and drains. If the index turns
 // out to be damaged it does so again, in this process: opening makes the index anew.
 func runNode(ctx context.Context, s *settings) error {
+	again := make(chan os.Signal, 1)
+	if s.Catalog != "" { // from the beginning on: who has it end the process would end a start
+		signal.Notify(again, syscall.SIGHUP)
+		defer signal.Stop(again)
+	}
 	for {
-		n := &node{settings: s, metrics: prometheus.NewRegistry(), failed: make(chan error, 8)}
+		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again,
+			failed: make(chan error, 8)}
 		err := n.run(ctx)
 		if !n.remade.Load() || ctx.Err() != nil {
 			return err

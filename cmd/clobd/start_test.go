@@ -121,7 +121,7 @@ func TestRefusedStarts(t *testing.T) {
 func refusedStart(t *testing.T, binary string, args ...string) (code int, stderr string) {
 	t.Helper()
 	var text strings.Builder
-	ctx, cancel := context.WithTimeout(t.Context(), readyTime)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	args = append([]string{"serve", "--log-level", "error", "--listen", freeAddress(t),
 		"--admin", freeAddress(t)}, args...)
@@ -275,18 +275,14 @@ func TestOperatorAddress(t *testing.T) {
 	}
 }
 
-// TestStopWhileStarting: a node that waits for its catalog ends when it is told to.
+// TestStopWhileStarting: a node that waits for its catalog ends when it is told to, and not when it
+// is told to look at it again.
 func TestStopWhileStarting(t *testing.T) {
 	folder := t.TempDir()
 	pipe := filepath.Join(folder, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // and never writes
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Close()
 	cmd := exec.Command(buildNode(t), "serve", "--data", folder+"/data", "--catalog", pipe,
 		"--listen", freeAddress(t), "--admin", freeAddress(t), "--log-level", "error")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -295,8 +291,25 @@ func TestStopWhileStarting(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	time.Sleep(300 * time.Millisecond)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	opened := make(chan *os.File, 1)
+	go func() { // is done when the node reads
+		writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- writer
+	}()
+	select {
+	case writer := <-opened:
+		defer writer.Close() // nothing is ever written
+	case err := <-ended:
+		t.Fatalf("the node ended before it read its catalog: %v", err)
+	case <-time.After(patience):
+		_ = cmd.Process.Kill()
+		t.Fatal("the node does not read its catalog")
+	}
+	err := errors.Join(cmd.Process.Signal(syscall.SIGHUP), cmd.Process.Signal(syscall.SIGTERM))
+	if err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -304,8 +317,8 @@ func TestStopWhileStarting(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		_ = cmd.Process.Kill()
-		t.Fatal("the node was still there 5 s after SIGTERM")
+		t.Fatalf("the node was still there %v after SIGTERM", patience)
 	}
 }
