@@ -136,5 +136,5 @@ func (h *Handler) await(c *caller) bool {
 	for _, w := range c.wallets {
 		last = max(last, d.Touched(w))
 	}
-	return h.o.History.Await(last, awaitIndex)
+	return h.o.History.Await(last, h.patience)
 }

@@ -73,6 +73,8 @@ type Handler struct {
 	checksums checksums
 	holdings  sync.Pool // of *[]holding: a page of a wallet may be cut out of megabytes
 	values    *Values
+	// patience is how long a read waits for the index: awaitIndex, but where a test gives it longer.
+	patience  time.Duration
 	interests sync.Map // engine.MarketNo → interest, of markets with many holders
 	// describers are those that nobody uses now.
 	describers sync.Pool
@@ -93,7 +95,7 @@ func New(o Options) (*Handler, error) {
 		o.Values = NewValues(o.Board, o.History)
 		o.Values.now = o.Now
 	}
-	h := &Handler{o: o, values: o.Values}
+	h := &Handler{o: o, values: o.Values, patience: awaitIndex}
 	h.describers.New = func() any { return new(describer) }
 	h.holdings.New = func() any { return new([]holding) }
 	h.public = h.routes()

@@ -33,6 +33,16 @@ func ask(method, target string) *fasthttp.RequestCtx {
 	return ctx
 }
 
+// leastAllocs is how many allocations a run costs: the fewest of some tries, as what else runs in
+// the process, such as the journal's goroutines, can only add to one.
+func leastAllocs(run func()) float64 {
+	least := testing.AllocsPerRun(100, run)
+	for try := 1; try < 10 && least > 0; try++ {
+		least = min(least, testing.AllocsPerRun(100, run))
+	}
+	return least
+}
+
 // TestNoAllocations: market data costs the collector nothing once a book was rendered.
 func TestNoAllocations(t *testing.T) {
 	n := newNode(t)
@@ -45,7 +55,7 @@ func TestNoAllocations(t *testing.T) {
 		"/book?token_id=70512916946285526357165287373537570327431985324385225788636160168740471",
 	} {
 		ctx := ask("GET", target)
-		if allocs := testing.AllocsPerRun(100, func() {
+		if allocs := leastAllocs(func() {
 			ctx.Response.Reset()
 			n.handler.Public(ctx)
 		}); allocs != 0 {

@@ -32,7 +32,7 @@ type built struct {
 func (h *Handler) builderTrades(ctx *fasthttp.RequestCtx) {
 	var w built
 	f := h.readBuilt(ctx, &w)
-	if f == nil && !h.o.History.Await(h.o.Board.Sequence(), awaitIndex) {
+	if f == nil && !h.o.History.Await(h.o.Board.Sequence(), h.patience) {
 		f = errLagging
 	}
 	if f == nil {

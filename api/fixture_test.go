@@ -77,8 +77,10 @@ func builderOf(proof []byte) (code journal.BuilderCode) {
 	return code
 }
 
-// run starts the index; until then account reads lag.
+// run starts the index; until then account reads lag. From then on they have a minute: an index
+// that runs is slow only because the machine is, and no test is about that.
 func (n *node) run() {
+	n.handler.patience = time.Minute
 	done := make(chan error, 1)
 	go func() { done <- n.index.Run() }()
 	n.running = done

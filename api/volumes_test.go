@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/api/catalog"
 	"clobd/engine"
 )
 
@@ -72,7 +73,11 @@ func TestVolumeWindows(t *testing.T) {
 		marketText(2, "") + `]}`,
 		`{"id":"6","slug":"f","title":"F","markets":[` + marketText(3, "") + `,` +
 			marketText(4, other) + `]}`}
-	n.described(records...)
+	// Lists that go by what is traded here are made anew behind the pages, where one could see the
+	// clock jump. These do not: pages have their figures from elsewhere.
+	c, _, err := catalog.Read(strings.NewReader(strings.Join(records, "\n")), catalog.Options{})
+	n.must(err)
+	n.catalog = c
 	var sold []sale
 	for i := range 300 {
 		n.now += 1 + engine.Time(r.Int64N(3_600_000)*r.Int64N(3)*r.Int64N(150))
@@ -97,7 +102,7 @@ func TestVolumeWindows(t *testing.T) {
 	if !n.index.History.Await(n.head.Sequence, time.Minute) { // or a list is older than its rows
 		t.Fatal("the index lags")
 	}
-	n.described(records...) // lists look anew
+	n.described(records...) // lists look for the first time
 	checkOrders(t, n)
 }
 

@@ -26,6 +26,7 @@ func (n *node) again(change func(*Options)) *Handler {
 	change(&o)
 	h, err := New(o)
 	n.must(err)
+	h.patience = n.handler.patience
 	return h
 }
 

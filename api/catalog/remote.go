@@ -124,7 +124,7 @@ func newRemote(base *url.URL, status *statusBoard, at *place) *remote {
 	}
 	return &remote{base: base, status: status, place: at, plain: map[string]bool{},
 		due:    map[engine.Condition]bool{},
-		client: &http.Client{Timeout: answerTime, CheckRedirect: sameHost}}
+		client: &http.Client{CheckRedirect: sameHost}}
 }
 
 // sameHost follows redirects to the host that was asked and to no other.

@@ -34,6 +34,7 @@ type Store struct {
 	place    *place
 	looked   []fileMark
 	remote   *remote
+	patience time.Duration // with one answer: answerTime, but where a test gives it longer
 	failures int
 	// lookFailed is why the last look did, nil if it did not.
 	lookFailed error
@@ -45,7 +46,8 @@ type Store struct {
 // damaged on it is put aside, with a word in Options.Log and in Status. Nothing is listed yet: see
 // Begin. One process at a time may have a folder open, which is the caller's to see to.
 func Open(o Options) (*Store, error) {
-	s := &Store{o: o, live: &liveBoard{ask: o.Live}, again: make(chan struct{}, 1)}
+	s := &Store{o: o, live: &liveBoard{ask: o.Live}, patience: answerTime,
+		again: make(chan struct{}, 1)}
 	c := Empty()
 	c.live = s.live
 	if o.Dir == "" {

@@ -46,6 +46,7 @@ func (s *Store) look(ctx context.Context, steady, everything bool) (Report, erro
 				return report, err
 			}
 			s.remote = newRemote(base, &s.status, s.place)
+			s.remote.client.Timeout = s.patience
 		}
 		report, err = s.syncRemote(ctx, everything)
 	} else {
