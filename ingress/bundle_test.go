@@ -22,8 +22,8 @@ import (
 // nothing that is entered from then on is answered. The end of the test calls it too: a house whose
 // disk hangs could never be closed, and a test that fails there would never end.
 func (h *house) block() (release func()) {
-	h.gate.Lock()
-	release = sync.OnceFunc(h.gate.Unlock)
+	h.gate <- struct{}{}
+	release = sync.OnceFunc(func() { <-h.gate })
 	h.t.Cleanup(release)
 	return release
 }
@@ -69,7 +69,9 @@ func TestBundleBusy(t *testing.T) {
 
 // TestBundleOutcomeUnknown: what has entered is never refused: the answer says that the outcome is
 // unknown and under which ids to ask for it.
-func TestBundleOutcomeUnknown(t *testing.T) {
+func TestBundleOutcomeUnknown(t *testing.T) { inBubble(t, testBundleOutcomeUnknown) }
+
+func testBundleOutcomeUnknown(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
 	release := h.block()
@@ -95,7 +97,9 @@ func TestBundleOutcomeUnknown(t *testing.T) {
 
 // TestBundlePartlyUnknown: where some results are known they are told, and each of the others says
 // that its outcome is unknown.
-func TestBundlePartlyUnknown(t *testing.T) {
+func TestBundlePartlyUnknown(t *testing.T) { inBubble(t, testBundlePartlyUnknown) }
+
+func testBundlePartlyUnknown(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
 	h.run([]string{"order alice buy A 10 @ 0.40 as=a1"})
@@ -192,12 +196,10 @@ func TestBundlePoolFull(t *testing.T) {
 	p := h.server.pool
 	release := sync.OnceFunc(occupy(t, p))
 	defer release()
-	p.cost.Store(int64(poolWork)) // room for one
+	roomForOne(p)
 	var joined sync.WaitGroup
 	joined.Go(func() { _ = p.do(engine.Address{1}, func() {}) })
-	for p.queued() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	awaitQueue(t, p, 1)
 	h.expect("orders alice\nbuy A 10 @ 0.40\nbuy A 10 @ 0.41", "503\nRetry-After: 1\n"+
 		`{"error":"the exchange is busy, nothing was entered, send again","code":"busy"}`+
 		"\nstate same\n")

@@ -32,7 +32,7 @@ func TestContract(t *testing.T) {
 		ran := false
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			ran = true
-			runCases(t, file, record)
+			inBubble(t, func(t *testing.T) { runCases(t, file, record) })
 		})
 		whole = whole && ran
 	}

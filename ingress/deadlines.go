@@ -11,6 +11,7 @@ type timeouts struct {
 	request time.Duration // from a request's first byte, or the connection's begin, to its last byte
 	idle    time.Duration // for the first byte of the next request
 	answer  time.Duration // from the first byte of an answer that there is no room for to its last
+	refusal time.Duration // for the answer to a connection that is not let in
 }
 
 // deadlines hold a connection's client to the timeouts. The HTTP server could do it, but it reads

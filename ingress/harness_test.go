@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -37,6 +38,10 @@ const (
 	testFrames  = 4  // batches
 )
 
+// patience is how long a test waits for what must happen, and the door for the engine. It is no
+// measure of speed: only what has failed takes so long.
+const patience = time.Minute
+
 // house is a whole node without a disk behind a listener in memory.
 type house struct {
 	t         testing.TB
@@ -51,7 +56,9 @@ type house struct {
 	names     map[string]engine.OrderID
 	texts     map[string]string // kept from answers
 
-	gate sync.RWMutex // locked: the disk hangs
+	// gate has room for one: whoever makes a frame durable passes it, and the disk hangs while
+	// somebody stays in it. It is a channel because a bubble's clock goes on while all wait for one.
+	gate chan struct{}
 
 	late atomic.Int64 // how many seconds the clock has moved on
 
@@ -68,23 +75,33 @@ type house struct {
 // now is the clock of everything in the house, in unix seconds.
 func (h *house) now() int64 { return testNow + h.late.Load() }
 
-// newHouse starts a house; change may edit the options of its Server.
+// newHouse starts a house; change may edit the options of its Server. Nobody looks for silent keys
+// but who waits for them: two who look at once would not know what the other one found.
 func newHouse(t testing.TB, change func(*Options)) *house {
+	h := buildHouse(t, change)
+	h.server.begin.Do(func() {})
+	h.start()
+	return h
+}
+
+// buildHouse makes a house that does not run yet. Its door waits for clients and keeps orders in
+// line as long as the slowest machine needs.
+func buildHouse(t testing.TB, change func(*Options)) *house {
 	h := &house{
 		t: t, exchange: engine.NewExchange(1), board: view.NewBoard(),
 		journal: &sequencer.MemoryJournal{}, keyring: auth.NewKeyring([32]byte{7}),
 		listener: fasthttputil.NewInmemoryListener(), names: make(map[string]engine.OrderID),
-		texts: make(map[string]string),
+		texts: make(map[string]string), gate: make(chan struct{}, 1),
 	}
 	h.journal.OnWait = func(uint64) error {
-		h.gate.RLock()
-		defer h.gate.RUnlock()
+		h.gate <- struct{}{}
+		<-h.gate
 		return nil
 	}
 	var err error
 	h.sequencer, err = sequencer.New(h.exchange, h.board, h.journal, sequencer.Options{
 		Now: func() engine.Time { return engine.Time(h.now() * 1000) }, Ring: testRing,
-		Frames: testFrames, Timeout: 500 * time.Millisecond,
+		Frames: testFrames, Timeout: patience,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +125,20 @@ func newHouse(t testing.TB, change func(*Options)) *house {
 	if h.server, err = New(o); err != nil {
 		t.Fatal(err)
 	}
-	h.start()
+	h.server.timeouts = timeouts{time.Hour, time.Hour, time.Hour, time.Hour}
+	unhurry(h.server.pool)
 	return h
+}
+
+// inBubble runs a test on a clock of its own: what waits for a timeout has it as soon as nothing
+// else can happen, and a machine that is slow or stands still has none of them pass.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	new(fasthttp.ResponseHeader).Header() // starts the HTTP server's clock, which must not be in there
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Minute) }) // the HTTP server's workers end by themselves
+		test(t)
+	})
 }
 
 // announced is a listener that tells when it is first listened to.
@@ -140,7 +169,7 @@ func (h *house) start() {
 	})
 	<-listener.up
 	h.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := h.server.Close(ctx); err != nil {
 			h.t.Errorf("close: %v", err)
@@ -233,7 +262,7 @@ func (h *house) send(raw string) string {
 		h.t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(4 * patience))
 	go func() { _, _ = io.WriteString(conn, raw) }() // the server may hang up in the middle
 	var r fasthttp.Response
 	r.SkipBody = strings.HasPrefix(raw, "HEAD ")

@@ -76,7 +76,7 @@ func serveTCP(t *testing.T, h *house) func() net.Conn {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(4 * patience))
 		return c
 	}
 }
@@ -92,6 +92,22 @@ func ask(t *testing.T, c net.Conn, request string) string {
 		t.Fatal(err)
 	}
 	return render(&r)
+}
+
+// awaitOpen waits until so many connections are left.
+func awaitOpen(t *testing.T, h *house, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		h.server.turnstile.mutex.Lock()
+		open := h.server.turnstile.open
+		h.server.turnstile.mutex.Unlock()
+		if open == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are open, want %d", open, want)
+		}
+	}
 }
 
 func TestTurnstile(t *testing.T) {
@@ -117,14 +133,7 @@ func TestTurnstile(t *testing.T) {
 			t.Errorf("one too many: %s", got)
 		}
 		_ = first.Close()
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-			h.server.turnstile.mutex.Lock()
-			open := h.server.turnstile.open
-			h.server.turnstile.mutex.Unlock()
-			if open == 1 || time.Now().After(deadline) {
-				break
-			}
-		}
+		awaitOpen(t, h, 1)
 		if got := ask(t, dial(), fine); got[:4] != "200\n" {
 			t.Errorf("after one has left: %s", got)
 		}
@@ -156,7 +165,7 @@ func TestServeAfterClose(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it serves on")
 	}
 	if _, err := ln.Accept(); err == nil {

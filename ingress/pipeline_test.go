@@ -94,9 +94,7 @@ func TestPipelinedOrdersTakeTurns(t *testing.T) {
 	})
 	h.run([]string{"fund alice 100"})
 	p, c := h.server.pool, h.dial(t)
-	h.gate.Lock()
-	unlock := sync.OnceFunc(h.gate.Unlock)
-	defer unlock()
+	unlock := h.block()
 	c.write(h.rawOrder("alice buy A 5 @ 0.10 salt=1") + h.rawOrder("alice buy A 5 @ 0.10 salt=2"))
 	if got := <-looked; got != "order" {
 		t.Fatal(got)
@@ -132,7 +130,7 @@ func TestRefusalOfAPlaceIsForOneRequest(t *testing.T) {
 	h.trades(t, c)
 	release := sync.OnceFunc(occupy(t, p))
 	defer release()
-	p.cost.Store(int64(poolWork))
+	roomForOne(p)
 	waits := line{t: t}
 	waits.queue(p, 1, func() {})
 	c.write("POST /order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
@@ -171,7 +169,7 @@ func tcpPair(t *testing.T) (near, far net.Conn) {
 // TestUnreadAnswersHoldNoPlace: whoever does not read what he is told keeps nobody waiting.
 func TestUnreadAnswersHoldNoPlace(t *testing.T) {
 	near, far := tcpPair(t)
-	p := newPool(1)
+	p := unhurry(newPool(1))
 	c := &countedConn{Conn: near, leave: func() {}, draining: new(atomic.Bool),
 		deadlines: unhurried(), orders: orderConn{seat: newSeat(p)}}
 	text := make([]byte, 32<<20)
@@ -187,7 +185,7 @@ func TestUnreadAnswersHoldNoPlace(t *testing.T) {
 	joined.Go(func() { wrote, err = c.Write(text) })
 	awaitIdle(t, p)
 	got := make([]byte, len(text))
-	_ = far.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = far.SetReadDeadline(time.Now().Add(4 * patience))
 	if _, e := io.ReadFull(far, got); e != nil || !bytes.Equal(got, text) {
 		t.Errorf("what arrived differs from what was written: %v", e)
 	}
@@ -207,7 +205,7 @@ func TestUnreadAnswersHoldNoPlace(t *testing.T) {
 // TestPlacesComeBackWithTheNext: who waits since there was a reader gets the place of his before
 // whoever comes next.
 func TestPlacesComeBackWithTheNext(t *testing.T) {
-	p := newPool(2)
+	p := unhurry(newPool(2))
 	p.reading(time.Now())
 	none := engine.Address{}
 	if w, err := p.enter(none); w != nil || err != nil {
@@ -236,7 +234,7 @@ func TestPlacesComeBackWithTheNext(t *testing.T) {
 func TestLeavingNodeTakesNoPlaceEarly(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
-	p := newPool(1)
+	p := unhurry(newPool(1))
 	c := &countedConn{Conn: near, draining: new(atomic.Bool), deadlines: unhurried(),
 		orders: orderConn{seat: newSeat(p), early: true}}
 	for _, draining := range []bool{false, true} {
@@ -320,6 +318,8 @@ func TestProxyOfManyWaitsInTheHandler(t *testing.T) {
 // middle of, all places are free in the end and nobody waits.
 func TestPlacesUnderDisorder(t *testing.T) {
 	h := newHouse(t, func(o *Options) { o.Workers = 2 })
+	p := h.server.pool
+	p.spans.reads = readsLast // places come and go
 	h.run([]string{"fund alice 100000"})
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -340,7 +340,16 @@ func TestPlacesUnderDisorder(t *testing.T) {
 		joined.Go(func() { disturb(ln.Addr().String(), texts, uint64(client)) })
 	}
 	joined.Wait()
-	p := h.server.pool
+	// Connections are let in one after the other: when this one is, all before it were.
+	last, err := net.Dial("tcp4", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, last, "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n"); got[:4] != "200\n" {
+		t.Fatal(got)
+	}
+	_ = last.Close()
+	awaitOpen(t, h, 0)
 	awaitIdle(t, p)
 	p.mutex.Lock()
 	if p.waiting != 0 || len(p.wallets) != 0 || p.answers.first != nil || p.queue.first != nil {
@@ -408,7 +417,7 @@ func TestListWorksInAPlace(t *testing.T) {
 	defer release()
 	c.write(h.rawList(`x` + "\r\n\r\n" + `{}`)) // nothing in it has a signature
 	awaitQueue(t, p, 1)
-	p.cost.Store(int64(poolWork)) // no room for another one
+	roomForOne(p) // there is none for another one
 	other := h.dial(t)
 	other.write(list)
 	if got := other.answer(); !strings.HasPrefix(got, "503") {
@@ -419,9 +428,7 @@ func TestListWorksInAPlace(t *testing.T) {
 		t.Error(got)
 	}
 	awaitIdle(t, p)
-	h.gate.Lock()
-	unlock := sync.OnceFunc(h.gate.Unlock)
-	defer unlock()
+	unlock := h.block()
 	c.write(list)
 	<-looked
 	<-looked
@@ -438,7 +445,7 @@ func TestListWorksInAPlace(t *testing.T) {
 
 // TestPoolTry: a place is free for helpers only while nobody waits for one.
 func TestPoolTry(t *testing.T) {
-	p := newPool(2)
+	p := unhurry(newPool(2))
 	none := engine.Address{}
 	for i := range 3 {
 		if p.try() != (i < 2) {

@@ -42,6 +42,7 @@ var (
 //	back ─► the same before all others, and never refused
 type pool struct {
 	workers int
+	spans   spans
 	began   time.Time
 	read    atomic.Int64 // when somebody read last, after began
 	cost    atomic.Int64 // ns, moving average
@@ -55,6 +56,13 @@ type pool struct {
 	answers queue
 	waiting int // of the queue
 	wallets map[engine.Address]int
+}
+
+// spans are what a pool's bounds are in time. They are set before its first use.
+type spans struct {
+	work     time.Duration // of one place, that may wait
+	patience time.Duration // of who waits
+	reads    time.Duration // for which one place less is given out after a read
 }
 
 // waiter is who waits for a place.
@@ -89,9 +97,10 @@ func (q *queue) pop() *waiter {
 
 // newPool makes a pool of so many places, at least 1.
 func newPool(workers int) *pool {
-	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int)}
+	p := &pool{workers: workers, spans: spans{poolWork, poolPatience, readsLast},
+		began: time.Now(), wallets: make(map[engine.Address]int)}
 	p.cost.Store(int64(poolGuess))
-	p.read.Store(-int64(readsLast))
+	p.read.Store(-int64(p.spans.reads))
 	return p
 }
 
@@ -124,7 +133,7 @@ func (p *pool) ranFor(d time.Duration) {
 
 // reading notes that somebody reads at this time.
 func (p *pool) reading(at time.Time) {
-	const grain = int64(readsLast) / 8 // most reads need not write what all others look at
+	grain := int64(p.spans.reads) / 8 // most reads need not write what all others look at
 	if now := int64(at.Sub(p.began)); now > p.read.Load()+grain {
 		p.read.Store(now)
 	}
@@ -133,7 +142,7 @@ func (p *pool) reading(at time.Time) {
 // places is how many may run now. While somebody reads, one CPU is left to him: the places are as
 // many as there are CPUs, and the kernel would let a read wait for the turns of all of them.
 func (p *pool) places() int {
-	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(readsLast) {
+	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(p.spans.reads) {
 		return p.workers - 1
 	}
 	return p.workers
@@ -156,7 +165,7 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 		p.full.Add(1)
 		return nil, errPoolFull
 	}
-	w := &waiter{wallet, time.Now().Add(poolPatience), nil, make(chan error, 1)}
+	w := &waiter{wallet, time.Now().Add(p.spans.patience), nil, make(chan error, 1)}
 	p.queue.push(w)
 	p.waiting++
 	p.wallets[wallet]++
@@ -178,7 +187,7 @@ func (p *pool) try() bool {
 
 // capacity is how many pieces of work are poolWork of work for all places.
 func (p *pool) capacity() int {
-	n := int64(poolWork) * int64(p.workers) / max(p.cost.Load(), 1)
+	n := int64(p.spans.work) * int64(p.workers) / max(p.cost.Load(), 1)
 	return int(min(max(n, int64(p.workers)), poolSlots))
 }
 

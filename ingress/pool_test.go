@@ -9,6 +9,21 @@ import (
 	"clobd/engine"
 )
 
+// unhurry has p keep for an hour what it keeps for a moment: who waits in it, and that somebody has
+// read; and it has room for all who wait, however long the machine takes for what one of them does.
+func unhurry(p *pool) *pool {
+	p.spans = spans{work: time.Hour, patience: time.Hour, reads: time.Hour}
+	p.read.Store(-int64(p.spans.reads))
+	return p
+}
+
+// roomForOne lets one wait for each place, whatever has been measured.
+func roomForOne(p *pool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.spans.work = 0
+}
+
 // occupy takes every place of p until the returned function is called.
 func occupy(t *testing.T, p *pool) (release func()) {
 	t.Helper()
@@ -46,7 +61,7 @@ func (l *line) queue(p *pool, wallet byte, work func()) {
 // awaitQueue waits until so many jobs wait for a place.
 func awaitQueue(t *testing.T, p *pool, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); p.queued() < want; {
+	for deadline := time.Now().Add(patience); p.queued() < want; {
 		if time.Now().After(deadline) {
 			t.Errorf("%d jobs wait for a place, want %d", p.queued(), want)
 			return
@@ -56,7 +71,7 @@ func awaitQueue(t *testing.T, p *pool, want int) {
 }
 
 func TestPoolRunsAtOnceWhenIdle(t *testing.T) {
-	p := newPool(2)
+	p := unhurry(newPool(2))
 	for range 10 {
 		if err := p.do(engine.Address{}, func() {}); err != nil {
 			t.Fatal(err)
@@ -68,8 +83,11 @@ func TestPoolRunsAtOnceWhenIdle(t *testing.T) {
 }
 
 func TestPoolBoundsWhatRunsAtOnce(t *testing.T) {
-	p := newPool(3)
+	const places = 3
+	p := unhurry(newPool(places))
 	var now, most atomic.Int32
+	full := make(chan struct{}) // closed when all places are taken: nobody leaves before
+	filled := sync.OnceFunc(func() { close(full) })
 	var joined sync.WaitGroup
 	for i := range 60 {
 		joined.Go(func() {
@@ -77,7 +95,13 @@ func TestPoolBoundsWhatRunsAtOnce(t *testing.T) {
 				n := now.Add(1)
 				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 				}
-				time.Sleep(time.Millisecond)
+				if n == places {
+					filled()
+				}
+				select {
+				case <-full:
+				case <-time.After(patience):
+				}
 				now.Add(-1)
 			})
 			if err != nil {
@@ -86,15 +110,15 @@ func TestPoolBoundsWhatRunsAtOnce(t *testing.T) {
 		})
 	}
 	joined.Wait()
-	if most.Load() != 3 || p.ran.Load() != 60 || p.running != 0 {
+	if most.Load() != places || p.ran.Load() != 60 || p.running != 0 {
 		t.Fatalf("%d at once, %d ran, %d still run", most.Load(), p.ran.Load(), p.running)
 	}
 }
 
 func TestPoolIsBounded(t *testing.T) {
-	p := newPool(1)
+	p := unhurry(newPool(1))
 	release := occupy(t, p)
-	p.cost.Store(int64(poolWork) / 8) // room for 8, of which 2 for one wallet
+	p.cost.Store(int64(p.spans.work) / 8) // room for 8, of which 2 for one wallet
 	if p.capacity() != 8 {
 		t.Fatalf("capacity %d", p.capacity())
 	}
@@ -127,7 +151,7 @@ func TestPoolIsBounded(t *testing.T) {
 }
 
 func TestPoolAnswersTheExpired(t *testing.T) {
-	p := newPool(1)
+	p := unhurry(newPool(1))
 	release := occupy(t, p)
 	late, err := p.enter(engine.Address{1})
 	if err != nil {
@@ -147,7 +171,7 @@ func TestPoolAnswersTheExpired(t *testing.T) {
 }
 
 func TestPoolGivesItsPlaceBackAfterAPanic(t *testing.T) {
-	p := newPool(1)
+	p := unhurry(newPool(1))
 	func() {
 		defer func() { _ = recover() }()
 		_ = p.do(engine.Address{}, func() { panic("on purpose") })
@@ -158,7 +182,7 @@ func TestPoolGivesItsPlaceBackAfterAPanic(t *testing.T) {
 }
 
 func TestPoolClose(t *testing.T) {
-	p := newPool(1)
+	p := unhurry(newPool(1))
 	release := occupy(t, p)
 	waits, err := p.enter(engine.Address{1})
 	if err != nil {

@@ -72,7 +72,7 @@ func doors() []door {
 func exchange(h *house, conn net.Conn, raw string) *fasthttp.Response {
 	h.t.Helper()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(4 * patience))
 	go func() { _, _ = io.WriteString(conn, raw) }() // the server may hang up in the middle
 	r := new(fasthttp.Response)
 	if err := r.Read(bufio.NewReader(conn)); err != nil {

@@ -34,7 +34,7 @@ func (h *house) dial(t *testing.T) *dialed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(4 * patience))
 	return &dialed{conn, t, bufio.NewReader(conn)}
 }
 
@@ -79,7 +79,7 @@ func runningNow(p *pool) int {
 
 func awaitIdle(t *testing.T, p *pool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); runningNow(p) != 0; {
+	for deadline := time.Now().Add(patience); runningNow(p) != 0; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d places are still taken", runningNow(p))
 		}
@@ -117,9 +117,7 @@ func TestOrderWaitsForTheDiskWithoutAPlace(t *testing.T) {
 	})
 	h.run([]string{"fund alice 100"})
 	p, c := h.server.pool, h.dial(t)
-	h.gate.Lock()
-	unlock := sync.OnceFunc(h.gate.Unlock)
-	defer unlock()
+	unlock := h.block()
 	c.write(h.rawOrder("alice buy A 10 @ 0.40"))
 	<-looked
 	awaitIdle(t, p)
@@ -174,7 +172,7 @@ func TestFullPoolRefusesAnOrder(t *testing.T) {
 	for round := range 2 { // the second one on a connection that is known
 		release := sync.OnceFunc(occupy(t, p))
 		defer release()
-		p.cost.Store(int64(poolWork)) // room for one
+		roomForOne(p)
 		waits := line{t: t}
 		waits.queue(p, 1, func() {})
 		order := h.rawOrder(fmt.Sprintf("alice buy A 10 @ 0.40 salt=%d", round+1))
@@ -212,7 +210,7 @@ func TestHungUpGivesThePlaceBack(t *testing.T) {
 // TestAnswersGoFirst: who comes back gets the next place before all that wait, also when the pool
 // is closed.
 func TestAnswersGoFirst(t *testing.T) {
-	p := newPool(1)
+	p := unhurry(newPool(1))
 	release := occupy(t, p)
 	waits, told := line{t: t}, make(chan string, 2)
 	waits.queue(p, 1, func() { told <- "new" })
@@ -243,7 +241,7 @@ func TestAnswersGoFirst(t *testing.T) {
 // TestReadersTakeAPlace: while somebody reads there is one place less, but never none, and those
 // who wait get it as soon as nobody does.
 func TestReadersTakeAPlace(t *testing.T) {
-	p := newPool(2)
+	p := unhurry(newPool(2))
 	if p.places() != 2 {
 		t.Fatalf("%d places at first", p.places())
 	}
@@ -264,7 +262,7 @@ func TestReadersTakeAPlace(t *testing.T) {
 	awaitQueue(t, p, 1)
 	a.done()
 	joined.Wait()
-	p.read.Store(p.read.Load() - int64(readsLast))
+	p.read.Store(p.read.Load() - int64(p.spans.reads))
 	if err := a.take(engine.Address{1}); err != nil || p.running != 2 {
 		t.Fatalf("%v, %d run", err, p.running)
 	}
@@ -272,7 +270,7 @@ func TestReadersTakeAPlace(t *testing.T) {
 	b.done()
 	if one := newPool(1); one.running != 0 || p.running != 0 {
 		t.Errorf("%d still run", p.running)
-	} else if one.reading(time.Now()); one.places() != 1 {
+	} else if unhurry(one).reading(time.Now()); one.places() != 1 {
 		t.Errorf("%d places of one", one.places())
 	}
 }

@@ -35,7 +35,9 @@ const (
 	readTimeout  = 5 * time.Second
 	writeTimeout = 8 * time.Second // below the time that a stop waits
 	idleTimeout  = 60 * time.Second
-	farewell     = 250 * time.Millisecond // how long clients are told to go before Close hangs up
+	// refusalTimeout is short: the listener waits while somebody is turned away.
+	refusalTimeout = 100 * time.Millisecond
+	farewell       = 250 * time.Millisecond // how long clients are told to go before Close hangs up
 )
 
 // Options are what the door needs. Those of the first group may be left out of New while the
@@ -210,7 +212,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{options: o, metrics: newMetrics(), version: []byte(o.Version),
 		beats:    heartbeats{chains: make(map[beatKey]*chain)},
-		timeouts: timeouts{request: readTimeout, idle: idleTimeout, answer: writeTimeout},
+		timeouts: timeouts{readTimeout, idleTimeout, writeTimeout, refusalTimeout},
 		stop:     make(chan struct{})}
 	s.unreadable = s.metrics.route("unreadable")
 	if o.Sequencer != nil {

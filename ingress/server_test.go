@@ -72,7 +72,9 @@ func (h *house) orderWire(line string) (raw string) {
 	return w.String()
 }
 
-func TestOutcomeUnknown(t *testing.T) {
+func TestOutcomeUnknown(t *testing.T) { inBubble(t, testOutcomeUnknown) }
+
+func testOutcomeUnknown(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
 	release := h.block()
@@ -84,7 +86,7 @@ func TestOutcomeUnknown(t *testing.T) {
 		t.Errorf("got %swant %s", got, want)
 	}
 	release()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		if got = h.send(w); strings.Contains(got, `"success":true`) || time.Now().After(deadline) {
 			break
 		}
@@ -185,7 +187,7 @@ func TestDerivationsHoldAnEighth(t *testing.T) {
 	h := newHouse(t, nil)
 	p := h.server.pool
 	release := occupy(t, p)
-	p.cost.Store(int64(poolWork) / 16) // room for 16
+	p.cost.Store(int64(p.spans.work) / 16) // room for 16
 	var joined sync.WaitGroup
 	from := func(i byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, i}) }
 	for i := range byte(2) {
@@ -355,7 +357,7 @@ func TestSlowBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	fmt.Fprint(conn, "POST /order HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx")
 	var r fasthttp.Response
 	if err := r.Read(bufio.NewReader(conn)); err != nil {
@@ -387,6 +389,7 @@ func TestRecovering(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.timeouts.request = time.Hour
 	ln := fasthttputil.NewInmemoryListener()
 	served := make(chan error)
 	go func() { served <- s.Serve(ln) }()

@@ -69,11 +69,35 @@ func (h *house) trouble(command string, o *words, lines []string) string {
 	return ""
 }
 
-// drain waits until all that has entered is durable, which takes a slow machine longer than a Call
-// waits: a Command that enters later is answered later.
+// entered is how many Commands have entered so far, answered or not. What is between the ring and
+// the journal right now is left out.
+func (h *house) entered() (n int) {
+	h.t.Helper()
+	var f engine.Frame
+	for _, b := range h.journal.Frames() { // first: nothing goes back to the ring
+		if err := engine.DecodeFrame(b, &f); err != nil {
+			h.t.Fatal(err)
+		}
+		n += len(f.Commands)
+	}
+	return n + int(h.sequencer.Counters().Depth)
+}
+
+// awaitEntered waits until so many have.
+func (h *house) awaitEntered(want int) {
+	h.t.Helper()
+	for deadline := time.Now().Add(patience); h.entered() != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.t.Fatalf("%d Commands have entered, want %d", h.entered(), want)
+		}
+	}
+}
+
+// drain waits until all that has entered is durable, which may be after its callers have left: a
+// Command that enters later is answered later.
 func (h *house) drain() {
 	h.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		_, err := h.sequencer.Submit(&engine.Command{Kind: engine.Cancel, Owner: 1})
 		if err == nil {
 			return
@@ -89,7 +113,7 @@ func (h *house) drain() {
 // batch is with the journal, which waits, and the ring has no slot.
 func (h *house) clog() (calls []*sequencer.Call) {
 	h.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		call, err := h.sequencer.Enter(&engine.Command{Kind: engine.Cancel, Owner: 1})
 		if err == nil {
 			calls = append(calls, call)

@@ -112,7 +112,7 @@ func (s *Server) turnAway(c net.Conn, r *refusal) {
 		"\r\nConnection: close\r\nRetry-After: " + busySeconds +
 		"\r\nX-Node-Version: " + string(s.version) + "\r\nContent-Type: application/json" +
 		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
-	_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_ = c.SetWriteDeadline(time.Now().Add(s.timeouts.refusal))
 	_, _ = c.Write(append([]byte(head), body...)) // who hung up need not be told
 	_ = c.Close()
 }

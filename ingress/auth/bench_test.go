@@ -88,16 +88,23 @@ func BenchmarkVerifyForged(b *testing.B) {
 
 func BenchmarkAuthenticate(b *testing.B) {
 	k := NewKeyring(master)
-	for name, body := range map[string]int{"body0": 0, "body900": 900} {
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		body   int
+		forged bool // the passphrase, in its last digit
+	}{{"body0", 0, false}, {"body0-forged", 0, true}, {"body900", 900, false}} {
+		b.Run(c.name, func(b *testing.B) {
 			r, trio := request(b, k)
-			r.Body = make([]byte, body)
+			r.Body = make([]byte, c.body)
 			if err := trio.Sign(r); err != nil {
 				b.Fatal(err)
 			}
+			if c.forged {
+				r.Passphrase = r.Passphrase[:63] + "x"
+			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := k.Authenticate(r, noon); err != nil {
+				if _, err := k.Authenticate(r, noon); (err != nil) != c.forged {
 					b.Fatal(err)
 				}
 			}

@@ -1,14 +1,17 @@
 package auth
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -462,25 +465,61 @@ func FuzzPassphrase(f *testing.F) {
 	})
 }
 
-// TestSameWork: a forged passphrase takes the way of a true one. Wall time on a shared machine
-// proves little, so the bound is wide: it catches a way out, not a cache line.
+// traced is a hash that keeps what it is asked to do: each step is the length of what it is given,
+// or a number for the rest.
+type traced struct {
+	hash.Hash
+	taken []int
+}
+
+const (
+	stepSum   = -1
+	stepReset = -2
+)
+
+func (s *traced) Write(b []byte) (int, error) {
+	s.taken = append(s.taken, len(b))
+	return s.Hash.Write(b)
+}
+
+func (s *traced) Sum(b []byte) []byte {
+	s.taken = append(s.taken, stepSum)
+	return s.Hash.Sum(b)
+}
+
+func (s *traced) Reset() {
+	s.taken = append(s.taken, stepReset)
+	s.Hash.Reset()
+}
+
+// TestSameWork: a forged passphrase takes the way of a true one, step by step of what all the time
+// goes into. BenchmarkAuthenticate has the time of both.
 func TestSameWork(t *testing.T) {
 	k := NewKeyring(master)
 	good, _ := request(t, k)
-	forged := *good
-	forged.Passphrase = good.Passphrase[:63] + "x"
-	took := func(r *Request) time.Duration {
-		best := time.Hour
-		for range 200 {
-			start := time.Now()
-			_, _ = k.Authenticate(r, noon)
-			best = min(best, time.Since(start))
+	took := func(passphrase string, want error) []int {
+		s := &traced{Hash: sha256.New()}
+		k := NewKeyring(master)
+		k.pool.New = func() any { return &mac{sum: s, text: make([]byte, 0, 256)} }
+		r := *good
+		r.Passphrase = passphrase
+		if _, err := k.Authenticate(&r, noon); err != want {
+			t.Errorf("%q: %v, want %v", passphrase, err, want)
 		}
-		return best
+		return s.taken
 	}
-	a, b := took(good), took(&forged)
-	if a > 2*b || b > 2*a {
-		t.Errorf("a good request takes %v, a forged one %v", a, b)
+	way := took(good.Passphrase, nil)
+	if len(way) < 8 {
+		t.Fatalf("the way of a true one: %v", way)
+	}
+	for _, forged := range []string{good.Passphrase[:63] + "x", good.Passphrase[:63] + "0",
+		good.Passphrase[:10], "02" + good.Passphrase[2:], "open sesame"} {
+		if forged == good.Passphrase {
+			forged = good.Passphrase[:63] + "1"
+		}
+		if got := took(forged, ErrKey); !slices.Equal(got, way) {
+			t.Errorf("%q: %v, a true one %v", forged, got, way)
+		}
 	}
 }
 
