@@ -85,16 +85,15 @@ func TestRebuildIndex(t *testing.T) {
 	j := open(t, Options{Dir: dir})
 	x, stop := run(t, j, IndexOptions{})
 	var locked *LockedError
-	_, err := j.RebuildIndex(context.Background(), IndexOptions{}, nil)
+	_, err := j.RebuildIndex(context.Background(), IndexOptions{patience: unhurried}, nil)
 	if !errors.As(err, &locked) {
 		t.Errorf("an index that is open: %v", err)
 	}
 	_ = x
 	stop()
 	told := uint64(0)
-	at, err := j.RebuildIndex(context.Background(), IndexOptions{}, func(done, total uint64) {
-		told = done
-	})
+	at, err := j.RebuildIndex(context.Background(), IndexOptions{patience: unhurried},
+		func(done, total uint64) { told = done })
 	if err != nil || at != head.Sequence || told != head.Frame {
 		t.Errorf("made anew up to %d, %d frames: %v", at, told, err)
 	}

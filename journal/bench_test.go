@@ -220,7 +220,7 @@ func BenchmarkIndex(b *testing.B) {
 		}
 		b.StartTimer()
 		x, stop := run(b, j, IndexOptions{})
-		if !x.History.Await(m.head.Sequence, time.Minute) {
+		if !x.History.Await(m.head.Sequence, soon) {
 			b.Fatal("not caught up")
 		}
 		b.StopTimer()
@@ -239,7 +239,7 @@ func BenchmarkOrder(b *testing.B) {
 	m.write(b, j, 200, 100)
 	x, stop := run(b, j, IndexOptions{})
 	defer stop()
-	if !x.History.Await(m.head.Sequence, time.Minute) {
+	if !x.History.Await(m.head.Sequence, soon) {
 		b.Fatal("not caught up")
 	}
 	var ids []engine.OrderID
@@ -265,7 +265,7 @@ func BenchmarkPastMiss(b *testing.B) {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
 			j := open(b, Options{Dir: b.TempDir(), Async: true})
 			defer j.Close()
-			x, err := OpenIndex(j, IndexOptions{})
+			x, err := openIndex(j, IndexOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -315,7 +315,7 @@ func BenchmarkFold(b *testing.B) {
 				for range b.N {
 					b.StopTimer()
 					j := open(b, Options{Dir: b.TempDir(), Async: true})
-					x, err := OpenIndex(j, IndexOptions{})
+					x, err := openIndex(j, IndexOptions{})
 					if err != nil {
 						b.Fatal(err)
 					}

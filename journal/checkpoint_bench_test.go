@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ func BenchmarkBesideCheckpoint(b *testing.B) {
 	m.write(b, j, 600, 256)
 	s, head := twin(b, m.x), m.head
 	var apply, commit [2][]time.Duration
-	written := int64(0)
+	var written atomic.Int64
 	for round := range 2 * b.N * 5 {
 		with := round % 2
 		ctx, stop := context.WithCancel(context.Background())
@@ -145,13 +146,18 @@ func BenchmarkBesideCheckpoint(b *testing.B) {
 			defer close(done)
 			for with == 1 && ctx.Err() == nil {
 				c := &Checkpoint{Head: head}
-				if c, err := j.save(ctx, s, c, 64<<20); err == nil {
-					written += c.Bytes
+				c, err := j.save(ctx, s, c, 64<<20)
+				if err == nil {
+					written.Add(c.Bytes)
+				} else if ctx.Err() == nil {
+					b.Error(err)
+					return
 				}
 			}
 		}()
 		tick := time.NewTicker(2 * time.Millisecond)
-		for start := time.Now(); time.Since(start) < turn; {
+		late := func() bool { return with == 1 && written.Load() == 0 && !b.Failed() }
+		for start := time.Now(); time.Since(start) < turn || late(); {
 			<-tick.C
 			a, c := m.timed(b, j, each)
 			apply[with], commit[with] = append(apply[with], a), append(commit[with], c)
@@ -160,7 +166,7 @@ func BenchmarkBesideCheckpoint(b *testing.B) {
 		stop()
 		<-done
 	}
-	if written == 0 {
+	if written.Load() == 0 {
 		b.Fatal("nothing was written")
 	}
 	at := func(of []time.Duration, part float64) float64 {
@@ -172,7 +178,7 @@ func BenchmarkBesideCheckpoint(b *testing.B) {
 	b.ReportMetric(at(commit[0], 0.9)/1e3, "commit-p90-us")
 	b.ReportMetric(at(commit[1], 0.9)/at(commit[0], 0.9), "commit-p90-ratio")
 	b.ReportMetric(at(commit[1], 0.5)/at(commit[0], 0.5), "commit-p50-ratio")
-	b.ReportMetric(float64(written)/(float64(b.N)*5*turn.Seconds())/1e6, "MB/s")
+	b.ReportMetric(float64(written.Load())/(float64(b.N)*5*turn.Seconds())/1e6, "MB/s")
 }
 
 // twin is a State of the same.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"clobd/engine"
 
@@ -25,7 +26,8 @@ func scattered(t *testing.T, frames int) (dir string, heads []engine.Head) {
 	heads = append(heads, engine.Head{})
 	for part := range 3 {
 		_, end := follow(t, j, FollowerOptions{})
-		x, stop := run(t, j, IndexOptions{})
+		// No flush of its own: the copy is of files that stand still.
+		x, stop := run(t, j, IndexOptions{Flush: time.Hour})
 		for range frames / 3 {
 			m.write(t, j, 1, 30)
 			heads = append(heads, m.head)
@@ -278,7 +280,7 @@ func backUpHole(t *testing.T, dir string, hole bool) {
 		if _, err := j.Backup(to); hole && err == nil || !hole && err != nil {
 			t.Errorf("backed up without the index: %v", err)
 		}
-		x, err := OpenIndex(j, IndexOptions{})
+		x, err := openIndex(j, IndexOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +312,7 @@ func TestHistoryThatCannotBeRead(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "index")); err != nil {
 		t.Fatal(err)
 	}
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,14 @@ const (
 	giveUp = 2 * time.Second
 )
 
+// patience is how long a stop waits for the disk. What it gives up is folded again, so that only
+// those who must know what a disk took have more of it: tests.
+type patience struct {
+	flush time.Duration // for what is in memory to be durable
+	close time.Duration // for the database to be closed, flush included
+	leave time.Duration // for a database that was given up to be closed
+}
+
 // flush tells Pebble to make the index durable, now and then, or when many holders have moved:
 // without a log, a crash takes back all that is still in a memtable, whole batches, and the place
 // with them. As long as one flush is not done no other one is asked for: it would only add
@@ -68,15 +76,16 @@ func (x *Index) ask() error {
 	return nil
 }
 
-// settle makes the index durable within d, or says why it could not.
-func (x *Index) settle(d time.Duration) error {
+// settle makes the index durable in time, or says why it could not.
+func (x *Index) settle() error {
 	if torn := x.torn.Load(); torn != nil {
 		return *torn
 	}
 	if err := x.ask(); err != nil {
 		return err
 	}
-	late := time.NewTimer(d)
+	most := x.options.patience.flush
+	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case <-x.durable.done:
@@ -89,7 +98,7 @@ func (x *Index) settle(d time.Duration) error {
 	if torn := x.torn.Load(); torn != nil {
 		return *torn
 	}
-	return errors.Join(fmt.Errorf("it was not flushed within %v", d), x.ward.failing())
+	return errors.Join(fmt.Errorf("it was not flushed within %v", most), x.ward.failing())
 }
 
 // room waits while rows pile up in memory because the disk takes none. History.Failed says so

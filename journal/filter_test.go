@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -149,6 +150,7 @@ func TestPastKnowsWhatItPromises(t *testing.T) {
 						}
 						continue
 					case x.History.Sequence() < at:
+						runtime.Gosched() // for whom it waits
 						continue
 					}
 					_, known, seen, err := x.History.Past(v.(engine.OrderID))

@@ -39,6 +39,7 @@ type IndexOptions struct {
 	Builder func(proof []byte) BuilderCode
 
 	readOnly bool
+	patience patience
 }
 
 // validate returns all problems of the options at once, or nil, and fills in the defaults.
@@ -70,6 +71,9 @@ func (o *IndexOptions) validate(j *Journal) error {
 	}
 	if o.Cache == 0 {
 		o.Cache = 64 << 20
+	}
+	if o.patience == (patience{}) {
+		o.patience = patience{giveUp, giveUp + lastRest, giveUp / 2}
 	}
 	return errors.Join(problems...)
 }
@@ -450,7 +454,7 @@ var errContradiction = errors.New("the index contradicts the journal")
 func (x *Index) condemn(err error) error {
 	e := x.db.Set(metaKey(metaBroken), []byte(err.Error()), pebble.NoSync)
 	if e == nil {
-		e = x.settle(giveUp) // there is no log
+		e = x.settle() // there is no log
 	}
 	if e != nil {
 		return errors.Join(fmt.Errorf("%w; delete the folder: it is made anew from the journal", err),
@@ -565,7 +569,7 @@ func (x *Index) Close() error {
 	x.ward.disk.end()
 	finished := make(chan error, 1)
 	go func() { finished <- x.finish(started) }()
-	for _, d := range []time.Duration{giveUp + lastRest, giveUp / 2} {
+	for _, d := range []time.Duration{x.options.patience.close, x.options.patience.leave} {
 		select {
 		case err := <-finished:
 			if err != nil {
@@ -587,7 +591,7 @@ func (x *Index) finish(started bool) error {
 	}
 	<-x.scanned
 	x.History.close()
-	lost := x.settle(giveUp)
+	lost := x.settle()
 	x.ward.retire()
 	if lost != nil {
 		x.ward.disk.close()

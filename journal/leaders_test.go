@@ -278,7 +278,7 @@ func (c *shownHolders) read(t *testing.T, limit int, least engine.Size) bool {
 func TestHoldersBesideReaders(t *testing.T) {
 	j := open(t, Options{Dir: t.TempDir(), Async: true})
 	defer j.Close()
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

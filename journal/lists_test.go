@@ -150,7 +150,7 @@ func pages[R any](t *testing.T, limit int, list func(p Page) ([]R, uint64, error
 // runTight is run for an index that keeps little in memory, so that its lists are everywhere.
 func runTight(t *testing.T, j *Journal, o IndexOptions) (x *Index, stop func()) {
 	t.Helper()
-	x, err := OpenIndex(j, o)
+	x, err := openIndex(j, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func runTight(t *testing.T, j *Journal, o IndexOptions) (x *Index, stop func()) 
 func mustList(t *testing.T, x *Index, m *maker, n int) {
 	t.Helper()
 	h := x.History
-	if !h.Await(m.head.Sequence, 10*time.Second) {
+	if !h.Await(m.head.Sequence, soon) {
 		t.Fatalf("index at %d, journal at %d", h.Sequence(), m.head.Sequence)
 	}
 	for range n {
@@ -248,7 +248,10 @@ func TestListsSurviveACrash(t *testing.T) {
 	for i := range 10 {
 		m.write(t, j, 20, 20)
 		if i%3 == 0 {
-			x.History.Await(m.head.Sequence, time.Second)
+			x.History.Await(m.head.Sequence, soon)
+		}
+		if i == 6 {
+			mustSurvive(t, x)
 		}
 		crashed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * (i % 3), RNG: r})
 		k := open(t, Options{Dir: "data", FS: crashed})
@@ -275,7 +278,7 @@ func TestTrade(t *testing.T) {
 	defer stop()
 	wildly(m).write(t, j, 30, 40)
 	h := x.History
-	if !h.Await(m.head.Sequence, 10*time.Second) {
+	if !h.Await(m.head.Sequence, soon) {
 		t.Fatal("not caught up")
 	}
 	for _, want := range m.trades {
@@ -327,7 +330,7 @@ func TestOrdersOfOne(t *testing.T) {
 	x, stop := runTight(t, j, IndexOptions{})
 	defer stop()
 	wildly(m).write(t, j, 20, 40)
-	if !x.History.Await(m.head.Sequence, 10*time.Second) {
+	if !x.History.Await(m.head.Sequence, soon) {
 		t.Fatal("not caught up")
 	}
 	for id, o := range m.orders {
@@ -355,7 +358,7 @@ func TestPagesHoldStill(t *testing.T) {
 	m.write(t, j, 40, 50)
 	for round := range 20 {
 		owner := engine.WalletNo(1 + round%makerWallets)
-		if !h.Await(m.head.Sequence, 10*time.Second) {
+		if !h.Await(m.head.Sequence, soon) {
 			t.Fatal("not caught up")
 		}
 		trades := m.tradesOf(owner, new(Filter))
@@ -363,7 +366,7 @@ func TestPagesHoldStill(t *testing.T) {
 		step := func() { // between two pages, and while the next is read
 			m.write(t, j, 1+m.r.IntN(3), 20)
 			if m.r.IntN(2) == 0 {
-				h.Await(m.head.Sequence, 10*time.Second)
+				h.Await(m.head.Sequence, soon)
 			}
 		}
 		got := pages(t, 1+len(trades)/8, func(p Page) ([]TradeRow, uint64, error) {
@@ -481,7 +484,7 @@ func TestPagesAreBounded(t *testing.T) {
 		m.write(t, j, 1, min(200, len(m.script)))
 	}
 	h := x.History
-	if !h.Await(m.head.Sequence, 10*time.Second) {
+	if !h.Await(m.head.Sequence, soon) {
 		t.Fatal("not caught up")
 	}
 	for _, c := range []struct {
@@ -526,7 +529,7 @@ func TestManyMakers(t *testing.T) {
 		m.write(t, j, 1, min(200, len(m.script)))
 	}
 	h := x.History
-	if !h.Await(m.head.Sequence, 10*time.Second) {
+	if !h.Await(m.head.Sequence, soon) {
 		t.Fatal("not caught up")
 	}
 	for owner := engine.WalletNo(1); owner <= 2; owner++ {
@@ -548,7 +551,7 @@ func TestManyMakers(t *testing.T) {
 func TestWalkBesideASpill(t *testing.T) {
 	j, m := newJournal(t, vfs.NewMem(), 42)
 	defer shut(t, j)
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -647,7 +650,7 @@ func FuzzDeals(f *testing.F) {
 func TestRestingLog(t *testing.T) {
 	j, m := newJournal(t, vfs.NewMem(), 43)
 	defer shut(t, j)
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -682,7 +685,7 @@ func TestRestingLog(t *testing.T) {
 		}
 		check(t, Filter{}, m.liveOf(1, new(Filter)), rows)
 		shut(t, x)
-		if x, err = OpenIndex(j, IndexOptions{}); err != nil {
+		if x, err = openIndex(j, IndexOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

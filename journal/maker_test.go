@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"clobd/engine"
 )
@@ -221,6 +222,10 @@ func (m *maker) fill(c *engine.Command, e *engine.Event, seq engine.Sequence, ta
 	}
 	return taken
 }
+
+// soon is how long a test waits until it says that something hangs or does not come. No machine is
+// so slow that it comes later.
+const soon = 2 * time.Minute
 
 // quiet is a log that nobody reads.
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

@@ -33,7 +33,7 @@ func BenchmarkHolders(b *testing.B) {
 	const markets, wallets, moving, rounds = 20, 100_000, 50, 600
 	j := open(b, Options{Dir: b.TempDir(), Async: true})
 	defer j.Close()
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func BenchmarkPositions(b *testing.B) {
 	const positions = 10_000
 	j := open(b, Options{Dir: b.TempDir(), Async: true})
 	defer j.Close()
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

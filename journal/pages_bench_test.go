@@ -117,7 +117,7 @@ func BenchmarkPages(b *testing.B) {
 	}
 	j := open(b, Options{Dir: b.TempDir(), Async: true})
 	defer j.Close()
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func money(t *testing.T, x *Index) map[string]string {
 // await waits until the index has come to the end of the world.
 func (w *world) await(t *testing.T, x *Index) {
 	t.Helper()
-	if !x.History.Await(w.head.Sequence, 10*time.Second) {
+	if !x.History.Await(w.head.Sequence, soon) {
 		t.Fatalf("index at %d, journal at %d: %v", x.History.Sequence(), w.head.Sequence,
 			x.History.Failed())
 	}
@@ -218,6 +218,9 @@ func TestPositionsSurviveCrashes(t *testing.T) {
 		w.write(t, j, 15, 20)
 		if i%3 == 0 {
 			w.await(t, x)
+		}
+		if i == 6 {
+			mustSurvive(t, x)
 		}
 		crashed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * (i % 3), RNG: w.r})
 		k := open(t, Options{Dir: "data", FS: crashed})

@@ -49,7 +49,7 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	j := open(t, Options{Dir: "data", FS: vfs.NewMem(), Async: true})
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -266,7 +266,6 @@ func TestRescueFillsTheDisk(t *testing.T) {
 					}
 					return nil
 				}))
-				begun := time.Now()
 				l, err := AcceptLoss(context.Background(), Options{Dir: dir, FS: on, Log: quiet(),
 					Exit: func(int) { t.Error("it ends the process") }}, fresh)
 				if writes.Load() <= skip {
@@ -275,8 +274,11 @@ func TestRescueFillsTheDisk(t *testing.T) {
 					}
 					return
 				}
-				if !errors.Is(err, syscall.ENOSPC) || Advice(err) == "" || time.Since(begun) > time.Minute {
-					t.Errorf("after %v: %.300v", time.Since(begun), err)
+				if !errors.Is(err, syscall.ENOSPC) || Advice(err) == "" {
+					t.Errorf("%.300v", err)
+				}
+				if n := writes.Load() - skip; n > 20 {
+					t.Errorf("it tried %d times", n)
 				}
 				names, err := filepath.Glob(filepath.Join(dir, "journal.*"))
 				if err != nil || len(names) > 0 {
@@ -440,13 +442,13 @@ func TestRebuildSaysIfItIsDurable(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := j.RebuildIndex(context.Background(), IndexOptions{Log: quiet()}, nil)
+	o := IndexOptions{Log: quiet(), patience: unhurried}
+	_, err := j.RebuildIndex(context.Background(), o, nil)
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	f.set(nil)
-	if at, err := j.RebuildIndex(context.Background(), IndexOptions{Log: quiet()}, nil); err != nil ||
-		at != m.head.Sequence {
+	if at, err := j.RebuildIndex(context.Background(), o, nil); err != nil || at != m.head.Sequence {
 		t.Errorf("with room again: %d of %d, %v", at, m.head.Sequence, err)
 	}
 	shut(t, j)
@@ -612,7 +614,7 @@ func TestSpoilRows(t *testing.T) {
 	m.write(t, j, 20, 30)
 	mustEqual(t, x, m)
 	stop()
-	x, err := OpenIndex(j, IndexOptions{})
+	x, err := openIndex(j, IndexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

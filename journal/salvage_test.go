@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,20 +18,20 @@ import (
 // used is what of a log was written: the rest of it is reserved.
 func used(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
 
-// newestLog is the log that a journal's database writes, by what is written of it the largest.
+// newestLog is the log that a journal's database writes: the last one that has anything in it.
+// Older ones may be there, too, until they are used again.
 func newestLog(t testing.TB, dir string) string {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "journal", "*.log"))
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("logs %v: %v", logs, err)
 	}
-	best, size := "", -1
-	for _, name := range logs {
-		if b, err := os.ReadFile(name); err == nil && len(used(b)) > size {
-			best, size = name, len(used(b))
+	for _, name := range slices.Backward(logs) {
+		if b, err := os.ReadFile(name); err == nil && len(used(b)) > 0 {
+			return name
 		}
 	}
-	return best
+	return logs[len(logs)-1]
 }
 
 // killed makes a folder as a killed process leaves it: with its frames in the log.
@@ -57,19 +59,42 @@ func killed(t testing.TB, frames int) (dir string, heads []engine.Head) {
 	return dir, heads
 }
 
-// copyLive copies the folder of a journal that is open, as a killed process would leave it. A table
-// that is merged meanwhile may vanish: then it begins anew.
+// copyLive copies the folder of a journal that is open, as a killed process would leave it. While
+// tables are merged the copy could be of no single moment: then it begins anew.
 func copyLive(t testing.TB, live string) string {
 	t.Helper()
 	for {
-		dir := filepath.Join(t.TempDir(), "data")
+		dir, before := filepath.Join(t.TempDir(), "data"), sizes(t, live)
 		err := os.CopyFS(dir, os.DirFS(live))
-		if err == nil {
+		switch {
+		case err == nil && maps.Equal(before, sizes(t, live)):
 			return dir
-		} else if !errors.Is(err, fs.ErrNotExist) {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			t.Fatal(err)
 		}
 	}
+}
+
+// sizes are those of all files below a folder, of which some may vanish meanwhile.
+func sizes(t testing.TB, dir string) map[string]int64 {
+	t.Helper()
+	all := make(map[string]int64)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		var about fs.FileInfo
+		if err == nil {
+			about, err = e.Info()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err == nil {
+			all[path] = about.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // TestAcceptLoss: whatever is wrong with the end, a start is refused and says what is lost; without

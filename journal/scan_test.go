@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"clobd/engine"
 
@@ -52,7 +51,7 @@ func TestScan(t *testing.T) {
 	longest := 0
 	for range 3 {
 		m.write(t, j, 80, 120)
-		if !x.History.Await(m.head.Sequence, 10*time.Second) {
+		if !x.History.Await(m.head.Sequence, soon) {
 			t.Fatal("not caught up")
 		}
 		for _, s := range []Scan{
@@ -97,7 +96,7 @@ func TestScanTimes(t *testing.T) {
 	x, stop := runTight(t, j, IndexOptions{})
 	defer stop()
 	wildly(m).write(t, j, 300, 10)
-	if !x.History.Await(m.head.Sequence, 10*time.Second) {
+	if !x.History.Await(m.head.Sequence, soon) {
 		t.Fatal("not caught up")
 	}
 	for range 50 {

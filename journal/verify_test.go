@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"clobd/engine"
 
@@ -45,7 +44,7 @@ func verify(t testing.TB, dir string) *verified {
 		t.Fatal(err)
 	}
 	v.index, err = j.VerifyIndex(context.Background(), VerifyIndexOptions{Scratch: t.TempDir(),
-		Index: IndexOptions{Log: quiet()}, Last: v.journal.Head.Frame})
+		Index: IndexOptions{Log: quiet(), patience: unhurried}, Last: v.journal.Head.Frame})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +67,7 @@ func folder(t testing.TB) (dir string, head engine.Head) {
 			w.write(t, j, 1, 3)
 		}
 		end()
-		if !x.History.Await(w.head.Sequence, 10*time.Second) {
+		if !x.History.Await(w.head.Sequence, soon) {
 			t.Fatal("the index does not follow")
 		}
 		rested = x.resting.live
@@ -244,7 +243,7 @@ func TestFlips(t *testing.T) {
 	for name := range files {
 		names = append(names, name)
 	}
-	seed := setting(t, "CLOBD_SEED", rand.Uint64()|1)
+	seed := setting(t, "CLOBD_SEED", 11)
 	r := rand.New(rand.NewPCG(seed, 5))
 	found := 0
 	usual := uint64(150)
