@@ -21,6 +21,18 @@ func mallocs(f func()) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
+// least is the least of up to five counts, fewer only if one is nothing. The runtime's goroutines
+// allocate now and then, when they have a turn; what the engine allocates is there each time.
+func least(count func() uint64) uint64 {
+	got := count()
+	for range 4 {
+		if got > 0 {
+			got = min(got, count())
+		}
+	}
+	return got
+}
+
 // cleared is what empties all books, so that what comes after uses records again.
 func (m *mixed) cleared() (all []Command) {
 	for w := range WalletNo(m.wallets) {
@@ -30,9 +42,23 @@ func (m *mixed) cleared() (all []Command) {
 	return all
 }
 
-// steady applies Commands in three parts: to grow, to empty the books, and half as many again to
-// count what they allocate, which is nothing.
-func steady(t *testing.T, x *Exchange, m *mixed, stream func(n int) []Command) (ends []int) {
+// stream draws the next n Commands.
+type stream func(n int) []Command
+
+// steady applies Commands to a fresh Exchange in three parts: to grow, to empty the books, and half
+// as many again to count what they allocate, which is nothing.
+func steady(t *testing.T, fresh func() (*Exchange, *mixed, stream)) (x *Exchange, ends []int) {
+	t.Helper()
+	if got := least(func() (n uint64) {
+		x, ends, n = steadyOnce(fresh())
+		return n
+	}); got != 0 {
+		t.Errorf("%d allocations", got)
+	}
+	return x, ends
+}
+
+func steadyOnce(x *Exchange, m *mixed, stream stream) (_ *Exchange, ends []int, allocs uint64) {
 	const warm = 40_000
 	all := append(stream(warm), m.cleared()...)
 	begin := len(all)
@@ -49,10 +75,8 @@ func steady(t *testing.T, x *Exchange, m *mixed, stream func(n int) []Command) (
 	}
 	run(0, begin)
 	clear(ends)
-	if got := mallocs(func() { run(begin, len(all)) }); got != 0 {
-		t.Errorf("%d allocations in %d Commands", got, len(all)-begin)
-	}
-	return ends
+	allocs = mallocs(func() { run(begin, len(all)) })
+	return x, ends, allocs
 }
 
 // TestApplyAllocatesNothing: in steady state, when the window has run over and records are used
@@ -61,9 +85,12 @@ func TestApplyAllocatesNothing(t *testing.T) {
 	if auditing {
 		t.Skip("the audit allocates")
 	}
-	x := newExchange(1, 1<<10)
-	m := newMixed(x, 3)
-	if ends := steady(t, x, m, m.stream); ends[Filled] < 1000 || ends[Cancelled] < 1000 {
+	_, ends := steady(t, func() (*Exchange, *mixed, stream) {
+		x := newExchange(1, 1<<10)
+		m := newMixed(x, 3)
+		return x, m, m.stream
+	})
+	if ends[Filled] < 1000 || ends[Cancelled] < 1000 {
 		t.Errorf("events %v", ends)
 	}
 }
@@ -74,9 +101,11 @@ func TestTypesAllocateNothing(t *testing.T) {
 	if auditing {
 		t.Skip("the audit allocates")
 	}
-	x := newExchange(1, 1<<10)
-	m := newVaried(x, 3)
-	ends := steady(t, x, m.mixed, m.stream)
+	x, ends := steady(t, func() (*Exchange, *mixed, stream) {
+		x := newExchange(1, 1<<10)
+		m := newVaried(x, 3)
+		return x, m.mixed, m.stream
+	})
 	for _, kind := range []EventKind{Filled, Placed, Completed, Cancelled, Rejected, Advanced} {
 		if ends[kind] < 100 {
 			t.Errorf("%d times Event %d", ends[kind], kind)
@@ -111,10 +140,8 @@ func TestReplayAllocatesNothing(t *testing.T) {
 		frames = append(frames, f.Bytes)
 		f.First += Sequence(len(f.Commands))
 	}
-	twin, back := newExchange(2, 1<<10), Frame{}
-	newMixed(twin, 3)
-	twin.last = 1 << 20
-	run := func(frames [][]byte) {
+	back := Frame{}
+	run := func(twin *Exchange, frames [][]byte) {
 		for _, b := range frames {
 			if err := DecodeFrame(b, &back); err != nil {
 				t.Fatal(err)
@@ -124,16 +151,25 @@ func TestReplayAllocatesNothing(t *testing.T) {
 			}
 		}
 	}
-	run(frames[:warm/100+1])
-	if got := mallocs(func() { run(frames[warm/100+1:]) }); got != 0 || len(frames) < warm/100+40 {
+	got := least(func() uint64 {
+		twin := newExchange(2, 1<<10)
+		newMixed(twin, 3)
+		twin.last = 1 << 20
+		run(twin, frames[:warm/100+1])
+		return mallocs(func() { run(twin, frames[warm/100+1:]) })
+	})
+	if got != 0 || len(frames) < warm/100+40 {
 		t.Errorf("%d allocations in %d replayed frames", got, len(frames)-warm/100-1)
 	}
 	back.Encode(back.Prev)
-	if got := mallocs(func() {
-		for range 50 {
-			back.Encode(back.Prev)
-		}
-	}); got != 50 {
+	got = least(func() uint64 {
+		return mallocs(func() {
+			for range 50 {
+				back.Encode(back.Prev)
+			}
+		})
+	})
+	if got != 50 {
 		t.Errorf("%d allocations in 50 times Encode", got)
 	}
 }

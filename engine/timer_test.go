@@ -138,11 +138,14 @@ func TestControlAllocatesNothing(t *testing.T) {
 	for range 100 {
 		round()
 	}
-	if got := mallocs(func() {
-		for range 100 {
-			round()
-		}
-	}); got != 0 {
+	got := least(func() uint64 {
+		return mallocs(func() {
+			for range 100 {
+				round()
+			}
+		})
+	})
+	if got != 0 {
 		t.Errorf("%d allocations in 100 rounds", got)
 	}
 	if n := s.x.requests.all.used; n > 64 {

@@ -2,10 +2,12 @@ package sequencer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +20,25 @@ import (
 	"clobd/engine/view"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// patience is how long a test waits for what must happen: only one that has failed takes so long.
+const patience = time.Minute
+
+// TestMain fails for goroutines that are left. goleak looks for less than a second, and is asked
+// again: one that ends may need longer to have gone.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		err := goleak.Find()
+		for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); {
+			err = goleak.Find()
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
 
 // wallets is how many wallets the test world has, numbered from 1.
 const wallets = 8
@@ -71,9 +91,11 @@ type world struct {
 	ran      chan error
 }
 
-// newWorld makes one that does not run yet.
+// newWorld makes one that does not run yet. Callers wait for their answer as long as it takes,
+// unless o says how long.
 func newWorld(t testing.TB, o Options) *world {
 	t.Helper()
+	o.Timeout = cmp.Or(o.Timeout, time.Hour)
 	w := &world{exchange: engine.NewExchange(1), board: view.NewBoard(), journal: &MemoryJournal{},
 		ran: make(chan error, 1)}
 	var err error
@@ -407,7 +429,7 @@ func TestOutputCommit(t *testing.T) {
 // both are fit for use again. It runs in virtual time.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{Frames: 1})
+		w := newWorld(t, Options{Frames: 1, Timeout: 10 * time.Second})
 		durable := make(chan struct{})
 		w.journal.OnWait = func(uint64) error { <-durable; return nil }
 		w.run()
@@ -631,5 +653,8 @@ func TestOptions(t *testing.T) {
 		if !strings.Contains(fmt.Sprint(err), word) {
 			t.Errorf("%q is not in: %v", word, err)
 		}
+	}
+	if got := (Options{}).withDefaults().Timeout; got != 10*time.Second {
+		t.Errorf("a caller waits for %v", got)
 	}
 }

@@ -58,7 +58,13 @@ func TestSubmitAllocs(t *testing.T) {
 	for range 10 {
 		round()
 	}
-	if n := testing.AllocsPerRun(100, round); n != 0 {
+	n := testing.AllocsPerRun(100, round)
+	for range 4 { // a collection may have emptied the pool of Calls meanwhile
+		if n > 0 {
+			n = testing.AllocsPerRun(100, round)
+		}
+	}
+	if n != 0 {
 		t.Fatalf("%v allocations for 64 commands", n)
 	}
 }
