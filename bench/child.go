@@ -176,8 +176,8 @@ func (c *child) stop() error {
 			return fmt.Errorf("%s: %w\n%s", c.cmd.Path, err, c.output.String())
 		}
 		return nil
-	case <-time.After(20 * time.Second):
-		return fmt.Errorf("%s did not end 20 s after SIGTERM", c.cmd.Path)
+	case <-time.After(time.Minute):
+		return fmt.Errorf("%s did not end a minute after SIGTERM", c.cmd.Path)
 	}
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,8 @@ type Run struct {
 	Self    string // a binary that runs WatchHiccups when called with "hiccups"
 	Version string // what this program was built from, for the report
 
-	round int // L0: operations on one Exchange; 0 is applyRound
+	round   int // L0: operations on one Exchange; 0 is applyRound
+	prefill int // L1 and L2: resting orders to start with; 0 is Prefill
 }
 
 // Prefill is the number of resting orders that a run starts with: its warm-up.
@@ -44,6 +46,10 @@ const Prefill = 10_000
 // applyRound is how many operations L0 applies to one Exchange before it takes a fresh one: an
 // Exchange remembers every order, and so does the generator.
 const applyRound = 4_000_000
+
+// answerTime is how long a caller of L1 and L2 waits before its run has failed: a disk that stands
+// still for seconds shows in the latencies.
+const answerTime = time.Minute
 
 // block is how many operations are made into Commands at once.
 const block = 8192
@@ -304,19 +310,20 @@ func (t *trial) runWriter(ctx context.Context, w *writer) error {
 }
 
 func (t *trial) submitAll(ctx context.Context, w *writer) error {
-	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{Prefill, t.operations()})
+	prefill := cmp.Or(t.prefill, Prefill)
+	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
 	if err != nil {
 		return err
 	}
 	setup := &crew{}
-	setup.join(w.loop(append(NewWorld(t.Workload).Setup, Commands(ops[:Prefill])...)))
+	setup.join(w.loop(append(NewWorld(t.Workload).Setup, Commands(ops[:prefill])...)))
 	setup.drive(ctx, 0)
 	first, _ := setup.sum()
 	if first.err != nil {
 		return fmt.Errorf("warm-up: %w", first.err)
 	}
 	t.report.Warmup, t.placed = int(first.acked), first.placed
-	work, err := w.split(ctx, ops, Prefill, t.Connections)
+	work, err := w.split(ctx, ops, prefill, t.Connections)
 	if err != nil {
 		return err
 	}
@@ -334,7 +341,7 @@ func (t *trial) submitAll(ctx context.Context, w *writer) error {
 func (t *trial) runMemory(ctx context.Context) error {
 	memory := &sequencer.MemoryJournal{}
 	w := &writer{x: engine.NewExchange(t.Seed), board: view.NewBoard()}
-	s, err := sequencer.New(w.x, w.board, memory, sequencer.Options{})
+	s, err := sequencer.New(w.x, w.board, memory, sequencer.Options{Timeout: answerTime})
 	if err != nil {
 		return err
 	}
@@ -374,7 +381,7 @@ func (t *trial) writeTo(ctx context.Context, j *journal.Journal, w *writer) erro
 	if err != nil {
 		return err
 	}
-	s, err := sequencer.New(w.x, w.board, j, sequencer.Options{Head: head})
+	s, err := sequencer.New(w.x, w.board, j, sequencer.Options{Head: head, Timeout: answerTime})
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ type desk struct{ addr, token string }
 // goVersion finds the runtime's version among the metrics.
 var goVersion = regexp.MustCompile(`(?m)^go_info\{version="([^"]+)"\}`)
 
-// exchange sends one request and reads its answer, for at most 15 s.
+// exchange sends one request and reads its answer, for at most a minute.
 func exchange(r *http.Request) (status int, body []byte, err error) {
-	client := http.Client{Timeout: 15 * time.Second}
+	client := http.Client{Timeout: time.Minute}
 	answer, err := client.Do(r)
 	if err != nil {
 		return 0, nil, err

@@ -19,7 +19,7 @@ func TestMatching(t *testing.T) {
 		t.Fatal(err)
 	}
 	var m bench.Matched
-	out := measure(t, &m, "matching", "--rounds", "2", "--ops", "20000", "--books", "1,20",
+	out := measure(t, &m, always, "matching", "--rounds", "2", "--ops", "20000", "--books", "1,20",
 		"--ticks", "99", "--peer", "other="+peer)
 	if len(m.Cells) != 2 || m.Rounds != 2 || !strings.Contains(out, "times one book") {
 		t.Fatalf("%+v\n%s", m, out)
