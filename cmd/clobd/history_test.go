@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -196,14 +197,15 @@ func refused(status int, err error) bool {
 			status == http.StatusTooManyRequests)
 }
 
-// act lets a trader do random things until the history is over.
+// act lets a trader do so many random things that reach the engine; fewer if the node takes none.
 func (x *trader) act(t *testing.T, r *recorder, client, most int) {
 	x.outcomes = []outcome{r.market}
 	if client%2 == 1 { // nobody meets himself
 		x.outcomes[0] = outcome{r.market.other, r.market.token}
 	}
 	var mine []*intent
-	for range most {
+	late := time.Now().Add(patience)
+	for noted := 0; noted < most && time.Now().Before(late); {
 		time.Sleep(time.Duration(x.rand.IntN(3000)) * time.Microsecond)
 		k := x.rand.IntN(10)
 		if k < 5 || len(mine) == 0 {
@@ -228,6 +230,7 @@ func (x *trader) act(t *testing.T, r *recorder, client, most int) {
 		out, sent := do(t, i)
 		if sent {
 			r.note(client, d, begun, out)
+			noted++
 		}
 		if !sent || out.unknown {
 			x.wake()
@@ -237,7 +240,7 @@ func (x *trader) act(t *testing.T, r *recorder, client, most int) {
 
 // wake waits until the node answers, on a connection that is none of before.
 func (x *trader) wake() {
-	for end := time.Now().Add(readyTime); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if status, _, err := x.exchange(http.MethodGet, "/data/orders", nil); err == nil &&
 			status == http.StatusOK {
 			return
@@ -295,6 +298,12 @@ func (r *recorder) settled(t *testing.T) (kept []porcupine.Operation, open int) 
 	return kept, open
 }
 
+// lateAnswer says that nobody waited any longer for an answer: the node may live.
+func lateAnswer(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
 // posts posts an order, perhaps again; false says that it did not reach the engine.
 func (x *trader) posts(t *testing.T, i *intent) (told, bool) {
 	status, text, err := x.post(i)
@@ -302,7 +311,7 @@ func (x *trader) posts(t *testing.T, i *intent) (told, bool) {
 	case refused(status, err):
 		return told{}, false
 	case status == 0, status == http.StatusGatewayTimeout:
-		return told{unknown: true, late: status != 0}, true
+		return told{unknown: true, late: status != 0 || lateAnswer(err)}, true
 	case err != nil, status != http.StatusOK:
 		t.Errorf("order %s: %d %s %v", i.id.Hex(), status, text, err)
 	}
@@ -317,7 +326,7 @@ func (x *trader) cancels(t *testing.T, i *intent) (told, bool) {
 	case refused(status, err):
 		return told{}, false
 	case err != nil, status == http.StatusGatewayTimeout:
-		return told{unknown: true, late: status != 0}, true
+		return told{unknown: true, late: status != 0 || lateAnswer(err)}, true
 	case status != http.StatusOK:
 		t.Errorf("cancel %s: %d %s", i.id.Hex(), status, text)
 	}
@@ -448,7 +457,7 @@ func TestHistories(t *testing.T) {
 // time: many requests that may have happened at any time make many orders.
 func judge(t *testing.T, n int, operations []porcupine.Operation) bool {
 	t.Helper()
-	result, info := porcupine.CheckOperationsVerbose(plainBook(), operations, 30*time.Second)
+	result, info := porcupine.CheckOperationsVerbose(plainBook(), operations, patience)
 	if result != porcupine.Illegal {
 		return result == porcupine.Ok
 	}

@@ -106,7 +106,7 @@ func mirrored(t *testing.T, from, to *process) (events, markets int) {
 		}
 		return ""
 	}
-	deadline, why := time.Now().Add(20*time.Second), "?"
+	deadline, why := time.Now().Add(patience), "?"
 	for ; why != ""; why = differs() {
 		time.Sleep(10 * time.Millisecond)
 		if time.Now().After(deadline) {
@@ -174,7 +174,7 @@ func TestMirror(t *testing.T) {
 		mirrorRecord(3, mirrorMarket(5, now, "")) +
 		mirrorMarket(4, old, `,"orderPriceMinTickSize":0.001`) + "\n")
 	first.again(t)
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		if status, _ := answer(t, first, "/markets/5"); status == http.StatusOK {
 			break
 		} else if time.Now().After(deadline) {
@@ -201,7 +201,7 @@ func TestMirror(t *testing.T) {
 		`requests_total{outcome="failed"}`: 1} {
 		_, after, _ := strings.Cut(metrics, "\nclobd_catalog_"+name+" ")
 		text, _, _ := strings.Cut(after, "\n")
-		if value, err := strconv.ParseFloat(text, 64); err != nil || value < least || value > 60 {
+		if value, err := strconv.ParseFloat(text, 64); err != nil || value < least || value > 1e6 {
 			t.Errorf("%s is %s without the source, want at least %g", name, text, least)
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -52,8 +51,9 @@ func TestFullDisk(t *testing.T) {
 			waitFor(t, "cancel-only", func() bool { return w.disk(t).State == "cancel-only" })
 			slowest = max(slowest, time.Since(begun))
 		})
-		round := w.load(t, func() {})
-		if n := answered(round); n > 0 {
+		w.closed(t)
+		refused := w.loadUntil(t, func() {}, func(r *round) bool { return r.told.Load() >= roundLeast })
+		if n := answered(refused); n > 0 {
 			t.Errorf("%d orders were taken after the disk was called full", n)
 		}
 		w.cancelOnly(t)
@@ -96,7 +96,7 @@ func TestCatalogWaitsForRoom(t *testing.T) {
 		writeCatalog(t, file, more)
 		if inProcess {
 			waitFor(t, "a word", func() bool {
-				return bytes.Contains(n.log.Bytes(), []byte("the catalog waits"))
+				return strings.Contains(n.log.String(), "the catalog waits")
 			})
 			n.measures(t, "clobd_catalog_waits_for_room 1")
 		} else {
@@ -167,20 +167,20 @@ func TestFullDiskUnguarded(t *testing.T) {
 	for range rounds {
 		w.node.start(t)
 		w.settle(t)
+		w.load(t, func() {})
 		filler := w.fill(t, disk)
-		w.load(t, func() { time.Sleep(300 * time.Millisecond) })
-		time.Sleep(500 * time.Millisecond) // if it has to end, it has
-		if len(w.node.ended) > 0 {
-			ended++
-			w.node.kill(t)
-		}
+		w.loadUntil(t, func() { time.Sleep(300 * time.Millisecond) }, nil)
+		time.Sleep(500 * time.Millisecond) // if it has to end, it mostly has
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
-		if w.node.cmd == nil {
-			w.node.start(t)
-		}
-		w.settle(t)
+		w.settleAgain(t, func() {
+			if len(w.node.ended) > 0 {
+				ended++
+				w.node.kill(t)
+				w.node.start(t)
+			}
+		})
 		levels := map[string]float64{}
 		verify(t, w.all(), levels)
 		w.books(t, levels)
@@ -227,10 +227,17 @@ func (w *world) fillBut(t *testing.T, disk string, but int64) (name string) {
 // settle waits until the node takes an order of every trader again.
 func (w *world) settle(t *testing.T) {
 	t.Helper()
+	w.settleAgain(t, func() {})
+}
+
+// settleAgain is settle of a node that may need help between two tries.
+func (w *world) settleAgain(t *testing.T, help func()) {
+	t.Helper()
 	for _, x := range w.traders {
 		i, said := x.draw(t), ""
 		x.sent = append(x.sent, i)
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+			help()
 			status, text, err := x.post(i)
 			if status == http.StatusOK && err == nil {
 				break

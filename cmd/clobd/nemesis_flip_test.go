@@ -57,7 +57,7 @@ func newFlipper(t *testing.T) *flipper {
 		f.load(t, func() { f.node.kill(t) })
 		f.node.start(t)
 	}
-	f.node.stop(t)
+	f.node.leave(t)
 	f.whole, f.began = f.node.data, time.Now()
 	f.node.flags = append(f.node.flags, "--log-level", "error")
 	kinds := map[string]bool{}
@@ -128,10 +128,10 @@ func (f *flipper) copy(t *testing.T) {
 func (f *flipper) ask(t *testing.T) map[string]string {
 	t.Helper()
 	answers := map[string]string{}
+	end := time.Now().Add(patience) // of all: a node that makes its index anew has it soon
 	ask := func(x *trader, path string) {
 		status, text, err := x.exchange(http.MethodGet, path, nil)
-		for end := time.Now().Add(2 * time.Second); time.Now().Before(end) && (err != nil ||
-			status == http.StatusServiceUnavailable); {
+		for time.Now().Before(end) && len(f.node.ended) == 0 && (err != nil || refused(status, err)) {
 			time.Sleep(time.Millisecond)
 			status, text, err = x.exchange(http.MethodGet, path, nil)
 		}
@@ -433,7 +433,7 @@ func (f *flipper) expendable(name, how string) bool {
 
 // ready waits until the node is ready; false if it ends, or is not in time.
 func (f *flipper) ready() bool {
-	for end := time.Now().Add(readyTime); time.Now().Before(end) && len(f.node.ended) == 0; {
+	for end := time.Now().Add(patience); time.Now().Before(end) && len(f.node.ended) == 0; {
 		if answer, err := http.Get("http://" + f.node.admin + "/readyz"); err == nil {
 			answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {

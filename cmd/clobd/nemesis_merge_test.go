@@ -39,7 +39,7 @@ func TestWriteFolder(t *testing.T) {
 	}
 	go index.Run()
 	told := f.head.Frame
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(2 * patience); time.Now().Before(end); {
 		if f.place(t); len(f.live) > 5000 {
 			f.cancel(t)
 		}
@@ -122,7 +122,7 @@ func writtenUntilKilled(t *testing.T, data string, r *rand.Rand) (durable uint64
 		before = now
 		return n >= least
 	}
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(patience)
 	for !gone(2) && time.Now().Before(end) {
 		time.Sleep(time.Millisecond)
 	}

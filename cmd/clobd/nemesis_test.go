@@ -13,11 +13,9 @@ import (
 // TestKillWhileSaving is TestKill with a node that hardly does anything but write checkpoints.
 func TestKillWhileSaving(t *testing.T) {
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "20", "--checkpoint-interval", "20ms")
-	w.kills(t, 3)
-	saved, err := filepath.Glob(filepath.Join(w.node.data, "checkpoints", "*.checkpoint"))
-	if err != nil || len(saved) == 0 {
-		t.Errorf("no checkpoint was written: %v", err)
-	}
+	w.kills(t, 3, func() {
+		waitFor(t, "a checkpoint", func() bool { return len(checkpoints(t, w.node.data)) > 0 })
+	})
 }
 
 // TestKillWhileStarting kills the node again and again before it is ready, and then lets it.
@@ -133,7 +131,7 @@ func TestResend(t *testing.T) {
 // insist posts an order until it gets an answer. What it has to say must not become less.
 func (x *trader) insist(t *testing.T, i *intent) {
 	before := i.matched
-	for range 4000 {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		status, text, err := x.post(i)
 		switch {
 		case status == http.StatusOK && err == nil:
@@ -160,7 +158,7 @@ func TestKillWhileFlushing(t *testing.T) {
 	for n := 0; within < cycles && n < 10*cycles; n++ {
 		before := tables(t, w.node.data)
 		w.node.launch(t)
-		if appears(t, w.node.data, before, 10*time.Second) {
+		if appears(t, w.node.data, before) {
 			within++
 			time.Sleep(time.Duration(w.rand.IntN(4000)) * time.Microsecond)
 		}
@@ -199,9 +197,9 @@ func tables(t *testing.T, data string) map[string]bool {
 }
 
 // appears waits for a table that was not there before.
-func appears(t *testing.T, data string, before map[string]bool, most time.Duration) bool {
+func appears(t *testing.T, data string, before map[string]bool) bool {
 	t.Helper()
-	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
 		for name := range tables(t, data) {
 			if !before[name] {
 				return true

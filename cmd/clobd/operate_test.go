@@ -152,7 +152,7 @@ func TestVerifyProgram(t *testing.T) {
 	n.expect(t, cli.Done, []string{"verify", "--data", n.data, "--signatures"}, "all is well",
 		" 0 wrong", "secret       master.key")
 	n.start(t)
-	n.stop(t)
+	n.leave(t)
 	n.expect(t, cli.Done, []string{"verify", "--data", n.data}, "all is well")
 	n.expect(t, cli.Failed, []string{"verify", "--data", n.data, "--signatures", "--chain-id",
 		"137"}, "exchange that is not known")
@@ -299,7 +299,7 @@ func TestDiskGuard(t *testing.T) {
 		waitFor(t, "the ballast", func() bool { return exists(ballast) })
 		rests := w.traders[0].sent[len(w.traders[0].sent)-1]
 		filler := w.fill(t, small)
-		waitFor(t, "cancel-only", func() bool { return w.disk(t).State == "cancel-only" })
+		w.closed(t)
 		waitFor(t, "room from the ballast", func() bool {
 			is := w.disk(t)
 			return !exists(ballast) && is.Ballast == 0 && is.Free > 6<<20
@@ -333,7 +333,7 @@ func (w *world) crowded(t *testing.T, rests *intent) {
 	if status != http.StatusServiceUnavailable || text != refusal {
 		t.Errorf("a bundle: %d %s", status, text)
 	}
-	if status, text, err := x.post(rests); status != http.StatusOK || err != nil {
+	if status, text, err := x.postAgain(rests); status != http.StatusOK || err != nil {
 		t.Errorf("an order that was placed before: %d %s %v", status, text, err)
 	}
 	status, text, err := x.cancel(rests)
@@ -346,26 +346,42 @@ func (w *world) crowded(t *testing.T, rests *intent) {
 	}
 }
 
-// disk is what readyz says of the disk.
+// closed waits until the node takes nothing but cancels. What it says of its disk comes a moment
+// before.
+func (w *world) closed(t *testing.T) {
+	t.Helper()
+	waitFor(t, "cancel-only", func() bool { return w.disk(t).State == "cancel-only" })
+	x := w.traders[0]
+	waitFor(t, "a refusal", func() bool {
+		i := x.draw(t)
+		x.sent = append(x.sent, i)
+		_, text, _ := x.post(i)
+		return strings.Contains(text, "cancel-only")
+	})
+}
+
+// disk is what readyz says of the disk. A node whose writes have just stood still is not ready.
 func (w *world) disk(t *testing.T) (is disk) {
 	t.Helper()
-	answer, err := http.Get("http://" + w.node.admin + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	told := struct{ Disk *disk }{&is}
-	if err := json.NewDecoder(answer.Body).Decode(&told); err != nil ||
-		answer.StatusCode != http.StatusOK {
-		t.Fatalf("readyz: %d %v", answer.StatusCode, err)
-	}
+	waitFor(t, "readyz", func() bool {
+		answer, err := http.Get("http://" + w.node.admin + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		told := struct{ Disk *disk }{&is}
+		if err := json.NewDecoder(answer.Body).Decode(&told); err != nil {
+			t.Fatalf("readyz: %d %v", answer.StatusCode, err)
+		}
+		return answer.StatusCode == http.StatusOK
+	})
 	return is
 }
 
 // waitFor waits until something has come.
 func waitFor(t *testing.T, what string, come func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !come(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !come(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: it does not come", what)
 		}

@@ -10,16 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// The bounds of a process test: a node that is not ready, or not gone, by then has failed.
-const (
-	readyTime = 30 * time.Second
-	goneTime  = 20 * time.Second
-)
+// patience is how long a test waits for what must come: far longer than it takes, also where the
+// machine is slow and stands still for seconds. What has not come by then never will.
+const patience = 3 * time.Minute
 
 // builtVariable names the folder of the one binary that all tests of a run share.
 const builtVariable = "CLOBD_TEST_BUILT"
@@ -69,16 +69,29 @@ type process struct {
 	flags  []string
 	listen string // HOST:PORT of the public listener
 	admin  string
-	log    bytes.Buffer // of the latest start
+	log    output // of the latest start
 	cmd    *exec.Cmd
 	ended  chan error
 	public *http.Client // whose answers are as documented
+}
+
+// output is what a process says. It writes the file itself: what it said before it answered is
+// there when the answer is, and nobody has to read a pipe in time.
+type output struct{ file string }
+
+func (o *output) String() string {
+	text, err := os.ReadFile(o.file)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // newProcess picks the ports; nothing runs yet.
 func newProcess(t *testing.T, binary, folder string, flags ...string) *process {
 	t.Helper()
 	p := &process{binary: binary, data: filepath.Join(folder, "data"), flags: flags,
+		log:    output{filepath.Join(t.TempDir(), "log")},
 		public: &http.Client{Transport: held{t}}}
 	p.listen, p.admin = freeAddress(t), freeAddress(t)
 	t.Cleanup(func() {
@@ -89,16 +102,27 @@ func newProcess(t *testing.T, binary, folder string, flags ...string) *process {
 	return p
 }
 
-// freeAddress is a loopback address that nobody listens on now.
+// freeAddress is a loopback address that nobody listens on now, and nobody will meanwhile: the host
+// is this test process's own, and no port of it is given twice. On 127.0.0.1 any connection of
+// another process may get the port while a node is down.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	pid := os.Getpid()
+	host := fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&63, pid>>8&255, pid&255)
+	for {
+		ln, err := net.Listen("tcp", host+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		if _, given := givenAddresses.LoadOrStore(ln.Addr().String(), true); !given {
+			return ln.Addr().String()
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
+
+// givenAddresses are those of freeAddress so far.
+var givenAddresses sync.Map
 
 // start starts the node and waits until it says that it is ready.
 func (p *process) start(t *testing.T) {
@@ -112,9 +136,13 @@ func (p *process) launch(t *testing.T) {
 	t.Helper()
 	args := []string{"serve", "--data", p.data, "--listen", p.listen, "--admin", p.admin,
 		"--disk-ballast", "0"}
-	p.log.Reset()
+	log, err := os.Create(p.log.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
 	p.cmd = exec.Command(p.binary, append(args, p.flags...)...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// Should the test itself be killed, the node goes with it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
@@ -127,7 +155,7 @@ func (p *process) launch(t *testing.T) {
 // await waits until the node says that it is ready.
 func (p *process) await(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(readyTime); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		select {
 		case err := <-p.ended:
 			p.cmd = nil
@@ -142,7 +170,7 @@ func (p *process) await(t *testing.T) {
 		}
 	}
 	p.kill(t)
-	t.Fatalf("the node was not ready after %v\n%s", readyTime, p.log.String())
+	t.Fatalf("the node was not ready after %v\n%s", patience, p.log.String())
 }
 
 // kill ends the node as a power cut would end the process: at once, wherever it is.
@@ -167,9 +195,23 @@ func (p *process) stop(t *testing.T) {
 		if err != nil {
 			t.Fatalf("SIGTERM: %v\n%s", err, p.log.String())
 		}
-	case <-time.After(goneTime):
+	case <-time.After(patience):
 		p.kill(t)
-		t.Fatalf("the node was still there %v after SIGTERM\n%s", goneTime, p.log.String())
+		t.Fatalf("the node was still there %v after SIGTERM\n%s", patience, p.log.String())
+	}
+}
+
+// leave is stop of a node whose last checkpoint and whole index are wanted: a stop that the disk
+// keeps waiting goes without them, and says so.
+func (p *process) leave(t *testing.T) {
+	t.Helper()
+	hasty := func() bool {
+		log := p.log.String()
+		return strings.Contains(log, "without a last checkpoint") ||
+			strings.Contains(log, "the index was not made durable")
+	}
+	for p.stop(t); hasty(); p.stop(t) {
+		p.start(t)
 	}
 }
 

@@ -75,6 +75,7 @@ type progress struct {
 	on    *screen
 	what  string // such as "journal"
 	unit  string // of what is counted, such as "frames"
+	now   func() time.Time
 	began time.Time
 	told  time.Time
 }
@@ -87,7 +88,7 @@ const (
 )
 
 func newProgress(on *screen, what, unit string) *progress {
-	return &progress{on: on, what: what, unit: unit, began: time.Now()}
+	return &progress{on: on, what: what, unit: unit, now: time.Now, began: time.Now()}
 }
 
 // due says whether it is time for another line.
@@ -105,7 +106,7 @@ func (p *progress) due(now time.Time) bool {
 
 // show is told how much of how much is done.
 func (p *progress) show(done, total uint64) {
-	if now := time.Now(); p.due(now) {
+	if now := p.now(); p.due(now) {
 		p.on.show(p.line(done, total, now.Sub(p.began)))
 	}
 }
@@ -144,7 +145,7 @@ func (b *loadBar) show(p catalog.Progress) {
 	if b.over {
 		return
 	}
-	now := time.Now()
+	now := b.now()
 	b.last = b.line(p, now.Sub(b.began))
 	if b.due(now) {
 		b.on.show(b.last)

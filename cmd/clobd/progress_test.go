@@ -69,7 +69,8 @@ func TestLoadBar(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		b := newLoadBar(&screen{out: &out, terminal: c.terminal})
-		b.began = b.began.Add(-c.before)
+		now := b.began.Add(c.before)
+		b.now = func() time.Time { return now }
 		b.show(catalog.Progress{Records: 7, Done: 1_500_000, Total: 3_000_000})
 		b.show(catalog.Progress{Records: 8, Done: 2_000_000, Total: 3_000_000})
 		b.show(catalog.Progress{Records: 9, Done: 3_000_001, Total: 3_000_000})

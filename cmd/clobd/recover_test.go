@@ -131,10 +131,10 @@ func TestRecoverTellsOfHistory(t *testing.T) {
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "200")
 	n := w.node
 	for range 3 {
-		w.load(t, func() { n.stop(t) })
+		w.load(t, func() { n.leave(t) })
 		n.start(t)
 	}
-	n.stop(t)
+	n.leave(t)
 	logs, err := filepath.Glob(filepath.Join(n.data, "journal", "*.sst"))
 	if err != nil || len(logs) == 0 {
 		t.Fatal(logs, err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type intent struct {
 	shares   int
 	body     []byte
 	answered bool // with 200: it is durable, whatever happens next
+	unknown  bool // so the node said in time: it may be durable, or not
 	canceled bool // so the node said: it is over, whatever happens next
 	matched  float64
 }
@@ -102,6 +104,7 @@ func (x *trader) exchange(method, path string, body []byte) (int, []byte, error)
 // post sends a signed order. With status 0 no answer came; another error is a wrong answer.
 func (x *trader) post(i *intent) (status int, text string, err error) {
 	status, body, err := x.exchange(http.MethodPost, "/order", i.body)
+	i.unknown = i.unknown || status == http.StatusGatewayTimeout
 	if err != nil || status != http.StatusOK {
 		return status, string(body), err
 	}
@@ -119,7 +122,7 @@ func (x *trader) post(i *intent) (status int, text string, err error) {
 	return status, string(body), err
 }
 
-// postAll sends several orders as one. Of each it is noted whether it was taken.
+// postAll sends several orders as one. Of each it is noted whether it was taken, or may have been.
 func (x *trader) postAll(all []*intent) (status int, text string, err error) {
 	var bodies [][]byte
 	for _, i := range all {
@@ -127,18 +130,22 @@ func (x *trader) postAll(all []*intent) (status int, text string, err error) {
 	}
 	body := append(append([]byte("["), bytes.Join(bodies, []byte(","))...), ']')
 	status, body, err = x.exchange(http.MethodPost, "/orders", body)
+	for _, i := range all {
+		i.unknown = i.unknown || status == http.StatusGatewayTimeout
+	}
 	if err != nil || status != http.StatusOK {
 		return status, string(body), err
 	}
 	var results []struct {
-		Success               bool
-		OrderID, TakingAmount string
+		Success                         bool
+		OrderID, TakingAmount, ErrorMsg string
 	}
 	if err := json.Unmarshal(body, &results); err != nil || len(results) != len(all) {
 		return status, string(body), fmt.Errorf("%d results of %d orders: %v", len(results), len(all), err)
 	}
 	for n, r := range results {
 		if !r.Success {
+			all[n].unknown = all[n].unknown || strings.Contains(r.ErrorMsg, "its outcome is unknown")
 			continue // told: not now
 		}
 		if all[n].answered = true; r.OrderID != all[n].id.Hex() {
@@ -151,6 +158,18 @@ func (x *trader) postAll(all []*intent) (status int, text string, err error) {
 		}
 	}
 	return status, string(body), nil
+}
+
+// postAgain is post of an order that was acknowledged before: until the node is not busy, and its
+// index can tell what became of it.
+func (x *trader) postAgain(i *intent) (status int, text string, err error) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		status, text, err = x.post(i)
+		if err != nil || !refused(status, err) && status != http.StatusGatewayTimeout ||
+			time.Now().After(end) {
+			return status, text, err
+		}
+	}
 }
 
 // cancel takes an order back, and notes if the node says so.
@@ -177,20 +196,17 @@ type record struct {
 }
 
 // lookup reads an order back; false if the node does not know it. An index that is not there yet
-// says so with 503, and is asked again.
+// says so with 503, and is asked again; so is a node that starts again by itself.
 func (x *trader) lookup(i *intent) (record, bool, error) {
-	for try := 1; ; try++ {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		status, body, err := x.exchange(http.MethodGet, "/data/order/"+i.id.Hex(), nil)
 		switch {
-		case err != nil && try < 10:
-			continue // a connection from before the restart
+		case (err != nil || refused(status, err)) && time.Now().Before(end):
+			continue // not yet, or a connection from before the restart
 		case err != nil:
 			return record{}, false, err
 		case status == http.StatusNotFound:
 			return record{}, false, nil
-		case status == http.StatusServiceUnavailable && try < 100:
-			time.Sleep(100 * time.Millisecond)
-			continue
 		case status != http.StatusOK:
 			return record{}, false, fmt.Errorf("status %d: %s", status, body)
 		}

@@ -262,7 +262,7 @@ func (p *pebbleDisk) leave() {
 	}()
 	select {
 	case <-gone:
-	case <-time.After(time.Second): // what a failed log still holds is left alone
+	case <-time.After(time.Minute): // what a failed log still holds is left alone
 	}
 	p.journal = nil
 }
