@@ -19,8 +19,8 @@ build: ## bin/clobd bin/clobench bin/clobsim
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 test: ## every test, every bench once; needs Go, gcc and make only
-	$(GO) test -timeout 10m ./...
-	@mkdir -p bin; $(GO) test -vet=off -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./... >bin/bench.log 2>&1 || \
+	$(GO) test -timeout 20m ./...
+	@mkdir -p bin; $(GO) test -vet=off -short -run '^$$' -bench . -benchtime 1x -timeout 20m ./... >bin/bench.log 2>&1 || \
 		{ cat bin/bench.log; exit 1; }
 
 race: ## the concurrent packages under the race detector

@@ -51,19 +51,22 @@ install_packages() {
 	printf '%s\n' "$lock" >node_modules/.lock
 }
 
-# free_ports prints three ports that nobody listens on, and never the same for two suites.
+# free_ports prints three ports that nobody listens on, and never the same for two suites. They are
+# below those that the kernel gives to connections: such a one may be gone when the node wants it.
 free_ports() {
 	flock "$folder" node -e '
 		const net = require("net"), fs = require("fs");
 		const used = process.argv[1], servers = [];
 		const taken = fs.existsSync(used) ? fs.readFileSync(used, "utf8").split(/\s+/) : [];
-		const next = () => servers.push(net.createServer().listen(0, "127.0.0.1", () => {
+		const any = () => 10000 + Math.floor(20000 * Math.random());
+		const next = () => net.createServer().on("error", next).listen(any(), "127.0.0.1", function () {
+			servers.push(this);
 			const ports = servers.map(s => String(s.address().port)).filter(p => !taken.includes(p));
 			if (ports.length < 3) return next();
 			fs.appendFileSync(used, ports.join(" ") + "\n");
 			console.log(ports.join(" "));
 			servers.forEach(s => s.close());
-		}));
+		});
 		next();' "$folder/ports"
 }
 
@@ -78,7 +81,8 @@ end_node() {
 
 # await_ready PID URL: waits until a process answers there with success.
 await_ready() {
-	for ((i = 0; i < 300; i++)); do
+	local end=$((SECONDS + 180))
+	while ((SECONDS < end)); do
 		kill -0 "$1" 2>/dev/null || break
 		node -e "fetch('$2')
 			.then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))" && return
@@ -112,7 +116,7 @@ run_suite() {
 	"$folder/witness" --listen "127.0.0.1:$front" --node "http://127.0.0.1:$public" &
 	witness_pid=$!
 	await_ready "$witness_pid" "http://127.0.0.1:$front/time"
-	timeout 75 node "scripts/clients/$1/e2e.mjs" "http://127.0.0.1:$front" \
+	timeout 600 node "scripts/clients/$1/e2e.mjs" "http://127.0.0.1:$front" \
 		"http://127.0.0.1:$admin" "$data/admin.token" "$catalog" || suite=$?
 	end_well "$witness_pid" "the witness" || ((suite != 0)) || suite=1
 	witness_pid=

@@ -4,6 +4,6 @@
 # histories run here, because their digests must be those of every other build.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
-go test -vet=off -race -short -timeout 8m \
+go test -vet=off -race -short -timeout 20m \
 	./engine/view/... ./engine/sequencer/... ./journal/... ./ingress/... ./api/... "$@"
 go test -vet=off -race -short -run 'TestHistories|TestPlacedOnce' "$@" ./engine

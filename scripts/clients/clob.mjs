@@ -3,7 +3,7 @@
 import { deepStrictEqual, notStrictEqual, ok, rejects, strictEqual } from "node:assert";
 import {
   address, aside, covered, decimal, digits, either, fund, hex32, like, methods, need, pick, record,
-  refused, settle, skip, sleep, step, until, uuid, watched,
+  recent, refused, settle, skip, sleep, step, until, uuid, watched,
 } from "./house.mjs";
 
 export const chain = 80002;
@@ -123,9 +123,10 @@ export async function trading(kit) {
 
 async function service({ reader }) {
   strictEqual(await reader.getOk(), "OK");
+  const before = Math.floor(Date.now() / 1000);
   const time = await reader.getServerTime();
   ok(Number.isInteger(time), `server time ${JSON.stringify(time)} is not a number of seconds`);
-  ok(Math.abs(time - Date.now() / 1000) < 5, `server time ${time} is not now`);
+  ok(time >= before && time <= Date.now() / 1000, `server time ${time} is not now`);
 }
 
 // find looks through the pages of a list for the market.
@@ -288,7 +289,7 @@ async function rests(t) {
     associate_trades: [], outcome: market.outcomes[0],
   };
   like(one, { ...expected, associate_trades: [() => "is not empty"] });
-  ok(Math.abs(one.created_at - Date.now() / 1000) < 30, `created at ${one.created_at}`);
+  recent(one.created_at, "created at");
   const list = like(await maker.client.getOpenOrders(), [openOrder]);
   deepStrictEqual(list.map((o) => o.id), [order.orderID, lower.orderID], "open orders");
   for (const [filter, want] of [
@@ -547,17 +548,27 @@ async function expires(t) {
   refused(await kit.place(idle.client, dated, OrderType.GTC, {}), 400, "invalid expiration");
   const late = { ...order, expiration: until3 - 10 };
   refused(await kit.place(idle.client, late, OrderType.GTD, {}), 400, "invalid expiration");
-  const placed = await place(
-    t, idle, [true, 0.02, 5], { token, type: OrderType.GTD, order: { expiration: until3 } });
-  strictEqual(placed.status, "live");
-  const [listed] = await idle.client.getOpenOrders({ id: placed.orderID });
-  like(listed, { order_type: "GTD", expiration: String(until3), status: "LIVE" });
+  const { placed, expiration } = await brief(t, order);
   await until("the order expires", async () => {
     const { status } = await idle.client.getOrder(placed.orderID);
     return status === "CANCELED";
-  }, 10);
-  ok(Date.now() / 1000 >= until3, "it expired too early");
+  });
+  ok(Date.now() / 1000 >= expiration, "it expired too early");
   deepStrictEqual(await idle.client.getOpenOrders({ id: placed.orderID }), []);
+}
+
+// brief places an order that ends soon and reads it while it rests. Where the machine is so slow
+// that its time was over before, the next one gets more.
+async function brief({ idle, OrderType, kit }, order) {
+  for (let seconds = 3; ; seconds *= 2) {
+    const expiration = Math.floor(Date.now() / 1000) + seconds;
+    const placed = await kit.place(idle.client, { ...order, expiration }, OrderType.GTD, {});
+    const [listed] = placed.orderID ? await idle.client.getOpenOrders({ id: placed.orderID }) : [];
+    if (!listed && Date.now() / 1000 >= expiration) continue;
+    like(placed, { ...orderResponse, status: "live" });
+    like(listed, { order_type: "GTD", expiration: String(expiration), status: "LIVE" });
+    return { placed, expiration };
+  }
 }
 
 // heartbeats: once they were started, silence cancels the orders of that key and no others.
@@ -573,14 +584,15 @@ async function heartbeats(t) {
   const odd = await beating.client.postHeartbeat("nonsense");
   like(odd, { error: String, error_msg: "Invalid Heartbeat ID", heartbeat_id: two.heartbeat_id });
   strictEqual(odd.status, 400);
-  await beating.client.postHeartbeat(two.heartbeat_id);
   const from = Date.now();
+  await beating.client.postHeartbeat(two.heartbeat_id);
   await sleep(8000);
-  strictEqual((await idle.client.getOrder(doomed.orderID)).status, "LIVE", "canceled too early");
+  const { status: after8 } = await idle.client.getOrder(doomed.orderID);
+  ok(after8 === "LIVE" || Date.now() - from > 9500, `${after8}: canceled too early`);
   await until("silence cancels", async () => {
     const { status } = await idle.client.getOrder(doomed.orderID);
     return status === "CANCELED";
-  }, 14);
+  });
   ok(Date.now() - from > 9500, "it was canceled before ten seconds had passed");
   strictEqual((await idle.client.getOrder(spared.orderID)).status, "LIVE", "another key's order");
   deepStrictEqual((await idle.client.cancelAll()).canceled, [spared.orderID]);

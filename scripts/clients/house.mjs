@@ -141,8 +141,16 @@ function finish() {
   process.exit(failed.length > 0 ? 1 : 0);
 }
 
-// until asks again until the answer is truthy.
-export async function until(what, ask, seconds = 5) {
+// began is when the run did, in whole seconds; recent insists on a time since then, in seconds.
+const began = Math.floor(Date.now() / 1000);
+export function recent(seconds, what) {
+  const now = Date.now() / 1000;
+  ok(seconds >= began && seconds <= now, `${what}: ${seconds} is not between ${began} and ${now}`);
+}
+
+// until asks again until the answer is truthy. It waits far longer than that takes, also where the
+// machine is slow and stands still for seconds.
+export async function until(what, ask, seconds = 180) {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const answer = await ask();
@@ -150,6 +158,20 @@ export async function until(what, ask, seconds = 5) {
     if (Date.now() > end) throw new Error(`${what}: not within ${seconds} s`);
     await sleep(50);
   }
+}
+
+// soon checks again until nothing is wrong: for what is looked at anew every few seconds.
+export function soon(what, check) {
+  let wrong;
+  return until(what, async () => {
+    try {
+      await check();
+      return true;
+    } catch (err) {
+      wrong = err;
+      return false;
+    }
+  }).catch((err) => { throw wrong ?? err; });
 }
 
 export { sleep };

@@ -190,6 +190,7 @@ func TestDocuments(t *testing.T) {
 		{"background is silent", "$ echo noise &\n$ echo a\na", ""},
 		{"and is not background", "$ true && echo a\na", ""},
 		{"make is left out", "$ make everything\ndone\n$ echo a\na", ""},
+		{"not now", "$ [ -e x ] || { touch x; printf '\\n503\\n'; false; } && echo a\na", ""},
 		{"the shell ends", "$ exit 3", "the shell ended"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -239,7 +240,7 @@ func runAll(t *testing.T, folder, document string) error {
 
 // waitGone gives init a moment to collect a process that was orphaned.
 func waitGone(pid int) bool {
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(endTime); time.Now().Before(deadline); {
 		if syscall.Kill(pid, 0) != nil {
 			return true
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"clobd/scripts/openapi"
 )
@@ -33,12 +34,63 @@ func newWitness(d *openapi.Document, node *url.URL) *witness {
 	w := &witness{document: d, times: map[string]int{}, first: map[string]string{}}
 	w.proxy = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(node); r.Out.Host = r.In.Host },
-		Transport:      &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
+		Transport:      &patient{&http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}},
 		ModifyResponse: w.look,
 		// Clients hang up in the middle when they like; what that means is for their tests to say.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	return w
+}
+
+// patient sends a request again that the node did not take in because it was busy, or because its
+// index had not come to the last write: it asks for that, and published clients do not do it. How
+// often hangs on the machine, and nothing else may. The last answer is the one that counts.
+type patient struct{ to http.RoundTripper }
+
+// How long patient tries, and how long it rests between two tries.
+const (
+	patience = 3 * time.Minute
+	breath   = 20 * time.Millisecond
+)
+
+// RoundTrip sends a request.
+func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	var sent []byte
+	if r.Body != nil {
+		var err error
+		if sent, err = io.ReadAll(r.Body); err != nil {
+			return nil, fmt.Errorf("read the request: %w", err)
+		}
+		_ = r.Body.Close() // it was read to its end
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(breath) {
+		again := r.Clone(r.Context())
+		if r.Body != nil {
+			again.Body = io.NopCloser(bytes.NewReader(sent))
+		}
+		answer, err := p.to.RoundTrip(again)
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable &&
+			answer.StatusCode != http.StatusGatewayTimeout {
+			return answer, err
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		_ = answer.Body.Close() // it was read to its end
+		answer.Body = io.NopCloser(bytes.NewReader(body))
+		if !later(answer.StatusCode, string(body)) || time.Now().After(end) {
+			return answer, nil
+		}
+	}
+}
+
+// later says whether an answer asks for the same request again. An order that is known already is
+// the same order when it is sent again.
+func later(status int, body string) bool {
+	lags := strings.Contains(body, "index_lagging")
+	return lags || status == http.StatusServiceUnavailable &&
+		(strings.Contains(body, `"code":"busy"`) || strings.Contains(body, `"code":"recheck"`))
 }
 
 // look reads an answer on its way and notes what is wrong with it. The client gets it as it is.

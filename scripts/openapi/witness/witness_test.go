@@ -70,6 +70,44 @@ func TestWitness(t *testing.T) {
 	}
 }
 
+// TestPatient: what the node asks for again is sent again as it was, and nothing else is.
+func TestPatient(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		asked  int
+	}{
+		{503, `{"error":"x","code":"busy"}`, 3},
+		{503, `{"error":"x","code":"index_lagging"}`, 3},
+		{504, `{"error":"order timed out","code":"index_lagging"}`, 3},
+		{503, `{"error":"x","code":"cancel_only"}`, 1},
+		{504, `{"error":"x","code":"timeout"}`, 1},
+		{400, `{"error":"x","code":"busy"}`, 1},
+	} {
+		asked := 0
+		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if text, err := io.ReadAll(r.Body); string(text) != "sent" || err != nil {
+				t.Errorf("the node gets %q, %v", text, err)
+			}
+			if asked++; asked < 3 {
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			}
+		}))
+		client := http.Client{Transport: &patient{http.DefaultTransport}}
+		answer, err := client.Post(node.URL, "text/plain", strings.NewReader("sent"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || asked != c.asked || asked < 3 && string(body) != c.body {
+			t.Errorf("%d %s: asked %d times, %s %v", c.status, c.body, asked, body, err)
+		}
+		node.Close()
+	}
+}
+
 // TestFetch: without the node's document there is no witness.
 func TestFetch(t *testing.T) {
 	node := httptest.NewServer(http.NotFoundHandler())
