@@ -11,6 +11,7 @@
 //
 //	package           secret                              imports of ours
 //	engine            what trading means                  none
+//	engine/pages      how memory is put into huge pages   none
 //	engine/view       how readers see without a lock      engine
 //	engine/sequencer  who may write, and when             engine, view
 //	engine/cases      how others' cases are put to it     engine
@@ -45,8 +46,7 @@
 //
 // Whatever changes an outcome of Apply raises Version: frames are replayed by the version that
 // made them, and ApplyFrame compares every Event and the Digest with what was recorded; a panic
-// on the way names its Sequence. With -tags audit the whole state is added up anew after each
-// Apply.
+// on the way names its Sequence. With -tags audit all state is added up anew after each Apply.
 //
 // Two Exchanges of one Digest behave alike: whatever comes next has the same Events and leaves the
 // same Digest, but for Sequences, which it leaves out: those that Events name as First, and the

@@ -1,28 +1,28 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
 	"flag"
 	"fmt"
 	"math/bits"
-	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"clobd/engine/pages"
 )
 
 // growthOrders is up to how many resting orders BenchmarkGrowth goes: 10,000,000 take 2 GB.
 var growthOrders = flag.Int("growth", 10_000, "resting orders of the largest BenchmarkGrowth")
 
 // BenchmarkGrowth is what a cancel and the order that takes its place cost among ever more resting
-// orders, as the Sequencer has them applied: touched in time. And the memory of each order: all but
-// the ring of the last placements. The orders of a run lie in as few markets as may well hold them,
-// or in 1,000, or in 10,000. All cancels hit a random order of a random wallet, and the next order
-// goes to a random market and price. That is the worst for the caches: most of what is cancelled in
-// earnest was placed a short while ago.
+// orders, as a node has them applied: touched in time, in huge pages. And the memory of each: all
+// but the ring of the last placements. The orders of a run lie in as few markets as may well hold
+// them, or in 1,000, or in 10,000. All cancels hit a random order of a random wallet, and the next
+// order goes to a random market and price. That is the worst for the caches: most of what is
+// cancelled in earnest was placed a short while ago.
 func BenchmarkGrowth(b *testing.B) {
 	for orders := 10_000; orders <= *growthOrders; orders *= 10 {
 		for _, markets := range []int{1, 1000, 10_000} {
@@ -150,22 +150,6 @@ func threadTime() int64 {
 	return t.Nano()
 }
 
-// hugeShare is how much of the memory lies in huge pages, in percent: with few of them, to find out
-// where it lies takes longer than to read it.
-func hugeShare() float64 {
-	b, err := os.ReadFile("/proc/self/smaps_rollup")
-	if err != nil {
-		return 0
-	}
-	kib := map[string]float64{}
-	for line := range strings.Lines(string(b)) {
-		if words := strings.Fields(line); len(words) == 3 {
-			kib[words[0]], _ = strconv.ParseFloat(words[1], 64)
-		}
-	}
-	return 100 * kib["AnonHugePages:"] / kib["Rss:"]
-}
-
 func benchGrowth(b *testing.B, g *growth) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -175,6 +159,7 @@ func benchGrowth(b *testing.B, g *growth) {
 		next[i] = &commands[i]
 	}
 	cpu, done := int64(0), 0
+	_, _ = pages.Gather(context.Background()) // as a node does; whether the kernel did, huge-% says
 	b.ReportAllocs()
 	b.ResetTimer()
 	for ; done < b.N; done += len(commands) {
@@ -202,7 +187,9 @@ func benchGrowth(b *testing.B, g *growth) {
 	}
 	b.ReportMetric(float64(cpu)/float64(done), "cpu-ns/op")
 	b.ReportMetric(float64(g.used)/float64(orders), "B/order")
-	b.ReportMetric(hugeShare(), "huge-%")
+	if huge, all, err := pages.Share(); err == nil {
+		b.ReportMetric(100*float64(huge)/float64(all), "huge-%")
+	}
 	runtime.KeepAlive(g)
 }
 

@@ -51,8 +51,9 @@ type node struct {
 	remade   atomic.Bool // the index has failed, and is made anew when it is opened again
 	follower *journal.Follower
 	space    *journal.Space
-	unlisted bool       // markets wait for room on the disk
-	backing  sync.Mutex // held while a backup is made
+	huge     atomic.Int64 // bytes in huge pages
+	unlisted bool         // markets wait for room on the disk
+	backing  sync.Mutex   // held while a backup is made
 	board    *view.Board
 	profiles *api.Profiles // nil without any
 	writer   *sequencer.Sequencer
@@ -91,7 +92,7 @@ func (n *node) run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, n.close())
 	}
-	stopDemo, stopSync := n.startDemo(ctx), n.syncCatalog(ctx)
+	stopDemo, stopSync, stopGathering := n.startDemo(ctx), n.syncCatalog(ctx), n.keepGathering(ctx)
 	select {
 	case <-ctx.Done():
 		n.log.Info("stopping", "sequence", n.board.Sequence())
@@ -101,6 +102,7 @@ func (n *node) run(ctx context.Context) error {
 	n.ready.Store(false)
 	stopDemo()
 	stopSync()
+	stopGathering()
 	return errors.Join(err, n.close())
 }
 
@@ -109,7 +111,7 @@ func (n *node) run(ctx context.Context) error {
 func (n *node) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		n.readProfiles, n.checkCatalog, n.claimFolder, n.listen, n.watchSpace, n.recover,
-		n.openCatalog, n.begin, n.open} {
+		n.openCatalog, n.gather, n.begin, n.open} {
 		if err := step(ctx); err != nil {
 			return errors.Join(n.first(), err)
 		}

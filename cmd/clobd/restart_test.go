@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -217,6 +218,7 @@ func TestRestartTime(t *testing.T) {
 		}
 	}
 	timed("after a crash", saved.Head.Sequence)
+	gathered(t, p)
 	p.kill(t)
 	if os.Getenv("CLOBD_REPLAY") == "" {
 		return
@@ -226,6 +228,26 @@ func TestRestartTime(t *testing.T) {
 	}
 	timed("without a checkpoint", 0)
 	p.kill(t)
+}
+
+// gathered wants the memory of a node that has just started in huge pages, as its metrics say, or a
+// word in its log on why not. How much the kernel gave it is not known: where it keeps such pages at
+// all, TestGather of engine/pages says what must be in them.
+func gathered(t *testing.T, p *process) {
+	t.Helper()
+	var told struct{ HugeBytes int64 }
+	if logged(p, "no huge pages") == "" {
+		if err := json.Unmarshal([]byte(logged(p, "memory gathered")), &told); err != nil {
+			t.Errorf("%v:\n%s", err, p.log.String())
+		}
+	}
+	_, metrics := get(t, p.admin, "/metrics")
+	_, after, _ := strings.Cut(metrics, "\nclobd_memory_huge_page_bytes ")
+	var bytes float64
+	if _, err := fmt.Sscan(after, &bytes); err != nil {
+		t.Errorf("no metric of huge pages: %v", err)
+	}
+	t.Logf("%v bytes in huge pages, %d at the start", bytes, told.HugeBytes)
 }
 
 // logged is what the log says of something: its last line with that message.

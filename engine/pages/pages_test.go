@@ -1,0 +1,152 @@
+package pages
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// memory is so many huge pages of fresh memory, on their border, as a mapping of its own.
+func memory(t *testing.T, areas, size uintptr) []byte {
+	b, err := syscall.Mmap(-1, 0, int((areas+2)*size), syscall.PROT_NONE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Munmap(b) })
+	at := uintptr(unsafe.Pointer(&b[0]))
+	skip := (at+size)&^(size-1) - at
+	own := b[skip : skip+areas*size]
+	if err := syscall.Mprotect(own, syscall.PROT_READ|syscall.PROT_WRITE); err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+// huge says how much of the area at b is in huge pages, and how much is there at all, in bytes.
+func huge(t *testing.T, b []byte) (huge, all int64) {
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := uint64(uintptr(unsafe.Pointer(&b[0])))
+	for line := range strings.Lines(string(text)) {
+		var from, to uint64
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 && from <= at && at < to {
+			_, rest, _ := strings.Cut(string(text), line)
+			huge, all, err = share(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return huge, all
+		}
+	}
+	t.Fatalf("no mapping at %x", at)
+	return 0, 0
+}
+
+// fill touches so many of the small pages of an area.
+func fill(b []byte, pages int) {
+	for i := range pages {
+		copy(b[i*os.Getpagesize():], fmt.Sprintf("page %d", i))
+	}
+}
+
+// TestGather: an area that is in use lies in one page afterwards, one that is not is left alone,
+// and no byte changes.
+func TestGather(t *testing.T) {
+	size, err := hugeSize()
+	if err != nil {
+		if _, err := Gather(t.Context()); err == nil {
+			t.Error("gathered where there are no huge pages")
+		}
+		t.Skip(err)
+	}
+	small := int(size) / os.Getpagesize()
+	probe := memory(t, 1, size)
+	fill(probe, small)
+	at := uintptr(unsafe.Pointer(&probe[0]))
+	_, _, no := syscall.Syscall(syscall.SYS_MADVISE, at, size, collapse)
+	if no != 0 {
+		t.Skipf("the kernel gathers nothing: %v", no)
+	}
+	full, most, some := memory(t, 2, size), memory(t, 1, size), memory(t, 1, size)
+	fill(full, 2*small)
+	fill(most, small-small/10)
+	fill(some, small-small/10-1)
+	want := [][]byte{slices.Clone(full), slices.Clone(most)}
+	_, before := huge(t, some)
+	var told int64
+	for try := 0; ; try++ { // the kernel may have none to give at the moment
+		if told, err = Gather(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a, _ := huge(t, full)
+		b, _ := huge(t, most)
+		if a >= 2*int64(size) && b >= int64(size) {
+			break
+		} else if time.Sleep(50 * time.Millisecond); try == 100 {
+			t.Fatalf("%d and %d bytes lie in huge pages, want %d and %d", a, b, 2*size, size)
+		}
+	}
+	if in, after := huge(t, some); in != 0 && !always() || after != before {
+		t.Errorf("an area that is hardly used: %d bytes, %d in huge pages, was %d", after, in, before)
+	}
+	if !bytes.Equal(full, want[0]) || !bytes.Equal(most, want[1]) {
+		t.Error("what was in memory has changed")
+	}
+	total, all, err := Share()
+	if err != nil || told < 3*int64(size) || total < 3*int64(size) || all < total {
+		t.Errorf("%d of %d bytes in huge pages, told %d, %v", total, all, told, err)
+	}
+}
+
+// TestGatherEnds: nothing is done for who does not want it any more.
+func TestGatherEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	Keep(ctx, func(int64) { t.Error("told") })
+	size, err := hugeSize()
+	if err != nil {
+		t.Skip(err)
+	}
+	b := memory(t, 1, size)
+	fill(b, int(size)/os.Getpagesize())
+	if told, err := Gather(ctx); told != 0 || err != nil {
+		t.Error(told, err)
+	}
+	if in, _ := huge(t, b); in != 0 && !always() {
+		t.Errorf("%d bytes were gathered", in)
+	}
+}
+
+// always says whether the kernel gives huge pages to who does not ask.
+func always() bool {
+	b, _ := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	return bytes.Contains(b, []byte("[always]"))
+}
+
+func TestMappings(t *testing.T) {
+	got, err := mappings(`00400000-004b7000 r-xp 00000000 fe:00 10216712        /bin/clobd
+005a5000-005b0000 rw-p 001a5000 fe:00 10216712        /bin/clobd
+005b0000-005e6000 rw-p 00000000 00:00 0
+267c58000000-267c58800000 ---p 00000000 00:00 0
+267c58800000-267c65400000 rw-p 00000000 00:00 0       [anon: Go: heap]
+7f0000000000-7f0000200000 rw-s 00000000 00:01 0       /dev/zero (deleted)
+7fff11849000-7fff1186a000 rw-p 00000000 00:00 0       [stack]
+`)
+	want := []mapping{{0x5b0000, 0x5e6000}, {0x267c58800000, 0x267c65400000}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%x, %v, want %x", got, err, want)
+	}
+	if _, err := mappings("x-y rw-p 00000000 00:00 0\n"); err == nil {
+		t.Error("read addresses that are none")
+	}
+}
