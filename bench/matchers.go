@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"unsafe"
 
 	"clobd/engine"
+	"clobd/engine/pages"
 )
 
 // Turn is one replay of a mix: what a matcher prints as one line of JSON.
@@ -107,6 +109,10 @@ func (r *rerun) timed(f func()) {
 	r.turn.Wall += int64(time.Since(start))
 }
 
+// gather puts what the orders so far have filled into huge pages, as a node does. Where the kernel
+// has none, all matchers do without.
+func (r *rerun) gather() { _, _ = pages.Gather(context.Background()) }
+
 // add takes a fill in, with the maker's id if it is known.
 func (r *rerun) add(id uint64, qty, price uint32) {
 	if r.check {
@@ -133,6 +139,7 @@ func (r *rerun) bare() {
 	}
 	n := r.mix.Prefill
 	run(r.ops[:n], ids[:n])
+	r.gather()
 	r.timed(func() { run(r.ops[n:], ids[n:]) })
 	r.turn.Resting = uint64(x.Resting())
 }
@@ -259,6 +266,7 @@ func (r *rerun) textbook() {
 		}
 	}
 	run(r.ops[:r.mix.Prefill])
+	r.gather()
 	r.timed(func() { run(r.ops[r.mix.Prefill:]) })
 	for i := range books {
 		r.turn.Resting += uint64(len(books[i].byID))
@@ -280,6 +288,7 @@ func (r *rerun) apply() {
 	}
 	fundMix(r.mix, func(c *engine.Command) { a.step(c) })
 	a.run(r.ops[:r.mix.Prefill], func(f func()) { f() })
+	r.gather()
 	a.run(r.ops[r.mix.Prefill:], r.timed)
 	r.turn.Volume /= uint64(engine.PriceOne) / uint64(r.mix.Ticks+1)
 }

@@ -18,6 +18,7 @@
 //
 // Contract: what is doubtful is decided in the peer's favour. Its decimals are made ahead of the
 // clock, its notifications cost an addition, its pool and its index have the sizes with which it
-// was fastest, and no garbage is collected under the clock. With -own ahead of the file's name it
-// has the sizes it takes by itself, for one book: a two-line script can be such a peer.
+// was fastest, its memory lies in huge pages, and no garbage is collected under the clock. With
+// -own ahead of the file's name it has the sizes and pages it takes by itself, for one book: a
+// two-line script can be such a peer.
 package main

@@ -88,6 +88,9 @@ func (r *replayer) replay(ops []op) {
 func playOnce(m *mix, own bool) (t turn) {
 	r := newReplayer(m, own)
 	r.replay(m.ops[:m.prefill])
+	if !own {
+		gather()
+	}
 	t.timed(func() { r.replay(m.ops[m.prefill:]) })
 	t.Fills, t.Volume = r.seen.fills, r.seen.volume
 	for i := range m.ops {

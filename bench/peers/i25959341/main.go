@@ -87,9 +87,12 @@ func (r *replayer) add(qty, price decimal.Decimal) {
 }
 
 // playOnce is a turn from empty books.
-func playOnce(m *mix) (t turn) {
+func playOnce(m *mix, own bool) (t turn) {
 	r := newReplayer(m)
 	r.replay(m.ops[:m.prefill])
+	if !own {
+		gather()
+	}
 	t.timed(func() { r.replay(m.ops[m.prefill:]) })
 	t.Fills, t.Volume = r.fills, r.volume
 	for i := range m.ops {
@@ -118,5 +121,5 @@ func run(args []string, own bool) error {
 	if !own {
 		debug.SetGCPercent(-1) // between the turns only
 	}
-	return serve(os.Stdin, os.Stdout, func() turn { return playOnce(m) })
+	return serve(os.Stdin, os.Stdout, func() turn { return playOnce(m, own) })
 }
