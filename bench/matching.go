@@ -81,7 +81,8 @@ func (c *Matching) validate() (errs []error) {
 }
 
 // CompareMatching replays each mix with every matcher, round by round and in turns of alternating
-// order. Each matcher is a process of its own. It fails if any of them comes to another result than
+// order: also the mixes, since a machine may be slower for minutes. Each matcher of each mix is a
+// process of its own, with 100 MB and more. It fails if any of them comes to another result than
 // the generator's model.
 func CompareMatching(ctx context.Context, c Matching) (*Matched, error) {
 	if errs := c.validate(); errs != nil {
@@ -93,54 +94,72 @@ func CompareMatching(ctx context.Context, c Matching) (*Matched, error) {
 	}
 	defer os.RemoveAll(dir)
 	out := &Matched{Conditions: NewConditions(c.Version), Rounds: c.Rounds, Seed: c.Seed}
+	defer func() {
+		for i := range out.Cells {
+			out.Cells[i].stop()
+		}
+	}()
 	for _, books := range c.Books {
 		for _, ticks := range c.Ticks {
 			m := NewMix(books, ticks, c.Seed)
 			if c.Ops > 0 {
 				m.Ops, m.Prefill = c.Ops, min(m.Prefill, c.Ops)
 			}
-			cell, err := c.cell(ctx, m, filepath.Join(dir, "mix"))
-			if err != nil {
-				return nil, fmt.Errorf("%d books of %d ticks: %w", books, ticks, err)
+			out.Cells = append(out.Cells, Cell{Mix: m})
+			cell, name := &out.Cells[len(out.Cells)-1], fmt.Sprint("mix", len(out.Cells))
+			if err := c.open(ctx, cell, filepath.Join(dir, name)); err != nil {
+				return nil, cell.failed(err)
 			}
-			out.Cells = append(out.Cells, *cell)
+		}
+	}
+	for round := range c.Rounds + 1 { // the first only checks
+		for i := range out.Cells {
+			if err := out.Cells[i].round(round); err != nil {
+				return nil, out.Cells[i].failed(err)
+			}
 		}
 	}
 	return out, nil
 }
 
-// cell measures one mix.
-func (c *Matching) cell(ctx context.Context, m Mix, file string) (*Cell, error) {
-	cell := &Cell{Mix: m}
-	ops, sum := m.Draw()
-	if err := m.Write(file, ops, sum); err != nil {
-		return nil, err
+// open draws the cell's mix and starts its matchers.
+func (c *Matching) open(ctx context.Context, cell *Cell, file string) error {
+	ops, sum := cell.Mix.Draw()
+	if err := cell.Mix.Write(file, ops, sum); err != nil {
+		return err
 	}
 	cell.Sum = sum
-	defer cell.stop()
 	for _, name := range []string{"bare", "apply", "textbook"} {
 		x := Matcher{Name: name, ours: true}
 		if err := cell.start(ctx, x, c.Self, "replay", name, file); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for _, p := range c.Peers {
 		name, program, _ := strings.Cut(p, "=")
 		if err := cell.start(ctx, Matcher{Name: name}, program, file); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	for round := range c.Rounds + 1 { // the first only checks
-		for i := range cell.Matchers {
-			if round%2 == 1 {
-				i = len(cell.Matchers) - 1 - i
-			}
-			if err := cell.turn(&cell.Matchers[i], round == 0); err != nil {
-				return nil, err
-			}
+	return nil
+}
+
+// failed says in which cell something did.
+func (c *Cell) failed(err error) error {
+	return fmt.Errorf("%d books of %d ticks: %w", c.Mix.Books, c.Mix.Ticks, err)
+}
+
+// round has each matcher replay once, in the other order every other round.
+func (c *Cell) round(n int) error {
+	for i := range c.Matchers {
+		if n%2 == 1 {
+			i = len(c.Matchers) - 1 - i
+		}
+		if err := c.turn(&c.Matchers[i], n == 0); err != nil {
+			return err
 		}
 	}
-	return cell, nil
+	return nil
 }
 
 // start starts a matcher's process and takes it in.

@@ -231,8 +231,8 @@ func TestRestartTime(t *testing.T) {
 }
 
 // gathered wants the memory of a node that has just started in huge pages, as its metrics say, or a
-// word in its log on why not. How much the kernel gave it is not known: where it keeps such pages at
-// all, TestGather of engine/pages says what must be in them.
+// word in its log on why not. How much the kernel gave it is not known: where it keeps such pages
+// at all, TestGather of engine/pages says what must be in them.
 func gathered(t *testing.T, p *process) {
 	t.Helper()
 	var told struct{ HugeBytes int64 }

@@ -18,6 +18,6 @@
 //
 // Contract: what is doubtful is decided in the peer's favour. Its decimals and the texts of its
 // ids are made ahead of the clock, its memory lies in huge pages, and no garbage is collected under
-// the clock. With -own ahead of the file's name it has the pages and the collections that Go gives it
-// by itself: a two-line script can be such a peer.
+// the clock. With -own ahead of the file's name it has the pages and the collections that Go gives
+// it by itself: a two-line script can be such a peer.
 package main
