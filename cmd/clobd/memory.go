@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,11 +26,13 @@ func (n *node) gather(ctx context.Context) error {
 	return nil
 }
 
-// keepGathering gathers what comes to be used until ctx is done. What it returns ends it, and waits
-// until it has ended.
-func (n *node) keepGathering(ctx context.Context) (stop func()) {
+// gatherEvery is how often a running node looks at what has come to be used.
+const gatherEvery = time.Minute
+
+// keepGathering gathers what comes to be used until it is stopped. It is not waited for: what it is
+// at may take as long as the kernel looks for a free page, and concerns nobody.
+func (n *node) keepGathering(ctx context.Context, every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { pages.Keep(ctx, n.huge.Store) })
-	return func() { cancel(); running.Wait() }
+	go pages.Keep(ctx, every, n.huge.Store)
+	return cancel
 }

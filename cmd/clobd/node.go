@@ -71,7 +71,9 @@ type node struct {
 // out to be damaged it does so again, in this process: opening makes the index anew.
 func runNode(ctx context.Context, s *settings) error {
 	again := make(chan os.Signal, 1)
-	if s.Catalog != "" { // from the beginning on: who has it end the process would end a start
+	// A SIGHUP ends the process until it is asked for. That is done before anything else: the catalog
+	// may change, and be looked at again, while the node still starts.
+	if s.Catalog != "" {
 		signal.Notify(again, syscall.SIGHUP)
 		defer signal.Stop(again)
 	}
@@ -92,7 +94,8 @@ func (n *node) run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, n.close())
 	}
-	stopDemo, stopSync, stopGathering := n.startDemo(ctx), n.syncCatalog(ctx), n.keepGathering(ctx)
+	stopDemo, stopSync := n.startDemo(ctx), n.syncCatalog(ctx)
+	stopGathering := n.keepGathering(ctx, gatherEvery)
 	select {
 	case <-ctx.Done():
 		n.log.Info("stopping", "sequence", n.board.Sequence())

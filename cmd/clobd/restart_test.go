@@ -250,6 +250,17 @@ func gathered(t *testing.T, p *process) {
 	t.Logf("%v bytes in huge pages, %d at the start", bytes, told.HugeBytes)
 }
 
+// TestKeepsGathering: a node looks again and again, until it is told to stop.
+func TestKeepsGathering(t *testing.T) {
+	n := &node{}
+	for range 2 {
+		n.huge.Store(-1) // none is 0
+		stop := n.keepGathering(t.Context(), time.Millisecond)
+		waitFor(t, "a look", func() bool { return n.huge.Load() >= 0 })
+		stop()
+	}
+}
+
 // logged is what the log says of something: its last line with that message.
 func logged(p *process, message string) (line string) {
 	for _, l := range strings.Split(p.log.String(), "\n") {

@@ -13,10 +13,11 @@
 //
 //   - Nothing but the time that memory takes is changed. Where the kernel refuses, for want of
 //     memory or since it is told never to keep huge pages, all stays as it was.
-//   - An area is gathered only if nine tenths of it are there already: the rest is what the process
-//     grows by at most.
-//   - Who needs an area while it is copied waits, for a fraction of a millisecond. So it is done
-//     before anybody is served, and later a little at a time, with rests as long as the work.
+//   - An area is gathered only if nine tenths of it are there already, in memory of its own: the
+//     rest is what the process grows by at most.
+//   - Who needs an area while it is copied, or fresh memory beside it, waits: about a millisecond.
+//     So it is done before anybody is served, and later with rests as long as each copy.
+//   - Where the kernel has none to give, it is not asked on and on.
 //   - The kernel's own gathering (khugepaged) is not asked for: it would also fill what the Go
 //     runtime has given back.
 package pages

@@ -3,13 +3,14 @@ package pages
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 const (
@@ -18,33 +19,39 @@ const (
 	collapse = 25
 	// enough is the tenths of an area that are there before it is gathered.
 	enough = 9
-	// every is how often Keep looks.
-	every = time.Minute
+	// most is the largest size of a huge page: more would be copied for too long at a time.
+	most = 32 << 20
+	// refusals is how often the kernel may have no page to give before a pass ends: it looks long.
+	refusals = 8
 )
 
 // Gather puts all memory of this process that is in use into huge pages, without rest: who calls it
-// serves nobody yet. It takes some 0.5 ms for each 2 MiB that is not there already, and 2 µs else,
+// serves nobody yet. It takes some 0.5 ms for each 2 MiB that is not there already, and 10 µs else,
 // and says how many bytes are there afterwards. It ends early when ctx is done. The error says why
 // nothing could be done at all; an area that the kernel does not gather is left as it is.
 func Gather(ctx context.Context) (huge int64, err error) { return gather(ctx, false) }
 
-// Keep gathers each minute what has come since, with rests, and tells what Gather says, until ctx
-// is done. Where nothing can be done, that is 0.
-func Keep(ctx context.Context, tell func(huge int64)) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+// Keep gathers each time that every has passed what has come since, with rests, and tells what
+// Gather says, until ctx is done. Where nothing can be done, that is 0.
+func Keep(ctx context.Context, every time.Duration, tell func(huge int64)) {
+	for rest(ctx, every) {
 		huge, _ := gather(ctx, true)
 		tell(huge)
 	}
 }
 
-// gather goes over all areas of the size of a huge page. Resting means as long as was worked.
+// rest lets d pass, and says whether ctx is not done yet.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}
+
+// gather goes over all areas of the size of a huge page. Resting means as long as a copy took.
 func gather(ctx context.Context, resting bool) (huge int64, err error) {
 	size, err := hugeSize()
 	if err != nil {
@@ -58,33 +65,51 @@ func gather(ctx context.Context, resting bool) (huge int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	there := make([]byte, size/uintptr(os.Getpagesize()))
+	table, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return 0, fmt.Errorf("look for huge pages: %w", err)
+	}
+	defer table.Close()
+	refused := 0
+	entries := make([]byte, 8*size/uintptr(os.Getpagesize()))
 	for _, m := range maps {
 		for at := (m.from + size - 1) &^ (size - 1); at < m.to && m.to-at >= size; at += size {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || refused == refusals {
 				return huge, nil
 			}
-			if !dense(at, size, there) {
+			if !dense(table, at, entries) {
 				continue
 			}
 			start := time.Now()
-			_, _, no := syscall.Syscall(syscall.SYS_MADVISE, at, size, collapse)
-			if no == 0 { // else the kernel has none to give, or the area is gone
+			switch _, _, no := syscall.Syscall(syscall.SYS_MADVISE, at, size, collapse); no {
+			case 0:
 				huge += int64(size)
-			}
+			case syscall.ENOMEM, syscall.EBUSY:
+				refused++
+			} // else the area is gone, or none that may be gathered
 			if took := time.Since(start); resting && took > 50*time.Microsecond {
-				time.Sleep(took)
+				rest(ctx, took)
 			}
 		}
 	}
 	return huge, nil
 }
 
-// dense says whether enough of the area is in memory. there has a byte for each of its small pages.
-func dense(at, size uintptr, there []byte) bool {
-	_, _, no := syscall.Syscall(syscall.SYS_MINCORE, at, size, uintptr(unsafe.Pointer(&there[0])))
-	missing := bytes.Count(there, []byte{0})
-	return no == 0 && 10*(len(there)-missing) >= enough*len(there)
+// dense says whether enough of the area is in memory that is its own: of a page that was only read,
+// the kernel keeps one for all. The bits are told in the kernel's admin-guide/mm/pagemap; entries
+// has room for those of all small pages.
+func dense(table io.ReaderAt, at uintptr, entries []byte) bool {
+	const there, own = 1 << 63, 1 << 56
+	if _, err := table.ReadAt(entries, int64(8*at/uintptr(os.Getpagesize()))); err != nil {
+		return false // it is gone
+	}
+	n := 0
+	for i := 0; i < len(entries); i += 8 {
+		if e := binary.NativeEndian.Uint64(entries[i:]); e&there != 0 && e&own != 0 {
+			n += 8
+		}
+	}
+	return 10*n >= enough*len(entries)
 }
 
 // hugeSize is the size of a huge page in bytes, a power of 2.
@@ -100,8 +125,8 @@ func hugeSize() (uintptr, error) {
 		return 0, fmt.Errorf("look for huge pages: %w", err)
 	}
 	size, err := strconv.ParseUint(string(bytes.TrimSpace(b)), 10, 32)
-	if err != nil || size&(size-1) != 0 || size < uint64(os.Getpagesize()) {
-		return 0, fmt.Errorf("%shpage_pmd_size is %q", folder, b)
+	if err != nil || size&(size-1) != 0 || size < uint64(os.Getpagesize()) || size > most {
+		return 0, fmt.Errorf("%shpage_pmd_size is %q, want at most %d", folder, b, most)
 	}
 	return uintptr(size), nil
 }

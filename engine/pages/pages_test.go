@@ -59,8 +59,42 @@ func fill(b []byte, pages int) {
 	}
 }
 
+// given says whether the kernel gathers a fresh area that is all in use.
+func given(t *testing.T, size uintptr) (given bool, no syscall.Errno) {
+	b := memory(t, 1, size)
+	fill(b, int(size)/os.Getpagesize())
+	at := uintptr(unsafe.Pointer(&b[0]))
+	_, _, no = syscall.Syscall(syscall.SYS_MADVISE, at, size, collapse)
+	return no == 0, no
+}
+
+// areas are memory in use: two areas of which all is, one of which just enough is, one with a page
+// less, and one that was only read.
+type areas struct{ full, enough, less, read []byte }
+
+func newAreas(t *testing.T, size uintptr) *areas {
+	small := int(size) / os.Getpagesize()
+	a := &areas{memory(t, 2, size), memory(t, 1, size), memory(t, 1, size), memory(t, 1, size)}
+	fill(a.full, 2*small)
+	fill(a.enough, small-small/10)
+	fill(a.less, small-small/10-1)
+	for i := 0; i < len(a.read); i += os.Getpagesize() {
+		if a.read[i] != 0 {
+			t.Fatal("fresh memory is not empty")
+		}
+	}
+	return a
+}
+
+// gathered says whether what should be in huge pages is.
+func (a *areas) gathered(t *testing.T, size uintptr) bool {
+	full, _ := huge(t, a.full)
+	enough, _ := huge(t, a.enough)
+	return full >= 2*int64(size) && enough >= int64(size)
+}
+
 // TestGather: an area that is in use lies in one page afterwards, one that is not is left alone,
-// and no byte changes.
+// and no byte changes. So it is whether once or again and again.
 func TestGather(t *testing.T) {
 	size, err := hugeSize()
 	if err != nil {
@@ -69,42 +103,50 @@ func TestGather(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	small := int(size) / os.Getpagesize()
-	probe := memory(t, 1, size)
-	fill(probe, small)
-	at := uintptr(unsafe.Pointer(&probe[0]))
-	_, _, no := syscall.Syscall(syscall.SYS_MADVISE, at, size, collapse)
-	if no != 0 {
+	if ok, no := given(t, size); !ok {
 		t.Skipf("the kernel gathers nothing: %v", no)
 	}
-	full, most, some := memory(t, 2, size), memory(t, 1, size), memory(t, 1, size)
-	fill(full, 2*small)
-	fill(most, small-small/10)
-	fill(some, small-small/10-1)
-	want := [][]byte{slices.Clone(full), slices.Clone(most)}
-	_, before := huge(t, some)
-	var told int64
-	for try := 0; ; try++ { // the kernel may have none to give at the moment
-		if told, err = Gather(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		a, _ := huge(t, full)
-		b, _ := huge(t, most)
-		if a >= 2*int64(size) && b >= int64(size) {
-			break
-		} else if time.Sleep(50 * time.Millisecond); try == 100 {
-			t.Fatalf("%d and %d bytes lie in huge pages, want %d and %d", a, b, 2*size, size)
-		}
-	}
-	if in, after := huge(t, some); in != 0 && !always() || after != before {
-		t.Errorf("an area that is hardly used: %d bytes, %d in huge pages, was %d", after, in, before)
-	}
-	if !bytes.Equal(full, want[0]) || !bytes.Equal(most, want[1]) {
-		t.Error("what was in memory has changed")
-	}
-	total, all, err := Share()
-	if err != nil || told < 3*int64(size) || total < 3*int64(size) || all < total {
-		t.Errorf("%d of %d bytes in huge pages, told %d, %v", total, all, told, err)
+	for name, gather := range map[string]func(func(int64)){
+		"once": func(tell func(int64)) {
+			told, err := Gather(t.Context())
+			if tell(told); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"kept": func(tell func(int64)) {
+			ctx, cancel := context.WithCancel(t.Context())
+			Keep(ctx, time.Millisecond, func(told int64) { tell(told); cancel() })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, told := newAreas(t, size), int64(0)
+			want := [][]byte{slices.Clone(a.full), slices.Clone(a.enough)}
+			_, before := huge(t, a.less)
+			for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+				gather(func(bytes int64) { told = bytes })
+				if a.gathered(t, size) {
+					break
+				} else if time.Now().After(end) { // the kernel may have none to give any more
+					if ok, no := given(t, size); !ok {
+						t.Skipf("the kernel gathers nothing any more: %v", no)
+					}
+					t.Fatal("what is in use does not lie in huge pages")
+				}
+			}
+			if in, after := huge(t, a.less); in != 0 && !always() || after != before {
+				t.Errorf("an area in little use: %d bytes, %d in huge pages, was %d", after, in, before)
+			}
+			if _, after := huge(t, a.read); after != 0 && !always() {
+				t.Errorf("an area that was only read has %d bytes", after)
+			}
+			if !bytes.Equal(a.full, want[0]) || !bytes.Equal(a.enough, want[1]) {
+				t.Error("what was in memory has changed")
+			}
+			total, all, err := Share()
+			if err != nil || told < 3*int64(size) || total < 3*int64(size) || all < total {
+				t.Errorf("%d of %d bytes in huge pages, told %d, %v", total, all, told, err)
+			}
+		})
 	}
 }
 
@@ -112,7 +154,7 @@ func TestGather(t *testing.T) {
 func TestGatherEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	Keep(ctx, func(int64) { t.Error("told") })
+	Keep(ctx, time.Hour, func(int64) { t.Error("told") })
 	size, err := hugeSize()
 	if err != nil {
 		t.Skip(err)
