@@ -49,7 +49,7 @@ func NewClient(url string, chain uint64, key [32]byte) (*Client, error) {
 	return &Client{Signer: signer, address: auth.Checksum(signer.Address),
 		domain: domains[0], chain: chain,
 		host: &fasthttp.HostClient{Addr: strings.TrimSuffix(addr, "/"), MaxConns: 512,
-			ReadTimeout: 15 * time.Second, WriteTimeout: 15 * time.Second,
+			ReadTimeout: answerTime, WriteTimeout: answerTime,
 			MaxIdemponentCallAttempts: 1, NoDefaultUserAgentHeader: true}}, nil
 }
 

@@ -165,9 +165,8 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 func lanes(addr string, n int) []*fasthttp.HostClient {
 	out := make([]*fasthttp.HostClient, n)
 	for i := range out {
-		out[i] = &fasthttp.HostClient{Addr: addr, MaxConns: 1, ReadTimeout: 15 * time.Second,
-			WriteTimeout: 15 * time.Second, MaxIdemponentCallAttempts: 1,
-			NoDefaultUserAgentHeader: true}
+		out[i] = &fasthttp.HostClient{Addr: addr, MaxConns: 1, ReadTimeout: answerTime,
+			WriteTimeout: answerTime, MaxIdemponentCallAttempts: 1, NoDefaultUserAgentHeader: true}
 	}
 	return out
 }

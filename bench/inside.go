@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -110,7 +109,7 @@ func (n *inside) open(id uint64) error {
 	n.addr = ln.Addr().String()
 	door.Ready(true)
 	n.background(func() error { return door.Serve(ln) }, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 		defer cancel()
 		return door.Close(ctx)
 	})

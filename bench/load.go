@@ -47,8 +47,9 @@ const Prefill = 10_000
 // Exchange remembers every order, and so does the generator.
 const applyRound = 4_000_000
 
-// answerTime is how long a caller of L1 and L2 waits before its run has failed: a disk that stands
-// still for seconds shows in the latencies.
+// answerTime is how long a caller waits for an answer, and a node in this process for its last
+// ones, before the run has failed: a disk or a machine that stands still for seconds shows in the
+// latencies.
 const answerTime = time.Minute
 
 // block is how many operations are made into Commands at once.

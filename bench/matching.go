@@ -32,6 +32,9 @@ type Matched struct {
 	Rounds     int        `json:"rounds"`
 	Seed       uint64     `json:"seed"`
 	Cells      []Cell     `json:"cells"`
+	// HugePages is what the kernel is told about them. Matchers of this program ask for them unless
+	// that is "never"; a peer sees to itself.
+	HugePages string `json:"huge_pages"`
 }
 
 // Cell is one mix and what each matcher took for it.
@@ -93,7 +96,13 @@ func CompareMatching(ctx context.Context, c Matching) (*Matched, error) {
 		return nil, fmt.Errorf("make folder for the mixes: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	out := &Matched{Conditions: NewConditions(c.Version), Rounds: c.Rounds, Seed: c.Seed}
+	_, rest, _ := strings.Cut(firstLine("/sys/kernel/mm/transparent_hugepage/enabled", ""), "[")
+	told, _, ok := strings.Cut(rest, "]")
+	if !ok {
+		told = unknown
+	}
+	out := &Matched{Conditions: NewConditions(c.Version), Rounds: c.Rounds, Seed: c.Seed,
+		HugePages: told}
 	defer func() {
 		for i := range out.Cells {
 			out.Cells[i].stop()
@@ -243,6 +252,8 @@ func (m *Matched) WriteText(w io.Writer) {
 	k := &m.Conditions
 	fmt.Fprintf(w, "  machine: %s, %d cores, Linux %s; %s, GOGC %s, version %s\n", k.CPU, k.Cores,
 		k.Kernel, k.Program.Go, k.Program.GOGC, k.Program.Version)
+	fmt.Fprintf(w, "  memory: bare, apply and textbook in huge pages unless the kernel is told never; it "+
+		"is told %s; a peer sees to itself\n", m.HugePages)
 	fmt.Fprintln(w, "  checked: every turn has the fills, the volume and the resting orders of the "+
 		"generator's model, the first turn also who was filled by how much, in order")
 }

@@ -25,6 +25,7 @@ type witness struct {
 
 	mutex   sync.Mutex
 	seen    int
+	again   int      // how often a request was sent again
 	reasons []string // kinds of what was not as promised, as they came
 	times   map[string]int
 	first   map[string]string // the first of a kind in full
@@ -33,8 +34,9 @@ type witness struct {
 func newWitness(d *openapi.Document, node *url.URL) *witness {
 	w := &witness{document: d, times: map[string]int{}, first: map[string]string{}}
 	w.proxy = &httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(node); r.Out.Host = r.In.Host },
-		Transport:      &patient{&http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}},
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(node); r.Out.Host = r.In.Host },
+		Transport: &patient{to: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
+			long: patience, between: w.between},
 		ModifyResponse: w.look,
 		// Clients hang up in the middle when they like; what that means is for their tests to say.
 		ErrorLog: log.New(io.Discard, "", 0),
@@ -44,10 +46,15 @@ func newWitness(d *openapi.Document, node *url.URL) *witness {
 
 // patient sends a request again that the node did not take in because it was busy, or because its
 // index had not come to the last write: it asks for that, and published clients do not do it. How
-// often hangs on the machine, and nothing else may. The last answer is the one that counts.
-type patient struct{ to http.RoundTripper }
+// often hangs on the machine, and nothing else may. The client gets the last answer; those before
+// it must be as documented too, and a node that always lags must not go unseen.
+type patient struct {
+	to      http.RoundTripper
+	long    time.Duration                            // how long it tries
+	between func(answer *http.Response, body []byte) // is told of each answer but the last
+}
 
-// How long patient tries, and how long it rests between two tries.
+// How long a witness tries, and how long it rests between two tries.
 const (
 	patience = 3 * time.Minute
 	breath   = 20 * time.Millisecond
@@ -63,7 +70,7 @@ func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		_ = r.Body.Close() // it was read to its end
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(breath) {
+	for end := time.Now().Add(p.long); ; time.Sleep(breath) {
 		again := r.Clone(r.Context())
 		if r.Body != nil {
 			again.Body = io.NopCloser(bytes.NewReader(sent))
@@ -82,6 +89,7 @@ func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 		if !later(answer.StatusCode, string(body)) || time.Now().After(end) {
 			return answer, nil
 		}
+		p.between(answer, body)
 	}
 }
 
@@ -104,16 +112,29 @@ func (w *witness) look(r *http.Response) error {
 	}
 	_ = r.Body.Close() // it was read to its end
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	w.hold(r, body)
+	return nil
+}
+
+// between takes an answer after which the request is sent again.
+func (w *witness) between(r *http.Response, body []byte) {
+	w.hold(r, body)
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.again++
+}
+
+// hold holds an answer against the document.
+func (w *witness) hold(r *http.Response, body []byte) {
 	dialect := ""
 	if r.StatusCode == http.StatusOK {
 		dialect = dialectOf(r.Request.Header)
 	}
-	err = w.document.Check(&openapi.Answer{
+	err := w.document.Check(&openapi.Answer{
 		Method: r.Request.Method, Target: r.Request.URL.RequestURI(), Dialect: dialect,
 		Status: r.StatusCode, ContentType: r.Header.Get("Content-Type"), Body: body, Header: r.Header,
 	})
 	w.note(r, err)
-	return nil
 }
 
 // note counts an answer. Of those that are wrong alike the first is kept.
@@ -143,7 +164,8 @@ func (w *witness) report(out io.Writer) error {
 		wrong += w.times[kind]
 		fmt.Fprintf(out, "NOT AS DOCUMENTED, %d times: %s\n", w.times[kind], w.first[kind])
 	}
-	fmt.Fprintf(out, "%d answers held against the document, %d not as it says\n", w.seen, wrong)
+	fmt.Fprintf(out, "%d answers held against the document, %d not as it says; asked again %d times\n",
+		w.seen, wrong, w.again)
 	switch {
 	case wrong > 0:
 		return fmt.Errorf("%d answers are not as documented", wrong)

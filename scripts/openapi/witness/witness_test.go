@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"clobd/scripts/openapi"
 )
 
 // TestWitness: answers pass as they are, and what is not as documented is told once, with how often
@@ -94,7 +97,13 @@ func TestPatient(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			}
 		}))
-		client := http.Client{Transport: &patient{http.DefaultTransport}}
+		between := 0
+		client := http.Client{Transport: &patient{to: http.DefaultTransport, long: patience,
+			between: func(answer *http.Response, body []byte) {
+				if between++; answer.StatusCode != c.status || string(body) != c.body {
+					t.Errorf("on the way: %d %s", answer.StatusCode, body)
+				}
+			}}}
 		answer, err := client.Post(node.URL, "text/plain", strings.NewReader("sent"))
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +113,85 @@ func TestPatient(t *testing.T) {
 		if err != nil || asked != c.asked || asked < 3 && string(body) != c.body {
 			t.Errorf("%d %s: asked %d times, %s %v", c.status, c.body, asked, body, err)
 		}
+		if between != asked-1 {
+			t.Errorf("%d %s: asked %d times, told of %d", c.status, c.body, asked, between)
+		}
 		node.Close()
+	}
+}
+
+// TestBetween: answers that the client never gets are held against the document, and counted.
+func TestBetween(t *testing.T) {
+	d, err := openapi.Read("../../../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bodies []string // what the node says before it knows the price
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body := `{"price":"0.5"}`
+		if len(bodies) > 0 {
+			body, bodies = bodies[0], bodies[1:]
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = io.WriteString(w, body)
+	}))
+	defer node.Close()
+	target, _ := url.Parse(node.URL)
+	w := newWitness(d, target)
+	front := httptest.NewServer(w.proxy)
+	defer front.Close()
+	const lags, bare = `{"error":"x","code":"index_lagging"}`, `{"code":"index_lagging"}`
+	for _, c := range []struct {
+		bodies []string
+		want   string
+		right  bool
+	}{
+		{[]string{lags, lags}, "3 answers held against the document, 0 not as it says; " +
+			"asked again 2 times", true},
+		{[]string{lags, bare}, "6 answers held against the document, 1 not as it says; " +
+			"asked again 4 times", false},
+	} {
+		bodies = c.bodies
+		answer, err := http.Get(front.URL + "/price?token_id=1&side=BUY")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if string(body) != `{"price":"0.5"}` || err != nil {
+			t.Errorf("the client gets %s %v", body, err)
+		}
+		var out strings.Builder
+		if err := w.report(&out); (err == nil) != c.right || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%v: %v, %s", c.bodies, err, out.String())
+		}
+	}
+}
+
+// TestPatienceEnds: a node that asks for it without end is asked again for so long only, and then
+// the client gets what it said last.
+func TestPatienceEnds(t *testing.T) {
+	asked := 0
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprintf(w, `{"error":"%d","code":"busy"}`, asked)
+	}))
+	defer node.Close()
+	between := 0
+	client := http.Client{Transport: &patient{to: http.DefaultTransport, long: 10 * breath,
+		between: func(*http.Response, []byte) { between++ }}}
+	answer, err := client.Get(node.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if want := fmt.Sprintf(`{"error":"%d","code":"busy"}`, asked); string(body) != want ||
+		answer.StatusCode != http.StatusServiceUnavailable || between != asked-1 || err != nil {
+		t.Errorf("asked %d times, told of %d: %d %s %v", asked, between, answer.StatusCode, body, err)
 	}
 }
 
