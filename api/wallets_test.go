@@ -30,6 +30,49 @@ func (n *node) again(change func(*Options)) *Handler {
 	return h
 }
 
+// TestAwaitIndex: how long a read waits for the index, where no test gives it longer.
+func TestAwaitIndex(t *testing.T) {
+	const want = 250 * time.Millisecond
+	if got := newNode(t).handler.patience; got != want || awaitIndex != want {
+		t.Errorf("%v, and awaitIndex is %v, want %v", got, awaitIndex, want)
+	}
+}
+
+// TestPageWaitsForTheIndex: who asks for a wallet right after it was written is not sent away as
+// long as the index may still come to it.
+func TestPageWaitsForTheIndex(t *testing.T) {
+	n := newNode(t)
+	came := make(chan struct{})
+	h := n.again(func(o *Options) {
+		o.WalletAllow = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		o.Client = func(*fasthttp.RequestCtx) netip.Addr {
+			close(came)
+			return netip.MustParseAddr("10.1.2.3")
+		}
+	})
+	h.patience = time.Minute
+	n.do(engine.Command{Kind: engine.List, Listing: listing(1, 100)})
+	n.fund("alice", 1, 100, 10)
+	ctx, done := ask("GET", "/positions?user="+trader("alice").Hex()), make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Public(ctx)
+	}()
+	<-came
+	select {
+	case <-done:
+		t.Fatalf("answered without the index: %d %s", ctx.Response.StatusCode(),
+			ctx.Response.Body())
+	case <-time.After(20 * time.Millisecond): // it waits for an index that does not run yet
+	}
+	n.run()
+	<-done
+	body := string(ctx.Response.Body())
+	if ctx.Response.StatusCode() != 200 || !strings.Contains(body, `"size":10`) {
+		t.Errorf("%d %s", ctx.Response.StatusCode(), body)
+	}
+}
+
 // TestWalletAllow: the list shuts the routes about wallets, and no others.
 func TestWalletAllow(t *testing.T) {
 	n := newNode(t)

@@ -105,11 +105,7 @@ func TestPipelinedOrdersTakeTurns(t *testing.T) {
 	waits := line{t: t}
 	waits.queue(p, 9, func() { looked <- "somebody else" })
 	unlock()
-	for back := false; !back; time.Sleep(time.Millisecond) {
-		p.mutex.Lock()
-		back = p.answers.first != nil
-		p.mutex.Unlock()
-	}
+	awaitBack(t, p)
 	release()
 	waits.joined.Wait()
 	if got := <-looked; got != "somebody else" {

@@ -97,8 +97,8 @@ func (q *queue) pop() *waiter {
 
 // newPool makes a pool of so many places, at least 1.
 func newPool(workers int) *pool {
-	p := &pool{workers: workers, spans: spans{poolWork, poolPatience, readsLast},
-		began: time.Now(), wallets: make(map[engine.Address]int)}
+	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int),
+		spans: spans{work: poolWork, patience: poolPatience, reads: readsLast}}
 	p.cost.Store(int64(poolGuess))
 	p.read.Store(-int64(p.spans.reads))
 	return p

@@ -70,6 +70,29 @@ func awaitQueue(t *testing.T, p *pool, want int) {
 	}
 }
 
+// awaitBack waits until an answer waits for a place.
+func awaitBack(t *testing.T, p *pool) {
+	t.Helper()
+	answers := func() bool {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		return p.answers.first != nil
+	}
+	for deadline := time.Now().Add(patience); !answers(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no answer waits for a place")
+		}
+	}
+}
+
+// TestPoolSpans: the bounds that a pool has where no test sets others.
+func TestPoolSpans(t *testing.T) {
+	want := spans{work: 50 * time.Millisecond, patience: time.Second, reads: 100 * time.Millisecond}
+	if got := newPool(1).spans; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestPoolRunsAtOnceWhenIdle(t *testing.T) {
 	p := unhurry(newPool(2))
 	for range 10 {

@@ -220,11 +220,7 @@ func TestAnswersGoFirst(t *testing.T) {
 		told <- "answer"
 		s.done()
 	})
-	for answers := false; !answers; time.Sleep(time.Millisecond) {
-		p.mutex.Lock()
-		answers = p.answers.first != nil
-		p.mutex.Unlock()
-	}
+	awaitBack(t, p)
 	release()
 	waits.joined.Wait()
 	if first := <-told; first != "answer" {

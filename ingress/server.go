@@ -211,9 +211,10 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("ingress options: %w", err)
 	}
 	s := &Server{options: o, metrics: newMetrics(), version: []byte(o.Version),
-		beats:    heartbeats{chains: make(map[beatKey]*chain)},
-		timeouts: timeouts{readTimeout, idleTimeout, writeTimeout, refusalTimeout},
-		stop:     make(chan struct{})}
+		beats: heartbeats{chains: make(map[beatKey]*chain)},
+		timeouts: timeouts{request: readTimeout, idle: idleTimeout, answer: writeTimeout,
+			refusal: refusalTimeout},
+		stop: make(chan struct{})}
 	s.unreadable = s.metrics.route("unreadable")
 	if o.Sequencer != nil {
 		if err := s.Attach(o); err != nil {

@@ -574,7 +574,11 @@ func TestFollowerGivesUp(t *testing.T) {
 		s.Each = func(*engine.Frame) error {
 			if frames++; frames == 3 { // takes until it is given up
 				close(begun)
-				<-f.ctx.Done()
+				select {
+				case <-f.ctx.Done():
+				case <-time.After(soon):
+					return errors.New("it was never told to stop")
+				}
 			}
 			return nil
 		}

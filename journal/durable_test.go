@@ -72,7 +72,23 @@ func closes(t *testing.T, c interface{ Close() error }) error {
 }
 
 // givesUp is the patience of a stop that a disk never ends: it need not wait long for a flush.
-var givesUp = patience{giveUp / 10, soon, soon}
+var givesUp = patience{flush: giveUp / 10, close: soon, leave: soon}
+
+// TestStopPatience: how long a stop waits for a disk, where no test gives it longer.
+func TestStopPatience(t *testing.T) {
+	j := open(t, Options{Dir: "data", FS: vfs.NewMem()})
+	defer shut(t, j)
+	x, err := OpenIndex(j, IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := patience{flush: 2 * time.Second, close: 2100 * time.Millisecond, leave: time.Second}
+	if got := x.options.patience; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	x.options.patience = unhurried // its own end is not what this is about
+	shut(t, x)
+}
 
 // mustBeTold says that who waits for a Sequence which the index does not come to is told, long
 // before his time is over.

@@ -73,7 +73,7 @@ func (o *IndexOptions) validate(j *Journal) error {
 		o.Cache = 64 << 20
 	}
 	if o.patience == (patience{}) {
-		o.patience = patience{giveUp, giveUp + lastRest, giveUp / 2}
+		o.patience = patience{flush: giveUp, close: giveUp + lastRest, leave: giveUp / 2}
 	}
 	return errors.Join(problems...)
 }

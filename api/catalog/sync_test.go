@@ -54,6 +54,32 @@ func openRemote(t *testing.T, o Options) *Store {
 	return s
 }
 
+// TestAnswerTime: a source has ten seconds for each answer, where no test gives it longer, and the
+// client that asks it keeps to what the store says.
+func TestAnswerTime(t *testing.T) {
+	s, err := Open(Options{Source: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.patience != 10*time.Second {
+		t.Errorf("%v for one answer", s.patience)
+	}
+	for _, patience := range []time.Duration{s.patience, 3 * time.Minute} {
+		s.patience, s.remote = patience, nil
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // the client is made, but asks nobody
+		if _, err := s.Look(ctx); err == nil {
+			t.Error("a look that was given up has no error")
+		}
+		if s.remote == nil {
+			t.Fatal("a look has made no client")
+		}
+		if got := s.remote.client.Timeout; got != patience {
+			t.Errorf("the client waits for %v, the store for %v", got, patience)
+		}
+	}
+}
+
 // put replaces or adds a record.
 func (s *service) put(list, record string) {
 	s.mu.Lock()
