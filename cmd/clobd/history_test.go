@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
 )
@@ -168,6 +168,7 @@ func side(first bool) int {
 type recorder struct {
 	market outcome
 	start  time.Time
+	late   time.Time // nobody begins anything after it
 
 	mutex      sync.Mutex
 	operations []porcupine.Operation
@@ -204,8 +205,7 @@ func (x *trader) act(t *testing.T, r *recorder, client, most int) {
 		x.outcomes[0] = outcome{r.market.other, r.market.token}
 	}
 	var mine []*intent
-	late := time.Now().Add(patience)
-	for noted := 0; noted < most && time.Now().Before(late); {
+	for noted := 0; noted < most && time.Now().Before(r.late); {
 		time.Sleep(time.Duration(x.rand.IntN(3000)) * time.Microsecond)
 		k := x.rand.IntN(10)
 		if k < 5 || len(mine) == 0 {
@@ -300,8 +300,15 @@ func (r *recorder) settled(t *testing.T) (kept []porcupine.Operation, open int) 
 
 // lateAnswer says that nobody waited any longer for an answer: the node may live.
 func lateAnswer(err error) bool {
-	var timeout net.Error
+	var timeout interface{ Timeout() bool } // fasthttp's is no net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// TestLateAnswer: what the traders' client says when its time is up is no lost connection.
+func TestLateAnswer(t *testing.T) {
+	if !lateAnswer(fasthttp.ErrTimeout) || lateAnswer(syscall.ECONNRESET) || lateAnswer(nil) {
+		t.Error("taken for each other")
+	}
 }
 
 // posts posts an order, perhaps again; false says that it did not reach the engine.
@@ -417,8 +424,14 @@ func TestHistories(t *testing.T) {
 	}
 	w := newWorldOf(t, 4, histories)
 	operations, open, kills, undecided := 0, 0, 0, 0
+	// One deadline for all of them, in which each has many times what it takes.
+	most := patience + time.Duration(histories)*patience/10
+	late := time.Now().Add(most)
 	for n := range histories {
-		r := &recorder{market: w.tokens[2*n]}
+		if time.Now().After(late) {
+			t.Fatalf("%d of %d histories in %v", n, histories, most)
+		}
+		r := &recorder{market: w.tokens[2*n], late: late}
 		for _, x := range w.traders {
 			x.wake()
 		}
@@ -435,18 +448,18 @@ func TestHistories(t *testing.T) {
 		group.Wait()
 		kept, lost := r.settled(t)
 		operations, open = operations+len(r.operations), open+lost
-		if !judge(t, n, kept) {
+		if !judge(t, n, kept, late) {
 			undecided++
 		}
 		if t.Failed() {
 			return
 		}
+		if undecided > histories/20 {
+			t.Fatalf("%d of %d histories were not decided in time", undecided, n+1)
+		}
 	}
 	t.Logf("figures: histories=%d operations=%d unanswered=%d kills=%d undecided=%d", histories,
 		operations, open, kills, undecided)
-	if undecided > histories/20 {
-		t.Errorf("%d of %d histories were not decided in time", undecided, histories)
-	}
 	if operations < 20*histories {
 		t.Errorf("%d operations in %d histories: they say little", operations, histories)
 	}
@@ -454,10 +467,11 @@ func TestHistories(t *testing.T) {
 
 // judge checks one history. If nothing explains it, it is told in the order of the longest part of
 // it that has an explanation, and then what is left over. False says that there was not enough
-// time: many requests that may have happened at any time make many orders.
-func judge(t *testing.T, n int, operations []porcupine.Operation) bool {
+// time until late: many requests that may have happened at any time make many orders.
+func judge(t *testing.T, n int, operations []porcupine.Operation, late time.Time) bool {
 	t.Helper()
-	result, info := porcupine.CheckOperationsVerbose(plainBook(), operations, patience)
+	most := max(time.Second, min(patience/3, time.Until(late))) // 0 would be without an end
+	result, info := porcupine.CheckOperationsVerbose(plainBook(), operations, most)
 	if result != porcupine.Illegal {
 		return result == porcupine.Ok
 	}

@@ -210,7 +210,16 @@ func (p *process) leave(t *testing.T) {
 		return strings.Contains(log, "without a last checkpoint") ||
 			strings.Contains(log, "the index was not made durable")
 	}
-	for p.stop(t); hasty(); p.stop(t) {
+	const tries = 5 // a disk that a stall held up is not so each time
+	for end, try := time.Now().Add(patience), 1; ; try++ {
+		p.stop(t)
+		if !hasty() {
+			return
+		}
+		if try == tries || time.Now().After(end) {
+			t.Fatalf("stop %d went without the last checkpoint or the whole index, too:\n%s", try,
+				p.log.String())
+		}
 		p.start(t)
 	}
 }

@@ -161,27 +161,40 @@ func (x *trader) postAll(all []*intent) (status int, text string, err error) {
 }
 
 // postAgain is post of an order that was acknowledged before: until the node is not busy, and its
-// index can tell what became of it.
+// index can tell what became of it. An answer that did not come in the client's time is asked for
+// again: the same order is no second one.
 func (x *trader) postAgain(i *intent) (status int, text string, err error) {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		status, text, err = x.post(i)
-		if err != nil || !refused(status, err) && status != http.StatusGatewayTimeout ||
-			time.Now().After(end) {
+		again := lateAnswer(err) || err == nil &&
+			(refused(status, err) || status == http.StatusGatewayTimeout)
+		if !again || time.Now().After(end) {
 			return status, text, err
 		}
 	}
 }
 
-// cancel takes an order back, and notes if the node says so.
+// cancel takes an order back, and notes if the node says so. If no answer comes in the client's
+// time it asks again: the order is canceled then, by this or by the one before.
 func (x *trader) cancel(i *intent) (status int, text string, err error) {
-	status, body, err := x.exchange(http.MethodDelete, "/order",
-		fmt.Appendf(nil, `{"orderID":"%s"}`, i.id.Hex()))
+	var body []byte
+	late := false
+	for end := time.Now().Add(patience); ; late = true {
+		status, body, err = x.exchange(http.MethodDelete, "/order", bench.CancelBody(i.id))
+		if !lateAnswer(err) || time.Now().After(end) {
+			break
+		}
+	}
 	if err != nil || status != http.StatusOK {
 		return status, string(body), err
 	}
 	var answer struct{ Canceled []string }
 	err = json.Unmarshal(body, &answer)
 	i.canceled = i.canceled || slices.Contains(answer.Canceled, i.id.Hex())
+	if late && !i.canceled {
+		_, told, _ := x.exchange(http.MethodGet, "/data/order/"+i.id.Hex(), nil)
+		i.canceled = bytes.Contains(told, []byte(`"status":"CANCELED"`))
+	}
 	return status, string(body), err
 }
 

@@ -10,7 +10,7 @@ import (
 // TestRamp raises the rate over what any node keeps: the table shows where it broke.
 func TestRamp(t *testing.T) {
 	var r bench.Ramped
-	steady := func() bool { return len(r.Steps) > 0 && r.Steps[0].Broke == "" }
+	steady := func() bool { return allSent(t, r.Steps) && r.Steps[0].Broke == "" }
 	out := measure(t, &r, steady, "ramp", "book", "--start", "200", "--factor", "5000", "--steps", "3",
 		"--duration", "200ms", "--connections", "4", "--limit", "1m", "--dir", t.TempDir())
 	if len(r.Steps) != 2 || r.Kept != 200 || r.Steps[1].Broke == "" {
@@ -23,20 +23,39 @@ func TestRamp(t *testing.T) {
 		t.Errorf("behind its rate it waits: %+v", s)
 	}
 	var orders bench.Ramped
-	measure(t, &orders, func() bool {
-		return len(orders.Steps) == 1 && orders.Steps[0].Failed == 0 && orders.Steps[0].Sent == 10
-	}, "ramp", "orders", "--start", "50", "--steps", "1", "--duration", "200ms", "--connections", "2",
-		"--limit", "1m", "--dir", t.TempDir())
+	measure(t, &orders, func() bool { return allSent(t, orders.Steps) }, "ramp", "orders", "--start",
+		"50", "--steps", "1", "--duration", "200ms", "--connections", "2", "--limit", "1m", "--dir",
+		t.TempDir())
+	if s := orders.Steps; len(s) != 1 || s[0].Sent != int64(50*orders.Seconds+0.5) {
+		t.Errorf("50 a second for %v s: %+v", orders.Seconds, s)
+	}
+}
+
+// allSent says that all requests of the first step were sent in their time, and answered in the
+// node's. One that failed for any other reason ends the test.
+func allSent(t *testing.T, steps []bench.Step) bool {
+	t.Helper()
+	if len(steps) == 0 {
+		t.Fatal("there is no step")
+	}
+	s := &steps[0]
+	if s.Failed > 0 && slowness(s.FirstFailure) == "" {
+		t.Fatalf("%d of %d failed: %s", s.Failed, s.Sent, s.FirstFailure)
+	}
+	return s.Failed == 0 && s.Unsent == 0
 }
 
 // TestFlood reads beside orders for a moment.
 func TestFlood(t *testing.T) {
 	var r bench.Flooded
-	steady := func() bool { return r.Orders[0] > 0 && r.Idle[0].Sent == 30 && r.CPUMicros[0] > 0 }
+	steady := func() bool {
+		return r.Orders[0] > 0 && r.Idle[0].Unsent == 0 && r.CPUMicros[0] > 0
+	}
 	out := measure(t, &r, steady, "flood", "--rounds", "2", "--duration", "300ms", "--rate", "100",
 		"--readers", "2", "--connections", "2", "--dir", t.TempDir())
-	if len(r.Idle) != 2 || len(r.Busy) != 2 || r.Nice < 10 || r.Corrected <= 0 ||
-		r.Uncorrected <= 0 || len(r.CPUMicros) != 2 || !strings.Contains(out, "idle") {
+	if len(r.Idle) != 2 || r.Idle[0].Sent != int64(100*r.Seconds+0.5) ||
+		len(r.Busy) != 2 || r.Nice < 10 || r.Corrected <= 0 || r.Uncorrected <= 0 ||
+		len(r.CPUMicros) != 2 || !strings.Contains(out, "idle") {
 		t.Errorf("%+v\n%s", r, out)
 	}
 	var lists bench.Flooded
@@ -53,7 +72,7 @@ func TestStall(t *testing.T) {
 	var r bench.Stalled
 	steady := func() bool {
 		for _, p := range r.Parts {
-			if p.Before[0].Sent != 30 || p.During[0].Sent != 30 {
+			if p.Before[0].Unsent > 0 || p.During[0].Unsent > 0 {
 				return false
 			}
 		}
@@ -65,7 +84,8 @@ func TestStall(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for _, p := range r.Parts {
-		if len(p.During) != 1 || p.Corrected <= 0 {
+		if all := int64(100*r.Seconds + 0.5); len(p.During) != 1 || p.Corrected <= 0 ||
+			p.Before[0].Sent != all || p.During[0].Sent != all {
 			t.Errorf("%+v", p)
 		}
 	}
