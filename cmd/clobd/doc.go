@@ -31,7 +31,7 @@
 // that. What they found wrong, or different, and did not make good, ends them with 1.
 //
 // Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go,
-// catalog.go (what describes the markets), space.go, secret.go, demo.go, poison.go, operator.go;
-// offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go with
+// catalog.go (what describes the markets), space.go, memory.go, secret.go, demo.go, poison.go,
+// operator.go; offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go with
 // stage.go, recover.go.
 package main
