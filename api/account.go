@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -64,7 +65,7 @@ func (h *Handler) privateRoutes() map[string]privateRoute {
 // Account answers a request of the owner of an API key, whose request the caller has authenticated.
 // dialect is the prefix of its headers: SVC_, POLY_ or KUEST_.
 func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string) {
-	path := strings.TrimPrefix(text(ctx.URI().PathOriginal()), "/clob")
+	path := strings.TrimPrefix(wire.Text(ctx.URI().PathOriginal()), "/clob")
 	if strings.HasPrefix(path, accountOrder) {
 		path = accountOrder
 	}
@@ -81,7 +82,7 @@ func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialec
 	}
 	c := h.caller(owner, dialect)
 	if route.indexed && !h.await(c) {
-		errLagging.send(ctx)
+		errLagging.Send(ctx)
 		return
 	}
 	serve(ctx, c)

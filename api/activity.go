@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -23,35 +24,35 @@ var (
 
 // always answers with one body, whatever the query holds.
 func always(body []byte) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) { constant(ctx, body) }
+	return func(ctx *fasthttp.RequestCtx) { wire.AnswerRaw(ctx, body) }
 }
 
 // alwaysTo is always for account routes.
 func alwaysTo(body []byte) accountHandler {
-	return func(ctx *fasthttp.RequestCtx, _ *caller) { constant(ctx, body) }
+	return func(ctx *fasthttp.RequestCtx, _ *caller) { wire.AnswerRaw(ctx, body) }
 }
 
 // noRewards answers GET /rewards/markets/{condition}: a page without rewards.
 func (h *Handler) noRewards(ctx *fasthttp.RequestCtx) {
 	if _, f := h.condition(ctx); f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
-	constant(ctx, emptyPage)
+	wire.AnswerRaw(ctx, emptyPage)
 }
 
 // builderFees answers GET /fees/builder-fees/{code}: builders take nothing here.
 func (h *Handler) builderFees(ctx *fasthttp.RequestCtx) {
 	code, _ := ctx.UserValue("code").(string)
 	if !isBuilder(code) {
-		errBuilder.send(ctx)
+		errBuilder.Send(ctx)
 		return
 	}
-	constant(ctx, noBuilder)
+	wire.AnswerRaw(ctx, noBuilder)
 }
 
 // noRequests answers every route for quotes on request but their configuration.
-func noRequests(ctx *fasthttp.RequestCtx) { errNoRequests.send(ctx) }
+func noRequests(ctx *fasthttp.RequestCtx) { errNoRequests.Send(ctx) }
 
 // scoring answers GET /order-scoring: without rewards no order scores.
 func (h *Handler) scoring(ctx *fasthttp.RequestCtx, _ *caller) {
@@ -60,11 +61,11 @@ func (h *Handler) scoring(ctx *fasthttp.RequestCtx, _ *caller) {
 	if len(id) == 0 {
 		id = args.Peek("orderId")
 	}
-	if _, ok := engine.ParseOrderID(text(id)); !ok {
-		errOrderID.send(ctx)
+	if _, ok := engine.ParseOrderID(wire.Text(id)); !ok {
+		errOrderID.Send(ctx)
 		return
 	}
-	constant(ctx, notScoring)
+	wire.AnswerRaw(ctx, notScoring)
 }
 
 // maxOrders is how many orders one request may ask about.
@@ -74,33 +75,33 @@ const maxOrders = 500
 func (h *Handler) scorings(ctx *fasthttp.RequestCtx, _ *caller) {
 	var ids []string
 	if err := json.Unmarshal(ctx.PostBody(), &ids); err != nil || ids == nil {
-		errOrderIDs.send(ctx)
+		errOrderIDs.Send(ctx)
 		return
 	}
 	if len(ids) > maxOrders {
-		errTooManyOrders.send(ctx)
+		errTooManyOrders.Send(ctx)
 		return
 	}
 	seen := make(map[string]struct{}, len(ids))
 	b := append(make([]byte, 0, 2+80*len(ids)), '{')
 	for _, id := range ids {
 		if _, ok := engine.ParseOrderID(id); !ok {
-			errOrderID.send(ctx)
+			errOrderID.Send(ctx)
 			return
 		}
 		if _, twice := seen[id]; !twice {
 			seen[id] = struct{}{}
-			b = append(appendKey(b, id), "false"...)
+			b = append(wire.AppendKey(b, id), "false"...)
 		}
 	}
-	answer(ctx, closeObject(b))
+	wire.Answer(ctx, wire.CloseObject(b))
 }
 
 // dropped answers DELETE /notifications: there is none to drop.
 func (h *Handler) dropped(ctx *fasthttp.RequestCtx, _ *caller) {
 	if strings.Trim(named(ctx, "ids"), ", ") == "" {
-		errNoIDs.send(ctx)
+		errNoIDs.Send(ctx)
 		return
 	}
-	constant(ctx, noneDropped)
+	wire.AnswerRaw(ctx, noneDropped)
 }

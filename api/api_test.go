@@ -64,24 +64,6 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestFamilies: each family words the same error in its own way, and no text names another site.
-func TestFamilies(t *testing.T) {
-	for f, want := range map[family]string{
-		trading:   `{"error":"not found","code":"not_found"}`,
-		described: `{"type":"not found error","error":"not found"}`,
-		wallets:   `{"error":"not_found: not found"}`,
-	} {
-		if got := string(f.fail(404, "not_found", "not found", "").body); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-	got := string(described.fail(400, "x", `say "q"`, "\n").body)
-	want := `{"type":"bad request","error":"say \"q\"","detail":"\u000a"}`
-	if got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
 // TestUnknownNames: a row that names what the Board does not know is an error, not a panic.
 func TestUnknownNames(t *testing.T) {
 	n := newNode(t)
@@ -92,7 +74,7 @@ func TestUnknownNames(t *testing.T) {
 		}
 	}
 	ctx := ask("GET", "/data/order/x")
-	n.handler.internal("test", "0x", journal.ErrClosed).send(ctx)
+	n.handler.internal("test", "0x", journal.ErrClosed).Send(ctx)
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
 		got != `{"error":"internal_error","code":"internal",`+
 			`"detail":"the node failed to read its own records: its log says which"}` {
@@ -192,24 +174,6 @@ func FuzzBody(f *testing.F) {
 		failed := strings.HasPrefix(string(answer), `{"error":`)
 		if status := ctx.Response.StatusCode(); failed != (status >= 400) || status >= 500 {
 			t.Errorf("%q: %d %s", body, status, answer)
-		}
-	})
-}
-
-// FuzzText: any text is JSON once appended, and reads back as encoding/json would have it.
-func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "Yes", `a"b\c`, "\x00\x1f\x7f", "Café", "\xff\xc3", "\u2028"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		var back, want string
-		if err := json.Unmarshal(appendText(nil, s), &back); err != nil {
-			t.Fatalf("%q: %v", s, err)
-		}
-		b, _ := json.Marshal(s)
-		_ = json.Unmarshal(b, &want)
-		if back != want {
-			t.Errorf("%q reads back as %q", s, back)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
@@ -18,7 +19,7 @@ import (
 // and last about one that another one needs beside it. An empty value counts as none.
 type asked struct {
 	args *fasthttp.Args
-	bad  *failure
+	bad  *wire.Refusal
 }
 
 // ask begins to read a query that may have parameters of these names.
@@ -51,7 +52,7 @@ func printable(name string) string {
 // complain keeps an error if it is the first one.
 func (a *asked) complain(code, name string) {
 	if a.bad == nil {
-		a.bad = wallets.fail(fasthttp.StatusBadRequest, code, name, "")
+		a.bad = wire.Wallets.Refuse(fasthttp.StatusBadRequest, code, name, "")
 	}
 }
 
@@ -60,7 +61,7 @@ func (a *asked) missing(name string) { a.complain("missing_field", name) }
 func (a *asked) invalid(name string) { a.complain("invalid_field", name) }
 
 // text is a parameter as it came.
-func (a *asked) text(name string) string { return text(a.args.Peek(name)) }
+func (a *asked) text(name string) string { return wire.Text(a.args.Peek(name)) }
 
 // count reads a whole number in [0, most].
 func (a *asked) count(name string, otherwise, most int) int {
@@ -147,7 +148,7 @@ func (a *asked) title() string {
 // times.
 func (a *asked) list(name string) (values []string) {
 	for _, v := range a.args.PeekMulti(name) {
-		for part := range strings.SplitSeq(text(v), ",") {
+		for part := range strings.SplitSeq(wire.Text(v), ",") {
 			if part = strings.TrimSpace(part); part != "" {
 				values = append(values, part)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -17,11 +18,11 @@ const unbounded = "1157920892373161954235709850086879078532699846656405640394575
 func (h *Handler) balance(ctx *fasthttp.RequestCtx, c *caller) {
 	wallet, ok := c.wallet(named(ctx, "signature_type", "signatureType"))
 	if !ok {
-		errSignatureType.send(ctx)
+		errSignatureType.Send(ctx)
 		return
 	}
 	var held int64
-	var f *failure
+	var f *wire.Refusal
 	switch kind := named(ctx, "asset_type", "assetType"); {
 	case kind == "" || strings.EqualFold(kind, "COLLATERAL"):
 		held, f = h.cash(wallet)
@@ -31,17 +32,17 @@ func (h *Handler) balance(ctx *fasthttp.RequestCtx, c *caller) {
 		f = errAssetType
 	}
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 256+128*len(h.o.Exchanges)), '{')
-	b = appendDecimalField(b, "balance", held, 0)
-	b = appendField(b, "allowance", unbounded)
-	b = append(appendKey(b, "allowances"), '{')
+	b = wire.AppendDecimalField(b, "balance", held, 0)
+	b = wire.AppendField(b, "allowance", unbounded)
+	b = append(wire.AppendKey(b, "allowances"), '{')
 	for _, a := range h.o.Exchanges {
-		b = appendField(b, h.o.Checksum(a), unbounded)
+		b = wire.AppendField(b, h.o.Checksum(a), unbounded)
 	}
-	answer(ctx, append(b, '}', '}'))
+	wire.Answer(ctx, append(b, '}', '}'))
 }
 
 // wallet is the one that orders of a signature type spend: of type 0, or without one, that of the
@@ -62,7 +63,7 @@ func (c *caller) wallet(signatureType string) (no engine.WalletNo, ok bool) {
 }
 
 // cash is the collateral of a wallet, of which there may be none.
-func (h *Handler) cash(wallet engine.WalletNo) (int64, *failure) {
+func (h *Handler) cash(wallet engine.WalletNo) (int64, *wire.Refusal) {
 	if wallet == 0 {
 		return 0, nil
 	}
@@ -74,7 +75,7 @@ func (h *Handler) cash(wallet engine.WalletNo) (int64, *failure) {
 }
 
 // tokens is what a wallet, of which there may be none, holds of the token that the query names.
-func (h *Handler) tokens(ctx *fasthttp.RequestCtx, wallet engine.WalletNo) (int64, *failure) {
+func (h *Handler) tokens(ctx *fasthttp.RequestCtx, wallet engine.WalletNo) (int64, *wire.Refusal) {
 	token, ok := engine.ParseToken(queryToken(ctx))
 	if !ok {
 		return 0, errToken

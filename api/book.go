@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
@@ -17,11 +18,10 @@ import (
 func (h *Handler) book(ctx *fasthttp.RequestCtx) {
 	s, o, f := h.snapshot(ctx)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(s.Text(o, renderBook))
+	wire.AnswerRaw(ctx, s.Text(o, renderBook))
 }
 
 // maxBooksBytes bounds the answer to POST /books: as much as 500 books have that are full at every
@@ -53,18 +53,20 @@ func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []question) {
 		}
 		book := s.Text(o, renderBook)
 		if size += len(book); size > maxBooksBytes {
-			errTooLong.send(ctx)
+			errTooLong.Send(ctx)
 			return
 		}
 		parts = append(parts, book)
 	}
 	parts = append(parts, closeArray)
-	ctx.SetContentType(jsonType)
+	ctx.SetContentType(wire.JSON)
 	ctx.Response.SetBodyStream(&parts, size)
 }
 
 // snapshot finds the book of the token that the query names, or says why there is none.
-func (h *Handler) snapshot(ctx *fasthttp.RequestCtx) (*view.Snapshot, engine.Outcome, *failure) {
+func (h *Handler) snapshot(
+	ctx *fasthttp.RequestCtx,
+) (*view.Snapshot, engine.Outcome, *wire.Refusal) {
 	token, ok := engine.ParseToken(queryToken(ctx))
 	if !ok {
 		return nil, 0, errToken

@@ -283,7 +283,7 @@ func TestBooksBound(t *testing.T) {
 		t.Errorf("%d of %d books: %d, %d bytes", len(books), fit, status, size)
 	}
 	status, _, _, text := n.askBooks(tokens)
-	if status != 400 || text != string(errTooLong.body) {
+	if status != 400 || text != string(errTooLong.Append(nil)) {
 		t.Errorf("%d books: %d %.99s", len(tokens), status, text)
 	}
 }

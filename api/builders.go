@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -39,7 +40,7 @@ func (h *Handler) builderTrades(ctx *fasthttp.RequestCtx) {
 		f = h.numberBuilder(&w)
 	}
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	b, next, count := beginPage(make([]byte, 0, 4096)), uint64(0), 0
@@ -54,19 +55,18 @@ func (h *Handler) builderTrades(ctx *fasthttp.RequestCtx) {
 			}
 		}
 		if err != nil {
-			h.internal("list the trades of builder", fmt.Sprintf("%x", w.code), err).send(ctx)
+			h.internal("list the trades of builder", fmt.Sprintf("%x", w.code), err).Send(ctx)
 			return
 		}
 		if w.at.from = next; next == 0 {
 			break
 		}
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(endPage(b, next, endCursor, page{pageLimit, count}))
+	wire.AnswerRaw(ctx, endPage(b, next, endCursor, page{pageLimit, count}))
 }
 
 // readBuilt reads the query.
-func (h *Handler) readBuilt(ctx *fasthttp.RequestCtx, w *built) *failure {
+func (h *Handler) readBuilt(ctx *fasthttp.RequestCtx, w *built) *wire.Refusal {
 	code, ok := named(ctx, "builder_code", "builderCode"), false
 	switch {
 	case code == "":
@@ -92,7 +92,7 @@ func (h *Handler) readBuilt(ctx *fasthttp.RequestCtx, w *built) *failure {
 }
 
 // numberBuilder finds out whether anybody ever traded with the code.
-func (h *Handler) numberBuilder(w *built) *failure {
+func (h *Handler) numberBuilder(w *built) *wire.Refusal {
 	var err error
 	if w.no, err = h.o.History.Builder(w.code); err != nil {
 		return h.internal("look up builder", fmt.Sprintf("%x", w.code), err)
@@ -149,30 +149,30 @@ func (h *Handler) appendShare(b []byte, r *journal.TradeRow, s *share) ([]byte, 
 	}
 	hash := engine.TxHash(h.o.JournalID, r.Sequence, r.Index)
 	when := time.UnixMilli(int64(r.Time)).UTC().Format("2006-01-02T15:04:05.000Z")
-	b = append(appendComma(b), '{')
-	b = appendUUID(appendKey(b, "id"), r.ID)
-	b = appendField(b, "tradeType", s.role)
-	b = appendHexField(b, "takerOrderHash", r.Taker[:])
-	b = appendHexField(b, "builder", s.built.code[:])
-	b = appendHexField(b, "market", s.market.Condition[:])
-	b = appendTokenField(b, "assetId", s.market.Tokens[f.Outcome])
-	b = appendField(b, "side", sideText(f.Side))
-	b = appendDecimalField(b, "size", int64(f.Size), 6)
-	b = appendDecimalField(b, "sizeUsdc", int64(engine.Cost(f.Size, f.Price)), 6)
-	b = appendDecimalField(b, "price", int64(f.Price), 4)
-	b = appendField(b, "status", "CONFIRMED")
-	b = appendField(b, "outcome", h.o.Catalog().Label(s.market.Condition, f.Outcome))
-	b = strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(f.Outcome), 10)
-	b = appendField(b, "owner", h.o.KeyID(owner, f.Key))
-	b = appendField(b, "maker", h.o.Checksum(maker))
-	b = appendHexField(b, "transactionHash", hash[:])
-	b = appendDecimalField(b, "matchTime", int64(r.Time)/1000, 0)
-	b = strconv.AppendUint(appendKey(b, "bucketIndex"), uint64(r.Index), 10)
-	b = appendDecimalField(b, "fee", int64(s.fee), 6)
-	b = appendDecimalField(b, "feeUsdc", int64(s.fee), 6)
-	b = appendField(b, "builderFee", "0") // builders take nothing here
-	b = appendHexField(b, "builderCode", s.built.code[:])
-	b = append(appendKey(b, "err_msg"), "null"...)
-	b = appendField(b, "createdAt", when)
-	return closeObject(appendField(b, "updatedAt", when)), nil
+	b = append(wire.AppendComma(b), '{')
+	b = wire.AppendUUID(wire.AppendKey(b, "id"), r.ID)
+	b = wire.AppendField(b, "tradeType", s.role)
+	b = wire.AppendHexField(b, "takerOrderHash", r.Taker[:])
+	b = wire.AppendHexField(b, "builder", s.built.code[:])
+	b = wire.AppendHexField(b, "market", s.market.Condition[:])
+	b = wire.AppendTokenField(b, "assetId", s.market.Tokens[f.Outcome])
+	b = wire.AppendField(b, "side", wire.SideText(f.Side))
+	b = wire.AppendDecimalField(b, "size", int64(f.Size), 6)
+	b = wire.AppendDecimalField(b, "sizeUsdc", int64(engine.Cost(f.Size, f.Price)), 6)
+	b = wire.AppendDecimalField(b, "price", int64(f.Price), 4)
+	b = wire.AppendField(b, "status", "CONFIRMED")
+	b = wire.AppendField(b, "outcome", h.o.Catalog().Label(s.market.Condition, f.Outcome))
+	b = strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), uint64(f.Outcome), 10)
+	b = wire.AppendField(b, "owner", h.o.KeyID(owner, f.Key))
+	b = wire.AppendField(b, "maker", h.o.Checksum(maker))
+	b = wire.AppendHexField(b, "transactionHash", hash[:])
+	b = wire.AppendDecimalField(b, "matchTime", int64(r.Time)/1000, 0)
+	b = strconv.AppendUint(wire.AppendKey(b, "bucketIndex"), uint64(r.Index), 10)
+	b = wire.AppendDecimalField(b, "fee", int64(s.fee), 6)
+	b = wire.AppendDecimalField(b, "feeUsdc", int64(s.fee), 6)
+	b = wire.AppendField(b, "builderFee", "0") // builders take nothing here
+	b = wire.AppendHexField(b, "builderCode", s.built.code[:])
+	b = append(wire.AppendKey(b, "err_msg"), "null"...)
+	b = wire.AppendField(b, "createdAt", when)
+	return wire.CloseObject(wire.AppendField(b, "updatedAt", when)), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -53,12 +54,12 @@ func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) {
 	id := named(ctx, "market", "token_id", "tokenId")
 	token, ok := engine.ParseToken(id)
 	if !ok {
-		errCharted.send(ctx)
+		errCharted.Send(ctx)
 		return
 	}
 	m, o, ok := h.o.Board.Directory.Token(token)
 	if !ok {
-		errNoMarket.send(ctx)
+		errNoMarket.Send(ctx)
 		return
 	}
 	var w wanted
@@ -68,17 +69,16 @@ func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) {
 	w.fidelity, w.hasFidelity = w.number(named(ctx, "fidelity"))
 	s, f := h.span(&w)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	s.most = maxPoints
 	b := append(make([]byte, 0, 4096), `{"history":`...)
 	if b, f = h.appendChart(b, m, o, s); f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(closeObject(b))
+	wire.AnswerRaw(ctx, wire.CloseObject(b))
 }
 
 // number reads a whole number, and notes if it is none.
@@ -102,14 +102,14 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 		Fidelity *int64   `json:"fidelity"`
 	}
 	if json.Unmarshal(ctx.PostBody(), &body) != nil {
-		errBatch.send(ctx)
+		errBatch.Send(ctx)
 		return
 	}
 	if n := len(body.Markets); n == 0 {
-		errNoCharts.send(ctx)
+		errNoCharts.Send(ctx)
 		return
 	} else if n > maxCharts {
-		errBatchSize.send(ctx)
+		errBatchSize.Send(ctx)
 		return
 	}
 	w := wanted{interval: body.Interval}
@@ -141,25 +141,24 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, '}', '}'))
+	wire.AnswerRaw(ctx, append(b, '}', '}'))
 }
 
 // appendNamed appends the chart of one token under its id, if it has a market.
-func (h *Handler) appendNamed(b []byte, token engine.Token, s span) ([]byte, *failure) {
+func (h *Handler) appendNamed(b []byte, token engine.Token, s span) ([]byte, *wire.Refusal) {
 	m, o, ok := h.o.Board.Directory.Token(token)
 	if !ok {
 		return b, nil
 	}
-	return h.appendChart(appendTokenKey(b, token), m, o, s)
+	return h.appendChart(wire.AppendTokenKey(b, token), m, o, s)
 }
 
 // span decides the window. An interval ends now; so does a start whose end is left out, or yet to
 // come. A window that has yet to begin, by a clock that is ahead of this one for example, is empty.
-func (h *Handler) span(w *wanted) (s span, f *failure) {
+func (h *Handler) span(w *wanted) (s span, f *wire.Refusal) {
 	s.to = h.now()
 	if w.hasFidelity && w.fidelity < 1 {
 		return s, errFidelity
@@ -207,7 +206,7 @@ func (s *span) count(step time.Duration) int64 {
 // steps, but not because of the time before the first one.
 func (h *Handler) appendChart(
 	b []byte, m *view.Market, o engine.Outcome, s span,
-) ([]byte, *failure) {
+) ([]byte, *wire.Refusal) {
 	if s.count(s.step) > s.most {
 		first, known, err := h.o.History.PricedSince(m.No)
 		if err != nil {
@@ -265,7 +264,7 @@ func appendPoints(b []byte, points []journal.PricePoint, o engine.Outcome) []byt
 		if o == 1 {
 			twice = both - twice
 		}
-		b = append(appendComma(b), `{"t":`...)
+		b = append(wire.AppendComma(b), `{"t":`...)
 		b = strconv.AppendInt(b, int64(points[i].Time)/1000, 10)
 		b = append(b, `,"p":`...)
 		b = append(engine.AppendDecimal(b, twice*5, 5), '}')

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/journal"
 )
@@ -47,7 +48,7 @@ func TestSpans(t *testing.T) {
 	}
 	for _, c := range []struct {
 		w    wanted
-		want *failure
+		want *wire.Refusal
 	}{
 		{wanted{}, errSpan}, {wanted{interval: "2h"}, errSpan}, {wanted{junk: true}, errSpan},
 		{wanted{hasEnd: true, end: 5}, errSpan}, {wanted{hasStart: true, start: -1}, errSpan},
@@ -84,7 +85,7 @@ func TestCharts(t *testing.T) {
 		s := span{to: n.now + 6_400_000, step: time.Minute, most: c.most}
 		b, f := n.handler.appendChart(nil, m, 0, s)
 		if f != nil {
-			t.Fatal(string(f.body))
+			t.Fatal(string(f.Append(nil)))
 		}
 		var points []struct{ T int64 }
 		n.must(json.Unmarshal(b, &points))

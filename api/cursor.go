@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
 )
 
 // pageLimit is how many items a page holds at most.
@@ -29,7 +31,7 @@ func named(ctx *fasthttp.RequestCtx, names ...string) string {
 	args := ctx.QueryArgs()
 	for _, name := range names {
 		if v := args.Peek(name); len(v) > 0 {
-			return text(v)
+			return wire.Text(v)
 		}
 	}
 	return ""
@@ -39,7 +41,7 @@ func named(ctx *fasthttp.RequestCtx, names ...string) string {
 // begins; an empty one, or -1, is behind the end. It says false if it is anything else.
 func parseCursor(ctx *fasthttp.RequestCtx) (c cursor, ok bool) {
 	args := ctx.QueryArgs()
-	switch s := text(args.Peek("next_cursor")); {
+	switch s := wire.Text(args.Peek("next_cursor")); {
 	case s == endCursor, s == "" && args.Has("next_cursor"):
 		return cursor{past: true}, true
 	case s == "":
@@ -49,7 +51,7 @@ func parseCursor(ctx *fasthttp.RequestCtx) (c cursor, ok bool) {
 		if err != nil {
 			return cursor{}, false
 		}
-		c.from, err = strconv.ParseUint(text(number), 10, 64)
+		c.from, err = strconv.ParseUint(wire.Text(number), 10, 64)
 		return c, err == nil
 	}
 }
@@ -80,9 +82,3 @@ func endPage(b []byte, next uint64, end string, p page) []byte {
 
 // emptyPage is the last page of a list that holds nothing.
 var emptyPage = endPage(beginPage(nil), 0, endCursor, page{pageLimit, 0})
-
-// constant answers with bytes that never change.
-func constant(ctx *fasthttp.RequestCtx, body []byte) {
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(body)
-}

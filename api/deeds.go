@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -107,16 +108,15 @@ func (h *Handler) publicTrades(ctx *fasthttp.RequestCtx) {
 	s.none = s.none || asksUser && s.user.no == 0
 	rows, f := h.newest(a, &s)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 2+768*len(rows)), '[')
 	for i := range rows {
-		b = append(appendComma(b), '{')
-		b = closeObject(h.appendPart(b, &rows[i]))
+		b = append(wire.AppendComma(b), '{')
+		b = wire.CloseObject(h.appendPart(b, &rows[i]))
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, ']'))
+	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
 // readLeast reads the size, or the value, that a trade must have. The two parameters come together,
@@ -151,23 +151,22 @@ func (h *Handler) activity(ctx *fasthttp.RequestCtx) {
 	s.none = s.none || s.user.no == 0
 	s.Wallet = s.user.no
 	var rows []deed
-	var f *failure
+	var f *wire.Refusal
 	if by == "TIMESTAMP" && down {
 		rows, f = h.newest(a, &s)
 	} else {
 		rows, f = h.sorted(a, &s, by, down)
 	}
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 2+768*len(rows)), '[')
 	for i := range rows {
-		b = append(appendComma(b), '{')
-		b = closeObject(h.appendDeed(b, &rows[i]))
+		b = append(wire.AppendComma(b), '{')
+		b = wire.CloseObject(h.appendDeed(b, &rows[i]))
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, ']'))
+	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
 // readKinds reads the kinds of deeds that are asked for. Of some there is never one here.
@@ -184,7 +183,7 @@ func (s *search) readKinds(a *asked) {
 }
 
 // newest finds one page of deeds, the newest first.
-func (h *Handler) newest(a *asked, s *search) (rows []deed, f *failure) {
+func (h *Handler) newest(a *asked, s *search) (rows []deed, f *wire.Refusal) {
 	skip := s.offset
 	s.each = func(d *deed) bool {
 		if skip--; skip < 0 {
@@ -197,7 +196,7 @@ func (h *Handler) newest(a *asked, s *search) (rows []deed, f *failure) {
 }
 
 // sorted finds one page of deeds in another order: all of them are looked at.
-func (h *Handler) sorted(a *asked, s *search, by string, down bool) (rows []deed, f *failure) {
+func (h *Handler) sorted(a *asked, s *search, by string, down bool) (rows []deed, f *wire.Refusal) {
 	s.each = func(d *deed) bool {
 		rows = append(rows, *d)
 		return true
@@ -223,7 +222,7 @@ func (h *Handler) sorted(a *asked, s *search, by string, down bool) (rows []deed
 }
 
 // seek calls s.each with what is asked for, newest first, or says what is wrong with the request.
-func (h *Handler) seek(a *asked, s *search, rows *[]deed) *failure {
+func (h *Handler) seek(a *asked, s *search, rows *[]deed) *wire.Refusal {
 	if a.bad != nil {
 		return a.bad
 	}
@@ -294,16 +293,16 @@ func (h *Handler) pass(s *search, d *deed, no engine.MarketNo) bool {
 func (h *Handler) appendPart(b []byte, d *deed) []byte {
 	m, about := d.market, h.about(d.market)
 	b, p := h.appendDoer(b, d)
-	b = appendField(b, "side", sideText(d.side))
+	b = wire.AppendField(b, "side", wire.SideText(d.side))
 	b = appendAssetField(b, "asset", &m.Condition, d.outcome)
-	b = appendHexField(b, "conditionId", m.Condition[:])
-	b = appendNumber(b, "size", int64(d.size), 6)
-	b = appendNumber(b, "price", int64(d.price), 4)
-	b = appendNumber(b, "timestamp", int64(d.time)/1000, 0)
-	b = appendNumber(b, "usdcSize", int64(d.cash), 6)
+	b = wire.AppendHexField(b, "conditionId", m.Condition[:])
+	b = wire.AppendNumber(b, "size", int64(d.size), 6)
+	b = wire.AppendNumber(b, "price", int64(d.price), 4)
+	b = wire.AppendNumber(b, "timestamp", int64(d.time)/1000, 0)
+	b = wire.AppendNumber(b, "usdcSize", int64(d.cash), 6)
 	b = appendAbout(b, &about)
-	b = appendField(b, "outcome", h.o.Catalog().Label(m.Condition, d.outcome))
-	b = strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(d.outcome), 10)
+	b = wire.AppendField(b, "outcome", h.o.Catalog().Label(m.Condition, d.outcome))
+	b = strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), uint64(d.outcome), 10)
 	b = p.append(b)
 	return h.appendReceipt(b, d)
 }
@@ -316,24 +315,24 @@ const noOutcome = 999
 func (h *Handler) appendDeed(b []byte, d *deed) []byte {
 	m, about := d.market, h.about(d.market)
 	b, p := h.appendDoer(b, d)
-	b = appendNumber(b, "timestamp", int64(d.time)/1000, 0)
-	b = appendHexField(b, "conditionId", m.Condition[:])
-	b = appendField(b, "type", d.kind)
-	b = appendNumber(b, "size", int64(d.size), 6)
-	b = appendNumber(b, "usdcSize", int64(d.cash), 6)
+	b = wire.AppendNumber(b, "timestamp", int64(d.time)/1000, 0)
+	b = wire.AppendHexField(b, "conditionId", m.Condition[:])
+	b = wire.AppendField(b, "type", d.kind)
+	b = wire.AppendNumber(b, "size", int64(d.size), 6)
+	b = wire.AppendNumber(b, "usdcSize", int64(d.cash), 6)
 	b = h.appendReceipt(b, d)
-	b = appendNumber(b, "price", int64(d.price), 4)
+	b = wire.AppendNumber(b, "price", int64(d.price), 4)
 	index, label := uint64(noOutcome), ""
 	if d.kind == trade {
 		b = appendAssetField(b, "asset", &m.Condition, d.outcome)
-		b = appendField(b, "side", sideText(d.side))
+		b = wire.AppendField(b, "side", wire.SideText(d.side))
 		index, label = uint64(d.outcome), h.o.Catalog().Label(m.Condition, d.outcome)
 	} else {
 		b = append(b, `,"asset":"","side":""`...)
 	}
-	b = strconv.AppendUint(appendKey(b, "outcomeIndex"), index, 10)
+	b = strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), index, 10)
 	b = appendAbout(b, &about)
-	b = appendField(b, "outcome", label)
+	b = wire.AppendField(b, "outcome", label)
 	return p.append(b)
 }
 
@@ -341,11 +340,11 @@ func (h *Handler) appendDeed(b []byte, d *deed) []byte {
 func (h *Handler) appendDoer(b []byte, d *deed) ([]byte, *Profile) {
 	wallet, _ := h.o.Board.Directory.Address(d.wallet)
 	p := h.o.Profiles.of(wallet)
-	return appendField(b, "proxyWallet", h.checksums.of(d.wallet, wallet, h.o.Checksum)), &p
+	return wire.AppendField(b, "proxyWallet", h.checksums.of(d.wallet, wallet, h.o.Checksum)), &p
 }
 
 // appendReceipt appends the ledger's receipt for it.
 func (h *Handler) appendReceipt(b []byte, d *deed) []byte {
 	hash := engine.TxHash(h.o.JournalID, d.sequence, d.index)
-	return appendHexField(b, "transactionHash", hash[:])
+	return wire.AppendHexField(b, "transactionHash", hash[:])
 }

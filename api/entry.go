@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
@@ -174,16 +175,16 @@ func fraction(text string) int64 {
 
 // appendStates appends the flags of a market's life.
 func (a *entryFacts) appendStates(b []byte) []byte {
-	b = strconv.AppendBool(appendKey(b, "active"), a.active)
-	b = strconv.AppendBool(appendKey(b, "closed"), a.closed)
-	b = strconv.AppendBool(appendKey(b, "archived"), a.archived)
-	return strconv.AppendBool(appendKey(b, "accepting_orders"), a.accepts)
+	b = strconv.AppendBool(wire.AppendKey(b, "active"), a.active)
+	b = strconv.AppendBool(wire.AppendKey(b, "closed"), a.closed)
+	b = strconv.AppendBool(wire.AppendKey(b, "archived"), a.archived)
+	return strconv.AppendBool(wire.AppendKey(b, "accepting_orders"), a.accepts)
 }
 
 // appendRules appends what an order must be like.
 func (a *entryFacts) appendRules(b []byte) []byte {
-	b = appendNumber(b, "minimum_order_size", int64(a.minimum), 6)
-	return appendNumber(b, "minimum_tick_size", int64(a.tick), 4)
+	b = wire.AppendNumber(b, "minimum_order_size", int64(a.minimum), 6)
+	return wire.AppendNumber(b, "minimum_tick_size", int64(a.tick), 4)
 }
 
 // appendRewards appends those of the record; here there are none.
@@ -191,18 +192,18 @@ func (a *entryFacts) appendRewards(b []byte) []byte {
 	if a.rewards != nil {
 		return appendMember(b, []byte("rewards"), a.rewards)
 	}
-	return append(appendKey(b, "rewards"), `{"rates":[],"min_size":0,"max_spread":0}`...)
+	return append(wire.AppendKey(b, "rewards"), `{"rates":[],"min_size":0,"max_spread":0}`...)
 }
 
 // appendTokens appends both tokens with what they are worth.
 func (a *entryFacts) appendTokens(b []byte) []byte {
-	b = append(appendKey(b, "tokens"), '[')
+	b = append(wire.AppendKey(b, "tokens"), '[')
 	for o := range a.tokens {
-		b = append(appendComma(b), '{')
-		b = appendTokenField(b, "token_id", a.tokens[o])
-		b = appendField(b, "outcome", a.labels[o])
-		b = appendNumber(b, "price", a.prices[o], 5)
-		b = closeObject(strconv.AppendBool(appendKey(b, "winner"), a.winner[o]))
+		b = append(wire.AppendComma(b), '{')
+		b = wire.AppendTokenField(b, "token_id", a.tokens[o])
+		b = wire.AppendField(b, "outcome", a.labels[o])
+		b = wire.AppendNumber(b, "price", a.prices[o], 5)
+		b = wire.CloseObject(strconv.AppendBool(wire.AppendKey(b, "winner"), a.winner[o]))
 	}
 	return append(b, ']')
 }
@@ -210,21 +211,21 @@ func (a *entryFacts) appendTokens(b []byte) []byte {
 // appendNames appends how another kind of client looks for the same. market_id is the catalog's
 // number, or the engine's where that is none; null where there is neither.
 func (a *entryFacts) appendNames(b []byte) []byte {
-	b = appendField(b, "status", a.status)
-	if b = appendKey(b, "market_id"); a.id == 0 {
+	b = wire.AppendField(b, "status", a.status)
+	if b = wire.AppendKey(b, "market_id"); a.id == 0 {
 		b = append(b, "null"...)
 	} else {
 		b = strconv.AppendUint(b, a.id, 10)
 	}
-	b = appendField(b, "slug", a.slug)
-	b = append(appendKey(b, "assets_ids"), '[')
+	b = wire.AppendField(b, "slug", a.slug)
+	b = append(wire.AppendKey(b, "assets_ids"), '[')
 	for o := range a.tokens {
-		b = append(appendComma(b), '"')
+		b = append(wire.AppendComma(b), '"')
 		b = append(a.tokens[o].AppendDecimal(b), '"')
 	}
-	b = append(appendKey(append(b, ']'), "outcomes"), '[')
+	b = append(wire.AppendKey(append(b, ']'), "outcomes"), '[')
 	for _, label := range a.labels {
-		b = appendText(appendComma(b), label)
+		b = wire.AppendText(wire.AppendComma(b), label)
 	}
 	return append(b, ']')
 }
@@ -276,7 +277,7 @@ func (s *said) read(members []byte) {
 
 // appendSaid appends a value as written, or what stands for its absence.
 func appendSaid(b []byte, key string, value []byte, otherwise string) []byte {
-	if b = appendKey(b, key); value == nil {
+	if b = wire.AppendKey(b, key); value == nil {
 		return append(b, otherwise...)
 	}
 	return append(b, value...)

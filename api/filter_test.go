@@ -3,6 +3,7 @@ package api
 import (
 	"testing"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -48,7 +49,7 @@ func TestUUIDs(t *testing.T) {
 		0xdd, 0xee, 0xff} {
 		t.Errorf("%x %v", id, ok)
 	}
-	if got := string(appendUUID(nil, id)); got != `"00112233-4455-8677-8899-aabbccddeeff"` {
+	if got := string(wire.AppendUUID(nil, id)); got != `"00112233-4455-8677-8899-aabbccddeeff"` {
 		t.Error(got)
 	}
 	for _, s := range []string{"", "00112233445586778899aabbccddeeff", "0x",

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -45,15 +46,15 @@ func (r *publicRoute) prefixes() []string {
 
 // The complaints of these routes that do not name a parameter.
 var (
-	errNoID = described.fail(fasthttp.StatusNotFound, "not_found", "id not found",
+	errNoID = wire.Described.Refuse(fasthttp.StatusNotFound, "not_found", "id not found",
 		"nothing of this kind has that id here: the lists and GET /public-search tell ids")
-	errNoSlug = described.fail(fasthttp.StatusNotFound, "not_found", "slug not found",
+	errNoSlug = wire.Described.Refuse(fasthttp.StatusNotFound, "not_found", "slug not found",
 		"nothing of this kind has that slug here: the lists and GET /public-search tell slugs")
-	errBadID = described.fail(fasthttp.StatusBadRequest, "invalid_field", "id is invalid",
+	errBadID = wire.Described.Refuse(fasthttp.StatusBadRequest, "invalid_field", "id is invalid",
 		"id is a whole number")
-	errPlace = described.fail(fasthttp.StatusBadRequest, "invalid_field", "after_cursor is invalid",
+	errPlace = wire.Described.Refuse(fasthttp.StatusBadRequest, "invalid_field", "after_cursor is invalid",
 		"after_cursor is the next_cursor of a page with the same order")
-	errCatalog = described.fail(fasthttp.StatusInternalServerError, "internal", "internal_error",
+	errCatalog = wire.Described.Refuse(fasthttp.StatusInternalServerError, "internal", "internal_error",
 		"the node failed to read its own records")
 )
 
@@ -93,7 +94,7 @@ func (h *Handler) anyMarkets(ctx *fasthttp.RequestCtx) {
 	w := wants{args: ctx.QueryArgs()}
 	q := w.ofMarkets()
 	if w.bad != nil {
-		w.bad.send(ctx)
+		w.bad.Send(ctx)
 		return
 	}
 	c := h.o.Catalog()
@@ -116,7 +117,7 @@ func (h *Handler) write(
 
 // writeOr is write with another complaint if records cannot be read.
 func (h *Handler) writeOr(
-	failed *failure, ctx *fasthttp.RequestCtx, c *catalog.Catalog,
+	failed *wire.Refusal, ctx *fasthttp.RequestCtx, c *catalog.Catalog,
 	what func(*describer, []byte) []byte,
 ) {
 	d := h.describer(c)
@@ -124,10 +125,10 @@ func (h *Handler) writeOr(
 	b := what(d, ctx.Response.SwapBody(nil)[:0])
 	if d.err != nil {
 		h.o.Log.Error("read the catalog", "path", string(ctx.Path()), "err", d.err)
-		failed.send(ctx)
+		failed.Send(ctx)
 		return
 	}
-	ctx.SetContentType(jsonType)
+	ctx.SetContentType(wire.JSON)
 	tag := appendEntityTag(make([]byte, 0, 64), b)
 	ctx.Response.Header.SetBytesV(fasthttp.HeaderETag, tag)
 	known := ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)
@@ -168,7 +169,7 @@ func (h *Handler) anyMarket(ctx *fasthttp.RequestCtx) {
 			page, _ := c.QueryMarkets(q)
 			return len(page.Rows)
 		}) {
-			errNoID.send(ctx)
+			errNoID.Send(ctx)
 			return
 		}
 		h.oneMarket(ctx, c, m)
@@ -192,7 +193,7 @@ func (h *Handler) marketOfCondition(
 	l := entry{m: c.Market(condition), listed: h.o.Board.Directory.Condition(condition)}
 	args := ctx.QueryArgs()
 	scoped := len(args.Peek("creator")) > 0
-	if kind == either && (scoped || text(args.Peek("shape")) == "catalog") {
+	if kind == either && (scoped || wire.Text(args.Peek("shape")) == "catalog") {
 		kind = ofCatalog
 	}
 	described := l.m != nil && !l.m.BookOnly
@@ -203,7 +204,7 @@ func (h *Handler) marketOfCondition(
 			page, _ := c.QueryMarkets(q)
 			return len(page.Rows)
 		}) {
-		errNoID.send(ctx)
+		errNoID.Send(ctx)
 		return
 	}
 	if described && (kind == ofCatalog || !l.hasBook()) {
@@ -215,7 +216,7 @@ func (h *Handler) marketOfCondition(
 		if kind == either && described {
 			b = d.marketEvents(d.othersOf(b, l.m), l.m, inShort)
 		}
-		return closeObject(d.fullEntry(b, &l))
+		return wire.CloseObject(d.fullEntry(b, &l))
 	})
 }
 
@@ -224,7 +225,7 @@ func (h *Handler) oneMarket(ctx *fasthttp.RequestCtx, c *catalog.Catalog, m *cat
 	h.write(ctx, c, func(d *describer, b []byte) []byte {
 		if m.BookOnly {
 			l := entry{m: m, listed: h.o.Board.Directory.Condition(m.Condition)}
-			return closeObject(d.fullEntry(append(b, '{'), &l))
+			return wire.CloseObject(d.fullEntry(append(b, '{'), &l))
 		}
 		return d.market(b, m, inShort)
 	})
@@ -239,7 +240,7 @@ func (h *Handler) marketBySlug(ctx *fasthttp.RequestCtx) {
 		page, _ := c.QueryMarkets(q)
 		return len(page.Rows)
 	}) {
-		errNoSlug.send(ctx)
+		errNoSlug.Send(ctx)
 		return
 	}
 	h.oneMarket(ctx, c, m)
@@ -257,7 +258,7 @@ func (h *Handler) marketTags(ctx *fasthttp.RequestCtx) {
 		page, _ := c.QueryMarkets(q)
 		return len(page.Rows)
 	}) {
-		errNoID.send(ctx)
+		errNoID.Send(ctx)
 		return
 	}
 	h.tagList(ctx, c, c.MarketTags(m))
@@ -278,7 +279,7 @@ func (h *Handler) events(ctx *fasthttp.RequestCtx) {
 	w := wants{args: ctx.QueryArgs()}
 	q := w.ofEvents()
 	if w.bad != nil {
-		w.bad.send(ctx)
+		w.bad.Send(ctx)
 		return
 	}
 	c := h.o.Catalog()
@@ -293,21 +294,21 @@ func (h *Handler) events(ctx *fasthttp.RequestCtx) {
 }
 
 // event answers with one event, or says what the path lacks.
-func (h *Handler) event(ctx *fasthttp.RequestCtx, e *catalog.Event, none *failure) {
+func (h *Handler) event(ctx *fasthttp.RequestCtx, e *catalog.Event, none *wire.Refusal) {
 	c := h.o.Catalog()
 	if e == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
 		q.IDs = []string{e.ID}
 		page, _ := c.QueryEvents(q)
 		return len(page.Rows)
 	}) {
-		none.send(ctx)
+		none.Send(ctx)
 		return
 	}
 	h.write(ctx, c, func(d *describer, b []byte) []byte { return d.event(b, e, inFull) })
 }
 
 // absent is the complaint about an id that nothing has.
-func absent(id string) *failure {
+func absent(id string) *wire.Refusal {
 	if !isNumber(id) {
 		return errBadID
 	}
@@ -334,7 +335,7 @@ func (h *Handler) eventTags(ctx *fasthttp.RequestCtx) {
 		page, _ := c.QueryEvents(q)
 		return len(page.Rows)
 	}) {
-		absent(id).send(ctx)
+		absent(id).Send(ctx)
 		return
 	}
 	h.tagList(ctx, c, c.TagsOf(e))
@@ -348,7 +349,7 @@ func (h *Handler) series(ctx *fasthttp.RequestCtx) {
 	w := wants{args: ctx.QueryArgs()}
 	q, alone := w.ofSeries(), w.flag("exclude_events")
 	if w.bad != nil {
-		w.bad.send(ctx)
+		w.bad.Send(ctx)
 		return
 	}
 	c := h.o.Catalog()
@@ -375,7 +376,7 @@ func (h *Handler) seriesByID(ctx *fasthttp.RequestCtx) {
 		page, _ := c.QuerySeries(q)
 		return len(page.Rows)
 	}) {
-		absent(id).send(ctx)
+		absent(id).Send(ctx)
 		return
 	}
 	h.write(ctx, c, func(d *describer, b []byte) []byte { return d.series(b, s, maxSeriesEvents) })
@@ -386,7 +387,7 @@ func (h *Handler) tags(ctx *fasthttp.RequestCtx) {
 	w := wants{args: ctx.QueryArgs()}
 	q := w.list()
 	if w.bad != nil {
-		w.bad.send(ctx)
+		w.bad.Send(ctx)
 		return
 	}
 	c := h.o.Catalog()
@@ -395,14 +396,14 @@ func (h *Handler) tags(ctx *fasthttp.RequestCtx) {
 }
 
 // tag answers with one tag, or says what the path lacks.
-func (h *Handler) tag(ctx *fasthttp.RequestCtx, t *catalog.Tag, none *failure) {
+func (h *Handler) tag(ctx *fasthttp.RequestCtx, t *catalog.Tag, none *wire.Refusal) {
 	c := h.o.Catalog()
 	if t == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
 		q.IDs = []string{t.ID}
 		page, _ := c.QueryTags(q)
 		return len(page.Rows)
 	}) {
-		none.send(ctx)
+		none.Send(ctx)
 		return
 	}
 	h.write(ctx, c, func(d *describer, b []byte) []byte { return d.tag(b, t) })
@@ -436,11 +437,11 @@ type keyset struct {
 func (k *keyset) answer(h *Handler, ctx *fasthttp.RequestCtx, c *catalog.Catalog) {
 	rows, next, err := k.page()
 	if err != nil {
-		errPlace.send(ctx)
+		errPlace.Send(ctx)
 		return
 	}
 	h.write(ctx, c, func(d *describer, b []byte) []byte {
-		b = append(appendKey(append(b, '{'), k.name), '[')
+		b = append(wire.AppendKey(append(b, '{'), k.name), '[')
 		for i := range rows {
 			if b = k.row(d, b, i); len(b) > maxKeyset && i+1 < rows {
 				k.q.Limit = i + 1
@@ -450,9 +451,9 @@ func (k *keyset) answer(h *Handler, ctx *fasthttp.RequestCtx, c *catalog.Catalog
 			}
 		}
 		if b = append(b, ']'); next != "" {
-			b = appendField(b, "next_cursor", next)
+			b = wire.AppendField(b, "next_cursor", next)
 		}
-		return closeObject(b)
+		return wire.CloseObject(b)
 	})
 }
 
@@ -461,7 +462,7 @@ func (h *Handler) marketsKeyset(ctx *fasthttp.RequestCtx) {
 	w := wants{args: ctx.QueryArgs()}
 	q := w.ofMarkets()
 	if w.keyed(q); w.bad != nil {
-		w.bad.send(ctx)
+		w.bad.Send(ctx)
 		return
 	}
 	c := h.o.Catalog()
@@ -481,7 +482,7 @@ func (h *Handler) eventsKeyset(ctx *fasthttp.RequestCtx) {
 	w := wants{args: ctx.QueryArgs()}
 	q := w.ofEvents()
 	if w.keyed(q); w.bad != nil {
-		w.bad.send(ctx)
+		w.bad.Send(ctx)
 		return
 	}
 	c := h.o.Catalog()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -111,13 +112,13 @@ func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
 	key := liveKeys[f]
 	switch f {
 	case livePrices:
-		b = append(appendKey(b, key), `"[\"`...)
+		b = append(wire.AppendKey(b, key), `"[\"`...)
 		b = append(engine.AppendDecimal(b, v.price, 5), `\", \"`...)
 		return append(engine.AppendDecimal(b, v.other, 5), `\"]"`...)
 	case liveClosed:
-		return strconv.AppendBool(appendKey(b, key), v.closed)
+		return strconv.AppendBool(wire.AppendKey(b, key), v.closed)
 	case liveAccepting:
-		return strconv.AppendBool(appendKey(b, key), v.accepts)
+		return strconv.AppendBool(wire.AppendKey(b, key), v.accepts)
 	case liveVolume, liveVolumeNumber, liveVolumeBook:
 		return appendAmount(b, key, v.volume, asText)
 	case liveDay, liveWeek, liveMonth, liveYear:
@@ -127,9 +128,9 @@ func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
 	case liveLiquidity, liveLiquidityNumber, liveLiquidityBook:
 		return appendAmount(b, key, v.liquidity, asText)
 	case liveTick:
-		return appendNumber(b, key, int64(v.tick), 4)
+		return wire.AppendNumber(b, key, int64(v.tick), 4)
 	case liveMinimum:
-		return appendNumber(b, key, int64(v.minimum), 6)
+		return wire.AppendNumber(b, key, int64(v.minimum), 6)
 	}
 	var p engine.Price
 	switch f {
@@ -141,21 +142,21 @@ func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
 		p = v.last
 	case liveSpread:
 		if v.bid != 0 && v.ask != 0 {
-			return appendNumber(b, key, int64(v.ask-v.bid), 4)
+			return wire.AppendNumber(b, key, int64(v.ask-v.bid), 4)
 		}
 	}
 	if p == 0 {
 		return b
 	}
-	return appendNumber(b, key, int64(p), 4)
+	return wire.AppendNumber(b, key, int64(p), 4)
 }
 
 // appendAmount appends an amount of base units as a number, or as a text.
 func appendAmount(b []byte, key string, v int64, asText bool) []byte {
 	if asText {
-		return appendDecimalField(b, key, v, 6)
+		return wire.AppendDecimalField(b, key, v, 6)
 	}
-	return appendNumber(b, key, v, 6)
+	return wire.AppendNumber(b, key, v, 6)
 }
 
 // liveEvent appends the members that an event has from the books of its markets: sums, and whether
@@ -178,7 +179,7 @@ func (d *describer) liveEvent(b []byte, e *catalog.Event, members []byte) []byte
 			sum.windows[i] += w.windows[i]
 		}
 	}
-	b = strconv.AppendBool(appendKey(b, "closed"), e.Closed || over && len(markets) > 0)
+	b = strconv.AppendBool(wire.AppendKey(b, "closed"), e.Closed || over && len(markets) > 0)
 	for key, value := range catalog.Members(members) {
 		name := string(key)
 		switch {

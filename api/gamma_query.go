@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -25,13 +26,13 @@ const (
 // not read means nothing: clients send many that are another service's.
 type wants struct {
 	args *fasthttp.Args
-	bad  *failure
+	bad  *wire.Refusal
 }
 
 // invalid complains about a parameter.
 func (w *wants) invalid(name, expected string) {
 	if w.bad == nil {
-		w.bad = described.fail(fasthttp.StatusBadRequest, "invalid_field", name+" is invalid",
+		w.bad = wire.Described.Refuse(fasthttp.StatusBadRequest, "invalid_field", name+" is invalid",
 			name+" is "+expected)
 	}
 }
@@ -40,7 +41,7 @@ func (w *wants) invalid(name, expected string) {
 func (w *wants) one(names ...string) (name, value string) {
 	for _, name := range names {
 		if v := w.args.Peek(name); len(v) > 0 {
-			return name, text(v)
+			return name, wire.Text(v)
 		}
 	}
 	return names[0], ""
@@ -50,7 +51,7 @@ func (w *wants) one(names ...string) (name, value string) {
 func (w *wants) many(names ...string) (values []string) {
 	for _, name := range names {
 		for _, v := range w.args.PeekMulti(name) {
-			for part := range strings.SplitSeq(text(v), ",") {
+			for part := range strings.SplitSeq(wire.Text(v), ",") {
 				if part = strings.TrimSpace(part); part != "" {
 					values = append(values, part)
 				}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -86,20 +87,20 @@ func appendMembers(b, members []byte) []byte {
 	if len(members) == 0 {
 		return b
 	}
-	return append(appendComma(b), members...)
+	return append(wire.AppendComma(b), members...)
 }
 
 // appendMember appends one of them.
 func appendMember(b, key, value []byte) []byte {
-	b = append(append(appendComma(b), '"'), key...)
+	b = append(append(wire.AppendComma(b), '"'), key...)
 	return append(append(b, '"', ':'), value...)
 }
 
 // market appends a market in the catalog's shape, with its events as they are in a list (inName)
 // or in an answer of its own (inShort).
 func (d *describer) market(b []byte, m *catalog.Market, events shape) []byte {
-	b = d.plainMarket(append(appendComma(b), '{'), m)
-	return closeObject(d.marketEvents(b, m, events))
+	b = d.plainMarket(append(wire.AppendComma(b), '{'), m)
+	return wire.CloseObject(d.marketEvents(b, m, events))
 }
 
 // plainMarket appends the members of a market but for its events.
@@ -110,7 +111,7 @@ func (d *describer) plainMarket(b []byte, m *catalog.Market) []byte {
 
 // marketEvents appends the member that says which events a market belongs to.
 func (d *describer) marketEvents(b []byte, m *catalog.Market, in shape) []byte {
-	b = append(appendKey(b, "events"), '[')
+	b = append(wire.AppendKey(b, "events"), '[')
 	if e := d.c.EventOf(m); e != nil {
 		b = d.event(b, e, in)
 	}
@@ -119,35 +120,35 @@ func (d *describer) marketEvents(b []byte, m *catalog.Market, in shape) []byte {
 
 // event appends an event.
 func (d *describer) event(b []byte, e *catalog.Event, in shape) []byte {
-	b = append(appendComma(b), '{')
+	b = append(wire.AppendComma(b), '{')
 	if in == inName {
-		b = appendField(b, "id", e.ID)
-		b = appendField(b, "ticker", e.Ticker)
-		b = appendField(b, "slug", e.Slug)
-		return closeObject(appendField(b, "title", e.Title))
+		b = wire.AppendField(b, "id", e.ID)
+		b = wire.AppendField(b, "ticker", e.Ticker)
+		b = wire.AppendField(b, "slug", e.Slug)
+		return wire.CloseObject(wire.AppendField(b, "title", e.Title))
 	}
 	r := d.eventRecord(e)
 	if in == inShort {
-		return closeObject(d.shortEvent(b, e, &r))
+		return wire.CloseObject(d.shortEvent(b, e, &r))
 	}
 	b = d.liveEvent(appendMembers(b, r.Core), e, r.Live)
 	if !e.Tagged {
-		b = append(appendKey(b, "tags"), `[]`...)
+		b = append(wire.AppendKey(b, "tags"), `[]`...)
 	}
 	if in == inList {
-		return closeObject(b)
+		return wire.CloseObject(b)
 	}
 	b = appendMembers(b, r.Rest)
 	if !hasMember(r.Rest, "series") {
-		b = append(appendKey(b, "series"), `[]`...)
+		b = append(wire.AppendKey(b, "series"), `[]`...)
 	}
-	b = append(appendKey(b, "markets"), '[')
+	b = append(wire.AppendKey(b, "markets"), '[')
 	for _, m := range d.c.MarketsOf(e) {
 		if !m.BookOnly {
-			b = closeObject(d.plainMarket(append(appendComma(b), '{'), m))
+			b = wire.CloseObject(d.plainMarket(append(wire.AppendComma(b), '{'), m))
 		}
 	}
-	return closeObject(append(b, ']'))
+	return wire.CloseObject(append(b, ']'))
 }
 
 // hasMember says whether one of the members has that key.
@@ -171,7 +172,7 @@ func (d *describer) shortEvent(b []byte, e *catalog.Event, r *catalog.Record) []
 			}
 		}
 	}
-	return strconv.AppendBool(appendKey(b, "closed"), d.over(e))
+	return strconv.AppendBool(wire.AppendKey(b, "closed"), d.over(e))
 }
 
 // series appends a series with as many of its events as fit into most bytes, the latest first.
@@ -179,12 +180,12 @@ func (d *describer) series(b []byte, s *catalog.Series, most int) []byte {
 	r, err := d.c.SeriesRecord(s, d.room)
 	d.room = r.Buf
 	d.fail(err)
-	b = appendMembers(append(appendComma(b), '{'), r.Core)
+	b = appendMembers(append(wire.AppendComma(b), '{'), r.Core)
 	b = appendMembers(b, r.Live)
 	if most == 0 {
-		return closeObject(b)
+		return wire.CloseObject(b)
 	}
-	b = append(appendKey(b, "events"), '[')
+	b = append(wire.AppendKey(b, "events"), '[')
 	from := len(b)
 	for _, e := range slices.Backward(d.c.EventsOfSeries(s)) {
 		before := len(b)
@@ -193,7 +194,7 @@ func (d *describer) series(b []byte, s *catalog.Series, most int) []byte {
 			break
 		}
 	}
-	return closeObject(append(b, ']'))
+	return wire.CloseObject(append(b, ']'))
 }
 
 // tag appends a tag.
@@ -201,7 +202,8 @@ func (d *describer) tag(b []byte, t *catalog.Tag) []byte {
 	r, err := d.c.TagRecord(t, d.room)
 	d.room = r.Buf
 	d.fail(err)
-	return closeObject(appendMembers(appendMembers(append(appendComma(b), '{'), r.Core), r.Live))
+	b = appendMembers(append(wire.AppendComma(b), '{'), r.Core)
+	return wire.CloseObject(appendMembers(b, r.Live))
 }
 
 // over says whether an event has ended: its source says so, or all of its markets have.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
@@ -29,7 +30,7 @@ func (h *Handler) holders(ctx *fasthttp.RequestCtx) {
 		a.invalid("limit")
 	}
 	if a.bad != nil {
-		a.bad.send(ctx)
+		a.bad.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 64+min(w.limit, 100)*len(listed)*800), '[')
@@ -37,13 +38,12 @@ func (h *Handler) holders(ctx *fasthttp.RequestCtx) {
 		for o := range engine.Outcome(2) {
 			var err error
 			if b, err = h.appendHolders(b, m, o, w); err != nil {
-				h.unread("read holders", m.Condition.Hex(), err).send(ctx)
+				h.unread("read holders", m.Condition.Hex(), err).Send(ctx)
 				return
 			}
 		}
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, ']'))
+	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
 // top is how many holders of a token are wanted at most, and what they must hold.
@@ -60,22 +60,22 @@ func (h *Handler) appendHolders(
 	if err != nil {
 		return b, err
 	}
-	b = append(appendComma(b), '{')
+	b = append(wire.AppendComma(b), '{')
 	b = appendAssetField(b, "token", &m.Condition, o)
-	b = append(appendKey(b, "holders"), '[')
+	b = append(wire.AppendKey(b, "holders"), '[')
 	for i := range all {
 		wallet, known := h.o.Board.Directory.Address(all[i].Wallet)
 		if !known {
 			continue // the index is ahead of what is published
 		}
 		p := h.o.Profiles.of(wallet)
-		b = append(appendComma(b), '{')
-		b = appendField(b, "proxyWallet", h.checksums.of(all[i].Wallet, wallet, h.o.Checksum))
+		b = append(wire.AppendComma(b), '{')
+		b = wire.AppendField(b, "proxyWallet", h.checksums.of(all[i].Wallet, wallet, h.o.Checksum))
 		b = appendAssetField(b, "asset", &m.Condition, o)
-		b = appendNumber(b, "amount", int64(all[i].Size), 6)
-		b = strconv.AppendBool(appendKey(b, "displayUsernamePublic"), p.Public)
-		b = strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(o), 10)
-		b = closeObject(p.append(b))
+		b = wire.AppendNumber(b, "amount", int64(all[i].Size), 6)
+		b = strconv.AppendBool(wire.AppendKey(b, "displayUsernamePublic"), p.Public)
+		b = strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), uint64(o), 10)
+		b = wire.CloseObject(p.append(b))
 	}
 	return append(b, ']', '}'), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -82,20 +83,20 @@ func (h *Handler) openInterest(ctx *fasthttp.RequestCtx) {
 	a := askFor(ctx, "market")
 	listed, _ := h.markets(a)
 	if a.bad != nil {
-		a.bad.send(ctx)
+		a.bad.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 2+128*len(listed)), '[')
 	for _, m := range listed {
 		value, err := h.owed(m)
 		if err != nil {
-			h.unread("read the open interest", m.Condition.Hex(), err).send(ctx)
+			h.unread("read the open interest", m.Condition.Hex(), err).Send(ctx)
 			return
 		}
-		b = appendHexField(append(appendComma(b), '{'), "market", m.Condition[:])
-		b = closeObject(appendNumber(b, "value", value, 6))
+		b = wire.AppendHexField(append(wire.AppendComma(b), '{'), "market", m.Condition[:])
+		b = wire.CloseObject(wire.AppendNumber(b, "value", value, 6))
 	}
-	answer(ctx, append(b, ']'))
+	wire.Answer(ctx, append(b, ']'))
 }
 
 // liveVolume answers GET /live-volume: what was traded here in the markets of events.
@@ -110,18 +111,18 @@ func (h *Handler) liveVolume(ctx *fasthttp.RequestCtx) {
 		a.invalid("id")
 	}
 	if a.bad != nil {
-		a.bad.send(ctx)
+		a.bad.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 1024), '[')
 	for _, id := range ids {
 		var err error
 		if b, err = h.appendEventVolume(b, id); err != nil {
-			h.unread("read the volume of event", id, err).send(ctx)
+			h.unread("read the volume of event", id, err).Send(ctx)
 			return
 		}
 	}
-	answer(ctx, append(b, ']'))
+	wire.Answer(ctx, append(b, ']'))
 }
 
 // appendEventVolume appends the volume of an event and of each of its markets that trade here; of
@@ -143,11 +144,11 @@ func (h *Handler) appendEventVolume(b []byte, id string) ([]byte, error) {
 			return b, err
 		}
 		total += w.volume
-		rows = appendHexField(append(appendComma(rows), '{'), "market", m.Condition[:])
-		rows = closeObject(appendNumber(rows, "value", w.volume, 6))
+		rows = wire.AppendHexField(append(wire.AppendComma(rows), '{'), "market", m.Condition[:])
+		rows = wire.CloseObject(wire.AppendNumber(rows, "value", w.volume, 6))
 	}
-	b = appendNumber(append(appendComma(b), '{'), "total", total, 6)
-	return closeObject(append(append(appendKey(b, "markets"), rows...), ']')), nil
+	b = wire.AppendNumber(append(wire.AppendComma(b), '{'), "total", total, 6)
+	return wire.CloseObject(append(append(wire.AppendKey(b, "markets"), rows...), ']')), nil
 }
 
 // maxRanked is how many holders of a token, the largest, are put into an order.
@@ -192,11 +193,11 @@ func (h *Handler) marketPositions(ctx *fasthttp.RequestCtx) {
 	w.descending = a.descending()
 	w.limit, w.offset = a.count("limit", 50, 500), a.count("offset", 0, 10_000)
 	if a.bad != nil {
-		a.bad.send(ctx)
+		a.bad.Send(ctx)
 		return
 	}
 	if w.named && !h.settled(w.user) {
-		errBehind.send(ctx)
+		errBehind.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 4096), '[')
@@ -206,13 +207,12 @@ func (h *Handler) marketPositions(ctx *fasthttp.RequestCtx) {
 		}
 		all, err := h.stand(&w, o)
 		if err != nil {
-			h.unread("read the positions in market", w.market.Condition.Hex(), err).send(ctx)
+			h.unread("read the positions in market", w.market.Condition.Hex(), err).Send(ctx)
 			return
 		}
 		b = h.appendStanding(b, &w, o, all)
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, ']'))
+	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
 // stand is one page of the positions in a token.
@@ -265,9 +265,9 @@ func (h *Handler) appendStanding(b []byte, w *standing, o engine.Outcome, all []
 	if len(all) == 0 {
 		return b
 	}
-	b = append(appendComma(b), '{')
+	b = append(wire.AppendComma(b), '{')
 	b = appendAssetField(b, "token", &w.market.Condition, o)
-	b = append(appendKey(b, "positions"), '[')
+	b = append(wire.AppendKey(b, "positions"), '[')
 	label := h.o.Catalog().Label(w.market.Condition, o)
 	for i := range all {
 		p := &all[i]
@@ -277,23 +277,23 @@ func (h *Handler) appendStanding(b []byte, w *standing, o engine.Outcome, all []
 		}
 		profile := h.o.Profiles.of(address)
 		cash, realized := cents(p.current())-cents(p.initial()), cents(p.realized)
-		b = append(appendComma(b), '{')
-		b = appendField(b, "proxyWallet", h.checksums.of(p.wallet, address, h.o.Checksum))
-		b = appendField(b, "name", profile.Name)
-		b = appendField(b, "profileImage", profile.Image)
-		b = append(appendKey(b, "verified"), "false"...)
+		b = append(wire.AppendComma(b), '{')
+		b = wire.AppendField(b, "proxyWallet", h.checksums.of(p.wallet, address, h.o.Checksum))
+		b = wire.AppendField(b, "name", profile.Name)
+		b = wire.AppendField(b, "profileImage", profile.Image)
+		b = append(wire.AppendKey(b, "verified"), "false"...)
 		b = appendAssetField(b, "asset", &w.market.Condition, o)
-		b = appendHexField(b, "conditionId", w.market.Condition[:])
-		b = appendNumber(b, "avgPrice", p.average(), 6)
-		b = appendNumber(b, "size", int64(p.size), 6)
-		b = appendNumber(b, "currPrice", p.price, 5)
-		b = appendNumber(b, "currentValue", cents(p.current()), 2)
-		b = appendNumber(b, "cashPnl", cash, 2)
-		b = appendNumber(b, "totalBought", int64(p.bought), 6)
-		b = appendNumber(b, "realizedPnl", realized, 2)
-		b = appendNumber(b, "totalPnl", cash+realized, 2)
-		b = appendField(b, "outcome", label)
-		b = closeObject(strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(o), 10))
+		b = wire.AppendHexField(b, "conditionId", w.market.Condition[:])
+		b = wire.AppendNumber(b, "avgPrice", p.average(), 6)
+		b = wire.AppendNumber(b, "size", int64(p.size), 6)
+		b = wire.AppendNumber(b, "currPrice", p.price, 5)
+		b = wire.AppendNumber(b, "currentValue", cents(p.current()), 2)
+		b = wire.AppendNumber(b, "cashPnl", cash, 2)
+		b = wire.AppendNumber(b, "totalBought", int64(p.bought), 6)
+		b = wire.AppendNumber(b, "realizedPnl", realized, 2)
+		b = wire.AppendNumber(b, "totalPnl", cash+realized, 2)
+		b = wire.AppendField(b, "outcome", label)
+		b = wire.CloseObject(strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), uint64(o), 10))
 	}
 	return append(b, ']', '}')
 }
@@ -308,19 +308,19 @@ func (h *Handler) publicProfile(ctx *fasthttp.RequestCtx) {
 		a.invalid("address")
 	}
 	if a.bad != nil {
-		a.bad.send(ctx)
+		a.bad.Send(ctx)
 		return
 	}
 	p := h.o.Profiles.of(address)
 	if p == (Profile{}) {
-		errNoProfile.send(ctx)
+		errNoProfile.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 512), '{')
-	b = appendField(b, "proxyWallet", h.o.Checksum(address))
-	b = strconv.AppendBool(appendKey(b, "displayUsernamePublic"), p.Public)
-	answer(ctx, closeObject(p.append(b)))
+	b = wire.AppendField(b, "proxyWallet", h.o.Checksum(address))
+	b = strconv.AppendBool(wire.AppendKey(b, "displayUsernamePublic"), p.Public)
+	wire.Answer(ctx, wire.CloseObject(p.append(b)))
 }
 
-var errNoProfile = wallets.fail(fasthttp.StatusNotFound, "not_found",
+var errNoProfile = wire.Wallets.Refuse(fasthttp.StatusNotFound, "not_found",
 	"the operator has no profile of this wallet", "")

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
@@ -52,7 +53,7 @@ func (h *Handler) bookList(form entryForm, accepting bool) fasthttp.RequestHandl
 	return func(ctx *fasthttp.RequestCtx) {
 		at, ok := parseCursor(ctx)
 		if !ok {
-			errCursor.send(ctx)
+			errCursor.Send(ctx)
 			return
 		}
 		c := h.o.Catalog()
@@ -67,7 +68,7 @@ func (h *Handler) bookList(form entryForm, accepting bool) fasthttp.RequestHandl
 					if count == marketLimit {
 						return false
 					}
-					b = closeObject(form(d, append(appendComma(b), '{'), l))
+					b = wire.CloseObject(form(d, append(wire.AppendComma(b), '{'), l))
 					count++
 					return true
 				})
@@ -126,9 +127,9 @@ func (h *Handler) bookMarkets(ctx *fasthttp.RequestCtx) {
 func (d *describer) simpleEntry(b []byte, l *entry) []byte {
 	a := d.facts(l)
 	b = a.appendStates(b)
-	b = appendHexField(b, "condition_id", a.condition[:])
-	b = strconv.AppendBool(appendKey(b, "neg_risk"), a.negRisk)
-	b = appendField(b, "question", a.question)
+	b = wire.AppendHexField(b, "condition_id", a.condition[:])
+	b = strconv.AppendBool(wire.AppendKey(b, "neg_risk"), a.negRisk)
+	b = wire.AppendField(b, "question", a.question)
 	b = a.appendTokens(b)
 	b = a.appendRewards(b)
 	return a.appendNames(b)
@@ -165,11 +166,11 @@ func (d *describer) recordedEntry(b []byte, l *entry, a *entryFacts) []byte {
 	if l.listed == nil {
 		return appendMembers(b, r.Live)
 	}
-	b = strconv.AppendBool(appendKey(b, "closed"), a.closed)
-	b = strconv.AppendBool(appendKey(b, "accepting_orders"), a.accepts)
+	b = strconv.AppendBool(wire.AppendKey(b, "closed"), a.closed)
+	b = strconv.AppendBool(wire.AppendKey(b, "accepting_orders"), a.accepts)
 	b = a.appendRules(b)
-	b = strconv.AppendUint(appendKey(b, "taker_base_fee"), uint64(l.listed.Fee.Rate), 10)
-	b = strconv.AppendBool(appendKey(b, "is_50_50_outcome"), a.half)
+	b = strconv.AppendUint(wire.AppendKey(b, "taker_base_fee"), uint64(l.listed.Fee.Rate), 10)
+	b = strconv.AppendBool(wire.AppendKey(b, "is_50_50_outcome"), a.half)
 	return a.appendTokens(b)
 }
 
@@ -185,38 +186,38 @@ func (d *describer) madeEntry(b []byte, l *entry, a *entryFacts) []byte {
 	if l.listed != nil {
 		fee = l.listed.Fee
 	}
-	b = strconv.AppendBool(appendKey(b, "enable_order_book"),
+	b = strconv.AppendBool(wire.AppendKey(b, "enable_order_book"),
 		l.listed != nil || string(said.orderBook) == "true")
 	b = a.appendStates(b)
 	b = appendSaid(b, "accepting_order_timestamp", said.accepting, "null")
 	b = a.appendRules(b)
-	b = appendHexField(b, "condition_id", a.condition[:])
+	b = wire.AppendHexField(b, "condition_id", a.condition[:])
 	if said.questionID == nil {
-		b = appendHexField(b, "question_id", a.condition[:])
+		b = wire.AppendHexField(b, "question_id", a.condition[:])
 	} else {
 		b = appendMember(b, []byte("question_id"), said.questionID)
 	}
-	b = appendField(b, "question", a.question)
+	b = wire.AppendField(b, "question", a.question)
 	b = appendSaid(b, "description", said.description, `""`)
-	b = appendField(b, "market_slug", a.slug)
+	b = wire.AppendField(b, "market_slug", a.slug)
 	b = appendSaid(b, "end_date_iso", said.end, "null")
 	b = appendSaid(b, "game_start_time", said.start, "null")
 	b = appendSaid(b, "seconds_delay", said.delay, "0")
 	b = append(b, `,"fpmm":"","maker_base_fee":0`...)
-	b = strconv.AppendUint(appendKey(b, "taker_base_fee"), uint64(fee.Rate), 10)
+	b = strconv.AppendUint(wire.AppendKey(b, "taker_base_fee"), uint64(fee.Rate), 10)
 	b = appendSaid(b, "notifications_enabled", said.notifications, "false")
-	b = strconv.AppendBool(appendKey(b, "neg_risk"), a.negRisk)
+	b = strconv.AppendBool(wire.AppendKey(b, "neg_risk"), a.negRisk)
 	b = appendSaid(b, "neg_risk_market_id", said.negRiskMarket, `""`)
 	b = appendSaid(b, "neg_risk_request_id", said.negRiskRequest, `""`)
 	b = appendSaid(b, "icon", said.icon, `""`)
 	b = appendSaid(b, "image", said.image, `""`)
 	b = a.appendRewards(b)
-	b = strconv.AppendBool(appendKey(b, "is_50_50_outcome"), a.half)
+	b = strconv.AppendBool(wire.AppendKey(b, "is_50_50_outcome"), a.half)
 	b = a.appendTokens(b)
-	b = append(appendKey(b, "tags"), '[')
+	b = append(wire.AppendKey(b, "tags"), '[')
 	if l.m != nil {
 		for _, t := range d.c.MarketTags(l.m) {
-			b = appendText(appendComma(b), t.Label)
+			b = wire.AppendText(wire.AppendComma(b), t.Label)
 		}
 	}
 	return append(b, ']')
@@ -224,7 +225,7 @@ func (d *describer) madeEntry(b []byte, l *entry, a *entryFacts) []byte {
 
 // appendEventOf appends the event that a market belongs to; its texts are empty if there is none.
 func (d *describer) appendEventOf(b []byte, m *catalog.Market) []byte {
-	b = append(appendKey(b, "event"), '{')
+	b = append(wire.AppendKey(b, "event"), '{')
 	e, description := d.c.EventOf(m), []byte(`""`)
 	if e == nil {
 		e = new(catalog.Event)
@@ -237,11 +238,11 @@ func (d *describer) appendEventOf(b []byte, m *catalog.Market) []byte {
 			}
 		}
 	}
-	b = appendField(b, "id", e.ID)
-	b = appendField(b, "slug", e.Slug)
-	b = appendField(b, "title", e.Title)
-	b = appendField(b, "ticker", e.Ticker)
-	return closeObject(appendMember(b, []byte("description"), description))
+	b = wire.AppendField(b, "id", e.ID)
+	b = wire.AppendField(b, "slug", e.Slug)
+	b = wire.AppendField(b, "title", e.Title)
+	b = wire.AppendField(b, "ticker", e.Ticker)
+	return wire.CloseObject(appendMember(b, []byte("description"), description))
 }
 
 // othersOf appends the members of a market in the catalog's shape that the order book's shape has

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -27,7 +28,7 @@ func (h *Handler) posted(next asking) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		asked, f := readQuestions(ctx.PostBody())
 		if f != nil {
-			f.send(ctx)
+			f.Send(ctx)
 			return
 		}
 		next(ctx, asked)
@@ -35,7 +36,7 @@ func (h *Handler) posted(next asking) fasthttp.RequestHandler {
 }
 
 // readQuestions reads an array of {token_id, side}. Some clients write tokenId.
-func readQuestions(body []byte) ([]question, *failure) {
+func readQuestions(body []byte) ([]question, *wire.Refusal) {
 	var list []struct {
 		Token string `json:"token_id"`
 		Camel string `json:"tokenId"`
@@ -70,9 +71,9 @@ func readQuestions(body []byte) ([]question, *failure) {
 func (h *Handler) queried(next asking) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		args := ctx.QueryArgs()
-		asked, f := parseQuestions(text(args.Peek("token_ids")), text(args.Peek("sides")))
+		asked, f := parseQuestions(wire.Text(args.Peek("token_ids")), wire.Text(args.Peek("sides")))
 		if f != nil {
-			f.send(ctx)
+			f.Send(ctx)
 			return
 		}
 		next(ctx, asked)
@@ -80,7 +81,7 @@ func (h *Handler) queried(next asking) fasthttp.RequestHandler {
 }
 
 // parseQuestions reads the two lists. There are as many sides as tokens, or none.
-func parseQuestions(tokens, sides string) ([]question, *failure) {
+func parseQuestions(tokens, sides string) ([]question, *wire.Refusal) {
 	n := strings.Count(tokens, ",") + 1
 	if n > maxTokens {
 		return nil, errTooMany

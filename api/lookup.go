@@ -2,10 +2,10 @@ package api
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
@@ -19,11 +19,11 @@ func (h *Handler) lookups(ctx *fasthttp.RequestCtx, c *caller) {
 		Snake string `json:"order_id"`
 	}
 	if err := json.Unmarshal(ctx.PostBody(), &list); err != nil || len(list) == 0 {
-		errLookups.send(ctx)
+		errLookups.Send(ctx)
 		return
 	}
 	if len(list) > maxOrders {
-		errTooManyOrders.send(ctx)
+		errTooManyOrders.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 2+1024*len(list)), '[')
@@ -34,29 +34,21 @@ func (h *Handler) lookups(ctx *fasthttp.RequestCtx, c *caller) {
 				id = other
 			}
 		}
-		b = appendField(append(appendComma(b), '{'), "order_id", id)
+		b = wire.AppendField(append(wire.AppendComma(b), '{'), "order_id", id)
 		record, f := h.find(c, id)
 		if f == errInternal {
-			f.send(ctx)
+			f.Send(ctx)
 			return
 		}
 		if f != nil {
-			b = closeObject(f.appendEntry(b))
+			b = wire.CloseObject(f.AppendEntry(b))
 			continue
 		}
-		b = append(appendKey(b, "status"), "200"...)
-		b = append(appendKey(b, "order"), '{')
+		b = append(wire.AppendKey(b, "status"), "200"...)
+		b = append(wire.AppendKey(b, "order"), '{')
 		b = append(record.appendRecord(b, c.dialect), '}', '}')
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, ']'))
-}
-
-// appendEntry appends a failure as a part of an answer that succeeded as a whole: such an answer
-// never has a key that is called error.
-func (f *failure) appendEntry(b []byte) []byte {
-	b = strconv.AppendInt(appendKey(b, "status"), int64(f.status), 10)
-	return appendField(b, "errorMsg", f.text)
+	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
 // maxVolumes is how many conditions one request may ask about.
@@ -73,31 +65,31 @@ func (h *Handler) volumes(ctx *fasthttp.RequestCtx, _ *caller) {
 	}
 	err := json.Unmarshal(ctx.PostBody(), &body)
 	if n := len(body.Conditions); err != nil || n == 0 || n > maxVolumes {
-		errVolumes.send(ctx)
+		errVolumes.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 2+160*len(body.Conditions)), '[')
 	for i := range body.Conditions {
 		q := &body.Conditions[i]
-		b = appendField(append(appendComma(b), '{'), "condition_id", q.ID)
+		b = wire.AppendField(append(wire.AppendComma(b), '{'), "condition_id", q.ID)
 		volume, f := h.volume(q.ID, q.Tokens)
 		switch {
 		case f == errInternal:
-			f.send(ctx)
+			f.Send(ctx)
 			return
 		case f != nil:
-			b = f.appendEntry(b)
+			b = f.AppendEntry(b)
 		default:
-			b = append(appendKey(b, "status"), "200"...)
-			b = appendDecimalField(b, "volume", int64(volume), 6)
+			b = append(wire.AppendKey(b, "status"), "200"...)
+			b = wire.AppendDecimalField(b, "volume", int64(volume), 6)
 		}
-		b = closeObject(b)
+		b = wire.CloseObject(b)
 	}
-	answer(ctx, append(b, ']'))
+	wire.Answer(ctx, append(b, ']'))
 }
 
 // volume is what was traded of a condition whose tokens, if any are named, are these.
-func (h *Handler) volume(id string, tokens []string) (engine.Cash, *failure) {
+func (h *Handler) volume(id string, tokens []string) (engine.Cash, *wire.Refusal) {
 	m, f := h.traded(id, tokens)
 	if f != nil {
 		return 0, f
@@ -110,7 +102,7 @@ func (h *Handler) volume(id string, tokens []string) (engine.Cash, *failure) {
 }
 
 // traded finds the market of a condition, or says why it cannot be the one meant.
-func (h *Handler) traded(id string, tokens []string) (*view.Market, *failure) {
+func (h *Handler) traded(id string, tokens []string) (*view.Market, *wire.Refusal) {
 	c, ok := engine.ParseCondition(id)
 	if !ok {
 		return nil, errCondition

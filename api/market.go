@@ -5,12 +5,13 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
 
 // market finds the market of the token in the path or the query, or says why there is none.
-func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
+func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal) {
 	id, inPath := ctx.UserValue("token").(string)
 	if !inPath {
 		id = queryToken(ctx)
@@ -27,7 +28,7 @@ func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
 }
 
 // condition finds the market whose condition the path names, or says why there is none.
-func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
+func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal) {
 	id, _ := ctx.UserValue("condition").(string)
 	c, ok := engine.ParseCondition(id)
 	if !ok {
@@ -44,26 +45,26 @@ func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *failure) {
 func (h *Handler) tickSize(ctx *fasthttp.RequestCtx) {
 	m, f := h.market(ctx)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	var room [48]byte
 	b := append(room[:0], `{"minimum_tick_size":`...)
 	b = engine.AppendDecimal(b, int64(m.Tick), 4)
-	answer(ctx, append(b, '}'))
+	wire.Answer(ctx, append(b, '}'))
 }
 
 // negRisk answers GET /neg-risk: which of the two exchange contracts orders must be signed for.
 func (h *Handler) negRisk(ctx *fasthttp.RequestCtx) {
 	m, f := h.market(ctx)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	var room [32]byte
 	b := append(room[:0], `{"neg_risk":`...)
 	b = strconv.AppendBool(b, m.NegRisk)
-	answer(ctx, append(b, '}'))
+	wire.Answer(ctx, append(b, '}'))
 }
 
 // feeRate answers GET /fee-rate, of one token or, without one, what a market has that sets no fee.
@@ -72,23 +73,23 @@ func (h *Handler) feeRate(ctx *fasthttp.RequestCtx) {
 	if ctx.UserValue("token") != nil || queryToken(ctx) != "" {
 		m, f := h.market(ctx)
 		if f != nil {
-			f.send(ctx)
+			f.Send(ctx)
 			return
 		}
 		fee = m.Fee
 	}
 	var room [256]byte
-	answer(ctx, appendFeeRate(append(room[:0], '{'), fee))
+	wire.Answer(ctx, appendFeeRate(append(room[:0], '{'), fee))
 }
 
 // appendFeeRate appends a schedule in three forms: base_fee, in basis points, is what orders of the
 // first version sign as their maximum; fd and fee_schedule say the same to clients of two kinds.
 func appendFeeRate(b []byte, fee engine.Fee) []byte {
-	b = strconv.AppendUint(appendKey(b, "base_fee"), uint64(fee.Rate), 10)
-	b = appendFeeDetails(appendKey(b, "fd"), fee)
-	b = append(appendKey(b, "fee_schedule"), `{"rate":`...)
+	b = strconv.AppendUint(wire.AppendKey(b, "base_fee"), uint64(fee.Rate), 10)
+	b = appendFeeDetails(wire.AppendKey(b, "fd"), fee)
+	b = append(wire.AppendKey(b, "fee_schedule"), `{"rate":`...)
 	b = engine.AppendDecimal(b, int64(fee.Rate), 4)
-	b = strconv.AppendUint(appendKey(b, "exponent"), exponent(fee), 10)
+	b = strconv.AppendUint(wire.AppendKey(b, "exponent"), exponent(fee), 10)
 	b = append(b, `,"takerOnly":true,"rebateRate":0,"category":"default",`...)
 	return append(b, `"version":1,"source":"default"}}`...)
 }
@@ -97,7 +98,7 @@ func appendFeeRate(b []byte, fee engine.Fee) []byte {
 func appendFeeDetails(b []byte, fee engine.Fee) []byte {
 	b = append(b, `{"r":`...)
 	b = engine.AppendDecimal(b, int64(fee.Rate), 4)
-	b = strconv.AppendUint(appendKey(b, "e"), exponent(fee), 10)
+	b = strconv.AppendUint(wire.AppendKey(b, "e"), exponent(fee), 10)
 	return append(b, `,"to":true}`...)
 }
 
@@ -113,14 +114,14 @@ func exponent(fee engine.Fee) uint64 {
 func (h *Handler) marketByToken(ctx *fasthttp.RequestCtx) {
 	m, f := h.market(ctx)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 320), '{')
-	b = appendHexField(b, "condition_id", m.Condition[:])
-	b = appendTokenField(b, "primary_token_id", m.Tokens[0])
-	b = appendTokenField(b, "secondary_token_id", m.Tokens[1])
-	answer(ctx, closeObject(b))
+	b = wire.AppendHexField(b, "condition_id", m.Condition[:])
+	b = wire.AppendTokenField(b, "primary_token_id", m.Tokens[0])
+	b = wire.AppendTokenField(b, "secondary_token_id", m.Tokens[1])
+	wire.Answer(ctx, wire.CloseObject(b))
 }
 
 // clobMarket answers GET /clob-markets/{condition}: what a client must know before it signs, with
@@ -128,30 +129,30 @@ func (h *Handler) marketByToken(ctx *fasthttp.RequestCtx) {
 func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx) {
 	m, f := h.condition(ctx)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 512), '{')
-	b = appendHexField(b, "c", m.Condition[:])
-	b = append(appendKey(b, "t"), '[')
+	b = wire.AppendHexField(b, "c", m.Condition[:])
+	b = append(wire.AppendKey(b, "t"), '[')
 	for o := range engine.Outcome(2) {
-		b = append(appendComma(b), '{')
-		b = appendTokenField(b, "t", m.Tokens[o])
-		b = closeObject(appendField(b, "o", h.o.Catalog().Label(m.Condition, o)))
+		b = append(wire.AppendComma(b), '{')
+		b = wire.AppendTokenField(b, "t", m.Tokens[o])
+		b = wire.CloseObject(wire.AppendField(b, "o", h.o.Catalog().Label(m.Condition, o)))
 	}
 	b = append(b, ']')
-	b = engine.AppendDecimal(appendKey(b, "mts"), int64(m.Tick), 4)
-	b = engine.AppendDecimal(appendKey(b, "mos"), int64(m.MinSize), 6)
-	b = strconv.AppendBool(appendKey(b, "nr"), m.NegRisk)
-	b = appendFeeDetails(appendKey(b, "fd"), m.Fee)
+	b = engine.AppendDecimal(wire.AppendKey(b, "mts"), int64(m.Tick), 4)
+	b = engine.AppendDecimal(wire.AppendKey(b, "mos"), int64(m.MinSize), 6)
+	b = strconv.AppendBool(wire.AppendKey(b, "nr"), m.NegRisk)
+	b = appendFeeDetails(wire.AppendKey(b, "fd"), m.Fee)
 	b = append(b, `,"mbf":0`...) // makers pay nothing
-	b = strconv.AppendUint(appendKey(b, "tbf"), uint64(m.Fee.Rate), 10)
+	b = strconv.AppendUint(wire.AppendKey(b, "tbf"), uint64(m.Fee.Rate), 10)
 	b = append(b, `,"r":null`...) // no rewards
-	b = strconv.AppendBool(appendKey(b, "ao"), h.accepts(m))
+	b = strconv.AppendBool(wire.AppendKey(b, "ao"), h.accepts(m))
 	// No delay, no quotes on request, no age that an order must reach. The start of a game (gst) is a
 	// text where it is known, which it is not here.
 	b = append(b, `,"sd":0,"rfqe":false,"ibce":false,"oas":0`...)
-	answer(ctx, append(b, `,"creator":""}`...))
+	wire.Answer(ctx, append(b, `,"creator":""}`...))
 }
 
 // accepts says whether a market takes orders right now.

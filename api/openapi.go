@@ -4,6 +4,8 @@ import (
 	_ "embed"
 
 	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
 )
 
 // description is the OpenAPI document of the whole node, of what the door serves as well: clients
@@ -13,4 +15,4 @@ import (
 var description []byte
 
 // describeRoutes answers GET /openapi.json.
-func (h *Handler) describeRoutes(ctx *fasthttp.RequestCtx) { constant(ctx, description) }
+func (h *Handler) describeRoutes(ctx *fasthttp.RequestCtx) { wire.AnswerRaw(ctx, description) }

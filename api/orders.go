@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/journal"
 )
@@ -15,21 +16,21 @@ import (
 // order answers GET /data/order/{id}, of any order that was ever taken, live or not. That of
 // somebody else is as unknown as one that never was.
 func (h *Handler) order(ctx *fasthttp.RequestCtx, c *caller) {
-	_, id, _ := strings.Cut(text(ctx.URI().PathOriginal()), accountOrder)
+	_, id, _ := strings.Cut(wire.Text(ctx.URI().PathOriginal()), accountOrder)
 	if id == "" {
 		notFound(ctx)
 		return
 	}
 	record, f := h.find(c, id)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
-	answer(ctx, record.appendAnswer(make([]byte, 0, 2048), c.dialect))
+	wire.Answer(ctx, record.appendAnswer(make([]byte, 0, 2048), c.dialect))
 }
 
 // find is the caller's order with that id, or says why there is none.
-func (h *Handler) find(c *caller, text string) (r orderRecord, f *failure) {
+func (h *Handler) find(c *caller, text string) (r orderRecord, f *wire.Refusal) {
 	id, ok := engine.ParseOrderID(text)
 	if !ok {
 		return r, errOrderID
@@ -51,7 +52,7 @@ func (h *Handler) find(c *caller, text string) (r orderRecord, f *failure) {
 }
 
 // internal logs a failure and is the answer, without its details.
-func (h *Handler) internal(what, id string, err error) *failure {
+func (h *Handler) internal(what, id string, err error) *wire.Refusal {
 	h.o.Log.Error(what, "id", id, "err", err)
 	return errInternal
 }
@@ -91,13 +92,13 @@ func (h *Handler) describe(row *journal.OrderRow, owner engine.Address) (orderRe
 func (r *orderRecord) appendAnswer(b []byte, dialect string) []byte {
 	b = append(b, '{')
 	if dialect == dialectService {
-		b = append(appendKey(b, "order"), '{')
+		b = append(wire.AppendKey(b, "order"), '{')
 		return append(r.appendRecord(b, dialect), '}', '}')
 	}
 	from := len(b)
 	b = r.appendRecord(b, dialect)
 	to := len(b)
-	b = append(appendKey(b, "order"), '{')
+	b = append(wire.AppendKey(b, "order"), '{')
 	b = append(b, b[from:to]...)
 	return append(b, '}', '}')
 }
@@ -118,26 +119,26 @@ func (r *orderRecord) appendRecord(b []byte, dialect string) []byte {
 
 // appendCommon appends the fields that are called the same in both styles.
 func (r *orderRecord) appendCommon(b []byte, status string) []byte {
-	b = append(appendKey(b, "id"), '"')
+	b = append(wire.AppendKey(b, "id"), '"')
 	b = append(engine.AppendHex(b, r.ID[:]), '"')
-	b = appendField(b, "status", status)
-	b = append(appendKey(b, "market"), '"')
+	b = wire.AppendField(b, "status", status)
+	b = append(wire.AppendKey(b, "market"), '"')
 	b = append(engine.AppendHex(b, r.market[:]), '"')
-	b = appendField(b, "outcome", r.outcome)
-	b = appendField(b, "owner", r.owner)
-	b = appendDecimalField(b, "price", int64(r.Price), 4)
-	return appendField(b, "side", sideText(r.Side))
+	b = wire.AppendField(b, "outcome", r.outcome)
+	b = wire.AppendField(b, "owner", r.owner)
+	b = wire.AppendDecimalField(b, "price", int64(r.Price), 4)
+	return wire.AppendField(b, "side", wire.SideText(r.Side))
 }
 
 // appendCamel appends the rest of the record in camelCase.
 func (r *orderRecord) appendCamel(b []byte) []byte {
 	b = r.appendToken(b, "assetId")
-	b = appendField(b, "makerAddress", r.maker)
-	b = appendDecimalField(b, "originalSize", int64(r.Size), 6)
-	b = appendDecimalField(b, "sizeMatched", int64(r.Matched), 6)
-	b = appendField(b, "type", typeText(r.Type))
+	b = wire.AppendField(b, "makerAddress", r.maker)
+	b = wire.AppendDecimalField(b, "originalSize", int64(r.Size), 6)
+	b = wire.AppendDecimalField(b, "sizeMatched", int64(r.Matched), 6)
+	b = wire.AppendField(b, "type", typeText(r.Type))
 	b = r.appendTrades(b, "associateTrades")
-	b = append(appendKey(b, "createdAt"), '"')
+	b = append(wire.AppendKey(b, "createdAt"), '"')
 	b = time.UnixMilli(int64(r.Time)).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
 	return append(b, '"')
 }
@@ -145,28 +146,28 @@ func (r *orderRecord) appendCamel(b []byte) []byte {
 // appendSnake appends the rest of the record in snake_case. Times are in seconds.
 func (r *orderRecord) appendSnake(b []byte) []byte {
 	b = r.appendToken(b, "asset_id")
-	b = appendField(b, "maker_address", r.maker)
-	b = appendDecimalField(b, "original_size", int64(r.Size), 6)
-	b = appendDecimalField(b, "size_matched", int64(r.Matched), 6)
-	b = appendField(b, "order_type", typeText(r.Type))
+	b = wire.AppendField(b, "maker_address", r.maker)
+	b = wire.AppendDecimalField(b, "original_size", int64(r.Size), 6)
+	b = wire.AppendDecimalField(b, "size_matched", int64(r.Matched), 6)
+	b = wire.AppendField(b, "order_type", typeText(r.Type))
 	b = r.appendTrades(b, "associate_trades")
-	b = strconv.AppendInt(appendKey(b, "created_at"), int64(r.Time)/1000, 10)
-	b = append(appendKey(b, "expiration"), '"')
+	b = strconv.AppendInt(wire.AppendKey(b, "created_at"), int64(r.Time)/1000, 10)
+	b = append(wire.AppendKey(b, "expiration"), '"')
 	return append(strconv.AppendInt(b, int64(r.Expiry)/1000, 10), '"')
 }
 
 func (r *orderRecord) appendToken(b []byte, key string) []byte {
-	b = append(appendKey(b, key), '"')
+	b = append(wire.AppendKey(b, key), '"')
 	return append(r.token.AppendDecimal(b), '"')
 }
 
 func (r *orderRecord) appendTrades(b []byte, key string) []byte {
-	b = append(appendKey(b, key), '[')
+	b = append(wire.AppendKey(b, key), '[')
 	for i, id := range r.Trades {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendUUID(b, id)
+		b = wire.AppendUUID(b, id)
 	}
 	return append(b, ']')
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -202,7 +203,7 @@ func (n *investors) fill(c *engine.Command, e *engine.Event) {
 		}
 		size, p := int64(e.Size), n.token(party.wallet, e.Market, party.outcome)
 		cash := size * own / 10_000
-		d := plainDeed{party.wallet, "TRADE", sideText(party.side), size, cash, i == 1}
+		d := plainDeed{party.wallet, "TRADE", wire.SideText(party.side), size, cash, i == 1}
 		p.traded = true
 		if party.side == engine.Sell {
 			size = -size

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -118,7 +119,7 @@ func (h *Handler) closedPositions(ctx *fasthttp.RequestCtx) {
 // answerPositions finds, sorts and encodes one page.
 func (h *Handler) answerPositions(ctx *fasthttp.RequestCtx, a *asked, u user, w *portfolio) {
 	if a.bad != nil {
-		a.bad.send(ctx)
+		a.bad.Send(ctx)
 		return
 	}
 	room := h.holdings.Get().(*[]holding)
@@ -126,22 +127,21 @@ func (h *Handler) answerPositions(ctx *fasthttp.RequestCtx, a *asked, u user, w 
 	all, f := h.collect(u, w, (*room)[:0])
 	*room = all
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	page := w.page(all)
 	b := append(make([]byte, 0, 2+1024*len(page)), '[')
 	wallet := h.o.Checksum(u.address)
 	for i := range page {
-		b = append(appendComma(b), '{')
-		b = closeObject(h.appendPosition(b, wallet, &page[i], w.closed))
+		b = append(wire.AppendComma(b), '{')
+		b = wire.CloseObject(h.appendPosition(b, wallet, &page[i], w.closed))
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, ']'))
+	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
 // collect appends what is asked for of a wallet's positions to all, in no order that counts.
-func (h *Handler) collect(u user, w *portfolio, all []holding) ([]holding, *failure) {
+func (h *Handler) collect(u user, w *portfolio, all []holding) ([]holding, *wire.Refusal) {
 	if u.no == 0 || w.named && len(w.markets) == 0 {
 		return all, nil
 	}
@@ -272,30 +272,30 @@ func (h *Handler) appendPosition(b []byte, wallet string, p *holding, closed boo
 	if closed {
 		cash, gain = realized, rate
 	}
-	b = appendField(b, "proxyWallet", wallet)
+	b = wire.AppendField(b, "proxyWallet", wallet)
 	b = appendAssetField(b, "asset", &m.Condition, p.outcome)
-	b = appendHexField(b, "conditionId", m.Condition[:])
-	b = appendNumber(b, "size", int64(p.size), 6)
-	b = appendNumber(b, "avgPrice", p.average(), 6)
-	b = appendNumber(b, "initialValue", initial, 2)
-	b = appendNumber(b, "currentValue", current, 2)
-	b = appendNumber(b, "cashPnl", cash, 2)
-	b = appendNumber(b, "percentPnl", gain, 2)
-	b = appendNumber(b, "totalBought", int64(p.bought), 6)
-	b = appendNumber(b, "realizedPnl", realized, 2)
-	b = appendNumber(b, "percentRealizedPnl", rate, 2)
-	b = appendNumber(b, "curPrice", p.price, 5)
-	b = strconv.AppendBool(appendKey(b, "redeemable"), p.redeemable())
-	b = strconv.AppendBool(appendKey(b, "mergeable"), p.mergeable && !closed)
+	b = wire.AppendHexField(b, "conditionId", m.Condition[:])
+	b = wire.AppendNumber(b, "size", int64(p.size), 6)
+	b = wire.AppendNumber(b, "avgPrice", p.average(), 6)
+	b = wire.AppendNumber(b, "initialValue", initial, 2)
+	b = wire.AppendNumber(b, "currentValue", current, 2)
+	b = wire.AppendNumber(b, "cashPnl", cash, 2)
+	b = wire.AppendNumber(b, "percentPnl", gain, 2)
+	b = wire.AppendNumber(b, "totalBought", int64(p.bought), 6)
+	b = wire.AppendNumber(b, "realizedPnl", realized, 2)
+	b = wire.AppendNumber(b, "percentRealizedPnl", rate, 2)
+	b = wire.AppendNumber(b, "curPrice", p.price, 5)
+	b = strconv.AppendBool(wire.AppendKey(b, "redeemable"), p.redeemable())
+	b = strconv.AppendBool(wire.AppendKey(b, "mergeable"), p.mergeable && !closed)
 	b = appendAbout(b, &about)
-	b = appendField(b, "outcome", c.Label(m.Condition, p.outcome))
-	b = strconv.AppendUint(appendKey(b, "outcomeIndex"), uint64(p.outcome), 10)
-	b = appendField(b, "oppositeOutcome", c.Label(m.Condition, other))
+	b = wire.AppendField(b, "outcome", c.Label(m.Condition, p.outcome))
+	b = strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), uint64(p.outcome), 10)
+	b = wire.AppendField(b, "oppositeOutcome", c.Label(m.Condition, other))
 	b = appendAssetField(b, "oppositeAsset", &m.Condition, other)
-	b = appendNumber(b, "timestamp", int64(p.updated)/1000, 0)
-	b = appendField(b, "endDate", about.endDate)
+	b = wire.AppendNumber(b, "timestamp", int64(p.updated)/1000, 0)
+	b = wire.AppendField(b, "endDate", about.endDate)
 	if !closed {
-		b = strconv.AppendBool(appendKey(b, "negativeRisk"), m.NegRisk)
+		b = strconv.AppendBool(wire.AppendKey(b, "negativeRisk"), m.NegRisk)
 	}
 	return b
 }
@@ -307,12 +307,12 @@ func (h *Handler) value(ctx *fasthttp.RequestCtx) {
 	u := h.user(a)
 	w := portfolio{sort: "CURRENT"}
 	if w.markets, w.named = h.markets(a); a.bad != nil {
-		a.bad.send(ctx)
+		a.bad.Send(ctx)
 		return
 	}
 	all, f := h.collect(u, &w, nil)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	sum := int64(0)
@@ -320,9 +320,9 @@ func (h *Handler) value(ctx *fasthttp.RequestCtx) {
 		sum += all[i].key
 	}
 	b := append(make([]byte, 0, 128), '[', '{')
-	b = appendField(b, "user", h.o.Checksum(u.address))
-	b = appendNumber(b, "value", cents(sum), 2)
-	answer(ctx, append(b, '}', ']'))
+	b = wire.AppendField(b, "user", h.o.Checksum(u.address))
+	b = wire.AppendNumber(b, "value", cents(sum), 2)
+	wire.Answer(ctx, append(b, '}', ']'))
 }
 
 // tradedMarkets answers GET /traded: in how many markets a wallet has traded.
@@ -330,11 +330,11 @@ func (h *Handler) tradedMarkets(ctx *fasthttp.RequestCtx) {
 	a := askFor(ctx, "user")
 	u := h.user(a)
 	if a.bad != nil {
-		a.bad.send(ctx)
+		a.bad.Send(ctx)
 		return
 	}
 	if !h.settled(u) {
-		errBehind.send(ctx)
+		errBehind.Send(ctx)
 		return
 	}
 	count := uint64(0)
@@ -344,11 +344,11 @@ func (h *Handler) tradedMarkets(ctx *fasthttp.RequestCtx) {
 		}
 	})
 	if err != nil {
-		h.unread("read positions", u.address.Hex(), err).send(ctx)
+		h.unread("read positions", u.address.Hex(), err).Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 128), '{')
-	b = appendField(b, "user", h.o.Checksum(u.address))
-	b = strconv.AppendUint(appendKey(b, "traded"), count, 10)
-	answer(ctx, closeObject(b))
+	b = wire.AppendField(b, "user", h.o.Checksum(u.address))
+	b = strconv.AppendUint(wire.AppendKey(b, "traded"), count, 10)
+	wire.Answer(ctx, wire.CloseObject(b))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
@@ -17,7 +18,7 @@ func (h *Handler) midpoint(ctx *fasthttp.RequestCtx) {
 	if bid, ask, ok := h.best(ctx, errOneSided); ok {
 		var room [32]byte
 		b := appendMidpoint(append(room[:0], `{"mid":"`...), bid, ask)
-		answer(ctx, append(b, '"', '}'))
+		wire.Answer(ctx, append(b, '"', '}'))
 	}
 }
 
@@ -37,7 +38,7 @@ func (h *Handler) spread(ctx *fasthttp.RequestCtx) {
 	if bid, ask, ok := h.best(ctx, errNoSpread); ok {
 		var room [32]byte
 		b := appendSpread(append(room[:0], `{"spread":"`...), bid, ask)
-		answer(ctx, append(b, '"', '}'))
+		wire.Answer(ctx, append(b, '"', '}'))
 	}
 }
 
@@ -53,7 +54,7 @@ func appendSpread(b []byte, bid, ask engine.Price) []byte {
 
 // best finds the best prices of the book that is asked for. It answers itself if there are none.
 func (h *Handler) best(
-	ctx *fasthttp.RequestCtx, none *failure,
+	ctx *fasthttp.RequestCtx, none *wire.Refusal,
 ) (bid, ask engine.Price, ok bool) {
 	s, o, f := h.snapshot(ctx)
 	if f == nil {
@@ -62,7 +63,7 @@ func (h *Handler) best(
 		}
 		f = none
 	}
-	f.send(ctx)
+	f.Send(ctx)
 	return 0, 0, false
 }
 
@@ -79,11 +80,11 @@ func (h *Handler) bestOf(ctx *fasthttp.RequestCtx, asked []question, value ofBes
 		}
 		seen[token] = struct{}{}
 		if bid, ask := s.Best(o); bid != 0 && ask != 0 {
-			b = append(appendTokenKey(b, token), '"')
+			b = append(wire.AppendTokenKey(b, token), '"')
 			b = append(value(b, bid, ask), '"')
 		}
 	}
-	answer(ctx, closeObject(b))
+	wire.Answer(ctx, wire.CloseObject(b))
 }
 
 // price answers GET /price: what a taker on that side would pay or get for the next share, "0" if
@@ -91,23 +92,23 @@ func (h *Handler) bestOf(ctx *fasthttp.RequestCtx, asked []question, value ofBes
 func (h *Handler) price(ctx *fasthttp.RequestCtx) {
 	token, ok := engine.ParseToken(queryToken(ctx))
 	if !ok {
-		errToken.send(ctx)
+		errToken.Send(ctx)
 		return
 	}
-	side, ok := parseSide(text(peek(ctx, "side")))
+	side, ok := parseSide(wire.Text(peek(ctx, "side")))
 	if !ok {
-		errSide.send(ctx)
+		errSide.Send(ctx)
 		return
 	}
 	s, o, ok := h.o.Board.Book(token)
 	if !ok {
-		errNoBook.send(ctx)
+		errNoBook.Send(ctx)
 		return
 	}
 	var room [32]byte
 	b := append(room[:0], `{"price":"`...)
 	b = engine.AppendDecimal(b, int64(takerPrice(s, o, side)), 4)
-	answer(ctx, append(b, '"', '}'))
+	wire.Answer(ctx, append(b, '"', '}'))
 }
 
 // takerPrice is the best price that a taker on that side meets, 0 if nobody rests there.
@@ -139,36 +140,36 @@ func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []question) {
 			continue
 		}
 		delete(sides, token) // what was answered is not answered again
-		b = append(appendTokenKey(b, token), '{')
+		b = append(wire.AppendTokenKey(b, token), '{')
 		for side := engine.Buy; side <= engine.Sell; side++ {
 			if want[side] {
-				b = appendDecimalField(b, sideText(side), int64(takerPrice(s, o, side)), 4)
+				b = wire.AppendDecimalField(b, wire.SideText(side), int64(takerPrice(s, o, side)), 4)
 			}
 		}
-		b = closeObject(b)
+		b = wire.CloseObject(b)
 	}
-	answer(ctx, closeObject(b))
+	wire.Answer(ctx, wire.CloseObject(b))
 }
 
 // lastTrade answers GET /last-trade-price: price and taker's side of the last trade.
 func (h *Handler) lastTrade(ctx *fasthttp.RequestCtx) {
 	s, o, f := h.snapshot(ctx)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	p, side, traded := s.Last(o)
 	if !traded {
-		errNoTrade.send(ctx)
+		errNoTrade.Send(ctx)
 		return
 	}
 	var room [48]byte
-	answer(ctx, closeObject(appendLast(append(room[:0], '{'), p, side)))
+	wire.Answer(ctx, wire.CloseObject(appendLast(append(room[:0], '{'), p, side)))
 }
 
 func appendLast(b []byte, p engine.Price, side engine.Side) []byte {
-	b = appendDecimalField(b, "price", int64(p), 4)
-	return appendField(b, "side", sideText(side))
+	b = wire.AppendDecimalField(b, "price", int64(p), 4)
+	return wire.AppendField(b, "side", wire.SideText(side))
 }
 
 // lastTrades answers GET and POST /last-trades-prices: an array, without tokens that never traded.
@@ -180,13 +181,13 @@ func (h *Handler) lastTrades(ctx *fasthttp.RequestCtx, asked []question) {
 			continue
 		}
 		if p, side, traded := s.Last(o); traded {
-			b = append(appendComma(b), '{')
-			b = append(appendKey(b, "token_id"), '"')
+			b = append(wire.AppendComma(b), '{')
+			b = append(wire.AppendKey(b, "token_id"), '"')
 			b = append(asked[i].token.AppendDecimal(b), '"')
-			b = closeObject(appendLast(b, p, side))
+			b = wire.CloseObject(appendLast(b, p, side))
 		}
 	}
-	answer(ctx, append(b, ']'))
+	wire.Answer(ctx, append(b, ']'))
 }
 
 // parseSide reads BUY or SELL, of any letter case.

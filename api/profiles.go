@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -159,9 +160,9 @@ func (p *Profiles) of(a engine.Address) Profile {
 // append appends what these routes tell of a wallet beside its address. What is not set is empty
 // and not absent: a public client refuses a holder without a name.
 func (p *Profile) append(b []byte) []byte {
-	b = appendField(b, "name", p.Name)
-	b = appendField(b, "pseudonym", p.Pseudonym)
-	b = appendField(b, "bio", p.Bio)
-	b = appendField(b, "profileImage", p.Image)
-	return appendField(b, "profileImageOptimized", p.Thumbnail)
+	b = wire.AppendField(b, "name", p.Name)
+	b = wire.AppendField(b, "pseudonym", p.Pseudonym)
+	b = wire.AppendField(b, "bio", p.Bio)
+	b = wire.AppendField(b, "profileImage", p.Image)
+	return wire.AppendField(b, "profileImageOptimized", p.Thumbnail)
 }

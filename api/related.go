@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 )
 
 // besideCatalog are what the clients of the catalog ask for beside it, each also under /gamma:
@@ -61,9 +62,9 @@ func (h *Handler) relatedTags(
 		}
 		switch {
 		case r.of == nil:
-			none.send(ctx)
+			none.Send(ctx)
 		case w.bad != nil:
-			w.bad.send(ctx)
+			w.bad.Send(ctx)
 		default:
 			r.find()
 			write(h, ctx, &r)
@@ -110,12 +111,12 @@ func (h *Handler) tagsOf(ctx *fasthttp.RequestCtx, r *related) { h.tagList(ctx, 
 func (h *Handler) appendRelations(ctx *fasthttp.RequestCtx, r *related) {
 	b := append(make([]byte, 0, 2+96*len(r.tags)), '[')
 	for i, t := range r.tags {
-		b = appendField(append(appendComma(b), '{'), "id", r.of.ID+"-"+t.ID)
+		b = wire.AppendField(append(wire.AppendComma(b), '{'), "id", r.of.ID+"-"+t.ID)
 		b = appendTagNumber(b, "tagID", r.of.ID)
 		b = appendTagNumber(b, "relatedTagID", t.ID)
-		b = closeObject(strconv.AppendInt(appendKey(b, "rank"), int64(i)+1, 10))
+		b = wire.CloseObject(strconv.AppendInt(wire.AppendKey(b, "rank"), int64(i)+1, 10))
 	}
-	answer(ctx, append(b, ']'))
+	wire.Answer(ctx, append(b, ']'))
 }
 
 // appendTagNumber appends a tag's id if it is a number that JSON readers know exactly.
@@ -124,5 +125,5 @@ func appendTagNumber(b []byte, key, id string) []byte {
 	if err != nil {
 		return b
 	}
-	return strconv.AppendUint(appendKey(b, key), n, 10)
+	return strconv.AppendUint(wire.AppendKey(b, key), n, 10)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 )
 
 const (
@@ -19,13 +20,13 @@ const (
 
 // The complaints of GET /public-search.
 var (
-	errNoQuery     = described.fail(fasthttp.StatusBadRequest, "missing_field", "q is required", "")
-	errSearchLimit = described.fail(fasthttp.StatusBadRequest, "invalid_field",
+	errNoQuery     = wire.Described.Refuse(fasthttp.StatusBadRequest, "missing_field", "q is required", "")
+	errSearchLimit = wire.Described.Refuse(fasthttp.StatusBadRequest, "invalid_field",
 		"limit_per_type is invalid",
 		"limit_per_type is a whole number, at least 1; one above 500 counts as 500")
-	errSearchPage = described.fail(fasthttp.StatusBadRequest, "invalid_field",
+	errSearchPage = wire.Described.Refuse(fasthttp.StatusBadRequest, "invalid_field",
 		"page is invalid", "page is a whole number, at least 1")
-	errSearchTags = described.fail(fasthttp.StatusBadRequest, "invalid_field",
+	errSearchTags = wire.Described.Refuse(fasthttp.StatusBadRequest, "invalid_field",
 		"search_tags is invalid", "search_tags is true or false")
 )
 
@@ -43,7 +44,7 @@ type searched struct {
 func (h *Handler) publicSearch(ctx *fasthttp.RequestCtx) {
 	q, f := readSearch(ctx.QueryArgs())
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	c := h.o.Catalog()
@@ -52,43 +53,42 @@ func (h *Handler) publicSearch(ctx *fasthttp.RequestCtx) {
 	found := c.FindEvents(&ask)
 	b := append(make([]byte, 0, 4096), `{"events":[`...)
 	for _, e := range found.Rows {
-		b = appendFoundEvent(appendComma(b), e)
+		b = appendFoundEvent(wire.AppendComma(b), e)
 	}
 	b = append(b, `],"tags":[`...)
 	if q.tags {
 		for _, t := range c.FindTags(&ask).Rows {
-			b = appendFoundTag(appendComma(b), c, t)
+			b = appendFoundTag(wire.AppendComma(b), c, t)
 		}
 	}
 	b = append(b, `],"pagination":{"hasMore":`...)
 	b = strconv.AppendBool(b, (q.page+1)*q.limit < found.Total)
 	b = append(b, `,"totalResults":`...)
 	b = strconv.AppendInt(b, int64(found.Total), 10)
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, '}', '}'))
+	wire.AnswerRaw(ctx, append(b, '}', '}'))
 }
 
 // appendFoundEvent appends an event as a search tells it.
 func appendFoundEvent(b []byte, e *catalog.Event) []byte {
-	b = appendField(append(b, '{'), "id", e.ID)
-	b = appendField(b, "ticker", e.Ticker)
-	b = appendField(b, "slug", e.Slug)
-	return closeObject(appendField(b, "title", e.Title))
+	b = wire.AppendField(append(b, '{'), "id", e.ID)
+	b = wire.AppendField(b, "ticker", e.Ticker)
+	b = wire.AppendField(b, "slug", e.Slug)
+	return wire.CloseObject(wire.AppendField(b, "title", e.Title))
 }
 
 // appendFoundTag appends a tag as a search tells it: with the number of its events.
 func appendFoundTag(b []byte, c *catalog.Catalog, t *catalog.Tag) []byte {
-	b = appendField(append(b, '{'), "id", t.ID)
-	b = appendField(b, "label", t.Label)
-	b = appendField(b, "slug", t.Slug)
-	b = strconv.AppendInt(appendKey(b, "event_count"), int64(c.EventCount(t)), 10)
-	return closeObject(b)
+	b = wire.AppendField(append(b, '{'), "id", t.ID)
+	b = wire.AppendField(b, "label", t.Label)
+	b = wire.AppendField(b, "slug", t.Slug)
+	b = strconv.AppendInt(wire.AppendKey(b, "event_count"), int64(c.EventCount(t)), 10)
+	return wire.CloseObject(b)
 }
 
 // readSearch reads the query of a search. Other parameters, search_profiles among them, mean
 // nothing here.
-func readSearch(args *fasthttp.Args) (q searched, f *failure) {
-	q = searched{text: text(args.Peek("q")), limit: searchPage, tags: true}
+func readSearch(args *fasthttp.Args) (q searched, f *wire.Refusal) {
+	q = searched{text: wire.Text(args.Peek("q")), limit: searchPage, tags: true}
 	if len(bytes.TrimSpace(args.Peek("q"))) == 0 {
 		return q, errNoQuery
 	}
@@ -100,12 +100,12 @@ func readSearch(args *fasthttp.Args) (q searched, f *failure) {
 		return q, errSearchPage
 	}
 	q.page--
-	if tags := text(args.Peek("search_tags")); tags != "" {
+	if tags := wire.Text(args.Peek("search_tags")); tags != "" {
 		if q.tags, ok = truth(tags); !ok {
 			return q, errSearchTags
 		}
 	}
-	q.creator = text(args.Peek("creator"))
+	q.creator = wire.Text(args.Peek("creator"))
 	return q, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -16,24 +17,23 @@ import (
 func (h *Handler) tape(ctx *fasthttp.RequestCtx) {
 	m, f := h.condition(ctx)
 	if f != nil {
-		f.send(ctx)
+		f.Send(ctx)
 		return
 	}
 	rows, _, err := h.o.History.Tape(&journal.Filter{Market: m.No}, journal.Page{Limit: pageLimit})
 	if err != nil {
-		h.internal("read tape", m.Condition.Hex(), err).send(ctx)
+		h.internal("read tape", m.Condition.Hex(), err).Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 2+896*len(rows)), '[')
 	for i := range rows {
-		if b, err = h.appendActivity(append(appendComma(b), '{'), m, &rows[i]); err != nil {
-			h.internal("describe trade", m.Condition.Hex(), err).send(ctx)
+		if b, err = h.appendActivity(append(wire.AppendComma(b), '{'), m, &rows[i]); err != nil {
+			h.internal("describe trade", m.Condition.Hex(), err).Send(ctx)
 			return
 		}
-		b = closeObject(b)
+		b = wire.CloseObject(b)
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(append(b, ']'))
+	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
 // appendActivity appends the members of one trade as the public sees it.
@@ -50,26 +50,26 @@ func (h *Handler) appendActivity(
 		question, slug, icon = described.Question, described.Slug, described.Icon
 	}
 	hash := engine.TxHash(h.o.JournalID, r.Sequence, r.Index)
-	b = appendField(b, "event_type", "trade")
-	b = append(appendKey(b, "market"), '{')
-	b = appendHexField(b, "condition_id", m.Condition[:])
-	b = appendTokenField(b, "asset_id", m.Tokens[r.Outcome])
-	b = appendField(b, "question", question)
-	b = appendField(b, "icon", icon)
-	b = closeObject(appendField(b, "slug", slug))
-	b = append(appendKey(b, "user"), '{')
-	b = appendField(b, "address", h.o.Checksum(maker))
+	b = wire.AppendField(b, "event_type", "trade")
+	b = append(wire.AppendKey(b, "market"), '{')
+	b = wire.AppendHexField(b, "condition_id", m.Condition[:])
+	b = wire.AppendTokenField(b, "asset_id", m.Tokens[r.Outcome])
+	b = wire.AppendField(b, "question", question)
+	b = wire.AppendField(b, "icon", icon)
+	b = wire.CloseObject(wire.AppendField(b, "slug", slug))
+	b = append(wire.AppendKey(b, "user"), '{')
+	b = wire.AppendField(b, "address", h.o.Checksum(maker))
 	p := h.o.Profiles.of(maker)
-	b = appendField(b, "username", p.Name)
-	b = appendField(b, "profile_picture", p.Image)
-	b = appendField(b, "optimized_profile_picture", p.Thumbnail)
-	b = closeObject(appendField(b, "pseudonym", p.Pseudonym))
-	b = appendField(b, "side", sideText(r.Side))
-	b = appendDecimalField(b, "size", int64(r.Size), 6)
-	b = appendDecimalField(b, "fee_rate_bps", int64(r.FeeRate), 0)
-	b = appendDecimalField(b, "price", int64(r.Price), 4)
-	b = appendField(b, "outcome", c.Label(m.Condition, r.Outcome))
-	b = strconv.AppendUint(appendKey(b, "outcome_index"), uint64(r.Outcome), 10)
-	b = appendHexField(b, "transaction_hash", hash[:])
-	return appendDecimalField(b, "timestamp", int64(r.Time)/1000, 0), nil
+	b = wire.AppendField(b, "username", p.Name)
+	b = wire.AppendField(b, "profile_picture", p.Image)
+	b = wire.AppendField(b, "optimized_profile_picture", p.Thumbnail)
+	b = wire.CloseObject(wire.AppendField(b, "pseudonym", p.Pseudonym))
+	b = wire.AppendField(b, "side", wire.SideText(r.Side))
+	b = wire.AppendDecimalField(b, "size", int64(r.Size), 6)
+	b = wire.AppendDecimalField(b, "fee_rate_bps", int64(r.FeeRate), 0)
+	b = wire.AppendDecimalField(b, "price", int64(r.Price), 4)
+	b = wire.AppendField(b, "outcome", c.Label(m.Condition, r.Outcome))
+	b = strconv.AppendUint(wire.AppendKey(b, "outcome_index"), uint64(r.Outcome), 10)
+	b = wire.AppendHexField(b, "transaction_hash", hash[:])
+	return wire.AppendDecimalField(b, "timestamp", int64(r.Time)/1000, 0), nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
 )
 
 // What a query is divided at.
@@ -33,7 +35,7 @@ func peek(ctx *fasthttp.RequestCtx, name string) []byte {
 // queryToken is the token id of the query, "" if it names none. Some clients write tokenId.
 func queryToken(ctx *fasthttp.RequestCtx) string {
 	if id := peek(ctx, "token_id"); len(id) > 0 {
-		return text(id)
+		return wire.Text(id)
 	}
-	return text(peek(ctx, "tokenId"))
+	return wire.Text(peek(ctx, "tokenId"))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -25,7 +26,7 @@ func (h *Handler) orders(ctx *fasthttp.RequestCtx, c *caller) {
 	}
 	w, ok := h.readWish(ctx, c)
 	if !ok || !w.readOrders(ctx) || w.Maker != 0 {
-		errOrderParams.send(ctx)
+		errOrderParams.Send(ctx)
 		return
 	}
 	var rows []journal.OrderRow
@@ -35,7 +36,7 @@ func (h *Handler) orders(ctx *fasthttp.RequestCtx, c *caller) {
 		rows, next, err = h.o.History.Orders(c.no, &w.Filter, journal.Page{
 			From: w.at.from, Limit: pageLimit})
 		if err != nil {
-			h.internal("list orders", c.address.Hex(), err).send(ctx)
+			h.internal("list orders", c.address.Hex(), err).Send(ctx)
 			return
 		}
 		rows = slices.DeleteFunc(rows, func(r journal.OrderRow) bool {
@@ -49,21 +50,20 @@ func (h *Handler) orders(ctx *fasthttp.RequestCtx, c *caller) {
 	for i := range rows {
 		r, err := h.describe(&rows[i], c.address)
 		if err != nil {
-			h.internal("describe order", rows[i].ID.Hex(), err).send(ctx)
+			h.internal("describe order", rows[i].ID.Hex(), err).Send(ctx)
 			return
 		}
-		b = r.appendRecord(append(appendComma(b), '{'), c.dialect)
-		b = closeObject(b)
+		b = r.appendRecord(append(wire.AppendComma(b), '{'), c.dialect)
+		b = wire.CloseObject(b)
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(endPage(b, next, end, page{pageLimit, len(rows)}))
+	wire.AnswerRaw(ctx, endPage(b, next, end, page{pageLimit, len(rows)}))
 }
 
 // trades answers GET /data/trades: what the caller traded, newest first.
 func (h *Handler) trades(ctx *fasthttp.RequestCtx, c *caller) {
 	w, ok := h.readWish(ctx, c)
 	if !ok || !h.readTrades(ctx, &w) {
-		errTradeParams.send(ctx)
+		errTradeParams.Send(ctx)
 		return
 	}
 	var rows []journal.TradeRow
@@ -73,7 +73,7 @@ func (h *Handler) trades(ctx *fasthttp.RequestCtx, c *caller) {
 		rows, next, err = h.o.History.Trades(c.no, &w.Filter, journal.Page{
 			From: w.at.from, Limit: pageLimit})
 		if err != nil {
-			h.internal("list trades", c.address.Hex(), err).send(ctx)
+			h.internal("list trades", c.address.Hex(), err).Send(ctx)
 			return
 		}
 		rows = slices.DeleteFunc(rows, func(r journal.TradeRow) bool {
@@ -86,14 +86,13 @@ func (h *Handler) trades(ctx *fasthttp.RequestCtx, c *caller) {
 	b := beginPage(make([]byte, 0, 128+1280*len(rows)))
 	for i := range rows {
 		var err error
-		if b, err = h.appendTrade(append(appendComma(b), '{'), &rows[i], c.dialect); err != nil {
-			h.internal("describe trade", fmt.Sprintf("%x", rows[i].ID), err).send(ctx)
+		if b, err = h.appendTrade(append(wire.AppendComma(b), '{'), &rows[i], c.dialect); err != nil {
+			h.internal("describe trade", fmt.Sprintf("%x", rows[i].ID), err).Send(ctx)
 			return
 		}
-		b = closeObject(b)
+		b = wire.CloseObject(b)
 	}
-	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(endPage(b, next, endCursor, page{pageLimit, len(rows)}))
+	wire.AnswerRaw(ctx, endPage(b, next, endCursor, page{pageLimit, len(rows)}))
 }
 
 // partOf says whether a wallet is on either side of a trade.
@@ -111,55 +110,55 @@ func (h *Handler) appendTrade(b []byte, r *journal.TradeRow, dialect string) ([]
 		return b, fmt.Errorf("market %d of the trade is not published", r.Market)
 	}
 	hash := engine.TxHash(h.o.JournalID, r.Sequence, r.Index)
-	b = appendUUID(appendKey(b, "id"), r.ID)
-	b = appendHexField(b, "taker_order_id", r.Taker[:])
-	b = appendHexField(b, "market", m.Condition[:])
-	b = appendTokenField(b, "asset_id", m.Tokens[r.Outcome])
-	b = appendField(b, "side", sideText(r.Side))
-	b = appendDecimalField(b, "size", int64(r.Size), 6)
-	b = appendDecimalField(b, "fee_rate_bps", int64(r.FeeRate), 0)
-	b = appendDecimalField(b, "price", int64(r.Price), 4)
-	b = appendField(b, "status", "CONFIRMED")
-	b = appendMatchTime(appendKey(b, "match_time"), r.Time, dialect)
-	b = appendMatchTime(appendKey(b, "last_update"), r.Time, dialect)
-	b = appendField(b, "outcome", h.o.Catalog().Label(m.Condition, r.Outcome))
+	b = wire.AppendUUID(wire.AppendKey(b, "id"), r.ID)
+	b = wire.AppendHexField(b, "taker_order_id", r.Taker[:])
+	b = wire.AppendHexField(b, "market", m.Condition[:])
+	b = wire.AppendTokenField(b, "asset_id", m.Tokens[r.Outcome])
+	b = wire.AppendField(b, "side", wire.SideText(r.Side))
+	b = wire.AppendDecimalField(b, "size", int64(r.Size), 6)
+	b = wire.AppendDecimalField(b, "fee_rate_bps", int64(r.FeeRate), 0)
+	b = wire.AppendDecimalField(b, "price", int64(r.Price), 4)
+	b = wire.AppendField(b, "status", "CONFIRMED")
+	b = appendMatchTime(wire.AppendKey(b, "match_time"), r.Time, dialect)
+	b = appendMatchTime(wire.AppendKey(b, "last_update"), r.Time, dialect)
+	b = wire.AppendField(b, "outcome", h.o.Catalog().Label(m.Condition, r.Outcome))
 	b, err := h.appendParty(b, r.Wallet, r.Owner, r.Key)
 	if err != nil {
 		return b, err
 	}
-	b = appendHexField(b, "transaction_hash", hash[:])
-	b = strconv.AppendUint(appendKey(b, "bucket_index"), uint64(r.Index), 10)
-	b = append(appendKey(b, "maker_orders"), '[')
+	b = wire.AppendHexField(b, "transaction_hash", hash[:])
+	b = strconv.AppendUint(wire.AppendKey(b, "bucket_index"), uint64(r.Index), 10)
+	b = append(wire.AppendKey(b, "maker_orders"), '[')
 	for i := range r.Makers {
-		if b, err = h.appendMaker(append(appendComma(b), '{'), m, &r.Makers[i]); err != nil {
+		if b, err = h.appendMaker(append(wire.AppendComma(b), '{'), m, &r.Makers[i]); err != nil {
 			return b, err
 		}
-		b = closeObject(b)
+		b = wire.CloseObject(b)
 	}
 	role := "TAKER"
 	if r.AsMaker {
 		role = "MAKER"
 	}
-	b = appendField(append(b, ']'), "type", role)
+	b = wire.AppendField(append(b, ']'), "type", role)
 	if dialect != dialectService {
-		b = appendField(b, "trader_side", role)
+		b = wire.AppendField(b, "trader_side", role)
 	}
 	return b, nil
 }
 
 // appendMaker appends one maker of a trade, in terms of its own token.
 func (h *Handler) appendMaker(b []byte, m *view.Market, f *journal.MakerFill) ([]byte, error) {
-	b = appendHexField(b, "order_id", f.Order[:])
+	b = wire.AppendHexField(b, "order_id", f.Order[:])
 	b, err := h.appendParty(b, f.Wallet, f.Owner, f.Key)
 	if err != nil {
 		return b, err
 	}
-	b = appendDecimalField(b, "matched_amount", int64(f.Size), 6)
-	b = appendField(b, "fee_rate_bps", "0")
-	b = appendDecimalField(b, "price", int64(f.Price), 4)
-	b = appendTokenField(b, "asset_id", m.Tokens[f.Outcome])
-	b = appendField(b, "outcome", h.o.Catalog().Label(m.Condition, f.Outcome))
-	return appendField(b, "side", sideText(f.Side)), nil
+	b = wire.AppendDecimalField(b, "matched_amount", int64(f.Size), 6)
+	b = wire.AppendField(b, "fee_rate_bps", "0")
+	b = wire.AppendDecimalField(b, "price", int64(f.Price), 4)
+	b = wire.AppendTokenField(b, "asset_id", m.Tokens[f.Outcome])
+	b = wire.AppendField(b, "outcome", h.o.Catalog().Label(m.Condition, f.Outcome))
+	return wire.AppendField(b, "side", wire.SideText(f.Side)), nil
 }
 
 // appendParty appends whose money an order moved and which API key sent it.
@@ -172,8 +171,8 @@ func (h *Handler) appendParty(
 	if !ok0 || !ok1 {
 		return b, fmt.Errorf("wallet %d or owner %d is not published", wallet, owner)
 	}
-	b = appendField(b, "maker_address", h.o.Checksum(maker))
-	return appendField(b, "owner", h.o.KeyID(holder, key)), nil
+	b = wire.AppendField(b, "maker_address", h.o.Checksum(maker))
+	return wire.AppendField(b, "owner", h.o.KeyID(holder, key)), nil
 }
 
 // appendMatchTime appends when a trade happened, in whole seconds: as a date for clients of the

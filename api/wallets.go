@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 )
@@ -27,10 +28,10 @@ func (h *Handler) walletRoutes() []publicRoute {
 
 // The errors of these routes that do not name a field.
 var (
-	errAddress = wallets.fail(fasthttp.StatusUnauthorized, "unauthorized", "ip_not_allowlisted", "")
-	errRecords = wallets.fail(fasthttp.StatusInternalServerError, "internal_error",
+	errAddress = wire.Wallets.Refuse(fasthttp.StatusUnauthorized, "unauthorized", "ip_not_allowlisted", "")
+	errRecords = wire.Wallets.Refuse(fasthttp.StatusInternalServerError, "internal_error",
 		"the node failed to read its own records", "")
-	errBehind = wallets.fail(fasthttp.StatusServiceUnavailable, "index_lagging",
+	errBehind = wire.Wallets.Refuse(fasthttp.StatusServiceUnavailable, "index_lagging",
 		"the wallet's latest write is not in the index yet, ask again", "")
 )
 
@@ -44,7 +45,7 @@ func (h *Handler) welcome(handler fasthttp.RequestHandler) fasthttp.RequestHandl
 		if !slices.ContainsFunc(h.o.WalletAllow, func(p netip.Prefix) bool {
 			return p.Contains(from)
 		}) {
-			errAddress.send(ctx)
+			errAddress.Send(ctx)
 			return
 		}
 		handler(ctx)
@@ -52,7 +53,7 @@ func (h *Handler) welcome(handler fasthttp.RequestHandler) fasthttp.RequestHandl
 }
 
 // unread logs why records could not be read and is the answer.
-func (h *Handler) unread(what, id string, err error) *failure {
+func (h *Handler) unread(what, id string, err error) *wire.Refusal {
 	h.o.Log.Error(what, "id", id, "err", err)
 	return errRecords
 }
@@ -107,20 +108,15 @@ func (h *Handler) about(m *view.Market) (a about) {
 
 // appendAbout appends what is said of a market, but for its end.
 func appendAbout(b []byte, a *about) []byte {
-	b = appendField(b, "title", a.title)
-	b = appendField(b, "slug", a.slug)
-	b = appendField(b, "icon", a.icon)
-	return appendField(b, "eventSlug", a.eventSlug)
+	b = wire.AppendField(b, "title", a.title)
+	b = wire.AppendField(b, "slug", a.slug)
+	b = wire.AppendField(b, "icon", a.icon)
+	return wire.AppendField(b, "eventSlug", a.eventSlug)
 }
 
 // appendAssetField appends a key and the name that these routes have for a token: its condition, a
 // colon and the outcome.
 func appendAssetField(b []byte, key string, c *engine.Condition, o engine.Outcome) []byte {
-	b = engine.AppendHex(append(appendKey(b, key), '"'), c[:])
+	b = engine.AppendHex(append(wire.AppendKey(b, key), '"'), c[:])
 	return append(b, ':', '0'+byte(o), '"')
-}
-
-// appendNumber appends a key and v / 10^digits as a JSON number.
-func appendNumber(b []byte, key string, v int64, digits int) []byte {
-	return engine.AppendDecimal(appendKey(b, key), v, digits)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -270,7 +271,7 @@ func FuzzWalletQueries(f *testing.F) {
 		case 200, 404:
 		case 400:
 			text, _ := strings.CutPrefix(string(body), `{"error":"`)
-			if !strings.HasPrefix(text, "unknown_field: ") && familyOf(ctx.Path()) == wallets &&
+			if !strings.HasPrefix(text, "unknown_field: ") && familyOf(ctx.Path()) == wire.Wallets &&
 				!strings.HasPrefix(text, "missing_field: ") &&
 				!strings.HasPrefix(text, "invalid_field: ") {
 				t.Errorf("%s?%s: %s", path, query, body)

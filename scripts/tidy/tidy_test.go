@@ -127,6 +127,7 @@ func TestImports(t *testing.T) {
 		bad("ingress on the other JSON", "ingress/a.go", importing("encoding/json"), "go-json"),
 		good("its oracle", "ingress/a_test.go", importing("encoding/json")),
 		bad("ingress to the answers", "ingress/a.go", importing("clobd/api"), "commands only"),
+		good("ingress to the words of the wire", "ingress/a.go", importing("clobd/api/wire")),
 		bad("api to the writer", "api/a.go", importing("clobd/engine/sequencer"), "never change"),
 		bad("api to the door", "api/a.go", importing("clobd/ingress/auth"), "never change"),
 		bad("catalog on HTTP", "api/catalog/a.go", importing(fast), "serves nobody"),
