@@ -162,7 +162,7 @@ func (w *crowd) step(t rapid.TB) {
 	if last.Kind != Rejected {
 		w.took[c.Kind]++
 	}
-	if err := w.x.audit(); err != nil {
+	if err := audit(w.x); err != nil {
 		t.Fatalf("%+v\n%+v\n%v", c, events, err)
 	}
 	f := Frame{Engine: Version, No: uint64(w.seq), First: w.seq, Time: w.now, Commands: []Command{c},

@@ -10,8 +10,8 @@ import (
 // -tags audit it runs after each Apply; tests call it by name.
 
 // mustAudit panics on the first inconsistency.
-func (x *Exchange) mustAudit() {
-	if err := x.audit(); err != nil {
+func mustAudit(x *Exchange) {
+	if err := audit(x); err != nil {
 		panic(fmt.Sprintf("BUG: after Sequence %d: %v", x.last, err))
 	}
 }
@@ -31,14 +31,14 @@ type auditor struct {
 }
 
 // audit returns all inconsistencies, or nil.
-func (x *Exchange) audit() error {
+func audit(x *Exchange) error {
 	a := auditor{
 		x:      x,
 		cash:   make([]int64, x.accounts.used+1),
 		tokens: make([][2]int64, x.positions.used+1),
 		open:   make([]uint32, x.accounts.used+1),
 		queued: make([]uint32, x.positions.used+1),
-		digest: x.externalLeaf() + x.feesLeaf(),
+		digest: externalLeaf(x.external) + feesLeaf(x.fees),
 	}
 	for no := uint32(1); no <= x.markets.used; no++ {
 		a.book(MarketNo(no), &x.markets.at(no).book)
@@ -102,7 +102,7 @@ func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) (Side, uin
 	side := ladderSide(first.side, first.outcome)
 	for h := l.head; h != 0; {
 		o, k := a.x.orders.at(h), a.x.queues.links.at(h)
-		ladder := Price(index) * a.x.known(no).tick
+		ladder := Price(index) * a.x.markets.known(no).tick
 		if o.outcome == 1 {
 			ladder = PriceOne - ladder
 		}
@@ -143,7 +143,7 @@ func (a *auditor) order(h uint32, o *order) {
 		h, o.expiry, o.timer)
 	p := a.x.positions.at(o.position)
 	a.check(p.wallet == o.wallet && p.market == o.market, "order %d: position %+v", h, *p)
-	found, first, _ := a.x.find(&o.id, o.tag)
+	found, first, _ := a.x.seen.find(&a.x.orders, &o.id, o.tag)
 	a.check(found == h && first == o.first, "order %d: its id leads to %d", h, found)
 }
 
@@ -239,14 +239,14 @@ func (a *auditor) market(no MarketNo, m *market) {
 		no, m.vault, m.issued, m.external)
 	a.check(m.fold == foldListing(&l, no), "market %d: fold", no)
 	a.check(m.book.ticks == uint32(PriceOne/m.tick), "market %d: %d levels", no, m.book.ticks)
-	a.check(x.listed(&l.Condition) == no && x.listedToken(&l.Tokens[0]) &&
-		x.listedToken(&l.Tokens[1]), "market %d: its names", no)
+	a.check(x.markets.listed(&l.Condition) == no && x.markets.trades(&l.Tokens[0]) &&
+		x.markets.trades(&l.Tokens[1]), "market %d: its names", no)
 }
 
 // controls checks modes, watched keys and remembered requests.
 func (a *auditor) controls() {
 	x, q, n, last := a.x, &a.x.requests, uint32(0), uint32(0)
-	a.digest += x.modeLeaf()
+	a.digest += x.mode.leaf()
 	armed := make(map[WalletNo]int)
 	for i := range x.beats.all {
 		b := &x.beats.all[i]
@@ -291,7 +291,7 @@ func (a *auditor) controls() {
 		r := q.all.at(h)
 		n++
 		a.check(last == 0 || q.all.at(last).at <= r.at, "request %d: before the one ahead", h)
-		a.check(q.table.holds(entryOf(r.tag, h)) && r.tag == x.seen.tag(&r.id),
+		a.check(q.table.holds(entryOf(r.tag, h)) && r.tag == x.seen.salt.tag(&r.id),
 			"request %d: not in the table", h)
 		last = h
 	}
@@ -341,7 +341,7 @@ func (a *auditor) placements() {
 	a.digest += x.seen.sum()
 	for i := uint32(1); i <= x.seen.ring.used; i++ {
 		p := x.seen.ring.at(i)
-		h, first, known := x.find(&p.id, p.tag)
+		h, first, known := x.seen.find(&x.orders, &p.id, p.tag)
 		a.check(known && first == p.first && first > x.seen.floor,
 			"placement %d: %+v, floor %d", i, *p, x.seen.floor)
 		if h != 0 {

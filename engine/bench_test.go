@@ -147,7 +147,7 @@ func newVaried(x *Exchange, markets int) *varied {
 		x.Apply(&c, seq, 1, nil)
 	}
 	for no := MarketNo(1); no <= MarketNo(markets); no++ {
-		l := x.known(no).listing()
+		l := x.markets.known(no).listing()
 		l.Fee = Fee{Rate: 441, Exponent: uint8(no % 4)}
 		apply(Command{Kind: Adjust, Market: no, Listing: &l})
 	}
@@ -202,7 +202,7 @@ func BenchmarkTypes(b *testing.B) {
 		done += len(all)
 	}
 	b.StopTimer()
-	if err := x.audit(); err != nil || b.N > 1000 && x.fees == 0 {
+	if err := audit(x); err != nil || b.N > 1000 && x.fees == 0 {
 		b.Fatalf("fees %v: %v", x.fees, err)
 	}
 	b.ReportMetric(float64(sum.count)/float64(b.N), "fills/op")
@@ -238,7 +238,7 @@ func benchApply(b *testing.B, markets int) {
 	if want := mixedSum[markets]; sum != want {
 		b.Fatalf("fills %+v, want %+v", sum, want)
 	}
-	if err := x.audit(); err != nil {
+	if err := audit(x); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

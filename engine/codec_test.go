@@ -330,7 +330,7 @@ func FuzzApply(f *testing.F) {
 				t.Fatal("a rejected command changed the state")
 			}
 		}
-		if err := x.audit(); err != nil {
+		if err := audit(x); err != nil {
 			t.Fatal(err)
 		}
 	})

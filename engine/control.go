@@ -8,15 +8,15 @@ import "slices"
 func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
-		return refuse(events, c, refusal{reject: RejectWallet})
+		return refuse(events, c, RejectWallet)
 	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout,
 		c.Only&^allOnly != 0:
-		return refuse(events, c, refusal{reject: RejectType})
+		return refuse(events, c, RejectType)
 	case c.Owner == 0 && c.Reason != ByOperator:
-		return refuse(events, c, refusal{reject: RejectLink})
-	case c.Market != 0 && x.known(c.Market) == nil,
+		return refuse(events, c, RejectLink)
+	case c.Market != 0 && x.markets.known(c.Market) == nil,
 		c.Only&OnlyToken != 0 && (c.Market == 0 || c.Outcome > 1):
-		return refuse(events, c, refusal{reject: RejectMarket})
+		return refuse(events, c, RejectMarket)
 	}
 	before := len(events)
 	if c.Market != 0 {
@@ -36,9 +36,9 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 }
 
 // activeOf appends a wallet's positions with open orders to list: market << 32 | position, sorted.
-func (x *Exchange) activeOf(w WalletNo, list []uint64) []uint64 {
-	for i := x.accounts.at(uint32(w)).positions; i != 0; {
-		p := x.positions.at(i)
+func (l *ledger) activeOf(w WalletNo, list []uint64) []uint64 {
+	for i := l.accounts.at(uint32(w)).positions; i != 0; {
+		p := l.positions.at(i)
 		list = append(list, uint64(p.market)<<32|uint64(i))
 		i = p.next
 	}
@@ -62,12 +62,12 @@ func (x *Exchange) cancelIn(p *position, c *Command, events []Event) []Event {
 
 // setMode answers SetMode, for a wallet, a market or the exchange.
 func (x *Exchange) setMode(c *Command, events []Event) []Event {
-	m := x.known(c.Market)
+	m := x.markets.known(c.Market)
 	switch {
 	case c.Mode > CancelOnly:
-		return refuse(events, c, refusal{reject: RejectType})
+		return refuse(events, c, RejectType)
 	case uint32(c.Wallet) > x.accounts.used:
-		return refuse(events, c, refusal{reject: RejectWallet})
+		return refuse(events, c, RejectWallet)
 	case c.Wallet != 0:
 		a := x.accounts.at(uint32(c.Wallet))
 		x.digest -= a.controlLeaf()
@@ -78,11 +78,11 @@ func (x *Exchange) setMode(c *Command, events []Event) []Event {
 		m.mode = c.Mode
 		x.digest += m.leaf()
 	case c.Market != 0:
-		return refuse(events, c, refusal{reject: RejectMarket})
+		return refuse(events, c, RejectMarket)
 	default:
-		x.digest -= x.modeLeaf()
+		x.digest -= x.mode.leaf()
 		x.mode = c.Mode
-		x.digest += x.modeLeaf()
+		x.digest += x.mode.leaf()
 	}
 	return append(events, Event{
 		Kind: ModeSet, Mode: c.Mode, Market: c.Market, Wallet: c.Wallet, Order: c.ID})
@@ -92,9 +92,9 @@ func (x *Exchange) setMode(c *Command, events []Event) []Event {
 func (x *Exchange) setPrevention(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
-		return refuse(events, c, refusal{reject: RejectWallet})
+		return refuse(events, c, RejectWallet)
 	case c.Prevention > AllowSelfTrade:
-		return refuse(events, c, refusal{reject: RejectType})
+		return refuse(events, c, RejectType)
 	}
 	a := x.accounts.at(uint32(c.Wallet))
 	x.digest -= a.controlLeaf()
@@ -132,15 +132,15 @@ func newBeats() beats {
 func (x *Exchange) watch(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:
-		return refuse(events, c, refusal{reject: RejectWallet})
+		return refuse(events, c, RejectWallet)
 	case c.Expiry < 0:
-		return refuse(events, c, refusal{reject: RejectExpiry})
+		return refuse(events, c, RejectExpiry)
 	}
 	k := apiKey{c.Owner, c.Key}
 	i, known := x.beats.at[k]
 	switch {
 	case !known && c.Expiry != 0 && x.beats.counts[c.Owner] >= MaxTradingKeys:
-		return refuse(events, c, refusal{reject: RejectKeys, args: [3]int64{MaxTradingKeys}})
+		return refuse(events, c, RejectKeys, MaxTradingKeys)
 	case known:
 		x.digest -= x.beats.all[i].leaf()
 		x.beats.remove(i)
@@ -177,13 +177,13 @@ func (x *Exchange) collect(c *Command, seq Sequence, events []Event) []Event {
 	first, known := x.refs[c.ID]
 	switch {
 	case known:
-		return refuse(events, c, refusal{reject: RejectDuplicate, first: first})
+		return refuseSince(events, c, RejectDuplicate, first)
 	case c.Address == (Address{}):
-		return refuse(events, c, refusal{reject: RejectWallet})
+		return refuse(events, c, RejectWallet)
 	case c.Cash < 1 || c.Cash > MaxAmount:
-		return refuse(events, c, refusal{reject: RejectAmount})
+		return refuse(events, c, RejectAmount)
 	case c.Cash > x.fees:
-		return refuse(events, c, short(&entry{total: int64(x.fees)}, int64(c.Cash)))
+		return refuseShort(events, c, &entry{total: int64(x.fees)}, int64(c.Cash))
 	}
 	w := x.number(&c.Address)
 	x.postFees(-c.Cash)

@@ -39,7 +39,7 @@ func TestArmedKeys(t *testing.T) {
 	if len(s.x.beats.all)+len(s.x.beats.at)+len(s.x.beats.counts) != 0 {
 		t.Errorf("left over: %+v", s.x.beats)
 	}
-	if err := s.x.audit(); err != nil {
+	if err := audit(s.x); err != nil {
 		t.Error(err)
 	}
 }
@@ -88,7 +88,7 @@ func TestKeyRotation(t *testing.T) {
 	if n := s.x.keys.all.used; n != 3*MaxKeyRecords+MaxTradingKeys {
 		t.Errorf("%d keys on record", n)
 	}
-	if err := s.x.audit(); err != nil {
+	if err := audit(s.x); err != nil {
 		t.Error(err)
 	}
 }

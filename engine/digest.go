@@ -101,12 +101,12 @@ func (a *account) controlLeaf() uint64 {
 	return mix(a.fold^mixControl, uint64(a.mode)<<8|uint64(a.prevention))
 }
 
-// modeLeaf is the leaf of the mode of all markets.
-func (x *Exchange) modeLeaf() uint64 {
-	if x.mode == Normal {
+// leaf is the leaf of the mode of all markets; Normal has none.
+func (m Mode) leaf() uint64 {
+	if m == Normal {
 		return 0
 	}
-	return mix(mixMode, uint64(x.mode))
+	return mix(mixMode, uint64(m))
 }
 
 // leaf is the leaf of a watched key.
@@ -167,7 +167,7 @@ func seenLeaf(id, n uint64) uint64 { return mix(id^mixSeen, n) }
 func floorLeaf(forgotten uint64) uint64 { return mix(mixFloor, forgotten) }
 
 // externalLeaf is the leaf of the external cash account.
-func (x *Exchange) externalLeaf() uint64 { return mix(mixExternal, uint64(x.external)) }
+func externalLeaf(c Cash) uint64 { return mix(mixExternal, uint64(c)) }
 
 // feesLeaf is the leaf of the fee account.
-func (x *Exchange) feesLeaf() uint64 { return mix(mixFees, uint64(x.fees)) }
+func feesLeaf(c Cash) uint64 { return mix(mixFees, uint64(c)) }

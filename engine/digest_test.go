@@ -111,7 +111,7 @@ func TestEqualDigestsBehaveAlike(t *testing.T) {
 				happened[i][j].First = 0
 			}
 			after[i] = s.x.Digest()
-			if err := s.x.audit(); err != nil {
+			if err := audit(s.x); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -1,80 +1,77 @@
 // Package engine is the domain: the trading rules and nothing else. An Exchange is all trading
-// state, and Apply is the only thing that changes it.
+// state, and Apply is the only method that changes it:
+//
+//	x, events, tokens := engine.NewExchange(1), []engine.Event{}, [2]engine.Token{{1}, {2}}
+//	for i, c := range []engine.Command{
+//		{Kind: engine.List, Listing: &engine.Listing{Tokens: tokens, Tick: 100, Open: true}},
+//		{Kind: engine.Deposit, Address: engine.Address{1}, Cash: 6e6},            // wallet 1: 6.00
+//		{Kind: engine.Deposit, Address: engine.Address{2}, Market: 1, Size: 4e6}, // wallet 2: 4 shares
+//		{Kind: engine.Place, ID: engine.OrderID{1}, Wallet: 1, Owner: 1, Market: 1,
+//			Side: engine.Buy, Size: 10e6, Cash: 6e6}, // 10 shares for 6.00: a limit of 0.60
+//		{Kind: engine.Place, ID: engine.OrderID{2}, Wallet: 2, Owner: 2, Market: 1,
+//			Side: engine.Sell, Size: 4e6, Cash: 2e6}, // 4 shares for 2.00: a limit of 0.50
+//	} {
+//		events = x.Apply(&c, engine.Sequence(i+1), 0, events[:0])
+//	}
+//	fmt.Printf("%v shares at %v\n", events[0].Size, events[0].Price) // 4 shares at 0.6
 //
 // # The house
 //
-//	socket ► ingress ► sequencer.Submit ► ring ► matcher: Exchange.Apply ► appender: journal.Append
-//	            │                                                                     │
-//	       ingress/auth                                               committer: journal.Wait
-//	                                                                          │
-//	socket ◄ api ◄ engine/view (Board, Directory) ◄── publish ◄───────────────┘──► receipts
+//	socket ► ingress ► sequencer.Enter ► ring ► matcher: Exchange.Apply ► appender: journal.Append
+//	            └ ingress/auth                                           committer: journal.Wait
+//	socket ◄ api ◄ engine/view: Board, Directory ◄── Publish ◄──────────────┘──► Receipts
 //
-//	package           secret                              imports of ours
-//	engine            what trading means                  none
-//	engine/pages      how memory is put into huge pages   none
-//	engine/view       how readers see without a lock      engine
-//	engine/sequencer  who may write, and when             engine, view
-//	engine/cases      how others' cases are put to it     engine
-//	journal           how frames become durable           engine
-//	ingress/auth      who signed                          engine, view
-//	ingress           what a request looks like           engine, view, sequencer, auth
-//	api/catalog       what markets are about, and search  engine
-//	api               what an answer looks like           engine, view, journal, catalog
-//	bench, cmd        measuring, wiring                   everything above
-//
-// # Inside
-//
-//	Command ─► Apply ─► place: find id ► admit ► match ► settle ► rest ─► Events
-//	                             │         │       │        │       │
-//	                           seen     ledger   book    ledger    book
-//
-//	book     one ladder per condition, in prices of outcome 0: buying B at p is selling A at 1-p
-//	ledger   double entry: wallets, vaults and the outside sum to zero in every asset
-//	seen     every live order id and the last 2^18 placements: an order counts once
-//	slab     records by number, never moved, never freed: 32 bits wide; a tray has small ones
-//	timers   the orders that expire, earliest first; Advance takes them out
+//	package           secret                         package             secret
+//	engine            what trading means             engine/view         readers without a lock
+//	engine/sequencer  who may write, and when        engine/pages        memory in huge pages
+//	journal           how frames become durable      journal/history     answers about the past
+//	journal/disk      what databases stand on        ingress             what a request looks like
+//	ingress/conn      who gets a connection          ingress/auth        who signed
+//	ingress/auth/curve  the arithmetic of signatures api                 market data, the routes
+//	api/wire          refusals, queries, cursors     api/account         orders, trades, balances
+//	api/wallets       what anybody may ask           api/gamma           catalog answers
+//	api/catalog       what markets are about         api/catalog/source  where that comes from
+//	api/console       embedded pages                 api/catalog/search  the words of the catalog
+//	bench             load, record, report           bench/trader        a client that signs, bots
+//	bench/matching    matchers side by side          cmd/*               wiring
+//	cmd/clobd/role    alone, leader or follower      cmd/clobsim/cases   cases that others wrote
 //
 // # Contract
 //
-// Apply is a pure function of the state, the Command, its Sequence and its Time. It reads no clock,
-// draws no random number, starts nothing, waits for nothing, does no I/O, uses no float and never
-// ranges over a map. In steady state Place, Cancel and Fill allocate nothing. A rejected Command
-// changes nothing but the Sequence (those marked Final in the table of rejects bind their id). One
-// goroutine owns an Exchange; nobody else points into it. Every size that rests or fills is a
-// multiple of Lot, so every cost is exact. No book is crossed after Apply. A fill happens at the
-// resting order's price; the improvement is the taker's.
+// Apply is a pure function of the state, the Command, its Sequence and its Time: no clock, no
+// random number, no goroutine, no I/O, no float, no range over a map. Place, Cancel and fills
+// allocate nothing in steady state. A rejected Command changes nothing but the Sequence; a Reject
+// marked Final also binds the order's id. One goroutine owns an Exchange. After Apply no book is
+// crossed and every asset sums to zero; with -tags audit each Apply checks the whole state. A
+// change of any outcome raises Version: ApplyFrame compares each replayed Event and the Digest
+// with the recorded ones.
 //
-// Whatever changes an outcome of Apply raises Version: frames are replayed by the version that
-// made them, and ApplyFrame compares every Event and the Digest with what was recorded; a panic
-// on the way names its Sequence. With -tags audit all state is added up anew after each Apply.
+// # Words of the house
 //
-// Two Exchanges of one Digest behave alike: whatever comes next has the same Events and leaves the
-// same Digest, but for Sequences, which it leaves out: those that Events name as First, and the
-// floor. Independent Commands in another order come to the same, except that it numbers the
-// remembered ids: in which order they were bound decides which is forgotten next.
+//	Options   parameters of one process that a caller may leave at zero; journaled ones are Rules
+//	commands  the subcommands of one program in cmd
+//	world     a random history of Commands that the tests of one package apply
 //
 // # Words of this package
 //
-//	taker      an arriving order on its way through the book; what rests is an order
-//	budget     the signed cash of a BUY that does not rest: it bounds that, not the size
-//	entry      one account of one asset: total, and held of it behind open orders
+//	taker      an arriving order while it is matched; a resting one is an order
+//	budget     the signed cash of a BUY that never rests: the bound of that order instead of its size
+//	entry      one account of one asset: its total, and the part held behind open orders
 //	position   a wallet's two entries in one market
-//	vault      a market's collateral: 1.00 for each pair in being
-//	external   the other side of deposits and withdrawals: what is outside
-//	pairs      complementary tokens made (mint) or unmade (merge) against 1.00
-//	rank       a book's counter: place in the queue, without Sequence and Time
-//	placement  a remembered id; the floor is the newest Sequence that was forgotten
-//	leaf, fold a thing's share in the Digest; its unchanging part
-//	hint       what Touch took for an order or a position: Apply verifies it
-//	refusal    why a Command is rejected, before it becomes an Event
-//	reference  an operator's name for a transfer, resolution or collection: good once
-//	request    a wallet's split, merge or redemption: its id is good once within RequestWindow
-//	beat       an API key whose heartbeats are watched, by somebody outside
-//	grid       the prices of a tick; regrid moves a book's levels to another one
+//	vault      a market's collateral: 1.00 for each pair of tokens in being
+//	external   the other side of deposits and withdrawals
+//	pairs      complementary tokens minted from 1.00, or merged back into 1.00
+//	rank       a counter of the book: an order's priority without Sequence and Time
+//	placement  a remembered id; the floor is the newest Sequence among the forgotten ones
+//	leaf       the share of one thing in the Digest
+//	fold       the part of a leaf that never changes
+//	hint       the number of an order or position that Touch guesses; Apply verifies it
+//	reference  an operator's id of a transfer, resolution or collection: accepted once
+//	request    a split, merge or redemption: its id is accepted once within RequestWindow
+//	beat       an API key with a heartbeat timeout
+//	grid       the prices of a tick; regrid moves a book's levels to another grid
 //
-// # Reading order
-//
-// testdata/*.txt (rules by example), units, command, event, reject, exchange, place, taker, fee,
-// order, level, book, market, regrid, ledger, wallet, control, timer, seen, table, slab, digest,
-// record, codec, wire, replay, savechunks, proof, save, load, audit, touch, fetch, bare.
+// Reading order: testdata/*.txt, units, command, event, reject, exchange, place, taker, fee, order,
+// level, book, market, regrid, ledger, wallet, control, timer, seen, table, slab, digest, record,
+// codec, wire, replay, savechunks, proof, save, load, audit, touch, fetch, bare. Why: DESIGN.md.
 package engine

@@ -3,29 +3,19 @@ package engine
 // Exchange is all trading state: markets with their books, and the ledger. Apply is the only thing
 // that changes it, and one goroutine calls Apply.
 type Exchange struct {
-	digest uint64
-	last   Sequence
+	ledger
+	last Sequence
 
-	orders    slab[order]    // 0 is nobody's: its neighbours are written to, and mean nothing
-	queues    queues         // of the orders, by the same numbers
-	accounts  slab[account]  // by WalletNo
-	positions slab[position] // found through places
-	places    table
-	markets   slab[market] // by MarketNo
-	seen      seen
-	external  Cash // at most 0: less all collateral that was paid in
-	fees      Cash // the fee account
-	mode      Mode // of all markets
-	timers    timers
+	orders  slab[order] // 0 is nobody's: its neighbours are written to, and mean nothing
+	queues  queues      // of the orders, by the same numbers
+	markets markets
+	seen    seen
+	mode    Mode // of all markets
+	timers  timers
 
-	conditions table // MarketNo by condition
-	tokens     table // MarketNo by token
-	wallets    map[Address]WalletNo
-	refs       map[OrderID]Sequence
-	references slab[OrderID] // the keys of refs, in order
-	beats      beats
-	keys       keyring
-	requests   requests
+	beats    beats
+	keys     keyring
+	requests requests
 
 	replayed []Event  // scratch of ApplyFrame
 	active   []uint64 // scratch of CancelAll
@@ -38,18 +28,20 @@ func NewExchange(seed uint64) *Exchange { return newExchange(seed, Window) }
 
 // newExchange takes the number of placements to remember, at least 1: tests let it run over.
 func newExchange(seed uint64, window uint32) *Exchange {
+	salt := newSalt(seed)
 	x := &Exchange{
-		places:     newTable(),
-		seen:       newSeen(seed, window),
-		wallets:    make(map[Address]WalletNo),
-		conditions: newTable(),
-		tokens:     newTable(),
-		refs:       make(map[OrderID]Sequence),
-		beats:      newBeats(),
-		keys:       newKeyring(),
-		requests:   requests{table: newTable()},
+		ledger: ledger{
+			wallets: make(map[Address]WalletNo),
+			index:   newTable(),
+			refs:    make(map[OrderID]Sequence),
+		},
+		markets:  newMarkets(salt),
+		seen:     newSeen(salt, window),
+		beats:    newBeats(),
+		keys:     newKeyring(),
+		requests: requests{salt: salt, table: newTable()},
 	}
-	x.digest = x.externalLeaf() + x.feesLeaf() + floorLeaf(0)
+	x.digest = externalLeaf(x.external) + feesLeaf(x.fees) + floorLeaf(0)
 	return x
 }
 
@@ -79,7 +71,7 @@ func (x *Exchange) Apply(c *Command, seq Sequence, now Time, events []Event) []E
 		events = x.operate(c, seq, events)
 	}
 	if auditing {
-		x.mustAudit()
+		mustAudit(x)
 	}
 	return events
 }
@@ -114,43 +106,58 @@ func (x *Exchange) operate(c *Command, seq Sequence, events []Event) []Event {
 	case SetKey:
 		return x.setKey(c, events)
 	}
-	return refuse(events, c, refusal{reject: RejectType})
+	return refuse(events, c, RejectType)
 }
 
-// refusal is why a Command is refused: what a Rejected Event says.
-type refusal struct {
-	reject Reject
-	args   [3]int64
-	first  Sequence
-}
-
-// refuse appends the Rejected Event of a Command. Inlined, it would fill the stack of those who
+// rejected returns the Rejected Event of a Command. Inlined, it would fill the stack of callers that
 // seldom refuse anything.
 //
 //go:noinline
-func refuse(events []Event, c *Command, no refusal) []Event {
-	return append(events, Event{
-		Kind: Rejected, Reject: no.reject, Args: no.args, First: no.first,
-		Side: c.Side, Outcome: c.Outcome, Market: c.Market, Wallet: c.Wallet, Owner: c.Owner,
-		Order: c.ID,
-	})
+func rejected(c *Command, why Reject, args ...int64) (e Event) {
+	e = Event{
+		Kind: Rejected, Reject: why, Side: c.Side, Outcome: c.Outcome, Market: c.Market,
+		Wallet: c.Wallet, Owner: c.Owner, Order: c.ID,
+	}
+	copy(e.Args[:], args)
+	return e
+}
+
+// refuse appends the Rejected Event of a Command.
+//
+//go:noinline
+func refuse(events []Event, c *Command, why Reject, args ...int64) []Event {
+	return append(events, rejected(c, why, args...))
+}
+
+// refuseSince is refuse for a Reject that names a Sequence.
+//
+//go:noinline
+func refuseSince(events []Event, c *Command, why Reject, first Sequence) []Event {
+	return append(events, rejectedSince(c, why, first))
+}
+
+// rejectedSince is rejected for a Reject that names a Sequence.
+func rejectedSince(c *Command, why Reject, first Sequence) Event {
+	e := rejected(c, why)
+	e.First = first
+	return e
 }
 
 // cancel answers Cancel: the owner, or an operator, takes a resting order out of the book.
 func (x *Exchange) cancel(c *Command, events []Event) []Event {
-	h := x.hints.take()
-	if !x.rests(h, &c.ID) {
-		h, _, _ = x.find(&c.ID, x.seen.tag(&c.ID))
+	h := x.hints.pop()
+	if !rests(&x.orders, h, &c.ID) {
+		h, _, _ = x.seen.find(&x.orders, &c.ID, x.seen.salt.tag(&c.ID))
 	}
 	if h == 0 {
-		return refuse(events, c, refusal{reject: RejectNotFound})
+		return refuse(events, c, RejectNotFound)
 	}
 	o := x.orders.at(h)
 	switch {
 	case c.Owner == 0 && c.Reason == ByOperator:
 		return x.drop(h, o, ByOperator, events)
 	case o.owner != c.Owner:
-		return refuse(events, c, refusal{reject: RejectNotFound})
+		return refuse(events, c, RejectNotFound)
 	}
 	return x.drop(h, o, ByOwner, events)
 }
@@ -169,8 +176,8 @@ func (x *Exchange) drop(h uint32, o *order, why Reason, events []Event) []Event 
 // retire gives an order's record back once it is out of its book and reserves nothing.
 func (x *Exchange) retire(h uint32, o *order) {
 	if o.timer != 0 {
-		x.disarm(o)
+		x.timers.disarm(&x.orders, o)
 	}
 	x.delist(o)
-	x.forget(h, o)
+	x.seen.leave(h, o)
 }

@@ -79,7 +79,7 @@ func TestSmallWindow(t *testing.T) {
 		s.fund(5000*Unit, 1000*Unit)
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
 			s.apply(s.draw(t))
-			if err := s.x.audit(); err != nil {
+			if err := audit(s.x); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -98,7 +98,7 @@ func TestPlacementOrder(t *testing.T) {
 			s.apply(c)
 			s.apply(Command{Kind: Cancel, Owner: 1, ID: c.ID})
 		}
-		if err := s.x.audit(); err != nil {
+		if err := audit(s.x); err != nil {
 			t.Fatal(err)
 		}
 		return s.x

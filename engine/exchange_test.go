@@ -76,7 +76,7 @@ func TestLimits(t *testing.T) {
 	if no := s.open(8, 2, 1); no != Accepted {
 		t.Errorf("an order elsewhere: %d", no)
 	}
-	if err := s.x.audit(); err != nil {
+	if err := audit(s.x); err != nil {
 		t.Error(err)
 	}
 	freed := s.apply(Command{Kind: Cancel, Owner: 1, ID: s.all[12].ID})
@@ -113,13 +113,13 @@ func TestFullMarket(t *testing.T) {
 	if no := s.repeat(1, bid); no != RejectMarketOrders {
 		t.Errorf("one order more: %d", no)
 	}
-	book := &s.x.known(1).book
+	book := &s.x.markets.known(1).book
 	check := func(what string, orders int, sum Size) {
 		t.Helper()
 		if l := book.level(1); int(book.orders) != orders || l.size != sum {
 			t.Errorf("%s: %d orders, %d; want %d, %d", what, book.orders, l.size, orders, sum)
 		}
-		if err := s.x.audit(); err != nil {
+		if err := audit(s.x); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestMaxSupply(t *testing.T) {
 	if rejected != 2 {
 		t.Errorf("%d deposits rejected, want 2", rejected)
 	}
-	if err := s.x.audit(); err != nil {
+	if err := audit(s.x); err != nil {
 		t.Error(err)
 	}
 }
@@ -169,48 +169,48 @@ func TestAuditFinds(t *testing.T) {
 		"cash":      func(x *Exchange) { x.accounts.at(1).cash.total++ },
 		"reserve":   func(x *Exchange) { x.accounts.at(1).cash.held++ },
 		"token":     func(x *Exchange) { x.positions.at(1).tokens[1].total-- },
-		"vault":     func(x *Exchange) { x.known(1).vault++ },
+		"vault":     func(x *Exchange) { x.markets.known(1).vault++ },
 		"external":  func(x *Exchange) { x.external++ },
-		"level":     func(x *Exchange) { x.known(1).book.level(10).size += Lot },
+		"level":     func(x *Exchange) { x.markets.known(1).book.level(10).size += Lot },
 		"remaining": func(x *Exchange) { x.orders.at(2).remaining += Lot },
 		"queue":     func(x *Exchange) { x.queues.links.at(2).prev = 0 },
-		"best":      func(x *Exchange) { x.known(1).book.best[Buy]-- },
-		"set":       func(x *Exchange) { x.known(1).book.pages[0].set |= 2 },
-		"summary":   func(x *Exchange) { x.known(1).book.summary[0] = 0 },
+		"best":      func(x *Exchange) { x.markets.known(1).book.best[Buy]-- },
+		"set":       func(x *Exchange) { x.markets.known(1).book.pages[0].set |= 2 },
+		"summary":   func(x *Exchange) { x.markets.known(1).book.summary[0] = 0 },
 		"list":      func(x *Exchange) { x.orders.at(2).mineNext = 0 },
 		"open":      func(x *Exchange) { x.accounts.at(1).open++ },
 		"id":        func(x *Exchange) { x.orders.at(1).tag++ },
 		"ring":      func(x *Exchange) { x.orders.at(1).ring++ },
 		"digest":    func(x *Exchange) { x.digest++ },
-		"state":     func(x *Exchange) { x.known(1).state = Unopened },
+		"state":     func(x *Exchange) { x.markets.known(1).state = Unopened },
 		"owner":     func(x *Exchange) { x.accounts.at(1).owner = 1 },
 		"banned":    func(x *Exchange) { x.accounts.at(1).mode = CancelOnly },
 		"prevent":   func(x *Exchange) { x.accounts.at(1).prevention = ExpireBoth },
 		"mode":      func(x *Exchange) { x.mode = PostOnly },
-		"post-only": func(x *Exchange) { x.known(1).mode = PostOnly },
+		"post-only": func(x *Exchange) { x.markets.known(1).mode = PostOnly },
 		"fees":      func(x *Exchange) { x.fees, x.external = x.fees+1, x.external-1 },
-		"min":       func(x *Exchange) { x.known(1).min++ },
-		"fee":       func(x *Exchange) { x.known(1).fee.Rate++ },
-		"rules":     func(x *Exchange) { x.known(1).minBuy++ },
-		"group":     func(x *Exchange) { x.known(1).group++ },
-		"condition": func(x *Exchange) { x.conditions = newTable() },
-		"tokens":    func(x *Exchange) { x.tokens = newTable() },
-		"payout":    func(x *Exchange) { x.known(2).payout++ },
-		"short":     func(x *Exchange) { x.known(2).vault--; x.external++ },
+		"min":       func(x *Exchange) { x.markets.known(1).min++ },
+		"fee":       func(x *Exchange) { x.markets.known(1).fee.Rate++ },
+		"rules":     func(x *Exchange) { x.markets.known(1).minBuy++ },
+		"group":     func(x *Exchange) { x.markets.known(1).group++ },
+		"condition": func(x *Exchange) { x.markets.conditions = newTable() },
+		"tokens":    func(x *Exchange) { x.markets.tokens = newTable() },
+		"payout":    func(x *Exchange) { x.markets.known(2).payout++ },
+		"short":     func(x *Exchange) { x.markets.known(2).vault--; x.external++ },
 		"expiry":    func(x *Exchange) { x.orders.at(4).expiry++ },
-		"timer":     func(x *Exchange) { x.disarm(x.orders.at(4)) },
+		"timer":     func(x *Exchange) { x.timers.disarm(&x.orders, x.orders.at(4)) },
 		"timers":    func(x *Exchange) { x.timers.n = 0 },
 		"key":       func(x *Exchange) { x.orders.at(1).key++ },
 		"nobody":    func(x *Exchange) { x.orders.at(0).timer++ },
 		"beat":      func(x *Exchange) { x.beats.all[0].timeout++ },
 		"counts":    func(x *Exchange) { x.beats.counts[1]++ },
-		"rank":      func(x *Exchange) { x.known(1).book.rank++ },
-		"stated":    func(x *Exchange) { x.known(1).stated = true },
+		"rank":      func(x *Exchange) { x.markets.known(1).book.rank++ },
+		"stated":    func(x *Exchange) { x.markets.known(1).stated = true },
 		"gone":      func(x *Exchange) { x.requests.gone++ },
 		"beats":     func(x *Exchange) { delete(x.beats.at, apiKey{1, 7}) },
 		"request":   func(x *Exchange) { x.requests.all.at(1).amount++ },
 		"when":      func(x *Exchange) { x.requests.all.at(1).at++ },
-		"requests":  func(x *Exchange) { x.leave(); x.requests.all.used++ },
+		"requests":  func(x *Exchange) { x.requests.forget(); x.requests.all.used++ },
 	} {
 		s := newStage(16, 100, 100)
 		s.fund(1000*Unit, 1000*Unit)
@@ -219,11 +219,11 @@ func TestAuditFinds(t *testing.T) {
 		s.apply(Command{Kind: Resolve, Market: 2, Price: 3333})
 		s.apply(Command{Kind: Arm, Owner: 1, Key: 7, Expiry: 1000})
 		s.apply(Command{Kind: SplitTokens, Market: 1, Wallet: 1, Owner: 1, Size: 1, ID: OrderID{9}})
-		if err := s.x.audit(); err != nil {
+		if err := audit(s.x); err != nil {
 			t.Fatal(err)
 		}
 		damage(s.x)
-		if s.x.audit() == nil {
+		if audit(s.x) == nil {
 			t.Errorf("%s: not found", name)
 		}
 	}

@@ -56,24 +56,24 @@ func newKeyring() keyring {
 // always be revoked, and so can a key that was only ever derived: it is good until then. A trading
 // key can be restored, as its owner derives it again; the others are dead for good, because they
 // were handed to somebody else.
-func (r *keyring) judge(k keyRecord, revoke bool) refusal {
+func (r *keyring) judge(k keyRecord, revoke bool) (refused Reject, limit int64) {
 	was, known := r.revoked[k]
 	n := r.counts[keyRecord{owner: k.owner, class: k.class}]
 	full := n.all >= MaxKeyRecords
 	if revoke {
 		full = n.revoked >= MaxKeyRecords // one that is restored makes room
 	}
-	switch limit := k.class.most(); {
+	switch most := k.class.most(); {
 	case known && (revoke || !was):
-		return refusal{}
+		return Accepted, 0
 	case known && k.class != TradingKey:
-		return refusal{reject: RejectKeyGone}
+		return RejectKeyGone, 0
 	case !known && full:
-		return refusal{reject: RejectKeyRecords, args: [3]int64{MaxKeyRecords}}
-	case !revoke && n.all-n.revoked >= limit:
-		return refusal{reject: RejectKeys, args: [3]int64{int64(limit)}}
+		return RejectKeyRecords, MaxKeyRecords
+	case !revoke && n.all-n.revoked >= most:
+		return RejectKeys, int64(most)
 	}
-	return refusal{}
+	return Accepted, 0
 }
 
 // set puts a key on record, or changes what is there.
@@ -98,13 +98,13 @@ func (r *keyring) set(k keyRecord, revoke bool) {
 func (x *Exchange) setKey(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:
-		return refuse(events, c, refusal{reject: RejectWallet})
+		return refuse(events, c, RejectWallet)
 	case c.Class >= keyClasses:
-		return refuse(events, c, refusal{reject: RejectType})
+		return refuse(events, c, RejectType)
 	}
 	k := keyRecord{c.Owner, c.Key, c.Class}
-	if no := x.keys.judge(k, c.Revoke); no.reject != Accepted {
-		return refuse(events, c, no)
+	if refused, limit := x.keys.judge(k, c.Revoke); refused != Accepted {
+		return refuse(events, c, refused, limit)
 	}
 	if was, known := x.keys.revoked[k]; known {
 		x.digest -= k.leaf(was)

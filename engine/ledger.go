@@ -7,6 +7,21 @@ import "fmt"
 // with its market's vault, negative by what it issued, and with the market's external account.
 // Every asset sums to zero at all times.
 
+// ledger is what everybody has: wallets, positions, the external account and the fee account.
+type ledger struct {
+	digest uint64 // of all trading state: every posting changes it
+
+	accounts  slab[account] // by WalletNo
+	wallets   map[Address]WalletNo
+	positions slab[position]
+	index     table // of positions, by wallet and market
+	external  Cash  // at most 0: less all collateral that was paid in
+	fees      Cash  // the fee account
+
+	refs       map[OrderID]Sequence // the operators' references
+	references slab[OrderID]        // the keys of refs, in order
+}
+
 // entry is one account of one asset, in base units; held of total backs open orders.
 type entry struct {
 	total, held int64
@@ -41,52 +56,52 @@ type position struct {
 	_      uint32
 }
 
-// is says whether it is that wallet's in that market.
+// is reports whether the position is that wallet's in that market.
 func (p *position) is(w WalletNo, m MarketNo) bool { return p.wallet == w && p.market == m }
 
 // foldOf names the token account of one outcome.
 func (p *position) foldOf(o Outcome) uint64 { return p.fold + uint64(o)*mixAsset }
 
 // post changes an entry and its digest. fold names the entry.
-func (x *Exchange) post(e *entry, fold uint64, total, held int64) {
-	x.digest -= e.leaf(fold)
+func (l *ledger) post(e *entry, fold uint64, total, held int64) {
+	l.digest -= e.leaf(fold)
 	e.total += total
 	e.held += held
 	if e.held < 0 || e.held > e.total {
 		panic(fmt.Sprintf("BUG: account holds %d, reserved %d", e.total, e.held))
 	}
-	x.digest += e.leaf(fold)
+	l.digest += e.leaf(fold)
 }
 
 // postCash changes a wallet's collateral.
-func (x *Exchange) postCash(a *account, total, held int64) {
-	x.post(&a.cash, a.fold, total, held)
+func (l *ledger) postCash(a *account, total, held int64) {
+	l.post(&a.cash, a.fold, total, held)
 }
 
 // postToken changes a wallet's tokens of one outcome.
-func (x *Exchange) postToken(p *position, o Outcome, total, held int64) {
-	x.post(&p.tokens[o], p.foldOf(o), total, held)
+func (l *ledger) postToken(p *position, o Outcome, total, held int64) {
+	l.post(&p.tokens[o], p.foldOf(o), total, held)
 }
 
 // postFees credits the fee account, or debits it if amount is negative.
-func (x *Exchange) postFees(amount Cash) {
-	x.digest -= x.feesLeaf()
-	x.fees += amount
-	if x.fees < 0 {
-		panic(fmt.Sprintf("BUG: fee account holds %d", x.fees))
+func (l *ledger) postFees(amount Cash) {
+	l.digest -= feesLeaf(l.fees)
+	l.fees += amount
+	if l.fees < 0 {
+		panic(fmt.Sprintf("BUG: fee account holds %d", l.fees))
 	}
-	x.digest += x.feesLeaf()
+	l.digest += feesLeaf(l.fees)
 }
 
 // resize sets what remains of an order and moves its reserve with it, the one place where reserves
 // move; paid leaves the account that backs the order in the same breath.
-func (x *Exchange) resize(o *order, to Size, paid int64) {
-	x.digest -= o.leaf()
+func (l *ledger) resize(o *order, to Size, paid int64) {
+	l.digest -= o.leaf()
 	held := reserved(o.side, o.price, to-o.remaining)
 	o.remaining = to
-	x.digest += o.leaf()
-	e, fold := backing(o.side, o.outcome, x.accounts.at(uint32(o.wallet)), x.positions.at(o.position))
-	x.post(e, fold, -paid, held)
+	l.digest += o.leaf()
+	e, fold := backing(o.side, o.outcome, l.accounts.at(uint32(o.wallet)), l.positions.at(o.position))
+	l.post(e, fold, -paid, held)
 }
 
 // backing is what backs an order of this side, and what names that: cash or tokens. Which side
@@ -105,15 +120,15 @@ func backing(s Side, o Outcome, a *account, p *position) (e *entry, fold uint64)
 }
 
 // number is the wallet of an address, made if it is new.
-func (x *Exchange) number(address *Address) WalletNo {
-	if no, ok := x.wallets[*address]; ok {
+func (l *ledger) number(address *Address) WalletNo {
+	if no, ok := l.wallets[*address]; ok {
 		return no
 	}
-	no := WalletNo(x.accounts.next())
-	x.wallets[*address] = no
-	a := x.accounts.at(uint32(no))
+	no := WalletNo(l.accounts.next())
+	l.wallets[*address] = no
+	a := l.accounts.at(uint32(no))
 	a.address, a.fold = *address, foldAccount(address, no)
-	x.digest += a.cash.leaf(a.fold)
+	l.digest += a.cash.leaf(a.fold)
 	return no
 }
 
@@ -124,26 +139,26 @@ func positionTag(w WalletNo, m MarketNo) uint32 {
 }
 
 // position is the number of the wallet's position in a market, 0 if it has none yet.
-func (x *Exchange) position(w WalletNo, m MarketNo) uint32 {
-	i, e := x.places.search(positionTag(w, m))
-	for i != 0 && !x.positions.at(i).is(w, m) {
+func (l *ledger) position(w WalletNo, m MarketNo) uint32 {
+	i, e := l.index.search(positionTag(w, m))
+	for i != 0 && !l.positions.at(i).is(w, m) {
 		i, e = e.next()
 	}
 	return i
 }
 
 // isPosition says whether i is the number of the wallet's position in a market. Any i will do.
-func (x *Exchange) isPosition(i uint32, w WalletNo, m MarketNo) bool {
-	return i != 0 && i <= x.positions.used && x.positions.at(i).is(w, m)
+func (l *ledger) isPosition(i uint32, w WalletNo, m MarketNo) bool {
+	return i != 0 && i <= l.positions.used && l.positions.at(i).is(w, m)
 }
 
 // addPosition makes the position that position did not find.
-func (x *Exchange) addPosition(w WalletNo, m MarketNo) uint32 {
-	no := x.positions.next()
-	p := x.positions.at(no)
+func (l *ledger) addPosition(w WalletNo, m MarketNo) uint32 {
+	no := l.positions.next()
+	p := l.positions.at(no)
 	p.wallet, p.market, p.fold = w, m, foldPosition(w, m)
-	x.places.insert(entryOf(positionTag(w, m), no))
-	x.digest += p.tokens[0].leaf(p.foldOf(0)) + p.tokens[1].leaf(p.foldOf(1))
+	l.index.insert(entryOf(positionTag(w, m), no))
+	l.digest += p.tokens[0].leaf(p.foldOf(0)) + p.tokens[1].leaf(p.foldOf(1))
 	return no
 }
 
@@ -152,24 +167,24 @@ func (x *Exchange) addPosition(w WalletNo, m MarketNo) uint32 {
 // backed: from outside 1.00 goes into the vault for each share, the wallet gets the token and the
 // outside its complement. So nobody loses a token by taking it out, and none is backed twice.
 func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
-	amount, no := x.transfer(c)
-	if no.reject != Accepted {
-		return refuse(events, c, no)
+	amount, refused := x.transfer(c)
+	if refused.Kind != 0 {
+		return append(events, refused)
 	}
-	fresh, m := amount, x.known(c.Market)
+	fresh, m := amount, x.markets.known(c.Market)
 	if m != nil {
 		fresh -= min(amount, int64(m.external[c.Outcome]))
 	}
 	switch {
 	case fresh > MaxSupply+int64(x.external):
-		return refuse(events, c, refusal{reject: RejectAmount})
+		return refuse(events, c, RejectAmount)
 	case m != nil && m.state == Settled && fresh != 0:
-		return refuse(events, c, refusal{reject: RejectState}) // nothing backs what is paid out
+		return refuse(events, c, RejectState) // nothing backs what is paid out
 	}
 	w := x.number(&c.Address)
-	x.digest -= x.externalLeaf()
+	x.digest -= externalLeaf(x.external)
 	x.external -= Cash(fresh)
-	x.digest += x.externalLeaf()
+	x.digest += externalLeaf(x.external)
 	if m == nil {
 		x.postCash(x.accounts.at(uint32(w)), amount, 0)
 	} else {
@@ -188,13 +203,13 @@ func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 
 // withdraw answers Withdraw, out of what is free.
 func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
-	amount, no := x.transfer(c)
-	if no.reject != Accepted {
-		return refuse(events, c, no)
+	amount, refused := x.transfer(c)
+	if refused.Kind != 0 {
+		return append(events, refused)
 	}
 	w := x.wallets[c.Address]
 	if w == 0 {
-		return refuse(events, c, refusal{reject: RejectWallet})
+		return refuse(events, c, RejectWallet)
 	}
 	a := x.accounts.at(uint32(w))
 	e, p := &a.cash, (*position)(nil)
@@ -206,13 +221,12 @@ func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
 		}
 	}
 	if e.free() < amount {
-		return refuse(events, c, refusal{
-			reject: RejectBalance, args: [3]int64{e.total, e.held, amount}})
+		return refuse(events, c, RejectBalance, e.total, e.held, amount)
 	}
 	if c.Market == 0 {
-		x.digest -= x.externalLeaf()
+		x.digest -= externalLeaf(x.external)
 		x.external += Cash(amount)
-		x.digest += x.externalLeaf()
+		x.digest += externalLeaf(x.external)
 		x.postCash(a, -amount, 0)
 	} else {
 		x.export(x.markets.at(uint32(c.Market)), c.Outcome, Size(amount))
@@ -222,35 +236,35 @@ func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
 	return append(events, moved(c, Withdrawn, w, amount))
 }
 
-// transfer judges what Deposit and Withdraw have in common.
-func (x *Exchange) transfer(c *Command) (amount int64, no refusal) {
+// transfer judges what Deposit and Withdraw have in common. refused has no Kind if nothing is wrong.
+func (x *Exchange) transfer(c *Command) (amount int64, refused Event) {
 	if first, ok := x.refs[c.ID]; ok {
-		return 0, refusal{reject: RejectDuplicate, first: first}
+		return 0, rejectedSince(c, RejectDuplicate, first)
 	}
 	amount = int64(c.Cash)
 	if c.Market != 0 {
-		if x.known(c.Market) == nil || c.Outcome > 1 {
-			return 0, refusal{reject: RejectMarket}
+		if x.markets.known(c.Market) == nil || c.Outcome > 1 {
+			return 0, rejected(c, RejectMarket)
 		}
 		amount = int64(c.Size)
 	}
 	switch {
 	case c.Address == (Address{}):
-		return 0, refusal{reject: RejectWallet}
+		return 0, rejected(c, RejectWallet)
 	case amount < 1 || amount > MaxAmount:
-		return 0, refusal{reject: RejectAmount}
+		return 0, rejected(c, RejectAmount)
 	}
-	return amount, no
+	return amount, refused
 }
 
 // refer remembers an operator's reference for ever.
-func (x *Exchange) refer(id *OrderID, seq Sequence) {
+func (l *ledger) refer(id *OrderID, seq Sequence) {
 	if *id == (OrderID{}) {
 		return
 	}
-	x.refs[*id] = seq
-	*x.references.at(x.references.next()) = *id
-	x.digest += mix(fold32((*[32]byte)(id)), mixRef)
+	l.refs[*id] = seq
+	*l.references.at(l.references.next()) = *id
+	l.digest += mix(fold32((*[32]byte)(id)), mixRef)
 }
 
 // moved is the Event of a Deposit or Withdraw.
@@ -262,12 +276,12 @@ func moved(c *Command, kind EventKind, w WalletNo, amount int64) Event {
 // link answers Link. A wallet has one owner for good; an owner may have many wallets.
 func (x *Exchange) link(c *Command, events []Event) []Event {
 	if c.Address == (Address{}) || c.Holder == (Address{}) {
-		return refuse(events, c, refusal{reject: RejectWallet})
+		return refuse(events, c, RejectWallet)
 	}
 	if w := x.wallets[c.Address]; w != 0 {
 		owner := x.accounts.at(uint32(w)).owner
 		if owner != 0 && owner != x.wallets[c.Holder] {
-			return refuse(events, c, refusal{reject: RejectLink})
+			return refuse(events, c, RejectLink)
 		}
 	}
 	w, owner := x.number(&c.Address), x.number(&c.Holder)

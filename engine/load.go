@@ -35,7 +35,7 @@ func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence,
 		return nil, 0, fmt.Errorf("%w: Digest %016x, saved as %016x", ErrState, l.x.digest, digest)
 	}
 	if auditing {
-		l.x.mustAudit()
+		mustAudit(l.x)
 	}
 	return l.x, l.x.last, nil
 }
@@ -59,9 +59,9 @@ func (l *loader) begin(seed uint64) (version uint64) {
 	}
 	x := newExchange(seed, Window)
 	x.last = Sequence(u.Uint())
-	x.digest -= x.modeLeaf() + x.externalLeaf() + x.feesLeaf()
+	x.digest -= x.mode.leaf() + externalLeaf(x.external) + feesLeaf(x.fees)
 	x.mode, x.external, x.fees = Mode(u.Most(uint64(CancelOnly))), Cash(u.Int()), Cash(u.Int())
-	x.digest += x.modeLeaf() + x.externalLeaf() + x.feesLeaf()
+	x.digest += x.mode.leaf() + externalLeaf(x.external) + feesLeaf(x.fees)
 	l.x = x
 	return version
 }
@@ -123,14 +123,13 @@ func (l *loader) markets() {
 		state, mode := MarketState(u.Most(uint64(Settled))), Mode(u.Most(uint64(CancelOnly)))
 		payout, rank := Price(u.Most(uint64(PriceOne))), u.Uint()
 		s.MinSize, s.MinBuy = Size(u.Int()), Cash(u.Int())
-		if u.Err == nil && (!tickAllowed(s.Tick) || x.listed(&s.Condition) != 0) {
+		if u.Err == nil && (!tickAllowed(s.Tick) || x.markets.listed(&s.Condition) != 0) {
 			u.Fail("market %d: tick %d, or listed twice", x.markets.used+1, s.Tick)
 		}
 		if u.Err != nil {
 			return
 		}
-		m := x.markets.at(uint32(x.addMarket(&s)))
-		x.digest -= m.leaf() + m.rankLeaf()
+		_, m := x.markets.add(&s, &x.queues)
 		m.state, m.mode, m.payout, m.stated = state, mode, payout, flags&savedStated != 0
 		m.vault = Cash(u.Int())
 		m.issued = [2]Size{Size(u.Int()), Size(u.Int())}
@@ -190,7 +189,7 @@ func (l *loader) order(m *market) (o order) {
 		return o
 	}
 	if o.position == 0 || o.remaining == 0 || o.price == 0 || o.price%m.tick != 0 ||
-		x.known(x.positions.at(o.position).market) != m {
+		x.markets.known(x.positions.at(o.position).market) != m {
 		u.Fail("order %x: %d at %d, position %d", o.id[:4], o.remaining, o.price, o.position)
 		return o
 	}
@@ -200,7 +199,7 @@ func (l *loader) order(m *market) (o order) {
 	if o.outcome == 1 {
 		ladder = PriceOne - ladder
 	}
-	o.index, o.tag = uint16(ladder/m.tick), x.seen.tag(&o.id)
+	o.index, o.tag = uint16(ladder/m.tick), x.seen.salt.tag(&o.id)
 	return o
 }
 
@@ -209,13 +208,14 @@ func (l *loader) rest(m *market, from *order) {
 	x, size := l.x, from.remaining
 	from.fold = foldOrder(from, foldID(&from.id))
 	side := ladderSide(from.side, from.outcome)
-	h, o := x.restOrder(&m.book, uint32(from.index), side, size)
+	h := m.book.rest(uint32(from.index), side, size)
+	o := x.orders.upTo(h)
 	*o = *from
 	o.remaining = 0
 	x.resize(o, size, 0)
 	x.enlist(h, o, x.accounts.at(uint32(o.wallet)), x.positions.at(o.position))
 	if o.expiry != 0 {
-		x.arm(h, o)
+		x.timers.arm(&x.orders, h, o)
 	}
 	x.seen.table.insert(entryOf(o.tag, h))
 }
@@ -242,7 +242,7 @@ func (l *loader) placements() {
 		for i := range some { // the cells come from memory all at once, not one after the other
 			p := &some[i]
 			u.Bytes(p.id[:])
-			p.first, p.tag = Sequence(u.Uint()), s.tag(&p.id)
+			p.first, p.tag = Sequence(u.Uint()), s.salt.tag(&p.id)
 			l.touched += s.table.home(p.tag)[bucketEntries]
 		}
 		for i := 0; i < len(some) && u.Err == nil; i++ {
@@ -261,7 +261,7 @@ func (l *loader) placements() {
 // placement puts one placement into the ring. Its Sequence is 0 if it rests.
 func (l *loader) placement(p *placement) {
 	s := &l.x.seen
-	h, at, known := l.x.find(&p.id, p.tag)
+	h, at, known := l.x.seen.find(&l.x.orders, &p.id, p.tag)
 	if known == (p.first != 0) || known && l.x.orders.at(h).ring != 0 {
 		l.u.Fail("placement %x of Sequence %d", p.id[:4], p.first)
 		return
@@ -346,16 +346,8 @@ func (l *loader) requests() {
 		r := request{}
 		u.Bytes(r.id[:])
 		r.first, r.at, r.amount = Sequence(u.Uint()), Time(u.Int()), u.Int()
-		r.tag = x.seen.tag(&r.id)
 		h := q.all.next()
-		*q.all.at(h) = r
-		q.table.insert(entryOf(r.tag, h))
-		if q.newest != 0 {
-			q.all.at(q.newest).next = h
-		} else {
-			q.oldest = h
-		}
-		q.newest = h
+		q.append(h, r)
 		x.digest += q.all.at(h).leaf(q.gone + uint64(q.table.used))
 	})
 }

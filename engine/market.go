@@ -36,6 +36,18 @@ type market struct {
 	tokens    [2]Token
 }
 
+// markets are all markets by MarketNo, and the ways to them.
+type markets struct {
+	slab[market]
+	conditions table // MarketNo by condition
+	tokens     table // MarketNo by token
+	salt       salt
+}
+
+func newMarkets(s salt) markets {
+	return markets{conditions: newTable(), tokens: newTable(), salt: s}
+}
+
 // listing is what the market is listed with by now, but for Open: the state says more.
 func (m *market) listing() Listing {
 	return Listing{
@@ -69,23 +81,25 @@ func (l *Listing) judge() Reject {
 func (x *Exchange) list(c *Command, events []Event) []Event {
 	l := c.Listing
 	if l == nil {
-		return refuse(events, c, refusal{reject: RejectListing})
+		return refuse(events, c, RejectListing)
 	}
-	if why := l.judge(); why != Accepted {
-		return refuse(events, c, refusal{reject: why})
+	if refused := l.judge(); refused != Accepted {
+		return refuse(events, c, refused)
 	}
-	no := x.listed(&l.Condition)
+	no := x.markets.listed(&l.Condition)
 	if no == 0 {
-		if x.listedToken(&l.Tokens[0]) || x.listedToken(&l.Tokens[1]) {
-			return refuse(events, c, refusal{reject: RejectListing})
+		if x.markets.trades(&l.Tokens[0]) || x.markets.trades(&l.Tokens[1]) {
+			return refuse(events, c, RejectListing)
 		}
-		no = x.addMarket(l)
+		added, m := x.markets.add(l, &x.queues)
+		no = added
+		x.digest += m.leaf()
 	}
 	m := x.markets.at(uint32(no))
 	same := m.listing()
 	same.Open = l.Open
 	if same != *l {
-		return refuse(events, c, refusal{reject: RejectListing})
+		return refuse(events, c, RejectListing)
 	}
 	if l.Open && m.state == Unopened && !m.stated {
 		x.digest -= m.leaf()
@@ -95,18 +109,17 @@ func (x *Exchange) list(c *Command, events []Event) []Event {
 	return append(events, Event{Kind: Listed, State: m.state, Market: no, Order: c.ID})
 }
 
-// addMarket numbers a condition. It begins unopened.
-func (x *Exchange) addMarket(l *Listing) MarketNo {
-	i := x.markets.next()
-	m, no := x.markets.at(i), MarketNo(i)
-	m.book, m.state = newBook(uint32(PriceOne/l.Tick), &x.queues), Unopened
+// add numbers a condition. Its market begins unopened.
+func (s *markets) add(l *Listing, q *queues) (MarketNo, *market) {
+	i := s.next()
+	m, no := s.at(i), MarketNo(i)
+	m.book, m.state = newBook(uint32(PriceOne/l.Tick), q), Unopened
 	m.adopt(l, no)
-	x.conditions.insert(entryOf(x.seen.tag((*OrderID)(&l.Condition)), i))
+	s.conditions.insert(entryOf(s.salt.tag((*OrderID)(&l.Condition)), i))
 	for o := range l.Tokens {
-		x.tokens.insert(entryOf(x.seen.tag((*OrderID)(&l.Tokens[o])), i))
+		s.tokens.insert(entryOf(s.salt.tag((*OrderID)(&l.Tokens[o])), i))
 	}
-	x.digest += m.leaf()
-	return no
+	return no, m
 }
 
 // adopt gives a market its rules.
@@ -116,43 +129,43 @@ func (m *market) adopt(l *Listing, no MarketNo) {
 	m.min, m.minBuy, m.tick, m.fee = l.MinSize, l.MinBuy, l.Tick, l.Fee
 }
 
-// listed is the market of a condition, 0 if there is none.
-func (x *Exchange) listed(c *Condition) MarketNo {
-	no, e := x.conditions.search(x.seen.tag((*OrderID)(c)))
-	for no != 0 && x.markets.at(no).condition != *c {
+// listed returns the market of a condition, 0 if there is none.
+func (s *markets) listed(c *Condition) MarketNo {
+	no, e := s.conditions.search(s.salt.tag((*OrderID)(c)))
+	for no != 0 && s.at(no).condition != *c {
 		no, e = e.next()
 	}
 	return MarketNo(no)
 }
 
-// listedToken says whether a token belongs to a market.
-func (x *Exchange) listedToken(k *Token) bool {
-	no, e := x.tokens.search(x.seen.tag((*OrderID)(k)))
+// trades reports whether a token belongs to a market.
+func (s *markets) trades(k *Token) bool {
+	no, e := s.tokens.search(s.salt.tag((*OrderID)(k)))
 	for ; no != 0; no, e = e.next() {
-		if m := x.markets.at(no); m.tokens[0] == *k || m.tokens[1] == *k {
+		if m := s.at(no); m.tokens[0] == *k || m.tokens[1] == *k {
 			return true
 		}
 	}
 	return false
 }
 
-// known is market no, or nil.
-func (x *Exchange) known(no MarketNo) *market {
-	if no == 0 || uint32(no) > x.markets.used {
+// known returns market no, nil if there is none.
+func (s *markets) known(no MarketNo) *market {
+	if no == 0 || uint32(no) > s.used {
 		return nil
 	}
-	return x.markets.at(uint32(no))
+	return s.at(uint32(no))
 }
 
 // setState answers SetState. A closed market can only be opened again; a settled one is for good.
 func (x *Exchange) setState(c *Command, events []Event) []Event {
-	m := x.known(c.Market)
+	m := x.markets.known(c.Market)
 	switch {
 	case m == nil:
-		return refuse(events, c, refusal{reject: RejectMarket})
+		return refuse(events, c, RejectMarket)
 	case c.State < Unopened || c.State > Closed, m.state == Settled,
 		m.state == Closed && c.State != Closed && c.State != Open:
-		return refuse(events, c, refusal{reject: RejectState})
+		return refuse(events, c, RejectState)
 	}
 	if c.State == Closed {
 		events = x.sweep(m, MarketClosed, events)
@@ -180,15 +193,15 @@ func (x *Exchange) sweep(m *market, why Reason, events []Event) []Event {
 
 // resolve answers Resolve.
 func (x *Exchange) resolve(c *Command, seq Sequence, events []Event) []Event {
-	m := x.known(c.Market)
+	m := x.markets.known(c.Market)
 	first, known := x.refs[c.ID]
 	switch {
 	case known:
-		return refuse(events, c, refusal{reject: RejectDuplicate, first: first})
+		return refuseSince(events, c, RejectDuplicate, first)
 	case m == nil:
-		return refuse(events, c, refusal{reject: RejectMarket})
+		return refuse(events, c, RejectMarket)
 	case c.Price > PriceOne, m.state == Settled && m.payout != c.Price:
-		return refuse(events, c, refusal{reject: RejectPayout})
+		return refuse(events, c, RejectPayout)
 	}
 	events = x.sweep(m, MarketResolved, events)
 	x.digest -= m.leaf()
@@ -201,20 +214,20 @@ func (x *Exchange) resolve(c *Command, seq Sequence, events []Event) []Event {
 
 // adjust answers Adjust: other rules for what comes next. Resting orders keep price and place.
 func (x *Exchange) adjust(c *Command, events []Event) []Event {
-	m, l := x.known(c.Market), c.Listing
+	m, l := x.markets.known(c.Market), c.Listing
 	switch {
 	case m == nil:
-		return refuse(events, c, refusal{reject: RejectMarket})
+		return refuse(events, c, RejectMarket)
 	case l == nil || !m.is(l):
-		return refuse(events, c, refusal{reject: RejectListing})
+		return refuse(events, c, RejectListing)
 	case m.state == Settled:
-		return refuse(events, c, refusal{reject: RejectState})
+		return refuse(events, c, RejectState)
 	}
-	if why := l.judge(); why != Accepted {
-		return refuse(events, c, refusal{reject: why})
+	if refused := l.judge(); refused != Accepted {
+		return refuse(events, c, refused)
 	}
 	if !m.book.onGrid(uint32(m.tick), uint32(l.Tick)) {
-		return refuse(events, c, refusal{reject: RejectRules})
+		return refuse(events, c, RejectRules)
 	}
 	x.digest -= m.leaf() + m.rankLeaf()
 	if l.Tick != m.tick {
@@ -232,17 +245,17 @@ func (m *market) is(l *Listing) bool {
 }
 
 // issue turns pairs base units of collateral into as many of both tokens, or back if negative.
-func (x *Exchange) issue(m *market, pairs int64) {
-	x.digest -= m.leaf()
+func (l *ledger) issue(m *market, pairs int64) {
+	l.digest -= m.leaf()
 	m.vault += Cash(pairs)
 	m.issued[0] -= Size(pairs)
 	m.issued[1] -= Size(pairs)
-	x.digest += m.leaf()
+	l.digest += m.leaf()
 }
 
 // export moves size of an outcome to the market's external account, or back if negative.
-func (x *Exchange) export(m *market, o Outcome, size Size) {
-	x.digest -= m.leaf()
+func (l *ledger) export(m *market, o Outcome, size Size) {
+	l.digest -= m.leaf()
 	m.external[o] += size
-	x.digest += m.leaf()
+	l.digest += m.leaf()
 }

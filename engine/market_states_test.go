@@ -54,14 +54,14 @@ func TestTransitions(t *testing.T) {
 			if now == Closed {
 				rests = 0
 			}
-			if got := x.accounts.at(1).open; got != rests || x.known(1).state != now {
-				t.Errorf("from %d to %d: state %d, %d orders rest", from, to, x.known(1).state, got)
+			if got := x.accounts.at(1).open; got != rests || x.markets.known(1).state != now {
+				t.Errorf("from %d to %d: state %d, %d orders rest", from, to, x.markets.known(1).state, got)
 			}
 			if e := do(Command{Kind: Place, Market: 1, Wallet: 1, Owner: 1, Size: Unit,
 				Cash: Unit / 2, ID: OrderID{2}, Seen: seq}); e.Reject != taken[now] {
 				t.Errorf("an order in state %d: %+v", now, e)
 			}
-			if err := x.audit(); err != nil {
+			if err := audit(x); err != nil {
 				t.Error(err)
 			}
 		}

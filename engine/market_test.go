@@ -31,14 +31,14 @@ func TestAdjustIsInvisible(t *testing.T) {
 					t.Fatalf("%+v\ngot  %+v\nwant %+v", c, got, want)
 				}
 			}
-			l := s.x.known(1).listing()
+			l := s.x.markets.known(1).listing()
 			l.Tick = fine
 			adjust := Command{Kind: Adjust, Market: 1, Listing: &l}
 			if e := s.apply(adjust)[0]; e.Kind != Adjusted {
 				t.Fatalf("refused: %+v", e)
 			}
 			other.apply(adjust)
-			if err := s.x.audit(); err != nil {
+			if err := audit(s.x); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -67,13 +67,13 @@ func TestCoarsening(t *testing.T) {
 			for h := uint32(1); h <= s.x.orders.used; h++ {
 				fits = fits && s.x.orders.at(h).price%tick == 0
 			}
-			l := s.x.known(1).listing()
+			l := s.x.markets.known(1).listing()
 			l.Tick = tick
 			e := s.apply(Command{Kind: Adjust, Market: 1, Listing: &l})[0]
 			if fits != (e.Kind == Adjusted) || !fits && e.Reject != RejectRules {
 				t.Fatalf("tick %v fits: %v, got %+v", tick, fits, e)
 			}
-			if err := s.x.audit(); err != nil {
+			if err := audit(s.x); err != nil {
 				t.Fatal(err)
 			}
 		}

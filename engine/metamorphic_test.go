@@ -107,7 +107,7 @@ func TestMirror(t *testing.T) {
 					briefly(want))
 			}
 		}
-		if err := mirror.audit(); err != nil {
+		if err := audit(mirror); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -116,8 +116,8 @@ func TestMirror(t *testing.T) {
 // dualOf is an order to buy B as one to sell A at the complementary price, if it is bounded by its
 // shares, a budget buys more where the book is better, and its amounts lie on its price: cash that
 // is a base unit short buys less, shares are what they are.
-func (x *Exchange) dualOf(c Command) Command {
-	m := x.known(c.Market)
+func dualOf(x *Exchange, c Command) Command {
+	m := x.markets.known(c.Market)
 	if c.Kind != Place || c.Side != Buy || c.Outcome != 1 || c.Type > GTD || m == nil ||
 		c.Size < Lot || c.Size%Lot != 0 {
 		return c
@@ -161,7 +161,7 @@ func TestDual(t *testing.T) {
 		step := func(c Command) {
 			d.seq++
 			got := x.Apply(&c, d.seq, d.now, nil)
-			other := x.dualOf(c)
+			other := dualOf(x, c)
 			same := dual.Apply(&other, d.seq, d.now, nil)
 			d.saw(&c, got)
 			if a, b := dualEvents(&c, got), dualEvents(&other, same); !slices.Equal(a, b) {
@@ -186,7 +186,7 @@ func TestDual(t *testing.T) {
 		}
 		for w := uint32(1); w <= x.accounts.used; w++ {
 			for m := MarketNo(1); m <= deckMarkets; m++ {
-				if a, b := x.worthOf(w, m), dual.worthOf(w, m); a != b {
+				if a, b := worthOf(x, w, m), worthOf(dual, w, m); a != b {
 					t.Fatalf("wallet %d in market %d: %v, dual %v", w, m, a, b)
 				}
 			}
@@ -199,7 +199,7 @@ func TestDual(t *testing.T) {
 
 // worthOf is what stays the same when a pair is made or unmade: the cash of a wallet with its A of
 // all markets, and what it has more of A than of B in one.
-func (x *Exchange) worthOf(w uint32, m MarketNo) (worth [2]int64) {
+func worthOf(x *Exchange, w uint32, m MarketNo) (worth [2]int64) {
 	worth[0] = x.accounts.at(w).cash.total
 	for i := uint32(1); i <= x.positions.used; i++ {
 		if p := x.positions.at(i); uint32(p.wallet) == w {
@@ -251,10 +251,10 @@ func TestBatches(t *testing.T) {
 				}
 				if draw(8) == 0 { // the leader is lost: the one that replayed it goes on
 					leader, follower = follower, newExchange(99, 8)
-					follower.replay(t, h, i)
+					h.replay(t, follower, i)
 				}
 			}
-			if err := follower.audit(); err != nil {
+			if err := audit(follower); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -262,7 +262,7 @@ func TestBatches(t *testing.T) {
 }
 
 // replay applies the first n Commands of a history.
-func (x *Exchange) replay(t rapid.TB, h *history, n int) {
+func (h *history) replay(t rapid.TB, x *Exchange, n int) {
 	for i := range n {
 		x.Apply(&h.commands[i], h.at(i), h.times[i], nil)
 	}
@@ -376,7 +376,7 @@ func (w *weave) advance() {
 		for i := range gone[k] {
 			gone[k][i].First = 0
 		}
-		if !slices.Equal(gone[k], gone[0]) || w.x[k].trading() != w.x[0].trading() {
+		if !slices.Equal(gone[k], gone[0]) || trading(w.x[k]) != trading(w.x[0]) {
 			w.t.Fatalf("expired%s\nwant%s", briefly(gone[k]), briefly(gone[0]))
 		}
 	}
@@ -417,7 +417,7 @@ func (w *weave) round(a, b []Command) {
 	}
 	w.seq += Sequence(len(mixed))
 	for k := range w.x {
-		if w.x[k].trading() != w.x[0].trading() {
+		if trading(w.x[k]) != trading(w.x[0]) {
 			w.t.Fatalf("%+v\n%+v\nanother state in another order", a, b)
 		}
 		same := slices.Equal(numbered(w.x[k]), numbered(w.x[0]))
@@ -428,7 +428,7 @@ func (w *weave) round(a, b []Command) {
 }
 
 // trading is the Digest without the remembered placements and requests, whose order it holds.
-func (x *Exchange) trading() uint64 { return x.digest - x.seen.sum() - x.requests.sum() }
+func trading(x *Exchange) uint64 { return x.digest - x.seen.sum() - x.requests.sum() }
 
 // numbered is the remembered ids in the order of the ring, which has not run over, and those of
 // requests in the order of their list.

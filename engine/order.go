@@ -50,15 +50,6 @@ func reserved(side Side, price Price, remaining Size) int64 {
 	return amount
 }
 
-// restOrder puts an order into a book and hands out its record.
-func (x *Exchange) restOrder(b *book, index uint32, side Side, size Size) (h uint32, o *order) {
-	h = b.rest(index, side, size)
-	if h > x.orders.used {
-		x.orders.next()
-	}
-	return h, x.orders.at(h)
-}
-
 // enlist adds an order to the lists of its position and wallet.
 func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 	o.mineNext, o.minePrev = p.orders, 0

@@ -2,25 +2,25 @@ package engine
 
 // place answers Place: judge, match, settle, rest.
 func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []Event {
-	t := taker{c: c, hint: x.hints.take()}
-	if no := x.identify(&t); no != Accepted {
-		return refuse(events, c, refusal{reject: no})
+	t := taker{c: c, hint: x.hints.pop()}
+	if refused := t.identify(x); refused != Accepted {
+		return refuse(events, c, refused)
 	}
-	t.tag = x.seen.tag(&c.ID)
-	if _, first, known := x.find(&c.ID, t.tag); known {
-		return refuse(events, c, refusal{reject: RejectDuplicate, first: first})
+	t.tag = x.seen.salt.tag(&c.ID)
+	if _, first, known := x.seen.find(&x.orders, &c.ID, t.tag); known {
+		return refuseSince(events, c, RejectDuplicate, first)
 	}
 	if c.Seen < x.seen.floor {
-		return refuse(events, c, refusal{reject: RejectRecheck, first: x.seen.floor})
+		return refuseSince(events, c, RejectRecheck, x.seen.floor)
 	}
 	t.id = foldID(&c.ID)
-	if no := x.admit(&t, now); no != Accepted {
-		if Rejects[no].Final {
-			x.remember(&t, seq, 0)
+	if refused := x.admit(&t, now); refused != Accepted {
+		if Rejects[refused].Final {
+			x.digest += x.seen.remember(&t, seq, 0, nil)
 		}
-		return refuse(events, c, refusal{reject: no, args: t.args})
+		return refuse(events, c, refused, t.args[:]...)
 	}
-	x.places.step()
+	x.index.step()
 	if t.position == 0 {
 		t.position = x.addPosition(c.Wallet, c.Market)
 	}
@@ -29,11 +29,12 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 		x.settle(&t)
 	}
 	t.assertMet()
-	h, kind, why := uint32(0), Completed, t.left()
+	h, o, kind, why := uint32(0), (*order)(nil), Completed, t.left()
 	if t.remaining > 0 && why == 0 {
-		h, kind = x.rest(&t, seq), Placed
+		h, o = x.rest(&t, seq)
+		kind = Placed
 	}
-	x.remember(&t, seq, h)
+	x.digest += x.seen.remember(&t, seq, h, o)
 	events, e := another(events)
 	e.Kind, e.Reason = kind, why
 	e.Side, e.Outcome, e.Price = c.Side, c.Outcome, t.price
@@ -45,7 +46,7 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 
 // identify judges who sends an order. It comes before its id is looked up: what became of that is
 // not for everybody.
-func (x *Exchange) identify(t *taker) Reject {
+func (t *taker) identify(x *Exchange) Reject {
 	c := t.c
 	if c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used {
 		return RejectWallet
@@ -60,10 +61,10 @@ func (x *Exchange) identify(t *taker) Reject {
 // admit judges an arriving order: when, where, what, how much, and whether it is paid for.
 func (x *Exchange) admit(t *taker, now Time) Reject {
 	c := t.c
-	t.market = x.known(c.Market)
+	t.market = x.markets.known(c.Market)
 	switch {
 	case c.Deadline != 0 && now > c.Deadline:
-		return t.no(RejectStale, int64(c.Deadline), int64(now))
+		return t.refuse(RejectStale, int64(c.Deadline), int64(now))
 	case c.Type > FAK || c.Side > 1 || c.PostOnly && c.Type > GTD:
 		return RejectType
 	case c.Type == GTD && c.Expiry <= now || c.Type != GTD && c.Expiry != 0:
@@ -71,34 +72,34 @@ func (x *Exchange) admit(t *taker, now Time) Reject {
 	case t.market == nil || c.Outcome > 1:
 		return RejectMarket
 	case x.mode|t.market.mode|t.account.mode != Normal || t.market.state != Open:
-		if no := x.closed(t); no != Accepted {
-			return no
+		if refused := t.closed(x); refused != Accepted {
+			return refused
 		}
 	}
-	if no := t.judge(); no != Accepted {
-		return no
+	if refused := t.judge(); refused != Accepted {
+		return refused
 	}
-	if no := t.limits(); no != Accepted {
-		return no
+	if refused := t.limits(); refused != Accepted {
+		return refused
 	}
 	t.position = t.hint
 	if !x.isPosition(t.hint, c.Wallet, c.Market) {
 		t.position = x.position(c.Wallet, c.Market)
 	}
-	if no := x.afford(t); no != Accepted {
-		return no
+	if refused := t.afford(x); refused != Accepted {
+		return refused
 	}
 	switch {
-	case c.Type == FOK && !x.fillable(t):
+	case c.Type == FOK && !t.fillable(x):
 		return RejectFOK
-	case c.Type == FAK && !x.meets(t):
+	case c.Type == FAK && !t.meets(x):
 		return RejectFAK
 	}
 	return Accepted
 }
 
 // closed judges an order where a mode is set or the market is not open.
-func (x *Exchange) closed(t *taker) Reject {
+func (t *taker) closed(x *Exchange) Reject {
 	a, m := t.account, t.market
 	switch {
 	case a.mode == CancelOnly:
@@ -123,7 +124,7 @@ func (x *Exchange) closed(t *taker) Reject {
 
 // afford checks an arriving order against what is free, at its limit. Where there is enough for any
 // fee, the fee is not reckoned.
-func (x *Exchange) afford(t *taker) Reject {
+func (t *taker) afford(x *Exchange) Reject {
 	cash, tokens := t.account.cash, entry{}
 	if t.position != 0 {
 		tokens = x.positions.at(t.position).tokens[t.c.Outcome]
@@ -140,7 +141,7 @@ func (x *Exchange) afford(t *taker) Reject {
 		e = tokens
 	}
 	if need := t.need(); free < need {
-		return t.no(RejectBalance, e.total, e.held, need)
+		return t.refuse(RejectBalance, e.total, e.held, need)
 	}
 	return Accepted
 }
@@ -148,14 +149,14 @@ func (x *Exchange) afford(t *taker) Reject {
 // fillable is the dry run of a FOK: whether the book within its limit has its size, for a BUY at a
 // cost of no more than its signed cash. Then match fills it: that takes the same orders at the same
 // prices. The wallet's own resting orders do not count, or end it, as its prevention says.
-func (x *Exchange) fillable(t *taker) bool {
+func (t *taker) fillable(x *Exchange) bool {
 	book, left, cost := &t.market.book, t.size, int64(0)
 	mixed := t.account.prevention != AllowSelfTrade && t.position != 0 &&
 		x.positions.at(t.position).orders != 0
 	for at := book.best[t.side^1]; within(t.side, t.index, at); at = book.behind(t.side, at) {
 		offered, ends := book.level(at).size, false
 		if mixed {
-			offered, ends = x.offered(t, book.level(at), left)
+			offered, ends = t.offered(x, book.level(at), left)
 		}
 		size := min(offered, left)
 		left -= size
@@ -177,7 +178,7 @@ func (x *Exchange) fillable(t *taker) bool {
 // meets is the dry run of a FAK: whether anything within its limit is to be had, or ends it. Its
 // wallet's own resting orders are absent where its prevention cancels them: were they cancelled and
 // nothing else found, the order would be refused and yet have changed the book.
-func (x *Exchange) meets(t *taker) bool {
+func (t *taker) meets(x *Exchange) bool {
 	if t.account.prevention != ExpireResting {
 		return t.crosses()
 	}
@@ -194,7 +195,7 @@ func (x *Exchange) meets(t *taker) bool {
 
 // offered is what a FOK can have of a level on which its own wallet's orders may rest, added up
 // until it is enough, and whether it ends there.
-func (x *Exchange) offered(t *taker, l *level, enough Size) (sum Size, ends bool) {
+func (t *taker) offered(x *Exchange, l *level, enough Size) (sum Size, ends bool) {
 	for h := l.head; h != 0 && sum < enough; h = x.queues.behind(h) {
 		o := x.orders.at(h)
 		switch {
@@ -235,24 +236,10 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 		if o.remaining > 0 {
 			break // the arriving order wants no more, or cannot pay for more
 		}
-		x.coming(book, t.side, book.pop(uint32(o.index)))
+		fetchNext(x, book, t.side, book.pop(uint32(o.index)))
 		x.retire(h, o)
 	}
 	return events
-}
-
-// coming fetches the order that is first now, h or, if that is 0, the best level's: an order that
-// arrives will meet it, and nobody has looked at it since it was placed.
-func (x *Exchange) coming(b *book, side Side, h uint32) {
-	if h == 0 {
-		l := b.peek(b.best[side^1])
-		if l == nil {
-			return
-		}
-		h = l.head
-	}
-	fetchOrder(x.orders.at(h))
-	fetchLink(x.queues.links.at(h))
 }
 
 // prevent is a wallet meeting itself: the resting order is cancelled, the arriving one stops, or
@@ -298,28 +285,29 @@ func (x *Exchange) fill(t *taker, o *order, size Size) (fee Cash, how Settlement
 }
 
 // settle posts what the arriving order paid and got.
-func (x *Exchange) settle(t *taker) {
+func (l *ledger) settle(t *taker) {
 	t.assertFair()
-	p, tokens := x.positions.at(t.position), int64(t.filled)
+	p, tokens := l.positions.at(t.position), int64(t.filled)
 	if t.c.Side == Buy {
-		x.postCash(t.account, -t.cash-t.fee, 0)
-		x.postToken(p, t.c.Outcome, tokens, 0)
+		l.postCash(t.account, -t.cash-t.fee, 0)
+		l.postToken(p, t.c.Outcome, tokens, 0)
 	} else {
-		x.postCash(t.account, t.cash-t.fee, 0)
-		x.postToken(p, t.c.Outcome, -tokens, 0)
+		l.postCash(t.account, t.cash-t.fee, 0)
+		l.postToken(p, t.c.Outcome, -tokens, 0)
 	}
 	if t.fee != 0 {
-		x.postFees(Cash(t.fee))
+		l.postFees(Cash(t.fee))
 	}
 	if t.pairs != 0 {
-		x.issue(t.market, t.pairs)
+		l.issue(t.market, t.pairs)
 	}
 }
 
 // rest puts what remains of an arriving order into the book, and on the timers if it expires.
-func (x *Exchange) rest(t *taker, seq Sequence) uint32 {
+func (x *Exchange) rest(t *taker, seq Sequence) (uint32, *order) {
 	c, m := t.c, t.market
-	h, o := x.restOrder(&m.book, t.index, t.side, t.remaining)
+	h := m.book.rest(t.index, t.side, t.remaining)
+	o := x.orders.upTo(h)
 	x.digest -= m.rankLeaf()
 	m.book.rank++
 	x.digest += m.rankLeaf()
@@ -333,7 +321,7 @@ func (x *Exchange) rest(t *taker, seq Sequence) uint32 {
 	x.resize(o, t.remaining, 0)
 	x.enlist(h, o, t.account, x.positions.at(t.position))
 	if o.expiry != 0 {
-		x.arm(h, o)
+		x.timers.arm(&x.orders, h, o)
 	}
-	return h
+	return h, o
 }

@@ -540,7 +540,7 @@ func (m *plain) compare(t *rapid.T, x *Exchange) {
 			}
 		}
 	}
-	if err := x.audit(); err != nil {
+	if err := audit(x); err != nil {
 		t.Fatal(err)
 	}
 }

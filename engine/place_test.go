@@ -28,7 +28,7 @@ func TestFullWallet(t *testing.T) {
 			t.Errorf("type %d: rejected %d, want %d", typ, no, want)
 		}
 	}
-	if err := s.x.audit(); err != nil {
+	if err := audit(s.x); err != nil {
 		t.Error(err)
 	}
 }

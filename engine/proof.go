@@ -67,7 +67,7 @@ func (f *proof) order(o *order) {
 func (f *proof) verdict(x *Exchange) error {
 	var errs []error
 	if f.reserves != 0 {
-		errs = x.misreserved()
+		errs = misreserved(x)
 	}
 	if f.assets != 0 {
 		errs = append(errs, errors.New("an asset does not sum to zero"))
@@ -82,7 +82,7 @@ func (f *proof) verdict(x *Exchange) error {
 const mostDrifts = 8
 
 // misreserved adds up what open orders reserve, account by account.
-func (x *Exchange) misreserved() (errs []error) {
+func misreserved(x *Exchange) (errs []error) {
 	cash := make([]int64, x.accounts.used+1)
 	tokens := make([][2]int64, x.positions.used+1)
 	for no := uint32(1); no <= x.markets.used; no++ {

@@ -60,7 +60,7 @@ func (d *duel) step(t rapid.TB, c Command) {
 	}
 	d.fair(t, &c, got)
 	d.compare(t)
-	if err := d.x.audit(); err != nil {
+	if err := audit(d.x); err != nil {
 		t.Fatalf("#%d: %s%s\n%v", d.seq, brief(&c), briefly(got), err)
 	}
 	d.saw(&c, got)
@@ -84,7 +84,7 @@ func (d *duel) both(t rapid.TB, c Command) []Event {
 			briefly(want))
 	}
 	told := ReceiptOf(&c, d.seq, d.now, got)
-	if want := d.r.receipt(&c, d.seq, d.now, got); told != want {
+	if want := refReceipt(&c, d.seq, d.now, got); told != want {
 		t.Fatalf("#%d: %s%s\nreceipt %s\nwant    %s", d.seq, brief(&c), briefly(got),
 			brief(&told), brief(&want))
 	}
@@ -177,7 +177,7 @@ func (d *duel) compare(t rapid.TB) {
 		if o.expiry != 0 && (due == 0 || o.expiry < due) {
 			due = o.expiry
 		}
-		h, first, _ := x.find(&o.id, x.seen.tag(&o.id))
+		h, first, _ := x.seen.find(&x.orders, &o.id, x.seen.salt.tag(&o.id))
 		if h == 0 || first != o.first {
 			t.Fatalf("#%d: %+v does not rest", d.seq, *o)
 		}
@@ -224,7 +224,7 @@ func (d *duel) compareWallet(t rapid.TB, no WalletNo) {
 // nothing backs.
 func (d *duel) compareMarket(t rapid.TB, no MarketNo) {
 	t.Helper()
-	got, want := d.x.known(no), d.r.market(no)
+	got, want := d.x.markets.known(no), d.r.market(no)
 	rules := want.listing
 	rules.Open = false // the state says more
 	if got.listing() != rules || got.state != want.state || got.mode != want.mode ||
@@ -257,7 +257,7 @@ func (d *duel) compareMarket(t rapid.TB, no MarketNo) {
 // vault pays for it.
 func (d *duel) compareTokens(t rapid.TB, no MarketNo) {
 	t.Helper()
-	got, want := d.x.known(no), d.r.market(no)
+	got, want := d.x.markets.known(no), d.r.market(no)
 	owed := new(big.Int)
 	for o := range want.issued {
 		sum := want.left[o]

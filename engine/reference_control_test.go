@@ -296,7 +296,7 @@ func (r *reference) deposit(c *Command, m *refMarket, amount int64) []Event {
 		w.cash += amount
 		return nil
 	}
-	r.pairs(m, made)
+	m.pairs(made)
 	w.own(c.Market)[c.Outcome] += amount
 	m.left[c.Outcome] -= back
 	m.left[c.Outcome.Other()] += made
@@ -338,7 +338,7 @@ func (r *reference) collect(c *Command, amount int64) []Event {
 }
 
 // pairs makes so many of both tokens from collateral, or unmakes them if negative.
-func (r *reference) pairs(m *refMarket, amount int64) {
+func (m *refMarket) pairs(amount int64) {
 	m.vault += amount
 	m.issued[0] += amount
 	m.issued[1] += amount
@@ -391,7 +391,7 @@ func (r *reference) split(c *Command, w *refWallet, m *refMarket) []Event {
 		return refused(c, RejectBalance, w.cash, held, amount)
 	}
 	w.cash -= amount
-	r.pairs(m, amount)
+	m.pairs(amount)
 	w.own(c.Market)[0] += amount
 	w.own(c.Market)[1] += amount
 	return nil
@@ -405,7 +405,7 @@ func (r *reference) merge(c *Command, w *refWallet, m *refMarket) []Event {
 		}
 	}
 	w.cash += amount
-	r.pairs(m, -amount)
+	m.pairs(-amount)
 	own[0] -= amount
 	own[1] -= amount
 	return nil

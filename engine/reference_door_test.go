@@ -259,7 +259,7 @@ func TestPlacedOnce(t *testing.T) {
 			t.Errorf("%s: none", what)
 		}
 	}
-	if err := p.x.audit(); err != nil {
+	if err := audit(p.x); err != nil {
 		t.Error(err)
 	}
 }

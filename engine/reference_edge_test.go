@@ -177,7 +177,7 @@ func TestReferenceLastCent(t *testing.T) {
 		d.both(t, Command{Kind: CancelAll, Wallet: 1, Reason: ByOperator})
 		d.both(t, Command{Kind: CancelAll, Wallet: 2, Reason: ByOperator})
 	}
-	if err := d.x.audit(); err != nil {
+	if err := audit(d.x); err != nil {
 		t.Error(err)
 	}
 	t.Logf("could pay: %v", fees)

@@ -113,18 +113,18 @@ func (r *reference) place(c *Command, seq Sequence, now Time) []Event {
 		id: c.ID, first: seq, wallet: c.Wallet, owner: c.Owner, key: c.Key, market: c.Market,
 		side: c.Side, outcome: c.Outcome, expiry: c.Expiry,
 	}
-	events := r.taken(a)
+	events := a.taken(r)
 	if events == nil {
-		events = r.sized(a)
+		events = a.sized(r)
 	}
 	if events == nil {
-		events = r.met(a)
+		events = a.met(r)
 	}
 	if events == nil {
-		events = r.afforded(a)
+		events = a.afforded(r)
 	}
 	if events == nil {
-		events = r.trade(a)
+		events = a.trade(r)
 	}
 	if last := events[len(events)-1]; last.Kind != Rejected || Rejects[last.Reject].Final {
 		r.bound = append(r.bound, refBinding{c.ID, seq})
@@ -133,7 +133,7 @@ func (r *reference) place(c *Command, seq Sequence, now Time) []Event {
 }
 
 // taken judges whether an order is taken at all: now, of its kind, in this mode and state.
-func (r *reference) taken(a *arrival) []Event {
+func (a *arrival) taken(r *reference) []Event {
 	c, w, m := a.c, r.wallet(a.wallet), a.m
 	resting := c.Type == GTC || c.Type == GTD
 	switch {
@@ -146,15 +146,15 @@ func (r *reference) taken(a *arrival) []Event {
 	case m == nil, c.Outcome > 1:
 		return refused(c, RejectMarket)
 	case w.mode == CancelOnly:
-		no := refusal{args: packAddress(&w.address)}
-		return refused(c, RejectBanned, no.args[:]...)
+		args := packAddress(&w.address)
+		return refused(c, RejectBanned, args[:]...)
 	case r.mode == CancelOnly, m.mode == CancelOnly:
 		return refused(c, RejectCancelOnly)
 	case !c.PostOnly && (r.mode == PostOnly || m.mode == PostOnly):
 		return refused(c, RejectPostOnlyMode)
 	case !c.PostOnly && w.mode == PostOnly:
-		no := refusal{args: packAddress(&w.address)}
-		return refused(c, RejectPostWallet, no.args[:]...)
+		args := packAddress(&w.address)
+		return refused(c, RejectPostWallet, args[:]...)
 	}
 	switch m.state {
 	case Unopened:
@@ -171,7 +171,7 @@ func (r *reference) taken(a *arrival) []Event {
 }
 
 // sized judges amounts, and finds the limit and the size of an order.
-func (r *reference) sized(a *arrival) []Event {
+func (a *arrival) sized(r *reference) []Event {
 	c, l := a.c, &a.m.listing
 	if c.Size < 1 || c.Size > MaxOrder || c.Cash < 1 || c.Cash > MaxAmount {
 		return refused(c, RejectAmount)
@@ -210,9 +210,9 @@ func (r *reference) sized(a *arrival) []Event {
 }
 
 // met judges an order by what it would meet and how much is open already.
-func (r *reference) met(a *arrival) []Event {
+func (a *arrival) met(r *reference) []Event {
 	c := a.c
-	crosses, resting := r.best(a) != nil, c.Type == GTC || c.Type == GTD
+	crosses, resting := a.best(r) != nil, c.Type == GTC || c.Type == GTD
 	open := func(pass func(o *refOrder) bool) int { return len(r.some(pass)) }
 	switch {
 	case c.PostOnly && crosses:
@@ -230,7 +230,7 @@ func (r *reference) met(a *arrival) []Event {
 }
 
 // afforded asks for all that an order may cost or sell at its limit. A post-only order pays no fee.
-func (r *reference) afforded(a *arrival) []Event {
+func (a *arrival) afforded(r *reference) []Event {
 	total, held := r.wallet(a.wallet).cash, r.held(a.wallet)
 	need := a.lots * a.price
 	if a.side == Sell {
@@ -251,7 +251,7 @@ func (r *reference) afforded(a *arrival) []Event {
 }
 
 // best is the resting order that an arriving one meets first, nil if none crosses its limit.
-func (r *reference) best(a *arrival) (best *refOrder) {
+func (a *arrival) best(r *reference) (best *refOrder) {
 	side, limit := a.inA()
 	for i := range r.orders {
 		o := &r.orders[i]
@@ -272,12 +272,12 @@ func (r *reference) best(a *arrival) (best *refOrder) {
 
 // complete says whether a FOK can get its size for its cash, its wallet's own orders being absent,
 // in its way or present as its prevention says.
-func (r *reference) complete(a *arrival) bool {
+func (a *arrival) complete(r *reference) bool {
 	lots, cost := int64(0), int64(0)
 	rest := &reference{orders: slices.Clone(r.orders)}
 	prevention := r.wallet(a.wallet).prevention
 	for lots < a.size {
-		o := rest.best(a)
+		o := a.best(rest)
 		if o == nil {
 			return false
 		}
@@ -295,11 +295,11 @@ func (r *reference) complete(a *arrival) bool {
 }
 
 // obtains says whether a FAK gets anything, or meets its end in an order of its own wallet.
-func (r *reference) obtains(a *arrival) bool {
+func (a *arrival) obtains(r *reference) bool {
 	rest := &reference{orders: slices.DeleteFunc(slices.Clone(r.orders), func(o refOrder) bool {
 		return o.wallet == a.wallet && r.wallet(a.wallet).prevention == ExpireResting
 	})}
-	return rest.best(a) != nil
+	return a.best(rest) != nil
 }
 
 // pays is the price in the arriving order's own token at which it meets a resting one.
@@ -311,15 +311,15 @@ func (a *arrival) pays(o *refOrder) int64 {
 }
 
 // trade meets resting orders, and says what became of the arriving one.
-func (r *reference) trade(a *arrival) []Event {
+func (a *arrival) trade(r *reference) []Event {
 	c := a.c
-	if c.Type == FOK && !r.complete(a) {
+	if c.Type == FOK && !a.complete(r) {
 		return refused(c, RejectFOK)
 	}
-	if c.Type == FAK && !r.obtains(a) {
+	if c.Type == FAK && !a.obtains(r) {
 		return refused(c, RejectFAK)
 	}
-	events := r.meet(a)
+	events := a.meet(r)
 	last := Event{
 		Kind: Completed, Side: c.Side, Outcome: c.Outcome, Price: Price(a.price), Market: c.Market,
 		Wallet: c.Wallet, Owner: c.Owner, Size: Size(a.size) * Lot, Remaining: Size(a.lots) * Lot,
@@ -339,15 +339,15 @@ func (r *reference) trade(a *arrival) []Event {
 }
 
 // meet lets an arriving order meet the resting ones until it has enough or can have no more.
-func (r *reference) meet(a *arrival) (events []Event) {
+func (a *arrival) meet(r *reference) (events []Event) {
 	for a.lots > 0 || a.budget {
-		o := r.best(a)
+		o := a.best(r)
 		if o == nil {
 			break
 		}
 		lots := min(a.lots, o.lots)
 		if a.budget {
-			lots = r.within(a, o)
+			lots = a.within(r, o)
 		}
 		if lots == 0 {
 			break
@@ -362,7 +362,7 @@ func (r *reference) meet(a *arrival) (events []Event) {
 			}
 			continue
 		}
-		e := r.fill(a, o, lots)
+		e := a.fill(r, o, lots)
 		events = append(events, e)
 		if e.Remaining != 0 {
 			break
@@ -374,7 +374,7 @@ func (r *reference) meet(a *arrival) (events []Event) {
 
 // within is how many lots of a resting order a budget takes: what it is worth, and of what goes
 // beyond its size only as much as the wallet can pay with the fee on it.
-func (r *reference) within(a *arrival, o *refOrder) int64 {
+func (a *arrival) within(r *reference, o *refOrder) int64 {
 	price, f := a.pays(o), a.m.listing.Fee
 	most, free := min(o.lots, a.cash/price), r.free(a.wallet)
 	if most <= a.lots || f.Rate == 0 {
@@ -387,7 +387,7 @@ func (r *reference) within(a *arrival, o *refOrder) int64 {
 }
 
 // fill moves lots between an arriving order and a resting one at the resting one's price.
-func (r *reference) fill(a *arrival, o *refOrder, lots int64) Event {
+func (a *arrival) fill(r *reference, o *refOrder, lots int64) Event {
 	price, how := a.pays(o), Transfer
 	if a.outcome != o.outcome {
 		how = Merge
@@ -413,9 +413,9 @@ func (r *reference) fill(a *arrival, o *refOrder, lots int64) Event {
 	r.fees += charge
 	switch how {
 	case Mint:
-		r.pairs(a.m, lots*int64(Lot))
+		a.m.pairs(lots * int64(Lot))
 	case Merge:
-		r.pairs(a.m, -lots*int64(Lot))
+		a.m.pairs(-lots * int64(Lot))
 	}
 	return Event{
 		Kind: Filled, Settlement: how, Side: o.side, Outcome: o.outcome, Price: Price(o.price),
@@ -433,8 +433,8 @@ func (r *reference) swap(o *refOrder, lots, price int64) {
 	r.wallet(o.wallet).own(o.market)[o.outcome] += lots * int64(Lot)
 }
 
-// receipt is what the caller of a Command is told.
-func (r *reference) receipt(c *Command, seq Sequence, now Time, events []Event) Receipt {
+// refReceipt is what the caller of a Command is told.
+func refReceipt(c *Command, seq Sequence, now Time, events []Event) Receipt {
 	last := events[len(events)-1]
 	told := Receipt{
 		Sequence: seq, Time: now, Order: c.ID, Market: last.Market, Wallet: last.Wallet}

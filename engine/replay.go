@@ -24,7 +24,12 @@ func (x *Exchange) ApplyFrame(f *Frame) error {
 	}()
 	for i := range f.Commands {
 		if i%TouchAhead == 0 {
-			x.touchCommands(f.Commands[i:min(i+TouchAhead, len(f.Commands))])
+			var ahead [TouchAhead]*Command
+			n := min(TouchAhead, len(f.Commands)-i)
+			for j := range n {
+				ahead[j] = &f.Commands[i+j]
+			}
+			x.Touch(ahead[:n])
 		}
 		seq = f.First + Sequence(i)
 		x.replayed = x.Apply(&f.Commands[i], seq, f.Time, x.replayed[:0])
@@ -37,15 +42,6 @@ func (x *Exchange) ApplyFrame(f *Frame) error {
 			f.Last(), f.No, x.Digest(), f.Digest)
 	}
 	return nil
-}
-
-// touchCommands is Touch for Commands that are at hand.
-func (x *Exchange) touchCommands(commands []Command) {
-	var all [TouchAhead]*Command
-	for i := range commands {
-		all[i] = &commands[i]
-	}
-	x.Touch(all[:len(commands)])
 }
 
 // compare names the first difference between two lists of Events.

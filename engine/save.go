@@ -23,29 +23,41 @@ func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	p.Uint(uint64(x.mode))
 	p.Int(int64(x.external))
 	p.Int(int64(x.fees))
-	f := &proof{assets: uint64(x.external + x.fees)}
-	x.saveAccounts(p, f)
-	x.saveMarkets(p, f)
-	x.savePositions(p, f)
-	s := orderSaver{x: x, p: p, proof: f}
-	for no := uint32(1); no <= x.markets.used; no++ {
-		s.market(MarketNo(no))
-	}
-	if err := f.verdict(x); err != nil {
+	s := saver{x: x, p: p, proof: proof{assets: uint64(x.external + x.fees)}}
+	s.accounts()
+	s.markets()
+	s.positions()
+	s.orders()
+	if err := s.proof.verdict(x); err != nil {
 		return fmt.Errorf("save the state after Sequence %d: %w", x.last, err)
 	}
-	x.savePlacements(p)
-	x.saveControls(p)
-	x.saveRequests(p)
+	s.placements()
+	s.controls()
+	s.requests()
 	return p.Close(x.digest)
 }
 
-// saveAccounts packs the wallets by number.
-func (x *Exchange) saveAccounts(p *Packer, f *proof) {
+// saver is what one Save works on.
+type saver struct {
+	x     *Exchange
+	p     *Packer
+	proof proof
+	rest  []ranked // the orders of one market; scratch
+}
+
+// ranked is an order's number beside its rank.
+type ranked struct {
+	rank uint64
+	h    uint32
+}
+
+// accounts packs the wallets by number.
+func (s *saver) accounts() {
+	x, p := s.x, s.p
 	p.Uint(uint64(x.accounts.used))
 	for no := uint32(1); no <= x.accounts.used; no++ {
 		a := x.accounts.at(no)
-		f.account(WalletNo(no), a)
+		s.proof.account(WalletNo(no), a)
 		p.Bytes(a.address[:])
 		p.Int(a.cash.total)
 		p.Uint(uint64(a.owner))
@@ -60,12 +72,13 @@ const (
 	savedMarketFlags = 1<<iota - 1
 )
 
-// saveMarkets packs the markets by number, but for their orders.
-func (x *Exchange) saveMarkets(p *Packer, f *proof) {
+// markets packs the markets by number, but for their orders.
+func (s *saver) markets() {
+	x, p := s.x, s.p
 	p.Uint(uint64(x.markets.used))
 	for no := uint32(1); no <= x.markets.used; no++ {
 		m, flags := x.markets.at(no), uint64(0)
-		f.market(MarketNo(no), m)
+		s.proof.market(MarketNo(no), m)
 		if m.negRisk {
 			flags |= savedNegRisk
 		}
@@ -87,12 +100,13 @@ func (x *Exchange) saveMarkets(p *Packer, f *proof) {
 	}
 }
 
-// savePositions packs the positions by number.
-func (x *Exchange) savePositions(p *Packer, f *proof) {
+// positions packs the positions by number.
+func (s *saver) positions() {
+	x, p := s.x, s.p
 	p.Uint(uint64(x.positions.used))
 	for no := uint32(1); no <= x.positions.used; no++ {
 		at := x.positions.at(no)
-		f.position(no, at)
+		s.proof.position(no, at)
 		p.Uint(uint64(at.wallet))
 		p.Uint(uint64(at.market))
 		p.Int(at.tokens[0].total)
@@ -100,24 +114,17 @@ func (x *Exchange) savePositions(p *Packer, f *proof) {
 	}
 }
 
-// orderSaver packs resting orders.
-type orderSaver struct {
-	x     *Exchange
-	p     *Packer
-	proof *proof
-	rest  []ranked // of one market; scratch
+// orders packs the resting orders, market by market, each by rank: the order in which Load rests them.
+func (s *saver) orders() {
+	for no := uint32(1); no <= s.x.markets.used; no++ {
+		s.book(&s.x.markets.at(no).book)
+	}
 }
 
-// ranked is an order's number beside its rank.
-type ranked struct {
-	rank uint64
-	h    uint32
-}
-
-// market packs the orders of a market by rank: so they came to rest, and so they are put back.
-func (s *orderSaver) market(no MarketNo) {
+// book packs the orders of one market.
+func (s *saver) book(b *book) {
 	s.rest = s.rest[:0]
-	s.x.markets.at(uint32(no)).book.each(func(h uint32) {
+	b.each(func(h uint32) {
 		s.rest = append(s.rest, ranked{s.x.orders.at(h).rank, h})
 	})
 	slices.SortFunc(s.rest, func(a, b ranked) int {
@@ -136,7 +143,7 @@ func (s *orderSaver) market(no MarketNo) {
 }
 
 // order packs one order, rank above the one before it.
-func (s *orderSaver) order(o *order, rank uint64) {
+func (s *saver) order(o *order, rank uint64) {
 	s.proof.order(o)
 	s.p.Bytes(o.id[:])
 	s.p.Uint(rank)
@@ -149,17 +156,17 @@ func (s *orderSaver) order(o *order, rank uint64) {
 	s.p.Int(int64(o.expiry))
 }
 
-// savePlacements packs the remembered ids, oldest first. Of one that rests its order says more.
-func (x *Exchange) savePlacements(p *Packer) {
-	s := &x.seen
-	p.Uint(uint64(s.window))
-	p.Uint(s.count)
-	p.Uint(uint64(s.floor))
-	p.Uint(uint64(s.ring.used))
-	for age := s.ring.used; age > 0; age-- {
-		at := s.ring.at((s.at+s.ring.used-age)%s.ring.used + 1)
+// placements packs the remembered ids, oldest first. Of one that rests its order says more.
+func (s *saver) placements() {
+	seen, p := &s.x.seen, s.p
+	p.Uint(uint64(seen.window))
+	p.Uint(seen.count)
+	p.Uint(uint64(seen.floor))
+	p.Uint(uint64(seen.ring.used))
+	for age := seen.ring.used; age > 0; age-- {
+		at := seen.ring.at((seen.at+seen.ring.used-age)%seen.ring.used + 1)
 		p.Bytes(at.id[:])
-		if s.table.holds(entryOf(at.tag, (s.at+s.ring.used-age)%s.ring.used+1|inRing)) {
+		if seen.table.holds(entryOf(at.tag, (seen.at+seen.ring.used-age)%seen.ring.used+1|inRing)) {
 			p.Uint(uint64(at.first))
 		} else {
 			p.Uint(0)
@@ -167,8 +174,9 @@ func (x *Exchange) savePlacements(p *Packer) {
 	}
 }
 
-// saveControls packs references, watched keys and keys on record.
-func (x *Exchange) saveControls(p *Packer) {
+// controls packs references, watched keys and keys on record.
+func (s *saver) controls() {
+	x, p := s.x, s.p
 	p.Uint(uint64(x.references.used))
 	for i := uint32(1); i <= x.references.used; i++ {
 		id := x.references.at(i)
@@ -200,9 +208,9 @@ func (x *Exchange) saveControls(p *Packer) {
 	}
 }
 
-// saveRequests packs the remembered requests, oldest first.
-func (x *Exchange) saveRequests(p *Packer) {
-	q := &x.requests
+// requests packs the remembered requests, oldest first.
+func (s *saver) requests() {
+	q, p := &s.x.requests, s.p
 	p.Uint(q.gone)
 	p.Uint(uint64(q.table.used))
 	for h := q.oldest; h != 0; {

@@ -48,7 +48,7 @@ func reloaded(t testing.TB, x *Exchange, seed uint64) *Exchange {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := y.audit(); err != nil {
+	if err := audit(y); err != nil {
 		t.Fatal(err)
 	}
 	if y.Digest() != x.Digest() || last != x.last || y.Due() != x.Due() {

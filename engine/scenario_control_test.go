@@ -182,7 +182,7 @@ func (w *world) printControl(out *strings.Builder, e *Event) {
 	case StateChanged:
 		fmt.Fprintf(out, "market %d is %s", e.Market, states[e.State])
 	case Adjusted:
-		m := w.x.known(e.Market)
+		m := w.x.markets.known(e.Market)
 		fmt.Fprintf(out, "adjusted %d: tick %v, min %v, min buy %v, fee %d^%d", e.Market, m.tick,
 			m.min, m.minBuy, m.fee.Rate, m.fee.Exponent)
 	case Resolved:

@@ -50,7 +50,7 @@ func TestScenarios(t *testing.T) {
 					w.line(d, &out, strings.Fields(line))
 				}
 			}
-			if err := w.x.audit(); err != nil {
+			if err := audit(w.x); err != nil {
 				d.Fatalf(t, "audit: %v", err)
 			}
 			return out.String()
@@ -94,7 +94,7 @@ func (w *world) line(d *datadriven.TestData, out *strings.Builder, f []string) {
 		w.printBalance(out, words[1])
 		return
 	case "vault":
-		m := w.x.known(w.named(opts))
+		m := w.x.markets.known(w.named(opts))
 		fmt.Fprintf(out, "vault %v, outside A %v B %v\n", m.vault, m.external[0], m.external[1])
 		return
 	case "fees":
@@ -331,7 +331,7 @@ func (w *world) printFill(out *strings.Builder, c *Command, e *Event) {
 
 // printBook prints the ladder in prices of A, best ask and best bid in the middle.
 func (w *world) printBook(out *strings.Builder, no MarketNo) {
-	m := w.x.known(no)
+	m := w.x.markets.known(no)
 	empty := true
 	for n := len(m.book.pages)*pageSize - 1; n > 0; n-- {
 		if m.book.pages[n>>pageBits].levels == nil || m.book.level(uint32(n)).head == 0 {

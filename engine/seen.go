@@ -34,17 +34,23 @@ type seen struct {
 	at     uint32 // of the newest placement in the ring
 	count  uint64 // placements remembered so far: the number of the newest
 	floor  Sequence
-	left   uint64 // salts of the hash: they scatter, and no result depends on them
-	right  uint64
+	salt   salt
 }
 
-func newSeen(seed uint64, window uint32) seen {
+func newSeen(salt salt, window uint32) seen {
+	return seen{table: newTable(), window: window, salt: salt}
+}
+
+// salt makes the tags of ids: they scatter, and no result depends on them.
+type salt struct{ left, right uint64 }
+
+func newSalt(seed uint64) salt {
 	left := mix(seed, mixSeen)
-	return seen{table: newTable(), window: window, left: left, right: mix(left, seed)}
+	return salt{left, mix(left, seed)}
 }
 
-// tag is 32 bits of the salted hash of an id.
-func (s *seen) tag(id *OrderID) uint32 {
+// tag returns 32 bits of the salted hash of an id.
+func (s *salt) tag(id *OrderID) uint32 {
 	le := binary.LittleEndian
 	h1, l1 := bits.Mul64(le.Uint64(id[0:])^s.left, le.Uint64(id[8:])^s.right)
 	h2, l2 := bits.Mul64(le.Uint64(id[16:])^s.right, le.Uint64(id[24:])^s.left)
@@ -53,12 +59,11 @@ func (s *seen) tag(id *OrderID) uint32 {
 	return uint32(h>>32) ^ uint32(h)
 }
 
-// find is the order record, 0 if it rests no more, and the Sequence of a known id.
-func (x *Exchange) find(id *OrderID, tag uint32) (h uint32, first Sequence, known bool) {
-	s := &x.seen
+// find returns the number and the placing Sequence of a known id; h is 0 if no order rests with it.
+func (s *seen) find(orders *slab[order], id *OrderID, tag uint32) (h uint32, first Sequence, known bool) {
 	for ref, e := s.table.search(tag); ref != 0; ref, e = e.next() {
 		if ref&inRing == 0 {
-			if o := x.orders.at(ref); same(&o.id, id) {
+			if o := orders.at(ref); same(&o.id, id) {
 				return ref, o.first, true
 			}
 		} else if p := s.ring.at(ref &^ inRing); same(&p.id, id) {
@@ -68,12 +73,12 @@ func (x *Exchange) find(id *OrderID, tag uint32) (h uint32, first Sequence, know
 	return 0, 0, false
 }
 
-// rests says whether order h rests and has that id. Any h will do.
-func (x *Exchange) rests(h uint32, id *OrderID) bool {
-	if h == 0 || h > x.orders.used {
+// rests reports whether order h rests and has that id. Any h will do.
+func rests(orders *slab[order], h uint32, id *OrderID) bool {
+	if h == 0 || h > orders.used {
 		return false
 	}
-	o := x.orders.at(h)
+	o := orders.at(h)
 	return o.remaining != 0 && same(&o.id, id)
 }
 
@@ -84,43 +89,41 @@ func same(a, b *OrderID) bool {
 		(le.Uint64(a[16:])^le.Uint64(b[16:]))|(le.Uint64(a[24:])^le.Uint64(b[24:])) == 0
 }
 
-// remember binds the id of an arriving order, resting as order h or 0, and lets go of the oldest
-// placement.
-func (x *Exchange) remember(t *taker, first Sequence, h uint32) {
-	s := &x.seen
+// remember binds the id of an arriving order, which rests as order h, o, or not at all: then h is 0.
+// The oldest placement is forgotten. It returns what the Digest grows by.
+func (s *seen) remember(t *taker, first Sequence, h uint32, o *order) (grown uint64) {
 	if s.ring.used < s.window {
 		s.at = s.ring.next()
 	} else {
 		if s.at++; s.at > s.window {
 			s.at = 1
 		}
-		x.evict(s.ring.at(s.at))
+		grown = s.evict(s.ring.at(s.at))
 	}
 	s.count++
 	p := s.ring.at(s.at)
 	p.id = t.c.ID
 	p.first, p.tag = first, t.tag
 	if h != 0 {
-		x.orders.at(h).ring = s.at
+		o.ring = s.at
 		s.table.insert(entryOf(t.tag, h))
 	} else {
 		s.table.insert(entryOf(t.tag, s.at|inRing))
 	}
-	x.digest += seenLeaf(t.id, s.count)
+	return grown + seenLeaf(t.id, s.count)
 }
 
-// evict lets a placement fall out of the ring. A live one stays known through its order.
-func (x *Exchange) evict(p *placement) {
-	s := &x.seen
+// evict lets a placement fall out of the ring. A live one stays known through its order. It returns
+// what the Digest grows by.
+func (s *seen) evict(p *placement) uint64 {
 	s.table.remove(entryOf(p.tag, s.at|inRing)) // not there while its order rests
 	s.floor = p.first
 	gone := s.count - uint64(s.window)
-	x.digest += floorLeaf(gone+1) - floorLeaf(gone) - seenLeaf(foldID(&p.id), gone+1)
+	return floorLeaf(gone+1) - floorLeaf(gone) - seenLeaf(foldID(&p.id), gone+1)
 }
 
-// forget is told that order h rests no more.
-func (x *Exchange) forget(h uint32, o *order) {
-	s := &x.seen
+// leave moves the id of order h, which rests no more, to its placement, or forgets it below the floor.
+func (s *seen) leave(h uint32, o *order) {
 	if o.first <= s.floor {
 		s.table.remove(entryOf(o.tag, h))
 		return

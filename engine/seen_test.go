@@ -73,7 +73,7 @@ func oneTag(s *seen, word int, fill byte) (first, second OrderID) {
 	}
 	for n := uint64(1); ; n++ {
 		binary.LittleEndian.PutUint64(id[8*word:], n*0x9e3779b97f4a7c15)
-		tag := s.tag(&id)
+		tag := s.salt.tag(&id)
 		if before, ok := tags[tag]; ok {
 			return before, id
 		}

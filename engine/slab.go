@@ -39,6 +39,14 @@ func (s *slab[T]) next() uint32 {
 	return s.used
 }
 
+// upTo returns record i, handed out if i is the number after the last one.
+func (s *slab[T]) upTo(i uint32) *T {
+	if i > s.used {
+		s.next()
+	}
+	return s.pages.at(i)
+}
+
 // nearRecords is how many records a tray holds in one piece, number 0 included.
 const nearRecords = 1 << 18
 

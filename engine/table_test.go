@@ -294,14 +294,14 @@ func TestPlacesMove(t *testing.T) {
 		}
 	}
 	apply(Command{Kind: List, Listing: &Listing{Tick: 100, Open: true, Tokens: [2]Token{{1}, {2}}}})
-	for n := byte(1); x.places.old.all == nil; n++ {
+	for n := byte(1); x.index.old.all == nil; n++ {
 		apply(Command{Kind: Deposit, Address: Address{n}, Market: 1, Size: MaxOrder})
 	}
 	for n := range byte(tableLeast) {
 		apply(Command{Kind: Place, ID: OrderID{n + 1}, Market: 1, Wallet: 1, Owner: 1, Side: Sell,
 			Size: Unit, Cash: Unit / 2})
 	}
-	if x.places.old.all != nil {
-		t.Errorf("%d of %d old buckets were moved", x.places.moved, len(x.places.old.all))
+	if x.index.old.all != nil {
+		t.Errorf("%d of %d old buckets were moved", x.index.moved, len(x.index.old.all))
 	}
 }

@@ -35,8 +35,8 @@ type taker struct {
 	args [3]int64 // of the Reject, if it is refused
 }
 
-// no is why an order is refused, with the values that its text names.
-func (t *taker) no(why Reject, values ...int64) Reject {
+// refuse returns why an order is refused, and keeps the values that the text of the Reject names.
+func (t *taker) refuse(why Reject, values ...int64) Reject {
 	copy(t.args[:], values)
 	return why
 }
@@ -51,7 +51,7 @@ const looseness = 50
 func (t *taker) judge() Reject {
 	c, m := t.c, t.market
 	if c.FeeBound != 0 && c.FeeBound-1 < m.fee.Rate {
-		return t.no(RejectFee, int64(c.FeeBound)-1, int64(m.fee.Rate))
+		return t.refuse(RejectFee, int64(c.FeeBound)-1, int64(m.fee.Rate))
 	}
 	if c.Size < 1 || c.Size > MaxOrder || c.Cash < 1 || c.Cash > MaxAmount {
 		return RejectAmount
@@ -64,12 +64,12 @@ func (t *taker) judge() Reject {
 		slack, least = int64(c.Size/looseness), 0
 	}
 	if n < 1 || n >= ticks || off > slack || -off > slack {
-		return t.no(RejectTick, roundPrice(c), int64(m.tick))
+		return t.refuse(RejectTick, roundPrice(c), int64(m.tick))
 	}
 	t.price = Price(n) * m.tick
 	lots := c.Size / Lot
 	if least = max(least, Lot); c.Size < least {
-		return t.no(RejectMinSize, int64(c.Size), int64(least))
+		return t.refuse(RejectMinSize, int64(c.Size), int64(least))
 	}
 	// What is seldom so is asked first: which side comes next cannot be foreseen.
 	if int64(lots)*int64(t.price) > int64(c.Cash) && c.Side == Buy && c.Type != FOK {
@@ -102,14 +102,14 @@ func (t *taker) limits() Reject {
 	case c.PostOnly && t.crosses():
 		return RejectCrosses
 	case c.Cash < m.minBuy && c.Side == Buy && (c.Type > GTD || t.crosses()):
-		return t.no(RejectMinBuy, int64(c.Cash), int64(m.minBuy))
+		return t.refuse(RejectMinBuy, int64(c.Cash), int64(m.minBuy))
 	case c.Type > GTD:
 		return Accepted
 	case t.account.open >= MaxWalletOrders:
-		return t.no(RejectWalletOrders, MaxWalletOrders)
+		return t.refuse(RejectWalletOrders, MaxWalletOrders)
 	case m.book.orders >= MaxMarketOrders && !t.crosses():
 		// One that crosses may come in: it rests only after it has taken another one out.
-		return t.no(RejectMarketOrders, MaxMarketOrders)
+		return t.refuse(RejectMarketOrders, MaxMarketOrders)
 	}
 	return Accepted
 }

@@ -18,27 +18,26 @@ func (x *Exchange) Due() Time {
 }
 
 // arm sets the timer of order h, whose expiry is not 0.
-func (x *Exchange) arm(h uint32, o *order) {
-	t := &x.timers
+func (t *timers) arm(orders *slab[order], h uint32, o *order) {
 	if t.n++; t.n > t.heap.used {
 		t.heap.next()
 	}
-	x.rise(t.n, h, o)
+	t.rise(orders, t.n, h, o)
 }
 
 // disarm takes an armed order off the timers.
-func (x *Exchange) disarm(o *order) {
-	t, i := &x.timers, o.timer
+func (t *timers) disarm(orders *slab[order], o *order) {
+	i := o.timer
 	o.timer = 0
 	h := *t.heap.at(t.n)
 	t.n--
 	if i > t.n {
 		return
 	}
-	if last := x.orders.at(h); i > 1 && last.before(x.orders.at(*t.heap.at(i / 2))) {
-		x.rise(i, h, last)
+	if last := orders.at(h); i > 1 && last.before(orders.at(*t.heap.at(i / 2))) {
+		t.rise(orders, i, h, last)
 	} else {
-		x.sink(i, h, last)
+		t.sink(orders, i, h, last)
 	}
 }
 
@@ -51,11 +50,11 @@ func (o *order) before(p *order) bool {
 }
 
 // rise puts order h where place i of the heap is free, or above.
-func (x *Exchange) rise(i, h uint32, o *order) {
-	heap := &x.timers.heap
+func (t *timers) rise(orders *slab[order], i, h uint32, o *order) {
+	heap := &t.heap
 	for i > 1 {
 		above := *heap.at(i / 2)
-		p := x.orders.at(above)
+		p := orders.at(above)
 		if !o.before(p) {
 			break
 		}
@@ -66,15 +65,15 @@ func (x *Exchange) rise(i, h uint32, o *order) {
 }
 
 // sink puts order h where place i of the heap is free, or below.
-func (x *Exchange) sink(i, h uint32, o *order) {
-	heap, n := &x.timers.heap, x.timers.n
+func (t *timers) sink(orders *slab[order], i, h uint32, o *order) {
+	heap, n := &t.heap, t.n
 	for 2*i <= n {
 		next := 2 * i
 		below := *heap.at(next)
-		p := x.orders.at(below)
+		p := orders.at(below)
 		if next < n {
 			right := *heap.at(next + 1)
-			if q := x.orders.at(right); q.before(p) {
+			if q := orders.at(right); q.before(p) {
 				next, below, p = next+1, right, q
 			}
 		}

@@ -23,7 +23,7 @@ func TestTimers(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			if len(live) > 0 && rapid.IntRange(0, 9).Draw(t, "what") < 4 {
 				i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
-				x.disarm(x.orders.at(live[i]))
+				x.timers.disarm(&x.orders, x.orders.at(live[i]))
 				live = slices.Delete(live, i, i+1)
 			} else {
 				h := x.orders.next()
@@ -32,7 +32,7 @@ func TestTimers(t *testing.T) {
 				o.market = MarketNo(rapid.IntRange(1, 3).Draw(t, "market"))
 				ranks[o.market]++
 				o.rank = ranks[o.market]
-				x.arm(h, o)
+				x.timers.arm(&x.orders, h, o)
 				live = append(live, h)
 				slices.SortFunc(live, least)
 			}
@@ -95,7 +95,7 @@ func TestAdvanceBound(t *testing.T) {
 			t.Errorf("advance %d: not in the order of placing", i)
 		}
 	}
-	if err := s.x.audit(); err != nil {
+	if err := audit(s.x); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,21 +17,21 @@ func (x *Exchange) Touch(commands []*Command) {
 	if x.seen.ring.used == 0 || x.orders.used == 0 {
 		return
 	}
-	// What is damaged is for Apply to stumble over, which knows the Command that led there.
+	// Apply reports a damaged state, because Apply knows the Command that led there.
 	defer func() { _ = recover() }()
-	x.touch(commands)
+	t := toucher{x: x}
+	t.touch(commands)
 }
 
-// touch is Touch where there is something to be found. Nothing in it panics unless the state is
-// damaged: it would go unseen.
-func (x *Exchange) touch(commands []*Command) {
-	t := touch{wide: !x.isNear()}
-	x.touchIDs(&t, commands[:min(len(commands), TouchAhead)])
-	x.touchOrders(&t)
-	x.touchNeighbours(t.orders[:t.cancels])
+// touch does the work of Touch. Only a damaged state makes it panic: Touch hides that panic.
+func (t *toucher) touch(commands []*Command) {
+	t.wide = !isNear(t.x)
+	t.ids(commands[:min(len(commands), TouchAhead)])
+	t.cancelled()
+	t.neighbours()
 	if t.wide {
-		x.touchWallets(t.orders[:t.cancels])
-		x.touchPlaces(t.places[:t.count])
+		t.wallets()
+		t.levels()
 	}
 }
 
@@ -45,13 +45,14 @@ const (
 )
 
 // isNear says whether there is no more than that.
-func (x *Exchange) isNear() bool {
+func isNear(x *Exchange) bool {
 	return x.positions.used <= nearPositions && x.markets.used <= nearMarkets &&
 		x.orders.used <= nearOrders
 }
 
-// touch is what is known by now of what Commands will meet.
-type touch struct {
+// toucher is what is known by now of what Commands will meet.
+type toucher struct {
+	x       *Exchange
 	wide    bool // fetch wallets, markets, levels and positions, too
 	cancels uint32
 	count   uint32                 // of places
@@ -79,8 +80,8 @@ type hints struct {
 	next, count uint32
 }
 
-// take is the next hint, 0 if there is none. It is for the next Place or Cancel.
-func (h *hints) take() uint32 {
+// pop returns the next hint, 0 if there is none. It is for the next Place or Cancel.
+func (h *hints) pop() uint32 {
 	if h.next == h.count {
 		return 0
 	}
@@ -88,22 +89,22 @@ func (h *hints) take() uint32 {
 	return h.refs[(h.next-1)&(TouchAhead-1)]
 }
 
-// give sets a hint.
-func (h *hints) give(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
+// set sets a hint.
+func (h *hints) set(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
 
-const _ = -uint(Cancel - Place - 1) // else touchIDs cannot count as it does
+const _ = -uint(Cancel - Place - 1) // else ids cannot count as it does
 
-// touchIDs fetches where the ids of orders are to be found, what a new one pushes out and meets,
+// ids fetches where the ids of orders are to be found, what a new one pushes out and meets,
 // and where the position of a new order, its wallet and its market are. Which kind of Command comes
 // next cannot be foreseen: each is put into both lists, and counts in its own.
-func (x *Exchange) touchIDs(t *touch, commands []*Command) {
-	s, slot := &x.seen, uint32(0)
+func (t *toucher) ids(commands []*Command) {
+	x, s, slot := t.x, &t.x.seen, uint32(0)
 	for _, c := range commands {
 		cancels := uint32(c.Kind - Place) // 0 or 1
 		if cancels > 1 {
 			continue
 		}
-		tag := s.tag(&c.ID)
+		tag := s.salt.tag(&c.ID)
 		fetchBucket(s.table.home(tag))
 		i, p := t.cancels&(TouchAhead-1), &t.places[t.count&(TouchAhead-1)]
 		t.tags[i], t.slots[i] = tag, slot
@@ -117,13 +118,13 @@ func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 	t.count = 0
 	for i := range places {
 		p := &places[i]
-		if t.wide && !x.touchPlace(p) {
+		if t.wide && !p.touch(x) {
 			continue
 		}
 		p.leaving = s.leaving(t.count)
 		fetchBucket(s.table.home(p.leaving))
 		if p.c.Type > GTD && !t.wide {
-			x.touchFront(p.c)
+			touchFront(x, p.c)
 		}
 		if uint32(i) != t.count {
 			places[t.count] = *p
@@ -135,8 +136,8 @@ func (x *Exchange) touchIDs(t *touch, commands []*Command) {
 // touchFront fetches what goes with the order that one which never rests meets first, and the one
 // behind it. It goes all the way at once: among few markets all but the order is near, and a fill
 // that brought that to the front has fetched it. After a cancel nobody has, and it is waited for.
-func (x *Exchange) touchFront(c *Command) {
-	m := x.known(c.Market)
+func touchFront(x *Exchange, c *Command) {
+	m := x.markets.known(c.Market)
 	if m == nil || c.Outcome > 1 || c.Side > 1 {
 		return
 	}
@@ -151,27 +152,28 @@ func (x *Exchange) touchFront(c *Command) {
 	fetchOrder(x.orders.at(x.queues.behind(l.head)))
 }
 
-// touchPlace fetches where the position of a new order, its wallet and its market are to be found.
+// touch fetches where the position of a new order, its wallet and its market are to be found.
 // It says no if the order will be refused.
-func (x *Exchange) touchPlace(t *placeTouch) bool {
+func (t *placeTouch) touch(x *Exchange) bool {
 	c := t.c
-	t.market = x.known(c.Market)
+	t.market = x.markets.known(c.Market)
 	if t.market == nil || c.Size < 1 || uint32(c.Wallet) > x.accounts.used {
 		return false
 	}
-	fetchBucket(x.places.home(positionTag(c.Wallet, c.Market)))
+	fetchBucket(x.index.home(positionTag(c.Wallet, c.Market)))
 	fetchAccount(x.accounts.at(uint32(c.Wallet)))
 	fetchMarket(t.market)
 	return true
 }
 
-// touchOrders fetches the orders that are cancelled, and the positions and the levels' pages of new
+// cancelled fetches the orders that are cancelled, and the positions and the levels' pages of new
 // ones. Among many an id may well lie behind its home: that bucket, too.
-func (x *Exchange) touchOrders(t *touch) {
+func (t *toucher) cancelled() {
+	x := t.x
 	for i, tag := range t.tags[:t.cancels] {
 		h := x.seen.resting(tag)
 		t.orders[i] = h
-		x.hints.give(t.slots[i], h)
+		x.hints.set(t.slots[i], h)
 		fetchOrder(x.orders.at(h))
 		fetchLink(x.queues.links.at(h))
 	}
@@ -183,13 +185,13 @@ func (x *Exchange) touchOrders(t *touch) {
 		fetchBucket(x.seen.table.second(p.tag))
 		fetchBucket(x.seen.table.second(p.leaving))
 		p.page(x)
-		x.hints.give(p.slot, p.position)
+		x.hints.set(p.slot, p.position)
 	}
 }
 
 // page fetches the position and the page of the level.
 func (t *placeTouch) page(x *Exchange) {
-	t.position, _ = x.places.search(positionTag(t.c.Wallet, t.c.Market))
+	t.position, _ = x.index.search(positionTag(t.c.Wallet, t.c.Market))
 	fetchPosition(x.positions.at(t.position))
 	size, ticks := uint64(t.c.Size), uint64(t.market.book.ticks)
 	index := min((uint64(t.c.Cash)*ticks+size/2)/size, ticks)
@@ -197,29 +199,31 @@ func (t *placeTouch) page(x *Exchange) {
 		index = ticks - index
 	}
 	t.index = uint32(index)
-	fetchPage(t.market.book.find(t.index))
+	fetchPage(t.market.book.pageAt(t.index))
 }
 
-// touchPlaces fetches the level at the limit of new orders and who is last there, and the wallet's
+// levels fetches the level at the limit of new orders and who is last there, and the wallet's
 // last order.
-func (x *Exchange) touchPlaces(places []placeTouch) {
+func (t *toucher) levels() {
+	x, places := t.x, t.places[:t.count]
 	for i := range places {
-		t := &places[i]
-		fetchLevel(t.market.book.peek(t.index))
-		fetchHead(x.orders.at(x.positions.at(t.position).orders))
+		p := &places[i]
+		fetchLevel(p.market.book.peek(p.index))
+		fetchHead(x.orders.at(x.positions.at(p.position).orders))
 	}
 	for i := range places {
-		t := &places[i]
-		if l := t.market.book.peek(t.index); l != nil {
+		p := &places[i]
+		if l := p.market.book.peek(p.index); l != nil {
 			fetchLink(x.queues.links.at(l.tail))
 		}
 	}
 }
 
-// touchNeighbours fetches those of orders that go, in their queues and lists.
-func (x *Exchange) touchNeighbours(orders []uint32) {
+// neighbours fetches those of orders that go, in their queues and lists.
+func (t *toucher) neighbours() {
+	x := t.x
 	links := x.queues.links.all
-	for _, h := range orders {
+	for _, h := range t.orders[:t.cancels] {
 		o, l := x.orders.at(h), *links.at(h)
 		fetchHead(x.orders.at(o.mineNext))
 		fetchHead(x.orders.at(o.minePrev))
@@ -228,15 +232,16 @@ func (x *Exchange) touchNeighbours(orders []uint32) {
 	}
 }
 
-// touchWallets fetches whose the orders are that go, and from where.
-func (x *Exchange) touchWallets(orders []uint32) {
-	for _, h := range orders {
+// wallets fetches whose the orders are that go, and from where.
+func (t *toucher) wallets() {
+	x := t.x
+	for _, h := range t.orders[:t.cancels] {
 		o := x.orders.at(h)
 		fetchMarket(x.markets.at(uint32(o.market)))
 		fetchPosition(x.positions.at(o.position))
 		fetchAccount(x.accounts.at(uint32(o.wallet)))
 	}
-	for _, h := range orders {
+	for _, h := range t.orders[:t.cancels] {
 		o := x.orders.at(h)
 		fetchLevel(x.markets.at(uint32(o.market)).book.peek(uint32(o.index)))
 	}
@@ -264,8 +269,8 @@ func (s *seen) leaving(n uint32) uint32 {
 	return s.ring.at(at).tag
 }
 
-// find is the page that holds a level, nil if there is no such page.
-func (b *book) find(index uint32) *page {
+// pageAt returns the page that holds a level, nil if there is no such page.
+func (b *book) pageAt(index uint32) *page {
 	n := index >> pageBits
 	if n >= uint32(len(b.pages)) {
 		return nil
@@ -275,8 +280,22 @@ func (b *book) find(index uint32) *page {
 
 // peek is the level of an index, nil if its page was not made.
 func (b *book) peek(index uint32) *level {
-	if p := b.find(index); p != nil && p.levels != nil {
+	if p := b.pageAt(index); p != nil && p.levels != nil {
 		return p.level(index)
 	}
 	return nil
+}
+
+// fetchNext fetches the order that an arriving one of side meets next: h, or the first of the best
+// level if h is 0. No Command has read that order since it was placed.
+func fetchNext(x *Exchange, b *book, side Side, h uint32) {
+	if h == 0 {
+		l := b.peek(b.best[side^1])
+		if l == nil {
+			return
+		}
+		h = l.head
+	}
+	fetchOrder(x.orders.at(h))
+	fetchLink(x.queues.links.at(h))
 }

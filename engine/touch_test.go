@@ -31,7 +31,7 @@ func TestTouch(t *testing.T) {
 		x, y := NewExchange(1), NewExchange(1)
 		m := newMixed(x, markets)
 		newMixed(y, markets)
-		if near := x.isNear(); near != (markets == 3) {
+		if near := isNear(x); near != (markets == 3) {
 			t.Fatalf("%d positions in %d markets: near is %t", x.positions.used, markets, near)
 		}
 		seq, rounds := Sequence(1<<20), 300
@@ -60,7 +60,7 @@ func TestTouch(t *testing.T) {
 		if x.Digest() != y.Digest() {
 			t.Errorf("digests %x, %x", x.Digest(), y.Digest())
 		}
-		if err := x.audit(); err != nil {
+		if err := audit(x); err != nil {
 			t.Error(err)
 		}
 		next := touched(m.stream(TouchAhead), 0)
@@ -113,10 +113,10 @@ func TestTouchHints(t *testing.T) {
 		}
 		for i := range all {
 			c, ahead := &all[i], x.hints
-			hint := ahead.take()
+			hint := ahead.pop()
 			want := x.position(c.Wallet, c.Market)
 			if c.Kind == Cancel {
-				want, _, _ = x.find(&c.ID, x.seen.tag(&c.ID))
+				want, _, _ = x.seen.find(&x.orders, &c.ID, x.seen.salt.tag(&c.ID))
 			}
 			if want != 0 {
 				asked++
@@ -170,7 +170,7 @@ func TestTouchSteps(t *testing.T) {
 		for at := Time(0); at < end; {
 			all := v.stream(TouchAhead)
 			if x.orders.used != 0 {
-				x.touch(touched(all, 0))
+				(&toucher{x: x}).touch(touched(all, 0))
 				odd := slices.Clone(all)
 				for i := range odd {
 					c := &odd[i]
@@ -179,7 +179,7 @@ func TestTouchSteps(t *testing.T) {
 					c.Outcome, c.Kind = c.Outcome+Outcome(i%7/6), c.Kind+Kind(i%11/10)
 					c.Side += Side(i % 13 / 12)
 				}
-				x.touch(touched(odd, 0))
+				(&toucher{x: x}).touch(touched(odd, 0))
 			}
 			for i := range all {
 				at++
@@ -217,7 +217,7 @@ func TestTouchRefused(t *testing.T) {
 	}
 	x.Touch(touched(next, 0))
 	position := x.position(fresh.Wallet, fresh.Market)
-	order, _, _ := x.find(&rests.ID, x.seen.tag(&rests.ID))
+	order, _, _ := x.seen.find(&x.orders, &rests.ID, x.seen.salt.tag(&rests.ID))
 	taken := uint32(0)
 	for i := range next {
 		c := &next[i]
@@ -225,7 +225,7 @@ func TestTouchRefused(t *testing.T) {
 			taken++
 		}
 		want, ahead := map[int]uint32{10: position, 11: order}[i], x.hints
-		if i >= 10 && (want == 0 || ahead.take() != want) {
+		if i >= 10 && (want == 0 || ahead.pop() != want) {
 			t.Errorf("Command %d will not take %d, but %d of %v", i, want, x.hints.next, x.hints)
 		}
 		refused := apply(*c).Kind == Rejected
@@ -258,7 +258,7 @@ func TestTouchFar(t *testing.T) {
 	gone, next := Command{Kind: Cancel, ID: last.ID, Owner: last.Owner}, last
 	next.ID[0]++
 	x.Touch([]*Command{&gone})
-	if ahead := x.hints; ahead.take() <= x.positions.used {
+	if ahead := x.hints; ahead.pop() <= x.positions.used {
 		t.Fatalf("hints %v, %d positions", x.hints, x.positions.used)
 	}
 	if e := x.Apply(&next, 1<<21, 1, nil)[0]; e.Kind != Placed || e.Wallet != next.Wallet {
@@ -280,8 +280,8 @@ func TestTouchUsed(t *testing.T) {
 	next.ID[0]++
 	x.Touch([]*Command{&next, &gone})
 	tag, number := positionTag(c.Wallet, c.Market), x.position(c.Wallet, c.Market)
-	x.places.remove(entryOf(tag, number))
-	x.seen.left++
+	x.index.remove(entryOf(tag, number))
+	x.seen.salt.left++
 	positions := x.positions.used
 	if e := x.Apply(&next, 1<<20+1, 1, nil)[0]; e.Kind != Placed || x.positions.used != positions {
 		t.Errorf("%d positions instead of %d: %+v", x.positions.used, positions, e)
@@ -294,7 +294,7 @@ func TestTouchUsed(t *testing.T) {
 // TestLeaving: the placement that one more will push out is the oldest, and so on, and none while
 // there is room.
 func TestLeaving(t *testing.T) {
-	s := newSeen(1, 3)
+	s := newSeen(newSalt(1), 3)
 	for n := uint32(1); n <= 8; n++ {
 		for ahead := range s.window {
 			want := uint32(0)

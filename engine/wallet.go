@@ -17,6 +17,7 @@ type request struct {
 // record. Each new one lets go of up to requestsLeave that are over: so their number is bounded by
 // what is accepted in a window, and no Command pays for a whole one.
 type requests struct {
+	salt           salt
 	table          table
 	all            slab[request]
 	oldest, newest uint32
@@ -30,27 +31,26 @@ const requestsLeave = 8
 // ignored, whatever is bound to its id later.
 func (r *request) over(now Time) bool { return now-r.at >= RequestWindow }
 
-// requested is the remembered request of an id, nil if there is none.
-func (x *Exchange) requested(id *OrderID, now Time) *request {
-	for i, e := x.requests.table.search(x.seen.tag(id)); i != 0; i, e = e.next() {
-		if r := x.requests.all.at(i); r.id == *id && !r.over(now) {
+// known returns the remembered request of an id, nil if there is none.
+func (q *requests) known(id *OrderID, now Time) *request {
+	for i, e := q.table.search(q.salt.tag(id)); i != 0; i, e = e.next() {
+		if r := q.all.at(i); r.id == *id && !r.over(now) {
 			return r
 		}
 	}
 	return nil
 }
 
-// note remembers an accepted request.
-func (x *Exchange) note(id *OrderID, seq Sequence, now Time, amount int64) {
-	if *id == (OrderID{}) {
-		return
+// remember binds the id of an accepted request, and returns what the Digest grows by.
+func (q *requests) remember(c *Command, seq Sequence, now Time, amount int64) (grown uint64) {
+	if c.ID == (OrderID{}) {
+		return 0
 	}
-	q := &x.requests
 	for range requestsLeave {
 		if q.oldest == 0 || !q.all.at(q.oldest).over(now) {
 			break
 		}
-		x.leave()
+		grown += q.forget()
 	}
 	h := q.freed
 	if h != 0 {
@@ -58,8 +58,14 @@ func (x *Exchange) note(id *OrderID, seq Sequence, now Time, amount int64) {
 	} else {
 		h = q.all.next()
 	}
-	r := q.all.at(h)
-	*r = request{id: *id, first: seq, at: now, amount: amount, tag: x.seen.tag(id)}
+	q.append(h, request{id: c.ID, first: seq, at: now, amount: amount})
+	return grown + q.all.at(h).leaf(q.gone+uint64(q.table.used))
+}
+
+// append puts a request behind the newest one, as record h.
+func (q *requests) append(h uint32, r request) {
+	r.tag = q.salt.tag(&r.id)
+	*q.all.at(h) = r
 	q.table.insert(entryOf(r.tag, h))
 	if q.newest != 0 {
 		q.all.at(q.newest).next = h
@@ -67,116 +73,116 @@ func (x *Exchange) note(id *OrderID, seq Sequence, now Time, amount int64) {
 		q.oldest = h
 	}
 	q.newest = h
-	x.digest += r.leaf(q.gone + uint64(q.table.used))
 }
 
-// leave forgets the oldest request.
-func (x *Exchange) leave() {
-	q := &x.requests
+// forget forgets the oldest request, and returns what the Digest grows by.
+func (q *requests) forget() uint64 {
 	h := q.oldest
 	r := q.all.at(h)
 	q.gone++
-	x.digest += mixGone - r.leaf(q.gone)
+	grown := mixGone - r.leaf(q.gone)
 	q.table.remove(entryOf(r.tag, h))
 	if q.oldest = r.next; q.oldest == 0 {
 		q.newest = 0
 	}
 	*r = request{next: q.freed}
 	q.freed = h
+	return grown
 }
 
 // petition judges what a wallet's own requests have in common. The market is nil if it is refused.
-func (x *Exchange) petition(c *Command, now Time) (*market, refusal) {
+func (x *Exchange) petition(c *Command, now Time) (m *market, refused Event) {
 	if c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used {
-		return nil, refusal{reject: RejectWallet}
+		return nil, rejected(c, RejectWallet)
 	}
 	owner := x.accounts.at(uint32(c.Wallet)).owner
 	if c.Owner != c.Wallet && (c.Owner == 0 || c.Owner != owner) {
-		return nil, refusal{reject: RejectLink}
+		return nil, rejected(c, RejectLink)
 	}
-	if r := x.requested(&c.ID, now); r != nil {
-		return nil, refusal{
-			reject: RejectDuplicate, first: r.first, args: [3]int64{r.amount}}
+	if r := x.requests.known(&c.ID, now); r != nil {
+		refused = rejected(c, RejectDuplicate, r.amount)
+		refused.First = r.first
+		return nil, refused
 	}
-	m := x.known(c.Market)
+	m = x.markets.known(c.Market)
 	switch {
 	case m == nil:
-		return nil, refusal{reject: RejectMarket}
+		return nil, rejected(c, RejectMarket)
 	case (c.Kind == RedeemTokens) != (m.state == Settled):
-		return nil, refusal{reject: RejectState}
+		return nil, rejected(c, RejectState)
 	case c.Kind != RedeemTokens && (c.Size < 1 || c.Size > MaxAmount):
-		return nil, refusal{reject: RejectAmount}
+		return nil, rejected(c, RejectAmount)
 	}
-	return m, refusal{}
+	return m, refused
 }
 
 // split answers SplitTokens: collateral goes into the vault, a pair of tokens comes out.
 func (x *Exchange) split(c *Command, seq Sequence, now Time, events []Event) []Event {
-	m, no := x.petition(c, now)
+	m, refused := x.petition(c, now)
 	if m == nil {
-		return refuse(events, c, no)
+		return append(events, refused)
 	}
 	a, amount := x.accounts.at(uint32(c.Wallet)), int64(c.Size)
 	if a.cash.free() < amount {
-		return refuse(events, c, short(&a.cash, amount))
+		return refuseShort(events, c, &a.cash, amount)
 	}
 	i := x.position(c.Wallet, c.Market)
 	if i == 0 {
 		i = x.addPosition(c.Wallet, c.Market)
 	}
 	x.exchangePairs(m, x.positions.at(i), amount)
-	x.note(&c.ID, seq, now, amount)
+	x.digest += x.requests.remember(c, seq, now, amount)
 	return append(events, Event{
 		Kind: Split, Market: c.Market, Wallet: c.Wallet, Size: c.Size, Order: c.ID})
 }
 
 // merge answers MergeTokens: a pair of tokens goes in, collateral comes out of the vault.
 func (x *Exchange) merge(c *Command, seq Sequence, now Time, events []Event) []Event {
-	m, no := x.petition(c, now)
+	m, refused := x.petition(c, now)
 	if m == nil {
-		return refuse(events, c, no)
+		return append(events, refused)
 	}
 	amount, none := int64(c.Size), entry{}
 	i := x.position(c.Wallet, c.Market)
 	if i == 0 {
-		return refuse(events, c, short(&none, amount))
+		return refuseShort(events, c, &none, amount)
 	}
 	p := x.positions.at(i)
 	for o := range p.tokens {
 		if e := &p.tokens[o]; e.free() < amount {
-			return refuse(events, c, short(e, amount))
+			return refuseShort(events, c, e, amount)
 		}
 	}
 	x.exchangePairs(m, p, -amount)
-	x.note(&c.ID, seq, now, amount)
+	x.digest += x.requests.remember(c, seq, now, amount)
 	return append(events, Event{
 		Kind: Merged, Market: c.Market, Wallet: c.Wallet, Size: c.Size, Order: c.ID})
 }
 
-// short is the refusal of who has too little free.
-func short(e *entry, need int64) refusal {
-	return refusal{reject: RejectBalance, args: [3]int64{e.total, e.held, need}}
+// refuseShort is refuse for a Command that needs more than an account has free.
+func refuseShort(events []Event, c *Command, e *entry, need int64) []Event {
+	return refuse(events, c, RejectBalance, e.total, e.held, need)
 }
 
 // exchangePairs turns collateral of a position's wallet into so many of both tokens, or back if
 // pairs is negative.
-func (x *Exchange) exchangePairs(m *market, p *position, pairs int64) {
-	x.issue(m, pairs)
-	x.postCash(x.accounts.at(uint32(p.wallet)), -pairs, 0)
-	x.postToken(p, 0, pairs, 0)
-	x.postToken(p, 1, pairs, 0)
+func (l *ledger) exchangePairs(m *market, p *position, pairs int64) {
+	l.issue(m, pairs)
+	l.postCash(l.accounts.at(uint32(p.wallet)), -pairs, 0)
+	l.postToken(p, 0, pairs, 0)
+	l.postToken(p, 1, pairs, 0)
 }
 
 // redeem answers RedeemTokens: all the wallet's tokens of a settled market are burnt and paid for,
 // rounded down once. No order holds any of them: resolving cancelled those.
 func (x *Exchange) redeem(c *Command, seq Sequence, now Time, events []Event) []Event {
-	m, no := x.petition(c, now)
+	m, refused := x.petition(c, now)
 	if m == nil {
-		return refuse(events, c, no)
+		return append(events, refused)
 	}
 	i := x.position(c.Wallet, c.Market)
 	if i == 0 || x.positions.at(i).tokens == ([2]entry{}) {
-		return refuse(events, c, refusal{reject: RejectNothing})
+		return refuse(events, c, RejectNothing)
 	}
 	p := x.positions.at(i)
 	held := [2]int64{p.tokens[0].total, p.tokens[1].total}
@@ -189,7 +195,7 @@ func (x *Exchange) redeem(c *Command, seq Sequence, now Time, events []Event) []
 	m.issued[1] += Size(held[1])
 	x.digest += m.leaf()
 	x.postCash(x.accounts.at(uint32(c.Wallet)), paid, 0)
-	x.note(&c.ID, seq, now, paid)
+	x.digest += x.requests.remember(c, seq, now, paid)
 	return append(events, Event{
 		Kind: Redeemed, Market: c.Market, Wallet: c.Wallet, Size: Size(paid),
 		Args: [3]int64{held[0], held[1]}, Order: c.ID,

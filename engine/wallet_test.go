@@ -45,11 +45,11 @@ func TestEverybodyIsPaid(t *testing.T) {
 			if e.Kind != Redeemed || worth([2]int64{e.Args[0], e.Args[1]}, payout) != int64(e.Size) {
 				t.Fatalf("%+v", e)
 			}
-			if err := s.x.audit(); err != nil {
+			if err := audit(s.x); err != nil {
 				t.Fatal(err)
 			}
 		}
-		m := s.x.known(1)
+		m := s.x.markets.known(1)
 		outside := worth([2]int64{int64(m.external[0]), int64(m.external[1])}, payout)
 		if rest := int64(m.vault) - outside; rest < 0 || rest > stageWallets {
 			t.Fatalf("the vault holds %d, outside there is %d to pay", m.vault, outside)
@@ -83,17 +83,17 @@ func TestRequests(t *testing.T) {
 			}
 			most = max(most, live)
 			got := Sequence(0)
-			if r := x.requested(&id, now); r != nil {
+			if r := x.requests.known(&id, now); r != nil {
 				got = r.first
 			}
 			if got != want {
 				t.Fatalf("step %d: bound by %d, want %d", i, got, want)
 			}
 			if want == 0 {
-				x.note(&id, Sequence(i+1), now, 1)
+				x.digest += x.requests.remember(&Command{ID: id}, Sequence(i+1), now, 1)
 				all = append(all, known{id, Sequence(i + 1), now})
 			}
-			if err := x.audit(); err != nil {
+			if err := audit(x); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -107,18 +107,18 @@ func TestRequests(t *testing.T) {
 func TestRequestsLeave(t *testing.T) {
 	x := newExchange(1, 4)
 	for i := range 100 {
-		x.note(&OrderID{byte(i), 1}, Sequence(i+1), 1, 1)
+		x.digest += x.requests.remember(&Command{ID: OrderID{byte(i), 1}}, Sequence(i+1), 1, 1)
 	}
 	for i := range 20 {
-		x.note(&OrderID{byte(i), 2}, Sequence(i+101), 1+RequestWindow, 1)
+		x.digest += x.requests.remember(&Command{ID: OrderID{byte(i), 2}}, Sequence(i+101), 1+RequestWindow, 1)
 		if left, want := int(x.requests.table.used), max(100-requestsLeave*(i+1), 0)+i+1; left != want {
 			t.Fatalf("after %d: %d remembered, want %d", i+1, left, want)
 		}
 	}
-	if x.requested(&OrderID{99, 1}, 1+RequestWindow) != nil {
+	if x.requests.known(&OrderID{99, 1}, 1+RequestWindow) != nil {
 		t.Error("one that is over is still known")
 	}
-	if err := x.audit(); err != nil {
+	if err := audit(x); err != nil {
 		t.Error(err)
 	}
 }
