@@ -15,7 +15,7 @@ func until(n uint64, expiry engine.Time) *engine.Command {
 }
 
 // resting is how many shares are bid for outcome 0.
-func (w *world) resting() (size engine.Size) {
+func (w *rig) resting() (size engine.Size) {
 	s := w.board.Condition(engine.Condition{1})
 	s.Levels(0, engine.Buy, func(_ engine.Price, at engine.Size) bool { size += at; return true })
 	return size
@@ -25,7 +25,7 @@ func (w *world) resting() (size engine.Size) {
 // and an Advance alone makes a frame only when something has expired.
 func TestAdvanceComesFirst(t *testing.T) {
 	now := engine.Time(1000)
-	w := newWorld(t, Options{Now: func() engine.Time { return now }})
+	w := newRig(t, Options{Now: func() engine.Time { return now }})
 	enter := func(c *engine.Command) *Call {
 		call, err := w.Enter(c)
 		if err != nil {
@@ -67,7 +67,7 @@ func TestAdvanceComesFirst(t *testing.T) {
 // before and after nothing is written.
 func TestIdleNodeExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{}).run()
+		w := newRig(t, Options{}).run()
 		for _, c := range setup() {
 			w.submit(t, &c)
 		}
@@ -110,7 +110,7 @@ func TestAlarmBesideASlewedClock(t *testing.T) {
 		slow := func() engine.Time {
 			return engine.Time(start.UnixMilli() + time.Since(start).Milliseconds()*9/10)
 		}
-		w := newWorld(t, Options{Now: slow}).run()
+		w := newRig(t, Options{Now: slow}).run()
 		for _, c := range setup() {
 			w.submit(t, &c)
 		}
@@ -136,7 +136,7 @@ func TestAlarmBesideASlewedClock(t *testing.T) {
 // TestNothingBehindAFullAdvance: while more has expired than one Advance takes, no Command enters.
 func TestNothingBehindAFullAdvance(t *testing.T) {
 	now := engine.Time(1000)
-	w := newWorld(t, Options{Now: func() engine.Time { return now }, Ring: 1 << 13})
+	w := newRig(t, Options{Now: func() engine.Time { return now }, Ring: 1 << 13})
 	var late *Call
 	for _, c := range setup() {
 		if _, err := w.Enter(&c); err != nil {

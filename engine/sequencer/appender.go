@@ -6,7 +6,7 @@ import (
 )
 
 // runAppender is the appender's loop. It works while the matcher fills the next batch and the
-// committer waits for the ones before.
+// committer waits for earlier ones.
 func (s *Sequencer) runAppender() {
 	defer close(s.appended)
 	for b := range s.applied {
@@ -15,9 +15,9 @@ func (s *Sequencer) runAppender() {
 	}
 }
 
-// Append encodes the batch's frame, once, chains it to the one before and hands it to the Journal.
-// The first failure, a panic too, or a batch that came failed, is final: it and every later batch
-// are only marked. The batch goes to Commit next in either case. Appender only.
+// Append encodes the batch's frame once, chains it to the frame before and hands it to the Journal.
+// The first failure is final: an error, a panic, or a batch that Step failed. From then on Append
+// only marks batches. The caller passes the batch to Commit in either case. Appender only.
 func (s *Sequencer) Append(b *Batch) error {
 	if s.appendError == nil {
 		s.appendError = b.err

@@ -15,7 +15,7 @@ import (
 // TestBundlesStayTogether: many callers enter bundles of random sizes; each is neighbours in the
 // journal in its order, or refused whole.
 func TestBundlesStayTogether(t *testing.T) {
-	w := newWorld(t, Options{Ring: 64, Batch: 16}).run()
+	w := newRig(t, Options{Ring: 64, Batch: 16}).run()
 	for _, c := range setup() {
 		w.submit(t, &c)
 	}
@@ -54,11 +54,11 @@ func TestBundlesStayTogether(t *testing.T) {
 // TestBundleIsRefusedWhole: without room for all of it nothing of a bundle enters, and the calls go
 // back to the pool.
 func TestBundleIsRefusedWhole(t *testing.T) {
-	w := newWorld(t, Options{Ring: 8})
+	w := newRig(t, Options{Ring: 8})
 	place := engine.Command{Kind: engine.Place, ID: id(1)}
 	calls := make([]*Call, 9)
 	for n, want := range map[int]error{7: nil, 8: ErrBusy, 9: ErrBusy} {
-		w := newWorld(t, Options{Ring: 8})
+		w := newRig(t, Options{Ring: 8})
 		bundle := make([]engine.Command, n)
 		for i := range bundle {
 			bundle[i] = place
@@ -82,7 +82,7 @@ func TestBundleIsRefusedWhole(t *testing.T) {
 // TestBundleTimesOutOnce: a bundle waits as long as one Command does, not once for each.
 func TestBundleTimesOutOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{Timeout: 10 * time.Second}) // does not run
+		w := newRig(t, Options{Timeout: 10 * time.Second}) // does not run
 		calls := make([]*Call, 5)
 		if err := w.EnterAll(make([]engine.Command, 5), calls); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestBundleTimesOutOnce(t *testing.T) {
 
 // TestCanceledIDs: a CancelAll tells its caller which orders it took out, and nobody else.
 func TestCanceledIDs(t *testing.T) {
-	w := newWorld(t, Options{}).run()
+	w := newRig(t, Options{}).run()
 	for _, c := range setup() {
 		w.submit(t, &c)
 	}
@@ -143,7 +143,7 @@ func TestCanceledIDs(t *testing.T) {
 // TestCanceledTimesOut: who does not wait for a CancelAll is not told by the next one.
 func TestCanceledTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{Timeout: 10 * time.Second}) // does not run
+		w := newRig(t, Options{Timeout: 10 * time.Second}) // does not run
 		calls := make([]*Call, 3)
 		sweep := engine.Command{Kind: engine.CancelAll, Wallet: 1, Owner: 1, Reason: engine.ByOwner}
 		if err := w.EnterAll([]engine.Command{sweep, sweep, sweep}, calls); err != nil {

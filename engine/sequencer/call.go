@@ -8,15 +8,15 @@ import (
 	"clobd/engine"
 )
 
-// The states of a Call. One compare-and-swap away from waiting decides who recycles it: the
-// caller if it was answered, whoever answers if it was abandoned.
+// The states of a Call. The compare-and-swap that leaves waiting decides who recycles the Call: its
+// caller if it was answered, the answerer if the caller has abandoned it.
 const (
 	waiting uint32 = iota
 	answered
 	abandoned
 )
 
-// Call is one Command on its way: the cell that its caller parks on. Calls are pooled.
+// Call is the cell in which one caller waits for the answer to its Command. Calls are pooled.
 //
 //	Enter ─► waiting ──answer──► answered ──► the caller reads the answer and recycles
 //	            └────timeout───► abandoned ─► the committer drops the answer and recycles
@@ -31,8 +31,8 @@ type Call struct {
 	err      error
 	canceled []engine.OrderID // by a CancelAll, nil for all others
 
-	// The Command's Proof, so that the caller's bytes are its own again. The frame in work points
-	// into it: the Call may be recycled only when its frame is encoded and published.
+	// A copy of the Command's Proof, so that the caller may reuse its bytes. The frame points into
+	// this copy: recycle the Call only after its frame is encoded and published.
 	proof [engine.ProofMax]byte
 }
 
@@ -47,15 +47,15 @@ func newCall(s *Sequencer) *Call {
 	return c
 }
 
-// Wait is the second half of Submit: it parks until the answer is there, at most for
-// Options.Timeout. It must be called exactly once, and the Call not be used after. Errors:
-// ErrTimeout, ErrUnknown, and ErrClosed if the Sequencer failed before it took the Command.
+// Wait is the second half of Submit: it waits for the answer, at most for Options.Timeout. Call Wait
+// exactly once and do not use the Call after it. Errors: ErrTimeout, ErrUnknown, and ErrClosed if
+// the Sequencer failed before it applied the Command.
 func (c *Call) Wait() (engine.Receipt, error) {
 	return c.wait(c.sequencer.options.Timeout)
 }
 
-// WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. The last one is
-// waited for first: answers come in order, so that the caller is woken once.
+// WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. It waits for the
+// last Call first: answers come in order, so the caller wakes once.
 func WaitAll(calls []*Call, receipts []engine.Receipt, errs []error) {
 	left := time.Duration(0)
 	if len(calls) > 0 {
@@ -68,9 +68,9 @@ func WaitAll(calls []*Call, receipts []engine.Receipt, errs []error) {
 	}
 }
 
-// WaitCanceled is WaitAll for the CancelAlls of one bundle: it appends the ids of the orders that
-// they took out of the books to dst, in the order in which they were. The error is the first that
-// a Call ended with, or a Reject.
+// WaitCanceled is WaitAll for the CancelAlls of one bundle. It appends the ids of the cancelled
+// orders to dst, in the order of their cancellation. The error is the first one of a Call, or names
+// the first Reject.
 func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error) {
 	left, first := time.Duration(0), error(nil)
 	if len(calls) > 0 {
@@ -106,7 +106,8 @@ func (c *Call) wait(d time.Duration) (engine.Receipt, error) {
 	return receipt, err
 }
 
-// park waits for the answer. The caller recycles the Call, unless it was abandoned: ErrTimeout.
+// park waits for the answer for at most d. After ErrTimeout the Call belongs to the answerer, else
+// the caller of park recycles it.
 func (c *Call) park(d time.Duration) (engine.Receipt, error) {
 	c.timer.Reset(d)
 	select {
@@ -117,12 +118,12 @@ func (c *Call) park(d time.Duration) (engine.Receipt, error) {
 			c.sequencer.counters.timeouts.Add(1)
 			return engine.Receipt{}, ErrTimeout
 		}
-		<-c.wake // the answer won by a hair
+		<-c.wake // the answer came together with the timeout
 	}
 	return c.receipt, c.err
 }
 
-// recycle gives the Call back to the pool.
+// recycle returns the Call to the pool.
 func (c *Call) recycle() {
 	c.canceled = nil
 	c.sequencer.calls.Put(c)

@@ -14,10 +14,10 @@ func (s *Sequencer) runCommitter() {
 	}
 }
 
-// Commit waits until the batch's frame is durable, publishes it, and acknowledges its callers in
+// Commit waits until the batch's frame is durable, publishes the frame, and answers the callers in
 // the order of their Sequences. Before that nobody has seen anything of the frame. The first
-// failure, of the Journal or a panic of the Board, is final: it and every later batch answer
-// ErrUnknown. The batch is free again afterwards and must not be used. Committer only.
+// failure of the Journal, or a panic of the Board, is final: the callers of that batch and of every
+// later one get ErrUnknown. The batch is free again after Commit; do not use it. Committer only.
 func (s *Sequencer) Commit(b *Batch) error {
 	start := time.Now()
 	if s.commitError == nil {
@@ -36,52 +36,41 @@ func (s *Sequencer) Commit(b *Batch) error {
 	}
 	if s.commitError == nil {
 		s.counters.count(b)
-		s.acknowledge(b)
-		s.counters.commitNanos.Add(int64(time.Since(durable)))
-	} else {
-		for _, call := range b.calls {
-			if call != nil {
-				call.answer(engine.Receipt{}, ErrUnknown)
-			}
+	}
+	for i, call := range b.calls {
+		switch {
+		case call == nil: // an Advance of the matcher
+		case s.commitError != nil:
+			call.answer(engine.Receipt{}, ErrUnknown)
+		default:
+			b.acknowledge(i)
 		}
+	}
+	if s.commitError == nil {
+		s.counters.commitNanos.Add(int64(time.Since(durable)))
 	}
 	b.reset()
 	s.free <- b
 	return s.commitError
 }
 
-// acknowledge hands each caller the Receipt of its Command.
-func (s *Sequencer) acknowledge(b *Batch) {
+// acknowledge answers call i with the Receipt of its Command. A Receipt has no room for the orders
+// that a CancelAll cancelled, so the Call carries their ids.
+func (b *Batch) acknowledge(i int) {
 	f := &b.Frame
-	for i, call := range b.calls {
-		if call == nil {
-			continue
+	c, call, events := &f.Commands[i], b.calls[i], f.EventsOf(i)
+	if n := len(events) - 1; c.Kind == engine.CancelAll && n > 0 { // the last Event is the answer
+		call.canceled = make([]engine.OrderID, 0, n)
+		for j := range events {
+			if events[j].Kind == engine.Cancelled {
+				call.canceled = append(call.canceled, events[j].Order)
+			}
 		}
-		c, events := &f.Commands[i], f.EventsOf(i)
-		if c.Kind == engine.CancelAll {
-			call.canceled = canceled(events)
-		}
-		seq := f.First + engine.Sequence(i)
-		call.answer(engine.ReceiptOf(c, seq, f.Time, events), nil)
 	}
+	call.answer(engine.ReceiptOf(c, f.First+engine.Sequence(i), f.Time, events), nil)
 }
 
-// canceled are the ids of the orders that a CancelAll took out of the books: a Receipt has no room
-// for them.
-func canceled(events []engine.Event) []engine.OrderID {
-	if len(events) < 2 { // the last word only
-		return nil
-	}
-	ids := make([]engine.OrderID, 0, len(events)-1)
-	for i := range events {
-		if events[i].Kind == engine.Cancelled {
-			ids = append(ids, events[i].Order)
-		}
-	}
-	return ids
-}
-
-// reset empties the batch for its next round. Pointers are cleared, so that an idle batch keeps
+// reset empties the batch for its next round. It clears pointers, so that an idle batch keeps
 // neither Calls nor Listings alive.
 func (b *Batch) reset() {
 	f := &b.Frame

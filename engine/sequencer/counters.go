@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Counters are totals since New, in the units that their names say. A frame counts when it is
-// durable and published.
+// Counters are totals since New. A frame counts when it is durable and published.
 type Counters struct {
 	Commands uint64
 	Events   uint64
@@ -25,12 +24,12 @@ type Counters struct {
 	Commit time.Duration // committer: publish and acknowledge
 }
 
-// stages is how long one batch took so far: each field is set by the goroutine of that stage.
+// stages holds the time of one batch in each stage. The goroutine of a stage sets its field.
 type stages struct {
 	apply, encode, append, wait time.Duration
 }
 
-// counters are the live form of Counters: all but busy and timeouts are moved by the committer.
+// counters are the live form of Counters. The committer moves all but busy and timeouts.
 type counters struct {
 	commands, events, frames, bytes, largest                     atomic.Uint64
 	applyNanos, encodeNanos, appendNanos, waitNanos, commitNanos atomic.Int64
@@ -52,7 +51,7 @@ func (c *counters) count(b *Batch) {
 	c.waitNanos.Add(int64(b.spent.wait))
 }
 
-// Counters reads the counters, one after the other: they need not fit together to the last frame.
+// Counters reads the counters one after the other: they may differ by the newest frame.
 func (s *Sequencer) Counters() Counters {
 	c := &s.counters
 	return Counters{

@@ -1,14 +1,14 @@
-// Package sequencer is the one writer: the only goroutines that touch an Exchange on the live path.
+// Package sequencer is the one writer: only its matcher changes the Exchange of a running node.
 //
-// Callers from anywhere Submit a verified Command and park. Three goroutines take it from there,
-// each in its own step of the pipeline, and a few preallocated Batches circulate between them:
+// Any goroutine Submits a verified Command and waits for the answer. Three goroutines do the rest,
+// each one step of the pipeline, and a few preallocated Batches circulate between them:
 //
 //	 callers            matcher                appender              committer
 //	┌────────┐ ring  ┌─────────────┐       ┌──────────────┐       ┌───────────────────┐
 //	│ Submit ├─────► │ Step        │applied│ Append       │append-│ Commit            │
-//	│ Submit ├─────► │ take, stamp ├──────►│ encode, once │ed     │ Journal.Wait      │
+//	│ Submit ├─────► │ stamp       ├──────►│ encode, once │ed     │ Journal.Wait      │
 //	│ Submit ├─────► │ Apply       │       │ chain        ├──────►│ Board.Publish     │
-//	└───▲────┘ Busy  │ digest      │       │ Journal.     │       │ acknowledge, FIFO │
+//	└───▲────┘ Busy  │ digest      │       │ Journal.     │       │ answer in order   │
 //	    │      when  └──────▲──────┘       │ Append       │       └──────┬──────┬─────┘
 //	    │      full         │              └──────────────┘              │      │
 //	    │                   └────────────── free batches ────────────────┘      │
@@ -27,21 +27,22 @@
 // The contract:
 //
 //   - Nothing of a frame is visible, published or acknowledged, before the Journal says that the
-//     frame is durable. Refusals by Apply and answers to duplicates wait like everything else.
+//     frame is durable. That includes Rejects and the answers to duplicates.
 //   - Sequences have no gaps and follow the order in which slots were claimed, so the Commands of
 //     one caller keep their order. Callers are answered in that order too.
-//   - ErrBusy and ErrClosed: nothing was entered. ErrTimeout and ErrUnknown: it was, and only the
-//     journal knows. The committer never waits for a caller.
-//   - The first failure, of the Journal or a panic of a stage, is final: nothing behind it is
-//     acknowledged, and Run returns it.
+//   - ErrBusy and ErrClosed: the Command did not enter. ErrTimeout and ErrUnknown: it entered, and
+//     only the journal knows its outcome. The committer never waits for a caller.
+//   - The first failure, of the Journal or a panic of a stage, is final: no later frame is
+//     acknowledged, and Run returns the failure.
 //   - The matcher allocates nothing once its slices have grown, and builds nothing for readers.
-//   - What has expired when a frame is stamped is gone before the frame's first Command: an
-//     Advance, nobody's Command, comes first. An alarm wakes an idle matcher for it.
+//   - Orders that have expired at a frame's Time leave the book before its first Command: the
+//     matcher adds an Advance. An alarm wakes an idle matcher when an order expires.
 //   - A bundle (EnterAll) enters whole, as neighbours in its order, or not at all.
 //
-// All frames of one Sequencer carry the epoch that follows Head.Epoch; the caller submits the
-// Started Command that opens it before it serves anybody.
+// All frames of one Sequencer carry the epoch after Head.Epoch. The caller submits the Started
+// Command that opens the epoch before it serves anybody.
 //
-// Reading order: ring.go, sequencer.go, call.go, matcher.go, appender.go, committer.go; then
-// clock.go, counters.go, and memory.go, the Journal without a disk. DESIGN.md says why.
+// Reading order of one Command: Enter (sequencer.go, ring.go), Step and fill (matcher.go), Append
+// (appender.go), Commit (committer.go), Call.Wait (call.go). Then clock.go, counters.go, and
+// memory.go, the Journal without a disk. DESIGN.md has the reasons.
 package sequencer

@@ -9,16 +9,16 @@ import (
 )
 
 // Batch is what one Step produced, on its way to the journal and back to its callers. A few of
-// them circulate, with slices that are used again: what outlives Commit is Frame.Bytes alone.
+// them circulate and keep their slices: only Frame.Bytes outlives Commit.
 type Batch struct {
 	Frame engine.Frame
-	calls []*Call // call i parks for Command i; nil for one that nobody asked for
+	calls []*Call // call i waits for Command i; nil for an Advance of the matcher
 	err   error   // why this frame must not be acknowledged
 	spent stages
 }
 
-// newBatch makes an empty batch with room for o.Batch Commands. Events grow to what a sweep needs
-// and stay there.
+// newBatch makes an empty batch with room for o.Batch Commands. The slice of Events grows to the
+// longest sweep and keeps that size.
 func newBatch(o Options) *Batch {
 	return &Batch{
 		Frame: engine.Frame{
@@ -32,8 +32,8 @@ func newBatch(o Options) *Batch {
 	}
 }
 
-// PoisonError is the failure that a panic in Apply becomes. The Exchange is torn: the only way on
-// is to recover the journal without this Command, which is not in it.
+// PoisonError is the failure after a panic in Apply. The Exchange is torn, so the process must
+// recover from the journal, which does not contain the Command that caused the panic.
 type PoisonError struct {
 	Sequence engine.Sequence
 	Cause    any
@@ -46,7 +46,7 @@ func (e *PoisonError) Error() string {
 }
 
 // runMatcher is the matcher's loop. Waiting for a free batch is the whole of backpressure:
-// meanwhile the ring fills, and then Submit says ErrBusy.
+// meanwhile the ring fills, and then Enter returns ErrBusy.
 func (s *Sequencer) runMatcher() {
 	defer close(s.applied)
 	for s.ring.wait() {
@@ -64,27 +64,11 @@ func (s *Sequencer) runMatcher() {
 	}
 }
 
-// farOff bounds how long an alarm is set for: one that rings before its time, for this reason or
-// because the clock is slewed, is set again.
-const farOff = engine.Time(time.Hour / time.Millisecond)
-
-// setAlarm sees to it that the matcher is woken when the next order expires, if it is idle then.
-func (s *Sequencer) setAlarm() {
-	due := s.exchange.Due()
-	if due == s.alarmed && !s.rang.Swap(false) {
-		return
-	}
-	if s.alarmed = due; due != 0 {
-		// At least a millisecond: the Time of a frame has no finer step.
-		s.alarm.Reset(time.Duration(min(max(due-s.now, 1), farOff)) * time.Millisecond)
-	}
-}
-
-// Step takes the Commands that wait in the ring, as many as one frame holds, stamps them and
-// applies them. If an order has expired, an Advance comes before them. It never waits: it returns
-// nil if there is nothing to do or all batches are in flight.
-// After a failure it takes nothing and returns that failure. The batch, which a PoisonError
-// returns too, goes to Append next. Matcher only.
+// Step moves the Commands that wait in the ring into one frame, stamps them with the frame's Time
+// and a Sequence each, and applies them. If an order has expired, an Advance comes first. Step
+// never waits: it returns nil if there is nothing to do or all batches are in flight. After a
+// failure it returns that failure and leaves the ring alone. The caller passes the batch to Append
+// in every case, also with a PoisonError. Matcher only.
 func (s *Sequencer) Step() (*Batch, error) {
 	if err := s.failure(); err != nil {
 		return nil, err
@@ -104,67 +88,63 @@ func (s *Sequencer) Step() (*Batch, error) {
 	b := s.spare
 	s.spare = nil
 	start := time.Now()
-	s.stamp(&b.Frame)
+	s.number++
+	b.Frame.No, b.Frame.First, b.Frame.Time = s.number, s.last+1, s.now
 	b.err = s.fill(b, expired)
 	b.spent.apply = time.Since(start)
 	return b, b.err
 }
 
-// stamp opens the frame: its number, its first Sequence, and the one Time of all its Commands.
-func (s *Sequencer) stamp(f *engine.Frame) {
-	s.number++
-	f.No, f.First, f.Time = s.number, s.last+1, s.now
-}
-
-// ringAlarm is what the alarm does: there may be something to do although nobody asked.
-func (s *Sequencer) ringAlarm() {
-	s.rang.Store(true)
-	s.ring.nudge()
-}
-
-// fill moves Commands from the ring into the frame and applies them, until the ring is empty or
-// the frame full. A frame is full when the next Command might lift it over engine.FrameBytes;
-// the first one always goes in. The Events of the last Command may lift it over, because they
-// are not known before and cannot be taken back after. An Advance is nobody's: no slot, no call. If
-// it left something that has expired, nothing comes behind it: no such order trades.
+// fill applies Commands from the ring and adds them to the frame, until the ring is empty or the
+// frame is full. A frame is full when the bound of the next Command would exceed
+// engine.FrameBytes; the first Command always fits. The Events of the last Command may exceed the
+// limit, because nobody knows them before Apply. An Advance has no slot and no Call. If expired
+// orders remain after it, the frame ends there: an expired order never trades.
 func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
-	f, taken := &b.Frame, uint64(0)
+	f, advance, used := &b.Frame, entered{command: engine.Command{Kind: engine.Advance}}, uint64(0)
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = s.poison(b, cause)
 		}
-		s.ring.release(taken)
+		s.ring.release(used)
 	}()
-	size := engine.FrameOverhead
-	if expired {
-		size += s.apply(b, &engine.Command{Kind: engine.Advance}, nil)
-	}
-	for len(f.Commands) < s.options.Batch && !s.due(f.Time) {
-		if taken%engine.TouchAhead == 0 {
-			s.touch(taken)
+	for size := engine.FrameOverhead; len(f.Commands) < s.options.Batch; {
+		next := &advance
+		if !expired {
+			if s.due(f.Time) {
+				break
+			}
+			if used%engine.TouchAhead == 0 {
+				s.lookAhead(used)
+			}
+			next = s.ring.peek(used)
+			if next == nil ||
+				len(f.Commands) > 0 && size+next.command.EncodedMax() > engine.FrameBytes {
+				break
+			}
+			used++
 		}
-		e := s.ring.peek(taken)
-		if e == nil {
-			break
-		}
-		if len(f.Commands) > 0 && size+e.command.EncodedMax() > engine.FrameBytes {
-			break
-		}
-		taken++
-		size += s.apply(b, &e.command, e.call)
+		expired = false
+		f.Commands = append(f.Commands, next.command)
+		b.calls = append(b.calls, next.call)
+		s.last++
+		c, before := &f.Commands[len(f.Commands)-1], len(f.Events)
+		f.Events = s.exchange.Apply(c, s.last, f.Time, f.Events)
+		f.Ends = append(f.Ends, uint32(len(f.Events)))
+		size += c.EncodedMax() + (len(f.Events)-before)*engine.EventMax
 	}
 	f.Digest = s.exchange.Digest()
 	return nil
 }
 
-// due says whether an order has expired at now.
+// due reports whether an order has expired at now.
 func (s *Sequencer) due(now engine.Time) bool {
 	due := s.exchange.Due()
 	return due != 0 && due <= now
 }
 
-// touch has the Exchange read ahead for the Commands that wait in the ring, from the n-th on.
-func (s *Sequencer) touch(n uint64) {
+// lookAhead lets the Exchange touch the memory of the Commands in the ring from the n-th on.
+func (s *Sequencer) lookAhead(n uint64) {
 	var commands [engine.TouchAhead]*engine.Command
 	for i := range commands {
 		e := s.ring.peek(n + uint64(i))
@@ -177,20 +157,7 @@ func (s *Sequencer) touch(n uint64) {
 	s.exchange.Touch(commands[:])
 }
 
-// apply adds a Command to the frame and applies it. It returns what the two and its Events take of
-// the frame at most, in bytes.
-func (s *Sequencer) apply(b *Batch, c *engine.Command, call *Call) int {
-	f := &b.Frame
-	f.Commands = append(f.Commands, *c)
-	b.calls = append(b.calls, call)
-	s.last++
-	c, before := &f.Commands[len(f.Commands)-1], len(f.Events)
-	f.Events = s.exchange.Apply(c, s.last, f.Time, f.Events)
-	f.Ends = append(f.Ends, uint32(len(f.Events)))
-	return c.EncodedMax() + (len(f.Events)-before)*engine.EventMax
-}
-
-// poison reports the panic of the Command that was being applied and fails the Sequencer.
+// poison reports the panic of the last Command in the frame and fails the Sequencer.
 func (s *Sequencer) poison(b *Batch, cause any) error {
 	err := &PoisonError{s.last, cause, debug.Stack()}
 	if n := len(b.Frame.Commands); s.options.Poison != nil && n > 0 {
@@ -198,4 +165,26 @@ func (s *Sequencer) poison(b *Batch, cause any) error {
 	}
 	s.fail(err)
 	return err
+}
+
+// longestAlarm bounds how long an alarm is set for. An alarm that rings too early, for this reason
+// or because the clock is slewed, is set again.
+const longestAlarm = engine.Time(time.Hour / time.Millisecond)
+
+// setAlarm sets the timer that wakes an idle matcher when the next order expires.
+func (s *Sequencer) setAlarm() {
+	due := s.exchange.Due()
+	if due == s.alarmed && !s.rang.Swap(false) {
+		return
+	}
+	if s.alarmed = due; due != 0 {
+		// At least a millisecond: the Time of a frame has no finer step.
+		s.alarm.Reset(time.Duration(min(max(due-s.now, 1), longestAlarm)) * time.Millisecond)
+	}
+}
+
+// ringAlarm wakes the matcher although nobody entered a Command.
+func (s *Sequencer) ringAlarm() {
+	s.rang.Store(true)
+	s.ring.nudge()
 }

@@ -8,22 +8,22 @@ import (
 	"clobd/engine"
 )
 
-// MemoryJournal is a Journal without a disk, for tests, for simulation and for measuring what the
-// rest costs. Its zero value is ready. The exported fields may be set before its first use.
+// MemoryJournal is a Journal without a disk, for tests and for measuring everything but the disk.
+// Its zero value is ready. Set the exported fields before the first use.
 type MemoryJournal struct {
 	// Drop makes it forget the frames instead of keeping them.
 	Drop bool
-	// OnAppend and OnWait, if set, are called with the frame's number before it is taken or said
-	// to be durable. They may sleep, block, or fail; the first failure is final.
+	// OnAppend and OnWait, if set, run before Append and Wait of a frame with its number. They may
+	// sleep, block, or fail; the first failure is final.
 	OnAppend, OnWait func(frame uint64) error
 
 	mutex  sync.Mutex
 	frames [][]byte
-	last   uint64 // number of the last frame taken
+	last   uint64 // number of the last frame
 	err    error
 }
 
-// Append takes the next frame.
+// Append keeps the next frame.
 func (m *MemoryJournal) Append(f *engine.Frame) error {
 	if err := m.call(m.OnAppend, f.No); err != nil {
 		return err
@@ -40,17 +40,17 @@ func (m *MemoryJournal) Append(f *engine.Frame) error {
 	return nil
 }
 
-// Wait returns at once, unless OnWait says otherwise.
+// Wait returns at once, unless OnWait waits or fails.
 func (m *MemoryJournal) Wait(frame uint64) error { return m.call(m.OnWait, frame) }
 
-// Frames are the encoded frames taken so far, in order, durable or not.
+// Frames returns the encoded frames appended so far, in order, durable or not.
 func (m *MemoryJournal) Frames() [][]byte {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return slices.Clone(m.frames)
 }
 
-// call asks hook, and keeps the first failure for ever.
+// call runs hook and keeps the first failure for good.
 func (m *MemoryJournal) call(hook func(uint64) error, frame uint64) error {
 	m.mutex.Lock()
 	err := m.err

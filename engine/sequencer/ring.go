@@ -13,8 +13,8 @@ const (
 	// and its wake cost more than that, and a longer look takes the core from signature checks.
 	probes = 2000
 	// turns is how many turns of an empty loop, about 0.5 µs, the consumer looks away when it has
-	// emptied the ring. A reader that looks all the time takes every slot's line from the producer
-	// that is writing the next one; after a rest it finds 30 values instead of 3.
+	// emptied the ring. A consumer that looks all the time pulls every slot's line away from the
+	// producer that is writing the next one; after a rest it finds 30 values instead of 3.
 	turns = 2000
 	// shut is the bit of the tail that refuses every later claim.
 	shut = 1 << 63
@@ -29,7 +29,7 @@ const (
 //	          ▼                       ▼
 //	┌────┬────┬────┬────┬────┬────┬────┬────┐   stamp = position + 1: published
 //	│free│free│ p  │ p  │ w  │ p  │free│free│   w: claimed, still being written;
-//	└────┴────┴────┴────┴────┴────┴────┴────┘      what lies behind it waits for it
+//	└────┴────┴────┴────┴────┴────┴────┴────┘      later slots wait for this one
 type ring[T any] struct {
 	// Set once by newRing.
 	slots []slot[T]
@@ -56,8 +56,8 @@ type ring[T any] struct {
 	_      [line]byte
 }
 
-// slot holds one value. The stamp lies beside it, so that finding out that a value is there has
-// already fetched its first line.
+// slot holds one value. The stamp lies beside the value: reading the stamp also fetches the value's
+// first cache line.
 type slot[T any] struct {
 	stamp atomic.Uint64
 	value T
@@ -76,21 +76,21 @@ func newRing[T any](capacity int) *ring[T] {
 		bell:  make(chan struct{}, 1),
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
-		r.spin, r.rest = 0, 0 // nobody could publish meanwhile
+		r.spin, r.rest = 0, 0 // no producer could run meanwhile
 	}
 	return r
 }
 
-// claim takes n contiguous positions and returns the first, unless that would leave more than
-// limit slots taken (ErrBusy) or the ring is closed (ErrClosed). Any goroutine.
+// claim claims n contiguous positions and returns the first. It returns ErrBusy if more than limit
+// slots would then be in use, ErrClosed if the ring is closed. Any goroutine.
 func (r *ring[T]) claim(n, limit uint64) (uint64, error) {
 	for {
 		tail := r.tail.Load()
 		if tail&shut != 0 {
 			return 0, ErrClosed
 		}
-		// Signed: the consumer may have passed a tail that went stale since it was loaded. Then
-		// the compare-and-swap fails and the claim starts again.
+		// Signed: the consumer may have passed a tail that is stale by now. Then the
+		// compare-and-swap fails and the claim starts again.
 		if int64(tail+n-r.gate.Load()) > int64(limit) {
 			head := r.head.Load()
 			r.gate.Store(head)
@@ -104,12 +104,12 @@ func (r *ring[T]) claim(n, limit uint64) (uint64, error) {
 	}
 }
 
-// at is where the value of a claimed position is written.
+// at returns the place of the value at a claimed position.
 func (r *ring[T]) at(position uint64) *T { return &r.slots[position&r.mask].value }
 
-// publish hands n claimed and written positions to the consumer and wakes it if it is parked. The
-// stores and the load of parked are sequentially consistent: either this producer sees the
-// consumer parked, or the consumer sees the stamp when it looks once more before parking.
+// publish hands n claimed and written positions to the consumer and wakes a parked one. The stores
+// and the load of parked are sequentially consistent: either this producer sees the flag, or the
+// consumer sees the stamp when it looks once more before it parks.
 func (r *ring[T]) publish(position, n uint64) {
 	for end := position + n; position < end; position++ {
 		r.slots[position&r.mask].stamp.Store(position + 1)
@@ -126,7 +126,7 @@ func (r *ring[T]) wake() {
 	}
 }
 
-// nudge makes wait return once although there may be nothing to consume.
+// nudge makes wait return once even if there is nothing to consume.
 func (r *ring[T]) nudge() {
 	r.nudged.Store(true)
 	if r.parked.Load() {
@@ -134,13 +134,13 @@ func (r *ring[T]) nudge() {
 	}
 }
 
-// close refuses every later claim. What was claimed before stays to be consumed.
+// close refuses every later claim. The consumer still gets every earlier one.
 func (r *ring[T]) close() {
 	r.tail.Or(shut)
 	r.wake()
 }
 
-// peek is the i-th value after the head, nil while it is not published. Consumer only.
+// peek returns the i-th value after the head, nil while it is not published. Consumer only.
 func (r *ring[T]) peek(i uint64) *T {
 	position := r.head.Load() + i
 	s := &r.slots[position&r.mask]
@@ -154,7 +154,7 @@ func (r *ring[T]) peek(i uint64) *T {
 func (r *ring[T]) release(n uint64) { r.head.Store(r.head.Load() + n) }
 
 // wait returns true as soon as there is a value at the head or nudge was called, and false when the
-// ring is closed and everything claimed has been released. Consumer only.
+// ring is closed and all claimed positions are released. Consumer only.
 func (r *ring[T]) wait() bool {
 	if r.peek(0) != nil {
 		return true
@@ -183,15 +183,15 @@ func (r *ring[T]) park() {
 	if (r.peek(0) != nil || r.drained() || r.nudged.Load()) && r.parked.CompareAndSwap(true, false) {
 		return
 	}
-	// Either nothing is there, or a producer has already taken the flag and its ring must not be
-	// left for the next park.
+	// Either the ring is empty, or a producer has already cleared the flag and will ring: that token
+	// must not be left for the next park.
 	<-r.bell
 }
 
-// drained says whether the ring is closed and empty.
+// drained reports whether the ring is closed and empty.
 func (r *ring[T]) drained() bool { return r.tail.Load() == r.head.Load()|shut }
 
-// depth is the number of slots taken. Any goroutine; only a picture.
+// depth returns the number of slots in use at some recent moment. Any goroutine.
 func (r *ring[T]) depth() uint64 {
 	head := r.head.Load()
 	return max(r.tail.Load()&^shut, head) - head

@@ -161,7 +161,7 @@ func parcelsByChannel(producers, n int) (sum uint64, took time.Duration) {
 }
 
 func commandsByRing(producers, n int) (sum uint64, took time.Duration) {
-	r := newRing[entry](4096)
+	r := newRing[entered](4096)
 	batch := make([]engine.Command, engine.FrameCommands)
 	start := time.Now()
 	group := produce(producers, n, func(i uint64) {
@@ -171,7 +171,7 @@ func commandsByRing(producers, n int) (sum uint64, took time.Duration) {
 		r.publish(position, 1)
 	})
 	at := 0
-	consume(r, n, func(v *entry) {
+	consume(r, n, func(v *entered) {
 		batch[at%len(batch)] = v.command
 		sum += uint64(batch[at%len(batch)].Size)
 		at++
@@ -260,7 +260,7 @@ func latencyByChannel(n int) float64 {
 func BenchmarkSubmit(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			w := newWorld(b, Options{})
+			w := newRig(b, Options{})
 			w.journal.Drop = true
 			w.run()
 			b.ReportAllocs()

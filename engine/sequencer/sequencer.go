@@ -12,7 +12,7 @@ import (
 	"clobd/engine/view"
 )
 
-// Why a Submit has no Receipt. Test with errors.Is.
+// The errors of Enter, Submit and Wait. Test with errors.Is.
 var (
 	// ErrBusy: the ring is full. Nothing was entered; send again.
 	ErrBusy = errors.New("sequencer is busy")
@@ -25,12 +25,23 @@ var (
 	ErrUnknown = errors.New("sequencer failed: outcome unknown")
 )
 
-// Journal makes frames durable. One goroutine calls Append, another one Wait.
+// Journal makes frames durable. One goroutine calls Append, another one calls Wait. Two invariants:
+//
+//  1. Wait(n) returns nil only if frames 1 to n are durable: there is never a gap.
+//  2. After the first error nothing becomes durable any more; the error is final.
+//
+// A Journal that appends one frame per batch of its own overlaps the disk with the matcher:
+//
+//	appender:  for frame { journal.Append(frame) }       // hands the frame to the disk
+//	committer: for frame { journal.Wait(frame.No) }      // one sync may cover several frames
+//
+// One call that appends and syncs would be simpler, but then only one frame is in flight and the
+// disk idles while the next frame is encoded.
 type Journal interface {
-	// Append takes encoded frames in the order of their numbers. It may return before they are
+	// Append accepts encoded frames in the order of their numbers. It may return before they are
 	// durable. It keeps frame.Bytes and nothing else of the frame.
 	Append(frame *engine.Frame) error
-	// Wait returns nil when every frame up to this number is durable. Its first error is final.
+	// Wait returns nil when every frame up to this number is durable.
 	Wait(frame uint64) error
 }
 
@@ -46,13 +57,12 @@ type Options struct {
 	Batch int
 	// Timeout is how long Submit waits for its answer; default 10 s.
 	Timeout time.Duration
-	// Now gives the Time of a batch, and is called by the matcher only; default
-	// NewClock(Head.Time).
+	// Now returns the Time of a batch. Only the matcher calls it. Default: NewClock(Head.Time).
 	Now func() engine.Time
-	// Poison is told of a panic in Apply before the Sequencer fails of it: default nobody.
+	// Poison, if set, is called for a panic in Apply before the Sequencer fails.
 	Poison func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
-	// Fatal is told of a panic in a later stage ("encode", "publish") before the Sequencer fails of
-	// it: default nobody. No Command is to blame, and sending it again is not the danger.
+	// Fatal, if set, is called for a panic in a later stage ("encode", "publish") before the
+	// Sequencer fails. No single Command caused that panic.
 	Fatal func(what string, frame uint64, cause any, stack []byte)
 }
 
@@ -76,7 +86,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate names everything that is wrong with the options.
+// validate returns all problems of the options at once.
 func (o Options) validate() error {
 	var problems []error
 	if o.Ring < 8 || o.Ring > 1<<20 || o.Ring&(o.Ring-1) != 0 {
@@ -95,29 +105,44 @@ func (o Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// Sequencer is the one writer: the only thing that touches an Exchange on the live path. Submit,
-// Close and Counters may be called by anybody; the fields below say which goroutine owns them.
+// Sequencer is the one writer: on the live path only its matcher reads or changes the Exchange. Any
+// goroutine may call Enter, Submit, Close and Counters; the groups of fields name their owners. Two
+// invariants:
+//
+//  1. Nothing of a frame leaves before Journal.Wait returned nil for the frame: no Receipt, no
+//     Snapshot, no counter.
+//  2. Sequences have no gaps and follow the claims in the ring, and answers follow the Sequences.
+//
+// The whole pipeline:
+//
+//	caller:    slot = ring.claim(); slot.command = c; ring.publish(slot); call.Wait()
+//	matcher:   b = <-free;     for c in ring { Apply(c) };        applied <- b     // Step
+//	appender:  b = <-applied;  Encode(b); journal.Append(b);      appended <- b    // Append
+//	committer: b = <-appended; journal.Wait(b); Publish(b); answer the callers; free <- b  // Commit
+//
+// Too slow: a channel of Commands in place of the ring. It moves some 21 million Commands a second,
+// the ring 59 million (DESIGN.md).
 type Sequencer struct {
 	// Set once by New.
 	options  Options
 	exchange *engine.Exchange // the matcher's
 	board    *view.Board
 	journal  Journal
-	ring     *ring[entry]
+	ring     *ring[entered]
 	calls    sync.Pool // of *Call
 
-	// Batches in order from one goroutine to the next, and back. Each channel has room for all of
-	// them, so that only the matcher ever waits: for a free one.
+	// Batches pass in order from one goroutine to the next, and back. Each channel has room for all
+	// batches, so only the matcher ever waits: for a free batch.
 	free     chan *Batch
 	applied  chan *Batch
 	appended chan *Batch
 
 	// The matcher's.
-	spare  *Batch // a free batch, taken and not used yet
+	spare  *Batch // a batch from free that Step has not used yet
 	number uint64 // of the last frame
 	last   engine.Sequence
 	now    engine.Time
-	// alarm nudges the ring when the order expires that is due at alarmed.
+	// alarm nudges the ring at alarmed, when the next order expires.
 	alarm   *time.Timer
 	alarmed engine.Time
 	rang    atomic.Bool
@@ -138,14 +163,14 @@ type Sequencer struct {
 	done    chan struct{} // closed when Run has joined its goroutines
 }
 
-// entry is what a ring slot holds besides its stamp: 3 cache lines with it.
-type entry struct {
+// entered is a Command in a ring slot. With the stamp of the slot it fills three cache lines.
+type entered struct {
 	command engine.Command // 176 B
 	call    *Call          // 8 B
 }
 
-// New makes a Sequencer that goes on where o.Head ends. From then on the Exchange belongs to it,
-// and it is the one writer of the Board. The error names every bad option.
+// New makes a Sequencer that continues after o.Head. From then on the Exchange belongs to the
+// Sequencer, which is also the one writer of the Board. The error names every bad option.
 func New(x *engine.Exchange, b *view.Board, j Journal, o Options) (*Sequencer, error) {
 	o = o.withDefaults()
 	problems := o.validate()
@@ -160,7 +185,7 @@ func New(x *engine.Exchange, b *view.Board, j Journal, o Options) (*Sequencer, e
 		exchange: x,
 		board:    b,
 		journal:  j,
-		ring:     newRing[entry](o.Ring),
+		ring:     newRing[entered](o.Ring),
 		free:     make(chan *Batch, o.Frames),
 		applied:  make(chan *Batch, o.Frames),
 		appended: make(chan *Batch, o.Frames),
@@ -191,12 +216,12 @@ func (s *Sequencer) Submit(c *engine.Command) (engine.Receipt, error) {
 	return call.Wait()
 }
 
-// Enter is the first half of Submit: it never waits, so that one goroutine can enter Commands,
-// drive Step, Append and Commit itself, and then ask each Call. Errors: ErrBusy, ErrClosed.
+// Enter is the first half of Submit. Enter never waits, so one goroutine can enter Commands, drive
+// Step, Append and Commit itself, and then call Wait of each Call. Errors: ErrBusy, ErrClosed.
 func (s *Sequencer) Enter(c *engine.Command) (*Call, error) {
 	limit := s.limit(c)
-	// Everything that can wait is done before the claim: between it and the publish, all that was
-	// claimed later waits for this slot.
+	// Prepare the Call before the claim: between claim and publish, every later slot waits for
+	// this one.
 	call, proof := s.prepare(c)
 	position, err := s.claim(1, limit)
 	if err != nil {
@@ -208,9 +233,9 @@ func (s *Sequencer) Enter(c *engine.Command) (*Call, error) {
 	return call, nil
 }
 
-// EnterAll enters a bundle: neighbours in the journal, in this order, or none of them. It sets
-// calls, of which there are as many. Errors as of Enter; ErrBusy also for a bundle that is larger
-// than the ring.
+// EnterAll enters a bundle: the Commands become neighbours in the journal in this order, or none
+// enters. It fills calls, which is as long as commands. Errors: those of Enter; ErrBusy also means
+// that the bundle is larger than the ring.
 func (s *Sequencer) EnterAll(commands []engine.Command, calls []*Call) error {
 	limit, n := uint64(len(s.ring.slots)), uint64(len(commands))
 	for i := range commands {
@@ -232,7 +257,7 @@ func (s *Sequencer) EnterAll(commands []engine.Command, calls []*Call) error {
 	return nil
 }
 
-// limit is how many slots may be taken with c in one of them.
+// limit returns how many slots of the ring may be full after c has entered.
 func (s *Sequencer) limit(c *engine.Command) uint64 {
 	limit := uint64(len(s.ring.slots))
 	if c.Kind == engine.Place {
@@ -241,7 +266,7 @@ func (s *Sequencer) limit(c *engine.Command) uint64 {
 	return limit
 }
 
-// prepare takes a Call for c and copies its Proof.
+// prepare gets a Call from the pool and copies the Proof of c into it.
 func (s *Sequencer) prepare(c *engine.Command) (*Call, []byte) {
 	if len(c.Proof) > engine.ProofMax {
 		panic(fmt.Sprintf("BUG: proof of %d bytes", len(c.Proof)))
@@ -251,7 +276,7 @@ func (s *Sequencer) prepare(c *engine.Command) (*Call, []byte) {
 	return call, call.proof[:copy(call.proof[:], c.Proof)]
 }
 
-// claim takes n slots and counts a refusal.
+// claim claims n slots of the ring and counts ErrBusy.
 func (s *Sequencer) claim(n, limit uint64) (uint64, error) {
 	position, err := s.ring.claim(n, limit)
 	if err == ErrBusy {
@@ -268,8 +293,8 @@ func (s *Sequencer) write(position uint64, c *engine.Command, call *Call, proof 
 }
 
 // Run starts the matcher, the appender and the committer, and joins them. It returns nil after
-// Close, when everything entered has been answered, or else the first failure: nothing behind it
-// was acknowledged. It may be called once. After a Close it starts nothing.
+// Close, when every Command has its answer, or else the first failure: nothing after the failure
+// was acknowledged. Call Run once. After a Close it starts nothing.
 func (s *Sequencer) Run() error {
 	s.mutex.Lock()
 	if s.running {
@@ -292,20 +317,20 @@ func (s *Sequencer) Run() error {
 	return s.failure()
 }
 
-// refuse answers what is left in the ring when the matcher stopped for a failure, or never ran: it
-// was never applied. After a graceful Close nothing is left.
+// refuse answers ErrClosed to the Commands that a failed matcher, or one that never ran, left in the
+// ring: nobody applied them. After a graceful Close the ring is empty.
 func (s *Sequencer) refuse() {
 	for s.ring.wait() {
-		if e := s.ring.peek(0); e != nil { // not if a late alarm woke us
+		if e := s.ring.peek(0); e != nil { // nil after a late alarm
 			e.call.answer(engine.Receipt{}, ErrClosed)
 			s.ring.release(1)
 		}
 	}
 }
 
-// Close refuses new Commands, waits until Run has answered everything already entered and has
-// joined its goroutines, and returns what Run returns. Before Run it only refuses, and that Run
-// will touch neither Exchange nor Journal. It may be called often.
+// Close refuses new Commands, waits until Run has answered the entered ones and has joined its
+// goroutines, and returns the failure that Run returns. Before Run it only refuses; Run then uses
+// neither Exchange nor Journal. Close may be called often.
 func (s *Sequencer) Close() error {
 	s.ring.close()
 	s.mutex.Lock()
@@ -324,8 +349,8 @@ func (s *Sequencer) fail(err error) {
 	s.ring.close()
 }
 
-// guard runs one stage's work on a frame. A panic in it is reported, fails the Sequencer and
-// becomes the error: what it left half done must not be acknowledged.
+// guard runs one stage's work on a frame. A panic in work fails the Sequencer and becomes the
+// error, because a half-done frame must not be acknowledged.
 func (s *Sequencer) guard(what string, frame uint64, work func()) (err error) {
 	defer func() {
 		cause := recover()
@@ -342,7 +367,7 @@ func (s *Sequencer) guard(what string, frame uint64, work func()) (err error) {
 	return nil
 }
 
-// failure is the first failure, nil if there was none.
+// failure returns the first failure, nil if there was none.
 func (s *Sequencer) failure() error {
 	if err := s.failed.Load(); err != nil {
 		return *err

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// wallets is how many wallets the test world has, numbered from 1.
+// wallets is how many wallets the test rig has, numbered from 1.
 const wallets = 8
 
 // id makes an OrderID of a number.
@@ -50,7 +50,7 @@ func id(n uint64) (o engine.OrderID) {
 	return o
 }
 
-// setup is the Commands that every test world begins with: one market, and wallets with cash.
+// setup is the Commands that every test rig begins with: one market, and wallets with cash.
 func setup() []engine.Command {
 	listing := &engine.Listing{Condition: engine.Condition{1}, Tick: 100, Open: true,
 		Tokens: [2]engine.Token{{1}, {2}}, MinSize: engine.Unit}
@@ -82,8 +82,8 @@ func trading(random *rand.Rand, trader, n int) []engine.Command {
 	return commands
 }
 
-// world is a Sequencer with everything around it.
-type world struct {
+// rig is a Sequencer with everything around it.
+type rig struct {
 	*Sequencer
 	exchange *engine.Exchange
 	board    *view.Board
@@ -91,12 +91,12 @@ type world struct {
 	ran      chan error
 }
 
-// newWorld makes one that does not run yet. Callers wait for their answer as long as it takes,
+// newRig makes one that does not run yet. Callers wait for their answer as long as it takes,
 // unless o says how long.
-func newWorld(t testing.TB, o Options) *world {
+func newRig(t testing.TB, o Options) *rig {
 	t.Helper()
 	o.Timeout = cmp.Or(o.Timeout, time.Hour)
-	w := &world{exchange: engine.NewExchange(1), board: view.NewBoard(), journal: &MemoryJournal{},
+	w := &rig{exchange: engine.NewExchange(1), board: view.NewBoard(), journal: &MemoryJournal{},
 		ran: make(chan error, 1)}
 	var err error
 	if w.Sequencer, err = New(w.exchange, w.board, w.journal, o); err != nil {
@@ -106,13 +106,13 @@ func newWorld(t testing.TB, o Options) *world {
 }
 
 // run starts it.
-func (w *world) run() *world {
+func (w *rig) run() *rig {
 	go func() { w.ran <- w.Run() }()
 	return w
 }
 
 // close closes it and checks that Run and Close agree with want.
-func (w *world) close(t testing.TB, want error) {
+func (w *rig) close(t testing.TB, want error) {
 	t.Helper()
 	err := w.Close()
 	if !errors.Is(err, want) {
@@ -124,7 +124,7 @@ func (w *world) close(t testing.TB, want error) {
 }
 
 // submit submits and expects a Receipt.
-func (w *world) submit(t testing.TB, c *engine.Command) engine.Receipt {
+func (w *rig) submit(t testing.TB, c *engine.Command) engine.Receipt {
 	t.Helper()
 	receipt, err := w.Submit(c)
 	if err != nil {
@@ -134,7 +134,7 @@ func (w *world) submit(t testing.TB, c *engine.Command) engine.Receipt {
 }
 
 // cycle drives one Step, Append and Commit, and says whether there was anything to do.
-func (w *world) cycle(t testing.TB) bool {
+func (w *rig) cycle(t testing.TB) bool {
 	t.Helper()
 	b, err := w.Step()
 	if err != nil {
@@ -151,7 +151,7 @@ func (w *world) cycle(t testing.TB) bool {
 
 // replay decodes the journal, checks the chain from head on, replays it into a fresh Exchange and
 // compares the Digests. It returns each Command's Receipt as the journal has it, by Sequence.
-func (w *world) replay(t testing.TB, head engine.Head) map[engine.Sequence]engine.Receipt {
+func (w *rig) replay(t testing.TB, head engine.Head) map[engine.Sequence]engine.Receipt {
 	t.Helper()
 	x := engine.NewExchange(2)
 	receipts := map[engine.Sequence]engine.Receipt{}
@@ -186,7 +186,7 @@ func (w *world) replay(t testing.TB, head engine.Head) map[engine.Sequence]engin
 func TestByHand(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := engine.Time(1000)
-	w := newWorld(t, Options{Ring: 64, Now: func() engine.Time {
+	w := newRig(t, Options{Ring: 64, Now: func() engine.Time {
 		now += engine.Time(random.IntN(5) - 2) // also backwards
 		return now
 	}})
@@ -230,7 +230,7 @@ func TestByHand(t *testing.T) {
 // TestCallers runs many callers at once, each of which reuses its Command and Proof bytes. Each
 // caller's Sequences rise, every Receipt is the journal's, and the journal replays.
 func TestCallers(t *testing.T) {
-	w := newWorld(t, Options{Ring: 16, Batch: 7}).run()
+	w := newRig(t, Options{Ring: 16, Batch: 7}).run()
 	for _, c := range setup() {
 		w.submit(t, &c)
 	}
@@ -285,7 +285,7 @@ func TestCallers(t *testing.T) {
 
 // checkProofs looks for Proofs that were overwritten before they were journaled: trading fills
 // them with one byte, callers clear theirs.
-func (w *world) checkProofs(t *testing.T) {
+func (w *rig) checkProofs(t *testing.T) {
 	t.Helper()
 	var f engine.Frame
 	for _, encoded := range w.journal.Frames() {
@@ -305,7 +305,7 @@ func (w *world) checkProofs(t *testing.T) {
 // TestBusy fills the ring. Placements are refused at 7/8, everything else when it is full, and
 // what was refused is in no frame.
 func TestBusy(t *testing.T) {
-	w := newWorld(t, Options{Ring: 16})
+	w := newRig(t, Options{Ring: 16})
 	place := engine.Command{Kind: engine.Place, Wallet: 1, Owner: 1}
 	cancel := engine.Command{Kind: engine.Cancel, Owner: 1}
 	enter := func(c *engine.Command, want error) {
@@ -336,7 +336,7 @@ func TestBusy(t *testing.T) {
 
 // TestBackpressure: with all batches in flight Step takes nothing, and goes on when one is free.
 func TestBackpressure(t *testing.T) {
-	w := newWorld(t, Options{Frames: 2, Batch: 1})
+	w := newRig(t, Options{Frames: 2, Batch: 1})
 	cancel := engine.Command{Kind: engine.Cancel}
 	for range 3 {
 		if _, err := w.Enter(&cancel); err != nil {
@@ -359,7 +359,7 @@ func TestBackpressure(t *testing.T) {
 
 // TestFrameBytes: a frame stays within its bytes, and full-size Proofs make it the limit.
 func TestFrameBytes(t *testing.T) {
-	w := newWorld(t, Options{Ring: 512})
+	w := newRig(t, Options{Ring: 512})
 	c := engine.Command{Kind: engine.Place, Proof: make([]byte, engine.ProofMax)}
 	for range 300 {
 		if _, err := w.Enter(&c); err != nil {
@@ -382,7 +382,7 @@ func TestFrameBytes(t *testing.T) {
 // TestHead goes on where a journal ends.
 func TestHead(t *testing.T) {
 	head := engine.Head{Frame: 9, Sequence: 70, Epoch: 3, Time: 1 << 50, Hash: engine.Hash{5}}
-	w := newWorld(t, Options{Head: head})
+	w := newRig(t, Options{Head: head})
 	call, err := w.Enter(&engine.Command{Kind: engine.Started})
 	if err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestHead(t *testing.T) {
 // TestOutputCommit: while a frame is not durable, nobody sees it and nobody is answered.
 func TestOutputCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
+		w := newRig(t, Options{})
 		durable := make(chan struct{})
 		w.journal.OnWait = func(uint64) error { <-durable; return nil }
 		w.run()
@@ -429,7 +429,7 @@ func TestOutputCommit(t *testing.T) {
 // both are fit for use again. It runs in virtual time.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{Frames: 1, Timeout: 10 * time.Second})
+		w := newRig(t, Options{Frames: 1, Timeout: 10 * time.Second})
 		durable := make(chan struct{})
 		w.journal.OnWait = func(uint64) error { <-durable; return nil }
 		w.run()
@@ -462,7 +462,7 @@ func TestTimeout(t *testing.T) {
 func TestJournalFailure(t *testing.T) {
 	for _, stage := range []string{"append frame 3", "wait for frame 3"} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, Options{Batch: 1, Frames: 2})
+			w := newRig(t, Options{Batch: 1, Frames: 2})
 			broken := errors.New("no space")
 			hook := func(frame uint64) error {
 				time.Sleep(time.Second)
@@ -513,7 +513,7 @@ func TestJournalFailure(t *testing.T) {
 // batch out of the journal. What lay behind it in the ring was never entered.
 func TestPoison(t *testing.T) {
 	var reported engine.OrderID
-	w := newWorld(t, Options{Poison: func(c *engine.Command, seq engine.Sequence, cause any,
+	w := newRig(t, Options{Poison: func(c *engine.Command, seq engine.Sequence, cause any,
 		stack []byte) {
 		if seq != 2 || cause == nil || !bytes.Contains(stack, []byte("Apply")) {
 			t.Errorf("poison %d: %v\n%s", seq, cause, stack)
@@ -551,7 +551,7 @@ func TestPoison(t *testing.T) {
 func TestFatal(t *testing.T) {
 	for what, appended := range map[string]int{"encode": 1, "publish": 3} {
 		told := ""
-		w := newWorld(t, Options{Batch: 1, Fatal: func(what string, frame uint64, cause any,
+		w := newRig(t, Options{Batch: 1, Fatal: func(what string, frame uint64, cause any,
 			stack []byte) {
 			if frame != 2 || cause == nil || !bytes.Contains(stack, []byte("engine")) {
 				t.Errorf("%s frame %d: %v\n%s", what, frame, cause, stack)
@@ -598,7 +598,7 @@ func TestFatal(t *testing.T) {
 // that, is in the journal.
 func TestClose(t *testing.T) {
 	for seed := range uint64(20) {
-		w := newWorld(t, Options{Ring: 8, Batch: 3}).run()
+		w := newRig(t, Options{Ring: 8, Batch: 3}).run()
 		var group sync.WaitGroup
 		var mutex sync.Mutex
 		answered := map[engine.Sequence]bool{}
@@ -632,7 +632,7 @@ func TestClose(t *testing.T) {
 
 // TestCloseFirst: a Run after Close starts nothing and refuses what had been entered.
 func TestCloseFirst(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newRig(t, Options{})
 	call, err := w.Enter(&engine.Command{Kind: engine.Started})
 	if err != nil {
 		t.Fatal(err)

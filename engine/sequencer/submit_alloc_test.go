@@ -12,7 +12,7 @@ import (
 // (Append is left out: the frame's bytes are the one fresh slice of a batch. The race detector
 // makes pools forget on purpose, and audits allocate.)
 func TestSubmitAllocs(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newRig(t, Options{})
 	for _, c := range setup() {
 		if _, err := w.Enter(&c); err != nil {
 			t.Fatal(err)
@@ -45,7 +45,9 @@ func TestSubmitAllocs(t *testing.T) {
 			if b == nil {
 				break
 			}
-			w.acknowledge(b)
+			for i := range b.calls {
+				b.acknowledge(i)
+			}
 			b.reset()
 			w.free <- b
 		}
