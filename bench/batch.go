@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"clobd/bench/trader"
 )
 
 // listSize is how many orders a POST /orders has: as many as it may.
@@ -15,7 +17,7 @@ const listSize = 15
 
 // batch prepares rounds that post the same kind of signed orders to one node, in lists and one by
 // one. Each side has orders of its own, because an order is taken once.
-func (k *contest) batch(ctx context.Context, w Workload, clients []*Client) func(int) (
+func (k *contest) batch(ctx context.Context, w Workload, clients []*trader.Client) func(int) (
 	workload, error) {
 	k.out.Node.Name = fmt.Sprintf("POST /orders of %d", listSize)
 	k.out.Baseline.Name = "POST /order, one by one"
@@ -44,7 +46,7 @@ func (k *contest) batch(ctx context.Context, w Workload, clients []*Client) func
 
 // list is one POST /orders.
 type list struct {
-	client *Client
+	client *trader.Client
 	body   []byte
 	orders []signed
 }
@@ -54,13 +56,13 @@ func dealLists(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew 
 	var open [Traders]*list
 	hands := make([][]*list, len(lanes))
 	for i := range requests {
-		trader := ops[i].Trader
-		l := open[trader]
+		of := ops[i].Trader
+		l := open[of]
 		if l == nil {
 			same := *requests[i].client
-			same.host = lanes[int(trader)%len(lanes)]
+			same.Host = lanes[int(of)%len(lanes)]
 			l = &list{client: &same, body: []byte{'['}}
-			open[trader] = l
+			open[of] = l
 		}
 		if len(l.orders) > 0 {
 			l.body = append(l.body, ',')
@@ -68,8 +70,8 @@ func dealLists(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew 
 		l.body = append(l.body, requests[i].body...)
 		if l.orders = append(l.orders, requests[i]); len(l.orders) == listSize {
 			l.body = append(l.body, ']')
-			k := int(trader) % len(lanes)
-			hands[k], open[trader] = append(hands[k], l), nil
+			k := int(of) % len(lanes)
+			hands[k], open[of] = append(hands[k], l), nil
 		}
 	}
 	c := &crew{}

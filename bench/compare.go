@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/bench/trader"
 	"clobd/engine"
 )
 
@@ -102,9 +103,9 @@ func (c *Compared) WriteText(w io.Writer) {
 		c.CPURatio, len(c.Node.Rates), c.Seconds, c.Connections, c.Seed)
 	for _, s := range []*Side{&c.Node, &c.Baseline} {
 		fmt.Fprintf(w, "  %-28s %7.0f/s (%.0f to %.0f)  CPU %.1f µs (%.1f to %.1f)  service p50 %.0f "+
-			"p90 %.0f p99 %.0f µs  max %.1f ms\n", s.Name, median(s.Rates), slices.Min(s.Rates),
-			slices.Max(s.Rates), median(s.CPUMicros), slices.Min(s.CPUMicros), slices.Max(s.CPUMicros),
-			median(s.P50Micros), median(s.P90Micros), median(s.P99Micros), slices.Max(s.MaxMicros)/1e3)
+			"p90 %.0f p99 %.0f µs  max %.1f ms\n", s.Name, Median(s.Rates), slices.Min(s.Rates),
+			slices.Max(s.Rates), Median(s.CPUMicros), slices.Min(s.CPUMicros), slices.Max(s.CPUMicros),
+			Median(s.P50Micros), Median(s.P90Micros), Median(s.P99Micros), slices.Max(s.MaxMicros)/1e3)
 	}
 	c.writeRounds(w)
 	m := &c.Conditions
@@ -175,11 +176,11 @@ func Compare(ctx context.Context, c Comparison) (*Compared, error) {
 
 // conclude computes the ratios.
 func (c *Compared) conclude() error {
-	rate, cpu := median(c.Baseline.Rates), median(c.Baseline.CPUMicros)
+	rate, cpu := Median(c.Baseline.Rates), Median(c.Baseline.CPUMicros)
 	if rate == 0 || cpu == 0 {
 		return errors.New("the rounds are too short: the baseline's median rate or CPU time is 0")
 	}
-	c.Ratio, c.CPURatio = median(c.Node.Rates)/rate, median(c.Node.CPUMicros)/cpu
+	c.Ratio, c.CPURatio = Median(c.Node.Rates)/rate, Median(c.Node.CPUMicros)/cpu
 	return nil
 }
 
@@ -222,7 +223,7 @@ func (k *contest) run(ctx context.Context) error {
 }
 
 // against runs the rounds with the other side: the node itself, or a baseline that is started.
-func (k *contest) against(ctx context.Context, w Workload, clients []*Client) error {
+func (k *contest) against(ctx context.Context, w Workload, clients []*trader.Client) error {
 	if k.What == "batch" {
 		k.out.Baseline.server = k.out.Node.server
 		k.out.Conditions.Baseline = &k.out.Conditions.Node.Program
@@ -321,7 +322,7 @@ func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
 }
 
 // orders prepares rounds that post the same signed orders to both sides.
-func (k *contest) orders(ctx context.Context, w Workload, clients []*Client) func(int) (
+func (k *contest) orders(ctx context.Context, w Workload, clients []*trader.Client) func(int) (
 	workload, error) {
 	k.out.Node.Name = "node, fsync before answer"
 	k.out.Baseline.Name = "naive, fsync before answer"
@@ -365,9 +366,9 @@ func (k *contest) draw(ctx context.Context, w Workload, round, n int) ([]Op, err
 
 // reads rests 49 levels a side, saves what the node answers about that book in file, and prepares
 // rounds that read it from both sides.
-func (k *contest) reads(ctx context.Context, c *Client, file string) (func(int) (workload, error),
+func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (func(int) (workload, error),
 	error) {
-	if err := c.ladder(ctx, k.markets[0][0]); err != nil {
+	if err := restLadder(ctx, c, k.markets[0][0]); err != nil {
 		return nil, err
 	}
 	path := readPaths[k.What] + k.markets[0][0].String()
@@ -387,10 +388,10 @@ func (k *contest) reads(ctx context.Context, c *Client, file string) (func(int) 
 	}, nil
 }
 
-// ladder rests 49 levels a side in the book of a token.
-func (c *Client) ladder(ctx context.Context, token engine.Token) error {
+// restLadder rests 49 levels a side in the book of a token.
+func restLadder(ctx context.Context, c *trader.Client, token engine.Token) error {
 	for i := 1; i < 100; i++ {
-		l := Limit{Token: token, Price: engine.Price(i * 100), Type: "GTC", Salt: uint64(i),
+		l := trader.Limit{Token: token, Price: engine.Price(i * 100), Type: "GTC", Salt: uint64(i),
 			Size: engine.Size(5+i) * engine.Unit}
 		if i == 50 {
 			continue
@@ -398,7 +399,7 @@ func (c *Client) ladder(ctx context.Context, token engine.Token) error {
 		if i > 50 {
 			l.Side = engine.Sell
 		}
-		if err := c.rest(l); err != nil {
+		if err := rest(c, l); err != nil {
 			return fmt.Errorf("fill book: %w", err)
 		}
 		if ctx.Err() != nil {
@@ -409,7 +410,7 @@ func (c *Client) ladder(ctx context.Context, token engine.Token) error {
 }
 
 // rest places one order that must be taken.
-func (c *Client) rest(l Limit) error {
+func rest(c *trader.Client, l trader.Limit) error {
 	body, _, err := c.Sign(l)
 	if err != nil {
 		return err

@@ -111,11 +111,11 @@ func fsyncProbe(dir string) float64 {
 		}
 		took = append(took, float64(time.Since(at).Nanoseconds())/1e3)
 	}
-	return median(took)
+	return Median(took)
 }
 
-// median is the middle value, of an even number of them the mean of the two middles.
-func median(values []float64) float64 {
+// Median is the middle value, of an even number of them the mean of the two middles.
+func Median(values []float64) float64 {
 	s := slices.Clone(values)
 	slices.Sort(s)
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2

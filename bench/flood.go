@@ -78,7 +78,7 @@ func Inundate(ctx context.Context, f Flood) (*Flooded, error) {
 		for i := range list {
 			all = append(all, of(&list[i]))
 		}
-		return median(all)
+		return Median(all)
 	}
 	corrected := func(p *Paced) float64 { return p.CorrectedMicros.P50 }
 	service := func(p *Paced) float64 { return p.ServiceMicros.P50 }
@@ -167,7 +167,7 @@ func (f *Flooded) WriteText(w io.Writer) {
 		"an idle node corrected, %.2f uncorrected (medians of %d interleaved rounds of 2 x %.1f s, open "+
 		"loop over %d connections of a process of their own, seed %d; flood at nice %d, median %.0f "+
 		"orders/s, CPU %.1f µs each)\n", f.Connections, what, f.Corrected, f.Uncorrected, len(f.Idle),
-		f.Seconds, f.Readers, f.Seed, f.Nice, median(f.Orders), median(f.CPUMicros))
+		f.Seconds, f.Readers, f.Seed, f.Nice, Median(f.Orders), Median(f.CPUMicros))
 	fmt.Fprintln(w, pacedHead)
 	for i := range f.Idle {
 		fmt.Fprintf(w, "%s  idle\n%s  flooded by %.0f orders/s\n", &f.Idle[i], &f.Busy[i], f.Orders[i])

@@ -18,6 +18,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/bench/trader"
 	"clobd/engine"
 )
 
@@ -27,16 +28,16 @@ const chain = 80002
 // signed is one request of level L3, made before the clock runs: only its digest, which covers the
 // time, is made when it is sent.
 type signed struct {
-	client *Client
+	client *trader.Client
 	method string
 	body   []byte
 	id     engine.OrderID
 }
 
 // traders makes the bench's wallets at url; their keys come from the seed.
-func traders(ctx context.Context, url string, seed uint64) ([]*Client, error) {
+func traders(ctx context.Context, url string, seed uint64) ([]*trader.Client, error) {
 	rng := rand.New(rand.NewPCG(seed, 0x74726164))
-	out := make([]*Client, Traders)
+	out := make([]*trader.Client, Traders)
 	for i := range out {
 		var key [32]byte
 		for k := range key {
@@ -45,7 +46,7 @@ func traders(ctx context.Context, url string, seed uint64) ([]*Client, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		c, err := NewClient(url, chain, key)
+		c, err := trader.NewClient(url, chain, key)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +60,7 @@ func traders(ctx context.Context, url string, seed uint64) ([]*Client, error) {
 
 // fund gives every trader collateral and both tokens of the markets: several traders at once,
 // because each gift waits for its sync.
-func (d desk) fund(ctx context.Context, clients []*Client, markets [][2]engine.Token) error {
+func (d desk) fund(ctx context.Context, clients []*trader.Client, markets [][2]engine.Token) error {
 	tellers := make(chan struct{}, 16)
 	problems := make([]error, len(clients))
 	var wait sync.WaitGroup
@@ -118,7 +119,7 @@ func benchCatalog(dir string, w Workload, markets int) (
 // signing is who signs for which markets: Op.Book counts them. salt keeps the orders of rounds
 // apart.
 type signing struct {
-	clients []*Client
+	clients []*trader.Client
 	markets [][2]engine.Token
 	salt    uint64
 }
@@ -136,7 +137,7 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 					continue
 				}
 				c := s.clients[op.Trader]
-				body, id, err := c.Sign(Limit{Token: s.markets[op.Book][op.Outcome], Side: op.Side,
+				body, id, err := c.Sign(trader.Limit{Token: s.markets[op.Book][op.Outcome], Side: op.Side,
 					Price: op.Price, Size: op.Size, Type: "GTC", Salt: s.salt + uint64(i)})
 				if err = cmp.Or(err, ctx.Err()); err != nil {
 					failures <- err
@@ -155,7 +156,7 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 	for i := range ops {
 		if op := &ops[i]; op.Cancel {
 			id := out[op.Target].id
-			out[i] = signed{s.clients[op.Trader], http.MethodDelete, CancelBody(id), id}
+			out[i] = signed{s.clients[op.Trader], http.MethodDelete, trader.CancelBody(id), id}
 		}
 	}
 	return out, nil
@@ -181,12 +182,12 @@ func hangUp(lanes []*fasthttp.HostClient) {
 // connection, whichever of its traders has signed.
 func deal(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew {
 	hands := make([][]signed, len(lanes))
-	at := map[*Client]*Client{}
+	at := map[*trader.Client]*trader.Client{}
 	for i, r := range requests {
 		k := int(ops[i].Trader) % len(lanes)
 		if at[r.client] == nil {
 			same := *r.client
-			same.host = lanes[k]
+			same.Host = lanes[k]
 			at[r.client] = &same
 		}
 		r.client = at[r.client]
@@ -324,7 +325,7 @@ func (t *trial) runHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lanes := lanes(clients[0].host.Addr, t.Connections)
+	lanes := lanes(clients[0].Host.Addr, t.Connections)
 	defer hangUp(lanes)
 	warm := deal(ops[:prefill], requests[:prefill], lanes)
 	warm.drive(ctx, 0)

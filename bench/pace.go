@@ -16,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/bench/trader"
 	"clobd/engine"
 )
 
@@ -153,7 +154,7 @@ type site struct {
 	dir        string
 	watch      *watch
 	node       *child
-	clients    []*Client
+	clients    []*trader.Client
 	markets    [][2]engine.Token
 	conditions Conditions
 }
@@ -190,7 +191,7 @@ func (s *Setting) open(ctx context.Context) (*site, error) {
 	if err := t.node.desk.fund(ctx, t.clients, markets); err != nil {
 		return t, err
 	}
-	return t, t.clients[0].ladder(ctx, markets[0][0])
+	return t, restLadder(ctx, t.clients[0], markets[0][0])
 }
 
 // close ends the node and removes its folder.
@@ -306,7 +307,7 @@ func (p *poster) send(lane, n int) error {
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)
 	same := *r.client
-	same.host = p.lanes[lane]
+	same.Host = p.lanes[lane]
 	if err := same.Do(http.MethodPost, "/order", r.body, resp); err != nil {
 		return err
 	}

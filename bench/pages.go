@@ -341,7 +341,7 @@ func (p *Paged) WriteText(w io.Writer) {
 			for _, r := range l.Rounds {
 				all = append(all, get(r))
 			}
-			return median(all)
+			return Median(all)
 		}
 		fmt.Fprintf(w, "  %-46s %6d pages  p50 %7.0f  p90 %7.0f  p99 %7.0f µs\n", l.Name, l.Pages,
 			of(func(l Latency) float64 { return l.P50 }), of(func(l Latency) float64 { return l.P90 }),

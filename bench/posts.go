@@ -15,6 +15,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/bench/trader"
 	"clobd/engine"
 	"clobd/ingress/auth"
 )
@@ -61,14 +62,14 @@ func (p *Posted) rate() float64 { return float64(p.Acked) / max(p.Seconds, 1e-9)
 // newPosts packs signed orders up.
 func newPosts(addr string, requests []signed) *Posts {
 	p := &Posts{Addr: addr, Orders: make([]Posting, len(requests))}
-	numbers := map[*Client]int{}
+	numbers := map[*trader.Client]int{}
 	for i := range requests {
 		c := requests[i].client
 		n, known := numbers[c]
 		if !known {
 			n = len(p.Senders)
 			numbers[c] = n
-			p.Senders = append(p.Senders, Sender{c.address, c.trio})
+			p.Senders = append(p.Senders, Sender{c.Address, c.Trio})
 		}
 		p.Orders[i] = Posting{n, requests[i].body}
 	}
@@ -77,9 +78,9 @@ func newPosts(addr string, requests []signed) *Posts {
 
 // run sends them in closed loops.
 func (p *Posts) run(ctx context.Context) Posted {
-	clients := make([]*Client, len(p.Senders))
+	clients := make([]*trader.Client, len(p.Senders))
 	for i, s := range p.Senders {
-		clients[i] = &Client{address: s.Address, trio: s.Trio}
+		clients[i] = &trader.Client{Address: s.Address, Trio: s.Trio}
 	}
 	ops, requests := make([]Op, len(p.Orders)), make([]signed, len(p.Orders))
 	for i, o := range p.Orders {

@@ -248,7 +248,7 @@ func TestMedian(t *testing.T) {
 		values []float64
 		want   float64
 	}{{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}, {[]float64{8, 1, 4, 2}, 3}} {
-		if got := median(c.values); got != c.want {
+		if got := Median(c.values); got != c.want {
 			t.Errorf("median of %v: %v, want %v", c.values, got, c.want)
 		}
 	}

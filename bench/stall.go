@@ -10,6 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/bench/trader"
 	"clobd/engine"
 )
 
@@ -96,7 +97,7 @@ func (p *StallPart) conclude() {
 		for i := range p.Before {
 			before, during = append(before, of(&p.Before[i])), append(during, of(&p.During[i]))
 		}
-		return median(during) / median(before)
+		return Median(during) / Median(before)
 	}
 	p.Corrected = ratio(func(p *Paced) float64 { return p.CorrectedMicros.P90 })
 	p.Uncorrected = ratio(func(p *Paced) float64 { return p.ServiceMicros.P90 })
@@ -189,7 +190,7 @@ func (f *freeze) furnish(ctx context.Context, n *inside) (
 			}
 		}
 	}
-	if err := clients[0].ladder(ctx, markets[0][0]); err != nil {
+	if err := restLadder(ctx, clients[0], markets[0][0]); err != nil {
 		return token, nil, err
 	}
 	work = &crew{}
@@ -202,7 +203,7 @@ func (f *freeze) furnish(ctx context.Context, n *inside) (
 
 // quoter posts and cancels one order after the other, so that its book stays small.
 type quoter struct {
-	*Client
+	*trader.Client
 	market [2]engine.Token
 	salt   uint64
 }
@@ -210,14 +211,14 @@ type quoter struct {
 // loop is its life: some orders a second, because the reads are what is measured.
 func (q *quoter) loop(n *counts, until func() bool) {
 	for i := uint64(0); !until(); i++ {
-		body, id, err := q.Sign(Limit{Token: q.market[i%2], Price: engine.Price(100 * (10 + i%30)),
+		body, id, err := q.Sign(trader.Limit{Token: q.market[i%2], Price: engine.Price(100 * (10 + i%30)),
 			Type: "GTC", Size: 10 * engine.Unit, Salt: q.salt + i})
 		if err != nil {
 			n.err = err
 			return
 		}
 		q.one("POST", body)
-		q.one("DELETE", CancelBody(id))
+		q.one("DELETE", trader.CancelBody(id))
 		time.Sleep(10 * time.Millisecond)
 	}
 }

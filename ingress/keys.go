@@ -155,23 +155,20 @@ const (
 // failRefusal answers a failed authentication. All of one kind have one text; a caller whose clock
 // is wrong is told the right time.
 func failRefusal(ctx *fasthttp.RequestCtx, err error, now time.Time) {
-	var r *auth.Refusal
-	if !errors.As(err, &r) {
-		panic("BUG: not a refusal: " + err.Error())
+	no, advice := refusal{401, "unauthorized", "Unauthorized/Invalid api key", nil}, adviceL2
+	if errors.Is(err, auth.ErrL1) {
+		no.code, no.text, advice = "invalid_l1", "Invalid L1 Request headers", adviceL1
 	}
-	no := refusal{401, r.Code, r.Text, nil}
 	switch {
 	case errors.Is(err, auth.ErrNonce):
-		no.status = 400
-		no.because("NONCE must be an unsigned integer below 2^32").send(ctx)
-	case errors.Is(err, auth.ErrWindow), errors.Is(err, auth.ErrL1Window):
+		no = refusal{400, "invalid_nonce", "invalid nonce", nil}
+		advice = "NONCE must be an unsigned integer below 2^32"
+	case errors.Is(err, auth.ErrWindow):
+		no.code = "timestamp_out_of_window"
 		no.more = []detail{{"server_time", strconv.FormatInt(now.Unix(), 10)}}
-		no.because("set the clock by server_time: TIMESTAMP may be 60 s older and 30 s newer").send(ctx)
-	case r.Text == auth.ErrL1Missing.Text:
-		no.because(adviceL1).send(ctx)
-	default:
-		no.because(adviceL2).send(ctx)
+		advice = "set the clock by server_time: TIMESTAMP may be 60 s older and 30 s newer"
 	}
+	no.because(advice).send(ctx)
 }
 
 // deriveKey is POST /auth/api-key and GET /auth/derive-api-key: whoever shows that the address is

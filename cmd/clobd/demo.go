@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"clobd/bench"
+	"clobd/bench/trader"
 	"clobd/engine"
 )
 
@@ -19,14 +19,14 @@ func (n *node) startDemo(ctx context.Context) (stop func()) {
 	if !n.Demo {
 		return func() {}
 	}
-	var markets []bench.BotMarket
+	var markets []trader.BotMarket
 	for no := engine.MarketNo(1); len(markets) < demoMarkets; no++ {
 		m := n.board.Directory.Market(no)
 		if m == nil {
 			break
 		}
 		if m.State == engine.Open {
-			markets = append(markets, bench.BotMarket{Tokens: m.Tokens, Tick: m.Tick,
+			markets = append(markets, trader.BotMarket{Tokens: m.Tokens, Tick: m.Tick,
 				MinSize: m.MinSize, NegRisk: m.NegRisk})
 		}
 	}
@@ -37,7 +37,7 @@ func (n *node) startDemo(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		err := bench.RunBots(ctx, bench.BotOptions{URL: url, Chain: n.ChainID, Markets: markets,
+		err := trader.RunBots(ctx, trader.BotOptions{URL: url, Chain: n.ChainID, Markets: markets,
 			Key: n.botKey, Log: n.log})
 		if err != nil {
 			n.log.Warn("demo bots", "error", err)
@@ -58,7 +58,7 @@ func (n *node) botKey(i int) [32]byte {
 }
 
 // welcome prints what a newcomer wants to paste.
-func (n *node) welcome(url string, m bench.BotMarket) {
+func (n *node) welcome(url string, m trader.BotMarket) {
 	token := m.Tokens[0].String()
 	fmt.Printf(`clobd is trading at %s
 

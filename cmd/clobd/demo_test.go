@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"clobd/bench"
+	"clobd/bench/trader"
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
@@ -34,7 +34,7 @@ const (
 type fair struct {
 	node    *process
 	tokens  []outcome
-	markets []bench.BotMarket
+	markets []trader.BotMarket
 }
 
 func newFair(t *testing.T) *fair {
@@ -46,7 +46,7 @@ func newFair(t *testing.T) *fair {
 		"--limits", "off", "--log-level", "error")
 	f.node.start(t)
 	for i := 0; i < len(f.tokens); i += 2 { // each market is there once for either outcome
-		m := bench.BotMarket{Tick: 100, MinSize: 5 * engine.Unit}
+		m := trader.BotMarket{Tick: 100, MinSize: 5 * engine.Unit}
 		for k, text := range []string{f.tokens[i].token, f.tokens[i].other} {
 			m.Tokens[k], _ = engine.ParseToken(text)
 		}
@@ -64,7 +64,7 @@ func (f *fair) run(t *testing.T, url string, still func(volume float64) bool) er
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- bench.RunBots(ctx, bench.BotOptions{URL: url, Chain: auth.ChainTest,
+		ended <- trader.RunBots(ctx, trader.BotOptions{URL: url, Chain: auth.ChainTest,
 			Markets: f.markets, Pause: time.Millisecond, Log: slog.New(slog.DiscardHandler),
 			Key: func(i int) [32]byte { return [32]byte{7, byte(i + 1)} }})
 	}()

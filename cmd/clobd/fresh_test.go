@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"clobd/bench"
+	"clobd/bench/trader"
 	"clobd/engine"
 	"clobd/ingress/auth"
 )
@@ -28,7 +28,7 @@ const freshGift = 1_000_000
 type duo struct {
 	t            *testing.T
 	r            *rand.Rand
-	maker, taker *trader
+	maker, taker *actor
 	outcome      outcome
 	live         []*intent // the maker's
 	spent        [2]int    // by maker and taker, in cents
@@ -36,14 +36,14 @@ type duo struct {
 }
 
 // sign makes a BUY at a price in cents.
-func (d *duo) sign(x *trader, token string, price int) *intent {
+func (d *duo) sign(x *actor, token string, price int) *intent {
 	i := &intent{trader: x, token: token, price: price, shares: 5 + d.r.IntN(4)}
 	no, ok := engine.ParseToken(token)
 	if !ok {
 		d.t.Fatalf("token %s", token)
 	}
 	var err error
-	i.body, i.id, err = x.Sign(bench.Limit{Token: no, Side: engine.Buy, Type: "GTC",
+	i.body, i.id, err = x.Sign(trader.Limit{Token: no, Side: engine.Buy, Type: "GTC",
 		Price: engine.Price(price * int(engine.PriceOne) / 100),
 		Size:  engine.Size(i.shares) * engine.Unit, Salt: d.r.Uint64() >> 12})
 	if err != nil {
@@ -61,7 +61,7 @@ type question struct {
 // ask sends it and reads the answer into a value. A 503 means that it was not taken in: the node is
 // busy, or the index has not come to the last write; a 504 that an order was, and the index has not
 // come to it.
-func (d *duo) ask(x *trader, q question, into any) {
+func (d *duo) ask(x *actor, q question, into any) {
 	status, text, err := x.exchange(q.method, q.path, q.body)
 	for end := time.Now().Add(patience); err == nil && time.Now().Before(end) &&
 		(status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout); {
@@ -135,7 +135,7 @@ func (d *duo) cancel() {
 	d.live[at] = d.live[len(d.live)-1]
 	d.live = d.live[:len(d.live)-1]
 	var done struct{ Canceled []string }
-	d.ask(d.maker, question{http.MethodDelete, "/order", bench.CancelBody(i.id)}, &done)
+	d.ask(d.maker, question{http.MethodDelete, "/order", trader.CancelBody(i.id)}, &done)
 	d.want("the cancellation", i, len(done.Canceled), 1)
 	switch d.r.IntN(4) {
 	case 0:
@@ -170,7 +170,7 @@ func (d *duo) trade() {
 	case 2:
 		d.want("the same order again", rests, d.write(rests), "matched")
 	default:
-		x := []*trader{d.maker, d.taker}[d.r.IntN(2)]
+		x := []*actor{d.maker, d.taker}[d.r.IntN(2)]
 		var page struct {
 			Data []struct {
 				Taker string `json:"taker_order_id"`
@@ -187,7 +187,7 @@ func (d *duo) trade() {
 // balance reads the collateral of the maker or the taker after a trade.
 func (d *duo) balance(k int, after *intent) {
 	var answer struct{ Balance string }
-	d.ask([]*trader{d.maker, d.taker}[k], question{path: "/balance-allowance?asset_type=COLLATERAL",
+	d.ask([]*actor{d.maker, d.taker}[k], question{path: "/balance-allowance?asset_type=COLLATERAL",
 		method: http.MethodGet}, &answer)
 	want := freshGift*engine.Unit - d.spent[k]*engine.Unit/100
 	d.want("the balance", after, answer.Balance, strconv.Itoa(want))
@@ -239,7 +239,7 @@ func TestReadYourWrites(t *testing.T) {
 	duos := make([]*duo, freshMarkets)
 	for n := range duos {
 		d := &duo{t: t, r: rand.New(rand.NewPCG(8, uint64(n))), outcome: tokens[2*n]}
-		for _, x := range []**trader{&d.maker, &d.taker} {
+		for _, x := range []**actor{&d.maker, &d.taker} {
 			*x = newTrader(t, "http://"+node.listen, tokens, d.r)
 			node.fund(t, auth.Checksum((*x).Signer.Address), strconv.Itoa(freshGift))
 		}

@@ -199,7 +199,7 @@ func refused(status int, err error) bool {
 }
 
 // act lets a trader do so many random things that reach the engine; fewer if the node takes none.
-func (x *trader) act(t *testing.T, r *recorder, client, most int) {
+func (x *actor) act(t *testing.T, r *recorder, client, most int) {
 	x.outcomes = []outcome{r.market}
 	if client%2 == 1 { // nobody meets himself
 		x.outcomes[0] = outcome{r.market.other, r.market.token}
@@ -239,7 +239,7 @@ func (x *trader) act(t *testing.T, r *recorder, client, most int) {
 }
 
 // wake waits until the node answers, on a connection that is none of before.
-func (x *trader) wake() {
+func (x *actor) wake() {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if status, _, err := x.exchange(http.MethodGet, "/data/orders", nil); err == nil &&
 			status == http.StatusOK {
@@ -312,7 +312,7 @@ func TestLateAnswer(t *testing.T) {
 }
 
 // posts posts an order, perhaps again; false says that it did not reach the engine.
-func (x *trader) posts(t *testing.T, i *intent) (told, bool) {
+func (x *actor) posts(t *testing.T, i *intent) (told, bool) {
 	status, text, err := x.post(i)
 	switch {
 	case refused(status, err):
@@ -326,7 +326,7 @@ func (x *trader) posts(t *testing.T, i *intent) (told, bool) {
 }
 
 // cancels cancels an order.
-func (x *trader) cancels(t *testing.T, i *intent) (told, bool) {
+func (x *actor) cancels(t *testing.T, i *intent) (told, bool) {
 	body := fmt.Appendf(nil, `{"orderID":"%s"}`, i.id.Hex())
 	status, text, err := x.exchange(http.MethodDelete, "/order", body)
 	switch {
@@ -345,7 +345,7 @@ func (x *trader) cancels(t *testing.T, i *intent) (told, bool) {
 }
 
 // reads reads an order back.
-func (x *trader) reads(t *testing.T, i *intent) (told, bool) {
+func (x *actor) reads(t *testing.T, i *intent) (told, bool) {
 	status, text, err := x.exchange(http.MethodGet, "/data/order/"+i.id.Hex(), nil)
 	switch {
 	case err != nil, refused(status, err):
@@ -367,7 +367,7 @@ func (x *trader) reads(t *testing.T, i *intent) (told, bool) {
 }
 
 // books reads the book: its asks are the bids for the other outcome.
-func (x *trader) books(t *testing.T, r *recorder) (told, bool) {
+func (x *actor) books(t *testing.T, r *recorder) (told, bool) {
 	status, text, err := x.exchange(http.MethodGet, "/book?token_id="+r.market.token, nil)
 	if err != nil || refused(status, err) {
 		return told{}, false

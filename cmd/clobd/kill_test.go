@@ -20,7 +20,7 @@ import (
 type world struct {
 	node    *process
 	tokens  []outcome
-	traders []*trader
+	traders []*actor
 	rand    *rand.Rand
 }
 
@@ -131,7 +131,7 @@ func (w *world) loadUntil(t *testing.T, end func(), enough func(*round) bool) []
 // then the node is gone, and the order may or may not be there later. Only the first one may meet a
 // connection from before a restart. A refusal other than "not now", or "nobody knows", is an error
 // of the test, for every order is good.
-func (x *trader) flood(t *testing.T, r *round) {
+func (x *actor) flood(t *testing.T, r *round) {
 	for first := true; !r.stopped.Load(); first = false {
 		from, status := len(x.sent), 0
 		var text string

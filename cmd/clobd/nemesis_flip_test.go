@@ -129,7 +129,7 @@ func (f *flipper) ask(t *testing.T) map[string]string {
 	t.Helper()
 	answers := map[string]string{}
 	end := time.Now().Add(patience) // of all: a node that makes its index anew has it soon
-	ask := func(x *trader, path string) {
+	ask := func(x *actor, path string) {
 		status, text, err := x.exchange(http.MethodGet, path, nil)
 		for time.Now().Before(end) && len(f.node.ended) == 0 && (err != nil || refused(status, err)) {
 			time.Sleep(time.Millisecond)

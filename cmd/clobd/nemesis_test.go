@@ -129,7 +129,7 @@ func TestResend(t *testing.T) {
 }
 
 // insist posts an order until it gets an answer. What it has to say must not become less.
-func (x *trader) insist(t *testing.T, i *intent) {
+func (x *actor) insist(t *testing.T, i *intent) {
 	before := i.matched
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		status, text, err := x.post(i)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"clobd/bench"
+	"clobd/bench/trader"
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/scripts/openapi"
@@ -23,7 +23,7 @@ import (
 // intent is an order that was sent, and what is known about it.
 type intent struct {
 	id       engine.OrderID
-	trader   *trader
+	trader   *actor
 	token    string
 	price    int // in cents
 	shares   int
@@ -34,10 +34,10 @@ type intent struct {
 	matched  float64
 }
 
-// trader is one wallet with its key and connections of its own. It belongs to one goroutine at a
+// actor is one wallet with its key and connections of its own. It belongs to one goroutine at a
 // time.
-type trader struct {
-	*bench.Client
+type actor struct {
+	*trader.Client
 	t        testing.TB
 	outcomes []outcome
 	rand     *rand.Rand
@@ -45,25 +45,25 @@ type trader struct {
 }
 
 // newTrader makes a wallet drawn from r and derives its API key.
-func newTrader(t *testing.T, url string, tokens []outcome, r *rand.Rand) *trader {
+func newTrader(t *testing.T, url string, tokens []outcome, r *rand.Rand) *actor {
 	t.Helper()
 	var key [32]byte
 	for i := range key {
 		key[i] = byte(r.Uint32())
 	}
-	client, err := bench.NewClient(url, auth.ChainTest, key)
+	client, err := trader.NewClient(url, auth.ChainTest, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := client.Derive(); err != nil {
 		t.Fatal(err)
 	}
-	return &trader{Client: client, t: t, outcomes: tokens, rand: r}
+	return &actor{Client: client, t: t, outcomes: tokens, rand: r}
 }
 
 // draw signs a BUY of a random outcome, 5 to 20 shares at 0.30 to 0.70: about half of them meet a
 // BUY of the other outcome, which mints a pair.
-func (x *trader) draw(t *testing.T) *intent {
+func (x *actor) draw(t *testing.T) *intent {
 	t.Helper()
 	i := &intent{trader: x, token: x.outcomes[x.rand.IntN(len(x.outcomes))].token,
 		price: 30 + x.rand.IntN(41), shares: 5 + x.rand.IntN(16)}
@@ -72,7 +72,7 @@ func (x *trader) draw(t *testing.T) *intent {
 		t.Fatalf("token %s", i.token)
 	}
 	var err error
-	i.body, i.id, err = x.Sign(bench.Limit{Token: token, Side: engine.Buy, Type: "GTC",
+	i.body, i.id, err = x.Sign(trader.Limit{Token: token, Side: engine.Buy, Type: "GTC",
 		Price: engine.Price(i.price * int(engine.PriceOne) / 100),
 		Size:  engine.Size(i.shares) * engine.Unit, Salt: x.rand.Uint64() >> 12})
 	if err != nil {
@@ -82,7 +82,7 @@ func (x *trader) draw(t *testing.T) *intent {
 }
 
 // exchange sends a request. An error means that no answer came.
-func (x *trader) exchange(method, path string, body []byte) (int, []byte, error) {
+func (x *actor) exchange(method, path string, body []byte) (int, []byte, error) {
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
 	if err := x.Do(method, path, body, answer); err != nil {
@@ -102,7 +102,7 @@ func (x *trader) exchange(method, path string, body []byte) (int, []byte, error)
 }
 
 // post sends a signed order. With status 0 no answer came; another error is a wrong answer.
-func (x *trader) post(i *intent) (status int, text string, err error) {
+func (x *actor) post(i *intent) (status int, text string, err error) {
 	status, body, err := x.exchange(http.MethodPost, "/order", i.body)
 	i.unknown = i.unknown || status == http.StatusGatewayTimeout
 	if err != nil || status != http.StatusOK {
@@ -123,7 +123,7 @@ func (x *trader) post(i *intent) (status int, text string, err error) {
 }
 
 // postAll sends several orders as one. Of each it is noted whether it was taken, or may have been.
-func (x *trader) postAll(all []*intent) (status int, text string, err error) {
+func (x *actor) postAll(all []*intent) (status int, text string, err error) {
 	var bodies [][]byte
 	for _, i := range all {
 		bodies = append(bodies, i.body)
@@ -163,7 +163,7 @@ func (x *trader) postAll(all []*intent) (status int, text string, err error) {
 // postAgain is post of an order that was acknowledged before: until the node is not busy, and its
 // index can tell what became of it. An answer that did not come in the client's time is asked for
 // again: the same order is no second one.
-func (x *trader) postAgain(i *intent) (status int, text string, err error) {
+func (x *actor) postAgain(i *intent) (status int, text string, err error) {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		status, text, err = x.post(i)
 		again := lateAnswer(err) || err == nil &&
@@ -176,11 +176,11 @@ func (x *trader) postAgain(i *intent) (status int, text string, err error) {
 
 // cancel takes an order back, and notes if the node says so. If no answer comes in the client's
 // time it asks again: the order is canceled then, by this or by the one before.
-func (x *trader) cancel(i *intent) (status int, text string, err error) {
+func (x *actor) cancel(i *intent) (status int, text string, err error) {
 	var body []byte
 	late := false
 	for end := time.Now().Add(patience); ; late = true {
-		status, body, err = x.exchange(http.MethodDelete, "/order", bench.CancelBody(i.id))
+		status, body, err = x.exchange(http.MethodDelete, "/order", trader.CancelBody(i.id))
 		if !lateAnswer(err) || time.Now().After(end) {
 			break
 		}
@@ -210,7 +210,7 @@ type record struct {
 
 // lookup reads an order back; false if the node does not know it. An index that is not there yet
 // says so with 503, and is asked again; so is a node that starts again by itself.
-func (x *trader) lookup(i *intent) (record, bool, error) {
+func (x *actor) lookup(i *intent) (record, bool, error) {
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		status, body, err := x.exchange(http.MethodGet, "/data/order/"+i.id.Hex(), nil)
 		switch {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"clobd/bench"
+	"clobd/bench/matching"
 )
 
 type matchingCommand struct {
@@ -28,7 +29,7 @@ func (c *matchingCommand) Run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	matched, err := bench.CompareMatching(ctx, bench.Matching{Rounds: c.Rounds, Books: c.Books,
+	matched, err := matching.Compare(ctx, matching.Comparison{Rounds: c.Rounds, Books: c.Books,
 		Ticks: c.Ticks, Seed: c.Seed, Ops: c.Ops, Self: self, Peers: c.Peer, Version: version})
 	if err != nil {
 		return err
@@ -49,5 +50,5 @@ type replayCommand struct {
 
 // Run replays once for each line of standard input.
 func (c *replayCommand) Run() error {
-	return bench.ServeMatcher(c.Matcher, c.File, os.Stdin, os.Stdout)
+	return matching.Serve(c.Matcher, c.File, os.Stdin, os.Stdout)
 }

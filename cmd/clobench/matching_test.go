@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"clobd/bench"
+	"clobd/bench/matching"
 )
 
 // TestMatching measures the matchers for a moment, with a peer that replays with ours.
@@ -18,7 +18,7 @@ func TestMatching(t *testing.T) {
 	if err := os.WriteFile(peer, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var m bench.Matched
+	var m matching.Compared
 	out := measure(t, &m, always, "matching", "--rounds", "2", "--ops", "20000", "--books", "1,20",
 		"--ticks", "99", "--peer", "other="+peer)
 	if len(m.Cells) != 2 || m.Rounds != 2 || !strings.Contains(out, "times one book") {

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"clobd/cmd/cli"
-	"clobd/ingress/auth"
+	"clobd/cmd/clobsim/vectors"
 )
 
 // version is stamped by the build.
@@ -35,7 +35,7 @@ func (c *vectorsCommand) Run() error {
 		if err != nil {
 			return fmt.Errorf("open vectors: %w", err)
 		}
-		a, d, err := auth.CheckVectors(name, f, func(line string) { fmt.Println(line) })
+		a, d, err := vectors.Check(name, f, func(line string) { fmt.Println(line) })
 		f.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)

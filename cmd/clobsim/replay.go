@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"clobd/cmd/cli"
-	"clobd/engine/cases"
+	"clobd/cmd/clobsim/cases"
 )
 
 type scenariosCommand struct {

@@ -10,35 +10,35 @@ import (
 	"clobd/engine"
 )
 
-// The type strings of everything that is signed, and their hashes. Variables because Go has no
-// constant arrays; nothing changes them.
+// The type strings of everything that is signed, and the message of a ClobAuth.
 const (
 	domainType = "EIP712Domain(string name,string version,uint256 chainId," +
 		"address verifyingContract)"
 	shortDomainType = "EIP712Domain(string name,string version,uint256 chainId)"
 	authType        = "ClobAuth(address address,string timestamp,uint256 nonce,string message)"
-	orderTypeV1     = "Order(uint256 salt,address maker,address signer,address taker," +
+	OrderTypeV1     = "Order(uint256 salt,address maker,address signer,address taker," +
 		"uint256 tokenId,uint256 makerAmount,uint256 takerAmount,uint256 expiration," +
 		"uint256 nonce,uint256 feeRateBps,uint8 side,uint8 signatureType)"
-	orderTypeV2 = "Order(uint256 salt,address maker,address signer,uint256 tokenId," +
+	OrderTypeV2 = "Order(uint256 salt,address maker,address signer,uint256 tokenId," +
 		"uint256 makerAmount,uint256 takerAmount,uint8 side,uint8 signatureType," +
 		"uint256 timestamp,bytes32 metadata,bytes32 builder)"
 	nestedType = "TypedDataSign(Order contents,string name,string version,uint256 chainId," +
-		"address verifyingContract,bytes32 salt)" + orderTypeV2
+		"address verifyingContract,bytes32 salt)" + OrderTypeV2
 
 	authName    = "ClobAuthDomain"
-	authMessage = "This message attests that I control the given wallet"
+	AuthMessage = "This message attests that I control the given wallet"
 )
 
+// The hashes of those. Variables because Go has no constant arrays; nothing changes them.
 var (
 	domainTypeHash      = keccakText(domainType)
 	shortDomainTypeHash = keccakText(shortDomainType)
 	authTypeHash        = keccakText(authType)
-	orderTypeHashV1     = keccakText(orderTypeV1)
-	orderTypeHashV2     = keccakText(orderTypeV2)
+	orderTypeHashV1     = keccakText(OrderTypeV1)
+	orderTypeHashV2     = keccakText(OrderTypeV2)
 	nestedTypeHash      = keccakText(nestedType)
 	authNameHash        = keccakText(authName)
-	authMessageHash     = keccakText(authMessage)
+	authMessageHash     = keccakText(AuthMessage)
 	walletNameHash      = keccakText("DepositWallet")
 	oneHash             = keccakText("1") // version of the wallet's and of the ClobAuth domain
 )
@@ -174,4 +174,46 @@ func (h *hasher) typed(separator, contents *[32]byte) [32]byte {
 	copy(h.words[2:], separator[:])
 	copy(h.words[34:], contents[:])
 	return h.keccak(h.words[:66])
+}
+
+// Digests are the steps from a struct to what is signed.
+type Digests struct {
+	Separator [32]byte // of the domain
+	Struct    [32]byte // the struct hash
+	Hash      [32]byte // of both: the id of an order
+	Signed    [32]byte // Hash, or for a deposit wallet the hash of the wrapped struct
+}
+
+// Digests returns the digests of an order for an exchange. o.Version must be 1 or 2.
+func (o *Order) Digests(d *Domain) Digests {
+	h := newHasher()
+	separator := h.separator(d)
+	return h.digests(o, &separator, d.Chain)
+}
+
+func (h *hasher) digests(o *Order, separator *[32]byte, chain uint64) Digests {
+	d := Digests{Separator: *separator, Struct: h.order(o)}
+	d.Hash = h.typed(separator, &d.Struct)
+	d.Signed = d.Hash
+	if o.SignatureType == TypeWallet {
+		wrapped := h.nested(&d.Struct, chain, &o.Maker)
+		d.Signed = h.typed(separator, &wrapped)
+	}
+	return d
+}
+
+// AuthDigests returns the digests of a ClobAuth message.
+func AuthDigests(chain uint64, a engine.Address, timestamp string, nonce Word) Digests {
+	h := newHasher()
+	d := Digests{Separator: h.shortSeparator(&authNameHash, &oneHash, chain)}
+	d.Struct = h.auth(a, timestamp, &nonce)
+	d.Hash = h.typed(&d.Separator, &d.Struct)
+	d.Signed = d.Hash
+	return d
+}
+
+// ShortSeparator returns the separator of a domain without a contract.
+func ShortSeparator(name, version string, chain uint64) [32]byte {
+	nameHash, versionHash := keccakText(name), keccakText(version)
+	return newHasher().shortSeparator(&nameHash, &versionHash, chain)
 }

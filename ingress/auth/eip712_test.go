@@ -24,8 +24,8 @@ func TestTypeHashes(t *testing.T) {
 			t.Errorf("type hash %x, want %s", c.got, c.want)
 		}
 	}
-	if len(orderTypeV2) != 186 || NestedSize != 317 {
-		t.Errorf("type string of %d, nested signature of %d bytes", len(orderTypeV2), NestedSize)
+	if len(OrderTypeV2) != 186 || NestedSize != 317 {
+		t.Errorf("type string of %d, nested signature of %d bytes", len(OrderTypeV2), NestedSize)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestNestedKnown(t *testing.T) {
 	separator := d.Separator()
 	want := append(unhex(t, inner), separator[:]...)
 	want = append(want, unhex(t, contents)...)
-	want = append(append(want, orderTypeV2...), 0x00, 0xba)
+	want = append(append(want, OrderTypeV2...), 0x00, 0xba)
 	if !bytes.Equal(signature, want) {
 		t.Fatalf("signature %x\nwant      %x", signature, want)
 	}

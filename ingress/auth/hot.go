@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"clobd/engine"
+	"clobd/ingress/auth/curve"
 )
 
 // How a signer gets a comb of its own, which costs as much as about ten recoveries.
@@ -24,15 +25,14 @@ const (
 
 // hotSigners holds the combs of the signers that a node sees often.
 //
-//	check ──► all (a map never changed, swapped whole) ──► comb ──► checker.signed
-//	recovered ──► counts ──► often enough, nobody building ──► newComb, swap all
+//	check ──► all (a map never changed, swapped whole) ──► Key.Signed
+//	recovered ──► counts ──► often enough, nobody building ──► NewKey, swap all
 //
 // Any number of goroutines may use one. None waits for another: whoever finds a comb being built
 // goes on recovering.
 type hotSigners struct {
-	checker *checker
-	limit   int
-	all     atomic.Pointer[map[engine.Address]*hotSigner]
+	limit int
+	all   atomic.Pointer[map[engine.Address]*hotSigner]
 
 	// counts hold, by address, 16 bits of recoveries below 48 bits of the address. Whoever meets
 	// another's count takes one off, and takes the slot over at zero, so no crowd of strangers, each
@@ -47,25 +47,22 @@ type hotSigners struct {
 // hotSigner is a signer with a comb.
 type hotSigner struct {
 	address engine.Address
-	key     comb
+	key     *curve.Key
 	used    atomic.Bool // since the hand passed
 }
 
 func newHotSigners(limit int) *hotSigners {
-	h := &hotSigners{checker: sharedChecker(), limit: limit}
+	h := &hotSigners{limit: limit}
 	h.all.Store(&map[engine.Address]*hotSigner{})
 	return h
 }
-
-// sharedChecker is the one checker of the process: its comb is the same for all.
-var sharedChecker = sync.OnceValue(newChecker)
 
 // find is the signer with that address, or nil.
 func (h *hotSigners) find(a *engine.Address) *hotSigner { return (*h.all.Load())[*a] }
 
 // signed tells if the loaded signature over its digest is of that signer.
 func (h *hotSigners) signed(who *hotSigner, scratch *hasher) bool {
-	if !h.checker.signed(&who.key, &scratch.digest, &scratch.rs) {
+	if !who.key.Signed(&scratch.digest, &scratch.rs) {
 		return false
 	}
 	if !who.used.Load() { // mostly it is: then the cache line stays everyone's
@@ -106,8 +103,7 @@ func (h *hotSigners) build(a engine.Address, key []byte) {
 	if old[a] != nil {
 		return // another goroutine was first
 	}
-	p := pointOf(key)
-	who := &hotSigner{address: a, key: newComb(&p, signerWidth)}
+	who := &hotSigner{address: a, key: curve.NewKey(key)}
 	all := make(map[engine.Address]*hotSigner, h.limit)
 	for address, signer := range old {
 		all[address] = signer

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -41,30 +42,16 @@ type Identity struct {
 	Nonce   uint32
 }
 
-// Refusal is why a request is not authenticated. Strangers are told Text, the same for every
-// cause, and Code, which says only whether their clock is wrong; Reason is for the log.
-type Refusal struct{ Text, Code, Reason string }
-
-// Error is the text for strangers, so that printing the error to one leaks nothing.
-func (r *Refusal) Error() string { return r.Text }
-
-const (
-	refusedL2 = "Unauthorized/Invalid api key"
-	refusedL1 = "Invalid L1 Request headers"
-	codeL2    = "unauthorized"
-	codeL1    = "invalid_l1"
-	codeClock = "timestamp_out_of_window"
-)
-
-// The refusals of Authenticate, by what was wrong first.
+// The errors of Authenticate, by the first check that failed. They are for logs and tests: a
+// stranger must not learn which of them it was, except ErrWindow, which only blames its clock.
 var (
-	ErrMissing   = &Refusal{refusedL2, codeL2, "missing_header"}
-	ErrTimestamp = &Refusal{refusedL2, codeL2, "malformed_timestamp"}
-	ErrWindow    = &Refusal{refusedL2, codeClock, "timestamp_out_of_window"}
-	ErrKey       = &Refusal{refusedL2, codeL2, "unknown_passphrase"}
-	ErrAddress   = &Refusal{refusedL2, codeL2, "wrong_address"}
-	ErrKeyID     = &Refusal{refusedL2, codeL2, "wrong_api_key"}
-	ErrSignature = &Refusal{refusedL2, codeL2, "wrong_signature"}
+	ErrMissing   = errors.New("a header is missing")
+	ErrTimestamp = errors.New("the timestamp is malformed")
+	ErrWindow    = errors.New("the timestamp is out of the window")
+	ErrKey       = errors.New("the passphrase is unknown")
+	ErrAddress   = errors.New("the address is another")
+	ErrKeyID     = errors.New("the API key is another")
+	ErrSignature = errors.New("the signature is wrong")
 )
 
 // Requests are accepted from this long before the node's clock to this long after it.
@@ -209,7 +196,7 @@ func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
 	return text
 }
 
-// Authenticate checks r at time now and says who sent it; the error is one of the Refusals above.
+// Authenticate checks r at time now and says who sent it; the error is one of those above.
 //
 // What depends on a secret is compared in constant time, and a forged passphrase goes the whole
 // way of a true one, with a secret that nobody was given: neither the text nor the time of an

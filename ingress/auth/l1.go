@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -14,21 +15,22 @@ import (
 // Nonce is decimal and 0 if empty. Chain, if not empty, is the one chain to check, in decimal.
 type L1Request struct{ Address, Signature, Timestamp, Nonce, Chain string }
 
-// The refusals of VerifyL1. ErrNonce is about a number that is no key's: a bad request, while the
-// others are failed authentications.
+// The errors of VerifyL1. All but ErrNonce are an ErrL1: a failed authentication. ErrNonce is about
+// a number that no key can have: a bad request.
 var (
-	ErrL1Missing   = &Refusal{refusedL1, codeL1, "missing_header"}
-	ErrL1Address   = &Refusal{refusedL1, codeL1, "malformed_address"}
-	ErrL1Timestamp = &Refusal{refusedL1, codeL1, "malformed_timestamp"}
-	ErrL1Window    = &Refusal{refusedL1, codeClock, "timestamp_out_of_window"}
-	ErrL1Chain     = &Refusal{refusedL1, codeL1, "other_chain"}
-	ErrL1Form      = &Refusal{refusedL1, codeL1, "malformed_signature"}
-	ErrL1Signature = &Refusal{refusedL1, codeL1, "wrong_signature"}
-	ErrNonce       = &Refusal{"invalid nonce", "invalid_nonce", "nonce_out_of_range"}
+	ErrL1          = errors.New("request for a key")
+	ErrL1Missing   = fmt.Errorf("%w: a header is missing", ErrL1)
+	ErrL1Address   = fmt.Errorf("%w: the address is malformed", ErrL1)
+	ErrL1Timestamp = fmt.Errorf("%w: %w", ErrL1, ErrTimestamp)
+	ErrL1Window    = fmt.Errorf("%w: %w", ErrL1, ErrWindow)
+	ErrL1Chain     = fmt.Errorf("%w: the chain is not this node's", ErrL1)
+	ErrL1Form      = fmt.Errorf("%w: the signature is malformed", ErrL1)
+	ErrL1Signature = fmt.Errorf("%w: the signature is another account's", ErrL1)
+	ErrNonce       = errors.New("the nonce is no unsigned integer below 2^32")
 )
 
 // VerifyL1 checks a ClobAuth signature made for one of chains, at time now, and returns the account
-// and the nonce it asks a key for; the error is one of the Refusals above.
+// and the nonce it asks a key for; the error is one of those above.
 func VerifyL1(r *L1Request, chains []uint64, now time.Time) (engine.Address, uint32, error) {
 	if r.Address == "" || r.Signature == "" || r.Timestamp == "" {
 		return engine.Address{}, 0, ErrL1Missing

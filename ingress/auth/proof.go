@@ -189,13 +189,9 @@ func (p *Proof) Verify(
 	if reason != "" {
 		return engine.OrderID{}, &SignatureError{Reason: reason}
 	}
-	contents := h.order(&o)
-	id := engine.OrderID(h.typed(&p.Separator, &contents))
-	h.digest = id
-	if o.SignatureType == TypeWallet {
-		wrapped := h.nested(&contents, p.Chain, &wallet)
-		h.digest = h.typed(&p.Separator, &wrapped)
-	}
+	made := h.digests(&o, &p.Separator, p.Chain)
+	id := engine.OrderID(made.Hash)
+	h.digest = made.Signed
 	who, ok := h.recover()
 	switch {
 	case !ok:

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"clobd/engine"
+	"clobd/ingress/auth/curve"
 )
 
 // Signer signs as one account: what a client does. Signatures are deterministic (RFC 6979): the
@@ -21,12 +22,12 @@ type Signer struct {
 
 // NewSigner makes a Signer of a private key, which must be in [1, n-1].
 func NewSigner(key [32]byte) (*Signer, error) {
-	if !inScalars(key[:]) {
+	if !curve.InRange(key[:]) {
 		return nil, errors.New("private key out of range")
 	}
 	s := &Signer{key: key}
 	s.pool.New = func() any { return newHasher() }
-	s.Address = newHasher().account(purePublic(&key))
+	s.Address = newHasher().account(curve.Public(&key))
 	return s, nil
 }
 
@@ -47,26 +48,23 @@ func (s *Signer) SignOrder(o *Order, d *Domain) ([]byte, engine.OrderID, error) 
 	}
 	h := s.pool.Get().(*hasher)
 	defer s.pool.Put(h)
-	parts := nestedParts{separator: h.separator(d), contents: h.order(o)}
-	id := engine.OrderID(h.typed(&parts.separator, &parts.contents))
-	h.digest = id
-	if nested {
-		wrapped := h.nested(&parts.contents, d.Chain, &o.Signer)
-		h.digest = h.typed(&parts.separator, &wrapped)
-	}
+	separator := h.separator(d)
+	made := h.digests(o, &separator, d.Chain)
+	id := engine.OrderID(made.Hash)
+	h.digest = made.Signed
 	if err := s.sign(h); err != nil {
 		return nil, engine.OrderID{}, fmt.Errorf("sign order: %w", err)
 	}
 	if !nested {
 		return append([]byte(nil), h.rs[:]...), id, nil
 	}
-	parts.inner = h.rs[:]
+	parts := nestedParts{h.rs[:], separator, made.Struct}
 	return appendNested(make([]byte, 0, NestedSize), &parts), id, nil
 }
 
 // sign leaves the signature of h.digest in h.rs, with v 27 or 28.
 func (s *Signer) sign(h *hasher) error {
-	if !curveSign(&h.digest, &s.key, &h.rs) {
+	if !curve.Sign(&h.digest, &s.key, &h.rs) {
 		return errors.New("the curve refused")
 	}
 	h.rs[64] += 27

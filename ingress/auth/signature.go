@@ -1,10 +1,11 @@
 package auth
 
 import (
-	"bytes"
 	"encoding/binary"
+	"errors"
 
 	"clobd/engine"
+	"clobd/ingress/auth/curve"
 )
 
 const (
@@ -13,26 +14,8 @@ const (
 	// NestedSize is the length of a deposit wallet's signature: the owner's signature, the
 	// exchange's separator, the order's struct hash, the type string of the order, and the length
 	// of that string in two bytes.
-	NestedSize = SignatureSize + 32 + 32 + len(orderTypeV2) + 2
+	NestedSize = SignatureSize + 32 + 32 + len(OrderTypeV2) + 2
 )
-
-// The order n of the curve and its half, big endian. Variables because Go has no constant arrays.
-var (
-	curveOrder = [32]byte{
-		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe,
-		0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x41,
-	}
-	curveHalf = [32]byte{
-		0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-		0x5d, 0x57, 0x6e, 0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,
-	}
-)
-
-// inScalars tells if b, big endian, is in [1, n-1].
-func inScalars(b []byte) bool {
-	var zero [32]byte
-	return !bytes.Equal(b, zero[:]) && bytes.Compare(b, curveOrder[:]) < 0
-}
 
 // load checks the form of a plain signature and keeps it, its v brought to 0 or 1. It returns the
 // reason why not, or "". Every signature has a twin with n-s for s: only the one with the low s
@@ -48,11 +31,11 @@ func (h *hasher) load(signature []byte) string {
 	switch {
 	case v > 1:
 		return ReasonV
-	case !inScalars(signature[:32]):
+	case !curve.InRange(signature[:32]):
 		return ReasonR
-	case !inScalars(signature[32:64]):
+	case !curve.InRange(signature[32:64]):
 		return ReasonS
-	case bytes.Compare(signature[32:64], curveHalf[:]) > 0:
+	case curve.IsHigh(signature[32:64]):
 		return ReasonHighS
 	}
 	copy(h.rs[:], signature[:64])
@@ -63,12 +46,24 @@ func (h *hasher) load(signature []byte) string {
 // recover is the address that made the loaded signature over h.digest, and leaves its key in h.key.
 // It is false if the signature belongs to no key at all.
 func (h *hasher) recover() (engine.Address, bool) {
-	key, ok := curveRecover(&h.digest, &h.rs)
+	key, ok := curve.Recover(&h.digest, &h.rs)
 	if !ok {
 		return engine.Address{}, false
 	}
 	h.key = key
 	return h.account(key), true
+}
+
+// Recover returns the account that made a plain signature over digest; the address is zero if no
+// key made it. The error is one of the Reasons: the signature's form is wrong.
+func Recover(digest [32]byte, signature []byte) (engine.Address, error) {
+	h := newHasher()
+	if reason := h.load(signature); reason != "" {
+		return engine.Address{}, errors.New(reason)
+	}
+	h.digest = digest
+	who, _ := h.recover()
+	return who, nil
 }
 
 // account is the address of an uncompressed public key of 65 bytes.
@@ -90,7 +85,7 @@ func splitNested(signature []byte) (nestedParts, string) {
 	}
 	inner, rest := signature[:SignatureSize], signature[SignatureSize:]
 	text := rest[64 : len(rest)-2]
-	if int(binary.BigEndian.Uint16(rest[len(rest)-2:])) != len(text) || string(text) != orderTypeV2 {
+	if int(binary.BigEndian.Uint16(rest[len(rest)-2:])) != len(text) || string(text) != OrderTypeV2 {
 		return nestedParts{}, ReasonTypeString
 	}
 	return nestedParts{inner, [32]byte(rest[:32]), [32]byte(rest[32:64])}, ""
@@ -101,6 +96,6 @@ func appendNested(dst []byte, p *nestedParts) []byte {
 	dst = append(dst, p.inner...)
 	dst = append(dst, p.separator[:]...)
 	dst = append(dst, p.contents[:]...)
-	dst = append(dst, orderTypeV2...)
-	return binary.BigEndian.AppendUint16(dst, uint16(len(orderTypeV2)))
+	dst = append(dst, OrderTypeV2...)
+	return binary.BigEndian.AppendUint16(dst, uint16(len(OrderTypeV2)))
 }

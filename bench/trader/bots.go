@@ -1,0 +1,255 @@
+package trader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/engine"
+)
+
+// BotMarket is a market that the bots trade.
+type BotMarket struct {
+	Tokens  [2]engine.Token
+	Tick    engine.Price
+	MinSize engine.Size
+	NegRisk bool
+}
+
+// BotOptions say where and what the bots trade. Key gives bot i its private key: the same one after
+// a restart, so that the paper money it was given is not asked for again.
+type BotOptions struct {
+	URL     string
+	Chain   uint64
+	Markets []BotMarket
+	Key     func(i int) [32]byte
+	Pause   time.Duration // between two actions of one bot; default 400 ms
+	Log     *slog.Logger
+}
+
+// The demo market: three bots quote every market, two take.
+const (
+	quoters = 3
+	takers  = 2
+	rungs   = 4 // orders a quoter keeps on each side of a market
+)
+
+// bot is one trader of the demo market. It belongs to one goroutine.
+type bot struct {
+	options *BotOptions
+	client  *Client
+	rng     *rand.Rand
+	salt    uint64
+	// resting[market][side] are the quotes, oldest first.
+	resting [][2][]engine.OrderID
+	fair    []float64 // what this bot believes outcome 0 is worth, in 1/10,000
+	empty   [][2]bool // by market and outcome: the last sale was refused for want of tokens
+	resp    fasthttp.Response
+}
+
+// RunBots trades until ctx is done, then cancels what still rests. The bots sign real orders and go
+// through the public door like everybody else. To bid for one outcome they sell the other one if
+// they hold it and buy if not: collateral alone gets them going (two BUYs mint a pair), and what
+// they hold turns back into collateral (two SELLs merge one), so that the market never dries up.
+func RunBots(ctx context.Context, o BotOptions) error {
+	if o.Pause == 0 {
+		o.Pause = 400 * time.Millisecond
+	}
+	if len(o.Markets) == 0 {
+		return errors.New("no market is open: the bots have nothing to trade")
+	}
+	var wait sync.WaitGroup
+	problems := make([]error, quoters+takers)
+	for i := range problems {
+		b, err := newBot(&o, i)
+		if err != nil {
+			return fmt.Errorf("bot %d: %w", i, err)
+		}
+		act := b.take
+		if i < quoters {
+			act = b.quote
+		}
+		wait.Go(func() { problems[i] = b.run(ctx, act) })
+	}
+	wait.Wait()
+	return errors.Join(problems...)
+}
+
+func newBot(o *BotOptions, i int) (*bot, error) {
+	client, err := NewClient(o.URL, o.Chain, o.Key(i))
+	if err != nil {
+		return nil, err
+	}
+	if err := client.Derive(); err != nil {
+		return nil, err
+	}
+	now := uint64(time.Now().UnixMicro())
+	b := &bot{options: o, client: client, rng: rand.New(rand.NewPCG(now, uint64(i))),
+		salt: now & (1<<52 - 1), resting: make([][2][]engine.OrderID, len(o.Markets)),
+		fair: make([]float64, len(o.Markets)), empty: make([][2]bool, len(o.Markets))}
+	shared := rand.New(rand.NewPCG(7, 7)) // all bots start from the same beliefs
+	for m := range b.fair {
+		b.fair[m] = 2000 + shared.Float64()*6000
+	}
+	return b, nil
+}
+
+// run acts on one market after the other until ctx is done. One failed action is told and the next
+// one tried: a demo that stops at the first refusal shows nothing.
+func (b *bot) run(ctx context.Context, act func(market int) error) error {
+	for m := 0; ; m = (m + 1) % len(b.options.Markets) {
+		pause := time.Duration(float64(b.options.Pause) * (0.5 + b.rng.Float64()))
+		select {
+		case <-ctx.Done():
+			return b.withdraw()
+		case <-time.After(pause):
+		}
+		b.fair[m] += b.rng.NormFloat64() * 40
+		b.fair[m] = math.Min(math.Max(b.fair[m], 500), 9500)
+		if err := act(m); err != nil {
+			b.options.Log.Debug("bot", "error", err)
+		}
+	}
+}
+
+// quote moves one rung of each side of a market to where the bot now sees the price.
+func (b *bot) quote(m int) error {
+	for outcome := range engine.Outcome(2) {
+		own := &b.resting[m][outcome]
+		away := 60 + b.rng.ExpFloat64()*150
+		id, rests, err := b.bid(m, outcome, b.worth(m, outcome)-away, 10+b.rng.IntN(90))
+		if rests {
+			*own = append(*own, id)
+		}
+		// One that cannot be replaced for want of money goes all the same: it frees what it holds.
+		if len(*own) > rungs || err != nil && len(*own) > 1 {
+			err = errors.Join(err, b.cancel((*own)[0]))
+			*own = (*own)[1:]
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take buys a little of one outcome at whatever the book asks near the fair price.
+func (b *bot) take(m int) error {
+	if b.rng.IntN(3) > 0 {
+		return nil
+	}
+	outcome := engine.Outcome(b.rng.IntN(2))
+	ask, err := b.ask(m, outcome)
+	if err != nil || ask == 0 || ask > b.worth(m, outcome)+600 {
+		return err
+	}
+	id, rests, err := b.bid(m, outcome, ask, 5+b.rng.IntN(45))
+	if err != nil || !rests {
+		return err
+	}
+	return b.cancel(id) // a taker leaves nothing behind
+}
+
+// worth is what the bot thinks a token is worth, in 1/10,000.
+func (b *bot) worth(m int, outcome engine.Outcome) float64 {
+	if outcome == 1 {
+		return float64(engine.PriceOne) - b.fair[m]
+	}
+	return b.fair[m]
+}
+
+// bid offers to pay at most price for an outcome, by selling the other one or by buying, and says
+// whether the order (or a part of it) rests.
+func (b *bot) bid(m int, outcome engine.Outcome, price float64, shares int) (
+	id engine.OrderID, rests bool, err error) {
+	market := &b.options.Markets[m]
+	step := float64(market.Tick)
+	n := math.Min(math.Max(math.Round(price/step), 1), float64(engine.PriceOne)/step-1)
+	l := Limit{Token: market.Tokens[outcome], Type: "GTC", Price: engine.Price(n) * market.Tick,
+		Size: max(engine.Size(shares)*engine.Unit, market.MinSize), NegRisk: market.NegRisk}
+	other := outcome.Other()
+	if !b.empty[m][other] || b.rng.IntN(8) == 0 {
+		sale := l
+		sale.Token, sale.Side = market.Tokens[other], engine.Sell
+		sale.Price = engine.PriceOne - l.Price
+		id, rests, err = b.place(sale)
+		b.empty[m][other] = errors.Is(err, errPoor)
+		if !errors.Is(err, errPoor) {
+			return id, rests, err
+		}
+	}
+	return b.place(l)
+}
+
+// errPoor says that an order was refused because the wallet does not hold what it needs.
+var errPoor = errors.New("not enough balance")
+
+// place signs and posts one order and says whether it rests.
+func (b *bot) place(l Limit) (id engine.OrderID, rests bool, err error) {
+	b.salt++
+	l.Salt = b.salt
+	body, id, err := b.client.Sign(l)
+	if err != nil {
+		return id, false, err
+	}
+	if err := b.client.Do(http.MethodPost, "/order", body, &b.resp); err != nil {
+		return id, false, fmt.Errorf("place: %w", err)
+	}
+	var told struct{ Status, Error, Code string }
+	err = json.Unmarshal(b.resp.Body(), &told)
+	if told.Code == "balance" {
+		return id, false, errPoor
+	} else if err != nil || b.resp.StatusCode() != 200 {
+		return id, false, fmt.Errorf("place: status %d: %s", b.resp.StatusCode(), b.resp.Body())
+	}
+	return id, told.Status == "live", nil
+}
+
+// ask is the best price at which a token can be bought, 0 if there is none.
+func (b *bot) ask(m int, outcome engine.Outcome) (float64, error) {
+	body, err := b.client.Get("/price?side=BUY&token_id=" +
+		b.options.Markets[m].Tokens[outcome].String())
+	if err != nil {
+		return 0, err
+	}
+	var told struct{ Price string }
+	if err := json.Unmarshal(body, &told); err != nil {
+		return 0, fmt.Errorf("read price: %w", err)
+	}
+	price, err := strconv.ParseFloat(told.Price, 64)
+	return math.Round(price * float64(engine.PriceOne)), err
+}
+
+// cancel takes an order out of the book; one that is gone already is fine.
+func (b *bot) cancel(id engine.OrderID) error {
+	if err := b.client.Do(http.MethodDelete, "/order", CancelBody(id), &b.resp); err != nil {
+		return fmt.Errorf("cancel: %w", err)
+	}
+	if b.resp.StatusCode() != 200 {
+		return fmt.Errorf("cancel: status %d: %s", b.resp.StatusCode(), b.resp.Body())
+	}
+	return nil
+}
+
+// withdraw cancels everything that still rests.
+func (b *bot) withdraw() error {
+	var problems []error
+	for m := range b.resting {
+		for outcome := range b.resting[m] {
+			for _, id := range b.resting[m][outcome] {
+				problems = append(problems, b.cancel(id))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,198 @@
+package curve
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// fieldFold is 2^256 - p, where p is the prime of the curve's field: what a carry out of the fourth
+// limb is worth.
+const fieldFold = 0x1000003d1
+
+// element is a number modulo p, least significant limb first. Any value below 2^256 may stand for
+// its residue, so that sums need no comparison with p; normal brings it below p.
+type element [4]uint64
+
+// elementOf reads 32 bytes, big endian.
+func elementOf(b []byte) element {
+	return element{
+		binary.BigEndian.Uint64(b[24:32]), binary.BigEndian.Uint64(b[16:24]),
+		binary.BigEndian.Uint64(b[8:16]), binary.BigEndian.Uint64(b[:8]),
+	}
+}
+
+// normal is x below p.
+func (x *element) normal() element {
+	var y element
+	var c uint64
+	y[0], c = bits.Add64(x[0], fieldFold, 0)
+	y[1], c = bits.Add64(x[1], 0, c)
+	y[2], c = bits.Add64(x[2], 0, c)
+	y[3], c = bits.Add64(x[3], 0, c)
+	if c == 1 { // x + (2^256 - p) reaches 2^256, so x reaches p
+		return y
+	}
+	return *x
+}
+
+// isZero tells if x stands for 0, which only 0 and p do.
+func (x *element) isZero() bool {
+	return x[0]|x[1]|x[2]|x[3] == 0 ||
+		x[0] == 1<<64-fieldFold && x[1]&x[2]&x[3] == 1<<64-1
+}
+
+// add sets z to x + y.
+func (z *element) add(x, y *element) {
+	t0, c := bits.Add64(x[0], y[0], 0)
+	t1, c := bits.Add64(x[1], y[1], c)
+	t2, c := bits.Add64(x[2], y[2], c)
+	t3, c := bits.Add64(x[3], y[3], c)
+	t0, c = bits.Add64(t0, -c&fieldFold, 0)
+	t1, c = bits.Add64(t1, 0, c)
+	t2, c = bits.Add64(t2, 0, c)
+	t3, c = bits.Add64(t3, 0, c)
+	// A second carry leaves less than fieldFold, so this sum stays in its limb.
+	z[0], z[1], z[2], z[3] = t0+(-c&fieldFold), t1, t2, t3
+}
+
+// sub sets z to x - y.
+func (z *element) sub(x, y *element) {
+	t0, c := bits.Sub64(x[0], y[0], 0)
+	t1, c := bits.Sub64(x[1], y[1], c)
+	t2, c := bits.Sub64(x[2], y[2], c)
+	t3, c := bits.Sub64(x[3], y[3], c)
+	t0, c = bits.Sub64(t0, -c&fieldFold, 0)
+	t1, c = bits.Sub64(t1, 0, c)
+	t2, c = bits.Sub64(t2, 0, c)
+	t3, c = bits.Sub64(t3, 0, c)
+	// A second borrow leaves nearly 2^256, so this difference stays in its limb.
+	z[0], z[1], z[2], z[3] = t0-(-c&fieldFold), t1, t2, t3
+}
+
+// mul sets z to x·y: sixteen products, row by row, and a fold.
+func (z *element) mul(x, y *element) {
+	x0, y0, y1, y2, y3 := x[0], y[0], y[1], y[2], y[3]
+	var c, t0, t1, t2, t3, t4, t5, t6, t7 uint64
+	h0, t0 := bits.Mul64(x0, y0)
+	h1, l1 := bits.Mul64(x0, y1)
+	h2, l2 := bits.Mul64(x0, y2)
+	h3, l3 := bits.Mul64(x0, y3)
+	t1, c = bits.Add64(h0, l1, 0)
+	t2, c = bits.Add64(h1, l2, c)
+	t3, c = bits.Add64(h2, l3, c)
+	t4 = h3 + c
+
+	x1 := x[1]
+	h0, l0 := bits.Mul64(x1, y0)
+	h1, l1 = bits.Mul64(x1, y1)
+	h2, l2 = bits.Mul64(x1, y2)
+	h3, l3 = bits.Mul64(x1, y3)
+	l1, c = bits.Add64(l1, h0, 0)
+	l2, c = bits.Add64(l2, h1, c)
+	l3, c = bits.Add64(l3, h2, c)
+	h3 += c
+	t1, c = bits.Add64(t1, l0, 0)
+	t2, c = bits.Add64(t2, l1, c)
+	t3, c = bits.Add64(t3, l2, c)
+	t4, c = bits.Add64(t4, l3, c)
+	t5 = h3 + c
+
+	x2 := x[2]
+	h0, l0 = bits.Mul64(x2, y0)
+	h1, l1 = bits.Mul64(x2, y1)
+	h2, l2 = bits.Mul64(x2, y2)
+	h3, l3 = bits.Mul64(x2, y3)
+	l1, c = bits.Add64(l1, h0, 0)
+	l2, c = bits.Add64(l2, h1, c)
+	l3, c = bits.Add64(l3, h2, c)
+	h3 += c
+	t2, c = bits.Add64(t2, l0, 0)
+	t3, c = bits.Add64(t3, l1, c)
+	t4, c = bits.Add64(t4, l2, c)
+	t5, c = bits.Add64(t5, l3, c)
+	t6 = h3 + c
+
+	x3 := x[3]
+	h0, l0 = bits.Mul64(x3, y0)
+	h1, l1 = bits.Mul64(x3, y1)
+	h2, l2 = bits.Mul64(x3, y2)
+	h3, l3 = bits.Mul64(x3, y3)
+	l1, c = bits.Add64(l1, h0, 0)
+	l2, c = bits.Add64(l2, h1, c)
+	l3, c = bits.Add64(l3, h2, c)
+	h3 += c
+	t3, c = bits.Add64(t3, l0, 0)
+	t4, c = bits.Add64(t4, l1, c)
+	t5, c = bits.Add64(t5, l2, c)
+	t6, c = bits.Add64(t6, l3, c)
+	t7 = h3 + c
+	*z = element{t0, t1, t2, t3}
+	z.fold(t4, t5, t6, t7)
+}
+
+// square sets z to x·x: of the sixteen products six occur twice.
+func (z *element) square(x *element) {
+	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
+	var c, t1, t2, t3, t4, t5, t6, t7 uint64
+	h1, t1 := bits.Mul64(x0, x1)
+	h2, l2 := bits.Mul64(x0, x2)
+	h3, l3 := bits.Mul64(x0, x3)
+	t2, c = bits.Add64(h1, l2, 0)
+	t3, c = bits.Add64(h2, l3, c)
+	t4 = h3 + c
+	h1, l1 := bits.Mul64(x1, x2)
+	h2, l2 = bits.Mul64(x1, x3)
+	l2, c = bits.Add64(l2, h1, 0)
+	h2 += c
+	t3, c = bits.Add64(t3, l1, 0)
+	t4, c = bits.Add64(t4, l2, c)
+	t5 = h2 + c
+	h1, l1 = bits.Mul64(x2, x3)
+	t5, c = bits.Add64(t5, l1, 0)
+	t6 = h1 + c
+
+	t7 = t6 >> 63
+	t6 = t6<<1 | t5>>63
+	t5 = t5<<1 | t4>>63
+	t4 = t4<<1 | t3>>63
+	t3 = t3<<1 | t2>>63
+	t2 = t2<<1 | t1>>63
+	t1 <<= 1
+	h0, t0 := bits.Mul64(x0, x0)
+	h1, l1 = bits.Mul64(x1, x1)
+	h2, l2 = bits.Mul64(x2, x2)
+	h3, l3 = bits.Mul64(x3, x3)
+	t1, c = bits.Add64(t1, h0, 0)
+	t2, c = bits.Add64(t2, l1, c)
+	t3, c = bits.Add64(t3, h1, c)
+	t4, c = bits.Add64(t4, l2, c)
+	t5, c = bits.Add64(t5, h2, c)
+	t6, c = bits.Add64(t6, l3, c)
+	t7 += h3 + c
+	*z = element{t0, t1, t2, t3}
+	z.fold(t4, t5, t6, t7)
+}
+
+// fold adds 2^256 times the number of the four limbs to z.
+func (z *element) fold(t4, t5, t6, t7 uint64) {
+	h4, l4 := bits.Mul64(t4, fieldFold)
+	h5, l5 := bits.Mul64(t5, fieldFold)
+	h6, l6 := bits.Mul64(t6, fieldFold)
+	h7, l7 := bits.Mul64(t7, fieldFold)
+	l5, c := bits.Add64(l5, h4, 0)
+	l6, c = bits.Add64(l6, h5, c)
+	l7, c = bits.Add64(l7, h6, c)
+	h7 += c
+	t0, c := bits.Add64(z[0], l4, 0)
+	t1, c := bits.Add64(z[1], l5, c)
+	t2, c := bits.Add64(z[2], l6, c)
+	t3, c := bits.Add64(z[3], l7, c)
+	h, l := bits.Mul64(h7+c, fieldFold) // h7 has 33 bits
+	t0, c = bits.Add64(t0, l, 0)
+	t1, c = bits.Add64(t1, h, c)
+	t2, c = bits.Add64(t2, 0, c)
+	t3, c = bits.Add64(t3, 0, c)
+	// A second carry leaves less than 2^67.
+	t0, c = bits.Add64(t0, -c&fieldFold, 0)
+	z[0], z[1], z[2], z[3] = t0, t1+c, t2, t3
+}

@@ -1,0 +1,101 @@
+package curve
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// The order n of the curve and its half, big endian. Variables because Go has no constant arrays.
+var (
+	orderBytes = [32]byte{
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe,
+		0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x41,
+	}
+	halfBytes = [32]byte{
+		0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		0x5d, 0x57, 0x6e, 0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,
+	}
+)
+
+// InRange reports whether the 32 bytes b, big endian, are in [1, n-1]: what a private key and the r
+// and s of a signature must be.
+func InRange(b []byte) bool {
+	var zero [32]byte
+	return !bytes.Equal(b, zero[:]) && bytes.Compare(b, orderBytes[:]) < 0
+}
+
+// IsHigh reports whether the 32 bytes s, big endian, are above n/2. Every signature has a twin with
+// n-s for s; exactly one of the two is high.
+func IsHigh(s []byte) bool { return bytes.Compare(s, halfBytes[:]) > 0 }
+
+// scalar is a number below n, the order of the curve, least significant limb first.
+type scalar [4]uint64
+
+// scalarFold is 2^256 - n. A variable because Go has no constant arrays.
+var scalarFold = [3]uint64{0x402da1732fc9bebf, 0x4551231950b75fc4, 1}
+
+// scalarOf reads 32 bytes, big endian, modulo n.
+func scalarOf(b []byte) scalar {
+	s := scalar{
+		binary.BigEndian.Uint64(b[24:32]), binary.BigEndian.Uint64(b[16:24]),
+		binary.BigEndian.Uint64(b[8:16]), binary.BigEndian.Uint64(b[:8]),
+	}
+	return s.reduced(0)
+}
+
+// reduced is s + carry·2^256, which must be below 2n, modulo n.
+func (s *scalar) reduced(carry uint64) scalar {
+	var less scalar
+	var c uint64
+	less[0], c = bits.Add64(s[0], scalarFold[0], 0)
+	less[1], c = bits.Add64(s[1], scalarFold[1], c)
+	less[2], c = bits.Add64(s[2], scalarFold[2], c)
+	less[3], c = bits.Add64(s[3], 0, c)
+	if c|carry != 0 {
+		return less
+	}
+	return *s
+}
+
+// mul sets z to x·y.
+func (z *scalar) mul(x, y *scalar) {
+	var t [8]uint64
+	addProduct(t[:], x[:], y[:])
+	// 512 bits fold to 386, to 260, to 256 and a carry.
+	u := [8]uint64{t[0], t[1], t[2], t[3]}
+	addProduct(u[:], t[4:], scalarFold[:])
+	v := [7]uint64{u[0], u[1], u[2], u[3]}
+	addProduct(v[:], u[4:7], scalarFold[:])
+	w := [5]uint64{v[0], v[1], v[2], v[3]}
+	addProduct(w[:], v[4:5], scalarFold[:])
+	*z = scalar(w[:4])
+	*z = z.reduced(w[4])
+}
+
+// addProduct adds x·y to z, which must have room for the sum.
+func addProduct(z, x, y []uint64) {
+	for i, a := range x {
+		var carry, c uint64
+		for j, b := range y {
+			h, l := bits.Mul64(a, b)
+			l, c = bits.Add64(l, carry, 0)
+			h += c
+			z[i+j], c = bits.Add64(z[i+j], l, 0)
+			carry = h + c
+		}
+		for j := i + len(y); carry != 0; j++ {
+			z[j], carry = bits.Add64(z[j], carry, 0)
+		}
+	}
+}
+
+// window is the number of width bits of s from bit at on.
+func (s *scalar) window(at, width int) uint64 {
+	i, shift := at/64, at%64
+	w := s[i] >> shift
+	if i < 3 {
+		w |= s[i+1] << (64 - shift)
+	}
+	return w & (1<<width - 1)
+}
