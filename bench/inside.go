@@ -95,7 +95,8 @@ func (n *inside) start() error {
 
 // open opens the door.
 func (n *inside) open(id uint64) error {
-	door, err := ingress.New(ingress.Options{Sequencer: n.writer, Board: n.board,
+	door, err := ingress.New(ingress.Options{
+		Enter: n.writer.Enter, EnterAll: n.writer.EnterAll, Board: n.board,
 		Public: n.handler.Public, Account: n.handler.Account, Past: n.history.Past,
 		Await: n.history.Await, JournalID: id, Keyring: n.keyring,
 		Verifier: auth.NewVerifier(auth.Domains(chain)), Chains: []uint64{chain}})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-json"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
@@ -25,10 +26,9 @@ type admin struct {
 	open   bool
 }
 
-// problem is why an operator's request was refused, and what to do about it.
-type problem struct {
-	status     int
-	text, hint string
+// refuseAdmin makes the refusal of an operator's request: why, and what to do about it.
+func refuseAdmin(status int, text, hint string) *wire.Refusal {
+	return wire.Operators.Refuse(status, "", text, hint)
 }
 
 // Admin is the handler of the operator's writes. Each request needs the bearer token, on loopback
@@ -37,7 +37,7 @@ type problem struct {
 func (s *Server) Admin() http.Handler {
 	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != ""}
 	mux := http.NewServeMux()
-	for path, run := range map[string]func(*operation) (map[string]any, *problem){
+	for path, run := range map[string]func(*operation) (map[string]any, *wire.Refusal){
 		"fund": a.fund, "withdraw": a.withdraw, "link": a.link, "collect": a.collect,
 		"state": a.state, "resolve": a.resolve, "adjust": a.adjust, "mode": a.mode,
 		"stp": a.prevention,
@@ -45,8 +45,8 @@ func (s *Server) Admin() http.Handler {
 		mux.HandleFunc("/admin/"+path, a.guard(run))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, nil, &problem{404, "not found", "there are /admin/fund, withdraw, link, " +
-			"collect, state, resolve, adjust, mode and stp"})
+		reply(w, nil, refuseAdmin(404, "not found", "there are /admin/fund, withdraw, link, "+
+			"collect, state, resolve, adjust, mode and stp"))
 	})
 	return mux
 }
@@ -70,7 +70,7 @@ func (o *operation) fields() map[string]*string {
 
 // guard checks the token and the origin, reads the body, and answers.
 func (a *admin) guard(
-	run func(*operation) (map[string]any, *problem),
+	run func(*operation) (map[string]any, *wire.Refusal),
 ) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var o operation
@@ -79,7 +79,7 @@ func (a *admin) guard(
 			p = readOperation(r, &o)
 		}
 		if p == nil && !a.server.ready.Load() {
-			p = &problem{425, "service not ready", "the journal is being recovered: try again"}
+			p = refuseAdmin(425, "service not ready", "the journal is being recovered: try again")
 		}
 		var body map[string]any
 		if p == nil {
@@ -89,43 +89,43 @@ func (a *admin) guard(
 	}
 }
 
-// reply answers with the body, or with the problem if there is one.
-func reply(w http.ResponseWriter, body map[string]any, p *problem) {
-	status := http.StatusOK
-	if p != nil {
-		status, body = p.status, map[string]any{"error": p.text, "hint": p.hint}
+// reply answers with the body, or with the refusal if there is one.
+func reply(w http.ResponseWriter, body map[string]any, refused *wire.Refusal) {
+	status, text := http.StatusOK, []byte(nil)
+	if refused != nil {
+		status, text = refused.Status, refused.Append(nil)
+	} else {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			panic("BUG: admin answer: " + err.Error())
+		}
 	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		panic("BUG: admin answer: " + err.Error())
-	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", wire.JSON)
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the operator hung up: nobody is left to be told
+	_, _ = w.Write(text) // an operator who hung up needs no answer
 }
 
 // check says why r may not do anything.
-func (a *admin) check(r *http.Request) *problem {
+func (a *admin) check(r *http.Request) *wire.Refusal {
 	if len(r.Header.Values("Origin")) > 0 {
-		return &problem{403, "requests of web pages are refused", "use clobd or curl"}
+		return refuseAdmin(403, "requests of web pages are refused", "use clobd or curl")
 	}
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	hash := sha256.Sum256([]byte(given))
 	if !a.open || !bearer || subtle.ConstantTimeCompare(hash[:], a.token[:]) != 1 {
-		return &problem{401, "unauthorized",
-			"send Authorization: Bearer with the text of admin.token from the data folder"}
+		return refuseAdmin(401, "unauthorized", "send Authorization: Bearer with the text of admin.token from the data folder")
 	}
 	if r.Method != http.MethodPost {
-		return &problem{405, "method not allowed", "use POST"}
+		return refuseAdmin(405, "method not allowed", "use POST")
 	}
 	return nil
 }
 
 // readOperation reads the body: a JSON object of strings; what is a number may be written as one.
-func readOperation(r *http.Request, o *operation) *problem {
+func readOperation(r *http.Request, o *operation) *wire.Refusal {
 	body, err := io.ReadAll(io.LimitReader(r.Body, adminBytes+1))
 	if err != nil || len(body) > adminBytes {
-		return &problem{413, "request body too large", "send at most 4096 bytes"}
+		return refuseAdmin(413, "request body too large", "send at most 4096 bytes")
 	}
 	into, read := o.fields(), map[string]*field{}
 	var names []string
@@ -137,7 +137,7 @@ func readOperation(r *http.Request, o *operation) *problem {
 	}
 	c := scanner{s: string(body)}
 	if !c.document(&shape{names, func(n string) (place, bool) { p, ok := at[n]; return p, ok }}) {
-		return &problem{400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`}
+		return refuseAdmin(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
 	}
 	for name, f := range read {
 		*into[name] = f.text
@@ -146,38 +146,37 @@ func readOperation(r *http.Request, o *operation) *problem {
 }
 
 // fund credits a wallet.
-func (a *admin) fund(o *operation) (map[string]any, *problem) {
+func (a *admin) fund(o *operation) (map[string]any, *wire.Refusal) {
 	return a.transfer(engine.Deposit, o)
 }
 
 // withdraw debits a wallet.
-func (a *admin) withdraw(o *operation) (map[string]any, *problem) {
+func (a *admin) withdraw(o *operation) (map[string]any, *wire.Refusal) {
 	return a.transfer(engine.Withdraw, o)
 }
 
 // transfer moves collateral, or the tokens of one outcome, in or out of the exchange.
-func (a *admin) transfer(kind engine.Kind, o *operation) (map[string]any, *problem) {
+func (a *admin) transfer(kind engine.Kind, o *operation) (map[string]any, *wire.Refusal) {
 	d := a.server.options.Board.Directory
 	c := engine.Command{Kind: kind, ID: reference(kind, o.Ref)}
 	var ok bool
 	if c.Address, ok = auth.ParseAddress(o.Wallet); !ok {
-		return nil, &problem{400, "wallet is not an address", "write it as 0x and 40 hex digits"}
+		return nil, refuseAdmin(400, "wallet is not an address", "write it as 0x and 40 hex digits")
 	}
 	c.Wallet, _ = d.Wallet(c.Address)
 	if kind == engine.Withdraw && c.Wallet == 0 {
-		return nil, &problem{404, "the wallet has no account", "nothing was ever paid into it"}
+		return nil, refuseAdmin(404, "the wallet has no account", "nothing was ever paid into it")
 	}
 	amount, ok := parseDecimal(o.Amount)
 	if !ok {
-		return nil, &problem{400, "amount is not a decimal number",
-			"write a positive amount of whole units with up to 6 decimals, such as 12.5"}
+		return nil, refuseAdmin(400, "amount is not a decimal number", "write a positive amount of whole units with up to 6 decimals, such as 12.5")
 	}
 	c.Cash = engine.Cash(amount)
 	if o.Token != "" {
 		word, ok := parseWord(o.Token)
 		market, outcome, known := d.Token(engine.Token(word))
 		if !ok || !known {
-			return nil, &problem{404, "unknown token", "it must belong to a listed market"}
+			return nil, refuseAdmin(404, "unknown token", "it must belong to a listed market")
 		}
 		c.Market, c.Outcome, c.Cash, c.Size = market.No, outcome, 0, engine.Size(amount)
 	}
@@ -186,7 +185,7 @@ func (a *admin) transfer(kind engine.Kind, o *operation) (map[string]any, *probl
 		return nil, p
 	}
 	if kind == engine.Deposit {
-		a.server.claim(c.Address) // its Link may not have entered with it
+		a.server.faucet.claim(c.Address) // its Link may not have entered with it
 	}
 	if receipt.Reject == engine.RejectDuplicate {
 		// What the ref moved then is in the journal; this request may say something else.
@@ -205,14 +204,14 @@ func (a *admin) transfer(kind engine.Kind, o *operation) (map[string]any, *probl
 }
 
 // link lets owner trade for wallet.
-func (a *admin) link(o *operation) (map[string]any, *problem) {
+func (a *admin) link(o *operation) (map[string]any, *wire.Refusal) {
 	c := engine.Command{Kind: engine.Link}
 	var ok bool
 	if c.Address, ok = auth.ParseAddress(o.Wallet); !ok {
-		return nil, &problem{400, "wallet is not an address", "write it as 0x and 40 hex digits"}
+		return nil, refuseAdmin(400, "wallet is not an address", "write it as 0x and 40 hex digits")
 	}
 	if c.Holder, ok = auth.ParseAddress(o.Owner); !ok {
-		return nil, &problem{400, "owner is not an address", "write it as 0x and 40 hex digits"}
+		return nil, refuseAdmin(400, "owner is not an address", "write it as 0x and 40 hex digits")
 	}
 	receipt, p := a.submit(&c)
 	if p != nil {
@@ -232,25 +231,24 @@ func (a *admin) link(o *operation) (map[string]any, *problem) {
 
 // submit hands the Command over and turns what is not a yes into a problem. A ref that was carried
 // out before is a yes too: a caller without an answer can ask again.
-func (a *admin) submit(c *engine.Command) (engine.Receipt, *problem) {
+func (a *admin) submit(c *engine.Command) (engine.Receipt, *wire.Refusal) {
 	enter := a.server.submit
 	if c.Kind == engine.Deposit {
-		enter = a.server.deposit
+		enter = a.server.faucet.deposit
 	}
 	receipt, err := enter(c)
 	switch {
 	case errors.Is(err, sequencer.ErrBusy):
-		return receipt, &problem{503, "the exchange is busy", "nothing was entered: send again"}
+		return receipt, refuseAdmin(503, "the exchange is busy", "nothing was entered: send again")
 	case errors.Is(err, sequencer.ErrClosed), errors.Is(err, errQuarantined):
-		return receipt, &problem{503, err.Error(), "nothing was entered"}
+		return receipt, refuseAdmin(503, err.Error(), "nothing was entered")
 	case err != nil:
-		return receipt, &problem{504, err.Error(),
-			"its outcome is unknown: send it again with the same ref"}
+		return receipt, refuseAdmin(504, err.Error(), "its outcome is unknown: send it again with the same ref")
 	case receipt.Reject == engine.RejectDuplicate:
 		return receipt, nil
 	case receipt.Reject != engine.Accepted:
 		rule := engine.Rejects[receipt.Reject]
-		return receipt, &problem{rule.HTTP, receipt.Text(), "refused: " + rule.Code}
+		return receipt, refuseAdmin(rule.HTTP, receipt.Text(), "refused: "+rule.Code)
 	}
 	return receipt, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
@@ -16,16 +17,16 @@ import (
 // they may have moved on since.
 
 // refuseOrder is the answer to an order that was judged and refused.
-func (s *Server) refuseOrder(p *placement) *refusal {
+func (s *orders) refuseOrder(p *placement) *wire.Refusal {
 	r := &p.out.receipt
-	no := refuseReceipt(r)
+	refused := refuseReceipt(r)
 	detail := s.advise(p, r)
 	if r.Reject == engine.RejectTick {
 		o := &p.request.order
 		if words, better := misfit(o, engine.Price(r.Args[1])); words != "" {
-			no.text, detail = words, better+", or another price: "+grid(p.market.Tick)
+			refused.Text, detail = words, better+", or another price: "+grid(p.market.Tick)
 		} else {
-			no.text = exactly(no.text, engine.Price(r.Args[0]), o)
+			refused.Text = exactly(refused.Text, engine.Price(r.Args[0]), o)
 		}
 	}
 	if engine.Rejects[r.Reject].Final {
@@ -35,9 +36,9 @@ func (s *Server) refuseOrder(p *placement) *refusal {
 		}
 	}
 	if detail == "" {
-		return no
+		return refused
 	}
-	return no.because(detail)
+	return refused.Because(detail)
 }
 
 // misfit is for amounts that give no price at all: what their quotient is nearest to is a price of
@@ -90,7 +91,7 @@ func exactly(text string, rounded engine.Price, o *auth.Order) string {
 const exactDigits = 12
 
 // advise is what to change in an order, "" if the words of the refusal say all.
-func (s *Server) advise(p *placement, r *engine.Receipt) string {
+func (s *orders) advise(p *placement, r *engine.Receipt) string {
 	m, c := p.market, &p.command
 	switch r.Reject {
 	case engine.RejectTick:
@@ -177,17 +178,17 @@ func inState(m *view.Market) string {
 }
 
 // inMode says who is in a mode: the exchange, or only the market.
-func (s *Server) inMode(no engine.MarketNo) string {
+func (s *orders) inMode(market engine.MarketNo) string {
 	d := s.options.Board.Directory
 	who := "the whole exchange"
-	if m := d.Market(no); d.Mode() == engine.Normal && m.Mode != engine.Normal {
+	if m := d.Market(market); d.Mode() == engine.Normal && m.Mode != engine.Normal {
 		who = "this market"
 	}
 	return "that is so for " + who + ", until the operator changes it"
 }
 
 // against says what an order met on the other side of the book.
-func (s *Server) against(c *engine.Command, m *view.Market) string {
+func (s *orders) against(c *engine.Command, m *view.Market) string {
 	book := s.options.Board.Condition(m.Condition)
 	bid, ask := book.Best(c.Outcome)
 	best, name := ask, "ask"
@@ -216,21 +217,21 @@ func (s *Server) against(c *engine.Command, m *view.Market) string {
 }
 
 // refuseTransfer is the answer to a split, merge or redemption that was judged and refused.
-func (s *Server) refuseTransfer(c *engine.Command, r *engine.Receipt) *refusal {
-	no := refuseReceipt(r)
+func (s *tokens) refuseTransfer(c *engine.Command, r *engine.Receipt) *wire.Refusal {
+	refused := refuseReceipt(r)
 	switch r.Reject {
 	case engine.RejectState:
 		text := "the market is " + stateText(s.options.Board.Directory.Market(c.Market).State)
 		if c.Kind == engine.RedeemTokens {
-			return no.because(text + ": tokens are redeemed once it is resolved")
+			return refused.Because(text + ": tokens are redeemed once it is resolved")
 		}
-		return no.because(text + ": redeem what is held of it")
+		return refused.Because(text + ": redeem what is held of it")
 	case engine.RejectBalance:
-		return no.because(lacking(r, c.Kind == engine.SplitTokens))
+		return refused.Because(lacking(r, c.Kind == engine.SplitTokens))
 	case engine.RejectAmount:
-		return no.because("amount must be at most " + engine.Size(engine.MaxAmount).String())
+		return refused.Because("amount must be at most " + engine.Size(engine.MaxAmount).String())
 	case engine.RejectNothing:
-		return no.because("the wallet holds none of its tokens")
+		return refused.Because("the wallet holds none of its tokens")
 	}
-	return no
+	return refused
 }

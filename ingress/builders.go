@@ -19,7 +19,7 @@ func builderCode(a engine.Address) string {
 
 // builderTrades is GET /builder/trades, which anybody may ask for any code. Where a builder's key
 // asks and no code is named, its own is meant.
-func (s *Server) builderTrades(ctx *fasthttp.RequestCtx) {
+func (s *keys) builderTrades(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
 	if c.builder.Key != "" {
 		id, err := s.authenticateBuilder(ctx, &c)
@@ -35,7 +35,7 @@ func (s *Server) builderTrades(ctx *fasthttp.RequestCtx) {
 }
 
 // authenticateBuilder checks the headers of a builder's key, which must be on record.
-func (s *Server) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
+func (s *door) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
 	id auth.Identity, err error) {
 	r, d := c.builder, s.options.Board.Directory
 	s.describe(ctx, &r)

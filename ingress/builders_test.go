@@ -26,7 +26,7 @@ func TestBuilderTrades(t *testing.T) {
 	owner, _ := h.board.Directory.Wallet(alice)
 	h.submit(engine.Command{Kind: engine.SetKey, Owner: owner, Class: engine.BuilderKey, Key: 0})
 	ask := func(path string, number uint32, sign bool) string {
-		w := wire{method: "GET", path: path}
+		w := rawRequest{method: "GET", path: path}
 		if sign {
 			trio := h.keyring.Builder(alice, number)
 			r := auth.Request{Timestamp: strconv.FormatInt(h.now(), 10), Method: "GET",

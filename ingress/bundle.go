@@ -1,13 +1,13 @@
 package ingress
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 )
@@ -19,70 +19,72 @@ const maxBundle = 15
 type bundle []*placement
 
 // refuseLong refuses a list with too many entries.
-func refuseLong(n, most int) *refusal {
-	return &refusal{400, "bad_payload",
-		fmt.Sprintf("Too many orders in payload: %d, max allowed: %d", n, most), nil}
+func refuseLong(n, most int) *wire.Refusal {
+	return wire.Refuse(400, "bad_payload",
+		fmt.Sprintf("Too many orders in payload: %d, max allowed: %d", n, most), "")
 }
 
 // postOrders is POST /orders: a list of what POST /order takes, with one result for each in the
-// same order. What is wrong with one of them is said in its result and keeps no other out; what
-// keeps all of them out is the answer to the whole request, and then none has entered.
+// same order. A fault of one order is told in its result and keeps no other out; a fault that keeps
+// all of them out is the answer to the whole request, and then none has entered.
 //
-//	accept each ─► verify side by side ─► authorize each ─► enter as one bundle ─► results
-func (s *Server) postOrders(ctx *fasthttp.RequestCtx) {
+//	judge side by side ─► clear each ─► enter as one bundle ─► results
+func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
 	if !ok {
 		return
 	}
 	texts, count, ok := splitArray(string(ctx.Request.Body()), maxBundle)
 	n := uint32(max(min(count, maxBundle), 1))
-	if !s.admitAccount(ctx, caller.Address, demand{orderScope, n}) {
+	if !s.admit(ctx, &caller, demand{orderScope, n}) {
 		return
 	}
 	switch {
 	case !ok || count == 0:
-		refusePayload.because("the body must be a JSON array of 1 to 15 orders").send(ctx)
+		refusePayload.Because("the body must be a JSON array of 1 to 15 orders").Send(ctx)
 		return
 	case count > maxBundle:
-		refuseLong(count, maxBundle).send(ctx)
+		refuseLong(count, maxBundle).Send(ctx)
 		return
 	}
-	at, no := s.sit(ctx, &caller)
-	if no != nil {
-		no.send(ctx)
+	at := seatOf(ctx)
+	if err := at.take(s.payer(&caller)); err != nil {
+		s.refusePool(err).Send(ctx)
 		return
 	}
 	b := make(bundle, count)
-	for i, text := range texts {
-		b[i] = s.placements.get()
-		defer s.placements.put(b[i])
-		b[i].seat = at
-		b[i].refused = s.accept(b[i], &caller, text)
+	for i := range b {
+		b[i] = s.borrow(at)
+		defer s.recycle(b[i])
 		b[i].out.dialect = caller.dialect
 	}
-	s.verifyAll(b)
-	if no = s.authorizeAll(b, &caller); no == nil {
-		no = s.placeAll(b, at)
+	s.judgeAll(b, &caller, texts)
+	for _, p := range b {
+		if p.refused == nil && (p.terms != nil || p.command.Owner == 0) {
+			p.refused = s.clear(p, &caller)
+		}
 	}
-	if no == nil {
-		no = b.untold()
+	refused := b.failed()
+	if refused == nil {
+		refused = s.enterOrders(b, at)
 	}
-	if no != nil {
-		no.send(ctx)
+	if refused == nil {
+		refused = b.untold()
+	}
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	s.replyBundle(ctx, b)
 }
 
-// verifyAll checks the signatures side by side: in the place that the request has, and in those
-// that nobody waits for.
-func (s *Server) verifyAll(b bundle) {
+// judgeAll judges the orders side by side: in the seat that the request has, and in those that
+// nobody waits for.
+func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
 	var next atomic.Int32
 	work := func() {
 		for i := int(next.Add(1)); i <= len(b); i = int(next.Add(1)) {
-			if p := b[i-1]; p.refused == nil {
-				p.refused = s.verify(p)
-			}
+			b[i-1].refused = s.judge(b[i-1], caller, texts[i-1])
 		}
 	}
 	var joined sync.WaitGroup
@@ -99,21 +101,11 @@ func (s *Server) verifyAll(b bundle) {
 	joined.Wait()
 }
 
-// authorizeAll makes a Command of each order that is left.
-func (s *Server) authorizeAll(b bundle, caller *identity) *refusal {
-	for _, p := range b {
-		if p.refused == nil {
-			p.refused = s.authorize(p, caller)
-		}
-	}
-	return b.failed()
-}
-
 // failed is the first refusal that is nobody's fault: before anything has entered it is the answer
 // to the whole request.
-func (b bundle) failed() *refusal {
+func (b bundle) failed() *wire.Refusal {
 	for _, p := range b {
-		if p.refused != nil && p.refused.status >= fasthttp.StatusInternalServerError &&
+		if p.refused != nil && p.refused.Status >= fasthttp.StatusInternalServerError &&
 			!p.unknown() {
 			return p.refused
 		}
@@ -121,123 +113,117 @@ func (b bundle) failed() *refusal {
 	return nil
 }
 
-// unknown says whether the order has no answer and may be live.
+// unknown reports whether the order has no answer and may be live.
 func (p *placement) unknown() bool {
-	return p.refused != nil && p.refused.status == fasthttp.StatusGatewayTimeout
+	return p.refused != nil && p.refused.Status == fasthttp.StatusGatewayTimeout
 }
 
 // untold is the answer to the whole request if some orders may be live and no result of another one
 // has to be told: clients take an order that is not placed for a refused one. It lists the ids.
-func (b bundle) untold() *refusal {
+func (b bundle) untold() *wire.Refusal {
 	ids := []byte{'['}
 	for _, p := range b {
-		if p.settled {
+		if p.answered {
 			return nil
 		}
 		if p.unknown() {
 			if len(ids) > 1 {
 				ids = append(ids, ',')
 			}
-			ids = appendString(ids, p.verified.ID.Hex())
+			ids = wire.AppendString(ids, p.verified.ID.Hex())
 		}
 	}
 	if len(ids) == 1 {
 		return nil
 	}
-	return &refusal{504, "timeout", "order timed out",
-		[]detail{{"orders", string(append(ids, ']'))}}}
+	return wire.Refuse(504, "timeout", "order timed out", "").
+		With(wire.Member{Name: "orders", Value: string(append(ids, ']')), JSON: true})
 }
 
-// placeAll is place for a bundle. It refuses the whole only while none has entered.
-func (s *Server) placeAll(b bundle, at *seat) *refusal {
+// enterOrders looks each order up, enters those that are new as neighbours, and waits for them, as
+// often as the engine sends some back to the index. It refuses the whole only while no order has
+// entered.
+func (s *orders) enterOrders(b bundle, at *seat) *wire.Refusal {
 	entered := false
 	for range 1 + rechecks {
-		for _, p := range b {
-			if p.refused == nil && !p.settled {
-				p.refused = s.look(p)
-			}
-			if p.refused == nil && !p.settled && s.quarantined(&p.command) {
-				p.refused = &refuseQuarantined
-			} else if p.refused == nil && !p.settled && s.crowded(&p.command) {
-				p.refused = &refuseCrowded
-			}
+		for _, p := range b.waiting() {
+			s.look(p)
 		}
-		open := b.open()
-		if len(open) == 0 {
+		waiting := b.waiting()
+		if len(waiting) == 0 {
 			break
 		}
-		calls := make([]*sequencer.Call, len(open))
-		if err := s.options.Sequencer.EnterAll(open.commands(), calls); err != nil {
-			open.refuse(s.refuseSubmit(err, nil))
+		commands, calls := make([]engine.Command, len(waiting)), make([]*sequencer.Call, len(waiting))
+		for i, p := range waiting {
+			commands[i] = p.command
+		}
+		if err := s.options.EnterAll(commands, calls); err != nil {
+			waiting.refuse(s.refuseSubmit(err, nil))
 			break
 		}
-		receipts, errs := waitAll(at, calls)
-		floor := s.takeAll(b, open, receipts, errs)
-		if entered = entered || len(b.open()) < len(open); floor == 0 {
+		receipts, errs := make([]engine.Receipt, len(calls)), make([]error, len(calls))
+		at.leave()
+		sequencer.WaitAll(calls, receipts, errs)
+		at.back()
+		floor := s.answerAll(b, waiting, receipts, errs)
+		if entered = entered || len(b.waiting()) < len(waiting); floor == 0 {
 			break
 		}
 		s.await(at, floor)
 	}
-	b.open().refuse(&refuseRecheck)
+	b.waiting().refuse(refuseRecheck)
 	if entered {
 		return nil
 	}
 	return b.failed()
 }
 
-// open are the orders without an answer.
-func (b bundle) open() bundle {
-	var open bundle
+// look asks the index for one order, and whether it may enter if it is new.
+func (s *orders) look(p *placement) {
+	past, known, seen, err := s.options.Past(p.command.ID)
+	if p.command.Seen = seen; known || err != nil {
+		p.refused = s.replay(p, &past, err)
+	} else if err = s.barred(&p.command); err != nil {
+		p.refused = s.refuseSubmit(err, &p.command.ID)
+	}
+}
+
+// waiting are the orders without an answer.
+func (b bundle) waiting() bundle {
+	var waiting bundle
 	for _, p := range b {
-		if p.refused == nil && !p.settled {
-			open = append(open, p)
+		if p.refused == nil && !p.answered {
+			waiting = append(waiting, p)
 		}
 	}
-	return open
+	return waiting
 }
 
 // refuse refuses all of them.
-func (b bundle) refuse(no *refusal) {
+func (b bundle) refuse(refused *wire.Refusal) {
 	for _, p := range b {
-		p.refused = no
+		p.refused = refused
 	}
 }
 
-func (b bundle) commands() []engine.Command {
-	commands := make([]engine.Command, len(b))
-	for i, p := range b {
-		commands[i] = p.command
-	}
-	return commands
-}
-
-// waitAll waits for calls, without a place.
-func waitAll(at *seat, calls []*sequencer.Call) (receipts []engine.Receipt, errs []error) {
-	receipts, errs = make([]engine.Receipt, len(calls)), make([]error, len(calls))
-	at.leave()
-	defer at.back()
-	sequencer.WaitAll(calls, receipts, errs)
-	return receipts, errs
-}
-
-// takeAll settles or refuses each of the orders that entered. Those that it leaves open must be
-// judged again, once the index has reached the Sequence that it returns.
-func (s *Server) takeAll(
-	b, open bundle, receipts []engine.Receipt, errs []error,
+// answerAll answers or refuses each of the orders that entered. Those that it leaves waiting must
+// enter again, once the index has reached the Sequence that it returns.
+func (s *orders) answerAll(
+	b, entered bundle, receipts []engine.Receipt, errs []error,
 ) (floor engine.Sequence) {
-	for i, p := range open {
+	for i, p := range entered {
 		r := &receipts[i]
 		switch {
-		case errs[i] != nil && !errors.Is(errs[i], sequencer.ErrClosed):
-			p.refused = s.refuseSubmit(errs[i], &p.command.ID)
 		case errs[i] != nil:
-			p.refused = &refuseClosing
+			p.refused = s.refuseSubmit(errs[i], &p.command.ID)
 		case r.Reject == engine.RejectDuplicate && b.same(p) != nil:
-			p.settle(&b.same(p).out.receipt, true)
+			p.answer(&b.same(p).out.receipt, true)
+		case r.Reject == engine.RejectDuplicate:
+			p.refused = s.replayUnseen(p, r.First)
+		case r.Reject == engine.RejectRecheck:
+			floor = max(floor, r.First)
 		default:
-			if p.refused = s.take(p, r); r.Reject == engine.RejectRecheck {
-				floor = max(floor, r.First)
-			}
+			p.answer(r, false)
 		}
 	}
 	return floor
@@ -248,7 +234,7 @@ func (b bundle) same(p *placement) *placement {
 	for _, other := range b {
 		r := &other.out.receipt
 		bound := r.Reject == engine.Accepted || engine.Rejects[r.Reject].Final
-		if other != p && other.settled && other.command.ID == p.command.ID && bound {
+		if other != p && other.answered && other.command.ID == p.command.ID && bound {
 			return other
 		}
 	}
@@ -256,28 +242,28 @@ func (b bundle) same(p *placement) *placement {
 }
 
 // replyBundle answers with one result for each order.
-func (s *Server) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
+func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 	dst, replay := append(make([]byte, 0, 512*len(b)), '['), true
 	for i, p := range b {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		replay = replay && p.settled && p.out.replay
-		no, id := p.refused, (*engine.OrderID)(nil)
-		if no == nil && p.out.receipt.Reject != engine.Accepted {
-			no = s.refuseOrder(p)
+		replay = replay && p.answered && p.out.replay
+		refused, id := p.refused, (*engine.OrderID)(nil)
+		if refused == nil && p.out.receipt.Reject != engine.Accepted {
+			refused = s.refuseOrder(p)
 		}
 		switch {
-		case no == nil:
+		case refused == nil:
 			dst = appendResult(dst, &p.out, s.options.JournalID)
 			continue
 		case p.unknown():
 			id = &p.verified.ID
 		}
-		dst = appendRefused(dst, no, id, p.out.dialect)
+		dst = appendRefused(dst, refused, id, p.out.dialect)
 	}
 	if replay {
 		markReplay(ctx)
 	}
-	answer(ctx, 200, append(dst, ']'))
+	wire.AnswerRaw(ctx, append(dst, ']'))
 }

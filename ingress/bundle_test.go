@@ -223,7 +223,7 @@ func TestBundlesBesideEachOther(t *testing.T) {
 			x, item := h.parseOrder(&words{strings.Fields("alice " + line)})
 			bodies = append(bodies, h.orderBody(x, "alice", item))
 		}
-		w := wire{method: "POST", path: "/orders", body: "[" + strings.Join(bodies, ",") + "]"}
+		w := rawRequest{method: "POST", path: "/orders", body: "[" + strings.Join(bodies, ",") + "]"}
 		h.signed(&w, "alice", &words{})
 		raws[i] = w.String()
 	}
@@ -276,7 +276,7 @@ func TestLongBodies(t *testing.T) {
 		{"POST", "/split", bodyBytes + 1, "413\n"},
 		{"POST", "/orders/x", bodyBytes + 1, "413\n"},
 	} {
-		w := wire{method: c.method, path: c.path, body: strings.Repeat("x", c.size)}
+		w := rawRequest{method: c.method, path: c.path, body: strings.Repeat("x", c.size)}
 		if got := h.send(w.String()); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s %s of %d bytes: %.80s", c.method, c.path, c.size, got)
 		}
@@ -330,7 +330,7 @@ func BenchmarkPostOrders(b *testing.B) {
 		x, item := h.parseOrder(&words{strings.Fields(fmt.Sprintf("alice buy A 10 @ 0.4 salt=%d", i))})
 		bodies = append(bodies, h.orderBody(x, "alice", item))
 	}
-	w := wire{method: "POST", path: "/orders", body: "[" + strings.Join(bodies, ",") + "]"}
+	w := rawRequest{method: "POST", path: "/orders", body: "[" + strings.Join(bodies, ",") + "]"}
 	h.signed(&w, "alice", &words{})
 	conn, err := h.listener.Dial()
 	if err != nil {

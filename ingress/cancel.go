@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 )
@@ -22,80 +23,83 @@ const (
 )
 
 var (
-	refuseCancel = refuse(400, "bad_payload", "Invalid order payload",
+	refuseCancel = wire.Refuse(400, "bad_payload", "Invalid order payload",
 		`the body must be like {"orderID":"0x and 64 hex digits"}`)
-	refuseCancels = refuse(400, "bad_payload", "Invalid order payload",
+	refuseCancels = wire.Refuse(400, "bad_payload", "Invalid order payload",
 		"the body must be a JSON array of 1 to 1000 order ids, each 0x and 64 hex digits")
-	refuseOrderID = refuse(400, "bad_order_id", "Invalid orderID",
+	refuseOrderID = wire.Refuse(400, "bad_order_id", "Invalid orderID",
 		"orderID must be 0x and 64 hex digits")
-	refuseSweep = refuse(400, "bad_payload", "Invalid order payload",
+	refuseSweep = wire.Refuse(400, "bad_payload", "Invalid order payload",
 		`the body must be like {"market":"condition id"} or {"asset_id":"token id"}`)
-	refuseNoMarket = refuse(400, "bad_payload", "market or asset_id is required",
+	refuseNoMarket = wire.Refuse(400, "bad_payload", "market or asset_id is required",
 		"to cancel everything there is DELETE /cancel-all")
-	refuseToken = refuse(400, "bad_payload", "Invalid token id",
+	refuseToken = wire.Refuse(400, "bad_payload", "Invalid token id",
 		"asset_id must be the id of an outcome token: a decimal number below 2^256")
-	refuseCondID = refuse(400, "bad_payload", "Invalid market",
+	refuseCondID = wire.Refuse(400, "bad_payload", "Invalid market",
 		"a market is named by its condition id, 0x and 64 hex digits")
-	refuseUnlisted = refuse(404, "not_found", "market not found",
+	refuseUnlisted = wire.Refuse(404, "not_found", "market not found",
 		"no market with that condition id is listed")
-	refuseApart = refuse(400, "condition_mismatch", "asset_id does not belong to market",
+	refuseApart = wire.Refuse(400, "condition_mismatch", "asset_id does not belong to market",
 		"name one of the market's two tokens, or leave one of asset_id and market out")
 )
 
-// cancels is what became of the orders that were to be canceled.
-type cancels struct {
+// cancelOutcome is what became of the orders that were to be canceled.
+type cancelOutcome struct {
 	done []engine.OrderID
 	not  []missedOrder
 }
+
+// cancels serves what cancels orders.
+type cancels struct{ *door }
 
 // missedOrder is an order that was not canceled: its id as text, and why.
 type missedOrder struct{ id, reason string }
 
 // deleteOrder is DELETE /order. Once the id was read the answer is 200: what became of it is said
 // in the body. It means that the order is out of the book for good.
-func (s *Server) deleteOrder(ctx *fasthttp.RequestCtx) {
+func (s *cancels) deleteOrder(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admitAccount(ctx, caller.Address, demand{cancelScope, 1}) {
+	if !ok || !s.admit(ctx, &caller, demand{cancelScope, 1}) {
 		return
 	}
 	written, ok := decodeCancel(ctx.Request.Body())
 	if !ok {
-		refuseCancel.send(ctx)
+		refuseCancel.Send(ctx)
 		return
 	}
 	id, ok := engine.ParseOrderID(written)
 	if !ok {
-		refuseOrderID.send(ctx)
+		refuseOrderID.Send(ctx)
 		return
 	}
-	s.cancel(ctx, &caller, []engine.OrderID{id}, &cancels{})
+	s.cancel(ctx, &caller, []engine.OrderID{id}, &cancelOutcome{})
 }
 
 // deleteOrders is DELETE /orders: each id is judged by itself, all are neighbours in the journal.
-func (s *Server) deleteOrders(ctx *fasthttp.RequestCtx) {
+func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
 	if !ok {
 		return
 	}
 	written, count, ok := decodeCancels(ctx.Request.Body())
 	n := uint32(max(min(count, maxCancels), 1))
-	if !s.admitAccount(ctx, caller.Address, demand{cancelScope, n}) {
+	if !s.admit(ctx, &caller, demand{cancelScope, n}) {
 		return
 	}
 	switch {
 	case !ok || count == 0:
-		refuseCancels.send(ctx)
+		refuseCancels.Send(ctx)
 		return
 	case count > maxCancels:
-		refuseLong(count, maxCancels).send(ctx)
+		refuseLong(count, maxCancels).Send(ctx)
 		return
 	}
-	var out cancels
+	var out cancelOutcome
 	s.cancel(ctx, &caller, sortOut(written, &out), &out)
 }
 
 // sortOut parses ids and drops those that were there before. What is no id is not canceled.
-func sortOut(written []string, out *cancels) []engine.OrderID {
+func sortOut(written []string, out *cancelOutcome) []engine.OrderID {
 	ids := make([]engine.OrderID, 0, len(written))
 	seen := make(map[engine.OrderID]bool, len(written))
 	malformed := make(map[string]bool)
@@ -114,8 +118,8 @@ func sortOut(written []string, out *cancels) []engine.OrderID {
 }
 
 // cancel cancels the orders of a caller as one bundle, and answers.
-func (s *Server) cancel(
-	ctx *fasthttp.RequestCtx, caller *identity, ids []engine.OrderID, out *cancels,
+func (s *cancels) cancel(
+	ctx *fasthttp.RequestCtx, caller *identity, ids []engine.OrderID, out *cancelOutcome,
 ) {
 	owner, known := s.options.Board.Directory.Wallet(caller.Address)
 	if !known { // nobody without an account has orders
@@ -131,19 +135,19 @@ func (s *Server) cancel(
 			if len(ids) > 1 {
 				id = nil
 			}
-			s.refuseSubmit(err, id).send(ctx)
+			s.refuseSubmit(err, id).Send(ctx)
 			return
 		}
-		if no := s.judgeCancels(receipts, owner, out); no != nil {
-			no.send(ctx)
+		if refused := s.judgeCancels(receipts, owner, out); refused != nil {
+			refused.Send(ctx)
 			return
 		}
 	}
-	answer(ctx, 200, appendCancels(nil, out))
+	wire.AnswerRaw(ctx, appendCancels(nil, out))
 }
 
 // cancelAll enters one Cancel for each id and waits for them. The error is the first of all.
-func (s *Server) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engine.Receipt, error) {
+func (s *cancels) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engine.Receipt, error) {
 	n := len(ids)
 	commands, calls := make([]engine.Command, n), make([]*sequencer.Call, n)
 	for i := range ids {
@@ -162,22 +166,12 @@ func (s *Server) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engin
 	return receipts, errs[0]
 }
 
-// enterAll is enter for a bundle: all of it or nothing.
-func (s *Server) enterAll(commands []engine.Command, calls []*sequencer.Call) error {
-	for i := range commands {
-		if s.quarantined(&commands[i]) {
-			return errQuarantined
-		}
-	}
-	return s.options.Sequencer.EnterAll(commands, calls)
-}
-
 // judgeCancels finds out why the engine knows no live order of some ids: it is over, or it never
 // was the caller's. The index must have come as far as the Cancels themselves to tell the two
 // apart.
-func (s *Server) judgeCancels(
-	receipts []engine.Receipt, owner engine.WalletNo, out *cancels,
-) *refusal {
+func (s *cancels) judgeCancels(
+	receipts []engine.Receipt, owner engine.WalletNo, out *cancelOutcome,
+) *wire.Refusal {
 	missed := receipts[:0]
 	for i := range receipts {
 		if receipts[i].Reject == engine.Accepted {
@@ -192,10 +186,10 @@ func (s *Server) judgeCancels(
 	caughtUp := s.options.Await(missed[len(missed)-1].Sequence, recheckWait)
 	for i := range missed {
 		id := missed[i].Order
-		reason, no := s.missed(id, owner, caughtUp)
-		if no != nil && len(out.done) == 0 {
-			return no
-		} else if no != nil {
+		reason, refused := s.missed(id, owner, caughtUp)
+		if refused != nil && len(out.done) == 0 {
+			return refused
+		} else if refused != nil {
 			reason = reasonLagging // some are canceled: that must be told
 		}
 		out.not = append(out.not, missedOrder{id.Hex(), reason})
@@ -204,9 +198,9 @@ func (s *Server) judgeCancels(
 }
 
 // missed is why one order was not canceled.
-func (s *Server) missed(
+func (s *cancels) missed(
 	id engine.OrderID, owner engine.WalletNo, caughtUp bool,
-) (string, *refusal) {
+) (string, *wire.Refusal) {
 	past, known, _, err := s.options.Past(id)
 	switch {
 	case err != nil:
@@ -214,36 +208,36 @@ func (s *Server) missed(
 	case known && (past.Wallet == owner || s.options.Board.Directory.Owner(past.Wallet) == owner):
 		return reasonDone, nil
 	case !known && !caughtUp:
-		return "", &refuseLagging
+		return "", refuseLagging
 	}
 	return reasonUnknown, nil
 }
 
 // deleteAll is DELETE /cancel-all.
-func (s *Server) deleteAll(ctx *fasthttp.RequestCtx) {
+func (s *cancels) deleteAll(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
-	if ok && s.admitAccount(ctx, caller.Address, demand{cancelScope, 1}) {
+	if ok && s.admit(ctx, &caller, demand{cancelScope, 1}) {
 		s.sweep(ctx, &caller, &engine.Command{})
 	}
 }
 
 // deleteMarket is DELETE /cancel-market-orders: those of one market, or of one of its tokens.
 // Without either nothing is canceled: all is never meant by accident.
-func (s *Server) deleteMarket(ctx *fasthttp.RequestCtx) {
+func (s *cancels) deleteMarket(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admitAccount(ctx, caller.Address, demand{cancelScope, 1}) {
+	if !ok || !s.admit(ctx, &caller, demand{cancelScope, 1}) {
 		return
 	}
 	var c engine.Command
-	if no := s.chooseMarket(ctx.Request.Body(), &c); no != nil {
-		no.send(ctx)
+	if refused := s.chooseMarket(ctx.Request.Body(), &c); refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	s.sweep(ctx, &caller, &c)
 }
 
 // chooseMarket reads which orders are meant.
-func (s *Server) chooseMarket(body []byte, c *engine.Command) *refusal {
+func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 	var condition, asset field
 	at := map[string]place{
 		"market":   {into: &condition, kinds: aString},
@@ -251,29 +245,29 @@ func (s *Server) chooseMarket(body []byte, c *engine.Command) *refusal {
 		"assetId":  {into: &asset, kinds: aString | aNumber},
 	}
 	if len(body) > 0 && !readMembers(body, at) {
-		return &refuseSweep
+		return refuseSweep
 	}
 	if !condition.given() && !asset.given() {
-		return &refuseNoMarket
+		return refuseNoMarket
 	}
 	if condition.given() {
-		m, no := s.listed(condition.text)
-		if no != nil {
-			return no
+		m, refused := s.listed(condition.text)
+		if refused != nil {
+			return refused
 		}
 		c.Market = m.No
 	}
 	if asset.given() {
 		token, ok := parseWord(asset.text)
 		if !ok {
-			return &refuseToken
+			return refuseToken
 		}
 		m, outcome, known := s.options.Board.Directory.Token(engine.Token(token))
 		switch {
 		case !known:
-			return &refuseMarket
+			return refuseMarket
 		case c.Market != 0 && c.Market != m.No:
-			return &refuseApart
+			return refuseApart
 		}
 		c.Market, c.Outcome, c.Only = m.No, outcome, engine.OnlyToken
 	}
@@ -285,8 +279,8 @@ const sweepBundle = 512
 
 // sweep cancels all orders of a caller, in all wallets that he may trade for, that c asks for: also
 // those that were entered and not published yet.
-func (s *Server) sweep(ctx *fasthttp.RequestCtx, caller *identity, c *engine.Command) {
-	var out cancels
+func (s *cancels) sweep(ctx *fasthttp.RequestCtx, caller *identity, c *engine.Command) {
+	var out cancelOutcome
 	owner, known := s.options.Board.Directory.Wallet(caller.Address)
 	if known {
 		c.Kind, c.Owner, c.Reason = engine.CancelAll, owner, engine.ByOwner
@@ -297,19 +291,19 @@ func (s *Server) sweep(ctx *fasthttp.RequestCtx, caller *identity, c *engine.Com
 			var err error
 			out.done, err = s.sweepPart(part, out.done)
 			if err != nil && first {
-				s.refuseSubmit(err, nil).send(ctx)
+				s.refuseSubmit(err, nil).Send(ctx)
 				return
 			} else if err != nil {
-				refuseUnknown.send(ctx) // some are canceled
+				refuseUnknown.Send(ctx) // some are canceled
 				return
 			}
 		}
 	}
-	answer(ctx, 200, appendCancels(nil, &out))
+	wire.AnswerRaw(ctx, appendCancels(nil, &out))
 }
 
 // everyWallet is c for each wallet that its Owner may trade for.
-func (s *Server) everyWallet(c *engine.Command) []engine.Command {
+func (s *cancels) everyWallet(c *engine.Command) []engine.Command {
 	wallets := s.options.Board.Directory.Owned(c.Owner, []engine.WalletNo{c.Owner})
 	commands := make([]engine.Command, 0, len(wallets))
 	for i, wallet := range wallets {
@@ -323,7 +317,7 @@ func (s *Server) everyWallet(c *engine.Command) []engine.Command {
 }
 
 // sweepPart enters CancelAlls as one bundle and appends the ids of what they canceled.
-func (s *Server) sweepPart(
+func (s *cancels) sweepPart(
 	commands []engine.Command, done []engine.OrderID,
 ) ([]engine.OrderID, error) {
 	calls := make([]*sequencer.Call, len(commands))
@@ -334,7 +328,7 @@ func (s *Server) sweepPart(
 }
 
 // appendCancels appends the cancel result.
-func appendCancels(dst []byte, c *cancels) []byte {
+func appendCancels(dst []byte, c *cancelOutcome) []byte {
 	dst = append(dst, `{"canceled":[`...)
 	for i := range c.done {
 		if i > 0 {
@@ -347,7 +341,7 @@ func appendCancels(dst []byte, c *cancels) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendString(append(appendString(dst, m.id), ':'), m.reason)
+		dst = wire.AppendString(append(wire.AppendString(dst, m.id), ':'), m.reason)
 	}
 	return append(dst, `}}`...)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/scripts/openapi"
@@ -140,22 +141,22 @@ func (h *house) carryOut(lines []string) (got string) {
 		h.operate(command, o)
 	case "wait":
 		h.late.Add(int64(o.number("seconds", 0)))
-		h.server.silence()
+		h.server.beats.silence()
 	case "derive":
 		got = h.runDerive(o)
 	case "get":
-		w := wire{method: o.text("method", "GET"), path: o.list[1]}
+		w := rawRequest{method: o.text("method", "GET"), path: o.list[1]}
 		h.signed(&w, o.list[0], o)
 		got = h.send(w.String())
 	case "http":
-		w := wire{method: o.list[0], path: o.list[1], headers: lines[1:]}
+		w := rawRequest{method: o.list[0], path: o.list[1], headers: lines[1:]}
 		w.body = strings.Repeat(o.text("fill", "x"), o.number("size", 0))
 		got = h.send(w.String())
 	case "raw":
 		got = h.send(strings.NewReplacer(`\r`, "\r", `\n`, "\n").Replace(rest))
 	case "repeat":
 		n, _ := strconv.Atoi(o.list[0])
-		w := wire{method: o.list[1], path: o.list[2]}
+		w := rawRequest{method: o.list[1], path: o.list[2]}
 		for range n {
 			got = h.send(w.String())
 		}
@@ -216,7 +217,7 @@ func (h *house) runOrders(o *words, lines []string) string {
 	for range o.number("times", 1) - 1 {
 		bodies = append(bodies, bodies[0])
 	}
-	w := wire{method: "POST", path: "/orders", body: "[" + strings.Join(bodies, ",") + "]"}
+	w := rawRequest{method: "POST", path: "/orders", body: "[" + strings.Join(bodies, ",") + "]"}
 	w.body = o.text("body", w.body)
 	h.signed(&w, o.list[0], o)
 	return h.send(w.String())
@@ -225,7 +226,7 @@ func (h *house) runOrders(o *words, lines []string) string {
 // runCall: TRADER METHOD PATH, then options; the further lines are the body, in which $NAME$ is
 // what was given that name.
 func (h *house) runCall(o *words, lines []string) string {
-	w := wire{method: o.list[1], path: h.fill(o.list[2]), body: h.fill(strings.Join(lines, "\n"))}
+	w := rawRequest{method: o.list[1], path: h.fill(o.list[2]), body: h.fill(strings.Join(lines, "\n"))}
 	if n := o.number("ids", 0); n > 0 {
 		var ids []string
 		for i := range n {
@@ -272,8 +273,8 @@ func (h *house) fill(s string) string {
 
 // runReader: TRADER PATH KEY: a request with a read-only key.
 func (h *house) runReader(o *words) string {
-	p := o.text("dialect", dialectSVC)
-	w := wire{method: o.text("method", "GET"), path: o.list[1]}
+	p := o.text("dialect", string(wire.SVC))
+	w := rawRequest{method: o.text("method", "GET"), path: o.list[1]}
 	w.headers = []string{p + "ADDRESS: " + auth.Checksum(address(o.list[0])),
 		p + "READONLY_API_KEY: " + h.fill(o.list[2])}
 	return h.send(w.String())
@@ -288,7 +289,7 @@ func (h *house) runBuilder(o *words) string {
 	if err := trio.Sign(&r); err != nil {
 		h.t.Fatal(err)
 	}
-	w := wire{method: r.Method, path: r.Path, headers: []string{
+	w := rawRequest{method: r.Method, path: r.Path, headers: []string{
 		"POLY_BUILDER_API_KEY: " + r.Key, "POLY_BUILDER_PASSPHRASE: " + r.Passphrase,
 		"POLY_BUILDER_TIMESTAMP: " + r.Timestamp, "POLY_BUILDER_SIGNATURE: " + r.Signature}}
 	return h.send(w.String())
@@ -298,7 +299,7 @@ func (h *house) runBuilder(o *words) string {
 func (h *house) runOrder(o *words) string {
 	name := o.list[0]
 	x, _ := h.parseOrder(o)
-	w := wire{method: "POST", path: o.text("path", "/order")}
+	w := rawRequest{method: "POST", path: o.text("path", "/order")}
 	w.body = h.orderBody(x, name, o)
 	if old, ok := o.find("swap"); ok {
 		from, to, _ := strings.Cut(old, "=>")
@@ -394,7 +395,7 @@ func (h *house) runCancel(o *words) string {
 	if id, ok := h.names[text]; ok {
 		text = id.Hex()
 	}
-	w := wire{method: "DELETE", path: "/order"}
+	w := rawRequest{method: "DELETE", path: "/order"}
 	w.body = o.text("body", fmt.Sprintf(`{"%s":"%s"}`, o.text("field", "orderID"), text))
 	h.signed(&w, o.list[0], o)
 	for range o.number("times", 1) - 1 {
@@ -414,11 +415,11 @@ func (h *house) runDerive(o *words) string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	w := wire{method: "POST", path: "/auth/api-key"}
+	w := rawRequest{method: "POST", path: "/auth/api-key"}
 	if o.has("get") {
 		w.method, w.path = "GET", "/auth/derive-api-key"
 	}
-	p := o.text("dialect", dialectSVC)
+	p := o.text("dialect", string(wire.SVC))
 	w.headers = []string{p + "ADDRESS: " + auth.Checksum(s.Address), p + "SIGNATURE: " + signature,
 		p + "TIMESTAMP: " + stamp, p + "NONCE: " + nonce}
 	w.headers = w.headers[:len(w.headers)-o.number("cut", 0)]

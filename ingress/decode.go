@@ -151,12 +151,9 @@ type request struct {
 	deferExec    bool
 }
 
-// decodeOrder reads the body of POST /order. It keeps nothing of body. The only error is
-// errPayload, as it is or as a memberError.
-func decodeOrder(body []byte, r *request) error { return decodeText(string(body), r) }
-
-// decodeText is decodeOrder for a part of a body.
-func decodeText(body string, r *request) error {
+// decodeOrder reads the body of POST /order, or one value of that of POST /orders. It keeps nothing
+// of body. The only error is errPayload, as it is or as a memberError.
+func decodeOrder(body string, r *request) error {
 	var p payload
 	if at, ok := p.read(body); !ok && at != "" {
 		return &memberError{member: strings.Clone(at)}

@@ -128,7 +128,7 @@ func checkAgainstOracle(t *testing.T, body []byte) {
 		t.Fatalf("%q:\n got %+v\nwant %+v", body, got, want.payload())
 	}
 	var r request
-	_ = decodeOrder(body, &r) // must not panic
+	_ = decodeOrder(string(body), &r) // must not panic
 	_, _ = decodeCancel(body)
 	_, _, _ = decodeCancels(body)
 }
@@ -315,7 +315,7 @@ func TestDecodeRealClients(t *testing.T) {
 	for _, body := range bodies {
 		checkAgainstOracle(t, body)
 		var r request
-		if err := decodeOrder(body, &r); err != nil {
+		if err := decodeOrder(string(body), &r); err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
 		if r.order.Version != 2 || len(r.signature) < 65 {
@@ -326,7 +326,7 @@ func TestDecodeRealClients(t *testing.T) {
 
 func TestDecodeOrder(t *testing.T) {
 	var a, b request
-	if err := decodeOrder([]byte(sampleV2), &a); err != nil {
+	if err := decodeOrder(sampleV2, &a); err != nil {
 		t.Fatal(err)
 	}
 	if a.order.Version != 2 || a.order.MakerAmount != 5_000_000 || a.order.Side != 0 {
@@ -337,7 +337,7 @@ func TestDecodeOrder(t *testing.T) {
 		`345528698135`, `"0x5073017097"`, `"5000000"`, `5000000`, `"BUY"`, `"0"`,
 		`"signatureType":0`, `"signatureType":"0"`, `"expiration":"0",`, ``, `,"orderType":"GTC"`, ``,
 	).Replace(sampleV2)
-	if err := decodeOrder([]byte(other), &b); err != nil {
+	if err := decodeOrder(other, &b); err != nil {
 		t.Fatal(err)
 	}
 	if a.order.Salt != b.order.Salt {
@@ -347,7 +347,7 @@ func TestDecodeOrder(t *testing.T) {
 		t.Fatalf("\n%+v\n%+v", a, b)
 	}
 	var v1 request
-	if err := decodeOrder([]byte(sampleV1), &v1); err != nil {
+	if err := decodeOrder(sampleV1, &v1); err != nil {
 		t.Fatal(err)
 	}
 	if n, _ := v1.order.Nonce.Uint64(); v1.order.Version != 1 || n != 3 || v1.order.Token[31] != 31 {
@@ -376,7 +376,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for _, body := range cases {
 		var r request
-		if err := decodeOrder([]byte(body), &r); !errors.Is(err, errPayload) {
+		if err := decodeOrder(body, &r); !errors.Is(err, errPayload) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -398,7 +398,7 @@ func TestDecodeSaysWhichMember(t *testing.T) {
 		{`{"deferExec"`, `{"deferExec`, errPayload.Error()},
 	} {
 		var r request
-		err := decodeOrder([]byte(strings.Replace(sampleV2, c.old, c.new, 1)), &r)
+		err := decodeOrder(strings.Replace(sampleV2, c.old, c.new, 1), &r)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s for %s: %v", c.new, c.old, err)
 		}
@@ -427,7 +427,7 @@ func BenchmarkDecodeOrder(b *testing.B) {
 	b.ReportAllocs()
 	var r request
 	for b.Loop() {
-		if err := decodeOrder(body, &r); err != nil {
+		if err := decodeOrder(string(body), &r); err != nil {
 			b.Fatal(err)
 		}
 	}

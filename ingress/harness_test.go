@@ -20,10 +20,12 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
+	"clobd/ingress/conn"
 	"clobd/scripts/openapi"
 )
 
@@ -107,7 +109,7 @@ func buildHouse(t testing.TB, change func(*Options)) *house {
 		t.Fatal(err)
 	}
 	o := Options{
-		Sequencer: h.sequencer, Board: h.board, Keyring: h.keyring,
+		Enter: h.sequencer.Enter, EnterAll: h.sequencer.EnterAll, Board: h.board, Keyring: h.keyring,
 		Verifier: auth.NewVerifier(auth.Domains(testChain)), Chains: []uint64{testChain},
 		Public: func(ctx *fasthttp.RequestCtx) {
 			fmt.Fprintf(ctx, "public %s %s", ctx.Method(), ctx.Path())
@@ -125,7 +127,8 @@ func buildHouse(t testing.TB, change func(*Options)) *house {
 	if h.server, err = New(o); err != nil {
 		t.Fatal(err)
 	}
-	h.server.timeouts = timeouts{time.Hour, time.Hour, time.Hour, time.Hour}
+	h.server.turnstile.Timeouts = conn.Timeouts{Request: time.Hour, Idle: time.Hour, Answer: time.Hour,
+		Refusal: time.Hour}
 	unhurry(h.server.pool)
 	return h
 }
@@ -317,14 +320,14 @@ func (h *house) admin(lines []string) string {
 	return fmt.Sprintf("%d\n%s\n", w.Code, w.Body)
 }
 
-// wire is one HTTP request under construction.
-type wire struct {
+// rawRequest is one HTTP request under construction.
+type rawRequest struct {
 	method, path, body string
 	headers            []string
 }
 
 // String is its raw text.
-func (w *wire) String() string {
+func (w *rawRequest) String() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: test\r\n", w.method, w.path)
 	for _, line := range w.headers {
@@ -337,7 +340,7 @@ func (w *wire) String() string {
 }
 
 // signed adds the five headers of the key of name, changed by options.
-func (h *house) signed(w *wire, name string, o *words) {
+func (h *house) signed(w *rawRequest, name string, o *words) {
 	who := trader(o.text("key", name)).Address
 	nonce, _ := strconv.ParseUint(o.text("keynonce", "0"), 10, 32)
 	trio := h.keyring.Derive(who, uint32(nonce))
@@ -355,7 +358,7 @@ func (h *house) signed(w *wire, name string, o *words) {
 	if err := sign(&r); err != nil {
 		h.t.Fatal(err)
 	}
-	p := o.text("dialect", dialectSVC)
+	p := o.text("dialect", string(wire.SVC))
 	list := []string{
 		p + "ADDRESS: " + o.text("address", r.Address), p + "API_KEY: " + o.text("apikey", r.Key),
 		p + "PASSPHRASE: " + o.text("passphrase", r.Passphrase), p + "TIMESTAMP: " + r.Timestamp,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -17,7 +18,7 @@ const (
 	beatLook    = 500 * time.Millisecond // between two looks at who is silent
 )
 
-var refuseStranger = refuse(400, "no_account",
+var refuseStranger = wire.Refuse(400, "no_account",
 	"the address has no account: nothing was ever paid into it", "have the operator pay something in")
 
 // beatKey is an API key that sends heartbeats.
@@ -42,23 +43,24 @@ type chain struct {
 // Each beat must carry the id that the one before it was answered with: two programs that share a
 // key without knowing of each other find out.
 type heartbeats struct {
+	*cancels
 	mutex  sync.Mutex
 	chains map[beatKey]*chain
 }
 
-// beat is what became of one.
-type beat uint8
+// beatResult is what became of one.
+type beatResult uint8
 
 const (
-	beatTaken beat = iota
-	beatFirst      // nobody watches this key yet
-	beatWrong      // another id was expected
-	beatLate       // its orders are being canceled
+	beatTaken beatResult = iota
+	beatFirst            // nobody watches this key yet
+	beatWrong            // another id was expected
+	beatLate             // its orders are being canceled
 )
 
-// take judges a beat and returns the id to go on with: the next one, or the one that was expected.
+// beat judges a beat and returns the id to go on with: the next one, or the one that was expected.
 // An empty id starts over: a program that was started anew does not know the last one.
-func (h *heartbeats) take(k beatKey, id string, now time.Time) (string, beat) {
+func (h *heartbeats) beat(k beatKey, id string, now time.Time) (string, beatResult) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	c := h.chains[k]
@@ -98,7 +100,7 @@ func (h *heartbeats) resume(each func(func(engine.WalletNo, uint32, engine.Time)
 	})
 }
 
-// silent are the keys that have been silent for too long. Each must be given to done.
+// silent are the keys that have been silent for too long. Each must be given to finish.
 func (h *heartbeats) silent(now time.Time) (keys []beatKey) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -111,9 +113,9 @@ func (h *heartbeats) silent(now time.Time) (keys []beatKey) {
 	return keys
 }
 
-// done ends the chain of a key that is silent or was revoked, or tries again later if the orders of
-// a silent one were not all canceled.
-func (h *heartbeats) done(k beatKey, ended bool) {
+// finish ends the chain of a key that is silent or was revoked. If the orders of a silent key were
+// not all canceled, the next look tries again.
+func (h *heartbeats) finish(k beatKey, ended bool) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if ended {
@@ -132,50 +134,52 @@ func newID() string {
 }
 
 // heartbeat is POST /v1/heartbeats; legacy is POST /heartbeats, which says more in its answer.
-func (s *Server) heartbeat(legacy bool) fasthttp.RequestHandler {
+func (s *heartbeats) heartbeat(legacy bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		caller, ok := s.authenticate(ctx)
-		if !ok || !s.admitAccount(ctx, caller.Address, demand{beatScope, 1}) {
+		if !ok || !s.admit(ctx, &caller, demand{beatScope, 1}) {
 			return
 		}
 		var given field
 		at := map[string]place{"heartbeat_id": {into: &given, kinds: aString}}
 		if body := ctx.Request.Body(); len(body) > 0 && !readMembers(body, at) {
-			refuseBody.because(`the body must be like {"heartbeat_id":"the last one, or empty"}`).
-				send(ctx)
+			refuseBody.Because(`the body must be like {"heartbeat_id":"the last one, or empty"}`).
+				Send(ctx)
 			return
 		}
 		owner, known := s.options.Board.Directory.Wallet(caller.Address)
 		if !known {
-			refuseStranger.send(ctx)
+			refuseStranger.Send(ctx)
 			return
 		}
-		id, no := s.beat(beatKey{owner, caller.Nonce}, given.text)
-		if no != nil {
-			no.send(ctx)
+		id, refused := s.carry(beatKey{owner, caller.Nonce}, given.text)
+		if refused != nil {
+			refused.Send(ctx)
 			return
 		}
 		body := []byte(`{`)
 		if legacy {
 			body = append(body, `"status":"ok",`...)
 		}
-		answer(ctx, 200, append(appendString(append(body, `"heartbeat_id":`...), id), '}'))
+		wire.AnswerRaw(ctx, append(wire.AppendString(append(body, `"heartbeat_id":`...), id), '}'))
 	}
 }
 
-// beat takes one heartbeat and returns the id of the next one.
-func (s *Server) beat(k beatKey, given string) (string, *refusal) {
-	id, what := s.beats.take(k, given, s.options.Now())
+// carry takes one heartbeat and returns the id of the next one.
+func (s *heartbeats) carry(k beatKey, given string) (string, *wire.Refusal) {
+	id, what := s.beat(k, given, s.options.Now())
 	switch what {
 	case beatTaken:
 		return id, nil
 	case beatLate:
-		return "", &refuseBusy
+		return "", refuseBusy
 	case beatWrong:
 		const words = "Invalid Heartbeat ID"
-		return "", &refusal{400, "bad_heartbeat", words,
-			[]detail{text("error_msg", words), text("heartbeat_id", id), text("detail",
-				"go on with heartbeat_id, unless another program uses the key; an empty one starts over")}}
+		return "", wire.Refuse(400, "bad_heartbeat", words, "").
+			With(wire.Member{Name: "error_msg", Value: words}).
+			With(wire.Member{Name: "heartbeat_id", Value: id}).
+			Because("go on with heartbeat_id, unless another program uses the key; an empty one " +
+				"starts over")
 	}
 	receipt, err := s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
 		Expiry: engine.Time(beatTimeout.Milliseconds())})
@@ -185,16 +189,16 @@ func (s *Server) beat(k beatKey, given string) (string, *refusal) {
 	case receipt.Reject != engine.Accepted:
 		return "", refuseReceipt(&receipt)
 	}
-	return s.beats.start(k, beatTimeout, s.options.Now()), nil
+	return s.start(k, beatTimeout, s.options.Now()), nil
 }
 
 // watch looks for silent keys until Close.
-func (s *Server) watch() {
+func (s *heartbeats) watch(stop <-chan struct{}) {
 	look := time.NewTicker(beatLook)
 	defer look.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-stop:
 			return
 		case <-look.C:
 			s.silence()
@@ -204,14 +208,14 @@ func (s *Server) watch() {
 
 // silence cancels the orders of the keys that are silent. What cannot be entered now is tried again
 // at the next look.
-func (s *Server) silence() {
-	keys := s.beats.silent(s.options.Now())
+func (s *heartbeats) silence() {
+	keys := s.silent(s.options.Now())
 	if len(keys) == 0 {
 		return
 	}
 	ended, err := s.cancelKeys(keys)
 	for i, k := range keys {
-		s.beats.done(k, i < ended)
+		s.finish(k, i < ended)
 	}
 	if ended > 0 {
 		s.options.Log.Info("keys are silent: their orders are canceled", "keys", ended,
@@ -229,7 +233,7 @@ const farewells = 256
 
 // cancelKeys cancels all orders that came with each of the keys, in every wallet of its owner, and
 // stops to watch it. It returns for how many it has, from the first one on, and why not for all.
-func (s *Server) cancelKeys(keys []beatKey) (ended int, err error) {
+func (s *heartbeats) cancelKeys(keys []beatKey) (ended int, err error) {
 	var commands []engine.Command
 	for i, k := range keys {
 		commands = append(commands, s.farewell(k)...)
@@ -249,7 +253,7 @@ func (s *Server) cancelKeys(keys []beatKey) (ended int, err error) {
 }
 
 // farewell are the Commands for one silent key: it is disarmed after its orders are canceled.
-func (s *Server) farewell(k beatKey) []engine.Command {
+func (s *heartbeats) farewell(k beatKey) []engine.Command {
 	return append(s.everyWallet(&engine.Command{
 		Kind: engine.CancelAll, Owner: k.owner, Key: k.key, Only: engine.OnlyKey,
 		Reason: engine.Timeout,

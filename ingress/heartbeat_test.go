@@ -16,9 +16,9 @@ import (
 func TestChain(t *testing.T) {
 	h := heartbeats{chains: make(map[beatKey]*chain)}
 	k, now := beatKey{1, 7}, time.Unix(testNow, 0)
-	expect := func(given string, want beat) string {
+	expect := func(given string, want beatResult) string {
 		t.Helper()
-		id, got := h.take(k, given, now)
+		id, got := h.beat(k, given, now)
 		if got != want {
 			t.Errorf("beat %q: %d, want %d", given, got, want)
 		}
@@ -49,11 +49,11 @@ func TestChain(t *testing.T) {
 		t.Errorf("silent twice: %v", keys)
 	}
 	expect(third, beatLate)
-	h.done(k, false)
+	h.finish(k, false)
 	if keys := h.silent(now); len(keys) != 1 {
 		t.Errorf("not tried again: %v", keys)
 	}
-	h.done(k, true)
+	h.finish(k, true)
 	expect(third, beatWrong)
 	expect("", beatFirst)
 }
@@ -64,7 +64,7 @@ func TestTwoFirstBeats(t *testing.T) {
 	h := heartbeats{chains: make(map[beatKey]*chain)}
 	k, now := beatKey{1, 7}, time.Unix(testNow, 0)
 	for range 2 {
-		if _, got := h.take(k, "", now); got != beatFirst {
+		if _, got := h.beat(k, "", now); got != beatFirst {
 			t.Fatalf("beat: %d", got)
 		}
 	}
@@ -77,7 +77,7 @@ func TestTwoFirstBeats(t *testing.T) {
 	if keys := h.silent(now); keys != nil {
 		t.Errorf("the second one did not count: %v", keys)
 	}
-	if _, got := h.take(k, first, now); got != beatTaken {
+	if _, got := h.beat(k, first, now); got != beatTaken {
 		t.Errorf("going on with the first: %d", got)
 	}
 }
@@ -86,7 +86,7 @@ func TestTwoFirstBeats(t *testing.T) {
 func TestTwoFirstBeatsAtTheDoor(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 1000"})
-	w := wire{method: "POST", path: "/v1/heartbeats"}
+	w := rawRequest{method: "POST", path: "/v1/heartbeats"}
 	h.signed(&w, "alice", &words{})
 	before := h.entered()
 	release := h.block()
@@ -156,14 +156,14 @@ func TestChainAfterRestart(t *testing.T) {
 	if keys := h.silent(now.Add(15*time.Second - 1)); keys != nil {
 		t.Errorf("silent: %v", keys)
 	}
-	id, got := h.take(k, "of the time before", now)
+	id, got := h.beat(k, "of the time before", now)
 	if got != beatTaken {
 		t.Fatalf("beat: %d", got)
 	}
-	if _, got := h.take(k, "of the time before", now); got != beatWrong {
+	if _, got := h.beat(k, "of the time before", now); got != beatWrong {
 		t.Errorf("sent again: %d", got)
 	}
-	if _, got := h.take(k, id, now.Add(14*time.Second)); got != beatTaken {
+	if _, got := h.beat(k, id, now.Add(14*time.Second)); got != beatTaken {
 		t.Errorf("next: %d", got)
 	}
 	if keys := h.silent(now.Add(29 * time.Second)); len(keys) != 1 {

@@ -2,9 +2,7 @@ package ingress
 
 import (
 	"container/list"
-	"encoding/binary"
 	"hash/maphash"
-	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -13,7 +11,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/ingress/conn"
 )
 
 // window is one row of the table of limits: at most limit requests in any period.
@@ -283,7 +283,7 @@ func newWindows(now func() time.Time) *windows {
 // address admits a request of an address into all windows of scope, or into none: then it returns
 // how long to wait.
 func (w *windows) address(a netip.Addr, scope []int) time.Duration {
-	return w.decide(&w.addresses, addressWindows[:], addressKey(a), demand{scope, 1})
+	return w.decide(&w.addresses, addressWindows[:], conn.AddressKey(a), demand{scope, 1})
 }
 
 // account is the same for an authenticated account.
@@ -293,7 +293,7 @@ func (w *windows) account(a engine.Address, d demand) time.Duration {
 
 // gift admits one gift of the faucet.
 func (w *windows) gift(a netip.Addr) bool {
-	return w.decide(&w.accounts, []window{faucetWindow}, addressKey(a), demand{[]int{0}, 1}) == 0
+	return w.decide(&w.accounts, []window{faucetWindow}, conn.AddressKey(a), demand{[]int{0}, 1}) == 0
 }
 
 // decide looks at every window of the scope before it counts in any of them.
@@ -333,101 +333,43 @@ func (s *shard) caller(key [20]byte, n int) *caller {
 	return c
 }
 
-// addressKey is what an address counts as: IPv6 callers own at least a /64.
-func addressKey(a netip.Addr) (key [20]byte) {
-	a = a.Unmap()
-	b := a.As16()
-	copy(key[:], b[:])
-	if !a.Is4() {
-		clear(key[8:])
-		key[19] = 1
-	}
-	return key
-}
-
-// admit counts a request against the windows of its address and answers 429 if one of them is full.
-func (s *Server) admit(ctx *fasthttp.RequestCtx) bool {
+// admit counts a request in all windows of its caller that it asks for, or in none: then it answers
+// 429 and returns false. A nil caller is known by its address only: its route tells the windows.
+func (s *door) admit(ctx *fasthttp.RequestCtx, caller *identity, d demand) bool {
 	if s.windows == nil {
 		return true
 	}
-	path := string(ctx.Path())
-	// Elsewhere a cursor decides nothing, and most queries are never taken apart.
-	cursor := strings.HasPrefix(path, "/markets") && ctx.QueryArgs().Has("next_cursor")
-	scope := addressScope(string(ctx.Method()), path, cursor)
-	if d := s.windows.address(s.clientAddress(ctx), scope); d > 0 {
-		throttle(ctx, d)
-		return false
+	wait := time.Duration(0)
+	if caller == nil {
+		path := string(ctx.Path())
+		// Elsewhere a cursor decides nothing, and most queries are never taken apart.
+		cursor := strings.HasPrefix(path, "/markets") && ctx.QueryArgs().Has("next_cursor")
+		scope := addressScope(string(ctx.Method()), path, cursor)
+		wait = s.windows.address(s.ClientAddress(ctx), scope)
+	} else {
+		wait = s.windows.account(caller.Address, d)
 	}
-	return true
-}
-
-// admitAccount counts an authenticated write.
-func (s *Server) admitAccount(ctx *fasthttp.RequestCtx, a engine.Address, d demand) bool {
-	if s.windows == nil {
+	if wait == 0 {
 		return true
 	}
-	if d := s.windows.account(a, d); d > 0 {
-		h := &ctx.Response.Header
-		reset := s.options.Now().Add(d + time.Second).Unix()
+	h := &ctx.Response.Header
+	if caller != nil {
+		reset := s.options.Now().Add(wait + time.Second).Unix()
 		h.Set("Poly-RateLimit-Remaining", "0")
 		h.Set("Poly-RateLimit-Reset", strconv.FormatInt(reset, 10))
 		h.Set("Poly-RateLimit-Tier", "standard")
-		throttle(ctx, d)
-		return false
 	}
-	return true
-}
-
-// throttle answers 429: the caller's own limit, send again after d.
-func throttle(ctx *fasthttp.RequestCtx, d time.Duration) {
-	seconds := strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
-	ctx.Response.Header.Set("Retry-After", seconds)
-	(&refusal{429, "rate_limited", "Too Many Requests",
-		[]detail{{"retry_after_seconds", seconds}}}).send(ctx)
-}
-
-// ClientAddress is who a request comes from: the peer, or whom a trusted proxy names.
-func (s *Server) ClientAddress(ctx *fasthttp.RequestCtx) netip.Addr { return s.clientAddress(ctx) }
-
-// clientAddress is who asks: the peer, or if that is a trusted proxy, the last address of
-// X-Forwarded-For that is not one. What stands further left was written by strangers.
-func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
-	peer := peerAddress(ctx.RemoteAddr())
-	if !s.trusted(peer) {
-		return peer
-	}
-	hops := ctx.Request.Header.PeekAll("X-Forwarded-For")
-	for i := len(hops) - 1; i >= 0; i-- {
-		for rest := string(hops[i]); rest != ""; {
-			at := strings.LastIndexByte(rest, ',')
-			hop, err := netip.ParseAddr(strings.TrimSpace(rest[at+1:]))
-			if err != nil {
-				return peer
-			}
-			if peer = hop.Unmap(); !s.trusted(peer) {
-				return peer
-			}
-			rest = rest[:max(at, 0)]
-		}
-	}
-	return peer
-}
-
-// trusted says whether a is one of the trusted proxies.
-func (s *Server) trusted(a netip.Addr) bool {
-	for _, p := range s.options.TrustedProxies {
-		if p.Contains(a) {
-			return true
-		}
-	}
+	seconds := strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
+	h.Set("Retry-After", seconds)
+	wire.Refuse(429, "rate_limited", "Too Many Requests", "").With(retryAfter(seconds)).Send(ctx)
 	return false
 }
 
-// peerAddress is the address of the other end; all in-process connections are one caller.
-func peerAddress(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		address, _ := netip.AddrFromSlice(tcp.IP)
-		return address.Unmap()
+// ClientAddress returns who sent a request: the peer, or whom a trusted proxy names.
+func (s *door) ClientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
+	peer, proxies := conn.PeerAddress(ctx.RemoteAddr()), s.options.TrustedProxies
+	if !proxies.Trusts(peer) {
+		return peer
 	}
-	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 0x7f000001)))
+	return proxies.Client(peer, ctx.Request.Header.PeekAll("X-Forwarded-For"))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
+	"clobd/ingress/conn"
 )
 
 // manualClock is a clock that tests move.
@@ -199,7 +200,7 @@ func TestCursorGoesElsewhere(t *testing.T) {
 		var ctx fasthttp.RequestCtx
 		ctx.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, nil)
 		ctx.Request.SetRequestURI(uri)
-		return h.server.admit(&ctx)
+		return h.server.admit(&ctx, nil, demand{})
 	}
 	for n := 0; admitted("/markets?limit=5"); n++ {
 		if n > 5000 {
@@ -240,7 +241,7 @@ func TestReadsBlockNoCancel(t *testing.T) {
 }
 
 func TestAddressKey(t *testing.T) {
-	key := func(s string) [20]byte { return addressKey(netip.MustParseAddr(s)) }
+	key := func(s string) [20]byte { return conn.AddressKey(netip.MustParseAddr(s)) }
 	if key("::ffff:192.0.2.1") != key("192.0.2.1") || key("192.0.2.1") == key("192.0.2.2") {
 		t.Error("IPv4 callers are one address each, however written")
 	}

@@ -50,9 +50,9 @@ func (h *house) conforms(raw string, r *fasthttp.Response) {
 func dialectOf(lines []string) string {
 	for _, family := range families {
 		if slices.ContainsFunc(lines, func(line string) bool {
-			return len(line) > len(family) && foldEqual([]byte(line[:len(family)]), family)
+			return len(line) > len(family) && foldEqual([]byte(line[:len(family)]), string(family))
 		}) {
-			return family
+			return string(family)
 		}
 	}
 	return ""

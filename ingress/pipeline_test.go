@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
+	"clobd/ingress/conn"
 )
 
 // trades makes c a connection over which an order has come.
@@ -28,7 +29,7 @@ func (h *house) trades(t *testing.T, c *dialed) {
 
 // rawSigned is a request with a body, or without.
 func (h *house) rawSigned(method, path, body string) string {
-	w := wire{method: method, path: path, body: body}
+	w := rawRequest{method: method, path: path, body: body}
 	h.signed(&w, "alice", &words{})
 	return w.String()
 }
@@ -162,17 +163,30 @@ func tcpPair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
+// connOver is a connection of orders over near, whose client is waited for as long as a test runs.
+func connOver(t *testing.T, near net.Conn, p *pool) *orderConn {
+	t.Helper()
+	turnstile := conn.NewTurnstile(conn.Options{Most: 1, MostPerAddress: 1})
+	turnstile.Timeouts = conn.Timeouts{Request: time.Hour, Idle: time.Hour, Answer: time.Hour}
+	ln := &oneListener{conns: make(chan net.Conn, 1)}
+	ln.conns <- near
+	c, err := turnstile.Listen(ln).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &orderConn{Conn: c, seat: newSeat(p), draining: new(atomic.Bool)}
+}
+
 // TestUnreadAnswersHoldNoPlace: whoever does not read what he is told keeps nobody waiting.
 func TestUnreadAnswersHoldNoPlace(t *testing.T) {
 	near, far := tcpPair(t)
 	p := unhurry(newPool(1))
-	c := &countedConn{Conn: near, leave: func() {}, draining: new(atomic.Bool),
-		deadlines: unhurried(), orders: orderConn{seat: newSeat(p)}}
+	c := connOver(t, near, p)
 	text := make([]byte, 32<<20)
 	for i := range text {
 		text[i] = byte(rand.N(256))
 	}
-	if err := c.orders.seat.take(engine.Address{1}); err != nil {
+	if err := c.seat.take(engine.Address{1}); err != nil {
 		t.Fatal(err)
 	}
 	var joined sync.WaitGroup
@@ -189,7 +203,7 @@ func TestUnreadAnswersHoldNoPlace(t *testing.T) {
 	if err != nil || wrote != len(text) {
 		t.Errorf("wrote %d of %d: %v", wrote, len(text), err)
 	}
-	if err := c.orders.seat.take(engine.Address{1}); err != nil {
+	if err := c.seat.take(engine.Address{1}); err != nil {
 		t.Fatal(err)
 	}
 	_ = c.Close()
@@ -231,8 +245,8 @@ func TestLeavingNodeTakesNoPlaceEarly(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
 	p := unhurry(newPool(1))
-	c := &countedConn{Conn: near, draining: new(atomic.Bool), deadlines: unhurried(),
-		orders: orderConn{seat: newSeat(p), early: true}}
+	c := connOver(t, near, p)
+	c.seat.early = true
 	for _, draining := range []bool{false, true} {
 		c.draining.Store(draining)
 		go func() { _, _ = io.WriteString(far, orderStart) }()

@@ -23,8 +23,8 @@ func tags() []string {
 		"catalog", "wallets"}
 }
 
-// door is one way to be refused at the door whatever one asks for.
-type door struct {
+// closedDoor is one way to be refused at the door whatever one asks for.
+type closedDoor struct {
 	status string
 	change func(*Options)
 	ready  bool
@@ -42,7 +42,7 @@ func byWallet() []string {
 }
 
 // doors are all of them.
-func doors() []door {
+func doors() []closedDoor {
 	text := func(more string) func(*house, func() net.Conn, string, string) *fasthttp.Response {
 		return func(h *house, dial func() net.Conn, method, path string) *fasthttp.Response {
 			return exchange(h, dial(), method+" "+path+" HTTP/1.1\r\nHost: x\r\n"+more+"\r\n")
@@ -55,7 +55,7 @@ func doors() []door {
 	open := func(route, _ string) bool { return !slices.Contains(byWallet(), route) }
 	gated := func(_, tag string) bool { return tag != "service" }
 	crowded := func(o *Options) { o.Concurrency, o.ConnsPerAddress = 1, 64 }
-	return []door{
+	return []closedDoor{
 		{status: "400", ready: true, send: text("a line that is no header\r\n")},
 		{status: "401", ready: true, meets: keyed, send: text("")},
 		{status: "408", ready: true, send: text("X-Slow: 1")},
@@ -117,7 +117,7 @@ func everyRouteAtTheDoor(t *testing.T, record *openapi.Record) {
 			h := newHouse(t, door.change)
 			h.record = record
 			if door.status == "408" {
-				h.server.timeouts.request = 200 * time.Millisecond
+				h.server.turnstile.Timeouts.Request = 200 * time.Millisecond
 			}
 			h.server.Ready(door.ready)
 			dial := serveTCP(t, h)

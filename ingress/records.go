@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
@@ -17,15 +18,15 @@ import (
 // be listed, and that he does not want them any more.
 
 var (
-	refuseNoKey = refuse(404, "not_found", "api key not found",
+	refuseNoKey = wire.Refuse(404, "not_found", "api key not found",
 		"name one of your own keys that are listed")
-	refuseNoName = refuse(400, "bad_payload", "address and key are required",
+	refuseNoName = wire.Refuse(400, "bad_payload", "address and key are required",
 		"both belong into the query: whose key it is said to be, and the key")
 )
 
 // record puts a key on record, or restores it. A stranger's is not recorded: it has nothing that it
 // could open.
-func (s *Server) record(a engine.Address, class engine.KeyClass, number uint32) *refusal {
+func (s *keys) record(a engine.Address, class engine.KeyClass, number uint32) *wire.Refusal {
 	d := s.options.Board.Directory
 	owner, known := d.Wallet(a)
 	if !known {
@@ -39,7 +40,7 @@ func (s *Server) record(a engine.Address, class engine.KeyClass, number uint32) 
 
 // revoke makes a key open nothing any more. One that sends heartbeats can send no more of them and
 // is disarmed with it: its orders belong to the account and stay.
-func (s *Server) revoke(owner engine.WalletNo, class engine.KeyClass, number uint32) *refusal {
+func (s *keys) revoke(owner engine.WalletNo, class engine.KeyClass, number uint32) *wire.Refusal {
 	if s.revoked(owner, class, number) {
 		return nil
 	}
@@ -52,25 +53,25 @@ func (s *Server) revoke(owner engine.WalletNo, class engine.KeyClass, number uin
 	if err := s.enterAll([]engine.Command{c, disarm(k)}, calls); err != nil {
 		return s.refuseSubmit(err, nil)
 	}
-	s.beats.done(k, true)
+	s.beats.finish(k, true)
 	receipts, errs := make([]engine.Receipt, 2), make([]error, 2)
 	sequencer.WaitAll(calls, receipts, errs)
 	return s.keySet(&receipts[0], errs[0])
 }
 
 // revoked says whether a key was given up.
-func (s *Server) revoked(owner engine.WalletNo, class engine.KeyClass, number uint32) bool {
+func (s *keys) revoked(owner engine.WalletNo, class engine.KeyClass, number uint32) bool {
 	k, _ := s.options.Board.Directory.Key(owner, class, number)
 	return k.Revoked
 }
 
-func (s *Server) setKey(c *engine.Command) *refusal {
+func (s *keys) setKey(c *engine.Command) *wire.Refusal {
 	receipt, err := s.submit(c)
 	return s.keySet(&receipt, err)
 }
 
 // keySet is what to answer when a SetKey ended like this: nil if it was taken.
-func (s *Server) keySet(receipt *engine.Receipt, err error) *refusal {
+func (s *keys) keySet(receipt *engine.Receipt, err error) *wire.Refusal {
 	switch {
 	case err != nil:
 		return s.refuseSubmit(err, nil)
@@ -87,7 +88,7 @@ type keyHolder struct {
 }
 
 // holder authenticates a request about keys; one that writes has a window and needs an account.
-func (s *Server) holder(ctx *fasthttp.RequestCtx, writes bool) (h keyHolder, ok bool) {
+func (s *keys) holder(ctx *fasthttp.RequestCtx, writes bool) (h keyHolder, ok bool) {
 	if h.identity, ok = s.authenticate(ctx); !ok {
 		return h, false
 	}
@@ -95,11 +96,11 @@ func (s *Server) holder(ctx *fasthttp.RequestCtx, writes bool) (h keyHolder, ok 
 	if !writes {
 		return h, true
 	}
-	if !s.admitAccount(ctx, h.Address, demand{keyScope, 1}) {
+	if !s.admit(ctx, &h.identity, demand{keyScope, 1}) {
 		return h, false
 	}
 	if h.owner == 0 {
-		refuseStranger.send(ctx)
+		refuseStranger.Send(ctx)
 		return h, false
 	}
 	return h, true
@@ -107,7 +108,7 @@ func (s *Server) holder(ctx *fasthttp.RequestCtx, writes bool) (h keyHolder, ok 
 
 // keys are the holder's keys of one class on record, oldest first, and the one that he asks with:
 // it is good even if it was only ever derived.
-func (s *Server) keys(h *keyHolder, class engine.KeyClass) []view.Key {
+func (s *keys) keys(h *keyHolder, class engine.KeyClass) []view.Key {
 	keys := s.options.Board.Directory.Keys(h.owner, class, nil)
 	if class != engine.TradingKey {
 		return keys
@@ -122,13 +123,13 @@ func (s *Server) keys(h *keyHolder, class engine.KeyClass) []view.Key {
 
 // listKeys is GET /auth/api-keys: those that are good, or with metadata=true what is known of each,
 // also of the revoked ones unless includeRevoked=false.
-func (s *Server) listKeys(ctx *fasthttp.RequestCtx) {
+func (s *keys) listKeys(ctx *fasthttp.RequestCtx) {
 	h, ok := s.holder(ctx, false)
 	if !ok {
 		return
 	}
 	query := ctx.QueryArgs()
-	known := h.dialect != dialectPOLY && query.GetBool("metadata")
+	known := h.dialect != wire.POLY && query.GetBool("metadata")
 	revoked := known && (!query.Has("includeRevoked") || query.GetBool("includeRevoked"))
 	dst := []byte{'['}
 	for _, k := range s.keys(&h, engine.TradingKey) {
@@ -142,14 +143,14 @@ func (s *Server) listKeys(ctx *fasthttp.RequestCtx) {
 		if known {
 			dst = appendKey(dst, id, &k)
 		} else {
-			dst = appendString(dst, id)
+			dst = wire.AppendString(dst, id)
 		}
 	}
 	dst = append(dst, ']')
-	if h.dialect == dialectPOLY {
+	if h.dialect == wire.POLY {
 		dst = append(append([]byte(`{"apiKeys":`), dst...), '}')
 	}
-	answer(ctx, 200, dst)
+	wire.AnswerRaw(ctx, dst)
 }
 
 // appendKey appends what is known of a key.
@@ -158,9 +159,9 @@ func appendKey(dst []byte, id string, k *view.Key) []byte {
 	if k.Revoked {
 		status = "revoked"
 	}
-	dst = appendString(append(dst, `{"apiKey":`...), id)
+	dst = wire.AppendString(append(dst, `{"apiKey":`...), id)
 	dst = strconv.AppendUint(append(dst, `,"nonce":`...), uint64(k.Number), 10)
-	dst = appendString(append(dst, `,"status":`...), status)
+	dst = wire.AppendString(append(dst, `,"status":`...), status)
 	dst = appendTime(append(dst, `,"createdAt":`...), k.Created)
 	if k.Revoked {
 		return append(appendTime(append(dst, `,"revokedAt":`...), k.Changed), '}')
@@ -179,7 +180,7 @@ func appendTime(dst []byte, t engine.Time) []byte {
 
 // deleteKey is DELETE /auth/api-key: of the key that asks, or of the one that apiKey names. The
 // orders that came with it stay: they belong to the account.
-func (s *Server) deleteKey(ctx *fasthttp.RequestCtx) {
+func (s *keys) deleteKey(ctx *fasthttp.RequestCtx) {
 	h, ok := s.holder(ctx, true)
 	if !ok {
 		return
@@ -188,22 +189,22 @@ func (s *Server) deleteKey(ctx *fasthttp.RequestCtx) {
 	if named := string(ctx.QueryArgs().Peek("apiKey")); named != "" {
 		number, known = s.findKey(&h, engine.TradingKey, named)
 	}
-	no := &refuseNoKey
+	refused := refuseNoKey
 	if known {
-		no = s.revoke(h.owner, engine.TradingKey, number)
+		refused = s.revoke(h.owner, engine.TradingKey, number)
 	}
 	switch {
-	case no != nil:
-		no.send(ctx)
-	case h.dialect == dialectPOLY:
-		answer(ctx, 200, []byte(`"OK"`))
+	case refused != nil:
+		refused.Send(ctx)
+	case h.dialect == wire.POLY:
+		wire.AnswerRaw(ctx, []byte(`"OK"`))
 	default:
-		answer(ctx, 200, []byte(`{"revoked":true}`))
+		wire.AnswerRaw(ctx, []byte(`{"revoked":true}`))
 	}
 }
 
 // findKey is the number of one of the holder's keys by its text.
-func (s *Server) findKey(h *keyHolder, class engine.KeyClass, text string) (uint32, bool) {
+func (s *keys) findKey(h *keyHolder, class engine.KeyClass, text string) (uint32, bool) {
 	for _, k := range s.keys(h, class) {
 		if s.isKey(h.Address, &k, text) {
 			return k.Number, true
@@ -213,7 +214,7 @@ func (s *Server) findKey(h *keyHolder, class engine.KeyClass, text string) (uint
 }
 
 // isKey says whether text is the key that k is the record of.
-func (s *Server) isKey(a engine.Address, k *view.Key, text string) bool {
+func (s *keys) isKey(a engine.Address, k *view.Key, text string) bool {
 	switch k.Class {
 	case engine.ReadOnlyKey:
 		return s.options.Keyring.IsReadOnly(a, k.Number, text)
@@ -224,7 +225,7 @@ func (s *Server) isKey(a engine.Address, k *view.Key, text string) bool {
 }
 
 // closedOnly is GET /auth/ban-status/closed-only: whether a wallet of the caller may only cancel.
-func (s *Server) closedOnly(ctx *fasthttp.RequestCtx) {
+func (s *keys) closedOnly(ctx *fasthttp.RequestCtx) {
 	h, ok := s.holder(ctx, false)
 	if !ok {
 		return
@@ -236,18 +237,18 @@ func (s *Server) closedOnly(ctx *fasthttp.RequestCtx) {
 	}
 	is := strconv.FormatBool(closed)
 	switch h.dialect {
-	case dialectPOLY:
-		answer(ctx, 200, []byte(`{"closed_only":`+is+`}`))
-	case dialectSVC:
-		answer(ctx, 200, []byte(`{"closedOnly":`+is+`}`))
+	case wire.POLY:
+		wire.AnswerRaw(ctx, []byte(`{"closed_only":`+is+`}`))
+	case wire.SVC:
+		wire.AnswerRaw(ctx, []byte(`{"closedOnly":`+is+`}`))
 	default:
-		answer(ctx, 200, []byte(`{"closedOnly":`+is+`,"closed_only":`+is+`}`))
+		wire.AnswerRaw(ctx, []byte(`{"closedOnly":`+is+`,"closed_only":`+is+`}`))
 	}
 }
 
 // addKey puts the next key of a class on record. Numbers are not used again: a key that was given
 // up does not come back.
-func (s *Server) addKey(h *keyHolder, class engine.KeyClass) (uint32, *refusal) {
+func (s *keys) addKey(h *keyHolder, class engine.KeyClass) (uint32, *wire.Refusal) {
 	turn := &s.adding[uint32(h.owner)%uint32(len(s.adding))]
 	turn.Lock() // two at once would find the same number
 	defer turn.Unlock()
@@ -256,22 +257,22 @@ func (s *Server) addKey(h *keyHolder, class engine.KeyClass) (uint32, *refusal) 
 }
 
 // addReadOnly is POST /auth/readonly-api-key.
-func (s *Server) addReadOnly(ctx *fasthttp.RequestCtx) {
+func (s *keys) addReadOnly(ctx *fasthttp.RequestCtx) {
 	h, ok := s.holder(ctx, true)
 	if !ok {
 		return
 	}
-	number, no := s.addKey(&h, engine.ReadOnlyKey)
-	if no != nil {
-		no.send(ctx)
+	number, refused := s.addKey(&h, engine.ReadOnlyKey)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	key := s.options.Keyring.ReadOnly(h.Address, number)
-	answer(ctx, 200, append(appendString([]byte(`{"apiKey":`), key), '}'))
+	wire.AnswerRaw(ctx, append(wire.AppendString([]byte(`{"apiKey":`), key), '}'))
 }
 
 // listReadOnly is GET /auth/readonly-api-keys: those that are good.
-func (s *Server) listReadOnly(ctx *fasthttp.RequestCtx) {
+func (s *keys) listReadOnly(ctx *fasthttp.RequestCtx) {
 	h, ok := s.holder(ctx, false)
 	if !ok {
 		return
@@ -284,13 +285,13 @@ func (s *Server) listReadOnly(ctx *fasthttp.RequestCtx) {
 		if len(dst) > 1 {
 			dst = append(dst, ',')
 		}
-		dst = appendString(dst, s.options.Keyring.ReadOnly(h.Address, k.Number))
+		dst = wire.AppendString(dst, s.options.Keyring.ReadOnly(h.Address, k.Number))
 	}
-	answer(ctx, 200, append(dst, ']'))
+	wire.AnswerRaw(ctx, append(dst, ']'))
 }
 
 // deleteReadOnly is DELETE /auth/readonly-api-key.
-func (s *Server) deleteReadOnly(ctx *fasthttp.RequestCtx) {
+func (s *keys) deleteReadOnly(ctx *fasthttp.RequestCtx) {
 	h, ok := s.holder(ctx, true)
 	if !ok {
 		return
@@ -298,38 +299,38 @@ func (s *Server) deleteReadOnly(ctx *fasthttp.RequestCtx) {
 	var key field
 	at := map[string]place{"key": {into: &key, kinds: aString}}
 	if !readMembers(ctx.Request.Body(), at) {
-		refuseBody.because(`the body must be like {"key":"…"}`).send(ctx)
+		refuseBody.Because(`the body must be like {"key":"…"}`).Send(ctx)
 		return
 	}
 	number, known := s.findKey(&h, engine.ReadOnlyKey, key.text)
-	no := &refuseNoKey
+	refused := refuseNoKey
 	if known {
-		no = s.revoke(h.owner, engine.ReadOnlyKey, number)
+		refused = s.revoke(h.owner, engine.ReadOnlyKey, number)
 	}
 	switch {
-	case no != nil:
-		no.send(ctx)
-	case h.dialect == dialectPOLY:
-		answer(ctx, 200, []byte(`true`))
+	case refused != nil:
+		refused.Send(ctx)
+	case h.dialect == wire.POLY:
+		wire.AnswerRaw(ctx, []byte(`true`))
 	default:
-		answer(ctx, 200, []byte(`{"deleted":true}`))
+		wire.AnswerRaw(ctx, []byte(`{"deleted":true}`))
 	}
 }
 
 // validateReadOnly is GET /auth/validate-readonly-api-key, for whoever was given a key.
-func (s *Server) validateReadOnly(ctx *fasthttp.RequestCtx) {
+func (s *keys) validateReadOnly(ctx *fasthttp.RequestCtx) {
 	query := ctx.QueryArgs()
 	address, key := string(query.Peek("address")), string(query.Peek("key"))
 	if address == "" || key == "" {
-		refuseNoName.send(ctx)
+		refuseNoName.Send(ctx)
 		return
 	}
 	_, ok := s.reader(address, key)
-	answer(ctx, 200, []byte(`{"valid":`+strconv.FormatBool(ok)+`}`))
+	wire.AnswerRaw(ctx, []byte(`{"valid":`+strconv.FormatBool(ok)+`}`))
 }
 
 // reader is the address that a read-only key opens.
-func (s *Server) reader(address, key string) (engine.Address, bool) {
+func (s *keys) reader(address, key string) (engine.Address, bool) {
 	a, ok := auth.ParseAddress(address)
 	if !ok {
 		return a, false
@@ -345,25 +346,25 @@ func (s *Server) reader(address, key string) (engine.Address, bool) {
 }
 
 // addBuilder is POST /auth/builder-api-key.
-func (s *Server) addBuilder(ctx *fasthttp.RequestCtx) {
+func (s *keys) addBuilder(ctx *fasthttp.RequestCtx) {
 	h, ok := s.holder(ctx, true)
 	if !ok {
 		return
 	}
-	number, no := s.addKey(&h, engine.BuilderKey)
-	if no != nil {
-		no.send(ctx)
+	number, refused := s.addKey(&h, engine.BuilderKey)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	t := s.options.Keyring.Builder(h.Address, number)
-	dst := appendString([]byte(`{"key":`), t.Key)
-	dst = appendString(append(dst, `,"secret":`...), t.Secret)
-	dst = appendString(append(dst, `,"passphrase":`...), t.Passphrase)
-	answer(ctx, 200, append(dst, '}'))
+	dst := wire.AppendString([]byte(`{"key":`), t.Key)
+	dst = wire.AppendString(append(dst, `,"secret":`...), t.Secret)
+	dst = wire.AppendString(append(dst, `,"passphrase":`...), t.Passphrase)
+	wire.AnswerRaw(ctx, append(dst, '}'))
 }
 
 // listBuilder is GET /auth/builder-api-key.
-func (s *Server) listBuilder(ctx *fasthttp.RequestCtx) {
+func (s *keys) listBuilder(ctx *fasthttp.RequestCtx) {
 	h, ok := s.holder(ctx, false)
 	if !ok {
 		return
@@ -373,38 +374,38 @@ func (s *Server) listBuilder(ctx *fasthttp.RequestCtx) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendString(append(dst, `{"key":`...), s.options.Keyring.BuilderID(h.Address, k.Number))
+		dst = wire.AppendString(append(dst, `{"key":`...), s.options.Keyring.BuilderID(h.Address, k.Number))
 		dst = appendTime(append(dst, `,"createdAt":`...), k.Created)
 		if k.Revoked {
 			dst = appendTime(append(dst, `,"revokedAt":`...), k.Changed)
 		}
 		dst = append(dst, '}')
 	}
-	answer(ctx, 200, append(dst, ']'))
+	wire.AnswerRaw(ctx, append(dst, ']'))
 }
 
 // deleteBuilder is DELETE /auth/builder-api-key: of the key that asks, if a builder key does, or
 // else of all builder keys of the caller, because his request names none.
-func (s *Server) deleteBuilder(ctx *fasthttp.RequestCtx) {
+func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
 	owner, numbers, ok := s.builders(ctx)
 	if !ok {
 		return
 	}
 	for _, number := range numbers {
-		if no := s.revoke(owner, engine.BuilderKey, number); no != nil {
-			no.send(ctx)
+		if refused := s.revoke(owner, engine.BuilderKey, number); refused != nil {
+			refused.Send(ctx)
 			return
 		}
 	}
-	if readCredentials(&ctx.Request.Header).dialect == dialectPOLY {
-		answer(ctx, 200, []byte(`"OK"`))
+	if readCredentials(&ctx.Request.Header).dialect == wire.POLY {
+		wire.AnswerRaw(ctx, []byte(`"OK"`))
 		return
 	}
-	answer(ctx, 200, []byte(`{"revoked":true}`))
+	wire.AnswerRaw(ctx, []byte(`{"revoked":true}`))
 }
 
 // builders are the builder keys that a DELETE means.
-func (s *Server) builders(ctx *fasthttp.RequestCtx) (
+func (s *keys) builders(ctx *fasthttp.RequestCtx) (
 	owner engine.WalletNo, numbers []uint32, ok bool,
 ) {
 	c := readCredentials(&ctx.Request.Header)
@@ -423,5 +424,5 @@ func (s *Server) builders(ctx *fasthttp.RequestCtx) (
 		return 0, nil, false
 	}
 	owner, _ = s.options.Board.Directory.Wallet(id.Address)
-	return owner, []uint32{id.Nonce}, s.admitAccount(ctx, id.Address, demand{keyScope, 1})
+	return owner, []uint32{id.Nonce}, s.admit(ctx, &identity{Identity: id}, demand{keyScope, 1})
 }

@@ -3,100 +3,44 @@ package ingress
 import (
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/goccy/go-json"
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/ingress/auth"
 )
 
-// dialectSVC is the header family whose answers have the six documented keys and no more.
-const dialectSVC = "SVC_"
-
-// dialectPOLY is the one whose answers about keys have a shape of their own.
-const dialectPOLY = "POLY_"
-
-// busySeconds is the Retry-After of an answer that means: nothing happened, send again.
-const busySeconds = "1"
-
-// answer sends a finished JSON body, which is kept.
-func answer(ctx *fasthttp.RequestCtx, status int, body []byte) {
-	ctx.Response.Header.SetContentType("application/json")
-	ctx.SetStatusCode(status)
-	ctx.Response.SetBodyRaw(body)
-}
-
-// refusal is an answer that is no result: text is what people and older programs read, code the
-// stable word. More, if any, are further members of the body.
-type refusal struct {
-	status     int
-	code, text string
-	more       []detail
-}
-
-// detail is a further member of an error body: value is finished JSON.
-type detail struct{ name, value string }
-
-// text is a detail whose value is a string.
-func text(name, value string) detail { return detail{name, string(appendString(nil, value))} }
-
-// refuse makes a refusal with what to change, in plain words.
-func refuse(status int, code, words, detail string) refusal {
-	return *refusal{status, code, words, nil}.because(detail)
-}
-
-// because is the refusal with what to change, in plain words.
-func (r refusal) because(detail string) *refusal {
-	r.more = append(r.more[:len(r.more):len(r.more)], text("detail", detail))
-	return &r
-}
-
-// send answers with the refusal. 503 means that the same bytes may be sent again, and when.
-func (r *refusal) send(ctx *fasthttp.RequestCtx) {
-	if r.status == fasthttp.StatusServiceUnavailable {
-		ctx.Response.Header.Set("Retry-After", busySeconds)
-	}
-	answer(ctx, r.status, appendFailure(make([]byte, 0, 256), r))
-}
-
-// fail is send for a refusal without further members.
-func fail(ctx *fasthttp.RequestCtx, status int, code, text string) {
-	(&refusal{status, code, text, nil}).send(ctx)
-}
-
-// appendFailure appends the body of an error.
-func appendFailure(dst []byte, r *refusal) []byte {
-	dst = appendString(append(dst, `{"error":`...), r.text)
-	dst = appendString(append(dst, `,"code":`...), r.code)
-	for _, d := range r.more {
-		dst = append(append(append(dst, `,"`...), d.name...), `":`...)
-		dst = append(dst, d.value...)
-	}
-	return append(dst, '}')
+// orderID is the member of a refusal that names an order which may be live.
+func orderID(id *engine.OrderID) wire.Member {
+	return wire.Member{Name: "orderID", Value: id.Hex()}
 }
 
 // refuseReceipt is the answer to a Command that the engine refused.
-func refuseReceipt(r *engine.Receipt) *refusal {
+func refuseReceipt(r *engine.Receipt) *wire.Refusal {
 	rule := &engine.Rejects[r.Reject]
-	no := &refusal{rule.HTTP, rule.Code, r.Text(), nil}
+	refused := &wire.Refusal{Status: rule.HTTP, Code: rule.Code, Text: r.Text()}
 	switch {
-	case no.status == fasthttp.StatusServiceUnavailable:
-		no.more = []detail{{"retry_after_seconds", busySeconds}}
+	case refused.Status == fasthttp.StatusServiceUnavailable:
+		return refused.With(retryAfter(wire.RetrySeconds))
 	case r.Reject == engine.RejectKeys:
-		return no.because("DELETE one of them, on the path on which such a key is made")
+		return refused.Because("DELETE one of them, on the path on which such a key is made")
 	case r.Reject == engine.RejectKeyRecords:
-		return no.because("POST the nonce of a deleted trading key again, or derive keys by GET, " +
-			"which records nothing")
+		return refused.Because("POST the nonce of a deleted trading key again, or derive keys by " +
+			"GET, which records nothing")
 	}
-	return no
+	return refused
+}
+
+// retryAfter is the member of a refusal that says after how many seconds to send again.
+func retryAfter(seconds string) wire.Member {
+	return wire.Member{Name: "retry_after_seconds", Value: seconds, JSON: true}
 }
 
 // result is what an order answer is made of.
 type result struct {
 	receipt engine.Receipt
-	dialect string
+	dialect wire.Dialect
 	// bare leaves the hashes out even where the dialect has them: the caller asked to be answered
 	// without waiting for an execution.
 	bare   bool
@@ -108,19 +52,6 @@ var replayHeader = []byte("X-Idempotent-Replay")
 // markReplay says that an answer is that of an earlier request.
 func markReplay(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(replayHeader, []byte("true"))
-}
-
-// replyOrder answers a judged order: a result if it was accepted, an error if not.
-func (s *Server) replyOrder(ctx *fasthttp.RequestCtx, p *placement) {
-	r := &p.out
-	if r.replay {
-		markReplay(ctx)
-	}
-	if r.receipt.Reject != engine.Accepted {
-		s.refuseOrder(p).send(ctx)
-		return
-	}
-	answer(ctx, 200, appendResult(make([]byte, 0, 512), r, s.options.JournalID))
 }
 
 // appendResult appends the order result. The first six keys are every dialect's. Trade ids and
@@ -136,7 +67,7 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	dst = appendAmount(dst, p.Making)
 	dst = append(dst, `","status":"`...)
 	dst = append(append(dst, r.status()...), '"')
-	if r.dialect == dialectSVC {
+	if r.dialect == wire.SVC {
 		return append(dst, '}')
 	}
 	dst = append(dst, `,"orderHash":"`...)
@@ -168,12 +99,12 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 // error. id is the order's if it may be live all the same, else nil. The stable word and what to
 // change are members of their own, because clients compare the whole errorMsg; where there are six
 // keys and no more the latter stands in brackets behind the words.
-func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) []byte {
-	words, advice := r.text, r.advice()
-	if dialect == dialectSVC && advice != "" {
+func appendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire.Dialect) []byte {
+	words, advice := r.Text, advice(r)
+	if dialect == wire.SVC && advice != "" {
 		words += " (" + advice + ")"
 	}
-	dst = appendString(append(dst, `{"success":false,"errorMsg":`...), words)
+	dst = wire.AppendString(append(dst, `{"success":false,"errorMsg":`...), words)
 	written, hash := `""`, `null`
 	if id != nil {
 		written = `"` + id.Hex() + `"`
@@ -181,11 +112,11 @@ func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) [
 	}
 	dst = append(append(dst, `,"orderID":`...), written...)
 	dst = append(dst, `,"takingAmount":"","makingAmount":"","status":""`...)
-	if dialect != dialectSVC {
+	if dialect != wire.SVC {
 		dst = append(append(dst, `,"orderHash":`...), hash...)
-		dst = appendString(append(dst, `,"code":`...), r.code)
+		dst = wire.AppendString(append(dst, `,"code":`...), r.Code)
 		if advice != "" {
-			dst = appendString(append(dst, `,"detail":`...), advice)
+			dst = wire.AppendString(append(dst, `,"detail":`...), advice)
 		}
 	}
 	return append(dst, '}')
@@ -193,23 +124,19 @@ func appendRefused(dst []byte, r *refusal, id *engine.OrderID, dialect string) [
 
 // advice is what there is to say of a bad order beside the words: what is wrong with a signature,
 // and what to change.
-func (r *refusal) advice() string {
-	if r.status >= fasthttp.StatusInternalServerError {
+func advice(r *wire.Refusal) string {
+	if r.Status >= fasthttp.StatusInternalServerError {
 		return ""
 	}
 	var b strings.Builder
-	for i, d := range r.more {
+	for i, m := range r.More {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if d.name != "detail" {
-			b.WriteString(d.name + ": ")
+		if m.Name != "detail" {
+			b.WriteString(m.Name + ": ")
 		}
-		said := d.value
-		if said[0] == '"' {
-			_ = json.Unmarshal([]byte(d.value), &said) // text wrote it
-		}
-		b.WriteString(said)
+		b.WriteString(m.Value)
 	}
 	return b.String()
 }
@@ -241,25 +168,8 @@ func (r *result) status() string {
 
 // appendTrio appends the answer of a key derivation.
 func appendTrio(dst []byte, t auth.Trio) []byte {
-	dst = appendString(append(dst, `{"apiKey":`...), t.Key)
-	dst = appendString(append(dst, `,"secret":`...), t.Secret)
-	dst = appendString(append(dst, `,"passphrase":`...), t.Passphrase)
+	dst = wire.AppendString(append(dst, `{"apiKey":`...), t.Key)
+	dst = wire.AppendString(append(dst, `,"secret":`...), t.Secret)
+	dst = wire.AppendString(append(dst, `,"passphrase":`...), t.Passphrase)
 	return append(dst, '}')
-}
-
-// appendString appends s as a JSON string. Broken UTF-8 becomes the replacement character.
-func appendString(dst []byte, s string) []byte {
-	const digits = "0123456789abcdef"
-	dst = append(dst, '"')
-	for _, c := range s {
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', byte(c))
-		case c < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		default:
-			dst = utf8.AppendRune(dst, c)
-		}
-	}
-	return append(dst, '"')
 }

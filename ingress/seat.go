@@ -1,17 +1,20 @@
 package ingress
 
 import (
+	"net"
 	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
+	"clobd/ingress/conn"
 )
 
-// seat is the place in the pool that the order of a connection's request holds while its goroutine
-// works: from its bytes to the ring, and again from its Receipt until the answer is written. In
-// between it waits without one, so that those who work are never more than there are places.
+// seat is what a connection knows of the orders that come over it, and the seat in the pool that an
+// order holds while its goroutine works: from its bytes to the ring, and again from its Receipt
+// until the answer is written. In between it waits without a seat, so that there are never more at
+// work than there are seats.
 //
 //	Read ─► take ─► decode, verify ─► leave ─► ring … Receipt ─► back ─► Write ─► done
 //
@@ -22,25 +25,38 @@ type seat struct {
 	pool   *pool
 	since  time.Time
 	answer waiter
+
+	direct bool // the connection is one caller's own, not that of a proxy that stands for many
+	early  bool // the next order takes its seat before it is parsed
+	// fresh: what was read last began with an order, and nothing of it has been handled yet.
+	fresh   bool
+	refused error          // why the order that has begun has no seat
+	payer   engine.Address // whose share of the queue the last order took
 }
 
 func newSeat(p *pool) seat {
 	return seat{pool: p, answer: waiter{turn: make(chan error, 1)}}
 }
 
-// take waits for a place, unless there is one already. Errors as of pool.do.
-func (s *seat) take(wallet engine.Address) error {
-	if s == nil || s.held.Load() {
-		return nil
+// take waits for a seat, unless the order has one since its first byte. The next order of the
+// connection takes its seat for the same payer. Errors: errPoolFull, errPoolExpired, errPoolClosed.
+func (s *seat) take(payer engine.Address) error {
+	if err := s.refused; err != nil {
+		s.refused = nil
+		return err
 	}
-	w, err := s.pool.enter(wallet)
-	if err == nil && w != nil {
-		err = <-w.turn
-	}
-	if err == nil {
+	if !s.held.Load() {
+		w, err := s.pool.enter(payer)
+		if err == nil && w != nil {
+			err = <-w.turn
+		}
+		if err != nil {
+			return err
+		}
 		s.sit()
 	}
-	return err
+	s.payer, s.early = payer, s.direct
+	return nil
 }
 
 func (s *seat) sit() {
@@ -48,7 +64,7 @@ func (s *seat) sit() {
 	s.held.Store(true)
 }
 
-// leave gives the place to somebody else while this request waits.
+// leave gives the seat to another order while this one waits.
 func (s *seat) leave() {
 	if s != nil && s.held.Load() && s.held.Swap(false) { // most reads hold none
 		s.worked += time.Since(s.since)
@@ -56,7 +72,7 @@ func (s *seat) leave() {
 	}
 }
 
-// back waits for a place before all that is new.
+// back waits for a seat, before all orders that are new.
 func (s *seat) back() {
 	if s != nil && !s.held.Load() {
 		s.pool.back(&s.answer)
@@ -64,7 +80,7 @@ func (s *seat) back() {
 	}
 }
 
-// done is leave after the answer, or when there will be none.
+// done gives the seat back after the answer, or when there will be none.
 func (s *seat) done() {
 	s.leave()
 	if s.worked != 0 {
@@ -73,21 +89,11 @@ func (s *seat) done() {
 	}
 }
 
-// release gives the place back if there is one: the connection is closed.
+// release gives the seat back if there is one: the connection is closed.
 func (s *seat) release() {
 	if s.held.Swap(false) {
 		s.pool.leave()
 	}
-}
-
-// orderConn is what a connection knows of the orders that come over it.
-type orderConn struct {
-	early bool // the next one takes its place before it is parsed
-	// fresh: what was read last began with an order, and nothing of it has been handled yet.
-	fresh bool
-	full  error // why it has no place
-	seat  seat
-	payer engine.Address // who sent one over it last
 }
 
 // orderStart is how a request that places an order begins, as public clients write it.
@@ -96,46 +102,91 @@ const (
 	orderStart = "POST " + orderPath + " "
 )
 
-// begins takes a place for what seems to be an order before anything else is done with it: what
-// waits for a place has then cost no more than one read of its socket. The first order of a
-// connection has been authenticated before, so that it is known whose share of the queue it takes.
-func (c *orderConn) begins(b []byte) {
-	c.fresh = false
-	if c.early && len(b) >= len(orderStart) && string(b[:len(orderStart)]) == orderStart {
-		c.fresh, c.full = true, c.seat.take(c.payer)
+// begins takes a seat for bytes that seem to be an order before anything else is done with them: an
+// order that waits for a seat has then cost no more than one read of its socket. The first order of
+// a connection was authenticated before, so that its share of the queue is known.
+func (s *seat) begins(b []byte) {
+	s.fresh = false
+	if s.early && len(b) >= len(orderStart) && string(b[:len(orderStart)]) == orderStart {
+		s.fresh, s.refused = true, nil
+		s.refused = s.take(s.payer)
 	}
 }
 
-// next drops the place, or the refusal of one, that is not of the request that is handled now. The
-// bytes that it was taken for may be another request's: of the one before it in a pipeline, which
-// was not written yet, or of a body. Whoever held a place while he waits for a second one could
-// wait for ever.
-func (c *orderConn) next(order bool) {
-	if !c.fresh || !order {
-		c.seat.done()
-		c.full = nil
+// next gives up the seat, or the refusal of one, unless it was taken for the request that is
+// handled now. It may be another request's: of the order before it in a pipeline, whose answer is
+// not written yet, or of a body that looked like an order. A goroutine that held one seat and
+// waited for a second could wait for ever.
+func (s *seat) next(order bool) {
+	if !s.fresh || !order {
+		s.done()
+		s.refused = nil
 	}
-	c.fresh = false
+	s.fresh = false
 }
 
-// sit takes a place for the order of a request, unless it has one since its first byte. Keys are
-// free: those without an account have one share of the queue together.
-func (s *Server) sit(ctx *fasthttp.RequestCtx, caller *identity) (*seat, *refusal) {
-	c, ok := ctx.Conn().(*countedConn)
+// seatOf returns the seat of the connection that a request came over.
+func seatOf(ctx *fasthttp.RequestCtx) *seat {
+	c, ok := ctx.Conn().(*orderConn)
 	if !ok {
 		panic("BUG: a connection that did not pass the turnstile")
 	}
-	o, payer := &c.orders, engine.Address{}
-	if _, known := s.options.Board.Directory.Wallet(caller.Address); known {
-		payer = caller.Address
-	}
-	err := o.full
-	if o.full = nil; err == nil {
-		err = o.seat.take(payer)
-	}
+	return &c.seat
+}
+
+// orderListener hands out the connections that passed the turnstile, each with a seat.
+type orderListener struct {
+	*conn.Listener
+	server *Server
+}
+
+// Accept waits for the next connection.
+func (l orderListener) Accept() (net.Conn, error) {
+	c, err := l.Next()
 	if err != nil {
-		return nil, s.refusePool(err)
+		return nil, err
 	}
-	o.payer, o.early = payer, c.direct
-	return &o.seat, nil
+	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), draining: &l.server.draining}
+	oc.seat.direct = c.Direct
+	return oc, nil
+}
+
+// orderConn lets orders over its connection work only while they have a seat.
+type orderConn struct {
+	*conn.Conn
+	seat     seat
+	draining *atomic.Bool
+}
+
+// Read reads. It waits without a seat; an order gets one at once. While the node drains it does
+// not: the connection would count as idle while it waits here, and be closed under the order.
+func (c *orderConn) Read(b []byte) (int, error) {
+	c.seat.done()
+	n, err := c.Conn.Read(b)
+	if c.seat.early && c.draining.Load() {
+		c.seat.early = false
+	}
+	c.seat.begins(b[:n])
+	return n, err
+}
+
+// Write writes. After it the order needs its seat no more, nor if the client must read before more
+// can be written: he may never do that.
+func (c *orderConn) Write(b []byte) (int, error) {
+	n := c.Conn.WriteNow(b)
+	if c.seat.held.Load() {
+		c.seat.done()
+	}
+	if n == len(b) {
+		return n, nil
+	}
+	more, err := c.Conn.Write(b[n:])
+	return n + more, err
+}
+
+// Close closes the connection and gives its seat back.
+func (c *orderConn) Close() error {
+	err := c.Conn.Close()
+	c.seat.release()
+	return err
 }

@@ -66,7 +66,7 @@ func (d *dialed) live() {
 func (h *house) rawOrder(text string) string {
 	o := &words{strings.Fields(text)}
 	x, o := h.parseOrder(o)
-	w := wire{method: "POST", path: "/order", body: h.orderBody(x, o.list[0], o)}
+	w := rawRequest{method: "POST", path: "/order", body: h.orderBody(x, o.list[0], o)}
 	h.signed(&w, o.list[0], o)
 	return w.String()
 }

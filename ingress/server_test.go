@@ -66,7 +66,7 @@ func (h *house) orderWire(line string) (raw string) {
 		Salt: auth.WordOf(1), Token: engine.Token{31: 10}, MakerAmount: 4 * engine.Unit,
 		TakerAmount: 10 * engine.Unit, Timestamp: auth.WordOf(testNow * 1000),
 	}
-	w := wire{method: "POST", path: "/order"}
+	w := rawRequest{method: "POST", path: "/order"}
 	w.body = h.orderBody(&x, o.list[0], o)
 	h.signed(&w, o.list[0], o)
 	return w.String()
@@ -192,13 +192,13 @@ func TestDerivationsHoldAnEighth(t *testing.T) {
 	from := func(i byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, i}) }
 	for i := range byte(2) {
 		joined.Go(func() {
-			if err := h.server.verifyDerivation(from(i), func() {}); err != nil {
+			if err := h.server.keys.verifyDerivation(from(i), func() {}); err != nil {
 				t.Errorf("derivation %d: %v", i, err)
 			}
 		})
 		awaitQueue(t, p, int(i)+1)
 	}
-	if err := h.server.verifyDerivation(from(9), nil); err != errPoolFull {
+	if err := h.server.keys.verifyDerivation(from(9), nil); err != errPoolFull {
 		t.Errorf("one too many: %v", err)
 	}
 	joined.Go(func() {
@@ -295,7 +295,7 @@ func TestHeaderFamilies(t *testing.T) {
 		{[]string{"POLY_ADDRESS: p", "SVC_X: 1", "Svc-Cluster: edge"}, "POLY_", "p", false},
 	} {
 		got := read(c.lines...)
-		if got.dialect != c.dialect || got.address != c.address || got.doubled != c.doubled {
+		if string(got.dialect) != c.dialect || got.address != c.address || got.doubled != c.doubled {
 			t.Errorf("%q: %+v", c.lines, got)
 		}
 	}
@@ -308,9 +308,9 @@ func TestHeaderFamilies(t *testing.T) {
 }
 
 func TestClientAddress(t *testing.T) {
-	s := &Server{options: Options{TrustedProxies: []netip.Prefix{
+	s := &Server{door: door{options: Options{TrustedProxies: []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128"),
-	}}}
+	}}}}
 	for _, c := range []struct{ peer, forwarded, want string }{
 		{"192.0.2.1", "203.0.113.9", "192.0.2.1"}, // a stranger may write what it likes
 		{"10.0.0.1", "", "10.0.0.1"},
@@ -328,7 +328,7 @@ func TestClientAddress(t *testing.T) {
 			request.Header.Set("X-Forwarded-For", c.forwarded)
 		}
 		ctx.Init(&request, &net.TCPAddr{IP: net.ParseIP(c.peer)}, nil)
-		if got := s.clientAddress(&ctx); got != netip.MustParseAddr(c.want) {
+		if got := s.ClientAddress(&ctx); got != netip.MustParseAddr(c.want) {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -346,7 +346,7 @@ func TestLargeHeader(t *testing.T) {
 
 func TestSlowBody(t *testing.T) {
 	h := newHouse(t, nil)
-	h.server.timeouts.request = 50 * time.Millisecond
+	h.server.turnstile.Timeouts.Request = 50 * time.Millisecond
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -389,7 +389,7 @@ func TestRecovering(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.timeouts.request = time.Hour
+	s.turnstile.Timeouts.Request = time.Hour
 	ln := fasthttputil.NewInmemoryListener()
 	served := make(chan error)
 	go func() { served <- s.Serve(ln) }()

@@ -3,28 +3,31 @@ package ingress
 import (
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
-	"clobd/engine/view"
 	"clobd/ingress/auth"
 )
 
 var (
-	refuseBody        = refusal{400, "bad_payload", "Invalid payload", nil}
-	refuseNoCondition = refuse(400, "bad_payload", "conditionId is required",
+	refuseBody        = wire.Refuse(400, "bad_payload", "Invalid payload", "")
+	refuseNoCondition = wire.Refuse(400, "bad_payload", "conditionId is required",
 		"name the market by its condition id, 0x and 64 hex digits")
-	refuseShares = refuse(400, "bad_payload", "amount is a positive decimal number of shares "+
+	refuseShares = wire.Refuse(400, "bad_payload", "amount is a positive decimal number of shares "+
 		"with at most 6 decimals", `write it as a text, such as "12.5"`)
-	refuseWallet = refuse(400, "bad_payload", "wallet is not an address",
+	refuseWallet = wire.Refuse(400, "bad_payload", "wallet is not an address",
 		"write 0x and 40 hex digits, or leave it out for your own account")
 )
 
-// exchangeTokens is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs
+// tokens serves what turns collateral into tokens and back.
+type tokens struct{ *door }
+
+// exchange is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs
 // back into collateral, and what is held of a resolved market into what it pays. The request's own
 // digest is its id: sent again as it is, it is carried out once and answered twice.
-func (s *Server) exchangeTokens(kind engine.Kind) fasthttp.RequestHandler {
+func (s *tokens) exchange(kind engine.Kind) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		caller, ok := s.authenticate(ctx)
-		if !ok || !s.admitAccount(ctx, caller.Address, demand{transferScope, 1}) {
+		if !ok || !s.admit(ctx, &caller, demand{transferScope, 1}) {
 			return
 		}
 		digest, ok := auth.Digest(caller.signature)
@@ -32,30 +35,30 @@ func (s *Server) exchangeTokens(kind engine.Kind) fasthttp.RequestHandler {
 			panic("BUG: authenticated by no digest: " + caller.signature)
 		}
 		c := engine.Command{Kind: kind, ID: digest}
-		if no := s.readTransfer(ctx.Request.Body(), &caller, &c); no != nil {
-			no.send(ctx)
+		if refused := s.readTransfer(ctx.Request.Body(), &caller, &c); refused != nil {
+			refused.Send(ctx)
 			return
 		}
 		receipt, err := s.submit(&c)
 		switch {
 		case err != nil:
-			s.refuseSubmit(err, nil).send(ctx)
+			s.refuseSubmit(err, nil).Send(ctx)
 			return
 		case receipt.Reject == engine.RejectDuplicate:
 			markReplay(ctx)
 			receipt.Sequence, receipt.Taking = receipt.First, receipt.Args[0]
 		case receipt.Reject != engine.Accepted:
-			s.refuseTransfer(&c, &receipt).send(ctx)
+			s.refuseTransfer(&c, &receipt).Send(ctx)
 			return
 		}
-		answer(ctx, 200, s.appendTransfer(nil, &c, &receipt))
+		wire.AnswerRaw(ctx, s.appendTransfer(nil, &c, &receipt))
 	}
 }
 
 // readTransfer reads which market, how much and whose wallet: the caller's own account unless the
 // body names another one that he may trade for. A redemption is of all that is held, so it reads no
 // amount.
-func (s *Server) readTransfer(body []byte, caller *identity, c *engine.Command) *refusal {
+func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) *wire.Refusal {
 	var condition, amount, wallet field
 	at := map[string]place{
 		"conditionId":  {into: &condition, kinds: aString},
@@ -65,21 +68,21 @@ func (s *Server) readTransfer(body []byte, caller *identity, c *engine.Command) 
 		"wallet":       {into: &wallet, kinds: aString},
 	}
 	if !readMembers(body, at) {
-		return refuseBody.because(`the body must be like {"conditionId":"0x and 64 hex digits",` +
+		return refuseBody.Because(`the body must be like {"conditionId":"0x and 64 hex digits",` +
 			`"amount":"12.5"}`)
 	}
 	if !condition.given() {
-		return &refuseNoCondition
+		return refuseNoCondition
 	}
-	m, no := s.listed(condition.text)
-	if no != nil {
-		return no
+	m, refused := s.listed(condition.text)
+	if refused != nil {
+		return refused
 	}
 	c.Market = m.No
 	if c.Kind != engine.RedeemTokens {
 		size, ok := parseDecimal(amount.text)
 		if !ok {
-			return &refuseShares
+			return refuseShares
 		}
 		c.Size = engine.Size(size)
 	}
@@ -87,19 +90,19 @@ func (s *Server) readTransfer(body []byte, caller *identity, c *engine.Command) 
 }
 
 // chooseWallet numbers the wallet and its owner. Strangers have nothing to exchange.
-func (s *Server) chooseWallet(wallet field, caller *identity, c *engine.Command) *refusal {
+func (s *tokens) chooseWallet(wallet field, caller *identity, c *engine.Command) *wire.Refusal {
 	d := s.options.Board.Directory
 	address, ok := caller.Address, true
 	if wallet.given() {
 		if address, ok = auth.ParseAddress(wallet.text); !ok {
-			return &refuseWallet
+			return refuseWallet
 		}
 	}
 	c.Owner, _ = d.Wallet(caller.Address)
 	c.Wallet, _ = d.Wallet(address)
 	switch {
 	case address != caller.Address && (c.Owner == 0 || d.Owner(c.Wallet) != c.Owner):
-		return refuseMaker.because("the wallet must be linked to " +
+		return refuseMaker.Because("the wallet must be linked to " +
 			auth.Checksum(caller.Address) + " by the operator")
 	case c.Wallet == 0 && c.Kind == engine.RedeemTokens:
 		return s.refuseTransfer(c, &engine.Receipt{Reject: engine.RejectNothing})
@@ -110,21 +113,8 @@ func (s *Server) chooseWallet(wallet field, caller *identity, c *engine.Command)
 	return nil
 }
 
-// listed is the market of a condition id as it was written.
-func (s *Server) listed(condition string) (*view.Market, *refusal) {
-	id, ok := engine.ParseCondition(condition)
-	if !ok {
-		return nil, &refuseCondID
-	}
-	m := s.options.Board.Directory.Condition(id)
-	if m == nil {
-		return nil, &refuseUnlisted
-	}
-	return m, nil
-}
-
 // appendTransfer appends the answer: the receipt of the ledger, what it was for, and what it moved.
-func (s *Server) appendTransfer(dst []byte, c *engine.Command, r *engine.Receipt) []byte {
+func (s *tokens) appendTransfer(dst []byte, c *engine.Command, r *engine.Receipt) []byte {
 	d := s.options.Board.Directory
 	hash := engine.TxHash(s.options.JournalID, r.Sequence, 0)
 	dst = append(dst, `{"success":true,"transactionHash":"`...)

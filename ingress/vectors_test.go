@@ -162,7 +162,7 @@ func (h *house) call(owner engine.Address, method, path, body string) string {
 	if err := trio.Sign(&r); err != nil {
 		h.t.Fatal(err)
 	}
-	return h.send((&wire{method: method, path: path, body: body, headers: []string{
+	return h.send((&rawRequest{method: method, path: path, body: body, headers: []string{
 		"POLY_ADDRESS: " + r.Address, "POLY_API_KEY: " + r.Key, "POLY_PASSPHRASE: " + r.Passphrase,
 		"POLY_TIMESTAMP: " + r.Timestamp, "POLY_SIGNATURE: " + r.Signature,
 	}}).String())
@@ -404,7 +404,7 @@ func TestMessagesThroughTheDoor(t *testing.T) {
 		address, _ := auth.ParseAddress(m.Address)
 		nonce, err := strconv.ParseUint(m.Nonce.String(), 10, 32)
 		ask := func(signature string) string {
-			return h.send((&wire{method: "GET", path: "/auth/derive-api-key", headers: []string{
+			return h.send((&rawRequest{method: "GET", path: "/auth/derive-api-key", headers: []string{
 				"POLY_ADDRESS: " + m.Address, "POLY_SIGNATURE: " + signature,
 				"POLY_TIMESTAMP: " + m.Timestamp.String(), "POLY_NONCE: " + m.Nonce.String(),
 				"X-Chain-Id: " + strconv.FormatUint(m.ChainID, 10)}}).String())
@@ -457,7 +457,7 @@ func TestMacsThroughTheDoor(t *testing.T) {
 			sum.Write([]byte(m.Timestamp.String() + m.Method + m.Path + m.Body))
 			code := sum.Sum(nil)
 			code[0] ^= spoil
-			return h.send((&wire{method: m.Method, path: m.Path, body: m.Body, headers: []string{
+			return h.send((&rawRequest{method: m.Method, path: m.Path, body: m.Body, headers: []string{
 				"POLY_ADDRESS: " + auth.Checksum(alice), "POLY_API_KEY: " + trio.Key,
 				"POLY_PASSPHRASE: " + trio.Passphrase, "POLY_TIMESTAMP: " + m.Timestamp.String(),
 				"POLY_SIGNATURE: " + base64.URLEncoding.EncodeToString(code)}}).String())

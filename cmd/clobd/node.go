@@ -369,7 +369,8 @@ func (n *node) open(ctx context.Context) error {
 		}
 		n.log.Info("the index catches up", "at", history.Sequence(), "of", n.board.Sequence())
 	}
-	err = n.door.Attach(ingress.Options{Sequencer: n.writer, Board: n.board,
+	err = n.door.Attach(ingress.Options{
+		Enter: n.writer.Enter, EnterAll: n.writer.EnterAll, Board: n.board,
 		Public: answers.Public, Account: answers.Account, Past: history.Past,
 		Await: history.Await, JournalID: n.journal.ID})
 	if err != nil {

@@ -65,8 +65,12 @@ func product() []row {
 		{pkg: "api/wire", ours: []string{"engine"}, out: []string{fast, gojs}, no: map[string]string{
 			"encoding/json": "the door's answers are written with go-json",
 		}},
+		{pkg: "ingress/conn", ours: []string{"api/wire"}, no: map[string]string{
+			fast: "it lets connections in, whatever is said over them",
+		}},
 		{pkg: "ingress",
-			ours:  []string{"engine", "engine/view", "engine/sequencer", "ingress/auth", "api/wire"},
+			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth",
+				"ingress/conn", "api/wire"},
 			out:   []string{fast, route, gojs, prom},
 			tests: []string{"scripts/openapi"},
 			no: map[string]string{

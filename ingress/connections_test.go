@@ -2,65 +2,13 @@ package ingress
 
 import (
 	"bufio"
-	"log/slog"
 	"net"
-	"os"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 )
-
-// shortListener fails a few times as a process without free descriptors does.
-type shortListener struct {
-	net.Listener
-	failures []error
-}
-
-func (l *shortListener) Accept() (net.Conn, error) {
-	if len(l.failures) > 0 {
-		err := l.failures[0]
-		l.failures = l.failures[1:]
-		return nil, err
-	}
-	return nil, net.ErrClosed
-}
-
-func TestListenerOutlivesShortage(t *testing.T) {
-	short := func(e syscall.Errno) error {
-		return &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", e)}
-	}
-	l := &shortListener{failures: []error{short(syscall.EMFILE), short(syscall.ENFILE),
-		short(syscall.ECONNABORTED)}}
-	p := newPatient(l, slog.New(slog.DiscardHandler))
-	if _, err := p.Accept(); err != net.ErrClosed || len(l.failures) != 0 {
-		t.Fatalf("Accept ended with %v, %d failures left", err, len(l.failures))
-	}
-	l.failures = []error{short(syscall.EINVAL)}
-	if _, err := p.Accept(); err == net.ErrClosed {
-		t.Fatal("an error that does not pass was waited out")
-	}
-}
-
-// endlessListener never has a descriptor.
-type endlessListener struct{ net.Listener }
-
-func (endlessListener) Accept() (net.Conn, error) { return nil, syscall.EMFILE }
-func (endlessListener) Close() error              { return nil }
-
-func TestListenerClosesInShortage(t *testing.T) {
-	p := newPatient(endlessListener{}, slog.New(slog.DiscardHandler))
-	ended := make(chan error)
-	go func() { _, err := p.Accept(); ended <- err }()
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err != net.ErrClosed {
-		t.Fatalf("Accept ended with %v", err)
-	}
-}
 
 // serveTCP opens the door of h on a socket, and returns how to dial it.
 func serveTCP(t *testing.T, h *house) func() net.Conn {
@@ -98,9 +46,7 @@ func ask(t *testing.T, c net.Conn, request string) string {
 func awaitOpen(t *testing.T, h *house, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		h.server.turnstile.mutex.Lock()
-		open := h.server.turnstile.open
-		h.server.turnstile.mutex.Unlock()
+		open := h.server.turnstile.Open()
 		if open == want {
 			return
 		}
@@ -137,15 +83,6 @@ func TestTurnstile(t *testing.T) {
 		if got := ask(t, dial(), fine); got[:4] != "200\n" {
 			t.Errorf("after one has left: %s", got)
 		}
-	}
-}
-
-func TestConnectionsLeaveDescriptors(t *testing.T) {
-	if got := connections(1 << 40); got > 1<<30 {
-		t.Errorf("more connections than descriptors: %d", got)
-	}
-	if got := connections(7); got != 7 {
-		t.Errorf("asked for 7, got %d", got)
 	}
 }
 

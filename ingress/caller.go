@@ -1,0 +1,171 @@
+package ingress
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
+	"clobd/ingress/auth"
+)
+
+// families are the header prefixes, the most preferred first. A request is read in one of them
+// only, the first that any of its headers belongs to.
+var families = [...]wire.Dialect{wire.SVC, wire.POLY, wire.KUEST}
+
+// credentials are the authentication headers of a request.
+type credentials struct {
+	dialect wire.Dialect
+	address, key, passphrase, timestamp,
+	signature, nonce string
+	maxAge, readOnly string
+	builder          auth.Request // the headers of a builder key
+	// doubled: a header came twice. Nobody knows which of the two was meant.
+	doubled bool
+}
+
+// readCredentials finds them whatever their letter case, and with '-' for '_': some proxies drop
+// names with underscores.
+func readCredentials(h *fasthttp.RequestHeader) credentials {
+	var c credentials
+	best := len(families) // whose headers c holds
+	for name, value := range h.All() {
+		for i, family := range families[:min(best+1, len(families))] {
+			if len(name) <= len(family) || !foldEqual(name[:len(family)], string(family)) {
+				continue
+			}
+			if n := headerNumber(name[len(family):]); n >= 0 {
+				if i < best {
+					c, best = credentials{dialect: family}, i
+				}
+				c.set(n, value)
+			}
+			break
+		}
+	}
+	if best == len(families) {
+		c.dialect = wire.SVC
+	}
+	return c
+}
+
+// headers are those of a family by their names without its prefix.
+var headers = [...]string{
+	"ADDRESS", "API_KEY", "PASSPHRASE", "TIMESTAMP", "SIGNATURE", "NONCE", "MAX_AGE_MS",
+	"READONLY_API_KEY", "BUILDER_API_KEY", "BUILDER_PASSPHRASE", "BUILDER_TIMESTAMP",
+	"BUILDER_SIGNATURE",
+}
+
+// headerNumber is the index of a header in headers, named without its prefix; -1 if it is not one
+// of ours.
+func headerNumber(name []byte) int {
+	for i := range headers {
+		if foldEqual(name, headers[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// set keeps one header.
+func (c *credentials) set(n int, value []byte) {
+	at := [len(headers)]*string{
+		&c.address, &c.key, &c.passphrase, &c.timestamp, &c.signature, &c.nonce, &c.maxAge,
+		&c.readOnly, &c.builder.Key, &c.builder.Passphrase, &c.builder.Timestamp, &c.builder.Signature,
+	}[n]
+	c.doubled = c.doubled || *at != ""
+	*at = string(value)
+}
+
+// foldEqual compares a header name with its canonical form in upper case.
+func foldEqual(name []byte, upper string) bool {
+	if len(name) != len(upper) {
+		return false
+	}
+	for i, b := range name {
+		switch {
+		case 'a' <= b && b <= 'z':
+			b -= 'a' - 'A'
+		case b == '-':
+			b = '_'
+		}
+		if b != upper[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// identity is who an authenticated request comes from.
+type identity struct {
+	auth.Identity
+	key     string // uuid of the API key
+	dialect wire.Dialect
+	maxAge  string // how many milliseconds after its signature an order is still wanted, or ""
+
+	signature string // of the request, as written
+}
+
+// authenticate checks the five headers of a request over its exact bytes, or answers 401.
+func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
+	c := readCredentials(&ctx.Request.Header)
+	if c.doubled {
+		failRefusal(ctx, auth.ErrMissing, time.Time{})
+		return identity{}, false
+	}
+	r := auth.Request{
+		Address: c.address, Key: c.key, Passphrase: c.passphrase,
+		Timestamp: c.timestamp, Signature: c.signature,
+	}
+	s.describe(ctx, &r)
+	now := s.options.Now()
+	id, err := s.options.Keyring.Authenticate(&r, now)
+	if err == nil && s.options.Board.Directory.Revoked(id.Address, id.Nonce) {
+		err = auth.ErrKey
+	}
+	if err != nil {
+		failRefusal(ctx, err, now)
+		return identity{}, false
+	}
+	return identity{id, strings.ToLower(c.key), c.dialect, c.maxAge, c.signature}, true
+}
+
+// describe fills in what the headers of a request sign.
+func (s *door) describe(ctx *fasthttp.RequestCtx, r *auth.Request) {
+	raw := string(ctx.URI().PathOriginal())
+	r.Method, r.Path, r.RawPath = string(ctx.Method()), strings.TrimPrefix(raw, "/clob"), raw
+	r.Body = ctx.Request.Body()
+}
+
+// What a request must carry: the same for every cause, so that strangers learn nothing from it.
+const (
+	adviceL2 = "send ADDRESS, API_KEY, PASSPHRASE, TIMESTAMP and SIGNATURE of a key that is not " +
+		"revoked, each once and with one prefix; SIGNATURE is the HMAC-SHA256 by its secret of timestamp, " +
+		"method, path without query, and body as sent"
+	adviceL1 = "send ADDRESS, TIMESTAMP, NONCE and SIGNATURE, each once and with one prefix; SIGNATURE " +
+		"is the address's own of ClobAuth for this node's chain"
+)
+
+// failRefusal answers a failed authentication. All of one kind have one text; a caller whose clock
+// is wrong is told the right time.
+func failRefusal(ctx *fasthttp.RequestCtx, err error, now time.Time) {
+	refused, advice := wire.Refuse(401, "unauthorized", "Unauthorized/Invalid api key", ""), adviceL2
+	if errors.Is(err, auth.ErrL1) {
+		refused = wire.Refuse(401, "invalid_l1", "Invalid L1 Request headers", "")
+		advice = adviceL1
+	}
+	switch {
+	case errors.Is(err, auth.ErrNonce):
+		refused = wire.Refuse(400, "invalid_nonce", "invalid nonce", "")
+		advice = "NONCE must be an unsigned integer below 2^32"
+	case errors.Is(err, auth.ErrWindow):
+		refused.Code = "timestamp_out_of_window"
+		at := strconv.FormatInt(now.Unix(), 10)
+		refused = refused.With(wire.Member{Name: "server_time", Value: at, JSON: true})
+		advice = "set the clock by server_time: TIMESTAMP may be 60 s older and 30 s newer"
+	}
+	refused.Because(advice).Send(ctx)
+}

@@ -1,0 +1,23 @@
+// Package conn decides who gets a connection, and for how long. It knows sockets and addresses; it
+// does not know what a request means.
+//
+//	          Listener.Next                       Conn.Read, Conn.Write
+//	kernel ──► shortage? wait ──► Turnstile ──► Conn ──► the HTTP server
+//	                                 │            └─ deadlines: request, idle, answer
+//	                                 └─ no room ──► 429 or 503, hang up
+//
+// # Contract
+//
+// An error of Accept that passes by itself (no descriptors, no memory) never ends a Listener.
+//
+// A Turnstile serves at most Options.Most connections, and at most Options.MostPerAddress of one
+// address; an IPv6 caller counts by its /64. A connection without room gets a refusal as JSON and
+// is closed. Connections of trusted proxies count among all, not by address.
+//
+// A client has RequestTimeout for a whole request, IdleTimeout until its next one begins, and
+// AnswerTimeout to read an answer that the socket has no room for.
+//
+// # Reading order
+//
+// listener.go, turnstile.go, conn.go, deadlines.go, address.go.
+package conn

@@ -1,0 +1,134 @@
+package ingress
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"clobd/api/wire"
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+)
+
+// door is what all handlers share: the limits, the pool, and the one way from here to the engine.
+// Any goroutine may use it.
+type door struct {
+	options Options  // the first group is written before ready, read after
+	windows *windows // nil: no limits
+	pool    *pool
+	metrics *metrics
+	full    atomic.Bool // only cancels are taken
+}
+
+// The refusals of requests that may be sent again as they are: nothing was entered.
+var (
+	refuseBusy    = wire.Refuse(503, "busy", "the exchange is busy, nothing was entered, send again", "")
+	refuseClosing = wire.Refuse(503, "closed", "the exchange is closing, nothing was entered",
+		"send it again once the node is back")
+	refuseQuarantined = wire.Refuse(503, "quarantined", "this request is quarantined",
+		"it stopped the node once: it is taken when the operator has looked at it")
+	refuseCrowded = wire.Refuse(503, "cancel_only", engine.Rejects[engine.RejectCancelOnly].Text, "")
+	refuseIndexed = wire.Refuse(503, "index", "service not ready", waitForIndex)
+)
+
+// refuseUnknown is the answer to a Command that was entered and has no result yet.
+var refuseUnknown = wire.Refuse(504, "timeout", "request timed out, its outcome is unknown", "")
+
+// Why a Command may not enter.
+var (
+	// errQuarantined: it once made the engine panic.
+	errQuarantined = errors.New("quarantined")
+	// errCrowded: it would make the journal longer without need.
+	errCrowded = errors.New("the node takes only cancels: its disk is nearly full")
+)
+
+// barred returns why a Command must not enter now, nil if it may.
+func (d *door) barred(c *engine.Command) error {
+	switch {
+	case d.options.Quarantined != nil && d.options.Quarantined(c):
+		return errQuarantined
+	case !d.full.Load():
+		return nil
+	}
+	switch c.Kind {
+	case engine.Place, engine.SplitTokens, engine.MergeTokens, engine.RedeemTokens:
+		return errCrowded
+	case engine.SetKey:
+		if !c.Revoke {
+			return errCrowded
+		}
+	}
+	return nil
+}
+
+// enter hands a Command over, unless it is barred, and does not wait for the answer.
+func (d *door) enter(c *engine.Command) (*sequencer.Call, error) {
+	if err := d.barred(c); err != nil {
+		return nil, err
+	}
+	return d.options.Enter(c)
+}
+
+// submit enters a Command and waits for its Receipt.
+func (d *door) submit(c *engine.Command) (engine.Receipt, error) {
+	call, err := d.enter(c)
+	if err != nil {
+		return engine.Receipt{}, err
+	}
+	return call.Wait()
+}
+
+// enterAll enters a bundle that ends orders: all of it or nothing.
+func (d *door) enterAll(commands []engine.Command, calls []*sequencer.Call) error {
+	for i := range commands {
+		if err := d.barred(&commands[i]); err == errQuarantined {
+			return err
+		}
+	}
+	return d.options.EnterAll(commands, calls)
+}
+
+// refuseSubmit is the answer to a Command without a Receipt. id is the order's, nil if there is
+// none.
+func (d *door) refuseSubmit(err error, id *engine.OrderID) *wire.Refusal {
+	switch {
+	case errors.Is(err, sequencer.ErrBusy):
+		d.metrics.busy.Inc()
+		return refuseBusy
+	case errors.Is(err, sequencer.ErrClosed):
+		return refuseClosing
+	case errors.Is(err, errQuarantined):
+		return refuseQuarantined
+	case errors.Is(err, errCrowded):
+		return refuseCrowded
+	case id == nil:
+		return refuseUnknown
+	}
+	return wire.Refuse(504, "timeout", "order timed out", "").With(orderID(id))
+}
+
+// refusePool is the answer to a request whose signature was not looked at.
+func (d *door) refusePool(err error) *wire.Refusal {
+	d.metrics.busy.Inc()
+	d.options.Log.Debug("signature not verified", "error", err)
+	return refuseBusy
+}
+
+// refuseIndex is the answer when older orders cannot be looked up.
+func (d *door) refuseIndex(err error) *wire.Refusal {
+	d.options.Log.Error("look up an order", "error", err)
+	return refuseIndexed
+}
+
+// listed returns the market of a condition id as a client wrote it.
+func (d *door) listed(condition string) (*view.Market, *wire.Refusal) {
+	id, ok := engine.ParseCondition(condition)
+	if !ok {
+		return nil, refuseCondID
+	}
+	m := d.options.Board.Directory.Condition(id)
+	if m == nil {
+		return nil, refuseUnlisted
+	}
+	return m, nil
+}

@@ -1,0 +1,84 @@
+package ingress
+
+import (
+	"crypto/sha256"
+	"net/netip"
+	"sync"
+	"time"
+
+	"clobd/engine"
+)
+
+// faucetWindow is how many gifts one address of the network may cause.
+var faucetWindow = window{64, 10 * time.Minute}
+
+// faucet gives paper collateral to wallets without an account. Its Deposit carries an id made of
+// the address, and the engine takes an id once: so does every wallet, whatever happens here.
+type faucet struct {
+	*door
+	callers *windows
+
+	mutex   sync.Mutex
+	pending int // gifts on their way
+}
+
+// give deposits the gift, if there is one, and the wallet has no account yet. A gift that fails
+// costs nobody his key: the next derivation tries again.
+func (f *faucet) give(a engine.Address, from netip.Addr) {
+	if f.options.Faucet == 0 {
+		return
+	}
+	if _, known := f.options.Board.Directory.Wallet(a); known || !f.mayGive(from) {
+		return
+	}
+	gift := engine.Command{
+		Kind:    engine.Deposit,
+		Address: a,
+		Cash:    f.options.Faucet,
+		ID:      sha256.Sum256(append([]byte("faucet"), a[:]...)),
+	}
+	_, _ = f.deposit(&gift) // what fails here is given by the next derivation
+	f.mutex.Lock()
+	f.pending--
+	f.mutex.Unlock()
+}
+
+// mayGive takes one gift from the caller's window, which holds whatever other limits are off, if
+// there are not too many wallets already.
+func (f *faucet) mayGive(from netip.Addr) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	wallets := int(f.options.Board.Counters().Wallets)
+	if wallets+f.pending >= f.options.FaucetWallets || !f.callers.gift(from) {
+		return false
+	}
+	f.pending++
+	return true
+}
+
+// deposit enters a Deposit and waits for it. Where wallets are linked on first use, a Link of an
+// address that is nobody's yet to itself enters with it: a stranger who saw the money before the
+// owner was set could claim it. Should the Link not enter, claim finds out.
+func (f *faucet) deposit(c *engine.Command) (engine.Receipt, error) {
+	given, err := f.enter(c)
+	if err != nil {
+		return engine.Receipt{}, err
+	}
+	d := f.options.Board.Directory
+	if wallet, _ := d.Wallet(c.Address); f.options.LinkOnFirstUse && d.Owner(wallet) == 0 {
+		own := engine.Command{Kind: engine.Link, Address: c.Address, Holder: c.Address}
+		if linked, err := f.enter(&own); err == nil {
+			_, _ = linked.Wait() // claim looks what became of it
+		}
+	}
+	return given.Wait()
+}
+
+// claim links an address that has shown to hold its own private key to itself, before somebody else
+// signs for it. It is tried again with the next derivation or the first order.
+func (f *faucet) claim(a engine.Address) {
+	d := f.options.Board.Directory
+	if wallet, known := d.Wallet(a); f.options.LinkOnFirstUse && known && d.Owner(wallet) == 0 {
+		_, _ = f.submit(&engine.Command{Kind: engine.Link, Address: a, Holder: a})
+	}
+}

@@ -1,0 +1,263 @@
+package ingress
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"clobd/api/wire"
+	"clobd/engine"
+	"clobd/ingress/auth"
+)
+
+// The refusals of a single order, in the peers' words.
+var (
+	refusePayload   = wire.Refuse(400, "bad_payload", "Invalid order payload", "")
+	refuseOwner     = wire.Refuse(400, "owner_mismatch", "the order owner has to be the owner of the API KEY", "")
+	refuseSigner    = wire.Refuse(400, "signer_mismatch", "the order signer address has to be the address of the API KEY", "")
+	refuseMaker     = wire.Refuse(400, "maker_not_allowed", "maker address not allowed, please use the deposit wallet flow", "")
+	refuseCondition = wire.Refuse(400, "condition_mismatch", "tokenId does not belong to conditionId", "")
+	refuseExpiry    = wire.Refuse(400, "expiration", "invalid expiration", "")
+	refuseVersion   = wire.Refuse(400, "order_version_mismatch", "order_version_mismatch", "")
+	refuseTaker     = wire.Refuse(400, "bad_payload", "invalid taker: only public orders are taken",
+		"taker must be 0x and 40 zeros")
+	refusePostOnly = wire.Refuse(400, "order_type", "postOnly requires GTC or GTD",
+		"leave postOnly out, or send the order as GTC or GTD")
+	refuseMarket = wire.Refuse(404, "not_found", "No orderbook exists for the requested token id",
+		"tokenId must be that of a listed market's outcome")
+	refuseAmount  = wire.Refuse(400, "bad_payload", "invalid amount: outside the range this exchange can hold", "")
+	refuseAge     = wire.Refuse(400, "bad_max_age", "MAX_AGE_MS is not a number of milliseconds", "")
+	refuseUndated = wire.Refuse(400, "bad_max_age", "MAX_AGE_MS needs an order that was signed with a timestamp",
+		"leave the header out, or sign an order of the second struct")
+)
+
+// judge reads an order request and judges everything that needs no wait; the signature, which costs
+// most, comes last. It makes the Command, or returns the refusal. It may run beside the judge of
+// another order.
+func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusal {
+	if err := decodeOrder(body, &p.request); err != nil {
+		return refusePayload.Because(err.Error())
+	}
+	r, o := &p.request, &p.request.order
+	p.out.dialect, p.out.bare = caller.dialect, r.deferExec
+	known := false
+	p.market, p.outcome, known = s.options.Board.Directory.Token(o.Token)
+	if refused := p.checkForm(caller, known); refused != nil {
+		return refused
+	}
+	if refused := s.number(p, caller); refused != nil {
+		return refused
+	}
+	if p.command.Wallet == 0 {
+		return refuseUnfunded(o)
+	}
+	p.terms = p.checkTerms(caller.maxAge)
+	p.fill(caller)
+	var err error
+	if p.verified, err = s.options.Verifier.Verify(o, r.signature, p.market.NegRisk); err != nil {
+		return refuseSignature(err, o.Version)
+	}
+	if p.verified.Signer != caller.Address {
+		return refuseSigner.Because("signed by " + auth.Checksum(p.verified.Signer) +
+			", the API key is that of " + auth.Checksum(caller.Address))
+	}
+	p.command.ID = p.verified.ID
+	p.proof = o.AppendProof(p.proof[:0], &p.verified, r.signature)
+	p.command.Proof = p.proof
+	return nil
+}
+
+// checkForm checks what needs nothing but the request, its caller and whether its market is known.
+func (p *placement) checkForm(caller *identity, known bool) *wire.Refusal {
+	r, o := &p.request, &p.request.order
+	wallet := o.SignatureType == auth.TypeWallet
+	switch {
+	case !strings.EqualFold(r.owner, caller.key):
+		return refuseOwner.Because("owner must be " + caller.key)
+	case !wallet && o.Signer != caller.Address:
+		return refuseSigner.Because("signer must be " + auth.Checksum(caller.Address))
+	case wallet && o.Signer != o.Maker:
+		return refuseSigner.Because("with signatureType 3 signer must be maker, " +
+			auth.Checksum(o.Maker))
+	case o.SignatureType == auth.TypeEOA && o.Maker != o.Signer:
+		return refuseMaker.Because("with signatureType 0 maker must be signer, " +
+			auth.Checksum(o.Signer))
+	case o.Version == 1 && o.Taker != engine.Address{}:
+		return refuseTaker
+	case !known:
+		return refuseMarket
+	case !amountFits(o.MakerAmount), !amountFits(o.TakerAmount):
+		return refuseAmount.Because("makerAmount and takerAmount must be from 1 to " +
+			strconv.FormatUint(engine.MaxAmount, 10))
+	}
+	return nil
+}
+
+func amountFits(v uint64) bool { return v >= 1 && v <= engine.MaxAmount }
+
+// number numbers the wallet and its owner, and checks that the owner may trade for the wallet. A
+// wallet of 0 has no account; an owner of 0 is to be linked. An owner is one for good, so whoever
+// may not trade for the wallet now has no order there.
+func (s *orders) number(p *placement, caller *identity) *wire.Refusal {
+	d := s.options.Board.Directory
+	o := &p.request.order
+	p.command.Wallet, _ = d.Wallet(o.Maker)
+	linked := d.Owner(p.command.Wallet)
+	own := o.Maker == caller.Address
+	if own && (o.SignatureType == auth.TypeEOA || o.SignatureType > auth.TypeWallet) {
+		if linked != 0 || !s.options.LinkOnFirstUse {
+			p.command.Owner = p.command.Wallet
+		}
+		return nil
+	}
+	if linked == 0 && s.options.LinkOnFirstUse {
+		return nil
+	}
+	if owner, ok := d.Wallet(caller.Address); !ok || owner != linked {
+		return refuseMaker.Because("the wallet must be linked to " + auth.Checksum(caller.Address) +
+			" by the operator")
+	}
+	p.command.Owner = linked
+	return nil
+}
+
+// refuseUnfunded tells the owner of a wallet that nobody ever paid into what the engine would say:
+// strangers make nothing durable. Such a wallet never had an order, so its signature need not be
+// looked at.
+func refuseUnfunded(o *auth.Order) *wire.Refusal {
+	r := engine.Receipt{Reject: engine.RejectBalance, Args: [3]int64{2: int64(o.MakerAmount)}}
+	return refuseReceipt(&r).Because(lacking(&r, o.Side == engine.Buy))
+}
+
+// checkTerms checks what was asked for beside the signed order. Whether an expiration lies in the
+// future is for the engine to say: its Time decides.
+func (p *placement) checkTerms(maxAge string) *wire.Refusal {
+	r := &p.request
+	switch {
+	case r.hasCondition && r.condition != p.market.Condition:
+		return refuseCondition.Because("the token's conditionId is 0x" +
+			hex.EncodeToString(p.market.Condition[:]))
+	case (r.kind == engine.GTD) != (r.expiration != 0), r.expiration > lastInstant:
+		return refuseExpiry.Because("a GTD order needs an expiration later than now, in unix " +
+			"seconds, and no other type may have one")
+	case r.postOnly && r.kind != engine.GTC && r.kind != engine.GTD:
+		return refusePostOnly
+	}
+	return p.setDeadline(maxAge)
+}
+
+// lastInstant bounds the instants that a request may name, in unix milliseconds.
+const lastInstant = 1 << 62
+
+// setDeadline sets the last instant at which the order is wanted: maxAge, in milliseconds, after it
+// was signed.
+func (p *placement) setDeadline(maxAge string) *wire.Refusal {
+	if maxAge == "" {
+		return nil
+	}
+	age, ok := parseAmount(maxAge)
+	switch {
+	case !ok || age > lastInstant:
+		return refuseAge.Because("it must be an unsigned integer, got " +
+			maxAge[:min(len(maxAge), gotBytes)])
+	case p.request.order.Version == 1:
+		return refuseUndated
+	}
+	signed, ok := p.request.order.Timestamp.Uint64()
+	if !ok || signed > lastInstant {
+		signed = lastInstant // the order will never be too old
+	}
+	p.command.Deadline = engine.Time(max(min(signed+age, lastInstant), 1))
+	return nil
+}
+
+// fill sets what the Command says of the order; its ID and Proof follow from the signature.
+func (p *placement) fill(caller *identity) {
+	r, o, c := &p.request, &p.request.order, &p.command
+	c.Kind, c.Type, c.Side, c.Outcome = engine.Place, r.kind, o.Side, p.outcome
+	c.Market, c.Key = p.market.No, caller.Nonce
+	c.PostOnly, c.Expiry = r.postOnly, instant(r.expiration)
+	c.Cash, c.Size = engine.Cash(o.MakerAmount), engine.Size(o.TakerAmount)
+	if o.Side == engine.Sell {
+		c.Cash, c.Size = engine.Cash(o.TakerAmount), engine.Size(o.MakerAmount)
+	}
+	if o.Version == 1 {
+		c.FeeBound = feeBound(&o.FeeRate)
+	}
+}
+
+// instant reads an expiration: unix seconds, or milliseconds from 10^12 on.
+func instant(v uint64) engine.Time {
+	if v < 1e12 {
+		v *= 1000
+	}
+	return engine.Time(v)
+}
+
+// feeBound is 1 + the fee rate that was signed as the highest, in basis points.
+func feeBound(rate *auth.Word) uint16 {
+	const most = math.MaxUint16 - 1
+	v, ok := rate.Uint64()
+	if !ok {
+		v = most
+	}
+	return uint16(1 + min(v, most))
+}
+
+// refuseSignature says which hash and which exchange were tried: nearly always the client signed
+// for another one.
+func refuseSignature(err error, version uint8) *wire.Refusal {
+	refused := wire.Refuse(400, "invalid_signature", "invalid signature", "")
+	var e *auth.SignatureError
+	if !errors.As(err, &e) {
+		return refused
+	}
+	if e.Reason == auth.ReasonVersion || e.Reason == auth.ReasonDomain && e.Tried == 0 {
+		return refuseVersion.Because("no exchange of this node takes struct " +
+			strconv.Itoa(int(version)) + ", whose members the order has: sign that of GET /version")
+	}
+	return refused.With(wire.Member{Name: "reason", Value: e.Reason}).
+		With(wire.Member{Name: "orderHash", Value: e.Hash.Hex()}).
+		With(wire.Member{Name: "domain", Value: e.Domain.String()}).
+		Because("sign what has this orderHash, by the key that the order names as its signer, for " +
+			"the exchange in domain")
+}
+
+// clear settles what keeps a verified order from entering: terms that make no sense, and a wallet
+// without an owner.
+func (s *orders) clear(p *placement, caller *identity) *wire.Refusal {
+	if p.terms != nil {
+		return s.replayBeside(p)
+	}
+	return s.link(p, caller)
+}
+
+// link makes the caller the owner of a wallet that has none.
+func (s *orders) link(p *placement, caller *identity) *wire.Refusal {
+	d := s.options.Board.Directory
+	// An order before it in its list may have linked the wallet.
+	if owner, ok := d.Wallet(caller.Address); ok && d.Owner(p.command.Wallet) == owner {
+		p.command.Owner = owner
+		return nil
+	}
+	call, err := s.enter(&engine.Command{
+		Kind: engine.Link, Address: p.request.order.Maker, Holder: caller.Address,
+	})
+	if err != nil {
+		return s.refuseSubmit(err, &p.command.ID)
+	}
+	p.seat.leave()
+	receipt, err := call.Wait()
+	p.seat.back()
+	if err != nil {
+		return s.refuseSubmit(err, &p.command.ID)
+	}
+	owner, ok := d.Wallet(caller.Address)
+	if receipt.Reject != engine.Accepted || !ok {
+		return refuseMaker
+	}
+	p.command.Owner = owner
+	return nil
+}

@@ -1,0 +1,119 @@
+package ingress
+
+import (
+	"errors"
+	"time"
+
+	"clobd/api/wire"
+	"clobd/engine"
+)
+
+// An order is taken at most once. Sent again, it gets its first result with its status of today:
+// this file finds that result. The index may lag behind the engine, so there are three ways here.
+//
+//	postOrder, before Enter: the index knows the order               replay
+//	postOrder, after Enter: the engine knows it, the index not yet   replayUnseen
+//	clear: its words beside the signed ones make no sense            replayBeside
+
+// recheckWait is how long an order waits for the index, once for each look at it.
+const recheckWait = 250 * time.Millisecond
+
+// waitForIndex is what to do while nobody can tell whether an order was taken before.
+const waitForIndex = "the index has not yet seen the latest writes; nothing was entered, send again"
+
+var (
+	refuseLagging = wire.Refuse(503, "index_lagging", "service not ready", waitForIndex)
+	refuseRecheck = wire.Refuse(503, "recheck", "service not ready", waitForIndex)
+)
+
+// refuseUntold is the answer about an order that was taken before and whose status of today is not
+// to be had: it may be live.
+func refuseUntold(id *engine.OrderID) *wire.Refusal {
+	return wire.Refuse(504, "index_lagging", "order timed out", "").With(orderID(id))
+}
+
+// await waits until the index holds seq, at most for recheckWait and without a seat, and reports
+// whether it does.
+func (s *orders) await(at *seat, seq engine.Sequence) bool {
+	at.leave()
+	defer at.back()
+	return s.options.Await(seq, recheckWait)
+}
+
+// errLagging says that the index has not come as far as what a wallet was told before.
+var errLagging = errors.New("the index lags")
+
+// upToDate brings the result that the index has of an order up to date: the index must have come
+// as far as what the order's wallet was told before, a cancel for one. The error is errLagging if
+// it does not come that far in time.
+func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequence) error {
+	touched := s.options.Board.Directory.Touched(past.Wallet)
+	if seen >= touched {
+		return nil
+	}
+	if !s.await(p.seat, touched) {
+		return errLagging
+	}
+	var err error
+	*past, _, _, err = s.options.Past(p.command.ID)
+	return err
+}
+
+// replay answers an order that the index knows; err is that of the lookup. p.command.Seen is how
+// far the index had come.
+func (s *orders) replay(p *placement, past *engine.Receipt, err error) *wire.Refusal {
+	if err == nil {
+		err = s.upToDate(p, past, p.command.Seen)
+	}
+	switch {
+	case err == errLagging:
+		return refuseUntold(&p.command.ID)
+	case err != nil:
+		return s.refuseIndex(err)
+	}
+	p.answer(past, true)
+	return nil
+}
+
+// replayUnseen answers an order that the engine had taken before, at first, and the index did not
+// know yet. The order may be live, so what keeps its result from being told is no refusal: 504, and
+// the id to ask for.
+func (s *orders) replayUnseen(p *placement, first engine.Sequence) *wire.Refusal {
+	for range rechecks {
+		s.await(p.seat, first)
+		past, known, seen, err := s.options.Past(p.command.ID)
+		if err == nil && known {
+			err = s.upToDate(p, &past, seen)
+		}
+		if err == errLagging {
+			continue
+		} else if err != nil {
+			s.options.Log.Error("look up an order", "error", err)
+			break
+		}
+		if known {
+			p.answer(&past, true)
+			return nil
+		}
+	}
+	return refuseUntold(&p.command.ID)
+}
+
+// replayBeside answers an order whose terms make no sense: they are refused, unless the order was
+// taken before. To exclude that, the index must have come as far as the wallet's last frame.
+func (s *orders) replayBeside(p *placement) *wire.Refusal {
+	caughtUp := s.await(p.seat, s.options.Board.Directory.Touched(p.command.Wallet))
+	past, known, _, err := s.options.Past(p.command.ID)
+	switch {
+	case err != nil:
+		return s.refuseIndex(err)
+	case known && !caughtUp:
+		return refuseUntold(&p.command.ID)
+	case known:
+		p.answer(&past, true)
+		return nil
+	case !caughtUp:
+		return refuseLagging
+	}
+	return p.terms
+}
