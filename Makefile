@@ -1,6 +1,6 @@
 # The words a developer types. `make` alone prints them.
 .DEFAULT_GOAL := help
-.PHONY: help run build test race fuzz simulate reliability bench lint check clean
+.PHONY: help run test quick check bench build race fuzz simulate reliability lint clean
 
 GO      ?= go
 # The version stamp of the binaries. Without git, or outside a checkout, it reads "unknown".
@@ -15,13 +15,20 @@ help:
 run: build ## start a node with a demo catalog and a synthetic market
 	bin/clobd serve --demo --data bin/demo
 
+test: ## every test in its short size, every bench once; needs Go, gcc and make only
+	scripts/test.sh short
+
+quick: ## the tests of the packages that differ from the last commit on main
+	scripts/quick.sh
+
+check: ## the only gate: lint, tests at full size, race, build, end to end with the npm clients
+	scripts/check.sh
+
+bench: build ## micro benches, then the canonical workload at every level
+	scripts/bench.sh
+
 build: ## bin/clobd bin/clobench bin/clobsim
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
-
-test: ## every test, every bench once; needs Go, gcc and make only
-	$(GO) test -timeout 20m ./...
-	@mkdir -p bin; $(GO) test -vet=off -short -run '^$$' -bench . -benchtime 1x -timeout 20m ./... >bin/bench.log 2>&1 || \
-		{ cat bin/bench.log; exit 1; }
 
 race: ## the concurrent packages under the race detector
 	scripts/race.sh
@@ -35,14 +42,8 @@ simulate: build ## crashes and random streams from SEED (default: the clock's); 
 reliability: build ## every fault test at full size: hours; writes bin/reliability.json
 	scripts/reliability.sh
 
-bench: build ## micro benches, then the canonical workload at every level
-	scripts/bench.sh
-
 lint: ## gofmt, go vet, staticcheck, the house rules
 	scripts/lint.sh
-
-check: ## the only gate: lint, tests, race, build, end to end with the npm clients
-	scripts/check.sh
 
 clean: ## remove what was built
 	rm -rf bin scripts/clients/*/node_modules

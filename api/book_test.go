@@ -254,9 +254,6 @@ func TestBooksOnce(t *testing.T) {
 
 // TestBooksBound: what would be too long is refused, and says what to do.
 func TestBooksBound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long, and one goroutine")
-	}
 	n := newNode(t)
 	n.ladder(450)
 	const markets = 80

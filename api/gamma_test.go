@@ -147,9 +147,6 @@ func TestWritings(t *testing.T) {
 
 // TestLongKeyset: a page of a list with cursors ends before it is too long, and the list goes on.
 func TestLongKeyset(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long, and one goroutine")
-	}
 	n := newNode(t)
 	var records []string
 	for e := range 12 {

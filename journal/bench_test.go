@@ -132,7 +132,11 @@ func (r *rawFile) write(b *testing.B, frames []*engine.Frame) time.Duration {
 // BenchmarkRecover opens a journal of frames of 100 Commands and replays it. recover/scan compares
 // that with opening it and reading all values, and nothing else.
 func BenchmarkRecover(b *testing.B) {
-	const frames, each = 1000, 100
+	const each = 100
+	frames := 1000
+	if testing.Short() {
+		frames = 100
+	}
 	o := Options{Dir: b.TempDir(), Async: true, Log: quiet()}
 	j := open(b, o)
 	m := newMaker(1)
@@ -277,9 +281,13 @@ func BenchmarkPastMiss(b *testing.B) {
 				}
 				fill(b, x, rows/100) // some are in a memtable
 			}
-			time.Sleep(time.Second)
+			settle := time.Second
+			if testing.Short() {
+				settle = time.Millisecond
+			}
+			time.Sleep(settle)
 			for x.db.Metrics().Compact.NumInProgress > 0 {
-				time.Sleep(time.Second)
+				time.Sleep(settle)
 			}
 			r := rand.New(rand.NewPCG(1, 99))
 			ids := make([]engine.OrderID, 1<<14)
@@ -354,7 +362,11 @@ func cpu(b *testing.B) time.Duration {
 // BenchmarkFollow writes 1,500 frames of 4 Commands a second, as a node at half load does, and
 // reports the processor time of each Command with an index that follows, and without one.
 func BenchmarkFollow(b *testing.B) {
-	const frames, each = 3000, 4
+	const each = 4
+	frames := 3000
+	if testing.Short() {
+		frames = 300
+	}
 	for _, follows := range []bool{false, true} {
 		name := "alone"
 		if follows {

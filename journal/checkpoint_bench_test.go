@@ -32,6 +32,9 @@ var restoreFrames = flag.Int("restored", 2000, "frames of 100 commands of Benchm
 // medians of turns, with a bare Pebble that is opened with the same options and whose values are
 // all read.
 func BenchmarkRestore(b *testing.B) {
+	if testing.Short() {
+		*restoreFrames /= 10
+	}
 	for name, after := range map[string]int{"end": 0, "tenth": *restoreFrames / 10} {
 		b.Run(name, func(b *testing.B) {
 			o := Options{Dir: b.TempDir(), Async: true, Log: quiet()}
@@ -131,7 +134,11 @@ func forget(b *testing.B, dir string) {
 // without a checkpoint being written by somebody else all the time. The ratios are of medians, and
 // of the 90th percentile of the commits, while it is written to while it is not.
 func BenchmarkBesideCheckpoint(b *testing.B) {
-	const each, turn = 20, 400 * time.Millisecond
+	const each = 20
+	turn := 400 * time.Millisecond
+	if testing.Short() {
+		turn /= 10
+	}
 	j, m := open(b, Options{Dir: b.TempDir()}), newMaker(1)
 	defer shut(b, j)
 	m.write(b, j, 600, 256)

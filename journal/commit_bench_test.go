@@ -36,6 +36,14 @@ const (
 	commitWarm   = 160 << 20
 )
 
+// commitTurns is commitRounds, or few of them with -short.
+func commitTurns() int {
+	if testing.Short() {
+		return 2
+	}
+	return commitRounds
+}
+
 // benchmarkCommit is BenchmarkCommit with batches of n Commands.
 func benchmarkCommit(b *testing.B, n int) {
 	dir := b.TempDir()
@@ -55,7 +63,7 @@ func benchmarkCommit(b *testing.B, n int) {
 		return frames
 	}
 	b.ResetTimer()
-	for range commitRounds {
+	for range commitTurns() {
 		b.StopTimer()
 		frames, alone := turn(), turn()
 		runtime.GC()

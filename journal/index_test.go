@@ -484,7 +484,6 @@ func TestIndexSparesItselfForTheJournal(t *testing.T) {
 
 // TestIndexCaches: memtables leave room for blocks.
 func TestIndexCaches(t *testing.T) {
-	long(t)
 	j, _ := newJournal(t, vfs.NewMem(), 11)
 	defer shut(t, j)
 	x, err := openIndex(j, IndexOptions{MemTable: 4 << 20, Cache: 4 << 20})

@@ -30,7 +30,11 @@ func quantiles(b *testing.B, n int, prepare, work func()) {
 // they were flushed, while the largest of them have changed 100 times a second for 30 s, all of
 // which still lies in memtables, and in turns while they change 2,000 times a second and at rest.
 func BenchmarkHolders(b *testing.B) {
-	const markets, wallets, moving, rounds = 20, 100_000, 50, 600
+	const markets, moving, rounds = 20, 50, 600
+	wallets := 100_000
+	if testing.Short() {
+		wallets /= 50
+	}
 	j := open(b, Options{Dir: b.TempDir(), Async: true})
 	defer j.Close()
 	x, err := openIndex(j, IndexOptions{})
@@ -97,7 +101,11 @@ func (f *flow) move(b *testing.B, times int) {
 // beside asks in turns while 2,000 holders a second move, and when they have stopped.
 func (f *flow) beside(b *testing.B, ask func()) {
 	var stopped, flowing []time.Duration
-	for range 10 {
+	rounds := 10
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
 		still, stop := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(still)

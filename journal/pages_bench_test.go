@@ -109,11 +109,11 @@ func (w *fair) trade(b *testing.B) {
 }
 
 // BenchmarkPages reads pages of 100 anywhere in a history of a million trades and more orders; with
-// -short, of 50,000.
+// -short, of 10,000.
 func BenchmarkPages(b *testing.B) {
 	trades := 1_000_000
 	if testing.Short() {
-		trades = 50_000
+		trades = 10_000
 	}
 	j := open(b, Options{Dir: b.TempDir(), Async: true})
 	defer j.Close()

@@ -24,15 +24,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// long keeps a test that takes seconds, and has no goroutines that others do not have, out of short
-// runs, which are those of the race detector.
-func long(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("short")
-	}
-}
-
 // framesIn are the numbers of all whole frames in the bytes of a folder's files.
 func framesIn(t *testing.T, dir string) map[uint64]uint64 {
 	t.Helper()
@@ -296,7 +287,10 @@ func TestRescueFillsTheDisk(t *testing.T) {
 // TestRescuePowerLoss: power fails at any step of a rescue. No start passes with less than what was
 // accepted, what was there is kept, and it can be done again.
 func TestRescuePowerLoss(t *testing.T) {
-	long(t)
+	stride := 1
+	if testing.Short() {
+		stride = 5
+	}
 	mem, m := vfs.NewCrashableMem(), newMaker(9)
 	o := Options{Dir: "data", FS: mem}
 	j := open(t, o)
@@ -330,8 +324,8 @@ func TestRescuePowerLoss(t *testing.T) {
 	}
 	clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{}))
 	at = append(at, "the end")
-	for i, c := range clones {
-		crashedRescue(t, c, at[i], i%2 == 0)
+	for i := 0; i < len(clones); i += stride {
+		crashedRescue(t, clones[i], at[i], i%2 == 0)
 	}
 	t.Logf("%d clones", len(clones))
 	if len(clones) < 60 {
@@ -524,12 +518,15 @@ func TestFollowerTriesForWhoAsks(t *testing.T) {
 // TestOneFlippedBitLosesNothing: a frame of which one bit was flipped, anywhere but where it begins
 // and says how long it is, is brought back, in a log, in a table, and as the last one.
 func TestOneFlippedBitLosesNothing(t *testing.T) {
-	long(t)
+	each := 6
+	if testing.Short() {
+		each = 1
+	}
 	whole, heads := scattered(t, 30)
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(7, 7))
 	for _, no := range []uint64{11, 29, 30} { // one of a table, two of the log
-		for range 6 {
+		for range each {
 			dir := filepath.Join(t.TempDir(), "data")
 			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 				t.Fatal(err)

@@ -16,7 +16,8 @@ step "build" make --no-print-directory build
 step "modules unchanged" go mod verify
 step "lint" scripts/lint.sh
 step "without cgo" without_cgo
-step "tests" make --no-print-directory test
+make --no-print-directory test
+scripts/test.sh full
 step "simulator" bin/clobsim run --seed "$(date +%s)" --seeds 50 --for 30s
 step "audit" audit
 step "race" scripts/race.sh

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# The packages in which more than one goroutine touches memory, under the race detector. -short
-# keeps their long runs out: those are in the ordinary tests. The engine has one goroutine: only its
-# histories run here, because their digests must be those of every other build.
+# The packages in which more than one goroutine touches memory, under the race detector and -short.
+# Tests that have one goroutine and take long under the detector are left out: the ordinary tests
+# have them. The engine has one goroutine: only its histories run here, because their digests must
+# be those of every other build.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
-go test -vet=off -race -short -timeout 20m \
+one_goroutine='^Test(Field|CheckedAsRecovered|CheckAddsAnything|HotVectors|Hostile|Compact|Gather|'
+one_goroutine+='LongKeyset|BooksBound|IdleMarkets|Salvage|RescueAgain|RescuePowerLoss|Filter|'
+one_goroutine+='IndexCaches|OneFlippedBitLosesNothing)$'
+
+go test -vet=off -race -short -skip "$one_goroutine" -timeout 20m \
 	./engine/view/... ./engine/sequencer/... ./journal/... ./ingress/... ./api/... "$@"
 go test -vet=off -race -short -run 'TestHistories|TestPlacedOnce' "$@" ./engine

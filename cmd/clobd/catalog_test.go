@@ -60,6 +60,7 @@ func condition(n int) string { return fmt.Sprintf("0x%064x", n) }
 // TestCatalogFollowsItsFile: what changes in the file changes in the node, what the file closes is
 // closed, and all of it is there after a start without the file.
 func TestCatalogFollowsItsFile(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "catalog.jsonl")
 	writeCatalog(t, file, 3)
@@ -102,6 +103,7 @@ func TestCatalogFollowsItsFile(t *testing.T) {
 // TestCatalogOfAnotherNode: a node that has its markets from another one describes and lists what
 // that one does, and goes on when it is gone.
 func TestCatalogOfAnotherNode(t *testing.T) {
+	t.Parallel()
 	binary := buildNode(t)
 	file := filepath.Join(t.TempDir(), "catalog.jsonl")
 	demo := catalog.Demo()
@@ -177,6 +179,7 @@ func firstCondition(t *testing.T, text []byte) string {
 
 // TestCatalogServiceAway: without its source a node starts with what it knows: nothing, at first.
 func TestCatalogServiceAway(t *testing.T) {
+	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	p := newProcess(t, buildNode(t), t.TempDir(), "--catalog", gone.URL)
@@ -190,6 +193,7 @@ func TestCatalogServiceAway(t *testing.T) {
 // TestCatalogServiceHangs: a node that knows its markets does not wait long for a service that
 // takes its time, and serves what it knows.
 func TestCatalogServiceHangs(t *testing.T) {
+	t.Parallel()
 	var hangs atomic.Bool
 	var asked atomic.Int64
 	over := make(chan struct{})

@@ -16,13 +16,14 @@ import (
 // TestDamagedIndexIsMadeAnew: a node that meets damage in its index while it runs makes it anew and
 // goes on, in the same process.
 func TestDamagedIndexIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 4)
 	n := w.node
 	w.load(t, func() {})
 	n.stop(t)
 	// The database is journal's to know: a test of its own makes rows unreadable that nobody looks at
 	// when the index is opened.
-	spoil := exec.Command("go", "test", "clobd/journal", "-run", "^TestSpoilRows$", "-count", "1", "-v")
+	spoil := exec.Command("go", "test", "-vet=off", "clobd/journal", "-run", "^TestSpoilRows$", "-count", "1", "-v")
 	spoil.Env = append(os.Environ(), "CLOBD_TEST_SPOIL="+filepath.Join(n.data, "index"))
 	if said, err := spoil.CombinedOutput(); err != nil ||
 		!strings.Contains(string(said), "--- PASS: TestSpoilRows") {
@@ -43,6 +44,7 @@ func TestDamagedIndexIsMadeAnew(t *testing.T) {
 // so, keeps the rest, and has it told by the metrics, by a check and by a backup; with its source
 // it has all of them again.
 func TestDamagedCatalog(t *testing.T) {
+	t.Parallel()
 	p := newProcess(t, buildNode(t), t.TempDir())
 	source := filepath.Join(t.TempDir(), "catalog.jsonl")
 	writeCatalog(t, source, 20)

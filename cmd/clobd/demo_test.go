@@ -157,6 +157,7 @@ func (f *fair) look(t *testing.T, sided map[string]bool) {
 // TestDemoMarketGoesOn: the bots trade more than their money alone could have bought, the books
 // still have both sides then, and the bots go on.
 func TestDemoMarketGoesOn(t *testing.T) {
+	t.Parallel()
 	f := newFair(t)
 	never := func(float64) bool { return false }
 	if err := f.run(t, "http://"+f.node.listen, never); err != nil {
@@ -171,6 +172,7 @@ const standstill = 1000
 // TestDemoMarketNeedsSales: the same bots behind a door that lets no sale through bring their
 // market to an end, and TestDemoMarketGoesOn would say so.
 func TestDemoMarketNeedsSales(t *testing.T) {
+	t.Parallel()
 	f := newFair(t)
 	var asked, refused atomic.Uint64
 	target := &url.URL{Scheme: "http", Host: f.node.listen}

@@ -418,10 +418,7 @@ func (w *world) disturb(t *testing.T) string {
 // TestHistories records what traders are told while the node is killed and paused, and looks for an
 // order of the requests that explains every answer.
 func TestHistories(t *testing.T) {
-	histories := size(t, 10)
-	if testing.Short() {
-		histories = 2
-	}
+	histories := size(t, 10, 2)
 	w := newWorldOf(t, 4, histories)
 	operations, open, kills, undecided := 0, 0, 0, 0
 	// One deadline for all of them, in which each has many times what it takes.

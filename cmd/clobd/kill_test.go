@@ -31,11 +31,15 @@ func newWorld(t *testing.T, traders int) *world {
 	return newWorldOf(t, traders, 3)
 }
 
-// size is how much of something a test does: CLOBD_SIZE if it is set, else the usual.
-func size(t *testing.T, usual int) int {
+// size is how much of something a test does: CLOBD_SIZE if it is set, else the usual, or little of
+// it with -short.
+func size(t *testing.T, usual, little int) int {
 	t.Helper()
 	text := os.Getenv("CLOBD_SIZE")
-	if text == "" {
+	switch {
+	case text == "" && testing.Short():
+		return little
+	case text == "":
 		return usual
 	}
 	n, err := strconv.Atoi(text)
@@ -306,18 +310,14 @@ func answered(sent []*intent) (n int) {
 // TestKill ends the node with SIGKILL at random moments under load. After each restart every
 // order that was acknowledged is there, and nothing that was not sent.
 func TestKill(t *testing.T) {
-	w := newWorld(t, 4)
-	w.kills(t, 20)
+	newWorld(t, 4).kills(t, 20)
 }
 
 // kills loads the node and kills it, as often as CLOBD_SIZE says or else usual. Before each kill
 // something may have to come.
 func (w *world) kills(t *testing.T, usual int, before ...func()) {
 	t.Helper()
-	cycles := size(t, usual)
-	if testing.Short() {
-		cycles = 2
-	}
+	cycles := size(t, usual, 2)
 	for cycle := 1; cycle <= cycles; cycle++ {
 		round := w.load(t, func() {
 			for _, come := range before {
@@ -349,10 +349,7 @@ func (w *world) kills(t *testing.T, usual int, before ...func()) {
 // TestStop ends the node with SIGTERM under load: it exits 0, what it acknowledged is there after
 // the next start, and a request that got no answer changed nothing.
 func TestStop(t *testing.T) {
-	rounds := size(t, 5)
-	if testing.Short() {
-		rounds = 1
-	}
+	rounds := size(t, 5, 1)
 	w := newWorld(t, 4)
 	for n := 1; n <= rounds; n++ {
 		round := w.load(t, func() { w.node.stop(t) })

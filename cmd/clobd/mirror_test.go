@@ -143,6 +143,7 @@ func mirrorMarket(no int, updated, more string) string {
 // that one does, trades the same markets, learns what is new and what has ended, and goes on
 // without its source.
 func TestMirror(t *testing.T) {
+	t.Parallel()
 	binary, file := buildNode(t), filepath.Join(t.TempDir(), "catalog.jsonl")
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -37,8 +37,9 @@ func (w *world) onSmallDisk(t *testing.T, flags ...string) (disk string) {
 // and says so; it goes on answering; and once there is room again it takes orders, without a
 // restart.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	const reserve = 8 << 20
-	w, rounds := newWorld(t, 4), size(t, 1)
+	w, rounds := newWorld(t, 4), size(t, 1, 1)
 	disk := w.onSmallDisk(t, "--disk-reserve", fmt.Sprint(reserve))
 	w.node.start(t)
 	slowest := time.Duration(0)
@@ -80,6 +81,7 @@ func TestFullDisk(t *testing.T) {
 // TestCatalogWaitsForRoom: while the disk has room for cancels only nothing is listed and the
 // catalog keeps what it has, at a start, too; with room again it goes on by itself.
 func TestCatalogWaitsForRoom(t *testing.T) {
+	t.Parallel()
 	const reserve = 16 << 20
 	file := filepath.Join(t.TempDir(), "catalog.jsonl")
 	w := newWorld(t, 1)
@@ -161,7 +163,8 @@ func (w *world) cancelOnly(t *testing.T) {
 // TestFullDiskUnguarded fills the disk to the last byte, of a node that was told not to watch it.
 // Whether the node goes on or ends, what it acknowledged is there once there is room again.
 func TestFullDiskUnguarded(t *testing.T) {
-	w, rounds := newWorld(t, 4), size(t, 1)
+	t.Parallel()
+	w, rounds := newWorld(t, 4), size(t, 1, 1)
 	disk := w.onSmallDisk(t, "--disk-reserve", "0")
 	ended := 0
 	for range rounds {

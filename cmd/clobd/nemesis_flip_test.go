@@ -32,7 +32,8 @@ type flipper struct {
 // does not start, or it says of every book, market and order what it said before. Anything else is
 // silent.
 func TestFlips(t *testing.T) {
-	flips := size(t, 40)
+	t.Parallel()
+	flips := size(t, 40, 6)
 	f := newFlipper(t)
 	for n := 0; n < flips && f.counts["silent"] < 5; n++ {
 		f.flip(t)
@@ -377,7 +378,8 @@ func (f *flipper) endOf(t *testing.T, data string) uint64 {
 // TestDamage does worse things than flips to files of a data folder: they are cut, emptied, zeroed
 // in part, taken away, or a folder is in their place.
 func TestDamage(t *testing.T) {
-	times := size(t, 25)
+	t.Parallel()
+	times := size(t, 25, 5)
 	f := newFlipper(t)
 	for n := 0; n < times && !t.Failed(); n++ {
 		f.copy(t)

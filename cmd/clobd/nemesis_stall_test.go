@@ -77,7 +77,8 @@ func freeze(t *testing.T, disk string) (thaw func() error) {
 // gets an answer, none of them 200; when the disk is back, so is the node, and what it acknowledged
 // is there.
 func TestStalledDisk(t *testing.T) {
-	rounds, hang := size(t, 1), 5*time.Second
+	t.Parallel()
+	rounds, hang := size(t, 1, 1), 5*time.Second
 	if os.Getenv("CLOBD_SIZE") == "" {
 		hang = 3 * time.Second // longer than the node takes to call it a stall
 	}

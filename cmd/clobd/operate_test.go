@@ -73,7 +73,8 @@ func copyFolder(t *testing.T, from, to string) string {
 // TestBackup: backups of a node that trades end each at one Sequence, with its state; restored
 // elsewhere they are that state, and can be started.
 func TestBackup(t *testing.T) {
-	rounds := size(t, 2)
+	t.Parallel()
+	rounds := size(t, 2, 1)
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "300")
 	n, folder := w.node, t.TempDir()
 	var notes []backupNote
@@ -144,6 +145,7 @@ func (w *world) startRestored(t *testing.T, restored, keys string) {
 // TestVerifyProgram: a folder that a node has left, in order or killed, is good; damage of any part
 // of it is not.
 func TestVerifyProgram(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 4)
 	n := w.node
 	w.load(t, func() { n.stop(t) })
@@ -188,6 +190,7 @@ func TestVerifyProgram(t *testing.T) {
 // TestRecoverProgram: a start without what was acknowledged is refused, recover tells what is lost,
 // and only accepting it helps.
 func TestRecoverProgram(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 4)
 	n := w.node
 	n.expect(t, cli.Failed, []string{"recover", "--data", n.data}, "in use by process")
@@ -277,6 +280,7 @@ func TestInspect(t *testing.T) {
 // TestDiskGuard: on a disk that fills orders are refused while it can still be written, reads and
 // cancels go on, and orders are taken again without a restart when there is room.
 func TestDiskGuard(t *testing.T) {
+	t.Parallel()
 	small := filepath.Join(t.TempDir(), "small")
 	if err := os.MkdirAll(small, 0o700); err != nil {
 		t.Fatal(err)
@@ -294,7 +298,7 @@ func TestDiskGuard(t *testing.T) {
 	w.node.data = copyFolder(t, w.node.data, filepath.Join(small, "data"))
 	w.node.start(t)
 	ballast := filepath.Join(w.node.data, "ballast")
-	for range size(t, 2) {
+	for range size(t, 2, 1) {
 		w.settle(t)
 		waitFor(t, "the ballast", func() bool { return exists(ballast) })
 		rests := w.traders[0].sent[len(w.traders[0].sent)-1]

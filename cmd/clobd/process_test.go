@@ -47,19 +47,27 @@ func TestMain(m *testing.M) {
 // that is there already.
 func buildNode(t *testing.T) string {
 	t.Helper()
-	if binary := os.Getenv("CLOBD_BINARY"); binary != "" {
-		return binary
-	}
-	binary := filepath.Join(os.Getenv(builtVariable), "clobd")
-	if exists(binary) {
-		return binary
-	}
-	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput()
+	binary, err := builtNode()
 	if err != nil {
-		t.Fatalf("build: %v\n%s", err, output)
+		t.Fatal(err)
 	}
 	return binary
 }
+
+var builtNode = sync.OnceValues(func() (string, error) {
+	if binary := os.Getenv("CLOBD_BINARY"); binary != "" {
+		return binary, nil
+	}
+	binary := filepath.Join(os.Getenv(builtVariable), "clobd")
+	if exists(binary) {
+		return binary, nil
+	}
+	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("build: %w\n%s", err, output)
+	}
+	return binary, err
+})
 
 // process is the real node, running on two loopback ports of its own. A test starts, kills and
 // starts it again on one data folder.

@@ -128,6 +128,7 @@ func foreign(t *testing.T, data string) error {
 // TestRecoverTellsOfHistory: damage before the newest checkpoint stops no start while the index is
 // there, and is no secret; without the index a start is refused, and recover says what is lost.
 func TestRecoverTellsOfHistory(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "200")
 	n := w.node
 	for range 3 {

@@ -252,6 +252,7 @@ func gathered(t *testing.T, p *process) {
 
 // TestKeepsGathering: a node looks again and again, until it is told to stop.
 func TestKeepsGathering(t *testing.T) {
+	t.Parallel()
 	n := &node{}
 	for range 2 {
 		n.huge.Store(-1) // none is 0

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,11 +52,15 @@ func TestFlood(t *testing.T) {
 	steady := func() bool {
 		return r.Orders[0] > 0 && r.Idle[0].Unsent == 0 && r.CPUMicros[0] > 0
 	}
-	out := measure(t, &r, steady, "flood", "--rounds", "2", "--duration", "300ms", "--rate", "100",
-		"--readers", "2", "--connections", "2", "--dir", t.TempDir())
-	if len(r.Idle) != 2 || r.Idle[0].Sent != int64(100*r.Seconds+0.5) ||
-		len(r.Busy) != 2 || r.Nice < 10 || r.Corrected <= 0 || r.Uncorrected <= 0 ||
-		len(r.CPUMicros) != 2 || !strings.Contains(out, "idle") {
+	rounds := 2
+	if testing.Short() {
+		rounds = 1
+	}
+	out := measure(t, &r, steady, "flood", "--rounds", fmt.Sprint(rounds), "--duration", "300ms",
+		"--rate", "100", "--readers", "2", "--connections", "2", "--dir", t.TempDir())
+	if len(r.Idle) != rounds || r.Idle[0].Sent != int64(100*r.Seconds+0.5) ||
+		len(r.Busy) != rounds || r.Nice < 10 || r.Corrected <= 0 || r.Uncorrected <= 0 ||
+		len(r.CPUMicros) != rounds || !strings.Contains(out, "idle") {
 		t.Errorf("%+v\n%s", r, out)
 	}
 	var lists bench.Flooded
@@ -111,6 +116,9 @@ func TestPages(t *testing.T) {
 // TestCompareMore runs the comparisons of small reads and of lists of orders for a moment.
 func TestCompareMore(t *testing.T) {
 	for _, what := range []string{"midpoint", "price", "batch"} {
+		if testing.Short() && what == "price" {
+			continue
+		}
 		var c bench.Compared
 		out := measure(t, &c, func() bool { return c.Ratio > 0 }, "compare", what, "--rounds", "1",
 			"--duration", "200ms", "--connections", "4", "--dir", t.TempDir())

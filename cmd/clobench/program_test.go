@@ -278,7 +278,7 @@ func startNode(t *testing.T, data string) nodeAt {
 func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
 	defer stop()
-	for _, c := range []struct {
+	for i, c := range []struct {
 		args  string
 		after time.Duration
 	}{
@@ -290,6 +290,9 @@ func TestInterrupted(t *testing.T) {
 		{"compare orders --duration 1s", 2500 * time.Millisecond},
 		{"compare book --duration 1m", 1500 * time.Millisecond},
 	} {
+		if testing.Short() && i%3 > 0 {
+			continue
+		}
 		t.Run(c.args, func(t *testing.T) {
 			for try := 1; !interrupted(ctx, t, c.args, c.after); try++ {
 				if try == tries {
@@ -399,6 +402,9 @@ func running(t *testing.T) (commands []string) {
 // TestCompare runs two short interleaved rounds of each comparison.
 func TestCompare(t *testing.T) {
 	for _, what := range []string{"orders", "book"} {
+		if testing.Short() && what == "book" {
+			continue
+		}
 		dir := t.TempDir()
 		var c bench.Compared
 		steady := func() bool { return c.CPURatio > 0 && c.Ratio > 0 }

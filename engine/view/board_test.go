@@ -367,9 +367,6 @@ func mustPanic(t *testing.T, want string, do func()) {
 
 // TestIdleMarkets lists as many markets as the largest public catalog has and weighs them.
 func TestIdleMarkets(t *testing.T) {
-	if testing.Short() {
-		t.Skipf("lists 165,000 markets: left out under -short")
-	}
 	const markets = 165_000
 	heap := func() uint64 {
 		var m runtime.MemStats

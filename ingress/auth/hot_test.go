@@ -206,9 +206,6 @@ func orderVectors(t *testing.T, path string, f func(at string, v *hotCase)) {
 // TestHotVectors verifies every order of the shared vectors forty times: the answer is the first
 // one's to the last letter when the signer has become hot, and when it was so from the start.
 func TestHotVectors(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine")
-	}
 	for name, want := range map[string]int{
 		"vectors/orders_invalid.json": 43, "vectors/orders_kuest_v2.json": 68,
 		"vectors/orders_polymarket_v1.json": 30, "vectors/orders_polymarket_v2.json": 128,

@@ -14,7 +14,7 @@ type row struct {
 	out  []string          // modules outside the standard library: prefixes of import paths
 	no   map[string]string // import path or its prefix → the reason why not, unless ours lists it
 
-	tests []string // packages of this module above it that its tests look through from outside
+	tests []string // what only its tests import, packages of this module and modules outside
 }
 
 const (
@@ -171,6 +171,47 @@ func (t *Tree) checkImports(p *Package) {
 	}
 }
 
+// checkPermissions finds permissions of the table that no package uses. A permission in ours and
+// out must be used outside of tests: what only tests import belongs to tests.
+func (t *Tree) checkPermissions(rows []row) {
+	type user struct {
+		row  string
+		test bool
+	}
+	used := map[user][]string{}
+	for _, p := range t.Packages {
+		if i := slices.IndexFunc(rows, func(r row) bool { return covers(r.pkg, p.Path) }); i >= 0 {
+			for _, test := range []bool{false, true} {
+				by := user{rows[i].pkg, test}
+				used[by] = append(used[by], p.imports(test)...)
+			}
+		}
+	}
+	for _, r := range rows {
+		unused := func(permission string, test bool) bool {
+			return !slices.ContainsFunc(used[user{r.pkg, test}], func(name string) bool {
+				pkg, ours := strings.CutPrefix(name, t.Module+"/")
+				return ours && covers(permission, pkg) || !ours && within(name, permission)
+			})
+		}
+		for _, permission := range slices.Concat(r.ours, r.out) {
+			if unused(permission, false) {
+				t.report(tableFile, 0, "%s may import %s and does not: strike the permission off its row",
+					r.pkg, permission)
+			}
+		}
+		for _, permission := range r.tests {
+			if unused(permission, true) {
+				t.report(tableFile, 0, "tests of %s may import %s and do not: strike the permission off "+
+					"its row", r.pkg, permission)
+			}
+		}
+	}
+}
+
+// tableFile is where the table stands.
+const tableFile = "scripts/tidy/imports.go"
+
 // refuse is the reason why a package with this row may not import name, or "".
 func (t *Tree) refuse(r *row, name string, test bool) string {
 	first, _, _ := strings.Cut(name, "/")
@@ -187,7 +228,7 @@ func (t *Tree) refuse(r *row, name string, test bool) string {
 	case first == t.Module:
 		above := r.ours
 		if test {
-			above = append(slices.Clone(above), r.tests...)
+			above = slices.Concat(above, r.tests)
 		}
 		listed := slices.ContainsFunc(above, func(o string) bool { return covers(o, ours) })
 		if listed || covers(r.pkg, ours) {
@@ -197,7 +238,7 @@ func (t *Tree) refuse(r *row, name string, test bool) string {
 	}
 	allowed := r.out
 	if test {
-		allowed = append(slices.Clone(allowed), testModules()...)
+		allowed = slices.Concat(allowed, r.tests, testModules())
 	}
 	if slices.ContainsFunc(allowed, func(o string) bool { return within(name, o) }) {
 		return ""

@@ -225,6 +225,22 @@ func (t *Tree) report(file string, line int, format string, args ...any) {
 // at is the line of a position.
 func (t *Tree) at(pos token.Pos) int { return t.fset.Position(pos).Line }
 
+// enforced goes when the rooms that are being made stand.
+const enforced = false
+
+// checkLaws applies the rules about more than one package.
+func (t *Tree) checkLaws() {
+	for _, p := range t.Packages {
+		t.checkMethods(p)
+	}
+	for _, f := range t.Files {
+		t.checkDecisions(f)
+	}
+	t.checkPermissions(table())
+	t.checkProduct(largeRooms())
+	t.checkNames()
+}
+
 // Check applies every rule to the tree and returns what is broken, by place.
 func (t *Tree) Check() []Problem {
 	t.checkTop()
@@ -235,6 +251,9 @@ func (t *Tree) Check() []Problem {
 	}
 	for _, f := range t.Files {
 		t.checkText(f)
+	}
+	if enforced {
+		t.checkLaws()
 	}
 	t.checkDocuments()
 	slices.SortStableFunc(t.problems, func(a, b Problem) int {

@@ -59,9 +59,6 @@ var fieldPrime, _ = new(big.Int).SetString(
 
 // TestField holds the arithmetic of the field against math/big, on residues in every disguise.
 func TestField(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine")
-	}
 	all := edgy(rand.New(rand.NewPCG(1, 1)), fieldPrime, 300)
 	mod := func(v *big.Int) *big.Int { return v.Mod(v, fieldPrime) }
 	for _, x := range all {

@@ -155,9 +155,6 @@ func (s *suspect) turn() {
 
 // TestCheckedAsRecovered damages good signatures in every part.
 func TestCheckedAsRecovered(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine")
-	}
 	r := rand.New(rand.NewPCG(5, 5))
 	c := newChecker()
 	fill := func(b []byte) {
@@ -238,9 +235,6 @@ func forge(a, b, d *big.Int) (suspect, bool) {
 // TestCheckAddsAnything makes signatures whose sums double a point, meet a point's opposite on the
 // way, or end at infinity: nobody signs so by chance, but anybody may.
 func TestCheckAddsAnything(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine")
-	}
 	c := newChecker()
 	var doubled, vanished, infinite int
 	half := new(big.Int).Rsh(bigOrder, 1)

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The tests of the whole repository. With "short" a test that repeats one thing many times does so a
+# few times only, and tests of the real catalog are left out: every test asks testing.Short() for
+# that, and each bench runs once, so that it cannot rot. With "full" every test of every package has
+# its full size, so none can be forgotten. go vet is a part of "make lint".
+source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
+
+# Tests of a node wait more than they compute: twice as many packages as processors run at a time.
+tests() { go test -vet=off -p "$((2 * $(nproc)))" -timeout 20m "$@" ./...; }
+
+benches() {
+	local files
+	files=$(grep -rl --include='*_test.go' '^func Benchmark' api bench cmd engine ingress journal)
+	mkdir -p bin
+	# shellcheck disable=SC2046 # folders without blanks
+	go test -vet=off -short -run '^$' -bench . -benchtime 1x -timeout 20m \
+		$(dirname $files | sort -u | sed 's,^,./,') >bin/bench.log 2>&1 ||
+		{ cat bin/bench.log; return 1; }
+}
+
+case ${1:-full} in
+short)
+	step "tests" tests -short
+	step "benches, once each" benches
+	;;
+full) step "tests, full size" tests ;;
+*) echo "usage: scripts/test.sh [short|full]" >&2; exit 2 ;;
+esac
