@@ -133,9 +133,9 @@ func (c *caller) owns(no engine.WalletNo) bool { return slices.Contains(c.wallet
 // owner or through one of the wallets, and says whether it does.
 func (h *Handler) await(c *caller) bool {
 	d := h.o.Board.Directory
-	last := d.Touched(c.no)
+	last := d.LastNamed(c.no)
 	for _, w := range c.wallets {
-		last = max(last, d.Touched(w))
+		last = max(last, d.LastNamed(w))
 	}
 	return h.o.History.Await(last, h.patience)
 }

@@ -81,7 +81,7 @@ func (h *Handler) user(a *asked) (u user) {
 
 // settled waits until the index holds what the wallet was told of, and says whether it does.
 func (h *Handler) settled(u user) bool {
-	return h.o.History.Await(h.o.Board.Directory.Touched(u.no), h.patience)
+	return h.o.History.Await(h.o.Board.Directory.LastNamed(u.no), h.patience)
 }
 
 // about is what the catalog says of a market, in the words of these routes. All may be empty.

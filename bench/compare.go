@@ -366,8 +366,8 @@ func (k *contest) draw(ctx context.Context, w Workload, round, n int) ([]Op, err
 
 // reads rests 49 levels a side, saves what the node answers about that book in file, and prepares
 // rounds that read it from both sides.
-func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (func(int) (workload, error),
-	error) {
+func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
+	func(int) (workload, error), error) {
 	if err := restLadder(ctx, c, k.markets[0][0]); err != nil {
 		return nil, err
 	}

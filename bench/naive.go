@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/sha3"
 
 	"clobd/engine"
+	"clobd/ingress/auth/curve"
 )
 
 // Naive is the exchange that one would write first from the same libraries, to be measured beside
@@ -169,8 +170,8 @@ func (n *Naive) verify(o *naiveFields) (*naiveJob, error) {
 		return nil, fmt.Errorf("invalid signature")
 	}
 	signature[64] -= 27
-	key, err := recoverKey(hash[:], signature)
-	if err != nil {
+	key, ok := curve.Recover(&hash, (*[65]byte)(signature))
+	if !ok {
 		return nil, fmt.Errorf("invalid signature")
 	}
 	who := keccak(key[1:])

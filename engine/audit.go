@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// The audit adds everything up anew and compares: it shares no counter with what it checks. With
-// -tags audit it runs after each Apply; tests call it by name.
+// The audit computes everything anew and compares: it shares no counter with the state it checks.
+// With -tags audit it runs after each Apply; tests call it by name.
 
 // mustAudit panics on the first inconsistency.
 func mustAudit(x *Exchange) {
@@ -16,13 +16,13 @@ func mustAudit(x *Exchange) {
 	}
 }
 
-// auditor is what one audit adds up.
+// auditor holds the sums of one audit.
 type auditor struct {
 	x      *Exchange
 	cash   []int64    // reserved collateral by wallet
 	tokens [][2]int64 // reserved tokens by position
 	open   []uint32   // open orders by wallet
-	queued []uint32   // open orders by position
+	queued []uint32   // open orders by position that no list has named yet
 	live   uint32
 	recent uint32 // open orders that are among the last placements
 	timed  uint32 // open orders that expire
@@ -95,7 +95,7 @@ func (a *auditor) book(no MarketNo, b *book) {
 	a.check(orders == b.orders, "market %d: counts %d orders, has %d", no, b.orders, orders)
 }
 
-// level walks one queue and returns its ladder side and how many orders it has.
+// level walks one queue and returns its ladder side and its number of orders.
 func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) (Side, uint32) {
 	size, count, prev, rank := Size(0), uint32(0), uint32(0), uint64(0)
 	first := a.x.orders.at(l.head)
@@ -119,7 +119,7 @@ func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) (Side, uin
 	return side, count
 }
 
-// order counts a resting order towards its owner's reserves and looks it up by its id.
+// order counts a resting order for its wallet's reserves and looks it up by its id.
 func (a *auditor) order(h uint32, o *order) {
 	a.live++
 	a.digest += o.leaf()
@@ -174,7 +174,7 @@ func (a *auditor) accounts() {
 	}
 }
 
-// lists walks wallet → positions → orders; each open order must be met once.
+// lists walks wallet → positions → orders; each open order must occur once.
 func (a *auditor) lists(no uint32, w *account) {
 	x, count, before := a.x, uint32(0), uint32(0)
 	for i := w.positions; i != 0; i = x.positions.at(i).next {
@@ -195,7 +195,7 @@ func (a *auditor) lists(no uint32, w *account) {
 		no, w.open, count, a.open[no])
 }
 
-// assets adds up each asset: zero, and every pair backed by 1.00 in its vault.
+// assets checks that each asset sums to zero.
 func (a *auditor) assets() {
 	x, cash := a.x, int64(a.x.external+a.x.fees)
 	sums := make([][2]int64, x.markets.used+1)
@@ -221,7 +221,7 @@ func (a *auditor) assets() {
 	a.check(cash == 0, "collateral sums to %d", cash)
 }
 
-// market checks that a vault covers what it owes, and the rules against the listing.
+// market checks that the vault covers what it owes, and that rules and listing agree.
 func (a *auditor) market(no MarketNo, m *market) {
 	x, l := a.x, m.listing()
 	if m.state == Settled {
@@ -304,7 +304,7 @@ func (a *auditor) controls() {
 	a.check(n == q.all.used, "requests: %d records of %d", n, q.all.used)
 }
 
-// timers checks that they are the orders with an expiry, and that none waits behind a later one.
+// timers checks that every order with an expiry is in the heap, and the order of the heap.
 func (a *auditor) timers() {
 	t := &a.x.timers
 	a.check(t.n == a.timed, "%d timers, %d orders with one", t.n, a.timed)
@@ -314,7 +314,7 @@ func (a *auditor) timers() {
 	}
 }
 
-// sum is the share of the remembered placements, and of the floor, in the Digest.
+// sum returns the leaves of the remembered placements and of the floor.
 func (s *seen) sum() uint64 {
 	used := s.ring.used
 	sum := floorLeaf(s.count - uint64(used))
@@ -325,7 +325,7 @@ func (s *seen) sum() uint64 {
 	return sum
 }
 
-// sum is the share of the remembered requests, and of the number of those that were let go.
+// sum returns the leaves of the remembered requests and of the number of forgotten ones.
 func (q *requests) sum() uint64 {
 	n, sum := q.gone, mixGone*q.gone
 	for h := q.oldest; h != 0; h = q.all.at(h).next {
@@ -335,7 +335,7 @@ func (q *requests) sum() uint64 {
 	return sum
 }
 
-// placements checks the ring of remembered ids and the table, and that no record is lost.
+// placements checks the ring of remembered ids, the table, and that no record is lost.
 func (a *auditor) placements() {
 	x, both := a.x, uint32(0)
 	a.digest += x.seen.sum()

@@ -2,16 +2,16 @@ package engine
 
 import "fmt"
 
-// Bare is matching alone: the books of an Exchange with what they need and nothing else, no ids, no
-// ledger, no Events. It runs the same levels and queues as the Exchange, and exists to be measured
-// beside other matchers: the difference to Apply is what the rest of a Command costs.
+// Bare is matching alone: the books of an Exchange without ids, ledger and Events. It runs the same
+// levels and queues as the Exchange. Benchmarks compare it with other matchers; the difference to
+// Apply is the cost of the rest of a Command.
 type Bare struct {
 	books   []book
 	queues  queues
 	resting tray[bareOrder] // by handle
 }
 
-// bareOrder is what a book alone must remember of a resting order.
+// bareOrder is a resting order of a Bare.
 type bareOrder struct {
 	remaining Size
 	index     uint32
@@ -21,19 +21,19 @@ type bareOrder struct {
 type Arrival struct {
 	Index uint32 // limit in ticks, in [1, ticks-1]
 	Side  Side   // in the ladder: Buy or Sell
-	IOC   bool   // what does not fill at once is dropped
+	IOC   bool   // the order never rests
 	Size  Size   // in any unit, at least 1
 }
 
-// BareFill is one resting order that an arriving one met, at its level.
+// BareFill is one fill of an arriving order, at the level of the resting one.
 type BareFill struct {
 	Handle    uint32
 	Index     uint32
 	Size      Size
-	Remaining Size // 0: the handle is free for another order
+	Remaining Size // of the resting order; 0 frees its handle
 }
 
-// NewBare makes that many empty books of levels 1 to ticks-1; ticks is at most PriceOne.
+// NewBare makes this many empty books with levels 1 to ticks-1; ticks is at most PriceOne.
 func NewBare(books, ticks int) *Bare {
 	if ticks < 2 || ticks > int(PriceOne) {
 		panic(fmt.Sprintf("BUG: a book of %d ticks", ticks))
@@ -45,13 +45,13 @@ func NewBare(books, ticks int) *Bare {
 	return b
 }
 
-// Place matches an arriving order with a book, best price first and oldest first, appends what it
-// met to fills, not nil, and rests what remains of it, unless it is IOC. The handle is 0 if
-// it does not rest, and good until a fill with nothing remaining or a Cancel.
+// Place matches an arriving order with a book, best price first and oldest first, and appends its
+// fills to fills, which is not nil. The rest of the order rests unless it is IOC. The handle is 0
+// if the order does not rest, and valid until a Cancel or a fill with nothing remaining.
 func (b *Bare) Place(book uint32, a Arrival, fills *[]BareFill) (handle uint32) {
 	k := &b.books[book]
-	// Neither can be foreseen, whether it may rest and whether it meets another one. But the first
-	// says much about the second, and is known at once: a wrong guess costs less.
+	// The processor can predict neither IOC nor a match. IOC is known at once and correlates with a
+	// match, so a wrong guess about IOC costs less.
 	if a.IOC {
 		b.match(k, a, fills)
 		return 0
@@ -69,14 +69,14 @@ func (b *Bare) Place(book uint32, a Arrival, fills *[]BareFill) (handle uint32) 
 	return k.rest(a.Index, a.Side, a.Size)
 }
 
-// restFresh rests an order where no number is free.
+// restFresh rests an order when no number is free.
 func (b *Bare) restFresh(k *book, a Arrival) (handle uint32) {
 	b.queues.fresh()
 	*b.resting.at(b.resting.next()) = bareOrder{a.Size, a.Index}
 	return k.rest(a.Index, a.Side, a.Size)
 }
 
-// match fills an arriving order and returns what is left of it.
+// match fills an arriving order and returns the rest.
 func (b *Bare) match(k *book, a Arrival, fills *[]BareFill) (left Size) {
 	left = a.Size
 	orders, met := b.resting.all, *fills
@@ -106,26 +106,25 @@ func (b *Bare) match(k *book, a Arrival, fills *[]BareFill) (left Size) {
 	return left
 }
 
-// Cancel takes a resting order out of its book. Its handle must be good, and of that book.
+// Cancel removes a resting order from its book. The handle must be valid and of that book.
 func (b *Bare) Cancel(book, handle uint32) {
 	o := b.resting.at(handle)
 	b.books[book].remove(handle, o.index, o.remaining)
 }
 
-// BareLevel is where an order will arrive: a book and the level at its limit.
+// BareLevel is the book of a coming order and the level at its limit.
 type BareLevel struct{ Book, Index uint32 }
 
-// BareCancel is an order that will be cancelled. Its handle must be good, and of that book.
+// BareCancel is an order that will be cancelled. The handle must be valid and of that book.
 type BareCancel struct{ Book, Handle uint32 }
 
-// BareAhead is how many operations are best looked ahead for a Bare: with 16 the loops begin too
+// BareAhead is how many operations a caller of Bare best looks ahead. With 16 the loops start too
 // often, and 64 are no better.
 const BareAhead = 32
 
-// Fetch fetches what is kept of the orders of these ids, BareAhead at a time. An id is an index of
-// handles, and passed over if it is beyond them; its handle is 0 for none, and may be one that is
-// not good any more. It changes nothing. Where the handles are kept is best fetched earlier, by
-// FetchHandles.
+// Fetch fetches the records of the orders of these ids, BareAhead at a time. An id is an index into
+// handles; ids beyond it are skipped. A handle may be 0 or no longer valid. Fetch the handles
+// earlier, with FetchHandles.
 func (b *Bare) Fetch(handles, ids []uint32) {
 	links, orders := b.queues.links.all, b.resting.all
 	if links.near != nil {
@@ -140,15 +139,15 @@ func (b *Bare) Fetch(handles, ids []uint32) {
 	}
 }
 
-// IsNear says whether so few orders ever rested at a time, in so few books, that Touch is not worth
-// its while. The bounds are those of an Exchange.
+// IsNear reports whether so few orders ever rested at a time, in so few books, that Touch costs
+// more than it gains. The bounds are those of an Exchange.
 func (b *Bare) IsNear() bool {
 	return b.resting.used <= nearOrders && len(b.books) <= nearMarkets
 }
 
-// Touch fetches what else operations will read and write, where so much rests that it is far away.
-// It comes after Fetch and changes nothing. New orders and cancels come apart, since which of them
-// is next cannot be foreseen, and each step goes one step along the pointers of all.
+// Touch fetches the levels and links that operations will read and write. Call it after Fetch if
+// IsNear is false. New orders and cancels are separate lists, because the processor cannot predict
+// which kind comes next.
 func (b *Bare) Touch(places []BareLevel, cancels []BareCancel) {
 	links, orders := b.queues.links.all, b.resting.all
 	for i := range places {

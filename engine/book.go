@@ -2,8 +2,8 @@ package engine
 
 import "math/bits"
 
-// book is the ladder of one condition, in prices of outcome 0, for both its tokens. A level is
-// found by index = price / tick, in [1, ticks-1]; its page is made when something first rests
+// book holds the resting orders of one condition, for both its tokens in prices of outcome 0. A
+// level has index = price / tick, in [1, ticks-1]. Its page is made when an order first rests
 // there, so an idle market costs no more than its row. A book never crosses.
 //
 //	index   0   1 … best[Buy]   …   best[Sell] … ticks-1   ticks
@@ -11,19 +11,20 @@ import "math/bits"
 type book struct {
 	pages   []page // nil until something rests
 	queues  *queues
-	summary [summaryWords]uint64 // the pages that hold a level that is not empty
-	best    [2]uint32            // by ladder side; 0 and ticks say that a side is empty
+	summary [summaryWords]uint64 // the set of pages with a non-empty level
+	best    [2]uint32            // by ladder side; 0 and ticks mean that the side is empty
 	ticks   uint32               // PriceOne / tick
 	orders  uint32
-	rank    uint64 // of the last order that came to rest: no later one has the same
+	rank    uint64 // of the last order that came to rest; later orders have higher ranks
 }
 
-// newBook is an empty book. All books of an engine share their queues.
+// newBook returns an empty book. All books of an Exchange share their queues.
 func newBook(ticks uint32, q *queues) book {
 	return book{queues: q, best: [2]uint32{0, ticks}, ticks: ticks}
 }
 
-// front is the first order that an arriving one of this ladder side and limit meets, 0 if none.
+// front returns the first order that an arriving one of this ladder side and limit meets, 0 if
+// none.
 func (b *book) front(side Side, limit uint32) uint32 {
 	at := b.best[side^1]
 	if !within(side, limit, at) {
@@ -32,15 +33,15 @@ func (b *book) front(side Side, limit uint32) uint32 {
 	return b.level(at).head
 }
 
-// within says whether a level lies at the limit of an arriving order of this ladder side, or before
-// it; best and behind, where nothing is left, give one that does not. The distance is negated for a
-// sell: no branch, since which side comes next cannot be foreseen.
+// within reports whether a level lies within the limit of an arriving order of this ladder side.
+// The index that best and behind return for an empty side never does. The distance is negated for a
+// sell without a branch, because the processor cannot predict the side.
 func within(side Side, limit, index uint32) bool {
 	sell := -int32(side)
 	return (int32(limit)-int32(index))^sell >= sell
 }
 
-// behind is the level that an arriving order of this ladder side meets after the one at index.
+// behind returns the level that an arriving order of this ladder side meets after index.
 func (b *book) behind(side Side, index uint32) uint32 {
 	if side == Buy {
 		return b.above(index)
@@ -58,20 +59,20 @@ func (b *book) each(do func(h uint32)) {
 	}
 }
 
-// queue calls do with the orders of one level.
+// queue calls do with the orders of one level, oldest first.
 func (b *book) queue(index uint32, do func(h uint32)) {
 	for h := b.level(index).head; h != 0; h = b.queues.behind(h) {
 		do(h)
 	}
 }
 
-// level is the level of an index whose page was made.
+// level returns the level of an index. Its page must exist.
 func (b *book) level(index uint32) *level {
 	return b.pages[index>>pageBits].level(index)
 }
 
-// rest puts an order at the end of a level's queue and hands out its number. What is seldom done is
-// done elsewhere, at the very end, so that nothing here is kept on the stack for its sake.
+// rest puts an order at the end of a level's queue and returns its number. The rare work is a call
+// at the very end, so that nothing is kept on the stack for it.
 func (b *book) rest(index uint32, side Side, size Size) uint32 {
 	n, q := uint(index>>pageBits), b.queues
 	h := q.freed
@@ -97,7 +98,7 @@ func (b *book) rest(index uint32, side Side, size Size) uint32 {
 	return h
 }
 
-// restFirst is rest where the page or a number is still to be made.
+// restFirst is rest when the page or a free number is missing.
 func (b *book) restFirst(index uint32, side Side, size Size) uint32 {
 	b.page(index >> pageBits)
 	if b.queues.freed == 0 {
@@ -106,7 +107,7 @@ func (b *book) restFirst(index uint32, side Side, size Size) uint32 {
 	return b.rest(index, side, size)
 }
 
-// page is the page of that number, made if it is missing.
+// page returns page n and makes a missing one.
 func (b *book) page(n uint32) *page {
 	if b.pages == nil {
 		b.pages = make([]page, b.ticks>>pageBits+1)
@@ -118,8 +119,8 @@ func (b *book) page(n uint32) *page {
 	return p
 }
 
-// open marks a level that is no longer empty. Inlined, it would have rest keep more than there are
-// registers.
+// open marks a level that is no longer empty. Inlined, it would need more registers in rest than
+// there are.
 //
 //go:noinline
 func (b *book) open(index uint32, side Side) {
@@ -133,15 +134,14 @@ func (b *book) open(index uint32, side Side) {
 	}
 }
 
-// reduce takes size out of the level of an order that was filled in part or whole.
+// reduce subtracts the size of a fill from its level.
 func (b *book) reduce(index uint32, size Size) {
 	b.level(index).size -= size
 }
 
-// remove takes order h out of its level's queue, with what remains of it, and takes its number
-// back. Whether it has neighbours is as good as a coin's toss to the processor, so that nothing
-// here branches on it: the neighbours of the first and of the last order are nobody, who may be
-// written to.
+// remove removes order h, of which size remains, from its level's queue and frees its number. The
+// processor cannot predict whether an order has neighbours, so nothing branches on it: the ends of
+// a queue lead to number 0, which belongs to no order and may be written.
 func (b *book) remove(h, index uint32, size Size) {
 	q := b.queues
 	links := q.links.all
@@ -166,8 +166,8 @@ func (b *book) remove(h, index uint32, size Size) {
 	}
 }
 
-// pop is remove for the first order of a level when nothing remains of it: nobody is before it. It
-// returns the one that is first now, 0 if none.
+// pop is remove for the first order of a level when nothing remains of it. It returns the new first
+// order, 0 if there is none.
 func (b *book) pop(index uint32) uint32 {
 	l, q := b.level(index), b.queues
 	h, links := l.head, q.links.all
@@ -184,7 +184,7 @@ func (b *book) pop(index uint32) uint32 {
 	return next
 }
 
-// close marks a level that became empty; if it was the best of its side, the next one is.
+// close marks a level that became empty, and moves best if the level was the best of its side.
 func (b *book) close(index uint32) {
 	n := index >> pageBits
 	p := &b.pages[n]
@@ -200,7 +200,7 @@ func (b *book) close(index uint32) {
 	}
 }
 
-// below is the highest index under this one that is not empty, 0 if none.
+// below returns the highest non-empty index under this one, 0 if there is none.
 func (b *book) below(index uint32) uint32 {
 	n := index >> pageBits
 	if w := b.pages[n].set & (1<<(index&(pageSize-1)) - 1); w != 0 {
@@ -218,7 +218,7 @@ func (b *book) below(index uint32) uint32 {
 	return n<<pageBits + uint32(bits.Len64(b.pages[n].set)) - 1
 }
 
-// above is the lowest index over this one that is not empty, ticks if none.
+// above returns the lowest non-empty index over this one, ticks if there is none.
 func (b *book) above(index uint32) uint32 {
 	n := index >> pageBits
 	if w := b.pages[n].set >> (index & (pageSize - 1)) >> 1; w != 0 {

@@ -17,7 +17,7 @@ import (
 //	 8   2  partition  38   8  Time         94      body
 //	10   8  epoch      46  32  prevHash
 //
-// The body is count Commands, each followed by the number of its Events and those.
+// The body is count Commands, each followed by the number of its Events and the Events.
 const (
 	frameMagic  = 0x464f4c43 // "CLOF"
 	frameFormat = 2
@@ -34,7 +34,7 @@ const (
 	commandMax = 360
 )
 
-// The reasons why bytes are not a Frame.
+// The errors of DecodeFrame.
 var (
 	ErrMagic    = errors.New("not a frame")
 	ErrFormat   = errors.New("frame of an unknown format")
@@ -45,12 +45,11 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// EncodedMax bounds the encoded bytes of the Command itself; each of its Events adds at most
-// EventMax.
+// EncodedMax bounds the encoded bytes of the Command; each of its Events adds at most EventMax.
 func (c *Command) EncodedMax() int { return commandMax + len(c.Proof) }
 
-// Encode makes the frame's Bytes, one fresh slice that nobody changes after, chained to prev, and
-// its Hash. The frame has between 1 and FrameCommands Commands.
+// Encode sets the frame's Bytes, a fresh slice chained to prev, and its Hash. The frame must have
+// between 1 and FrameCommands Commands.
 func (f *Frame) Encode(prev Hash) {
 	if len(f.Commands) == 0 || len(f.Commands) > FrameCommands {
 		panic(fmt.Sprintf("BUG: frame of %d commands", len(f.Commands)))
@@ -91,15 +90,16 @@ func (f *Frame) appendHeader(b []byte) []byte {
 	return append(b, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// frameSum is the checksum of an encoded frame: over all but itself.
+// frameSum returns the checksum of an encoded frame, over all bytes but the checksum's.
 func frameSum(b []byte) uint32 {
 	sum := crc32.Update(0, castagnoli, b[:crcAt])
 	return crc32.Update(sum, castagnoli, b[FrameOverhead:])
 }
 
-// DecodeFrame reads the encoded frame b into f, reusing f's slices. Proofs alias b, which must
-// not change after. The error wraps ErrMagic, ErrFormat, ErrLength, ErrChecksum or ErrBody, and f
-// is then of no use. It judges form only: the chain and the engine version are the caller's.
+// DecodeFrame reads the encoded frame b into f and reuses f's slices. Proofs alias b, which must
+// not change any more. The error wraps ErrMagic, ErrFormat, ErrLength, ErrChecksum or ErrBody; then
+// do not use f. DecodeFrame checks the form only: the caller checks the chain and the engine
+// version.
 func DecodeFrame(b []byte, f *Frame) error {
 	if err := DecodeUnhashed(b, f); err != nil {
 		return err
@@ -108,8 +108,8 @@ func DecodeFrame(b []byte, f *Frame) error {
 	return nil
 }
 
-// DecodeUnhashed is DecodeFrame without f.Hash, the SHA-256 of b, which takes as long as the rest:
-// it is left to the caller, who may have another goroutine for it.
+// DecodeUnhashed is DecodeFrame without f.Hash, the SHA-256 of b, which takes as long as all the
+// rest: the caller may compute the Hash in another goroutine.
 func DecodeUnhashed(b []byte, f *Frame) error {
 	le := binary.LittleEndian
 	switch {

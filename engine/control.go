@@ -2,9 +2,9 @@ package engine
 
 import "slices"
 
-// cancelAll answers CancelAll: wallet → positions → orders, so it costs what is cancelled or passed
-// over in the wallet's own lists. In which order those came to hold positions no Digest says, so
-// they are gone through by market.
+// cancelAll answers CancelAll. It walks wallet → positions → orders, so its cost depends on the
+// wallet's own orders only. The Digest does not cover the order of a wallet's list of positions, so
+// cancelAll goes by market number.
 func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
@@ -35,7 +35,8 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	})
 }
 
-// activeOf appends a wallet's positions with open orders to list: market << 32 | position, sorted.
+// activeOf appends a wallet's positions with open orders to list, as market << 32 | position,
+// sorted.
 func (l *ledger) activeOf(w WalletNo, list []uint64) []uint64 {
 	for i := l.accounts.at(uint32(w)).positions; i != 0; {
 		p := l.positions.at(i)
@@ -46,8 +47,7 @@ func (l *ledger) activeOf(w WalletNo, list []uint64) []uint64 {
 	return list
 }
 
-// cancelIn cancels those orders of one position that a CancelAll means, what came to rest last
-// first: no other order of the book is listed there, so their ranks fall.
+// cancelIn cancels the orders of one position that a CancelAll means, newest first.
 func (x *Exchange) cancelIn(p *position, c *Command, events []Event) []Event {
 	for h := p.orders; h != 0; {
 		o, this := x.orders.at(h), h
@@ -110,13 +110,13 @@ type apiKey struct {
 	nonce uint32
 }
 
-// beat is a key whose heartbeats are watched, and how long it may be silent.
+// beat is an API key whose heartbeats are watched, and how long it may be silent.
 type beat struct {
 	key     apiKey
 	timeout Time
 }
 
-// beats are all of them, in no order that anything depends on, and how many each owner has.
+// beats are all beats, in an order on which nothing depends, and their number by owner.
 type beats struct {
 	all    []beat
 	at     map[apiKey]int
@@ -127,8 +127,8 @@ func newBeats() beats {
 	return beats{at: make(map[apiKey]int), counts: make(map[WalletNo]int)}
 }
 
-// watch answers Arm. Keys are made without asking anybody, so that an owner has as many as he
-// likes: how many may be on record bounds how many are watched.
+// watch answers Arm. Owners derive any number of keys without asking anybody, so watch bounds the
+// armed ones by MaxTradingKeys.
 func (x *Exchange) watch(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:
@@ -152,7 +152,7 @@ func (x *Exchange) watch(c *Command, events []Event) []Event {
 		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID})
 }
 
-// add puts a key among the watched ones.
+// add adds a beat.
 func (b *beats) add(k beat) *beat {
 	b.at[k.key] = len(b.all)
 	b.all = append(b.all, k)
@@ -160,7 +160,7 @@ func (b *beats) add(k beat) *beat {
 	return &b.all[len(b.all)-1]
 }
 
-// remove takes the i-th out, into whose place the last one goes.
+// remove removes beat i. The last beat moves to i.
 func (b *beats) remove(i int) {
 	gone, last := b.all[i].key, len(b.all)-1
 	b.all[i] = b.all[last]
@@ -172,7 +172,7 @@ func (b *beats) remove(i int) {
 	}
 }
 
-// collect answers Collect: from the fee account to a wallet.
+// collect answers Collect: it moves cash from the fee account to a wallet.
 func (x *Exchange) collect(c *Command, seq Sequence, events []Event) []Event {
 	first, known := x.refs[c.ID]
 	switch {

@@ -6,14 +6,14 @@ import (
 )
 
 // The Digest is the sum, modulo 2^64, of one leaf per thing in the state. A change subtracts the
-// old leaf and adds the new one, so it costs the same however large the state is, and the order in
-// which independent things changed leaves no trace. One order does, that in which ids were bound:
-// it says which of them is forgotten next. What decides nothing has no leaf: where records lie, in
-// which order lists and tables came about. The Digest finds accidents, not forgers: those meet the
-// SHA-256 chain of the frames.
+// old leaf and adds the new one, so its cost does not depend on the size of the state. The order of
+// independent changes leaves no trace, with one exception: the order in which ids were bound
+// decides which id is forgotten next. Things that decide nothing have no leaf: where records lie,
+// how lists and tables grew. The Digest finds accidents; the SHA-256 chain of the frames finds
+// forgery.
 
-// Odd constants with no structure (from the fractional parts of square roots of primes), one for
-// each use of mix.
+// Constants without structure (fractional parts of square roots of primes), one for each use of
+// mix.
 const (
 	mixLeft     = 0x6a09e667f3bcc909
 	mixRight    = 0xbb67ae8584caa73b
@@ -28,7 +28,7 @@ const (
 	mixMode     = 0x9159015a3070dd17
 	mixControl  = 0x152fecd8f70e5939
 	mixRequest  = 0x67332667ffc00b31
-	mixGone     = 0xdb0c2e0d64f98fa7 // for each request that was let go
+	mixGone     = 0xdb0c2e0d64f98fa7 // for each forgotten request
 	mixBeat     = 0x8eb44a8768581511
 	mixKey      = 0x47b5481dbefa4fa4
 )
@@ -47,12 +47,12 @@ func fold32(b *[32]byte) uint64 {
 	return mix(left, right)
 }
 
-// leaf is the leaf of an account's entry; fold names the account.
+// leaf returns the leaf of an account's entry; fold names the account.
 func (e *entry) leaf(fold uint64) uint64 {
 	return mix(fold^uint64(e.total), uint64(e.held))
 }
 
-// leaf is the leaf of a resting order; an order of nothing has none.
+// leaf returns the leaf of a resting order, 0 if nothing remains of it.
 func (o *order) leaf() uint64 {
 	leaf := mix(o.fold, uint64(o.remaining))
 	if o.remaining == 0 {
@@ -64,8 +64,8 @@ func (o *order) leaf() uint64 {
 // foldID folds an id.
 func foldID(id *OrderID) uint64 { return fold32((*[32]byte)(id)) }
 
-// foldOrder folds what never changes of an order while it rests. Its rank, a counter of the book,
-// stands for its place in the queue; its id is given as it is folded.
+// foldOrder folds the fields of an order that never change while it rests. The rank stands for the
+// position in the queue; id is already folded.
 func foldOrder(o *order, id uint64) uint64 {
 	f := mix(id, o.rank)
 	f = mix(f^uint64(o.wallet), uint64(o.owner)<<32|uint64(o.key))
@@ -73,19 +73,19 @@ func foldOrder(o *order, id uint64) uint64 {
 	return mix(f, uint64(o.price)<<16|uint64(o.side)<<8|uint64(o.outcome))
 }
 
-// foldAccount names the cash account of a wallet.
+// foldAccount returns the fold of a wallet's cash account.
 func foldAccount(a *Address, no WalletNo) uint64 {
 	le := binary.LittleEndian
 	f := mix(le.Uint64(a[0:]), le.Uint64(a[8:]))
 	return mix(f, uint64(le.Uint32(a[16:]))<<32|uint64(no))
 }
 
-// foldPosition names the token accounts of a wallet in a market.
+// foldPosition returns the fold of a wallet's token accounts in a market.
 func foldPosition(w WalletNo, m MarketNo) uint64 {
 	return mix(uint64(w)<<32|uint64(m), mixAsset)
 }
 
-// linkLeaf is the leaf of a wallet's link.
+// linkLeaf returns the leaf of a wallet's link.
 func (a *account) linkLeaf() uint64 {
 	if a.owner == 0 {
 		return 0
@@ -93,7 +93,7 @@ func (a *account) linkLeaf() uint64 {
 	return mix(a.fold^mixLink, uint64(a.owner))
 }
 
-// controlLeaf is the leaf of what an operator set for a wallet.
+// controlLeaf returns the leaf of a wallet's mode and prevention.
 func (a *account) controlLeaf() uint64 {
 	if a.mode == Normal && a.prevention == ExpireResting {
 		return 0
@@ -123,18 +123,16 @@ func (k *keyRecord) leaf(revoked bool) uint64 {
 	return mix(uint64(k.owner)^mixKey, word)
 }
 
-// leaf is the leaf of a remembered request, the n-th that was. When it came decides when it is
-// forgotten, and n who of those that came at once.
+// leaf returns the leaf of the n-th request. Its Time decides when it is forgotten, and n decides
+// between requests of the same Time.
 func (r *request) leaf(n uint64) uint64 {
 	return mix(fold32((*[32]byte)(&r.id))^mixRequest, mix(mix(uint64(r.at), uint64(r.amount)), n))
 }
 
-// rankLeaf is the leaf of a market's last rank: the next order that comes to rest there has the one
-// after it.
+// rankLeaf returns the leaf of a market's last rank, which determines the next order's.
 func (m *market) rankLeaf() uint64 { return (m.fold | 1) * m.book.rank }
 
-// leaf is the leaf of a market: its rules, state, mode and payout, its vault and the external token
-// accounts.
+// leaf returns the leaf of a market: rules, state, mode, payout, vault and external token accounts.
 func (m *market) leaf() uint64 {
 	word := uint64(m.state) | uint64(m.mode)<<8 | uint64(m.payout)<<16
 	if m.stated {
@@ -146,7 +144,7 @@ func (m *market) leaf() uint64 {
 	return mix(f, uint64(m.external[1]))
 }
 
-// foldListing names a market and its rules.
+// foldListing returns the fold of a market's number and rules.
 func foldListing(l *Listing, no MarketNo) uint64 {
 	f := mix(fold32((*[32]byte)(&l.Condition)), uint64(no))
 	f = mix(f, fold32((*[32]byte)(&l.Tokens[0])))
@@ -159,11 +157,11 @@ func foldListing(l *Listing, no MarketNo) uint64 {
 	return mix(f^uint64(l.MinBuy), uint64(l.Fee.Rate)<<8|uint64(l.Fee.Exponent))
 }
 
-// seenLeaf is the leaf of a remembered id, folded: the n-th that was bound, from 1. A counter, not
-// its Sequence: what was refused in between leaves no trace.
+// seenLeaf returns the leaf of the n-th bound id, from 1; id is folded. It counts instead of using
+// the Sequence, so that Commands refused in between leave no trace.
 func seenLeaf(id, n uint64) uint64 { return mix(id^mixSeen, n) }
 
-// floorLeaf is the leaf of the floor: so many placements were forgotten.
+// floorLeaf returns the leaf of the number of forgotten placements.
 func floorLeaf(forgotten uint64) uint64 { return mix(mixFloor, forgotten) }
 
 // externalLeaf is the leaf of the external cash account.

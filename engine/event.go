@@ -1,11 +1,11 @@
 package engine
 
-// EventKind says what happened. The numbers are part of the journal's format.
+// EventKind is the kind of an Event. The numbers are part of the journal's format.
 type EventKind uint8
 
-// The Events. A Command yields any number of Cancelled (of a Place: own resting orders in its way)
-// and Filled, in the order in which they happened, and then exactly one last word, which is one of
-// the others.
+// The kinds of Events. A Command yields any number of Cancelled and Filled, in the order in which
+// they happened, and then exactly one Event of another kind, its answer. (A Cancel is answered by
+// its Cancelled.) A Place may cancel resting orders of its own wallet.
 const (
 	// EpochStarted answers Started.
 	EpochStarted EventKind = iota + 1
@@ -17,18 +17,18 @@ const (
 	Withdrawn
 	// Linked answers Link: Wallet and Owner.
 	Linked
-	// Filled is one resting order (the maker: Order, Wallet, Owner, Side, Outcome, Price, Remaining)
-	// meeting the arriving one for Size. Price is in the maker's own token. Fee is the taker's.
+	// Filled: a resting order, the maker, traded Size with the arriving one. Order, Wallet, Owner,
+	// Side, Outcome, Price and Remaining are the maker's, Fee is the taker's.
 	Filled
 	// Placed: the arriving order now rests at Price with Remaining of its Size.
 	Placed
-	// Completed: the arriving order never rested. What Remaining of its Size was not filled is
-	// cancelled; Reason says why. A BUY bounded by its budget may have got more than Size.
+	// Completed: the arriving order does not rest. Remaining of its Size is cancelled; Reason says
+	// why. A BUY bounded by its budget may have bought more than Size.
 	Completed
 	// Cancelled: a resting order left the book with Remaining unfilled; Reason says why.
 	Cancelled
-	// Rejected: the Command was refused: Reject, Args, First. It changed nothing but what the Events
-	// before it say, and that its id is bound if the Reject is final.
+	// Rejected: the Command was refused: Reject, Args, First. If the Reject is Final the id is bound;
+	// nothing else changed.
 	Rejected
 	// Swept answers CancelAll: Size orders were cancelled.
 	Swept
@@ -36,13 +36,13 @@ const (
 	Split
 	// Merged answers MergeTokens: the same fields.
 	Merged
-	// Redeemed answers RedeemTokens: Size collateral was paid for Args[0] and Args[1] of the tokens.
+	// Redeemed answers RedeemTokens: Size collateral was paid for Args[0] and Args[1] tokens.
 	Redeemed
 	// StateChanged answers SetState: Market and its State.
 	StateChanged
 	// Adjusted answers Adjust: Market. The new rules are those of the Command.
 	Adjusted
-	// Resolved answers Resolve: Market, and what outcome 0 pays as Price.
+	// Resolved answers Resolve: Market; Price is what outcome 0 pays.
 	Resolved
 	// ModeSet answers SetMode: Wallet, Market, Mode.
 	ModeSet
@@ -60,7 +60,7 @@ const (
 	lastEvent = KeySet
 )
 
-// Settlement says how a Fill moves assets, read off the two physical sides.
+// Settlement says how a fill moves assets. It follows from the sides of the two orders.
 type Settlement uint8
 
 // The settlements.
@@ -70,7 +70,7 @@ const (
 	Merge                          // SELL meets SELL of the complement: a pair turns back into 1.00
 )
 
-// Reason says why an order, or what remained of it, was cancelled.
+// Reason says why an order, or the rest of it, was cancelled.
 type Reason uint8
 
 // The reasons.
@@ -88,7 +88,7 @@ const (
 // MarketState says whether a market takes orders.
 type MarketState uint8
 
-// The states. Orders are taken in Open only; Settled is for good.
+// The states. A market takes orders while it is Open only; Settled is final.
 const (
 	Unopened MarketState = iota + 1
 	Open
@@ -97,7 +97,7 @@ const (
 	Settled // resolved: tokens are paid out
 )
 
-// Event is a fact that Apply produced: a flat value without pointers.
+// Event is a fact that Apply produced: a value without pointers.
 type Event struct {
 	Kind       EventKind
 	Settlement Settlement
@@ -116,14 +116,14 @@ type Event struct {
 	Remaining  Size
 	Fee        Cash
 	Args       [3]int64
-	// First is the Sequence that first bound the id of a Rejected duplicate; for Filled and Cancelled
-	// it is the Sequence that placed the resting order.
+	// First is, for a Rejected duplicate, the Sequence that bound the id; for Filled and Cancelled,
+	// the Sequence that placed the resting order.
 	First Sequence
 	Order OrderID
 }
 
-// another appends an empty Event, to be filled in where it lies: one that is put together elsewhere
-// and then copied is read in larger pieces than it was written in, for which the processor waits.
+// another appends an empty Event, which the caller fills in place. An Event that is built elsewhere
+// and then copied stalls the processor: the copy reads larger pieces than the writes stored.
 func another(events []Event) ([]Event, *Event) {
 	events = append(events, Event{})
 	return events, &events[len(events)-1]

@@ -2,25 +2,24 @@ package engine
 
 import "math/bits"
 
-// feeStep is what fees are rounded to, in base units of collateral: five decimals.
+// feeStep is the unit of fees in base units of collateral: five decimals.
 const feeStep = 10
 
-// on is the fee for size shares at price p, rounded to the nearest step, a half of one up. size is
-// a multiple of Lot, at most MaxOrder. Which of the two complementary prices p is does not matter.
+// on returns the fee for size shares at price p, rounded to the nearest step, half a step up. size
+// is a multiple of Lot, at most MaxOrder. The complementary prices p and 1-p have the same fee.
 //
-// Each fill is rounded by itself, since each is posted and published by itself: a taker who meets
-// many small orders may pay less than for one large one, or more. 100 shares at 0.01 for 441 basis
-// points and exponent 1 cost 0.04366 in one fill, and nothing in fills of a lot each.
+// Each fill is rounded on its own, because each is posted and published on its own. So many small
+// fills may cost more or less than one large fill: 100 shares at 0.01, for 441 basis points and
+// exponent 1, cost 0.04366 in one fill and nothing in fills of a lot each.
 func (f Fee) on(size Size, p Price) Cash { return f.round(size, p, false) }
 
-// most is the same rounded up. Because a Rate is less than 1, cost and fee together grow with the
-// price: what is free for the limit is enough at every better price, but for the rounding of fills.
+// most is on rounded up. A Rate is less than 1, so cost plus fee grows with the price: the amount
+// that suffices at the limit suffices at every better price, apart from the rounding of fills.
 func (f Fee) most(size Size, p Price) Cash { return f.round(size, p, true) }
 
-// round is n / d steps, up or to the nearest.
-//
-// With prices in 1/10,000, rates in basis points and lots of 1/100, n = lots * Rate *
-// (p*(1-p))^Exponent counts base units times 100,000,000^Exponent. It has 120 bits at most.
+// round returns n / d steps, rounded up or to the nearest. With prices in 1/10,000, rates in basis
+// points and lots of 1/100, n = lots * Rate * (p*(1-p))^Exponent counts base units times
+// 100,000,000^Exponent. n has at most 120 bits.
 func (f Fee) round(size Size, p Price, up bool) Cash {
 	n, q := uint64(size/Lot)*uint64(f.Rate), uint64(p)*uint64(PriceOne-p)
 	hi, lo, d, d2 := uint64(0), n, uint64(feeStep), uint64(1)
@@ -52,7 +51,7 @@ func (f Fee) round(size Size, p Price, up bool) Cash {
 	return Cash(lo * feeStep)
 }
 
-// divide is a number of 128 bits divided by one of 64, rounded down.
+// divide divides a 128-bit number by a 64-bit one, rounded down.
 func divide(hi, lo, by uint64) (uint64, uint64) {
 	if hi == 0 {
 		return 0, lo / by

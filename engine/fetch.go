@@ -2,8 +2,8 @@
 
 package engine
 
-// The processor is told to get what will be needed, and does not wait for it: a read that nobody
-// waits for still holds up what comes some hundred instructions behind it. nil is nothing to get.
+// Each function prefetches one record; nil is allowed. The processor does not wait for a prefetch,
+// while an unused read still stalls the instructions some hundreds behind it.
 
 //go:noescape
 func fetchBucket(b *bucket)
@@ -37,14 +37,14 @@ func fetchMarket(m *market)
 //go:noescape
 func fetchBareOrder(o *bareOrder)
 
-// fetchNear fetches the links and the records of the orders of a Bare, where they lie in one piece.
-// An id beyond handles is passed over.
+// fetchNear fetches the links and the records of the orders of a Bare that lie in one piece. It
+// skips ids beyond handles.
 //
 //go:noescape
 func fetchNear(handles, ids []uint32, links *[nearRecords]link, orders *[nearRecords]bareOrder)
 
-// FetchHandles fetches where the caller of a Bare keeps the handles of these ids, BareAhead at a
-// time, which it will read or write.
+// FetchHandles fetches the handles of these ids, which the caller of a Bare will read or write,
+// BareAhead at a time.
 //
 //go:noescape
 func FetchHandles(handles, ids []uint32)

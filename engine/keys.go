@@ -1,7 +1,7 @@
 package engine
 
-// KeyClass says what an API key is for. A key itself is derived from its owner's address and its
-// number and stored nowhere: what is journaled is that an owner has it, or has it no more.
+// KeyClass is the purpose of an API key. A key is derived from its owner's address and its number
+// and stored nowhere; the journal records only that an owner has it, or that it is revoked.
 type KeyClass uint8
 
 // The classes.
@@ -13,19 +13,18 @@ const (
 	keyClasses
 )
 
-// How many keys of each class an owner may have on record that are good; and of trading keys, how
-// many may be armed at once.
+// The limits of good keys on record of one owner, by class. MaxTradingKeys also limits armed keys.
 const (
 	MaxTradingKeys  = 64
 	MaxReadOnlyKeys = 16
 	MaxBuilderKeys  = 16
 )
 
-// MaxKeyRecords bounds what is kept of an owner's keys of one class when they are given up and
-// others take their place, which may go on for years: a revoked key must stay known as such.
+// MaxKeyRecords bounds the records of an owner's keys of one class, revoked ones included: a
+// revoked key must stay on record, and owners may replace keys for years.
 const MaxKeyRecords = 1024
 
-// most is the bound of a class.
+// most returns the limit of a class.
 func (c KeyClass) most() uint32 {
 	return [keyClasses]uint32{MaxTradingKeys, MaxReadOnlyKeys, MaxBuilderKeys}[c]
 }
@@ -37,8 +36,7 @@ type keyRecord struct {
 	class  KeyClass
 }
 
-// keyring is all keys on record, in the order in which they came there, and how many each owner has
-// of each class.
+// keyring holds all keys on record, oldest first, and their numbers by owner and class.
 type keyring struct {
 	all     slab[keyRecord]
 	revoked map[keyRecord]bool
@@ -52,16 +50,16 @@ func newKeyring() keyring {
 	return keyring{revoked: make(map[keyRecord]bool), counts: make(map[keyRecord]keyCount)}
 }
 
-// judge says whether a key may come on record, be revoked or be restored. What is on record can
-// always be revoked, and so can a key that was only ever derived: it is good until then. A trading
-// key can be restored, as its owner derives it again; the others are dead for good, because they
-// were handed to somebody else.
+// judge decides whether a key may come on record, be revoked or be restored, and returns the limit
+// that refuses it. A key on record can always be revoked. So can a key that was derived but never
+// recorded, because it is valid until then. A trading key can be restored, since its owner derives
+// it again; keys of other classes cannot, because they were handed to somebody else.
 func (r *keyring) judge(k keyRecord, revoke bool) (refused Reject, limit int64) {
 	was, known := r.revoked[k]
 	n := r.counts[keyRecord{owner: k.owner, class: k.class}]
 	full := n.all >= MaxKeyRecords
 	if revoke {
-		full = n.revoked >= MaxKeyRecords // one that is restored makes room
+		full = n.revoked >= MaxKeyRecords // a restored key makes room
 	}
 	switch most := k.class.most(); {
 	case known && (revoke || !was):
@@ -76,7 +74,7 @@ func (r *keyring) judge(k keyRecord, revoke bool) (refused Reject, limit int64) 
 	return Accepted, 0
 }
 
-// set puts a key on record, or changes what is there.
+// set puts a key on record, or revokes or restores it.
 func (r *keyring) set(k keyRecord, revoke bool) {
 	of := keyRecord{owner: k.owner, class: k.class}
 	was, known := r.revoked[k]
@@ -94,7 +92,7 @@ func (r *keyring) set(k keyRecord, revoke bool) {
 	r.revoked[k], r.counts[of] = revoke, n
 }
 
-// setKey answers SetKey. What is on record stays there, revoked or not.
+// setKey answers SetKey. A record is never removed.
 func (x *Exchange) setKey(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:

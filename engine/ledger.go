@@ -2,52 +2,50 @@ package engine
 
 import "fmt"
 
-// The ledger is double entry. Collateral lies with wallets, with the vault of each market and with
-// the external account, which is negative by all that was paid in; each token lies with wallets,
-// with its market's vault, negative by what it issued, and with the market's external account.
-// Every asset sums to zero at all times.
-
-// ledger is what everybody has: wallets, positions, the external account and the fee account.
+// ledger is the double-entry account of all assets. Collateral lies in wallets, in the vaults of
+// the markets, in the fee account and in the external account, which is negative by all deposits. A
+// token lies in wallets, in its market's external account, and negative in the market's issued.
+// Every asset sums to zero.
 type ledger struct {
-	digest uint64 // of all trading state: every posting changes it
+	digest uint64 // of all trading state, since every posting changes it
 
 	accounts  slab[account] // by WalletNo
 	wallets   map[Address]WalletNo
 	positions slab[position]
 	index     table // of positions, by wallet and market
-	external  Cash  // at most 0: less all collateral that was paid in
-	fees      Cash  // the fee account
+	external  Cash  // at most 0
+	fees      Cash
 
 	refs       map[OrderID]Sequence // the operators' references
 	references slab[OrderID]        // the keys of refs, in order
 }
 
-// entry is one account of one asset, in base units; held of total backs open orders.
+// entry is one account of one asset, in base units. held is the part of total behind open orders.
 type entry struct {
 	total, held int64
 }
 
-// free is what an entry can still spend or pay out.
+// free returns what an entry can still spend or pay out.
 func (e *entry) free() int64 { return e.total - e.held }
 
 // account is a wallet: one cache line.
 type account struct {
 	cash      entry
-	fold      uint64 // digest of address and number
+	fold      uint64 // of address and number
 	address   Address
-	owner     WalletNo // the address that may trade for it, 0 if only itself
+	owner     WalletNo // may trade for the wallet; 0 if nobody else may
 	open      uint32   // open orders
-	positions uint32   // first position that has some
+	positions uint32   // first position with open orders
 
 	mode       Mode
 	prevention Prevention
 	_          [6]byte
 }
 
-// position is what a wallet has in one market: one cache line. Positions stay when they are empty.
+// position is a wallet's tokens of one market: one cache line. Empty positions stay.
 type position struct {
 	tokens [2]entry
-	fold   uint64 // digest of wallet and market
+	fold   uint64 // of wallet and market
 	wallet WalletNo
 	market MarketNo
 	orders uint32 // first open order
@@ -59,10 +57,10 @@ type position struct {
 // is reports whether the position is that wallet's in that market.
 func (p *position) is(w WalletNo, m MarketNo) bool { return p.wallet == w && p.market == m }
 
-// foldOf names the token account of one outcome.
+// foldOf returns the fold of one outcome's entry.
 func (p *position) foldOf(o Outcome) uint64 { return p.fold + uint64(o)*mixAsset }
 
-// post changes an entry and its digest. fold names the entry.
+// post changes an entry and the Digest. fold is the entry's.
 func (l *ledger) post(e *entry, fold uint64, total, held int64) {
 	l.digest -= e.leaf(fold)
 	e.total += total
@@ -93,8 +91,8 @@ func (l *ledger) postFees(amount Cash) {
 	l.digest += feesLeaf(l.fees)
 }
 
-// resize sets what remains of an order and moves its reserve with it, the one place where reserves
-// move; paid leaves the account that backs the order in the same breath.
+// resize sets what remains of an order and adapts its reserve: no other function changes reserves.
+// paid leaves the entry that backs the order in the same posting.
 func (l *ledger) resize(o *order, to Size, paid int64) {
 	l.digest -= o.leaf()
 	held := reserved(o.side, o.price, to-o.remaining)
@@ -104,9 +102,9 @@ func (l *ledger) resize(o *order, to Size, paid int64) {
 	l.post(e, fold, -paid, held)
 }
 
-// backing is what backs an order of this side, and what names that: cash or tokens. Which side
-// comes next cannot be foreseen, so that nothing here branches on it. The outcome is 0 or 1, which
-// the mask tells the compiler.
+// backing returns the entry that backs an order of this side, and its fold. The processor cannot
+// predict the side, so both conditions compile to selections. The mask tells the compiler that the
+// outcome is 0 or 1.
 func backing(s Side, o Outcome, a *account, p *position) (e *entry, fold uint64) {
 	cash, cashFold := &a.cash, a.fold
 	e, fold = &p.tokens[o&1], p.foldOf(o)
@@ -119,7 +117,7 @@ func backing(s Side, o Outcome, a *account, p *position) (e *entry, fold uint64)
 	return e, fold
 }
 
-// number is the wallet of an address, made if it is new.
+// number returns the wallet of an address and makes a missing one.
 func (l *ledger) number(address *Address) WalletNo {
 	if no, ok := l.wallets[*address]; ok {
 		return no
@@ -132,13 +130,13 @@ func (l *ledger) number(address *Address) WalletNo {
 	return no
 }
 
-// positionTag is the hash of a wallet and a market in the table of positions.
+// positionTag returns the tag of a wallet and a market in the index of positions.
 func positionTag(w WalletNo, m MarketNo) uint32 {
 	h := mix(uint64(w), uint64(m))
 	return uint32(h>>32) ^ uint32(h)
 }
 
-// position is the number of the wallet's position in a market, 0 if it has none yet.
+// position returns the number of the wallet's position in a market, 0 if there is none.
 func (l *ledger) position(w WalletNo, m MarketNo) uint32 {
 	i, e := l.index.search(positionTag(w, m))
 	for i != 0 && !l.positions.at(i).is(w, m) {
@@ -147,12 +145,13 @@ func (l *ledger) position(w WalletNo, m MarketNo) uint32 {
 	return i
 }
 
-// isPosition says whether i is the number of the wallet's position in a market. Any i will do.
+// isPosition reports whether i is the number of the wallet's position in a market. Any i is
+// allowed.
 func (l *ledger) isPosition(i uint32, w WalletNo, m MarketNo) bool {
 	return i != 0 && i <= l.positions.used && l.positions.at(i).is(w, m)
 }
 
-// addPosition makes the position that position did not find.
+// addPosition makes the position of a wallet in a market. It must not exist yet.
 func (l *ledger) addPosition(w WalletNo, m MarketNo) uint32 {
 	no := l.positions.next()
 	p := l.positions.at(no)
@@ -162,10 +161,10 @@ func (l *ledger) addPosition(w WalletNo, m MarketNo) uint32 {
 	return no
 }
 
-// deposit answers Deposit. Tokens that are outside come back from there: the vault backs them all
-// the time, and what they are paid lies there once the market is settled. What is more comes fully
-// backed: from outside 1.00 goes into the vault for each share, the wallet gets the token and the
-// outside its complement. So nobody loses a token by taking it out, and none is backed twice.
+// deposit answers Deposit. Withdrawn tokens come back from the external account: the vault backs
+// them all the time, and keeps their payout once the market is settled. Every further token comes
+// with its backing: 1.00 goes from outside into the vault, the wallet gets the token and the
+// external account its complement. So no withdrawn token is lost, and none is backed twice.
 func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 	amount, refused := x.transfer(c)
 	if refused.Kind != 0 {
@@ -179,7 +178,7 @@ func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 	case fresh > MaxSupply+int64(x.external):
 		return refuse(events, c, RejectAmount)
 	case m != nil && m.state == Settled && fresh != 0:
-		return refuse(events, c, RejectState) // nothing backs what is paid out
+		return refuse(events, c, RejectState) // a settled market issues no tokens
 	}
 	w := x.number(&c.Address)
 	x.digest -= externalLeaf(x.external)
@@ -201,7 +200,7 @@ func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 	return append(events, moved(c, Deposited, w, amount))
 }
 
-// withdraw answers Withdraw, out of what is free.
+// withdraw answers Withdraw.
 func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
 	amount, refused := x.transfer(c)
 	if refused.Kind != 0 {
@@ -236,7 +235,8 @@ func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
 	return append(events, moved(c, Withdrawn, w, amount))
 }
 
-// transfer judges what Deposit and Withdraw have in common. refused has no Kind if nothing is wrong.
+// transfer judges a Deposit or a Withdraw and returns its amount. refused has no Kind if the
+// transfer is good.
 func (x *Exchange) transfer(c *Command) (amount int64, refused Event) {
 	if first, ok := x.refs[c.ID]; ok {
 		return 0, rejectedSince(c, RejectDuplicate, first)
@@ -257,7 +257,7 @@ func (x *Exchange) transfer(c *Command) (amount int64, refused Event) {
 	return amount, refused
 }
 
-// refer remembers an operator's reference for ever.
+// refer remembers an operator's reference.
 func (l *ledger) refer(id *OrderID, seq Sequence) {
 	if *id == (OrderID{}) {
 		return
@@ -267,13 +267,13 @@ func (l *ledger) refer(id *OrderID, seq Sequence) {
 	l.digest += mix(fold32((*[32]byte)(id)), mixRef)
 }
 
-// moved is the Event of a Deposit or Withdraw.
+// moved returns the Event of a Deposit or Withdraw.
 func moved(c *Command, kind EventKind, w WalletNo, amount int64) Event {
 	return Event{Kind: kind, Market: c.Market, Outcome: c.Outcome, Wallet: w,
 		Size: Size(amount), Order: c.ID}
 }
 
-// link answers Link. A wallet has one owner for good; an owner may have many wallets.
+// link answers Link. The owner of a wallet never changes; an owner may have many wallets.
 func (x *Exchange) link(c *Command, events []Event) []Event {
 	if c.Address == (Address{}) || c.Holder == (Address{}) {
 		return refuse(events, c, RejectWallet)

@@ -1,7 +1,7 @@
 package engine
 
-// level is the queue of orders at one price of one book: four to a cache line. Which side they are
-// on follows from where the level lies: all bids are below all asks.
+// level is the queue of orders at one price of one book: four levels to a cache line. Its index
+// tells its side: all bids are below all asks.
 type level struct {
 	head, tail uint32
 	size       Size // of all its orders
@@ -14,15 +14,15 @@ const (
 	summaryWords = 3
 )
 
-// page is 64 neighbouring levels and the set of those that are not empty. The sets of a book lie
-// side by side, so that the next best level is found without a look at the levels between.
+// page is 64 neighbouring levels and the set of non-empty ones. The sets of a book lie side by
+// side, so that the search for the next best level reads no empty level.
 type page struct {
 	set    uint64
 	levels *[pageSize]level // 1 KB, nil until something rests here
 }
 
-// level is the one of an index that lies on this page, which was made. As in slab.at, no page is
-// read to see whether there is one.
+// level returns the level of an index on this page. The page must exist. As in slab.at, the
+// explicit comparison keeps the compiler from reading the page to check the pointer.
 func (p *page) level(index uint32) *level {
 	l := p.levels
 	if l == nil {
@@ -31,25 +31,25 @@ func (p *page) level(index uint32) *level {
 	return &l[index&(pageSize-1)]
 }
 
-// link is an order's place in its queue: its neighbours' numbers, 0 at the ends.
+// link holds the numbers of an order's neighbours in its queue, 0 at the ends.
 type link struct{ next, prev uint32 }
 
-// queues are the links of all orders of all books, by the orders' numbers, and who is free. They
-// lie apart from the orders: taking one out of its queue writes to both its neighbours, and eight
-// links share a cache line where an order fills two. A number that was given back is the next one
-// taken, because its lines are still in the cache.
+// queues holds the links of all orders of all books by number, and the free numbers. The links lie
+// apart from the orders: removing an order writes to both its neighbours, and eight links share a
+// cache line where an order fills two. The number that was freed last is used first, because its
+// lines are still in the cache.
 type queues struct {
-	links tray[link] // 0 is nobody's: what is written there is never read
-	freed uint32     // first of the numbers to be used again, linked by next
+	links tray[link] // link 0 belongs to no order: nobody reads what is written there
+	freed uint32     // the first free number; next of its link leads to the others
 }
 
-// fresh adds a number that was never used to those that are free.
+// fresh adds a number that was never used to the free ones.
 func (q *queues) fresh() { q.give(q.links.next()) }
 
-// give takes back the number of an order that is in no queue.
+// give frees the number of an order that is in no queue.
 func (q *queues) give(h uint32) {
 	q.links.at(h).next, q.freed = q.freed, h
 }
 
-// behind is the order that came to rest after h at the same price, 0 if none.
+// behind returns the order behind h at the same price, 0 if there is none.
 func (q *queues) behind(h uint32) uint32 { return q.links.at(h).next }

@@ -8,12 +8,12 @@ import (
 // ErrVersion says that a state was saved by a later version.
 var ErrVersion = errors.New("state of a later version")
 
-// Load makes an Exchange of the chunks that Save packed, and says after which Sequence it was. The
-// seed is NewExchange's. All that Save left out is computed, and so is the Digest, which must be
-// the saved one: but not if an earlier engine version saved it, for that may have computed it in
-// another way. The error wraps ErrState, ErrVersion or next's own.
+// Load makes an Exchange of the chunks that Save packed, and returns the last Sequence of the
+// state. The seed is NewExchange's. Load computes what Save left out, and the Digest. The Digest
+// must equal the saved one, unless an earlier engine version saved it, which may have computed the
+// Digest in another way. The error wraps ErrState, ErrVersion or the error of next.
 func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence, err error) {
-	defer func() { // what contradicts itself meets the checks of the ledger and the book
+	defer func() { // the checks of the ledger and the books panic on a contradictory state
 		if cause := recover(); cause != nil {
 			x, last, err = nil, 0, fmt.Errorf("%w: %v", ErrState, cause)
 		}
@@ -40,16 +40,16 @@ func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence,
 	return l.x, l.x.last, nil
 }
 
-// loader is what one Load works on.
+// loader is one run of Load.
 type loader struct {
 	u *Unpacker
 	x *Exchange
 
-	some    [64]placement // scratch
-	touched uint64        // so that what is only read is read
+	some   [64]placement // scratch
+	warmed uint64        // a sum that keeps the compiler from dropping the reads of placements
 }
 
-// begin reads what comes first and makes the Exchange. It says which engine version saved it.
+// begin reads the first values and makes the Exchange. It returns the engine version that saved it.
 func (l *loader) begin(seed uint64) (version uint64) {
 	u := l.u
 	format, version := u.Uint(), u.Uint()
@@ -66,17 +66,17 @@ func (l *loader) begin(seed uint64) (version uint64) {
 	return version
 }
 
-// each calls part for each of so many things as were packed, until one is bad.
+// each calls part as often as the packed count says, until one part is bad.
 func (l *loader) each(part func()) {
 	for n := l.u.Most(1<<32 - 2); n > 0 && l.u.Err == nil; n-- {
 		part()
 	}
 }
 
-// wallet reads the number of a known wallet; 0 is nobody.
+// wallet reads the number of a known wallet, or 0.
 func (l *loader) wallet() WalletNo { return WalletNo(l.u.Most(uint64(l.x.accounts.used))) }
 
-// accounts reads the wallets. A wallet may belong to one that comes after it.
+// accounts reads the wallets. The owner of a wallet may come after it.
 func (l *loader) accounts() {
 	x, u := l.x, l.u
 	var owners []WalletNo
@@ -175,7 +175,7 @@ func (l *loader) orders() {
 	}
 }
 
-// order reads one order of a market; its rank is still how far it is above the one before it.
+// order reads one order of a market. Its rank is still the distance to the rank before it.
 func (l *loader) order(m *market) (o order) {
 	x, u := l.x, l.u
 	u.Bytes(o.id[:])
@@ -220,8 +220,8 @@ func (l *loader) rest(m *market, from *order) {
 	x.seen.table.insert(entryOf(o.tag, h))
 }
 
-// placements reads the remembered ids. All orders are in the table by now, and stay there; those
-// above the floor must be among the last placements.
+// placements reads the remembered ids. All orders are in the table already; those above the floor
+// must be among the last placements.
 func (l *loader) placements() {
 	x, u := l.x, l.u
 	s := &x.seen
@@ -239,11 +239,11 @@ func (l *loader) placements() {
 	for u.Err == nil && used > 0 {
 		some := l.some[:min(used, uint64(len(l.some)))]
 		used -= uint64(len(some))
-		for i := range some { // the cells come from memory all at once, not one after the other
+		for i := range some { // fetch all buckets at once instead of one after the other
 			p := &some[i]
 			u.Bytes(p.id[:])
 			p.first, p.tag = Sequence(u.Uint()), s.salt.tag(&p.id)
-			l.touched += s.table.home(p.tag)[bucketEntries]
+			l.warmed += s.table.home(p.tag)[bucketEntries]
 		}
 		for i := 0; i < len(some) && u.Err == nil; i++ {
 			n++
@@ -258,7 +258,7 @@ func (l *loader) placements() {
 	}
 }
 
-// placement puts one placement into the ring. Its Sequence is 0 if it rests.
+// placement puts one placement into the ring. Its Sequence is 0 if its order rests.
 func (l *loader) placement(p *placement) {
 	s := &l.x.seen
 	h, at, known := l.x.seen.find(&l.x.orders, &p.id, p.tag)
@@ -307,7 +307,7 @@ func (l *loader) references() {
 	})
 }
 
-// watched reads the keys that must send heartbeats.
+// watched reads the beats.
 func (l *loader) watched() {
 	x := l.x
 	l.each(func() {

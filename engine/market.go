@@ -1,12 +1,12 @@
 package engine
 
-// Limits of what one wallet and one market may hold open.
+// The limits of open orders of one wallet and of one market.
 const (
 	MaxWalletOrders = 10_000
 	MaxMarketOrders = 65_536
 )
 
-// The largest level, of a whole market of the largest orders, is a Size: or this does not compile.
+// The largest level, a whole market of the largest orders, fits a Size: else this does not compile.
 const _ = uint64(1<<63 - 1 - MaxMarketOrders*MaxOrder)
 
 // market is one condition's trading rules and state; it owns its book and its vault.
@@ -20,13 +20,13 @@ type market struct {
 	state   MarketState
 	mode    Mode
 	negRisk bool
-	stated  bool // by an operator: listing it again says nothing about its state
+	stated  bool // an operator set the state: a second List leaves it alone
 
-	fold uint64 // digest of no and listing; an order that comes to rest reads it
+	fold uint64 // the part of the leaf that number and listing determine; every resting order reads it
 
-	// The vault backs the tokens: it holds 1.00 of collateral for each pair in being, and owes what
-	// it issued, counted below zero. external holds the tokens that left the exchange. Once the
-	// market is Settled, the vault holds what the tokens in being are paid, and the roundings.
+	// The vault backs the tokens: it holds 1.00 of collateral for each pair in being. issued is what
+	// the vault owes, at most 0. external is what was withdrawn. Once the market is Settled, the vault
+	// holds the payout of the tokens in being, and what roundings left.
 	vault    Cash
 	issued   [2]Size
 	external [2]Size
@@ -48,7 +48,7 @@ func newMarkets(s salt) markets {
 	return markets{conditions: newTable(), tokens: newTable(), salt: s}
 }
 
-// listing is what the market is listed with by now, but for Open: the state says more.
+// listing returns the market's present rules, without Open.
 func (m *market) listing() Listing {
 	return Listing{
 		Condition: m.condition, Tokens: m.tokens, Group: m.group, Tick: m.tick, MinSize: m.min,
@@ -56,7 +56,7 @@ func (m *market) listing() Listing {
 	}
 }
 
-// tickAllowed says whether a price step is one of the six.
+// tickAllowed reports whether p is one of the six price steps.
 func tickAllowed(p Price) bool {
 	switch p {
 	case 1000, 100, 50, 25, 10, 1:
@@ -65,7 +65,7 @@ func tickAllowed(p Price) bool {
 	return false
 }
 
-// judge finds fault with the rules that a market is to have.
+// judge refuses rules that no market may have.
 func (l *Listing) judge() Reject {
 	switch {
 	case l.Tokens[0] == l.Tokens[1]:
@@ -122,7 +122,7 @@ func (s *markets) add(l *Listing, q *queues) (MarketNo, *market) {
 	return no, m
 }
 
-// adopt gives a market its rules.
+// adopt sets a market's rules.
 func (m *market) adopt(l *Listing, no MarketNo) {
 	m.condition, m.tokens, m.group, m.negRisk = l.Condition, l.Tokens, l.Group, l.NegRisk
 	m.fold = foldListing(l, no)
@@ -157,7 +157,7 @@ func (s *markets) known(no MarketNo) *market {
 	return s.at(uint32(no))
 }
 
-// setState answers SetState. A closed market can only be opened again; a settled one is for good.
+// setState answers SetState. A closed market can only be opened; a settled one never changes.
 func (x *Exchange) setState(c *Command, events []Event) []Event {
 	m := x.markets.known(c.Market)
 	switch {
@@ -177,7 +177,7 @@ func (x *Exchange) setState(c *Command, events []Event) []Event {
 		Kind: StateChanged, State: c.State, Market: c.Market, Order: c.ID})
 }
 
-// sweep cancels all orders of a market: the best bids first, then the best asks.
+// sweep cancels all orders of a market: the bids best first, then the asks.
 func (x *Exchange) sweep(m *market, why Reason, events []Event) []Event {
 	b := &m.book
 	for b.best[Buy] != 0 {
@@ -212,7 +212,7 @@ func (x *Exchange) resolve(c *Command, seq Sequence, events []Event) []Event {
 		Kind: Resolved, Market: c.Market, Price: c.Price, Order: c.ID})
 }
 
-// adjust answers Adjust: other rules for what comes next. Resting orders keep price and place.
+// adjust answers Adjust: new rules for later orders. Resting orders keep their price and priority.
 func (x *Exchange) adjust(c *Command, events []Event) []Event {
 	m, l := x.markets.known(c.Market), c.Listing
 	switch {
@@ -238,13 +238,14 @@ func (x *Exchange) adjust(c *Command, events []Event) []Event {
 	return append(events, Event{Kind: Adjusted, Market: c.Market, Order: c.ID})
 }
 
-// is says whether a listing differs from the market's in nothing but what Adjust may change.
+// is reports whether a listing agrees with the market's in all that Adjust may not change.
 func (m *market) is(l *Listing) bool {
 	return m.condition == l.Condition && m.tokens == l.Tokens && m.group == l.Group &&
 		m.negRisk == l.NegRisk
 }
 
-// issue turns pairs base units of collateral into as many of both tokens, or back if negative.
+// issue turns pairs base units of collateral in the vault into as many of both tokens, or back if
+// pairs is negative.
 func (l *ledger) issue(m *market, pairs int64) {
 	l.digest -= m.leaf()
 	m.vault += Cash(pairs)

@@ -1,8 +1,7 @@
 package engine
 
-// order is a resting order: two cache lines, the first with all that matching and cancelling
-// touch, the second with what only Events and the digest need. Its place in its level's queue is a
-// link of the same number.
+// order is a resting order: two cache lines. Matching and cancelling use the first, only Events and
+// the Digest need the second. The link of the same number is its position in its level's queue.
 type order struct {
 	remaining Size
 	wallet    WalletNo
@@ -16,32 +15,32 @@ type order struct {
 	_         [2]byte
 	mineNext  uint32 // neighbours among the position's open orders
 	minePrev  uint32
-	ring      uint32 // its place among the last placements, while first is above their floor
+	ring      uint32 // the number of its placement, while first is above the floor
 	key       uint32
 	tag       uint32 // of id in the table
-	timer     uint32 // its place among the timers, 0 if it has none
-	fold      uint64 // digest of what never changes
+	timer     uint32 // its index in the heap of timers, 0 if it has none
+	fold      uint64 // the unchanging part of its leaf
 
 	id     OrderID
-	first  Sequence // that placed it
+	first  Sequence // of the Place
 	rank   uint64   // grows along every queue of the book
 	expiry Time     // 0 if it has none
 	_      uint64   // so that every order begins a cache line
 }
 
-// tell says in an Event which order it is about.
+// tell names the order in an Event.
 func (o *order) tell(e *Event) {
 	e.Side, e.Outcome, e.Price, e.Market = o.side, o.outcome, o.price, o.market
 	e.Wallet, e.Owner, e.First = o.wallet, o.owner, o.first
-	e.Order = o.id // alone: with others it is copied twice
+	e.Order = o.id // on its own: see Exchange.rest
 }
 
-// ladderSide is the side of an order in the ladder of outcome 0: selling B at 1-p is buying A at p.
+// ladderSide returns an order's side in prices of outcome 0: selling B at 1-p is buying A at p.
 func ladderSide(s Side, o Outcome) Side { return s ^ Side(o) }
 
-// reserved is what an order of this remaining size locks: collateral behind a BUY, tokens behind a
-// SELL, in base units. Sizes are multiples of a Lot, so that it is exact, and of a difference of
-// sizes it is the difference. No fee: a resting order is never a taker.
+// reserved returns what an order with this remaining size locks: collateral for a BUY, tokens for a
+// SELL, in base units. The result is exact for multiples of a Lot, so reserved is additive in the
+// size. A resting order reserves no fee: it is never a taker.
 func reserved(side Side, price Price, remaining Size) int64 {
 	amount, cost := int64(remaining), int64(Cost(remaining, price))
 	if side == Buy {
@@ -66,9 +65,9 @@ func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 	a.open++
 }
 
-// delist takes it off again. A position without open orders leaves its wallet's list. Whether the
-// order has neighbours cannot be foreseen: it is not asked, and nobody, who is number 0, may be
-// written to.
+// delist removes an order from those lists. A position without open orders leaves its wallet's
+// list. The processor cannot predict whether an order has neighbours, so delist writes to both:
+// number 0 belongs to no order.
 func (x *Exchange) delist(o *order) {
 	a, p := x.accounts.at(uint32(o.wallet)), x.positions.at(o.position)
 	a.open--

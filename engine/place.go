@@ -40,12 +40,12 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 	e.Side, e.Outcome, e.Price = c.Side, c.Outcome, t.price
 	e.Market, e.Wallet, e.Owner = c.Market, c.Wallet, c.Owner
 	e.Size, e.Remaining = t.size, t.remaining
-	e.Order = c.ID // alone: with others it is copied twice
+	e.Order = c.ID // on its own: see rest
 	return events
 }
 
-// identify judges who sends an order. It comes before its id is looked up: what became of that is
-// not for everybody.
+// identify checks who sends an order. It precedes the search for the id, because only the owner may
+// learn whether the id is known.
 func (t *taker) identify(x *Exchange) Reject {
 	c := t.c
 	if c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used {
@@ -58,7 +58,7 @@ func (t *taker) identify(x *Exchange) Reject {
 	return Accepted
 }
 
-// admit judges an arriving order: when, where, what, how much, and whether it is paid for.
+// admit judges an arriving order and finds its market and position. It changes nothing.
 func (x *Exchange) admit(t *taker, now Time) Reject {
 	c := t.c
 	t.market = x.markets.known(c.Market)
@@ -98,7 +98,7 @@ func (x *Exchange) admit(t *taker, now Time) Reject {
 	return Accepted
 }
 
-// closed judges an order where a mode is set or the market is not open.
+// closed judges an order when a mode is set or the market is not open.
 func (t *taker) closed(x *Exchange) Reject {
 	a, m := t.account, t.market
 	switch {
@@ -122,8 +122,8 @@ func (t *taker) closed(x *Exchange) Reject {
 	return Accepted
 }
 
-// afford checks an arriving order against what is free, at its limit. Where there is enough for any
-// fee, the fee is not reckoned.
+// afford checks that the wallet has enough free to pay at the limit. If there is enough for any
+// fee, afford does not compute the fee.
 func (t *taker) afford(x *Exchange) Reject {
 	cash, tokens := t.account.cash, entry{}
 	if t.position != 0 {
@@ -146,9 +146,10 @@ func (t *taker) afford(x *Exchange) Reject {
 	return Accepted
 }
 
-// fillable is the dry run of a FOK: whether the book within its limit has its size, for a BUY at a
-// cost of no more than its signed cash. Then match fills it: that takes the same orders at the same
-// prices. The wallet's own resting orders do not count, or end it, as its prevention says.
+// fillable is the dry run of a FOK: it reports whether the book offers its size within its limit,
+// to a BUY for at most the signed cash. If so, match fills the order from the same resting orders
+// at the same prices. Orders of the same wallet do not count, or end the run, as its prevention
+// says.
 func (t *taker) fillable(x *Exchange) bool {
 	book, left, cost := &t.market.book, t.size, int64(0)
 	mixed := t.account.prevention != AllowSelfTrade && t.position != 0 &&
@@ -175,9 +176,9 @@ func (t *taker) fillable(x *Exchange) bool {
 	return false
 }
 
-// meets is the dry run of a FAK: whether anything within its limit is to be had, or ends it. Its
-// wallet's own resting orders are absent where its prevention cancels them: were they cancelled and
-// nothing else found, the order would be refused and yet have changed the book.
+// meets is the dry run of a FAK: it reports whether the order meets anything within its limit. Own
+// resting orders that the prevention would cancel do not count: match would cancel them, fill
+// nothing, and a refused order would have changed the book.
 func (t *taker) meets(x *Exchange) bool {
 	if t.account.prevention != ExpireResting {
 		return t.crosses()
@@ -193,8 +194,8 @@ func (t *taker) meets(x *Exchange) bool {
 	return false
 }
 
-// offered is what a FOK can have of a level on which its own wallet's orders may rest, added up
-// until it is enough, and whether it ends there.
+// offered adds up what a FOK can get from a level with orders of its own wallet, until the sum is
+// enough. ends says that such an order stops the FOK.
 func (t *taker) offered(x *Exchange, l *level, enough Size) (sum Size, ends bool) {
 	for h := l.head; h != 0 && sum < enough; h = x.queues.behind(h) {
 		o := x.orders.at(h)
@@ -208,7 +209,7 @@ func (t *taker) offered(x *Exchange, l *level, enough Size) (sum Size, ends bool
 	return sum, false
 }
 
-// match meets the resting orders, best price first and oldest first, until the limit or the end.
+// match fills the arriving order from the resting ones, best price first and oldest first.
 func (x *Exchange) match(t *taker, events []Event) []Event {
 	book := &t.market.book
 	for t.remaining > 0 || t.budget {
@@ -234,7 +235,7 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 		e.Size, e.Fee, e.Remaining = size, fee, o.remaining
 		o.tell(e)
 		if o.remaining > 0 {
-			break // the arriving order wants no more, or cannot pay for more
+			break // the arriving order is complete, or cannot pay for more
 		}
 		fetchNext(x, book, t.side, book.pop(uint32(o.index)))
 		x.retire(h, o)
@@ -242,8 +243,8 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 	return events
 }
 
-// prevent is a wallet meeting itself: the resting order is cancelled, the arriving one stops, or
-// both.
+// prevent handles a wallet that meets itself: it cancels the resting order, stops the arriving one,
+// or both.
 func (x *Exchange) prevent(t *taker, h uint32, o *order, events []Event) []Event {
 	p := t.account.prevention
 	t.stopped = p != ExpireResting
@@ -253,9 +254,9 @@ func (x *Exchange) prevent(t *taker, h uint32, o *order, events []Event) []Event
 	return events
 }
 
-// fill moves size between a resting order and the arriving one, at the resting order's price. The
-// settlement is read off the two physical sides: the same token changes hands, or both buy and a
-// pair is made of what they pay, or both sell and the pair's 1.00 is shared out.
+// fill trades size between a resting order and the arriving one, at the resting order's price. The
+// sides of the two orders decide the settlement: a token changes hands, or both buy and their money
+// makes a pair, or both sell and share the pair's 1.00.
 func (x *Exchange) fill(t *taker, o *order, size Size) (fee Cash, how Settlement) {
 	cost, how := int64(Cost(size, o.price)), Transfer
 	t.market.book.reduce(uint32(o.index), size)
@@ -284,7 +285,7 @@ func (x *Exchange) fill(t *taker, o *order, size Size) (fee Cash, how Settlement
 	return fee, how
 }
 
-// settle posts what the arriving order paid and got.
+// settle posts the sum of what the arriving order paid and got in all its fills.
 func (l *ledger) settle(t *taker) {
 	t.assertFair()
 	p, tokens := l.positions.at(t.position), int64(t.filled)
@@ -303,7 +304,7 @@ func (l *ledger) settle(t *taker) {
 	}
 }
 
-// rest puts what remains of an arriving order into the book, and on the timers if it expires.
+// rest puts the rest of an arriving order into the book, and on the timers if it expires.
 func (x *Exchange) rest(t *taker, seq Sequence) (uint32, *order) {
 	c, m := t.c, t.market
 	h := m.book.rest(t.index, t.side, t.remaining)
@@ -311,11 +312,11 @@ func (x *Exchange) rest(t *taker, seq Sequence) (uint32, *order) {
 	x.digest -= m.rankLeaf()
 	m.book.rank++
 	x.digest += m.rankLeaf()
-	*o = order{} // and then where it lies, as an Event
+	*o = order{} // filled in place, like an Event
 	o.wallet, o.owner, o.position, o.market = c.Wallet, c.Owner, t.position, c.Market
 	o.index, o.price, o.side, o.outcome = uint16(t.index), t.price, c.Side, c.Outcome
 	o.key, o.first, o.rank = c.Key, seq, m.book.rank
-	o.id = c.ID // alone: with others it is copied twice
+	o.id = c.ID // on its own: an assignment with several values would copy the id twice
 	o.tag, o.expiry = t.tag, c.Expiry
 	o.fold = foldOrder(o, t.id)
 	x.resize(o, t.remaining, 0)

@@ -5,37 +5,37 @@ import (
 	"fmt"
 )
 
-// ErrDrift says that a state does not add up: a counter is not what it counts.
+// ErrDrift says that a state does not add up: a counter differs from what it counts.
 var ErrDrift = errors.New("the state does not add up")
 
-// proof adds up, while a state is packed, what a state that is loaded would add up anew: what each
-// account holds back is what its open orders reserve, and each asset sums to zero. One word does
-// for all accounts, as each has an odd weight of its own: a difference in one of them never comes
-// to zero, and differences in several only by an accident of one in 2^63. It costs no memory, and
-// reads nothing that is not packed anyway.
+// proof checks a state while it is packed: each account must hold back what its open orders
+// reserve, and each asset must sum to zero. One word serves all accounts, because each account has
+// an odd weight of its own. A difference in one account never becomes zero; differences in several
+// become zero with a probability of one in 2^63. A proof needs no memory and reads only what is
+// packed.
 type proof struct {
-	reserves uint64 // held by accounts, less what orders reserve
+	reserves uint64 // held by accounts, less the reserves of orders
 	assets   uint64
 }
 
-// weighCash is the weight of a wallet's reserved collateral.
+// weighCash returns the weight of a wallet's reserved collateral.
 func weighCash(w WalletNo) uint64 { return mix(uint64(w), mixLink) | 1 }
 
-// weighTokens is the weight of a position's reserved tokens.
+// weighTokens returns the weight of a position's reserved tokens.
 func weighTokens(position uint32, o Outcome) uint64 {
 	return mix(uint64(position)<<1|uint64(o), mixAsset) | 1
 }
 
-// weighAsset is the weight of a market's token; that of collateral is 1.
+// weighAsset returns the weight of a market's token. The weight of collateral is 1.
 func weighAsset(m MarketNo, o Outcome) uint64 { return mix(uint64(m)<<1|uint64(o), mixState) | 1 }
 
-// account takes a wallet in.
+// account adds a wallet.
 func (f *proof) account(no WalletNo, a *account) {
 	f.reserves += uint64(a.cash.held) * weighCash(no)
 	f.assets += uint64(a.cash.total)
 }
 
-// market takes a market's own accounts in.
+// market adds a market's own accounts.
 func (f *proof) market(no MarketNo, m *market) {
 	f.assets += uint64(m.vault)
 	for o := range m.issued {
@@ -43,7 +43,7 @@ func (f *proof) market(no MarketNo, m *market) {
 	}
 }
 
-// position takes a wallet's tokens in one market in.
+// position adds a wallet's tokens in one market.
 func (f *proof) position(no uint32, p *position) {
 	for o := range p.tokens {
 		e := &p.tokens[o]
@@ -52,7 +52,7 @@ func (f *proof) position(no uint32, p *position) {
 	}
 }
 
-// order takes a resting order in.
+// order subtracts the reserve of a resting order.
 func (f *proof) order(o *order) {
 	held := uint64(reserved(o.side, o.price, o.remaining))
 	if o.side == Buy {
@@ -62,8 +62,7 @@ func (f *proof) order(o *order) {
 	}
 }
 
-// verdict is nil if all came out even. Else it names the accounts whose reserves did not, the first
-// ones of them.
+// verdict returns nil if everything adds up. Else it names the first accounts with a wrong reserve.
 func (f *proof) verdict(x *Exchange) error {
 	var errs []error
 	if f.reserves != 0 {
@@ -81,7 +80,7 @@ func (f *proof) verdict(x *Exchange) error {
 // mostDrifts bounds how many accounts an error names.
 const mostDrifts = 8
 
-// misreserved adds up what open orders reserve, account by account.
+// misreserved compares what open orders reserve with what accounts hold back, account by account.
 func misreserved(x *Exchange) (errs []error) {
 	cash := make([]int64, x.accounts.used+1)
 	tokens := make([][2]int64, x.positions.used+1)

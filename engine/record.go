@@ -1,17 +1,17 @@
 package engine
 
-// Version is the engineVersion: it rises with any change of Apply's outcome.
+// Version is the engine version of a Frame: it rises with any change of an outcome of Apply.
 const Version = 6
 
 // Digest is the additive hash of all trading state after a frame. It leaves out Sequences, and
-// Times that decide nothing, so of how independent Commands were interleaved it holds only the
-// order in which ids were bound.
+// Times that decide nothing. So independent Commands in another order lead to the same Digest,
+// unless they bind ids.
 type Digest uint64
 
 // Hash is the SHA-256 of an encoded Frame: the next one carries it as Prev.
 type Hash [32]byte
 
-// Head is the end of a journal: what the next Frame follows. The zero Head is an empty journal.
+// Head is the end of a journal, which the next Frame follows. The zero Head is an empty journal.
 type Head struct {
 	Frame    uint64 // number of the last frame, 0 if none
 	Sequence Sequence
@@ -21,8 +21,8 @@ type Head struct {
 	Digest   Digest
 }
 
-// Limits of one Frame. FrameBytes bounds what a frame holds before its last Command is applied:
-// the Events of that one, which are not known before, may lift it over.
+// Limits of one Frame. FrameBytes bounds a frame without the Events of its last Command, which are
+// not known before Apply and may exceed the bound.
 const (
 	FrameCommands = 256
 	FrameBytes    = 64 << 10
@@ -44,17 +44,17 @@ type Frame struct {
 	Events   []Event
 	Ends     []uint32
 
-	// Bytes is the encoded form, made once and never changed after; Hash is its SHA-256.
+	// Bytes is the encoded form, made once and then never changed; Hash is its SHA-256.
 	Bytes []byte
 	Hash  Hash
 
-	scratch []byte // Encode's: kept from frame to frame
+	scratch []byte // of Encode, reused from frame to frame
 }
 
-// Last is the Sequence of the frame's last Command.
+// Last returns the Sequence of the frame's last Command.
 func (f *Frame) Last() Sequence { return f.First + Sequence(len(f.Commands)) - 1 }
 
-// EventsOf are the Events of Command i.
+// EventsOf returns the Events of Command i.
 func (f *Frame) EventsOf(i int) []Event {
 	from := uint32(0)
 	if i > 0 {
@@ -63,12 +63,12 @@ func (f *Frame) EventsOf(i int) []Event {
 	return f.Events[from:f.Ends[i]]
 }
 
-// Head is the journal's end after this frame.
+// Head returns the journal's end after this frame.
 func (f *Frame) Head() Head {
 	return Head{f.No, f.Last(), f.Epoch, f.Time, f.Hash, f.Digest}
 }
 
-// Status is what became of an order.
+// Status is the fate of an order.
 type Status uint8
 
 // The statuses.
@@ -79,7 +79,7 @@ const (
 	Canceled
 )
 
-// Receipt is what the caller is told about its Command: a value without pointers.
+// Receipt is the answer to a Command: a value without pointers.
 type Receipt struct {
 	Sequence Sequence
 	Time     Time
@@ -90,17 +90,16 @@ type Receipt struct {
 	Status   Status
 	Market   MarketNo
 	Wallet   WalletNo
-	// Making and Taking are what the order gave and got so far, in base units of its own maker and
-	// taker asset: a BUY makes collateral and takes shares. Of a split, merge or redemption Taking is
-	// what it moved.
+	// Making and Taking are what the order gave and got so far, in base units: a BUY gives collateral
+	// and gets shares. For a split, merge or redemption, Taking is the amount that it moved.
 	Making, Taking int64
 	Remaining      Size
 	Fee            Cash
 	Trades         uint32 // number of trades: one per execution price
 }
 
-// ReceiptOf folds the Events of Command c, stamped seq and now, into its Receipt. It is the only
-// place that knows how.
+// ReceiptOf folds the Events of Command c, stamped seq and now, into its Receipt. No other function
+// makes a Receipt of Events.
 func ReceiptOf(c *Command, seq Sequence, now Time, events []Event) Receipt {
 	r := Receipt{Sequence: seq, Time: now, Order: c.ID}
 	last := Price(0)

@@ -1,6 +1,6 @@
 package engine
 
-// onGrid says whether every level of a book whose step is from lies on a grid of step to.
+// onGrid reports whether every level of a book of tick from lies on the grid of tick to.
 func (b *book) onGrid(from, to uint32) bool {
 	if from%to == 0 {
 		return true
@@ -18,9 +18,8 @@ func (b *book) onGrid(from, to uint32) bool {
 	return true
 }
 
-// regrid is the same book on a grid of another step, on which all its levels lie. The queues are
-// moved as they are: an order keeps its price, its rank and its neighbours, and learns its new
-// index.
+// regrid returns the same book on the grid of tick to, on which all its levels must lie. Queues
+// move as they are: an order keeps its price, its rank and its neighbours, and gets a new index.
 func (b *book) regrid(orders *slab[order], from, to uint32) book {
 	n := newBook(uint32(PriceOne)/to, b.queues)
 	n.orders, n.rank = b.orders, b.rank
@@ -33,7 +32,7 @@ func (b *book) regrid(orders *slab[order], from, to uint32) book {
 	return n
 }
 
-// adopt takes a level over from another book.
+// adopt moves a level of another book to index.
 func (b *book) adopt(orders *slab[order], l *level, index uint32, side Side) {
 	p := b.page(index >> pageBits)
 	p.levels[index&(pageSize-1)] = *l

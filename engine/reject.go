@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// Reject is the reason why a valid request was refused: a normal result, journaled. The numbers
-// are part of the journal's format.
+// Reject is the reason why a Command was refused: a normal result, journaled. The numbers are part
+// of the journal's format.
 type Reject uint16
 
-// The reasons. What Args hold is written beside those that use them.
+// The reasons, some with the values that Args hold.
 const (
 	Accepted           Reject = iota
 	RejectDuplicate           // First: the Sequence that bound the id
@@ -40,25 +40,25 @@ const (
 	RejectFee                 // signed fee rate and the market's, in basis points
 	RejectMinBuy              // collateral and minimum, in base units
 	RejectState               // the market's state does not allow it
-	RejectPayout              // outside [0, 1], or another one than it was resolved with
+	RejectPayout              // outside [0, 1], or the market was resolved with another one
 	RejectNothing             // nothing to redeem
 	RejectRules               // tick, minimums or fee out of range, or levels off the tick
-	RejectKeys                // as many keys of the owner are good, or armed, as may be: the limit
-	RejectKeyRecords          // as many keys of the owner are on record as may be: the limit
-	RejectKeyGone             // revoked, and not of the class that can be restored
+	RejectKeys                // the owner has too many good keys, or armed ones: the limit
+	RejectKeyRecords          // the owner has too many keys on record: the limit
+	RejectKeyGone             // revoked, and not a trading key, which could be restored
 	RejectPostWallet          // the wallet may only post: its address in 20 bytes of Args
 )
 
 // Rule is one row of the reject table.
 type Rule struct {
 	Code string // stable word for machines
-	Text string // the peers' text; {id} {p0} {p1} {s0} {s1} {0} {1} {2} are replaced by Receipt.Text
+	Text string // Receipt.Text replaces {id} {a} {p0} {p1} {s0} {s1} {0} {1} {2}
 	HTTP int    // status class of the answer
-	// Final rejects bind the order's id for ever; all others are judged anew when sent again.
+	// A Final reject binds the order's id; after any other one the order may be sent again.
 	Final bool
 }
 
-// Rejects is the one table of reasons, by Reject.
+// Rejects is the table of rules, by Reject.
 var Rejects = [...]Rule{
 	Accepted:           {"", "", 200, false},
 	RejectDuplicate:    {"duplicate", "the order was placed before", 200, false},
@@ -98,7 +98,7 @@ var Rejects = [...]Rule{
 	RejectPostWallet:   {"post_only_wallet", "'{a}' address in post-only mode: only post-only orders and cancels are allowed", 400, false},
 }
 
-// Text is the reject's text with its values filled in, "" if the Command was accepted.
+// Text returns the reject's text with its values, "" if the Command was accepted.
 func (r *Receipt) Text() string {
 	if r.Reject == Accepted || int(r.Reject) >= len(Rejects) {
 		return ""
@@ -124,7 +124,7 @@ func (r *Receipt) AppendText(dst []byte) []byte {
 	return dst
 }
 
-// packAddress puts an address into the Args of a refusal.
+// packAddress packs an address into the Args of an Event.
 func packAddress(a *Address) (args [3]int64) {
 	be := binary.BigEndian
 	args[0], args[1] = int64(be.Uint64(a[0:])), int64(be.Uint64(a[8:]))
@@ -132,7 +132,7 @@ func packAddress(a *Address) (args [3]int64) {
 	return args
 }
 
-// unpackAddress takes it out again.
+// unpackAddress is the inverse of packAddress.
 func unpackAddress(args *[3]int64) (a Address) {
 	be := binary.BigEndian
 	be.PutUint64(a[0:], uint64(args[0]))
@@ -141,8 +141,8 @@ func unpackAddress(args *[3]int64) (a Address) {
 	return a
 }
 
-// appendValue renders one value that a Rule's Text names in braces: id, a for the address in Args,
-// or the number of an Arg, after p as a price, after s as a size, else as it is.
+// appendValue appends the value that a Rule's Text names in braces: id for the order's id, a for
+// the address in Args, p0 for Args[0] as a price, s0 for Args[0] as a size, 0 for Args[0] itself.
 func (r *Receipt) appendValue(dst []byte, name string) []byte {
 	v := int64(0)
 	if name != "id" && name != "a" {

@@ -3,10 +3,9 @@ package engine
 import "fmt"
 
 // ApplyFrame replays a decoded frame: it applies each Command with its recorded Sequence and Time
-// and compares what happens with what is recorded. An error names the first Sequence that differs;
-// the Exchange is then of no use. Frames must follow each other without a gap. A panic of Apply
-// goes on as a panic with an error that names its Sequence: who recovers it still finds the place
-// in the stack.
+// and compares the Events and the Digest with the recorded ones. An error names the first Sequence
+// that differs; then do not use the Exchange. Frames must follow each other without a gap. A panic
+// of Apply continues as a panic with an error that names the Sequence, and keeps its stack.
 func (x *Exchange) ApplyFrame(f *Frame) error {
 	if f.Engine != Version {
 		return fmt.Errorf("frame %d was made by engine version %d: this is version %d",
@@ -44,7 +43,7 @@ func (x *Exchange) ApplyFrame(f *Frame) error {
 	return nil
 }
 
-// compare names the first difference between two lists of Events.
+// compare returns an error that names the first difference between two lists of Events.
 func compare(got, recorded []Event) error {
 	for i := range min(len(got), len(recorded)) {
 		if got[i] != recorded[i] {

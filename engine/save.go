@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// saveFormat is the version of what Save packs.
+// saveFormat is the version of the saved form.
 const saveFormat = 1
 
-// Save hands the whole state to sink as chunks, which sink must not keep; Load makes an Exchange of
-// them that behaves alike in everything. The state does not change, and two Exchanges that applied
-// the same Commands save the same bytes, whether one of them was loaded in between or not: orders
-// go by market and rank, placements and requests by age, accounts, positions and markets by number.
-// What can be computed is left out: reserves, queues, lists, timers, hashes. The error is sink's,
-// or wraps ErrDrift: reserves are not what the orders come to, or an asset does not sum to zero.
-// Then what the sink got has no end, and is never loaded.
+// Save hands the whole state to sink as chunks, which sink must not keep. Load makes of them an
+// Exchange that behaves the same in everything. Two Exchanges that applied the same Commands save
+// the same bytes, even if one of them was loaded in between: orders go by market and rank,
+// placements and requests by age, accounts, positions and markets by number. Save leaves out what
+// Load computes: reserves, queues, lists, timers, hashes. The error is sink's, or wraps ErrDrift:
+// reserves differ from the orders, or an asset does not sum to zero. Then the last chunk is
+// missing, and Load refuses the state.
 func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	p := NewPacker(sink)
 	p.Uint(saveFormat)
@@ -37,7 +37,7 @@ func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	return p.Close(x.digest)
 }
 
-// saver is what one Save works on.
+// saver is one run of Save.
 type saver struct {
 	x     *Exchange
 	p     *Packer
@@ -72,7 +72,7 @@ const (
 	savedMarketFlags = 1<<iota - 1
 )
 
-// markets packs the markets by number, but for their orders.
+// markets packs the markets by number, without their orders.
 func (s *saver) markets() {
 	x, p := s.x, s.p
 	p.Uint(uint64(x.markets.used))
@@ -114,7 +114,7 @@ func (s *saver) positions() {
 	}
 }
 
-// orders packs the resting orders, market by market, each by rank: the order in which Load rests them.
+// orders packs the resting orders by market and rank: Load rests them in this order.
 func (s *saver) orders() {
 	for no := uint32(1); no <= s.x.markets.used; no++ {
 		s.book(&s.x.markets.at(no).book)
@@ -142,7 +142,7 @@ func (s *saver) book(b *book) {
 	}
 }
 
-// order packs one order, rank above the one before it.
+// order packs one order. rank is the distance to the rank of the order before it.
 func (s *saver) order(o *order, rank uint64) {
 	s.proof.order(o)
 	s.p.Bytes(o.id[:])
@@ -156,7 +156,8 @@ func (s *saver) order(o *order, rank uint64) {
 	s.p.Int(int64(o.expiry))
 }
 
-// placements packs the remembered ids, oldest first. Of one that rests its order says more.
+// placements packs the remembered ids, oldest first. The Sequence of an id that rests is packed
+// with its order.
 func (s *saver) placements() {
 	seen, p := &s.x.seen, s.p
 	p.Uint(uint64(seen.window))
@@ -183,7 +184,7 @@ func (s *saver) controls() {
 		p.Bytes(id[:])
 		p.Uint(uint64(x.refs[*id]))
 	}
-	watched := slices.Clone(x.beats.all) // in an order of its own, which decides nothing
+	watched := slices.Clone(x.beats.all) // sorted, because the order of beats.all is accidental
 	slices.SortFunc(watched, func(a, b beat) int {
 		if a.key.owner != b.key.owner {
 			return int(a.key.owner) - int(b.key.owner)

@@ -8,16 +8,16 @@ import (
 	"io"
 )
 
-// A saved state is a row of chunks, all integers little endian:
+// A saved state is a sequence of chunks, all integers little endian:
 //
 //	at  size           at  size
 //	 0   4  magic       8   4  length of the body
 //	 4   4  number      12  4  CRC32C of header before it, and body
 //	                    16     body
 //
-// Bodies are what was packed, cut between two values. The last chunk has another magic and says how
-// many were before it, how many bytes their bodies had, and a sum over the state: so that neither a
-// changed bit nor a lost, added or moved chunk goes unseen.
+// The bodies together are the packed values; a chunk ends between two values. The last chunk has
+// another magic and holds the number of chunks before it, the number of bytes of their bodies, and
+// a sum over the state. So a reader detects a changed bit and a lost, added or moved chunk.
 const (
 	chunkMagic = 0x534f4c43 // "CLOS"
 	finalMagic = 0x454f4c43 // "CLOE"
@@ -27,15 +27,15 @@ const (
 	// ChunkMax bounds a whole chunk in bytes.
 	ChunkMax = chunkFull + 1<<10 + ChunkOverhead
 
-	chunkFull = 64 << 10 // a body that has so much takes no more values
+	chunkFull = 64 << 10 // a longer body ends its chunk
 	finalSize = 4 + 8 + 8
 )
 
 // ErrState says that bytes are not a saved state, or not all of it.
 var ErrState = errors.New("damaged state")
 
-// Packer cuts a state into chunks. The first error of the sink ends it: what is packed after that
-// goes nowhere, and Close returns it.
+// Packer cuts a state into chunks. After the first error of the sink it drops everything, and Close
+// returns that error.
 type Packer struct {
 	sink   func(chunk []byte) error
 	b      []byte // the chunk being filled, header included
@@ -44,7 +44,7 @@ type Packer struct {
 	err    error
 }
 
-// NewPacker packs into sink, which gets one chunk after the other and must not keep them.
+// NewPacker packs into sink, which gets one chunk after the other and must not keep any of them.
 func NewPacker(sink func(chunk []byte) error) *Packer {
 	return &Packer{sink: sink, b: make([]byte, ChunkOverhead, ChunkMax)}
 }
@@ -87,7 +87,7 @@ func (p *Packer) flush(magic uint32) {
 	p.number, p.total, p.b = p.number+1, p.total+uint64(body), p.b[:ChunkOverhead]
 }
 
-// Close packs the end, with a sum that the reader is told. The error is the sink's.
+// Close packs the last chunk, with a sum that Unpacker.Close returns. The error is the sink's.
 func (p *Packer) Close(sum uint64) error {
 	if len(p.b) > ChunkOverhead {
 		p.flush(chunkMagic)
@@ -100,14 +100,14 @@ func (p *Packer) Close(sum uint64) error {
 	return p.err
 }
 
-// chunkSum is the checksum of a chunk: over all but itself.
+// chunkSum returns the checksum of a chunk, over all bytes but the checksum's.
 func chunkSum(b []byte) uint32 {
 	sum := crc32.Update(0, castagnoli, b[:12])
 	return crc32.Update(sum, castagnoli, b[ChunkOverhead:])
 }
 
-// ChunkLen is the length of the chunk that begins with header, and whether it is the last one. The
-// error wraps ErrState.
+// ChunkLen returns the length of the chunk that begins with header, and whether the chunk is the
+// last one. The error wraps ErrState.
 func ChunkLen(header []byte) (n int, final bool, err error) {
 	if len(header) < ChunkOverhead {
 		return 0, false, fmt.Errorf("%w: a chunk of %d bytes", ErrState, len(header))
@@ -124,10 +124,10 @@ func ChunkLen(header []byte) (n int, final bool, err error) {
 	return int(body) + ChunkOverhead, final, nil
 }
 
-// Unpacker reads what a Packer packed. The first error stays: every read after it gives zero, so
-// that a reader may look at Err once in a while.
+// Unpacker reads what a Packer packed. After the first error every read returns zero, so a reader
+// may check Err once for many reads.
 type Unpacker struct {
-	// Err is the first error, nil so far. It wraps ErrState if the chunks are to blame.
+	// Err is the first error, or nil. It wraps ErrState if the chunks are damaged.
 	Err error
 
 	next   func() ([]byte, error)
@@ -138,21 +138,19 @@ type Unpacker struct {
 	final  bool
 }
 
-// NewUnpacker reads the chunks that next gives, each valid until the call after it.
+// NewUnpacker reads the chunks that next returns, each valid until the following call.
 func NewUnpacker(next func() ([]byte, error)) *Unpacker { return &Unpacker{next: next} }
 
-// fail notes the first error.
-func (u *Unpacker) fail(format string, args ...any) {
+// Fail keeps the first error. Readers call it for a value that makes no sense.
+func (u *Unpacker) Fail(format string, args ...any) {
 	if u.Err == nil {
 		u.Err = fmt.Errorf("%w: "+format, append([]any{ErrState}, args...)...)
 	}
 	u.rest = nil
 }
 
-// Fail is how a reader says that a value makes no sense.
-func (u *Unpacker) Fail(format string, args ...any) { u.fail(format, args...) }
-
-// fill gets the next chunk if the last one was read to its end; false if there is no more.
+// fill gets the next chunk after the end of the last one, and reports whether there are bytes to
+// read.
 func (u *Unpacker) fill() bool {
 	if len(u.rest) > 0 {
 		return true
@@ -161,7 +159,7 @@ func (u *Unpacker) fill() bool {
 		return false
 	}
 	if u.final {
-		u.fail("it ends too early")
+		u.Fail("it ends too early")
 		return false
 	}
 	b, err := u.next()
@@ -175,7 +173,7 @@ func (u *Unpacker) fill() bool {
 	return u.open(b)
 }
 
-// open checks a chunk and begins to read it; false if it has nothing to be read.
+// open checks a chunk, begins to read it, and reports whether it has a body to read.
 func (u *Unpacker) open(b []byte) bool {
 	n, final, err := ChunkLen(b)
 	if err != nil {
@@ -185,17 +183,17 @@ func (u *Unpacker) open(b []byte) bool {
 	le := binary.LittleEndian
 	switch {
 	case n != len(b):
-		u.fail("chunk %d has %d bytes instead of %d", u.number, len(b), n)
+		u.Fail("chunk %d has %d bytes instead of %d", u.number, len(b), n)
 	case le.Uint32(b[12:]) != chunkSum(b):
-		u.fail("chunk %d fails its checksum", u.number)
+		u.Fail("chunk %d fails its checksum", u.number)
 	case le.Uint32(b[4:]) != u.number:
-		u.fail("chunk %d stands where chunk %d belongs", le.Uint32(b[4:]), u.number)
+		u.Fail("chunk %d stands where chunk %d belongs", le.Uint32(b[4:]), u.number)
 	case final:
 		body := b[ChunkOverhead:]
 		count, total := le.Uint32(body), le.Uint64(body[4:])
 		u.final, u.sum = true, le.Uint64(body[12:])
 		if count != u.number || total != u.total {
-			u.fail("%d chunks of %d bytes instead of %d of %d", u.number, u.total, count, total)
+			u.Fail("%d chunks of %d bytes instead of %d of %d", u.number, u.total, count, total)
 		}
 		return false
 	default:
@@ -211,13 +209,13 @@ func (u *Unpacker) open(b []byte) bool {
 func (u *Unpacker) Uint() uint64 {
 	if !u.fill() {
 		if u.Err == nil {
-			u.fail("it ends too early")
+			u.Fail("it ends too early")
 		}
 		return 0
 	}
 	v, n := binary.Uvarint(u.rest)
 	if n <= 0 {
-		u.fail("malformed number in chunk %d", u.number)
+		u.Fail("malformed number in chunk %d", u.number)
 		return 0
 	}
 	u.rest = u.rest[n:]
@@ -237,7 +235,7 @@ func (u *Unpacker) Int() int64 {
 func (u *Unpacker) Most(limit uint64) uint64 {
 	v := u.Uint()
 	if v > limit {
-		u.fail("%d is above %d", v, limit)
+		u.Fail("%d is above %d", v, limit)
 		return 0
 	}
 	return v
@@ -246,20 +244,20 @@ func (u *Unpacker) Most(limit uint64) uint64 {
 // Bytes fills dst with what Packer.Bytes packed; with zeros after an error.
 func (u *Unpacker) Bytes(dst []byte) {
 	if !u.fill() || len(u.rest) < len(dst) {
-		u.fail("it ends too early")
+		u.Fail("it ends too early")
 		clear(dst)
 		return
 	}
 	u.rest = u.rest[copy(dst, u.rest):]
 }
 
-// Close reads the end, which must be there and nothing before it, and gives its sum.
+// Close reads the last chunk and returns its sum. Values that nobody has read are an error.
 func (u *Unpacker) Close() (sum uint64, err error) {
 	if u.Err == nil && len(u.rest) > 0 {
-		u.fail("%d bytes more than expected", len(u.rest))
+		u.Fail("%d bytes more than expected", len(u.rest))
 	}
 	if u.Err == nil && !u.final && u.fill() {
-		u.fail("more than expected")
+		u.Fail("more than expected")
 	}
 	return u.sum, u.Err
 }

@@ -5,28 +5,28 @@ import (
 	"math/bits"
 )
 
-// Window is how many of the last placements are remembered whether they still rest or not. What
-// falls out of it is judged by the watermark that each Place carries.
+// Window is how many of the last placements are remembered, resting or not. For older ids, the
+// watermark Seen of each Place decides.
 const Window = 1 << 18
 
-// inRing tells a reference to the ring from one to the orders.
+// inRing marks a reference to the ring; the others refer to orders.
 const inRing = 1 << 31
 
-// placement is one of the last placements: its id binds, whether its order still rests or not.
+// placement is one of the last placements: its id is bound, whether its order still rests or not.
 type placement struct {
 	id    OrderID
 	first Sequence
 	tag   uint32
 }
 
-// seen is replay protection and the way from an order's id to its record: one table of every live
-// id and of the last placements.
+// seen is the replay protection, and leads from an order's id to its record: one table of all live
+// ids and of the last placements.
 //
 //	table ──► order, while it rests
 //	   └────► ring: the last window placements, oldest overwritten
 //
-// So a placement that falls out of the ring while its order rests costs nothing: neither the table
-// nor the order is told.
+// So when a placement falls out of the ring while its order rests, neither the table nor the order
+// changes.
 type seen struct {
 	table  table
 	ring   slab[placement]
@@ -59,8 +59,11 @@ func (s *salt) tag(id *OrderID) uint32 {
 	return uint32(h>>32) ^ uint32(h)
 }
 
-// find returns the number and the placing Sequence of a known id; h is 0 if no order rests with it.
-func (s *seen) find(orders *slab[order], id *OrderID, tag uint32) (h uint32, first Sequence, known bool) {
+// find looks up an id: the number of its order, 0 if it does not rest, and the Sequence of its
+// Place.
+func (s *seen) find(
+	orders *slab[order], id *OrderID, tag uint32,
+) (h uint32, first Sequence, known bool) {
 	for ref, e := s.table.search(tag); ref != 0; ref, e = e.next() {
 		if ref&inRing == 0 {
 			if o := orders.at(ref); same(&o.id, id) {
@@ -73,7 +76,7 @@ func (s *seen) find(orders *slab[order], id *OrderID, tag uint32) (h uint32, fir
 	return 0, 0, false
 }
 
-// rests reports whether order h rests and has that id. Any h will do.
+// rests reports whether order h rests and has that id. Any h is allowed.
 func rests(orders *slab[order], h uint32, id *OrderID) bool {
 	if h == 0 || h > orders.used {
 		return false
@@ -82,15 +85,15 @@ func rests(orders *slab[order], h uint32, id *OrderID) bool {
 	return o.remaining != 0 && same(&o.id, id)
 }
 
-// same is a == b, without the call that Go makes of that for so many bytes.
+// same is a == b. For 32 bytes Go would make a call of the comparison.
 func same(a, b *OrderID) bool {
 	le := binary.LittleEndian
 	return (le.Uint64(a[0:])^le.Uint64(b[0:]))|(le.Uint64(a[8:])^le.Uint64(b[8:]))|
 		(le.Uint64(a[16:])^le.Uint64(b[16:]))|(le.Uint64(a[24:])^le.Uint64(b[24:])) == 0
 }
 
-// remember binds the id of an arriving order, which rests as order h, o, or not at all: then h is 0.
-// The oldest placement is forgotten. It returns what the Digest grows by.
+// remember binds the id of an arriving order, which rests as o with number h, or does not rest:
+// then h is 0. It forgets the oldest placement. It returns the change of the Digest.
 func (s *seen) remember(t *taker, first Sequence, h uint32, o *order) (grown uint64) {
 	if s.ring.used < s.window {
 		s.at = s.ring.next()
@@ -113,16 +116,16 @@ func (s *seen) remember(t *taker, first Sequence, h uint32, o *order) (grown uin
 	return grown + seenLeaf(t.id, s.count)
 }
 
-// evict lets a placement fall out of the ring. A live one stays known through its order. It returns
-// what the Digest grows by.
+// evict forgets a placement. A live order keeps its id in the table. It returns the change of the
+// Digest.
 func (s *seen) evict(p *placement) uint64 {
-	s.table.remove(entryOf(p.tag, s.at|inRing)) // not there while its order rests
+	s.table.remove(entryOf(p.tag, s.at|inRing)) // absent while its order rests
 	s.floor = p.first
 	gone := s.count - uint64(s.window)
 	return floorLeaf(gone+1) - floorLeaf(gone) - seenLeaf(foldID(&p.id), gone+1)
 }
 
-// leave moves the id of order h, which rests no more, to its placement, or forgets it below the floor.
+// leave removes order h, which rests no more: its id leads to the placement, or is forgotten.
 func (s *seen) leave(h uint32, o *order) {
 	if o.first <= s.floor {
 		s.table.remove(entryOf(o.tag, h))

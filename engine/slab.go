@@ -6,19 +6,19 @@ const (
 )
 
 // slab holds records of one type in pages, so that a record never moves and growing never copies.
-// Records are named by a number from 1; 0 is nobody.
+// Records are numbered from 1.
 type slab[T any] struct {
 	pages slabPages[T]
-	used  uint32 // records handed out so far; the highest number
+	used  uint32 // the highest number handed out
 }
 
-// slabPages are the pages of a slab. Whoever looks up several records keeps them in a variable:
-// after a write to a record the compiler would read the slab's own again.
+// slabPages are the pages of a slab. Code that looks up several records keeps them in a variable:
+// after a write to a record the compiler would reload them from the slab.
 type slabPages[T any] []*[slabPage]T
 
-// at is record i, which must have been handed out. The comparison is one of registers: without it
-// the compiler has the page's first record read to see whether there is a page, which is another
-// cache line, and another address to translate, for every record.
+// at returns record i, which must have been handed out. The comparison costs a register: without it
+// the compiler reads the page's first record to check the pointer, which is another cache line and
+// another address to translate for every record.
 func (s slabPages[T]) at(i uint32) *T {
 	p := s[i>>slabBits]
 	if p == nil {
@@ -27,7 +27,7 @@ func (s slabPages[T]) at(i uint32) *T {
 	return &p[i&(slabPage-1)]
 }
 
-// at is record i, which must have been handed out.
+// at returns record i, which must have been handed out.
 func (s *slab[T]) at(i uint32) *T { return s.pages.at(i) }
 
 // next hands out a fresh record, zeroed.
@@ -47,26 +47,26 @@ func (s *slab[T]) upTo(i uint32) *T {
 	return s.pages.at(i)
 }
 
-// nearRecords is how many records a tray holds in one piece, number 0 included.
+// nearRecords is how many records a tray holds in one piece, record 0 included.
 const nearRecords = 1 << 18
 
-// tray is a slab of small records of which each operation looks up several. Those of a usual
-// exchange lie in one piece, where the next one is found without a look at a list of pages. A
-// pointer to a record is good until another one is handed out.
+// tray is a slab of small records, of which each operation looks up several. In an exchange of
+// usual size they lie in one piece, so that a look-up reads no list of pages. A pointer to a record
+// is valid until the next one is handed out.
 type tray[T any] struct {
 	all  trayRecords[T]
 	used uint32 // as of a slab
 }
 
-// trayRecords are the records of a tray, to be kept in a variable as slabPages are, until another
-// one is handed out.
+// trayRecords are the records of a tray. Keep them in a variable like slabPages, until the next
+// record is handed out.
 type trayRecords[T any] struct {
-	near  *[nearRecords]T // all of them, nil if they are fewer than a page or more than this
-	pages slabPages[T]    // else
+	near  *[nearRecords]T // all records, nil if they are fewer than a page or more than nearRecords
+	pages slabPages[T]    // all records, if near is nil
 }
 
-// at is record i, which must have been handed out. Where it lies does not depend on its number: the
-// processor could not foresee which kind of number comes next.
+// at returns record i, which must have been handed out. All records lie the same way, whatever
+// their number: the processor could not predict the kind of the next number.
 func (t trayRecords[T]) at(i uint32) *T {
 	if near := t.near; near != nil {
 		return &near[i]
@@ -74,11 +74,11 @@ func (t trayRecords[T]) at(i uint32) *T {
 	return t.pages.at(i)
 }
 
-// at is record i, which must have been handed out.
+// at returns record i, which must have been handed out.
 func (t *tray[T]) at(i uint32) *T { return t.all.at(i) }
 
 // next hands out a fresh record, zeroed. The records of the first page move into the one piece when
-// a second page is due, and that piece becomes the first pages when it is full: no other one moves.
+// a second page is due. When the piece is full, it becomes the first pages without a move.
 func (t *tray[T]) next() uint32 {
 	t.used++
 	all := &t.all

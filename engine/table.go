@@ -5,32 +5,32 @@ import "math/bits"
 // table is a hash table of entries (tag << 32 | reference): the tag is 32 bits of the key's hash;
 // the key itself is verified in the record that the reference names. References are never 0.
 //
-// A bucket is one cache line of seven entries. The low bits of a tag say which bucket is its home;
-// an entry that finds it full goes to the next one with room. The eighth word has a byte for each
-// entry, the mark: 8 bits of its tag, 0 if there is no entry. All marks are compared at once: no
-// branch depends on where in the bucket an entry lies. The eighth byte counts the entries that had
-// to pass: a search goes on for as long as it is not 0. So nothing moves when an entry goes, and
-// there are no tombstones.
+// A bucket is one cache line of seven entries. The low bits of a tag name its home bucket; an entry
+// that finds its home full goes to the next bucket with room. The eighth word has a mark for each
+// entry: one byte with 8 bits of its tag, 0 if there is no entry. One comparison checks all marks,
+// so no branch depends on the position of an entry in its bucket. The last byte counts the entries
+// that had to pass the bucket: a search continues while it is not 0. So nothing moves when an entry
+// is removed, and there are no tombstones.
 //
 //	bucket: entry entry entry entry entry entry entry │ past, and seven marks
 //
-// A table that is full enough goes over to twice the number of buckets, one or a few with each
-// insert or step, so that no Command pays for all of them:
+// A table that is full enough moves to twice the number of buckets, one or a few with each insert
+// or step, so that no Command pays for all of them:
 //
-//	old:     first ► moved │ still here …     an entry is in the old buckets if its home there lies
-//	buckets: … …                              behind what was moved, in the new ones otherwise
+//	old:     first ► moved │ not moved …      an entry is in the old buckets if its home there was
+//	buckets: … …                              not moved yet, else in the new ones
 type table struct {
 	buckets
 	old   buckets
-	first uint32 // the old bucket that was moved first: nothing had passed the one before it
-	moved uint32 // how many old buckets were, from first on
+	first uint32 // the old bucket that moved first: no entry had passed the one before it
+	moved uint32 // how many old buckets have moved, from first on
 	used  uint32
 }
 
-// bucket is the entries and, as its last word, their marks.
+// bucket holds the entries and, as its last word, their marks.
 type bucket [bucketEntries + 1]uint64
 
-// buckets are a power of 2 in number; mask is one less.
+// buckets are a power of 2 in number; mask is that number less 1.
 type buckets struct {
 	all  []bucket
 	mask uint32
@@ -43,7 +43,7 @@ const (
 	markOnes  = 0x01010101010101
 	markHighs = 0x80808080808080
 	onePast   = 1 << 56
-	mostPast  = 0xff * onePast // so many or more: it stays
+	mostPast  = 0xff * onePast // a count that has reached the maximum never changes again
 )
 
 func newTable() table { return table{buckets: newBuckets(tableLeast)} }
@@ -52,24 +52,24 @@ func newBuckets(n int) buckets { return buckets{make([]bucket, n), uint32(n - 1)
 
 func entryOf(tag, ref uint32) uint64 { return uint64(tag)<<32 | uint64(ref) }
 
-// markOf is the mark of a tag, of those bits that do not say where its home is: at least 2, so that
-// marked takes no empty place for an entry.
+// markOf returns the mark of a tag, made of bits that do not select its home. It is at least 2, so
+// that marked never mistakes an empty cell for an entry.
 func markOf(tag uint32) uint64 { return max(uint64(tag>>24), 2) }
 
-// marked are the entries with a mark: the high bit of the byte of each, and maybe of one above it
-// whose mark differs in the lowest bit.
+// marked returns the entries with a mark as the high bits of their bytes. It may also return an
+// entry above one of them whose mark differs in the lowest bit only.
 func (b *bucket) marked(mark uint64) uint64 {
 	m := b[bucketEntries] ^ mark*markOnes
 	return (m - markOnes) &^ m & markHighs
 }
 
-// entry is the one of the lowest bit of marked.
+// entry returns the entry of the lowest bit of marked.
 func (b *bucket) entry(marked uint64) *uint64 { return &b[bits.TrailingZeros64(marked)>>3&7] }
 
-// past says whether an entry had to pass this bucket.
+// past reports whether an entry had to pass this bucket.
 func (b *bucket) past() bool { return b[bucketEntries] >= onePast }
 
-// of is the buckets that the entries of a tag are in.
+// of returns the buckets that hold the entries of a tag, old or new.
 func (t *table) of(tag uint32) *buckets {
 	if t.old.all != nil && (tag-t.first)&t.old.mask >= t.moved {
 		return &t.old
@@ -77,14 +77,15 @@ func (t *table) of(tag uint32) *buckets {
 	return &t.buckets
 }
 
-// home is the home of a tag.
+// home returns the home bucket of a tag.
 func (t *table) home(tag uint32) *bucket {
 	c := t.of(tag)
 	return &c.all[tag&c.mask]
 }
 
-// second is where else the entries of a tag may be: the bucket behind its home, or else its home
-// again, if that has them all. Nobody can foresee which, so that nothing here branches on it.
+// second returns the second bucket of a search for a tag: the one behind its home if an entry has
+// passed the home, else the home again. The processor cannot predict which, so the only branch
+// compiles to a selection.
 func (t *table) second(tag uint32) *bucket {
 	c, i := t.of(tag), tag
 	if c.all[tag&c.mask].past() {
@@ -93,18 +94,18 @@ func (t *table) second(tag uint32) *bucket {
 	return &c.all[i&c.mask]
 }
 
-// search goes through the entries of a tag. It is handed on by value, and has no more fields than
-// Go keeps in registers: one that lay on the stack was written in small pieces and read in large
-// ones, for which the processor waits.
+// search is the state of a walk over the entries of a tag. It is passed by value and has no more
+// fields than Go keeps in registers. On the stack it would be written in small pieces and read in
+// large ones, which stalls the processor.
 type search struct {
 	in     *buckets
 	tag    uint32
-	step   uint32 // buckets from its home
-	marked uint64 // what is left to be looked at of this one
+	step   uint32 // buckets from the home
+	marked uint64 // the entries of this bucket that are not checked yet
 }
 
-// search is the reference of the first entry of a tag, 0 if there is none, and how to go on. Nearly
-// always the bucket that is its home says it all.
+// search returns the reference of the first entry of a tag, 0 if there is none, and the state for
+// next. It nearly always reads the home bucket only.
 func (t *table) search(tag uint32) (uint32, search) {
 	c := t.of(tag)
 	b := &c.all[tag&c.mask]
@@ -118,8 +119,8 @@ func (t *table) search(tag uint32) (uint32, search) {
 	return search{c, tag, 0, m}.next()
 }
 
-// next is the reference of the next entry, 0 if there is none, and how to go on, which is not to be
-// tried after 0. The last bucket is the one before its home: all may have been passed.
+// next returns the reference of the next entry, 0 if there is none, and the state for the call
+// after. Do not call next again after 0. The walk may go round to the bucket before the home.
 func (s search) next() (uint32, search) {
 	for {
 		b := &s.in.all[(s.tag+s.step)&s.in.mask]
@@ -148,20 +149,20 @@ func (t *table) insert(entry uint64) {
 	t.of(uint32(entry >> 32)).put(entry)
 }
 
-// step moves an old bucket, if there are any. A table to which nothing is added for long needs it:
-// in which of both an entry lies is a coin's toss for each search.
+// step moves an old bucket, if there is one. Without step, a table that grows no more would keep
+// both kinds of buckets, and the processor could not predict in which kind a search ends.
 func (t *table) step() {
 	if t.old.all != nil {
 		t.move()
 	}
 }
 
-// roomy is up to how many buckets, 4 MB of them, a table doubles when it is half full. Then hardly
-// an entry has to pass its home, and a search that must go on is a wrong guess and another cache
-// line. Of a larger table each byte counts: it doubles when it is three quarters full.
+// roomy is the number of buckets (4 MB) up to which a table doubles when it is half full: then few
+// entries pass their home. A search beyond the home costs a wrong branch and another cache line. A
+// larger table saves memory and doubles when it is three quarters full.
 const roomy = 1 << 16
 
-// mostEntries is how many entries so many buckets take before they are doubled.
+// mostEntries returns how many entries this number of buckets holds before it doubles.
 func mostEntries(buckets int) uint64 {
 	places := uint64(buckets) * bucketEntries
 	if buckets <= roomy {
@@ -170,7 +171,7 @@ func mostEntries(buckets int) uint64 {
 	return places * 3 / 4
 }
 
-// put adds an entry.
+// put adds an entry to the first bucket with room.
 func (c *buckets) put(entry uint64) {
 	tag := uint32(entry >> 32)
 	i := tag & c.mask
@@ -189,7 +190,7 @@ func (c *buckets) put(entry uint64) {
 	}
 }
 
-// double makes new buckets. A move must come before anything is put into the old ones.
+// double makes new buckets. The first move must precede the next put.
 func (t *table) double() {
 	if t.old.all != nil {
 		panic("BUG: a table is full before its old buckets were moved")
@@ -202,8 +203,8 @@ func (t *table) double() {
 	t.buckets = newBuckets(2 * len(t.old.all))
 }
 
-// move moves an old bucket, and on to the next one that nothing has passed: what lies behind that
-// has its home there.
+// move moves an old bucket and all following ones up to the next that no entry has passed. Entries
+// behind that bucket have their home there.
 func (t *table) move() {
 	for on := true; on; {
 		b := &t.old.all[(t.first+t.moved)&t.old.mask]
@@ -226,7 +227,7 @@ func (b *bucket) moveTo(c *buckets) {
 	*b = bucket{}
 }
 
-// locate is the bucket of an entry and its bit in marked, nil if it is not there.
+// locate returns the bucket of an entry and its bit in marked, nil if the entry is missing.
 func (c *buckets) locate(entry uint64) (at *bucket, bit uint64) {
 	tag := uint32(entry >> 32)
 	i := tag & c.mask
@@ -245,7 +246,7 @@ func (c *buckets) locate(entry uint64) (at *bucket, bit uint64) {
 	return nil, 0
 }
 
-// holds says whether an entry is in the table.
+// holds reports whether an entry is in the table.
 func (t *table) holds(entry uint64) bool {
 	b, _ := t.of(uint32(entry >> 32)).locate(entry)
 	return b != nil
@@ -261,7 +262,7 @@ func (t *table) replace(entry uint64, ref uint32) {
 	*b.entry(m) = entryOf(tag, ref)
 }
 
-// remove takes an entry out, if it is there.
+// remove removes an entry and reports whether it was there.
 func (t *table) remove(entry uint64) bool {
 	tag := uint32(entry >> 32)
 	c := t.of(tag)

@@ -5,32 +5,32 @@ import (
 	"math/bits"
 )
 
-// taker is an arriving order on its way through the book. What it pays and gets is summed up here
-// and posted once.
+// taker is an arriving order on its way through the book. It sums up what the order pays and gets,
+// and settle posts the sums once.
 //
-// A BUY that does not rest is bounded by its budget: it goes on beyond size as long as cash and
-// limit allow, so that what it saves becomes more shares. All other orders are bounded by their
-// size. It is what was signed, in lots, and for a BUY not more than the signed cash pays for at the
-// limit; but a FOK must get all that it signed, wherever the book has it for that cash.
+// A BUY that never rests is bounded by its budget: it buys beyond size while cash and limit allow,
+// so a better price yields more shares. All other orders are bounded by their size: the signed
+// shares in lots, of a BUY at most what the signed cash pays for at the limit. A FOK needs all of
+// its signed shares, at any prices that come to no more than the signed cash.
 type taker struct {
 	c         *Command
 	id        uint64 // folded
 	tag       uint32 // of its id in the table
 	market    *market
 	account   *account
-	hint      uint32 // what Touch took for its position
+	hint      uint32 // what Touch guessed as its position
 	position  uint32 // 0: none yet
 	side      Side   // in the ladder
 	budget    bool
-	stopped   bool   // it met an order of its own wallet, whose prevention ends it
+	stopped   bool   // it met an order of its own wallet, and the prevention ends it
 	index     uint32 // limit in the ladder, in ticks
 	price     Price  // limit in its own token
-	size      Size   // what it asks for, in lots
-	remaining Size   // what is missing of it: of a budget, what is sure to be had and paid for
+	size      Size   // in lots
+	remaining Size   // the part of size that is not filled yet
 	filled    Size
-	cash      int64 // collateral paid by a BUY, received by a SELL, without the fee
+	cash      int64 // collateral that a BUY paid or a SELL received, without the fee
 	fee       int64
-	pairs     int64 // minted; merged if negative
+	pairs     int64 // minted, or merged if negative
 
 	args [3]int64 // of the Reject, if it is refused
 }
@@ -41,13 +41,13 @@ func (t *taker) refuse(why Reject, values ...int64) Reject {
 	return why
 }
 
-// By 1/looseness of a tick the signed amounts of an order that does not rest may miss its limit:
-// clients round there what is to be spent, and not a price.
+// looseness: the signed amounts of an order that never rests may miss its limit by 1/looseness of a
+// tick, because clients round the amount to spend and not the price.
 const looseness = 50
 
-// judge finds price and size in the two signed amounts. The price is the whole number of ticks
-// nearest to cash / size, and is good if the amounts miss it by no more than clients' rounding
-// costs: one base unit of collateral for an order that may rest, else 1/looseness of a tick.
+// judge derives price and size from the two signed amounts. The price is the whole number of ticks
+// nearest to cash / size. The amounts may miss it by the clients' rounding: one base unit of
+// collateral for an order that may rest, else 1/looseness of a tick.
 func (t *taker) judge() Reject {
 	c, m := t.c, t.market
 	if c.FeeBound != 0 && c.FeeBound-1 < m.fee.Rate {
@@ -71,7 +71,7 @@ func (t *taker) judge() Reject {
 	if least = max(least, Lot); c.Size < least {
 		return t.refuse(RejectMinSize, int64(c.Size), int64(least))
 	}
-	// What is seldom so is asked first: which side comes next cannot be foreseen.
+	// The rare condition comes first: the processor cannot predict the side.
 	if int64(lots)*int64(t.price) > int64(c.Cash) && c.Side == Buy && c.Type != FOK {
 		if lots = Size(int64(c.Cash) / int64(t.price)); lots == 0 {
 			return RejectAmount
@@ -89,13 +89,13 @@ func (t *taker) judge() Reject {
 	return Accepted
 }
 
-// roundPrice is the price of the signed amounts in 1/10,000, for a reject's text.
+// roundPrice returns the price of the signed amounts in 1/10,000, for a reject's text.
 func roundPrice(c *Command) int64 {
 	size := uint64(c.Size)
 	return int64(min((uint64(c.Cash)*uint64(PriceOne)+size/2)/size, 1<<63-1))
 }
 
-// limits judges an order by what it would meet and where it would rest.
+// limits judges an order by what it would meet, and by the numbers of open orders.
 func (t *taker) limits() Reject {
 	c, m := t.c, t.market
 	switch {
@@ -108,17 +108,17 @@ func (t *taker) limits() Reject {
 	case t.account.open >= MaxWalletOrders:
 		return t.refuse(RejectWalletOrders, MaxWalletOrders)
 	case m.book.orders >= MaxMarketOrders && !t.crosses():
-		// One that crosses may come in: it rests only after it has taken another one out.
+		// A crossing order may come in: it rests only after it has filled another one.
 		return t.refuse(RejectMarketOrders, MaxMarketOrders)
 	}
 	return Accepted
 }
 
-// crosses says whether a resting order stands at the limit or before it.
+// crosses reports whether a resting order lies within the limit.
 func (t *taker) crosses() bool { return t.market.book.front(t.side, t.index) != 0 }
 
-// need is what must be free for an arriving order, at its limit: tokens for a SELL, for a BUY what
-// it may spend and the fee. No fee for a post-only order: it is never a taker.
+// need returns what an arriving order must have free at its limit: tokens for a SELL, for a BUY the
+// cash that it may spend and the fee. A post-only order pays no fee: it is never a taker.
 func (t *taker) need() int64 {
 	if t.c.Side == Sell {
 		return int64(t.size)
@@ -133,8 +133,8 @@ func (t *taker) need() int64 {
 	return int64(need)
 }
 
-// enough is at least what need says, and takes no division. What a BUY may spend but for the fee is
-// no more than its signed cash, and a Rate of less than 1 takes less than 1.00 for a share.
+// enough returns an upper bound of need that takes no division. A BUY spends at most its signed
+// cash and a fee of less than 1.00 for a share, because Fee.Rate is less than 1.
 func (t *taker) enough() int64 {
 	amount := int64(t.size)
 	cash := int64(t.c.Cash) + amount
@@ -144,10 +144,11 @@ func (t *taker) enough() int64 {
 	return amount
 }
 
-// free is the collateral that a BUY can still pay with.
+// free returns the collateral with which a BUY can still pay.
 func (t *taker) free() int64 { return t.account.cash.free() - t.cash - t.fee }
 
-// portion is how much of a resting order the arriving one takes: 0 if it cannot pay for a lot.
+// portion returns how much of a resting order the arriving one trades, 0 if it cannot pay for a
+// lot.
 func (t *taker) portion(o *order) Size {
 	if !t.budget {
 		return min(o.remaining, t.remaining)
@@ -163,9 +164,9 @@ func (t *taker) portion(o *order) Size {
 	return t.payable(size, price)
 }
 
-// payable cuts what a budget takes beyond the size it must get down to what is free for cost and
-// fee. Only cash pays for it: with a far limit and nothing left, the fee of many cheap shares could
-// else be escaped.
+// payable cuts the shares that a budget buys beyond its size down to what free cash pays for, fee
+// included. Otherwise an order with a far limit and no cash left could escape the fee of many cheap
+// shares.
 func (t *taker) payable(size Size, price Price) Size {
 	free, low, high := t.free(), t.remaining/Lot, size/Lot+1
 	for high-low > 1 {
@@ -179,9 +180,9 @@ func (t *taker) payable(size Size, price Price) Size {
 	return low * Lot
 }
 
-// charge is the fee for one fill. A SELL pays it out of the proceeds, a BUY on top, but never out
-// of what the rest of its size may cost: fills are rounded one by one, and many of them can come to
-// more than was free for the fee when the order came in.
+// charge returns the fee for one fill. A SELL pays it out of the proceeds, a BUY on top, but not
+// from the cash that the rest of its size may cost. Fees are rounded fill by fill, so many of them
+// can exceed the fee that afford checked.
 func (t *taker) charge(size Size, p Price, cost int64) Cash {
 	most := cost
 	if t.c.Side == Buy {
@@ -201,7 +202,7 @@ func (t *taker) assertMet() {
 	}
 }
 
-// left is why what is missing of its size does not rest, 0 if it does or nothing is.
+// left returns why the rest of an order does not rest, 0 if it does or nothing is left.
 func (t *taker) left() Reason {
 	switch {
 	case t.remaining == 0:
@@ -215,8 +216,8 @@ func (t *taker) left() Reason {
 }
 
 // assertFair panics if the fills are worse for the arriving order than its signed ratio of cash to
-// size, beyond what its price may be off by: one base unit in all, or 1/looseness of a tick for
-// each share. Resting orders trade at their own price.
+// size. The tolerance is that of judge: one base unit in all, or 1/looseness of a tick for each
+// share. Resting orders always trade at their own price.
 func (t *taker) assertFair() {
 	c, filled := t.c, uint64(t.filled)
 	overHi, over := uint64(0), uint64(c.Size)

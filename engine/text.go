@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// AppendDecimal appends v / 10^digits as decimal text: no exponent, no trailing zeros, no point
-// where nothing follows it. digits lies in [0, 18].
+// AppendDecimal appends v / 10^digits as decimal text: no exponent, no trailing zeros, no trailing
+// point. digits lies in [0, 18].
 func AppendDecimal(dst []byte, v int64, digits int) []byte {
 	u := uint64(v)
 	if v < 0 {
@@ -41,7 +41,7 @@ func (s Size) String() string { return string(AppendDecimal(nil, int64(s), 6)) }
 // String is the amount in units of collateral: "100".
 func (c Cash) String() string { return string(AppendDecimal(nil, int64(c), 6)) }
 
-// tenTo19 is the largest power of ten in 64 bits: tokens are printed and read in steps of it.
+// tenTo19 is the largest power of ten in 64 bits: tokens are printed in steps of 19 digits.
 const tenTo19 = 10_000_000_000_000_000_000
 
 // AppendDecimal appends the token's id as an unsigned decimal number.
@@ -77,8 +77,7 @@ func (t Token) AppendDecimal(dst []byte) []byte {
 // String is the token's id as an unsigned decimal number.
 func (t Token) String() string { return string(t.AppendDecimal(nil)) }
 
-// Token ids are read in pieces of pieceDigits digits, each of which counts pieceRange times what
-// the next one does.
+// Token ids are read in pieces of pieceDigits digits, in base pieceRange.
 const (
 	pieceDigits = 16
 	pieceRange  = 1e16
@@ -114,20 +113,21 @@ func ParseToken(s string) (Token, bool) {
 	return t, true
 }
 
-// sixteenDigits is the number that 16 digits are, and whether they are digits.
+// sixteenDigits returns the value of 16 digits, and whether all of them are digits.
 func sixteenDigits(b *[pieceDigits]byte) (v uint64, good bool) {
 	high, low := binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])
 	return eightDigits(high)*1e8 + eightDigits(low), areDigits(high) && areDigits(low)
 }
 
-// areDigits says whether all bytes of w are digits: their upper half is 3, also with 6 more.
+// areDigits reports whether all bytes of w are digits: their upper half is 3, and stays 3 when 6 is
+// added.
 func areDigits(w uint64) bool {
 	const upper = 0xf0f0f0f0f0f0f0f0
 	return w&upper|(w+0x0606060606060606)&upper>>4 == 0x3333333333333333
 }
 
-// eightDigits is the number that the digits of w are, the first one in the lowest byte: neighbours
-// are put together, to two digits, to four, to eight.
+// eightDigits returns the value of the digits in w, the first digit in the lowest byte. It joins
+// neighbours to two digits, to four, to eight.
 func eightDigits(w uint64) uint64 {
 	w &= 0x0f0f0f0f0f0f0f0f
 	w = w * (1 + 10<<8) >> 8 & 0x00ff00ff00ff00ff
@@ -140,8 +140,8 @@ func AppendHex(dst, b []byte) []byte {
 	return hex.AppendEncode(append(dst, '0', 'x'), b)
 }
 
-// ParseHex fills dst from 0x or 0X and exactly as many hexadecimal digits as it takes, of either
-// letter case. It is false, and dst undefined, for anything else.
+// ParseHex fills dst from 0x or 0X and two hexadecimal digits for each byte, of either letter case.
+// It returns false for anything else, and dst is then undefined.
 func ParseHex(dst []byte, s string) bool {
 	if len(s) != 2+2*len(dst) || s[0] != '0' || s[1]|0x20 != 'x' {
 		return false

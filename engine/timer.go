@@ -1,15 +1,15 @@
 package engine
 
-// timers says which orders expire next: a binary heap of the orders that have an expiry, by expiry
-// and among equals by market and rank, so that no two are equal and the Digest covers which is
-// first. It holds record numbers only; each order knows its place in it.
+// timers is a binary heap of the orders with an expiry: by expiry, then by market and rank. So no
+// two are equal, and the Digest determines which is first. The heap holds numbers of orders, and
+// each order knows its index in the heap.
 type timers struct {
 	heap slab[uint32] // from 1; the children of i are 2i and 2i+1
 	n    uint32
 }
 
-// Due is when the next order expires, 0 if none does. One that is due still trades until an Advance
-// has taken it out.
+// Due returns when the next order expires, 0 if no order does. An expired order trades until an
+// Advance cancels it.
 func (x *Exchange) Due() Time {
 	if x.timers.n == 0 {
 		return 0
@@ -17,7 +17,7 @@ func (x *Exchange) Due() Time {
 	return x.orders.at(*x.timers.heap.at(1)).expiry
 }
 
-// arm sets the timer of order h, whose expiry is not 0.
+// arm adds order h, whose expiry is not 0.
 func (t *timers) arm(orders *slab[order], h uint32, o *order) {
 	if t.n++; t.n > t.heap.used {
 		t.heap.next()
@@ -25,7 +25,7 @@ func (t *timers) arm(orders *slab[order], h uint32, o *order) {
 	t.rise(orders, t.n, h, o)
 }
 
-// disarm takes an armed order off the timers.
+// disarm removes an armed order.
 func (t *timers) disarm(orders *slab[order], o *order) {
 	i := o.timer
 	o.timer = 0
@@ -41,7 +41,7 @@ func (t *timers) disarm(orders *slab[order], o *order) {
 	}
 }
 
-// before says whether an order expires before another one.
+// before reports whether o expires before p.
 func (o *order) before(p *order) bool {
 	if o.expiry != p.expiry {
 		return o.expiry < p.expiry
@@ -49,7 +49,7 @@ func (o *order) before(p *order) bool {
 	return o.market < p.market || o.market == p.market && o.rank < p.rank
 }
 
-// rise puts order h where place i of the heap is free, or above.
+// rise puts order h at the free index i of the heap, or above it.
 func (t *timers) rise(orders *slab[order], i, h uint32, o *order) {
 	heap := &t.heap
 	for i > 1 {
@@ -64,7 +64,7 @@ func (t *timers) rise(orders *slab[order], i, h uint32, o *order) {
 	*heap.at(i), o.timer = h, i
 }
 
-// sink puts order h where place i of the heap is free, or below.
+// sink puts order h at the free index i of the heap, or below it.
 func (t *timers) sink(orders *slab[order], i, h uint32, o *order) {
 	heap, n := &t.heap, t.n
 	for 2*i <= n {
@@ -86,7 +86,7 @@ func (t *timers) sink(orders *slab[order], i, h uint32, o *order) {
 	*heap.at(i), o.timer = h, i
 }
 
-// advance answers Advance: what is due leaves the books, earliest first, up to AdvanceOrders.
+// advance answers Advance: it cancels up to AdvanceOrders expired orders, earliest first.
 func (x *Exchange) advance(c *Command, now Time, events []Event) []Event {
 	n := 0
 	for ; n < AdvanceOrders && x.timers.n != 0; n++ {

@@ -1,17 +1,16 @@
 package engine
 
-// TouchAhead is how many Commands are best touched together: enough that their cache misses
-// overlap, few enough that nothing is displaced again before Apply comes to it.
+// TouchAhead is how many Commands are best touched together: enough for their cache misses to
+// overlap, and few enough that no line leaves the cache before Apply needs it.
 const TouchAhead = 16
 
-// Indexes of lists of so many are masked: it is a power of 2, or this does not compile.
+// Indexes are masked with TouchAhead-1: it is a power of 2, else this does not compile.
 const _ = -uint(TouchAhead & (TouchAhead - 1))
 
-// Touch fetches what Apply will read and write for these Commands, at most TouchAhead. Apply
-// follows one pointer after the other and waits for each, and a write to what is far away holds up
-// all those behind it; here the misses of many Commands are under way at the same time: each step
-// goes one step along the pointers of all, and does little else. It changes no state: what it finds
-// is a hint to Apply.
+// Touch fetches the memory that Apply will read and write for these Commands, at most TouchAhead.
+// Apply follows one pointer after the other and waits for each. Touch follows the pointers of all
+// Commands one step at a time, so that their cache misses overlap. It changes no state; it leaves
+// hints for Apply.
 func (x *Exchange) Touch(commands []*Command) {
 	x.hints = hints{}
 	if x.seen.ring.used == 0 || x.orders.used == 0 {
@@ -35,22 +34,21 @@ func (t *toucher) touch(commands []*Command) {
 	}
 }
 
-// Up to so many positions (and so wallets), markets (16 KB of levels each) and orders keep their
-// rows, levels and ends of queues in the nearer caches by themselves: to ask for what is there
-// costs more than to read it.
+// Up to this many positions (and so wallets), markets (16 KB of levels each) and orders, rows,
+// levels and ends of queues stay in the nearer caches: a fetch would cost more than the read.
 const (
 	nearPositions = 1 << 12
 	nearMarkets   = 1 << 6
 	nearOrders    = 1 << 17
 )
 
-// isNear says whether there is no more than that.
+// isNear reports whether the state is no larger than that.
 func isNear(x *Exchange) bool {
 	return x.positions.used <= nearPositions && x.markets.used <= nearMarkets &&
 		x.orders.used <= nearOrders
 }
 
-// toucher is what is known by now of what Commands will meet.
+// toucher is one run of Touch: what it knows of the memory that the Commands will need.
 type toucher struct {
 	x       *Exchange
 	wide    bool // fetch wallets, markets, levels and positions, too
@@ -58,23 +56,23 @@ type toucher struct {
 	count   uint32                 // of places
 	tags    [TouchAhead]uint32     // of the cancels
 	slots   [TouchAhead]uint32     // of their hints
-	orders  [TouchAhead]uint32     // that they mean
-	places  [TouchAhead]placeTouch // but for those that will be refused
+	orders  [TouchAhead]uint32     // that they cancel
+	places  [TouchAhead]placeTouch // the new orders, without those that Apply will refuse
 }
 
-// placeTouch is what a new order will meet.
+// placeTouch is what a toucher knows of a new order.
 type placeTouch struct {
 	c        *Command
 	market   *market
 	index    uint32 // of its level, if it rests
-	position uint32 // of its wallet, if that is where it should be
+	position uint32 // of its wallet: a guess
 	slot     uint32 // of its hint
 	tag      uint32 // of its id
-	leaving  uint32 // of the id that it pushes out
+	leaving  uint32 // the tag of the placement that it pushes out
 }
 
-// hints are what Touch took for the orders that Commands cancel and the positions of new ones, in
-// the order of the Commands: guesses, which Apply verifies and else searches.
+// hints are guesses of Touch in the order of the Commands: the numbers of the orders that they
+// cancel and of the positions of new orders. Apply verifies a guess, and searches if it is wrong.
 type hints struct {
 	refs        [TouchAhead]uint32
 	next, count uint32
@@ -94,9 +92,9 @@ func (h *hints) set(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
 
 const _ = -uint(Cancel - Place - 1) // else ids cannot count as it does
 
-// ids fetches where the ids of orders are to be found, what a new one pushes out and meets,
-// and where the position of a new order, its wallet and its market are. Which kind of Command comes
-// next cannot be foreseen: each is put into both lists, and counts in its own.
+// ids fetches the buckets of the orders' ids and of the ids that new orders push out, and starts on
+// the other needs of new orders. The processor cannot predict the kind of the next Command, so ids
+// puts each into both lists and counts it in its own.
 func (t *toucher) ids(commands []*Command) {
 	x, s, slot := t.x, &t.x.seen, uint32(0)
 	for _, c := range commands {
@@ -133,9 +131,9 @@ func (t *toucher) ids(commands []*Command) {
 	}
 }
 
-// touchFront fetches what goes with the order that one which never rests meets first, and the one
-// behind it. It goes all the way at once: among few markets all but the order is near, and a fill
-// that brought that to the front has fetched it. After a cancel nobody has, and it is waited for.
+// touchFront fetches the neighbourhood of the order that a FOK or FAK meets first, and the order
+// behind it. touchFront reads that first order without a fetch before: the fill that brought it to
+// the front has fetched it, and only after a cancel the read has to wait.
 func touchFront(x *Exchange, c *Command) {
 	m := x.markets.known(c.Market)
 	if m == nil || c.Outcome > 1 || c.Side > 1 {
@@ -152,8 +150,8 @@ func touchFront(x *Exchange, c *Command) {
 	fetchOrder(x.orders.at(x.queues.behind(l.head)))
 }
 
-// touch fetches where the position of a new order, its wallet and its market are to be found.
-// It says no if the order will be refused.
+// touch fetches the bucket of a new order's position, its wallet and its market. It reports false
+// if Apply will refuse the order.
 func (t *placeTouch) touch(x *Exchange) bool {
 	c := t.c
 	t.market = x.markets.known(c.Market)
@@ -166,8 +164,8 @@ func (t *placeTouch) touch(x *Exchange) bool {
 	return true
 }
 
-// cancelled fetches the orders that are cancelled, and the positions and the levels' pages of new
-// ones. Among many an id may well lie behind its home: that bucket, too.
+// cancelled fetches the orders to be cancelled. In a large state it also fetches the positions and
+// pages of levels of new orders, and the second buckets of ids.
 func (t *toucher) cancelled() {
 	x := t.x
 	for i, tag := range t.tags[:t.cancels] {
@@ -189,7 +187,7 @@ func (t *toucher) cancelled() {
 	}
 }
 
-// page fetches the position and the page of the level.
+// page fetches the position of a new order and the page of its level.
 func (t *placeTouch) page(x *Exchange) {
 	t.position, _ = x.index.search(positionTag(t.c.Wallet, t.c.Market))
 	fetchPosition(x.positions.at(t.position))
@@ -202,7 +200,7 @@ func (t *placeTouch) page(x *Exchange) {
 	fetchPage(t.market.book.pageAt(t.index))
 }
 
-// levels fetches the level at the limit of new orders and who is last there, and the wallet's
+// levels fetches the level at the limit of each new order, the last order there, and the wallet's
 // last order.
 func (t *toucher) levels() {
 	x, places := t.x, t.places[:t.count]
@@ -219,7 +217,7 @@ func (t *toucher) levels() {
 	}
 }
 
-// neighbours fetches those of orders that go, in their queues and lists.
+// neighbours fetches the neighbours of the orders to be cancelled, in their queues and lists.
 func (t *toucher) neighbours() {
 	x := t.x
 	links := x.queues.links.all
@@ -232,7 +230,7 @@ func (t *toucher) neighbours() {
 	}
 }
 
-// wallets fetches whose the orders are that go, and from where.
+// wallets fetches wallet, position, market and level of the orders to be cancelled.
 func (t *toucher) wallets() {
 	x := t.x
 	for _, h := range t.orders[:t.cancels] {
@@ -247,7 +245,7 @@ func (t *toucher) wallets() {
 	}
 }
 
-// resting is the order that the first entry of a tag leads to, 0 if none.
+// resting returns the order of the first entry of a tag, 0 if there is none.
 func (s *seen) resting(tag uint32) uint32 {
 	h, _ := s.table.search(tag)
 	if h&inRing != 0 {
@@ -256,8 +254,8 @@ func (s *seen) resting(tag uint32) uint32 {
 	return h
 }
 
-// leaving is the tag of the placement that the n-th new one from now, from 0, will push out; 0 if
-// it will push out none.
+// leaving returns the tag of the placement that the n-th next one, from 0, will push out, 0 if it
+// will push out none.
 func (s *seen) leaving(n uint32) uint32 {
 	at := s.at + n + 1
 	if at > s.window {
@@ -269,7 +267,7 @@ func (s *seen) leaving(n uint32) uint32 {
 	return s.ring.at(at).tag
 }
 
-// pageAt returns the page that holds a level, nil if there is no such page.
+// pageAt returns the page of an index, nil if the book has none.
 func (b *book) pageAt(index uint32) *page {
 	n := index >> pageBits
 	if n >= uint32(len(b.pages)) {
@@ -278,7 +276,7 @@ func (b *book) pageAt(index uint32) *page {
 	return &b.pages[n]
 }
 
-// peek is the level of an index, nil if its page was not made.
+// peek returns the level of an index, nil if its page was not made.
 func (b *book) peek(index uint32) *level {
 	if p := b.pageAt(index); p != nil && p.levels != nil {
 		return p.level(index)

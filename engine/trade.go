@@ -5,17 +5,17 @@ import (
 	"encoding/binary"
 )
 
-// Bits of a trade id, 122 in all. A taker has at most one trade per price, so 14 bits of index are
-// enough; 48 bits of Sequence last nine years at a million Commands per second.
+// The bits of a trade id, 122 in all. A taker has at most one trade per price, so 14 bits of index
+// suffice; 48 bits of Sequence last nine years at a million Commands per second.
 const (
 	tradeSequenceBits = 48
 	tradeIndexBits    = 14
 	tradeJournalBits  = 60
 )
 
-// TradeID is the id of trade number index (from 0, in matching order, a new one whenever the
-// execution price changes) of the taker placed at seq: the bytes of a UUID of version 8 that hold
-// seq, index and the low 60 bits of the journal's id.
+// TradeID returns the id of a trade of the taker placed at seq. index counts the taker's trades
+// from 0 in matching order; each execution price is one trade. The id is a UUID of version 8 that
+// holds seq, index and the low 60 bits of the journal's id.
 func TradeID(journal uint64, seq Sequence, index uint32) [16]byte {
 	if seq >= 1<<tradeSequenceBits || index >= 1<<tradeIndexBits {
 		panic("BUG: trade id does not hold this Sequence or index")
@@ -28,8 +28,8 @@ func TradeID(journal uint64, seq Sequence, index uint32) [16]byte {
 	return id
 }
 
-// ParseTradeID takes a trade id apart again: the low 60 bits of the journal's id, the taker's
-// Sequence, the index. False if the bytes are no UUID of version 8.
+// ParseTradeID is the inverse of TradeID; journal has the low 60 bits only. ok is false if the
+// bytes are no UUID of version 8.
 func ParseTradeID(id [16]byte) (journal uint64, seq Sequence, index uint32, ok bool) {
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	if hi>>12&15 != 8 || lo>>62 != 2 {
@@ -39,9 +39,9 @@ func ParseTradeID(id [16]byte) (journal uint64, seq Sequence, index uint32, ok b
 	return lo & (1<<tradeJournalBits - 1), Sequence(hi >> 16), index, true
 }
 
-// TxHash is the ledger receipt of the same trade, in the shape of a transaction hash: journal,
-// seq, index and twelve bytes of checksum. It names an entry of this journal, not a transaction
-// of a chain.
+// TxHash returns the same trade's ledger receipt in the shape of a transaction hash: journal, seq,
+// index and twelve bytes of checksum. It names an entry of this journal, not a transaction of a
+// chain.
 func TxHash(journal uint64, seq Sequence, index uint32) [32]byte {
 	var h [32]byte
 	binary.BigEndian.PutUint64(h[0:], journal)
@@ -52,7 +52,7 @@ func TxHash(journal uint64, seq Sequence, index uint32) [32]byte {
 	return h
 }
 
-// ParseTxHash takes a ledger receipt apart again; false if its checksum is wrong.
+// ParseTxHash is the inverse of TxHash; ok is false if the checksum is wrong.
 func ParseTxHash(h [32]byte) (journal uint64, seq Sequence, index uint32, ok bool) {
 	journal = binary.BigEndian.Uint64(h[0:])
 	seq = Sequence(binary.BigEndian.Uint64(h[8:]))

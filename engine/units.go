@@ -4,7 +4,7 @@ package engine
 // in [tick, 10,000 - tick].
 type Price uint16
 
-// PriceOne is the price of a sure thing: a share that pays exactly one unit of collateral.
+// PriceOne is the price of a share that surely pays one unit of collateral.
 const PriceOne Price = 10_000
 
 // Size counts outcome tokens in base units of 10^-6 share.
@@ -17,20 +17,19 @@ const (
 	// Unit is one whole share, or one whole unit of collateral, in base units.
 	Unit = 1_000_000
 
-	// Lot is the step of every resting size and every fill: 0.01 share. Because a Lot times a Price
-	// step is one base unit of collateral, the cost of any multiple of a Lot is exact.
+	// Lot is the step of every resting size and every fill: 0.01 share. A Lot at a Price of 1 costs
+	// one base unit of collateral, so the cost of any multiple of a Lot is exact.
 	Lot Size = 10_000
 
-	// MaxAmount bounds the cash of one order, and one transfer, in base units (1.1 billion units). It
-	// leaves room for amount * 10,000 in 64 bits.
+	// MaxAmount bounds the cash of one order, and one transfer, in base units (1.1 billion units).
+	// Amount * 10,000 still fits in 64 bits.
 	MaxAmount = 1 << 50
 
-	// MaxOrder bounds the shares of one order, in base units (70 million shares), so that all orders
-	// of a full market add up in 64 bits: a level's size cannot overflow.
+	// MaxOrder bounds the shares of one order, in base units (70 million shares). The sizes of all
+	// orders of a full market add up in 64 bits, so no level overflows.
 	MaxOrder Size = 1 << 46
 
-	// MaxSupply bounds the sum of all deposits of one asset, in base units, so that no account can
-	// overflow whatever is traded.
+	// MaxSupply bounds the sum of all deposits of one asset, in base units: no account can overflow.
 	MaxSupply = 1 << 60
 )
 
@@ -40,10 +39,10 @@ type Sequence uint64
 // Time is in unix milliseconds. The writer stamps it once per batch and journals it.
 type Time int64
 
-// Token is the id of an outcome token: an unsigned 256-bit integer, big endian.
+// Token is an outcome token's id: an unsigned 256-bit integer, big endian.
 type Token [32]byte
 
-// Condition is the id of a condition: 32 bytes as written after 0x.
+// Condition is a condition's id: the 32 bytes after 0x.
 type Condition [32]byte
 
 // OrderID is the EIP-712 hash of a signed order.
@@ -52,12 +51,12 @@ type OrderID [32]byte
 // Address is a 20-byte account address.
 type Address [20]byte
 
-// WalletNo is the number that Apply gave an address at its first Deposit or Link, from 1. 0 is
-// nobody.
+// WalletNo is the number that Apply gave an address at its first Deposit, Link or Collect, from 1.
+// 0 is no wallet.
 type WalletNo uint32
 
-// MarketNo is the number that Apply gave a condition when it was listed, from 1. 0 is none, and
-// names the collateral where an asset is asked for.
+// MarketNo is the number that Apply gave a condition when it was listed, from 1. 0 is no market;
+// where a Command names an asset, 0 means the collateral.
 type MarketNo uint32
 
 // Outcome is the index of an outcome token in its condition: 0 (A) or 1 (B).
@@ -66,7 +65,7 @@ type Outcome uint8
 // Other is the complementary outcome.
 func (o Outcome) Other() Outcome { return o ^ 1 }
 
-// Side is what an order does with its token. The values are those of the signed struct.
+// Side says whether an order buys or sells its token. The values are those of the signed struct.
 type Side uint8
 
 // The two sides.

@@ -2,33 +2,33 @@ package engine
 
 import "math/bits"
 
-// request is an accepted split, merge or redemption, remembered so that it counts once: one cache
-// line.
+// request is an accepted split, merge or redemption, remembered so that it is accepted once: one
+// cache line.
 type request struct {
 	id     OrderID
 	first  Sequence
 	at     Time
 	amount int64 // what it moved, in base units
 	tag    uint32
-	next   uint32 // the one after it
+	next   uint32 // the next newer one
 }
 
-// requests are those of the last RequestWindow, oldest first, and the way from an id to its
-// record. Each new one lets go of up to requestsLeave that are over: so their number is bounded by
-// what is accepted in a window, and no Command pays for a whole one.
+// requests are the requests of the last RequestWindow, oldest first, and a table of their ids. Each
+// new request forgets up to requestsLeave old ones. So their number is bounded by the requests of
+// one window, and no Command pays for a whole window.
 type requests struct {
 	salt           salt
 	table          table
 	all            slab[request]
 	oldest, newest uint32
-	freed          uint32 // first of the records to be used again, linked by next
-	gone           uint64 // let go so far: the oldest is the next one
+	freed          uint32 // the first free record; next leads to the others
+	gone           uint64 // how many were forgotten so far
 }
 
 const requestsLeave = 8
 
-// over says whether a request is remembered no more. Its record may still be there: then it is
-// ignored, whatever is bound to its id later.
+// over reports whether a request is older than RequestWindow. Its record may still exist and is
+// then ignored, even if its id is bound again.
 func (r *request) over(now Time) bool { return now-r.at >= RequestWindow }
 
 // known returns the remembered request of an id, nil if there is none.
@@ -90,7 +90,7 @@ func (q *requests) forget() uint64 {
 	return grown
 }
 
-// petition judges what a wallet's own requests have in common. The market is nil if it is refused.
+// petition judges a split, merge or redemption and returns its market, nil if it is refused.
 func (x *Exchange) petition(c *Command, now Time) (m *market, refused Event) {
 	if c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used {
 		return nil, rejected(c, RejectWallet)
@@ -116,7 +116,7 @@ func (x *Exchange) petition(c *Command, now Time) (m *market, refused Event) {
 	return m, refused
 }
 
-// split answers SplitTokens: collateral goes into the vault, a pair of tokens comes out.
+// split answers SplitTokens: collateral goes into the vault, pairs of tokens come out.
 func (x *Exchange) split(c *Command, seq Sequence, now Time, events []Event) []Event {
 	m, refused := x.petition(c, now)
 	if m == nil {
@@ -136,7 +136,7 @@ func (x *Exchange) split(c *Command, seq Sequence, now Time, events []Event) []E
 		Kind: Split, Market: c.Market, Wallet: c.Wallet, Size: c.Size, Order: c.ID})
 }
 
-// merge answers MergeTokens: a pair of tokens goes in, collateral comes out of the vault.
+// merge answers MergeTokens: pairs of tokens go in, collateral comes out of the vault.
 func (x *Exchange) merge(c *Command, seq Sequence, now Time, events []Event) []Event {
 	m, refused := x.petition(c, now)
 	if m == nil {
@@ -164,7 +164,7 @@ func refuseShort(events []Event, c *Command, e *entry, need int64) []Event {
 	return refuse(events, c, RejectBalance, e.total, e.held, need)
 }
 
-// exchangePairs turns collateral of a position's wallet into so many of both tokens, or back if
+// exchangePairs turns collateral of a position's wallet into as many of both tokens, or back if
 // pairs is negative.
 func (l *ledger) exchangePairs(m *market, p *position, pairs int64) {
 	l.issue(m, pairs)
@@ -173,8 +173,8 @@ func (l *ledger) exchangePairs(m *market, p *position, pairs int64) {
 	l.postToken(p, 1, pairs, 0)
 }
 
-// redeem answers RedeemTokens: all the wallet's tokens of a settled market are burnt and paid for,
-// rounded down once. No order holds any of them: resolving cancelled those.
+// redeem answers RedeemTokens: it burns all the wallet's tokens of a settled market and pays for
+// them, rounded down once. No order reserves any of them: resolve cancelled all orders.
 func (x *Exchange) redeem(c *Command, seq Sequence, now Time, events []Event) []Event {
 	m, refused := x.petition(c, now)
 	if m == nil {
@@ -202,15 +202,15 @@ func (x *Exchange) redeem(c *Command, seq Sequence, now Time, events []Event) []
 	})
 }
 
-// worth is what so many of both tokens are paid, rounded down, if outcome 0 pays payout: in 128
-// bits, as a market may have issued MaxSupply.
+// worth returns the payout of these tokens, rounded down, if outcome 0 pays payout. It computes in
+// 128 bits, because a market may have issued MaxSupply.
 func worth(tokens [2]int64, payout Price) int64 {
 	hi, lo := claim(tokens, payout)
 	paid, _ := bits.Div64(hi, lo, uint64(PriceOne))
 	return int64(paid)
 }
 
-// claim is the same in 1/10,000 of a base unit, exactly.
+// claim is worth in 1/10,000 of a base unit, not rounded.
 func claim(tokens [2]int64, payout Price) (hi, lo uint64) {
 	hi0, lo0 := bits.Mul64(uint64(tokens[0]), uint64(payout))
 	hi1, lo1 := bits.Mul64(uint64(tokens[1]), uint64(PriceOne-payout))

@@ -110,7 +110,8 @@ func TestRequestsLeave(t *testing.T) {
 		x.digest += x.requests.remember(&Command{ID: OrderID{byte(i), 1}}, Sequence(i+1), 1, 1)
 	}
 	for i := range 20 {
-		x.digest += x.requests.remember(&Command{ID: OrderID{byte(i), 2}}, Sequence(i+101), 1+RequestWindow, 1)
+		c := Command{ID: OrderID{byte(i), 2}}
+		x.digest += x.requests.remember(&c, Sequence(i+101), 1+RequestWindow, 1)
 		if left, want := int(x.requests.table.used), max(100-requestsLeave*(i+1), 0)+i+1; left != want {
 			t.Fatalf("after %d: %d remembered, want %d", i+1, left, want)
 		}

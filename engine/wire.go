@@ -2,10 +2,11 @@ package engine
 
 import "encoding/binary"
 
-// A Command or Event on the wire is its Kind, a three-byte mask of the fields that are present, and
-// those in the order of the mask's bits. Absent fields have their default: zero, or for an Event
-// what its Command says. There is one encoding of each value: a default is never written out.
-// Decoding judges form only: whatever was submitted can be read back, and Apply refuses it again.
+// An encoded Command or Event is its Kind, a three-byte mask of the present fields, and these
+// fields in the order of the mask's bits. An absent field has its default: zero, or for an Event
+// the value in its Command. Each value has one encoding: a default is never written. Decoding
+// checks the form only: every submitted Command can be read back, and replay refuses a bad one
+// again.
 
 // The fields of a Command.
 const (
@@ -36,15 +37,15 @@ const (
 	commandMask = 1<<iota - 1
 )
 
-// The flags of a Command, as bits: PostOnly, the two of Only, Revoke, the eight of Class. What else
-// Only may hold means nothing and lies above them: it is refused again when it is replayed.
+// The flags of a Command, as bits: PostOnly, the two of Only, Revoke, the eight of Class. Above
+// them lie the other bits of Only, which have no meaning: Apply refuses them, also in a replay.
 const (
 	flagPostOnly = 1
 	flagRevoke   = 1 << 3
 
 	onlyShift  = 1
 	classShift = 4
-	moreShift  = 12 - 2 // of Only without its two members
+	moreShift  = 12 - 2 // of the other bits of Only
 	flagsMost  = 1<<18 - 1
 )
 
@@ -71,7 +72,7 @@ const (
 	eventMask = 1<<iota - 1
 )
 
-// writer appends one Command or Event: fields that differ from their default set their bit.
+// writer appends one Command or Event. A field that differs from its default sets its bit.
 type writer struct {
 	b    []byte
 	at   int // of the mask
@@ -82,7 +83,7 @@ func newWriter(b []byte, kind byte) writer {
 	return writer{append(b, kind, 0, 0, 0), len(b) + 1, 0}
 }
 
-// done fills in the mask.
+// done writes the mask.
 func (w *writer) done() []byte {
 	w.b[w.at], w.b[w.at+1], w.b[w.at+2] = byte(w.mask), byte(w.mask>>8), byte(w.mask>>16)
 	return w.b
@@ -149,7 +150,7 @@ func appendCommand(b []byte, c *Command) []byte {
 	return w.done()
 }
 
-// flags packs what is true or false.
+// flags packs PostOnly, Revoke, Only and Class.
 func (c *Command) flags() uint64 {
 	f := uint64(0)
 	if c.PostOnly {
@@ -213,7 +214,7 @@ func appendEvent(b []byte, e *Event, c *Command) []byte {
 	return w.done()
 }
 
-// reader takes a body apart. After the first malformed field bad is set and every read gives zero.
+// reader reads a body. The first malformed field sets bad; then every read returns zero.
 type reader struct {
 	rest []byte
 	mask uint32
@@ -231,7 +232,7 @@ func (r *reader) head() byte {
 	return b[0]
 }
 
-// bytes takes the next n bytes, nil if there are fewer.
+// bytes reads the next n bytes, nil if there are fewer.
 func (r *reader) bytes(n int) []byte {
 	if r.bad || len(r.rest) < n {
 		r.bad = true
@@ -263,7 +264,8 @@ func (r *reader) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// number reads a field of at most limit, or gives its default, which must not be written out.
+// number reads a field of at most limit, or returns its default if the field is absent. A written
+// default is malformed.
 func (r *reader) number(bit uint32, limit, fallback uint64) uint64 {
 	if r.mask&bit == 0 {
 		return fallback
@@ -288,7 +290,7 @@ func (r *reader) signed(bit uint32) int64 {
 	return v
 }
 
-// The limits of what a field may hold.
+// The limits of a field.
 const (
 	max8  = 1<<8 - 1
 	max16 = 1<<16 - 1
@@ -337,7 +339,7 @@ func (r *reader) command(c *Command) {
 	r.bad = r.bad || mask&^uint32(commandMask) != 0
 }
 
-// controls reads the fields that stand behind the evidence.
+// controls reads the fields behind the Proof.
 func (r *reader) controls(c *Command) {
 	flags := r.number(hasFlags, flagsMost, 0)
 	c.PostOnly, c.Revoke = flags&flagPostOnly != 0, flags&flagRevoke != 0

@@ -24,7 +24,7 @@ func (s *keys) builderTrades(ctx *fasthttp.RequestCtx) {
 	if c.builder.Key != "" {
 		id, err := s.authenticateBuilder(ctx, &c)
 		if err != nil {
-			failRefusal(ctx, err, s.options.Now())
+			refuseCaller(err, s.options.Now()).Send(ctx)
 			return
 		}
 		if len(ctx.QueryArgs().Peek("builder_code")) == 0 {

@@ -113,7 +113,7 @@ type identity struct {
 func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 	c := readCredentials(&ctx.Request.Header)
 	if c.doubled {
-		failRefusal(ctx, auth.ErrMissing, time.Time{})
+		refuseCaller(auth.ErrMissing, time.Time{}).Send(ctx)
 		return identity{}, false
 	}
 	r := auth.Request{
@@ -127,7 +127,7 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 		err = auth.ErrKey
 	}
 	if err != nil {
-		failRefusal(ctx, err, now)
+		refuseCaller(err, now).Send(ctx)
 		return identity{}, false
 	}
 	return identity{id, strings.ToLower(c.key), c.dialect, c.maxAge, c.signature}, true
@@ -149,23 +149,29 @@ const (
 		"is the address's own of ClobAuth for this node's chain"
 )
 
-// failRefusal answers a failed authentication. All of one kind have one text; a caller whose clock
-// is wrong is told the right time.
-func failRefusal(ctx *fasthttp.RequestCtx, err error, now time.Time) {
-	refused, advice := wire.Refuse(401, "unauthorized", "Unauthorized/Invalid api key", ""), adviceL2
+// The refusals of a failed authentication. All causes of one kind have one text.
+var (
+	refuseKey    = wire.Refuse(401, "unauthorized", "Unauthorized/Invalid api key", adviceL2)
+	refuseDerive = wire.Refuse(401, "invalid_l1", "Invalid L1 Request headers", adviceL1)
+	refuseNonce  = wire.Refuse(400, "invalid_nonce", "invalid nonce",
+		"NONCE must be an unsigned integer below 2^32")
+)
+
+// refuseCaller is the answer to a failed authentication. A caller whose clock is wrong is told the
+// right time.
+func refuseCaller(err error, now time.Time) *wire.Refusal {
+	refused := refuseKey
 	if errors.Is(err, auth.ErrL1) {
-		refused = wire.Refuse(401, "invalid_l1", "Invalid L1 Request headers", "")
-		advice = adviceL1
+		refused = refuseDerive
 	}
 	switch {
 	case errors.Is(err, auth.ErrNonce):
-		refused = wire.Refuse(400, "invalid_nonce", "invalid nonce", "")
-		advice = "NONCE must be an unsigned integer below 2^32"
+		return refuseNonce
 	case errors.Is(err, auth.ErrWindow):
-		refused.Code = "timestamp_out_of_window"
 		at := strconv.FormatInt(now.Unix(), 10)
-		refused = refused.With(wire.Member{Name: "server_time", Value: at, JSON: true})
-		advice = "set the clock by server_time: TIMESTAMP may be 60 s older and 30 s newer"
+		return wire.Refuse(401, "timestamp_out_of_window", refused.Text, "").
+			With(wire.Member{Name: "server_time", Value: at, JSON: true}).
+			Because("set the clock by server_time: TIMESTAMP may be 60 s older and 30 s newer")
 	}
-	refused.Because(advice).Send(ctx)
+	return refused
 }

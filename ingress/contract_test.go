@@ -27,23 +27,26 @@ func TestContract(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
-	record := new(openapi.Record)
+	record, seen := new(openapi.Record), newCoverage()
 	whole := true
 	for _, file := range files {
 		ran := false
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			ran = true
-			inBubble(t, func(t *testing.T) { runCases(t, file, record) })
+			inBubble(t, func(t *testing.T) { runCases(t, file, record, seen) })
 		})
 		whole = whole && ran
 	}
 	t.Run("door", func(t *testing.T) { everyRouteAtTheDoor(t, record) })
 	if whole && !t.Failed() {
 		keepsPromises(t, record)
+		for _, missing := range seen.missing(t, newHouse(t, nil).server) {
+			t.Error("no contract case for " + missing)
+		}
 	}
 }
 
-func runCases(t *testing.T, file string, record *openapi.Record) {
+func runCases(t *testing.T, file string, record *openapi.Record, seen *coverage) {
 	var h *house
 	h = newHouse(t, func(o *Options) {
 		switch filepath.Base(file) {
@@ -56,7 +59,7 @@ func runCases(t *testing.T, file string, record *openapi.Record) {
 			o.Faucet, o.LinkOnFirstUse, o.FaucetWallets = 1000*engine.Unit, true, 2
 		}
 	})
-	h.record = record
+	h.record, h.seen = record, seen
 	var out strings.Builder
 	var lines, want []string
 	answer := false
@@ -151,6 +154,9 @@ func (h *house) carryOut(lines []string) (got string) {
 	case "http":
 		w := rawRequest{method: o.list[0], path: o.list[1], headers: lines[1:]}
 		w.body = strings.Repeat(o.text("fill", "x"), o.number("size", 0))
+		if n := o.number("header", 0); n > 0 {
+			w.headers = append(w.headers, "X-Fill: "+strings.Repeat("x", n))
+		}
 		got = h.send(w.String())
 	case "raw":
 		got = h.send(strings.NewReplacer(`\r`, "\r", `\n`, "\n").Replace(rest))

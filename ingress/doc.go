@@ -64,6 +64,6 @@
 // # Reading order
 //
 // The way above; replay.go (an order that comes again), bundle.go (lists), reply.go and advice.go
-// (answers); cancel.go, tokens.go, heartbeat.go; keys.go, records.go, builders.go, faucet.go; door.go
-// (all other Commands), routes.go, pool.go, admin.go, control.go, metrics.go.
+// (answers); cancel.go, tokens.go, heartbeat.go; keys.go, records.go, builders.go, faucet.go;
+// door.go (all other Commands), routes.go, pool.go, admin.go, control.go, metrics.go.
 package ingress

@@ -72,6 +72,7 @@ type house struct {
 	troubles troubles
 
 	record *openapi.Record // of what was answered, nil if nobody asks
+	seen   *coverage       // of the contract cases, nil if nobody asks
 }
 
 // now is the clock of everything in the house, in unix seconds.
@@ -273,6 +274,9 @@ func (h *house) send(raw string) string {
 		h.t.Fatalf("read response of %.60q: %v", raw, err)
 	}
 	h.conforms(raw, &r)
+	if h.seen != nil {
+		h.seen.note(h.server, raw, &r)
+	}
 	return render(&r)
 }
 
@@ -317,6 +321,9 @@ func (h *house) admin(lines []string) string {
 	}
 	w := httptest.NewRecorder()
 	h.server.Admin().ServeHTTP(w, r)
+	if h.seen != nil {
+		h.seen.answer(w.Body.String())
+	}
 	return fmt.Sprintf("%d\n%s\n", w.Code, w.Body)
 }
 

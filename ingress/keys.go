@@ -45,7 +45,7 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	if err != nil {
-		failRefusal(ctx, err, now)
+		refuseCaller(err, now).Send(ctx)
 		return
 	}
 	s.faucet.give(address, s.ClientAddress(ctx))

@@ -420,7 +420,7 @@ func (s *keys) builders(ctx *fasthttp.RequestCtx) (
 	}
 	id, err := s.authenticateBuilder(ctx, &c)
 	if err != nil {
-		failRefusal(ctx, err, s.options.Now())
+		refuseCaller(err, s.options.Now()).Send(ctx)
 		return 0, nil, false
 	}
 	owner, _ = s.options.Board.Directory.Wallet(id.Address)

@@ -47,7 +47,7 @@ var errLagging = errors.New("the index lags")
 // as far as what the order's wallet was told before, a cancel for one. The error is errLagging if
 // it does not come that far in time.
 func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequence) error {
-	touched := s.options.Board.Directory.Touched(past.Wallet)
+	touched := s.options.Board.Directory.LastNamed(past.Wallet)
 	if seen >= touched {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (s *orders) replayUnseen(p *placement, first engine.Sequence) *wire.Refusal
 // replayBeside answers an order whose terms make no sense: they are refused, unless the order was
 // taken before. To exclude that, the index must have come as far as the wallet's last frame.
 func (s *orders) replayBeside(p *placement) *wire.Refusal {
-	caughtUp := s.await(p.seat, s.options.Board.Directory.Touched(p.command.Wallet))
+	caughtUp := s.await(p.seat, s.options.Board.Directory.LastNamed(p.command.Wallet))
 	past, known, _, err := s.options.Past(p.command.ID)
 	switch {
 	case err != nil:

@@ -218,7 +218,7 @@ func (s *Server) account(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
 	if reads && strings.HasPrefix(path, "/data/") && c.readOnly != "" && c.key == "" {
 		if address, ok = s.keys.reader(c.address, c.readOnly); !ok || c.doubled {
-			failRefusal(ctx, auth.ErrKey, time.Time{})
+			refuseCaller(auth.ErrKey, time.Time{}).Send(ctx)
 			return
 		}
 		dialect = c.dialect

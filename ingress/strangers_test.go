@@ -15,7 +15,7 @@ import (
 func TestStrangersLearnNothing(t *testing.T) {
 	answer := func(err error) string {
 		var ctx fasthttp.RequestCtx
-		failRefusal(&ctx, err, time.Unix(1_760_000_000, 0))
+		refuseCaller(err, time.Unix(1_760_000_000, 0)).Send(&ctx)
 		if ctx.Response.StatusCode() != 401 {
 			t.Errorf("%v: status %d", err, ctx.Response.StatusCode())
 		}

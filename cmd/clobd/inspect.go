@@ -228,7 +228,7 @@ func (c *inspectCommand) state(ctx context.Context, j *journal.Journal) error {
 	if err != nil {
 		return failed(advised(err))
 	}
-	board.Settle()
+	board.Show()
 	counts := board.Counters()
 	levels := uint64(0)
 	for no := engine.MarketNo(1); uint32(no) <= counts.Markets; no++ {

@@ -223,7 +223,7 @@ func (n *node) recover(ctx context.Context) error {
 		return advised(err)
 	}
 	head := restored.Head
-	n.board.Settle()
+	n.board.Show()
 	n.index, err = journal.OpenIndex(n.journal, journal.IndexOptions{Log: n.log,
 		Builder: func(proof []byte) journal.BuilderCode { return auth.BuilderOf(proof) }})
 	if err != nil {

@@ -10,7 +10,7 @@
 //
 //	FILE…
 //	  │
-//	  ├─► vectors    signatures                        package auth
+//	  ├─► vectors    signatures                        package vectors
 //	  ├─► scenarios  books, balances and settlements   package cases ─► engine.Exchange
 //	  └─► flow       a day of orders, fills and books  package cases ─► engine.Exchange
 //	          │

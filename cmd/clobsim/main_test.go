@@ -33,7 +33,7 @@ func run(t *testing.T, args ...string) (int, string) {
 }
 
 func TestVectors(t *testing.T) {
-	const good = "../../ingress/auth/testdata/signed.json"
+	const good = "vectors/testdata/signed.json"
 	code, out := run(t, "vectors", good)
 	if code != cli.Done || !strings.Contains(out, " agree, 0 disagree") {
 		t.Fatalf("code %d:\n%s", code, out)
@@ -82,8 +82,8 @@ func TestVectors(t *testing.T) {
 
 func TestScenarios(t *testing.T) {
 	const (
-		good    = "../../engine/cases/testdata/book.json"
-		skipped = "../../engine/cases/testdata/skipped.json"
+		good    = "cases/testdata/book.json"
+		skipped = "cases/testdata/skipped.json"
 	)
 	code, out := run(t, "scenarios", good, skipped)
 	if code != cli.Done || !strings.Contains(out, "amend: skipped: operation 3 (replace 1): ") ||
@@ -114,7 +114,7 @@ func TestScenarios(t *testing.T) {
 }
 
 func TestFlow(t *testing.T) {
-	const good = "../../engine/cases/testdata/flow.jsonl"
+	const good = "cases/testdata/flow.jsonl"
 	code, out := run(t, "flow", good, good)
 	if code != cli.Done || !strings.HasSuffix(out, "\n24 agree, 0 disagree, 0 skipped\n") ||
 		!strings.Contains(out, good+": 5 placed, 1 cancelled, 3 takers with 3 fills, 3 book checks; ") {

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// collapse is MADV_COLLAPSE of Linux 6.1 and later, see madvise(2): the area is put into huge
-	// pages before the call returns.
+	// collapse is MADV_COLLAPSE of Linux 6.1 and later, see madvise(2): the area lies in huge pages
+	// when the call returns.
 	collapse = 25
-	// enough is the tenths of an area that are there before it is gathered.
+	// enough is how many tenths of an area must be in use before it is gathered.
 	enough = 9
-	// most is the largest size of a huge page: more would be copied for too long at a time.
+	// most is the largest allowed size of a huge page: a larger copy would take too long.
 	most = 32 << 20
-	// refusals is how often the kernel may have no page to give before a pass ends: it looks long.
+	// refusals is how often the kernel may lack a page before a pass ends: each search takes long.
 	refusals = 8
 )
 
-// Gather puts all memory of this process that is in use into huge pages, without rest: who calls it
-// serves nobody yet. It takes some 0.5 ms for each 2 MiB that is not there already, and 10 µs else,
-// and says how many bytes are there afterwards. It ends early when ctx is done. The error says why
-// nothing could be done at all; an area that the kernel does not gather is left as it is.
+// Gather puts the used memory of this process into huge pages, without rests: call it before
+// serving anybody. It takes about 0.5 ms for each 2 MiB to copy and 10 µs for each other, and
+// returns how many bytes lie in huge pages afterwards. It ends early when ctx is done. The error
+// says why nothing could be done at all; areas that the kernel does not gather are left alone.
 func Gather(ctx context.Context) (huge int64, err error) { return gather(ctx, false) }
 
-// Keep gathers each time that every has passed what has come since, with rests, and tells what
-// Gather says, until ctx is done. Where nothing can be done, that is 0.
+// Keep gathers with rests whenever every has passed, and calls tell with the result of Gather, or 0
+// if nothing can be done. It returns when ctx is done.
 func Keep(ctx context.Context, every time.Duration, tell func(huge int64)) {
 	for rest(ctx, every) {
 		huge, _ := gather(ctx, true)
@@ -40,7 +40,7 @@ func Keep(ctx context.Context, every time.Duration, tell func(huge int64)) {
 	}
 }
 
-// rest lets d pass, and says whether ctx is not done yet.
+// rest waits for d, and reports whether ctx is not done yet.
 func rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -51,7 +51,8 @@ func rest(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// gather goes over all areas of the size of a huge page. Resting means as long as a copy took.
+// gather goes over all areas of the size of a huge page. If resting, it waits after each copy for
+// as long as the copy took.
 func gather(ctx context.Context, resting bool) (huge int64, err error) {
 	size, err := hugeSize()
 	if err != nil {
@@ -81,12 +82,12 @@ func gather(ctx context.Context, resting bool) (huge int64, err error) {
 				continue
 			}
 			start := time.Now()
-			switch _, _, no := syscall.Syscall(syscall.SYS_MADVISE, at, size, collapse); no {
+			switch _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, at, size, collapse); errno {
 			case 0:
 				huge += int64(size)
 			case syscall.ENOMEM, syscall.EBUSY:
 				refused++
-			} // else the area is gone, or none that may be gathered
+			} // any other error: the area is gone, or cannot be gathered
 			if took := time.Since(start); resting && took > 50*time.Microsecond {
 				rest(ctx, took)
 			}
@@ -95,13 +96,13 @@ func gather(ctx context.Context, resting bool) (huge int64, err error) {
 	return huge, nil
 }
 
-// dense says whether enough of the area is in memory that is its own: of a page that was only read,
-// the kernel keeps one for all. The bits are told in the kernel's admin-guide/mm/pagemap; entries
-// has room for those of all small pages.
+// dense reports whether enough small pages of the area are in use and not shared: all pages that
+// were only read share one. The kernel's admin-guide/mm/pagemap explains the bits; entries has room
+// for all small pages of the area.
 func dense(table io.ReaderAt, at uintptr, entries []byte) bool {
 	const there, own = 1 << 63, 1 << 56
 	if _, err := table.ReadAt(entries, int64(8*at/uintptr(os.Getpagesize()))); err != nil {
-		return false // it is gone
+		return false // the area is gone
 	}
 	n := 0
 	for i := 0; i < len(entries); i += 8 {
@@ -112,7 +113,7 @@ func dense(table io.ReaderAt, at uintptr, entries []byte) bool {
 	return 10*n >= enough*len(entries)
 }
 
-// hugeSize is the size of a huge page in bytes, a power of 2.
+// hugeSize returns the size of a huge page in bytes, a power of 2.
 func hugeSize() (uintptr, error) {
 	const folder = "/sys/kernel/mm/transparent_hugepage/"
 	if b, err := os.ReadFile(folder + "enabled"); err != nil {
@@ -134,8 +135,8 @@ func hugeSize() (uintptr, error) {
 // mapping is a piece of the address space.
 type mapping struct{ from, to uintptr }
 
-// mappings are the pieces that can be written and belong to no file: the heaps of Go and of C. What
-// text says is told in proc_pid_maps(5).
+// mappings returns the writable pieces that belong to no file: the heaps of Go and of C. text has
+// the form of proc_pid_maps(5).
 func mappings(text string) (all []mapping, err error) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line) // addresses, rights, offset, device, inode, and maybe a name
@@ -154,7 +155,7 @@ func mappings(text string) (all []mapping, err error) {
 	return all, nil
 }
 
-// Share is how much memory this process has, and how much of it lies in huge pages, in bytes.
+// Share returns how much memory this process has, and how much of it lies in huge pages, in bytes.
 func Share() (huge, all int64, err error) {
 	b, err := os.ReadFile("/proc/self/smaps_rollup")
 	if err != nil {
@@ -163,7 +164,7 @@ func Share() (huge, all int64, err error) {
 	return share(string(b))
 }
 
-// share reads what proc_pid_smaps(5) says of the first mapping in text.
+// share reads the first mapping in text, which has the form of proc_pid_smaps(5).
 func share(text string) (huge, all int64, err error) {
 	for _, v := range []struct {
 		name string

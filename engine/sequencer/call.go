@@ -47,9 +47,9 @@ func newCall(s *Sequencer) *Call {
 	return c
 }
 
-// Wait is the second half of Submit: it waits for the answer, at most for Options.Timeout. Call Wait
-// exactly once and do not use the Call after it. Errors: ErrTimeout, ErrUnknown, and ErrClosed if
-// the Sequencer failed before it applied the Command.
+// Wait is the second half of Submit: it waits for the answer, at most for Options.Timeout. Call
+// Wait exactly once and do not use the Call after it. Errors: ErrTimeout, ErrUnknown, and ErrClosed
+// if the Sequencer failed before it applied the Command.
 func (c *Call) Wait() (engine.Receipt, error) {
 	return c.wait(c.sequencer.options.Timeout)
 }

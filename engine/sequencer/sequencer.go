@@ -317,8 +317,8 @@ func (s *Sequencer) Run() error {
 	return s.failure()
 }
 
-// refuse answers ErrClosed to the Commands that a failed matcher, or one that never ran, left in the
-// ring: nobody applied them. After a graceful Close the ring is empty.
+// refuse answers ErrClosed to the Commands that a failed matcher, or one that never ran, left in
+// the ring: nobody applied them. After a graceful Close the ring is empty.
 func (s *Sequencer) refuse() {
 	for s.ring.wait() {
 		if e := s.ring.peek(0); e != nil { // nil after a late alarm

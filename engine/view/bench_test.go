@@ -26,7 +26,7 @@ func TestAllocations(t *testing.T) {
 		"Market":    func() { d.Market(1) },
 		"Wallet":    func() { d.Wallet(address) },
 		"Address":   func() { d.Address(1) },
-		"Owner":     func() { d.Owner(1); d.Touched(1) },
+		"Owner":     func() { d.Owner(1); d.LastNamed(1) },
 		"Counters":  func() { b.Counters() },
 		"Levels": func() {
 			s.Levels(1, engine.Buy, func(_ engine.Price, size engine.Size) bool {

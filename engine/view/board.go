@@ -9,17 +9,17 @@ import (
 )
 
 // Board holds the current Snapshot of every market, the Directory and the Feed: all that readers
-// may know of an Exchange. One goroutine calls Publish; everybody may call the rest at any time.
+// may know of an Exchange. One goroutine calls Publish; any goroutine may call the other methods.
 //
-// Publish makes a frame visible in this order: Sequence, Directory, Snapshots, Feed. So a reader
-// that has seen one of them and then asks for one named before it gets that as new or newer:
+// Publish makes a frame visible in this order: Sequence, Directory, Snapshots, Feed. A reader that
+// has seen a frame in one of them also sees it in all those named before. So:
 //
-//   - no Snapshot and nothing of the Directory is above a Sequence loaded after it;
-//   - the markets and wallets that a Snapshot came from are in the Directory;
-//   - who was handed a frame by the Feed finds it in the Snapshots.
+//   - no Snapshot and no row of the Directory is newer than a Sequence loaded after it;
+//   - the Directory has the markets and wallets of every Snapshot;
+//   - the Snapshots include every frame that the Feed has returned.
 //
-// The other way round nothing is promised until Publish returns; then all is visible. So Sequence
-// says what may be visible, and the return of Publish, hence an acknowledgement, what is.
+// In the other direction nothing is guaranteed until Publish returns; then the whole frame is
+// visible. So Sequence is an upper bound of what is visible, and an acknowledgement a lower bound.
 type Board struct {
 	// Directory and Feed are set once, by NewBoard.
 	Directory *Directory
@@ -28,11 +28,12 @@ type Board struct {
 	sequence                  atomic.Uint64
 	frames, snapshots, chunks atomic.Uint64
 
-	drafts []draft     // of the frames that are folded and not shown; the writer's own
-	now    engine.Time // of the last frame; the writer's own
+	// The writer's own.
+	drafts []draft     // of the frames that are folded and not shown
+	now    engine.Time // of the last frame
 }
 
-// Counters are what a Board has done since it was made, and what it holds.
+// Counters are what a Board has published since it was made, and what it holds.
 type Counters struct {
 	Frames    uint64 // published
 	Snapshots uint64 // published
@@ -41,29 +42,29 @@ type Counters struct {
 	Wallets   uint32 // numbered, owners included
 }
 
-// NewBoard is an empty Board. Its tables are salted by a random seed, because strangers choose
-// tokens and addresses.
+// NewBoard returns an empty Board. A random seed salts its tables, because strangers choose tokens
+// and addresses.
 func NewBoard() *Board {
 	return &Board{Directory: newDirectory(maphash.MakeSeed()), Feed: newFeed(feedFrames)}
 }
 
-// Publish folds the Commands and Events of a durable frame into the Board; when it returns all of
-// it is visible. Frames come in order without gaps; the first may begin at any Sequence. Of f only
-// f.Bytes is kept, for the Feed: they must not change any more, unless nobody subscribed yet. One
-// goroutine may call it. It panics on Events that contradict those before: then the books that
-// clients see would no longer be those of the Exchange.
+// Publish folds the Commands and Events of a durable frame into the Board; when it returns, the
+// whole frame is visible. Frames must follow each other without gaps; the first may begin at any
+// Sequence. The Feed keeps f.Bytes, which must not change if anybody subscribed; Publish keeps
+// nothing else of f. Only one goroutine may call it. Publish panics on Events that contradict
+// earlier ones, because readers would see other books than the Exchange has.
 func (b *Board) Publish(f *engine.Frame) {
 	b.follow(f)
-	b.Settle()
+	b.Show()
 	b.Feed.push(f)
 }
 
-// Replay folds a frame as Publish does, but shows no Snapshot of it: that costs most where many
-// frames touch the same markets before anybody may look. Settle, or the next Publish, shows the
-// Snapshots, each of the last frame that touched its market. The Feed does not get the frame.
+// Replay folds a frame like Publish, but shows no Snapshots and feeds nobody. That saves most of
+// the cost when many frames change the same markets before anybody may read. Show, or the next
+// Publish, shows the Snapshots, each as of the last frame that changed its market.
 func (b *Board) Replay(f *engine.Frame) { b.follow(f) }
 
-// follow folds a frame: the Directory shows it, the Snapshots do not yet.
+// follow folds a frame: into the Directory, which shows it, and into drafts of Snapshots.
 func (b *Board) follow(f *engine.Frame) {
 	last := f.Last()
 	if before := b.Sequence(); before != 0 && f.First != before+1 {
@@ -73,8 +74,8 @@ func (b *Board) follow(f *engine.Frame) {
 	b.now = f.Time
 	for i := range f.Commands {
 		c, events := &f.Commands[i], f.EventsOf(i)
-		b.Directory.touch(c.Wallet, last)
-		b.Directory.touch(c.Owner, last)
+		b.Directory.named(c.Wallet, last)
+		b.Directory.named(c.Owner, last)
 		for j := range events {
 			b.fold(c, &events[j], last, f.Time)
 		}
@@ -82,8 +83,8 @@ func (b *Board) follow(f *engine.Frame) {
 	b.frames.Add(1)
 }
 
-// Settle shows the Snapshots of all that was folded. The writer calls it.
-func (b *Board) Settle() {
+// Show shows the Snapshots of all folded frames. Only the writer may call it.
+func (b *Board) Show() {
 	for i := range b.drafts {
 		d := &b.drafts[i]
 		d.finish()
@@ -96,7 +97,7 @@ func (b *Board) Settle() {
 	b.drafts = b.drafts[:0]
 }
 
-// fold applies one Event of Command c: to the Directory at once, to a market's draft for later.
+// fold applies one Event of Command c to the Directory and to the draft of its market.
 func (b *Board) fold(c *engine.Command, e *engine.Event, last engine.Sequence, now engine.Time) {
 	price, side := mirror(e.Outcome, e.Price), turn(e.Outcome, e.Side)
 	switch e.Kind {
@@ -124,11 +125,11 @@ func (b *Board) fold(c *engine.Command, e *engine.Event, last engine.Sequence, n
 	case engine.StateChanged, engine.Adjusted, engine.Resolved, engine.ModeSet:
 		b.control(c, e)
 	}
-	b.Directory.touch(e.Wallet, last)
-	b.Directory.touch(e.Owner, last)
+	b.Directory.named(e.Wallet, last)
+	b.Directory.named(e.Owner, last)
 }
 
-// control applies what an operator's Command did to a market, or to all.
+// control applies the Event of an operator's Command to a market, to a wallet or to all markets.
 func (b *Board) control(c *engine.Command, e *engine.Event) {
 	if e.Kind == engine.ModeSet && e.Wallet != 0 {
 		b.Directory.setWalletMode(e.Wallet, e.Mode)
@@ -158,7 +159,7 @@ func (b *Board) control(c *engine.Command, e *engine.Event) {
 	}
 }
 
-// market is the draft of the market that e names.
+// market returns the draft of the market that e names.
 func (b *Board) market(e *engine.Event) *draft {
 	row := b.Directory.markets.at(uint32(e.Market))
 	if row == nil || row.market.Load() == nil {
@@ -167,8 +168,8 @@ func (b *Board) market(e *engine.Event) *draft {
 	return b.draft(row)
 }
 
-// draft is the market's draft, of the frame that is being folded, begun if need be from its current
-// Snapshot. The pointer holds until the next call.
+// draft returns the market's draft and starts a missing one from the current Snapshot. The pointer
+// is valid until the next call.
 func (b *Board) draft(row *marketRow) *draft {
 	if row.draft == 0 {
 		next := &Snapshot{Market: row.market.Load(), ladder: &empty}
@@ -184,8 +185,8 @@ func (b *Board) draft(row *marketRow) *draft {
 	return d
 }
 
-// Book is the current Snapshot of the market that t belongs to, and which of its outcomes t is. It
-// says false if no such token is listed. It takes no lock and does not allocate.
+// Book returns the current Snapshot of the market of t, and which of its outcomes t is. The bool is
+// false if no market lists t. Book takes no lock and does not allocate.
 func (b *Board) Book(t engine.Token) (*Snapshot, engine.Outcome, bool) {
 	row, _, o := b.Directory.token(&t)
 	if row == nil {
@@ -195,7 +196,7 @@ func (b *Board) Book(t engine.Token) (*Snapshot, engine.Outcome, bool) {
 	return s, o, s != nil
 }
 
-// Condition is the current Snapshot of a condition, nil if it is not listed.
+// Condition returns the current Snapshot of a condition, nil if it is not listed.
 func (b *Board) Condition(c engine.Condition) *Snapshot {
 	row, _ := b.Directory.condition(&c)
 	if row == nil {
@@ -204,10 +205,10 @@ func (b *Board) Condition(c engine.Condition) *Snapshot {
 	return row.snapshot.Load()
 }
 
-// Sequence is the last of the newest frame of which anything may be visible, 0 before the first.
+// Sequence returns the last Sequence of the newest frame that may be visible, 0 before the first.
 func (b *Board) Sequence() engine.Sequence { return engine.Sequence(b.sequence.Load()) }
 
-// Counters are the Board's counters: each exact, but not all of the same moment.
+// Counters returns the Board's counters: each exact, but not all of the same moment.
 func (b *Board) Counters() Counters {
 	return Counters{
 		Frames:    b.frames.Load(),

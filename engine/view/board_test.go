@@ -98,7 +98,7 @@ func checkWallets(t *testing.T, b *Board, w *world) {
 		if o := b.Directory.Owner(no); o != w.owners[no] {
 			t.Fatalf("wallet %d: owner %d, want %d", no, o, w.owners[no])
 		}
-		if s := b.Directory.Touched(no); s != w.touched[no] {
+		if s := b.Directory.LastNamed(no); s != w.touched[no] {
 			t.Fatalf("wallet %d: touched at %d, want %d", no, s, w.touched[no])
 		}
 	}
@@ -290,7 +290,7 @@ func TestUnknown(t *testing.T) {
 	}
 	for _, no := range []engine.WalletNo{0, 2, pageRows, 1<<32 - 1} {
 		_, ok := d.Address(no)
-		if ok || d.Owner(no) != 0 || d.Touched(no) != 0 {
+		if ok || d.Owner(no) != 0 || d.LastNamed(no) != 0 {
 			t.Fatalf("wallet %d exists", no)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"clobd/engine"
 )
 
-// Market is what readers know of a listed condition: an immutable row, replaced when it changes.
+// Market is what readers know of a listed condition: an immutable row, which a change replaces.
 type Market struct {
 	No engine.MarketNo
 	engine.Listing
@@ -19,9 +19,8 @@ type Market struct {
 	Payout engine.Price // of outcome 0, once the State is Settled
 }
 
-// Directory is what the door must know in order to make Commands of requests: tokens, conditions,
-// wallets and links. The writer changes it inside Board.Publish; anybody may read it at any time,
-// without a lock and without allocating.
+// Directory is what ingress must know to turn requests into Commands: tokens, conditions, wallets,
+// links and keys. The writer changes it inside Board.Publish; any goroutine may read it.
 type Directory struct {
 	seed maphash.Seed // of all tables: strangers choose their keys
 
@@ -32,34 +31,33 @@ type Directory struct {
 	conditions table // to MarketNo
 	addresses  table // to WalletNo
 
-	listed, numbered atomic.Uint32 // rows in use; moved by the writer
+	listed, numbered atomic.Uint32 // rows in use; only the writer changes them
 	mode             atomic.Uint32
-
-	revoked atomic.Uint32 // trading keys that open nothing any more
+	revoked          atomic.Uint32 // revoked trading keys
 
 	mutex sync.RWMutex                    // guards what follows
 	owned map[engine.WalletNo]*holding    // by owner
 	modes map[engine.WalletNo]engine.Mode // of the few wallets that are restricted
 }
 
-// marketRow is where a market's current row and Snapshot hang.
+// marketRow points to a market's current row and Snapshot.
 type marketRow struct {
 	market   atomic.Pointer[Market]
 	snapshot atomic.Pointer[Snapshot]
-	draft    int32 // the writer's own: 1 + its index in Board.drafts while a frame is folded, else 0
+	draft    int32 // the writer's own: 1 + index in Board.drafts while a frame is folded, else 0
 }
 
 // walletRow is 32 bytes: two to a cache line.
 type walletRow struct {
-	address engine.Address // written once, before touched
-	owner   atomic.Uint32
-	touched atomic.Uint64 // 0: no such wallet
+	address   engine.Address // written once, before lastNamed
+	owner     atomic.Uint32
+	lastNamed atomic.Uint64 // 0: no such wallet
 }
 
-// holding is what an owner has besides his own account.
+// holding is what an owner has besides its own account.
 type holding struct {
-	wallets []engine.WalletNo // linked to him, in the order in which they were
-	keys    [keyClasses][]Key // on record, in the order in which they came there
+	wallets []engine.WalletNo // linked wallets, first linked first
+	keys    [keyClasses][]Key // oldest first
 }
 
 const keyClasses = engine.BuilderKey + 1
@@ -69,7 +67,7 @@ type Key struct {
 	Class   engine.KeyClass
 	Number  uint32
 	Revoked bool
-	Timeout engine.Time // how long it may send no heartbeat, in milliseconds; 0: for ever
+	Timeout engine.Time // the longest time without a heartbeat, in milliseconds; 0: unlimited
 	Created engine.Time // when it came on record
 	Changed engine.Time // when it was last revoked or restored
 }
@@ -85,13 +83,13 @@ func newDirectory(seed maphash.Seed) *Directory {
 
 func (d *Directory) hash(key []byte) uint32 { return uint32(maphash.Bytes(d.seed, key) >> 32) }
 
-// Token finds the market that t belongs to, and which of its outcomes t is.
+// Token returns the market of t, and which of its outcomes t is.
 func (d *Directory) Token(t engine.Token) (*Market, engine.Outcome, bool) {
 	_, m, o := d.token(&t)
 	return m, o, m != nil
 }
 
-// token is the same with the row that the Market was read from.
+// token is Token with the row from which it read the Market.
 func (d *Directory) token(t *engine.Token) (*marketRow, *Market, engine.Outcome) {
 	h, c := d.hash(t[:]), d.tokens.current.Load()
 	for ref, at := c.seek(h, 0); ref != 0; ref, at = c.seek(h, at) {
@@ -103,7 +101,7 @@ func (d *Directory) token(t *engine.Token) (*marketRow, *Market, engine.Outcome)
 	return nil, nil, 0
 }
 
-// Market is the row of market no, nil if there is none. They are numbered from 1 without gaps.
+// Market returns the row of market no, nil if there is none. Numbers start at 1 and have no gaps.
 func (d *Directory) Market(no engine.MarketNo) *Market {
 	if row := d.markets.at(uint32(no)); row != nil {
 		return row.market.Load()
@@ -111,7 +109,7 @@ func (d *Directory) Market(no engine.MarketNo) *Market {
 	return nil
 }
 
-// Condition is the row of the condition, nil if it is not listed.
+// Condition returns the row of the condition, nil if it is not listed.
 func (d *Directory) Condition(c engine.Condition) *Market {
 	_, m := d.condition(&c)
 	return m
@@ -128,7 +126,7 @@ func (d *Directory) condition(key *engine.Condition) (*marketRow, *Market) {
 	return nil, nil
 }
 
-// Wallet is the number of an address that was ever deposited to or linked.
+// Wallet returns the number of an address that was ever deposited to or linked.
 func (d *Directory) Wallet(a engine.Address) (engine.WalletNo, bool) {
 	h, c := d.hash(a[:]), d.addresses.current.Load()
 	for ref, at := c.seek(h, 0); ref != 0; ref, at = c.seek(h, at) {
@@ -139,7 +137,7 @@ func (d *Directory) Wallet(a engine.Address) (engine.WalletNo, bool) {
 	return 0, false
 }
 
-// Address is the address of wallet or owner no.
+// Address returns the address of wallet or owner no.
 func (d *Directory) Address(no engine.WalletNo) (engine.Address, bool) {
 	row := d.wallet(no)
 	if row == nil {
@@ -148,7 +146,7 @@ func (d *Directory) Address(no engine.WalletNo) (engine.Address, bool) {
 	return row.address, true
 }
 
-// Owner is the owner linked to a wallet, 0 if there is none.
+// Owner returns the owner linked to a wallet, 0 if there is none.
 func (d *Directory) Owner(wallet engine.WalletNo) engine.WalletNo {
 	row := d.wallet(wallet)
 	if row == nil {
@@ -157,7 +155,7 @@ func (d *Directory) Owner(wallet engine.WalletNo) engine.WalletNo {
 	return engine.WalletNo(row.owner.Load())
 }
 
-// Owned appends the wallets linked to an owner to dst, in the order in which they were linked.
+// Owned appends the wallets linked to an owner to dst, first linked first.
 func (d *Directory) Owned(owner engine.WalletNo, dst []engine.WalletNo) []engine.WalletNo {
 	d.mutex.RLock()
 	defer d.mutex.RUnlock()
@@ -181,7 +179,7 @@ func (d *Directory) Keys(owner engine.WalletNo, class engine.KeyClass, dst []Key
 	return dst
 }
 
-// Key is one of an owner's API keys, and false if it is not on record.
+// Key returns one of an owner's API keys. The bool is false if the key is not on record.
 func (d *Directory) Key(owner engine.WalletNo, class engine.KeyClass, number uint32) (Key, bool) {
 	d.mutex.RLock()
 	defer d.mutex.RUnlock()
@@ -193,7 +191,7 @@ func (d *Directory) Key(owner engine.WalletNo, class engine.KeyClass, number uin
 	return Key{}, false
 }
 
-// Armed calls each with every key that must send heartbeats, in no order.
+// Armed calls each with every key that must send heartbeats, in any order.
 func (d *Directory) Armed(each func(owner engine.WalletNo, number uint32, timeout engine.Time)) {
 	d.mutex.RLock()
 	defer d.mutex.RUnlock()
@@ -206,7 +204,7 @@ func (d *Directory) Armed(each func(owner engine.WalletNo, number uint32, timeou
 	}
 }
 
-// key is the record of a key, nil if there is none.
+// key returns the record of a key, nil if there is none.
 func (h *holding) key(class engine.KeyClass, number uint32) *Key {
 	for i := range h.keys[class] {
 		if k := &h.keys[class][i]; k.Number == number {
@@ -216,7 +214,7 @@ func (h *holding) key(class engine.KeyClass, number uint32) *Key {
 	return nil
 }
 
-// holding is an owner's, made if it is the first of him. Callers hold mutex.
+// holding returns an owner's holding and makes a missing one. Callers hold mutex.
 func (d *Directory) holding(owner engine.WalletNo) *holding {
 	h := d.owned[owner]
 	if h == nil {
@@ -239,7 +237,7 @@ func (d *Directory) link(wallet, owner engine.WalletNo) {
 	h.wallets = append(h.wallets, wallet)
 }
 
-// setKey folds KeySet: a key on record, revoked or restored.
+// setKey folds KeySet: a key comes on record, is revoked or restored.
 func (d *Directory) setKey(e *engine.Event, now engine.Time) {
 	class, number := engine.KeyClass(e.Args[1]), uint32(e.Args[0])
 	d.mutex.Lock()
@@ -260,8 +258,8 @@ func (d *Directory) setKey(e *engine.Event, now engine.Time) {
 	}
 }
 
-// Revoked says whether a trading key of an address opens nothing any more. Every request is judged
-// by it, so it takes the lock only where somebody has revoked a key at all.
+// Revoked reports whether a trading key of an address is revoked. Every request asks for it, so
+// Revoked takes the lock only if any key at all is revoked.
 func (d *Directory) Revoked(a engine.Address, number uint32) bool {
 	if d.revoked.Load() == 0 {
 		return false
@@ -274,14 +272,14 @@ func (d *Directory) Revoked(a engine.Address, number uint32) bool {
 	return known && k.Revoked
 }
 
-// WalletMode restricts what one wallet may do.
+// WalletMode returns the mode of one wallet.
 func (d *Directory) WalletMode(wallet engine.WalletNo) engine.Mode {
 	d.mutex.RLock()
 	defer d.mutex.RUnlock()
 	return d.modes[wallet]
 }
 
-// setWalletMode folds ModeSet of a wallet.
+// setWalletMode folds the ModeSet of a wallet.
 func (d *Directory) setWalletMode(wallet engine.WalletNo, m engine.Mode) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -304,8 +302,8 @@ func (d *Directory) arm(e *engine.Event) {
 	}
 }
 
-// record is key made if it is missing. One that only sends heartbeats is not on record: it has no
-// time of creation.
+// record is key, but makes a missing record. A key that only sends heartbeats has a record without
+// a time of creation, and does not count as on record.
 func (h *holding) record(class engine.KeyClass, number uint32) *Key {
 	if k := h.key(class, number); k != nil {
 		return k
@@ -315,36 +313,37 @@ func (h *holding) record(class engine.KeyClass, number uint32) *Key {
 	return &keys[len(keys)-1]
 }
 
-// Touched is the last Sequence of the newest frame that named this wallet or owner, 0 if none did.
-// An account read that waits until the index has it sees every write acknowledged before.
-func (d *Directory) Touched(no engine.WalletNo) engine.Sequence {
+// LastNamed returns the last Sequence of the newest frame that named this wallet or owner, 0 if
+// none did. A reader that waits until the index has this Sequence sees every acknowledged write.
+func (d *Directory) LastNamed(no engine.WalletNo) engine.Sequence {
 	row := d.wallet(no)
 	if row == nil {
 		return 0
 	}
-	return engine.Sequence(row.touched.Load())
+	return engine.Sequence(row.lastNamed.Load())
 }
 
-// wallet is the row of a known number, else nil. The load of touched makes its address readable.
+// wallet returns the row of a known number, else nil. The load of lastNamed orders the read of the
+// row's address after its write.
 func (d *Directory) wallet(no engine.WalletNo) *walletRow {
 	row := d.wallets.at(uint32(no))
-	if row == nil || row.touched.Load() == 0 {
+	if row == nil || row.lastNamed.Load() == 0 {
 		return nil
 	}
 	return row
 }
 
-// Mode restricts what all markets take.
+// Mode returns the mode of all markets.
 func (d *Directory) Mode() engine.Mode { return engine.Mode(d.mode.Load()) }
 
-// change replaces the row of a listed market by a copy that was changed.
+// change replaces the row of a listed market by a copy that how has changed.
 func (d *Directory) change(row *marketRow, how func(*Market)) {
 	m := *row.market.Load()
 	how(&m)
 	row.market.Store(&m)
 }
 
-// list adds market no, or opens it if it was listed before. Its tokens are for ever.
+// list adds market no, or updates a market that is listed again. Its tokens never change.
 func (d *Directory) list(no engine.MarketNo, l *engine.Listing, s engine.MarketState) *marketRow {
 	m := &Market{No: no, Listing: *l, State: s}
 	if old := d.Market(no); old != nil {
@@ -377,7 +376,7 @@ func (d *Directory) list(no engine.MarketNo, l *engine.Listing, s engine.MarketS
 	return row
 }
 
-// number binds a wallet number to its address. One Command numbers at most two, in either order.
+// number binds a wallet number to its address. One Command binds at most two, in either order.
 func (d *Directory) number(no engine.WalletNo, a engine.Address, now engine.Sequence) {
 	if row := d.wallet(no); row != nil {
 		if row.address != a {
@@ -393,14 +392,14 @@ func (d *Directory) number(no engine.WalletNo, a engine.Address, now engine.Sequ
 	}
 	row := d.wallets.grow(uint32(no))
 	row.address = a
-	row.touched.Store(uint64(now))
+	row.lastNamed.Store(uint64(now))
 	d.addresses.insert(d.hash(a[:]), uint32(no))
 	d.numbered.Add(1)
 }
 
-// touch notes that a frame named a wallet. An unknown number is that of a refused Command.
-func (d *Directory) touch(no engine.WalletNo, now engine.Sequence) {
-	if row := d.wallet(no); row != nil && row.touched.Load() != uint64(now) {
-		row.touched.Store(uint64(now))
+// named notes that a frame named a wallet. An unknown number comes from a refused Command.
+func (d *Directory) named(no engine.WalletNo, now engine.Sequence) {
+	if row := d.wallet(no); row != nil && row.lastNamed.Load() != uint64(now) {
+		row.lastNamed.Store(uint64(now))
 	}
 }

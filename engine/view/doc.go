@@ -1,7 +1,7 @@
 // Package view is publication: the only memory that the writer shares with readers. The committer
-// hands every durable frame to Board.Publish, which folds its Events into immutable Snapshots, one
-// per touched market, and into the Directory. Readers load pointers: they take no lock, allocate
-// nothing, and can neither wait for the writer nor make it wait.
+// passes every durable frame to Board.Publish, which folds its Events into immutable Snapshots, one
+// per changed market, and into the Directory. Readers load pointers: they take no lock, allocate
+// nothing, and neither wait for the writer nor make it wait.
 //
 //	token ──hash──► cells: hash | reference          (Directory: tokens, conditions, addresses)
 //	                           │
@@ -26,18 +26,18 @@
 //
 // The contract:
 //
-//   - One goroutine calls Publish, with frames in order. Everything else is for anybody.
-//   - A frame becomes visible in this order: Sequence, Directory, Snapshots, Feed; and before
-//     Publish returns. The comment of Board says what that lets a reader conclude.
-//   - A Snapshot never changes. Levels, Best, Depth and Last belong to one moment, between frames.
-//     Snapshots of two markets may be of two moments: each carries its Sequence.
-//   - Markets and wallets are never forgotten. A market without orders costs some 270 bytes.
-//   - The Text of a Snapshot is rendered when first asked for, not when published.
-//   - Who lags behind the Feed loses frames, is told so, and starts again from the Snapshots.
-//   - Events that contradict earlier ones are a bug and panic: a level below 0, a crossed book, a
-//     market or wallet that does not exist, a gap between frames.
-//   - Replay folds frames that nobody may look at yet; Save and Load carry all that a Board shows
-//     over a restart.
+//   - One goroutine calls Publish, with frames in order. Any goroutine may call the rest.
+//   - A frame becomes visible in this order: Sequence, Directory, Snapshots, Feed. All of it is
+//     visible when Publish returns. The comment of Board draws the conclusions.
+//   - A Snapshot never changes. Levels, Best, Depth and Last belong to one moment between frames.
+//     Snapshots of two markets may belong to two moments: each has its Sequence.
+//   - Markets and wallets are never forgotten. A market without orders costs about 270 bytes.
+//   - The first reader renders the Text of a Snapshot, not the writer.
+//   - A Subscription that lags loses frames, learns how many, and starts again from the Snapshots.
+//   - Events that contradict earlier ones are a bug and panic: a negative level, a crossed book, an
+//     unknown market or wallet, a gap between frames.
+//   - Replay folds frames that nobody may read yet; Save and Load carry all that a Board shows over
+//     a restart.
 //
 // Read board.go first, then snapshot.go, ladder.go and draft.go (how a ladder is copied),
 // directory.go with table.go and pages.go (how tables grow under readers), feed.go.

@@ -6,15 +6,14 @@ import (
 	"clobd/engine"
 )
 
-// draft is the next Snapshot of one market while its frame is folded: the writer's own. It
-// remembers which parts of the ladder are already its copies, so that each is copied once per frame
-// however often it changes.
+// draft is the next Snapshot of one market while the writer folds a frame. It remembers which parts
+// of the ladder it has copied, so that each part is copied at most once per frame.
 type draft struct {
 	row    *marketRow
 	next   *Snapshot
-	root   bool           // next.ladder is ours
-	groups uint16         // groups that are ours
-	chunks [fanout]uint16 // by group: chunks that are ours
+	root   bool           // next.ladder is a copy of the draft
+	groups uint16         // the set of copied groups
+	chunks [fanout]uint16 // by group: the set of copied chunks
 	copied int            // chunks copied or made
 }
 
@@ -49,7 +48,7 @@ func (d *draft) add(side engine.Side, price engine.Price, delta engine.Size) {
 	}
 }
 
-// retick lays the levels out anew after the market's tick was another one.
+// retick builds the ladder anew after the market's tick has changed from was.
 func (d *draft) retick(was engine.Price) {
 	old := d.next.ladder
 	d.next.ladder, d.next.depth = &empty, [2]uint16{}
@@ -62,7 +61,7 @@ func (d *draft) retick(was engine.Price) {
 	}
 }
 
-// clear takes one live bit out, and those above it that stood for it alone.
+// clear clears the bit of a level, and the bits of its chunk and its group if they become empty.
 func (d *draft) clear(side engine.Side, g, c int, bit uint64) {
 	l := d.next.ladder
 	grp := l.groups[g]
@@ -75,7 +74,7 @@ func (d *draft) clear(side engine.Side, g, c int, bit uint64) {
 	}
 }
 
-// group is group g as our copy.
+// group returns group g of the ladder, copied if need be.
 func (d *draft) group(g int) *group {
 	if !d.root {
 		own := *d.next.ladder
@@ -93,7 +92,7 @@ func (d *draft) group(g int) *group {
 	return l.groups[g]
 }
 
-// chunk is chunk c of group g, which is ours, as our copy.
+// chunk returns chunk c of the copied group g, copied if need be.
 func (d *draft) chunk(grp *group, g, c int) *chunk {
 	if d.chunks[g]&(1<<c) == 0 {
 		own := new(chunk)
@@ -107,7 +106,7 @@ func (d *draft) chunk(grp *group, g, c int) *chunk {
 	return grp.chunks[c]
 }
 
-// finish gives back what became empty and completes next.
+// finish drops the empty parts of the ladder and sets the best prices of next.
 func (d *draft) finish() {
 	l := d.next.ladder
 	if d.root {
@@ -126,8 +125,8 @@ func (d *draft) finish() {
 	d.next.best = [2]engine.Price{bid, ask}
 }
 
-// prune drops our groups and chunks without a live level, so that a market gone quiet is as cheap
-// as one that never traded.
+// prune drops copied groups and chunks without orders, so that a market that has become empty costs
+// as little as one that never traded.
 func (d *draft) prune(l *ladder) {
 	for g := range l.groups {
 		if d.groups&(1<<g) == 0 {

@@ -9,38 +9,38 @@ import (
 	"clobd/engine"
 )
 
-// feedFrames is how far a Subscription may lag. Most frames are 64 KiB at most, so that the Feed
-// keeps some 16 MiB alive. The Events of a frame's last Command may lift it over: one order that
-// sweeps thousands of others is as long as they are many.
+// feedFrames is how many frames a Subscription may lag. Most frames have at most 64 KiB, so the
+// Feed keeps about 16 MiB alive. A frame whose last Command fills thousands of orders may be
+// longer.
 const feedFrames = 256
 
-// ErrClosed is what Next answers after Close.
+// ErrClosed is the error of Next after Close.
 var ErrClosed = errors.New("subscription closed")
 
 // Feed broadcasts published frames to Subscriptions. The writer never waits for them: it overwrites
-// the oldest frame, and who still wanted that one is told how many he missed.
+// the oldest frame, and a Subscription that lagged is told how many frames it missed.
 type Feed struct {
 	ring []atomic.Pointer[Published] // entry n is in ring[n % len(ring)]
-	next atomic.Uint64               // number of the next entry; moved by the writer only
+	next atomic.Uint64               // number of the next entry; only the writer changes it
 
 	mutex   sync.Mutex // orders Subscribe and Close; the writer and Next never take it
 	readers atomic.Pointer[[]*Subscription]
 }
 
-// Published is one frame as the Feed hands it on.
+// Published is one frame as Next returns it.
 type Published struct {
 	First engine.Sequence
 	Last  engine.Sequence
 	Time  engine.Time
-	Bytes []byte // the encoded frame, shared by all: not to be changed
-	// Lost is the overrun mark: how many frames between the one returned before and this one were
-	// missed. If it is not 0 start again from the Snapshots: they hold this frame and all before it.
+	Bytes []byte // the encoded frame, shared by all Subscriptions: do not change it
+	// Lost is how many frames the Subscription missed before this one. If it is not 0, start again
+	// from the Snapshots: they include this frame and all before it.
 	Lost uint64
 
 	entry uint64
 }
 
-// Subscription is one reader's place in the Feed. One goroutine calls Next; any may call Close.
+// Subscription is one reader's position in the Feed. One goroutine calls Next; any may call Close.
 type Subscription struct {
 	feed *Feed
 	at   uint64 // the entry that Next returns next
@@ -54,8 +54,8 @@ func newFeed(frames int) *Feed {
 	return f
 }
 
-// push hands on a frame that is already visible in the Snapshots. It costs one allocation, and some
-// nanoseconds for each Subscription.
+// push broadcasts a frame that is already visible in the Snapshots. It costs one allocation, and
+// some nanoseconds for each Subscription.
 func (f *Feed) push(frame *engine.Frame) {
 	n := f.next.Load()
 	f.ring[n%uint64(len(f.ring))].Store(&Published{
@@ -65,7 +65,7 @@ func (f *Feed) push(frame *engine.Frame) {
 	for _, s := range *f.readers.Load() {
 		select {
 		case s.bell <- struct{}{}:
-		default: // it rings already
+		default: // the bell holds a token already
 		}
 	}
 }

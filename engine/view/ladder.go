@@ -15,27 +15,27 @@ const (
 )
 
 // ladder is one market's levels by index (price / tick), in prices of outcome 0. It has two sides:
-// engine.Buy are the bids, engine.Sell the asks. A level is never both. Once published nothing of
-// it changes: a new ladder shares what it did not touch.
+// engine.Buy are the bids, engine.Sell the asks. A level is never both. A published ladder never
+// changes: the next one shares its unchanged parts.
 type ladder struct {
 	groups [fanout]*group
 	any    [2]uint16 // by side: groups with a live level
 }
 
-// group is 1,024 levels. The bits lie here and not in the chunk: finding the best level or the next
-// one then reads no chunk at all, and a chunk has no pointers and fills 512 bytes exactly.
+// group is 1,024 levels. The bits of the levels lie here and not in the chunk: so the search for a
+// level reads no chunk, and a chunk has no pointers and fills exactly 512 bytes.
 type group struct {
 	chunks [fanout]*chunk
-	live   [2][fanout]uint64 // by side and chunk: levels that are not empty
+	live   [2][fanout]uint64 // by side and chunk: the non-empty levels
 	any    [2]uint16         // by side: chunks with a live level
 }
 
 type chunk [chunkLevels]engine.Size
 
-// empty is the ladder of every market without orders. It is never written.
+// empty is the ladder of every market without orders. Nobody writes to it.
 var empty ladder
 
-// front is the best of the set bits: the highest of bids, the lowest of asks. w is not 0.
+// front returns the best of the set bits: the highest of bids, the lowest of asks. w is not 0.
 func front(side engine.Side, w uint64) int {
 	if side == engine.Buy {
 		return bits.Len64(w) - 1
@@ -43,7 +43,7 @@ func front(side engine.Side, w uint64) int {
 	return bits.TrailingZeros64(w)
 }
 
-// best is the index of the best level of a side, 0 if the side is empty: no price has index 0.
+// best returns the index of the best level of a side, 0 if the side is empty: no price has index 0.
 func (l *ladder) best(side engine.Side) int {
 	if l.any[side] == 0 {
 		return 0
@@ -53,7 +53,7 @@ func (l *ladder) best(side engine.Side) int {
 	return g<<groupBits | c<<chunkBits | front(side, l.groups[g].live[side][c])
 }
 
-// walk calls each with index and size of the side's levels, best first, until it says false.
+// walk calls each with index and size of the side's levels, best first, until each returns false.
 func (l *ladder) walk(side engine.Side, each func(index int, size engine.Size) bool) {
 	for gs := uint64(l.any[side]); gs != 0; {
 		g := front(side, gs)

@@ -4,13 +4,12 @@ import "sync/atomic"
 
 const pageRows = 512
 
-// pages is an array that one writer grows while anybody reads: rows never move. Row 0 is never
-// used.
+// pages is an array that one writer grows while others read: rows never move. Row 0 is unused.
 type pages[T any] struct {
 	spine atomic.Pointer[[]*[pageRows]T]
 }
 
-// at is row i, nil if the array is not that long.
+// at returns row i, nil if the array is shorter.
 func (p *pages[T]) at(i uint32) *T {
 	spine := p.spine.Load()
 	if spine == nil || int(i/pageRows) >= len(*spine) {
@@ -19,8 +18,8 @@ func (p *pages[T]) at(i uint32) *T {
 	return &(*spine)[i/pageRows][i%pageRows]
 }
 
-// grow is row i, made if need be. Readers that hold the old spine never look beyond its length, so
-// that both may share their memory.
+// grow returns row i and makes missing rows. Readers of the old spine never look beyond its length,
+// so the old and the new spine may share memory.
 func (p *pages[T]) grow(i uint32) *T {
 	var spine []*[pageRows]T
 	if old := p.spine.Load(); old != nil {

@@ -135,7 +135,7 @@ func readOnce(b *Board, n int, seen *[movingMarkets]engine.Sequence) error {
 		return fmt.Errorf("market %d went from Sequence %d back to %d", no, seen[no-1], s.Sequence)
 	}
 	seen[no-1] = s.Sequence
-	touched := b.Directory.Touched(newest)
+	touched := b.Directory.LastNamed(newest)
 	if now := b.Sequence(); s.Sequence > now || touched > now {
 		return fmt.Errorf("snapshot %d, wallet %d, Board at %d", s.Sequence, touched, now)
 	}
@@ -152,7 +152,7 @@ func readOnce(b *Board, n int, seen *[movingMarkets]engine.Sequence) error {
 		return fmt.Errorf("wallet %d has address %x", numbered+1, a)
 	}
 	if no, found := b.Directory.Wallet(addressOf(numbered + 1)); found {
-		if b.Directory.Touched(no) == 0 || no != numbered+1 {
+		if b.Directory.LastNamed(no) == 0 || no != numbered+1 {
 			return fmt.Errorf("wallet %d is found as %d, or untouched", numbered+1, no)
 		}
 	}
@@ -175,7 +175,7 @@ func followFeed(t *testing.T, b *Board, sub *Subscription) {
 		}
 		at = uint64(p.Last)
 		wallet := engine.WalletNo(1 + (p.Last-movingMarkets*41-1)/7)
-		if b.Directory.Touched(wallet) == 0 || b.Sequence() < p.Last {
+		if b.Directory.LastNamed(wallet) == 0 || b.Sequence() < p.Last {
 			t.Errorf("frame %d is handed on before its Directory", p.Last)
 			return
 		}

@@ -9,14 +9,14 @@ import (
 	"clobd/engine"
 )
 
-// saveFormat is the version of what Save packs.
+// saveFormat is the version of the saved form.
 const saveFormat = 1
 
-// Save hands all that the Board shows to sink, in the chunks of an engine.Packer: among it what no
-// Exchange remembers, last trades and when what changed. Boards that published the same frames save
-// the same bytes. The writer calls it, between frames; it settles.
+// Save hands all that the Board shows to sink, in the chunks of an engine.Packer. That includes
+// last trades and times of changes, which no Exchange keeps. Boards that published the same frames
+// save the same bytes. The writer calls Save between frames; Save calls Show.
 func (b *Board) Save(sink func(chunk []byte) error) error {
-	b.Settle()
+	b.Show()
 	p, d := engine.NewPacker(sink), b.Directory
 	p.Uint(saveFormat)
 	p.Uint(b.sequence.Load())
@@ -26,7 +26,7 @@ func (b *Board) Save(sink func(chunk []byte) error) error {
 	for no := engine.WalletNo(1); uint32(no) <= n; no++ {
 		row := d.wallet(no)
 		p.Bytes(row.address[:])
-		p.Uint(row.touched.Load())
+		p.Uint(row.lastNamed.Load())
 	}
 	n = d.listed.Load()
 	p.Uint(uint64(n))
@@ -68,7 +68,7 @@ func saveMarket(p *engine.Packer, row *marketRow) {
 	}
 }
 
-// saveHoldings packs what owners have, and whose wallets are restricted.
+// saveHoldings packs the owners' wallets and keys, and the wallets with a mode.
 func (d *Directory) saveHoldings(p *engine.Packer) {
 	p.Uint(uint64(len(d.owned)))
 	for _, owner := range slices.Sorted(maps.Keys(d.owned)) {
@@ -99,11 +99,11 @@ func (d *Directory) saveHoldings(p *engine.Packer) {
 	}
 }
 
-// Load makes a new Board show what Save packed: then it is as if it had published all those frames
-// itself, but for its Feed, which begins with the next one. The Board is of no use after an error,
-// which wraps engine.ErrState, engine.ErrVersion or next's own.
+// Load makes a new Board show what Save packed, as if it had published all those frames. The Feed
+// begins with the next frame. The error wraps engine.ErrState, engine.ErrVersion or the error of
+// next; then do not use the Board.
 func (b *Board) Load(next func() ([]byte, error)) (err error) {
-	defer func() { // what contradicts itself meets the checks of the Directory and the drafts
+	defer func() { // the Directory and the drafts panic on contradictions
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("%w: %v", engine.ErrState, cause)
 		}
@@ -117,9 +117,9 @@ func (b *Board) Load(next func() ([]byte, error)) (err error) {
 	each(u, func(no uint32) {
 		var a engine.Address
 		u.Bytes(a[:])
-		touched := engine.Sequence(u.Uint())
+		lastNamed := engine.Sequence(u.Uint())
 		if u.Err == nil {
-			d.number(engine.WalletNo(no), a, touched)
+			d.number(engine.WalletNo(no), a, lastNamed)
 		}
 	})
 	each(u, func(no uint32) { b.loadMarket(u, engine.MarketNo(no)) })
@@ -132,7 +132,7 @@ func (b *Board) Load(next func() ([]byte, error)) (err error) {
 	return err
 }
 
-// each calls part with 1, 2 and so on, as many as were packed, until one is bad.
+// each calls part with 1, 2 and so on up to the packed count, until one part is bad.
 func each(u *engine.Unpacker, part func(no uint32)) {
 	n := u.Most(1<<31 - 1)
 	for no := uint32(1); uint64(no) <= n && u.Err == nil; no++ {
@@ -177,7 +177,7 @@ func (b *Board) loadMarket(u *engine.Unpacker, no engine.MarketNo) {
 	row.snapshot.Store(d.next)
 }
 
-// loadHoldings reads what owners have, and whose wallets are restricted.
+// loadHoldings reads the owners' wallets and keys, and the wallets with a mode.
 func (d *Directory) loadHoldings(u *engine.Unpacker) {
 	each(u, func(uint32) {
 		owner := engine.WalletNo(u.Most(1<<32 - 1))

@@ -7,8 +7,8 @@ import (
 )
 
 // Snapshot is an immutable picture of one market's book after a frame. It is kept in prices of
-// outcome 0; its methods answer in those of the outcome asked for. Anybody may read it for as long
-// as he likes: it stays as it was.
+// outcome 0; its methods return the prices of the outcome that they are given. Any goroutine may
+// keep and read a Snapshot for as long as it likes.
 type Snapshot struct {
 	Market   *Market         // as of the same frame
 	Sequence engine.Sequence // the last of the frame that made this Snapshot
@@ -16,14 +16,14 @@ type Snapshot struct {
 
 	// 64 bytes in all: one cache line answers Best, Depth and Last.
 	ladder *ladder
-	text   [2]atomic.Pointer[[]byte] // by outcome; the only fields that ever change: once, from nil
+	text   [2]atomic.Pointer[[]byte] // by outcome; each changes once, from nil; nothing else changes
 	best   [2]engine.Price           // by ladder side, 0 if empty
 	depth  [2]uint16                 // by ladder side
 	last   engine.Price              // of the last trade, 0 if there was none
 	taker  engine.Side               // the ladder side that the last taker was on
 }
 
-// Best is the best price of each side for outcome o, in 1/10,000; 0 says that the side is empty.
+// Best returns the best price of each side for outcome o, in 1/10,000, 0 for an empty side.
 func (s *Snapshot) Best(o engine.Outcome) (bid, ask engine.Price) {
 	if o == 0 {
 		return s.best[engine.Buy], s.best[engine.Sell]
@@ -38,7 +38,7 @@ func (s *Snapshot) Best(o engine.Outcome) (bid, ask engine.Price) {
 }
 
 // Levels calls each with the price and size of every level of a side of outcome o, best first,
-// until it says false. Prices are in 1/10,000, sizes in base units and never 0.
+// until each returns false. Prices are in 1/10,000, sizes in base units and never 0.
 func (s *Snapshot) Levels(
 	o engine.Outcome, side engine.Side, each func(engine.Price, engine.Size) bool,
 ) {
@@ -48,13 +48,13 @@ func (s *Snapshot) Levels(
 	})
 }
 
-// Depth is the number of levels of a side of outcome o.
+// Depth returns the number of levels of a side of outcome o.
 func (s *Snapshot) Depth(o engine.Outcome, side engine.Side) int {
 	return int(s.depth[turn(o, side)])
 }
 
-// Last is the price of the market's last trade and the side of its taker, both as outcome o sees
-// them: who buys one outcome sells the other. It says false if nothing was traded yet.
+// Last returns the price of the market's last trade and the side of its taker, both in terms of
+// outcome o: who buys one outcome sells the other. The bool is false before the first trade.
 func (s *Snapshot) Last(o engine.Outcome) (engine.Price, engine.Side, bool) {
 	if s.last == 0 {
 		return 0, 0, false
@@ -62,9 +62,9 @@ func (s *Snapshot) Last(o engine.Outcome) (engine.Price, engine.Side, bool) {
 	return mirror(o, s.last), turn(o, s.taker), true
 }
 
-// Text is what render makes of this Snapshot for outcome o. It is rendered by whoever asks first
-// and then kept; of several who ask at once one result is kept and all get that one. All callers
-// must pass the same render, and nobody may change the result.
+// Text returns render(s, o). The first caller renders, and the Snapshot keeps the result;
+// concurrent first callers all get the one that is kept. All callers must pass the same render, and
+// nobody may change the result.
 func (s *Snapshot) Text(
 	o engine.Outcome, render func(*Snapshot, engine.Outcome) []byte,
 ) []byte {
@@ -79,11 +79,11 @@ func (s *Snapshot) Text(
 	return *kept.Load()
 }
 
-// turn is the ladder side on which a side of outcome o lies, and the other way round: buying
-// outcome 1 is selling outcome 0.
+// turn converts a side of outcome o to the ladder side, and back: buying outcome 1 is selling
+// outcome 0.
 func turn(o engine.Outcome, side engine.Side) engine.Side { return side ^ engine.Side(o) }
 
-// mirror is the price in outcome o of a price in outcome 0, and the other way round.
+// mirror converts a price of outcome 0 to the price of outcome o, and back.
 func mirror(o engine.Outcome, p engine.Price) engine.Price {
 	if o == 0 {
 		return p

@@ -2,18 +2,18 @@ package view
 
 import "sync/atomic"
 
-// table finds references (any number but 0) by the 32-bit salted hash of a key that it does not
-// hold: open addressing with linear probing over atomic words, one writer, readers without a lock.
-// Nothing is ever removed. A reader may use the cells that it loaded while the writer grows: it
-// then misses only what was inserted since.
+// table maps the 32-bit salted hash of a key to references (any number but 0); the caller compares
+// the keys. It is open addressing with linear probing over atomic words, for one writer and readers
+// without a lock. Nothing is ever removed. A reader may use its loaded cells while the writer grows
+// the table: it misses only later inserts.
 type table struct {
 	current atomic.Pointer[cells]
 	used    int // the writer's own
 }
 
 // cells is one size of the table. A cell is hash<<32 | reference, 0 if free. Its home is the top of
-// the hash, so that growing needs neither the keys nor random access to memory. The writer pauses
-// for it: 12 to 30 ms where 1.5 million entries move, measured on two busy cores.
+// the hash, so growing needs neither the keys nor random access to memory. The writer pauses to
+// grow: 12 to 30 ms for 1.5 million entries, measured on two busy cores.
 type cells struct {
 	shift uint // 32 - log2(len(words))
 	words []atomic.Uint64
@@ -28,8 +28,8 @@ func newCells(bits uint) *cells {
 	return &cells{shift: 32 - bits, words: make([]atomic.Uint64, 1<<bits)}
 }
 
-// seek looks at the cells from the home of hash on, the first `at` of them left out, for that hash.
-// It returns the reference, 0 if there is none, and the `at` to go on from if the key differs.
+// seek searches the cells behind the home of hash, from the at-th on. It returns the next reference
+// with that hash, 0 if there is none, and the at for the next call if the key differs.
 func (c *cells) seek(hash uint32, at uint) (ref uint32, next uint) {
 	home, mask := uint(hash>>c.shift), uint(len(c.words)-1)
 	for ; ; at++ {
@@ -53,8 +53,8 @@ func (c *cells) insert(w uint64) {
 	c.words[i].Store(w)
 }
 
-// insert adds a reference. It doubles the table beyond 3/4: readers see the old cells or the new
-// ones, whole.
+// insert adds a reference. When more than 3/4 are in use it first doubles the table: readers see
+// either all old cells or all new ones.
 func (t *table) insert(hash, ref uint32) {
 	c := t.current.Load()
 	if t.used++; t.used > len(c.words)/4*3 {

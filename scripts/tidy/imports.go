@@ -46,9 +46,6 @@ func product() []row {
 			"sync": pure, "context": pure, "encoding/json": pure, "log": pure, "runtime": pure,
 			"maps": pure, "hash/maphash": pure, "syscall": pure, "unsafe": pure,
 		}},
-		{pkg: "engine/cases", ours: []string{"engine"}, no: map[string]string{
-			"clobd/engine/view": "it judges the engine by what any observer can fold from Events",
-		}},
 		{pkg: "engine/view", ours: []string{"engine"}, no: map[string]string{
 			"clobd/engine/sequencer": "readers must not reach the writer",
 		}},
@@ -60,8 +57,15 @@ func product() []row {
 			fast:                     "bytes in order, no callers",
 			"clobd/engine/sequencer": "bytes in order, no callers",
 		}},
-		{pkg: "ingress/auth", ours: []string{"engine", "engine/view"}, out: []string{secp, decr, sha3},
-			no: map[string]string{fast: "keys are checked here, not served"}},
+		{pkg: "ingress/auth/curve", out: []string{secp, decr}, no: map[string]string{
+			"clobd": "numbers in, verdict out",
+		}},
+		{pkg: "ingress/auth", ours: []string{"engine", "ingress/auth/curve"}, out: []string{sha3},
+			no: map[string]string{
+				fast: "keys are checked here, not served",
+				secp: "curve chooses the implementation",
+				decr: "curve chooses the implementation",
+			}},
 		{pkg: "api/wire", ours: []string{"engine"}, out: []string{fast, gojs}, no: map[string]string{
 			"encoding/json": "the door's answers are written with go-json",
 		}},
@@ -92,6 +96,10 @@ func product() []row {
 				"clobd/engine/sequencer": "answers never change anything",
 				"clobd/ingress":          "answers never change anything",
 			}},
+		{pkg: "bench/trader", ours: []string{"engine", "ingress/auth"}, out: []string{fast},
+			no: map[string]string{
+				"clobd/bench": "the node links the trader, never the laboratory",
+			}},
 	}
 }
 
@@ -99,18 +107,27 @@ func product() []row {
 func programs() []row {
 	return []row{
 		{pkg: "bench",
-			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
-				"ingress/auth", "ingress", "api/catalog", "api/wire", "api"},
-			out: []string{fast, route, gojs, pebb, prom, hdr, secp, decr, sha3}},
+			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "ingress/auth/curve",
+				"ingress/auth", "ingress", "api/catalog", "api/wire", "api", "bench/trader"},
+			out: []string{fast, route, gojs, pebb, hdr, sha3}},
+		{pkg: "bench/matching", ours: []string{"engine/pages", "engine", "bench"}},
 		{pkg: "cmd/clobsim/simulator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal"},
 			out:  []string{pebb},
 			no: map[string]string{
 				"clobd/ingress": "what it runs has no sockets",
 			}},
+		{pkg: "cmd/clobsim/cases", ours: []string{"engine"}, no: map[string]string{
+			"clobd/engine/view": "it judges the engine by what any observer can fold from Events",
+		}},
+		{pkg: "cmd/clobsim/vectors", ours: []string{"engine", "ingress/auth/curve", "ingress/auth"},
+			out: []string{sha3}, no: map[string]string{
+				"clobd/ingress": "it judges signatures, not requests",
+			}},
 		{pkg: "cmd/*",
-			ours: []string{"engine/pages", "engine", "engine/cases", "engine/view", "engine/sequencer",
-				"journal", "ingress/auth", "ingress", "api/catalog", "api/wire", "api", "bench", "cmd/*"},
+			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer",
+				"journal", "ingress/auth", "ingress", "api/catalog", "api/wire", "api", "bench/trader",
+				"bench/matching", "bench", "cmd/*"},
 			out:   []string{flags, prom, fast},
 			tests: []string{"scripts/openapi"}},
 		{pkg: "scripts/openapi", out: []string{oapi}},

@@ -18,7 +18,7 @@ import (
 )
 
 // The trunk is the way of one order through the code: the functions that a reader visits, in the
-// order in which they run. ingress/doc.go lists them, and this file walks the list against the code.
+// order in which they run. ingress/doc.go lists them; this file walks the list against the code.
 //
 //	//	ingress.Server.handle   ingress/server.go
 //	//	ingress.Server.gate     ingress/server.go   by ingress.Server.routes

@@ -34,8 +34,8 @@ func TestTrunk(t *testing.T) {
 	}
 }
 
-// A small program with a trunk: one call, one hand-over by a field, one by a channel, one through an
-// interface.
+// A small program with a trunk: one call, one hand-over by a field, one by a channel, and one
+// through an interface.
 const (
 	smallDoor = `package small
 type Journal interface{ Append() }
@@ -84,7 +84,8 @@ func smallGraph(t *testing.T) callGraph {
 		}
 		files = append(files, file)
 	}
-	info := &types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object)}
+	info := &types.Info{Defs: make(map[*ast.Ident]types.Object),
+		Uses: make(map[*ast.Ident]types.Object)}
 	if _, err := new(types.Config).Check("small", fset, files, info); err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,11 @@
 //	private key ─────────────► Public ─┐
 //	digest and r, s, v ──────► Recover ┴─► public key ─► NewKey: 2,368 multiples of it
 //	                                                        │
-//	digest and r, s, v ──────────────────────────────► Key.Signed: would Recover find this key?
+//	digest and r, s, v ─────────────────────────► Key.Signed: would Recover find it?
 //
-// Recover and Sign are libsecp256k1 where cgo is on, and pure Go, about four times as slow, where it
-// is not. Key.Signed is pure Go everywhere and takes two fifths of the time of a recovery: it adds
-// up to 63 prepared points and never doubles one.
+// Recover and Sign are libsecp256k1 where cgo is on, and pure Go, about four times as slow, where
+// it is not. Key.Signed is pure Go everywhere and takes two fifths of the time of a recovery: it
+// adds up to 63 prepared points and never doubles one.
 //
 //	element   modulo p, the prime of the field       scalar   modulo n, the order of the curve
 //	point     x, y                                   sum      x/zz, y/zzz: no division until the end

@@ -147,7 +147,7 @@ func (s *suspect) holds(t *testing.T, c *checker) bool {
 	return got
 }
 
-// turn replaces s by n - s: with the other v that is the other signature that the same nonce allows.
+// turn replaces s by n - s. With the other v too, that is the twin of the signature.
 func (s *suspect) turn() {
 	v := new(big.Int).SetBytes(s.rs[32:64])
 	v.Sub(bigOrder, v).FillBytes(s.rs[32:64])

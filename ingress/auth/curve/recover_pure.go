@@ -5,8 +5,8 @@ import (
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 )
 
-// pureRecover is Recover in pure Go. It is compiled everywhere, so that tests can compare it with the
-// C library.
+// pureRecover is Recover in pure Go. It is compiled everywhere, so that tests can compare it with
+// the C library.
 func pureRecover(digest *[32]byte, rs *[65]byte) ([]byte, bool) {
 	var compact [65]byte
 	compact[0] = 27 + rs[64]

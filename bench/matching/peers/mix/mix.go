@@ -1,5 +1,3 @@
-// Package mix is what every peer of "clobench matching" has in common: it reads the file of a mix,
-// keeps the clocks and the thread, and replays once for each line of standard input.
 package mix
 
 import (
@@ -18,7 +16,7 @@ import (
 	"unsafe"
 )
 
-// Mix is the file of a mix: operations, of which the first ones are not Timed. The format is told
+// Mix is the file of a mix: operations, of which the first ones are not timed. The format is told
 // in bench/matching/mix.go.
 type Mix struct {
 	Books, Ticks, Prefill, IDs int
