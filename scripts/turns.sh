@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Whether NEW is slower than OLD: two trees (folders, or revisions of this repository), built once
+# and measured in turns. ROUNDS is 9 unless given. Package scripts/turns says what is measured,
+# under which conditions, and what the verdict means. The exit code is 1 if anything is slower
+# beyond the spread.
+#
+#	scripts/turns.sh OLD NEW [ROUNDS]
+set -euo pipefail
+[[ $# -eq 2 || $# -eq 3 ]] || { echo "usage: scripts/turns.sh OLD NEW [ROUNDS]" >&2; exit 2; }
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+scratch=$(mktemp -d)
+worktrees=()
+clean() {
+	for tree in "${worktrees[@]}"; do git -C "$root" worktree remove --force "$tree"; done
+	rm -rf "$scratch"
+}
+trap clean EXIT
+
+folders=()
+for tree in "$1" "$2"; do
+	if [[ -d $tree ]]; then
+		folders+=("$(cd "$tree" && pwd)")
+		continue
+	fi
+	folder=$scratch/tree${#folders[@]}
+	git -C "$root" worktree add --quiet --detach "$folder" "$tree"
+	worktrees+=("$folder")
+	folders+=("$folder")
+done
+cd "$root"
+go build -o "$scratch/turns" ./scripts/turns
+"$scratch/turns" -work "$scratch" -rounds "${3:-9}" "${folders[@]}"

@@ -1,0 +1,31 @@
+// Command turns measures two trees of this repository in turns and says whether the new one is
+// slower: what scripts/turns.sh runs.
+//
+//	OLD ─► build ─┬─► A    every round, figure by figure:  A  A' B,  then A' B  A, then B A  A',
+//	              └─► A'                                   and every other three rounds backwards
+//	NEW ─► build ───► B                │
+//	                                   ▼
+//	per figure: medians of A and B, median of B/A, spread of A'/A ─► slower beyond it, or not
+//
+// What is measured, each figure a time, so that less is better:
+//
+//	apply 1, apply 1000   BenchmarkApply of package engine, ns per Command
+//	bare                  BenchmarkBare of package engine, ns per operation
+//	commit 100            BenchmarkCommit/100 of package journal, ns per Command and p50 of a batch
+//	orders, book          clobench compare: the node's time per request and its CPU time
+//
+// Conditions: both trees are built with the same toolchain and the caller's environment, before the
+// first round. A' is the same build as A in other files, so A'/A shows what the machine and the
+// order of turns do to a figure. Turns are short (300 ms of a micro bench, 2 x 500 ms of a
+// comparison), and nine rounds take about ten minutes on two cores. Other work on the machine
+// widens the spread; the verdict stays fair, because A' has its turn within the same seconds.
+//
+// Contract: the ratio is the median over rounds of B by the mean of A and A'. The spread is the
+// second largest A'/A or A/A' of all rounds (of fewer than four rounds the largest). A figure is
+// slower beyond the spread if its ratio is above it and B took longer than both A and A' in three
+// rounds of four, where chance alone gives one of three; then the exit code is 1. Where a bench
+// stands in a tree does not matter: it is found by its name. A bench that fails or is missing is an
+// error, code 2.
+//
+// Read main.go, build.go, then verdict.go.
+package main
