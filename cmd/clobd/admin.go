@@ -8,12 +8,9 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"clobd/engine/sequencer"
-	"clobd/engine/view"
 	"clobd/journal"
 )
 
@@ -55,12 +52,12 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		Disk       *disk       `json:"disk,omitempty"`
 	}{Ready: n.ready.Load(), Durability: n.Durability, Version: version}
 	if told.Ready {
-		if age := n.journal.Unsynced(); age >= journal.StallTime {
+		if age := n.role.Journal.Unsynced(); age >= journal.StallTime {
 			told.Ready, told.Why = false, fmt.Sprintf("disk stalled for %.1f s", age.Seconds())
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		told.Sequence = uint64(n.board.Sequence())
-		s := n.follower.Status()
+		told.Sequence = uint64(n.role.Board.Sequence())
+		s := n.role.Follower.Status()
 		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)
 	} else {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -104,31 +101,6 @@ func (n *node) guarded(next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		next(w, r)
-	}
-}
-
-// writerMetrics are the Sequencer's plain counters as collectors.
-func writerMetrics(s *sequencer.Sequencer, b *view.Board) []prometheus.Collector {
-	counter := func(name, help string, read func(sequencer.Counters) uint64) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",
-			Subsystem: "sequencer", Name: name, Help: help},
-			func() float64 { return float64(read(s.Counters())) })
-	}
-	return []prometheus.Collector{
-		counter("commands_total", "Commands made durable and answered.",
-			func(c sequencer.Counters) uint64 { return c.Commands }),
-		counter("frames_total", "Frames made durable.",
-			func(c sequencer.Counters) uint64 { return c.Frames }),
-		counter("busy_total", "Commands refused because the ring was full.",
-			func(c sequencer.Counters) uint64 { return c.Busy }),
-		counter("timeouts_total", "Callers that left before their answer.",
-			func(c sequencer.Counters) uint64 { return c.Timeouts }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "clobd", Subsystem: "sequencer",
-			Name: "sequence", Help: "Last published Sequence."},
-			func() float64 { return float64(b.Sequence()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "clobd", Subsystem: "sequencer",
-			Name: "ring_depth", Help: "Commands waiting in the ring."},
-			func() float64 { return float64(s.Counters().Depth) }),
 	}
 }
 

@@ -161,7 +161,7 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 			err = errors.Join(err, os.RemoveAll(part))
 		}
 	}()
-	copied, err := n.journal.Backup(part)
+	copied, err := n.role.Journal.Backup(part)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,6 @@ import (
 	"clobd/api"
 	"clobd/api/catalog"
 	"clobd/cmd/cli"
-	"clobd/engine"
-	"clobd/journal"
 )
 
 const catalogHint = "--catalog takes a file of records as a JSON array or lines, a folder of such " +
@@ -42,11 +40,12 @@ const startLook = 3 * time.Second
 // journaled. The journal's lock says that nobody else has the folder open.
 func (n *node) openCatalog(ctx context.Context) error {
 	bar := newLoadBar(n.screen)
-	n.values = api.NewValues(n.board, n.index.History)
+	n.values = api.NewValues(n.role.Board, n.index.History)
+	n.lister = &lister{n.role, n.poison, n.space, n.log}
 	var err error
 	n.describe, err = catalog.Open(catalog.Options{Dir: filepath.Join(n.Data, "catalog"),
-		Source: n.Catalog, List: n.list, Close: n.closeMarkets, Live: n.values.Live,
-		Room: n.awaitRoom, Progress: bar.show, Log: n.log})
+		Source: n.Catalog, List: n.lister.list, Close: n.lister.closeMarkets, Live: n.values.Live,
+		Room: n.lister.awaitRoom, Progress: bar.show, Log: n.log})
 	if err != nil {
 		return cli.Hint(fmt.Errorf("open the catalog's folder: %w", err), "put %s away and start with "+
 			"--catalog: it is read again; or restore it from a copy", filepath.Join(n.Data, "catalog"))
@@ -54,7 +53,7 @@ func (n *node) openCatalog(ctx context.Context) error {
 	n.metrics.MustRegister(catalogMetrics(n.describe)...)
 	var report catalog.Report
 	switch {
-	case n.Catalog != "" && n.full():
+	case n.Catalog != "" && n.lister.full():
 		n.log.Warn("the catalog's source is not read: the disk has too little room", "source", n.Catalog,
 			"hint", "make room: it is read then")
 		n.describe.Again()
@@ -134,34 +133,10 @@ func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 	}
 }
 
-// errFull says why nothing is listed.
-var errFull = errors.New("the disk has too little room")
-
-// full says whether the disk has room for nothing but cancels.
-func (n *node) full() bool { return n.space.Status().State == journal.Full }
-
-// awaitRoom waits while it has not, or until ctx is done.
-func (n *node) awaitRoom(ctx context.Context) {
-	if !n.full() {
-		return
-	}
-	n.log.Warn("the catalog waits: the disk has too little room", "hint", "make room: it goes on then")
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for n.full() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-	n.log.Info("the catalog goes on: the disk has room")
-}
-
 // listLater lists what beginCatalog could not.
 func (n *node) listLater(ctx context.Context) {
 	for n.unlisted && ctx.Err() == nil {
-		n.awaitRoom(ctx)
+		n.lister.awaitRoom(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -170,26 +145,6 @@ func (n *node) listLater(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// closeMarkets ends trading in what the source has closed or archived. That is all a source can do
-// to a market that trades: only the operator resolves. A market that the operator opens again is
-// closed again at the next start, as long as the source says so.
-func (n *node) closeMarkets(conditions []engine.Condition) error {
-	for _, condition := range conditions {
-		m := n.board.Directory.Condition(condition)
-		if m == nil || m.State == engine.Closed || m.State == engine.Settled {
-			continue
-		}
-		receipt, err := n.writer.Submit(&engine.Command{Kind: engine.SetState, Market: m.No,
-			State: engine.Closed})
-		if err != nil {
-			return fmt.Errorf("close %s: %w", condition.Hex(), err)
-		}
-		n.log.Info("the catalog's source has closed a market", "market", condition.Hex(),
-			"answer", receipt.Text())
-	}
-	return nil
 }
 
 // catalogMetrics are the collectors of a Store.

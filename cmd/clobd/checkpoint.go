@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"clobd/cmd/clobd/role"
 	"clobd/journal"
 )
 
@@ -43,7 +44,7 @@ func (c *checkpointCommand) Run() error {
 	r, err := j.Restore(ctx, replayed(bar, j.Last()))
 	bar.end()
 	if err != nil {
-		return failed(advised(err))
+		return failed(role.Advised(err))
 	}
 	if r.Head.Frame == 0 {
 		return fmt.Errorf("%s: nothing was journaled yet", j.Path)
@@ -94,7 +95,7 @@ func (t *checkpointNote) print() {
 // checkpointRoute serves /admin/checkpoint: it answers when a checkpoint of all that was
 // acknowledged before the request is on the disk. Trading goes on.
 func (n *node) checkpointRoute(w http.ResponseWriter, r *http.Request) {
-	saved, err := n.follower.Checkpoint(r.Context())
+	saved, err := n.role.Follower.Checkpoint(r.Context())
 	switch {
 	case errors.Is(err, journal.ErrNoRoom):
 		tell(w, http.StatusServiceUnavailable, problem{err.Error(),

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -40,7 +41,7 @@ func restored(
 	defer j.Close()
 	var s *journal.State
 	var board *view.Board
-	fresh := func() *journal.State { s, board = newState(); return s }
+	fresh := func() *journal.State { s, board = role.NewState(); return s }
 	if all {
 		fresh()
 		s.Exchange = engine.NewExchange(s.Seed)

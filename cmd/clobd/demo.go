@@ -21,7 +21,7 @@ func (n *node) startDemo(ctx context.Context) (stop func()) {
 	}
 	var markets []trader.BotMarket
 	for no := engine.MarketNo(1); len(markets) < demoMarkets; no++ {
-		m := n.board.Directory.Market(no)
+		m := n.role.Board.Directory.Market(no)
 		if m == nil {
 			break
 		}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
@@ -197,7 +198,7 @@ func (c *inspectCommand) records(ctx context.Context, j *journal.Journal, w *wan
 	if err == nil && printed == 0 {
 		return fmt.Errorf("no record of %s is like that", c.Data)
 	}
-	return advised(err)
+	return role.Advised(err)
 }
 
 // print prints a record.
@@ -222,11 +223,11 @@ func (c *inspectCommand) state(ctx context.Context, j *journal.Journal) error {
 	var board *view.Board
 	s, at, err := j.StateAt(ctx, until, func() *journal.State {
 		var s *journal.State
-		s, board = newState()
+		s, board = role.NewState()
 		return s
 	})
 	if err != nil {
-		return failed(advised(err))
+		return failed(role.Advised(err))
 	}
 	board.Show()
 	counts := board.Counters()
@@ -303,7 +304,7 @@ func (c *inspectCommand) diff(j *journal.Journal) error {
 		err = unread
 	}
 	if err = errors.Join(err, found); err != nil {
-		return failed(advised(err))
+		return failed(role.Advised(err))
 	}
 	fmt.Printf("the same, up to Sequence %d\n", last)
 	return nil

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -11,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,9 +19,8 @@ import (
 	"clobd/api"
 	"clobd/api/catalog"
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/role"
 	"clobd/engine"
-	"clobd/engine/sequencer"
-	"clobd/engine/view"
 	"clobd/ingress"
 	"clobd/ingress/auth"
 	"clobd/journal"
@@ -44,19 +40,16 @@ type node struct {
 
 	claim    journal.Claim
 	describe *catalog.Store
+	lister   *lister
 	values   *api.Values
-	epoch    uint64 // of this start
-	journal  *journal.Journal
+	role     *role.Alone
 	index    *journal.Index
 	remade   atomic.Bool // the index has failed, and is made anew when it is opened again
-	follower *journal.Follower
 	space    *journal.Space
-	huge     atomic.Int64 // bytes in huge pages
-	unlisted bool         // markets wait for room on the disk
-	backing  sync.Mutex   // held while a backup is made
-	board    *view.Board
+	huge     atomic.Int64  // bytes in huge pages
+	unlisted bool          // markets wait for room on the disk
+	backing  sync.Mutex    // held while a backup is made
 	profiles *api.Profiles // nil without any
-	writer   *sequencer.Sequencer
 	door     *ingress.Server
 	admin    *http.Server
 	public   net.Listener
@@ -98,7 +91,7 @@ func (n *node) run(ctx context.Context) error {
 	stopGathering := n.keepGathering(ctx, gatherEvery)
 	select {
 	case <-ctx.Done():
-		n.log.Info("stopping", "sequence", n.board.Sequence())
+		n.log.Info("stopping", "sequence", n.role.Board.Sequence())
 	case err = <-n.failed:
 		n.log.Error("failed", "error", err)
 	}
@@ -155,7 +148,7 @@ func (n *node) fail(what string, err error) {
 // claimFolder makes sure that no other node has the data folder before anything in it is touched.
 func (n *node) claimFolder(context.Context) (err error) {
 	n.claim, err = journal.Take(n.Data)
-	return advised(err)
+	return role.Advised(err)
 }
 
 // listen reads the secrets and opens both listeners: from here on the node answers, though most
@@ -201,117 +194,30 @@ func (n *node) listen(context.Context) error {
 	return nil
 }
 
-// recover opens the journal and restores Exchange and Board from the newest checkpoint and the
-// frames after it: starting and recovering are one path.
+// recover restores the state, opens the index and lets the role start.
 func (n *node) recover(ctx context.Context) error {
-	start := time.Now()
-	options := journal.Options{Dir: n.Data, Async: n.Durability == "async", Log: n.log,
-		Claim: n.claim}
 	var err error
-	if n.journal, err = journal.Open(options); err != nil {
-		return advised(err)
-	}
-	n.metrics.MustRegister(n.journal.Collectors()...)
-	restored, err := n.journal.Restore(ctx, func() *journal.State {
-		var s *journal.State
-		s, n.board = newState() // the last one made is the one that is used
-		return s
-	})
-	if ctx.Err() != nil {
-		return nil // told to stop: nothing has been written
+	n.role, err = role.Recover(ctx, role.Options{Data: n.Data, Async: n.Durability == "async",
+		Claim: n.claim, Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
+		Hold:     func() bool { return n.space.Status().State != journal.Roomy },
+		Poisoned: n.poisoned, Torn: n.torn, Failed: n.fail, Metrics: n.metrics, Log: n.log})
+	if n.role != nil && ctx.Err() != nil {
+		return nil
 	} else if err != nil {
-		return advised(err)
+		return err
 	}
-	head := restored.Head
-	n.board.Show()
-	n.index, err = journal.OpenIndex(n.journal, journal.IndexOptions{Log: n.log,
-		Builder: func(proof []byte) journal.BuilderCode { return auth.BuilderOf(proof) }})
+	n.index, err = journal.OpenIndex(n.role.Journal, journal.IndexOptions{Log: n.log,
+		Builder: builderOf})
 	if err != nil {
-		return advised(err)
+		return role.Advised(err)
 	}
 	n.metrics.MustRegister(n.index.Collectors()...)
 	go func() {
 		err := n.index.Run()
 		n.remade.Store(journal.IsRemade(err))
-		n.fail("index", advised(err))
+		n.fail("index", role.Advised(err))
 	}()
-	n.epoch = head.Epoch + 1
-	n.writer, err = sequencer.New(restored.State.Exchange, n.board, n.journal, sequencer.Options{
-		Head: head, Poison: n.poisoned, Fatal: n.torn})
-	if err != nil {
-		return err
-	}
-	go n.write()
-	n.metrics.MustRegister(writerMetrics(n.writer, n.board)...)
-	from := uint64(0)
-	if restored.From != nil {
-		from = uint64(restored.From.Head.Sequence)
-	}
-	n.log.Info("recovered", "sequence", head.Sequence, "frame", head.Frame, "checkpoint", from,
-		"replayed", restored.Commands, "digest", fmt.Sprintf("%016x", uint64(head.Digest)),
-		"took", time.Since(start).String())
-	return n.follow()
-}
-
-// newState is an Exchange to be, and the Board beside it.
-func newState() (*journal.State, *view.Board) {
-	var seed [8]byte
-	rand.Read(seed[:])
-	board := view.NewBoard()
-	return &journal.State{
-		Seed: binary.LittleEndian.Uint64(seed[:]),
-		Each: func(f *engine.Frame) error { board.Replay(f); return nil },
-		Save: board.Save, Load: board.Load,
-	}, board
-}
-
-// follow starts the second computation of everything, which writes the checkpoints.
-func (n *node) follow() error {
-	var err error
-	n.follower, err = n.journal.Follow(journal.FollowerOptions{
-		Fresh: func() *journal.State {
-			s, _ := newState()
-			return s
-		},
-		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
-		Hold: func() bool { return n.space.Status().State != journal.Roomy },
-	})
-	if err != nil {
-		return err
-	}
-	n.metrics.MustRegister(n.follower.Collectors()...)
-	go func() { n.fail("follower", advised(n.follower.Run())) }()
-	return nil
-}
-
-// write runs the writer. Once it has failed nothing can be acknowledged any more, and what was
-// entered last has no answer.
-func (n *node) write() {
-	if err := n.writer.Run(); err != nil {
-		n.fail("sequencer", &cli.BrokenError{Err: cli.Hint(err, "what was acknowledged is in the "+
-			"journal; look at the log for why, then start again: callers without an answer may send again")})
-	}
-}
-
-// advised is an error of the journal or the index with what to do about it on a line of its own.
-// A journal that makes no sense has lost what it promised.
-func advised(err error) error {
-	advice := journal.Advice(err)
-	if advice == "" { // or no error
-		return err
-	}
-	var locked *journal.LockedError
-	text := strings.Replace(err.Error(), "; "+advice, "", 1)
-	// Pebble says so of damage that it has said all about.
-	what := errors.New(strings.ReplaceAll(text, "\n<corruption detail carrier>", ""))
-	switch {
-	case journal.IsDamage(err):
-		return &cli.BrokenError{Err: cli.Hint(what, "%s", advice)}
-	case errors.As(err, &locked):
-		return cli.Hint(what, "--data names another folder; the process that has this one: %s",
-			locked.Holder)
-	}
-	return cli.Hint(what, "%s", advice)
+	return n.role.Start()
 }
 
 // poisoned is told of a Command that made Apply panic. State that a bug has touched must not be
@@ -338,10 +244,8 @@ func (n *node) torn(what string, frame uint64, cause any, stack []byte) {
 // begin journals that a new epoch began, and lists the catalog: without one the markets listed
 // before go on.
 func (n *node) begin(context.Context) error {
-	started := engine.Command{Kind: engine.Started, Seen: engine.Sequence(n.epoch),
-		Expiry: engine.Time(time.Now().UnixMilli())}
-	if _, err := n.writer.Submit(&started); err != nil {
-		return fmt.Errorf("journal the start: %w", err)
+	if err := n.role.Begin(); err != nil {
+		return err
 	}
 	return n.beginCatalog()
 }
@@ -349,14 +253,14 @@ func (n *node) begin(context.Context) error {
 // open waits for the index and opens the door.
 func (n *node) open(ctx context.Context) error {
 	history := n.index.History
-	answers, err := api.New(api.Options{Board: n.board, History: history,
+	answers, err := api.New(api.Options{Board: n.role.Board, History: history,
 		Catalog: n.describe.Current, Values: n.values, KeyID: auth.NewKeyring(n.master).KeyID,
-		Checksum: auth.Checksum, JournalID: n.journal.ID, Exchanges: n.exchanges(), Profiles: n.profiles,
+		Checksum: auth.Checksum, JournalID: n.role.Journal.ID, Exchanges: n.exchanges(), Profiles: n.profiles,
 		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})
 	if err != nil {
 		return err
 	}
-	for !history.Await(n.board.Sequence(), time.Second) {
+	for !history.Await(n.role.Board.Sequence(), time.Second) {
 		if err := history.Failed(); err != nil {
 			select { // its goroutine says the same, with what to do
 			case err = <-n.failed:
@@ -367,12 +271,12 @@ func (n *node) open(ctx context.Context) error {
 		} else if ctx.Err() != nil {
 			return nil
 		}
-		n.log.Info("the index catches up", "at", history.Sequence(), "of", n.board.Sequence())
+		n.log.Info("the index catches up", "at", history.Sequence(), "of", n.role.Board.Sequence())
 	}
 	err = n.door.Attach(ingress.Options{
-		Enter: n.writer.Enter, EnterAll: n.writer.EnterAll, Board: n.board,
+		Enter: n.role.Enter, EnterAll: n.role.EnterAll, Board: n.role.Board,
 		Public: answers.Public, Account: answers.Account, Past: history.Past,
-		Await: history.Await, JournalID: n.journal.ID})
+		Await: history.Await, JournalID: n.role.Journal.ID})
 	if err != nil {
 		return err
 	}
@@ -391,72 +295,6 @@ func (n *node) exchanges() []engine.Address {
 		}
 	}
 	return contracts
-}
-
-// list enters Listings in their order, many at a time, so that they share frames and syncs, and
-// waits until all are durable. What is listed already as it is asked for is left alone: a restart
-// journals nothing new. What the engine refuses, or once stopped it, is told to the catalog, which
-// counts and names it: one contradicting record must not keep the node from starting. The error is
-// errFull if the disk has no room for more.
-func (n *node) list(listings []engine.Listing) error {
-	type entered struct {
-		condition engine.Condition
-		call      *sequencer.Call
-	}
-	refused := map[engine.Condition]string{}
-	var room error
-	const atOnce = 1024 // well below the ring's slots, so that it never fills
-	for len(listings) > 0 {
-		part := listings[:min(atOnce, len(listings))]
-		listings = listings[len(part):]
-		var calls []entered
-		for i := range part {
-			c := engine.Command{Kind: engine.List, Listing: &part[i]}
-			if n.listed(&part[i]) {
-				continue
-			}
-			if n.poison.holds(&c) {
-				refused[part[i].Condition] = "the listing once stopped the node: see " + n.poison.dir
-				continue
-			}
-			if n.full() {
-				room = errFull // after those that are entered
-				break
-			}
-			call, err := n.writer.Enter(&c)
-			if err != nil {
-				return fmt.Errorf("list %s: %w", part[i].Condition.Hex(), err)
-			}
-			calls = append(calls, entered{part[i].Condition, call})
-		}
-		for _, e := range calls {
-			receipt, err := e.call.Wait()
-			if err != nil {
-				return fmt.Errorf("list %s: %w", e.condition.Hex(), err)
-			}
-			if receipt.Reject != engine.Accepted {
-				refused[e.condition] = receipt.Text()
-			}
-		}
-		if room != nil {
-			return room
-		}
-	}
-	if len(refused) > 0 {
-		return &catalog.RefusedError{Why: refused}
-	}
-	return nil
-}
-
-// listed says whether a listing would change nothing.
-func (n *node) listed(l *engine.Listing) bool {
-	m := n.board.Directory.Condition(l.Condition)
-	if m == nil {
-		return false
-	}
-	same := m.Listing
-	same.Open = l.Open
-	return same == *l && (m.State == engine.Open || !l.Open)
 }
 
 // announce says loudly what an operator must not be surprised by.
@@ -491,11 +329,8 @@ func (n *node) close() error {
 	if n.door != nil {
 		problems = append(problems, n.door.Close(ctx))
 	}
-	if n.writer != nil {
-		problems = append(problems, n.writer.Close())
-	}
-	if n.follower != nil {
-		n.follower.Close(ctx)
+	if n.role != nil {
+		problems = append(problems, n.role.Close(ctx))
 	}
 	if n.index != nil {
 		problems = append(problems, n.index.Close())
@@ -503,8 +338,8 @@ func (n *node) close() error {
 	if n.describe != nil {
 		problems = append(problems, n.describe.Close())
 	}
-	if n.journal != nil {
-		problems = append(problems, n.journal.Close())
+	if n.role != nil {
+		problems = append(problems, n.role.Journal.Close())
 	}
 	problems = append(problems, n.claim.Release())
 	if n.space != nil {
@@ -513,7 +348,7 @@ func (n *node) close() error {
 	if n.admin != nil {
 		problems = append(problems, n.admin.Close())
 	}
-	if n.journal != nil {
+	if n.role != nil {
 		n.log.Info("stopped")
 	}
 	return errors.Join(problems...)

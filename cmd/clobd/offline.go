@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
@@ -59,7 +60,7 @@ func (o *offline) explain(err error) error {
 	case errors.Is(err, fs.ErrNotExist) && !o.begun():
 		return cli.Hint(err, "--data names a folder with a journal in it")
 	}
-	return failed(advised(err))
+	return failed(role.Advised(err))
 }
 
 // begun says whether there is anything of a journal in the folder.
@@ -83,7 +84,7 @@ func failed(err error) error {
 
 // freshState is newState without the Board.
 func freshState() *journal.State {
-	s, _ := newState()
+	s, _ := role.NewState()
 	return s
 }
 

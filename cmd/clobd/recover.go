@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/role"
 	"clobd/journal"
 )
 
@@ -58,7 +59,7 @@ func (c *recoverCommand) journal(ctx context.Context) error {
 	told := *l
 	switch {
 	case l.Final:
-		return failed(advised(l.Why))
+		return failed(role.Advised(l.Why))
 	case l.Whole:
 		l, err = journal.Repair(ctx, o, freshState)
 	case c.AcceptLoss:

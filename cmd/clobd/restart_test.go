@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
@@ -52,7 +53,7 @@ func newFillerOf(t *testing.T, o journal.Options) *filler {
 	if _, err := j.Recover(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	s, _ := newState()
+	s, _ := role.NewState()
 	s.Exchange = engine.NewExchange(1)
 	f := &filler{state: s, j: j, rand: rand.New(rand.NewPCG(1, 2))}
 	for i := range fillerMarkets {

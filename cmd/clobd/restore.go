@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/journal"
 )
@@ -109,7 +110,7 @@ func readBackupNote(dir string) (*backupNote, error) {
 func (c *restoreCommand) check(ctx context.Context, part string, note *backupNote) error {
 	j, err := journal.Open(journal.Options{Dir: part, ReadOnly: true, Log: quiet()})
 	if err != nil {
-		return failed(advised(err))
+		return failed(role.Advised(err))
 	}
 	defer j.Close()
 	r := &report{}
@@ -151,7 +152,7 @@ func (c *restoreCommand) checkHoled(ctx context.Context, part string) (*engine.H
 	o := journal.Options{Dir: part, Log: quiet()}
 	l, err := journal.Diagnose(ctx, o, freshState)
 	if err != nil {
-		return nil, failed(advised(err))
+		return nil, failed(role.Advised(err))
 	}
 	if l.Why != nil || !l.Starts || len(l.Holes) > 0 && !l.Indexed {
 		if tellHoles(l); l.Why != nil {

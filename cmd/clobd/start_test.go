@@ -17,8 +17,6 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/engine"
-	"clobd/engine/sequencer"
-	"clobd/engine/view"
 	"clobd/journal"
 )
 
@@ -205,30 +203,6 @@ func forge(t *testing.T, data string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// TestWriterFails: when the writer can no longer make anything durable the process ends with 70.
-func TestWriterFails(t *testing.T) {
-	full := errors.New("disk full")
-	writer, err := sequencer.New(engine.NewExchange(1), view.NewBoard(),
-		&sequencer.MemoryJournal{OnWait: func(uint64) error { return full }}, sequencer.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &node{writer: writer, failed: make(chan error, 1)}
-	go n.write()
-	if _, err := writer.Submit(&engine.Command{Kind: engine.Started, Seen: 1}); err == nil {
-		t.Error("answered, and not durable")
-	}
-	err = <-n.failed
-	var broken *cli.BrokenError
-	var hint *cli.HintError
-	if !errors.As(err, &broken) || !errors.As(err, &hint) || !errors.Is(err, full) {
-		t.Errorf("%v", err)
-	}
-	if journal.ExitJournal != cli.Broken {
-		t.Errorf("the journal ends the process with %d", journal.ExitJournal)
 	}
 }
 

@@ -23,7 +23,6 @@ const (
 	sha3  = "golang.org/x/crypto/sha3"
 	fast  = "github.com/valyala/fasthttp"
 	route = "github.com/fasthttp/router"
-	wsock = "github.com/fasthttp/websocket"
 	gojs  = "github.com/goccy/go-json"
 	prom  = "github.com/prometheus/client_golang"
 	pebb  = "github.com/cockroachdb/pebble/v2"
@@ -90,7 +89,7 @@ func product() []row {
 		{pkg: "api/console"},
 		{pkg: "api",
 			ours:  []string{"engine", "engine/view", "journal", "api/catalog", "api/wire"},
-			out:   []string{fast, route, gojs, wsock, prom},
+			out:   []string{fast, route},
 			tests: []string{"scripts/openapi"},
 			no: map[string]string{
 				"clobd/engine/sequencer": "answers never change anything",
@@ -106,11 +105,29 @@ func product() []row {
 // programs is the part above the product: commands, measurement and scripts.
 func programs() []row {
 	return []row{
+		{pkg: "bench/trader", ours: []string{"engine", "ingress/auth"}, out: []string{fast},
+			no: map[string]string{
+				"clobd/bench": "the node links it, and no load tester",
+			}},
 		{pkg: "bench",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "ingress/auth/curve",
-				"ingress/auth", "ingress", "api/catalog", "api/wire", "api", "bench/trader"},
+				"ingress/auth", "ingress", "api/catalog", "api", "bench/trader"},
 			out: []string{fast, route, gojs, pebb, hdr, sha3}},
 		{pkg: "bench/matching", ours: []string{"engine/pages", "engine", "bench"}},
+		{pkg: "cmd/cli", out: []string{flags}},
+		{pkg: "cmd/clobd/role",
+			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "cmd/cli"},
+			out:  []string{prom},
+			no: map[string]string{
+				"clobd/ingress": "the door gets its functions, and does not see it",
+			}},
+		{pkg: "cmd/clobd",
+			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
+				"ingress/auth", "ingress", "api/catalog", "api", "bench/trader", "cmd/cli",
+				"cmd/clobd/role"},
+			out:   []string{prom},
+			tests: []string{"scripts/openapi", fast}},
+		{pkg: "cmd/clobench", ours: []string{"engine", "bench", "bench/matching", "cmd/cli"}},
 		{pkg: "cmd/clobsim/simulator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal"},
 			out:  []string{pebb},
@@ -121,15 +138,9 @@ func programs() []row {
 			"clobd/engine/view": "it judges the engine by what any observer can fold from Events",
 		}},
 		{pkg: "cmd/clobsim/vectors", ours: []string{"engine", "ingress/auth/curve", "ingress/auth"},
-			out: []string{sha3}, no: map[string]string{
-				"clobd/ingress": "it judges signatures, not requests",
-			}},
-		{pkg: "cmd/*",
-			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer",
-				"journal", "ingress/auth", "ingress", "api/catalog", "api/wire", "api", "bench/trader",
-				"bench/matching", "bench", "cmd/*"},
-			out:   []string{flags, prom, fast},
-			tests: []string{"scripts/openapi"}},
+			out: []string{sha3}},
+		{pkg: "cmd/clobsim", ours: []string{"cmd/clobsim/simulator", "cmd/clobsim/cases",
+			"cmd/clobsim/vectors", "cmd/cli"}},
 		{pkg: "scripts/openapi", out: []string{oapi}},
 		{pkg: "scripts/openapi/witness", ours: []string{"scripts/openapi"}},
 		{pkg: "scripts/*"},

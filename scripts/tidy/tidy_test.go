@@ -135,7 +135,7 @@ func TestImports(t *testing.T) {
 		bad("api to the writer", "api/a.go", importing("clobd/engine/sequencer"), "never change"),
 		bad("api to the door", "api/a.go", importing("clobd/ingress/auth"), "never change"),
 		bad("catalog on HTTP", "api/catalog/a.go", importing(fast), "serves nobody"),
-		good("cmd", "cmd/clobd/a.go", importing("clobd/journal", "clobd/bench", flags)),
+		good("cmd", "cmd/clobd/a.go", importing("clobd/journal", "clobd/bench/trader", prom)),
 		bad("cmd on pebble", "cmd/clobd/a.go", importing(pebb), "outside"),
 		bad("bench imported", "api/a.go", importing("clobd/bench"), "arrows point"),
 		good("a package's own external test", "api/a_test.go", importing("clobd/api")),

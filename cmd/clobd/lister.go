@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"clobd/api/catalog"
+	"clobd/cmd/clobd/role"
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/journal"
+)
+
+// lister enters what the catalog asks for: new markets, and markets that its source has closed.
+type lister struct {
+	role   *role.Alone
+	poison *poisonFolder
+	space  *journal.Space
+	log    *slog.Logger
+}
+
+// list enters Listings in their order, many at a time, so that they share frames and syncs, and
+// waits until all are durable. What is listed already as it is asked for is left alone: a restart
+// journals nothing new. What the engine refuses, or once stopped it, is told to the catalog, which
+// counts and names it: one contradicting record must not keep the node from starting. The error is
+// errFull if the disk has no room for more.
+func (l *lister) list(listings []engine.Listing) error {
+	type entered struct {
+		condition engine.Condition
+		call      *sequencer.Call
+	}
+	refused := map[engine.Condition]string{}
+	var room error
+	const atOnce = 1024 // well below the ring's slots, so that it never fills
+	for len(listings) > 0 {
+		part := listings[:min(atOnce, len(listings))]
+		listings = listings[len(part):]
+		var calls []entered
+		for i := range part {
+			c := engine.Command{Kind: engine.List, Listing: &part[i]}
+			if l.listed(&part[i]) {
+				continue
+			}
+			if l.poison.holds(&c) {
+				refused[part[i].Condition] = "the listing once stopped the node: see " + l.poison.dir
+				continue
+			}
+			if l.full() {
+				room = errFull // after those that are entered
+				break
+			}
+			call, err := l.role.Enter(&c)
+			if err != nil {
+				return fmt.Errorf("list %s: %w", part[i].Condition.Hex(), err)
+			}
+			calls = append(calls, entered{part[i].Condition, call})
+		}
+		for _, e := range calls {
+			receipt, err := e.call.Wait()
+			if err != nil {
+				return fmt.Errorf("list %s: %w", e.condition.Hex(), err)
+			}
+			if receipt.Reject != engine.Accepted {
+				refused[e.condition] = receipt.Text()
+			}
+		}
+		if room != nil {
+			return room
+		}
+	}
+	if len(refused) > 0 {
+		return &catalog.RefusedError{Why: refused}
+	}
+	return nil
+}
+
+// listed reports whether a listing would change nothing.
+func (l *lister) listed(asked *engine.Listing) bool {
+	m := l.role.Board.Directory.Condition(asked.Condition)
+	if m == nil {
+		return false
+	}
+	same := m.Listing
+	same.Open = asked.Open
+	return same == *asked && (m.State == engine.Open || !asked.Open)
+}
+
+// closeMarkets ends trading in what the source has closed or archived. That is all a source can do
+// to a market that trades: only the operator resolves. A market that the operator opens again is
+// closed again at the next start, as long as the source says so.
+func (l *lister) closeMarkets(conditions []engine.Condition) error {
+	for _, condition := range conditions {
+		m := l.role.Board.Directory.Condition(condition)
+		if m == nil || m.State == engine.Closed || m.State == engine.Settled {
+			continue
+		}
+		receipt, err := l.role.Submit(&engine.Command{Kind: engine.SetState, Market: m.No,
+			State: engine.Closed})
+		if err != nil {
+			return fmt.Errorf("close %s: %w", condition.Hex(), err)
+		}
+		l.log.Info("the catalog's source has closed a market", "market", condition.Hex(),
+			"answer", receipt.Text())
+	}
+	return nil
+}
+
+// errFull is why nothing is listed.
+var errFull = errors.New("the disk has too little room")
+
+// full reports whether the disk has room for cancels only.
+func (l *lister) full() bool { return l.space.Status().State == journal.Full }
+
+// awaitRoom waits while the disk is full, or until ctx is done.
+func (l *lister) awaitRoom(ctx context.Context) {
+	if !l.full() {
+		return
+	}
+	l.log.Warn("the catalog waits: the disk has too little room", "hint", "make room: it goes on then")
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for l.full() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	l.log.Info("the catalog goes on: the disk has room")
+}

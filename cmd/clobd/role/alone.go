@@ -1,0 +1,162 @@
+package role
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"clobd/cmd/cli"
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+	"clobd/journal"
+)
+
+// Options are what a role is told by the node that plays it. All are required.
+type Options struct {
+	Data  string        // the node's folder, with the journal in it
+	Async bool          // acknowledge before the sync: for measuring only
+	Claim journal.Claim // of the folder
+	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
+	Commands uint64
+	Interval time.Duration
+	Hold     func() bool
+	// Poisoned is told of a Command that made Apply panic, and Torn of a panic behind Apply. Both
+	// end the process.
+	Poisoned func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
+	Torn     func(what string, frame uint64, cause any, stack []byte)
+	// Failed gets the error that ended the writer or the follower, or nil when that ended in order.
+	Failed  func(what string, err error)
+	Metrics *prometheus.Registry
+	Log     *slog.Logger
+}
+
+// Alone is the role of a node that has no others beside it. Recover makes it; Start, once, before
+// any goroutine enters a Command.
+type Alone struct {
+	Journal  *journal.Journal
+	Board    *view.Board
+	Follower *journal.Follower // nil before Start
+	// Enter, EnterAll and Submit hand Commands to the writer; nil before Start.
+	Enter    func(*engine.Command) (*sequencer.Call, error)
+	EnterAll func([]engine.Command, []*sequencer.Call) error
+	Submit   func(*engine.Command) (engine.Receipt, error)
+
+	options  Options
+	began    time.Time
+	restored *journal.Restored
+	writer   *sequencer.Sequencer // nil before Start
+}
+
+// Recover opens the journal and restores Exchange and Board from the newest checkpoint and the
+// frames after it: starting and recovering are one path. It returns nil if there is no journal to
+// be closed; else the caller closes Journal, also after an error. The error carries its hint; when
+// ctx ended the recovery it is that of ctx, and nothing was written.
+func Recover(ctx context.Context, o Options) (*Alone, error) {
+	a := &Alone{options: o, began: time.Now()}
+	var err error
+	a.Journal, err = journal.Open(journal.Options{Dir: o.Data, Async: o.Async, Log: o.Log,
+		Claim: o.Claim})
+	if err != nil {
+		return nil, Advised(err)
+	}
+	o.Metrics.MustRegister(a.Journal.Collectors()...)
+	a.restored, err = a.Journal.Restore(ctx, func() *journal.State {
+		var s *journal.State
+		s, a.Board = NewState() // the last one made is the one that is used
+		return s
+	})
+	if ctx.Err() != nil {
+		return a, ctx.Err()
+	} else if err != nil {
+		return a, Advised(err)
+	}
+	a.Board.Show()
+	return a, nil
+}
+
+// NewState returns an Exchange to be restored, and the Board that follows it.
+func NewState() (*journal.State, *view.Board) {
+	var seed [8]byte
+	rand.Read(seed[:])
+	board := view.NewBoard()
+	return &journal.State{
+		Seed: binary.LittleEndian.Uint64(seed[:]),
+		Each: func(f *engine.Frame) error { board.Replay(f); return nil },
+		Save: board.Save, Load: board.Load,
+	}, board
+}
+
+// Start starts the writer, and the follower that computes everything a second time and writes the
+// checkpoints.
+func (a *Alone) Start() error {
+	head, o := a.restored.Head, &a.options
+	var err error
+	a.writer, err = sequencer.New(a.restored.State.Exchange, a.Board, a.Journal, sequencer.Options{
+		Head: head, Poison: o.Poisoned, Fatal: o.Torn})
+	if err != nil {
+		return err
+	}
+	a.Enter, a.EnterAll, a.Submit = a.writer.Enter, a.writer.EnterAll, a.writer.Submit
+	go a.write()
+	o.Metrics.MustRegister(writerMetrics(a.writer, a.Board)...)
+	from := uint64(0)
+	if a.restored.From != nil {
+		from = uint64(a.restored.From.Head.Sequence)
+	}
+	o.Log.Info("recovered", "sequence", head.Sequence, "frame", head.Frame, "checkpoint", from,
+		"replayed", a.restored.Commands, "digest", fmt.Sprintf("%016x", uint64(head.Digest)),
+		"took", time.Since(a.began).String())
+	a.restored.State = nil // the writer owns the Exchange
+	a.Follower, err = a.Journal.Follow(journal.FollowerOptions{
+		Fresh: func() *journal.State {
+			s, _ := NewState()
+			return s
+		},
+		Commands: o.Commands, Interval: o.Interval, Hold: o.Hold,
+	})
+	if err != nil {
+		return err
+	}
+	o.Metrics.MustRegister(a.Follower.Collectors()...)
+	go func() { o.Failed("follower", Advised(a.Follower.Run())) }()
+	return nil
+}
+
+// write runs the writer. Once it has failed nothing can be acknowledged any more, and the Commands
+// entered last have no answer.
+func (a *Alone) write() {
+	if err := a.writer.Run(); err != nil {
+		err = &cli.BrokenError{Err: cli.Hint(err, "what was acknowledged is in the "+
+			"journal; look at the log for why, then start again: callers without an answer may send again")}
+		a.options.Failed("sequencer", err)
+	}
+}
+
+// Begin journals that a new epoch began: the first Command of each start.
+func (a *Alone) Begin() error {
+	started := engine.Command{Kind: engine.Started, Seen: engine.Sequence(a.restored.Head.Epoch + 1),
+		Expiry: engine.Time(time.Now().UnixMilli())}
+	if _, err := a.Submit(&started); err != nil {
+		return fmt.Errorf("journal the start: %w", err)
+	}
+	return nil
+}
+
+// Close drains the writer and stops the follower, which writes a last checkpoint unless ctx ends
+// before. Journal stays open for its readers.
+func (a *Alone) Close(ctx context.Context) error {
+	var err error
+	if a.writer != nil {
+		err = a.writer.Close()
+	}
+	if a.Follower != nil {
+		a.Follower.Close(ctx)
+	}
+	return err
+}

@@ -1,0 +1,19 @@
+// Package role is what a node does for the truth: who gives Commands their Sequence, who makes them
+// durable, and who computes everything a second time. "Alone" is the only role so far: the node has
+// no others beside it, so it writes the journal itself. A leader, a follower and a gateway will
+// differ from it here and nowhere else.
+//
+//	           Recover                          Start                        Close
+//	journal ────────────► Exchange, Board ────────────► writer ──────────────────► drained
+//	                                                       ▲ Enter, EnterAll, Submit
+//	                                                     door, catalog
+//	journal ───────────────────────────────────────────► follower ──► checkpoints ──► stopped
+//
+// Contract: nothing is entered before Start has returned. Enter and EnterAll are fields, not
+// methods: the door gets them as functions, and does not see which role is behind them. The first
+// failure of the writer or the follower is told to Failed once; after that of the writer nothing is
+// acknowledged. Close joins the writer and the follower. The caller closes the readers of the
+// journal, and then the journal.
+//
+// Reading order: alone.go, metrics.go, advice.go.
+package role
