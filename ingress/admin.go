@@ -26,6 +26,9 @@ type admin struct {
 	open   bool
 }
 
+// members are what an operator is answered.
+type members map[string]any
+
 // refuseAdmin makes the refusal of an operator's request: why, and what to do about it.
 func refuseAdmin(status int, text, hint string) *wire.Refusal {
 	return wire.Operators.Refuse(status, "", text, hint)
@@ -37,12 +40,20 @@ func refuseAdmin(status int, text, hint string) *wire.Refusal {
 func (s *Server) Admin() http.Handler {
 	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != ""}
 	mux := http.NewServeMux()
-	for path, run := range map[string]func(*operation) (map[string]any, *wire.Refusal){
-		"fund": a.fund, "withdraw": a.withdraw, "link": a.link, "collect": a.collect,
-		"state": a.state, "resolve": a.resolve, "adjust": a.adjust, "mode": a.mode,
-		"stp": a.prevention,
+	for path, run := range map[string]func(operation) (members, *wire.Refusal){
+		"fund":     func(o operation) (members, *wire.Refusal) { return a.transfer(engine.Deposit, o) },
+		"withdraw": func(o operation) (members, *wire.Refusal) { return a.transfer(engine.Withdraw, o) },
+		"link":     a.link, "collect": a.collect, "state": a.state, "resolve": a.resolve,
+		"adjust": a.adjust, "mode": a.mode, "stp": a.prevention,
 	} {
-		mux.HandleFunc("/admin/"+path, a.guard(run))
+		mux.HandleFunc("/admin/"+path, func(w http.ResponseWriter, r *http.Request) {
+			o, refused := a.read(r)
+			var body members
+			if refused == nil {
+				body, refused = run(o)
+			}
+			reply(w, body, refused)
+		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, nil, refuseAdmin(404, "not found", "there are /admin/fund, withdraw, link, "+
@@ -51,46 +62,8 @@ func (s *Server) Admin() http.Handler {
 	return mux
 }
 
-// operation is one operator's request, every value a string.
-type operation struct {
-	Wallet, Owner, Amount, Token, Ref string
-	Market, State, Payouts, Mode      string
-	Tick, MinSize, MinBuy, Fee        string
-}
-
-// fields are its values by their names.
-func (o *operation) fields() map[string]*string {
-	return map[string]*string{
-		"wallet": &o.Wallet, "owner": &o.Owner, "amount": &o.Amount, "token": &o.Token,
-		"ref": &o.Ref, "market": &o.Market, "state": &o.State, "payouts": &o.Payouts,
-		"mode": &o.Mode, "tick": &o.Tick, "min_size": &o.MinSize, "min_buy": &o.MinBuy,
-		"fee": &o.Fee,
-	}
-}
-
-// guard checks the token and the origin, reads the body, and answers.
-func (a *admin) guard(
-	run func(*operation) (map[string]any, *wire.Refusal),
-) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var o operation
-		p := a.check(r)
-		if p == nil {
-			p = readOperation(r, &o)
-		}
-		if p == nil && !a.server.ready.Load() {
-			p = refuseAdmin(425, "service not ready", "the journal is being recovered: try again")
-		}
-		var body map[string]any
-		if p == nil {
-			body, p = run(&o)
-		}
-		reply(w, body, p)
-	}
-}
-
 // reply answers with the body, or with the refusal if there is one.
-func reply(w http.ResponseWriter, body map[string]any, refused *wire.Refusal) {
+func reply(w http.ResponseWriter, body members, refused *wire.Refusal) {
 	status, text := http.StatusOK, []byte(nil)
 	if refused != nil {
 		status, text = refused.Status, refused.Append(nil)
@@ -105,133 +78,137 @@ func reply(w http.ResponseWriter, body map[string]any, refused *wire.Refusal) {
 	_, _ = w.Write(text) // an operator who hung up needs no answer
 }
 
-// check says why r may not do anything.
-func (a *admin) check(r *http.Request) *wire.Refusal {
+// operation is the texts of one operator's request by their names; a text that was left out is "".
+type operation map[string]string
+
+// read checks the origin and the token of r and reads its body: a JSON object of strings and
+// numbers.
+func (a *admin) read(r *http.Request) (operation, *wire.Refusal) {
 	if len(r.Header.Values("Origin")) > 0 {
-		return refuseAdmin(403, "requests of web pages are refused", "use clobd or curl")
+		return nil, refuseAdmin(403, "requests of web pages are refused", "use clobd or curl")
 	}
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	hash := sha256.Sum256([]byte(given))
 	if !a.open || !bearer || subtle.ConstantTimeCompare(hash[:], a.token[:]) != 1 {
-		return refuseAdmin(401, "unauthorized", "send Authorization: Bearer with the text of admin.token from the data folder")
+		return nil, refuseAdmin(401, "unauthorized", "send Authorization: Bearer with the text of "+
+			"admin.token from the data folder")
 	}
 	if r.Method != http.MethodPost {
-		return refuseAdmin(405, "method not allowed", "use POST")
+		return nil, refuseAdmin(405, "method not allowed", "use POST")
 	}
-	return nil
-}
-
-// readOperation reads the body: a JSON object of strings; what is a number may be written as one.
-func readOperation(r *http.Request, o *operation) *wire.Refusal {
 	body, err := io.ReadAll(io.LimitReader(r.Body, adminBytes+1))
 	if err != nil || len(body) > adminBytes {
-		return refuseAdmin(413, "request body too large", "send at most 4096 bytes")
+		return nil, refuseAdmin(413, "request body too large", "send at most 4096 bytes")
 	}
-	into, read := o.fields(), map[string]*field{}
-	var names []string
-	at := map[string]place{}
-	for name := range into {
+	at, read := make(map[string]place), make(map[string]*field)
+	for _, name := range []string{"wallet", "owner", "amount", "token", "ref", "market", "state",
+		"payouts", "mode", "tick", "min_size", "min_buy", "fee"} {
 		read[name] = new(field)
 		at[name] = place{into: read[name], kinds: aString | aNumber}
-		names = append(names, name)
 	}
-	c := scanner{s: string(body)}
-	if !c.document(&shape{names, func(n string) (place, bool) { p, ok := at[n]; return p, ok }}) {
-		return refuseAdmin(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
+	if !readMembers(body, at) {
+		return nil, refuseAdmin(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
 	}
+	if !a.server.ready.Load() {
+		return nil, refuseAdmin(425, "service not ready",
+			"the journal is being recovered: try again")
+	}
+	o := make(operation)
 	for name, f := range read {
-		*into[name] = f.text
+		o[name] = f.text
 	}
-	return nil
+	return o, nil
 }
 
-// fund credits a wallet.
-func (a *admin) fund(o *operation) (map[string]any, *wire.Refusal) {
-	return a.transfer(engine.Deposit, o)
+// address reads the address of a name.
+func (o operation) address(name string) (engine.Address, *wire.Refusal) {
+	a, ok := auth.ParseAddress(o[name])
+	if !ok {
+		return a, refuseAdmin(400, name+" is not an address", "write it as 0x and 40 hex digits")
+	}
+	return a, nil
 }
 
-// withdraw debits a wallet.
-func (a *admin) withdraw(o *operation) (map[string]any, *wire.Refusal) {
-	return a.transfer(engine.Withdraw, o)
+// amount reads the amount, in base units.
+func (o operation) amount() (int64, *wire.Refusal) {
+	amount, ok := parseDecimal(o["amount"])
+	if !ok {
+		return 0, refuseAdmin(400, "amount is not a decimal number",
+			"write a positive amount of whole units with up to 6 decimals, such as 12.5")
+	}
+	return amount, nil
 }
+
+var refuseNoAccount = refuseAdmin(404, "the wallet has no account",
+	"nothing was ever paid into it")
 
 // transfer moves collateral, or the tokens of one outcome, in or out of the exchange.
-func (a *admin) transfer(kind engine.Kind, o *operation) (map[string]any, *wire.Refusal) {
+func (a *admin) transfer(kind engine.Kind, o operation) (members, *wire.Refusal) {
 	d := a.server.options.Board.Directory
-	c := engine.Command{Kind: kind, ID: reference(kind, o.Ref)}
-	var ok bool
-	if c.Address, ok = auth.ParseAddress(o.Wallet); !ok {
-		return nil, refuseAdmin(400, "wallet is not an address", "write it as 0x and 40 hex digits")
+	c := engine.Command{Kind: kind, ID: reference(kind, o["ref"])}
+	var refused *wire.Refusal
+	if c.Address, refused = o.address("wallet"); refused != nil {
+		return nil, refused
 	}
 	c.Wallet, _ = d.Wallet(c.Address)
 	if kind == engine.Withdraw && c.Wallet == 0 {
-		return nil, refuseAdmin(404, "the wallet has no account", "nothing was ever paid into it")
+		return nil, refuseNoAccount
 	}
-	amount, ok := parseDecimal(o.Amount)
-	if !ok {
-		return nil, refuseAdmin(400, "amount is not a decimal number", "write a positive amount of whole units with up to 6 decimals, such as 12.5")
+	amount, refused := o.amount()
+	if refused != nil {
+		return nil, refused
 	}
 	c.Cash = engine.Cash(amount)
-	if o.Token != "" {
-		word, ok := parseWord(o.Token)
+	if o["token"] != "" {
+		word, ok := parseWord(o["token"])
 		market, outcome, known := d.Token(engine.Token(word))
 		if !ok || !known {
 			return nil, refuseAdmin(404, "unknown token", "it must belong to a listed market")
 		}
 		c.Market, c.Outcome, c.Cash, c.Size = market.No, outcome, 0, engine.Size(amount)
 	}
-	receipt, p := a.submit(&c)
-	if p != nil {
-		return nil, p
+	body := members{"wallet": auth.Checksum(c.Address),
+		"amount": string(engine.AppendDecimal(nil, amount, 6))}
+	if o["token"] != "" {
+		body["token"] = o["token"]
+	}
+	body, refused = a.carry(&c, body)
+	if refused != nil {
+		return nil, refused
 	}
 	if kind == engine.Deposit {
 		a.server.faucet.claim(c.Address) // its Link may not have entered with it
 	}
-	if receipt.Reject == engine.RejectDuplicate {
-		// What the ref moved then is in the journal; this request may say something else.
-		return map[string]any{"repeated": true, "sequence": receipt.First}, nil
-	}
-	body := map[string]any{
-		"sequence": receipt.Sequence,
-		"wallet":   auth.Checksum(c.Address),
-		"amount":   string(engine.AppendDecimal(nil, amount, 6)),
-	}
-	body["number"], _ = d.Wallet(c.Address)
-	if o.Token != "" {
-		body["token"] = o.Token
+	if body["repeated"] == nil {
+		body["number"], _ = d.Wallet(c.Address)
 	}
 	return body, nil
 }
 
 // link lets owner trade for wallet.
-func (a *admin) link(o *operation) (map[string]any, *wire.Refusal) {
+func (a *admin) link(o operation) (members, *wire.Refusal) {
 	c := engine.Command{Kind: engine.Link}
-	var ok bool
-	if c.Address, ok = auth.ParseAddress(o.Wallet); !ok {
-		return nil, refuseAdmin(400, "wallet is not an address", "write it as 0x and 40 hex digits")
+	var refused *wire.Refusal
+	if c.Address, refused = o.address("wallet"); refused != nil {
+		return nil, refused
 	}
-	if c.Holder, ok = auth.ParseAddress(o.Owner); !ok {
-		return nil, refuseAdmin(400, "owner is not an address", "write it as 0x and 40 hex digits")
+	if c.Holder, refused = o.address("owner"); refused != nil {
+		return nil, refused
 	}
-	receipt, p := a.submit(&c)
-	if p != nil {
-		return nil, p
+	body, refused := a.carry(&c, members{
+		"wallet": auth.Checksum(c.Address), "owner": auth.Checksum(c.Holder)})
+	if refused == nil {
+		d := a.server.options.Board.Directory
+		body["number"], _ = d.Wallet(c.Address)
+		body["owner_number"], _ = d.Wallet(c.Holder)
 	}
-	d := a.server.options.Board.Directory
-	wallet, _ := d.Wallet(c.Address)
-	owner, _ := d.Wallet(c.Holder)
-	return map[string]any{
-		"sequence":     receipt.Sequence,
-		"wallet":       auth.Checksum(c.Address),
-		"number":       wallet,
-		"owner":        auth.Checksum(c.Holder),
-		"owner_number": owner,
-	}, nil
+	return body, refused
 }
 
-// submit hands the Command over and turns what is not a yes into a problem. A ref that was carried
-// out before is a yes too: a caller without an answer can ask again.
-func (a *admin) submit(c *engine.Command) (engine.Receipt, *wire.Refusal) {
+// carry enters c, waits for its Receipt, and answers with its Sequence and body. A ref that was
+// carried out before is answered as such: what it did then is in the journal, and this request may
+// say something else.
+func (a *admin) carry(c *engine.Command, body members) (members, *wire.Refusal) {
 	enter := a.server.submit
 	if c.Kind == engine.Deposit {
 		enter = a.server.faucet.deposit
@@ -239,18 +216,20 @@ func (a *admin) submit(c *engine.Command) (engine.Receipt, *wire.Refusal) {
 	receipt, err := enter(c)
 	switch {
 	case errors.Is(err, sequencer.ErrBusy):
-		return receipt, refuseAdmin(503, "the exchange is busy", "nothing was entered: send again")
+		return nil, refuseAdmin(503, "the exchange is busy", "nothing was entered: send again")
 	case errors.Is(err, sequencer.ErrClosed), errors.Is(err, errQuarantined):
-		return receipt, refuseAdmin(503, err.Error(), "nothing was entered")
+		return nil, refuseAdmin(503, err.Error(), "nothing was entered")
 	case err != nil:
-		return receipt, refuseAdmin(504, err.Error(), "its outcome is unknown: send it again with the same ref")
+		return nil, refuseAdmin(504, err.Error(),
+			"its outcome is unknown: send it again with the same ref")
 	case receipt.Reject == engine.RejectDuplicate:
-		return receipt, nil
+		return members{"repeated": true, "sequence": receipt.First}, nil
 	case receipt.Reject != engine.Accepted:
 		rule := engine.Rejects[receipt.Reject]
-		return receipt, refuseAdmin(rule.HTTP, receipt.Text(), "refused: "+rule.Code)
+		return nil, refuseAdmin(rule.HTTP, receipt.Text(), "refused: "+rule.Code)
 	}
-	return receipt, nil
+	body["sequence"] = receipt.Sequence
+	return body, nil
 }
 
 // reference is the id of an operator's request, zero without a ref: an id is carried out once. The

@@ -12,11 +12,10 @@ import (
 	"clobd/ingress/auth"
 )
 
-// What the engine refuses, it refuses with a reason and up to three numbers. What somebody needs to
-// know to do better next time is said here, from the books and rules as they are published now:
-// they may have moved on since.
+// The engine refuses with a reason and up to three numbers. What would help the caller to do better
+// is added here, from the published books and rules, which may have moved on since.
 
-// refuseOrder is the answer to an order that was judged and refused.
+// refuseOrder is the answer to an order that the engine refused.
 func (s *orders) refuseOrder(p *placement) *wire.Refusal {
 	r := &p.out.receipt
 	refused := refuseReceipt(r)
@@ -41,10 +40,10 @@ func (s *orders) refuseOrder(p *placement) *wire.Refusal {
 	return refused.Because(detail)
 }
 
-// misfit is for amounts that give no price at all: what their quotient is nearest to is a price of
-// the market, and it is none itself, on whatever tick. Then one of the two was rounded, and what
-// it should have been says more than the price that nobody meant. The first words are the peers',
-// their spelling included; both are "" for a quotient that is some price, or next to none.
+// misfit words the refusal of amounts whose quotient is no price on any tick, but is next to a
+// price of the market: one of the two was rounded. It names the amount that would fit, which helps
+// more than a price that nobody meant. The words are the peers', with their spelling. Both are ""
+// for any other quotient.
 func misfit(o *auth.Order, tick engine.Price) (words, better string) {
 	cash, size, member, words := o.MakerAmount, o.TakerAmount, "makerAmount", "maker"
 	if o.Side == engine.Sell {
@@ -67,8 +66,8 @@ func misfit(o *auth.Order, tick engine.Price) (words, better string) {
 		"'clob-client' library", "sign a " + member + " of " + strconv.FormatInt(int64(should), 10)
 }
 
-// exactly puts the price that an order was signed with in place of the rounded one that a Receipt
-// has room for: rounded it may look as if it kept the rule that it breaks.
+// exactly replaces the rounded price of a Receipt by the signed one: rounded, the price may seem to
+// keep the rule that it breaks.
 func exactly(text string, rounded engine.Price, o *auth.Order) string {
 	cash, size := o.MakerAmount, o.TakerAmount
 	if o.Side == engine.Sell {
@@ -86,11 +85,10 @@ func exactly(text string, rounded engine.Price, o *auth.Order) string {
 	return strings.Replace(text, "("+rounded.String()+")", "("+exact+")", 1)
 }
 
-// exactDigits are written of a price at most; one that needs more is written as the fraction of the
-// signed amounts that it is.
+// exactDigits bounds the digits of a price. A price that needs more is written as a fraction.
 const exactDigits = 12
 
-// advise is what to change in an order, "" if the words of the refusal say all.
+// advise returns what to change in an order, "" if the refusal says all.
 func (s *orders) advise(p *placement, r *engine.Receipt) string {
 	m, c := p.market, &p.command
 	switch r.Reject {
@@ -140,13 +138,13 @@ func (s *orders) advise(p *placement, r *engine.Receipt) string {
 	return ""
 }
 
-// grid is which prices a market takes.
+// grid words the prices that a market takes.
 func grid(tick engine.Price) string {
 	return "a multiple of " + tick.String() + " from " + tick.String() + " to " +
 		(engine.PriceOne - tick).String()
 }
 
-// lacking says how much is missing: of collateral, or else of tokens.
+// lacking words how much collateral, or how many tokens, are missing.
 func lacking(r *engine.Receipt, cash bool) string {
 	of := " shares of the token"
 	if cash {
@@ -157,13 +155,13 @@ func lacking(r *engine.Receipt, cash bool) string {
 		engine.Size(r.Args[0]).String() + " are free: pay in, cancel open orders, or ask for less"
 }
 
-// stateText is a market's state as people write it.
+// stateText is a market's state in plain words.
 func stateText(state engine.MarketState) string {
 	return [...]string{engine.Unopened: "unopened", engine.Open: "open", engine.Paused: "paused",
 		engine.Closed: "closed", engine.Settled: "resolved"}[state]
 }
 
-// inState says in which state a market is and what is possible then.
+// inState words the state of a market and what is possible in it.
 func inState(m *view.Market) string {
 	text := "the market is " + stateText(m.State)
 	switch m.State {
@@ -177,7 +175,7 @@ func inState(m *view.Market) string {
 	return text + " by now: send again"
 }
 
-// inMode says who is in a mode: the exchange, or only the market.
+// inMode words where a mode applies: everywhere, or in one market.
 func (s *orders) inMode(market engine.MarketNo) string {
 	d := s.options.Board.Directory
 	who := "the whole exchange"
@@ -187,7 +185,7 @@ func (s *orders) inMode(market engine.MarketNo) string {
 	return "that is so for " + who + ", until the operator changes it"
 }
 
-// against says what an order met on the other side of the book.
+// against words the best price on the other side of the book.
 func (s *orders) against(c *engine.Command, m *view.Market) string {
 	book := s.options.Board.Condition(m.Condition)
 	bid, ask := book.Best(c.Outcome)
@@ -216,7 +214,7 @@ func (s *orders) against(c *engine.Command, m *view.Market) string {
 	return b.String()
 }
 
-// refuseTransfer is the answer to a split, merge or redemption that was judged and refused.
+// refuseTransfer is the answer to a split, merge or redemption that the engine refused.
 func (s *tokens) refuseTransfer(c *engine.Command, r *engine.Receipt) *wire.Refusal {
 	refused := refuseReceipt(r)
 	switch r.Reject {

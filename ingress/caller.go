@@ -12,8 +12,8 @@ import (
 	"clobd/ingress/auth"
 )
 
-// families are the header prefixes, the most preferred first. A request is read in one of them
-// only, the first that any of its headers belongs to.
+// families are the prefixes of the headers, the most preferred first. A request is read in one
+// family only: the first that any of its headers belongs to.
 var families = [...]wire.Dialect{wire.SVC, wire.POLY, wire.KUEST}
 
 // credentials are the authentication headers of a request.
@@ -23,11 +23,11 @@ type credentials struct {
 	signature, nonce string
 	maxAge, readOnly string
 	builder          auth.Request // the headers of a builder key
-	// doubled: a header came twice. Nobody knows which of the two was meant.
+	// doubled: a header came twice, so nobody knows which of the two the client meant.
 	doubled bool
 }
 
-// readCredentials finds them whatever their letter case, and with '-' for '_': some proxies drop
+// readCredentials reads the headers in any letter case, and with '-' for '_': some proxies drop
 // names with underscores.
 func readCredentials(h *fasthttp.RequestHeader) credentials {
 	var c credentials
@@ -52,15 +52,14 @@ func readCredentials(h *fasthttp.RequestHeader) credentials {
 	return c
 }
 
-// headers are those of a family by their names without its prefix.
+// headers are the names of a family without its prefix.
 var headers = [...]string{
 	"ADDRESS", "API_KEY", "PASSPHRASE", "TIMESTAMP", "SIGNATURE", "NONCE", "MAX_AGE_MS",
 	"READONLY_API_KEY", "BUILDER_API_KEY", "BUILDER_PASSPHRASE", "BUILDER_TIMESTAMP",
 	"BUILDER_SIGNATURE",
 }
 
-// headerNumber is the index of a header in headers, named without its prefix; -1 if it is not one
-// of ours.
+// headerNumber is the index of a name in headers, -1 if it is not there.
 func headerNumber(name []byte) int {
 	for i := range headers {
 		if foldEqual(name, headers[i]) {
@@ -70,7 +69,6 @@ func headerNumber(name []byte) int {
 	return -1
 }
 
-// set keeps one header.
 func (c *credentials) set(n int, value []byte) {
 	at := [len(headers)]*string{
 		&c.address, &c.key, &c.passphrase, &c.timestamp, &c.signature, &c.nonce, &c.maxAge,
@@ -120,7 +118,7 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 		Address: c.address, Key: c.key, Passphrase: c.passphrase,
 		Timestamp: c.timestamp, Signature: c.signature,
 	}
-	s.describe(ctx, &r)
+	describe(ctx, &r)
 	now := s.options.Now()
 	id, err := s.options.Keyring.Authenticate(&r, now)
 	if err == nil && s.options.Board.Directory.Revoked(id.Address, id.Nonce) {
@@ -133,14 +131,30 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 	return identity{id, strings.ToLower(c.key), c.dialect, c.maxAge, c.signature}, true
 }
 
-// describe fills in what the headers of a request sign.
-func (s *door) describe(ctx *fasthttp.RequestCtx, r *auth.Request) {
+// signedRequest answers a write of an authenticated caller, or returns the refusal.
+type signedRequest func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal
+
+// signed makes the handler of a write that counts as one in the windows of scope.
+func (s *door) signed(scope []int, answer signedRequest) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		caller, ok := s.authenticate(ctx)
+		if !ok || !s.admit(ctx, &caller, demand{scope, 1}) {
+			return
+		}
+		if refused := answer(ctx, caller); refused != nil {
+			refused.Send(ctx)
+		}
+	}
+}
+
+// describe fills in the parts of a request that its headers sign.
+func describe(ctx *fasthttp.RequestCtx, r *auth.Request) {
 	raw := string(ctx.URI().PathOriginal())
 	r.Method, r.Path, r.RawPath = string(ctx.Method()), strings.TrimPrefix(raw, "/clob"), raw
 	r.Body = ctx.Request.Body()
 }
 
-// What a request must carry: the same for every cause, so that strangers learn nothing from it.
+// What a request must carry. The texts are the same for every cause: strangers learn nothing.
 const (
 	adviceL2 = "send ADDRESS, API_KEY, PASSPHRASE, TIMESTAMP and SIGNATURE of a key that is not " +
 		"revoked, each once and with one prefix; SIGNATURE is the HMAC-SHA256 by its secret of timestamp, " +

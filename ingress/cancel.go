@@ -13,8 +13,8 @@ import (
 // maxCancels bounds the ids of one DELETE /orders.
 const maxCancels = 1000
 
-// The reasons why an order is not canceled, in the peers' words. An order of somebody else does
-// not exist, as far as the caller is told.
+// The reasons why an order is not canceled, in the peers' words. To a caller, the order of somebody
+// else does not exist.
 const (
 	reasonUnknown   = "order not found"
 	reasonDone      = "order already canceled or matched"
@@ -55,24 +55,18 @@ type cancels struct{ *door }
 // missedOrder is an order that was not canceled: its id as text, and why.
 type missedOrder struct{ id, reason string }
 
-// deleteOrder is DELETE /order. Once the id was read the answer is 200: what became of it is said
-// in the body. It means that the order is out of the book for good.
-func (s *cancels) deleteOrder(ctx *fasthttp.RequestCtx) {
-	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admit(ctx, &caller, demand{cancelScope, 1}) {
-		return
-	}
+// deleteOrder is DELETE /order. Once the id was read the answer is 200: its body says what became
+// of the order. Canceled means that the order is out of the book for good.
+func (s *cancels) deleteOrder(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 	written, ok := decodeCancel(ctx.Request.Body())
 	if !ok {
-		refuseCancel.Send(ctx)
-		return
+		return refuseCancel
 	}
 	id, ok := engine.ParseOrderID(written)
 	if !ok {
-		refuseOrderID.Send(ctx)
-		return
+		return refuseOrderID
 	}
-	s.cancel(ctx, &caller, []engine.OrderID{id}, &cancelOutcome{})
+	return s.cancel(ctx, &caller, []engine.OrderID{id}, &cancelOutcome{})
 }
 
 // deleteOrders is DELETE /orders: each id is judged by itself, all are neighbours in the journal.
@@ -86,19 +80,22 @@ func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
 	if !s.admit(ctx, &caller, demand{cancelScope, n}) {
 		return
 	}
+	var refused *wire.Refusal
 	switch {
 	case !ok || count == 0:
-		refuseCancels.Send(ctx)
-		return
+		refused = refuseCancels
 	case count > maxCancels:
-		refuseLong(count, maxCancels).Send(ctx)
-		return
+		refused = refuseLong(count, maxCancels)
+	default:
+		var out cancelOutcome
+		refused = s.cancel(ctx, &caller, sortOut(written, &out), &out)
 	}
-	var out cancelOutcome
-	s.cancel(ctx, &caller, sortOut(written, &out), &out)
+	if refused != nil {
+		refused.Send(ctx)
+	}
 }
 
-// sortOut parses ids and drops those that were there before. What is no id is not canceled.
+// sortOut parses ids and drops repeated ones. A malformed id is told as not canceled.
 func sortOut(written []string, out *cancelOutcome) []engine.OrderID {
 	ids := make([]engine.OrderID, 0, len(written))
 	seen := make(map[engine.OrderID]bool, len(written))
@@ -120,7 +117,7 @@ func sortOut(written []string, out *cancelOutcome) []engine.OrderID {
 // cancel cancels the orders of a caller as one bundle, and answers.
 func (s *cancels) cancel(
 	ctx *fasthttp.RequestCtx, caller *identity, ids []engine.OrderID, out *cancelOutcome,
-) {
+) *wire.Refusal {
 	owner, known := s.options.Board.Directory.Wallet(caller.Address)
 	if !known { // nobody without an account has orders
 		for i := range ids {
@@ -130,23 +127,20 @@ func (s *cancels) cancel(
 	}
 	if len(ids) > 0 {
 		receipts, err := s.cancelAll(ids, owner)
-		if err != nil {
-			id := &ids[0]
-			if len(ids) > 1 {
-				id = nil
-			}
-			s.refuseSubmit(err, id).Send(ctx)
-			return
+		if err != nil && len(ids) == 1 {
+			return s.refuseSubmit(err, &ids[0])
+		} else if err != nil {
+			return s.refuseSubmit(err, nil)
 		}
 		if refused := s.judgeCancels(receipts, owner, out); refused != nil {
-			refused.Send(ctx)
-			return
+			return refused
 		}
 	}
 	wire.AnswerRaw(ctx, appendCancels(nil, out))
+	return nil
 }
 
-// cancelAll enters one Cancel for each id and waits for them. The error is the first of all.
+// cancelAll enters one Cancel for each id and waits for all. It returns the first error.
 func (s *cancels) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engine.Receipt, error) {
 	n := len(ids)
 	commands, calls := make([]engine.Command, n), make([]*sequencer.Call, n)
@@ -166,9 +160,8 @@ func (s *cancels) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engi
 	return receipts, errs[0]
 }
 
-// judgeCancels finds out why the engine knows no live order of some ids: it is over, or it never
-// was the caller's. The index must have come as far as the Cancels themselves to tell the two
-// apart.
+// judgeCancels tells why an id has no live order: the order is over, or it never was the caller's.
+// To tell the two apart, the index must have come as far as the Cancels.
 func (s *cancels) judgeCancels(
 	receipts []engine.Receipt, owner engine.WalletNo, out *cancelOutcome,
 ) *wire.Refusal {
@@ -197,7 +190,7 @@ func (s *cancels) judgeCancels(
 	return nil
 }
 
-// missed is why one order was not canceled.
+// missed returns why one order was not canceled.
 func (s *cancels) missed(
 	id engine.OrderID, owner engine.WalletNo, caughtUp bool,
 ) (string, *wire.Refusal) {
@@ -214,29 +207,21 @@ func (s *cancels) missed(
 }
 
 // deleteAll is DELETE /cancel-all.
-func (s *cancels) deleteAll(ctx *fasthttp.RequestCtx) {
-	caller, ok := s.authenticate(ctx)
-	if ok && s.admit(ctx, &caller, demand{cancelScope, 1}) {
-		s.sweep(ctx, &caller, &engine.Command{})
-	}
+func (s *cancels) deleteAll(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
+	return s.sweep(ctx, &caller, &engine.Command{})
 }
 
 // deleteMarket is DELETE /cancel-market-orders: those of one market, or of one of its tokens.
 // Without either nothing is canceled: all is never meant by accident.
-func (s *cancels) deleteMarket(ctx *fasthttp.RequestCtx) {
-	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admit(ctx, &caller, demand{cancelScope, 1}) {
-		return
-	}
+func (s *cancels) deleteMarket(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 	var c engine.Command
 	if refused := s.chooseMarket(ctx.Request.Body(), &c); refused != nil {
-		refused.Send(ctx)
-		return
+		return refused
 	}
-	s.sweep(ctx, &caller, &c)
+	return s.sweep(ctx, &caller, &c)
 }
 
-// chooseMarket reads which orders are meant.
+// chooseMarket reads from the body which orders to cancel.
 func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 	var condition, asset field
 	at := map[string]place{
@@ -277,9 +262,11 @@ func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 // sweepBundle bounds how many wallets are swept at once: well below the ring's slots.
 const sweepBundle = 512
 
-// sweep cancels all orders of a caller, in all wallets that he may trade for, that c asks for: also
+// sweep cancels all orders of a caller that c asks for, in all wallets that he may trade for: also
 // those that were entered and not published yet.
-func (s *cancels) sweep(ctx *fasthttp.RequestCtx, caller *identity, c *engine.Command) {
+func (s *cancels) sweep(
+	ctx *fasthttp.RequestCtx, caller *identity, c *engine.Command,
+) *wire.Refusal {
 	var out cancelOutcome
 	owner, known := s.options.Board.Directory.Wallet(caller.Address)
 	if known {
@@ -291,18 +278,17 @@ func (s *cancels) sweep(ctx *fasthttp.RequestCtx, caller *identity, c *engine.Co
 			var err error
 			out.done, err = s.sweepPart(part, out.done)
 			if err != nil && first {
-				s.refuseSubmit(err, nil).Send(ctx)
-				return
+				return s.refuseSubmit(err, nil)
 			} else if err != nil {
-				refuseUnknown.Send(ctx) // some are canceled
-				return
+				return refuseUnknown // some are canceled
 			}
 		}
 	}
 	wire.AnswerRaw(ctx, appendCancels(nil, &out))
+	return nil
 }
 
-// everyWallet is c for each wallet that its Owner may trade for.
+// everyWallet returns c for each wallet that its Owner may trade for.
 func (s *cancels) everyWallet(c *engine.Command) []engine.Command {
 	wallets := s.options.Board.Directory.Owned(c.Owner, []engine.WalletNo{c.Owner})
 	commands := make([]engine.Command, 0, len(wallets))
@@ -327,7 +313,6 @@ func (s *cancels) sweepPart(
 	return sequencer.WaitCanceled(calls, done)
 }
 
-// appendCancels appends the cancel result.
 func appendCancels(dst []byte, c *cancelOutcome) []byte {
 	dst = append(dst, `{"canceled":[`...)
 	for i := range c.done {

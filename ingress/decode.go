@@ -11,10 +11,10 @@ import (
 	"clobd/ingress/auth"
 )
 
-// errPayload says that a body is not what the route asks for.
+// errPayload says that a body is not what its route asks for.
 var errPayload = errors.New("not the body of an order request")
 
-// memberError is errPayload where it is known which member is wrong. Without want it could not be
+// memberError is errPayload with the member that is wrong. Without want the member could not be
 // read at all.
 type memberError struct{ member, want, got string }
 
@@ -26,7 +26,7 @@ const (
 	wantBytes32 = "0x and 64 hex digits"
 )
 
-// gotBytes bounds how much of a wrong member is said back.
+// gotBytes bounds how much of a wrong member an answer repeats.
 const gotBytes = 80
 
 func (e *memberError) Error() string {
@@ -41,17 +41,16 @@ func (e *memberError) Error() string {
 
 func (e *memberError) Unwrap() error { return errPayload }
 
-// checks notes the first member that is wrong.
 type checks struct{ err error }
 
-// that notes the member of f unless it is good.
+// that notes the member of f unless it is good. The first bad member stays.
 func (c *checks) that(good bool, f *field, member, want string) {
 	if !good && c.err == nil {
 		c.err = &memberError{member, want, strings.Clone(f.text)}
 	}
 }
 
-// payload is the body of an order request as it was written, every member still text.
+// payload is the body of an order request, with every member as text.
 type payload struct {
 	owner, orderType, postOnly, deferExec field
 
@@ -61,14 +60,14 @@ type payload struct {
 	expiration, nonce, feeRate, signature            field
 }
 
-// member is one that a body is read for: its name, the kinds it may have, and where it goes.
+// member says how one member of a body is read: its name, the kinds it may have, and its field.
 type member struct {
 	name  string
 	kinds kinds
 	at    func(p *payload) *field
 }
 
-// The members that an order request is read for, but for the signed order itself.
+// The members of an order request, without the signed order.
 var payloadMembers = []member{
 	{"owner", aString, func(p *payload) *field { return &p.owner }},
 	{"orderType", aString, func(p *payload) *field { return &p.orderType }},
@@ -76,7 +75,7 @@ var payloadMembers = []member{
 	{"deferExec", aBool, func(p *payload) *field { return &p.deferExec }},
 }
 
-// integer is what a number of the signed struct may be written as: public clients do either.
+// integer is the kinds of a number in the signed struct: public clients write either.
 const integer = aString | aNumber
 
 // The members of the signed order.
@@ -100,7 +99,6 @@ var signedMembers = []member{
 	{"signature", aString, func(p *payload) *field { return &p.signature }},
 }
 
-// The names of both.
 var payloadNames, signedNames = append(namesOf(payloadMembers), "order"), namesOf(signedMembers)
 
 func namesOf(members []member) []string {
@@ -111,7 +109,7 @@ func namesOf(members []member) []string {
 	return names
 }
 
-// place is where the member of a name belongs.
+// place returns where the member of a name belongs.
 func (p *payload) place(members []member, name string) (place, bool) {
 	for i := range members {
 		if m := &members[i]; m.name == name {
@@ -121,8 +119,8 @@ func (p *payload) place(members []member, name string) (place, bool) {
 	return place{}, false
 }
 
-// read fills p from a body. If that fails, at is the member that is malformed or of a wrong kind,
-// "" if there is none to name.
+// read fills p from a body. If that fails, at names the member that is malformed or of a wrong
+// kind; "" if no single member is.
 func (p *payload) read(body string) (at string, ok bool) {
 	signed := shape{signedNames, func(name string) (place, bool) {
 		return p.place(signedMembers, name)
@@ -138,7 +136,7 @@ func (p *payload) read(body string) (at string, ok bool) {
 	return c.at, ok
 }
 
-// request is a decoded order request: integers and bytes, judged for form only.
+// request is a decoded order request: integers and bytes, checked for form only.
 type request struct {
 	order        auth.Order
 	signature    []byte
@@ -167,7 +165,7 @@ func decodeOrder(body string, r *request) error {
 	return c.err
 }
 
-// decodeCommon converts the members that every version of the struct has.
+// decodeCommon converts the members that both versions of the struct have.
 func (p *payload) decodeCommon(c *checks, r *request) {
 	o := &r.order
 	token, ok := parseWord(p.tokenID.text)
@@ -191,9 +189,9 @@ func (p *payload) decodeCommon(c *checks, r *request) {
 	c.that(ok, &p.signature, "signature", "0x and the hex digits of at most 512 bytes")
 }
 
-// decodeVersion finds out which struct was signed: the payload of the first one has members that
-// those of the later ones lack, and the other way round. A payload that has both is of a later one,
-// and one that has neither is told what is missing for that.
+// decodeVersion finds out which struct was signed. The payload of each version has members that the
+// other one lacks. A payload with both kinds is of version 2; a payload with neither is told what
+// version 2 needs.
 func (p *payload) decodeVersion(c *checks, r *request) {
 	o := &r.order
 	later := p.timestamp.given() && p.metadata.given() && p.builder.given()
@@ -218,7 +216,7 @@ func (p *payload) decodeVersion(c *checks, r *request) {
 	c.that(ok, &p.taker, "taker", wantAddress)
 }
 
-// decodeTerms converts what is not signed in the later struct: how long, for whose key.
+// decodeTerms converts the members that version 2 does not sign: how long, for whose key.
 func (p *payload) decodeTerms(c *checks, r *request) {
 	c.that(p.owner.given(), &p.owner, "owner", "the API key that signs the request")
 	r.owner = strings.Clone(p.owner.text)
@@ -265,8 +263,8 @@ func parseSide(s string) (engine.Side, bool) {
 	return 0, false
 }
 
-// parseWord reads an unsigned integer of 256 bits: decimal digits, or 0x and hex digits. A number
-// with a point or an exponent is none, whatever its value: it went through a float somewhere.
+// parseWord reads an unsigned integer of 256 bits: decimal digits, or 0x and hex digits. A point or
+// an exponent is refused: such a number went through a float somewhere.
 func parseWord(s string) (auth.Word, bool) {
 	if len(s) < 3 || s[0] != '0' || s[1]|0x20 != 'x' {
 		return auth.ParseWord(s)
@@ -307,8 +305,8 @@ func parseBytes(s string) ([]byte, bool) {
 	return b, auth.ParseHex(b, s)
 }
 
-// decodeCancel reads the body of DELETE /order: the text of the order id under any of the names
-// that clients give it. ok is false if the body is no JSON object.
+// decodeCancel reads the body of DELETE /order: the order id, under any of the names that clients
+// use. ok is false if the body is no JSON object.
 func decodeCancel(body []byte) (id string, ok bool) {
 	var f field
 	names := []string{"orderID", "orderId", "order_id", "id", "hash"}
@@ -327,8 +325,8 @@ func readMembers(body []byte, at map[string]place) bool {
 	return c.document(&shape{names, func(n string) (place, bool) { p, ok := at[n]; return p, ok }})
 }
 
-// splitArray takes a body that holds one array apart: the text of its first values, at most so
-// many, and how many there are. ok is false if it is no JSON array.
+// splitArray splits a body that holds one array: it returns the text of the first values, at most
+// so many, and how many there are. ok is false if the body is no JSON array.
 func splitArray(body string, most int) (values []string, count int, ok bool) {
 	c := scanner{s: body, depth: 1}
 	c.space()
@@ -353,8 +351,8 @@ func splitArray(body string, most int) (values []string, count int, ok bool) {
 	return values, count, c.i == len(body)
 }
 
-// decodeCancels reads the body of DELETE /orders: a list of ids, each a text or what DELETE /order
-// takes. It returns the first maxCancels and how many there are.
+// decodeCancels reads the body of DELETE /orders: a list of ids, each a string or a body of DELETE
+// /order. It returns the first maxCancels and how many there are.
 func decodeCancels(body []byte) (ids []string, count int, ok bool) {
 	values, count, ok := splitArray(string(body), maxCancels)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"clobd/engine/view"
 )
 
-// door is what all handlers share: the limits, the pool, and the one way from here to the engine.
-// Any goroutine may use it.
+// door is what all handlers share: options, limits, the pool, and the one way from here to the
+// engine. Any goroutine may use it.
 type door struct {
 	options Options  // the first group is written before ready, read after
 	windows *windows // nil: no limits

@@ -9,11 +9,11 @@ import (
 	"clobd/engine"
 )
 
-// faucetWindow is how many gifts one address of the network may cause.
+// faucetWindow bounds the gifts that one network address may cause.
 var faucetWindow = window{64, 10 * time.Minute}
 
-// faucet gives paper collateral to wallets without an account. Its Deposit carries an id made of
-// the address, and the engine takes an id once: so does every wallet, whatever happens here.
+// faucet gives paper collateral to wallets without an account. The id of its Deposit is made of the
+// address, and the engine takes an id once: so no wallet gets two gifts.
 type faucet struct {
 	*door
 	callers *windows
@@ -22,8 +22,8 @@ type faucet struct {
 	pending int // gifts on their way
 }
 
-// give deposits the gift, if there is one, and the wallet has no account yet. A gift that fails
-// costs nobody his key: the next derivation tries again.
+// give deposits the gift, if there is one and the wallet has no account yet. A failed gift costs
+// nobody his key: the next derivation tries again.
 func (f *faucet) give(a engine.Address, from netip.Addr) {
 	if f.options.Faucet == 0 {
 		return
@@ -37,14 +37,14 @@ func (f *faucet) give(a engine.Address, from netip.Addr) {
 		Cash:    f.options.Faucet,
 		ID:      sha256.Sum256(append([]byte("faucet"), a[:]...)),
 	}
-	_, _ = f.deposit(&gift) // what fails here is given by the next derivation
+	_, _ = f.deposit(&gift) // the next derivation tries again
 	f.mutex.Lock()
 	f.pending--
 	f.mutex.Unlock()
 }
 
-// mayGive takes one gift from the caller's window, which holds whatever other limits are off, if
-// there are not too many wallets already.
+// mayGive counts one gift, if the caller's window has room and there are not too many wallets. The
+// window holds even with Options.Limits off.
 func (f *faucet) mayGive(from netip.Addr) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -57,8 +57,8 @@ func (f *faucet) mayGive(from netip.Addr) bool {
 }
 
 // deposit enters a Deposit and waits for it. Where wallets are linked on first use, a Link of an
-// address that is nobody's yet to itself enters with it: a stranger who saw the money before the
-// owner was set could claim it. Should the Link not enter, claim finds out.
+// ownerless address to itself enters with it: otherwise a stranger who saw the money first could
+// claim the wallet. If the Link does not enter, claim makes up for it.
 func (f *faucet) deposit(c *engine.Command) (engine.Receipt, error) {
 	given, err := f.enter(c)
 	if err != nil {
@@ -68,14 +68,14 @@ func (f *faucet) deposit(c *engine.Command) (engine.Receipt, error) {
 	if wallet, _ := d.Wallet(c.Address); f.options.LinkOnFirstUse && d.Owner(wallet) == 0 {
 		own := engine.Command{Kind: engine.Link, Address: c.Address, Holder: c.Address}
 		if linked, err := f.enter(&own); err == nil {
-			_, _ = linked.Wait() // claim looks what became of it
+			_, _ = linked.Wait() // claim checks the result
 		}
 	}
 	return given.Wait()
 }
 
-// claim links an address that has shown to hold its own private key to itself, before somebody else
-// signs for it. It is tried again with the next derivation or the first order.
+// claim links an address that has proved itself to itself, before somebody else signs for it. The
+// next derivation or the first order tries again.
 func (f *faucet) claim(a engine.Address) {
 	d := f.options.Board.Directory
 	if wallet, known := d.Wallet(a); f.options.LinkOnFirstUse && known && d.Owner(wallet) == 0 {

@@ -11,8 +11,8 @@ import (
 	"clobd/engine"
 )
 
-// A key that has begun to send heartbeats promises one every ten seconds. The buffer is for the way
-// here.
+// A key that has begun to send heartbeats promises one every ten seconds. The 5 s more are for the
+// network.
 const (
 	beatTimeout = 10*time.Second + 5*time.Second
 	beatLook    = 500 * time.Millisecond // between two looks at who is silent
@@ -27,28 +27,28 @@ type beatKey struct {
 	key   uint32
 }
 
-// chain is what is known of one such key's heartbeats.
+// chain is the state of one such key.
 type chain struct {
-	id      string // that the next one must carry; "" at first after a restart: then any will do
+	id      string // that the next beat must carry; "" after a restart: any will do
 	last    time.Time
 	timeout time.Duration
 	firing  bool // its orders are being canceled
 }
 
-// heartbeats are those of all keys. That a key is watched is journaled; its beats only move what is
-// here.
+// heartbeats serves and watches the heartbeats of all keys. That a key is watched is journaled; its
+// beats are not.
 //
 //	first beat ─► Arm, durable ─► id ─► beat with id ─► next id ─► … silence ─► CancelAll, disarm
 //
-// Each beat must carry the id that the one before it was answered with: two programs that share a
-// key without knowing of each other find out.
+// Each beat must carry the id that answered the beat before: two programs that share a key without
+// knowing of each other find out.
 type heartbeats struct {
 	*cancels
 	mutex  sync.Mutex
 	chains map[beatKey]*chain
 }
 
-// beatResult is what became of one.
+// beatResult is what became of a beat.
 type beatResult uint8
 
 const (
@@ -58,8 +58,8 @@ const (
 	beatLate             // its orders are being canceled
 )
 
-// beat judges a beat and returns the id to go on with: the next one, or the one that was expected.
-// An empty id starts over: a program that was started anew does not know the last one.
+// beat judges a beat and returns the id to go on with: the next one, or the expected one if the id
+// was wrong. An empty id starts over, for a program that was started anew.
 func (h *heartbeats) beat(k beatKey, id string, now time.Time) (string, beatResult) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -78,7 +78,7 @@ func (h *heartbeats) beat(k beatKey, id string, now time.Time) (string, beatResu
 	return c.id, beatTaken
 }
 
-// start begins a chain, or goes on with one that another beat has begun meanwhile.
+// start begins a chain, or continues one that another beat has begun meanwhile.
 func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) string {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -91,7 +91,8 @@ func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) stri
 	return c.id
 }
 
-// resume begins the chains of the keys that were watched before a restart: they get one full grace.
+// resume begins the chains of the keys that were watched before a restart. Each gets one full
+// grace.
 func (h *heartbeats) resume(each func(func(engine.WalletNo, uint32, engine.Time)), now time.Time) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -100,7 +101,7 @@ func (h *heartbeats) resume(each func(func(engine.WalletNo, uint32, engine.Time)
 	})
 }
 
-// silent are the keys that have been silent for too long. Each must be given to finish.
+// silent returns the keys that have been silent for too long. Each must be given to finish.
 func (h *heartbeats) silent(now time.Time) (keys []beatKey) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -120,7 +121,7 @@ func (h *heartbeats) finish(k beatKey, ended bool) {
 	defer h.mutex.Unlock()
 	if ended {
 		delete(h.chains, k)
-	} else if c := h.chains[k]; c != nil { // it may have been revoked meanwhile
+	} else if c := h.chains[k]; c != nil { // a revoked key is gone
 		c.firing = false
 	}
 }
@@ -133,39 +134,38 @@ func newID() string {
 	return string(engine.AppendUUID(nil, b))
 }
 
-// heartbeat is POST /v1/heartbeats; legacy is POST /heartbeats, which says more in its answer.
-func (s *heartbeats) heartbeat(legacy bool) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		caller, ok := s.authenticate(ctx)
-		if !ok || !s.admit(ctx, &caller, demand{beatScope, 1}) {
-			return
-		}
-		var given field
-		at := map[string]place{"heartbeat_id": {into: &given, kinds: aString}}
-		if body := ctx.Request.Body(); len(body) > 0 && !readMembers(body, at) {
-			refuseBody.Because(`the body must be like {"heartbeat_id":"the last one, or empty"}`).
-				Send(ctx)
-			return
-		}
-		owner, known := s.options.Board.Directory.Wallet(caller.Address)
-		if !known {
-			refuseStranger.Send(ctx)
-			return
-		}
-		id, refused := s.carry(beatKey{owner, caller.Nonce}, given.text)
-		if refused != nil {
-			refused.Send(ctx)
-			return
-		}
-		body := []byte(`{`)
-		if legacy {
-			body = append(body, `"status":"ok",`...)
-		}
-		wire.AnswerRaw(ctx, append(wire.AppendString(append(body, `"heartbeat_id":`...), id), '}'))
-	}
+// heartbeat is POST /v1/heartbeats.
+func (s *heartbeats) heartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
+	return s.beatOnce(ctx, caller, `{`)
 }
 
-// carry takes one heartbeat and returns the id of the next one.
+// legacyHeartbeat is POST /heartbeats, which says more in its answer.
+func (s *heartbeats) legacyHeartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
+	return s.beatOnce(ctx, caller, `{"status":"ok",`)
+}
+
+// beatOnce reads one heartbeat and answers with the id of the next one, behind head.
+func (s *heartbeats) beatOnce(
+	ctx *fasthttp.RequestCtx, caller identity, head string,
+) *wire.Refusal {
+	var given field
+	at := map[string]place{"heartbeat_id": {into: &given, kinds: aString}}
+	if body := ctx.Request.Body(); len(body) > 0 && !readMembers(body, at) {
+		return refuseBody.Because(`the body must be like {"heartbeat_id":"the last one, or empty"}`)
+	}
+	owner, known := s.options.Board.Directory.Wallet(caller.Address)
+	if !known {
+		return refuseStranger
+	}
+	id, refused := s.carry(beatKey{owner, caller.Nonce}, given.text)
+	if refused == nil {
+		body := append([]byte(head), `"heartbeat_id":`...)
+		wire.AnswerRaw(ctx, append(wire.AppendString(body, id), '}'))
+	}
+	return refused
+}
+
+// carry judges one heartbeat, arms the key at its first, and returns the id of the next one.
 func (s *heartbeats) carry(k beatKey, given string) (string, *wire.Refusal) {
 	id, what := s.beat(k, given, s.options.Now())
 	switch what {
@@ -206,8 +206,8 @@ func (s *heartbeats) watch(stop <-chan struct{}) {
 	}
 }
 
-// silence cancels the orders of the keys that are silent. What cannot be entered now is tried again
-// at the next look.
+// silence cancels the orders of the silent keys. If a Command cannot be entered now, the next look
+// tries again.
 func (s *heartbeats) silence() {
 	keys := s.silent(s.options.Now())
 	if len(keys) == 0 {
@@ -227,12 +227,12 @@ func (s *heartbeats) silence() {
 	}
 }
 
-// farewells bounds the Commands that say farewell to silent keys and enter as one bundle, but for
-// those of a single key, of which there are as many as its owner has wallets.
+// farewells bounds the Commands for silent keys that enter as one bundle. A single key may need
+// more: one for each wallet of its owner.
 const farewells = 256
 
 // cancelKeys cancels all orders that came with each of the keys, in every wallet of its owner, and
-// stops to watch it. It returns for how many it has, from the first one on, and why not for all.
+// stops watching it. It returns how many keys it has finished, from the first on, and why not all.
 func (s *heartbeats) cancelKeys(keys []beatKey) (ended int, err error) {
 	var commands []engine.Command
 	for i, k := range keys {
@@ -252,7 +252,7 @@ func (s *heartbeats) cancelKeys(keys []beatKey) (ended int, err error) {
 	return ended, nil
 }
 
-// farewell are the Commands for one silent key: it is disarmed after its orders are canceled.
+// farewell returns the Commands for one silent key: cancel its orders, then disarm it.
 func (s *heartbeats) farewell(k beatKey) []engine.Command {
 	return append(s.everyWallet(&engine.Command{
 		Kind: engine.CancelAll, Owner: k.owner, Key: k.key, Only: engine.OnlyKey,
@@ -260,7 +260,7 @@ func (s *heartbeats) farewell(k beatKey) []engine.Command {
 	}), disarm(k))
 }
 
-// disarm is the Command after which a key is watched no more.
+// disarm returns the Command after which a key is watched no more.
 func disarm(k beatKey) engine.Command {
 	return engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key}
 }

@@ -22,9 +22,10 @@ type keys struct {
 	adding   [16]sync.Mutex // held by who numbers a key, by owner
 }
 
-// deriveKey is POST /auth/api-key and GET /auth/derive-api-key: whoever shows that the address is
-// its own is told the key. The same address and nonce always give the same three. POST puts the key
-// on record, if the address has an account, and restores it if it was revoked; GET stores nothing.
+// deriveKey is POST /auth/api-key and GET /auth/derive-api-key: it tells an address its key, for a
+// signature that proves the address. The same address and nonce always give the same three texts.
+// POST puts the key on record, if the address has an account, and restores a revoked one; GET
+// stores nothing.
 func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
 	r := auth.L1Request{
@@ -54,19 +55,19 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 		owner, _ := s.options.Board.Directory.Wallet(address)
 		refused := s.record(address, engine.TradingKey, nonce)
 		if refused != nil && s.revoked(owner, engine.TradingKey, nonce) {
-			refused.Send(ctx) // it would open nothing
+			refused.Send(ctx) // the key would open nothing
 			return
 		}
 	}
-	wire.AnswerRaw(ctx, appendTrio(nil, s.options.Keyring.Derive(address, nonce)))
+	wire.AnswerRaw(ctx, appendTrio(nil, "apiKey", s.options.Keyring.Derive(address, nonce)))
 }
 
-// derivationShare is the part of the verification queue that all derivations together may hold:
-// they come from nobody known, and must not keep signed orders out.
+// derivationShare is the part of the pool's queue that all derivations together may hold: they come
+// from strangers and must not keep signed orders out.
 const derivationShare = 8
 
-// verifyDerivation is pool.do for whoever is known by its network address only: the share that it
-// uses up is that address's, not the one of the wallet it claims to be.
+// verifyDerivation is pool.do for a caller who is known by his network address only. It uses that
+// address's share of the queue, not the share of the wallet that the request claims.
 func (s *keys) verifyDerivation(from netip.Addr, work func()) error {
 	defer s.deriving.Add(-1)
 	if int(s.deriving.Add(1)) > max(s.pool.capacity()/derivationShare, 1) {

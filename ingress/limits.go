@@ -22,7 +22,7 @@ type window struct {
 	period time.Duration
 }
 
-// The windows of one address. Their order is that of addressWindows.
+// The windows of one address, in the order of addressWindows.
 const (
 	allTraffic = iota
 	placing
@@ -51,10 +51,9 @@ const (
 
 const ten = 10 * time.Second
 
-// addressWindows is the table for callers who are known by their address only. What places, what
-// cancels and what keeps orders alive have one each and are not counted with the rest: whatever
-// else comes from behind an address, it takes no cancel's place. Those of orders and cancels hold
-// what five accounts may send.
+// addressWindows is the table for callers who are known by their address only. Orders, cancels and
+// heartbeats have a window each and do not count with the rest: no other traffic from an address
+// takes a cancel's place. The windows of orders and cancels hold what five accounts may send.
 var addressWindows = [...]window{
 	allTraffic:     {5000, ten},
 	placing:        {12000, ten},
@@ -92,7 +91,8 @@ const (
 	keyWrites
 )
 
-// accountWindows is the table for authenticated writes: keys are free, so accounts are counted.
+// accountWindows is the table for authenticated writes. Keys are free, so accounts are counted, not
+// keys.
 var accountWindows = [...]window{
 	orderBurst:      {2400, ten},
 	orderSustained:  {24000, 10 * time.Minute},
@@ -103,7 +103,7 @@ var accountWindows = [...]window{
 	keyWrites:       {50, ten},
 }
 
-// The scopes of the writes: all windows of each are judged in one decision.
+// The windows that each kind of write counts in.
 var (
 	orderScope    = []int{orderBurst, orderSustained}
 	cancelScope   = []int{cancelBurst, cancelSustained}
@@ -112,24 +112,23 @@ var (
 	keyScope      = []int{keyWrites}
 )
 
-// demand is what a request asks of its windows: a list counts as many as it has entries.
+// demand is the windows that a request counts in, and how often: a list counts once an entry.
 type demand struct {
 	scope []int
 	n     uint32 // at least 1, at most the least limit of the scope
 }
 
-// entrance is a method and the first segment of a path, without the prefix of its family. HEAD is
-// GET.
+// entrance is a method and the first segment of a path without the prefix of its family. HEAD
+// counts as GET.
 type entrance struct{ method, segment string }
 
-// The methods of entrances.
 const (
 	get  = fasthttp.MethodGet
 	post = fasthttp.MethodPost
 	del  = fasthttp.MethodDelete
 )
 
-// rest are the address windows of an entrance that addressScopes does not name.
+// rest are the windows of an entrance that addressScopes does not name.
 var rest = []int{allTraffic}
 
 // addressScopes are the address windows that a request counts against.
@@ -184,11 +183,11 @@ func addressScope(method, path string, cursor bool) []int {
 	segment, below, _ := strings.Cut(path, "/")
 	switch {
 	case segment == "markets" && (family == "/clob" || family == "" && below == "" && cursor):
-		return rest // the order book's list and markets, of the same paths
+		return rest // the order book lists markets under the same paths
 	case segment == "auth":
 		segment = path
 	case segment == "v1" && below == "market-positions":
-		segment = "trades" // as much work, and a window that both share
+		segment = "trades" // as much work: both share a window
 	case segment == "v1" && below != "heartbeats":
 		return rest
 	}
@@ -198,15 +197,15 @@ func addressScope(method, path string, cursor bool) []int {
 	return rest
 }
 
-// counter is a sliding window: the requests of this period, and of the one before it weighted by
-// the part of it that the window still covers.
+// counter is a sliding window: it counts the requests of the present period, and of the period
+// before by the part that the window still covers.
 type counter struct {
 	period      int64 // number of the current period since the epoch
 	now, before uint32
 	_           uint32 // fills 24 bytes
 }
 
-// turn moves the counter to the period that contains t and returns the elapsed part of it.
+// turn moves the counter to the period of t and returns how much of that period has passed.
 func (c *counter) turn(w window, t int64) (elapsed int64) {
 	p := t / int64(w.period)
 	switch {
@@ -219,12 +218,12 @@ func (c *counter) turn(w window, t int64) (elapsed int64) {
 	return t % int64(w.period)
 }
 
-// wait is how long until n more requests fit: 0 if they fit now.
+// wait returns how long until n more requests fit: 0 if they fit now.
 func (c *counter) wait(w window, t int64, n uint32) time.Duration {
 	elapsed := c.turn(w, t)
 	period := int64(w.period)
-	room := int64(w.limit) - int64(n) // what may already weigh for them to fit
-	if int64(c.now) > room {          // only the next period can help, in which now is before
+	room := int64(w.limit) - int64(n) // what the counted ones may weigh
+	if int64(c.now) > room {          // only the next period can help
 		return time.Duration(period-elapsed) + w.until(int64(c.now), room)
 	}
 	if fit := int64(w.until(int64(c.before), room-int64(c.now))); fit > elapsed {
@@ -233,8 +232,8 @@ func (c *counter) wait(w window, t int64, n uint32) time.Duration {
 	return 0
 }
 
-// until is the elapsed time of a period from which n requests of the period before it weigh at
-// most room.
+// until returns how much of a period must have passed before n requests of the period before weigh
+// at most room.
 func (w window) until(n, room int64) time.Duration {
 	if n <= room {
 		return 0
@@ -243,14 +242,14 @@ func (w window) until(n, room int64) time.Duration {
 	return time.Duration(period - period/n*room - period%n*room/n)
 }
 
-// shards bounds contention; each shard keeps at most shardCallers callers and forgets the one that
-// has been silent longest: 16 * 2,048 callers with 23 counters of 24 bytes are 18 MB.
+// shards bounds contention. Each shard keeps at most shardCallers callers and forgets the one that
+// was silent longest: 16 * 2,048 callers with 23 counters of 24 bytes are 18 MB.
 const (
 	shards       = 16
 	shardCallers = 2048
 )
 
-// windows is the table of limits with the callers counted in it. Anybody may use it.
+// windows holds the counters of all callers. Any goroutine may use it.
 type windows struct {
 	now       func() time.Time
 	seed      maphash.Seed
@@ -258,7 +257,7 @@ type windows struct {
 	accounts  [shards]shard
 }
 
-// shard is a part of the callers, the last heard of first.
+// shard is a part of the callers, the most recent first.
 type shard struct {
 	mutex   sync.Mutex
 	callers map[[20]byte]*list.Element
@@ -280,23 +279,22 @@ func newWindows(now func() time.Time) *windows {
 	return w
 }
 
-// address admits a request of an address into all windows of scope, or into none: then it returns
-// how long to wait.
+// address counts a request of an address in all windows of scope, or in none: then it returns how
+// long to wait.
 func (w *windows) address(a netip.Addr, scope []int) time.Duration {
 	return w.decide(&w.addresses, addressWindows[:], conn.AddressKey(a), demand{scope, 1})
 }
 
-// account is the same for an authenticated account.
+// account does the same for an authenticated account.
 func (w *windows) account(a engine.Address, d demand) time.Duration {
 	return w.decide(&w.accounts, accountWindows[:], a, d)
 }
 
-// gift admits one gift of the faucet.
+// gift counts one gift of the faucet and reports whether there was room.
 func (w *windows) gift(a netip.Addr) bool {
 	return w.decide(&w.accounts, []window{faucetWindow}, conn.AddressKey(a), demand{[]int{0}, 1}) == 0
 }
 
-// decide looks at every window of the scope before it counts in any of them.
 func (w *windows) decide(
 	set *[shards]shard, table []window, key [20]byte, d demand,
 ) time.Duration {
@@ -305,7 +303,7 @@ func (w *windows) decide(
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	c := s.caller(key, len(table))
-	longest := time.Duration(0)
+	longest := time.Duration(0) // every window is asked before any of them counts
 	for _, i := range d.scope {
 		longest = max(longest, c.counters[i].wait(table[i], t, d.n))
 	}
@@ -318,7 +316,7 @@ func (w *windows) decide(
 	return 0
 }
 
-// caller finds or makes the caller and moves it to the front.
+// caller returns the counters of a key and moves them to the front.
 func (s *shard) caller(key [20]byte, n int) *caller {
 	if e := s.callers[key]; e != nil {
 		s.order.MoveToFront(e)
@@ -342,7 +340,7 @@ func (s *door) admit(ctx *fasthttp.RequestCtx, caller *identity, d demand) bool 
 	wait := time.Duration(0)
 	if caller == nil {
 		path := string(ctx.Path())
-		// Elsewhere a cursor decides nothing, and most queries are never taken apart.
+		// Only on /markets does a cursor decide: most queries are never taken apart.
 		cursor := strings.HasPrefix(path, "/markets") && ctx.QueryArgs().Has("next_cursor")
 		scope := addressScope(string(ctx.Method()), path, cursor)
 		wait = s.windows.address(s.ClientAddress(ctx), scope)

@@ -8,8 +8,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// metrics are the door's counters. Their labels are route names and statuses, both of them few and
-// ours: nothing that a stranger chooses becomes a label.
+// metrics are the door's counters. Their labels are route names and statuses, few of each; nothing
+// that a stranger chooses becomes a label.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -60,7 +60,6 @@ func (m *metrics) watch(p *pool) {
 	count("expired_total", "Orders and signatures refused because they had waited too long.", p.expired.Load)
 }
 
-// collectors are all of them.
 func (m *metrics) collectors() []prometheus.Collector {
 	return append([]prometheus.Collector{m.requests, m.seconds, m.busy}, m.pool...)
 }

@@ -16,8 +16,8 @@ import (
 	"clobd/ingress/conn"
 )
 
-// Options are what the door needs. Those of the first group may be left out of New while the
-// journal is being recovered; Attach sets them before Ready(true).
+// Options are what the door needs. The first group may be left out of New while the journal is
+// being recovered; Attach sets it before Ready(true).
 type Options struct {
 	// Enter hands a Command to the writer, here or on another node, and does not wait: the Call has
 	// the answer. It copies c and c.Proof. Errors: sequencer.ErrBusy and sequencer.ErrClosed.
@@ -31,8 +31,8 @@ type Options struct {
 	// Account serves every route that reads and needs a key, for the authenticated owner. dialect is
 	// the prefix of its headers.
 	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string)
-	// Past finds an older order: its result brought up to date, and the Sequence up to which the
-	// index had been searched. seen is read before the lookup.
+	// Past looks an order up in the index: its result with its status of today, whether the index
+	// knows it, and the Sequence that the index had reached before the lookup.
 	Past func(id engine.OrderID) (r engine.Receipt, known bool, seen engine.Sequence, err error)
 	// Await waits at most d until the index holds seq, and reports whether it does.
 	Await     func(seq engine.Sequence, d time.Duration) bool
@@ -42,13 +42,12 @@ type Options struct {
 	Verifier *auth.Verifier
 	// Chains are the chain ids under which a key may be derived.
 	Chains []uint64
-	// Faucet is the paper collateral that a wallet without an account gets when it derives a key:
-	// 0 is none. Nobody gets it once FaucetWallets wallets have numbers, whoever paid into them;
-	// default 10,000.
+	// Faucet is the paper collateral that a wallet without an account gets when it derives a key; 0
+	// turns it off. Nobody gets it once FaucetWallets wallets have numbers; default 10,000.
 	Faucet        engine.Cash
 	FaucetWallets int
-	// LinkOnFirstUse links a funded, unlinked wallet to the first owner who signs for it, and a
-	// funded address that derives a key or trades for itself to itself: then it has no other owner.
+	// LinkOnFirstUse links a funded wallet without an owner to the first owner who signs for it. A
+	// funded address that derives a key or trades for itself is linked to itself, for good.
 	LinkOnFirstUse bool
 	// Limits turns the table of request windows on.
 	Limits bool
@@ -74,7 +73,6 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// withDefaults fills the fields that were left out.
 func (o Options) withDefaults() Options {
 	if o.FaucetWallets == 0 {
 		o.FaucetWallets = 10_000
@@ -103,7 +101,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate names everything that is wrong with the options that New needs.
+// validate names every bad option that New needs.
 func (o *Options) validate() error {
 	var problems []error
 	need := func(ok bool, name string) {
@@ -133,7 +131,7 @@ func (o *Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// validateAttached names everything that is missing before the node can be ready.
+// validateAttached names every missing option of the first group.
 func (o *Options) validateAttached() error {
 	var problems []error
 	need := func(ok bool, name string) {

@@ -9,8 +9,8 @@ import (
 	"clobd/engine"
 )
 
-// Bounds of the pool: what waits there is at most poolWork of one place's time each, and waits at
-// most poolPatience. A first guess of what one piece of work costs is replaced by measuring.
+// Bounds of the pool. Work of at most poolWork per seat may wait there, each piece at most
+// poolPatience. Measuring replaces the first guess of what a piece costs.
 const (
 	poolWork     = 50 * time.Millisecond
 	poolPatience = time.Second
@@ -18,27 +18,26 @@ const (
 	poolSlots    = 8192 // cap of the queue however cheap the work is
 	poolShare    = 4    // one wallet may hold this part of the queue
 
-	// After a read one place less is given out for so long: long enough that a few reads a second
-	// keep it.
+	// For so long after a read the pool gives out one seat less: long enough that a few reads a
+	// second keep that seat free.
 	readsLast = 100 * time.Millisecond
 )
 
-// Why the pool did not run a job. In each case nothing happened.
+// Why the pool did not run a piece of work. In each case nothing happened.
 var (
 	errPoolFull    = errors.New("verification queue is full")
 	errPoolExpired = errors.New("verification waited too long")
 	errPoolClosed  = errors.New("verification pool is closed")
 )
 
-// pool bounds how many orders are worked on at once. One takes as long as many book reads: if every
-// request ran at once, the scheduler's queue would be full of them and a read would wait for all.
-// Those that wait for a place here are parked, not runnable, and each runs in its own goroutine: no
-// thread is woken, nothing is handed over. Answers go before new work: they are what is left of
-// work that was let in, and end it.
+// pool bounds how many orders are worked on at once. One order takes as long as many book reads: if
+// all ran at once, the scheduler's queue would be full of them and a read would wait for all. Orders
+// that wait for a seat are parked, not runnable, and each runs in its own goroutine: no thread is
+// woken. Answers go before new work, because they end work that was let in.
 //
-//	do ─► a place is free ─► run
+//	do ─► a seat is free ─► run
 //	 └──► full, or this wallet's share is taken ─► errPoolFull
-//	       └──► wait, first come first served ─► the one who leaves gives his place on ─► run
+//	       └──► wait, first come first served ─► who leaves passes the seat on ─► run
 //	back ─► the same before all others, and never refused
 type pool struct {
 	workers int
@@ -52,25 +51,25 @@ type pool struct {
 	mutex   sync.Mutex
 	closed  bool
 	running int
-	queue   queue // of new work
+	queue   queue // new work
 	answers queue
-	waiting int // of the queue
+	waiting int // in the queue
 	wallets map[engine.Address]int
 }
 
-// spans are what a pool's bounds are in time. They are set before its first use.
+// spans are the pool's bounds in time. They are set before its first use.
 type spans struct {
-	work     time.Duration // of one place, that may wait
-	patience time.Duration // of who waits
-	reads    time.Duration // for which one place less is given out after a read
+	work     time.Duration // that may wait, for one seat
+	patience time.Duration // of each piece that waits
+	reads    time.Duration // after a read, with one seat less
 }
 
-// waiter is who waits for a place.
+// waiter is a goroutine that waits for a seat.
 type waiter struct {
 	wallet   engine.Address
 	deadline time.Time
 	next     *waiter
-	turn     chan error // nil: the place is yours
+	turn     chan error // nil: the seat is yours
 }
 
 // queue holds waiters in their order.
@@ -86,7 +85,7 @@ func (q *queue) push(w *waiter) {
 	q.last = w
 }
 
-// pop takes the first one out; nil if nobody waits.
+// pop takes the first waiter out; nil if nobody waits.
 func (q *queue) pop() *waiter {
 	w := q.first
 	if w != nil {
@@ -95,7 +94,7 @@ func (q *queue) pop() *waiter {
 	return w
 }
 
-// newPool makes a pool of so many places, at least 1.
+// newPool makes a pool of so many seats, at least 1.
 func newPool(workers int) *pool {
 	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int),
 		spans: spans{work: poolWork, patience: poolPatience, reads: readsLast}}
@@ -104,9 +103,9 @@ func newPool(workers int) *pool {
 	return p
 }
 
-// do runs work as soon as there is a place for it and returns when it is finished. The wallet is
-// who pays with its share of the queue. Errors: errPoolFull, errPoolExpired, errPoolClosed; then
-// work was not called and never will be.
+// do runs work as soon as there is a seat, and returns when work has finished. It takes wallet's
+// share of the queue. Errors: errPoolFull, errPoolExpired, errPoolClosed; then work is never
+// called.
 func (p *pool) do(wallet engine.Address, work func()) error {
 	w, err := p.enter(wallet)
 	if err != nil {
@@ -124,7 +123,7 @@ func (p *pool) do(wallet engine.Address, work func()) error {
 	return nil
 }
 
-// ranFor notes what one piece of work took.
+// ranFor notes how long one piece of work took.
 func (p *pool) ranFor(d time.Duration) {
 	cost := p.cost.Load()
 	p.cost.Store(cost + (int64(d)-cost)/8)
@@ -133,14 +132,14 @@ func (p *pool) ranFor(d time.Duration) {
 
 // reading notes that somebody reads at this time.
 func (p *pool) reading(at time.Time) {
-	grain := int64(p.spans.reads) / 8 // most reads need not write what all others look at
+	grain := int64(p.spans.reads) / 8 // most reads need not write: all others look at it
 	if now := int64(at.Sub(p.began)); now > p.read.Load()+grain {
 		p.read.Store(now)
 	}
 }
 
-// places is how many may run now. While somebody reads, one CPU is left to him: the places are as
-// many as there are CPUs, and the kernel would let a read wait for the turns of all of them.
+// places is how many may run now. The seats are as many as there are CPUs, and the kernel would let
+// a read wait for the turns of all of them: while somebody reads, one CPU is left free.
 func (p *pool) places() int {
 	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(p.spans.reads) {
 		return p.workers - 1
@@ -148,7 +147,8 @@ func (p *pool) places() int {
 	return p.workers
 }
 
-// enter takes a place, or one in the queue if there is room for it and for its wallet.
+// enter takes a seat, or lines up if the queue and the wallet's share of it have room: then the
+// caller must wait for its turn.
 func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -173,7 +173,7 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 	return w, nil
 }
 
-// try takes a place if there is one that nobody waits for. leave gives it back.
+// try takes a seat if there is one that nobody waits for. leave gives it back.
 func (p *pool) try() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -185,20 +185,19 @@ func (p *pool) try() bool {
 	return true
 }
 
-// capacity is how many pieces of work are poolWork of work for all places.
+// capacity is how many pieces of work may wait: poolWork for each seat.
 func (p *pool) capacity() int {
 	n := int64(p.spans.work) * int64(p.workers) / max(p.cost.Load(), 1)
 	return int(min(max(n, int64(p.workers)), poolSlots))
 }
 
-// queued is how many wait.
 func (p *pool) queued() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.waiting
 }
 
-// back waits for a place with an answer to what was let in before: w is used for nothing else.
+// back waits for a seat with the answer to work that was let in. w is used for nothing else.
 func (p *pool) back(w *waiter) {
 	p.mutex.Lock()
 	p.answers.push(w)
@@ -207,7 +206,7 @@ func (p *pool) back(w *waiter) {
 	<-w.turn
 }
 
-// leave gives the place back.
+// leave gives a seat back.
 func (p *pool) leave() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -215,9 +214,9 @@ func (p *pool) leave() {
 	p.fill()
 }
 
-// fill gives the places that are free to answers and to those who have not waited too long. There
-// are more of them than the last one gave back where somebody has stopped reading since; no clock
-// looks for that, as whoever has a place computes and is gone in a moment. The mutex is held.
+// fill gives the free seats to answers, and then to new work that has not waited too long. There
+// may be two free seats, when somebody has stopped reading. No clock looks for that: whoever has a
+// seat computes and is gone in a moment. The mutex is held.
 func (p *pool) fill() {
 	for p.answers.first != nil || p.queue.first != nil {
 		if p.running >= p.places() {
@@ -235,7 +234,8 @@ func (p *pool) fill() {
 	}
 }
 
-// patient takes the first out of the queue who has not waited too long; nil if nobody waits.
+// patient takes the first waiter out of the queue that has not waited too long; nil if there is
+// none.
 func (p *pool) patient() *waiter {
 	for w := p.pop(); w != nil; w = p.pop() {
 		if !time.Now().After(w.deadline) {
@@ -247,7 +247,6 @@ func (p *pool) patient() *waiter {
 	return nil
 }
 
-// pop takes the first out of the queue; nil if nobody waits.
 func (p *pool) pop() *waiter {
 	w := p.queue.pop()
 	if w == nil {
@@ -260,7 +259,7 @@ func (p *pool) pop() *waiter {
 	return w
 }
 
-// close refuses new work and answers who waits. What runs goes on, and so do answers.
+// close refuses new work and all that waits. Running work and its answers go on.
 func (p *pool) close() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +17,7 @@ import (
 )
 
 // Keys are derived and never stored. What is on record is that an owner has them, so that they can
-// be listed, and that he does not want them any more.
+// be listed, and that he gave some of them up.
 
 var (
 	refuseNoKey = wire.Refuse(404, "not_found", "api key not found",
@@ -24,8 +26,7 @@ var (
 		"both belong into the query: whose key it is said to be, and the key")
 )
 
-// record puts a key on record, or restores it. A stranger's is not recorded: it has nothing that it
-// could open.
+// record puts a key on record, or restores it. A stranger's key is not recorded: it opens nothing.
 func (s *keys) record(a engine.Address, class engine.KeyClass, number uint32) *wire.Refusal {
 	d := s.options.Board.Directory
 	owner, known := d.Wallet(a)
@@ -35,10 +36,11 @@ func (s *keys) record(a engine.Address, class engine.KeyClass, number uint32) *w
 	if k, recorded := d.Key(owner, class, number); recorded && !k.Revoked {
 		return nil
 	}
-	return s.setKey(&engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number})
+	return s.keySet(s.submit(
+		&engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number}))
 }
 
-// revoke makes a key open nothing any more. One that sends heartbeats can send no more of them and
+// revoke makes a key open nothing any more. A trading key can send no more heartbeats then, so it
 // is disarmed with it: its orders belong to the account and stay.
 func (s *keys) revoke(owner engine.WalletNo, class engine.KeyClass, number uint32) *wire.Refusal {
 	if s.revoked(owner, class, number) {
@@ -46,7 +48,7 @@ func (s *keys) revoke(owner engine.WalletNo, class engine.KeyClass, number uint3
 	}
 	c := engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number, Revoke: true}
 	if class != engine.TradingKey {
-		return s.setKey(&c)
+		return s.keySet(s.submit(&c))
 	}
 	k := beatKey{owner, number}
 	calls := make([]*sequencer.Call, 2)
@@ -56,27 +58,22 @@ func (s *keys) revoke(owner engine.WalletNo, class engine.KeyClass, number uint3
 	s.beats.finish(k, true)
 	receipts, errs := make([]engine.Receipt, 2), make([]error, 2)
 	sequencer.WaitAll(calls, receipts, errs)
-	return s.keySet(&receipts[0], errs[0])
+	return s.keySet(receipts[0], errs[0])
 }
 
-// revoked says whether a key was given up.
+// revoked reports whether a key was given up.
 func (s *keys) revoked(owner engine.WalletNo, class engine.KeyClass, number uint32) bool {
 	k, _ := s.options.Board.Directory.Key(owner, class, number)
 	return k.Revoked
 }
 
-func (s *keys) setKey(c *engine.Command) *wire.Refusal {
-	receipt, err := s.submit(c)
-	return s.keySet(&receipt, err)
-}
-
-// keySet is what to answer when a SetKey ended like this: nil if it was taken.
-func (s *keys) keySet(receipt *engine.Receipt, err error) *wire.Refusal {
+// keySet is the answer to a SetKey that ended like this: nil if the engine took it.
+func (s *keys) keySet(receipt engine.Receipt, err error) *wire.Refusal {
 	switch {
 	case err != nil:
 		return s.refuseSubmit(err, nil)
 	case receipt.Reject != engine.Accepted:
-		return refuseReceipt(receipt)
+		return refuseReceipt(&receipt)
 	}
 	return nil
 }
@@ -87,58 +84,77 @@ type keyHolder struct {
 	owner engine.WalletNo
 }
 
-// holder authenticates a request about keys; one that writes has a window and needs an account.
-func (s *keys) holder(ctx *fasthttp.RequestCtx, writes bool) (h keyHolder, ok bool) {
-	if h.identity, ok = s.authenticate(ctx); !ok {
-		return h, false
+// keyRequest answers one request about keys with the body of the answer.
+type keyRequest func(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal)
+
+// reads makes the handler of a request that changes nothing: it needs a key.
+func (s *keys) reads(answer keyRequest) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if caller, ok := s.authenticate(ctx); ok {
+			s.answer(ctx, caller, answer)
+		}
 	}
+}
+
+// writes makes the handler of a request that changes the record: it needs a key and an account, and
+// has a window.
+func (s *keys) writes(answer keyRequest) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		caller, ok := s.authenticate(ctx)
+		if !ok || !s.admit(ctx, &caller, demand{keyScope, 1}) {
+			return
+		}
+		if _, known := s.options.Board.Directory.Wallet(caller.Address); !known {
+			refuseStranger.Send(ctx)
+			return
+		}
+		s.answer(ctx, caller, answer)
+	}
+}
+
+// answer sends what a request about keys is answered.
+func (s *keys) answer(ctx *fasthttp.RequestCtx, caller identity, answer keyRequest) {
+	h := keyHolder{identity: caller}
 	h.owner, _ = s.options.Board.Directory.Wallet(h.Address)
-	if !writes {
-		return h, true
+	body, refused := answer(ctx, &h)
+	if refused != nil {
+		refused.Send(ctx)
+		return
 	}
-	if !s.admit(ctx, &h.identity, demand{keyScope, 1}) {
-		return h, false
+	wire.AnswerRaw(ctx, body)
+}
+
+// inDialect is the answer for POLY, or the one for all others.
+func (h *keyHolder) inDialect(poly, others string) []byte {
+	if h.dialect == wire.POLY {
+		return []byte(poly)
 	}
-	if h.owner == 0 {
-		refuseStranger.Send(ctx)
-		return h, false
-	}
-	return h, true
+	return []byte(others)
 }
 
 // keys are the holder's keys of one class on record, oldest first, and the one that he asks with:
 // it is good even if it was only ever derived.
 func (s *keys) keys(h *keyHolder, class engine.KeyClass) []view.Key {
 	keys := s.options.Board.Directory.Keys(h.owner, class, nil)
-	if class != engine.TradingKey {
+	asking := func(k view.Key) bool { return k.Number == h.Nonce }
+	if class != engine.TradingKey || slices.ContainsFunc(keys, asking) {
 		return keys
-	}
-	for i := range keys {
-		if keys[i].Number == h.Nonce {
-			return keys
-		}
 	}
 	return append(keys, view.Key{Number: h.Nonce})
 }
 
 // listKeys is GET /auth/api-keys: those that are good, or with metadata=true what is known of each,
 // also of the revoked ones unless includeRevoked=false.
-func (s *keys) listKeys(ctx *fasthttp.RequestCtx) {
-	h, ok := s.holder(ctx, false)
-	if !ok {
-		return
-	}
+func (s *keys) listKeys(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	query := ctx.QueryArgs()
 	known := h.dialect != wire.POLY && query.GetBool("metadata")
 	revoked := known && (!query.Has("includeRevoked") || query.GetBool("includeRevoked"))
 	dst := []byte{'['}
-	for _, k := range s.keys(&h, engine.TradingKey) {
+	for _, k := range s.keys(h, engine.TradingKey) {
 		if k.Revoked && !revoked {
 			continue
 		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
+		dst = wire.AppendComma(dst)
 		id := s.options.Keyring.KeyID(h.Address, k.Number)
 		if known {
 			dst = appendKey(dst, id, &k)
@@ -150,7 +166,7 @@ func (s *keys) listKeys(ctx *fasthttp.RequestCtx) {
 	if h.dialect == wire.POLY {
 		dst = append(append([]byte(`{"apiKeys":`), dst...), '}')
 	}
-	wire.AnswerRaw(ctx, dst)
+	return dst, nil
 }
 
 // appendKey appends what is known of a key.
@@ -180,27 +196,15 @@ func appendTime(dst []byte, t engine.Time) []byte {
 
 // deleteKey is DELETE /auth/api-key: of the key that asks, or of the one that apiKey names. The
 // orders that came with it stay: they belong to the account.
-func (s *keys) deleteKey(ctx *fasthttp.RequestCtx) {
-	h, ok := s.holder(ctx, true)
-	if !ok {
-		return
-	}
+func (s *keys) deleteKey(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	number, known := h.Nonce, true
 	if named := string(ctx.QueryArgs().Peek("apiKey")); named != "" {
-		number, known = s.findKey(&h, engine.TradingKey, named)
+		number, known = s.findKey(h, engine.TradingKey, named)
 	}
-	refused := refuseNoKey
-	if known {
-		refused = s.revoke(h.owner, engine.TradingKey, number)
+	if !known {
+		return nil, refuseNoKey
 	}
-	switch {
-	case refused != nil:
-		refused.Send(ctx)
-	case h.dialect == wire.POLY:
-		wire.AnswerRaw(ctx, []byte(`"OK"`))
-	default:
-		wire.AnswerRaw(ctx, []byte(`{"revoked":true}`))
-	}
+	return h.inDialect(`"OK"`, `{"revoked":true}`), s.revoke(h.owner, engine.TradingKey, number)
 }
 
 // findKey is the number of one of the holder's keys by its text.
@@ -213,37 +217,23 @@ func (s *keys) findKey(h *keyHolder, class engine.KeyClass, text string) (uint32
 	return 0, false
 }
 
-// isKey says whether text is the key that k is the record of.
+// isKey reports whether text is the key that k is the record of.
 func (s *keys) isKey(a engine.Address, k *view.Key, text string) bool {
-	switch k.Class {
-	case engine.ReadOnlyKey:
+	if k.Class == engine.ReadOnlyKey {
 		return s.options.Keyring.IsReadOnly(a, k.Number, text)
-	case engine.BuilderKey:
-		return strings.EqualFold(s.options.Keyring.BuilderID(a, k.Number), text)
 	}
 	return strings.EqualFold(s.options.Keyring.KeyID(a, k.Number), text)
 }
 
 // closedOnly is GET /auth/ban-status/closed-only: whether a wallet of the caller may only cancel.
-func (s *keys) closedOnly(ctx *fasthttp.RequestCtx) {
-	h, ok := s.holder(ctx, false)
-	if !ok {
-		return
-	}
-	closed := false
+func (s *keys) closedOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	d := s.options.Board.Directory
-	for _, wallet := range d.Owned(h.owner, []engine.WalletNo{h.owner}) {
-		closed = closed || d.WalletMode(wallet) == engine.CancelOnly
+	is := strconv.FormatBool(slices.ContainsFunc(d.Owned(h.owner, []engine.WalletNo{h.owner}),
+		func(w engine.WalletNo) bool { return d.WalletMode(w) == engine.CancelOnly }))
+	if h.dialect == wire.SVC {
+		return []byte(`{"closedOnly":` + is + `}`), nil
 	}
-	is := strconv.FormatBool(closed)
-	switch h.dialect {
-	case wire.POLY:
-		wire.AnswerRaw(ctx, []byte(`{"closed_only":`+is+`}`))
-	case wire.SVC:
-		wire.AnswerRaw(ctx, []byte(`{"closedOnly":`+is+`}`))
-	default:
-		wire.AnswerRaw(ctx, []byte(`{"closedOnly":`+is+`,"closed_only":`+is+`}`))
-	}
+	return h.inDialect(`{"closed_only":`+is+`}`, `{"closedOnly":`+is+`,"closed_only":`+is+`}`), nil
 }
 
 // addKey puts the next key of a class on record. Numbers are not used again: a key that was given
@@ -257,64 +247,36 @@ func (s *keys) addKey(h *keyHolder, class engine.KeyClass) (uint32, *wire.Refusa
 }
 
 // addReadOnly is POST /auth/readonly-api-key.
-func (s *keys) addReadOnly(ctx *fasthttp.RequestCtx) {
-	h, ok := s.holder(ctx, true)
-	if !ok {
-		return
-	}
-	number, refused := s.addKey(&h, engine.ReadOnlyKey)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
+func (s *keys) addReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
+	number, refused := s.addKey(h, engine.ReadOnlyKey)
 	key := s.options.Keyring.ReadOnly(h.Address, number)
-	wire.AnswerRaw(ctx, append(wire.AppendString([]byte(`{"apiKey":`), key), '}'))
+	return append(wire.AppendString([]byte(`{"apiKey":`), key), '}'), refused
 }
 
 // listReadOnly is GET /auth/readonly-api-keys: those that are good.
-func (s *keys) listReadOnly(ctx *fasthttp.RequestCtx) {
-	h, ok := s.holder(ctx, false)
-	if !ok {
-		return
-	}
+func (s *keys) listReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	dst := []byte{'['}
-	for _, k := range s.keys(&h, engine.ReadOnlyKey) {
-		if k.Revoked {
-			continue
+	for _, k := range s.keys(h, engine.ReadOnlyKey) {
+		if !k.Revoked {
+			key := s.options.Keyring.ReadOnly(h.Address, k.Number)
+			dst = wire.AppendString(wire.AppendComma(dst), key)
 		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendString(dst, s.options.Keyring.ReadOnly(h.Address, k.Number))
 	}
-	wire.AnswerRaw(ctx, append(dst, ']'))
+	return append(dst, ']'), nil
 }
 
 // deleteReadOnly is DELETE /auth/readonly-api-key.
-func (s *keys) deleteReadOnly(ctx *fasthttp.RequestCtx) {
-	h, ok := s.holder(ctx, true)
-	if !ok {
-		return
-	}
+func (s *keys) deleteReadOnly(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	var key field
 	at := map[string]place{"key": {into: &key, kinds: aString}}
 	if !readMembers(ctx.Request.Body(), at) {
-		refuseBody.Because(`the body must be like {"key":"…"}`).Send(ctx)
-		return
+		return nil, refuseBody.Because(`the body must be like {"key":"…"}`)
 	}
-	number, known := s.findKey(&h, engine.ReadOnlyKey, key.text)
-	refused := refuseNoKey
-	if known {
-		refused = s.revoke(h.owner, engine.ReadOnlyKey, number)
+	number, known := s.findKey(h, engine.ReadOnlyKey, key.text)
+	if !known {
+		return nil, refuseNoKey
 	}
-	switch {
-	case refused != nil:
-		refused.Send(ctx)
-	case h.dialect == wire.POLY:
-		wire.AnswerRaw(ctx, []byte(`true`))
-	default:
-		wire.AnswerRaw(ctx, []byte(`{"deleted":true}`))
-	}
+	return h.inDialect(`true`, `{"deleted":true}`), s.revoke(h.owner, engine.ReadOnlyKey, number)
 }
 
 // validateReadOnly is GET /auth/validate-readonly-api-key, for whoever was given a key.
@@ -337,92 +299,104 @@ func (s *keys) reader(address, key string) (engine.Address, bool) {
 	}
 	d := s.options.Board.Directory
 	owner, _ := d.Wallet(a)
-	for _, k := range d.Keys(owner, engine.ReadOnlyKey, nil) {
-		if !k.Revoked && s.isKey(a, &k, key) {
-			return a, true
-		}
-	}
-	return a, false
+	return a, slices.ContainsFunc(d.Keys(owner, engine.ReadOnlyKey, nil), func(k view.Key) bool {
+		return !k.Revoked && s.isKey(a, &k, key)
+	})
 }
 
 // addBuilder is POST /auth/builder-api-key.
-func (s *keys) addBuilder(ctx *fasthttp.RequestCtx) {
-	h, ok := s.holder(ctx, true)
-	if !ok {
-		return
-	}
-	number, refused := s.addKey(&h, engine.BuilderKey)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
-	t := s.options.Keyring.Builder(h.Address, number)
-	dst := wire.AppendString([]byte(`{"key":`), t.Key)
-	dst = wire.AppendString(append(dst, `,"secret":`...), t.Secret)
-	dst = wire.AppendString(append(dst, `,"passphrase":`...), t.Passphrase)
-	wire.AnswerRaw(ctx, append(dst, '}'))
+func (s *keys) addBuilder(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
+	number, refused := s.addKey(h, engine.BuilderKey)
+	return appendTrio(nil, "key", s.options.Keyring.Builder(h.Address, number)), refused
 }
 
 // listBuilder is GET /auth/builder-api-key.
-func (s *keys) listBuilder(ctx *fasthttp.RequestCtx) {
-	h, ok := s.holder(ctx, false)
-	if !ok {
-		return
-	}
+func (s *keys) listBuilder(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	dst := []byte{'['}
-	for i, k := range s.keys(&h, engine.BuilderKey) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendString(append(dst, `{"key":`...), s.options.Keyring.BuilderID(h.Address, k.Number))
+	for _, k := range s.keys(h, engine.BuilderKey) {
+		id := s.options.Keyring.BuilderID(h.Address, k.Number)
+		dst = wire.AppendString(append(wire.AppendComma(dst), `{"key":`...), id)
 		dst = appendTime(append(dst, `,"createdAt":`...), k.Created)
 		if k.Revoked {
 			dst = appendTime(append(dst, `,"revokedAt":`...), k.Changed)
 		}
 		dst = append(dst, '}')
 	}
-	wire.AnswerRaw(ctx, append(dst, ']'))
+	return append(dst, ']'), nil
 }
 
 // deleteBuilder is DELETE /auth/builder-api-key: of the key that asks, if a builder key does, or
 // else of all builder keys of the caller, because his request names none.
 func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
-	owner, numbers, ok := s.builders(ctx)
-	if !ok {
-		return
-	}
-	for _, number := range numbers {
-		if refused := s.revoke(owner, engine.BuilderKey, number); refused != nil {
-			refused.Send(ctx)
-			return
-		}
-	}
-	if readCredentials(&ctx.Request.Header).dialect == wire.POLY {
-		wire.AnswerRaw(ctx, []byte(`"OK"`))
-		return
-	}
-	wire.AnswerRaw(ctx, []byte(`{"revoked":true}`))
-}
-
-// builders are the builder keys that a DELETE means.
-func (s *keys) builders(ctx *fasthttp.RequestCtx) (
-	owner engine.WalletNo, numbers []uint32, ok bool,
-) {
 	c := readCredentials(&ctx.Request.Header)
 	if c.builder.Key == "" || c.key != "" {
-		h, ok := s.holder(ctx, true)
-		for _, k := range s.options.Board.Directory.Keys(h.owner, engine.BuilderKey, nil) {
-			if !k.Revoked {
-				numbers = append(numbers, k.Number)
-			}
-		}
-		return h.owner, numbers, ok
+		s.writes(s.deleteBuilders)(ctx)
+		return
 	}
 	id, err := s.authenticateBuilder(ctx, &c)
 	if err != nil {
 		refuseCaller(err, s.options.Now()).Send(ctx)
-		return 0, nil, false
+		return
 	}
-	owner, _ = s.options.Board.Directory.Wallet(id.Address)
-	return owner, []uint32{id.Nonce}, s.admit(ctx, &identity{Identity: id}, demand{keyScope, 1})
+	caller := identity{Identity: id, dialect: c.dialect}
+	if s.admit(ctx, &caller, demand{keyScope, 1}) {
+		s.answer(ctx, caller, func(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
+			refused := s.revoke(h.owner, engine.BuilderKey, id.Nonce)
+			return h.inDialect(`"OK"`, `{"revoked":true}`), refused
+		})
+	}
+}
+
+// deleteBuilders revokes all builder keys of a caller, until one is refused.
+func (s *keys) deleteBuilders(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
+	for _, k := range s.keys(h, engine.BuilderKey) {
+		if refused := s.revoke(h.owner, engine.BuilderKey, k.Number); refused != nil {
+			return nil, refused
+		}
+	}
+	return h.inDialect(`"OK"`, `{"revoked":true}`), nil
+}
+
+// authenticateBuilder checks the headers of a builder's key, which must be on record.
+func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
+	id auth.Identity, err error) {
+	r, d := c.builder, s.options.Board.Directory
+	describe(ctx, &r)
+	if id, err = s.options.Keyring.AuthenticateBuilder(&r, s.options.Now()); err != nil {
+		return id, err
+	}
+	owner, _ := d.Wallet(id.Address)
+	k, known := d.Key(owner, engine.BuilderKey, id.Nonce)
+	switch {
+	case !known || k.Revoked:
+		return id, auth.ErrKey
+	case c.doubled:
+		return id, auth.ErrMissing
+	}
+	return id, nil
+}
+
+// builderTrades is GET /builder/trades, which anybody may ask for any code. Where a builder's key
+// asks and names no code, its own is meant: twelve zeros in front of its address, as clients write
+// addresses into 32 bytes.
+func (s *keys) builderTrades(ctx *fasthttp.RequestCtx) {
+	c := readCredentials(&ctx.Request.Header)
+	if c.builder.Key != "" {
+		id, err := s.authenticateBuilder(ctx, &c)
+		if err != nil {
+			refuseCaller(err, s.options.Now()).Send(ctx)
+			return
+		}
+		if len(ctx.QueryArgs().Peek("builder_code")) == 0 {
+			ctx.QueryArgs().Set("builder_code", builderCode(id.Address))
+		}
+	}
+	s.options.Public(ctx)
+}
+
+// builderCode is the code that the orders of a builder carry.
+func builderCode(a engine.Address) string {
+	var code [32]byte
+	copy(code[32-len(a):], a[:])
+	return "0x" + hex.EncodeToString(code[:])
 }

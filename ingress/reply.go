@@ -41,22 +41,21 @@ func retryAfter(seconds string) wire.Member {
 type result struct {
 	receipt engine.Receipt
 	dialect wire.Dialect
-	// bare leaves the hashes out even where the dialect has them: the caller asked to be answered
-	// without waiting for an execution.
+	// bare leaves the hashes out even where the dialect has them: the caller set deferExec.
 	bare   bool
 	replay bool
 }
 
 var replayHeader = []byte("X-Idempotent-Replay")
 
-// markReplay says that an answer is that of an earlier request.
+// markReplay marks the answer as that of an earlier request.
 func markReplay(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(replayHeader, []byte("true"))
 }
 
-// appendResult appends the order result. The first six keys are every dialect's. Trade ids and
-// their ledger receipts always come together: a client that sees ids without hashes waits for them.
-// Without a trade there is an empty list of receipts, because one client's type has it always.
+// appendResult appends the result of an accepted order. Every dialect has the first six keys. Trade
+// ids and transaction hashes come together: a client that sees ids without hashes waits for them.
+// Without a trade the list of hashes is empty, because one client's type always has it.
 func appendResult(dst []byte, r *result, journal uint64) []byte {
 	p := &r.receipt
 	dst = append(dst, `{"success":true,"errorMsg":"","orderID":"`...)
@@ -95,10 +94,10 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	return append(dst[:len(dst)-1], `]}`...)
 }
 
-// appendRefused appends the result of an order of a bundle that was refused: no key of it says
-// error. id is the order's if it may be live all the same, else nil. The stable word and what to
-// change are members of their own, because clients compare the whole errorMsg; where there are six
-// keys and no more the latter stands in brackets behind the words.
+// appendRefused appends the result of a refused order of a list; no key of it is called error. id
+// is the order's if it may be live all the same, else nil. The code and the advice are members of
+// their own, because clients compare the whole errorMsg. SVC has room for six keys only: there the
+// advice follows in brackets.
 func appendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire.Dialect) []byte {
 	words, advice := r.Text, advice(r)
 	if dialect == wire.SVC && advice != "" {
@@ -122,8 +121,8 @@ func appendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire
 	return append(dst, '}')
 }
 
-// advice is what there is to say of a bad order beside the words: what is wrong with a signature,
-// and what to change.
+// advice joins the further members of a refusal: what is wrong with a signature, and what to
+// change.
 func advice(r *wire.Refusal) string {
 	if r.Status >= fasthttp.StatusInternalServerError {
 		return ""
@@ -141,7 +140,7 @@ func advice(r *wire.Refusal) string {
 	return b.String()
 }
 
-// appendAmount appends base units as whole units, nothing for nothing.
+// appendAmount appends base units as whole units; 0 is written as nothing.
 func appendAmount(dst []byte, v int64) []byte {
 	if v == 0 {
 		return dst
@@ -149,10 +148,9 @@ func appendAmount(dst []byte, v int64) []byte {
 	return engine.AppendDecimal(dst, v, 6)
 }
 
-// status is an order's status on the wire, in one of the words that clients know of an order that
-// was placed: there is none for canceled, which one that met another of its own wallet on arrival
-// is, and one that was sent again may be by now. It counts by what was filled before, and what it
-// is says orderStatus.
+// status is an order's status in one of the words that clients know of an accepted order. There is
+// no such word for a canceled order: it is told by what was filled before, and orderStatus says
+// canceled.
 func (r *result) status() string {
 	p := &r.receipt
 	switch {
@@ -166,9 +164,9 @@ func (r *result) status() string {
 	panic("BUG: accepted order without a status: " + strconv.Itoa(int(p.Status)))
 }
 
-// appendTrio appends the answer of a key derivation.
-func appendTrio(dst []byte, t auth.Trio) []byte {
-	dst = wire.AppendString(append(dst, `{"apiKey":`...), t.Key)
+// appendTrio appends the three texts of a key; name is that of the first.
+func appendTrio(dst []byte, name string, t auth.Trio) []byte {
+	dst = wire.AppendString(wire.AppendKey(append(dst, '{'), name), t.Key)
 	dst = wire.AppendString(append(dst, `,"secret":`...), t.Secret)
 	dst = wire.AppendString(append(dst, `,"passphrase":`...), t.Passphrase)
 	return append(dst, '}')

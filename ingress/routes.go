@@ -54,15 +54,15 @@ func (s *Server) makeRoutes() {
 func (s *Server) writes(r *router.Router, prefix string) {
 	r.POST(prefix+"/order", s.gate("post_order", true, s.orders.postOrder))
 	r.POST(prefix+"/orders", s.gate("post_orders", true, s.orders.postOrders))
-	r.DELETE(prefix+"/order", s.gate("delete_order", true, s.cancels.deleteOrder))
+	r.DELETE(prefix+"/order", s.gate("delete_order", true, s.signed(cancelScope, s.cancels.deleteOrder)))
 	r.DELETE(prefix+"/orders", s.gate("delete_orders", true, s.cancels.deleteOrders))
-	r.DELETE(prefix+"/cancel-all", s.gate("cancel_all", true, s.cancels.deleteAll))
-	r.DELETE(prefix+"/cancel-market-orders", s.gate("cancel_market", true, s.cancels.deleteMarket))
-	r.POST(prefix+"/v1/heartbeats", s.gate("heartbeat", true, s.beats.heartbeat(false)))
-	r.POST(prefix+"/heartbeats", s.gate("heartbeat", true, s.beats.heartbeat(true)))
-	r.POST(prefix+"/split", s.gate("split", true, s.tokens.exchange(engine.SplitTokens)))
-	r.POST(prefix+"/merge", s.gate("merge", true, s.tokens.exchange(engine.MergeTokens)))
-	r.POST(prefix+"/redeem", s.gate("redeem", true, s.tokens.exchange(engine.RedeemTokens)))
+	r.DELETE(prefix+"/cancel-all", s.gate("cancel_all", true, s.signed(cancelScope, s.cancels.deleteAll)))
+	r.DELETE(prefix+"/cancel-market-orders", s.gate("cancel_market", true, s.signed(cancelScope, s.cancels.deleteMarket)))
+	r.POST(prefix+"/v1/heartbeats", s.gate("heartbeat", true, s.signed(beatScope, s.beats.heartbeat)))
+	r.POST(prefix+"/heartbeats", s.gate("heartbeat", true, s.signed(beatScope, s.beats.legacyHeartbeat)))
+	r.POST(prefix+"/split", s.gate("split", true, s.signed(transferScope, s.tokens.exchange(engine.SplitTokens))))
+	r.POST(prefix+"/merge", s.gate("merge", true, s.signed(transferScope, s.tokens.exchange(engine.MergeTokens))))
+	r.POST(prefix+"/redeem", s.gate("redeem", true, s.signed(transferScope, s.tokens.exchange(engine.RedeemTokens))))
 }
 
 // keyRoutes are the routes about API keys.
@@ -74,15 +74,15 @@ func (s *Server) keyRoutes(r *router.Router, prefix string) {
 	}{
 		{"POST", "/api-key", s.keys.deriveKey},
 		{"GET", "/derive-api-key", s.keys.deriveKey},
-		{"GET", "/api-keys", s.keys.listKeys},
-		{"DELETE", "/api-key", s.keys.deleteKey},
-		{"GET", "/ban-status/closed-only", s.keys.closedOnly},
-		{"POST", "/readonly-api-key", s.keys.addReadOnly},
-		{"GET", "/readonly-api-keys", s.keys.listReadOnly},
-		{"DELETE", "/readonly-api-key", s.keys.deleteReadOnly},
+		{"GET", "/api-keys", s.keys.reads(s.keys.listKeys)},
+		{"DELETE", "/api-key", s.keys.writes(s.keys.deleteKey)},
+		{"GET", "/ban-status/closed-only", s.keys.reads(s.keys.closedOnly)},
+		{"POST", "/readonly-api-key", s.keys.writes(s.keys.addReadOnly)},
+		{"GET", "/readonly-api-keys", s.keys.reads(s.keys.listReadOnly)},
+		{"DELETE", "/readonly-api-key", s.keys.writes(s.keys.deleteReadOnly)},
 		{"GET", "/validate-readonly-api-key", s.keys.validateReadOnly},
-		{"POST", "/builder-api-key", s.keys.addBuilder},
-		{"GET", "/builder-api-key", s.keys.listBuilder},
+		{"POST", "/builder-api-key", s.keys.writes(s.keys.addBuilder)},
+		{"GET", "/builder-api-key", s.keys.reads(s.keys.listBuilder)},
 		{"DELETE", "/builder-api-key", s.keys.deleteBuilder},
 	} {
 		name := "keys"
@@ -97,7 +97,7 @@ func (s *Server) keyRoutes(r *router.Router, prefix string) {
 	}
 }
 
-// rest is every path that is not in the table: those that read belong to Public.
+// rest serves the paths that are not in the table: reads belong to Public.
 func (s *Server) rest() fasthttp.RequestHandler {
 	root := anyOrigin(s.gate("health", false, health))
 	public := sharedRefusals(s.gate("public", true, s.public))
@@ -113,14 +113,14 @@ func (s *Server) rest() fasthttp.RequestHandler {
 		case ctx.IsOptions():
 			preflight(ctx)
 		case reads || ctx.IsPost() || !owned(ctx.Path()):
-			public(ctx) // which says so if it does not know the method
+			public(ctx) // it refuses a method that it does not know
 		default:
 			unknown(ctx)
 		}
 	}
 }
 
-// owned says whether a path may be in this package's table.
+// owned reports whether a path may be in this package's table.
 func owned(path []byte) bool {
 	first, _, _ := bytes.Cut(path[1:], []byte{'/'})
 	switch string(first) {
@@ -131,7 +131,7 @@ func owned(path []byte) bool {
 	return private(path)
 }
 
-// accountPaths are the reads that need a key, with the methods that they answer. HEAD is GET.
+// accountPaths are the reads that need a key, with their methods. HEAD counts as GET.
 var accountPaths = [...]struct{ path, methods string }{
 	{"/data/orders", "GET POST"}, {"/data/order/{rest:*}", "GET"}, {"/data/trades", "GET"},
 	{"/data/volumes", "POST"}, {"/data/pre-migration-orders", "GET"},
@@ -141,7 +141,7 @@ var accountPaths = [...]struct{ path, methods string }{
 	{"/rewards/user/percentages", "GET"}, {"/rewards/user/markets", "GET"},
 }
 
-// private says whether a path is one of them.
+// private reports whether a path is one of accountPaths.
 func private(path []byte) bool {
 	for i := range accountPaths {
 		if string(path) == accountPaths[i].path {
@@ -151,7 +151,7 @@ func private(path []byte) bool {
 	return false
 }
 
-// allowReads answers a browser that asks whether a page may read market data: any page may.
+// allowReads answers a browser's preflight: any page may read market data.
 func allowReads(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set("Access-Control-Allow-Origin", "*")
@@ -160,7 +160,7 @@ func allowReads(ctx *fasthttp.RequestCtx) {
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-// anyOrigin lets web pages read an answer that is nobody's secret.
+// anyOrigin lets web pages read a public answer.
 func anyOrigin(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
@@ -168,8 +168,8 @@ func anyOrigin(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// sharedRefusals lets web pages read why market data is refused, and when to ask again: without
-// that they see no answer at all.
+// sharedRefusals lets web pages read why market data is refused, and when to ask again. Without the
+// header a page sees no answer at all.
 func sharedRefusals(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		h(ctx)
@@ -181,7 +181,7 @@ func sharedRefusals(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// health is GET /: what the public clients and load balancers ask.
+// health is GET /, for clients and load balancers.
 func health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("text/plain; charset=utf-8")
 	ctx.SetBodyString("OK")
@@ -193,12 +193,12 @@ func okay(ctx *fasthttp.RequestCtx) { wire.AnswerRaw(ctx, []byte(`"OK"`)) }
 // version is GET /version: the version of the order struct that clients should sign.
 func version(ctx *fasthttp.RequestCtx) { wire.AnswerRaw(ctx, []byte(`{"version":2}`)) }
 
-// time is GET /time: the bare unix seconds that clients stamp their headers with.
+// time is GET /time: bare unix seconds, which clients put into their headers.
 func (s *Server) time(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, engine.AppendDecimal(nil, s.options.Now().Unix(), 0))
 }
 
-// notAllowed answers a known path with the wrong method. The router has set Allow.
+// notAllowed answers a wrong method on a known path. The router has set Allow.
 func notAllowed(ctx *fasthttp.RequestCtx) {
 	refuseMethod.Send(ctx)
 }
@@ -209,7 +209,7 @@ func (s *Server) public(ctx *fasthttp.RequestCtx) {
 	s.options.Public(ctx)
 }
 
-// account hands a private read to its owner, once it is known who asks.
+// account hands a private read to its owner, once the caller is known.
 func (s *Server) account(ctx *fasthttp.RequestCtx) {
 	s.pool.reading(ctx.Time())
 	path := strings.TrimPrefix(string(ctx.Path()), "/clob")

@@ -21,43 +21,36 @@ var (
 // tokens serves what turns collateral into tokens and back.
 type tokens struct{ *door }
 
-// exchange is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs
-// back into collateral, and what is held of a resolved market into what it pays. The request's own
-// digest is its id: sent again as it is, it is carried out once and answered twice.
-func (s *tokens) exchange(kind engine.Kind) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		caller, ok := s.authenticate(ctx)
-		if !ok || !s.admit(ctx, &caller, demand{transferScope, 1}) {
-			return
-		}
+// exchange is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs back
+// into collateral, and the tokens of a resolved market into what they pay. The request's own digest
+// is its id: sent again as it is, it is carried out once and answered twice.
+func (s *tokens) exchange(kind engine.Kind) signedRequest {
+	return func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 		digest, ok := auth.Digest(caller.signature)
 		if !ok {
 			panic("BUG: authenticated by no digest: " + caller.signature)
 		}
 		c := engine.Command{Kind: kind, ID: digest}
 		if refused := s.readTransfer(ctx.Request.Body(), &caller, &c); refused != nil {
-			refused.Send(ctx)
-			return
+			return refused
 		}
 		receipt, err := s.submit(&c)
 		switch {
 		case err != nil:
-			s.refuseSubmit(err, nil).Send(ctx)
-			return
+			return s.refuseSubmit(err, nil)
 		case receipt.Reject == engine.RejectDuplicate:
 			markReplay(ctx)
 			receipt.Sequence, receipt.Taking = receipt.First, receipt.Args[0]
 		case receipt.Reject != engine.Accepted:
-			s.refuseTransfer(&c, &receipt).Send(ctx)
-			return
+			return s.refuseTransfer(&c, &receipt)
 		}
 		wire.AnswerRaw(ctx, s.appendTransfer(nil, &c, &receipt))
+		return nil
 	}
 }
 
-// readTransfer reads which market, how much and whose wallet: the caller's own account unless the
-// body names another one that he may trade for. A redemption is of all that is held, so it reads no
-// amount.
+// readTransfer reads the market, the amount and the wallet: the caller's own unless the body names
+// another one that he may trade for. A redemption is of all tokens held, so it has no amount.
 func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) *wire.Refusal {
 	var condition, amount, wallet field
 	at := map[string]place{
@@ -89,7 +82,8 @@ func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) 
 	return s.chooseWallet(wallet, caller, c)
 }
 
-// chooseWallet numbers the wallet and its owner. Strangers have nothing to exchange.
+// chooseWallet numbers the wallet and its owner, and refuses strangers: they have nothing to
+// exchange.
 func (s *tokens) chooseWallet(wallet field, caller *identity, c *engine.Command) *wire.Refusal {
 	d := s.options.Board.Directory
 	address, ok := caller.Address, true
@@ -113,7 +107,7 @@ func (s *tokens) chooseWallet(wallet field, caller *identity, c *engine.Command)
 	return nil
 }
 
-// appendTransfer appends the answer: the receipt of the ledger, what it was for, and what it moved.
+// appendTransfer appends the answer: the ledger's receipt and the amount that was moved.
 func (s *tokens) appendTransfer(dst []byte, c *engine.Command, r *engine.Receipt) []byte {
 	d := s.options.Board.Directory
 	hash := engine.TxHash(s.options.JournalID, r.Sequence, 0)

@@ -409,7 +409,7 @@ func TestMessagesThroughTheDoor(t *testing.T) {
 				"POLY_TIMESTAMP: " + m.Timestamp.String(), "POLY_NONCE: " + m.Nonce.String(),
 				"X-Chain-Id: " + strconv.FormatUint(m.ChainID, 10)}}).String())
 		}
-		want := "200\n" + string(appendTrio(nil, h.keyring.Derive(address, uint32(nonce)))) + "\n"
+		want := "200\n" + string(appendTrio(nil, "apiKey", h.keyring.Derive(address, uint32(nonce)))) + "\n"
 		got := ask(m.Signature)
 		switch {
 		case err != nil && strings.Contains(got, "invalid_nonce"):
