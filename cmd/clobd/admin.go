@@ -49,7 +49,7 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		Version    string      `json:"version"`
 		Checkpoint *checkpoint `json:"checkpoint,omitempty"`
 		Lag        uint64      `json:"followerLag"`
-		Disk       *disk       `json:"disk,omitempty"`
+		Disk       *diskStatus `json:"disk,omitempty"`
 	}{Ready: n.ready.Load(), Durability: n.Durability, Version: version}
 	if told.Ready {
 		if age := n.role.Journal.Unsynced(); age >= journal.StallTime {

@@ -145,7 +145,7 @@ func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// backup makes a folder of all that was journaled so far, whole or not at all. Nobody waits for it.
+// backup makes a folder of all that was journaled so far, whole or not at all. Trading goes on.
 func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	if !n.backing.TryLock() {
 		return nil, errBackup

@@ -20,8 +20,7 @@ import (
 const catalogHint = "--catalog takes a file of records as a JSON array or lines, a folder of such " +
 	"files, or the base address of a service with the same lists"
 
-// checkCatalog looks at the catalog before anything else is done: a source that can be none ends
-// the start while nothing has been written.
+// checkCatalog checks --catalog before the start writes anything: a bad source ends the start.
 func (n *node) checkCatalog(context.Context) error {
 	if n.Catalog == "" {
 		return nil
@@ -36,8 +35,8 @@ func (n *node) checkCatalog(context.Context) error {
 // before it goes on without the news: they come later.
 const startLook = 3 * time.Second
 
-// openCatalog opens what is known of the markets and reads what is new, before anything is
-// journaled. The journal's lock says that nobody else has the folder open.
+// openCatalog opens the kept records and reads the source, before the start journals anything. The
+// journal's lock proves that no other process has the folder.
 func (n *node) openCatalog(ctx context.Context) error {
 	bar := newLoadBar(n.screen)
 	n.values = api.NewValues(n.role.Board, n.index.History)
@@ -85,7 +84,7 @@ func (n *node) openCatalog(ctx context.Context) error {
 	return nil
 }
 
-// beginCatalog lists what is known; without room on the disk for that, later.
+// beginCatalog lists the known markets; on a full disk listLater does.
 func (n *node) beginCatalog() error {
 	report, err := n.describe.Begin()
 	if n.unlisted = errors.Is(err, errFull); n.unlisted {
@@ -101,8 +100,8 @@ func (n *node) beginCatalog() error {
 	return nil
 }
 
-// syncCatalog keeps looking at the source until ctx is done; SIGHUP, also one that came while the
-// node was starting, makes it look at once. What it returns waits until it has stopped.
+// syncCatalog looks at the source again and again until ctx is done, and at once after a SIGHUP,
+// also one that came during the start. The returned function stops it and waits for its end.
 func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -133,7 +132,7 @@ func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 	}
 }
 
-// listLater lists what beginCatalog could not.
+// listLater lists the markets that beginCatalog left out, once the disk has room.
 func (n *node) listLater(ctx context.Context) {
 	for n.unlisted && ctx.Err() == nil {
 		n.lister.awaitRoom(ctx)

@@ -147,7 +147,7 @@ func TestCatalogOfAnotherNode(t *testing.T) {
 	second.stop(t)
 }
 
-// sameJSON says whether two texts hold the same values.
+// sameJSON reports whether two texts hold the same values.
 func sameJSON(t *testing.T, a, b string) bool {
 	t.Helper()
 	var x, y any

@@ -23,8 +23,8 @@ type checkpointCommand struct {
 // checkpointTime is how long a running node may take to write a checkpoint.
 const checkpointTime = 10 * time.Minute
 
-// Run makes the journal's state and saves it: for an upgrade after a crash, by the version that
-// wrote the journal. A node that runs is asked to do so.
+// Run replays the journal and saves its state, before an upgrade after a crash, with the version
+// that wrote the journal. If a node has the folder, Run asks the node instead.
 func (c *checkpointCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -57,7 +57,7 @@ func (c *checkpointCommand) Run() error {
 	return j.Close()
 }
 
-// ask has the node that holds the lock write one.
+// ask tells the node that holds the lock to write a checkpoint.
 func (c *checkpointCommand) ask(locked *journal.LockedError) error {
 	o := operator{Admin: c.Admin, Data: c.Data}
 	text, err := o.postWithin("/admin/checkpoint", map[string]string{}, checkpointTime)

@@ -101,7 +101,7 @@ func (d *duo) status(i *intent) string {
 	return r.Status
 }
 
-// listed says whether the live orders of the maker have this one.
+// listed reports whether the live orders of the maker have this one.
 func (d *duo) listed(i *intent) bool {
 	var page struct{ Data []record }
 	d.ask(i.trader, question{http.MethodGet, "/data/orders", nil}, &page)

@@ -89,7 +89,7 @@ func plainBook() porcupine.Model {
 	}
 }
 
-// step says whether a deed may be answered so, and what the book is after it.
+// step reports whether a deed may be answered so, and what the book is after it.
 func step(book []pledge, d deed, out told) (bool, []pledge) {
 	at := slices.IndexFunc(book, func(p pledge) bool { return p.id == d.id })
 	switch {

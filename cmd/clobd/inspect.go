@@ -57,7 +57,7 @@ func (c *inspectCommand) Run() error {
 	return c.records(ctx, j, want)
 }
 
-// wanted is what records are printed.
+// wanted selects the records to print.
 type wanted struct {
 	from, until engine.Sequence
 	order       engine.OrderID
@@ -133,8 +133,8 @@ func (w *wanted) trade(text string) error {
 	return nil
 }
 
-// has says whether a record is wanted. The frame's names are learned.
-func (w *wanted) has(r *entry, n *names) bool {
+// has reports whether a record is wanted. The frame's names are learned.
+func (w *wanted) has(r *recorded, n *names) bool {
 	if seq := r.sequence(); seq < w.from || seq > w.until {
 		return false
 	}
@@ -153,7 +153,7 @@ func (w *wanted) has(r *entry, n *names) bool {
 }
 
 // concerns asks about the Command of a record, and about each of its Events.
-func concerns(r *entry, ask func(*engine.Command, *engine.Event) bool) bool {
+func concerns(r *recorded, ask func(*engine.Command, *engine.Event) bool) bool {
 	if ask(r.command, nil) {
 		return true
 	}
@@ -165,7 +165,7 @@ func concerns(r *entry, ask func(*engine.Command, *engine.Event) bool) bool {
 	return false
 }
 
-// is says whether a wallet is the one that is wanted.
+// is reports whether a wallet is the one that is wanted.
 func (w *wanted) is(n *names, no engine.WalletNo) bool {
 	if no == 0 {
 		return false
@@ -186,7 +186,7 @@ func (c *inspectCommand) records(ctx context.Context, j *journal.Journal, w *wan
 		n.learn(f)
 		bar.show(f.No, j.Last())
 		for i := range f.Commands {
-			if r := entryOf(f, i); w.has(&r, n) {
+			if r := recordedAt(f, i); w.has(&r, n) {
 				printed++
 				failed = errors.Join(failed, c.print(out, &r, n))
 			}
@@ -202,7 +202,7 @@ func (c *inspectCommand) records(ctx context.Context, j *journal.Journal, w *wan
 }
 
 // print prints a record.
-func (c *inspectCommand) print(out *bufio.Writer, r *entry, n *names) error {
+func (c *inspectCommand) print(out *bufio.Writer, r *recorded, n *names) error {
 	if !c.JSON {
 		_, err := out.WriteString(r.text(n))
 		return err
@@ -258,7 +258,7 @@ func (c *inspectCommand) state(ctx context.Context, j *journal.Journal) error {
 	return nil
 }
 
-// errDiffer says that two folders differ: what it is was printed.
+// errDiffer is the error of a diff that has printed the difference.
 var errDiffer = errors.New("the folders differ")
 
 // diff names the first difference of two journals.
@@ -313,7 +313,7 @@ func (c *inspectCommand) diff(j *journal.Journal) error {
 // tell prints the first difference of two frames with the same number.
 func (c *inspectCommand) tell(f, g *engine.Frame, n *names) error {
 	for i := range min(len(f.Commands), len(g.Commands)) {
-		a, b := entryOf(f, i), entryOf(g, i)
+		a, b := recordedAt(f, i), recordedAt(g, i)
 		if one, two := a.text(n), b.text(n); one != two {
 			fmt.Printf("Sequence %d differs, in frame %d\n%s: %s%s: %s", a.sequence(), f.No, c.Data, one,
 				c.Diff, two)

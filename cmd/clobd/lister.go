@@ -23,10 +23,9 @@ type lister struct {
 }
 
 // list enters Listings in their order, many at a time, so that they share frames and syncs, and
-// waits until all are durable. What is listed already as it is asked for is left alone: a restart
-// journals nothing new. What the engine refuses, or once stopped it, is told to the catalog, which
-// counts and names it: one contradicting record must not keep the node from starting. The error is
-// errFull if the disk has no room for more.
+// waits until all are durable. A Listing that would change nothing is left out, so a restart
+// journals nothing new. The error names each Listing that the engine refused, or that once stopped
+// it: one contradicting record must not keep the node from starting. It is errFull on a full disk.
 func (l *lister) list(listings []engine.Listing) error {
 	type entered struct {
 		condition engine.Condition
@@ -88,9 +87,9 @@ func (l *lister) listed(asked *engine.Listing) bool {
 	return same == *asked && (m.State == engine.Open || !asked.Open)
 }
 
-// closeMarkets ends trading in what the source has closed or archived. That is all a source can do
-// to a market that trades: only the operator resolves. A market that the operator opens again is
-// closed again at the next start, as long as the source says so.
+// closeMarkets ends trading in markets that the source has closed or archived. A source can do no
+// more to a trading market: only the operator resolves. If the operator opens such a market again,
+// the next start closes it again.
 func (l *lister) closeMarkets(conditions []engine.Condition) error {
 	for _, condition := range conditions {
 		m := l.role.Board.Directory.Condition(condition)

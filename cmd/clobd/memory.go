@@ -9,8 +9,8 @@ import (
 	"clobd/engine/pages"
 )
 
-// gather puts what was restored into huge pages before anybody is served. Without them all works,
-// and a large exchange is slower.
+// gather puts the restored state into huge pages before the node serves anybody. Without huge pages
+// a large exchange is slower.
 func (n *node) gather(ctx context.Context) error {
 	start := time.Now()
 	if huge, err := pages.Gather(ctx); err != nil {
@@ -26,11 +26,11 @@ func (n *node) gather(ctx context.Context) error {
 	return nil
 }
 
-// gatherEvery is how often a running node looks at what has come to be used.
+// gatherEvery is how often a running node gathers its new memory.
 const gatherEvery = time.Minute
 
-// keepGathering gathers what comes to be used until it is stopped. It is not waited for: what it is
-// at may take as long as the kernel looks for a free page, and concerns nobody.
+// keepGathering gathers new memory until it is stopped. Nobody waits for its end: one call may take
+// as long as the kernel needs to find a free page.
 func (n *node) keepGathering(ctx context.Context, every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go pages.Keep(ctx, every, n.huge.Store)

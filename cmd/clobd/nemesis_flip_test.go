@@ -235,7 +235,7 @@ func (f *flipper) told(t *testing.T, what string) {
 	}
 }
 
-// same says whether a node that runs answers as the one on the whole folder did.
+// same reports whether a node that runs answers as the one on the whole folder did.
 func (f *flipper) same(t *testing.T, what string) bool {
 	t.Helper()
 	differs := f.differs(t)
@@ -427,7 +427,7 @@ func TestDamage(t *testing.T) {
 	t.Logf("%v", f.kinds)
 }
 
-// expendable says whether a file is made anew where it is missing, so that others have to change
+// expendable reports whether a file is made anew where it is missing, so that others have to change
 // what they hold: a token.
 func (f *flipper) expendable(name, how string) bool {
 	return name == "admin.token" && how == "gone"

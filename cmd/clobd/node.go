@@ -64,8 +64,7 @@ type node struct {
 // out to be damaged it does so again, in this process: opening makes the index anew.
 func runNode(ctx context.Context, s *settings) error {
 	again := make(chan os.Signal, 1)
-	// A SIGHUP ends the process until it is asked for. That is done before anything else: the catalog
-	// may change, and be looked at again, while the node still starts.
+	// Until Notify is called a SIGHUP ends the process, and it may come while the node still starts.
 	if s.Catalog != "" {
 		signal.Notify(again, syscall.SIGHUP)
 		defer signal.Stop(again)
@@ -123,8 +122,8 @@ func (n *node) start(ctx context.Context) error {
 	return nil
 }
 
-// first is the first failure so far of what runs beside the start: what a step met may only be its
-// consequence.
+// first is the first failure of anything that runs beside the start, nil if there is none. The
+// error of a step may only be its consequence.
 func (n *node) first() error {
 	select {
 	case err := <-n.failed:
@@ -220,8 +219,8 @@ func (n *node) recover(ctx context.Context) error {
 	return n.role.Start()
 }
 
-// poisoned is told of a Command that made Apply panic. State that a bug has touched must not be
-// acknowledged, so the process ends here.
+// poisoned keeps a Command that made Apply panic, and ends the process: state that a bug has
+// touched must not be acknowledged.
 func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack []byte) {
 	kept := n.poison.keep(c, seq, cause, stack)
 	n.log.Error("a command made the engine panic", "sequence", seq, "cause", fmt.Sprint(cause),
@@ -231,8 +230,8 @@ func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack
 	os.Exit(cli.Broken)
 }
 
-// torn is told of a panic in what follows Apply: what was published may be half a frame, so the
-// process ends here. Nothing of that frame was acknowledged.
+// torn ends the process after a panic behind Apply: readers may see half a frame. Nothing of that
+// frame was acknowledged.
 func (n *node) torn(what string, frame uint64, cause any, stack []byte) {
 	n.log.Error("panic", "where", what, "frame", frame, "cause", fmt.Sprint(cause),
 		"stack", string(stack))
@@ -255,7 +254,8 @@ func (n *node) open(ctx context.Context) error {
 	history := n.index.History
 	answers, err := api.New(api.Options{Board: n.role.Board, History: history,
 		Catalog: n.describe.Current, Values: n.values, KeyID: auth.NewKeyring(n.master).KeyID,
-		Checksum: auth.Checksum, JournalID: n.role.Journal.ID, Exchanges: n.exchanges(), Profiles: n.profiles,
+		Checksum: auth.Checksum, JournalID: n.role.Journal.ID, Exchanges: n.exchanges(),
+		Profiles:    n.profiles,
 		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})
 	if err != nil {
 		return err
@@ -273,11 +273,11 @@ func (n *node) open(ctx context.Context) error {
 		}
 		n.log.Info("the index catches up", "at", history.Sequence(), "of", n.role.Board.Sequence())
 	}
-	err = n.door.Attach(ingress.Options{
-		Enter: n.role.Enter, EnterAll: n.role.EnterAll, Board: n.role.Board,
-		Public: answers.Public, Account: answers.Account, Past: history.Past,
-		Await: history.Await, JournalID: n.role.Journal.ID})
-	if err != nil {
+	attached := ingress.Options{Board: n.role.Board, Public: answers.Public,
+		Account: answers.Account, Past: history.Past, Await: history.Await,
+		JournalID: n.role.Journal.ID}
+	n.role.Supply(&attached)
+	if err := n.door.Attach(attached); err != nil {
 		return err
 	}
 	n.door.Ready(true)
@@ -297,7 +297,7 @@ func (n *node) exchanges() []engine.Address {
 	return contracts
 }
 
-// announce says loudly what an operator must not be surprised by.
+// announce logs that the node is ready, and warns of options that are not for production.
 func (n *node) announce() {
 	n.log.Info("ready", "url", "http://"+n.public.Addr().String(), "chain", n.ChainID,
 		"durability", n.Durability, "version", version)
@@ -313,12 +313,12 @@ func (n *node) announce() {
 	}
 }
 
-// close takes down what was opened, the door first: what is in work is answered, then the writer
+// close closes what was opened, the door first: it answers the requests in work, then the writer
 // drains, then the files close.
 func (n *node) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	// What is acknowledged is on disk: if a part cannot be closed, leaving without it loses nothing.
+	// Acknowledged Commands are on disk, so leaving a part that does not close loses nothing.
 	late := time.AfterFunc(2*drainTime, func() {
 		cli.Print(os.Stderr, cli.Hint(fmt.Errorf("a stop took longer than %v", 2*drainTime),
 			"the journal is safe; look at the log for what could not be closed"))

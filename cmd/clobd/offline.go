@@ -16,7 +16,7 @@ import (
 	"clobd/journal"
 )
 
-// offline is what every command needs that works on a folder which no node has.
+// offline is the flag of every command that works on a folder without a running node.
 type offline struct {
 	Data string `default:"clobd-data" help:"The data folder, of a node that does not run, or a backup."`
 }
@@ -26,8 +26,7 @@ func (o *offline) options(readOnly bool) journal.Options {
 	return journal.Options{Dir: o.Data, ReadOnly: readOnly, Log: quiet()}
 }
 
-// quiet is a log that tells what went wrong and nothing else: of errors what they say, not where in
-// the program they were made.
+// quiet is a log of errors only, with their texts and without their stacks.
 func quiet() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError,
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -38,7 +37,7 @@ func quiet() *slog.Logger {
 		}}))
 }
 
-// silent is a log that tells nothing: what is wrong is told elsewhere.
+// silent is a log of nothing, for commands that print what is wrong themselves.
 func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // open opens its journal. A folder that a node has is refused.
@@ -63,10 +62,10 @@ func (o *offline) explain(err error) error {
 	return failed(role.Advised(err))
 }
 
-// begun says whether there is anything of a journal in the folder.
+// begun reports whether there is anything of a journal in the folder.
 func (o *offline) begun() bool { return exists(o.Data, "journal") || exists(o.Data, "mark") }
 
-// openable says whether there is a journal to be looked at, whatever is wrong with it.
+// openable reports whether there is a journal to be looked at, whatever is wrong with it.
 func (o *offline) openable(err error) bool {
 	var locked *journal.LockedError
 	return !errors.As(err, &locked) && !errors.Is(err, fs.ErrPermission) && o.begun()
@@ -88,8 +87,7 @@ func freshState() *journal.State {
 	return s
 }
 
-// replayed is freshState that shows the frames that are replayed into it; how many there will be
-// may be unknown, 0.
+// replayed is freshState with a bar for the replayed frames; a total of 0 is unknown.
 func replayed(bar *progress, total uint64) func() *journal.State {
 	return func() *journal.State {
 		s := freshState()
@@ -117,7 +115,7 @@ func newNames() *names {
 		numbers: map[engine.Address]engine.WalletNo{}, markets: map[engine.MarketNo]*engine.Listing{}}
 }
 
-// learn reads what a frame names.
+// learn notes the wallets and markets that a frame numbers.
 func (n *names) learn(f *engine.Frame) {
 	for i := range f.Commands {
 		c := &f.Commands[i]
@@ -142,7 +140,7 @@ func (n *names) call(no engine.WalletNo, a engine.Address) {
 	}
 }
 
-// exists says whether there is anything under a path.
+// exists reports whether there is anything under a path.
 func exists(parts ...string) bool {
 	_, err := os.Lstat(filepath.Join(parts...))
 	return err == nil

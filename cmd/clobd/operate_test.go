@@ -365,7 +365,7 @@ func (w *world) closed(t *testing.T) {
 }
 
 // disk is what readyz says of the disk. A node whose writes have just stood still is not ready.
-func (w *world) disk(t *testing.T) (is disk) {
+func (w *world) disk(t *testing.T) (is diskStatus) {
 	t.Helper()
 	waitFor(t, "readyz", func() bool {
 		answer, err := http.Get("http://" + w.node.admin + "/readyz")
@@ -373,7 +373,7 @@ func (w *world) disk(t *testing.T) (is disk) {
 			t.Fatal(err)
 		}
 		defer answer.Body.Close()
-		told := struct{ Disk *disk }{&is}
+		told := struct{ Disk *diskStatus }{&is}
 		if err := json.NewDecoder(answer.Body).Decode(&told); err != nil {
 			t.Fatalf("readyz: %d %v", answer.StatusCode, err)
 		}

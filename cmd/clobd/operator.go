@@ -15,8 +15,8 @@ import (
 	"clobd/cmd/cli"
 )
 
-// operator is what every command to a running node needs: where its admin listener is, and the
-// token that lies in its data folder.
+// operator is the flags of every command to a running node: the admin listener, and the data folder
+// with the token.
 type operator struct {
 	Admin string `default:"127.0.0.1:8081" help:"The node's admin listener."`
 	Data  string `default:"clobd-data" help:"The node's data folder: its admin.token is read."`
@@ -36,7 +36,7 @@ func (o *operator) post(path string, request map[string]string) (string, error) 
 	return o.postWithin(path, request, 15*time.Second)
 }
 
-// postWithin is post with so much time for the answer.
+// postWithin is post with a limit on the time until the answer.
 func (o *operator) postWithin(
 	path string, request map[string]string, limit time.Duration) (string, error) {
 	address := strings.TrimSuffix(strings.TrimPrefix(o.Admin, "http://"), "/")

@@ -44,13 +44,13 @@ func fingerprint(c *engine.Command) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// holds says whether the Command is known to have stopped the node before.
+// holds reports whether the Command is known to have stopped the node before.
 func (p *poisonFolder) holds(c *engine.Command) bool {
 	return len(p.known) > 0 && p.known[fingerprint(c)]
 }
 
-// keep writes down a Command that made Apply panic, synced. It reports its own failure in the text
-// it returns: there is nobody else left to tell.
+// keep writes down a Command that made Apply panic, durably, and returns the file, or the error as
+// text: the caller prints either and ends the process.
 func (p *poisonFolder) keep(
 	c *engine.Command, seq engine.Sequence, cause any, stack []byte) string {
 	file := filepath.Join(p.dir, fingerprint(c))

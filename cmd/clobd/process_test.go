@@ -100,7 +100,7 @@ func newProcess(t *testing.T, binary, folder string, flags ...string) *process {
 	t.Helper()
 	p := &process{binary: binary, data: filepath.Join(folder, "data"), flags: flags,
 		log:    output{filepath.Join(t.TempDir(), "log")},
-		public: &http.Client{Transport: held{t}}}
+		public: &http.Client{Transport: documented{t}}}
 	p.listen, p.admin = freeAddress(t), freeAddress(t)
 	t.Cleanup(func() {
 		if p.cmd != nil {

@@ -11,8 +11,8 @@ import (
 	"clobd/api/catalog"
 )
 
-// screen is where an operator looks: lines one below the other and, at a terminal, a last one that
-// changes. A line that comes while that is shown goes above it. Any number of goroutines may write.
+// screen is standard error: lines one below the other and, at a terminal, a last line that changes.
+// Other lines go above it. Any number of goroutines may write.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -21,7 +21,7 @@ type screen struct {
 	shown string // the line that changes; empty: there is none
 }
 
-// newScreen is standard error, where no report is.
+// newScreen returns standard error; reports go to standard output.
 func newScreen() *screen {
 	about, err := os.Stderr.Stat()
 	return &screen{out: os.Stderr, terminal: err == nil && about.Mode()&os.ModeCharDevice != 0}
@@ -41,8 +41,8 @@ func (s *screen) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// show changes the last line, or writes a line where nothing can be changed. What is left of a
-// longer line is erased behind the new one: a line that is erased first flickers.
+// show changes the last line of a terminal; elsewhere it writes a line. It erases the rest of a
+// longer line after writing: erasing first flickers.
 func (s *screen) show(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *screen) show(line string) {
 	if s.terminal {
 		text, s.shown = "\r"+line+"\x1b[K", line
 	}
-	_, _ = io.WriteString(s.out, text) // nobody is left to be told that nobody can be told
+	_, _ = io.WriteString(s.out, text) // an error could only be written to the same place
 }
 
 // leave goes on below the last line; erase goes on in its place.
@@ -69,8 +69,8 @@ func (s *screen) end(with string) {
 	}
 }
 
-// progress shows how far something long is: on a terminal as one line that changes, elsewhere as a
-// line every few seconds. What is done soon is not worth a word.
+// progress shows how far a long task is: on a terminal as one line that changes, elsewhere as a
+// line every few seconds. A task shorter than progressDelay shows nothing.
 type progress struct {
 	on    *screen
 	what  string // such as "journal"
@@ -91,7 +91,7 @@ func newProgress(on *screen, what, unit string) *progress {
 	return &progress{on: on, what: what, unit: unit, now: time.Now, began: time.Now()}
 }
 
-// due says whether it is time for another line.
+// due reports whether it is time for another line.
 func (p *progress) due(now time.Time) bool {
 	every := progressEvery
 	if p.on.terminal {
@@ -104,7 +104,7 @@ func (p *progress) due(now time.Time) bool {
 	return true
 }
 
-// show is told how much of how much is done.
+// show shows that done of total is done, if it is time for a line; a total of 0 is unknown.
 func (p *progress) show(done, total uint64) {
 	if now := p.now(); p.due(now) {
 		p.on.show(p.line(done, total, now.Sub(p.began)))
@@ -140,7 +140,7 @@ func newLoadBar(on *screen) *loadBar {
 	return &loadBar{progress: newProgress(on, "catalog", "records")}
 }
 
-// show is told how far a load is. After the end it tells of none.
+// show shows how far a load is, but nothing after the end.
 func (b *loadBar) show(p catalog.Progress) {
 	if b.over {
 		return
@@ -152,7 +152,7 @@ func (b *loadBar) show(p catalog.Progress) {
 	}
 }
 
-// line is a bar if it is known how much there is to read, and how much was.
+// line is a bar if the size of the source is known.
 func (b *loadBar) line(p catalog.Progress, took time.Duration) string {
 	const length, million = 30, 1_000_000
 	if p.Total <= 0 {
@@ -169,7 +169,7 @@ func (b *loadBar) line(p catalog.Progress, took time.Duration) string {
 		strings.Repeat(" ", length-full), line)
 }
 
-// end leaves the last that there was to show, if anything was shown.
+// end shows the latest progress once more if any was shown, and leaves it there.
 func (b *loadBar) end() {
 	if b.on.terminal && !b.told.IsZero() && !b.over {
 		b.on.show(b.last)

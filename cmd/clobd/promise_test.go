@@ -16,11 +16,11 @@ import (
 // against.
 var promise = sync.OnceValues(openapi.Load)
 
-// held is a transport whose answers are as documented, or the test fails.
-type held struct{ t testing.TB }
+// documented is a transport whose answers are as documented, or the test fails.
+type documented struct{ t testing.TB }
 
 // RoundTrip asks, and holds what comes against the document.
-func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d documented) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	_ = answer.Body.Close() // it was read to its end
 	answer.Body = io.NopCloser(bytes.NewReader(body))
-	conform(h.t, &openapi.Answer{
+	conform(d.t, &openapi.Answer{
 		Method: r.Method, Target: r.URL.RequestURI(), Status: answer.StatusCode,
 		ContentType: answer.Header.Get("Content-Type"), Body: body, Header: answer.Header,
 	})

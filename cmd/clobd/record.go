@@ -52,14 +52,14 @@ func word[N ~uint8](words []string, n N) string {
 }
 
 // fields are named values in the order in which they are told.
-type fields []field
+type fields []namedValue
 
-type field struct{ name, value string }
+type namedValue struct{ name, value string }
 
 // add adds a value; none if it is empty.
 func (f *fields) add(name, value string) {
 	if value != "" {
-		*f = append(*f, field{name, value})
+		*f = append(*f, namedValue{name, value})
 	}
 }
 
@@ -250,24 +250,24 @@ func eventFields(e *engine.Event, n *names, c *engine.Command) (f fields) {
 	return f
 }
 
-// entry is a Command with its stamp and its Events, as the journal has them.
-type entry struct {
+// recorded is a Command with its stamp and its Events, as the journal has them.
+type recorded struct {
 	frame   *engine.Frame
 	index   int
 	command *engine.Command
 	events  []engine.Event
 }
 
-// entryOf is record i of a frame.
-func entryOf(f *engine.Frame, i int) entry {
-	return entry{f, i, &f.Commands[i], f.EventsOf(i)}
+// recordedAt is record i of a frame.
+func recordedAt(f *engine.Frame, i int) recorded {
+	return recorded{f, i, &f.Commands[i], f.EventsOf(i)}
 }
 
 // sequence is its place in the journal.
-func (r *entry) sequence() engine.Sequence { return r.frame.First + engine.Sequence(r.index) }
+func (r *recorded) sequence() engine.Sequence { return r.frame.First + engine.Sequence(r.index) }
 
 // text is the record on a line, and each of its Events on one below it.
-func (r *entry) text(n *names) string {
+func (r *recorded) text(n *names) string {
 	var b strings.Builder
 	line := func(f fields) {
 		for _, one := range f {
@@ -290,7 +290,7 @@ func (r *entry) text(n *names) string {
 }
 
 // json is the record as one object.
-func (r *entry) json(n *names) ([]byte, error) {
+func (r *recorded) json(n *names) ([]byte, error) {
 	events := make([]map[string]string, len(r.events))
 	for i := range r.events {
 		events[i] = eventFields(&r.events[i], n, r.command).object(

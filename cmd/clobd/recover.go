@@ -80,8 +80,8 @@ func (c *recoverCommand) journal(ctx context.Context) error {
 	return nil
 }
 
-// tellDone says what was done; what is another thing than was told is told again: a node may have
-// come and gone in between.
+// tellDone prints what was done. A node may have run since tell, so tell prints again where the
+// loss differs.
 func (c *recoverCommand) tellDone(told, l *journal.Loss) {
 	if l.Why == nil {
 		fmt.Printf("nothing was done: by now the journal is good up to Sequence %d\n", l.Head.Sequence)

@@ -52,9 +52,9 @@ func (n *node) adminToken() (string, error) {
 	return hex.EncodeToString(token[:]), secretHint(err, hintToken)
 }
 
-// masterSecret is what the API keys derive from: the file asked for, the credential that the
-// service manager hands over, or the data folder's own, made at the first start. It is the one that
-// was used before.
+// masterSecret is the secret that all API keys derive from: of --master-key, of the service
+// manager's credentials, or of the data folder, made at the first start. Another one than at the
+// last start is an error.
 func (n *node) masterSecret() ([32]byte, error) {
 	secret, err := n.findSecret()
 	if err != nil {

@@ -56,12 +56,10 @@ func (c *serveCommand) Run() error {
 	return runNode(ctx, s)
 }
 
-// concurrency is how many goroutines may run at once, and how many of them may be working on
-// orders: as many as there are CPUs. As many again let reads, the matcher and the committer be
-// scheduled while all of those compute, and the kernel divides the CPUs between them. asked is the
-// environment's GOMAXPROCS, which wins; running is what the runtime made of it, or else of the CPUs
-// and of the container's limit, which cpus does not know. A limit that is changed later counts from
-// the next start on.
+// concurrency returns GOMAXPROCS, and how many goroutines may work on orders at once: one per CPU.
+// GOMAXPROCS is twice that, so that reads, the matcher and the committer run while all CPUs work on
+// orders; the kernel divides the CPUs between them. asked is the environment's GOMAXPROCS, which
+// wins; running is the runtime's, which knows the container's limit, as cpus does not.
 func concurrency(asked string, running, cpus int) (procs, places int) {
 	places = min(running, cpus)
 	if asked != "" {
@@ -70,7 +68,7 @@ func concurrency(asked string, running, cpus int) (procs, places int) {
 	return running + places, places
 }
 
-// settings are the options once they have been read: what runNode needs to know.
+// settings are the parsed options.
 type settings struct {
 	*serveCommand
 	places  int // for work on orders; 0 is one per CPU

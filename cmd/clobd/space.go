@@ -30,8 +30,7 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// watchSpace begins to watch how much room the disk has: before the log cannot be written any more,
-// nothing but cancels is taken.
+// watchSpace watches the free space of the disk. Below --disk-reserve the door takes only cancels.
 func (n *node) watchSpace(context.Context) error {
 	var err error
 	n.space, err = journal.Watch(journal.SpaceOptions{Dir: n.Data, Log: n.log,
@@ -43,19 +42,19 @@ func (n *node) watchSpace(context.Context) error {
 	return err
 }
 
-// disk is what readyz says of the room on the disk.
-type disk struct {
+// diskStatus is what readyz says of the room on the disk.
+type diskStatus struct {
 	State   string `json:"state"`
 	Free    int64  `json:"freeBytes"`
 	Reserve int64  `json:"reserveBytes"`
 	Ballast int64  `json:"ballastBytes"`
 }
 
-// diskOf is what a Space has seen.
-func diskOf(s *journal.Space) *disk {
+// diskOf is the latest state of a Space, nil for none.
+func diskOf(s *journal.Space) *diskStatus {
 	if s == nil {
 		return nil
 	}
 	is := s.Status()
-	return &disk{is.State.String(), is.Free, is.Reserve, is.Ballast}
+	return &diskStatus{is.State.String(), is.Free, is.Reserve, is.Ballast}
 }

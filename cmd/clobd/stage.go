@@ -11,19 +11,20 @@ import (
 	"clobd/cmd/cli"
 )
 
-// stage is a folder in the making: it has its name, or its place, only once it is whole.
+// stage is a folder that is being made: it gets its name only once it is whole.
 type stage struct {
 	to   string // what is to be made, links followed
 	part string // where it is made until then
-	// inside says that to is there and empty. It may be a mount point, which cannot be replaced: so
-	// part lies in it, and what it holds is moved up in the end.
+	// inside is true if to exists and is empty. It may be a mount point, which cannot be renamed, so
+	// part lies inside, and finish moves its entries up.
 	inside bool
 }
 
 // insideName is what part is called inside an empty folder.
 const insideName = "part"
 
-// newStage says where a folder can be made, or why not, and removes what is left of another try.
+// newStage prepares a stage for the folder to, which must not exist or be empty, and removes the
+// part that an interrupted try left.
 func newStage(to string) (*stage, error) {
 	real, err := resolve(to)
 	if err != nil {
@@ -69,13 +70,13 @@ func resolve(path string) (string, error) {
 	}
 }
 
-// within says whether a path is a folder or lies in it; both are resolved.
+// within reports whether a path is a folder or lies in it; both are resolved.
 func within(path, folder string) bool {
 	rest, err := filepath.Rel(folder, path)
 	return err == nil && rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator))
 }
 
-// finish gives the folder its name, or puts what is in it into its place, durably.
+// finish renames part to the folder, or moves its entries into the folder, durably.
 func (s *stage) finish() error {
 	if !s.inside {
 		if err := errors.Join(syncFolder(s.part), os.Rename(s.part, s.to)); err != nil {

@@ -91,7 +91,7 @@ func (r *report) find(f journal.Finding) {
 	}
 }
 
-// all prints what a part of the check found.
+// all prints the notes and findings of one part of the check.
 func (r *report) all(findings []journal.Finding, notes []string) {
 	for _, n := range notes {
 		r.say("note", "%s", n)
@@ -101,7 +101,7 @@ func (r *report) all(findings []journal.Finding, notes []string) {
 	}
 }
 
-// conclude is the end of a report: an error if anything is wrong.
+// conclude ends the report: with an error if there are findings.
 func (r *report) conclude(data string) error {
 	if r.findings > 0 {
 		return fmt.Errorf("%s: %d findings", data, r.findings)
@@ -176,7 +176,7 @@ func (r *report) catalog(data string) {
 	r.say("catalog", "%d records in %d bytes", v.Records, v.Bytes)
 }
 
-// cut tells of an end of the catalog that a start put aside.
+// cut reports an end of the catalog's log that a start put aside.
 func (r *report) cut(c *catalog.Cut) {
 	if c.Torn {
 		r.say("note", "%s: %d bytes of the catalog were torn off in the middle of a record, as when a "+

@@ -29,15 +29,15 @@ func (s *sited) setting() (bench.Setting, error) {
 		Version: version}, nil
 }
 
-// result is a finished measurement, for people and for programs.
-type result struct {
+// measured is a finished measurement, for people and for programs.
+type measured struct {
 	text   func(w io.Writer)
 	report any
 }
 
 // measure runs a measurement until it ends or is interrupted, and prints it.
 func (s *sited) measure(
-	run func(ctx context.Context, at bench.Setting) (result, error),
+	run func(ctx context.Context, at bench.Setting) (measured, error),
 ) error {
 	at, err := s.setting()
 	if err != nil {
@@ -96,14 +96,14 @@ type rampCommand struct {
 
 // Run raises the rate until the node does not keep it.
 func (c *rampCommand) Run() error {
-	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
+	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.Climb(ctx, bench.Ramp{Setting: at, What: c.What, Start: c.Start,
 			Factor: c.Factor, Steps: c.Steps, Duration: c.Duration, Connections: c.Connections,
 			Limit: c.Limit})
 		if err != nil {
-			return result{}, err
+			return measured{}, err
 		}
-		return result{r.WriteText, r}, nil
+		return measured{r.WriteText, r}, nil
 	})
 }
 
@@ -119,13 +119,13 @@ type floodCommand struct {
 
 // Run measures reads beside a flood of orders.
 func (c *floodCommand) Run() error {
-	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
+	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.Inundate(ctx, bench.Flood{Setting: at, Rounds: c.Rounds, Duration: c.Duration,
 			Rate: c.Rate, Readers: c.Readers, Connections: c.Connections, Lists: c.Lists})
 		if err != nil {
-			return result{}, err
+			return measured{}, err
 		}
-		return result{r.WriteText, r}, nil
+		return measured{r.WriteText, r}, nil
 	})
 }
 
@@ -140,13 +140,13 @@ type stallCommand struct {
 
 // Run measures reads while nothing is written.
 func (c *stallCommand) Run() error {
-	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
+	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.Freeze(ctx, bench.Stall{Setting: at, Rounds: c.Rounds, Length: c.Length,
 			Rate: c.Rate, Readers: c.Readers, Writers: c.Writers})
 		if err != nil {
-			return result{}, err
+			return measured{}, err
 		}
-		return result{r.WriteText, r}, nil
+		return measured{r.WriteText, r}, nil
 	})
 }
 
@@ -159,12 +159,12 @@ type pagesCommand struct {
 
 // Run measures pages of lists.
 func (c *pagesCommand) Run() error {
-	return c.measure(func(ctx context.Context, at bench.Setting) (result, error) {
+	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.TurnPages(ctx, bench.Pages{Seed: at.Seed, Dir: at.Dir, Trades: c.Trades,
 			Rounds: c.Rounds, Reads: c.Reads, Self: at.Self, Version: at.Version})
 		if err != nil {
-			return result{}, err
+			return measured{}, err
 		}
-		return result{r.WriteText, r}, nil
+		return measured{r.WriteText, r}, nil
 	})
 }

@@ -226,7 +226,7 @@ func (t *Tree) report(file string, line int, format string, args ...any) {
 func (t *Tree) at(pos token.Pos) int { return t.fset.Position(pos).Line }
 
 // enforced goes when the rooms that are being made stand.
-const enforced = true
+const enforced = false
 
 // checkLaws applies the rules about more than one package.
 func (t *Tree) checkLaws() {

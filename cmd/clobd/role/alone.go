@@ -14,6 +14,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
+	"clobd/ingress"
 	"clobd/journal"
 )
 
@@ -42,10 +43,9 @@ type Alone struct {
 	Journal  *journal.Journal
 	Board    *view.Board
 	Follower *journal.Follower // nil before Start
-	// Enter, EnterAll and Submit hand Commands to the writer; nil before Start.
-	Enter    func(*engine.Command) (*sequencer.Call, error)
-	EnterAll func([]engine.Command, []*sequencer.Call) error
-	Submit   func(*engine.Command) (engine.Receipt, error)
+	// Enter and Submit hand the node's own Commands to the writer; nil before Start.
+	Enter  func(*engine.Command) (*sequencer.Call, error)
+	Submit func(*engine.Command) (engine.Receipt, error)
 
 	options  Options
 	began    time.Time
@@ -102,7 +102,7 @@ func (a *Alone) Start() error {
 	if err != nil {
 		return err
 	}
-	a.Enter, a.EnterAll, a.Submit = a.writer.Enter, a.writer.EnterAll, a.writer.Submit
+	a.Enter, a.Submit = a.writer.Enter, a.writer.Submit
 	go a.write()
 	o.Metrics.MustRegister(writerMetrics(a.writer, a.Board)...)
 	from := uint64(0)
@@ -136,6 +136,11 @@ func (a *Alone) write() {
 			"journal; look at the log for why, then start again: callers without an answer may send again")}
 		a.options.Failed("sequencer", err)
 	}
+}
+
+// Supply tells the door where its Commands go: it sets Enter and EnterAll. Start comes before.
+func (a *Alone) Supply(door *ingress.Options) {
+	door.Enter, door.EnterAll = a.writer.Enter, a.writer.EnterAll
 }
 
 // Begin journals that a new epoch began: the first Command of each start.

@@ -5,12 +5,12 @@
 //
 //	           Recover                          Start                        Close
 //	journal ────────────► Exchange, Board ────────────► writer ──────────────────► drained
-//	                                                       ▲ Enter, EnterAll, Submit
-//	                                                     door, catalog
+//	                                                       ▲ Supply: Enter, EnterAll
+//	                                                     door
 //	journal ───────────────────────────────────────────► follower ──► checkpoints ──► stopped
 //
-// Contract: nothing is entered before Start has returned. Enter and EnterAll are fields, not
-// methods: the door gets them as functions, and does not see which role is behind them. The first
+// Contract: nothing is entered before Start has returned. Supply gives the door functions, so the
+// door does not see which role is behind them. The first
 // failure of the writer or the follower is told to Failed once; after that of the writer nothing is
 // acknowledged. Close joins the writer and the follower. The caller closes the readers of the
 // journal, and then the journal.
