@@ -14,7 +14,7 @@ import (
 	"clobd/api/catalog"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // Options are where the answers come from. All but Log are required.
@@ -22,7 +22,7 @@ type Options struct {
 	// Board is what is published: books, markets, wallets.
 	Board *view.Board
 	// History is the read side of the index: what became of orders.
-	History *journal.History
+	History *history.History
 	// Catalog is the current catalog: another one at each call, if need be, or nil.
 	Catalog func() *catalog.Catalog
 	// KeyID is the uuid of the API key of an address with a nonce.

@@ -10,6 +10,7 @@ import (
 
 	"clobd/engine"
 	"clobd/journal"
+	"clobd/journal/history"
 )
 
 func TestOptions(t *testing.T) {
@@ -68,7 +69,7 @@ func TestNoAllocations(t *testing.T) {
 func TestUnknownNames(t *testing.T) {
 	n := newNode(t)
 	n.ladder(1)
-	for _, row := range []journal.OrderRow{{Market: 9, Wallet: 1}, {Market: 1, Wallet: 9}} {
+	for _, row := range []history.OrderRow{{Market: 9, Wallet: 1}, {Market: 1, Wallet: 9}} {
 		if _, err := n.handler.describe(&row, engine.Address{}); err == nil {
 			t.Errorf("%+v is described", row)
 		}
@@ -85,14 +86,14 @@ func TestUnknownNames(t *testing.T) {
 // TestStatuses: what an order's own terms killed on arrival was canceled.
 func TestStatuses(t *testing.T) {
 	for _, c := range []struct {
-		row  journal.OrderRow
+		row  history.OrderRow
 		want string
 	}{
-		{journal.OrderRow{}, "canceled"},
-		{journal.OrderRow{Status: engine.Live}, "live"},
-		{journal.OrderRow{Status: engine.Matched}, "matched"},
-		{journal.OrderRow{Status: engine.Canceled, Reason: engine.Expired}, "canceled"},
-		{journal.OrderRow{Status: engine.Canceled, Reason: engine.MarketResolved},
+		{history.OrderRow{}, "canceled"},
+		{history.OrderRow{Status: engine.Live}, "live"},
+		{history.OrderRow{Status: engine.Matched}, "matched"},
+		{history.OrderRow{Status: engine.Canceled, Reason: engine.Expired}, "canceled"},
+		{history.OrderRow{Status: engine.Canceled, Reason: engine.MarketResolved},
 			"canceled_market_resolved"},
 	} {
 		if got := statusText(&c.row); got != c.want {
@@ -103,7 +104,7 @@ func TestStatuses(t *testing.T) {
 
 // TestExpiration: clients read whole seconds, as text.
 func TestExpiration(t *testing.T) {
-	r := orderRecord{OrderRow: &journal.OrderRow{
+	r := orderRecord{OrderRow: &history.OrderRow{
 		Type: engine.GTD, Time: 1_700_000_000_999, Expiry: 1_800_000_000_000,
 	}}
 	var got struct {

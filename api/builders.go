@@ -10,20 +10,20 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // isBuilder says whether s has the form of a builder's code: 32 bytes.
 func isBuilder(s string) bool {
-	var code journal.BuilderCode
+	var code history.BuilderCode
 	return engine.ParseHex(code[:], s)
 }
 
 // built is which trades of a builder are wanted.
 type built struct {
 	wish
-	code journal.BuilderCode
-	no   journal.BuilderNo
+	code history.BuilderCode
+	no   history.BuilderNo
 }
 
 // builderTrades answers GET /builder/trades: what the orders of a builder traded, newest first. The
@@ -45,9 +45,9 @@ func (h *Handler) builderTrades(ctx *fasthttp.RequestCtx) {
 	}
 	b, next, count := beginPage(make([]byte, 0, 4096)), uint64(0), 0
 	for scan := 0; !w.none && scan < maxScans && count == 0; scan++ {
-		var rows []journal.TradeRow
+		var rows []history.TradeRow
 		var err error
-		rows, next, err = h.o.History.BuilderTrades(w.no, &w.Filter, journal.Page{
+		rows, next, err = h.o.History.BuilderTrades(w.no, &w.Filter, history.Page{
 			From: w.at.from, Limit: pageLimit})
 		for i := range rows {
 			if err == nil {
@@ -102,12 +102,12 @@ func (h *Handler) numberBuilder(w *built) *wire.Refusal {
 }
 
 // wants says whether an order that took part in a trade is one of those asked for.
-func (w *built) wants(no journal.BuilderNo, wallet engine.WalletNo, o engine.Outcome) bool {
+func (w *built) wants(no history.BuilderNo, wallet engine.WalletNo, o engine.Outcome) bool {
 	return no == w.no && (w.own == 0 || w.own == wallet) && (!w.OneToken || w.Outcome == o)
 }
 
 // appendBuilt appends a trade once for each order of the builder that took part in it.
-func (h *Handler) appendBuilt(b []byte, count int, r *journal.TradeRow, w *built) (
+func (h *Handler) appendBuilt(b []byte, count int, r *history.TradeRow, w *built) (
 	[]byte, int, error) {
 	m := h.o.Board.Directory.Market(r.Market)
 	if m == nil {
@@ -115,7 +115,7 @@ func (h *Handler) appendBuilt(b []byte, count int, r *journal.TradeRow, w *built
 	}
 	var err error
 	if w.wants(r.Builder, r.Wallet, r.Outcome) {
-		taker := journal.MakerFill{Wallet: r.Wallet, Owner: r.Owner, Key: r.Key, Side: r.Side,
+		taker := history.MakerFill{Wallet: r.Wallet, Owner: r.Owner, Key: r.Key, Side: r.Side,
 			Outcome: r.Outcome, Price: r.Price, Size: r.Size}
 		b, err = h.appendShare(b, r, &share{m, w, &taker, "TAKER", r.Fee})
 		count++
@@ -133,14 +133,14 @@ func (h *Handler) appendBuilt(b []byte, count int, r *journal.TradeRow, w *built
 type share struct {
 	market *view.Market
 	built  *built
-	fill   *journal.MakerFill
+	fill   *history.MakerFill
 	role   string
 	fee    engine.Cash
 }
 
 // appendShare appends it in terms of that order's own token. Fees are in collateral, so there is
 // one number for both of theirs.
-func (h *Handler) appendShare(b []byte, r *journal.TradeRow, s *share) ([]byte, error) {
+func (h *Handler) appendShare(b []byte, r *history.TradeRow, s *share) ([]byte, error) {
 	d, f := h.o.Board.Directory, s.fill
 	maker, ok0 := d.Address(f.Wallet)
 	owner, ok1 := d.Address(f.Owner)

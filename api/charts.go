@@ -11,7 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // span is a window of time and how far the points in it are apart.
@@ -236,7 +236,7 @@ const asNow = engine.Time(2_000)
 // charted are the points of a window. Where it ends now, the last one is what the price has come to
 // in the minute that runs; where it ends in the past, what was known then, whatever that minute
 // ended with.
-func (h *Handler) charted(no engine.MarketNo, s span) ([]journal.PricePoint, error) {
+func (h *Handler) charted(no engine.MarketNo, s span) ([]history.PricePoint, error) {
 	const minute = engine.Time(60_000)
 	if s.to < s.from {
 		return nil, nil
@@ -256,7 +256,7 @@ func (h *Handler) charted(no engine.MarketNo, s span) ([]journal.PricePoint, err
 func (h *Handler) now() engine.Time { return engine.Time(h.o.Now().UnixMilli()) }
 
 // appendPoints appends points as JSON numbers: unix seconds, and the midpoint of the outcome.
-func appendPoints(b []byte, points []journal.PricePoint, o engine.Outcome) []byte {
+func appendPoints(b []byte, points []history.PricePoint, o engine.Outcome) []byte {
 	const both = 2 * int64(engine.PriceOne)
 	b = append(slices.Grow(b, 32*len(points)), '[')
 	for i := range points {

@@ -8,7 +8,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // TestSpans: which window and which step a request gets, at 2023-11-14 22:13:20.
@@ -136,7 +136,7 @@ func TestNoLookAhead(t *testing.T) {
 
 // TestPoints: the midpoints of the two outcomes add up to one, to the last digit.
 func TestPoints(t *testing.T) {
-	points := []journal.PricePoint{
+	points := []history.PricePoint{
 		{Time: 60_000, Twice: 10_001}, {Time: 120_500, Twice: 1}, {Time: 180_000, Twice: 20_000},
 	}
 	for o, want := range map[engine.Outcome]string{

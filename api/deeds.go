@@ -11,7 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // deed is one thing that a wallet did, as the public sees it: its part in a trade, or what it
@@ -47,7 +47,7 @@ const maxOffset = 10_000
 
 // search is what a request for deeds asks for.
 type search struct {
-	journal.Scan
+	history.Scan
 	user       user
 	events     []uint64 // groups of markets; none: all
 	kinds      []string // none: all
@@ -240,7 +240,7 @@ func (h *Handler) seek(a *asked, s *search, rows *[]deed) *wire.Refusal {
 		s.Before = s.end + 1
 	}
 	s.NoTrades = len(s.kinds) > 0 && !slices.Contains(s.kinds, trade)
-	if _, err := h.o.History.Scan(&s.Scan, func(t *journal.TradeRow, r *journal.MoveRow) bool {
+	if _, err := h.o.History.Scan(&s.Scan, func(t *history.TradeRow, r *history.MoveRow) bool {
 		if t != nil {
 			return h.passTrade(s, t)
 		}
@@ -258,7 +258,7 @@ func (h *Handler) seek(a *asked, s *search, rows *[]deed) *wire.Refusal {
 }
 
 // passTrade hands on the parts of a trade that are asked for: the taker's, then the makers'.
-func (h *Handler) passTrade(s *search, t *journal.TradeRow) bool {
+func (h *Handler) passTrade(s *search, t *history.TradeRow) bool {
 	d := deed{kind: trade, wallet: t.Wallet, time: t.Time, sequence: t.Sequence, index: t.Index,
 		size: t.Size, cash: engine.Cost(t.Size, t.Price), outcome: t.Outcome, side: t.Side,
 		price: t.Price}

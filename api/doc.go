@@ -9,7 +9,7 @@
 //	                ▼                                  that of each wallet linked to it
 //	 view.Board ── one atomic load, no lock                    │
 //	                │                                          ▼
-//	                ▼                            journal.History ── rows, pages
+//	                ▼                            history.History ── rows, pages
 //	 Snapshot.Text: JSON built at most once      view.Directory  ── market, maker
 //	 per version, shared by all who ask          catalog.Catalog ── the outcome's label
 //	                │                                          │

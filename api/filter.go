@@ -7,12 +7,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // wish is what the query of a list asks for.
 type wish struct {
-	journal.Filter
+	history.Filter
 	at   cursor
 	none bool            // it names something that nobody ever heard of: nothing matches
 	own  engine.WalletNo // only what this wallet of the caller took part in; 0: all of them

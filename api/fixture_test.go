@@ -14,6 +14,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // node is everything behind a Handler: a real Exchange whose frames go into a real journal (in
@@ -22,7 +23,7 @@ type node struct {
 	t        testing.TB
 	exchange *engine.Exchange
 	journal  *journal.Journal
-	index    *journal.Index
+	index    *history.Index
 	board    *view.Board
 	head     engine.Head
 	now      engine.Time
@@ -48,7 +49,7 @@ func newNode(t testing.TB) *node {
 	n.journal.ID = testJournal
 	_, err = n.journal.Recover(n.exchange, nil)
 	n.must(err)
-	n.index, err = journal.OpenIndex(n.journal, journal.IndexOptions{Builder: builderOf})
+	n.index, err = history.Open(n.journal, history.Options{Builder: builderOf})
 	n.must(err)
 	n.handler, err = New(Options{
 		Board: n.board, History: n.index.History, JournalID: n.journal.ID, Log: quiet,
@@ -72,7 +73,7 @@ func newNode(t testing.TB) *node {
 }
 
 // builderOf stands in for the real one: the proofs of the tests are nothing but a builder's code.
-func builderOf(proof []byte) (code journal.BuilderCode) {
+func builderOf(proof []byte) (code history.BuilderCode) {
 	copy(code[:], proof)
 	return code
 }

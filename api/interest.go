@@ -12,7 +12,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // marketDataRoutes are what the clients of the data interface ask for beside what one wallet has,
@@ -217,7 +217,7 @@ func (h *Handler) marketPositions(ctx *fasthttp.RequestCtx) {
 
 // stand is one page of the positions in a token.
 func (h *Handler) stand(w *standing, o engine.Outcome) ([]held, error) {
-	who := []journal.Holder{{Wallet: w.user.no}}
+	who := []history.Holder{{Wallet: w.user.no}}
 	if !w.named {
 		var err error
 		if who, err = h.o.History.Holders(w.market.No, o, maxRanked, 1); err != nil {

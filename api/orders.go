@@ -10,7 +10,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // order answers GET /data/order/{id}, of any order that was ever taken, live or not. That of
@@ -59,7 +59,7 @@ func (h *Handler) internal(what, id string, err error) *wire.Refusal {
 
 // orderRecord is an order as clients see it: a row of the index with its names filled in.
 type orderRecord struct {
-	*journal.OrderRow
+	*history.OrderRow
 	market  engine.Condition
 	token   engine.Token
 	outcome string // the label
@@ -69,7 +69,7 @@ type orderRecord struct {
 
 // describe fills in the names of a row. It is an error if the Board does not know what the row
 // names: then index and Board are not of one journal.
-func (h *Handler) describe(row *journal.OrderRow, owner engine.Address) (orderRecord, error) {
+func (h *Handler) describe(row *history.OrderRow, owner engine.Address) (orderRecord, error) {
 	d := h.o.Board.Directory
 	m := d.Market(row.Market)
 	maker, known := d.Address(row.Wallet)
@@ -174,7 +174,7 @@ func (r *orderRecord) appendTrades(b []byte, key string) []byte {
 
 // statusText is an order's status as most clients read it. What its own terms killed on arrival was
 // canceled.
-func statusText(r *journal.OrderRow) string {
+func statusText(r *history.OrderRow) string {
 	switch {
 	case r.Status == engine.Live:
 		return "live"

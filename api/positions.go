@@ -11,7 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // holding is one position on its way to an answer. What is not asked for is not filled in before
@@ -32,7 +32,7 @@ type holding struct {
 }
 
 // hold makes a holding of one of both rows of a wallet in a market.
-func hold(m *view.Market, both *[2]journal.PositionRow, o engine.Outcome) holding {
+func hold(m *view.Market, both *[2]history.PositionRow, o engine.Outcome) holding {
 	r := &both[o]
 	p := holding{market: m, outcome: o, size: r.Size, bought: r.Bought, updated: r.Updated,
 		cost: int64(r.Cost - r.HeldFees), realized: int64(r.Realized + r.Fees - r.HeldFees)}
@@ -148,7 +148,7 @@ func (h *Handler) collect(u user, w *portfolio, all []holding) ([]holding, *wire
 	if !h.settled(u) {
 		return all, errBehind
 	}
-	take := func(both *[2]journal.PositionRow) {
+	take := func(both *[2]history.PositionRow) {
 		m := h.o.Board.Directory.Market(both[0].Market)
 		for o := range engine.Outcome(2) {
 			r := &both[o]
@@ -163,7 +163,7 @@ func (h *Handler) collect(u user, w *portfolio, all []holding) ([]holding, *wire
 	var err error
 	if w.named {
 		for i := 0; i < len(w.markets) && err == nil; i++ {
-			var both [2]journal.PositionRow
+			var both [2]history.PositionRow
 			if both, err = h.o.History.Position(u.no, w.markets[i].No); err == nil {
 				take(&both)
 			}
@@ -338,7 +338,7 @@ func (h *Handler) tradedMarkets(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	count := uint64(0)
-	err := h.o.History.EachPosition(u.no, func(both *[2]journal.PositionRow) {
+	err := h.o.History.EachPosition(u.no, func(both *[2]history.PositionRow) {
 		if both[0].Taken+both[0].Made+both[1].Taken+both[1].Made > 0 {
 			count++
 		}

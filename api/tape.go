@@ -9,7 +9,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // tape answers GET /live-activity/events/{condition} and GET /markets/live-activity/{condition}:
@@ -20,7 +20,7 @@ func (h *Handler) tape(ctx *fasthttp.RequestCtx) {
 		f.Send(ctx)
 		return
 	}
-	rows, _, err := h.o.History.Tape(&journal.Filter{Market: m.No}, journal.Page{Limit: pageLimit})
+	rows, _, err := h.o.History.Tape(&history.Filter{Market: m.No}, history.Page{Limit: pageLimit})
 	if err != nil {
 		h.internal("read tape", m.Condition.Hex(), err).Send(ctx)
 		return
@@ -38,7 +38,7 @@ func (h *Handler) tape(ctx *fasthttp.RequestCtx) {
 
 // appendActivity appends the members of one trade as the public sees it.
 func (h *Handler) appendActivity(
-	b []byte, m *view.Market, r *journal.TradeRow,
+	b []byte, m *view.Market, r *history.TradeRow,
 ) ([]byte, error) {
 	maker, known := h.o.Board.Directory.Address(r.Wallet)
 	if !known {

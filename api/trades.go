@@ -11,7 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // The two lists look at a bounded part of what there is. Where little of it matches, so many parts
@@ -29,17 +29,17 @@ func (h *Handler) orders(ctx *fasthttp.RequestCtx, c *caller) {
 		errOrderParams.Send(ctx)
 		return
 	}
-	var rows []journal.OrderRow
+	var rows []history.OrderRow
 	next := uint64(0)
 	for scan := 0; !w.none && scan < maxScans && len(rows) == 0; scan++ {
 		var err error
-		rows, next, err = h.o.History.Orders(c.no, &w.Filter, journal.Page{
+		rows, next, err = h.o.History.Orders(c.no, &w.Filter, history.Page{
 			From: w.at.from, Limit: pageLimit})
 		if err != nil {
 			h.internal("list orders", c.address.Hex(), err).Send(ctx)
 			return
 		}
-		rows = slices.DeleteFunc(rows, func(r journal.OrderRow) bool {
+		rows = slices.DeleteFunc(rows, func(r history.OrderRow) bool {
 			return w.own != 0 && r.Wallet != w.own
 		})
 		if w.at.from = next; next == 0 {
@@ -66,17 +66,17 @@ func (h *Handler) trades(ctx *fasthttp.RequestCtx, c *caller) {
 		errTradeParams.Send(ctx)
 		return
 	}
-	var rows []journal.TradeRow
+	var rows []history.TradeRow
 	next := uint64(0)
 	for scan := 0; !w.none && scan < maxScans && len(rows) == 0; scan++ {
 		var err error
-		rows, next, err = h.o.History.Trades(c.no, &w.Filter, journal.Page{
+		rows, next, err = h.o.History.Trades(c.no, &w.Filter, history.Page{
 			From: w.at.from, Limit: pageLimit})
 		if err != nil {
 			h.internal("list trades", c.address.Hex(), err).Send(ctx)
 			return
 		}
-		rows = slices.DeleteFunc(rows, func(r journal.TradeRow) bool {
+		rows = slices.DeleteFunc(rows, func(r history.TradeRow) bool {
 			return w.own != 0 && !partOf(&r, w.own)
 		})
 		if w.at.from = next; next == 0 {
@@ -96,15 +96,15 @@ func (h *Handler) trades(ctx *fasthttp.RequestCtx, c *caller) {
 }
 
 // partOf says whether a wallet is on either side of a trade.
-func partOf(r *journal.TradeRow, wallet engine.WalletNo) bool {
-	return r.Wallet == wallet || slices.ContainsFunc(r.Makers, func(m journal.MakerFill) bool {
+func partOf(r *history.TradeRow, wallet engine.WalletNo) bool {
+	return r.Wallet == wallet || slices.ContainsFunc(r.Makers, func(m history.MakerFill) bool {
 		return m.Wallet == wallet
 	})
 }
 
 // appendTrade appends the members of a trade. All that is not in maker_orders is about the taker,
 // whoever asks. It was settled in the frame that matched it, before anybody could see it.
-func (h *Handler) appendTrade(b []byte, r *journal.TradeRow, dialect string) ([]byte, error) {
+func (h *Handler) appendTrade(b []byte, r *history.TradeRow, dialect string) ([]byte, error) {
 	m := h.o.Board.Directory.Market(r.Market)
 	if m == nil {
 		return b, fmt.Errorf("market %d of the trade is not published", r.Market)
@@ -147,7 +147,7 @@ func (h *Handler) appendTrade(b []byte, r *journal.TradeRow, dialect string) ([]
 }
 
 // appendMaker appends one maker of a trade, in terms of its own token.
-func (h *Handler) appendMaker(b []byte, m *view.Market, f *journal.MakerFill) ([]byte, error) {
+func (h *Handler) appendMaker(b []byte, m *view.Market, f *history.MakerFill) ([]byte, error) {
 	b = wire.AppendHexField(b, "order_id", f.Order[:])
 	b, err := h.appendParty(b, f.Wallet, f.Owner, f.Key)
 	if err != nil {

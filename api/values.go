@@ -7,7 +7,7 @@ import (
 	"clobd/api/catalog"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // Values tells what markets are worth to lists: what takers paid so far and lately, and what the
@@ -15,14 +15,14 @@ import (
 // as it was. Any number of goroutines may use it.
 type Values struct {
 	board   *view.Board
-	history *journal.History
+	history *history.History
 	now     func() time.Time
 	kept    sync.Map // engine.MarketNo → worth
 }
 
 // NewValues makes Values of what is published and of its index. The windows of the volume end at
 // the clock's time.
-func NewValues(board *view.Board, history *journal.History) *Values {
+func NewValues(board *view.Board, history *history.History) *Values {
 	return &Values{board: board, history: history, now: time.Now}
 }
 

@@ -18,6 +18,7 @@ import (
 	"clobd/ingress"
 	"clobd/ingress/auth"
 	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // inside is a whole node in this process, on a disk in memory, whose writer can be stalled: the
@@ -25,7 +26,7 @@ import (
 type inside struct {
 	addr     string
 	board    *view.Board
-	history  *journal.History
+	history  *history.History
 	writer   *sequencer.Sequencer
 	handler  *api.Handler
 	keyring  *auth.Keyring
@@ -67,7 +68,7 @@ func (n *inside) start() error {
 	if _, err := j.Recover(x, nil); err != nil {
 		return err
 	}
-	index, err := journal.OpenIndex(j, journal.IndexOptions{Log: quietly})
+	index, err := history.Open(j, history.Options{Log: quietly})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"clobd/engine/view"
 	"clobd/ingress/auth"
 	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // Pages says how pages of lists are measured, anywhere in a long history.
@@ -112,7 +113,7 @@ func TurnPages(ctx context.Context, p Pages) (out *Paged, err error) {
 	if _, err := j.Recover(a.x, nil); err != nil {
 		return nil, err
 	}
-	index, err := journal.OpenIndex(j, journal.IndexOptions{Log: quietly})
+	index, err := history.Open(j, history.Options{Log: quietly})
 	if err != nil {
 		return nil, err
 	}

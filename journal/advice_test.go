@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"clobd/journal/disk"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -41,8 +43,8 @@ func TestAdvice(t *testing.T) {
 		{inUse, "is in use by this process", "stop that one, or give this one another folder"},
 		{torn, "open journal d/journal: ", "if another version of clobd wrote it"},
 		{newer.judge("p"), "of a newer version", "start it with the version of clobd that wrote it"},
-		{never.judge("p"), "unknown layout version", hintDamaged},
-		{nameless.judge("p"), "has no ID", hintDamaged},
+		{never.judge("p"), "unknown layout version", disk.HintDamaged},
+		{nameless.judge("p"), "has no ID", disk.HintDamaged},
 		{&Break{What: "damaged"}, "damaged", "nothing was changed: clobd recover"},
 		{&Break{What: "odd", Hint: "report it"}, "odd", "report it"},
 		{errors.New("plain; text"), "plain; text", ""},

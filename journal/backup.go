@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -27,17 +28,18 @@ type Copied struct {
 // of the newest checkpoint, and with a mark that says where it ends. It waits for one sync of the
 // log, and nobody waits for it. Files that never change are linked where dir is on the same
 // filesystem. The index can be made of the frames and is left out, but where an accepted loss left
-// out some of them: then it must be open. On an error dir is as it is then: of no use.
-func (j *Journal) Backup(dir string) (*Copied, error) {
-	if !j.door.enter() {
+// out some of them: then index must copy it to a folder; nil: it is not open. On an error dir is as
+// it is then: of no use.
+func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, error) {
+	if !j.gate.Enter() {
 		return nil, ErrClosed
 	}
-	defer j.door.leave()
-	on := j.options.FS
+	defer j.gate.Leave()
+	on := j.Options.FS
 	if _, err := on.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("back up to %s: it exists already", dir)
 	}
-	if err := makeFolder(on, filepath.Clean(dir)); err != nil {
+	if err := disk.MakeFolder(on, dir); err != nil {
 		return nil, fmt.Errorf("back up: %w", err)
 	}
 	// The checkpoint first: its frame is in what is copied after it.
@@ -46,7 +48,11 @@ func (j *Journal) Backup(dir string) (*Copied, error) {
 		return nil, fmt.Errorf("back up the checkpoint: %w", err)
 	}
 	if j.Hole > 0 { // and the index: where it is must be in it, too
-		if err := j.copyIndex(filepath.Join(dir, "index")); err != nil {
+		err := errors.New("it is not open")
+		if index != nil {
+			err = index(filepath.Join(dir, "index"))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("back up the index, without which this journal cannot be used: %w", err)
 		}
 	}
@@ -61,21 +67,10 @@ func (j *Journal) Backup(dir string) (*Copied, error) {
 	return out, nil
 }
 
-// copyIndex copies what the index has on the disk. What it has in memory is folded again by whoever
-// opens the copy; all that no frame has any more was on the disk when the loss was accepted.
-func (j *Journal) copyIndex(dir string) error {
-	x := j.index.Load()
-	if x == nil || !x.History.door.enter() {
-		return errors.New("it is not open")
-	}
-	defer x.History.door.leave()
-	return x.db.Checkpoint(dir)
-}
-
 // copyCheckpoint copies the newest checkpoint that is not known to be damaged; nil if there is
 // none. While it looks the follower may remove one.
 func (j *Journal) copyCheckpoint(dir string) (*Checkpoint, error) {
-	on := j.options.FS
+	on := j.Options.FS
 	good, _ := j.Checkpoints()
 	for i := range good {
 		c := &good[i]
@@ -83,7 +78,7 @@ func (j *Journal) copyCheckpoint(dir string) (*Checkpoint, error) {
 			continue
 		}
 		folder := filepath.Join(dir, checkpointFolder)
-		if err := makeFolder(on, folder); err != nil {
+		if err := disk.MakeFolder(on, folder); err != nil {
 			return nil, err
 		}
 		to := filepath.Join(folder, on.PathBase(c.Path))
@@ -93,7 +88,7 @@ func (j *Journal) copyCheckpoint(dir string) (*Checkpoint, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		return c, syncFolder(on, folder)
+		return c, disk.SyncFolder(on, folder)
 	}
 	return nil, nil
 }
@@ -126,7 +121,7 @@ func copyFile(on vfs.FS, from, to string) error {
 
 // sealCopy finds where a copy ends, and writes a mark that says so.
 func (j *Journal) sealCopy(dir string) (*Copied, error) {
-	k, err := Open(Options{Dir: dir, FS: j.options.FS, ReadOnly: true, MemTable: 1 << 20,
+	k, err := Open(Options{Dir: dir, FS: j.Options.FS, ReadOnly: true, MemTable: 1 << 20,
 		Log: slog.New(slog.DiscardHandler), Words: io.Discard, Exit: func(int) {}})
 	if err != nil {
 		return nil, err
@@ -147,9 +142,9 @@ func (j *Journal) sealCopy(dir string) (*Copied, error) {
 		return nil, err
 	}
 	h := &out.Head
-	err = WriteMark(j.options.FS, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash})
+	err = WriteMark(j.Options.FS, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash})
 	if err == nil {
-		out.Bytes, err = sizeOf(j.options.FS, dir)
+		out.Bytes, err = sizeOf(j.Options.FS, dir)
 	}
 	return out, err
 }

@@ -2,8 +2,6 @@ package journal
 
 import (
 	"context"
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -22,7 +20,12 @@ func TestBackupBesideWrites(t *testing.T) {
 	acked := make(chan uint64, 1)
 	go func() {
 		defer close(done)
-		for !closed(stop) {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
 			f := m.frame(20)
 			err := j.Append(f)
 			if err == nil {
@@ -49,7 +52,7 @@ func TestBackupBesideWrites(t *testing.T) {
 	for i := range 5 {
 		least := <-acked
 		to := filepath.Join(dir, string(rune('a'+i)))
-		c, err := j.Backup(to)
+		c, err := j.Backup(to, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +61,7 @@ func TestBackupBesideWrites(t *testing.T) {
 	close(stop)
 	<-done
 	end()
-	if _, err := j.Backup(all[0].dir); err == nil {
+	if _, err := j.Backup(all[0].dir, nil); err == nil {
 		t.Error("an existing folder was written over")
 	}
 	shut(t, j)
@@ -67,39 +70,12 @@ func TestBackupBesideWrites(t *testing.T) {
 			t.Errorf("copy %+v, frame %d was acknowledged before", c.Copied, c.least)
 		}
 		v := verify(t, c.dir)
-		if found := v.findings(); len(found) > 0 || v.journal.Head != c.Head || !v.journal.Marked {
-			t.Errorf("copy of %+v: %+v, findings %+v", c.Head, v.journal, found)
+		if len(v.Findings) > 0 || v.Head != c.Head || !v.Marked {
+			t.Errorf("copy of %+v: %+v, findings %+v", c.Head, v, v.Findings)
 		}
-		if (c.Checkpoint != nil) != (v.journal.Checkpoints == 1) {
-			t.Errorf("checkpoint %+v, %d found", c.Checkpoint, v.journal.Checkpoints)
+		if (c.Checkpoint != nil) != (v.Checkpoints == 1) {
+			t.Errorf("checkpoint %+v, %d found", c.Checkpoint, v.Checkpoints)
 		}
-	}
-}
-
-// TestRebuildIndex: made anew by command it is what it was, and a folder in use is left alone.
-func TestRebuildIndex(t *testing.T) {
-	dir, head := folder(t)
-	if err := os.WriteFile(filepath.Join(dir, "index", "CURRENT"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	j := open(t, Options{Dir: dir})
-	x, stop := run(t, j, IndexOptions{})
-	var locked *LockedError
-	_, err := j.RebuildIndex(context.Background(), IndexOptions{patience: unhurried}, nil)
-	if !errors.As(err, &locked) {
-		t.Errorf("an index that is open: %v", err)
-	}
-	_ = x
-	stop()
-	told := uint64(0)
-	at, err := j.RebuildIndex(context.Background(), IndexOptions{patience: unhurried},
-		func(done, total uint64) { told = done })
-	if err != nil || at != head.Sequence || told != head.Frame {
-		t.Errorf("made anew up to %d, %d frames: %v", at, told, err)
-	}
-	shut(t, j)
-	if v := verify(t, dir); len(v.findings()) > 0 || v.index.Sequence != head.Sequence {
-		t.Errorf("verified %+v, %+v", v.index, v.findings())
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -88,7 +89,7 @@ type unreadCheckpoint struct {
 
 // survey is Checkpoints with the paths of the bad ones.
 func (j *Journal) survey() (good []Checkpoint, bad []unreadCheckpoint) {
-	on, dir := j.options.FS, j.checkpointFolder()
+	on, dir := j.Options.FS, j.checkpointFolder()
 	names, err := on.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -245,7 +246,7 @@ func (j *Journal) load(ctx context.Context, c *Checkpoint, s *State) (err error)
 	if err := j.fits(c); err != nil {
 		return err
 	}
-	r, err := openCheckpoint(j.options.FS, c.Path)
+	r, err := openCheckpoint(j.Options.FS, c.Path)
 	if err != nil {
 		return err
 	}
@@ -318,20 +319,20 @@ func (j *Journal) fits(c *Checkpoint) error {
 // VerifyCheckpoint reads a whole checkpoint: its checksums, what it holds, and whether the journal
 // has the frame that it names. The fresh State is of no use after.
 func (j *Journal) VerifyCheckpoint(c *Checkpoint, fresh func() *State) error {
-	if !j.door.enter() {
+	if !j.gate.Enter() {
 		return ErrClosed
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	return j.load(context.Background(), c, fresh())
 }
 
 // Checkpoint saves s, which must be what the frames up to head make, and forgets the oldest ones.
 // It writes as fast as the disk takes it: beside trading a Follower does so with care.
 func (j *Journal) Checkpoint(ctx context.Context, s *State, head engine.Head) (*Checkpoint, error) {
-	if !j.door.enter() {
+	if !j.gate.Enter() {
 		return nil, ErrClosed
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	return j.save(ctx, s, &Checkpoint{Head: head, Partition: j.partition}, 0)
 }
 
@@ -344,7 +345,7 @@ func (j *Journal) save(
 	c.Journal, c.Engine, c.beside = j.ID, engine.Version, s.Save != nil
 	c.Created = time.UnixMilli(time.Now().UnixMilli())
 	dir := j.checkpointFolder()
-	if err := makeFolder(j.options.FS, dir); err != nil {
+	if err := disk.MakeFolder(j.Options.FS, dir); err != nil {
 		return nil, err
 	}
 	c.Path = filepath.Join(dir, fmt.Sprintf("%020d%s", c.Head.Sequence, checkpointSuffix))
@@ -358,7 +359,7 @@ func (j *Journal) save(
 
 // write makes the file, durably and whole or not at all.
 func (j *Journal) write(ctx context.Context, s *State, c *Checkpoint, rate int64) (err error) {
-	on, temp := j.options.FS, c.Path+tempSuffix
+	on, temp := j.Options.FS, c.Path+tempSuffix
 	file, err := on.Create(temp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -390,7 +391,7 @@ func (j *Journal) write(ctx context.Context, s *State, c *Checkpoint, rate int64
 		return err
 	}
 	c.Bytes = w.total
-	return syncFolder(on, on.PathDir(c.Path))
+	return disk.SyncFolder(on, on.PathDir(c.Path))
 }
 
 // pacedWriter writes a file in bursts, no faster than its rate, and syncs it as it goes.
@@ -448,7 +449,7 @@ func (w *pacedWriter) flush() error {
 // without it that version's frames would have to be replayed. So does what cannot be read just now,
 // for want of file handles or on a disk that fails: nobody knows what it is.
 func (j *Journal) prune() {
-	on, dir := j.options.FS, j.checkpointFolder()
+	on, dir := j.Options.FS, j.checkpointFolder()
 	good, bad := j.survey()
 	keep, kept, earlier := map[string]bool{}, 0, false
 	for _, u := range bad {
@@ -475,7 +476,7 @@ func (j *Journal) prune() {
 		}
 	}
 	if err != nil {
-		j.options.Log.Warn("old checkpoints cannot be removed", "path", dir, "error", err)
+		j.Options.Log.Warn("old checkpoints cannot be removed", "path", dir, "error", err)
 	}
 }
 

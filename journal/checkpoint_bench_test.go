@@ -87,8 +87,8 @@ func benchmarkRestore(b *testing.B, o Options, cold bool, good func(*Restored) b
 		restores = append(restores, time.Since(start))
 		shut(b, j)
 		r = nil // a process that starts has no such heap for the collector to walk
-		bare := j.pebbleOptions()
-		bare.Logger = j.ward
+		bare := j.Options.pebbleOptions()
+		bare.Logger = j.guard
 		start = begin()
 		if j.db, err = pebble.Open(j.Path, bare); err != nil {
 			b.Fatal(err)
@@ -234,7 +234,7 @@ func (m *maker) timed(b *testing.B, j *Journal, n int) (apply, commit time.Durat
 	commit = time.Since(start)
 	m.head = f.Head()
 	for i := range f.Commands {
-		m.note(&f.Commands[i], f.First+engine.Sequence(i), f.Time, f.EventsOf(i))
+		m.note(&f.Commands[i], f.EventsOf(i))
 	}
 	return apply, commit
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -482,7 +483,7 @@ func TestFollowerStopsTheNode(t *testing.T) {
 			if err := j.Wait(bad.No); err != nil {
 				t.Fatal(err)
 			}
-			if code := <-exits; code != ExitJournal {
+			if code := <-exits; code != disk.ExitCode {
 				t.Fatalf("exit %d", code)
 			}
 			var b *Break

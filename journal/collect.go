@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -143,7 +144,7 @@ func (c *collector) set(no uint64, b []byte) {
 	key := frameKey(no)
 	c.err = c.batch.Set(key[:], b, nil)
 	if c.err == nil && c.batch.Len() >= copyBatch {
-		c.err = errors.Join(c.batch.Commit(pebble.NoSync), c.batch.Close(), c.r.calm())
+		c.err = errors.Join(c.batch.Commit(pebble.NoSync), c.batch.Close(), c.r.drain())
 		c.batch = c.db.NewBatch()
 	}
 }
@@ -308,7 +309,7 @@ func (c *collector) choose() error {
 // get is a frame that was written; nil if there is none.
 func (c *collector) get(no uint64) ([]byte, error) {
 	key := frameKey(no)
-	b, found, err := get(c.db, key[:], nil)
+	b, found, err := disk.Get(c.db, key[:], nil)
 	if !found {
 		return nil, err
 	}

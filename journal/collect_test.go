@@ -7,11 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -26,8 +27,6 @@ func scattered(t *testing.T, frames int) (dir string, heads []engine.Head) {
 	heads = append(heads, engine.Head{})
 	for part := range 3 {
 		_, end := follow(t, j, FollowerOptions{})
-		// No flush of its own: the copy is of files that stand still.
-		x, stop := run(t, j, IndexOptions{Flush: time.Hour})
 		for range frames / 3 {
 			m.write(t, j, 1, 30)
 			heads = append(heads, m.head)
@@ -37,18 +36,16 @@ func scattered(t *testing.T, frames int) (dir string, heads []engine.Head) {
 				t.Fatal(err)
 			}
 			end()
-			eventually(t, "the index", func() bool { return x.History.Sequence() == m.head.Sequence })
-			stop()
+			standIn(t, live, m.head.Frame)
 			continue
 		}
 		await(t, "the mark", func() bool {
 			m, _, err := ReadMark(nil, live)
 			return err == nil && m.Frame == uint64(len(heads)-1)
 		})
-		eventually(t, "the index", func() bool { return x.History.Sequence() == m.head.Sequence })
+		standIn(t, live, m.head.Frame)
 		dir = copyLive(t, live)
 		end()
-		stop()
 	}
 	shut(t, j)
 	return dir, heads
@@ -134,7 +131,7 @@ func rescued(t *testing.T, dir string, heads []engine.Head) (needed int) {
 	t.Helper()
 	ctx, o, end := context.Background(), Options{Dir: dir, Log: quiet()}, heads[len(heads)-1]
 	before := listing(t, dir)
-	l, err := Diagnose(ctx, o, fresh)
+	l, err := Diagnose(ctx, rescuing(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +147,7 @@ func rescued(t *testing.T, dir string, heads []engine.Head) (needed int) {
 	case l.Final || Advice(l.Why) == "":
 		t.Fatalf("no way out of %v", l.Why)
 	}
-	again, err := Repair(ctx, o, fresh)
+	again, err := Repair(ctx, rescuing(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +157,7 @@ func rescued(t *testing.T, dir string, heads []engine.Head) (needed int) {
 			t.Fatal("it changed something without leave")
 		}
 		needed = accept
-		if again, err = AcceptLoss(ctx, o, fresh); err != nil {
+		if again, err = AcceptLoss(ctx, rescuing(o)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,14 +205,31 @@ func mustHoldAll(t *testing.T, dir string, l *Loss, heads []engine.Head) {
 	if err != nil || r.Head != l.Head {
 		t.Fatalf("the next start: %+v, %v", r, err)
 	}
-	x, stop := run(t, j, IndexOptions{})
-	if l.Indexed || l.Whole {
-		if x.fresh {
-			t.Error("the index was made anew")
-		}
+	if (l.Indexed || l.Whole) && !covered(t.Context(), j, l.Head.Frame) {
+		t.Error("the index was put aside")
 	}
-	eventually(t, "the index", func() bool { return x.History.Sequence() == l.Head.Sequence })
-	stop()
+}
+
+// standIn makes what these tests take for an index: it says up to which frame it goes.
+func standIn(t *testing.T, dir string, frame uint64) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Join(dir, "index"), 0o700)
+	text := []byte(strconv.FormatUint(frame, 10))
+	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "index", "frame"), text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// covered reports whether such an index goes as far as a frame.
+func covered(_ context.Context, j *Journal, frame uint64) bool {
+	text, err := os.ReadFile(filepath.Join(j.Dir, "index", "frame"))
+	goes, bad := strconv.ParseUint(string(text), 10, 64)
+	return err == nil && bad == nil && goes >= frame
+}
+
+// rescuing are the options of a rescue of a journal with these.
+func rescuing(o Options) RescueOptions {
+	return RescueOptions{Options: o, Fresh: fresh, Indexed: covered}
 }
 
 // open0 opens a journal without recovering.
@@ -251,7 +265,7 @@ func TestHistoryBeforeTheCheckpoint(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			l, err := Diagnose(ctx, o, fresh)
+			l, err := Diagnose(ctx, rescuing(o))
 			want := Hole{First: heads[10].Sequence + 1, Last: heads[11].Sequence, frame: 11, end: 11}
 			if err != nil || l.Why == nil || len(l.Holes) != 1 || l.Holes[0] != want ||
 				l.Indexed != indexed || l.Starts != indexed || l.Through != heads[40].Sequence || l.Whole {
@@ -263,7 +277,7 @@ func TestHistoryBeforeTheCheckpoint(t *testing.T) {
 			if rescued(t, dir, heads) != accept {
 				t.Error("it was not asked for")
 			}
-			l, err = Diagnose(ctx, o, fresh)
+			l, err = Diagnose(ctx, rescuing(o))
 			if err != nil || l.Why != nil || (len(l.Holes) == 1) != indexed {
 				t.Errorf("afterwards: %+v, %v", l, err)
 			}
@@ -283,50 +297,23 @@ func backUpHole(t *testing.T, dir string, hole bool) {
 			t.Fatalf("restored %+v with hole %d, %v", r, j.Hole, err)
 		}
 		to := filepath.Join(t.TempDir(), "copy")
-		if _, err := j.Backup(to); hole && err == nil || !hole && err != nil {
+		if _, err := j.Backup(to, nil); hole && err == nil || !hole && err != nil {
 			t.Errorf("backed up without the index: %v", err)
 		}
-		x, err := openIndex(j, IndexOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go x.Run()
 		to = filepath.Join(t.TempDir(), "copy")
-		c, err := j.Backup(to)
+		c, err := j.Backup(to, func(dir string) error {
+			return os.CopyFS(dir, os.DirFS(filepath.Join(j.Dir, "index")))
+		})
 		if err != nil || c.Hole != j.Hole || c.Head != r.Head {
 			t.Fatalf("%+v, %v", c, err)
 		}
-		shut(t, x)
 		shut(t, j)
-		l, err := Diagnose(context.Background(), Options{Dir: to, Log: quiet()}, fresh)
+		l, err := Diagnose(context.Background(), rescuing(Options{Dir: to, Log: quiet()}))
 		if err != nil || l.Why != nil || !l.Starts || l.Head != c.Head || l.Indexed != hole {
 			t.Fatalf("the copy: %+v, %v", l, err)
 		}
 		dir = to
 	}
-}
-
-// TestHistoryThatCannotBeRead: a start that has to make its index of a journal with a damaged frame
-// before the checkpoint says so, and leads to the rescue.
-func TestHistoryThatCannotBeRead(t *testing.T) {
-	dir, _ := scattered(t, 60)
-	j := open0(t, Options{Dir: dir})
-	cut(t, j, 11)
-	if _, err := j.Restore(context.Background(), fresh); err != nil {
-		t.Fatalf("the state is in the checkpoint: %v", err)
-	}
-	if err := os.RemoveAll(filepath.Join(dir, "index")); err != nil {
-		t.Fatal(err)
-	}
-	x, err := openIndex(j, IndexOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Run(); err == nil || !strings.Contains(Advice(err), "clobd recover") {
-		t.Errorf("%v", err)
-	}
-	shut(t, x)
-	shut(t, j)
 }
 
 // TestInterruptedSwap: a rescue that ends between its two steps is undone by whoever comes next, a
@@ -367,7 +354,7 @@ func TestInterruptedSwap(t *testing.T) {
 				}
 				shut(t, j)
 			default:
-				l, err := Diagnose(context.Background(), o, fresh)
+				l, err := Diagnose(context.Background(), rescuing(o))
 				if err != nil || l.Undone != in(lostPrefix+"2", "journal") {
 					t.Fatalf("%+v, %v", l, err)
 				}
@@ -404,12 +391,12 @@ func TestForeignMark(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			shut(t, j)
-			l, err := Diagnose(context.Background(), o, fresh)
+			l, err := Diagnose(context.Background(), rescuing(o))
 			if err != nil || l.Foreign != c.foreign || l.Marked == c.none || l.Whole ||
 				l.Head != heads[10] {
 				t.Fatalf("%+v, %v", l, err)
 			}
-			if l, err = AcceptLoss(context.Background(), o, fresh); err != nil || l.Kept == "" {
+			if l, err = AcceptLoss(context.Background(), rescuing(o)); err != nil || l.Kept == "" {
 				t.Fatalf("%+v, %v", l, err)
 			}
 			shut(t, open(t, Options{Dir: dir}))
@@ -437,7 +424,7 @@ func TestEmptiedJournal(t *testing.T) {
 		!strings.Contains(Advice(err), "clobd recover") {
 		t.Fatalf("%v", err)
 	}
-	l, err := Diagnose(context.Background(), Options{Dir: dir, Log: quiet()}, fresh)
+	l, err := Diagnose(context.Background(), rescuing(Options{Dir: dir, Log: quiet()}))
 	_, _, count := l.Lost()
 	if err != nil || l.Head.Frame != 0 || count != uint64(heads[10].Sequence) {
 		t.Fatalf("%+v, %v", l, err)
@@ -466,10 +453,10 @@ func TestCollectForks(t *testing.T) {
 	for n, order := range [][][]byte{
 		{last, later, stray}, {stray, later, last}, {later, stray, last}} {
 		db := open(t, Options{Dir: fmt.Sprint("other", n), FS: on})
-		r := &rescuer{ctx: context.Background(), o: &Options{FS: on},
-			calm: func() error { return nil }}
+		r := &rescuer{ctx: context.Background(), o: &RescueOptions{Options: Options{FS: on}},
+			drain: func() error { return nil }}
 		path := filepath.Join("files", fmt.Sprint(n))
-		if err := makeFolder(on, path); err != nil {
+		if err := disk.MakeFolder(on, path); err != nil {
 			t.Fatal(err)
 		}
 		source := reopen(t, on)
@@ -510,7 +497,7 @@ func TestRescueAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := Diagnose(ctx, Options{Dir: whole, Log: quiet()}, fresh)
+	want, err := Diagnose(ctx, rescuing(Options{Dir: whole, Log: quiet()}))
 	if err != nil || want.Why == nil || want.Whole {
 		t.Fatalf("%+v, %v", want, err)
 	}
@@ -535,18 +522,18 @@ func TestRescueAgain(t *testing.T) {
 			}
 			return nil
 		}))
-		_, err := AcceptLoss(ctx, Options{Dir: dir, FS: on, Log: quiet()}, fresh)
+		_, err := AcceptLoss(ctx, rescuing(Options{Dir: dir, FS: on, Log: quiet()}))
 		if done = err == nil; !done && !errors.Is(err, errorfs.ErrInjected) {
 			t.Fatalf("step %d: %v", steps, err)
 		}
-		l, err := Diagnose(ctx, Options{Dir: dir, Log: quiet()}, fresh)
+		l, err := Diagnose(ctx, rescuing(Options{Dir: dir, Log: quiet()}))
 		if err != nil || l.Head != want.Head || done && l.Why != nil {
 			t.Fatalf("step %d: %+v, %v", steps, l, err)
 		}
 		if l.Why == nil {
 			continue
 		}
-		l, err = AcceptLoss(ctx, Options{Dir: dir, Log: quiet()}, fresh)
+		l, err = AcceptLoss(ctx, rescuing(Options{Dir: dir, Log: quiet()}))
 		if err != nil || l.Head != heads[want.Head.Frame] {
 			t.Fatalf("step %d, again: %+v, %v", steps, l, err)
 		}
@@ -581,9 +568,8 @@ func TestRescueWithoutRoom(t *testing.T) {
 		t.Skipf("SKIPPED: no file larger than the disk can be made: %v", err)
 	}
 	before, o := size(t, dir), Options{Dir: dir, Log: quiet()}
-	for _, do := range []func(context.Context, Options, func() *State) (*Loss, error){
-		Diagnose, AcceptLoss} {
-		_, err := do(context.Background(), o, fresh)
+	for _, do := range []func(context.Context, RescueOptions) (*Loss, error){Diagnose, AcceptLoss} {
+		_, err := do(context.Background(), rescuing(o))
 		if !errors.Is(err, errRoom) || !strings.HasPrefix(Advice(err), "make room") {
 			t.Errorf("%v", err)
 		}
@@ -601,4 +587,14 @@ func size(t *testing.T, dir string) int64 {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// writeFile makes the file path with that text.
+func writeFile(fs vfs.FS, path, text string) error {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte(text))
+	return errors.Join(err, f.Close())
 }

@@ -23,7 +23,7 @@
 //
 //   - Append takes frames in order and refuses what does not chain; Wait(n) returns nil only
 //     when all frames up to n are on disk. The first error is final: the last words name the
-//     Sequence, the folder and what to do, and the process exits with ExitJournal. A failed sync
+//     Sequence, the folder and what to do, and the process exits with disk.ExitCode. A failed sync
 //     is never tried again.
 //   - After a crash every frame for which Wait returned is there; of the others a first part.
 //   - Restore is how to start: the newest checkpoint that is good, and the frames after it, each

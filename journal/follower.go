@@ -143,7 +143,7 @@ func (f *Follower) Run() error {
 	}
 	var broken *Break
 	if errors.As(err, &broken) {
-		f.j.ward.speak("the follower does not come to what was recorded", err,
+		f.j.guard.LastWords("the follower does not come to what was recorded", err,
 			"what this process serves may be wrong: keep the folder, report it, and start again, "+
 				"which replays and compares")
 	}
@@ -190,10 +190,10 @@ func (f *Follower) follow() error {
 
 // begin makes the State that follows: of the newest checkpoint, or of nothing.
 func (f *Follower) begin() error {
-	if !f.j.door.enter() {
+	if !f.j.gate.Enter() {
 		return ErrClosed
 	}
-	defer f.j.door.leave()
+	defer f.j.gate.Leave()
 	s, from, _ := f.j.begin(f.ctx, f.options.Fresh)
 	f.run = replay{j: f.j, ctx: f.ctx, x: s.Exchange, each: s.Each}
 	if from != nil {
@@ -342,13 +342,13 @@ func (f *Follower) save(hurry bool) {
 		f.retry = time.Now().Add(followerRetry)
 		f.status.Failures++
 		f.failed.Inc()
-		f.j.options.Log.Error("checkpoint failed, and is tried again", "error", err)
+		f.j.Options.Log.Error("checkpoint failed, and is tried again", "error", err)
 		return
 	}
 	f.saved, f.since, f.count = c.Head, time.Now(), 0
 	f.status.Saved, f.status.Took = c, took
 	f.written.Inc()
-	f.j.options.Log.Info("checkpoint", "path", c.Path, "sequence", c.Head.Sequence,
+	f.j.Options.Log.Info("checkpoint", "path", c.Path, "sequence", c.Head.Sequence,
 		"bytes", c.Bytes, "took", took.String())
 }
 
@@ -363,7 +363,7 @@ func (f *Follower) Close(ctx context.Context) {
 	select {
 	case <-f.ended:
 	case <-ctx.Done():
-		f.j.options.Log.Warn("stopping without a last checkpoint: the next start replays more")
+		f.j.Options.Log.Warn("stopping without a last checkpoint: the next start replays more")
 		f.stop()
 		f.tail.Close()
 		<-f.ended

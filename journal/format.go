@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"clobd/journal/disk"
+
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -116,15 +118,15 @@ func saveHole(db *pebble.DB, frame uint64) error {
 func (m *meta) judge(path string) error {
 	switch {
 	case m.format > Version:
-		return &advisedError{
+		return disk.Advise(
 			fmt.Errorf("journal %s has layout version %d, this program's is %d: %w",
-				path, m.format, Version, errNewer), hintNewer}
+				path, m.format, Version, errNewer), hintNewer)
 	case m.format < 1:
-		return &advisedError{&damagedError{fmt.Errorf("journal %s has the unknown layout version %d: it "+
-			"is damaged or was not written by clobd", path, m.format)}, hintDamaged}
+		return disk.Advise(disk.Damaged(fmt.Errorf("journal %s has the unknown layout version %d: it "+
+			"is damaged or was not written by clobd", path, m.format)), disk.HintDamaged)
 	case m.id == 0:
-		return &advisedError{&damagedError{fmt.Errorf("journal %s has no ID: it is damaged", path)},
-			hintDamaged}
+		return disk.Advise(disk.Damaged(fmt.Errorf("journal %s has no ID: it is damaged", path)),
+			disk.HintDamaged)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -44,22 +45,27 @@ type Options struct {
 	Cache int64
 	// Words takes the last words, besides the log; nil is the standard error.
 	Words io.Writer
-	// Exit ends the process after the last words; nil is os.Exit. The code is ExitJournal.
+	// Exit ends the process after the last words; nil is os.Exit. The code is disk.ExitCode.
 	Exit func(code int)
 
 	// Claim is the folder's lock, if it was taken before. Whoever took it gives it back.
-	Claim Claim
+	Claim disk.Claim
 
 	folder string // of the database; empty: Dir/journal
 	lock   *pebble.Lock
 	spares bool // keep a spare log: on the machine's own filesystem always
+	// patience is how long frames may wait for memory while flushes fail.
+	patience time.Duration
 }
 
 // ExitJournal is the exit code of a process whose journal can no longer keep its promise.
-const ExitJournal = 70
+const ExitJournal = disk.ExitCode
 
 // inFlight bounds the frames between Append and Wait. The sequencer has 4; Pebble takes 4,095.
-const inFlight = 1024
+const inFlight = disk.MaxWaiting / 2
+
+// stallLimit is how long frames may wait for memory while flushes fail.
+const stallLimit = 10 * time.Second
 
 // ErrClosed says that the journal, tail or index was closed.
 var ErrClosed = errors.New("journal is closed")
@@ -81,7 +87,7 @@ func (o *Options) validate() error {
 		o.folder = filepath.Join(o.Dir, "journal")
 	}
 	if o.lock == nil {
-		o.lock = o.Claim.lock
+		o.lock = o.Claim.Lock
 	}
 	if o.FS == nil {
 		o.FS, o.spares = vfs.Default, true
@@ -91,6 +97,9 @@ func (o *Options) validate() error {
 	}
 	if o.Words == nil {
 		o.Words = os.Stderr
+	}
+	if o.patience == 0 {
+		o.patience = stallLimit
 	}
 	if o.TailBytes == 0 {
 		o.TailBytes = 64 << 20
@@ -117,17 +126,17 @@ type Journal struct {
 	// Dir is the data folder, Path the journal's own folder in it.
 	Dir, Path string
 
-	options Options
+	Options Options
 	db      *pebble.DB
-	door    door
-	ward    *ward
+	gate    disk.Gate
+	guard   *disk.Guard
 	gauges  *gauges
 
 	head      engine.Head    // of the last frame appended; the appender's
 	partition uint16         // of all frames, once there is one; the appender's
 	recovered bool           // whether head is known; the appender's
 	flight    chan flight    // appender to committer
-	unsynced  unsynced       // since when
+	unsynced  disk.Unsynced  // since when
 	airborne  sync.WaitGroup // what was appended and is neither durable nor failed
 	closing   chan struct{}
 	failed    atomic.Pointer[error] // the first failure: final
@@ -136,7 +145,6 @@ type Journal struct {
 	hub    hub     // durable frames, to Tails
 	mark   *marker // nil before the end is known, and if nothing is promised
 	spoilt spoilt
-	index  atomic.Pointer[Index] // the one that is open
 }
 
 // spoilt are checkpoints that were found damaged.
@@ -163,29 +171,29 @@ func Open(o Options) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{
-		Dir: o.Dir, Path: o.folder, options: o,
+		Dir: o.Dir, Path: o.folder, Options: o,
 		flight:  make(chan flight, inFlight),
 		closing: make(chan struct{}), broken: make(chan struct{}),
 	}
 	j.gauges = newGauges()
-	j.ward = newWard("journal", j.Path, &o)
-	j.ward.patience, j.ward.spares = stallLimit, o.spares
-	j.ward.state = func() string {
-		return fmt.Sprintf("acknowledged up to Sequence %d", j.gauges.sequence.Load())
-	}
+	j.guard = disk.NewGuard(disk.GuardOptions{Name: "journal", Path: j.Path, Log: o.Log,
+		Words: o.Words, Exit: o.Exit, Patience: o.patience, Spares: o.spares,
+		State: func() string {
+			return fmt.Sprintf("acknowledged up to Sequence %d", j.gauges.sequence.Load())
+		}})
 	j.hub.init(o.TailBytes)
 	if err := j.open(); err != nil {
 		return nil, err
 	}
 	if !o.ReadOnly {
-		go j.patrol()
+		go j.unsynced.Patrol(j.Path, o.Log, j.closing, j.broken)
 	}
 	return j, nil
 }
 
 // open opens the database and reads where it ends.
 func (j *Journal) open() error {
-	o := j.pebbleOptions()
+	o := j.Options.pebbleOptions()
 	if err := j.putBack(); err != nil {
 		return err
 	}
@@ -193,11 +201,11 @@ func (j *Journal) open() error {
 	if err != nil {
 		return fmt.Errorf("open journal %s: %w", j.Path, err)
 	}
-	if _, err := j.options.FS.Stat(j.Path); begun && errors.Is(err, fs.ErrNotExist) {
+	if _, err := j.Options.FS.Stat(j.Path); begun && errors.Is(err, fs.ErrNotExist) {
 		return gone(j.Path)
 	}
 	o.ErrorIfNotExists = begun
-	db, err := openPebble(j.Path, j.ward, o)
+	db, err := j.guard.Open(o)
 	if begun && errors.Is(err, pebble.ErrDBDoesNotExist) {
 		return gone(j.Path)
 	}
@@ -206,7 +214,7 @@ func (j *Journal) open() error {
 	}
 	last, m, err := j.inspect(db, begun)
 	if err != nil {
-		return errors.Join(err, j.ward.closePebble(db))
+		return errors.Join(err, j.guard.Close(db))
 	}
 	j.db, j.ID, j.Created, j.Hole = db, m.id, time.UnixMilli(int64(m.created)), m.hole
 	j.hub.durable = last
@@ -215,12 +223,12 @@ func (j *Journal) open() error {
 
 // putBack makes good what a rescue left that was interrupted between two steps.
 func (j *Journal) putBack() error {
-	if j.options.ReadOnly || j.Path != filepath.Join(j.Dir, "journal") {
+	if j.Options.ReadOnly || j.Path != filepath.Join(j.Dir, "journal") {
 		return nil
 	}
-	from, err := undoSwap(&j.options)
+	from, err := undoSwap(&j.Options)
 	if err == nil && from != "" {
-		j.options.Log.Warn("a clobd recover was interrupted: the journal is put back where it was",
+		j.Options.Log.Warn("a clobd recover was interrupted: the journal is put back where it was",
 			"from", from, "to", j.Path)
 	}
 	return err
@@ -228,21 +236,21 @@ func (j *Journal) putBack() error {
 
 // gone says that a journal is not there any more.
 func gone(path string) error {
-	return &advisedError{&damagedError{fmt.Errorf("open journal %s: there was one, and it is gone or "+
-		"without its manifest: %w", path, pebble.ErrDBDoesNotExist)}, hintGone}
+	return disk.Advise(disk.Damaged(fmt.Errorf("open journal %s: there was one, and it is gone or "+
+		"without its manifest: %w", path, pebble.ErrDBDoesNotExist)), hintGone)
 }
 
 // isGone says whether an error says so.
 func isGone(err error) bool { return errors.Is(err, pebble.ErrDBDoesNotExist) }
 
 // hintGone is what to do where a journal was.
-const hintGone = "nothing was deleted: " + hintDamaged + "; to begin anew give another folder"
+const hintGone = "nothing was deleted: " + disk.HintDamaged + "; to begin anew give another folder"
 
 // begun says whether there must be a journal: one was opened here before if there is a mark, or a
 // table of it. Without its manifest Pebble would take the folder for a new one, and delete every
 // table in it as none of its own.
 func (j *Journal) begun() (bool, error) {
-	on := j.options.FS
+	on := j.Options.FS
 	if j.Path == filepath.Join(j.Dir, "journal") { // the mark is of no other one
 		_, err := on.Stat(filepath.Join(j.Dir, markName))
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -264,21 +272,21 @@ func (j *Journal) inspect(db *pebble.DB, begun bool) (last uint64, m meta, err e
 	path := j.Path
 	last, err = lastFrame(db)
 	if err != nil {
-		return 0, m, &advisedError{&damagedError{fmt.Errorf("open journal %s: %w", path, err)},
-			hintDamaged}
+		return 0, m, disk.Advise(disk.Damaged(fmt.Errorf("open journal %s: %w", path, err)),
+			disk.HintDamaged)
 	}
 	m, found, err := loadMeta(db)
 	if err == nil && !found && (last > 0 || begun) {
 		err = fmt.Errorf("it has no description of itself, and its last frame is %d", last)
 	}
 	if err != nil {
-		return 0, m, &advisedError{&damagedError{fmt.Errorf("open journal %s: %w: it is damaged", path,
-			err)}, hintDamaged}
+		return 0, m, disk.Advise(disk.Damaged(fmt.Errorf("open journal %s: %w: it is damaged", path,
+			err)), disk.HintDamaged)
 	}
 	if found {
 		return last, m, m.judge(path)
 	}
-	if j.options.ReadOnly {
+	if j.Options.ReadOnly {
 		return 0, m, fmt.Errorf("open journal %s: nothing was ever written to it", path)
 	}
 	if m, err = newMeta(time.Now()); err == nil {
@@ -316,20 +324,27 @@ func frameBounds(from uint64) *pebble.IterOptions {
 	return &pebble.IterOptions{LowerBound: low[:], UpperBound: []byte{spaceFrame + 1}}
 }
 
+// pebbleOptions are Pebble's options for the journal's database.
+func (o *Options) pebbleOptions() *pebble.Options {
+	p := disk.Appended(o.MemTable, o.Cache)
+	p.FS, p.ReadOnly, p.Lock = o.FS, o.ReadOnly, o.lock
+	return p
+}
+
 // Append writes the encoded frame behind the last one, not yet durably. It refuses, changing
 // nothing, a frame that Recover would refuse: whose number, first Sequence or Prev does not follow
 // the last one, whose Epoch or Time goes back, or whose Partition is another one. It returns
 // before the sync; f may be used again at once, f.Bytes are shared and must never change.
 func (j *Journal) Append(f *engine.Frame) error {
-	if !j.door.enter() {
+	if !j.gate.Enter() {
 		return fmt.Errorf("append frame %d: %w", f.No, ErrClosed)
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	if err := j.check(f); err != nil {
 		return fmt.Errorf("append frame %d: %w", f.No, err)
 	}
 	start := time.Now()
-	j.unsynced.begin(f.No, start.Sub(timeZero))
+	j.unsynced.Begin(f.No, start)
 	batch := j.db.NewBatchWithSize(len(f.Bytes) + 64)
 	key := frameKey(f.No)
 	if err := batch.Set(key[:], f.Bytes, nil); err != nil {
@@ -351,7 +366,7 @@ func (j *Journal) check(f *engine.Frame) error {
 		return *failed
 	}
 	switch {
-	case j.options.ReadOnly:
+	case j.Options.ReadOnly:
 		return errors.New("the journal is open for reading only")
 	case !j.recovered:
 		return errors.New("the journal's end is not known: call Recover before the first Append")
@@ -384,7 +399,7 @@ func (j *Journal) apply(batch *pebble.Batch) (err error) {
 			err = fmt.Errorf("write-ahead log: %v", p)
 		}
 	}()
-	if j.options.Async {
+	if j.Options.Async {
 		return j.db.Apply(batch, pebble.NoSync)
 	}
 	return j.db.ApplyNoSyncWait(batch, pebble.Sync)
@@ -415,7 +430,7 @@ func (j *Journal) Wait(frame uint64) error {
 
 // land waits for the sync of one frame and publishes it to the Tails.
 func (j *Journal) land(f *flight) error {
-	if !j.options.Async {
+	if !j.Options.Async {
 		if err := f.batch.SyncWait(); err != nil {
 			return j.fail(f.number, f.last, fmt.Errorf("sync frame %d: %w", f.number, err))
 		}
@@ -426,7 +441,7 @@ func (j *Journal) land(f *flight) error {
 	if err := f.batch.Close(); err != nil {
 		return j.fail(f.number, f.last, fmt.Errorf("sync frame %d: %w", f.number, err))
 	}
-	j.unsynced.done.Store(f.number)
+	j.unsynced.Done(f.number)
 	j.gauges.synced(time.Since(f.start), f.last)
 	j.hub.push(f.number, f.bytes)
 	if j.mark != nil {
@@ -445,26 +460,30 @@ func (j *Journal) failAs(what string, err error) error {
 	if j.failed.CompareAndSwap(nil, &err) {
 		close(j.broken)
 	}
-	j.ward.lastWords(what, err)
+	j.guard.LastWords(what, err, disk.HintDisk)
 	return *j.failed.Load()
 }
+
+// Unsynced is how long the oldest frame has waited that was appended and is not durable yet; 0 if
+// there is none. From disk.StallTime on the disk hangs: nothing is acknowledged.
+func (j *Journal) Unsynced() time.Duration { return j.unsynced.Age() }
 
 // Close waits for what is in flight, wakes all Tails and gives the folder back. Append and Wait
 // say ErrClosed from then on.
 func (j *Journal) Close() error {
-	if !j.door.shut() {
+	if !j.gate.Shut() {
 		return ErrClosed
 	}
 	close(j.closing)
-	j.ward.disk.end()
+	j.guard.Hurry()
 	j.hub.close()
 	err := j.drain()
 	j.airborne.Wait() // for the one that Wait may have in its hands
 	if j.mark != nil {
 		err = errors.Join(err, j.mark.close())
 	}
-	j.ward.retire()
-	if err = errors.Join(err, j.ward.closePebble(j.db)); err != nil {
+	j.guard.Retire()
+	if err = errors.Join(err, j.guard.Close(j.db)); err != nil {
 		return fmt.Errorf("close journal %s: %w", j.Path, err)
 	}
 	return nil
@@ -476,7 +495,7 @@ func (j *Journal) drain() error {
 	for {
 		select {
 		case f := <-j.flight:
-			if !j.options.Async {
+			if !j.Options.Async {
 				problems = append(problems, f.batch.SyncWait())
 			}
 			problems = append(problems, f.batch.Close())

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -114,7 +115,7 @@ func TestSecondOpenerIsTold(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, Options{Dir: dir})
 	_, err := Open(Options{Dir: dir, Log: quiet()})
-	var locked *LockedError
+	var locked *disk.LockedError
 	if !errors.As(err, &locked) || locked.Holder != "this process" ||
 		!strings.Contains(err.Error(), "another folder") {
 		t.Fatalf("second opener: %v", err)
@@ -148,7 +149,7 @@ func TestOtherProcessIsNamed(t *testing.T) {
 		t.Fatalf("%q: %v", line, err)
 	}
 	_, err := Open(Options{Dir: dir, Log: quiet()})
-	var locked *LockedError
+	var locked *disk.LockedError
 	if !errors.As(err, &locked) ||
 		!strings.HasPrefix(locked.Holder, fmt.Sprintf("process %d", other.Process.Pid)) {
 		t.Errorf("second opener: %v", err)
@@ -321,7 +322,7 @@ func TestFailedSync(t *testing.T) {
 			if err := j.Append(m.frame(1)); err == nil {
 				t.Fatal("append after a failed sync")
 			}
-			if len(exits) != 1 || exits[0] != ExitJournal {
+			if len(exits) != 1 || exits[0] != disk.ExitCode {
 				t.Fatalf("exits: %v", exits)
 			}
 			words := log.String()
@@ -362,7 +363,7 @@ func TestPanicOfTheLogIsAFailure(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "append frame") {
 		t.Fatalf("append: %v", err)
 	}
-	if code := <-exits; code != ExitJournal {
+	if code := <-exits; code != disk.ExitCode {
 		t.Fatalf("exit %d", code)
 	}
 	if err := j.Wait(2); err == nil {
@@ -514,7 +515,7 @@ func TestRecoverNamesTheBreak(t *testing.T) {
 			_, err = j.Recover(engine.NewExchange(1), nil)
 			var b *Break
 			if !errors.As(err, &b) || !strings.Contains(err.Error(), c.what) ||
-				!strings.Contains(err.Error(), hintDamaged) || b.Path != "data/journal" {
+				!strings.Contains(err.Error(), disk.HintDamaged) || b.Path != "data/journal" {
 				t.Fatalf("recover: %v", err)
 			}
 			frame := max(c.frame, 1)
@@ -664,22 +665,15 @@ func TestCloseBesideWait(t *testing.T) {
 func TestCollectorsGather(t *testing.T) {
 	j := open(t, Options{Dir: "data", FS: vfs.NewMem()})
 	defer j.Close()
-	x, err := openIndex(j, IndexOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
 	newMaker(1).write(t, j, 4, 10)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(j.Collectors()...)
-	registry.MustRegister(x.Collectors()...)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]float64{"clobd_journal_append_frames_total": 4,
-		"clobd_journal_append_commands_total": 40, "clobd_journal_sequence": 40,
-		"clobd_index_lag_commands": 40}
+		"clobd_journal_append_commands_total": 40, "clobd_journal_sequence": 40}
 	for _, f := range families {
 		m := f.Metric[0]
 		v := m.GetCounter().GetValue() + m.GetGauge().GetValue()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -74,23 +75,15 @@ func decodeMark(b []byte) (m Mark, turn uint64, ok bool) {
 // ReadMark reads the mark of the data folder dir on a filesystem, nil for the machine's own. It
 // says false if there is none; a file of which neither slot can be read is an error.
 func ReadMark(on vfs.FS, dir string) (Mark, bool, error) {
-	m, _, _, found, err := readMark(filesystem(on), filepath.Join(dir, markName))
+	m, _, _, found, err := readMark(disk.Filesystem(on), filepath.Join(dir, markName))
 	return m, found, err
-}
-
-// filesystem is on, or the machine's own.
-func filesystem(on vfs.FS) vfs.FS {
-	if on == nil {
-		return vfs.Default
-	}
-	return on
 }
 
 // readMark is ReadMark with the newest slot and its turn.
 func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found bool, err error) {
 	if about, err := on.Stat(path); err == nil && about.IsDir() {
-		return best, 0, 0, false, &advisedError{&damagedError{fmt.Errorf("the high-water mark %s is a "+
-			"folder, not a file: nobody knows how far was acknowledged", path)}, hintMark}
+		return best, 0, 0, false, disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s is a "+
+			"folder, not a file: nobody knows how far was acknowledged", path)), hintMark)
 	}
 	f, err := on.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,8 +102,8 @@ func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found b
 		}
 	}
 	if !found {
-		return best, 0, 0, false, &advisedError{&damagedError{fmt.Errorf("the high-water mark %s is "+
-			"damaged: nobody knows how far was acknowledged", path)}, hintMark}
+		return best, 0, 0, false, disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s is "+
+			"damaged: nobody knows how far was acknowledged", path)), hintMark)
 	}
 	return best, slot, turn, true, nil
 }
@@ -118,7 +111,7 @@ func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found b
 // WriteMark makes the mark of the data folder dir, durably and whole or not at all. It is for a
 // folder that no Journal has open: a copy, for instance.
 func WriteMark(on vfs.FS, dir string, m Mark) (err error) {
-	on = filesystem(on)
+	on = disk.Filesystem(on)
 	path := filepath.Join(dir, markName)
 	err = writeWhole(on, path, append(m.encode(1), m.encode(2)...))
 	if err != nil {
@@ -144,7 +137,7 @@ func writeWhole(on vfs.FS, path string, b []byte) error {
 	if err := on.Rename(temp, path); err != nil {
 		return err
 	}
-	return syncFolder(on, on.PathDir(path))
+	return disk.SyncFolder(on, on.PathDir(path))
 }
 
 // LossError says that the journal ends before what was acknowledged.
@@ -203,21 +196,21 @@ const (
 
 // checkMark holds the journal's end against the mark.
 func (j *Journal) checkMark(head engine.Head) error {
-	m, _, _, found, err := readMark(j.options.FS, filepath.Join(j.Dir, markName))
+	m, _, _, found, err := readMark(j.Options.FS, filepath.Join(j.Dir, markName))
 	switch {
 	case err != nil:
 		return err
 	case !found:
 		if head.Frame > 0 {
-			j.options.Log.Warn("no high-water mark: if the journal lost its end nobody knows",
+			j.Options.Log.Warn("no high-water mark: if the journal lost its end nobody knows",
 				"path", j.Path, "frame", head.Frame)
 		}
 		return nil
 	case m.Journal != j.ID:
-		return &advisedError{&damagedError{fmt.Errorf("the high-water mark %s belongs to another "+
+		return disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s belongs to another "+
 			"journal: it is of %016x, this one is %016x; nobody knows how far this one was acknowledged",
-			filepath.Join(j.Dir, markName), m.Journal, j.ID)},
-			"if one of the two was put here by mistake, put its own back; else " + hintMark}
+			filepath.Join(j.Dir, markName), m.Journal, j.ID)),
+			"if one of the two was put here by mistake, put its own back; else "+hintMark)
 	case m.Frame > head.Frame:
 		return &LossError{Mark: m, Head: head, Path: j.Path}
 	case m.Frame == 0:
@@ -247,7 +240,7 @@ func (j *Journal) checkFrame(m *Mark, head engine.Head) error {
 // frameBytes is a copy of one frame. Callers are within the door.
 func (j *Journal) frameBytes(no uint64) ([]byte, error) {
 	key := frameKey(no)
-	b, found, err := get(j.db, key[:], nil)
+	b, found, err := disk.Get(j.db, key[:], nil)
 	if err == nil && !found {
 		err = &Break{Frame: no, Key: frameText(no), Path: j.Path, What: "missing"}
 	}
@@ -256,19 +249,19 @@ func (j *Journal) frameBytes(no uint64) ([]byte, error) {
 
 // startMark makes the mark say head, which was found, and begins to follow the acknowledgements.
 func (j *Journal) startMark(head engine.Head) error {
-	if j.options.Async || j.options.ReadOnly || j.mark != nil {
+	if j.Options.Async || j.Options.ReadOnly || j.mark != nil {
 		return nil // what is not synced is not promised
 	}
 	now := Mark{j.ID, head.Frame, head.Sequence, head.Hash}
 	path := filepath.Join(j.Dir, markName)
-	m, slot, turn, found, err := readMark(j.options.FS, path)
+	m, slot, turn, found, err := readMark(j.Options.FS, path)
 	if err == nil && !found {
-		m, slot, turn, err = now, 1, 2, WriteMark(j.options.FS, j.Dir, now)
+		m, slot, turn, err = now, 1, 2, WriteMark(j.Options.FS, j.Dir, now)
 	}
 	if err != nil {
 		return err
 	}
-	file, err := j.options.FS.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	file, err := j.Options.FS.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return fmt.Errorf("open mark: %w", err)
 	}

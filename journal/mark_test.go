@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -108,7 +109,7 @@ func TestLostEnd(t *testing.T) {
 	}
 	shut(t, j)
 	o := Options{Dir: "data", FS: on, Log: quiet()}
-	if l, err := AcceptLoss(context.Background(), o, fresh); err != nil || l.Head != r.Head {
+	if l, err := AcceptLoss(context.Background(), rescuing(o)); err != nil || l.Head != r.Head {
 		t.Fatalf("accept: %+v, %v", l, err)
 	}
 	again := newMaker(1)
@@ -144,7 +145,7 @@ func TestAcceptBreak(t *testing.T) {
 	}
 	shut(t, j)
 	o := Options{Dir: "data", FS: on, Log: quiet()}
-	if l, err := AcceptLoss(context.Background(), o, fresh); err != nil || l.Head != head {
+	if l, err := AcceptLoss(context.Background(), rescuing(o)); err != nil || l.Head != head {
 		t.Fatalf("accept: %+v, %v", l, err)
 	}
 	j = open(t, Options{Dir: "data", FS: on})
@@ -235,7 +236,7 @@ func TestMarkFails(t *testing.T) {
 	m.write(t, j, 1, 5) // only then is there something to be noted
 	select {
 	case code := <-exits:
-		if code != ExitJournal || !strings.Contains(log.String(), "high-water mark") {
+		if code != disk.ExitCode || !strings.Contains(log.String(), "high-water mark") {
 			t.Fatalf("exit %d: %s", code, log.String())
 		}
 	case <-time.After(soon):

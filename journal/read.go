@@ -11,14 +11,17 @@ import (
 // Last is the number of the last durable frame, 0 if there is none.
 func (j *Journal) Last() uint64 { return j.hub.last() }
 
+// Sequence is the last durable Sequence, 0 if there is none or the end is not known yet.
+func (j *Journal) Sequence() engine.Sequence { return engine.Sequence(j.gauges.sequence.Load()) }
+
 // Frames hands the frames from number from on to each, decoded, in order, until the last one or
 // until each says false. It checks each frame and that none is missing, but no chain, and replays
 // nothing. A frame holds until each returns.
 func (j *Journal) Frames(from uint64, each func(*engine.Frame) bool) (err error) {
-	if !j.door.enter() {
+	if !j.gate.Enter() {
 		return ErrClosed
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	from = max(from, 1)
 	it, err := j.db.NewIter(frameBounds(from))
 	if err != nil {
@@ -52,6 +55,19 @@ func (j *Journal) Frames(from uint64, each func(*engine.Frame) bool) (err error)
 	return nil
 }
 
+// Has reports whether frame no, which must be there, has that hash.
+func (j *Journal) Has(no uint64, hash engine.Hash) (bool, error) {
+	b, err := j.read(nil, no, no)
+	if err != nil {
+		return false, err
+	}
+	var f engine.Frame
+	if err := engine.DecodeFrame(b[0], &f); err != nil {
+		return false, fmt.Errorf("frame %d: %w", no, err)
+	}
+	return f.Hash == hash, nil
+}
+
 // errEnough ends a replay where it was to end.
 var errEnough = errors.New("far enough")
 
@@ -60,10 +76,10 @@ var errEnough = errors.New("far enough")
 // frames only. It returns the Sequence that it came to: seq, or the journal's last one.
 func (j *Journal) StateAt(ctx context.Context, seq engine.Sequence, fresh func() *State) (
 	*State, engine.Sequence, error) {
-	if !j.door.enter() {
+	if !j.gate.Enter() {
 		return nil, 0, ErrClosed
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	run := replay{j: j, ctx: ctx}
 	var s *State
 	good, _ := j.Checkpoints()

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -46,7 +47,7 @@ func (b *Break) advice() string {
 	if b.Hint != "" {
 		return b.Hint
 	}
-	return "nothing was changed: " + hintDamaged
+	return "nothing was changed: " + disk.HintDamaged
 }
 
 // Unwrap gives the cause.
@@ -87,10 +88,10 @@ type Restored struct {
 // checks of the frames that it replays. Restored is never nil. fresh is called for each attempt.
 func (j *Journal) Restore(ctx context.Context, fresh func() *State) (*Restored, error) {
 	r := &Restored{}
-	if !j.door.enter() {
+	if !j.gate.Enter() {
 		return r, ErrClosed
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	defer runtime.KeepAlive(j.headroom())
 	s, from, skipped := j.begin(ctx, fresh)
 	r.From, r.Skipped = from, skipped
@@ -140,7 +141,7 @@ func (j *Journal) begin(
 		}
 	}
 	for _, err := range skipped {
-		j.options.Log.Warn("checkpoint passed over", "error", err)
+		j.Options.Log.Warn("checkpoint passed over", "error", err)
 	}
 	s = fresh()
 	s.Exchange = engine.NewExchange(s.Seed)
@@ -156,10 +157,10 @@ func (j *Journal) begin(
 // which continues behind the Head returned: the last good frame's, even beside an error.
 func (j *Journal) Recover(
 	x *engine.Exchange, each func(*engine.Frame) error) (engine.Head, error) {
-	if !j.door.enter() {
+	if !j.gate.Enter() {
 		return engine.Head{}, ErrClosed
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	r := replay{j: j, ctx: context.Background(), x: x, each: each}
 	if err := r.all(); err != nil {
 		return r.head, err
@@ -176,7 +177,7 @@ func (j *Journal) arrive(r *replay) error {
 		return err
 	}
 	j.head, j.partition, j.recovered = r.head, r.partition, true
-	j.unsynced.done.Store(r.head.Frame)
+	j.unsynced.Done(r.head.Frame)
 	j.gauges.sequence.Store(uint64(r.head.Sequence))
 	return nil
 }

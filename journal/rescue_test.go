@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,11 +14,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
@@ -29,8 +27,8 @@ func framesIn(t *testing.T, dir string) map[uint64]uint64 {
 	t.Helper()
 	db := open(t, Options{Dir: "scratch", FS: vfs.NewMem()})
 	defer shut(t, db)
-	r := &rescuer{ctx: context.Background(), o: &Options{FS: vfs.Default},
-		calm: func() error { return nil }}
+	r := &rescuer{ctx: context.Background(), o: &RescueOptions{Options: Options{FS: vfs.Default}},
+		drain: func() error { return nil }}
 	c, err := collect(r, dir, db.db)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +67,7 @@ func TestRescueDestroysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := framesIn(t, filepath.Join(dir, "journal"))
-	l, err := AcceptLoss(context.Background(), Options{Dir: dir, Log: quiet()}, fresh)
+	l, err := AcceptLoss(context.Background(), rescuing(Options{Dir: dir, Log: quiet()}))
 	if err != nil || l.Why == nil || l.Whole {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -132,18 +130,18 @@ func TestRescueIsAlone(t *testing.T) {
 			}
 			ctx, looks := context.Background(), 0
 			o := Options{Dir: dir, Log: quiet()}
-			l, err := AcceptLoss(ctx, o, func() *State {
+			l, err := AcceptLoss(ctx, RescueOptions{Options: o, Indexed: covered, Fresh: func() *State {
 				looks++
 				if j, err := Open(o); err == nil {
 					t.Errorf("look %d: a node starts", looks)
 					shut(t, j)
 				}
-				var locked *LockedError
-				if _, err := AcceptLoss(ctx, o, fresh); !errors.As(err, &locked) {
+				var locked *disk.LockedError
+				if _, err := AcceptLoss(ctx, rescuing(o)); !errors.As(err, &locked) {
 					t.Errorf("look %d: another rescue: %v", looks, err)
 				}
 				return fresh()
-			})
+			}})
 			if err != nil || l.Kept == "" || looks == 0 {
 				t.Fatalf("%d looks, %+v, %v", looks, l, err)
 			}
@@ -187,7 +185,7 @@ func TestOrdersDoNotSpeakForTheJournal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := Repair(context.Background(), Options{Dir: dir, Log: quiet()}, fresh)
+			l, err := Repair(context.Background(), rescuing(Options{Dir: dir, Log: quiet()}))
 			if err != nil || !l.Whole || l.Final || l.Head != m.head {
 				t.Fatalf("%+v, %v", l, err)
 			}
@@ -257,8 +255,8 @@ func TestRescueFillsTheDisk(t *testing.T) {
 					}
 					return nil
 				}))
-				l, err := AcceptLoss(context.Background(), Options{Dir: dir, FS: on, Log: quiet(),
-					Exit: func(int) { t.Error("it ends the process") }}, fresh)
+				l, err := AcceptLoss(context.Background(), rescuing(Options{Dir: dir, FS: on, Log: quiet(),
+					Exit: func(int) { t.Error("it ends the process") }}))
 				if writes.Load() <= skip {
 					if err != nil || !l.Whole {
 						t.Errorf("%+v, %v", l, err)
@@ -275,8 +273,8 @@ func TestRescueFillsTheDisk(t *testing.T) {
 				if err != nil || len(names) > 0 {
 					t.Errorf("left behind: %v, %v", names, err)
 				}
-				if l, err := Diagnose(context.Background(), Options{Dir: dir, Log: quiet()},
-					fresh); err != nil || !l.Whole {
+				if l, err := Diagnose(context.Background(), rescuing(Options{Dir: dir,
+					Log: quiet()})); err != nil || !l.Whole {
 					t.Errorf("with room again: %+v, %v", l, err)
 				}
 			})
@@ -318,7 +316,7 @@ func TestRescuePowerLoss(t *testing.T) {
 		}
 		return nil
 	}))
-	l, err := AcceptLoss(context.Background(), Options{Dir: "data", FS: on, Log: quiet()}, fresh)
+	l, err := AcceptLoss(context.Background(), rescuing(Options{Dir: "data", FS: on, Log: quiet()}))
 	if err != nil || l.Head.Frame != 10 {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -351,7 +349,7 @@ func crashedRescue(t *testing.T, on *vfs.MemFS, at string, startFirst bool) {
 			t.Errorf("%s: a start passes with frame %d", at, frame)
 		}
 	}
-	if _, err := AcceptLoss(ctx, o, fresh); err != nil {
+	if _, err := AcceptLoss(ctx, rescuing(o)); err != nil {
 		t.Errorf("%s: again: %v", at, err)
 		return
 	}
@@ -365,18 +363,6 @@ func crashedRescue(t *testing.T, on *vfs.MemFS, at string, startFirst bool) {
 	})
 	if err != nil || !kept {
 		t.Errorf("%s: the journal as it was is nowhere: %v, %v", at, names, err)
-	}
-}
-
-// TestWaitIsNoTimeOfDay: how long a frame waits is counted from a time that nobody sets.
-func TestWaitIsNoTimeOfDay(t *testing.T) {
-	var u unsynced
-	u.begin(1, time.Second)
-	if age := u.age(time.Second + time.Millisecond); age != time.Millisecond {
-		t.Errorf("after 1 ms it has waited for %v", age)
-	}
-	if timeZero == timeZero.Round(0) { // which has lost what no setting changes
-		t.Error("times are counted from one of the day, which is set")
 	}
 }
 
@@ -425,71 +411,6 @@ func glob(dir, pattern string, do func(name string) error) error {
 	return err
 }
 
-// TestRebuildSaysIfItIsDurable: an index that cannot be written was not made.
-func TestRebuildSaysIfItIsDurable(t *testing.T) {
-	var f faults
-	j, m := newJournal(t, f.on(vfs.NewMem()), 5)
-	m.write(t, j, 20, 30)
-	f.set(func(op errorfs.Op) error {
-		if writes(op, "index", ".sst") {
-			return syscall.ENOSPC
-		}
-		return nil
-	})
-	o := IndexOptions{Log: quiet(), patience: unhurried}
-	_, err := j.RebuildIndex(context.Background(), o, nil)
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("on a full disk: %v", err)
-	}
-	f.set(nil)
-	if at, err := j.RebuildIndex(context.Background(), o, nil); err != nil || at != m.head.Sequence {
-		t.Errorf("with room again: %d of %d, %v", at, m.head.Sequence, err)
-	}
-	shut(t, j)
-}
-
-// TestLocksAreToldApart: that a lock's file cannot be made is not that somebody has it.
-func TestLocksAreToldApart(t *testing.T) {
-	for _, c := range []struct {
-		err      error
-		readOnly bool
-		opens    bool
-		word     string
-	}{
-		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.EROFS}, false, false, "reading only"},
-		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.EROFS}, true, true, ""},
-		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.EACCES}, true, false, "run this as"},
-		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.ENOSPC}, false, false, "no space"},
-		{syscall.EAGAIN, true, false, "in use by"},
-	} {
-		on := lockless{vfs.NewMem(), c.err}
-		if err := makeFolder(on, "journal"); err != nil {
-			t.Fatal(err)
-		}
-		lock, err := lockFolder(on, "journal", c.readOnly)
-		if c.opens != (err == nil) {
-			t.Errorf("%v: %v", c.err, err)
-		}
-		if err == nil {
-			shut(t, lock)
-			continue
-		}
-		var locked *LockedError
-		if !strings.Contains(err.Error(), c.word) || errors.As(err, &locked) != (c.word == "in use by") {
-			t.Errorf("%v: %v", c.err, err)
-		}
-	}
-}
-
-// lockless is a filesystem that gives no locks.
-type lockless struct {
-	vfs.FS
-	err error
-}
-
-// Lock says why.
-func (l lockless) Lock(string) (io.Closer, error) { return nil, l.err }
-
 // TestFollowerTriesForWhoAsks: whoever asks for a checkpoint is not told of a failure of before,
 // nor of one that would not have been enough for him.
 func TestFollowerTriesForWhoAsks(t *testing.T) {
@@ -533,11 +454,11 @@ func TestOneFlippedBitLosesNothing(t *testing.T) {
 			}
 			o := Options{Dir: dir, Log: quiet()}
 			from := flipFrame(t, dir, no, r)
-			l, err := Diagnose(ctx, o, fresh)
+			l, err := Diagnose(ctx, rescuing(o))
 			if err != nil || l.Why == nil || !l.Whole || l.Unflipped != 1 || l.Head != heads[30] {
 				t.Fatalf("frame %d, %s: %+v, %v", no, from, l, err)
 			}
-			if l, err = Repair(ctx, o, fresh); err != nil || l.Kept == "" {
+			if l, err = Repair(ctx, rescuing(o)); err != nil || l.Kept == "" {
 				t.Fatalf("frame %d, %s: %+v, %v", no, from, l, err)
 			}
 			j := open(t, o) // which replays all of them
@@ -571,59 +492,4 @@ func flipFrame(t *testing.T, dir string, no uint64, r *rand.Rand) (where string)
 		t.Fatalf("frame %d is in %q: %v", no, where, err)
 	}
 	return where
-}
-
-// TestSpoilRows is a part of a test of the node: in the folder of an index that the environment
-// names it makes all orders unreadable. Alone it looks how Run takes that.
-func TestSpoilRows(t *testing.T) {
-	spoil := func(db *pebble.DB) {
-		t.Helper()
-		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceOrder},
-			UpperBound: []byte{spaceOrder + 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows := 0
-		for ok := it.First(); ok; ok = it.Next() {
-			rows++
-			err = errors.Join(err, db.Set(it.Key(), []byte{0xff}, pebble.NoSync))
-		}
-		if err = errors.Join(err, it.Close(), db.Flush()); err != nil || rows == 0 {
-			t.Fatalf("%d rows: %v", rows, err)
-		}
-	}
-	if folder := os.Getenv("CLOBD_TEST_SPOIL"); folder != "" {
-		var o IndexOptions
-		if err := o.validate(&Journal{Dir: folder, options: Options{FS: vfs.Default,
-			Log: quiet()}}); err != nil {
-			t.Fatal(err)
-		}
-		db, err := pebble.Open(folder, o.indexPebble())
-		if err != nil {
-			t.Fatal(err)
-		}
-		spoil(db)
-		shut(t, db)
-		return
-	}
-	j, m := newJournal(t, vfs.NewMem(), 5)
-	x, stop := run(t, j, IndexOptions{})
-	m.write(t, j, 20, 30)
-	mustEqual(t, x, m)
-	stop()
-	x, err := openIndex(j, IndexOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	spoil(x.db)
-	m.write(t, j, 20, 30)
-	if err := x.Run(); !IsRemade(err) || IsDamage(err) || Advice(err) == "" {
-		t.Errorf("%v", err)
-	}
-	shut(t, x)
-	x, stop = run(t, j, IndexOptions{})
-	m.write(t, j, 20, 30)
-	mustEqual(t, x, m)
-	stop()
-	shut(t, j)
 }

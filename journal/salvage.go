@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -65,6 +65,17 @@ func (l *Loss) Lost() (first, last engine.Sequence, count uint64) {
 	return l.Head.Sequence + 1, l.Mark.Sequence, uint64(l.Mark.Sequence - l.Head.Sequence)
 }
 
+// RescueOptions says what a rescue needs.
+type RescueOptions struct {
+	// Options say where the journal is.
+	Options
+	// Fresh makes the State of each attempt to replay.
+	Fresh func() *State
+	// Indexed reports whether an index goes beyond a frame, fits the journal, and can be read from
+	// its beginning to its end; nil: there is none.
+	Indexed func(ctx context.Context, j *Journal, frame uint64) bool
+}
+
 // The folders that a rescue works in, below the data folder.
 const (
 	salvageFolder = "journal.salvage" // all frames that could be found
@@ -86,14 +97,14 @@ const (
 // good: it reads every frame, and if some cannot be read, every file. It changes nothing, but for
 // undoing a rescue that was interrupted. If there is damage it needs the room of a second journal
 // while it looks. All three hold the folder's lock until they return. The error is that of ctx, or
-// says that the folder cannot be looked at: a *LockedError, for one.
-func Diagnose(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
-	return rescue(ctx, o, fresh, look)
+// says that the folder cannot be looked at: a *disk.LockedError, for one.
+func Diagnose(ctx context.Context, o RescueOptions) (*Loss, error) {
+	return rescue(ctx, o, look)
 }
 
 // Repair is AcceptLoss where nothing is lost, and Diagnose where something is.
-func Repair(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
-	return rescue(ctx, o, fresh, repair)
+func Repair(ctx context.Context, o RescueOptions) (*Loss, error) {
+	return rescue(ctx, o, repair)
 }
 
 // AcceptLoss makes a journal of what is good of the one in o.Dir, so that it can be started again.
@@ -101,19 +112,18 @@ func Repair(ctx context.Context, o Options, fresh func() *State) (*Loss, error) 
 // the old mark and an index that does not fit any more, which is made anew: nothing is deleted. The
 // Sequences behind the end are given again. The error says what could not be done: then it may be
 // called again.
-func AcceptLoss(ctx context.Context, o Options, fresh func() *State) (*Loss, error) {
-	return rescue(ctx, o, fresh, accept)
+func AcceptLoss(ctx context.Context, o RescueOptions) (*Loss, error) {
+	return rescue(ctx, o, accept)
 }
 
 // rescuer is one rescue at work.
 type rescuer struct {
 	Loss
 	ctx       context.Context
-	o         *Options
-	fresh     func() *State
+	o         *RescueOptions
 	locks     *locks
-	calm      func() error // waits until most of what was written is on the disk
-	settled   func() error // and until all of it is
+	drain     func() error // waits until most of what was written is on the disk
+	flush     func() error // and until all of it is
 	id        uint64
 	salvaged  bool // the good frames lie in salvageFolder
 	damaged   bool // some frames cannot be read
@@ -131,7 +141,7 @@ func (l *locks) take(o *Options) (err error) {
 	if _, err := o.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	l.journal, err = lockFolder(o.FS, path, true)
+	l.journal, err = disk.LockFolder(o.FS, path, true)
 	return err
 }
 
@@ -146,17 +156,17 @@ func (l *locks) release() (err error) {
 }
 
 // rescue is all three of them.
-func rescue(ctx context.Context, o Options, fresh func() *State, may int) (l *Loss, err error) {
+func rescue(ctx context.Context, o RescueOptions, may int) (l *Loss, err error) {
 	o.ReadOnly = true
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	undone, err := undoSwap(&o)
+	undone, err := undoSwap(&o.Options)
 	if err != nil {
 		return nil, err
 	}
 	held := &locks{}
-	if err := held.take(&o); err != nil {
+	if err := held.take(&o.Options); err != nil {
 		return nil, err
 	}
 	o.lock = held.journal
@@ -166,7 +176,7 @@ func rescue(ctx context.Context, o Options, fresh func() *State, may int) (l *Lo
 		}
 		err = errors.Join(err, held.release())
 	}()
-	r, err := diagnose(&rescuer{ctx: ctx, o: &o, fresh: fresh, locks: held})
+	r, err := diagnose(&rescuer{ctx: ctx, o: &o, locks: held})
 	if err != nil {
 		return nil, err
 	}
@@ -189,19 +199,19 @@ func rescue(ctx context.Context, o Options, fresh func() *State, may int) (l *Lo
 // diagnose judges the journal as it is and, if something is wrong with it, what its files hold.
 func diagnose(is *rescuer) (*rescuer, error) {
 	o := is.o
-	j, err := Open(*o)
+	j, err := Open(o.Options)
 	if err == nil {
 		err = errors.Join(is.judge(j), j.Close())
 		if err != nil || is.Why == nil || is.Final || is.sound() {
 			return is, err
 		}
-	} else if is.Why = err; hopeless(o, err) {
+	} else if is.Why = err; hopeless(&o.Options, err) {
 		return nil, err
 	} else if errors.Is(err, errNewer) || strings.Contains(err.Error(), "format major version") {
 		is.Final = true
 		return is, nil
 	}
-	can := &rescuer{ctx: is.ctx, o: o, fresh: is.fresh, locks: is.locks, salvaged: true}
+	can := &rescuer{ctx: is.ctx, o: o, locks: is.locks, salvaged: true}
 	if err := can.salvage(is); err != nil {
 		return nil, err
 	}
@@ -215,7 +225,7 @@ func diagnose(is *rescuer) (*rescuer, error) {
 
 // hopeless says whether an error of Open says nothing about what is in the folder.
 func hopeless(o *Options, err error) bool {
-	var locked *LockedError
+	var locked *disk.LockedError
 	_, missing := o.FS.Stat(filepath.Join(o.Dir, "journal"))
 	return errors.As(err, &locked) || errors.Is(err, fs.ErrPermission) ||
 		errors.Is(missing, fs.ErrNotExist) && !isGone(err)
@@ -234,14 +244,14 @@ func (r *rescuer) judge(j *Journal) (err error) {
 		return err
 	}
 	r.damaged = err != nil
-	restored, why := j.Restore(r.ctx, r.fresh)
+	restored, why := j.Restore(r.ctx, r.o.Fresh)
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
 	var broken *Break
 	r.Final = errors.As(why, &broken) && broken.Hint != ""
 	r.Why, r.Head, r.Starts = why, restored.Head, why == nil
-	m, found, e := ReadMark(j.options.FS, j.Dir)
+	m, found, e := ReadMark(j.Options.FS, j.Dir)
 	r.Mark, r.Marked = m, found && e == nil && m.Journal == j.ID
 	r.Foreign = found && e == nil && !r.Marked
 	if r.Holes = r.holes(); len(r.Holes) > 0 && restored.From != nil {
@@ -251,7 +261,7 @@ func (r *rescuer) judge(j *Journal) (err error) {
 		r.Why = err // nothing but verify, and an index that is made anew, would have met it
 	}
 	if len(r.Holes) > 0 && !r.Final {
-		r.Indexed = j.indexed(r.ctx, r.Holes[len(r.Holes)-1].end)
+		r.Indexed = r.o.Indexed != nil && r.o.Indexed(r.ctx, j, r.Holes[len(r.Holes)-1].end)
 		if !r.Indexed {
 			r.endBeforeHole(j)
 		}
@@ -367,7 +377,7 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 		}
 		r.Unread, r.Unflipped = c.unread, c.unflipped
 		if c.newer > 0 {
-			is.Why = &advisedError{fmt.Errorf("%w; %d frames: %w", is.Why, c.newer, errNewer), hintNewer}
+			is.Why = disk.Advise(fmt.Errorf("%w; %d frames: %w", is.Why, c.newer, errNewer), hintNewer)
 			r.Final = true
 		}
 		m, err := r.identity(is, c)
@@ -379,7 +389,7 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 	if err != nil || r.Final {
 		return err
 	}
-	again := *r.o
+	again := r.o.Options
 	again.folder, again.lock = filepath.Join(r.o.Dir, salvageFolder), r.locks.work
 	j, err := Open(again)
 	if err != nil {
@@ -392,11 +402,11 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 // workplace makes the folder that is worked in, with nothing in it.
 func (r *rescuer) workplace() error {
 	on, path := r.o.FS, filepath.Join(r.o.Dir, salvageFolder)
-	if err := makeFolder(on, path); err != nil {
+	if err := disk.MakeFolder(on, path); err != nil {
 		return fmt.Errorf("the journal is damaged, and a rescue has no place to work in: %w", err)
 	}
 	var err error
-	if r.locks.work, err = lockFolder(on, path, false); err != nil {
+	if r.locks.work, err = disk.LockFolder(on, path, false); err != nil {
 		return err
 	}
 	names, err := on.List(path)
@@ -426,12 +436,12 @@ func (r *rescuer) room(journal string) error {
 		return nil // it is met again
 	}
 	size += size/64 + min(size, int64(r.o.MemTable))
-	disk, err := r.o.FS.GetDiskUsage(r.o.Dir)
-	if err != nil || disk.AvailBytes > uint64(size) {
+	usage, err := r.o.FS.GetDiskUsage(r.o.Dir)
+	if err != nil || usage.AvailBytes > uint64(size) {
 		return nil // nobody knows, or there is
 	}
-	return &advisedError{fmt.Errorf("%w; what is good of it has to be written anew: %d bytes are "+
-		"needed for that, %d are free", errRoom, size, disk.AvailBytes), hintRoom}
+	return disk.Advise(fmt.Errorf("%w; what is good of it has to be written anew: %d bytes are "+
+		"needed for that, %d are free", errRoom, size, usage.AvailBytes), hintRoom)
 }
 
 // errRoom says that a rescue has no room.
@@ -443,76 +453,37 @@ const hintRoom = "make room, or copy the folder to a larger disk and run clobd r
 // It has no log, for it is made anew if anything comes in between, and nothing is merged in it. As
 // soon as the disk takes something no more, all is given up: Pebble itself would wait for ever.
 func (r *rescuer) write(do func(db *pebble.DB) error) (err error) {
-	o := *r.o
+	o := r.o.Options
 	o.ReadOnly, o.folder, o.lock = false, filepath.Join(o.Dir, salvageFolder), r.locks.work
-	w := newWard("journal", o.folder, &o)
-	w.fatal = func(err error) {
-		w.stumble(err)
-		w.disk.close()
-	}
-	j := &Journal{Dir: o.Dir, Path: o.folder, options: o, ward: w}
-	with := j.pebbleOptions()
+	var g *disk.Guard
+	g = disk.NewGuard(disk.GuardOptions{Name: "journal", Path: o.folder, Log: o.Log,
+		Fatal: func(err error) { g.Stumble(err) }})
+	with := o.pebbleOptions()
 	with.DisableWAL, with.DisableAutomaticCompactions = true, true
-	with.MemTableStopWritesThreshold = 1000 // calm waits before, and can end
-	db, err := openPebble(j.Path, w, with)
+	with.MemTableStopWritesThreshold = 1000 // drain waits before, and can end
+	db, err := g.Open(with)
 	if err != nil {
 		return err
 	}
-	r.calm = func() error { return w.calm(r.ctx, db, 4*uint64(o.MemTable)) }
-	r.settled = func() error { return w.settle(r.ctx, db) }
+	r.drain = func() error { return g.Drain(r.ctx, db, 4*uint64(o.MemTable)) }
+	r.flush = func() error { return g.Flush(r.ctx, db) }
 	if err = do(db); err == nil {
-		err = r.settled()
+		err = r.flush()
 	}
-	w.retire()
+	g.Retire()
 	if err != nil {
-		w.disk.end()
-		w.disk.close()
+		g.Hurry()
+		g.Abandon()
 	}
-	closed := w.closePebble(db)
+	closed := g.Close(db)
 	if err == nil {
 		return closed
 	}
-	err = fmt.Errorf("write what was salvaged into %s: %w", j.Path, err)
+	err = fmt.Errorf("write what was salvaged into %s: %w", o.folder, err)
 	if errors.Is(err, syscall.ENOSPC) {
-		err = &advisedError{err, "nothing was changed: " + hintRoom}
+		err = disk.Advise(err, "nothing was changed: "+hintRoom)
 	}
 	return err
-}
-
-// calm waits while more than so many bytes of a database are in memory alone, and fails as soon as
-// they cannot be written.
-func (w *ward) calm(ctx context.Context, db *pebble.DB, most uint64) error {
-	for {
-		if err := errors.Join(w.failing(), ctx.Err()); err != nil {
-			return err
-		}
-		if db.Metrics().MemTable.Size <= most {
-			return nil
-		}
-		time.Sleep(roomPoll / 10)
-	}
-}
-
-// settle makes all of a database durable, or says why it cannot.
-func (w *ward) settle(ctx context.Context, db *pebble.DB) error {
-	done, err := db.AsyncFlush()
-	if err != nil {
-		return err
-	}
-	tick := time.NewTicker(roomPoll / 10)
-	defer tick.Stop()
-	for {
-		select {
-		case <-done:
-			return w.failing()
-		case <-w.disk.shut:
-			return errors.Join(errShut, w.failing())
-		case <-tick.C:
-		}
-		if err := errors.Join(w.failing(), ctx.Err()); err != nil {
-			return err
-		}
-	}
 }
 
 // identity is what the journal says of itself, or what others say of it: its mark and checkpoints
@@ -543,8 +514,8 @@ func (r *rescuer) identity(is *rescuer, c *collector) (meta, error) {
 		return m, nil
 	}
 	if len(claims) == 0 {
-		return m, &advisedError{fmt.Errorf("%w; nor is there anything else that says which journal it "+
-			"was", is.Why), "restore the folder from a copy"}
+		return m, disk.Advise(fmt.Errorf("%w; nor is there anything else that says which journal it "+
+			"was", is.Why), "restore the folder from a copy")
 	}
 	m.id = claims[0].Journal
 	return m, nil
@@ -578,50 +549,10 @@ func (r *rescuer) trim() error {
 		if err := db.DeleteRange(from[:], to, pebble.NoSync); err != nil {
 			return err
 		}
-		if err := r.settled(); err != nil { // Compact would wait for a full disk
+		if err := r.flush(); err != nil { // Compact would wait for a full disk
 			return err
 		}
 		// For good: nobody shall find them in the files.
 		return db.Compact(r.ctx, from[:], to, false)
 	})
-}
-
-// indexed says whether the index goes beyond a frame and fits the journal, and all of it can be
-// read.
-func (j *Journal) indexed(ctx context.Context, frame uint64) bool {
-	o := IndexOptions{Log: j.options.Log, readOnly: true}
-	if o.validate(j) != nil {
-		return false
-	}
-	x := &Index{Path: filepath.Join(o.Dir, "index"), j: j, options: o, gauges: newIndexGauges()}
-	if x.openPebble() != nil {
-		return false
-	}
-	at, why, err := x.judge()
-	if err == nil && why == "" {
-		at, why, err = x.compare(at)
-	}
-	if err == nil && why == "" && at.frame >= frame {
-		err = readable(ctx, x.db)
-	}
-	x.ward.retire()
-	return errors.Join(err, x.ward.closePebble(x.db)) == nil && why == "" && at.frame >= frame
-}
-
-// readable reads all of a database.
-func readable(ctx context.Context, db *pebble.DB) (err error) {
-	it, err := db.NewIter(nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	for ok := it.First(); ok; ok = it.Next() {
-		if _, err := it.ValueAndErr(); err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return it.Error()
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 )
 
 // used is what of a log was written: the rest of it is reserved.
@@ -157,11 +158,11 @@ func TestAcceptLoss(t *testing.T) {
 func acceptLoss(t *testing.T, dir string, heads []engine.Head) {
 	t.Helper()
 	ctx, o := context.Background(), Options{Dir: dir, Log: quiet()}
-	if len(verify(t, dir).findings()) == 0 {
+	if len(verify(t, dir).Findings) == 0 {
 		t.Fatal("verify finds nothing")
 	}
 	before := listing(t, dir)
-	l, err := Diagnose(ctx, o, fresh)
+	l, err := Diagnose(ctx, rescuing(o))
 	if err != nil || l.Why == nil || l.Final || l.Kept != "" {
 		t.Fatalf("diagnosis %+v, %v", l, err)
 	}
@@ -180,14 +181,14 @@ func acceptLoss(t *testing.T, dir string, heads []engine.Head) {
 	if now := len(listing(t, dir)); now != len(before) {
 		t.Errorf("%d files became %d", len(before), now)
 	}
-	l, err = AcceptLoss(ctx, o, fresh)
+	l, err = AcceptLoss(ctx, rescuing(o))
 	if err != nil || !strings.HasPrefix(filepath.Base(l.Kept), "lost-") {
 		t.Fatalf("accept: %+v, %v", l, err)
 	}
 	if _, err := os.Stat(filepath.Join(l.Kept, "lost.json")); err != nil {
 		t.Error(err)
 	}
-	if found := verify(t, dir).findings(); len(found) > 0 {
+	if found := verify(t, dir).Findings; len(found) > 0 {
 		t.Errorf("after it: findings %+v", found)
 	}
 	j, err := Open(o)
@@ -204,7 +205,7 @@ func acceptLoss(t *testing.T, dir string, heads []engine.Head) {
 	}
 	again.write(t, j, 3, 10)
 	shut(t, j)
-	if l, err := Diagnose(ctx, o, fresh); err != nil || l.Why != nil || l.Head != again.head {
+	if l, err := Diagnose(ctx, rescuing(o)); err != nil || l.Why != nil || l.Head != again.head {
 		t.Errorf("in the end: %+v, %v", l, err)
 	}
 }
@@ -213,17 +214,17 @@ func acceptLoss(t *testing.T, dir string, heads []engine.Head) {
 func TestAcceptLossLeavesAlone(t *testing.T) {
 	dir, heads := killed(t, 10)
 	ctx, o := context.Background(), Options{Dir: dir, Log: quiet()}
-	l, err := AcceptLoss(ctx, o, fresh)
+	l, err := AcceptLoss(ctx, rescuing(o))
 	if err != nil || l.Why != nil || l.Head != heads[10] || l.Kept != "" {
 		t.Errorf("whole: %+v, %v", l, err)
 	}
 	j := open(t, Options{Dir: dir})
-	var locked *LockedError
-	if _, err = AcceptLoss(ctx, o, fresh); !errors.As(err, &locked) {
+	var locked *disk.LockedError
+	if _, err = AcceptLoss(ctx, rescuing(o)); !errors.As(err, &locked) {
 		t.Errorf("in use: %v", err)
 	}
 	shut(t, j)
-	if _, err = AcceptLoss(ctx, Options{Dir: t.TempDir(), Log: quiet()}, fresh); err == nil {
+	if _, err = AcceptLoss(ctx, rescuing(Options{Dir: t.TempDir(), Log: quiet()})); err == nil {
 		t.Error("nothing was accepted")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"clobd/journal/disk"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -19,7 +21,7 @@ func (r *rescuer) swap() (err error) {
 	on := r.o.FS
 	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
 	kept := in(lostPrefix + time.Now().UTC().Format("20060102T150405.000Z"))
-	if err := makeFolder(on, kept); err != nil {
+	if err := disk.MakeFolder(on, kept); err != nil {
 		return err
 	}
 	r.Kept = kept
@@ -43,7 +45,7 @@ func (r *rescuer) swap() (err error) {
 	if err := r.keepMark(in(markName)); err != nil {
 		return fmt.Errorf("keep the mark: %w", err)
 	}
-	if err := errors.Join(syncFolder(on, kept), syncFolder(on, r.o.Dir)); err != nil {
+	if err := errors.Join(disk.SyncFolder(on, kept), disk.SyncFolder(on, r.o.Dir)); err != nil {
 		return err
 	}
 	h := &r.Head
@@ -82,7 +84,7 @@ func (r *rescuer) exchange() (err error) {
 		err = on.RemoveAll(fresh)
 	}
 	if err == nil {
-		err = errors.Join(on.Rename(in(salvageFolder), fresh), syncFolder(on, r.o.Dir))
+		err = errors.Join(on.Rename(in(salvageFolder), fresh), disk.SyncFolder(on, r.o.Dir))
 	}
 	if err == nil {
 		if err = on.Rename(old, aside); errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +100,7 @@ func (r *rescuer) exchange() (err error) {
 		}
 		return fmt.Errorf("put the salvaged journal in its place: %w", err)
 	}
-	return errors.Join(syncFolder(on, r.Kept), on.Remove(filepath.Join(old, asideName)))
+	return errors.Join(disk.SyncFolder(on, r.Kept), on.Remove(filepath.Join(old, asideName)))
 }
 
 // undoSwap takes back what an interrupted exchange left half done: it puts the journal in its place
@@ -117,12 +119,12 @@ func undoSwap(o *Options) (from string, err error) {
 	if _, err := on.Stat(aside); err != nil {
 		return "", nil // there was none
 	}
-	lock, err := lockFolder(on, in(freshFolder), false)
+	lock, err := disk.LockFolder(on, in(freshFolder), false)
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(on.Rename(aside, in("journal")), syncFolder(on, in(name)),
-		syncFolder(on, o.Dir), lock.Close())
+	err = errors.Join(on.Rename(aside, in("journal")), disk.SyncFolder(on, in(name)),
+		disk.SyncFolder(on, o.Dir), lock.Close())
 	if err != nil {
 		return "", fmt.Errorf("undo an interrupted rescue: %w", err)
 	}
@@ -189,7 +191,7 @@ func (r *rescuer) moveCheckpoints(folder string) error {
 			continue
 		}
 		to := filepath.Join(r.Kept, checkpointFolder)
-		if err := makeFolder(on, to); err != nil {
+		if err := disk.MakeFolder(on, to); err != nil {
 			return err
 		}
 		if err := on.Rename(path, filepath.Join(to, name)); err != nil {

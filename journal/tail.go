@@ -24,6 +24,10 @@ const (
 // Tail starts a Tail at frame number from (0 and 1 are the first).
 func (j *Journal) Tail(from uint64) *Tail { return &Tail{j: j, next: max(from, 1)} }
 
+// Seek makes the Tail go on at frame number from, instead of where it was started. It comes before
+// the first Next.
+func (t *Tail) Seek(from uint64) { t.next = max(from, 1) }
+
 // Next gives the next encoded frame: bytes that are shared and must not be changed. It waits until
 // there is one. The error is ErrClosed after Close of the Tail or the journal, and otherwise says
 // which frame could not be read.
@@ -31,6 +35,9 @@ func (t *Tail) Next() ([]byte, error) {
 	b, _, err := t.take(true)
 	return b, err
 }
+
+// Poll is Next that does not wait: it says false if there is no frame yet.
+func (t *Tail) Poll() ([]byte, bool, error) { return t.take(false) }
 
 // take gives the next frame. If there is none yet it waits, until somebody nudges it, or says false
 // if it must not.
@@ -90,10 +97,10 @@ func (t *Tail) catchUp() error {
 // read appends copies of the frames from first to last to dst, at least one, and stops early after
 // lagBytes.
 func (j *Journal) read(dst [][]byte, first, last uint64) (frames [][]byte, err error) {
-	if !j.door.enter() {
+	if !j.gate.Enter() {
 		return nil, ErrClosed
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	it, err := j.db.NewIter(frameBounds(first))
 	if err != nil {
 		return nil, err

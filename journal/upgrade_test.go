@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -130,7 +131,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	c := &Checkpoint{Journal: j.ID, Head: m.head, Engine: engine.Version - 1,
 		Path: filepath.Join("data", checkpointFolder, "1"+checkpointSuffix)}
-	if err := makeFolder(on, j.checkpointFolder()); err != nil {
+	if err := disk.MakeFolder(on, j.checkpointFolder()); err != nil {
 		t.Fatal(err)
 	}
 	s := &State{Exchange: m.x}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -28,7 +29,7 @@ type VerifyOptions struct {
 }
 
 // Verified is what Verify found.
-type Verified struct {
+type Checked struct {
 	Head             engine.Head // of the last frame that is good
 	Last             uint64      // number of the last frame in the database
 	Frames, Commands uint64      // whose chain was checked
@@ -44,23 +45,17 @@ type Verified struct {
 }
 
 // find adds a Finding.
-func (v *Verified) find(where string, err error) {
+func (v *Checked) find(where string, err error) {
 	advice := Advice(err)
 	if advice == "" {
-		advice = hintDamaged
+		advice = disk.HintDamaged
 	}
-	what, _, _ := strings.Cut(plain(err, advice), "\n")
+	what, _, _ := strings.Cut(disk.Plain(err, advice), "\n")
 	v.Findings = append(v.Findings, Finding{where, what, advice})
 }
 
-// plain is an error's text without its advice, and without what Pebble says beside what is damaged.
-func plain(err error, advice string) string {
-	text := strings.ReplaceAll(err.Error(), "\n<corruption detail carrier>", "")
-	return strings.TrimSuffix(text, "; "+advice)
-}
-
 // note adds a note.
-func (v *Verified) note(format string, args ...any) {
+func (v *Checked) note(format string, args ...any) {
 	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -69,7 +64,7 @@ const progressFrames = 256
 
 // verifier is one Verify at work.
 type verifier struct {
-	Verified
+	Checked
 	j       *Journal
 	ctx     context.Context
 	options *VerifyOptions
@@ -82,16 +77,16 @@ type verifier struct {
 // replay of all that this engine version wrote, each checkpoint against the replayed state at its
 // frame, and the end against the high-water mark. It changes nothing. Open the journal ReadOnly.
 // The error is that of ctx, or ErrClosed; what is wrong is in Findings.
-func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
-	if !j.door.enter() {
+func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Checked, error) {
+	if !j.gate.Enter() {
 		return nil, ErrClosed
 	}
-	defer j.door.leave()
+	defer j.gate.Leave()
 	v := &verifier{j: j, ctx: ctx, options: &o, at: make(map[uint64][]*Checkpoint)}
 	v.Last = j.hub.last()
 	good, bad := j.Checkpoints()
 	for _, err := range bad {
-		v.find(j.checkpointFolder(), &advisedError{err, hintCheckpoint})
+		v.find(j.checkpointFolder(), disk.Advise(err, hintCheckpoint))
 	}
 	for i := range good {
 		c := &good[i]
@@ -110,7 +105,7 @@ func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 	}
 	v.leftOver(good)
 	v.end(err == nil)
-	return &v.Verified, nil
+	return &v.Checked, nil
 }
 
 // frame is told of each good frame.
@@ -160,7 +155,7 @@ func (v *verifier) checkpoint(c *Checkpoint, f *engine.Frame) {
 	}
 	if err != nil {
 		if v.ctx.Err() == nil {
-			v.find(c.Path, &advisedError{err, hintCheckpoint})
+			v.find(c.Path, disk.Advise(err, hintCheckpoint))
 		}
 		return
 	}
@@ -200,7 +195,7 @@ func (v *verifier) leftOver(good []Checkpoint) {
 			v.note("checkpoint %s is whole; the frames before it are not, so it was not compared", c.Path)
 			continue
 		}
-		v.find(c.Path, &advisedError{err, hintCheckpoint})
+		v.find(c.Path, disk.Advise(err, hintCheckpoint))
 	}
 }
 
@@ -211,12 +206,12 @@ func (v *verifier) end(whole bool) {
 			"checked, they were not replayed", v.Commands-v.Replayed, v.Commands, engine.Version)
 	}
 	if whole && v.state == nil {
-		v.find(v.j.Path, &advisedError{fmt.Errorf("its last frames were written by another engine "+
+		v.find(v.j.Path, disk.Advise(fmt.Errorf("its last frames were written by another engine "+
 			"version than %d, and there is no checkpoint to go on from", engine.Version),
-			"run clobd checkpoint of the version that wrote it"})
+			"run clobd checkpoint of the version that wrote it"))
 	}
 	path := filepath.Join(v.j.Dir, markName)
-	_, found, err := ReadMark(v.j.options.FS, v.j.Dir)
+	_, found, err := ReadMark(v.j.Options.FS, v.j.Dir)
 	switch {
 	case err != nil:
 		v.find(path, err)
@@ -227,7 +222,7 @@ func (v *verifier) end(whole bool) {
 	case !found:
 		return
 	}
-	if broken := brokenSlots(v.j.options.FS, path); broken > 0 {
+	if broken := brokenSlots(v.j.Options.FS, path); broken > 0 {
 		v.note("%s: one of its two slots cannot be read, the other one serves", path)
 	}
 	if !whole {

@@ -11,90 +11,49 @@ import (
 	"testing"
 
 	"clobd/engine"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
-// verified is what both checks found in a folder that nobody has open.
-type verified struct {
-	journal *Verified
-	index   *VerifiedIndex
-	refused error // the journal could not even be opened
-}
-
-// findings are all that is wrong.
-func (v *verified) findings() []Finding {
-	if v.refused != nil {
-		return []Finding{{"journal", v.refused.Error(), ""}}
-	}
-	return append(v.journal.Findings, v.index.Findings...)
-}
-
-// verify checks a folder.
-func verify(t testing.TB, dir string) *verified {
+// verify checks a folder that nobody has open. That it cannot be opened is a Finding.
+func verify(t testing.TB, dir string) *Checked {
 	t.Helper()
-	v := &verified{}
 	j, err := Open(Options{Dir: dir, ReadOnly: true, Log: quiet()})
 	if err != nil {
-		v.refused = err
-		return v
+		return &Checked{Findings: []Finding{{"journal", err.Error(), ""}}}
 	}
 	defer shut(t, j)
-	if v.journal, err = j.Verify(context.Background(), VerifyOptions{Fresh: fresh}); err != nil {
-		t.Fatal(err)
-	}
-	v.index, err = j.VerifyIndex(context.Background(), VerifyIndexOptions{Scratch: t.TempDir(),
-		Index: IndexOptions{Log: quiet(), patience: unhurried}, Last: v.journal.Head.Frame})
+	v, err := j.Verify(context.Background(), VerifyOptions{Fresh: fresh})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-// folder makes a data folder with two checkpoints, a mark and an index that was opened several
-// times, one of which ended with its process.
+// folder makes a data folder with two checkpoints and a mark.
 func folder(t testing.TB) (dir string, head engine.Head) {
 	t.Helper()
 	dir = t.TempDir()
-	w := newWorld(7)
-	j, rested := open(t, Options{Dir: dir}), 0
+	j, m := open(t, Options{Dir: dir}), newMaker(7)
 	for i := range 3 {
 		_, end := follow(t, j, FollowerOptions{})
-		x, stop := run(t, j, IndexOptions{})
-		x.fold.recent.keep = 40 // so that the lists have several runs
-		w.write(t, j, 40, 1+12*i)
-		for len(w.live) == 0 {
-			w.write(t, j, 1, 3)
-		}
+		m.write(t, j, 40, 1+12*i)
 		end()
-		if !x.History.Await(w.head.Sequence, soon) {
-			t.Fatal("the index does not follow")
-		}
-		rested = x.resting.live
-		stop()
 	}
-	if rested == 0 {
-		t.Fatal("no order rests")
-	}
-	w.write(t, j, 20, 3) // the index is behind
+	m.write(t, j, 20, 3)
 	shut(t, j)
-	return dir, w.head
+	return dir, m.head
 }
 
 func TestVerify(t *testing.T) {
 	dir, head := folder(t)
 	before := listing(t, dir)
 	v := verify(t, dir)
-	if found := v.findings(); len(found) > 0 {
+	if found := v.Findings; len(found) > 0 {
 		t.Fatalf("findings %+v", found)
 	}
-	if v.journal.Head != head || v.journal.Frames != head.Frame || !v.journal.Marked ||
-		v.journal.Replayed != uint64(head.Sequence) || v.journal.Commands != v.journal.Replayed ||
-		v.journal.Checkpoints != 2 || v.journal.Compared != 2 || len(v.journal.Notes) > 0 {
-		t.Errorf("verified %+v", v.journal)
-	}
-	if v.index.Rows < 500 || v.index.Sequence >= head.Sequence || len(v.index.Notes) > 0 {
-		t.Errorf("index %+v", v.index)
+	if v.Head != head || v.Frames != head.Frame || !v.Marked ||
+		v.Replayed != uint64(head.Sequence) || v.Commands != v.Replayed ||
+		v.Checkpoints != 2 || v.Compared != 2 || len(v.Notes) > 0 {
+		t.Errorf("verified %+v", v)
 	}
 	for name, is := range listing(t, dir) {
 		if was := before[name]; is != was && filepath.Base(name) != "LOCK" {
@@ -135,16 +94,6 @@ func flipIn(dir, pattern string) error {
 	return os.WriteFile(names[0], b, 0o600)
 }
 
-// inIndex changes the index of a folder behind everybody's back.
-func inIndex(dir string, change func(db *pebble.DB) error) error {
-	db, err := pebble.Open(filepath.Join(dir, "index"), &pebble.Options{
-		FormatMajorVersion: pebble.FormatNewest, Logger: discard{}})
-	if err == nil {
-		err = errors.Join(change(db), db.Flush(), db.Close())
-	}
-	return err
-}
-
 // remark changes the mark of a folder.
 func remark(dir string, change func(m *Mark)) error {
 	m, _, err := ReadMark(nil, dir)
@@ -152,92 +101,10 @@ func remark(dir string, change func(m *Mark)) error {
 	return errors.Join(err, WriteMark(nil, dir, m))
 }
 
-// TestVerifyFindsDamage: each part that is not what it was is found and named.
-func TestVerifyFindsDamage(t *testing.T) {
-	index := func(change func(db *pebble.DB) error) func(string) error {
-		return func(dir string) error { return inIndex(dir, change) }
-	}
-	for name, c := range map[string]struct {
-		spoil       func(dir string) error
-		where, what string
-	}{
-		"checkpoint": {func(dir string) error { return flipIn(dir, "checkpoints/*") }, "checkpoint", ""},
-		"mark gone back": {func(dir string) error {
-			return remark(dir, func(m *Mark) { m.Hash[0]++ })
-		}, "mark", "another frame"},
-		"mark ahead": {func(dir string) error {
-			return remark(dir, func(m *Mark) { m.Frame, m.Sequence = m.Frame+5, m.Sequence+9 })
-		}, "mark", "9 acknowledged commands are lost"},
-		"mark torn":    {func(dir string) error { return os.Truncate(dir+"/mark", 50) }, "mark", "damaged"},
-		"row gone":     {index(firstKey(spaceOrder, nil)), "index", "orders: 1 rows"},
-		"row changed":  {index(firstKey(spacePurse, []byte{1, 0})), "index", "collateral: 1 rows"},
-		"list gone":    {index(firstKey(spaceLists, nil)), "index", "lists of trades: "},
-		"trades gone":  {index(firstKey(spaceDeals, nil)), "index", "trades: "},
-		"mark of time": {index(firstKey(spaceMarks, []byte{9})), "index", "marks of time: 1"},
-		"strange key": {index(func(db *pebble.DB) error {
-			return db.Set([]byte("zz"), nil, nil)
-		}), "index", "of no kind"},
-		"resting log": {index(func(db *pebble.DB) error {
-			return db.DeleteRange([]byte{spaceResting}, []byte{spaceResting + 1}, nil)
-		}), "index", "resting orders: "},
-		"place": {index(func(db *pebble.DB) error {
-			return db.Delete(metaKey(metaPlace), nil)
-		}), "index", "orders: "},
-		"marked as such": {index(func(db *pebble.DB) error {
-			return db.Set(metaKey(metaBroken), []byte("it is old"), nil)
-		}), "index", "it is old"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, _ := folder(t)
-			if err := c.spoil(dir); err != nil {
-				t.Fatal(err)
-			}
-			found := verify(t, dir).findings()
-			for _, f := range found {
-				if strings.Contains(f.Where, c.where) && strings.Contains(f.What, c.what) && f.Hint != "" {
-					return
-				}
-			}
-			t.Errorf("findings %+v", found)
-		})
-	}
-}
-
-// firstKey changes the value of the first key of a space, or deletes it.
-func firstKey(space byte, value []byte) func(db *pebble.DB) error {
-	return func(db *pebble.DB) error {
-		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{space},
-			UpperBound: []byte{space + 1}})
-		if err != nil {
-			return err
-		}
-		if !it.First() {
-			return errors.Join(errors.New("there is none"), it.Close())
-		}
-		key := append([]byte(nil), it.Key()...)
-		if err := it.Close(); err != nil {
-			return err
-		}
-		if value == nil {
-			return db.Delete(key, nil)
-		}
-		return db.Set(key, value, nil)
-	}
-}
-
-// discard is a Pebble logger that says nothing.
-type discard struct{}
-
-func (discard) Infof(string, ...any)  {}
-func (discard) Errorf(string, ...any) {}
-func (discard) Fatalf(string, ...any) {}
-
 // TestFlips: one flipped bit anywhere in the folder is found, or it changes nothing: then the
-// journal holds what it held, and the index what the journal makes, if perhaps less of it than
-// before, which a start folds again. CLOBD_SIZE says how many.
+// journal holds what it held. CLOBD_SIZE says how many.
 func TestFlips(t *testing.T) {
 	dir, head := folder(t)
-	whole := verify(t, dir)
 	files := listing(t, dir)
 	names := make([]string, 0, len(files))
 	for name := range files {
@@ -265,14 +132,45 @@ func TestFlips(t *testing.T) {
 		}
 		v := verify(t, dir)
 		switch {
-		case len(v.findings()) > 0:
+		case len(v.Findings) > 0:
 			found++
-		case v.journal.Head != head, v.index.Sequence > whole.index.Sequence:
-			t.Fatalf("CLOBD_SEED=%d: byte %d of %s: silent: %+v, %+v", seed, at, name, v.journal, v.index)
+		case v.Head != head:
+			t.Fatalf("CLOBD_SEED=%d: byte %d of %s: silent: %+v", seed, at, name, v)
 		}
 		if err := os.WriteFile(name, []byte(files[name]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Logf("CLOBD_SEED=%d figures: flips=%d found=%d silent=0", seed, flips, found)
+}
+
+// TestVerifyFindsDamage: each part that is not what it was is found and named.
+func TestVerifyFindsDamage(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil       func(dir string) error
+		where, what string
+	}{
+		"checkpoint": {func(dir string) error { return flipIn(dir, "checkpoints/*") }, "checkpoint", ""},
+		"mark gone back": {func(dir string) error {
+			return remark(dir, func(m *Mark) { m.Hash[0]++ })
+		}, "mark", "another frame"},
+		"mark ahead": {func(dir string) error {
+			return remark(dir, func(m *Mark) { m.Frame, m.Sequence = m.Frame+5, m.Sequence+9 })
+		}, "mark", "9 acknowledged commands are lost"},
+		"mark torn": {func(dir string) error { return os.Truncate(dir+"/mark", 50) }, "mark", "damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := folder(t)
+			if err := c.spoil(dir); err != nil {
+				t.Fatal(err)
+			}
+			found := verify(t, dir).Findings
+			for _, f := range found {
+				if strings.Contains(f.Where, c.where) && strings.Contains(f.What, c.what) && f.Hint != "" {
+					return
+				}
+			}
+			t.Errorf("findings %+v", found)
+		})
+	}
 }

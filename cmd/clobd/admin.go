@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"clobd/journal"
+	"clobd/journal/disk"
 )
 
 // adminServer serves what only the operator may see. livez, readyz and metrics are open; all else
@@ -52,7 +53,7 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		Disk       *diskStatus `json:"disk,omitempty"`
 	}{Ready: n.ready.Load(), Durability: n.Durability, Version: version}
 	if told.Ready {
-		if age := n.role.Journal.Unsynced(); age >= journal.StallTime {
+		if age := n.role.Journal.Unsynced(); age >= disk.StallTime {
 			told.Ready, told.Why = false, fmt.Sprintf("disk stalled for %.1f s", age.Seconds())
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"clobd/api/catalog"
 	"clobd/engine"
-	"clobd/journal"
+	"clobd/journal/disk"
 )
 
 type backupCommand struct {
@@ -161,7 +161,7 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 			err = errors.Join(err, os.RemoveAll(part))
 		}
 	}()
-	copied, err := n.role.Journal.Backup(part)
+	copied, err := n.role.Journal.Backup(part, n.index.Copy)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func copyDurably(from, to string) error {
 
 // copyTree copies a folder with all below it, durably, and tells each of the bytes of every file.
 func copyTree(from, to string, each func(bytes int64)) error {
-	if err := journal.MakeFolder(to); err != nil {
+	if err := disk.MakeFolder(nil, to); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(from)

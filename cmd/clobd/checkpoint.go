@@ -13,6 +13,7 @@ import (
 
 	"clobd/cmd/clobd/role"
 	"clobd/journal"
+	"clobd/journal/disk"
 )
 
 type checkpointCommand struct {
@@ -33,7 +34,7 @@ func (c *checkpointCommand) Run() error {
 		return err
 	}
 	j, err := journal.Open(c.options(false))
-	var locked *journal.LockedError
+	var locked *disk.LockedError
 	if errors.As(err, &locked) {
 		return c.ask(locked)
 	} else if err != nil {
@@ -58,7 +59,7 @@ func (c *checkpointCommand) Run() error {
 }
 
 // ask tells the node that holds the lock to write a checkpoint.
-func (c *checkpointCommand) ask(locked *journal.LockedError) error {
+func (c *checkpointCommand) ask(locked *disk.LockedError) error {
 	o := operator{Admin: c.Admin, Data: c.Data}
 	text, err := o.postWithin("/admin/checkpoint", map[string]string{}, checkpointTime)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/engine/sequencer"
-	"clobd/journal"
+	"clobd/journal/disk"
 )
 
 // lister enters what the catalog asks for: new markets, and markets that its source has closed.
 type lister struct {
 	role   *role.Alone
 	poison *poisonFolder
-	space  *journal.Space
+	space  *disk.Space
 	log    *slog.Logger
 }
 
@@ -111,7 +111,7 @@ func (l *lister) closeMarkets(conditions []engine.Condition) error {
 var errFull = errors.New("the disk has too little room")
 
 // full reports whether the disk has room for cancels only.
-func (l *lister) full() bool { return l.space.Status().State == journal.Full }
+func (l *lister) full() bool { return l.space.Status().State == disk.Full }
 
 // awaitRoom waits while the disk is full, or until ctx is done.
 func (l *lister) awaitRoom(ctx context.Context) {

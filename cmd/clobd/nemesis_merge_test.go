@@ -17,6 +17,7 @@ import (
 
 	"clobd/ingress/auth"
 	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // writeFolder names the folder that TestWriteFolder writes.
@@ -31,9 +32,9 @@ func TestWriteFolder(t *testing.T) {
 		t.Skip("it is a process of TestKillWhileCompacting")
 	}
 	f := newFillerOf(t, journal.Options{Dir: folder, MemTable: 1 << 20})
-	index, err := journal.OpenIndex(f.j, journal.IndexOptions{MemTable: 1 << 20,
+	index, err := history.Open(f.j, history.Options{MemTable: 1 << 20,
 		Log:     slog.New(slog.DiscardHandler),
-		Builder: func(proof []byte) journal.BuilderCode { return auth.BuilderOf(proof) }})
+		Builder: func(proof []byte) history.BuilderCode { return auth.BuilderOf(proof) }})
 	if err != nil {
 		t.Fatal(err)
 	}

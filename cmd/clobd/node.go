@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,8 @@ import (
 	"clobd/engine"
 	"clobd/ingress"
 	"clobd/ingress/auth"
-	"clobd/journal"
+	"clobd/journal/disk"
+	"clobd/journal/history"
 )
 
 // drainTime is how long a stop waits for requests in work.
@@ -38,14 +40,14 @@ type node struct {
 	metrics *prometheus.Registry
 	ready   atomic.Bool
 
-	claim    journal.Claim
+	claim    disk.Claim
 	describe *catalog.Store
 	lister   *lister
 	values   *api.Values
 	role     *role.Alone
-	index    *journal.Index
+	index    *history.Index
 	remade   atomic.Bool // the index has failed, and is made anew when it is opened again
-	space    *journal.Space
+	space    *disk.Space
 	huge     atomic.Int64  // bytes in huge pages
 	unlisted bool          // markets wait for room on the disk
 	backing  sync.Mutex    // held while a backup is made
@@ -146,14 +148,14 @@ func (n *node) fail(what string, err error) {
 
 // claimFolder makes sure that no other node has the data folder before anything in it is touched.
 func (n *node) claimFolder(context.Context) (err error) {
-	n.claim, err = journal.Take(n.Data)
+	n.claim, err = disk.TakeClaim(filepath.Join(n.Data, "journal"))
 	return role.Advised(err)
 }
 
 // listen reads the secrets and opens both listeners: from here on the node answers, though most
 // routes say that it is not ready.
 func (n *node) listen(context.Context) error {
-	if err := journal.MakeFolder(n.Data); err != nil {
+	if err := disk.MakeFolder(nil, n.Data); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
 	var err error
@@ -198,14 +200,14 @@ func (n *node) recover(ctx context.Context) error {
 	var err error
 	n.role, err = role.Recover(ctx, role.Options{Data: n.Data, Async: n.Durability == "async",
 		Claim: n.claim, Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
-		Hold:     func() bool { return n.space.Status().State != journal.Roomy },
+		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
 		Poisoned: n.poisoned, Torn: n.torn, Failed: n.fail, Metrics: n.metrics, Log: n.log})
 	if n.role != nil && ctx.Err() != nil {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	n.index, err = journal.OpenIndex(n.role.Journal, journal.IndexOptions{Log: n.log,
+	n.index, err = history.Open(n.role.Journal, history.Options{Log: n.log,
 		Builder: builderOf})
 	if err != nil {
 		return role.Advised(err)
@@ -213,7 +215,7 @@ func (n *node) recover(ctx context.Context) error {
 	n.metrics.MustRegister(n.index.Collectors()...)
 	go func() {
 		err := n.index.Run()
-		n.remade.Store(journal.IsRemade(err))
+		n.remade.Store(history.IsRemade(err))
 		n.fail("index", role.Advised(err))
 	}()
 	return n.role.Start()

@@ -14,6 +14,8 @@ import (
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
+	"clobd/journal/disk"
+	"clobd/journal/history"
 )
 
 // offline is the flag of every command that works on a folder without a running node.
@@ -48,7 +50,7 @@ func (o *offline) open(readOnly bool) (*journal.Journal, error) {
 
 // explain adds what to do to an error of opening.
 func (o *offline) explain(err error) error {
-	var locked *journal.LockedError
+	var locked *disk.LockedError
 	switch {
 	case err == nil:
 		return nil
@@ -67,7 +69,7 @@ func (o *offline) begun() bool { return exists(o.Data, "journal") || exists(o.Da
 
 // openable reports whether there is a journal to be looked at, whatever is wrong with it.
 func (o *offline) openable(err error) bool {
-	var locked *journal.LockedError
+	var locked *disk.LockedError
 	return !errors.As(err, &locked) && !errors.Is(err, fs.ErrPermission) && o.begun()
 }
 
@@ -101,7 +103,7 @@ func replayed(bar *progress, total uint64) func() *journal.State {
 }
 
 // builderOf finds who brought an order.
-func builderOf(proof []byte) journal.BuilderCode { return auth.BuilderOf(proof) }
+func builderOf(proof []byte) history.BuilderCode { return auth.BuilderOf(proof) }
 
 // names are the addresses and the markets behind the numbers in Events.
 type names struct {
@@ -144,4 +146,9 @@ func (n *names) call(no engine.WalletNo, a engine.Address) {
 func exists(parts ...string) bool {
 	_, err := os.Lstat(filepath.Join(parts...))
 	return err == nil
+}
+
+// rescuing are the options of a rescue of the journal with these.
+func rescuing(o journal.Options, fresh func() *journal.State) journal.RescueOptions {
+	return journal.RescueOptions{Options: o, Fresh: fresh, Indexed: history.Covers}
 }

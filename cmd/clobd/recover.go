@@ -12,6 +12,7 @@ import (
 	"clobd/cmd/cli"
 	"clobd/cmd/clobd/role"
 	"clobd/journal"
+	"clobd/journal/history"
 )
 
 type recoverCommand struct {
@@ -40,7 +41,7 @@ func (c *recoverCommand) journal(ctx context.Context) error {
 	o := c.options(true)
 	o.Log = silent()
 	bar := newProgress(newScreen(), "journal", "frames")
-	l, err := journal.Diagnose(ctx, o, replayed(bar, 0))
+	l, err := journal.Diagnose(ctx, rescuing(o, replayed(bar, 0)))
 	bar.end()
 	if err != nil {
 		return c.explain(err)
@@ -61,9 +62,9 @@ func (c *recoverCommand) journal(ctx context.Context) error {
 	case l.Final:
 		return failed(role.Advised(l.Why))
 	case l.Whole:
-		l, err = journal.Repair(ctx, o, freshState)
+		l, err = journal.Repair(ctx, rescuing(o, freshState))
 	case c.AcceptLoss:
-		l, err = journal.AcceptLoss(ctx, o, freshState)
+		l, err = journal.AcceptLoss(ctx, rescuing(o, freshState))
 	case l.Starts:
 		return cli.Hint(errors.New("a part of the journal cannot be read; a start goes on without it, "+
 			"and nothing was changed"), "clobd restore brings back a copy that has it; to go on without "+
@@ -179,7 +180,7 @@ func (c *recoverCommand) rebuild(ctx context.Context) error {
 	}
 	defer j.Close()
 	bar := newProgress(newScreen(), "index", "frames")
-	at, err := j.RebuildIndex(ctx, journal.IndexOptions{Log: quiet(), Builder: builderOf}, bar.show)
+	at, err := history.Rebuild(ctx, j, history.Options{Log: quiet(), Builder: builderOf}, bar.show)
 	bar.end()
 	if err != nil {
 		return c.explain(err)

@@ -17,6 +17,7 @@ import (
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
+	"clobd/journal/history"
 )
 
 // filler makes a journal of orders that rest and then of more Commands, as quick as it can.
@@ -104,8 +105,8 @@ func (f *filler) flush(t *testing.T) {
 // close makes the index, too, which a node would have made by and by.
 func (f *filler) close(t *testing.T) {
 	t.Helper()
-	index, err := journal.OpenIndex(f.j, journal.IndexOptions{Log: slog.New(slog.DiscardHandler),
-		Builder: func(proof []byte) journal.BuilderCode { return auth.BuilderOf(proof) }})
+	index, err := history.Open(f.j, history.Options{Log: slog.New(slog.DiscardHandler),
+		Builder: func(proof []byte) history.BuilderCode { return auth.BuilderOf(proof) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func (c *restoreCommand) check(ctx context.Context, part string, note *backupNot
 // says what is missing.
 func (c *restoreCommand) checkHoled(ctx context.Context, part string) (*engine.Head, error) {
 	o := journal.Options{Dir: part, Log: quiet()}
-	l, err := journal.Diagnose(ctx, o, freshState)
+	l, err := journal.Diagnose(ctx, rescuing(o, freshState))
 	if err != nil {
 		return nil, failed(role.Advised(err))
 	}

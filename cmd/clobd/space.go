@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"clobd/journal"
+	"clobd/journal/disk"
 )
 
 // byteSize is a number of bytes on the command line: 1073741824, 64MiB, 1GiB.
@@ -33,9 +33,9 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 // watchSpace watches the free space of the disk. Below --disk-reserve the door takes only cancels.
 func (n *node) watchSpace(context.Context) error {
 	var err error
-	n.space, err = journal.Watch(journal.SpaceOptions{Dir: n.Data, Log: n.log,
+	n.space, err = disk.Watch(disk.SpaceOptions{Dir: n.Data, Log: n.log,
 		Reserve: int64(n.DiskReserve), Ballast: int64(n.DiskBallast),
-		Changed: func(s journal.SpaceState) { n.door.Full(s == journal.Full) }})
+		Changed: func(s disk.SpaceState) { n.door.Full(s == disk.Full) }})
 	if err == nil {
 		n.metrics.MustRegister(n.space.Collectors()...)
 	}
@@ -51,7 +51,7 @@ type diskStatus struct {
 }
 
 // diskOf is the latest state of a Space, nil for none.
-func diskOf(s *journal.Space) *diskStatus {
+func diskOf(s *disk.Space) *diskStatus {
 	if s == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"clobd/cmd/cli"
-	"clobd/journal"
+	"clobd/journal/disk"
 )
 
 // backedUp is a backup of a small node that has ended.
@@ -138,7 +138,7 @@ func TestSecondNodeTouchesNothing(t *testing.T) {
 		t.Error("it has made a token")
 	}
 	p.stop(t)
-	claim, err := journal.Take(p.data)
+	claim, err := disk.TakeClaim(filepath.Join(p.data, "journal"))
 	if err = errors.Join(err, claim.Release()); err != nil {
 		t.Errorf("the folder is not free again: %v", err)
 	}

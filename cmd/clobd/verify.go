@@ -17,6 +17,7 @@ import (
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
+	"clobd/journal/history"
 )
 
 type verifyCommand struct {
@@ -112,7 +113,7 @@ func (r *report) conclude(data string) error {
 
 // journal checks the journal with its checkpoints and its mark.
 func (r *report) journal(ctx context.Context, j *journal.Journal, e *evidence) (
-	*journal.Verified, error) {
+	*journal.Checked, error) {
 	bar := newProgress(newScreen(), "journal", "frames")
 	o := journal.VerifyOptions{Fresh: freshState, Progress: bar.show}
 	if e != nil {
@@ -146,8 +147,8 @@ func (r *report) index(ctx context.Context, j *journal.Journal, last uint64, scr
 	}
 	defer os.RemoveAll(folder)
 	bar := newProgress(newScreen(), "index", "frames")
-	v, err := j.VerifyIndex(ctx, journal.VerifyIndexOptions{
-		Index:   journal.IndexOptions{Log: silent(), Builder: builderOf},
+	v, err := history.Verify(ctx, j, history.VerifyOptions{
+		Index:   history.Options{Log: silent(), Builder: builderOf},
 		Scratch: folder, Last: last, Progress: bar.show})
 	bar.end()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/journal"
+	"clobd/journal/disk"
 )
 
 // Advised returns an error of the journal or the index with its advice as a hint, and any other
@@ -15,7 +16,7 @@ func Advised(err error) error {
 	if advice == "" { // or no error
 		return err
 	}
-	var locked *journal.LockedError
+	var locked *disk.LockedError
 	text := strings.Replace(err.Error(), "; "+advice, "", 1)
 	// Pebble adds this line to an error of which it has no more to say.
 	what := errors.New(strings.ReplaceAll(text, "\n<corruption detail carrier>", ""))

@@ -16,13 +16,14 @@ import (
 	"clobd/engine/view"
 	"clobd/ingress"
 	"clobd/journal"
+	"clobd/journal/disk"
 )
 
 // Options are what a role is told by the node that plays it. All are required.
 type Options struct {
-	Data  string        // the node's folder, with the journal in it
-	Async bool          // acknowledge before the sync: for measuring only
-	Claim journal.Claim // of the folder
+	Data  string     // the node's folder, with the journal in it
+	Async bool       // acknowledge before the sync: for measuring only
+	Claim disk.Claim // of the folder
 	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
 	Commands uint64
 	Interval time.Duration

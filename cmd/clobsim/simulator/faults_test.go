@@ -21,6 +21,7 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
 	"clobd/journal"
+	"clobd/journal/history"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -181,8 +182,8 @@ func found(t *testing.T, on *vfs.MemFS) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := j.VerifyIndex(t.Context(), journal.VerifyIndexOptions{Last: v.Head.Frame,
-		Index: journal.IndexOptions{Log: o.Log}, Scratch: "scratch"})
+	x, err := history.Verify(t.Context(), j, history.VerifyOptions{Last: v.Head.Frame,
+		Index: history.Options{Log: o.Log}, Scratch: "scratch"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"clobd/engine"
 	"clobd/journal"
+	"clobd/journal/history"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -148,8 +149,8 @@ func (p *pebbleDisk) read(fresh func() *journal.State, whole bool) (
 // index makes the index of the journal, and looks every order up that ever counted: it is live if
 // and as far as the witness says so.
 func (p *pebbleDisk) index() {
-	x, err := journal.OpenIndex(p.journal,
-		journal.IndexOptions{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	x, err := history.Open(p.journal,
+		history.Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		p.s.fail("index: %v", err)
 	}

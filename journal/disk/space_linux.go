@@ -1,0 +1,20 @@
+package disk
+
+import (
+	"os"
+	"syscall"
+)
+
+// freeBytes is how much a process without privileges may still write where dir is.
+func freeBytes(dir string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * s.Bsize, nil
+}
+
+// allocate takes room for a file without writing it; not every filesystem can.
+func allocate(f *os.File, size int64) error {
+	return syscall.Fallocate(int(f.Fd()), 0, 0, size)
+}

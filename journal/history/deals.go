@@ -1,0 +1,313 @@
+package history
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// MakerFill is a resting order's part in a trade, in its own terms.
+type MakerFill struct {
+	Order   engine.OrderID
+	Wallet  engine.WalletNo
+	Owner   engine.WalletNo
+	Key     uint32 // nonce of the API key that sent it
+	Side    engine.Side
+	Outcome engine.Outcome
+	Price   engine.Price // of its own token
+	Size    engine.Size  // in base units
+	Builder BuilderNo    // who brought it; 0: nobody
+}
+
+// TradeRow is a trade: all that one taker got at one price. What is not in Makers is the taker's.
+type TradeRow struct {
+	ID       [16]byte
+	Sequence engine.Sequence // that placed the taker
+	Index    uint32          // among the trades of that, from 0
+	Taker    engine.OrderID
+	Market   engine.MarketNo
+	Outcome  engine.Outcome
+	Side     engine.Side
+	Price    engine.Price
+	Size     engine.Size // in base units, the sum of the makers'
+	Fee      engine.Cash // that the taker paid, in base units of collateral
+	FeeRate  uint16      // of the market when it happened, in basis points: engine.Fee
+	Wallet   engine.WalletNo
+	Owner    engine.WalletNo
+	Key      uint32    // nonce of the API key that sent the taker
+	Builder  BuilderNo // who brought the taker; 0: nobody
+	Time     engine.Time
+	AsMaker  bool // the owner who was asked for is among the makers, and is not the taker
+	Makers   []MakerFill
+}
+
+// number orders all trades: those of an earlier taker, then those of a lower index, come first. It
+// is what pages go on from, so that no page ever shifts.
+func (t tradeRef) number() uint64 { return uint64(t.seq)<<tradeIndexBits | uint64(t.index) }
+
+// refOf is the trade of a number.
+func refOf(number uint64) tradeRef {
+	const mask = 1<<tradeIndexBits - 1
+	return tradeRef{engine.Sequence(number >> tradeIndexBits), uint32(number & mask)}
+}
+
+const (
+	// tradeIndexBits are for the index in the number of a trade, as in its id.
+	tradeIndexBits = 14
+	// lastNumber is above every trade's.
+	lastNumber = 1<<62 - 1
+	// dealChunk is how many bytes of trades share a key, unless their batch ends before. One trade
+	// may be larger: it is read whole or not at all, and written once.
+	dealChunk = 4 << 10
+)
+
+// deals gathers the trades of one batch: chunks of records, and the lists that name them.
+type deals struct {
+	chunk []byte          // records that are not in the batch yet
+	first engine.Sequence // that the Sequences in chunk are counted from
+	key   uint64          // number of the first record in chunk
+	body  []byte          // scratch
+	entry []entry         // of this batch, oldest first
+
+	// The trade that is being put together.
+	index  uint32
+	count  int // of makers
+	price  engine.Price
+	fee    engine.Cash
+	rate   uint16 // of fees, in basis points
+	makers []byte
+
+	builder BuilderNo // of the order that arrives
+}
+
+// Bits of the first byte of a stored trade, beside outcome and side, and of a maker.
+const (
+	dealOwn    = 1 << 2 // the taker's wallet is the owner's
+	dealBuilt  = 1 << 3 // a builder brought the taker: his number is behind the key
+	makerOne   = 1 << 0 // the maker's token is the taker's
+	makerOwn   = 1 << 1 // the maker's wallet is the owner's
+	makerBuilt = 1 << 2 // a builder brought the maker: his number is behind the key
+)
+
+// add counts a fill of the maker o, as e says.
+func (d *deals) add(o *row, e *engine.Event, same bool) {
+	bits := byte(0)
+	if same {
+		bits |= makerOne
+	}
+	if o.Wallet == o.Owner {
+		bits |= makerOwn
+	}
+	if o.Builder != 0 {
+		bits |= makerBuilt
+	}
+	b := append(append(d.makers, bits), o.ID[:]...)
+	b = appendParty(b, o.Wallet, o.Owner, o.Key)
+	b = appendBuilder(b, o.Builder)
+	d.makers = binary.AppendUvarint(b, uint64(e.Size))
+	d.fee += e.Fee
+	d.count++
+}
+
+// appendParty appends who sent an order: the owner only if it is not the wallet.
+func appendParty(b []byte, wallet, owner engine.WalletNo, key uint32) []byte {
+	b = binary.AppendUvarint(b, uint64(wallet))
+	if owner != wallet {
+		b = binary.AppendUvarint(b, uint64(owner))
+	}
+	return binary.AppendUvarint(b, uint64(key))
+}
+
+// appendBuilder appends who brought an order, nothing for nobody.
+func appendBuilder(b []byte, no BuilderNo) []byte {
+	if no == 0 {
+		return b
+	}
+	return binary.AppendUvarint(b, uint64(no))
+}
+
+// finish makes a record of the trade that was put together, if there is one.
+func (d *deals) finish(c *engine.Command, s stamp) {
+	if d.count == 0 {
+		return
+	}
+	if len(d.chunk) == 0 {
+		d.first, d.key = s.seq, tradeRef{s.seq, d.index}.number()
+	}
+	bits := byte(c.Outcome) | byte(c.Side)<<1
+	if c.Owner == c.Wallet {
+		bits |= dealOwn
+	}
+	if d.builder != 0 {
+		bits |= dealBuilt
+	}
+	b := binary.AppendUvarint(d.body[:0], uint64(s.seq-d.first))
+	b = binary.AppendUvarint(b, uint64(d.index))
+	b = append(append(b, bits), c.ID[:]...)
+	b = appendBuilder(appendParty(b, c.Wallet, c.Owner, c.Key), d.builder)
+	b = binary.AppendUvarint(b, uint64(c.Market))
+	b = binary.AppendUvarint(b, uint64(d.price))
+	b = binary.AppendUvarint(b, uint64(d.fee))
+	b = binary.AppendUvarint(b, uint64(d.rate))
+	b = binary.AppendVarint(b, int64(s.now))
+	d.body = binary.AppendUvarint(b, uint64(d.count))
+	d.chunk = binary.AppendUvarint(d.chunk, uint64(len(d.body)+len(d.makers)))
+	d.chunk = append(append(d.chunk, d.body...), d.makers...)
+	d.count, d.fee, d.makers = 0, 0, d.makers[:0]
+	d.index++
+}
+
+// flush writes the chunk into the batch if it is as long as least, and begins another one.
+func (d *deals) flush(b *pebble.Batch, least int) error {
+	if len(d.chunk) < least || len(d.chunk) == 0 {
+		return nil
+	}
+	key := numberKey(spaceDeals, d.key)
+	if err := b.Set(key[:], d.chunk, nil); err != nil {
+		return fmt.Errorf("write trades from Sequence %d: %w", d.first, err)
+	}
+	d.chunk = d.chunk[:0]
+	return nil
+}
+
+// record is the next record of a chunk.
+func (c *cursor) record() (cursor, bool) {
+	n := c.uvarint()
+	if c.bad || n > uint64(len(c.rest)) {
+		return cursor{}, false
+	}
+	record := cursor{rest: c.rest[:n]}
+	c.rest = c.rest[n:]
+	return record, true
+}
+
+// decode reads a record of the chunk that counts from a Sequence, but for the trade's id.
+func (t *TradeRow) decode(c cursor, from engine.Sequence) bool {
+	*t = TradeRow{Makers: t.Makers}
+	t.read(&c, from)
+	return !c.bad && len(c.rest) == 0
+}
+
+// read does it.
+func (t *TradeRow) read(c *cursor, from engine.Sequence) {
+	t.Sequence, t.Index = from+engine.Sequence(c.uvarint()), uint32(c.uvarint())
+	bits := c.byte()
+	t.Outcome, t.Side = engine.Outcome(bits&1), engine.Side(bits>>1&1)
+	c.copy(t.Taker[:])
+	t.Wallet, t.Owner, t.Key = c.party(bits&dealOwn != 0)
+	if bits&dealBuilt != 0 {
+		t.Builder = BuilderNo(c.uvarint())
+	}
+	t.Market = engine.MarketNo(c.uvarint())
+	t.Price = engine.Price(c.uvarint())
+	t.Fee = engine.Cash(c.uvarint())
+	t.FeeRate = uint16(c.uvarint())
+	t.Time = engine.Time(c.varint())
+	n := c.uvarint()
+	if n > uint64(len(c.rest)) {
+		c.bad = true
+		return
+	}
+	t.Makers = slices.Grow(t.Makers[:0], int(n))
+	for range n {
+		t.Makers = append(t.Makers, t.maker(c))
+		t.Size += t.Makers[len(t.Makers)-1].Size
+	}
+}
+
+// maker decodes one maker of t.
+func (t *TradeRow) maker(c *cursor) MakerFill {
+	m := MakerFill{Side: t.Side.Other(), Outcome: t.Outcome, Price: t.Price}
+	bits := c.byte()
+	if bits&makerOne == 0 { // a pair was made or merged: both are on the same side of it
+		m.Side, m.Outcome, m.Price = t.Side, t.Outcome.Other(), engine.PriceOne-t.Price
+	}
+	c.copy(m.Order[:])
+	m.Wallet, m.Owner, m.Key = c.party(bits&makerOwn != 0)
+	if bits&makerBuilt != 0 {
+		m.Builder = BuilderNo(c.uvarint())
+	}
+	m.Size = engine.Size(c.uvarint())
+	return m
+}
+
+// byte reads one byte.
+func (c *cursor) byte() byte {
+	if len(c.rest) == 0 {
+		c.bad = true
+		return 0
+	}
+	b := c.rest[0]
+	c.rest = c.rest[1:]
+	return b
+}
+
+// copy fills dst.
+func (c *cursor) copy(dst []byte) {
+	if len(c.rest) < len(dst) {
+		c.bad, c.rest = true, nil
+		return
+	}
+	c.rest = c.rest[copy(dst, c.rest):]
+}
+
+// party reads who sent an order.
+func (c *cursor) party(own bool) (wallet, owner engine.WalletNo, key uint32) {
+	wallet = engine.WalletNo(c.uvarint())
+	if owner = wallet; !own {
+		owner = engine.WalletNo(c.uvarint())
+	}
+	return wallet, owner, uint32(c.uvarint())
+}
+
+// dealReader finds trades by number. Asked for ever lower numbers it reads each chunk once.
+type dealReader struct {
+	it    *pebble.Iterator
+	first tradeRef // of the chunk that it stands at
+	there bool     // it stands at one
+}
+
+// newDealReader makes one; the caller closes its iterator.
+func newDealReader(db *pebble.DB) (*dealReader, error) {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceDeals},
+		UpperBound: []byte{spaceDeals + 1}})
+	return &dealReader{it: it}, err
+}
+
+// find reads the trade of that number into t, but for its id; false if there is none.
+func (d *dealReader) find(number uint64, t *TradeRow) (bool, error) {
+	if !d.there || number < d.first.number() {
+		key := numberKey(spaceDeals, number+1)
+		if !d.it.SeekLT(key[:]) {
+			d.there = false
+			return false, d.it.Error()
+		}
+		no, _ := numberOf(d.it.Key())
+		d.first, d.there = refOf(no), true
+	}
+	b, err := d.it.ValueAndErr()
+	if err != nil {
+		return false, err
+	}
+	want := refOf(number)
+	for c := (cursor{rest: b}); len(c.rest) > 0; {
+		record, ok := c.record()
+		if !ok {
+			return false, errRow
+		}
+		peek := record
+		if d.first.seq+engine.Sequence(peek.uvarint()) != want.seq ||
+			uint32(peek.uvarint()) != want.index {
+			continue
+		}
+		if !t.decode(record, d.first.seq) {
+			return false, errRow
+		}
+		return true, nil
+	}
+	return false, nil
+}

@@ -1,0 +1,473 @@
+package history
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"clobd/engine"
+	"clobd/journal/disk"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// fold turns frames into changed rows, and those into one batch. An order that is touched many
+// times in a batch is written once. It belongs to the goroutine of Index.Run.
+type fold struct {
+	db     *pebble.DB
+	gauges *gauges
+	filter *filter
+
+	// rows are the changed rows of this batch, and as many clean live ones as are worth keeping.
+	rows   map[engine.OrderID]*row
+	dirty  []*row
+	placed []*row // those of dirty that are new, oldest first
+	free   []*row // to be used again
+	batch  *pebble.Batch
+
+	deals    deals
+	builders builders
+	resting  *resting
+	recent   *recent
+	leaders  *leaders
+	ledger   *ledger
+	markets  *markets
+	rules    map[engine.MarketNo]rules // as far as they were needed
+	marked   engine.Time               // of the last mark
+	pace     engine.Time               // between marks
+
+	frame    engine.Frame // scratch
+	value    []byte       // scratch
+	at       place        // what is folded so far
+	commands int          // in this batch
+	written  int          // bytes of batches, since Index.room looked last
+	keep     int          // how many rows, between batches
+}
+
+// keepRows bounds the live rows kept in memory between batches (about 300 bytes each), farRows
+// while the index is far behind.
+const (
+	keepRows = 1 << 16
+	farRows  = 1 << 19
+)
+
+// sortOrders is from how many orders on they are written in the order of their keys: a memtable
+// takes them a fifth quicker then, which pays for the sorting when they are many.
+const sortOrders = 8192
+
+// sortRows is from how many positions on they are written in the order of their keys.
+const sortRows = 64
+
+// apply folds the encoded frame b.
+func (d *fold) apply(b []byte) error {
+	f := &d.frame
+	if err := engine.DecodeFrame(b, f); err != nil {
+		return fmt.Errorf("decode frame %d: %w", d.at.frame+1, err)
+	}
+	if f.No != d.at.frame+1 {
+		return fmt.Errorf("frame %d came after frame %d", f.No, d.at.frame)
+	}
+	if err := d.mark(f.Time, f.First); err != nil {
+		return err
+	}
+	for i := range f.Commands {
+		seq := f.First + engine.Sequence(i)
+		if err := d.command(&f.Commands[i], seq, f.Time, f.EventsOf(i)); err != nil {
+			return fmt.Errorf("fold Sequence %d of frame %d: %w", seq, f.No, err)
+		}
+	}
+	d.markets.frame(f.Time)
+	d.at.frame, d.at.sequence, d.at.hash = f.No, f.Last(), f.Hash
+	d.commands += len(f.Commands)
+	return nil
+}
+
+// markEvery is how far marks are apart, in milliseconds of Time.
+const markEvery = 100
+
+// mark notes now and then which Sequence was the first at a time, so that a list need not be walked
+// to find one.
+func (d *fold) mark(now engine.Time, first engine.Sequence) error {
+	if now < d.marked+d.pace {
+		return nil
+	}
+	d.marked = now
+	key := numberKey(spaceMarks, uint64(now))
+	d.value = binary.AppendUvarint(d.value[:0], uint64(first))
+	if err := d.batch.Set(key[:], d.value, nil); err != nil {
+		return fmt.Errorf("mark Sequence %d: %w", first, err)
+	}
+	return nil
+}
+
+// stamp is what the writer gave a Command.
+type stamp struct {
+	seq engine.Sequence
+	now engine.Time
+}
+
+// command folds one Command with its Events.
+func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
+	events []engine.Event) error {
+	if err := d.account(c, now, events); err != nil {
+		return err
+	}
+	s := stamp{seq, now}
+	d.deals.index = 0
+	if err := d.attribute(c, events); err != nil {
+		return err
+	}
+	for i := range events {
+		e := &events[i]
+		var err error
+		switch e.Kind {
+		case engine.Filled:
+			err = d.fill(c, e, s)
+		case engine.Cancelled:
+			err = d.cancel(e, now)
+		case engine.Placed, engine.Completed:
+			d.deals.finish(c, s)
+			r := engine.ReceiptOf(c, seq, now, events)
+			d.place(c, e, &r)
+		case engine.Rejected:
+			if c.Kind == engine.Place && engine.Rejects[e.Reject].Final {
+				r := engine.ReceiptOf(c, seq, now, events)
+				err = d.kill(c, &r)
+			}
+		case engine.Split, engine.Merged, engine.Redeemed:
+			err = d.move(e, s)
+		case engine.Listed, engine.Adjusted:
+			err = d.adopt(e.Market, rules{c.Listing.Tick, c.Listing.Fee.Rate})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return d.deals.flush(d.batch, dealChunk)
+}
+
+// attribute finds out who brought an order that is going to have a row.
+func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
+	if d.deals.builder = 0; c.Kind != engine.Place || len(events) == 0 {
+		return nil
+	}
+	if e := &events[0]; e.Kind != engine.Rejected || engine.Rejects[e.Reject].Final {
+		d.deals.builder, err = d.builders.number(c.Proof)
+	}
+	return err
+}
+
+// place makes the row of an order whose last word is e.
+func (d *fold) place(c *engine.Command, e *engine.Event, r *engine.Receipt) {
+	o := d.begin(c, r)
+	o.Price, o.Size, o.Reason, o.Status = e.Price, e.Size, e.Reason, r.Status
+	o.Making, o.Taking, o.Fee, o.own = r.Making, r.Taking, r.Fee, r.Trades
+	if o.Matched = engine.Size(r.Taking); c.Side == engine.Sell {
+		o.Matched = engine.Size(r.Making)
+	}
+}
+
+// begin makes a row with what Command and stamp say.
+func (d *fold) begin(c *engine.Command, r *engine.Receipt) *row {
+	d.filter.add(&c.ID) // before anybody is told that the index has come this far
+	o := d.take()
+	o.OrderRow = OrderRow{
+		ID: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Type: c.Type,
+		PostOnly: c.PostOnly, Wallet: c.Wallet, Owner: c.Owner, Key: c.Key,
+		Builder:  d.deals.builder,
+		Sequence: r.Sequence, Time: r.Time, Updated: r.Time, Expiry: c.Expiry,
+	}
+	d.rows[c.ID] = o
+	d.at.orders++
+	d.placed = append(d.placed, o)
+	d.touch(o)
+	return o
+}
+
+// kill makes the row of an order that its own terms ended on arrival.
+func (d *fold) kill(c *engine.Command, r *engine.Receipt) error {
+	rules, err := d.rulesOf(c.Market)
+	if err != nil {
+		return err
+	}
+	o := d.begin(c, r)
+	o.Price, o.Size = asked(c, rules.tick)
+	o.Status, o.Reject, o.Args = engine.Canceled, r.Reject, r.Args
+	return nil
+}
+
+// asked is the price and the size that the engine found in the two signed amounts of an order whose
+// price it did not refuse: Events tell them of those that it took, but not of those that it killed.
+func asked(c *engine.Command, tick engine.Price) (engine.Price, engine.Size) {
+	ticks := int64(engine.PriceOne / tick)
+	n := (int64(c.Cash)*ticks + int64(c.Size)/2) / int64(c.Size)
+	price, lots := engine.Price(n)*tick, int64(c.Size/engine.Lot)
+	if c.Side == engine.Buy && c.Type != engine.FOK && price != 0 { // a FOK asks for all it signed
+		lots = min(lots, int64(c.Cash)/int64(price))
+	}
+	return price, engine.Size(lots) * engine.Lot
+}
+
+// rules are what a market's orders and trades are read with.
+type rules struct {
+	tick engine.Price // the price step
+	rate uint16       // of fees, in basis points
+}
+
+// adopt notes the rules of a market from here on.
+func (d *fold) adopt(market engine.MarketNo, r rules) error {
+	d.rules[market] = r
+	key := rulesKey(market)
+	d.value = binary.AppendUvarint(d.value[:0], uint64(r.tick))
+	d.value = binary.AppendUvarint(d.value, uint64(r.rate))
+	if err := d.batch.Set(key[:], d.value, nil); err != nil {
+		return fmt.Errorf("write the rules of market %d: %w", market, err)
+	}
+	return nil
+}
+
+// rulesOf are the rules of a market now.
+func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
+	if r, known := d.rules[market]; known {
+		return r, nil
+	}
+	key := rulesKey(market)
+	b, found, err := disk.Get(d.db, key[:], d.value)
+	if err != nil {
+		return rules{}, fmt.Errorf("read the rules of market %d: %w", market, err)
+	}
+	if d.value = b; !found {
+		return rules{}, fmt.Errorf("%w: market %d is unknown to the index", errContradiction, market)
+	}
+	c := cursor{rest: b}
+	r := rules{engine.Price(c.uvarint()), uint16(c.uvarint())}
+	if c.bad || len(c.rest) > 0 || r.tick == 0 {
+		return rules{}, fmt.Errorf("read the rules of market %d: %w", market, errRow)
+	}
+	d.rules[market] = r
+	return r, nil
+}
+
+// fill counts a fill of the resting order that e names by the arriving one, c. A new trade begins
+// with each execution price, as in the Receipt.
+func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
+	o, err := d.find(&e.Order)
+	if err != nil {
+		return err
+	}
+	deals, same, price := &d.deals, e.Outcome == c.Outcome, e.Price
+	if !same {
+		price = engine.PriceOne - price
+	}
+	if deals.count > 0 && price != deals.price {
+		deals.finish(c, s)
+	}
+	deals.price = price
+	t := tradeRef{s.seq, deals.index}
+	if deals.count == 0 {
+		rules, err := d.rulesOf(c.Market)
+		if err != nil {
+			return err
+		}
+		deals.rate = rules.rate
+		deals.list(0, c.Market, t, c.Outcome)
+		deals.list(c.Owner, c.Market, t, c.Outcome)
+		if deals.builder != 0 {
+			deals.list(deals.builder.list(), c.Market, t, c.Outcome)
+		}
+	}
+	if o.Owner != c.Owner {
+		deals.list(o.Owner, c.Market, t, e.Outcome)
+	}
+	if o.Builder != 0 {
+		deals.list(o.Builder.list(), c.Market, t, e.Outcome)
+	}
+	deals.add(o, e, same)
+	return d.grow(o, e, s.now, t)
+}
+
+// grow counts a fill in the row of its maker.
+func (d *fold) grow(o *row, e *engine.Event, now engine.Time, t tradeRef) error {
+	cash := int64(engine.Cost(e.Size, e.Price))
+	if o.Matched += e.Size; o.Side == engine.Buy {
+		o.Making, o.Taking = o.Making+cash, o.Taking+int64(e.Size)
+	} else {
+		o.Making, o.Taking = o.Making+int64(e.Size), o.Taking+cash
+	}
+	if o.Size-o.Matched != e.Remaining {
+		return fmt.Errorf("%w: order %x has %d left, its row says %d", errContradiction, e.Order,
+			e.Remaining, o.Size-o.Matched)
+	}
+	if e.Remaining == 0 {
+		o.Status = engine.Matched
+	}
+	o.Updated = now
+	if o.made = append(o.made, t); len(o.made) == 2*chunkTrades {
+		if err := d.split(o); err != nil {
+			return err
+		}
+	}
+	d.touch(o)
+	return nil
+}
+
+// split moves the older half of a row's trades to a key of their own.
+func (d *fold) split(o *row) error {
+	key := chunkKey(&o.ID, o.chunks)
+	d.value = appendTrades(d.value[:0], o.made[:chunkTrades])
+	if err := d.batch.Set(key[:], d.value, nil); err != nil {
+		return fmt.Errorf("write trades of order %x: %w", o.ID, err)
+	}
+	o.chunks++
+	o.made = append(o.made[:0], o.made[chunkTrades:]...)
+	return nil
+}
+
+// cancel ends the resting order that e names.
+func (d *fold) cancel(e *engine.Event, now engine.Time) error {
+	o, err := d.find(&e.Order)
+	if err != nil {
+		return err
+	}
+	o.Status, o.Reason, o.Updated = engine.Canceled, e.Reason, now
+	d.touch(o)
+	return nil
+}
+
+// find is the row of an order that was placed before.
+func (d *fold) find(id *engine.OrderID) (*row, error) {
+	if o := d.rows[*id]; o != nil {
+		return o, nil
+	}
+	d.gauges.reads.Inc()
+	key := orderKey(id)
+	b, found, err := disk.Get(d.db, key[:], d.value)
+	if err != nil {
+		return nil, fmt.Errorf("read order %x: %w", *id, err)
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: order %x is unknown to the index", errContradiction, *id)
+	}
+	d.value = b
+	o := d.take()
+	if err := o.decode(id, b); err != nil {
+		return nil, fmt.Errorf("read order %x: %w", *id, err)
+	}
+	d.rows[*id] = o
+	return o, nil
+}
+
+// touch marks a row as changed in this batch.
+func (d *fold) touch(o *row) {
+	if !o.dirty {
+		o.dirty = true
+		d.dirty = append(d.dirty, o)
+	}
+}
+
+// take gives an empty row.
+func (d *fold) take() *row {
+	if n := len(d.free); n > 0 {
+		o := d.free[n-1]
+		d.free = d.free[:n-1]
+		*o = row{made: o.made[:0]}
+		return o
+	}
+	return &row{}
+}
+
+// commit writes the changed rows and where they end as one batch, and begins the next one.
+func (d *fold) commit() error {
+	if err := d.write(); err != nil {
+		return err
+	}
+	d.written += d.batch.Len()
+	if err := d.db.Apply(d.batch, pebble.NoSync); err != nil {
+		return fmt.Errorf("write the index up to Sequence %d: %w", d.at.sequence, err)
+	}
+	if err := d.batch.Close(); err != nil {
+		return fmt.Errorf("write the index up to Sequence %d: %w", d.at.sequence, err)
+	}
+	if err := d.resting.update(d.placed, d.dirty); err != nil {
+		return err
+	}
+	d.recent.update(d.deals.entry, d.at.listed)
+	d.deals.entry = d.deals.entry[:0]
+	d.leaders.update(d.ledger.shifts)
+	d.gauges.batches.Inc()
+	d.gauges.rows.Add(float64(len(d.dirty)))
+	d.sweep()
+	d.batch, d.commands = d.db.NewBatch(), 0
+	return nil
+}
+
+// write completes the batch: rows, trades, lists, resting orders, place.
+func (d *fold) write() error {
+	if err := d.resting.write(d); err != nil {
+		return err
+	}
+	if len(d.dirty) > sortOrders {
+		slices.SortFunc(d.dirty, func(a, b *row) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	}
+	for _, o := range d.dirty {
+		key := orderKey(&o.ID)
+		d.value = o.append(d.value[:0])
+		if err := d.batch.Set(key[:], d.value, nil); err != nil {
+			return fmt.Errorf("write order %x: %w", o.ID, err)
+		}
+	}
+	if err := d.deals.flush(d.batch, 0); err != nil {
+		return err
+	}
+	var err error
+	if d.at.listed, err = d.recent.write(d.batch, &d.value); err != nil {
+		return err
+	}
+	if err := d.builders.write(d.batch); err != nil {
+		return err
+	}
+	d.at.builders = d.builders.last
+	if err := errors.Join(d.ledger.write(d.batch), d.markets.write(d.batch)); err != nil {
+		return err
+	}
+	d.value = d.at.append(d.value[:0])
+	if err := d.batch.Set(stateKey(metaPlace), d.value, nil); err != nil {
+		return fmt.Errorf("write the index's place: %w", err)
+	}
+	return nil
+}
+
+// sweep lets go of rows that will not change again, and of some when they are too many.
+func (d *fold) sweep() {
+	for i, o := range d.dirty {
+		o.dirty, d.dirty[i] = false, nil
+		if o.Status != engine.Live {
+			delete(d.rows, o.ID)
+			if len(d.free) < 4096 {
+				d.free = append(d.free, o)
+			}
+		}
+	}
+	d.dirty, d.placed = d.dirty[:0], d.placed[:0]
+	d.builders.sweep()
+	d.ledger.sweep()
+	d.markets.sweep()
+	if len(d.rows) > d.keep {
+		d.forget()
+	}
+}
+
+// forget keeps as many rows as half of what is worth keeping, whichever they are: a map that is
+// only cleared keeps its size.
+func (d *fold) forget() {
+	kept := make(map[engine.OrderID]*row, d.keep)
+	for id, o := range d.rows {
+		if len(kept) == d.keep/2 {
+			break
+		}
+		kept[id] = o
+	}
+	d.rows = kept
+}

@@ -1,0 +1,308 @@
+package history
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"clobd/engine"
+	"clobd/journal/disk"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// resting holds the orders that rest in the books, by owner, in memory: a list in the database
+// would be slow under what a million finished orders leave in it. What the database has is a log of
+// who came and who left, one key a batch, whose start is moved to its end before it gets long.
+//
+// Readers hold mu; all else belongs to the goroutine of Index.Run.
+type resting struct {
+	mu     sync.RWMutex
+	owners map[engine.WalletNo]*queue
+
+	live  int       // orders
+	log   []segment // oldest first
+	size  int       // bytes of all segments
+	slack int       // how long the log may be when nothing rests
+
+	value, moved []byte // scratch
+	old          []addition
+}
+
+// queue is the orders of one owner, oldest first. Those that left stay, marked, until they are
+// most.
+type queue struct {
+	orders []restingOrder
+	gone   int
+}
+
+// restingOrder is what is known of an order without its row. Market 0: it left.
+type restingOrder struct {
+	seq     engine.Sequence
+	market  engine.MarketNo
+	outcome engine.Outcome
+	id      engine.OrderID
+}
+
+// segment is one key of the log.
+type segment struct {
+	no    engine.Sequence
+	bytes int
+}
+
+// addition is an order that came.
+type addition struct {
+	owner engine.WalletNo
+	restingOrder
+}
+
+const (
+	// segmentLoad is how many bytes a resting order takes in the log, about.
+	segmentLoad = 44
+	// logSlack is the usual slack, in bytes.
+	logSlack = 256 << 10
+	// moveMost is how many segments are moved with one batch, at most: more than come.
+	moveMost = 4
+	// maxResting is how many resting orders one page looks at: they are in memory.
+	maxResting = 1 << 16
+)
+
+// newResting makes one of nothing.
+func newResting() *resting {
+	return &resting{owners: make(map[engine.WalletNo]*queue), slack: logSlack}
+}
+
+// find is the place of the order placed at seq, or of the next younger one.
+func (q *queue) find(seq engine.Sequence) int {
+	i, _ := slices.BinarySearchFunc(q.orders, seq, func(o restingOrder, seq engine.Sequence) int {
+		return cmp.Compare(o.seq, seq)
+	})
+	return i
+}
+
+// order is the order of that owner placed at seq, nil if it does not rest.
+func (r *resting) order(owner engine.WalletNo, seq engine.Sequence) *restingOrder {
+	q := r.owners[owner]
+	if q == nil {
+		return nil
+	}
+	if i := q.find(seq); i < len(q.orders) && q.orders[i].seq == seq && q.orders[i].market != 0 {
+		return &q.orders[i]
+	}
+	return nil
+}
+
+// add notes an order that came last of all.
+func (r *resting) add(owner engine.WalletNo, o restingOrder) {
+	q := r.owners[owner]
+	if q == nil {
+		q = &queue{}
+		r.owners[owner] = q
+	}
+	q.orders = append(q.orders, o)
+	r.live++
+}
+
+// remove notes that an order left.
+func (r *resting) remove(o *row) error {
+	at := r.order(o.Owner, o.Sequence)
+	if at == nil {
+		return fmt.Errorf("%w: order %x did not rest", errContradiction, o.ID)
+	}
+	at.market = 0
+	r.live--
+	q := r.owners[o.Owner]
+	if q.gone++; q.gone > 16 && q.gone > len(q.orders)/2 {
+		q.orders = slices.DeleteFunc(q.orders, func(o restingOrder) bool { return o.market == 0 })
+		q.gone = 0
+	}
+	return nil
+}
+
+// update notes what came and what left in a batch that is in the database.
+func (r *resting) update(placed, dirty []*row) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range dirty {
+		if o.listed && o.Status != engine.Live {
+			o.listed = false
+			if err := r.remove(o); err != nil {
+				return err
+			}
+		}
+	}
+	for _, o := range placed {
+		if o.Status == engine.Live {
+			o.listed = true
+			r.add(o.Owner, restingOrder{o.Sequence, o.Market, o.Outcome, o.ID})
+		}
+	}
+	return nil
+}
+
+// write adds a segment of the log to the batch of d: what came and what left in it, and what is
+// moved here from the log's start.
+func (r *resting) write(d *fold) error {
+	v := r.value[:0]
+	for _, o := range d.placed {
+		if o.Status == engine.Live {
+			v = appendAddition(v, o.Owner, &restingOrder{o.Sequence, o.Market, o.Outcome, o.ID})
+		}
+	}
+	for _, o := range d.dirty {
+		if o.listed && o.Status != engine.Live {
+			v = binary.AppendUvarint(append(v, segmentLeft), uint64(o.Sequence))
+		}
+	}
+	if r.value = v; len(v) == 0 {
+		return nil
+	}
+	if err := r.move(d); err != nil {
+		return err
+	}
+	seq := d.at.sequence
+	key := numberKey(spaceResting, uint64(seq))
+	if err := d.batch.Set(key[:], r.value, nil); err != nil {
+		return fmt.Errorf("write resting orders: %w", err)
+	}
+	r.log = append(r.log, segment{seq, len(r.value)})
+	r.size += len(r.value)
+	return nil
+}
+
+// move takes segments off the start of the log while it is too long, and appends to value what
+// still rests of them.
+func (r *resting) move(d *fold) error {
+	for n := 0; n < moveMost && len(r.log) > 0 && r.size > 2*segmentLoad*r.live+r.slack; n++ {
+		key := numberKey(spaceResting, uint64(r.log[0].no))
+		old, found, err := disk.Get(d.db, key[:], r.moved)
+		if err == nil && !found {
+			err = errRow
+		}
+		if err == nil {
+			r.moved = old
+			r.old, err = readSegment(old, r.old[:0], nil)
+		}
+		if err == nil {
+			err = d.batch.Delete(key[:], nil)
+		}
+		if err != nil {
+			return fmt.Errorf("move resting orders of Sequence %d: %w", r.log[0].no, err)
+		}
+		for i := range r.old {
+			// One that leaves in this very batch is told of here, too, beside its leaving.
+			if o := &r.old[i]; r.order(o.owner, o.seq) != nil {
+				r.value = appendAddition(r.value, o.owner, &o.restingOrder)
+			}
+		}
+		r.size -= r.log[0].bytes
+		r.log = r.log[1:]
+	}
+	return nil
+}
+
+// What an item of a segment begins with. The outcome is added to the first.
+const (
+	segmentCame = 0
+	segmentLeft = 2
+)
+
+// appendAddition appends an order that came.
+func appendAddition(b []byte, owner engine.WalletNo, o *restingOrder) []byte {
+	b = append(append(b, segmentCame|byte(o.outcome)), o.id[:]...)
+	b = binary.AppendUvarint(b, uint64(o.seq))
+	b = binary.AppendUvarint(b, uint64(o.market))
+	return binary.AppendUvarint(b, uint64(owner))
+}
+
+// readSegment appends the orders that came in a segment to some, and notes those that left in left,
+// unless it is nil.
+func readSegment(b []byte, some []addition, left map[engine.Sequence]bool) ([]addition, error) {
+	for c := (cursor{rest: b}); len(c.rest) > 0; {
+		kind := c.byte()
+		if kind == segmentLeft {
+			if seq := engine.Sequence(c.uvarint()); left != nil {
+				left[seq] = true
+			}
+		} else {
+			o := addition{restingOrder: restingOrder{outcome: engine.Outcome(kind)}}
+			c.copy(o.id[:])
+			o.seq, o.market = engine.Sequence(c.uvarint()), engine.MarketNo(c.uvarint())
+			o.owner = engine.WalletNo(c.uvarint())
+			some = append(some, o)
+		}
+		if c.bad || kind > segmentLeft {
+			return some, errRow
+		}
+	}
+	return some, nil
+}
+
+// load reads the log.
+func (r *resting) load(db *pebble.DB) (err error) {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceResting},
+		UpperBound: []byte{spaceResting + 1}})
+	if err != nil {
+		return fmt.Errorf("read the resting orders: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, it.Close()); err != nil {
+			err = fmt.Errorf("read the resting orders: %w", err)
+		}
+	}()
+	var all []addition
+	left := make(map[engine.Sequence]bool)
+	for ok := it.First(); ok; ok = it.Next() {
+		no, known := numberOf(it.Key())
+		b, err := it.ValueAndErr()
+		if err == nil && !known {
+			err = errRow
+		}
+		if err == nil {
+			all, err = readSegment(b, all, left)
+		}
+		if err != nil {
+			return err
+		}
+		r.log = append(r.log, segment{engine.Sequence(no), len(b)})
+		r.size += len(b)
+	}
+	slices.SortFunc(all, func(a, b addition) int { return cmp.Compare(a.seq, b.seq) })
+	for i := range all {
+		if o := &all[i]; !left[o.seq] {
+			r.add(o.owner, o.restingOrder)
+		}
+	}
+	return nil
+}
+
+// page copies the orders of an owner that f asks for, from a Sequence on, at most p.Limit; next is
+// the Sequence to go on from, 0 if there are no more.
+func (r *resting) page(owner engine.WalletNo, f *Filter, p Page) (
+	some []restingOrder, next engine.Sequence) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	q := r.owners[owner]
+	if q == nil {
+		return nil, 0
+	}
+	orders := q.orders[q.find(engine.Sequence(p.From)):]
+	for i := range orders {
+		o := &orders[i]
+		if i == maxResting {
+			return some, o.seq
+		}
+		if o.market == 0 || f.Market != 0 && o.market != f.Market ||
+			f.OneToken && o.outcome != f.Outcome {
+			continue
+		}
+		if len(some) == p.Limit {
+			return some, o.seq
+		}
+		some = append(some, *o)
+	}
+	return some, 0
+}
