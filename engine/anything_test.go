@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A crowd asks a small exchange for anything at all: few wallets, markets, prices and names, so
-// that Commands meet each other, and some values that are out of range. What to ask for comes from
-// a draw of a number below n.
+// A crowd sends any Commands to a small exchange: few wallets, markets, prices and names, so that
+// Commands affect each other, and some values out of range. draw(n) returns a number below n and
+// chooses the Commands.
 type crowd struct {
 	draw  func(n int) int
 	x     *Exchange
@@ -71,7 +71,7 @@ func (w *crowd) ask() Command {
 	return c
 }
 
-// control draws what the other Kinds read.
+// control draws the fields of the other Kinds.
 func (w *crowd) control(c *Command) {
 	d := w.draw
 	c.Class, c.Revoke = KeyClass(d(4)), d(2) == 0
@@ -128,7 +128,7 @@ func (w *crowd) listing(c *Command) *Listing {
 	return l
 }
 
-// name is the n-th name of an order, reference one of few names of what operators and wallets do.
+// name returns the n-th id of an order; reference returns one of few ids of transfers and requests.
 func (w *crowd) name(n int) (id OrderID) {
 	binary.BigEndian.PutUint64(id[:], uint64(n)+1)
 	return id
@@ -139,7 +139,7 @@ func (w *crowd) reference() (id OrderID) {
 	return id
 }
 
-// step asks once: the books add up, a refusal changes nothing, and the twin agrees.
+// step applies one Command: the audit passes, a refusal changes nothing, and the twin agrees.
 func (w *crowd) step(t rapid.TB) {
 	c := w.ask()
 	w.now += Time(w.draw(20_000))
@@ -181,7 +181,7 @@ func (w *crowd) step(t rapid.TB) {
 	}
 }
 
-// begin gives the crowd something to trade with.
+// begin lists the markets and funds the wallets.
 func (w *crowd) begin() {
 	for i := range byte(3) {
 		l := &Listing{Tick: 50, Open: true, Fee: Fee{uint16(i) * 441, i}}
@@ -209,8 +209,8 @@ func TestAnything(t *testing.T) {
 	})
 }
 
-// TestAnythingLong asks more often, from a seeded dice, and counts: all Kinds are taken and all
-// refusals met.
+// TestAnythingLong applies more Commands from seeded dice: every Kind is accepted at least once,
+// and every Reject occurs.
 func TestAnythingLong(t *testing.T) {
 	took, met := map[Kind]int{}, map[Reject]int{}
 	for seed := range dice(60) {
@@ -228,7 +228,7 @@ func TestAnythingLong(t *testing.T) {
 		}
 	}
 	for no := range Reject(len(Rejects)) {
-		// These take thousands of orders, or keys of one owner.
+		// These need thousands of orders, or of keys of one owner.
 		if met[no] == 0 && no != RejectWalletOrders && no != RejectMarketOrders &&
 			no != RejectKeys && no != RejectKeyRecords {
 			t.Errorf("nothing was refused for %s", Rejects[no].Code)
@@ -237,7 +237,7 @@ func TestAnythingLong(t *testing.T) {
 	t.Logf("taken %v, refused %v", took, met)
 }
 
-// FuzzAnything takes what to ask for from bytes.
+// FuzzAnything draws the Commands from fuzzed bytes.
 func FuzzAnything(f *testing.F) {
 	f.Add([]byte("anything"))
 	f.Fuzz(func(t *testing.T, b []byte) {

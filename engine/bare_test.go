@@ -7,14 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// flatOrder is an order of the flat books that Bare is held against: a slice, searched from its
-// start.
+// flatOrder is an order of the model of Bare: a slice, searched from its start.
 type flatOrder struct {
 	Arrival
 	book, handle uint32
 }
 
-// meets says whether two orders of one book trade.
+// meets reports whether two orders of one book trade.
 func (o *flatOrder) meets(a *flatOrder) bool {
 	if o.book != a.book || o.Side == a.Side {
 		return false
@@ -63,7 +62,7 @@ func TestBare(t *testing.T) {
 	})
 }
 
-// touchBare asks for orders, by handles that are good and others, and for levels anywhere.
+// touchBare fetches orders by valid and invalid handles, and any levels.
 func touchBare(t *rapid.T, x *Bare, flat []flatOrder, ticks uint32) {
 	handles, ids := []uint32{0, x.queues.freed}, []uint32{0, 1, 1 << 31}
 	var cancels []BareCancel
@@ -78,8 +77,7 @@ func touchBare(t *rapid.T, x *Bare, flat []flatOrder, ticks uint32) {
 	x.Touch([]BareLevel{{0, rapid.Uint32Range(0, ticks).Draw(t, "touch")}, {1, 1}}, cancels)
 }
 
-// TestBareNear has books and orders at the borders of what is near, and asks for orders where they
-// lie in pages.
+// TestBareNear tests IsNear at its bounds, and fetches orders that lie in pages.
 func TestBareNear(t *testing.T) {
 	rest := func(x *Bare, orders int) (handles []uint32) {
 		for range orders {
@@ -115,7 +113,7 @@ func TestBareNear(t *testing.T) {
 	}
 }
 
-// flatPlace fills an order from the slice, whose order is that of time.
+// flatPlace fills an order from the slice, which is sorted by time.
 func flatPlace(flat *[]flatOrder, a flatOrder) (fills []BareFill, left Size) {
 	left = a.Size
 	for left > 0 {
@@ -191,7 +189,7 @@ func (m *bareMix) step() {
 	}
 }
 
-// gone strikes a handle off the live ones.
+// gone removes a handle from the live ones.
 func (m *bareMix) gone(h uint32) {
 	last := m.live[len(m.live)-1]
 	m.live[m.where[h]], m.where[last] = last, m.where[h]
@@ -203,7 +201,7 @@ func TestBareAllocates(t *testing.T) {
 	for range 200_000 {
 		m.step()
 	}
-	// As many rest by now as will, so that even what grows now and then does not.
+	// The number of resting orders has reached its maximum, so no slice grows any more.
 	got := least(func() uint64 {
 		return mallocs(func() {
 			for range 100_000 {

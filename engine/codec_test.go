@@ -59,7 +59,7 @@ func sampleFrame(t testing.TB) *Frame {
 	return f
 }
 
-// sampleControls continues the sample: what wallets and operators ask for.
+// sampleControls adds the Commands of wallets and operators to the sample.
 func sampleControls(l *Listing, buy Command) []Command {
 	id := func(b byte) OrderID { return OrderID{b, 31: b} }
 	rules := *l
@@ -95,7 +95,8 @@ func sampleControls(l *Listing, buy Command) []Command {
 	}
 }
 
-// TestSampleIsWhole: the sample frame has every Kind of Command, accepted, and of Event in it.
+// TestSampleIsWhole: the sample frame contains every Kind of Command, accepted, and every kind of
+// Event.
 func TestSampleIsWhole(t *testing.T) {
 	f := sampleFrame(t)
 	commands, events := map[Kind]bool{}, map[EventKind]bool{}
@@ -279,8 +280,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzDecodeFrame: hostile bytes behind a right header never panic, and what decodes is encoded to
-// the same bytes again.
+// FuzzDecodeFrame: hostile bytes behind a valid header never cause a panic, and a frame that
+// decodes encodes to the same bytes.
 func FuzzDecodeFrame(f *testing.F) {
 	sample := sampleFrame(f)
 	f.Add(sample.Bytes[FrameOverhead:], uint32(len(sample.Commands)))

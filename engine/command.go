@@ -23,7 +23,7 @@ const (
 	// Place asks for an order: ID, Market, Outcome, Side, Type, Wallet, Owner, Key, Size, Cash,
 	// Expiry, Seen, Proof.
 	Place
-	// Cancel takes the order ID out of the book, if Owner owns it.
+	// Cancel cancels the resting order ID, if Owner owns it.
 	Cancel
 	// CancelAll cancels the orders of Wallet that Owner placed, in Market unless that is 0, confined
 	// by Only. Markets go by number, the newest order first. Reason is ByOwner, ByOperator or

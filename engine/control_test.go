@@ -2,8 +2,8 @@ package engine
 
 import "testing"
 
-// TestArmedKeys: keys are free, so an owner has as many as he likes, but no more than so many of
-// them are watched. One that is watched already may always be told another timeout, or be let go.
+// TestArmedKeys: an owner may have any number of keys, but at most MaxTradingKeys armed. An armed
+// key may always get another timeout, or be disarmed.
 func TestArmedKeys(t *testing.T) {
 	s := newStage(16, 100)
 	s.fund(Unit, 0)
@@ -44,9 +44,8 @@ func TestArmedKeys(t *testing.T) {
 	}
 }
 
-// TestKeyRotation: an owner who gives a key up for another one each day never ends up with none,
-// until there are more records than may be. Then a trading key can still be revoked: each one that
-// was on record, and another one for each that is restored.
+// TestKeyRotation: an owner can replace a key every day until MaxKeyRecords are on record. After
+// that every key on record can still be revoked, and one more for each key that is restored.
 func TestKeyRotation(t *testing.T) {
 	s := newStage(16, 100)
 	s.fund(Unit, 0)
@@ -93,8 +92,7 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// TestOnlyOfNoMeaning: what a CancelAll is confined to by a bit that means nothing is not carried
-// out, here and when it is replayed.
+// TestOnlyOfNoMeaning: Apply refuses a CancelAll with an unknown bit in Only, also in a replay.
 func TestOnlyOfNoMeaning(t *testing.T) {
 	for only := range Only(255) {
 		s := newStage(16, 100)

@@ -16,11 +16,10 @@ const (
 	historiesFile = "testdata/histories.golden"
 )
 
-// TestHistories plays seeded histories and compares where each of them ends, Digest and the hash of
-// all its frames, with what is on file: on one thread, two and eight, each history also over a
-// restart in its middle. What other machines, builds and days make of the same Commands is the same
-// if it is that; -race and -tags audit read the same file. Whoever changes what comes out of Apply
-// raises Version; then, or if other Commands are drawn:
+// TestHistories plays seeded histories and compares the last Digest and the hash of all frames of
+// each with a golden file: on one, two and eight threads, and with a restart in the middle. Every
+// machine and build must produce the same values; -race and -tags audit read the same file. A
+// change of an outcome of Apply raises Version. Then, or if the histories change:
 //
 //	go test ./engine -run '^TestHistories$' -rewrite
 func TestHistories(t *testing.T) {
@@ -52,7 +51,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// recorded is as much of the file as there is of got, which is written to it first if rewrite.
+// recorded returns as many lines of the file as got has. With -rewrite it first writes got.
 func recorded(t *testing.T, got []byte, rewrite bool) []byte {
 	if rewrite {
 		if err := os.WriteFile(historiesFile, got, 0o644); err != nil {
@@ -66,7 +65,7 @@ func recorded(t *testing.T, got []byte, rewrite bool) []byte {
 	return all[:min(len(all), len(got))]
 }
 
-// endings are the last lines of n histories, played on so many threads.
+// endings returns the last lines of n histories, played on this many threads.
 func endings(t *testing.T, n, threads int) []byte {
 	lines := make([]string, n)
 	var wait sync.WaitGroup
@@ -86,8 +85,7 @@ func endings(t *testing.T, n, threads int) []byte {
 	return out.Bytes()
 }
 
-// ending plays one history in frames; another exchange reads the first half of their bytes and goes
-// on from there.
+// ending plays one history in frames; another exchange replays the first half and continues.
 func ending(t *testing.T, seed int) string {
 	dice, window := dice(seed), []uint32{8, 100, Window}[seed%3]
 	x := newExchange(uint64(seed), window)

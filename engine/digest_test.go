@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Two ways to the same: histories that might well come to one Digest, and what is asked of both
-// after. Their Sequences differ.
+// Pairs of histories that might lead to the same Digest, and Commands to apply after each of them.
+// Their Sequences differ.
 var twoWays = map[string]struct {
 	a, b  func(s *stage)
 	after func(s *stage) []Event
@@ -42,7 +42,7 @@ var twoWays = map[string]struct {
 			return s.apply(Command{Kind: CancelAll, Wallet: 1, Owner: 1, Reason: ByOwner})
 		},
 	},
-	// Two orders expire at once, and nobody remembers any more which was placed first.
+	// Two orders expire at once, and their placements are forgotten.
 	"timers": {
 		a: func(s *stage) {
 			s.send(Command{Wallet: 1, Cash: Unit / 4, Type: GTD, Expiry: 5000}, 1, 1)
@@ -56,7 +56,7 @@ var twoWays = map[string]struct {
 		},
 		after: func(s *stage) []Event { s.seq = 6000; return s.apply(Command{Kind: Advance}) },
 	},
-	// More requests came at once than leave at once.
+	// More requests come at once than one request forgets.
 	"requests": {
 		a: func(s *stage) {
 			for i := range 2 * requestsLeave {
@@ -70,7 +70,7 @@ var twoWays = map[string]struct {
 		},
 		after: func(s *stage) []Event { return s.split(99, 1000+RequestWindow) },
 	},
-	// As many are remembered, but one more was forgotten.
+	// Both remember the same number of requests, but one has forgotten one more.
 	"forgotten requests": {
 		a: func(s *stage) { s.split(1, 1000); s.split(2, 1000+RequestWindow) },
 		b: func(s *stage) {
@@ -87,15 +87,15 @@ func (s *stage) send(c Command, m MarketNo, id byte) []Event {
 	return s.apply(c)
 }
 
-// split asks for a split at a Time.
+// split applies a split at a Time.
 func (s *stage) split(id byte, now Time) []Event {
 	s.seq++
 	return s.x.Apply(&Command{Kind: SplitTokens, Market: 1, Wallet: 1, Owner: 1, Size: 1,
 		ID: OrderID{id, 1}}, s.seq, now, nil)
 }
 
-// TestEqualDigestsBehaveAlike: where two ways come to one Digest, what comes after does the same
-// but for the Sequences, and comes to one Digest again.
+// TestEqualDigestsBehaveAlike: if two histories lead to the same Digest, the same later Commands
+// yield the same Events, apart from Sequences, and the same Digest again.
 func TestEqualDigestsBehaveAlike(t *testing.T) {
 	same := map[string]bool{}
 	for name, ways := range twoWays {

@@ -54,6 +54,9 @@
 //
 // # Words of this package
 //
+//	place      to enter an order; a placement is the remembered id of one
+//	settle     to post what fills moved; a Settled market has its payout
+//	touch      to fetch the memory that Apply will need
 //	taker      an arriving order while it is matched; a resting one is an order
 //	budget     the signed cash of a BUY that never rests: the bound of that order instead of its size
 //	entry      one account of one asset: its total, and the part held behind open orders
@@ -62,7 +65,7 @@
 //	external   the other side of deposits and withdrawals
 //	pairs      complementary tokens minted from 1.00, or merged back into 1.00
 //	rank       a counter of the book: an order's priority without Sequence and Time
-//	placement  a remembered id; the floor is the newest Sequence among the forgotten ones
+//	floor      the newest Sequence among the forgotten placements
 //	leaf       the share of one thing in the Digest
 //	fold       the part of a leaf that never changes
 //	hint       the number of an order or position that Touch guesses; Apply verifies it

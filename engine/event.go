@@ -85,10 +85,10 @@ const (
 	MarketResolved
 )
 
-// MarketState says whether a market takes orders.
+// MarketState says whether a market accepts orders.
 type MarketState uint8
 
-// The states. A market takes orders while it is Open only; Settled is final.
+// The states. A market accepts orders only while it is Open; Settled is final.
 const (
 	Unopened MarketState = iota + 1
 	Open

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// mallocs counts what f allocates. testing.AllocsPerRun gives the whole part of an average: what
-// allocates every other time counts as nothing there.
+// mallocs counts the allocations of f. testing.AllocsPerRun rounds an average down, so it misses an
+// allocation in every other run.
 func mallocs(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()
@@ -21,8 +21,8 @@ func mallocs(f func()) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
-// least is the least of up to five counts, fewer only if one is nothing. The runtime's goroutines
-// allocate now and then, when they have a turn; what the engine allocates is there each time.
+// least returns the least of up to five counts and stops at 0. The runtime's own goroutines
+// allocate now and then; an allocation of the engine occurs in every count.
 func least(count func() uint64) uint64 {
 	got := count()
 	for range 4 {
@@ -33,7 +33,7 @@ func least(count func() uint64) uint64 {
 	return got
 }
 
-// cleared is what empties all books, so that what comes after uses records again.
+// cleared returns the Commands that empty all books, so that later Commands reuse records.
 func (m *mixed) cleared() (all []Command) {
 	for w := range WalletNo(m.wallets) {
 		all = append(all, Command{Kind: CancelAll, Wallet: w + 1, Reason: ByOperator})
@@ -45,8 +45,8 @@ func (m *mixed) cleared() (all []Command) {
 // stream draws the next n Commands.
 type stream func(n int) []Command
 
-// steady applies Commands to a fresh Exchange in three parts: to grow, to empty the books, and half
-// as many again to count what they allocate, which is nothing.
+// steady applies Commands to a fresh Exchange in three parts: first to grow, then to empty the
+// books, then half as many to count their allocations, which must be 0.
 func steady(t *testing.T, fresh func() (*Exchange, *mixed, stream)) (x *Exchange, ends []int) {
 	t.Helper()
 	if got := least(func() (n uint64) {
@@ -79,8 +79,8 @@ func steadyOnce(x *Exchange, m *mixed, stream stream) (_ *Exchange, ends []int, 
 	return x, ends, allocs
 }
 
-// TestApplyAllocatesNothing: in steady state, when the window has run over and records are used
-// again, placing, cancelling and filling allocate nothing.
+// TestApplyAllocatesNothing: Place, Cancel and fills allocate nothing in steady state: the window
+// of placements is full, and records are reused.
 func TestApplyAllocatesNothing(t *testing.T) {
 	if auditing {
 		t.Skip("the audit allocates")

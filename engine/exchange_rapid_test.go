@@ -86,8 +86,8 @@ func TestSmallWindow(t *testing.T) {
 	})
 }
 
-// TestPlacementOrder: the same live orders, the same ids bound, in another order or with another
-// number of forgotten ones: another Digest, because other ids will be forgotten next.
+// TestPlacementOrder: the same live orders and bound ids have another Digest if the ids were bound
+// in another order, or if another number was forgotten: other ids are then forgotten next.
 func TestPlacementOrder(t *testing.T) {
 	run := func(window uint32, ids ...byte) *Exchange {
 		s := newStage(window, 100, 100)

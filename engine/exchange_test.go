@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRecordSizes keeps records to whole cache lines: an order takes two, and at most 160 bytes
-// with its cell in the table, which is at least three eighths full once it has grown. A Command and
-// two words, which is what a slot of the ring holds, take three.
+// TestRecordSizes: records fill whole cache lines. An order has two lines, and at most 160 bytes
+// with its entry in the table, which is at least three eighths full once it has grown. A Command
+// and two words, the content of a ring slot, have three.
 func TestRecordSizes(t *testing.T) {
 	for name, c := range map[string][2]uintptr{
 		"order":    {unsafe.Sizeof(order{}), 128},
@@ -85,8 +85,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestFullMarket: a level of as many orders of the largest size as a market holds keeps its sum,
-// and the full market takes the orders that empty it, and no others.
+// TestFullMarket: the size of a level with MaxMarketOrders orders of MaxOrder does not overflow.
+// The full market accepts orders that empty it, and no others.
 func TestFullMarket(t *testing.T) {
 	if auditing {
 		t.Skip("an audit after each of 65,536 orders takes too long")

@@ -72,8 +72,8 @@ func TestFeeAgainstFractions(t *testing.T) {
 	})
 }
 
-// TestFeeGrows: cost and exact fee together grow with the price, so that what is free for the limit
-// is enough for every better price, but for rounding.
+// TestFeeGrows: cost plus exact fee grows with the price. So the amount that suffices at the limit
+// suffices at every better price, apart from rounding.
 func TestFeeGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFee(t)
@@ -88,7 +88,7 @@ func TestFeeGrows(t *testing.T) {
 	})
 }
 
-// TestEnough: what is enough without a look at the fee is never less than what is needed with it.
+// TestEnough: enough, which ignores the exact fee, is never less than need.
 func TestEnough(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		lots := rapid.Int64Range(1, int64(MaxOrder/Lot)).Draw(rt, "lots")

@@ -15,17 +15,16 @@ import (
 	"clobd/engine/pages"
 )
 
-// growthOrders is up to how many resting orders BenchmarkGrowth goes: 10,000,000 take 2 GB.
+// growthOrders is the largest number of resting orders in BenchmarkGrowth: 10,000,000 need 2 GB.
 var growthOrders = flag.Int("growth", 10_000, "resting orders of the largest BenchmarkGrowth")
 
-// BenchmarkGrowth is what a cancel and the order that takes its place cost among ever more resting
-// orders, as a node has them applied: touched in time, in huge pages. And the memory of each: all
-// but the ring of the last placements. The orders of a run lie in as few markets as may well hold
-// them, or in 1,000, or in 10,000. All cancels hit a random order of a random wallet, and the next
-// order goes to a random market and price. That is the worst for the caches: most of what is
-// cancelled in earnest was placed a short while ago. Each run takes turns with the least one,
-// 10,000 orders in one market, since a machine may be slower for minutes: times-least is the median
-// of the ratios of the turns.
+// BenchmarkGrowth measures a cancel and a new order among more and more resting orders, touched
+// ahead and in huge pages as in a node, and the memory per order without the ring of the last
+// placements. The orders lie in as few markets as possible, in 1,000, or in 10,000. Each cancel
+// hits a random order of a random wallet, and each new order goes to a random market and price.
+// That is the worst case for the caches: clients mostly cancel recent orders. Each row runs in
+// turns with the smallest one, 10,000 orders in one market, because a machine may be slower for
+// minutes: times-least is the median of the ratios of the turns.
 func BenchmarkGrowth(b *testing.B) {
 	var least *growth
 	for orders := 10_000; orders <= *growthOrders; orders *= 10 {
@@ -69,7 +68,7 @@ const (
 	growthTurn    = 1 << 15 // operations: the caches are full of the other one's at first
 )
 
-// newGrowth lists the markets and pays in what the wallets trade with.
+// newGrowth lists the markets and funds the wallets.
 func newGrowth(markets int) *growth {
 	g := &growth{x: NewExchange(1), dice: 7, markets: markets, events: make([]Event, 0, 8)}
 	for i := range markets {
@@ -87,8 +86,8 @@ func newGrowth(markets int) *growth {
 	return g
 }
 
-// fullGrowth rests the orders and fills the ring of placements, which is there however few they
-// are, and once more: by then the table of both has moved into as many buckets as it needs.
+// fullGrowth rests the orders and fills the ring of placements twice, for any number of orders:
+// then the table has finished its growth.
 func fullGrowth(orders, markets int) *growth {
 	placed, before := make([]uint64, 0, orders+growthBatch), heapInUse()
 	g := newGrowth(markets)
@@ -138,7 +137,7 @@ func (g *growth) place(c *Command) {
 	g.placed = append(g.placed, n)
 }
 
-// cancel takes a random order out.
+// cancel cancels a random order.
 func (g *growth) cancel(c *Command) {
 	i, last := g.dice.below(len(g.placed)), len(g.placed)-1
 	n := g.placed[i]
@@ -161,7 +160,7 @@ func threadTime() int64 {
 	return t.Nano()
 }
 
-// turn has a turn's operations applied, and says how much CPU time that took, in ns.
+// turn applies the operations of one turn, and returns the CPU time in ns.
 func (g *growth) turn() (cpu int64) {
 	for range growthTurn / len(g.commands) {
 		for i := range g.commands {
@@ -184,7 +183,7 @@ func (g *growth) turn() (cpu int64) {
 	return cpu
 }
 
-// benchGrowth measures whole turns of b.N operations and more.
+// benchGrowth measures whole turns, at least b.N operations.
 func benchGrowth(b *testing.B, g, least *growth) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -86,7 +86,7 @@ func (l *loader) accounts() {
 		before := x.accounts.used
 		a := x.accounts.at(uint32(x.number(&address)))
 		if x.accounts.used == before {
-			u.Fail("address %x twice", address)
+			u.fail("address %x twice", address)
 			return
 		}
 		x.postCash(a, u.Int(), 0)
@@ -98,7 +98,7 @@ func (l *loader) accounts() {
 	})
 	for i, owner := range owners {
 		if uint32(owner) > x.accounts.used {
-			u.Fail("wallet %d belongs to wallet %d of %d", i+1, owner, x.accounts.used)
+			u.fail("wallet %d belongs to wallet %d of %d", i+1, owner, x.accounts.used)
 			return
 		}
 		a := x.accounts.at(uint32(i + 1))
@@ -124,7 +124,7 @@ func (l *loader) markets() {
 		payout, rank := Price(u.Most(uint64(PriceOne))), u.Uint()
 		s.MinSize, s.MinBuy = Size(u.Int()), Cash(u.Int())
 		if u.Err == nil && (!tickAllowed(s.Tick) || x.markets.listed(&s.Condition) != 0) {
-			u.Fail("market %d: tick %d, or listed twice", x.markets.used+1, s.Tick)
+			u.fail("market %d: tick %d, or listed twice", x.markets.used+1, s.Tick)
 		}
 		if u.Err != nil {
 			return
@@ -145,7 +145,7 @@ func (l *loader) positions() {
 	l.each(func() {
 		w, m := l.wallet(), MarketNo(u.Most(uint64(x.markets.used)))
 		if w == 0 || m == 0 || x.position(w, m) != 0 {
-			u.Fail("position of wallet %d in market %d", w, m)
+			u.fail("position of wallet %d in market %d", w, m)
 			return
 		}
 		p := x.positions.at(x.addPosition(w, m))
@@ -162,7 +162,7 @@ func (l *loader) orders() {
 		l.each(func() {
 			o := l.order(m)
 			if o.rank += rank; l.u.Err == nil && (o.rank <= rank || o.rank > m.book.rank) {
-				l.u.Fail("an order of market %d has rank %d, after %d", no, o.rank, rank)
+				l.u.fail("an order of market %d has rank %d, after %d", no, o.rank, rank)
 			}
 			rank = o.rank
 			if l.u.Err == nil {
@@ -170,7 +170,7 @@ func (l *loader) orders() {
 			}
 		})
 		if m.book.best[Buy] >= m.book.best[Sell] {
-			l.u.Fail("market %d is crossed", no)
+			l.u.fail("market %d is crossed", no)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (l *loader) order(m *market) (o order) {
 	}
 	if o.position == 0 || o.remaining == 0 || o.price == 0 || o.price%m.tick != 0 ||
 		x.markets.known(x.positions.at(o.position).market) != m {
-		u.Fail("order %x: %d at %d, position %d", o.id[:4], o.remaining, o.price, o.position)
+		u.fail("order %x: %d at %d, position %d", o.id[:4], o.remaining, o.price, o.position)
 		return o
 	}
 	p := x.positions.at(o.position)
@@ -230,7 +230,7 @@ func (l *loader) placements() {
 	s.floor = Sequence(u.Uint())
 	used := u.Most(uint64(s.window))
 	if s.window == 0 || used > s.count {
-		u.Fail("%d of %d placements, %d counted", used, s.window, s.count)
+		u.fail("%d of %d placements, %d counted", used, s.window, s.count)
 		return
 	}
 	n := s.count - used
@@ -253,7 +253,7 @@ func (l *loader) placements() {
 	}
 	for h := uint32(1); h <= x.orders.used && u.Err == nil; h++ {
 		if o := x.orders.at(h); (o.ring != 0) != (o.first > s.floor) {
-			u.Fail("order %x of Sequence %d, floor %d", o.id[:4], o.first, s.floor)
+			u.fail("order %x of Sequence %d, floor %d", o.id[:4], o.first, s.floor)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func (l *loader) placement(p *placement) {
 	s := &l.x.seen
 	h, at, known := l.x.seen.find(&l.x.orders, &p.id, p.tag)
 	if known == (p.first != 0) || known && l.x.orders.at(h).ring != 0 {
-		l.u.Fail("placement %x of Sequence %d", p.id[:4], p.first)
+		l.u.fail("placement %x of Sequence %d", p.id[:4], p.first)
 		return
 	}
 	s.at = s.ring.next()
@@ -300,7 +300,7 @@ func (l *loader) references() {
 		var id OrderID
 		l.u.Bytes(id[:])
 		if _, known := l.x.refs[id]; known || id == (OrderID{}) {
-			l.u.Fail("reference %x twice, or empty", id[:4])
+			l.u.fail("reference %x twice, or empty", id[:4])
 			return
 		}
 		l.x.refer(&id, Sequence(l.u.Uint()))
@@ -313,7 +313,7 @@ func (l *loader) watched() {
 	l.each(func() {
 		k := apiKey{l.wallet(), uint32(l.u.Most(1<<32 - 1))}
 		if _, known := x.beats.at[k]; known || k.owner == 0 {
-			l.u.Fail("beat of wallet %d, key %d", k.owner, k.nonce)
+			l.u.fail("beat of wallet %d, key %d", k.owner, k.nonce)
 			return
 		}
 		x.digest += x.beats.add(beat{k, Time(l.u.Int())}).leaf()
@@ -328,7 +328,7 @@ func (l *loader) keys() {
 		word := u.Most(uint64(keyClasses)<<1 - 1)
 		k.class = KeyClass(word >> 1)
 		if _, known := x.keys.revoked[k]; known || k.owner == 0 {
-			u.Fail("key %d of wallet %d", k.number, k.owner)
+			u.fail("key %d of wallet %d", k.number, k.owner)
 			return
 		}
 		x.keys.set(k, word&1 != 0)

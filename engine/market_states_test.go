@@ -2,8 +2,8 @@ package engine
 
 import "testing"
 
-// TestTransitions: from each state of a market to each, by SetState and by Resolve; whether orders
-// are taken in it, and whether what rests goes.
+// TestTransitions goes from each state of a market to each other, by SetState and by Resolve, and
+// checks whether the market accepts orders, and whether resting orders are cancelled.
 func TestTransitions(t *testing.T) {
 	paths := map[MarketState][]MarketState{Unopened: nil, Open: {Open}, Paused: {Open, Paused},
 		Closed: {Closed}, Settled: {Settled}}

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAdjustIsInvisible trades in a market whose tick is refined on the way, and in one that had
-// the fine tick from the start: the same happens, in the same order.
+// TestAdjustIsInvisible trades in a market whose tick is refined during the test, and in one with
+// the fine tick from the start: both yield the same Events.
 func TestAdjustIsInvisible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		coarse := rapid.SampledFrom([]Price{1000, 100, 50}).Draw(t, "coarse")
@@ -105,7 +105,7 @@ func listMany(n int) *Exchange {
 	return x
 }
 
-// TestIdleMarkets: what a market costs that nobody trades in.
+// TestIdleMarkets measures the memory of a market without orders.
 func TestIdleMarkets(t *testing.T) {
 	if auditing {
 		t.Skip("an audit after each market takes too long")

@@ -7,10 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The same Commands by another road come to the same end. No expected result is needed for that, so
-// these histories may be anything.
+// Metamorphic tests: a transformed history must lead to the transformed result. They need no
+// expected result, so any history will do.
 
-// A history is what a deck drew, and what happened.
+// A history is the Commands that a deck drew, and their Events.
 type history struct {
 	commands []Command
 	times    []Time

@@ -1,6 +1,7 @@
 package engine
 
-// place answers Place: judge, match, settle, rest.
+// place answers Place: it identifies the sender, admits, matches and settles the order, and rests
+// the remainder.
 func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []Event {
 	t := taker{c: c, hint: x.hints.pop()}
 	if refused := t.identify(x); refused != Accepted {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A reference is the exchange again, from its rules and not from its code: lists that are searched
-// from end to end, sums that are added up anew each time, big numbers. It remembers no ladder, no
-// reserve, no counter and no digest. It is slow, and short enough to be read beside the rules.
+// A reference is a second exchange, written from the rules and not from the code: it searches lists
+// from end to end, adds up sums anew each time, and uses big numbers. It keeps no ladder, no
+// reserve, no counter and no digest. It is slow, but short enough to compare with the rules.
 type reference struct {
 	window   int // placements to remember
 	wallets  []*refWallet
@@ -209,7 +209,7 @@ func (r *reference) rest(o refOrder) {
 	r.orders = append(r.orders, o)
 }
 
-// take removes an order from those that rest.
+// take removes a resting order.
 func (r *reference) take(id OrderID) {
 	i := slices.IndexFunc(r.orders, func(o refOrder) bool { return o.id == id })
 	r.orders = slices.Delete(r.orders, i, i+1)
@@ -243,7 +243,7 @@ func (r *reference) some(pass func(o *refOrder) bool) (orders []refOrder) {
 	return orders
 }
 
-// cancel takes an order out of the book for who placed it, or for an operator.
+// cancel cancels an order for its owner or for an operator.
 func (r *reference) cancel(c *Command) []Event {
 	operator := c.Owner == 0 && c.Reason == ByOperator
 	found := r.some(func(o *refOrder) bool {
@@ -258,7 +258,7 @@ func (r *reference) cancel(c *Command) []Event {
 	return r.dropAll(found, ByOwner)
 }
 
-// cancelAll takes out a wallet's orders: market after market, the newest first.
+// cancelAll cancels a wallet's orders, market after market, the newest first.
 func (r *reference) cancelAll(c *Command) []Event {
 	w := r.wallet(c.Wallet)
 	switch {
@@ -286,8 +286,7 @@ func (r *reference) cancelAll(c *Command) []Event {
 	})
 }
 
-// advance takes out what is due: the earliest expiry first, then market after market, the oldest
-// first, so many at once.
+// advance cancels expired orders up to AdvanceOrders: by expiry, then by market, the oldest first.
 func (r *reference) advance(c *Command, now Time) []Event {
 	due := r.some(func(o *refOrder) bool { return o.expiry != 0 && o.expiry <= now })
 	slices.SortFunc(due, func(a, b refOrder) int {
@@ -299,8 +298,8 @@ func (r *reference) advance(c *Command, now Time) []Event {
 		Event{Kind: Advanced, Size: Size(len(due)), Order: c.ID})
 }
 
-// sweep takes out all orders of a market: bids from the best down, then asks from the best up, and
-// at one price the oldest first.
+// sweep cancels all orders of a market: the bids best first, then the asks best first, at one price
+// the oldest first.
 func (r *reference) sweep(no MarketNo, why Reason) []Event {
 	all := r.some(func(o *refOrder) bool { return o.market == no })
 	slices.SortStableFunc(all, func(a, b refOrder) int {

@@ -13,9 +13,9 @@ type Reject uint16
 const (
 	Accepted           Reject = iota
 	RejectDuplicate           // First: the Sequence that bound the id
-	RejectRecheck             // First: the Floor that the index must reach before the door looks again
+	RejectRecheck             // First: the floor that the index must reach before ingress looks again
 	RejectMarket              // unknown market number
-	RejectUnopened            // the market takes no orders yet
+	RejectUnopened            // the market accepts no orders yet
 	RejectTick                // price in 1/10,000, tick in 1/10,000
 	RejectMinSize             // size and minimum in base units
 	RejectBalance             // balance, sum of active orders, order amount: base units of the asset
@@ -29,8 +29,8 @@ const (
 	RejectType                // order type, or Command, not offered
 	RejectPaused              // the market is paused
 	RejectClosed              // the market is closed or resolved
-	RejectCancelOnly          // the exchange, or the market, takes only cancels
-	RejectPostOnlyMode        // the exchange, or the market, takes only post-only orders
+	RejectCancelOnly          // the exchange, or the market, accepts only cancels
+	RejectPostOnlyMode        // the exchange, or the market, accepts only post-only orders
 	RejectBanned              // the wallet may only cancel: its address in 20 bytes of Args
 	RejectCrosses             // a post-only order would trade at once
 	RejectFOK                 // cannot be filled whole

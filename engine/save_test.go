@@ -28,7 +28,7 @@ func saved(t testing.TB, x *Exchange) [][]byte {
 	return chunks
 }
 
-// giver hands chunks out as Load wants them.
+// giver returns the chunks one by one, as Load asks for them.
 func giver(chunks [][]byte) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		if len(chunks) == 0 {
@@ -40,7 +40,7 @@ func giver(chunks [][]byte) func() ([]byte, error) {
 	}
 }
 
-// reloaded is what comes of a state that was saved, which it saves again as it was.
+// reloaded loads a saved state, and checks that saving it again yields the same bytes.
 func reloaded(t testing.TB, x *Exchange, seed uint64) *Exchange {
 	t.Helper()
 	chunks := saved(t, x)
@@ -61,9 +61,8 @@ func reloaded(t testing.TB, x *Exchange, seed uint64) *Exchange {
 	return y
 }
 
-// TestSaveAnywhere saves and loads at every few Commands of histories that meet every Command and
-// reject there is. Whatever comes next has the same Events and Digest with those that never
-// stopped.
+// TestSaveAnywhere saves and loads after every few Commands of histories with every Kind and every
+// Reject. Later Commands yield the same Events and Digest as without the save.
 func TestSaveAnywhere(t *testing.T) {
 	for seed := range dice(40) {
 		d := seed
@@ -79,7 +78,7 @@ func TestSaveAnywhere(t *testing.T) {
 	}
 }
 
-// TestSaveOfLongHistories does so with orders that live long, in full rings.
+// TestSaveOfLongHistories is TestSaveAnywhere with long-lived orders and full rings.
 func TestSaveOfLongHistories(t *testing.T) {
 	for seed := range dice(24) {
 		d, window := seed, []uint32{8, 100, Window}[seed%3]
@@ -179,7 +178,7 @@ func TestLoadNoticesNonsense(t *testing.T) {
 	t.Logf("%d of %d changes changed nothing but Sequences", loaded, 4*len(body))
 }
 
-// TestSinkEndsSave gives the sink's error back.
+// TestSinkEndsSave: Save returns the sink's error.
 func TestSinkEndsSave(t *testing.T) {
 	full := errors.New("full")
 	if err := NewExchange(1).Save(func([]byte) error { return full }); !errors.Is(err, full) {
@@ -187,10 +186,9 @@ func TestSinkEndsSave(t *testing.T) {
 	}
 }
 
-// TestSaveNoticesDrift: a counter that is not what it counts gets into no saved state. Reserves of
-// collateral and of tokens that are off by anything, or off in two accounts that make up for each
-// other, are named; so are money and tokens out of nowhere. What the sink got by then is not
-// loaded.
+// TestSaveNoticesDrift: Save refuses a state whose counters are wrong. The error names wrong
+// reserves of collateral and tokens, also if two of them cancel out, and money or tokens from
+// nowhere. Load refuses the chunks that the sink has got by then.
 func TestSaveNoticesDrift(t *testing.T) {
 	d := dice(7)
 	w := newCrowd(d.below)
@@ -240,7 +238,7 @@ func TestSaveNoticesDrift(t *testing.T) {
 	reloaded(t, x, 3)
 }
 
-// TestLaterVersionIsRefused says so, and is no damage.
+// TestLaterVersionIsRefused: Load refuses the state of a later version with ErrVersion.
 func TestLaterVersionIsRefused(t *testing.T) {
 	for _, word := range [][2]uint64{{saveFormat + 1, Version}, {saveFormat, Version + 1}} {
 		var packed [][]byte
@@ -286,8 +284,8 @@ func BenchmarkSave(b *testing.B) {
 	b.ReportMetric(float64(loading.Nanoseconds())/n, "load-ns/order")
 }
 
-// TestReserve: a table that is made larger at once, even while it goes over to more buckets, keeps
-// what it has and takes what was asked for without doubling.
+// TestReserve: reserve keeps all entries, even during a move, and the reserved number of inserts
+// causes no doubling.
 func TestReserve(t *testing.T) {
 	for _, before := range []uint32{0, 100, 193, 200, 1000, 1537, 1540} {
 		m := newTable()

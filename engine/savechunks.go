@@ -141,8 +141,8 @@ type Unpacker struct {
 // NewUnpacker reads the chunks that next returns, each valid until the following call.
 func NewUnpacker(next func() ([]byte, error)) *Unpacker { return &Unpacker{next: next} }
 
-// Fail keeps the first error. Readers call it for a value that makes no sense.
-func (u *Unpacker) Fail(format string, args ...any) {
+// fail keeps the first error. Readers call it for a value that makes no sense.
+func (u *Unpacker) fail(format string, args ...any) {
 	if u.Err == nil {
 		u.Err = fmt.Errorf("%w: "+format, append([]any{ErrState}, args...)...)
 	}
@@ -159,7 +159,7 @@ func (u *Unpacker) fill() bool {
 		return false
 	}
 	if u.final {
-		u.Fail("it ends too early")
+		u.fail("it ends too early")
 		return false
 	}
 	b, err := u.next()
@@ -183,17 +183,17 @@ func (u *Unpacker) open(b []byte) bool {
 	le := binary.LittleEndian
 	switch {
 	case n != len(b):
-		u.Fail("chunk %d has %d bytes instead of %d", u.number, len(b), n)
+		u.fail("chunk %d has %d bytes instead of %d", u.number, len(b), n)
 	case le.Uint32(b[12:]) != chunkSum(b):
-		u.Fail("chunk %d fails its checksum", u.number)
+		u.fail("chunk %d fails its checksum", u.number)
 	case le.Uint32(b[4:]) != u.number:
-		u.Fail("chunk %d stands where chunk %d belongs", le.Uint32(b[4:]), u.number)
+		u.fail("chunk %d stands where chunk %d belongs", le.Uint32(b[4:]), u.number)
 	case final:
 		body := b[ChunkOverhead:]
 		count, total := le.Uint32(body), le.Uint64(body[4:])
 		u.final, u.sum = true, le.Uint64(body[12:])
 		if count != u.number || total != u.total {
-			u.Fail("%d chunks of %d bytes instead of %d of %d", u.number, u.total, count, total)
+			u.fail("%d chunks of %d bytes instead of %d of %d", u.number, u.total, count, total)
 		}
 		return false
 	default:
@@ -209,13 +209,13 @@ func (u *Unpacker) open(b []byte) bool {
 func (u *Unpacker) Uint() uint64 {
 	if !u.fill() {
 		if u.Err == nil {
-			u.Fail("it ends too early")
+			u.fail("it ends too early")
 		}
 		return 0
 	}
 	v, n := binary.Uvarint(u.rest)
 	if n <= 0 {
-		u.Fail("malformed number in chunk %d", u.number)
+		u.fail("malformed number in chunk %d", u.number)
 		return 0
 	}
 	u.rest = u.rest[n:]
@@ -235,7 +235,7 @@ func (u *Unpacker) Int() int64 {
 func (u *Unpacker) Most(limit uint64) uint64 {
 	v := u.Uint()
 	if v > limit {
-		u.Fail("%d is above %d", v, limit)
+		u.fail("%d is above %d", v, limit)
 		return 0
 	}
 	return v
@@ -244,7 +244,7 @@ func (u *Unpacker) Most(limit uint64) uint64 {
 // Bytes fills dst with what Packer.Bytes packed; with zeros after an error.
 func (u *Unpacker) Bytes(dst []byte) {
 	if !u.fill() || len(u.rest) < len(dst) {
-		u.Fail("it ends too early")
+		u.fail("it ends too early")
 		clear(dst)
 		return
 	}
@@ -254,10 +254,10 @@ func (u *Unpacker) Bytes(dst []byte) {
 // Close reads the last chunk and returns its sum. Values that nobody has read are an error.
 func (u *Unpacker) Close() (sum uint64, err error) {
 	if u.Err == nil && len(u.rest) > 0 {
-		u.Fail("%d bytes more than expected", len(u.rest))
+		u.fail("%d bytes more than expected", len(u.rest))
 	}
 	if u.Err == nil && !u.final && u.fill() {
-		u.Fail("more than expected")
+		u.fail("more than expected")
 	}
 	return u.sum, u.Err
 }

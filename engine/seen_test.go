@@ -27,8 +27,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestOneTag: orders whose ids have one tag, and differ in one word only, are two orders, whether
-// the first one rests or not; and what Touch found for the one is of no use to the other.
+// TestOneTag: two ids with the same tag that differ in one word are two orders, whether the first
+// one rests or not. A hint of Touch for one of them is refused for the other.
 func TestOneTag(t *testing.T) {
 	x := NewExchange(1)
 	newMixed(x, 1)
@@ -109,8 +109,8 @@ func TestPositionsOfOneTag(t *testing.T) {
 	}
 }
 
-// TestMarketsOfOneTag lists two conditions of one tag with tokens of one tag, twice, and splits
-// with two requests of one tag, twice: they are two, and each is known again.
+// TestMarketsOfOneTag lists two conditions with the same tag and tokens with the same tag, twice,
+// and splits with two requests with the same tag, twice: the engine tells them apart.
 func TestMarketsOfOneTag(t *testing.T) {
 	x := NewExchange(1)
 	seq := Sequence(0)

@@ -2,8 +2,8 @@ package engine
 
 import "testing"
 
-// TestTray hands out records beyond the one piece: each keeps its number and what was written to
-// it, whichever way they came to lie, and a fresh one is empty.
+// TestTray hands out more records than one piece holds: each keeps its number and its content
+// through all moves, and a fresh one is empty.
 func TestTray(t *testing.T) {
 	var all tray[link]
 	const most = nearRecords + 2*slabPage
@@ -34,8 +34,8 @@ func TestTray(t *testing.T) {
 	}
 }
 
-// TestManyOrders has more orders rest in two books than one piece holds, takes every third out
-// again and has a taker meet what is left, oldest first.
+// TestManyOrders rests more orders in two books than one piece holds, cancels every third, and
+// fills the others with a taker, oldest first.
 func TestManyOrders(t *testing.T) {
 	const orders, levels = nearRecords + 3*slabPage, 7
 	x := NewBare(2, 10)

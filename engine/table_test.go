@@ -55,8 +55,8 @@ func (s *entries) check(t interface{ Fatalf(string, ...any) }) {
 	}
 }
 
-// TestTable: whatever comes and goes while a table grows is found until it goes. Tags are drawn
-// from few homes, so that entries lie far from theirs, and around the end of the buckets.
+// TestTable inserts and removes entries while a table grows: each is found until it is removed.
+// Tags come from few homes, so that entries lie far from their homes and wrap around the end.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &entries{table: newTable()}
@@ -171,8 +171,8 @@ func TestTableSteps(t *testing.T) {
 	}
 }
 
-// passAll is a table in which every bucket was passed by an entry that is still there, while what
-// filled the buckets is gone.
+// passAll returns a table in which a remaining entry has passed every bucket, while the entries
+// that filled the buckets are gone.
 func passAll() *entries {
 	s := &entries{table: newTable()}
 	for start := uint32(0); start < tableLeast; start += 8 {
@@ -194,8 +194,8 @@ func passAll() *entries {
 	return s
 }
 
-// TestTableAllPassed: entries stay where they had to go, so that in time each bucket of a small
-// table has been passed. A search for what is not there ends, and nothing is lost when it grows.
+// TestTableAllPassed: entries never move back, so in time an entry has passed every bucket of a
+// small table. A search for a missing entry still ends, and growing loses nothing.
 func TestTableAllPassed(t *testing.T) {
 	s := passAll()
 	for i := range s.table.all {

@@ -53,7 +53,7 @@ type toucher struct {
 	x       *Exchange
 	wide    bool // fetch wallets, markets, levels and positions, too
 	cancels uint32
-	count   uint32                 // of places
+	count   uint32                 // of the new orders in places
 	tags    [TouchAhead]uint32     // of the cancels
 	slots   [TouchAhead]uint32     // of their hints
 	orders  [TouchAhead]uint32     // that they cancel

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPeek looks for levels where none was made: Touch does, and would go no further if it failed.
+// TestPeek peeks at levels without a page, as Touch does.
 func TestPeek(t *testing.T) {
 	var q queues
 	b := newBook(10_000, &q)
@@ -23,9 +23,9 @@ func TestPeek(t *testing.T) {
 	}
 }
 
-// TestTouch: a touched Exchange does what one does that was not, and is not changed by it, whether
-// what comes is what was touched, some of it, something else or the same in another order: few
-// positions and many, which are touched in other ways.
+// TestTouch: Touch changes nothing, and a touched Exchange behaves like an untouched one: whether
+// the touched Commands come next, some of them, others, or the same in another order; in a small
+// state and in a large one, which Touch handles differently.
 func TestTouch(t *testing.T) {
 	for _, markets := range []int{3, nearPositions/mixedWallets + 1} {
 		x, y := NewExchange(1), NewExchange(1)
@@ -77,8 +77,8 @@ func TestTouch(t *testing.T) {
 	}
 }
 
-// touched are the Commands to touch: those that come, those but for the first ones, those the other
-// way round, or each twice.
+// touched returns the Commands to touch: the coming ones, all but the first ones, the reverse, or
+// each twice.
 func touched(all []Command, round int) (next []*Command) {
 	for i := range all {
 		next = append(next, &all[i])
@@ -96,8 +96,7 @@ func touched(all []Command, round int) (next []*Command) {
 	return next
 }
 
-// TestTouchHints: what Touch takes for the order and the position of a Command is what Apply then
-// finds, so that it need not search.
+// TestTouchHints: the hints of Touch are right for nearly all Commands, so Apply need not search.
 func TestTouchHints(t *testing.T) {
 	x := NewExchange(1)
 	m := newMixed(x, nearPositions/mixedWallets+1)
@@ -157,8 +156,8 @@ func TestTouchGone(t *testing.T) {
 	}
 }
 
-// TestTouchSteps touches what is in order and what is not, of few positions and many: nothing
-// panics. Touch would hide that, and fetch the less without a word.
+// TestTouchSteps touches valid and invalid Commands in a small state and in a large one: nothing
+// panics. Touch would hide a panic and fetch less.
 func TestTouchSteps(t *testing.T) {
 	for _, markets := range []int{1, nearPositions/mixedWallets + 1} {
 		x := NewExchange(1)
@@ -189,8 +188,8 @@ func TestTouchSteps(t *testing.T) {
 	}
 }
 
-// TestTouchRefused: each Place and each Cancel takes its own hint, whatever is refused or of
-// another kind before it.
+// TestTouchRefused: each Place and each Cancel uses its own hint, even behind refused Commands and
+// other Kinds.
 func TestTouchRefused(t *testing.T) {
 	x := NewExchange(1)
 	m := newMixed(x, nearPositions/mixedWallets+1)
@@ -266,7 +265,8 @@ func TestTouchFar(t *testing.T) {
 	}
 }
 
-// TestTouchUsed: what Touch found is not searched again. Where it would be searched it is no more.
+// TestTouchUsed: Apply uses right hints without a search: the test removes the entries that a
+// search would find.
 func TestTouchUsed(t *testing.T) {
 	if auditing {
 		t.Skip("the audit would find what is taken away here")

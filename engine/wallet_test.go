@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWorth compares what tokens are paid with arithmetic of any size.
+// TestWorth compares payouts with big.Int arithmetic.
 func TestWorth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tokens := [2]int64{
@@ -103,7 +103,8 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// TestRequestsLeave: after a burst every new request lets go of some, so that none pays for all.
+// TestRequestsLeave: after a burst every new request forgets some old ones, so that none pays for
+// all.
 func TestRequestsLeave(t *testing.T) {
 	x := newExchange(1, 4)
 	for i := range 100 {

@@ -23,27 +23,27 @@
 // # The way of one order
 //
 // The functions that an accepted order runs through, in their order. Each is called by an earlier
-// one, or handed over by what stands behind "by". No file is visited twice. Left out are leaves:
+// one, or handed over by what follows "by". No file is visited twice. Left out are leaves:
 // parsers (decodeOrder), writers (appendResult), arithmetic, queues and locks.
 //
-//	ingress.Server.handle         ingress/server.go
-//	ingress.Server.gate           ingress/server.go              by ingress.Server.routes
-//	ingress.door.admit            ingress/limits.go
-//	ingress.orders.postOrder      ingress/order.go               by ingress.Server.gate
-//	ingress.door.authenticate     ingress/caller.go
-//	auth.Keyring.Authenticate     ingress/auth/keyring.go
-//	ingress.seat.take             ingress/seat.go
-//	ingress.orders.judge          ingress/judge.go
-//	auth.Verifier.Verify          ingress/auth/verifier.go
-//	sequencer.Sequencer.Enter     engine/sequencer/sequencer.go  by ingress.Options.Enter
-//	sequencer.Sequencer.Step      engine/sequencer/matcher.go    by sequencer.Sequencer.ring
-//	sequencer.Sequencer.fill      engine/sequencer/matcher.go
-//	engine.Exchange.Apply         engine/exchange.go
-//	sequencer.Sequencer.Append    engine/sequencer/appender.go   by sequencer.Sequencer.applied
-//	journal.Journal.Append        journal/journal.go
-//	sequencer.Sequencer.Commit    engine/sequencer/committer.go  by sequencer.Sequencer.appended
-//	journal.Journal.Wait          journal/wait.go
-//	view.Board.Publish            engine/view/board.go
+//	ingress.Server.handle      ingress/server.go
+//	ingress.Server.gate        ingress/server.go             by ingress.Server.routes
+//	ingress.door.admit         ingress/limits.go
+//	ingress.orders.postOrder   ingress/order.go              by ingress.Server.gate
+//	ingress.door.authenticate  ingress/caller.go
+//	auth.Keyring.Authenticate  ingress/auth/keyring.go
+//	ingress.seat.take          ingress/seat.go
+//	ingress.orders.judge       ingress/judge.go
+//	auth.Verifier.Verify       ingress/auth/verifier.go
+//	sequencer.Sequencer.Enter  engine/sequencer/sequencer.go by ingress.Options.Enter
+//	sequencer.Sequencer.Step   engine/sequencer/matcher.go   by sequencer.Sequencer.ring
+//	sequencer.Sequencer.fill   engine/sequencer/matcher.go
+//	engine.Exchange.Apply      engine/exchange.go
+//	sequencer.Sequencer.Append engine/sequencer/appender.go  by sequencer.Sequencer.applied
+//	journal.Journal.Append     journal/journal.go
+//	sequencer.Sequencer.Commit engine/sequencer/committer.go by sequencer.Sequencer.appended
+//	journal.Journal.Wait       journal/wait.go
+//	view.Board.Publish         engine/view/board.go
 //
 // # Contract
 //
@@ -64,6 +64,6 @@
 // # Reading order
 //
 // The way above; replay.go (an order that comes again), bundle.go (lists), reply.go and advice.go
-// (answers); cancel.go, tokens.go, heartbeat.go; keys.go, records.go, builders.go, faucet.go;
+// (answers); cancel.go, tokens.go, heartbeat.go; keys.go, records.go, faucet.go;
 // door.go (all other Commands), routes.go, pool.go, admin.go, control.go, metrics.go.
 package ingress

@@ -225,7 +225,7 @@ func refuseSignature(err error, version uint8) *wire.Refusal {
 			"the exchange in domain")
 }
 
-// clear settles what keeps a verified order from entering: terms that make no sense, and a wallet
+// clear resolves what keeps a verified order from entering: terms that make no sense, and a wallet
 // without an owner.
 func (s *orders) clear(p *placement, caller *identity) *wire.Refusal {
 	if p.terms != nil {

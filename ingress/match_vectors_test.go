@@ -141,17 +141,17 @@ func units(t *testing.T, text string) int64 {
 // TestPublishedFees: a taker pays what other people's tests compute, rounded to five decimals, in a
 // market with their schedule.
 func TestPublishedFees(t *testing.T) {
-	type row struct {
+	type feeCase struct {
 		Rate, Price, Fee, Shares, Contracts json.Number
 		Exponent                            uint8
 	}
 	var all struct {
 		Kuest struct {
-			Base  []row
+			Base  []feeCase
 			Split []any `json:"operator_split"`
 			Round []any `json:"rounding"`
 		} `json:"fees_kuest"`
-		Client struct{ Cases []row } `json:"fees_polymarket_client"`
+		Client struct{ Cases []feeCase } `json:"fees_polymarket_client"`
 	}
 	readVectors(t, &all, "vectors.json")
 	p, n := newPit(t), tally{}

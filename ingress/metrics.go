@@ -51,7 +51,7 @@ func (m *metrics) watch(p *pool) {
 	gauge("queue_limit", "Orders and signatures that may wait at the present cost of one.",
 		func() float64 { return float64(p.capacity()) })
 	gauge("places", "Places there are now: one less while somebody reads.",
-		func() float64 { return float64(p.places()) })
+		func() float64 { return float64(p.seats()) })
 	gauge("cost_seconds", "Moving average of the time that one holds its place.",
 		func() float64 { return time.Duration(p.cost.Load()).Seconds() })
 	count("total", "Orders and signatures worked on.", p.ran.Load)

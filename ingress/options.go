@@ -101,50 +101,43 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate names every bad option that New needs.
-func (o *Options) validate() error {
-	var problems []error
-	need := func(ok bool, name string) {
-		if !ok {
-			problems = append(problems, fmt.Errorf("%s is not set", name))
+// option is one that must be set.
+type option struct {
+	name string
+	set  bool
+}
+
+// unset names those that are not.
+func unset(options ...option) (problems []error) {
+	for _, o := range options {
+		if !o.set {
+			problems = append(problems, fmt.Errorf("%s is not set", o.name))
 		}
 	}
-	need(o.Keyring != nil, "Keyring")
-	need(o.Verifier != nil, "Verifier")
-	need(len(o.Chains) > 0, "Chains")
-	if o.Faucet < 0 || o.Faucet > engine.MaxAmount {
-		problems = append(problems, fmt.Errorf("option Faucet %s: out of range", o.Faucet))
+	return problems
+}
+
+// validate names every bad option that New needs.
+func (o *Options) validate() error {
+	problems := unset(option{"Keyring", o.Keyring != nil}, option{"Verifier", o.Verifier != nil},
+		option{"Chains", len(o.Chains) > 0})
+	wrong := func(is bool, format string, value any) {
+		if is {
+			problems = append(problems, fmt.Errorf("option "+format, value))
+		}
 	}
-	if o.FaucetWallets < 0 {
-		problems = append(problems, fmt.Errorf("option FaucetWallets %d: negative", o.FaucetWallets))
-	}
-	if o.Workers < 1 || o.Workers > 1024 {
-		problems = append(problems, fmt.Errorf("option Workers %d: not in [1, 1024]", o.Workers))
-	}
-	if o.Concurrency < 1 {
-		problems = append(problems, fmt.Errorf("option Concurrency %d: not positive", o.Concurrency))
-	}
-	if o.ConnsPerAddress < 0 {
-		problems = append(problems,
-			fmt.Errorf("option ConnsPerAddress %d: negative", o.ConnsPerAddress))
-	}
+	wrong(o.Faucet < 0 || o.Faucet > engine.MaxAmount, "Faucet %s: out of range", o.Faucet)
+	wrong(o.FaucetWallets < 0, "FaucetWallets %d: negative", o.FaucetWallets)
+	wrong(o.Workers < 1 || o.Workers > 1024, "Workers %d: not in [1, 1024]", o.Workers)
+	wrong(o.Concurrency < 1, "Concurrency %d: not positive", o.Concurrency)
+	wrong(o.ConnsPerAddress < 0, "ConnsPerAddress %d: negative", o.ConnsPerAddress)
 	return errors.Join(problems...)
 }
 
 // validateAttached names every missing option of the first group.
 func (o *Options) validateAttached() error {
-	var problems []error
-	need := func(ok bool, name string) {
-		if !ok {
-			problems = append(problems, fmt.Errorf("%s is not set", name))
-		}
-	}
-	need(o.Enter != nil, "Enter")
-	need(o.EnterAll != nil, "EnterAll")
-	need(o.Board != nil, "Board")
-	need(o.Public != nil, "Public")
-	need(o.Account != nil, "Account")
-	need(o.Past != nil, "Past")
-	need(o.Await != nil, "Await")
-	return errors.Join(problems...)
+	return errors.Join(unset(option{"Enter", o.Enter != nil}, option{"EnterAll", o.EnterAll != nil},
+		option{"Board", o.Board != nil}, option{"Public", o.Public != nil},
+		option{"Account", o.Account != nil}, option{"Past", o.Past != nil},
+		option{"Await", o.Await != nil})...)
 }

@@ -30,10 +30,10 @@ var (
 	errPoolClosed  = errors.New("verification pool is closed")
 )
 
-// pool bounds how many orders are worked on at once. One order takes as long as many book reads: if
-// all ran at once, the scheduler's queue would be full of them and a read would wait for all. Orders
-// that wait for a seat are parked, not runnable, and each runs in its own goroutine: no thread is
-// woken. Answers go before new work, because they end work that was let in.
+// pool bounds how many orders are worked on at once. One order takes as long as many book reads:
+// if all ran at once, the scheduler's queue would be full of them and a read would wait for all.
+// Orders that wait for a seat are parked, not runnable, and each runs in its own goroutine: no
+// thread is woken. Answers go before new work, because they end work that was let in.
 //
 //	do ─► a seat is free ─► run
 //	 └──► full, or this wallet's share is taken ─► errPoolFull
@@ -138,9 +138,9 @@ func (p *pool) reading(at time.Time) {
 	}
 }
 
-// places is how many may run now. The seats are as many as there are CPUs, and the kernel would let
+// seats is how many may run now. The seats are as many as there are CPUs, and the kernel would let
 // a read wait for the turns of all of them: while somebody reads, one CPU is left free.
-func (p *pool) places() int {
+func (p *pool) seats() int {
 	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(p.spans.reads) {
 		return p.workers - 1
 	}
@@ -156,7 +156,7 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 		return nil, errPoolClosed
 	}
 	p.fill()
-	if p.running < p.places() {
+	if p.running < p.seats() {
 		p.running++
 		return nil, nil
 	}
@@ -178,7 +178,7 @@ func (p *pool) try() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.fill()
-	if p.closed || p.running >= p.places() {
+	if p.closed || p.running >= p.seats() {
 		return false
 	}
 	p.running++
@@ -219,7 +219,7 @@ func (p *pool) leave() {
 // seat computes and is gone in a moment. The mutex is held.
 func (p *pool) fill() {
 	for p.answers.first != nil || p.queue.first != nil {
-		if p.running >= p.places() {
+		if p.running >= p.seats() {
 			return
 		}
 		w := p.answers.pop()

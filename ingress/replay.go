@@ -47,11 +47,11 @@ var errLagging = errors.New("the index lags")
 // as far as what the order's wallet was told before, a cancel for one. The error is errLagging if
 // it does not come that far in time.
 func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequence) error {
-	touched := s.options.Board.Directory.LastNamed(past.Wallet)
-	if seen >= touched {
+	last := s.options.Board.Directory.LastNamed(past.Wallet)
+	if seen >= last {
 		return nil
 	}
-	if !s.await(p.seat, touched) {
+	if !s.await(p.seat, last) {
 		return errLagging
 	}
 	var err error

@@ -34,8 +34,7 @@ func (s *Server) makeRoutes() {
 		for _, path := range []string{"/", "/ok", "/time", "/version"} {
 			r.OPTIONS(prefix+path, s.gate("options", false, allowReads))
 		}
-		s.writes(r, prefix)
-		s.keyRoutes(r, prefix)
+		s.ownRoutes(r, prefix)
 		r.OPTIONS(prefix+"/builder/trades", s.gate("options", false, allowReads))
 		read(prefix+"/builder/trades", sharedRefusals(s.gate("public", true, s.keys.builderTrades)))
 		account := s.gate("account", true, s.account)
@@ -50,46 +49,43 @@ func (s *Server) makeRoutes() {
 	}
 }
 
-// writes are the routes that trade.
-func (s *Server) writes(r *router.Router, prefix string) {
-	r.POST(prefix+"/order", s.gate("post_order", true, s.orders.postOrder))
-	r.POST(prefix+"/orders", s.gate("post_orders", true, s.orders.postOrders))
-	r.DELETE(prefix+"/order", s.gate("delete_order", true, s.signed(cancelScope, s.cancels.deleteOrder)))
-	r.DELETE(prefix+"/orders", s.gate("delete_orders", true, s.cancels.deleteOrders))
-	r.DELETE(prefix+"/cancel-all", s.gate("cancel_all", true, s.signed(cancelScope, s.cancels.deleteAll)))
-	r.DELETE(prefix+"/cancel-market-orders", s.gate("cancel_market", true, s.signed(cancelScope, s.cancels.deleteMarket)))
-	r.POST(prefix+"/v1/heartbeats", s.gate("heartbeat", true, s.signed(beatScope, s.beats.heartbeat)))
-	r.POST(prefix+"/heartbeats", s.gate("heartbeat", true, s.signed(beatScope, s.beats.legacyHeartbeat)))
-	r.POST(prefix+"/split", s.gate("split", true, s.signed(transferScope, s.tokens.exchange(engine.SplitTokens))))
-	r.POST(prefix+"/merge", s.gate("merge", true, s.signed(transferScope, s.tokens.exchange(engine.MergeTokens))))
-	r.POST(prefix+"/redeem", s.gate("redeem", true, s.signed(transferScope, s.tokens.exchange(engine.RedeemTokens))))
-}
-
-// keyRoutes are the routes about API keys.
-func (s *Server) keyRoutes(r *router.Router, prefix string) {
-	prefix += "/auth"
+// ownRoutes are the routes that trade and those about API keys.
+func (s *Server) ownRoutes(r *router.Router, prefix string) {
+	cancel := func(h signedRequest) fasthttp.RequestHandler { return s.signed(cancelScope, h) }
+	beat := func(h signedRequest) fasthttp.RequestHandler { return s.signed(beatScope, h) }
+	exchange := func(kind engine.Kind) fasthttp.RequestHandler {
+		return s.signed(transferScope, s.tokens.exchange(kind))
+	}
+	k := &s.keys
 	for _, route := range []struct {
-		method, path string
-		handler      fasthttp.RequestHandler
+		name, method, path string
+		handler            fasthttp.RequestHandler
 	}{
-		{"POST", "/api-key", s.keys.deriveKey},
-		{"GET", "/derive-api-key", s.keys.deriveKey},
-		{"GET", "/api-keys", s.keys.reads(s.keys.listKeys)},
-		{"DELETE", "/api-key", s.keys.writes(s.keys.deleteKey)},
-		{"GET", "/ban-status/closed-only", s.keys.reads(s.keys.closedOnly)},
-		{"POST", "/readonly-api-key", s.keys.writes(s.keys.addReadOnly)},
-		{"GET", "/readonly-api-keys", s.keys.reads(s.keys.listReadOnly)},
-		{"DELETE", "/readonly-api-key", s.keys.writes(s.keys.deleteReadOnly)},
-		{"GET", "/validate-readonly-api-key", s.keys.validateReadOnly},
-		{"POST", "/builder-api-key", s.keys.writes(s.keys.addBuilder)},
-		{"GET", "/builder-api-key", s.keys.reads(s.keys.listBuilder)},
-		{"DELETE", "/builder-api-key", s.keys.deleteBuilder},
+		{"post_order", "POST", "/order", s.orders.postOrder},
+		{"post_orders", "POST", "/orders", s.orders.postOrders},
+		{"delete_order", "DELETE", "/order", cancel(s.cancels.deleteOrder)},
+		{"delete_orders", "DELETE", "/orders", s.cancels.deleteOrders},
+		{"cancel_all", "DELETE", "/cancel-all", cancel(s.cancels.deleteAll)},
+		{"cancel_market", "DELETE", "/cancel-market-orders", cancel(s.cancels.deleteMarket)},
+		{"heartbeat", "POST", "/v1/heartbeats", beat(s.beats.heartbeat)},
+		{"heartbeat", "POST", "/heartbeats", beat(s.beats.legacyHeartbeat)},
+		{"split", "POST", "/split", exchange(engine.SplitTokens)},
+		{"merge", "POST", "/merge", exchange(engine.MergeTokens)},
+		{"redeem", "POST", "/redeem", exchange(engine.RedeemTokens)},
+		{"derive", "POST", "/auth/api-key", k.deriveKey},
+		{"derive", "GET", "/auth/derive-api-key", k.deriveKey},
+		{"keys", "GET", "/auth/api-keys", k.reads(k.listKeys)},
+		{"keys", "DELETE", "/auth/api-key", k.writes(k.deleteKey)},
+		{"keys", "GET", "/auth/ban-status/closed-only", k.reads(k.closedOnly)},
+		{"keys", "POST", "/auth/readonly-api-key", k.writes(k.addReadOnly)},
+		{"keys", "GET", "/auth/readonly-api-keys", k.reads(k.listReadOnly)},
+		{"keys", "DELETE", "/auth/readonly-api-key", k.writes(k.deleteReadOnly)},
+		{"keys", "GET", "/auth/validate-readonly-api-key", k.validateReadOnly},
+		{"keys", "POST", "/auth/builder-api-key", k.writes(k.addBuilder)},
+		{"keys", "GET", "/auth/builder-api-key", k.reads(k.listBuilder)},
+		{"keys", "DELETE", "/auth/builder-api-key", k.deleteBuilder},
 	} {
-		name := "keys"
-		if strings.HasSuffix(route.path, "derive-api-key") || route.method+route.path == "POST/api-key" {
-			name = "derive"
-		}
-		h := s.gate(name, true, route.handler)
+		h := s.gate(route.name, true, route.handler)
 		r.Handle(route.method, prefix+route.path, h)
 		if route.method == "GET" {
 			r.HEAD(prefix+route.path, h)

@@ -238,12 +238,12 @@ func TestAnswersGoFirst(t *testing.T) {
 // who wait get it as soon as nobody does.
 func TestReadersTakeAPlace(t *testing.T) {
 	p := unhurry(newPool(2))
-	if p.places() != 2 {
-		t.Fatalf("%d places at first", p.places())
+	if p.seats() != 2 {
+		t.Fatalf("%d places at first", p.seats())
 	}
 	p.reading(time.Now())
-	if p.places() != 1 {
-		t.Fatalf("%d places beside a reader", p.places())
+	if p.seats() != 1 {
+		t.Fatalf("%d places beside a reader", p.seats())
 	}
 	a, b := newSeat(p), newSeat(p)
 	if err := a.take(engine.Address{1}); err != nil {
@@ -266,8 +266,8 @@ func TestReadersTakeAPlace(t *testing.T) {
 	b.done()
 	if one := newPool(1); one.running != 0 || p.running != 0 {
 		t.Errorf("%d still run", p.running)
-	} else if unhurry(one).reading(time.Now()); one.places() != 1 {
-		t.Errorf("%d places of one", one.places())
+	} else if unhurry(one).reading(time.Now()); one.seats() != 1 {
+		t.Errorf("%d places of one", one.seats())
 	}
 }
 
@@ -277,14 +277,14 @@ func TestReadsAreNoticed(t *testing.T) {
 	h.run([]string{"fund alice 100"})
 	p := h.server.pool
 	h.run([]string{"http GET /ok"})
-	if p.places() != 3 {
-		t.Errorf("%d places", p.places())
+	if p.seats() != 3 {
+		t.Errorf("%d places", p.seats())
 	}
 	for _, read := range []string{"http GET /book", "get alice /data/orders"} {
 		p.read.Store(-int64(time.Hour))
 		h.run([]string{read})
-		if p.places() != 2 {
-			t.Errorf("%s: %d places", read, p.places())
+		if p.seats() != 2 {
+			t.Errorf("%s: %d places", read, p.seats())
 		}
 	}
 }

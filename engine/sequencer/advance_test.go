@@ -21,8 +21,8 @@ func (w *rig) resting() (size engine.Size) {
 	return size
 }
 
-// TestAdvanceComesFirst: what has expired when a frame is stamped is gone before its first Command,
-// and an Advance alone makes a frame only when something has expired.
+// TestAdvanceComesFirst: orders that have expired at a frame's Time leave before its first Command.
+// An Advance alone makes a frame only if an order has expired.
 func TestAdvanceComesFirst(t *testing.T) {
 	now := engine.Time(1000)
 	w := newRig(t, Options{Now: func() engine.Time { return now }})
@@ -63,8 +63,8 @@ func TestAdvanceComesFirst(t *testing.T) {
 	}
 }
 
-// TestIdleNodeExpires: nobody sends anything, and orders leave the book at their time all the same;
-// before and after nothing is written.
+// TestIdleNodeExpires: orders leave the book at their time although nobody sends a Command; no
+// other frame is written.
 func TestIdleNodeExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRig(t, Options{}).run()
@@ -102,8 +102,8 @@ func TestIdleNodeExpires(t *testing.T) {
 	})
 }
 
-// TestAlarmBesideASlewedClock: the clock of the frames runs slower than that of the alarm, which
-// therefore rings too early, again and again, also when a Command is what wakes the matcher then.
+// TestAlarmBesideASlewedClock: the clock of the frames runs slower than the alarm's, so the alarm
+// rings too early again and again, also when a Command wakes the matcher.
 func TestAlarmBesideASlewedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -133,7 +133,8 @@ func TestAlarmBesideASlewedClock(t *testing.T) {
 	})
 }
 
-// TestNothingBehindAFullAdvance: while more has expired than one Advance takes, no Command enters.
+// TestNothingBehindAFullAdvance: while more orders have expired than one Advance cancels, no
+// Command enters a frame.
 func TestNothingBehindAFullAdvance(t *testing.T) {
 	now := engine.Time(1000)
 	w := newRig(t, Options{Now: func() engine.Time { return now }, Ring: 1 << 13})

@@ -12,8 +12,8 @@ import (
 	"clobd/engine"
 )
 
-// TestBundlesStayTogether: many callers enter bundles of random sizes; each is neighbours in the
-// journal in its order, or refused whole.
+// TestBundlesStayTogether: many callers enter bundles of random sizes. The Commands of each are
+// neighbours in the journal, in order, or the whole bundle is refused.
 func TestBundlesStayTogether(t *testing.T) {
 	w := newRig(t, Options{Ring: 64, Batch: 16}).run()
 	for _, c := range setup() {
@@ -51,8 +51,8 @@ func TestBundlesStayTogether(t *testing.T) {
 	w.replay(t, engine.Head{})
 }
 
-// TestBundleIsRefusedWhole: without room for all of it nothing of a bundle enters, and the calls go
-// back to the pool.
+// TestBundleIsRefusedWhole: a bundle that does not fit enters nothing, and its calls return to the
+// pool.
 func TestBundleIsRefusedWhole(t *testing.T) {
 	w := newRig(t, Options{Ring: 8})
 	place := engine.Command{Kind: engine.Place, ID: id(1)}
@@ -101,7 +101,8 @@ func TestBundleTimesOutOnce(t *testing.T) {
 	})
 }
 
-// TestCanceledIDs: a CancelAll tells its caller which orders it took out, and nobody else.
+// TestCanceledIDs: the caller of a CancelAll, and nobody else, gets the ids of the cancelled
+// orders.
 func TestCanceledIDs(t *testing.T) {
 	w := newRig(t, Options{}).run()
 	for _, c := range setup() {
@@ -140,7 +141,7 @@ func TestCanceledIDs(t *testing.T) {
 	w.close(t, nil)
 }
 
-// TestCanceledTimesOut: who does not wait for a CancelAll is not told by the next one.
+// TestCanceledTimesOut: after a timeout, the ids of one CancelAll never reach the next caller.
 func TestCanceledTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRig(t, Options{Timeout: 10 * time.Second}) // does not run

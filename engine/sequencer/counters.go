@@ -14,10 +14,10 @@ type Counters struct {
 	Largest  uint64 // Commands of the largest frame
 	Busy     uint64 // refused because the ring was full
 	Timeouts uint64 // callers who left before their answer
-	Depth    uint64 // slots taken now
+	Depth    uint64 // slots in use now
 
 	// Where frames spent their time. Commands / Frames is the mean batch size.
-	Apply  time.Duration // matcher: take, stamp and apply
+	Apply  time.Duration // matcher: stamp and apply
 	Encode time.Duration // appender
 	Append time.Duration // appender: in Journal.Append
 	Wait   time.Duration // committer: in Journal.Wait

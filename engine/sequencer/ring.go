@@ -104,7 +104,7 @@ func (r *ring[T]) claim(n, limit uint64) (uint64, error) {
 	}
 }
 
-// at returns the place of the value at a claimed position.
+// at returns the value of a claimed position.
 func (r *ring[T]) at(position uint64) *T { return &r.slots[position&r.mask].value }
 
 // publish hands n claimed and written positions to the consumer and wakes a parked one. The stores

@@ -27,7 +27,7 @@ func TestRingModel(t *testing.T) {
 	}
 }
 
-// model is what a ring must be like: the positions that are taken, and which are published.
+// model is the model of a ring: the claimed positions, and which of them are published.
 type model struct {
 	ring      *ring[uint64]
 	capacity  uint64
@@ -38,7 +38,7 @@ type model struct {
 
 type extent struct{ first, n uint64 }
 
-// newModel starts a ring and its model at any position, as if start values had gone through.
+// newModel starts a ring and its model at any position, as if start values had passed already.
 func newModel(capacity int, start uint64) *model {
 	m := &model{ring: newRing[uint64](capacity), capacity: uint64(capacity), head: start}
 	m.ring.tail.Store(start)
@@ -104,8 +104,8 @@ func (m *model) check(t *testing.T) {
 	}
 }
 
-// TestRingClose refuses claims after close, and ends the consumer only when all that was claimed
-// before, published or not yet, has come out.
+// TestRingClose: the ring refuses claims after close, and ends the consumer only after all
+// positions claimed before have come out.
 func TestRingClose(t *testing.T) {
 	r := newRing[int](4)
 	first, _ := r.claim(2, 4)

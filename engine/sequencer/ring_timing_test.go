@@ -83,8 +83,8 @@ func produce(producers, n int, send func(i uint64)) *sync.WaitGroup {
 	return &group
 }
 
-// mustClaim claims one slot. While the ring is full there is nobody to say busy to: it gives way,
-// and soon sleeps, because the consumer may need this very core.
+// mustClaim claims one slot. While the ring is full it yields, and soon sleeps, because the
+// consumer may need this core.
 func mustClaim[T any](r *ring[T]) uint64 {
 	for tries := 0; ; tries++ {
 		position, err := r.claim(1, uint64(len(r.slots)))
@@ -255,8 +255,8 @@ func latencyByChannel(n int) float64 {
 	return median(latencies)
 }
 
-// BenchmarkSubmit is the whole way of a Command without a disk: b.N Submits by so many callers in
-// a closed loop, over a MemoryJournal that forgets. It reports the mean batch too.
+// BenchmarkSubmit measures the whole way of a Command without a disk: b.N Submits by several
+// callers in a closed loop, over a MemoryJournal that drops frames. It also reports the mean batch.
 func BenchmarkSubmit(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

@@ -120,7 +120,7 @@ func (o Options) validate() error {
 //	appender:  b = <-applied;  Encode(b); journal.Append(b);      appended <- b    // Append
 //	committer: b = <-appended; journal.Wait(b); Publish(b); answer the callers; free <- b  // Commit
 //
-// Too slow: a channel of Commands in place of the ring. It moves some 21 million Commands a second,
+// Too slow: a channel of Commands instead of the ring. It moves some 21 million Commands a second,
 // the ring 59 million (DESIGN.md).
 type Sequencer struct {
 	// Set once by New.
@@ -261,7 +261,7 @@ func (s *Sequencer) EnterAll(commands []engine.Command, calls []*Call) error {
 func (s *Sequencer) limit(c *engine.Command) uint64 {
 	limit := uint64(len(s.ring.slots))
 	if c.Kind == engine.Place {
-		limit -= limit / 8 // the last eighth takes cancels and the operator's Commands only
+		limit -= limit / 8 // the last eighth is for cancels and operators' Commands
 	}
 	return limit
 }

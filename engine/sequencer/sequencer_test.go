@@ -20,11 +20,11 @@ import (
 	"clobd/engine/view"
 )
 
-// patience is how long a test waits for what must happen: only one that has failed takes so long.
+// patience is how long a test waits for an expected event: only a failing test waits that long.
 const patience = time.Minute
 
-// TestMain fails for goroutines that are left. goleak looks for less than a second, and is asked
-// again: one that ends may need longer to have gone.
+// TestMain fails if goroutines are left. goleak looks for less than a second, so TestMain asks
+// again: a goroutine that is ending may need longer.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
@@ -133,7 +133,7 @@ func (w *rig) submit(t testing.TB, c *engine.Command) engine.Receipt {
 	return receipt
 }
 
-// cycle drives one Step, Append and Commit, and says whether there was anything to do.
+// cycle drives one Step, Append and Commit, and reports whether there was anything to do.
 func (w *rig) cycle(t testing.TB) bool {
 	t.Helper()
 	b, err := w.Step()
@@ -425,8 +425,8 @@ func TestOutputCommit(t *testing.T) {
 	})
 }
 
-// TestTimeout: a caller leaves after the timeout, its Command completes later, and the cells of
-// both are fit for use again. It runs in virtual time.
+// TestTimeout: a caller gives up after the timeout and its Command completes later; the Calls can
+// be reused. It runs in virtual time.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRig(t, Options{Frames: 1, Timeout: 10 * time.Second})
@@ -457,8 +457,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestJournalFailure: what was acknowledged before the failing frame stays, everything from it on
-// is told that its outcome is unknown, nothing of it is published, and new calls are refused.
+// TestJournalFailure: frames before the failing one stay acknowledged. Callers of that frame and of
+// later ones get ErrUnknown, nothing of these frames is published, and new Commands are refused.
 func TestJournalFailure(t *testing.T) {
 	for _, stage := range []string{"append frame 3", "wait for frame 3"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"clobd/engine"
 )
 
-// follower knows the resting orders of a real Exchange, read off Remaining of its Events, where the
-// Board counts sizes.
+// follower keeps the resting orders of a real Exchange, from Remaining of its Events; the Board
+// adds up sizes instead.
 type follower struct {
 	orders map[engine.OrderID]engine.Event
 }

@@ -7,7 +7,7 @@ import (
 	"clobd/engine"
 )
 
-// TestHoldings: what an owner has besides his account is listed in the order in which it came.
+// TestHoldings: an owner's wallets and keys are listed oldest first.
 func TestHoldings(t *testing.T) {
 	b, w := NewBoard(), newWorld(1)
 	f := w.begin()
@@ -72,7 +72,7 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// TestRevoked: a revoked trading key is known by its address; one that was restored is not.
+// TestRevoked: Revoked reports a revoked trading key, and no longer after the key is restored.
 func TestRevoked(t *testing.T) {
 	b, w := NewBoard(), newWorld(1)
 	f := w.begin()

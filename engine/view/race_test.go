@@ -35,7 +35,7 @@ func moving() (*Board, *world) {
 
 func stamp(f builder) { f.f.Time = 10 * engine.Time(f.f.Last()) }
 
-// move is the next frame: in each of some markets a level goes elsewhere on its side.
+// move returns the next frame: in each of some markets one level moves on its side.
 func move(w *world) *engine.Frame {
 	f := w.begin()
 	f.deposit(engine.WalletNo(w.wallets + 1))
@@ -53,7 +53,7 @@ func move(w *world) *engine.Frame {
 		f.rest(no, r)
 	}
 	stamp(f)
-	// Bytes names the markets touched: what followFeed looks at.
+	// Bytes names the changed markets, for followFeed.
 	for i := range f.f.Events {
 		f.f.Bytes = append(f.f.Bytes, byte(f.f.Events[i].Market))
 	}
@@ -147,7 +147,7 @@ func readOnce(b *Board, n int, seen *[movingMarkets]engine.Sequence) error {
 	if got, known := b.Directory.Wallet(addressOf(numbered)); !known || got != numbered {
 		return fmt.Errorf("snapshot %d: the address of wallet %d finds %d", s.Sequence, numbered, got)
 	}
-	// The next one is perhaps being numbered now: all of it or nothing, by either way.
+	// The writer may be numbering the next wallet now: each look-up finds all of it or nothing.
 	if a, known := b.Directory.Address(numbered + 1); known && a != addressOf(numbered+1) {
 		return fmt.Errorf("wallet %d has address %x", numbered+1, a)
 	}
@@ -159,8 +159,8 @@ func readOnce(b *Board, n int, seen *[movingMarkets]engine.Sequence) error {
 	return nil
 }
 
-// followFeed reads the Feed to its end: frames in order, every gap marked, and everything that was
-// handed on already visible.
+// followFeed reads the Feed to its end: frames come in order, every gap is marked, and every
+// returned frame is visible already.
 func followFeed(t *testing.T, b *Board, sub *Subscription) {
 	at := uint64(0) // Sequence of the last frame
 	for {
@@ -234,7 +234,7 @@ func TestGrowth(t *testing.T) {
 	checkWallets(t, b, w)
 }
 
-// lookUp finds market and wallet number no on every way.
+// lookUp looks market and wallet no up in every way.
 func lookUp(b *Board, no engine.MarketNo) error {
 	d, wallet := b.Directory, engine.WalletNo(no)
 	for o := engine.Outcome(0); o < 2; o++ {
@@ -253,8 +253,8 @@ func lookUp(b *Board, no engine.MarketNo) error {
 	return nil
 }
 
-// TestTextRace asks for one text from many sides while its market changes: all get one and the same
-// for one Snapshot, and never that of another.
+// TestTextRace asks many goroutines for texts while the market changes: all get the same text of
+// one Snapshot, and never that of another.
 func TestTextRace(t *testing.T) {
 	b, w := moving()
 	const rounds, readers = 200, 6

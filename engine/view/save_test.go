@@ -49,8 +49,8 @@ func (w *world) keyed(owner engine.WalletNo) *engine.Frame {
 	return f.end()
 }
 
-// TestSaveBoard saves and loads at random moments. The Board goes on as one that never stopped, in
-// the eyes of the naive books and in every byte that it saves itself.
+// TestSaveBoard saves and loads at random moments. The loaded Board agrees with the naive books,
+// and saves the same bytes as a Board that never stopped.
 func TestSaveBoard(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
 		w, never, often := newWorld(seed), NewBoard(), NewBoard()
@@ -87,7 +87,7 @@ func TestSaveBoard(t *testing.T) {
 	}
 }
 
-// checkHoldings compares what all owners have, by what the Directory answers.
+// checkHoldings compares the wallets and keys of all owners in two Directories.
 func checkHoldings(t *testing.T, b, want *Board, w *world) {
 	t.Helper()
 	for no := engine.WalletNo(1); uint32(no) <= w.wallets; no++ {
@@ -123,7 +123,7 @@ func checkHoldings(t *testing.T, b, want *Board, w *world) {
 	}
 }
 
-// TestLoadBoardNoticesDamage: no changed bit is loaded.
+// TestLoadBoardNoticesDamage: Load refuses every changed bit.
 func TestLoadBoardNoticesDamage(t *testing.T) {
 	w, b := newWorld(3), NewBoard()
 	for range 20 {

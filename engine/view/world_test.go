@@ -42,7 +42,7 @@ type resting struct {
 	wallet  engine.WalletNo
 }
 
-// bid says whether an order is a bid for outcome 0, and at which price of outcome 0.
+// bid reports whether an order is a bid for outcome 0, and returns its price of outcome 0.
 func (r *resting) bid() (bool, engine.Price) {
 	if r.outcome == 0 {
 		return r.side == engine.Buy, r.price
@@ -101,7 +101,7 @@ func (b builder) add(c engine.Command, events ...engine.Event) {
 	b.f.Ends = append(b.f.Ends, uint32(len(b.f.Events)))
 }
 
-// end stamps what the frame touched.
+// end records the Sequence of the markets and wallets that the frame named.
 func (b builder) end() *engine.Frame {
 	w := b.w
 	w.seq = b.f.Last()
@@ -210,7 +210,7 @@ func (b builder) adjust(no engine.MarketNo) {
 		engine.Event{Kind: engine.Adjusted, Market: no})
 }
 
-// on says whether all resting orders have prices of that tick.
+// on reports whether all resting orders have prices of that tick.
 func (n *naive) on(tick engine.Price) bool {
 	for i := range n.orders {
 		if n.orders[i].price%tick != 0 {
@@ -241,7 +241,7 @@ func (b builder) rest(no engine.MarketNo, r resting) {
 		r.event(no, engine.Placed, 0))
 }
 
-// cancel takes order i of a market out.
+// cancel cancels order i of a market.
 func (b builder) cancel(no engine.MarketNo, i int) {
 	n := b.w.markets[no-1]
 	r := n.orders[i]
@@ -249,13 +249,13 @@ func (b builder) cancel(no engine.MarketNo, i int) {
 	b.add(engine.Command{Kind: engine.Cancel, Owner: 1 + r.wallet/2}, r.event(no, engine.Cancelled, 0))
 }
 
-// event is what becomes of a resting order.
+// event returns an Event of a resting order.
 func (r *resting) event(no engine.MarketNo, k engine.EventKind, size engine.Size) engine.Event {
 	return engine.Event{Kind: k, Market: no, Wallet: r.wallet, Owner: 1 + r.wallet/2,
 		Outcome: r.outcome, Side: r.side, Price: r.price, Size: size, Remaining: r.size - size}
 }
 
-// place matches an order as an Exchange would: fills at the best prices, then one last word.
+// place matches an order as an Exchange would: fills at the best prices, then the answer.
 func (b builder) place(no engine.MarketNo, r resting) {
 	n := b.w.markets[no-1]
 	var events []engine.Event

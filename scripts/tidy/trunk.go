@@ -26,7 +26,8 @@ import (
 // A function must be used by an earlier one of the list, which also holds for a method that an
 // earlier one calls through an interface. Where it is handed over instead, "by" names what hands it
 // over: a field, a channel or a function that an earlier function of the list uses, and that some
-// function uses together with this one.
+// function uses together with this one. Where there are several, some function uses each of them
+// together with the next.
 const (
 	trunkHeading = "# The way of one order"
 	trunkMost    = 18
@@ -34,9 +35,9 @@ const (
 
 // trunkStep is one function of the list.
 type trunkStep struct {
-	name string // package.Function or package.Type.Method
-	file string // relative to the root
-	by   string // what hands it over, "" if an earlier function calls it
+	name string   // package.Function or package.Type.Method
+	file string   // relative to the root
+	by   []string // what hands it over, none if an earlier function calls it
 }
 
 // readTrunk reads the list from the text of a doc.go.
@@ -54,8 +55,8 @@ func readTrunk(doc string) (steps []trunkStep, err error) {
 		switch {
 		case len(words) == 2:
 			steps = append(steps, trunkStep{name: words[0], file: words[1]})
-		case len(words) == 4 && words[2] == "by":
-			steps = append(steps, trunkStep{words[0], words[1], words[3]})
+		case len(words) > 3 && words[2] == "by":
+			steps = append(steps, trunkStep{words[0], words[1], words[3:]})
 		default:
 			return nil, fmt.Errorf("neither FUNCTION FILE nor FUNCTION FILE by NAME: %s", line)
 		}
@@ -110,26 +111,29 @@ func walkTrunk(steps []trunkStep, g callGraph) (wrong []string) {
 
 // callers are the earlier functions that call a step, or use what hands it over.
 func (g callGraph) callers(s trunkStep, earlier []trunkStep) (callers []trunkStep) {
-	together := s.by == "" || g[s.name].uses[s.by]
-	for _, f := range g {
-		together = together || f.uses[s.by] && f.uses[s.name]
+	chain := append(slices.Clone(s.by), s.name)
+	for i := range s.by {
+		if !g.together(chain[i], chain[i+1]) {
+			return nil
+		}
 	}
 	for _, e := range earlier {
 		f := g[e.name]
 		switch {
-		case f == nil || !together:
-		case s.by == "" && (f.uses[s.name] || f.callsThrough(g[s.name].method)),
-			s.by != "" && (e.name == s.by || f.uses[s.by] || g.besides(e.name, s.by)):
+		case f == nil:
+		case len(s.by) == 0 && (f.uses[s.name] || f.callsThrough(g[s.name].method)),
+			len(s.by) > 0 && (e.name == s.by[0] || g.together(e.name, s.by[0])):
 			callers = append(callers, e)
 		}
 	}
 	return callers
 }
 
-// besides reports whether some function uses both of two names.
-func (g callGraph) besides(a, b string) bool {
-	for _, f := range g {
-		if f.uses[a] && f.uses[b] {
+// together reports whether one of two names is a function that uses the other, or some function
+// uses both.
+func (g callGraph) together(a, b string) bool {
+	for name, f := range g {
+		if (name == a || f.uses[a]) && (name == b || f.uses[b]) {
 			return true
 		}
 	}

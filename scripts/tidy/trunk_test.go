@@ -51,7 +51,9 @@ type Writer struct{ queue chan int; journal Journal }
 func (w *Writer) Enter() { w.queue <- 1 }
 func (w *Writer) run() { <-w.queue; w.Step() }
 func (w *Writer) Step() { w.journal.Append() }
-func wire(w *Writer) Options { return Options{Enter: w.Enter} }
+type Role struct{ Enter func() }
+func play(w *Writer) Role { return Role{Enter: w.Enter} }
+func wire(r Role) Options { return Options{Enter: r.Enter} }
 `
 	smallJournal = `package small
 type Disk struct{}
@@ -61,7 +63,7 @@ func (d *Disk) Append() {}
 //
 //	small.Door.Serve    door.go
 //	small.Door.answer   door.go
-//	small.Writer.Enter  writer.go  by small.Options.Enter
+//	small.Writer.Enter  writer.go  by small.Options.Enter small.Role.Enter
 //	small.Writer.Step   writer.go  by small.Writer.queue
 //	small.Disk.Append   disk.go
 //
@@ -103,10 +105,13 @@ func TestTrunkCanFail(t *testing.T) {
 		{"elsewhere", "small.Disk.Append   disk.go", "small.Disk.Append writer.go",
 			"stands in disk.go, not in writer.go"},
 		{"uncalled", "small.Door.answer ", "small.unused ", "neither called nor handed over"},
-		{"unnamed hand-over", "  by small.Options.Enter", "", "neither called nor handed over"},
+		{"unnamed hand-over", "  by small.Options.Enter small.Role.Enter", "",
+			"neither called nor handed over"},
+		{"broken chain", "small.Options.Enter small.Role.Enter", "small.Options.Enter",
+			"neither called nor handed over"},
 		{"wrong hand-over", "by small.Options.Enter", "by small.Writer.journal",
 			"neither called nor handed over"},
-		{"before its caller", "//\tsmall.Writer.Enter  writer.go  by small.Options.Enter\n", "",
+		{"before its caller", "//\tsmall.Writer.Enter  writer.go  by small.Options.Enter small.Role.Enter\n", "",
 			"small.Writer.Step is neither called nor handed over"},
 		{"back", "//\tsmall.Disk.Append   disk.go\n",
 			"//\tsmall.Disk.Append   disk.go\n//\tsmall.lone door.go\n", "small.lone goes back to door.go"},

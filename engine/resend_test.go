@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// A porch is a door before the exchange: senders who send their orders again and again, and an
-// index of what was bound, which lags behind. It does what a door has to do: read how far the index
-// has come, then look the id up there, then send the order with what it read; when the exchange has
-// forgotten more than that, wait until the index has come so far, and look again, three times.
-type porch struct {
+// resends models ingress: senders who send their orders again and again, and an index of bound ids
+// that lags behind. For each order, ingress reads how far the index has come, then looks the id up
+// there, then sends the order with what it has read. If the exchange has forgotten more than that,
+// ingress waits until the index has caught up and looks again, at most three times.
+type resends struct {
 	t       testing.TB
 	dice    dice
 	x       *Exchange
@@ -26,7 +26,7 @@ type porch struct {
 	again, duplicates, rechecks, gaveUp, refused, twice int
 }
 
-// A sender is one order on its way in.
+// sender is one order on its way to the exchange.
 type sender struct {
 	id    int
 	step  int // 0 read, 1 look up, 2 send
@@ -36,10 +36,10 @@ type sender struct {
 	nap   Sequence // until the exchange has come so far
 }
 
-const porchWindow = 256
+const resendWindow = 256
 
-func newPorch(t testing.TB, seed int) *porch {
-	p := &porch{t: t, dice: dice(seed), x: newExchange(uint64(seed), porchWindow),
+func newResends(t testing.TB, seed int) *resends {
+	p := &resends{t: t, dice: dice(seed), x: newExchange(uint64(seed), resendWindow),
 		first: []Sequence{0}}
 	p.apply(&Command{Kind: List, Listing: &Listing{Tick: 100, Open: true, Tokens: [2]Token{{1}, {2}}}})
 	for w := range byte(3) {
@@ -50,7 +50,7 @@ func newPorch(t testing.TB, seed int) *porch {
 	return p
 }
 
-func (p *porch) apply(c *Command) *Event {
+func (p *resends) apply(c *Command) *Event {
 	p.seq++
 	p.events = p.x.Apply(c, p.seq, 1, p.events[:0])
 	return &p.events[len(p.events)-1]
@@ -75,8 +75,8 @@ func orderOf(id int) Command {
 	return c
 }
 
-// turn is one step of somebody.
-func (p *porch) turn(target int) {
+// turn makes one random step of the model.
+func (p *resends) turn(target int) {
 	switch n := p.dice.below(16); {
 	case n < 2:
 		p.lag()
@@ -101,14 +101,14 @@ func (p *porch) turn(target int) {
 }
 
 // lag moves the index on, mostly a little, or lets it stand still.
-func (p *porch) lag() {
+func (p *resends) lag() {
 	if p.stalled > 0 {
 		p.stalled--
 		return
 	}
 	switch p.dice.below(200) {
 	case 0:
-		p.stalled = p.dice.below(8 * porchWindow)
+		p.stalled = p.dice.below(8 * resendWindow)
 	case 1, 2:
 		p.indexed = p.seq
 	default:
@@ -116,9 +116,9 @@ func (p *porch) lag() {
 	}
 }
 
-// arrive is a new order, or an old one again: of those that are on their way, that were bound just
-// now, that are about to be forgotten, that were forgotten long ago.
-func (p *porch) arrive() {
+// arrive adds a sender with a new order, or with an old one: one on its way, one just bound, one
+// about to be forgotten, or one forgotten long ago.
+func (p *resends) arrive() {
 	id, n := len(p.first), len(p.bound)
 	switch p.dice.below(8) {
 	case 0:
@@ -130,8 +130,8 @@ func (p *porch) arrive() {
 			id = p.bound[n-1-p.dice.below(min(n, 8))]
 		}
 	case 2:
-		if n > 2*porchWindow {
-			id = p.bound[n-porchWindow/2-p.dice.below(porchWindow)]
+		if n > 2*resendWindow {
+			id = p.bound[n-resendWindow/2-p.dice.below(resendWindow)]
 		}
 	case 3:
 		if n > 0 {
@@ -147,12 +147,12 @@ func (p *porch) arrive() {
 }
 
 // send is the next step of a sender.
-func (p *porch) send(i int) {
+func (p *resends) send(i int) {
 	s := &p.senders[i]
 	switch {
 	case s.wait > p.indexed || s.nap > p.seq:
 	case p.dice.below(40) == 0:
-		s.nap = p.seq + Sequence(p.dice.below(4*porchWindow))
+		s.nap = p.seq + Sequence(p.dice.below(4*resendWindow))
 	case s.step == 0:
 		if !p.late {
 			s.seen = p.indexed
@@ -172,8 +172,8 @@ func (p *porch) send(i int) {
 	}
 }
 
-// submit is the order going in.
-func (p *porch) submit(i int) {
+// submit applies the order.
+func (p *resends) submit(i int) {
 	s := &p.senders[i]
 	c := orderOf(s.id)
 	c.Seen = s.seen
@@ -213,17 +213,17 @@ func (p *porch) submit(i int) {
 	p.done(i)
 }
 
-// done answers a sender.
-func (p *porch) done(i int) {
+// done ends a sender with its answer.
+func (p *resends) done(i int) {
 	p.senders[i] = p.senders[len(p.senders)-1]
 	p.senders = p.senders[:len(p.senders)-1]
 }
 
-// drain lets the index come to the end: then everybody is answered, without giving up.
-func (p *porch) drain() {
+// drain lets the index catch up: then every sender gets its answer.
+func (p *resends) drain() {
 	gaveUp := p.gaveUp
 	for range 1000 {
-		p.seq += porchWindow // other Commands go on
+		p.seq += resendWindow // other Commands go on
 		p.indexed = p.seq
 		for i := len(p.senders) - 1; i >= 0; i-- {
 			p.send(i)
@@ -234,16 +234,16 @@ func (p *porch) drain() {
 	}
 }
 
-// TestPlacedOnce places a million orders, and sends many of them again, while the index lags behind
-// and the exchange forgets: none is placed twice, what is bound gets its first answer for ever, and
-// nobody waits for ever.
+// TestPlacedOnce places a million orders and sends many of them again, while the index lags behind
+// and the exchange forgets. No order is placed twice, a bound id always gets its first answer, and
+// no sender waits for ever.
 func TestPlacedOnce(t *testing.T) {
 	const million = 1_000_000
 	target := million
 	if testing.Short() || auditing {
 		target = 20_000
 	}
-	p := newPorch(t, 1)
+	p := newResends(t, 1)
 	for len(p.bound) < target {
 		p.turn(target)
 	}
@@ -264,10 +264,10 @@ func TestPlacedOnce(t *testing.T) {
 	}
 }
 
-// TestReadBeforeLookup: a door that reads how far the index has come after it has looked up lets an
-// order in twice, so the watermark has to be read first. And the test above can tell.
+// TestReadBeforeLookup: ingress must read the watermark before it looks the id up; the other order
+// places some order twice, and the model detects it.
 func TestReadBeforeLookup(t *testing.T) {
-	p := newPorch(t, 2)
+	p := newResends(t, 2)
 	p.late = true
 	for len(p.bound) < 20_000 {
 		p.turn(20_000)
