@@ -12,7 +12,7 @@ import (
 	"clobd/bench/trader"
 )
 
-// listSize is how many orders a POST /orders has: as many as it may.
+// listSize is how many orders a POST /orders has: the most that the node takes.
 const listSize = 15
 
 // batch prepares rounds that post the same kind of signed orders to one node, in lists and one by

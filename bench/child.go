@@ -46,8 +46,8 @@ func command(ctx context.Context, binary string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// again starts a process up to three times while another program takes the port that was free a
-// moment before.
+// again starts a process up to three times, in case another program has taken the port that was
+// free a moment before.
 func again(start func() (*child, error)) (*child, error) {
 	for try := 1; ; try++ {
 		c, err := start()
@@ -112,7 +112,8 @@ func ReadToken(file string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// launch starts the process and waits until ready answers 200; if it fails, nothing is left.
+// launch starts the process and waits until the URL ready answers 200. If that fails, it ends the
+// process.
 func (c *child) launch(ctx context.Context, ready string) error {
 	c.cmd.Stdout = &c.output
 	if err := c.start(); err != nil {

@@ -17,7 +17,7 @@ import (
 	"clobd/engine"
 )
 
-// Comparison says what is measured beside what. What is "orders" (signed durable orders, against
+// Comparison says what Compare measures. What is "orders" (signed durable orders, against
 // the naive exchange), "book", "midpoint" or "price" (GET of that, against a bare answer of the
 // same bytes), or "batch" (POST /orders of 15 against single orders, of one node).
 type Comparison struct {
@@ -50,10 +50,10 @@ func (c *Comparison) validate() error {
 	return errors.Join(problems...)
 }
 
-// writes says whether a comparison posts orders.
+// writes reports whether a comparison posts orders.
 func writes(what string) bool { return what == "orders" || what == "batch" }
 
-// readPaths are what the comparisons of reads ask for, but for the token at the end.
+// readPaths are the paths of the comparisons of reads, without the token at the end.
 var readPaths = map[string]string{"book": "/book?token_id=", "midpoint": "/midpoint?token_id=",
 	"price": "/price?side=BUY&token_id="}
 
@@ -84,7 +84,8 @@ type Compared struct {
 	First       []string   `json:"first"` // by round: whose turn came first
 	Node        Side       `json:"node"`
 	Baseline    Side       `json:"baseline"`
-	// Ratio is the node's median rate by the baseline's, CPURatio the same of CPU time per operation.
+	// Ratio is the node's median rate divided by the baseline's, CPURatio the same for CPU time per
+	// operation.
 	Ratio    float64 `json:"ratio_of_median_rates"`
 	CPURatio float64 `json:"ratio_of_median_cpu"`
 	Checked  string  `json:"checked"`
@@ -136,7 +137,7 @@ func (c *Compared) writeRounds(w io.Writer) {
 	}
 }
 
-// contest is a comparison under way.
+// contest is a comparison in progress.
 type contest struct {
 	Comparison
 	out       *Compared
@@ -290,7 +291,7 @@ func (k *contest) rounds(ctx context.Context, prepare func(round int) (workload,
 // forget drops the rounds so far: they were the warm-up.
 func (s *Side) forget() { *s = Side{Name: s.Name, server: s.server} }
 
-// turn measures one side once, over connections of its own that the next turn does not find.
+// turn measures one side once, over new connections, and closes them.
 func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
 	lanes := lanes(s.server.addr, k.Connections)
 	defer hangUp(lanes)
@@ -344,7 +345,7 @@ func (k *contest) orders(ctx context.Context, w Workload, clients []*trader.Clie
 }
 
 // contestMarkets is how many markets the orders of a comparison are spread over. One takes 65,536
-// that rest, which a fast node fills within seconds.
+// resting orders, and a fast node gets that many within seconds.
 const contestMarkets = 16
 
 // draw draws the operations of a round: a workload of its own for each market, dealt in turn.
@@ -364,7 +365,7 @@ func (k *contest) draw(ctx context.Context, w Workload, round, n int) ([]Op, err
 	return all, nil
 }
 
-// reads rests 49 levels a side, saves what the node answers about that book in file, and prepares
+// reads places 49 levels a side, saves the node's answer about that book in file, and prepares
 // rounds that read it from both sides.
 func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
 	func(int) (workload, error), error) {
@@ -388,7 +389,7 @@ func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
 	}, nil
 }
 
-// restLadder rests 49 levels a side in the book of a token.
+// restLadder places 49 levels a side in the book of a token.
 func restLadder(ctx context.Context, c *trader.Client, token engine.Token) error {
 	for i := 1; i < 100; i++ {
 		l := trader.Limit{Token: token, Price: engine.Price(i * 100), Type: "GTC", Salt: uint64(i),
@@ -409,7 +410,7 @@ func restLadder(ctx context.Context, c *trader.Client, token engine.Token) error
 	return nil
 }
 
-// rest places one order that must be taken.
+// rest places one order. Any answer but 200 is an error.
 func rest(c *trader.Client, l trader.Limit) error {
 	body, _, err := c.Sign(l)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// unknown stands in a report for what the run could not learn: it is never guessed.
+// unknown stands in a report for a value that the run could not read. Nothing is guessed.
 const unknown = "unknown"
 
-// Conditions are what a figure is worth nothing without.
+// Conditions are the machine and the programs of a run. A figure is worth nothing without them.
 type Conditions struct {
 	Kernel string `json:"kernel"` // of this machine, like CPU and Cores
 	CPU    string `json:"cpu"`
@@ -47,8 +47,8 @@ type Node struct {
 	Program
 	Admin      string `json:"admin"`      // HOST:PORT of its admin listener
 	Durability string `json:"durability"` // fsync or async
-	// Started is whether this run started the node. If not, its machine, its disk and who else uses
-	// it are unknown.
+	// Started reports whether this run started the node. If not, the node's machine, its disk and
+	// its other users are unknown.
 	Started bool `json:"started_by_this_run"`
 }
 
@@ -101,7 +101,7 @@ func (p *Program) set(told map[string]float64) {
 	p.GOMEMLIMIT = read(metricLimit, 1<<62)
 }
 
-// cgoOf is whether a program was built with cgo.
+// cgoOf reports whether a program was built with cgo.
 func cgoOf(info *debug.BuildInfo) string {
 	for _, s := range info.Settings {
 		if s.Key == "CGO_ENABLED" {
@@ -111,7 +111,7 @@ func cgoOf(info *debug.BuildInfo) string {
 	return unknown
 }
 
-// cgoIn is whether the program in a file was built with cgo.
+// cgoIn reports whether the program in a file was built with cgo.
 func cgoIn(binary string) string {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

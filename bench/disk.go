@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Disk is what lies below a data folder.
+// Disk describes the disk of a data folder.
 type Disk struct {
 	Dir        string `json:"dir"`
 	Filesystem string `json:"filesystem"`
@@ -30,7 +30,7 @@ func makeFolder(parent string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// diskOf reads what dir lies on and measures its bare sync.
+// diskOf reads which disk dir is on and measures its bare sync.
 func diskOf(dir string) *Disk {
 	d := &Disk{Dir: dir, Filesystem: unknown, Device: unknown, Options: unknown,
 		FsyncMicros: fsyncProbe(dir)}
@@ -114,7 +114,7 @@ func fsyncProbe(dir string) float64 {
 	return Median(took)
 }
 
-// Median is the middle value, of an even number of them the mean of the two middles.
+// Median returns the middle value, of an even number of values the mean of the two in the middle.
 func Median(values []float64) float64 {
 	s := slices.Clone(values)
 	slices.Sort(s)

@@ -1,5 +1,6 @@
-// Package bench measures clobd and drives it: seeded workloads, four levels of one workload, the
-// baselines that run beside the node, the HTTP trader, and the bots of the demo market.
+// Package bench measures clobd: seeded workloads, four levels of one workload, and the baselines
+// that run beside the node. Package trader has the client that signs, package matching the
+// matchers.
 //
 //	      seed
 //	       │
@@ -23,6 +24,6 @@
 // clocked), load.go (levels L0 to L2), http.go (level L3), replay.go (the check), compare.go
 // (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
 // conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
-// report.go (what is kept and printed), mix.go, matchers.go, textbook.go and matching.go (matchers
-// alone, beside each other), client.go (the HTTP trader), bots.go (the demo market).
+// report.go (what is kept and printed), pace.go, ramp.go, flood.go, posts.go, stall.go, inside.go
+// and pages.go (open loops), order.go (one order by hand).
 package bench

@@ -22,8 +22,8 @@ type counts struct {
 	err     error
 }
 
-// crew is a set of closed loops that run at once. Each ends by itself, at its first error, or once
-// until says so.
+// crew is a set of closed loops that run at once. A loop ends when its work is done, at its first
+// error, or when until returns true.
 type crew struct {
 	counts []*counts
 	loops  []func(until func() bool)
@@ -36,16 +36,16 @@ func (c *crew) join(loop func(n *counts, until func() bool)) {
 	c.loops = append(c.loops, func(until func() bool) { loop(n, until) })
 }
 
-// window is the time in which a crew was measured. full says that it ended because its time was up,
-// not because a loop had nothing left to do.
+// window is the time in which a crew was measured. full reports whether all of the time was used;
+// otherwise a loop had nothing left to do.
 type window struct {
 	took time.Duration
 	full bool
 }
 
-// drive runs all loops until d has passed or ctx is done; 0 runs each to its own end. The first
-// loop that ends by itself ends the window: what the others did after it would be measured under a
-// smaller load than the report says.
+// drive runs all loops until d has passed or ctx is done; with 0 each runs to its own end. The
+// first loop that ends ends the window, because from then on the load is smaller than the report
+// says.
 func (c *crew) drive(ctx context.Context, d time.Duration) window {
 	var over atomic.Bool
 	var full atomic.Bool
@@ -89,7 +89,7 @@ func (c *crew) sum() (all counts, failed int64) {
 // clock reads the CPU time that the measured process has used so far.
 type clock func() (time.Duration, error)
 
-// trial is a run under way.
+// trial is a run in progress.
 type trial struct {
 	Run
 	report *Report

@@ -46,7 +46,7 @@ type Flooded struct {
 	Idle        []Paced    `json:"idle"`
 	Busy        []Paced    `json:"flooded"`
 	Orders      []float64  `json:"orders_per_second"`
-	// CPUMicros is the CPU time of the node while it was flooded, by order: its reads are in it.
+	// CPUMicros is the node's CPU time per order of the flood. It includes the reads.
 	CPUMicros []float64 `json:"cpu_micros_per_order"`
 	Nice      int       `json:"flood_nice"`
 	// Ratios are of the medians of p50: flooded by idle.
@@ -54,8 +54,8 @@ type Flooded struct {
 	Uncorrected float64 `json:"ratio_of_median_uncorrected_p50"`
 }
 
-// Inundate measures the rounds: idle and flooded, then flooded and idle, and so on.
-func Inundate(ctx context.Context, f Flood) (*Flooded, error) {
+// MeasureFlood measures the rounds: idle and flooded, then flooded and idle, and so on.
+func MeasureFlood(ctx context.Context, f Flood) (*Flooded, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
 	}
@@ -87,10 +87,10 @@ func Inundate(ctx context.Context, f Flood) (*Flooded, error) {
 	return out, nil
 }
 
-// floodSpare is how many more orders are signed for a turn than the fastest one so far took.
+// floodSpare times the orders that the fastest turn so far took are signed for the next turn.
 const floodSpare = 1.5
 
-// rounds runs them; the first one only warms up.
+// rounds runs the rounds. The first only warms up.
 func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 	perSecond := 60_000.0
 	for round := -1; round < f.Rounds; round++ {
@@ -130,7 +130,8 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 	return nil
 }
 
-// turn reads for a while, beside the flood if there is one, of which it tells.
+// turn measures reads for a while. If flood is not nil, it runs meanwhile, and turn returns what
+// came of it.
 func (f *Flood) turn(ctx context.Context, t *site, flood *Posts) (Paced, Posted, error) {
 	p := Reads{t.node.addr, readPaths["book"] + t.markets[0][0].String(), f.Rate, f.Duration,
 		f.Readers}

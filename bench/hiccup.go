@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// hiccupMeasures goes into every report, so that nobody takes the figure for more than it is.
+// hiccupMeasures explains the figure in every report.
 const hiccupMeasures = "how much later than asked a process of its own woke from sleeps of 1 ms; " +
 	"it runs on the same cores, so waiting for one that the run itself kept busy is included"
 
-// Hiccup is what a process that only sleeps saw while the run was measured.
+// Hiccup is how late a process that only sleeps woke up while the run was measured.
 type Hiccup struct {
 	Measures  string  `json:"measures"`
 	Looks     int64   `json:"looks"`      // sleeps that were timed
@@ -46,15 +46,15 @@ func (h *Hiccup) String() string {
 		h.P99Millis, h.MaxMillis, h.StealMillis, h.Measures)
 }
 
-// sleeper is the meter: one thread sleeps, another one takes what it saw.
+// sleeper is the meter: one thread sleeps and records, another takes the records.
 type sleeper struct {
 	mutex sync.Mutex
 	seen  recorder
 	stop  atomic.Bool
 }
 
-// WatchHiccups is the meter's process. For each line of in it writes a Hiccup of the time since
-// the line before as one line of JSON; it ends with in.
+// WatchHiccups is the main function of the meter's process. For each line of in it writes one line
+// of JSON: the Hiccup of the time since the previous line. It returns at the end of in.
 func WatchHiccups(in io.Reader, out io.Writer) error {
 	s := &sleeper{seen: newRecorder()}
 	var wait sync.WaitGroup
@@ -74,7 +74,7 @@ func WatchHiccups(in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// sleep asks the kernel, not Go's timers, for its sleeps: their lateness is not the machine's.
+// sleep sleeps in the kernel and not with Go's timers, which are late by themselves.
 func (s *sleeper) sleep() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -103,7 +103,7 @@ func (s *sleeper) take() Hiccup {
 	return h
 }
 
-// stolen is the machine's steal time so far, 0 if it is not told.
+// stolen returns the machine's steal time so far, 0 if the kernel does not report it.
 func stolen() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 // chain is the chain that bench traders sign for: the node's default.
 const chain = 80002
 
-// signed is one request of level L3, made before the clock runs: only its digest, which covers the
-// time, is made when it is sent.
+// signed is one request of level L3, made before the clock runs. Only its HMAC, which covers the
+// time, is computed when it is sent.
 type signed struct {
 	client *trader.Client
 	method string
@@ -116,8 +116,8 @@ func benchCatalog(dir string, w Workload, markets int) (
 	return file, tokens, os.WriteFile(file, b, 0o644)
 }
 
-// signing is who signs for which markets: Op.Book counts them. salt keeps the orders of rounds
-// apart.
+// signing holds the traders that sign and their markets, by Op.Book. salt keeps the orders of
+// different rounds apart.
 type signing struct {
 	clients []*trader.Client
 	markets [][2]engine.Token
@@ -178,8 +178,8 @@ func hangUp(lanes []*fasthttp.HostClient) {
 	}
 }
 
-// deal hands requests out to the lanes by trader, so that a cancel follows its order. A lane is one
-// connection, whichever of its traders has signed.
+// deal distributes requests to the lanes by trader, so that a cancel follows its order. A lane is
+// one connection for all of its traders.
 func deal(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew {
 	hands := make([][]signed, len(lanes))
 	at := map[*trader.Client]*trader.Client{}
@@ -229,9 +229,9 @@ func (n *counts) request(requests []signed, until func() bool) {
 	}
 }
 
-// answered counts an answer. Anything but 200 ends the caller and fails the run, and so does an
-// order without success: every order is good. A cancel of an order that is gone is answered with
-// 200 too, and counted as refused.
+// answered counts an answer. Any status but 200 ends the caller and fails the run. So does an order
+// without success, because every order is valid. A cancel of an order that is gone also gets 200;
+// it is counted as refused.
 func (n *counts) answered(r *signed, resp *fasthttp.Response) bool {
 	placed := r.method == http.MethodPost
 	if resp.StatusCode() != 200 ||
@@ -292,8 +292,8 @@ func (to *target) end() {
 	}
 }
 
-// clock reads the CPU time of the node's process; of somebody else's it is what its metrics tell,
-// with whatever else that node did meanwhile.
+// clock reads the CPU time of the node's process. For somebody else's node it reads the node's
+// metrics, which include all other work of that node.
 func (to *target) clock(ctx context.Context) clock {
 	if to.own != nil {
 		return to.own.cpu

@@ -118,10 +118,10 @@ func (n *inside) open(id uint64) error {
 	return nil
 }
 
-// later notes what ends a part; the parts end in reverse order.
+// later registers a function that ends a part. close calls them in reverse order.
 func (n *inside) later(end func() error) { n.shutdown = append(n.shutdown, end) }
 
-// background runs a part until its end.
+// background runs a part in a goroutine until it ends.
 func (n *inside) background(run, end func() error) {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -137,7 +137,7 @@ func (n *inside) close() error {
 	return errors.Join(problems...)
 }
 
-// submit enters a Command that must be taken.
+// submit enters a Command. A refusal is an error.
 func (n *inside) submit(c engine.Command) error {
 	r, err := n.writer.Submit(&c)
 	if err == nil && r.Reject != engine.Accepted {

@@ -22,8 +22,8 @@ type Run struct {
 	Level    string
 	Seed     uint64
 	Duration time.Duration
-	// Connections is how many callers work at once, [1, Traders]: each owns wallets of its own. L0
-	// has one whatever it says.
+	// Connections is how many callers work at once, [1, Traders]; each owns wallets of its own. L0
+	// always has one.
 	Connections int
 	Async       bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
 	Dir         string // L2 and L3 without URL: where the data folder is made; empty is the system's
@@ -43,13 +43,12 @@ type Run struct {
 // Prefill is the number of resting orders that a run starts with: its warm-up.
 const Prefill = 10_000
 
-// applyRound is how many operations L0 applies to one Exchange before it takes a fresh one: an
-// Exchange remembers every order, and so does the generator.
+// applyRound is how many operations L0 applies to one Exchange before it starts with a new one.
+// Both an Exchange and the generator remember every order.
 const applyRound = 4_000_000
 
-// answerTime is how long a caller waits for an answer, and a node in this process for its last
-// ones, before the run has failed: a disk or a machine that stands still for seconds shows in the
-// latencies.
+// answerTime is how long a caller waits for an answer before the run fails. It is long, because a
+// disk that stalls for seconds should show in the latencies.
 const answerTime = time.Minute
 
 // block is how many operations are made into Commands at once.
@@ -125,8 +124,8 @@ func durability(async bool) string {
 	return "fsync"
 }
 
-// operations is how many operations are drawn for a run: more than the level can do in its time on
-// a machine like the one this was written on. If they run out, the report says so.
+// operations returns how many operations to draw for a run: more than the level usually does in its
+// time. If they run out, the report says so.
 func (t *trial) operations() int {
 	perSecond := map[string]int{"L1": 600_000, "L2": 300_000, "L3": 30_000}[t.Level]
 	return min(max(int(t.Duration.Seconds()*float64(perSecond)), 1000), 4_000_000)
@@ -283,8 +282,8 @@ func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bo
 	}
 }
 
-// split deals the Commands of the operations from an index on out to n callers by trader, so that a
-// cancel follows its order.
+// split distributes Commands to n callers by trader, so that a cancel follows its order. It starts
+// at the given operation.
 func (w *writer) split(ctx context.Context, ops []Op, from, n int) (*crew, error) {
 	hands := make([][]engine.Command, n)
 	for ; from < len(ops); from += block {

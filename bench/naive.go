@@ -91,7 +91,7 @@ func NewNaive(dir string, separator [32]byte, ready fasthttp.RequestHandler) (*N
 	return n, nil
 }
 
-// naiveBooks are those of the markets that orders of a comparison go to.
+// naiveBooks makes the books of a comparison's markets.
 func naiveBooks() map[string]*naiveBook {
 	books := make(map[string]*naiveBook, 2*contestMarkets)
 	for m := range contestMarkets {
@@ -104,7 +104,7 @@ func naiveBooks() map[string]*naiveBook {
 	return books
 }
 
-// quiet drops Pebble's chatter; a fatal line still ends the process.
+// quiet drops Pebble's log lines. A fatal one still ends the process.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)         {}

@@ -62,8 +62,8 @@ func (d desk) post(ctx context.Context, path string, request map[string]string) 
 	return nil
 }
 
-// conditions asks the node how it runs. A node that is not ready is an error; what a ready one does
-// not tell is unknown.
+// conditions asks the node how it runs. A node that is not ready is an error. Values that a ready
+// node does not report are unknown.
 func (d desk) conditions(ctx context.Context) (*Node, error) {
 	status, body, err := get(ctx, "http://"+d.addr+"/readyz")
 	if err != nil {

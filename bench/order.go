@@ -24,7 +24,7 @@ type OneOrder struct {
 	Chain                                    uint64
 	SignatureType                            int
 	Wallet                                   string
-	// Expiration is unix seconds, and 0 but for a GTD; Builder is 0x and 64 hex digits, or empty.
+	// Expiration is in unix seconds, for a GTD only; Builder is 0x and 64 hex digits, or empty.
 	Expiration uint64
 	Builder    string
 }
@@ -91,7 +91,7 @@ func placeAndPrint(w io.Writer, c *trader.Client, l trader.Limit) error {
 	return nil
 }
 
-// negRisk asks which kind of exchange a token's market is signed for.
+// negRisk asks the node whether a token's market is a neg-risk market.
 func negRisk(c *trader.Client, token string) (bool, error) {
 	body, err := c.Get("/neg-risk?token_id=" + token)
 	if err != nil {

@@ -29,16 +29,15 @@ type pace struct {
 	lanes    int
 }
 
-// Paced is what an open loop saw.
+// Paced is the result of an open loop.
 type Paced struct {
 	Asked    float64 `json:"asked_per_second"`
 	Achieved float64 `json:"achieved_per_second"` // answered with success, until the last answer
 	Sent     int64   `json:"sent"`
 	Failed   int64   `json:"failed"` // answered otherwise, or not at all
 	Unsent   int64   `json:"unsent"` // given up: a whole duration behind
-	// CorrectedMicros is from the instant at which a request was due to its answer: what a stall
-	// kept from being sent is in it, and so is how late the load woke up. ServiceMicros is from its
-	// sending.
+	// CorrectedMicros is from the instant at which a request was due to its answer. It includes the
+	// wait for a busy lane, and how late the load woke up. ServiceMicros is from its sending.
 	CorrectedMicros Latency `json:"corrected_micros"`
 	ServiceMicros   Latency `json:"uncorrected_micros"`
 	FirstFailure    string  `json:"first_failure,omitempty"`
@@ -56,7 +55,7 @@ func (p *Paced) String() string {
 const pacedHead = "  asked/s    kept/s  failed  unsent  corrected µs: p50  p90     p99   max ms  " +
 	"uncorrected: p50  p90     p99   max ms"
 
-// pacedLane is what one lane saw.
+// pacedLane is the result of one lane.
 type pacedLane struct {
 	corrected, service   recorder
 	sent, failed, unsent int64
@@ -102,8 +101,8 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 	return p.sum(lanes, start)
 }
 
-// sleepUntil wakes at an instant. The runtime's own timers may come a millisecond late where
-// nothing else happens, which is many times what is measured: the last part is the kernel's.
+// sleepUntil wakes at an instant. Go's timers may be a millisecond late, many times what is
+// measured, so it sleeps the last part in the kernel.
 func sleepUntil(due time.Time) {
 	const rough = 2 * time.Millisecond
 	d := time.Until(due)
@@ -139,7 +138,7 @@ func (p *pace) sum(lanes []pacedLane, start time.Time) Paced {
 	return out
 }
 
-// Setting is what every measurement of a node of its own needs.
+// Setting is common to all measurements that start a node.
 type Setting struct {
 	Seed    uint64
 	Dir     string // where the data folder is made; empty is the system's temporary folder
@@ -227,8 +226,8 @@ func (t *site) orders(ctx context.Context, seed uint64, n int) ([]Op, []signed, 
 	return ops, requests, err
 }
 
-// Reads is an open loop of reads, run by a process of its own: what else the load does must not
-// stand in its way.
+// Reads is an open loop of reads, in a process of its own, so that other work of the load does not
+// delay it.
 type Reads struct {
 	Addr, Path string
 	Rate       float64

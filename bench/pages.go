@@ -85,8 +85,8 @@ type archive struct {
 	handler *api.Handler
 }
 
-// TurnPages writes the history and reads it.
-func TurnPages(ctx context.Context, p Pages) (out *Paged, err error) {
+// MeasurePages writes the history and reads it.
+func MeasurePages(ctx context.Context, p Pages) (out *Paged, err error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}

@@ -20,12 +20,12 @@ import (
 	"clobd/ingress/auth"
 )
 
-// floodNice is the priority of the process that floods. In the world it is another machine: here it
-// must not take from the reads what is theirs, only what is left.
+// floodNice is the priority of the process that floods. In production that is another machine; here
+// it must only use the CPU time that the reads leave.
 const floodNice = 10
 
-// Posts is what the process that floods is told: orders that are signed already, and who sends them
-// over how many connections for how long.
+// Posts is the input of the process that floods: signed orders, their senders, and for how long to
+// send them over how many connections.
 type Posts struct {
 	Addr        string
 	Duration    time.Duration
@@ -35,7 +35,7 @@ type Posts struct {
 	Orders      []Posting
 }
 
-// Sender is a trader as far as his requests need one.
+// Sender is the part of a trader that its requests need.
 type Sender struct {
 	Address string
 	Trio    auth.Trio
@@ -47,7 +47,7 @@ type Posting struct {
 	Body   []byte
 }
 
-// Posted is what became of a flood.
+// Posted is the result of a flood.
 type Posted struct {
 	Acked   int64   `json:"acknowledged"`
 	Seconds float64 `json:"seconds"`
@@ -59,7 +59,7 @@ type Posted struct {
 // rate is how many orders a second were acknowledged; 0 without a flood.
 func (p *Posted) rate() float64 { return float64(p.Acked) / max(p.Seconds, 1e-9) }
 
-// newPosts packs signed orders up.
+// newPosts makes the input of a flood.
 func newPosts(addr string, requests []signed) *Posts {
 	p := &Posts{Addr: addr, Orders: make([]Posting, len(requests))}
 	numbers := map[*trader.Client]int{}
@@ -117,8 +117,8 @@ func niceness() int {
 	return 20 - of // as the kernel counts it, where none is below 0
 }
 
-// RunPosts is the process that floods: it reads Posts, says that it begins, and at the end what
-// became of them.
+// RunPosts is the main function of the process that floods. It reads Posts, writes a line when it
+// begins, and Posted at the end.
 func RunPosts(ctx context.Context, in io.Reader, out io.Writer) error {
 	var p Posts
 	if err := gob.NewDecoder(bufio.NewReader(in)).Decode(&p); err != nil {
@@ -130,7 +130,7 @@ func RunPosts(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(p.run(ctx))
 }
 
-// flooder is that process, seen from the one that started it.
+// flooder is the flooding process, in the process that started it.
 type flooder struct {
 	cmd  *exec.Cmd
 	told bytes.Buffer // what it complained of
@@ -168,7 +168,7 @@ func (p *Posts) flood(ctx context.Context, self string) (*flooder, error) {
 	return f, nil
 }
 
-// wait is what became of it. A flood that did not last is an error.
+// wait returns the result. A flood that ended too early is an error.
 func (f *flooder) wait() (Posted, error) {
 	var p Posted
 	err := json.NewDecoder(f.out).Decode(&p)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Ramp says how a node is loaded at rates that step up until it does not keep up any more.
+// Ramp says at which rates a node is loaded, step by step, until it no longer keeps up.
 type Ramp struct {
 	Setting
 	What        string        // "book": GET /book; "orders": signed POST /order
@@ -38,8 +38,8 @@ func (r *Ramp) validate() error {
 	return errors.Join(problems...)
 }
 
-// kept is the part of the asked rate that a step must reach, and slips the part of its requests
-// that may fail.
+// A step must reach the share kept of its rate, and at most the share slips of its requests may
+// fail.
 const (
 	kept  = 0.97
 	slips = 0.001
@@ -64,8 +64,8 @@ type Ramped struct {
 	Kept        float64    `json:"kept_per_second"`
 }
 
-// Climb runs the ramp.
-func Climb(ctx context.Context, r Ramp) (*Ramped, error) {
+// MeasureRamp runs the ramp.
+func MeasureRamp(ctx context.Context, r Ramp) (*Ramped, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ type recorder struct{ h *hdrhistogram.Histogram }
 func newRecorder() recorder { return recorder{hdrhistogram.New(1, 60_000_000_000, 3)} }
 
 func (r recorder) record(d time.Duration) {
-	// Beyond the range is an outage, not a latency: the highest value stands for it.
+	// A longer time is an outage, not a latency: the highest value stands for it.
 	_ = r.h.RecordValue(min(d.Nanoseconds(), 60_000_000_000))
 }
 

@@ -48,9 +48,9 @@ func (p *replay) frames(ctx context.Context, frames [][]byte, x *engine.Exchange
 	return nil
 }
 
-// replayFolder opens the journal that a stopped writer left in dir, as a restart would, and replays
-// it into x. A nil replay means that there was nothing to replay; with one, the error is what the
-// check found.
+// replayFolder opens the journal of a stopped writer in dir, as a restart would, and replays it
+// into x. It returns nil and an error if there was nothing to replay. With a replay, the error says
+// what the check found.
 func replayFolder(ctx context.Context, dir string, x *engine.Exchange) (*replay, error) {
 	j, err := journal.Open(journal.Options{Dir: dir})
 	if err != nil {

@@ -17,7 +17,7 @@ type Latency struct {
 }
 
 // Report is one run with its conditions. A run whose check failed has no figures: Failure says why.
-// What could not be known is null.
+// Unknown values are null.
 type Report struct {
 	Conditions  Conditions `json:"conditions"`
 	Workload    string     `json:"workload"`
@@ -46,8 +46,9 @@ type Report struct {
 	// CPUMicros is user+system time per operation of the measured process, in µs: at L0 to L2 of
 	// this one, callers included.
 	CPUMicros *float64 `json:"cpu_micros_per_operation"`
-	// ServiceMicros is from send to answer. In a closed loop it hides what a stall keeps from being
-	// sent: it is no promise about a load that does not wait. At L0 it is the mean of blocks.
+	// ServiceMicros is from send to answer. In a closed loop it hides the requests that a stall
+	// kept from being sent, so it promises nothing about a load that does not wait. At L0 it is the
+	// mean of blocks.
 	ServiceMicros Latency `json:"service_micros"`
 	// Allocs are heap objects per operation of this process; of a node they are not known.
 	Allocs  *float64 `json:"allocs_per_operation"`

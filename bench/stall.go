@@ -50,7 +50,7 @@ type Stalled struct {
 	Parts      []StallPart `json:"parts"`
 }
 
-// StallPart is what stood still, and the reads before and meanwhile by round.
+// StallPart is the part of the node that stood still, and by round the reads before and during it.
 type StallPart struct {
 	What   string  `json:"what"` // matcher or disk
 	Before []Paced `json:"before"`
@@ -60,8 +60,8 @@ type StallPart struct {
 	Uncorrected float64 `json:"ratio_of_median_uncorrected_p90"`
 }
 
-// Freeze measures the matcher and the disk in turn.
-func Freeze(ctx context.Context, s Stall) (*Stalled, error) {
+// MeasureStall measures the matcher and the disk in turn.
+func MeasureStall(ctx context.Context, s Stall) (*Stalled, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Freeze(ctx context.Context, s Stall) (*Stalled, error) {
 	defer watch.end()
 	for round := range s.Rounds {
 		for i := range out.Parts {
-			f := freeze{s, watch, out, uint64(round)}
+			f := stallRound{s, watch, out, uint64(round)}
 			if err := f.run(ctx, &out.Parts[i]); err != nil {
 				if ctx.Err() != nil {
 					return nil, stopped(ctx)
@@ -103,8 +103,8 @@ func (p *StallPart) conclude() {
 	p.Uncorrected = ratio(func(p *Paced) float64 { return p.ServiceMicros.P90 })
 }
 
-// freeze is one round of one part.
-type freeze struct {
+// stallRound is one round of one part.
+type stallRound struct {
 	Stall
 	watch *watch
 	out   *Stalled
@@ -112,7 +112,7 @@ type freeze struct {
 }
 
 // run measures a node of its own: reads while orders flow, then while nothing moves.
-func (f *freeze) run(ctx context.Context, p *StallPart) (err error) {
+func (f *stallRound) run(ctx context.Context, p *StallPart) (err error) {
 	n, err := newInside()
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (f *freeze) run(ctx context.Context, p *StallPart) (err error) {
 }
 
 // read reads for the length of a stall.
-func (f *freeze) read(ctx context.Context, r *Reads) (Paced, error) {
+func (f *stallRound) read(ctx context.Context, r *Reads) (Paced, error) {
 	if _, err := f.watch.lap(); err != nil {
 		return Paced{}, err
 	}
@@ -163,9 +163,9 @@ func (f *freeze) read(ctx context.Context, r *Reads) (Paced, error) {
 	return paced, errors.Join(err, lapErr)
 }
 
-// furnish lists two markets, fills the book of the first, and makes traders who post orders in the
-// second for as long as they are let.
-func (f *freeze) furnish(ctx context.Context, n *inside) (
+// furnish lists two markets, fills the book of the first, and returns traders that post orders in
+// the second until the crew ends.
+func (f *stallRound) furnish(ctx context.Context, n *inside) (
 	token engine.Token, work *crew, err error) {
 	clients, err := traders(ctx, "http://"+n.addr, f.Seed)
 	if err != nil {
@@ -208,7 +208,7 @@ type quoter struct {
 	salt   uint64
 }
 
-// loop is its life: some orders a second, because the reads are what is measured.
+// loop posts a few orders a second: only the reads are measured.
 func (q *quoter) loop(n *counts, until func() bool) {
 	for i := uint64(0); !until(); i++ {
 		body, id, err := q.Sign(trader.Limit{Token: q.market[i%2], Price: engine.Price(100 * (10 + i%30)),
@@ -223,7 +223,7 @@ func (q *quoter) loop(n *counts, until func() bool) {
 	}
 }
 
-// one sends a request whatever becomes of it: an order that waits out a stall is answered with 504.
+// one sends a request and ignores the answer: an order that waits for a stall to end gets 504.
 func (q *quoter) one(method string, body []byte) {
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)

@@ -57,7 +57,7 @@ type Op struct {
 	Size    engine.Size
 }
 
-// Expected is what a run of the operations in their order must end with.
+// Expected is the end state of a run that keeps the operations' order.
 type Expected struct {
 	Fills  int64
 	Volume engine.Size // sum of the sizes of all fills
@@ -74,7 +74,7 @@ type generator struct {
 	steps int
 	books []model
 	ops   []Op
-	where []place // by Op: where its order rests
+	where []restsAt // by Op: where its order rests
 	exp   Expected
 }
 
@@ -87,8 +87,8 @@ type model struct {
 	placed int
 }
 
-// place is where an order of the model rests.
-type place struct {
+// restsAt is where an order of the model rests.
+type restsAt struct {
 	left  engine.Size
 	at    int // index in live, -1: gone
 	ask   bool
@@ -224,7 +224,7 @@ func (g *generator) place(b int, ask bool, index int, size engine.Size) {
 	}
 	id := uint32(len(g.ops))
 	g.ops = append(g.ops, op)
-	g.where = append(g.where, place{at: -1})
+	g.where = append(g.where, restsAt{at: -1})
 	left := g.match(b, id, ask, index)
 	if left == 0 {
 		return
@@ -235,7 +235,7 @@ func (g *generator) place(b int, ask bool, index int, size engine.Size) {
 		side = 1
 	}
 	m.queues[side][index] = append(m.queues[side][index], id)
-	g.where[id] = place{left, len(m.live), ask, index}
+	g.where[id] = restsAt{left, len(m.live), ask, index}
 	m.live = append(m.live, id)
 	m.latest[m.placed%len(m.latest)] = id
 	m.placed++
@@ -303,7 +303,7 @@ func (g *generator) cancel(b int) {
 	}
 	g.ops = append(g.ops, Op{Cancel: true, Book: uint16(b), Target: target,
 		Trader: g.ops[target].Trader})
-	g.where = append(g.where, place{at: -1})
+	g.where = append(g.where, restsAt{at: -1})
 	if g.where[target].at < 0 {
 		g.exp.Missed++
 		return

@@ -62,8 +62,8 @@ func NewWorld(w Workload) World {
 	return world
 }
 
-// Commands turns operations into what the engine is asked for, without signatures: the evidence
-// is that of a typical order in length only.
+// Commands turns operations into Commands without signatures. Their evidence only has the length of
+// a typical order's.
 func Commands(ops []Op) []engine.Command { return commandsFrom(ops, 0, len(ops)) }
 
 // commandsFrom is Commands for the operations [from, to).
@@ -87,7 +87,7 @@ func commandsFrom(ops []Op, from, to int) []engine.Command {
 	return out
 }
 
-// Tally counts what a run really did, from the Events.
+// Tally counts the results of a run, from its Events.
 type Tally struct {
 	Fills     int64
 	Volume    engine.Size

@@ -24,8 +24,8 @@ type Turn struct {
 	MixSum
 }
 
-// rerun replays one mix against a fresh matcher. Checking costs a little, so that it is done in
-// turns whose time counts for nothing.
+// rerun replays one mix against a new matcher. Checking takes time, so only turns that are not
+// timed check.
 type rerun struct {
 	mix   Mix
 	ops   []MixOp
@@ -78,9 +78,9 @@ func threadTime() int64 {
 	return t.Nano()
 }
 
-// pin keeps this thread on the last CPU that it may run on, as each matcher does: which one a turn
-// gets, and who else is at work there, would be luck. The first one often serves the devices. If
-// the kernel refuses, the thread stays free.
+// pin keeps this thread on the last CPU that it may run on. All matchers do so: otherwise chance
+// decides which CPU a turn gets and who else works there. The first CPU often serves the devices.
+// If the kernel refuses, the thread stays unpinned.
 func pin() {
 	var may, last [16]uint64 // a bit for each CPU
 	call := func(number uintptr, cpus *[16]uint64) bool {
@@ -155,9 +155,9 @@ type bareRun struct {
 	cancels [engine.BareAhead]engine.BareCancel
 }
 
-// run replays operations. While it replays a few of them, where the handles of the next few are
-// kept is on its way; then what is kept of those orders is, and what else they meet if that is far
-// away. The ids are a list of their own, so that nothing else is read that early.
+// run replays operations, a few at a time. While it replays some, it prefetches the handles of the
+// next ones, and then the orders behind those handles. If the books do not fit the caches, it also
+// touches the levels that they meet. ids is a separate list, so that this reads nothing else early.
 func (r *bareRun) run(ops []MixOp, ids []uint32) {
 	const few = engine.BareAhead
 	engine.FetchHandles(r.handles, ids[:min(len(ids), few)])
@@ -173,8 +173,9 @@ func (r *bareRun) run(ops []MixOp, ids []uint32) {
 	}
 }
 
-// touch touches what operations will meet, but for cancels of orders that are not placed yet. Which
-// kind comes next cannot be foreseen: each is put into both lists, and counts in its own.
+// touch touches the levels and orders that operations will meet, except for cancels of orders that
+// are not placed yet. The processor cannot predict whether the next operation is a cancel. So touch
+// writes each operation into both lists without a branch, and advances only the right one.
 func (r *bareRun) touch(ops []MixOp) {
 	var places, cancels uint
 	for i := range ops {
@@ -195,9 +196,9 @@ func (r *bareRun) touch(ops []MixOp) {
 	r.x.Touch(r.places[:places], r.cancels[:cancels])
 }
 
-// step replays a few operations. It goes from one to the next without counting them: whether the
-// next one is a cancel cannot be foreseen, and is known the sooner the less there is to add up for
-// it. The slice's capacity is its length, so that there is one number less to keep.
+// step replays a few operations. It shortens the slice instead of counting: the processor cannot
+// predict whether the next operation is a cancel, and so learns it earlier. The slice's capacity is
+// its length, so that the compiler keeps one number less.
 func (r *bareRun) step(ops []MixOp) {
 	x, handles, fills := r.x, r.handles, r.fills
 	for len(ops) > 0 {
@@ -248,7 +249,7 @@ func (r *rerun) ids() (most uint64) {
 	return most
 }
 
-// textbook replays against books of the usual kind.
+// textbook replays against the textbook's books.
 func (r *rerun) textbook() {
 	books := make([]textbook, r.mix.Books)
 	for i := range books {
@@ -391,8 +392,9 @@ func mixID(id uint64) (h engine.OrderID) {
 	return h
 }
 
-// read takes the Events of one Command in. Whether an order was placed or cancelled cannot be
-// foreseen, so that it is not asked. Volume is in units of price, to be divided once.
+// read counts the Events of one Command. It uses a table instead of a branch for placed and
+// cancelled orders, because the processor cannot predict which of the two comes. Volume is in units
+// of price, to be divided once.
 func (r *applyRun) read(events []engine.Event) {
 	for i := range events {
 		e := &events[i]
@@ -406,7 +408,7 @@ func (r *applyRun) read(events []engine.Event) {
 	}
 }
 
-// resting is by how many an Event changes how many orders rest.
+// resting is by how much an Event changes the number of resting orders.
 var resting = [256]uint64{engine.Placed: 1, engine.Cancelled: ^uint64(0)}
 
 func (r *applyRun) filled(e *engine.Event) {

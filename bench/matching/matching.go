@@ -34,8 +34,8 @@ type Compared struct {
 	Rounds     int              `json:"rounds"`
 	Seed       uint64           `json:"seed"`
 	Cells      []Cell           `json:"cells"`
-	// HugePages is what the kernel is told about them. Matchers of this program ask for them unless
-	// that is "never"; a peer sees to itself.
+	// HugePages is the kernel's setting. Matchers of this program ask for huge pages unless it is
+	// "never"; a peer decides for itself.
 	HugePages string `json:"huge_pages"`
 }
 
@@ -85,10 +85,10 @@ func (c *Comparison) validate() (errs []error) {
 	return errs
 }
 
-// Compare replays each mix with every matcher, round by round and in turns of alternating
-// order: also the mixes, since a machine may be slower for minutes. Each matcher of each mix is a
-// process of its own, with 100 MB and more. It fails if any of them comes to another result than
-// the generator's model.
+// Compare replays each mix with every matcher, round by round and in turns of alternating order.
+// The mixes take turns too, because a machine may be slower for minutes. Each matcher of each mix
+// is a process of its own, with 100 MB or more. Compare fails if any of them has another result
+// than the generator's model.
 func Compare(ctx context.Context, c Comparison) (*Compared, error) {
 	if errs := c.validate(); errs != nil {
 		return nil, errors.Join(errs...)
@@ -156,7 +156,7 @@ func (c *Comparison) open(ctx context.Context, cell *Cell, file string) error {
 	return nil
 }
 
-// failed says in which cell something did.
+// failed adds to an error in which cell it happened.
 func (c *Cell) failed(err error) error {
 	return fmt.Errorf("%d books of %d ticks: %w", c.Mix.Books, c.Mix.Ticks, err)
 }
@@ -178,7 +178,7 @@ func (c *Cell) round(n int) error {
 func (c *Cell) start(ctx context.Context, x Matcher, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = os.Stderr
-	// Whatever becomes of this process, it leaves none behind.
+	// The kernel ends the matcher when this process ends, however it ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -49,7 +49,7 @@ type MixOp struct {
 	Book   uint32 // from 0
 }
 
-// MixSum is what a run of all operations must come to.
+// MixSum is the result that a run of all operations must have.
 type MixSum struct {
 	Fills   uint64 `json:"fills"`
 	Volume  uint64 `json:"volume"`  // sum of quantity times price, in ticks, of all fills

@@ -26,7 +26,7 @@ type textLevel struct {
 	size       uint64
 }
 
-// find is where the level of a price lies in its side, or would.
+// find returns the index of a price's level in its side, or where it would be.
 func (t *textbook) find(side uint8, price uint32) (at int, ok bool) {
 	levels := t.sides[side]
 	low, high := 0, len(levels)

@@ -104,8 +104,8 @@ func newBot(o *BotOptions, i int) (*bot, error) {
 	return b, nil
 }
 
-// run acts on one market after the other until ctx is done. One failed action is told and the next
-// one tried: a demo that stops at the first refusal shows nothing.
+// run acts on one market after the other until ctx is done. It logs a failed action and goes on: a
+// demo that stops at the first refusal shows nothing.
 func (b *bot) run(ctx context.Context, act func(market int) error) error {
 	for m := 0; ; m = (m + 1) % len(b.options.Markets) {
 		pause := time.Duration(float64(b.options.Pause) * (0.5 + b.rng.Float64()))
@@ -131,7 +131,8 @@ func (b *bot) quote(m int) error {
 		if rests {
 			*own = append(*own, id)
 		}
-		// One that cannot be replaced for want of money goes all the same: it frees what it holds.
+		// If there is no money for a new quote, the oldest is cancelled anyway: that frees its
+		// funds.
 		if len(*own) > rungs || err != nil && len(*own) > 1 {
 			err = errors.Join(err, b.cancel((*own)[0]))
 			*own = (*own)[1:]
@@ -143,7 +144,7 @@ func (b *bot) quote(m int) error {
 	return nil
 }
 
-// take buys a little of one outcome at whatever the book asks near the fair price.
+// take buys a little of one outcome if the best ask is near the fair price.
 func (b *bot) take(m int) error {
 	if b.rng.IntN(3) > 0 {
 		return nil
@@ -168,8 +169,8 @@ func (b *bot) worth(m int, outcome engine.Outcome) float64 {
 	return b.fair[m]
 }
 
-// bid offers to pay at most price for an outcome, by selling the other one or by buying, and says
-// whether the order (or a part of it) rests.
+// bid offers to pay at most price for an outcome, by selling the other one or by buying, and
+// reports whether the order, or a part of it, rests.
 func (b *bot) bid(m int, outcome engine.Outcome, price float64, shares int) (
 	id engine.OrderID, rests bool, err error) {
 	market := &b.options.Markets[m]
@@ -194,7 +195,7 @@ func (b *bot) bid(m int, outcome engine.Outcome, price float64, shares int) (
 // errPoor says that an order was refused because the wallet does not hold what it needs.
 var errPoor = errors.New("not enough balance")
 
-// place signs and posts one order and says whether it rests.
+// place signs and posts one order and reports whether it rests.
 func (b *bot) place(l Limit) (id engine.OrderID, rests bool, err error) {
 	b.salt++
 	l.Salt = b.salt
@@ -215,7 +216,7 @@ func (b *bot) place(l Limit) (id engine.OrderID, rests bool, err error) {
 	return id, told.Status == "live", nil
 }
 
-// ask is the best price at which a token can be bought, 0 if there is none.
+// ask returns the best price at which a token can be bought, 0 if there is none.
 func (b *bot) ask(m int, outcome engine.Outcome) (float64, error) {
 	body, err := b.client.Get("/price?side=BUY&token_id=" +
 		b.options.Markets[m].Tokens[outcome].String())
@@ -230,7 +231,7 @@ func (b *bot) ask(m int, outcome engine.Outcome) (float64, error) {
 	return math.Round(price * float64(engine.PriceOne)), err
 }
 
-// cancel takes an order out of the book; one that is gone already is fine.
+// cancel takes an order out of the book. An order that is gone already is no error.
 func (b *bot) cancel(id engine.OrderID) error {
 	if err := b.client.Do(http.MethodDelete, "/order", CancelBody(id), &b.resp); err != nil {
 		return fmt.Errorf("cancel: %w", err)

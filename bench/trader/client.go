@@ -24,8 +24,8 @@ const answerTime = time.Minute
 type Client struct {
 	Signer  *auth.Signer
 	Address string               // of the Signer, as the headers want it
-	Trio    auth.Trio            // what Derive was given
-	Host    *fasthttp.HostClient // who makes the connections
+	Trio    auth.Trio            // the API key, from Derive
+	Host    *fasthttp.HostClient // the connections; a caller may set its own
 	domain  auth.Domain
 	chain   uint64
 }
@@ -79,7 +79,7 @@ func (c *Client) Derive() error {
 	return nil
 }
 
-// aim fills in where a request goes.
+// aim sets method, path and host of a request.
 func (c *Client) aim(req *fasthttp.Request, method, path string) {
 	req.SetRequestURI(path)
 	req.Header.SetMethod(method)
@@ -115,9 +115,9 @@ type Limit struct {
 	Price engine.Price
 	Size  engine.Size // a multiple of engine.Lot
 	Type  string      // GTC
-	// Expiration is when a GTD ends, in unix seconds; 0: of no other type.
+	// Expiration is when a GTD ends, in unix seconds; 0 for every other type.
 	Expiration uint64
-	// Builder is the code of who brought the order; zero: nobody.
+	// Builder is the code of the builder who brought the order; zero for none.
 	Builder auth.Word
 	Salt    uint64 // below 2^53: the public clients send it as a JSON number
 	// SignatureType and Wallet: 0 and the zero address sign for the trader's own wallet.
@@ -157,7 +157,7 @@ func (c *Client) Sign(l Limit) ([]byte, engine.OrderID, error) {
 	return c.body(&o, &l, signature), id, nil
 }
 
-// body is the JSON that the public clients send. What a GTD ends at is beside what is signed.
+// body returns the JSON that the public clients send. The expiration is in it but not signed.
 func (c *Client) body(o *auth.Order, l *Limit, signature []byte) []byte {
 	sideName := "BUY"
 	if o.Side == engine.Sell {

@@ -97,7 +97,7 @@ type rampCommand struct {
 // Run raises the rate until the node does not keep it.
 func (c *rampCommand) Run() error {
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
-		r, err := bench.Climb(ctx, bench.Ramp{Setting: at, What: c.What, Start: c.Start,
+		r, err := bench.MeasureRamp(ctx, bench.Ramp{Setting: at, What: c.What, Start: c.Start,
 			Factor: c.Factor, Steps: c.Steps, Duration: c.Duration, Connections: c.Connections,
 			Limit: c.Limit})
 		if err != nil {
@@ -120,7 +120,7 @@ type floodCommand struct {
 // Run measures reads beside a flood of orders.
 func (c *floodCommand) Run() error {
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
-		r, err := bench.Inundate(ctx, bench.Flood{Setting: at, Rounds: c.Rounds, Duration: c.Duration,
+		r, err := bench.MeasureFlood(ctx, bench.Flood{Setting: at, Rounds: c.Rounds, Duration: c.Duration,
 			Rate: c.Rate, Readers: c.Readers, Connections: c.Connections, Lists: c.Lists})
 		if err != nil {
 			return measured{}, err
@@ -141,7 +141,7 @@ type stallCommand struct {
 // Run measures reads while nothing is written.
 func (c *stallCommand) Run() error {
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
-		r, err := bench.Freeze(ctx, bench.Stall{Setting: at, Rounds: c.Rounds, Length: c.Length,
+		r, err := bench.MeasureStall(ctx, bench.Stall{Setting: at, Rounds: c.Rounds, Length: c.Length,
 			Rate: c.Rate, Readers: c.Readers, Writers: c.Writers})
 		if err != nil {
 			return measured{}, err
@@ -160,7 +160,7 @@ type pagesCommand struct {
 // Run measures pages of lists.
 func (c *pagesCommand) Run() error {
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
-		r, err := bench.TurnPages(ctx, bench.Pages{Seed: at.Seed, Dir: at.Dir, Trades: c.Trades,
+		r, err := bench.MeasurePages(ctx, bench.Pages{Seed: at.Seed, Dir: at.Dir, Trades: c.Trades,
 			Rounds: c.Rounds, Reads: c.Reads, Self: at.Self, Version: at.Version})
 		if err != nil {
 			return measured{}, err

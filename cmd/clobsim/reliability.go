@@ -26,7 +26,7 @@ type reliabilityCommand struct {
 	List  bool     `help:"Name the items and end."`
 }
 
-// item is one thing that has to be survived: a test, and how much of it is enough.
+// item is one fault test and its full size.
 type item struct {
 	name   string
 	what   string
@@ -36,8 +36,7 @@ type item struct {
 	args   []string // further flags of go test
 }
 
-// items are all of them. The sizes are those at which a fault that comes once in a hundred times
-// does not hide.
+// items are all fault tests. Their sizes show a fault that happens once in a hundred times.
 func items() []item {
 	const (
 		node, sim  = "./cmd/clobd", "./cmd/clobsim/simulator"
@@ -105,7 +104,7 @@ func items() []item {
 	}
 }
 
-// outcome is what came of one item.
+// outcome is the result of one item.
 type outcome struct {
 	Name     string             `json:"name"`
 	What     string             `json:"what"`
@@ -120,7 +119,7 @@ type outcome struct {
 	Said     string             `json:"said,omitempty"` // the end of what a failure said
 }
 
-// results is the file.
+// results is the content of the file.
 type results struct {
 	Program string    `json:"program"`
 	Go      string    `json:"go"`
@@ -130,7 +129,7 @@ type results struct {
 	Items   []outcome `json:"items"`
 }
 
-// Run carries the items out one after the other. It fails if one does.
+// Run runs the items one after the other. It fails if one does.
 func (c *reliabilityCommand) Run() error {
 	chosen, err := c.choose()
 	if err != nil || c.List {
@@ -162,7 +161,7 @@ func (c *reliabilityCommand) Run() error {
 	return nil
 }
 
-// choose are the items that were asked for.
+// choose returns the items that were asked for.
 func (c *reliabilityCommand) choose() (chosen []item, err error) {
 	var names []string
 	for _, i := range items() {
@@ -193,7 +192,7 @@ func sized(n int) string {
 	return strconv.Itoa(n)
 }
 
-// carry carries one item out.
+// carry runs one item.
 func (c *reliabilityCommand) carry(i *item) outcome {
 	args := []string{"test", i.folder, "-count=1", "-v", "-timeout", "3h", "-run", "^(" + i.test + ")$"}
 	env := []string{fmt.Sprintf("CLOBD_SEED=%d", c.Seed)}
@@ -232,7 +231,7 @@ func (c *reliabilityCommand) carry(i *item) outcome {
 // figure is one count of a test's line of figures.
 var figure = regexp.MustCompile(`([a-z_]+)=([0-9.]+)`)
 
-// read takes the figures, failures and skips from what go test said.
+// read takes the figures, failures and skips from the output of go test.
 func (o *outcome) read(said []byte) {
 	ran := 0
 	lines := bufio.NewScanner(bytes.NewReader(said))

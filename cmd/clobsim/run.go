@@ -43,7 +43,7 @@ func (c *runCommand) Run() error {
 	return nil
 }
 
-// one carries out one run. The seed is told before anything can go wrong.
+// one carries out one run. It prints the seed before anything can go wrong.
 func (c *runCommand) one(seed uint64, faults simulator.Faults) error {
 	fmt.Printf("seed %d\n", seed)
 	o := simulator.Options{Seed: seed, Steps: c.Steps, Disk: c.Disk, Faults: faults,

@@ -19,15 +19,15 @@ type Domain struct {
 	Both    bool // settles either kind, whatever NegRisk says
 }
 
-// Separator is the EIP-712 domain separator of d.
+// Separator returns the EIP-712 domain separator of d.
 func (d *Domain) Separator() [32]byte { return newHasher().separator(d) }
 
-// String is d as a reader of a log wants it: name, version, chain, contract.
+// String returns name, version, chain and contract, for logs.
 func (d *Domain) String() string {
 	return fmt.Sprintf("%s %s chain %d %s", d.Name, d.Version, d.Chain, Checksum(d.Contract))
 }
 
-// structVersion is the version of the Order struct that is signed for d.
+// structVersion returns the version of the Order struct that is signed for d.
 func (d *Domain) structVersion() uint8 {
 	if d.Version == "1" {
 		return 1
@@ -35,7 +35,7 @@ func (d *Domain) structVersion() uint8 {
 	return 2
 }
 
-// serves tells if d settles markets of that kind.
+// serves reports whether d settles markets of that kind.
 func (d *Domain) serves(negRisk bool) bool { return d.Both || d.NegRisk == negRisk }
 
 // The three chains that have a table.
@@ -58,8 +58,8 @@ const (
 	kuestV2    = "CTF Exchange"
 )
 
-// exchanges is every exchange that published clients sign for on the two public chains. The most
-// used come first: an unknown signer's order is tried in this order.
+// exchanges are the exchanges that published clients sign for on the two public chains, the most
+// used first: an unknown signer's order is tried in this order.
 var exchanges = [...]exchange{
 	{polymarket, "2", true, true,
 		"0xE111180000d2663C0091e4f400237545B87B996B", "0xe2222d279d744050d28e00520010520000310F59"},
@@ -81,9 +81,9 @@ var exchanges = [...]exchange{
 		"0xE79717fE8456C620cFde6156b6AeAd79C4875Ca2", "0xccBe425A0Aa24DCEf81f2e6edE3568a1683e7cbe"},
 }
 
-// Domains is the whole known table of one chain, in the order in which they are tried; nil for a
-// chain without one. The developer's chain has one row of our own, which serves either kind of
-// market, because nobody published any.
+// Domains returns the known exchanges of one chain, in the order in which they are tried; nil for a
+// chain without any. Nobody published one for the developer's chain: it has one of our own, for
+// either kind of market.
 func Domains(chain uint64) []Domain {
 	if chain == ChainLocal {
 		contract := mustAddress("0xE111180000d2663C0091e4f400237545B87B996B")

@@ -45,19 +45,19 @@ var (
 
 func keccakText(s string) [32]byte { return newHasher().keccak([]byte(s)) }
 
-// hasher is the scratch of one verification or one signature: a sponge and the memory that its
-// input is laid out in. Everything that a C function or an interface method gets a pointer to lives
-// in here, on the heap and reused, so that hashing allocates nothing. One goroutine at a time.
+// hasher is the scratch memory of one verification or one signature: a keccak state and its input.
+// Arguments whose address goes to C or through an interface would escape to the heap; they are
+// fields here instead, so that hashing allocates nothing. One goroutine at a time may use it.
 type hasher struct {
 	sponge  hash.Hash
-	squeeze io.Reader // the same sponge: reading spares the copy of its state that Sum makes
+	squeeze io.Reader // the same sponge: Read, unlike Sum, does not copy its state
 
 	words  [13 * 32]byte // the longest struct: the type hash and the 12 fields of V1
 	n      int           // bytes of words in use
 	out    [32]byte
 	rs     [65]byte // r, s, v of the signature at hand; v is 0 or 1
 	digest [32]byte // what is signed
-	key    []byte   // what recover found last, uncompressed
+	key    []byte   // uncompressed, from the last recover
 }
 
 func newHasher() *hasher {
@@ -89,10 +89,10 @@ func (h *hasher) integer(v uint64) {
 	h.n += 32
 }
 
-// end is the hash of the words laid out since begin.
+// end returns the hash of the words since begin.
 func (h *hasher) end() [32]byte { return h.keccak(h.words[:h.n]) }
 
-// separator is the domain separator of an exchange.
+// separator returns the domain separator of an exchange.
 func (h *hasher) separator(d *Domain) [32]byte {
 	name, version := h.keccak([]byte(d.Name)), h.keccak([]byte(d.Version))
 	h.begin(&domainTypeHash)
@@ -103,7 +103,7 @@ func (h *hasher) separator(d *Domain) [32]byte {
 	return h.end()
 }
 
-// shortSeparator is the separator of a domain without a contract.
+// shortSeparator returns the separator of a domain without a contract.
 func (h *hasher) shortSeparator(name, version *[32]byte, chain uint64) [32]byte {
 	h.begin(&shortDomainTypeHash)
 	h.word(name)
@@ -112,7 +112,7 @@ func (h *hasher) shortSeparator(name, version *[32]byte, chain uint64) [32]byte 
 	return h.end()
 }
 
-// order is the struct hash of o; its Version must be 1 or 2.
+// order returns the struct hash of o, whose Version must be 1 or 2.
 func (h *hasher) order(o *Order) [32]byte {
 	if o.Version == 1 {
 		h.begin(&orderTypeHashV1)
@@ -143,9 +143,9 @@ func (h *hasher) order(o *Order) [32]byte {
 	return h.end()
 }
 
-// nested is the struct hash that the owner of a deposit wallet signs: the order's struct hash
-// wrapped, as ERC-7739 has it, in the wallet's own domain, so that no signature for one wallet
-// counts for another wallet of the same owner.
+// nested returns the struct hash that the owner of a deposit wallet signs: the order's struct hash,
+// wrapped in the wallet's own domain (ERC-7739). So a signature for one wallet does not count for
+// another wallet of the same owner.
 func (h *hasher) nested(contents *[32]byte, chain uint64, wallet *engine.Address) [32]byte {
 	h.begin(&nestedTypeHash)
 	h.word(contents)
@@ -157,7 +157,7 @@ func (h *hasher) nested(contents *[32]byte, chain uint64, wallet *engine.Address
 	return h.end()
 }
 
-// auth is the struct hash of a ClobAuth message.
+// auth returns the struct hash of a ClobAuth message.
 func (h *hasher) auth(a engine.Address, timestamp string, nonce *Word) [32]byte {
 	stamp := h.keccak([]byte(timestamp))
 	h.begin(&authTypeHash)
@@ -168,7 +168,7 @@ func (h *hasher) auth(a engine.Address, timestamp string, nonce *Word) [32]byte 
 	return h.end()
 }
 
-// typed is the digest that an EIP-712 signature covers: the domain and the struct.
+// typed returns the digest that an EIP-712 signature covers: the domain and the struct.
 func (h *hasher) typed(separator, contents *[32]byte) [32]byte {
 	h.words[0], h.words[1] = 0x19, 0x01
 	copy(h.words[2:], separator[:])

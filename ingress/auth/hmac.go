@@ -8,14 +8,13 @@ import (
 	"hash"
 )
 
-// mac is the scratch of one authentication: SHA-256 states and buffers, reused. It is HMAC
-// (RFC 2104) spelled out, because crypto/hmac takes five allocations per key and each request has
-// its own key. One goroutine at a time.
+// mac computes HMAC-SHA256 (RFC 2104) in reused memory. It does not use crypto/hmac, which makes
+// five allocations per key, and each request has its own key. One goroutine at a time may use it.
 type mac struct {
 	sum  hash.Hash
 	pad  [sha256.BlockSize]byte
-	key  [32]byte // key of the request at hand
-	text []byte   // what is signed, but for the body
+	key  [32]byte // key of the current request
+	text []byte   // the signed text without the body
 	out  [32]byte // result of the last compute
 	want [32]byte // digest that came with the request
 	b64  [44]byte
@@ -49,8 +48,8 @@ func (m *mac) compute(key, body []byte) {
 	m.sum.Sum(m.out[:0])
 }
 
-// request leaves the HMAC of a request under key in m.out: of timestamp, method and path as one
-// text, and the body exactly as sent.
+// request leaves the HMAC of a request under key in m.out. It covers timestamp, method, path and
+// the body exactly as sent.
 func (m *mac) request(key []byte, r *Request, path string) {
 	m.text = append(m.text[:0], r.Timestamp...)
 	m.text = append(m.text, r.Method...)
@@ -58,12 +57,12 @@ func (m *mac) request(key []byte, r *Request, path string) {
 	m.compute(key, r.Body)
 }
 
-// strictBase64 refuses set bits after the last byte, so each digest has one text per alphabet.
+// strictBase64 refuses stray bits after the last byte, so each digest has one text per alphabet.
 var strictBase64 = base64.RawStdEncoding.Strict()
 
-// digest reads a digest of 32 bytes into m.want: 64 hex digits of any case, with or without 0x, or
-// base64 in the standard or the URL alphabet, with or without its padding. Hex has 64 or 66
-// characters and base64 43 or 44, so they cannot be taken for each other.
+// digest reads 32 bytes into m.want: 64 hex digits of any case, with or without 0x, or base64 in
+// the standard or the URL alphabet, with or without padding. The length tells hex (64 or 66
+// characters) from base64 (43 or 44).
 func (m *mac) digest(s string) bool {
 	if len(s) >= 64 {
 		return ParseHex(m.want[:], s)
@@ -75,6 +74,13 @@ func (m *mac) digest(s string) bool {
 		return false
 	}
 	text := m.b64[:copy(m.b64[:], s)]
+	standardAlphabet(text)
+	n, err := strictBase64.Decode(m.want[:], text)
+	return err == nil && n == len(m.want)
+}
+
+// standardAlphabet replaces the characters of the URL alphabet by those of the standard one.
+func standardAlphabet(text []byte) {
 	for i, c := range text {
 		switch c {
 		case '-':
@@ -83,12 +89,9 @@ func (m *mac) digest(s string) bool {
 			text[i] = '/'
 		}
 	}
-	n, err := strictBase64.Decode(m.want[:], text)
-	return err == nil && n == len(m.want)
 }
 
-// Digest reads the digest that a request was signed with, in any of its forms: it names the
-// request.
+// Digest reads a request's signature header, in hex or base64. The result identifies the request.
 func Digest(signature string) ([32]byte, bool) {
 	m := newMac()
 	ok := m.digest(signature)
@@ -133,14 +136,7 @@ func decodeSecret(s string) ([]byte, error) {
 	for len(text) > 0 && text[len(text)-1] == '=' {
 		text = text[:len(text)-1]
 	}
-	for i, c := range text {
-		switch c {
-		case '-':
-			text[i] = '+'
-		case '_':
-			text[i] = '/'
-		}
-	}
+	standardAlphabet(text)
 	key := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
 	n, err := base64.RawStdEncoding.Decode(key, text)
 	if err != nil || n == 0 {

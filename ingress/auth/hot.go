@@ -9,42 +9,41 @@ import (
 	"clobd/ingress/auth/curve"
 )
 
-// How a signer gets a comb of its own, which costs as much as about ten recoveries.
+// When a signer gets a curve.Key, which costs as much as about ten recoveries.
 const (
-	// hotLimit is how many signers have one: 256 of 148 KiB are 37 MiB.
+	// hotLimit is how many signers are hot at most: 256 keys of 148 KiB are 37 MiB.
 	hotLimit = 256
-	// hotAfter is how often a signer is recovered before it gets one while there is room.
+	// hotAfter is how many recoveries make a signer hot while there is room.
 	hotAfter = 16
-	// hotInstead is the same where another signer has to lose its own. More signers than combs, all
-	// alike, would otherwise spend more on building combs than these save; so they spend at most a
-	// sixth of what their recoveries cost anyway.
+	// hotInstead is the same when another signer must give way. If more signers than hotLimit trade
+	// equally often, building keys then costs at most a sixth of what their recoveries cost anyway.
 	hotInstead = 64
 	// hotCounts is the size of the table of counts, 32 KiB.
 	hotCounts = 1 << 12
 )
 
-// hotSigners holds the combs of the signers that a node sees often.
+// hotSigners holds the keys of the signers that a node sees often.
 //
 //	check ──► all (a map never changed, swapped whole) ──► Key.Signed
 //	recovered ──► counts ──► often enough, nobody building ──► NewKey, swap all
 //
-// Any number of goroutines may use one. None waits for another: whoever finds a comb being built
-// goes on recovering.
+// Any number of goroutines may use one. None waits for another: one key is built at a time, and
+// meanwhile everybody else goes on recovering.
 type hotSigners struct {
 	limit int
 	all   atomic.Pointer[map[engine.Address]*hotSigner]
 
-	// counts hold, by address, 16 bits of recoveries below 48 bits of the address. Whoever meets
-	// another's count takes one off, and takes the slot over at zero, so no crowd of strangers, each
-	// seen once, keeps out one who comes often. A count lost between two goroutines is but late.
+	// counts hold 16 bits of recoveries below 48 bits of the address. A signer that finds another's
+	// count decrements it, and takes the slot over at zero. So many strangers, each seen once, do
+	// not keep out one who comes often. Two goroutines may lose a count: then the key comes later.
 	counts [hotCounts]atomic.Uint64
 
-	building sync.Mutex // only ever tried; guards what follows and the writing of all
+	building sync.Mutex // taken with TryLock only; guards ring, hand and the writing of all
 	ring     []*hotSigner
 	hand     int
 }
 
-// hotSigner is a signer with a comb.
+// hotSigner is a signer with a prepared key.
 type hotSigner struct {
 	address engine.Address
 	key     *curve.Key
@@ -57,21 +56,21 @@ func newHotSigners(limit int) *hotSigners {
 	return h
 }
 
-// find is the signer with that address, or nil.
+// find returns the hot signer with that address, or nil.
 func (h *hotSigners) find(a *engine.Address) *hotSigner { return (*h.all.Load())[*a] }
 
-// signed tells if the loaded signature over its digest is of that signer.
+// signed reports whether the signature loaded in scratch is of that signer.
 func (h *hotSigners) signed(who *hotSigner, scratch *hasher) bool {
 	if !who.key.Signed(&scratch.digest, &scratch.rs) {
 		return false
 	}
-	if !who.used.Load() { // mostly it is: then the cache line stays everyone's
+	if !who.used.Load() { // usually it is set: then no core writes the shared cache line
 		who.used.Store(true)
 	}
 	return true
 }
 
-// recovered counts a signature whose key, of 65 bytes, had to be recovered.
+// recovered counts a recovery of the given key, and makes the signer hot if that was often enough.
 func (h *hotSigners) recovered(a engine.Address, key []byte) {
 	id := binary.LittleEndian.Uint64(a[:])
 	slot := &h.counts[id%hotCounts]
@@ -97,7 +96,7 @@ func (h *hotSigners) recovered(a engine.Address, key []byte) {
 	slot.Store(id>>16<<16 | count)
 }
 
-// build gives a signer a comb.
+// build makes a signer hot.
 func (h *hotSigners) build(a engine.Address, key []byte) {
 	old := *h.all.Load()
 	if old[a] != nil {
@@ -117,8 +116,8 @@ func (h *hotSigners) build(a engine.Address, key []byte) {
 	h.all.Store(&all)
 }
 
-// evict puts who into the ring instead of the first signer from the hand on that was not used since
-// the hand passed it last, and returns that one's address. After two rounds it takes any.
+// evict replaces a signer of the ring by who, and returns the address of the one replaced: the
+// first from the hand on that was not used since the hand passed it. After two rounds it takes any.
 func (h *hotSigners) evict(who *hotSigner) engine.Address {
 	for range 2 * len(h.ring) {
 		if !h.ring[h.hand].used.Swap(false) {

@@ -13,22 +13,13 @@ import (
 	"clobd/engine"
 )
 
-// Dialect is the family of a request's headers: their prefix.
-type Dialect string
-
-// The three families, in the order in which they are looked for.
-const (
-	DialectService    Dialect = "SVC_"
-	DialectPolymarket Dialect = "POLY_"
-	DialectKuest      Dialect = "KUEST_"
-)
-
-// Trio is what a client is issued: an API key (a lower-case UUID of version 4), a secret (base64 of
-// 32 bytes, URL alphabet, padded) and a passphrase (64 hex digits).
+// Trio is what a client gets: an API key (a lower-case UUID of version 4), a secret (base64 of 32
+// bytes, URL alphabet, padded) and a passphrase (64 hex digits).
 type Trio struct{ Key, Secret, Passphrase string }
 
-// Request is an authenticated request as it came: five headers and what they sign. Path is without
-// query and without a /clob prefix; RawPath, if not empty, is the path as sent, tried second.
+// Request is the part of a request that its HMAC covers, and the five headers that prove it. Path
+// has no query and no /clob prefix. RawPath, if not empty, is the path as sent: Authenticate
+// accepts an HMAC over either.
 type Request struct {
 	Address, Key, Passphrase, Timestamp, Signature string
 
@@ -60,8 +51,8 @@ const (
 	windowFuture = 30 * time.Second
 )
 
-// keyVersion is the first byte of each passphrase: it names the master secret that made it, so
-// that another secret can be phased in beside this one.
+// keyVersion is the first byte of each passphrase. It names the master secret that made it, so that
+// a second secret can be introduced beside the first.
 const keyVersion = 1
 
 // A passphrase is the hex text of these bytes.
@@ -74,7 +65,7 @@ const (
 	tokenSize = 32
 )
 
-// claim is what a passphrase says about itself: version, address, nonce.
+// claim is the readable part of a passphrase: version, address, nonce.
 type claim [claimSize]byte
 
 func newClaim(a engine.Address, nonce uint32) claim {
@@ -92,8 +83,8 @@ func (c *claim) identity() Identity {
 	}
 }
 
-// labels are the words under which the master secret makes the parts of a Trio: none of them, of
-// any kind of key, is a prefix of another.
+// labels separate the HMACs that make the parts of a Trio. No label of any kind of key is a prefix
+// of another.
 type labels struct{ tag, secret, key string }
 
 var (
@@ -101,7 +92,7 @@ var (
 	builderLabels = labels{"clobd builder passphrase:", "clobd builder secret:", "clobd builder key:"}
 )
 
-// labelReadOnly is the one of the keys that only read.
+// labelReadOnly is the label of keys that only read.
 const labelReadOnly = "clobd read-only key:"
 
 // Keyring makes and checks API keys out of one master secret. It stores nothing: a passphrase
@@ -119,18 +110,18 @@ func NewKeyring(master [32]byte) *Keyring {
 	return k
 }
 
-// derive leaves the HMAC of a claim under the master secret and a label in m.out.
+// derive leaves the HMAC of label and claim under the master secret in m.out.
 func (k *Keyring) derive(m *mac, label string, c *claim) {
 	m.text = append(append(m.text[:0], label...), c[:]...)
 	m.compute(k.master[:], nil)
 }
 
-// Derive is the Trio of an address and a nonce: always the same.
+// Derive returns the Trio of an address and a nonce: always the same.
 func (k *Keyring) Derive(a engine.Address, nonce uint32) Trio {
 	return k.trio(&tradingLabels, a, nonce)
 }
 
-// Builder is the Trio of a builder key of an address: another one for each number.
+// Builder returns the Trio of an address's builder key; each number has another.
 func (k *Keyring) Builder(a engine.Address, number uint32) Trio {
 	return k.trio(&builderLabels, a, number)
 }
@@ -151,23 +142,23 @@ func (k *Keyring) trio(l *labels, a engine.Address, nonce uint32) Trio {
 	return t
 }
 
-// KeyID is the API key of an address and a nonce, without its secret.
+// KeyID returns the API key of an address and a nonce.
 func (k *Keyring) KeyID(a engine.Address, nonce uint32) string {
 	return k.uuid(tradingLabels.key, a, nonce)
 }
 
-// BuilderID is the same of a builder key.
+// BuilderID returns the API key of an address's builder key.
 func (k *Keyring) BuilderID(a engine.Address, number uint32) string {
 	return k.uuid(builderLabels.key, a, number)
 }
 
-// ReadOnly is a key of an address that only reads: the UUID is all there is of it, and a secret.
+// ReadOnly returns an address's key that only reads. Its UUID is its only part, and so is secret.
 func (k *Keyring) ReadOnly(a engine.Address, number uint32) string {
 	return k.uuid(labelReadOnly, a, number)
 }
 
-// IsReadOnly says whether key is that one, in any letter case. The time it takes tells nothing of
-// the key.
+// IsReadOnly reports whether key is the one that ReadOnly returns, in any letter case, in constant
+// time.
 func (k *Keyring) IsReadOnly(a engine.Address, number uint32, key string) bool {
 	return equalText([]byte(k.ReadOnly(a, number)), strings.ToLower(key)) == 1
 }
@@ -180,7 +171,7 @@ func (k *Keyring) uuid(label string, a engine.Address, number uint32) string {
 	return string(id[:])
 }
 
-// keyID is the UUID of a claim.
+// keyID returns the UUID of a claim.
 func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
 	k.derive(m, label, c)
 	b := m.out[:16]
@@ -196,12 +187,12 @@ func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
 	return text
 }
 
-// Authenticate checks r at time now and says who sent it; the error is one of those above.
+// Authenticate checks r at time now and returns who sent it. The error is one of those above.
 //
-// What depends on a secret is compared in constant time, and a forged passphrase goes the whole
-// way of a true one, with a secret that nobody was given: neither the text nor the time of an
-// answer tells a stranger which part was wrong. Only causes that the stranger can see in the
-// request itself (a missing header, a stale clock) are refused early.
+// Everything that depends on a secret is compared in constant time, and a forged passphrase takes
+// as long as a true one. So the time of an answer does not tell a stranger which part was wrong.
+// Only a missing header and a stale clock are refused early: the stranger can see both in the
+// request itself.
 func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
 	if r.Address == "" {
 		return Identity{}, ErrMissing
@@ -209,7 +200,7 @@ func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
 	return k.authenticate(&tradingLabels, r, now)
 }
 
-// AuthenticateBuilder is the same for a request of a builder key: its headers name no address, so
+// AuthenticateBuilder is Authenticate for builder keys. Their headers name no address, so
 // Request.Address may be empty.
 func (k *Keyring) AuthenticateBuilder(r *Request, now time.Time) (Identity, error) {
 	return k.authenticate(&builderLabels, r, now)
@@ -234,8 +225,8 @@ func (k *Keyring) authenticate(l *labels, r *Request, now time.Time) (Identity, 
 	id := k.keyID(m, l.key, &c)
 	sameKey := equalText(id[:], r.Key)
 
-	// The secret of a forged passphrase is made like any other but for a flipped bit: no client
-	// was ever given it, and making it takes the same time.
+	// A forged passphrase gets a secret too, with one bit flipped: no client has it, and deriving
+	// it takes the same time.
 	k.derive(m, l.secret, &c)
 	m.key = m.out
 	m.key[0] ^= byte(1 ^ known)
@@ -256,7 +247,7 @@ func (k *Keyring) authenticate(l *labels, r *Request, now time.Time) (Identity, 
 	return who, nil
 }
 
-// signed is 1 if r carries its HMAC under m.key, over Path or over RawPath, else 0.
+// signed returns 1 if r carries its HMAC under m.key, over Path or over RawPath, else 0.
 func (m *mac) signed(r *Request) int {
 	readable := 0
 	if m.digest(r.Signature) {
@@ -271,8 +262,8 @@ func (m *mac) signed(r *Request) int {
 	return same & readable
 }
 
-// parsePassphrase fills token and returns 1, or returns 0 with token undefined, if s is not the
-// hex text of a passphrase of this version.
+// parsePassphrase reads the hex text of a passphrase of this version into token and returns 1. It
+// returns 0, with token undefined, for any other text.
 func parsePassphrase(token *[tokenSize]byte, s string) int {
 	if len(s) != 2*tokenSize || !ParseHex(token[:], s) || token[atVersion] != keyVersion {
 		return 0
@@ -280,7 +271,7 @@ func parsePassphrase(token *[tokenSize]byte, s string) int {
 	return 1
 }
 
-// equalText is subtle.ConstantTimeCompare of a text, without converting it.
+// equalText is subtle.ConstantTimeCompare without converting b, which would allocate.
 func equalText(a []byte, b string) int {
 	if len(a) != len(b) {
 		return 0
@@ -295,10 +286,9 @@ func equalText(a []byte, b string) int {
 // maxStampDigits bounds a timestamp: microseconds of the far future have 16 digits.
 const maxStampDigits = 16
 
-// ParseTimestamp reads a request's timestamp, digits only: seconds, or milliseconds if it is 10^12
-// or more. The result is in milliseconds. False for any other character, an empty text, and more
-// than 16 digits.
-func ParseTimestamp(s string) (int64, bool) {
+// parseTimestamp returns a request's timestamp in milliseconds. s is 1 to 16 digits: seconds, or
+// milliseconds if it is 10^12 or more. Any other text is false.
+func parseTimestamp(s string) (int64, bool) {
 	if len(s) == 0 || len(s) > maxStampDigits {
 		return 0, false
 	}
@@ -317,7 +307,7 @@ func ParseTimestamp(s string) (int64, bool) {
 
 // fresh checks a timestamp against the window.
 func fresh(timestamp string, now time.Time) error {
-	t, ok := ParseTimestamp(timestamp)
+	t, ok := parseTimestamp(timestamp)
 	if !ok {
 		return ErrTimestamp
 	}

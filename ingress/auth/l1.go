@@ -11,8 +11,8 @@ import (
 	"clobd/engine"
 )
 
-// L1Request is a request for API keys: signed by the account itself, because it has no key yet.
-// Nonce is decimal and 0 if empty. Chain, if not empty, is the one chain to check, in decimal.
+// L1Request is a request for API keys. The account itself signs it, because it has no key yet.
+// Nonce is decimal, and 0 if empty. Chain, if not empty, is the only chain to check, in decimal.
 type L1Request struct{ Address, Signature, Timestamp, Nonce, Chain string }
 
 // The errors of VerifyL1. All but ErrNonce are an ErrL1: a failed authentication. ErrNonce is about
@@ -29,8 +29,8 @@ var (
 	ErrNonce       = errors.New("the nonce is no unsigned integer below 2^32")
 )
 
-// VerifyL1 checks a ClobAuth signature made for one of chains, at time now, and returns the account
-// and the nonce it asks a key for; the error is one of those above.
+// VerifyL1 checks a ClobAuth signature for one of chains at time now. It returns the account, and
+// the nonce that the account asks a key for. The error is one of those above.
 func VerifyL1(r *L1Request, chains []uint64, now time.Time) (engine.Address, uint32, error) {
 	if r.Address == "" || r.Signature == "" || r.Timestamp == "" {
 		return engine.Address{}, 0, ErrL1Missing
@@ -74,14 +74,14 @@ func VerifyL1(r *L1Request, chains []uint64, now time.Time) (engine.Address, uin
 	return engine.Address{}, 0, ErrL1Signature
 }
 
-// clobAuth is the digest of a ClobAuth message.
+// clobAuth returns the digest of a ClobAuth message.
 func (h *hasher) clobAuth(chain uint64, a engine.Address, timestamp string, nonce *Word) [32]byte {
 	separator := h.shortSeparator(&authNameHash, &oneHash, chain)
 	contents := h.auth(a, timestamp, nonce)
 	return h.typed(&separator, &contents)
 }
 
-// parseNonce reads the number of a key: it has 32 bits, because a passphrase has room for that.
+// parseNonce reads the number of a key, of 32 bits: a passphrase has room for no more.
 func parseNonce(s string) (uint32, error) {
 	if s == "" {
 		return 0, nil

@@ -10,9 +10,9 @@ const (
 	TypeWallet uint8 = 3 // an EOA signs for a deposit wallet, inside the wallet's own typed data
 )
 
-// Order is what a client signs. Which fields count depends on Version, which the payload decides:
-// an order that came with taker, nonce and feeRateBps is of V1, one with timestamp, metadata and
-// builder of V2. Domains of version 2 and 3 share the struct of V2.
+// Order is what a client signs. Version decides which fields are signed, and follows from the
+// payload: an order with taker, nonce and feeRateBps has V1, an order with timestamp, metadata and
+// builder has V2. Domains of version 2 and 3 share the struct of V2.
 type Order struct {
 	Version       uint8 // of the struct: 1 or 2
 	SignatureType uint8 // TypeEOA, TypeProxy, TypeSafe or TypeWallet; TypeWallet only with Version 2
@@ -39,7 +39,7 @@ type Order struct {
 	FeeRate    Word // basis points
 }
 
-// refusal says what makes o unverifiable before any hash is computed, or "".
+// refusal returns the reason why o cannot be verified at all, or "".
 func (o *Order) refusal() string {
 	switch {
 	case o.Version != 1 && o.Version != 2:
@@ -49,8 +49,8 @@ func (o *Order) refusal() string {
 	case o.Side > engine.Sell:
 		return ReasonSide
 	}
-	// A proxy's or a safe's owner signs as itself, so signer and maker may differ there. Whether
-	// the maker is linked to the signer is for the caller to know.
+	// The owner of a proxy or a safe signs as itself, so signer and maker differ there. The caller
+	// checks whether the maker is linked to the signer.
 	own := o.SignatureType == TypeEOA || o.SignatureType == TypeWallet
 	if own && o.Maker != o.Signer {
 		return ReasonMaker

@@ -8,17 +8,16 @@ import (
 	"clobd/engine"
 )
 
-// Proof is the evidence that is journaled with an order: together with the wallet, the owner, the
-// token and the side, which the order's Command holds, it is everything that was signed and the
-// signature itself. Whoever has the journal can check every order again, or settle it on a chain,
-// without the node.
+// Proof is the evidence that is journaled with an order: the signature and every signed field that
+// the order's Command does not hold. Whoever has the journal can verify every order again, or
+// settle it on a chain, without the node.
 type Proof struct {
 	Separator [32]byte
 	Chain     uint64 // part of what a deposit wallet's owner signs
 	// Order has every signed field but Maker, Signer, Token and Side.
 	Order Order
-	// Signature is r, s, v as sent; for a deposit wallet the owner's, the rest of the 317 bytes
-	// follows from the other fields.
+	// Signature is r, s, v as sent. For a deposit wallet it is the owner's: the rest of the 317
+	// bytes follows from the other fields.
 	Signature [SignatureSize]byte
 }
 
@@ -28,15 +27,15 @@ type Proof struct {
 //	chain, makerAmount, takerAmount, salt ·
 //	V1: taker 20, expiration, nonce, feeRate        V2: timestamp, metadata, builder
 //
-// A number is one byte of length and that many bytes without leading zeros, because most words of
-// real orders are short: a typical proof has 150 bytes, the longest 361.
+// A number is one byte of length and that many bytes without leading zeros. Most words of real
+// orders are short: a typical proof has 150 bytes, the longest 361.
 const proofFormat = 1
 
 // proofMax is the length of the longest proof: V1 with all numbers of full length.
 const proofMax = 3 + 32 + SignatureSize + 3*9 + 33 + 20 + 3*33
 
-// AppendProof appends the Proof of o to dst: o as verified, with the signature it came with (65 or
-// 317 bytes). At most 361 bytes. It must only be called with what Verify accepted.
+// AppendProof appends the Proof of o to dst, at most 361 bytes. Verify must have accepted o with
+// this signature (65 or 317 bytes) and returned found.
 func (o *Order) AppendProof(dst []byte, found *Verified, signature []byte) []byte {
 	if len(signature) < SignatureSize {
 		panic(fmt.Sprintf("BUG: proof of an order with a signature of %d bytes", len(signature)))
@@ -67,7 +66,7 @@ func (p *Proof) Append(dst []byte) []byte {
 	return dst
 }
 
-// tail is the words in which the two structs differ.
+// tail returns the words in which the two structs differ.
 func (o *Order) tail() [3]*Word {
 	if o.Version == 1 {
 		return [3]*Word{&o.Expiration, &o.Nonce, &o.FeeRate}
@@ -85,8 +84,8 @@ func appendNumber(dst, b []byte) []byte {
 // errProof is wrapped by every error of ParseProof.
 var errProof = errors.New("malformed proof")
 
-// ParseProof reads what AppendProof wrote. There is one encoding of each Proof: what it accepts,
-// Append gives back byte for byte. It never keeps b.
+// ParseProof reads what AppendProof wrote. Each Proof has one encoding: Append writes the same
+// bytes again. ParseProof does not keep b.
 func ParseProof(b []byte) (Proof, error) {
 	var p Proof
 	r := proofReader{rest: b}
@@ -124,8 +123,8 @@ func ParseProof(b []byte) (Proof, error) {
 	return p, nil
 }
 
-// BuilderOf is the builder's code that was signed with the order of a proof: all zero if there is
-// none, as in every order of the first struct.
+// BuilderOf returns the builder's code of the order of a proof. It is zero if there is none, as in
+// every order of V1.
 func BuilderOf(proof []byte) [32]byte {
 	p, err := ParseProof(proof)
 	if err != nil || p.Order.Version == 1 {
@@ -134,7 +133,7 @@ func BuilderOf(proof []byte) [32]byte {
 	return p.Order.Builder
 }
 
-// proofReader takes a proof apart; once bad, it gives nothing.
+// proofReader parses a proof. After the first error, bad, take returns nil.
 type proofReader struct {
 	rest []byte
 	bad  string
@@ -170,9 +169,9 @@ func (r *proofReader) number(word []byte) {
 	copy(word[len(word)-len(b):], b)
 }
 
-// Verify checks p again for an order of wallet, placed under an API key of owner, and returns the
-// order's id. It trusts p.Separator: ask Verifier.Find whether it is a known exchange's. A
-// *SignatureError says what failed.
+// Verify checks p again for an order of wallet that was placed under an API key of owner, and
+// returns the order's id. It trusts p.Separator: Verifier.Find says whether that is a known
+// exchange's. The error is a *SignatureError.
 func (p *Proof) Verify(
 	wallet, owner engine.Address, token engine.Token, side engine.Side,
 ) (engine.OrderID, error) {

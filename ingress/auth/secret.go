@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// LoadSecret reads a secret of 32 bytes from path, or makes one there (64 hex digits, mode 0600,
-// synced) if nothing is there. Losing the master secret changes every API key, and whoever reads it
-// can make them all: a file that its group or others may read is refused.
+// LoadSecret reads a secret of 32 bytes from path. If there is no file, it makes one (64 hex
+// digits, mode 0600, synced). Whoever reads the master secret can make every API key, so a file
+// that its group or others may read is an error. Losing the secret changes every API key.
 func LoadSecret(path string) ([32]byte, error) {
 	secret, err := readSecret(path, 0o077)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -27,12 +27,12 @@ func LoadSecret(path string) ([32]byte, error) {
 	return readSecret(path, 0o077)
 }
 
-// ReadSecret reads the secret from a file that somebody else provides, as service managers
-// provide credentials; it is never made here. The group may read it, because such files often
-// belong to root and are lent by group; others may not, and nobody else may write it.
+// ReadSecret reads the secret from a file that somebody else provides, for example a service
+// manager. It never makes one. The group may read the file, because such files often belong to
+// root; others may not, and only the owner may write it.
 func ReadSecret(path string) ([32]byte, error) { return readSecret(path, 0o027) }
 
-// readSecret refuses a file with any permission bit of loose.
+// readSecret returns an error for a file that has any permission bit of loose.
 func readSecret(path string, loose fs.FileMode) ([32]byte, error) {
 	var secret [32]byte
 	f, err := os.Open(path)
@@ -65,8 +65,8 @@ func readSecret(path string, loose fs.FileMode) ([32]byte, error) {
 	return secret, nil
 }
 
-// makeSecret writes beside path and links, so that a crash leaves a whole file or none, and an
-// existing one is never replaced.
+// makeSecret writes a temporary file and links it to path. So a crash leaves a whole file or none,
+// and an existing file is never replaced.
 func makeSecret(path string) error {
 	var secret [32]byte
 	if _, err := rand.Read(secret[:]); err != nil {

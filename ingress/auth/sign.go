@@ -10,9 +10,8 @@ import (
 	"clobd/ingress/auth/curve"
 )
 
-// Signer signs as one account: what a client does. Signatures are deterministic (RFC 6979): the
-// same order has the same signature, so sending it again is sending the same bytes. Any number of
-// goroutines may use one.
+// Signer signs as one account, as a client does. Signatures are deterministic (RFC 6979): the same
+// order always has the same bytes. Any number of goroutines may use one.
 type Signer struct {
 	Address engine.Address // of the key; never changed
 
@@ -71,8 +70,8 @@ func (s *Signer) sign(h *hasher) error {
 	return nil
 }
 
-// SignAuth signs the message that asks for API keys. timestamp is in seconds and goes into the
-// header exactly as signed. The result is 0x and 130 hex digits, as the header wants it.
+// SignAuth signs the message that asks for API keys and returns 0x and 130 hex digits for the
+// header. timestamp is in seconds, and its header must have the same text.
 func (s *Signer) SignAuth(chain uint64, timestamp string, nonce uint32) (string, error) {
 	h := s.pool.Get().(*hasher)
 	defer s.pool.Put(h)

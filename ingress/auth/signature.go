@@ -17,9 +17,9 @@ const (
 	NestedSize = SignatureSize + 32 + 32 + len(OrderTypeV2) + 2
 )
 
-// load checks the form of a plain signature and keeps it, its v brought to 0 or 1. It returns the
-// reason why not, or "". Every signature has a twin with n-s for s: only the one with the low s
-// counts, so nobody can make a second valid signature out of a first.
+// load checks the form of a plain signature and copies it to h.rs, with v as 0 or 1. It returns the
+// reason for a refusal, or "". Every signature has a twin with n-s for s. Only the one with the low
+// s is accepted, so nobody can make a second valid signature from a first.
 func (h *hasher) load(signature []byte) string {
 	if len(signature) != SignatureSize {
 		return ReasonLength
@@ -43,8 +43,8 @@ func (h *hasher) load(signature []byte) string {
 	return ""
 }
 
-// recover is the address that made the loaded signature over h.digest, and leaves its key in h.key.
-// It is false if the signature belongs to no key at all.
+// recover returns the address that made the loaded signature over h.digest, and leaves the key in
+// h.key. It is false if no key made the signature.
 func (h *hasher) recover() (engine.Address, bool) {
 	key, ok := curve.Recover(&h.digest, &h.rs)
 	if !ok {
@@ -66,19 +66,19 @@ func Recover(digest [32]byte, signature []byte) (engine.Address, error) {
 	return who, nil
 }
 
-// account is the address of an uncompressed public key of 65 bytes.
+// account returns the address of an uncompressed public key of 65 bytes.
 func (h *hasher) account(key []byte) engine.Address {
 	sum := h.keccak(key[1:])
 	return engine.Address(sum[12:])
 }
 
-// nestedParts is what a deposit wallet's signature holds.
+// nestedParts are the parts of a deposit wallet's signature that differ between orders.
 type nestedParts struct {
 	inner               []byte // the owner's plain signature
 	separator, contents [32]byte
 }
 
-// splitNested takes a deposit wallet's signature apart. It returns the reason why not, or "".
+// splitNested parses a deposit wallet's signature. It also returns the reason for a refusal, or "".
 func splitNested(signature []byte) (nestedParts, string) {
 	if len(signature) != NestedSize {
 		return nestedParts{}, ReasonLength

@@ -3,7 +3,6 @@ package auth
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"math/bits"
 
 	"clobd/engine"
 )
@@ -11,14 +10,14 @@ import (
 // Word is an unsigned 256-bit integer, big endian: one word of a signed struct.
 type Word [32]byte
 
-// WordOf is v as a Word.
+// WordOf returns v as a Word.
 func WordOf(v uint64) Word {
 	var w Word
 	binary.BigEndian.PutUint64(w[24:], v)
 	return w
 }
 
-// Uint64 is the value of w, and false if it needs more than 64 bits.
+// Uint64 returns the value of w. It is false if the value needs more than 64 bits.
 func (w *Word) Uint64() (uint64, bool) {
 	for _, b := range w[:24] {
 		if b != 0 {
@@ -31,43 +30,14 @@ func (w *Word) Uint64() (uint64, bool) {
 // maxWordDigits is the length of 2^256 - 1 in decimal.
 const maxWordDigits = 78
 
-// chunkDigits are as many decimal digits as surely fit into 64 bits, with the power of ten above
-// them: a word is read by so many at a time.
-const chunkDigits = 19
-
 // ParseWord reads a decimal unsigned 256-bit integer: 1 to 78 digits and nothing else. It is false
-// for an empty text, a sign, a blank, any other character, and for values of 2^256 or more.
+// for any other text, and for values of 2^256 or more.
 func ParseWord(s string) (Word, bool) {
-	if len(s) == 0 || len(s) > maxWordDigits {
+	if len(s) > maxWordDigits {
 		return Word{}, false
 	}
-	var limbs [4]uint64 // little endian
-	for len(s) > 0 {
-		n := min(len(s), chunkDigits)
-		carry, scale := uint64(0), uint64(1)
-		for i := range n {
-			digit := s[i] - '0'
-			if digit > 9 {
-				return Word{}, false
-			}
-			carry, scale = carry*10+uint64(digit), scale*10
-		}
-		s = s[n:]
-		for j := range limbs {
-			hi, lo := bits.Mul64(limbs[j], scale)
-			var over uint64
-			limbs[j], over = bits.Add64(lo, carry, 0)
-			carry = hi + over
-		}
-		if carry != 0 {
-			return Word{}, false
-		}
-	}
-	var w Word
-	for j, limb := range limbs {
-		binary.BigEndian.PutUint64(w[24-8*j:], limb)
-	}
-	return w, true
+	t, ok := engine.ParseToken(s)
+	return Word(t), ok
 }
 
 // ParseHex fills dst from exactly 2*len(dst) hex digits of any letter case, after an optional 0x.
@@ -89,8 +59,8 @@ func ParseHex(dst []byte, s string) bool {
 	return true
 }
 
-// hexDigits are the values of bytes, above 15 of those that are no hex digit: branches on digits
-// that nobody can foresee cost more than the look.
+// hexDigits are the values of hex digits, and 255 for every other byte. The table is faster than
+// branches, which the processor cannot predict.
 var hexDigits = func() (table [256]byte) {
 	for c := range table {
 		switch {
@@ -107,8 +77,8 @@ var hexDigits = func() (table [256]byte) {
 	return table
 }()
 
-// ParseAddress reads 0x and 40 hex digits. Letter case means nothing: clients send lower case,
-// upper case and every flavour of checksum, and an address is compared by its bytes.
+// ParseAddress reads 0x and 40 hex digits of any letter case. It does not verify a checksum:
+// clients send addresses in every letter case.
 func ParseAddress(s string) (engine.Address, bool) {
 	var a engine.Address
 	if len(s) != 42 {
@@ -118,7 +88,7 @@ func ParseAddress(s string) (engine.Address, bool) {
 	return a, ok
 }
 
-// Checksum is a with the letter case of EIP-55: 0x and 40 hex digits.
+// Checksum returns a with the letter case of EIP-55: 0x and 40 hex digits.
 func Checksum(a engine.Address) string {
 	var text [42]byte
 	text[0], text[1] = '0', 'x'

@@ -9,13 +9,13 @@ import (
 	"clobd/engine"
 )
 
-// The reasons why a signed order is refused: stable words, for machines and logs.
+// The reasons why an order's signature is refused: stable words, for machines and logs.
 const (
 	ReasonVersion    = "unknown_struct_version"
 	ReasonType       = "unknown_signature_type"
 	ReasonSide       = "unknown_side"
 	ReasonMaker      = "maker_is_not_signer" // types 0 and 3
-	ReasonDomain     = "no_domain"           // no row, or for type 3 not the row that was signed for
+	ReasonDomain     = "no_domain"           // no domain fits, or for type 3 not the one that was signed for
 	ReasonLength     = "signature_length"
 	ReasonV          = "signature_v"
 	ReasonR          = "signature_r"
@@ -27,17 +27,17 @@ const (
 	ReasonSigner     = "signer_mismatch"
 )
 
-// SignatureError says why an order's signature was refused and what was computed on the way, so
-// that the author of a client can find the first difference.
+// SignatureError says why an order's signature was refused, and what the node computed before. The
+// author of a client compares that with the client's own values.
 type SignatureError struct {
 	Reason    string         // one of the Reasons
 	Hash      engine.OrderID // the order's hash in Domain; zero if none could be computed
-	Domain    Domain         // the row tried first; zero if there is none
-	Tried     int            // how many rows were tried
-	Recovered engine.Address // who signed, if Domain were the right one; zero if nobody
+	Domain    Domain         // the first one tried; zero if there is none
+	Tried     int            // how many domains were tried
+	Recovered engine.Address // who signed if Domain is the right one; zero if nobody
 }
 
-// Error tells the reason, the hash and the domain.
+// Error names the reason, the hash and the domain.
 func (e *SignatureError) Error() string {
 	if e.Domain.Name == "" {
 		return "order signature: " + e.Reason
@@ -53,8 +53,8 @@ func (e *SignatureError) Error() string {
 type Verified struct {
 	ID engine.OrderID // the order's hash
 
-	// Signer is the EOA that signed, for type 3 the wallet's owner. The caller must hold it equal
-	// to the address behind the API key, and know that the maker belongs to it.
+	// Signer is the EOA that signed; for type 3 that is the wallet's owner. The caller must compare
+	// it with the address behind the API key, and check that the maker belongs to it.
 	Signer engine.Address
 
 	Domain    int // index into Verifier.Domains
@@ -62,8 +62,8 @@ type Verified struct {
 	Chain     uint64
 }
 
-// row is a Domain made ready.
-type row struct {
+// readyDomain is a Domain with its separator computed.
+type readyDomain struct {
 	separator [32]byte
 	chain     uint64
 	domain    int
@@ -77,30 +77,30 @@ const hintSlots = 1 << 14
 type Verifier struct {
 	Domains []Domain // never changed after NewVerifier
 
-	// rows by struct version - 1 and by kind of market: 0 normal, 1 neg-risk.
-	rows [2][2][]row
-	// hints hold, by signer, 1 + the position of the row that matched last. Two signers may share a
-	// slot, and a hint may be wrong: that costs a second recovery and nothing else.
+	// ready are the domains by struct version - 1 and by kind of market: 0 normal, 1 neg-risk.
+	ready [2][2][]readyDomain
+	// hints hold, by signer, 1 + the position of the domain that matched last. Two signers may
+	// share a slot: a wrong hint costs a second recovery and nothing else.
 	hints [hintSlots]atomic.Uint32
-	// owners hold, by deposit wallet, who signed the wallet's last order: 128 KiB. Like a hint an
-	// owner may be wrong, at the price of one check.
+	// owners hold, by deposit wallet, who signed the wallet's last order: 128 KiB. A wrong owner
+	// costs one check.
 	owners [hintSlots]atomic.Pointer[engine.Address]
 	hot    *hotSigners
 
 	pool sync.Pool // *hasher
 }
 
-// NewVerifier makes a Verifier of the given rows, which are tried in that order for a signer never
-// seen. Rows that repeat one before them count once.
+// NewVerifier makes a Verifier of the given domains. An order of an unknown signer is tried against
+// them in that order. A repeated domain counts once.
 func NewVerifier(domains []Domain) *Verifier {
 	v := &Verifier{Domains: append([]Domain(nil), domains...), hot: newHotSigners(hotLimit)}
 	v.pool.New = func() any { return newHasher() }
 	h := newHasher()
 	for i := range v.Domains {
 		d := &v.Domains[i]
-		r := row{separator: h.separator(d), chain: d.Chain, domain: i}
+		r := readyDomain{separator: h.separator(d), chain: d.Chain, domain: i}
 		for kind, negRisk := range [2]bool{false, true} {
-			rows := &v.rows[d.structVersion()-1][kind]
+			rows := &v.ready[d.structVersion()-1][kind]
 			if d.serves(negRisk) && find(*rows, &r.separator) < 0 {
 				*rows = append(*rows, r)
 			}
@@ -109,8 +109,8 @@ func NewVerifier(domains []Domain) *Verifier {
 	return v
 }
 
-// find is the position of the row with that separator, or -1.
-func find(rows []row, separator *[32]byte) int {
+// find returns the position of the domain with that separator, or -1.
+func find(rows []readyDomain, separator *[32]byte) int {
 	for i := range rows {
 		if rows[i].separator == *separator {
 			return i
@@ -119,12 +119,11 @@ func find(rows []row, separator *[32]byte) int {
 	return -1
 }
 
-// Find is the index into Domains of the domain with that separator, and false if there is none:
-// journaled evidence for an exchange that this node does not know proves nothing.
+// Find returns the index into Domains of the domain with that separator, and false if there is
+// none. A journaled Proof for an exchange that this node does not know proves nothing.
 func (v *Verifier) Find(separator [32]byte) (int, bool) {
-	for version := range v.rows {
-		for kind := range v.rows[version] {
-			rows := v.rows[version][kind]
+	for _, kinds := range v.ready {
+		for _, rows := range kinds {
 			if i := find(rows, &separator); i >= 0 {
 				return rows[i].domain, true
 			}
@@ -133,26 +132,22 @@ func (v *Verifier) Find(separator [32]byte) (int, bool) {
 	return 0, false
 }
 
-// candidates are the rows that an order of that struct version in such a market may be signed for.
-func (v *Verifier) candidates(version uint8, negRisk bool) []row {
-	if negRisk {
-		return v.rows[version-1][1]
-	}
-	return v.rows[version-1][0]
-}
-
-// Verify finds the domain and the key that signed o. The struct is hashed once; then each row that
-// fits costs two keccaks and one key recovery, the dear part, and the row that this signer matched
-// last comes first: one recovery in the steady state, and for a signer seen often no recovery but a
-// check, at less than half its price, that accepts the same signatures. A *SignatureError says what
-// failed.
+// Verify returns the domain and the key that signed o, which is for a market of the given kind. The
+// error is a *SignatureError.
 //
-// Nothing here is secret, so nothing is compared in constant time.
+// Verify hashes the struct once. Each domain it tries then costs two keccaks and one key recovery,
+// the expensive part. It tries the domain that this signer matched last first, so it usually
+// recovers once. For a hot signer it checks the signature instead, at less than half the price; the
+// check accepts the same signatures. Nothing here is secret, so nothing takes constant time.
 func (v *Verifier) Verify(o *Order, signature []byte, negRisk bool) (Verified, error) {
 	if o.Version != 1 && o.Version != 2 {
 		return Verified{}, &SignatureError{Reason: ReasonVersion}
 	}
-	rows := v.candidates(o.Version, negRisk)
+	kind := 0
+	if negRisk {
+		kind = 1
+	}
+	rows := v.ready[o.Version-1][kind]
 	if len(rows) == 0 {
 		return Verified{}, &SignatureError{Reason: ReasonDomain}
 	}
@@ -171,22 +166,22 @@ func (v *Verifier) Verify(o *Order, signature []byte, negRisk bool) (Verified, e
 	return found, err
 }
 
-// hintSlot is where a signer's hint is kept. Addresses are hashes, so any bits of one will do.
+// hintSlot returns the slot of an address. Addresses are hashes, so any of their bits will do.
 func hintSlot(a *engine.Address) uint32 {
 	return binary.LittleEndian.Uint32(a[8:]) % hintSlots
 }
 
-// trial is one order's way through its rows.
+// trial is the verification of one order.
 type trial struct {
 	v        *Verifier
 	o        *Order
 	h        *hasher
-	rows     []row
-	first    int // position of the row to try first
+	rows     []readyDomain
+	first    int // position in rows of the domain to try first
 	contents [32]byte
 }
 
-// run also returns the position of the row that matched.
+// run also returns the position of the domain that matched.
 func (t *trial) run(signature []byte) (Verified, int, error) {
 	if reason := t.o.refusal(); reason != "" {
 		return t.fail(reason)
@@ -227,9 +222,9 @@ func (t *trial) plain(signature []byte) (Verified, int, error) {
 	return Verified{}, 0, &out
 }
 
-// check is the position of the row that a hot signer signed for, and -1 if the signer is not hot or
-// the signature not its own. Then the rows are gone through by recovery, so that a refusal is the
-// same for every signer.
+// check returns the position of the domain that a hot signer signed for. It returns -1 if the
+// signer is not hot or the signature is not the signer's. Then recovery decides, so that a refusal
+// is the same for every signer.
 func (t *trial) check() int {
 	who := t.v.hot.find(&t.o.Signer)
 	if who == nil {
@@ -245,8 +240,9 @@ func (t *trial) check() int {
 	return -1
 }
 
-// nested needs no guessing: the signature names its domain. Whose signature it is only the caller
-// can judge, because the order names the wallet and not its owner.
+// nested verifies a deposit wallet's order. The signature names its domain, so there is only one to
+// try. The order names the wallet and not the owner, so the caller must check whether the owner of
+// the signature is the wallet's.
 func (t *trial) nested(signature []byte) (Verified, int, error) {
 	parts, reason := splitNested(signature)
 	if reason == "" {
@@ -273,8 +269,8 @@ func (t *trial) nested(signature []byte) (Verified, int, error) {
 	return t.found(r, t.h.typed(&r.separator, &t.contents), owner), at, nil
 }
 
-// owner is who signed the digest of a deposit wallet's order: the owner of its last order, if that
-// is a hot signer and the signature fits, and else whoever recovery finds.
+// owner returns who signed the digest of a deposit wallet's order. It first checks the owner of the
+// wallet's last order, if that signer is hot, and recovers the key otherwise.
 func (t *trial) owner() (engine.Address, bool) {
 	slot := &t.v.owners[hintSlot(&t.o.Signer)]
 	last := slot.Load()
@@ -295,11 +291,11 @@ func (t *trial) owner() (engine.Address, bool) {
 	return owner, true
 }
 
-func (t *trial) found(r *row, id engine.OrderID, who engine.Address) Verified {
+func (t *trial) found(r *readyDomain, id engine.OrderID, who engine.Address) Verified {
 	return Verified{ID: id, Signer: who, Domain: r.domain, Separator: r.separator, Chain: r.chain}
 }
 
-// fail reports a refusal that no other row could heal.
+// fail returns a refusal that does not depend on the domain.
 func (t *trial) fail(reason string) (Verified, int, error) {
 	r := &t.rows[t.first]
 	return Verified{}, 0, &SignatureError{

@@ -270,8 +270,8 @@ func TestHint(t *testing.T) {
 func TestFindAndRepeats(t *testing.T) {
 	table := Domains(ChainTest)
 	v := NewVerifier(append(table, table...))
-	if len(v.rows[1][0]) != 5 || len(v.rows[0][1]) != 2 {
-		t.Errorf("%d rows of V2, %d of V1 neg-risk", len(v.rows[1][0]), len(v.rows[0][1]))
+	if len(v.ready[1][0]) != 5 || len(v.ready[0][1]) != 2 {
+		t.Errorf("%d rows of V2, %d of V1 neg-risk", len(v.ready[1][0]), len(v.ready[0][1]))
 	}
 	for i := range table {
 		if at, ok := v.Find(table[i].Separator()); !ok || at != i {

@@ -76,7 +76,7 @@ func same(what string, want *int64, got int64) error {
 	return nil
 }
 
-// same tells if another trade is as stated; the maker's state need not be.
+// same reports whether another trade is as stated; the maker's state need not be.
 func (t trade) same(o trade) bool {
 	if t.State == "" {
 		o.State = ""
@@ -185,7 +185,7 @@ func (r *bookRun) checkCount(what string, side engine.Side, raw json.RawMessage)
 }
 
 // queue are the orders of a level, oldest first, each once however many parts it has.
-func (r *bookRun) queue(l *level) (all []*placed) {
+func (r *bookRun) queue(l *priceLevel) (all []*placed) {
 	for _, o := range l.orders {
 		all = append(all, r.names[o.id])
 	}

@@ -15,14 +15,14 @@ type order struct {
 	left  engine.Size
 }
 
-// level is the queue at one price, oldest first.
-type level struct {
+// priceLevel is the queue at one price, oldest first.
+type priceLevel struct {
 	price  engine.Price
 	orders []*order
 }
 
 // size is what all orders of a level have left.
-func (l *level) size() (sum engine.Size) {
+func (l *priceLevel) size() (sum engine.Size) {
 	for _, o := range l.orders {
 		sum += o.left
 	}
@@ -31,13 +31,13 @@ func (l *level) size() (sum engine.Size) {
 
 // ladder is the book of a market folded from Events, in prices of outcome 0, best levels first.
 type ladder struct {
-	sides [2][]level
+	sides [2][]priceLevel
 	live  map[engine.OrderID]*order
 }
 
 // find is where a level is, or belongs.
 func (l *ladder) find(side engine.Side, price engine.Price) (at int, found bool) {
-	return slices.BinarySearchFunc(l.sides[side], price, func(v level, p engine.Price) int {
+	return slices.BinarySearchFunc(l.sides[side], price, func(v priceLevel, p engine.Price) int {
 		if side == engine.Buy {
 			return cmp.Compare(p, v.price)
 		}
@@ -93,7 +93,7 @@ func (l *ladder) add(e *engine.Event) {
 	o.side, o.price = inLadder(e.Side, e.Outcome, e.Price)
 	at, found := l.find(o.side, o.price)
 	if !found {
-		l.sides[o.side] = slices.Insert(l.sides[o.side], at, level{price: o.price})
+		l.sides[o.side] = slices.Insert(l.sides[o.side], at, priceLevel{price: o.price})
 	}
 	v := &l.sides[o.side][at]
 	v.orders = append(v.orders, o)
@@ -111,7 +111,7 @@ func (l *ladder) remove(o *order) {
 	delete(l.live, o.id)
 }
 
-// last tells if nobody waits behind an order.
+// last reports whether nobody waits behind an order.
 func (l *ladder) last(o *order) bool {
 	at, _ := l.find(o.side, o.price)
 	orders := l.sides[o.side][at].orders

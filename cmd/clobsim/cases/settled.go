@@ -137,7 +137,7 @@ func (r *settleRun) collect() error {
 
 // checkBalance compares a balance, or with since how much it changed when the taker came and since
 // the makers were placed.
-func (r *settleRun) checkBalance(h holding, since bool) error {
+func (r *settleRun) checkBalance(h balanceOf, since bool) error {
 	a, err := assetOf(h.Asset)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ type settlement struct {
 	Makers     []signed        `json:"makers"`
 	TakerFill  int64           `json:"taker_fill"`
 	MakerFills []int64         `json:"maker_fills"`
-	Initial    []holding       `json:"initial"`
+	Initial    []balanceOf     `json:"initial"`
 	TakerFee   int64           `json:"taker_fee"`
 	MakerFees  []int64         `json:"maker_fees"`
 	MatchTypes []string        `json:"match_types"`
@@ -33,8 +33,8 @@ type signed struct {
 	TakerAmount int64  `json:"takerAmount"`
 }
 
-// holding is an amount of an asset of an account.
-type holding struct {
+// balanceOf is an amount of an asset of an account.
+type balanceOf struct {
 	Account string `json:"account"`
 	Asset   string `json:"asset"`
 	Amount  int64  `json:"amount"`
@@ -43,8 +43,8 @@ type holding struct {
 // settled is what a settlement must come to.
 type settled struct {
 	Reverts   string           `json:"reverts"`
-	Absolute  []holding        `json:"balances_absolute"`
-	Delta     []holding        `json:"balances_delta_since_checkpoint"`
+	Absolute  []balanceOf      `json:"balances_absolute"`
+	Delta     []balanceOf      `json:"balances_delta_since_checkpoint"`
 	Filled    []string         `json:"filled"`
 	Remaining map[string]int64 `json:"remaining"`
 	Events    []filledEvent    `json:"order_filled_events_raw"`
@@ -217,7 +217,7 @@ func (o *signed) offer(kind engine.OrderType) (*offer, error) {
 // mostSigned bounds the amounts of a settlement, in base units: a million units.
 const mostSigned = 1_000_000 * engine.Unit
 
-// priced tells if an order has a price that a market can have.
+// priced reports whether an order has a price that a market can have.
 func (o *offer) priced() bool {
 	return o.size > 0 && o.cash > 0 && int64(o.cash) < int64(o.size) &&
 		int64(o.cash)*int64(engine.PriceOne)%int64(o.size) == 0 && o.size%engine.Lot == 0

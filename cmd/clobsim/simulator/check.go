@@ -8,7 +8,7 @@ import (
 	"clobd/engine/view"
 )
 
-// visible checks that nothing can be seen that a crash could take back.
+// visible checks that no Snapshot shows a Sequence that a crash could still lose.
 func (s *simulation) visible() {
 	seq := s.board.Sequence()
 	s.check(seq == s.head.Sequence, "the Board shows Sequence %d, %d are committed", seq,
@@ -30,7 +30,7 @@ func sequence(p *view.Snapshot) engine.Sequence {
 	return p.Sequence
 }
 
-// shown compares what the Board shows of the markets that a frame touched.
+// shown compares the Board with the witness for the markets that a frame touched.
 func (s *simulation) shown(f *engine.Frame) {
 	touched := map[engine.MarketNo]bool{}
 	for i := range f.Events {
@@ -43,7 +43,7 @@ func (s *simulation) shown(f *engine.Frame) {
 	}
 }
 
-// all compares everything that is shown with what the witness knows.
+// all compares the Board with the witness for all markets.
 func (s *simulation) all() {
 	s.check(s.board.Sequence() == s.witness.last, "the Board shows Sequence %d, the last is %d",
 		s.board.Sequence(), s.witness.last)
@@ -68,7 +68,7 @@ func (s *simulation) same(no engine.MarketNo) {
 }
 
 // sameSide compares one side of it, best first.
-func (s *simulation) sameSide(b *book, p *view.Snapshot, o engine.Outcome, side engine.Side) {
+func (s *simulation) sameSide(b *seenBook, p *view.Snapshot, o engine.Outcome, side engine.Side) {
 	n, ladder, last := 0, side, engine.Price(0)
 	if o == 1 {
 		ladder = side.Other()

@@ -11,7 +11,7 @@ import (
 	"clobd/journal"
 )
 
-// memory is a disk that holds frames as they were written, and knows which of them are synced.
+// memory is a disk in memory: the frames as they were written, and how many of them are synced.
 type memory struct {
 	s      *simulation
 	disk   *disk
@@ -23,7 +23,7 @@ type memory struct {
 	saved  *saved
 }
 
-// errSync is what a failed sync says.
+// errSync is the error of a failed sync.
 var errSync = errors.New("input/output error")
 
 // newMemory makes an empty one.
@@ -73,7 +73,7 @@ func (m *memory) sync() {
 	}
 }
 
-// crash keeps what was synced, and of the rest a first part; the frame after it may be cut short.
+// crash keeps the synced frames and a random number of the others. The next frame may be cut short.
 func (m *memory) crash(e ending) {
 	n := m.synced
 	switch {
@@ -115,8 +115,8 @@ func (m *memory) turn() {
 	m.log[m.flip-1] = b
 }
 
-// restore replays the frames, every other time those after the newest checkpoint only. One that
-// cannot be read is the log's torn end if it was not synced.
+// restore replays the frames; every other time only those after the newest checkpoint. An
+// unreadable frame that was not synced is the log's torn end.
 func (m *memory) restore(fresh func() *journal.State) (*journal.State, engine.Head, error) {
 	state, head := fresh(), engine.Head{}
 	if m.saved != nil && m.s.result.Starts%2 == 0 {

@@ -14,9 +14,9 @@ import (
 // block is the unit in which unsynced data stays or is lost.
 const block = 4096
 
-// mixer makes a filesystem that a crash may leave, out of what was synced for sure and of all that
-// was written. Each file has dice of its own: whatever else the database was doing at that moment
-// changes nothing for the log.
+// mixer makes a filesystem that a crash may leave, from the synced data and from all written data.
+// Each file has random numbers of its own, so that other work of the database at that moment does
+// not change the result for the log.
 type mixer struct {
 	sure, all, to *vfs.MemFS
 	keep          int  // percent
@@ -24,14 +24,15 @@ type mixer struct {
 	dice          func(name string) *rand.Rand
 }
 
-// hashed is a number for a name.
+// hashed returns a number for a name.
 func hashed(name string) uint64 {
 	h := fnv.New64a()
 	io.WriteString(h, name)
 	return h.Sum64()
 }
 
-// folder copies a folder: entries that are in one of the two only stay or go.
+// folder copies a folder. An entry that only one of the two filesystems has stays or goes at
+// random.
 func (m *mixer) folder(path string) error {
 	sure, _ := m.sure.List(path) // not there: no names
 	all, _ := m.all.List(path)
@@ -83,7 +84,7 @@ func (m *mixer) entry(from *vfs.MemFS, full string, newest bool, r *rand.Rand) e
 	return store(m.to, full, m.mix(synced, written, newest, r))
 }
 
-// mix is what a crash leaves of a file.
+// mix returns what a crash leaves of a file.
 func (m *mixer) mix(synced, written []byte, newest bool, r *rand.Rand) []byte {
 	if m.torn && newest && len(written) > len(synced) && bytes.HasPrefix(written, synced) {
 		return written[:len(synced)+r.IntN(len(written)-len(synced))]
@@ -136,7 +137,7 @@ func store(fs *vfs.MemFS, name string, b []byte) error {
 	if err != nil {
 		return describe("make", name, err)
 	}
-	// Builds that look for races spoil what they were given to write.
+	// Builds with the race detector overwrite a buffer after writing it.
 	if _, err := f.Write(bytes.Clone(b)); err != nil {
 		return describe("write", name, err)
 	}

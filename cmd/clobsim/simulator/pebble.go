@@ -26,7 +26,7 @@ const dataFolder = "data"
 
 // pebbleDisk is the real journal on a filesystem in memory that can crash. Its database syncs the
 // log in a goroutine of its own; the gate makes each of those syncs wait until the simulation lets
-// it through, so that what is synced, what is written and what is neither is the same in every run.
+// it through, so that the same data are synced and written in every run.
 type pebbleDisk struct {
 	s       *simulation
 	disk    *disk
@@ -42,8 +42,8 @@ type pebbleDisk struct {
 	relaxed  bool // the gate lets everything through
 }
 
-// logBytes is how much one process writes to its log. The database changes to a new log after about
-// 256 KiB, when exactly is its own dice's; before that comes an orderly end.
+// logBytes is how much one process writes to its log. The database starts a new log after about 256
+// KiB, at a moment that it draws itself. The process ends in order before that.
 const logBytes = 128 << 10
 
 // gate stops the syncs of the log. Once it is open for good, everything passes.
@@ -60,7 +60,7 @@ func newGate() *gate {
 	return &gate{arrived: make(chan bool), permit: make(chan error), open: make(chan struct{})}
 }
 
-// pass is asked about everything that is done to a file.
+// pass is called before every operation on a file.
 func (g *gate) pass(op errorfs.Op) error {
 	if !g.armed.Load() || !strings.HasSuffix(op.Path, ".log") ||
 		!strings.Contains(op.Path, "journal/") {
@@ -146,8 +146,8 @@ func (p *pebbleDisk) read(fresh func() *journal.State, whole bool) (
 	return state, head, err
 }
 
-// index makes the index of the journal, and looks every order up that ever counted: it is live if
-// and as far as the witness says so.
+// index builds the index of the journal and looks up every order that ever counted. Its state must
+// be the one that the witness has.
 func (p *pebbleDisk) index() {
 	x, err := history.Open(p.journal,
 		history.Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -175,7 +175,7 @@ func (p *pebbleDisk) index() {
 	}
 }
 
-// append gives the frame to the journal and waits until its log stands still again.
+// append gives the frame to the journal and waits until the log is idle again.
 func (p *pebbleDisk) append(f *engine.Frame) error {
 	if p.written += len(f.Bytes); p.written > logBytes {
 		p.relax()
@@ -190,7 +190,7 @@ func (p *pebbleDisk) append(f *engine.Frame) error {
 	return nil
 }
 
-// relax lets everything through from now on: an orderly end comes next.
+// relax lets everything through from now on, for an orderly end.
 func (p *pebbleDisk) relax() {
 	if p.relaxed || p.disk.failed {
 		return
@@ -204,7 +204,7 @@ func (p *pebbleDisk) relax() {
 	}
 }
 
-// settle waits until the goroutine of the log stands at the gate, if it has something to sync.
+// settle waits until the goroutine of the log is at the gate, if it has something to sync.
 func (p *pebbleDisk) settle() {
 	if p.waiting || p.relaxed || p.disk.failed || p.covers == p.appended ||
 		p.s.options.Sabotage == EarlyAck {
@@ -234,7 +234,7 @@ func (p *pebbleDisk) sync() {
 	p.settle()
 }
 
-// wait lets as many syncs through as the frame needs, and then asks the journal.
+// wait lets as many syncs through as the frame needs, and then waits for the journal.
 func (p *pebbleDisk) wait(frame uint64) error {
 	if p.s.options.Sabotage == EarlyAck {
 		p.disk.claimed = max(p.disk.claimed, frame)
@@ -249,7 +249,7 @@ func (p *pebbleDisk) wait(frame uint64) error {
 	return err
 }
 
-// leave gives the journal up: whatever its goroutines still do is done to the old filesystem.
+// leave abandons the journal. Its goroutines can only change the old filesystem.
 func (p *pebbleDisk) leave() {
 	if p.journal == nil {
 		return
@@ -291,7 +291,7 @@ func (p *pebbleDisk) crash(e ending) {
 	}
 }
 
-// flip turns one bit of one file around, whatever the file is for.
+// flip inverts one bit of one file of any kind.
 func (p *pebbleDisk) flip(dice *rand.Rand) {
 	var names []string
 	if err := p.files(dataFolder, &names); err != nil {

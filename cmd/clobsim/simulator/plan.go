@@ -7,21 +7,21 @@ import (
 	"clobd/engine"
 )
 
-// plan is what the seed decides before anything happens: sizes, rules, and how often what happens.
+// plan is what the seed decides before the run: sizes, rules, and how often each thing happens.
 type plan struct {
-	disk    string
-	faults  Faults
-	now     engine.Time
-	ring    int // slots
-	frames  int // in flight
-	batch   int // Commands of a frame
-	wallets int
-	markets []engine.Listing
-	rich    engine.Cash // first deposit
-	spread  int         // ticks around the middle in which orders are drawn
-	calm    int         // a fault comes once in so many steps
-	hurry   int         // Commands entered at once, at most
-	weights [4]int      // of Enter, Step, Append, Commit
+	disk       string
+	faults     Faults
+	now        engine.Time
+	ring       int // slots
+	frames     int // in flight
+	batch      int // Commands of a frame
+	wallets    int
+	markets    []engine.Listing
+	rich       engine.Cash // first deposit
+	spread     int         // ticks around the middle in which orders are drawn
+	faultEvery int         // a fault comes once in so many steps
+	hurry      int         // Commands entered at once, at most
+	weights    [4]int      // of Enter, Step, Append, Commit
 }
 
 // draw makes the plan of a run.
@@ -29,16 +29,16 @@ func draw(o *Options) plan {
 	r := rand.New(rand.NewPCG(o.Seed, 0))
 	pick := func(values ...int) int { return values[r.IntN(len(values))] }
 	p := plan{
-		faults: o.Faults,
-		now:    1_700_000_000_000 + engine.Time(r.IntN(1_000_000_000)),
-		ring:   pick(8, 16, 64, 512, 4096),
-		frames: pick(1, 2, 4, 4, 8),
-		batch:  pick(1, 3, 16, 64, 256),
-		rich:   engine.Cash(pick(50, 5_000, 1_000_000)) * engine.Unit,
-		spread: pick(2, 6, 30, 1000),
-		calm:   pick(40, 120, 400),
-		hurry:  pick(1, 4, 20),
-		disk:   []string{MemoryDisk, MemoryDisk, PebbleDisk}[r.IntN(3)],
+		faults:     o.Faults,
+		now:        1_700_000_000_000 + engine.Time(r.IntN(1_000_000_000)),
+		ring:       pick(8, 16, 64, 512, 4096),
+		frames:     pick(1, 2, 4, 4, 8),
+		batch:      pick(1, 3, 16, 64, 256),
+		rich:       engine.Cash(pick(50, 5_000, 1_000_000)) * engine.Unit,
+		spread:     pick(2, 6, 30, 1000),
+		faultEvery: pick(40, 120, 400),
+		hurry:      pick(1, 4, 20),
+		disk:       []string{MemoryDisk, MemoryDisk, PebbleDisk}[r.IntN(3)],
 	}
 	p.wallets = 2 + r.IntN(10)
 	for i := range p.weights {
@@ -71,5 +71,5 @@ func listing(below func(n int) int, i int) engine.Listing {
 func (p *plan) String() string {
 	return fmt.Sprintf("%s disk, ring %d, %d frames of %d, %d wallets with %d, %d markets, "+
 		"weights %v, a fault in %d steps of %s", p.disk, p.ring, p.frames, p.batch, p.wallets,
-		p.rich/engine.Unit, len(p.markets), p.weights, p.calm, p.faults)
+		p.rich/engine.Unit, len(p.markets), p.weights, p.faultEvery, p.faults)
 }

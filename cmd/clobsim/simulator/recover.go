@@ -60,7 +60,7 @@ func (d *disk) Wait(frame uint64) error { return d.wait(frame) }
 // durable is the last frame that a crash leaves for sure.
 func (d *disk) durable() uint64 { return max(d.done(), d.claimed) }
 
-// fault lets something go wrong, or begin to.
+// fault makes a fault happen, or begin.
 func (s *simulation) fault() {
 	switch f := Faults(1 << s.dice.IntN(len(faultNames))); {
 	case !s.may(f):
@@ -98,7 +98,7 @@ func (s *simulation) crash() ending {
 	return ending{keep: 50 * s.dice.IntN(3), dice: rand.New(rand.NewPCG(s.dice.Uint64(), 3))}
 }
 
-// die ends the process and starts the next one.
+// die ends the simulated process and starts the next one.
 func (s *simulation) die(e ending) {
 	s.say("end: orderly %v, keep %d %%, torn %v, flip %v; %d in the ring, %d stepped, %d appended",
 		e.orderly, e.keep, e.torn, e.flip, len(s.entered), len(s.stepped), len(s.appended))
@@ -115,7 +115,7 @@ func (s *simulation) die(e ending) {
 	for i := range s.entered {
 		s.unanswered(&s.entered[i].command)
 	}
-	s.entered, s.stepped, s.appended, s.held, s.pictures = nil, nil, nil, nil, nil
+	s.entered, s.stepped, s.appended, s.late, s.pictures = nil, nil, nil, nil, nil
 	s.dying = false
 	if e.flip {
 		s.result.Flips++
@@ -152,9 +152,9 @@ func (s *simulation) start() {
 		head.Frame, uint64(head.Digest))
 }
 
-// damaged starts on a disk with a flipped bit, and then mends it. It must refuse, or have all there
-// is. Which of the two, on a Pebble disk, the database's own random bytes decide: so it leaves no
-// trace.
+// damaged starts on a disk with a flipped bit, and then repairs it. The start must fail, or find
+// all data. On a Pebble disk the database's own random bytes decide which of the two, so the trace
+// does not say.
 func (s *simulation) damaged() {
 	head, err := s.recover()
 	if err != nil {
@@ -168,8 +168,8 @@ func (s *simulation) damaged() {
 	s.disk.mend = nil
 }
 
-// recover replays the disk into a fresh Exchange and a fresh Board. All frames that were committed
-// must be there; what comes behind them must be what was in flight, in its order.
+// recover replays the disk into a new Exchange and a new Board. All committed frames must be there.
+// After them only the frames that were in flight may follow, in order.
 func (s *simulation) recover() (engine.Head, error) {
 	must := uint64(len(s.frames))
 	var extra []*engine.Frame
@@ -207,8 +207,8 @@ func (s *simulation) recover() (engine.Head, error) {
 	return head, nil
 }
 
-// expected compares a frame that was found with the one that was written: also what it says of each
-// acknowledged Command is what was acknowledged.
+// expected compares a frame that was found with the one that was written. For each acknowledged
+// Command the frame must have the result that was acknowledged.
 func (s *simulation) expected(f *engine.Frame, must uint64) {
 	if f.No > must {
 		i := f.No - must - 1

@@ -36,8 +36,7 @@ const (
 var faultNames = []string{"crash", "torn", "sync", "full", "flip", "duplicate", "late", "burst",
 	"clock"}
 
-// ParseFaults reads a list of names: the error names the first that is none. "all" and "none" are
-// the two ends.
+// ParseFaults reads a list of names, or "all" or "none". The error names the first unknown one.
 func ParseFaults(names []string) (f Faults, err error) {
 	for _, name := range names {
 		switch name {
@@ -89,16 +88,16 @@ const (
 	EarlyAck = "early-ack"
 	// LostFrame forgets one durable frame in a crash.
 	LostFrame = "lost-frame"
-	// SecondOrder lets an order that is sent again in as another one.
+	// SecondOrder takes an order that is sent again as a new one.
 	SecondOrder = "second-order"
 	// EarlyPublish shows a frame before it is durable.
 	EarlyPublish = "early-publish"
 )
 
-// Options say what a run is. The same Options are the same run.
+// Options define a run. The same Options give the same run.
 type Options struct {
 	Seed uint64
-	// Steps is how many things happen, at least 1.
+	// Steps is how many steps the run has, at least 1.
 	Steps int
 	// Disk is DrawnDisk, MemoryDisk or PebbleDisk.
 	Disk string
@@ -106,7 +105,7 @@ type Options struct {
 	Faults Faults
 	// Sabotage is the mistake that is built in, to show that it is found.
 	Sabotage string
-	// Say takes a line for everything that happens; nil is nobody.
+	// Say is called with a line for each step; nil for no trace.
 	Say func(line string)
 }
 
@@ -130,7 +129,7 @@ func (o *Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
 	Plan         string // what the seed made of it
 	Steps        int
@@ -157,7 +156,7 @@ func (r *Result) String() string {
 		r.Returned, r.Duplicates, r.Busy, uint64(r.Digest), r.Trace)
 }
 
-// Failure is what a run found to be wrong.
+// Failure is a mistake that a run found.
 type Failure struct {
 	Step int // from 1
 	What string
@@ -177,7 +176,7 @@ type simulation struct {
 	now     engine.Time // of the wall clock, in virtual milliseconds
 	disk    *disk
 
-	// Of the process that runs now: they die with it.
+	// State of the current simulated process.
 	exchange *engine.Exchange
 	board    *view.Board
 	writer   *sequencer.Sequencer
@@ -185,23 +184,23 @@ type simulation struct {
 	entered  []sent           // in the ring
 	stepped  []batch          // applied, not appended
 	appended []batch          // not committed
-	held     []held           // drawn, not entered
+	late     []delayed        // drawn, not entered
 	dying    bool             // the writer failed
 	pictures []*view.Snapshot // taken before a Commit: they must stay as they were
 
-	// What outlives the process.
+	// State that survives the process.
 	frames  [][]byte // committed, in order: frame n at n-1
 	witness *witness
 	traders *traders
 }
 
-// sent is a Command in the ring, with the cell that its caller waits on.
+// sent is a Command in the ring, with the cell that its caller waits for.
 type sent struct {
 	command engine.Command
 	call    *sequencer.Call
 }
 
-// batch is what Step made, with who waits for it.
+// batch is a batch of Step, with the callers that wait for it.
 type batch struct {
 	*sequencer.Batch
 	number uint64
@@ -209,8 +208,8 @@ type batch struct {
 	sent   []sent
 }
 
-// held is a Command that comes late.
-type held struct {
+// delayed is a Command that comes late.
+type delayed struct {
 	command engine.Command
 	due     int // step
 }
@@ -251,8 +250,8 @@ func (s *simulation) run() {
 	s.finish()
 }
 
-// find does something and says what was found to be wrong. That ends it by a panic, from wherever
-// it is; a panic of what is simulated is a finding, too.
+// find calls a function and returns the mistake that it found. fail reports a mistake by a panic,
+// and a panic of the simulated code is a mistake too.
 func (s *simulation) find(do func()) (err error) {
 	defer func() {
 		cause := recover()
@@ -292,8 +291,8 @@ func (s *simulation) say(format string, args ...any) {
 	}
 }
 
-// chance is true once in n times.
+// chance returns true once in n times on average.
 func (s *simulation) chance(n int) bool { return s.dice.IntN(n) == 0 }
 
-// may says whether a fault may happen.
+// may reports whether the Options allow a fault.
 func (s *simulation) may(f Faults) bool { return s.options.Faults&f != 0 }

@@ -7,13 +7,13 @@ import (
 	"clobd/engine/sequencer"
 )
 
-// act does the next thing: mostly one stage of the pipeline, now and then a fault.
+// act makes the next step: usually one stage of the pipeline, now and then a fault.
 func (s *simulation) act() {
 	if s.disk.tired() && !s.dying {
 		s.rest(false)
 		return
 	}
-	if s.chance(s.plan.calm) {
+	if s.chance(s.plan.faultEvery) {
 		s.fault()
 		return
 	}
@@ -41,8 +41,8 @@ func (s *simulation) act() {
 
 // enter lets traders send something, in one of the two ways.
 func (s *simulation) enter() {
-	var late []held
-	for _, h := range s.held {
+	var late []delayed
+	for _, h := range s.late {
 		if h.due > s.step {
 			late = append(late, h)
 			continue
@@ -50,7 +50,7 @@ func (s *simulation) enter() {
 		s.say("late")
 		s.submit(&h.command)
 	}
-	s.held = late
+	s.late = late
 	if s.chance(8) {
 		s.bundle()
 		return
@@ -58,7 +58,7 @@ func (s *simulation) enter() {
 	for range 1 + s.dice.IntN(s.plan.hurry) {
 		c := s.traders.command(s)
 		if c.Kind == engine.Place && s.may(Late) && s.chance(30) {
-			s.held = append(s.held, held{c, s.step + s.dice.IntN(200)})
+			s.late = append(s.late, delayed{c, s.step + s.dice.IntN(200)})
 			continue
 		}
 		s.submit(&c)
@@ -234,13 +234,13 @@ func (s *simulation) note(f *engine.Frame) {
 	s.result.Trades = s.witness.fills
 }
 
-// unanswered remembers a Command whose outcome nobody was told.
+// unanswered remembers a Command that got no answer.
 func (s *simulation) unanswered(c *engine.Command) {
 	s.result.Unknown++
 	s.traders.doubt(c)
 }
 
-// drain does what is left of the pipeline, once the writer has failed.
+// drain finishes the pipeline after the writer has failed.
 func (s *simulation) drain() {
 	for len(s.stepped) > 0 {
 		s.append()
@@ -250,7 +250,7 @@ func (s *simulation) drain() {
 	}
 }
 
-// picture keeps a Snapshot of some market: nobody may change it any more.
+// picture keeps a Snapshot of some market, to check later that it has not changed.
 func (s *simulation) picture() {
 	if s.dice.IntN(10) > 0 {
 		return
@@ -264,8 +264,8 @@ func (s *simulation) picture() {
 	}
 }
 
-// rest brings the process to an orderly end, with everything committed, and starts the next one. A
-// bit may flip in between.
+// rest commits everything, ends the process in order and starts the next one. A bit may flip in
+// between.
 func (s *simulation) rest(flip bool) {
 	if s.dying {
 		s.drain()
@@ -283,7 +283,7 @@ func (s *simulation) rest(flip bool) {
 	s.die(e)
 }
 
-// finish ends the run: everything is committed, started once more, and compared.
+// finish ends the run: it commits everything, starts once more, and compares.
 func (s *simulation) finish() {
 	s.say("end")
 	s.rest(false)

@@ -8,8 +8,8 @@ import (
 	"clobd/engine"
 )
 
-// traders are everybody outside: they draw Commands, remember what they sent, and send again what
-// they had no answer to.
+// traders are all callers: they draw Commands, remember what they sent, and send unanswered
+// Commands again.
 type traders struct {
 	plan   *plan
 	r      *rand.Rand
@@ -97,7 +97,7 @@ func (t *traders) remember(c *engine.Command) {
 	t.orders = append(t.orders, *c)
 }
 
-// resend sends a Command again. The door looks the id up anew, so it has seen more.
+// resend sends a Command again. The door looks the id up again, so Seen is higher.
 func (t *traders) resend(s *simulation, c engine.Command) engine.Command {
 	if c.Kind == engine.Place {
 		c.Seen = s.head.Sequence
@@ -109,7 +109,7 @@ func (t *traders) resend(s *simulation, c engine.Command) engine.Command {
 	return c
 }
 
-// doubt is told of a Command that got no answer: mostly it is sent again.
+// doubt is called for a Command that got no answer. Usually it is sent again.
 func (t *traders) doubt(c *engine.Command) {
 	if len(t.again) > impatience || t.r.IntN(4) == 0 {
 		return
@@ -124,7 +124,8 @@ func (t *traders) doubt(c *engine.Command) {
 	}
 }
 
-// restart is told that a process begins. What the markets need to exist is sent until it is there.
+// restart is called when a process begins. It sends the Commands that set up the markets until they
+// are durable.
 func (t *traders) restart(s *simulation) {
 	for _, l := range t.plan.markets {
 		if s.board.Directory.Condition(l.Condition) == nil {
@@ -133,8 +134,8 @@ func (t *traders) restart(s *simulation) {
 	}
 }
 
-// hear is told what became of a Command: traders know the markets' rules, and where one market ends
-// another one begins.
+// hear is called with the result of a Command. Traders learn the markets' rules from it, and list a
+// new market when one ends.
 func (t *traders) hear(c *engine.Command, r *engine.Receipt) {
 	switch {
 	case r.Reject != engine.Accepted:
@@ -171,7 +172,7 @@ func (t *traders) draw(s *simulation) engine.Command {
 	return t.order(s, market, w)
 }
 
-// owner is who trades for a wallet.
+// owner returns the owner of a wallet.
 func (t *traders) owner(w engine.WalletNo) engine.WalletNo {
 	if o := t.owners[w]; o != 0 && t.r.IntN(2) == 0 {
 		return o
@@ -214,7 +215,7 @@ func (t *traders) order(s *simulation, m engine.MarketNo, w engine.WalletNo) eng
 	return c
 }
 
-// operator draws what is rarer.
+// operator draws an operator's Command.
 func (t *traders) operator(m engine.MarketNo, w engine.WalletNo) engine.Command {
 	c := engine.Command{ID: t.id(), Address: address(int(w - 1))}
 	switch t.r.IntN(10) {

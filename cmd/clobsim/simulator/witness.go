@@ -9,11 +9,11 @@ import (
 	"clobd/engine"
 )
 
-// witness is an observer who sees nothing but the journaled frames. It keeps its own accounts and
-// books, the plainest way there is, and finds what does not add up.
+// witness is an observer that sees only the journaled frames. It keeps its own accounts and books
+// in the simplest way, and reports what does not add up.
 type witness struct {
-	orders   map[engine.OrderID]*resting
-	books    map[engine.MarketNo]*book
+	orders   map[engine.OrderID]*seenOrder
+	books    map[engine.MarketNo]*seenBook
 	cash     map[engine.WalletNo]*account
 	tokens   map[token]*account
 	external engine.Cash
@@ -28,7 +28,7 @@ type witness struct {
 	errs []error // of the frame being read
 }
 
-// account is what somebody has of one asset, and how much of it backs orders.
+// account is a wallet's amount of one asset, and how much of it backs orders.
 type account struct{ total, held int64 }
 
 // token names somebody's tokens.
@@ -38,9 +38,9 @@ type token struct {
 	outcome engine.Outcome
 }
 
-// book is one market.
-type book struct {
-	levels   [2]map[engine.Price]*level // by side, in prices of outcome 0
+// seenBook is one market.
+type seenBook struct {
+	levels   [2]map[engine.Price]*seenLevel // by side, in prices of outcome 0
 	vault    engine.Cash
 	issued   [2]engine.Size
 	external [2]engine.Size
@@ -48,14 +48,14 @@ type book struct {
 	settled  bool
 }
 
-// level is the queue at a price, oldest first.
-type level struct {
+// seenLevel is the queue at a price, oldest first.
+type seenLevel struct {
 	size  engine.Size
 	queue []engine.OrderID
 }
 
-// resting is an order in a book.
-type resting struct {
+// seenOrder is an order in a book.
+type seenOrder struct {
 	market    engine.MarketNo
 	wallet    engine.WalletNo
 	owner     engine.WalletNo
@@ -68,7 +68,7 @@ type resting struct {
 
 func newWitness() *witness {
 	return &witness{
-		orders: map[engine.OrderID]*resting{}, books: map[engine.MarketNo]*book{},
+		orders: map[engine.OrderID]*seenOrder{}, books: map[engine.MarketNo]*seenBook{},
 		cash: map[engine.WalletNo]*account{}, tokens: map[token]*account{},
 		bound:    map[engine.OrderID]engine.Sequence{},
 		refs:     map[engine.OrderID]engine.Sequence{},
@@ -76,14 +76,14 @@ func newWitness() *witness {
 	}
 }
 
-// check notes what is wrong.
+// check records a mistake unless ok.
 func (w *witness) check(ok bool, format string, args ...any) {
 	if !ok {
 		w.errs = append(w.errs, fmt.Errorf(format, args...))
 	}
 }
 
-// frame reads the next frame. The error is all that is wrong with it.
+// frame reads the next frame. The error lists all mistakes in it.
 func (w *witness) frame(f *engine.Frame) error {
 	w.errs = nil
 	w.check(f.First == w.last+1, "it begins at Sequence %d after %d", f.First, w.last)
@@ -106,7 +106,7 @@ func (w *witness) frame(f *engine.Frame) error {
 	return errors.Join(w.errs...)
 }
 
-// command reads the Events of one Command. Nothing but Filled and Cancelled comes before the last.
+// command reads the Events of one Command. Only Filled and Cancelled may come before the last.
 func (w *witness) command(c *engine.Command, seq engine.Sequence, events []engine.Event) {
 	w.check(len(events) > 0, "no Event")
 	for i := range events {
@@ -126,7 +126,7 @@ func (w *witness) command(c *engine.Command, seq engine.Sequence, events []engin
 	}
 }
 
-// final reads the last word on a Command.
+// final reads the last Event of a Command.
 func (w *witness) final(c *engine.Command, seq engine.Sequence, e *engine.Event) {
 	w.once(c, seq, e)
 	size := int64(e.Size)
@@ -135,7 +135,7 @@ func (w *witness) final(c *engine.Command, seq engine.Sequence, e *engine.Event)
 		w.rest(c, e)
 	case engine.Listed:
 		if w.books[e.Market] == nil {
-			w.books[e.Market] = &book{levels: [2]map[engine.Price]*level{{}, {}}}
+			w.books[e.Market] = &seenBook{levels: [2]map[engine.Price]*seenLevel{{}, {}}}
 		}
 	case engine.Deposited, engine.Withdrawn:
 		w.moved(e)
@@ -206,7 +206,7 @@ func (w *witness) pairs(no engine.MarketNo, size int64) {
 	}
 }
 
-// moved reads what came from outside, or went there.
+// moved reads a deposit or a withdrawal.
 func (w *witness) moved(e *engine.Event) {
 	size := int64(e.Size)
 	if e.Kind == engine.Withdrawn {
@@ -247,7 +247,7 @@ func (w *witness) redeemed(e *engine.Event) {
 	b.vault -= engine.Cash(paid)
 }
 
-// filled reads a fill: with the best price there is, and there with the order that came first.
+// filled reads a fill. It must be at the best price, and with the oldest order there.
 func (w *witness) filled(c *engine.Command, e *engine.Event) {
 	w.fills++
 	o := w.orders[e.Order]
@@ -297,9 +297,9 @@ func (w *witness) party(t token, side engine.Side, size engine.Size, price engin
 	w.hand(t).total += n
 }
 
-// rest reads what rests of an order.
+// rest reads the remainder of an order that goes to the book.
 func (w *witness) rest(c *engine.Command, e *engine.Event) {
-	o := &resting{c.Market, c.Wallet, c.Owner, c.Side, c.Outcome, e.Price, e.Remaining, c.Expiry}
+	o := &seenOrder{c.Market, c.Wallet, c.Owner, c.Side, c.Outcome, e.Price, e.Remaining, c.Expiry}
 	w.check(w.orders[c.ID] == nil && e.Remaining > 0 && e.Remaining%engine.Lot == 0,
 		"an order of %d rests", e.Remaining)
 	w.check(c.Type <= engine.GTD, "an order of type %d rests", c.Type)
@@ -311,7 +311,7 @@ func (w *witness) rest(c *engine.Command, e *engine.Event) {
 	}
 	l := b.levels[side][price]
 	if l == nil {
-		l = new(level)
+		l = new(seenLevel)
 		b.levels[side][price] = l
 	}
 	l.size += o.remaining
@@ -321,7 +321,7 @@ func (w *witness) rest(c *engine.Command, e *engine.Event) {
 }
 
 // leave takes size of an order out of its book.
-func (w *witness) leave(id engine.OrderID, size engine.Size) *resting {
+func (w *witness) leave(id engine.OrderID, size engine.Size) *seenOrder {
 	o := w.orders[id]
 	if o == nil {
 		return nil
@@ -349,8 +349,8 @@ func (w *witness) leave(id engine.OrderID, size engine.Size) *resting {
 	return o
 }
 
-// hold changes what backs an order.
-func (w *witness) hold(o *resting, size engine.Size) {
+// hold changes the amount that backs an order.
+func (w *witness) hold(o *seenOrder, size engine.Size) {
 	if o.side == engine.Buy {
 		w.purse(o.wallet).held += int64(engine.Cost(size, o.price))
 		return
@@ -358,16 +358,16 @@ func (w *witness) hold(o *resting, size engine.Size) {
 	w.hand(token{o.wallet, o.market, o.outcome}).held += int64(size)
 }
 
-// ladder is where an order stands in prices of outcome 0.
-func (o *resting) ladder() (engine.Side, engine.Price) {
+// ladder returns side and price of an order in prices of outcome 0.
+func (o *seenOrder) ladder() (engine.Side, engine.Price) {
 	if o.outcome == 0 {
 		return o.side, o.price
 	}
 	return o.side.Other(), engine.PriceOne - o.price
 }
 
-// best is the best price of a side.
-func (b *book) best(side engine.Side) (best engine.Price, found bool) {
+// best returns the best price of a side.
+func (b *seenBook) best(side engine.Side) (best engine.Price, found bool) {
 	for p := range b.levels[side] {
 		if !found || side == engine.Buy && p > best || side == engine.Sell && p < best {
 			best, found = p, true
@@ -376,7 +376,7 @@ func (b *book) best(side engine.Side) (best engine.Price, found bool) {
 	return best, found
 }
 
-// sums adds up every asset: zero, and nobody owes.
+// sums checks every asset: its entries add up to zero, and no account is negative.
 func (w *witness) sums() {
 	cash, issued := int64(w.external+w.fees), map[engine.MarketNo]*[2]engine.Size{}
 	w.check(w.fees >= 0, "fees %d", w.fees)

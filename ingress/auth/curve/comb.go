@@ -1,19 +1,19 @@
 package curve
 
-// comb is the multiples of one point P that a multiple k·P is put together from without a single
-// doubling: with k written to the base 2^width, in digits from -2^(width-1) + 1 to 2^(width-1), the
-// sum has one term a digit, and each term or its opposite is here. All of points is never changed.
+// comb holds the multiples of one point P from which any k·P is added up without doubling. Written
+// to the base 2^width, with digits from -2^(width-1) + 1 to 2^(width-1), k has one term a digit,
+// and points holds each term or its opposite. It is never changed.
 type comb struct {
 	width  int
 	points []point // d·2^(width·i)·P at i·2^(width-1) + d - 1
 }
 
-// combDigits is how many digits a scalar has: one more than the width goes into 256, because the
-// highest may carry.
+// combDigits returns how many digits a scalar has. The highest digit of 256 bits may carry, so
+// there is one more.
 func combDigits(width int) int { return 256/width + 1 }
 
-// newComb computes the multiples of p. In each row, of one digit, the multiples known are doubled
-// in number by adding the last of them to each, all rows at once to share one inversion.
+// newComb computes the multiples of p. A row holds those of one digit. Adding a row's last known
+// multiple to each known one doubles their number; all rows do so together to share one inversion.
 func newComb(p *point, width int) comb {
 	rows, half := combDigits(width), 1<<(width-1)
 	c := comb{width, make([]point, rows*half)}
@@ -37,7 +37,7 @@ func newComb(p *point, width int) comb {
 	return c
 }
 
-// powers fills in the first multiple of each row.
+// powers computes the first multiple of each row.
 func (c *comb) powers(p *point, inverses, scratch []element) {
 	rows, half := combDigits(c.width), 1<<(c.width-1)
 	sums := make([]sum, rows)
@@ -62,7 +62,7 @@ func (c *comb) powers(p *point, inverses, scratch []element) {
 	}
 }
 
-// plus is a + b. inverse is 1/(b.x - a.x), or, where a and b are one, 1/(2·a.y).
+// plus returns a + b. inverse is 1/(b.x - a.x), or 1/(2·a.y) if a and b are the same pointer.
 func (a *point) plus(b *point, inverse *element) point {
 	var slope, t element
 	if a == b {
@@ -89,7 +89,7 @@ type term struct {
 	minus bool
 }
 
-// terms appends what k·P is the sum of.
+// terms appends the terms whose sum is k·P.
 func (c *comb) terms(list []term, k *scalar) []term {
 	half := uint64(1) << (c.width - 1)
 	var carry uint64
@@ -113,9 +113,9 @@ func (c *comb) terms(list []term, k *scalar) []term {
 	return list
 }
 
-// fetch reads a word of every term's point. Each is somewhere else in megabytes, and nothing here
-// waits for another, so the processor has all of them on the way at once; the additions, one after
-// the other, would wait for each.
+// fetch reads a word of every term's point. The points are spread over megabytes. These reads do
+// not depend on each other, so their cache misses overlap; the additions would wait for one at a
+// time.
 //
 //go:noinline
 func fetch(list []term) (touched uint64) {
@@ -125,7 +125,7 @@ func fetch(list []term) (touched uint64) {
 	return touched
 }
 
-// total is the sum of the terms.
+// total sets s, which must be zero, to the sum of the terms.
 func (s *sum) total(list []term) {
 	fetch(list)
 	var zero element

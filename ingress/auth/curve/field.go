@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// fieldFold is 2^256 - p, where p is the prime of the curve's field: what a carry out of the fourth
-// limb is worth.
+// fieldFold is 2^256 - p, where p is the prime of the curve's field. It is the value modulo p of a
+// carry out of the fourth limb.
 const fieldFold = 0x1000003d1
 
-// element is a number modulo p, least significant limb first. Any value below 2^256 may stand for
-// its residue, so that sums need no comparison with p; normal brings it below p.
+// element is a number modulo p, least significant limb first. Its value may be any below 2^256, so
+// that sums need no comparison with p; normal brings it below p.
 type element [4]uint64
 
 // elementOf reads 32 bytes, big endian.
@@ -21,7 +21,7 @@ func elementOf(b []byte) element {
 	}
 }
 
-// normal is x below p.
+// normal returns x reduced below p.
 func (x *element) normal() element {
 	var y element
 	var c uint64
@@ -35,7 +35,7 @@ func (x *element) normal() element {
 	return *x
 }
 
-// isZero tells if x stands for 0, which only 0 and p do.
+// isZero reports whether x is 0 or p.
 func (x *element) isZero() bool {
 	return x[0]|x[1]|x[2]|x[3] == 0 ||
 		x[0] == 1<<64-fieldFold && x[1]&x[2]&x[3] == 1<<64-1

@@ -2,9 +2,9 @@ package curve
 
 import "math/bits"
 
-// inverter finds inverses modulo an odd number by Bernstein and Yang's division steps: a gcd that
-// decides by the low bits alone, so that 62 steps at a time are a 2×2 matrix of words, and only the
-// matrix is applied to the long numbers.
+// inverter computes inverses modulo an odd number by the division steps of Bernstein and Yang. They
+// are a gcd that looks at low bits only. So 62 steps are computed on single words, as a 2×2 matrix,
+// and then applied to the long numbers at once.
 type inverter struct {
 	modulus long
 	odd     uint64 // -1/modulus modulo 2^62
@@ -33,19 +33,19 @@ func longOf(x [4]uint64) long {
 	}
 }
 
-// short is the inverse of longOf for numbers in [0, 2^256).
+// short returns the limbs of a number in [0, 2^256): the inverse of longOf.
 func (a *long) short() [4]uint64 {
 	a0, a1, a2, a3, a4 := uint64(a[0]), uint64(a[1]), uint64(a[2]), uint64(a[3]), uint64(a[4])
 	return [4]uint64{a0 | a1<<62, a1>>2 | a2<<60, a2>>4 | a3<<58, a3>>6 | a4<<56}
 }
 
-// steps is what 62 division steps do to a pair: (f, g) becomes (u·f + v·g, q·f + r·g) / 2^62.
-// |u| + |v| and |q| + |r| are at most 2^62.
+// steps is the matrix of 62 division steps: (f, g) becomes (u·f + v·g, q·f + r·g) / 2^62. |u| + |v|
+// and |q| + |r| are at most 2^62.
 type steps struct{ u, v, q, r int64 }
 
-// run makes 62 division steps on the low words of f, which is odd, and g. A step halves g, after
-// having added f to it if g is odd; if delta, the lead of f over g in length, as the steps guess
-// it, has become positive, the two change places first. It returns the new delta.
+// run makes 62 division steps on the low words of f and g; f is odd. A step halves g. If g is odd,
+// the step first adds f to it; and before that f and g change places if delta is positive. delta
+// estimates by how many bits f is longer than g. run returns the new delta.
 func (s *steps) run(delta int64, f, g uint64) int64 {
 	var u, v, q, r uint64 = 1, 0, 0, 1
 	for left := 62; ; {
@@ -63,8 +63,8 @@ func (s *steps) run(delta int64, f, g uint64) int64 {
 			u, q = q, -u
 			v, r = r, -v
 		}
-		// No exchange can come for another 1 - delta steps, so that many bits of g can be cleared at
-		// once by a multiple of f. f·(2 - f²) inverts f modulo 64.
+		// No exchange can come for another 1 - delta steps, so that many bits of g can be cleared
+		// at once by a multiple of f. f·(2 - f²) inverts f modulo 64.
 		clear := min(1-delta, int64(left), 6)
 		w := g * f * (f*f - 2) & (1<<clear - 1)
 		g += f * w
@@ -84,7 +84,7 @@ func product(hi, lo uint64, a, b int64) (uint64, uint64) {
 	return hi, lo
 }
 
-// apply brings f and g, of which only the lowest n limbs count, 62 steps on.
+// apply makes the 62 steps on f and g. Only their lowest n limbs count.
 func (s *steps) apply(f, g *long, n int) {
 	var fh, fl, gh, gl uint64
 	for i := range n {
@@ -102,9 +102,9 @@ func (s *steps) apply(f, g *long, n int) {
 	f[n-1], g[n-1] = int64(fl), int64(gl)
 }
 
-// applyModulo does to d and e, modulo m, what apply does to f and g. The multiple of m that makes a
-// sum divisible by 2^62 is taken from [-2^61, 2^61), so both grow by at most m/2 a time, and 12
-// times do for any number of 256 bits.
+// applyModulo makes the 62 steps on d and e, modulo m. To make a sum divisible by 2^62 it adds a
+// multiple of m from [-2^61, 2^61), so d and e grow by at most m/2 each time. 12 times are enough
+// for numbers of 256 bits.
 func (s *steps) applyModulo(d, e *long, m *inverter) {
 	var dh, dl, eh, el uint64
 	var kd, ke int64
@@ -128,7 +128,7 @@ func (s *steps) applyModulo(d, e *long, m *inverter) {
 	d[4], e[4] = int64(dl), int64(el)
 }
 
-// plus is a + sign·b.
+// plus returns a + sign·b.
 func (a *long) plus(sign int64, b *long) long {
 	var sum long
 	var carry int64
@@ -141,7 +141,7 @@ func (a *long) plus(sign int64, b *long) long {
 	return sum
 }
 
-// invert is 1/x modulo m, for x in [0, m); of 0 it is 0.
+// invert returns 1/x modulo m for x in [0, m), and 0 for 0.
 func (m *inverter) invert(x [4]uint64) [4]uint64 {
 	var s steps
 	f, g := m.modulus, longOf(x)

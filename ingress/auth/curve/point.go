@@ -1,10 +1,9 @@
 package curve
 
-// point is a point of the curve y² = x³ + 7 in its own coordinates, so never infinity. It fills one
-// cache line.
+// point is a point of the curve y² = x³ + 7 other than infinity. It fills one cache line.
 type point struct{ x, y element }
 
-// generator is the base point of the curve.
+// generator returns the base point of the curve.
 func generator() point {
 	return point{
 		element{0x59f2815b16f81798, 0x029bfcdb2dce28d9, 0x55a06295ce870b07, 0x79be667ef9dcbbac},
@@ -12,7 +11,7 @@ func generator() point {
 	}
 }
 
-// pointOf reads an uncompressed public key of 65 bytes, which must be one.
+// pointOf reads a valid uncompressed public key of 65 bytes.
 func pointOf(key []byte) point { return point{elementOf(key[1:33]), elementOf(key[33:])} }
 
 // sum is a point in coordinates that need no division: x / zz and y / zzz, where zz³ = zzz². Its
@@ -25,8 +24,8 @@ type sum struct {
 // set makes s the point p.
 func (s *sum) set(p *point) { *s = sum{p.x, p.y, element{1}, element{1}, true} }
 
-// add adds p to s. Nobody chooses the points that are added by chance: who signs can choose them,
-// so the cases in which the formula of two different points fails are cases like others.
+// add adds p to s. A signer can choose points for which the formula of two different points fails,
+// so add handles these cases too.
 func (s *sum) add(p *point) {
 	if !s.finite {
 		s.set(p)
@@ -83,14 +82,14 @@ func (s *sum) double() {
 // field inverts elements.
 var field = newInverter([4]uint64{1<<64 - fieldFold, 1<<64 - 1, 1<<64 - 1, 1<<64 - 1})
 
-// inverse is 1/x.
+// inverse returns 1/x.
 func (x *element) inverse() element {
 	n := x.normal()
 	return field.invert(n)
 }
 
-// invertAll replaces each of a, none of which may be zero, by its inverse, at the price of one
-// inversion and three products each. scratch is as long as a.
+// invertAll replaces each element of a by its inverse, with one inversion for all and three
+// products each. No element may be zero. scratch is as long as a.
 func invertAll(a, scratch []element) {
 	product := element{1}
 	for i := range a {

@@ -44,7 +44,7 @@ func scalarOf(b []byte) scalar {
 	return s.reduced(0)
 }
 
-// reduced is s + carry·2^256, which must be below 2n, modulo n.
+// reduced returns s + carry·2^256, which must be below 2n, modulo n.
 func (s *scalar) reduced(carry uint64) scalar {
 	var less scalar
 	var c uint64
@@ -90,7 +90,7 @@ func addProduct(z, x, y []uint64) {
 	}
 }
 
-// window is the number of width bits of s from bit at on.
+// window returns the width bits of s from bit at on.
 func (s *scalar) window(at, width int) uint64 {
 	i, shift := at/64, at%64
 	w := s[i] >> shift
