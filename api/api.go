@@ -5,13 +5,16 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/account"
 	"clobd/api/catalog"
+	"clobd/api/gamma"
+	"clobd/api/wallets"
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal/history"
@@ -34,9 +37,9 @@ type Options struct {
 	// Exchanges are the contracts that orders may be signed for: all have an allowance without bounds.
 	Exchanges []engine.Address
 	// Values are what markets are worth; nil: made of Board and History.
-	Values *Values
+	Values *gamma.Values
 	// Profiles are what the operator says of wallets; nil: nothing.
-	Profiles *Profiles
+	Profiles *wallets.Profiles
 	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which it needs, is
 	// the address that a request comes from.
 	WalletAllow []netip.Prefix
@@ -65,19 +68,19 @@ func (o *Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// Handler answers every request that only reads. It may be used by any number of goroutines.
+// awaitIndex is how long an account read waits for the index to see the account's last write.
+const awaitIndex = 250 * time.Millisecond
+
+// Handler answers every request that only reads: market data by itself, all else by its rooms. Any
+// number of goroutines may use a Handler.
 type Handler struct {
-	o         Options
-	public    *router.Router
-	private   map[string]privateRoute
-	checksums checksums
-	holdings  sync.Pool // of *[]holding: a page of a wallet may be cut out of megabytes
-	values    *Values
+	o       Options
+	public  *router.Router
+	account *account.Account
+	gamma   *gamma.Gamma
+	wallets *wallets.Wallets
 	// patience is how long a read waits for the index: awaitIndex, but where a test gives it longer.
-	patience  time.Duration
-	interests sync.Map // engine.MarketNo → interest, of markets with many holders
-	// describers are those that nobody uses now.
-	describers sync.Pool
+	patience time.Duration
 }
 
 // New makes a Handler. The error names everything that is missing in the Options.
@@ -92,16 +95,27 @@ func New(o Options) (*Handler, error) {
 		o.Now = time.Now
 	}
 	if o.Values == nil {
-		o.Values = NewValues(o.Board, o.History)
-		o.Values.now = o.Now
+		o.Values = gamma.NewValues(o.Board, o.History, o.Now)
 	}
-	h := &Handler{o: o, values: o.Values, patience: awaitIndex}
-	h.describers.New = func() any { return new(describer) }
-	h.holdings.New = func() any { return new([]holding) }
+	h := &Handler{o: o, patience: awaitIndex}
+	h.account = account.New(account.Options{
+		Board: o.Board, History: o.History, Catalog: o.Catalog, KeyID: o.KeyID, Checksum: o.Checksum,
+		JournalID: o.JournalID, Exchanges: o.Exchanges, Await: h.await, Log: o.Log,
+	})
+	h.gamma = gamma.New(gamma.Options{
+		Board: o.Board, Catalog: o.Catalog, Values: o.Values, Log: o.Log,
+	})
+	h.wallets = wallets.New(wallets.Options{
+		Board: o.Board, History: o.History, Catalog: o.Catalog, Checksum: o.Checksum,
+		JournalID: o.JournalID, Price: o.Values.Price, Volume: o.Values.Volume, Profiles: o.Profiles,
+		Allow: o.WalletAllow, Client: o.Client, Await: h.await, Now: o.Now, Log: o.Log,
+	})
 	h.public = h.routes()
-	h.private = h.privateRoutes()
 	return h, nil
 }
+
+// await waits until the index holds a Sequence and reports whether it does.
+func (h *Handler) await(s engine.Sequence) bool { return h.o.History.Await(s, h.patience) }
 
 // routes is the table of the public routes, each also under the prefix of its family. What answers
 // GET answers HEAD as well; fasthttp drops the body.
@@ -109,28 +123,18 @@ func (h *Handler) routes() *router.Router {
 	r := router.New()
 	// A redirect would cost clients that sign the path their signature; a wrong path is not found.
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
-	r.NotFound, r.MethodNotAllowed, r.GlobalOPTIONS = notFound, wrongMethod, preflight
-	for _, route := range h.reads() {
-		for _, prefix := range []string{"", "/clob"} {
-			r.GET(prefix+route.path, open(route.handler))
-			r.HEAD(prefix+route.path, open(route.handler))
-		}
-	}
+	r.NotFound, r.MethodNotAllowed, r.GlobalOPTIONS = wire.NotFound, wire.WrongMethod, preflight
 	for _, route := range h.posts() {
 		for _, prefix := range []string{"", "/clob"} {
-			r.POST(prefix+route.path, open(route.handler))
+			r.POST(prefix+route.Path, open(route.Handler))
 		}
 	}
-	for _, route := range slices.Concat(h.catalogRoutes(), h.besideCatalog()) {
-		for _, prefix := range route.prefixes() {
-			r.GET(prefix+route.path, open(route.handler))
-			r.HEAD(prefix+route.path, open(route.handler))
-		}
-	}
-	for _, route := range slices.Concat(h.walletRoutes(), h.marketDataRoutes()) {
-		for _, prefix := range []string{"", "/data-api"} {
-			r.GET(prefix+route.path, open(route.handler))
-			r.HEAD(prefix+route.path, open(route.handler))
+	for _, table := range h.tables() {
+		for _, route := range table.routes {
+			for _, prefix := range append(table.prefixes, alsoUnder(&route)...) {
+				r.GET(prefix+route.Path, open(route.Handler))
+				r.HEAD(prefix+route.Path, open(route.Handler))
+			}
 		}
 	}
 	r.ANY("/rfq/{rest:*}", open(noRequests))
@@ -138,57 +142,75 @@ func (h *Handler) routes() *router.Router {
 	return r
 }
 
-// publicRoute is one row of the tables below.
-type publicRoute struct {
-	path    string
-	handler fasthttp.RequestHandler
+// routeTable is the routes of one room that answer GET, and what may stand before each of them.
+type routeTable struct {
+	prefixes []string
+	routes   []wire.Route
+}
+
+// tables are the routes of all rooms.
+func (h *Handler) tables() []routeTable {
+	return []routeTable{
+		{[]string{"", "/clob"}, slices.Concat(h.reads(), h.account.Routes(), h.gamma.BookRoutes())},
+		{[]string{"", "/gamma"}, append(h.gamma.Routes(), h.wallets.ProfileRoute())},
+		{[]string{"", "/data-api"}, h.wallets.Routes()},
+	}
+}
+
+// alsoUnder is one more prefix of the two routes of the catalog that are the order book's as well.
+func alsoUnder(r *wire.Route) []string {
+	if r.Path == "/markets" || r.Path == "/markets/{id}" {
+		return []string{"/clob"}
+	}
+	return nil
 }
 
 // reads are the public routes that answer GET.
-func (h *Handler) reads() []publicRoute {
-	return []publicRoute{
-		{"/book", h.book},
-		{"/midpoint", h.midpoint},
-		{"/midpoints", h.queried(h.midpoints)},
-		{"/price", h.price},
-		{"/prices", h.queried(h.prices)},
-		{"/spread", h.spread},
-		{"/last-trade-price", h.lastTrade},
-		{"/last-trades-prices", h.queried(h.lastTrades)},
-		{"/tick-size", h.tickSize},
-		{"/tick-size/{token}", h.tickSize},
-		{"/neg-risk", h.negRisk},
-		{"/neg-risk/{token}", h.negRisk},
-		{"/fee-rate", h.feeRate},
-		{"/fee-rate/{token}", h.feeRate},
-		{"/markets-by-token/{token}", h.marketByToken},
-		{"/clob-markets/{condition}", h.clobMarket},
-		{"/simplified-markets", h.bookList((*describer).simpleEntry, false)},
-		{"/sampling-markets", h.bookList((*describer).fullEntry, true)},
-		{"/sampling-simplified-markets", h.bookList((*describer).simpleEntry, true)},
-		{"/prices-history", h.pricesHistory},
-		{"/live-activity/events/{condition}", h.tape},
-		{"/markets/live-activity/{condition}", h.tape},
-		{"/fees/builder-fees/{code}", h.builderFees},
-		{"/builder/trades", h.builderTrades},
-		{"/rewards/markets/current", always(emptyPage)},
-		{"/rewards/markets/{condition}", h.noRewards},
-		{"/rebates/current", always(emptyList)},
-		{"/rfq/config", always(noQuotes)},
-		{"/openapi.json", h.describeRoutes},
+func (h *Handler) reads() []wire.Route {
+	return []wire.Route{
+		{Path: "/book", Handler: h.book},
+		{Path: "/midpoint", Handler: h.midpoint},
+		{Path: "/midpoints", Handler: h.queried(h.midpoints)},
+		{Path: "/price", Handler: h.price},
+		{Path: "/prices", Handler: h.queried(h.prices)},
+		{Path: "/spread", Handler: h.spread},
+		{Path: "/last-trade-price", Handler: h.lastTrade},
+		{Path: "/last-trades-prices", Handler: h.queried(h.lastTrades)},
+		{Path: "/tick-size", Handler: h.tickSize},
+		{Path: "/tick-size/{token}", Handler: h.tickSize},
+		{Path: "/neg-risk", Handler: h.negRisk},
+		{Path: "/neg-risk/{token}", Handler: h.negRisk},
+		{Path: "/fee-rate", Handler: h.feeRate},
+		{Path: "/fee-rate/{token}", Handler: h.feeRate},
+		{Path: "/markets-by-token/{token}", Handler: h.marketByToken},
+		{Path: "/clob-markets/{condition}", Handler: h.clobMarket},
+		{Path: "/prices-history", Handler: h.pricesHistory},
+		{Path: "/live-activity/events/{condition}", Handler: h.latestTrades},
+		{Path: "/markets/live-activity/{condition}", Handler: h.latestTrades},
+		{Path: "/rewards/markets/current", Handler: wire.Always(wire.EmptyPage)},
+		{Path: "/rewards/markets/{condition}", Handler: h.noRewards},
+		{Path: "/rebates/current", Handler: wire.Always(wire.EmptyList)},
+		{Path: "/rfq/config", Handler: wire.Always(noQuotes)},
+		{Path: "/openapi.json", Handler: h.describeRoutes},
 	}
 }
 
 // posts are the public routes that answer POST: questions about many tokens at once.
-func (h *Handler) posts() []publicRoute {
-	return []publicRoute{
-		{"/books", h.posted(h.books)},
-		{"/midpoints", h.posted(h.midpoints)},
-		{"/prices", h.posted(h.prices)},
-		{"/spreads", h.posted(h.spreads)},
-		{"/last-trades-prices", h.posted(h.lastTrades)},
-		{"/batch-prices-history", h.batchHistory},
+func (h *Handler) posts() []wire.Route {
+	return []wire.Route{
+		{Path: "/books", Handler: h.posted(h.books)},
+		{Path: "/midpoints", Handler: h.posted(h.midpoints)},
+		{Path: "/prices", Handler: h.posted(h.prices)},
+		{Path: "/spreads", Handler: h.posted(h.spreads)},
+		{Path: "/last-trades-prices", Handler: h.posted(h.lastTrades)},
+		{Path: "/batch-prices-history", Handler: h.batchHistory},
 	}
+}
+
+// Account answers a request of the owner of an API key, whose request the caller has authenticated.
+// dialect is the prefix of its headers: SVC_, POLY_ or KUEST_.
+func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string) {
+	h.account.Serve(ctx, owner, wire.Dialect(dialect))
 }
 
 // Public answers a request that needs no key.

@@ -7,10 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
-
-	"clobd/engine"
-	"clobd/journal"
-	"clobd/journal/history"
 )
 
 func TestOptions(t *testing.T) {
@@ -62,61 +58,6 @@ func TestNoAllocations(t *testing.T) {
 		}); allocs != 0 {
 			t.Errorf("%s: %v allocations", target, allocs)
 		}
-	}
-}
-
-// TestUnknownNames: a row that names what the Board does not know is an error, not a panic.
-func TestUnknownNames(t *testing.T) {
-	n := newNode(t)
-	n.ladder(1)
-	for _, row := range []history.OrderRow{{Market: 9, Wallet: 1}, {Market: 1, Wallet: 9}} {
-		if _, err := n.handler.describe(&row, engine.Address{}); err == nil {
-			t.Errorf("%+v is described", row)
-		}
-	}
-	ctx := ask("GET", "/data/order/x")
-	n.handler.internal("test", "0x", journal.ErrClosed).Send(ctx)
-	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
-		got != `{"error":"internal_error","code":"internal",`+
-			`"detail":"the node failed to read its own records: its log says which"}` {
-		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
-	}
-}
-
-// TestStatuses: what an order's own terms killed on arrival was canceled.
-func TestStatuses(t *testing.T) {
-	for _, c := range []struct {
-		row  history.OrderRow
-		want string
-	}{
-		{history.OrderRow{}, "canceled"},
-		{history.OrderRow{Status: engine.Live}, "live"},
-		{history.OrderRow{Status: engine.Matched}, "matched"},
-		{history.OrderRow{Status: engine.Canceled, Reason: engine.Expired}, "canceled"},
-		{history.OrderRow{Status: engine.Canceled, Reason: engine.MarketResolved},
-			"canceled_market_resolved"},
-	} {
-		if got := statusText(&c.row); got != c.want {
-			t.Errorf("%+v: %s, want %s", c.row, got, c.want)
-		}
-	}
-}
-
-// TestExpiration: clients read whole seconds, as text.
-func TestExpiration(t *testing.T) {
-	r := orderRecord{OrderRow: &history.OrderRow{
-		Type: engine.GTD, Time: 1_700_000_000_999, Expiry: 1_800_000_000_000,
-	}}
-	var got struct {
-		Created    int64  `json:"created_at"`
-		Expiration string `json:"expiration"`
-		Type       string `json:"order_type"`
-	}
-	if err := json.Unmarshal(r.appendAnswer(nil, "POLY_"), &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Created != 1_700_000_000 || got.Expiration != "1800000000" || got.Type != "GTD" {
-		t.Errorf("%+v", got)
 	}
 }
 

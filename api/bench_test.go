@@ -58,7 +58,7 @@ func BenchmarkOrderRecord(b *testing.B) {
 	if !n.index.History.Await(n.head.Sequence, time.Minute) {
 		b.Fatal("the index lags")
 	}
-	ctx := ask("GET", accountOrder+orderID("b0").Hex())
+	ctx := ask("GET", "/data/order/"+orderID("b0").Hex())
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx.Response.Reset()

@@ -16,9 +16,9 @@ import (
 // book answers GET /book. The bytes are those that the Snapshot keeps: built at most once, shared
 // by all who ask, never copied here.
 func (h *Handler) book(ctx *fasthttp.RequestCtx) {
-	s, o, f := h.snapshot(ctx)
-	if f != nil {
-		f.Send(ctx)
+	s, o, refused := h.snapshot(ctx)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	wire.AnswerRaw(ctx, s.Text(o, renderBook))
@@ -38,7 +38,7 @@ var (
 // books answers POST /books: the books of all tokens asked for that have one, in that order, each
 // once. They go out as the Snapshots keep them: while a client is slow to read, the node holds
 // what other answers share, and no copy.
-func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []question) {
+func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	seen := make(map[engine.Token]struct{}, len(asked))
 	parts, size := append(make(net.Buffers, 0, 2+2*len(asked)), openArray), 2
 	for i := range asked {
@@ -67,9 +67,9 @@ func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []question) {
 func (h *Handler) snapshot(
 	ctx *fasthttp.RequestCtx,
 ) (*view.Snapshot, engine.Outcome, *wire.Refusal) {
-	token, ok := engine.ParseToken(queryToken(ctx))
+	token, ok := engine.ParseToken(wire.QueryToken(ctx))
 	if !ok {
-		return nil, 0, errToken
+		return nil, 0, wire.ErrToken
 	}
 	s, o, ok := h.o.Board.Book(token)
 	if !ok {
@@ -78,8 +78,8 @@ func (h *Handler) snapshot(
 	return s, o, nil
 }
 
-// level is one price of a book.
-type level struct {
+// priceLevel is one price of a book.
+type priceLevel struct {
 	price engine.Price
 	size  engine.Size
 }
@@ -97,7 +97,7 @@ const hashBytes = 2 * sha1.Size
 // compute the hash again, with the best price last on both sides.
 func renderBook(s *view.Snapshot, o engine.Outcome) []byte {
 	bids, asks := s.Depth(o, engine.Buy), s.Depth(o, engine.Sell)
-	levels := make([]level, 0, max(bids, asks))
+	levels := make([]priceLevel, 0, max(bids, asks))
 	b := make([]byte, 0, frameBytes+levelBytes*(bids+asks))
 	b = append(b, `{"market":"`...)
 	b = engine.AppendHex(b, s.Market.Condition[:])
@@ -133,18 +133,18 @@ func renderBook(s *view.Snapshot, o engine.Outcome) []byte {
 
 // bestFirst fills levels with one side of the book, in the order of a Snapshot.
 func bestFirst(
-	levels []level, s *view.Snapshot, o engine.Outcome, side engine.Side,
-) []level {
+	levels []priceLevel, s *view.Snapshot, o engine.Outcome, side engine.Side,
+) []priceLevel {
 	levels = levels[:0]
 	s.Levels(o, side, func(p engine.Price, size engine.Size) bool {
-		levels = append(levels, level{p, size})
+		levels = append(levels, priceLevel{p, size})
 		return true
 	})
 	return levels
 }
 
 // appendReversed appends levels as an array, the last one first.
-func appendReversed(b []byte, levels []level) []byte {
+func appendReversed(b []byte, levels []priceLevel) []byte {
 	b = append(b, '[')
 	for i := len(levels) - 1; i >= 0; i-- {
 		b = append(b, `{"price":"`...)

@@ -239,7 +239,7 @@ func TestBooksOnce(t *testing.T) {
 	if _, _, _, text := n.askBooks([]engine.Token{small(999)}); text != "[]" {
 		t.Errorf("no book: %s", text)
 	}
-	asked := []question{{token: small(10)}, {token: small(11)}}
+	asked := []tokenQuery{{token: small(10)}, {token: small(11)}}
 	var before, after runtime.MemStats
 	const rounds = 1000
 	runtime.ReadMemStats(&before)

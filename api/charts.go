@@ -39,8 +39,8 @@ const maxPoints = 43_200
 // maxCharts is how many charts one request may ask for.
 const maxCharts = 20
 
-// wanted is which window a request asks for, as written. Zero is: not said.
-type wanted struct {
+// chartQuery is which window a request asks for, as written. Zero is: not said.
+type chartQuery struct {
 	interval          string
 	start, end        int64 // unix seconds
 	hasStart, hasEnd  bool
@@ -51,7 +51,7 @@ type wanted struct {
 // pricesHistory answers GET /prices-history: the midpoints of a token over time. The token is
 // called market.
 func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) {
-	id := named(ctx, "market", "token_id", "tokenId")
+	id := wire.Parameter(ctx, "market", "token_id", "tokenId")
 	token, ok := engine.ParseToken(id)
 	if !ok {
 		errCharted.Send(ctx)
@@ -59,30 +59,30 @@ func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) {
 	}
 	m, o, ok := h.o.Board.Directory.Token(token)
 	if !ok {
-		errNoMarket.Send(ctx)
+		wire.ErrNoMarket.Send(ctx)
 		return
 	}
-	var w wanted
-	w.interval = named(ctx, "interval")
-	w.start, w.hasStart = w.number(named(ctx, "startTs", "start_ts"))
-	w.end, w.hasEnd = w.number(named(ctx, "endTs", "end_ts"))
-	w.fidelity, w.hasFidelity = w.number(named(ctx, "fidelity"))
-	s, f := h.span(&w)
-	if f != nil {
-		f.Send(ctx)
+	var w chartQuery
+	w.interval = wire.Parameter(ctx, "interval")
+	w.start, w.hasStart = w.number(wire.Parameter(ctx, "startTs", "start_ts"))
+	w.end, w.hasEnd = w.number(wire.Parameter(ctx, "endTs", "end_ts"))
+	w.fidelity, w.hasFidelity = w.number(wire.Parameter(ctx, "fidelity"))
+	s, refused := h.span(&w)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	s.most = maxPoints
 	b := append(make([]byte, 0, 4096), `{"history":`...)
-	if b, f = h.appendChart(b, m, o, s); f != nil {
-		f.Send(ctx)
+	if b, refused = h.appendChart(b, m, o, s); refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	wire.AnswerRaw(ctx, wire.CloseObject(b))
 }
 
 // number reads a whole number, and notes if it is none.
-func (w *wanted) number(s string) (n int64, given bool) {
+func (w *chartQuery) number(s string) (n int64, given bool) {
 	if s == "" {
 		return 0, false
 	}
@@ -112,7 +112,7 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 		errBatchSize.Send(ctx)
 		return
 	}
-	w := wanted{interval: body.Interval}
+	w := chartQuery{interval: body.Interval}
 	for _, given := range []struct {
 		from *int64
 		to   *int64
@@ -125,23 +125,23 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 			*given.to, *given.has = *given.from, true
 		}
 	}
-	s, f := h.span(&w)
+	s, refused := h.span(&w)
 	s.most = maxPoints / int64(len(body.Markets))
 	b := append(make([]byte, 0, 16384), `{"history":{`...)
 	var told []engine.Token
 	for _, id := range body.Markets {
 		token, ok := engine.ParseToken(id)
 		switch {
-		case f != nil:
+		case refused != nil:
 		case !ok:
-			f = errChartedAll
+			refused = errChartedAll
 		case !slices.Contains(told, token): // which may be written in several ways
 			told = append(told, token)
-			b, f = h.appendNamed(b, token, s)
+			b, refused = h.appendNamed(b, token, s)
 		}
 	}
-	if f != nil {
-		f.Send(ctx)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	wire.AnswerRaw(ctx, append(b, '}', '}'))
@@ -158,7 +158,7 @@ func (h *Handler) appendNamed(b []byte, token engine.Token, s span) ([]byte, *wi
 
 // span decides the window. An interval ends now; so does a start whose end is left out, or yet to
 // come. A window that has yet to begin, by a clock that is ahead of this one for example, is empty.
-func (h *Handler) span(w *wanted) (s span, f *wire.Refusal) {
+func (h *Handler) span(w *chartQuery) (s span, refused *wire.Refusal) {
 	s.to = h.now()
 	if w.hasFidelity && w.fidelity < 1 {
 		return s, errFidelity
@@ -172,7 +172,7 @@ func (h *Handler) span(w *wanted) (s span, f *wire.Refusal) {
 		return s, nil
 	case named:
 		s.from = s.to - engine.Time(length.Milliseconds())
-	case w.interval != "" || !w.hasStart || w.start < 0 || w.start > maxSeconds:
+	case w.interval != "" || !w.hasStart || w.start < 0 || w.start > wire.MaxSeconds:
 		return s, errSpan
 	default:
 		s.from = engine.Time(w.start) * 1000
@@ -180,7 +180,7 @@ func (h *Handler) span(w *wanted) (s span, f *wire.Refusal) {
 			return s, errSpan
 		}
 		if w.hasEnd {
-			s.to = min(s.to, engine.Time(min(w.end, maxSeconds))*1000)
+			s.to = min(s.to, engine.Time(min(w.end, wire.MaxSeconds))*1000)
 		}
 	}
 	s.step = steps[len(steps)-1]
@@ -210,7 +210,7 @@ func (h *Handler) appendChart(
 	if s.count(s.step) > s.most {
 		first, known, err := h.o.History.PricedSince(m.No)
 		if err != nil {
-			return b, h.internal("read prices", m.Condition.Hex(), err)
+			return b, wire.Internal(h.o.Log, "read prices", m.Condition.Hex(), err)
 		}
 		if !known || first > s.to {
 			first = s.to
@@ -224,7 +224,7 @@ func (h *Handler) appendChart(
 	}
 	points, err := h.charted(m.No, s)
 	if err != nil {
-		return b, h.internal("read prices", m.Condition.Hex(), err)
+		return b, wire.Internal(h.o.Log, "read prices", m.Condition.Hex(), err)
 	}
 	return appendPoints(b, points, o), nil
 }

@@ -18,27 +18,27 @@ func TestSpans(t *testing.T) {
 	n.handler.o.Now = func() time.Time { return time.UnixMilli(int64(now)) }
 	const day = 24 * time.Hour
 	for _, c := range []struct {
-		w    wanted
+		w    chartQuery
 		from engine.Time
 		to   engine.Time
 		step time.Duration
 	}{
-		{wanted{interval: "1h"}, now - 3_600_000, now, time.Minute},
-		{wanted{interval: "1d"}, now - 86_400_000, now, time.Minute},
-		{wanted{interval: "1w"}, now - 7*86_400_000, now, 30 * time.Minute},
-		{wanted{interval: "1w", fidelity: 1, hasFidelity: true}, now - 7*86_400_000, now, time.Minute},
-		{wanted{interval: "1d", fidelity: 2, hasFidelity: true}, now - 86_400_000, now, 5 * time.Minute},
-		{wanted{interval: "1d", fidelity: 31, hasFidelity: true}, now - 86_400_000, now, 3 * time.Hour},
-		{wanted{interval: "1d", fidelity: 9999, hasFidelity: true}, now - 86_400_000, now, day / 2},
-		{wanted{interval: "max"}, 0, now, day / 2},
-		{wanted{interval: "all", fidelity: 1, hasFidelity: true}, 0, now, day / 2},
-		{wanted{hasStart: true, start: 1_699_999_000}, 1_699_999_000_000, now, time.Minute},
-		{wanted{hasStart: true, start: 1_600_000_000, hasEnd: true, end: 1_600_003_600},
+		{chartQuery{interval: "1h"}, now - 3_600_000, now, time.Minute},
+		{chartQuery{interval: "1d"}, now - 86_400_000, now, time.Minute},
+		{chartQuery{interval: "1w"}, now - 7*86_400_000, now, 30 * time.Minute},
+		{chartQuery{interval: "1w", fidelity: 1, hasFidelity: true}, now - 7*86_400_000, now, time.Minute},
+		{chartQuery{interval: "1d", fidelity: 2, hasFidelity: true}, now - 86_400_000, now, 5 * time.Minute},
+		{chartQuery{interval: "1d", fidelity: 31, hasFidelity: true}, now - 86_400_000, now, 3 * time.Hour},
+		{chartQuery{interval: "1d", fidelity: 9999, hasFidelity: true}, now - 86_400_000, now, day / 2},
+		{chartQuery{interval: "max"}, 0, now, day / 2},
+		{chartQuery{interval: "all", fidelity: 1, hasFidelity: true}, 0, now, day / 2},
+		{chartQuery{hasStart: true, start: 1_699_999_000}, 1_699_999_000_000, now, time.Minute},
+		{chartQuery{hasStart: true, start: 1_600_000_000, hasEnd: true, end: 1_600_003_600},
 			1_600_000_000_000, 1_600_003_600_000, time.Minute},
-		{wanted{hasStart: true}, 0, now, day / 2},
-		{wanted{hasStart: true, hasEnd: true, end: 1 << 62}, 0, now, day / 2},
-		{wanted{hasStart: true, start: 1_700_000_001}, 1_700_000_001_000, now, time.Minute},
-		{wanted{hasStart: true, start: 1_700_000_002, hasEnd: true, end: 1_700_000_009},
+		{chartQuery{hasStart: true}, 0, now, day / 2},
+		{chartQuery{hasStart: true, hasEnd: true, end: 1 << 62}, 0, now, day / 2},
+		{chartQuery{hasStart: true, start: 1_700_000_001}, 1_700_000_001_000, now, time.Minute},
+		{chartQuery{hasStart: true, start: 1_700_000_002, hasEnd: true, end: 1_700_000_009},
 			1_700_000_002_000, now, time.Minute},
 	} {
 		s, f := n.handler.span(&c.w)
@@ -47,18 +47,18 @@ func TestSpans(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		w    wanted
+		w    chartQuery
 		want *wire.Refusal
 	}{
-		{wanted{}, errSpan}, {wanted{interval: "2h"}, errSpan}, {wanted{junk: true}, errSpan},
-		{wanted{hasEnd: true, end: 5}, errSpan}, {wanted{hasStart: true, start: -1}, errSpan},
-		{wanted{interval: "1h", hasStart: true}, errSpan},
-		{wanted{interval: "1h", hasEnd: true}, errSpan},
-		{wanted{hasStart: true, start: 9, hasEnd: true, end: 8}, errSpan},
-		{wanted{hasStart: true, start: 9, hasEnd: true, end: -8}, errSpan},
-		{wanted{hasStart: true, hasEnd: true, end: math.MinInt64}, errSpan},
-		{wanted{hasStart: true, hasEnd: true, end: math.MinInt64 / 999}, errSpan},
-		{wanted{interval: "1h", hasFidelity: true}, errFidelity},
+		{chartQuery{}, errSpan}, {chartQuery{interval: "2h"}, errSpan}, {chartQuery{junk: true}, errSpan},
+		{chartQuery{hasEnd: true, end: 5}, errSpan}, {chartQuery{hasStart: true, start: -1}, errSpan},
+		{chartQuery{interval: "1h", hasStart: true}, errSpan},
+		{chartQuery{interval: "1h", hasEnd: true}, errSpan},
+		{chartQuery{hasStart: true, start: 9, hasEnd: true, end: 8}, errSpan},
+		{chartQuery{hasStart: true, start: 9, hasEnd: true, end: -8}, errSpan},
+		{chartQuery{hasStart: true, hasEnd: true, end: math.MinInt64}, errSpan},
+		{chartQuery{hasStart: true, hasEnd: true, end: math.MinInt64 / 999}, errSpan},
+		{chartQuery{interval: "1h", hasFidelity: true}, errFidelity},
 	} {
 		if _, f := n.handler.span(&c.w); f != c.want {
 			t.Errorf("%+v: %+v", c.w, f)

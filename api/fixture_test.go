@@ -29,8 +29,9 @@ type node struct {
 	now      engine.Time
 	catalog  *catalog.Catalog
 	handler  *Handler
-	running  chan error // what the index's Run returned
-	broken   bool       // the index is closed already
+	clock    func() time.Time // of windows
+	running  chan error       // what the index's Run returned
+	broken   bool             // the index is closed already
 }
 
 // testJournal is the id that all trade ids of the tests carry.
@@ -42,6 +43,7 @@ func newNode(t testing.TB) *node {
 	n := &node{
 		t: t, exchange: engine.NewExchange(1), board: view.NewBoard(),
 		now: 1_700_000_000_000, catalog: catalog.Empty(),
+		clock: func() time.Time { return time.Unix(1_700_006_400, 0) },
 	}
 	var err error
 	n.journal, err = journal.Open(journal.Options{Dir: "data", FS: vfs.NewMem(), Log: quiet})
@@ -57,7 +59,7 @@ func newNode(t testing.TB) *node {
 		KeyID:     keyID,
 		Checksum:  checksum,
 		Exchanges: []engine.Address{trader("exchange"), trader("second")},
-		Now:       func() time.Time { return time.Unix(1_700_006_400, 0) },
+		Now:       func() time.Time { return n.clock() },
 	})
 	n.must(err)
 	t.Cleanup(func() {

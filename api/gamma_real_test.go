@@ -79,7 +79,7 @@ func newReal(t *testing.T) (r *real, events, markets, books, series, tags []map[
 	texts[3], markets = recorded(t, "gamma_markets.jsonl.gz")
 	texts[4], books = recorded(t, "clob_markets.jsonl.gz")
 	r = &real{node: newNode(t), mapped: map[string]int{}, own: map[string]map[string]any{}}
-	store, err := catalog.Open(catalog.Options{Live: r.handler.values.Live,
+	store, err := catalog.Open(catalog.Options{Live: r.handler.o.Values.Live,
 		List: func(list []engine.Listing) error {
 			for part := range slices.Chunk(list, 200) {
 				commands := make([]engine.Command, len(part))

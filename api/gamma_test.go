@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/engine"
 )
 
@@ -17,7 +18,7 @@ import (
 func (n *node) described(records ...string) {
 	n.t.Helper()
 	c, r, err := catalog.Read(strings.NewReader(strings.Join(records, "\n")),
-		catalog.Options{Live: n.handler.values.Live})
+		catalog.Options{Live: n.handler.o.Values.Live})
 	n.must(err)
 	if r.Broken+r.Refused > 0 {
 		n.t.Fatal(r.Bad)
@@ -200,7 +201,7 @@ func TestLongSeries(t *testing.T) {
 // once, whatever a page begins with.
 func TestBookOrdinals(t *testing.T) {
 	n := newNode(t)
-	const all = 2*marketLimit + 7
+	const all = 2*500 + 7
 	var records []string
 	for c := 1; c <= all; c++ {
 		if c%3 == 0 {
@@ -213,7 +214,7 @@ func TestBookOrdinals(t *testing.T) {
 	for range 2 { // once without a catalog
 		seen := map[string]int{}
 		pages, next := 0, "MA=="
-		for ; next != endCursor; pages++ {
+		for ; next != wire.EndCursor; pages++ {
 			var page struct {
 				Data []struct {
 					ID      string `json:"condition_id"`
@@ -226,7 +227,7 @@ func TestBookOrdinals(t *testing.T) {
 			for _, m := range page.Data {
 				seen[m.ID]++
 			}
-			if page.Count != len(page.Data) || page.Count == 0 || len(page.Data) > marketLimit {
+			if page.Count != len(page.Data) || page.Count == 0 || len(page.Data) > 500 {
 				t.Fatalf("page %d: %d of %d", pages, page.Count, len(page.Data))
 			}
 			next = page.Next

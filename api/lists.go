@@ -13,22 +13,22 @@ import (
 // maxTokens is how many tokens one request may ask about.
 const maxTokens = 500
 
-// question is one token that a request asks about, and perhaps a side of its book.
-type question struct {
+// tokenQuery is one token that a request asks about, and perhaps a side of its book.
+type tokenQuery struct {
 	token engine.Token
 	side  engine.Side
 	sided bool
 }
 
 // asking is what answers questions about many tokens.
-type asking func(ctx *fasthttp.RequestCtx, asked []question)
+type asking func(ctx *fasthttp.RequestCtx, asked []tokenQuery)
 
 // posted reads the questions from the body: an array of objects.
 func (h *Handler) posted(next asking) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		asked, f := readQuestions(ctx.PostBody())
-		if f != nil {
-			f.Send(ctx)
+		asked, refused := readQuestions(ctx.PostBody())
+		if refused != nil {
+			refused.Send(ctx)
 			return
 		}
 		next(ctx, asked)
@@ -36,7 +36,7 @@ func (h *Handler) posted(next asking) fasthttp.RequestHandler {
 }
 
 // readQuestions reads an array of {token_id, side}. Some clients write tokenId.
-func readQuestions(body []byte) ([]question, *wire.Refusal) {
+func readQuestions(body []byte) ([]tokenQuery, *wire.Refusal) {
 	var list []struct {
 		Token string `json:"token_id"`
 		Camel string `json:"tokenId"`
@@ -48,7 +48,7 @@ func readQuestions(body []byte) ([]question, *wire.Refusal) {
 	if len(list) > maxTokens {
 		return nil, errTooMany
 	}
-	asked := make([]question, len(list))
+	asked := make([]tokenQuery, len(list))
 	for i := range list {
 		q, id, ok := &asked[i], list[i].Token, false
 		if id == "" {
@@ -71,9 +71,9 @@ func readQuestions(body []byte) ([]question, *wire.Refusal) {
 func (h *Handler) queried(next asking) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		args := ctx.QueryArgs()
-		asked, f := parseQuestions(wire.Text(args.Peek("token_ids")), wire.Text(args.Peek("sides")))
-		if f != nil {
-			f.Send(ctx)
+		asked, refused := parseQuestions(wire.Text(args.Peek("token_ids")), wire.Text(args.Peek("sides")))
+		if refused != nil {
+			refused.Send(ctx)
 			return
 		}
 		next(ctx, asked)
@@ -81,7 +81,7 @@ func (h *Handler) queried(next asking) fasthttp.RequestHandler {
 }
 
 // parseQuestions reads the two lists. There are as many sides as tokens, or none.
-func parseQuestions(tokens, sides string) ([]question, *wire.Refusal) {
+func parseQuestions(tokens, sides string) ([]tokenQuery, *wire.Refusal) {
 	n := strings.Count(tokens, ",") + 1
 	if n > maxTokens {
 		return nil, errTooMany
@@ -89,7 +89,7 @@ func parseQuestions(tokens, sides string) ([]question, *wire.Refusal) {
 	if sides != "" && strings.Count(sides, ",")+1 != n {
 		return nil, errSides
 	}
-	asked, sided := make([]question, n), sides != ""
+	asked, sided := make([]tokenQuery, n), sides != ""
 	for i := range asked {
 		q, id, ok := &asked[i], "", false
 		id, tokens, _ = strings.Cut(tokens, ",")

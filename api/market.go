@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/gamma"
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
@@ -14,15 +15,15 @@ import (
 func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal) {
 	id, inPath := ctx.UserValue("token").(string)
 	if !inPath {
-		id = queryToken(ctx)
+		id = wire.QueryToken(ctx)
 	}
 	token, ok := engine.ParseToken(id)
 	if !ok {
-		return nil, errToken
+		return nil, wire.ErrToken
 	}
 	m, _, ok := h.o.Board.Directory.Token(token)
 	if !ok {
-		return nil, errNoMarket
+		return nil, wire.ErrNoMarket
 	}
 	return m, nil
 }
@@ -32,20 +33,20 @@ func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refus
 	id, _ := ctx.UserValue("condition").(string)
 	c, ok := engine.ParseCondition(id)
 	if !ok {
-		return nil, errCondition
+		return nil, wire.ErrCondition
 	}
 	m := h.o.Board.Directory.Condition(c)
 	if m == nil {
-		return nil, errNoMarket
+		return nil, wire.ErrNoMarket
 	}
 	return m, nil
 }
 
 // tickSize answers GET /tick-size: the price step as a JSON number, which clients turn into text.
 func (h *Handler) tickSize(ctx *fasthttp.RequestCtx) {
-	m, f := h.market(ctx)
-	if f != nil {
-		f.Send(ctx)
+	m, refused := h.market(ctx)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	var room [48]byte
@@ -56,9 +57,9 @@ func (h *Handler) tickSize(ctx *fasthttp.RequestCtx) {
 
 // negRisk answers GET /neg-risk: which of the two exchange contracts orders must be signed for.
 func (h *Handler) negRisk(ctx *fasthttp.RequestCtx) {
-	m, f := h.market(ctx)
-	if f != nil {
-		f.Send(ctx)
+	m, refused := h.market(ctx)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	var room [32]byte
@@ -70,10 +71,10 @@ func (h *Handler) negRisk(ctx *fasthttp.RequestCtx) {
 // feeRate answers GET /fee-rate, of one token or, without one, what a market has that sets no fee.
 func (h *Handler) feeRate(ctx *fasthttp.RequestCtx) {
 	var fee engine.Fee
-	if ctx.UserValue("token") != nil || queryToken(ctx) != "" {
-		m, f := h.market(ctx)
-		if f != nil {
-			f.Send(ctx)
+	if ctx.UserValue("token") != nil || wire.QueryToken(ctx) != "" {
+		m, refused := h.market(ctx)
+		if refused != nil {
+			refused.Send(ctx)
 			return
 		}
 		fee = m.Fee
@@ -112,9 +113,9 @@ func exponent(fee engine.Fee) uint64 {
 
 // marketByToken answers GET /markets-by-token/{token}: the condition and both of its tokens.
 func (h *Handler) marketByToken(ctx *fasthttp.RequestCtx) {
-	m, f := h.market(ctx)
-	if f != nil {
-		f.Send(ctx)
+	m, refused := h.market(ctx)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 320), '{')
@@ -127,9 +128,9 @@ func (h *Handler) marketByToken(ctx *fasthttp.RequestCtx) {
 // clobMarket answers GET /clob-markets/{condition}: what a client must know before it signs, with
 // the short keys that it reads. Numbers are JSON numbers here.
 func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx) {
-	m, f := h.condition(ctx)
-	if f != nil {
-		f.Send(ctx)
+	m, refused := h.condition(ctx)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	b := append(make([]byte, 0, 512), '{')
@@ -148,15 +149,9 @@ func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx) {
 	b = append(b, `,"mbf":0`...) // makers pay nothing
 	b = strconv.AppendUint(wire.AppendKey(b, "tbf"), uint64(m.Fee.Rate), 10)
 	b = append(b, `,"r":null`...) // no rewards
-	b = strconv.AppendBool(wire.AppendKey(b, "ao"), h.accepts(m))
+	b = strconv.AppendBool(wire.AppendKey(b, "ao"), gamma.Accepts(h.o.Board, m))
 	// No delay, no quotes on request, no age that an order must reach. The start of a game (gst) is a
 	// text where it is known, which it is not here.
 	b = append(b, `,"sd":0,"rfqe":false,"ibce":false,"oas":0`...)
 	wire.Answer(ctx, append(b, `,"creator":""}`...))
-}
-
-// accepts says whether a market takes orders right now.
-func (h *Handler) accepts(m *view.Market) bool {
-	return m.State == engine.Open && m.Mode != engine.CancelOnly &&
-		h.o.Board.Directory.Mode() != engine.CancelOnly
 }

@@ -58,27 +58,17 @@ func TestDocumented(t *testing.T) {
 	}
 	h := newNode(t).handler
 	served := map[string]bool{}
-	for _, r := range h.reads() {
-		served[openapi.Route("GET", r.path)] = true
-	}
-	for _, r := range slices.Concat(h.catalogRoutes(), h.besideCatalog(), h.walletRoutes(),
-		h.marketDataRoutes()) {
-		served[openapi.Route("GET", r.path)] = true
+	for _, table := range h.tables() {
+		for _, r := range table.routes {
+			served[openapi.Route("GET", r.Path)] = true
+		}
 	}
 	for _, r := range h.posts() {
-		served[openapi.Route("POST", r.path)] = true
+		served[openapi.Route("POST", r.Path)] = true
 	}
-	for path, r := range h.privateRoutes() {
-		if path == accountOrder {
-			path += "{id}"
-		}
-		for method, handler := range map[string]accountHandler{
-			"GET": r.get, "POST": r.post, "DELETE": r.del,
-		} {
-			if handler != nil {
-				served[openapi.Route(method, path)] = true
-			}
-		}
+	for _, route := range h.account.Private() {
+		method, path, _ := strings.Cut(route, " ")
+		served[openapi.Route(method, path)] = true
 	}
 	documented := d.Routes("account", "books", "markets", "catalog", "wallets", "description")
 	for _, route := range documented {

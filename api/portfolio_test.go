@@ -16,13 +16,13 @@ import (
 )
 
 // investors is a node with wallets that trade at random, and beside it what a plain reader of the
-// Events would know of them: exact averages, one list of deeds, how many pairs there are.
+// Events would know of them: exact averages, one list of acts, how many pairs there are.
 type investors struct {
 	*script
 	r       *rand.Rand
 	names   []string
 	tokens  map[ownedToken]*plainPosition
-	deeds   []plainDeed
+	acts    []plainDeed
 	supply  map[engine.MarketNo][2]int64
 	payout  map[engine.MarketNo]int64
 	last    map[engine.MarketNo]int64 // price of outcome 0 in the last trade
@@ -145,9 +145,9 @@ func (n *investors) note(c *engine.Command, e *engine.Event) {
 		n.fill(c, e)
 	case engine.Split, engine.Merged:
 		kind := "SPLIT"
-		n.deeds = append(n.deeds, plainDeed{e.Wallet, kind, "", size, size, false})
+		n.acts = append(n.acts, plainDeed{e.Wallet, kind, "", size, size, false})
 		if e.Kind == engine.Merged {
-			n.deeds[len(n.deeds)-1].kind = "MERGE"
+			n.acts[len(n.acts)-1].kind = "MERGE"
 			size = -size
 		}
 		n.issue(e.Market, size)
@@ -160,7 +160,7 @@ func (n *investors) note(c *engine.Command, e *engine.Event) {
 		n.supply[e.Market] = [2]int64{s[0] - e.Args[0], s[1] - e.Args[1]}
 		n.token(e.Wallet, e.Market, 0).change(-e.Args[0], first)
 		n.token(e.Wallet, e.Market, 1).change(-e.Args[1], size-first)
-		n.deeds = append(n.deeds, plainDeed{e.Wallet, "REDEEM", "", e.Args[0] + e.Args[1], size, false})
+		n.acts = append(n.acts, plainDeed{e.Wallet, "REDEEM", "", e.Args[0] + e.Args[1], size, false})
 	case engine.Resolved:
 		n.payout[e.Market] = int64(e.Price)
 	}
@@ -209,7 +209,7 @@ func (n *investors) fill(c *engine.Command, e *engine.Event) {
 			size = -size
 		}
 		p.change(size, cash)
-		n.deeds = append(n.deeds, d)
+		n.acts = append(n.acts, d)
 	}
 }
 
@@ -340,29 +340,29 @@ func (n *investors) check(name string) {
 	if got := fetch[struct{ Traded int }](n, "/traded?"+user); got.Traded != len(markets) {
 		n.t.Fatalf("traded in %d markets, want %d", got.Traded, len(markets))
 	}
-	n.checkDeeds(wallet, user)
+	n.checkActs(wallet, user)
 }
 
-// checkDeeds compares the activity of a wallet, and its trades. A taker's fills at one price are
+// checkActs compares the activity of a wallet, and its trades. A taker's fills at one price are
 // one row there, so that only sums are compared with those.
-func (n *investors) checkDeeds(wallet engine.WalletNo, user string) {
+func (n *investors) checkActs(wallet engine.WalletNo, user string) {
 	n.t.Helper()
 	type sum struct{ size, cash float64 }
 	want, got := map[string]sum{}, map[string]sum{}
-	for _, d := range n.deeds {
+	for _, d := range n.acts {
 		if d.wallet == wallet {
 			key := fmt.Sprint(d.kind, d.side)
 			s := want[key]
 			want[key] = sum{s.size + float64(d.size)/1e6, s.cash + float64(d.cash)/1e6}
 		}
 	}
-	type row struct {
+	type actRow struct {
 		Type, Side     string
 		Size, USDCSize float64
 		Timestamp      int64
 	}
 	for offset := 0; ; offset += 300 {
-		page := fetch[[]row](n, fmt.Sprintf("/activity?limit=300&offset=%d&%s", offset, user))
+		page := fetch[[]actRow](n, fmt.Sprintf("/activity?limit=300&offset=%d&%s", offset, user))
 		for i, d := range page {
 			s := got[d.Type+d.Side]
 			got[d.Type+d.Side] = sum{s.size + d.Size, s.cash + d.USDCSize}
@@ -381,7 +381,7 @@ func (n *investors) checkDeeds(wallet engine.WalletNo, user string) {
 	if len(got) != len(want) {
 		n.t.Fatalf("activity of %v, want %v", got, want)
 	}
-	size, parts := 0.0, fetch[[]row](n, "/trades?takerOnly=false&limit=10000&"+user)
+	size, parts := 0.0, fetch[[]actRow](n, "/trades?takerOnly=false&limit=10000&"+user)
 	for _, d := range parts {
 		size += d.Size
 	}
@@ -430,15 +430,15 @@ func (n *investors) checkSupply() {
 // checkStanding: a market's positions are those that its wallets are told of.
 func (n *investors) checkStanding(m engine.MarketNo, id string) {
 	n.t.Helper()
-	type row struct {
+	type standingRow struct {
 		ProxyWallet                         string
 		Size, AvgPrice, CurrPrice, TotalPnl float64
 		CurrentValue, CashPnl, RealizedPnl  float64
 		OutcomeIndex                        int
 	}
-	groups := fetch[[]struct{ Positions []row }](n,
+	groups := fetch[[]struct{ Positions []standingRow }](n,
 		"/v1/market-positions?status=OPEN&limit=500&market="+id)
-	rows := map[string]row{}
+	rows := map[string]standingRow{}
 	for _, g := range groups {
 		for i, p := range g.Positions {
 			if i > 0 && p.TotalPnl > g.Positions[i-1].TotalPnl+2*cent {

@@ -23,7 +23,7 @@ func (h *Handler) midpoint(ctx *fasthttp.RequestCtx) {
 }
 
 // midpoints answers GET and POST /midpoints: an object by token id, without those that have none.
-func (h *Handler) midpoints(ctx *fasthttp.RequestCtx, asked []question) {
+func (h *Handler) midpoints(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	h.bestOf(ctx, asked, appendMidpoint)
 }
 
@@ -43,7 +43,7 @@ func (h *Handler) spread(ctx *fasthttp.RequestCtx) {
 }
 
 // spreads answers POST /spreads: an object by token id, without those that have none.
-func (h *Handler) spreads(ctx *fasthttp.RequestCtx, asked []question) {
+func (h *Handler) spreads(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	h.bestOf(ctx, asked, appendSpread)
 }
 
@@ -56,20 +56,20 @@ func appendSpread(b []byte, bid, ask engine.Price) []byte {
 func (h *Handler) best(
 	ctx *fasthttp.RequestCtx, none *wire.Refusal,
 ) (bid, ask engine.Price, ok bool) {
-	s, o, f := h.snapshot(ctx)
-	if f == nil {
+	s, o, refused := h.snapshot(ctx)
+	if refused == nil {
 		if bid, ask = s.Best(o); bid != 0 && ask != 0 {
 			return bid, ask, true
 		}
-		f = none
+		refused = none
 	}
-	f.Send(ctx)
+	refused.Send(ctx)
 	return 0, 0, false
 }
 
 // bestOf answers with an object that holds, for each token with orders on both sides of its book,
 // what is made of its best prices. A token that is asked for twice is there once.
-func (h *Handler) bestOf(ctx *fasthttp.RequestCtx, asked []question, value ofBest) {
+func (h *Handler) bestOf(ctx *fasthttp.RequestCtx, asked []tokenQuery, value ofBest) {
 	seen := make(map[engine.Token]struct{}, len(asked))
 	b := append(make([]byte, 0, 2+tokenBytes*len(asked)), '{')
 	for i := range asked {
@@ -90,12 +90,12 @@ func (h *Handler) bestOf(ctx *fasthttp.RequestCtx, asked []question, value ofBes
 // price answers GET /price: what a taker on that side would pay or get for the next share, "0" if
 // nobody rests on the other side.
 func (h *Handler) price(ctx *fasthttp.RequestCtx) {
-	token, ok := engine.ParseToken(queryToken(ctx))
+	token, ok := engine.ParseToken(wire.QueryToken(ctx))
 	if !ok {
-		errToken.Send(ctx)
+		wire.ErrToken.Send(ctx)
 		return
 	}
-	side, ok := parseSide(wire.Text(peek(ctx, "side")))
+	side, ok := parseSide(wire.Text(wire.Peek(ctx, "side")))
 	if !ok {
 		errSide.Send(ctx)
 		return
@@ -122,7 +122,7 @@ func takerPrice(s *view.Snapshot, o engine.Outcome, side engine.Side) engine.Pri
 
 // prices answers GET and POST /prices: an object by token id of the prices by side, of both sides
 // where none was named. Tokens without a book are left out.
-func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []question) {
+func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	sides := make(map[engine.Token][2]bool, len(asked))
 	for i := range asked {
 		q := &asked[i]
@@ -153,9 +153,9 @@ func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []question) {
 
 // lastTrade answers GET /last-trade-price: price and taker's side of the last trade.
 func (h *Handler) lastTrade(ctx *fasthttp.RequestCtx) {
-	s, o, f := h.snapshot(ctx)
-	if f != nil {
-		f.Send(ctx)
+	s, o, refused := h.snapshot(ctx)
+	if refused != nil {
+		refused.Send(ctx)
 		return
 	}
 	p, side, traded := s.Last(o)
@@ -173,7 +173,7 @@ func appendLast(b []byte, p engine.Price, side engine.Side) []byte {
 }
 
 // lastTrades answers GET and POST /last-trades-prices: an array, without tokens that never traded.
-func (h *Handler) lastTrades(ctx *fasthttp.RequestCtx, asked []question) {
+func (h *Handler) lastTrades(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	b := append(make([]byte, 0, 2+2*tokenBytes*len(asked)), '[')
 	for i := range asked {
 		s, o, known := h.o.Board.Book(asked[i].token)

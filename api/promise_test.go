@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wallets"
 	"clobd/scripts/openapi"
 )
 
@@ -37,7 +38,7 @@ func (s *script) breaks(what string) {
 func (s *script) profiles(text string) {
 	path := filepath.Join(s.t.TempDir(), "profiles.json")
 	s.must(os.WriteFile(path, []byte(s.refer(text)), 0o600))
-	p, err := OpenProfiles(path, s.handler.o.Log)
+	p, err := wallets.OpenProfiles(path, s.handler.o.Log)
 	s.must(err)
 	s.handler = s.again(func(o *Options) { o.Profiles = p })
 }

@@ -59,7 +59,7 @@ func TestVolumeWindows(t *testing.T) {
 	n, r := newNode(t), rand.New(rand.NewPCG(3, 9))
 	n.run()
 	clock := n.now
-	n.handler.values.now = func() time.Time { return time.UnixMilli(int64(clock)) }
+	n.clock = func() time.Time { return time.UnixMilli(int64(clock)) }
 	for c := range 3 {
 		n.do(engine.Command{Kind: engine.List, Listing: listing(c+1, 100)})
 	}

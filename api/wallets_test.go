@@ -3,9 +3,6 @@ package api
 import (
 	"io"
 	"log/slog"
-	"math"
-	"math/big"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wallets"
 	"clobd/api/wire"
 	"clobd/engine"
 )
@@ -118,7 +116,7 @@ func TestWalletAllow(t *testing.T) {
 	}
 }
 
-// TestProfiles: what the file says is told, a change of it is seen, nonsense changes nothing.
+// TestProfiles: what the file of profiles says is told with holders and by /public-profile.
 func TestProfiles(t *testing.T) {
 	n := newNode(t)
 	n.run()
@@ -127,126 +125,26 @@ func TestProfiles(t *testing.T) {
 		t.Fatal("the index lags")
 	}
 	path := filepath.Join(t.TempDir(), "profiles.json")
-	at := time.Unix(1_700_000_000, 0)
-	write := func(text string) {
-		n.must(os.WriteFile(path, []byte(text), 0o600))
-		at = at.Add(time.Second)
-		n.must(os.Chtimes(path, at, at))
-	}
 	wallet := trader("maker").Hex()
-	write(`[{"proxyWallet":"` + wallet + `","name":"Max \"M\"","bio":"b","pseudonym":"p",` +
-		`"profileImage":"https://x/1.png","profileImageOptimized":"https://x/2.png",` +
-		`"displayUsernamePublic":true}]`)
+	n.must(os.WriteFile(path, []byte(`[{"proxyWallet":"`+wallet+`","name":"Max \"M\"","bio":"b","pseudonym":"p",`+
+		`"profileImage":"https://x/1.png","profileImageOptimized":"https://x/2.png",`+
+		`"displayUsernamePublic":true}]`), 0o600))
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	profiles, err := OpenProfiles(path, quiet)
+	profiles, err := wallets.OpenProfiles(path, quiet)
 	n.must(err)
 	h := n.again(func(o *Options) { o.Profiles = profiles })
-	told := func(want string) {
-		t.Helper()
-		profiles.refresh()
-		ctx := ask("GET", "/holders?market="+listing(1, 0).Condition.Hex())
-		if h.Public(ctx); !strings.Contains(string(ctx.Response.Body()), want) {
-			t.Errorf("%s\nhas no %s", ctx.Response.Body(), want)
-		}
+	ctx := ask("GET", "/holders?market="+listing(1, 0).Condition.Hex())
+	want := `"displayUsernamePublic":true,"outcomeIndex":0,"name":"Max \"M\"","pseudonym":"p",` +
+		`"bio":"b","profileImage":"https://x/1.png","profileImageOptimized":"https://x/2.png"}`
+	if h.Public(ctx); !strings.Contains(string(ctx.Response.Body()), want) {
+		t.Errorf("%s\nhas no %s", ctx.Response.Body(), want)
 	}
-	told(`"displayUsernamePublic":true,"outcomeIndex":0,"name":"Max \"M\"","pseudonym":"p",` +
-		`"bio":"b","profileImage":"https://x/1.png","profileImageOptimized":"https://x/2.png"}`)
-	ctx := ask("GET", "/public-profile?address=0x"+strings.ToUpper(wallet[2:]))
+	ctx = ask("GET", "/public-profile?address=0x"+strings.ToUpper(wallet[2:]))
 	if h.Public(ctx); string(ctx.Response.Body()) != `{"proxyWallet":"`+
 		checksum(trader("maker"))+`","displayUsernamePublic":true,"name":"Max \"M\"",`+
 		`"pseudonym":"p","bio":"b","profileImage":"https://x/1.png",`+
 		`"profileImageOptimized":"https://x/2.png"}` {
 		t.Errorf("the profile is %s", ctx.Response.Body())
-	}
-	write(`[{"proxyWallet":"` + strings.ToUpper(wallet[2:]) + `"}]`)
-	told(`"name":"Max`)
-	write(`[{"proxyWallet":"` + wallet + `","name":"Moritz"}]`)
-	told(`"displayUsernamePublic":false,"outcomeIndex":0,"name":"Moritz","pseudonym":""`)
-	n.must(os.Remove(path))
-	told(`"name":"Moritz"`)
-	write(`[]`)
-	told(`"name":""`)
-	for _, bad := range []string{
-		``, `{}`, `[{"name":"x"}]`, `[{"proxyWallet":"0x12"}]`, `[] []`,
-		`[{"proxyWallet":"` + wallet + `","nam":"x"}]`,
-		`[{"proxyWallet":"` + wallet + `"},{"proxyWallet":"` + strings.ToUpper(wallet[2:]) + `"}]`,
-		`[{"proxyWallet":"` + wallet + `"},{"proxyWallet":"` + wallet + `"}]`,
-		`[{"proxyWallet":"` + wallet + `","bio":"` + strings.Repeat("b", 2001) + `"}]`,
-	} {
-		write(bad)
-		if _, err := OpenProfiles(path, quiet); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%.80s: %v", bad, err)
-		}
-	}
-	if _, err := OpenProfiles(path+"x", quiet); err == nil {
-		t.Error("there is no such file")
-	}
-}
-
-// TestRatio: against exact fractions, far beyond 64 bits, and where it saturates.
-func TestRatio(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
-		a := r.Int64() >> r.IntN(63)
-		if r.IntN(2) == 0 {
-			a = -a
-		}
-		by, over := uint64(r.IntN(1_000_001)), uint64(r.Int64()>>r.IntN(63))
-		want := int64(0)
-		if over != 0 {
-			x := new(big.Int).Mul(big.NewInt(a), new(big.Int).SetUint64(by))
-			half, whole := new(big.Int).SetUint64(over/2), new(big.Int).SetUint64(over)
-			sign := x.Sign()
-			x.Quo(x.Add(x.Abs(x), half), whole)
-			if want = math.MaxInt64; x.IsInt64() {
-				want = x.Int64()
-			}
-			if sign < 0 {
-				want = -want
-			}
-		}
-		if got := ratio(a, by, over); got != want {
-			t.Fatalf("ratio(%d, %d, %d) = %d, want %d", a, by, over, got, want)
-		}
-	}
-	for v, want := range map[int64]int64{4999: 0, 5000: 1, -4999: 0, -5000: -1, 10_000: 1} {
-		if got := cents(v); got != want {
-			t.Errorf("cents(%d) = %d", v, got)
-		}
-	}
-}
-
-// TestAmounts: decimal numbers become base units exactly, and what is finer is rounded up.
-func TestAmounts(t *testing.T) {
-	for text, want := range map[string]int64{
-		"": 7, "0": 0, "1": 1e6, "0.1": 1e5, "0.000001": 1, "0.0000001": 1, "1e-6": 1,
-		"123456789.012345": 123456789012345, "0.29": 290_000, "+1": 1e6, "1E3": 1e9,
-		"-1": -1, "1_0": -1, "0x10": -1, "inf": -1, "nan": -1, "1e30": -1, " 1": -1, ".": -1,
-		"-0": 0, "1,5": -1,
-	} {
-		ctx := ask("GET", "/")
-		ctx.QueryArgs().Set("n", text)
-		a := askFor(ctx, "n")
-		got := a.amount("n", 7)
-		if bad := a.bad != nil; bad != (want < 0) || !bad && got != want {
-			t.Errorf("%q: %d, bad %v, want %d", text, got, bad, want)
-		}
-	}
-}
-
-// TestContainsFold: any letter case, and letters beyond ASCII.
-func TestContainsFold(t *testing.T) {
-	for _, c := range []struct {
-		s, part string
-		want    bool
-	}{
-		{"Will it Rain?", "rain?", true}, {"Will it Rain?", "", true}, {"", "a", false},
-		{"Will it Rain?", "rain!", false}, {"abab", "babb", false}, {"ÉTÉ", "été", true},
-		{"Will it rain in ÖREBRO?", "örebro", true}, {"ab", "abc", false},
-	} {
-		if got := containsFold(c.s, c.part); got != c.want {
-			t.Errorf("%q in %q: %v", c.part, c.s, got)
-		}
 	}
 }
 
@@ -256,10 +154,10 @@ func FuzzWalletQueries(f *testing.F) {
 	n := newNode(f)
 	n.run()
 	n.ladder(2)
-	for _, r := range n.handler.walletRoutes() {
-		f.Add(r.path, "user="+trader("maker").Hex()+"&limit=3&market="+
+	for _, r := range n.handler.wallets.Routes() {
+		f.Add(r.Path, "user="+trader("maker").Hex()+"&limit=3&market="+
 			listing(1, 0).Condition.Hex())
-		f.Add(r.path, "sortBy=TITLE&sortDirection=asc&title=%ff&user=0x&minBalance=1e9&eventId=1,2")
+		f.Add(r.Path, "sortBy=TITLE&sortDirection=asc&title=%ff&user=0x&minBalance=1e9&eventId=1,2")
 	}
 	f.Fuzz(func(t *testing.T, path, query string) {
 		ctx := ask("GET", "/positions")
@@ -271,7 +169,7 @@ func FuzzWalletQueries(f *testing.F) {
 		case 200, 404:
 		case 400:
 			text, _ := strings.CutPrefix(string(body), `{"error":"`)
-			if !strings.HasPrefix(text, "unknown_field: ") && familyOf(ctx.Path()) == wire.Wallets &&
+			if !strings.HasPrefix(text, "unknown_field: ") && wire.FamilyOf(ctx.Path()) == wire.Wallets &&
 				!strings.HasPrefix(text, "missing_field: ") &&
 				!strings.HasPrefix(text, "invalid_field: ") {
 				t.Errorf("%s?%s: %s", path, query, body)
@@ -287,6 +185,7 @@ func TestManyMarkets(t *testing.T) {
 	s := newScript(t)
 	s.node.run()
 	var ids []string
+	const maxMarkets = 100
 	for m := range maxMarkets + 1 {
 		s.do(engine.Command{Kind: engine.List, Listing: listing(m+1, 100)})
 		ids = append(ids, listing(m+1, 0).Condition.Hex())

@@ -14,5 +14,6 @@
 //   - A text of a request is good until its handler returns: Text and Query do not copy.
 //   - The package knows no route, no market and no wallet.
 //
-// Reading order: refusal.go, text.go (JSON), dialect.go.
+// Reading order: refusal.go, missing.go (refusals of several rooms), text.go (JSON), query.go,
+// cursor.go, dialect.go.
 package wire

@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"clobd/api"
 	"clobd/api/catalog"
+	"clobd/api/gamma"
 	"clobd/cmd/cli"
 )
 
@@ -39,7 +39,7 @@ const startLook = 3 * time.Second
 // journal's lock proves that no other process has the folder.
 func (n *node) openCatalog(ctx context.Context) error {
 	bar := newLoadBar(n.screen)
-	n.values = api.NewValues(n.role.Board, n.index.History)
+	n.values = gamma.NewValues(n.role.Board, n.index.History, nil)
 	n.lister = &lister{n.role, n.poison, n.space, n.log}
 	var err error
 	n.describe, err = catalog.Open(catalog.Options{Dir: filepath.Join(n.Data, "catalog"),

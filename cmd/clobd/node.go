@@ -19,6 +19,8 @@ import (
 
 	"clobd/api"
 	"clobd/api/catalog"
+	"clobd/api/gamma"
+	"clobd/api/wallets"
 	"clobd/cmd/cli"
 	"clobd/cmd/clobd/role"
 	"clobd/engine"
@@ -43,15 +45,15 @@ type node struct {
 	claim    disk.Claim
 	describe *catalog.Store
 	lister   *lister
-	values   *api.Values
+	values   *gamma.Values
 	role     *role.Alone
 	index    *history.Index
 	remade   atomic.Bool // the index has failed, and is made anew when it is opened again
 	space    *disk.Space
-	huge     atomic.Int64  // bytes in huge pages
-	unlisted bool          // markets wait for room on the disk
-	backing  sync.Mutex    // held while a backup is made
-	profiles *api.Profiles // nil without any
+	huge     atomic.Int64      // bytes in huge pages
+	unlisted bool              // markets wait for room on the disk
+	backing  sync.Mutex        // held while a backup is made
+	profiles *wallets.Profiles // nil without any
 	door     *ingress.Server
 	admin    *http.Server
 	public   net.Listener

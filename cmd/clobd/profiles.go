@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"clobd/api"
+	"clobd/api/wallets"
 	"clobd/cmd/cli"
 )
 
@@ -13,7 +13,7 @@ func (n *node) readProfiles(ctx context.Context) (err error) {
 	if n.Profiles == "" {
 		return nil
 	}
-	if n.profiles, err = api.OpenProfiles(n.Profiles, n.log); err != nil {
+	if n.profiles, err = wallets.OpenProfiles(n.Profiles, n.log); err != nil {
 		return cli.Hint(err, "--profiles takes a JSON array of objects like "+
 			`{"proxyWallet":"0x and 40 hex digits","name":"…"}`)
 	}

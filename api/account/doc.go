@@ -1,0 +1,29 @@
+// Package account answers what the owner of an API key asks about its own orders, trades and
+// balances, and what anybody asks about the trades of a builder.
+//
+//	ingress checks the key ──► api ──► Account.Serve(owner, dialect)
+//	                                        │ wait for the owner's last write, and for that of
+//	                                        ▼ each wallet linked to the owner
+//	query ──► listQuery: filter, cursor ──► history.History ── rows of orders, trades, balances
+//	                                        │
+//	view.Directory  names of markets,       ▼
+//	                tokens, wallets ──► appendRecord, appendTrade … in the caller's dialect
+//	catalog.Catalog label of the outcome
+//
+// The contract:
+//
+//   - An owner sees its own acknowledged writes: a read waits for the index up to 250 ms, then
+//     says 503 index_lagging rather than something old.
+//   - Orders of another owner are as unknown as orders that never were.
+//   - Pages begin at an ordinal that never changes: nothing is skipped or repeated when orders come
+//     and go between two pages. A page may hold fewer than 100 items although the list goes on.
+//   - Prices and sizes are exact decimals, as text, without exponent or trailing zeros.
+//   - In answers about many orders or conditions each entry has a status; such an answer never has
+//     a key that is called error.
+//   - What this exchange does not have (rewards, notifications, fees of builders) is answered as if
+//     there were none of it.
+//
+// Reading order: account.go (routes, who asks), filter.go (which part of a list), orders.go (one
+// order, its record), trades.go (both lists), lookup.go (many orders, volumes), balance.go,
+// builders.go, absent.go, refusals.go.
+package account

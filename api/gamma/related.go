@@ -1,0 +1,108 @@
+package gamma
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/catalog"
+	"clobd/api/wire"
+)
+
+var noMarketTypes = []byte(`{"marketTypes":[]}`)
+
+const (
+	// maxRelated is how many tags a tag is related to at most, and maxRelatedEvents how many of its
+	// events, the latest, say which.
+	maxRelated       = 100
+	maxRelatedEvents = 10_000
+)
+
+// relatedTags answers the questions about the tags that go with one.
+func (h *Gamma) relatedTags(
+	byID bool, write func(*fasthttp.RequestCtx, *related),
+) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		r := related{catalog: h.o.Catalog()}
+		none := errNoSlug
+		if byID {
+			id := wire.InPath(ctx, "id")
+			r.of, none = r.catalog.TagByID(id), absent(id)
+		} else {
+			r.of = r.catalog.TagBySlug(wire.InPath(ctx, "slug"))
+		}
+		w := ask(ctx)
+		w.flag("omit_empty") // there is no empty one among them
+		r.status = w.Text("status")
+		if !slices.Contains([]string{"", "all", "active", "closed"}, r.status) {
+			w.Invalid("status", "active, closed or all")
+		}
+		switch {
+		case r.of == nil:
+			none.Send(ctx)
+		case w.Refused != nil:
+			w.Refused.Send(ctx)
+		default:
+			r.find()
+			write(ctx, &r)
+		}
+	}
+}
+
+// related are the tags that events have beside one.
+type related struct {
+	catalog *catalog.Catalog
+	of      *catalog.Tag
+	status  string // of the events that count: active, closed, else all
+	tags    []*catalog.Tag
+}
+
+// find counts in how many events each tag stands beside the one, most first.
+func (r *related) find() {
+	events := r.catalog.EventsOfTag(r.of)
+	beside := map[*catalog.Tag]int{}
+	for _, e := range events[max(len(events)-maxRelatedEvents, 0):] {
+		if r.status == "active" && (e.Closed || !e.Active) || r.status == "closed" && !e.Closed {
+			continue
+		}
+		for _, t := range r.catalog.TagsOf(e) {
+			if t.No == r.of.No {
+				continue
+			}
+			if beside[t]++; beside[t] == 1 {
+				r.tags = append(r.tags, t)
+			}
+		}
+	}
+	slices.SortFunc(r.tags, func(x, y *catalog.Tag) int {
+		return cmp.Or(cmp.Compare(beside[y], beside[x]), cmp.Compare(x.No, y.No))
+	})
+	r.tags = r.tags[:min(len(r.tags), maxRelated)]
+}
+
+// tagsOf answers with the tags themselves.
+func (h *Gamma) tagsOf(ctx *fasthttp.RequestCtx, r *related) { h.tagList(ctx, r.catalog, r.tags) }
+
+// appendRelations answers with the ids of both tags of each relation and its rank, from 1. An id
+// that is no whole number is left out: clients read numbers there.
+func (h *Gamma) appendRelations(ctx *fasthttp.RequestCtx, r *related) {
+	b := append(make([]byte, 0, 2+96*len(r.tags)), '[')
+	for i, t := range r.tags {
+		b = wire.AppendField(append(wire.AppendComma(b), '{'), "id", r.of.ID+"-"+t.ID)
+		b = appendTagNumber(b, "tagID", r.of.ID)
+		b = appendTagNumber(b, "relatedTagID", t.ID)
+		b = wire.CloseObject(strconv.AppendInt(wire.AppendKey(b, "rank"), int64(i)+1, 10))
+	}
+	wire.Answer(ctx, append(b, ']'))
+}
+
+// appendTagNumber appends a tag's id if it is a number that JSON readers know exactly.
+func appendTagNumber(b []byte, key, id string) []byte {
+	n, err := strconv.ParseUint(id, 10, 53)
+	if err != nil {
+		return b
+	}
+	return strconv.AppendUint(wire.AppendKey(b, key), n, 10)
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"encoding/base64"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+)
+
+// PageLimit is how many items a page holds at most, unless its route says another number.
+const PageLimit = 100
+
+// The cursors that end a list. Most clients go on until they meet EndCursor; clients of the SVC
+// dialect know EmptyCursor as the end of a list of orders.
+const (
+	EndCursor   = "LTE=" // -1
+	EmptyCursor = ""
+)
+
+// Cursor is where a page begins: at an ordinal of the list, or behind its end. The ordinals of a
+// list never change, so pages do not shift when an item is added or leaves.
+type Cursor struct {
+	From uint64 // 0: the start
+	Past bool   // behind the end
+}
+
+// ReadCursor reads the next_cursor of the query: base64 of a decimal ordinal. Without next_cursor a
+// list begins; an empty next_cursor, or -1, is behind the end. ok is false for anything else.
+func ReadCursor(ctx *fasthttp.RequestCtx) (c Cursor, ok bool) {
+	args := ctx.QueryArgs()
+	switch s := Text(args.Peek("next_cursor")); {
+	case s == EndCursor, s == "" && args.Has("next_cursor"):
+		return Cursor{Past: true}, true
+	case s == "":
+		return Cursor{}, true
+	default:
+		number, err := base64.StdEncoding.DecodeString(s)
+		if err != nil {
+			return Cursor{}, false
+		}
+		c.From, err = strconv.ParseUint(Text(number), 10, 64)
+		return c, err == nil
+	}
+}
+
+// appendCursor appends the cursor of an ordinal; 0 is behind the end, where end is written.
+func appendCursor(b []byte, next uint64, end string) []byte {
+	if next == 0 {
+		return append(b, end...)
+	}
+	var room [20]byte
+	return base64.StdEncoding.AppendEncode(b, strconv.AppendUint(room[:0], next, 10))
+}
+
+// BeginPage begins a page: {"data":[
+func BeginPage(b []byte) []byte { return append(b, `{"data":[`...) }
+
+// PageSize is how many items a page may hold and does.
+type PageSize struct{ Limit, Count int }
+
+// EndPage ends a page of a list that goes on at next; 0 ends the list with the cursor end.
+func EndPage(b []byte, next uint64, end string, p PageSize) []byte {
+	b = append(b, `],"next_cursor":"`...)
+	b = append(appendCursor(b, next, end), `","limit":`...)
+	b = strconv.AppendInt(b, int64(p.Limit), 10)
+	b = append(b, `,"count":`...)
+	return append(strconv.AppendInt(b, int64(p.Count), 10), '}')
+}

@@ -1,0 +1,95 @@
+package wire
+
+import (
+	"bytes"
+	"log/slog"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The refusals of several rooms.
+var (
+	ErrToken = Refuse(fasthttp.StatusBadRequest, "bad_payload", "Invalid token id",
+		"token_id must be the id of an outcome token: a decimal number below 2^256")
+	ErrCondition = Refuse(fasthttp.StatusBadRequest, "bad_payload", "Invalid market",
+		"a condition id is 0x and 64 hex digits")
+	ErrNoMarket = Refuse(fasthttp.StatusNotFound, "not_found", "market not found",
+		"no market that is listed here has that id: a market goes by its condition id, 0x and 64 hex "+
+			"digits, a token by one of the market's clobTokenIds")
+	ErrInternal = Refuse(fasthttp.StatusInternalServerError, "internal", "internal_error",
+		"the node failed to read its own records: its log says which")
+)
+
+// Internal logs why a request failed and is the answer, without the cause.
+func Internal(log *slog.Logger, what, id string, err error) *Refusal {
+	log.Error(what, "id", id, "err", err)
+	return ErrInternal
+}
+
+// families tells the family of a path that leads nowhere by its first segment.
+var families = [...]struct {
+	segment string
+	family  Family
+}{
+	{"/events", Described}, {"/series", Described}, {"/tags", Described},
+	{"/public-search", Described}, {"/markets", Described}, {"/gamma", Described},
+	{"/positions", Wallets}, {"/closed-positions", Wallets}, {"/holders", Wallets},
+	{"/value", Wallets}, {"/traded", Wallets}, {"/activity", Wallets}, {"/trades", Wallets},
+	{"/data-api", Wallets}, {"/oi", Wallets}, {"/live-volume", Wallets},
+	{"/public-profile", Wallets}, {"/v1/market-positions", Wallets}, {"/v1/leaderboard", Wallets},
+	{"/v1/builders", Wallets}, {"/v1/positions", Wallets}, {"/v1/activity", Wallets},
+	{"/sports", Described}, {"/teams", Described}, {"/comments", Described},
+	{"/market-clarifications", Described},
+}
+
+// The two ways to miss a route, worded by each family.
+var errNotFound, errMethod = func() (n, m [Operators]*Refusal) {
+	const routes, methods = "GET /openapi.json names all routes",
+		"the header Allow names the methods of this path"
+	for f := range Operators {
+		n[f] = f.Refuse(fasthttp.StatusNotFound, "not_found", "not found", routes)
+		m[f] = f.Refuse(fasthttp.StatusMethodNotAllowed, "method_not_allowed", "method not allowed",
+			methods)
+	}
+	// Bodies of this family hold nothing but the error.
+	n[Wallets] = Wallets.Refuse(fasthttp.StatusNotFound, "not_found", "not found, "+routes, "")
+	m[Wallets] = Wallets.Refuse(fasthttp.StatusMethodNotAllowed, "method_not_allowed",
+		"method not allowed, "+methods, "")
+	return n, m
+}()
+
+// FamilyOf is the family that words the refusals of a path.
+func FamilyOf(path []byte) Family {
+	for i := range families {
+		rest, is := bytes.CutPrefix(path, []byte(families[i].segment))
+		if is && (len(rest) == 0 || rest[0] == '/') {
+			return families[i].family
+		}
+	}
+	return Trading
+}
+
+// NotFound answers a request whose path leads nowhere.
+func NotFound(ctx *fasthttp.RequestCtx) { errNotFound[FamilyOf(ctx.Path())].Send(ctx) }
+
+// WrongMethod answers a request whose path has no such method. The header Allow is set already.
+func WrongMethod(ctx *fasthttp.RequestCtx) { errMethod[FamilyOf(ctx.Path())].Send(ctx) }
+
+// Route is a public path, as the router writes it, and what answers GET there.
+type Route struct {
+	Path    string
+	Handler fasthttp.RequestHandler
+}
+
+// What the clients of other exchanges ask for and this one does not have is answered as if there
+// were none of it: rewards, rebates, notifications, comments.
+var (
+	EmptyList   = []byte("[]")
+	EmptyObject = []byte("{}")
+	EmptyPage   = EndPage(BeginPage(nil), 0, EndCursor, PageSize{PageLimit, 0})
+)
+
+// Always answers with one body, whatever the query holds.
+func Always(body []byte) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) { AnswerRaw(ctx, body) }
+}

@@ -1,0 +1,210 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Query reads the parameters of one request and keeps the first complaint, in the words of a
+// family: Described or Wallets. An empty value counts as no value. A Query belongs to one request.
+type Query struct {
+	args   *fasthttp.Args
+	family Family
+	// Refused is the first complaint, nil while there is none.
+	Refused *Refusal
+}
+
+// ReadQuery begins to read the query of a request.
+func ReadQuery(ctx *fasthttp.RequestCtx, family Family) Query {
+	return Query{args: ctx.QueryArgs(), family: family}
+}
+
+// Only complains about a parameter that has none of these names.
+func (q *Query) Only(names ...string) {
+	for key := range q.args.All() {
+		if !slices.Contains(names, string(key)) {
+			q.complain("unknown_field", printable(string(key)), "")
+			return
+		}
+	}
+}
+
+// printable is a name as a refusal repeats it.
+func printable(name string) string {
+	const longest = 64
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r == utf8.RuneError || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, name[:min(len(name), longest)])
+	if name == "" {
+		return "?"
+	}
+	return name
+}
+
+// complain keeps a refusal if there is none yet.
+func (q *Query) complain(code, text, detail string) {
+	if q.Refused == nil {
+		q.Refused = q.family.Refuse(fasthttp.StatusBadRequest, code, text, detail)
+	}
+}
+
+// Missing complains that a parameter is not there.
+func (q *Query) Missing(name string) {
+	text := name
+	if q.family == Described {
+		text += " is required"
+	}
+	q.complain("missing_field", text, "")
+}
+
+// Invalid complains about the value of a parameter. expected says what the value should be; the
+// Wallets family leaves that out.
+func (q *Query) Invalid(name, expected string) {
+	if q.family == Described {
+		q.complain("invalid_field", name+" is invalid", name+" is "+expected)
+		return
+	}
+	q.complain("invalid_field", name, "")
+}
+
+// Text is a parameter as it came, under the first of its names that is there; good until the
+// handler returns.
+func (q *Query) Text(names ...string) string { return first(q.args, names) }
+
+// List are the values under all of the names: with commas between them, or each on its own. Beyond
+// most values the query is invalid.
+func (q *Query) List(most int, names ...string) (values []string) {
+	for _, name := range names {
+		for _, v := range q.args.PeekMulti(name) {
+			for part := range strings.SplitSeq(Text(v), ",") {
+				if part = strings.TrimSpace(part); part != "" {
+					values = append(values, part)
+				}
+			}
+		}
+		if len(values) > most {
+			q.Invalid(name, "at most "+strconv.Itoa(most)+" values")
+			return nil
+		}
+	}
+	return values
+}
+
+// Count reads a whole number in [0, most]; without one it is otherwise.
+func (q *Query) Count(name string, otherwise, most int) int {
+	s := q.Text(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil || n > uint64(most) {
+		q.Invalid(name, "")
+		return otherwise
+	}
+	return int(n)
+}
+
+// AtLeast reads a whole number of at least least; a number above most counts as most. Without the
+// parameter the answer is otherwise.
+func (q *Query) AtLeast(name string, otherwise, least, most int) int {
+	s := q.Text(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(s, 10, 64) // of a number that is too large the largest there is
+	if err != nil && !errors.Is(err, strconv.ErrRange) || n < int64(least) {
+		q.Invalid(name, "a whole number, at least "+strconv.Itoa(least))
+		return otherwise
+	}
+	return int(min(n, int64(most)))
+}
+
+// Truth reads true or false; given is false if the parameter is not there or invalid.
+func (q *Query) Truth(name string) (yes, given bool) {
+	s := q.Text(name)
+	if s == "" {
+		return false, false
+	}
+	switch s {
+	case "true", "True", "TRUE", "1":
+		return true, true
+	case "false", "False", "FALSE", "0":
+		return false, true
+	}
+	q.Invalid(name, "true or false")
+	return false, false
+}
+
+// MaxSeconds bounds unix seconds in a query, so that milliseconds do not overflow.
+const MaxSeconds = 1 << 40
+
+// IsNumber reports whether s is made of digits.
+func IsNumber(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Parameter is a parameter of the query under the first of its names that is there, "" if none is.
+func Parameter(ctx *fasthttp.RequestCtx, names ...string) string {
+	return first(ctx.QueryArgs(), names)
+}
+
+func first(args *fasthttp.Args, names []string) string {
+	for _, name := range names {
+		if v := args.Peek(name); len(v) > 0 {
+			return Text(v)
+		}
+	}
+	return ""
+}
+
+// InPath is a part of the path that the route names.
+func InPath(ctx *fasthttp.RequestCtx, name string) string {
+	s, _ := ctx.UserValue(name).(string)
+	return s
+}
+
+// What a query is divided at.
+var (
+	ampersand = []byte("&")
+	equals    = []byte("=")
+)
+
+// Peek is the first parameter of this name of the query as it came, empty if there is none. The
+// bytes are good as long as the request is. Where nothing is escaped, as in all that most clients
+// send, the query is read in place, without a list of all parameters.
+func Peek(ctx *fasthttp.RequestCtx, name string) []byte {
+	query := ctx.URI().QueryString()
+	if bytes.IndexByte(query, '%') >= 0 || bytes.IndexByte(query, '+') >= 0 {
+		return ctx.QueryArgs().Peek(name)
+	}
+	for len(query) > 0 {
+		var parameter []byte
+		parameter, query, _ = bytes.Cut(query, ampersand)
+		if key, value, _ := bytes.Cut(parameter, equals); string(key) == name {
+			return value
+		}
+	}
+	return nil
+}
+
+// QueryToken is the token id of the query, "" if there is none. Some clients write tokenId.
+func QueryToken(ctx *fasthttp.RequestCtx) string {
+	if id := Peek(ctx, "token_id"); len(id) > 0 {
+		return Text(id)
+	}
+	return Text(Peek(ctx, "tokenId"))
+}
