@@ -22,11 +22,11 @@ type Catalog struct {
 	names Rows[string] // of those who made markets, in lower case
 	// What they find are numbers of rows.
 	searchEvents, searchTags *search.Index
-	ranks                    []rank // of events by their row numbers: what the search has them under
+	ranks                    []searchRank // of events by their row numbers: what the search has them under
 
-	byCondition, byToken, byMarketID, byMarketSlug table
-	byEventID, byEventSlug, bySeriesID             table
-	bySeriesSlug, byTagID, byTagSlug, byName       table
+	byCondition, byToken, byMarketID, byMarketSlug hashTable
+	byEventID, byEventSlug, bySeriesID             hashTable
+	bySeriesSlug, byTagID, byTagSlug, byName       hashTable
 
 	markets marketColumns
 	orders  [kinds]*orders
@@ -38,13 +38,13 @@ type Catalog struct {
 // Empty is a catalog that describes nothing.
 func Empty() *Catalog {
 	c := &Catalog{}
-	c.ready(nil, nil)
+	derive(c, nil, nil)
 	return c
 }
 
 // lookup is the row that a table has under a key and that says so itself; of several the one with
 // the lowest number.
-func lookup[T any](t *table, rows *Rows[T], hash uint32, is func(*T) bool) *T {
+func lookup[T any](t *hashTable, rows *Rows[T], hash uint32, is func(*T) bool) *T {
 	best := None
 	t.find(hash, func(no int32) bool {
 		if row := rows.At(no); row != nil && (best == None || no < best) && is(row) {
@@ -56,7 +56,7 @@ func lookup[T any](t *table, rows *Rows[T], hash uint32, is func(*T) bool) *T {
 }
 
 // named is lookup by a text; an empty one names nothing.
-func named[T any](t *table, rows *Rows[T], key string, of func(*T) string) *T {
+func named[T any](t *hashTable, rows *Rows[T], key string, of func(*T) string) *T {
 	if key == "" {
 		return nil
 	}

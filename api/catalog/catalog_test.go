@@ -276,7 +276,7 @@ func TestNoCatalog(t *testing.T) {
 			t.Errorf("%s: err %v, listed %v, %s", name, err, called, r)
 		}
 	}
-	if _, _, err := Load(filepath.Join(t.TempDir(), "none"), Options{}); !os.IsNotExist(
+	if _, _, err := ReadFile(filepath.Join(t.TempDir(), "none"), Options{}); !os.IsNotExist(
 		errors.Unwrap(err)) {
 		t.Errorf("missing file: %v", err)
 	}
@@ -356,4 +356,19 @@ func TestDemo(t *testing.T) {
 	if len(groups) != 1 || groups[103] != 3 || ticks[100] != 4 || ticks[10] != 4 {
 		t.Errorf("neg-risk groups %v, ticks %v", groups, ticks)
 	}
+}
+
+// FuzzRead feeds any bytes as a catalog: it never panics and every record is accounted for.
+func FuzzRead(f *testing.F) {
+	f.Add(string(Demo()))
+	f.Add("[" + event("1", market(1, ""), market(1, "")) + ",{}]")
+	f.Add(event("1", market(1, `"closed":true`)) + "\n{\"id\":\"1\n" + event("2", "1", "{}"))
+	f.Add("\x1f\x8b")
+	f.Fuzz(func(t *testing.T, text string) {
+		text = text[:min(len(text), 1<<16)] // what is cut off is one more broken record
+		_, r, err := Read(strings.NewReader(text), Options{})
+		if err == nil {
+			adds(t, r)
+		}
+	})
 }

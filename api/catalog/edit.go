@@ -9,7 +9,7 @@ import (
 )
 
 // editor makes the next Catalog of one, record by record. It belongs to one goroutine; nobody sees
-// what it makes before done.
+// what it makes before finish.
 type editor struct {
 	from *Catalog
 	log  *recordLog
@@ -21,9 +21,9 @@ type editor struct {
 	tags    rowEditor[Tag]
 	names   rowEditor[string]
 
-	byCondition, byToken, byMarketID, byMarketSlug tableEditor
-	byEventID, byEventSlug, bySeriesID             tableEditor
-	bySeriesSlug, byTagID, byTagSlug, byName       tableEditor
+	byCondition, byToken, byMarketID, byMarketSlug hashEditor
+	byEventID, byEventSlug, bySeriesID             hashEditor
+	bySeriesSlug, byTagID, byTagSlug, byName       hashEditor
 
 	grown  map[backlink]bool // lists of numbers that are already copies
 	report *Report
@@ -47,12 +47,12 @@ func edit(c *Catalog, log *recordLog, load uint32) *editor {
 		from: c, log: log, load: load,
 		markets: editRows(c.Markets), events: editRows(c.Events), series: editRows(c.Series),
 		tags: editRows(c.Tags), names: editRows(c.names),
-		byCondition: tableEditor{table: c.byCondition}, byToken: tableEditor{table: c.byToken},
-		byMarketID: tableEditor{table: c.byMarketID}, byMarketSlug: tableEditor{table: c.byMarketSlug},
-		byEventID: tableEditor{table: c.byEventID}, byEventSlug: tableEditor{table: c.byEventSlug},
-		bySeriesID: tableEditor{table: c.bySeriesID}, bySeriesSlug: tableEditor{table: c.bySeriesSlug},
-		byTagID: tableEditor{table: c.byTagID}, byTagSlug: tableEditor{table: c.byTagSlug},
-		byName: tableEditor{table: c.byName},
+		byCondition: hashEditor{hashTable: c.byCondition}, byToken: hashEditor{hashTable: c.byToken},
+		byMarketID: hashEditor{hashTable: c.byMarketID}, byMarketSlug: hashEditor{hashTable: c.byMarketSlug},
+		byEventID: hashEditor{hashTable: c.byEventID}, byEventSlug: hashEditor{hashTable: c.byEventSlug},
+		bySeriesID: hashEditor{hashTable: c.bySeriesID}, bySeriesSlug: hashEditor{hashTable: c.bySeriesSlug},
+		byTagID: hashEditor{hashTable: c.byTagID}, byTagSlug: hashEditor{hashTable: c.byTagSlug},
+		byName: hashEditor{hashTable: c.byName},
 		grown:  map[backlink]bool{}, pending: map[int32]recordKind{},
 		report: &Report{Skipped: map[Reason]int{}},
 	}
@@ -91,7 +91,7 @@ func (e *editor) count(k recordKind) {
 }
 
 // write appends a frame to the log.
-func (e *editor) write(frame []byte) span {
+func (e *editor) write(frame []byte) location {
 	at, err := e.log.append(frame)
 	if err != nil && e.err == nil {
 		e.err = fmt.Errorf("write catalog log: %w", err)
@@ -151,37 +151,37 @@ func (e *editor) takeEntry(p *parser, it *item) {
 
 // known is the row that a record of an event, a series or a tag is about, nil if there is none yet,
 // and the number that the next row of that kind has.
-func (e *editor) known(it *item) (row *Entry, next int32) {
+func (e *editor) known(it *item) (row *Identity, next int32) {
 	switch it.kind {
 	case aTag:
 		next = int32(e.tags.Len())
 		if t := e.tag(it.id); t != nil {
-			row = &t.Entry
+			row = &t.Identity
 		}
 	case aSeries:
 		next = int32(e.series.Len())
 		if s := e.seriesOf(it.id); s != nil {
-			row = &s.Entry
+			row = &s.Identity
 		}
 	default:
 		next = int32(e.events.Len())
 		if event := e.event(it.id); event != nil {
-			row = &event.Entry
+			row = &event.Identity
 		}
 	}
 	return row, next
 }
 
 func (e *editor) tag(id string) *Tag {
-	return named(&e.byTagID.table, &e.tags.Rows, id, func(t *Tag) string { return t.ID })
+	return named(&e.byTagID.hashTable, &e.tags.Rows, id, func(t *Tag) string { return t.ID })
 }
 
 func (e *editor) seriesOf(id string) *Series {
-	return named(&e.bySeriesID.table, &e.series.Rows, id, func(s *Series) string { return s.ID })
+	return named(&e.bySeriesID.hashTable, &e.series.Rows, id, func(s *Series) string { return s.ID })
 }
 
 func (e *editor) event(id string) *Event {
-	return named(&e.byEventID.table, &e.events.Rows, id, func(e *Event) string { return e.ID })
+	return named(&e.byEventID.hashTable, &e.events.Rows, id, func(e *Event) string { return e.ID })
 }
 
 // put makes a row of a record of an event, a series or a tag.
@@ -316,7 +316,7 @@ func (e *editor) grow(of backlink, list []int32) []int32 {
 }
 
 func (e *editor) market(c engine.Condition) *Market {
-	return lookup(&e.byCondition.table, &e.markets.Rows, hashBytes(c[:]),
+	return lookup(&e.byCondition.hashTable, &e.markets.Rows, hashBytes(c[:]),
 		func(m *Market) bool { return m.Condition == c })
 }
 
@@ -418,7 +418,7 @@ func (e *editor) adopt(old *Market, event int32) {
 func (e *editor) contradicts(old *Market, it *item) string {
 	m := it.market
 	if m.ID != "" {
-		other := named(&e.byMarketID.table, &e.markets.Rows, m.ID, func(m *Market) string { return m.ID })
+		other := named(&e.byMarketID.hashTable, &e.markets.Rows, m.ID, func(m *Market) string { return m.ID })
 		if other != nil && other.Condition != m.Condition {
 			return "has the id of " + other.Condition.Hex()
 		}
@@ -427,7 +427,7 @@ func (e *editor) contradicts(old *Market, it *item) string {
 		if token == (engine.Token{}) {
 			continue
 		}
-		other := lookup(&e.byToken.table, &e.markets.Rows, hashBytes(token[:]), func(m *Market) bool {
+		other := lookup(&e.byToken.hashTable, &e.markets.Rows, hashBytes(token[:]), func(m *Market) bool {
 			return m.Tokens[0] == token || m.Tokens[1] == token
 		})
 		if other != nil && other.Condition != m.Condition {
@@ -453,7 +453,7 @@ func (e *editor) contradicts(old *Market, it *item) string {
 }
 
 // putMarket makes a row of a market.
-func (e *editor) putMarket(no int32, it *item, at span) {
+func (e *editor) putMarket(no int32, it *item, at location) {
 	m := it.market
 	m.No, m.tags = no, e.tagNos(it.tagIDs)
 	m.makers = [2]int32{e.maker(it.makers[0]), e.maker(it.makers[1])}
@@ -520,7 +520,7 @@ func (e *editor) maker(name string) int32 {
 	if name = lower(name); name == "" {
 		return None
 	}
-	known := named(&e.byName.table, &e.names.Rows, name, func(s *string) string { return *s })
+	known := named(&e.byName.hashTable, &e.names.Rows, name, func(s *string) string { return *s })
 	no := int32(e.names.Len())
 	if known != nil {
 		e.byName.find(hashText(name), func(n int32) bool {

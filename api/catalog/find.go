@@ -52,30 +52,27 @@ func (c *Catalog) FindTags(q *WordQuery) Found[Tag] {
 		return Found[Tag]{rowsOf(&c.Tags, found.IDs), found.Total}
 	}
 	all := rowsOf(&c.Tags, c.searchTags.Find(search.Query{Text: q.Text, Limit: math.MaxInt}).IDs)
-	made := c.eventsMadeBy(name)
+	made := eventsMadeBy(c, name)
 	all = slices.DeleteFunc(all, func(t *Tag) bool { return !slices.ContainsFunc(t.events, made.has) })
 	from := min(max(q.Offset, 0), len(all))
 	return Found[Tag]{all[from : from+min(max(q.Limit, 0), len(all)-from)], len(all)}
 }
 
-// scattered says whether the search had better be put in one piece again.
-func (c *Catalog) scattered() bool { return c.searchEvents.Scattered() }
-
 // gathered is the same catalog with a search in one piece.
-func (c *Catalog) gathered() *Catalog {
-	next := c.clone()
-	next.ranks = make([]rank, c.Events.Len())
+func gathered(c *Catalog) *Catalog {
+	next := clone(c)
+	next.ranks = make([]searchRank, c.Events.Len())
 	events := make([]search.Document, 0, c.Events.Len())
 	for e := range c.Events.All() {
-		next.ranks[e.No] = next.rankOf(e)
-		events = append(events, next.eventDocument(e, next.ranks[e.No]))
+		next.ranks[e.No] = rankOf(next, e)
+		events = append(events, eventDocument(next, e, next.ranks[e.No]))
 	}
 	next.searchEvents = search.New(events)
 	return next
 }
 
-// rank is what the search orders an event by among those that match equally well.
-type rank struct {
+// searchRank is what the search orders an event by among those that match equally well.
+type searchRank struct {
 	volume float64
 	active bool
 }
@@ -83,55 +80,55 @@ type rank struct {
 // rankOf is the rank that an event has now. Its volume is what is traded here or what the source
 // says, whichever is more: at first hardly anything is traded here, and what the source says is
 // what people look for.
-func (c *Catalog) rankOf(e *Event) rank {
+func rankOf(c *Catalog, e *Event) searchRank {
 	v, said := c.seen.Load().events.at(e.No), e.Volume
 	if said == 0 {
 		for _, no := range e.markets {
 			said += c.Markets.At(no).Volume
 		}
 	}
-	return rank{float64(max(v.Volume, said)) / 1e6, e.Active && !v.Closed && !e.Archived}
+	return searchRank{float64(max(v.Volume, said)) / 1e6, e.Active && !v.Closed && !e.Archived}
 }
 
 // alike says whether an event may stay where it is. Volumes change all the time, and few of them by
 // so much that it matters.
-func (r rank) alike(old rank) bool {
+func (r searchRank) alike(old searchRank) bool {
 	const much = 0.1
 	return r.active == old.active && math.Abs(r.volume-old.volume) <= much*math.Abs(old.volume)
 }
 
 // ranked is the catalog with a search that goes by what events are worth now; itself if it does.
-func (c *Catalog) ranked() *Catalog {
+func ranked(c *Catalog) *Catalog {
 	c.now()
 	var events []search.Document
 	ranks := slices.Clone(c.ranks)
 	for e := range c.Events.All() {
-		if r := c.rankOf(e); !r.alike(ranks[e.No]) {
+		if r := rankOf(c, e); !r.alike(ranks[e.No]) {
 			ranks[e.No] = r
-			events = append(events, c.eventDocument(e, r))
+			events = append(events, eventDocument(c, e, r))
 		}
 	}
 	if len(events) == 0 {
 		return c
 	}
-	next := c.clone()
+	next := clone(c)
 	next.ranks, next.searchEvents = ranks, c.searchEvents.With(events, nil)
 	return next
 }
 
 // findable makes the searches.
-func (c *Catalog) findable(from *Catalog, d *changes) {
+func findable(c *Catalog, from *Catalog, d *changes) {
 	var events, tags []search.Document
-	c.ranks = make([]rank, c.Events.Len())
+	c.ranks = make([]searchRank, c.Events.Len())
 	if from != nil {
 		copy(c.ranks, from.ranks)
 	}
 	for _, no := range d.events {
 		e := c.Events.At(no)
-		now := c.rankOf(e)
-		document := c.eventDocument(e, now)
+		now := rankOf(c, e)
+		document := eventDocument(c, e, now)
 		if from != nil && int(no) < from.Events.Len() && now.alike(c.ranks[no]) {
-			before := from.eventDocument(from.Events.At(no), c.ranks[no])
+			before := eventDocument(from, from.Events.At(no), c.ranks[no])
 			if foundAlike(&document, &before) {
 				continue
 			}
@@ -165,7 +162,7 @@ func foundAlike(d, other *search.Document) bool {
 }
 
 // eventDocument is what an event of a rank is found by.
-func (c *Catalog) eventDocument(e *Event, r rank) search.Document {
+func eventDocument(c *Catalog, e *Event, r searchRank) search.Document {
 	d := search.Document{ID: e.No, Title: e.Title, Texts: []string{e.Slug}, Active: r.active,
 		Volume: r.volume}
 	for _, no := range e.markets {

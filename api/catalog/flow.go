@@ -100,8 +100,7 @@ func (b *batch) fill(next func() ([]byte, int, error)) bool {
 			r.to = len(b.text)
 		case errors.Is(err, io.EOF):
 			return false
-		case errors.Is(err, errTooLong), errors.Is(err, errCut),
-			errors.Is(err, errNotObject), errors.Is(err, errGarbage):
+		case ofRecord(err):
 			r.broken = err.Error()
 		default:
 			b.err = fmt.Errorf("read line %d: %w", line, err)

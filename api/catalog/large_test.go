@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/api/wire/scan"
 )
 
 // large writes a catalog of the size of the largest real one: a real record's fields and length
@@ -94,14 +96,14 @@ func realPatterns(t testing.TB) (list []pattern) {
 	own := []string{"id", "conditionId", "slug", "question", "outcomes", "clobTokenIds", "updatedAt",
 		"title", "markets", "events", "orderPriceMinTickSize"}
 	members := func(record []byte) string {
-		list, ok := object(record, nil)
+		list, ok := scan.Object(record, nil)
 		if !ok {
 			t.Fatalf("not a record: %s", record)
 		}
 		var parts []string
 		for _, m := range list {
-			if !slices.Contains(own, string(m.key)) {
-				parts = append(parts, `"`+string(m.key)+`":`+string(m.value))
+			if !slices.Contains(own, string(m.Key)) {
+				parts = append(parts, `"`+string(m.Key)+`":`+string(m.Value))
 			}
 		}
 		return strings.Join(parts, ",")
@@ -153,13 +155,13 @@ func TestLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	o := Options{Dir: dir, Source: path}
+	o := Options{Dir: dir}
 	start, began := time.Now(), worked(t)
 	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := s.Look(t.Context())
+	report, err := readFiles(s, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +169,7 @@ func TestLarge(t *testing.T) {
 		time.Since(start).Round(time.Millisecond), (worked(t) - began).Round(time.Millisecond),
 		resident(t), report)
 	start = time.Now()
-	s.Current().warm()
+	warm(s.Current())
 	t.Logf("all orders: %v", time.Since(start).Round(time.Millisecond))
 	runtime.GC()
 	var m runtime.MemStats
@@ -278,7 +280,7 @@ func resident(t *testing.T) int {
 func BenchmarkPages(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "large.jsonl")
 	large(b, path, 20_000)
-	c, _, err := Load(path, Options{})
+	c, _, err := ReadFile(path, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -80,7 +80,7 @@ type liveView struct {
 }
 
 // askLive asks for the values of a market: the source's own where it does not trade.
-func (c *Catalog) askLive(m *Market) Live {
+func askLive(c *Catalog, m *Market) Live {
 	v := Live{Volume: m.Volume, Liquidity: m.Liquidity, Windows: m.Windows, Closed: m.Closed}
 	if c.live == nil || c.live.ask == nil || m.Tokens[0] == m.Tokens[1] {
 		return v
@@ -96,7 +96,7 @@ func (c *Catalog) askLive(m *Market) Live {
 // all of them; until then what the source says of the event counts, which need not be the sums of
 // what it says of the markets; if that is nothing, the sums. It is closed if its record says so or
 // all of its markets are.
-func (c *Catalog) sumLive(e *Event, markets *liveColumns) Live {
+func sumLive(c *Catalog, e *Event, markets *liveColumns) Live {
 	own := Live{Volume: e.Volume, Liquidity: e.Liquidity, Windows: e.Windows, Closed: e.Closed}
 	if len(e.markets) == 0 {
 		return own
@@ -117,9 +117,9 @@ func (c *Catalog) sumLive(e *Event, markets *liveColumns) Live {
 	return sum
 }
 
-// look makes a view of the values that some rows have now; the others have those of the old view.
+// viewOf makes a view of the values that some rows have now; the others have those of the old view.
 // It is the old view again if nothing is different.
-func (c *Catalog) look(old *liveView, markets, events []int32) *liveView {
+func viewOf(c *Catalog, old *liveView, markets, events []int32) *liveView {
 	v := &liveView{at: time.Now(), found: new(foundCache)}
 	if old != nil {
 		v.markets, v.events = old.markets.clone(), old.events.clone()
@@ -128,7 +128,7 @@ func (c *Catalog) look(old *liveView, markets, events []int32) *liveView {
 	touched := slices.Clone(events)
 	for _, no := range markets {
 		m := c.Markets.At(no)
-		if v.markets.put(no, c.askLive(m)) {
+		if v.markets.put(no, askLive(c, m)) {
 			movedMarkets = append(movedMarkets, no)
 			if m.EventNo != None {
 				touched = append(touched, m.EventNo)
@@ -138,7 +138,7 @@ func (c *Catalog) look(old *liveView, markets, events []int32) *liveView {
 	slices.Sort(touched)
 	touched = slices.Compact(touched)
 	for _, no := range touched {
-		if v.events.put(no, c.sumLive(c.Events.At(no), &v.markets)) {
+		if v.events.put(no, sumLive(c, c.Events.At(no), &v.markets)) {
 			movedEvents = append(movedEvents, no)
 		}
 	}
@@ -176,7 +176,7 @@ func (c *Catalog) now() *liveView {
 	}
 	renew := func() *liveView {
 		defer c.live.busy.Store(false)
-		next := c.look(v, allRows(c.Markets.Len()), nil)
+		next := viewOf(c, v, allRows(c.Markets.Len()), nil)
 		c.seen.Store(next)
 		return next
 	}

@@ -147,18 +147,18 @@ func generations(dir string) ([]int, error) {
 }
 
 // append writes a frame whose head is filled in.
-func (l *recordLog) append(frame []byte) (span, error) {
-	at := span{at: l.size, size: uint32(len(frame)), hash: maphash.Bytes(seed, frame[headSize:])}
+func (l *recordLog) append(frame []byte) (location, error) {
+	at := location{at: l.size, size: uint32(len(frame)), hash: maphash.Bytes(seed, frame[headSize:])}
 	l.size += int64(len(frame))
 	_, err := l.out.Write(frame)
 	return at, err
 }
 
 // replaced counts a frame that another one replaces.
-func (l *recordLog) replaced(old span) { l.garbage += int64(old.size) }
+func (l *recordLog) replaced(old location) { l.garbage += int64(old.size) }
 
 // read reads the frame of a span into buf, which grows if it must.
-func (l *recordLog) read(at span, buf []byte) ([]byte, error) {
+func (l *recordLog) read(at location, buf []byte) ([]byte, error) {
 	if l == nil || at.size == 0 {
 		return nil, errors.New("there is no such record")
 	}
@@ -183,7 +183,7 @@ type Record struct {
 }
 
 // record reads the parts of a record.
-func (l *recordLog) record(at span, buf []byte) (Record, error) {
+func (l *recordLog) record(at location, buf []byte) (Record, error) {
 	frame, err := l.read(at, buf)
 	if err != nil {
 		return Record{Buf: buf}, err

@@ -2,13 +2,15 @@ package catalog
 
 import (
 	"iter"
+
+	"clobd/api/wire/scan"
 )
 
-// field is a member of a record that matters here.
-type field uint8
+// recordKey is a member of a record that matters here.
+type recordKey uint8
 
 const (
-	noField field = iota
+	noField recordKey = iota
 	fieldID
 	fieldSlug
 	fieldTitle
@@ -57,7 +59,7 @@ const (
 )
 
 // fieldOf is the field of a key.
-func fieldOf(key []byte) field {
+func fieldOf(key []byte) recordKey {
 	switch string(key) {
 	case "id":
 		return fieldID
@@ -108,7 +110,7 @@ func fieldOf(key []byte) field {
 }
 
 // stateOf is the field of a key that is about a market's state and rules.
-func stateOf(key []byte) field {
+func stateOf(key []byte) recordKey {
 	switch string(key) {
 	case "active":
 		return fieldActive
@@ -228,72 +230,5 @@ func liveInGroup(key []byte) bool {
 	return false
 }
 
-// Members are the members of a part of a Record: keys without their quotes and values, both as
-// written.
-func Members(list []byte) iter.Seq2[[]byte, []byte] {
-	return func(yield func(key, value []byte) bool) {
-		for i := 0; i < len(list); {
-			key := skipString(list, i)
-			if key < 0 {
-				return
-			}
-			end := skipValue(list, key+1) // behind the colon
-			if end < 0 || !yield(list[i+1:key-1], list[key+1:end]) {
-				return
-			}
-			i = end + 1 // behind the comma
-		}
-	}
-}
-
-// member is a key without its quotes and a value, both as written.
-type member struct {
-	key, value []byte
-	field      field
-}
-
-// memberAt reads the member that begins at i, and where it ends; -1 if there is none.
-func memberAt(text []byte, i int) (m member, end int) {
-	if i = space(text, i); i >= len(text) || text[i] != '"' {
-		return m, -1
-	}
-	from := i
-	if i = stringEnd(text, i); i < 0 {
-		return m, -1
-	}
-	m.key = text[from+1 : i-1]
-	if i = space(text, i); i >= len(text) || text[i] != ':' {
-		return m, -1
-	}
-	from = space(text, i+1)
-	if i = valueEnd(text, from); i < 0 {
-		return m, -1
-	}
-	m.value = text[from:i]
-	return m, i
-}
-
-// object reads the members of the object that text holds into list. It is false if text is none.
-func object(text []byte, list []member) ([]member, bool) {
-	list = list[:0]
-	i := space(text, 0)
-	if i >= len(text) || text[i] != '{' {
-		return list, false
-	}
-	if i = space(text, i+1); i < len(text) && text[i] == '}' {
-		return list, space(text, i+1) == len(text)
-	}
-	for {
-		m, end := memberAt(text, i)
-		if end < 0 {
-			return list, false
-		}
-		m.field = fieldOf(m.key)
-		list = append(list, m)
-		more, next := comma(text, end, '}')
-		if next < 0 || !more {
-			return list, next >= 0 && space(text, next) == len(text)
-		}
-		i = next
-	}
-}
+// Members walks through a part of a Record: keys without their quotes and values, both as written.
+func Members(part []byte) iter.Seq2[[]byte, []byte] { return scan.Each(part) }

@@ -47,15 +47,15 @@ type Market struct {
 	number   uint64   // the id as a number, for orders
 	tags     []int32  // its own ones; nil: those of its event count
 	makers   [2]int32 // who made it, as rows of names; None
-	record   span
-	book     span
+	record   location
+	book     location
 	line     int32
 	load     uint32 // of the load that brought it
 	bookLoad uint32
 }
 
-// Entry is what events, series and tags have in common.
-type Entry struct {
+// Identity is what events, series and tags have in common.
+type Identity struct {
 	// No is the row's number among those of its kind: it stays for ever, also over restarts.
 	No int32
 	// ID is the catalog's own id.
@@ -67,13 +67,13 @@ type Entry struct {
 	Partial bool
 
 	number uint64 // the id as a number, for orders
-	record span
+	record location
 	load   uint32 // of the load that brought it
 }
 
 // Event is what a group of markets has in common.
 type Event struct {
-	Entry
+	Identity
 	Ticker, Slug, Title string
 	// Group is the event's number in the engine: the id itself if it is a decimal number below 2^63,
 	// else a hash of it with the highest bit set.
@@ -95,7 +95,7 @@ type Event struct {
 
 // Series is what a row of events that follow each other has in common.
 type Series struct {
-	Entry
+	Identity
 	Ticker, Slug, Title string
 	// Type and Recurrence are words of the source, as single and daily.
 	Type, Recurrence         string
@@ -109,15 +109,15 @@ type Series struct {
 
 // Tag is a word for a kind of event.
 type Tag struct {
-	Entry
+	Identity
 	Label, Slug string
 
 	events  []int32
 	markets []int32 // those that name it themselves
 }
 
-// span is where the bytes of a record lie, and what they hash to.
-type span struct {
+// location is where the bytes of a record lie, and what they hash to.
+type location struct {
 	at   int64
 	hash uint64
 	size uint32 // with its head; 0: there is none

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"strconv"
 
+	"clobd/api/wire/scan"
 	"clobd/engine"
 )
 
@@ -30,26 +31,14 @@ func parseCondition(s string) (c engine.Condition, ok bool) {
 		return c, false
 	}
 	for i := range c {
-		hi, ok0 := nibble(s[2+2*i])
-		lo, ok1 := nibble(s[3+2*i])
+		hi, ok0 := scan.Nibble(s[2+2*i])
+		lo, ok1 := scan.Nibble(s[3+2*i])
 		if !ok0 || !ok1 {
 			return engine.Condition{}, false
 		}
 		c[i] = hi<<4 | lo
 	}
 	return c, true
-}
-
-func nibble(c byte) (byte, bool) {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0', true
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10, true
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
 }
 
 // clip keeps a quoted piece of a record short.

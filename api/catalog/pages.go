@@ -118,10 +118,10 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	f.need(q.Active, c.markets.active, "a")
 	f.need(q.Archived, c.markets.archived, "z")
 	f.live(q.Closed, view.markets.closed)
-	c.fewMarkets(f, q)
-	c.tagged(f, q, c.marketsTagged)
+	fewMarkets(c, f, q)
+	tagged(c, f, q, marketsTagged)
 	if name := lower(q.Creator); name != "" {
-		f.need(Yes, c.madeBy(name), "c")
+		f.need(Yes, madeBy(c, name), "c")
 		f.note("", name)
 	}
 	order := c.orders[ofMarkets]
@@ -206,7 +206,7 @@ func (f *filter) within(found *foundCache, name string, b *Bounds, by *sorted) {
 }
 
 // fewMarkets narrows a filter to the markets that a query names.
-func (c *Catalog) fewMarkets(f *filter, q *PageQuery) {
+func fewMarkets(c *Catalog, f *filter, q *PageQuery) {
 	few := func(asked int, each func(i int) *Market) {
 		if asked == 0 {
 			return
@@ -246,14 +246,14 @@ func fewOf(f *filter, names []string, find func(string) *Event) {
 
 // tagged keeps the rows that have the tags a query names, and drops those with the ones it does
 // not want.
-func (c *Catalog) tagged(f *filter, q *PageQuery, rows func(*Tag) bitset) {
+func tagged(c *Catalog, f *filter, q *PageQuery, rows func(*Catalog, *Tag) bitset) {
 	either := func(tags []*Tag) bitset {
 		if len(tags) == 1 {
-			return rows(tags[0])
+			return rows(c, tags[0])
 		}
 		var all bitset
 		for _, t := range tags {
-			for i, word := range rows(t) {
+			for i, word := range rows(c, t) {
 				for i >= len(all) {
 					all = append(all, 0)
 				}
@@ -281,7 +281,7 @@ func (c *Catalog) tagged(f *filter, q *PageQuery, rows func(*Tag) bitset) {
 	case len(q.TagIDs)+len(q.TagSlugs) == 0:
 	case q.AllTags:
 		for _, t := range wanted {
-			f.need(Yes, rows(t), "t"+strconv.Quote(t.ID))
+			f.need(Yes, rows(c, t), "t"+strconv.Quote(t.ID))
 		}
 	default:
 		f.parts = append(f.parts, filterPart{set: either(wanted)})
@@ -307,7 +307,7 @@ func idsOf(tags []*Tag) (ids []string) {
 }
 
 // marketsTagged are the markets that have a tag, themselves or from their event.
-func (c *Catalog) marketsTagged(t *Tag) bitset {
+func marketsTagged(c *Catalog, t *Tag) bitset {
 	return c.found.set("m tag "+t.ID, func() bitset {
 		var set bitset
 		for _, no := range t.markets {
@@ -325,7 +325,7 @@ func (c *Catalog) marketsTagged(t *Tag) bitset {
 }
 
 // eventsTagged are the events that have a tag.
-func (c *Catalog) eventsTagged(t *Tag) bitset {
+func eventsTagged(c *Catalog, t *Tag) bitset {
 	return c.found.set("e tag "+t.ID, func() bitset { return setOf(t.events) })
 }
 
@@ -337,7 +337,7 @@ func setOf(list []int32) (set bitset) {
 }
 
 // madeBy are the markets that somebody made.
-func (c *Catalog) madeBy(name string) bitset {
+func madeBy(c *Catalog, name string) bitset {
 	return c.found.set("m creator "+name, func() (set bitset) {
 		maker := None
 		c.byName.find(hashText(name), func(no int32) bool {
@@ -382,13 +382,13 @@ func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	fewRows(f, q.Slugs, c.EventBySlug, func(e *Event) []int32 { return []int32{e.No} })
 	fewRows(f, q.SeriesIDs, c.SeriesByID, func(s *Series) []int32 { return s.events })
 	fewRows(f, q.SeriesSlugs, c.SeriesBySlug, func(s *Series) []int32 { return s.events })
-	c.tagged(f, q, c.eventsTagged)
+	tagged(c, f, q, eventsTagged)
 	if name := lower(q.Creator); name != "" {
-		f.need(Yes, c.eventsMadeBy(name), "c")
+		f.need(Yes, eventsMadeBy(c, name), "c")
 		f.note("", name)
 	}
 	if word := q.Recurrence; word != "" {
-		f.need(Yes, c.found.set("e every "+word, func() bitset { return c.recurring(word) }), "r")
+		f.need(Yes, c.found.set("e every "+word, func() bitset { return recurring(c, word) }), "r")
 		f.note("", word)
 	}
 	order := c.orders[ofEvents]
@@ -415,9 +415,9 @@ func fewRows[T any](f *filter, names []string, find func(string) *T, stand func(
 }
 
 // eventsMadeBy are the events of which somebody made a market.
-func (c *Catalog) eventsMadeBy(name string) bitset {
+func eventsMadeBy(c *Catalog, name string) bitset {
 	return c.found.set("e creator "+name, func() (set bitset) {
-		made := c.madeBy(name)
+		made := madeBy(c, name)
 		for no := range int32(len(made) * 64) {
 			if made.has(no) {
 				if event := c.Markets.At(no).EventNo; event != None {
@@ -429,7 +429,7 @@ func (c *Catalog) eventsMadeBy(name string) bitset {
 	})
 }
 
-func (c *Catalog) recurring(word string) (set bitset) {
+func recurring(c *Catalog, word string) (set bitset) {
 	for s := range c.Series.All() {
 		if s.Recurrence == word {
 			for _, no := range s.events {
@@ -451,7 +451,7 @@ func (c *Catalog) QuerySeries(q *PageQuery) (Page[Series], error) {
 	var made bitset
 	name := lower(q.Creator)
 	if name != "" {
-		made = c.eventsMadeBy(name)
+		made = eventsMadeBy(c, name)
 	}
 	var list []int32
 	for s := range c.Series.All() {
@@ -476,7 +476,7 @@ func (c *Catalog) QueryTags(q *PageQuery) (Page[Tag], error) {
 	fewRows(f, q.IDs, c.TagByID, func(t *Tag) []int32 { return []int32{t.No} })
 	fewRows(f, q.Slugs, c.TagBySlug, func(t *Tag) []int32 { return []int32{t.No} })
 	if name := lower(q.Creator); name != "" {
-		made := c.eventsMadeBy(name)
+		made := eventsMadeBy(c, name)
 		var list []int32
 		for t := range c.Tags.All() {
 			if slices.ContainsFunc(t.events, made.has) {

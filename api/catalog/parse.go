@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"clobd/api/wire/scan"
 	"clobd/engine"
 )
 
@@ -28,7 +29,7 @@ type item struct {
 
 	// head and record are set of what comes from the log; mark is what a mark says.
 	head   head
-	record span
+	record location
 	mark   []byte
 	// from and to are where the frame for the log lies in the parser's room.
 	from, to   int
@@ -48,7 +49,7 @@ type item struct {
 type parser struct {
 	items   []item
 	room    []byte // the frames
-	members []member
+	members []scan.Member
 	values  [fieldCount][]byte
 	labels  map[string][]string // by their text in the record: nearly all markets say Yes and No
 	icon    string              // the last one: markets of an event often share it
@@ -58,14 +59,14 @@ type parser struct {
 }
 
 // entry is what the record says of what events, series and tags have in common; nil of a market.
-func (it *item) entry() *Entry {
+func (it *item) entry() *Identity {
 	switch {
 	case it.event != nil:
-		return &it.event.Entry
+		return &it.event.Identity
 	case it.series != nil:
-		return &it.series.Entry
+		return &it.series.Identity
 	case it.tag != nil:
-		return &it.tag.Entry
+		return &it.tag.Identity
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (p *parser) take(record []byte, line int32) {
 		return
 	}
 	if list := p.wrapped(); list != nil {
-		skim(list, func(record []byte) { p.take(record, line) })
+		scan.Skim(list, func(record []byte) { p.take(record, line) })
 		return
 	}
 	switch p.kind() {
@@ -98,7 +99,7 @@ func (p *parser) take(record []byte, line int32) {
 	case aTag:
 		p.takeTag(false)
 	default:
-		id, _ := asText(p.values[fieldID])
+		id, _ := scan.Text(p.values[fieldID])
 		p.broken(id, "no event, market, series, tag or order-book market")
 	}
 }
@@ -107,20 +108,21 @@ func (p *parser) take(record []byte, line int32) {
 func (p *parser) open(record []byte) bool {
 	clear(p.values[:])
 	var ok bool
-	p.members, ok = object(record, p.members)
+	p.members, ok = scan.Object(record, p.members)
 	for i := range p.members {
-		p.values[p.members[i].field] = p.members[i].value
+		p.values[fieldOf(p.members[i].Key)] = p.members[i].Value
 	}
 	return ok
 }
 
 // wrapped is the list in a page of records, as {"data":[…],"next_cursor":…}, nil if it is none.
 func (p *parser) wrapped() []byte {
-	if len(p.members) > 8 || !absent(p.values[fieldID]) || !absent(p.values[fieldCondition]) {
+	if len(p.members) > 8 || !scan.Absent(p.values[fieldID]) ||
+		!scan.Absent(p.values[fieldCondition]) {
 		return nil
 	}
-	for _, f := range []field{fieldData, fieldEvents, fieldMarkets, fieldSeries, fieldTags} {
-		if v := p.values[f]; !absent(v) && v[0] == '[' {
+	for _, f := range []recordKey{fieldData, fieldEvents, fieldMarkets, fieldSeries, fieldTags} {
+		if v := p.values[f]; !scan.Absent(v) && v[0] == '[' {
 			return v
 		}
 	}
@@ -129,7 +131,7 @@ func (p *parser) wrapped() []byte {
 
 // kind tells what a record is by its keys.
 func (p *parser) kind() recordKind {
-	has := func(f field) bool { return p.values[f] != nil }
+	has := func(f recordKey) bool { return p.values[f] != nil }
 	switch {
 	case has(fieldBookCondition):
 		return aBook
@@ -162,14 +164,14 @@ func (p *parser) frame(it *item) {
 		start := len(p.room)
 		for i := range p.members {
 			m := &p.members[i]
-			if partOf(it.kind, m.key) != want {
+			if partOf(it.kind, m.Key) != want {
 				continue
 			}
 			if len(p.room) > start {
 				p.room = append(p.room, ',')
 			}
-			p.room = append(append(append(p.room, '"'), m.key...), `":`...)
-			p.room = append(p.room, m.value...)
+			p.room = append(append(append(p.room, '"'), m.Key...), `":`...)
+			p.room = append(p.room, m.Value...)
 		}
 		sizes[want] = uint32(len(p.room) - start)
 	}
@@ -179,14 +181,14 @@ func (p *parser) frame(it *item) {
 // nested takes the elements of a list inside a record, each with take, after the record's own
 // members were read. It answers their ids.
 func (p *parser) nested(list []byte, take func()) (ids []string) {
-	if absent(list) {
+	if scan.Absent(list) {
 		return nil
 	}
-	skim(list, func(record []byte) {
+	scan.Skim(list, func(record []byte) {
 		if !p.open(record) {
 			return // no JSON inside a record that is some: cannot be; a word or a number can
 		}
-		if id, ok := asText(p.values[fieldID]); ok && id != "" {
+		if id, ok := scan.Text(p.values[fieldID]); ok && id != "" {
 			if !p.restoring {
 				take()
 			}
@@ -197,7 +199,7 @@ func (p *parser) nested(list []byte, take func()) (ids []string) {
 }
 
 // entry reads what events, series and tags have in common. It is false if there is no id.
-func (p *parser) entry(e *Entry, partial bool) bool {
+func (p *parser) entry(e *Identity, partial bool) bool {
 	e.Partial, e.number = partial, numberOf(e.ID)
 	e.Created, e.Updated = p.time(fieldCreated), p.time(fieldUpdated)
 	return e.ID != ""
@@ -205,7 +207,7 @@ func (p *parser) entry(e *Entry, partial bool) bool {
 
 // textMember is a member that is a text, and where it goes.
 type textMember struct {
-	field field
+	field recordKey
 	to    *string
 }
 
@@ -214,7 +216,7 @@ func (p *parser) texts(list ...textMember) bool {
 	all := true
 	for _, t := range list {
 		var ok bool
-		*t.to, ok = asText(p.values[t.field])
+		*t.to, ok = scan.Text(p.values[t.field])
 		all = all && ok
 	}
 	return all
@@ -224,7 +226,7 @@ func (p *parser) takeTag(partial bool) {
 	t := &Tag{}
 	ok := p.texts(textMember{fieldID, &t.ID}, textMember{fieldLabel, &t.Label},
 		textMember{fieldSlug, &t.Slug})
-	if !p.entry(&t.Entry, partial) || !ok {
+	if !p.entry(&t.Identity, partial) || !ok {
 		p.broken(t.ID, "id, label or slug of a tag is not text")
 		return
 	}
@@ -238,7 +240,7 @@ func (p *parser) takeSeries(partial bool) {
 	ok := p.texts(textMember{fieldID, &s.ID}, textMember{fieldSlug, &s.Slug},
 		textMember{fieldTitle, &s.Title}, textMember{fieldTicker, &s.Ticker},
 		textMember{fieldSeriesType, &s.Type}, textMember{fieldRecurrence, &s.Recurrence})
-	if !p.entry(&s.Entry, partial) || !ok {
+	if !p.entry(&s.Identity, partial) || !ok {
 		p.broken(s.ID, "a name of a series is not text")
 		return
 	}
@@ -260,7 +262,7 @@ func (p *parser) takeEvent(partial bool) {
 		textMember{fieldTitle, &e.Title}, textMember{fieldTicker, &e.Ticker})
 	markets, tags, series := p.values[fieldMarkets], p.values[fieldTags], p.values[fieldSeries]
 	switch {
-	case !p.entry(&e.Entry, partial):
+	case !p.entry(&e.Identity, partial):
 		p.broken("", "no event: it has no id")
 		return
 	case !ok:
@@ -276,16 +278,16 @@ func (p *parser) takeEvent(partial bool) {
 	e.Windows = p.windows()
 	e.Active, e.Closed, e.Archived = p.flag(fieldActive), p.flag(fieldClosed), p.flag(fieldArchived)
 	e.Featured, e.NegRisk = p.flag(fieldFeatured), p.flag(fieldNegRisk)
-	e.Tagged = !absent(tags)
+	e.Tagged = !scan.Absent(tags)
 	it := item{kind: anEvent, line: p.line, id: e.ID, event: e, partial: partial}
 	p.frame(&it)
 	it.tagIDs = p.nested(tags, func() { p.takeTag(true) })
 	it.seriesIDs = p.nested(series, func() { p.takeSeries(true) })
 	p.items = append(p.items, it)
-	if absent(markets) || partial {
+	if scan.Absent(markets) || partial {
 		return
 	}
-	skim(markets, func(record []byte) {
+	scan.Skim(markets, func(record []byte) {
 		if !p.open(record) {
 			p.items = append(p.items, item{kind: aMarket, line: p.line, why: "broken JSON"})
 			return
@@ -294,7 +296,7 @@ func (p *parser) takeEvent(partial bool) {
 	})
 }
 
-func isList(raw []byte) bool { return absent(raw) || raw[0] == '[' }
+func isList(raw []byte) bool { return scan.Absent(raw) || raw[0] == '[' }
 
 // numberOf is an id as a number; ids that are none come last.
 func numberOf(id string) uint64 {
@@ -305,11 +307,11 @@ func numberOf(id string) uint64 {
 }
 
 // flag reads true or false; anything else is false.
-func (p *parser) flag(f field) bool { return string(p.values[f]) == "true" }
+func (p *parser) flag(f recordKey) bool { return string(p.values[f]) == "true" }
 
 // time reads a moment in unix milliseconds; 0 if there is none.
-func (p *parser) time(f field) int64 {
-	text, ok := asText(p.values[f])
+func (p *parser) time(f recordKey) int64 {
+	text, ok := scan.Text(p.values[f])
 	if !ok || len(text) < len(time.DateOnly) {
 		return 0
 	}
@@ -323,9 +325,9 @@ func (p *parser) time(f field) int64 {
 }
 
 // money reads an amount, a number or a text, in units of 10^-6; 0 if there is none.
-func (p *parser) money(fields ...field) int64 {
+func (p *parser) money(fields ...recordKey) int64 {
 	for _, f := range fields {
-		if text, ok := asText(p.values[f]); ok && text != "" {
+		if text, ok := scan.Text(p.values[f]); ok && text != "" {
 			v, err := strconv.ParseFloat(text, 64)
 			if err == nil && math.Abs(v) < 1e12 {
 				return int64(math.Round(v * 1e6))
@@ -346,7 +348,7 @@ func (p *parser) list(raw []byte) (list []string, ok bool) {
 	if list, ok = p.labels[string(raw)]; ok {
 		return list, true
 	}
-	if list, ok = asList(raw); ok && len(p.labels) < 1<<10 {
+	if list, ok = scan.List(raw); ok && len(p.labels) < 1<<10 {
 		p.labels[string(raw)] = list
 	}
 	return list, ok
@@ -354,20 +356,20 @@ func (p *parser) list(raw []byte) (list []string, ok bool) {
 
 // bookLists reads the tokens of an order-book record: their ids and what they are called.
 func (p *parser) bookLists(raw []byte) (ids, labels []string, ok bool) {
-	if absent(raw) {
+	if scan.Absent(raw) {
 		return nil, nil, true
 	}
 	ok = true
-	array := elements(raw, func(element []byte) {
+	array := scan.Elements(raw, func(element []byte) {
 		var id, label string
 		var good [2]bool
-		members, isObject := object(element, nil)
+		members, isObject := scan.Object(element, nil)
 		for i := range members {
-			switch string(members[i].key) {
+			switch string(members[i].Key) {
 			case "token_id":
-				id, good[0] = asText(members[i].value)
+				id, good[0] = scan.Text(members[i].Value)
 			case "outcome":
-				label, good[1] = asText(members[i].value)
+				label, good[1] = scan.Text(members[i].Value)
 			}
 		}
 		ok = ok && isObject && good[0] && good[1]
@@ -387,8 +389,8 @@ func (p *parser) takeMarket(eventID string) {
 	it.id = nameOf(m)
 	if it.why == "" {
 		it.market = m
-		it.makers[0], _ = asText(p.values[fieldCreator])
-		it.makers[1], _ = asText(p.values[fieldSubmitter])
+		it.makers[0], _ = scan.Text(p.values[fieldCreator])
+		it.makers[1], _ = scan.Text(p.values[fieldSubmitter])
 		p.frame(&it)
 		if ids := p.nested(events, func() { p.takeEvent(true) }); eventID == "" && len(ids) > 0 {
 			it.eventID = ids[0]
@@ -406,7 +408,7 @@ func (p *parser) takeBook() {
 		it.skipped, it.why = p.judge(m)
 	}
 	if it.id = nameOf(m); it.why == "" {
-		if id, _ := asText(p.values[fieldNegRiskMarket]); id != "" {
+		if id, _ := scan.Text(p.values[fieldNegRiskMarket]); id != "" {
 			m.Group = group(id)
 		}
 		it.market = m
@@ -424,9 +426,9 @@ func nameOf(m *Market) string {
 }
 
 // describe reads what a market is called. It says what is wrong, or nothing.
-func (p *parser) describe(m *Market, condition field) string {
+func (p *parser) describe(m *Market, condition recordKey) string {
 	names := [...]struct {
-		f    field
+		f    recordKey
 		key  string
 		text string
 	}{{fieldID, "id", ""}, {condition, "conditionId", ""}, {fieldQuestion, "question", ""},
@@ -434,7 +436,7 @@ func (p *parser) describe(m *Market, condition field) string {
 	size := 0
 	for i := range names {
 		var ok bool
-		if names[i].text, ok = asText(p.values[names[i].f]); !ok {
+		if names[i].text, ok = scan.Text(p.values[names[i].f]); !ok {
 			return names[i].key + " is not text"
 		}
 		size += len(names[i].text)
@@ -453,7 +455,7 @@ func (p *parser) describe(m *Market, condition field) string {
 	}
 	m.Start, m.End = p.time(fieldStart), p.time(fieldEnd)
 	m.Created, m.Updated = p.time(fieldCreated), p.time(fieldUpdated)
-	if icon, ok := asText(p.values[fieldIcon]); ok {
+	if icon, ok := scan.Text(p.values[fieldIcon]); ok {
 		if icon != p.icon {
 			p.icon = icon
 		}
@@ -478,7 +480,7 @@ func (p *parser) describeOutcomes(m *Market) string {
 		if m.Outcomes, ok = p.list(p.values[fieldOutcomes]); !ok {
 			return "outcomes is not a list of texts"
 		}
-		if ids, ok = asList(p.values[fieldTokens]); !ok {
+		if ids, ok = scan.List(p.values[fieldTokens]); !ok {
 			return "clobTokenIds is not a list of token ids"
 		}
 	}
@@ -501,18 +503,18 @@ func (p *parser) describeOutcomes(m *Market) string {
 func (p *parser) judge(m *Market) (skipped Reason, wrong string) {
 	var ok [6]bool
 	var book bool
-	m.Closed, ok[0] = asBool(p.values[fieldClosed], false)
-	m.Archived, ok[1] = asBool(p.values[fieldArchived], false)
-	book, ok[2] = asBool(p.values[fieldOrderBook], true)
-	m.Accepting, ok[3] = asBool(p.values[fieldAccepting], true)
-	m.NegRisk, ok[4] = asBool(p.values[fieldNegRisk], false)
-	m.Active, ok[5] = asBool(p.values[fieldActive], true)
-	tick, goodTick := asDecimal(p.values[fieldTick], 4, defaultTick)
+	m.Closed, ok[0] = scan.Bool(p.values[fieldClosed], false)
+	m.Archived, ok[1] = scan.Bool(p.values[fieldArchived], false)
+	book, ok[2] = scan.Bool(p.values[fieldOrderBook], true)
+	m.Accepting, ok[3] = scan.Bool(p.values[fieldAccepting], true)
+	m.NegRisk, ok[4] = scan.Bool(p.values[fieldNegRisk], false)
+	m.Active, ok[5] = scan.Bool(p.values[fieldActive], true)
+	tick, goodTick := scan.Decimal(p.values[fieldTick], 4, defaultTick)
 	goodTick = goodTick && slices.Contains([]int64{1000, 100, 50, 25, 10, 1}, tick)
 	if goodTick {
 		m.Tick = engine.Price(tick)
 	}
-	minimum, goodMin := asDecimal(p.values[fieldMinimum], 6, defaultMin)
+	minimum, goodMin := scan.Decimal(p.values[fieldMinimum], 6, defaultMin)
 	if goodMin = goodMin && minimum <= int64(engine.MaxOrder); goodMin {
 		m.MinSize = engine.Size(minimum)
 	}

@@ -29,7 +29,7 @@ type Bounds struct {
 	HasMin, HasMax bool
 }
 
-// span is what lies within the bounds.
+// location is what lies within the bounds.
 func (b *Bounds) limits() (low, high int64) {
 	low, high = math.MinInt64, math.MaxInt64
 	if b.HasMin {
@@ -137,15 +137,15 @@ type Page[T any] struct {
 // ErrCursor is the error of an After that no page with the same order had as its Next.
 var ErrCursor = errors.New("the cursor is none of this list")
 
-// cursor is a place in a list of rows of a kind: behind the row of a number that had a value.
-type cursor struct {
+// rowCursor is a place in a list of rows of a kind: behind the row of a number that had a value.
+type rowCursor struct {
 	kind  uint8
 	order Order
 	no    int32
 	value int64 // of a column of numbers
 }
 
-func (c cursor) String() string {
+func (c rowCursor) String() string {
 	b := []byte{c.kind<<4 | byte(c.order)}
 	b = binary.AppendUvarint(b, uint64(c.no))
 	b = binary.AppendVarint(b, c.value)
@@ -153,7 +153,7 @@ func (c cursor) String() string {
 }
 
 // parse reads a cursor of the same kind and order, in a list of so many rows.
-func (c *cursor) parse(text string, rows int) bool {
+func (c *rowCursor) parse(text string, rows int) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) < 3 || b[0] != c.kind<<4|byte(c.order) {
 		return false
@@ -230,14 +230,14 @@ const maxWalk = 4096
 // piece is which part of a list a page is: so many rows behind a place, some of them skipped.
 type piece struct {
 	descending bool
-	at         cursor
+	at         rowCursor
 	skip, want int
 }
 
 // page is the part of a list that a query asks for, and the cursor behind it. The error is
 // ErrCursor.
 func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err error) {
-	p := piece{q.Descending, cursor{f.kind, q.Order, None, 0}, max(q.Offset, 0), q.Limit + 1}
+	p := piece{q.Descending, rowCursor{f.kind, q.Order, None, 0}, max(q.Offset, 0), q.Limit + 1}
 	if q.After != "" && !p.at.parse(q.After, s.count) {
 		return nil, "", ErrCursor
 	}
@@ -270,7 +270,7 @@ func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err e
 	if len(list) > q.Limit {
 		list = list[:q.Limit]
 		last := list[q.Limit-1]
-		next = cursor{f.kind, q.Order, last, s.value(last)}.String()
+		next = rowCursor{f.kind, q.Order, last, s.value(last)}.String()
 	}
 	return list, next, nil
 }

@@ -1,14 +1,13 @@
 package catalog
 
 import (
-	"context"
 	_ "embed" // the demo catalog
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"strconv"
-	"time"
 
 	"clobd/engine"
 )
@@ -17,8 +16,8 @@ const (
 	// listChunk is how many listings are handed on at once: several frames' worth, so that a sync of
 	// the journal is shared by many markets.
 	listChunk = 1024
-	// maxMarkets bounds a catalog: six times the largest one known.
-	maxMarkets = 1 << 20
+	// MaxMarkets bounds a catalog: six times the largest one known.
+	MaxMarkets = 1 << 20
 )
 
 // Options say where a catalog's markets go, and where its records are kept.
@@ -36,15 +35,6 @@ type Options struct {
 	Live func(engine.Condition) (Live, bool)
 	// Dir is the folder that records are kept in; empty: in a file without a name.
 	Dir string
-	// Source is where records come from: a file, a folder, or the base address (http:// or https://)
-	// of a service with the same form. Only Sync looks at it.
-	Source string
-	// Every is how often Sync asks the source for what is new; 0: a minute for a service, two seconds
-	// for files, of which only the times are looked at.
-	Every time.Duration
-	// Room, if set, is called by Sync before it looks: it waits until there is room for what may be
-	// new, or until its context is done.
-	Room func(context.Context)
 	// Progress, if set, hears how far a load is: at most ten times a second.
 	Progress func(Progress)
 	// Log, if set, hears of each bad record as it is met (the first maxProblems of them).
@@ -75,8 +65,8 @@ var demo string
 // Demo is the project's own small catalog in the form that Read takes: made-up questions.
 func Demo() []byte { return []byte(demo) }
 
-// Load is Read from a file.
-func Load(path string, o Options) (*Catalog, Report, error) {
+// ReadFile is Read from a file.
+func ReadFile(path string, o Options) (*Catalog, Report, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, Report{}, fmt.Errorf("open catalog: %w", err)
@@ -96,7 +86,7 @@ func Load(path string, o Options) (*Catalog, Report, error) {
 // one record (an empty array excepted), or Options.List fails; only in the last case have markets
 // been listed.
 func Read(r io.Reader, o Options) (*Catalog, Report, error) {
-	o.Dir, o.Source = "", ""
+	o.Dir = ""
 	s, err := Open(o)
 	if err != nil {
 		return nil, Report{}, err
@@ -107,4 +97,50 @@ func Read(r io.Reader, o Options) (*Catalog, Report, error) {
 		return nil, report, err
 	}
 	return s.Current(), report, nil
+}
+
+// ErrNoRecord is the fault of a text whose records are none of a catalog's. In a folder such a file
+// is passed over and named; alone it is no source.
+var ErrNoRecord = errors.New("not a catalog: no record in it")
+
+// Probe looks whether a text begins as a catalog does, in its first thousand records.
+func Probe(r io.Reader) error {
+	s, err := newSplitter(r)
+	if err != nil {
+		return fmt.Errorf("not a catalog: %w", err)
+	}
+	p := newParser()
+	why := "it is empty"
+	for range 1000 {
+		record, line, err := s.next()
+		switch {
+		case errors.Is(err, io.EOF) && why == "it is empty" && s.array:
+			return nil // an empty list
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("%w; %s", ErrNoRecord, why)
+		case ofRecord(err):
+			why = fmt.Sprintf("line %d: %v", line, err)
+			continue
+		case err != nil:
+			return fmt.Errorf("read line %d: %w", line, err)
+		}
+		p.reset()
+		p.take(record, int32(line))
+		for i := range p.items {
+			if !p.items[i].broken {
+				return nil
+			}
+			why = fmt.Sprintf("line %d: %s", line, p.items[i].why)
+		}
+	}
+	return fmt.Errorf("%w, in its first thousand lines; %s", ErrNoRecord, why)
+}
+
+// UpdatedAt is when a record says that it was updated, in unix milliseconds; 0 if it does not say.
+func UpdatedAt(record []byte) int64 {
+	p := newParser()
+	if !p.open(record) {
+		return 0
+	}
+	return p.time(fieldUpdated)
 }

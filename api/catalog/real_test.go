@@ -34,7 +34,7 @@ func shared(t testing.TB, name string) string {
 func TestRealCatalog(t *testing.T) {
 	path := shared(t, "catalog/gamma_events_full.jsonl.gz")
 	listed := map[engine.Condition]bool{}
-	c, r, err := Load(path, Options{List: func(l []engine.Listing) error {
+	c, r, err := ReadFile(path, Options{List: func(l []engine.Listing) error {
 		for i := range l {
 			listed[l[i].Condition] = true
 		}

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"path/filepath"
 	"sort"
 	"strings"
 )
@@ -128,43 +127,24 @@ func (e *editor) name(line int32, id, why string) {
 	}
 }
 
-// logBad tells the log of the bad records since it was last told.
-func (l *load) logBad() {
-	bad := l.bad
-	if l.bad = (badRecords{}); l.s.o.Log == nil {
-		return
-	}
-	for _, p := range bad.first {
-		l.s.o.Log.Warn("catalog record", "file", p.File, "line", p.Line, "id", p.ID, "why", p.Why)
-	}
-	if more := bad.count - len(bad.first); more > 0 {
-		l.s.o.Log.Warn("catalog records", "file", bad.first[0].File, "more bad ones", more)
-	}
-}
-
-// passOver counts and names a file of a folder that has no record of a catalog. before is what was
-// told before it was read.
-func (l *load) passOver(path string, before Report) {
-	records, first := l.report.Broken-before.Broken, Problem{}
-	if len(l.bad.first) > 0 {
-		first = l.bad.first[0]
-	}
-	l.report.Broken, l.report.Bad = before.Broken, before.Bad
-	l.report.Passed++
-	l.bad = badRecords{}
-	l.file = filepath.Base(path)
-	if len(l.report.Bad) < maxProblems {
-		l.report.Bad = append(l.report.Bad, Problem{l.file, first.Line, "",
-			fmt.Sprintf("none of its %d records is a catalog's; the first: %s", records, first.Why)})
-	}
-	if l.s.o.Log != nil {
-		l.s.o.Log.Warn("catalog file passed over", "file", path, "records", records,
-			"first", first.String())
-	}
-}
-
 // refuse counts and names a market record that cannot be taken.
 func (e *editor) refuse(line int32, id, why string) {
 	e.report.Refused++
 	e.name(line, id, why)
+}
+
+// Usable is how many records could be read.
+func (r *Report) Usable() int { return r.Events + r.Series + r.Tags + r.Markets + r.Books }
+
+// Add adds what another load counted.
+func (r *Report) Add(more *Report) {
+	r.Events, r.Series, r.Tags = r.Events+more.Events, r.Series+more.Series, r.Tags+more.Tags
+	r.Broken, r.Passed = r.Broken+more.Broken, r.Passed+more.Passed
+	r.Markets, r.Books = r.Markets+more.Markets, r.Books+more.Books
+	r.Listed, r.Unopened = r.Listed+more.Listed, r.Unopened+more.Unopened
+	r.Closed, r.Refused = r.Closed+more.Closed, r.Refused+more.Refused
+	for reason, n := range more.Skipped {
+		r.Skipped[reason] += n
+	}
+	r.Bad = append(r.Bad, more.Bad[:min(len(more.Bad), maxProblems-len(r.Bad))]...)
 }

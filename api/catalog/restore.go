@@ -58,7 +58,7 @@ func restore(p *parser, frame []byte, _ int32) {
 	p.items = p.items[:before+1]
 	it := &p.items[before]
 	it.head = h
-	it.record = span{size: uint32(len(frame)), hash: maphash.Bytes(seed, frame[headSize:])}
+	it.record = location{size: uint32(len(frame)), hash: maphash.Bytes(seed, frame[headSize:])}
 }
 
 func (p *parser) restoreRow(h *head, core []byte) {
@@ -156,7 +156,7 @@ func (s *Store) compact() error {
 	if err != nil {
 		return err
 	}
-	c, err := old.rewritten(fresh)
+	c, err := rewritten(old, fresh)
 	if err == nil && s.mark != nil {
 		_, err = fresh.append(markFrame(s.mark))
 	}
@@ -187,11 +187,11 @@ func (s *Store) newGeneration() (log *recordLog, name string, err error) {
 }
 
 // rewritten is the same catalog with its records in another log.
-func (c *Catalog) rewritten(to *recordLog) (*Catalog, error) {
+func rewritten(c *Catalog, to *recordLog) (*Catalog, error) {
 	e := edit(c, to, 0)
 	var buf []byte
 	var problems []error
-	move := func(of *span, h head) {
+	move := func(of *location, h head) {
 		frame, err := c.log.read(*of, buf)
 		if err != nil {
 			problems = append(problems, err)
@@ -232,7 +232,7 @@ func (c *Catalog) rewritten(to *recordLog) (*Catalog, error) {
 			break
 		}
 	}
-	next := c.clone()
+	next := clone(c)
 	next.Markets, next.Events, next.log = e.markets.Rows, e.events.Rows, to
 	next.Series, next.Tags = e.series.Rows, e.tags.Rows
 	return next, errors.Join(problems...)

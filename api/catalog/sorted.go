@@ -45,7 +45,7 @@ func (s *sorted) compare(a, b int32) int {
 }
 
 // compareAt is compare with a place that a cursor has kept.
-func (s *sorted) compareAt(no int32, at cursor) int {
+func (s *sorted) compareAt(no int32, at rowCursor) int {
 	if s.number == nil {
 		return s.compare(no, at.no)
 	}

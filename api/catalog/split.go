@@ -20,6 +20,12 @@ var (
 	errGarbage   = errors.New("text after the end of the array")
 )
 
+// ofRecord reports whether an error concerns one record only.
+func ofRecord(err error) bool {
+	return errors.Is(err, errTooLong) || errors.Is(err, errCut) || errors.Is(err, errNotObject) ||
+		errors.Is(err, errGarbage)
+}
+
 // errNoCatalog is what a file that begins with neither [ nor { gets.
 var errNoCatalog = errors.New("neither a JSON array nor JSON lines")
 

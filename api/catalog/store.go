@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -29,25 +28,13 @@ type Store struct {
 	mark []byte // of the last load, in its log
 	// began says that markets are handed on as they are read, not all at Begin.
 	began bool
-
-	// Of Look and Sync, which one goroutine runs.
-	place    *place
-	looked   []fileMark
-	remote   *remote
-	patience time.Duration // with one answer: answerTime, but where a test gives it longer
-	failures int
-	// lookFailed is why the last look did, nil if it did not.
-	lookFailed error
-	records    int // that the stages of this look have read
-	again      chan struct{}
 }
 
 // Open opens the catalog that is kept in Options.Dir, or begins an empty one. From where its log is
 // damaged on it is put aside, with a word in Options.Log and in Status. Nothing is listed yet: see
 // Begin. One process at a time may have a folder open, which is the caller's to see to.
 func Open(o Options) (*Store, error) {
-	s := &Store{o: o, live: &liveBoard{ask: o.Live}, patience: answerTime,
-		again: make(chan struct{}, 1)}
+	s := &Store{o: o, live: &liveBoard{ask: o.Live}}
 	c := Empty()
 	c.live = s.live
 	if o.Dir == "" {
@@ -64,7 +51,6 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.status.resume(o)
 	s.current.Store(c)
 	for i, generation := range found {
 		if i > 0 {
@@ -106,7 +92,7 @@ func (s *Store) reopen(generation int) error {
 		return errors.Join(err, file.Close())
 	}
 	s.log = log
-	s.publish(e.done(s.live))
+	s.publish(e.finish(s.live))
 	return nil
 }
 
@@ -143,9 +129,9 @@ func (s *Store) Begin() (Report, error) {
 		return *e.report, err
 	}
 	if len(e.markets.changed) > 0 {
-		s.publish(e.done(s.live))
+		s.publish(e.finish(s.live))
 	}
-	go s.Current().warm() // so that nobody who asks for a page waits for its order
+	go warm(s.Current()) // so that nobody who asks for a page waits for its order
 	return *e.report, nil
 }
 
@@ -163,7 +149,7 @@ func (s *Store) Follow(ctx context.Context) {
 			return
 		case <-tick.C:
 			s.rank()
-			s.gather()
+			s.Gather()
 		}
 	}
 }
@@ -173,116 +159,19 @@ func (s *Store) rank() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.Current(); c.live.ask != nil {
-		if next := c.ranked(); next != c {
+		if next := ranked(c); next != c {
 			s.publish(next)
 		}
 	}
 }
 
-// gather puts the search in one piece again once many changes have left it in many.
-func (s *Store) gather() {
+// Gather puts the search in one piece again once many changes have left it in many.
+func (s *Store) Gather() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.Current(); c.scattered() {
-		s.publish(c.gathered())
+	if c := s.Current(); c.searchEvents.Scattered() {
+		s.publish(gathered(c))
 	}
-}
-
-// Read takes the records of a text, as the function Read does, into the catalog.
-func (s *Store) Read(r io.Reader) (Report, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.refresh(nil, func(l *load) error { return l.read(r) })
-}
-
-// load is a number of texts that make one new catalog.
-type load struct {
-	*editor
-	s         *Store
-	told      time.Time
-	records   int // that were read, also by the stages before of one look
-	taken     int
-	total     int64
-	readBytes atomic.Int64
-}
-
-// read takes the records of one text.
-func (l *load) read(r io.Reader) error {
-	split, err := newSplitter(r)
-	if err != nil {
-		return fmt.Errorf("not a catalog: %w", err)
-	}
-	before := l.report.usable()
-	broken := l.report.Broken
-	f := &flow{next: split.next, parse: (*parser).take}
-	if err := f.run(l.takeOne); err != nil {
-		return err
-	}
-	if l.report.usable() == before && l.report.Broken > broken {
-		return fmt.Errorf("%w; %s", errNoRecord, l.report.Bad[len(l.report.Bad)-1])
-	}
-	return nil
-}
-
-func (l *load) takeOne(p *parser, it *item) error {
-	l.take(p, it)
-	if !it.partial { // else it is a part of another one
-		l.records++
-	}
-	if l.taken++; l.taken%256 == 0 && time.Since(l.told) > 100*time.Millisecond {
-		l.tell()
-	}
-	if l.markets.Len() > maxMarkets {
-		return fmt.Errorf("line %d: more than %d markets", it.line, maxMarkets)
-	}
-	return l.err
-}
-
-// tell says how far the load is.
-func (l *load) tell() {
-	if l.told = time.Now(); l.s.o.Progress != nil {
-		l.s.o.Progress(Progress{l.records, l.readBytes.Load(), l.total})
-	}
-}
-
-// usable is how many records could be read.
-func (r *Report) usable() int { return r.Events + r.Series + r.Tags + r.Markets + r.Books }
-
-// refresh makes the next catalog of what take reads: entered, listed, published. at, if any, says
-// how far the source was read. On an error nothing is published.
-func (s *Store) refresh(at *place, take func(*load) error) (Report, error) {
-	s.load++
-	l := &load{editor: edit(s.Current(), s.log, s.load), s: s, records: s.records}
-	began, from := time.Now(), *s.log
-	err := take(l)
-	l.logBad()
-	if l.file = ""; err == nil {
-		err = s.settle(l.editor)
-		l.logBad()
-	}
-	mark := s.mark
-	if err == nil && at != nil {
-		if mark, err = at.text(); err == nil && string(mark) != string(s.mark) {
-			l.write(markFrame(mark))
-			s.log.garbage += int64(headSize + len(s.mark))
-		}
-	}
-	if err = errors.Join(err, l.err); err == nil {
-		err = s.log.flush()
-	}
-	if err != nil {
-		s.log.garbage = from.garbage
-		return *l.report, errors.Join(err, s.log.rewind(from.size))
-	}
-	if s.mark = mark; l.changed() {
-		s.publish(l.done(s.live))
-	}
-	s.records = l.records
-	if l.told != (time.Time{}) {
-		l.tell()
-	}
-	s.status.loaded(l.report, time.Since(began))
-	return *l.report, s.compact()
 }
 
 // changed says whether anything is different from before.

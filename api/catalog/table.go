@@ -12,29 +12,29 @@ func hashText(s string) uint32 { return uint32(maphash.String(seed, s)) }
 
 func hashBytes(b []byte) uint32 { return uint32(maphash.Bytes(seed, b)) }
 
-// table finds the rows whose key may hash to something. A row that was found must be asked for its
+// hashTable finds the rows whose key may hash to something. A row that was found must be asked for its
 // key: hashes collide, and a row that has changed may still be found under its old key.
 //
 // It has a large part that successive catalogs share and a small one that each copies.
-type table struct {
+type hashTable struct {
 	base, over slots
 }
 
 // find calls each with the numbers that are entered under a hash until it says false.
-func (t *table) find(hash uint32, each func(no int32) bool) {
+func (t *hashTable) find(hash uint32, each func(no int32) bool) {
 	if t.over.find(hash, each) {
 		t.base.find(hash, each)
 	}
 }
 
-// tableEditor changes a copy of a table.
-type tableEditor struct {
-	table
+// hashEditor changes a copy of a table.
+type hashEditor struct {
+	hashTable
 	own bool
 }
 
 // enter adds a row under a hash.
-func (t *tableEditor) enter(hash uint32, no int32) {
+func (t *hashEditor) enter(hash uint32, no int32) {
 	if !t.own {
 		t.over.entries, t.own = slices.Clone(t.over.entries), true
 	}
@@ -42,13 +42,13 @@ func (t *tableEditor) enter(hash uint32, no int32) {
 }
 
 // done is the changed table: its small part goes into the large one when it is no longer small.
-func (t *tableEditor) done() table {
+func (t *hashEditor) done() hashTable {
 	const small = 1 << 10
 	if t.over.count <= small+t.base.count/8 {
-		return t.table
+		return t.hashTable
 	}
 	if t.base.count == 0 {
-		return table{base: t.over}
+		return hashTable{base: t.over}
 	}
 	var all slots
 	all.grow(2 * (t.base.count + t.over.count))
@@ -59,7 +59,7 @@ func (t *tableEditor) done() table {
 			}
 		}
 	}
-	return table{base: all}
+	return hashTable{base: all}
 }
 
 // slots is an open hash table of entries hash<<32 | number+1, at most half full.

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Verified is what Verify has read.
-type Verified struct {
+// Checked is what Verify has read.
+type Checked struct {
 	Records int
 	Bytes   int64 // up to the end of the last good frame
 	// Cuts are what was put aside when the catalog was opened, and lies there still.
@@ -20,7 +20,7 @@ type Verified struct {
 // Verify reads the catalog that is kept in a folder, from its first byte to its last, and changes
 // nothing. A folder that is not there, or has no catalog, has nothing wrong with it. The error says
 // where the log is damaged, or where it ends in the middle of a frame.
-func Verify(dir string) (v Verified, err error) {
+func Verify(dir string) (v Checked, err error) {
 	aside, err := cuts(dir)
 	if err != nil {
 		return v, fmt.Errorf("verify catalog: %w", err)
@@ -66,7 +66,7 @@ func newestLog(dir string) (*os.File, error) {
 }
 
 // scanLog reads the frames of a log up to the first one that is not good.
-func scanLog(r io.Reader) (v Verified, err error) {
+func scanLog(r io.Reader) (v Checked, err error) {
 	in := bufio.NewReaderSize(r, logBuffer)
 	title := make([]byte, len(logTitle))
 	if _, err := io.ReadFull(in, title); err != nil || string(title) != logTitle {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"clobd/api/catalog"
+	"clobd/api/catalog/source"
 	"clobd/api/gamma"
 	"clobd/cmd/cli"
 )
@@ -25,7 +26,7 @@ func (n *node) checkCatalog(context.Context) error {
 	if n.Catalog == "" {
 		return nil
 	}
-	if err := catalog.Check(n.Catalog); err != nil {
+	if err := source.Check(n.Catalog); err != nil {
 		return cli.Hint(err, catalogHint)
 	}
 	return nil
@@ -42,20 +43,22 @@ func (n *node) openCatalog(ctx context.Context) error {
 	n.values = gamma.NewValues(n.role.Board, n.index.History, nil)
 	n.lister = &lister{n.role, n.poison, n.space, n.log}
 	var err error
-	n.describe, err = catalog.Open(catalog.Options{Dir: filepath.Join(n.Data, "catalog"),
-		Source: n.Catalog, List: n.lister.list, Close: n.lister.closeMarkets, Live: n.values.Live,
-		Room: n.lister.awaitRoom, Progress: bar.show, Log: n.log})
+	folder := filepath.Join(n.Data, "catalog")
+	n.describe, err = catalog.Open(catalog.Options{Dir: folder, List: n.lister.list,
+		Close: n.lister.closeMarkets, Live: n.values.Live, Progress: bar.show, Log: n.log})
 	if err != nil {
 		return cli.Hint(fmt.Errorf("open the catalog's folder: %w", err), "put %s away and start with "+
-			"--catalog: it is read again; or restore it from a copy", filepath.Join(n.Data, "catalog"))
+			"--catalog: it is read again; or restore it from a copy", folder)
 	}
-	n.metrics.MustRegister(catalogMetrics(n.describe)...)
+	n.source = source.New(n.describe, source.Options{Address: n.Catalog, Dir: folder,
+		Room: n.lister.awaitRoom, Log: n.log})
+	n.metrics.MustRegister(catalogMetrics(n.describe, n.source)...)
 	var report catalog.Report
 	switch {
 	case n.Catalog != "" && n.lister.full():
 		n.log.Warn("the catalog's source is not read: the disk has too little room", "source", n.Catalog,
 			"hint", "make room: it is read then")
-		n.describe.Again()
+		n.source.Again()
 		return nil
 	case n.Catalog != "":
 		look := ctx
@@ -64,7 +67,7 @@ func (n *node) openCatalog(ctx context.Context) error {
 			look, done = context.WithTimeout(ctx, startLook)
 			defer done()
 		}
-		report, err = n.describe.Look(look)
+		report, err = n.source.Look(look)
 	case n.Demo:
 		report, err = n.describe.Read(bytes.NewReader(catalog.Demo()))
 	}
@@ -115,12 +118,12 @@ func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 			running.Wait()
 		}
 	}
-	running.Go(func() { n.describe.Sync(ctx) })
+	running.Go(func() { n.source.Sync(ctx) })
 	running.Go(func() {
 		for {
 			select {
 			case <-n.again:
-				n.describe.Again()
+				n.source.Again()
 			case <-ctx.Done():
 				return
 			}
@@ -146,8 +149,8 @@ func (n *node) listLater(ctx context.Context) {
 	}
 }
 
-// catalogMetrics are the collectors of a Store.
-func catalogMetrics(s *catalog.Store) []prometheus.Collector {
+// catalogMetrics are the collectors of a Store and of its source.
+func catalogMetrics(s *catalog.Store, from *source.Source) []prometheus.Collector {
 	counter := func(name, help string, read func(catalog.Status) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",
 			Subsystem: "catalog", Name: name, Help: help},
@@ -158,21 +161,21 @@ func catalogMetrics(s *catalog.Store) []prometheus.Collector {
 			Subsystem: "catalog", Name: name, Help: help},
 			func() float64 { return read(s.Status()) })
 	}
-	requests := func(outcome string, read func(catalog.Status) uint64) prometheus.Collector {
+	requests := func(outcome string, read func(source.Health) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",
 			Subsystem: "catalog", Name: "requests_total",
 			Help:        "Requests to the source, and looks at its files, by what came of them.",
 			ConstLabels: prometheus.Labels{"outcome": outcome}},
-			func() float64 { return float64(read(s.Status())) })
+			func() float64 { return float64(read(from.Health())) })
 	}
 	return []prometheus.Collector{
 		counter("loads_total", "Loads that were entered.",
 			func(s catalog.Status) uint64 { return s.Loads }),
 		counter("failures_total", "Looks at the source that failed.",
-			func(s catalog.Status) uint64 { return s.Failures }),
-		requests("new", func(s catalog.Status) uint64 { return s.Asked.New }),
-		requests("unchanged", func(s catalog.Status) uint64 { return s.Asked.Unchanged }),
-		requests("failed", func(s catalog.Status) uint64 { return s.Asked.Failed }),
+			func(catalog.Status) uint64 { return from.Health().Failures }),
+		requests("new", func(s source.Health) uint64 { return s.Asked.New }),
+		requests("unchanged", func(s source.Health) uint64 { return s.Asked.Unchanged }),
+		requests("failed", func(s source.Health) uint64 { return s.Asked.Failed }),
 		counter("refused_records_total", "Records that contradict themselves or what is known.",
 			func(s catalog.Status) uint64 { return s.Refused }),
 		counter("broken_records_total", "Records that could not be read.",
@@ -182,8 +185,8 @@ func catalogMetrics(s *catalog.Store) []prometheus.Collector {
 		gauge("events", "Events that are described.",
 			func(s catalog.Status) float64 { return float64(s.Events) }),
 		gauge("waits_for_room", "1 while the source is not read for want of room on the disk.",
-			func(s catalog.Status) float64 {
-				if s.Waiting {
+			func(catalog.Status) float64 {
+				if from.Health().Waiting {
 					return 1
 				}
 				return 0
@@ -193,11 +196,12 @@ func catalogMetrics(s *catalog.Store) []prometheus.Collector {
 		gauge("last_load_seconds", "How long the last load took.",
 			func(s catalog.Status) float64 { return s.LastLoad.Seconds() }),
 		gauge("last_success_age_seconds", "Time since the source was last read as far as it goes, "+
-			"also before a restart; -1 if it never was.", func(s catalog.Status) float64 {
-			if s.LastSuccess.IsZero() {
+			"also before a restart; -1 if it never was.", func(catalog.Status) float64 {
+			last := from.Health().LastSuccess
+			if last.IsZero() {
 				return -1
 			}
-			return time.Since(s.LastSuccess).Seconds()
+			return time.Since(last).Seconds()
 		}),
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"clobd/api"
 	"clobd/api/catalog"
+	"clobd/api/catalog/source"
 	"clobd/api/gamma"
 	"clobd/api/wallets"
 	"clobd/cmd/cli"
@@ -44,6 +45,7 @@ type node struct {
 
 	claim    disk.Claim
 	describe *catalog.Store
+	source   *source.Source
 	lister   *lister
 	values   *gamma.Values
 	role     *role.Alone

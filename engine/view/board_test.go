@@ -107,13 +107,13 @@ func checkWallets(t *testing.T, b *Board, w *world) {
 // TestModel publishes random frames and compares the Board with the naive books after each. Old
 // Snapshots are kept and must print the same at the end.
 func TestModel(t *testing.T) {
-	type kept struct {
+	type printed struct {
 		snapshot *Snapshot
 		text     string
 	}
 	for seed := uint64(1); seed <= 6; seed++ {
 		w, b := newWorld(seed), NewBoard()
-		var old []kept
+		var old []printed
 		for i := range 400 {
 			f := w.random(1 + w.rng.IntN(30))
 			b.Publish(f)
@@ -126,7 +126,7 @@ func TestModel(t *testing.T) {
 					t.Fatalf("Time %d, want %d", s.Time, f.Time)
 				}
 				if i%50 == 0 {
-					old = append(old, kept{s, written(s)})
+					old = append(old, printed{s, written(s)})
 				}
 			}
 		}

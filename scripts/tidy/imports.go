@@ -94,8 +94,19 @@ func product() []row {
 		{pkg: "api/catalog/search", out: []string{norm}, no: map[string]string{
 			fast: "it finds numbers by words, whatever they stand for",
 		}},
-		{pkg: "api/catalog", ours: []string{"engine", "api/catalog/search"},
-			no: map[string]string{fast: "the catalog is a value, it serves nobody"}},
+		{pkg: "api/wire/scan", no: map[string]string{
+			"clobd": "it reads JSON, whatever that says",
+		}},
+		{pkg: "api/catalog", ours: []string{"engine", "api/catalog/search", "api/wire/scan"},
+			no: map[string]string{
+				fast:                       "the catalog is a value, it serves nobody",
+				"net/http":                 "where records come from is the source's",
+				"clobd/api/catalog/source": "the store is handed records",
+			}},
+		{pkg: "api/catalog/source", ours: []string{"engine", "api/catalog", "api/wire/scan"},
+			no: map[string]string{
+				fast: "it asks with net/http, and serves nobody",
+			}},
 		{pkg: "api/console"},
 		{pkg: "api/account",
 			ours: []string{"engine", "engine/view", "journal/history", "api/catalog", "api/wire"},
@@ -144,8 +155,8 @@ func programs() []row {
 			}},
 		{pkg: "cmd/clobd",
 			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
-				"journal/disk", "journal/history", "ingress/auth", "ingress", "api/catalog", "api/wallets",
-				"api/gamma", "api", "bench/trader", "cmd/cli", "cmd/clobd/role"},
+				"journal/disk", "journal/history", "ingress/auth", "ingress", "api/catalog",
+				"api/catalog/source", "api/wallets", "api/gamma", "api", "bench/trader", "cmd/cli", "cmd/clobd/role"},
 			out:   []string{prom},
 			tests: []string{"scripts/openapi", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench", "bench/matching", "cmd/cli"}},

@@ -42,11 +42,11 @@ type Found struct {
 	Total int
 }
 
-// level is how well a document matches: all words of the query do as well as this, or better.
-type level uint8
+// grade is how well a document matches: all words of the query do as well as this, or better.
+type grade uint8
 
 const (
-	inTitle  level = iota // as a word of the title
+	inTitle  grade = iota // as a word of the title
 	anywhere              // as a word; here and above its singular or plural will do
 	begins                // as the beginning of a word
 	within                // as a part of a word
@@ -103,7 +103,7 @@ type seeker struct {
 	asked []string // the words of the query in order
 	kinds []kind   // its different words
 	looks []look   // by part
-	top   level    // the level up to which was searched
+	top   grade    // the level up to which was searched
 	some  bool     // whether some documents match some words only
 
 	set, other []uint64 // bitmaps of the documents that match a word
@@ -222,7 +222,7 @@ func (l *look) begin(part *searchPart, marks []string) {
 }
 
 // look finds the documents of each level up to top, and counts them.
-func (k *seeker) look(top level) (total int) {
+func (k *seeker) look(top grade) (total int) {
 	k.top = top
 	for i := range k.looks {
 		l := &k.looks[i]
@@ -244,7 +244,7 @@ func (k *seeker) look(top level) (total int) {
 func (k *seeker) lookAt(l *look) {
 	var empty [levels]bool
 	for i := range k.kinds {
-		k.match(l.part.segment, &k.kinds[i], func(at level) {
+		k.match(l.part.segment, &k.kinds[i], func(at grade) {
 			switch {
 			case i == 0:
 				copy(l.found[at], k.set)
@@ -260,7 +260,7 @@ func (k *seeker) lookAt(l *look) {
 
 // match puts the documents that match a word into k.set, level by level up to the top, and calls
 // each when it has got all of one.
-func (k *seeker) match(s *segment, kind *kind, each func(at level)) {
+func (k *seeker) match(s *segment, kind *kind, each func(at grade)) {
 	word := kind.word
 	k.set = sized(k.set, s.width())
 	clear(k.set)
@@ -426,7 +426,7 @@ func (k *seeker) weigh() (weights []int, sum int) {
 		l := &k.looks[i]
 		all += l.part.alive
 		for j := range k.kinds {
-			k.match(l.part.segment, &k.kinds[j], func(level) {})
+			k.match(l.part.segment, &k.kinds[j], func(grade) {})
 			if l.part.dead != nil {
 				without(k.set, l.part.dead)
 			}
@@ -465,7 +465,7 @@ func (k *seeker) heaviest(l *look, weights []int) (weight int) {
 		clear(k.sums[b])
 	}
 	for i := range k.kinds {
-		k.match(l.part.segment, &k.kinds[i], func(level) {})
+		k.match(l.part.segment, &k.kinds[i], func(grade) {})
 		for b := range bits.Len(uint(weights[i])) {
 			if weights[i]>>b&1 == 1 {
 				k.sum(b)

@@ -116,7 +116,7 @@ type naive []Document
 
 // naiveHit is a document with what orders it.
 type naiveHit struct {
-	level level
+	level grade
 	class uint64
 	rank  rank
 }
@@ -131,7 +131,7 @@ func naivePlural(a, b string) bool {
 }
 
 // naiveMatch says whether a word of a document matches a word of a query, and how well.
-func naiveMatch(word, asked string) level {
+func naiveMatch(word, asked string) grade {
 	switch {
 	case word == asked || naivePlural(word, asked):
 		return anywhere
@@ -147,7 +147,7 @@ func naiveMatch(word, asked string) level {
 }
 
 // naiveLevel is how well a document matches a word.
-func naiveLevel(title, all []string, asked string) level {
+func naiveLevel(title, all []string, asked string) grade {
 	best := levels
 	for _, word := range title {
 		if naiveMatch(word, asked) == anywhere {
@@ -176,8 +176,8 @@ func naiveLevel(title, all []string, asked string) level {
 // naiveQuery is a query, and how well each document matches each of its words.
 type naiveQuery struct {
 	asked, kinds []string
-	tops         []level // by kind: what counts as a match
-	found        [][]level
+	tops         []grade // by kind: what counts as a match
+	found        [][]grade
 }
 
 // matching is how many documents match all words.
@@ -191,7 +191,7 @@ func (q *naiveQuery) matching() (n int) {
 }
 
 // weight sums the weights of the words that match; nil weights are all 1.
-func (q *naiveQuery) weight(found []level, weights []int) (sum int) {
+func (q *naiveQuery) weight(found []grade, weights []int) (sum int) {
 	for i, at := range found {
 		switch {
 		case at > q.tops[i]:
@@ -213,11 +213,11 @@ func (n naive) find(text string, allowed func(Document) bool) []int32 {
 	q.kinds = slices.Compact(slices.Sorted(slices.Values(q.asked)))
 	known := make([]bool, len(q.kinds))
 	var docs naive
-	var everywhere [][]level
+	var everywhere [][]grade
 	for i := range n {
 		title := wordsOf(n[i].Title)
 		all := append(slices.Clone(title), wordsOf(strings.Join(n[i].Texts, " "))...)
-		var found []level
+		var found []grade
 		for j, kind := range q.kinds {
 			found = append(found, naiveLevel(title, all, kind))
 			known[j] = known[j] || found[j] <= anywhere
@@ -260,7 +260,7 @@ func (n naive) find(text string, allowed func(Document) bool) []int32 {
 }
 
 // most finds the documents that match the most weight of words.
-func (n naive) most(q *naiveQuery, everywhere [][]level) []int32 {
+func (n naive) most(q *naiveQuery, everywhere [][]grade) []int32 {
 	if len(q.kinds) < 3 {
 		return nil
 	}

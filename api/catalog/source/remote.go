@@ -1,4 +1,4 @@
-package catalog
+package source
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"clobd/api/catalog"
+	"clobd/api/wire/scan"
 	"clobd/engine"
 )
 
@@ -108,21 +110,21 @@ func parseBase(source string) (*url.URL, error) {
 type remote struct {
 	base   *url.URL
 	client *http.Client
-	status *statusBoard
-	place  *place
+	status *healthBoard
+	mark   *sourceMark
 	plain  map[string]bool // lists that have no form with a cursor
 	// due are markets that have changed and whose order-book records have not been asked for since.
 	due map[engine.Condition]bool
 }
 
-func newRemote(base *url.URL, status *statusBoard, at *place) *remote {
+func newRemote(base *url.URL, status *healthBoard, at *sourceMark) *remote {
 	if at.Lists == nil {
 		at.Lists = map[string]listMark{}
 	}
 	if at.Answers == nil {
 		at.Answers = map[string]answerMark{}
 	}
-	return &remote{base: base, status: status, place: at, plain: map[string]bool{},
+	return &remote{base: base, status: status, mark: at, plain: map[string]bool{},
 		due:    map[engine.Condition]bool{},
 		client: &http.Client{CheckRedirect: sameHost}}
 }
@@ -158,7 +160,7 @@ func (r *remote) get(ctx context.Context, path string, again bool) (a answer, er
 		return a, fmt.Errorf("ask the catalog's source: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
-	before, known := r.place.Answers[a.key]
+	before, known := r.mark.Answers[a.key]
 	if again && known && before.ETag != "" {
 		request.Header.Set("If-None-Match", before.ETag)
 	}
@@ -204,10 +206,10 @@ func (r *remote) keep(a *answer) {
 	if a.mark.ETag == "" && a.mark.Modified == "" {
 		return
 	}
-	if len(r.place.Answers) >= maxKept {
-		clear(r.place.Answers)
+	if len(r.mark.Answers) >= maxKept {
+		clear(r.mark.Answers)
 	}
-	r.place.Answers[a.key] = a.mark
+	r.mark.Answers[a.key] = a.mark
 }
 
 // walkThrough is a way through a list, page by page.
@@ -278,7 +280,7 @@ func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
 		return fmt.Errorf("GET %s: %w", a.key, err)
 	}
 	oldest, future := int64(1<<63-1), time.Now().Add(overlap).UnixMilli()
-	elements(list, func(record []byte) {
+	scan.Elements(list, func(record []byte) {
 		a.mark.Records++
 		updated := take(record)
 		if updated <= future { // one of the far future would hide all that comes until then
@@ -298,7 +300,7 @@ func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
 		}
 		w.cursor, w.done = cursor, cursor == ""
 	}
-	if w.offset > 2*maxMarkets {
+	if w.offset > 2*catalog.MaxMarkets {
 		return fmt.Errorf("GET %s: the list has no end", a.key)
 	}
 	return nil
@@ -307,22 +309,22 @@ func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
 // pageOfAnswer reads a page: an array, or an object with the array under the list's name (or data)
 // and a next_cursor.
 func pageOfAnswer(body []byte, name string) (list []byte, cursor string, err error) {
-	if i := space(body, 0); i < len(body) && body[i] == '[' {
-		if !elements(body, func([]byte) {}) {
+	if i := scan.Space(body, 0); i < len(body) && body[i] == '[' {
+		if !scan.Elements(body, func([]byte) {}) {
 			return nil, "", errors.New("broken JSON")
 		}
 		return body, "", nil
 	}
-	members, ok := object(body, nil)
+	members, ok := scan.Object(body, nil)
 	if !ok {
 		return nil, "", errors.New("broken JSON")
 	}
 	for i := range members {
-		switch string(members[i].key) {
+		switch string(members[i].Key) {
 		case name, "data":
-			list = members[i].value
+			list = members[i].Value
 		case "next_cursor":
-			cursor, _ = asText(members[i].value)
+			cursor, _ = scan.Text(members[i].Value)
 		}
 	}
 	if list == nil || list[0] != '[' {
@@ -335,10 +337,10 @@ func pageOfAnswer(body []byte, name string) (list []byte, cursor string, err err
 }
 
 // syncRemote asks the service for what is new, or for everything.
-func (s *Store) syncRemote(ctx context.Context, everything bool) (Report, error) {
-	total := Report{Skipped: map[Reason]int{}}
+func (s *Source) syncRemote(ctx context.Context, everything bool) (catalog.Report, error) {
+	total := catalog.Report{Skipped: map[catalog.Reason]int{}}
 	for _, list := range remoteLists() {
-		mark := s.place.Lists[list.name]
+		mark := s.mark.Lists[list.name]
 		w := &walkThrough{list: list}
 		if !everything && list.keyed && mark.Newest > 0 && walked(mark) {
 			w.since = max(1, mark.Newest-overlap.Milliseconds())
@@ -350,7 +352,7 @@ func (s *Store) syncRemote(ctx context.Context, everything bool) (Report, error)
 		var status *statusError
 		if list.books && errors.As(err, &status) && status.code == http.StatusNotFound {
 			err = nil // it has no order book
-			s.place.Lists[list.name] = listMark{Whole: time.Now().Unix(), None: true}
+			s.mark.Lists[list.name] = listMark{Whole: time.Now().Unix(), None: true}
 		}
 		if err != nil {
 			return total, err
@@ -359,9 +361,7 @@ func (s *Store) syncRemote(ctx context.Context, everything bool) (Report, error)
 	if err := s.readBooks(ctx, &total); err != nil {
 		return total, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := s.refresh(s.place, func(*load) error { return nil }) // keeps how far it was read
+	_, err := s.store.Load(s.mark.text, func(*catalog.Load) error { return nil }) // keeps the mark
 	return total, err
 }
 
@@ -372,15 +372,15 @@ func walked(mark listMark) bool {
 
 // readList reads a list, a stage at a time: what was read so far is published, also if the rest
 // cannot be had.
-func (s *Store) readList(ctx context.Context, w *walkThrough, total *Report) error {
-	mark := s.place.Lists[w.list.name]
+func (s *Source) readList(ctx context.Context, w *walkThrough, total *catalog.Report) error {
+	mark := s.mark.Lists[w.list.name]
 	if w.since == 0 {
 		mark.Newest = 0
 	}
 	if w.since == 0 && w.list.keyed {
 		// What changes while the list is read is newer than what is the newest now.
 		head := &walkThrough{list: w.list, since: 1, head: true}
-		_, err := s.remote.next(ctx, head, updatedOf)
+		_, err := s.remote.next(ctx, head, catalog.UpdatedAt)
 		var status *statusError
 		if err != nil && !errors.As(err, &status) {
 			return err
@@ -397,25 +397,22 @@ func (s *Store) readList(ctx context.Context, w *walkThrough, total *Report) err
 	} else {
 		mark.Whole = time.Now().Unix()
 	}
-	s.place.Lists[w.list.name] = mark
+	s.mark.Lists[w.list.name] = mark
 	return nil
 }
 
 // stage reads some pages and publishes what they change.
-func (s *Store) stage(ctx context.Context, w *walkThrough, total *Report) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := newParser()
+func (s *Source) stage(ctx context.Context, w *walkThrough, total *catalog.Report) error {
 	var answers []answer
 	var failure error
 	number := w.offset
-	report, err := s.refresh(s.place, func(l *load) error {
-		l.file = "/" + w.list.name
+	report, err := s.load(s.mark, func(l *catalog.Load) error {
+		l.File = "/" + w.list.name
 		for range stagePages {
 			a, err := s.remote.next(ctx, w,
 				func(record []byte) int64 {
 					number++
-					return l.takeRecord(p, record, number)
+					return l.Record(record, number)
 				})
 			if err != nil {
 				failure = err // the pages before it count
@@ -429,13 +426,13 @@ func (s *Store) stage(ctx context.Context, w *walkThrough, total *Report) error 
 			}
 		}
 		if w.since > 0 {
-			for _, no := range l.markets.changed {
-				s.remote.due[l.markets.At(no).Condition] = true
+			for _, condition := range l.Changed() {
+				s.remote.due[condition] = true
 			}
 		}
-		return l.err
+		return l.Err()
 	})
-	total.add(&report)
+	total.Add(&report)
 	if err == nil {
 		for i := range answers {
 			s.remote.keep(&answers[i])
@@ -445,26 +442,23 @@ func (s *Store) stage(ctx context.Context, w *walkThrough, total *Report) error 
 }
 
 // readBooks reads the order book's records of markets that have changed.
-func (s *Store) readBooks(ctx context.Context, total *Report) error {
+func (s *Source) readBooks(ctx context.Context, total *catalog.Report) error {
 	r := s.remote
-	if r.place.Lists[bookList].None {
+	if r.mark.Lists[bookList].None {
 		clear(r.due)
 	}
 	if len(r.due) == 0 {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := newParser()
 	var read []engine.Condition
 	var failure error
-	report, err := s.refresh(s.place, func(l *load) error {
-		l.file = "/" + bookList
+	report, err := s.load(s.mark, func(l *catalog.Load) error {
+		l.File = "/" + bookList
 		for c := range r.due {
 			a, err := r.get(ctx, "/"+bookList+"/"+c.Hex(), false)
 			var status *statusError
 			if err == nil {
-				l.takeRecord(p, a.body, len(read)+1)
+				l.Record(a.body, len(read)+1)
 			} else if !errors.As(err, &status) || !status.none() {
 				failure = err
 				break
@@ -473,56 +467,13 @@ func (s *Store) readBooks(ctx context.Context, total *Report) error {
 				break
 			}
 		}
-		return l.err
+		return l.Err()
 	})
-	total.add(&report)
+	total.Add(&report)
 	if err == nil {
 		for _, c := range read {
 			delete(r.due, c)
 		}
 	}
 	return errors.Join(err, failure)
-}
-
-// takeRecord enters one record of an answer, by its number in the list, and says when it was
-// updated.
-func (l *load) takeRecord(p *parser, record []byte, number int) int64 {
-	p.reset()
-	p.take(record, int32(number))
-	var updated int64
-	for i := range p.items {
-		it := &p.items[i]
-		switch {
-		case it.market != nil:
-			updated = max(updated, it.market.Updated)
-		case it.event != nil && !it.partial:
-			updated = max(updated, it.event.Updated)
-		}
-		if err := l.takeOne(p, it); err != nil && l.err == nil {
-			l.err = err
-		}
-	}
-	return updated
-}
-
-// updatedOf is the updatedAt of a record.
-func updatedOf(record []byte) int64 {
-	p := newParser()
-	if !p.open(record) {
-		return 0
-	}
-	return p.time(fieldUpdated)
-}
-
-// add adds what another load counted.
-func (r *Report) add(more *Report) {
-	r.Events, r.Series, r.Tags = r.Events+more.Events, r.Series+more.Series, r.Tags+more.Tags
-	r.Broken, r.Passed = r.Broken+more.Broken, r.Passed+more.Passed
-	r.Markets, r.Books = r.Markets+more.Markets, r.Books+more.Books
-	r.Listed, r.Unopened = r.Listed+more.Listed, r.Unopened+more.Unopened
-	r.Closed, r.Refused = r.Closed+more.Closed, r.Refused+more.Refused
-	for reason, n := range more.Skipped {
-		r.Skipped[reason] += n
-	}
-	r.Bad = append(r.Bad, more.Bad[:min(len(more.Bad), maxProblems-len(r.Bad))]...)
 }

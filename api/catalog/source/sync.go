@@ -1,4 +1,4 @@
-package catalog
+package source
 
 import (
 	"context"
@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"clobd/api/catalog"
 )
 
-// place is how far a source was read, as the log keeps it.
-type place struct {
+// sourceMark is how far a source was read, as the log keeps it.
+type sourceMark struct {
 	Source  string                `json:"source"`
 	Files   []fileMark            `json:"files,omitempty"`
 	Lists   map[string]listMark   `json:"lists,omitempty"`
@@ -26,32 +28,35 @@ const (
 // Look asks the source once for what is new since it was last read, also by a process before this
 // one. What is new is entered, listed and published before it returns. The error says what went
 // wrong; the catalog is then as it was, or has a part of what is new that makes sense by itself.
-func (s *Store) Look(ctx context.Context) (Report, error) { return s.look(ctx, false, false) }
+func (s *Source) Look(ctx context.Context) (catalog.Report, error) {
+	return s.look(ctx, false, false)
+}
 
-func (s *Store) look(ctx context.Context, steady, everything bool) (Report, error) {
-	if s.place == nil {
-		s.place = new(place)
+func (s *Source) look(ctx context.Context, steady, everything bool) (catalog.Report, error) {
+	if s.mark == nil {
+		s.mark = new(sourceMark)
 		// A mark that cannot be read, or that is of another source, says nothing about this one.
-		if err := json.Unmarshal(s.mark, s.place); err != nil || s.place.Source != s.o.Source {
-			s.place = &place{Source: s.o.Source}
+		err := json.Unmarshal(s.store.Mark(), s.mark)
+		if err != nil || s.mark.Source != s.o.Address {
+			s.mark = &sourceMark{Source: s.o.Address}
 		}
 	}
 	s.records = 0
-	var report Report
+	var report catalog.Report
 	var err error
-	if isAddress(s.o.Source) {
+	if isAddress(s.o.Address) {
 		if s.remote == nil {
-			base, err := parseBase(s.o.Source)
+			base, err := parseBase(s.o.Address)
 			if err != nil {
 				return report, err
 			}
-			s.remote = newRemote(base, &s.status, s.place)
+			s.remote = newRemote(base, &s.status, s.mark)
 			s.remote.client.Timeout = s.patience
 		}
 		report, err = s.syncRemote(ctx, everything)
 	} else {
 		if everything {
-			s.place.Files = nil
+			s.mark.Files = nil
 		}
 		report, err = s.syncFiles(ctx, steady)
 	}
@@ -66,7 +71,7 @@ func (s *Store) look(ctx context.Context, steady, everything bool) (Report, erro
 }
 
 // Again makes Sync look at all of the source at once, as if it had never been read.
-func (s *Store) Again() {
+func (s *Source) Again() {
 	select {
 	case s.again <- struct{}{}:
 	default: // it will already
@@ -75,9 +80,9 @@ func (s *Store) Again() {
 
 // Sync looks at the source from time to time until ctx is done. What fails is tried again, later
 // each time. It is run once, by a goroutine of its own, after Look.
-func (s *Store) Sync(ctx context.Context) {
+func (s *Source) Sync(ctx context.Context) {
 	every := s.o.Every
-	if every == 0 && isAddress(s.o.Source) {
+	if every == 0 && isAddress(s.o.Address) {
 		every = serviceEvery
 	} else if every == 0 {
 		every = fileEvery
@@ -105,21 +110,21 @@ func (s *Store) Sync(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.gather()
+		s.store.Gather()
 		if wait = s.after(err, wait, every); s.o.Log == nil {
 			continue
 		}
 		if err != nil {
-			s.o.Log.Warn("catalog source", "source", s.o.Source, "error", err.Error(),
+			s.o.Log.Warn("catalog source", "source", s.o.Address, "error", err.Error(),
 				"again in", wait.String())
-		} else if report.usable()+report.Broken > report.Skipped[Known] {
+		} else if report.Usable()+report.Broken > report.Skipped[catalog.Known] {
 			s.o.Log.Info("catalog", "refreshed", report.String())
 		}
 	}
 }
 
 // after is how long to wait after a look.
-func (s *Store) after(err error, before, every time.Duration) time.Duration {
+func (s *Source) after(err error, before, every time.Duration) time.Duration {
 	if err == nil {
 		s.failures = 0
 		return every
@@ -136,7 +141,7 @@ func (s *Store) after(err error, before, every time.Duration) time.Duration {
 }
 
 // text is the place as a mark of the log.
-func (p *place) text() ([]byte, error) {
+func (p *sourceMark) text() ([]byte, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("write catalog mark: %w", err)

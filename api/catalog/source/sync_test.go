@@ -1,4 +1,4 @@
-package catalog
+package source
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"clobd/engine"
+	"clobd/api/catalog"
 )
 
 // service is another node as far as a catalog's source goes: four lists.
@@ -44,23 +44,32 @@ func newService(t *testing.T) (*service, string) {
 
 // openRemote opens a store whose source is a service of this process, which has minutes for each
 // answer: it may be as slow as the machine.
-func openRemote(t *testing.T, o Options) *Store {
+func openRemote(t *testing.T, o Options) *both {
 	t.Helper()
-	s, err := Open(o)
+	s := open(t, o)
+	s.patience = 3 * time.Minute
+	return s
+}
+
+// both are a source and the store that it loads into.
+type both struct {
+	*Source
+	*catalog.Store
+}
+
+func open(t *testing.T, o Options) *both {
+	t.Helper()
+	store, err := catalog.Open(catalog.Options{Dir: o.Dir, Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.patience = 3 * time.Minute
-	return s
+	return &both{New(store, o), store}
 }
 
 // TestAnswerTime: a source has ten seconds for each answer, where no test gives it longer, and the
 // client that asks it keeps to what the store says.
 func TestAnswerTime(t *testing.T) {
-	s, err := Open(Options{Source: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, Options{Address: "http://127.0.0.1:1"})
 	if s.patience != 10*time.Second {
 		t.Errorf("%v for one answer", s.patience)
 	}
@@ -207,7 +216,7 @@ func TestRemote(t *testing.T) {
 		source, base := newService(t)
 		source.keyless = keyless
 		source.fill(450)
-		o := Options{Dir: t.TempDir(), Source: base + "/"}
+		o := Options{Dir: t.TempDir(), Address: base + "/"}
 		s := openRemote(t, o)
 		report, err := s.Look(t.Context())
 		if err != nil || s.Current().Markets.Len() != 450 || s.Current().Events.Len() != 45 {
@@ -221,11 +230,11 @@ func TestRemote(t *testing.T) {
 		source.requests()
 		// What was not updated is not sent again.
 		before := source.same
-		if report, err = s.Look(t.Context()); err != nil || report.usable() > 220 {
+		if report, err = s.Look(t.Context()); err != nil || report.Usable() > 220 {
 			t.Errorf("looked again: %s, %v", report, err)
 		}
 		report, err = s.Look(t.Context())
-		if err != nil || report.usable() != 0 || source.same < before+4 {
+		if err != nil || report.Usable() != 0 || source.same < before+4 {
 			t.Errorf("looked at what is the same: %s, %v, %d answered with nothing", report, err,
 				source.same-before)
 		}
@@ -238,7 +247,7 @@ func TestRemote(t *testing.T) {
 			t.Errorf("%s, %v", report, err)
 		}
 		m := s.Current().MarketByID("7")
-		if m.Question != "Changed?" || m.Skipped != Closed || m.EventNo == None {
+		if m.Question != "Changed?" || m.Skipped != catalog.Closed || m.EventNo == catalog.None {
 			t.Errorf("a changed market is %+v", m)
 		}
 		// After a restart without the source, what was known is known, and how far it was read.
@@ -261,7 +270,7 @@ func TestFutureUpdate(t *testing.T) {
 	source, base := newService(t)
 	source.fill(300)
 	source.put("markets", market(301, `"updatedAt":"2999-01-01T00:00:00Z"`))
-	s := openRemote(t, Options{Source: base})
+	s := openRemote(t, Options{Address: base})
 	for round, question := range []string{"New?", "Newer?"} {
 		if _, err := s.Look(t.Context()); err != nil {
 			t.Fatal(err)
@@ -293,7 +302,7 @@ func TestRemoteBooks(t *testing.T) {
 	asBook(7, "old")
 	asBook(8, "old")
 	asBook(700, "old")
-	s := openRemote(t, Options{Source: base})
+	s := openRemote(t, Options{Address: base})
 	report, err := s.Look(t.Context())
 	if err != nil || s.Current().Markets.Len() != 21 || report.Books != 3 || report.Listed != 21 {
 		t.Fatalf("%d markets; %s, %v", s.Current().Markets.Len(), report, err)
@@ -347,88 +356,15 @@ func TestRemoteBooks(t *testing.T) {
 	}
 }
 
-// TestRenamed: events are found by the new label of a tag as soon as the tag is known by it.
-func TestRenamed(t *testing.T) {
-	s, err := Open(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const tagged = `{"id":"1","slug":"a","title":"moon","tags":[{"id":"5","label":"Craters","slug":"x"}],` +
-		`"markets":[]}`
-	for _, step := range []struct {
-		text         string
-		craters, sea int
-	}{
-		{tagged, 1, 0},
-		{`{"id":"5","label":"Seas","slug":"x"}`, 0, 1},
-		{tagged, 0, 1}, // the event's copy of the tag counts less
-	} {
-		old := s.Current()
-		before := old.FindEvents(&WordQuery{Text: "craters", Limit: 1}).Total
-		if _, err := s.Read(strings.NewReader(step.text)); err != nil {
-			t.Fatal(err)
-		}
-		for text, want := range map[string]int{"craters": step.craters, "seas": step.sea} {
-			events := s.Current().FindEvents(&WordQuery{Text: text, Limit: 1}).Total
-			tags := s.Current().FindTags(&WordQuery{Text: text, Limit: 1}).Total
-			if events != want || tags != want {
-				t.Errorf("after %s: %s finds %d events and %d tags, want %d", step.text, text, events, tags, want)
-			}
-		}
-		if got := old.FindEvents(&WordQuery{Text: "craters", Limit: 1}).Total; got != before {
-			t.Error("an older catalog has changed")
-		}
-	}
-}
-
-// TestSeriesOrder: the events of a series are in the order of their ids, however they came.
-func TestSeriesOrder(t *testing.T) {
-	s, err := Open(Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	order := func(c *Catalog) (ids string) {
-		for _, e := range c.EventsOfSeries(c.SeriesByID("6")) {
-			ids += e.ID + " "
-		}
-		return ids
-	}
-	in := func(id, series string) string {
-		return fmt.Sprintf(`{"id":%q,"slug":"s%s","title":"T","markets":[],"series":[%s]}`+"\n", id, id, series)
-	}
-	const six = `{"id":"6","slug":"six","title":"Six","seriesType":"single"}`
-	for _, step := range []struct{ text, want string }{
-		{in("10", six) + in("x", six) + in("9", six), "9 10 x "},
-		{in("100", six) + in("2", six), "2 9 10 100 x "},
-		{strings.Replace(in("9", ""), "{", `{"updatedAt":"2026-05-01T00:00:00Z",`, 1), "2 10 100 x "},
-		{strings.Replace(in("9", six), "{", `{"updatedAt":"2026-05-02T00:00:00Z",`, 1), "2 9 10 100 x "},
-	} {
-		old := s.Current()
-		before := ""
-		if old.SeriesByID("6") != nil {
-			before = order(old)
-		}
-		if _, err := s.Read(strings.NewReader(step.text)); err != nil {
-			t.Fatal(err)
-		}
-		if got := order(s.Current()); got != step.want {
-			t.Errorf("%s, want %s", got, step.want)
-		}
-		if before != "" && order(old) != before {
-			t.Error("an older catalog has changed")
-		}
-	}
-}
-
 // TestRequestsCounted: each request is counted once, by what came of it, and when the source was
 // last read is known after a restart without it, unless the source is another one.
 func TestRequestsCounted(t *testing.T) {
 	source, base := newService(t)
 	source.fill(20)
 	source.put("books", book(7, 14, 15))
-	o := Options{Dir: t.TempDir(), Source: base}
+	o := Options{Dir: t.TempDir(), Address: base}
 	s := openRemote(t, o)
-	if st := s.Status(); !st.LastSuccess.IsZero() {
+	if st := s.Health(); !st.LastSuccess.IsZero() {
 		t.Errorf("%+v", st)
 	}
 	began := time.Now()
@@ -439,7 +375,7 @@ func TestRequestsCounted(t *testing.T) {
 	}
 	ended := time.Now()
 	asked := len(source.requests())
-	st := s.Status()
+	st := s.Health()
 	if st.Asked.New+st.Asked.Unchanged != uint64(asked) || st.Asked.Unchanged != uint64(source.same) ||
 		st.Asked.Unchanged == 0 || st.Asked.Failed != 0 {
 		t.Errorf("%d requests, %d of them answered with nothing: %+v", asked, source.same, st)
@@ -449,7 +385,7 @@ func TestRequestsCounted(t *testing.T) {
 		return true
 	}
 	for failed := range uint64(3) {
-		if got := s.Status().Asked.Failed; got != failed {
+		if got := s.Health().Asked.Failed; got != failed {
 			t.Errorf("%d failed requests, want %d", got, failed)
 		}
 		if _, err := s.Look(t.Context()); err == nil {
@@ -459,18 +395,15 @@ func TestRequestsCounted(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = open(t, o)
 	// One of the three looks is kept, as they may be too close to keep each. A coarse clock may round
 	// the time of a file down.
-	if last := s.Status().LastSuccess; last.Before(began.Add(-time.Second)) || last.After(ended) {
+	if last := s.Health().LastSuccess; last.Before(began.Add(-time.Second)) || last.After(ended) {
 		t.Errorf("last success %v, want one from %v to %v", last, began, ended)
 	}
-	o.Source = "http://127.0.0.1:1"
-	if s, err = Open(o); err != nil || !s.Status().LastSuccess.IsZero() {
-		t.Errorf("%v, %v", s.Status().LastSuccess, err)
+	o.Address = "http://127.0.0.1:1"
+	if s = open(t, o); !s.Health().LastSuccess.IsZero() {
+		t.Errorf("%v", s.Health().LastSuccess)
 	}
 }
 
@@ -488,10 +421,7 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	s, err := Open(Options{Source: dir, Log: slog.New(slog.NewTextHandler(&out, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, Options{Address: dir, Log: slog.New(slog.NewTextHandler(&out, nil))})
 	report, err := s.Look(t.Context())
 	if err != nil || report.Listed != 3 || report.Broken != 25 || report.Passed != 2 ||
 		len(report.Bad) != 27 {
@@ -572,12 +502,12 @@ func TestRemoteFailures(t *testing.T) {
 			c.answer(w, r)
 			return true
 		}
-		s := openRemote(t, Options{Source: base})
+		s := openRemote(t, Options{Address: base})
 		report, err := s.Look(t.Context())
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %s, error %v, want %q", name, report, err, c.want)
 		}
-		if st := s.Status(); st.Failures != 1 || st.LastError == "" || !st.LastSuccess.IsZero() {
+		if st := s.Health(); st.Failures != 1 || st.LastError == "" || !st.LastSuccess.IsZero() {
 			t.Errorf("%s: status %+v", name, st)
 		}
 		source.mu.Lock()
@@ -594,7 +524,7 @@ func TestRemoteFailures(t *testing.T) {
 func TestVanished(t *testing.T) {
 	source, base := newService(t)
 	source.fill(30)
-	s := openRemote(t, Options{Source: base})
+	s := openRemote(t, Options{Address: base})
 	if _, err := s.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -629,13 +559,13 @@ func TestSync(t *testing.T) {
 		}
 		return wrong.Load()
 	}
-	s := openRemote(t, Options{Source: base, Every: 5 * time.Millisecond})
+	s := openRemote(t, Options{Address: base, Every: 5 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { s.Sync(ctx); close(done) }()
 	await(t, func() bool { return s.Current().Markets.Len() == 20 })
 	wrong.Store(true)
-	await(t, func() bool { return s.Status().Failures > 0 })
+	await(t, func() bool { return s.Health().Failures > 0 })
 	source.put("markets", market(21, updated(900)))
 	wrong.Store(false)
 	await(t, func() bool { return s.Current().MarketByID("21") != nil })
@@ -669,7 +599,7 @@ func ends(t *testing.T, options ...goleak.Option) {
 }
 
 func TestBackoff(t *testing.T) {
-	s := &Store{}
+	s := &Source{}
 	var waits []time.Duration
 	wait := time.Minute
 	for range 12 {
@@ -703,12 +633,19 @@ func TestFolder(t *testing.T) {
 	write("b.json", "[\n"+market(2, "")+"\n]")
 	write("c.gz", packed.String())
 	write("d.txt", "not looked at")
-	s, err := Open(Options{Source: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := Options{Address: dir, Dir: t.TempDir()}
+	s := open(t, o)
 	if report, err := s.Look(t.Context()); err != nil || report.Markets != 3 || report.Listed != 3 {
 		t.Fatalf("%s, %v", report, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s = open(t, o); s.Current().Markets.Len() != 3 {
+		t.Fatalf("%d markets after a restart", s.Current().Markets.Len())
+	}
+	if report, err := s.Look(t.Context()); err != nil || report.Usable() != 0 {
+		t.Errorf("files that have not changed are read again: %s %v", report, err)
 	}
 	// Only what has changed is read; a file that is still being written is left for the next look.
 	write("e.jsonl", market(4, "")+"\n")
@@ -719,7 +656,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("a file that has stayed: %s, %v", report, err)
 	}
 	if report, err := s.look(t.Context(), false, true); err != nil || report.Markets != 4 ||
-		report.Skipped[Known] != 4 {
+		report.Skipped[catalog.Known] != 4 {
 		t.Errorf("everything again: %s, %v", report, err)
 	}
 	// A file that is broken leaves the catalog as it was, and says where.
@@ -772,94 +709,28 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPolicy: what the source may do to a market that trades is to close it. A record that
-// contradicts what it trades by is refused and named.
-func TestPolicy(t *testing.T) {
-	var listed []engine.Listing
-	var closed []engine.Condition
-	s, err := Open(Options{
-		List:  func(l []engine.Listing) error { listed = append(listed, l...); return nil },
-		Close: func(c []engine.Condition) error { closed = append(closed, c...); return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
+// cond and tokens make a valid condition id and token list of small numbers.
+func cond(n int) string { return fmt.Sprintf("0x%064x", n) }
+
+func pair(a, b int) string { return fmt.Sprintf(`"[\"%d\", \"%d\"]"`, a, b) }
+
+// market is one market record; more replaces or adds fields, as the last key of a name counts.
+func market(n int, more string) string {
+	s := fmt.Sprintf(`{"id":"%d","conditionId":"%s","question":"Q%d?","slug":"q%d",`+
+		`"outcomes":"[\"Yes\", \"No\"]","clobTokenIds":%s`, n, cond(n), n, n, pair(2*n, 2*n+1))
+	if more != "" {
+		s += "," + more
 	}
-	read := func(text string) Report {
-		t.Helper()
-		report, err := s.Read(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return report
-	}
-	read(event("1", market(1, updated(1)), market(2, `"acceptingOrders":false,`+updated(1)),
-		market(3, `"closed":true,`+updated(1))))
-	if len(listed)+len(closed) > 0 {
-		t.Fatal("listed before it began")
-	}
-	if report, err := s.Begin(); err != nil || report.Listed != 2 || len(listed) != 2 ||
-		listed[1].Open || len(closed) != 1 {
-		t.Fatalf("%+v %d listed, %d closed, %v", report, len(listed), len(closed), err)
-	}
-	listed, closed = nil, nil
-	report := read(event("1",
-		market(1, `"orderPriceMinTickSize":0.001,`+updated(2)),      // another tick
-		market(2, `"acceptingOrders":true,`+updated(2)),             // opens
-		market(3, `"closed":true,"question":"Said?",`+updated(2))) + // is told otherwise
-		"\n" + market(4, `"clobTokenIds":`+pair(2, 99)+","+updated(2)) + // another's token
-		"\n" + market(5, `"id":"1",`+updated(2)) + // another's id
-		"\n" + market(1, `"clobTokenIds":`+pair(88, 89)+","+updated(2))) // other tokens
-	if report.Refused != 4 || len(listed) != 1 || !listed[0].Open ||
-		listed[0].Condition != (engine.Condition{31: 2}) {
-		t.Errorf("%s %v; listed %+v", report, report.Bad, listed)
-	}
-	c := s.Current()
-	if c.MarketByID("3").Question != "Said?" || c.MarketByID("1").Updated != 1777593660000 {
-		t.Errorf("told %+v", c.MarketByID("1"))
-	}
-	report = read(event("1", market(1, `"closed":true,`+updated(3)),
-		market(2, `"archived":true,`+updated(3))))
-	if len(closed) != 2 || report.Closed != 2 {
-		t.Errorf("%s, closed %v", report, closed)
-	}
-	closed = nil
-	report = read(event("1", market(1, `"closed":true,`+updated(3))))
-	if len(closed) != 0 || report.Skipped[Known] != 1 {
-		t.Errorf("closed again: %s", report)
-	}
+	return s + "}"
 }
 
-// TestListFails: what could not be listed is not described either, also not after a restart.
-func TestListFails(t *testing.T) {
-	fails := false
-	o := Options{Dir: t.TempDir(), List: func([]engine.Listing) error {
-		if fails {
-			return os.ErrClosed
-		}
-		return nil
-	}}
-	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Begin(); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []int{1, 1, 2} {
-		fails = i == 1
-		_, err := s.Read(strings.NewReader(event(strconv.Itoa(i+1), market(i+1, ""))))
-		if fails != (err != nil) || s.Current().Markets.Len() != want {
-			t.Errorf("%d markets, %v", s.Current().Markets.Len(), err)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = Open(o); err != nil {
-		t.Fatal(err)
-	}
-	c := s.Current()
-	if c.Markets.Len() != 2 || c.EventByID("2") != nil || c.MarketByID("3") == nil {
-		t.Errorf("after a restart %d markets", c.Markets.Len())
-	}
+func event(id string, markets ...string) string {
+	return fmt.Sprintf(`{"id":%q,"slug":"s-%s","title":"T %s","markets":[%s]}`,
+		id, id, id, strings.Join(markets, ","))
+}
+
+// book is an order book's record.
+func book(n, a, b int) string {
+	return fmt.Sprintf(`{"condition_id":"%s","market_slug":"book-%d","tokens":[{"token_id":"%d",`+
+		`"outcome":"Yes"},{"token_id":"%d","outcome":"No"}]}`, cond(n), n, a, b)
 }

@@ -1,7 +1,7 @@
 package catalog
 
-// done is the catalog that the editor has made. It may be called several times.
-func (e *editor) done(live *liveBoard) *Catalog {
+// finish is the catalog that the editor has made. It may be called several times.
+func (e *editor) finish(live *liveBoard) *Catalog {
 	c := &Catalog{
 		Markets: e.markets.Rows, Events: e.events.Rows, Series: e.series.Rows, Tags: e.tags.Rows,
 		names: e.names.Rows, log: e.log, live: live,
@@ -11,7 +11,7 @@ func (e *editor) done(live *liveBoard) *Catalog {
 		bySeriesID: e.bySeriesID.done(), bySeriesSlug: e.bySeriesSlug.done(),
 		byTagID: e.byTagID.done(), byTagSlug: e.byTagSlug.done(), byName: e.byName.done(),
 	}
-	c.ready(e.from, &changes{e.markets.changed, e.events.changed, e.series.changed, e.tags.changed})
+	derive(c, e.from, &changes{e.markets.changed, e.events.changed, e.series.changed, e.tags.changed})
 	return c
 }
 
@@ -20,8 +20,8 @@ type changes struct {
 	markets, events, series, tags []int32
 }
 
-// ready makes what is derived from the rows, sharing with an older catalog what did not change.
-func (c *Catalog) ready(from *Catalog, d *changes) {
+// derive makes what is derived from the rows, sharing with an older catalog what did not change.
+func derive(c *Catalog, from *Catalog, d *changes) {
 	if d == nil {
 		d = new(changes)
 	}
@@ -37,12 +37,12 @@ func (c *Catalog) ready(from *Catalog, d *changes) {
 		old = from.seen.Load()
 	}
 	c.markets.follow(c, d.markets, d.events)
-	c.seen.Store(c.look(old, d.markets, d.events))
-	c.findable(from, d)
+	c.seen.Store(viewOf(c, old, d.markets, d.events))
+	findable(c, from, d)
 }
 
 // clone is the same catalog, to be changed before anybody sees it.
-func (c *Catalog) clone() *Catalog {
+func clone(c *Catalog) *Catalog {
 	next := &Catalog{
 		Markets: c.Markets, Events: c.Events, Series: c.Series, Tags: c.Tags,
 		searchEvents: c.searchEvents, searchTags: c.searchTags, ranks: c.ranks,
@@ -58,7 +58,7 @@ func (c *Catalog) clone() *Catalog {
 }
 
 // warm makes the lists that pages will most likely ask for.
-func (c *Catalog) warm() {
+func warm(c *Catalog) {
 	view := c.seen.Load()
 	for _, o := range c.orders {
 		for _, list := range o {

@@ -1,4 +1,4 @@
-package catalog
+package scan
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ func TestDecimals(t *testing.T) {
 		"0.00001": -1, "-1": -1, `"x"`: -1, "1e99": -1, "1e-99": -1, "[]": -1, `"1.2.3"`: -1,
 		"99999999999999999999": -1, `""`: -1, `"."`: -1, `"1e"`: 10000,
 	} {
-		v, ok := asDecimal([]byte(text), 4, 7)
+		v, ok := Decimal([]byte(text), 4, 7)
 		if want == -1 && ok || want != -1 && (!ok || v != want) {
 			t.Errorf("%s: %d %v, want %d", text, v, ok, want)
 		}
@@ -34,8 +34,8 @@ func FuzzObject(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		members, got := object([]byte(text), nil)
-		elements([]byte(text), func(e []byte) { valueEnd(e, 0) })
+		members, got := Object([]byte(text), nil)
+		Elements([]byte(text), func(e []byte) { valueEnd(e, 0) })
 		if strings.Count(text, "[")+strings.Count(text, "{") > maxDepth || !utf8.ValidString(text) {
 			return
 		}
@@ -45,16 +45,16 @@ func FuzzObject(f *testing.F) {
 		}
 		last := map[string][]byte{}
 		for _, m := range members {
-			asText(m.value)
-			asList(m.value)
-			asDecimal(m.value, 6, 0)
-			last[string(m.key)] = m.value
+			Text(m.Value)
+			List(m.Value)
+			Decimal(m.Value, 6, 0)
+			last[string(m.Key)] = m.Value
 		}
 		skimmed := 0
 		for key, raw := range want {
 			if raw[0] == '[' {
-				elements(raw, func(element []byte) { skimmed += len(element) })
-				skim(raw, func(element []byte) { skimmed -= len(element) })
+				Elements(raw, func(element []byte) { skimmed += len(element) })
+				Skim(raw, func(element []byte) { skimmed -= len(element) })
 			}
 			if end := skipValue(raw, 0); end != len(raw) {
 				t.Errorf("%s ends at %d when skipped", raw, end)
@@ -64,7 +64,7 @@ func FuzzObject(f *testing.F) {
 				t.Errorf("%s of %s: %q, want %q", key, text, value, raw)
 			}
 			var s string
-			if text, ok := asText(raw); ok && len(raw) > 0 && raw[0] == '"' {
+			if text, ok := Text(raw); ok && len(raw) > 0 && raw[0] == '"' {
 				if json.Unmarshal(raw, &s) == nil && s != text {
 					t.Errorf("%s is %q, want %q", raw, text, s)
 				}
@@ -72,21 +72,6 @@ func FuzzObject(f *testing.F) {
 		}
 		if skimmed != 0 {
 			t.Errorf("%s: elements differ when skimmed", text)
-		}
-	})
-}
-
-// FuzzRead feeds any bytes as a catalog: it never panics and every record is accounted for.
-func FuzzRead(f *testing.F) {
-	f.Add(string(Demo()))
-	f.Add("[" + event("1", market(1, ""), market(1, "")) + ",{}]")
-	f.Add(event("1", market(1, `"closed":true`)) + "\n{\"id\":\"1\n" + event("2", "1", "{}"))
-	f.Add("\x1f\x8b")
-	f.Fuzz(func(t *testing.T, text string) {
-		text = text[:min(len(text), 1<<16)] // what is cut off is one more broken record
-		_, r, err := Read(strings.NewReader(text), Options{})
-		if err == nil {
-			adds(t, r)
 		}
 	})
 }

@@ -1,31 +1,29 @@
-package catalog
+package scan
 
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// A record of a catalog carries a hundred fields, of which two dozen matter here. The functions
-// below go through a record once and check all of it, since what was kept is answered as written.
-
-// maxDepth bounds the nesting of one record.
+// maxDepth bounds the nesting of one value.
 const maxDepth = 64
 
 // maxShift bounds the exponent of a number.
 const maxShift = 20
 
-// elements calls each with every element of the array that text holds, as written. It is false if
+// Elements calls each with every element of the array that text holds, as written. It is false if
 // text is no JSON array.
-func elements(text []byte, each func(element []byte)) bool {
-	i := space(text, 0)
+func Elements(text []byte, each func(element []byte)) bool {
+	i := Space(text, 0)
 	if i >= len(text) || text[i] != '[' {
 		return false
 	}
-	if i = space(text, i+1); i < len(text) && text[i] == ']' {
-		return space(text, i+1) == len(text)
+	if i = Space(text, i+1); i < len(text) && text[i] == ']' {
+		return Space(text, i+1) == len(text)
 	}
 	for {
 		end := valueEnd(text, i)
@@ -35,7 +33,7 @@ func elements(text []byte, each func(element []byte)) bool {
 		each(text[i:end])
 		more, next := comma(text, end, ']')
 		if next < 0 || !more {
-			return next >= 0 && space(text, next) == len(text)
+			return next >= 0 && Space(text, next) == len(text)
 		}
 		i = next
 	}
@@ -44,20 +42,20 @@ func elements(text []byte, each func(element []byte)) bool {
 // comma reads what stands between two members: a comma (more, and where the next begins) or the
 // closing bracket (where the text goes on). next is -1 if it is neither.
 func comma(text []byte, i int, closing byte) (more bool, next int) {
-	if i = space(text, i); i >= len(text) {
+	if i = Space(text, i); i >= len(text) {
 		return false, -1
 	}
 	switch text[i] {
 	case ',':
-		return true, space(text, i+1)
+		return true, Space(text, i+1)
 	case closing:
 		return false, i + 1
 	}
 	return false, -1
 }
 
-// space is the place of the first byte from i on that is not white space.
-func space(text []byte, i int) int {
+// Space is the place of the first byte from i on that is not white space.
+func Space(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
 		i++
 	}
@@ -99,7 +97,7 @@ func escapeEnd(text []byte, i int) int {
 			if i+n >= len(text) {
 				return -1
 			}
-			if _, ok := nibble(text[i+n]); !ok {
+			if _, ok := Nibble(text[i+n]); !ok {
 				return -1
 			}
 		}
@@ -134,7 +132,7 @@ func nestedEnd(text []byte, i, depth int) int {
 
 // groupEnd is the place behind the object or array that begins at i.
 func groupEnd(text []byte, i, depth int, closing byte) int {
-	if i = space(text, i+1); i < len(text) && text[i] == closing {
+	if i = Space(text, i+1); i < len(text) && text[i] == closing {
 		return i + 1
 	}
 	for {
@@ -145,10 +143,10 @@ func groupEnd(text []byte, i, depth int, closing byte) int {
 			if i = stringEnd(text, i); i < 0 {
 				return -1
 			}
-			if i = space(text, i); i >= len(text) || text[i] != ':' {
+			if i = Space(text, i); i >= len(text) || text[i] != ':' {
 				return -1
 			}
-			i = space(text, i+1)
+			i = Space(text, i+1)
 		}
 		end := nestedEnd(text, i, depth+1)
 		if end < 0 {
@@ -261,27 +259,27 @@ func wordSkip(text []byte, i int) int {
 	return i
 }
 
-// skim is elements for an array that was checked before.
-func skim(text []byte, each func(element []byte)) {
-	for i := space(text, 1); i < len(text) && text[i] != ']'; {
+// Skim is Elements for an array that was checked before.
+func Skim(text []byte, each func(element []byte)) {
+	for i := Space(text, 1); i < len(text) && text[i] != ']'; {
 		end := skipValue(text, i)
 		if end < 0 {
 			return
 		}
 		each(text[i:end])
-		if i = space(text, end); i < len(text) && text[i] == ',' {
-			i = space(text, i+1)
+		if i = Space(text, end); i < len(text) && text[i] == ',' {
+			i = Space(text, i+1)
 		}
 	}
 }
 
-// absent says whether a value is missing or null.
-func absent(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
+// Absent says whether a value is missing or null.
+func Absent(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// asText reads a string, or a number as it is written. Absent is "".
-func asText(raw []byte) (string, bool) {
+// Text reads a string, or a number as it is written. Absent is "".
+func Text(raw []byte) (string, bool) {
 	switch {
-	case absent(raw):
+	case Absent(raw):
 		return "", true
 	case raw[0] == '"':
 		inner := raw[1 : len(raw)-1]
@@ -297,10 +295,10 @@ func asText(raw []byte) (string, bool) {
 	return "", false
 }
 
-// asBool reads true or false. Absent is the default.
-func asBool(raw []byte, byDefault bool) (value, ok bool) {
+// Bool reads true or false. Absent is the default.
+func Bool(raw []byte, byDefault bool) (value, ok bool) {
 	switch {
-	case absent(raw):
+	case Absent(raw):
 		return byDefault, true
 	case string(raw) == "true":
 		return true, true
@@ -308,36 +306,36 @@ func asBool(raw []byte, byDefault bool) (value, ok bool) {
 	return false, string(raw) == "false"
 }
 
-// asList reads an array of strings (or numbers), or a string that holds the JSON text of one.
+// List reads an array of strings (or numbers), or a string that holds the JSON text of one.
 // Absent is nil.
-func asList(raw []byte) ([]string, bool) {
-	if !absent(raw) && raw[0] == '"' {
-		inner, ok := asText(raw)
+func List(raw []byte) ([]string, bool) {
+	if !Absent(raw) && raw[0] == '"' {
+		inner, ok := Text(raw)
 		if !ok {
 			return nil, false
 		}
 		raw = []byte(inner)
 	}
-	if absent(raw) {
+	if Absent(raw) {
 		return nil, true
 	}
 	var list []string
 	good := true
-	array := elements(raw, func(element []byte) {
-		s, ok := asText(element)
-		good = good && ok && !absent(element)
+	array := Elements(raw, func(element []byte) {
+		s, ok := Text(element)
+		good = good && ok && !Absent(element)
 		list = append(list, s)
 	})
 	return list, array && good
 }
 
-// asDecimal reads a number, or a string that holds one, in units of 10^-digits. It is false if the
+// Decimal reads a number, or a string that holds one, in units of 10^-digits. It is false if the
 // number is negative, not exact in those units, or beyond 10^15 of them. Absent is the default.
-func asDecimal(raw []byte, digits int, byDefault int64) (int64, bool) {
-	if absent(raw) {
+func Decimal(raw []byte, digits int, byDefault int64) (int64, bool) {
+	if Absent(raw) {
 		return byDefault, true
 	}
-	text, ok := asText(raw)
+	text, ok := Text(raw)
 	if !ok {
 		return 0, false
 	}
@@ -363,4 +361,86 @@ func asDecimal(raw []byte, digits int, byDefault int64) (int64, bool) {
 		v = v*10 + int64(c-'0')
 	}
 	return v, true
+}
+
+// Each walks through members that were checked before, as in "key":value,… without braces: keys
+// without their quotes and values, both as written.
+func Each(list []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		for i := 0; i < len(list); {
+			key := skipString(list, i)
+			if key < 0 {
+				return
+			}
+			end := skipValue(list, key+1) // behind the colon
+			if end < 0 || !yield(list[i+1:key-1], list[key+1:end]) {
+				return
+			}
+			i = end + 1 // behind the comma
+		}
+	}
+}
+
+// Member is a key without its quotes and a value, both as written.
+type Member struct {
+	Key, Value []byte
+}
+
+// memberAt reads the member that begins at i, and where it ends; -1 if there is none.
+func memberAt(text []byte, i int) (m Member, end int) {
+	if i = Space(text, i); i >= len(text) || text[i] != '"' {
+		return m, -1
+	}
+	from := i
+	if i = stringEnd(text, i); i < 0 {
+		return m, -1
+	}
+	m.Key = text[from+1 : i-1]
+	if i = Space(text, i); i >= len(text) || text[i] != ':' {
+		return m, -1
+	}
+	from = Space(text, i+1)
+	if i = valueEnd(text, from); i < 0 {
+		return m, -1
+	}
+	m.Value = text[from:i]
+	return m, i
+}
+
+// Object reads the members of the object that text holds into list. It is false if text is no
+// object.
+func Object(text []byte, list []Member) ([]Member, bool) {
+	list = list[:0]
+	i := Space(text, 0)
+	if i >= len(text) || text[i] != '{' {
+		return list, false
+	}
+	if i = Space(text, i+1); i < len(text) && text[i] == '}' {
+		return list, Space(text, i+1) == len(text)
+	}
+	for {
+		m, end := memberAt(text, i)
+		if end < 0 {
+			return list, false
+		}
+		list = append(list, m)
+		more, next := comma(text, end, '}')
+		if next < 0 || !more {
+			return list, next >= 0 && Space(text, next) == len(text)
+		}
+		i = next
+	}
+}
+
+// Nibble is the value of a hex digit of either letter case; false if c is none.
+func Nibble(c byte) (byte, bool) {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0', true
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10, true
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
 }

@@ -1,17 +1,17 @@
-package catalog
+package source
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
+
+	"clobd/api/catalog"
 )
 
 // fileMark is what a file was like when it was read.
@@ -51,10 +51,7 @@ func Check(source string) error {
 	return first
 }
 
-// errNoRecord is the fault of a text whose records are none of a catalog's. In a folder such a file
-// is passed over and named; alone it is no source.
-var errNoRecord = errors.New("not a catalog: no record in it")
-
+// checkFile looks whether a file begins as a catalog does.
 func checkFile(path string) error {
 	if about, err := os.Stat(path); err != nil {
 		return fmt.Errorf("open catalog: %w", err)
@@ -66,36 +63,10 @@ func checkFile(path string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	s, err := newSplitter(file)
-	if err != nil {
-		return fmt.Errorf("catalog %s: not a catalog: %w", path, err)
+	if err := catalog.Probe(file); err != nil {
+		return fmt.Errorf("catalog %s: %w", path, err)
 	}
-	p := newParser()
-	why := "it is empty"
-	for range 1000 {
-		record, line, err := s.next()
-		switch {
-		case errors.Is(err, io.EOF) && why == "it is empty" && s.array:
-			return nil // an empty list
-		case errors.Is(err, io.EOF):
-			return fmt.Errorf("catalog %s: %w; %s", path, errNoRecord, why)
-		case errors.Is(err, errTooLong), errors.Is(err, errCut), errors.Is(err, errNotObject),
-			errors.Is(err, errGarbage):
-			why = fmt.Sprintf("line %d: %v", line, err)
-			continue
-		case err != nil:
-			return fmt.Errorf("catalog %s: read line %d: %w", path, line, err)
-		}
-		p.reset()
-		p.take(record, int32(line))
-		for i := range p.items {
-			if !p.items[i].broken {
-				return nil
-			}
-			why = fmt.Sprintf("line %d: %s", line, p.items[i].why)
-		}
-	}
-	return fmt.Errorf("catalog %s: %w, in its first thousand lines; %s", path, errNoRecord, why)
+	return nil
 }
 
 // openFile opens a file as a pipe would be, so that opening one does not wait for its writer.
@@ -143,69 +114,67 @@ func filesOf(source string) ([]fileMark, error) {
 
 // syncFiles reads what has changed of the files of the source. A file that changes while the node
 // runs is read once it has stayed the same from one look to the next.
-func (s *Store) syncFiles(ctx context.Context, steady bool) (Report, error) {
-	files, err := filesOf(s.o.Source)
+func (s *Source) syncFiles(ctx context.Context, steady bool) (catalog.Report, error) {
+	files, err := filesOf(s.o.Address)
 	if err != nil {
 		s.status.asked(requestFailed)
-		return Report{}, err
+		return catalog.Report{}, err
 	}
 	var todo []fileMark
 	for _, f := range files {
-		if !slices.Contains(s.place.Files, f) && (!steady || slices.Contains(s.looked, f)) {
+		if !slices.Contains(s.mark.Files, f) && (!steady || slices.Contains(s.looked, f)) {
 			todo = append(todo, f)
 		}
 	}
 	s.looked = files
 	if len(todo) == 0 {
 		s.status.asked(requestUnchanged)
-		return Report{}, nil
+		return catalog.Report{}, nil
 	}
-	next := &place{Source: s.o.Source}
+	next := &sourceMark{Source: s.o.Address}
 	for _, f := range files {
-		if slices.Contains(todo, f) || slices.Contains(s.place.Files, f) {
+		if slices.Contains(todo, f) || slices.Contains(s.mark.Files, f) {
 			next.Files = append(next.Files, f)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	report, err := s.refresh(next, func(l *load) error {
+	report, err := s.load(next, func(l *catalog.Load) error {
 		for _, f := range todo {
-			l.total += f.Size
+			l.Total += f.Size
 		}
-		return errors.Join(l.readFiles(ctx, todo), ctx.Err())
+		return errors.Join(s.readFiles(ctx, l, todo), ctx.Err())
 	})
 	if err != nil {
 		s.status.asked(requestFailed)
 		return report, err
 	}
 	s.status.asked(requestNew)
-	s.place = next
+	s.mark = next
 	return report, nil
 }
 
 // readFiles reads files one after the other. One that has no record of a catalog is passed over if
 // another has: the report names it.
-func (l *load) readFiles(ctx context.Context, files []fileMark) error {
+func (s *Source) readFiles(ctx context.Context, l *catalog.Load, files []fileMark) error {
 	var strange error
 	for _, f := range files {
-		before := *l.report
-		switch err := l.readFile(ctx, f.Path); {
-		case errors.Is(err, errNoRecord) && len(l.s.place.Files)+len(files) > 1:
+		before := l.Report()
+		switch err := s.readFile(ctx, l, f.Path); {
+		case errors.Is(err, catalog.ErrNoRecord) && len(s.mark.Files)+len(files) > 1:
 			strange = errors.Join(strange, err)
-			l.passOver(f.Path, before)
+			l.PassOver(f.Path, &before)
 		case err != nil:
 			return err
 		}
-		l.logBad()
+		l.LogBad()
 	}
-	if l.report.usable() == 0 && len(l.s.place.Files) == 0 {
+	if report := l.Report(); report.Usable() == 0 && len(s.mark.Files) == 0 {
 		return strange
 	}
 	return nil
 }
 
 // readFile reads one file to its end, or until ctx is done.
-func (l *load) readFile(ctx context.Context, path string) error {
+func (s *Source) readFile(ctx context.Context, l *catalog.Load, path string) error {
 	file, err := openFile(path)
 	if err != nil {
 		return err
@@ -214,27 +183,15 @@ func (l *load) readFile(ctx context.Context, path string) error {
 	// A pipe that nobody writes to is read for ever; closing it ends that.
 	stop := context.AfterFunc(ctx, func() { _ = file.Close() })
 	defer stop()
-	if l.s.o.Source != path {
-		l.file = filepath.Base(path)
+	if s.o.Address != path {
+		l.File = filepath.Base(path)
 	}
-	if err := l.read(&counter{file, &l.readBytes}); ctx.Err() != nil {
+	if err := l.Read(l.Count(file)); ctx.Err() != nil {
 		return ctx.Err()
 	} else if err != nil {
 		return fmt.Errorf("catalog %s: %w", path, err)
 	}
 	return nil
-}
-
-// counter counts what was read.
-type counter struct {
-	in   io.Reader
-	done *atomic.Int64
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.in.Read(p)
-	c.done.Add(int64(n))
-	return n, err
 }
 
 // fileEvery is how often files are looked at.
