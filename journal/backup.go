@@ -127,7 +127,7 @@ func (j *Journal) sealCopy(dir string) (*Copied, error) {
 		return nil, err
 	}
 	out := &Copied{Journal: k.ID}
-	if last := k.hub.last(); last > 0 {
+	if last := k.latest.last(); last > 0 {
 		var f engine.Frame
 		b, err := k.frameBytes(last)
 		if err == nil {

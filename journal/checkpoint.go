@@ -295,7 +295,7 @@ func (r *checkpointReader) end() error {
 
 // fits says why a checkpoint cannot be one of this journal.
 func (j *Journal) fits(c *Checkpoint) error {
-	switch last := j.hub.last(); {
+	switch last := j.latest.last(); {
 	case c.Journal != j.ID:
 		return fmt.Errorf("%w: it is of journal %016x, this is %016x", ErrCheckpoint, c.Journal, j.ID)
 	case c.Engine > engine.Version:
@@ -459,7 +459,7 @@ func (j *Journal) prune() {
 	}
 	for i := range good {
 		c := &good[i]
-		if c.Journal != j.ID || c.Head.Frame > j.hub.last() || j.isSpoilt(c.Path) {
+		if c.Journal != j.ID || c.Head.Frame > j.latest.last() || j.isSpoilt(c.Path) {
 			continue
 		}
 		if kept < keepCheckpoints || c.Engine != engine.Version && !earlier {

@@ -142,8 +142,8 @@ type Journal struct {
 	failed    atomic.Pointer[error] // the first failure: final
 	broken    chan struct{}         // closed with it
 
-	hub    hub     // durable frames, to Tails
-	mark   *marker // nil before the end is known, and if nothing is promised
+	latest latestFrames // durable frames, to Tails
+	mark   *marker      // nil before the end is known, and if nothing is promised
 	spoilt spoilt
 }
 
@@ -181,7 +181,7 @@ func Open(o Options) (*Journal, error) {
 		State: func() string {
 			return fmt.Sprintf("acknowledged up to Sequence %d", j.gauges.sequence.Load())
 		}})
-	j.hub.init(o.TailBytes)
+	j.latest.init(o.TailBytes)
 	if err := j.open(); err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (j *Journal) open() error {
 		return errors.Join(err, j.guard.Close(db))
 	}
 	j.db, j.ID, j.Created, j.Hole = db, m.id, time.UnixMilli(int64(m.created)), m.hole
-	j.hub.durable = last
+	j.latest.durable = last
 	return nil
 }
 
@@ -405,28 +405,6 @@ func (j *Journal) apply(batch *pebble.Batch) (err error) {
 	return j.db.ApplyNoSyncWait(batch, pebble.Sync)
 }
 
-// land waits for the sync of one frame and publishes it to the Tails.
-func (j *Journal) land(f *flight) error {
-	if !j.Options.Async {
-		if err := f.batch.SyncWait(); err != nil {
-			return j.fail(f.number, f.last, fmt.Errorf("sync frame %d: %w", f.number, err))
-		}
-	}
-	if failed := j.failed.Load(); failed != nil {
-		return *failed
-	}
-	if err := f.batch.Close(); err != nil {
-		return j.fail(f.number, f.last, fmt.Errorf("sync frame %d: %w", f.number, err))
-	}
-	j.unsynced.Done(f.number)
-	j.gauges.synced(time.Since(f.start), f.last)
-	j.hub.push(f.number, f.bytes)
-	if j.mark != nil {
-		j.mark.note(f, j.ID)
-	}
-	return nil
-}
-
 // fail records the first failure and speaks the last words. It returns only in tests.
 func (j *Journal) fail(frame uint64, seq engine.Sequence, err error) error {
 	return j.failAs(fmt.Sprintf("frame %d with Sequence %d is not durable", frame, seq), err)
@@ -439,46 +417,4 @@ func (j *Journal) failAs(what string, err error) error {
 	}
 	j.guard.LastWords(what, err, disk.HintDisk)
 	return *j.failed.Load()
-}
-
-// Unsynced is how long the oldest frame has waited that was appended and is not durable yet; 0 if
-// there is none. From disk.StallTime on the disk hangs: nothing is acknowledged.
-func (j *Journal) Unsynced() time.Duration { return j.unsynced.Age() }
-
-// Close waits for what is in flight, wakes all Tails and gives the folder back. Append and Wait
-// say ErrClosed from then on.
-func (j *Journal) Close() error {
-	if !j.gate.Shut() {
-		return ErrClosed
-	}
-	close(j.closing)
-	j.guard.Hurry()
-	j.hub.close()
-	err := j.drain()
-	j.airborne.Wait() // for the one that Wait may have in its hands
-	if j.mark != nil {
-		err = errors.Join(err, j.mark.close())
-	}
-	j.guard.Retire()
-	if err = errors.Join(err, j.guard.Close(j.db)); err != nil {
-		return fmt.Errorf("close journal %s: %w", j.Path, err)
-	}
-	return nil
-}
-
-// drain waits for the syncs of all frames in flight. A Wait beside it may take some of them.
-func (j *Journal) drain() error {
-	var problems []error
-	for {
-		select {
-		case f := <-j.flight:
-			if !j.Options.Async {
-				problems = append(problems, f.batch.SyncWait())
-			}
-			problems = append(problems, f.batch.Close())
-			j.airborne.Done()
-		default:
-			return errors.Join(problems...)
-		}
-	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Last is the number of the last durable frame, 0 if there is none.
-func (j *Journal) Last() uint64 { return j.hub.last() }
+func (j *Journal) Last() uint64 { return j.latest.last() }
 
 // Sequence is the last durable Sequence, 0 if there is none or the end is not known yet.
 func (j *Journal) Sequence() engine.Sequence { return engine.Sequence(j.gauges.sequence.Load()) }
@@ -30,7 +30,7 @@ func (j *Journal) Frames(from uint64, each func(*engine.Frame) bool) (err error)
 	defer func() { err = errors.Join(err, it.Close()) }()
 	var f engine.Frame
 	broken := func(no uint64, what string, err error) error {
-		return &Break{Frame: no, Key: frameText(no), Path: j.Path, Last: j.hub.last(), What: what,
+		return &Break{Frame: no, Key: frameText(no), Path: j.Path, Last: j.latest.last(), What: what,
 			Err: err, Hint: "clobd verify says what else is wrong"}
 	}
 	for ok := it.First(); ok; ok = it.Next() {

@@ -302,7 +302,7 @@ func (r *replay) run(ready <-chan *chunk, free chan<- *chunk) error {
 
 // place completes a Break with what the replay knows: the first Sequence that it does not have.
 func (r *replay) place(b *Break) *Break {
-	b.Sequence, b.Path, b.Last = r.head.Sequence+1, r.j.Path, r.j.hub.last()
+	b.Sequence, b.Path, b.Last = r.head.Sequence+1, r.j.Path, r.j.latest.last()
 	if b.Frame == 0 {
 		b.Frame = r.head.Frame + 1
 	}

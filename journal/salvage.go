@@ -266,7 +266,7 @@ func (r *rescuer) judge(j *Journal) (err error) {
 			r.endBeforeHole(j)
 		}
 	}
-	if last := j.hub.last(); last > r.Head.Frame {
+	if last := j.latest.last(); last > r.Head.Frame {
 		r.Frames = last - r.Head.Frame
 	}
 	return r.ctx.Err()
@@ -279,7 +279,7 @@ func (r *rescuer) endBeforeHole(j *Journal) {
 	r.Starts, r.Head = false, engine.Head{}
 	if r.Why == nil || r.damaged {
 		r.Why = &Break{Frame: h.frame, Sequence: h.First, Key: frameText(h.frame), Path: j.Path,
-			Last: j.hub.last(), Err: r.Why, What: "it cannot be read, and there is no index that knows " +
+			Last: j.latest.last(), Err: r.Why, What: "it cannot be read, and there is no index that knows " +
 				"what was in it, nor can one be made without it"}
 	}
 	if first := r.stretches; len(first) > 0 && first[0].from == 1 {
@@ -299,7 +299,7 @@ type stretch struct {
 func (j *Journal) stretches(ctx context.Context) (all []stretch, damaged error) {
 	broken := func(no uint64, what string, err error) {
 		if damaged == nil {
-			damaged = &Break{Frame: no, Key: frameText(no), Path: j.Path, Last: j.hub.last(), What: what,
+			damaged = &Break{Frame: no, Key: frameText(no), Path: j.Path, Last: j.latest.last(), What: what,
 				Err: err}
 		}
 	}

@@ -11,8 +11,8 @@ type Tail struct {
 	j      *Journal
 	next   uint64
 	behind [][]byte // frames read ahead from the database, to be given before anything else
-	closed bool     // under j.hub.mu
-	nudged bool     // under j.hub.mu: take may come back with nothing, once
+	closed bool     // under j.latest.mu
+	nudged bool     // under j.latest.mu: take may come back with nothing, once
 }
 
 // How much a Tail that lags reads from the database at once.
@@ -64,7 +64,7 @@ func (t *Tail) take(wait bool) ([]byte, bool, error) {
 
 // peek gives the next frame from memory; ready without bytes means that it is in the database only.
 func (t *Tail) peek(wait bool) (b []byte, ready bool, err error) {
-	h := &t.j.hub
+	h := &t.j.latest
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
@@ -85,7 +85,7 @@ func (t *Tail) peek(wait bool) (b []byte, ready bool, err error) {
 
 // catchUp reads durable frames that memory has no more, a bounded number at once.
 func (t *Tail) catchUp() error {
-	last := min(t.j.hub.last(), t.next+lagFrames-1)
+	last := min(t.j.latest.last(), t.next+lagFrames-1)
 	found, err := t.j.read(t.behind[:0], t.next, last)
 	if err != nil {
 		return fmt.Errorf("read frame %d of %s: %w", t.next, t.j.Path, err)
@@ -129,7 +129,7 @@ func (j *Journal) read(dst [][]byte, first, last uint64) (frames [][]byte, err e
 
 // nudge makes a take that waits, or the next one that would, come back with nothing.
 func (t *Tail) nudge() {
-	h := &t.j.hub
+	h := &t.j.latest
 	h.mu.Lock()
 	t.nudged = true
 	h.mu.Unlock()
@@ -138,7 +138,7 @@ func (t *Tail) nudge() {
 
 // Close wakes Next, which then says ErrClosed.
 func (t *Tail) Close() {
-	h := &t.j.hub
+	h := &t.j.latest
 	h.mu.Lock()
 	t.closed = true
 	h.mu.Unlock()

@@ -70,8 +70,8 @@ func TestTailSeesEveryFrameOnce(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			if j.hub.ring.bytes > memory {
-				t.Errorf("%d bytes in memory, limit %d", j.hub.ring.bytes, memory)
+			if j.latest.ring.bytes > memory {
+				t.Errorf("%d bytes in memory, limit %d", j.latest.ring.bytes, memory)
 			}
 			shut(t, j)
 		})

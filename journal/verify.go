@@ -83,7 +83,7 @@ func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Checked, error)
 	}
 	defer j.gate.Leave()
 	v := &verifier{j: j, ctx: ctx, options: &o, at: make(map[uint64][]*Checkpoint)}
-	v.Last = j.hub.last()
+	v.Last = j.latest.last()
 	good, bad := j.Checkpoints()
 	for _, err := range bad {
 		v.find(j.checkpointFolder(), disk.Advise(err, hintCheckpoint))

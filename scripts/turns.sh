@@ -16,6 +16,7 @@ clean() {
 	rm -rf "$scratch"
 }
 trap clean EXIT
+trap 'exit 130' INT TERM
 
 folders=()
 for tree in "$1" "$2"; do

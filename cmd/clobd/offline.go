@@ -28,6 +28,11 @@ func (o *offline) options(readOnly bool) journal.Options {
 	return journal.Options{Dir: o.Data, ReadOnly: readOnly, Log: quiet()}
 }
 
+// rescuing are the options of a rescue of the journal with these.
+func rescuing(o journal.Options, fresh func() *journal.State) journal.RescueOptions {
+	return journal.RescueOptions{Options: o, Fresh: fresh, Indexed: history.Covers}
+}
+
 // quiet is a log of errors only, with their texts and without their stacks.
 func quiet() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError,
@@ -146,9 +151,4 @@ func (n *names) call(no engine.WalletNo, a engine.Address) {
 func exists(parts ...string) bool {
 	_, err := os.Lstat(filepath.Join(parts...))
 	return err == nil
-}
-
-// rescuing are the options of a rescue of the journal with these.
-func rescuing(o journal.Options, fresh func() *journal.State) journal.RescueOptions {
-	return journal.RescueOptions{Options: o, Fresh: fresh, Indexed: history.Covers}
 }

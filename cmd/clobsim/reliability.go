@@ -41,6 +41,7 @@ func items() []item {
 	const (
 		node, sim  = "./cmd/clobd", "./cmd/clobsim/simulator"
 		disk, core = "./journal", "./engine"
+		past       = "./journal/history"
 	)
 	return []item{
 		{name: "simulate", what: "seeds of the simulator, all faults, both disks", folder: sim,
@@ -77,11 +78,13 @@ func items() []item {
 		{name: "flips-start", what: "single bits of every file of the journal: start and its state",
 			folder: sim, test: "TestFlips|TestFlipsAreFound", size: 5000},
 		{name: "flips-verify", what: "single bits of every file, by clobd verify's own checks",
-			folder: disk, test: "TestFlips", size: 5000},
+			folder: past, test: "TestFlips", size: 5000},
 		{name: "recover", what: "damaged ends, accepted; each file of the journal gone, cut, flipped",
 			folder: disk, test: "TestAcceptLoss|TestSalvage|TestHistoryBeforeTheCheckpoint|" +
-				"TestHistoryThatCannotBeRead|TestInterruptedSwap|TestForeignMark|TestEmptiedJournal|" +
+				"TestInterruptedSwap|TestForeignMark|TestEmptiedJournal|" +
 				"TestRescueAgain|TestRescueWithoutRoom|TestCollectForks"},
+		{name: "recover-index", what: "a journal with a hole, with and without the index of it",
+			folder: past, test: "TestHistoryBeforeTheCheckpoint|TestHistoryThatCannotBeRead"},
 		{name: "backup", what: "backups under load, restored: the digests are equal", folder: node,
 			test: "TestBackup", size: 20},
 		{name: "disk-guard", what: "cancel-only on a real disk that fills, and back", folder: node,

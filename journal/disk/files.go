@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// files is the filesystem under one database. Pebble tries a flush or compaction that failed again
-// at once and for ever: after failures, files make it wait before the next table is begun. And they can
-// be shut: then it refuses every change, so that a database that is given up leaves its folder
-// as it is and its background work ends.
+// files is the filesystem under one database. Pebble repeats a flush or compaction that failed at
+// once and for ever: after failures, files make it wait before the next table is begun. And files
+// can be shut: then they refuse every change, so that a database that is given up leaves its
+// folder as it is and its background work ends.
 type files struct {
 	vfs.FS
 

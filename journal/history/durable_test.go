@@ -49,16 +49,6 @@ func writes(op errorfs.Op, folder, part string) bool {
 		strings.Contains(filepath.Base(op.Path), part)
 }
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(soon); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", soon, what)
-		}
-	}
-}
-
 // closes closes what must not wait for what never comes, and gives its error.
 func closes(t *testing.T, c interface{ Close() error }) error {
 	t.Helper()

@@ -63,8 +63,9 @@ func edit(t testing.TB, on vfs.FS, path string, how func([]byte) []byte) {
 // fresh is a journal.State that nobody looks at.
 func fresh() *journal.State { return &journal.State{Seed: 1} }
 
-// follow starts a journal.Follower, and end stops it.
-func follow(t testing.TB, j *journal.Journal, o journal.FollowerOptions) (f *journal.Follower, end func()) {
+// follow starts a Follower, and end stops it.
+func follow(t testing.TB, j *journal.Journal, o journal.FollowerOptions) (
+	f *journal.Follower, end func()) {
 	t.Helper()
 	if o.Fresh == nil {
 		o.Fresh = fresh

@@ -118,8 +118,9 @@ type Index struct {
 	scanned chan struct{}         // closed when the scan for the filter has ended
 }
 
-// Copy copies what the index has on the disk into a new folder. What it has in memory is folded again by whoever
-// opens the copy; all that no frame has any more was on the disk when the loss was accepted.
+// Copy copies what the index has on the disk into a new folder. What it has in memory is folded
+// again by whoever opens the copy; all that no frame has any more was on the disk when the loss was
+// accepted.
 func (x *Index) Copy(dir string) error {
 	if !x.History.gate.Enter() {
 		return errors.New("it is not open")

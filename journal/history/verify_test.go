@@ -42,7 +42,8 @@ func verify(t testing.TB, dir string) *verified {
 		return v
 	}
 	defer shut(t, j)
-	if v.journal, err = j.Verify(context.Background(), journal.VerifyOptions{Fresh: fresh}); err != nil {
+	v.journal, err = j.Verify(context.Background(), journal.VerifyOptions{Fresh: fresh})
+	if err != nil {
 		t.Fatal(err)
 	}
 	v.index, err = Verify(context.Background(), j, VerifyOptions{Scratch: t.TempDir(),

@@ -2,9 +2,10 @@ package journal
 
 import "sync"
 
-// hub holds the last durable frames in memory and wakes the Tails. The committer pushes, Tails
-// look: each holds the lock for a few instructions only, so no Tail can hold the committer back.
-type hub struct {
+// latestFrames holds the last durable frames in memory and wakes the Tails. The committer pushes,
+// Tails look: each holds the lock for a few instructions only, so no Tail can hold the committer
+// back.
+type latestFrames struct {
 	mu      sync.Mutex
 	more    sync.Cond // durable moved, or something closed
 	durable uint64    // number of the last durable frame
@@ -13,14 +14,14 @@ type hub struct {
 	ring    frames
 }
 
-// init makes the hub ready: it keeps limit bytes of frames.
-func (h *hub) init(limit int) {
+// init makes it ready: it keeps limit bytes of frames.
+func (h *latestFrames) init(limit int) {
 	h.more.L = &h.mu
 	h.limit = limit
 }
 
 // push shows frame no, which follows durable, to all Tails.
-func (h *hub) push(no uint64, b []byte) {
+func (h *latestFrames) push(no uint64, b []byte) {
 	h.mu.Lock()
 	h.durable = no
 	h.ring.push(b)
@@ -32,7 +33,7 @@ func (h *hub) push(no uint64, b []byte) {
 }
 
 // close wakes all Tails for the last time.
-func (h *hub) close() {
+func (h *latestFrames) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
@@ -40,14 +41,14 @@ func (h *hub) close() {
 }
 
 // last is the number of the last durable frame.
-func (h *hub) last() uint64 {
+func (h *latestFrames) last() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.durable
 }
 
 // look gives frame no from memory, or nil if it is older than what is kept there. Callers hold mu.
-func (h *hub) look(no uint64) []byte {
+func (h *latestFrames) look(no uint64) []byte {
 	back := h.durable - no // 0: the newest
 	if back >= uint64(h.ring.count) {
 		return nil
