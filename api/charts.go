@@ -233,9 +233,9 @@ func (h *Handler) appendChart(
 // seconds, by their own clock.
 const asNow = engine.Time(2_000)
 
-// charted are the points of a window. Where it ends now, the last one is what the price has come to
-// in the minute that runs; where it ends in the past, what was known then, whatever that minute
-// ended with.
+// charted reads the points of a window. If the window ends now, its last point is the price so
+// far in the running minute. If it ends in the past, its last point is the price known at that
+// time.
 func (h *Handler) charted(no engine.MarketNo, s span) ([]history.PricePoint, error) {
 	const minute = engine.Time(60_000)
 	if s.to < s.from {

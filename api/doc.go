@@ -28,12 +28,11 @@
 //   - The rooms do not import each other. They share api/wire, and get functions: how to wait for
 //     the index, what a market is worth.
 //
-// A book's timestamp is the Time of the frame that changed the book last; for a book that was never
-// touched it is the Time at which its market was listed. Its hash is the SHA-1 of the same JSON with
-// an empty hash: public clients compute it again from what they received, so the ten keys have one
-// order.
+// A book's timestamp is the Time of the frame that changed the book last; a book that was never
+// touched has the Time at which its market was listed. Its hash is the SHA-1 of the same JSON with
+// an empty hash: public clients compute it again from the body, so the ten keys have one order.
 //
-// Wire names occur only here and in the rooms, in the files that read queries and those that encode.
+// Wire names occur only here and in the rooms, in the files that read queries or encode answers.
 //
 // Reading order: api.go (the routes), book.go, price.go and lists.go (one token, many tokens),
 // market.go, charts.go and tape.go (what was), activity.go (what there is none of), errors.go,

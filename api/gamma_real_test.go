@@ -186,7 +186,7 @@ func (r *real) compare(p pair) {
 
 func text1(record map[string]any, key string) string { s, _ := record[key].(string); return s }
 
-// trades says whether a condition is listed.
+// trades reports whether a condition is listed.
 func (r *real) trades(id string) bool {
 	c, ok := engine.ParseCondition(id)
 	return ok && r.board.Directory.Condition(c) != nil

@@ -12,8 +12,8 @@ import (
 	"clobd/journal/history"
 )
 
-// latestTrades answers GET /live-activity/events/{condition} and GET /markets/live-activity/{condition}:
-// the newest trades of a market, newest first, as their takers made them.
+// latestTrades answers GET /live-activity/events/{condition} and its other path,
+// /markets/live-activity/{condition}: the newest trades of a market as their takers made them.
 func (h *Handler) latestTrades(ctx *fasthttp.RequestCtx) {
 	m, refused := h.condition(ctx)
 	if refused != nil {

@@ -103,7 +103,7 @@ func appendFeeDetails(b []byte, fee engine.Fee) []byte {
 	return append(b, `,"to":true}`...)
 }
 
-// exponent is that of a schedule; of none it is the usual one.
+// exponent is the exponent of a schedule; a market without fees has the usual exponent 1.
 func exponent(fee engine.Fee) uint64 {
 	if fee.Rate == 0 {
 		return 1

@@ -42,7 +42,8 @@ type volumeWindows struct {
 	Year   float64 `json:"volume1yr"`
 }
 
-// is says whether the windows are what sums over the trades are, with what was before them added.
+// is reports whether the windows are what sums over the trades are, with what was before them
+// added.
 func (w *volumeWindows) is(all []sale, now engine.Time, extra float64, markets ...int) bool {
 	for i, got := range [...]float64{w.Day, w.Week, w.Month, w.Year} {
 		if got != extra+soldSince(all, now, [...]engine.Time{24, 168, 720, 8760}[i], markets...) {

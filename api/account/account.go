@@ -181,7 +181,7 @@ func (h *Account) caller(owner engine.Address, dialect wire.Dialect) *caller {
 	return c
 }
 
-// owns says whether a wallet is linked to the caller.
+// owns reports whether a wallet is linked to the caller.
 func (c *caller) owns(no engine.WalletNo) bool { return slices.Contains(c.wallets, no) }
 
 // await waits until the index holds every write that the caller was told of, be it through the

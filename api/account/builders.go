@@ -13,7 +13,7 @@ import (
 	"clobd/journal/history"
 )
 
-// isBuilder says whether s has the form of a builder's code: 32 bytes.
+// isBuilder reports whether s has the form of a builder's code: 32 bytes.
 func isBuilder(s string) bool {
 	var code history.BuilderCode
 	return engine.ParseHex(code[:], s)
@@ -79,7 +79,8 @@ func (h *Account) readBuilt(ctx *fasthttp.RequestCtx, w *built) *wire.Refusal {
 		return errTradeParams
 	}
 	w.none = w.at.Past
-	if !h.readMarket(ctx, &w.listQuery) || !h.readToken(ctx, &w.listQuery) || !h.readTrades(ctx, &w.listQuery) {
+	q := &w.listQuery
+	if !h.readMarket(ctx, q) || !h.readToken(ctx, q) || !h.readTrades(ctx, q) {
 		return errTradeParams
 	}
 	if maker := wire.Parameter(ctx, "maker_address"); maker != "" {
@@ -102,7 +103,7 @@ func (h *Account) numberBuilder(w *built) *wire.Refusal {
 	return nil
 }
 
-// wants says whether an order that took part in a trade is one of those asked for.
+// wants reports whether an order that took part in a trade is one of those asked for.
 func (w *built) wants(no history.BuilderNo, wallet engine.WalletNo, o engine.Outcome) bool {
 	return no == w.no && (w.own == 0 || w.own == wallet) && (!w.OneToken || w.Outcome == o)
 }

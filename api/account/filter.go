@@ -66,8 +66,8 @@ func (h *Account) readToken(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	return true
 }
 
-// readMaker reads maker_address. Clients send their own address to ask for what is theirs, or
-// somebody else's to ask for what they traded with him.
+// readMaker reads maker_address. With an address of their own clients ask for their own rows, with
+// another address for what they traded with its wallet.
 func (h *Account) readMaker(ctx *fasthttp.RequestCtx, c *caller, w *listQuery) bool {
 	id := wire.Parameter(ctx, "maker_address")
 	if id == "" {

@@ -97,7 +97,7 @@ func (h *Account) trades(ctx *fasthttp.RequestCtx, c *caller) {
 	wire.AnswerRaw(ctx, wire.EndPage(b, next, wire.EndCursor, page))
 }
 
-// partOf says whether a wallet is on either side of a trade.
+// partOf reports whether a wallet is on either side of a trade.
 func partOf(r *history.TradeRow, wallet engine.WalletNo) bool {
 	return r.Wallet == wallet || slices.ContainsFunc(r.Makers, func(m history.MakerFill) bool {
 		return m.Wallet == wallet

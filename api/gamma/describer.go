@@ -151,7 +151,7 @@ func (d *describer) event(b []byte, e *catalog.Event, in shape) []byte {
 	return wire.CloseObject(append(b, ']'))
 }
 
-// hasMember says whether one of the members has that key.
+// hasMember reports whether one of the members has that key.
 func hasMember(members []byte, key string) bool {
 	for k := range catalog.Members(members) {
 		if string(k) == key {
@@ -206,7 +206,7 @@ func (d *describer) tag(b []byte, t *catalog.Tag) []byte {
 	return wire.CloseObject(appendMembers(b, r.Live))
 }
 
-// over says whether an event has ended: its source says so, or all of its markets have.
+// over reports whether an event has ended: its source says so, or all of its markets have.
 func (d *describer) over(e *catalog.Event) bool {
 	if e.Closed {
 		return true

@@ -23,7 +23,7 @@
 //   - An unknown parameter means nothing; a known one with an impossible value is refused.
 //   - Figures of a book are added up once per Snapshot; any number of goroutines may ask.
 //
-// Reading order: gamma.go (routes and lists), query.go (parameters), describer.go (records), live.go
-// (members that the book decides), values.go (what markets are worth), listing.go and booked.go (the
-// order book's shape), search.go, related.go.
+// Reading order: gamma.go (routes and lists), query.go (parameters), describer.go (records),
+// live.go (members that the book decides), values.go (what markets are worth), listing.go and
+// booked.go (the order book's shape), search.go, related.go.
 package gamma

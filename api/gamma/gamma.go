@@ -186,8 +186,8 @@ func (h *Gamma) writeOr(
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendEntityTag appends the entity tag of a body: its length and two sums of it. Two bodies with
-// the same one harm nobody but who made both.
+// appendEntityTag appends the entity tag of a body: its length and two checksums. Somebody who
+// makes two bodies with one tag harms only himself.
 func appendEntityTag(b, body []byte) []byte {
 	b = strconv.AppendInt(append(b, '"'), int64(len(body)), 36)
 	b = strconv.AppendUint(append(b, '-'), uint64(crc32.Checksum(body, castagnoli)), 36)
@@ -216,8 +216,8 @@ func (h *Gamma) anyMarket(ctx *fasthttp.RequestCtx) {
 	h.marketOfCondition(ctx, c, condition, kind)
 }
 
-// offers says whether a row is in the scope that the request names, which of one row is a list of
-// one.
+// offers reports whether a row belongs to the creator that the request names. count asks the
+// catalog for a list of that one row.
 func offers(c *catalog.Catalog, ctx *fasthttp.RequestCtx, count func(*catalog.PageQuery) int) bool {
 	creator := ctx.QueryArgs().Peek("creator")
 	return len(creator) == 0 ||

@@ -21,13 +21,15 @@ const (
 	engineOnly = 1 << 32
 )
 
-// bookMarket is a market as the order book's lists have it: what is said of it, or what trades, or both.
+// bookMarket is a market of the order book's lists: the catalog describes it, or it trades here, or
+// both.
 type bookMarket struct {
 	m      *catalog.Market // nil: nothing is said of it
 	listed *view.Market    // nil: it does not trade here
 }
 
-// hasBook says whether there is an order book, or was one elsewhere: only then it has two tokens.
+// hasBook reports whether there is an order book, or was one elsewhere: only then it has two
+// tokens.
 func (l *bookMarket) hasBook() bool {
 	return l.listed != nil || l.m != nil && l.m.Tokens[0] != l.m.Tokens[1]
 }
@@ -244,8 +246,8 @@ func (d *describer) othersOf(b []byte, m *catalog.Market) []byte {
 	return b
 }
 
-// alsoInBook says whether a member of the catalog's shape is also one of the order book's, perhaps
-// in another form.
+// alsoInBook reports whether a member of the catalog's shape is also one of the order book's,
+// perhaps in another form.
 func alsoInBook(key []byte) bool {
 	switch string(key) {
 	case "question", "description", "slug", "icon", "image", "outcomes", "tags", "active", "closed",

@@ -103,7 +103,7 @@ func (d *describer) liveMarket(b []byte, m *catalog.Market, members []byte) []by
 	return b
 }
 
-// ofPool says whether a figure is that of a pool beside the order book, of which there is none
+// ofPool reports whether a figure is that of a pool beside the order book, of which there is none
 // here: the source's would not add up with ours.
 func ofPool(key []byte) bool { return bytes.HasSuffix(key, []byte("Amm")) }
 

@@ -80,7 +80,7 @@ func Accepts(board *view.Board, m *view.Market) bool {
 		board.Directory.Mode() != engine.CancelOnly
 }
 
-// ended says whether trading in a market has ended for good.
+// ended reports whether trading in a market has ended for good.
 func ended(m *view.Market) bool { return m.State == engine.Closed || m.State == engine.Settled }
 
 // of is what a market is worth. The error is that of the index.

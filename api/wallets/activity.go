@@ -119,8 +119,8 @@ func (h *Wallets) publicTrades(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
-// readLeast reads the size, or the value, that a trade must have. The two parameters come together,
-// but what is wrong with the one that came is said first.
+// readLeast reads the least size or value of a trade. Its two parameters need each other; a wrong
+// value of either is refused before the absence of the other.
 func readLeast(a *query, s *activityQuery) {
 	kind, amount := a.word("filterType", "CASH", "TOKENS"), a.amount("filterAmount", 0)
 	switch typed, has := a.Text("filterType") != "", a.Text("filterAmount") != ""; {
@@ -196,7 +196,9 @@ func (h *Wallets) newest(a *query, s *activityQuery) (rows []act, refused *wire.
 }
 
 // sorted finds one page of acts in another order: all of them are looked at.
-func (h *Wallets) sorted(a *query, s *activityQuery, by string, down bool) (rows []act, refused *wire.Refusal) {
+func (h *Wallets) sorted(
+	a *query, s *activityQuery, by string, down bool,
+) (rows []act, refused *wire.Refusal) {
 	s.each = func(d *act) bool {
 		rows = append(rows, *d)
 		return true

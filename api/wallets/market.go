@@ -35,9 +35,9 @@ const (
 	owedKept     = 5 * time.Second
 )
 
-// owed is the open interest of a market, in base units of collateral: while it may pay either
-// token, as much as there is of the one of which there is more (of a pair there is one each); once
-// it has resolved, what those who have not redeemed yet may.
+// owed is the open interest of a market, in base units of collateral. Before the resolution it is
+// the number of tokens of the outcome that has more of them; afterwards it is the sum that
+// holders may still redeem.
 func (h *Wallets) owed(m *view.Market) (int64, error) {
 	if kept, ok := h.kept.Load(m.No); ok && m.State != engine.Settled {
 		if k := kept.(owedBefore); h.o.Now().Sub(k.at) < owedKept {
@@ -108,8 +108,8 @@ func (h *Wallets) liveVolume(ctx *fasthttp.RequestCtx) {
 	wire.Answer(ctx, append(b, ']'))
 }
 
-// appendEventVolume appends the volume of an event and of each of its markets that trade here; of
-// one that nobody knows nothing.
+// appendEventVolume appends the volume of an event and of each of its markets that trade here. An
+// unknown event appends nothing.
 func (h *Wallets) appendEventVolume(b []byte, id string) ([]byte, error) {
 	c := h.o.Catalog()
 	e := c.EventByID(id)
@@ -244,7 +244,9 @@ func (h *Wallets) stand(w *standing, o engine.Outcome) ([]marketHolding, error) 
 
 // appendStanding appends the positions in a token. A token without any is left out: clients that go
 // from page to page stop where nothing comes.
-func (h *Wallets) appendStanding(b []byte, w *standing, o engine.Outcome, all []marketHolding) []byte {
+func (h *Wallets) appendStanding(
+	b []byte, w *standing, o engine.Outcome, all []marketHolding,
+) []byte {
 	if len(all) == 0 {
 		return b
 	}

@@ -61,7 +61,7 @@ func (p *holding) initial() int64 {
 
 func (p *holding) current() int64 { return ratio(int64(p.size), uint64(p.price), 100_000) }
 
-// redeemable says whether the market pays something for it.
+// redeemable reports whether the market pays something for it.
 func (p *holding) redeemable() bool {
 	return p.size > 0 && p.market.State == engine.Settled && p.price > 0
 }
@@ -177,7 +177,7 @@ func (h *Wallets) collect(u user, w *portfolio, all []holding) ([]holding, *wire
 	return all, nil
 }
 
-// wants says whether a position passes the filters, and fills in what it is sorted by.
+// wants reports whether a position passes the filters, and fills in what it is sorted by.
 func (h *Wallets) wants(p *holding, w *portfolio) bool {
 	if w.mergeable && !p.mergeable {
 		return false

@@ -115,7 +115,8 @@ func (h *Wallets) markets(a *query) (listed []*view.Market, named bool) {
 	return listed, len(ids) > 0
 }
 
-// containsFold says whether s holds part, which is in small letters, whatever the letter case of s.
+// containsFold reports whether s holds part, which is in small letters, whatever the letter case
+// of s.
 func containsFold(s, part string) bool {
 	if part == "" {
 		return true

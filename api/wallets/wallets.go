@@ -104,7 +104,7 @@ var (
 		"the wallet's latest write is not in the index yet, ask again", "")
 )
 
-// welcome lets in whom the operator's list names; an empty one names everybody.
+// welcome refuses clients outside Options.Allow; an empty list lets everybody in.
 func (h *Wallets) welcome(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	if len(h.o.Allow) == 0 {
 		return handler

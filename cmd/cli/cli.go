@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -60,14 +62,15 @@ func Hint(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
-// Run parses args into the program's commands and runs the one that was asked for. Flags can also
-// be given in the environment as PREFIX_FLAG: all of them, but where there is a command serve only
-// its own, and those of other commands with the same names. It returns the exit code.
+// Run parses args, runs the program's command that they name, and returns the exit code. A command
+// whose Run takes a context.Context gets one that SIGINT and SIGTERM end. The environment may also
+// give flags, as PREFIX_FLAG: all of them, but in a program with a command serve only those that
+// serve has.
 func Run(name, about string, commands any, args []string) int {
 	code := -1 // set by kong when it has printed help or completed by itself
 	parser, err := kong.New(commands, kong.Name(name), kong.Description(about),
 		kong.DefaultEnvars(strings.ToUpper(name)), kong.PostBuild(onlySettings),
-		kong.Exit(func(c int) { code = c }))
+		kong.BindToProvider(interruptible), kong.Exit(func(c int) { code = c }))
 	if err != nil {
 		panic("BUG: commands of " + name + ": " + err.Error())
 	}
@@ -90,6 +93,12 @@ func Run(name, about string, commands any, args []string) int {
 		return codeOf(err)
 	}
 	return Done
+}
+
+// interruptible returns a context that lasts until a signal asks the process to end.
+func interruptible() (context.Context, error) {
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	return ctx, nil
 }
 
 // onlySettings leaves the environment to what a server is set to. The flags of other commands say

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"clobd/cmd/clobd/role"
@@ -26,9 +23,7 @@ const checkpointTime = 10 * time.Minute
 
 // Run replays the journal and saves its state, before an upgrade after a crash, with the version
 // that wrote the journal. If a node has the folder, Run asks the node instead.
-func (c *checkpointCommand) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func (c *checkpointCommand) Run(ctx context.Context) error {
 	if !exists(c.Data, "journal") {
 		_, err := c.open(true) // which says why
 		return err

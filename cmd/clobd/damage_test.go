@@ -23,7 +23,8 @@ func TestDamagedIndexIsMadeAnew(t *testing.T) {
 	n.stop(t)
 	// The database is journal's to know: a test of its own makes rows unreadable that nobody looks at
 	// when the index is opened.
-	spoil := exec.Command("go", "test", "-vet=off", "clobd/journal/history", "-run", "^TestSpoilRows$", "-count", "1", "-v")
+	spoil := exec.Command("go", "test", "-vet=off", "clobd/journal/history", "-run", "^TestSpoilRows$", "-count",
+		"1", "-v")
 	spoil.Env = append(os.Environ(), "CLOBD_TEST_SPOIL="+filepath.Join(n.data, "index"))
 	if said, err := spoil.CombinedOutput(); err != nil ||
 		!strings.Contains(string(said), "--- PASS: TestSpoilRows") {

@@ -11,9 +11,7 @@ import (
 	"iter"
 	"math"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"clobd/cmd/cli"
 	"clobd/cmd/clobd/role"
@@ -36,9 +34,7 @@ type inspectCommand struct {
 }
 
 // Run prints records, or a state, or a difference.
-func (c *inspectCommand) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func (c *inspectCommand) Run(ctx context.Context) error {
 	want, err := c.wanted()
 	if err != nil {
 		return err

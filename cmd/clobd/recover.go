@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"clobd/cmd/cli"
 	"clobd/cmd/clobd/role"
@@ -23,9 +20,7 @@ type recoverCommand struct {
 
 // Run makes the journal good if that loses nothing, else tells what is lost, or goes on without it;
 // or it makes the index anew.
-func (c *recoverCommand) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func (c *recoverCommand) Run(ctx context.Context) error {
 	if c.Index && c.AcceptLoss {
 		return &cli.UsageError{Err: cli.Hint(fmt.Errorf("both --index and --accept-loss"),
 			"--accept-loss makes the index anew, too, at the next start")}

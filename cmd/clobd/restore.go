@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"clobd/cmd/cli"
 	"clobd/cmd/clobd/role"
@@ -24,9 +22,7 @@ type restoreCommand struct {
 
 // Run copies a backup into a new data folder and checks the copy: the folder is there only if it is
 // good.
-func (c *restoreCommand) Run() (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func (c *restoreCommand) Run(ctx context.Context) (err error) {
 	if !exists(c.From, "journal") {
 		return cli.Hint(fmt.Errorf("%s is no backup: there is no journal in it", c.From),
 			"--from names a folder that clobd backup has made")

@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/signal"
 	"runtime"
 	"strconv"
-	"syscall"
 	"time"
 
 	"clobd/cmd/cli"
@@ -43,7 +41,7 @@ type serveCommand struct {
 }
 
 // Run serves until SIGTERM or SIGINT, or until the node can no longer keep its promises.
-func (c *serveCommand) Run() error {
+func (c *serveCommand) Run(ctx context.Context) error {
 	s, err := c.settings()
 	if err != nil {
 		return err
@@ -51,8 +49,6 @@ func (c *serveCommand) Run() error {
 	procs, places := concurrency(os.Getenv("GOMAXPROCS"), runtime.GOMAXPROCS(0), runtime.NumCPU())
 	runtime.GOMAXPROCS(procs)
 	s.places = places
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	return runNode(ctx, s)
 }
 

@@ -5,12 +5,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 
 	"clobd/api/catalog"
 	"clobd/cmd/cli"
@@ -30,9 +28,7 @@ type verifyCommand struct {
 
 // Run checks everything that the folder promises, and fails if anything is wrong. It changes
 // nothing.
-func (c *verifyCommand) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func (c *verifyCommand) Run(ctx context.Context) error {
 	r := &report{}
 	var evidence *evidence
 	if c.Signatures {

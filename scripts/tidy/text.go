@@ -151,8 +151,8 @@ func picture(doc *ast.CommentGroup) bool {
 func (t *Tree) checkDocuments() {
 	if readme := t.file("README.md"); readme == nil {
 		t.report("README.md", 0, "missing")
-	} else if lines := strings.Count(readme.Text, "\n"); lines > maxReadme {
-		t.report("README.md", 0, "%d lines, limit %d", lines, maxReadme)
+	} else {
+		t.checkReadme(readme)
 	}
 	if makefile := t.file("Makefile"); makefile == nil {
 		t.report("Makefile", 0, "missing")
@@ -169,6 +169,22 @@ func (t *Tree) checkDocuments() {
 		t.checkDesign(pkg + "/DESIGN.md")
 	}
 }
+
+// checkReadme asks that the README is short and that the files it names are there.
+func (t *Tree) checkReadme(f *File) {
+	if lines := strings.Count(f.Text, "\n"); lines > maxReadme {
+		t.report(f.Path, 0, "%d lines, limit %d", lines, maxReadme)
+	}
+	for _, found := range namedFile.FindAllStringSubmatch(f.Text, -1) {
+		if t.file(found[1]) == nil {
+			t.report(f.Path, 0, "names %s, which is not there", found[1])
+		}
+	}
+}
+
+// namedFile is a file of this repository in the text of a document.
+var namedFile = regexp.MustCompile(
+	"`((?:api|bench|cmd|engine|ingress|journal|scripts)/[\\w./-]+\\.(?:go|sh|md|json))`")
 
 // strictShell is what makes a script end at its first failure.
 var strictShell = regexp.MustCompile(`(?m)^(set -euo pipefail|source .*/steps\.sh"?)$`)

@@ -225,7 +225,7 @@ func (t *Tree) report(file string, line int, format string, args ...any) {
 // at is the line of a position.
 func (t *Tree) at(pos token.Pos) int { return t.fset.Position(pos).Line }
 
-// enforced goes when the rooms that are being made stand.
+// enforced switches the laws of checkLaws on; it goes when all rooms stand.
 const enforced = false
 
 // checkLaws applies the rules about more than one package.

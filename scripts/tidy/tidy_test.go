@@ -285,6 +285,8 @@ func TestDocuments(t *testing.T) {
 	run(t, func(tree *Tree, _ *Package) { tree.checkDocuments() }, []sample{
 		{"all there", tree, ""},
 		{"long README", with("README.md", strings.Repeat("x\n", maxReadme+1)), "limit 200"},
+		{"README names a file", with("README.md", "see `bench/DESIGN.md` and `bin/x.json`\n"), ""},
+		{"README names no file", with("README.md", "see `bench/gone.go`\n"), "names bench/gone.go"},
 		{"long Makefile", with("Makefile", strings.Repeat("x:\n", maxMake+1)), "limit 80"},
 		{"three lines", with("Makefile", "a:\n\t1\n\t2\n\t3\nb:\n\t1\n"), ""},
 		{"four lines", with("Makefile", "a:\n\t1\n\t2\n\t3\n\t4\n"), "a recipe"},
