@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"clobd/api/wire"
+	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
@@ -100,11 +101,11 @@ func (a *admin) read(r *http.Request) (operation, *wire.Refusal) {
 	if err != nil || len(body) > adminBytes {
 		return nil, refuseAdmin(413, "request body too large", "send at most 4096 bytes")
 	}
-	at, read := make(map[string]place), make(map[string]*field)
+	at, read := make(map[string]scan.Slot), make(map[string]*scan.Field)
 	for _, name := range []string{"wallet", "owner", "amount", "token", "ref", "market", "state",
 		"payouts", "mode", "tick", "min_size", "min_buy", "fee"} {
-		read[name] = new(field)
-		at[name] = place{into: read[name], kinds: aString | aNumber}
+		read[name] = new(scan.Field)
+		at[name] = scan.Slot{Into: read[name], Kinds: scan.AString | scan.ANumber}
 	}
 	if !readMembers(body, at) {
 		return nil, refuseAdmin(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
@@ -115,7 +116,7 @@ func (a *admin) read(r *http.Request) (operation, *wire.Refusal) {
 	}
 	o := make(operation)
 	for name, f := range read {
-		o[name] = f.text
+		o[name] = f.Text
 	}
 	return o, nil
 }

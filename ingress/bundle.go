@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 )
@@ -34,7 +35,7 @@ func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	texts, count, ok := splitArray(string(ctx.Request.Body()), maxBundle)
+	texts, count, ok := scan.Array(string(ctx.Request.Body()), maxBundle)
 	n := uint32(max(min(count, maxBundle), 1))
 	if !s.admit(ctx, &caller, demand{orderScope, n}) {
 		return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire/scan"
 	"clobd/engine"
 )
 
@@ -292,12 +293,12 @@ func FuzzSplitArray(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		if strings.Count(body, "[")+strings.Count(body, "{") >= maxDepth {
+		if strings.Count(body, "[")+strings.Count(body, "{") >= scan.MaxNested {
 			return // refused for its depth
 		}
 		var want []json.RawMessage
 		err := json.Unmarshal([]byte(body), &want)
-		got, count, ok := splitArray(body, 3)
+		got, count, ok := scan.Array(body, 3)
 		if null := strings.TrimSpace(body) == "null"; ok != (err == nil && !null) {
 			t.Fatalf("%q: %v, encoding/json says %v", body, ok, err)
 		}

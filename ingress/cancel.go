@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 )
@@ -223,27 +224,27 @@ func (s *cancels) deleteMarket(ctx *fasthttp.RequestCtx, caller identity) *wire.
 
 // chooseMarket reads from the body which orders to cancel.
 func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
-	var condition, asset field
-	at := map[string]place{
-		"market":   {into: &condition, kinds: aString},
-		"asset_id": {into: &asset, kinds: aString | aNumber},
-		"assetId":  {into: &asset, kinds: aString | aNumber},
+	var condition, asset scan.Field
+	at := map[string]scan.Slot{
+		"market":   {Into: &condition, Kinds: scan.AString},
+		"asset_id": {Into: &asset, Kinds: scan.AString | scan.ANumber},
+		"assetId":  {Into: &asset, Kinds: scan.AString | scan.ANumber},
 	}
 	if len(body) > 0 && !readMembers(body, at) {
 		return refuseSweep
 	}
-	if !condition.given() && !asset.given() {
+	if !condition.Given() && !asset.Given() {
 		return refuseNoMarket
 	}
-	if condition.given() {
-		m, refused := s.listed(condition.text)
+	if condition.Given() {
+		m, refused := s.listed(condition.Text)
 		if refused != nil {
 			return refused
 		}
 		c.Market = m.No
 	}
-	if asset.given() {
-		token, ok := parseWord(asset.text)
+	if asset.Given() {
+		token, ok := parseWord(asset.Text)
 		if !ok {
 			return refuseToken
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/ingress/auth"
 )
@@ -44,59 +45,59 @@ func (e *memberError) Unwrap() error { return errPayload }
 type checks struct{ err error }
 
 // that notes the member of f unless it is good. The first bad member stays.
-func (c *checks) that(good bool, f *field, member, want string) {
+func (c *checks) that(good bool, f *scan.Field, member, want string) {
 	if !good && c.err == nil {
-		c.err = &memberError{member, want, strings.Clone(f.text)}
+		c.err = &memberError{member, want, strings.Clone(f.Text)}
 	}
 }
 
 // payload is the body of an order request, with every member as text.
 type payload struct {
-	owner, orderType, postOnly, deferExec field
+	owner, orderType, postOnly, deferExec scan.Field
 
-	salt, maker, signer, taker, tokenID, conditionID field
-	makerAmount, takerAmount, side, signatureType    field
-	timestamp, metadata, builder                     field
-	expiration, nonce, feeRate, signature            field
+	salt, maker, signer, taker, tokenID, conditionID scan.Field
+	makerAmount, takerAmount, side, signatureType    scan.Field
+	timestamp, metadata, builder                     scan.Field
+	expiration, nonce, feeRate, signature            scan.Field
 }
 
 // member says how one member of a body is read: its name, the kinds it may have, and its field.
 type member struct {
 	name  string
-	kinds kinds
-	at    func(p *payload) *field
+	kinds scan.Kinds
+	at    func(p *payload) *scan.Field
 }
 
 // The members of an order request, without the signed order.
 var payloadMembers = []member{
-	{"owner", aString, func(p *payload) *field { return &p.owner }},
-	{"orderType", aString, func(p *payload) *field { return &p.orderType }},
-	{"postOnly", aBool, func(p *payload) *field { return &p.postOnly }},
-	{"deferExec", aBool, func(p *payload) *field { return &p.deferExec }},
+	{"owner", scan.AString, func(p *payload) *scan.Field { return &p.owner }},
+	{"orderType", scan.AString, func(p *payload) *scan.Field { return &p.orderType }},
+	{"postOnly", scan.ABool, func(p *payload) *scan.Field { return &p.postOnly }},
+	{"deferExec", scan.ABool, func(p *payload) *scan.Field { return &p.deferExec }},
 }
 
 // integer is the kinds of a number in the signed struct: public clients write either.
-const integer = aString | aNumber
+const integer = scan.AString | scan.ANumber
 
 // The members of the signed order.
 var signedMembers = []member{
-	{"salt", integer, func(p *payload) *field { return &p.salt }},
-	{"maker", aString, func(p *payload) *field { return &p.maker }},
-	{"signer", aString, func(p *payload) *field { return &p.signer }},
-	{"taker", aString, func(p *payload) *field { return &p.taker }},
-	{"tokenId", integer, func(p *payload) *field { return &p.tokenID }},
-	{"conditionId", aString, func(p *payload) *field { return &p.conditionID }},
-	{"makerAmount", integer, func(p *payload) *field { return &p.makerAmount }},
-	{"takerAmount", integer, func(p *payload) *field { return &p.takerAmount }},
-	{"side", integer, func(p *payload) *field { return &p.side }},
-	{"signatureType", integer, func(p *payload) *field { return &p.signatureType }},
-	{"timestamp", integer, func(p *payload) *field { return &p.timestamp }},
-	{"metadata", aString, func(p *payload) *field { return &p.metadata }},
-	{"builder", aString, func(p *payload) *field { return &p.builder }},
-	{"expiration", integer, func(p *payload) *field { return &p.expiration }},
-	{"nonce", integer, func(p *payload) *field { return &p.nonce }},
-	{"feeRateBps", integer, func(p *payload) *field { return &p.feeRate }},
-	{"signature", aString, func(p *payload) *field { return &p.signature }},
+	{"salt", integer, func(p *payload) *scan.Field { return &p.salt }},
+	{"maker", scan.AString, func(p *payload) *scan.Field { return &p.maker }},
+	{"signer", scan.AString, func(p *payload) *scan.Field { return &p.signer }},
+	{"taker", scan.AString, func(p *payload) *scan.Field { return &p.taker }},
+	{"tokenId", integer, func(p *payload) *scan.Field { return &p.tokenID }},
+	{"conditionId", scan.AString, func(p *payload) *scan.Field { return &p.conditionID }},
+	{"makerAmount", integer, func(p *payload) *scan.Field { return &p.makerAmount }},
+	{"takerAmount", integer, func(p *payload) *scan.Field { return &p.takerAmount }},
+	{"side", integer, func(p *payload) *scan.Field { return &p.side }},
+	{"signatureType", integer, func(p *payload) *scan.Field { return &p.signatureType }},
+	{"timestamp", integer, func(p *payload) *scan.Field { return &p.timestamp }},
+	{"metadata", scan.AString, func(p *payload) *scan.Field { return &p.metadata }},
+	{"builder", scan.AString, func(p *payload) *scan.Field { return &p.builder }},
+	{"expiration", integer, func(p *payload) *scan.Field { return &p.expiration }},
+	{"nonce", integer, func(p *payload) *scan.Field { return &p.nonce }},
+	{"feeRateBps", integer, func(p *payload) *scan.Field { return &p.feeRate }},
+	{"signature", scan.AString, func(p *payload) *scan.Field { return &p.signature }},
 }
 
 var payloadNames, signedNames = append(namesOf(payloadMembers), "order"), namesOf(signedMembers)
@@ -109,31 +110,29 @@ func namesOf(members []member) []string {
 	return names
 }
 
-// place returns where the member of a name belongs.
-func (p *payload) place(members []member, name string) (place, bool) {
+// slot returns where the member of a name belongs.
+func (p *payload) slot(members []member, name string) (scan.Slot, bool) {
 	for i := range members {
 		if m := &members[i]; m.name == name {
-			return place{into: m.at(p), kinds: m.kinds}, true
+			return scan.Slot{Into: m.at(p), Kinds: m.kinds}, true
 		}
 	}
-	return place{}, false
+	return scan.Slot{}, false
 }
 
 // read fills p from a body. If that fails, at names the member that is malformed or of a wrong
 // kind; "" if no single member is.
 func (p *payload) read(body string) (at string, ok bool) {
-	signed := shape{signedNames, func(name string) (place, bool) {
-		return p.place(signedMembers, name)
+	signed := scan.Shape{Names: signedNames, Exact: func(name string) (scan.Slot, bool) {
+		return p.slot(signedMembers, name)
 	}}
-	root := shape{payloadNames, func(name string) (place, bool) {
+	root := scan.Shape{Names: payloadNames, Exact: func(name string) (scan.Slot, bool) {
 		if name == "order" {
-			return place{members: &signed}, true
+			return scan.Slot{Members: &signed}, true
 		}
-		return p.place(payloadMembers, name)
+		return p.slot(payloadMembers, name)
 	}}
-	c := scanner{s: body}
-	ok = c.document(&root)
-	return c.at, ok
+	return scan.Document(body, &root)
 }
 
 // request is a decoded order request: integers and bytes, checked for form only.
@@ -168,24 +167,24 @@ func decodeOrder(body string, r *request) error {
 // decodeCommon converts the members that both versions of the struct have.
 func (p *payload) decodeCommon(c *checks, r *request) {
 	o := &r.order
-	token, ok := parseWord(p.tokenID.text)
+	token, ok := parseWord(p.tokenID.Text)
 	c.that(ok, &p.tokenID, "tokenId", wantWord)
 	o.Token = engine.Token(token)
-	o.Salt, ok = parseWord(p.salt.text)
+	o.Salt, ok = parseWord(p.salt.Text)
 	c.that(ok, &p.salt, "salt", wantWord)
-	o.Maker, ok = auth.ParseAddress(p.maker.text)
+	o.Maker, ok = auth.ParseAddress(p.maker.Text)
 	c.that(ok, &p.maker, "maker", wantAddress)
-	o.Signer, ok = auth.ParseAddress(p.signer.text)
+	o.Signer, ok = auth.ParseAddress(p.signer.Text)
 	c.that(ok, &p.signer, "signer", wantAddress)
-	o.MakerAmount, ok = parseAmount(p.makerAmount.text)
+	o.MakerAmount, ok = parseAmount(p.makerAmount.Text)
 	c.that(ok, &p.makerAmount, "makerAmount", wantAmount)
-	o.TakerAmount, ok = parseAmount(p.takerAmount.text)
+	o.TakerAmount, ok = parseAmount(p.takerAmount.Text)
 	c.that(ok, &p.takerAmount, "takerAmount", wantAmount)
-	o.Side, ok = parseSide(p.side.text)
+	o.Side, ok = parseSide(p.side.Text)
 	c.that(ok, &p.side, "side", "BUY or SELL")
-	o.SignatureType, ok = parseSmall(p.signatureType.text)
+	o.SignatureType, ok = parseSmall(p.signatureType.Text)
 	c.that(ok, &p.signatureType, "signatureType", "0, 1, 2 or 3")
-	r.signature, ok = parseBytes(p.signature.text)
+	r.signature, ok = parseBytes(p.signature.Text)
 	c.that(ok, &p.signature, "signature", "0x and the hex digits of at most 512 bytes")
 }
 
@@ -194,39 +193,39 @@ func (p *payload) decodeCommon(c *checks, r *request) {
 // version 2 needs.
 func (p *payload) decodeVersion(c *checks, r *request) {
 	o := &r.order
-	later := p.timestamp.given() && p.metadata.given() && p.builder.given()
-	first := p.taker.given() && p.nonce.given() && p.feeRate.given() && p.expiration.given()
+	later := p.timestamp.Given() && p.metadata.Given() && p.builder.Given()
+	first := p.taker.Given() && p.nonce.Given() && p.feeRate.Given() && p.expiration.Given()
 	ok := false
 	if later || !first {
 		o.Version = 2
-		o.Timestamp, ok = parseWord(p.timestamp.text)
+		o.Timestamp, ok = parseWord(p.timestamp.Text)
 		c.that(ok, &p.timestamp, "timestamp", wantWord)
-		c.that(auth.ParseHex(o.Metadata[:], p.metadata.text), &p.metadata, "metadata", wantBytes32)
-		c.that(auth.ParseHex(o.Builder[:], p.builder.text), &p.builder, "builder", wantBytes32)
+		c.that(auth.ParseHex(o.Metadata[:], p.metadata.Text), &p.metadata, "metadata", wantBytes32)
+		c.that(auth.ParseHex(o.Builder[:], p.builder.Text), &p.builder, "builder", wantBytes32)
 		return
 	}
 	o.Version = 1
-	o.Expiration, ok = parseWord(p.expiration.text)
+	o.Expiration, ok = parseWord(p.expiration.Text)
 	c.that(ok, &p.expiration, "expiration", wantWord)
-	o.Nonce, ok = parseWord(p.nonce.text)
+	o.Nonce, ok = parseWord(p.nonce.Text)
 	c.that(ok, &p.nonce, "nonce", wantWord)
-	o.FeeRate, ok = parseWord(p.feeRate.text)
+	o.FeeRate, ok = parseWord(p.feeRate.Text)
 	c.that(ok, &p.feeRate, "feeRateBps", wantWord)
-	o.Taker, ok = auth.ParseAddress(p.taker.text)
+	o.Taker, ok = auth.ParseAddress(p.taker.Text)
 	c.that(ok, &p.taker, "taker", wantAddress)
 }
 
 // decodeTerms converts the members that version 2 does not sign: how long, for whose key.
 func (p *payload) decodeTerms(c *checks, r *request) {
-	c.that(p.owner.given(), &p.owner, "owner", "the API key that signs the request")
-	r.owner = strings.Clone(p.owner.text)
-	r.postOnly, r.deferExec = p.postOnly.text == "true", p.deferExec.text == "true"
-	if r.hasCondition = p.conditionID.given(); r.hasCondition {
-		c.that(auth.ParseHex(r.condition[:], p.conditionID.text), &p.conditionID, "conditionId",
+	c.that(p.owner.Given(), &p.owner, "owner", "the API key that signs the request")
+	r.owner = strings.Clone(p.owner.Text)
+	r.postOnly, r.deferExec = p.postOnly.Text == "true", p.deferExec.Text == "true"
+	if r.hasCondition = p.conditionID.Given(); r.hasCondition {
+		c.that(auth.ParseHex(r.condition[:], p.conditionID.Text), &p.conditionID, "conditionId",
 			wantBytes32)
 	}
-	if p.expiration.given() {
-		word, ok := parseWord(p.expiration.text)
+	if p.expiration.Given() {
+		word, ok := parseWord(p.expiration.Text)
 		if ok {
 			r.expiration, ok = word.Uint64()
 		}
@@ -238,8 +237,8 @@ func (p *payload) decodeTerms(c *checks, r *request) {
 }
 
 // parseOrderType reads an order type; GTC is the default.
-func parseOrderType(f field) (engine.OrderType, bool) {
-	switch f.text {
+func parseOrderType(f scan.Field) (engine.OrderType, bool) {
+	switch f.Text {
 	case "GTC":
 		return engine.GTC, true
 	case "GTD":
@@ -249,7 +248,7 @@ func parseOrderType(f field) (engine.OrderType, bool) {
 	case "FAK":
 		return engine.FAK, true
 	}
-	return engine.GTC, f.kind == 0
+	return engine.GTC, f.Kind == 0
 }
 
 // parseSide reads a side by its name or by its number in the signed struct.
@@ -308,61 +307,33 @@ func parseBytes(s string) ([]byte, bool) {
 // decodeCancel reads the body of DELETE /order: the order id, under any of the names that clients
 // use. ok is false if the body is no JSON object.
 func decodeCancel(body []byte) (id string, ok bool) {
-	var f field
+	var f scan.Field
 	names := []string{"orderID", "orderId", "order_id", "id", "hash"}
-	root := shape{names, func(name string) (place, bool) {
-		return place{into: &f, kinds: aString}, slices.Contains(names, name)
+	root := scan.Shape{Names: names, Exact: func(name string) (scan.Slot, bool) {
+		return scan.Slot{Into: &f, Kinds: scan.AString}, slices.Contains(names, name)
 	}}
-	c := scanner{s: string(body)}
-	ok = c.document(&root)
-	return f.text, ok
+	_, ok = scan.Document(string(body), &root)
+	return f.Text, ok
 }
 
 // readMembers reads the named scalar members of a body that holds one object.
-func readMembers(body []byte, at map[string]place) bool {
-	c := scanner{s: string(body)}
-	names := slices.Sorted(maps.Keys(at))
-	return c.document(&shape{names, func(n string) (place, bool) { p, ok := at[n]; return p, ok }})
-}
-
-// splitArray splits a body that holds one array: it returns the text of the first values, at most
-// so many, and how many there are. ok is false if the body is no JSON array.
-func splitArray(body string, most int) (values []string, count int, ok bool) {
-	c := scanner{s: body, depth: 1}
-	c.space()
-	if !c.next('[') {
-		return nil, 0, false
-	}
-	for c.space(); !c.next(']'); {
-		if count > 0 && !c.next(',') {
-			return nil, 0, false
-		}
-		c.space()
-		from := c.i
-		if !c.value(place{}) {
-			return nil, 0, false
-		}
-		if count++; count <= most {
-			values = append(values, body[from:c.i])
-		}
-		c.space()
-	}
-	c.space()
-	return values, count, c.i == len(body)
+func readMembers(body []byte, at map[string]scan.Slot) bool {
+	_, ok := scan.Document(string(body), &scan.Shape{Names: slices.Sorted(maps.Keys(at)),
+		Exact: func(n string) (scan.Slot, bool) { slot, ok := at[n]; return slot, ok }})
+	return ok
 }
 
 // decodeCancels reads the body of DELETE /orders: a list of ids, each a string or a body of DELETE
 // /order. It returns the first maxCancels and how many there are.
 func decodeCancels(body []byte) (ids []string, count int, ok bool) {
-	values, count, ok := splitArray(string(body), maxCancels)
+	values, count, ok := scan.Array(string(body), maxCancels)
 	if !ok {
 		return nil, 0, false
 	}
 	for _, v := range values {
 		id := ""
 		if v[0] == '"' {
-			c := scanner{s: v}
-			id, ok = c.text()
+			id, ok = scan.Unquote(v)
 		} else if id, ok = decodeCancel([]byte(v)); v[0] != '{' {
 			ok = false
 		}

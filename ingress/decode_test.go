@@ -10,29 +10,31 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"clobd/api/wire/scan"
 )
 
 // oracleField is a string or a number, as encoding/json sees it.
 type oracleField struct {
-	field
+	scan.Field
 }
 
-func (f *oracleField) unmarshal(b []byte, want kinds) error {
+func (f *oracleField) unmarshal(b []byte, want scan.Kinds) error {
 	var s string
 	switch {
 	case string(b) == "null":
 		return nil
-	case b[0] == '"' && want&aString != 0:
+	case b[0] == '"' && want&scan.AString != 0:
 		if err := json.Unmarshal(b, &s); err != nil {
 			return err
 		}
-		f.field = field{s, aString}
+		f.Field = scan.Field{Text: s, Kind: scan.AString}
 		return nil
-	case (b[0] == '-' || b[0]-'0' <= 9) && want&aNumber != 0:
-		f.field = field{string(b), aNumber}
+	case (b[0] == '-' || b[0]-'0' <= 9) && want&scan.ANumber != 0:
+		f.Field = scan.Field{Text: string(b), Kind: scan.ANumber}
 		return nil
-	case (b[0] == 't' || b[0] == 'f') && want&aBool != 0:
-		f.field = field{string(b), aBool}
+	case (b[0] == 't' || b[0] == 'f') && want&scan.ABool != 0:
+		f.Field = scan.Field{Text: string(b), Kind: scan.ABool}
 		return nil
 	}
 	return errPayload
@@ -44,9 +46,11 @@ type (
 	oracleBool    struct{ oracleField }
 )
 
-func (f *oracleString) UnmarshalJSON(b []byte) error  { return f.unmarshal(b, aString) }
-func (f *oracleInteger) UnmarshalJSON(b []byte) error { return f.unmarshal(b, aString|aNumber) }
-func (f *oracleBool) UnmarshalJSON(b []byte) error    { return f.unmarshal(b, aBool) }
+func (f *oracleString) UnmarshalJSON(b []byte) error { return f.unmarshal(b, scan.AString) }
+func (f *oracleInteger) UnmarshalJSON(b []byte) error {
+	return f.unmarshal(b, scan.AString|scan.ANumber)
+}
+func (f *oracleBool) UnmarshalJSON(b []byte) error { return f.unmarshal(b, scan.ABool) }
 
 // oracle is the same request for encoding/json.
 type oracle struct {
@@ -78,14 +82,14 @@ type oracle struct {
 func (o *oracle) payload() payload {
 	s := &o.Order
 	return payload{
-		owner: o.Owner.field, orderType: o.OrderType.field,
-		postOnly: o.PostOnly.field, deferExec: o.DeferExec.field,
-		salt: s.Salt.field, maker: s.Maker.field, signer: s.Signer.field, taker: s.Taker.field,
-		tokenID: s.TokenID.field, conditionID: s.ConditionID.field,
-		makerAmount: s.MakerAmount.field, takerAmount: s.TakerAmount.field, side: s.Side.field,
-		signatureType: s.SignatureType.field, timestamp: s.Timestamp.field,
-		metadata: s.Metadata.field, builder: s.Builder.field, expiration: s.Expiration.field,
-		nonce: s.Nonce.field, feeRate: s.FeeRate.field, signature: s.Signature.field,
+		owner: o.Owner.Field, orderType: o.OrderType.Field,
+		postOnly: o.PostOnly.Field, deferExec: o.DeferExec.Field,
+		salt: s.Salt.Field, maker: s.Maker.Field, signer: s.Signer.Field, taker: s.Taker.Field,
+		tokenID: s.TokenID.Field, conditionID: s.ConditionID.Field,
+		makerAmount: s.MakerAmount.Field, takerAmount: s.TakerAmount.Field, side: s.Side.Field,
+		signatureType: s.SignatureType.Field, timestamp: s.Timestamp.Field,
+		metadata: s.Metadata.Field, builder: s.Builder.Field, expiration: s.Expiration.Field,
+		nonce: s.Nonce.Field, feeRate: s.FeeRate.Field, signature: s.Signature.Field,
 	}
 }
 
@@ -115,7 +119,7 @@ func checkAgainstOracle(t *testing.T, body []byte) {
 	_, ok := got.read(string(body))
 	var want oracle
 	err := json.Unmarshal(body, &want)
-	if err == nil && depth(body) > maxDepth {
+	if err == nil && depth(body) > scan.MaxNested {
 		if ok {
 			t.Fatalf("%q: nests too deep and was read", body)
 		}
@@ -198,9 +202,7 @@ func FuzzDecodeOrder(f *testing.F) {
 func checkText(t *testing.T, content string) {
 	t.Helper()
 	body := `"` + content + `"`
-	c := scanner{s: body}
-	got, ok := c.text()
-	ok = ok && c.i == len(body)
+	got, ok := scan.Unquote(body)
 	var want string
 	err := json.Unmarshal([]byte(body), &want)
 	if ok != (err == nil) || ok && got != want {
@@ -251,7 +253,7 @@ func TestDecodeTogether(t *testing.T) {
 					t.Error("not read")
 					return
 				}
-				kept = append(kept, p.owner.text, p.maker.text)
+				kept = append(kept, p.owner.Text, p.maker.Text)
 			}
 			for _, text := range kept {
 				if text != "\u00e9"+mark+"\ufffd" && text != "\n"+mark {

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/api/wire/scan"
 	"clobd/engine"
 )
 
@@ -148,8 +149,8 @@ func (s *heartbeats) legacyHeartbeat(ctx *fasthttp.RequestCtx, caller identity) 
 func (s *heartbeats) beatOnce(
 	ctx *fasthttp.RequestCtx, caller identity, head string,
 ) *wire.Refusal {
-	var given field
-	at := map[string]place{"heartbeat_id": {into: &given, kinds: aString}}
+	var given scan.Field
+	at := map[string]scan.Slot{"heartbeat_id": {Into: &given, Kinds: scan.AString}}
 	if body := ctx.Request.Body(); len(body) > 0 && !readMembers(body, at) {
 		return refuseBody.Because(`the body must be like {"heartbeat_id":"the last one, or empty"}`)
 	}
@@ -157,7 +158,7 @@ func (s *heartbeats) beatOnce(
 	if !known {
 		return refuseStranger
 	}
-	id, refused := s.carry(beatKey{owner, caller.Nonce}, given.text)
+	id, refused := s.carry(beatKey{owner, caller.Nonce}, given.Text)
 	if refused == nil {
 		body := append([]byte(head), `"heartbeat_id":`...)
 		wire.AnswerRaw(ctx, append(wire.AppendString(body, id), '}'))

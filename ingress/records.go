@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
@@ -267,12 +268,12 @@ func (s *keys) listReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire
 
 // deleteReadOnly is DELETE /auth/readonly-api-key.
 func (s *keys) deleteReadOnly(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
-	var key field
-	at := map[string]place{"key": {into: &key, kinds: aString}}
+	var key scan.Field
+	at := map[string]scan.Slot{"key": {Into: &key, Kinds: scan.AString}}
 	if !readMembers(ctx.Request.Body(), at) {
 		return nil, refuseBody.Because(`the body must be like {"key":"…"}`)
 	}
-	number, known := s.findKey(h, engine.ReadOnlyKey, key.text)
+	number, known := s.findKey(h, engine.ReadOnlyKey, key.Text)
 	if !known {
 		return nil, refuseNoKey
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/ingress/auth"
 )
@@ -52,28 +53,28 @@ func (s *tokens) exchange(kind engine.Kind) signedRequest {
 // readTransfer reads the market, the amount and the wallet: the caller's own unless the body names
 // another one that he may trade for. A redemption is of all tokens held, so it has no amount.
 func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) *wire.Refusal {
-	var condition, amount, wallet field
-	at := map[string]place{
-		"conditionId":  {into: &condition, kinds: aString},
-		"condition_id": {into: &condition, kinds: aString},
-		"market":       {into: &condition, kinds: aString},
-		"amount":       {into: &amount, kinds: aString},
-		"wallet":       {into: &wallet, kinds: aString},
+	var condition, amount, wallet scan.Field
+	at := map[string]scan.Slot{
+		"conditionId":  {Into: &condition, Kinds: scan.AString},
+		"condition_id": {Into: &condition, Kinds: scan.AString},
+		"market":       {Into: &condition, Kinds: scan.AString},
+		"amount":       {Into: &amount, Kinds: scan.AString},
+		"wallet":       {Into: &wallet, Kinds: scan.AString},
 	}
 	if !readMembers(body, at) {
 		return refuseBody.Because(`the body must be like {"conditionId":"0x and 64 hex digits",` +
 			`"amount":"12.5"}`)
 	}
-	if !condition.given() {
+	if !condition.Given() {
 		return refuseNoCondition
 	}
-	m, refused := s.listed(condition.text)
+	m, refused := s.listed(condition.Text)
 	if refused != nil {
 		return refused
 	}
 	c.Market = m.No
 	if c.Kind != engine.RedeemTokens {
-		size, ok := parseDecimal(amount.text)
+		size, ok := parseDecimal(amount.Text)
 		if !ok {
 			return refuseShares
 		}
@@ -84,11 +85,13 @@ func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) 
 
 // chooseWallet numbers the wallet and its owner, and refuses strangers: they have nothing to
 // exchange.
-func (s *tokens) chooseWallet(wallet field, caller *identity, c *engine.Command) *wire.Refusal {
+func (s *tokens) chooseWallet(wallet scan.Field, caller *identity,
+	c *engine.Command,
+) *wire.Refusal {
 	d := s.options.Board.Directory
 	address, ok := caller.Address, true
-	if wallet.given() {
-		if address, ok = auth.ParseAddress(wallet.text); !ok {
+	if wallet.Given() {
+		if address, ok = auth.ParseAddress(wallet.Text); !ok {
 			return refuseWallet
 		}
 	}

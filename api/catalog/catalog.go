@@ -22,7 +22,7 @@ type Catalog struct {
 	names Rows[string] // of those who made markets, in lower case
 	// What they find are numbers of rows.
 	searchEvents, searchTags *search.Index
-	ranks                    []searchRank // of events by their row numbers: what the search has them under
+	ranks                    []searchRank // of events by row number: their ranks in the search
 
 	byCondition, byToken, byMarketID, byMarketSlug hashTable
 	byEventID, byEventSlug, bySeriesID             hashTable

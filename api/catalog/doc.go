@@ -2,9 +2,9 @@
 // what its outcomes are called, which event it belongs to), keeps them as they are, finds them
 // again, and hands on what the engine must know in order to trade a condition.
 //
-//	a file, a folder            a service with the same lists
-//	     │                              │  100 records an answer, 10 MB, 10 s
-//	     ▼                              ▼
+//	source.Source: a file, a folder, or a service with the same lists
+//	     │  Store.Load
+//	     ▼
 //	splitter ── records, at most 16 MiB each
 //	     │
 //	     ▼  several goroutines
@@ -32,8 +32,8 @@
 //     has from its book lies apart (Record.Live), and what other rows say (the events of a market,
 //     the markets of an event) is not kept twice.
 //   - A bad record never ends a load. It is counted and named, and every market record is counted
-//     exactly once: Markets + Books = Listed + the sum of Skipped + Refused. A source that cannot
-//     be read to its end changes nothing; of a service, the stages that could be read count.
+//     exactly once: Markets + Books = Listed + the sum of Skipped + Refused. A text that cannot be
+//     read to its end changes nothing.
 //   - Of two records of one thing the one that was updated later counts; of two of the same moment
 //     the first of one load, and otherwise the newer load's. A whole record counts more than a
 //     summary inside another one. What a source no longer mentions stays described.
@@ -41,13 +41,14 @@
 //     only appended to. Anybody may read it; a newer one replaces it whole.
 //   - Numbers of rows are for ever: a cursor may hold one.
 //
-// Records are read by a small scanner of their own instead of encoding/json: they are long, a
-// hundred fields each, most of them of no interest here, and one odd value in one market must not
-// cost the whole event. It checks all of a record, since it is answered as it was written.
+// The package api/wire/scan reads the records instead of encoding/json. They are long: a hundred
+// fields each, most of them of no interest here, and one odd value in one market must not cost the
+// whole event. All of a record is checked, because it is answered as it was written.
 //
-// Reading order: model.go and catalog.go (what there is), store.go and edit.go (the story),
-// members.go and parse.go (records), flow.go, split.go and scan.go (bytes), log.go, restore.go and
-// damage.go (the file), rows.go, table.go and sorted.go (what is shared), query.go, pages.go and
-// live.go (lists), sync.go, files.go and remote.go (sources), report.go, status.go, find.go.
-// demo.jsonl is the project's own small catalog; DESIGN.md has the reasons and the figures.
+// Reading order: model.go and catalog.go (what there is), store.go, load.go and edit.go (the
+// story), derive.go (what follows from rows), members.go and parse.go (records), flow.go and
+// split.go (bytes), log.go, restore.go and damage.go (the file), rows.go, table.go and sorted.go
+// (what is shared), query.go, pages.go and live.go (lists), report.go, status.go, find.go.
+// Package source looks for records. demo.jsonl is the project's own small catalog; DESIGN.md has
+// the reasons and the figures.
 package catalog

@@ -47,12 +47,12 @@ func edit(c *Catalog, log *recordLog, load uint32) *editor {
 		from: c, log: log, load: load,
 		markets: editRows(c.Markets), events: editRows(c.Events), series: editRows(c.Series),
 		tags: editRows(c.Tags), names: editRows(c.names),
-		byCondition: hashEditor{hashTable: c.byCondition}, byToken: hashEditor{hashTable: c.byToken},
-		byMarketID: hashEditor{hashTable: c.byMarketID}, byMarketSlug: hashEditor{hashTable: c.byMarketSlug},
-		byEventID: hashEditor{hashTable: c.byEventID}, byEventSlug: hashEditor{hashTable: c.byEventSlug},
-		bySeriesID: hashEditor{hashTable: c.bySeriesID}, bySeriesSlug: hashEditor{hashTable: c.bySeriesSlug},
-		byTagID: hashEditor{hashTable: c.byTagID}, byTagSlug: hashEditor{hashTable: c.byTagSlug},
-		byName: hashEditor{hashTable: c.byName},
+		byCondition: editHashes(c.byCondition), byToken: editHashes(c.byToken),
+		byMarketID: editHashes(c.byMarketID), byMarketSlug: editHashes(c.byMarketSlug),
+		byEventID: editHashes(c.byEventID), byEventSlug: editHashes(c.byEventSlug),
+		bySeriesID: editHashes(c.bySeriesID), bySeriesSlug: editHashes(c.bySeriesSlug),
+		byTagID: editHashes(c.byTagID), byTagSlug: editHashes(c.byTagSlug),
+		byName: editHashes(c.byName),
 		grown:  map[backlink]bool{}, pending: map[int32]recordKind{},
 		report: &Report{Skipped: map[Reason]int{}},
 	}
@@ -418,7 +418,8 @@ func (e *editor) adopt(old *Market, event int32) {
 func (e *editor) contradicts(old *Market, it *item) string {
 	m := it.market
 	if m.ID != "" {
-		other := named(&e.byMarketID.hashTable, &e.markets.Rows, m.ID, func(m *Market) string { return m.ID })
+		other := named(&e.byMarketID.hashTable, &e.markets.Rows, m.ID,
+			func(m *Market) string { return m.ID })
 		if other != nil && other.Condition != m.Condition {
 			return "has the id of " + other.Condition.Hex()
 		}

@@ -69,11 +69,11 @@ func (s *sorted) list() []int32 {
 
 // sort sorts from nothing. What is compared lies side by side: rows are all over the memory.
 func (s *sorted) sort() []int32 {
-	type entry struct {
+	type keyed struct {
 		value uint64 // of a text its first eight bytes
 		no    int32
 	}
-	entries := make([]entry, s.count)
+	entries := make([]keyed, s.count)
 	for i := range entries {
 		no := int32(i)
 		entries[i].no = no
@@ -88,7 +88,7 @@ func (s *sorted) sort() []int32 {
 			}
 		}
 	}
-	slices.SortFunc(entries, func(a, b entry) int {
+	slices.SortFunc(entries, func(a, b keyed) int {
 		if c := cmp.Compare(a.value, b.value); c != 0 {
 			return c
 		}

@@ -12,8 +12,8 @@ func hashText(s string) uint32 { return uint32(maphash.String(seed, s)) }
 
 func hashBytes(b []byte) uint32 { return uint32(maphash.Bytes(seed, b)) }
 
-// hashTable finds the rows whose key may hash to something. A row that was found must be asked for its
-// key: hashes collide, and a row that has changed may still be found under its old key.
+// hashTable finds the rows whose key may have a hash. The caller compares the key of each row that
+// was found: hashes collide, and a row that has changed may still be found under its old key.
 //
 // It has a large part that successive catalogs share and a small one that each copies.
 type hashTable struct {
@@ -32,6 +32,8 @@ type hashEditor struct {
 	hashTable
 	own bool
 }
+
+func editHashes(t hashTable) hashEditor { return hashEditor{hashTable: t} }
 
 // enter adds a row under a hash.
 func (t *hashEditor) enter(hash uint32, no int32) {

@@ -15,8 +15,8 @@
 // The contract:
 //
 //   - A look that fails changes nothing, but that the stages of a service that could be read count.
-//   - The mark lies in the catalog's log behind the records that it vouches for. If the mark is lost
-//     or belongs to another source, everything is read again.
+//   - The mark lies in the catalog's log, behind the records that it vouches for. If the mark is
+//     lost or belongs to another source, everything is read again.
 //   - A file that changes while the node runs is read once it has stayed the same from one look to
 //     the next.
 //   - A service is asked only for records updated since the walk before, and once a day for all.

@@ -2,6 +2,8 @@
 // hundred members, wants a few of them; the text of the others is checked and stays as it was
 // written.
 //
+//	the body of a request ──► Document, Array ──► the Fields that a Shape asks for
+//
 //	text ──► Object, Elements ──► members and elements, as written and checked
 //	             │
 //	             ▼  of text that was checked before, in a fraction of the time
@@ -12,10 +14,13 @@
 //
 // The contract:
 //
-//   - Object and Elements accept what encoding/json accepts, but for strings that are not UTF-8 and
-//     values that nest deeper than 64 levels. The fuzz test holds them against encoding/json.
+//   - Document accepts and refuses what encoding/json does, at most 32 levels deep: names match in
+//     any letter case, the last of equal members counts, null leaves a member as it was.
+//     Strings mean what they mean in encoding/json, escapes and broken UTF-8 included.
+//   - Object and Elements accept what encoding/json accepts, but no strings that are not UTF-8 and
+//     no values that nest deeper than 64 levels. The fuzz test holds them against encoding/json.
 //   - What they hand on are parts of the text: nothing is copied.
 //   - Skim and Each read only text that Object or Elements has accepted.
 //
-// Reading order: scan.go.
+// Reading order: document.go (requests), scan.go (records, and the numbers and words of both).
 package scan

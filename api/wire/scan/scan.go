@@ -55,7 +55,7 @@ func comma(text []byte, i int, closing byte) (more bool, next int) {
 }
 
 // Space is the place of the first byte from i on that is not white space.
-func Space(text []byte, i int) int {
+func Space[T string | []byte](text T, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
 		i++
 	}
@@ -160,20 +160,23 @@ func groupEnd(text []byte, i, depth int, closing byte) int {
 	}
 }
 
-func wordEnd(text []byte, i int, word string) int {
+func wordEnd[T string | []byte](text T, i int, word string) int {
 	if len(text)-i < len(word) || string(text[i:i+len(word)]) != word {
 		return -1
 	}
 	return i + len(word)
 }
 
-// numberEnd is the place behind the number that begins at i.
-func numberEnd(text []byte, i int) int {
+// numberEnd is the place behind the number that begins at i, -1 if there is none. A zero ends a
+// number: a digit behind it is for the caller to refuse.
+func numberEnd[T string | []byte](text T, i int) int {
 	if i < len(text) && text[i] == '-' {
 		i++
 	}
 	from := i
-	if i = digitsEnd(text, i); i == from || text[from] == '0' && i > from+1 {
+	if i < len(text) && text[i] == '0' {
+		i++
+	} else if i = digitsEnd(text, i); i == from {
 		return -1
 	}
 	if i < len(text) && text[i] == '.' {
@@ -194,7 +197,7 @@ func numberEnd(text []byte, i int) int {
 	return i
 }
 
-func digitsEnd(text []byte, i int) int {
+func digitsEnd[T string | []byte](text T, i int) int {
 	for i < len(text) && text[i] >= '0' && text[i] <= '9' {
 		i++
 	}

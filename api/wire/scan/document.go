@@ -1,0 +1,302 @@
+package scan
+
+import (
+	"strings"
+
+	"github.com/goccy/go-json"
+)
+
+// MaxNested bounds how deep the values of a request may nest: no order needs more.
+const MaxNested = 32
+
+// Kinds is a set of JSON value kinds.
+type Kinds uint8
+
+// The kinds that a Slot may ask for.
+const (
+	AString Kinds = 1 << iota
+	ANumber
+	ABool
+	anObject
+	anArray
+	aNull
+)
+
+// Field is a scalar member as it was written.
+type Field struct {
+	// Text is the text of a number or a bool, or the content of a string with its escapes resolved.
+	Text string
+	// Kind is 0 if the member is absent.
+	Kind Kinds
+}
+
+// Given reports whether the member is there and not the empty string.
+func (f *Field) Given() bool { return f.Kind != 0 && f.Text != "" }
+
+// Slot says where the value of one member goes: to Into, if its kind is one of Kinds; to Members,
+// if the value is an object.
+type Slot struct {
+	Into    *Field
+	Kinds   Kinds
+	Members *Shape
+}
+
+// Shape is the set of members that an object is read for.
+type Shape struct {
+	Names []string
+	// Exact is the slot of a name as it is usually written; false for any other name.
+	Exact func(name string) (Slot, bool)
+}
+
+// find is the slot of a member. Names match in any letter case, as they do in encoding/json.
+func (s *Shape) find(name string) (Slot, bool) {
+	if p, ok := s.Exact(name); ok {
+		return p, true
+	}
+	for _, known := range s.Names {
+		if len(name) >= len(known) && strings.EqualFold(known, name) {
+			return s.Exact(known)
+		}
+	}
+	return Slot{}, false
+}
+
+// Document reads a body that holds one object, or null, for the members of root. After an error, at
+// is the innermost member that was asked for and met it; empty if no such member did.
+func Document(body string, root *Shape) (at string, ok bool) {
+	c := scanner{s: body}
+	ok = c.document(root)
+	return c.at, ok
+}
+
+// Array splits a body that holds one array: it returns the text of the first values, at most so
+// many, and how many there are. ok is false if the body is no JSON array.
+func Array(body string, most int) (values []string, count int, ok bool) {
+	c := scanner{s: body, depth: 1}
+	c.space()
+	if !c.next('[') {
+		return nil, 0, false
+	}
+	for c.space(); !c.next(']'); {
+		if count > 0 && !c.next(',') {
+			return nil, 0, false
+		}
+		c.space()
+		from := c.i
+		if !c.value(Slot{}) {
+			return nil, 0, false
+		}
+		if count++; count <= most {
+			values = append(values, body[from:c.i])
+		}
+		c.space()
+	}
+	c.space()
+	return values, count, c.i == len(body)
+}
+
+// Unquote is the content of a string that begins with its quote and ends text.
+func Unquote(text string) (content string, ok bool) {
+	c := scanner{s: text}
+	content, ok = c.text()
+	return content, ok && c.i == len(text)
+}
+
+// scanner reads JSON in one pass, without a tree. It accepts and refuses what encoding/json does:
+// the last of equal members wins, unknown members are skipped, null leaves a member as it was, a
+// value of the wrong kind is an error. After the first error every method is false.
+type scanner struct {
+	s     string
+	i     int
+	depth int
+	at    string // after an error: the innermost member that was asked for and met it
+}
+
+// document reads a whole body that holds one object, or null, and nothing behind it.
+func (c *scanner) document(root *Shape) bool {
+	c.space()
+	if !c.value(Slot{Members: root}) {
+		return false
+	}
+	c.space()
+	return c.i == len(c.s)
+}
+
+// space skips white space.
+func (c *scanner) space() { c.i = Space(c.s, c.i) }
+
+// next takes b if it comes next.
+func (c *scanner) next(b byte) bool {
+	if c.i < len(c.s) && c.s[c.i] == b {
+		c.i++
+		return true
+	}
+	return false
+}
+
+// value reads one value into its place.
+func (c *scanner) value(p Slot) bool {
+	if c.i >= len(c.s) {
+		return false
+	}
+	switch b := c.s[c.i]; b {
+	case '"':
+		text, ok := c.text()
+		return ok && p.take(text, AString)
+	case '{':
+		return p.fits(anObject) && c.nested(c.object, p.Members)
+	case '[':
+		return p.fits(anArray) && c.nested(c.array, nil)
+	case 't':
+		return c.word("true") && p.take("true", ABool)
+	case 'f':
+		return c.word("false") && p.take("false", ABool)
+	case 'n':
+		return c.word("null")
+	default:
+		from := c.i
+		return c.number() && p.take(c.s[from:c.i], ANumber)
+	}
+}
+
+// fits says whether a value of this kind may stand here: any may where nothing is asked for.
+func (p *Slot) fits(kind Kinds) bool {
+	if p.Members != nil {
+		return kind == anObject
+	}
+	return p.Into == nil || p.Kinds&kind != 0
+}
+
+// take keeps a scalar value.
+func (p *Slot) take(text string, kind Kinds) bool {
+	if !p.fits(kind) {
+		return false
+	}
+	if p.Into != nil {
+		*p.Into = Field{text, kind}
+	}
+	return true
+}
+
+// word takes a literal.
+func (c *scanner) word(w string) bool {
+	end := wordEnd(c.s, c.i, w)
+	if end < 0 {
+		return false
+	}
+	c.i = end
+	return true
+}
+
+// nested reads an object or an array one level further down.
+func (c *scanner) nested(read func(*Shape) bool, s *Shape) bool {
+	if c.depth == MaxNested {
+		return false
+	}
+	c.depth++
+	c.i++
+	ok := read(s)
+	c.depth--
+	return ok
+}
+
+// object reads the members behind the brace. A nil shape asks for nothing.
+func (c *scanner) object(s *Shape) bool {
+	c.space()
+	if c.next('}') {
+		return true
+	}
+	for {
+		c.space()
+		if c.i >= len(c.s) || c.s[c.i] != '"' {
+			return false
+		}
+		name, ok := c.text()
+		if !ok {
+			return false
+		}
+		c.space()
+		if !c.next(':') {
+			return false
+		}
+		c.space()
+		p, asked := Slot{}, false
+		if s != nil {
+			p, asked = s.find(name)
+		}
+		if !c.value(p) {
+			if asked && c.at == "" {
+				c.at = name
+			}
+			return false
+		}
+		c.space()
+		if c.next('}') {
+			return true
+		}
+		if !c.next(',') {
+			return false
+		}
+	}
+}
+
+// array skips the values behind the bracket.
+func (c *scanner) array(*Shape) bool {
+	c.space()
+	if c.next(']') {
+		return true
+	}
+	for {
+		c.space()
+		if !c.value(Slot{}) {
+			return false
+		}
+		c.space()
+		if c.next(']') {
+			return true
+		}
+		if !c.next(',') {
+			return false
+		}
+	}
+}
+
+// text reads a string. Nearly all of them are plain ASCII and stay a part of the body; the rest
+// goes through go-json, whose escapes and broken UTF-8 mean what they mean in encoding/json: the
+// fuzz tests hold both against each other.
+func (c *scanner) text() (string, bool) {
+	from := c.i
+	c.i++
+	plain := true
+	for c.i < len(c.s) {
+		switch b := c.s[c.i]; {
+		case b == '"':
+			c.i++
+			if plain {
+				return c.s[from+1 : c.i-1], true
+			}
+			var resolved string
+			err := json.Unmarshal([]byte(c.s[from:c.i]), &resolved)
+			return resolved, err == nil
+		case b == '\\':
+			plain = false
+			c.i += 2
+		case b < 0x20:
+			return "", false
+		default:
+			plain = plain && b < 0x80
+			c.i++
+		}
+	}
+	return "", false
+}
+
+// number reads a number.
+func (c *scanner) number() bool {
+	end := numberEnd(c.s, c.i)
+	if end < 0 {
+		return false
+	}
+	c.i = end
+	return true
+}
