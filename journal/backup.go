@@ -59,7 +59,7 @@ func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, err
 	if err := j.db.Checkpoint(filepath.Join(dir, "journal"), pebble.WithFlushedWAL()); err != nil {
 		return nil, fmt.Errorf("back up the journal: %w", err)
 	}
-	out, err := j.sealCopy(dir)
+	out, err := sealCopy(on, dir)
 	if err != nil {
 		return nil, fmt.Errorf("back up: look at the copy: %w", err)
 	}
@@ -74,7 +74,7 @@ func (j *Journal) copyCheckpoint(dir string) (*Checkpoint, error) {
 	good, _ := j.Checkpoints()
 	for i := range good {
 		c := &good[i]
-		if c.Journal != j.ID || j.isSpoilt(c.Path) {
+		if c.Journal != j.ID || j.damaged.has(c.Path) {
 			continue
 		}
 		folder := filepath.Join(dir, checkpointFolder)
@@ -120,8 +120,8 @@ func copyFile(on vfs.FS, from, to string) error {
 }
 
 // sealCopy finds where a copy ends, and writes a mark that says so.
-func (j *Journal) sealCopy(dir string) (*Copied, error) {
-	k, err := Open(Options{Dir: dir, FS: j.Options.FS, ReadOnly: true, MemTable: 1 << 20,
+func sealCopy(on vfs.FS, dir string) (*Copied, error) {
+	k, err := Open(Options{Dir: dir, FS: on, ReadOnly: true, MemTable: 1 << 20,
 		Log: slog.New(slog.DiscardHandler), Words: io.Discard, Exit: func(int) {}})
 	if err != nil {
 		return nil, err
@@ -142,9 +142,9 @@ func (j *Journal) sealCopy(dir string) (*Copied, error) {
 		return nil, err
 	}
 	h := &out.Head
-	err = WriteMark(j.Options.FS, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash})
+	err = WriteMark(on, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash})
 	if err == nil {
-		out.Bytes, err = sizeOf(j.Options.FS, dir)
+		out.Bytes, err = sizeOf(on, dir)
 	}
 	return out, err
 }

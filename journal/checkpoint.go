@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"clobd/engine"
@@ -68,13 +69,10 @@ const (
 // ErrCheckpoint says that a checkpoint cannot be used with this journal.
 var ErrCheckpoint = errors.New("checkpoint does not fit")
 
-// folder is where checkpoints lie.
-func (j *Journal) checkpointFolder() string { return filepath.Join(j.Dir, checkpointFolder) }
-
 // Checkpoints describes the checkpoints whose descriptions can be read, the newest first, and says
 // what is wrong with the other files there. Whether their contents are good only loading tells.
 func (j *Journal) Checkpoints() (good []Checkpoint, bad []error) {
-	good, unread := j.survey()
+	good, unread := survey(j.Options.FS, filepath.Join(j.Dir, checkpointFolder))
 	for _, u := range unread {
 		bad = append(bad, u.why)
 	}
@@ -87,9 +85,8 @@ type unreadCheckpoint struct {
 	why  error
 }
 
-// survey is Checkpoints with the paths of the bad ones.
-func (j *Journal) survey() (good []Checkpoint, bad []unreadCheckpoint) {
-	on, dir := j.Options.FS, j.checkpointFolder()
+// survey is Checkpoints of a folder, with the paths of the bad ones.
+func survey(on vfs.FS, dir string) (good []Checkpoint, bad []unreadCheckpoint) {
 	names, err := on.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -316,16 +313,6 @@ func (j *Journal) fits(c *Checkpoint) error {
 	return nil
 }
 
-// VerifyCheckpoint reads a whole checkpoint: its checksums, what it holds, and whether the journal
-// has the frame that it names. The fresh State is of no use after.
-func (j *Journal) VerifyCheckpoint(c *Checkpoint, fresh func() *State) error {
-	if !j.gate.Enter() {
-		return ErrClosed
-	}
-	defer j.gate.Leave()
-	return j.load(context.Background(), c, fresh())
-}
-
 // Checkpoint saves s, which must be what the frames up to head make, and forgets the oldest ones.
 // It writes as fast as the disk takes it: beside trading a Follower does so with care.
 func (j *Journal) Checkpoint(ctx context.Context, s *State, head engine.Head) (*Checkpoint, error) {
@@ -344,27 +331,27 @@ func (j *Journal) save(
 	}
 	c.Journal, c.Engine, c.beside = j.ID, engine.Version, s.Save != nil
 	c.Created = time.UnixMilli(time.Now().UnixMilli())
-	dir := j.checkpointFolder()
-	if err := disk.MakeFolder(j.Options.FS, dir); err != nil {
+	on, dir := j.Options.FS, filepath.Join(j.Dir, checkpointFolder)
+	if err := disk.MakeFolder(on, dir); err != nil {
 		return nil, err
 	}
 	c.Path = filepath.Join(dir, fmt.Sprintf("%020d%s", c.Head.Sequence, checkpointSuffix))
-	if err := j.write(ctx, s, c, rate); err != nil {
+	if err := c.write(on, s, &pacedWriter{ctx: ctx, rate: rate}); err != nil {
 		return nil, fmt.Errorf("write checkpoint %s: %w", c.Path, err)
 	}
-	j.unspoil(c.Path)
+	j.damaged.remove(c.Path)
 	j.prune()
 	return c, nil
 }
 
-// write makes the file, durably and whole or not at all.
-func (j *Journal) write(ctx context.Context, s *State, c *Checkpoint, rate int64) (err error) {
-	on, temp := j.Options.FS, c.Path+tempSuffix
+// write makes the file of s, durably and whole or not at all.
+func (c *Checkpoint) write(on vfs.FS, s *State, w *pacedWriter) (err error) {
+	temp := c.Path + tempSuffix
 	file, err := on.Create(temp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	w := &pacedWriter{ctx: ctx, file: file, rate: rate, start: time.Now()}
+	w.file, w.start = file, time.Now()
 	err = c.pack(w.chunk)
 	if err == nil {
 		err = s.Exchange.Save(w.chunk)
@@ -449,8 +436,8 @@ func (w *pacedWriter) flush() error {
 // without it that version's frames would have to be replayed. So does what cannot be read just now,
 // for want of file handles or on a disk that fails: nobody knows what it is.
 func (j *Journal) prune() {
-	on, dir := j.Options.FS, j.checkpointFolder()
-	good, bad := j.survey()
+	on, dir := j.Options.FS, filepath.Join(j.Dir, checkpointFolder)
+	good, bad := survey(on, dir)
 	keep, kept, earlier := map[string]bool{}, 0, false
 	for _, u := range bad {
 		if !errors.Is(u.why, engine.ErrState) {
@@ -459,7 +446,7 @@ func (j *Journal) prune() {
 	}
 	for i := range good {
 		c := &good[i]
-		if c.Journal != j.ID || c.Head.Frame > j.latest.last() || j.isSpoilt(c.Path) {
+		if c.Journal != j.ID || c.Head.Frame > j.latest.last() || j.damaged.has(c.Path) {
 			continue
 		}
 		if kept < keepCheckpoints || c.Engine != engine.Version && !earlier {
@@ -480,26 +467,32 @@ func (j *Journal) prune() {
 	}
 }
 
-// spoil notes that a checkpoint is damaged: the next one that is written takes its place.
-func (j *Journal) spoil(path string) {
-	j.spoilt.mu.Lock()
-	defer j.spoilt.mu.Unlock()
-	if j.spoilt.paths == nil {
-		j.spoilt.paths = make(map[string]bool)
+// pathSet is a set of files that several goroutines may change.
+type pathSet struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+// add adds a path.
+func (p *pathSet) add(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.paths == nil {
+		p.paths = make(map[string]bool)
 	}
-	j.spoilt.paths[path] = true
+	p.paths[path] = true
 }
 
-// unspoil notes that a checkpoint was written anew.
-func (j *Journal) unspoil(path string) {
-	j.spoilt.mu.Lock()
-	defer j.spoilt.mu.Unlock()
-	delete(j.spoilt.paths, path)
+// remove takes a path out.
+func (p *pathSet) remove(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.paths, path)
 }
 
-// isSpoilt says whether a checkpoint was found damaged.
-func (j *Journal) isSpoilt(path string) bool {
-	j.spoilt.mu.Lock()
-	defer j.spoilt.mu.Unlock()
-	return j.spoilt.paths[path]
+// has reports whether a path is in the set.
+func (p *pathSet) has(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.paths[path]
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// tally stands for what is built beside the Exchange: it remembers what no Exchange does.
-type tally struct {
+// extras stand for what is built beside the Exchange: they remember what no Exchange does.
+type extras struct {
 	frames, events uint64
 	last           engine.Hash
 }
 
-// state is a State with a tally.
-func (a *tally) state() *State {
-	*a = tally{}
+// state is a State with extras.
+func (a *extras) state() *State {
+	*a = extras{}
 	return &State{Seed: rand.Uint64(),
 		Each: func(f *engine.Frame) error {
 			a.frames, a.events, a.last = a.frames+1, a.events+uint64(len(f.Events)), f.Hash
@@ -53,7 +53,7 @@ func (a *tally) state() *State {
 }
 
 // fresh is a State that nobody looks at.
-func fresh() *State { return new(tally).state() }
+func fresh() *State { return new(extras).state() }
 
 // follow starts a Follower, and end stops it.
 func follow(t testing.TB, j *Journal, o FollowerOptions) (f *Follower, end func()) {
@@ -78,11 +78,11 @@ func follow(t testing.TB, j *Journal, o FollowerOptions) (f *Follower, end func(
 	}
 }
 
-// mustRestore restores, and holds what comes of it against the maker: Digest, tally, and what the
+// mustRestore restores, and holds what comes of it against the maker: Digest, beside, and what the
 // next frames do.
-func mustRestore(t testing.TB, j *Journal, m *maker, want tally) *Restored {
+func mustRestore(t testing.TB, j *Journal, m *maker, want extras) *Restored {
 	t.Helper()
-	var a tally
+	var a extras
 	r, err := j.Restore(context.Background(), a.state)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func reopen(t testing.TB, on vfs.FS) *Journal {
 }
 
 // checkpointed makes a journal with two checkpoints and some frames after the newer one.
-func checkpointed(t testing.TB, on vfs.FS) (*maker, tally) {
+func checkpointed(t testing.TB, on vfs.FS) (*maker, extras) {
 	t.Helper()
 	m, j := newMaker(1), open(t, Options{Dir: "data", FS: on})
 	for range 2 {
@@ -120,7 +120,7 @@ func checkpointed(t testing.TB, on vfs.FS) (*maker, tally) {
 	if len(good) != 2 || len(bad) != 0 || good[0].Head.Frame != 60 || good[1].Head.Frame != 30 {
 		t.Fatalf("checkpoints %+v, %v", good, bad)
 	}
-	var a tally
+	var a extras
 	s := a.state()
 	if _, err := j.Recover(engine.NewExchange(3), s.Each); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestAskedCheckpoint(t *testing.T) {
 		if err != nil || c.Head.Frame < at.Frame {
 			t.Fatalf("%+v, %v, want frame %d at least", c, err, at.Frame)
 		}
-		if err := j.VerifyCheckpoint(c, fresh); err != nil {
+		if err := j.load(t.Context(), c, fresh()); err != nil {
 			t.Error(err)
 		}
 		<-wrote
@@ -348,7 +348,7 @@ func TestFlippedCheckpoint(t *testing.T) {
 			if good[i].Path != path {
 				continue
 			}
-			if err := j.VerifyCheckpoint(&good[i], fresh); err == nil {
+			if err := j.load(t.Context(), &good[i], fresh()); err == nil {
 				t.Fatalf("bit %d of byte %d of %s goes unseen", bit, at, path)
 			}
 			refused++

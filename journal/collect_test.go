@@ -179,7 +179,7 @@ func mustHoldAll(t *testing.T, dir string, l *Loss, heads []engine.Head) {
 	}
 	j := open0(t, Options{Dir: dir})
 	defer shut(t, j)
-	all, err := j.stretches(context.Background())
+	all, err := stretches(context.Background(), j)
 	if err != nil {
 		t.Fatal(err)
 	}

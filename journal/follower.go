@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -118,13 +119,10 @@ func (j *Journal) Follow(o FollowerOptions) (*Follower, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "clobd", Subsystem: "checkpoint", Name: name, Help: help})
-	}
+	const of disk.Subsystem = "checkpoint"
 	f := &Follower{j: j, options: o, tail: j.Tail(1), ended: make(chan struct{}),
-		written: counter("writes_total", "Checkpoints written."),
-		failed:  counter("failures_total", "Checkpoints that could not be written."),
+		written: of.Counter("writes_total", "Checkpoints written."),
+		failed:  of.Counter("failures_total", "Checkpoints that could not be written."),
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil
@@ -383,10 +381,9 @@ func (f *Follower) Status() FollowerStatus {
 
 // Collectors are the Follower's metrics, for the caller to register.
 func (f *Follower) Collectors() []prometheus.Collector {
-	gauge := func(system, name, help string, value func(FollowerStatus) float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "clobd", Subsystem: system, Name: name, Help: help},
-			func() float64 { return value(f.Status()) })
+	gauge := func(of disk.Subsystem, name, help string,
+		value func(FollowerStatus) float64) prometheus.Collector {
+		return of.Gauge(name, help, func() float64 { return value(f.Status()) })
 	}
 	saved := func(name, help string, value func(*Checkpoint) float64) prometheus.Collector {
 		return gauge("checkpoint", name, help, func(s FollowerStatus) float64 {

@@ -144,13 +144,8 @@ type Journal struct {
 
 	latest latestFrames // durable frames, to Tails
 	mark   *marker      // nil before the end is known, and if nothing is promised
-	spoilt spoilt
-}
-
-// spoilt are checkpoints that were found damaged.
-type spoilt struct {
-	mu    sync.Mutex
-	paths map[string]bool
+	// damaged are checkpoints that were found so: the next ones that are written take their place.
+	damaged pathSet
 }
 
 // flight is a frame between Append and Wait.
@@ -194,10 +189,10 @@ func Open(o Options) (*Journal, error) {
 // open opens the database and reads where it ends.
 func (j *Journal) open() error {
 	o := j.Options.pebbleOptions()
-	if err := j.putBack(); err != nil {
+	if err := putBack(&j.Options); err != nil {
 		return err
 	}
-	begun, err := j.begun()
+	begun, err := begun(&j.Options)
 	if err != nil {
 		return fmt.Errorf("open journal %s: %w", j.Path, err)
 	}
@@ -222,14 +217,15 @@ func (j *Journal) open() error {
 }
 
 // putBack makes good what a rescue left that was interrupted between two steps.
-func (j *Journal) putBack() error {
-	if j.Options.ReadOnly || j.Path != filepath.Join(j.Dir, "journal") {
+func putBack(o *Options) error {
+	path := filepath.Join(o.Dir, "journal")
+	if o.ReadOnly || o.folder != path {
 		return nil
 	}
-	from, err := undoSwap(&j.Options)
+	from, err := undoSwap(o)
 	if err == nil && from != "" {
-		j.Options.Log.Warn("a clobd recover was interrupted: the journal is put back where it was",
-			"from", from, "to", j.Path)
+		o.Log.Warn("a clobd recover was interrupted: the journal is put back where it was",
+			"from", from, "to", path)
 	}
 	return err
 }
@@ -249,15 +245,15 @@ const hintGone = "nothing was deleted: " + disk.HintDamaged + "; to begin anew g
 // begun says whether there must be a journal: one was opened here before if there is a mark, or a
 // table of it. Without its manifest Pebble would take the folder for a new one, and delete every
 // table in it as none of its own.
-func (j *Journal) begun() (bool, error) {
-	on := j.Options.FS
-	if j.Path == filepath.Join(j.Dir, "journal") { // the mark is of no other one
-		_, err := on.Stat(filepath.Join(j.Dir, markName))
+func begun(o *Options) (bool, error) {
+	on := o.FS
+	if o.folder == filepath.Join(o.Dir, "journal") { // the mark is of no other one
+		_, err := on.Stat(filepath.Join(o.Dir, markName))
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return err == nil, err
 		}
 	}
-	names, err := on.List(j.Path)
+	names, err := on.List(o.folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

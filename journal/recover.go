@@ -133,7 +133,7 @@ func (j *Journal) begin(
 			return s, &good[i], skipped
 		}
 		if errors.Is(err, engine.ErrState) {
-			j.spoil(good[i].Path)
+			j.damaged.add(good[i].Path)
 		}
 		skipped = append(skipped, err)
 		if ctx.Err() != nil {
@@ -192,7 +192,7 @@ func (r *replay) all() error {
 	done, from := make(chan struct{}), r.head.Frame+1
 	go func() {
 		defer close(ready)
-		r.j.decode(from, free, ready, done)
+		decode(r.j.db, from, chunkFlow{free, ready, done})
 	}()
 	err := r.run(ready, free)
 	close(done)
@@ -201,32 +201,39 @@ func (r *replay) all() error {
 	return err
 }
 
-// decode scans the frames from number from on and hands them to ready in chunks taken from free,
-// until the end, the first bad one, or done.
-func (j *Journal) decode(
-	from uint64, free <-chan *chunk, ready chan<- *chunk, done <-chan struct{}) {
+// chunkFlow is how chunks go round: the decoder takes them from free and hands them to ready, until
+// done is closed.
+type chunkFlow struct {
+	free  <-chan *chunk
+	ready chan<- *chunk
+	done  <-chan struct{}
+}
+
+// decode scans the frames from number from on and hands them on in chunks, until the end, the first
+// bad frame, or done.
+func decode(db *pebble.DB, from uint64, flow chunkFlow) {
 	o := frameBounds(from)
 	if from == 1 { // whatever else has crept in among the frames is found, too
 		o.LowerBound = []byte{spaceFrame}
 	}
-	it, err := j.db.NewIter(o)
+	it, err := db.NewIter(o)
 	if err != nil {
-		ready <- &chunk{broken: &Break{What: "cannot be read", Err: err}}
+		flow.ready <- &chunk{broken: &Break{What: "cannot be read", Err: err}}
 		return
 	}
 	defer it.Close()
 	for more := it.First(); more; {
 		var c *chunk
 		select {
-		case c = <-free:
-		case <-done:
+		case c = <-flow.free:
+		case <-flow.done:
 			return
 		}
 		more = c.fill(it)
-		ready <- c // never blocks: as many places as chunks
+		flow.ready <- c // never blocks: as many places as chunks
 	}
 	if err := it.Error(); err != nil {
-		ready <- &chunk{broken: &Break{What: "cannot be read", Err: err}}
+		flow.ready <- &chunk{broken: &Break{What: "cannot be read", Err: err}}
 	}
 }
 

@@ -240,7 +240,7 @@ func (r *rescuer) sound() bool {
 // judge finds out how far an open journal is good.
 func (r *rescuer) judge(j *Journal) (err error) {
 	r.id = j.ID
-	if r.stretches, err = j.stretches(r.ctx); err != nil && r.ctx.Err() != nil {
+	if r.stretches, err = stretches(r.ctx, j); err != nil && r.ctx.Err() != nil {
 		return err
 	}
 	r.damaged = err != nil
@@ -296,7 +296,7 @@ type stretch struct {
 
 // stretches reads all frames and says which follow one another. The error is the first thing that
 // cannot be read; there may be more frames behind it.
-func (j *Journal) stretches(ctx context.Context) (all []stretch, damaged error) {
+func stretches(ctx context.Context, j *Journal) (all []stretch, damaged error) {
 	broken := func(no uint64, what string, err error) {
 		if damaged == nil {
 			damaged = &Break{Frame: no, Key: frameText(no), Path: j.Path, Last: j.latest.last(), What: what,

@@ -131,11 +131,11 @@ func TestUpgrade(t *testing.T) {
 	}
 	c := &Checkpoint{Journal: j.ID, Head: m.head, Engine: engine.Version - 1,
 		Path: filepath.Join("data", checkpointFolder, "1"+checkpointSuffix)}
-	if err := disk.MakeFolder(on, j.checkpointFolder()); err != nil {
+	if err := disk.MakeFolder(on, filepath.Dir(c.Path)); err != nil {
 		t.Fatal(err)
 	}
 	s := &State{Exchange: m.x}
-	if err := j.write(context.Background(), s, c, 0); err != nil {
+	if err := c.write(on, s, &pacedWriter{ctx: context.Background()}); err != nil {
 		t.Fatal(err)
 	}
 	shut(t, j)

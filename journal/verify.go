@@ -86,7 +86,7 @@ func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Checked, error)
 	v.Last = j.latest.last()
 	good, bad := j.Checkpoints()
 	for _, err := range bad {
-		v.find(j.checkpointFolder(), disk.Advise(err, hintCheckpoint))
+		v.find(filepath.Join(j.Dir, checkpointFolder), disk.Advise(err, hintCheckpoint))
 	}
 	for i := range good {
 		c := &good[i]

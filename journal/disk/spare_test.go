@@ -28,17 +28,17 @@ func await(t testing.TB, what string, come func() bool) {
 	}
 }
 
-// kept is a database with values of 64 KiB under the keys 1 to last.
-type kept struct {
+// sample is a database with values of 64 KiB under the keys 1 to last.
+type sample struct {
 	guard *Guard
 	db    *pebble.DB
 	last  uint64
 }
 
-// openKept opens one in the folder data.
-func openKept(t testing.TB, on vfs.FS, spares bool) *kept {
+// openSample opens one in the folder data.
+func openSample(t testing.TB, on vfs.FS, spares bool) *sample {
 	t.Helper()
-	k := &kept{guard: NewGuard(GuardOptions{Name: "journal", Path: "data", Log: quiet(), Spares: spares})}
+	k := &sample{guard: NewGuard(GuardOptions{Name: "journal", Path: "data", Log: quiet(), Spares: spares})}
 	o := Appended(1<<20, 1<<20)
 	o.FS = on
 	var err error
@@ -49,12 +49,12 @@ func openKept(t testing.TB, on vfs.FS, spares bool) *kept {
 }
 
 // value is what the key no holds.
-func (k *kept) value(no uint64) []byte {
+func (k *sample) value(no uint64) []byte {
 	return bytes.Repeat(binary.BigEndian.AppendUint64(nil, no), 8192)
 }
 
 // write adds n values.
-func (k *kept) write(t testing.TB, n int) {
+func (k *sample) write(t testing.TB, n int) {
 	t.Helper()
 	for range n {
 		k.last++
@@ -66,7 +66,7 @@ func (k *kept) write(t testing.TB, n int) {
 }
 
 // close closes it.
-func (k *kept) close(t testing.TB) {
+func (k *sample) close(t testing.TB) {
 	t.Helper()
 	k.guard.Retire()
 	if err := k.guard.Close(k.db); err != nil {
@@ -75,9 +75,9 @@ func (k *kept) close(t testing.TB) {
 }
 
 // mustHold opens it again: nothing is missing.
-func (k *kept) mustHold(t testing.TB, on vfs.FS) {
+func (k *sample) mustHold(t testing.TB, on vfs.FS) {
 	t.Helper()
-	again := openKept(t, on, false)
+	again := openSample(t, on, false)
 	for no := range k.last {
 		b, found, err := Get(again.db, binary.BigEndian.AppendUint64(nil, no+1), nil)
 		if err != nil || !found || !bytes.Equal(b, k.value(no+1)) {
@@ -92,7 +92,7 @@ func (k *kept) mustHold(t testing.TB, on vfs.FS) {
 func TestSpareLogs(t *testing.T) {
 	var made logsMade
 	mem := vfs.NewMem()
-	j := openKept(t, made.on(mem, nil), true)
+	j := openSample(t, made.on(mem, nil), true)
 	if made.reused.Load() != 1 || made.created.Load() != 0 {
 		t.Errorf("%d logs of a spare, %d others", made.reused.Load(), made.created.Load())
 	}
@@ -131,7 +131,7 @@ func TestNoSpareLog(t *testing.T) {
 		if small {
 			mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: firstLog * spareRoom, TotalBytes: 1 << 40})
 		}
-		j := openKept(t, made.on(mem, &fails), true)
+		j := openSample(t, made.on(mem, &fails), true)
 		j.write(t, 40)
 		if made.created.Load() < 2 || (made.spares.Load() == 0) != small {
 			t.Errorf("%d logs, %d spares", made.created.Load(), made.spares.Load())

@@ -36,7 +36,7 @@ type VerifyOptions struct {
 }
 
 // VerifiedIndex is what VerifyIndex found.
-type Compared struct {
+type Checkup struct {
 	Sequence engine.Sequence // up to which it was compared
 	Rows     uint64          // that were compared, of all kinds
 	Findings []journal.Finding
@@ -46,8 +46,8 @@ type Compared struct {
 // VerifyIndex compares the index with one that is made anew from the journal as far as the first
 // one goes: row by row, whatever batches they were written in. It changes nothing but in Scratch.
 // The error is about the machine (the lock, space, Scratch), or that of ctx.
-func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Compared, error) {
-	v := &Compared{}
+func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Checkup, error) {
+	v := &Checkup{}
 	if err := o.Index.validate(j); err != nil {
 		return v, err
 	}
@@ -71,13 +71,13 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Compared
 }
 
 // find adds a Finding.
-func (v *Compared) find(where string, err error) {
+func (v *Checkup) find(where string, err error) {
 	v.Findings = append(v.Findings, journal.Finding{Where: where, What: disk.Plain(err, ""),
 		Hint: hintIndex})
 }
 
 // verify compares an open index.
-func (v *Compared) verify(ctx context.Context, x *Index, o *VerifyOptions) error {
+func (v *Checkup) verify(ctx context.Context, x *Index, o *VerifyOptions) error {
 	at, why, err := x.judge()
 	if err == nil && why == "" {
 		at, why, err = x.compare(at)
@@ -230,7 +230,7 @@ type rowStream func() (key, value []byte, ok bool, err error)
 
 // compare compares all that two indexes hold. Where the lists of the first one end, it has the rest
 // from the trades, which are compared for themselves.
-func (v *Compared) compare(x, y *Index, at *place) {
+func (v *Checkup) compare(x, y *Index, at *place) {
 	mine, fresh := y.fold.at, *at
 	if mine.listed = fresh.listed; mine != fresh {
 		v.find(x.Path, fmt.Errorf("it says that it holds %+v, made anew it holds %+v", fresh, mine))
@@ -257,7 +257,7 @@ func (v *Compared) compare(x, y *Index, at *place) {
 }
 
 // rows compares two streams and says how many rows differ, and which is the first one.
-func (v *Compared) rows(name string, x, y *Index,
+func (v *Checkup) rows(name string, x, y *Index,
 	open func(*pebble.DB) (rowStream, func() error, error)) {
 	a, closeA, err := open(x.db)
 	if err != nil {
@@ -280,7 +280,7 @@ func (v *Compared) rows(name string, x, y *Index,
 }
 
 // merge walks two streams side by side.
-func (v *Compared) merge(a, b rowStream) (differ uint64, first string, err error) {
+func (v *Checkup) merge(a, b rowStream) (differ uint64, first string, err error) {
 	wrong := func(format string, key []byte) {
 		if differ++; differ == 1 {
 			first = fmt.Sprintf(format, key)
@@ -463,7 +463,7 @@ func restingRows(db *pebble.DB) (rowStream, func() error, error) {
 
 // marks compares the marks of time. The fresh index has one for each time, the other one some of
 // them, as far apart as they may be.
-func (v *Compared) marks(x, y *Index) {
+func (v *Checkup) marks(x, y *Index) {
 	a, closeA, err := rawRows(x.db, spaceMarks)
 	if err != nil {
 		v.find(x.Path, fmt.Errorf("marks of time: %w", err))
@@ -511,7 +511,7 @@ func (v *Compared) marks(x, y *Index) {
 }
 
 // unknown looks for keys that are in no space of the index.
-func (v *Compared) unknown(x *Index) {
+func (v *Checkup) unknown(x *Index) {
 	known := []byte{spaceState, spaceOrder, spaceTrades, spaceDeals, spaceLists, spaceResting,
 		spaceMarks, spaceRules, spaceBuilder, spacePurse, spaceLink, spacePosition, spaceHolder,
 		spaceMove, spaceMarket, spacePoint, spaceVolume}

@@ -20,7 +20,7 @@ import (
 // verified is what both checks found in a folder that nobody has open.
 type verified struct {
 	journal *journal.Checked
-	index   *Compared
+	index   *Checkup
 	refused error // the journal could not even be opened
 }
 
