@@ -21,7 +21,7 @@ func (h *Handler) latestTrades(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	filter := history.Filter{Market: m.No}
-	rows, _, err := h.o.History.Tape(&filter, history.Page{Limit: wire.PageLimit})
+	rows, _, err := h.o.History.MarketTrades(&filter, history.Page{Limit: wire.PageLimit})
 	if err != nil {
 		wire.Internal(h.o.Log, "read tape", m.Condition.Hex(), err).Send(ctx)
 		return

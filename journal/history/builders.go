@@ -91,7 +91,7 @@ func builderNumber(db *pebble.DB, code *BuilderCode) (BuilderNo, error) {
 	if err != nil || !found {
 		return 0, err
 	}
-	c := cursor{rest: b}
+	c := varints{rest: b}
 	no := BuilderNo(c.uvarint())
 	if c.bad || len(c.rest) > 0 || no == 0 || no >= builderLists {
 		return 0, fmt.Errorf("read builder %x: %w", *code, errRow)
@@ -117,5 +117,5 @@ func (h *History) BuilderTrades(b BuilderNo, f *Filter, p Page) (
 	if b == 0 {
 		return nil, 0, nil
 	}
-	return h.walk(b.list(), f, p)
+	return h.tradesOf(b.list(), f, p)
 }

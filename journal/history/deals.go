@@ -71,7 +71,7 @@ type deals struct {
 	first engine.Sequence // that the Sequences in chunk are counted from
 	key   uint64          // number of the first record in chunk
 	body  []byte          // scratch
-	entry []entry         // of this batch, oldest first
+	entry []listEntry     // of this batch, oldest first
 
 	// The trade that is being put together.
 	index  uint32
@@ -175,25 +175,25 @@ func (d *deals) flush(b *pebble.Batch, least int) error {
 }
 
 // record is the next record of a chunk.
-func (c *cursor) record() (cursor, bool) {
+func (c *varints) record() (varints, bool) {
 	n := c.uvarint()
 	if c.bad || n > uint64(len(c.rest)) {
-		return cursor{}, false
+		return varints{}, false
 	}
-	record := cursor{rest: c.rest[:n]}
+	record := varints{rest: c.rest[:n]}
 	c.rest = c.rest[n:]
 	return record, true
 }
 
 // decode reads a record of the chunk that counts from a Sequence, but for the trade's id.
-func (t *TradeRow) decode(c cursor, from engine.Sequence) bool {
+func (t *TradeRow) decode(c varints, from engine.Sequence) bool {
 	*t = TradeRow{Makers: t.Makers}
 	t.read(&c, from)
 	return !c.bad && len(c.rest) == 0
 }
 
 // read does it.
-func (t *TradeRow) read(c *cursor, from engine.Sequence) {
+func (t *TradeRow) read(c *varints, from engine.Sequence) {
 	t.Sequence, t.Index = from+engine.Sequence(c.uvarint()), uint32(c.uvarint())
 	bits := c.byte()
 	t.Outcome, t.Side = engine.Outcome(bits&1), engine.Side(bits>>1&1)
@@ -220,7 +220,7 @@ func (t *TradeRow) read(c *cursor, from engine.Sequence) {
 }
 
 // maker decodes one maker of t.
-func (t *TradeRow) maker(c *cursor) MakerFill {
+func (t *TradeRow) maker(c *varints) MakerFill {
 	m := MakerFill{Side: t.Side.Other(), Outcome: t.Outcome, Price: t.Price}
 	bits := c.byte()
 	if bits&makerOne == 0 { // a pair was made or merged: both are on the same side of it
@@ -236,7 +236,7 @@ func (t *TradeRow) maker(c *cursor) MakerFill {
 }
 
 // byte reads one byte.
-func (c *cursor) byte() byte {
+func (c *varints) byte() byte {
 	if len(c.rest) == 0 {
 		c.bad = true
 		return 0
@@ -247,7 +247,7 @@ func (c *cursor) byte() byte {
 }
 
 // copy fills dst.
-func (c *cursor) copy(dst []byte) {
+func (c *varints) copy(dst []byte) {
 	if len(c.rest) < len(dst) {
 		c.bad, c.rest = true, nil
 		return
@@ -256,7 +256,7 @@ func (c *cursor) copy(dst []byte) {
 }
 
 // party reads who sent an order.
-func (c *cursor) party(own bool) (wallet, owner engine.WalletNo, key uint32) {
+func (c *varints) party(own bool) (wallet, owner engine.WalletNo, key uint32) {
 	wallet = engine.WalletNo(c.uvarint())
 	if owner = wallet; !own {
 		owner = engine.WalletNo(c.uvarint())
@@ -279,7 +279,7 @@ func newDealReader(db *pebble.DB) (*dealReader, error) {
 }
 
 // find reads the trade of that number into t, but for its id; false if there is none.
-func (d *dealReader) find(number uint64, t *TradeRow) (bool, error) {
+func (d *dealReader) read(number uint64, t *TradeRow) (bool, error) {
 	if !d.there || number < d.first.number() {
 		key := numberKey(spaceDeals, number+1)
 		if !d.it.SeekLT(key[:]) {
@@ -294,7 +294,7 @@ func (d *dealReader) find(number uint64, t *TradeRow) (bool, error) {
 		return false, err
 	}
 	want := refOf(number)
-	for c := (cursor{rest: b}); len(c.rest) > 0; {
+	for c := (varints{rest: b}); len(c.rest) > 0; {
 		record, ok := c.record()
 		if !ok {
 			return false, errRow

@@ -61,13 +61,13 @@ func (x *Index) flush() {
 	if time.Since(d.began) < x.options.Flush && x.fold.ledger.moves < holderMoves {
 		return
 	}
-	if err := x.ask(); err != nil {
+	if err := x.startFlush(); err != nil {
 		x.options.Log.Error("flush of the index failed", "path", x.Path, "error", err)
 	}
 }
 
 // ask begins a flush of all that is folded.
-func (x *Index) ask() error {
+func (x *Index) startFlush() error {
 	done, err := x.db.AsyncFlush()
 	if err != nil {
 		return err
@@ -79,11 +79,11 @@ func (x *Index) ask() error {
 }
 
 // settle makes the index durable in time, or says why it could not.
-func (x *Index) settle() error {
+func (x *Index) makeDurable() error {
 	if torn := x.torn.Load(); torn != nil {
 		return *torn
 	}
-	if err := x.ask(); err != nil {
+	if err := x.startFlush(); err != nil {
 		return err
 	}
 	most := x.options.patience.flush
@@ -106,7 +106,7 @@ func (x *Index) settle() error {
 // room waits while rows pile up in memory because the disk takes none. History.Failed says so
 // meanwhile, because answers get old; when the disk takes them again the index goes on by itself.
 // Pebble would wait, too, but for ever, and could not be closed.
-func (x *Index) room() error {
+func (x *Index) waitForDisk() error {
 	if x.torn.Load() != nil {
 		return journal.ErrClosed
 	}

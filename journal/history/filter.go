@@ -110,7 +110,7 @@ func (f *filter) bytes() int {
 }
 
 // find is the group of the hash h, and the 48 bits of which each word of the group takes twelve.
-func (l *layer) find(h uint64) (at *group, which uint64) {
+func (l *layer) groupOf(h uint64) (at *group, which uint64) {
 	no, _ := bits.Mul64(h, uint64(len(l.groups)))
 	return &l.groups[no], h * 0x9e3779b97f4a7c15 >> 16
 }
@@ -120,7 +120,7 @@ func mask(which uint64) uint64 { return 1<<(which&63) | 1<<(which>>6&63) }
 
 // add sets the bits of h. Only one adds at a time, so that no word changes between look and write.
 func (l *layer) add(h uint64) {
-	at, which := l.find(h)
+	at, which := l.groupOf(h)
 	for i := range at {
 		if was := at[i].Load(); was|mask(which) != was {
 			at[i].Store(was | mask(which))
@@ -131,7 +131,7 @@ func (l *layer) add(h uint64) {
 
 // has says whether all bits of h are set.
 func (l *layer) has(h uint64) bool {
-	at, which := l.find(h)
+	at, which := l.groupOf(h)
 	for i := range at {
 		if at[i].Load()&mask(which) != mask(which) {
 			return false

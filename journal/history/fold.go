@@ -40,7 +40,7 @@ type fold struct {
 
 	frame    engine.Frame // scratch
 	value    []byte       // scratch
-	at       place        // what is folded so far
+	at       reached      // what is folded so far
 	commands int          // in this batch
 	written  int          // bytes of batches, since Index.room looked last
 	keep     int          // how many rows, between batches
@@ -130,16 +130,16 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 		case engine.Placed, engine.Completed:
 			d.deals.finish(c, s)
 			r := engine.ReceiptOf(c, seq, now, events)
-			d.place(c, e, &r)
+			d.addPlaced(c, e, &r)
 		case engine.Rejected:
 			if c.Kind == engine.Place && engine.Rejects[e.Reject].Final {
 				r := engine.ReceiptOf(c, seq, now, events)
-				err = d.kill(c, &r)
+				err = d.addKilled(c, &r)
 			}
 		case engine.Split, engine.Merged, engine.Redeemed:
 			err = d.move(e, s)
 		case engine.Listed, engine.Adjusted:
-			err = d.adopt(e.Market, rules{c.Listing.Tick, c.Listing.Fee.Rate})
+			err = d.setRules(e.Market, rules{c.Listing.Tick, c.Listing.Fee.Rate})
 		}
 		if err != nil {
 			return err
@@ -160,8 +160,8 @@ func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
 }
 
 // place makes the row of an order whose last word is e.
-func (d *fold) place(c *engine.Command, e *engine.Event, r *engine.Receipt) {
-	o := d.begin(c, r)
+func (d *fold) addPlaced(c *engine.Command, e *engine.Event, r *engine.Receipt) {
+	o := d.addRow(c, r)
 	o.Price, o.Size, o.Reason, o.Status = e.Price, e.Size, e.Reason, r.Status
 	o.Making, o.Taking, o.Fee, o.own = r.Making, r.Taking, r.Fee, r.Trades
 	if o.Matched = engine.Size(r.Taking); c.Side == engine.Sell {
@@ -170,9 +170,9 @@ func (d *fold) place(c *engine.Command, e *engine.Event, r *engine.Receipt) {
 }
 
 // begin makes a row with what Command and stamp say.
-func (d *fold) begin(c *engine.Command, r *engine.Receipt) *row {
+func (d *fold) addRow(c *engine.Command, r *engine.Receipt) *row {
 	d.filter.add(&c.ID) // before anybody is told that the index has come this far
-	o := d.take()
+	o := d.emptyRow()
 	o.OrderRow = OrderRow{
 		ID: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Type: c.Type,
 		PostOnly: c.PostOnly, Wallet: c.Wallet, Owner: c.Owner, Key: c.Key,
@@ -182,17 +182,17 @@ func (d *fold) begin(c *engine.Command, r *engine.Receipt) *row {
 	d.rows[c.ID] = o
 	d.at.orders++
 	d.placed = append(d.placed, o)
-	d.touch(o)
+	d.markDirty(o)
 	return o
 }
 
 // kill makes the row of an order that its own terms ended on arrival.
-func (d *fold) kill(c *engine.Command, r *engine.Receipt) error {
+func (d *fold) addKilled(c *engine.Command, r *engine.Receipt) error {
 	rules, err := d.rulesOf(c.Market)
 	if err != nil {
 		return err
 	}
-	o := d.begin(c, r)
+	o := d.addRow(c, r)
 	o.Price, o.Size = asked(c, rules.tick)
 	o.Status, o.Reject, o.Args = engine.Canceled, r.Reject, r.Args
 	return nil
@@ -217,7 +217,7 @@ type rules struct {
 }
 
 // adopt notes the rules of a market from here on.
-func (d *fold) adopt(market engine.MarketNo, r rules) error {
+func (d *fold) setRules(market engine.MarketNo, r rules) error {
 	d.rules[market] = r
 	key := rulesKey(market)
 	d.value = binary.AppendUvarint(d.value[:0], uint64(r.tick))
@@ -241,7 +241,7 @@ func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
 	if d.value = b; !found {
 		return rules{}, fmt.Errorf("%w: market %d is unknown to the index", errContradiction, market)
 	}
-	c := cursor{rest: b}
+	c := varints{rest: b}
 	r := rules{engine.Price(c.uvarint()), uint16(c.uvarint())}
 	if c.bad || len(c.rest) > 0 || r.tick == 0 {
 		return rules{}, fmt.Errorf("read the rules of market %d: %w", market, errRow)
@@ -253,7 +253,7 @@ func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
 // fill counts a fill of the resting order that e names by the arriving one, c. A new trade begins
 // with each execution price, as in the Receipt.
 func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
-	o, err := d.find(&e.Order)
+	o, err := d.rowOf(&e.Order)
 	if err != nil {
 		return err
 	}
@@ -285,11 +285,11 @@ func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 		deals.list(o.Builder.list(), c.Market, t, e.Outcome)
 	}
 	deals.add(o, e, same)
-	return d.grow(o, e, s.now, t)
+	return d.fillMaker(o, e, s.now, t)
 }
 
 // grow counts a fill in the row of its maker.
-func (d *fold) grow(o *row, e *engine.Event, now engine.Time, t tradeRef) error {
+func (d *fold) fillMaker(o *row, e *engine.Event, now engine.Time, t tradeRef) error {
 	cash := int64(engine.Cost(e.Size, e.Price))
 	if o.Matched += e.Size; o.Side == engine.Buy {
 		o.Making, o.Taking = o.Making+cash, o.Taking+int64(e.Size)
@@ -309,7 +309,7 @@ func (d *fold) grow(o *row, e *engine.Event, now engine.Time, t tradeRef) error 
 			return err
 		}
 	}
-	d.touch(o)
+	d.markDirty(o)
 	return nil
 }
 
@@ -327,17 +327,17 @@ func (d *fold) split(o *row) error {
 
 // cancel ends the resting order that e names.
 func (d *fold) cancel(e *engine.Event, now engine.Time) error {
-	o, err := d.find(&e.Order)
+	o, err := d.rowOf(&e.Order)
 	if err != nil {
 		return err
 	}
 	o.Status, o.Reason, o.Updated = engine.Canceled, e.Reason, now
-	d.touch(o)
+	d.markDirty(o)
 	return nil
 }
 
 // find is the row of an order that was placed before.
-func (d *fold) find(id *engine.OrderID) (*row, error) {
+func (d *fold) rowOf(id *engine.OrderID) (*row, error) {
 	if o := d.rows[*id]; o != nil {
 		return o, nil
 	}
@@ -351,7 +351,7 @@ func (d *fold) find(id *engine.OrderID) (*row, error) {
 		return nil, fmt.Errorf("%w: order %x is unknown to the index", errContradiction, *id)
 	}
 	d.value = b
-	o := d.take()
+	o := d.emptyRow()
 	if err := o.decode(id, b); err != nil {
 		return nil, fmt.Errorf("read order %x: %w", *id, err)
 	}
@@ -360,7 +360,7 @@ func (d *fold) find(id *engine.OrderID) (*row, error) {
 }
 
 // touch marks a row as changed in this batch.
-func (d *fold) touch(o *row) {
+func (d *fold) markDirty(o *row) {
 	if !o.dirty {
 		o.dirty = true
 		d.dirty = append(d.dirty, o)
@@ -368,7 +368,7 @@ func (d *fold) touch(o *row) {
 }
 
 // take gives an empty row.
-func (d *fold) take() *row {
+func (d *fold) emptyRow() *row {
 	if n := len(d.free); n > 0 {
 		o := d.free[n-1]
 		d.free = d.free[:n-1]

@@ -3,9 +3,6 @@ package history
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"clobd/engine"
 	"clobd/journal"
@@ -24,114 +21,7 @@ type History struct {
 	recent  *recent
 	leaders *leaders
 	gate    disk.Gate
-
-	sequence atomic.Uint64
-
-	wanted chan struct{} // told when somebody begins to wait
-
-	mu     sync.Mutex
-	moved  chan struct{} // closed at the next publish; nil while nobody waits
-	ended  bool          // the index will not move any more
-	failed error         // why, if it is not for Close
-	held   error         // why it does not move for now
-}
-
-// Sequence is how far the index has come: every answer that is begun after it was read knows at
-// least the Commands up to it.
-func (h *History) Sequence() engine.Sequence { return engine.Sequence(h.sequence.Load()) }
-
-// publish shows that the index has come to seq, and wakes those who wait.
-func (h *History) publish(seq engine.Sequence) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.sequence.Store(uint64(seq))
-	h.wake()
-}
-
-// wake lets all who wait look again. Callers hold mu.
-func (h *History) wake() {
-	if h.moved != nil {
-		close(h.moved)
-		h.moved = nil
-	}
-}
-
-// end says that the index will not move any more, because of err if it is not nil, and wakes those
-// who wait.
-func (h *History) end(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended = true; h.failed == nil {
-		h.failed = err
-	}
-	h.wake()
-}
-
-// hold says that the index does not move for now, because of err, and wakes those who wait; nil: it
-// moves.
-func (h *History) hold(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.held = err; err != nil {
-		h.wake()
-	}
-}
-
-// Failed says why the index does not move: the error with which Index.Run ended, for good, or that
-// its disk takes nothing, for as long as that lasts. It is nil if the index moves. What is asked
-// while it is not is answered as of Sequence.
-func (h *History) Failed() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.failed != nil {
-		return h.failed
-	}
-	return h.held
-}
-
-// Await waits until the index has come to seq, at most for d, and says whether it has. It says
-// false at once when the index does not move: it was closed, or Failed says why.
-func (h *History) Await(seq engine.Sequence, d time.Duration) bool {
-	if h.Sequence() >= seq {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		moved := h.next(seq)
-		if moved == nil {
-			return h.Sequence() >= seq
-		}
-		select {
-		case <-moved:
-		case <-timer.C:
-			return h.Sequence() >= seq
-		}
-	}
-}
-
-// next is closed when the index moves; nil if there is nothing to wait for.
-func (h *History) next(seq engine.Sequence) <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended || h.held != nil || h.Sequence() >= seq {
-		return nil
-	}
-	if h.moved == nil {
-		h.moved = make(chan struct{})
-	}
-	select {
-	case h.wanted <- struct{}{}:
-	default:
-	}
-	return h.moved
-}
-
-// awaited says whether somebody waits.
-func (h *History) awaited() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.moved != nil
+	progress
 }
 
 // close wakes those who wait for the last time and waits for readers.
@@ -220,7 +110,7 @@ func (h *History) trades(o *row) error {
 		if err != nil {
 			return err
 		}
-		c := cursor{rest: b}
+		c := varints{rest: b}
 		refs = c.trades(refs[:0])
 		if !found || c.bad || len(refs) != chunkTrades {
 			return fmt.Errorf("chunk %d: %w", i, errRow)

@@ -107,7 +107,7 @@ type Index struct {
 	marked  engine.Time   // of the last mark when it was opened
 	fold    fold          // Run's
 	timer   *time.Timer   // Run's
-	leisure time.Duration // how long Run lingers
+	lingers time.Duration // how long Run lingers
 	durable durability
 	torn    atomic.Pointer[error] // why Pebble cannot go on
 	stop    sync.Mutex            // guards started and stopped
@@ -129,8 +129,8 @@ func (x *Index) Copy(dir string) error {
 	return x.db.Checkpoint(dir)
 }
 
-// place is how far the index has come: of which journal, up to which frame.
-type place struct {
+// reached is how far the index has come: of which journal, up to which frame.
+type reached struct {
 	journal  uint64
 	frame    uint64
 	sequence engine.Sequence
@@ -151,7 +151,7 @@ const (
 )
 
 // append appends the stored form.
-func (p *place) append(b []byte) []byte {
+func (p *reached) append(b []byte) []byte {
 	b = append(b, indexVersion)
 	b = binary.BigEndian.AppendUint64(b, p.journal)
 	b = binary.BigEndian.AppendUint64(b, p.frame)
@@ -163,7 +163,7 @@ func (p *place) append(b []byte) []byte {
 }
 
 // decode reads the stored form.
-func (p *place) decode(b []byte) bool {
+func (p *reached) decode(b []byte) bool {
 	if len(b) != placeLen || b[0] != indexVersion {
 		return false
 	}
@@ -204,9 +204,10 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 		known: make(map[BuilderCode]BuilderNo)}
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
 	x.History = &History{db: x.db, journal: j.ID, filter: filter, resting: x.resting, recent: x.recent,
-		leaders: x.fold.leaders, wanted: make(chan struct{}, 1)}
+		leaders: x.fold.leaders}
+	x.History.wanted = make(chan struct{}, 1)
 	x.History.sequence.Store(uint64(at.sequence))
-	x.timer, x.leisure = time.NewTimer(0), lingerTime
+	x.timer, x.lingers = time.NewTimer(0), lingerTime
 	x.durable.began = time.Now()
 	x.durable.sequence.Store(uint64(at.sequence))
 	go x.scan()
@@ -228,7 +229,7 @@ func (x *Index) scan() {
 }
 
 // open opens the database and throws it away first if it is of no use.
-func (x *Index) open() (place, error) {
+func (x *Index) open() (reached, error) {
 	at, why, err := x.try()
 	if err != nil {
 		return at, fmt.Errorf("open index: %w", err)
@@ -244,11 +245,11 @@ func (x *Index) open() (place, error) {
 	if err := x.openPebble(); err != nil {
 		return at, fmt.Errorf("make index anew: %w", err)
 	}
-	return place{journal: x.j.ID}, nil
+	return reached{journal: x.j.ID}, nil
 }
 
 // try opens the database, or says why it is of no use. The error is a reason to leave it alone.
-func (x *Index) try() (at place, why string, err error) {
+func (x *Index) try() (at reached, why string, err error) {
 	if err := x.openPebble(); err != nil {
 		if disk.Unreadable(err) {
 			return at, err.Error(), nil
@@ -279,7 +280,7 @@ func (x *Index) try() (at place, why string, err error) {
 }
 
 // load reads what is kept in memory.
-func (x *Index) load(at place) error {
+func (x *Index) load(at reached) error {
 	x.resting, x.recent = newResting(), newRecent(at.listed)
 	if err := x.resting.load(x.db); err != nil {
 		return err
@@ -330,7 +331,7 @@ func (x *Index) openPebble() error {
 
 // judge reads what the index says of itself: its place, or why it is of no use. An error is about
 // the index alone.
-func (x *Index) judge() (at place, why string, err error) {
+func (x *Index) judge() (at reached, why string, err error) {
 	b, found, err := disk.Get(x.db, stateKey(metaBroken), nil)
 	if err != nil {
 		return at, "", fmt.Errorf("read the state of %s: %w", x.Path, err)
@@ -343,7 +344,7 @@ func (x *Index) judge() (at place, why string, err error) {
 	case err != nil:
 		return at, "", fmt.Errorf("read the place of %s: %w", x.Path, err)
 	case !found:
-		return place{journal: x.j.ID}, "", nil
+		return reached{journal: x.j.ID}, "", nil
 	case !at.decode(b):
 		return at, "it is of another layout", nil
 	}
@@ -352,7 +353,7 @@ func (x *Index) judge() (at place, why string, err error) {
 
 // compare says why an index that ends at a place does not fit the journal, if so. An error is about
 // the journal.
-func (x *Index) compare(at place) (_ place, why string, err error) {
+func (x *Index) compare(at reached) (_ reached, why string, err error) {
 	switch last := x.j.Last(); {
 	case at.journal != x.j.ID:
 		return at, fmt.Sprintf("it belongs to journal %016x, this is %016x", at.journal, x.j.ID), nil
@@ -382,7 +383,7 @@ const (
 )
 
 // reach is how many Commands the next batch takes.
-func (x *Index) reach() int {
+func (x *Index) batchSize() int {
 	at := x.fold.at.frame
 	if last := x.j.Last(); last < at+farFrames {
 		x.fold.keep = keepRows
@@ -440,7 +441,7 @@ var errContradiction = errors.New("the index contradicts the journal")
 func (x *Index) condemn(err error) error {
 	e := x.db.Set(stateKey(metaBroken), []byte(err.Error()), pebble.NoSync)
 	if e == nil {
-		e = x.settle() // there is no log
+		e = x.makeDurable() // there is no log
 	}
 	if e != nil {
 		return errors.Join(fmt.Errorf("%w; delete the folder: it is made anew from the journal", err),
@@ -467,7 +468,7 @@ func IsRemade(err error) bool {
 
 // step waits for frames, folds all that are there, and shows the result.
 func (x *Index) step() error {
-	if err := x.room(); err != nil {
+	if err := x.waitForDisk(); err != nil {
 		return err
 	}
 	err := x.gather(true)
@@ -490,7 +491,7 @@ func (x *Index) step() error {
 // gather folds all frames that are there, after waiting for the first one if it must.
 func (x *Index) gather(wait bool) error {
 	b, ready, err := x.next(wait)
-	for most := x.reach(); ready && err == nil; {
+	for most := x.batchSize(); ready && err == nil; {
 		if err = x.fold.apply(b); err != nil || x.fold.commands >= most {
 			break
 		}
@@ -526,7 +527,7 @@ func (x *Index) linger() bool {
 	if x.History.awaited() {
 		return false
 	}
-	x.timer.Reset(x.leisure)
+	x.timer.Reset(x.lingers)
 	defer x.timer.Stop()
 	select {
 	case <-x.timer.C:
@@ -575,7 +576,7 @@ func (x *Index) finish(started bool) error {
 	}
 	<-x.scanned
 	x.History.close()
-	lost := x.settle()
+	lost := x.makeDurable()
 	x.guard.Retire()
 	if lost != nil {
 		x.guard.Abandon()

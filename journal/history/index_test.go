@@ -118,13 +118,13 @@ func TestIndexIsRebuilt(t *testing.T) {
 			}
 		},
 		"of another journal": func(t *testing.T, fs vfs.FS, j *journal.Journal) {
-			setPlace(t, j, func(p *place) { p.journal++ })
+			setPlace(t, j, func(p *reached) { p.journal++ })
 		},
 		"ahead of the journal": func(t *testing.T, fs vfs.FS, j *journal.Journal) {
-			setPlace(t, j, func(p *place) { p.frame, p.sequence = p.frame+1, p.sequence+9 })
+			setPlace(t, j, func(p *reached) { p.frame, p.sequence = p.frame+1, p.sequence+9 })
 		},
 		"of another history": func(t *testing.T, fs vfs.FS, j *journal.Journal) {
-			setPlace(t, j, func(p *place) { p.hash[0]++ })
+			setPlace(t, j, func(p *reached) { p.hash[0]++ })
 		},
 		"of the layout before": func(t *testing.T, fs vfs.FS, j *journal.Journal) {
 			setStored(t, j, func(b []byte) { b[0] = indexVersion - 1 })
@@ -255,10 +255,10 @@ func TestIndexIsLeftAlone(t *testing.T) {
 }
 
 // setPlace changes the place of the closed index of j.
-func setPlace(t *testing.T, j *journal.Journal, change func(p *place)) {
+func setPlace(t *testing.T, j *journal.Journal, change func(p *reached)) {
 	t.Helper()
 	setStored(t, j, func(b []byte) {
-		var p place
+		var p reached
 		if !p.decode(b) {
 			t.Fatal("the place cannot be read")
 		}
@@ -631,7 +631,7 @@ func TestIndexLingers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.leisure = time.Hour
+	x.lingers = time.Hour
 	done := make(chan error, 1)
 	go func() { done <- x.Run() }()
 	for range 3 {

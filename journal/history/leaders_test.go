@@ -13,7 +13,7 @@ import (
 
 // leadersWorld is what leaders stand between: a list as a database would show it, batches that move
 // it and are told of later, and readers of whom each is somewhere on his way.
-type leadersWorld struct {
+type leadersModel struct {
 	r       *rand.Rand
 	l       *leaders
 	of      token
@@ -45,7 +45,7 @@ func ranked(sizes []engine.Size, most int) (top []Holder, whole bool) {
 }
 
 // commit moves some wallets in the database, each once.
-func (w *leadersWorld) commit() {
+func (w *leadersModel) commit() {
 	for _, wallet := range w.r.Perm(len(w.sizes) - 1)[:w.r.IntN(len(w.sizes))] {
 		wallet++
 		size := engine.Size(max(w.r.IntN(12)-3, 0))
@@ -57,14 +57,14 @@ func (w *leadersWorld) commit() {
 }
 
 // update tells of them.
-func (w *leadersWorld) update() {
+func (w *leadersModel) update() {
 	w.l.update(w.pending)
 	w.pending = w.pending[:0]
 	copy(w.told, w.sizes)
 }
 
 // read lets one reader begin, iterate or finish.
-func (w *leadersWorld) read() {
+func (w *leadersModel) read() {
 	if len(w.reading) == 0 || w.r.IntN(4) == 0 {
 		most := 1 + w.r.IntN(8)
 		if r := w.l.begin(w.of, most+w.r.IntN(most+1)); r != nil {
@@ -89,7 +89,7 @@ func TestLeaders(t *testing.T) {
 	known := 0
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		w := &leadersWorld{r: r, l: newLeaders(), of: token{1, 1},
+		w := &leadersModel{r: r, l: newLeaders(), of: token{1, 1},
 			sizes: make([]engine.Size, 2+r.IntN(14))}
 		w.told = make([]engine.Size, len(w.sizes))
 		for range 60 {

@@ -69,7 +69,7 @@ func (p *purse) append(b []byte) []byte {
 
 // decode reads the stored form.
 func (p *purse) decode(b []byte) error {
-	c := cursor{rest: b}
+	c := varints{rest: b}
 	p.total, p.held = engine.Cash(c.uvarint()), engine.Cash(c.uvarint())
 	if c.bad || len(c.rest) > 0 {
 		return errRow
@@ -181,10 +181,10 @@ type leg struct {
 // trade changes one party's token and collateral.
 func (l *ledger) trade(r *PositionRow, g leg, now engine.Time) error {
 	if g.side == engine.Buy {
-		r.come(g.size, g.price, g.fee, now)
+		r.receive(g.size, g.price, g.fee, now)
 		return l.cash(r.Wallet, -g.price-g.fee, g.held)
 	}
-	if !r.part(g.size, g.price, g.fee, now) {
+	if !r.give(g.size, g.price, g.fee, now) {
 		return l.short(r)
 	}
 	return l.cash(r.Wallet, g.price-g.fee, 0)
@@ -205,8 +205,8 @@ func (l *ledger) move(e *engine.Event, now engine.Time) error {
 	}
 	r, price := &p.tokens[e.Outcome], half(e.Outcome, e.Size)
 	if e.Kind == engine.Deposited {
-		r.come(e.Size, price, 0, now)
-	} else if !r.part(e.Size, price, 0, now) {
+		r.receive(e.Size, price, 0, now)
+	} else if !r.give(e.Size, price, 0, now) {
 		return l.short(r)
 	}
 	return nil
@@ -225,8 +225,8 @@ func (l *ledger) pair(e *engine.Event, now engine.Time) error {
 	for o := range p.tokens {
 		r, price := &p.tokens[o], half(engine.Outcome(o), e.Size)
 		if e.Kind == engine.Split {
-			r.come(e.Size, price, 0, now)
-		} else if !r.part(e.Size, price, 0, now) {
+			r.receive(e.Size, price, 0, now)
+		} else if !r.give(e.Size, price, 0, now) {
 			return l.short(r)
 		}
 	}
@@ -248,7 +248,7 @@ func (l *ledger) redeem(e *engine.Event, now engine.Time) error {
 	paid := [2]engine.Cash{first, engine.Cash(e.Size) - first}
 	for o := range p.tokens {
 		r := &p.tokens[o]
-		if !r.part(engine.Size(e.Args[o]), paid[o], 0, now) {
+		if !r.give(engine.Size(e.Args[o]), paid[o], 0, now) {
 			return l.short(r)
 		}
 		r.Redeemed += paid[o]

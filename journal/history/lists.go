@@ -18,21 +18,21 @@ func listOf(owner engine.WalletNo, market engine.MarketNo) listNo {
 	return listNo(uint64(owner)<<32 | uint64(market))
 }
 
-// entry says that a list holds a trade: its number, and in the lowest bits which tokens it moved on
+// listEntry says that a list holds a trade: its number, and in the lowest bits which tokens it moved on
 // the list's behalf.
-type entry struct {
+type listEntry struct {
 	list listNo
 	at   uint64
 }
 
-// The bits of entry.at below the number.
+// The bits of listEntry.at below the number.
 const (
 	entryBits   = 2
 	entryTokens = 1<<entryBits - 1
 )
 
 // number is that of the trade.
-func (e *entry) number() uint64 { return e.at >> entryBits }
+func (e *listEntry) number() uint64 { return e.at >> entryBits }
 
 // runEntries is how many entries of a list share a key at most.
 const runEntries = 256
@@ -40,9 +40,9 @@ const runEntries = 256
 // list notes that owner took part in the trade that is being put together, with token o.
 func (d *deals) list(owner engine.WalletNo, market engine.MarketNo, t tradeRef, o engine.Outcome) {
 	at := t.number()<<entryBits | 1<<o
-	d.entry = append(d.entry, entry{listOf(owner, market), at})
+	d.entry = append(d.entry, listEntry{listOf(owner, market), at})
 	if owner != 0 {
-		d.entry = append(d.entry, entry{listOf(owner, 0), at})
+		d.entry = append(d.entry, listEntry{listOf(owner, 0), at})
 	}
 }
 
@@ -64,7 +64,7 @@ type walker struct {
 	db    *pebble.DB
 	it    *pebble.Iterator // nil until the database is needed
 	list  listNo
-	run   []uint64 // what is left of the entries at hand: entry.at
+	run   []uint64 // what is left of the entries at hand: listEntry.at
 	below uint64   // the number from which on the database is asked
 }
 
@@ -112,7 +112,7 @@ func (w *walker) read() error {
 	}
 	key := w.it.Key()
 	last := refOf(binary.BigEndian.Uint64(key[listKeyLen-8:])).seq
-	c := cursor{rest: b}
+	c := varints{rest: b}
 	for w.run = w.run[:0]; len(c.rest) > 0; {
 		v := c.uvarint()
 		last += engine.Sequence(v >> entryBits)
@@ -127,7 +127,7 @@ func (w *walker) read() error {
 	return nil
 }
 
-// next is the next entry.at; false at the end of the list.
+// next is the next listEntry.at; false at the end of the list.
 func (w *walker) next() (at uint64, ok bool, err error) {
 	if len(w.run) == 0 {
 		if ok, err := w.more(); err != nil || !ok {

@@ -182,7 +182,7 @@ func mustList(t *testing.T, x *Index, m *maker, n int) {
 		}))
 		if f.Market != 0 {
 			check(t, *f, m.tradesOf(0, f), pages(t, limit, func(p Page) ([]TradeRow, uint64, error) {
-				return h.Tape(f, p)
+				return h.MarketTrades(f, p)
 			}))
 		}
 		f.ID = engine.OrderID{}
@@ -319,7 +319,7 @@ func TestTrade(t *testing.T) {
 			t.Errorf("%s: %+v %d %v", what, rows, next, err)
 		}
 	}
-	if _, _, err := h.Tape(new(Filter), Page{}); err == nil {
+	if _, _, err := h.MarketTrades(new(Filter), Page{}); err == nil {
 		t.Error("a tape of no market")
 	}
 }
@@ -557,7 +557,7 @@ func TestWalkBesideASpill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shut(t, x)
-	x.leisure = 0
+	x.lingers = 0
 	m.write(t, j, 1, len(m.script))
 	m.meet(50, 0, 2)
 	fold := func(frames int) {
@@ -634,7 +634,7 @@ func FuzzDeals(f *testing.F) {
 			t.Fatalf("%d orders in %d bytes", len(some), len(b))
 		}
 		var row TradeRow
-		for c := (cursor{rest: b}); len(c.rest) > 0; {
+		for c := (varints{rest: b}); len(c.rest) > 0; {
 			record, ok := c.record()
 			if !ok {
 				return
@@ -655,7 +655,7 @@ func TestRestingLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.resting.slack, x.leisure = 1<<10, 0
+	x.resting.slack, x.lingers = 1<<10, 0
 	m.write(t, j, 1, len(m.script))
 	for i := range 2000 { // one in 20 stays
 		place := engine.Command{Kind: engine.Place, Market: 1, Wallet: 1, Owner: 1,

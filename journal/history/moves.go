@@ -67,7 +67,7 @@ func (r *MoveRow) decode(key, b []byte) error {
 	*r = MoveRow{Kind: engine.EventKind(b[0])}
 	r.Wallet = engine.WalletNo(binary.BigEndian.Uint32(key[1:]))
 	r.Sequence = engine.Sequence(binary.BigEndian.Uint64(key[5:]))
-	c := cursor{rest: b[1:]}
+	c := varints{rest: b[1:]}
 	r.Market = engine.MarketNo(c.uvarint())
 	r.Tokens = [2]engine.Size{engine.Size(c.uvarint()), engine.Size(c.uvarint())}
 	r.Cash = engine.Cash(c.uvarint())
@@ -88,7 +88,7 @@ type moveWalker struct {
 }
 
 // newMoveWalker makes one for the moves of a wallet within a span; the caller closes its iterator.
-func newMoveWalker(db *pebble.DB, w engine.WalletNo, s span) (*moveWalker, error) {
+func newMoveWalker(db *pebble.DB, w engine.WalletNo, s numberRange) (*moveWalker, error) {
 	low, high := moveKey(w, refOf(s.low).seq), moveKey(w, refOf(s.high).seq)
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: append(high[:], 0)})
 	return &moveWalker{it: it}, err

@@ -36,7 +36,7 @@ type Page struct {
 }
 
 // MaxPage is how many rows a page has at most.
-const MaxPage = 1000
+const maxPage = 1000
 
 // What one page may cost, beside its rows. A page that meets a bound ends early, with a next.
 const (
@@ -54,7 +54,7 @@ func clean(f *Filter, p Page) (*Filter, Page) {
 	if f == nil {
 		f = new(Filter)
 	}
-	p.Limit = min(max(p.Limit, 1), MaxPage)
+	p.Limit = min(max(p.Limit, 1), maxPage)
 	return f, p
 }
 
@@ -68,7 +68,7 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 	defer h.gate.Leave()
 	f, p = clean(f, p)
 	if f.ID != (engine.OrderID{}) {
-		rows, err = h.standing(owner, f, p)
+		rows, err = h.oneOrder(owner, f, p)
 		return rows, 0, err
 	}
 	some, goOn := h.resting.page(owner, f, p)
@@ -96,7 +96,7 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 }
 
 // standing is the list of the one order that f names.
-func (h *History) standing(owner engine.WalletNo, f *Filter, p Page) ([]OrderRow, error) {
+func (h *History) oneOrder(owner engine.WalletNo, f *Filter, p Page) ([]OrderRow, error) {
 	var o row
 	known, err := h.load(&f.ID, &o)
 	if err != nil || !known || o.Owner != owner || !f.order(&o.OrderRow) ||
@@ -139,19 +139,19 @@ func (h *History) Trades(owner engine.WalletNo, f *Filter, p Page) (
 	if owner == 0 {
 		return nil, 0, nil
 	}
-	return h.walk(owner, f, p)
+	return h.tradesOf(owner, f, p)
 }
 
 // errTape says that no market was named.
-var errTape = errors.New("a tape is of one market: none is given")
+var errNoMarket = errors.New("a tape is of one market: none is given")
 
 // Tape lists all trades of the market f.Market, newest first. next is where the page after this one
 // begins, 0 if there is none. The error is as for Past, or that there is no market in f.
-func (h *History) Tape(f *Filter, p Page) (rows []TradeRow, next uint64, err error) {
+func (h *History) MarketTrades(f *Filter, p Page) (rows []TradeRow, next uint64, err error) {
 	if f == nil || f.Market == 0 {
-		return nil, 0, errTape
+		return nil, 0, errNoMarket
 	}
-	return h.walk(0, f, p)
+	return h.tradesOf(0, f, p)
 }
 
 // Trade finds the trade id; false if there is none. The error is as for Past.
@@ -169,7 +169,7 @@ func (h *History) Trade(id [16]byte) (TradeRow, bool, error) {
 	if err != nil {
 		return t, false, fmt.Errorf("read trade %x: %w", id, err)
 	}
-	known, err := deals.find(number, &t)
+	known, err := deals.read(number, &t)
 	if err = errors.Join(err, deals.it.Close()); err != nil {
 		return TradeRow{}, false, fmt.Errorf("read trade %x: %w", id, err)
 	}
@@ -189,14 +189,14 @@ func (h *History) numberOfTrade(id [16]byte) (uint64, bool) {
 }
 
 // walk is a page of the trades of an owner, or of a whole market if owner is 0.
-func (h *History) walk(owner engine.WalletNo, f *Filter, p Page) (
+func (h *History) tradesOf(owner engine.WalletNo, f *Filter, p Page) (
 	rows []TradeRow, next uint64, err error) {
 	if !h.gate.Enter() {
 		return nil, 0, journal.ErrClosed
 	}
 	defer h.gate.Leave()
 	f, p = clean(f, p)
-	s, err := h.span(f, p)
+	s, err := h.rangeOf(f, p)
 	if err != nil || s.high < s.low {
 		return nil, 0, err
 	}
@@ -205,7 +205,7 @@ func (h *History) walk(owner engine.WalletNo, f *Filter, p Page) (
 	if err != nil {
 		return nil, 0, fmt.Errorf("list trades of wallet %d: %w", owner, err)
 	}
-	v := visit{owner: owner, f: f, list: list, deals: deals, journal: h.journal,
+	v := tradePage{owner: owner, f: f, list: list, deals: deals, journal: h.journal,
 		rows: make([]TradeRow, 0, min(p.Limit, 128))}
 	next, err = v.page(s.low, p.Limit)
 	if err = errors.Join(err, list.close(), deals.it.Close()); err != nil {
@@ -215,20 +215,20 @@ func (h *History) walk(owner engine.WalletNo, f *Filter, p Page) (
 }
 
 // span is the numbers of trades that a page can have, both ends included.
-type span struct{ low, high uint64 }
+type numberRange struct{ low, high uint64 }
 
 // span finds it by what f says of time and by where p begins.
-func (h *History) span(f *Filter, p Page) (span, error) {
-	s := span{1, lastNumber}
+func (h *History) rangeOf(f *Filter, p Page) (numberRange, error) {
+	s := numberRange{1, lastNumber}
 	if p.From != 0 {
 		s.high = min(s.high, p.From)
 	}
 	if f.TradeID != ([16]byte{}) {
 		number, ok := h.numberOfTrade(f.TradeID)
 		if !ok || number > s.high {
-			return span{1, 0}, nil
+			return numberRange{1, 0}, nil
 		}
-		return span{number, number}, nil
+		return numberRange{number, number}, nil
 	}
 	if f.Before <= 0 && f.After <= 0 {
 		return s, nil
@@ -265,7 +265,7 @@ func mark(it *pebble.Iterator) (engine.Sequence, error) {
 	if err != nil {
 		return 0, err
 	}
-	c := cursor{rest: b}
+	c := varints{rest: b}
 	if seq := engine.Sequence(c.uvarint()); !c.bad && seq > 0 {
 		return seq, nil
 	}
@@ -273,7 +273,7 @@ func mark(it *pebble.Iterator) (engine.Sequence, error) {
 }
 
 // visit is one page of trades on its way.
-type visit struct {
+type tradePage struct {
 	owner   engine.WalletNo
 	f       *Filter
 	list    *walker
@@ -284,7 +284,7 @@ type visit struct {
 }
 
 // page collects rows down to the number low and says where to go on.
-func (v *visit) page(low uint64, limit int) (next uint64, err error) {
+func (v *tradePage) page(low uint64, limit int) (next uint64, err error) {
 	misses := 0
 	for looked := 0; ; looked++ {
 		at, ok, err := v.list.next()
@@ -298,7 +298,7 @@ func (v *visit) page(low uint64, limit int) (next uint64, err error) {
 		if v.f.OneToken && at>>v.f.Outcome&1 == 0 {
 			continue
 		}
-		wanted, err := v.take(number)
+		wanted, err := v.readTrade(number)
 		if err != nil {
 			return 0, err
 		}
@@ -309,10 +309,10 @@ func (v *visit) page(low uint64, limit int) (next uint64, err error) {
 }
 
 // take reads the trade of a number and makes it a row if it is wanted.
-func (v *visit) take(number uint64) (wanted bool, err error) {
+func (v *tradePage) readTrade(number uint64) (wanted bool, err error) {
 	v.rows = append(v.rows, TradeRow{})
 	t := &v.rows[len(v.rows)-1]
-	known, err := v.deals.find(number, t)
+	known, err := v.deals.read(number, t)
 	if err == nil && !known {
 		err = fmt.Errorf("trade %d of Sequence %d: %w", refOf(number).index, refOf(number).seq, errRow)
 	}

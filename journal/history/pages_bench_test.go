@@ -175,7 +175,7 @@ func (w *fair) readTrades(b *testing.B, owner engine.WalletNo, draw func(f *Filt
 	f := new(Filter)
 	draw(f)
 	from := tradeRef{engine.Sequence(w.r.Uint64N(uint64(w.seq))), 0}.number()
-	rows, _, err := w.x.History.walk(owner, f, Page{from, 100})
+	rows, _, err := w.x.History.tradesOf(owner, f, Page{from, 100})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func share(total engine.Cash, part, whole engine.Size) engine.Cash {
 }
 
 // come adds size tokens for which price was paid, and fee on top.
-func (r *PositionRow) come(size engine.Size, price, fee engine.Cash, now engine.Time) {
+func (r *PositionRow) receive(size engine.Size, price, fee engine.Cash, now engine.Time) {
 	if r.Size == 0 {
 		r.Opened = now
 	}
@@ -78,7 +78,7 @@ func (r *PositionRow) come(size engine.Size, price, fee engine.Cash, now engine.
 }
 
 // part takes away size tokens for which price was got, less fee. It says whether they were there.
-func (r *PositionRow) part(size engine.Size, price, fee engine.Cash, now engine.Time) bool {
+func (r *PositionRow) give(size engine.Size, price, fee engine.Cash, now engine.Time) bool {
 	if size < 0 || size > r.Size {
 		return false
 	}
@@ -142,7 +142,7 @@ func (p *position) decode(wallet engine.WalletNo, market engine.MarketNo, b []by
 	if len(b) == 0 || b[0]&^hasBoth != 0 {
 		return errRow
 	}
-	c := cursor{rest: b[1:]}
+	c := varints{rest: b[1:]}
 	for o := range p.tokens {
 		if b[0]>>o&1 == 0 {
 			continue

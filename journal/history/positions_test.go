@@ -39,7 +39,7 @@ func money(t *testing.T, x *Index) map[string]string {
 }
 
 // await waits until the index has come to the end of the world.
-func (w *world) await(t *testing.T, x *Index) {
+func (w *expectation) await(t *testing.T, x *Index) {
 	t.Helper()
 	if !x.History.Await(w.head.Sequence, soon) {
 		t.Fatalf("index at %d, journal at %d: %v", x.History.Sequence(), w.head.Sequence,
@@ -49,12 +49,12 @@ func (w *world) await(t *testing.T, x *Index) {
 
 // mustEqualWorld compares all that the index knows of wallets with the engine and with the plain
 // reader.
-func mustEqualWorld(t *testing.T, x *Index, w *world) {
+func mustEqualWorld(t *testing.T, x *Index, w *expectation) {
 	t.Helper()
 	w.await(t, x)
-	supply := make(map[worldToken]engine.Size)
+	supply := make(map[expectedToken]engine.Size)
 	var fees engine.Cash
-	for wallet := engine.WalletNo(1); wallet <= worldWallets; wallet++ {
+	for wallet := engine.WalletNo(1); wallet <= modelWallets; wallet++ {
 		total, held, err := x.History.Balance(wallet)
 		wantTotal, wantHeld := w.probe(t, wallet, 0, 0)
 		if err != nil || int64(total) != wantTotal || int64(held) != wantHeld {
@@ -73,10 +73,10 @@ func mustEqualWorld(t *testing.T, x *Index, w *world) {
 			if err != nil || one[r.Outcome] != *r {
 				t.Fatalf("%+v alone, %+v among all: %v", one[r.Outcome], *r, err)
 			}
-			supply[worldToken{0, r.Market, r.Outcome}] += r.Size
+			supply[expectedToken{0, r.Market, r.Outcome}] += r.Size
 			fees += r.Fees
 			cash += int64(r.Realized - r.Cost)
-			cash += w.outside[worldToken{wallet, r.Market, r.Outcome}]
+			cash += w.outside[expectedToken{wallet, r.Market, r.Outcome}]
 		}
 		if cash != int64(total) {
 			t.Fatalf("wallet %d: its positions explain a balance of %d, it is %d", wallet, cash, total)
@@ -90,7 +90,7 @@ func mustEqualWorld(t *testing.T, x *Index, w *world) {
 		if _, over := w.payout[no]; over {
 			continue // redeemed tokens are burnt one by one
 		}
-		a, b := supply[worldToken{0, no, 0}]+w.external[no][0], supply[worldToken{0, no, 1}]+
+		a, b := supply[expectedToken{0, no, 0}]+w.external[no][0], supply[expectedToken{0, no, 1}]+
 			w.external[no][1]
 		if a != b {
 			t.Fatalf("market %d: %d of outcome 0, %d of outcome 1", no, a, b)
@@ -99,7 +99,7 @@ func mustEqualWorld(t *testing.T, x *Index, w *world) {
 }
 
 // mustEqualPosition compares one row.
-func mustEqualPosition(t *testing.T, w *world, r *PositionRow) {
+func mustEqualPosition(t *testing.T, w *expectation, r *PositionRow) {
 	t.Helper()
 	size, held := w.probe(t, r.Wallet, r.Market, r.Outcome)
 	p := w.token(r.Wallet, r.Market, r.Outcome)
@@ -117,13 +117,13 @@ func mustEqualPosition(t *testing.T, w *world, r *PositionRow) {
 		t.Fatalf("%+v: cost %s after %d partings", *r, p.cost.FloatString(3), p.parted)
 	}
 	if r.Size == 0 && (r.Cost != 0 || r.HeldFees != 0) || r.HeldFees < 0 || r.HeldFees > r.Cost ||
-		r.Opened > r.Updated || r.Opened < worldStart || r.Updated > w.now || r.BoughtCash < 0 {
+		r.Opened > r.Updated || r.Opened < modelStart || r.Updated > w.now || r.BoughtCash < 0 {
 		t.Fatalf("%+v", *r)
 	}
 }
 
 // mustEqualMarket compares holders, volume and prices of one market.
-func mustEqualMarket(t *testing.T, x *Index, w *world, no engine.MarketNo) {
+func mustEqualMarket(t *testing.T, x *Index, w *expectation, no engine.MarketNo) {
 	t.Helper()
 	var supply [2]engine.Size
 	places := 0
@@ -152,7 +152,7 @@ func mustEqualMarket(t *testing.T, x *Index, w *world, no engine.MarketNo) {
 			p := w.token(wallet, no, o)
 			want.Taken, want.Made = want.Taken+engine.Cash(p.taken), want.Made+engine.Cash(p.made)
 		}
-		if got, err := x.History.OwnerVolume(worldOwner, no, o); err != nil || got != want {
+		if got, err := x.History.OwnerVolume(modelOwner, no, o); err != nil || got != want {
 			t.Fatalf("market %d, outcome %d: the owner traded %v, want %v: %v", no, o, got, want, err)
 		}
 	}
@@ -169,7 +169,7 @@ func TestPositionsEqualTheEngine(t *testing.T) {
 	kinds, settled := make(map[engine.EventKind]int), make(map[engine.Settlement]int)
 	for seed := range uint64(6) {
 		j := open(t, journal.Options{Dir: "data", FS: vfs.NewMem(), Async: true})
-		w := newWorld(seed)
+		w := newExpectation(seed)
 		x, stop := run(t, j, Options{})
 		for range 15 {
 			w.write(t, j, 10, 1+w.r.IntN(40))
@@ -212,7 +212,7 @@ func TestPositionsEqualTheEngine(t *testing.T) {
 func TestPositionsSurviveCrashes(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	j := open(t, journal.Options{Dir: "data", FS: fs})
-	w := newWorld(9)
+	w := newExpectation(9)
 	x, stop := run(t, j, Options{Flush: time.Millisecond})
 	resumed := 0
 	for i := range 10 {
@@ -262,31 +262,31 @@ func TestPositionsSurviveCrashes(t *testing.T) {
 func TestPositionByHand(t *testing.T) {
 	const u = engine.Unit
 	r := PositionRow{Wallet: 7}
-	r.come(100*u, 40*u, 1*u, 10) // 100 at 0.40, fee 1
-	r.come(100*u, 60*u, 0, 20)   // 100 at 0.60 as a maker
+	r.receive(100*u, 40*u, 1*u, 10) // 100 at 0.40, fee 1
+	r.receive(100*u, 60*u, 0, 20)   // 100 at 0.60 as a maker
 	want := PositionRow{Wallet: 7, Size: 200 * u, Bought: 200 * u, BoughtCash: 100 * u, Cost: 101 * u,
 		HeldFees: u, Fees: u, Opened: 10, Updated: 20}
 	if r != want {
 		t.Fatalf("bought: %+v", r)
 	}
-	if r.part(200*u+1, 1, 0, 25) {
+	if r.give(200*u+1, 1, 0, 25) {
 		t.Fatal("sold what was not there")
 	}
-	r.part(50*u, 35*u, 2*u, 30) // 50 at 0.70, fee 2: a quarter of 101 goes along
+	r.give(50*u, 35*u, 2*u, 30) // 50 at 0.70, fee 2: a quarter of 101 goes along
 	want.Size, want.Cost, want.HeldFees, want.Fees, want.Updated = 150*u, 75_750_000, 750_000, 3*u, 30
 	want.Realized = 35*u - 2*u - 25_250_000
 	if r != want {
 		t.Fatalf("sold: %+v", r)
 	}
-	r.part(1, 0, 0, 40) // half a base unit is rounded down, and stays
+	r.give(1, 0, 0, 40) // half a base unit is rounded down, and stays
 	if r.Size != want.Size-1 || r.Cost != want.Cost || r.Realized != want.Realized {
 		t.Fatalf("a crumb: %+v", r)
 	}
-	r.part(r.Size, 0, 0, 50)
+	r.give(r.Size, 0, 0, 50)
 	if r.Size != 0 || r.Cost != 0 || r.HeldFees != 0 || r.Realized != (35-2-101)*u {
 		t.Fatalf("all lost: %+v", r)
 	}
-	r.come(u, half(0, u), 0, 60)
+	r.receive(u, half(0, u), 0, 60)
 	if r.Opened != 60 || r.Bought != 201*u {
 		t.Fatalf("opened again: %+v", r)
 	}
@@ -297,7 +297,7 @@ func TestPositionByHand(t *testing.T) {
 
 // TestPositionsRefuseToGuess: collateral or tokens leave that never came.
 func TestPositionsRefuseToGuess(t *testing.T) {
-	s := newStage(t)
+	s := newPriceTest(t)
 	e := engine.Event{Wallet: 1, Market: 1, Size: engine.Unit, Remaining: engine.Unit, Price: 5000}
 	for _, kind := range []engine.EventKind{engine.Withdrawn, engine.Merged, engine.Cancelled,
 		engine.Filled, engine.Split} {
@@ -319,7 +319,7 @@ func TestPositionsRefuseToGuess(t *testing.T) {
 
 // TestMoneyThatCannotBeRead: every reader says what it cannot read, and that the index is closed.
 func TestMoneyThatCannotBeRead(t *testing.T) {
-	s := newStage(t)
+	s := newPriceTest(t)
 	h := s.x.History
 	position, purse, market := positionKey(1, 1), purseKey(1), marketKey(1)
 	quote, holder := pointKey(1, 5), holderKey(1, 0, Holder{1, engine.Unit})
@@ -365,10 +365,10 @@ func TestMoneyThatCannotBeRead(t *testing.T) {
 // panics.
 func FuzzPosition(f *testing.F) {
 	full := position{}
-	full.tokens[1].come(7, 3, 2, worldStart)
-	full.tokens[1].part(2, 1, 1, worldStart+5)
+	full.tokens[1].receive(7, 3, 2, modelStart)
+	full.tokens[1].give(2, 1, 1, modelStart+5)
 	f.Add(full.append(nil))
-	full.tokens[0].come(1<<60, 1<<59, 0, 1)
+	full.tokens[0].receive(1<<60, 1<<59, 0, 1)
 	f.Add(full.append(nil))
 	f.Add([]byte{3})
 	f.Fuzz(func(t *testing.T, b []byte) {

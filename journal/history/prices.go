@@ -29,13 +29,13 @@ type market struct {
 	point  int          // where its last point of this batch is, plus 1
 
 	settled bool
-	touched bool // its price may have changed in this frame
+	changed bool // its price may have changed in this frame
 	dirty   bool // its row has changed in this batch
 
 	volume engine.Cash // collateral value of taker fills
 	hour   uint32      // of the last trade, since 1970
 	trades uint64
-	ladder ladder
+	ladder livePrices
 }
 
 // point is a price on its way to the database.
@@ -51,7 +51,7 @@ type markets struct {
 	db      *pebble.DB
 	gauges  *gauges
 	all     map[engine.MarketNo]*market
-	touched []*market
+	changed []*market
 	dirty   []*market
 	points  []point
 	past    []pastHour
@@ -106,7 +106,7 @@ func (m *market) decode(b []byte) error {
 	if len(b) == 0 || b[0] > 1 {
 		return errRow
 	}
-	c := cursor{rest: b[1:]}
+	c := varints{rest: b[1:]}
 	m.settled = b[0] == 1
 	m.payout, m.last = engine.Price(c.uvarint()), engine.Price(c.uvarint())
 	m.volume, m.trades = engine.Cash(c.uvarint()), c.uvarint()
@@ -148,9 +148,9 @@ func (k *markets) command(c *engine.Command, now engine.Time, events []engine.Ev
 		if err != nil {
 			return err
 		}
-		if !m.touched {
-			m.touched = true
-			k.touched = append(k.touched, m)
+		if !m.changed {
+			m.changed = true
+			k.changed = append(k.changed, m)
 		}
 		switch e.Kind {
 		case engine.Placed:
@@ -194,8 +194,8 @@ func (m *market) fill(c *engine.Command, e *engine.Event) engine.Price {
 // frame notes the prices that changed up to the end of a frame.
 func (k *markets) frame(now engine.Time) {
 	at := minuteOf(now)
-	for i, m := range k.touched {
-		k.touched[i], m.touched = nil, false
+	for i, m := range k.changed {
+		k.changed[i], m.changed = nil, false
 		twice, is := m.price()
 		if !is || twice+1 == m.known {
 			continue
@@ -208,7 +208,7 @@ func (k *markets) frame(now engine.Time) {
 		k.points = append(k.points, point{m.no, at, twice})
 		m.point = len(k.points)
 	}
-	k.touched = k.touched[:0]
+	k.changed = k.changed[:0]
 }
 
 // load counts the orders that rested when the index was opened, in the order of their keys.
@@ -321,10 +321,10 @@ type PricePoint struct {
 }
 
 // MaxPoints is how many points Prices returns at most.
-const MaxPoints = 100_000
+const maxPoints = 100_000
 
 // ErrSteps says that Prices was asked for a step that there is not, or for more than MaxPoints.
-var ErrSteps = errors.New("no such price steps")
+var errSteps = errors.New("no such price steps")
 
 // quote is a stored price and when its minute ended.
 type quote struct {
@@ -359,7 +359,7 @@ func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time
 	switch step {
 	case time.Minute, 5 * time.Minute, 30 * time.Minute, 180 * time.Minute, 720 * time.Minute:
 	default:
-		return nil, fmt.Errorf("%w: %v", ErrSteps, step)
+		return nil, fmt.Errorf("%w: %v", errSteps, step)
 	}
 	if from = max(from, 0); to < max(from, minute) {
 		return nil, nil
@@ -385,13 +385,13 @@ type sampler struct {
 
 // fill repeats the price for all steps up to to, as far as there is room.
 func (s *sampler) fill(to engine.Time) {
-	for ; s.known && s.at <= to && len(s.points) <= MaxPoints; s.at += s.by {
+	for ; s.known && s.at <= to && len(s.points) <= maxPoints; s.at += s.by {
 		s.points = append(s.points, PricePoint{s.at, s.twice})
 	}
 }
 
 // take goes on with the price of a minute that has ended.
-func (s *sampler) take(p quote, to engine.Time) {
+func (s *sampler) advance(p quote, to engine.Time) {
 	s.fill(min(p.ended-1, to))
 	if s.known, s.twice = true, p.twice; s.at < p.ended {
 		s.at = (p.ended + s.by - 1) / s.by * s.by
@@ -405,13 +405,13 @@ const nearPoints = 8
 // walk goes along the stored prices of a market from where the iterator stands to time to. Of a
 // step with many of them it reads a few and the last one.
 func (s *sampler) walk(it *pebble.Iterator, no engine.MarketNo, to engine.Time) error {
-	for ok, near := it.Valid(), 0; ok && len(s.points) <= MaxPoints; {
+	for ok, near := it.Valid(), 0; ok && len(s.points) <= maxPoints; {
 		p, err := pointOf(it.Key(), it.Value())
 		if err != nil {
 			return err
 		}
 		at := s.at
-		if s.take(p, to); s.at != at {
+		if s.advance(p, to); s.at != at {
 			near = 0
 		}
 		if near++; near == nearPoints {
@@ -445,8 +445,8 @@ func (h *History) sample(no engine.MarketNo, from, to, by engine.Time) (
 	if s.known && to%by != 0 {
 		s.points = append(s.points, PricePoint{to, s.twice})
 	}
-	if len(s.points) > MaxPoints {
-		return nil, fmt.Errorf("%w: more than %d", ErrSteps, MaxPoints)
+	if len(s.points) > maxPoints {
+		return nil, fmt.Errorf("%w: more than %d", errSteps, maxPoints)
 	}
 	return s.points, nil
 }

@@ -17,10 +17,10 @@ var priceSteps = [...]time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minu
 	180 * time.Minute, 720 * time.Minute}
 
 // mustEqualPrices compares a market's prices in some windows, step by step.
-func mustEqualPrices(t *testing.T, x *Index, w *world, no engine.MarketNo) {
+func mustEqualPrices(t *testing.T, x *Index, w *expectation, no engine.MarketNo) {
 	t.Helper()
 	for _, step := range priceSteps {
-		from := worldStart - 7_000_000 + engine.Time(w.r.Int64N(int64(w.now-worldStart)+9_000_000))
+		from := modelStart - 7_000_000 + engine.Time(w.r.Int64N(int64(w.now-modelStart)+9_000_000))
 		to := from + engine.Time(w.r.Int64N(50*step.Milliseconds()))
 		var want []PricePoint
 		by := engine.Time(step.Milliseconds())
@@ -40,14 +40,14 @@ func mustEqualPrices(t *testing.T, x *Index, w *world, no engine.MarketNo) {
 	}
 }
 
-// stage folds Events that no engine made, so that a test can say what happens when.
-type stage struct {
+// priceTest folds Events that no engine made, so that a test can say what happens when.
+type priceTest struct {
 	t *testing.T
 	x *Index
 }
 
-// newStage opens an index past its empty journal.
-func newStage(t *testing.T) *stage {
+// newPriceTest opens an index past its empty journal.
+func newPriceTest(t *testing.T) *priceTest {
 	t.Helper()
 	j := open(t, journal.Options{Dir: "data", FS: vfs.NewMem(), Async: true})
 	x, err := openIndex(j, Options{})
@@ -58,11 +58,11 @@ func newStage(t *testing.T) *stage {
 		shut(t, x)
 		shut(t, j)
 	})
-	return &stage{t, x}
+	return &priceTest{t, x}
 }
 
 // frame folds the ladder's and the market's side of a frame.
-func (s *stage) frame(at engine.Time, events ...engine.Event) {
+func (s *priceTest) frame(at engine.Time, events ...engine.Event) {
 	s.t.Helper()
 	for i := range events {
 		events[i].Market = 1
@@ -77,7 +77,7 @@ func (s *stage) frame(at engine.Time, events ...engine.Event) {
 // TestPricesByHand: a midpoint, a one-sided book before and after the first trade, and a payout.
 // Two changes in a minute count as the last one. Both outcomes make one ladder.
 func TestPricesByHand(t *testing.T) {
-	s := newStage(t)
+	s := newPriceTest(t)
 	const hour, lot = 60 * minute, engine.Lot
 	placed := func(side engine.Side, o engine.Outcome, p engine.Price) engine.Event {
 		return engine.Event{Kind: engine.Placed, Side: side, Outcome: o, Price: p, Remaining: lot}
@@ -132,10 +132,10 @@ func TestPricesByHand(t *testing.T) {
 		}
 	}
 	h := s.x.History
-	if _, err := h.Prices(1, 0, hour, time.Hour); !errors.Is(err, ErrSteps) {
+	if _, err := h.Prices(1, 0, hour, time.Hour); !errors.Is(err, errSteps) {
 		t.Errorf("every hour: %v", err)
 	}
-	if _, err := h.Prices(1, 0, (MaxPoints+100)*minute, time.Minute); !errors.Is(err, ErrSteps) {
+	if _, err := h.Prices(1, 0, (maxPoints+100)*minute, time.Minute); !errors.Is(err, errSteps) {
 		t.Errorf("too many: %v", err)
 	}
 	if all, err := h.Prices(2, 0, 1<<62, time.Minute); err != nil || len(all) != 0 {
@@ -145,7 +145,7 @@ func TestPricesByHand(t *testing.T) {
 
 // TestPricesRefuseToGuess: an order leaves that never came.
 func TestPricesRefuseToGuess(t *testing.T) {
-	s := newStage(t)
+	s := newPriceTest(t)
 	s.frame(minute, engine.Event{Kind: engine.Placed, Price: 4000, Remaining: engine.Lot})
 	e := engine.Event{Kind: engine.Cancelled, Market: 1, Price: 4100}
 	err := s.x.fold.markets.command(&engine.Command{Kind: engine.Cancel}, minute,
@@ -158,7 +158,7 @@ func TestPricesRefuseToGuess(t *testing.T) {
 // TestChartsReadFewPoints: a chart reads as much as it has points, not all minutes that are stored,
 // and says the same.
 func TestChartsReadFewPoints(t *testing.T) {
-	s := newStage(t)
+	s := newPriceTest(t)
 	const days = 20
 	start := 1000 * 24 * 60 * minute
 	var all []uint32 // by minute

@@ -19,7 +19,7 @@ import (
 // Readers hold mu; all else belongs to the goroutine of Index.Run.
 type recent struct {
 	mu      sync.RWMutex
-	lists   map[listNo][]uint64 // entry.at, oldest first
+	lists   map[listNo][]uint64 // listEntry.at, oldest first
 	written uint64              // trades up to this number are in the database's lists
 	last    uint64              // number of the latest trade
 	count   int                 // of entries
@@ -36,7 +36,7 @@ func newRecent(written uint64) *recent {
 }
 
 // note notes that a list has a trade that is no older than those it has.
-func (r *recent) note(e entry) {
+func (r *recent) note(e listEntry) {
 	l := r.lists[e.list]
 	if n := len(l); n > 0 && l[n-1]>>entryBits == e.number() {
 		l[n-1] |= e.at
@@ -72,7 +72,7 @@ func (r *recent) write(b *pebble.Batch, value *[]byte) (written uint64, err erro
 
 // update notes the entries of a batch that is in the database, and that the lists there go up to
 // written now.
-func (r *recent) update(some []entry, written uint64) {
+func (r *recent) update(some []listEntry, written uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if written > r.written {
@@ -117,7 +117,7 @@ func (r *recent) load(db *pebble.DB) (err error) {
 		if err != nil {
 			return err
 		}
-		for c := (cursor{rest: b}); len(c.rest) > 0; {
+		for c := (varints{rest: b}); len(c.rest) > 0; {
 			record, ok := c.record()
 			if ok {
 				ok = t.decode(record, refOf(no).seq)
@@ -132,12 +132,12 @@ func (r *recent) load(db *pebble.DB) (err error) {
 }
 
 // entries gives the entries of a trade: whose it is, and where.
-func (t *TradeRow) entries(note func(entry)) {
+func (t *TradeRow) entries(note func(listEntry)) {
 	at := tradeRef{t.Sequence, t.Index}.number() << entryBits
 	list := func(owner engine.WalletNo, o engine.Outcome) {
-		note(entry{listOf(owner, t.Market), at | 1<<o})
+		note(listEntry{listOf(owner, t.Market), at | 1<<o})
 		if owner != 0 {
-			note(entry{listOf(owner, 0), at | 1<<o})
+			note(listEntry{listOf(owner, 0), at | 1<<o})
 		}
 	}
 	list(0, t.Outcome)

@@ -21,7 +21,7 @@ import (
 // Readers hold mu; all else belongs to the goroutine of Index.Run.
 type resting struct {
 	mu     sync.RWMutex
-	owners map[engine.WalletNo]*queue
+	owners map[engine.WalletNo]*ownerOrders
 
 	live  int       // orders
 	log   []segment // oldest first
@@ -34,7 +34,7 @@ type resting struct {
 
 // queue is the orders of one owner, oldest first. Those that left stay, marked, until they are
 // most.
-type queue struct {
+type ownerOrders struct {
 	orders []restingOrder
 	gone   int
 }
@@ -72,11 +72,11 @@ const (
 
 // newResting makes one of nothing.
 func newResting() *resting {
-	return &resting{owners: make(map[engine.WalletNo]*queue), slack: logSlack}
+	return &resting{owners: make(map[engine.WalletNo]*ownerOrders), slack: logSlack}
 }
 
 // find is the place of the order placed at seq, or of the next younger one.
-func (q *queue) find(seq engine.Sequence) int {
+func (q *ownerOrders) indexOf(seq engine.Sequence) int {
 	i, _ := slices.BinarySearchFunc(q.orders, seq, func(o restingOrder, seq engine.Sequence) int {
 		return cmp.Compare(o.seq, seq)
 	})
@@ -89,7 +89,7 @@ func (r *resting) order(owner engine.WalletNo, seq engine.Sequence) *restingOrde
 	if q == nil {
 		return nil
 	}
-	if i := q.find(seq); i < len(q.orders) && q.orders[i].seq == seq && q.orders[i].market != 0 {
+	if i := q.indexOf(seq); i < len(q.orders) && q.orders[i].seq == seq && q.orders[i].market != 0 {
 		return &q.orders[i]
 	}
 	return nil
@@ -99,7 +99,7 @@ func (r *resting) order(owner engine.WalletNo, seq engine.Sequence) *restingOrde
 func (r *resting) add(owner engine.WalletNo, o restingOrder) {
 	q := r.owners[owner]
 	if q == nil {
-		q = &queue{}
+		q = &ownerOrders{}
 		r.owners[owner] = q
 	}
 	q.orders = append(q.orders, o)
@@ -221,7 +221,7 @@ func appendAddition(b []byte, owner engine.WalletNo, o *restingOrder) []byte {
 // readSegment appends the orders that came in a segment to some, and notes those that left in left,
 // unless it is nil.
 func readSegment(b []byte, some []addition, left map[engine.Sequence]bool) ([]addition, error) {
-	for c := (cursor{rest: b}); len(c.rest) > 0; {
+	for c := (varints{rest: b}); len(c.rest) > 0; {
 		kind := c.byte()
 		if kind == segmentLeft {
 			if seq := engine.Sequence(c.uvarint()); left != nil {
@@ -289,7 +289,7 @@ func (r *resting) page(owner engine.WalletNo, f *Filter, p Page) (
 	if q == nil {
 		return nil, 0
 	}
-	orders := q.orders[q.find(engine.Sequence(p.From)):]
+	orders := q.orders[q.indexOf(engine.Sequence(p.From)):]
 	for i := range orders {
 		o := &orders[i]
 		if i == maxResting {

@@ -123,13 +123,13 @@ func appendTrades(b []byte, trades []tradeRef) []byte {
 	return b
 }
 
-// cursor reads varints; bad stays set after the first that is none.
-type cursor struct {
+// varints reads varints; bad stays set after the first that is none.
+type varints struct {
 	rest []byte
 	bad  bool
 }
 
-func (c *cursor) uvarint() uint64 {
+func (c *varints) uvarint() uint64 {
 	v, n := binary.Uvarint(c.rest)
 	if n <= 0 {
 		c.bad, c.rest = true, nil
@@ -139,7 +139,7 @@ func (c *cursor) uvarint() uint64 {
 	return v
 }
 
-func (c *cursor) varint() int64 {
+func (c *varints) varint() int64 {
 	v, n := binary.Varint(c.rest)
 	if n <= 0 {
 		c.bad, c.rest = true, nil
@@ -150,7 +150,7 @@ func (c *cursor) varint() int64 {
 }
 
 // trades appends a list of trades to dst.
-func (c *cursor) trades(dst []tradeRef) []tradeRef {
+func (c *varints) trades(dst []tradeRef) []tradeRef {
 	n := c.uvarint()
 	if n > uint64(len(c.rest)) { // each has at least two bytes
 		c.bad = true
@@ -175,7 +175,7 @@ func (r *row) decode(id *engine.OrderID, b []byte) error {
 	r.Outcome, r.Side = engine.Outcome(b[1]&1), engine.Side(b[1]>>1&1)
 	r.Type, r.Status = engine.OrderType(b[1]>>2&3), engine.Status(b[1]>>4&3)
 	r.PostOnly, r.listed = b[1]&rowPostOnly != 0, r.Status == engine.Live
-	c := cursor{rest: b[3:]}
+	c := varints{rest: b[3:]}
 	r.Market = engine.MarketNo(c.uvarint())
 	r.Wallet = engine.WalletNo(c.uvarint())
 	r.Owner = engine.WalletNo(c.uvarint())

@@ -37,7 +37,7 @@ func (h *History) Scan(s *Scan, each func(*TradeRow, *MoveRow) bool) (whole bool
 		return false, journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	bounds, err := h.span(&Filter{Before: s.Before, After: s.After}, Page{})
+	bounds, err := h.rangeOf(&Filter{Before: s.Before, After: s.After}, Page{})
 	if err != nil {
 		return false, fmt.Errorf("scan trades: %w", err)
 	}
@@ -58,7 +58,7 @@ func (h *History) Scan(s *Scan, each func(*TradeRow, *MoveRow) bool) (whole bool
 // merge walks several lists at once.
 type merge struct {
 	h      *History
-	bounds span
+	bounds numberRange
 	each   func(*TradeRow, *MoveRow) bool
 	lists  []longWalker
 	heads  []uint64 // the number at which each list is, then that of the moves; 0: at its end
@@ -178,7 +178,7 @@ func (m *merge) give(i int, number uint64) (goOn bool, err error) {
 		return m.each(nil, &m.moves.row), nil
 	}
 	t := &m.trade
-	known, err := m.deals.find(number, t)
+	known, err := m.deals.read(number, t)
 	if err == nil && !known {
 		err = fmt.Errorf("trade %d of Sequence %d: %w", refOf(number).index, refOf(number).seq, errRow)
 	}
@@ -221,7 +221,7 @@ func (m *merge) chunk() error {
 		return err
 	}
 	from := refOf(no).seq
-	for c := (cursor{rest: b}); len(c.rest) > 0; {
+	for c := (varints{rest: b}); len(c.rest) > 0; {
 		record, ok := c.record()
 		at := tradeRef{from + engine.Sequence(record.uvarint()), uint32(record.uvarint())}
 		if !ok || !known || record.bad {

@@ -119,7 +119,7 @@ func TestScanTimes(t *testing.T) {
 func TestMoves(t *testing.T) {
 	j := open(t, journal.Options{Dir: "data", FS: vfs.NewMem(), Async: true})
 	defer shut(t, j)
-	w := newWorld(11)
+	w := newExpectation(11)
 	x, stop := run(t, j, Options{})
 	defer func() { stop() }()
 	want := make(map[engine.WalletNo][]MoveRow)
@@ -148,7 +148,7 @@ func TestMoves(t *testing.T) {
 	}
 	for range 2 {
 		w.await(t, x)
-		for wallet := engine.WalletNo(1); wallet <= worldWallets; wallet++ {
+		for wallet := engine.WalletNo(1); wallet <= modelWallets; wallet++ {
 			_, got, whole := scanned(t, x.History, &Scan{Wallet: wallet, NoTrades: true, Limit: 1 << 30})
 			if !whole || !reflect.DeepEqual(got, want[wallet]) {
 				t.Fatalf("wallet %d moved %+v, want %+v", wallet, got, want[wallet])
@@ -168,7 +168,7 @@ func TestMoves(t *testing.T) {
 
 // TestScanThatCannotBeRead: a damaged move is told, and that the index is closed.
 func TestScanThatCannotBeRead(t *testing.T) {
-	s := newStage(t)
+	s := newPriceTest(t)
 	h := s.x.History
 	scan := func() error {
 		_, err := h.Scan(&Scan{Wallet: 1, Limit: 5}, func(*TradeRow, *MoveRow) bool { return true })

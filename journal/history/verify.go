@@ -36,7 +36,7 @@ type VerifyOptions struct {
 }
 
 // VerifiedIndex is what VerifyIndex found.
-type Checkup struct {
+type Verdict struct {
 	Sequence engine.Sequence // up to which it was compared
 	Rows     uint64          // that were compared, of all kinds
 	Findings []journal.Finding
@@ -46,8 +46,8 @@ type Checkup struct {
 // VerifyIndex compares the index with one that is made anew from the journal as far as the first
 // one goes: row by row, whatever batches they were written in. It changes nothing but in Scratch.
 // The error is about the machine (the lock, space, Scratch), or that of ctx.
-func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Checkup, error) {
-	v := &Checkup{}
+func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Verdict, error) {
+	v := &Verdict{}
 	if err := o.Index.validate(j); err != nil {
 		return v, err
 	}
@@ -60,7 +60,7 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Checkup,
 		v.Notes = append(v.Notes, "there is no index: the next start makes one from the journal")
 		return v, nil
 	case err != nil && disk.Unreadable(err):
-		v.find(x.Path, err)
+		v.addFinding(x.Path, err)
 		return v, nil
 	case err != nil:
 		return v, err
@@ -71,13 +71,13 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Checkup,
 }
 
 // find adds a Finding.
-func (v *Checkup) find(where string, err error) {
+func (v *Verdict) addFinding(where string, err error) {
 	v.Findings = append(v.Findings, journal.Finding{Where: where, What: disk.Plain(err, ""),
 		Hint: hintIndex})
 }
 
 // verify compares an open index.
-func (v *Checkup) verify(ctx context.Context, x *Index, o *VerifyOptions) error {
+func (v *Verdict) verify(ctx context.Context, x *Index, o *VerifyOptions) error {
 	at, why, err := x.judge()
 	if err == nil && why == "" {
 		at, why, err = x.compare(at)
@@ -86,10 +86,10 @@ func (v *Checkup) verify(ctx context.Context, x *Index, o *VerifyOptions) error 
 	case err != nil && !disk.Unreadable(err):
 		return err
 	case err != nil:
-		v.find(x.Path, err)
+		v.addFinding(x.Path, err)
 		return nil
 	case why != "":
-		v.find(x.Path, errors.New(why))
+		v.addFinding(x.Path, errors.New(why))
 		return nil
 	case at.frame > o.Last:
 		v.Notes = append(v.Notes, fmt.Sprintf("the index goes up to frame %d, the journal is good up "+
@@ -121,10 +121,10 @@ func (x *Index) build(ctx context.Context, last uint64, progress func(done, tota
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := x.room(); err != nil {
+		if err := x.waitForDisk(); err != nil {
 			return err
 		}
-		for most := x.reach(); x.fold.at.frame < last && x.fold.commands < most; {
+		for most := x.batchSize(); x.fold.at.frame < last && x.fold.commands < most; {
 			b, ready, err := x.tail.Poll()
 			if err == nil && !ready {
 				err = fmt.Errorf("frame %d is not there", x.fold.at.frame+1)
@@ -230,10 +230,10 @@ type rowStream func() (key, value []byte, ok bool, err error)
 
 // compare compares all that two indexes hold. Where the lists of the first one end, it has the rest
 // from the trades, which are compared for themselves.
-func (v *Checkup) compare(x, y *Index, at *place) {
+func (v *Verdict) compare(x, y *Index, at *reached) {
 	mine, fresh := y.fold.at, *at
 	if mine.listed = fresh.listed; mine != fresh {
-		v.find(x.Path, fmt.Errorf("it says that it holds %+v, made anew it holds %+v", fresh, mine))
+		v.addFinding(x.Path, fmt.Errorf("it says that it holds %+v, made anew it holds %+v", fresh, mine))
 	}
 	for _, space := range []struct {
 		letter byte
@@ -257,30 +257,30 @@ func (v *Checkup) compare(x, y *Index, at *place) {
 }
 
 // rows compares two streams and says how many rows differ, and which is the first one.
-func (v *Checkup) rows(name string, x, y *Index,
+func (v *Verdict) rows(name string, x, y *Index,
 	open func(*pebble.DB) (rowStream, func() error, error)) {
 	a, closeA, err := open(x.db)
 	if err != nil {
-		v.find(x.Path, fmt.Errorf("%s: %w", name, err))
+		v.addFinding(x.Path, fmt.Errorf("%s: %w", name, err))
 		return
 	}
 	b, closeB, err := open(y.db)
 	if err != nil {
-		v.find(y.Path, errors.Join(fmt.Errorf("%s: %w", name, err), closeA()))
+		v.addFinding(y.Path, errors.Join(fmt.Errorf("%s: %w", name, err), closeA()))
 		return
 	}
 	differ, first, err := v.merge(a, b)
 	if err = errors.Join(err, closeA(), closeB()); err != nil {
-		v.find(x.Path, fmt.Errorf("%s: %w", name, err))
+		v.addFinding(x.Path, fmt.Errorf("%s: %w", name, err))
 	}
 	if differ > 0 {
-		v.find(x.Path, fmt.Errorf("%s: %d rows are not what the journal makes, the first one: %s",
+		v.addFinding(x.Path, fmt.Errorf("%s: %d rows are not what the journal makes, the first one: %s",
 			name, differ, first))
 	}
 }
 
 // merge walks two streams side by side.
-func (v *Checkup) merge(a, b rowStream) (differ uint64, first string, err error) {
+func (v *Verdict) merge(a, b rowStream) (differ uint64, first string, err error) {
 	wrong := func(format string, key []byte) {
 		if differ++; differ == 1 {
 			first = fmt.Sprintf(format, key)
@@ -362,7 +362,7 @@ func dealRows(db *pebble.DB) (rowStream, func() error, error) {
 	}
 	var chunk, key []byte
 	var from engine.Sequence
-	c := cursor{}
+	c := varints{}
 	return func() ([]byte, []byte, bool, error) {
 		if len(c.rest) == 0 {
 			at, value, ok, err := raw()
@@ -374,7 +374,7 @@ func dealRows(db *pebble.DB) (rowStream, func() error, error) {
 				return nil, nil, false, errRow
 			}
 			chunk, from = append(chunk[:0], value...), refOf(no).seq
-			c = cursor{rest: chunk}
+			c = varints{rest: chunk}
 		}
 		record, ok := c.record()
 		t := tradeRef{from + engine.Sequence(record.uvarint()), uint32(record.uvarint())}
@@ -396,7 +396,7 @@ func listRows(db *pebble.DB, last uint64) (rowStream, func() error, error) {
 	var run, key, value []byte
 	var list [8]byte
 	var seq engine.Sequence
-	c := cursor{}
+	c := varints{}
 	return func() ([]byte, []byte, bool, error) {
 		for {
 			if len(c.rest) == 0 {
@@ -409,7 +409,7 @@ func listRows(db *pebble.DB, last uint64) (rowStream, func() error, error) {
 				}
 				copy(list[:], at[1:])
 				run, seq = append(run[:0], some...), refOf(binary.BigEndian.Uint64(at[9:])).seq
-				c = cursor{rest: run}
+				c = varints{rest: run}
 			}
 			v := c.uvarint()
 			seq += engine.Sequence(v >> entryBits)
@@ -463,15 +463,15 @@ func restingRows(db *pebble.DB) (rowStream, func() error, error) {
 
 // marks compares the marks of time. The fresh index has one for each time, the other one some of
 // them, as far apart as they may be.
-func (v *Checkup) marks(x, y *Index) {
+func (v *Verdict) marks(x, y *Index) {
 	a, closeA, err := rawRows(x.db, spaceMarks)
 	if err != nil {
-		v.find(x.Path, fmt.Errorf("marks of time: %w", err))
+		v.addFinding(x.Path, fmt.Errorf("marks of time: %w", err))
 		return
 	}
 	b, closeB, err := rawRows(y.db, spaceMarks)
 	if err != nil {
-		v.find(y.Path, errors.Join(fmt.Errorf("marks of time: %w", err), closeA()))
+		v.addFinding(y.Path, errors.Join(fmt.Errorf("marks of time: %w", err), closeA()))
 		return
 	}
 	differ, marked := 0, engine.Time(0)
@@ -500,29 +500,29 @@ func (v *Checkup) marks(x, y *Index) {
 		}
 	}
 	if err = errors.Join(err, closeA(), closeB()); err != nil {
-		v.find(x.Path, fmt.Errorf("marks of time: %w", err))
+		v.addFinding(x.Path, fmt.Errorf("marks of time: %w", err))
 	}
 	if ok {
 		differ++
 	}
 	if differ > 0 {
-		v.find(x.Path, fmt.Errorf("marks of time: %d are not what the journal makes", differ))
+		v.addFinding(x.Path, fmt.Errorf("marks of time: %d are not what the journal makes", differ))
 	}
 }
 
 // unknown looks for keys that are in no space of the index.
-func (v *Checkup) unknown(x *Index) {
+func (v *Verdict) unknown(x *Index) {
 	known := []byte{spaceState, spaceOrder, spaceTrades, spaceDeals, spaceLists, spaceResting,
 		spaceMarks, spaceRules, spaceBuilder, spacePurse, spaceLink, spacePosition, spaceHolder,
 		spaceMove, spaceMarket, spacePoint, spaceVolume}
 	it, err := x.db.NewIter(nil)
 	if err != nil {
-		v.find(x.Path, err)
+		v.addFinding(x.Path, err)
 		return
 	}
 	for ok := it.First(); ok; {
 		if key := it.Key(); len(key) == 0 || !bytes.Contains(known, key[:1]) {
-			v.find(x.Path, fmt.Errorf("key %x is of no kind", key))
+			v.addFinding(x.Path, fmt.Errorf("key %x is of no kind", key))
 			break
 		} else if key[0] == 0xff {
 			break
@@ -531,6 +531,6 @@ func (v *Checkup) unknown(x *Index) {
 		}
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		v.find(x.Path, err)
+		v.addFinding(x.Path, err)
 	}
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// verified is what both checks found in a folder that nobody has open.
-type verified struct {
+// verifyRun is what both checks found in a folder that nobody has open.
+type verifyRun struct {
 	journal *journal.Checked
-	index   *Checkup
+	index   *Verdict
 	refused error // the journal could not even be opened
 }
 
 // findings are all that is wrong.
-func (v *verified) findings() []journal.Finding {
+func (v *verifyRun) findings() []journal.Finding {
 	if v.refused != nil {
 		return []journal.Finding{{Where: "journal", What: v.refused.Error()}}
 	}
@@ -33,9 +33,9 @@ func (v *verified) findings() []journal.Finding {
 }
 
 // verify checks a folder.
-func verify(t testing.TB, dir string) *verified {
+func verify(t testing.TB, dir string) *verifyRun {
 	t.Helper()
-	v := &verified{}
+	v := &verifyRun{}
 	j, err := journal.Open(journal.Options{Dir: dir, ReadOnly: true, Log: quiet()})
 	if err != nil {
 		v.refused = err
@@ -59,7 +59,7 @@ func verify(t testing.TB, dir string) *verified {
 func folder(t testing.TB) (dir string, head engine.Head) {
 	t.Helper()
 	dir = t.TempDir()
-	w := newWorld(7)
+	w := newExpectation(7)
 	j, rested := open(t, journal.Options{Dir: dir}), 0
 	for i := range 3 {
 		_, end := follow(t, j, journal.FollowerOptions{})

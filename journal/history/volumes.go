@@ -111,7 +111,7 @@ func (h *History) volumesUntil(no engine.MarketNo, at []engine.Time) (
 			continue
 		}
 		if key := volumeKey(no, since); it.SeekLT(key[:]) {
-			c := cursor{rest: it.Value()}
+			c := varints{rest: it.Value()}
 			if parts[i] = engine.Cash(c.uvarint()); c.bad || len(c.rest) > 0 {
 				return nil, errRow
 			}

@@ -13,11 +13,11 @@ import (
 
 // mustEqualVolumes compares what of a market's volume was traded before some times with a sum over
 // all that takers paid.
-func mustEqualVolumes(t *testing.T, x *Index, w *world, no engine.MarketNo) {
+func mustEqualVolumes(t *testing.T, x *Index, w *expectation, no engine.MarketNo) {
 	t.Helper()
-	at := []engine.Time{-1, worldStart, w.now, w.now + hour, w.now - 24*hour, 1 << 60}
+	at := []engine.Time{-1, modelStart, w.now, w.now + hour, w.now - 24*hour, 1 << 60}
 	for range 10 {
-		at = append(at, worldStart+engine.Time(w.r.Int64N(int64(w.now-worldStart)+1)))
+		at = append(at, modelStart+engine.Time(w.r.Int64N(int64(w.now-modelStart)+1)))
 	}
 	want := make([]engine.Cash, len(at))
 	for i, until := range at {
@@ -37,7 +37,7 @@ func mustEqualVolumes(t *testing.T, x *Index, w *world, no engine.MarketNo) {
 // long after are where they belong, also while nothing of them is written yet; one key for each
 // hour that is over.
 func TestVolumesByHand(t *testing.T) {
-	s := newStage(t)
+	s := newPriceTest(t)
 	const day = 24 * hour
 	trade := func(at engine.Time, shares int) {
 		s.frame(at, engine.Event{Kind: engine.Filled, Price: 5000, Remaining: engine.Lot,
@@ -94,7 +94,7 @@ func TestVolumesByHand(t *testing.T) {
 func TestVolumesOverHours(t *testing.T) {
 	for seed := range uint64(4) {
 		j := open(t, journal.Options{Dir: "data", FS: vfs.NewMem(), Async: true})
-		w := newWorld(100 + seed)
+		w := newExpectation(100 + seed)
 		r := rand.New(rand.NewPCG(seed, 5))
 		x, stop := run(t, j, Options{})
 		check := func() {

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	worldWallets = 8
-	worldOwner   = engine.WalletNo(3) // trades for wallets 5 and 6, too
-	worldStart   = engine.Time(1_700_000_000_000)
+	modelWallets = 8
+	modelOwner   = engine.WalletNo(3) // trades for wallets 5 and 6, too
+	modelStart   = engine.Time(1_700_000_000_000)
 )
 
-// world makes frames of every Command there is, in markets with fees that trade, resolve and pay
+// expectation makes frames of every Command there is, in markets with fees that trade, resolve and pay
 // out, and keeps beside them what a plain reader of the Events would: exact averages, all live
 // orders in one list, all prices minute by minute.
-type world struct {
+type expectation struct {
 	x    *engine.Exchange
 	r    *rand.Rand
 	head engine.Head
@@ -30,16 +30,16 @@ type world struct {
 
 	listed   []engine.Listing
 	payout   map[engine.MarketNo]engine.Price
-	live     []*worldOrder
-	tokens   map[worldToken]*worldPosition
+	live     []*expectedOrder
+	tokens   map[expectedToken]*expectedPosition
 	cash     map[engine.WalletNo]int64 // paid in, less paid out, with collected fees
 	fees     engine.Cash               // taken in all
 	external map[engine.MarketNo]*[2]engine.Size
-	outside  map[worldToken]int64     // value of what came from outside, less what went there
+	outside  map[expectedToken]int64  // value of what came from outside, less what went there
 	linked   map[engine.WalletNo]bool // to worldOwner
 	took     int64                    // fees collected
 	volume   map[engine.MarketNo]int64
-	sold     map[engine.MarketNo][]worldSale
+	sold     map[engine.MarketNo][]expectedSale
 	trades   map[engine.MarketNo]uint64
 	last     map[engine.MarketNo]engine.Price // of outcome 0
 	points   map[engine.MarketNo]map[engine.Time]uint32
@@ -47,7 +47,7 @@ type world struct {
 	settled  map[engine.Settlement]int
 }
 
-type worldOrder struct {
+type expectedOrder struct {
 	id     engine.OrderID
 	market engine.MarketNo
 	owner  engine.WalletNo
@@ -55,20 +55,20 @@ type worldOrder struct {
 	price  engine.Price
 }
 
-// worldSale is what a taker paid or got.
-type worldSale struct {
+// expectedSale is what a taker paid or got.
+type expectedSale struct {
 	at   engine.Time
 	cash int64
 }
 
-type worldToken struct {
+type expectedToken struct {
 	wallet  engine.WalletNo
 	market  engine.MarketNo
 	outcome engine.Outcome
 }
 
-// worldPosition is a position by the book: cost and profit are exact fractions.
-type worldPosition struct {
+// expectedPosition is a position by the book: cost and profit are exact fractions.
+type expectedPosition struct {
 	size, bought              int64
 	cost, realized            *big.Rat
 	paid, got, fees, redeemed int64
@@ -76,16 +76,16 @@ type worldPosition struct {
 	parted                    int64 // how often something left
 }
 
-func newWorld(seed uint64) *world {
-	return &world{x: engine.NewExchange(seed), r: rand.New(rand.NewPCG(seed, 77)), now: worldStart,
+func newExpectation(seed uint64) *expectation {
+	return &expectation{x: engine.NewExchange(seed), r: rand.New(rand.NewPCG(seed, 77)), now: modelStart,
 		payout:   make(map[engine.MarketNo]engine.Price),
-		tokens:   make(map[worldToken]*worldPosition),
+		tokens:   make(map[expectedToken]*expectedPosition),
 		cash:     make(map[engine.WalletNo]int64),
 		external: make(map[engine.MarketNo]*[2]engine.Size),
-		outside:  make(map[worldToken]int64),
-		linked:   map[engine.WalletNo]bool{worldOwner: true},
+		outside:  make(map[expectedToken]int64),
+		linked:   map[engine.WalletNo]bool{modelOwner: true},
 		volume:   make(map[engine.MarketNo]int64),
-		sold:     make(map[engine.MarketNo][]worldSale),
+		sold:     make(map[engine.MarketNo][]expectedSale),
 		trades:   make(map[engine.MarketNo]uint64),
 		last:     make(map[engine.MarketNo]engine.Price),
 		points:   make(map[engine.MarketNo]map[engine.Time]uint32),
@@ -97,7 +97,7 @@ func newWorld(seed uint64) *world {
 func worldAddress(w engine.WalletNo) engine.Address { return engine.Address{19: byte(w)} }
 
 // id draws an id that was never used.
-func (w *world) id() engine.OrderID {
+func (w *expectation) id() engine.OrderID {
 	w.ids++
 	var id engine.OrderID
 	binary.BigEndian.PutUint64(id[:], w.r.Uint64())
@@ -106,8 +106,8 @@ func (w *world) id() engine.OrderID {
 }
 
 // command draws the next Command. The first ones make wallets 1 to worldWallets, in order.
-func (w *world) command() engine.Command {
-	if n := w.ids; n < worldWallets {
+func (w *expectation) command() engine.Command {
+	if n := w.ids; n < modelWallets {
 		return engine.Command{Kind: engine.Deposit, ID: w.id(),
 			Address: worldAddress(engine.WalletNo(n + 1)), Cash: 500 * engine.Unit}
 	}
@@ -116,13 +116,13 @@ func (w *world) command() engine.Command {
 		w.list(&c)
 		return c
 	}
-	wallet := engine.WalletNo(1 + w.r.IntN(worldWallets))
+	wallet := engine.WalletNo(1 + w.r.IntN(modelWallets))
 	n := len(w.listed)
 	no := engine.MarketNo(max(1, n-2) + w.r.IntN(min(n, 3)))
 	c := engine.Command{ID: w.id(), Wallet: wallet, Owner: wallet, Market: no,
 		Outcome: engine.Outcome(w.r.IntN(2)), Address: worldAddress(wallet)}
 	if (wallet == 5 || wallet == 6) && w.r.IntN(2) == 0 {
-		c.Owner = worldOwner
+		c.Owner = modelOwner
 	}
 	switch x := w.r.IntN(100); {
 	case x < 58:
@@ -143,7 +143,7 @@ func (w *world) command() engine.Command {
 }
 
 // order draws a Place.
-func (w *world) order(c *engine.Command) {
+func (w *expectation) order(c *engine.Command) {
 	c.Kind, c.Side, c.Type = engine.Place, engine.Side(w.r.IntN(2)), engine.OrderType(w.r.IntN(4))
 	c.Seen, c.Key = w.head.Sequence, uint32(w.r.IntN(2))
 	c.Size = engine.Size(1+w.r.IntN(1500)) * engine.Lot
@@ -160,7 +160,7 @@ func (w *world) order(c *engine.Command) {
 }
 
 // operator draws what is rarer.
-func (w *world) operator(c *engine.Command) {
+func (w *expectation) operator(c *engine.Command) {
 	c.Wallet = 0
 	switch w.r.IntN(12) {
 	case 0, 1:
@@ -175,7 +175,7 @@ func (w *world) operator(c *engine.Command) {
 		c.Kind, c.Cash = engine.Collect, engine.Cash(1+w.r.IntN(engine.Unit/5))
 	case 6:
 		c.Kind, c.Address = engine.Link, worldAddress(engine.WalletNo(5+w.r.IntN(2)))
-		c.Holder = worldAddress(worldOwner)
+		c.Holder = worldAddress(modelOwner)
 	case 7:
 		if w.r.IntN(3) == 0 {
 			w.list(c)
@@ -187,10 +187,10 @@ func (w *world) operator(c *engine.Command) {
 			c.Kind, c.State = engine.SetState, engine.Open+engine.MarketState(w.r.IntN(3)*w.r.IntN(2))
 		}
 	case 9:
-		c.Kind, c.Wallet = engine.CancelAll, engine.WalletNo(1+w.r.IntN(worldWallets))
+		c.Kind, c.Wallet = engine.CancelAll, engine.WalletNo(1+w.r.IntN(modelWallets))
 		c.Reason, c.Owner, c.Market = engine.ByOperator, 0, c.Market*engine.MarketNo(w.r.IntN(2))
 	case 10:
-		c.Kind, c.Wallet = engine.SetPrevention, engine.WalletNo(1+w.r.IntN(worldWallets))
+		c.Kind, c.Wallet = engine.SetPrevention, engine.WalletNo(1+w.r.IntN(modelWallets))
 		c.Prevention = engine.Prevention(w.r.IntN(4))
 	case 11:
 		c.Kind = engine.SetState // opened again, mostly
@@ -199,7 +199,7 @@ func (w *world) operator(c *engine.Command) {
 }
 
 // list draws a new market, or new rules for one.
-func (w *world) list(c *engine.Command) {
+func (w *expectation) list(c *engine.Command) {
 	l := engine.Listing{Tick: 100, Open: true,
 		Fee: engine.Fee{Rate: uint16(w.r.IntN(3) * 441), Exponent: uint8(1 + w.r.IntN(2))}}
 	if c.Kind = engine.List; len(w.listed) > 0 && w.r.IntN(2) == 0 {
@@ -214,7 +214,7 @@ func (w *world) list(c *engine.Command) {
 }
 
 // frame makes the next frame, of n Commands.
-func (w *world) frame(n int) *engine.Frame {
+func (w *expectation) frame(n int) *engine.Frame {
 	w.now += engine.Time(w.r.IntN(20_000))
 	if w.r.IntN(40) == 0 {
 		w.now += engine.Time(w.r.IntN(8 * 3_600_000))
@@ -222,7 +222,7 @@ func (w *world) frame(n int) *engine.Frame {
 	f := &engine.Frame{Engine: engine.Version, Epoch: 1, No: w.head.Frame + 1,
 		First: w.head.Sequence + 1, Time: w.now}
 	if f.No == 1 {
-		n = worldWallets + 2 // nothing random before all wallets are there
+		n = modelWallets + 2 // nothing random before all wallets are there
 	}
 	for i := range n {
 		c := w.command()
@@ -243,7 +243,7 @@ func (w *world) frame(n int) *engine.Frame {
 }
 
 // write appends and waits for frames of n Commands each.
-func (w *world) write(t testing.TB, j *journal.Journal, frames, n int) {
+func (w *expectation) write(t testing.TB, j *journal.Journal, frames, n int) {
 	t.Helper()
 	for range frames {
 		f := w.frame(n)
@@ -257,16 +257,16 @@ func (w *world) write(t testing.TB, j *journal.Journal, frames, n int) {
 }
 
 // token is a position, made if it is new.
-func (w *world) token(wallet engine.WalletNo, m engine.MarketNo, o engine.Outcome) *worldPosition {
-	k := worldToken{wallet, m, o}
+func (w *expectation) token(wallet engine.WalletNo, m engine.MarketNo, o engine.Outcome) *expectedPosition {
+	k := expectedToken{wallet, m, o}
 	if w.tokens[k] == nil {
-		w.tokens[k] = &worldPosition{cost: new(big.Rat), realized: new(big.Rat)}
+		w.tokens[k] = &expectedPosition{cost: new(big.Rat), realized: new(big.Rat)}
 	}
 	return w.tokens[k]
 }
 
 // change moves tokens in (size above 0) or out, for cash paid or got, and a fee.
-func (p *worldPosition) change(size, cash, fee int64) {
+func (p *expectedPosition) change(size, cash, fee int64) {
 	p.fees += fee
 	if size >= 0 {
 		p.size, p.bought, p.paid = p.size+size, p.bought+size, p.paid+cash+fee
@@ -280,7 +280,7 @@ func (p *worldPosition) change(size, cash, fee int64) {
 }
 
 // note reads the Events of a Command.
-func (w *world) note(c *engine.Command, seq engine.Sequence, events []engine.Event) {
+func (w *expectation) note(c *engine.Command, seq engine.Sequence, events []engine.Event) {
 	for i := range events {
 		e := &events[i]
 		w.kinds[e.Kind]++
@@ -321,7 +321,7 @@ func (w *world) note(c *engine.Command, seq engine.Sequence, events []engine.Eve
 		case engine.Cancelled:
 			w.drop(e.Order)
 		case engine.Placed:
-			o := &worldOrder{id: c.ID, market: c.Market, owner: c.Owner, price: e.Price,
+			o := &expectedOrder{id: c.ID, market: c.Market, owner: c.Owner, price: e.Price,
 				bid: (c.Side == engine.Buy) == (c.Outcome == 0)}
 			if c.Outcome == 1 {
 				o.price = 10_000 - o.price
@@ -337,13 +337,13 @@ func (w *world) note(c *engine.Command, seq engine.Sequence, events []engine.Eve
 			cash = r.Making
 		}
 		w.volume[c.Market] += cash
-		w.sold[c.Market] = append(w.sold[c.Market], worldSale{w.now, cash})
+		w.sold[c.Market] = append(w.sold[c.Market], expectedSale{w.now, cash})
 	}
 }
 
 // move reads what came from outside, or went there.
-func (w *world) move(e *engine.Event, halves [2]int64) {
-	size, k := int64(e.Size), worldToken{e.Wallet, e.Market, e.Outcome}
+func (w *expectation) move(e *engine.Event, halves [2]int64) {
+	size, k := int64(e.Size), expectedToken{e.Wallet, e.Market, e.Outcome}
 	if e.Kind == engine.Withdrawn {
 		size = -size
 	}
@@ -362,7 +362,7 @@ func (w *world) move(e *engine.Event, halves [2]int64) {
 }
 
 // fill reads one fill.
-func (w *world) fill(c *engine.Command, e *engine.Event) {
+func (w *expectation) fill(c *engine.Command, e *engine.Event) {
 	w.settled[e.Settlement]++
 	size, price := int64(e.Size), int64(e.Price)
 	for i, party := range []struct {
@@ -397,12 +397,12 @@ func (w *world) fill(c *engine.Command, e *engine.Event) {
 }
 
 // drop forgets an order that rests no more.
-func (w *world) drop(id engine.OrderID) {
-	w.live = slices.DeleteFunc(w.live, func(o *worldOrder) bool { return o.id == id })
+func (w *expectation) drop(id engine.OrderID) {
+	w.live = slices.DeleteFunc(w.live, func(o *expectedOrder) bool { return o.id == id })
 }
 
 // price notes what every market's price is now, if it differs from what it was.
-func (w *world) price() {
+func (w *expectation) price() {
 	for no := engine.MarketNo(1); int(no) <= len(w.listed); no++ {
 		var bids, asks []engine.Price
 		for _, o := range w.live {
@@ -429,7 +429,7 @@ func (w *world) price() {
 }
 
 // at is the price of a market at the end of the minute of a time.
-func (w *world) at(no engine.MarketNo, now engine.Time) (twice uint32, known bool) {
+func (w *expectation) at(no engine.MarketNo, now engine.Time) (twice uint32, known bool) {
 	best := engine.Time(-1)
 	for at, p := range w.points[no] {
 		if at <= now && at > best {
@@ -441,7 +441,7 @@ func (w *world) at(no engine.MarketNo, now engine.Time) (twice uint32, known boo
 
 // probe asks the engine for what a wallet has: the refusal of a withdrawal that nobody can afford
 // says it.
-func (w *world) probe(t *testing.T, wallet engine.WalletNo, m engine.MarketNo, o engine.Outcome) (
+func (w *expectation) probe(t *testing.T, wallet engine.WalletNo, m engine.MarketNo, o engine.Outcome) (
 	total, held int64) {
 	t.Helper()
 	c := engine.Command{Kind: engine.Withdraw, Address: worldAddress(wallet), Market: m, Outcome: o,
@@ -454,7 +454,7 @@ func (w *world) probe(t *testing.T, wallet engine.WalletNo, m engine.MarketNo, o
 }
 
 // holders are all who hold a token, the largest first.
-func (w *world) holders(m engine.MarketNo, o engine.Outcome) (all []Holder) {
+func (w *expectation) holders(m engine.MarketNo, o engine.Outcome) (all []Holder) {
 	for k, p := range w.tokens {
 		if k.market == m && k.outcome == o && p.size > 0 {
 			all = append(all, Holder{k.wallet, engine.Size(p.size)})

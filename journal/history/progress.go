@@ -1,0 +1,119 @@
+package history
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"clobd/engine"
+)
+
+// progress is how far the index has come, and who waits for it to go on.
+type progress struct {
+	sequence atomic.Uint64
+	wanted   chan struct{} // gets a value when somebody begins to wait
+
+	mu     sync.Mutex
+	moved  chan struct{} // closed at the next publish; nil while nobody waits
+	ended  bool          // the index will not move again
+	failed error         // why, unless Close ended it
+	held   error         // why the index does not move for now
+}
+
+// Sequence is how far the index has come: every answer that is begun after it was read knows at
+// least the Commands up to it.
+func (p *progress) Sequence() engine.Sequence { return engine.Sequence(p.sequence.Load()) }
+
+// publish shows that the index has come to seq, and wakes those who wait.
+func (p *progress) publish(seq engine.Sequence) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sequence.Store(uint64(seq))
+	p.wake()
+}
+
+// wake lets all who wait look again. Callers hold mu.
+func (p *progress) wake() {
+	if p.moved != nil {
+		close(p.moved)
+		p.moved = nil
+	}
+}
+
+// end says that the index will not move any more, because of err if it is not nil, and wakes those
+// who wait.
+func (p *progress) end(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended = true; p.failed == nil {
+		p.failed = err
+	}
+	p.wake()
+}
+
+// hold says that the index does not move for now, because of err, and wakes those who wait; nil: it
+// moves.
+func (p *progress) hold(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held = err; err != nil {
+		p.wake()
+	}
+}
+
+// Failed says why the index does not move: the error with which Index.Run ended, for good, or that
+// its disk takes nothing, for as long as that lasts. It is nil if the index moves. What is asked
+// while it is not is answered as of Sequence.
+func (p *progress) Failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed != nil {
+		return p.failed
+	}
+	return p.held
+}
+
+// Await waits until the index has come to seq, at most for d, and says whether it has. It says
+// false at once when the index does not move: it was closed, or Failed says why.
+func (p *progress) Await(seq engine.Sequence, d time.Duration) bool {
+	if p.Sequence() >= seq {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		moved := p.next(seq)
+		if moved == nil {
+			return p.Sequence() >= seq
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return p.Sequence() >= seq
+		}
+	}
+}
+
+// next is closed when the index moves; nil if there is nothing to wait for.
+func (p *progress) next(seq engine.Sequence) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended || p.held != nil || p.Sequence() >= seq {
+		return nil
+	}
+	if p.moved == nil {
+		p.moved = make(chan struct{})
+	}
+	select {
+	case p.wanted <- struct{}{}:
+	default:
+	}
+	return p.moved
+}
+
+// awaited says whether somebody waits.
+func (p *progress) awaited() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.moved != nil
+}
