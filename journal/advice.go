@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// IsDamage says whether an error means that what was once promised is not there any more, or not as
-// it was: starting again will not help. Damage of the index is none: it is made anew.
+// IsDamage reports whether an error means that acknowledged data is missing or has changed, so that
+// starting again does not help. Damage of the index does not count: the index is made anew.
 func IsDamage(err error) bool {
 	var broken *Break
 	var lost *LossError
@@ -22,8 +22,8 @@ func IsDamage(err error) bool {
 		pebble.IsCorruptionError(err)
 }
 
-// Advice is what to do about an error of this package, "" if it does not say. The error's own text
-// holds it behind "; ".
+// Advice is what to do about an error of this package, "" if it has no advice. The error's text
+// ends with "; " and the advice.
 func Advice(err error) string {
 	var locked *disk.LockedError
 	var broken *Break

@@ -15,21 +15,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Copied says what a Backup holds.
+// Copied describes a backup.
 type Copied struct {
 	Journal    uint64      // its ID
 	Head       engine.Head // of its last frame
 	Checkpoint *Checkpoint // that lies in it; nil if there was none
-	Hole       uint64      // last frame that is missing in it, 0: none is; then the index is in it
+	Hole       uint64      // Journal.Hole; if not 0 the index is in the backup, too
 	Bytes      int64       // of all its files
 }
 
-// Backup makes a data folder in dir, which must not exist, of all frames that were appended so far,
-// of the newest checkpoint, and with a mark that says where it ends. It waits for one sync of the
-// log, and nobody waits for it. Files that never change are linked where dir is on the same
-// filesystem. The index can be made of the frames and is left out, but where an accepted loss left
-// out some of them: then index must copy it to a folder; nil: it is not open. On an error dir is as
-// it is then: of no use.
+// Backup makes a data folder in dir, which must not exist: all frames that were appended so far,
+// the newest checkpoint, and a mark of the end. It waits for one sync of the log; nothing waits for
+// it. Files that never change are linked if dir is on the same filesystem. The index is left out,
+// for it can be made from the frames. Only after an accepted loss, when frames are missing, index
+// must copy it into a folder; nil means that it is not open. After an error dir must be deleted.
 func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, error) {
 	if !j.gate.Enter() {
 		return nil, ErrClosed
@@ -42,12 +41,12 @@ func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, err
 	if err := disk.MakeFolder(on, dir); err != nil {
 		return nil, fmt.Errorf("back up: %w", err)
 	}
-	// The checkpoint first: its frame is in what is copied after it.
+	// The checkpoint first: then its frame is in the journal that is copied after it.
 	c, err := j.copyCheckpoint(dir)
 	if err != nil {
 		return nil, fmt.Errorf("back up the checkpoint: %w", err)
 	}
-	if j.Hole > 0 { // and the index: where it is must be in it, too
+	if j.Hole > 0 { // before the journal, which then has all frames that the index knows
 		err := errors.New("it is not open")
 		if index != nil {
 			err = index(filepath.Join(dir, "index"))
@@ -68,13 +67,14 @@ func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, err
 }
 
 // copyCheckpoint copies the newest checkpoint that is not known to be damaged; nil if there is
-// none. While it looks the follower may remove one.
+// none. The Follower may remove one meanwhile.
 func (j *Journal) copyCheckpoint(dir string) (*Checkpoint, error) {
 	on := j.Options.FS
 	good, _ := j.Checkpoints()
 	for i := range good {
 		c := &good[i]
-		if c.Journal != j.ID || j.damaged.has(c.Path) {
+		_, damaged := j.damaged.Load(c.Path)
+		if c.Journal != j.ID || damaged {
 			continue
 		}
 		folder := filepath.Join(dir, checkpointFolder)
@@ -102,7 +102,7 @@ func linkOrCopy(on vfs.FS, from, to string) error {
 	return copyFile(on, from, to)
 }
 
-// copyFile copies a file durably; the folder's entry is the caller's to sync.
+// copyFile copies a file durably. The caller syncs the folder.
 func copyFile(on vfs.FS, from, to string) error {
 	in, err := on.Open(from, vfs.SequentialReadsOption)
 	if err != nil {
@@ -119,7 +119,7 @@ func copyFile(on vfs.FS, from, to string) error {
 	return errors.Join(err, out.Close(), in.Close())
 }
 
-// sealCopy finds where a copy ends, and writes a mark that says so.
+// sealCopy finds the end of a copied journal and writes its mark.
 func sealCopy(on vfs.FS, dir string) (*Copied, error) {
 	k, err := Open(Options{Dir: dir, FS: on, ReadOnly: true, MemTable: 1 << 20,
 		Log: slog.New(slog.DiscardHandler), Words: io.Discard, Exit: func(int) {}})
@@ -149,7 +149,7 @@ func sealCopy(on vfs.FS, dir string) (*Copied, error) {
 	return out, err
 }
 
-// sizeOf is how many bytes all files below a folder have.
+// sizeOf is the size of all files below a folder.
 func sizeOf(on vfs.FS, dir string) (total int64, err error) {
 	names, err := on.List(dir)
 	if err != nil {

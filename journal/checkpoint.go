@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"clobd/engine"
@@ -20,18 +20,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// State is what a journal's frames make: an Exchange, and what its owner builds beside it from the
-// same frames.
+// State is what a journal's frames make: an Exchange, and whatever the owner builds beside it from
+// the same frames.
 type State struct {
 	// Seed salts the tables of a fresh Exchange.
 	Seed uint64
-	// Exchange is made by whoever is handed a fresh State.
+	// Exchange is nil in a fresh State: the journal makes it.
 	Exchange *engine.Exchange
-	// Each is called with each frame that was replayed; nil: nothing is built beside the Exchange.
-	// An error ends the replay.
+	// Each is called with each frame after it was replayed; nil: nothing is built beside the
+	// Exchange. An error ends the replay.
 	Each func(*engine.Frame) error
-	// Save hands what Each built to sink, in the chunks of an engine.Packer; Load builds it from them.
-	// Both are nil if there is nothing to be kept.
+	// Save writes what Each built to sink, in the chunks of an engine.Packer; Load reads it back.
+	// Both are nil if nothing is kept.
 	Save func(sink func(chunk []byte) error) error
 	Load func(next func() ([]byte, error)) error
 }
@@ -46,31 +46,31 @@ type Checkpoint struct {
 	Created   time.Time
 	Bytes     int64
 
-	beside bool // holds what was built beside the Exchange
+	beside bool // holds more than the Exchange: what Save wrote
 }
 
-// A checkpoint file is four packed parts, one behind the other: what it is, the Exchange, what was
-// built beside it, and how long it all is.
+// A checkpoint file is four packed parts, one behind the other: its description, the Exchange, what
+// Save wrote, and the length of all that.
 const (
 	checkpointFolder = "checkpoints"
 	checkpointSuffix = ".checkpoint"
 	checkpointFormat = 1
 	tempSuffix       = ".tmp"
 
-	// keepCheckpoints is how many are kept: if the newest is damaged the one before it serves.
+	// keepCheckpoints is how many are kept: the older one serves if the newest is damaged.
 	keepCheckpoints = 2
-	// checkpointSync is how many bytes are written between two syncs, so that the disk never has much
-	// to do when the log wants its turn.
+	// checkpointSync is how many bytes are written between two syncs, so that a sync of the log never
+	// waits for many of them.
 	checkpointSync = 4 << 20
 	// checkpointBurst is how many bytes are written at once.
 	checkpointBurst = 256 << 10
 )
 
-// ErrCheckpoint says that a checkpoint cannot be used with this journal.
+// ErrCheckpoint is the error of a checkpoint that does not belong to this journal.
 var ErrCheckpoint = errors.New("checkpoint does not fit")
 
-// Checkpoints describes the checkpoints whose descriptions can be read, the newest first, and says
-// what is wrong with the other files there. Whether their contents are good only loading tells.
+// Checkpoints returns the checkpoints whose descriptions can be read, the newest first, and what is
+// wrong with the others. Whether their contents are good shows only when they are loaded.
 func (j *Journal) Checkpoints() (good []Checkpoint, bad []error) {
 	good, unread := survey(j.Options.FS, filepath.Join(j.Dir, checkpointFolder))
 	for _, u := range unread {
@@ -79,7 +79,7 @@ func (j *Journal) Checkpoints() (good []Checkpoint, bad []error) {
 	return good, bad
 }
 
-// unreadCheckpoint is one, or the folder of them, whose description cannot be read.
+// unreadCheckpoint is a checkpoint, or the folder, that cannot be read.
 type unreadCheckpoint struct {
 	path string
 	why  error
@@ -105,18 +105,12 @@ func survey(on vfs.FS, dir string) (good []Checkpoint, bad []unreadCheckpoint) {
 		good = append(good, *c)
 	}
 	slices.SortFunc(good, func(a, b Checkpoint) int {
-		switch {
-		case a.Head.Frame > b.Head.Frame:
-			return -1
-		case a.Head.Frame < b.Head.Frame:
-			return 1
-		}
-		return strings.Compare(b.Path, a.Path)
+		return cmp.Or(cmp.Compare(b.Head.Frame, a.Head.Frame), strings.Compare(b.Path, a.Path))
 	})
 	return good, bad
 }
 
-// describe reads what a file says that it is.
+// describe reads the description in a checkpoint file.
 func describe(on vfs.FS, path string) (*Checkpoint, error) {
 	r, err := openCheckpoint(on, path)
 	if err != nil {
@@ -173,7 +167,7 @@ func (r *checkpointReader) next() ([]byte, error) {
 	return r.buf[:n], nil
 }
 
-// skip reads a part that nobody wants.
+// skip reads over a part.
 func (r *checkpointReader) skip() error {
 	for {
 		b, err := r.next()
@@ -229,8 +223,8 @@ func (c *Checkpoint) pack(sink func([]byte) error) error {
 	return p.Close(0)
 }
 
-// load makes s of a checkpoint. It is read to its end, so that no damage of it goes unseen. Then it
-// is held against the journal: the frame that it names must be there, with that hash.
+// load makes s of a checkpoint. It reads the file to its end, so that all damage is seen. The
+// journal must have the frame that the checkpoint names, with the same hash.
 func (j *Journal) load(ctx context.Context, c *Checkpoint, s *State) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -290,7 +284,7 @@ func (r *checkpointReader) end() error {
 	return nil
 }
 
-// fits says why a checkpoint cannot be one of this journal.
+// fits returns why a checkpoint cannot belong to this journal, or nil.
 func (j *Journal) fits(c *Checkpoint) error {
 	switch last := j.latest.last(); {
 	case c.Journal != j.ID:
@@ -313,8 +307,8 @@ func (j *Journal) fits(c *Checkpoint) error {
 	return nil
 }
 
-// Checkpoint saves s, which must be what the frames up to head make, and forgets the oldest ones.
-// It writes as fast as the disk takes it: beside trading a Follower does so with care.
+// Checkpoint saves s, which must be the state after frame head, and removes old checkpoints. It
+// writes as fast as the disk allows; while the node trades, a Follower writes at a limited rate.
 func (j *Journal) Checkpoint(ctx context.Context, s *State, head engine.Head) (*Checkpoint, error) {
 	if !j.gate.Enter() {
 		return nil, ErrClosed
@@ -323,7 +317,7 @@ func (j *Journal) Checkpoint(ctx context.Context, s *State, head engine.Head) (*
 	return j.save(ctx, s, &Checkpoint{Head: head, Partition: j.partition}, 0)
 }
 
-// save is Checkpoint at so many bytes a second; 0 is no limit.
+// save is Checkpoint at rate bytes a second; 0 is no limit.
 func (j *Journal) save(
 	ctx context.Context, s *State, c *Checkpoint, rate int64) (*Checkpoint, error) {
 	if s.Exchange.Digest() != c.Head.Digest || c.Head.Frame == 0 {
@@ -339,7 +333,7 @@ func (j *Journal) save(
 	if err := c.write(on, s, &pacedWriter{ctx: ctx, rate: rate}); err != nil {
 		return nil, fmt.Errorf("write checkpoint %s: %w", c.Path, err)
 	}
-	j.damaged.remove(c.Path)
+	j.damaged.Delete(c.Path)
 	j.prune()
 	return c, nil
 }
@@ -374,7 +368,7 @@ func (c *Checkpoint) write(on vfs.FS, s *State, w *pacedWriter) (err error) {
 		err = on.Rename(temp, c.Path)
 	}
 	if err != nil {
-		on.Remove(temp) // it is of no use, and may be what filled the disk
+		on.Remove(temp) // it may be what filled the disk
 		return err
 	}
 	c.Bytes = w.total
@@ -392,7 +386,7 @@ type pacedWriter struct {
 	unsynced int64
 }
 
-// chunk takes the next bytes.
+// chunk appends the next bytes.
 func (w *pacedWriter) chunk(b []byte) error {
 	w.buf = append(w.buf, b...)
 	w.total += int64(len(b))
@@ -402,7 +396,7 @@ func (w *pacedWriter) chunk(b []byte) error {
 	return w.flush()
 }
 
-// flush writes what was taken, and waits until it is time for more.
+// flush writes the bytes that were appended, and waits as long as the rate asks for.
 func (w *pacedWriter) flush() error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -431,10 +425,10 @@ func (w *pacedWriter) flush() error {
 	return nil
 }
 
-// prune removes what is not needed any more: what was found damaged, what is left of files that
-// were never finished, and all but the newest ones. What an earlier engine version left last stays:
-// without it that version's frames would have to be replayed. So does what cannot be read just now,
-// for want of file handles or on a disk that fails: nobody knows what it is.
+// prune removes checkpoints that are not needed any more: damaged ones, unfinished files, and all
+// but the newest ones. The last one of an earlier engine version stays: without it that version's
+// frames would have to be replayed. Files that cannot be read just now, for want of file handles or
+// on a disk that fails, stay, too: they may be good.
 func (j *Journal) prune() {
 	on, dir := j.Options.FS, filepath.Join(j.Dir, checkpointFolder)
 	good, bad := survey(on, dir)
@@ -446,7 +440,8 @@ func (j *Journal) prune() {
 	}
 	for i := range good {
 		c := &good[i]
-		if c.Journal != j.ID || c.Head.Frame > j.latest.last() || j.damaged.has(c.Path) {
+		_, damaged := j.damaged.Load(c.Path)
+		if c.Journal != j.ID || c.Head.Frame > j.latest.last() || damaged {
 			continue
 		}
 		if kept < keepCheckpoints || c.Engine != engine.Version && !earlier {
@@ -465,34 +460,4 @@ func (j *Journal) prune() {
 	if err != nil {
 		j.Options.Log.Warn("old checkpoints cannot be removed", "path", dir, "error", err)
 	}
-}
-
-// pathSet is a set of files that several goroutines may change.
-type pathSet struct {
-	mu    sync.Mutex
-	paths map[string]bool
-}
-
-// add adds a path.
-func (p *pathSet) add(path string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.paths == nil {
-		p.paths = make(map[string]bool)
-	}
-	p.paths[path] = true
-}
-
-// remove takes a path out.
-func (p *pathSet) remove(path string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.paths, path)
-}
-
-// has reports whether a path is in the set.
-func (p *pathSet) has(path string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.paths[path]
 }

@@ -19,31 +19,30 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// collector finds frames in the files of a database that does not open, or does not give all of
-// them back. It does not ask what the files say of themselves: a frame begins with a mark, says how
-// long it is, and has a checksum, its number and the hash of the one before it. So a table without
-// an end, or of which no manifest knows, gives back what is whole of it, and so does a log behind
-// the place where it is damaged.
+// collector finds frames in the bytes of the files of a damaged database. It needs none of the
+// database's own structure: a frame begins with known bytes, and has its length, a checksum, its
+// number and the hash of the frame before it. So whole frames are found in a table without an end,
+// in a table that no manifest names, and in a log behind the place where it is damaged.
 type collector struct {
 	r     *rescuer
 	db    *pebble.DB
 	batch *pebble.Batch
 	frame engine.Frame
-	// seen has a part of the hash of each frame that was written, and others the frames with the same
-	// number but another hash: the end of a log that was written again after a crash, for one.
+	// seen has a part of the hash of each frame that was written into db. others has further frames
+	// with the same number and another hash: old ends of a log that was written again after a crash.
 	seen   map[uint64]uint64
 	others map[uint64][][]byte
 	newer  int // frames of a later format
-	// suspects are frames with a wrong checksum, and unflipped how many of them were brought back.
+	// suspects are frames with a wrong checksum; unflipped is how many of them were repaired.
 	suspects  [][]byte
 	unflipped uint64
 	meta      map[string]uint64
 	unread    []string // files that could not be read to their end
-	err       error    // of the database that is made
+	err       error    // of writing db
 }
 
-// collect writes all frames that the files in folder from hold into db, and says of what journal
-// they are.
+// collect writes all frames that it finds in the files of folder from into db, and finds out which
+// journal they belong to.
 func collect(r *rescuer, from string, db *pebble.DB) (*collector, error) {
 	c := &collector{r: r, db: db, batch: db.NewBatch(), seen: map[uint64]uint64{},
 		others: map[uint64][][]byte{}, meta: map[string]uint64{}}
@@ -83,13 +82,13 @@ func collect(r *rescuer, from string, db *pebble.DB) (*collector, error) {
 	return c, c.err
 }
 
-// frameStart is how the bytes of a frame begin, and frameLengthAt is where its header says how many
-// bytes follow it.
+// frameStart are the first bytes of a frame. frameLengthAt is the offset of the number of bytes
+// that follow the header.
 var frameStart = []byte("CLOF")
 
 const frameLengthAt = engine.FrameOverhead - 8
 
-// table takes all frames that lie in one piece in b: tables are not compressed.
+// table collects all frames that lie in one piece in b. Tables are not compressed.
 func (c *collector) table(b []byte) {
 	for c.err == nil {
 		i := bytes.Index(b, frameStart)
@@ -101,7 +100,7 @@ func (c *collector) table(b []byte) {
 	}
 }
 
-// take writes the frame with which b begins, and says how long it is; 0 if it is none.
+// take collects the frame at the beginning of b and returns its length; 0 if there is none.
 func (c *collector) take(b []byte) int {
 	if len(b) < engine.FrameOverhead {
 		return 0
@@ -132,7 +131,7 @@ func (c *collector) take(b []byte) int {
 	return len(b)
 }
 
-// summed says whether the checksum of a frame of any format is right.
+// summed reports whether the checksum of a frame, of any format, is right.
 func summed(b []byte) bool {
 	const at = engine.FrameOverhead - 4
 	sum := crc32.Update(crc32.Checksum(b[:at], castagnoli), castagnoli, b[engine.FrameOverhead:])
@@ -149,26 +148,26 @@ func (c *collector) set(no uint64, b []byte) {
 	}
 }
 
-// Pebble's log is blocks; each has chunks, each a part of a record: checksum, length of what
-// follows, kind, and with the later kinds the log's number and how far it is synced.
+// Pebble's log consists of blocks, a block of chunks. A chunk holds a part of a record behind a
+// header: checksum, length, kind, and in later kinds the log's number and how far it is synced.
 const (
 	logBlock    = 32 << 10
 	chunkHeader = 7
 	chunkKinds  = 12
 	chunkKindAt = 6
 
-	// What kind-1 modulo 4 says: a whole record, its first part, one in between (2), its last.
+	// The values of (kind-1) modulo 4: a whole record, its first part, a middle part (2), its last.
 	chunkFull, chunkFirst, chunkLast = 0, 1, 3
 )
 
 // chunkHeaders are the lengths of the headers of the kinds 1 to 4, 5 to 8, 9 to 12.
 var chunkHeaders = [...]int{chunkHeader, chunkHeader + 4, chunkHeader + 12}
 
-// log takes all frames of a log. Where a chunk is damaged and another one follows it, it goes on
-// there; else what lies in one piece is taken, and it goes on with the next block.
+// log collects all frames of a log. After a damaged chunk it goes on with the next chunk if there
+// is a good one; else it collects what lies in one piece and goes on with the next block.
 func (c *collector) log(b []byte) {
 	var record []byte
-	whole := false // so far, from its first part on
+	whole := false // all parts so far were good
 	for ; len(b) > 0; b = b[min(logBlock, len(b)):] {
 		block := b[:min(logBlock, len(b))]
 		for len(block) >= chunkHeader {
@@ -198,8 +197,8 @@ func (c *collector) log(b []byte) {
 	c.table(record)
 }
 
-// inStep says whether what comes after a damaged chunk begins with a good one: then its length is
-// right, and only what it holds is not.
+// inStep reports whether a good chunk follows a damaged one: then the length of the damaged chunk
+// is right, and only its content is wrong.
 func inStep(rest []byte) bool {
 	if len(rest) < chunkHeader {
 		return rest != nil // the end of the block
@@ -208,8 +207,8 @@ func inStep(rest []byte) bool {
 	return good
 }
 
-// logChunk is the chunk with which a block begins: what it holds, its kind, 0 if it is none, what
-// comes after it, and whether its checksum is right.
+// logChunk reads the chunk at the beginning of a block: its content, its kind (0 if there is no
+// chunk), the rest of the block, and whether the checksum is right.
 func logChunk(block []byte) (part []byte, kind int, rest []byte, whole bool) {
 	kind = int(block[chunkKindAt])
 	if kind == 0 || kind > chunkKinds {
@@ -225,15 +224,15 @@ func logChunk(block []byte) (part []byte, kind int, rest []byte, whole bool) {
 	return block[from:to], kind, block[to:], sum == binary.LittleEndian.Uint32(block)
 }
 
-// A record of the log is a batch: its number, how many entries it has, then these. An entry that
-// sets a key is a byte, and key and value with their lengths before them.
+// A record of the log is a batch: a number, the count of entries, then the entries. An entry that
+// sets a key is a byte, then key and value, each after its length.
 const (
 	batchHeader = 12
 	entrySets   = 1
 )
 
-// learn reads what a whole record of the log says of the journal itself: what keys of its own space
-// are set to. What lies in a frame, which others have signed and sent, says nothing.
+// learn reads the journal's description of itself from a whole record of the log: the values of its
+// meta keys. It does not look into frames, whose content callers choose.
 func (c *collector) learn(record []byte) {
 	if len(record) < batchHeader {
 		return
@@ -263,9 +262,9 @@ func (c *collector) learn(record []byte) {
 	}
 }
 
-// choose decides between frames with the same number: the one that goes on from the frame before
-// it, of those the one of the latest start, which knew where the journal ended, and of those the
-// one that the frame after it names, if there is only one.
+// choose decides between frames with the same number. It prefers a frame that continues the frame
+// before it; of those one of the latest epoch, whose writer knew where the journal ended; and of
+// those the one that the next frame names, if there is only one next frame.
 func (c *collector) choose() error {
 	for _, no := range slices.Sorted(maps.Keys(c.others)) {
 		mine, err := c.get(no)
@@ -306,7 +305,7 @@ func (c *collector) choose() error {
 	return nil
 }
 
-// get is a frame that was written; nil if there is none.
+// get is a collected frame; nil if there is none with that number.
 func (c *collector) get(no uint64) ([]byte, error) {
 	key := frameKey(no)
 	b, found, err := disk.Get(c.db, key[:], nil)
@@ -316,7 +315,7 @@ func (c *collector) get(no uint64) ([]byte, error) {
 	return b, err
 }
 
-// follows says whether a frame goes on from the one before it.
+// follows reports whether frame b continues the chain after frame before.
 func (c *collector) follows(b, before []byte) bool {
 	if engine.DecodeFrame(before, &c.frame) != nil {
 		return false
@@ -325,7 +324,7 @@ func (c *collector) follows(b, before []byte) bool {
 	return engine.DecodeFrame(b, &c.frame) == nil && c.frame.Prev == hash
 }
 
-// epochOf is the start of the node that wrote a frame.
+// epochOf is the epoch of a frame, 0 if it is damaged.
 func epochOf(b []byte) uint64 {
 	var f engine.Frame
 	if engine.DecodeFrame(b, &f) != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// maxSuspects bounds the frames that are kept because one bit of them may have flipped, and
-// maxSuspect how large each is.
+// maxSuspects bounds how many frames with a wrong checksum are kept, maxSuspect the size of each.
 const (
 	maxSuspects = 64
 	maxSuspect  = 4 << 20
@@ -28,8 +27,8 @@ func (c *collector) suspect(b []byte) {
 	}
 }
 
-// unflip brings back frames of which one bit was flipped: the checksum says which. It is believed
-// only if the frame after it, or the mark, names the hash of what comes out.
+// unflip repairs frames of which one bit was flipped: the checksum says which bit. A repair counts
+// only if the next frame, or the mark, names the hash of the repaired frame.
 func (c *collector) unflip() error {
 	number := func(b []byte) uint64 {
 		if !turnBack(b) || engine.DecodeFrame(b, &c.frame) != nil {
@@ -47,7 +46,7 @@ func (c *collector) unflip() error {
 			all = append(all, found{no, b})
 		}
 	}
-	// The last first: it names the one before it.
+	// The last one first: a repaired frame names the one before it.
 	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(b.no, a.no) })
 	mark, _, _ := ReadMark(c.r.o.FS, c.r.o.Dir)
 	for _, f := range all {
@@ -73,7 +72,8 @@ func (c *collector) unflip() error {
 	return nil
 }
 
-// turnBack flips the one bit of a frame back that makes its checksum wrong, if it is one.
+// turnBack flips back the bit of a frame that makes its checksum wrong; false if no single bit
+// does.
 func turnBack(b []byte) bool {
 	const at = engine.FrameOverhead - 4
 	sum := crc32.Update(crc32.Checksum(b[:at], castagnoli), castagnoli, b[engine.FrameOverhead:])
@@ -88,7 +88,7 @@ func turnBack(b []byte) bool {
 	}
 	for i := len(b) - 1; i >= 0; i-- {
 		if i >= at && i < engine.FrameOverhead {
-			continue // it is not of itself
+			continue // the checksum does not cover itself
 		}
 		for bit := range does {
 			if does[bit] == wrong {

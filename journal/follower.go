@@ -15,17 +15,17 @@ import (
 
 // FollowerOptions says how a Follower works. Zero values but Fresh stand for the defaults.
 type FollowerOptions struct {
-	// Fresh makes the State that follows. It is called for each attempt to load a checkpoint, and what
-	// it gives is the Follower's own: nothing of it may be shared with anybody else.
+	// Fresh makes the Follower's State. It is called for each attempt to load a checkpoint. The State
+	// belongs to the Follower: no part of it may be shared.
 	Fresh func() *State
-	// Commands is after how many a checkpoint is written. Default 2,000,000.
+	// Commands is the number of Commands between two checkpoints. Default 2,000,000.
 	Commands uint64
-	// Interval is after what time one is written if anything has happened. Default 5 minutes.
+	// Interval is the time between two checkpoints if anything has happened. Default 5 minutes.
 	Interval time.Duration
-	// Rate bounds how fast it is written beside trading, in bytes a second. Default 64 MiB.
+	// Rate is how many bytes a second a checkpoint is written at while the node trades. Default 64
+	// MiB.
 	Rate int64
-	// Hold says that no checkpoint should be begun now, because the disk has no room for one; nil: one
-	// always may.
+	// Hold reports whether the disk has too little room for a checkpoint; nil: it always has room.
 	Hold func() bool
 }
 
@@ -56,62 +56,62 @@ func (o *FollowerOptions) validate() error {
 // followerRetry is how long a Follower waits after a checkpoint that could not be written.
 const followerRetry = 30 * time.Second
 
-// Follower is a private State that follows the durable frames: it replays each of them, compares
-// Events and Digest with what the writer recorded, and saves itself from time to time. It reads
-// bytes only, so that it is a second computation of everything, and nobody waits for it: while it
+// Follower is a private State that follows the durable frames. It replays each frame, compares
+// Events and Digest with the recorded ones, and writes a checkpoint from time to time. It reads
+// only the frames' bytes, and so computes everything a second time. Nothing waits for it: while it
 // saves, it lags. It costs the memory of a second State.
 type Follower struct {
 	j       *Journal
 	options FollowerOptions
 	tail    *Tail
 	ended   chan struct{}
-	stop    context.CancelFunc // gives up whatever it is doing
+	stop    context.CancelFunc // ends Run at once
 	ctx     context.Context
 
-	run     replay // Run's own, as is what follows
+	run     replay // this and the fields below, up to tried, belong to Run
 	state   *State
 	decoded engine.Frame
 	saved   engine.Head
 	since   time.Time       // when it saved last, or began
 	count   uint64          // Commands since then
 	retry   time.Time       // not before
-	tried   engine.Sequence // up to which the last checkpoint went that was begun
+	tried   engine.Sequence // of the last checkpoint that was begun
 
 	mu      sync.Mutex
 	closing bool
-	over    bool // Run has ended: nobody answers who asks now
+	over    bool // Run has ended: calls are not answered any more
 	calls   []saveCall
 	status  FollowerStatus
 	written prometheus.Counter
 	failed  prometheus.Counter
 }
 
-// saveCall is somebody who waits for a checkpoint.
+// saveCall is a caller of Checkpoint who waits.
 type saveCall struct {
-	from   engine.Sequence // the least that it must hold
-	failed uint64          // how many could not be written before he asked
-	answer chan<- savedNow // has room for it
+	from   engine.Sequence // the checkpoint must go up to it
+	failed uint64          // how many checkpoints had failed before the call
+	answer chan<- savedNow // has room for one
 }
 
-// savedNow is what became of it.
+// savedNow is the result of a saveCall.
 type savedNow struct {
 	checkpoint *Checkpoint
 	err        error
 }
 
-// ErrNoRoom says that no checkpoint is written, because the disk has too little room.
+// ErrNoRoom is the error of a checkpoint for which the disk has too little room.
 var ErrNoRoom = errors.New("the disk has no room for a checkpoint")
 
 // FollowerStatus says how far a Follower is.
 type FollowerStatus struct {
-	Ready    bool          // it has what it began with, a checkpoint or nothing
+	Ready    bool          // it has loaded a checkpoint, or found none
 	Head     engine.Head   // of the last frame that it replayed
-	Lag      uint64        // durable Commands that it has not seen
+	Lag      uint64        // durable Commands that it has not replayed
 	Saved    *Checkpoint   // the newest one, nil if there is none
-	Took     time.Duration // to write it, 0 if this process did not
-	Saving   bool          // right now
+	Took     time.Duration // how long writing it took, 0 if another process did
+	Saving   bool          // a checkpoint is being written
 	Failures uint64        // checkpoints that could not be written
-	Error    error         // why the last one could not be, nil if it could
+	Error    error         // of the last attempt, nil if it succeeded
 }
 
 // Follow makes a Follower of the journal, which must have been restored. Its Run does the work.
@@ -128,9 +128,9 @@ func (j *Journal) Follow(o FollowerOptions) (*Follower, error) {
 	return f, nil
 }
 
-// Run follows until Close. A frame that cannot be replayed, or comes out in another way, means that
-// what is served cannot be trusted: last words, exit 70. An error is returned only then, or if the
-// journal cannot be read.
+// Run follows until Close. If a frame cannot be replayed, or the result differs from the record,
+// the node's answers cannot be trusted: Run speaks the last words and ends the process with code
+// 70. It returns an error only then, or if the journal cannot be read.
 func (f *Follower) Run() error {
 	defer close(f.ended)
 	defer f.stop()
@@ -148,7 +148,7 @@ func (f *Follower) Run() error {
 	return fmt.Errorf("follow the journal: %w", err)
 }
 
-// follow is Run.
+// follow is Run without its end.
 func (f *Follower) follow() error {
 	if err := f.begin(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (f *Follower) follow() error {
 	}
 }
 
-// begin makes the State that follows: of the newest checkpoint, or of nothing.
+// begin makes the State, of the newest good checkpoint or empty.
 func (f *Follower) begin() error {
 	if !f.j.gate.Enter() {
 		return ErrClosed
@@ -209,7 +209,7 @@ func (f *Follower) begin() error {
 func (f *Follower) frame(b []byte) error {
 	if err := engine.DecodeFrame(b, &f.decoded); err != nil {
 		no := f.run.head.Frame + 1
-		return f.run.place(&Break{Frame: no, What: "damaged", Err: err})
+		return f.run.locate(&Break{Frame: no, What: "damaged", Err: err})
 	}
 	if err := f.run.frame(f.run.head.Frame+1, &f.decoded); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (f *Follower) frame(b []byte) error {
 	return nil
 }
 
-// due says whether it is time to save. Who closes saves once, at the end.
+// due reports whether it is time to save. While closing, the Follower saves once, at the end.
 func (f *Follower) due(closing bool) bool {
 	if closing || f.count == 0 || time.Now().Before(f.retry) {
 		return false
@@ -236,9 +236,9 @@ func (f *Follower) due(closing bool) bool {
 	return false
 }
 
-// Checkpoint has a checkpoint written that holds all that is durable now, at the usual pace, and
-// waits for it, or until ctx is done: it is written nevertheless. If the newest one holds that much
-// it is given. The error is ErrClosed, ErrNoRoom, or says why it could not be written.
+// Checkpoint makes Run write a checkpoint of everything that is durable now, at the usual rate, and
+// waits for it. If ctx ends first the checkpoint is written all the same. If the newest checkpoint
+// goes that far it is returned. The error is ErrClosed, ErrNoRoom, or why writing failed.
 func (f *Follower) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 	if f.options.Hold != nil && f.options.Hold() {
 		return nil, ErrNoRoom
@@ -264,8 +264,8 @@ func (f *Follower) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 	}
 }
 
-// wanted says whether somebody waits for a checkpoint that could be written now: with all that he
-// asked for, and more than the newest one has.
+// wanted reports whether a caller waits for a checkpoint that can be written now: the replay has
+// come far enough for it, and the newest checkpoint has not.
 func (f *Follower) wanted() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +277,7 @@ func (f *Follower) wanted() bool {
 	return false
 }
 
-// answer answers who asked for no more than is saved, or than was tried in vain since.
+// answer answers the calls that the newest checkpoint satisfies, and those whose attempt failed.
 func (f *Follower) answer() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -295,7 +295,7 @@ func (f *Follower) answer() {
 	f.calls = left
 }
 
-// dismiss answers whoever still waits when Run ends.
+// dismiss answers all remaining calls when Run ends.
 func (f *Follower) dismiss() {
 	f.answer()
 	f.mu.Lock()
@@ -307,7 +307,7 @@ func (f *Follower) dismiss() {
 	f.calls = nil
 }
 
-// wait is how long nothing needs to be looked at if nothing happens.
+// wait is how long Run may sleep if no frame arrives.
 func (f *Follower) wait() time.Duration {
 	if f.count == 0 {
 		return f.options.Interval
@@ -319,8 +319,8 @@ func (f *Follower) wait() time.Duration {
 	return max(time.Until(at), 0)
 }
 
-// save writes a checkpoint; hurry at a stop, when nothing else needs the disk. One that cannot be
-// written is no harm but a longer start.
+// save writes a checkpoint, at full speed if hurry: then nothing else needs the disk. A failure
+// only makes the next start longer.
 func (f *Follower) save(hurry bool) {
 	rate, start := f.options.Rate, time.Now()
 	if hurry {
@@ -350,9 +350,9 @@ func (f *Follower) save(hurry bool) {
 		"bytes", c.Bytes, "took", took.String())
 }
 
-// Close lets the Follower come to the journal's end, where nobody may append any more, and write a
-// last checkpoint, so that the next start is quick; when ctx is done it gives that up. Then Run has
-// returned.
+// Close lets the Follower reach the journal's end and write a last checkpoint, so that the next
+// start is quick. Nothing may be appended any more. When ctx ends it gives up. Run has returned
+// after it.
 func (f *Follower) Close(ctx context.Context) {
 	f.mu.Lock()
 	f.closing = true
@@ -368,7 +368,7 @@ func (f *Follower) Close(ctx context.Context) {
 	}
 }
 
-// Status says how far it is.
+// Status is how far the Follower has come.
 func (f *Follower) Status() FollowerStatus {
 	f.mu.Lock()
 	s := f.status

@@ -24,17 +24,17 @@ const (
 	metaHole    = "hole"
 )
 
-// meta is what the journal says of itself: written once, together, before the first frame, but for
-// hole.
+// meta is the journal's description of itself. All but hole is written once, before the first
+// frame.
 type meta struct {
 	format  uint64
 	id      uint64
 	created uint64 // unix milliseconds
-	hole    uint64 // last frame that an accepted loss left out before others, 0: none
+	hole    uint64 // the last missing frame that has frames behind it, 0: none
 }
 
-// newMeta makes the identity of a new journal. The ID is random, not 0, and of 60 bits: a trade id
-// holds no more.
+// newMeta makes the identity of a new journal. The ID is random, not 0, and has 60 bits, as many as
+// fit into a trade id.
 func newMeta(now time.Time) (meta, error) {
 	var b [8]byte
 	for {
@@ -66,7 +66,7 @@ func (m *meta) save(db *pebble.DB, how *pebble.WriteOptions) error {
 	return nil
 }
 
-// loadMeta reads what the journal says of itself; false if it says nothing at all.
+// loadMeta reads the journal's description of itself; false if it has none.
 func loadMeta(db *pebble.DB) (meta, bool, error) {
 	var m meta
 	found := 0
@@ -99,12 +99,12 @@ func loadMeta(db *pebble.DB) (meta, bool, error) {
 	return m, found == 3, nil
 }
 
-// errNewer says that a later version of the program wrote something.
+// errNewer is the error of data that a later version of the program wrote.
 var errNewer = errors.New("it is of a newer version")
 
 const hintNewer = "start it with the version of clobd that wrote it, or a later one"
 
-// saveHole writes down which frame is the last one that an accepted loss left out; it is not
+// saveHole writes the number of the last missing frame after an accepted loss. The write is not
 // durable yet.
 func saveHole(db *pebble.DB, frame uint64) error {
 	err := db.Set(metaKey(metaHole), binary.BigEndian.AppendUint64(nil, frame), pebble.NoSync)
@@ -114,7 +114,7 @@ func saveHole(db *pebble.DB, frame uint64) error {
 	return nil
 }
 
-// judge says whether this program can use a journal of that description.
+// judge returns why this program cannot use a journal with that description, or nil.
 func (m *meta) judge(path string) error {
 	switch {
 	case m.format > Version:

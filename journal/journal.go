@@ -31,29 +31,29 @@ type Options struct {
 	// Async acknowledges before the sync. A crash of the machine then loses acknowledged frames: it
 	// exists so that the cost of the sync can be measured.
 	Async bool
-	// ReadOnly leaves everything in the folder as it is, but for taking its lock: nothing can be
-	// appended, no mark is written, and a folder without a journal is an error.
+	// ReadOnly changes nothing in the folder but its lock: Append fails, no mark is written, and a
+	// folder without a journal is an error.
 	ReadOnly bool
-	// Log takes what the journal has to say; nil is slog.Default.
+	// Log is the journal's log; nil is slog.Default.
 	Log *slog.Logger
 	// TailBytes bounds the encoded frames that are kept in memory for Tails. Default 64 MiB.
 	TailBytes int
 	// MemTable is the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 64 MiB.
 	MemTable int
-	// Cache is the size of the block cache in bytes. Default 16 MiB. Memtables are taken out of it: as
-	// long as one of the default size is there nothing is cached, and frames are read once.
+	// Cache is the size of the block cache in bytes. Default 16 MiB. Pebble subtracts the memtables
+	// from it, so that with the defaults nothing is cached: each frame is read once.
 	Cache int64
-	// Words takes the last words, besides the log; nil is the standard error.
+	// Words takes the last words in addition to the log; nil is the standard error.
 	Words io.Writer
 	// Exit ends the process after the last words; nil is os.Exit. The code is disk.ExitCode.
 	Exit func(code int)
 
-	// Claim is the folder's lock, if it was taken before. Whoever took it gives it back.
+	// Claim is the folder's lock if the caller has taken it, who also gives it back.
 	Claim disk.Claim
 
 	folder string // of the database; empty: Dir/journal
 	lock   *pebble.Lock
-	spares bool // keep a spare log: on the machine's own filesystem always
+	spares bool // keep a spare log: always on the machine's own filesystem
 	// patience is how long frames may wait for memory while flushes fail.
 	patience time.Duration
 }
@@ -67,7 +67,7 @@ const inFlight = disk.MaxWaiting / 2
 // stallLimit is how long frames may wait for memory while flushes fail.
 const stallLimit = 10 * time.Second
 
-// ErrClosed says that the journal, tail or index was closed.
+// ErrClosed is the error of a journal, tail or index that was closed.
 var ErrClosed = errors.New("journal is closed")
 
 // validate returns all problems of the options at once, or nil, and fills in the defaults.
@@ -113,15 +113,15 @@ func (o *Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// Journal is the durable log of frames. Append belongs to one goroutine, Wait to one goroutine (it
-// may be another one); Tails may be made by anybody. Recover comes before the first Append.
+// Journal is the durable log of frames. One goroutine calls Append, and one, which may be another,
+// calls Wait; any goroutine may make Tails. Recover or Restore comes before the first Append.
 type Journal struct {
 	// ID is drawn at random when the journal is made: trade ids carry it.
 	ID uint64
 	// Created is when the journal was made.
 	Created time.Time
-	// Hole is the last frame that an accepted loss left out though there are frames behind it, 0 if
-	// none was: the index alone knows what was in it.
+	// Hole is the last missing frame that has frames behind it, after a loss was accepted; 0 if there
+	// is none. Only the index knows what was in it.
 	Hole uint64
 	// Dir is the data folder, Path the journal's own folder in it.
 	Dir, Path string
@@ -136,16 +136,16 @@ type Journal struct {
 	partition uint16         // of all frames, once there is one; the appender's
 	recovered bool           // whether head is known; the appender's
 	flight    chan flight    // appender to committer
-	unsynced  disk.Unsynced  // since when
-	airborne  sync.WaitGroup // what was appended and is neither durable nor failed
+	unsynced  disk.Unsynced  // since when frames wait for their sync
+	airborne  sync.WaitGroup // frames that were appended and are neither durable nor failed
 	closing   chan struct{}
 	failed    atomic.Pointer[error] // the first failure: final
-	broken    chan struct{}         // closed with it
+	broken    chan struct{}         // closed at the first failure
 
 	latest latestFrames // durable frames, to Tails
 	mark   *marker      // nil before the end is known, and if nothing is promised
-	// damaged are checkpoints that were found so: the next ones that are written take their place.
-	damaged pathSet
+	// damaged are the paths of checkpoints that turned out to be damaged: the next ones replace them.
+	damaged sync.Map
 }
 
 // flight is a frame between Append and Wait.
@@ -216,7 +216,7 @@ func (j *Journal) open() error {
 	return nil
 }
 
-// putBack makes good what a rescue left that was interrupted between two steps.
+// putBack undoes a rescue that was interrupted between its two renames.
 func putBack(o *Options) error {
 	path := filepath.Join(o.Dir, "journal")
 	if o.ReadOnly || o.folder != path {
@@ -230,24 +230,23 @@ func putBack(o *Options) error {
 	return err
 }
 
-// gone says that a journal is not there any more.
+// gone is the error of a journal that existed and is missing.
 func gone(path string) error {
 	return disk.Advise(disk.Damaged(fmt.Errorf("open journal %s: there was one, and it is gone or "+
 		"without its manifest: %w", path, pebble.ErrDBDoesNotExist)), hintGone)
 }
 
-// isGone says whether an error says so.
+// isGone reports whether an error is that of gone.
 func isGone(err error) bool { return errors.Is(err, pebble.ErrDBDoesNotExist) }
 
-// hintGone is what to do where a journal was.
+// hintGone is what to do about a missing journal.
 const hintGone = "nothing was deleted: " + disk.HintDamaged + "; to begin anew give another folder"
 
-// begun says whether there must be a journal: one was opened here before if there is a mark, or a
-// table of it. Without its manifest Pebble would take the folder for a new one, and delete every
-// table in it as none of its own.
+// begun reports whether a journal must exist here: a mark or a table shows that one was opened
+// before. If its manifest is missing, Pebble would treat the folder as new and delete its tables.
 func begun(o *Options) (bool, error) {
 	on := o.FS
-	if o.folder == filepath.Join(o.Dir, "journal") { // the mark is of no other one
+	if o.folder == filepath.Join(o.Dir, "journal") { // only this journal has a mark
 		_, err := on.Stat(filepath.Join(o.Dir, markName))
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return err == nil, err
@@ -262,8 +261,8 @@ func begun(o *Options) (bool, error) {
 	}), err
 }
 
-// inspect reads the journal's identity, which it gives a new one, and the number of its last frame.
-// One that was begun has an identity: without it all that it held is lost.
+// inspect reads the number of the last frame and the journal's identity, which it makes for a new
+// journal. A journal that was begun must have an identity: without it, its log was lost.
 func (j *Journal) inspect(db *pebble.DB, begun bool) (last uint64, m meta, err error) {
 	path := j.Path
 	last, err = lastFrame(db)
@@ -294,7 +293,7 @@ func (j *Journal) inspect(db *pebble.DB, begun bool) (last uint64, m meta, err e
 	return 0, m, nil
 }
 
-// lastFrame is the number of the last frame, 0 if there is none.
+// lastFrame is the number of the last frame in a database, 0 if there is none.
 func lastFrame(db *pebble.DB) (uint64, error) {
 	it, err := db.NewIter(frameBounds(1))
 	if err != nil {
@@ -308,7 +307,7 @@ func lastFrame(db *pebble.DB) (uint64, error) {
 		}
 		last = no
 	}
-	if e := it.Close(); err == nil { // it says what Error does
+	if e := it.Close(); err == nil { // the same as of Error
 		err = e
 	}
 	return last, err
@@ -356,7 +355,7 @@ func (j *Journal) Append(f *engine.Frame) error {
 	return nil
 }
 
-// check says why frame f cannot be the next one.
+// check returns why frame f cannot be the next one, or nil.
 func (j *Journal) check(f *engine.Frame) error {
 	if failed := j.failed.Load(); failed != nil {
 		return *failed
@@ -387,8 +386,8 @@ func (j *Journal) check(f *engine.Frame) error {
 	return nil
 }
 
-// apply hands the batch to Pebble, which writes its log in order and syncs it behind our back.
-// Pebble panics when its log had failed before; that is a failure here, not a bug.
+// apply hands the batch to Pebble, which writes its log in order and syncs it in the background.
+// Pebble panics when its log has failed before: apply returns that as an error.
 func (j *Journal) apply(batch *pebble.Batch) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -406,7 +405,7 @@ func (j *Journal) fail(frame uint64, seq engine.Sequence, err error) error {
 	return j.failAs(fmt.Sprintf("frame %d with Sequence %d is not durable", frame, seq), err)
 }
 
-// failAs is fail with other words for what happened.
+// failAs is fail for what happened, in the caller's words.
 func (j *Journal) failAs(what string, err error) error {
 	if j.failed.CompareAndSwap(nil, &err) {
 		close(j.broken)

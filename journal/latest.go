@@ -20,7 +20,7 @@ func (h *latestFrames) init(limit int) {
 	h.limit = limit
 }
 
-// push shows frame no, which follows durable, to all Tails.
+// push shows frame no, the next one, to all Tails.
 func (h *latestFrames) push(no uint64, b []byte) {
 	h.mu.Lock()
 	h.durable = no
@@ -47,7 +47,7 @@ func (h *latestFrames) last() uint64 {
 	return h.durable
 }
 
-// look gives frame no from memory, or nil if it is older than what is kept there. Callers hold mu.
+// look returns frame no, or nil if memory does not have it any more. Callers hold mu.
 func (h *latestFrames) look(no uint64) []byte {
 	back := h.durable - no // 0: the newest
 	if back >= uint64(h.ring.count) {
@@ -81,7 +81,7 @@ func (q *frames) push(b []byte) {
 	q.bytes += len(b)
 }
 
-// drop forgets the oldest.
+// drop removes the oldest.
 func (q *frames) drop() {
 	q.bytes -= len(q.slots[q.first])
 	q.slots[q.first] = nil

@@ -18,8 +18,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Mark is the high-water mark: a frame that was acknowledged, and so all before it. It lies in a
-// file of its own, because a database whose log lost its end cannot tell.
+// Mark is the high-water mark: that frame, and so all before it, was acknowledged. It lies in a
+// file of its own, because a database whose log has lost its end does not notice.
 type Mark struct {
 	Journal  uint64 // ID of the journal
 	Frame    uint64 // 0: none
@@ -27,8 +27,8 @@ type Mark struct {
 	Hash     engine.Hash // of that frame
 }
 
-// The file DIR/mark has two slots. They are written in turns, so that a torn write leaves the other
-// one; all integers little endian:
+// The file DIR/mark has two slots, which are written in turns, so that a torn write leaves the
+// other slot whole. All integers are little endian:
 //
 //	at  size         at  size           at  size
 //	 0   8  magic    24   8  turn       48  32  hash
@@ -60,7 +60,7 @@ func (m *Mark) encode(turn uint64) []byte {
 	return b[:markSlot]
 }
 
-// decodeMark reads a slot; false if it is not one.
+// decodeMark reads a slot; false if the slot is empty or damaged.
 func decodeMark(b []byte) (m Mark, turn uint64, ok bool) {
 	le := binary.LittleEndian
 	if len(b) < markSize || le.Uint64(b) != markMagic || le.Uint64(b[8:]) != markFormat ||
@@ -73,13 +73,13 @@ func decodeMark(b []byte) (m Mark, turn uint64, ok bool) {
 }
 
 // ReadMark reads the mark of the data folder dir on a filesystem, nil for the machine's own. It
-// says false if there is none; a file of which neither slot can be read is an error.
+// returns false if there is no mark. A file of which neither slot can be read is an error.
 func ReadMark(on vfs.FS, dir string) (Mark, bool, error) {
 	m, _, _, found, err := readMark(disk.Filesystem(on), filepath.Join(dir, markName))
 	return m, found, err
 }
 
-// readMark is ReadMark with the newest slot and its turn.
+// readMark is ReadMark for a file, and also returns the newest slot and its turn.
 func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found bool, err error) {
 	if about, err := on.Stat(path); err == nil && about.IsDir() {
 		return best, 0, 0, false, disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s is a "+
@@ -108,8 +108,8 @@ func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found b
 	return best, slot, turn, true, nil
 }
 
-// WriteMark makes the mark of the data folder dir, durably and whole or not at all. It is for a
-// folder that no Journal has open: a copy, for instance.
+// WriteMark writes the mark of the data folder dir, durably, and whole or not at all. No Journal
+// may have the folder open.
 func WriteMark(on vfs.FS, dir string, m Mark) (err error) {
 	on = disk.Filesystem(on)
 	path := filepath.Join(dir, markName)
@@ -140,20 +140,20 @@ func writeWhole(on vfs.FS, path string, b []byte) error {
 	return disk.SyncFolder(on, on.PathDir(path))
 }
 
-// LossError says that the journal ends before what was acknowledged.
+// LossError is the error of a journal that ends before the last frame that was acknowledged.
 type LossError struct {
 	Mark Mark
 	Head engine.Head // the journal's end
 	Path string      // the database's folder
 }
 
-// First is the first Sequence that is lost.
+// First is the first lost Sequence.
 func (e *LossError) First() engine.Sequence { return e.Head.Sequence + 1 }
 
-// Last is the last Sequence that is known to be lost.
+// Last is the last Sequence known to be lost.
 func (e *LossError) Last() engine.Sequence { return e.Mark.Sequence }
 
-// Count is how many Sequences are known to be lost.
+// Count is the number of Sequences known to be lost.
 func (e *LossError) Count() uint64 { return uint64(e.Mark.Sequence - e.Head.Sequence) }
 
 // Error says what is lost and what to do.
@@ -169,10 +169,11 @@ func (e *LossError) advice() string {
 		"without them by clobd recover --accept-loss"
 }
 
-// marker writes the mark behind the acknowledgements. The committer notes, one goroutine writes.
+// marker writes the mark after frames were acknowledged. The committer calls note; a goroutine of
+// the marker writes.
 type marker struct {
 	file    vfs.File
-	slots   [2]Mark // what they say
+	slots   [2]Mark // their contents
 	slot    int     // written last
 	turn    uint64
 	fail    func(error)
@@ -186,15 +187,15 @@ type marker struct {
 }
 
 const (
-	// markGap is how long the disk is left to the log between two writes: without it the syncs of the
-	// mark cost a tenth of what the log can do, with it nothing that can be measured.
+	// markGap is the pause between two writes, which leaves the disk to the log. Without it the syncs
+	// of the mark cost a tenth of the log's throughput, with it nothing that can be measured.
 	markGap = 2 * time.Millisecond
-	// markIdle is how long nothing is acknowledged until the second slot is brought up as well: then
-	// damage of one of them takes nothing along.
+	// markIdle is how long nothing must be acknowledged until the older slot is brought up to date,
+	// too. From then on damage of one slot loses nothing.
 	markIdle = 20 * time.Millisecond
 )
 
-// checkMark holds the journal's end against the mark.
+// checkMark compares the journal's end with the mark.
 func (j *Journal) checkMark(head engine.Head) error {
 	m, _, _, found, err := readMark(j.Options.FS, filepath.Join(j.Dir, markName))
 	switch {
@@ -219,7 +220,7 @@ func (j *Journal) checkMark(head engine.Head) error {
 	return j.checkFrame(&m, head)
 }
 
-// checkFrame holds a frame that the journal must have against its mark.
+// checkFrame compares the frame that the mark names with that of the journal.
 func (j *Journal) checkFrame(m *Mark, head engine.Head) error {
 	hash := head.Hash
 	if m.Frame < head.Frame {
@@ -237,7 +238,7 @@ func (j *Journal) checkFrame(m *Mark, head engine.Head) error {
 	return nil
 }
 
-// frameBytes is a copy of one frame. Callers are within the door.
+// frameBytes is a copy of one frame. Callers have entered the gate.
 func (j *Journal) frameBytes(no uint64) ([]byte, error) {
 	key := frameKey(no)
 	b, found, err := disk.Get(j.db, key[:], nil)
@@ -247,10 +248,10 @@ func (j *Journal) frameBytes(no uint64) ([]byte, error) {
 	return b, err
 }
 
-// startMark makes the mark say head, which was found, and begins to follow the acknowledgements.
+// startMark sets the mark to head, the journal's end, and starts the marker.
 func (j *Journal) startMark(head engine.Head) error {
 	if j.Options.Async || j.Options.ReadOnly || j.mark != nil {
-		return nil // what is not synced is not promised
+		return nil // nothing is promised without a sync
 	}
 	now := Mark{j.ID, head.Frame, head.Sequence, head.Hash}
 	path := filepath.Join(j.Dir, markName)
@@ -283,14 +284,14 @@ func (j *Journal) startMark(head engine.Head) error {
 	return nil
 }
 
-// note is told of the newest acknowledged frame.
+// note sets the newest acknowledged frame.
 func (k *marker) note(f *flight, id uint64) {
 	k.mu.Lock()
 	k.latest = Mark{id, f.number, f.last, f.hash}
 	k.mu.Unlock()
 	select {
 	case k.bell <- struct{}{}:
-	default: // it rings already
+	default: // the marker will wake up
 	}
 }
 
@@ -308,8 +309,8 @@ func (k *marker) write(m Mark) error {
 	return nil
 }
 
-// run writes the newest mark soon after the last write is done, both slots when there is peace, and
-// at the end. A failed sync is final, as the log's is.
+// run writes the newest mark soon after the last write. It brings both slots up to date when
+// nothing is acknowledged for a while, and at the end. A failed sync is final, as for the log.
 func (k *marker) run() {
 	defer close(k.ended)
 	idle := time.NewTimer(markIdle)

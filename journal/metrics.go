@@ -22,7 +22,7 @@ type gauges struct {
 
 const ofJournal disk.Subsystem = "journal"
 
-// newGauges makes them, registered nowhere.
+// newGauges makes the metrics, registered nowhere.
 func newGauges() *gauges {
 	counter := ofJournal.Counter
 	return &gauges{
@@ -45,7 +45,7 @@ func (g *gauges) appended(bytes, commands int) {
 	g.commands.Add(float64(commands))
 }
 
-// synced notes that Sequence last is durable.
+// synced counts a frame that became durable with Sequence last.
 func (g *gauges) synced(took time.Duration, last engine.Sequence) {
 	g.sync.Observe(took.Seconds())
 	g.sequence.Store(uint64(last))

@@ -14,9 +14,9 @@ func (j *Journal) Last() uint64 { return j.latest.last() }
 // Sequence is the last durable Sequence, 0 if there is none or the end is not known yet.
 func (j *Journal) Sequence() engine.Sequence { return engine.Sequence(j.gauges.sequence.Load()) }
 
-// Frames hands the frames from number from on to each, decoded, in order, until the last one or
-// until each says false. It checks each frame and that none is missing, but no chain, and replays
-// nothing. A frame holds until each returns.
+// Frames decodes the frames from number from on and calls each with them, in order, until the last
+// frame or until each returns false. It checks each frame and that none is missing, but not the
+// chain, and replays nothing. A frame is valid until each returns.
 func (j *Journal) Frames(from uint64, each func(*engine.Frame) bool) (err error) {
 	if !j.gate.Enter() {
 		return ErrClosed
@@ -68,12 +68,12 @@ func (j *Journal) Has(no uint64, hash engine.Hash) (bool, error) {
 	return f.Hash == hash, nil
 }
 
-// errEnough ends a replay where it was to end.
+// errEnough ends a replay at the frame given by until.
 var errEnough = errors.New("far enough")
 
-// StateAt makes the State after a Sequence: of the newest checkpoint before it and the Commands
-// after that one, in the middle of a frame if need be. Each of the State is called with whole
-// frames only. It returns the Sequence that it came to: seq, or the journal's last one.
+// StateAt makes the State after Sequence seq, which may lie within a frame, from the newest
+// checkpoint before seq and the Commands after that checkpoint. It calls the State's Each with
+// whole frames only. It returns the Sequence that it reached: seq, or the journal's last Sequence.
 func (j *Journal) StateAt(ctx context.Context, seq engine.Sequence, fresh func() *State) (
 	*State, engine.Sequence, error) {
 	if !j.gate.Enter() {

@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Break says where a journal stops making sense.
+// Break is the error of a journal that is damaged: it says where and how.
 type Break struct {
 	Frame    uint64          // number of the frame that is wrong or missing
 	Sequence engine.Sequence // the first Sequence that cannot be trusted, 0 if unknown
@@ -22,11 +22,11 @@ type Break struct {
 	Path     string          // the database's folder
 	Last     uint64          // number of the last frame in the journal, 0 if unknown
 	What     string          // what is wrong
-	Hint     string          // what to do; empty: the usual
-	Err      error           // the cause, if it has one
+	Hint     string          // what to do; empty: run clobd recover
+	Err      error           // the cause, or nil
 }
 
-// Error says what, where and what to do.
+// Error says what is wrong, where, and what to do.
 func (b *Break) Error() string {
 	s := fmt.Sprintf("journal %s is broken at frame %d (key %s", b.Path, b.Frame, b.Key)
 	if b.Sequence > 0 {
@@ -53,12 +53,12 @@ func (b *Break) advice() string {
 // Unwrap gives the cause.
 func (b *Break) Unwrap() error { return b.Err }
 
-// How much is decoded ahead of the replay: chunks of frames, so that one hand-over between the two
-// goroutines serves many small frames.
+// How much is decoded ahead of the replay. Frames are handed over in chunks, so that the two
+// goroutines meet once for many small frames.
 const (
 	chunkFrames = 64
 	chunkBytes  = 256 << 10
-	chunkSlack  = 96 << 10 // room for the last frame, so that a chunk is seldom moved
+	chunkSlack  = 96 << 10 // room for the last frame, so that a chunk seldom has to grow
 	chunks      = 4
 )
 
@@ -67,25 +67,25 @@ type chunk struct {
 	frames  []engine.Frame // as long as chunkFrames: their slices are used again
 	numbers []uint64       // their keys
 	arena   []byte         // their bytes, used again
-	broken  *Break         // what came after them, if it was bad
+	broken  *Break         // what is wrong with the frame after them; nil: nothing
 }
 
-// Restored is what a journal gave back.
+// Restored is the result of Restore.
 type Restored struct {
-	State *State      // after Head; nil if the error is not nil
-	Head  engine.Head // of the last frame that was good, whatever came after it
-	// From is the checkpoint that it began with; nil: it began with the first frame.
+	State *State      // after Head; nil beside an error
+	Head  engine.Head // of the last good frame
+	// From is the checkpoint that was loaded; nil: the replay began with the first frame.
 	From *Checkpoint
-	// Frames and Commands were replayed.
+	// Frames and Commands are how many were replayed.
 	Frames, Commands uint64
 	// Skipped says why newer checkpoints were not used.
 	Skipped []error
 }
 
-// Restore makes a State of the newest checkpoint that is good and replays the frames after it:
-// starting is restoring. A checkpoint that is damaged, of another journal or ahead of it is passed
-// over, with a word in the log; without any the whole journal is replayed. It checks what Recover
-// checks of the frames that it replays. Restored is never nil. fresh is called for each attempt.
+// Restore makes a State: it loads the newest good checkpoint and replays the frames after it. A
+// checkpoint that is damaged, of another journal or ahead of this one is skipped, which the log
+// says. Without a good one Restore replays the whole journal. It checks the frames that it replays
+// as Recover does. Restored is never nil. Restore calls fresh for each checkpoint that it tries.
 func (j *Journal) Restore(ctx context.Context, fresh func() *State) (*Restored, error) {
 	r := &Restored{}
 	if !j.gate.Enter() {
@@ -110,11 +110,11 @@ func (j *Journal) Restore(ctx context.Context, fresh func() *State) (*Restored, 
 	return r, err
 }
 
-// headroom is memory that nobody touches, about as much as the newest checkpoint will take. The
-// collector counts it: while it is held a heap that grows from nothing to a whole Exchange is
-// walked twice on its way, not seven times.
+// headroom is unused memory, about as much as the newest checkpoint will take. The garbage
+// collector counts it: while the heap grows from nothing to a whole Exchange, it runs twice, not
+// seven times.
 func (j *Journal) headroom() []byte {
-	const most, fold = 64 << 20, 6 // what is loaded is so many times as large as its file, at most
+	const most, fold = 64 << 20, 6 // a loaded state is at most fold times as large as its file
 	good, _ := j.Checkpoints()
 	if len(good) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func (j *Journal) headroom() []byte {
 	return make([]byte, min(fold*good[0].Bytes, most))
 }
 
-// begin makes a State of the newest good checkpoint, or one of nothing.
+// begin makes a State of the newest good checkpoint, or an empty one.
 func (j *Journal) begin(
 	ctx context.Context, fresh func() *State) (s *State, from *Checkpoint, skipped []error) {
 	good, skipped := j.Checkpoints()
@@ -133,7 +133,7 @@ func (j *Journal) begin(
 			return s, &good[i], skipped
 		}
 		if errors.Is(err, engine.ErrState) {
-			j.damaged.add(good[i].Path)
+			j.damaged.Store(good[i].Path, true)
 		}
 		skipped = append(skipped, err)
 		if ctx.Err() != nil {
@@ -148,13 +148,13 @@ func (j *Journal) begin(
 	return s, nil, skipped
 }
 
-// Recover replays every frame in order into x and hands each one on. It checks numbers, the chain
-// of hashes, checksums, Sequences, recorded Events and Digests, and that nothing is missing which
-// was acknowledged. x may be nil (then nothing is replayed) and so may each. A frame and its
-// Bytes are valid until each returns; an error of each ends the replay and is returned as it is, a
-// panic of it is a *Break. Where the journal stops making sense the error is a *Break and x is of
-// no use; where it ends too early it is a *LossError. Call it, or Restore, before the first Append,
-// which continues behind the Head returned: the last good frame's, even beside an error.
+// Recover replays every frame in order into x and calls each with it. It checks numbers, the chain
+// of hashes, checksums, Sequences, recorded Events and Digests, and that no acknowledged frame is
+// missing. If x is nil nothing is replayed; each may be nil, too. A frame and its Bytes are valid
+// until each returns. An error of each ends the replay and is returned unchanged; a panic of each
+// becomes a *Break. If the journal is damaged the error is a *Break and x must not be used; if the
+// journal ends too early it is a *LossError. Recover, or Restore, comes before the first Append. It
+// returns the Head of the last good frame, even beside an error: Append continues there.
 func (j *Journal) Recover(
 	x *engine.Exchange, each func(*engine.Frame) error) (engine.Head, error) {
 	if !j.gate.Enter() {
@@ -168,7 +168,7 @@ func (j *Journal) Recover(
 	return r.head, j.arrive(&r)
 }
 
-// arrive is the end of a replay: nothing that was acknowledged is missing, and Append may go on.
+// arrive ends a replay: it checks that no acknowledged frame is missing, and lets Append go on.
 func (j *Journal) arrive(r *replay) error {
 	if err := j.checkMark(r.head); err != nil {
 		return err
@@ -213,7 +213,7 @@ type chunkFlow struct {
 // bad frame, or done.
 func decode(db *pebble.DB, from uint64, flow chunkFlow) {
 	o := frameBounds(from)
-	if from == 1 { // whatever else has crept in among the frames is found, too
+	if from == 1 { // so that a key below the first frame is found, too
 		o.LowerBound = []byte{spaceFrame}
 	}
 	it, err := db.NewIter(o)
@@ -237,7 +237,7 @@ func decode(db *pebble.DB, from uint64, flow chunkFlow) {
 	}
 }
 
-// fill decodes the next frames of it into c; false when there is no more to come.
+// fill decodes the next frames of it into c; false if there are no more.
 func (c *chunk) fill(it *pebble.Iterator) bool {
 	c.numbers, c.broken = c.numbers[:0], nil
 	arena := c.arena[:0]
@@ -267,16 +267,17 @@ func (c *chunk) fill(it *pebble.Iterator) bool {
 	return true
 }
 
-// replay is the second half of Recover.
+// replay checks and replays decoded frames.
 type replay struct {
 	j    *Journal
 	ctx  context.Context
 	x    *engine.Exchange
 	each func(*engine.Frame) error
 	head engine.Head // of the last frame that was checked, replayed and handed on
-	// foreign lets frames of another engine version pass unreplayed: x is nil from there on.
+	// foreign accepts frames of another engine version without replaying them: from there on x is
+	// nil.
 	foreign bool
-	until   func(*engine.Frame) bool // says true before the frame at which to end; nil: at none
+	until   func(*engine.Frame) bool // reports whether to end before a frame; nil: never
 
 	partition        uint16 // of the first frame, and so of all
 	frames, commands uint64 // replayed
@@ -290,25 +291,25 @@ func (r *replay) run(ready <-chan *chunk, free chan<- *chunk) error {
 		}
 		for i := range c.numbers {
 			f := &c.frames[i]
-			f.Hash = sha256.Sum256(f.Bytes) // here, for the decoder has more to do than we
+			f.Hash = sha256.Sum256(f.Bytes) // not in decode, which has more to do
 			if err := r.frame(c.numbers[i], f); err != nil {
 				return err
 			}
 		}
 		if c.broken != nil {
-			// What follows a hole is not the first thing that is wrong.
+			// Frames are missing before the damaged one: that is the first thing wrong.
 			if b := c.broken; b.Frame > r.head.Frame+1 {
-				return r.place(r.hole(b.Frame))
+				return r.locate(r.hole(b.Frame))
 			}
-			return r.place(c.broken)
+			return r.locate(c.broken)
 		}
 		free <- c
 	}
 	return nil
 }
 
-// place completes a Break with what the replay knows: the first Sequence that it does not have.
-func (r *replay) place(b *Break) *Break {
+// locate completes a Break with what the replay knows, such as the first Sequence after its head.
+func (r *replay) locate(b *Break) *Break {
 	b.Sequence, b.Path, b.Last = r.head.Sequence+1, r.j.Path, r.j.latest.last()
 	if b.Frame == 0 {
 		b.Frame = r.head.Frame + 1
@@ -324,13 +325,12 @@ func (r *replay) hole(no uint64) *Break {
 	return &Break{What: fmt.Sprintf("missing: the next frame found is %d", no)}
 }
 
-// frame checks, replays and hands on the frame found under key number no. A panic of the
-// engine (whose value names the exact Sequence) or of whoever gets the frame is a reason not to
-// start, with its place.
+// frame checks and replays the frame found under key number no, and calls each with it. A panic of
+// the engine, whose value names the exact Sequence, or of each becomes a *Break.
 func (r *replay) frame(no uint64, f *engine.Frame) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = r.place(&Break{Frame: no, Err: fmt.Errorf("%v\n%s", p, debug.Stack()),
+			err = r.locate(&Break{Frame: no, Err: fmt.Errorf("%v\n%s", p, debug.Stack()),
 				What: fmt.Sprintf("the program panicked at its Sequences %d to %d", f.First, f.Last()),
 				Hint: "this is a bug of the program: keep the folder and report it"})
 		}
@@ -339,7 +339,7 @@ func (r *replay) frame(no uint64, f *engine.Frame) (err error) {
 		return errEnough
 	}
 	if b := r.step(no, f); b != nil {
-		return r.place(b)
+		return r.locate(b)
 	}
 	if r.each != nil {
 		if err := r.each(f); err != nil {
@@ -393,7 +393,7 @@ func (r *replay) apply(f *engine.Frame) *Break {
 				"checkpoint: this version goes on from the checkpoint that it leaves"}
 	}
 	if err := r.x.ApplyFrame(f); err != nil {
-		// The error names the exact Sequence and what happened there.
+		// The error names the exact Sequence.
 		return &Break{Frame: f.No, Err: err, What: "it cannot be replayed",
 			Hint: "this program does not compute what the one that wrote it did: keep the folder, " +
 				"start the version of clobd that wrote it, and report it"}

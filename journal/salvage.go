@@ -15,38 +15,39 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Loss says why a journal cannot be started with, and what going on without it would cost.
+// Loss says why a node cannot start with a journal, and what would be lost by going on.
 type Loss struct {
-	// Why a start is refused, or, if Starts, what is damaged all the same; nil: nothing.
+	// Why is why a start is refused or, if Starts, what is damaged all the same; nil: nothing.
 	Why error
-	// Starts says that a start is not refused.
+	// Starts reports whether a node can start.
 	Starts bool
-	// Whole says that nothing is lost: Repair makes good what is wrong.
+	// Whole reports that nothing is lost: Repair is enough.
 	Whole bool
-	// Head is the end of what is good: where the journal would go on.
+	// Head is of the last good frame: the journal would go on behind it.
 	Head engine.Head
-	// Mark is the high-water mark, if Marked. Foreign says that there is one, of another journal.
+	// Mark is the high-water mark if Marked. Foreign reports that the mark is of another journal.
 	Mark            Mark
 	Marked, Foreign bool
-	// Frames is how many were found behind Head, as far as can be told.
+	// Frames is the number of frames behind Head, as far as is known.
 	Frames uint64
-	// Holes are what cannot be read, by ranges of Sequences with frames behind them.
+	// Holes are the ranges of Sequences that cannot be read but have frames behind them.
 	Holes []Hole
-	// Through is the Sequence of the checkpoint that begins behind the last of Holes: the state is
-	// complete, whatever Holes there are. 0: there is none.
+	// Through is the Sequence of a checkpoint behind the last of Holes: with it the state is complete
+	// in spite of Holes. 0: there is none.
 	Through engine.Sequence
-	// Indexed says that the index has the history of Holes, so that the journal goes on with them;
-	// else it ends before the first.
+	// Indexed reports that the index has the history of Holes. Then the journal can go on with them;
+	// else it must end before the first.
 	Indexed bool
-	// Unflipped is how many frames were brought back of which one bit was flipped.
+	// Unflipped is the number of repaired frames of which one bit was flipped.
 	Unflipped uint64
-	// Unread are files that could not be read to their end, and why.
+	// Unread are the files that could not be read to their end, with the reason.
 	Unread []string
-	// Undone is a folder that an interrupted rescue had put aside and that is in its place again.
+	// Undone is the folder from which the journal of an interrupted rescue was put back.
 	Undone string
-	// Final says that accepting the loss is no way out: another version of the program is, or a copy.
+	// Final reports that accepting the loss does not help: another version of the program may, or a
+	// copy.
 	Final bool
-	// Kept is the folder with all that was cut off; "" if nothing was.
+	// Kept is the folder with everything that was cut off; "" if nothing was.
 	Kept string
 }
 
@@ -56,8 +57,8 @@ type Hole struct {
 	frame, end  uint64 // the first and the last frame
 }
 
-// Lost are the first and the last acknowledged Sequence that are known to be lost at the end, and
-// how many that are: 0 if none is, or if nobody knows.
+// Lost are the first and the last acknowledged Sequence known to be lost at the end, and their
+// number: 0 if none is lost, or if it is not known.
 func (l *Loss) Lost() (first, last engine.Sequence, count uint64) {
 	if !l.Marked || l.Mark.Sequence <= l.Head.Sequence {
 		return 0, 0, 0
@@ -76,42 +77,41 @@ type RescueOptions struct {
 	Indexed func(ctx context.Context, j *Journal, frame uint64) bool
 }
 
-// The folders that a rescue works in, below the data folder.
+// Folders of a rescue, below the data folder.
 const (
-	salvageFolder = "journal.salvage" // all frames that could be found
-	freshFolder   = "journal.new"     // what becomes the journal
+	salvageFolder = "journal.salvage" // a database with all frames that could be found
+	freshFolder   = "journal.new"     // the same, about to become the journal
 	lostPrefix    = "lost-"
 )
 
 // copyBatch is how many bytes of frames are written at once.
 const copyBatch = 4 << 20
 
-// What a rescue may do.
+// What a rescue may change.
 const (
 	look   = iota // nothing
-	repair        // what loses nothing
-	accept        // all
+	repair        // only what loses nothing
+	accept        // everything
 )
 
-// Diagnose finds out whether the journal in o.Dir can be started with, and if not, what of it is
-// good: it reads every frame, and if some cannot be read, every file. It changes nothing, but for
-// undoing a rescue that was interrupted. If there is damage it needs the room of a second journal
-// while it looks. All three hold the folder's lock until they return. The error is that of ctx, or
-// says that the folder cannot be looked at: a *disk.LockedError, for one.
+// Diagnose finds out whether a node can start with the journal in o.Dir, and if not, which part of
+// it is good. It reads every frame and, if some cannot be read, every file. It changes nothing,
+// except that it undoes an interrupted rescue. If there is damage it needs the room of a second
+// journal. Diagnose, Repair and AcceptLoss hold the folder's lock until they return. The error is
+// that of ctx, or says why the folder cannot be examined, such as a *disk.LockedError.
 func Diagnose(ctx context.Context, o RescueOptions) (*Loss, error) {
 	return rescue(ctx, o, look)
 }
 
-// Repair is AcceptLoss where nothing is lost, and Diagnose where something is.
+// Repair is AcceptLoss if nothing is lost, and Diagnose if something is.
 func Repair(ctx context.Context, o RescueOptions) (*Loss, error) {
 	return rescue(ctx, o, repair)
 }
 
-// AcceptLoss makes a journal of what is good of the one in o.Dir, so that it can be started again.
-// What is cut off, damaged files included, is kept in a folder beside, which Loss names, and so are
-// the old mark and an index that does not fit any more, which is made anew: nothing is deleted. The
-// Sequences behind the end are given again. The error says what could not be done: then it may be
-// called again.
+// AcceptLoss makes a new journal from the good part of the one in o.Dir, so that a node can start.
+// It deletes nothing: the folder Loss.Kept gets what is cut off, damaged files included, the old
+// mark, and an index that does not fit any more. New Commands get the Sequences of the lost ones.
+// After an error AcceptLoss may be called again.
 func AcceptLoss(ctx context.Context, o RescueOptions) (*Loss, error) {
 	return rescue(ctx, o, accept)
 }
@@ -130,9 +130,9 @@ type rescuer struct {
 	stretches []stretch
 }
 
-// locks are those that a rescue holds from its first look to the end of the swap: of the journal,
-// and of the folder that it works in. Whoever comes meanwhile, a start or another rescue, is
-// refused. They move with the folders.
+// locks are held by a rescue from its first look to the end of the swap: those of the journal and
+// of the folder that it works in. A start, or another rescue, is refused meanwhile. The locks move
+// with their folders.
 type locks struct{ journal, work *pebble.Lock }
 
 // take takes the lock of the journal, if there is one.
@@ -145,7 +145,7 @@ func (l *locks) take(o *Options) (err error) {
 	return err
 }
 
-// release gives all of them back.
+// release gives all locks back.
 func (l *locks) release() (err error) {
 	for _, lock := range []*pebble.Lock{l.journal, l.work} {
 		if lock != nil {
@@ -155,7 +155,7 @@ func (l *locks) release() (err error) {
 	return err
 }
 
-// rescue is all three of them.
+// rescue is Diagnose, Repair or AcceptLoss, by what it may change.
 func rescue(ctx context.Context, o RescueOptions, may int) (l *Loss, err error) {
 	o.ReadOnly = true
 	if err := o.validate(); err != nil {
@@ -196,7 +196,7 @@ func rescue(ctx context.Context, o RescueOptions, may int) (l *Loss, err error) 
 	return &r.Loss, err
 }
 
-// diagnose judges the journal as it is and, if something is wrong with it, what its files hold.
+// diagnose judges the journal as it is and, if it is damaged, the frames in its files.
 func diagnose(is *rescuer) (*rescuer, error) {
 	o := is.o
 	j, err := Open(o.Options)
@@ -223,7 +223,7 @@ func diagnose(is *rescuer) (*rescuer, error) {
 	return can, nil
 }
 
-// hopeless says whether an error of Open says nothing about what is in the folder.
+// hopeless reports whether an error of Open is not about the folder's contents.
 func hopeless(o *Options, err error) bool {
 	var locked *disk.LockedError
 	_, missing := o.FS.Stat(filepath.Join(o.Dir, "journal"))
@@ -231,7 +231,7 @@ func hopeless(o *Options, err error) bool {
 		errors.Is(missing, fs.ErrNotExist) && !isGone(err)
 }
 
-// sound says whether all frames are there and only the mark is not as it should be.
+// sound reports whether all frames are there and only the mark is wrong.
 func (r *rescuer) sound() bool {
 	var lost *LossError
 	return !r.damaged && r.Frames == 0 && len(r.Holes) == 0 && !errors.As(r.Why, &lost)
@@ -258,7 +258,7 @@ func (r *rescuer) judge(j *Journal) (err error) {
 		r.Through = restored.From.Head.Sequence
 	}
 	if r.Why == nil && r.damaged {
-		r.Why = err // nothing but verify, and an index that is made anew, would have met it
+		r.Why = err // a start does not read these frames; verify and a new index do
 	}
 	if len(r.Holes) > 0 && !r.Final {
 		r.Indexed = r.o.Indexed != nil && r.o.Indexed(r.ctx, j, r.Holes[len(r.Holes)-1].end)
@@ -272,8 +272,8 @@ func (r *rescuer) judge(j *Journal) (err error) {
 	return r.ctx.Err()
 }
 
-// endBeforeHole makes the journal end before what cannot be read: without an index that has its
-// history, none can be made, and nobody could tell an order that was placed in it from a new one.
+// endBeforeHole makes the journal end before the first hole. No index knows the orders that were
+// placed in the hole, and none can be made: such an order could be placed a second time.
 func (r *rescuer) endBeforeHole(j *Journal) {
 	h := r.Holes[0]
 	r.Starts, r.Head = false, engine.Head{}
@@ -290,12 +290,12 @@ func (r *rescuer) endBeforeHole(j *Journal) {
 // stretch is frames without a gap between them.
 type stretch struct {
 	from   uint64          // number of the first
-	before engine.Sequence // that comes before its first one
+	before engine.Sequence // the one before its first Sequence
 	head   engine.Head     // of the last
 }
 
-// stretches reads all frames and says which follow one another. The error is the first thing that
-// cannot be read; there may be more frames behind it.
+// stretches reads all frames and returns the stretches without a gap. The error is the first frame
+// that cannot be read; there may be good frames behind it.
 func stretches(ctx context.Context, j *Journal) (all []stretch, damaged error) {
 	broken := func(no uint64, what string, err error) {
 		if damaged == nil {
@@ -343,7 +343,7 @@ func stretches(ctx context.Context, j *Journal) (all []stretch, damaged error) {
 	return all, damaged
 }
 
-// holes are what lies between the stretches up to Head.
+// holes are the gaps between the stretches up to Head.
 func (r *rescuer) holes() (all []Hole) {
 	var end engine.Head
 	for _, s := range r.stretches {
@@ -359,9 +359,9 @@ func (r *rescuer) holes() (all []Hole) {
 	return all
 }
 
-// salvage makes a database of all frames that the files of the journal hold, and judges it. What
-// was found out before about the journal as it is may help. What it makes takes the journal's place
-// even if it has not a frame more: so the files as they are can be put aside.
+// salvage makes a database of all frames in the files of the journal, and judges it. is tells what
+// was found out about the journal as it is. The database replaces the journal even if it has no
+// frame more: so the damaged files can be put aside.
 func (r *rescuer) salvage(is *rescuer) (err error) {
 	from := filepath.Join(r.o.Dir, "journal")
 	if err := r.workplace(); err != nil {
@@ -395,11 +395,11 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 	if err != nil {
 		return fmt.Errorf("open what was salvaged: %w", err)
 	}
-	j.Path = from // what is said of it is said of that one
+	j.Path = from // errors shall name the journal
 	return errors.Join(r.judge(j), j.Close())
 }
 
-// workplace makes the folder that is worked in, with nothing in it.
+// workplace makes an empty folder to work in.
 func (r *rescuer) workplace() error {
 	on, path := r.o.FS, filepath.Join(r.o.Dir, salvageFolder)
 	if err := disk.MakeFolder(on, path); err != nil {
@@ -411,15 +411,15 @@ func (r *rescuer) workplace() error {
 	}
 	names, err := on.List(path)
 	for _, name := range names {
-		if name != "LOCK" { // what is left of a rescue that was interrupted
+		if name != "LOCK" { // left by an interrupted rescue
 			err = errors.Join(err, on.RemoveAll(filepath.Join(path, name)))
 		}
 	}
 	return err
 }
 
-// room says why there is not enough of it for a second journal: every frame is written once, and
-// for cutting off an end a table of it once more.
+// room returns an error if the disk has too little room for a second journal. Every frame is
+// written once, and a table of them a second time if an end is cut off.
 func (r *rescuer) room(journal string) error {
 	names, err := r.o.FS.List(journal)
 	size := int64(0)
@@ -433,25 +433,25 @@ func (r *rescuer) room(journal string) error {
 		}
 	}
 	if err != nil {
-		return nil // it is met again
+		return nil // reading the files will fail, too
 	}
 	size += size/64 + min(size, int64(r.o.MemTable))
 	usage, err := r.o.FS.GetDiskUsage(r.o.Dir)
 	if err != nil || usage.AvailBytes > uint64(size) {
-		return nil // nobody knows, or there is
+		return nil // there is room, or it is not known
 	}
 	return disk.Advise(fmt.Errorf("%w; what is good of it has to be written anew: %d bytes are "+
 		"needed for that, %d are free", errRoom, size, usage.AvailBytes), hintRoom)
 }
 
-// errRoom says that a rescue has no room.
+// errRoom is the error of a rescue without room.
 var errRoom = errors.New("the journal is damaged")
 
 const hintRoom = "make room, or copy the folder to a larger disk and run clobd recover there"
 
-// write opens the database of what is salvaged, lets something be done to it, and makes it durable.
-// It has no log, for it is made anew if anything comes in between, and nothing is merged in it. As
-// soon as the disk takes something no more, all is given up: Pebble itself would wait for ever.
+// write opens the database of salvaged frames, calls do with it, and makes it durable. It has no
+// log, for an interrupted rescue makes it anew, and no compactions. When the disk refuses a write,
+// all is given up: Pebble itself would wait for ever.
 func (r *rescuer) write(do func(db *pebble.DB) error) (err error) {
 	o := r.o.Options
 	o.ReadOnly, o.folder, o.lock = false, filepath.Join(o.Dir, salvageFolder), r.locks.work
@@ -486,8 +486,8 @@ func (r *rescuer) write(do func(db *pebble.DB) error) (err error) {
 	return err
 }
 
-// identity is what the journal says of itself, or what others say of it: its mark and checkpoints
-// if they name a frame that it has, then its log, then those in any case.
+// identity is the journal's description of itself. If it cannot be read, the ID comes from a mark
+// or checkpoint that names a frame of the journal, else from the log, else from any of these.
 func (r *rescuer) identity(is *rescuer, c *collector) (meta, error) {
 	m := meta{format: c.meta[metaFormat], id: is.id, created: c.meta[metaCreated]}
 	if m.format > Version {
@@ -521,7 +521,7 @@ func (r *rescuer) identity(is *rescuer, c *collector) (meta, error) {
 	return m, nil
 }
 
-// claims are the mark and what checkpoints say in its terms.
+// claims are the mark, and a mark made from each checkpoint.
 func (r *rescuer) claims() (all []Mark) {
 	on, folder := r.o.FS, filepath.Join(r.o.Dir, checkpointFolder)
 	if m, found, err := ReadMark(on, r.o.Dir); found && err == nil {
@@ -536,7 +536,7 @@ func (r *rescuer) claims() (all []Mark) {
 	return all
 }
 
-// trim takes away what is behind the end, and notes what is missing before it.
+// trim deletes the frames behind the end, and notes the last missing frame before it.
 func (r *rescuer) trim() error {
 	from, to := frameKey(r.Head.Frame+1), []byte{spaceFrame + 1}
 	return r.write(func(db *pebble.DB) (err error) {
@@ -552,7 +552,7 @@ func (r *rescuer) trim() error {
 		if err := r.flush(); err != nil { // Compact would wait for a full disk
 			return err
 		}
-		// For good: nobody shall find them in the files.
+		// Also from the files, where a later rescue would find them.
 		return db.Compact(r.ctx, from[:], to, false)
 	})
 }

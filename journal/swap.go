@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// swap puts the good journal in its place, keeps what was there, and writes the mark anew. The mark
-// comes last: until then every start is refused, and this can be done again.
+// swap puts the good journal in place, keeps the old one, and writes a new mark. The mark comes
+// last: until then every start is refused, and swap can be repeated.
 func (r *rescuer) swap() (err error) {
 	on := r.o.FS
 	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
@@ -36,7 +36,7 @@ func (r *rescuer) swap() (err error) {
 	if err := r.moveCheckpoints(in(checkpointFolder)); err != nil {
 		return err
 	}
-	if !r.Whole && !r.Indexed { // else it fits as it did, or is made anew by itself
+	if !r.Whole && !r.Indexed { // else the index still fits, or is made anew by itself
 		err := on.Rename(in("index"), filepath.Join(kept, "index"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("put the index aside: %w", err)
@@ -52,8 +52,8 @@ func (r *rescuer) swap() (err error) {
 	return WriteMark(on, r.o.Dir, Mark{r.id, h.Frame, h.Sequence, h.Hash})
 }
 
-// keepMark keeps what is in the mark's place. A file stays there, too: without any mark a start
-// would not be refused.
+// keepMark keeps the old mark. If the mark is a file it also stays in its place: without a mark a
+// start would not be refused.
 func (r *rescuer) keepMark(path string) error {
 	on, to := r.o.FS, filepath.Join(r.Kept, markName)
 	about, err := on.Stat(path)
@@ -69,12 +69,12 @@ func (r *rescuer) keepMark(path string) error {
 	return on.Rename(path, to) // it cannot even be read
 }
 
-// asideName is a file in the folder that becomes the journal. It holds the name of the folder that
-// the journal is put into.
+// asideName is a file in the folder that becomes the journal. It holds the name of the folder into
+// which the old journal goes.
 const asideName = "aside"
 
-// exchange puts the journal aside and the salvaged one in its place. Between the two steps there is
-// none: undoSwap takes the first one back.
+// exchange puts the journal aside and the salvaged one in its place. If it is interrupted between
+// the two renames there is no journal: undoSwap undoes the first one.
 func (r *rescuer) exchange() (err error) {
 	on := r.o.FS
 	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
@@ -88,14 +88,14 @@ func (r *rescuer) exchange() (err error) {
 	}
 	if err == nil {
 		if err = on.Rename(old, aside); errors.Is(err, fs.ErrNotExist) {
-			err = nil // there is nothing to be put aside
+			err = nil // nothing to put aside
 		}
 	}
 	if err == nil {
 		err = on.Rename(fresh, old)
 	}
 	if err != nil {
-		if _, no := on.Stat(old); no == nil { // else it is needed for putting it back
+		if _, missing := on.Stat(old); missing == nil { // else undoSwap needs it
 			err = errors.Join(err, on.RemoveAll(fresh))
 		}
 		return fmt.Errorf("put the salvaged journal in its place: %w", err)
@@ -103,13 +103,13 @@ func (r *rescuer) exchange() (err error) {
 	return errors.Join(disk.SyncFolder(on, r.Kept), on.Remove(filepath.Join(old, asideName)))
 }
 
-// undoSwap takes back what an interrupted exchange left half done: it puts the journal in its place
-// again, and says where it was. "" means that there was nothing to do.
+// undoSwap undoes an interrupted exchange: it puts the journal back in its place and returns where
+// it was, "" if there was nothing to do.
 func undoSwap(o *Options) (from string, err error) {
 	on := o.FS
 	in := func(name string) string { return filepath.Join(o.Dir, name) }
 	if _, err := on.Stat(in("journal")); !errors.Is(err, fs.ErrNotExist) {
-		return "", nil // there, or what is wrong will be met again
+		return "", nil // the journal is there, or opening it will fail
 	}
 	name, err := readAside(on, filepath.Join(in(freshFolder), asideName))
 	if err != nil || name == "" {
@@ -117,7 +117,7 @@ func undoSwap(o *Options) (from string, err error) {
 	}
 	aside := filepath.Join(in(name), "journal")
 	if _, err := on.Stat(aside); err != nil {
-		return "", nil // there was none
+		return "", nil // there was no journal
 	}
 	lock, err := disk.LockFolder(on, in(freshFolder), false)
 	if err != nil {
@@ -131,8 +131,8 @@ func undoSwap(o *Options) (from string, err error) {
 	return aside, nil
 }
 
-// readAside is the name of the folder that a rescue puts the journal into; "" if none was
-// interrupted.
+// readAside is the name of the folder into which an interrupted rescue put the journal; "" if there
+// was none.
 func readAside(on vfs.FS, path string) (string, error) {
 	f, err := on.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +153,7 @@ func readAside(on vfs.FS, path string) (string, error) {
 	return name, nil
 }
 
-// describe writes down what is lost.
+// describe writes lost.json, which says what is lost.
 func (r *rescuer) describe() error {
 	first, last, count := r.Lost()
 	holes := [][2]uint64{}
@@ -173,7 +173,7 @@ func (r *rescuer) describe() error {
 	return writeWhole(r.o.FS, filepath.Join(r.Kept, "lost.json"), append(b, '\n'))
 }
 
-// moveCheckpoints keeps those of what is behind the end, out of the way.
+// moveCheckpoints moves the checkpoints of frames behind the end to the kept folder.
 func (r *rescuer) moveCheckpoints(folder string) error {
 	on := r.o.FS
 	names, err := on.List(folder)

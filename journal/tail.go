@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Tail reads the journal's durable frames in order and then waits for new ones. It belongs to one
-// goroutine; only Close may come from another.
+// Tail reads the journal's durable frames in order and then waits for new ones. One goroutine uses
+// it; only Close may be called by another.
 type Tail struct {
 	j      *Journal
 	next   uint64
 	behind [][]byte // frames read ahead from the database, to be given before anything else
 	closed bool     // under j.latest.mu
-	nudged bool     // under j.latest.mu: take may come back with nothing, once
+	nudged bool     // under j.latest.mu: the next take that would wait returns without a frame
 }
 
 // How much a Tail that lags reads from the database at once.
@@ -28,19 +28,19 @@ func (j *Journal) Tail(from uint64) *Tail { return &Tail{j: j, next: max(from, 1
 // the first Next.
 func (t *Tail) Seek(from uint64) { t.next = max(from, 1) }
 
-// Next gives the next encoded frame: bytes that are shared and must not be changed. It waits until
-// there is one. The error is ErrClosed after Close of the Tail or the journal, and otherwise says
-// which frame could not be read.
+// Next waits for the next encoded frame and returns it. The bytes are shared and must not be
+// changed. The error is ErrClosed after Close of the Tail or the journal, and else names the frame
+// that could not be read.
 func (t *Tail) Next() ([]byte, error) {
 	b, _, err := t.take(true)
 	return b, err
 }
 
-// Poll is Next that does not wait: it says false if there is no frame yet.
+// Poll is Next without waiting: it returns false if there is no frame yet.
 func (t *Tail) Poll() ([]byte, bool, error) { return t.take(false) }
 
-// take gives the next frame. If there is none yet it waits, until somebody nudges it, or says false
-// if it must not.
+// take returns the next frame. If there is none yet, it waits for one or for nudge; without wait it
+// returns false.
 func (t *Tail) take(wait bool) ([]byte, bool, error) {
 	if len(t.behind) == 0 {
 		b, ready, err := t.peek(wait)
@@ -62,7 +62,7 @@ func (t *Tail) take(wait bool) ([]byte, bool, error) {
 	return b, true, nil
 }
 
-// peek gives the next frame from memory; ready without bytes means that it is in the database only.
+// peek returns the next frame from memory. Ready without bytes means that only the database has it.
 func (t *Tail) peek(wait bool) (b []byte, ready bool, err error) {
 	h := &t.j.latest
 	h.mu.Lock()
@@ -83,7 +83,7 @@ func (t *Tail) peek(wait bool) (b []byte, ready bool, err error) {
 	}
 }
 
-// catchUp reads durable frames that memory has no more, a bounded number at once.
+// catchUp reads a bounded number of durable frames that memory does not have any more.
 func (t *Tail) catchUp() error {
 	last := min(t.j.latest.last(), t.next+lagFrames-1)
 	found, err := t.j.read(t.behind[:0], t.next, last)
@@ -106,7 +106,7 @@ func (j *Journal) read(dst [][]byte, first, last uint64) (frames [][]byte, err e
 		return nil, err
 	}
 	defer func() {
-		if e := it.Close(); err == nil { // it says the same again
+		if e := it.Close(); err == nil { // the same as of Error
 			err = e
 		}
 	}()
@@ -127,7 +127,7 @@ func (j *Journal) read(dst [][]byte, first, last uint64) (frames [][]byte, err e
 	return dst, nil
 }
 
-// nudge makes a take that waits, or the next one that would, come back with nothing.
+// nudge makes a take that waits, or the next one that would wait, return without a frame.
 func (t *Tail) nudge() {
 	h := &t.j.latest
 	h.mu.Lock()
@@ -136,7 +136,7 @@ func (t *Tail) nudge() {
 	h.more.Broadcast()
 }
 
-// Close wakes Next, which then says ErrClosed.
+// Close ends the Tail and wakes Next, which then returns ErrClosed.
 func (t *Tail) Close() {
 	h := &t.j.latest
 	h.mu.Lock()

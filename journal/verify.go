@@ -14,33 +14,33 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Finding is one thing that is not as it should be: where it is, what it is, and what to do.
+// Finding is a piece of damage: where it is, what is wrong, and what to do.
 type Finding struct{ Where, What, Hint string }
 
-// VerifyOptions says what Verify needs and whom it tells.
+// VerifyOptions say what Verify needs and whom it calls.
 type VerifyOptions struct {
 	// Fresh makes the State that is replayed, and one for each checkpoint.
 	Fresh func() *State
-	// Each hears of every good frame, in order, whichever engine version wrote it; nil: nobody does.
-	// The frame holds until it returns. An error ends the check and is a Finding.
+	// Each is called with every good frame, in order, of all engine versions; nil: nothing is called.
+	// The frame is valid until Each returns. An error ends the check and becomes a Finding.
 	Each func(*engine.Frame) error
-	// Progress is told now and then how many frames of how many are done; nil: nobody is.
+	// Progress is called now and then with the number of frames done and of all; nil: nothing is.
 	Progress func(done, total uint64)
 }
 
-// Verified is what Verify found.
+// Checked is the result of Verify.
 type Checked struct {
-	Head             engine.Head // of the last frame that is good
+	Head             engine.Head // of the last good frame
 	Last             uint64      // number of the last frame in the database
 	Frames, Commands uint64      // whose chain was checked
-	// Replayed Commands gave the Events and Digests that are recorded. The others were written by
+	// Replayed is how many Commands gave the recorded Events and Digests. The others were written by
 	// another engine version.
 	Replayed    uint64
-	Checkpoints int  // that were read whole and are good
-	Compared    int  // of those, that were compared with the state of the replay at their frame
-	Marked      bool // there is a high-water mark, and the journal has what it names
+	Checkpoints int  // good ones, read to their end
+	Compared    int  // how many of those were compared with the replayed state at their frame
+	Marked      bool // there is a high-water mark, and the journal has the frame that it names
 	Findings    []Finding
-	// Notes are of what is worth knowing and no damage.
+	// Notes are worth knowing, and no damage.
 	Notes []string
 }
 
@@ -59,7 +59,7 @@ func (v *Checked) note(format string, args ...any) {
 	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
 }
 
-// progressFrames is how many frames are done between two words about it.
+// progressFrames is the number of frames between two calls of Progress.
 const progressFrames = 256
 
 // verifier is one Verify at work.
@@ -69,14 +69,14 @@ type verifier struct {
 	ctx     context.Context
 	options *VerifyOptions
 	run     replay
-	state   *State                   // that run.x is of; nil while nothing can be replayed
-	at      map[uint64][]*Checkpoint // by their frame, those that were not looked at yet
+	state   *State                   // the owner of run.x; nil while nothing can be replayed
+	at      map[uint64][]*Checkpoint // checkpoints that were not checked yet, by frame
 }
 
-// Verify checks all that the journal's folder promises: the chain from the first frame on, the
-// replay of all that this engine version wrote, each checkpoint against the replayed state at its
-// frame, and the end against the high-water mark. It changes nothing. Open the journal ReadOnly.
-// The error is that of ctx, or ErrClosed; what is wrong is in Findings.
+// Verify checks the whole journal: the chain from the first frame on, the replay of all frames that
+// this engine version wrote, each checkpoint against the replayed state at its frame, and the end
+// against the high-water mark. It changes nothing. The journal should be open ReadOnly. Damage is
+// in Findings; the error is that of ctx, or ErrClosed.
 func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Checked, error) {
 	if !j.gate.Enter() {
 		return nil, ErrClosed
@@ -108,7 +108,7 @@ func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Checked, error)
 	return &v.Checked, nil
 }
 
-// frame is told of each good frame.
+// frame is called with each good frame.
 func (v *verifier) frame(f *engine.Frame) error {
 	if v.run.x == nil {
 		v.state = nil
@@ -135,11 +135,11 @@ func (v *verifier) frame(f *engine.Frame) error {
 	return nil
 }
 
-// hintCheckpoint is what to do with a checkpoint that is of no use.
+// hintCheckpoint is what to do with a damaged checkpoint.
 const hintCheckpoint = "nothing is lost, a start passes it over: delete the file; if no other one is " +
 	"good, clobd checkpoint makes one"
 
-// checkpoint checks one whose frame has just been seen.
+// checkpoint checks a checkpoint after its frame f was replayed.
 func (v *verifier) checkpoint(c *Checkpoint, f *engine.Frame) {
 	loaded := v.options.Fresh()
 	err := v.j.load(v.ctx, c, loaded)
@@ -165,7 +165,7 @@ func (v *verifier) checkpoint(c *Checkpoint, f *engine.Frame) {
 	}
 }
 
-// differs says whether a loaded state is another one than the replayed one.
+// differs reports whether a loaded state differs from the replayed one.
 func (v *verifier) differs(loaded *State) bool {
 	a, err := hashState(v.state)
 	b, errToo := hashState(loaded)
@@ -182,7 +182,7 @@ func hashState(s *State) (sum [32]byte, err error) {
 	return [32]byte(h.Sum(nil)), err
 }
 
-// leftOver judges the checkpoints whose frames were not met.
+// leftOver checks the checkpoints whose frames were not found.
 func (v *verifier) leftOver(good []Checkpoint) {
 	for i := range good {
 		c := &good[i]
@@ -199,7 +199,7 @@ func (v *verifier) leftOver(good []Checkpoint) {
 	}
 }
 
-// end judges the journal's end, if the frames before it are whole.
+// end checks the journal's end against the mark, if the frames before it are good.
 func (v *verifier) end(whole bool) {
 	if v.Replayed < v.Commands {
 		v.note("%d of %d commands were written by another engine version than %d: their chain was "+
@@ -226,7 +226,7 @@ func (v *verifier) end(whole bool) {
 		v.note("%s: one of its two slots cannot be read, the other one serves", path)
 	}
 	if !whole {
-		return // what is missing was said
+		return // the damage was reported
 	}
 	if err := v.j.checkMark(v.Head); err != nil {
 		v.find(path, err)
@@ -235,7 +235,7 @@ func (v *verifier) end(whole bool) {
 	v.Marked = true
 }
 
-// brokenSlots is how many slots of the mark in a file cannot be read.
+// brokenSlots is the number of slots of a mark file that cannot be read.
 func brokenSlots(on vfs.FS, path string) (broken int) {
 	f, err := on.Open(path)
 	if err != nil {

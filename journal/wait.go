@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Wait returns when all frames up to number frame are durable, and shows them to the Tails. It
-// waits for frames that are not appended yet. An error is final: that frame and all after it were
-// not acknowledged and never will be.
+// Wait returns when all frames up to number frame are durable, and shows them to the Tails. It also
+// waits for frames that are not appended yet. An error is final: that frame and all later frames
+// were not acknowledged and never will be.
 func (j *Journal) Wait(frame uint64) error {
 	for j.latest.durable < frame { // only this goroutine moves it
 		if failed := j.failed.Load(); failed != nil {
@@ -51,8 +51,8 @@ func (j *Journal) land(f *flight) error {
 	return nil
 }
 
-// Unsynced is how long the oldest frame has waited that was appended and is not durable yet; 0 if
-// there is none. From disk.StallTime on the disk hangs: nothing is acknowledged.
+// Unsynced is how long the oldest frame that was appended has waited to be durable; 0 if none
+// waits. From disk.StallTime on the disk is said to hang.
 func (j *Journal) Unsynced() time.Duration { return j.unsynced.Age() }
 
 // Close waits for what is in flight, wakes all Tails and gives the folder back. Append and Wait
@@ -65,7 +65,7 @@ func (j *Journal) Close() error {
 	j.guard.Hurry()
 	j.latest.close()
 	err := j.drain()
-	j.airborne.Wait() // for the one that Wait may have in its hands
+	j.airborne.Wait() // for the frame that a concurrent Wait may have taken
 	if j.mark != nil {
 		err = errors.Join(err, j.mark.close())
 	}
@@ -76,7 +76,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// drain waits for the syncs of all frames in flight. A Wait beside it may take some of them.
+// drain waits for the syncs of all frames in flight. A concurrent Wait may take some of them.
 func (j *Journal) drain() error {
 	var problems []error
 	for {

@@ -33,17 +33,16 @@ func (e *AdvisedError) Unwrap() error { return e.Err }
 // DamagedError is a failure that only a rescue or a copy makes good.
 type DamagedError struct{ error }
 
-// Damaged says of a failure that only a rescue or a copy makes it good.
+// Damaged marks a failure as one that only a rescue or a copy makes good.
 func Damaged(err error) error { return &DamagedError{err} }
 
 // Unwrap gives the failure.
 func (e *DamagedError) Unwrap() error { return e.error }
 
-// DerivedError is a failure of a database that can be made anew from another one: no promise was
-// in it.
+// DerivedError is a failure of a database that can be made anew from another database.
 type DerivedError struct{ error }
 
-// Derived says of a failure that its database can be made anew from another one.
+// Derived marks a failure as one of a database that can be made anew.
 func Derived(err error) error { return &DerivedError{err} }
 
 // Unwrap gives the failure.
@@ -55,9 +54,9 @@ func Plain(err error, advice string) string {
 	return strings.TrimSuffix(text, "; "+advice)
 }
 
-// Unreadable reports whether a database cannot be opened or read because of what its folder holds.
-// It does not report so if the folder is in use, or if the machine refuses or fails: another
-// database in the same place would meet the same, and this one may be whole.
+// Unreadable reports whether err, of opening or reading a database, is caused by the contents of
+// its folder. It is not if the folder is in use, or if the machine refuses or fails: a new database
+// in the same place would fail, too, and this one may be whole.
 func Unreadable(err error) bool {
 	var locked *LockedError
 	if pebble.IsCorruptionError(err) {

@@ -17,15 +17,15 @@ import (
 type files struct {
 	vfs.FS
 
-	spares   *spares       // for logs; nil: none
+	spares   *spares       // spare logs; nil: none
 	failures atomic.Int64  // of background work, in a row
-	ending   chan struct{} // closed: waits are short, somebody wants to stop
-	shut     chan struct{} // closed: nothing is written any more
+	ending   chan struct{} // closed when the node wants to stop: waits are short from then on
+	shut     chan struct{} // closed when the database is abandoned: nothing is written any more
 	end      func()        // closes ending
 	close    func()        // closes shut
 }
 
-// LastRest is how long a table waits after any failure while somebody wants to stop.
+// LastRest is how long a table waits after any failure while the node wants to stop.
 const LastRest = 100 * time.Millisecond
 
 // How long the next table waits after the n-th failure in a row.
@@ -34,10 +34,10 @@ const (
 	longRest  = 5 * time.Second
 )
 
-// errAbandoned says that a database that was given up wanted to write.
+// errAbandoned is the error of every write of an abandoned database.
 var errAbandoned = errors.New("the database was given up")
 
-// newFiles is that on a filesystem.
+// newFiles wraps a filesystem.
 func newFiles(on vfs.FS) *files {
 	d := &files{FS: on, ending: make(chan struct{}), shut: make(chan struct{})}
 	d.end = sync.OnceFunc(func() { close(d.ending) })
@@ -48,14 +48,14 @@ func newFiles(on vfs.FS) *files {
 // Unwrap gives the filesystem below.
 func (d *files) Unwrap() vfs.FS { return d.FS }
 
-// retire ends what the disk has running; the database is closed.
+// retire ends the goroutine of the spare logs. The database is closed.
 func (d *files) retire() {
 	if d.spares != nil {
 		d.spares.close()
 	}
 }
 
-// refuse is errAbandoned once the disk is shut.
+// refuse returns errAbandoned once the files are shut.
 func (d *files) refuse() error {
 	if closed(d.shut) {
 		return errAbandoned
@@ -63,7 +63,7 @@ func (d *files) refuse() error {
 	return nil
 }
 
-// closed says whether c was closed.
+// closed reports whether c was closed.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -73,7 +73,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// rest waits as long as the last failures ask for.
+// rest waits, longer after each failure in a row.
 func (d *files) rest() {
 	n := d.failures.Load()
 	if n == 0 {
@@ -98,7 +98,8 @@ func (d *files) rest() {
 	}
 }
 
-// Create makes a file; a table after failures not at once, a log of a spare if there is one.
+// Create makes a file. After failures a table waits first. A log is made of a spare if there is
+// one.
 func (d *files) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasSuffix(name, ".sst") {
 		d.rest()
@@ -158,7 +159,7 @@ func (d *files) Remove(name string) error {
 	return d.FS.Remove(name)
 }
 
-// wrap makes an opened file heed the disk.
+// wrap lets the files shut an opened file.
 func (d *files) wrap(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (d *files) wrap(f vfs.File, err error) (vfs.File, error) {
 	return &file{f, d}, nil
 }
 
-// file is a file that its disk can shut.
+// file is a file that can be shut.
 type file struct {
 	vfs.File
 	files *files
@@ -180,7 +181,7 @@ func (f *file) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-// WriteAt writes at a place.
+// WriteAt writes at an offset.
 func (f *file) WriteAt(b []byte, at int64) (int, error) {
 	if err := f.files.refuse(); err != nil {
 		return 0, err

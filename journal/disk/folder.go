@@ -10,9 +10,9 @@ import (
 )
 
 // MakeFolder makes the folder path with all its parents, durably: it syncs every directory that got
-// a new entry. A folder whose entry is lost in a crash takes every synced file in it along. Folders
-// that it makes are open to this user alone; one that exists is fine. The error names the folder.
-// A nil filesystem is the machine's own.
+// a new entry. Otherwise a crash could lose the entry, and with it every synced file in the folder.
+// Only this user may enter new folders. A folder that exists is no error. The error names the
+// folder. A nil filesystem is the machine's own.
 func MakeFolder(on vfs.FS, path string) error {
 	on, path = Filesystem(on), filepath.Clean(path)
 	var parents []parent
@@ -34,7 +34,7 @@ func MakeFolder(on vfs.FS, path string) error {
 	for _, p := range parents {
 		err := SyncFolder(on, p.path)
 		if p.old && errors.Is(err, fs.ErrPermission) {
-			continue // not ours: who made the entry could read it
+			continue // another user's folder, who has synced the entry
 		}
 		if err != nil {
 			return fmt.Errorf("make folder %s: sync its parent %s: %w", path, p.path, err)
@@ -43,8 +43,8 @@ func MakeFolder(on vfs.FS, path string) error {
 	return nil
 }
 
-// sureLevels is how many folders, path first, are synced into their parents even if they exist:
-// whoever made them may have crashed before he did so.
+// sureLevels is how many folders, path first, are synced into their parents even if they exist: the
+// process that made them may have crashed before it synced them.
 const sureLevels = 2
 
 // parent is a folder with an entry that must be durable.
@@ -61,7 +61,7 @@ func Filesystem(on vfs.FS) vfs.FS {
 	return on
 }
 
-// SyncFolder makes the entries of folder dir durable.
+// SyncFolder makes the entries of a folder durable.
 func SyncFolder(on vfs.FS, dir string) error {
 	if dir == "." && vfs.Root(on) != vfs.Default {
 		dir = "" // what memory filesystems call the root

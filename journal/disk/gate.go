@@ -7,13 +7,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Gate counts the readers of a database, so that closing waits for them and none comes later.
+// Gate lets readers into a database until it is shut. Shut waits for those inside.
 type Gate struct {
 	mu   sync.RWMutex
 	shut bool
 }
 
-// Enter lets a reader in, who must Leave, and says true, unless the gate is shut.
+// Enter lets a reader in, who must call Leave; false if the gate is shut.
 func (g *Gate) Enter() bool {
 	g.mu.RLock()
 	if g.shut {
@@ -23,10 +23,10 @@ func (g *Gate) Enter() bool {
 	return true
 }
 
-// Leave ends what Enter began.
+// Leave lets a reader out.
 func (g *Gate) Leave() { g.mu.RUnlock() }
 
-// Shut waits until all readers have left and lets none in any more; false if it was shut already.
+// Shut lets no more readers in and waits until all have left; false if the gate was shut already.
 func (g *Gate) Shut() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

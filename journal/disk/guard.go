@@ -27,8 +27,8 @@ type GuardOptions struct {
 	Exit       func(code int)  // ends the process after them; nil: os.Exit
 	State      func() string   // says what was promised so far
 	Hint       string          // what to do with a damaged folder
-	Unopened   string          // what to do with one that cannot be opened
-	Fatal      func(err error) // what to do when Pebble cannot go on; nil: last words
+	Unopened   string          // what to do with a folder that cannot be opened
+	Fatal      func(err error) // is called when Pebble cannot go on; nil: last words
 	Patience   time.Duration   // how long writes may wait for flushes that fail; 0: for ever
 	Spares     bool            // whether a spare log is kept
 }
@@ -40,7 +40,7 @@ type Guard struct {
 	Failures prometheus.Counter
 
 	o     GuardOptions
-	lock  *pebble.Lock // given back when the database is closed; nil: another one's
+	lock  *pebble.Lock // given back by Close; nil: the lock belongs to the caller
 	files *files
 
 	mu      sync.Mutex
@@ -54,13 +54,13 @@ type Guard struct {
 type trouble struct {
 	since time.Time
 	err   error     // the last one
-	said  time.Time // when the log was told
+	said  time.Time // when it was logged
 }
 
 const (
-	// sayAgain is how often the log is told of work that goes on failing.
+	// sayAgain is the time between two log entries about background work that goes on failing.
 	sayAgain = 10 * time.Second
-	// drainPoll is how often it is looked whether the disk has taken what is waited for.
+	// drainPoll is the time between two looks of Drain and Flush.
 	drainPoll = 5 * time.Millisecond
 )
 
@@ -128,12 +128,12 @@ func (g *Guard) Open(o *pebble.Options) (*pebble.DB, error) {
 	return db, nil
 }
 
-// Infof is Pebble's chatter.
+// Infof logs what Pebble tells for debugging.
 func (g *Guard) Infof(format string, args ...any) {
 	g.o.Log.Debug("pebble", "database", g.o.Name, "text", fmt.Sprintf(format, args...))
 }
 
-// Errorf is Pebble's trouble that it can live with.
+// Errorf logs an error that does not stop Pebble.
 func (g *Guard) Errorf(format string, args ...any) {
 	text, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n") // what follows is a stack
 	g.o.Log.Error("pebble", "database", g.o.Name, "text", text)
@@ -170,7 +170,7 @@ func (g *Guard) LastWords(what string, err error, hint string) {
 	g.o.Exit(ExitCode)
 }
 
-// Retire makes failures of background work silent: the database is being closed in order.
+// Retire silences failures of background work from now on: the database is about to be closed.
 func (g *Guard) Retire() {
 	g.mu.Lock()
 	g.retired = true
@@ -187,7 +187,7 @@ func (g *Guard) Close(db *pebble.DB) error {
 	return err
 }
 
-// listener hears of trouble that Pebble does not log itself.
+// listener reports events that Pebble does not log itself.
 func (g *Guard) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		// A failed flush or compaction is tried again by Pebble with fresh files, and the log, or the
@@ -203,7 +203,7 @@ func (g *Guard) listener() *pebble.EventListener {
 				g.recovered()
 			}
 		},
-		// The reader that met it gets the error and decides.
+		// The reader of the table gets the error, too, and decides.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			g.o.Log.Error("damaged table", "database", g.o.Name, "path", g.o.Path,
 				"text", info.String(), "hint", g.o.Hint)
@@ -249,7 +249,7 @@ func (g *Guard) recovered() {
 	g.trouble = nil
 }
 
-// Failing says since when and why background work fails; nil if it does not.
+// Failing is an error that says since when and why background work fails; nil if it does not.
 func (g *Guard) Failing() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -273,13 +273,13 @@ func (g *Guard) stall(begins bool) {
 	}
 }
 
-// stuck gives up when writes have waited long, for flushes that fail: nothing can be acknowledged,
-// nor can a stop end before the writer does. What is in the log is found there at the next start.
+// stuck calls Fatal when writes have waited long for flushes that fail: nothing can be
+// acknowledged, and the writer could never stop. The next start replays the log.
 func (g *Guard) stuck() {
 	err := g.Failing()
 	g.mu.Lock()
 	waits := g.stalled != nil
-	if waits && err == nil { // slow is not dead
+	if waits && err == nil { // flushes are slow, but do not fail
 		g.stalled.Reset(g.o.Patience)
 	}
 	g.mu.Unlock()
@@ -288,7 +288,7 @@ func (g *Guard) stuck() {
 	}
 }
 
-// Hurry makes waits for a disk that fails short: somebody wants to stop.
+// Hurry shortens the waits after failures: the node wants to stop.
 func (g *Guard) Hurry() { g.files.end() }
 
 // Abandon refuses every change of the database's files from now on, so that its folder stays as it
@@ -304,8 +304,8 @@ func (g *Guard) Stumble(err error) {
 	g.Abandon()
 }
 
-// Drain waits while more than so many bytes of a database are in memory alone, and fails as soon as
-// they cannot be written.
+// Drain waits while more than most bytes of a database are only in memory. It fails as soon as a
+// flush fails.
 func (g *Guard) Drain(ctx context.Context, db *pebble.DB, most uint64) error {
 	for {
 		if err := errors.Join(g.Failing(), ctx.Err()); err != nil {
@@ -318,7 +318,7 @@ func (g *Guard) Drain(ctx context.Context, db *pebble.DB, most uint64) error {
 	}
 }
 
-// Flush makes all of a database durable, or says why it cannot.
+// Flush makes all of a database durable, or returns why it cannot.
 func (g *Guard) Flush(ctx context.Context, db *pebble.DB) error {
 	done, err := db.AsyncFlush()
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package disk
 
-// fileHolder cannot tell on this system.
+// fileHolder does not know the holder on this system.
 func fileHolder(string) string { return "another process" }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// fileHolder names the process that holds the lock on file name. It never opens the file while this
-// process itself may hold the lock, because closing it again would give the lock up.
+// fileHolder names the process that holds the lock on file name. It must not be called if this
+// process may hold the lock: closing the file would release it.
 func fileHolder(name string) string {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

@@ -12,26 +12,26 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// LockedError says that the folder is in use.
+// LockedError is the error of a folder that another process, or this one, has locked.
 type LockedError struct {
 	Path   string // the database's folder
-	Holder string // who has it, as far as it can be told
+	Holder string // who holds the lock, as far as is known
 	Err    error
 }
 
 // HintLocked is what to do with a folder that is in use.
 const HintLocked = "stop that one, or give this one another folder"
 
-// Error says who holds what and what to do.
+// Error says who holds the folder and what to do.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s (%v): a data folder serves one process; %s",
 		e.Path, e.Holder, e.Err, HintLocked)
 }
 
-// Unwrap gives the reason that the filesystem gave.
+// Unwrap gives the filesystem's error.
 func (e *LockedError) Unwrap() error { return e.Err }
 
-// lockHolder names the holder of the lock in path, which could not be taken because of err.
+// lockHolder names the holder of the lock of folder path. err is why the lock could not be taken.
 func lockHolder(fs vfs.FS, path string, err error) string {
 	if vfs.Root(fs) != vfs.Default || strings.Contains(err.Error(), "current process") {
 		return "this process"
@@ -39,8 +39,8 @@ func lockHolder(fs vfs.FS, path string, err error) string {
 	return fileHolder(fs.PathJoin(path, "LOCK"))
 }
 
-// LockFolder takes the lock of a database's folder. The error is a *LockedError if somebody has it.
-// What is only read from a disk that nobody can write needs none.
+// LockFolder takes the lock of a database's folder. The error is a *LockedError if the lock is
+// taken. With readOnly, on a disk that is mounted for reading only, no lock is needed.
 func LockFolder(on vfs.FS, path string, readOnly bool) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(path, on)
 	if readOnly && errors.Is(err, syscall.EROFS) {
@@ -64,8 +64,7 @@ func LockFolder(on vfs.FS, path string, readOnly bool) (*pebble.Lock, error) {
 	return nil, err
 }
 
-// isLocked says whether a lock was not given because somebody has it. That its file cannot be made
-// or opened is another matter.
+// isLocked reports whether err means that the lock is taken, not that its file cannot be opened.
 func isLocked(err error) bool {
 	var opening *fs.PathError
 	if errors.As(err, &opening) {
@@ -75,18 +74,18 @@ func isLocked(err error) bool {
 		strings.Contains(err.Error(), "current process")
 }
 
-// unlocked is a filesystem that nobody can write: its locks are given to all.
+// unlocked is a filesystem without locks, for a disk that cannot be written.
 type unlocked struct{ vfs.FS }
 
 // Lock takes nothing.
 func (unlocked) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
-// Claim is the lock of a data folder's journal, for who has to do something in the folder before he
-// opens it. The zero value holds nothing.
+// Claim is the lock of a database's folder, taken before the database is opened. The zero value
+// holds nothing.
 type Claim struct{ Lock *pebble.Lock }
 
-// TakeClaim claims the database in folder path for this process. The error is a *LockedError if
-// another one has it. A folder that is not there cannot be claimed, and need not.
+// TakeClaim takes the lock of the database in folder path. The error is a *LockedError if the lock
+// is taken. If the folder does not exist the Claim is empty.
 func TakeClaim(path string) (c Claim, err error) {
 	if _, err := vfs.Default.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -95,7 +94,7 @@ func TakeClaim(path string) (c Claim, err error) {
 	return c, err
 }
 
-// Release gives the lock back. What was opened with it must be closed.
+// Release gives the lock back. A database that was opened with it must be closed.
 func (c *Claim) Release() (err error) {
 	if c.Lock != nil {
 		err, c.Lock = c.Lock.Close(), nil

@@ -17,17 +17,17 @@ import (
 type SpaceOptions struct {
 	// Dir is the data folder.
 	Dir string
-	// Reserve is how many bytes of its disk must stay free for orders to be taken; 0: nothing is ever
-	// refused. Twice of it is what is called low.
+	// Reserve is how many bytes of the disk must be free for orders to be taken; 0: orders are never
+	// refused. Below twice that number the state is Low.
 	Reserve int64
 	// Ballast is the size of a file in Dir that is deleted when the disk is all but full, so that
 	// cancels and an orderly stop still find room; 0: there is none.
 	Ballast int64
-	// Changed is told of each new state, by the goroutine of Run, and of the first one, by Watch.
+	// Changed is called with each new state: with the first by Watch, then by the Space's goroutine.
 	Changed func(SpaceState)
-	// Free says how many bytes are free where a folder is. Default: what the system says.
+	// Free returns how many bytes are free on the disk of a folder. Default: the system's answer.
 	Free func(dir string) (int64, error)
-	// Every is how often it is looked at. Default 100 ms.
+	// Every is the time between two looks. Default 100 ms.
 	Every time.Duration
 	Log   *slog.Logger
 }
@@ -35,15 +35,15 @@ type SpaceOptions struct {
 // SpaceState says how much room the disk has.
 type SpaceState int32
 
-// The states. From each of the two latter a Space comes back only when there is an eighth of the
-// reserve more than what brought it there, so that it does not go to and fro.
+// The states. A Space leaves Low or Full only when an eighth of the reserve more is free than at
+// the limit, so that it does not change to and fro.
 const (
-	Roomy SpaceState = iota // all is well
+	Roomy SpaceState = iota // enough room
 	Low                     // less than twice the reserve: warn, write no checkpoints
 	Full                    // less than the reserve: take only cancels
 )
 
-// String is the word for it that operators read.
+// String is the state's name in logs and answers.
 func (s SpaceState) String() string { return [...]string{"plenty", "low", "cancel-only"}[s] }
 
 // validate returns all problems of the options at once, or nil, and fills in the defaults.
@@ -73,7 +73,7 @@ func (o *SpaceOptions) validate() error {
 }
 
 // Space watches how much room the disk of a data folder has, so that orders are refused long before
-// the log cannot be written: then the process would have to end. It keeps a ballast file.
+// a write of the log fails, which would end the process. It keeps a ballast file.
 type Space struct {
 	o       SpaceOptions
 	path    string // of the ballast
@@ -81,28 +81,28 @@ type Space struct {
 	ended   chan struct{}
 	changes prometheus.Counter
 
-	retry time.Time // Run's: not before is the ballast tried again
-	blind bool      // Run's: the system does not say how much is free
+	retry time.Time // run's: the ballast is not tried again before
+	blind bool      // run's: the system did not say how much is free
 
 	mu     sync.Mutex
 	status SpaceStatus
 }
 
-// SpaceStatus is what a Space has seen last.
+// SpaceStatus is the result of a Space's last look.
 type SpaceStatus struct {
 	State   SpaceState
 	Free    int64 // bytes, without the ballast
 	Reserve int64
-	Ballast int64 // bytes that deleting the file would free: 0 while it is not there
+	Ballast int64 // size of the ballast file, 0 while there is none
 }
 
 // ballastName is the file that is deleted when the disk is full.
 const ballastName = "ballast"
 
-// ballastRetry is how long nothing is done about a ballast that could not be made.
+// ballastRetry is the pause after a ballast could not be made.
 const ballastRetry = 30 * time.Second
 
-// Watch looks for the first time and begins to watch, until Close.
+// Watch looks once and then keeps watching until Close.
 func Watch(o SpaceOptions) (*Space, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -146,14 +146,14 @@ func (s *Space) Close() {
 	<-s.ended
 }
 
-// Status is what was seen last.
+// Status is the result of the last look.
 func (s *Space) Status() SpaceStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
 }
 
-// look looks once.
+// look measures the free room once, and acts on it.
 func (s *Space) look(now time.Time, first bool) {
 	free, err := s.o.Free(s.o.Dir)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Space) look(now time.Time, first bool) {
 			s.o.Log.Error("nobody can tell how much of the disk is free", "path", s.o.Dir, "error", err)
 		}
 		s.blind = true
-		return // what was known last stands
+		return // the last state stays
 	}
 	s.blind = false
 	s.mu.Lock()
@@ -182,7 +182,7 @@ func (s *Space) look(now time.Time, first bool) {
 	}
 }
 
-// judgeSpace is the state after one in which so much is free.
+// judgeSpace is the state that follows was when free bytes are free.
 func judgeSpace(was SpaceState, free, reserve int64) SpaceState {
 	full, low := reserve, 2*reserve
 	if was == Full {
@@ -200,7 +200,7 @@ func judgeSpace(was SpaceState, free, reserve int64) SpaceState {
 	return Roomy
 }
 
-// tell says what has changed.
+// tell logs the state and calls Changed.
 func (s *Space) tell(is *SpaceStatus, first bool) {
 	if !first {
 		s.changes.Inc()
@@ -258,7 +258,7 @@ func makeBallast(path string, size int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// writeZeros fills a file slowly, so that the log has its turn.
+// writeZeros fills a file slowly, so that syncs of the log need not wait long.
 func writeZeros(f *os.File, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for at := int64(0); at < size; at += int64(len(zeros)) {

@@ -10,50 +10,49 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// spares keeps one file ready that the database's next log is written into. A log that grows makes
-// each sync tell the filesystem of its new length and of blocks that hold something now, which
-// costs several times what writing over bytes that are there does. Pebble reserves blocks, which
-// does not help, and uses old logs again, of which it has none in the first minutes. What a spare
-// holds does not matter: a log's reader takes what follows its end for no part of it, as it must
-// for old logs.
+// spares keeps one full-sized file ready for the database's next log. While a log grows, each sync
+// must also write its new length and block list, which takes several times as long as overwriting
+// existing bytes. Pebble reserves blocks, which does not help, and reuses old logs, which it does
+// not have in the first minutes. A spare's content does not matter: a reader of a log ignores what
+// follows its end, as it must with reused logs.
 //
-// Without a spare, for want of room or of time, a log is an ordinary new file.
+// If there is no spare, for want of room or time, a log is an ordinary new file.
 type spares struct {
 	on      vfs.FS
 	path    string
-	most    int64 // bytes of a log, but for its overhead
+	most    int64 // bytes of a log without its overhead
 	log     *slog.Logger
 	bell    chan struct{}
-	begun   chan struct{} // closed: the first one is made, or will not be
+	begun   chan struct{} // closed when the first spare is made, or has failed
 	closing chan struct{}
 	ended   chan struct{}
 
-	size    atomic.Int64 // of the log that is written
-	written atomic.Int64 // of it
+	size    atomic.Int64 // expected, of the log in use
+	written atomic.Int64 // bytes of the log in use
 
 	mu    sync.Mutex
-	logs  int   // made since the database was opened
-	ready int64 // bytes of the spare, 0 while there is none
+	logs  int   // how many were made since the database was opened
+	ready int64 // size of the spare, 0 while there is none
 }
 
 const (
-	// spareName is no name that Pebble has, so that it leaves the file alone.
+	// spareName is a name that Pebble does not know, so that it leaves the file alone.
 	spareName = "spare"
 	logSuffix = ".log"
-	// firstLog is the size of Pebble's first memtable, and so of the log behind it; each of the next
-	// ones is twice as large, up to what its options say.
+	// firstLog is the size of Pebble's first memtable, and so of its log. Each of the next ones is
+	// twice as large, up to the size in its options.
 	firstLog = 256 << 10
-	// spareChunk is written at once, spareSync between two syncs, spareRate bytes a second while there
-	// is time, so that the log's own syncs have their turn.
+	// A spare is written in pieces of spareChunk bytes, with a sync every spareSync, at spareRate
+	// bytes a second if there is time, so that it does not delay syncs of the log.
 	spareChunk = 256 << 10
 	spareSync  = 4 << 20
 	spareRate  = 64 << 20
-	// spareRoom is how many times a spare's size the disk must have free for it to be made.
+	// spareRoom times the size of a spare must be free on the disk.
 	spareRoom = 16
 )
 
-// newSpares begins to make them. The first one, which is small, is made at once, beside what else
-// opening the database has to do until it makes its first log.
+// newSpares starts to make spares. The first one, which is small, is made at full speed while
+// Pebble opens the database.
 func newSpares(on vfs.FS, dir string, most int64, log *slog.Logger) *spares {
 	s := &spares{on: on, path: on.PathJoin(dir, spareName), most: most, log: log,
 		bell: make(chan struct{}, 1), begun: make(chan struct{}), closing: make(chan struct{}),
@@ -62,7 +61,7 @@ func newSpares(on vfs.FS, dir string, most int64, log *slog.Logger) *spares {
 	return s
 }
 
-// next is how large the next log will be, with what its blocks and records have around them.
+// next is the size of the next log, with the overhead of its blocks and records.
 func (s *spares) next() int64 {
 	size := min(int64(firstLog)<<min(s.logs, 32), s.most)
 	return size + size/16
@@ -83,8 +82,8 @@ func (s *spares) run() {
 	}
 }
 
-// take makes the log called name of the spare; nil if there is none. Pebble syncs the folder before
-// it writes.
+// take turns the spare into the log called name; nil if there is no spare. Pebble syncs the folder
+// before it writes.
 func (s *spares) take(name string, category vfs.DiskWriteCategory) vfs.File {
 	<-s.begun
 	s.mu.Lock()
@@ -93,7 +92,7 @@ func (s *spares) take(name string, category vfs.DiskWriteCategory) vfs.File {
 		s.logs++
 		select {
 		case s.bell <- struct{}{}:
-		default: // it rings already
+		default: // run will wake up
 		}
 	}()
 	s.size.Store(s.next())
@@ -110,7 +109,7 @@ func (s *spares) take(name string, category vfs.DiskWriteCategory) vfs.File {
 	return &logFile{f, s, true}
 }
 
-// again makes the log called name of an old one, or of the spare if the old one is too short.
+// again turns an old log, or the spare if the old log is too short, into the log called name.
 func (s *spares) again(from, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	about, err := s.on.Stat(from)
 	s.mu.Lock()
@@ -137,18 +136,18 @@ func (s *spares) again(from, name string, category vfs.DiskWriteCategory) (vfs.F
 	return &logFile{f, s, false}, nil
 }
 
-// fill makes a spare of the size of the next log; hurry: at once.
+// fill makes a spare for the next log, at full speed if hurry.
 func (s *spares) fill(hurry bool) {
 	s.mu.Lock()
 	size, there := s.next(), s.ready
 	if there < size {
-		s.ready = 0 // nobody takes it while it is made anew
+		s.ready = 0 // not to be taken while it is written
 	}
 	s.mu.Unlock()
 	if there >= size {
 		return
 	}
-	usage, err := s.on.GetDiskUsage(s.on.PathDir(s.path)) // not every filesystem can tell
+	usage, err := s.on.GetDiskUsage(s.on.PathDir(s.path)) // not every filesystem knows
 	if err == nil && usage.AvailBytes < uint64(spareRoom*size) {
 		_ = s.on.Remove(s.path) // a process that was killed may have left one
 		return
@@ -177,7 +176,7 @@ func (s *spares) write(size int64, hurry bool) error {
 		if closed(s.closing) {
 			err = errAbandoned
 		}
-		// There is time as long as the spare is fuller than the log for which it takes over.
+		// There is time while the spare is fuller than the log in use.
 		late := float64(s.written.Load())/float64(s.size.Load()) > float64(at)/float64(size)
 		if !hurry && !late {
 			due := time.Duration(float64(at) / spareRate * float64(time.Second))
@@ -193,21 +192,21 @@ func (s *spares) write(size int64, hurry bool) error {
 	return err
 }
 
-// close ends the work and leaves no spare behind.
+// close ends run and removes the spare.
 func (s *spares) close() {
 	close(s.closing)
 	<-s.ended
 	_ = s.on.Remove(s.path)
 }
 
-// logFile is a log that is written into a file which has its length already.
+// logFile is a log that overwrites a file of full size.
 type logFile struct {
 	vfs.File
 	spares *spares
-	whole  bool // of a size that is enough: no blocks need to be reserved
+	whole  bool // large enough: no blocks need to be reserved
 }
 
-// Write goes on behind what was written.
+// Write continues behind the last write.
 func (f *logFile) Write(b []byte) (int, error) {
 	n, err := f.File.Write(b)
 	f.spares.written.Add(int64(n))
@@ -222,5 +221,5 @@ func (f *logFile) Preallocate(offset, length int64) error {
 	return f.File.Preallocate(offset, length)
 }
 
-// isLog says whether a file is one of Pebble's logs.
+// isLog reports whether a file is one of Pebble's logs.
 func isLog(name string) bool { return strings.HasSuffix(name, logSuffix) }

@@ -7,32 +7,33 @@ import (
 )
 
 const (
-	// StallTime is how long a frame may wait for its sync until the disk is said to hang.
+	// StallTime is how long a frame may wait for its sync before the disk is said to hang.
 	StallTime = 2 * time.Second
 	// MaxWaiting is how many frames may wait at once.
 	MaxWaiting = 2048
-	// stallPoll is how often it is looked at.
+	// stallPoll is the time between two looks of Patrol.
 	stallPoll = 200 * time.Millisecond
 )
 
-// timeZero is where times of waiting are counted from. Unlike the time of day nobody sets them.
+// timeZero is the origin of all waiting times. They are monotonic: setting the clock does not
+// change them.
 var timeZero = time.Now()
 
-// Unsynced knows since when each frame waits that was given to the log and is not durable. One
-// goroutine begins, one ends, anybody asks.
+// Unsynced remembers since when each frame waits that was given to the log and is not durable yet.
+// One goroutine calls Begin, one calls Done, and any goroutine may call Age.
 type Unsynced struct {
 	starts [MaxWaiting]atomic.Int64 // nanoseconds since timeZero, by the frame's number
 	begun  atomic.Uint64            // number of the last frame that began to wait
-	done   atomic.Uint64            // and of the last one that need not any more
+	done   atomic.Uint64            // number of the last frame that does not wait any more
 }
 
-// Begin notes that frame no waits since a time.
+// Begin notes that frame no waits from a time on.
 func (u *Unsynced) Begin(no uint64, at time.Time) {
 	u.starts[no%MaxWaiting].Store(int64(at.Sub(timeZero)))
 	u.begun.Store(no)
 }
 
-// Done notes that no frame up to no waits any more.
+// Done notes that the frames up to no do not wait any more.
 func (u *Unsynced) Done(no uint64) { u.done.Store(no) }
 
 // Age is how long the oldest frame has waited; 0 if none waits.
@@ -47,12 +48,12 @@ func (u *Unsynced) age(now time.Duration) time.Duration {
 	return max(now-time.Duration(u.starts[first%MaxWaiting].Load()), 1)
 }
 
-// Patrol tells the log once when the disk under path begins to hang, and once when it goes on,
-// until one of the two channels is closed.
+// Patrol writes to the log once when the disk of path begins to hang, and once when it goes on. It
+// returns when one of the two channels is closed.
 func (u *Unsynced) Patrol(path string, log *slog.Logger, closing, broken <-chan struct{}) {
 	tick := time.NewTicker(stallPoll)
 	defer tick.Stop()
-	longest := time.Duration(0) // of the stall that was told; 0: none
+	longest := time.Duration(0) // wait of the stall that was logged; 0: none
 	for {
 		select {
 		case <-closing:
