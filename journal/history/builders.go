@@ -11,35 +11,36 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// BuilderCode names who brought an order: the maker of a program, paid by volume, say. It is part
-// of what was signed. All zero: nobody.
+// BuilderCode names who brought an order, for example a maker of programs who is paid by volume. It
+// is part of the signed order. All zero means nobody.
 type BuilderCode [32]byte
 
-// BuilderNo numbers the codes in the order in which orders brought them, from 1: rows and lists of
-// trades hold four bytes, not 32. 0 is nobody.
+// BuilderNo numbers the codes in the order in which they first came, from 1; 0 is nobody. Rows and
+// lists of trades hold this number of 4 bytes instead of the code of 32.
 type BuilderNo uint32
 
-// builderLists is in the owner's place of lists of builders' trades, beside the number: there are
-// never as many wallets.
+// builderLists is added to a builder's number where a list's key has an owner. Wallet numbers never
+// get that high.
 const builderLists = 1 << 31
 
-// list is the owner's place of this builder's lists.
+// list returns what stands for the owner in the keys of the builder's lists.
 func (b BuilderNo) list() engine.WalletNo { return engine.WalletNo(b | builderLists) }
 
 // builders gives codes their numbers. It belongs to the goroutine of Index.Run.
 type builders struct {
 	db *pebble.DB
-	// of finds the code in the evidence of an order; nil: there is none in any.
+	// of finds the code in the evidence of an order; nil if no order has one.
 	of    func(proof []byte) BuilderCode
 	known map[BuilderCode]BuilderNo
-	fresh []BuilderCode // numbered in this batch
+	fresh []BuilderCode // first seen in this batch
 	last  BuilderNo
 }
 
 // keepCodes bounds the codes that are kept in memory between batches.
 const keepCodes = 4096
 
-// number is that of the code in the evidence of an order, a new one if nobody brought it before.
+// number returns the number of the code in the evidence of an order, and gives a code that is new
+// the next one.
 func (d *builders) number(proof []byte) (BuilderNo, error) {
 	if d.of == nil {
 		return 0, nil
@@ -64,7 +65,6 @@ func (d *builders) number(proof []byte) (BuilderNo, error) {
 	return no, nil
 }
 
-// write adds the new numbers to a batch.
 func (d *builders) write(b *pebble.Batch) error {
 	for i := range d.fresh {
 		key := builderKey(&d.fresh[i])
@@ -76,7 +76,7 @@ func (d *builders) write(b *pebble.Batch) error {
 	return nil
 }
 
-// sweep is for when the batch is in the database.
+// sweep prepares for the next batch, after this one is in the database.
 func (d *builders) sweep() {
 	d.fresh = d.fresh[:0]
 	if len(d.known) > keepCodes {
@@ -84,7 +84,7 @@ func (d *builders) sweep() {
 	}
 }
 
-// builderNumber reads the number of a code, 0 if it has none.
+// builderNumber reads the number of a code; 0 if it has none.
 func builderNumber(db *pebble.DB, code *BuilderCode) (BuilderNo, error) {
 	key := builderKey(code)
 	b, found, err := disk.Get(db, key[:], nil)
@@ -93,14 +93,14 @@ func builderNumber(db *pebble.DB, code *BuilderCode) (BuilderNo, error) {
 	}
 	c := varints{rest: b}
 	no := BuilderNo(c.uvarint())
-	if c.bad || len(c.rest) > 0 || no == 0 || no >= builderLists {
+	if c.end() != nil || no == 0 || no >= builderLists {
 		return 0, fmt.Errorf("read builder %x: %w", *code, errRow)
 	}
 	return no, nil
 }
 
-// Builder is the number of a code; 0 if no order that the index has seen carried it. The error is
-// as for Past.
+// Builder returns the number of a code; 0 if no order in the index carries it. The error is as for
+// Past.
 func (h *History) Builder(code BuilderCode) (BuilderNo, error) {
 	if !h.gate.Enter() {
 		return 0, journal.ErrClosed
@@ -109,8 +109,8 @@ func (h *History) Builder(code BuilderCode) (BuilderNo, error) {
 	return builderNumber(h.db, &code)
 }
 
-// BuilderTrades lists the trades in which orders of a builder took part, newest first: those of
-// which TradeRow.Builder or a MakerFill.Builder is b. Filter.OneToken wants those in which one of
+// BuilderTrades lists the trades with orders that builder b brought, newest first: those where
+// TradeRow.Builder or a MakerFill.Builder is b. With Filter.OneToken it lists those in which one of
 // these orders moved the token. next and the error are as for Trades.
 func (h *History) BuilderTrades(b BuilderNo, f *Filter, p Page) (
 	rows []TradeRow, next uint64, err error) {

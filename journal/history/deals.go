@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// MakerFill is a resting order's part in a trade, in its own terms.
+// MakerFill is the part of a resting order in a trade, in that order's own terms.
 type MakerFill struct {
 	Order   engine.OrderID
 	Wallet  engine.WalletNo
@@ -20,60 +20,59 @@ type MakerFill struct {
 	Outcome engine.Outcome
 	Price   engine.Price // of its own token
 	Size    engine.Size  // in base units
-	Builder BuilderNo    // who brought it; 0: nobody
+	Builder BuilderNo    // who brought the order; 0: nobody
 }
 
-// TradeRow is a trade: all that one taker got at one price. What is not in Makers is the taker's.
+// TradeRow is a trade: all that one taker got at one price. Fields outside Makers are the taker's.
 type TradeRow struct {
 	ID       [16]byte
-	Sequence engine.Sequence // that placed the taker
-	Index    uint32          // among the trades of that, from 0
+	Sequence engine.Sequence // of the Place of the taker
+	Index    uint32          // among the trades of that Place, from 0
 	Taker    engine.OrderID
 	Market   engine.MarketNo
 	Outcome  engine.Outcome
 	Side     engine.Side
 	Price    engine.Price
-	Size     engine.Size // in base units, the sum of the makers'
-	Fee      engine.Cash // that the taker paid, in base units of collateral
-	FeeRate  uint16      // of the market when it happened, in basis points: engine.Fee
+	Size     engine.Size // in base units, the sum of the makers' sizes
+	Fee      engine.Cash // paid by the taker, in base units of collateral
+	FeeRate  uint16      // of the market at the time, in basis points: engine.Fee
 	Wallet   engine.WalletNo
 	Owner    engine.WalletNo
 	Key      uint32    // nonce of the API key that sent the taker
 	Builder  BuilderNo // who brought the taker; 0: nobody
 	Time     engine.Time
-	AsMaker  bool // the owner who was asked for is among the makers, and is not the taker
+	AsMaker  bool // the owner whose list was asked for is a maker and not the taker
 	Makers   []MakerFill
 }
 
-// number orders all trades: those of an earlier taker, then those of a lower index, come first. It
-// is what pages go on from, so that no page ever shifts.
+// number orders all trades, by the taker's Sequence and then by index. Pages go on from numbers, so
+// that no page ever shifts.
 func (t tradeRef) number() uint64 { return uint64(t.seq)<<tradeIndexBits | uint64(t.index) }
 
-// refOf is the trade of a number.
 func refOf(number uint64) tradeRef {
 	const mask = 1<<tradeIndexBits - 1
 	return tradeRef{engine.Sequence(number >> tradeIndexBits), uint32(number & mask)}
 }
 
 const (
-	// tradeIndexBits are for the index in the number of a trade, as in its id.
+	// tradeIndexBits is the width of the index in a number, as in the id of a trade.
 	tradeIndexBits = 14
-	// lastNumber is above every trade's.
+	// lastNumber is above the number of every trade.
 	lastNumber = 1<<62 - 1
-	// dealChunk is how many bytes of trades share a key, unless their batch ends before. One trade
-	// may be larger: it is read whole or not at all, and written once.
+	// dealChunk is the number of bytes from which on a chunk of trades is written. A chunk also
+	// ends with its batch. A trade is never divided, whatever its size.
 	dealChunk = 4 << 10
 )
 
-// deals gathers the trades of one batch: chunks of records, and the lists that name them.
+// deals gathers the trades of one batch: chunks of records, and the entries of lists.
 type deals struct {
-	chunk []byte          // records that are not in the batch yet
-	first engine.Sequence // that the Sequences in chunk are counted from
+	chunk []byte          // records not yet in the batch
+	first engine.Sequence // the Sequences in chunk are distances from this one
 	key   uint64          // number of the first record in chunk
 	body  []byte          // scratch
 	entry []listEntry     // of this batch, oldest first
 
-	// The trade that is being put together.
+	// The trade under way.
 	index  uint32
 	count  int // of makers
 	price  engine.Price
@@ -81,19 +80,19 @@ type deals struct {
 	rate   uint16 // of fees, in basis points
 	makers []byte
 
-	builder BuilderNo // of the order that arrives
+	builder BuilderNo // of the arriving order
 }
 
 // Bits of the first byte of a stored trade, beside outcome and side, and of a maker.
 const (
 	dealOwn    = 1 << 2 // the taker's wallet is the owner's
-	dealBuilt  = 1 << 3 // a builder brought the taker: his number is behind the key
+	dealBuilt  = 1 << 3 // a builder brought the taker: the number follows the key
 	makerOne   = 1 << 0 // the maker's token is the taker's
 	makerOwn   = 1 << 1 // the maker's wallet is the owner's
-	makerBuilt = 1 << 2 // a builder brought the maker: his number is behind the key
+	makerBuilt = 1 << 2 // a builder brought the maker: the number follows the key
 )
 
-// add counts a fill of the maker o, as e says.
+// add adds the fill e of the maker o to the trade; same tells that both orders are in one token.
 func (d *deals) add(o *row, e *engine.Event, same bool) {
 	bits := byte(0)
 	if same {
@@ -113,7 +112,7 @@ func (d *deals) add(o *row, e *engine.Event, same bool) {
 	d.count++
 }
 
-// appendParty appends who sent an order: the owner only if it is not the wallet.
+// appendParty appends who sent an order, the owner only if another than the wallet.
 func appendParty(b []byte, wallet, owner engine.WalletNo, key uint32) []byte {
 	b = binary.AppendUvarint(b, uint64(wallet))
 	if owner != wallet {
@@ -122,7 +121,7 @@ func appendParty(b []byte, wallet, owner engine.WalletNo, key uint32) []byte {
 	return binary.AppendUvarint(b, uint64(key))
 }
 
-// appendBuilder appends who brought an order, nothing for nobody.
+// appendBuilder appends nothing for nobody.
 func appendBuilder(b []byte, no BuilderNo) []byte {
 	if no == 0 {
 		return b
@@ -130,7 +129,7 @@ func appendBuilder(b []byte, no BuilderNo) []byte {
 	return binary.AppendUvarint(b, uint64(no))
 }
 
-// finish makes a record of the trade that was put together, if there is one.
+// finish ends the trade under way, if there is one, and appends its record to the chunk.
 func (d *deals) finish(c *engine.Command, s stamp) {
 	if d.count == 0 {
 		return
@@ -145,14 +144,10 @@ func (d *deals) finish(c *engine.Command, s stamp) {
 	if d.builder != 0 {
 		bits |= dealBuilt
 	}
-	b := binary.AppendUvarint(d.body[:0], uint64(s.seq-d.first))
-	b = binary.AppendUvarint(b, uint64(d.index))
+	b := appendUvarints(d.body[:0], uint64(s.seq-d.first), uint64(d.index))
 	b = append(append(b, bits), c.ID[:]...)
 	b = appendBuilder(appendParty(b, c.Wallet, c.Owner, c.Key), d.builder)
-	b = binary.AppendUvarint(b, uint64(c.Market))
-	b = binary.AppendUvarint(b, uint64(d.price))
-	b = binary.AppendUvarint(b, uint64(d.fee))
-	b = binary.AppendUvarint(b, uint64(d.rate))
+	b = appendUvarints(b, uint64(c.Market), uint64(d.price), uint64(d.fee), uint64(d.rate))
 	b = binary.AppendVarint(b, int64(s.now))
 	d.body = binary.AppendUvarint(b, uint64(d.count))
 	d.chunk = binary.AppendUvarint(d.chunk, uint64(len(d.body)+len(d.makers)))
@@ -161,7 +156,7 @@ func (d *deals) finish(c *engine.Command, s stamp) {
 	d.index++
 }
 
-// flush writes the chunk into the batch if it is as long as least, and begins another one.
+// flush writes the chunk into the batch if it has least bytes or more, and begins another.
 func (d *deals) flush(b *pebble.Batch, least int) error {
 	if len(d.chunk) < least || len(d.chunk) == 0 {
 		return nil
@@ -174,26 +169,9 @@ func (d *deals) flush(b *pebble.Batch, least int) error {
 	return nil
 }
 
-// record is the next record of a chunk.
-func (c *varints) record() (varints, bool) {
-	n := c.uvarint()
-	if c.bad || n > uint64(len(c.rest)) {
-		return varints{}, false
-	}
-	record := varints{rest: c.rest[:n]}
-	c.rest = c.rest[n:]
-	return record, true
-}
-
-// decode reads a record of the chunk that counts from a Sequence, but for the trade's id.
+// decode reads a record, except the ID. The Sequences of its chunk count from from.
 func (t *TradeRow) decode(c varints, from engine.Sequence) bool {
 	*t = TradeRow{Makers: t.Makers}
-	t.read(&c, from)
-	return !c.bad && len(c.rest) == 0
-}
-
-// read does it.
-func (t *TradeRow) read(c *varints, from engine.Sequence) {
 	t.Sequence, t.Index = from+engine.Sequence(c.uvarint()), uint32(c.uvarint())
 	bits := c.byte()
 	t.Outcome, t.Side = engine.Outcome(bits&1), engine.Side(bits>>1&1)
@@ -209,21 +187,20 @@ func (t *TradeRow) read(c *varints, from engine.Sequence) {
 	t.Time = engine.Time(c.varint())
 	n := c.uvarint()
 	if n > uint64(len(c.rest)) {
-		c.bad = true
-		return
+		return false
 	}
 	t.Makers = slices.Grow(t.Makers[:0], int(n))
 	for range n {
-		t.Makers = append(t.Makers, t.maker(c))
+		t.Makers = append(t.Makers, t.maker(&c))
 		t.Size += t.Makers[len(t.Makers)-1].Size
 	}
+	return c.end() == nil
 }
 
-// maker decodes one maker of t.
 func (t *TradeRow) maker(c *varints) MakerFill {
 	m := MakerFill{Side: t.Side.Other(), Outcome: t.Outcome, Price: t.Price}
 	bits := c.byte()
-	if bits&makerOne == 0 { // a pair was made or merged: both are on the same side of it
+	if bits&makerOne == 0 { // a pair was minted or merged: both orders are on one side
 		m.Side, m.Outcome, m.Price = t.Side, t.Outcome.Other(), engine.PriceOne-t.Price
 	}
 	c.copy(m.Order[:])
@@ -235,50 +212,20 @@ func (t *TradeRow) maker(c *varints) MakerFill {
 	return m
 }
 
-// byte reads one byte.
-func (c *varints) byte() byte {
-	if len(c.rest) == 0 {
-		c.bad = true
-		return 0
-	}
-	b := c.rest[0]
-	c.rest = c.rest[1:]
-	return b
-}
-
-// copy fills dst.
-func (c *varints) copy(dst []byte) {
-	if len(c.rest) < len(dst) {
-		c.bad, c.rest = true, nil
-		return
-	}
-	c.rest = c.rest[copy(dst, c.rest):]
-}
-
-// party reads who sent an order.
-func (c *varints) party(own bool) (wallet, owner engine.WalletNo, key uint32) {
-	wallet = engine.WalletNo(c.uvarint())
-	if owner = wallet; !own {
-		owner = engine.WalletNo(c.uvarint())
-	}
-	return wallet, owner, uint32(c.uvarint())
-}
-
-// dealReader finds trades by number. Asked for ever lower numbers it reads each chunk once.
+// dealReader finds trades by number. For falling numbers it reads each chunk once.
 type dealReader struct {
 	it    *pebble.Iterator
-	first tradeRef // of the chunk that it stands at
-	there bool     // it stands at one
+	first tradeRef // of the chunk at the iterator
+	there bool     // the iterator is at a chunk
 }
 
-// newDealReader makes one; the caller closes its iterator.
+// newDealReader leaves it to the caller to close the iterator.
 func newDealReader(db *pebble.DB) (*dealReader, error) {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceDeals},
-		UpperBound: []byte{spaceDeals + 1}})
+	it, err := iterate(db, spaceDeals)
 	return &dealReader{it: it}, err
 }
 
-// find reads the trade of that number into t, but for its id; false if there is none.
+// read reads the trade of a number into t, except the ID; false if there is none.
 func (d *dealReader) read(number uint64, t *TradeRow) (bool, error) {
 	if !d.there || number < d.first.number() {
 		key := numberKey(spaceDeals, number+1)

@@ -1,24 +1,25 @@
-// Package history answers questions about the past from an index that is folded from the journal.
-// The index is derived: whenever it does not fit the journal it is thrown away and made again.
+// Package history answers questions about the past from an index that it folds from the journal.
 //
 //	journal.Tail ──► Index.Run: fold, one batch ──► index/   derived, deletable
 //	                        │                       m place: journal, frame, hash
 //	                        │ publish               o OrderID → row
 //	                        ▼                       t OrderID, chunk → trades
-//	    History: Order, Orders, Trades, Tape, Past, Await, Positions, Holders, Prices …
+//	    History: Order, Orders, Trades, MarketTrades, Past, Await, Position, Holders, Prices …
 //
 // The contract:
 //
-//   - History.Sequence is a promise: what is asked after it was read knows all Commands up to it.
-//   - The index is thrown away and made again, at the next start, whenever it does not fit the
-//     journal or cannot be read. History.Failed says why it does not move. Deleting its folder is
-//     always a repair. A disk that does not take it neither ends the process nor holds up a stop.
+//   - An answer that begins after a call of History.Sequence knows all Commands up to its result.
+//   - An index that does not fit the journal, or cannot be read, is made anew at the next start.
+//     Deleting its folder is always a repair.
+//   - History.Failed returns why the index does not move. A disk that takes no writes neither ends
+//     the process nor delays a stop.
 //
-// Goroutines: Index.Run is one; History and Collectors are everybody's.
+// Goroutines: Index.Run is one. Any goroutine may use History and Collectors.
 //
-// Read fold.go with row.go, index.go, durable.go, filter.go and history.go; pages.go has the lists
-// of orders and trades, which stand on resting.go, deals.go, lists.go and recent.go; ledger.go with
-// positions.go, holders.go, leaders.go and supply.go has what wallets have, prices.go with
-// ladder.go and volumes.go what markets cost and how much of them is traded; verify.go compares an
-// index with the journal, and makes it anew.
+// Read fold.go with row.go, varints.go and keys.go, then index.go with durable.go, filter.go,
+// history.go and progress.go. pages.go lists orders and trades; it stands on resting.go, deals.go,
+// lists.go and recent.go. ledger.go has what wallets own, with positions.go, moves.go, holders.go,
+// leaders.go and supply.go; scan.go merges trades with moves. prices.go has the prices of markets,
+// with liveprices.go and volumes.go. verify.go compares an index with the journal, and makes it
+// anew. DESIGN.md has the layout, the recovery cases and the decisions.
 package history

@@ -11,42 +11,40 @@ import (
 	"clobd/journal/disk"
 )
 
-// durability is what the index knows of itself on disk. But for sequence it belongs to Run, and
-// after it to Close.
+// durability is how much of the index is on disk. All fields but sequence belong to Run, and to
+// Close after Run has returned.
 type durability struct {
-	sequence atomic.Uint64 // that survives a crash, at least
+	sequence atomic.Uint64 // a crash leaves at least this Sequence
 
-	began  time.Time       // of the last flush that was asked for
-	done   <-chan struct{} // closed when that is done; nil if there is none under way
-	target engine.Sequence // what is durable then
+	began  time.Time       // when the last flush began
+	done   <-chan struct{} // closed when that flush is done; nil if none is under way
+	target engine.Sequence // durable after that flush
 }
 
-// load is the Sequence that survives a crash, at least.
 func (d *durability) load() engine.Sequence { return engine.Sequence(d.sequence.Load()) }
 
 const (
-	// holdMemTables is how many full memtables may wait for a disk that takes none: then Run waits.
+	// holdMemTables is the number of full memtables at which Run waits for the disk.
 	holdMemTables = 4
-	// holdSublevels is how many levels of fresh tables may wait to be compacted: then Run waits.
+	// holdSublevels is the number of levels of uncompacted tables at which Run waits for the disk.
 	holdSublevels = 64
-	// roomPoll is how often Run looks whether the disk takes something again.
+	// roomPoll is how often a waiting Run looks again.
 	roomPoll = 50 * time.Millisecond
 	// giveUp is how long a stop waits for the disk.
 	giveUp = 2 * time.Second
 )
 
-// patience is how long a stop waits for the disk. What it gives up is folded again, so that only
-// those who must know what a disk took have more of it: tests.
+// patience is how long a stop waits for the disk. It is short, because whatever is given up is
+// folded again. Only tests that examine the disk need more.
 type patience struct {
-	flush time.Duration // for what is in memory to be durable
-	close time.Duration // for the database to be closed, flush included
-	leave time.Duration // for a database that was given up to be closed
+	flush time.Duration // for a flush
+	close time.Duration // for the flush and for closing the database
+	leave time.Duration // for closing a database that was given up
 }
 
-// flush tells Pebble to make the index durable, now and then, or when many holders have moved:
-// without a log, a crash takes back all that is still in a memtable, whole batches, and the place
-// with them. As long as one flush is not done no other one is asked for: it would only add
-// memtables.
+// flush starts to make the index durable when Options.Flush has passed since the last time, or when
+// many holders have moved. The index has no log: a crash takes back whole batches that are still in
+// a memtable. Only one flush is under way at a time, because another would only add memtables.
 func (x *Index) flush() {
 	d := &x.durable
 	if d.done != nil {
@@ -66,7 +64,6 @@ func (x *Index) flush() {
 	}
 }
 
-// ask begins a flush of all that is folded.
 func (x *Index) startFlush() error {
 	done, err := x.db.AsyncFlush()
 	if err != nil {
@@ -78,7 +75,7 @@ func (x *Index) startFlush() error {
 	return nil
 }
 
-// settle makes the index durable in time, or says why it could not.
+// makeDurable makes the index durable within the patience for a flush, or returns why it could not.
 func (x *Index) makeDurable() error {
 	if torn := x.torn.Load(); torn != nil {
 		return *torn
@@ -103,9 +100,9 @@ func (x *Index) makeDurable() error {
 	return errors.Join(fmt.Errorf("it was not flushed within %v", most), x.guard.Failing())
 }
 
-// room waits while rows pile up in memory because the disk takes none. History.Failed says so
-// meanwhile, because answers get old; when the disk takes them again the index goes on by itself.
-// Pebble would wait, too, but for ever, and could not be closed.
+// waitForDisk waits while rows pile up in memory because the disk takes none. History.Failed
+// returns why meanwhile, because answers grow old. Pebble would wait as well, but without end, and
+// could not be closed then.
 func (x *Index) waitForDisk() error {
 	if x.torn.Load() != nil {
 		return journal.ErrClosed
@@ -138,16 +135,15 @@ func (x *Index) waitForDisk() error {
 	return nil
 }
 
-// full says whether no more rows should be written for now.
 func (x *Index) full() bool {
 	m := x.db.Metrics()
 	return m.MemTable.Size >= uint64(holdMemTables*x.options.MemTable) ||
 		m.Levels[0].Sublevels >= holdSublevels
 }
 
-// tear is called by Pebble when it cannot go on: its manifest could not be written, so that it
-// knows no more what its folder holds. The folder stays as it is, Run ends and says why, readers
-// get what they got. It is no reason to end the process: no promise was in the index.
+// tear is what Pebble calls when it cannot go on: it failed to write its manifest, so that it no
+// longer knows what its folder holds. The folder stays as it is, Run ends with the reason, and
+// readers keep the answers of the last Sequence. The process goes on: the index promises nothing.
 func (x *Index) tear(err error) {
 	err = disk.Advise(fmt.Errorf("the database cannot go on: %w", err), "start again: it is "+
 		"folded again from where it was durable, or made anew from the journal")

@@ -18,8 +18,8 @@ const (
 	modelStart   = engine.Time(1_700_000_000_000)
 )
 
-// expectation makes frames of every Command there is, in markets with fees that trade, resolve and pay
-// out, and keeps beside them what a plain reader of the Events would: exact averages, all live
+// expectation makes frames of every Command there is, in markets with fees that trade, resolve and
+// pay out, and keeps beside them what a plain reader of the Events would: exact averages, all live
 // orders in one list, all prices minute by minute.
 type expectation struct {
 	x    *engine.Exchange
@@ -77,7 +77,8 @@ type expectedPosition struct {
 }
 
 func newExpectation(seed uint64) *expectation {
-	return &expectation{x: engine.NewExchange(seed), r: rand.New(rand.NewPCG(seed, 77)), now: modelStart,
+	return &expectation{x: engine.NewExchange(seed), r: rand.New(rand.NewPCG(seed, 77)),
+		now:      modelStart,
 		payout:   make(map[engine.MarketNo]engine.Price),
 		tokens:   make(map[expectedToken]*expectedPosition),
 		cash:     make(map[engine.WalletNo]int64),
@@ -257,7 +258,8 @@ func (w *expectation) write(t testing.TB, j *journal.Journal, frames, n int) {
 }
 
 // token is a position, made if it is new.
-func (w *expectation) token(wallet engine.WalletNo, m engine.MarketNo, o engine.Outcome) *expectedPosition {
+func (w *expectation) token(wallet engine.WalletNo, m engine.MarketNo,
+	o engine.Outcome) *expectedPosition {
 	k := expectedToken{wallet, m, o}
 	if w.tokens[k] == nil {
 		w.tokens[k] = &expectedPosition{cost: new(big.Rat), realized: new(big.Rat)}
@@ -441,7 +443,8 @@ func (w *expectation) at(no engine.MarketNo, now engine.Time) (twice uint32, kno
 
 // probe asks the engine for what a wallet has: the refusal of a withdrawal that nobody can afford
 // says it.
-func (w *expectation) probe(t *testing.T, wallet engine.WalletNo, m engine.MarketNo, o engine.Outcome) (
+func (w *expectation) probe(t *testing.T, wallet engine.WalletNo, m engine.MarketNo,
+	o engine.Outcome) (
 	total, held int64) {
 	t.Helper()
 	c := engine.Command{Kind: engine.Withdraw, Address: worldAddress(wallet), Market: m, Outcome: o,

@@ -15,26 +15,25 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// filter says of most orders that are unknown to the index that they are, without a look into the
-// database: it holds the ids of all rows, in generations that grow as they fill. It takes 2 bytes
-// an id and is wrong about fewer than one unknown id in 100; never about a known one. The hash has
-// a seed of this process, so that nobody can choose ids about which it is wrong.
+// filter tells most unknown ids from known ones without a look into the database. It holds the ids
+// of all rows, in layers that grow as they fill. It takes 2 bytes an id and takes fewer than one
+// unknown id in 100 for known; it never takes a known id for unknown. The hash has a seed of this
+// process, so that nobody can choose ids that it mistakes.
 //
-// Anybody may ask at any time. Two add: the goroutine of Index.Run, before it shows a Sequence, and
-// the scan of the rows that were there when the index was opened. Until that is done every id may
-// be known.
+// Any goroutine may ask. Two add ids: Index.Run, before it shows a Sequence, and the scan of the
+// rows that are there at the start. Until the scan is done, every id may be known.
 type filter struct {
 	seed     maphash.Seed
 	complete atomic.Bool
 	layers   atomic.Pointer[[]*layer]
 
-	mu    sync.Mutex // guards what is below, and adding
+	mu    sync.Mutex // guards the fields below, and adding
 	room  int        // ids that the last layer still takes
 	total int        // ids that all layers take
 }
 
-// layer is one generation: groups of 256 bits, so that a look is at one cache line. An id has two
-// bits in each of a group's 4 words.
+// layer consists of groups of 256 bits, so that a look reads one cache line. An id has two bits in
+// each of the 4 words of a group.
 type layer struct {
 	groups []group
 }
@@ -43,16 +42,15 @@ type group [4]atomic.Uint64
 
 const (
 	groupBytes = 32
-	// filterBits is how many bits a layer has for each id that it takes.
+	// filterBits is the number of bits for each id of a layer.
 	filterBits = 16
-	// filterLeast is how many ids the first layer takes at least: 2 MiB.
+	// filterLeast is the least number of ids of the first layer: 2 MiB.
 	filterLeast = 1 << 20
-	// filterMost is how many ids all layers take together: 256 MiB. What comes on top crowds the last
-	// one: answers stay right, but more of them need the database.
+	// filterMost is the number of ids of all layers: 256 MiB. More ids crowd the last layer:
+	// answers stay right, but more of them need the database.
 	filterMost = 1 << 27
 )
 
-// newFilter makes a filter for about expected ids.
 func newFilter(expected int) *filter {
 	f := &filter{seed: maphash.MakeSeed()}
 	f.layers.Store(new([]*layer))
@@ -60,7 +58,7 @@ func newFilter(expected int) *filter {
 	return f
 }
 
-// grow adds a layer for some more ids. Callers hold mu, or are alone.
+// grow adds a layer. Callers hold mu, or nobody else has the filter yet.
 func (f *filter) grow(ids int) {
 	ids = min(max(ids, filterLeast), filterMost-f.total)
 	if ids <= 0 {
@@ -73,7 +71,6 @@ func (f *filter) grow(ids int) {
 	f.layers.Store(&grown)
 }
 
-// add makes the filter know id.
 func (f *filter) add(id *engine.OrderID) {
 	h := maphash.Bytes(f.seed, id[:])
 	f.mu.Lock()
@@ -86,7 +83,7 @@ func (f *filter) add(id *engine.OrderID) {
 	all[len(all)-1].add(h)
 }
 
-// may says whether id may be known: false is certain.
+// may reports whether id may be known: false is certain.
 func (f *filter) may(id *engine.OrderID) bool {
 	if !f.complete.Load() {
 		return true
@@ -100,7 +97,6 @@ func (f *filter) may(id *engine.OrderID) bool {
 	return false
 }
 
-// bytes is how much memory the filter takes.
 func (f *filter) bytes() int {
 	n := 0
 	for _, l := range *f.layers.Load() {
@@ -109,16 +105,16 @@ func (f *filter) bytes() int {
 	return n
 }
 
-// find is the group of the hash h, and the 48 bits of which each word of the group takes twelve.
+// groupOf returns the group of the hash h, and 48 bits: twelve for each word of the group.
 func (l *layer) groupOf(h uint64) (at *group, which uint64) {
 	no, _ := bits.Mul64(h, uint64(len(l.groups)))
 	return &l.groups[no], h * 0x9e3779b97f4a7c15 >> 16
 }
 
-// mask are two bits of a word.
+// mask has two bits of a word.
 func mask(which uint64) uint64 { return 1<<(which&63) | 1<<(which>>6&63) }
 
-// add sets the bits of h. Only one adds at a time, so that no word changes between look and write.
+// add sets the bits of h. The filter's mu keeps a word from changing between look and write.
 func (l *layer) add(h uint64) {
 	at, which := l.groupOf(h)
 	for i := range at {
@@ -129,7 +125,6 @@ func (l *layer) add(h uint64) {
 	}
 }
 
-// has says whether all bits of h are set.
 func (l *layer) has(h uint64) bool {
 	at, which := l.groupOf(h)
 	for i := range at {
@@ -141,11 +136,11 @@ func (l *layer) has(h uint64) bool {
 	return true
 }
 
-// scanKeys is how many ids a scan adds before it rests as long as that took: what the door saves
-// later must not be paid for with a slow start.
+// scanKeys is how many ids a scan adds before it pauses for as long as they took: a filter that
+// makes later requests cheap must not slow the start.
 const scanKeys = 4096
 
-// scan adds the ids of all rows that it yields, closes it, and completes the filter; or stops when
+// scan adds the ids of all rows of it, closes it, and marks the filter complete. It ends early when
 // stop is closed.
 func (f *filter) scan(it *pebble.Iterator, stop <-chan struct{}) (err error) {
 	defer func() { err = errors.Join(err, it.Close()) }()

@@ -123,8 +123,8 @@ func TestFilterIsBounded(t *testing.T) {
 }
 
 // TestPastKnowsWhatItPromises asks for each order as soon as the index says that it has come as far
-// as the frame that placed it, while the index folds on, and beside the scan after a restart:
-// it is always found.
+// as the frame that placed it, while the index folds on, and beside the scan after a restart: it is
+// always found.
 func TestPastKnowsWhatItPromises(t *testing.T) {
 	j, m := newJournal(t, vfs.NewMem(), 9)
 	defer shut(t, j)

@@ -13,18 +13,18 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// fold turns frames into changed rows, and those into one batch. An order that is touched many
-// times in a batch is written once. It belongs to the goroutine of Index.Run.
+// fold turns frames into changed rows, and the rows into one batch. It writes a row once, however
+// often the batch changed it. It belongs to the goroutine of Index.Run.
 type fold struct {
 	db     *pebble.DB
 	gauges *gauges
 	filter *filter
 
-	// rows are the changed rows of this batch, and as many clean live ones as are worth keeping.
+	// rows are the changed rows of this batch, and some unchanged rows of live orders.
 	rows   map[engine.OrderID]*row
 	dirty  []*row
-	placed []*row // those of dirty that are new, oldest first
-	free   []*row // to be used again
+	placed []*row // the new rows among dirty, oldest first
+	free   []*row // rows to be used again
 	batch  *pebble.Batch
 
 	deals    deals
@@ -34,30 +34,30 @@ type fold struct {
 	leaders  *leaders
 	ledger   *ledger
 	markets  *markets
-	rules    map[engine.MarketNo]rules // as far as they were needed
+	rules    map[engine.MarketNo]rules // those needed so far
 	marked   engine.Time               // of the last mark
 	pace     engine.Time               // between marks
 
 	frame    engine.Frame // scratch
 	value    []byte       // scratch
-	at       reached      // what is folded so far
+	at       reached      // how far it has come
 	commands int          // in this batch
-	written  int          // bytes of batches, since Index.room looked last
-	keep     int          // how many rows, between batches
+	written  int          // bytes of batches since Index.waitForDisk last looked
+	keep     int          // how many rows stay between batches
 }
 
-// keepRows bounds the live rows kept in memory between batches (about 300 bytes each), farRows
-// while the index is far behind.
+// keepRows bounds the live rows that stay in memory between batches, about 300 bytes each. farRows
+// is the bound while the index is far behind.
 const (
 	keepRows = 1 << 16
 	farRows  = 1 << 19
 )
 
-// sortOrders is from how many orders on they are written in the order of their keys: a memtable
-// takes them a fifth quicker then, which pays for the sorting when they are many.
+// sortOrders is the number of orders from which on they are written in key order. A memtable takes
+// sorted keys a fifth faster, which pays for the sorting when there are many.
 const sortOrders = 8192
 
-// sortRows is from how many positions on they are written in the order of their keys.
+// sortRows is the number of positions from which on they are written in key order.
 const sortRows = 64
 
 // apply folds the encoded frame b.
@@ -84,11 +84,11 @@ func (d *fold) apply(b []byte) error {
 	return nil
 }
 
-// markEvery is how far marks are apart, in milliseconds of Time.
+// markEvery is the distance of marks in milliseconds of Time.
 const markEvery = 100
 
-// mark notes now and then which Sequence was the first at a time, so that a list need not be walked
-// to find one.
+// mark stores now and then the first Sequence at a time, so that a reader finds a time in a list
+// without walking the list.
 func (d *fold) mark(now engine.Time, first engine.Sequence) error {
 	if now < d.marked+d.pace {
 		return nil
@@ -102,7 +102,7 @@ func (d *fold) mark(now engine.Time, first engine.Sequence) error {
 	return nil
 }
 
-// stamp is what the writer gave a Command.
+// stamp is the Sequence and Time that the writer gave a Command.
 type stamp struct {
 	seq engine.Sequence
 	now engine.Time
@@ -111,7 +111,15 @@ type stamp struct {
 // command folds one Command with its Events.
 func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 	events []engine.Event) error {
-	if err := d.account(c, now, events); err != nil {
+	if !d.markets.ready {
+		if err := d.markets.load(d.resting); err != nil {
+			return err
+		}
+	}
+	if err := d.ledger.command(c, now, events); err != nil {
+		return err
+	}
+	if err := d.markets.command(c, now, events); err != nil {
 		return err
 	}
 	s := stamp{seq, now}
@@ -148,7 +156,7 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 	return d.deals.flush(d.batch, dealChunk)
 }
 
-// attribute finds out who brought an order that is going to have a row.
+// attribute finds the builder of an order that is about to have a row.
 func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
 	if d.deals.builder = 0; c.Kind != engine.Place || len(events) == 0 {
 		return nil
@@ -159,7 +167,7 @@ func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
 	return err
 }
 
-// place makes the row of an order whose last word is e.
+// addPlaced adds the row of an order that the engine took; e is its Placed or Completed.
 func (d *fold) addPlaced(c *engine.Command, e *engine.Event, r *engine.Receipt) {
 	o := d.addRow(c, r)
 	o.Price, o.Size, o.Reason, o.Status = e.Price, e.Size, e.Reason, r.Status
@@ -169,9 +177,9 @@ func (d *fold) addPlaced(c *engine.Command, e *engine.Event, r *engine.Receipt) 
 	}
 }
 
-// begin makes a row with what Command and stamp say.
+// addRow adds a row with what the Command and its Receipt tell.
 func (d *fold) addRow(c *engine.Command, r *engine.Receipt) *row {
-	d.filter.add(&c.ID) // before anybody is told that the index has come this far
+	d.filter.add(&c.ID) // before publish shows this Sequence
 	o := d.emptyRow()
 	o.OrderRow = OrderRow{
 		ID: c.ID, Market: c.Market, Outcome: c.Outcome, Side: c.Side, Type: c.Type,
@@ -186,7 +194,7 @@ func (d *fold) addRow(c *engine.Command, r *engine.Receipt) *row {
 	return o
 }
 
-// kill makes the row of an order that its own terms ended on arrival.
+// addKilled adds the row of an order that its own terms ended on arrival.
 func (d *fold) addKilled(c *engine.Command, r *engine.Receipt) error {
 	rules, err := d.rulesOf(c.Market)
 	if err != nil {
@@ -198,8 +206,9 @@ func (d *fold) addKilled(c *engine.Command, r *engine.Receipt) error {
 	return nil
 }
 
-// asked is the price and the size that the engine found in the two signed amounts of an order whose
-// price it did not refuse: Events tell them of those that it took, but not of those that it killed.
+// asked returns the price and size of an order as the engine finds them in the two signed amounts.
+// Events tell both of orders that were taken, but not of those that were killed. The engine has not
+// refused the price.
 func asked(c *engine.Command, tick engine.Price) (engine.Price, engine.Size) {
 	ticks := int64(engine.PriceOne / tick)
 	n := (int64(c.Cash)*ticks + int64(c.Size)/2) / int64(c.Size)
@@ -210,25 +219,22 @@ func asked(c *engine.Command, tick engine.Price) (engine.Price, engine.Size) {
 	return price, engine.Size(lots) * engine.Lot
 }
 
-// rules are what a market's orders and trades are read with.
 type rules struct {
 	tick engine.Price // the price step
 	rate uint16       // of fees, in basis points
 }
 
-// adopt notes the rules of a market from here on.
+// setRules stores the rules of a market from here on.
 func (d *fold) setRules(market engine.MarketNo, r rules) error {
 	d.rules[market] = r
 	key := rulesKey(market)
-	d.value = binary.AppendUvarint(d.value[:0], uint64(r.tick))
-	d.value = binary.AppendUvarint(d.value, uint64(r.rate))
+	d.value = appendUvarints(d.value[:0], uint64(r.tick), uint64(r.rate))
 	if err := d.batch.Set(key[:], d.value, nil); err != nil {
 		return fmt.Errorf("write the rules of market %d: %w", market, err)
 	}
 	return nil
 }
 
-// rulesOf are the rules of a market now.
 func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
 	if r, known := d.rules[market]; known {
 		return r, nil
@@ -243,15 +249,15 @@ func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
 	}
 	c := varints{rest: b}
 	r := rules{engine.Price(c.uvarint()), uint16(c.uvarint())}
-	if c.bad || len(c.rest) > 0 || r.tick == 0 {
+	if c.end() != nil || r.tick == 0 {
 		return rules{}, fmt.Errorf("read the rules of market %d: %w", market, errRow)
 	}
 	d.rules[market] = r
 	return r, nil
 }
 
-// fill counts a fill of the resting order that e names by the arriving one, c. A new trade begins
-// with each execution price, as in the Receipt.
+// fill adds a fill to the trade that is under way and to the row of its maker, the order that e
+// names. A new trade begins with each execution price, as in the Receipt of the taker c.
 func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 	o, err := d.rowOf(&e.Order)
 	if err != nil {
@@ -272,23 +278,23 @@ func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 			return err
 		}
 		deals.rate = rules.rate
-		deals.list(0, c.Market, t, c.Outcome)
-		deals.list(c.Owner, c.Market, t, c.Outcome)
+		deals.entry = appendEntries(deals.entry, 0, c.Market, t.entry(c.Outcome))
+		deals.entry = appendEntries(deals.entry, c.Owner, c.Market, t.entry(c.Outcome))
 		if deals.builder != 0 {
-			deals.list(deals.builder.list(), c.Market, t, c.Outcome)
+			deals.entry = appendEntries(deals.entry, deals.builder.list(), c.Market, t.entry(c.Outcome))
 		}
 	}
 	if o.Owner != c.Owner {
-		deals.list(o.Owner, c.Market, t, e.Outcome)
+		deals.entry = appendEntries(deals.entry, o.Owner, c.Market, t.entry(e.Outcome))
 	}
 	if o.Builder != 0 {
-		deals.list(o.Builder.list(), c.Market, t, e.Outcome)
+		deals.entry = appendEntries(deals.entry, o.Builder.list(), c.Market, t.entry(e.Outcome))
 	}
 	deals.add(o, e, same)
 	return d.fillMaker(o, e, s.now, t)
 }
 
-// grow counts a fill in the row of its maker.
+// fillMaker counts a fill in the row of its maker.
 func (d *fold) fillMaker(o *row, e *engine.Event, now engine.Time, t tradeRef) error {
 	cash := int64(engine.Cost(e.Size, e.Price))
 	if o.Matched += e.Size; o.Side == engine.Buy {
@@ -336,30 +342,37 @@ func (d *fold) cancel(e *engine.Event, now engine.Time) error {
 	return nil
 }
 
-// find is the row of an order that was placed before.
+// rowOf returns the row of an order that was placed before.
 func (d *fold) rowOf(id *engine.OrderID) (*row, error) {
 	if o := d.rows[*id]; o != nil {
 		return o, nil
 	}
 	d.gauges.reads.Inc()
-	key := orderKey(id)
-	b, found, err := disk.Get(d.db, key[:], d.value)
-	if err != nil {
-		return nil, fmt.Errorf("read order %x: %w", *id, err)
-	}
-	if !found {
-		return nil, fmt.Errorf("%w: order %x is unknown to the index", errContradiction, *id)
-	}
-	d.value = b
 	o := d.emptyRow()
-	if err := o.decode(id, b); err != nil {
-		return nil, fmt.Errorf("read order %x: %w", *id, err)
+	var err error
+	if d.value, err = readRow(d.db, id, o, d.value); err != nil {
+		return nil, err
 	}
 	d.rows[*id] = o
 	return o, nil
 }
 
-// touch marks a row as changed in this batch.
+// readRow reads the row of an order that must be there, by way of buf.
+func readRow(db *pebble.DB, id *engine.OrderID, o *row, buf []byte) ([]byte, error) {
+	key := orderKey(id)
+	b, found, err := disk.Get(db, key[:], buf)
+	if err == nil && !found {
+		return b, fmt.Errorf("%w: order %x is unknown to the index", errContradiction, *id)
+	}
+	if err == nil {
+		err = o.decode(id, b)
+	}
+	if err != nil {
+		return b, fmt.Errorf("read order %x: %w", *id, err)
+	}
+	return b, nil
+}
+
 func (d *fold) markDirty(o *row) {
 	if !o.dirty {
 		o.dirty = true
@@ -367,7 +380,6 @@ func (d *fold) markDirty(o *row) {
 	}
 }
 
-// take gives an empty row.
 func (d *fold) emptyRow() *row {
 	if n := len(d.free); n > 0 {
 		o := d.free[n-1]
@@ -378,7 +390,7 @@ func (d *fold) emptyRow() *row {
 	return &row{}
 }
 
-// commit writes the changed rows and where they end as one batch, and begins the next one.
+// commit writes all changes as one batch, and begins the next one.
 func (d *fold) commit() error {
 	if err := d.write(); err != nil {
 		return err
@@ -403,7 +415,7 @@ func (d *fold) commit() error {
 	return nil
 }
 
-// write completes the batch: rows, trades, lists, resting orders, place.
+// write completes the batch. The last key is how far the batch goes.
 func (d *fold) write() error {
 	if err := d.resting.write(d); err != nil {
 		return err
@@ -439,7 +451,7 @@ func (d *fold) write() error {
 	return nil
 }
 
-// sweep lets go of rows that will not change again, and of some when they are too many.
+// sweep drops rows that will not change again, and some others when there are too many.
 func (d *fold) sweep() {
 	for i, o := range d.dirty {
 		o.dirty, d.dirty[i] = false, nil
@@ -459,8 +471,8 @@ func (d *fold) sweep() {
 	}
 }
 
-// forget keeps as many rows as half of what is worth keeping, whichever they are: a map that is
-// only cleared keeps its size.
+// forget keeps any half of the rows that may stay. It makes a new map, because a map that is only
+// cleared keeps its size.
 func (d *fold) forget() {
 	kept := make(map[engine.OrderID]*row, d.keep)
 	for id, o := range d.rows {

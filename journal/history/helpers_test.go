@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/engine"
 	"clobd/journal"
 	"clobd/journal/disk"
 
@@ -182,3 +183,15 @@ func (discard) Infof(string, ...any) {}
 func (discard) Errorf(string, ...any) {}
 
 func (discard) Fatalf(string, ...any) {}
+
+// positions lists what a wallet holds or ever held.
+func positions(h *History, wallet engine.WalletNo) (rows []PositionRow, err error) {
+	err = h.EachPosition(wallet, func(both *[2]PositionRow) {
+		for o := range both {
+			if both[o].Bought != 0 {
+				rows = append(rows, both[o])
+			}
+		}
+	})
+	return rows, err
+}

@@ -11,8 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// History answers from the index. Anybody may use it at any time; it waits for the folding
-// goroutine in Await, and else only while that notes a batch in what is kept in memory.
+// History answers questions about the past from the index. Any goroutine may use it at any time. A
+// reader waits for the folding goroutine only in Await, and for the short locks of what is in
+// memory.
 type History struct {
 	db      *pebble.DB
 	journal uint64
@@ -24,17 +25,17 @@ type History struct {
 	progress
 }
 
-// close wakes those who wait for the last time and waits for readers.
+// close wakes all waiting callers for the last time, and waits until no reader is left.
 func (h *History) close() {
 	h.end(nil)
-	h.filter.complete.Store(false) // from now on ErrClosed is the answer
+	h.filter.complete.Store(false) // so that readers come to the gate and get ErrClosed
 	h.gate.Shut()
 }
 
-// Past finds what became of a Place: r is its Receipt, with status, amounts and remainder brought
-// up to date. If it is not known, it was not placed at any Sequence up to seen, which is read
-// before the lookup. Refusals that do not bind the id are not known. The error is ErrClosed, or
-// names a row that cannot be read.
+// Past finds what became of a Place. r is its Receipt, with status, amounts and remainder brought
+// up to date. If known is false, no Sequence up to seen placed the order: seen is read before the
+// lookup. A refusal that does not bind the order's id is not known. The error is journal.ErrClosed,
+// or names a row that cannot be read.
 func (h *History) Past(id engine.OrderID) (
 	r engine.Receipt, known bool, seen engine.Sequence, err error) {
 	seen = h.Sequence()
@@ -92,8 +93,8 @@ func (h *History) load(id *engine.OrderID, o *row) (bool, error) {
 	return true, nil
 }
 
-// trades fills in the ids of the trades that o took part in. A row never leads its chunks: they are
-// written in one batch, and chunks never change.
+// trades fills in the ids of the trades that o took part in. A row and the chunks that it counts
+// are in one batch, and chunks never change, so that every chunk of a row is there.
 func (h *History) trades(o *row) error {
 	n := int(o.own) + int(o.chunks)*chunkTrades + len(o.made)
 	if n == 0 {

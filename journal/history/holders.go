@@ -1,7 +1,6 @@
 package history
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -11,43 +10,18 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Holder is a wallet and how many tokens it holds, reserved ones included.
+// Holder is a wallet and how many tokens it holds, with the reserved ones, in base units.
 type Holder struct {
 	Wallet engine.WalletNo
 	Size   engine.Size
 }
 
-// holderKeyLen is the length of a holder's key: space, market, outcome, inverted size, wallet.
-const holderKeyLen = 1 + 4 + 1 + 8 + 4
-
-// holderKey is the key under which a holder is listed: the size is inverted, so that the largest
-// comes first, and of equal ones the oldest wallet.
-func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte {
-	var k [holderKeyLen]byte
-	k[0] = spaceHolder
-	binary.BigEndian.PutUint32(k[1:], uint32(m))
-	k[5] = byte(o)
-	binary.BigEndian.PutUint64(k[6:], ^uint64(x.Size))
-	binary.BigEndian.PutUint32(k[14:], uint32(x.Wallet))
-	return k
-}
-
-// holderOf is the holder in such a key.
-func holderOf(key []byte) (x Holder, good bool) {
-	if len(key) != holderKeyLen {
-		return x, false
-	}
-	x.Size = engine.Size(^binary.BigEndian.Uint64(key[6:]))
-	x.Wallet = engine.WalletNo(binary.BigEndian.Uint32(key[14:]))
-	return x, true
-}
-
-// holderMoves is how many holders may move before the memtable is flushed: whoever adds up a list,
-// or reads it for the first time, steps over all that moved in it since then.
+// holderMoves is how many moves of holders start a flush. A reader of a list in the database steps
+// over everything that has moved in the list since the last flush.
 const holderMoves = 1 << 12
 
-// list moves a changed position to its new places among the holders. Each key is set once before it
-// is deleted, so that the pair vanishes when a memtable is flushed.
+// list moves a changed position to its new places among the holders. It sets a key once before
+// deleting it, so that both vanish in the next flush.
 func (l *ledger) list(p *position, batch *pebble.Batch) error {
 	for o := range p.tokens {
 		size, outcome := p.tokens[o].Size, engine.Outcome(o)
@@ -73,9 +47,9 @@ func (l *ledger) list(p *position, batch *pebble.Batch) error {
 	return nil
 }
 
-// Holders are at most limit wallets that hold at least least of a token, the largest first; among
-// equals the wallet that is known longer; limit is at most 1<<30. The error is ErrClosed, or names
-// what cannot be read.
+// Holders returns at most limit wallets that hold at least least of a token, the largest first; of
+// equal ones the lower wallet number first. limit is at most 1<<30. The error is journal.ErrClosed,
+// or names what cannot be read.
 func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, least engine.Size) (
 	[]Holder, error) {
 	if limit <= 0 {
@@ -89,13 +63,23 @@ func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, l
 	if all, known := h.leaders.first(of, limit, least); known {
 		return all, nil
 	}
-	// Some more than are wanted: others may leave the first places.
+	// Read a few more than asked, because some may lose their places.
 	most := limit + min(limit, 1024)/4 + 16
 	r := h.leaders.begin(of, 2*most)
 	if r == nil {
 		most = limit
 	}
-	all, err := h.holders(of, most)
+	from := holderKey(market, o, Holder{0, engine.Size(^uint64(0) >> 1)})
+	to := holderKey(market, o, Holder{1<<32 - 1, 1})
+	var all []Holder
+	err := each(h.db, from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
+		x, good := holderOf(key)
+		if !good {
+			return false, errRow
+		}
+		all = append(all, x)
+		return len(all) < most, nil
+	})
 	if r != nil {
 		h.leaders.finish(r, all, len(all) < most, err)
 	}
@@ -107,19 +91,4 @@ func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, l
 		few = len(all)
 	}
 	return all[:min(limit, few)], nil
-}
-
-// holders reads at most most holders of a token.
-func (h *History) holders(of token, most int) (all []Holder, err error) {
-	from := holderKey(of.market, of.outcome, Holder{0, engine.Size(^uint64(0) >> 1)})
-	to := holderKey(of.market, of.outcome, Holder{1<<32 - 1, 1})
-	err = h.each(from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
-		x, good := holderOf(key)
-		if !good {
-			return false, errRow
-		}
-		all = append(all, x)
-		return len(all) < most, nil
-	})
-	return all, err
 }

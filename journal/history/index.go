@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,24 +19,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// IndexOptions say where the index is and how it works. The zero value of each field is its
-// default.
+// Options say where the index is and how it works. The zero value of a field is its default.
 type Options struct {
-	// Dir is the data folder; the index is in Dir/index. Empty is the journal's.
+	// Dir is the data folder; the index is in Dir/index. Default: the journal's.
 	Dir string
-	// FS is the filesystem; nil is the journal's.
+	// FS is the filesystem. Default: the journal's.
 	FS vfs.FS
-	// Log takes what the index has to say; nil is the journal's.
+	// Log is the log of the index. Default: the journal's.
 	Log *slog.Logger
-	// Flush is how often the index becomes durable while it changes: after a crash at most so much is
-	// folded again, which takes a fraction of the time. Default 30 s.
+	// Flush is how often the index becomes durable while it changes. After a crash at most this
+	// much time is folded again, which takes a fraction of it. Default 30 s.
 	Flush time.Duration
 	// MemTable is the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 32 MiB.
 	MemTable int
 	// Cache is the size of the block cache in bytes, beside two memtables. Default 64 MiB.
 	Cache int64
-	// Builder finds the code of the builder in the evidence that came with an order, all zero if there
-	// is none. nil: no order was brought by anybody.
+	// Builder finds the code of the builder in the evidence of an order, all zero if it has none.
+	// nil: no order has a builder.
 	Builder func(proof []byte) BuilderCode
 
 	readOnly bool
@@ -54,41 +54,25 @@ func (o *Options) validate(j *journal.Journal) error {
 	bad(o.MemTable != 0 && (o.MemTable < 1<<20 || o.MemTable > 1<<30),
 		"MemTable is outside [1 MiB, 1 GiB]")
 	bad(o.Cache < 0, "Cache is negative")
-	if o.Dir == "" {
-		o.Dir = j.Dir
-	}
-	if o.FS == nil {
-		o.FS = j.Options.FS
-	}
-	if o.Log == nil {
-		o.Log = j.Options.Log
-	}
-	if o.Flush == 0 {
-		o.Flush = 30 * time.Second
-	}
-	if o.MemTable == 0 {
-		o.MemTable = 32 << 20
-	}
-	if o.Cache == 0 {
-		o.Cache = 64 << 20
-	}
-	if o.patience == (patience{}) {
-		o.patience = patience{flush: giveUp, close: giveUp + disk.LastRest, leave: giveUp / 2}
-	}
+	o.Dir, o.FS = cmp.Or(o.Dir, j.Dir), cmp.Or(o.FS, j.Options.FS)
+	o.Log = cmp.Or(o.Log, j.Options.Log)
+	o.Flush = cmp.Or(o.Flush, 30*time.Second)
+	o.MemTable, o.Cache = cmp.Or(o.MemTable, 32<<20), cmp.Or(o.Cache, 64<<20)
+	o.patience = cmp.Or(o.patience,
+		patience{flush: giveUp, close: giveUp + disk.LastRest, leave: giveUp / 2})
 	return errors.Join(problems...)
 }
 
-// pebbleOptions are Pebble's options for the index's database.
 func (o *Options) pebbleOptions() *pebble.Options {
 	p := disk.Rewritten(o.MemTable, o.Cache)
 	p.FS, p.ReadOnly = o.FS, o.readOnly
-	p.MemTableStopWritesThreshold = 4 * holdMemTables // Index.room waits before, and can be stopped
+	p.MemTableStopWritesThreshold = 4 * holdMemTables // waitForDisk waits before, and can be stopped
 	p.L0StopWritesThreshold = 2 * holdSublevels
 	return p
 }
 
-// Index keeps orders by id, folded from the journal's tail by the one goroutine in Run. It is
-// derived: whenever it does not fit the journal it is thrown away and made again.
+// Index answers about the past. The one goroutine in Run folds it from the journal's tail. An index
+// that does not fit the journal is thrown away and made again.
 type Index struct {
 	// History is the read side.
 	History *History
@@ -101,13 +85,13 @@ type Index struct {
 	guard   *disk.Guard
 	gauges  *gauges
 	tail    *journal.Tail
-	fresh   bool // opened without any rows
+	fresh   bool // opened without rows
 	resting *resting
 	recent  *recent
-	marked  engine.Time   // of the last mark when it was opened
+	marked  engine.Time   // of the last mark at the time of opening
 	fold    fold          // Run's
 	timer   *time.Timer   // Run's
-	lingers time.Duration // how long Run lingers
+	lingers time.Duration // how long Run waits for more frames
 	durable durability
 	torn    atomic.Pointer[error] // why Pebble cannot go on
 	stop    sync.Mutex            // guards started and stopped
@@ -118,8 +102,8 @@ type Index struct {
 	scanned chan struct{}         // closed when the scan for the filter has ended
 }
 
-// Copy copies what the index has on the disk into a new folder. What it has in memory is folded
-// again by whoever opens the copy; all that no frame has any more was on the disk when the loss was
+// Copy copies the durable part of the index into a new folder. Whoever opens the copy folds the
+// rest again from the journal. History that no frame has any more was durable when its loss was
 // accepted.
 func (x *Index) Copy(dir string) error {
 	if !x.History.gate.Enter() {
@@ -129,28 +113,27 @@ func (x *Index) Copy(dir string) error {
 	return x.db.Checkpoint(dir)
 }
 
-// reached is how far the index has come: of which journal, up to which frame.
+// reached is how far the index has come: up to which frame of which journal.
 type reached struct {
 	journal  uint64
 	frame    uint64
 	sequence engine.Sequence
 	hash     engine.Hash
 	orders   uint64 // rows
-	listed   uint64 // number of the last trade that the lists have
+	listed   uint64 // number of the last trade in the lists
 	builders BuilderNo
 }
 
 const (
-	// indexVersion is the version of the index's layout; another one is rebuilt.
+	// indexVersion is the version of the layout. An index of another version is made anew.
 	indexVersion = 7
-	// metaPlace is the key of the place: written in every batch.
+	// metaPlace is the key of reached, written in every batch.
 	metaPlace = "place"
-	// metaBroken is the key of the reason why the index must be made anew; absent if it need not.
+	// metaBroken is the key of the reason to make the index anew; absent if there is none.
 	metaBroken = "broken"
 	placeLen   = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
 )
 
-// append appends the stored form.
 func (p *reached) append(b []byte) []byte {
 	b = append(b, indexVersion)
 	b = binary.BigEndian.AppendUint64(b, p.journal)
@@ -162,7 +145,6 @@ func (p *reached) append(b []byte) []byte {
 	return append(b, p.hash[:]...)
 }
 
-// decode reads the stored form.
 func (p *reached) decode(b []byte) bool {
 	if len(b) != placeLen || b[0] != indexVersion {
 		return false
@@ -177,10 +159,10 @@ func (p *reached) decode(b []byte) bool {
 	return true
 }
 
-// OpenIndex opens the index of j in Dir/index. One that is missing, damaged, of another journal or
-// layout, ahead of the journal, or contradicted by it when it ran last, is made anew: Run then
-// folds the whole journal. The error is about the folder (a *disk.LockedError, space, permission, a
-// failing disk) or about the journal itself.
+// Open opens the index of j in Dir/index. It makes the index anew if there is none, or if it is
+// damaged, has another layout, belongs to another journal, is ahead of the journal, or contradicted
+// the journal last time: Run then folds the whole journal. The error is about the folder (a
+// *disk.LockedError, space, permission, a failing disk) or about the journal.
 func Open(j *journal.Journal, o Options) (*Index, error) {
 	if err := o.validate(j); err != nil {
 		return nil, err
@@ -214,12 +196,11 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 	return x, nil
 }
 
-// scan fills the filter. Without it, answers come from the database alone, as they do until it is
-// done: a table that cannot be read is for whoever needs it to judge.
+// scan fills the filter. Until it has, and if it cannot, answers come from the database alone. An
+// unreadable table is no failure here: whoever needs the table reports it.
 func (x *Index) scan() {
 	defer close(x.scanned)
-	it, err := x.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceOrder},
-		UpperBound: []byte{spaceOrder + 1}})
+	it, err := iterate(x.db, spaceOrder)
 	if err == nil {
 		err = x.fold.filter.scan(it, x.closing)
 	}
@@ -228,7 +209,7 @@ func (x *Index) scan() {
 	}
 }
 
-// open opens the database and throws it away first if it is of no use.
+// open opens the database, and makes a new one if the old one is of no use.
 func (x *Index) open() (reached, error) {
 	at, why, err := x.try()
 	if err != nil {
@@ -248,7 +229,8 @@ func (x *Index) open() (reached, error) {
 	return reached{journal: x.j.ID}, nil
 }
 
-// try opens the database, or says why it is of no use. The error is a reason to leave it alone.
+// try opens the database. why tells why it is of no use, if it is not. An error is a reason to
+// leave the folder alone.
 func (x *Index) try() (at reached, why string, err error) {
 	if err := x.openPebble(); err != nil {
 		if disk.Unreadable(err) {
@@ -261,7 +243,7 @@ func (x *Index) try() (at reached, why string, err error) {
 		why, err = err.Error(), nil
 	}
 	if err == nil && why == "" {
-		at, why, err = x.compare(at)
+		why, err = x.compare(&at)
 	}
 	if err == nil && why == "" {
 		if err = x.load(at); err == nil {
@@ -279,7 +261,7 @@ func (x *Index) try() (at reached, why string, err error) {
 	return at, why, err
 }
 
-// load reads what is kept in memory.
+// load reads the part of the index that is kept in memory.
 func (x *Index) load(at reached) error {
 	x.resting, x.recent = newResting(), newRecent(at.listed)
 	if err := x.resting.load(x.db); err != nil {
@@ -292,11 +274,10 @@ func (x *Index) load(at reached) error {
 	return x.recent.load(x.db)
 }
 
-// lastMark is the time of the last mark, 0 if there is none: marks go on from there, so that they
-// are the same however often the index was opened meanwhile.
+// lastMark is the time of the last mark, 0 if there is none. Marks go on from there, so that they
+// do not depend on how often the index was opened.
 func lastMark(db *pebble.DB) (engine.Time, error) {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceMarks},
-		UpperBound: []byte{spaceMarks + 1}})
+	it, err := iterate(db, spaceMarks)
 	if err != nil {
 		return 0, fmt.Errorf("read the last mark of time: %w", err)
 	}
@@ -314,7 +295,6 @@ func lastMark(db *pebble.DB) (engine.Time, error) {
 	return engine.Time(last), nil
 }
 
-// openPebble opens the database.
 func (x *Index) openPebble() error {
 	const hint = "if this goes on, delete the folder: it is made anew from the journal"
 	x.guard = disk.NewGuard(disk.GuardOptions{Name: "index", Path: x.Path, Log: x.options.Log,
@@ -329,8 +309,7 @@ func (x *Index) openPebble() error {
 	return err
 }
 
-// judge reads what the index says of itself: its place, or why it is of no use. An error is about
-// the index alone.
+// judge reads how far the index goes, or why it is of no use. An error is about the index alone.
 func (x *Index) judge() (at reached, why string, err error) {
 	b, found, err := disk.Get(x.db, stateKey(metaBroken), nil)
 	if err != nil {
@@ -351,38 +330,38 @@ func (x *Index) judge() (at reached, why string, err error) {
 	return at, "", nil
 }
 
-// compare says why an index that ends at a place does not fit the journal, if so. An error is about
-// the journal.
-func (x *Index) compare(at reached) (_ reached, why string, err error) {
+// compare returns why the index does not fit the journal, if it does not. An error is about the
+// journal.
+func (x *Index) compare(at *reached) (why string, err error) {
 	switch last := x.j.Last(); {
 	case at.journal != x.j.ID:
-		return at, fmt.Sprintf("it belongs to journal %016x, this is %016x", at.journal, x.j.ID), nil
+		return fmt.Sprintf("it belongs to journal %016x, this is %016x", at.journal, x.j.ID), nil
 	case at.frame > last:
-		return at, fmt.Sprintf("it ends with frame %d at Sequence %d, the journal with frame %d",
+		return fmt.Sprintf("it ends with frame %d at Sequence %d, the journal with frame %d",
 			at.frame, at.sequence, last), nil
 	case at.frame == 0:
-		return at, "", nil
+		return "", nil
 	}
 	found, err := x.j.Has(at.frame, at.hash)
 	if err != nil {
-		return at, "", fmt.Errorf("compare %s with the journal: %w", x.Path, err)
+		return "", fmt.Errorf("compare %s with the journal: %w", x.Path, err)
 	}
 	if !found {
-		return at, fmt.Sprintf("frame %d of the journal is not the one that it saw", at.frame), nil
+		return fmt.Sprintf("frame %d of the journal is not the one that it saw", at.frame), nil
 	}
-	return at, "", nil
+	return "", nil
 }
 
-// How much is folded at once at most: what waits in the tail makes one batch. Far behind, where
-// nobody waits for the next one, batches are larger and more rows are kept: an order that came and
-// went in between is written once, and most others need not be read.
+// A batch takes the frames that wait in the tail, up to foldCommands. Far behind the journal nobody
+// waits for the next batch: batches are larger and more rows stay in memory. An order that came and
+// went within a batch is then written once, and most other rows need not be read again.
 const (
 	foldCommands = 8192
 	farCommands  = 1 << 15
-	farFrames    = 1024 // from how many frames on that is
+	farFrames    = 1024 // the index is far behind with so many frames to come
 )
 
-// reach is how many Commands the next batch takes.
+// batchSize is how many Commands the next batch takes.
 func (x *Index) batchSize() int {
 	at := x.fold.at.frame
 	if last := x.j.Last(); last < at+farFrames {
@@ -393,9 +372,9 @@ func (x *Index) batchSize() int {
 	return farCommands
 }
 
-// Run follows the journal's tail until Close, or the first failure, which History.Failed then says
-// too. It returns nil after Close. An index that contradicts the journal, or that cannot be read,
-// is marked: the next OpenIndex makes it anew.
+// Run follows the journal's tail until Close or the first failure, which History.Failed then
+// returns as well. It returns nil after Close. If the index contradicts the journal or cannot be
+// read, Run marks it, and the next Open makes it anew.
 func (x *Index) Run() error {
 	x.stop.Lock()
 	if x.stopped || x.started {
@@ -427,17 +406,17 @@ func (x *Index) Run() error {
 	return err
 }
 
-// errUnread says that it is the journal that cannot be read: the index is not to blame, and making
-// it anew would not help.
+// errUnread means that the journal cannot be read. The index is not to blame, and making it anew
+// would not help.
 var errUnread = errors.New("the journal cannot be read")
 
 const hintUnread = "clobd verify tells what of the journal is damaged; " + disk.HintDamaged
 
-// errContradiction says that a row and a frame cannot both be right.
+// errContradiction means that a row and a frame cannot both be right.
 var errContradiction = errors.New("the index contradicts the journal")
 
-// condemn marks the index, durably, as one to be made anew because of err, and gives err with what
-// to do.
+// condemn marks the index durably as one to be made anew because of err, and returns err with
+// advice.
 func (x *Index) condemn(err error) error {
 	e := x.db.Set(stateKey(metaBroken), []byte(err.Error()), pebble.NoSync)
 	if e == nil {
@@ -454,13 +433,12 @@ func (x *Index) condemn(err error) error {
 	return disk.Advise(&remadeError{err}, "start again: it is made anew from the journal")
 }
 
-// remadeError says that the next OpenIndex makes the index anew, and that this helps.
+// remadeError means that the next Open makes the index anew, and that this helps.
 type remadeError struct{ error }
 
-// Unwrap gives why.
 func (e *remadeError) Unwrap() error { return e.error }
 
-// IsRemade says whether an error of Run is made good by opening journal and index again.
+// IsRemade reports whether opening journal and index again repairs an error of Run.
 func IsRemade(err error) bool {
 	var remade *remadeError
 	return errors.As(err, &remade)
@@ -488,7 +466,7 @@ func (x *Index) step() error {
 	return err
 }
 
-// gather folds all frames that are there, after waiting for the first one if it must.
+// gather folds all frames that are there. With wait it waits for the first one.
 func (x *Index) gather(wait bool) error {
 	b, ready, err := x.next(wait)
 	for most := x.batchSize(); ready && err == nil; {
@@ -500,7 +478,7 @@ func (x *Index) gather(wait bool) error {
 	return err
 }
 
-// next is the next frame of the tail. An error but ErrClosed is the journal's.
+// next returns the next frame of the tail. Any error but ErrClosed is about the journal.
 func (x *Index) next(wait bool) (b []byte, ready bool, err error) {
 	if wait {
 		b, err = x.tail.Next()
@@ -514,14 +492,14 @@ func (x *Index) next(wait bool) (b []byte, ready bool, err error) {
 	return b, ready, err
 }
 
-// lingerTime is how long more frames are waited for, to be written in one batch.
+// lingerTime is how long Run waits for more frames to write in one batch.
 const lingerTime = 10 * time.Millisecond
 
-// linger lets some more frames come, and says whether it did: not while somebody waits for the
-// index, or begins to.
+// linger waits for more frames and reports whether it did. It does not wait while a caller waits
+// for the index, and stops when one begins to.
 func (x *Index) linger() bool {
 	select {
-	case <-x.History.wanted: // perhaps of one who waits no more
+	case <-x.History.wanted: // perhaps from a caller that has stopped waiting
 	default:
 	}
 	if x.History.awaited() {
@@ -537,10 +515,10 @@ func (x *Index) linger() bool {
 	return true
 }
 
-// Close stops Run, makes the index durable and gives its folder back. It comes before the
-// journal's. It does not wait for a disk that takes nothing: after 2 s it gives up, which costs
-// nothing but that the next start folds again what was not durable. The error is about a database
-// that could not even be abandoned within another second: something hangs in the kernel.
+// Close stops Run, makes the index durable and unlocks its folder. Call it before closing the
+// journal. After 2 s it gives up on a disk that takes no writes; the next start then folds again
+// what was not durable. The error means that the database could not even be abandoned within
+// another second: the kernel hangs.
 func (x *Index) Close() error {
 	x.stop.Lock()
 	was, started := x.stopped, x.started

@@ -293,8 +293,8 @@ func mustSurvive(t *testing.T, x *Index) {
 	<-done
 }
 
-// TestIndexResumesAfterACrash takes the disk away while the index is behind in flushing: it goes
-// on from the Sequence that survived and ends the same.
+// TestIndexResumesAfterACrash takes the disk away while the index is behind in flushing: it goes on
+// from the Sequence that survived and ends the same.
 func TestIndexResumesAfterACrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	j, m := newJournal(t, fs, 6)

@@ -2,86 +2,95 @@ package history
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"clobd/engine"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
-// The key spaces of the index: the first byte of every key. A space is never used for
-// anything else again; the letters that are reserved are spoken for in DESIGN.md.
+// The key spaces of the index: the first byte of every key. No letter is ever used again for
+// anything else. Numbers in keys are big endian, so that keys sort as numbers do.
 const (
-	// spaceState holds what the index says of itself.
+	// spaceState: the state of the index itself, by name.
 	spaceState = 'm'
 
-	// spaceOrder holds the rows of the index: OrderID.
+	// spaceOrder: rows of orders, by OrderID.
 	spaceOrder = 'o'
-	// spaceTrades holds full chunks of an order's trades: OrderID, chunk number, big endian.
+	// spaceTrades: full chunks of an order's trades, by OrderID and chunk number.
 	spaceTrades = 't'
-	// spaceDeals holds the trades of the index, chunk by chunk: number of the first one, big endian.
+	// spaceDeals: chunks of trades, by the number of the first trade.
 	spaceDeals = 'd'
-	// spaceLists holds runs of numbers of trades: owner and market, of which one may be 0 for all of
-	// them, number of the first one, big endian.
+	// spaceLists: runs of numbers of trades, by owner, market and the number of the first trade.
+	// Owner or market is 0 in the lists of all.
 	spaceLists = 'w'
-	// spaceResting holds the log of the orders that rest in the books: Sequence, big endian.
+	// spaceResting: the log of resting orders, by Sequence.
 	spaceResting = 'v'
-	// spaceMarks holds which Sequence was the first at a time: unix milliseconds, big endian.
+	// spaceMarks: the first Sequence at a time, by unix milliseconds.
 	spaceMarks = 's'
-	// spaceRules holds price steps and fee rates: market, big endian.
+	// spaceRules: price step and fee rate, by market.
 	spaceRules = 'g'
-	// spaceBuilder holds the numbers of builders' codes: BuilderCode.
+	// spaceBuilder: the number of a builder, by BuilderCode.
 	spaceBuilder = 'u'
 
-	// spacePurse holds the collateral of wallets: wallet, big endian.
+	// spacePurse: collateral, by wallet.
 	spacePurse = 'a'
-	// spaceLink holds who trades for whom: owner, wallet, big endian.
+	// spaceLink: who trades for whom, by owner and wallet.
 	spaceLink = 'l'
-	// spacePosition holds what wallets have of tokens: wallet, market, big endian.
+	// spacePosition: what a wallet has of both tokens, by wallet and market.
 	spacePosition = 'p'
-	// spaceHolder holds who has a token: market, outcome, inverted size, wallet, big endian.
+	// spaceHolder: the holders of a token, by market, outcome, inverted size and wallet.
 	spaceHolder = 'h'
-	// spaceMove holds what wallets split, merged and redeemed: wallet, Sequence, big endian.
+	// spaceMove: splits, merges and redemptions, by wallet and Sequence.
 	spaceMove = 'k'
-	// spaceMarket holds volumes and last prices: market, big endian.
+	// spaceMarket: volume and last price, by market.
 	spaceMarket = 'q'
-	// spacePoint holds prices: market, minute since 1970, big endian.
+	// spacePoint: prices, by market and minute since 1970.
 	spacePoint = 'x'
-	// spaceVolume holds volumes at the ends of hours: market, hour since 1970, big endian.
+	// spaceVolume: volume at the end of an hour, by market and hour since 1970.
 	spaceVolume = 'n'
 )
 
 const (
+	shortKeyLen  = 1 + 4
 	numberKeyLen = 1 + 8
+	pairKeyLen   = 1 + 4 + 4
+	moveKeyLen   = 1 + 4 + 8
+	listKeyLen   = 1 + 8 + 8
+	holderKeyLen = 1 + 4 + 1 + 8 + 4
 	orderKeyLen  = 1 + 32
 	chunkKeyLen  = orderKeyLen + 4
 )
 
-// stateKey is a key of the meta space.
 func stateKey(name string) []byte { return append([]byte{spaceState}, name...) }
 
-// orderKey is the key of an order's row in the index.
 func orderKey(id *engine.OrderID) [orderKeyLen]byte {
-	var k [orderKeyLen]byte
-	k[0] = spaceOrder
+	k := [orderKeyLen]byte{spaceOrder}
 	copy(k[1:], id[:])
 	return k
 }
 
 // chunkKey is the key of chunk no of an order's trades.
 func chunkKey(id *engine.OrderID, no uint32) [chunkKeyLen]byte {
-	var k [chunkKeyLen]byte
-	k[0] = spaceTrades
+	k := [chunkKeyLen]byte{spaceTrades}
 	copy(k[1:], id[:])
 	binary.BigEndian.PutUint32(k[orderKeyLen:], no)
 	return k
 }
 
-// numberKey is a key that is a number in a space.
+func builderKey(code *BuilderCode) [orderKeyLen]byte {
+	k := orderKey((*engine.OrderID)(code))
+	k[0] = spaceBuilder
+	return k
+}
+
 func numberKey(space byte, no uint64) [numberKeyLen]byte {
 	k := [numberKeyLen]byte{space}
 	binary.BigEndian.PutUint64(k[1:], no)
 	return k
 }
 
-// numberOf is the number in such a key; false if the key is malformed.
+// numberOf reads the number from a numberKey; false if the key is malformed.
 func numberOf(key []byte) (uint64, bool) {
 	if len(key) != numberKeyLen {
 		return 0, false
@@ -89,26 +98,101 @@ func numberOf(key []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(key[1:]), true
 }
 
-// rulesKey is the key of a market's rules.
-func rulesKey(no engine.MarketNo) [5]byte {
-	k := [5]byte{spaceRules}
-	binary.BigEndian.PutUint32(k[1:], uint32(no))
+func shortKey(space byte, no uint32) [shortKeyLen]byte {
+	k := [shortKeyLen]byte{space}
+	binary.BigEndian.PutUint32(k[1:], no)
 	return k
 }
 
-// builderKey is the key of a builder's number.
-func builderKey(code *BuilderCode) [orderKeyLen]byte {
-	k := orderKey((*engine.OrderID)(code))
-	k[0] = spaceBuilder
+func rulesKey(no engine.MarketNo) [shortKeyLen]byte  { return shortKey(spaceRules, uint32(no)) }
+func purseKey(w engine.WalletNo) [shortKeyLen]byte   { return shortKey(spacePurse, uint32(w)) }
+func marketKey(no engine.MarketNo) [shortKeyLen]byte { return shortKey(spaceMarket, uint32(no)) }
+
+func pairKey(space byte, a, b uint32) [pairKeyLen]byte {
+	k := [pairKeyLen]byte{space}
+	binary.BigEndian.PutUint32(k[1:], a)
+	binary.BigEndian.PutUint32(k[5:], b)
 	return k
 }
 
-const listKeyLen = 1 + 8 + 8
+func linkKey(owner, wallet engine.WalletNo) [pairKeyLen]byte {
+	return pairKey(spaceLink, uint32(owner), uint32(wallet))
+}
 
-// listKey is the key of the run of a list that begins with number no.
+func positionKey(w engine.WalletNo, m engine.MarketNo) [pairKeyLen]byte {
+	return pairKey(spacePosition, uint32(w), uint32(m))
+}
+
+// pointKey is the key of a market's price at the end of a minute since 1970.
+func pointKey(m engine.MarketNo, minute uint32) [pairKeyLen]byte {
+	return pairKey(spacePoint, uint32(m), minute)
+}
+
+// volumeKey is the key of a market's volume at the end of an hour since 1970.
+func volumeKey(m engine.MarketNo, hour uint32) [pairKeyLen]byte {
+	return pairKey(spaceVolume, uint32(m), hour)
+}
+
+func moveKey(w engine.WalletNo, seq engine.Sequence) [moveKeyLen]byte {
+	k := [moveKeyLen]byte{spaceMove}
+	binary.BigEndian.PutUint32(k[1:], uint32(w))
+	binary.BigEndian.PutUint64(k[5:], uint64(seq))
+	return k
+}
+
+// listKey is the key of the run of a list that begins with the trade number no.
 func listKey(list listNo, no uint64) [listKeyLen]byte {
 	k := [listKeyLen]byte{spaceLists}
 	binary.BigEndian.PutUint64(k[1:], uint64(list))
 	binary.BigEndian.PutUint64(k[9:], no)
 	return k
+}
+
+// holderKey inverts the size, so that the largest holder comes first. Of equal holders the one with
+// the lowest wallet number comes first.
+func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte {
+	k := [holderKeyLen]byte{spaceHolder}
+	binary.BigEndian.PutUint32(k[1:], uint32(m))
+	k[5] = byte(o)
+	binary.BigEndian.PutUint64(k[6:], ^uint64(x.Size))
+	binary.BigEndian.PutUint32(k[14:], uint32(x.Wallet))
+	return k
+}
+
+// holderOf reads the holder from its key; false if the key is malformed.
+func holderOf(key []byte) (x Holder, good bool) {
+	if len(key) != holderKeyLen {
+		return x, false
+	}
+	x.Size = engine.Size(^binary.BigEndian.Uint64(key[6:]))
+	x.Wallet = engine.WalletNo(binary.BigEndian.Uint32(key[14:]))
+	return x, true
+}
+
+// iterate opens an iterator over one key space. The caller closes it.
+func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {
+	return db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
+}
+
+// each calls visit with the keys in [from, to) and their values, in order, until visit returns
+// false or an error.
+func each(db *pebble.DB, from, to []byte, visit func(key, value []byte) (bool, error)) error {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		more := false
+		if err == nil {
+			more, err = visit(it.Key(), value)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if !more {
+			break
+		}
+	}
+	return it.Close()
 }

@@ -8,26 +8,27 @@ import (
 	"clobd/engine"
 )
 
-// leaders keeps the first places of those lists of holders that are asked for, in memory. In the
-// database a reader steps over all that has moved since the last flush, which in a busy market is
-// more than what it came for.
+// leaders keeps the largest holders of tokens that callers ask for, in memory. A reader of the
+// database steps over all moves since the last flush, which in a busy market are more than the
+// answer.
 //
 //	reader        begin ── iterate the database ── finish      from then on: first
 //	Index.Run     Apply ── update ── publish      Apply ── update ── publish
 //
-// What moves between begin and finish waits, and is done over: a shift names the size that a wallet
-// has come to. The iterator may have seen the latest batch already, of which update tells after
-// finish; until then some wallets are as it left them and some as the one before it did.
+// Shifts between begin and finish wait and are applied in finish. Applying a shift twice is
+// harmless, because it names the size that a wallet has come to. The iterator may have seen a batch
+// whose update comes only after finish. Until then the list mixes that batch with the one before.
 type leaders struct {
-	mu    sync.RWMutex // guards all below, the lists included
+	mu    sync.RWMutex // guards all fields, and the lists
 	lists map[token]*leaderList
-	count int // of places that the lists may have
+	count int // places that all lists may have
 }
 
 const (
-	// leadersMost bounds the places of all lists, of 16 bytes: beyond it some are forgotten.
+	// leadersMost bounds the places of all lists, of 16 bytes each. Beyond it some lists are
+	// dropped.
 	leadersMost = 1 << 19
-	// shiftsMost is for how many shifts a list waits that somebody reads: beyond it it is forgotten.
+	// shiftsMost bounds the shifts that wait for finish. Beyond it the list is dropped.
 	shiftsMost = 1 << 12
 )
 
@@ -37,19 +38,19 @@ type token struct {
 	outcome engine.Outcome
 }
 
-// leaderList are the largest holders of a token: all of those who do not come after the last of
-// them.
+// leaderList holds the largest holders of a token: every holder who does not come after the last
+// one in top.
 type leaderList struct {
 	of     token
 	top    []Holder // the largest first
-	whole  bool     // there are no others
-	ready  bool     // finished
-	kept   int      // places, at most
-	shifts []shift  // that came before it was ready
+	whole  bool     // top has all holders
+	ready  bool     // finish was called
+	kept   int      // places that top may have
+	shifts []shift  // shifts before finish
 }
 
-// shift is a wallet that holds another size of a token than before it; 0 is none. A batch has one
-// of a wallet and token at most.
+// shift is a wallet whose holding of a token changed; size 0 is none. A batch has at most one shift
+// for a wallet and token.
 type shift struct {
 	token
 	wallet engine.WalletNo
@@ -57,15 +58,14 @@ type shift struct {
 	before engine.Size
 }
 
-// newLeaders makes one that knows no list.
 func newLeaders() *leaders { return &leaders{lists: make(map[token]*leaderList)} }
 
-// compareHolders is the order of the list: the largest first, of equals the oldest wallet.
+// compareHolders sorts the largest first, and of equal ones the lowest wallet number.
 func compareHolders(a, b Holder) int {
 	return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Wallet, b.Wallet))
 }
 
-// first are at most limit of those who hold at least least of a token; false if they are not known.
+// first returns at most limit holders of at least least; known is false if the list cannot tell.
 func (l *leaders) first(of token, limit int, least engine.Size) (all []Holder, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -82,9 +82,8 @@ func (l *leaders) first(of token, limit int, least engine.Size) (all []Holder, k
 	return slices.Clone(r.top[:min(n, limit)]), true
 }
 
-// begin begins to make a list that has at most kept places: whoever gets it makes an iterator of
-// the database afterwards and calls finish. It is nil while somebody else does, or if it would be
-// too large.
+// begin begins a list of at most kept places. The caller then opens an iterator and calls finish.
+// begin returns nil while another reader makes the same list, or if the list would be too large.
 func (l *leaders) begin(of token, kept int) *leaderList {
 	if kept > leadersMost/8 {
 		return nil
@@ -115,13 +114,13 @@ func (l *leaders) forget(r *leaderList) {
 	l.count -= r.kept
 }
 
-// finish completes a list with its first places as they were found, all of them if whole, and
-// forgets it if they could not be read.
+// finish completes a list with the holders that were read; whole tells that there are no others. It
+// drops the list if err is not nil.
 func (l *leaders) finish(r *leaderList, top []Holder, whole bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lists[r.of] != r {
-		return // forgotten meanwhile
+		return // dropped meanwhile
 	}
 	if err != nil {
 		l.forget(r)
@@ -130,7 +129,7 @@ func (l *leaders) finish(r *leaderList, top []Holder, whole bool, err error) {
 	r.top, r.whole, r.ready = slices.Clone(top), whole, true
 	for i := range r.shifts {
 		s := &r.shifts[i]
-		// The iterator may have seen it anywhere on its way.
+		// The iterator may have seen the wallet before or after any of its shifts.
 		at := slices.IndexFunc(r.top, func(x Holder) bool { return x.Wallet == s.wallet })
 		if at >= 0 {
 			s.before = r.top[at].Size
@@ -140,7 +139,7 @@ func (l *leaders) finish(r *leaderList, top []Holder, whole bool, err error) {
 	r.shifts = nil
 }
 
-// update takes in what a batch moved that is in the database by now.
+// update applies the shifts of a batch that is in the database by now.
 func (l *leaders) update(all []shift) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,10 +159,10 @@ func (l *leaders) update(all []shift) {
 	}
 }
 
-// move moves a wallet to its new place, if that is among the first.
+// move moves a wallet to its new place, if top has that place.
 func (r *leaderList) move(s *shift) {
 	at, found := slices.BinarySearchFunc(r.top, Holder{s.wallet, s.before}, compareHolders)
-	if !found { // behind the last one, or the iterator has seen it moved
+	if !found { // not in top, or the iterator has seen the move
 		at, found = slices.BinarySearchFunc(r.top, Holder{s.wallet, s.size}, compareHolders)
 	}
 	if found {

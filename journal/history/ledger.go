@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,89 +13,59 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// ledger folds what wallets have: their collateral, their positions with what those cost, and the
-// lists of holders. It follows the engine's ledger entry by entry. Like the rows of orders, what is
-// touched many times in a batch is written once.
+// ledger folds what wallets have: collateral, positions with their cost, and the lists of holders.
+// It follows the engine's ledger entry by entry. It writes a row once a batch, however often it
+// changed.
 type ledger struct {
 	db        *pebble.DB
 	gauges    *gauges
-	markets   *markets // knows what a resolved market pays
+	markets   *markets // for what a resolved market pays
 	purses    map[engine.WalletNo]*purse
 	positions map[uint64]*position // by wallet and market
 
 	dirtyPurses    []*purse
 	dirtyPositions []*position
-	links          [][linkKeyLen]byte // made in this batch
+	links          [][pairKeyLen]byte // made in this batch
 	moves          int                // of holders, since the last flush
 	shifts         []shift            // of holders, in this batch
 	value          []byte             // scratch
 }
 
-// purse is the collateral of a wallet: held of total backs its orders.
+// purse is the collateral of a wallet; the part held backs its orders.
 type purse struct {
 	total, held engine.Cash
 	wallet      engine.WalletNo
 	dirty       bool
 }
 
-const (
-	purseKeyLen = 1 + 4
-	linkKeyLen  = 1 + 4 + 4
-)
-
-// purseKey is the key of a wallet's collateral.
-func purseKey(w engine.WalletNo) [purseKeyLen]byte {
-	var k [purseKeyLen]byte
-	k[0] = spacePurse
-	binary.BigEndian.PutUint32(k[1:], uint32(w))
-	return k
-}
-
-// linkKey is the key that says that an owner trades for a wallet.
-func linkKey(owner, wallet engine.WalletNo) [linkKeyLen]byte {
-	var k [linkKeyLen]byte
-	k[0] = spaceLink
-	binary.BigEndian.PutUint32(k[1:], uint32(owner))
-	binary.BigEndian.PutUint32(k[5:], uint32(wallet))
-	return k
-}
-
-// append appends the stored form.
 func (p *purse) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(p.total))
-	return binary.AppendUvarint(b, uint64(p.held))
+	return appendUvarints(b, uint64(p.total), uint64(p.held))
 }
 
-// decode reads the stored form.
 func (p *purse) decode(b []byte) error {
 	c := varints{rest: b}
 	p.total, p.held = engine.Cash(c.uvarint()), engine.Cash(c.uvarint())
-	if c.bad || len(c.rest) > 0 {
-		return errRow
-	}
-	return nil
+	return c.end()
 }
 
-// newLedger makes an empty one.
+// readPurse reads a wallet's collateral, zeros if it never had any, by way of buf.
+func readPurse(db *pebble.DB, w engine.WalletNo, buf []byte) (*purse, []byte, error) {
+	p, key := &purse{wallet: w}, purseKey(w)
+	b, found, err := disk.Get(db, key[:], buf)
+	if err == nil && found {
+		err = p.decode(b)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read collateral of wallet %d: %w", w, err)
+	}
+	return p, b, nil
+}
+
 func newLedger(db *pebble.DB, gauges *gauges, m *markets) *ledger {
 	return &ledger{db: db, gauges: gauges, markets: m, purses: make(map[engine.WalletNo]*purse),
 		positions: make(map[uint64]*position)}
 }
 
-// account folds what one Command did to wallets and prices.
-func (d *fold) account(c *engine.Command, now engine.Time, events []engine.Event) error {
-	if !d.markets.ready {
-		if err := d.markets.load(d.resting); err != nil {
-			return err
-		}
-	}
-	if err := d.ledger.command(c, now, events); err != nil {
-		return err
-	}
-	return d.markets.command(c, now, events)
-}
-
-// command folds what one Command moved.
 func (l *ledger) command(c *engine.Command, now engine.Time, events []engine.Event) error {
 	for i := range events {
 		e := &events[i]
@@ -124,7 +93,7 @@ func (l *ledger) command(c *engine.Command, now engine.Time, events []engine.Eve
 	return nil
 }
 
-// reserve moves what backs a resting order when it gets longer by size.
+// reserve changes what backs a resting order that grows by size.
 func (l *ledger) reserve(e *engine.Event, size engine.Size) error {
 	if e.Side == engine.Buy {
 		return l.cash(e.Wallet, 0, engine.Cost(size, e.Price))
@@ -140,8 +109,8 @@ func (l *ledger) reserve(e *engine.Event, size engine.Size) error {
 	return nil
 }
 
-// fill settles a resting order with the arriving one. Both are charged as what they signed: the two
-// buyers of a minted pair have bought, the two sellers of a merged one have sold.
+// fill charges both parties of a fill as they signed: the two buyers of a minted pair have bought,
+// and the two sellers of a merged pair have sold.
 func (l *ledger) fill(c *engine.Command, e *engine.Event, now engine.Time) error {
 	cost := engine.Cost(e.Size, e.Price)
 	p, err := l.position(e.Wallet, e.Market)
@@ -169,16 +138,15 @@ func (l *ledger) fill(c *engine.Command, e *engine.Event, now engine.Time) error
 	return l.trade(r, leg{c.Side, e.Size, cost, e.Fee, 0}, now)
 }
 
-// leg is one party's half of a fill.
+// leg is one party's side of a fill.
 type leg struct {
 	side  engine.Side
 	size  engine.Size
-	price engine.Cash // of all of it
+	price engine.Cash // of the whole size
 	fee   engine.Cash
-	held  engine.Cash // what the wallet's reserve grows by
+	held  engine.Cash // change of the wallet's reserve
 }
 
-// trade changes one party's token and collateral.
 func (l *ledger) trade(r *PositionRow, g leg, now engine.Time) error {
 	if g.side == engine.Buy {
 		r.receive(g.size, g.price, g.fee, now)
@@ -190,7 +158,7 @@ func (l *ledger) trade(r *PositionRow, g leg, now engine.Time) error {
 	return l.cash(r.Wallet, g.price-g.fee, 0)
 }
 
-// move follows what comes in from outside, goes there, or comes out of the fee account.
+// move follows deposits, withdrawals and collected fees.
 func (l *ledger) move(e *engine.Event, now engine.Time) error {
 	if e.Market == 0 {
 		amount := engine.Cash(e.Size)
@@ -203,8 +171,13 @@ func (l *ledger) move(e *engine.Event, now engine.Time) error {
 	if err != nil {
 		return err
 	}
-	r, price := &p.tokens[e.Outcome], half(e.Outcome, e.Size)
-	if e.Kind == engine.Deposited {
+	return l.atHalf(&p.tokens[e.Outcome], e, e.Kind == engine.Deposited, now)
+}
+
+// atHalf adds the tokens of e to a row, or takes them away, at 0.50 each.
+func (l *ledger) atHalf(r *PositionRow, e *engine.Event, in bool, now engine.Time) error {
+	price := half(r.Outcome, e.Size)
+	if in {
 		r.receive(e.Size, price, 0, now)
 	} else if !r.give(e.Size, price, 0, now) {
 		return l.short(r)
@@ -223,18 +196,15 @@ func (l *ledger) pair(e *engine.Event, now engine.Time) error {
 		amount = -amount
 	}
 	for o := range p.tokens {
-		r, price := &p.tokens[o], half(engine.Outcome(o), e.Size)
-		if e.Kind == engine.Split {
-			r.receive(e.Size, price, 0, now)
-		} else if !r.give(e.Size, price, 0, now) {
-			return l.short(r)
+		if err := l.atHalf(&p.tokens[o], e, e.Kind == engine.Split, now); err != nil {
+			return err
 		}
 	}
 	return l.cash(e.Wallet, amount, 0)
 }
 
-// redeem follows a payout. It is rounded once for both tokens: outcome 0 gets its own, rounded
-// down, and outcome 1 the rest.
+// redeem follows a payout. The engine rounds once for both tokens: outcome 0 gets its own share,
+// rounded down, and outcome 1 the rest.
 func (l *ledger) redeem(e *engine.Event, now engine.Time) error {
 	p, err := l.position(e.Wallet, e.Market)
 	if err != nil {
@@ -260,10 +230,12 @@ func (l *ledger) redeem(e *engine.Event, now engine.Time) error {
 func (l *ledger) cash(w engine.WalletNo, total, held engine.Cash) error {
 	p := l.purses[w]
 	if p == nil {
+		l.gauges.reads.Inc()
 		var err error
-		if p, err = l.loadPurse(w); err != nil {
+		if p, l.value, err = readPurse(l.db, w, l.value); err != nil {
 			return err
 		}
+		l.purses[w] = p
 	}
 	if !p.dirty {
 		p.dirty = true
@@ -277,39 +249,16 @@ func (l *ledger) cash(w engine.WalletNo, total, held engine.Cash) error {
 	return nil
 }
 
-// loadPurse reads a wallet's collateral; zeros if it never had any.
-func (l *ledger) loadPurse(w engine.WalletNo) (*purse, error) {
-	l.gauges.reads.Inc()
-	p, key := &purse{wallet: w}, purseKey(w)
-	b, found, err := disk.Get(l.db, key[:], l.value)
-	if err == nil && found {
-		err = p.decode(b)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read collateral of wallet %d: %w", w, err)
-	}
-	l.value = b
-	l.purses[w] = p
-	return p, nil
-}
-
-// position is what a wallet has in a market, to be changed.
+// position returns the position of a wallet in a market, for a change.
 func (l *ledger) position(w engine.WalletNo, m engine.MarketNo) (*position, error) {
 	at := uint64(w)<<32 | uint64(m)
 	p := l.positions[at]
 	if p == nil {
 		l.gauges.reads.Inc()
-		p = &position{wallet: w, market: m}
-		p.name()
-		key := positionKey(w, m)
-		b, found, err := disk.Get(l.db, key[:], l.value)
-		if err == nil && found {
-			err = p.decode(w, m, b)
+		var err error
+		if p, l.value, err = readPosition(l.db, w, m, l.value); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read position of wallet %d in market %d: %w", w, m, err)
-		}
-		l.value = b
 		l.positions[at] = p
 	}
 	if !p.dirty {
@@ -319,13 +268,12 @@ func (l *ledger) position(w engine.WalletNo, m engine.MarketNo) (*position, erro
 	return p, nil
 }
 
-// short says that tokens left which were not there.
+// short is the error for tokens that left but were not there.
 func (l *ledger) short(r *PositionRow) error {
 	return fmt.Errorf("%w: wallet %d has %d of outcome %d in market %d, %d of it reserved",
 		errContradiction, r.Wallet, r.Size, r.Outcome, r.Market, r.Reserved)
 }
 
-// write adds all that changed to the batch.
 func (l *ledger) write(batch *pebble.Batch) error {
 	if len(l.dirtyPositions) >= sortRows {
 		slices.SortFunc(l.dirtyPositions, func(a, b *position) int {
@@ -355,7 +303,7 @@ func (l *ledger) write(batch *pebble.Batch) error {
 	return nil
 }
 
-// sweep lets go of what was written, if there is too much of it.
+// sweep begins the next batch, and drops rows from memory if there are too many.
 func (l *ledger) sweep() {
 	for i, p := range l.dirtyPurses {
 		p.dirty, l.dirtyPurses[i] = false, nil
@@ -373,60 +321,16 @@ func (l *ledger) sweep() {
 	}
 }
 
-// Balance is the collateral of a wallet and what of it backs its orders, in base units; zeros if
-// there is no such wallet. The error is ErrClosed, or names a row that cannot be read.
+// Balance returns the collateral of a wallet and how much of it backs orders, in base units; zeros
+// if there is no such wallet. The error is journal.ErrClosed, or names a row that cannot be read.
 func (h *History) Balance(wallet engine.WalletNo) (total, reserved engine.Cash, err error) {
 	if !h.gate.Enter() {
 		return 0, 0, journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	var p purse
-	key := purseKey(wallet)
-	b, found, err := disk.Get(h.db, key[:], nil)
-	if err == nil && found {
-		err = p.decode(b)
-	}
+	p, _, err := readPurse(h.db, wallet, nil)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read collateral of wallet %d: %w", wallet, err)
+		return 0, 0, err
 	}
 	return p.total, p.held, nil
-}
-
-// Turnover is the collateral value of fills, in base units.
-type Turnover struct {
-	Taken engine.Cash // as the taker
-	Made  engine.Cash // as a maker
-}
-
-// OwnerVolume is what an owner traded of one token with his own account and with all wallets that
-// are linked to him. The error is as for Balance.
-func (h *History) OwnerVolume(owner engine.WalletNo, market engine.MarketNo, o engine.Outcome) (
-	sum Turnover, err error) {
-	if !h.gate.Enter() {
-		return sum, journal.ErrClosed
-	}
-	defer h.gate.Leave()
-	wallets := []engine.WalletNo{owner}
-	from, to := linkKey(owner, 0), linkKey(owner, 1<<32-1)
-	err = h.each(from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
-		if len(key) != linkKeyLen {
-			return false, errRow
-		}
-		if w := engine.WalletNo(binary.BigEndian.Uint32(key[5:])); w != owner {
-			wallets = append(wallets, w)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return sum, fmt.Errorf("read wallets of owner %d: %w", owner, err)
-	}
-	for _, w := range wallets {
-		var p position
-		if err := h.position(w, market, &p); err != nil {
-			return Turnover{}, err
-		}
-		sum.Taken += p.tokens[o&1].Taken
-		sum.Made += p.tokens[o&1].Made
-	}
-	return sum, nil
 }

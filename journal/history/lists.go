@@ -9,67 +9,68 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// listNo names a list of trades: of an owner (the high half), in a market (the low half), or of
-// all where one of them is 0.
+// listNo names a list of trades: the owner in the high half, the market in the low half. 0 in a
+// half means all.
 type listNo uint64
 
-// listOf is the list of an owner's trades in a market; 0 is everybody, everywhere.
 func listOf(owner engine.WalletNo, market engine.MarketNo) listNo {
 	return listNo(uint64(owner)<<32 | uint64(market))
 }
 
-// listEntry says that a list holds a trade: its number, and in the lowest bits which tokens it moved on
-// the list's behalf.
+// listEntry puts a trade in a list. at is the number of the trade, above two bits that tell which
+// tokens the trade moved for the owner of the list.
 type listEntry struct {
 	list listNo
 	at   uint64
 }
 
-// The bits of listEntry.at below the number.
 const (
 	entryBits   = 2
 	entryTokens = 1<<entryBits - 1
 )
 
-// number is that of the trade.
 func (e *listEntry) number() uint64 { return e.at >> entryBits }
 
 // runEntries is how many entries of a list share a key at most.
 const runEntries = 256
 
-// list notes that owner took part in the trade that is being put together, with token o.
-func (d *deals) list(owner engine.WalletNo, market engine.MarketNo, t tradeRef, o engine.Outcome) {
-	at := t.number()<<entryBits | 1<<o
-	d.entry = append(d.entry, listEntry{listOf(owner, market), at})
+// appendEntries appends the entries of a trade of owner in market: one for the owner's list there,
+// and one for the list of all the owner's trades. at is as in listEntry.
+func appendEntries(some []listEntry, owner engine.WalletNo, market engine.MarketNo,
+	at uint64) []listEntry {
+	some = append(some, listEntry{listOf(owner, market), at})
 	if owner != 0 {
-		d.entry = append(d.entry, listEntry{listOf(owner, 0), at})
+		some = append(some, listEntry{listOf(owner, 0), at})
 	}
+	return some
 }
 
-// appendRun appends entries of one list in order: each Sequence as the distance from the one before
-// it with the tokens below it, and each index. The first Sequence is in the key.
+// entry is the listEntry.at of a trade that moved token o for the owner of the list.
+func (t tradeRef) entry(o engine.Outcome) uint64 { return t.number()<<entryBits | 1<<o }
+
+// appendRun appends entries of one list in order. Each is the distance of its Sequence from the one
+// before, with the bits of the tokens, and its index. The first Sequence is in the key.
 func appendRun(b []byte, some []uint64) []byte {
 	last := refOf(some[0] >> entryBits).seq
 	for _, at := range some {
 		t := refOf(at >> entryBits)
-		b = binary.AppendUvarint(b, uint64(t.seq-last)<<entryBits|at&entryTokens)
-		b = binary.AppendUvarint(b, uint64(t.index))
+		b = appendUvarints(b, uint64(t.seq-last)<<entryBits|at&entryTokens, uint64(t.index))
 		last = t.seq
 	}
 	return b
 }
 
-// walker walks a list from the newest trade to the oldest, for maxEntries and one more at most.
+// walker walks a list from the newest trade to the oldest, for at most maxEntries+1 entries.
 type walker struct {
 	db    *pebble.DB
 	it    *pebble.Iterator // nil until the database is needed
 	list  listNo
-	run   []uint64 // what is left of the entries at hand: listEntry.at
-	below uint64   // the number from which on the database is asked
+	run   []uint64 // entries to come, as in listEntry.at, the next one last
+	below uint64   // the database has the trades up to this number
 }
 
-// newWalker makes one that begins with the trade number from, or with the newest before it; the
-// caller closes it.
+// newWalker begins with the trade number from, or the next older one in the list. The caller closes
+// the walker.
 func (h *History) newWalker(list listNo, from uint64) *walker {
 	w := &walker{db: h.db, list: list}
 	w.run, w.below = h.recent.copy(list, from, maxEntries+1)
@@ -77,7 +78,6 @@ func (h *History) newWalker(list listNo, from uint64) *walker {
 	return w
 }
 
-// close ends it.
 func (w *walker) close() error {
 	if w.it == nil {
 		return nil
@@ -85,7 +85,7 @@ func (w *walker) close() error {
 	return w.it.Close()
 }
 
-// more reads the next run of the database; false if there is none.
+// more reads the next run from the database; false if there is none.
 func (w *walker) more() (ok bool, err error) {
 	if w.it != nil {
 		ok = w.it.Prev()
@@ -104,7 +104,7 @@ func (w *walker) more() (ok bool, err error) {
 	return true, w.read()
 }
 
-// read decodes the run at which the iterator stands, but for what is above below.
+// read decodes the run at the iterator, except entries above below.
 func (w *walker) read() error {
 	b, err := w.it.ValueAndErr()
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *walker) read() error {
 	return nil
 }
 
-// next is the next listEntry.at; false at the end of the list.
+// next returns the next listEntry.at; false at the end of the list.
 func (w *walker) next() (at uint64, ok bool, err error) {
 	if len(w.run) == 0 {
 		if ok, err := w.more(); err != nil || !ok {

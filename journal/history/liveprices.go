@@ -6,28 +6,27 @@ import (
 	"clobd/engine"
 )
 
-// livePrices counts the live orders of a market by price, so that its best prices are known after each
-// frame. Both sides are kept as seen by their owners: the best level is the last one.
+// livePrices counts the live orders of a market by price, so that the best prices are known after
+// each frame. Each side is sorted from its owners' worst price to their best.
 type livePrices [2][]rung
 
-// rung is one price with some live orders: of outcome 0 on the bids, its complement on the asks.
+// rung is a price with live orders: of outcome 0 for bids, its complement for asks.
 type rung struct {
 	price  engine.Price
 	orders uint32
 }
 
-// seenAs is where an order stands: its side among the live prices of outcome 0, and its price there. To sell
-// outcome 1 at 1 - p is to buy outcome 0 at p.
+// seenAs returns side and price of an order as one in outcome 0. Selling outcome 1 at 1 - p is
+// buying outcome 0 at p.
 func (l *livePrices) seenAs(s engine.Side, o engine.Outcome, p engine.Price) (
 	side engine.Side, price engine.Price) {
 	side = s ^ engine.Side(o)
-	if s == engine.Sell { // a seller of either is better the lower he is
+	if s == engine.Sell { // sellers are sorted by the complement of their price
 		p = engine.PriceOne - p
 	}
 	return side, p
 }
 
-// add counts an order that begins to rest.
 func (l *livePrices) add(s engine.Side, o engine.Outcome, p engine.Price) {
 	side, price := l.seenAs(s, o, p)
 	i, found := l.search(side, price)
@@ -37,7 +36,7 @@ func (l *livePrices) add(s engine.Side, o engine.Outcome, p engine.Price) {
 	l[side][i].orders++
 }
 
-// remove counts an order off that rests no more, and says whether there was one.
+// remove reports whether there was an order to remove.
 func (l *livePrices) remove(s engine.Side, o engine.Outcome, p engine.Price) bool {
 	side, price := l.seenAs(s, o, p)
 	i, found := l.search(side, price)
@@ -50,14 +49,13 @@ func (l *livePrices) remove(s engine.Side, o engine.Outcome, p engine.Price) boo
 	return true
 }
 
-// search is where a price is, or would be.
 func (l *livePrices) search(side engine.Side, price engine.Price) (int, bool) {
 	return slices.BinarySearchFunc(l[side], price, func(r rung, p engine.Price) int {
 		return int(r.price) - int(p)
 	})
 }
 
-// twice is bid + ask of outcome 0, twice the midpoint; false unless both sides have orders.
+// twice returns twice the midpoint of outcome 0, bid plus ask; false unless both sides have orders.
 func (l *livePrices) twice() (uint32, bool) {
 	bids, asks := l[engine.Buy], l[engine.Sell]
 	if len(bids) == 0 || len(asks) == 0 {

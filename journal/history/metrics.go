@@ -8,7 +8,6 @@ import (
 
 const ofIndex disk.Subsystem = "index"
 
-// indexGauges are the index's metrics.
 type gauges struct {
 	batches prometheus.Counter
 	rows    prometheus.Counter
@@ -16,7 +15,6 @@ type gauges struct {
 	flushes prometheus.Counter
 }
 
-// newIndexGauges makes them, registered nowhere.
 func newGauges() *gauges {
 	counter := ofIndex.Counter
 	return &gauges{
@@ -27,7 +25,7 @@ func newGauges() *gauges {
 	}
 }
 
-// Collectors are the index's metrics, for the caller to register.
+// Collectors returns the index's metrics for the caller to register.
 func (x *Index) Collectors() []prometheus.Collector {
 	gauge := ofIndex.Gauge
 	return []prometheus.Collector{

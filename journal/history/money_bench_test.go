@@ -148,7 +148,7 @@ func repeat(work func()) (took []time.Duration) {
 
 // BenchmarkPositions reads the 10,000 positions of one wallet.
 func BenchmarkPositions(b *testing.B) {
-	const positions = 10_000
+	const markets = 10_000
 	j := open(b, journal.Options{Dir: b.TempDir(), Async: true})
 	defer j.Close()
 	x, err := openIndex(j, Options{})
@@ -158,14 +158,14 @@ func BenchmarkPositions(b *testing.B) {
 	defer x.Close()
 	w := &crowd{x: x}
 	for wallet := range engine.WalletNo(10) {
-		for m := range engine.MarketNo(positions) {
+		for m := range engine.MarketNo(markets) {
 			w.give(b, wallet+1, m+1, engine.Size(wallet+1)*engine.Unit)
 		}
 	}
 	w.commit(b)
 	ask := func() {
-		rows, err := x.History.Positions(5)
-		if err != nil || len(rows) != positions {
+		rows, err := positions(x.History, 5)
+		if err != nil || len(rows) != markets {
 			b.Fatal(len(rows), err)
 		}
 	}

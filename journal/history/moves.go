@@ -9,32 +9,19 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// MoveRow is what a wallet did with its tokens outside of trades: a split, a merge or a redemption.
+// MoveRow is a change of tokens without a trade: a split, a merge or a redemption.
 type MoveRow struct {
 	Sequence engine.Sequence
 	Time     engine.Time
 	Kind     engine.EventKind // engine.Split, engine.Merged or engine.Redeemed
 	Wallet   engine.WalletNo
 	Market   engine.MarketNo
-	// Tokens are how many of each came or went, Cash the collateral that went or came for them; all in
-	// base units.
+	// Tokens came or went, one size for each outcome; Cash went or came for them. All in base
+	// units.
 	Tokens [2]engine.Size
 	Cash   engine.Cash
 }
 
-// moveKeyLen is the length of a move's key: space, wallet, Sequence, big endian.
-const moveKeyLen = 1 + 4 + 8
-
-// moveKey is the key of what a wallet moved at a Sequence.
-func moveKey(w engine.WalletNo, seq engine.Sequence) [moveKeyLen]byte {
-	var k [moveKeyLen]byte
-	k[0] = spaceMove
-	binary.BigEndian.PutUint32(k[1:], uint32(w))
-	binary.BigEndian.PutUint64(k[5:], uint64(seq))
-	return k
-}
-
-// move notes a split, a merge or a redemption. Trades have lists of their own.
 func (d *fold) move(e *engine.Event, s stamp) error {
 	r := MoveRow{Sequence: s.seq, Time: s.now, Kind: e.Kind, Wallet: e.Wallet, Market: e.Market,
 		Tokens: [2]engine.Size{e.Size, e.Size}, Cash: engine.Cash(e.Size)}
@@ -51,15 +38,11 @@ func (d *fold) move(e *engine.Event, s stamp) error {
 
 // append appends the stored form, without the numbers in the key.
 func (r *MoveRow) append(b []byte) []byte {
-	b = append(b, byte(r.Kind))
-	for _, v := range [...]uint64{uint64(r.Market), uint64(r.Tokens[0]), uint64(r.Tokens[1]),
-		uint64(r.Cash)} {
-		b = binary.AppendUvarint(b, v)
-	}
+	b = appendUvarints(append(b, byte(r.Kind)), uint64(r.Market), uint64(r.Tokens[0]),
+		uint64(r.Tokens[1]), uint64(r.Cash))
 	return binary.AppendVarint(b, int64(r.Time))
 }
 
-// decode reads key and stored form of a move.
 func (r *MoveRow) decode(key, b []byte) error {
 	if len(key) != moveKeyLen || len(b) == 0 {
 		return errRow
@@ -72,29 +55,26 @@ func (r *MoveRow) decode(key, b []byte) error {
 	r.Tokens = [2]engine.Size{engine.Size(c.uvarint()), engine.Size(c.uvarint())}
 	r.Cash = engine.Cash(c.uvarint())
 	r.Time = engine.Time(c.varint())
-	switch {
-	case c.bad, len(c.rest) > 0:
-		return errRow
-	case r.Kind != engine.Split && r.Kind != engine.Merged && r.Kind != engine.Redeemed:
+	if r.Kind != engine.Split && r.Kind != engine.Merged && r.Kind != engine.Redeemed {
 		return errRow
 	}
-	return nil
+	return c.end()
 }
 
 // moveWalker walks the moves of a wallet from the newest to the oldest.
 type moveWalker struct {
 	it  *pebble.Iterator
-	row MoveRow // that next came to
+	row MoveRow // the last result of next
 }
 
-// newMoveWalker makes one for the moves of a wallet within a span; the caller closes its iterator.
+// newMoveWalker walks the moves within a range of numbers. The caller closes the iterator.
 func newMoveWalker(db *pebble.DB, w engine.WalletNo, s numberRange) (*moveWalker, error) {
 	low, high := moveKey(w, refOf(s.low).seq), moveKey(w, refOf(s.high).seq)
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: append(high[:], 0)})
 	return &moveWalker{it: it}, err
 }
 
-// next goes on to the next one and gives its number, as if it were a trade's: false at the end.
+// next reads the next move and returns its number, as if it were a trade's; false at the end.
 func (w *moveWalker) next() (number uint64, ok bool, err error) {
 	if w.row.Sequence == 0 {
 		ok = w.it.Last()

@@ -10,46 +10,46 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Filter says which rows of a list are wanted. The zero value of each field wants all.
+// Filter selects rows of a list. The zero value of each field selects all.
 type Filter struct {
 	Market  engine.MarketNo
 	Outcome engine.Outcome // counts only if OneToken is set
-	// OneToken wants orders in the token Outcome, and trades in which the owner moved it: as the taker
-	// or, if he is not, with one of his makers. In a tape it is the taker's token.
+	// OneToken selects orders in the token Outcome, and trades in which the owner of the list moved
+	// that token: as the taker, or else with one of the owner's makers. MarketTrades looks at the
+	// taker's.
 	OneToken bool
-	// ID wants that order, and of trades those that it took part in.
+	// ID selects one order, and the trades that it took part in.
 	ID engine.OrderID
-	// Taker and Maker want trades with that taker, or with a maker of that name: a wallet, or the
-	// owner behind it. Lists of orders ignore them.
+	// Taker and Maker select trades with that taker, or with that maker: a wallet, or the owner
+	// behind one. Lists of orders ignore both.
 	Taker, Maker engine.WalletNo
-	// Before and After want what was placed or traded strictly before, or after; 0: any time.
+	// Before and After select what was placed or traded strictly before, or after; 0: any time.
 	Before, After engine.Time
-	// TradeID wants that trade. Lists of orders ignore it.
+	// TradeID selects one trade. Lists of orders ignore it.
 	TradeID [16]byte
 }
 
-// Page says which part of a list is wanted. Numbers to go on from stay good for ever, and whatever
-// is written meanwhile, a walk meets each row once that was there all along.
+// Page selects a part of a list. A next stays good for ever. A walk from page to page meets each
+// row exactly once that was there all along, whatever is written meanwhile.
 type Page struct {
-	From  uint64 // what the page before gave as next; 0: the start of the list
-	Limit int    // of rows; less than 1 is 1, more than MaxPage is MaxPage
+	From  uint64 // next of the page before; 0: the start of the list
+	Limit int    // of rows, [1, maxPage]; outside, the nearer bound
 }
 
-// MaxPage is how many rows a page has at most.
 const maxPage = 1000
 
-// What one page may cost, beside its rows. A page that meets a bound ends early, with a next.
+// Bounds on the cost of one page. A page that meets one ends early, with a next.
 const (
-	// maxEntries is how many entries of a list are looked at.
+	// maxEntries bounds the entries of a list that a page looks at.
 	maxEntries = 2000
-	// maxMisses is how many trades are read that are not wanted.
+	// maxMisses bounds the trades that a page reads but does not list.
 	maxMisses = 200
-	// maxParts is how many makers the trades of a page have together, and how many trades its orders,
-	// but for its first row, which may have more.
+	// maxParts bounds the makers of all trades of a page, and the trades of all its orders. The
+	// first row is listed whole, even beyond the bound.
 	maxParts = 10_000
 )
 
-// clean is f and p within their bounds.
+// clean brings f and p within their bounds.
 func clean(f *Filter, p Page) (*Filter, Page) {
 	if f == nil {
 		f = new(Filter)
@@ -58,8 +58,8 @@ func clean(f *Filter, p Page) (*Filter, Page) {
 	return f, p
 }
 
-// Orders lists the orders of an owner that rest in the books, oldest first. next is where the page
-// after this one begins, 0 if there is none. The error is as for Past.
+// Orders lists the resting orders of an owner, oldest first. next is where the next page begins, 0
+// if there is none. The error is as for Past.
 func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 	rows []OrderRow, next uint64, err error) {
 	if !h.gate.Enter() {
@@ -84,7 +84,7 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 			return nil, 0, err
 		}
 		if !known || !f.order(&o.OrderRow) {
-			continue // it left just now
+			continue // it has left since page copied its id
 		}
 		if err := h.trades(&o); err != nil {
 			return nil, 0, err
@@ -95,7 +95,7 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 	return rows, uint64(goOn), nil
 }
 
-// standing is the list of the one order that f names.
+// oneOrder lists the one order that f names.
 func (h *History) oneOrder(owner engine.WalletNo, f *Filter, p Page) ([]OrderRow, error) {
 	var o row
 	known, err := h.load(&f.ID, &o)
@@ -109,7 +109,6 @@ func (h *History) oneOrder(owner engine.WalletNo, f *Filter, p Page) ([]OrderRow
 	return []OrderRow{o.OrderRow}, nil
 }
 
-// order says whether f wants an order.
 func (f *Filter) order(o *OrderRow) bool {
 	return o.Status == engine.Live &&
 		(f.Market == 0 || f.Market == o.Market) &&
@@ -117,7 +116,7 @@ func (f *Filter) order(o *OrderRow) bool {
 		(f.Before == 0 || o.Time < f.Before) && (f.After == 0 || o.Time > f.After)
 }
 
-// trade says whether f wants a trade, but for what its list says of it already.
+// trade reports whether f selects a trade. The list and the walk have applied the other fields.
 func (f *Filter) trade(t *TradeRow) bool {
 	if f.Taker != 0 && f.Taker != t.Wallet && f.Taker != t.Owner ||
 		f.Before != 0 && t.Time >= f.Before || f.After != 0 && t.Time <= f.After {
@@ -133,7 +132,7 @@ func (f *Filter) trade(t *TradeRow) bool {
 }
 
 // Trades lists the trades that an owner took part in, as the taker or as a maker, newest first.
-// next is where the page after this one begins, 0 if there is none. The error is as for Past.
+// next is where the next page begins, 0 if there is none. The error is as for Past.
 func (h *History) Trades(owner engine.WalletNo, f *Filter, p Page) (
 	rows []TradeRow, next uint64, err error) {
 	if owner == 0 {
@@ -142,11 +141,10 @@ func (h *History) Trades(owner engine.WalletNo, f *Filter, p Page) (
 	return h.tradesOf(owner, f, p)
 }
 
-// errTape says that no market was named.
 var errNoMarket = errors.New("a tape is of one market: none is given")
 
-// Tape lists all trades of the market f.Market, newest first. next is where the page after this one
-// begins, 0 if there is none. The error is as for Past, or that there is no market in f.
+// MarketTrades lists all trades of the market f.Market, newest first. next is where the next page
+// begins, 0 if there is none. The error is as for Past, or that f names no market.
 func (h *History) MarketTrades(f *Filter, p Page) (rows []TradeRow, next uint64, err error) {
 	if f == nil || f.Market == 0 {
 		return nil, 0, errNoMarket
@@ -154,32 +152,7 @@ func (h *History) MarketTrades(f *Filter, p Page) (rows []TradeRow, next uint64,
 	return h.tradesOf(0, f, p)
 }
 
-// Trade finds the trade id; false if there is none. The error is as for Past.
-func (h *History) Trade(id [16]byte) (TradeRow, bool, error) {
-	if !h.gate.Enter() {
-		return TradeRow{}, false, journal.ErrClosed
-	}
-	defer h.gate.Leave()
-	var t TradeRow
-	number, ok := h.numberOfTrade(id)
-	if !ok {
-		return t, false, nil
-	}
-	deals, err := newDealReader(h.db)
-	if err != nil {
-		return t, false, fmt.Errorf("read trade %x: %w", id, err)
-	}
-	known, err := deals.read(number, &t)
-	if err = errors.Join(err, deals.it.Close()); err != nil {
-		return TradeRow{}, false, fmt.Errorf("read trade %x: %w", id, err)
-	}
-	if known {
-		t.ID = id
-	}
-	return t, known, nil
-}
-
-// numberOfTrade is the number of the trade id; false if it cannot be one of this journal's.
+// numberOfTrade returns the number of the trade id; false if this journal can have no such id.
 func (h *History) numberOfTrade(id [16]byte) (uint64, bool) {
 	_, seq, index, ok := engine.ParseTradeID(id)
 	if !ok || seq == 0 || engine.TradeID(h.journal, seq, index) != id {
@@ -188,7 +161,7 @@ func (h *History) numberOfTrade(id [16]byte) (uint64, bool) {
 	return tradeRef{seq, index}.number(), true
 }
 
-// walk is a page of the trades of an owner, or of a whole market if owner is 0.
+// tradesOf lists a page of the trades of an owner, or of a whole market if owner is 0.
 func (h *History) tradesOf(owner engine.WalletNo, f *Filter, p Page) (
 	rows []TradeRow, next uint64, err error) {
 	if !h.gate.Enter() {
@@ -201,7 +174,7 @@ func (h *History) tradesOf(owner engine.WalletNo, f *Filter, p Page) (
 		return nil, 0, err
 	}
 	list := h.newWalker(listOf(owner, f.Market), s.high)
-	deals, err := newDealReader(h.db) // after the list: what that names is there
+	deals, err := newDealReader(h.db) // opened after the list, to find all that the list names
 	if err != nil {
 		return nil, 0, fmt.Errorf("list trades of wallet %d: %w", owner, err)
 	}
@@ -214,12 +187,12 @@ func (h *History) tradesOf(owner engine.WalletNo, f *Filter, p Page) (
 	return v.rows, next, nil
 }
 
-// span is the numbers of trades that a page can have, both ends included.
+// numberRange is the numbers of trades that a page can have, both ends included.
 type numberRange struct{ low, high uint64 }
 
-// span finds it by what f says of time and by where p begins.
-func (h *History) rangeOf(f *Filter, p Page) (numberRange, error) {
-	s := numberRange{1, lastNumber}
+// rangeOf finds the range by the times of f and the start of p.
+func (h *History) rangeOf(f *Filter, p Page) (s numberRange, err error) {
+	s = numberRange{1, lastNumber}
 	if p.From != 0 {
 		s.high = min(s.high, p.From)
 	}
@@ -233,33 +206,30 @@ func (h *History) rangeOf(f *Filter, p Page) (numberRange, error) {
 	if f.Before <= 0 && f.After <= 0 {
 		return s, nil
 	}
-	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceMarks},
-		UpperBound: []byte{spaceMarks + 1}})
+	it, err := iterate(h.db, spaceMarks)
 	if err != nil {
 		return s, err
 	}
-	if f.Before > 0 {
-		if key := numberKey(spaceMarks, uint64(f.Before)); it.SeekGE(key[:]) {
-			first, err := mark(it)
-			if err != nil {
-				return s, errors.Join(err, it.Close())
-			}
-			s.high = min(s.high, tradeRef{first, 0}.number()-1)
+	defer func() { err = errors.Join(err, it.Close()) }()
+	var first engine.Sequence
+	before := numberKey(spaceMarks, uint64(f.Before))
+	if f.Before > 0 && it.SeekGE(before[:]) {
+		if first, err = mark(it); err != nil {
+			return s, err
 		}
+		s.high = min(s.high, tradeRef{first, 0}.number()-1)
 	}
-	if f.After > 0 {
-		if key := numberKey(spaceMarks, uint64(f.After)+1); it.SeekLT(key[:]) {
-			first, err := mark(it)
-			if err != nil {
-				return s, errors.Join(err, it.Close())
-			}
-			s.low = tradeRef{first, 0}.number()
+	after := numberKey(spaceMarks, uint64(f.After)+1)
+	if f.After > 0 && it.SeekLT(after[:]) {
+		if first, err = mark(it); err != nil {
+			return s, err
 		}
+		s.low = tradeRef{first, 0}.number()
 	}
-	return s, it.Close()
+	return s, nil
 }
 
-// mark is the Sequence of the mark at which it stands: the first one at its time.
+// mark returns the Sequence of the mark at the iterator.
 func mark(it *pebble.Iterator) (engine.Sequence, error) {
 	b, err := it.ValueAndErr()
 	if err != nil {
@@ -272,7 +242,7 @@ func mark(it *pebble.Iterator) (engine.Sequence, error) {
 	return 0, fmt.Errorf("mark of a time: %w", errRow)
 }
 
-// visit is one page of trades on its way.
+// tradePage collects one page of trades.
 type tradePage struct {
 	owner   engine.WalletNo
 	f       *Filter
@@ -283,7 +253,7 @@ type tradePage struct {
 	parts   int // makers in rows
 }
 
-// page collects rows down to the number low and says where to go on.
+// page collects rows down to the trade number low, and returns where the next page begins.
 func (v *tradePage) page(low uint64, limit int) (next uint64, err error) {
 	misses := 0
 	for looked := 0; ; looked++ {
@@ -308,7 +278,7 @@ func (v *tradePage) page(low uint64, limit int) (next uint64, err error) {
 	}
 }
 
-// take reads the trade of a number and makes it a row if it is wanted.
+// readTrade reads the trade of a number, and appends a row if the filter selects it.
 func (v *tradePage) readTrade(number uint64) (wanted bool, err error) {
 	v.rows = append(v.rows, TradeRow{})
 	t := &v.rows[len(v.rows)-1]

@@ -2,7 +2,6 @@ package history
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/bits"
 
@@ -13,30 +12,30 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// PositionRow is what a wallet has, or once had, of one token, and what that cost it. All amounts
-// are in base units. Cost follows the average: what leaves takes its share of it along, rounded
-// down, and the last of it takes the rest. So for every row
+// PositionRow is what a wallet has, or had, of one token, and what that cost. Amounts are in base
+// units. Cost is kept at the average: tokens that leave take their share of it along, rounded down,
+// and the last ones take the rest. So for every row, exactly:
 //
-//	Cost - Realized = all that was paid for the tokens - all that was got for them
+//	Cost - Realized = paid for the tokens - got for them
 //
-// exactly. A pair is split and merged, and tokens are paid in and out from outside, at 0.50 each.
+// A split, a merge, a deposit and a withdrawal count each token at 0.50.
 type PositionRow struct {
 	Wallet  engine.WalletNo
 	Market  engine.MarketNo
 	Outcome engine.Outcome
-	// Size is what it holds, Reserved what of that backs its orders.
+	// Size is what the wallet holds; the part Reserved backs orders.
 	Size, Reserved engine.Size
-	// Bought is all that ever came in, BoughtCash what was paid for it, without fees.
+	// Bought is all that ever came in; BoughtCash was paid for it, without fees.
 	Bought     engine.Size
 	BoughtCash engine.Cash
-	// Cost is what was paid, with fees, for what it holds; HeldFees is the share of fees in it.
+	// Cost was paid, with fees, for Size; HeldFees is the part of Cost that is fees.
 	Cost, HeldFees engine.Cash
-	// Realized is the profit, less the loss, on what it holds no more: fees are taken off. Without
-	// them it is Realized + Fees - HeldFees.
+	// Realized is the profit or loss on tokens that left, after fees. Before fees it is Realized +
+	// Fees - HeldFees.
 	Realized engine.Cash
-	// Fees are all that were paid in trades of the token.
+	// Fees were paid in trades of the token.
 	Fees engine.Cash
-	// Redeemed is what the resolved market paid out.
+	// Redeemed was paid out by the resolved market.
 	Redeemed engine.Cash
 	// Taken and Made are the collateral value of its fills, as the taker and as a maker.
 	Taken, Made engine.Cash
@@ -44,8 +43,8 @@ type PositionRow struct {
 	Opened, Updated engine.Time
 }
 
-// half is the price of size tokens at 0.50 each. For an odd size outcome 1 is dearer by one base
-// unit, so that a pair costs exactly 1.00.
+// half is the price of size tokens at 0.50 each. With an odd size, outcome 1 costs one base unit
+// more, so that a pair costs exactly 1.00.
 func half(o engine.Outcome, size engine.Size) engine.Cash {
 	if o == 0 {
 		return engine.Cash(size / 2)
@@ -53,7 +52,7 @@ func half(o engine.Outcome, size engine.Size) engine.Cash {
 	return engine.Cash(size - size/2)
 }
 
-// share is the part of total that goes with part of whole, rounded down. part is at most whole.
+// share is total * part / whole, rounded down. part is at most whole.
 func share(total engine.Cash, part, whole engine.Size) engine.Cash {
 	if part == whole {
 		return total
@@ -63,7 +62,7 @@ func share(total engine.Cash, part, whole engine.Size) engine.Cash {
 	return engine.Cash(q)
 }
 
-// come adds size tokens for which price was paid, and fee on top.
+// receive adds size tokens, for which price was paid, and fee on top.
 func (r *PositionRow) receive(size engine.Size, price, fee engine.Cash, now engine.Time) {
 	if r.Size == 0 {
 		r.Opened = now
@@ -77,7 +76,8 @@ func (r *PositionRow) receive(size engine.Size, price, fee engine.Cash, now engi
 	r.Updated = now
 }
 
-// part takes away size tokens for which price was got, less fee. It says whether they were there.
+// give takes size tokens away, for which price was got, less fee. It reports whether they were
+// there.
 func (r *PositionRow) give(size engine.Size, price, fee engine.Cash, now engine.Time) bool {
 	if size < 0 || size > r.Size {
 		return false
@@ -95,10 +95,10 @@ func (r *PositionRow) give(size engine.Size, price, fee engine.Cash, now engine.
 	return true
 }
 
-// position is what a wallet has in one market, as it is kept in memory.
+// position is what a wallet has of both tokens of a market.
 type position struct {
 	tokens [2]PositionRow
-	listed [2]engine.Size // by which the holders' list has them
+	listed [2]engine.Size // sizes in the list of holders
 	wallet engine.WalletNo
 	market engine.MarketNo
 	dirty  bool
@@ -111,7 +111,7 @@ const (
 	hasBoth = hasOutcome0 | hasOutcome1
 )
 
-// append appends the stored form: integers as varints, without the numbers in the key.
+// append appends the stored form, without the numbers in the key.
 func (p *position) append(b []byte) []byte {
 	at := len(b)
 	b = append(b, 0)
@@ -121,13 +121,9 @@ func (p *position) append(b []byte) []byte {
 			continue
 		}
 		b[at] |= hasOutcome0 << o
-		for _, v := range [...]uint64{
-			uint64(r.Size), uint64(r.Reserved), uint64(r.Bought), uint64(r.BoughtCash),
-			uint64(r.Cost), uint64(r.HeldFees), uint64(r.Fees), uint64(r.Redeemed),
-			uint64(r.Taken), uint64(r.Made),
-		} {
-			b = binary.AppendUvarint(b, v)
-		}
+		b = appendUvarints(b, uint64(r.Size), uint64(r.Reserved), uint64(r.Bought),
+			uint64(r.BoughtCash), uint64(r.Cost), uint64(r.HeldFees), uint64(r.Fees),
+			uint64(r.Redeemed), uint64(r.Taken), uint64(r.Made))
 		b = binary.AppendVarint(b, int64(r.Realized))
 		b = binary.AppendVarint(b, int64(r.Opened))
 		b = binary.AppendVarint(b, int64(r.Updated-r.Opened))
@@ -135,7 +131,6 @@ func (p *position) append(b []byte) []byte {
 	return b
 }
 
-// decode reads the stored form b of a position of wallet in market.
 func (p *position) decode(wallet engine.WalletNo, market engine.MarketNo, b []byte) error {
 	*p = position{wallet: wallet, market: market}
 	p.name()
@@ -158,13 +153,9 @@ func (p *position) decode(wallet engine.WalletNo, market engine.MarketNo, b []by
 		r.Updated = r.Opened + engine.Time(c.varint())
 		p.listed[o] = r.Size
 	}
-	if c.bad || len(c.rest) > 0 {
-		return errRow
-	}
-	return nil
+	return c.end()
 }
 
-// name writes the position's numbers into its rows.
 func (p *position) name() {
 	for o := range p.tokens {
 		r := &p.tokens[o]
@@ -172,37 +163,9 @@ func (p *position) name() {
 	}
 }
 
-// positionKeyLen is the length of a position's key: the space, wallet and market, big endian.
-const positionKeyLen = 1 + 4 + 4
-
-// positionKey is the key of the position of a wallet in a market.
-func positionKey(w engine.WalletNo, m engine.MarketNo) [positionKeyLen]byte {
-	var k [positionKeyLen]byte
-	k[0] = spacePosition
-	binary.BigEndian.PutUint32(k[1:], uint32(w))
-	binary.BigEndian.PutUint32(k[5:], uint32(m))
-	return k
-}
-
-// Positions are all that a wallet holds or ever held, by market and outcome. What it holds no more
-// has Size 0. The error is ErrClosed, or names a row that cannot be read.
-func (h *History) Positions(wallet engine.WalletNo) (rows []PositionRow, err error) {
-	err = h.EachPosition(wallet, func(both *[2]PositionRow) {
-		for o := range both {
-			if both[o].Bought != 0 {
-				rows = append(rows, both[o])
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
-// EachPosition calls visit with what a wallet has, or ever had, of both tokens of each market, by
-// market: zeros for a token that it never had. The rows hold until visit returns. The error is as
-// for Positions.
+// EachPosition calls visit for each market in which a wallet has or had tokens, by market number,
+// with both tokens: zeros for one that it never had. The rows are valid until visit returns. The
+// error is journal.ErrClosed, or names a row that cannot be read.
 func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]PositionRow)) error {
 	if !h.gate.Enter() {
 		return journal.ErrClosed
@@ -210,8 +173,8 @@ func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]Posit
 	defer h.gate.Leave()
 	from, to := positionKey(wallet, 0), positionKey(wallet, 1<<32-1)
 	var p position
-	err := h.each(from[:], append(to[:], 0), func(key, value []byte) (bool, error) {
-		if len(key) != positionKeyLen {
+	err := each(h.db, from[:], append(to[:], 0), func(key, value []byte) (bool, error) {
+		if len(key) != pairKeyLen {
 			return false, errRow
 		}
 		err := p.decode(wallet, engine.MarketNo(binary.BigEndian.Uint32(key[5:])), value)
@@ -226,64 +189,41 @@ func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]Posit
 	return nil
 }
 
-// Position is what a wallet has of both tokens of a market; zeros where it never had any. The error
-// is as for Positions.
+// Position returns what a wallet has of both tokens of a market: zeros for a token that it never
+// had. The error is as for EachPosition.
 func (h *History) Position(wallet engine.WalletNo, market engine.MarketNo) (
 	rows [2]PositionRow, err error) {
 	if !h.gate.Enter() {
 		return rows, journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	var p position
-	if err := h.position(wallet, market, &p); err != nil {
+	p, _, err := readPosition(h.db, wallet, market, nil)
+	if err != nil {
 		return rows, err
 	}
 	return p.tokens, nil
 }
 
-// position reads a position into p, zeros if there is none. The caller is inside the door.
-func (h *History) position(w engine.WalletNo, m engine.MarketNo, p *position) error {
-	*p = position{wallet: w, market: m}
+// readPosition reads a position, zeros if there is none, by way of buf.
+func readPosition(db *pebble.DB, w engine.WalletNo, m engine.MarketNo, buf []byte) (
+	*position, []byte, error) {
+	p, key := &position{wallet: w, market: m}, positionKey(w, m)
 	p.name()
-	key := positionKey(w, m)
-	b, found, err := disk.Get(h.db, key[:], nil)
+	b, found, err := disk.Get(db, key[:], buf)
 	if err == nil && found {
 		err = p.decode(w, m, b)
 	}
 	if err != nil {
-		return fmt.Errorf("read position of wallet %d in market %d: %w", w, m, err)
+		return nil, nil, fmt.Errorf("read position of wallet %d in market %d: %w", w, m, err)
 	}
-	return nil
+	return p, b, nil
 }
 
-// Tokens are what a wallet has of one token, and what of that backs its orders. The error is as for
-// Positions.
+// Tokens returns how many of one token a wallet has, and how many of them back orders. The error is
+// as for EachPosition.
 func (h *History) Tokens(wallet engine.WalletNo, market engine.MarketNo, o engine.Outcome) (
 	total, reserved engine.Size, err error) {
 	rows, err := h.Position(wallet, market)
 	r := &rows[o&1]
 	return r.Size, r.Reserved, err
-}
-
-// each calls visit with the keys in [from, to) and their values, in order, until it says that it
-// wants no more, or fails. The caller is inside the door.
-func (h *History) each(from, to []byte, visit func(key, value []byte) (bool, error)) error {
-	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
-	if err != nil {
-		return err
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		value, err := it.ValueAndErr()
-		more := false
-		if err == nil {
-			more, err = visit(it.Key(), value)
-		}
-		if err != nil {
-			return errors.Join(err, it.Close())
-		}
-		if !more {
-			break
-		}
-	}
-	return it.Close()
 }

@@ -61,7 +61,7 @@ func mustEqualWorld(t *testing.T, x *Index, w *expectation) {
 			t.Fatalf("wallet %d has %d (%d), want %d (%d): %v", wallet, total, held, wantTotal,
 				wantHeld, err)
 		}
-		rows, err := x.History.Positions(wallet)
+		rows, err := positions(x.History, wallet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,16 +145,6 @@ func mustEqualMarket(t *testing.T, x *Index, w *expectation, no engine.MarketNo)
 	}
 	if got, n, err := x.History.Supply(no); err != nil || got != supply || n != places {
 		t.Fatalf("market %d: %v of %d, want %v of %d: %v", no, got, n, supply, places, err)
-	}
-	for o := range engine.Outcome(2) {
-		var want Turnover
-		for wallet := range w.linked {
-			p := w.token(wallet, no, o)
-			want.Taken, want.Made = want.Taken+engine.Cash(p.taken), want.Made+engine.Cash(p.made)
-		}
-		if got, err := x.History.OwnerVolume(modelOwner, no, o); err != nil || got != want {
-			t.Fatalf("market %d, outcome %d: the owner traded %v, want %v: %v", no, o, got, want, err)
-		}
 	}
 	cash, trades, err := x.History.Volume(no)
 	if err != nil || int64(cash) != w.volume[no] || trades != w.trades[no] {
@@ -325,13 +315,12 @@ func TestMoneyThatCannotBeRead(t *testing.T) {
 	quote, holder := pointKey(1, 5), holderKey(1, 0, Holder{1, engine.Unit})
 	link := linkKey(1, 2)
 	reads := map[string]func() error{
-		"Positions":    func() error { _, err := h.Positions(1); return err },
+		"Positions":    func() error { _, err := positions(h, 1); return err },
 		"Position":     func() error { _, err := h.Position(1, 1); return err },
 		"Tokens":       func() error { _, _, err := h.Tokens(1, 1, 0); return err },
 		"Balance":      func() error { _, _, err := h.Balance(1); return err },
 		"Volume":       func() error { _, _, err := h.Volume(1); return err },
 		"VolumesUntil": func() error { _, err := h.VolumesUntil(1, []engine.Time{hour}); return err },
-		"OwnerVolume":  func() error { _, err := h.OwnerVolume(1, 1, 0); return err },
 		"Prices":       func() error { _, err := h.Prices(1, 0, 60*minute, time.Minute); return err },
 		"Supply":       func() error { _, _, err := h.Supply(1); return err },
 		"Holders":      func() error { _, err := h.Holders(1, 0, 5, 1); return err },

@@ -61,7 +61,7 @@ func newPriceTest(t *testing.T) *priceTest {
 	return &priceTest{t, x}
 }
 
-// frame folds the ladder's and the market's side of a frame.
+// frame folds the live prices and the market's side of a frame.
 func (s *priceTest) frame(at engine.Time, events ...engine.Event) {
 	s.t.Helper()
 	for i := range events {
@@ -75,7 +75,7 @@ func (s *priceTest) frame(at engine.Time, events ...engine.Event) {
 }
 
 // TestPricesByHand: a midpoint, a one-sided book before and after the first trade, and a payout.
-// Two changes in a minute count as the last one. Both outcomes make one ladder.
+// Two changes in a minute count as the last one. Both outcomes make one set of live prices.
 func TestPricesByHand(t *testing.T) {
 	s := newPriceTest(t)
 	const hour, lot = 60 * minute, engine.Lot

@@ -11,7 +11,7 @@ import (
 // progress is how far the index has come, and who waits for it to go on.
 type progress struct {
 	sequence atomic.Uint64
-	wanted   chan struct{} // gets a value when somebody begins to wait
+	wanted   chan struct{} // gets a value when a caller begins to wait
 
 	mu     sync.Mutex
 	moved  chan struct{} // closed at the next publish; nil while nobody waits
@@ -20,11 +20,11 @@ type progress struct {
 	held   error         // why the index does not move for now
 }
 
-// Sequence is how far the index has come: every answer that is begun after it was read knows at
-// least the Commands up to it.
+// Sequence is the last Sequence in the index. An answer that begins after the call knows all
+// Commands up to it.
 func (p *progress) Sequence() engine.Sequence { return engine.Sequence(p.sequence.Load()) }
 
-// publish shows that the index has come to seq, and wakes those who wait.
+// publish shows that the index has come to seq, and wakes all waiting callers.
 func (p *progress) publish(seq engine.Sequence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,7 +32,7 @@ func (p *progress) publish(seq engine.Sequence) {
 	p.wake()
 }
 
-// wake lets all who wait look again. Callers hold mu.
+// wake lets all waiting callers look again. Callers hold mu.
 func (p *progress) wake() {
 	if p.moved != nil {
 		close(p.moved)
@@ -40,8 +40,8 @@ func (p *progress) wake() {
 	}
 }
 
-// end says that the index will not move any more, because of err if it is not nil, and wakes those
-// who wait.
+// end records that the index will not move again, because of err if err is not nil, and wakes all
+// waiting callers.
 func (p *progress) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,8 +51,8 @@ func (p *progress) end(err error) {
 	p.wake()
 }
 
-// hold says that the index does not move for now, because of err, and wakes those who wait; nil: it
-// moves.
+// hold records that the index does not move for now, because of err, and wakes all waiting callers.
+// With nil, the index moves again.
 func (p *progress) hold(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,9 +61,9 @@ func (p *progress) hold(err error) {
 	}
 }
 
-// Failed says why the index does not move: the error with which Index.Run ended, for good, or that
-// its disk takes nothing, for as long as that lasts. It is nil if the index moves. What is asked
-// while it is not is answered as of Sequence.
+// Failed returns why the index does not move: the error that ended Index.Run for good, or that the
+// disk takes no writes, as long as that lasts. It returns nil if the index moves. While the index
+// does not move, answers are as of Sequence.
 func (p *progress) Failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,8 +73,8 @@ func (p *progress) Failed() error {
 	return p.held
 }
 
-// Await waits until the index has come to seq, at most for d, and says whether it has. It says
-// false at once when the index does not move: it was closed, or Failed says why.
+// Await waits until the index has come to seq, at most for d, and reports whether it has. It
+// returns false at once if the index does not move: it was closed, or Failed returns why.
 func (p *progress) Await(seq engine.Sequence, d time.Duration) bool {
 	if p.Sequence() >= seq {
 		return true
@@ -94,7 +94,7 @@ func (p *progress) Await(seq engine.Sequence, d time.Duration) bool {
 	}
 }
 
-// next is closed when the index moves; nil if there is nothing to wait for.
+// next returns a channel that closes when the index moves; nil if there is nothing to wait for.
 func (p *progress) next(seq engine.Sequence) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,6 @@ func (p *progress) next(seq engine.Sequence) <-chan struct{} {
 	return p.moved
 }
 
-// awaited says whether somebody waits.
 func (p *progress) awaited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

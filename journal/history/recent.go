@@ -2,40 +2,37 @@ package history
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
-	"clobd/engine"
-
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// recent holds what the lists in the database do not have yet: the entries of the latest trades.
-// They are written now and then, many of a list under one key, for a key is what a list costs.
-// Nothing is lost with them: trades say themselves whose they are.
+// recent holds the entries of the latest trades, which the lists in the database do not have yet. A
+// list costs what its keys cost, so entries are written seldom, many of a list under one key. A
+// crash loses nothing: load makes the entries again from the trades.
 //
-// Readers hold mu; all else belongs to the goroutine of Index.Run.
+// Readers hold mu. All else belongs to the goroutine of Index.Run.
 type recent struct {
 	mu      sync.RWMutex
 	lists   map[listNo][]uint64 // listEntry.at, oldest first
 	written uint64              // trades up to this number are in the database's lists
 	last    uint64              // number of the latest trade
 	count   int                 // of entries
-	keep    int                 // how many before they are written
+	keep    int                 // entries are written when there are this many
 }
 
-// recentEntries is how many entries are kept: some milliseconds of writing.
+// recentEntries entries take some milliseconds to write.
 const recentEntries = 1 << 14
 
-// newRecent makes one for an index whose lists have the trades up to the number written.
+// newRecent is for an index whose lists have all trades up to the number written.
 func newRecent(written uint64) *recent {
 	return &recent{lists: make(map[listNo][]uint64), written: written, last: written,
 		keep: recentEntries}
 }
 
-// note notes that a list has a trade that is no older than those it has.
+// note adds an entry. Its trade is the newest of the list, or the same as the newest.
 func (r *recent) note(e listEntry) {
 	l := r.lists[e.list]
 	if n := len(l); n > 0 && l[n-1]>>entryBits == e.number() {
@@ -47,8 +44,8 @@ func (r *recent) note(e listEntry) {
 	r.last = max(r.last, e.number())
 }
 
-// write writes all entries into a batch if they are many, and says up to which trade the lists in
-// the database go then. value is scratch.
+// write writes all entries into a batch if there are many. It returns the number of the last trade
+// that the lists in the database then have. value is scratch.
 func (r *recent) write(b *pebble.Batch, value *[]byte) (written uint64, err error) {
 	if r.count < r.keep {
 		return r.written, nil
@@ -70,8 +67,8 @@ func (r *recent) write(b *pebble.Batch, value *[]byte) (written uint64, err erro
 	return r.last, nil
 }
 
-// update notes the entries of a batch that is in the database, and that the lists there go up to
-// written now.
+// update adds the entries of a batch that is in the database by now. The lists in the database go
+// up to the trade number written.
 func (r *recent) update(some []listEntry, written uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,8 +80,8 @@ func (r *recent) update(some []listEntry, written uint64) {
 	}
 }
 
-// copy copies entries of a list up to the number high, at most limit and the newest, oldest first.
-// Older ones than written are in the database.
+// copy returns the newest entries of a list up to the trade number high, at most limit, oldest
+// first. Trades up to the number written are in the database.
 func (r *recent) copy(list listNo, high uint64, limit int) (some []uint64, written uint64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -95,63 +92,50 @@ func (r *recent) copy(list listNo, high uint64, limit int) (some []uint64, writt
 	return slices.Clone(l[max(n-limit, 0):n]), r.written
 }
 
-// load notes the trades that the lists in the database do not have.
-func (r *recent) load(db *pebble.DB) (err error) {
-	from := numberKey(spaceDeals, r.written+1)
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from[:], UpperBound: []byte{spaceDeals + 1}})
-	if err != nil {
-		return fmt.Errorf("read the latest trades: %w", err)
-	}
-	defer func() {
-		if err = errors.Join(err, it.Error(), it.Close()); err != nil {
-			err = fmt.Errorf("read the latest trades: %w", err)
-		}
-	}()
+// load adds the entries of all trades that the lists in the database do not have.
+func (r *recent) load(db *pebble.DB) error {
 	var t TradeRow
-	for ok := it.First(); ok; ok = it.Next() {
-		no, known := numberOf(it.Key())
-		b, err := it.ValueAndErr()
-		if err == nil && !known {
-			err = errRow
-		}
-		if err != nil {
-			return err
+	var some []listEntry
+	from := numberKey(spaceDeals, r.written+1)
+	err := each(db, from[:], []byte{spaceDeals + 1}, func(key, b []byte) (bool, error) {
+		no, known := numberOf(key)
+		if !known {
+			return false, errRow
 		}
 		for c := (varints{rest: b}); len(c.rest) > 0; {
 			record, ok := c.record()
-			if ok {
-				ok = t.decode(record, refOf(no).seq)
+			if !ok || !t.decode(record, refOf(no).seq) {
+				return false, errRow
 			}
-			if !ok {
-				return errRow
+			some = t.appendEntries(some[:0])
+			for _, e := range some {
+				r.note(e)
 			}
-			t.entries(r.note)
 		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the latest trades: %w", err)
 	}
 	return nil
 }
 
-// entries gives the entries of a trade: whose it is, and where.
-func (t *TradeRow) entries(note func(listEntry)) {
-	at := tradeRef{t.Sequence, t.Index}.number() << entryBits
-	list := func(owner engine.WalletNo, o engine.Outcome) {
-		note(listEntry{listOf(owner, t.Market), at | 1<<o})
-		if owner != 0 {
-			note(listEntry{listOf(owner, 0), at | 1<<o})
-		}
-	}
-	list(0, t.Outcome)
-	list(t.Owner, t.Outcome)
+// appendEntries appends the same entries that fold.fill made of the trade.
+func (t *TradeRow) appendEntries(some []listEntry) []listEntry {
+	at := tradeRef{t.Sequence, t.Index}
+	some = appendEntries(some, 0, t.Market, at.entry(t.Outcome))
+	some = appendEntries(some, t.Owner, t.Market, at.entry(t.Outcome))
 	if t.Builder != 0 {
-		list(t.Builder.list(), t.Outcome)
+		some = appendEntries(some, t.Builder.list(), t.Market, at.entry(t.Outcome))
 	}
 	for i := range t.Makers {
 		m := &t.Makers[i]
 		if m.Owner != t.Owner {
-			list(m.Owner, m.Outcome)
+			some = appendEntries(some, m.Owner, t.Market, at.entry(m.Outcome))
 		}
 		if m.Builder != 0 {
-			list(m.Builder.list(), m.Outcome)
+			some = appendEntries(some, m.Builder.list(), t.Market, at.entry(m.Outcome))
 		}
 	}
+	return some
 }

@@ -3,7 +3,6 @@ package history
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,11 +13,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// resting holds the orders that rest in the books, by owner, in memory: a list in the database
-// would be slow under what a million finished orders leave in it. What the database has is a log of
-// who came and who left, one key a batch, whose start is moved to its end before it gets long.
+// resting holds the resting orders in memory, by owner. Lists of them in the database would be
+// slow, because finished orders leave millions of deleted keys there. The database has a log of
+// orders that came and left, one key a batch. When the log grows long, what still rests of its
+// oldest keys moves to its end.
 //
-// Readers hold mu; all else belongs to the goroutine of Index.Run.
+// Readers hold mu. All else belongs to the goroutine of Index.Run.
 type resting struct {
 	mu     sync.RWMutex
 	owners map[engine.WalletNo]*ownerOrders
@@ -26,20 +26,20 @@ type resting struct {
 	live  int       // orders
 	log   []segment // oldest first
 	size  int       // bytes of all segments
-	slack int       // how long the log may be when nothing rests
+	slack int       // bytes that the log may have when nothing rests
 
 	value, moved []byte // scratch
 	old          []addition
 }
 
-// queue is the orders of one owner, oldest first. Those that left stay, marked, until they are
-// most.
+// ownerOrders are the orders of one owner, oldest first. Orders that left stay, marked, until they
+// are most of the slice.
 type ownerOrders struct {
 	orders []restingOrder
 	gone   int
 }
 
-// restingOrder is what is known of an order without its row. Market 0: it left.
+// restingOrder describes an order without its row. Market 0 marks an order that left.
 type restingOrder struct {
 	seq     engine.Sequence
 	market  engine.MarketNo
@@ -53,29 +53,28 @@ type segment struct {
 	bytes int
 }
 
-// addition is an order that came.
+// addition is an order that began to rest.
 type addition struct {
 	owner engine.WalletNo
 	restingOrder
 }
 
 const (
-	// segmentLoad is how many bytes a resting order takes in the log, about.
+	// segmentLoad is about how many bytes a resting order takes in the log.
 	segmentLoad = 44
 	// logSlack is the usual slack, in bytes.
 	logSlack = 256 << 10
-	// moveMost is how many segments are moved with one batch, at most: more than come.
+	// moveMost bounds the segments that move with one batch. A batch adds only one.
 	moveMost = 4
-	// maxResting is how many resting orders one page looks at: they are in memory.
+	// maxResting bounds the orders that one page looks at, in memory.
 	maxResting = 1 << 16
 )
 
-// newResting makes one of nothing.
 func newResting() *resting {
 	return &resting{owners: make(map[engine.WalletNo]*ownerOrders), slack: logSlack}
 }
 
-// find is the place of the order placed at seq, or of the next younger one.
+// indexOf returns the index of the order placed at seq, or of the next younger one.
 func (q *ownerOrders) indexOf(seq engine.Sequence) int {
 	i, _ := slices.BinarySearchFunc(q.orders, seq, func(o restingOrder, seq engine.Sequence) int {
 		return cmp.Compare(o.seq, seq)
@@ -83,7 +82,7 @@ func (q *ownerOrders) indexOf(seq engine.Sequence) int {
 	return i
 }
 
-// order is the order of that owner placed at seq, nil if it does not rest.
+// order returns the order of owner placed at seq, nil if it does not rest.
 func (r *resting) order(owner engine.WalletNo, seq engine.Sequence) *restingOrder {
 	q := r.owners[owner]
 	if q == nil {
@@ -95,7 +94,7 @@ func (r *resting) order(owner engine.WalletNo, seq engine.Sequence) *restingOrde
 	return nil
 }
 
-// add notes an order that came last of all.
+// add adds an order younger than all others.
 func (r *resting) add(owner engine.WalletNo, o restingOrder) {
 	q := r.owners[owner]
 	if q == nil {
@@ -106,7 +105,6 @@ func (r *resting) add(owner engine.WalletNo, o restingOrder) {
 	r.live++
 }
 
-// remove notes that an order left.
 func (r *resting) remove(o *row) error {
 	at := r.order(o.Owner, o.Sequence)
 	if at == nil {
@@ -122,7 +120,7 @@ func (r *resting) remove(o *row) error {
 	return nil
 }
 
-// update notes what came and what left in a batch that is in the database.
+// update applies a batch that is in the database by now.
 func (r *resting) update(placed, dirty []*row) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,8 +141,8 @@ func (r *resting) update(placed, dirty []*row) error {
 	return nil
 }
 
-// write adds a segment of the log to the batch of d: what came and what left in it, and what is
-// moved here from the log's start.
+// write adds a segment to the batch of d: the orders that came and left in it, and those that move
+// here from the start of the log.
 func (r *resting) write(d *fold) error {
 	v := r.value[:0]
 	for _, o := range d.placed {
@@ -173,8 +171,8 @@ func (r *resting) write(d *fold) error {
 	return nil
 }
 
-// move takes segments off the start of the log while it is too long, and appends to value what
-// still rests of them.
+// move takes segments off the start of the log while it is too long, and appends to value the
+// orders in them that still rest.
 func (r *resting) move(d *fold) error {
 	for n := 0; n < moveMost && len(r.log) > 0 && r.size > 2*segmentLoad*r.live+r.slack; n++ {
 		key := numberKey(spaceResting, uint64(r.log[0].no))
@@ -193,7 +191,7 @@ func (r *resting) move(d *fold) error {
 			return fmt.Errorf("move resting orders of Sequence %d: %w", r.log[0].no, err)
 		}
 		for i := range r.old {
-			// One that leaves in this very batch is told of here, too, beside its leaving.
+			// An order that leaves in this batch is written, too, beside its leaving.
 			if o := &r.old[i]; r.order(o.owner, o.seq) != nil {
 				r.value = appendAddition(r.value, o.owner, &o.restingOrder)
 			}
@@ -204,13 +202,12 @@ func (r *resting) move(d *fold) error {
 	return nil
 }
 
-// What an item of a segment begins with. The outcome is added to the first.
+// The first byte of an item of a segment. The outcome is added to segmentCame.
 const (
 	segmentCame = 0
 	segmentLeft = 2
 )
 
-// appendAddition appends an order that came.
 func appendAddition(b []byte, owner engine.WalletNo, o *restingOrder) []byte {
 	b = append(append(b, segmentCame|byte(o.outcome)), o.id[:]...)
 	b = binary.AppendUvarint(b, uint64(o.seq))
@@ -218,8 +215,8 @@ func appendAddition(b []byte, owner engine.WalletNo, o *restingOrder) []byte {
 	return binary.AppendUvarint(b, uint64(owner))
 }
 
-// readSegment appends the orders that came in a segment to some, and notes those that left in left,
-// unless it is nil.
+// readSegment appends the orders that came in a segment to some. It adds the Sequences of those
+// that left to left, unless left is nil.
 func readSegment(b []byte, some []addition, left map[engine.Sequence]bool) ([]addition, error) {
 	for c := (varints{rest: b}); len(c.rest) > 0; {
 		kind := c.byte()
@@ -241,34 +238,25 @@ func readSegment(b []byte, some []addition, left map[engine.Sequence]bool) ([]ad
 	return some, nil
 }
 
-// load reads the log.
-func (r *resting) load(db *pebble.DB) (err error) {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceResting},
-		UpperBound: []byte{spaceResting + 1}})
-	if err != nil {
-		return fmt.Errorf("read the resting orders: %w", err)
-	}
-	defer func() {
-		if err = errors.Join(err, it.Close()); err != nil {
-			err = fmt.Errorf("read the resting orders: %w", err)
-		}
-	}()
+// load reads the log. A leaving may stand before its coming: move writes older orders again.
+func (r *resting) load(db *pebble.DB) error {
 	var all []addition
 	left := make(map[engine.Sequence]bool)
-	for ok := it.First(); ok; ok = it.Next() {
-		no, known := numberOf(it.Key())
-		b, err := it.ValueAndErr()
-		if err == nil && !known {
-			err = errRow
+	err := each(db, []byte{spaceResting}, []byte{spaceResting + 1}, func(key, b []byte) (
+		more bool, err error) {
+		no, known := numberOf(key)
+		if !known {
+			return false, errRow
 		}
-		if err == nil {
-			all, err = readSegment(b, all, left)
-		}
-		if err != nil {
-			return err
+		if all, err = readSegment(b, all, left); err != nil {
+			return false, err
 		}
 		r.log = append(r.log, segment{engine.Sequence(no), len(b)})
 		r.size += len(b)
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the resting orders: %w", err)
 	}
 	slices.SortFunc(all, func(a, b addition) int { return cmp.Compare(a.seq, b.seq) })
 	for i := range all {
@@ -279,8 +267,8 @@ func (r *resting) load(db *pebble.DB) (err error) {
 	return nil
 }
 
-// page copies the orders of an owner that f asks for, from a Sequence on, at most p.Limit; next is
-// the Sequence to go on from, 0 if there are no more.
+// page copies at most p.Limit orders of an owner that f selects, from the Sequence p.From on. next
+// is the Sequence to go on from, 0 if there are no more.
 func (r *resting) page(owner engine.WalletNo, f *Filter, p Page) (
 	some []restingOrder, next engine.Sequence) {
 	r.mu.RLock()

@@ -7,9 +7,8 @@ import (
 	"clobd/engine"
 )
 
-// OrderRow is what is known of an order, live or not. A Place that was refused leaves no row,
-// unless the refusal is final (engine.Rejects): then Reject and Args are set and Status is
-// Canceled.
+// OrderRow describes an order, live or not. A refused Place has no row, unless the refusal is final
+// (engine.Rejects): then Reject and Args are set and Status is Canceled.
 type OrderRow struct {
 	ID       engine.OrderID
 	Market   engine.MarketNo
@@ -20,46 +19,47 @@ type OrderRow struct {
 	Wallet   engine.WalletNo
 	Owner    engine.WalletNo
 	Key      uint32       // nonce of the API key that sent it
-	Builder  BuilderNo    // who brought it; 0: nobody
-	Price    engine.Price // its limit, in its own token
-	Size     engine.Size  // what it asked for, in base units, a multiple of engine.Lot
-	// Matched is what was filled so far: more than Size if a budget bought more than it had to.
+	Builder  BuilderNo    // who brought the order; 0: nobody
+	Price    engine.Price // limit, in the order's own token
+	Size     engine.Size  // as ordered, in base units, a multiple of engine.Lot
+	// Matched is the size filled so far. It exceeds Size if a budget bought more than the order
+	// asked.
 	Matched engine.Size
-	// Making and Taking are what it gave and got so far, in base units of its own assets, and Fee is
-	// what it paid on top as the taker, in collateral.
+	// Making and Taking are what the order gave and got so far, in base units of its own assets.
+	// Fee is what it paid on top as the taker, in collateral.
 	Making, Taking int64
 	Fee            engine.Cash
 
 	Status engine.Status
-	// Reason is why it was cancelled, or what remained of it: a Matched FAK has one, too. 0: it was
-	// not.
+	// Reason is why the order, or its remainder, was cancelled: a Matched FAK may have one. 0:
+	// neither was.
 	Reason   engine.Reason
 	Reject   engine.Reject
 	Args     [3]int64
-	Sequence engine.Sequence // that placed it
-	Time     engine.Time     // of that
-	Updated  engine.Time     // of its last change
+	Sequence engine.Sequence // of the Place
+	Time     engine.Time     // of the Place
+	Updated  engine.Time     // of the last change
 	Expiry   engine.Time     // 0: none
-	// Trades are the ids of the trades it took part in, in order: first as the taker, then as a maker.
+	// Trades are the ids of the order's trades, oldest first: as the taker, then as a maker.
 	Trades [][16]byte
 }
 
-// tradeRef is a trade in short: the taker's Sequence and the trade's index.
+// tradeRef names a trade: the taker's Sequence, and the trade's index among those of the taker.
 type tradeRef struct {
 	seq   engine.Sequence
 	index uint32
 }
 
-// chunkTrades is how many trades of a maker are split off its row at once, so that an order filled
-// a million times does not rewrite a million trades with each.
+// chunkTrades is how many trades of a maker move from its row to a key of their own at once.
+// Without that, an order with a million fills would rewrite a million trades with each.
 const chunkTrades = 64
 
-// row is an OrderRow as it is stored: trades are references.
+// row is an OrderRow in its stored form, where trades are references.
 type row struct {
-	OrderRow            // Trades stay empty
-	own      uint32     // trades as the taker: indexes 0 to own-1 of its own Sequence
-	chunks   uint32     // full chunks of trades as a maker, each under a key of its own
-	made     []tradeRef // those after the chunks
+	OrderRow            // Trades is empty
+	own      uint32     // number of trades as the taker, with indexes 0 to own-1
+	chunks   uint32     // number of full chunks of trades as a maker
+	made     []tradeRef // trades as a maker after the chunks
 	dirty    bool
 	listed   bool // it is among the resting orders of its owner
 }
@@ -67,8 +67,8 @@ type row struct {
 // rowVersion is the first byte of every stored row.
 const rowVersion = 3
 
-// The second byte of a stored row: outcome, side, type and status, and these. With rowBuilder a
-// builder's number follows the integers.
+// The second byte of a stored row holds outcome, side, type, status and these bits. With
+// rowBuilder, a builder's number follows the integers.
 const (
 	rowPostOnly = 1 << 6
 	rowBuilder  = 1 << 7
@@ -76,7 +76,8 @@ const (
 
 var errRow = errors.New("malformed row")
 
-// append appends the stored form: fixed order, integers as varints, without the ID (the key).
+// append appends the stored form without the ID, which is the key: fixed order, integers as
+// varints.
 func (r *row) append(b []byte) []byte {
 	bits := byte(r.Outcome) | byte(r.Side)<<1 | byte(r.Type)<<2 | byte(r.Status)<<4
 	if r.PostOnly {
@@ -85,17 +86,11 @@ func (r *row) append(b []byte) []byte {
 	if r.Builder != 0 {
 		bits |= rowBuilder
 	}
-	b = append(b, rowVersion, bits, byte(r.Reason))
-	for _, v := range [...]uint64{
+	b = appendUvarints(append(b, rowVersion, bits, byte(r.Reason)),
 		uint64(r.Market), uint64(r.Wallet), uint64(r.Owner), uint64(r.Key), uint64(r.Price),
 		uint64(r.Size), uint64(r.Matched), uint64(r.Making), uint64(r.Taking), uint64(r.Fee),
-		uint64(r.Sequence),
-	} {
-		b = binary.AppendUvarint(b, v)
-	}
-	if r.Builder != 0 {
-		b = binary.AppendUvarint(b, uint64(r.Builder))
-	}
+		uint64(r.Sequence))
+	b = appendBuilder(b, r.Builder)
 	b = binary.AppendVarint(b, int64(r.Time))
 	b = binary.AppendVarint(b, int64(r.Updated-r.Time))
 	b = binary.AppendVarint(b, int64(r.Expiry))
@@ -105,63 +100,19 @@ func (r *row) append(b []byte) []byte {
 			b = binary.AppendVarint(b, v)
 		}
 	}
-	b = binary.AppendUvarint(b, uint64(r.own))
-	b = binary.AppendUvarint(b, uint64(r.chunks))
-	return appendTrades(b, r.made)
+	return appendTrades(appendUvarints(b, uint64(r.own), uint64(r.chunks)), r.made)
 }
 
-// appendTrades appends a list of trades: their number, then each Sequence as the distance from the
-// one before it, and each index.
+// appendTrades appends the number of trades, then for each the distance of its Sequence from the
+// one before, and its index.
 func appendTrades(b []byte, trades []tradeRef) []byte {
 	b = binary.AppendUvarint(b, uint64(len(trades)))
 	last := engine.Sequence(0)
 	for _, t := range trades {
-		b = binary.AppendUvarint(b, uint64(t.seq-last))
-		b = binary.AppendUvarint(b, uint64(t.index))
+		b = appendUvarints(b, uint64(t.seq-last), uint64(t.index))
 		last = t.seq
 	}
 	return b
-}
-
-// varints reads varints; bad stays set after the first that is none.
-type varints struct {
-	rest []byte
-	bad  bool
-}
-
-func (c *varints) uvarint() uint64 {
-	v, n := binary.Uvarint(c.rest)
-	if n <= 0 {
-		c.bad, c.rest = true, nil
-		return 0
-	}
-	c.rest = c.rest[n:]
-	return v
-}
-
-func (c *varints) varint() int64 {
-	v, n := binary.Varint(c.rest)
-	if n <= 0 {
-		c.bad, c.rest = true, nil
-		return 0
-	}
-	c.rest = c.rest[n:]
-	return v
-}
-
-// trades appends a list of trades to dst.
-func (c *varints) trades(dst []tradeRef) []tradeRef {
-	n := c.uvarint()
-	if n > uint64(len(c.rest)) { // each has at least two bytes
-		c.bad = true
-		return dst
-	}
-	last := engine.Sequence(0)
-	for range n {
-		last += engine.Sequence(c.uvarint())
-		dst = append(dst, tradeRef{last, uint32(c.uvarint())})
-	}
-	return dst
 }
 
 // decode reads the stored form b of the order id into r, reusing its slice.
@@ -201,14 +152,11 @@ func (r *row) decode(id *engine.OrderID, b []byte) error {
 	}
 	r.own, r.chunks = uint32(c.uvarint()), uint32(c.uvarint())
 	r.made = c.trades(made)
-	if c.bad || len(c.rest) > 0 {
-		return errRow
-	}
-	return nil
+	return c.end()
 }
 
-// receipt is the answer to the Place of this order if it came again: the first one, with status,
-// amounts and remainder as they are now. Trades counts those of its arrival.
+// receipt is the answer if the same Place comes again: the first Receipt with today's status,
+// amounts and remainder. Trades counts only those of the order's arrival.
 func (r *row) receipt() engine.Receipt {
 	out := engine.Receipt{
 		Sequence: r.Sequence, Time: r.Time, Order: r.ID, Reject: r.Reject, Args: r.Args,

@@ -10,28 +10,28 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Scan says what a walk through trades and moves meets. The zero value meets every trade there ever
-// was, and no move.
+// Scan selects the trades and moves of a walk. The zero value selects all trades and no moves.
 type Scan struct {
-	// Owners whose trades are met; none: everybody's. At most 2 together with Markets, for each pair
-	// is a list of its own.
+	// Owners selects the trades of these owners; none: of everybody. Name at most 2 together with
+	// Markets, because each pair of owner and market is a list of its own.
 	Owners []engine.WalletNo
-	// Wallet whose moves are met, in all markets; 0: nobody's. It leaves trades alone.
+	// Wallet selects the moves of this wallet in all markets; 0: no moves. It does not affect
+	// trades.
 	Wallet engine.WalletNo
 	// NoTrades leaves out all trades.
 	NoTrades bool
-	// Markets whose trades are met; none: all. It leaves moves alone.
+	// Markets selects trades in these markets; none: in all. It does not affect moves.
 	Markets []engine.MarketNo
-	// Before and After bound the time of what is met, strictly, to within 100 ms; 0: any time.
+	// Before and After bound the time, strictly, to within 100 ms; 0: any time.
 	Before, After engine.Time
-	// Limit is how many rows are met at most.
+	// Limit bounds the number of rows.
 	Limit int
 }
 
-// Scan calls each with trades and moves, newest first: one of the two is nil. The rows hold until
-// each returns; it says false to end the walk. Each trade is met once, even where several owners
-// took part. whole says that there was nothing more to meet: neither Limit nor each ended it. The
-// error is ErrClosed, or names what cannot be read.
+// Scan calls each with one trade or one move at a time, newest first; the other argument is nil. A
+// row is valid until each returns. Scan ends when each returns false. It gives a trade once, even
+// if several owners took part. whole reports that no row is left: neither Limit nor each ended the
+// walk. The error is journal.ErrClosed, or names what cannot be read.
 func (h *History) Scan(s *Scan, each func(*TradeRow, *MoveRow) bool) (whole bool, err error) {
 	if !h.gate.Enter() {
 		return false, journal.ErrClosed
@@ -61,15 +61,15 @@ type merge struct {
 	bounds numberRange
 	each   func(*TradeRow, *MoveRow) bool
 	lists  []longWalker
-	heads  []uint64 // the number at which each list is, then that of the moves; 0: at its end
+	heads  []uint64 // number at which each list is, then all trades and the moves; 0: at the end
 	moves  *moveWalker
-	all    *pebble.Iterator // of every trade, if no list is walked
-	rest   []uint64         // numbers in the chunk at which all is, the newest last
+	all    *pebble.Iterator // over all trades, if no list is walked
+	rest   []uint64         // numbers still to come of the chunk at all, the newest last
 	deals  *dealReader
 	trade  TradeRow
 }
 
-// open opens all lists of s and goes to the newest entry of each.
+// open opens all lists of s, and goes to the newest entry of each.
 func (m *merge) open(s *Scan) (err error) {
 	owners, markets := s.Owners, s.Markets
 	if len(owners) == 0 {
@@ -103,11 +103,10 @@ func (m *merge) open(s *Scan) (err error) {
 			return err
 		}
 	}
-	m.deals, err = newDealReader(m.h.db) // after the lists: what they name is there
+	m.deals, err = newDealReader(m.h.db) // opened after the lists, to find all that they name
 	return err
 }
 
-// close ends all walks.
 func (m *merge) close() (err error) {
 	for i := range m.lists {
 		err = errors.Join(err, m.lists[i].close())
@@ -124,7 +123,7 @@ func (m *merge) close() (err error) {
 	return err
 }
 
-// advance goes on to the next entry of walk i: a list, all trades, or the moves.
+// advance moves walk i to its next entry: a list, all trades, or the moves.
 func (m *merge) advance(i int) error {
 	var number uint64
 	var ok bool
@@ -144,7 +143,7 @@ func (m *merge) advance(i int) error {
 	return err
 }
 
-// run gives the newest entry of all walks until there is none, or limit were given.
+// run gives the newest entry of all walks until there is none, or limit rows were given.
 func (m *merge) run(limit int) (whole bool, err error) {
 	for met, last := 0, uint64(0); ; {
 		newest := 0
@@ -157,7 +156,7 @@ func (m *merge) run(limit int) (whole bool, err error) {
 		if number == 0 {
 			return true, nil
 		}
-		if number != last { // else two owners met in it
+		if number != last { // else two owners took part in the trade
 			if met == limit {
 				return false, nil
 			}
@@ -172,7 +171,7 @@ func (m *merge) run(limit int) (whole bool, err error) {
 	}
 }
 
-// give hands on what walk i is at.
+// give passes the row at walk i to each.
 func (m *merge) give(i int, number uint64) (goOn bool, err error) {
 	if i == len(m.lists)+1 {
 		return m.each(nil, &m.moves.row), nil
@@ -189,7 +188,7 @@ func (m *merge) give(i int, number uint64) (goOn bool, err error) {
 	return m.each(t, nil), nil
 }
 
-// anyTrade goes on to the next older trade of all.
+// anyTrade moves to the next older trade of all.
 func (m *merge) anyTrade() (number uint64, ok bool, err error) {
 	for {
 		for len(m.rest) > 0 {
@@ -213,7 +212,7 @@ func (m *merge) anyTrade() (number uint64, ok bool, err error) {
 	}
 }
 
-// chunk reads the numbers of the trades in the chunk at which all is.
+// chunk reads the numbers of the trades in the chunk at all.
 func (m *merge) chunk() error {
 	no, known := numberOf(m.all.Key())
 	b, err := m.all.ValueAndErr()
@@ -232,16 +231,16 @@ func (m *merge) chunk() error {
 	return nil
 }
 
-// longWalker walks a list from the newest trade to the oldest, however long that is.
+// longWalker walks a list of any length from the newest trade to the oldest. It begins a new walker
+// every maxEntries entries, because a walker holds a copy of entries from memory.
 type longWalker struct {
 	h      *History
 	list   listNo
 	walker *walker
 	from   uint64 // where the next walker begins
-	looked int    // entries of this walker
+	looked int    // entries that walker has given
 }
 
-// close ends it.
 func (w *longWalker) close() error {
 	if w.walker == nil {
 		return nil
@@ -249,7 +248,7 @@ func (w *longWalker) close() error {
 	return w.walker.close()
 }
 
-// next is the number of the next trade; false at the end of the list.
+// next returns the number of the next trade; false at the end of the list.
 func (w *longWalker) next() (number uint64, ok bool, err error) {
 	if w.walker != nil && w.looked == maxEntries {
 		if err := w.walker.close(); err != nil {

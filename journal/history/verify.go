@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -19,33 +18,33 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// hintIndex is what to do with an index that is not what the journal makes.
+// hintIndex is the advice for an index that differs from what the journal makes.
 const hintIndex = "nothing is lost: clobd recover --index makes it anew"
 
-// VerifyIndexOptions says how VerifyIndex works.
+// VerifyOptions say how Verify works.
 type VerifyOptions struct {
-	// Index is how the index was made. Dir and FS are where it is.
+	// Index are the options with which the index was made; Dir and FS say where it is.
 	Index Options
-	// Scratch is a folder on the same filesystem for another index, made from the journal; what it
-	// holds is not removed. Its room is that of the first one.
+	// Scratch is a folder on the same filesystem for a second index, made from the journal. It
+	// needs as much room as the first one. Verify does not remove what it leaves there.
 	Scratch string
 	// Last is the number of the journal's last good frame.
 	Last uint64
-	// Progress is told now and then how many frames of how many are done; nil: nobody is.
+	// Progress, if not nil, gets now and then how many of all frames are done.
 	Progress func(done, total uint64)
 }
 
-// VerifiedIndex is what VerifyIndex found.
+// Verdict is the result of Verify.
 type Verdict struct {
-	Sequence engine.Sequence // up to which it was compared
-	Rows     uint64          // that were compared, of all kinds
+	Sequence engine.Sequence // up to which the index was compared
+	Rows     uint64          // equal rows of all kinds
 	Findings []journal.Finding
 	Notes    []string
 }
 
-// VerifyIndex compares the index with one that is made anew from the journal as far as the first
-// one goes: row by row, whatever batches they were written in. It changes nothing but in Scratch.
-// The error is about the machine (the lock, space, Scratch), or that of ctx.
+// Verify compares the index with a second one that it makes from the journal up to the same frame:
+// row by row, however the frames came in batches. It writes only to Scratch. The error is about the
+// machine (the lock, space, Scratch), or that of ctx.
 func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Verdict, error) {
 	v := &Verdict{}
 	if err := o.Index.validate(j); err != nil {
@@ -70,17 +69,15 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Verdict,
 	return v, errors.Join(err, x.guard.Close(x.db))
 }
 
-// find adds a Finding.
 func (v *Verdict) addFinding(where string, err error) {
 	v.Findings = append(v.Findings, journal.Finding{Where: where, What: disk.Plain(err, ""),
 		Hint: hintIndex})
 }
 
-// verify compares an open index.
 func (v *Verdict) verify(ctx context.Context, x *Index, o *VerifyOptions) error {
 	at, why, err := x.judge()
 	if err == nil && why == "" {
-		at, why, err = x.compare(at)
+		why, err = x.compare(&at)
 	}
 	switch {
 	case err != nil && !disk.Unreadable(err):
@@ -115,7 +112,7 @@ func (v *Verdict) verify(ctx context.Context, x *Index, o *VerifyOptions) error 
 	return errors.Join(err, y.Close())
 }
 
-// build folds the frames up to number last, in the place of Run.
+// build folds the frames up to number last. The caller does not call Run.
 func (x *Index) build(ctx context.Context, last uint64, progress func(done, total uint64)) error {
 	for x.fold.at.frame < last {
 		if err := ctx.Err(); err != nil {
@@ -148,9 +145,9 @@ func (x *Index) build(ctx context.Context, last uint64, progress func(done, tota
 	return nil
 }
 
-// RebuildIndex deletes the index of j and makes it anew from all its frames. It calls progress,
-// which may be nil, now and then, and returns how far the index goes, durably if there is no error.
-// The node must not run.
+// Rebuild deletes the index of j and makes it anew from all frames. It calls progress, if not nil,
+// now and then with how many of all frames are done. It returns the last Sequence of the index,
+// which is durable if err is nil. The node must not run.
 func Rebuild(ctx context.Context, j *journal.Journal, o Options,
 	progress func(done, total uint64)) (engine.Sequence, error) {
 	if err := o.validate(j); err != nil {
@@ -179,14 +176,14 @@ func Rebuild(ctx context.Context, j *journal.Journal, o Options,
 	}
 	at := x.fold.at.sequence
 	if err != nil {
-		x.guard.Abandon() // what it could not write it need not try again
+		x.guard.Abandon() // do not try again what could not be written
 		err = fmt.Errorf("make index %s anew: it came to Sequence %d in memory: %w", x.Path, at, err)
 	}
 	return at, errors.Join(err, x.Close())
 }
 
-// Covers reports whether the index of j goes beyond a frame and fits the journal, and all of it can
-// be read.
+// Covers reports whether the index of j goes up to a frame, fits the journal, and can be read as a
+// whole.
 func Covers(ctx context.Context, j *journal.Journal, frame uint64) bool {
 	o := Options{readOnly: true}
 	if o.validate(j) != nil {
@@ -198,7 +195,7 @@ func Covers(ctx context.Context, j *journal.Journal, frame uint64) bool {
 	}
 	at, why, err := x.judge()
 	if err == nil && why == "" {
-		at, why, err = x.compare(at)
+		why, err = x.compare(&at)
 	}
 	if err == nil && why == "" && at.frame >= frame {
 		err = readable(ctx, x.db)
@@ -207,7 +204,6 @@ func Covers(ctx context.Context, j *journal.Journal, frame uint64) bool {
 	return errors.Join(err, x.guard.Close(x.db)) == nil && why == "" && at.frame >= frame
 }
 
-// readable reads all of a database.
 func readable(ctx context.Context, db *pebble.DB) (err error) {
 	it, err := db.NewIter(nil)
 	if err != nil {
@@ -225,11 +221,11 @@ func readable(ctx context.Context, db *pebble.DB) (err error) {
 	return it.Error()
 }
 
-// rowStream gives rows in the order of their keys; false at the end. They hold until the next call.
+// rowStream returns rows in key order; ok is false at the end. A row is valid until the next call.
 type rowStream func() (key, value []byte, ok bool, err error)
 
-// compare compares all that two indexes hold. Where the lists of the first one end, it has the rest
-// from the trades, which are compared for themselves.
+// compare compares all rows of two indexes. The lists of x may end early; the entries after that
+// follow from its trades, which have a comparison of their own.
 func (v *Verdict) compare(x, y *Index, at *reached) {
 	mine, fresh := y.fold.at, *at
 	if mine.listed = fresh.listed; mine != fresh {
@@ -256,30 +252,45 @@ func (v *Verdict) compare(x, y *Index, at *reached) {
 	v.unknown(x)
 }
 
-// rows compares two streams and says how many rows differ, and which is the first one.
+// streams opens the rows of one kind in two indexes.
+type streams struct {
+	name string // of the kind, in Findings
+	x, y *Index
+	open func(*pebble.DB) (rowStream, func() error, error)
+}
+
+// both hands both streams to compare. An error becomes a Finding.
+func (v *Verdict) both(s streams, compare func(a, b rowStream) error) {
+	a, closeA, err := s.open(s.x.db)
+	if err != nil {
+		v.addFinding(s.x.Path, fmt.Errorf("%s: %w", s.name, err))
+		return
+	}
+	b, closeB, err := s.open(s.y.db)
+	if err != nil {
+		v.addFinding(s.y.Path, errors.Join(fmt.Errorf("%s: %w", s.name, err), closeA()))
+		return
+	}
+	if err = errors.Join(compare(a, b), closeA(), closeB()); err != nil {
+		v.addFinding(s.x.Path, fmt.Errorf("%s: %w", s.name, err))
+	}
+}
+
+// rows compares two streams. A Finding says how many rows differ, and which is the first one.
 func (v *Verdict) rows(name string, x, y *Index,
 	open func(*pebble.DB) (rowStream, func() error, error)) {
-	a, closeA, err := open(x.db)
-	if err != nil {
-		v.addFinding(x.Path, fmt.Errorf("%s: %w", name, err))
-		return
-	}
-	b, closeB, err := open(y.db)
-	if err != nil {
-		v.addFinding(y.Path, errors.Join(fmt.Errorf("%s: %w", name, err), closeA()))
-		return
-	}
-	differ, first, err := v.merge(a, b)
-	if err = errors.Join(err, closeA(), closeB()); err != nil {
-		v.addFinding(x.Path, fmt.Errorf("%s: %w", name, err))
-	}
+	differ, first := uint64(0), ""
+	v.both(streams{name, x, y, open}, func(a, b rowStream) (err error) {
+		differ, first, err = v.merge(a, b)
+		return err
+	})
 	if differ > 0 {
 		v.addFinding(x.Path, fmt.Errorf("%s: %d rows are not what the journal makes, the first one: %s",
 			name, differ, first))
 	}
 }
 
-// merge walks two streams side by side.
+// merge walks two streams side by side, and returns how many rows differ and the first of them.
 func (v *Verdict) merge(a, b rowStream) (differ uint64, first string, err error) {
 	wrong := func(format string, key []byte) {
 		if differ++; differ == 1 {
@@ -292,9 +303,11 @@ func (v *Verdict) merge(a, b rowStream) (differ uint64, first string, err error)
 	}
 	keyB, valueB, okB, err := b()
 	for err == nil && (okA || okB) {
-		order := cmp.Compare(btoi(okB), btoi(okA)) // what has ended comes last
-		if okA && okB {
-			order = bytes.Compare(keyA, keyB)
+		order := bytes.Compare(keyA, keyB)
+		if !okA {
+			order = 1
+		} else if !okB {
+			order = -1
 		}
 		switch {
 		case order < 0:
@@ -316,36 +329,15 @@ func (v *Verdict) merge(a, b rowStream) (differ uint64, first string, err error)
 	return differ, first, err
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// walk opens a walk over one space of keys.
-func walk(db *pebble.DB, space byte) (it *pebble.Iterator, next func() bool, err error) {
-	it, err = db.NewIter(&pebble.IterOptions{LowerBound: []byte{space},
-		UpperBound: []byte{space + 1}})
-	if err != nil {
-		return nil, nil, err
-	}
-	step := it.First
-	return it, func() bool {
-		ok := step()
-		step = it.Next
-		return ok
-	}, nil
-}
-
-// rawRows are keys and values as they are.
 func rawRows(db *pebble.DB, space byte) (rowStream, func() error, error) {
-	it, next, err := walk(db, space)
+	it, err := iterate(db, space)
 	if err != nil {
 		return nil, nil, err
 	}
+	next := it.First
 	return func() ([]byte, []byte, bool, error) {
-		if !next() {
+		ok := next()
+		if next = it.Next; !ok {
 			return nil, nil, false, it.Error()
 		}
 		value, err := it.ValueAndErr()
@@ -353,8 +345,7 @@ func rawRows(db *pebble.DB, space byte) (rowStream, func() error, error) {
 	}, it.Close, nil
 }
 
-// dealRows are the trades, whatever chunks they lie in: number, and all that is stored of it but
-// for its number.
+// dealRows returns trades, however they lie in chunks: the number, and the rest of the record.
 func dealRows(db *pebble.DB) (rowStream, func() error, error) {
 	raw, end, err := rawRows(db, spaceDeals)
 	if err != nil {
@@ -386,8 +377,8 @@ func dealRows(db *pebble.DB) (rowStream, func() error, error) {
 	}, end, nil
 }
 
-// listRows are the entries of all lists up to the trade number last: list and number, and the
-// tokens that it moved.
+// listRows returns the entries of all lists up to the trade number last: list and number, and the
+// bits of the tokens.
 func listRows(db *pebble.DB, last uint64) (rowStream, func() error, error) {
 	raw, end, err := rawRows(db, spaceLists)
 	if err != nil {
@@ -427,8 +418,7 @@ func listRows(db *pebble.DB, last uint64) (rowStream, func() error, error) {
 	}, end, nil
 }
 
-// restingRows are the orders that rest: owner and Sequence, and the rest of it. They are kept in
-// memory while the node runs, too.
+// restingRows returns resting orders: owner and Sequence, and the rest.
 func restingRows(db *pebble.DB) (rowStream, func() error, error) {
 	r := newResting()
 	if err := r.load(db); err != nil {
@@ -461,56 +451,47 @@ func restingRows(db *pebble.DB) (rowStream, func() error, error) {
 	}, func() error { return nil }, nil
 }
 
-// marks compares the marks of time. The fresh index has one for each time, the other one some of
-// them, as far apart as they may be.
+// marks compares the marks of time. The fresh index y has a mark for every time, x has some of
+// them, at least markEvery apart.
 func (v *Verdict) marks(x, y *Index) {
-	a, closeA, err := rawRows(x.db, spaceMarks)
-	if err != nil {
-		v.addFinding(x.Path, fmt.Errorf("marks of time: %w", err))
-		return
-	}
-	b, closeB, err := rawRows(y.db, spaceMarks)
-	if err != nil {
-		v.addFinding(y.Path, errors.Join(fmt.Errorf("marks of time: %w", err), closeA()))
-		return
-	}
 	differ, marked := 0, engine.Time(0)
-	key, value, ok, err := a()
-	for err == nil {
-		var time, first []byte
-		var more bool
-		if time, first, more, err = b(); err != nil || !more {
-			break
-		}
-		no, _ := numberOf(time)
-		now := engine.Time(no)
-		switch order := bytes.Compare(key, time); {
-		case ok && order < 0:
-			differ++ // of a time that no frame has
-			key, value, ok, err = a()
-		case ok && order == 0:
-			if !bytes.Equal(value, first) {
-				differ++
+	open := func(db *pebble.DB) (rowStream, func() error, error) { return rawRows(db, spaceMarks) }
+	v.both(streams{"marks of time", x, y, open}, func(a, b rowStream) error {
+		key, value, ok, err := a()
+		for err == nil {
+			var time, first []byte
+			var more bool
+			if time, first, more, err = b(); err != nil || !more {
+				break
 			}
-			v.Rows++
-			marked = now
-			key, value, ok, err = a()
-		case now >= marked+markEvery:
-			differ, marked = differ+1, now
+			no, _ := numberOf(time)
+			now := engine.Time(no)
+			switch order := bytes.Compare(key, time); {
+			case ok && order < 0:
+				differ++ // no frame has this time
+				key, value, ok, err = a()
+			case ok && order == 0:
+				if !bytes.Equal(value, first) {
+					differ++
+				}
+				v.Rows++
+				marked = now
+				key, value, ok, err = a()
+			case now >= marked+markEvery:
+				differ, marked = differ+1, now
+			}
 		}
-	}
-	if err = errors.Join(err, closeA(), closeB()); err != nil {
-		v.addFinding(x.Path, fmt.Errorf("marks of time: %w", err))
-	}
-	if ok {
-		differ++
-	}
+		if ok {
+			differ++
+		}
+		return err
+	})
 	if differ > 0 {
 		v.addFinding(x.Path, fmt.Errorf("marks of time: %d are not what the journal makes", differ))
 	}
 }
 
-// unknown looks for keys that are in no space of the index.
+// unknown looks for keys outside all key spaces.
 func (v *Verdict) unknown(x *Index) {
 	known := []byte{spaceState, spaceOrder, spaceTrades, spaceDeals, spaceLists, spaceResting,
 		spaceMarks, spaceRules, spaceBuilder, spacePurse, spaceLink, spacePosition, spaceHolder,

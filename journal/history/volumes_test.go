@@ -76,12 +76,12 @@ func TestVolumesByHand(t *testing.T) {
 		check(c.at, c.want)
 	}
 	keys := 0
-	it, next, err := walk(s.x.db, spaceVolume)
+	it, err := iterate(s.x.db, spaceVolume)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer shut(t, it)
-	for next() {
+	for ok := it.First(); ok; ok = it.Next() {
 		keys++
 	}
 	if keys != 3 {
