@@ -11,6 +11,7 @@ import (
 
 	"clobd/engine"
 	"clobd/engine/sequencer"
+	"clobd/engine/sequencer/memory"
 	"clobd/engine/view"
 	"clobd/journal"
 )
@@ -339,7 +340,7 @@ func (t *trial) submitAll(ctx context.Context, w *writer) error {
 
 // runMemory is level L1: the frames stay in memory.
 func (t *trial) runMemory(ctx context.Context) error {
-	memory := &sequencer.MemoryJournal{}
+	memory := &memory.Journal{}
 	w := &writer{x: engine.NewExchange(t.Seed), board: view.NewBoard()}
 	s, err := sequencer.New(w.x, w.board, memory, sequencer.Options{Timeout: answerTime})
 	if err != nil {

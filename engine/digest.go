@@ -39,6 +39,14 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
+// bit returns 1 for true.
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // fold32 folds 32 bytes into a word.
 func fold32(b *[32]byte) uint64 {
 	le := binary.LittleEndian
@@ -116,11 +124,7 @@ func (b *beat) leaf() uint64 {
 
 // leaf is the leaf of a key on record.
 func (k *keyRecord) leaf(revoked bool) uint64 {
-	word := uint64(k.number)<<16 | uint64(k.class)<<8
-	if revoked {
-		word |= 1
-	}
-	return mix(uint64(k.owner)^mixKey, word)
+	return mix(uint64(k.owner)^mixKey, uint64(k.number)<<16|uint64(k.class)<<8|bit(revoked))
 }
 
 // leaf returns the leaf of the n-th request. Its Time decides when it is forgotten, and n decides
@@ -149,11 +153,7 @@ func foldListing(l *Listing, no MarketNo) uint64 {
 	f := mix(fold32((*[32]byte)(&l.Condition)), uint64(no))
 	f = mix(f, fold32((*[32]byte)(&l.Tokens[0])))
 	f = mix(f, fold32((*[32]byte)(&l.Tokens[1])))
-	risk := uint64(0)
-	if l.NegRisk {
-		risk = 1
-	}
-	f = mix(f^l.Group, uint64(l.MinSize)^uint64(l.Tick)<<48^risk<<63)
+	f = mix(f^l.Group, uint64(l.MinSize)^uint64(l.Tick)<<48^bit(l.NegRisk)<<63)
 	return mix(f^uint64(l.MinBuy), uint64(l.Fee.Rate)<<8|uint64(l.Fee.Exponent))
 }
 

@@ -109,11 +109,6 @@ func (x *Exchange) setKey(c *Command, events []Event) []Event {
 	}
 	x.keys.set(k, c.Revoke)
 	x.digest += k.leaf(c.Revoke)
-	gone := int64(0)
-	if c.Revoke {
-		gone = 1
-	}
-	return append(events, Event{
-		Kind: KeySet, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Class), gone},
-		Order: c.ID})
+	return append(events, Event{Kind: KeySet, Owner: c.Owner, Order: c.ID,
+		Args: [3]int64{int64(c.Key), int64(c.Class), int64(bit(c.Revoke))}})
 }

@@ -10,12 +10,12 @@ type ledger struct {
 	digest uint64 // of all trading state, since every posting changes it
 
 	accounts  slab[account] // by WalletNo
-	wallets   map[Address]WalletNo
 	positions slab[position]
 	index     table // of positions, by wallet and market
 	external  Cash  // at most 0
 	fees      Cash
 
+	wallets    map[Address]WalletNo
 	refs       map[OrderID]Sequence // the operators' references
 	references slab[OrderID]        // the keys of refs, in order
 }

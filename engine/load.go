@@ -116,8 +116,8 @@ func (l *loader) markets() {
 		u.Bytes(s.Condition[:])
 		u.Bytes(s.Tokens[0][:])
 		u.Bytes(s.Tokens[1][:])
-		flags := u.Most(savedMarketFlags)
-		s.NegRisk = flags&savedNegRisk != 0
+		flags := u.Most(3)
+		s.NegRisk = flags&1 != 0
 		s.Group, s.Tick = u.Uint(), Price(u.Most(uint64(PriceOne)))
 		s.Fee.Rate, s.Fee.Exponent = uint16(u.Most(MaxFeeRate)), uint8(u.Most(MaxFeeExponent))
 		state, mode := MarketState(u.Most(uint64(Settled))), Mode(u.Most(uint64(CancelOnly)))
@@ -130,7 +130,7 @@ func (l *loader) markets() {
 			return
 		}
 		_, m := x.markets.add(&s, &x.queues)
-		m.state, m.mode, m.payout, m.stated = state, mode, payout, flags&savedStated != 0
+		m.state, m.mode, m.payout, m.stated = state, mode, payout, flags&2 != 0
 		m.vault = Cash(u.Int())
 		m.issued = [2]Size{Size(u.Int()), Size(u.Int())}
 		m.external = [2]Size{Size(u.Int()), Size(u.Int())}

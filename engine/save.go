@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -65,30 +66,17 @@ func (s *saver) accounts() {
 	}
 }
 
-// The flags of a saved market.
-const (
-	savedNegRisk = 1 << iota
-	savedStated
-	savedMarketFlags = 1<<iota - 1
-)
-
 // markets packs the markets by number, without their orders.
 func (s *saver) markets() {
 	x, p := s.x, s.p
 	p.Uint(uint64(x.markets.used))
 	for no := uint32(1); no <= x.markets.used; no++ {
-		m, flags := x.markets.at(no), uint64(0)
+		m := x.markets.at(no)
 		s.proof.market(MarketNo(no), m)
-		if m.negRisk {
-			flags |= savedNegRisk
-		}
-		if m.stated {
-			flags |= savedStated
-		}
 		p.Bytes(m.condition[:])
 		p.Bytes(m.tokens[0][:])
 		p.Bytes(m.tokens[1][:])
-		p.Uint(flags)
+		p.Uint(bit(m.negRisk) | bit(m.stated)<<1)
 		for _, v := range []uint64{m.group, uint64(m.tick), uint64(m.fee.Rate),
 			uint64(m.fee.Exponent), uint64(m.state), uint64(m.mode), uint64(m.payout), m.book.rank} {
 			p.Uint(v)
@@ -127,12 +115,7 @@ func (s *saver) book(b *book) {
 	b.each(func(h uint32) {
 		s.rest = append(s.rest, ranked{s.x.orders.at(h).rank, h})
 	})
-	slices.SortFunc(s.rest, func(a, b ranked) int {
-		if a.rank < b.rank {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(s.rest, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
 	s.p.Uint(uint64(len(s.rest)))
 	rank := uint64(0)
 	for i := range s.rest {
@@ -186,10 +169,7 @@ func (s *saver) controls() {
 	}
 	watched := slices.Clone(x.beats.all) // sorted, because the order of beats.all is accidental
 	slices.SortFunc(watched, func(a, b beat) int {
-		if a.key.owner != b.key.owner {
-			return int(a.key.owner) - int(b.key.owner)
-		}
-		return int(a.key.nonce) - int(b.key.nonce)
+		return cmp.Or(cmp.Compare(a.key.owner, b.key.owner), cmp.Compare(a.key.nonce, b.key.nonce))
 	})
 	p.Uint(uint64(len(watched)))
 	for i := range watched {
@@ -199,13 +179,10 @@ func (s *saver) controls() {
 	}
 	p.Uint(uint64(x.keys.all.used))
 	for i := uint32(1); i <= x.keys.all.used; i++ {
-		k, revoked := x.keys.all.at(i), uint64(0)
-		if x.keys.revoked[*k] {
-			revoked = 1
-		}
+		k := x.keys.all.at(i)
 		p.Uint(uint64(k.owner))
 		p.Uint(uint64(k.number))
-		p.Uint(uint64(k.class)<<1 | revoked)
+		p.Uint(uint64(k.class)<<1 | bit(x.keys.revoked[*k]))
 	}
 }
 

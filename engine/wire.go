@@ -105,6 +105,14 @@ func (w *writer) signed(bit uint32, v int64) {
 	}
 }
 
+// bytes appends b if it is present.
+func (w *writer) bytes(bit uint32, present bool, b []byte) {
+	if present {
+		w.mask |= bit
+		w.b = append(w.b, b...)
+	}
+}
+
 func appendCommand(b []byte, c *Command) []byte {
 	w := newWriter(b, byte(c.Kind))
 	w.number(hasType, uint64(c.Type), 0)
@@ -118,18 +126,9 @@ func appendCommand(b []byte, c *Command) []byte {
 	w.signed(hasCash, int64(c.Cash))
 	w.signed(hasExpiry, int64(c.Expiry))
 	w.number(hasSeen, uint64(c.Seen), 0)
-	if c.ID != (OrderID{}) {
-		w.mask |= hasID
-		w.b = append(w.b, c.ID[:]...)
-	}
-	if c.Address != (Address{}) {
-		w.mask |= hasAddress
-		w.b = append(w.b, c.Address[:]...)
-	}
-	if c.Holder != (Address{}) {
-		w.mask |= hasHolder
-		w.b = append(w.b, c.Holder[:]...)
-	}
+	w.bytes(hasID, c.ID != (OrderID{}), c.ID[:])
+	w.bytes(hasAddress, c.Address != (Address{}), c.Address[:])
+	w.bytes(hasHolder, c.Holder != (Address{}), c.Holder[:])
 	if c.Listing != nil {
 		w.mask |= hasListing
 		w.b = appendListing(w.b, c.Listing)
@@ -152,13 +151,7 @@ func appendCommand(b []byte, c *Command) []byte {
 
 // flags packs PostOnly, Revoke, Only and Class.
 func (c *Command) flags() uint64 {
-	f := uint64(0)
-	if c.PostOnly {
-		f |= flagPostOnly
-	}
-	if c.Revoke {
-		f |= flagRevoke
-	}
+	f := bit(c.PostOnly)*flagPostOnly | bit(c.Revoke)*flagRevoke
 	f |= uint64(c.Only&allOnly)<<onlyShift | uint64(c.Only&^allOnly)<<moreShift
 	return f | uint64(c.Class)<<classShift
 }
@@ -173,14 +166,7 @@ func appendListing(b []byte, l *Listing) []byte {
 	b = binary.AppendVarint(b, int64(l.MinBuy))
 	b = binary.AppendUvarint(b, uint64(l.Fee.Rate))
 	b = append(b, l.Fee.Exponent)
-	flags := byte(0)
-	if l.NegRisk {
-		flags |= 1
-	}
-	if l.Open {
-		flags |= 2
-	}
-	return append(b, flags)
+	return append(b, byte(bit(l.NegRisk)|bit(l.Open)<<1))
 }
 
 func appendEvent(b []byte, e *Event, c *Command) []byte {
@@ -204,10 +190,7 @@ func appendEvent(b []byte, e *Event, c *Command) []byte {
 		}
 	}
 	w.number(hasEventFirst, uint64(e.First), 0)
-	if e.Order != c.ID {
-		w.mask |= hasEventOrder
-		w.b = append(w.b, e.Order[:]...)
-	}
+	w.bytes(hasEventOrder, e.Order != c.ID, e.Order[:])
 	w.number(hasEventMode, uint64(e.Mode), 0)
 	w.number(hasEventPrevention, uint64(e.Prevention), 0)
 	w.signed(hasEventFee, int64(e.Fee))

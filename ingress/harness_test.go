@@ -23,6 +23,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/sequencer"
+	"clobd/engine/sequencer/memory"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
 	"clobd/ingress/conn"
@@ -51,7 +52,7 @@ type house struct {
 	exchange  *engine.Exchange
 	board     *view.Board
 	sequencer *sequencer.Sequencer
-	journal   *sequencer.MemoryJournal
+	journal   *memory.Journal
 	keyring   *auth.Keyring
 	listener  *fasthttputil.InmemoryListener
 	market    engine.Listing
@@ -92,7 +93,7 @@ func newHouse(t testing.TB, change func(*Options)) *house {
 func buildHouse(t testing.TB, change func(*Options)) *house {
 	h := &house{
 		t: t, exchange: engine.NewExchange(1), board: view.NewBoard(),
-		journal: &sequencer.MemoryJournal{}, keyring: auth.NewKeyring([32]byte{7}),
+		journal: &memory.Journal{}, keyring: auth.NewKeyring([32]byte{7}),
 		listener: fasthttputil.NewInmemoryListener(), names: make(map[string]engine.OrderID),
 		texts: make(map[string]string), gate: make(chan struct{}, 1),
 	}

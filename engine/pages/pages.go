@@ -154,28 +154,3 @@ func mappings(text string) (all []mapping, err error) {
 	}
 	return all, nil
 }
-
-// Share returns how much memory this process has, and how much of it lies in huge pages, in bytes.
-func Share() (huge, all int64, err error) {
-	b, err := os.ReadFile("/proc/self/smaps_rollup")
-	if err != nil {
-		return 0, 0, fmt.Errorf("look for huge pages: %w", err)
-	}
-	return share(string(b))
-}
-
-// share reads the first mapping in text, which has the form of proc_pid_smaps(5).
-func share(text string) (huge, all int64, err error) {
-	for _, v := range []struct {
-		name string
-		into *int64
-	}{{"AnonHugePages:", &huge}, {"Rss:", &all}} {
-		var kib int64
-		_, rest, _ := strings.Cut(text, v.name)
-		if _, err := fmt.Sscan(rest, &kib); err != nil {
-			return 0, 0, fmt.Errorf("read how much memory is in huge pages: %s %w", v.name, err)
-		}
-		*v.into = kib << 10
-	}
-	return huge, all, nil
-}

@@ -256,7 +256,7 @@ func latencyByChannel(n int) float64 {
 }
 
 // BenchmarkSubmit measures the whole way of a Command without a disk: b.N Submits by several
-// callers in a closed loop, over a MemoryJournal that drops frames. It also reports the mean batch.
+// callers in a closed loop, over a memory.Journal that drops them. It also reports the mean batch.
 func BenchmarkSubmit(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

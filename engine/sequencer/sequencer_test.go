@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"clobd/engine"
+	"clobd/engine/sequencer/memory"
 	"clobd/engine/view"
 )
 
@@ -87,7 +88,7 @@ type rig struct {
 	*Sequencer
 	exchange *engine.Exchange
 	board    *view.Board
-	journal  *MemoryJournal
+	journal  *memory.Journal
 	ran      chan error
 }
 
@@ -96,7 +97,7 @@ type rig struct {
 func newRig(t testing.TB, o Options) *rig {
 	t.Helper()
 	o.Timeout = cmp.Or(o.Timeout, time.Hour)
-	w := &rig{exchange: engine.NewExchange(1), board: view.NewBoard(), journal: &MemoryJournal{},
+	w := &rig{exchange: engine.NewExchange(1), board: view.NewBoard(), journal: &memory.Journal{},
 		ran: make(chan error, 1)}
 	var err error
 	if w.Sequencer, err = New(w.exchange, w.board, w.journal, o); err != nil {

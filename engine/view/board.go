@@ -54,7 +54,7 @@ func NewBoard() *Board {
 // nothing else of f. Only one goroutine may call it. Publish panics on Events that contradict
 // earlier ones, because readers would see other books than the Exchange has.
 func (b *Board) Publish(f *engine.Frame) {
-	b.follow(f)
+	b.Replay(f)
 	b.Show()
 	b.Feed.push(f)
 }
@@ -62,10 +62,7 @@ func (b *Board) Publish(f *engine.Frame) {
 // Replay folds a frame like Publish, but shows no Snapshots and feeds nobody. That saves most of
 // the cost when many frames change the same markets before anybody may read. Show, or the next
 // Publish, shows the Snapshots, each as of the last frame that changed its market.
-func (b *Board) Replay(f *engine.Frame) { b.follow(f) }
-
-// follow folds a frame: into the Directory, which shows it, and into drafts of Snapshots.
-func (b *Board) follow(f *engine.Frame) {
+func (b *Board) Replay(f *engine.Frame) {
 	last := f.Last()
 	if before := b.Sequence(); before != 0 && f.First != before+1 {
 		panic(fmt.Sprintf("BUG: frame %d starts at %d after %d", f.No, f.First, before))

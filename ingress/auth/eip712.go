@@ -157,17 +157,6 @@ func (h *hasher) nested(contents *[32]byte, chain uint64, wallet *engine.Address
 	return h.end()
 }
 
-// auth returns the struct hash of a ClobAuth message.
-func (h *hasher) auth(a engine.Address, timestamp string, nonce *Word) [32]byte {
-	stamp := h.keccak([]byte(timestamp))
-	h.begin(&authTypeHash)
-	h.address(&a)
-	h.word(&stamp)
-	h.word((*[32]byte)(nonce))
-	h.word(&authMessageHash)
-	return h.end()
-}
-
 // typed returns the digest that an EIP-712 signature covers: the domain and the struct.
 func (h *hasher) typed(separator, contents *[32]byte) [32]byte {
 	h.words[0], h.words[1] = 0x19, 0x01
@@ -204,9 +193,20 @@ func (h *hasher) digests(o *Order, separator *[32]byte, chain uint64) Digests {
 
 // AuthDigests returns the digests of a ClobAuth message.
 func AuthDigests(chain uint64, a engine.Address, timestamp string, nonce Word) Digests {
-	h := newHasher()
+	return newHasher().authDigests(chain, a, timestamp, &nonce)
+}
+
+func (h *hasher) authDigests(
+	chain uint64, a engine.Address, timestamp string, nonce *Word,
+) Digests {
 	d := Digests{Separator: h.shortSeparator(&authNameHash, &oneHash, chain)}
-	d.Struct = h.auth(a, timestamp, &nonce)
+	stamp := h.keccak([]byte(timestamp))
+	h.begin(&authTypeHash)
+	h.address(&a)
+	h.word(&stamp)
+	h.word((*[32]byte)(nonce))
+	h.word(&authMessageHash)
+	d.Struct = h.end()
 	d.Hash = h.typed(&d.Separator, &d.Struct)
 	d.Signed = d.Hash
 	return d

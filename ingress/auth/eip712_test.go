@@ -93,10 +93,8 @@ func TestClobAuth(t *testing.T) {
 	if err != nil || got != want {
 		t.Fatalf("SignAuth = %s, %v", got, err)
 	}
-	h := newHasher()
-	separator := h.shortSeparator(&authNameHash, &oneHash, ChainTest)
-	nonce := WordOf(23)
-	contents := h.auth(s.Address, "10000000", &nonce)
+	made := AuthDigests(ChainTest, s.Address, "10000000", WordOf(23))
+	separator, contents := made.Separator, made.Struct
 	if fmt.Sprintf("%x", separator) != "a1df8f4e3112eaee2448fbec9ab79f68278407e49d9cf52e3dd3d9692fcac9b6" ||
 		fmt.Sprintf("%x", contents) != "11100b50654a1fcdab3af4f391788034786202690bb9319db16fd3f335ef643c" {
 		t.Errorf("separator %x, struct %x", separator, contents)

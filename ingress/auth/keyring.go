@@ -178,12 +178,7 @@ func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
 	b[6] = b[6]&0x0f | 0x40 // version 4
 	b[8] = b[8]&0x3f | 0x80 // variant of RFC 9562
 	var text [36]byte
-	hex.Encode(text[0:8], b[0:4])
-	hex.Encode(text[9:13], b[4:6])
-	hex.Encode(text[14:18], b[6:8])
-	hex.Encode(text[19:23], b[8:10])
-	hex.Encode(text[24:36], b[10:16])
-	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	engine.AppendUUID(text[:0], [16]byte(b))
 	return text
 }
 

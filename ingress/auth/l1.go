@@ -66,19 +66,12 @@ func VerifyL1(r *L1Request, chains []uint64, now time.Time) (engine.Address, uin
 	}
 	word := WordOf(uint64(nonce))
 	for _, chain := range chains {
-		h.digest = h.clobAuth(chain, address, r.Timestamp, &word)
+		h.digest = h.authDigests(chain, address, r.Timestamp, &word).Signed
 		if who, ok := h.recover(); ok && who == address {
 			return address, nonce, nil
 		}
 	}
 	return engine.Address{}, 0, ErrL1Signature
-}
-
-// clobAuth returns the digest of a ClobAuth message.
-func (h *hasher) clobAuth(chain uint64, a engine.Address, timestamp string, nonce *Word) [32]byte {
-	separator := h.shortSeparator(&authNameHash, &oneHash, chain)
-	contents := h.auth(a, timestamp, nonce)
-	return h.typed(&separator, &contents)
 }
 
 // parseNonce reads the number of a key, of 32 bits: a passphrase has room for no more.

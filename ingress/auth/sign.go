@@ -76,7 +76,7 @@ func (s *Signer) SignAuth(chain uint64, timestamp string, nonce uint32) (string,
 	h := s.pool.Get().(*hasher)
 	defer s.pool.Put(h)
 	word := WordOf(uint64(nonce))
-	h.digest = h.clobAuth(chain, s.Address, timestamp, &word)
+	h.digest = h.authDigests(chain, s.Address, timestamp, &word).Signed
 	if err := s.sign(h); err != nil {
 		return "", fmt.Errorf("sign auth: %w", err)
 	}

@@ -48,10 +48,13 @@ func ground() []row {
 		{pkg: "engine/view", ours: []string{"engine"}, no: map[string]string{
 			"clobd/engine/sequencer": "readers must not reach the writer",
 		}},
+		{pkg: "engine/sequencer/memory", ours: []string{"engine"}, no: map[string]string{
+			"os": "a journal without a disk",
+		}},
 		{pkg: "engine/sequencer", ours: []string{"engine", "engine/view"}, no: map[string]string{
 			pebb: "it knows that it journals, not how",
 			fast: "it knows that it is called, not by whom",
-		}},
+		}, tests: []string{"engine/sequencer/memory"}},
 		{pkg: "journal/disk", out: []string{pebb, prom}, no: map[string]string{
 			"clobd": "files and room: what they are for is their owners' secret",
 		}},
@@ -94,7 +97,7 @@ func door() []row {
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth",
 				"ingress/conn", "api/wire", "api/wire/scan"},
 			out:   []string{fast, route, gojs, prom},
-			tests: []string{"scripts/openapi"},
+			tests: []string{"scripts/openapi", "engine/sequencer/memory"},
 			no: map[string]string{
 				"clobd/journal": "the door writes commands only",
 				"clobd/api":     "the door writes commands only",
@@ -155,15 +158,15 @@ func programs() []row {
 			}},
 		{pkg: "bench",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history",
-				"ingress/auth/curve",
-				"ingress/auth", "ingress", "api/catalog", "api", "bench/trader"},
+				"engine/sequencer/memory", "ingress/auth/curve", "ingress/auth", "ingress", "api/catalog", "api", "bench/trader"},
 			out: []string{fast, route, gojs, pebb, hdr, sha3}},
 		{pkg: "bench/matching", ours: []string{"engine/pages", "engine", "bench"}},
 		{pkg: "cmd/cli", out: []string{flags}},
 		{pkg: "cmd/clobd/role",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/disk",
 				"ingress", "cmd/cli"},
-			out: []string{prom},
+			out:   []string{prom},
+			tests: []string{"engine/sequencer/memory"},
 			no: map[string]string{
 				"clobd/api": "answers do not depend on a role",
 			}},

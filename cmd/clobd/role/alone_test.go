@@ -7,6 +7,7 @@ import (
 	"clobd/cmd/cli"
 	"clobd/engine"
 	"clobd/engine/sequencer"
+	"clobd/engine/sequencer/memory"
 	"clobd/engine/view"
 	"clobd/journal"
 )
@@ -15,7 +16,7 @@ import (
 func TestWriterFails(t *testing.T) {
 	full := errors.New("disk full")
 	writer, err := sequencer.New(engine.NewExchange(1), view.NewBoard(),
-		&sequencer.MemoryJournal{OnWait: func(uint64) error { return full }}, sequencer.Options{})
+		&memory.Journal{OnWait: func(uint64) error { return full }}, sequencer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

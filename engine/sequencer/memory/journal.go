@@ -1,4 +1,4 @@
-package sequencer
+package memory
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"clobd/engine"
 )
 
-// MemoryJournal is a Journal without a disk, for tests and for measuring everything but the disk.
-// Its zero value is ready. Set the exported fields before the first use.
-type MemoryJournal struct {
+// Journal is a sequencer.Journal without a disk. Its zero value is ready. Set the exported fields
+// before the first use.
+type Journal struct {
 	// Drop makes it forget the frames instead of keeping them.
 	Drop bool
 	// OnAppend and OnWait, if set, run before Append and Wait of a frame with its number. They may
@@ -24,7 +24,7 @@ type MemoryJournal struct {
 }
 
 // Append keeps the next frame.
-func (m *MemoryJournal) Append(f *engine.Frame) error {
+func (m *Journal) Append(f *engine.Frame) error {
 	if err := m.call(m.OnAppend, f.No); err != nil {
 		return err
 	}
@@ -41,17 +41,17 @@ func (m *MemoryJournal) Append(f *engine.Frame) error {
 }
 
 // Wait returns at once, unless OnWait waits or fails.
-func (m *MemoryJournal) Wait(frame uint64) error { return m.call(m.OnWait, frame) }
+func (m *Journal) Wait(frame uint64) error { return m.call(m.OnWait, frame) }
 
 // Frames returns the encoded frames appended so far, in order, durable or not.
-func (m *MemoryJournal) Frames() [][]byte {
+func (m *Journal) Frames() [][]byte {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return slices.Clone(m.frames)
 }
 
 // call runs hook and keeps the first failure for good.
-func (m *MemoryJournal) call(hook func(uint64) error, frame uint64) error {
+func (m *Journal) call(hook func(uint64) error, frame uint64) error {
 	m.mutex.Lock()
 	err := m.err
 	m.mutex.Unlock()
