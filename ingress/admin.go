@@ -44,8 +44,9 @@ func (s *Server) Admin() http.Handler {
 	for path, run := range map[string]func(operation) (members, *wire.Refusal){
 		"fund":     func(o operation) (members, *wire.Refusal) { return a.transfer(engine.Deposit, o) },
 		"withdraw": func(o operation) (members, *wire.Refusal) { return a.transfer(engine.Withdraw, o) },
-		"link":     a.link, "collect": a.collect, "state": a.state, "resolve": a.resolve,
-		"adjust": a.adjust, "mode": a.mode, "stp": a.prevention,
+		"link":     a.link, "collect": a.collect,
+		"state": a.inMarket(a.state), "resolve": a.inMarket(a.resolve),
+		"adjust": a.inMarket(a.adjust), "mode": a.mode, "stp": a.prevention,
 	} {
 		mux.HandleFunc("/admin/"+path, func(w http.ResponseWriter, r *http.Request) {
 			o, refused := a.read(r)
@@ -101,11 +102,10 @@ func (a *admin) read(r *http.Request) (operation, *wire.Refusal) {
 	if err != nil || len(body) > adminBytes {
 		return nil, refuseAdmin(413, "request body too large", "send at most 4096 bytes")
 	}
-	at, read := make(map[string]scan.Slot), make(map[string]*scan.Field)
+	at := make(map[string]scan.Slot)
 	for _, name := range []string{"wallet", "owner", "amount", "token", "ref", "market", "state",
 		"payouts", "mode", "tick", "min_size", "min_buy", "fee"} {
-		read[name] = new(scan.Field)
-		at[name] = scan.Slot{Into: read[name], Kinds: scan.AString | scan.ANumber}
+		at[name] = scan.Slot{Into: new(scan.Field), Kinds: scan.AString | scan.ANumber}
 	}
 	if !readMembers(body, at) {
 		return nil, refuseAdmin(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
@@ -115,8 +115,8 @@ func (a *admin) read(r *http.Request) (operation, *wire.Refusal) {
 			"the journal is being recovered: try again")
 	}
 	o := make(operation)
-	for name, f := range read {
-		o[name] = f.Text
+	for name, slot := range at {
+		o[name] = slot.Into.Text
 	}
 	return o, nil
 }

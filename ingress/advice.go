@@ -107,25 +107,11 @@ func (s *orders) advise(p *placement, r *engine.Receipt) string {
 			return "ask for at most " + engine.MaxOrder.String() + " shares in one order"
 		}
 		return "it must pay for one lot of " + engine.Size(engine.Lot).String() + " share or more"
-	case engine.RejectWalletOrders:
-		return "cancel some of them first"
-	case engine.RejectMarketOrders:
-		return "the book is full: what trades at once, as FOK or FAK, is taken"
 	case engine.RejectExpiry:
 		return "expiration must be later than now, " +
 			strconv.FormatInt(int64(r.Time)/1000, 10) + " in unix seconds"
-	case engine.RejectStale:
-		return "sign it again, or allow a greater MAX_AGE_MS"
 	case engine.RejectFee:
 		return "sign a feeRateBps of " + strconv.FormatInt(r.Args[1], 10) + " or more"
-	case engine.RejectMinBuy:
-		return "spend more, or quote a price at which it rests"
-	case engine.RejectBanned:
-		return "the wallet may only cancel until the operator allows more"
-	case engine.RejectPostWallet:
-		return "send it post-only; the operator can allow the wallet more"
-	case engine.RejectLink:
-		return "the wallet was linked to another owner just now"
 	case engine.RejectUnopened, engine.RejectPaused, engine.RejectClosed:
 		return inState(s.options.Board.Directory.Market(m.No))
 	case engine.RejectCancelOnly, engine.RejectPostOnlyMode:
@@ -135,7 +121,18 @@ func (s *orders) advise(p *placement, r *engine.Receipt) string {
 	case engine.RejectFOK, engine.RejectFAK:
 		return s.against(c, m) + "; orders of the same wallet do not count"
 	}
-	return ""
+	return fixedAdvice[r.Reject]
+}
+
+// fixedAdvice is what to change where that depends on nothing but the reason.
+var fixedAdvice = map[engine.Reject]string{
+	engine.RejectWalletOrders: "cancel some of them first",
+	engine.RejectMarketOrders: "the book is full: what trades at once, as FOK or FAK, is taken",
+	engine.RejectStale:        "sign it again, or allow a greater MAX_AGE_MS",
+	engine.RejectMinBuy:       "spend more, or quote a price at which it rests",
+	engine.RejectBanned:       "the wallet may only cancel until the operator allows more",
+	engine.RejectPostWallet:   "send it post-only; the operator can allow the wallet more",
+	engine.RejectLink:         "the wallet was linked to another owner just now",
 }
 
 // grid words the prices that a market takes.

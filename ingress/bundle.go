@@ -128,10 +128,7 @@ func (b bundle) untold() *wire.Refusal {
 			return nil
 		}
 		if p.unknown() {
-			if len(ids) > 1 {
-				ids = append(ids, ',')
-			}
-			ids = wire.AppendString(ids, p.verified.ID.Hex())
+			ids = wire.AppendString(wire.AppendComma(ids), p.verified.ID.Hex())
 		}
 	}
 	if len(ids) == 1 {
@@ -245,20 +242,19 @@ func (b bundle) same(p *placement) *placement {
 // replyBundle answers with one result for each order.
 func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 	dst, replay := append(make([]byte, 0, 512*len(b)), '['), true
-	for i, p := range b {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	for _, p := range b {
+		dst = wire.AppendComma(dst)
 		replay = replay && p.answered && p.out.replay
-		refused, id := p.refused, (*engine.OrderID)(nil)
+		refused := p.refused
 		if refused == nil && p.out.receipt.Reject != engine.Accepted {
 			refused = s.refuseOrder(p)
 		}
-		switch {
-		case refused == nil:
+		if refused == nil {
 			dst = appendResult(dst, &p.out, s.options.JournalID)
 			continue
-		case p.unknown():
+		}
+		var id *engine.OrderID
+		if p.unknown() {
 			id = &p.verified.ID
 		}
 		dst = appendRefused(dst, refused, id, p.out.dialect)

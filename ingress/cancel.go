@@ -128,10 +128,12 @@ func (s *cancels) cancel(
 	}
 	if len(ids) > 0 {
 		receipts, err := s.cancelAll(ids, owner)
-		if err != nil && len(ids) == 1 {
-			return s.refuseSubmit(err, &ids[0])
-		} else if err != nil {
-			return s.refuseSubmit(err, nil)
+		if err != nil {
+			var only *engine.OrderID
+			if len(ids) == 1 {
+				only = &ids[0]
+			}
+			return s.refuseSubmit(err, only)
 		}
 		if refused := s.judgeCancels(receipts, owner, out); refused != nil {
 			return refused
@@ -143,15 +145,15 @@ func (s *cancels) cancel(
 
 // cancelAll enters one Cancel for each id and waits for all. It returns the first error.
 func (s *cancels) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engine.Receipt, error) {
-	n := len(ids)
-	commands, calls := make([]engine.Command, n), make([]*sequencer.Call, n)
+	commands := make([]engine.Command, len(ids))
 	for i := range ids {
 		commands[i] = engine.Command{Kind: engine.Cancel, ID: ids[i], Owner: owner}
 	}
-	if err := s.enterAll(commands, calls); err != nil {
+	calls, err := s.enterAll(commands)
+	if err != nil {
 		return nil, err
 	}
-	receipts, errs := make([]engine.Receipt, n), make([]error, n)
+	receipts, errs := make([]engine.Receipt, len(ids)), make([]error, len(ids))
 	sequencer.WaitAll(calls, receipts, errs)
 	for _, err := range errs {
 		if err != nil && (errs[0] == nil || !errors.Is(err, sequencer.ErrClosed)) {
@@ -307,8 +309,8 @@ func (s *cancels) everyWallet(c *engine.Command) []engine.Command {
 func (s *cancels) sweepPart(
 	commands []engine.Command, done []engine.OrderID,
 ) ([]engine.OrderID, error) {
-	calls := make([]*sequencer.Call, len(commands))
-	if err := s.enterAll(commands, calls); err != nil {
+	calls, err := s.enterAll(commands)
+	if err != nil {
 		return done, err
 	}
 	return sequencer.WaitCanceled(calls, done)
@@ -317,17 +319,13 @@ func (s *cancels) sweepPart(
 func appendCancels(dst []byte, c *cancelOutcome) []byte {
 	dst = append(dst, `{"canceled":[`...)
 	for i := range c.done {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(engine.AppendHex(append(dst, '"'), c.done[i][:]), '"')
+		dst = append(wire.AppendComma(dst), '"')
+		dst = append(engine.AppendHex(dst, c.done[i][:]), '"')
 	}
 	dst = append(dst, `],"not_canceled":{`...)
-	for i, m := range c.not {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendString(append(wire.AppendString(dst, m.id), ':'), m.reason)
+	for _, m := range c.not {
+		dst = wire.AppendString(wire.AppendComma(dst), m.id)
+		dst = wire.AppendString(append(dst, ':'), m.reason)
 	}
 	return append(dst, `}}`...)
 }

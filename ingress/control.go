@@ -40,6 +40,19 @@ func (a *admin) market(o operation) (*view.Market, *wire.Refusal) {
 	return nil, refuseAdmin(404, "unknown market", "write its condition id, 0x and 64 hex digits, or one of its token ids")
 }
 
+// inMarket makes the operation that runs in the market it names.
+func (a *admin) inMarket(
+	run func(*view.Market, operation) (members, *wire.Refusal),
+) func(operation) (members, *wire.Refusal) {
+	return func(o operation) (members, *wire.Refusal) {
+		m, refused := a.market(o)
+		if refused != nil {
+			return nil, refused
+		}
+		return run(m, o)
+	}
+}
+
 // wallet finds the wallet of an operation.
 func (a *admin) wallet(o operation) (engine.WalletNo, *wire.Refusal) {
 	address, refused := o.address("wallet")
@@ -54,11 +67,7 @@ func (a *admin) wallet(o operation) (engine.WalletNo, *wire.Refusal) {
 }
 
 // state opens, pauses or closes a market.
-func (a *admin) state(o operation) (members, *wire.Refusal) {
-	m, refused := a.market(o)
-	if refused != nil {
-		return nil, refused
-	}
+func (a *admin) state(m *view.Market, o operation) (members, *wire.Refusal) {
 	state, ok := stateWords[o["state"]]
 	if !ok {
 		return nil, refuseAdmin(400, "unknown state", "there are open, pause, close and unopen")
@@ -68,11 +77,7 @@ func (a *admin) state(o operation) (members, *wire.Refusal) {
 }
 
 // resolve sets what the outcomes of a market pay: two decimals that add up to 1.
-func (a *admin) resolve(o operation) (members, *wire.Refusal) {
-	m, refused := a.market(o)
-	if refused != nil {
-		return nil, refused
-	}
+func (a *admin) resolve(m *view.Market, o operation) (members, *wire.Refusal) {
 	first, second, _ := strings.Cut(o["payouts"], ",")
 	x, okX := parsePrice(first)
 	y, okY := parsePrice(second)
@@ -160,39 +165,29 @@ func (a *admin) collect(o operation) (members, *wire.Refusal) {
 }
 
 // adjust changes the named rules of a market; the others stay.
-func (a *admin) adjust(o operation) (members, *wire.Refusal) {
-	m, refused := a.market(o)
-	if refused != nil {
-		return nil, refused
-	}
-	l := m.Listing
-	if o["tick"] != "" {
-		tick, ok := parsePrice(o["tick"])
-		if !ok {
+func (a *admin) adjust(m *view.Market, o operation) (members, *wire.Refusal) {
+	l, ok := m.Listing, true
+	if text := o["tick"]; text != "" {
+		if l.Tick, ok = parsePrice(text); !ok {
 			return nil, refuseAdmin(400, "tick is not a decimal number", "such as 0.01 or 0.001")
 		}
-		l.Tick = tick
 	}
-	if o["min_size"] != "" {
-		size, ok := parseDecimal(o["min_size"])
-		if !ok {
+	if text := o["min_size"]; text != "" {
+		size, ok := parseDecimal(text)
+		if l.MinSize = engine.Size(size); !ok {
 			return nil, refuseAdmin(400, "min-size is not a decimal number", "in shares, such as 5")
 		}
-		l.MinSize = engine.Size(size)
 	}
-	if o["min_buy"] != "" {
-		cash, ok := parseDecimal(o["min_buy"])
-		if !ok && o["min_buy"] != "0" {
+	if text := o["min_buy"]; text != "" {
+		cash, ok := parseDecimal(text)
+		if l.MinBuy = engine.Cash(cash); !ok && text != "0" {
 			return nil, refuseAdmin(400, "min-buy is not a decimal number", "in collateral, such as 1; 0 is none")
 		}
-		l.MinBuy = engine.Cash(cash)
 	}
-	if o["fee"] != "" {
-		fee, ok := parseFee(o["fee"])
-		if !ok {
+	if text := o["fee"]; text != "" {
+		if l.Fee, ok = parseFee(text); !ok {
 			return nil, refuseAdmin(400, "fee is not a rate and an exponent", "write basis points, and the exponent after ^ unless it is 1: 441 or 700^2")
 		}
-		l.Fee = fee
 	}
 	return a.carry(&engine.Command{Kind: engine.Adjust, Market: m.No, Listing: &l},
 		members{"market": m.Condition.Hex(), "tick": l.Tick.String(),

@@ -231,24 +231,14 @@ func (p *payload) decodeTerms(c *checks, r *request) {
 		}
 		c.that(ok, &p.expiration, "expiration", "unix seconds")
 	}
-	ok := true
-	r.kind, ok = parseOrderType(p.orderType)
-	c.that(ok, &p.orderType, "orderType", "GTC, GTD, FOK or FAK")
+	kind := slices.Index(orderTypes[:], p.orderType.Text)
+	c.that(kind >= 0 || p.orderType.Kind == 0, &p.orderType, "orderType", "GTC, GTD, FOK or FAK")
+	r.kind = engine.OrderType(max(kind, 0)) // GTC is the default
 }
 
-// parseOrderType reads an order type; GTC is the default.
-func parseOrderType(f scan.Field) (engine.OrderType, bool) {
-	switch f.Text {
-	case "GTC":
-		return engine.GTC, true
-	case "GTD":
-		return engine.GTD, true
-	case "FOK":
-		return engine.FOK, true
-	case "FAK":
-		return engine.FAK, true
-	}
-	return engine.GTC, f.Kind == 0
+// orderTypes are the order types as clients write them.
+var orderTypes = [...]string{
+	engine.GTC: "GTC", engine.GTD: "GTD", engine.FOK: "FOK", engine.FAK: "FAK",
 }
 
 // parseSide reads a side by its name or by its number in the signed struct.

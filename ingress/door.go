@@ -79,13 +79,14 @@ func (d *door) submit(c *engine.Command) (engine.Receipt, error) {
 }
 
 // enterAll enters a bundle that ends orders: all of it or nothing.
-func (d *door) enterAll(commands []engine.Command, calls []*sequencer.Call) error {
+func (d *door) enterAll(commands []engine.Command) ([]*sequencer.Call, error) {
 	for i := range commands {
 		if err := d.barred(&commands[i]); err == errQuarantined {
-			return err
+			return nil, err
 		}
 	}
-	return d.options.EnterAll(commands, calls)
+	calls := make([]*sequencer.Call, len(commands))
+	return calls, d.options.EnterAll(commands, calls)
 }
 
 // refuseSubmit is the answer to a Command without a Receipt. id is the order's, nil if there is
@@ -105,6 +106,18 @@ func (d *door) refuseSubmit(err error, id *engine.OrderID) *wire.Refusal {
 		return refuseUnknown
 	}
 	return wire.Refuse(504, "timeout", "order timed out", "").With(orderID(id))
+}
+
+// refuseEntered is the answer to a Command that ended with this Receipt or err; nil if the engine
+// took it.
+func (d *door) refuseEntered(receipt engine.Receipt, err error) *wire.Refusal {
+	switch {
+	case err != nil:
+		return d.refuseSubmit(err, nil)
+	case receipt.Reject != engine.Accepted:
+		return refuseReceipt(&receipt)
+	}
+	return nil
 }
 
 // refusePool is the answer to a request whose signature was not looked at.

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"crypto/rand"
+	"strings"
 	"sync"
 	"time"
 
@@ -135,20 +136,9 @@ func newID() string {
 	return string(engine.AppendUUID(nil, b))
 }
 
-// heartbeat is POST /v1/heartbeats.
+// heartbeat is POST /v1/heartbeats and POST /heartbeats: it reads one heartbeat, and answers with
+// the id of the next one. Only the answer on the second path has a status.
 func (s *heartbeats) heartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
-	return s.beatOnce(ctx, caller, `{`)
-}
-
-// legacyHeartbeat is POST /heartbeats, which says more in its answer.
-func (s *heartbeats) legacyHeartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
-	return s.beatOnce(ctx, caller, `{"status":"ok",`)
-}
-
-// beatOnce reads one heartbeat and answers with the id of the next one, behind head.
-func (s *heartbeats) beatOnce(
-	ctx *fasthttp.RequestCtx, caller identity, head string,
-) *wire.Refusal {
 	var given scan.Field
 	at := map[string]scan.Slot{"heartbeat_id": {Into: &given, Kinds: scan.AString}}
 	if body := ctx.Request.Body(); len(body) > 0 && !readMembers(body, at) {
@@ -160,7 +150,10 @@ func (s *heartbeats) beatOnce(
 	}
 	id, refused := s.carry(beatKey{owner, caller.Nonce}, given.Text)
 	if refused == nil {
-		body := append([]byte(head), `"heartbeat_id":`...)
+		body := []byte(`{"heartbeat_id":`)
+		if !strings.HasSuffix(string(ctx.Path()), "/v1/heartbeats") {
+			body = []byte(`{"status":"ok","heartbeat_id":`)
+		}
 		wire.AnswerRaw(ctx, append(wire.AppendString(body, id), '}'))
 	}
 	return refused
@@ -182,13 +175,10 @@ func (s *heartbeats) carry(k beatKey, given string) (string, *wire.Refusal) {
 			Because("go on with heartbeat_id, unless another program uses the key; an empty one " +
 				"starts over")
 	}
-	receipt, err := s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
-		Expiry: engine.Time(beatTimeout.Milliseconds())})
-	switch {
-	case err != nil:
-		return "", s.refuseSubmit(err, nil)
-	case receipt.Reject != engine.Accepted:
-		return "", refuseReceipt(&receipt)
+	refused := s.refuseEntered(s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
+		Expiry: engine.Time(beatTimeout.Milliseconds())}))
+	if refused != nil {
+		return "", refused
 	}
 	return s.start(k, beatTimeout, s.options.Now()), nil
 }
@@ -237,7 +227,11 @@ const farewells = 256
 func (s *heartbeats) cancelKeys(keys []beatKey) (ended int, err error) {
 	var commands []engine.Command
 	for i, k := range keys {
-		commands = append(commands, s.farewell(k)...)
+		commands = append(commands, s.everyWallet(&engine.Command{
+			Kind: engine.CancelAll, Owner: k.owner, Key: k.key, Only: engine.OnlyKey,
+			Reason: engine.Timeout,
+		})...)
+		commands = append(commands, disarm(k))
 		if len(commands) < farewells && i+1 < len(keys) {
 			continue
 		}
@@ -251,14 +245,6 @@ func (s *heartbeats) cancelKeys(keys []beatKey) (ended int, err error) {
 		ended = i + 1
 	}
 	return ended, nil
-}
-
-// farewell returns the Commands for one silent key: cancel its orders, then disarm it.
-func (s *heartbeats) farewell(k beatKey) []engine.Command {
-	return append(s.everyWallet(&engine.Command{
-		Kind: engine.CancelAll, Owner: k.owner, Key: k.key, Only: engine.OnlyKey,
-		Reason: engine.Timeout,
-	}), disarm(k))
 }
 
 // disarm returns the Command after which a key is watched no more.

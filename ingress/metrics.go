@@ -17,8 +17,8 @@ type metrics struct {
 	pool     []prometheus.Collector
 }
 
-func newMetrics() *metrics {
-	return &metrics{
+func newMetrics(p *pool) *metrics {
+	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clobd_http_requests_total",
 			Help: "Requests answered, by route and status.",
@@ -33,10 +33,6 @@ func newMetrics() *metrics {
 			Help: "Writes refused because the ring or the verification queue was full.",
 		}),
 	}
-}
-
-// watch adds the pool's gauges.
-func (m *metrics) watch(p *pool) {
 	gauge := func(name, help string, read func() float64) {
 		m.pool = append(m.pool, prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Name: "clobd_verify_" + name, Help: help}, read))
@@ -58,10 +54,7 @@ func (m *metrics) watch(p *pool) {
 	count("waited_total", "Orders and signatures that had to wait for a place.", p.waited.Load)
 	count("full_total", "Orders and signatures refused because the queue was full.", p.full.Load)
 	count("expired_total", "Orders and signatures refused because they had waited too long.", p.expired.Load)
-}
-
-func (m *metrics) collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{m.requests, m.seconds, m.busy}, m.pool...)
+	return m
 }
 
 // routeMetrics are the counters of one route, looked up once.

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,70 +75,57 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.FaucetWallets == 0 {
-		o.FaucetWallets = 10_000
-	}
-	if o.Workers == 0 {
-		o.Workers = runtime.NumCPU()
-	}
-	if o.Concurrency == 0 {
-		o.Concurrency = 8192
-	}
+	o.FaucetWallets = cmp.Or(o.FaucetWallets, 10_000)
+	o.Workers = cmp.Or(o.Workers, runtime.NumCPU())
+	o.Concurrency = cmp.Or(o.Concurrency, 8192)
 	if o.Concurrency > 0 {
 		o.Concurrency = conn.Affordable(o.Concurrency)
 	}
-	if o.ConnsPerAddress == 0 {
-		o.ConnsPerAddress = max(o.Concurrency/8, 1)
-	}
-	if o.Version == "" {
-		o.Version = "dev"
-	}
+	o.ConnsPerAddress = cmp.Or(o.ConnsPerAddress, max(o.Concurrency/8, 1))
+	o.Version = cmp.Or(o.Version, "dev")
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 
-// option is one that must be set.
-type option struct {
-	name string
-	set  bool
-}
+// problems are the errors of bad options.
+type problems []error
 
-// unset names those that are not.
-func unset(options ...option) (problems []error) {
-	for _, o := range options {
-		if !o.set {
-			problems = append(problems, fmt.Errorf("%s is not set", o.name))
-		}
+// missing adds an option that must be set, if it is not.
+func (p *problems) missing(is bool, name string) { p.wrong(is, "%s is not set", name) }
+
+// wrong adds an error about the value of an option, if there is one.
+func (p *problems) wrong(is bool, format string, value any) {
+	if is {
+		*p = append(*p, fmt.Errorf(format, value))
 	}
-	return problems
 }
 
 // validate names every bad option that New needs.
 func (o *Options) validate() error {
-	problems := unset(option{"Keyring", o.Keyring != nil}, option{"Verifier", o.Verifier != nil},
-		option{"Chains", len(o.Chains) > 0})
-	wrong := func(is bool, format string, value any) {
-		if is {
-			problems = append(problems, fmt.Errorf("option "+format, value))
-		}
-	}
-	wrong(o.Faucet < 0 || o.Faucet > engine.MaxAmount, "Faucet %s: out of range", o.Faucet)
-	wrong(o.FaucetWallets < 0, "FaucetWallets %d: negative", o.FaucetWallets)
-	wrong(o.Workers < 1 || o.Workers > 1024, "Workers %d: not in [1, 1024]", o.Workers)
-	wrong(o.Concurrency < 1, "Concurrency %d: not positive", o.Concurrency)
-	wrong(o.ConnsPerAddress < 0, "ConnsPerAddress %d: negative", o.ConnsPerAddress)
-	return errors.Join(problems...)
+	var p problems
+	p.missing(o.Keyring == nil, "Keyring")
+	p.missing(o.Verifier == nil, "Verifier")
+	p.missing(len(o.Chains) == 0, "Chains")
+	p.wrong(o.Faucet < 0 || o.Faucet > engine.MaxAmount, "option Faucet %s: out of range", o.Faucet)
+	p.wrong(o.FaucetWallets < 0, "option FaucetWallets %d: negative", o.FaucetWallets)
+	p.wrong(o.Workers < 1 || o.Workers > 1024, "option Workers %d: not in [1, 1024]", o.Workers)
+	p.wrong(o.Concurrency < 1, "option Concurrency %d: not positive", o.Concurrency)
+	p.wrong(o.ConnsPerAddress < 0, "option ConnsPerAddress %d: negative", o.ConnsPerAddress)
+	return errors.Join(p...)
 }
 
 // validateAttached names every missing option of the first group.
 func (o *Options) validateAttached() error {
-	return errors.Join(unset(option{"Enter", o.Enter != nil}, option{"EnterAll", o.EnterAll != nil},
-		option{"Board", o.Board != nil}, option{"Public", o.Public != nil},
-		option{"Account", o.Account != nil}, option{"Past", o.Past != nil},
-		option{"Await", o.Await != nil})...)
+	var p problems
+	p.missing(o.Enter == nil, "Enter")
+	p.missing(o.EnterAll == nil, "EnterAll")
+	p.missing(o.Board == nil, "Board")
+	p.missing(o.Public == nil, "Public")
+	p.missing(o.Account == nil, "Account")
+	p.missing(o.Past == nil, "Past")
+	p.missing(o.Await == nil, "Await")
+	return errors.Join(p...)
 }

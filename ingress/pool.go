@@ -107,14 +107,8 @@ func newPool(workers int) *pool {
 // share of the queue. Errors: errPoolFull, errPoolExpired, errPoolClosed; then work is never
 // called.
 func (p *pool) do(wallet engine.Address, work func()) error {
-	w, err := p.enter(wallet)
-	if err != nil {
+	if err := p.sit(wallet); err != nil {
 		return err
-	}
-	if w != nil {
-		if err := <-w.turn; err != nil {
-			return err
-		}
 	}
 	defer p.leave() // also if work panics
 	start := time.Now()
@@ -145,6 +139,15 @@ func (p *pool) seats() int {
 		return p.workers - 1
 	}
 	return p.workers
+}
+
+// sit takes a seat, and waits for one if it must. Errors are those of do.
+func (p *pool) sit(wallet engine.Address) error {
+	w, err := p.enter(wallet)
+	if w != nil {
+		err = <-w.turn
+	}
+	return err
 }
 
 // enter takes a seat, or lines up if the queue and the wallet's share of it have room: then the

@@ -37,7 +37,7 @@ func (s *keys) record(a engine.Address, class engine.KeyClass, number uint32) *w
 	if k, recorded := d.Key(owner, class, number); recorded && !k.Revoked {
 		return nil
 	}
-	return s.keySet(s.submit(
+	return s.refuseEntered(s.submit(
 		&engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number}))
 }
 
@@ -49,34 +49,23 @@ func (s *keys) revoke(owner engine.WalletNo, class engine.KeyClass, number uint3
 	}
 	c := engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number, Revoke: true}
 	if class != engine.TradingKey {
-		return s.keySet(s.submit(&c))
+		return s.refuseEntered(s.submit(&c))
 	}
 	k := beatKey{owner, number}
-	calls := make([]*sequencer.Call, 2)
-	if err := s.enterAll([]engine.Command{c, disarm(k)}, calls); err != nil {
+	calls, err := s.enterAll([]engine.Command{c, disarm(k)})
+	if err != nil {
 		return s.refuseSubmit(err, nil)
 	}
 	s.beats.finish(k, true)
 	receipts, errs := make([]engine.Receipt, 2), make([]error, 2)
 	sequencer.WaitAll(calls, receipts, errs)
-	return s.keySet(receipts[0], errs[0])
+	return s.refuseEntered(receipts[0], errs[0])
 }
 
 // revoked reports whether a key was given up.
 func (s *keys) revoked(owner engine.WalletNo, class engine.KeyClass, number uint32) bool {
 	k, _ := s.options.Board.Directory.Key(owner, class, number)
 	return k.Revoked
-}
-
-// keySet is the answer to a SetKey that ended like this: nil if the engine took it.
-func (s *keys) keySet(receipt engine.Receipt, err error) *wire.Refusal {
-	switch {
-	case err != nil:
-		return s.refuseSubmit(err, nil)
-	case receipt.Reject != engine.Accepted:
-		return refuseReceipt(&receipt)
-	}
-	return nil
 }
 
 // keyHolder is who asks for his keys. Owner is 0 for a stranger.

@@ -20,12 +20,9 @@ func (s *Server) makeRoutes() {
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	s.elsewhere = s.rest()
 	r.NotFound = s.elsewhere
-	r.MethodNotAllowed = s.gate("unknown", false, notAllowed)
+	r.MethodNotAllowed = s.gate("unknown", false, refuseMethod.Send) // the router has set Allow
 	r.GlobalOPTIONS = s.gate("options", false, func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(204) })
-	read := func(path string, h fasthttp.RequestHandler) {
-		r.GET(path, h)
-		r.HEAD(path, h)
-	}
+	read := func(path string, h fasthttp.RequestHandler) { add(r, "GET", path, h) }
 	for _, prefix := range []string{"", "/clob"} {
 		read(prefix+"/", anyOrigin(s.gate("health", false, health)))
 		read(prefix+"/ok", anyOrigin(s.gate("health", false, okay)))
@@ -40,10 +37,7 @@ func (s *Server) makeRoutes() {
 		account := s.gate("account", true, s.account)
 		for _, route := range accountPaths {
 			for _, method := range strings.Fields(route.methods) {
-				r.Handle(method, prefix+route.path, account)
-				if method == "GET" {
-					r.HEAD(prefix+route.path, account)
-				}
+				add(r, method, prefix+route.path, account)
 			}
 		}
 	}
@@ -68,7 +62,7 @@ func (s *Server) ownRoutes(r *router.Router, prefix string) {
 		{"cancel_all", "DELETE", "/cancel-all", cancel(s.cancels.deleteAll)},
 		{"cancel_market", "DELETE", "/cancel-market-orders", cancel(s.cancels.deleteMarket)},
 		{"heartbeat", "POST", "/v1/heartbeats", beat(s.beats.heartbeat)},
-		{"heartbeat", "POST", "/heartbeats", beat(s.beats.legacyHeartbeat)},
+		{"heartbeat", "POST", "/heartbeats", beat(s.beats.heartbeat)},
 		{"split", "POST", "/split", exchange(engine.SplitTokens)},
 		{"merge", "POST", "/merge", exchange(engine.MergeTokens)},
 		{"redeem", "POST", "/redeem", exchange(engine.RedeemTokens)},
@@ -85,11 +79,15 @@ func (s *Server) ownRoutes(r *router.Router, prefix string) {
 		{"keys", "GET", "/auth/builder-api-key", k.reads(k.listBuilder)},
 		{"keys", "DELETE", "/auth/builder-api-key", k.deleteBuilder},
 	} {
-		h := s.gate(route.name, true, route.handler)
-		r.Handle(route.method, prefix+route.path, h)
-		if route.method == "GET" {
-			r.HEAD(prefix+route.path, h)
-		}
+		add(r, route.method, prefix+route.path, s.gate(route.name, true, route.handler))
+	}
+}
+
+// add adds a route; a GET also answers HEAD.
+func add(r *router.Router, method, path string, h fasthttp.RequestHandler) {
+	r.Handle(method, path, h)
+	if method == "GET" {
+		r.HEAD(path, h)
 	}
 }
 
@@ -98,9 +96,7 @@ func (s *Server) rest() fasthttp.RequestHandler {
 	root := anyOrigin(s.gate("health", false, health))
 	public := sharedRefusals(s.gate("public", true, s.public))
 	preflight := s.gate("options", false, allowReads)
-	unknown := s.gate("unknown", false, func(ctx *fasthttp.RequestCtx) {
-		refuseRoute.Send(ctx)
-	})
+	unknown := s.gate("unknown", false, refuseRoute.Send)
 	return func(ctx *fasthttp.RequestCtx) {
 		reads := ctx.IsGet() || ctx.IsHead()
 		switch {
@@ -192,11 +188,6 @@ func version(ctx *fasthttp.RequestCtx) { wire.AnswerRaw(ctx, []byte(`{"version":
 // time is GET /time: bare unix seconds, which clients put into their headers.
 func (s *Server) time(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, engine.AppendDecimal(nil, s.options.Now().Unix(), 0))
-}
-
-// notAllowed answers a wrong method on a known path. The router has set Allow.
-func notAllowed(ctx *fasthttp.RequestCtx) {
-	refuseMethod.Send(ctx)
 }
 
 // public hands a read to its owner.

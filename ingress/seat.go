@@ -46,11 +46,7 @@ func (s *seat) take(payer engine.Address) error {
 		return err
 	}
 	if !s.held.Load() {
-		w, err := s.pool.enter(payer)
-		if err == nil && w != nil {
-			err = <-w.turn
-		}
-		if err != nil {
+		if err := s.pool.sit(payer); err != nil {
 			return err
 		}
 		s.sit()

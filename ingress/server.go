@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"strconv"
 	"sync"
@@ -66,13 +68,13 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("ingress options: %w", err)
 	}
-	s := &Server{door: door{options: o, metrics: newMetrics(), pool: newPool(o.Workers)},
+	s := &Server{door: door{options: o, pool: newPool(o.Workers)},
 		version: []byte(o.Version), stop: make(chan struct{})}
 	d := &s.door
 	if o.Limits {
 		d.windows = newWindows(o.Now)
 	}
-	d.metrics.watch(d.pool)
+	d.metrics = newMetrics(d.pool)
 	s.cancels = cancels{d}
 	s.beats = heartbeats{cancels: &s.cancels, chains: make(map[beatKey]*chain)}
 	s.orders = orders{door: d}
@@ -99,7 +101,8 @@ func New(o Options) (*Server, error) {
 const spareWorkers = 64
 
 // newHTTP makes the HTTP server. It could serve more than the turnstile lets in, so that its own
-// refusal, which is no JSON, is never seen. It has no timeouts: the connections have their own.
+// refusal, which is no JSON, is never seen. It has no timeouts: the connections have their own. It
+// logs nothing, because strangers could cause entries as often as they like.
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
@@ -113,7 +116,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		NoDefaultContentType:         true,
 		DisablePreParseMultipartForm: true,
 		CloseOnShutdown:              true,
-		Logger:                       discard{},
+		Logger:                       log.New(io.Discard, "", 0),
 	}
 }
 
@@ -137,12 +140,6 @@ func roomFor(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	}
 	return fasthttp.RequestConfig{}
 }
-
-// discard keeps fasthttp from logging what strangers can cause as often as they like.
-type discard struct{}
-
-// Printf does nothing.
-func (discard) Printf(string, ...any) {}
 
 // Attach sets the first group of Options, which exists only after recovery, and leaves the rest
 // alone. It must be called before Ready(true), unless New was given that group.
@@ -188,17 +185,6 @@ func (s *Server) listen(ln net.Listener) bool {
 	return true
 }
 
-// hangUp closes the listeners that the HTTP server has not closed, because it had not yet begun to
-// serve them.
-func (s *Server) hangUp() {
-	s.serving.Lock()
-	defer s.serving.Unlock()
-	s.closed = true
-	for _, ln := range s.listeners {
-		_ = ln.Close() // most are closed already
-	}
-}
-
 // Ready opens the door, or shuts it again: while shut, every route but /, /ok, /time and /version
 // answers 425. From the first time on the keys that send heartbeats are watched, until Close.
 func (s *Server) Ready(ok bool) {
@@ -232,7 +218,12 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 	}
 	err := s.http.ShutdownWithContext(ctx)
-	s.hangUp()
+	s.serving.Lock()
+	s.closed = true
+	for _, ln := range s.listeners {
+		_ = ln.Close() // the HTTP server closes only those that it has begun to serve
+	}
+	s.serving.Unlock()
 	s.pool.close()
 	s.end.Do(func() { close(s.stop) })
 	s.watching.Wait()
@@ -243,7 +234,10 @@ func (s *Server) Close(ctx context.Context) error {
 }
 
 // Collectors are the Server's metrics, for the one registry of the process.
-func (s *Server) Collectors() []prometheus.Collector { return s.metrics.collectors() }
+func (s *Server) Collectors() []prometheus.Collector {
+	m := s.metrics
+	return append([]prometheus.Collector{m.requests, m.seconds, m.busy}, m.pool...)
+}
 
 // handle is the first and last function of every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {

@@ -3,6 +3,7 @@ package conn
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -11,12 +12,7 @@ type Proxies []netip.Prefix
 
 // Trusts reports whether a is a trusted proxy.
 func (p Proxies) Trusts(a netip.Addr) bool {
-	for i := range p {
-		if p[i].Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // Client returns who sent a request: the peer, or if that is a trusted proxy, the last address in

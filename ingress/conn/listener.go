@@ -2,8 +2,8 @@ package conn
 
 import (
 	"errors"
-	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -15,7 +15,6 @@ import (
 type Listener struct {
 	net.Listener
 	turnstile *Turnstile
-	log       *slog.Logger
 	closed    chan struct{}
 	once      sync.Once
 	told      time.Time // when the log last heard of a shortage
@@ -30,7 +29,7 @@ const (
 
 // Listen makes a Listener on top of ln.
 func (t *Turnstile) Listen(ln net.Listener) *Listener {
-	return &Listener{Listener: ln, turnstile: t, log: t.options.Log, closed: make(chan struct{})}
+	return &Listener{Listener: ln, turnstile: t, closed: make(chan struct{})}
 }
 
 // Close ends Accept, also during a pause.
@@ -62,7 +61,7 @@ func (l *Listener) accept() (net.Conn, error) {
 		}
 		if time.Since(l.told) > tellPause {
 			l.told = time.Now()
-			l.log.Warn("no connections are accepted for a moment", "error", err)
+			l.turnstile.options.Log.Warn("no connections are accepted for a moment", "error", err)
 		}
 		select {
 		case <-l.closed:
@@ -74,13 +73,9 @@ func (l *Listener) accept() (net.Conn, error) {
 
 // passing reports whether an error of Accept is about this moment or this connection only.
 func passing(err error) bool {
-	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS,
-		syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	var e syscall.Errno
+	return errors.As(err, &e) && slices.Contains([]syscall.Errno{syscall.EMFILE, syscall.ENFILE,
+		syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR}, e)
 }
 
 // spareFiles are the descriptors that connections leave to the journal, its files and the admin

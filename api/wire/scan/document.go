@@ -65,8 +65,10 @@ func (s *Shape) find(name string) (Slot, bool) {
 // is the innermost member that was asked for and met it; empty if no such member did.
 func Document(body string, root *Shape) (at string, ok bool) {
 	c := scanner{s: body}
-	ok = c.document(root)
-	return c.at, ok
+	c.space()
+	ok = c.value(Slot{Members: root})
+	c.space()
+	return c.at, ok && c.i == len(body)
 }
 
 // Array splits a body that holds one array: it returns the text of the first values, at most so
@@ -74,22 +76,18 @@ func Document(body string, root *Shape) (at string, ok bool) {
 func Array(body string, most int) (values []string, count int, ok bool) {
 	c := scanner{s: body, depth: 1}
 	c.space()
-	if !c.next('[') {
-		return nil, 0, false
-	}
-	for c.space(); !c.next(']'); {
-		if count > 0 && !c.next(',') {
-			return nil, 0, false
-		}
-		c.space()
+	ok = c.next('[') && c.list(']', func() bool {
 		from := c.i
 		if !c.value(Slot{}) {
-			return nil, 0, false
+			return false
 		}
 		if count++; count <= most {
 			values = append(values, body[from:c.i])
 		}
-		c.space()
+		return true
+	})
+	if !ok {
+		return nil, 0, false
 	}
 	c.space()
 	return values, count, c.i == len(body)
@@ -110,16 +108,6 @@ type scanner struct {
 	i     int
 	depth int
 	at    string // after an error: the innermost member that was asked for and met it
-}
-
-// document reads a whole body that holds one object, or null, and nothing behind it.
-func (c *scanner) document(root *Shape) bool {
-	c.space()
-	if !c.value(Slot{Members: root}) {
-		return false
-	}
-	c.space()
-	return c.i == len(c.s)
 }
 
 // space skips white space.
@@ -148,14 +136,14 @@ func (c *scanner) value(p Slot) bool {
 	case '[':
 		return p.fits(anArray) && c.nested(c.array, nil)
 	case 't':
-		return c.word("true") && p.take("true", ABool)
+		return c.to(wordEnd(c.s, c.i, "true")) && p.take("true", ABool)
 	case 'f':
-		return c.word("false") && p.take("false", ABool)
+		return c.to(wordEnd(c.s, c.i, "false")) && p.take("false", ABool)
 	case 'n':
-		return c.word("null")
+		return c.to(wordEnd(c.s, c.i, "null"))
 	default:
 		from := c.i
-		return c.number() && p.take(c.s[from:c.i], ANumber)
+		return c.to(numberEnd(c.s, c.i)) && p.take(c.s[from:c.i], ANumber)
 	}
 }
 
@@ -178,9 +166,8 @@ func (p *Slot) take(text string, kind Kinds) bool {
 	return true
 }
 
-// word takes a literal.
-func (c *scanner) word(w string) bool {
-	end := wordEnd(c.s, c.i, w)
+// to moves on to end; it is false if end is -1, because no value begins here.
+func (c *scanner) to(end int) bool {
 	if end < 0 {
 		return false
 	}
@@ -200,38 +187,20 @@ func (c *scanner) nested(read func(*Shape) bool, s *Shape) bool {
 	return ok
 }
 
-// object reads the members behind the brace. A nil shape asks for nothing.
-func (c *scanner) object(s *Shape) bool {
+// list reads what stands between an opening bracket and the closing one. item reads one of the
+// values or members that commas separate.
+func (c *scanner) list(closing byte, item func() bool) bool {
 	c.space()
-	if c.next('}') {
+	if c.next(closing) {
 		return true
 	}
 	for {
 		c.space()
-		if c.i >= len(c.s) || c.s[c.i] != '"' {
-			return false
-		}
-		name, ok := c.text()
-		if !ok {
+		if !item() {
 			return false
 		}
 		c.space()
-		if !c.next(':') {
-			return false
-		}
-		c.space()
-		p, asked := Slot{}, false
-		if s != nil {
-			p, asked = s.find(name)
-		}
-		if !c.value(p) {
-			if asked && c.at == "" {
-				c.at = name
-			}
-			return false
-		}
-		c.space()
-		if c.next('}') {
+		if c.next(closing) {
 			return true
 		}
 		if !c.next(',') {
@@ -240,25 +209,38 @@ func (c *scanner) object(s *Shape) bool {
 	}
 }
 
-// array skips the values behind the bracket.
-func (c *scanner) array(*Shape) bool {
+// object reads the members behind the brace. A nil shape asks for nothing.
+func (c *scanner) object(s *Shape) bool {
+	return c.list('}', func() bool { return c.member(s) })
+}
+
+// member reads one member of an object.
+func (c *scanner) member(s *Shape) bool {
+	if c.i >= len(c.s) || c.s[c.i] != '"' {
+		return false
+	}
+	name, ok := c.text()
 	c.space()
-	if c.next(']') {
+	if !ok || !c.next(':') {
+		return false
+	}
+	c.space()
+	p, asked := Slot{}, false
+	if s != nil {
+		p, asked = s.find(name)
+	}
+	if c.value(p) {
 		return true
 	}
-	for {
-		c.space()
-		if !c.value(Slot{}) {
-			return false
-		}
-		c.space()
-		if c.next(']') {
-			return true
-		}
-		if !c.next(',') {
-			return false
-		}
+	if asked && c.at == "" {
+		c.at = name
 	}
+	return false
+}
+
+// array skips the values behind the bracket.
+func (c *scanner) array(*Shape) bool {
+	return c.list(']', func() bool { return c.value(Slot{}) })
 }
 
 // text reads a string. Nearly all of them are plain ASCII and stay a part of the body; the rest
@@ -289,14 +271,4 @@ func (c *scanner) text() (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// number reads a number.
-func (c *scanner) number() bool {
-	end := numberEnd(c.s, c.i)
-	if end < 0 {
-		return false
-	}
-	c.i = end
-	return true
 }
