@@ -26,7 +26,7 @@ type Options struct {
 	Board *view.Board
 	// History is the read side of the index: what became of orders.
 	History *history.History
-	// Catalog is the current catalog: another one at each call, if need be, or nil.
+	// Catalog is the current catalog, or nil. It may change from call to call.
 	Catalog func() *catalog.Catalog
 	// KeyID is the uuid of the API key of an address with a nonce.
 	KeyID func(a engine.Address, nonce uint32) string
@@ -34,19 +34,19 @@ type Options struct {
 	Checksum func(engine.Address) string
 	// JournalID is the id of the journal behind the Board, part of all trade ids.
 	JournalID uint64
-	// Exchanges are the contracts that orders may be signed for: all have an allowance without bounds.
+	// Exchanges are the contracts that orders may be signed for. Each has an unlimited allowance.
 	Exchanges []engine.Address
-	// Values are what markets are worth; nil: made of Board and History.
+	// Values tells what markets are worth; nil: made of Board and History.
 	Values *gamma.Values
 	// Profiles are what the operator says of wallets; nil: nothing.
 	Profiles *wallets.Profiles
-	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which it needs, is
-	// the address that a request comes from.
+	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which WalletAllow
+	// needs, is the address of a request's sender.
 	WalletAllow []netip.Prefix
 	Client      func(*fasthttp.RequestCtx) netip.Addr
 	// Now is the clock that ends windows of prices and, without Values, of volumes; nil: time.Now.
 	Now func() time.Time
-	// Log hears of failures; nil: slog.Default.
+	// Log gets failures; nil: slog.Default.
 	Log *slog.Logger
 }
 
@@ -71,7 +71,7 @@ func (o *Options) validate() error {
 // awaitIndex is how long an account read waits for the index to see the account's last write.
 const awaitIndex = 250 * time.Millisecond
 
-// Handler answers every request that only reads: market data by itself, all else by its rooms. Any
+// Handler answers every request that only reads: market data itself, all else through its rooms. Any
 // number of goroutines may use a Handler.
 type Handler struct {
 	o       Options
@@ -79,7 +79,7 @@ type Handler struct {
 	account *account.Account
 	gamma   *gamma.Gamma
 	wallets *wallets.Wallets
-	// patience is how long a read waits for the index: awaitIndex, but where a test gives it longer.
+	// patience is awaitIndex; tests set a longer time.
 	patience time.Duration
 }
 
@@ -121,7 +121,7 @@ func (h *Handler) await(s engine.Sequence) bool { return h.o.History.Await(s, h.
 // GET answers HEAD as well; fasthttp drops the body.
 func (h *Handler) routes() *router.Router {
 	r := router.New()
-	// A redirect would cost clients that sign the path their signature; a wrong path is not found.
+	// No redirects: a client that signs the path would need another signature.
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.NotFound, r.MethodNotAllowed, r.GlobalOPTIONS = wire.NotFound, wire.WrongMethod, preflight
 	for _, route := range h.posts() {
@@ -137,18 +137,17 @@ func (h *Handler) routes() *router.Router {
 			}
 		}
 	}
-	r.ANY("/rfq/{rest:*}", open(noRequests))
-	r.ANY("/clob/rfq/{rest:*}", open(noRequests))
+	r.ANY("/rfq/{rest:*}", open(errNoRequests.Send))
+	r.ANY("/clob/rfq/{rest:*}", open(errNoRequests.Send))
 	return r
 }
 
-// routeTable is the routes of one room that answer GET, and what may stand before each of them.
+// routeTable is routes that answer GET, each of which may stand behind any of the prefixes.
 type routeTable struct {
 	prefixes []string
 	routes   []wire.Route
 }
 
-// tables are the routes of all rooms.
 func (h *Handler) tables() []routeTable {
 	return []routeTable{
 		{[]string{"", "/clob"}, slices.Concat(h.reads(), h.account.Routes(), h.gamma.BookRoutes())},
@@ -157,7 +156,7 @@ func (h *Handler) tables() []routeTable {
 	}
 }
 
-// alsoUnder is one more prefix of the two routes of the catalog that are the order book's as well.
+// alsoUnder is the further prefix of the two routes that catalog and order book share.
 func alsoUnder(r *wire.Route) []string {
 	if r.Path == "/markets" || r.Path == "/markets/{id}" {
 		return []string{"/clob"}
@@ -169,54 +168,53 @@ func alsoUnder(r *wire.Route) []string {
 func (h *Handler) reads() []wire.Route {
 	return []wire.Route{
 		{Path: "/book", Handler: h.book},
-		{Path: "/midpoint", Handler: h.midpoint},
-		{Path: "/midpoints", Handler: h.queried(h.midpoints)},
+		{Path: "/midpoint", Handler: h.best("mid", midpoint, errOneSided)},
+		{Path: "/midpoints", Handler: queried(h.bests(midpoint))},
 		{Path: "/price", Handler: h.price},
-		{Path: "/prices", Handler: h.queried(h.prices)},
-		{Path: "/spread", Handler: h.spread},
+		{Path: "/prices", Handler: queried(h.prices)},
+		{Path: "/spread", Handler: h.best("spread", spread, errNoSpread)},
 		{Path: "/last-trade-price", Handler: h.lastTrade},
-		{Path: "/last-trades-prices", Handler: h.queried(h.lastTrades)},
-		{Path: "/tick-size", Handler: h.tickSize},
-		{Path: "/tick-size/{token}", Handler: h.tickSize},
-		{Path: "/neg-risk", Handler: h.negRisk},
-		{Path: "/neg-risk/{token}", Handler: h.negRisk},
+		{Path: "/last-trades-prices", Handler: queried(h.lastTrades)},
+		{Path: "/tick-size", Handler: of(h.market, tickSize)},
+		{Path: "/tick-size/{token}", Handler: of(h.market, tickSize)},
+		{Path: "/neg-risk", Handler: of(h.market, negRisk)},
+		{Path: "/neg-risk/{token}", Handler: of(h.market, negRisk)},
 		{Path: "/fee-rate", Handler: h.feeRate},
 		{Path: "/fee-rate/{token}", Handler: h.feeRate},
-		{Path: "/markets-by-token/{token}", Handler: h.marketByToken},
-		{Path: "/clob-markets/{condition}", Handler: h.clobMarket},
-		{Path: "/prices-history", Handler: h.pricesHistory},
-		{Path: "/live-activity/events/{condition}", Handler: h.latestTrades},
-		{Path: "/markets/live-activity/{condition}", Handler: h.latestTrades},
+		{Path: "/markets-by-token/{token}", Handler: of(h.market, marketByToken)},
+		{Path: "/clob-markets/{condition}", Handler: of(h.condition, h.clobMarket)},
+		{Path: "/prices-history", Handler: wire.Answering(h.pricesHistory)},
+		{Path: "/live-activity/events/{condition}", Handler: of(h.condition, h.latestTrades)},
+		{Path: "/markets/live-activity/{condition}", Handler: of(h.condition, h.latestTrades)},
 		{Path: "/rewards/markets/current", Handler: wire.Always(wire.EmptyPage)},
-		{Path: "/rewards/markets/{condition}", Handler: h.noRewards},
+		{Path: "/rewards/markets/{condition}", Handler: of(h.condition, noRewards)},
 		{Path: "/rebates/current", Handler: wire.Always(wire.EmptyList)},
 		{Path: "/rfq/config", Handler: wire.Always(noQuotes)},
-		{Path: "/openapi.json", Handler: h.describeRoutes},
+		{Path: "/openapi.json", Handler: wire.Always(description)},
 	}
 }
 
 // posts are the public routes that answer POST: questions about many tokens at once.
 func (h *Handler) posts() []wire.Route {
 	return []wire.Route{
-		{Path: "/books", Handler: h.posted(h.books)},
-		{Path: "/midpoints", Handler: h.posted(h.midpoints)},
-		{Path: "/prices", Handler: h.posted(h.prices)},
-		{Path: "/spreads", Handler: h.posted(h.spreads)},
-		{Path: "/last-trades-prices", Handler: h.posted(h.lastTrades)},
-		{Path: "/batch-prices-history", Handler: h.batchHistory},
+		{Path: "/books", Handler: posted(h.books)},
+		{Path: "/midpoints", Handler: posted(h.bests(midpoint))},
+		{Path: "/prices", Handler: posted(h.prices)},
+		{Path: "/spreads", Handler: posted(h.bests(spread))},
+		{Path: "/last-trades-prices", Handler: posted(h.lastTrades)},
+		{Path: "/batch-prices-history", Handler: wire.Answering(h.batchHistory)},
 	}
 }
 
 // Account answers a request of the owner of an API key, whose request the caller has authenticated.
-// dialect is the prefix of its headers: SVC_, POLY_ or KUEST_.
-func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string) {
-	h.account.Serve(ctx, owner, wire.Dialect(dialect))
+func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect) {
+	h.account.Serve(ctx, owner, dialect)
 }
 
 // Public answers a request that needs no key.
 func (h *Handler) Public(ctx *fasthttp.RequestCtx) { h.public.Handler(ctx) }
 
-// Market data is nobody's secret: any web page may read it.
+// Any web page may read market data.
 var (
 	allowOrigin = []byte(fasthttp.HeaderAccessControlAllowOrigin)
 	anyOrigin   = []byte("*")
@@ -231,7 +229,7 @@ func preflight(ctx *fasthttp.RequestCtx) {
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-// open lets pages of any origin read the answer, whatever it is.
+// open lets pages of any origin read the answers of handler.
 func open(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.SetCanonical(allowOrigin, anyOrigin)

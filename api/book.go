@@ -13,8 +13,8 @@ import (
 	"clobd/engine/view"
 )
 
-// book answers GET /book. The bytes are those that the Snapshot keeps: built at most once, shared
-// by all who ask, never copied here.
+// book answers GET /book with the bytes that the Snapshot keeps. They are built at most once, shared
+// by all requests and never copied here.
 func (h *Handler) book(ctx *fasthttp.RequestCtx) {
 	s, o, refused := h.snapshot(ctx)
 	if refused != nil {
@@ -24,46 +24,38 @@ func (h *Handler) book(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, s.Text(o, renderBook))
 }
 
-// maxBooksBytes bounds the answer to POST /books: as much as 500 books have that are full at every
-// cent, and far more than most have.
+// maxBooksBytes bounds the answer to POST /books. 500 books with orders at every cent fit.
 const maxBooksBytes = 4 << 20
 
-// What stands around the books of an answer.
+// The bytes between the books of an answer.
 var (
 	openArray  = []byte("[")
 	comma      = []byte(",")
 	closeArray = []byte("]")
 )
 
-// books answers POST /books: the books of all tokens asked for that have one, in that order, each
-// once. They go out as the Snapshots keep them: while a client is slow to read, the node holds
-// what other answers share, and no copy.
+// books answers POST /books with the books of all tokens that have one, in the order asked for, each
+// once. The answer refers to the bytes of the Snapshots: a slow reader costs the node no copy.
 func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
-	seen := make(map[engine.Token]struct{}, len(asked))
 	parts, size := append(make(net.Buffers, 0, 2+2*len(asked)), openArray), 2
-	for i := range asked {
-		token := asked[i].token
-		s, o, known := h.o.Board.Book(token)
-		if _, twice := seen[token]; twice || !known {
-			continue
-		}
-		seen[token] = struct{}{}
+	h.eachBook(asked, func(_ engine.Token, s *view.Snapshot, o engine.Outcome) bool {
 		if len(parts) > 1 {
 			parts, size = append(parts, comma), size+1
 		}
 		book := s.Text(o, renderBook)
-		if size += len(book); size > maxBooksBytes {
-			errTooLong.Send(ctx)
-			return
-		}
-		parts = append(parts, book)
+		parts, size = append(parts, book), size+len(book)
+		return size <= maxBooksBytes
+	})
+	if size > maxBooksBytes {
+		errTooLong.Send(ctx)
+		return
 	}
 	parts = append(parts, closeArray)
 	ctx.SetContentType(wire.JSON)
 	ctx.Response.SetBodyStream(&parts, size)
 }
 
-// snapshot finds the book of the token that the query names, or says why there is none.
+// snapshot finds the book of the token that the query names.
 func (h *Handler) snapshot(
 	ctx *fasthttp.RequestCtx,
 ) (*view.Snapshot, engine.Outcome, *wire.Refusal) {
@@ -84,10 +76,9 @@ type priceLevel struct {
 	size  engine.Size
 }
 
-// Sizes to begin with: most levels are shorter than the first, the rest of a book than the second.
 const (
-	levelBytes = 40
-	frameBytes = 512
+	levelBytes = 40  // most levels are shorter
+	frameBytes = 512 // the rest of a book is shorter
 )
 
 // hashBytes is the length of a book's hash as text.
@@ -159,8 +150,8 @@ func appendReversed(b []byte, levels []priceLevel) []byte {
 	return append(b, ']')
 }
 
-// bookHash is the hash of a book: SHA-1, in hex, of its compact JSON in which the hash is "". It
-// tells versions of a book apart and secures nothing; public clients compute the same.
+// bookHash is the SHA-1, in hex, of a book's compact JSON with an empty hash. Public clients compute
+// the same to tell versions of a book apart; it secures nothing.
 func bookHash(compact []byte) (text [hashBytes]byte) {
 	sum := sha1.Sum(compact)
 	hex.Encode(text[:], sum[:])

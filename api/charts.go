@@ -21,25 +21,25 @@ type span struct {
 	most     int64 // points
 }
 
-// windows are the lengths of time that have a name. The two that have no beginning are not here.
+// windows are the lengths of the named intervals, except max and all, which have none.
 var windows = map[string]time.Duration{
 	"1m": time.Minute, "5m": 5 * time.Minute, "15m": 15 * time.Minute, "1h": time.Hour,
 	"6h": 6 * time.Hour, "1d": 24 * time.Hour, "1w": 7 * 24 * time.Hour,
 }
 
-// steps are the distances that points are kept at, the last one aligned to noon and midnight.
+// steps are the distances between points in the index. The last is aligned to noon and midnight.
 var steps = [...]time.Duration{
 	time.Minute, 5 * time.Minute, 30 * time.Minute, 3 * time.Hour, 12 * time.Hour,
 }
 
-// maxPoints bounds the charts of one answer: a window with more steps than its share of this is
-// drawn in larger ones. Thirty days of minutes fit.
+// maxPoints bounds the points of one answer. A chart that would have more than its share is drawn in
+// larger steps. Thirty days of minutes fit.
 const maxPoints = 43_200
 
 // maxCharts is how many charts one request may ask for.
 const maxCharts = 20
 
-// chartQuery is which window a request asks for, as written. Zero is: not said.
+// chartQuery is the window that a request asks for, as written.
 type chartQuery struct {
 	interval          string
 	start, end        int64 // unix seconds
@@ -48,19 +48,16 @@ type chartQuery struct {
 	hasFidelity, junk bool
 }
 
-// pricesHistory answers GET /prices-history: the midpoints of a token over time. The token is
-// called market.
-func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) {
+// pricesHistory tells the midpoints of a token over time. The parameter market is the token.
+func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	id := wire.Parameter(ctx, "market", "token_id", "tokenId")
 	token, ok := engine.ParseToken(id)
 	if !ok {
-		errCharted.Send(ctx)
-		return
+		return nil, errCharted
 	}
 	m, o, ok := h.o.Board.Directory.Token(token)
 	if !ok {
-		wire.ErrNoMarket.Send(ctx)
-		return
+		return nil, wire.ErrNoMarket
 	}
 	var w chartQuery
 	w.interval = wire.Parameter(ctx, "interval")
@@ -69,19 +66,15 @@ func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) {
 	w.fidelity, w.hasFidelity = w.number(wire.Parameter(ctx, "fidelity"))
 	s, refused := h.span(&w)
 	if refused != nil {
-		refused.Send(ctx)
-		return
+		return nil, refused
 	}
 	s.most = maxPoints
 	b := append(make([]byte, 0, 4096), `{"history":`...)
-	if b, refused = h.appendChart(b, m, o, s); refused != nil {
-		refused.Send(ctx)
-		return
-	}
-	wire.AnswerRaw(ctx, wire.CloseObject(b))
+	b, refused = h.appendChart(b, m, o, s)
+	return wire.CloseObject(b), refused
 }
 
-// number reads a whole number, and notes if it is none.
+// number reads a whole number and sets junk if s is something else.
 func (w *chartQuery) number(s string) (n int64, given bool) {
 	if s == "" {
 		return 0, false
@@ -91,9 +84,9 @@ func (w *chartQuery) number(s string) (n int64, given bool) {
 	return n, true
 }
 
-// batchHistory answers POST /batch-prices-history: the same for up to 20 tokens at once, by token
-// id. A token without a market is left out.
-func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
+// batchHistory does the same for up to 20 tokens at once, by token id. Tokens without a market are
+// left out.
+func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	var body struct {
 		Markets  []string `json:"markets"`
 		Start    *int64   `json:"start_ts"`
@@ -102,29 +95,18 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 		Fidelity *int64   `json:"fidelity"`
 	}
 	if json.Unmarshal(ctx.PostBody(), &body) != nil {
-		errBatch.Send(ctx)
-		return
+		return nil, errBatch
 	}
-	if n := len(body.Markets); n == 0 {
-		errNoCharts.Send(ctx)
-		return
-	} else if n > maxCharts {
-		errBatchSize.Send(ctx)
-		return
+	if len(body.Markets) == 0 {
+		return nil, errNoCharts
+	}
+	if len(body.Markets) > maxCharts {
+		return nil, errBatchSize
 	}
 	w := chartQuery{interval: body.Interval}
-	for _, given := range []struct {
-		from *int64
-		to   *int64
-		has  *bool
-	}{
-		{body.Start, &w.start, &w.hasStart}, {body.End, &w.end, &w.hasEnd},
-		{body.Fidelity, &w.fidelity, &w.hasFidelity},
-	} {
-		if given.from != nil {
-			*given.to, *given.has = *given.from, true
-		}
-	}
+	w.start, w.hasStart = given(body.Start)
+	w.end, w.hasEnd = given(body.End)
+	w.fidelity, w.hasFidelity = given(body.Fidelity)
 	s, refused := h.span(&w)
 	s.most = maxPoints / int64(len(body.Markets))
 	b := append(make([]byte, 0, 16384), `{"history":{`...)
@@ -135,29 +117,26 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) {
 		case refused != nil:
 		case !ok:
 			refused = errChartedAll
-		case !slices.Contains(told, token): // which may be written in several ways
+		case !slices.Contains(told, token): // one token may be written in several ways
 			told = append(told, token)
-			b, refused = h.appendNamed(b, token, s)
+			if m, o, known := h.o.Board.Directory.Token(token); known {
+				b, refused = h.appendChart(wire.AppendTokenKey(b, token), m, o, s)
+			}
 		}
 	}
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
-	wire.AnswerRaw(ctx, append(b, '}', '}'))
+	return append(b, '}', '}'), refused
 }
 
-// appendNamed appends the chart of one token under its id, if it has a market.
-func (h *Handler) appendNamed(b []byte, token engine.Token, s span) ([]byte, *wire.Refusal) {
-	m, o, ok := h.o.Board.Directory.Token(token)
-	if !ok {
-		return b, nil
+// given is the number that p points to; has is false if p is nil.
+func given(p *int64) (n int64, has bool) {
+	if p == nil {
+		return 0, false
 	}
-	return h.appendChart(wire.AppendTokenKey(b, token), m, o, s)
+	return *p, true
 }
 
-// span decides the window. An interval ends now; so does a start whose end is left out, or yet to
-// come. A window that has yet to begin, by a clock that is ahead of this one for example, is empty.
+// span decides the window. A named interval ends now, and so does a window without an end or with
+// one in the future. A window that begins in the future is empty: the client's clock may be ahead.
 func (h *Handler) span(w *chartQuery) (s span, refused *wire.Refusal) {
 	s.to = h.now()
 	if w.hasFidelity && w.fidelity < 1 {
@@ -194,16 +173,15 @@ func (h *Handler) span(w *chartQuery) (s span, refused *wire.Refusal) {
 	return s, nil
 }
 
-// finePoints is how many points a window has at most whose step is not asked for: a day of minutes.
+// finePoints bounds the points of a window whose step the request does not name: a day of minutes.
 const finePoints = 1440
 
-// count is how many steps a window has.
 func (s *span) count(step time.Duration) int64 {
 	return int64(s.to-s.from) / step.Milliseconds()
 }
 
-// appendChart appends the points of an outcome. What would be too many of them is drawn in larger
-// steps, but not because of the time before the first one.
+// appendChart appends the points of an outcome. If they are too many, the window first loses the
+// time before the first known price, and then its steps become larger.
 func (h *Handler) appendChart(
 	b []byte, m *view.Market, o engine.Outcome, s span,
 ) ([]byte, *wire.Refusal) {
@@ -229,13 +207,12 @@ func (h *Handler) appendChart(
 	return appendPoints(b, points, o), nil
 }
 
-// asNow is how long ago the end of a window may be that counts as now: clients write it in whole
-// seconds, by their own clock.
+// asNow is the age up to which the end of a window counts as now: clients write whole seconds of
+// their own clock.
 const asNow = engine.Time(2_000)
 
-// charted reads the points of a window. If the window ends now, its last point is the price so
-// far in the running minute. If it ends in the past, its last point is the price known at that
-// time.
+// charted reads the points of a window. The last point is the price at the end of the window; if the
+// window ends now, that is the latest price of the running minute.
 func (h *Handler) charted(no engine.MarketNo, s span) ([]history.PricePoint, error) {
 	const minute = engine.Time(60_000)
 	if s.to < s.from {

@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/scripts/openapi"
 )
@@ -92,7 +93,7 @@ func (s *script) door(ctx *fasthttp.RequestCtx) {
 		s.handler.Public(ctx)
 		return
 	}
-	s.handler.Account(ctx, trader(owner), dialect)
+	s.handler.Account(ctx, trader(owner), wire.Dialect(dialect))
 }
 
 // run does what one block says.

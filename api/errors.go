@@ -6,7 +6,7 @@ import (
 	"clobd/api/wire"
 )
 
-// The errors of the routes below.
+// The refusals of market data.
 var (
 	errCharted = wire.Refuse(fasthttp.StatusBadRequest, "bad_payload", "Invalid token id",
 		"market must be the id of an outcome token: a decimal number below 2^256")

@@ -12,14 +12,8 @@ import (
 	"clobd/journal/history"
 )
 
-// latestTrades answers GET /live-activity/events/{condition} and its other path,
-// /markets/live-activity/{condition}: the newest trades of a market as their takers made them.
-func (h *Handler) latestTrades(ctx *fasthttp.RequestCtx) {
-	m, refused := h.condition(ctx)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
+// latestTrades lists the newest trades of a market from the view of their takers.
+func (h *Handler) latestTrades(ctx *fasthttp.RequestCtx, m *view.Market) {
 	filter := history.Filter{Market: m.No}
 	rows, _, err := h.o.History.MarketTrades(&filter, history.Page{Limit: wire.PageLimit})
 	if err != nil {

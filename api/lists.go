@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -20,18 +21,35 @@ type tokenQuery struct {
 	sided bool
 }
 
-// asking is what answers questions about many tokens.
+// asking answers questions about many tokens.
 type asking func(ctx *fasthttp.RequestCtx, asked []tokenQuery)
 
 // posted reads the questions from the body: an array of objects.
-func (h *Handler) posted(next asking) fasthttp.RequestHandler {
+func posted(next asking) fasthttp.RequestHandler {
+	return next.to(func(ctx *fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal) {
+		return readQuestions(ctx.PostBody())
+	})
+}
+
+// queried reads the questions from the query: token_ids and sides, each a list with commas.
+func queried(next asking) fasthttp.RequestHandler {
+	return next.to(func(ctx *fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal) {
+		args := ctx.QueryArgs()
+		return parseQuestions(wire.Text(args.Peek("token_ids")), wire.Text(args.Peek("sides")))
+	})
+}
+
+// to is the handler that reads questions and answers them, or refuses.
+func (a asking) to(
+	read func(*fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal),
+) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		asked, refused := readQuestions(ctx.PostBody())
+		asked, refused := read(ctx)
 		if refused != nil {
 			refused.Send(ctx)
 			return
 		}
-		next(ctx, asked)
+		a(ctx, asked)
 	}
 }
 
@@ -50,11 +68,8 @@ func readQuestions(body []byte) ([]tokenQuery, *wire.Refusal) {
 	}
 	asked := make([]tokenQuery, len(list))
 	for i := range list {
-		q, id, ok := &asked[i], list[i].Token, false
-		if id == "" {
-			id = list[i].Camel
-		}
-		if q.token, ok = engine.ParseToken(id); !ok {
+		q, ok := &asked[i], false
+		if q.token, ok = engine.ParseToken(cmp.Or(list[i].Token, list[i].Camel)); !ok {
 			return nil, errPayload
 		}
 		if q.sided = list[i].Side != ""; !q.sided {
@@ -67,20 +82,7 @@ func readQuestions(body []byte) ([]tokenQuery, *wire.Refusal) {
 	return asked, nil
 }
 
-// queried reads the questions from the query: token_ids and sides, each a list with commas.
-func (h *Handler) queried(next asking) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		args := ctx.QueryArgs()
-		asked, refused := parseQuestions(wire.Text(args.Peek("token_ids")), wire.Text(args.Peek("sides")))
-		if refused != nil {
-			refused.Send(ctx)
-			return
-		}
-		next(ctx, asked)
-	}
-}
-
-// parseQuestions reads the two lists. There are as many sides as tokens, or none.
+// parseQuestions reads the two lists. sides is empty or as long as tokens.
 func parseQuestions(tokens, sides string) ([]tokenQuery, *wire.Refusal) {
 	n := strings.Count(tokens, ",") + 1
 	if n > maxTokens {

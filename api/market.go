@@ -1,6 +1,7 @@
 package api
 
 import (
+	_ "embed" // the OpenAPI document
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -11,7 +12,31 @@ import (
 	"clobd/engine/view"
 )
 
-// market finds the market of the token in the path or the query, or says why there is none.
+// noQuotes is the configuration of quotes on request, which the node does not offer.
+var noQuotes = []byte(`{"enabled":false}`)
+
+// description is the OpenAPI document of the whole node, including the routes of ingress. The tests
+// of api and ingress hold every answer against it.
+//
+//go:embed openapi.json
+var description []byte
+
+// of is the handler that finds a market and answers about it, or refuses.
+func of(
+	find func(*fasthttp.RequestCtx) (*view.Market, *wire.Refusal),
+	answer func(*fasthttp.RequestCtx, *view.Market),
+) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		m, refused := find(ctx)
+		if refused != nil {
+			refused.Send(ctx)
+			return
+		}
+		answer(ctx, m)
+	}
+}
+
+// market finds the market of the token in the path or the query.
 func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal) {
 	id, inPath := ctx.UserValue("token").(string)
 	if !inPath {
@@ -28,10 +53,9 @@ func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal)
 	return m, nil
 }
 
-// condition finds the market whose condition the path names, or says why there is none.
+// condition finds the market whose condition is in the path.
 func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal) {
-	id, _ := ctx.UserValue("condition").(string)
-	c, ok := engine.ParseCondition(id)
+	c, ok := engine.ParseCondition(wire.InPath(ctx, "condition"))
 	if !ok {
 		return nil, wire.ErrCondition
 	}
@@ -42,33 +66,26 @@ func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refus
 	return m, nil
 }
 
-// tickSize answers GET /tick-size: the price step as a JSON number, which clients turn into text.
-func (h *Handler) tickSize(ctx *fasthttp.RequestCtx) {
-	m, refused := h.market(ctx)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
+// noRewards answers with a page without rewards.
+func noRewards(ctx *fasthttp.RequestCtx, _ *view.Market) { wire.AnswerRaw(ctx, wire.EmptyPage) }
+
+// tickSize answers with the price step as a JSON number.
+func tickSize(ctx *fasthttp.RequestCtx, m *view.Market) {
 	var room [48]byte
 	b := append(room[:0], `{"minimum_tick_size":`...)
 	b = engine.AppendDecimal(b, int64(m.Tick), 4)
 	wire.Answer(ctx, append(b, '}'))
 }
 
-// negRisk answers GET /neg-risk: which of the two exchange contracts orders must be signed for.
-func (h *Handler) negRisk(ctx *fasthttp.RequestCtx) {
-	m, refused := h.market(ctx)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
+// negRisk tells which of the two exchange contracts orders must be signed for.
+func negRisk(ctx *fasthttp.RequestCtx, m *view.Market) {
 	var room [32]byte
 	b := append(room[:0], `{"neg_risk":`...)
 	b = strconv.AppendBool(b, m.NegRisk)
 	wire.Answer(ctx, append(b, '}'))
 }
 
-// feeRate answers GET /fee-rate, of one token or, without one, what a market has that sets no fee.
+// feeRate tells the fees of a token, or without a token those of a market that sets none.
 func (h *Handler) feeRate(ctx *fasthttp.RequestCtx) {
 	var fee engine.Fee
 	if ctx.UserValue("token") != nil || wire.QueryToken(ctx) != "" {
@@ -83,8 +100,8 @@ func (h *Handler) feeRate(ctx *fasthttp.RequestCtx) {
 	wire.Answer(ctx, appendFeeRate(append(room[:0], '{'), fee))
 }
 
-// appendFeeRate appends a schedule in three forms: base_fee, in basis points, is what orders of the
-// first version sign as their maximum; fd and fee_schedule say the same to clients of two kinds.
+// appendFeeRate appends a schedule in three forms. base_fee, in basis points, is the maximum that
+// orders of the first version sign; fd and fee_schedule say the same to two kinds of clients.
 func appendFeeRate(b []byte, fee engine.Fee) []byte {
 	b = strconv.AppendUint(wire.AppendKey(b, "base_fee"), uint64(fee.Rate), 10)
 	b = appendFeeDetails(wire.AppendKey(b, "fd"), fee)
@@ -111,13 +128,8 @@ func exponent(fee engine.Fee) uint64 {
 	return uint64(fee.Exponent)
 }
 
-// marketByToken answers GET /markets-by-token/{token}: the condition and both of its tokens.
-func (h *Handler) marketByToken(ctx *fasthttp.RequestCtx) {
-	m, refused := h.market(ctx)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
+// marketByToken tells the condition of a token and both tokens of the condition.
+func marketByToken(ctx *fasthttp.RequestCtx, m *view.Market) {
 	b := append(make([]byte, 0, 320), '{')
 	b = wire.AppendHexField(b, "condition_id", m.Condition[:])
 	b = wire.AppendTokenField(b, "primary_token_id", m.Tokens[0])
@@ -125,14 +137,9 @@ func (h *Handler) marketByToken(ctx *fasthttp.RequestCtx) {
 	wire.Answer(ctx, wire.CloseObject(b))
 }
 
-// clobMarket answers GET /clob-markets/{condition}: what a client must know before it signs, with
-// the short keys that it reads. Numbers are JSON numbers here.
-func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx) {
-	m, refused := h.condition(ctx)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
+// clobMarket tells what a client must know before it signs an order, with short keys and with
+// numbers as JSON numbers.
+func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx, m *view.Market) {
 	b := append(make([]byte, 0, 512), '{')
 	b = wire.AppendHexField(b, "c", m.Condition[:])
 	b = append(wire.AppendKey(b, "t"), '[')
@@ -150,8 +157,7 @@ func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx) {
 	b = strconv.AppendUint(wire.AppendKey(b, "tbf"), uint64(m.Fee.Rate), 10)
 	b = append(b, `,"r":null`...) // no rewards
 	b = strconv.AppendBool(wire.AppendKey(b, "ao"), gamma.Accepts(h.o.Board, m))
-	// No delay, no quotes on request, no age that an order must reach. The start of a game (gst) is a
-	// text where it is known, which it is not here.
+	// No delay, no quotes on request, no least age of an order. The start of a game (gst) is unknown.
 	b = append(b, `,"sd":0,"rfqe":false,"ibce":false,"oas":0`...)
 	wire.Answer(ctx, append(b, `,"creator":""}`...))
 }

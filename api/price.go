@@ -10,68 +10,60 @@ import (
 	"clobd/engine/view"
 )
 
-// ofBest appends what is made of the best prices of a book.
-type ofBest func(b []byte, bid, ask engine.Price) []byte
+// tokenBytes is room for a token id, a price and the JSON around them.
+const tokenBytes = 112
 
-// midpoint answers GET /midpoint.
-func (h *Handler) midpoint(ctx *fasthttp.RequestCtx) {
-	if bid, ask, ok := h.best(ctx, errOneSided); ok {
-		var room [32]byte
-		b := appendMidpoint(append(room[:0], `{"mid":"`...), bid, ask)
-		wire.Answer(ctx, append(b, '"', '}'))
-	}
-}
+// ofBest computes a figure from the best prices of a book: v / 10^digits.
+type ofBest func(bid, ask engine.Price) (v int64, digits int)
 
-// midpoints answers GET and POST /midpoints: an object by token id, without those that have none.
-func (h *Handler) midpoints(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
-	h.bestOf(ctx, asked, appendMidpoint)
-}
+// midpoint is exact: the mean of two prices of four digits has five.
+func midpoint(bid, ask engine.Price) (v int64, digits int) { return (int64(bid) + int64(ask)) * 5, 5 }
 
-// appendMidpoint appends what is halfway between the best prices, exactly: two prices of four
-// digits have a mean of five.
-func appendMidpoint(b []byte, bid, ask engine.Price) []byte {
-	return engine.AppendDecimal(b, (int64(bid)+int64(ask))*5, 5)
-}
+func spread(bid, ask engine.Price) (v int64, digits int) { return int64(ask) - int64(bid), 4 }
 
-// spread answers GET /spread.
-func (h *Handler) spread(ctx *fasthttp.RequestCtx) {
-	if bid, ask, ok := h.best(ctx, errNoSpread); ok {
-		var room [32]byte
-		b := appendSpread(append(room[:0], `{"spread":"`...), bid, ask)
-		wire.Answer(ctx, append(b, '"', '}'))
-	}
-}
-
-// spreads answers POST /spreads: an object by token id, without those that have none.
-func (h *Handler) spreads(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
-	h.bestOf(ctx, asked, appendSpread)
-}
-
-// appendSpread appends how far the best prices are from each other.
-func appendSpread(b []byte, bid, ask engine.Price) []byte {
-	return engine.AppendDecimal(b, int64(ask)-int64(bid), 4)
-}
-
-// best finds the best prices of the book that is asked for. It answers itself if there are none.
-func (h *Handler) best(
-	ctx *fasthttp.RequestCtx, none *wire.Refusal,
-) (bid, ask engine.Price, ok bool) {
-	s, o, refused := h.snapshot(ctx)
-	if refused == nil {
-		if bid, ask = s.Best(o); bid != 0 && ask != 0 {
-			return bid, ask, true
+// best answers with a figure of one book under a key, or with none if a side of the book is empty.
+func (h *Handler) best(key string, figure ofBest, none *wire.Refusal) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		s, o, refused := h.snapshot(ctx)
+		if refused != nil {
+			refused.Send(ctx)
+			return
 		}
-		refused = none
+		bid, ask := s.Best(o)
+		if bid == 0 || ask == 0 {
+			none.Send(ctx)
+			return
+		}
+		var room [32]byte
+		v, digits := figure(bid, ask)
+		wire.Answer(ctx, wire.CloseObject(
+			wire.AppendDecimalField(append(room[:0], '{'), key, v, digits)))
 	}
-	refused.Send(ctx)
-	return 0, 0, false
 }
 
-// bestOf answers with an object that holds, for each token with orders on both sides of its book,
-// what is made of its best prices. A token that is asked for twice is there once.
-func (h *Handler) bestOf(ctx *fasthttp.RequestCtx, asked []tokenQuery, value ofBest) {
+// bests answers with an object that holds a figure for each token with orders on both sides of its
+// book, once however often the token is asked for.
+func (h *Handler) bests(figure ofBest) asking {
+	return func(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
+		b := append(make([]byte, 0, 2+tokenBytes*len(asked)), '{')
+		h.eachBook(asked, func(token engine.Token, s *view.Snapshot, o engine.Outcome) bool {
+			if bid, ask := s.Best(o); bid != 0 && ask != 0 {
+				v, digits := figure(bid, ask)
+				b = append(wire.AppendTokenKey(b, token), '"')
+				b = append(engine.AppendDecimal(b, v, digits), '"')
+			}
+			return true
+		})
+		wire.Answer(ctx, wire.CloseObject(b))
+	}
+}
+
+// eachBook calls each with the books of the tokens that have one, in the order asked for and each
+// once, until each returns false.
+func (h *Handler) eachBook(
+	asked []tokenQuery, each func(engine.Token, *view.Snapshot, engine.Outcome) bool,
+) {
 	seen := make(map[engine.Token]struct{}, len(asked))
-	b := append(make([]byte, 0, 2+tokenBytes*len(asked)), '{')
 	for i := range asked {
 		token := asked[i].token
 		s, o, known := h.o.Board.Book(token)
@@ -79,16 +71,14 @@ func (h *Handler) bestOf(ctx *fasthttp.RequestCtx, asked []tokenQuery, value ofB
 			continue
 		}
 		seen[token] = struct{}{}
-		if bid, ask := s.Best(o); bid != 0 && ask != 0 {
-			b = append(wire.AppendTokenKey(b, token), '"')
-			b = append(value(b, bid, ask), '"')
+		if !each(token, s, o) {
+			return
 		}
 	}
-	wire.Answer(ctx, wire.CloseObject(b))
 }
 
-// price answers GET /price: what a taker on that side would pay or get for the next share, "0" if
-// nobody rests on the other side.
+// price tells what a taker on that side would pay or get for the next share, "0" if no order rests
+// on the other side.
 func (h *Handler) price(ctx *fasthttp.RequestCtx) {
 	token, ok := engine.ParseToken(wire.QueryToken(ctx))
 	if !ok {
@@ -111,7 +101,7 @@ func (h *Handler) price(ctx *fasthttp.RequestCtx) {
 	wire.Answer(ctx, append(b, '"', '}'))
 }
 
-// takerPrice is the best price that a taker on that side meets, 0 if nobody rests there.
+// takerPrice is the best price that a taker on that side meets, 0 if there is none.
 func takerPrice(s *view.Snapshot, o engine.Outcome, side engine.Side) engine.Price {
 	bid, ask := s.Best(o)
 	if side == engine.Buy {
@@ -120,8 +110,8 @@ func takerPrice(s *view.Snapshot, o engine.Outcome, side engine.Side) engine.Pri
 	return bid
 }
 
-// prices answers GET and POST /prices: an object by token id of the prices by side, of both sides
-// where none was named. Tokens without a book are left out.
+// prices answers with an object by token id of the prices by side, of both sides where a question
+// names none. Tokens without a book are left out.
 func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	sides := make(map[engine.Token][2]bool, len(asked))
 	for i := range asked {
@@ -139,7 +129,7 @@ func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 		if !first || !known {
 			continue
 		}
-		delete(sides, token) // what was answered is not answered again
+		delete(sides, token) // each token is answered once
 		b = append(wire.AppendTokenKey(b, token), '{')
 		for side := engine.Buy; side <= engine.Sell; side++ {
 			if want[side] {
@@ -151,7 +141,7 @@ func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	wire.Answer(ctx, wire.CloseObject(b))
 }
 
-// lastTrade answers GET /last-trade-price: price and taker's side of the last trade.
+// lastTrade tells the price and the taker's side of the last trade.
 func (h *Handler) lastTrade(ctx *fasthttp.RequestCtx) {
 	s, o, refused := h.snapshot(ctx)
 	if refused != nil {
@@ -172,7 +162,7 @@ func appendLast(b []byte, p engine.Price, side engine.Side) []byte {
 	return wire.AppendField(b, "side", wire.SideText(side))
 }
 
-// lastTrades answers GET and POST /last-trades-prices: an array, without tokens that never traded.
+// lastTrades answers with an array without tokens that never traded.
 func (h *Handler) lastTrades(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	b := append(make([]byte, 0, 2+2*tokenBytes*len(asked)), '[')
 	for i := range asked {
@@ -182,8 +172,7 @@ func (h *Handler) lastTrades(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 		}
 		if p, side, traded := s.Last(o); traded {
 			b = append(wire.AppendComma(b), '{')
-			b = append(wire.AppendKey(b, "token_id"), '"')
-			b = append(asked[i].token.AppendDecimal(b), '"')
+			b = wire.AppendTokenField(b, "token_id", asked[i].token)
 			b = wire.CloseObject(appendLast(b, p, side))
 		}
 	}

@@ -116,7 +116,7 @@ func buildHouse(t testing.TB, change func(*Options)) *house {
 		Public: func(ctx *fasthttp.RequestCtx) {
 			fmt.Fprintf(ctx, "public %s %s", ctx.Method(), ctx.Path())
 		},
-		Account: func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string) {
+		Account: func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect) {
 			fmt.Fprintf(ctx, "account %s %s %s", ctx.Path(), auth.Checksum(owner), dialect)
 		},
 		Past: h.past, Await: func(engine.Sequence, time.Duration) bool { return true },

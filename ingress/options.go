@@ -10,6 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
@@ -30,8 +31,8 @@ type Options struct {
 	// Public serves every route that reads and needs no key.
 	Public func(ctx *fasthttp.RequestCtx)
 	// Account serves every route that reads and needs a key, for the authenticated owner. dialect is
-	// the prefix of its headers.
-	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect string)
+	// that of the owner's headers.
+	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect)
 	// Past looks an order up in the index: its result with its status of today, whether the index
 	// knows it, and the Sequence that the index had reached before the lookup.
 	Past func(id engine.OrderID) (r engine.Receipt, known bool, seen engine.Sequence, err error)

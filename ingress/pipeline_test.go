@@ -15,6 +15,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/ingress/conn"
 )
@@ -40,7 +41,7 @@ func TestWhatFollowsAnOrderNeedsNoSecondPlace(t *testing.T) {
 	var running atomic.Int32
 	var h *house
 	h = newHouse(t, func(o *Options) {
-		o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ string) {
+		o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ wire.Dialect) {
 			running.Store(int32(runningNow(h.server.pool)))
 			ctx.SetBodyString("account")
 		}

@@ -217,5 +217,5 @@ func (s *Server) account(ctx *fasthttp.RequestCtx) {
 		address, dialect = caller.Address, caller.dialect
 	}
 	ctx.Request.URI().SetPath(path)
-	s.options.Account(ctx, address, string(dialect))
+	s.options.Account(ctx, address, dialect)
 }

@@ -8,10 +8,10 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/journal/history"
 )
 
-// What the clients of other exchanges ask for and this one does not have is answered as if there
-// were none of it.
+// Answers about what clients of other exchanges ask for and this exchange does not have.
 var (
 	notScoring  = []byte(`{"scoring":false}`)
 	noneDropped = []byte(`{"deleted":[]}`)
@@ -19,69 +19,58 @@ var (
 		`"builder_maker_flat_fee_bps":0,"builder_taker_fee_share_bps":0}`)
 )
 
-// alwaysTo is always for account routes.
-func alwaysTo(body []byte) accountHandler {
-	return func(ctx *fasthttp.RequestCtx, _ *caller) { wire.AnswerRaw(ctx, body) }
+// always answers with one body, whatever the query holds.
+func always(body []byte) handler {
+	return func(*fasthttp.RequestCtx, *caller) ([]byte, *wire.Refusal) { return body, nil }
 }
 
-// builderFees answers GET /fees/builder-fees/{code}: builders take nothing here.
-func builderFees(ctx *fasthttp.RequestCtx) {
-	code, _ := ctx.UserValue("code").(string)
-	if !isBuilder(code) {
-		errBuilder.Send(ctx)
-		return
+// builderFees tells the fees of a builder, who takes none here.
+func builderFees(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	var code history.BuilderCode
+	if !engine.ParseHex(code[:], wire.InPath(ctx, "code")) {
+		return nil, errBuilder
 	}
-	wire.AnswerRaw(ctx, noBuilder)
+	return noBuilder, nil
 }
 
-// scoring answers GET /order-scoring: without rewards no order scores.
-func scoring(ctx *fasthttp.RequestCtx, _ *caller) {
-	args := ctx.QueryArgs()
-	id := args.Peek("order_id")
-	if len(id) == 0 {
-		id = args.Peek("orderId")
+// scoring says that an order does not score: there are no rewards.
+func scoring(ctx *fasthttp.RequestCtx, _ *caller) ([]byte, *wire.Refusal) {
+	if _, ok := engine.ParseOrderID(wire.Parameter(ctx, "order_id", "orderId")); !ok {
+		return nil, errOrderID
 	}
-	if _, ok := engine.ParseOrderID(wire.Text(id)); !ok {
-		errOrderID.Send(ctx)
-		return
-	}
-	wire.AnswerRaw(ctx, notScoring)
+	return notScoring, nil
 }
 
 // maxOrders is how many orders one request may ask about.
 const maxOrders = 500
 
-// scorings answers POST /orders-scoring: false for each id of the array.
-func scorings(ctx *fasthttp.RequestCtx, _ *caller) {
+// scorings says false for each order id of the array in the body.
+func scorings(ctx *fasthttp.RequestCtx, _ *caller) ([]byte, *wire.Refusal) {
 	var ids []string
 	if err := json.Unmarshal(ctx.PostBody(), &ids); err != nil || ids == nil {
-		errOrderIDs.Send(ctx)
-		return
+		return nil, errOrderIDs
 	}
 	if len(ids) > maxOrders {
-		errTooManyOrders.Send(ctx)
-		return
+		return nil, errTooManyOrders
 	}
 	seen := make(map[string]struct{}, len(ids))
 	b := append(make([]byte, 0, 2+80*len(ids)), '{')
 	for _, id := range ids {
 		if _, ok := engine.ParseOrderID(id); !ok {
-			errOrderID.Send(ctx)
-			return
+			return nil, errOrderID
 		}
 		if _, twice := seen[id]; !twice {
 			seen[id] = struct{}{}
 			b = append(wire.AppendKey(b, id), "false"...)
 		}
 	}
-	wire.Answer(ctx, wire.CloseObject(b))
+	return wire.CloseObject(b), nil
 }
 
-// dropped answers DELETE /notifications: there is none to drop.
-func dropped(ctx *fasthttp.RequestCtx, _ *caller) {
+// dropped answers a request to delete notifications, of which there are none.
+func dropped(ctx *fasthttp.RequestCtx, _ *caller) ([]byte, *wire.Refusal) {
 	if strings.Trim(wire.Parameter(ctx, "ids"), ", ") == "" {
-		errNoIDs.Send(ctx)
-		return
+		return nil, errNoIDs
 	}
-	wire.AnswerRaw(ctx, noneDropped)
+	return noneDropped, nil
 }

@@ -2,7 +2,6 @@ package account
 
 import (
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -28,7 +27,7 @@ type Options struct {
 	Checksum func(engine.Address) string
 	// JournalID is the id of the journal behind the Board, part of all trade ids.
 	JournalID uint64
-	// Exchanges are the contracts that orders may be signed for: all have an allowance without bounds.
+	// Exchanges are the contracts that orders may be signed for. Each has an unlimited allowance.
 	Exchanges []engine.Address
 	// Await waits until the index holds a Sequence and reports whether it does.
 	Await func(engine.Sequence) bool
@@ -45,73 +44,71 @@ type Account struct {
 
 // New makes an Account.
 func New(o Options) *Account {
-	h := &Account{o: o}
-	h.routes = h.privateRoutes()
-	return h
+	a := &Account{o: o}
+	a.routes = a.privateRoutes()
+	return a
 }
 
 // caller is who an account request comes from.
 type caller struct {
 	address engine.Address
 	dialect wire.Dialect
-	no      engine.WalletNo   // 0: nothing was ever paid to it, nor linked
-	wallets []engine.WalletNo // linked to it, in the order in which they were
+	no      engine.WalletNo   // 0: the caller never had money or a linked wallet
+	wallets []engine.WalletNo // linked to the caller, the oldest link first
 }
 
-// accountHandler answers one account path.
-type accountHandler func(ctx *fasthttp.RequestCtx, c *caller)
+// handler answers the requests of one account path: the body, or why there is none.
+type handler func(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refusal)
 
-// privateRoute is what one account path answers, by method.
+// privateRoute is the handlers of one account path, by method; GET answers HEAD as well.
 type privateRoute struct {
-	get, post, del accountHandler
+	by map[string]handler
 	// indexed routes read the index: they wait until it holds the caller's latest write.
 	indexed bool
 }
 
-// accountOrder is what the one account path that ends in an id holds before it.
-const accountOrder = "/data/order/"
+// The one account path that ends in an id: what stands before the id, and its name in the table.
+const (
+	orderPath  = "/data/order/"
+	orderRoute = orderPath + "{id}"
+)
 
 // privateRoutes is the table of the account routes, each also under /clob.
-func (h *Account) privateRoutes() map[string]privateRoute {
+func (a *Account) privateRoutes() map[string]privateRoute {
+	get := func(h handler) map[string]handler { return map[string]handler{"GET": h} }
 	return map[string]privateRoute{
-		accountOrder:                {get: h.order, indexed: true},
-		"/data/orders":              {get: h.orders, post: h.lookups, indexed: true},
-		"/data/trades":              {get: h.trades, indexed: true},
-		"/data/volumes":             {post: h.volumes, indexed: true},
-		"/balance-allowance":        {get: h.balance, indexed: true},
-		"/balance-allowance/update": {get: h.balance, indexed: true},
+		orderRoute:                  {get(a.order), true},
+		"/data/orders":              {map[string]handler{"GET": a.orders, "POST": a.lookups}, true},
+		"/data/trades":              {get(a.trades), true},
+		"/data/volumes":             {map[string]handler{"POST": a.volumes}, true},
+		"/balance-allowance":        {get(a.balance), true},
+		"/balance-allowance/update": {get(a.balance), true}, // there is nothing to refresh
 
-		"/order-scoring":             {get: scoring},
-		"/orders-scoring":            {post: scorings},
-		"/notifications":             {get: alwaysTo(wire.EmptyList), del: dropped},
-		"/data/pre-migration-orders": {get: alwaysTo(wire.EmptyPage)},
-		"/rewards/user":              {get: alwaysTo(wire.EmptyPage)},
-		"/rewards/user/total":        {get: alwaysTo(wire.EmptyList)},
-		"/rewards/user/percentages":  {get: alwaysTo(wire.EmptyObject)},
-		"/rewards/user/markets":      {get: alwaysTo(wire.EmptyPage)},
+		"/order-scoring":  {get(scoring), false},
+		"/orders-scoring": {map[string]handler{"POST": scorings}, false},
+		"/notifications": {map[string]handler{
+			"GET": always(wire.EmptyList), "DELETE": dropped}, false},
+		"/data/pre-migration-orders": {get(always(wire.EmptyPage)), false},
+		"/rewards/user":              {get(always(wire.EmptyPage)), false},
+		"/rewards/user/total":        {get(always(wire.EmptyList)), false},
+		"/rewards/user/percentages":  {get(always(wire.EmptyObject)), false},
+		"/rewards/user/markets":      {get(always(wire.EmptyPage)), false},
 	}
 }
 
 // Routes are the public routes about builders, each also under /clob.
-func (h *Account) Routes() []wire.Route {
+func (a *Account) Routes() []wire.Route {
 	return []wire.Route{
-		{Path: "/fees/builder-fees/{code}", Handler: builderFees},
-		{Path: "/builder/trades", Handler: h.builderTrades},
+		{Path: "/fees/builder-fees/{code}", Handler: wire.Answering(builderFees)},
+		{Path: "/builder/trades", Handler: wire.Answering(a.builderTrades)},
 	}
 }
 
 // Private names the routes that need a key, as a method, a space and a path.
-func (h *Account) Private() (routes []string) {
-	for path, r := range h.routes {
-		if path == accountOrder {
-			path += "{id}"
-		}
-		for method, handler := range map[string]accountHandler{
-			"GET": r.get, "POST": r.post, "DELETE": r.del,
-		} {
-			if handler != nil {
-				routes = append(routes, method+" "+path)
-			}
+func (a *Account) Private() (routes []string) {
+	for path, r := range a.routes {
+		for method := range r.by {
+			routes = append(routes, method+" "+path)
 		}
 	}
 	return routes
@@ -119,61 +116,51 @@ func (h *Account) Private() (routes []string) {
 
 // Serve answers a request of the owner of an API key, whose request the caller has authenticated.
 // dialect is that of its headers.
-func (h *Account) Serve(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect) {
+func (a *Account) Serve(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect) {
 	path := strings.TrimPrefix(wire.Text(ctx.URI().PathOriginal()), "/clob")
-	if strings.HasPrefix(path, accountOrder) {
-		path = accountOrder
+	if strings.HasPrefix(path, orderPath) {
+		path = orderRoute
 	}
-	route, known := h.routes[path]
+	route, known := a.routes[path]
 	if !known {
 		wire.NotFound(ctx)
 		return
 	}
-	serve := route.method(ctx)
+	method := wire.Text(ctx.Method())
+	if method == fasthttp.MethodHead {
+		method = fasthttp.MethodGet
+	}
+	serve := route.by[method]
 	if serve == nil {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, route.allow())
 		wire.WrongMethod(ctx)
 		return
 	}
-	c := h.caller(owner, dialect)
-	if route.indexed && !h.await(c) {
+	c := a.caller(owner, dialect)
+	if route.indexed && !a.await(c) {
 		errLagging.Send(ctx)
 		return
 	}
-	serve(ctx, c)
-}
-
-// method is what answers the request's method, nil if nothing does.
-func (r *privateRoute) method(ctx *fasthttp.RequestCtx) accountHandler {
-	switch {
-	case ctx.IsGet() || ctx.IsHead():
-		return r.get
-	case ctx.IsPost():
-		return r.post
-	case ctx.IsDelete():
-		return r.del
-	}
-	return nil
+	body, refused := serve(ctx, c)
+	wire.Respond(ctx, body, refused)
 }
 
 // allow names the methods that are answered.
 func (r *privateRoute) allow() string {
 	var names []string
-	if r.get != nil {
-		names = append(names, "GET", "HEAD")
-	}
-	if r.post != nil {
-		names = append(names, "POST")
-	}
-	if r.del != nil {
-		names = append(names, "DELETE")
+	for _, method := range [...]string{"GET", "POST", "DELETE"} {
+		if r.by[method] == nil {
+			continue
+		}
+		if names = append(names, method); method == "GET" {
+			names = append(names, "HEAD")
+		}
 	}
 	return strings.Join(names, ", ")
 }
 
-// caller finds out what an owner has.
-func (h *Account) caller(owner engine.Address, dialect wire.Dialect) *caller {
-	d := h.o.Board.Directory
+func (a *Account) caller(owner engine.Address, dialect wire.Dialect) *caller {
+	d := a.o.Board.Directory
 	c := &caller{address: owner, dialect: dialect}
 	if no, known := d.Wallet(owner); known {
 		c.no, c.wallets = no, d.Owned(no, nil)
@@ -181,16 +168,13 @@ func (h *Account) caller(owner engine.Address, dialect wire.Dialect) *caller {
 	return c
 }
 
-// owns reports whether a wallet is linked to the caller.
-func (c *caller) owns(no engine.WalletNo) bool { return slices.Contains(c.wallets, no) }
-
-// await waits until the index holds every write that the caller was told of, be it through the
-// owner or through one of the wallets, and says whether it does.
-func (h *Account) await(c *caller) bool {
-	d := h.o.Board.Directory
+// await waits until the index holds the last acknowledged write of the caller and of each of its
+// wallets, and reports whether it does.
+func (a *Account) await(c *caller) bool {
+	d := a.o.Board.Directory
 	last := d.LastNamed(c.no)
 	for _, w := range c.wallets {
 		last = max(last, d.LastNamed(w))
 	}
-	return h.o.Await(last)
+	return a.o.Await(last)
 }

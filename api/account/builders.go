@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,12 +14,6 @@ import (
 	"clobd/journal/history"
 )
 
-// isBuilder reports whether s has the form of a builder's code: 32 bytes.
-func isBuilder(s string) bool {
-	var code history.BuilderCode
-	return engine.ParseHex(code[:], s)
-}
-
 // built is which trades of a builder are wanted.
 type built struct {
 	listQuery
@@ -26,48 +21,42 @@ type built struct {
 	no   history.BuilderNo
 }
 
-// builderTrades answers GET /builder/trades: what the orders of a builder traded, newest first. The
-// code is in each of these orders, which their makers have signed; who asks with a builder's key
-// instead has been given the code of that key by the door. Nobody knows whose orders carry the code
-// before they are found, so the index must have come as far as what anybody was told of.
-func (h *Account) builderTrades(ctx *fasthttp.RequestCtx) {
+// builderTrades lists what the orders of a builder traded, newest first. The code of the builder is
+// part of each such order and is signed by its maker. A caller with a builder's key does not write
+// the code: the door fills it in. Any wallet may own such an order, so the read waits until the
+// index holds everything that any client was told.
+func (a *Account) builderTrades(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	var w built
-	refused := h.readBuilt(ctx, &w)
-	if refused == nil && !h.o.Await(h.o.Board.Sequence()) {
+	refused := a.readBuilt(ctx, &w)
+	if refused == nil && !a.o.Await(a.o.Board.Sequence()) {
 		refused = errLagging
 	}
-	if refused == nil {
-		refused = h.numberBuilder(&w)
-	}
 	if refused != nil {
-		refused.Send(ctx)
-		return
+		return nil, refused
 	}
-	b, next, count := wire.BeginPage(make([]byte, 0, 4096)), uint64(0), 0
-	for scan := 0; !w.none && scan < maxScans && count == 0; scan++ {
-		var rows []history.TradeRow
-		var err error
-		rows, next, err = h.o.History.BuilderTrades(w.no, &w.Filter, history.Page{
-			From: w.at.From, Limit: wire.PageLimit})
-		for i := range rows {
-			if err == nil {
-				b, count, err = h.appendBuilt(b, count, &rows[i], &w)
-			}
-		}
-		if err != nil {
-			wire.Internal(h.o.Log, "list the trades of builder", fmt.Sprintf("%x", w.code), err).Send(ctx)
-			return
-		}
-		if w.at.From = next; next == 0 {
-			break
+	var err error
+	if w.no, err = a.o.History.Builder(w.code); err != nil {
+		return nil, wire.Internal(a.o.Log, "look up builder", fmt.Sprintf("%x", w.code), err)
+	}
+	w.none = w.none || w.no == 0
+	rows, next, err := scan(&w.listQuery, func(p history.Page) ([]history.TradeRow, uint64, error) {
+		return a.o.History.BuilderTrades(w.no, &w.Filter, p)
+	}, w.concerns)
+	b, count := wire.BeginPage(make([]byte, 0, 4096)), 0
+	for i := range rows {
+		if err == nil {
+			b, count, err = a.appendBuilt(b, count, &rows[i], &w)
 		}
 	}
-	page := wire.PageSize{Limit: wire.PageLimit, Count: count}
-	wire.AnswerRaw(ctx, wire.EndPage(b, next, wire.EndCursor, page))
+	if err != nil {
+		id := fmt.Sprintf("%x", w.code)
+		return nil, wire.Internal(a.o.Log, "list the trades of builder", id, err)
+	}
+	return endPage(b, next, wire.EndCursor, count), nil
 }
 
 // readBuilt reads the query.
-func (h *Account) readBuilt(ctx *fasthttp.RequestCtx, w *built) *wire.Refusal {
+func (a *Account) readBuilt(ctx *fasthttp.RequestCtx, w *built) *wire.Refusal {
 	code, ok := wire.Parameter(ctx, "builder_code", "builderCode"), false
 	switch {
 	case code == "":
@@ -75,43 +64,36 @@ func (h *Account) readBuilt(ctx *fasthttp.RequestCtx, w *built) *wire.Refusal {
 	case !engine.ParseHex(w.code[:], code):
 		return errBuilder
 	}
+	q := &w.listQuery
 	if w.at, ok = wire.ReadCursor(ctx); !ok {
 		return errTradeParams
 	}
 	w.none = w.at.Past
-	q := &w.listQuery
-	if !h.readMarket(ctx, q) || !h.readToken(ctx, q) || !h.readTrades(ctx, q) {
+	maker := wire.Parameter(ctx, "maker_address")
+	if !a.readMarket(ctx, q) || !a.readToken(ctx, q) || !a.readTrades(ctx, q) ||
+		!a.readWallet(maker, &w.own, q) {
 		return errTradeParams
 	}
-	if maker := wire.Parameter(ctx, "maker_address"); maker != "" {
-		no, known, ok := h.readAddress(maker)
-		if !ok {
-			return errTradeParams
-		}
-		w.own, w.none = no, w.none || !known
-	}
 	return nil
 }
 
-// numberBuilder finds out whether anybody ever traded with the code.
-func (h *Account) numberBuilder(w *built) *wire.Refusal {
-	var err error
-	if w.no, err = h.o.History.Builder(w.code); err != nil {
-		return wire.Internal(h.o.Log, "look up builder", fmt.Sprintf("%x", w.code), err)
-	}
-	w.none = w.none || w.no == 0
-	return nil
-}
-
-// wants reports whether an order that took part in a trade is one of those asked for.
+// wants reports whether the query asks for an order that took part in a trade.
 func (w *built) wants(no history.BuilderNo, wallet engine.WalletNo, o engine.Outcome) bool {
 	return no == w.no && (w.own == 0 || w.own == wallet) && (!w.OneToken || w.Outcome == o)
 }
 
+// concerns reports whether the query asks for any order of a trade.
+func (w *built) concerns(r *history.TradeRow) bool {
+	return w.wants(r.Builder, r.Wallet, r.Outcome) ||
+		slices.ContainsFunc(r.Makers, func(f history.MakerFill) bool {
+			return w.wants(f.Builder, f.Wallet, f.Outcome)
+		})
+}
+
 // appendBuilt appends a trade once for each order of the builder that took part in it.
-func (h *Account) appendBuilt(b []byte, count int, r *history.TradeRow, w *built) (
+func (a *Account) appendBuilt(b []byte, count int, r *history.TradeRow, w *built) (
 	[]byte, int, error) {
-	m := h.o.Board.Directory.Market(r.Market)
+	m := a.o.Board.Directory.Market(r.Market)
 	if m == nil {
 		return b, count, fmt.Errorf("market %d of the trade is not published", r.Market)
 	}
@@ -119,12 +101,12 @@ func (h *Account) appendBuilt(b []byte, count int, r *history.TradeRow, w *built
 	if w.wants(r.Builder, r.Wallet, r.Outcome) {
 		taker := history.MakerFill{Wallet: r.Wallet, Owner: r.Owner, Key: r.Key, Side: r.Side,
 			Outcome: r.Outcome, Price: r.Price, Size: r.Size}
-		b, err = h.appendShare(b, r, &share{m, w, &taker, "TAKER", r.Fee})
+		b, err = a.appendShare(b, r, &share{m, w, &taker, "TAKER", r.Fee})
 		count++
 	}
 	for i := range r.Makers {
 		if f := &r.Makers[i]; err == nil && w.wants(f.Builder, f.Wallet, f.Outcome) {
-			b, err = h.appendShare(b, r, &share{m, w, f, "MAKER", 0})
+			b, err = a.appendShare(b, r, &share{m, w, f, "MAKER", 0})
 			count++
 		}
 	}
@@ -140,16 +122,16 @@ type share struct {
 	fee    engine.Cash
 }
 
-// appendShare appends it in terms of that order's own token. Fees are in collateral, so there is
-// one number for both of theirs.
-func (h *Account) appendShare(b []byte, r *history.TradeRow, s *share) ([]byte, error) {
-	d, f := h.o.Board.Directory, s.fill
+// appendShare appends a share in terms of the order's own token. Fees are in collateral, so fee and
+// feeUsdc are equal.
+func (a *Account) appendShare(b []byte, r *history.TradeRow, s *share) ([]byte, error) {
+	d, f := a.o.Board.Directory, s.fill
 	maker, ok0 := d.Address(f.Wallet)
 	owner, ok1 := d.Address(f.Owner)
 	if !ok0 || !ok1 {
 		return b, fmt.Errorf("wallet %d or owner %d is not published", f.Wallet, f.Owner)
 	}
-	hash := engine.TxHash(h.o.JournalID, r.Sequence, r.Index)
+	hash := engine.TxHash(a.o.JournalID, r.Sequence, r.Index)
 	when := time.UnixMilli(int64(r.Time)).UTC().Format("2006-01-02T15:04:05.000Z")
 	b = append(wire.AppendComma(b), '{')
 	b = wire.AppendUUID(wire.AppendKey(b, "id"), r.ID)
@@ -163,10 +145,10 @@ func (h *Account) appendShare(b []byte, r *history.TradeRow, s *share) ([]byte, 
 	b = wire.AppendDecimalField(b, "sizeUsdc", int64(engine.Cost(f.Size, f.Price)), 6)
 	b = wire.AppendDecimalField(b, "price", int64(f.Price), 4)
 	b = wire.AppendField(b, "status", "CONFIRMED")
-	b = wire.AppendField(b, "outcome", h.o.Catalog().Label(s.market.Condition, f.Outcome))
+	b = wire.AppendField(b, "outcome", a.o.Catalog().Label(s.market.Condition, f.Outcome))
 	b = strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), uint64(f.Outcome), 10)
-	b = wire.AppendField(b, "owner", h.o.KeyID(owner, f.Key))
-	b = wire.AppendField(b, "maker", h.o.Checksum(maker))
+	b = wire.AppendField(b, "owner", a.o.KeyID(owner, f.Key))
+	b = wire.AppendField(b, "maker", a.o.Checksum(maker))
 	b = wire.AppendHexField(b, "transactionHash", hash[:])
 	b = wire.AppendDecimalField(b, "matchTime", int64(r.Time)/1000, 0)
 	b = strconv.AppendUint(wire.AppendKey(b, "bucketIndex"), uint64(r.Index), 10)

@@ -2,6 +2,7 @@ package account
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -15,22 +16,21 @@ import (
 type listQuery struct {
 	history.Filter
 	at   wire.Cursor
-	none bool            // it names something that nobody ever heard of: nothing matches
-	own  engine.WalletNo // only what this wallet of the caller took part in; 0: all of them
+	none bool            // nothing matches: the query names an unknown market, token or wallet
+	own  engine.WalletNo // only what this wallet of the caller took part in; 0: all of its wallets
 }
 
-// readList reads what lists of orders and of trades have in common. It says false if a value has
-// not the form of what it should name.
-func (h *Account) readList(ctx *fasthttp.RequestCtx, c *caller) (w listQuery, ok bool) {
+// readList reads the parameters that lists of orders and of trades share. ok is false if a value
+// has the wrong form; so are the results of the readers below.
+func (a *Account) readList(ctx *fasthttp.RequestCtx, c *caller) (w listQuery, ok bool) {
 	if w.at, ok = wire.ReadCursor(ctx); !ok {
 		return w, false
 	}
 	w.none = c.no == 0 || w.at.Past
-	return w, h.readMarket(ctx, &w) && h.readToken(ctx, &w) && h.readMaker(ctx, c, &w)
+	return w, a.readMarket(ctx, &w) && a.readToken(ctx, &w) && a.readMaker(ctx, c, &w)
 }
 
-// readMarket reads the condition that is asked for.
-func (h *Account) readMarket(ctx *fasthttp.RequestCtx, w *listQuery) bool {
+func (a *Account) readMarket(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	id := wire.Parameter(ctx, "market", "condition_id", "conditionId")
 	if id == "" {
 		return true
@@ -39,7 +39,7 @@ func (h *Account) readMarket(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	if !ok {
 		return false
 	}
-	if m := h.o.Board.Directory.Condition(condition); m != nil {
+	if m := a.o.Board.Directory.Condition(condition); m != nil {
 		w.Market = m.No
 	} else {
 		w.none = true
@@ -47,8 +47,8 @@ func (h *Account) readMarket(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	return true
 }
 
-// readToken reads the token that is asked for. One of another market than asked for has nothing.
-func (h *Account) readToken(ctx *fasthttp.RequestCtx, w *listQuery) bool {
+// readToken reads a token. Nothing matches a token of another market than the query names.
+func (a *Account) readToken(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	id := wire.Parameter(ctx, "asset_id", "assetId", "token_id")
 	if id == "" {
 		return true
@@ -57,7 +57,7 @@ func (h *Account) readToken(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	if !ok {
 		return false
 	}
-	m, o, known := h.o.Board.Directory.Token(token)
+	m, o, known := a.o.Board.Directory.Token(token)
 	if !known || w.Market != 0 && w.Market != m.No {
 		w.none = true
 		return true
@@ -66,21 +66,16 @@ func (h *Account) readToken(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	return true
 }
 
-// readMaker reads maker_address. With an address of their own clients ask for their own rows, with
-// another address for what they traded with its wallet.
-func (h *Account) readMaker(ctx *fasthttp.RequestCtx, c *caller, w *listQuery) bool {
-	id := wire.Parameter(ctx, "maker_address")
-	if id == "" {
-		return true
-	}
-	no, known, ok := h.readAddress(id)
-	switch {
-	case !ok:
+// readMaker reads maker_address. An address of the caller selects what that wallet took part in;
+// any other address selects trades with its wallet as a maker.
+func (a *Account) readMaker(ctx *fasthttp.RequestCtx, c *caller, w *listQuery) bool {
+	var no engine.WalletNo
+	if !a.readWallet(wire.Parameter(ctx, "maker_address"), &no, w) {
 		return false
-	case !known:
-		w.none = true
+	}
+	switch {
 	case no == c.no:
-	case c.owns(no):
+	case slices.Contains(c.wallets, no):
 		w.own = no
 	default:
 		w.Maker = no
@@ -88,18 +83,23 @@ func (h *Account) readMaker(ctx *fasthttp.RequestCtx, c *caller, w *listQuery) b
 	return true
 }
 
-// readAddress reads 0x and 40 hex digits of either letter case and finds the wallet of that
-// address.
-func (h *Account) readAddress(s string) (no engine.WalletNo, known, ok bool) {
-	var a engine.Address
-	if !engine.ParseHex(a[:], s) {
-		return 0, false, false
+// readWallet reads an address, 0x and 40 hex digits of either letter case, and sets no to the number
+// of its wallet. An empty address changes nothing.
+func (a *Account) readWallet(s string, no *engine.WalletNo, w *listQuery) bool {
+	if s == "" {
+		return true
 	}
-	no, known = h.o.Board.Directory.Wallet(a)
-	return no, known, true
+	var address engine.Address
+	if !engine.ParseHex(address[:], s) {
+		return false
+	}
+	var known bool
+	*no, known = a.o.Board.Directory.Wallet(address)
+	w.none = w.none || !known
+	return true
 }
 
-// readOrders reads the rest of what a list of orders may be asked for: id.
+// readOrders reads the parameters that only lists of orders have.
 func (w *listQuery) readOrders(ctx *fasthttp.RequestCtx) (ok bool) {
 	if id := wire.Parameter(ctx, "id"); id != "" {
 		w.ID, ok = engine.ParseOrderID(id)
@@ -108,37 +108,24 @@ func (w *listQuery) readOrders(ctx *fasthttp.RequestCtx) (ok bool) {
 	return true
 }
 
-// readTrades reads the rest of what a list of trades may be asked for: id, taker, maker, before,
-// after.
-func (h *Account) readTrades(ctx *fasthttp.RequestCtx, w *listQuery) bool {
+// readTrades reads the parameters that only lists of trades have.
+func (a *Account) readTrades(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	if id := wire.Parameter(ctx, "id"); id != "" {
 		var ok bool
 		if w.TradeID, ok = parseUUID(id); !ok {
 			return false
 		}
 	}
-	for _, party := range []struct {
-		name string
-		no   *engine.WalletNo
-	}{{"taker", &w.Taker}, {"maker", &w.Maker}} {
-		id := wire.Parameter(ctx, party.name)
-		if id == "" {
-			continue
-		}
-		no, known, ok := h.readAddress(id)
-		if !ok {
-			return false
-		}
-		*party.no, w.none = no, w.none || !known
-	}
-	return w.readTimes(wire.Parameter(ctx, "before"), wire.Parameter(ctx, "after"))
+	return a.readWallet(wire.Parameter(ctx, "taker"), &w.Taker, w) &&
+		a.readWallet(wire.Parameter(ctx, "maker"), &w.Maker, w) &&
+		w.readTimes(wire.Parameter(ctx, "before"), wire.Parameter(ctx, "after"))
 }
 
-// fromMillis is from where up a time counts as milliseconds, as in the headers that sign requests.
+// fromMillis is the least number that counts as a time in milliseconds, as in signed headers.
 const fromMillis = 1_000_000_000_000
 
-// readTimes reads before and after, in unix seconds or milliseconds, both strict. Trades are told
-// the time in whole seconds: what was matched within a second is neither before nor after it.
+// readTimes reads before and after, in unix seconds or milliseconds; both bounds are exclusive.
+// Answers hold whole seconds, so a trade within a second is neither before nor after that second.
 func (w *listQuery) readTimes(before, after string) bool {
 	for _, limit := range []struct {
 		text string
@@ -159,7 +146,7 @@ func (w *listQuery) readTimes(before, after string) bool {
 		}
 	}
 	if before != "" && w.Before == 0 {
-		w.none = true // nothing was before 1970, and 0 would mean any time
+		w.none = true // no trade is older than 1970; Before 0 would mean any time
 	}
 	return true
 }

@@ -1,44 +1,36 @@
 package account
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
 	"clobd/engine"
-	"clobd/engine/view"
 )
 
-// lookups answers POST /data/orders: what became of each order of an array of {orderId}. One that
-// cannot be found does not fail the others: its status says so, a number like that of a response.
-func (h *Account) lookups(ctx *fasthttp.RequestCtx, c *caller) {
+// lookups tells what became of each order of an array of {orderId}. Each entry has a status like
+// that of a response, so an unknown order does not fail the others.
+func (a *Account) lookups(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refusal) {
 	var list []struct {
 		ID    string `json:"orderId"`
 		Upper string `json:"orderID"`
 		Snake string `json:"order_id"`
 	}
 	if err := json.Unmarshal(ctx.PostBody(), &list); err != nil || len(list) == 0 {
-		errLookups.Send(ctx)
-		return
+		return nil, errLookups
 	}
 	if len(list) > maxOrders {
-		errTooManyOrders.Send(ctx)
-		return
+		return nil, errTooManyOrders
 	}
 	b := append(make([]byte, 0, 2+1024*len(list)), '[')
 	for i := range list {
-		id := list[i].ID
-		for _, other := range [...]string{list[i].Upper, list[i].Snake} {
-			if id == "" {
-				id = other
-			}
-		}
+		id := cmp.Or(list[i].ID, list[i].Upper, list[i].Snake)
 		b = wire.AppendField(append(wire.AppendComma(b), '{'), "order_id", id)
-		record, refused := h.find(c, id)
+		record, refused := a.find(c, id)
 		if refused == wire.ErrInternal {
-			refused.Send(ctx)
-			return
+			return nil, refused
 		}
 		if refused != nil {
 			b = wire.CloseObject(refused.AppendEntry(b))
@@ -48,15 +40,14 @@ func (h *Account) lookups(ctx *fasthttp.RequestCtx, c *caller) {
 		b = append(wire.AppendKey(b, "order"), '{')
 		b = append(record.appendRecord(b, c.dialect), '}', '}')
 	}
-	wire.AnswerRaw(ctx, append(b, ']'))
+	return append(b, ']'), nil
 }
 
 // maxVolumes is how many conditions one request may ask about.
 const maxVolumes = 100
 
-// volumes answers POST /data/volumes: for each condition what takers paid for shares so far, in
-// collateral.
-func (h *Account) volumes(ctx *fasthttp.RequestCtx, _ *caller) {
+// volumes tells for each condition what takers paid for shares so far, in collateral.
+func (a *Account) volumes(ctx *fasthttp.RequestCtx, _ *caller) ([]byte, *wire.Refusal) {
 	var body struct {
 		Conditions []struct {
 			ID     string   `json:"conditionId"`
@@ -65,18 +56,16 @@ func (h *Account) volumes(ctx *fasthttp.RequestCtx, _ *caller) {
 	}
 	err := json.Unmarshal(ctx.PostBody(), &body)
 	if n := len(body.Conditions); err != nil || n == 0 || n > maxVolumes {
-		errVolumes.Send(ctx)
-		return
+		return nil, errVolumes
 	}
 	b := append(make([]byte, 0, 2+160*len(body.Conditions)), '[')
 	for i := range body.Conditions {
 		q := &body.Conditions[i]
 		b = wire.AppendField(append(wire.AppendComma(b), '{'), "condition_id", q.ID)
-		volume, refused := h.volume(q.ID, q.Tokens)
+		volume, refused := a.volume(q.ID, q.Tokens)
 		switch {
 		case refused == wire.ErrInternal:
-			refused.Send(ctx)
-			return
+			return nil, refused
 		case refused != nil:
 			b = refused.AppendEntry(b)
 		default:
@@ -85,36 +74,27 @@ func (h *Account) volumes(ctx *fasthttp.RequestCtx, _ *caller) {
 		}
 		b = wire.CloseObject(b)
 	}
-	wire.Answer(ctx, append(b, ']'))
+	return append(b, ']'), nil
 }
 
-// volume is what was traded of a condition whose tokens, if any are named, are these.
-func (h *Account) volume(id string, tokens []string) (engine.Cash, *wire.Refusal) {
-	m, refused := h.traded(id, tokens)
-	if refused != nil {
-		return 0, refused
-	}
-	volume, _, err := h.o.History.Volume(m.No)
-	if err != nil {
-		return 0, wire.Internal(h.o.Log, "read volume", id, err)
-	}
-	return volume, nil
-}
-
-// traded finds the market of a condition, or says why it cannot be the one meant.
-func (h *Account) traded(id string, tokens []string) (*view.Market, *wire.Refusal) {
+// volume is what was traded of a condition. It refuses tokens of other conditions.
+func (a *Account) volume(id string, tokens []string) (engine.Cash, *wire.Refusal) {
 	c, ok := engine.ParseCondition(id)
 	if !ok {
-		return nil, wire.ErrCondition
+		return 0, wire.ErrCondition
 	}
-	m := h.o.Board.Directory.Condition(c)
+	m := a.o.Board.Directory.Condition(c)
 	if m == nil {
-		return nil, wire.ErrNoMarket
+		return 0, wire.ErrNoMarket
 	}
 	for _, s := range tokens {
 		if t, ok := engine.ParseToken(s); !ok || t != m.Tokens[0] && t != m.Tokens[1] {
-			return nil, wire.ErrToken
+			return 0, wire.ErrToken
 		}
 	}
-	return m, nil
+	volume, _, err := a.o.History.Volume(m.No)
+	if err != nil {
+		return 0, wire.Internal(a.o.Log, "read volume", id, err)
+	}
+	return volume, nil
 }

@@ -13,24 +13,22 @@ import (
 	"clobd/journal/history"
 )
 
-// order answers GET /data/order/{id}, of any order that was ever taken, live or not. That of
-// somebody else is as unknown as one that never was.
-func (h *Account) order(ctx *fasthttp.RequestCtx, c *caller) {
-	_, id, _ := strings.Cut(wire.Text(ctx.URI().PathOriginal()), accountOrder)
+// order tells of any order that the caller ever placed, live or not.
+func (a *Account) order(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refusal) {
+	_, id, _ := strings.Cut(wire.Text(ctx.URI().PathOriginal()), orderPath)
 	if id == "" {
-		wire.NotFound(ctx)
-		return
+		return nil, wire.NoRoute(ctx)
 	}
-	record, refused := h.find(c, id)
+	record, refused := a.find(c, id)
 	if refused != nil {
-		refused.Send(ctx)
-		return
+		return nil, refused
 	}
-	wire.Answer(ctx, record.appendAnswer(make([]byte, 0, 2048), c.dialect))
+	return record.appendAnswer(make([]byte, 0, 2048), c.dialect), nil
 }
 
-// find is the caller's order with that id, or says why there is none.
-func (h *Account) find(c *caller, text string) (r orderRecord, refused *wire.Refusal) {
+// find looks up the caller's order with that id. The order of another owner is as unknown as an
+// order that never was.
+func (a *Account) find(c *caller, text string) (r orderRecord, refused *wire.Refusal) {
 	id, ok := engine.ParseOrderID(text)
 	if !ok {
 		return r, errOrderID
@@ -38,15 +36,15 @@ func (h *Account) find(c *caller, text string) (r orderRecord, refused *wire.Ref
 	if c.no == 0 {
 		return r, errNoOrder
 	}
-	row, ok, err := h.o.History.Order(id)
+	row, ok, err := a.o.History.Order(id)
 	if err != nil {
-		return r, wire.Internal(h.o.Log, "read order", text, err)
+		return r, wire.Internal(a.o.Log, "read order", text, err)
 	}
 	if !ok || row.Owner != c.no {
 		return r, errNoOrder
 	}
-	if r, err = h.describe(&row, c.address); err != nil {
-		return r, wire.Internal(h.o.Log, "describe order", text, err)
+	if r, err = a.describe(&row, c.address); err != nil {
+		return r, wire.Internal(a.o.Log, "describe order", text, err)
 	}
 	return r, nil
 }
@@ -61,10 +59,10 @@ type orderRecord struct {
 	owner   string // uuid of the API key that sent it
 }
 
-// describe fills in the names of a row. It is an error if the Board does not know what the row
-// names: then index and Board are not of one journal.
-func (h *Account) describe(row *history.OrderRow, owner engine.Address) (orderRecord, error) {
-	d := h.o.Board.Directory
+// describe fills in the names of a row. The error says that the Board does not know the row's market
+// or wallet: index and Board then come from different journals.
+func (a *Account) describe(row *history.OrderRow, owner engine.Address) (orderRecord, error) {
+	d := a.o.Board.Directory
 	m := d.Market(row.Market)
 	maker, known := d.Address(row.Wallet)
 	if m == nil || !known {
@@ -75,30 +73,27 @@ func (h *Account) describe(row *history.OrderRow, owner engine.Address) (orderRe
 		OrderRow: row,
 		market:   m.Condition,
 		token:    m.Tokens[row.Outcome],
-		outcome:  h.o.Catalog().Label(m.Condition, row.Outcome),
-		maker:    h.o.Checksum(maker),
-		owner:    h.o.KeyID(owner, row.Key),
+		outcome:  a.o.Catalog().Label(m.Condition, row.Outcome),
+		maker:    a.o.Checksum(maker),
+		owner:    a.o.KeyID(owner, row.Key),
 	}, nil
 }
 
-// appendAnswer appends the answer in the caller's dialect. SVC_ clients read an envelope; all
-// others read the record at the top level and find the envelope beside it.
+// appendAnswer appends the answer in the caller's dialect: the record under the key "order", and
+// for all clients but those of SVC_ its members at the top level before it.
 func (r *orderRecord) appendAnswer(b []byte, dialect wire.Dialect) []byte {
-	b = append(b, '{')
 	if dialect == wire.SVC {
-		b = append(wire.AppendKey(b, "order"), '{')
-		return append(r.appendRecord(b, dialect), '}', '}')
+		return append(r.appendRecord(append(b, `{"order":{`...), dialect), '}', '}')
 	}
-	from := len(b)
-	b = r.appendRecord(b, dialect)
-	to := len(b)
-	b = append(wire.AppendKey(b, "order"), '{')
-	b = append(b, b[from:to]...)
+	from := len(b) + 1
+	b = r.appendRecord(append(b, '{'), dialect)
+	record := b[from:]
+	b = append(append(b, `,"order":{`...), record...)
 	return append(b, '}', '}')
 }
 
-// appendRecord appends the members of the record in the caller's dialect: SVC_ clients read it in
-// camelCase, all others in snake_case and find the camelCase keys beside it.
+// appendRecord appends the members of the record: in camelCase for SVC_ clients, in both snake_case
+// and camelCase for all others.
 func (r *orderRecord) appendRecord(b []byte, dialect wire.Dialect) []byte {
 	status := statusText(r.OrderRow)
 	if dialect == wire.POLY {
@@ -111,13 +106,11 @@ func (r *orderRecord) appendRecord(b []byte, dialect wire.Dialect) []byte {
 	return r.appendCamel(b)
 }
 
-// appendCommon appends the fields that are called the same in both styles.
+// appendCommon appends the members whose names are equal in both styles.
 func (r *orderRecord) appendCommon(b []byte, status string) []byte {
-	b = append(wire.AppendKey(b, "id"), '"')
-	b = append(engine.AppendHex(b, r.ID[:]), '"')
+	b = wire.AppendHexField(b, "id", r.ID[:])
 	b = wire.AppendField(b, "status", status)
-	b = append(wire.AppendKey(b, "market"), '"')
-	b = append(engine.AppendHex(b, r.market[:]), '"')
+	b = wire.AppendHexField(b, "market", r.market[:])
 	b = wire.AppendField(b, "outcome", r.outcome)
 	b = wire.AppendField(b, "owner", r.owner)
 	b = wire.AppendDecimalField(b, "price", int64(r.Price), 4)
@@ -126,7 +119,7 @@ func (r *orderRecord) appendCommon(b []byte, status string) []byte {
 
 // appendCamel appends the rest of the record in camelCase.
 func (r *orderRecord) appendCamel(b []byte) []byte {
-	b = r.appendToken(b, "assetId")
+	b = wire.AppendTokenField(b, "assetId", r.token)
 	b = wire.AppendField(b, "makerAddress", r.maker)
 	b = wire.AppendDecimalField(b, "originalSize", int64(r.Size), 6)
 	b = wire.AppendDecimalField(b, "sizeMatched", int64(r.Matched), 6)
@@ -139,35 +132,26 @@ func (r *orderRecord) appendCamel(b []byte) []byte {
 
 // appendSnake appends the rest of the record in snake_case. Times are in seconds.
 func (r *orderRecord) appendSnake(b []byte) []byte {
-	b = r.appendToken(b, "asset_id")
+	b = wire.AppendTokenField(b, "asset_id", r.token)
 	b = wire.AppendField(b, "maker_address", r.maker)
 	b = wire.AppendDecimalField(b, "original_size", int64(r.Size), 6)
 	b = wire.AppendDecimalField(b, "size_matched", int64(r.Matched), 6)
 	b = wire.AppendField(b, "order_type", typeText(r.Type))
 	b = r.appendTrades(b, "associate_trades")
 	b = strconv.AppendInt(wire.AppendKey(b, "created_at"), int64(r.Time)/1000, 10)
-	b = append(wire.AppendKey(b, "expiration"), '"')
-	return append(strconv.AppendInt(b, int64(r.Expiry)/1000, 10), '"')
-}
-
-func (r *orderRecord) appendToken(b []byte, key string) []byte {
-	b = append(wire.AppendKey(b, key), '"')
-	return append(r.token.AppendDecimal(b), '"')
+	return wire.AppendDecimalField(b, "expiration", int64(r.Expiry)/1000, 0)
 }
 
 func (r *orderRecord) appendTrades(b []byte, key string) []byte {
 	b = append(wire.AppendKey(b, key), '[')
-	for i, id := range r.Trades {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = wire.AppendUUID(b, id)
+	for _, id := range r.Trades {
+		b = wire.AppendUUID(wire.AppendComma(b), id)
 	}
 	return append(b, ']')
 }
 
-// statusText is an order's status as most clients read it. What its own terms killed on arrival was
-// canceled.
+// statusText is an order's status as most clients read it. An order that its own terms killed on
+// arrival counts as canceled.
 func statusText(r *history.OrderRow) string {
 	switch {
 	case r.Status == engine.Live:

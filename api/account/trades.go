@@ -14,87 +14,80 @@ import (
 	"clobd/journal/history"
 )
 
-// The two lists look at a bounded part of what there is. Where little of it matches, so many parts
-// are looked at before a page goes out without an item.
+// maxScans bounds the reads of the index for one page. Each read looks at a bounded part of a list;
+// where nothing in it matches, the next part is read.
 const maxScans = 4
 
-// orders answers GET /data/orders: the caller's live orders, oldest first.
-func (h *Account) orders(ctx *fasthttp.RequestCtx, c *caller) {
+// scan reads parts of a list of the index until one has rows that are wanted. next is the cursor
+// behind that part, 0 at the end of the list.
+func scan[R any](
+	w *listQuery, read func(history.Page) ([]R, uint64, error), wanted func(*R) bool,
+) (rows []R, next uint64, err error) {
+	for n := 0; !w.none && n < maxScans && len(rows) == 0; n++ {
+		rows, next, err = read(history.Page{From: w.at.From, Limit: wire.PageLimit})
+		if err != nil {
+			return nil, 0, err
+		}
+		rows = slices.DeleteFunc(rows, func(r R) bool { return !wanted(&r) })
+		if w.at.From = next; next == 0 {
+			break
+		}
+	}
+	return rows, next, nil
+}
+
+// endPage ends a page of count items.
+func endPage(b []byte, next uint64, end string, count int) []byte {
+	return wire.EndPage(b, next, end, wire.PageSize{Limit: wire.PageLimit, Count: count})
+}
+
+// orders lists the caller's live orders, oldest first.
+func (a *Account) orders(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refusal) {
+	w, ok := a.readList(ctx, c)
+	if !ok || !w.readOrders(ctx) || w.Maker != 0 {
+		return nil, errOrderParams
+	}
+	rows, next, err := scan(&w, func(p history.Page) ([]history.OrderRow, uint64, error) {
+		return a.o.History.Orders(c.no, &w.Filter, p)
+	}, func(r *history.OrderRow) bool { return w.own == 0 || r.Wallet == w.own })
+	if err != nil {
+		return nil, wire.Internal(a.o.Log, "list orders", c.address.Hex(), err)
+	}
+	b := wire.BeginPage(make([]byte, 0, 128+1024*len(rows)))
+	for i := range rows {
+		r, err := a.describe(&rows[i], c.address)
+		if err != nil {
+			return nil, wire.Internal(a.o.Log, "describe order", rows[i].ID.Hex(), err)
+		}
+		b = wire.CloseObject(r.appendRecord(append(wire.AppendComma(b), '{'), c.dialect))
+	}
 	end := wire.EndCursor
 	if c.dialect == wire.SVC {
 		end = wire.EmptyCursor
 	}
-	w, ok := h.readList(ctx, c)
-	if !ok || !w.readOrders(ctx) || w.Maker != 0 {
-		errOrderParams.Send(ctx)
-		return
-	}
-	var rows []history.OrderRow
-	next := uint64(0)
-	for scan := 0; !w.none && scan < maxScans && len(rows) == 0; scan++ {
-		var err error
-		rows, next, err = h.o.History.Orders(c.no, &w.Filter, history.Page{
-			From: w.at.From, Limit: wire.PageLimit})
-		if err != nil {
-			wire.Internal(h.o.Log, "list orders", c.address.Hex(), err).Send(ctx)
-			return
-		}
-		rows = slices.DeleteFunc(rows, func(r history.OrderRow) bool {
-			return w.own != 0 && r.Wallet != w.own
-		})
-		if w.at.From = next; next == 0 {
-			break
-		}
-	}
-	b := wire.BeginPage(make([]byte, 0, 128+1024*len(rows)))
-	for i := range rows {
-		r, err := h.describe(&rows[i], c.address)
-		if err != nil {
-			wire.Internal(h.o.Log, "describe order", rows[i].ID.Hex(), err).Send(ctx)
-			return
-		}
-		b = r.appendRecord(append(wire.AppendComma(b), '{'), c.dialect)
-		b = wire.CloseObject(b)
-	}
-	page := wire.PageSize{Limit: wire.PageLimit, Count: len(rows)}
-	wire.AnswerRaw(ctx, wire.EndPage(b, next, end, page))
+	return endPage(b, next, end, len(rows)), nil
 }
 
-// trades answers GET /data/trades: what the caller traded, newest first.
-func (h *Account) trades(ctx *fasthttp.RequestCtx, c *caller) {
-	w, ok := h.readList(ctx, c)
-	if !ok || !h.readTrades(ctx, &w) {
-		errTradeParams.Send(ctx)
-		return
+// trades lists what the caller traded, newest first.
+func (a *Account) trades(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refusal) {
+	w, ok := a.readList(ctx, c)
+	if !ok || !a.readTrades(ctx, &w) {
+		return nil, errTradeParams
 	}
-	var rows []history.TradeRow
-	next := uint64(0)
-	for scan := 0; !w.none && scan < maxScans && len(rows) == 0; scan++ {
-		var err error
-		rows, next, err = h.o.History.Trades(c.no, &w.Filter, history.Page{
-			From: w.at.From, Limit: wire.PageLimit})
-		if err != nil {
-			wire.Internal(h.o.Log, "list trades", c.address.Hex(), err).Send(ctx)
-			return
-		}
-		rows = slices.DeleteFunc(rows, func(r history.TradeRow) bool {
-			return w.own != 0 && !partOf(&r, w.own)
-		})
-		if w.at.From = next; next == 0 {
-			break
-		}
+	rows, next, err := scan(&w, func(p history.Page) ([]history.TradeRow, uint64, error) {
+		return a.o.History.Trades(c.no, &w.Filter, p)
+	}, func(r *history.TradeRow) bool { return w.own == 0 || partOf(r, w.own) })
+	if err != nil {
+		return nil, wire.Internal(a.o.Log, "list trades", c.address.Hex(), err)
 	}
 	b := wire.BeginPage(make([]byte, 0, 128+1280*len(rows)))
 	for i := range rows {
-		var err error
-		if b, err = h.appendTrade(append(wire.AppendComma(b), '{'), &rows[i], c.dialect); err != nil {
-			wire.Internal(h.o.Log, "describe trade", fmt.Sprintf("%x", rows[i].ID), err).Send(ctx)
-			return
+		if b, err = a.appendTrade(append(wire.AppendComma(b), '{'), &rows[i], c.dialect); err != nil {
+			return nil, wire.Internal(a.o.Log, "describe trade", fmt.Sprintf("%x", rows[i].ID), err)
 		}
 		b = wire.CloseObject(b)
 	}
-	page := wire.PageSize{Limit: wire.PageLimit, Count: len(rows)}
-	wire.AnswerRaw(ctx, wire.EndPage(b, next, wire.EndCursor, page))
+	return endPage(b, next, wire.EndCursor, len(rows)), nil
 }
 
 // partOf reports whether a wallet is on either side of a trade.
@@ -104,14 +97,14 @@ func partOf(r *history.TradeRow, wallet engine.WalletNo) bool {
 	})
 }
 
-// appendTrade appends the members of a trade. All that is not in maker_orders is about the taker,
-// whoever asks. It was settled in the frame that matched it, before anybody could see it.
-func (h *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialect) ([]byte, error) {
-	m := h.o.Board.Directory.Market(r.Market)
+// appendTrade appends the members of a trade. Members outside maker_orders describe the taker,
+// whoever asks. The status is always CONFIRMED: the frame that matched a trade also settled it.
+func (a *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialect) ([]byte, error) {
+	m := a.o.Board.Directory.Market(r.Market)
 	if m == nil {
 		return b, fmt.Errorf("market %d of the trade is not published", r.Market)
 	}
-	hash := engine.TxHash(h.o.JournalID, r.Sequence, r.Index)
+	hash := engine.TxHash(a.o.JournalID, r.Sequence, r.Index)
 	b = wire.AppendUUID(wire.AppendKey(b, "id"), r.ID)
 	b = wire.AppendHexField(b, "taker_order_id", r.Taker[:])
 	b = wire.AppendHexField(b, "market", m.Condition[:])
@@ -123,8 +116,8 @@ func (h *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialec
 	b = wire.AppendField(b, "status", "CONFIRMED")
 	b = appendMatchTime(wire.AppendKey(b, "match_time"), r.Time, dialect)
 	b = appendMatchTime(wire.AppendKey(b, "last_update"), r.Time, dialect)
-	b = wire.AppendField(b, "outcome", h.o.Catalog().Label(m.Condition, r.Outcome))
-	b, err := h.appendParty(b, r.Wallet, r.Owner, r.Key)
+	b = wire.AppendField(b, "outcome", a.o.Catalog().Label(m.Condition, r.Outcome))
+	b, err := a.appendParty(b, r.Wallet, r.Owner, r.Key)
 	if err != nil {
 		return b, err
 	}
@@ -132,7 +125,7 @@ func (h *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialec
 	b = strconv.AppendUint(wire.AppendKey(b, "bucket_index"), uint64(r.Index), 10)
 	b = append(wire.AppendKey(b, "maker_orders"), '[')
 	for i := range r.Makers {
-		if b, err = h.appendMaker(append(wire.AppendComma(b), '{'), m, &r.Makers[i]); err != nil {
+		if b, err = a.appendMaker(append(wire.AppendComma(b), '{'), m, &r.Makers[i]); err != nil {
 			return b, err
 		}
 		b = wire.CloseObject(b)
@@ -149,9 +142,9 @@ func (h *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialec
 }
 
 // appendMaker appends one maker of a trade, in terms of its own token.
-func (h *Account) appendMaker(b []byte, m *view.Market, f *history.MakerFill) ([]byte, error) {
+func (a *Account) appendMaker(b []byte, m *view.Market, f *history.MakerFill) ([]byte, error) {
 	b = wire.AppendHexField(b, "order_id", f.Order[:])
-	b, err := h.appendParty(b, f.Wallet, f.Owner, f.Key)
+	b, err := a.appendParty(b, f.Wallet, f.Owner, f.Key)
 	if err != nil {
 		return b, err
 	}
@@ -159,26 +152,26 @@ func (h *Account) appendMaker(b []byte, m *view.Market, f *history.MakerFill) ([
 	b = wire.AppendField(b, "fee_rate_bps", "0")
 	b = wire.AppendDecimalField(b, "price", int64(f.Price), 4)
 	b = wire.AppendTokenField(b, "asset_id", m.Tokens[f.Outcome])
-	b = wire.AppendField(b, "outcome", h.o.Catalog().Label(m.Condition, f.Outcome))
+	b = wire.AppendField(b, "outcome", a.o.Catalog().Label(m.Condition, f.Outcome))
 	return wire.AppendField(b, "side", wire.SideText(f.Side)), nil
 }
 
 // appendParty appends whose money an order moved and which API key sent it.
-func (h *Account) appendParty(
+func (a *Account) appendParty(
 	b []byte, wallet, owner engine.WalletNo, key uint32,
 ) ([]byte, error) {
-	d := h.o.Board.Directory
+	d := a.o.Board.Directory
 	maker, ok0 := d.Address(wallet)
 	holder, ok1 := d.Address(owner)
 	if !ok0 || !ok1 {
 		return b, fmt.Errorf("wallet %d or owner %d is not published", wallet, owner)
 	}
-	b = wire.AppendField(b, "maker_address", h.o.Checksum(maker))
-	return wire.AppendField(b, "owner", h.o.KeyID(holder, key)), nil
+	b = wire.AppendField(b, "maker_address", a.o.Checksum(maker))
+	return wire.AppendField(b, "owner", a.o.KeyID(holder, key)), nil
 }
 
-// appendMatchTime appends when a trade happened, in whole seconds: as a date for clients of the
-// seed shape, as a number in a text for all others.
+// appendMatchTime appends the time of a trade in whole seconds: as a date for SVC_ clients, as
+// quoted unix seconds for all others.
 func appendMatchTime(b []byte, t engine.Time, dialect wire.Dialect) []byte {
 	seconds := int64(t) / 1000
 	b = append(b, '"')

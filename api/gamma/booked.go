@@ -11,8 +11,8 @@ import (
 	"clobd/engine/view"
 )
 
-// entryFacts are what both forms of an entry say: of the engine where the market trades here, else
-// of the source.
+// entryFacts are what both forms of an entry say. The engine tells them of a market that trades
+// here, the source of all others.
 type entryFacts struct {
 	condition                         engine.Condition
 	tokens                            [2]engine.Token
@@ -25,17 +25,16 @@ type entryFacts struct {
 	minimum                           engine.Size
 	prices                            [2]int64 // in 1/100,000
 	winner                            [2]bool
-	rewards, metadata                 []byte // as the order book's record has them, or nil
+	rewards, metadata                 []byte // of the order book's record, as written, or nil
 }
 
-// facts collects what is said of an entry.
 func (d *describer) facts(l *bookMarket) (a entryFacts) {
 	if l.m != nil {
 		a.described(l.m)
 	}
 	var r catalog.Record
 	if l.m != nil && l.m.HasBook {
-		r = d.bookRecord(l.m)
+		r = record(d, &d.room, l.m, d.c.BookRecord)
 		for key, value := range catalog.Members(r.Core) {
 			switch string(key) {
 			case "rewards":
@@ -47,12 +46,12 @@ func (d *describer) facts(l *bookMarket) (a entryFacts) {
 	}
 	switch {
 	case l.listed != nil:
-		a.trading(l.listed, d.h.o.Values.Price(l.listed))
-		a.accepts = Accepts(d.h.o.Board, l.listed)
+		a.trading(l.listed, d.g.o.Values.Price(l.listed))
+		a.accepts = Accepts(d.g.o.Board, l.listed)
 	case l.m.HasBook:
 		a.recorded(r.Live)
 	default:
-		r = d.marketRecord(l.m)
+		r = record(d, &d.room, l.m, d.c.MarketRecord)
 		a.foretold(r.Live)
 	}
 	if a.archived {
@@ -61,10 +60,10 @@ func (d *describer) facts(l *bookMarket) (a entryFacts) {
 	return a
 }
 
-// trading takes what a market that trades here is.
+// trading takes the facts of a market that trades here.
 func (a *entryFacts) trading(m *view.Market, price int64) {
 	if a.condition != m.Condition {
-		a.active, a.labels = true, []string{"Yes", "No"} // nothing is said of it
+		a.active, a.labels = true, []string{"Yes", "No"} // the catalog does not know the market
 	}
 	if a.id == 0 {
 		a.id = uint64(m.No)
@@ -86,7 +85,6 @@ func (a *entryFacts) trading(m *view.Market, price int64) {
 	}
 }
 
-// stateWord is a market's state as a word.
 func stateWord(s engine.MarketState) string {
 	switch s {
 	case engine.Paused:
@@ -99,7 +97,7 @@ func stateWord(s engine.MarketState) string {
 	return "active"
 }
 
-// described takes what the row says.
+// described takes the facts of the catalog's row.
 func (a *entryFacts) described(m *catalog.Market) {
 	a.condition, a.tokens, a.labels = m.Condition, m.Tokens, m.Outcomes
 	a.question, a.slug = m.Question, m.Slug
@@ -108,7 +106,7 @@ func (a *entryFacts) described(m *catalog.Market) {
 	a.id, _ = strconv.ParseUint(m.ID, 10, 53)
 }
 
-// recorded takes what the order book's record says of a market that does not trade here.
+// recorded takes the facts of the order book's record of a market that does not trade here.
 func (a *entryFacts) recorded(live []byte) {
 	for key, value := range catalog.Members(live) {
 		switch string(key) {
@@ -132,8 +130,8 @@ func (a *entryFacts) recorded(live []byte) {
 	a.ending()
 }
 
-// foretold takes what the catalog's record says of a market that does not trade here: what a closed
-// one has paid is its last price.
+// foretold takes the facts of the catalog's record of a market that does not trade here. The last
+// prices of a closed market are its payouts.
 func (a *entryFacts) foretold(live []byte) {
 	for key, value := range catalog.Members(live) {
 		var text string
@@ -151,7 +149,7 @@ func (a *entryFacts) foretold(live []byte) {
 	a.ending()
 }
 
-// ending is the status of a market that does not trade here.
+// ending sets the status of a market that does not trade here.
 func (a *entryFacts) ending() {
 	switch {
 	case a.closed && (a.winner[0] || a.winner[1] || a.half):
@@ -163,7 +161,7 @@ func (a *entryFacts) ending() {
 	}
 }
 
-// fraction is a price in 1/100,000, 0 if it is none.
+// fraction reads a price from 0 to 1 in 1/100,000; any other text is 0.
 func fraction(text string) int64 {
 	const whole = 10 * int64(engine.PriceOne)
 	p, err := strconv.ParseFloat(text, 64)
@@ -173,7 +171,6 @@ func fraction(text string) int64 {
 	return int64(p*float64(whole) + 0.5)
 }
 
-// appendStates appends the flags of a market's life.
 func (a *entryFacts) appendStates(b []byte) []byte {
 	b = strconv.AppendBool(wire.AppendKey(b, "active"), a.active)
 	b = strconv.AppendBool(wire.AppendKey(b, "closed"), a.closed)
@@ -181,13 +178,12 @@ func (a *entryFacts) appendStates(b []byte) []byte {
 	return strconv.AppendBool(wire.AppendKey(b, "accepting_orders"), a.accepts)
 }
 
-// appendRules appends what an order must be like.
 func (a *entryFacts) appendRules(b []byte) []byte {
 	b = wire.AppendNumber(b, "minimum_order_size", int64(a.minimum), 6)
 	return wire.AppendNumber(b, "minimum_tick_size", int64(a.tick), 4)
 }
 
-// appendRewards appends those of the record; here there are none.
+// appendRewards appends the rewards of the record. A market without a record has none.
 func (a *entryFacts) appendRewards(b []byte) []byte {
 	if a.rewards != nil {
 		return appendMember(b, []byte("rewards"), a.rewards)
@@ -195,7 +191,6 @@ func (a *entryFacts) appendRewards(b []byte) []byte {
 	return append(wire.AppendKey(b, "rewards"), `{"rates":[],"min_size":0,"max_spread":0}`...)
 }
 
-// appendTokens appends both tokens with what they are worth.
 func (a *entryFacts) appendTokens(b []byte) []byte {
 	b = append(wire.AppendKey(b, "tokens"), '[')
 	for o := range a.tokens {
@@ -208,8 +203,8 @@ func (a *entryFacts) appendTokens(b []byte) []byte {
 	return append(b, ']')
 }
 
-// appendNames appends how another kind of client looks for the same. market_id is the catalog's
-// number, or the engine's where that is none; null where there is neither.
+// appendNames appends members that only some clients read. market_id is the catalog's id if that is
+// a number, else the engine's number, else null.
 func (a *entryFacts) appendNames(b []byte) []byte {
 	b = wire.AppendField(b, "status", a.status)
 	if b = wire.AppendKey(b, "market_id"); a.id == 0 {
@@ -230,55 +225,32 @@ func (a *entryFacts) appendNames(b []byte) []byte {
 	return append(b, ']')
 }
 
-// said are the values of a catalog's record that the order book's shape has under another name or
-// without which it is empty, as written.
-type said struct {
-	orderBook, accepting, questionID, description, end, start, delay []byte
-	notifications, negRiskMarket, negRiskRequest, icon, image        []byte
-}
+// saidKeys are the members of a catalog's record that the order book's shape has under other names,
+// or cannot do without.
+var saidKeys = [...]string{"enableOrderBook", "acceptingOrdersTimestamp", "questionID", "description",
+	"endDate", "gameStartTime", "secondsDelay", "notificationsEnabled", "negRiskMarketID",
+	"negRiskRequestID", "icon", "image"}
 
-// read finds the values; one that is null counts as absent.
+// said are the values of saidKeys as written, nil where absent or null.
+type said [len(saidKeys)][]byte
+
+// read finds the values.
 func (s *said) read(members []byte) {
 	for key, value := range catalog.Members(members) {
-		var at *[]byte
-		switch string(key) {
-		case "enableOrderBook":
-			at = &s.orderBook
-		case "acceptingOrdersTimestamp":
-			at = &s.accepting
-		case "questionID":
-			at = &s.questionID
-		case "description":
-			at = &s.description
-		case "endDate":
-			at = &s.end
-		case "gameStartTime":
-			at = &s.start
-		case "secondsDelay":
-			at = &s.delay
-		case "notificationsEnabled":
-			at = &s.notifications
-		case "negRiskMarketID":
-			at = &s.negRiskMarket
-		case "negRiskRequestID":
-			at = &s.negRiskRequest
-		case "icon":
-			at = &s.icon
-		case "image":
-			at = &s.image
-		default:
-			continue
-		}
-		if string(value) != "null" {
-			*at = value
+		if i := slices.Index(saidKeys[:], wire.Text(key)); i >= 0 && string(value) != "null" {
+			s[i] = value
 		}
 	}
 }
 
-// appendSaid appends a value as written, or what stands for its absence.
-func appendSaid(b []byte, key string, value []byte, otherwise string) []byte {
-	if b = wire.AppendKey(b, key); value == nil {
-		return append(b, otherwise...)
+// of is the value of one of saidKeys.
+func (s *said) of(key string) []byte { return s[slices.Index(saidKeys[:], key)] }
+
+// append appends the value of one of saidKeys under another key, or what stands for its absence.
+func (s *said) append(b []byte, key, source, otherwise string) []byte {
+	b = wire.AppendKey(b, key)
+	if value := s.of(source); value != nil {
+		return append(b, value...)
 	}
-	return append(b, value...)
+	return append(b, otherwise...)
 }

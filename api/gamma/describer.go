@@ -9,16 +9,15 @@ import (
 	"clobd/engine"
 )
 
-// describer writes what the catalog says, with the figures of the books in place of the source's.
-// It belongs to one request at a time. The first error stays; what is written then is of no use.
+// describer writes rows of the catalog, with the figures of the books in place of the source's. It
+// belongs to one request at a time. After an error, of which it keeps the first, its output is void.
 type describer struct {
-	h   *Gamma
-	c   *catalog.Catalog
-	err error
-	// room and spare are what records are read into: the record of a row, and that of another one
-	// which is written inside it.
-	room, spare []byte
-	draft       []byte // a market of which not all is written
+	g     *Gamma
+	c     *catalog.Catalog
+	err   error
+	room  []byte // holds the record of a row
+	spare []byte // holds the record of an event, also while room is in use
+	draft []byte // holds a market of which only some members are written
 }
 
 // shape is how much of an event is written.
@@ -36,9 +35,9 @@ const (
 )
 
 // describer begins to write; done ends it.
-func (h *Gamma) describer(c *catalog.Catalog) *describer {
-	d := h.describers.Get().(*describer)
-	d.h, d.c, d.err = h, c, nil
+func (g *Gamma) describer(c *catalog.Catalog) *describer {
+	d := g.describers.Get().(*describer)
+	d.g, d.c, d.err = g, c, nil
 	return d
 }
 
@@ -46,9 +45,9 @@ func (h *Gamma) describer(c *catalog.Catalog) *describer {
 const maxRoom = 256 << 10
 
 func (d *describer) done() {
-	h := d.h
-	if d.h, d.c = nil, nil; cap(d.room)+cap(d.spare)+cap(d.draft) <= maxRoom {
-		h.describers.Put(d)
+	g := d.g
+	if d.g, d.c = nil, nil; cap(d.room)+cap(d.spare)+cap(d.draft) <= maxRoom {
+		g.describers.Put(d)
 	}
 }
 
@@ -59,25 +58,12 @@ func (d *describer) fail(err error) {
 	}
 }
 
-// marketRecord reads a record that is good until the next one of its kind is read.
-func (d *describer) marketRecord(m *catalog.Market) (r catalog.Record) {
-	r, err := d.c.MarketRecord(m, d.room)
-	d.room = r.Buf
-	d.fail(err)
-	return r
-}
-
-func (d *describer) bookRecord(m *catalog.Market) (r catalog.Record) {
-	r, err := d.c.BookRecord(m, d.room)
-	d.room = r.Buf
-	d.fail(err)
-	return r
-}
-
-// eventRecord reads the record of an event; it leaves what marketRecord has read alone.
-func (d *describer) eventRecord(e *catalog.Event) (r catalog.Record) {
-	r, err := d.c.EventRecord(e, d.spare)
-	d.spare = r.Buf
+// record reads the record of a row into room. The record is good until the next one is read there.
+func record[R any](
+	d *describer, room *[]byte, row *R, read func(*R, []byte) (catalog.Record, error),
+) catalog.Record {
+	r, err := read(row, *room)
+	*room = r.Buf
 	d.fail(err)
 	return r
 }
@@ -90,7 +76,7 @@ func appendMembers(b, members []byte) []byte {
 	return append(wire.AppendComma(b), members...)
 }
 
-// appendMember appends one of them.
+// appendMember appends one member.
 func appendMember(b, key, value []byte) []byte {
 	b = append(append(wire.AppendComma(b), '"'), key...)
 	return append(append(b, '"', ':'), value...)
@@ -103,13 +89,13 @@ func (d *describer) market(b []byte, m *catalog.Market, events shape) []byte {
 	return wire.CloseObject(d.marketEvents(b, m, events))
 }
 
-// plainMarket appends the members of a market but for its events.
+// plainMarket appends the members of a market without its events.
 func (d *describer) plainMarket(b []byte, m *catalog.Market) []byte {
-	r := d.marketRecord(m)
+	r := record(d, &d.room, m, d.c.MarketRecord)
 	return d.liveMarket(appendMembers(b, r.Core), m, r.Live)
 }
 
-// marketEvents appends the member that says which events a market belongs to.
+// marketEvents appends the member "events" of a market.
 func (d *describer) marketEvents(b []byte, m *catalog.Market, in shape) []byte {
 	b = append(wire.AppendKey(b, "events"), '[')
 	if e := d.c.EventOf(m); e != nil {
@@ -118,16 +104,35 @@ func (d *describer) marketEvents(b []byte, m *catalog.Market, in shape) []byte {
 	return append(b, ']')
 }
 
-// event appends an event.
-func (d *describer) event(b []byte, e *catalog.Event, in shape) []byte {
-	b = append(wire.AppendComma(b), '{')
-	if in == inName {
-		b = wire.AppendField(b, "id", e.ID)
-		b = wire.AppendField(b, "ticker", e.Ticker)
-		b = wire.AppendField(b, "slug", e.Slug)
-		return wire.CloseObject(wire.AppendField(b, "title", e.Title))
+func (d *describer) listedMarket(b []byte, m *catalog.Market) []byte {
+	return d.market(b, m, inName)
+}
+
+func (d *describer) listedEvent(b []byte, e *catalog.Event) []byte { return d.event(b, e, inList) }
+
+func (d *describer) wholeEvent(b []byte, e *catalog.Event) []byte { return d.event(b, e, inFull) }
+
+func (d *describer) wholeSeries(b []byte, s *catalog.Series) []byte {
+	return d.series(b, s, maxSeriesEvents)
+}
+
+func (d *describer) eventTags(b []byte, e *catalog.Event) []byte { return d.tags(b, d.c.TagsOf(e)) }
+
+// tags appends an array of tags.
+func (d *describer) tags(b []byte, tags []*catalog.Tag) []byte {
+	b = append(b, '[')
+	for _, t := range tags {
+		b = d.tag(b, t)
 	}
-	r := d.eventRecord(e)
+	return append(b, ']')
+}
+
+func (d *describer) event(b []byte, e *catalog.Event, in shape) []byte {
+	if in == inName {
+		return appendName(b, e)
+	}
+	b = append(wire.AppendComma(b), '{')
+	r := record(d, &d.spare, e, d.c.EventRecord)
 	if in == inShort {
 		return wire.CloseObject(d.shortEvent(b, e, &r))
 	}
@@ -151,6 +156,14 @@ func (d *describer) event(b []byte, e *catalog.Event, in shape) []byte {
 	return wire.CloseObject(append(b, ']'))
 }
 
+// appendName appends the members that name an event, as an object.
+func appendName(b []byte, e *catalog.Event) []byte {
+	b = wire.AppendField(append(wire.AppendComma(b), '{'), "id", e.ID)
+	b = wire.AppendField(b, "ticker", e.Ticker)
+	b = wire.AppendField(b, "slug", e.Slug)
+	return wire.CloseObject(wire.AppendField(b, "title", e.Title))
+}
+
 // hasMember reports whether one of the members has that key.
 func hasMember(members []byte, key string) bool {
 	for k := range catalog.Members(members) {
@@ -161,7 +174,7 @@ func hasMember(members []byte, key string) bool {
 	return false
 }
 
-// shortEvent appends the members that an event has inside something else.
+// shortEvent appends the members that an event has inside a market or a series.
 func (d *describer) shortEvent(b []byte, e *catalog.Event, r *catalog.Record) []byte {
 	for _, part := range [...][]byte{r.Core, r.Rest} {
 		for key, value := range catalog.Members(part) {
@@ -175,11 +188,9 @@ func (d *describer) shortEvent(b []byte, e *catalog.Event, r *catalog.Record) []
 	return strconv.AppendBool(wire.AppendKey(b, "closed"), d.over(e))
 }
 
-// series appends a series with as many of its events as fit into most bytes, the latest first.
+// series appends a series with those of its latest events that fit into most bytes.
 func (d *describer) series(b []byte, s *catalog.Series, most int) []byte {
-	r, err := d.c.SeriesRecord(s, d.room)
-	d.room = r.Buf
-	d.fail(err)
+	r := record(d, &d.room, s, d.c.SeriesRecord)
 	b = appendMembers(append(wire.AppendComma(b), '{'), r.Core)
 	b = appendMembers(b, r.Live)
 	if most == 0 {
@@ -197,11 +208,8 @@ func (d *describer) series(b []byte, s *catalog.Series, most int) []byte {
 	return wire.CloseObject(append(b, ']'))
 }
 
-// tag appends a tag.
 func (d *describer) tag(b []byte, t *catalog.Tag) []byte {
-	r, err := d.c.TagRecord(t, d.room)
-	d.room = r.Buf
-	d.fail(err)
+	r := record(d, &d.room, t, d.c.TagRecord)
 	b = appendMembers(append(wire.AppendComma(b), '{'), r.Core)
 	return wire.CloseObject(appendMembers(b, r.Live))
 }
@@ -216,25 +224,25 @@ func (d *describer) over(e *catalog.Event) bool {
 		if m.Closed {
 			continue
 		}
-		if listed := d.h.o.Board.Directory.Condition(m.Condition); listed == nil || !ended(listed) {
+		if listed := d.g.o.Board.Directory.Condition(m.Condition); listed == nil || !ended(listed) {
 			return false
 		}
 	}
 	return len(markets) > 0
 }
 
-// values are what a market is worth now.
+// values are the figures of a market's book; trades is false for a market that is not listed here.
 func (d *describer) values(m *catalog.Market) (v marketValues, trades bool) {
-	listed := d.h.o.Board.Directory.Condition(m.Condition)
+	listed := d.g.o.Board.Directory.Condition(m.Condition)
 	if listed == nil {
 		return v, false
 	}
-	w, err := d.h.o.Values.of(listed)
+	w, err := d.g.o.Values.of(listed)
 	d.fail(err)
-	v.worth, v.accepts, v.closed = w, Accepts(d.h.o.Board, listed), m.Closed || ended(listed)
+	v.worth, v.accepts, v.closed = w, Accepts(d.g.o.Board, listed), m.Closed || ended(listed)
 	v.tick, v.minimum = listed.Tick, listed.MinSize
-	s := d.h.o.Board.Condition(m.Condition)
-	if v.price = d.h.o.Values.Price(listed); v.price != 0 || listed.State == engine.Settled {
+	s := d.g.o.Board.Condition(m.Condition)
+	if v.price = d.g.o.Values.Price(listed); v.price != 0 || listed.State == engine.Settled {
 		v.other = 10*int64(engine.PriceOne) - v.price
 	}
 	v.bid, v.ask = s.Best(0)

@@ -37,38 +37,37 @@ type Gamma struct {
 
 // New makes a Gamma.
 func New(o Options) *Gamma {
-	h := &Gamma{o: o}
-	h.describers.New = func() any { return new(describer) }
-	return h
+	g := &Gamma{o: o}
+	g.describers.New = func() any { return new(describer) }
+	return g
 }
 
-// Routes are the routes of the catalog, each also under /gamma, and of what its clients ask for
-// beside it: which tags go together, and sports, teams, comments and clarifications, of which there
-// are none here. Two of them, /markets and /markets/{id}, are also routes of the order book and
-// under /clob: kindOf says which one is meant.
-func (h *Gamma) Routes() []wire.Route {
+// Routes are the routes of the catalog, each also under /gamma. Sports, teams, comments and
+// clarifications are empty lists. The routes /markets and /markets/{id} also belong to the order
+// book and are under /clob as well: kindOf decides which of the two a request means.
+func (g *Gamma) Routes() []wire.Route {
 	none := wire.Always(wire.EmptyList)
 	return []wire.Route{
-		{Path: "/markets", Handler: h.anyMarkets},
-		{Path: "/markets/{id}", Handler: h.anyMarket},
-		{Path: "/markets/slug/{slug}", Handler: h.marketBySlug},
-		{Path: "/markets/{id}/tags", Handler: h.marketTags},
-		{Path: "/markets/keyset", Handler: h.marketsKeyset},
-		{Path: "/events", Handler: h.events},
-		{Path: "/events/{id}", Handler: h.eventByID},
-		{Path: "/events/slug/{slug}", Handler: h.eventBySlug},
-		{Path: "/events/{id}/tags", Handler: h.eventTags},
-		{Path: "/events/keyset", Handler: h.eventsKeyset},
-		{Path: "/series", Handler: h.series},
-		{Path: "/series/{id}", Handler: h.seriesByID},
-		{Path: "/tags", Handler: h.tags},
-		{Path: "/tags/{id}", Handler: h.tagByID},
-		{Path: "/tags/slug/{slug}", Handler: h.tagBySlug},
-		{Path: "/public-search", Handler: h.publicSearch},
-		{Path: "/tags/{id}/related-tags", Handler: h.relatedTags(true, h.appendRelations)},
-		{Path: "/tags/{id}/related-tags/tags", Handler: h.relatedTags(true, h.tagsOf)},
-		{Path: "/tags/slug/{slug}/related-tags", Handler: h.relatedTags(false, h.appendRelations)},
-		{Path: "/tags/slug/{slug}/related-tags/tags", Handler: h.relatedTags(false, h.tagsOf)},
+		{Path: "/markets", Handler: g.anyMarkets},
+		{Path: "/markets/{id}", Handler: g.anyMarket},
+		{Path: "/markets/slug/{slug}", Handler: g.marketBySlug},
+		{Path: "/markets/{id}/tags", Handler: g.marketTags},
+		{Path: "/markets/keyset", Handler: markets.keyset(g, (*describer).listedMarket)},
+		{Path: "/events", Handler: events.list(g)},
+		{Path: "/events/{id}", Handler: events.one(g, "id", (*describer).wholeEvent)},
+		{Path: "/events/slug/{slug}", Handler: events.one(g, "slug", (*describer).wholeEvent)},
+		{Path: "/events/{id}/tags", Handler: events.one(g, "id", (*describer).eventTags)},
+		{Path: "/events/keyset", Handler: events.keyset(g, (*describer).wholeEvent)},
+		{Path: "/series", Handler: g.series},
+		{Path: "/series/{id}", Handler: series.one(g, "id", (*describer).wholeSeries)},
+		{Path: "/tags", Handler: tags.list(g)},
+		{Path: "/tags/{id}", Handler: tags.one(g, "id", (*describer).tag)},
+		{Path: "/tags/slug/{slug}", Handler: tags.one(g, "slug", (*describer).tag)},
+		{Path: "/public-search", Handler: g.publicSearch},
+		{Path: "/tags/{id}/related-tags", Handler: g.relatedTags(true, g.appendRelations)},
+		{Path: "/tags/{id}/related-tags/tags", Handler: g.relatedTags(true, g.tagsOf)},
+		{Path: "/tags/slug/{slug}/related-tags", Handler: g.relatedTags(false, g.appendRelations)},
+		{Path: "/tags/slug/{slug}/related-tags/tags", Handler: g.relatedTags(false, g.tagsOf)},
 		{Path: "/sports", Handler: none},
 		{Path: "/sports/market-types", Handler: wire.Always(noMarketTypes)},
 		{Path: "/teams", Handler: none},
@@ -80,15 +79,15 @@ func (h *Gamma) Routes() []wire.Route {
 }
 
 // BookRoutes are the order book's lists of markets, each also under /clob.
-func (h *Gamma) BookRoutes() []wire.Route {
+func (g *Gamma) BookRoutes() []wire.Route {
 	return []wire.Route{
-		{Path: "/simplified-markets", Handler: h.bookList((*describer).simpleEntry, false)},
-		{Path: "/sampling-markets", Handler: h.bookList((*describer).fullEntry, true)},
-		{Path: "/sampling-simplified-markets", Handler: h.bookList((*describer).simpleEntry, true)},
+		{Path: "/simplified-markets", Handler: g.bookList((*describer).simpleEntry, false)},
+		{Path: "/sampling-markets", Handler: g.bookList((*describer).fullEntry, true)},
+		{Path: "/sampling-simplified-markets", Handler: g.bookList((*describer).simpleEntry, true)},
 	}
 }
 
-// The complaints of these routes that do not name a parameter.
+// The refusals that do not name a parameter.
 var (
 	errNoID = wire.Described.Refuse(fasthttp.StatusNotFound, "not_found", "id not found",
 		"nothing of this kind has that id here: the lists and GET /public-search tell ids")
@@ -102,7 +101,7 @@ var (
 		"the node failed to read its own records")
 )
 
-// kind of answer that /markets and /markets/{id} may have.
+// kind is the kind of answer that a request of /markets or /markets/{id} wants.
 type kind uint8
 
 const (
@@ -111,7 +110,7 @@ const (
 	ofCatalog
 )
 
-// kindOf is what the path's prefix says, else the host's name.
+// kindOf decides by the prefix of the path, else by the name of the host.
 func kindOf(ctx *fasthttp.RequestCtx) kind {
 	path, host := ctx.Path(), ctx.Host()
 	switch {
@@ -127,48 +126,34 @@ func kindOf(ctx *fasthttp.RequestCtx) kind {
 	return either
 }
 
-// anyMarkets answers GET /markets: a page of the order book's markets if there is a cursor, even an
-// empty one, else a list of the catalog's.
-func (h *Gamma) anyMarkets(ctx *fasthttp.RequestCtx) {
+// anyMarkets answers with a page of the order book's markets if the query has a cursor, even an
+// empty one, else with a list of the catalog's.
+func (g *Gamma) anyMarkets(ctx *fasthttp.RequestCtx) {
 	kind := kindOf(ctx)
 	if kind == ofBook || kind == either && ctx.QueryArgs().Has("next_cursor") {
-		h.bookMarkets(ctx)
+		g.bookList((*describer).fullEntry, false)(ctx)
 		return
 	}
-	w := ask(ctx)
-	q := w.ofMarkets()
-	if w.Refused != nil {
-		w.Refused.Send(ctx)
-		return
-	}
-	c := h.o.Catalog()
-	page, _ := c.QueryMarkets(q) // without a cursor there is no error
-	h.write(ctx, c, func(d *describer, b []byte) []byte {
-		b = append(b, '[')
-		for _, m := range page.Rows {
-			b = d.market(b, m, inName)
-		}
-		return append(b, ']')
-	})
+	markets.list(g)(ctx)
 }
 
-// write answers what a describer appends.
-func (h *Gamma) write(
+// write answers with what a describer appends.
+func (g *Gamma) write(
 	ctx *fasthttp.RequestCtx, c *catalog.Catalog, what func(*describer, []byte) []byte,
 ) {
-	h.writeOr(errCatalog, ctx, c, what)
+	g.writeOr(errCatalog, ctx, c, what)
 }
 
-// writeOr is write with another complaint if records cannot be read.
-func (h *Gamma) writeOr(
+// writeOr is write with another refusal for records that cannot be read.
+func (g *Gamma) writeOr(
 	failed *wire.Refusal, ctx *fasthttp.RequestCtx, c *catalog.Catalog,
 	what func(*describer, []byte) []byte,
 ) {
-	d := h.describer(c)
+	d := g.describer(c)
 	defer d.done()
 	b := what(d, ctx.Response.SwapBody(nil)[:0])
 	if d.err != nil {
-		h.o.Log.Error("read the catalog", "path", string(ctx.Path()), "err", d.err)
+		g.o.Log.Error("read the catalog", "path", string(ctx.Path()), "err", d.err)
 		failed.Send(ctx)
 		return
 	}
@@ -186,8 +171,8 @@ func (h *Gamma) writeOr(
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendEntityTag appends the entity tag of a body: its length and two checksums. Somebody who
-// makes two bodies with one tag harms only himself.
+// appendEntityTag appends the entity tag of a body: its length and two checksums. Nobody gains from
+// a second body with the same tag, so the checksums need not be cryptographic.
 func appendEntityTag(b, body []byte) []byte {
 	b = strconv.AppendInt(append(b, '"'), int64(len(body)), 36)
 	b = strconv.AppendUint(append(b, '-'), uint64(crc32.Checksum(body, castagnoli)), 36)
@@ -195,40 +180,28 @@ func appendEntityTag(b, body []byte) []byte {
 	return append(b, '"')
 }
 
-// anyMarket answers GET /markets/{id} by a catalog's id, in the catalog's shape, or by a condition:
-// then with an object that has the members of both shapes.
-func (h *Gamma) anyMarket(ctx *fasthttp.RequestCtx) {
-	id, c, kind := wire.InPath(ctx, "id"), h.o.Catalog(), kindOf(ctx)
-	condition, is := engine.ParseCondition(id)
-	if !is {
-		m := c.MarketByID(id)
-		if kind == ofBook || m == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
-			q.IDs = []string{id}
-			page, _ := c.QueryMarkets(q)
-			return len(page.Rows)
-		}) {
-			errNoID.Send(ctx)
-			return
-		}
-		h.oneMarket(ctx, c, m)
+// anyMarket answers with a market: by its id in the catalog's shape, by its condition with an object
+// that has the members of both shapes.
+func (g *Gamma) anyMarket(ctx *fasthttp.RequestCtx) {
+	id, c, kind := wire.InPath(ctx, "id"), g.o.Catalog(), kindOf(ctx)
+	if condition, is := engine.ParseCondition(id); is {
+		g.marketOfCondition(ctx, c, condition, kind)
 		return
 	}
-	h.marketOfCondition(ctx, c, condition, kind)
+	m := c.MarketByID(id)
+	if kind == ofBook || m == nil ||
+		!markets.offers(ctx, c, &catalog.PageQuery{IDs: []string{id}}) {
+		errNoID.Send(ctx)
+		return
+	}
+	g.oneMarket(ctx, c, m)
 }
 
-// offers reports whether a row belongs to the creator that the request names. count asks the
-// catalog for a list of that one row.
-func offers(c *catalog.Catalog, ctx *fasthttp.RequestCtx, count func(*catalog.PageQuery) int) bool {
-	creator := ctx.QueryArgs().Peek("creator")
-	return len(creator) == 0 ||
-		c != nil && count(&catalog.PageQuery{Creator: string(creator), Limit: 1}) > 0
-}
-
-// marketOfCondition answers with what is known of a condition.
-func (h *Gamma) marketOfCondition(
+// marketOfCondition answers with the market of a condition, in the shape that the request wants.
+func (g *Gamma) marketOfCondition(
 	ctx *fasthttp.RequestCtx, c *catalog.Catalog, condition engine.Condition, kind kind,
 ) {
-	l := bookMarket{m: c.Market(condition), listed: h.o.Board.Directory.Condition(condition)}
+	l := bookMarket{m: c.Market(condition), listed: g.o.Board.Directory.Condition(condition)}
 	args := ctx.QueryArgs()
 	scoped := len(args.Peek("creator")) > 0
 	if kind == either && (scoped || wire.Text(args.Peek("shape")) == "catalog") {
@@ -237,19 +210,15 @@ func (h *Gamma) marketOfCondition(
 	described := l.m != nil && !l.m.BookOnly
 	known := l.hasBook() || kind != ofBook && described
 	if kind == ofCatalog && l.m == nil || !known ||
-		!offers(c, ctx, func(q *catalog.PageQuery) int {
-			q.Conditions = []engine.Condition{condition}
-			page, _ := c.QueryMarkets(q)
-			return len(page.Rows)
-		}) {
+		!markets.offers(ctx, c, &catalog.PageQuery{Conditions: []engine.Condition{condition}}) {
 		errNoID.Send(ctx)
 		return
 	}
 	if described && (kind == ofCatalog || !l.hasBook()) {
-		h.oneMarket(ctx, c, l.m)
+		g.oneMarket(ctx, c, l.m)
 		return
 	}
-	h.write(ctx, c, func(d *describer, b []byte) []byte {
+	g.write(ctx, c, func(d *describer, b []byte) []byte {
 		b = append(b, '{')
 		if kind == either && described {
 			b = d.marketEvents(d.othersOf(b, l.m), l.m, inShort)
@@ -258,279 +227,63 @@ func (h *Gamma) marketOfCondition(
 	})
 }
 
-// oneMarket answers with a market in the shape that its records are in.
-func (h *Gamma) oneMarket(ctx *fasthttp.RequestCtx, c *catalog.Catalog, m *catalog.Market) {
-	h.write(ctx, c, func(d *describer, b []byte) []byte {
+// oneMarket answers with a market in the shape of its record.
+func (g *Gamma) oneMarket(ctx *fasthttp.RequestCtx, c *catalog.Catalog, m *catalog.Market) {
+	g.write(ctx, c, func(d *describer, b []byte) []byte {
 		if m.BookOnly {
-			l := bookMarket{m: m, listed: h.o.Board.Directory.Condition(m.Condition)}
+			l := bookMarket{m: m, listed: g.o.Board.Directory.Condition(m.Condition)}
 			return wire.CloseObject(d.fullEntry(append(b, '{'), &l))
 		}
 		return d.market(b, m, inShort)
 	})
 }
 
-// marketBySlug answers GET /markets/slug/{slug}.
-func (h *Gamma) marketBySlug(ctx *fasthttp.RequestCtx) {
-	slug, c := wire.InPath(ctx, "slug"), h.o.Catalog()
+func (g *Gamma) marketBySlug(ctx *fasthttp.RequestCtx) {
+	slug, c := wire.InPath(ctx, "slug"), g.o.Catalog()
 	m := c.MarketBySlug(slug)
-	if m == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
-		q.Slugs = []string{slug}
-		page, _ := c.QueryMarkets(q)
-		return len(page.Rows)
-	}) {
+	if m == nil || !markets.offers(ctx, c, &catalog.PageQuery{Slugs: []string{slug}}) {
 		errNoSlug.Send(ctx)
 		return
 	}
-	h.oneMarket(ctx, c, m)
+	g.oneMarket(ctx, c, m)
 }
 
-// marketTags answers GET /markets/{id}/tags, by a catalog's id or by a condition.
-func (h *Gamma) marketTags(ctx *fasthttp.RequestCtx) {
-	id, c := wire.InPath(ctx, "id"), h.o.Catalog()
+// marketTags answers with the tags of a market, by its id or its condition.
+func (g *Gamma) marketTags(ctx *fasthttp.RequestCtx) {
+	id, c := wire.InPath(ctx, "id"), g.o.Catalog()
 	m := c.MarketByID(id)
 	if condition, is := engine.ParseCondition(id); is {
 		m = c.Market(condition)
 	}
-	if m == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
-		q.IDs = []string{m.ID}
-		page, _ := c.QueryMarkets(q)
-		return len(page.Rows)
-	}) {
+	if m == nil || !markets.offers(ctx, c, &catalog.PageQuery{IDs: []string{m.ID}}) {
 		errNoID.Send(ctx)
 		return
 	}
-	h.tagList(ctx, c, c.MarketTags(m))
+	g.write(ctx, c, func(d *describer, b []byte) []byte { return d.tags(b, c.MarketTags(m)) })
 }
 
-func (h *Gamma) tagList(ctx *fasthttp.RequestCtx, c *catalog.Catalog, tags []*catalog.Tag) {
-	h.write(ctx, c, func(d *describer, b []byte) []byte {
-		b = append(b, '[')
-		for _, t := range tags {
-			b = d.tag(b, t)
-		}
-		return append(b, ']')
-	})
-}
-
-// events answers GET /events.
-func (h *Gamma) events(ctx *fasthttp.RequestCtx) {
-	w := ask(ctx)
-	q := w.ofEvents()
-	if w.Refused != nil {
-		w.Refused.Send(ctx)
-		return
-	}
-	c := h.o.Catalog()
-	page, _ := c.QueryEvents(q) // without a cursor there is no error
-	h.write(ctx, c, func(d *describer, b []byte) []byte {
-		b = append(b, '[')
-		for _, e := range page.Rows {
-			b = d.event(b, e, inList)
-		}
-		return append(b, ']')
-	})
-}
-
-// event answers with one event, or says what the path lacks.
-func (h *Gamma) event(ctx *fasthttp.RequestCtx, e *catalog.Event, none *wire.Refusal) {
-	c := h.o.Catalog()
-	if e == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
-		q.IDs = []string{e.ID}
-		page, _ := c.QueryEvents(q)
-		return len(page.Rows)
-	}) {
-		none.Send(ctx)
-		return
-	}
-	h.write(ctx, c, func(d *describer, b []byte) []byte { return d.event(b, e, inFull) })
-}
-
-// absent is the complaint about an id that nothing has.
-func absent(id string) *wire.Refusal {
-	if !wire.IsNumber(id) {
-		return errBadID
-	}
-	return errNoID
-}
-
-// eventByID answers GET /events/{id}.
-func (h *Gamma) eventByID(ctx *fasthttp.RequestCtx) {
-	id := wire.InPath(ctx, "id")
-	h.event(ctx, h.o.Catalog().EventByID(id), absent(id))
-}
-
-// eventBySlug answers GET /events/slug/{slug}.
-func (h *Gamma) eventBySlug(ctx *fasthttp.RequestCtx) {
-	h.event(ctx, h.o.Catalog().EventBySlug(wire.InPath(ctx, "slug")), errNoSlug)
-}
-
-// eventTags answers GET /events/{id}/tags.
-func (h *Gamma) eventTags(ctx *fasthttp.RequestCtx) {
-	id, c := wire.InPath(ctx, "id"), h.o.Catalog()
-	e := c.EventByID(id)
-	if e == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
-		q.IDs = []string{id}
-		page, _ := c.QueryEvents(q)
-		return len(page.Rows)
-	}) {
-		absent(id).Send(ctx)
-		return
-	}
-	h.tagList(ctx, c, c.TagsOf(e))
-}
-
-// maxSeriesEvents is how many bytes of events the series of one answer have in all.
+// maxSeriesEvents bounds the bytes of events that the series of one answer have in all.
 const maxSeriesEvents = 4 << 20
 
-// series answers GET /series.
-func (h *Gamma) series(ctx *fasthttp.RequestCtx) {
+// series answers with a list of series, whose events share maxSeriesEvents.
+func (g *Gamma) series(ctx *fasthttp.RequestCtx) {
 	w := ask(ctx)
 	q, alone := w.ofSeries(), w.flag("exclude_events")
 	if w.Refused != nil {
 		w.Refused.Send(ctx)
 		return
 	}
-	c := h.o.Catalog()
-	page, _ := c.QuerySeries(q) // without a cursor there is no error
+	c := g.o.Catalog()
+	page, _ := c.QuerySeries(q) // only a cursor can be wrong
 	most := 0
 	if alone != catalog.Yes {
 		most = maxSeriesEvents / max(len(page.Rows), 1)
 	}
-	h.write(ctx, c, func(d *describer, b []byte) []byte {
+	g.write(ctx, c, func(d *describer, b []byte) []byte {
 		b = append(b, '[')
 		for _, s := range page.Rows {
 			b = d.series(b, s, most)
 		}
 		return append(b, ']')
 	})
-}
-
-// seriesByID answers GET /series/{id}.
-func (h *Gamma) seriesByID(ctx *fasthttp.RequestCtx) {
-	id, c := wire.InPath(ctx, "id"), h.o.Catalog()
-	s := c.SeriesByID(id)
-	if s == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
-		q.IDs = []string{id}
-		page, _ := c.QuerySeries(q)
-		return len(page.Rows)
-	}) {
-		absent(id).Send(ctx)
-		return
-	}
-	h.write(ctx, c, func(d *describer, b []byte) []byte { return d.series(b, s, maxSeriesEvents) })
-}
-
-// tags answers GET /tags.
-func (h *Gamma) tags(ctx *fasthttp.RequestCtx) {
-	w := ask(ctx)
-	q := w.list()
-	if w.Refused != nil {
-		w.Refused.Send(ctx)
-		return
-	}
-	c := h.o.Catalog()
-	page, _ := c.QueryTags(q) // without a cursor there is no error
-	h.tagList(ctx, c, page.Rows)
-}
-
-// tag answers with one tag, or says what the path lacks.
-func (h *Gamma) tag(ctx *fasthttp.RequestCtx, t *catalog.Tag, none *wire.Refusal) {
-	c := h.o.Catalog()
-	if t == nil || !offers(c, ctx, func(q *catalog.PageQuery) int {
-		q.IDs = []string{t.ID}
-		page, _ := c.QueryTags(q)
-		return len(page.Rows)
-	}) {
-		none.Send(ctx)
-		return
-	}
-	h.write(ctx, c, func(d *describer, b []byte) []byte { return d.tag(b, t) })
-}
-
-// tagByID answers GET /tags/{id}.
-func (h *Gamma) tagByID(ctx *fasthttp.RequestCtx) {
-	id := wire.InPath(ctx, "id")
-	h.tag(ctx, h.o.Catalog().TagByID(id), absent(id))
-}
-
-// tagBySlug answers GET /tags/slug/{slug}.
-func (h *Gamma) tagBySlug(ctx *fasthttp.RequestCtx) {
-	h.tag(ctx, h.o.Catalog().TagBySlug(wire.InPath(ctx, "slug")), errNoSlug)
-}
-
-// maxKeyset is how long a page of a list with cursors gets: a page with fewer rows than asked for
-// goes on like any other.
-const maxKeyset = 4 << 20
-
-// keyset is a list that goes on from a cursor.
-type keyset struct {
-	name string
-	q    *catalog.PageQuery
-	// page is a page and how many rows it has; row appends one of them.
-	page func() (rows int, next string, err error)
-	row  func(d *describer, b []byte, i int) []byte
-}
-
-// answer answers a page, which may be shorter than asked for.
-func (k *keyset) answer(h *Gamma, ctx *fasthttp.RequestCtx, c *catalog.Catalog) {
-	rows, next, err := k.page()
-	if err != nil {
-		errPlace.Send(ctx)
-		return
-	}
-	h.write(ctx, c, func(d *describer, b []byte) []byte {
-		b = append(wire.AppendKey(append(b, '{'), k.name), '[')
-		for i := range rows {
-			if b = k.row(d, b, i); len(b) > maxKeyset && i+1 < rows {
-				k.q.Limit = i + 1
-				_, next, err = k.page()
-				d.fail(err)
-				break
-			}
-		}
-		if b = append(b, ']'); next != "" {
-			b = wire.AppendField(b, "next_cursor", next)
-		}
-		return wire.CloseObject(b)
-	})
-}
-
-// marketsKeyset answers GET /markets/keyset.
-func (h *Gamma) marketsKeyset(ctx *fasthttp.RequestCtx) {
-	w := ask(ctx)
-	q := w.ofMarkets()
-	if w.keyed(q); w.Refused != nil {
-		w.Refused.Send(ctx)
-		return
-	}
-	c := h.o.Catalog()
-	var page catalog.Page[catalog.Market]
-	k := keyset{name: "markets", q: q}
-	k.page = func() (int, string, error) {
-		var err error
-		page, err = c.QueryMarkets(q)
-		return len(page.Rows), page.Next, err
-	}
-	k.row = func(d *describer, b []byte, i int) []byte { return d.market(b, page.Rows[i], inName) }
-	k.answer(h, ctx, c)
-}
-
-// eventsKeyset answers GET /events/keyset: unlike those of /events its events are whole.
-func (h *Gamma) eventsKeyset(ctx *fasthttp.RequestCtx) {
-	w := ask(ctx)
-	q := w.ofEvents()
-	if w.keyed(q); w.Refused != nil {
-		w.Refused.Send(ctx)
-		return
-	}
-	c := h.o.Catalog()
-	var page catalog.Page[catalog.Event]
-	k := keyset{name: "events", q: q}
-	k.page = func() (int, string, error) {
-		var err error
-		page, err = c.QueryEvents(q)
-		return len(page.Rows), page.Next, err
-	}
-	k.row = func(d *describer, b []byte, i int) []byte { return d.event(b, page.Rows[i], inFull) }
-	k.answer(h, ctx, c)
 }

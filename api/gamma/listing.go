@@ -1,6 +1,7 @@
 package gamma
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -12,24 +13,23 @@ import (
 )
 
 const (
-	// marketLimit is how many markets a page holds at most.
+	// marketLimit bounds the markets of a page, and marketScan those that are looked at for it.
 	marketLimit = 500
-	// marketScan is how many are looked at for one page.
-	marketScan = 10_000
-	// engineOnly is where the ordinals of markets begin that the catalog says nothing about. Below
-	// are those of the catalog's rows, from 1.
+	marketScan  = 10_000
+	// engineOnly is the ordinal before the first market that the catalog does not know. The ordinals
+	// of the catalog's rows are smaller and begin with 1.
 	engineOnly = 1 << 32
 )
 
 // bookMarket is a market of the order book's lists: the catalog describes it, or it trades here, or
 // both.
 type bookMarket struct {
-	m      *catalog.Market // nil: nothing is said of it
-	listed *view.Market    // nil: it does not trade here
+	m      *catalog.Market // nil: the catalog does not know the market
+	listed *view.Market    // nil: the market does not trade here
 }
 
-// hasBook reports whether there is an order book, or was one elsewhere: only then it has two
-// tokens.
+// hasBook reports whether the market has an order book here or had one elsewhere. A market without
+// a book has no two different tokens.
 func (l *bookMarket) hasBook() bool {
 	return l.listed != nil || l.m != nil && l.m.Tokens[0] != l.m.Tokens[1]
 }
@@ -37,21 +37,21 @@ func (l *bookMarket) hasBook() bool {
 // marketForm appends the members of an entry.
 type marketForm func(*describer, []byte, *bookMarket) []byte
 
-// bookList answers a list of all markets, or of those that take orders, as pages of entries.
-func (h *Gamma) bookList(form marketForm, accepting bool) fasthttp.RequestHandler {
+// bookList answers with a page of the list of all markets, or of those that accept orders.
+func (g *Gamma) bookList(form marketForm, accepting bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		at, ok := wire.ReadCursor(ctx)
 		if !ok {
 			errCursor.Send(ctx)
 			return
 		}
-		c := h.o.Catalog()
-		h.writeOr(wire.ErrInternal, ctx, c, func(d *describer, b []byte) []byte {
+		c := g.o.Catalog()
+		g.writeOr(wire.ErrInternal, ctx, c, func(d *describer, b []byte) []byte {
 			b, count := wire.BeginPage(b), 0
 			next := uint64(0)
 			if !at.Past {
-				next = h.eachEntry(c, max(at.From, 1), func(l *bookMarket) bool {
-					if accepting && (l.listed == nil || !Accepts(h.o.Board, l.listed)) {
+				next = g.eachEntry(c, max(at.From, 1), func(l *bookMarket) bool {
+					if accepting && (l.listed == nil || !Accepts(g.o.Board, l.listed)) {
 						return true
 					}
 					if count == marketLimit {
@@ -67,12 +67,13 @@ func (h *Gamma) bookList(form marketForm, accepting bool) fasthttp.RequestHandle
 	}
 }
 
-// eachEntry calls each with the markets from an ordinal on until it does not take one, and returns
-// the ordinal of that, 0 behind the last one. It looks at marketScan of them at most.
-func (h *Gamma) eachEntry(
+// eachEntry calls each with the markets from an ordinal on until each returns false. It looks at
+// marketScan markets at most. next is the ordinal of the first market that each did not take, or 0
+// at the end of the list.
+func (g *Gamma) eachEntry(
 	c *catalog.Catalog, from uint64, each func(*bookMarket) bool,
 ) (next uint64) {
-	rows, directory := uint64(0), h.o.Board.Directory
+	rows, directory := uint64(0), g.o.Board.Directory
 	if c != nil {
 		rows = uint64(c.Markets.Len())
 	}
@@ -107,11 +108,6 @@ func (h *Gamma) eachEntry(
 	}
 }
 
-// bookMarkets answers GET /markets with the order book's markets.
-func (h *Gamma) bookMarkets(ctx *fasthttp.RequestCtx) {
-	h.bookList((*describer).fullEntry, false)(ctx)
-}
-
 // simpleEntry appends the members of the short form.
 func (d *describer) simpleEntry(b []byte, l *bookMarket) []byte {
 	a := d.facts(l)
@@ -140,14 +136,14 @@ func (d *describer) fullEntry(b []byte, l *bookMarket) []byte {
 	return appendMember(b, []byte("raw_metadata"), a.metadata)
 }
 
-// recordedEntry appends what the order book's record says, with what the book says in its place
-// where the market trades here.
+// recordedEntry appends the order book's record. If the market trades here, the states and figures
+// of its book replace those of the record.
 func (d *describer) recordedEntry(b []byte, l *bookMarket, a *entryFacts) []byte {
-	r := d.bookRecord(l.m)
+	r := record(d, &d.room, l.m, d.c.BookRecord)
 	for key, value := range catalog.Members(r.Core) {
 		switch string(key) {
 		case "status", "market_id", "slug", "assets_ids", "outcomes", "event", "raw_metadata":
-			// written anew, below
+			// fullEntry writes these
 		default:
 			b = appendMember(b, key, value)
 		}
@@ -163,12 +159,12 @@ func (d *describer) recordedEntry(b []byte, l *bookMarket, a *entryFacts) []byte
 	return a.appendTokens(b)
 }
 
-// madeEntry appends what is known of a market that the source has no order-book record of. What is
-// not known is empty, null where clients take an absent date as one.
+// madeEntry appends an entry for a market without an order-book record. A value that nobody knows is
+// empty, or null where clients expect a date or nothing.
 func (d *describer) madeEntry(b []byte, l *bookMarket, a *entryFacts) []byte {
 	var said said
 	if l.m != nil {
-		r := d.marketRecord(l.m)
+		r := record(d, &d.room, l.m, d.c.MarketRecord)
 		said.read(r.Core)
 	}
 	fee := engine.Fee{}
@@ -176,30 +172,30 @@ func (d *describer) madeEntry(b []byte, l *bookMarket, a *entryFacts) []byte {
 		fee = l.listed.Fee
 	}
 	b = strconv.AppendBool(wire.AppendKey(b, "enable_order_book"),
-		l.listed != nil || string(said.orderBook) == "true")
+		l.listed != nil || string(said.of("enableOrderBook")) == "true")
 	b = a.appendStates(b)
-	b = appendSaid(b, "accepting_order_timestamp", said.accepting, "null")
+	b = said.append(b, "accepting_order_timestamp", "acceptingOrdersTimestamp", "null")
 	b = a.appendRules(b)
 	b = wire.AppendHexField(b, "condition_id", a.condition[:])
-	if said.questionID == nil {
-		b = wire.AppendHexField(b, "question_id", a.condition[:])
+	if id := said.of("questionID"); id != nil {
+		b = appendMember(b, []byte("question_id"), id)
 	} else {
-		b = appendMember(b, []byte("question_id"), said.questionID)
+		b = wire.AppendHexField(b, "question_id", a.condition[:])
 	}
 	b = wire.AppendField(b, "question", a.question)
-	b = appendSaid(b, "description", said.description, `""`)
+	b = said.append(b, "description", "description", `""`)
 	b = wire.AppendField(b, "market_slug", a.slug)
-	b = appendSaid(b, "end_date_iso", said.end, "null")
-	b = appendSaid(b, "game_start_time", said.start, "null")
-	b = appendSaid(b, "seconds_delay", said.delay, "0")
+	b = said.append(b, "end_date_iso", "endDate", "null")
+	b = said.append(b, "game_start_time", "gameStartTime", "null")
+	b = said.append(b, "seconds_delay", "secondsDelay", "0")
 	b = append(b, `,"fpmm":"","maker_base_fee":0`...)
 	b = strconv.AppendUint(wire.AppendKey(b, "taker_base_fee"), uint64(fee.Rate), 10)
-	b = appendSaid(b, "notifications_enabled", said.notifications, "false")
+	b = said.append(b, "notifications_enabled", "notificationsEnabled", "false")
 	b = strconv.AppendBool(wire.AppendKey(b, "neg_risk"), a.negRisk)
-	b = appendSaid(b, "neg_risk_market_id", said.negRiskMarket, `""`)
-	b = appendSaid(b, "neg_risk_request_id", said.negRiskRequest, `""`)
-	b = appendSaid(b, "icon", said.icon, `""`)
-	b = appendSaid(b, "image", said.image, `""`)
+	b = said.append(b, "neg_risk_market_id", "negRiskMarketID", `""`)
+	b = said.append(b, "neg_risk_request_id", "negRiskRequestID", `""`)
+	b = said.append(b, "icon", "icon", `""`)
+	b = said.append(b, "image", "image", `""`)
 	b = a.appendRewards(b)
 	b = strconv.AppendBool(wire.AppendKey(b, "is_50_50_outcome"), a.half)
 	b = a.appendTokens(b)
@@ -212,14 +208,14 @@ func (d *describer) madeEntry(b []byte, l *bookMarket, a *entryFacts) []byte {
 	return append(b, ']')
 }
 
-// appendEventOf appends the event that a market belongs to; its texts are empty if there is none.
+// appendEventOf appends the event of a market; all texts are empty if the market has none.
 func (d *describer) appendEventOf(b []byte, m *catalog.Market) []byte {
 	b = append(wire.AppendKey(b, "event"), '{')
 	e, description := d.c.EventOf(m), []byte(`""`)
 	if e == nil {
 		e = new(catalog.Event)
 	} else {
-		r := d.eventRecord(e)
+		r := record(d, &d.spare, e, d.c.EventRecord)
 		for key, value := range catalog.Members(r.Core) {
 			if string(key) == "description" && value[0] == '"' {
 				description = value
@@ -234,28 +230,21 @@ func (d *describer) appendEventOf(b []byte, m *catalog.Market) []byte {
 	return wire.CloseObject(appendMember(b, []byte("description"), description))
 }
 
-// othersOf appends the members of a market in the catalog's shape that the order book's shape has
-// none of the same name.
+// othersOf appends the members of a market in the catalog's shape but for alsoInBook.
 func (d *describer) othersOf(b []byte, m *catalog.Market) []byte {
 	d.draft = d.plainMarket(d.draft[:0], m)
 	for key, value := range catalog.Members(d.draft) {
-		if !alsoInBook(key) {
+		if !slices.Contains(alsoInBook[:], wire.Text(key)) {
 			b = appendMember(b, key, value)
 		}
 	}
 	return b
 }
 
-// alsoInBook reports whether a member of the catalog's shape is also one of the order book's,
-// perhaps in another form.
-func alsoInBook(key []byte) bool {
-	switch string(key) {
-	case "question", "description", "slug", "icon", "image", "outcomes", "tags", "active", "closed",
-		"archived", "rewards", "event", "status", "fpmm", "tokens":
-		return true
-	}
-	return false
-}
+// alsoInBook are the members of the catalog's shape that the order book's has too, perhaps in
+// another form.
+var alsoInBook = [...]string{"question", "description", "slug", "icon", "image", "outcomes", "tags",
+	"active", "closed", "archived", "rewards", "event", "status", "fpmm", "tokens"}
 
 var errCursor = wire.Refuse(fasthttp.StatusBadRequest, "bad_payload", "invalid next_cursor",
 	"next_cursor is one that was answered, or MA== for the first page")

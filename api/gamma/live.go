@@ -2,6 +2,7 @@ package gamma
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"clobd/api/catalog"
@@ -9,11 +10,10 @@ import (
 	"clobd/engine"
 )
 
-// A market that trades here has its own prices, volumes and liquidity, which stand in the place of
-// the source's. What the node does not keep (changes of a price) is left out of such a market: the
-// source's figure would be another place's.
+// The prices, volumes and liquidity of a market that trades here replace those of its source. Figures
+// that the node does not keep, such as price changes, are left out: the source's would be wrong.
 
-// marketValues are what a market that trades here is worth.
+// marketValues are the figures of a market that trades here.
 type marketValues struct {
 	worth
 	price, other    int64 // of both outcomes, in 1/100,000
@@ -45,7 +45,7 @@ const (
 	liveWeek
 	liveMonth
 	liveYear
-	// What a market has only if its source has it.
+	// The fields below are written only if the source has them.
 	liveVolumeBook
 	liveLiquidityBook
 	liveDayBook
@@ -55,7 +55,6 @@ const (
 	liveFields
 )
 
-// liveKeys are the keys of the fields.
 var liveKeys = [liveFields]string{
 	livePrices: "outcomePrices", liveBid: "bestBid", liveAsk: "bestAsk", liveSpread: "spread",
 	liveLast: "lastTradePrice", liveVolume: "volume", liveVolumeNumber: "volumeNum",
@@ -67,18 +66,8 @@ var liveKeys = [liveFields]string{
 	liveYearBook: "volume1yrClob",
 }
 
-// liveFieldOf is the field of a key.
-func liveFieldOf(key []byte) liveField {
-	for f := noLive + 1; f < liveFields; f++ {
-		if string(key) == liveKeys[f] {
-			return f
-		}
-	}
-	return noLive
-}
-
 // liveMarket appends the members that a market has from its book: in the source's order, then those
-// that the source did not have. One that does not trade here has what its source says.
+// that the source does not have. For a market that does not trade here it appends the source's.
 func (d *describer) liveMarket(b []byte, m *catalog.Market, members []byte) []byte {
 	v, trades := d.values(m)
 	if !trades {
@@ -86,11 +75,11 @@ func (d *describer) liveMarket(b []byte, m *catalog.Market, members []byte) []by
 	}
 	var had [liveFields]bool
 	for key, value := range catalog.Members(members) {
-		f, asText := liveFieldOf(key), value[0] == '"'
-		switch {
-		case f != noLive:
+		asText := value[0] == '"'
+		switch f := slices.Index(liveKeys[:], wire.Text(key)); {
+		case f > 0:
 			had[f] = true
-			b = v.append(b, f, asText)
+			b = v.append(b, liveField(f), asText)
 		case ofPool(key):
 			b = appendAmount(b, string(key), 0, asText)
 		}
@@ -103,11 +92,11 @@ func (d *describer) liveMarket(b []byte, m *catalog.Market, members []byte) []by
 	return b
 }
 
-// ofPool reports whether a figure is that of a pool beside the order book, of which there is none
-// here: the source's would not add up with ours.
+// ofPool reports whether a figure is that of a pool beside the order book. The figures of pools are
+// 0 here: the source's would not add up with those of our books.
 func ofPool(key []byte) bool { return bytes.HasSuffix(key, []byte("Amm")) }
 
-// append appends a field, as a text if asked for; nothing if the book does not have it.
+// append appends a field, an amount as a text if asText. It appends no price that the book lacks.
 func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
 	key := liveKeys[f]
 	switch f {
@@ -131,20 +120,13 @@ func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
 		return wire.AppendNumber(b, key, int64(v.tick), 4)
 	case liveMinimum:
 		return wire.AppendNumber(b, key, int64(v.minimum), 6)
-	}
-	var p engine.Price
-	switch f {
-	case liveBid:
-		p = v.bid
-	case liveAsk:
-		p = v.ask
-	case liveLast:
-		p = v.last
 	case liveSpread:
-		if v.bid != 0 && v.ask != 0 {
-			return wire.AppendNumber(b, key, int64(v.ask-v.bid), 4)
+		if v.bid == 0 || v.ask == 0 {
+			return b
 		}
+		return wire.AppendNumber(b, key, int64(v.ask-v.bid), 4)
 	}
+	p := [...]engine.Price{liveBid: v.bid, liveAsk: v.ask, liveLast: v.last}[f]
 	if p == 0 {
 		return b
 	}
@@ -160,16 +142,16 @@ func appendAmount(b []byte, key string, v int64, asText bool) []byte {
 }
 
 // liveEvent appends the members that an event has from the books of its markets: sums, and whether
-// it has ended. An event of which no market trades here has what its source says.
+// it has ended. For an event without a market that trades here it appends the source's.
 func (d *describer) liveEvent(b []byte, e *catalog.Event, members []byte) []byte {
 	var sum worth
 	trades, over := false, true
 	markets := d.c.MarketsOf(e)
 	for _, m := range markets {
 		w, closed := worth{volume: m.Volume, liquidity: m.Liquidity, windows: m.Windows}, m.Closed
-		if listed := d.h.o.Board.Directory.Condition(m.Condition); listed != nil {
+		if listed := d.g.o.Board.Directory.Condition(m.Condition); listed != nil {
 			var err error
-			w, err = d.h.o.Values.of(listed)
+			w, err = d.g.o.Values.of(listed)
 			d.fail(err)
 			trades, closed = true, closed || ended(listed)
 		}

@@ -14,24 +14,20 @@ import (
 )
 
 const (
-	// catalogPage and maxCatalogPage are how many rows a page of a catalog's list has.
-	catalogPage    = 20
-	maxCatalogPage = 100
-	// maxNamed is how many values a parameter that takes several may have.
-	maxNamed = 500
+	catalogPage    = 20  // rows of a page
+	maxCatalogPage = 100 // the same, at most
+	maxNamed       = 500 // values of a parameter that takes several
 )
 
-// query reads the parameters of a catalog's list. A parameter that is not read means nothing:
-// clients send many that are another service's.
+// query reads the parameters of a catalog's list. Unknown parameters are ignored: clients send many
+// that belong to another service.
 type query struct{ wire.Query }
 
-// ask begins to read a query.
 func ask(ctx *fasthttp.RequestCtx) *query { return &query{wire.ReadQuery(ctx, wire.Described)} }
 
-// many are the values under all of the names.
 func (w *query) many(names ...string) []string { return w.List(maxNamed, names...) }
 
-// ids are many, each of which must be a whole number.
+// ids reads several whole numbers.
 func (w *query) ids(names ...string) []string {
 	values := w.many(names...)
 	for _, v := range values {
@@ -43,7 +39,6 @@ func (w *query) ids(names ...string) []string {
 	return values
 }
 
-// flag reads true or false.
 func (w *query) flag(name string) catalog.Flag {
 	switch yes, given := w.Truth(name); {
 	case !given:
@@ -54,54 +49,60 @@ func (w *query) flag(name string) catalog.Flag {
 	return catalog.No
 }
 
-// times reads the bounds of a moment: NAME_min and NAME_max.
-func (w *query) times(name string) (b catalog.Bounds) {
+// bounds reads NAME_min and NAME_max. parse reads one of them; upper says which.
+func (w *query) bounds(
+	b *catalog.Bounds, name, expected string, parse func(s string, upper bool) (int64, error),
+) {
 	for _, end := range []struct {
 		name string
 		at   *int64
 		has  *bool
 	}{{name + "_min", &b.Min, &b.HasMin}, {name + "_max", &b.Max, &b.HasMax}} {
-		v := w.Text(end.name)
-		if v == "" {
+		s := w.Text(end.name)
+		if s == "" {
 			continue
 		}
-		at, err := time.Parse(time.RFC3339, v)
-		if err != nil {
-			at, err = time.Parse(time.DateOnly, v)
+		var err error
+		if *end.at, err = parse(s, end.has == &b.HasMax); err != nil {
+			w.Invalid(end.name, expected)
 		}
-		if err != nil {
-			w.Invalid(end.name, "a moment like 2026-01-31T12:00:00Z, or a day")
-		}
-		*end.at, *end.has = at.UnixMilli(), true
+		*end.has = true
 	}
+}
+
+// times reads the bounds of a moment.
+func (w *query) times(name string) (b catalog.Bounds) {
+	w.bounds(&b, name, "a moment like 2026-01-31T12:00:00Z, or a day",
+		func(s string, _ bool) (int64, error) {
+			at, err := time.Parse(time.RFC3339, s)
+			if err != nil {
+				at, err = time.Parse(time.DateOnly, s)
+			}
+			return at.UnixMilli(), err
+		})
 	return b
 }
 
-// amounts reads the bounds of an amount: NAME_min and NAME_max, and the same of another name.
+// amounts reads the bounds of an amount, in base units, under any of its names.
 func (w *query) amounts(names ...string) (b catalog.Bounds) {
 	for _, name := range names {
-		for _, end := range []struct {
-			name  string
-			at    *int64
-			has   *bool
-			round func(float64) float64
-		}{{name + "_min", &b.Min, &b.HasMin, math.Ceil}, {name + "_max", &b.Max, &b.HasMax, math.Floor}} {
-			v := w.Text(end.name)
-			if v == "" {
-				continue
-			}
-			n, err := strconv.ParseFloat(v, 64)
-			if err != nil || math.IsNaN(n) {
-				w.Invalid(end.name, "a number")
+		w.bounds(&b, name, "a number", func(s string, upper bool) (int64, error) {
+			n, err := strconv.ParseFloat(s, 64)
+			if math.IsNaN(n) {
+				err = strconv.ErrSyntax
 			}
 			const most = math.MaxInt64 / 2
-			*end.at, *end.has = int64(end.round(min(max(n*engine.Unit, -most), most))), true
-		}
+			n = min(max(n*engine.Unit, -most), most)
+			if upper {
+				return int64(math.Floor(n)), err
+			}
+			return int64(math.Ceil(n)), err
+		})
 	}
 	return b
 }
 
-// order reads what a list is sorted by. Without one it goes by id, upwards.
+// order reads the order of a list: by id upwards, unless the query names another.
 func (w *query) order(q *catalog.PageQuery) {
 	name := w.Text("order")
 	up := w.flag("ascending")
@@ -122,7 +123,7 @@ func (w *query) order(q *catalog.PageQuery) {
 	q.Descending = up != catalog.Yes
 }
 
-// list reads what all lists have.
+// list reads the parameters that all lists have.
 func (w *query) list() *catalog.PageQuery {
 	q := &catalog.PageQuery{
 		Limit:  w.AtLeast("limit", catalogPage, 1, maxCatalogPage),
@@ -135,7 +136,7 @@ func (w *query) list() *catalog.PageQuery {
 	return q
 }
 
-// tagged reads which tags markets and events must have, and which not.
+// tagged reads which tags rows must have and which they must not have.
 func (w *query) tagged(q *catalog.PageQuery) {
 	q.TagIDs = w.ids("tag_id", "tag_ids")
 	q.TagSlugs = w.many("tag_slug", "tag")
@@ -149,7 +150,6 @@ func (w *query) tagged(q *catalog.PageQuery) {
 	}
 }
 
-// ofMarkets reads what a list of markets is asked for.
 func (w *query) ofMarkets() *catalog.PageQuery {
 	q := w.list()
 	w.tagged(q)
@@ -174,7 +174,6 @@ func (w *query) ofMarkets() *catalog.PageQuery {
 	return q
 }
 
-// ofEvents reads what a list of events is asked for.
 func (w *query) ofEvents() *catalog.PageQuery {
 	q := w.list()
 	w.tagged(q)
@@ -187,14 +186,13 @@ func (w *query) ofEvents() *catalog.PageQuery {
 	return q
 }
 
-// ofSeries reads what a list of series is asked for.
 func (w *query) ofSeries() *catalog.PageQuery {
 	q := w.list()
 	q.Recurrence = w.Text("recurrence")
 	return q
 }
 
-// keyed reads where a list goes on that has no offset.
+// keyed reads the cursor of a list, which replaces the offset.
 func (w *query) keyed(q *catalog.PageQuery) {
 	q.Offset = 0
 	q.After = w.Text("after_cursor", "cursor", "next_cursor")

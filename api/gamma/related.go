@@ -14,18 +14,18 @@ import (
 var noMarketTypes = []byte(`{"marketTypes":[]}`)
 
 const (
-	// maxRelated is how many tags a tag is related to at most, and maxRelatedEvents how many of its
-	// events, the latest, say which.
+	// maxRelated bounds the tags that one tag is related to, and maxRelatedEvents its latest events
+	// in which they are counted.
 	maxRelated       = 100
 	maxRelatedEvents = 10_000
 )
 
-// relatedTags answers the questions about the tags that go with one.
-func (h *Gamma) relatedTags(
+// relatedTags finds the tags that events have beside the tag in the path; write answers with them.
+func (g *Gamma) relatedTags(
 	byID bool, write func(*fasthttp.RequestCtx, *related),
 ) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		r := related{catalog: h.o.Catalog()}
+		r := related{catalog: g.o.Catalog()}
 		none := errNoSlug
 		if byID {
 			id := wire.InPath(ctx, "id")
@@ -34,7 +34,7 @@ func (h *Gamma) relatedTags(
 			r.of = r.catalog.TagBySlug(wire.InPath(ctx, "slug"))
 		}
 		w := ask(ctx)
-		w.flag("omit_empty") // there is no empty one among them
+		w.flag("omit_empty") // a related tag is never empty
 		r.status = w.Text("status")
 		if !slices.Contains([]string{"", "all", "active", "closed"}, r.status) {
 			w.Invalid("status", "active, closed or all")
@@ -51,7 +51,7 @@ func (h *Gamma) relatedTags(
 	}
 }
 
-// related are the tags that events have beside one.
+// related are the tags that events have beside a tag.
 type related struct {
 	catalog *catalog.Catalog
 	of      *catalog.Tag
@@ -59,7 +59,7 @@ type related struct {
 	tags    []*catalog.Tag
 }
 
-// find counts in how many events each tag stands beside the one, most first.
+// find sorts the tags by the number of events that they share with r.of, the largest first.
 func (r *related) find() {
 	events := r.catalog.EventsOfTag(r.of)
 	beside := map[*catalog.Tag]int{}
@@ -82,12 +82,14 @@ func (r *related) find() {
 	r.tags = r.tags[:min(len(r.tags), maxRelated)]
 }
 
-// tagsOf answers with the tags themselves.
-func (h *Gamma) tagsOf(ctx *fasthttp.RequestCtx, r *related) { h.tagList(ctx, r.catalog, r.tags) }
+// tagsOf answers with the related tags themselves.
+func (g *Gamma) tagsOf(ctx *fasthttp.RequestCtx, r *related) {
+	g.write(ctx, r.catalog, func(d *describer, b []byte) []byte { return d.tags(b, r.tags) })
+}
 
-// appendRelations answers with the ids of both tags of each relation and its rank, from 1. An id
-// that is no whole number is left out: clients read numbers there.
-func (h *Gamma) appendRelations(ctx *fasthttp.RequestCtx, r *related) {
+// appendRelations answers with the ids of both tags of each relation and a rank that counts from 1.
+// An id that is not a whole number is left out: clients read numbers there.
+func (g *Gamma) appendRelations(ctx *fasthttp.RequestCtx, r *related) {
 	b := append(make([]byte, 0, 2+96*len(r.tags)), '[')
 	for i, t := range r.tags {
 		b = wire.AppendField(append(wire.AppendComma(b), '{'), "id", r.of.ID+"-"+t.ID)
@@ -98,7 +100,7 @@ func (h *Gamma) appendRelations(ctx *fasthttp.RequestCtx, r *related) {
 	wire.Answer(ctx, append(b, ']'))
 }
 
-// appendTagNumber appends a tag's id if it is a number that JSON readers know exactly.
+// appendTagNumber appends a tag's id if it is a number that JSON readers hold exactly.
 func appendTagNumber(b []byte, key, id string) []byte {
 	n, err := strconv.ParseUint(id, 10, 53)
 	if err != nil {

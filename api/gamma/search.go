@@ -11,14 +11,11 @@ import (
 )
 
 const (
-	// searchPage and maxSearchPage are how many of a kind are on a page of what was found.
-	searchPage    = 25
-	maxSearchPage = 500
-	// maxSearchPages bounds the number of a page: further than any catalog is long.
-	maxSearchPages = 1 << 30
+	searchPage     = 25      // rows of each kind on a page
+	maxSearchPage  = 500     // the same, at most
+	maxSearchPages = 1 << 30 // more than any catalog has
 )
 
-// searchQuery is what is asked of a search.
 type searchQuery struct {
 	text    string
 	creator string // empty: all sites
@@ -27,22 +24,21 @@ type searchQuery struct {
 	tags    bool
 }
 
-// publicSearch answers GET /public-search: events, best first, and tags. Profiles are nobody's
-// business here, so none is ever found.
-func (h *Gamma) publicSearch(ctx *fasthttp.RequestCtx) {
+// publicSearch finds events, the best first, and tags. It never finds profiles.
+func (g *Gamma) publicSearch(ctx *fasthttp.RequestCtx) {
 	w := ask(ctx)
 	q := readSearch(w)
 	if w.Refused != nil {
 		w.Refused.Send(ctx)
 		return
 	}
-	c := h.o.Catalog()
+	c := g.o.Catalog()
 	words := catalog.WordQuery{Text: q.text, Creator: q.creator, Offset: q.page * q.limit,
 		Limit: q.limit}
 	found := c.FindEvents(&words)
 	b := append(make([]byte, 0, 4096), `{"events":[`...)
 	for _, e := range found.Rows {
-		b = appendFoundEvent(wire.AppendComma(b), e)
+		b = appendName(b, e)
 	}
 	b = append(b, `],"tags":[`...)
 	if q.tags {
@@ -57,15 +53,7 @@ func (h *Gamma) publicSearch(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, append(b, '}', '}'))
 }
 
-// appendFoundEvent appends an event as a search tells it.
-func appendFoundEvent(b []byte, e *catalog.Event) []byte {
-	b = wire.AppendField(append(b, '{'), "id", e.ID)
-	b = wire.AppendField(b, "ticker", e.Ticker)
-	b = wire.AppendField(b, "slug", e.Slug)
-	return wire.CloseObject(wire.AppendField(b, "title", e.Title))
-}
-
-// appendFoundTag appends a tag as a search tells it: with the number of its events.
+// appendFoundTag appends a tag with the number of its events.
 func appendFoundTag(b []byte, c *catalog.Catalog, t *catalog.Tag) []byte {
 	b = wire.AppendField(append(b, '{'), "id", t.ID)
 	b = wire.AppendField(b, "label", t.Label)
@@ -74,8 +62,7 @@ func appendFoundTag(b []byte, c *catalog.Catalog, t *catalog.Tag) []byte {
 	return wire.CloseObject(b)
 }
 
-// readSearch reads the query of a search. Other parameters, search_profiles among them, mean
-// nothing here.
+// readSearch reads the query of a search. Other parameters, such as search_profiles, are ignored.
 func readSearch(q *query) (s searchQuery) {
 	s.text, s.creator, s.tags = q.Text("q"), q.Text("creator"), true
 	if strings.TrimSpace(s.text) == "" {
@@ -89,8 +76,8 @@ func readSearch(q *query) (s searchQuery) {
 	return s
 }
 
-// ordinal reads a whole number from 1 up that is written in digits alone; a number above most
-// counts as most.
+// ordinal reads a whole number of at least 1, written in digits alone. A number above most counts
+// as most.
 func (w *query) ordinal(name string, otherwise, most int, more string) int {
 	s := w.Text(name)
 	if s == "" {

@@ -10,9 +10,8 @@ import (
 	"clobd/journal/history"
 )
 
-// Values tells what markets are worth to lists: what takers paid so far and lately, and what the
-// open orders are worth. It remembers what it added up of a book for as long as the book stays
-// as it was. Any number of goroutines may use it.
+// Values tells the volumes, the liquidity and the prices of markets. It caches the sums over a book
+// until the book changes. Any number of goroutines may use a Values.
 type Values struct {
 	board   *view.Board
 	history *history.History
@@ -29,21 +28,21 @@ func NewValues(board *view.Board, history *history.History, now func() time.Time
 	return &Values{board: board, history: history, now: now}
 }
 
-// worth is what a market is worth, as of a Snapshot.
+// worth is the volume and the liquidity of a market as of a Snapshot.
 type worth struct {
 	sequence          engine.Sequence
 	volume, liquidity int64 // in base units
 	windows           catalog.Windows
 	hour              int64           // since 1970, of windows
-	before            catalog.Windows // how much of volume was traded before each window
+	before            catalog.Windows // the part of volume that was traded before each window
 	looked            bool            // before is known
 }
 
-// windowHours are how long the windows of the volume are. They begin with a full hour.
+// windowHours are the lengths of the volume's windows, each of which begins at a full hour.
 var windowHours = [...]int64{24, 7 * 24, 30 * 24, 365 * 24}
 
-// Live is what a condition is worth; false if it does not trade here. It is what catalog.Options
-// ask for.
+// Live is the worth of a condition, for catalog.Options. ok is false if the condition does not trade
+// here or the index fails.
 func (v *Values) Live(c engine.Condition) (live catalog.Live, ok bool) {
 	m := v.board.Directory.Condition(c)
 	if m == nil {
@@ -83,7 +82,7 @@ func Accepts(board *view.Board, m *view.Market) bool {
 // ended reports whether trading in a market has ended for good.
 func ended(m *view.Market) bool { return m.State == engine.Closed || m.State == engine.Settled }
 
-// of is what a market is worth. The error is that of the index.
+// of is the worth of a market. The error is that of the index.
 func (v *Values) of(m *view.Market) (w worth, err error) {
 	s := v.board.Condition(m.Condition)
 	if s == nil {
@@ -106,7 +105,7 @@ func (v *Values) of(m *view.Market) (w worth, err error) {
 			return true
 		})
 	}
-	// The index may be behind the book: what it says is kept once it is not.
+	// Volumes are cached only if the index is not behind the book.
 	current := v.history.Sequence() >= s.Sequence
 	if traded {
 		if err := v.volumes(m.No, &w); err != nil {
@@ -119,8 +118,8 @@ func (v *Values) of(m *view.Market) (w worth, err error) {
 	return w, nil
 }
 
-// volumes looks up what takers paid in a market. What was before the windows of this hour is looked
-// up once: it does not change any more.
+// volumes looks up what takers paid in a market. The sums before the windows of this hour are looked
+// up once: they do not change any more.
 func (v *Values) volumes(no engine.MarketNo, w *worth) error {
 	if !w.looked {
 		var from [len(windowHours)]engine.Time

@@ -14,8 +14,7 @@ import (
 	"clobd/journal/history"
 )
 
-// act is one thing that a wallet did, as the public sees it: its part in a trade, or what it
-// split, merged or redeemed.
+// act is one thing that a wallet did: its part in a trade, a split, a merge or a redemption.
 type act struct {
 	kind     string
 	wallet   engine.WalletNo
@@ -26,7 +25,7 @@ type act struct {
 	size     engine.Size
 	cash     engine.Cash
 
-	// Only of trades.
+	// Zero unless kind is TRADE.
 	outcome engine.Outcome
 	side    engine.Side
 	price   engine.Price
@@ -34,18 +33,19 @@ type act struct {
 
 const trade = "TRADE"
 
-// moveKinds are what moves of tokens outside of trades are called.
+// moveKinds are the names of moves of tokens outside of trades.
 var moveKinds = [...]string{
 	engine.Split: "SPLIT", engine.Merged: "MERGE", engine.Redeemed: "REDEEM",
 }
 
-// scanRows is how many trades and moves one request looks at: what lies behind them is not found.
-const scanRows = 50_000
+const (
+	// scanRows bounds the trades and moves that one request looks at. Older rows are not found.
+	scanRows = 50_000
+	// maxOffset is the largest offset into a list.
+	maxOffset = 10_000
+)
 
-// maxOffset is how much of a list may be passed over.
-const maxOffset = 10_000
-
-// activityQuery is what a request for acts asks for.
+// activityQuery says which acts a request asks for.
 type activityQuery struct {
 	history.Scan
 	user       user
@@ -53,81 +53,81 @@ type activityQuery struct {
 	kinds      []string // none: all
 	sided      bool
 	side       engine.Side
-	takers     bool        // no part of a maker
+	takers     bool        // leave out the parts of makers
 	leastCash  engine.Cash // of a trade
 	leastSize  engine.Size
 	start, end engine.Time // both included; end 0: none
 	offset     int
 	limit      int
-	none       bool // nothing can match
-	each       func(*act) bool
+	none       bool            // nothing can match
+	each       func(*act) bool // false ends the search
 }
 
-// readScope reads whose acts are asked for, in which markets.
-func (h *Wallets) readScope(a *query, s *activityQuery) {
-	listed, named := h.markets(a)
+// readScope reads the wallet, the markets and the side that acts must have.
+func (ws *Wallets) readScope(q *query, s *activityQuery) {
+	listed, named := ws.markets(q)
 	for _, m := range listed {
 		s.Markets = append(s.Markets, m.No)
 	}
 	s.none = named && len(listed) == 0
-	for _, id := range a.list("eventId") {
+	for _, id := range q.list("eventId") {
 		group, err := strconv.ParseUint(id, 10, 64)
 		if err != nil || named || len(s.events) == maxMarkets {
-			a.Invalid("eventId", "")
+			q.Invalid("eventId", "")
 			return
 		}
 		s.events = append(s.events, group)
 	}
 	if s.user.no != 0 {
 		s.Owners = []engine.WalletNo{s.user.no}
-		if owner := h.o.Board.Directory.Owner(s.user.no); owner != 0 && owner != s.user.no {
+		if owner := ws.o.Board.Directory.Owner(s.user.no); owner != 0 && owner != s.user.no {
 			s.Owners = append(s.Owners, owner)
 		}
 	}
-	if a.Text("side") != "" {
+	if q.Text("side") != "" {
 		s.sided = true
-		if a.word("side", "BUY", "SELL") == "SELL" {
+		if q.word("side", "BUY", "SELL") == "SELL" {
 			s.side = engine.Sell
 		}
 	}
 }
 
-// publicTrades answers GET /trades: the newest trades of everybody, of markets, or of a wallet.
-func (h *Wallets) publicTrades(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "limit", "offset", "takerOnly", "filterType", "filterAmount", "market",
+// publicTrades lists the newest trades of everybody, of markets, or of a wallet.
+func (ws *Wallets) publicTrades(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "limit", "offset", "takerOnly", "filterType", "filterAmount", "market",
 		"eventId", "user", "side")
 	var s activityQuery
-	asksUser := a.Text("user") != ""
+	asksUser := q.Text("user") != ""
 	if asksUser {
-		s.user = h.user(a)
+		s.user = ws.user(q)
 	}
-	h.readScope(a, &s)
-	s.limit, s.offset = a.Count("limit", 100, 10_000), a.Count("offset", 0, maxOffset)
-	s.takers, s.kinds = a.flag("takerOnly", true), []string{trade}
-	readLeast(a, &s)
+	ws.readScope(q, &s)
+	s.limit, s.offset = q.Count("limit", 100, 10_000), q.Count("offset", 0, maxOffset)
+	s.takers, s.kinds = q.flag("takerOnly", true), []string{trade}
+	readLeast(q, &s)
 	s.none = s.none || asksUser && s.user.no == 0
-	rows, refused := h.newest(a, &s)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
-	b := append(make([]byte, 0, 2+768*len(rows)), '[')
-	for i := range rows {
-		b = append(wire.AppendComma(b), '{')
-		b = wire.CloseObject(h.appendPart(b, &rows[i]))
-	}
-	wire.AnswerRaw(ctx, append(b, ']'))
+	rows, refused := ws.newest(q, &s)
+	return listed(rows, ws.appendPart), refused
 }
 
-// readLeast reads the least size or value of a trade. Its two parameters need each other; a wrong
-// value of either is refused before the absence of the other.
-func readLeast(a *query, s *activityQuery) {
-	kind, amount := a.word("filterType", "CASH", "TOKENS"), a.amount("filterAmount", 0)
-	switch typed, has := a.Text("filterType") != "", a.Text("filterAmount") != ""; {
+// listed is a JSON array of acts.
+func listed(rows []act, appendMembers func([]byte, *act) []byte) []byte {
+	b := append(make([]byte, 0, 2+768*len(rows)), '[')
+	for i := range rows {
+		b = wire.CloseObject(appendMembers(append(wire.AppendComma(b), '{'), &rows[i]))
+	}
+	return append(b, ']')
+}
+
+// readLeast reads the least size or value of a trade. The two parameters need each other. A wrong
+// value of one is refused before the absence of the other.
+func readLeast(q *query, s *activityQuery) {
+	kind, amount := q.word("filterType", "CASH", "TOKENS"), q.amount("filterAmount", 0)
+	switch typed, has := q.Text("filterType") != "", q.Text("filterAmount") != ""; {
 	case has && !typed:
-		a.Missing("filterType")
+		q.Missing("filterType")
 	case typed && !has:
-		a.Missing("filterAmount")
+		q.Missing("filterAmount")
 	case kind == "CASH":
 		s.leastCash = engine.Cash(amount)
 	default:
@@ -135,47 +135,36 @@ func readLeast(a *query, s *activityQuery) {
 	}
 }
 
-// activity answers GET /activity: all that a wallet did.
-func (h *Wallets) activity(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "user", "limit", "offset", "market", "eventId", "type", "start", "end", "sortBy",
+// activity lists all that a wallet did.
+func (ws *Wallets) activity(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "user", "limit", "offset", "market", "eventId", "type", "start", "end", "sortBy",
 		"sortDirection", "side")
-	s := activityQuery{user: h.user(a)}
-	h.readScope(a, &s)
-	s.limit, s.offset = a.Count("limit", 100, 500), a.Count("offset", 0, maxOffset)
-	s.readKinds(a)
-	s.start = 1000 * engine.Time(a.Count("start", 0, wire.MaxSeconds))
-	if end := a.Count("end", 0, wire.MaxSeconds); a.Text("end") != "" {
+	s := activityQuery{user: ws.user(q)}
+	ws.readScope(q, &s)
+	s.limit, s.offset = q.Count("limit", 100, 500), q.Count("offset", 0, maxOffset)
+	s.readKinds(q)
+	s.start = 1000 * engine.Time(q.Count("start", 0, wire.MaxSeconds))
+	if end := q.Count("end", 0, wire.MaxSeconds); q.Text("end") != "" {
 		s.end = 1000*engine.Time(end) + 999
 	}
-	by, down := a.word("sortBy", "TIMESTAMP", "TOKENS", "CASH"), a.descending()
+	by, down := q.word("sortBy", "TIMESTAMP", "TOKENS", "CASH"), q.descending()
 	s.none = s.none || s.user.no == 0
 	s.Wallet = s.user.no
-	var rows []act
-	var refused *wire.Refusal
-	if by == "TIMESTAMP" && down {
-		rows, refused = h.newest(a, &s)
-	} else {
-		rows, refused = h.sorted(a, &s, by, down)
+	find := ws.newest
+	if by != "TIMESTAMP" || !down {
+		find = func(q *query, s *activityQuery) ([]act, *wire.Refusal) { return ws.sorted(q, s, by, down) }
 	}
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
-	b := append(make([]byte, 0, 2+768*len(rows)), '[')
-	for i := range rows {
-		b = append(wire.AppendComma(b), '{')
-		b = wire.CloseObject(h.appendAct(b, &rows[i]))
-	}
-	wire.AnswerRaw(ctx, append(b, ']'))
+	rows, refused := find(q, &s)
+	return listed(rows, ws.appendAct), refused
 }
 
-// readKinds reads the kinds of acts that are asked for. Of some there is never one here.
-func (s *activityQuery) readKinds(a *query) {
-	for _, kind := range a.list("type") {
+// readKinds reads the kinds of acts. Acts of the last three kinds never happen here.
+func (s *activityQuery) readKinds(q *query) {
+	for _, kind := range q.list("type") {
 		kind = strings.ToUpper(kind)
 		if !slices.Contains([]string{trade, "SPLIT", "MERGE", "REDEEM", "REWARD", "CONVERSION",
 			"MAKER_REBATE"}, kind) {
-			a.Invalid("type", "")
+			q.Invalid("type", "")
 			return
 		}
 		s.kinds = append(s.kinds, kind)
@@ -183,7 +172,7 @@ func (s *activityQuery) readKinds(a *query) {
 }
 
 // newest finds one page of acts, the newest first.
-func (h *Wallets) newest(a *query, s *activityQuery) (rows []act, refused *wire.Refusal) {
+func (ws *Wallets) newest(q *query, s *activityQuery) (rows []act, refused *wire.Refusal) {
 	skip := s.offset
 	s.each = func(d *act) bool {
 		if skip--; skip < 0 {
@@ -192,18 +181,19 @@ func (h *Wallets) newest(a *query, s *activityQuery) (rows []act, refused *wire.
 		return len(rows) < s.limit
 	}
 	s.none = s.none || s.limit == 0
-	return rows, h.seek(a, s, &rows)
+	refused = ws.seek(q, s)
+	return rows, refused
 }
 
-// sorted finds one page of acts in another order: all of them are looked at.
-func (h *Wallets) sorted(
-	a *query, s *activityQuery, by string, down bool,
+// sorted looks at all acts and cuts one page out of them in another order.
+func (ws *Wallets) sorted(
+	q *query, s *activityQuery, by string, down bool,
 ) (rows []act, refused *wire.Refusal) {
 	s.each = func(d *act) bool {
 		rows = append(rows, *d)
 		return true
 	}
-	if refused := h.seek(a, s, &rows); refused != nil {
+	if refused := ws.seek(q, s); refused != nil {
 		return nil, refused
 	}
 	slices.SortStableFunc(rows, func(x, y act) int {
@@ -223,15 +213,15 @@ func (h *Wallets) sorted(
 	return rows[:min(s.limit, len(rows))], nil
 }
 
-// seek calls s.each with what is asked for, newest first, or says what is wrong with the request.
-func (h *Wallets) seek(a *query, s *activityQuery, rows *[]act) *wire.Refusal {
-	if a.Refused != nil {
-		return a.Refused
+// seek calls s.each with the acts that the request asks for, the newest first.
+func (ws *Wallets) seek(q *query, s *activityQuery) *wire.Refusal {
+	if q.Refused != nil {
+		return q.Refused
 	}
 	if s.none {
 		return nil
 	}
-	if s.user.no != 0 && !h.settled(s.user) {
+	if s.user.no != 0 && !ws.settled(s.user) {
 		return errBehind
 	}
 	s.Limit = scanRows
@@ -242,41 +232,40 @@ func (h *Wallets) seek(a *query, s *activityQuery, rows *[]act) *wire.Refusal {
 		s.Before = s.end + 1
 	}
 	s.NoTrades = len(s.kinds) > 0 && !slices.Contains(s.kinds, trade)
-	if _, err := h.o.History.Scan(&s.Scan, func(t *history.TradeRow, r *history.MoveRow) bool {
+	if _, err := ws.o.History.Scan(&s.Scan, func(t *history.TradeRow, r *history.MoveRow) bool {
 		if t != nil {
-			return h.passTrade(s, t)
+			return ws.passTrade(s, t)
 		}
 		d := act{kind: moveKinds[r.Kind], wallet: r.Wallet, time: r.Time, sequence: r.Sequence,
 			size: r.Tokens[0], cash: r.Cash}
 		if r.Kind == engine.Redeemed {
 			d.size += r.Tokens[1]
 		}
-		return h.pass(s, &d, r.Market)
+		return ws.pass(s, &d, r.Market)
 	}); err != nil {
-		*rows = nil
-		return h.unread("read trades", s.user.address.Hex(), err)
+		return ws.unread("read trades", s.user.address.Hex(), err)
 	}
 	return nil
 }
 
-// passTrade hands on the parts of a trade that are asked for: the taker's, then the makers'.
-func (h *Wallets) passTrade(s *activityQuery, t *history.TradeRow) bool {
+// passTrade passes the taker's part in a trade, then the makers' parts unless s.takers.
+func (ws *Wallets) passTrade(s *activityQuery, t *history.TradeRow) bool {
 	d := act{kind: trade, wallet: t.Wallet, time: t.Time, sequence: t.Sequence, index: t.Index,
 		size: t.Size, cash: engine.Cost(t.Size, t.Price), outcome: t.Outcome, side: t.Side,
 		price: t.Price}
-	goOn := h.pass(s, &d, t.Market)
+	goOn := ws.pass(s, &d, t.Market)
 	for i := 0; goOn && !s.takers && i < len(t.Makers); i++ {
 		k := &t.Makers[i]
 		d.wallet, d.size, d.cash = k.Wallet, k.Size, engine.Cost(k.Size, k.Price)
 		d.outcome, d.side, d.price = k.Outcome, k.Side, k.Price
-		goOn = h.pass(s, &d, t.Market)
+		goOn = ws.pass(s, &d, t.Market)
 	}
 	return goOn
 }
 
-// pass hands on a act if it is asked for.
-func (h *Wallets) pass(s *activityQuery, d *act, no engine.MarketNo) bool {
-	d.market = h.o.Board.Directory.Market(no)
+// pass calls s.each with an act if the request asks for it.
+func (ws *Wallets) pass(s *activityQuery, d *act, no engine.MarketNo) bool {
+	d.market = ws.o.Board.Directory.Market(no)
 	switch {
 	case d.market == nil, // the index is ahead of what is published
 		s.user.no != 0 && d.wallet != s.user.no,
@@ -291,10 +280,9 @@ func (h *Wallets) pass(s *activityQuery, d *act, no engine.MarketNo) bool {
 	return s.each(d)
 }
 
-// appendPart appends the members of a wallet's part in a trade.
-func (h *Wallets) appendPart(b []byte, d *act) []byte {
-	m, about := d.market, h.about(d.market)
-	b, p := h.appendDoer(b, d)
+func (ws *Wallets) appendPart(b []byte, d *act) []byte {
+	m, about := d.market, ws.about(d.market)
+	b, p := ws.appendDoer(b, d)
 	b = wire.AppendField(b, "side", wire.SideText(d.side))
 	b = appendAssetField(b, "asset", &m.Condition, d.outcome)
 	b = wire.AppendHexField(b, "conditionId", m.Condition[:])
@@ -303,32 +291,31 @@ func (h *Wallets) appendPart(b []byte, d *act) []byte {
 	b = wire.AppendNumber(b, "timestamp", int64(d.time)/1000, 0)
 	b = wire.AppendNumber(b, "usdcSize", int64(d.cash), 6)
 	b = appendAbout(b, &about)
-	b = wire.AppendField(b, "outcome", h.o.Catalog().Label(m.Condition, d.outcome))
+	b = wire.AppendField(b, "outcome", ws.o.Catalog().Label(m.Condition, d.outcome))
 	b = strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), uint64(d.outcome), 10)
 	b = p.append(b)
-	return h.appendReceipt(b, d)
+	return ws.appendReceipt(b, d)
 }
 
-// noOutcome is the index of the outcome of what concerns both of them.
+// noOutcome is the outcomeIndex of an act that concerns both outcomes.
 const noOutcome = 999
 
-// appendAct appends the members of one row of a wallet's activity. What is no trade has neither
-// token nor side.
-func (h *Wallets) appendAct(b []byte, d *act) []byte {
-	m, about := d.market, h.about(d.market)
-	b, p := h.appendDoer(b, d)
+// appendAct appends the members of one act. Acts other than trades have neither token nor side.
+func (ws *Wallets) appendAct(b []byte, d *act) []byte {
+	m, about := d.market, ws.about(d.market)
+	b, p := ws.appendDoer(b, d)
 	b = wire.AppendNumber(b, "timestamp", int64(d.time)/1000, 0)
 	b = wire.AppendHexField(b, "conditionId", m.Condition[:])
 	b = wire.AppendField(b, "type", d.kind)
 	b = wire.AppendNumber(b, "size", int64(d.size), 6)
 	b = wire.AppendNumber(b, "usdcSize", int64(d.cash), 6)
-	b = h.appendReceipt(b, d)
+	b = ws.appendReceipt(b, d)
 	b = wire.AppendNumber(b, "price", int64(d.price), 4)
 	index, label := uint64(noOutcome), ""
 	if d.kind == trade {
 		b = appendAssetField(b, "asset", &m.Condition, d.outcome)
 		b = wire.AppendField(b, "side", wire.SideText(d.side))
-		index, label = uint64(d.outcome), h.o.Catalog().Label(m.Condition, d.outcome)
+		index, label = uint64(d.outcome), ws.o.Catalog().Label(m.Condition, d.outcome)
 	} else {
 		b = append(b, `,"asset":"","side":""`...)
 	}
@@ -338,15 +325,14 @@ func (h *Wallets) appendAct(b []byte, d *act) []byte {
 	return p.append(b)
 }
 
-// appendDoer appends whose act it is, and finds what the operator says of him.
-func (h *Wallets) appendDoer(b []byte, d *act) ([]byte, *Profile) {
-	wallet, _ := h.o.Board.Directory.Address(d.wallet)
-	p := h.o.Profiles.Of(wallet)
-	return wire.AppendField(b, "proxyWallet", h.checksums.of(d.wallet, wallet, h.o.Checksum)), &p
+// appendDoer appends the wallet of an act and returns its profile.
+func (ws *Wallets) appendDoer(b []byte, d *act) ([]byte, *Profile) {
+	wallet, _ := ws.o.Board.Directory.Address(d.wallet)
+	p := ws.o.Profiles.Of(wallet)
+	return wire.AppendField(b, "proxyWallet", ws.checksums.of(d.wallet, wallet, ws.o.Checksum)), &p
 }
 
-// appendReceipt appends the ledger's receipt for it.
-func (h *Wallets) appendReceipt(b []byte, d *act) []byte {
-	hash := engine.TxHash(h.o.JournalID, d.sequence, d.index)
+func (ws *Wallets) appendReceipt(b []byte, d *act) []byte {
+	hash := engine.TxHash(ws.o.JournalID, d.sequence, d.index)
 	return wire.AppendHexField(b, "transactionHash", hash[:])
 }

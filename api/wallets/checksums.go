@@ -6,26 +6,25 @@ import (
 	"clobd/engine"
 )
 
-// checksums remembers how addresses are written: to find out takes a hash, which for a page of
-// thousands of holders is half of all the work. Anybody may use it at any time.
+// checksums caches the texts of addresses. Computing a text takes a hash, which is half of the work
+// for a page of thousands of holders. Any number of goroutines may use a checksums.
 type checksums [1 << 15]atomic.Pointer[checksummed]
 
-// checksummed is one address as it is written.
 type checksummed struct {
 	no   engine.WalletNo
 	text string
 }
 
-// of is the text of the address of wallet no. Wallets whose numbers end alike share a place, which
-// the one asked for last has.
+// of is the text of the address of wallet no. Wallets whose numbers are equal modulo the length
+// share one entry, which keeps the wallet that was asked for last.
 func (c *checksums) of(
 	no engine.WalletNo, a engine.Address, write func(engine.Address) string,
 ) string {
-	place := &c[uint32(no)%uint32(len(c))]
-	if known := place.Load(); known != nil && known.no == no {
+	entry := &c[uint32(no)%uint32(len(c))]
+	if known := entry.Load(); known != nil && known.no == no {
 		return known.text
 	}
 	s := &checksummed{no, write(a)}
-	place.Store(s)
+	entry.Store(s)
 	return s.text
 }

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// What these routes compute they compute in integers and round once, half away from zero, at the
-// end: money and percentages to two decimals, prices paid to six.
+// Routes compute in integers and round once at the end, half away from zero: money and percentages
+// to two decimals, prices paid to six.
 
 // ratio is a * by / over, rounded half away from zero; 0 if over is 0. over is not negative.
 func ratio(a int64, by, over uint64) int64 {
@@ -32,7 +32,7 @@ func ratio(a int64, by, over uint64) int64 {
 	return int64(q)
 }
 
-// cents is an amount in base units as one of two decimals.
+// cents is an amount in base units rounded to hundredths of a unit.
 func cents(v int64) int64 { return ratio(v, 1, 10_000) }
 
 // percent is 100 * a / of, with two decimals.

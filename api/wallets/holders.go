@@ -11,52 +11,50 @@ import (
 )
 
 const (
-	// maxHolders is how many holders of a token one request may ask for, and maxHeld how many of all
-	// markets together: an answer has two tokens of each.
+	// maxHolders bounds the holders of each token in an answer, and maxHeld the sum of those bounds
+	// over all markets. An answer has the two tokens of each market.
 	maxHolders = 500
 	maxHeld    = 10_000
 )
 
-// holders answers GET /holders: who has most of each token of the markets.
-func (h *Wallets) holders(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "market", "limit", "minBalance")
-	listed, named := h.markets(a)
+// holders lists the wallets that have most of each token of the markets.
+func (ws *Wallets) holders(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "market", "limit", "minBalance")
+	listed, named := ws.markets(q)
 	if !named {
-		a.Missing("market")
+		q.Missing("market")
 	}
-	w := top{limit: a.Count("limit", 100, maxHolders)}
-	w.least = engine.Size(a.amount("minBalance", engine.Unit))
+	w := top{limit: q.Count("limit", 100, maxHolders)}
+	w.least = engine.Size(q.amount("minBalance", engine.Unit))
 	if w.limit*len(listed) > maxHeld {
-		a.Invalid("limit", "")
+		q.Invalid("limit", "")
 	}
-	if a.Refused != nil {
-		a.Refused.Send(ctx)
-		return
+	if q.Refused != nil {
+		return nil, q.Refused
 	}
 	b := append(make([]byte, 0, 64+min(w.limit, 100)*len(listed)*800), '[')
 	for _, m := range listed {
 		for o := range engine.Outcome(2) {
 			var err error
-			if b, err = h.appendHolders(b, m, o, w); err != nil {
-				h.unread("read holders", m.Condition.Hex(), err).Send(ctx)
-				return
+			if b, err = ws.appendHolders(b, m, o, w); err != nil {
+				return nil, ws.unread("read holders", m.Condition.Hex(), err)
 			}
 		}
 	}
-	wire.AnswerRaw(ctx, append(b, ']'))
+	return append(b, ']'), nil
 }
 
-// top is how many holders of a token are wanted at most, and what they must hold.
+// top says how many holders of a token are wanted at most, and how much each must hold.
 type top struct {
 	limit int
 	least engine.Size
 }
 
 // appendHolders appends the largest holders of one token.
-func (h *Wallets) appendHolders(
+func (ws *Wallets) appendHolders(
 	b []byte, m *view.Market, o engine.Outcome, w top,
 ) ([]byte, error) {
-	all, err := h.o.History.Holders(m.No, o, w.limit, w.least)
+	all, err := ws.o.History.Holders(m.No, o, w.limit, w.least)
 	if err != nil {
 		return b, err
 	}
@@ -64,13 +62,13 @@ func (h *Wallets) appendHolders(
 	b = appendAssetField(b, "token", &m.Condition, o)
 	b = append(wire.AppendKey(b, "holders"), '[')
 	for i := range all {
-		wallet, known := h.o.Board.Directory.Address(all[i].Wallet)
+		wallet, known := ws.o.Board.Directory.Address(all[i].Wallet)
 		if !known {
 			continue // the index is ahead of what is published
 		}
-		p := h.o.Profiles.Of(wallet)
+		p := ws.o.Profiles.Of(wallet)
 		b = append(wire.AppendComma(b), '{')
-		b = wire.AppendField(b, "proxyWallet", h.checksums.of(all[i].Wallet, wallet, h.o.Checksum))
+		b = wire.AppendField(b, "proxyWallet", ws.checksums.of(all[i].Wallet, wallet, ws.o.Checksum))
 		b = appendAssetField(b, "asset", &m.Condition, o)
 		b = wire.AppendNumber(b, "amount", int64(all[i].Size), 6)
 		b = strconv.AppendBool(wire.AppendKey(b, "displayUsernamePublic"), p.Public)

@@ -16,21 +16,21 @@ import (
 )
 
 var (
-	noCombos = []byte(`{"combos":[],"pagination":` +
-		`{"limit":100,"offset":0,"has_more":false,"next_cursor":null}}`)
-	noComboMoves = []byte(`{"activity":[],"pagination":` +
-		`{"limit":100,"offset":0,"has_more":false,"next_cursor":null}}`)
+	noCombos     = []byte(`{"combos":[]` + onePage)
+	noComboMoves = []byte(`{"activity":[]` + onePage)
 )
 
-// owedBefore is what a market owed when it was looked at.
+const onePage = `,"pagination":{"limit":100,"offset":0,"has_more":false,"next_cursor":null}}`
+
+// owedBefore is the open interest of a market at a time.
 type owedBefore struct {
 	at    time.Time
 	value int64
 }
 
 const (
-	// quickHolders is up to how many holders are counted anew for each request, and owedKept how
-	// long the sum over more of them is told again.
+	// quickHolders is the number of holders above which the open interest of a market is cached, for
+	// owedKept.
 	quickHolders = 2_000
 	owedKept     = 5 * time.Second
 )
@@ -38,13 +38,13 @@ const (
 // owed is the open interest of a market, in base units of collateral. Before the resolution it is
 // the number of tokens of the outcome that has more of them; afterwards it is the sum that
 // holders may still redeem.
-func (h *Wallets) owed(m *view.Market) (int64, error) {
-	if kept, ok := h.kept.Load(m.No); ok && m.State != engine.Settled {
-		if k := kept.(owedBefore); h.o.Now().Sub(k.at) < owedKept {
+func (ws *Wallets) owed(m *view.Market) (int64, error) {
+	if kept, ok := ws.kept.Load(m.No); ok && m.State != engine.Settled {
+		if k := kept.(owedBefore); ws.o.Now().Sub(k.at) < owedKept {
 			return k.value, nil
 		}
 	}
-	supply, places, err := h.o.History.Supply(m.No)
+	supply, places, err := ws.o.History.Supply(m.No)
 	if err != nil {
 		return 0, err
 	}
@@ -56,73 +56,69 @@ func (h *Wallets) owed(m *view.Market) (int64, error) {
 	}
 	value := int64(max(supply[0], supply[1]))
 	if places > quickHolders {
-		h.kept.Store(m.No, owedBefore{h.o.Now(), value})
+		ws.kept.Store(m.No, owedBefore{ws.o.Now(), value})
 	}
 	return value, nil
 }
 
-// openInterest answers GET /oi: the open interest of the markets that are named, of no others.
-func (h *Wallets) openInterest(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "market")
-	listed, _ := h.markets(a)
-	if a.Refused != nil {
-		a.Refused.Send(ctx)
-		return
+// openInterest tells the open interest of the markets that the query names.
+func (ws *Wallets) openInterest(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "market")
+	listed, _ := ws.markets(q)
+	if q.Refused != nil {
+		return nil, q.Refused
 	}
 	b := append(make([]byte, 0, 2+128*len(listed)), '[')
 	for _, m := range listed {
-		value, err := h.owed(m)
+		value, err := ws.owed(m)
 		if err != nil {
-			h.unread("read the open interest", m.Condition.Hex(), err).Send(ctx)
-			return
+			return nil, ws.unread("read the open interest", m.Condition.Hex(), err)
 		}
 		b = wire.AppendHexField(append(wire.AppendComma(b), '{'), "market", m.Condition[:])
 		b = wire.CloseObject(wire.AppendNumber(b, "value", value, 6))
 	}
-	wire.Answer(ctx, append(b, ']'))
+	return append(b, ']'), nil
 }
 
-// liveVolume answers GET /live-volume: what was traded here in the markets of events.
-func (h *Wallets) liveVolume(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "id")
-	ids := a.list("id")
+// liveVolume tells what was traded here in the markets of events.
+func (ws *Wallets) liveVolume(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "id")
+	ids := q.list("id")
 	switch {
 	case len(ids) == 0:
-		a.Missing("id")
+		q.Missing("id")
 	case len(ids) > maxMarkets,
 		slices.ContainsFunc(ids, func(id string) bool { return !wire.IsNumber(id) }):
-		a.Invalid("id", "")
+		q.Invalid("id", "")
 	}
-	if a.Refused != nil {
-		a.Refused.Send(ctx)
-		return
+	if q.Refused != nil {
+		return nil, q.Refused
 	}
 	b := append(make([]byte, 0, 1024), '[')
 	for _, id := range ids {
 		var err error
-		if b, err = h.appendEventVolume(b, id); err != nil {
-			h.unread("read the volume of event", id, err).Send(ctx)
-			return
+		if b, err = ws.appendEventVolume(b, id); err != nil {
+			return nil, ws.unread("read the volume of event", id, err)
 		}
 	}
-	wire.Answer(ctx, append(b, ']'))
+	return append(b, ']'), nil
 }
 
 // appendEventVolume appends the volume of an event and of each of its markets that trade here. An
 // unknown event appends nothing.
-func (h *Wallets) appendEventVolume(b []byte, id string) ([]byte, error) {
-	c := h.o.Catalog()
+func (ws *Wallets) appendEventVolume(b []byte, id string) ([]byte, error) {
+	c := ws.o.Catalog()
 	e := c.EventByID(id)
 	if e == nil {
 		return b, nil
 	}
 	total, rows := int64(0), []byte{'['}
 	for _, described := range c.MarketsOf(e) {
-		m := h.o.Board.Directory.Condition(described.Condition)
+		m := ws.o.Board.Directory.Condition(described.Condition)
 		if m == nil {
 			continue
 		}
-		volume, err := h.o.Volume(m)
+		volume, err := ws.o.Volume(m)
 		if err != nil {
 			return b, err
 		}
@@ -134,83 +130,77 @@ func (h *Wallets) appendEventVolume(b []byte, id string) ([]byte, error) {
 	return wire.CloseObject(append(append(wire.AppendKey(b, "markets"), rows...), ']')), nil
 }
 
-// maxRanked is how many holders of a token, the largest, are put into an order.
+// maxRanked bounds the positions of a token that are sorted: those of its largest holders.
 const maxRanked = 1_000
 
-// standing is the part of what wallets hold in a market that a request asks for.
+// standing says which positions in a market a request asks for.
 type standing struct {
 	market        *view.Market // nil: it does not trade here
 	user          user
-	named         bool // the user was
+	named         bool // user was given
 	open, closed  bool
 	sort          string
 	descending    bool
 	limit, offset int
 }
 
-// marketHolding is a position and whose it is.
+// marketHolding is a position and the wallet that has it.
 type marketHolding struct {
 	holding
 	wallet engine.WalletNo
 }
 
-// marketPositions answers GET /v1/market-positions: what wallets hold in a market, by token. Those
-// who hold nothing any more are found only by their address.
-func (h *Wallets) marketPositions(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "market", "user", "status", "sortBy", "sortDirection", "limit", "offset")
-	w := standing{named: a.Text("user") != ""}
-	switch listed, named := h.markets(a); {
+// marketPositions lists what wallets hold in a market, by token. Closed positions are found only by
+// the address of their wallet.
+func (ws *Wallets) marketPositions(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "market", "user", "status", "sortBy", "sortDirection", "limit", "offset")
+	w := standing{named: q.Text("user") != ""}
+	switch listed, named := ws.markets(q); {
 	case !named:
-		a.Missing("market")
-	case len(a.list("market")) > 1:
-		a.Invalid("market", "")
+		q.Missing("market")
+	case len(q.list("market")) > 1:
+		q.Invalid("market", "")
 	case len(listed) == 1:
 		w.market = listed[0]
 	}
 	if w.named {
-		w.user = h.user(a)
+		w.user = ws.user(q)
 	}
-	status := a.word("status", "ALL", "OPEN", "CLOSED")
+	status := q.word("status", "ALL", "OPEN", "CLOSED")
 	w.open, w.closed = status != "CLOSED", status != "OPEN"
-	w.sort = a.word("sortBy", "TOTAL_PNL", "TOKENS", "CASH_PNL", "REALIZED_PNL")
-	w.descending = a.descending()
-	w.limit, w.offset = a.Count("limit", 50, 500), a.Count("offset", 0, 10_000)
-	if a.Refused != nil {
-		a.Refused.Send(ctx)
-		return
+	w.sort = q.word("sortBy", "TOTAL_PNL", "TOKENS", "CASH_PNL", "REALIZED_PNL")
+	w.descending = q.descending()
+	w.limit, w.offset = q.Count("limit", 50, 500), q.Count("offset", 0, 10_000)
+	if q.Refused != nil {
+		return nil, q.Refused
 	}
-	if w.named && !h.settled(w.user) {
-		errBehind.Send(ctx)
-		return
+	if w.named && !ws.settled(w.user) {
+		return nil, errBehind
 	}
 	b := append(make([]byte, 0, 4096), '[')
-	for o := range engine.Outcome(2) {
-		if w.market == nil {
-			break
-		}
-		all, err := h.stand(&w, o)
+	for o := engine.Outcome(0); w.market != nil && o < 2; o++ {
+		all, err := ws.stand(&w, o)
 		if err != nil {
-			h.unread("read the positions in market", w.market.Condition.Hex(), err).Send(ctx)
-			return
+			return nil, ws.unread("read the positions in market", w.market.Condition.Hex(), err)
 		}
-		b = h.appendStanding(b, &w, o, all)
+		b = ws.appendStanding(b, &w, o, all)
 	}
-	wire.AnswerRaw(ctx, append(b, ']'))
+	return append(b, ']'), nil
 }
 
 // stand is one page of the positions in a token.
-func (h *Wallets) stand(w *standing, o engine.Outcome) ([]marketHolding, error) {
+func (ws *Wallets) stand(w *standing, o engine.Outcome) ([]marketHolding, error) {
 	who := []history.Holder{{Wallet: w.user.no}}
 	if !w.named {
 		var err error
-		if who, err = h.o.History.Holders(w.market.No, o, maxRanked, 1); err != nil {
+		if who, err = ws.o.History.Holders(w.market.No, o, maxRanked, 1); err != nil {
 			return nil, err
 		}
 	}
-	price := h.tokenPrice(w.market, o)
+	price := ws.tokenPrice(w.market, o)
 	var all []marketHolding
 	for _, x := range who {
-		both, err := h.o.History.Position(x.Wallet, w.market.No)
+		both, err := ws.o.History.Position(x.Wallet, w.market.No)
 		if err != nil {
 			return nil, err
 		}
@@ -242,9 +232,9 @@ func (h *Wallets) stand(w *standing, o engine.Outcome) ([]marketHolding, error) 
 	return all[:min(w.limit, len(all))], nil
 }
 
-// appendStanding appends the positions in a token. A token without any is left out: clients that go
-// from page to page stop where nothing comes.
-func (h *Wallets) appendStanding(
+// appendStanding appends the positions in a token. A token without positions is left out: clients
+// that read page after page stop at an empty answer.
+func (ws *Wallets) appendStanding(
 	b []byte, w *standing, o engine.Outcome, all []marketHolding,
 ) []byte {
 	if len(all) == 0 {
@@ -253,17 +243,17 @@ func (h *Wallets) appendStanding(
 	b = append(wire.AppendComma(b), '{')
 	b = appendAssetField(b, "token", &w.market.Condition, o)
 	b = append(wire.AppendKey(b, "positions"), '[')
-	label := h.o.Catalog().Label(w.market.Condition, o)
+	label := ws.o.Catalog().Label(w.market.Condition, o)
 	for i := range all {
 		p := &all[i]
-		address, known := h.o.Board.Directory.Address(p.wallet)
+		address, known := ws.o.Board.Directory.Address(p.wallet)
 		if !known {
 			continue // the index is ahead of what is published
 		}
-		profile := h.o.Profiles.Of(address)
+		profile := ws.o.Profiles.Of(address)
 		cash, realized := cents(p.current())-cents(p.initial()), cents(p.realized)
 		b = append(wire.AppendComma(b), '{')
-		b = wire.AppendField(b, "proxyWallet", h.checksums.of(p.wallet, address, h.o.Checksum))
+		b = wire.AppendField(b, "proxyWallet", ws.checksums.of(p.wallet, address, ws.o.Checksum))
 		b = wire.AppendField(b, "name", profile.Name)
 		b = wire.AppendField(b, "profileImage", profile.Image)
 		b = append(wire.AppendKey(b, "verified"), "false"...)
@@ -283,28 +273,26 @@ func (h *Wallets) appendStanding(
 	return append(b, ']', '}')
 }
 
-// publicProfile answers GET /public-profile: what the operator says of a wallet.
-func (h *Wallets) publicProfile(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "address")
+// publicProfile tells what the operator says of a wallet.
+func (ws *Wallets) publicProfile(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "address")
 	var address engine.Address
-	if s := a.Text("address"); strings.TrimSpace(s) == "" {
-		a.Missing("address")
+	if s := q.Text("address"); strings.TrimSpace(s) == "" {
+		q.Missing("address")
 	} else if !engine.ParseHex(address[:], s) {
-		a.Invalid("address", "")
+		q.Invalid("address", "")
 	}
-	if a.Refused != nil {
-		a.Refused.Send(ctx)
-		return
+	if q.Refused != nil {
+		return nil, q.Refused
 	}
-	p := h.o.Profiles.Of(address)
+	p := ws.o.Profiles.Of(address)
 	if p == (Profile{}) {
-		errNoProfile.Send(ctx)
-		return
+		return nil, errNoProfile
 	}
 	b := append(make([]byte, 0, 512), '{')
-	b = wire.AppendField(b, "proxyWallet", h.o.Checksum(address))
+	b = wire.AppendField(b, "proxyWallet", ws.o.Checksum(address))
 	b = strconv.AppendBool(wire.AppendKey(b, "displayUsernamePublic"), p.Public)
-	wire.Answer(ctx, wire.CloseObject(p.append(b)))
+	return wire.CloseObject(p.append(b)), nil
 }
 
 var errNoProfile = wire.Wallets.Refuse(fasthttp.StatusNotFound, "not_found",

@@ -14,44 +14,41 @@ import (
 	"clobd/journal/history"
 )
 
-// holding is one position on its way to an answer. What is not asked for is not filled in before
-// the page is cut: a wallet may have ten thousand.
+// holding is one position. Before the page is cut only the fields that filter and sort are filled
+// in: a wallet may have ten thousand positions.
 type holding struct {
 	market    *view.Market
 	size      engine.Size
 	bought    engine.Size
-	cost      int64 // of what it holds, or if that is nothing of all that it bought; without fees
+	cost      int64 // of what is held, else of all that was bought; without fees
 	realized  int64 // without fees
 	updated   engine.Time
 	outcome   engine.Outcome
 	mergeable bool
 
 	price int64 // of the token, in 1/100,000
-	key   int64 // what it is sorted by
+	key   int64 // sorts the list, unless text does
 	text  string
 }
 
-// hold makes a holding of one of both rows of a wallet in a market.
+// hold makes a holding of outcome o of the two rows of a wallet in a market.
 func hold(m *view.Market, both *[2]history.PositionRow, o engine.Outcome) holding {
 	r := &both[o]
 	p := holding{market: m, outcome: o, size: r.Size, bought: r.Bought, updated: r.Updated,
-		cost: int64(r.Cost - r.HeldFees), realized: int64(r.Realized + r.Fees - r.HeldFees)}
+		cost: int64(r.Cost - r.HeldFees), realized: int64(r.Realized + r.Fees - r.HeldFees),
+		mergeable: both[0].Size > 0 && both[1].Size > 0 && m.State != engine.Settled}
 	if r.Size == 0 {
 		p.cost = int64(r.BoughtCash)
 	}
-	p.mergeable = both[0].Size > 0 && both[1].Size > 0 && m.State != engine.Settled
 	return p
 }
 
 // average is what a share cost, in 1/1,000,000.
 func (p *holding) average() int64 {
-	if p.size == 0 {
-		return ratio(p.cost, engine.Unit, uint64(p.bought))
-	}
-	return ratio(p.cost, engine.Unit, uint64(p.size))
+	return ratio(p.cost, engine.Unit, uint64(cmp.Or(p.size, p.bought)))
 }
 
-// initial is what the shares that are held cost, current what they are worth; in base units.
+// initial is the cost of the shares that are held, and current their worth, in base units.
 func (p *holding) initial() int64 {
 	if p.size == 0 {
 		return 0
@@ -61,25 +58,25 @@ func (p *holding) initial() int64 {
 
 func (p *holding) current() int64 { return ratio(int64(p.size), uint64(p.price), 100_000) }
 
-// redeemable reports whether the market pays something for it.
+// redeemable reports whether the market pays something for the position.
 func (p *holding) redeemable() bool {
 	return p.size > 0 && p.market.State == engine.Settled && p.price > 0
 }
 
 // tokenPrice is what a token is worth, in 1/100,000.
-func (h *Wallets) tokenPrice(m *view.Market, o engine.Outcome) int64 {
-	first := h.o.Price(m)
+func (ws *Wallets) tokenPrice(m *view.Market, o engine.Outcome) int64 {
+	first := ws.o.Price(m)
 	if o == 0 || first == 0 && m.State != engine.Settled {
 		return first
 	}
 	return 10*int64(engine.PriceOne) - first
 }
 
-// portfolio is the part of a wallet's positions that a request asks for.
+// portfolio says which positions of a wallet a request asks for.
 type portfolio struct {
 	closed                bool
 	markets               []*view.Market
-	named                 bool // markets were
+	named                 bool // markets were given
 	least                 engine.Size
 	redeemable, mergeable bool
 	title                 string
@@ -88,74 +85,72 @@ type portfolio struct {
 	descending            bool
 }
 
-// positions answers GET /positions: what a wallet holds.
-func (h *Wallets) positions(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "user", "market", "sizeThreshold", "redeemable", "mergeable", "limit", "offset",
+// positions lists what a wallet holds.
+func (ws *Wallets) positions(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "user", "market", "sizeThreshold", "redeemable", "mergeable", "limit", "offset",
 		"sortBy", "sortDirection", "title")
-	u := h.user(a)
+	u := ws.user(q)
 	var w portfolio
-	w.markets, w.named = h.markets(a)
-	w.least = engine.Size(a.amount("sizeThreshold", engine.Unit))
-	w.redeemable, w.mergeable = a.flag("redeemable", false), a.flag("mergeable", false)
-	w.limit, w.offset = a.Count("limit", 100, 500), a.Count("offset", 0, 10_000)
-	w.sort = a.word("sortBy", "TOKENS", "CURRENT", "INITIAL", "CASHPNL", "PERCENTPNL", "TITLE",
+	w.markets, w.named = ws.markets(q)
+	w.least = engine.Size(q.amount("sizeThreshold", engine.Unit))
+	w.redeemable, w.mergeable = q.flag("redeemable", false), q.flag("mergeable", false)
+	w.limit, w.offset = q.Count("limit", 100, 500), q.Count("offset", 0, 10_000)
+	w.sort = q.word("sortBy", "TOKENS", "CURRENT", "INITIAL", "CASHPNL", "PERCENTPNL", "TITLE",
 		"RESOLVING", "PRICE", "AVGPRICE")
-	w.descending, w.title = a.descending(), a.title()
-	h.answerPositions(ctx, a, u, &w)
+	w.descending, w.title = q.descending(), q.title()
+	return ws.listPositions(q, u, &w)
 }
 
-// closedPositions answers GET /closed-positions: what a wallet held once and holds no more.
-func (h *Wallets) closedPositions(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "user", "market", "title", "limit", "offset", "sortBy", "sortDirection")
-	u := h.user(a)
+// closedPositions lists what a wallet held once and holds no more.
+func (ws *Wallets) closedPositions(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "user", "market", "title", "limit", "offset", "sortBy", "sortDirection")
+	u := ws.user(q)
 	w := portfolio{closed: true}
-	w.markets, w.named = h.markets(a)
-	w.limit, w.offset = a.Count("limit", 10, 50), a.Count("offset", 0, 100_000)
-	w.sort = a.word("sortBy", "REALIZEDPNL", "TITLE", "PRICE", "AVGPRICE", "TIMESTAMP")
-	w.descending, w.title = a.descending(), a.title()
-	h.answerPositions(ctx, a, u, &w)
+	w.markets, w.named = ws.markets(q)
+	w.limit, w.offset = q.Count("limit", 10, 50), q.Count("offset", 0, 100_000)
+	w.sort = q.word("sortBy", "REALIZEDPNL", "TITLE", "PRICE", "AVGPRICE", "TIMESTAMP")
+	w.descending, w.title = q.descending(), q.title()
+	return ws.listPositions(q, u, &w)
 }
 
-// answerPositions finds, sorts and encodes one page.
-func (h *Wallets) answerPositions(ctx *fasthttp.RequestCtx, a *query, u user, w *portfolio) {
-	if a.Refused != nil {
-		a.Refused.Send(ctx)
-		return
+// listPositions finds, sorts and encodes one page.
+func (ws *Wallets) listPositions(q *query, u user, w *portfolio) ([]byte, *wire.Refusal) {
+	if q.Refused != nil {
+		return nil, q.Refused
 	}
-	room := h.holdings.Get().(*[]holding)
-	defer h.holdings.Put(room)
-	all, refused := h.collect(u, w, (*room)[:0])
+	room := ws.holdings.Get().(*[]holding)
+	defer ws.holdings.Put(room)
+	all, refused := ws.collect(u, w, (*room)[:0])
 	*room = all
 	if refused != nil {
-		refused.Send(ctx)
-		return
+		return nil, refused
 	}
 	page := w.page(all)
 	b := append(make([]byte, 0, 2+1024*len(page)), '[')
-	wallet := h.o.Checksum(u.address)
+	wallet := ws.o.Checksum(u.address)
 	for i := range page {
 		b = append(wire.AppendComma(b), '{')
-		b = wire.CloseObject(h.appendPosition(b, wallet, &page[i], w.closed))
+		b = wire.CloseObject(ws.appendPosition(b, wallet, &page[i], w.closed))
 	}
-	wire.AnswerRaw(ctx, append(b, ']'))
+	return append(b, ']'), nil
 }
 
-// collect appends what is asked for of a wallet's positions to all, in no order that counts.
-func (h *Wallets) collect(u user, w *portfolio, all []holding) ([]holding, *wire.Refusal) {
+// collect appends the positions of a wallet that w asks for to all, in no particular order.
+func (ws *Wallets) collect(u user, w *portfolio, all []holding) ([]holding, *wire.Refusal) {
 	if u.no == 0 || w.named && len(w.markets) == 0 {
 		return all, nil
 	}
-	if !h.settled(u) {
+	if !ws.settled(u) {
 		return all, errBehind
 	}
 	take := func(both *[2]history.PositionRow) {
-		m := h.o.Board.Directory.Market(both[0].Market)
+		m := ws.o.Board.Directory.Market(both[0].Market)
 		for o := range engine.Outcome(2) {
 			r := &both[o]
 			if m == nil || r.Bought == 0 || (r.Size == 0) != w.closed || r.Size < w.least {
 				continue
 			}
-			if p := hold(m, both, o); h.wants(&p, w) {
+			if p := hold(m, both, o); ws.wants(&p, w) {
 				all = append(all, p)
 			}
 		}
@@ -164,36 +159,36 @@ func (h *Wallets) collect(u user, w *portfolio, all []holding) ([]holding, *wire
 	if w.named {
 		for i := 0; i < len(w.markets) && err == nil; i++ {
 			var both [2]history.PositionRow
-			if both, err = h.o.History.Position(u.no, w.markets[i].No); err == nil {
+			if both, err = ws.o.History.Position(u.no, w.markets[i].No); err == nil {
 				take(&both)
 			}
 		}
 	} else {
-		err = h.o.History.EachPosition(u.no, take)
+		err = ws.o.History.EachPosition(u.no, take)
 	}
 	if err != nil {
-		return all, h.unread("read positions", u.address.Hex(), err)
+		return all, ws.unread("read positions", u.address.Hex(), err)
 	}
 	return all, nil
 }
 
-// wants reports whether a position passes the filters, and fills in what it is sorted by.
-func (h *Wallets) wants(p *holding, w *portfolio) bool {
+// wants reports whether a position passes the filters, and fills in the key or text that sorts it.
+func (ws *Wallets) wants(p *holding, w *portfolio) bool {
 	if w.mergeable && !p.mergeable {
 		return false
 	}
 	switch w.sort {
 	case "CURRENT", "CASHPNL", "PERCENTPNL", "PRICE":
-		p.price = h.tokenPrice(p.market, p.outcome)
+		p.price = ws.tokenPrice(p.market, p.outcome)
 	}
 	if w.redeemable {
-		p.price = h.tokenPrice(p.market, p.outcome)
+		p.price = ws.tokenPrice(p.market, p.outcome)
 		if !p.redeemable() {
 			return false
 		}
 	}
 	if w.title != "" || w.sort == "TITLE" || w.sort == "RESOLVING" {
-		about := h.about(p.market)
+		about := ws.about(p.market)
 		if !containsFold(about.title, w.title) {
 			return false
 		}
@@ -230,8 +225,8 @@ func (p *holding) rank(sort string) int64 {
 	return 0
 }
 
-// page sorts what was found and cuts out what is asked for. Equals stay in the order in which their
-// markets were listed, so that pages do not overlap.
+// page sorts positions and cuts one page out of them. Equal positions go in the order of their
+// markets, so that pages do not overlap.
 func (w *portfolio) page(all []holding) []holding {
 	if w.offset >= len(all) {
 		return nil
@@ -261,11 +256,10 @@ func (w *portfolio) page(all []holding) []holding {
 	return page
 }
 
-// appendPosition appends the members of one position.
-func (h *Wallets) appendPosition(b []byte, wallet string, p *holding, closed bool) []byte {
-	m, c := p.market, h.o.Catalog()
-	p.price = h.tokenPrice(m, p.outcome)
-	about, other := h.about(m), p.outcome.Other()
+func (ws *Wallets) appendPosition(b []byte, wallet string, p *holding, closed bool) []byte {
+	m, c := p.market, ws.o.Catalog()
+	p.price = ws.tokenPrice(m, p.outcome)
+	about, other := ws.about(m), p.outcome.Other()
 	initial, current := cents(p.initial()), cents(p.current())
 	cash, gain := current-initial, percent(p.current()-p.initial(), p.initial())
 	realized, rate := cents(p.realized), percent(p.realized, int64(p.bought))
@@ -300,55 +294,49 @@ func (h *Wallets) appendPosition(b []byte, wallet string, p *holding, closed boo
 	return b
 }
 
-// value answers GET /value: what all that a wallet holds is worth, or what it holds in the markets
-// that are named.
-func (h *Wallets) value(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "user", "market")
-	u := h.user(a)
+// value tells what a wallet holds is worth, in all markets or in those that the query names.
+func (ws *Wallets) value(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "user", "market")
+	u := ws.user(q)
 	w := portfolio{sort: "CURRENT"}
-	if w.markets, w.named = h.markets(a); a.Refused != nil {
-		a.Refused.Send(ctx)
-		return
+	if w.markets, w.named = ws.markets(q); q.Refused != nil {
+		return nil, q.Refused
 	}
-	all, refused := h.collect(u, &w, nil)
+	all, refused := ws.collect(u, &w, nil)
 	if refused != nil {
-		refused.Send(ctx)
-		return
+		return nil, refused
 	}
 	sum := int64(0)
 	for i := range all {
 		sum += all[i].key
 	}
 	b := append(make([]byte, 0, 128), '[', '{')
-	b = wire.AppendField(b, "user", h.o.Checksum(u.address))
+	b = wire.AppendField(b, "user", ws.o.Checksum(u.address))
 	b = wire.AppendNumber(b, "value", cents(sum), 2)
-	wire.Answer(ctx, append(b, '}', ']'))
+	return append(b, '}', ']'), nil
 }
 
-// tradedMarkets answers GET /traded: in how many markets a wallet has traded.
-func (h *Wallets) tradedMarkets(ctx *fasthttp.RequestCtx) {
-	a := askFor(ctx, "user")
-	u := h.user(a)
-	if a.Refused != nil {
-		a.Refused.Send(ctx)
-		return
+// tradedMarkets tells in how many markets a wallet has traded.
+func (ws *Wallets) tradedMarkets(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
+	q := askFor(ctx, "user")
+	u := ws.user(q)
+	if q.Refused != nil {
+		return nil, q.Refused
 	}
-	if !h.settled(u) {
-		errBehind.Send(ctx)
-		return
+	if !ws.settled(u) {
+		return nil, errBehind
 	}
 	count := uint64(0)
-	err := h.o.History.EachPosition(u.no, func(both *[2]history.PositionRow) {
+	err := ws.o.History.EachPosition(u.no, func(both *[2]history.PositionRow) {
 		if both[0].Taken+both[0].Made+both[1].Taken+both[1].Made > 0 {
 			count++
 		}
 	})
 	if err != nil {
-		h.unread("read positions", u.address.Hex(), err).Send(ctx)
-		return
+		return nil, ws.unread("read positions", u.address.Hex(), err)
 	}
 	b := append(make([]byte, 0, 128), '{')
-	b = wire.AppendField(b, "user", h.o.Checksum(u.address))
+	b = wire.AppendField(b, "user", ws.o.Checksum(u.address))
 	b = strconv.AppendUint(wire.AppendKey(b, "traded"), count, 10)
-	wire.Answer(ctx, wire.CloseObject(b))
+	return wire.CloseObject(b), nil
 }

@@ -17,7 +17,7 @@ import (
 	"clobd/engine"
 )
 
-// Profile is what the operator says of a wallet. Everything may be empty.
+// Profile is what the operator says of a wallet. Any field may be empty.
 type Profile struct {
 	Name      string `json:"name"`
 	Pseudonym string `json:"pseudonym"`
@@ -27,24 +27,23 @@ type Profile struct {
 	Public    bool   `json:"displayUsernamePublic"`
 }
 
-// Profiles are those of all wallets, read from a file: a JSON array of objects with proxyWallet,
-// which is the wallet's address, and any of name, pseudonym, bio, profileImage,
-// profileImageOptimized and displayUsernamePublic. Anybody may ask at any time.
+// Profiles are the profiles of all wallets, read from a file: a JSON array of objects with
+// proxyWallet, the wallet's address, and any members of Profile. Any number of goroutines may call
+// Of.
 type Profiles struct {
 	path string
 	log  *slog.Logger
-	seen os.FileInfo // of what current was read from; Run's own
+	seen os.FileInfo // of the file that all was read from; only Run uses it
 	all  atomic.Pointer[map[engine.Address]Profile]
 }
 
-// Bounds of a file of profiles: a mistaken path must not eat the memory.
 const (
-	profileBytes = 64 << 20
-	profileText  = 2000 // characters of one text
+	profileBytes = 64 << 20 // of the file: a mistaken path must not fill the memory
+	profileText  = 2000     // characters of one text
 	profileEvery = 2 * time.Second
 )
 
-// OpenProfiles reads the file. The error names what is wrong with it. log hears of what Run meets.
+// OpenProfiles reads the file. The error names the file and the mistake. Run writes to log.
 func OpenProfiles(path string, log *slog.Logger) (*Profiles, error) {
 	p := &Profiles{path: path, log: log}
 	if err := p.read(); err != nil {
@@ -53,8 +52,8 @@ func OpenProfiles(path string, log *slog.Logger) (*Profiles, error) {
 	return p, nil
 }
 
-// Run reads the file again whenever it has changed, until ctx is done. A file that makes no sense
-// is logged, once, and leaves everything as it was.
+// Run reads the file again whenever it changes, until ctx is done. A file with a mistake is logged
+// once and changes nothing.
 func (p *Profiles) Run(ctx context.Context) {
 	every := time.NewTicker(profileEvery)
 	defer every.Stop()
@@ -78,7 +77,7 @@ func (p *Profiles) refresh() {
 	if err == nil {
 		err = p.read()
 	} else if p.seen == nil {
-		return // it was told already
+		return // logged before
 	}
 	if err != nil {
 		p.log.Error("the profiles stay as they were", "path", p.path, "err", err)
@@ -88,7 +87,6 @@ func (p *Profiles) refresh() {
 	p.log.Info("profiles", "path", p.path, "wallets", len(*p.all.Load()))
 }
 
-// read reads the file and puts what it says into force.
 func (p *Profiles) read() error {
 	f, err := os.Open(p.path)
 	if err != nil {
@@ -100,13 +98,13 @@ func (p *Profiles) read() error {
 		return fmt.Errorf("open profiles: %w", err)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, profileBytes+1))
-	if err != nil {
-		return fmt.Errorf("read profiles %s: %w", p.path, err)
+	if err == nil && len(b) > profileBytes {
+		err = fmt.Errorf("more than %d bytes", profileBytes)
 	}
-	if len(b) > profileBytes {
-		return fmt.Errorf("read profiles %s: more than %d bytes", p.path, profileBytes)
+	var all map[engine.Address]Profile
+	if err == nil {
+		all, err = parseProfiles(b)
 	}
-	all, err := parseProfiles(b)
 	if err != nil {
 		return fmt.Errorf("read profiles %s: %w", p.path, err)
 	}
@@ -115,7 +113,7 @@ func (p *Profiles) read() error {
 	return nil
 }
 
-// parseProfiles reads the array. The error names the entry, from 1.
+// parseProfiles reads the array. The error counts entries from 1.
 func parseProfiles(b []byte) (map[engine.Address]Profile, error) {
 	var entries []struct {
 		Wallet string `json:"proxyWallet"`
@@ -149,7 +147,7 @@ func parseProfiles(b []byte) (map[engine.Address]Profile, error) {
 	return all, nil
 }
 
-// Of is the profile of a wallet, empty if it has none. A nil Profiles has none at all.
+// Of is the profile of a wallet, empty if there is none. A nil Profiles is empty.
 func (p *Profiles) Of(a engine.Address) Profile {
 	if p == nil {
 		return Profile{}
@@ -157,8 +155,8 @@ func (p *Profiles) Of(a engine.Address) Profile {
 	return (*p.all.Load())[a]
 }
 
-// append appends what these routes tell of a wallet beside its address. What is not set is empty
-// and not absent: a public client refuses a holder without a name.
+// append appends what these routes tell of a wallet beside its address. A text that is not set is
+// empty rather than absent: a public client refuses a holder without a name.
 func (p *Profile) append(b []byte) []byte {
 	b = wire.AppendField(b, "name", p.Name)
 	b = wire.AppendField(b, "pseudonym", p.Pseudonym)

@@ -28,19 +28,19 @@ type Options struct {
 	Checksum func(engine.Address) string
 	// JournalID is the id of the journal behind the Board, part of all receipts.
 	JournalID uint64
-	// Price is what outcome 0 of a market is worth, in 1/100,000; Volume what takers paid there so
-	// far, in base units.
+	// Price is what outcome 0 of a market is worth, in 1/100,000. Volume is what takers paid in the
+	// market so far, in base units.
 	Price  func(*view.Market) int64
 	Volume func(*view.Market) (int64, error)
 	// Profiles are what the operator says of wallets; nil: nothing.
 	Profiles *Profiles
-	// Allow are the networks that may ask; empty: all. Client, which Allow needs, is the address that
-	// a request comes from.
+	// Allow are the networks that may ask; empty: all. Client, which Allow needs, is the address of a
+	// request's sender.
 	Allow  []netip.Prefix
 	Client func(*fasthttp.RequestCtx) netip.Addr
 	// Await waits until the index holds a Sequence and reports whether it does.
 	Await func(engine.Sequence) bool
-	// Now is the clock that a sum over holders is kept by.
+	// Now is the clock that ages the cached open interest.
 	Now func() time.Time
 	// Log hears of failures.
 	Log *slog.Logger
@@ -50,33 +50,32 @@ type Options struct {
 type Wallets struct {
 	o         Options
 	checksums checksums
-	holdings  sync.Pool // of *[]holding: a page of a wallet may be cut out of megabytes
+	holdings  sync.Pool // of *[]holding: the positions of one wallet may take megabytes
 	kept      sync.Map  // engine.MarketNo → owedBefore, of markets with many holders
 }
 
 // New makes a Wallets.
 func New(o Options) *Wallets {
-	h := &Wallets{o: o}
-	h.holdings.New = func() any { return new([]holding) }
-	return h
+	ws := &Wallets{o: o}
+	ws.holdings.New = func() any { return new([]holding) }
+	return ws
 }
 
-// Routes are the public routes about wallets, each also under /data-api. Everybody may ask about
-// every wallet, unless the operator names the addresses that may. Nobody is ranked here, and
-// nothing is traded but single markets: those lists are empty.
-func (h *Wallets) Routes() []wire.Route {
+// Routes are the public routes about wallets, each also under /data-api. Leaderboards and combos are
+// empty lists: the node ranks no wallets and trades single markets only.
+func (ws *Wallets) Routes() []wire.Route {
 	empty := wire.Always(wire.EmptyList)
 	routes := []wire.Route{
-		{Path: "/positions", Handler: h.positions},
-		{Path: "/closed-positions", Handler: h.closedPositions},
-		{Path: "/holders", Handler: h.holders},
-		{Path: "/value", Handler: h.value},
-		{Path: "/traded", Handler: h.tradedMarkets},
-		{Path: "/activity", Handler: h.activity},
-		{Path: "/trades", Handler: h.publicTrades},
-		{Path: "/oi", Handler: h.openInterest},
-		{Path: "/live-volume", Handler: h.liveVolume},
-		{Path: "/v1/market-positions", Handler: h.marketPositions},
+		{Path: "/positions", Handler: wire.Answering(ws.positions)},
+		{Path: "/closed-positions", Handler: wire.Answering(ws.closedPositions)},
+		{Path: "/holders", Handler: wire.Answering(ws.holders)},
+		{Path: "/value", Handler: wire.Answering(ws.value)},
+		{Path: "/traded", Handler: wire.Answering(ws.tradedMarkets)},
+		{Path: "/activity", Handler: wire.Answering(ws.activity)},
+		{Path: "/trades", Handler: wire.Answering(ws.publicTrades)},
+		{Path: "/oi", Handler: wire.Answering(ws.openInterest)},
+		{Path: "/live-volume", Handler: wire.Answering(ws.liveVolume)},
+		{Path: "/v1/market-positions", Handler: wire.Answering(ws.marketPositions)},
 		{Path: "/v1/leaderboard", Handler: empty},
 		{Path: "/v1/builders/leaderboard", Handler: empty},
 		{Path: "/v1/builders/volume", Handler: empty},
@@ -84,18 +83,17 @@ func (h *Wallets) Routes() []wire.Route {
 		{Path: "/v1/activity/combos", Handler: wire.Always(noComboMoves)},
 	}
 	for i := range routes {
-		routes[i].Handler = h.welcome(routes[i].Handler)
+		routes[i].Handler = ws.welcome(routes[i].Handler)
 	}
 	return routes
 }
 
-// ProfileRoute is the one route about wallets that clients of the catalog ask for: it is also under
-// /gamma.
-func (h *Wallets) ProfileRoute() wire.Route {
-	return wire.Route{Path: "/public-profile", Handler: h.welcome(h.publicProfile)}
+// ProfileRoute is the route about wallets that belongs to the catalog's clients, also under /gamma.
+func (ws *Wallets) ProfileRoute() wire.Route {
+	return wire.Route{Path: "/public-profile", Handler: ws.welcome(wire.Answering(ws.publicProfile))}
 }
 
-// The errors of these routes that do not name a field.
+// The refusals that do not name a parameter.
 var (
 	errAddress = wire.Wallets.Refuse(fasthttp.StatusUnauthorized, "unauthorized", "ip_not_allowlisted", "")
 	errRecords = wire.Wallets.Refuse(fasthttp.StatusInternalServerError, "internal_error",
@@ -105,15 +103,13 @@ var (
 )
 
 // welcome refuses clients outside Options.Allow; an empty list lets everybody in.
-func (h *Wallets) welcome(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
-	if len(h.o.Allow) == 0 {
+func (ws *Wallets) welcome(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+	if len(ws.o.Allow) == 0 {
 		return handler
 	}
 	return func(ctx *fasthttp.RequestCtx) {
-		from := h.o.Client(ctx)
-		if !slices.ContainsFunc(h.o.Allow, func(p netip.Prefix) bool {
-			return p.Contains(from)
-		}) {
+		from := ws.o.Client(ctx)
+		if !slices.ContainsFunc(ws.o.Allow, func(p netip.Prefix) bool { return p.Contains(from) }) {
 			errAddress.Send(ctx)
 			return
 		}
@@ -121,46 +117,46 @@ func (h *Wallets) welcome(handler fasthttp.RequestHandler) fasthttp.RequestHandl
 	}
 }
 
-// unread logs why records could not be read and is the answer.
-func (h *Wallets) unread(what, id string, err error) *wire.Refusal {
-	h.o.Log.Error(what, "id", id, "err", err)
+// unread logs why a read failed and returns the refusal.
+func (ws *Wallets) unread(what, id string, err error) *wire.Refusal {
+	ws.o.Log.Error(what, "id", id, "err", err)
 	return errRecords
 }
 
 // user is the wallet that a request is about.
 type user struct {
 	address engine.Address
-	no      engine.WalletNo // 0: it never had anything
+	no      engine.WalletNo // 0: the wallet never had money or tokens
 }
 
-// user reads the parameter of that name, which must be there.
-func (h *Wallets) user(a *query) (u user) {
-	id := a.Text("user")
+// user reads the parameter user, which must be there.
+func (ws *Wallets) user(q *query) (u user) {
+	id := q.Text("user")
 	if id == "" {
-		a.Missing("user")
+		q.Missing("user")
 		return u
 	}
 	if !engine.ParseHex(u.address[:], id) {
-		a.Invalid("user", "")
+		q.Invalid("user", "")
 		return u
 	}
-	u.no, _ = h.o.Board.Directory.Wallet(u.address)
+	u.no, _ = ws.o.Board.Directory.Wallet(u.address)
 	return u
 }
 
-// settled waits until the index holds what the wallet was told of, and says whether it does.
-func (h *Wallets) settled(u user) bool {
-	return h.o.Await(h.o.Board.Directory.LastNamed(u.no))
+// settled waits until the index holds the wallet's last acknowledged write, and reports whether it
+// does.
+func (ws *Wallets) settled(u user) bool {
+	return ws.o.Await(ws.o.Board.Directory.LastNamed(u.no))
 }
 
-// about is what the catalog says of a market, in the words of these routes. All may be empty.
+// about is what the catalog says of a market. All fields may be empty.
 type about struct {
 	title, slug, icon, eventSlug, endDate string
 }
 
-// about describes a market.
-func (h *Wallets) about(m *view.Market) (a about) {
-	c := h.o.Catalog()
+func (ws *Wallets) about(m *view.Market) (a about) {
+	c := ws.o.Catalog()
 	described := c.Market(m.Condition)
 	if described == nil {
 		return a
@@ -175,7 +171,7 @@ func (h *Wallets) about(m *view.Market) (a about) {
 	return a
 }
 
-// appendAbout appends what is said of a market, but for its end.
+// appendAbout appends all of a but the end date.
 func appendAbout(b []byte, a *about) []byte {
 	b = wire.AppendField(b, "title", a.title)
 	b = wire.AppendField(b, "slug", a.slug)
@@ -183,8 +179,8 @@ func appendAbout(b []byte, a *about) []byte {
 	return wire.AppendField(b, "eventSlug", a.eventSlug)
 }
 
-// appendAssetField appends a key and the name that these routes have for a token: its condition, a
-// colon and the outcome.
+// appendAssetField appends a key and the name of a token in these routes: the condition, a colon and
+// the outcome.
 func appendAssetField(b []byte, key string, c *engine.Condition, o engine.Outcome) []byte {
 	b = engine.AppendHex(append(wire.AppendKey(b, key), '"'), c[:])
 	return append(b, ':', '0'+byte(o), '"')

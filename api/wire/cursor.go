@@ -7,25 +7,26 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// PageLimit is how many items a page holds at most, unless its route says another number.
+// PageLimit bounds the items of a page, unless the route has its own bound.
 const PageLimit = 100
 
-// The cursors that end a list. Most clients go on until they meet EndCursor; clients of the SVC
-// dialect know EmptyCursor as the end of a list of orders.
+// The cursors that end a list. Most clients read pages until EndCursor. SVC_ clients expect
+// EmptyCursor at the end of a list of orders.
 const (
 	EndCursor   = "LTE=" // -1
 	EmptyCursor = ""
 )
 
-// Cursor is where a page begins: at an ordinal of the list, or behind its end. The ordinals of a
-// list never change, so pages do not shift when an item is added or leaves.
+// Cursor is where a page begins: at an ordinal of the list, or behind its end. Ordinals never change,
+// so pages do not shift when items come or go.
 type Cursor struct {
 	From uint64 // 0: the start
 	Past bool   // behind the end
 }
 
-// ReadCursor reads the next_cursor of the query: base64 of a decimal ordinal. Without next_cursor a
-// list begins; an empty next_cursor, or -1, is behind the end. ok is false for anything else.
+// ReadCursor reads the parameter next_cursor: base64 of a decimal ordinal. Without the parameter the
+// cursor is the start of the list; an empty next_cursor, or -1, is behind the end. ok is false for
+// anything else.
 func ReadCursor(ctx *fasthttp.RequestCtx) (c Cursor, ok bool) {
 	args := ctx.QueryArgs()
 	switch s := Text(args.Peek("next_cursor")); {
@@ -43,7 +44,7 @@ func ReadCursor(ctx *fasthttp.RequestCtx) (c Cursor, ok bool) {
 	}
 }
 
-// appendCursor appends the cursor of an ordinal; 0 is behind the end, where end is written.
+// appendCursor appends the cursor of an ordinal, or end for 0.
 func appendCursor(b []byte, next uint64, end string) []byte {
 	if next == 0 {
 		return append(b, end...)
@@ -55,7 +56,7 @@ func appendCursor(b []byte, next uint64, end string) []byte {
 // BeginPage begins a page: {"data":[
 func BeginPage(b []byte) []byte { return append(b, `{"data":[`...) }
 
-// PageSize is how many items a page may hold and does.
+// PageSize is how many items a page may hold and how many it holds.
 type PageSize struct{ Limit, Count int }
 
 // EndPage ends a page of a list that goes on at next; 0 ends the list with the cursor end.

@@ -20,13 +20,13 @@ var (
 		"the node failed to read its own records: its log says which")
 )
 
-// Internal logs why a request failed and is the answer, without the cause.
+// Internal logs why a request failed and returns a refusal that does not tell the cause.
 func Internal(log *slog.Logger, what, id string, err error) *Refusal {
 	log.Error(what, "id", id, "err", err)
 	return ErrInternal
 }
 
-// families tells the family of a path that leads nowhere by its first segment.
+// families are the families of paths that lead nowhere, by how the path begins.
 var families = [...]struct {
 	segment string
 	family  Family
@@ -42,7 +42,7 @@ var families = [...]struct {
 	{"/market-clarifications", Described},
 }
 
-// The two ways to miss a route, worded by each family.
+// The refusals of an unknown path and of a wrong method, by family.
 var errNotFound, errMethod = func() (n, m [Operators]*Refusal) {
 	const routes, methods = "GET /openapi.json names all routes",
 		"the header Allow names the methods of this path"
@@ -51,7 +51,7 @@ var errNotFound, errMethod = func() (n, m [Operators]*Refusal) {
 		m[f] = f.Refuse(fasthttp.StatusMethodNotAllowed, "method_not_allowed", "method not allowed",
 			methods)
 	}
-	// Bodies of this family hold nothing but the error.
+	// Bodies of this family hold only the error.
 	n[Wallets] = Wallets.Refuse(fasthttp.StatusNotFound, "not_found", "not found, "+routes, "")
 	m[Wallets] = Wallets.Refuse(fasthttp.StatusMethodNotAllowed, "method_not_allowed",
 		"method not allowed, "+methods, "")
@@ -70,19 +70,22 @@ func FamilyOf(path []byte) Family {
 }
 
 // NotFound answers a request whose path leads nowhere.
-func NotFound(ctx *fasthttp.RequestCtx) { errNotFound[FamilyOf(ctx.Path())].Send(ctx) }
+func NotFound(ctx *fasthttp.RequestCtx) { NoRoute(ctx).Send(ctx) }
 
-// WrongMethod answers a request whose path has no such method. The header Allow is set already.
+// NoRoute is the refusal of a request whose path leads nowhere.
+func NoRoute(ctx *fasthttp.RequestCtx) *Refusal { return errNotFound[FamilyOf(ctx.Path())] }
+
+// WrongMethod answers a request whose path has no such method. The caller has set the header Allow.
 func WrongMethod(ctx *fasthttp.RequestCtx) { errMethod[FamilyOf(ctx.Path())].Send(ctx) }
 
-// Route is a public path, as the router writes it, and what answers GET there.
+// Route is a public path, as the router writes it, and the handler of GET there.
 type Route struct {
 	Path    string
 	Handler fasthttp.RequestHandler
 }
 
-// What the clients of other exchanges ask for and this one does not have is answered as if there
-// were none of it: rewards, rebates, notifications, comments.
+// The answers about what clients of other exchanges ask for and this exchange does not have: rewards,
+// rebates, notifications, comments.
 var (
 	EmptyList   = []byte("[]")
 	EmptyObject = []byte("{}")

@@ -11,12 +11,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Query reads the parameters of one request and keeps the first complaint, in the words of a
-// family: Described or Wallets. An empty value counts as no value. A Query belongs to one request.
+// Query reads the parameters of one request and keeps the first refusal, in the words of a family:
+// Described or Wallets. An empty value counts as none. A Query belongs to one request.
 type Query struct {
 	args   *fasthttp.Args
 	family Family
-	// Refused is the first complaint, nil while there is none.
+	// Refused is the first refusal, nil if there is none.
 	Refused *Refusal
 }
 
@@ -25,11 +25,11 @@ func ReadQuery(ctx *fasthttp.RequestCtx, family Family) Query {
 	return Query{args: ctx.QueryArgs(), family: family}
 }
 
-// Only complains about a parameter that has none of these names.
+// Only refuses parameters that have none of these names.
 func (q *Query) Only(names ...string) {
 	for key := range q.args.All() {
 		if !slices.Contains(names, string(key)) {
-			q.complain("unknown_field", printable(string(key)), "")
+			q.refuse("unknown_field", printable(string(key)), "")
 			return
 		}
 	}
@@ -50,38 +50,38 @@ func printable(name string) string {
 	return name
 }
 
-// complain keeps a refusal if there is none yet.
-func (q *Query) complain(code, text, detail string) {
+// refuse keeps a refusal if it is the first.
+func (q *Query) refuse(code, text, detail string) {
 	if q.Refused == nil {
 		q.Refused = q.family.Refuse(fasthttp.StatusBadRequest, code, text, detail)
 	}
 }
 
-// Missing complains that a parameter is not there.
+// Missing refuses the request because a parameter is not there.
 func (q *Query) Missing(name string) {
 	text := name
 	if q.family == Described {
 		text += " is required"
 	}
-	q.complain("missing_field", text, "")
+	q.refuse("missing_field", text, "")
 }
 
-// Invalid complains about the value of a parameter. expected says what the value should be; the
-// Wallets family leaves that out.
+// Invalid refuses the value of a parameter. expected says what the value should be; the Wallets
+// family leaves that out.
 func (q *Query) Invalid(name, expected string) {
 	if q.family == Described {
-		q.complain("invalid_field", name+" is invalid", name+" is "+expected)
+		q.refuse("invalid_field", name+" is invalid", name+" is "+expected)
 		return
 	}
-	q.complain("invalid_field", name, "")
+	q.refuse("invalid_field", name, "")
 }
 
-// Text is a parameter as it came, under the first of its names that is there; good until the
-// handler returns.
+// Text is a parameter under the first of its names that the query has, "" if none. It is good until
+// the handler returns.
 func (q *Query) Text(names ...string) string { return first(q.args, names) }
 
-// List are the values under all of the names: with commas between them, or each on its own. Beyond
-// most values the query is invalid.
+// List returns the values under all of the names: separated by commas, or each on its own. More than
+// most values are invalid.
 func (q *Query) List(most int, names ...string) (values []string) {
 	for _, name := range names {
 		for _, v := range q.args.PeekMulti(name) {
@@ -120,7 +120,7 @@ func (q *Query) AtLeast(name string, otherwise, least, most int) int {
 	if s == "" {
 		return otherwise
 	}
-	n, err := strconv.ParseInt(s, 10, 64) // of a number that is too large the largest there is
+	n, err := strconv.ParseInt(s, 10, 64) // a number out of range reads as the nearest in range
 	if err != nil && !errors.Is(err, strconv.ErrRange) || n < int64(least) {
 		q.Invalid(name, "a whole number, at least "+strconv.Itoa(least))
 		return otherwise
@@ -157,7 +157,7 @@ func IsNumber(s string) bool {
 	return s != ""
 }
 
-// Parameter is a parameter of the query under the first of its names that is there, "" if none is.
+// Parameter is a parameter under the first of its names that the query has, "" if none.
 func Parameter(ctx *fasthttp.RequestCtx, names ...string) string {
 	return first(ctx.QueryArgs(), names)
 }
@@ -171,21 +171,21 @@ func first(args *fasthttp.Args, names []string) string {
 	return ""
 }
 
-// InPath is a part of the path that the route names.
+// InPath is the part of the path for which the route has a name.
 func InPath(ctx *fasthttp.RequestCtx, name string) string {
 	s, _ := ctx.UserValue(name).(string)
 	return s
 }
 
-// What a query is divided at.
+// The separators of a query.
 var (
 	ampersand = []byte("&")
 	equals    = []byte("=")
 )
 
-// Peek is the first parameter of this name of the query as it came, empty if there is none. The
-// bytes are good as long as the request is. Where nothing is escaped, as in all that most clients
-// send, the query is read in place, without a list of all parameters.
+// Peek is the value of the first parameter of this name, empty if there is none. The bytes are good
+// as long as the request. A query without escapes, as most clients send, is read in place, without a
+// list of all parameters.
 func Peek(ctx *fasthttp.RequestCtx, name string) []byte {
 	query := ctx.URI().QueryString()
 	if bytes.IndexByte(query, '%') >= 0 || bytes.IndexByte(query, '+') >= 0 {

@@ -14,11 +14,11 @@ import (
 //	Wallets    {"error": "word: text", …}                   positions, holders, activity
 //	Operators  {"error": text, "hint": detail}              the admin listener
 //
-// Clients compare the text, so it never changes, not by a byte. Whatever helps a person beside the
-// text goes into "detail".
+// Clients compare the text, so no byte of it ever changes. Further help for people goes into
+// "detail".
 type Family uint8
 
-// The families. Families is how many there are.
+// The families. Families is their number.
 const (
 	Trading Family = iota
 	Described
@@ -27,13 +27,12 @@ const (
 	Families
 )
 
-// RetrySeconds is the Retry-After of a refusal with status 503: nothing happened, so the client may
-// send the same bytes again after this time.
+// RetrySeconds is the Retry-After of a refusal with status 503: the request changed nothing, so the
+// client may send the same bytes again after this time.
 const RetrySeconds = "1"
 
-// Refusal is an answer that carries an error. The zero Family is Trading. A Refusal that is shared
-// by all requests is made once by Refuse, with its body. Methods return changed copies, so any
-// number of goroutines may use one Refusal.
+// Refusal is an answer that carries an error. Refuse makes one with its body, to be shared by all
+// requests. Methods return changed copies, so any number of goroutines may use one Refusal.
 type Refusal struct {
 	Status int    // of HTTP, 400 or above
 	Code   string // a stable word for programs
@@ -126,8 +125,7 @@ func (r *Refusal) Append(b []byte) []byte {
 	return CloseObject(b)
 }
 
-// appendEscaped appends s as encoding/json does, with < and > escaped: the operator's answers have
-// always been written that way.
+// appendEscaped appends s as encoding/json does, with < and > escaped, for the answers to operators.
 func appendEscaped(b []byte, s string) []byte {
 	quoted, err := json.Marshal(s)
 	if err != nil {
@@ -136,9 +134,26 @@ func appendEscaped(b []byte, s string) []byte {
 	return append(b, quoted...)
 }
 
-// AppendEntry appends the refusal as a part of an answer that succeeded as a whole: such an answer
-// never has a key that is called error.
+// AppendEntry appends the refusal of one entry of an answer that succeeds as a whole. Such an answer
+// never has a key "error".
 func (r *Refusal) AppendEntry(b []byte) []byte {
 	b = strconv.AppendInt(AppendKey(b, "status"), int64(r.Status), 10)
 	return AppendField(b, "errorMsg", r.Text)
+}
+
+// Respond answers with body, which nobody may change afterwards, or with refused unless it is nil.
+func Respond(ctx *fasthttp.RequestCtx, body []byte, refused *Refusal) {
+	if refused != nil {
+		refused.Send(ctx)
+		return
+	}
+	AnswerRaw(ctx, body)
+}
+
+// Answering is the handler that responds with what answer returns.
+func Answering(answer func(*fasthttp.RequestCtx) ([]byte, *Refusal)) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		body, refused := answer(ctx)
+		Respond(ctx, body, refused)
+	}
 }

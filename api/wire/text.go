@@ -9,14 +9,12 @@ import (
 	"clobd/engine"
 )
 
-// JSON is appended by hand: the shapes are few and fixed, the order of the keys is part of some of
-// them, and nothing is looked up by reflection while somebody waits for a price.
+// Answers are written by hand: their shapes are few and fixed, and reflection would cost time.
 
 // JSON is the content type of every answer.
 const JSON = "application/json"
 
-// Answer sends a copy of body, so body may live on the stack. The status stays as it is, 200 unless
-// somebody set it.
+// Answer sends a copy of body, so body may live on the stack. It leaves the status alone.
 func Answer(ctx *fasthttp.RequestCtx, body []byte) {
 	ctx.SetContentType(JSON)
 	ctx.Response.SetBody(body)
@@ -87,8 +85,8 @@ func CloseObject(b []byte) []byte { return append(b, '}') }
 // is no UTF-8 becomes U+FFFD. Answers that only read are written with AppendText.
 func AppendText(b []byte, s string) []byte { return appendQuoted(b, s, 0x7f) }
 
-// AppendString is AppendText but for DEL, which stays as it is. Refusals and the answers about
-// orders are written with AppendString.
+// AppendString is AppendText without the escape of DEL. Refusals and the answers about orders are
+// written with AppendString.
 func AppendString(b []byte, s string) []byte { return appendQuoted(b, s, 0) }
 
 // appendQuoted appends s as a JSON text in which one more character is escaped.

@@ -1,0 +1,150 @@
+package gamma
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/catalog"
+	"clobd/api/wire"
+)
+
+// describe appends a row, or what goes with a row.
+type describe[R any] func(*describer, []byte, *R) []byte
+
+// rowKind is what the routes about one kind of row need.
+type rowKind[R any] struct {
+	name string // of the list in a page with a cursor
+	id   func(*R) string
+	read func(*query) *catalog.PageQuery
+	find func(*catalog.Catalog, *catalog.PageQuery) (catalog.Page[R], error)
+	row  describe[R] // in a list
+
+	ofID, ofSlug func(*catalog.Catalog, string) *R
+}
+
+// The kinds of rows, each with what its routes use.
+var (
+	markets = rowKind[catalog.Market]{
+		name: "markets",
+		read: (*query).ofMarkets,
+		find: (*catalog.Catalog).QueryMarkets,
+		row:  (*describer).listedMarket,
+	}
+	events = rowKind[catalog.Event]{
+		name:   "events",
+		id:     func(e *catalog.Event) string { return e.ID },
+		read:   (*query).ofEvents,
+		find:   (*catalog.Catalog).QueryEvents,
+		row:    (*describer).listedEvent,
+		ofID:   (*catalog.Catalog).EventByID,
+		ofSlug: (*catalog.Catalog).EventBySlug,
+	}
+	series = rowKind[catalog.Series]{
+		id:   func(s *catalog.Series) string { return s.ID },
+		find: (*catalog.Catalog).QuerySeries,
+		ofID: (*catalog.Catalog).SeriesByID,
+	}
+	tags = rowKind[catalog.Tag]{
+		id:     func(t *catalog.Tag) string { return t.ID },
+		read:   (*query).list,
+		find:   (*catalog.Catalog).QueryTags,
+		row:    (*describer).tag,
+		ofID:   (*catalog.Catalog).TagByID,
+		ofSlug: (*catalog.Catalog).TagBySlug,
+	}
+)
+
+// offers reports whether the row that q names belongs to the creator that the request names, if it
+// names one.
+func (k *rowKind[R]) offers(
+	ctx *fasthttp.RequestCtx, c *catalog.Catalog, q *catalog.PageQuery,
+) bool {
+	q.Creator, q.Limit = string(ctx.QueryArgs().Peek("creator")), 1
+	if q.Creator == "" {
+		return true
+	}
+	page, _ := k.find(c, q)
+	return len(page.Rows) > 0
+}
+
+// one answers about the row whose id or slug is in the path.
+func (k *rowKind[R]) one(g *Gamma, param string, row describe[R]) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		text, c := wire.InPath(ctx, param), g.o.Catalog()
+		find, none := k.ofSlug, errNoSlug
+		if param == "id" {
+			find, none = k.ofID, absent(text)
+		}
+		r := find(c, text)
+		if r == nil || !k.offers(ctx, c, &catalog.PageQuery{IDs: []string{k.id(r)}}) {
+			none.Send(ctx)
+			return
+		}
+		g.write(ctx, c, func(d *describer, b []byte) []byte { return row(d, b, r) })
+	}
+}
+
+// absent is the refusal of an id that no row has.
+func absent(id string) *wire.Refusal {
+	if !wire.IsNumber(id) {
+		return errBadID
+	}
+	return errNoID
+}
+
+// list answers with an array of the rows that the query asks for.
+func (k *rowKind[R]) list(g *Gamma) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		w := ask(ctx)
+		q := k.read(w)
+		if w.Refused != nil {
+			w.Refused.Send(ctx)
+			return
+		}
+		c := g.o.Catalog()
+		page, _ := k.find(c, q) // only a cursor can be wrong
+		g.write(ctx, c, func(d *describer, b []byte) []byte {
+			b = append(b, '[')
+			for _, r := range page.Rows {
+				b = k.row(d, b, r)
+			}
+			return append(b, ']')
+		})
+	}
+}
+
+// maxKeyset bounds the bytes of a page with a cursor. A page that reaches the bound has fewer rows
+// than the query asks for, and the list goes on behind them.
+const maxKeyset = 4 << 20
+
+// keyset answers with a page of the rows that the query asks for and the cursor of the next page.
+func (k *rowKind[R]) keyset(g *Gamma, row describe[R]) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		w := ask(ctx)
+		q := k.read(w)
+		if w.keyed(q); w.Refused != nil {
+			w.Refused.Send(ctx)
+			return
+		}
+		c := g.o.Catalog()
+		page, err := k.find(c, q)
+		if err != nil {
+			errPlace.Send(ctx)
+			return
+		}
+		g.write(ctx, c, func(d *describer, b []byte) []byte {
+			b = append(wire.AppendKey(append(b, '{'), k.name), '[')
+			for i, r := range page.Rows {
+				if b = row(d, b, r); len(b) > maxKeyset && i+1 < len(page.Rows) {
+					q.Limit = i + 1
+					page, err = k.find(c, q)
+					d.fail(err)
+					break
+				}
+			}
+			if b = append(b, ']'); page.Next != "" {
+				b = wire.AppendField(b, "next_cursor", page.Next)
+			}
+			return wire.CloseObject(b)
+		})
+	}
+}
