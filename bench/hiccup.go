@@ -118,7 +118,7 @@ func stolen() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// watch is the run's end of a meter.
+// watch is a meter as the measuring process sees it: the process that runs it, and its output.
 type watch struct {
 	c   *child
 	in  io.Writer

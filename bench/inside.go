@@ -35,7 +35,7 @@ type inside struct {
 	shutdown []func() error
 }
 
-// stalling is a journal whose waits can be held up.
+// stalling is a journal whose Wait can be made to hang.
 type stalling struct {
 	*journal.Journal
 	gate *sync.RWMutex

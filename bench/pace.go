@@ -158,7 +158,7 @@ type site struct {
 	conditions Conditions
 }
 
-// open starts it. close must be called whatever the error says.
+// open starts the node. The caller calls close also after an error.
 func (s *Setting) open(ctx context.Context) (*site, error) {
 	w, err := WorkloadNamed("place")
 	if err != nil {

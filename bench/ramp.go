@@ -122,7 +122,7 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 	return nil
 }
 
-// sender makes what a step sends.
+// sender returns the function that sends one request of a step, and the one that ends the step.
 func (r *Ramp) sender(ctx context.Context, t *site, step int, p *pace) (
 	send func(lane, n int) error, end func(), err error) {
 	if r.What == "book" {

@@ -156,7 +156,7 @@ func (c *Comparison) open(ctx context.Context, cell *Cell, file string) error {
 	return nil
 }
 
-// failed adds to an error in which cell it happened.
+// failed adds the cell in which an error happened to its text.
 func (c *Cell) failed(err error) error {
 	return fmt.Errorf("%d books of %d ticks: %w", c.Mix.Books, c.Mix.Ticks, err)
 }

@@ -242,7 +242,6 @@ func (b *bot) cancel(id engine.OrderID) error {
 	return nil
 }
 
-// withdraw cancels everything that still rests.
 func (b *bot) withdraw() error {
 	var problems []error
 	for m := range b.resting {

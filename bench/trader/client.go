@@ -79,7 +79,6 @@ func (c *Client) Derive() error {
 	return nil
 }
 
-// aim sets method, path and host of a request.
 func (c *Client) aim(req *fasthttp.Request, method, path string) {
 	req.SetRequestURI(path)
 	req.Header.SetMethod(method)

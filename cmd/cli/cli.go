@@ -126,7 +126,6 @@ func onlySettings(k *kong.Kong) error {
 	return nil
 }
 
-// codeOf is the exit code for a failure.
 func codeOf(err error) int {
 	var usage *UsageError
 	var broken *BrokenError
@@ -143,11 +142,8 @@ func codeOf(err error) int {
 // that were joined each is told with its own hint; a hint for all of them comes last.
 func Print(w io.Writer, err error) {
 	switch e := err.(type) {
-	case *UsageError:
-		Print(w, e.Err)
-		return
-	case *BrokenError:
-		Print(w, e.Err)
+	case *UsageError, *BrokenError:
+		Print(w, errors.Unwrap(err))
 		return
 	case *HintError:
 		Print(w, e.Err)

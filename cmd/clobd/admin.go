@@ -126,7 +126,6 @@ type problem struct {
 	Hint  string `json:"hint"`
 }
 
-// tell answers a command.
 func tell(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"clobd/api/catalog"
@@ -25,7 +26,6 @@ type backupCommand struct {
 // backupTime is how long a node may copy.
 const backupTime = 12 * time.Hour
 
-// Run asks the running node for a backup.
 func (c *backupCommand) Run() error {
 	to, err := filepath.Abs(c.To)
 	if err != nil {
@@ -37,24 +37,21 @@ func (c *backupCommand) Run() error {
 	}
 	total := folderSize(filepath.Join(c.Data, "journal"))
 	bar, done := newProgress(newScreen(), "backup", "bytes"), make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(progressBlink)
-		defer tick.Stop()
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		for {
 			select {
-			case <-tick.C:
+			case <-time.After(progressBlink):
 				bar.show(folderSize(to+partSuffix)+folderSize(to), total)
 			case <-done:
-				bar.end()
 				return
 			}
 		}
-	}()
-	text, err := c.postWithin("/admin/backup", request, backupTime)
+	})
+	text, err := c.post("/admin/backup", request, backupTime)
 	close(done)
-	<-ended
+	watching.Wait()
+	bar.end()
 	if err != nil {
 		return err
 	}
@@ -100,7 +97,6 @@ const (
 	backupNoteName = "backup.json"
 )
 
-// backupNote says what a backup holds.
 type backupNote struct {
 	To         string          `json:"to,omitempty"`
 	Created    time.Time       `json:"created"`
@@ -122,7 +118,6 @@ type backupNote struct {
 // errBackup is the answer to a backup while another one is made.
 var errBackup = errors.New("another backup is being made")
 
-// backupRoute serves /admin/backup.
 func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ To, Keys string }
 	body, err := io.ReadAll(io.LimitReader(r.Body, 8<<10))

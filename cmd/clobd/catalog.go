@@ -112,23 +112,19 @@ func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 	if n.unlisted {
 		running.Go(func() { n.listLater(ctx) })
 	}
-	if n.Catalog == "" {
-		return func() {
-			cancel()
-			running.Wait()
-		}
-	}
-	running.Go(func() { n.source.Sync(ctx) })
-	running.Go(func() {
-		for {
-			select {
-			case <-n.again:
-				n.source.Again()
-			case <-ctx.Done():
-				return
+	if n.Catalog != "" {
+		running.Go(func() { n.source.Sync(ctx) })
+		running.Go(func() {
+			for {
+				select {
+				case <-n.again:
+					n.source.Again()
+				case <-ctx.Done():
+					return
+				}
 			}
-		}
-	})
+		})
+	}
 	return func() {
 		cancel()
 		running.Wait()
@@ -137,9 +133,8 @@ func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 
 // listLater lists the markets that beginCatalog left out, once the disk has room.
 func (n *node) listLater(ctx context.Context) {
-	for n.unlisted && ctx.Err() == nil {
-		n.lister.awaitRoom(ctx)
-		if ctx.Err() != nil {
+	for n.unlisted {
+		if n.lister.awaitRoom(ctx); ctx.Err() != nil {
 			return
 		}
 		if err := n.beginCatalog(); err != nil {
@@ -149,7 +144,6 @@ func (n *node) listLater(ctx context.Context) {
 	}
 }
 
-// catalogMetrics are the collectors of a Store and of its source.
 func catalogMetrics(s *catalog.Store, from *source.Source) []prometheus.Collector {
 	counter := func(name, help string, read func(catalog.Status) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",

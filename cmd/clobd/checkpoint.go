@@ -53,10 +53,9 @@ func (c *checkpointCommand) Run(ctx context.Context) error {
 	return j.Close()
 }
 
-// ask tells the node that holds the lock to write a checkpoint.
 func (c *checkpointCommand) ask(locked *disk.LockedError) error {
 	o := operator{Admin: c.Admin, Data: c.Data}
-	text, err := o.postWithin("/admin/checkpoint", map[string]string{}, checkpointTime)
+	text, err := o.post("/admin/checkpoint", map[string]string{}, checkpointTime)
 	if err != nil {
 		return fmt.Errorf("%s is in use by %s: %w", locked.Path, locked.Holder, err)
 	}
@@ -68,7 +67,6 @@ func (c *checkpointCommand) ask(locked *disk.LockedError) error {
 	return nil
 }
 
-// checkpointNote says what was written.
 type checkpointNote struct {
 	Path     string `json:"path"`
 	Sequence uint64 `json:"sequence"`
@@ -76,13 +74,11 @@ type checkpointNote struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// noteOf describes a checkpoint.
 func noteOf(c *journal.Checkpoint) *checkpointNote {
 	return &checkpointNote{c.Path, uint64(c.Head.Sequence),
 		fmt.Sprintf("%016x", uint64(c.Head.Digest)), c.Bytes}
 }
 
-// print tells the operator.
 func (t *checkpointNote) print() {
 	fmt.Printf("checkpoint %s: Sequence %d, digest %s, %d bytes\n", t.Path, t.Sequence, t.Digest,
 		t.Bytes)

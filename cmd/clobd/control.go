@@ -1,29 +1,15 @@
 package main
 
-// stateCommand is what open, pause and close have in common.
+// stateCommand is open, pause and close.
 type stateCommand struct {
 	operator
 	Market string `required:"" help:"Condition id of the market, or one of its token ids."`
+	state  string // open, pause or close
 }
 
-func (c *stateCommand) set(state string) error {
-	return c.call("/admin/state", map[string]string{"market": c.Market, "state": state})
+func (c *stateCommand) Run() error {
+	return c.call("/admin/state", map[string]string{"market": c.Market, "state": c.state})
 }
-
-type openCommand struct{ stateCommand }
-
-// Run lets the market take orders.
-func (c *openCommand) Run() error { return c.set("open") }
-
-type pauseCommand struct{ stateCommand }
-
-// Run makes the market refuse orders; those in its book stay, and can be cancelled.
-func (c *pauseCommand) Run() error { return c.set("pause") }
-
-type closeCommand struct{ stateCommand }
-
-// Run ends trading in the market and cancels its orders.
-func (c *closeCommand) Run() error { return c.set("close") }
 
 type resolveCommand struct {
 	operator
@@ -32,7 +18,6 @@ type resolveCommand struct {
 	Ref     string `help:"Your reference: the same one is carried out once only, ever."`
 }
 
-// Run resolves the market, for good.
 func (c *resolveCommand) Run() error {
 	return c.call("/admin/resolve", map[string]string{
 		"market": c.Market, "payouts": c.Payouts, "ref": c.Ref})
@@ -47,7 +32,6 @@ type adjustCommand struct {
 	Fee     string `help:"Taker fee: the rate in basis points, and its exponent after ^, such as 441 or 700^2."`
 }
 
-// Run changes the rules that are named.
 func (c *adjustCommand) Run() error {
 	return c.call("/admin/adjust", map[string]string{
 		"market": c.Market, "tick": c.Tick, "min_size": c.MinSize, "min_buy": c.MinBuy,
@@ -61,7 +45,6 @@ type modeCommand struct {
 	Wallet string `help:"Only of this wallet."`
 }
 
-// Run is the kill switch: of a market, of a wallet, or of everything.
 func (c *modeCommand) Run() error {
 	return c.call("/admin/mode", map[string]string{
 		"mode": c.Mode, "market": c.Market, "wallet": c.Wallet})
@@ -73,7 +56,6 @@ type stpCommand struct {
 	Expires string `arg:"" enum:"resting,arriving,both,none" help:"What expires when the wallet meets itself: resting, arriving, both or none."`
 }
 
-// Run sets what prevents self-trades of the wallet.
 func (c *stpCommand) Run() error {
 	return c.call("/admin/stp", map[string]string{"wallet": c.Wallet, "mode": c.Expires})
 }
@@ -85,7 +67,6 @@ type collectCommand struct {
 	Ref    string `help:"Your reference: the same one is carried out once only, ever."`
 }
 
-// Run moves fees that were taken to a wallet.
 func (c *collectCommand) Run() error {
 	return c.call("/admin/collect", map[string]string{
 		"wallet": c.Wallet, "amount": c.Amount, "ref": c.Ref})

@@ -25,10 +25,9 @@
 // sense, or is gone, or nobody knows how far it was acknowledged).
 //
 // Commands that work on a folder which no node has: verify, inspect, restore, recover, checkpoint.
-// backup asks a running node, which copies beside trading, and so does checkpoint if one has the
-// folder. verify and inspect change nothing;
-// recover makes good what costs nothing, and tells what costs something until it is told to accept
-// that. What they found wrong, or different, and did not make good, ends them with 1.
+// backup asks a running node, which copies while it trades; checkpoint does the same if a node has
+// the folder. verify and inspect change nothing. recover repairs what it can without a loss; a loss
+// it only reports, until --accept-loss. A finding that a command did not repair ends it with 1.
 //
 // Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go,
 // catalog.go (what describes the markets), space.go, memory.go, secret.go, demo.go, poison.go,

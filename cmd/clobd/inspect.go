@@ -11,6 +11,7 @@ import (
 	"iter"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"clobd/cmd/cli"
@@ -33,7 +34,6 @@ type inspectCommand struct {
 	JSON   bool   `name:"json" help:"Print one JSON object a line."`
 }
 
-// Run prints records, or a state, or a difference.
 func (c *inspectCommand) Run(ctx context.Context) error {
 	want, err := c.wanted()
 	if err != nil {
@@ -61,7 +61,6 @@ type wanted struct {
 	journal     uint64 // of the trade that is asked for; 0: none is
 }
 
-// wanted reads the options and names all that are wrong.
 func (c *inspectCommand) wanted() (*wanted, error) {
 	w := &wanted{engine.Sequence(c.From), engine.Sequence(c.Until), engine.OrderID{},
 		strings.ToLower(c.Wallet), 0}
@@ -129,36 +128,20 @@ func (w *wanted) trade(text string) error {
 	return nil
 }
 
-// has reports whether a record is wanted. The frame's names are learned.
 func (w *wanted) has(r *recorded, n *names) bool {
 	if seq := r.sequence(); seq < w.from || seq > w.until {
 		return false
 	}
-	if w.order != (engine.OrderID{}) && !concerns(r, func(c *engine.Command, e *engine.Event) bool {
-		return c != nil && c.ID == w.order || e != nil && e.Order == w.order
-	}) {
+	c := r.command
+	if w.order != (engine.OrderID{}) && c.ID != w.order &&
+		!slices.ContainsFunc(r.events, func(e engine.Event) bool { return e.Order == w.order }) {
 		return false
 	}
-	return w.wallet == "" || concerns(r, func(c *engine.Command, e *engine.Event) bool {
-		if c != nil {
-			return w.is(n, c.Wallet) || w.is(n, c.Owner) || strings.EqualFold(c.Address.Hex(), w.wallet) ||
-				strings.EqualFold(c.Holder.Hex(), w.wallet)
-		}
-		return w.is(n, e.Wallet) || w.is(n, e.Owner)
-	})
-}
-
-// concerns asks about the Command of a record, and about each of its Events.
-func concerns(r *recorded, ask func(*engine.Command, *engine.Event) bool) bool {
-	if ask(r.command, nil) {
-		return true
-	}
-	for i := range r.events {
-		if ask(nil, &r.events[i]) {
-			return true
-		}
-	}
-	return false
+	return w.wallet == "" || w.is(n, c.Wallet) || w.is(n, c.Owner) ||
+		strings.EqualFold(c.Address.Hex(), w.wallet) || strings.EqualFold(c.Holder.Hex(), w.wallet) ||
+		slices.ContainsFunc(r.events, func(e engine.Event) bool {
+			return w.is(n, e.Wallet) || w.is(n, e.Owner)
+		})
 }
 
 // is reports whether a wallet is the one that is wanted.
@@ -197,7 +180,6 @@ func (c *inspectCommand) records(ctx context.Context, j *journal.Journal, w *wan
 	return role.Advised(err)
 }
 
-// print prints a record.
 func (c *inspectCommand) print(out *bufio.Writer, r *recorded, n *names) error {
 	if !c.JSON {
 		_, err := out.WriteString(r.text(n))
@@ -210,7 +192,6 @@ func (c *inspectCommand) print(out *bufio.Writer, r *recorded, n *names) error {
 	return err
 }
 
-// state prints what the state is after a Sequence.
 func (c *inspectCommand) state(ctx context.Context, j *journal.Journal) error {
 	until := engine.Sequence(math.MaxInt64)
 	if c.Until != 0 {
@@ -316,13 +297,9 @@ func (c *inspectCommand) tell(f, g *engine.Frame, n *names) error {
 			return errDiffer
 		}
 	}
-	for _, one := range []struct {
-		data  string
-		frame *engine.Frame
-	}{{c.Data, f}, {c.Diff, g}} {
-		h := one.frame
-		fmt.Printf("%s: frame %d has Sequences %d to %d, epoch %d, digest %016x, hash %x\n", one.data,
-			h.No, h.First, h.Last(), h.Epoch, uint64(h.Digest), h.Hash[:8])
+	for i, h := range []*engine.Frame{f, g} {
+		fmt.Printf("%s: frame %d has Sequences %d to %d, epoch %d, digest %016x, hash %x\n",
+			[]string{c.Data, c.Diff}[i], h.No, h.First, h.Last(), h.Epoch, uint64(h.Digest), h.Hash[:8])
 	}
 	return errDiffer
 }

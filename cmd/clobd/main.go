@@ -11,13 +11,13 @@ var version = "dev"
 
 type commands struct {
 	Serve      serveCommand      `cmd:"" help:"Run the node."`
-	Fund       fundCommand       `cmd:"" help:"Credit a wallet with collateral or with outcome tokens."`
-	Withdraw   withdrawCommand   `cmd:"" help:"Take free collateral or tokens away from a wallet."`
+	Fund       transferCommand   `cmd:"" help:"Credit a wallet with collateral or with outcome tokens."`
+	Withdraw   transferCommand   `cmd:"" help:"Take free collateral or tokens away from a wallet."`
 	Link       linkCommand       `cmd:"" help:"Let an owner's key trade for a wallet."`
 	Collect    collectCommand    `cmd:"" help:"Move fees that were taken to a wallet."`
-	Open       openCommand       `cmd:"" help:"Let a market take orders."`
-	Pause      pauseCommand      `cmd:"" help:"Make a market refuse orders; its book stays."`
-	Close      closeCommand      `cmd:"" help:"End trading in a market and cancel its orders."`
+	Open       stateCommand      `cmd:"" help:"Let a market take orders."`
+	Pause      stateCommand      `cmd:"" help:"Make a market refuse orders; its book stays."`
+	Close      stateCommand      `cmd:"" help:"End trading in a market and cancel its orders."`
 	Resolve    resolveCommand    `cmd:"" help:"Say what the outcomes of a market pay, for good."`
 	Adjust     adjustCommand     `cmd:"" help:"Change a market's tick, minimums or fee."`
 	Mode       modeCommand       `cmd:"" help:"Take only cancels, only post-only orders, or everything again."`
@@ -32,12 +32,14 @@ type commands struct {
 }
 
 func main() {
-	os.Exit(cli.Run("clobd", "The matching node of a prediction market.", &commands{}, os.Args[1:]))
+	all := &commands{Fund: transferCommand{path: "/admin/fund"},
+		Withdraw: transferCommand{path: "/admin/withdraw"}, Open: stateCommand{state: "open"},
+		Pause: stateCommand{state: "pause"}, Close: stateCommand{state: "close"}}
+	os.Exit(cli.Run("clobd", "The matching node of a prediction market.", all, os.Args[1:]))
 }
 
 type versionCommand struct{}
 
-// Run prints the version that the build stamped.
 func (versionCommand) Run() error {
 	_, err := os.Stdout.WriteString("clobd " + version + "\n")
 	return err

@@ -86,7 +86,6 @@ func runNode(ctx context.Context, s *settings) error {
 	}
 }
 
-// run runs a node once.
 func (n *node) run(ctx context.Context) error {
 	err := n.start(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -116,13 +115,11 @@ func (n *node) start(ctx context.Context) error {
 		if err := step(ctx); err != nil {
 			return errors.Join(n.first(), err)
 		}
-		select {
-		case err := <-n.failed:
+		if err := n.first(); err != nil {
 			return err
-		case <-ctx.Done():
+		} else if ctx.Err() != nil {
 			n.log.Info("stopped while starting")
 			return nil
-		default:
 		}
 	}
 	return nil
@@ -150,7 +147,6 @@ func (n *node) fail(what string, err error) {
 	}
 }
 
-// claimFolder makes sure that no other node has the data folder before anything in it is touched.
 func (n *node) claimFolder(context.Context) (err error) {
 	n.claim, err = disk.TakeClaim(filepath.Join(n.Data, "journal"))
 	return role.Advised(err)
@@ -292,9 +288,7 @@ func (n *node) open(ctx context.Context) error {
 	return nil
 }
 
-// exchanges are the contracts that orders may be signed for, each once.
-func (n *node) exchanges() []engine.Address {
-	var contracts []engine.Address
+func (n *node) exchanges() (contracts []engine.Address) {
 	for i := range n.domains {
 		if c := n.domains[i].Contract; !slices.Contains(contracts, c) {
 			contracts = append(contracts, c)

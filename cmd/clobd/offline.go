@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -23,7 +22,6 @@ type offline struct {
 	Data string `default:"clobd-data" help:"The data folder, of a node that does not run, or a backup."`
 }
 
-// options are those of its journal.
 func (o *offline) options(readOnly bool) journal.Options {
 	return journal.Options{Dir: o.Data, ReadOnly: readOnly, Log: quiet()}
 }
@@ -45,7 +43,7 @@ func quiet() *slog.Logger {
 }
 
 // silent is a log of nothing, for commands that print what is wrong themselves.
-func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // open opens its journal. A folder that a node has is refused.
 func (o *offline) open(readOnly bool) (*journal.Journal, error) {
@@ -88,16 +86,10 @@ func failed(err error) error {
 	return err
 }
 
-// freshState is newState without the Board.
-func freshState() *journal.State {
-	s, _ := role.NewState()
-	return s
-}
-
-// replayed is freshState with a bar for the replayed frames; a total of 0 is unknown.
+// replayed is role.Fresh with a bar for the replayed frames; a total of 0 is unknown.
 func replayed(bar *progress, total uint64) func() *journal.State {
 	return func() *journal.State {
-		s := freshState()
+		s := role.Fresh()
 		each := s.Each
 		s.Each = func(f *engine.Frame) error {
 			bar.show(f.No, total)
@@ -107,19 +99,16 @@ func replayed(bar *progress, total uint64) func() *journal.State {
 	}
 }
 
-// builderOf finds who brought an order.
 func builderOf(proof []byte) history.BuilderCode { return auth.BuilderOf(proof) }
 
 // names are the addresses and the markets behind the numbers in Events.
 type names struct {
 	wallets map[engine.WalletNo]engine.Address
-	numbers map[engine.Address]engine.WalletNo
 	markets map[engine.MarketNo]*engine.Listing
 }
 
 func newNames() *names {
-	return &names{wallets: map[engine.WalletNo]engine.Address{},
-		numbers: map[engine.Address]engine.WalletNo{}, markets: map[engine.MarketNo]*engine.Listing{}}
+	return &names{map[engine.WalletNo]engine.Address{}, map[engine.MarketNo]*engine.Listing{}}
 }
 
 // learn notes the wallets and markets that a frame numbers.
@@ -129,10 +118,9 @@ func (n *names) learn(f *engine.Frame) {
 		for _, e := range f.EventsOf(i) {
 			switch e.Kind {
 			case engine.Deposited, engine.Collected:
-				n.call(e.Wallet, c.Address)
+				n.wallets[e.Wallet] = c.Address
 			case engine.Linked:
-				n.call(e.Wallet, c.Address)
-				n.call(e.Owner, c.Holder)
+				n.wallets[e.Wallet], n.wallets[e.Owner] = c.Address, c.Holder
 			case engine.Listed, engine.Adjusted:
 				n.markets[e.Market] = c.Listing
 			}
@@ -140,14 +128,6 @@ func (n *names) learn(f *engine.Frame) {
 	}
 }
 
-// call notes a wallet's address.
-func (n *names) call(no engine.WalletNo, a engine.Address) {
-	if _, known := n.wallets[no]; !known {
-		n.wallets[no], n.numbers[a] = a, no
-	}
-}
-
-// exists reports whether there is anything under a path.
 func exists(parts ...string) bool {
 	_, err := os.Lstat(filepath.Join(parts...))
 	return err == nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -24,31 +25,23 @@ type operator struct {
 
 // call posts a request to the admin listener and prints the answer.
 func (o *operator) call(path string, request map[string]string) error {
-	text, err := o.post(path, request)
+	text, err := o.post(path, request, 15*time.Second)
 	if err == nil {
 		fmt.Println(text)
 	}
 	return err
 }
 
-// post posts a request to the admin listener, without its empty values, and returns the answer.
-func (o *operator) post(path string, request map[string]string) (string, error) {
-	return o.postWithin(path, request, 15*time.Second)
-}
-
-// postWithin is post with a limit on the time until the answer.
-func (o *operator) postWithin(
+// post posts a request to the admin listener, without its empty values, and returns the answer,
+// which must come within limit.
+func (o *operator) post(
 	path string, request map[string]string, limit time.Duration) (string, error) {
 	address := strings.TrimSuffix(strings.TrimPrefix(o.Admin, "http://"), "/")
 	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") {
 		return "", &cli.UsageError{Err: cli.Hint(fmt.Errorf("--admin %q is no address", o.Admin),
 			"write HOST:PORT of the node's admin listener, which speaks plain HTTP")}
 	}
-	for key, value := range request {
-		if value == "" {
-			delete(request, key)
-		}
-	}
+	maps.DeleteFunc(request, func(_, value string) bool { return value == "" })
 	file := filepath.Join(o.Data, "admin.token")
 	token, err := os.ReadFile(file)
 	if err != nil {
@@ -82,42 +75,32 @@ func (o *operator) postWithin(
 	return strings.TrimSpace(string(text)), nil
 }
 
-// refusal turns the node's error answer into an error with its hint.
 func refusal(status int, body []byte) error {
 	var told struct{ Error, Hint string }
 	if json.Unmarshal(body, &told) != nil || told.Error == "" {
 		return fmt.Errorf("the node answered %d: %s", status, strings.TrimSpace(string(body)))
 	}
 	err := fmt.Errorf("the node answered %d: %s", status, told.Error)
-	if told.Hint == "" {
-		return err
+	if told.Hint != "" {
+		err = cli.Hint(err, "%s", told.Hint)
 	}
-	return cli.Hint(err, "%s", told.Hint)
+	return err
 }
 
-// transfer is what fund and withdraw have in common.
-type transfer struct {
+// transferCommand is fund and withdraw.
+type transferCommand struct {
 	operator
 	Wallet string `required:"" help:"Address of the wallet, 0x and 40 hex digits."`
 	Amount string `required:"" help:"Units of collateral, or shares of --token, with up to 6 decimals."`
 	Token  string `help:"Outcome token id; without it collateral is moved."`
 	Ref    string `help:"Your reference: the same one is carried out once only, ever."`
+	path   string // of the admin route
 }
 
-func (t *transfer) move(path string) error {
-	return t.call(path, map[string]string{"wallet": t.Wallet, "amount": t.Amount,
-		"token": t.Token, "ref": t.Ref})
+func (c *transferCommand) Run() error {
+	return c.call(c.path, map[string]string{"wallet": c.Wallet, "amount": c.Amount,
+		"token": c.Token, "ref": c.Ref})
 }
-
-type fundCommand struct{ transfer }
-
-// Run credits the wallet.
-func (c *fundCommand) Run() error { return c.move("/admin/fund") }
-
-type withdrawCommand struct{ transfer }
-
-// Run debits the wallet.
-func (c *withdrawCommand) Run() error { return c.move("/admin/withdraw") }
 
 type linkCommand struct {
 	operator
@@ -125,7 +108,6 @@ type linkCommand struct {
 	Owner  string `required:"" help:"Address behind the API key that may trade for it."`
 }
 
-// Run links them.
 func (c *linkCommand) Run() error {
 	return c.call("/admin/link", map[string]string{"wallet": c.Wallet, "owner": c.Owner})
 }

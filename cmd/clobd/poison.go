@@ -59,29 +59,19 @@ func (p *poisonFolder) keep(
 		text += fmt.Sprintf("listing %+v\n", *c.Listing)
 	}
 	text += "\n" + string(stack)
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return err.Error()
+	err := os.MkdirAll(p.dir, 0o700)
+	if err == nil {
+		err = writeDurably(file, text)
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = syncFolder(filepath.Dir(p.dir))
+	}
 	if err != nil {
 		return err.Error()
-	}
-	defer f.Close()
-	if _, err := f.WriteString(text); err != nil {
-		return err.Error()
-	}
-	if err := f.Sync(); err != nil {
-		return err.Error()
-	}
-	for _, dir := range []string{p.dir, filepath.Dir(p.dir)} {
-		if err := syncFolder(dir); err != nil {
-			return err.Error()
-		}
 	}
 	return file
 }
 
-// syncFolder makes the entries of a folder durable.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -236,7 +236,8 @@ func (p *process) leave(t *testing.T) {
 func (p *process) fund(t *testing.T, wallet, amount string) {
 	t.Helper()
 	o := operator{Admin: p.admin, Data: p.data}
-	if _, err := o.post("/admin/fund", map[string]string{"wallet": wallet, "amount": amount}); err != nil {
+	request := map[string]string{"wallet": wallet, "amount": amount}
+	if _, err := o.post("/admin/fund", request, time.Minute); err != nil {
 		t.Fatalf("fund: %v", err)
 	}
 }

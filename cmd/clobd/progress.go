@@ -21,7 +21,6 @@ type screen struct {
 	shown string // the line that changes; empty: there is none
 }
 
-// newScreen returns standard error; reports go to standard output.
 func newScreen() *screen {
 	about, err := os.Stderr.Stat()
 	return &screen{out: os.Stderr, terminal: err == nil && about.Mode()&os.ModeCharDevice != 0}
@@ -91,7 +90,6 @@ func newProgress(on *screen, what, unit string) *progress {
 	return &progress{on: on, what: what, unit: unit, now: time.Now, began: time.Now()}
 }
 
-// due reports whether it is time for another line.
 func (p *progress) due(now time.Time) bool {
 	every := progressEvery
 	if p.on.terminal {
@@ -126,10 +124,8 @@ func (p *progress) line(done, total uint64, took time.Duration) string {
 	return line
 }
 
-// end takes the terminal's line away.
 func (p *progress) end() { p.on.erase() }
 
-// loadBar shows how far the first load of a catalog is.
 type loadBar struct {
 	*progress
 	last string // what there is to show, shown or not

@@ -63,44 +63,25 @@ func (f *fields) add(name, value string) {
 	}
 }
 
-// number adds a number; none if it is 0.
+// addNonzero adds a value in the form that text gives it; none if it is zero.
+func addNonzero[T comparable](f *fields, name string, v T, text func(T) string) {
+	var zero T
+	if v != zero {
+		f.add(name, text(v))
+	}
+}
+
+// number adds a number, decimal base units of 10^-6; none if they are 0.
 func (f *fields) number(name string, v int64) {
-	if v != 0 {
-		f.add(name, strconv.FormatInt(v, 10))
-	}
+	addNonzero(f, name, v, func(v int64) string { return strconv.FormatInt(v, 10) })
 }
 
-// decimal adds base units of 10^-6; none if they are 0.
 func (f *fields) decimal(name string, v int64) {
-	if v != 0 {
-		f.add(name, string(engine.AppendDecimal(nil, v, 6)))
-	}
+	addNonzero(f, name, v, func(v int64) string { return string(engine.AppendDecimal(nil, v, 6)) })
 }
 
-// price adds a price; none if it is 0.
-func (f *fields) price(name string, p engine.Price) {
-	if p != 0 {
-		f.add(name, p.String())
-	}
-}
-
-// instant adds a time; none if it is 0.
-func (f *fields) instant(name string, t engine.Time) {
-	if t != 0 {
-		f.add(name, timeText(t))
-	}
-}
-
-// timeText is a time as people read it.
 func timeText(t engine.Time) string {
 	return time.UnixMilli(int64(t)).UTC().Format("2006-01-02T15:04:05.000Z")
-}
-
-// id adds an order's id, or another one of 32 bytes; none if it is 0.
-func (f *fields) id(name string, id engine.OrderID) {
-	if id != (engine.OrderID{}) {
-		f.add(name, id.Hex())
-	}
 }
 
 // wallet adds a wallet: its number and its address, if that is known.
@@ -115,13 +96,6 @@ func (f *fields) wallet(n *names, name string, no engine.WalletNo) {
 	f.add(name, text)
 }
 
-// address adds an address; none if it is 0.
-func (f *fields) address(name string, a engine.Address) {
-	if a != (engine.Address{}) {
-		f.add(name, a.Hex())
-	}
-}
-
 // market adds a market: its number and its condition, if that is known.
 func (f *fields) market(n *names, no engine.MarketNo) {
 	if no == 0 {
@@ -134,14 +108,13 @@ func (f *fields) market(n *names, no engine.MarketNo) {
 	f.add("market", text)
 }
 
-// commandFields are what a Command says.
 func commandFields(c *engine.Command, n *names) (f fields) {
-	f.id("id", c.ID)
+	addNonzero(&f, "id", c.ID, engine.OrderID.Hex)
 	f.market(n, c.Market)
 	f.wallet(n, "wallet", c.Wallet)
 	f.wallet(n, "owner", c.Owner)
-	f.address("address", c.Address)
-	f.address("holder", c.Holder)
+	addNonzero(&f, "address", c.Address, engine.Address.Hex)
+	addNonzero(&f, "holder", c.Holder, engine.Address.Hex)
 	switch c.Kind {
 	case engine.Place:
 		f.add("outcome", strconv.Itoa(int(c.Outcome)))
@@ -153,7 +126,7 @@ func commandFields(c *engine.Command, n *names) (f fields) {
 		f.number("feeBound", int64(c.FeeBound))
 	case engine.Started:
 		f.number("epoch", int64(c.Seen))
-		f.instant("clock", c.Expiry)
+		addNonzero(&f, "clock", c.Expiry, timeText)
 		return f
 	case engine.SetState:
 		f.add("state", word(stateWords[:], c.State))
@@ -179,18 +152,17 @@ func commandFields(c *engine.Command, n *names) (f fields) {
 		}
 	}
 	f.number("key", int64(c.Key))
-	f.price("price", c.Price)
+	addNonzero(&f, "price", c.Price, engine.Price.String)
 	f.decimal("size", int64(c.Size))
 	f.decimal("cash", int64(c.Cash))
-	f.instant("expiry", c.Expiry)
-	f.instant("deadline", c.Deadline)
+	addNonzero(&f, "expiry", c.Expiry, timeText)
+	addNonzero(&f, "deadline", c.Deadline, timeText)
 	f.number("seen", int64(c.Seen))
 	listingFields(&f, c.Listing)
 	f.number("proofBytes", int64(len(c.Proof)))
 	return f
 }
 
-// listingFields adds what a Listing says.
 func listingFields(f *fields, l *engine.Listing) {
 	if l == nil {
 		return
@@ -198,7 +170,7 @@ func listingFields(f *fields, l *engine.Listing) {
 	f.add("condition", l.Condition.Hex())
 	f.add("tokens", l.Tokens[0].String()+","+l.Tokens[1].String())
 	f.number("group", int64(l.Group))
-	f.price("tick", l.Tick)
+	addNonzero(f, "tick", l.Tick, engine.Price.String)
 	f.decimal("minSize", int64(l.MinSize))
 	f.decimal("minBuy", int64(l.MinBuy))
 	f.number("feeRate", int64(l.Fee.Rate))
@@ -207,9 +179,8 @@ func listingFields(f *fields, l *engine.Listing) {
 	f.add("open", strconv.FormatBool(l.Open))
 }
 
-// eventFields are what an Event of Command c says.
 func eventFields(e *engine.Event, n *names, c *engine.Command) (f fields) {
-	f.id("order", e.Order)
+	addNonzero(&f, "order", e.Order, engine.OrderID.Hex)
 	f.market(n, e.Market)
 	f.wallet(n, "wallet", e.Wallet)
 	f.wallet(n, "owner", e.Owner)
@@ -236,7 +207,7 @@ func eventFields(e *engine.Event, n *names, c *engine.Command) (f fields) {
 	if e.State != 0 {
 		f.add("state", word(stateWords[:], e.State))
 	}
-	f.price("price", e.Price)
+	addNonzero(&f, "price", e.Price, engine.Price.String)
 	f.decimal("size", int64(e.Size))
 	f.decimal("remaining", int64(e.Remaining))
 	f.decimal("fee", int64(e.Fee))
@@ -258,12 +229,10 @@ type recorded struct {
 	events  []engine.Event
 }
 
-// recordedAt is record i of a frame.
 func recordedAt(f *engine.Frame, i int) recorded {
 	return recorded{f, i, &f.Commands[i], f.EventsOf(i)}
 }
 
-// sequence is its place in the journal.
 func (r *recorded) sequence() engine.Sequence { return r.frame.First + engine.Sequence(r.index) }
 
 // text is the record on a line, and each of its Events on one below it.
@@ -289,7 +258,6 @@ func (r *recorded) text(n *names) string {
 	return b.String()
 }
 
-// json is the record as one object.
 func (r *recorded) json(n *names) ([]byte, error) {
 	events := make([]map[string]string, len(r.events))
 	for i := range r.events {
@@ -302,7 +270,6 @@ func (r *recorded) json(n *names) ([]byte, error) {
 		"events":  events})
 }
 
-// object is the fields of something of a kind as a map.
 func (f fields) object(kind string) map[string]string {
 	m := map[string]string{"kind": kind}
 	for _, one := range f {

@@ -57,9 +57,9 @@ func (c *recoverCommand) journal(ctx context.Context) error {
 	case l.Final:
 		return failed(role.Advised(l.Why))
 	case l.Whole:
-		l, err = journal.Repair(ctx, rescuing(o, freshState))
+		l, err = journal.Repair(ctx, rescuing(o, role.Fresh))
 	case c.AcceptLoss:
-		l, err = journal.AcceptLoss(ctx, rescuing(o, freshState))
+		l, err = journal.AcceptLoss(ctx, rescuing(o, role.Fresh))
 	case l.Starts:
 		return cli.Hint(errors.New("a part of the journal cannot be read; a start goes on without it, "+
 			"and nothing was changed"), "clobd restore brings back a copy that has it; to go on without "+
@@ -167,7 +167,6 @@ func tellHoles(l *journal.Loss) {
 	}
 }
 
-// rebuild makes the index anew.
 func (c *recoverCommand) rebuild(ctx context.Context) error {
 	j, err := c.open(true)
 	if err != nil {

@@ -112,14 +112,11 @@ func (c *restoreCommand) check(ctx context.Context, part string, note *backupNot
 	r := &report{}
 	var h *engine.Head
 	if j.Hole > 0 {
-		if err := j.Close(); err != nil {
-			return err
+		if err = j.Close(); err == nil {
+			h, err = c.checkHoled(ctx, part)
 		}
-		h, err = c.checkHoled(ctx, part)
-	} else if v, e := r.journal(ctx, j, nil); e == nil {
-		h = &v.Head
 	} else {
-		err = e
+		h, err = r.journal(ctx, j, nil)
 	}
 	if err != nil {
 		return err
@@ -146,7 +143,7 @@ func (c *restoreCommand) check(ctx context.Context, part string, note *backupNot
 // says what is missing.
 func (c *restoreCommand) checkHoled(ctx context.Context, part string) (*engine.Head, error) {
 	o := journal.Options{Dir: part, Log: quiet()}
-	l, err := journal.Diagnose(ctx, rescuing(o, freshState))
+	l, err := journal.Diagnose(ctx, rescuing(o, role.Fresh))
 	if err != nil {
 		return nil, failed(role.Advised(err))
 	}

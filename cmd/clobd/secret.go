@@ -46,7 +46,6 @@ func secretHint(err error, hint string) error {
 	return cli.Hint(err, "%s", hint)
 }
 
-// adminToken reads the operator's token, or makes one.
 func (n *node) adminToken() (string, error) {
 	token, err := auth.LoadSecret(filepath.Join(n.Data, "admin.token"))
 	return hex.EncodeToString(token[:]), secretHint(err, hintToken)

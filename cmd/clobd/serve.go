@@ -40,7 +40,6 @@ type serveCommand struct {
 	LogLevel           string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
 }
 
-// Run serves until SIGTERM or SIGINT, or until the node can no longer keep its promises.
 func (c *serveCommand) Run(ctx context.Context) error {
 	s, err := c.settings()
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 // byteSize is a number of bytes on the command line: 1073741824, 64MiB, 1GiB.
 type byteSize int64
 
-// UnmarshalText reads it.
 func (b *byteSize) UnmarshalText(text []byte) error {
 	digits, shift := string(text), 0
 	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -42,7 +41,6 @@ func (n *node) watchSpace(context.Context) error {
 	return err
 }
 
-// diskStatus is what readyz says of the room on the disk.
 type diskStatus struct {
 	State   string `json:"state"`
 	Free    int64  `json:"freeBytes"`

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"clobd/cmd/cli"
 )
@@ -73,7 +72,7 @@ func resolve(path string) (string, error) {
 // within reports whether a path is a folder or lies in it; both are resolved.
 func within(path, folder string) bool {
 	rest, err := filepath.Rel(folder, path)
-	return err == nil && rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator))
+	return err == nil && filepath.IsLocal(rest)
 }
 
 // finish renames part to the folder, or moves its entries into the folder, durably.

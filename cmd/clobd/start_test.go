@@ -233,7 +233,8 @@ func TestOperatorAddress(t *testing.T) {
 	address := strings.TrimPrefix(server.URL, "http://")
 	for _, form := range []string{address, "http://" + address, "http://" + address + "/"} {
 		o := operator{Admin: form, Data: data}
-		if got, err := o.post("/admin/link", map[string]string{"wallet": "w"}); err != nil || got != "{}" {
+		got, err := o.post("/admin/link", map[string]string{"wallet": "w"}, time.Minute)
+		if err != nil || got != "{}" {
 			t.Errorf("%s: %q %v", form, got, err)
 		}
 	}
@@ -243,7 +244,7 @@ func TestOperatorAddress(t *testing.T) {
 	for _, form := range []string{"https://" + address, "localhost", "", address + "/admin"} {
 		o := operator{Admin: form, Data: data}
 		var usage *cli.UsageError
-		if _, err := o.post("/admin/link", nil); !errors.As(err, &usage) {
+		if _, err := o.post("/admin/link", nil, time.Minute); !errors.As(err, &usage) {
 			t.Errorf("%q: %v", form, err)
 		}
 	}

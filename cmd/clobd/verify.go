@@ -12,6 +12,7 @@ import (
 
 	"clobd/api/catalog"
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
@@ -43,7 +44,6 @@ func (c *verifyCommand) Run(ctx context.Context) error {
 	return r.conclude(c.Data)
 }
 
-// verify checks all parts of the folder.
 func (c *verifyCommand) verify(ctx context.Context, r *report, e *evidence) error {
 	j, err := journal.Open(c.options(true))
 	if err != nil {
@@ -59,9 +59,9 @@ func (c *verifyCommand) verify(ctx context.Context, r *report, e *evidence) erro
 		return nil
 	}
 	defer j.Close()
-	v, err := r.journal(ctx, j, e)
+	head, err := r.journal(ctx, j, e)
 	if err == nil {
-		err = r.index(ctx, j, v.Head.Frame, c.Scratch)
+		err = r.index(ctx, j, head.Frame, c.Scratch)
 	}
 	if err != nil {
 		return err
@@ -74,12 +74,10 @@ func (c *verifyCommand) verify(ctx context.Context, r *report, e *evidence) erro
 // report prints what was checked and what is wrong, as it becomes known.
 type report struct{ findings int }
 
-// say prints a line of the report.
 func (r *report) say(part, format string, args ...any) {
 	fmt.Printf("%-12s %s\n", part, fmt.Sprintf(format, args...))
 }
 
-// find prints what is wrong.
 func (r *report) find(f journal.Finding) {
 	r.findings++
 	fmt.Printf("finding: %s: %s\n", f.Where, f.What)
@@ -88,7 +86,6 @@ func (r *report) find(f journal.Finding) {
 	}
 }
 
-// all prints the notes and findings of one part of the check.
 func (r *report) all(findings []journal.Finding, notes []string) {
 	for _, n := range notes {
 		r.say("note", "%s", n)
@@ -98,7 +95,6 @@ func (r *report) all(findings []journal.Finding, notes []string) {
 	}
 }
 
-// conclude ends the report: with an error if there are findings.
 func (r *report) conclude(data string) error {
 	if r.findings > 0 {
 		return fmt.Errorf("%s: %d findings", data, r.findings)
@@ -107,11 +103,11 @@ func (r *report) conclude(data string) error {
 	return nil
 }
 
-// journal checks the journal with its checkpoints and its mark.
+// journal checks the journal with its checkpoints and its mark, and returns where it ends.
 func (r *report) journal(ctx context.Context, j *journal.Journal, e *evidence) (
-	*journal.Checked, error) {
+	*engine.Head, error) {
 	bar := newProgress(newScreen(), "journal", "frames")
-	o := journal.VerifyOptions{Fresh: freshState, Progress: bar.show}
+	o := journal.VerifyOptions{Fresh: role.Fresh, Progress: bar.show}
 	if e != nil {
 		o.Each = e.frame
 	}
@@ -131,7 +127,7 @@ func (r *report) journal(ctx context.Context, j *journal.Journal, e *evidence) (
 	if e != nil {
 		e.end(r)
 	}
-	return v, nil
+	return &v.Head, nil
 }
 
 // index compares the index with one made anew.
@@ -158,7 +154,6 @@ func (r *report) index(ctx context.Context, j *journal.Journal, last uint64, scr
 	return nil
 }
 
-// catalog reads the descriptions of markets.
 func (r *report) catalog(data string) {
 	v, err := catalog.Verify(filepath.Join(data, "catalog"))
 	for i := range v.Cuts {
@@ -260,7 +255,6 @@ func newEvidence(chain uint64, exchanges []string) (*evidence, error) {
 	return e, nil
 }
 
-// frame hands on the orders of a frame.
 func (e *evidence) frame(f *engine.Frame) error {
 	for i := range f.Commands {
 		c := &f.Commands[i]
@@ -279,7 +273,6 @@ func (e *evidence) frame(f *engine.Frame) error {
 	return nil
 }
 
-// check checks one order.
 func (e *evidence) check(c *claim) {
 	why := ""
 	p, err := auth.ParseProof(c.proof)
@@ -308,7 +301,6 @@ func (e *evidence) check(c *claim) {
 	}
 }
 
-// end waits for all checks and reports.
 func (e *evidence) end(r *report) {
 	close(e.jobs)
 	e.running.Wait()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestWalletFlags: the list of networks looks behind trusted proxies and at nobody else's word, and
@@ -27,7 +28,7 @@ func TestWalletFlags(t *testing.T) {
 	defer p.stop(t)
 	o := operator{Admin: p.admin, Data: p.data}
 	if _, err := o.post("/admin/fund", map[string]string{"wallet": wallet, "amount": "10",
-		"token": markets[0].token}); err != nil {
+		"token": markets[0].token}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	for forwarded, want := range map[string]int{

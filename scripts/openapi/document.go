@@ -320,7 +320,8 @@ func decode(body []byte) (value any, err error) {
 	return value, nil
 }
 
-// member is the one member of an anyOf that is for a dialect. Any other schema is for all.
+// member returns the only member of an anyOf that belongs to a dialect. A schema without such
+// members holds for all dialects, and is returned itself.
 func member(schema *openapi3.Schema, dialect string) (*openapi3.Schema, error) {
 	var found *openapi3.Schema
 	named := false

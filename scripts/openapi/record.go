@@ -29,14 +29,14 @@ func (d *Document) Promises(tags ...string) []string {
 	return all
 }
 
-// Record is which of the promised answers were seen, and which words for machines. Any number of
-// goroutines may use it; a nil one notes nothing.
+// Record notes which of the documented answers were seen, and which of the documented codes. Any
+// number of goroutines may use it. A nil Record notes nothing.
 type Record struct {
 	mutex sync.Mutex
 	seen  map[string]bool // in the form of Unkept
 }
 
-// Note adds an answer. One to HEAD is none to GET: it has no body that could be wrong.
+// Note adds an answer. An answer to HEAD does not count as one to GET: it has no body to check.
 func (r *Record) Note(d *Document, a *Answer) {
 	if r == nil {
 		return

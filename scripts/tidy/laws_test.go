@@ -39,7 +39,7 @@ func TestRooms(t *testing.T) {
 		{[]largeRoom{{"p", maxLarge + 1, "one secret"}}, 7450, "is above 7500"},
 		{[]largeRoom{{"q", maxLarge, "one secret"}}, 6000, "is not in the product"},
 	} {
-		rule := whole(func(tree *Tree) { tree.checkProduct(c.large) })
+		rule := whole(func(tree *Tree) { tree.checkProduct(c.large, maxProduct) })
 		run(t, rule, []sample{{fmt.Sprint(c), linked(c.lines), c.want}})
 	}
 }
@@ -57,13 +57,13 @@ func TestProduct(t *testing.T) {
 			"cmd/clobd/a_test.go": importing("clobd/bench"), "p0/b.go": last})
 		return files
 	}
-	run(t, whole(func(tree *Tree) { tree.checkProduct(nil) }), []sample{
+	run(t, whole(func(tree *Tree) { tree.checkProduct(nil, 47_500) }), []sample{
 		{"within the limit", tree(lines(50)), ""},
 		{"bench is linked", tree(importing("clobd/bench")), "p0 imports it, so it is linked"},
 	})
 	files := tree(lines(50))
 	files["p8/a.go"], files["p1/b.go"] = lines(300), importing("clobd/p8")
-	run(t, whole(func(tree *Tree) { tree.checkProduct(nil) }), []sample{
+	run(t, whole(func(tree *Tree) { tree.checkProduct(nil, 47_500) }), []sample{
 		{"all together too long", files, "delete what nobody would miss"},
 	})
 }

@@ -23,8 +23,8 @@ const (
 	maxColumn = 100 // characters of a line, a tab counting one
 )
 
-// interfaces lists the interfaces of this module, each with its two living implementations. One
-// implementation needs no interface, and where a function is enough, a function field is used.
+// interfaces lists the interfaces of this module, each with its two implementations. A single
+// implementation needs no interface, and a function field is simpler where one function is enough.
 func interfaces() []string {
 	return []string{
 		"engine/sequencer.Journal", // the journal on disk; the one in memory of tests and benches

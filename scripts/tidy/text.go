@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// banned is a word that is written nowhere, and why. The patterns are spelled so that they do not
-// match themselves.
+// banned is a word that no file may contain, and the reason. The patterns are spelled so that they
+// do not match themselves.
 type banned struct {
 	pattern *regexp.Regexp
 	why     string

@@ -225,9 +225,6 @@ func (t *Tree) report(file string, line int, format string, args ...any) {
 // at is the line of a position.
 func (t *Tree) at(pos token.Pos) int { return t.fset.Position(pos).Line }
 
-// enforced switches the laws of checkLaws on; it goes when all rooms stand.
-const enforced = false
-
 // checkLaws applies the rules about more than one package.
 func (t *Tree) checkLaws() {
 	for _, p := range t.Packages {
@@ -237,7 +234,7 @@ func (t *Tree) checkLaws() {
 		t.checkDecisions(f)
 	}
 	t.checkPermissions(table())
-	t.checkProduct(largeRooms())
+	t.checkProduct(largeRooms(), maxProduct)
 	t.checkNames()
 }
 
@@ -252,9 +249,7 @@ func (t *Tree) Check() []Problem {
 	for _, f := range t.Files {
 		t.checkText(f)
 	}
-	if enforced {
-		t.checkLaws()
-	}
+	t.checkLaws()
 	t.checkDocuments()
 	slices.SortStableFunc(t.problems, func(a, b Problem) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {

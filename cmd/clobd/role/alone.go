@@ -93,6 +93,12 @@ func NewState() (*journal.State, *view.Board) {
 	}, board
 }
 
+// Fresh is NewState for a caller that does not read the Board.
+func Fresh() *journal.State {
+	s, _ := NewState()
+	return s
+}
+
 // Start starts the writer, and the follower that computes everything a second time and writes the
 // checkpoints.
 func (a *Alone) Start() error {
@@ -114,13 +120,8 @@ func (a *Alone) Start() error {
 		"replayed", a.restored.Commands, "digest", fmt.Sprintf("%016x", uint64(head.Digest)),
 		"took", time.Since(a.began).String())
 	a.restored.State = nil // the writer owns the Exchange
-	a.Follower, err = a.Journal.Follow(journal.FollowerOptions{
-		Fresh: func() *journal.State {
-			s, _ := NewState()
-			return s
-		},
-		Commands: o.Commands, Interval: o.Interval, Hold: o.Hold,
-	})
+	a.Follower, err = a.Journal.Follow(journal.FollowerOptions{Fresh: Fresh, Commands: o.Commands,
+		Interval: o.Interval, Hold: o.Hold})
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,9 @@
 //	journal ───────────────────────────────────────────► follower ──► checkpoints ──► stopped
 //
 // Contract: nothing is entered before Start has returned. Supply gives the door functions, so the
-// door does not see which role is behind them. The first
-// failure of the writer or the follower is told to Failed once; after that of the writer nothing is
-// acknowledged. Close joins the writer and the follower. The caller closes the readers of the
-// journal, and then the journal.
+// door does not see which role is behind them. Failed is called once, with the first failure of the
+// writer or the follower. After a failure of the writer nothing is acknowledged. Close joins the
+// writer and the follower. The caller closes the readers of the journal, and then the journal.
 //
 // Reading order: alone.go, metrics.go, advice.go.
 package role

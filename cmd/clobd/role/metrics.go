@@ -7,7 +7,6 @@ import (
 	"clobd/engine/view"
 )
 
-// writerMetrics are the Sequencer's plain counters as collectors.
 func writerMetrics(s *sequencer.Sequencer, b *view.Board) []prometheus.Collector {
 	counter := func(name, help string, read func(sequencer.Counters) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",

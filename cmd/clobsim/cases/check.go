@@ -25,7 +25,7 @@ func reasonOf(name string) (engine.Reject, error) {
 	return 0, fmt.Errorf("unknown reason %q", name)
 }
 
-// compare holds what came of a step against all that is stated of it.
+// compare compares the result of a step with everything that the file states about that step.
 func (x *expect) compare(got *result) error {
 	states := []string{got.state, got.before}
 	if x.State != "" && !slices.Contains(states, x.State) && (x.Or == "" || x.Or != got.state) {

@@ -211,7 +211,8 @@ func (r *flowRun) limit(op *operation, account string) (offer, error) {
 	}
 	price, err := r.scale.price(op.P)
 	if err != nil {
-		// Nothing after an operation that is left out would mean anything.
+		// A plain error ends the replay: if this operation were left out, the later ones would meet
+		// another book than the file's.
 		return offer{}, errors.New(err.Error())
 	}
 	if op.Q < 1 {

@@ -77,7 +77,7 @@ func (m *money) fit(s *scale, steps []step) {
 	m.perUnit, m.div = int64(s.unit/engine.Lot)*s.mul, s.div
 }
 
-// admits says why an order of a stated balance cannot be put to the engine.
+// admits returns an error if the engine cannot take an order for which the file states a balance.
 func (m *money) admits(o *placed) error {
 	if at, ok := m.reserve[o.name]; ok && o.side == engine.Buy && at != o.price {
 		return cannot("an amend within a reserve: the order reserves at %d, not at its limit %d",

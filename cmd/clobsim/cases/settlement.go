@@ -161,8 +161,8 @@ const (
 	mostFee = 10_000 * engine.Unit
 )
 
-// expressible says why a case cannot be put to the engine: the operator decides something there
-// that no order says.
+// expressible returns an error if the engine cannot replay a case, because the operator decides
+// something in it that no order states.
 func (r *settleRun) expressible() error {
 	switch r.expect.Reverts {
 	case "":
@@ -261,8 +261,8 @@ func assetOf(name string) (asset, error) {
 	return asset(o), nil
 }
 
-// rest places the makers, as orders that only rest: these need nothing for a fee. One that cannot
-// be an order must be refused, and is part of a revert.
+// rest places the makers' orders as post-only ones, which reserve nothing for a fee. A case that
+// reverts may have a maker that cannot be an order; the engine must refuse that one.
 func (r *settleRun) rest() error {
 	for i := range r.Makers {
 		m := &r.Makers[i]
@@ -364,7 +364,7 @@ func (r *settleRun) trade(name string, side engine.Side, size engine.Size, p eng
 	r.got[name] += got
 }
 
-// remember keeps all balances that a later one is compared with.
+// remember keeps all balances, to compare later ones with them.
 func (r *settleRun) remember() error {
 	for account := range r.venue.wallets {
 		for a := range collateral + 1 {

@@ -70,7 +70,7 @@ func (v *venue) carry(c *engine.Command) {
 	}
 }
 
-// accepted is a mismatch if a Command that makes ready was refused.
+// accepted returns a mismatch if a Command that prepares a case was refused.
 func (v *venue) accepted(what string, last engine.Event) error {
 	if last.Kind == engine.Rejected {
 		return differ(what, "accepted", refusal(last))

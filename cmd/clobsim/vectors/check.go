@@ -81,7 +81,7 @@ func (f fields) has(keys ...string) bool {
 
 func (f fields) sub(key string) fields { return readFields(f[key]) }
 
-// text is a string's value, a number's digits, or "" for null, an object and what is not there.
+// text returns a string's value or a number's digits; "" for null, an object or a missing key.
 func (f fields) text(key string) string {
 	var s string
 	if json.Unmarshal(f[key], &s) == nil {

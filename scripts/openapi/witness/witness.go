@@ -44,10 +44,10 @@ func newWitness(d *openapi.Document, node *url.URL) *witness {
 	return w
 }
 
-// patient sends a request again that the node did not take in because it was busy, or because its
-// index had not come to the last write: it asks for that, and published clients do not do it. How
-// often hangs on the machine, and nothing else may. The client gets the last answer; those before
-// it must be as documented too, and a node that always lags must not go unseen.
+// patient sends a request again if the node was busy, or if its index lagged behind the last write.
+// It asks the node to wait for that write, which published clients do not do. How often it tries
+// depends on the machine; nothing else may. The client gets the last answer. All earlier answers
+// must be as documented, and a node that lags for ever is an error.
 type patient struct {
 	to      http.RoundTripper
 	long    time.Duration                            // how long it tries
@@ -116,7 +116,7 @@ func (w *witness) look(r *http.Response) error {
 	return nil
 }
 
-// between takes an answer after which the request is sent again.
+// between checks an answer after which the request is sent again.
 func (w *witness) between(r *http.Response, body []byte) {
 	w.hold(r, body)
 	w.mutex.Lock()

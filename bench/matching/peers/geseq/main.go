@@ -12,9 +12,9 @@ import (
 	"clobd/bench/matching/peers/mix"
 )
 
-// pooled is how many orders the peer's pool holds, which all its books share, and indexed for how
-// many orders their indexes are made. With the million of either that it takes by itself, each
-// order leaves the caches before it is used again, and one book takes twice as long.
+// pooled is the number of orders in the peer's pool, which all its books share. indexed is the
+// number of orders that their indexes are made for. The peer's default for both is a million: then
+// each order has left the caches before it is used again, and one book takes twice as long.
 const (
 	pooled  = 1 << 10
 	indexed = 1 << 17
