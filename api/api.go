@@ -40,8 +40,8 @@ type Options struct {
 	Values *gamma.Values
 	// Profiles are what the operator says of wallets; nil: nothing.
 	Profiles *wallets.Profiles
-	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which WalletAllow
-	// needs, is the address of a request's sender.
+	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which
+	// WalletAllow needs, is the address of a request's sender.
 	WalletAllow []netip.Prefix
 	Client      func(*fasthttp.RequestCtx) netip.Addr
 	// Now is the clock that ends windows of prices and, without Values, of volumes; nil: time.Now.
@@ -71,8 +71,8 @@ func (o *Options) validate() error {
 // awaitIndex is how long an account read waits for the index to see the account's last write.
 const awaitIndex = 250 * time.Millisecond
 
-// Handler answers every request that only reads: market data itself, all else through its rooms. Any
-// number of goroutines may use a Handler.
+// Handler answers every request that only reads: market data itself, all else through its rooms.
+// Any number of goroutines may use a Handler.
 type Handler struct {
 	o       Options
 	public  *router.Router

@@ -13,8 +13,8 @@ import (
 	"clobd/engine/view"
 )
 
-// book answers GET /book with the bytes that the Snapshot keeps. They are built at most once, shared
-// by all requests and never copied here.
+// book answers GET /book with the bytes that the Snapshot keeps. They are built at most once,
+// shared by all requests and never copied here.
 func (h *Handler) book(ctx *fasthttp.RequestCtx) {
 	s, o, refused := h.snapshot(ctx)
 	if refused != nil {
@@ -34,8 +34,8 @@ var (
 	closeArray = []byte("]")
 )
 
-// books answers POST /books with the books of all tokens that have one, in the order asked for, each
-// once. The answer refers to the bytes of the Snapshots: a slow reader costs the node no copy.
+// books answers POST /books with the books of all tokens that have one, in the order asked for,
+// each once. The answer refers to the bytes of the Snapshots: a slow reader costs the node no copy.
 func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	parts, size := append(make(net.Buffers, 0, 2+2*len(asked)), openArray), 2
 	h.eachBook(asked, func(_ engine.Token, s *view.Snapshot, o engine.Outcome) bool {
@@ -150,8 +150,8 @@ func appendReversed(b []byte, levels []priceLevel) []byte {
 	return append(b, ']')
 }
 
-// bookHash is the SHA-1, in hex, of a book's compact JSON with an empty hash. Public clients compute
-// the same to tell versions of a book apart; it secures nothing.
+// bookHash is the SHA-1, in hex, of a book's compact JSON with an empty hash. Public clients
+// compute the same to tell versions of a book apart; it secures nothing.
 func bookHash(compact []byte) (text [hashBytes]byte) {
 	sum := sha1.Sum(compact)
 	hex.Encode(text[:], sum[:])

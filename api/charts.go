@@ -32,8 +32,8 @@ var steps = [...]time.Duration{
 	time.Minute, 5 * time.Minute, 30 * time.Minute, 3 * time.Hour, 12 * time.Hour,
 }
 
-// maxPoints bounds the points of one answer. A chart that would have more than its share is drawn in
-// larger steps. Thirty days of minutes fit.
+// maxPoints bounds the points of one answer. A chart that would have more than its share is drawn
+// in larger steps. Thirty days of minutes fit.
 const maxPoints = 43_200
 
 // maxCharts is how many charts one request may ask for.
@@ -211,8 +211,8 @@ func (h *Handler) appendChart(
 // their own clock.
 const asNow = engine.Time(2_000)
 
-// charted reads the points of a window. The last point is the price at the end of the window; if the
-// window ends now, that is the latest price of the running minute.
+// charted reads the points of a window. The last point is the price at the end of the window; if
+// the window ends now, that is the latest price of the running minute.
 func (h *Handler) charted(no engine.MarketNo, s span) ([]history.PricePoint, error) {
 	const minute = engine.Time(60_000)
 	if s.to < s.from {

@@ -35,6 +35,6 @@
 // Wire names occur only here and in the rooms, in the files that read queries or encode answers.
 //
 // Reading order: api.go (the routes), book.go, price.go and lists.go (one token, many tokens),
-// market.go, charts.go and tape.go (what was), activity.go (what there is none of), errors.go,
-// openapi.go; then the doc.go of account, wallets, gamma and wire.
+// market.go, charts.go and latest.go (what was), errors.go;
+// then the doc.go of account, wallets, gamma and wire.
 package api

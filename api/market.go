@@ -157,7 +157,8 @@ func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx, m *view.Market) {
 	b = strconv.AppendUint(wire.AppendKey(b, "tbf"), uint64(m.Fee.Rate), 10)
 	b = append(b, `,"r":null`...) // no rewards
 	b = strconv.AppendBool(wire.AppendKey(b, "ao"), gamma.Accepts(h.o.Board, m))
-	// No delay, no quotes on request, no least age of an order. The start of a game (gst) is unknown.
+	// No delay, no quotes on request, no least age of an order. The start of a game (gst) is
+	// unknown.
 	b = append(b, `,"sd":0,"rfqe":false,"ibce":false,"oas":0`...)
 	wire.Answer(ctx, append(b, `,"creator":""}`...))
 }

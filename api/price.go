@@ -17,7 +17,9 @@ const tokenBytes = 112
 type ofBest func(bid, ask engine.Price) (v int64, digits int)
 
 // midpoint is exact: the mean of two prices of four digits has five.
-func midpoint(bid, ask engine.Price) (v int64, digits int) { return (int64(bid) + int64(ask)) * 5, 5 }
+func midpoint(bid, ask engine.Price) (v int64, digits int) {
+	return (int64(bid) + int64(ask)) * 5, 5
+}
 
 func spread(bid, ask engine.Price) (v int64, digits int) { return int64(ask) - int64(bid), 4 }
 

@@ -31,7 +31,7 @@
 //	api/wire          refusals, queries, cursors     api/account         orders, trades, balances
 //	api/wallets       what anybody may ask           api/gamma           catalog answers
 //	api/catalog       what markets are about         api/catalog/source  where that comes from
-//	api/console       embedded pages                 api/catalog/search  the words of the catalog
+//	api/wire/scan     JSON that clients send         api/catalog/search  the words of the catalog
 //	bench             load, record, report           bench/trader        a client that signs, bots
 //	bench/matching    matchers side by side          cmd/*               wiring
 //	cmd/clobd/role    alone, leader or follower      cmd/clobsim/cases   cases that others wrote
@@ -49,6 +49,7 @@
 // # Words of the house
 //
 //	Options   parameters of one process that a caller may leave at zero; journaled ones are Rules
+//	Journal   where frames become durable: Append takes them, Wait waits for their sync
 //	commands  the subcommands of one program in cmd
 //	world     a random history of Commands that the tests of one package apply
 //
@@ -66,8 +67,7 @@
 //	pairs      complementary tokens minted from 1.00, or merged back into 1.00
 //	rank       a counter of the book: an order's priority without Sequence and Time
 //	floor      the newest Sequence among the forgotten placements
-//	leaf       the share of one thing in the Digest
-//	fold       the part of a leaf that never changes
+//	leaf       the share of one thing in the Digest; its fold is the part that never changes
 //	hint       the number of an order or position that Touch guesses; Apply verifies it
 //	reference  an operator's id of a transfer, resolution or collection: accepted once
 //	request    a split, merge or redemption: its id is accepted once within RequestWindow

@@ -24,14 +24,14 @@ type Options struct {
 	// Enter hands a Command to the writer, here or on another node, and does not wait: the Call has
 	// the answer. It copies c and c.Proof. Errors: sequencer.ErrBusy and sequencer.ErrClosed.
 	Enter func(c *engine.Command) (*sequencer.Call, error)
-	// EnterAll enters neighbours in the journal, or none of them, and sets calls, of which there are
-	// as many. Errors as of Enter.
+	// EnterAll enters neighbours in the journal, or none of them, and sets calls, of which there
+	// are as many. Errors as of Enter.
 	EnterAll func(commands []engine.Command, calls []*sequencer.Call) error
 	Board    *view.Board
 	// Public serves every route that reads and needs no key.
 	Public func(ctx *fasthttp.RequestCtx)
-	// Account serves every route that reads and needs a key, for the authenticated owner. dialect is
-	// that of the owner's headers.
+	// Account serves every route that reads and needs a key, for the authenticated owner. dialect
+	// is that of the owner's headers.
 	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect)
 	// Past looks an order up in the index: its result with its status of today, whether the index
 	// knows it, and the Sequence that the index had reached before the lookup.

@@ -83,8 +83,8 @@ func (a *Account) readMaker(ctx *fasthttp.RequestCtx, c *caller, w *listQuery) b
 	return true
 }
 
-// readWallet reads an address, 0x and 40 hex digits of either letter case, and sets no to the number
-// of its wallet. An empty address changes nothing.
+// readWallet reads an address, 0x and 40 hex digits of either letter case, and sets no to the
+// number of its wallet. An empty address changes nothing.
 func (a *Account) readWallet(s string, no *engine.WalletNo, w *listQuery) bool {
 	if s == "" {
 		return true

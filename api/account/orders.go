@@ -59,8 +59,8 @@ type orderRecord struct {
 	owner   string // uuid of the API key that sent it
 }
 
-// describe fills in the names of a row. The error says that the Board does not know the row's market
-// or wallet: index and Board then come from different journals.
+// describe fills in the names of a row. The error says that the Board does not know the row's
+// market or wallet: index and Board then come from different journals.
 func (a *Account) describe(row *history.OrderRow, owner engine.Address) (orderRecord, error) {
 	d := a.o.Board.Directory
 	m := d.Market(row.Market)

@@ -10,7 +10,8 @@ import (
 )
 
 // describer writes rows of the catalog, with the figures of the books in place of the source's. It
-// belongs to one request at a time. After an error, of which it keeps the first, its output is void.
+// belongs to one request at a time. After an error, of which it keeps the first, its output is
+// void.
 type describer struct {
 	g     *Gamma
 	c     *catalog.Catalog

@@ -180,8 +180,8 @@ func appendEntityTag(b, body []byte) []byte {
 	return append(b, '"')
 }
 
-// anyMarket answers with a market: by its id in the catalog's shape, by its condition with an object
-// that has the members of both shapes.
+// anyMarket answers with a market: by its id in the catalog's shape, by its condition with an
+// object that has the members of both shapes.
 func (g *Gamma) anyMarket(ctx *fasthttp.RequestCtx) {
 	id, c, kind := wire.InPath(ctx, "id"), g.o.Catalog(), kindOf(ctx)
 	if condition, is := engine.ParseCondition(id); is {

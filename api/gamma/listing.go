@@ -16,8 +16,8 @@ const (
 	// marketLimit bounds the markets of a page, and marketScan those that are looked at for it.
 	marketLimit = 500
 	marketScan  = 10_000
-	// engineOnly is the ordinal before the first market that the catalog does not know. The ordinals
-	// of the catalog's rows are smaller and begin with 1.
+	// engineOnly is the ordinal before the first market that the catalog does not know. The
+	// ordinals of the catalog's rows are smaller and begin with 1.
 	engineOnly = 1 << 32
 )
 
@@ -159,8 +159,8 @@ func (d *describer) recordedEntry(b []byte, l *bookMarket, a *entryFacts) []byte
 	return a.appendTokens(b)
 }
 
-// madeEntry appends an entry for a market without an order-book record. A value that nobody knows is
-// empty, or null where clients expect a date or nothing.
+// madeEntry appends an entry for a market without an order-book record. A value that nobody knows
+// is empty, or null where clients expect a date or nothing.
 func (d *describer) madeEntry(b []byte, l *bookMarket, a *entryFacts) []byte {
 	var said said
 	if l.m != nil {

@@ -10,8 +10,9 @@ import (
 	"clobd/engine"
 )
 
-// The prices, volumes and liquidity of a market that trades here replace those of its source. Figures
-// that the node does not keep, such as price changes, are left out: the source's would be wrong.
+// The prices, volumes and liquidity of a market that trades here replace those of its source.
+// Figures that the node does not keep, such as price changes, are left out: the source's would be
+// wrong.
 
 // marketValues are the figures of a market that trades here.
 type marketValues struct {

@@ -41,8 +41,8 @@ type worth struct {
 // windowHours are the lengths of the volume's windows, each of which begins at a full hour.
 var windowHours = [...]int64{24, 7 * 24, 30 * 24, 365 * 24}
 
-// Live is the worth of a condition, for catalog.Options. ok is false if the condition does not trade
-// here or the index fails.
+// Live is the worth of a condition, for catalog.Options. ok is false if the condition does not
+// trade here or the index fails.
 func (v *Values) Live(c engine.Condition) (live catalog.Live, ok bool) {
 	m := v.board.Directory.Condition(c)
 	if m == nil {
@@ -118,8 +118,8 @@ func (v *Values) of(m *view.Market) (w worth, err error) {
 	return w, nil
 }
 
-// volumes looks up what takers paid in a market. The sums before the windows of this hour are looked
-// up once: they do not change any more.
+// volumes looks up what takers paid in a market. The sums before the windows of this hour are
+// looked up once: they do not change any more.
 func (v *Values) volumes(no engine.MarketNo, w *worth) error {
 	if !w.looked {
 		var from [len(windowHours)]engine.Time

@@ -152,7 +152,9 @@ func (ws *Wallets) activity(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	s.Wallet = s.user.no
 	find := ws.newest
 	if by != "TIMESTAMP" || !down {
-		find = func(q *query, s *activityQuery) ([]act, *wire.Refusal) { return ws.sorted(q, s, by, down) }
+		find = func(q *query, s *activityQuery) ([]act, *wire.Refusal) {
+			return ws.sorted(q, s, by, down)
+		}
 	}
 	rows, refused := find(q, &s)
 	return listed(rows, ws.appendAct), refused

@@ -29,8 +29,8 @@ type owedBefore struct {
 }
 
 const (
-	// quickHolders is the number of holders above which the open interest of a market is cached, for
-	// owedKept.
+	// quickHolders is the number of holders above which the open interest of a market is cached,
+	// for owedKept.
 	quickHolders = 2_000
 	owedKept     = 5 * time.Second
 )

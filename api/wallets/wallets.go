@@ -34,8 +34,8 @@ type Options struct {
 	Volume func(*view.Market) (int64, error)
 	// Profiles are what the operator says of wallets; nil: nothing.
 	Profiles *Profiles
-	// Allow are the networks that may ask; empty: all. Client, which Allow needs, is the address of a
-	// request's sender.
+	// Allow are the networks that may ask; empty: all. Client, which Allow needs, is the address of
+	// a request's sender.
 	Allow  []netip.Prefix
 	Client func(*fasthttp.RequestCtx) netip.Addr
 	// Await waits until the index holds a Sequence and reports whether it does.
@@ -61,8 +61,8 @@ func New(o Options) *Wallets {
 	return ws
 }
 
-// Routes are the public routes about wallets, each also under /data-api. Leaderboards and combos are
-// empty lists: the node ranks no wallets and trades single markets only.
+// Routes are the public routes about wallets, each also under /data-api. Leaderboards and combos
+// are empty lists: the node ranks no wallets and trades single markets only.
 func (ws *Wallets) Routes() []wire.Route {
 	empty := wire.Always(wire.EmptyList)
 	routes := []wire.Route{
@@ -179,8 +179,8 @@ func appendAbout(b []byte, a *about) []byte {
 	return wire.AppendField(b, "eventSlug", a.eventSlug)
 }
 
-// appendAssetField appends a key and the name of a token in these routes: the condition, a colon and
-// the outcome.
+// appendAssetField appends a key and the name of a token in these routes: the condition, a colon
+// and the outcome.
 func appendAssetField(b []byte, key string, c *engine.Condition, o engine.Outcome) []byte {
 	b = engine.AppendHex(append(wire.AppendKey(b, key), '"'), c[:])
 	return append(b, ':', '0'+byte(o), '"')

@@ -17,16 +17,16 @@ const (
 	EmptyCursor = ""
 )
 
-// Cursor is where a page begins: at an ordinal of the list, or behind its end. Ordinals never change,
-// so pages do not shift when items come or go.
+// Cursor is where a page begins: at an ordinal of the list, or behind its end. Ordinals never
+// change, so pages do not shift when items come or go.
 type Cursor struct {
 	From uint64 // 0: the start
 	Past bool   // behind the end
 }
 
-// ReadCursor reads the parameter next_cursor: base64 of a decimal ordinal. Without the parameter the
-// cursor is the start of the list; an empty next_cursor, or -1, is behind the end. ok is false for
-// anything else.
+// ReadCursor reads the parameter next_cursor: base64 of a decimal ordinal. Without the parameter
+// the cursor is the start of the list; an empty next_cursor, or -1, is behind the end. ok is false
+// for anything else.
 func ReadCursor(ctx *fasthttp.RequestCtx) (c Cursor, ok bool) {
 	args := ctx.QueryArgs()
 	switch s := Text(args.Peek("next_cursor")); {

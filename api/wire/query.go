@@ -80,8 +80,8 @@ func (q *Query) Invalid(name, expected string) {
 // the handler returns.
 func (q *Query) Text(names ...string) string { return first(q.args, names) }
 
-// List returns the values under all of the names: separated by commas, or each on its own. More than
-// most values are invalid.
+// List returns the values under all of the names: separated by commas, or each on its own. More
+// than most values are invalid.
 func (q *Query) List(most int, names ...string) (values []string) {
 	for _, name := range names {
 		for _, v := range q.args.PeekMulti(name) {
@@ -184,8 +184,8 @@ var (
 )
 
 // Peek is the value of the first parameter of this name, empty if there is none. The bytes are good
-// as long as the request. A query without escapes, as most clients send, is read in place, without a
-// list of all parameters.
+// as long as the request. A query without escapes, as most clients send, is read in place, without
+// a list of all parameters.
 func Peek(ctx *fasthttp.RequestCtx, name string) []byte {
 	query := ctx.URI().QueryString()
 	if bytes.IndexByte(query, '%') >= 0 || bytes.IndexByte(query, '+') >= 0 {

@@ -125,7 +125,8 @@ func (r *Refusal) Append(b []byte) []byte {
 	return CloseObject(b)
 }
 
-// appendEscaped appends s as encoding/json does, with < and > escaped, for the answers to operators.
+// appendEscaped appends s as encoding/json does, with < and > escaped, for the answers to
+// operators.
 func appendEscaped(b []byte, s string) []byte {
 	quoted, err := json.Marshal(s)
 	if err != nil {
@@ -134,8 +135,8 @@ func appendEscaped(b []byte, s string) []byte {
 	return append(b, quoted...)
 }
 
-// AppendEntry appends the refusal of one entry of an answer that succeeds as a whole. Such an answer
-// never has a key "error".
+// AppendEntry appends the refusal of one entry of an answer that succeeds as a whole. Such an
+// answer never has a key "error".
 func (r *Refusal) AppendEntry(b []byte) []byte {
 	b = strconv.AppendInt(AppendKey(b, "status"), int64(r.Status), 10)
 	return AppendField(b, "errorMsg", r.Text)
