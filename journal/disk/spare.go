@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -50,6 +51,9 @@ const (
 	// spareRoom times the size of a spare must be free on the disk.
 	spareRoom = 16
 )
+
+// errSpareClosed is logged when a close interrupts the making of a spare. Only the journal has one.
+var errSpareClosed = errors.New("journal is closed")
 
 // newSpares starts to make spares. The first one, which is small, is made at full speed while
 // Pebble opens the database.
@@ -174,7 +178,7 @@ func (s *spares) write(size int64, hurry bool) error {
 			err = f.SyncData()
 		}
 		if closed(s.closing) {
-			err = errAbandoned
+			err = errSpareClosed
 		}
 		// There is time while the spare is fuller than the log in use.
 		late := float64(s.written.Load())/float64(s.size.Load()) > float64(at)/float64(size)
