@@ -242,8 +242,8 @@ func (d *describer) values(m *catalog.Market) (v marketValues, trades bool) {
 	d.fail(err)
 	v.worth, v.accepts, v.closed = w, Accepts(d.g.o.Board, listed), m.Closed || ended(listed)
 	v.tick, v.minimum = listed.Tick, listed.MinSize
-	s := d.g.o.Board.Condition(m.Condition)
-	if v.price = d.g.o.Values.Price(listed); v.price != 0 || listed.State == engine.Settled {
+	s := d.g.o.Board.Condition(m.Condition) // one for all figures, so that they agree
+	if v.price = price(s, listed); v.price != 0 || listed.State == engine.Settled {
 		v.other = 10*int64(engine.PriceOne) - v.price
 	}
 	v.bid, v.ask = s.Best(0)

@@ -62,10 +62,14 @@ func (v *Values) Volume(m *view.Market) (int64, error) {
 // Price is what outcome 0 of a market is worth, in 1/100,000: its payout, else the midpoint, else
 // the last trade, else 0.
 func (v *Values) Price(m *view.Market) int64 {
+	return price(v.board.Condition(m.Condition), m)
+}
+
+// price is Price by one Snapshot of the market.
+func price(s *view.Snapshot, m *view.Market) int64 {
 	if m.State == engine.Settled {
 		return 10 * int64(m.Payout)
 	}
-	s := v.board.Condition(m.Condition)
 	if bid, ask := s.Best(0); bid != 0 && ask != 0 {
 		return 5 * (int64(bid) + int64(ask))
 	}
