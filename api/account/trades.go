@@ -28,7 +28,13 @@ func scan[R any](
 		if err != nil {
 			return nil, 0, err
 		}
-		rows = slices.DeleteFunc(rows, func(r R) bool { return !wanted(&r) })
+		kept := rows[:0]
+		for i := range rows {
+			if wanted(&rows[i]) {
+				kept = append(kept, rows[i])
+			}
+		}
+		rows = kept
 		if w.at.From = next; next == 0 {
 			break
 		}

@@ -107,7 +107,10 @@ func (ws *Wallets) publicTrades(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal
 	readLeast(q, &s)
 	s.none = s.none || asksUser && s.user.no == 0
 	rows, refused := ws.newest(q, &s)
-	return listed(rows, ws.appendPart), refused
+	if refused != nil {
+		return nil, refused
+	}
+	return listed(rows, ws.appendPart), nil
 }
 
 // listed is a JSON array of acts.
@@ -157,7 +160,10 @@ func (ws *Wallets) activity(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 		}
 	}
 	rows, refused := find(q, &s)
-	return listed(rows, ws.appendAct), refused
+	if refused != nil {
+		return nil, refused
+	}
+	return listed(rows, ws.appendAct), nil
 }
 
 // readKinds reads the kinds of acts. Acts of the last three kinds never happen here.

@@ -108,7 +108,33 @@ func (ws *Wallets) markets(q *query) (listed []*view.Market, named bool) {
 	return listed, len(ids) > 0
 }
 
-// containsFold reports whether s holds part, which is in small letters, in any letter case.
+// containsFold reports whether s holds part, which is in small letters, in any letter case. Titles
+// are nearly always ASCII; those are compared in place, because a wallet may have ten thousand.
 func containsFold(s, part string) bool {
-	return part == "" || strings.Contains(strings.ToLower(s), part)
+	if part == "" {
+		return true
+	}
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return strings.Contains(strings.ToLower(s), part)
+		}
+	}
+	for at := 0; at+len(part) <= len(s); at++ {
+		n := 0
+		for n < len(part) && lower(s[at+n]) == part[n] {
+			n++
+		}
+		if n == len(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// lower is the small letter of c.
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }
