@@ -8,22 +8,19 @@ import (
 	"clobd/engine"
 )
 
-// Board holds the current Snapshot of every market, the Directory and the Feed: all that readers
-// may know of an Exchange. One goroutine calls Publish; any goroutine may call the other methods.
+// Board holds the current Snapshot of every market and the Directory: all that readers may know of
+// an Exchange. One goroutine calls Publish; any goroutine may call the other methods.
 //
-// Publish makes a frame visible in this order: Sequence, Directory, Snapshots, Feed. A reader that
-// has seen a frame in one of them also sees it in all those named before. So:
+// Publish makes a frame visible in this order: Sequence, Directory, Snapshots. A reader that has
+// seen a frame in one of them also sees it in all those named before. So:
 //
 //   - no Snapshot and no row of the Directory is newer than a Sequence loaded after it;
-//   - the Directory has the markets and wallets of every Snapshot;
-//   - the Snapshots include every frame that the Feed has returned.
+//   - the Directory has the markets and wallets of every Snapshot.
 //
 // In the other direction nothing is guaranteed until Publish returns; then the whole frame is
 // visible. So Sequence is an upper bound of what is visible, and an acknowledgement a lower bound.
 type Board struct {
-	// Directory and Feed are set once, by NewBoard.
-	Directory *Directory
-	Feed      *Feed
+	Directory *Directory // set once, by NewBoard
 
 	sequence                  atomic.Uint64
 	frames, snapshots, chunks atomic.Uint64
@@ -45,23 +42,21 @@ type Counters struct {
 // NewBoard returns an empty Board. A random seed salts its tables, because strangers choose tokens
 // and addresses.
 func NewBoard() *Board {
-	return &Board{Directory: newDirectory(maphash.MakeSeed()), Feed: newFeed(feedFrames)}
+	return &Board{Directory: newDirectory(maphash.MakeSeed())}
 }
 
 // Publish folds the Commands and Events of a durable frame into the Board; when it returns, the
 // whole frame is visible. Frames must follow each other without gaps; the first may begin at any
-// Sequence. The Feed keeps f.Bytes, which must not change if anybody subscribed; Publish keeps
-// nothing else of f. Only one goroutine may call it. Publish panics on Events that contradict
-// earlier ones, because readers would see other books than the Exchange has.
+// Sequence. Publish keeps nothing of f. Only one goroutine may call it. Publish panics on Events
+// that contradict earlier ones, because readers would see other books than the Exchange has.
 func (b *Board) Publish(f *engine.Frame) {
 	b.Replay(f)
 	b.Show()
-	b.Feed.push(f)
 }
 
-// Replay folds a frame like Publish, but shows no Snapshots and feeds nobody. That saves most of
-// the cost when many frames change the same markets before anybody may read. Show, or the next
-// Publish, shows the Snapshots, each as of the last frame that changed its market.
+// Replay folds a frame like Publish, but shows no Snapshots. That saves most of the cost when many
+// frames change the same markets before anybody may read. Show, or the next Publish, shows the
+// Snapshots, each as of the last frame that changed its market.
 func (b *Board) Replay(f *engine.Frame) {
 	last := f.Last()
 	if before := b.Sequence(); before != 0 && f.First != before+1 {

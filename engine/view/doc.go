@@ -27,18 +27,18 @@
 // The contract:
 //
 //   - One goroutine calls Publish, with frames in order. Any goroutine may call the rest.
-//   - A frame becomes visible in this order: Sequence, Directory, Snapshots, Feed. All of it is
-//     visible when Publish returns. The comment of Board draws the conclusions.
+//   - A frame becomes visible in this order: Sequence, Directory, Snapshots. All of it is visible
+//     when Publish returns. The comment of Board draws the conclusions.
 //   - A Snapshot never changes. Levels, Best, Depth and Last belong to one moment between frames.
 //     Snapshots of two markets may belong to two moments: each has its Sequence.
 //   - Markets and wallets are never forgotten. A market without orders costs about 270 bytes.
 //   - The first reader renders the Text of a Snapshot, not the writer.
-//   - A Subscription that lags loses frames, learns how many, and starts again from the Snapshots.
 //   - Events that contradict earlier ones are a bug and panic: a negative level, a crossed book, an
 //     unknown market or wallet, a gap between frames.
 //   - Replay folds frames that nobody may read yet; Save and Load carry all that a Board shows over
 //     a restart.
+//   - Readers ask; nobody is told of changes. Streams of changes come with a later feature.
 //
 // Read board.go first, then snapshot.go, ladder.go and draft.go (how a ladder is copied),
-// directory.go with table.go and pages.go (how tables grow under readers), feed.go.
+// directory.go with table.go and pages.go (how tables grow under readers), save.go.
 package view

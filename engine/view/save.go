@@ -99,9 +99,8 @@ func (d *Directory) saveHoldings(p *engine.Packer) {
 	}
 }
 
-// Load makes a new Board show what Save packed, as if it had published all those frames. The Feed
-// begins with the next frame. The error wraps engine.ErrState, engine.ErrVersion or the error of
-// next; then do not use the Board.
+// Load makes a new Board show what Save packed, as if it had published all those frames. The error
+// wraps engine.ErrState, engine.ErrVersion or the error of next; then do not use the Board.
 func (b *Board) Load(next func() ([]byte, error)) (err error) {
 	defer func() { // the Directory and the drafts panic on contradictions
 		if cause := recover(); cause != nil {
