@@ -60,7 +60,7 @@ func (a *auditor) check(ok bool, format string, args ...any) {
 }
 
 // book walks every level of every page.
-func (a *auditor) book(no MarketNo, b *book) {
+func (a *auditor) book(no MarketNo, b *Book) {
 	bestBid, bestAsk, orders := uint32(0), b.ticks, uint32(0)
 	for n := range b.pages {
 		p := &b.pages[n]
@@ -71,8 +71,8 @@ func (a *auditor) book(no MarketNo, b *book) {
 		}
 		for i := range p.levels {
 			l, index := &p.levels[i], uint32(n<<pageBits+i)
-			a.check(p.set>>i&1 == 1 == (l.head != 0), "market %d: set of level %d", no, index)
-			if l.head == 0 {
+			a.check(p.set>>i&1 == 1 == (l.Head != 0), "market %d: set of level %d", no, index)
+			if l.Head == 0 {
 				a.check(*l == level{}, "market %d: empty level %d holds %+v", no, index, *l)
 				continue
 			}
@@ -85,32 +85,32 @@ func (a *auditor) book(no MarketNo, b *book) {
 			orders += count
 		}
 	}
-	a.check(b.best == [2]uint32{bestBid, bestAsk}, "market %d: best %v, found %d %d",
-		no, b.best, bestBid, bestAsk)
+	a.check(b.Best == [2]uint32{bestBid, bestAsk}, "market %d: best %v, found %d %d",
+		no, b.Best, bestBid, bestAsk)
 	a.check(bestBid < bestAsk, "market %d: crossed at %d, %d", no, bestBid, bestAsk)
-	a.check(orders == b.orders, "market %d: counts %d orders, has %d", no, b.orders, orders)
+	a.check(orders == b.Orders, "market %d: counts %d orders, has %d", no, b.Orders, orders)
 }
 
 // level walks one queue and returns its ladder side and its number of orders.
-func (a *auditor) level(no MarketNo, b *book, l *level, index uint32) (Side, uint32) {
+func (a *auditor) level(no MarketNo, b *Book, l *level, index uint32) (Side, uint32) {
 	size, count, prev, rank := Size(0), uint32(0), uint32(0), uint64(0)
-	first := a.x.orders.at(l.head)
+	first := a.x.orders.at(l.Head)
 	side := ladderSide(first.side, first.outcome)
-	for h := l.head; h != 0; {
-		o, k := a.x.orders.at(h), a.x.queues.links.at(h)
+	for h := l.Head; h != 0; {
+		o, k := a.x.orders.at(h), a.x.queues.Links.At(h)
 		ladder := Price(index) * a.x.markets.known(no).tick
 		if o.outcome == 1 {
 			ladder = PriceOne - ladder
 		}
-		good := o.market == no && uint32(o.index) == index && k.prev == prev && o.rank > rank &&
+		good := o.market == no && uint32(o.index) == index && k.Prev == prev && o.rank > rank &&
 			o.rank <= b.rank && o.remaining > 0 && o.remaining%Lot == 0 && o.price == ladder &&
 			ladderSide(o.side, o.outcome) == side && o.fold == foldOrder(o, foldID(&o.id))
 		a.check(good, "market %d, level %d: order %d is %+v", no, index, h, *o)
 		a.order(h, o)
 		size, count = size+o.remaining, count+1
-		prev, rank, h = h, o.rank, k.next
+		prev, rank, h = h, o.rank, k.Next
 	}
-	a.check(l.tail == prev && l.size == size && l.size >= 0,
+	a.check(l.Tail == prev && l.Size == size && l.Size >= 0,
 		"market %d, level %d: %+v, %d orders sum to %d", no, index, *l, count, size)
 	return side, count
 }
@@ -217,7 +217,7 @@ func (a *auditor) market(no MarketNo, m *market) {
 		haveHi, haveLo := bits.Mul64(uint64(m.vault), uint64(PriceOne))
 		a.check(haveHi > hi || haveHi == hi && haveLo >= lo, "market %d: vault %d, issued %v at %v",
 			no, m.vault, m.issued, m.payout)
-		a.check(m.book.orders == 0, "market %d: settled with %d orders", no, m.book.orders)
+		a.check(m.book.Orders == 0, "market %d: settled with %d orders", no, m.book.Orders)
 	} else {
 		a.check(m.issued == [2]Size{-Size(m.vault), -Size(m.vault)} && m.payout == 0,
 			"market %d: vault %d, issued %v, payout %v", no, m.vault, m.issued, m.payout)
@@ -341,7 +341,7 @@ func (a *auditor) placements() {
 	a.check(x.seen.table.used == x.seen.ring.used+a.live-both, "table counts %d, has %d + %d - %d",
 		x.seen.table.used, x.seen.ring.used, a.live, both)
 	freed := uint32(0)
-	for h := x.queues.freed; h != 0; h = x.queues.behind(h) {
+	for h := x.queues.Freed; h != 0; h = x.queues.behind(h) {
 		freed++
 		a.check(x.orders.at(h).remaining == 0, "free record %d: %+v", h, *x.orders.at(h)) // see rests
 	}

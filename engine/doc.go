@@ -76,5 +76,5 @@
 //
 // Reading order: testdata/*.txt, units, command, event, reject, exchange, place, taker, fee, order,
 // level, book, market, regrid, ledger, wallet, control, timer, seen, table, slab, digest, record,
-// codec, wire, replay, savechunks, proof, save, load, audit, touch, fetch, bare. Why: DESIGN.md.
+// codec, wire, replay, savechunks, proof, save, load, audit, touch, fetch. Why: DESIGN.md.
 package engine

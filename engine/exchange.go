@@ -18,7 +18,7 @@ type Exchange struct {
 	last Sequence
 
 	orders slab[order] // record 0 belongs to no order: its links may be written and mean nothing
-	queues queues      // of the orders, by the same numbers
+	queues Queues      // of the orders, by the same numbers
 	ledger
 	markets markets
 	seen    seen
@@ -177,7 +177,7 @@ func (x *Exchange) drop(h uint32, o *order, why Reason, events []Event) []Event 
 	events, e := another(events)
 	e.Kind, e.Reason, e.Remaining = Cancelled, why, o.remaining
 	o.tell(e)
-	x.markets.at(uint32(o.market)).book.remove(h, uint32(o.index), o.remaining)
+	x.markets.at(uint32(o.market)).book.Remove(h, uint32(o.index), o.remaining)
 	x.resize(o, 0, 0)
 	x.retire(h, o)
 	return events

@@ -18,8 +18,7 @@ func TestRecordSizes(t *testing.T) {
 		"position": {unsafe.Sizeof(position{}), 64},
 		"id":       {unsafe.Offsetof(order{}.id), 64},
 		"vault":    {unsafe.Offsetof(market{}.vault), 120}, // fetchMarket knows it
-		"link":     {unsafe.Sizeof(link{}), 8},             // fetchNear knows it
-		"bare":     {unsafe.Sizeof(bareOrder{}), 16},       // so it does
+		"link":     {unsafe.Sizeof(link{}), 8},             // fetchNear of bench/matching knows it
 		"request":  {unsafe.Sizeof(request{}), 64},
 		"Command":  {unsafe.Sizeof(Command{}), 3*64 - 2*8},
 	} {
@@ -116,8 +115,8 @@ func TestFullMarket(t *testing.T) {
 	book := &s.x.markets.known(1).book
 	check := func(what string, orders int, sum Size) {
 		t.Helper()
-		if l := book.level(1); int(book.orders) != orders || l.size != sum {
-			t.Errorf("%s: %d orders, %d; want %d, %d", what, book.orders, l.size, orders, sum)
+		if l := book.Level(1); int(book.Orders) != orders || l.Size != sum {
+			t.Errorf("%s: %d orders, %d; want %d, %d", what, book.Orders, l.Size, orders, sum)
 		}
 		if err := audit(s.x); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -171,10 +170,10 @@ func TestAuditFinds(t *testing.T) {
 		"token":     func(x *Exchange) { x.positions.at(1).tokens[1].total-- },
 		"vault":     func(x *Exchange) { x.markets.known(1).vault++ },
 		"external":  func(x *Exchange) { x.external++ },
-		"level":     func(x *Exchange) { x.markets.known(1).book.level(10).size += Lot },
+		"level":     func(x *Exchange) { x.markets.known(1).book.Level(10).Size += Lot },
 		"remaining": func(x *Exchange) { x.orders.at(2).remaining += Lot },
-		"queue":     func(x *Exchange) { x.queues.links.at(2).prev = 0 },
-		"best":      func(x *Exchange) { x.markets.known(1).book.best[Buy]-- },
+		"queue":     func(x *Exchange) { x.queues.Links.At(2).Prev = 0 },
+		"best":      func(x *Exchange) { x.markets.known(1).book.Best[Buy]-- },
 		"set":       func(x *Exchange) { x.markets.known(1).book.pages[0].set |= 2 },
 		"summary":   func(x *Exchange) { x.markets.known(1).book.summary[0] = 0 },
 		"list":      func(x *Exchange) { x.orders.at(2).mineNext = 0 },
@@ -232,8 +231,8 @@ func TestAuditFinds(t *testing.T) {
 // TestBook finds the best levels across pages and words of the finest ladder, against a plain scan.
 func TestBook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q queues
-		book := newBook(10_000, &q)
+		var q Queues
+		book := NewBook(10_000, &q)
 		middle := rapid.IntRange(1, 9999).Draw(t, "middle")
 		live := map[uint16]uint32{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -242,14 +241,14 @@ func TestBook(t *testing.T) {
 				index = uint16(min(max(middle+int(index%200)-100, 1), 9999))
 			}
 			if h := live[index]; h != 0 {
-				book.remove(h, uint32(index), Lot)
+				book.Remove(h, uint32(index), Lot)
 				delete(live, index)
 			} else {
 				side := Sell
 				if int(index) < middle {
 					side = Buy
 				}
-				live[index] = book.rest(uint32(index), side, Lot)
+				live[index] = book.Rest(uint32(index), side, Lot)
 			}
 			bid, ask := uint32(0), book.ticks
 			for index := range live {
@@ -259,8 +258,8 @@ func TestBook(t *testing.T) {
 					ask = min(ask, uint32(index))
 				}
 			}
-			if book.best != [2]uint32{bid, ask} {
-				t.Fatalf("best %v, want %d %d", book.best, bid, ask)
+			if book.Best != [2]uint32{bid, ask} {
+				t.Fatalf("best %v, want %d %d", book.Best, bid, ask)
 			}
 		}
 	})

@@ -33,18 +33,3 @@ func fetchAccount(a *account)
 
 //go:noescape
 func fetchMarket(m *market)
-
-//go:noescape
-func fetchBareOrder(o *bareOrder)
-
-// fetchNear fetches the links and the records of the orders of a Bare that lie in one piece. It
-// skips ids beyond handles.
-//
-//go:noescape
-func fetchNear(handles, ids []uint32, links *[nearRecords]link, orders *[nearRecords]bareOrder)
-
-// FetchHandles fetches the handles of these ids, which the caller of a Bare will read or write,
-// BareAhead at a time.
-//
-//go:noescape
-func FetchHandles(handles, ids []uint32)

@@ -225,7 +225,7 @@ func kibOf(name string) (kib float64) {
 // restingOrders counts the orders of all books.
 func restingOrders(x *Exchange) (orders int) {
 	for no := uint32(1); no <= x.markets.used; no++ {
-		orders += int(x.markets.at(no).book.orders)
+		orders += int(x.markets.at(no).book.Orders)
 	}
 	return orders
 }

@@ -3,8 +3,8 @@ package engine
 // level is the queue of orders at one price of one book: four levels to a cache line. Its index
 // tells its side: all bids are below all asks.
 type level struct {
-	head, tail uint32
-	size       Size // of all its orders
+	Head, Tail uint32
+	Size       Size // of all its orders
 }
 
 const (
@@ -32,24 +32,24 @@ func (p *page) level(index uint32) *level {
 }
 
 // link holds the numbers of an order's neighbours in its queue, 0 at the ends.
-type link struct{ next, prev uint32 }
+type link struct{ Next, Prev uint32 }
 
-// queues holds the links of all orders of all books by number, and the free numbers. The links lie
+// Queues holds the links of all orders of all books by number, and the free numbers. The links lie
 // apart from the orders: removing an order writes to both its neighbours, and eight links share a
 // cache line where an order fills two. The number that was freed last is used first, because its
 // lines are still in the cache.
-type queues struct {
-	links tray[link] // link 0 belongs to no order: nobody reads what is written there
-	freed uint32     // the first free number; next of its link leads to the others
+type Queues struct {
+	Links Tray[link] // link 0 belongs to no order: nobody reads what is written there
+	Freed uint32     // the first free number; next of its link leads to the others
 }
 
-// fresh adds a number that was never used to the free ones.
-func (q *queues) fresh() { q.give(q.links.next()) }
+// Fresh adds a number that was never used to the free ones.
+func (q *Queues) Fresh() { q.give(q.Links.Next()) }
 
 // give frees the number of an order that is in no queue.
-func (q *queues) give(h uint32) {
-	q.links.at(h).next, q.freed = q.freed, h
+func (q *Queues) give(h uint32) {
+	q.Links.At(h).Next, q.Freed = q.Freed, h
 }
 
 // behind returns the order behind h at the same price, 0 if there is none.
-func (q *queues) behind(h uint32) uint32 { return q.links.at(h).next }
+func (q *Queues) behind(h uint32) uint32 { return q.Links.At(h).Next }

@@ -169,7 +169,7 @@ func (l *loader) orders() {
 				l.rest(m, &o)
 			}
 		})
-		if m.book.best[Buy] >= m.book.best[Sell] {
+		if m.book.Best[Buy] >= m.book.Best[Sell] {
 			l.u.fail("market %d is crossed", no)
 		}
 	}
@@ -208,7 +208,7 @@ func (l *loader) rest(m *market, from *order) {
 	x, size := l.x, from.remaining
 	from.fold = foldOrder(from, foldID(&from.id))
 	side := ladderSide(from.side, from.outcome)
-	h := m.book.rest(uint32(from.index), side, size)
+	h := m.book.Rest(uint32(from.index), side, size)
 	o := x.orders.upTo(h)
 	*o = *from
 	o.remaining = 0

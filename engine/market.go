@@ -11,7 +11,7 @@ const _ = uint64(1<<63 - 1 - MaxMarketOrders*MaxOrder)
 
 // market is one condition's trading rules and state; it owns its book and its vault.
 type market struct {
-	book    book
+	book    Book
 	min     Size // of GTC and GTD
 	minBuy  Cash // of a BUY that trades at once
 	tick    Price
@@ -110,10 +110,10 @@ func (x *Exchange) list(c *Command, events []Event) []Event {
 }
 
 // add numbers a condition. Its market begins unopened.
-func (s *markets) add(l *Listing, q *queues) (MarketNo, *market) {
+func (s *markets) add(l *Listing, q *Queues) (MarketNo, *market) {
 	i := s.next()
 	m, no := s.at(i), MarketNo(i)
-	m.book, m.state = newBook(uint32(PriceOne/l.Tick), q), Unopened
+	m.book, m.state = NewBook(uint32(PriceOne/l.Tick), q), Unopened
 	m.adopt(l, no)
 	s.conditions.insert(entryOf(s.salt.tag((*OrderID)(&l.Condition)), i))
 	for o := range l.Tokens {
@@ -180,12 +180,12 @@ func (x *Exchange) setState(c *Command, events []Event) []Event {
 // sweep cancels all orders of a market: the bids best first, then the asks.
 func (x *Exchange) sweep(m *market, why Reason, events []Event) []Event {
 	b := &m.book
-	for b.best[Buy] != 0 {
-		h := b.level(b.best[Buy]).head
+	for b.Best[Buy] != 0 {
+		h := b.Level(b.Best[Buy]).Head
 		events = x.drop(h, x.orders.at(h), why, events)
 	}
-	for b.best[Sell] != b.ticks {
-		h := b.level(b.best[Sell]).head
+	for b.Best[Sell] != b.ticks {
+		h := b.Level(b.Best[Sell]).Head
 		events = x.drop(h, x.orders.at(h), why, events)
 	}
 	return events

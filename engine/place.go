@@ -155,10 +155,10 @@ func (t *taker) fillable(x *Exchange) bool {
 	book, left, cost := &t.market.book, t.size, int64(0)
 	mixed := t.account.prevention != AllowSelfTrade && t.position != 0 &&
 		x.positions.at(t.position).orders != 0
-	for at := book.best[t.side^1]; within(t.side, t.index, at); at = book.behind(t.side, at) {
-		offered, ends := book.level(at).size, false
+	for at := book.Best[t.side^1]; Within(t.side, t.index, at); at = book.behind(t.side, at) {
+		offered, ends := book.Level(at).Size, false
 		if mixed {
-			offered, ends = t.offered(x, book.level(at), left)
+			offered, ends = t.offered(x, book.Level(at), left)
 		}
 		size := min(offered, left)
 		left -= size
@@ -185,8 +185,8 @@ func (t *taker) meets(x *Exchange) bool {
 		return t.crosses()
 	}
 	book := &t.market.book
-	for at := book.best[t.side^1]; within(t.side, t.index, at); at = book.behind(t.side, at) {
-		for h := book.level(at).head; h != 0; h = x.queues.behind(h) {
+	for at := book.Best[t.side^1]; Within(t.side, t.index, at); at = book.behind(t.side, at) {
+		for h := book.Level(at).Head; h != 0; h = x.queues.behind(h) {
 			if x.orders.at(h).wallet != t.c.Wallet {
 				return true
 			}
@@ -198,7 +198,7 @@ func (t *taker) meets(x *Exchange) bool {
 // offered adds up what a FOK can get from a level with orders of its own wallet, until the sum is
 // enough. ends says that such an order stops the FOK.
 func (t *taker) offered(x *Exchange, l *level, enough Size) (sum Size, ends bool) {
-	for h := l.head; h != 0 && sum < enough; h = x.queues.behind(h) {
+	for h := l.Head; h != 0 && sum < enough; h = x.queues.behind(h) {
 		o := x.orders.at(h)
 		switch {
 		case o.wallet != t.c.Wallet:
@@ -238,7 +238,7 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 		if o.remaining > 0 {
 			break // the arriving order is complete, or cannot pay for more
 		}
-		fetchNext(x, book, t.side, book.pop(uint32(o.index)))
+		fetchNext(x, book, t.side, book.Pop(uint32(o.index)))
 		x.retire(h, o)
 	}
 	return events
@@ -308,7 +308,7 @@ func (l *ledger) settle(t *taker) {
 // rest puts the rest of an arriving order into the book, and on the timers if it expires.
 func (x *Exchange) rest(t *taker, seq Sequence) (uint32, *order) {
 	c, m := t.c, t.market
-	h := m.book.rest(t.index, t.side, t.remaining)
+	h := m.book.Rest(t.index, t.side, t.remaining)
 	o := x.orders.upTo(h)
 	x.digest -= m.rankLeaf()
 	m.book.rank++

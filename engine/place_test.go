@@ -71,7 +71,7 @@ func TestFairAgainstFractions(t *testing.T) {
 			}
 			defer func() { fine = recover() == nil }()
 			k := taker{c: &c, filled: Size(filled), cash: cash,
-				market: &market{book: book{ticks: uint32(ticks)}}}
+				market: &market{book: Book{ticks: uint32(ticks)}}}
 			k.assertFair()
 			return true
 		}
@@ -132,7 +132,7 @@ func TestReceiptOf(t *testing.T) {
 func TestFairByFar(t *testing.T) {
 	for _, side := range []Side{Buy, Sell} {
 		c := Command{Type: GTC, Side: side, Size: MaxOrder, Cash: Cash(MaxOrder / 2)}
-		k := taker{c: &c, filled: MaxOrder, cash: 0, market: &market{book: book{ticks: 100}}}
+		k := taker{c: &c, filled: MaxOrder, cash: 0, market: &market{book: Book{ticks: 100}}}
 		if side == Buy {
 			k.filled, k.cash = Lot, int64(c.Cash)
 		}

@@ -246,7 +246,7 @@ func (d *duel) compareMarket(t rapid.TB, no MarketNo) {
 	}
 	tick := int64(want.listing.Tick)
 	if best := [2]uint32{uint32(bid / tick), uint32(ask / tick)}; bid >= ask ||
-		got.book.best != best || got.book.orders != orders {
+		got.book.Best != best || got.book.Orders != orders {
 		t.Fatalf("#%d: market %d: %d orders between %d and %d, book %+v", d.seq, no, orders, bid,
 			ask, got.book)
 	}

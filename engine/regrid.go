@@ -1,16 +1,16 @@
 package engine
 
 // onGrid reports whether every level of a book of tick from lies on the grid of tick to.
-func (b *book) onGrid(from, to uint32) bool {
+func (b *Book) onGrid(from, to uint32) bool {
 	if from%to == 0 {
 		return true
 	}
-	for i := b.best[Buy]; i != 0; i = b.below(i) {
+	for i := b.Best[Buy]; i != 0; i = b.below(i) {
 		if i*from%to != 0 {
 			return false
 		}
 	}
-	for i := b.best[Sell]; i != b.ticks; i = b.above(i) {
+	for i := b.Best[Sell]; i != b.ticks; i = b.above(i) {
 		if i*from%to != 0 {
 			return false
 		}
@@ -20,24 +20,24 @@ func (b *book) onGrid(from, to uint32) bool {
 
 // regrid returns the same book on the grid of tick to, on which all its levels must lie. Queues
 // move as they are: an order keeps its price, its rank and its neighbours, and gets a new index.
-func (b *book) regrid(orders *slab[order], from, to uint32) book {
-	n := newBook(uint32(PriceOne)/to, b.queues)
-	n.orders, n.rank = b.orders, b.rank
-	for i := b.best[Buy]; i != 0; i = b.below(i) {
-		n.adopt(orders, b.level(i), i*from/to, Buy)
+func (b *Book) regrid(orders *slab[order], from, to uint32) Book {
+	n := NewBook(uint32(PriceOne)/to, b.queues)
+	n.Orders, n.rank = b.Orders, b.rank
+	for i := b.Best[Buy]; i != 0; i = b.below(i) {
+		n.adopt(orders, b.Level(i), i*from/to, Buy)
 	}
-	for i := b.best[Sell]; i != b.ticks; i = b.above(i) {
-		n.adopt(orders, b.level(i), i*from/to, Sell)
+	for i := b.Best[Sell]; i != b.ticks; i = b.above(i) {
+		n.adopt(orders, b.Level(i), i*from/to, Sell)
 	}
 	return n
 }
 
 // adopt moves a level of another book to index.
-func (b *book) adopt(orders *slab[order], l *level, index uint32, side Side) {
+func (b *Book) adopt(orders *slab[order], l *level, index uint32, side Side) {
 	p := b.page(index >> pageBits)
 	p.levels[index&(pageSize-1)] = *l
 	b.open(index, side)
-	for h := l.head; h != 0; {
+	for h := l.Head; h != 0; {
 		orders.at(h).index = uint16(index)
 		h = b.queues.behind(h)
 	}

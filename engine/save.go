@@ -110,7 +110,7 @@ func (s *saver) orders() {
 }
 
 // book packs the orders of one market.
-func (s *saver) book(b *book) {
+func (s *saver) book(b *Book) {
 	s.rest = s.rest[:0]
 	b.each(func(h uint32) {
 		s.rest = append(s.rest, ranked{s.x.orders.at(h).rank, h})

@@ -334,16 +334,16 @@ func (w *world) printBook(out *strings.Builder, no MarketNo) {
 	m := w.x.markets.known(no)
 	empty := true
 	for n := len(m.book.pages)*pageSize - 1; n > 0; n-- {
-		if m.book.pages[n>>pageBits].levels == nil || m.book.level(uint32(n)).head == 0 {
+		if m.book.pages[n>>pageBits].levels == nil || m.book.Level(uint32(n)).Head == 0 {
 			continue
 		}
-		l := m.book.level(uint32(n))
+		l := m.book.Level(uint32(n))
 		side := "ask"
-		if uint32(n) <= m.book.best[Buy] {
+		if uint32(n) <= m.book.Best[Buy] {
 			side = "bid"
 		}
-		fmt.Fprintf(out, "%s %v %v:", side, Price(n)*m.tick, l.size)
-		for h := l.head; h != 0; h = w.x.queues.behind(h) {
+		fmt.Fprintf(out, "%s %v %v:", side, Price(n)*m.tick, l.Size)
+		for h := l.Head; h != 0; h = w.x.queues.behind(h) {
 			o := w.x.orders.at(h)
 			fmt.Fprintf(out, " %s %v", w.names[o.id], o.remaining)
 		}

@@ -47,54 +47,54 @@ func (s *slab[T]) upTo(i uint32) *T {
 	return s.pages.at(i)
 }
 
-// nearRecords is how many records a tray holds in one piece, record 0 included.
+// nearRecords is how many records a Tray holds in one piece, record 0 included.
 const nearRecords = 1 << 18
 
-// tray is a slab of small records, of which each operation looks up several. In an exchange of
+// Tray is a slab of small records, of which each operation looks up several. In an exchange of
 // usual size they lie in one piece, so that a look-up reads no list of pages. A pointer to a record
 // is valid until the next one is handed out.
-type tray[T any] struct {
-	all  trayRecords[T]
-	used uint32 // as of a slab
+type Tray[T any] struct {
+	All  trayRecords[T]
+	Used uint32 // as of a slab
 }
 
-// trayRecords are the records of a tray. Keep them in a variable like slabPages, until the next
+// trayRecords are the records of a Tray. Keep them in a variable like slabPages, until the next
 // record is handed out.
 type trayRecords[T any] struct {
-	near  *[nearRecords]T // all records, nil if they are fewer than a page or more than nearRecords
+	Near  *[nearRecords]T // all records, nil if they are fewer than a page or more than nearRecords
 	pages slabPages[T]    // all records, if near is nil
 }
 
-// at returns record i, which must have been handed out. All records lie the same way, whatever
+// At returns record i, which must have been handed out. All records lie the same way, whatever
 // their number: the processor could not predict the kind of the next number.
-func (t trayRecords[T]) at(i uint32) *T {
-	if near := t.near; near != nil {
+func (t trayRecords[T]) At(i uint32) *T {
+	if near := t.Near; near != nil {
 		return &near[i]
 	}
 	return t.pages.at(i)
 }
 
-// at returns record i, which must have been handed out.
-func (t *tray[T]) at(i uint32) *T { return t.all.at(i) }
+// At returns record i, which must have been handed out.
+func (t *Tray[T]) At(i uint32) *T { return t.All.At(i) }
 
-// next hands out a fresh record, zeroed. The records of the first page move into the one piece when
+// Next hands out a fresh record, zeroed. The records of the first page move into the one piece when
 // a second page is due. When the piece is full, it becomes the first pages without a move.
-func (t *tray[T]) next() uint32 {
-	t.used++
-	all := &t.all
+func (t *Tray[T]) Next() uint32 {
+	t.Used++
+	all := &t.All
 	switch {
-	case t.used == slabPage:
-		all.near = new([nearRecords]T)
-		copy(all.near[:], all.pages[0][:])
+	case t.Used == slabPage:
+		all.Near = new([nearRecords]T)
+		copy(all.Near[:], all.pages[0][:])
 		all.pages = nil
-	case t.used == nearRecords:
+	case t.Used == nearRecords:
 		for i := 0; i < nearRecords; i += slabPage {
-			all.pages = append(all.pages, (*[slabPage]T)(all.near[i:]))
+			all.pages = append(all.pages, (*[slabPage]T)(all.Near[i:]))
 		}
-		all.near = nil
+		all.Near = nil
 	}
-	if all.near == nil && int(t.used>>slabBits) >= len(all.pages) {
+	if all.Near == nil && int(t.Used>>slabBits) >= len(all.pages) {
 		all.pages = append(all.pages, new([slabPage]T))
 	}
-	return t.used
+	return t.Used
 }

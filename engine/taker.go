@@ -107,7 +107,7 @@ func (t *taker) limits() Reject {
 		return Accepted
 	case t.account.open >= MaxWalletOrders:
 		return t.refuse(RejectWalletOrders, MaxWalletOrders)
-	case m.book.orders >= MaxMarketOrders && !t.crosses():
+	case m.book.Orders >= MaxMarketOrders && !t.crosses():
 		// A crossing order may come in: it rests only after it has filled another one.
 		return t.refuse(RejectMarketOrders, MaxMarketOrders)
 	}

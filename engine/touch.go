@@ -34,18 +34,18 @@ func (t *toucher) touch(commands []*Command) {
 	}
 }
 
-// Up to this many positions (and so wallets), markets (16 KB of levels each) and orders, rows,
-// levels and ends of queues stay in the nearer caches: a fetch would cost more than the read.
+// Up to this many records, rows, levels and ends of queues stay in the nearer caches: a fetch would
+// cost more than the read.
 const (
-	nearPositions = 1 << 12
-	nearMarkets   = 1 << 6
-	nearOrders    = 1 << 17
+	nearPositions = 1 << 12 // and so wallets
+	NearMarkets   = 1 << 6  // of 16 KB of levels each
+	NearOrders    = 1 << 17
 )
 
 // isNear reports whether the state is no larger than that.
 func isNear(x *Exchange) bool {
-	return x.positions.used <= nearPositions && x.markets.used <= nearMarkets &&
-		x.orders.used <= nearOrders
+	return x.positions.used <= nearPositions && x.markets.used <= NearMarkets &&
+		x.orders.used <= NearOrders
 }
 
 // toucher is one run of Touch: what it knows of the memory that the Commands will need.
@@ -139,15 +139,15 @@ func touchFront(x *Exchange, c *Command) {
 	if m == nil || c.Outcome > 1 || c.Side > 1 {
 		return
 	}
-	l := m.book.peek(m.book.best[ladderSide(c.Side, c.Outcome)^1])
-	if l == nil || l.head == 0 {
+	l := m.book.Peek(m.book.Best[ladderSide(c.Side, c.Outcome)^1])
+	if l == nil || l.Head == 0 {
 		return
 	}
-	o := x.orders.at(l.head)
+	o := x.orders.at(l.Head)
 	fetchBucket(x.seen.table.home(o.tag))
 	fetchHead(x.orders.at(o.mineNext))
 	fetchHead(x.orders.at(o.minePrev))
-	fetchOrder(x.orders.at(x.queues.behind(l.head)))
+	fetchOrder(x.orders.at(x.queues.behind(l.Head)))
 }
 
 // touch fetches the bucket of a new order's position, its wallet and its market. It reports false
@@ -173,7 +173,7 @@ func (t *toucher) cancelled() {
 		t.orders[i] = h
 		x.hints.set(t.slots[i], h)
 		fetchOrder(x.orders.at(h))
-		fetchLink(x.queues.links.at(h))
+		fetchLink(x.queues.Links.At(h))
 	}
 	if !t.wide {
 		return
@@ -206,13 +206,13 @@ func (t *toucher) levels() {
 	x, places := t.x, t.places[:t.count]
 	for i := range places {
 		p := &places[i]
-		fetchLevel(p.market.book.peek(p.index))
+		fetchLevel(p.market.book.Peek(p.index))
 		fetchHead(x.orders.at(x.positions.at(p.position).orders))
 	}
 	for i := range places {
 		p := &places[i]
-		if l := p.market.book.peek(p.index); l != nil {
-			fetchLink(x.queues.links.at(l.tail))
+		if l := p.market.book.Peek(p.index); l != nil {
+			fetchLink(x.queues.Links.At(l.Tail))
 		}
 	}
 }
@@ -220,13 +220,13 @@ func (t *toucher) levels() {
 // neighbours fetches the neighbours of the orders to be cancelled, in their queues and lists.
 func (t *toucher) neighbours() {
 	x := t.x
-	links := x.queues.links.all
+	links := x.queues.Links.All
 	for _, h := range t.orders[:t.cancels] {
-		o, l := x.orders.at(h), *links.at(h)
+		o, l := x.orders.at(h), *links.At(h)
 		fetchHead(x.orders.at(o.mineNext))
 		fetchHead(x.orders.at(o.minePrev))
-		fetchLink(links.at(l.next))
-		fetchLink(links.at(l.prev))
+		fetchLink(links.At(l.Next))
+		fetchLink(links.At(l.Prev))
 	}
 }
 
@@ -241,7 +241,7 @@ func (t *toucher) wallets() {
 	}
 	for _, h := range t.orders[:t.cancels] {
 		o := x.orders.at(h)
-		fetchLevel(x.markets.at(uint32(o.market)).book.peek(uint32(o.index)))
+		fetchLevel(x.markets.at(uint32(o.market)).book.Peek(uint32(o.index)))
 	}
 }
 
@@ -268,7 +268,7 @@ func (s *seen) leaving(n uint32) uint32 {
 }
 
 // pageAt returns the page of an index, nil if the book has none.
-func (b *book) pageAt(index uint32) *page {
+func (b *Book) pageAt(index uint32) *page {
 	n := index >> pageBits
 	if n >= uint32(len(b.pages)) {
 		return nil
@@ -276,8 +276,8 @@ func (b *book) pageAt(index uint32) *page {
 	return &b.pages[n]
 }
 
-// peek returns the level of an index, nil if its page was not made.
-func (b *book) peek(index uint32) *level {
+// Peek returns the level of an index, nil if its page was not made.
+func (b *Book) Peek(index uint32) *level {
 	if p := b.pageAt(index); p != nil && p.levels != nil {
 		return p.level(index)
 	}
@@ -286,14 +286,14 @@ func (b *book) peek(index uint32) *level {
 
 // fetchNext fetches the order that an arriving one of side meets next: h, or the first of the best
 // level if h is 0. No Command has read that order since it was placed.
-func fetchNext(x *Exchange, b *book, side Side, h uint32) {
+func fetchNext(x *Exchange, b *Book, side Side, h uint32) {
 	if h == 0 {
-		l := b.peek(b.best[side^1])
+		l := b.Peek(b.Best[side^1])
 		if l == nil {
 			return
 		}
-		h = l.head
+		h = l.Head
 	}
 	fetchOrder(x.orders.at(h))
-	fetchLink(x.queues.links.at(h))
+	fetchLink(x.queues.Links.At(h))
 }

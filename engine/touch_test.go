@@ -7,17 +7,17 @@ import (
 
 // TestPeek peeks at levels without a page, as Touch does.
 func TestPeek(t *testing.T) {
-	var q queues
-	b := newBook(10_000, &q)
-	if l := b.peek(1); l != nil {
+	var q Queues
+	b := NewBook(10_000, &q)
+	if l := b.Peek(1); l != nil {
 		t.Errorf("an empty book has level %+v", *l)
 	}
-	h := b.rest(200, Buy, Lot)
-	if l := b.peek(200); l == nil || l.head != h {
+	h := b.Rest(200, Buy, Lot)
+	if l := b.Peek(200); l == nil || l.Head != h {
 		t.Errorf("level 200 is %+v, order %d rests there", l, h)
 	}
 	for _, index := range []uint32{1, 9_999, 10_000 << pageBits} {
-		if l := b.peek(index); l != nil {
+		if l := b.Peek(index); l != nil {
 			t.Errorf("level %d is %+v", index, *l)
 		}
 	}

@@ -19,5 +19,5 @@
 // peers is a module of its own, because nothing else needs what it requires. DESIGN.md of package
 // bench has the figures.
 //
-// Read mix.go, matching.go, matchers.go, textbook.go, then peers.
+// Read mix.go, matching.go, matchers.go, bare.go, fetch.go, textbook.go, then peers.
 package matching

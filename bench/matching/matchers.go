@@ -125,9 +125,9 @@ func (r *rerun) add(id uint64, qty, price uint32) {
 
 // bare replays against the engine's books alone.
 func (r *rerun) bare() {
-	x := engine.NewBare(r.mix.Books, r.mix.Ticks+1)
+	x := newBare(r.mix.Books, r.mix.Ticks+1)
 	b := &bareRun{rerun: r, x: x, handles: make([]uint32, r.ids()+1),
-		fills: make([]engine.BareFill, 0, 128)}
+		fills: make([]bareFill, 0, 128)}
 	run := b.run
 	if r.check {
 		b.ids = make([]uint64, r.ids()+1)
@@ -147,24 +147,24 @@ func (r *rerun) bare() {
 // bareRun keeps the handle of each order, as a ring of Commands would carry handles.
 type bareRun struct {
 	*rerun
-	x       *engine.Bare
+	x       *bare
 	handles []uint32 // by id
 	ids     []uint64 // by handle, to check
-	fills   []engine.BareFill
-	places  [engine.BareAhead]engine.BareLevel
-	cancels [engine.BareAhead]engine.BareCancel
+	fills   []bareFill
+	places  [bareAhead]bareLevel
+	cancels [bareAhead]bareCancel
 }
 
 // run replays operations, a few at a time. While it replays some, it prefetches the handles of the
 // next ones, and then the orders behind those handles. If the books do not fit the caches, it also
 // touches the levels that they meet. ids is a separate list, so that this reads nothing else early.
 func (r *bareRun) run(ops []MixOp, ids []uint32) {
-	const few = engine.BareAhead
-	engine.FetchHandles(r.handles, ids[:min(len(ids), few)])
+	const few = bareAhead
+	fetchHandles(r.handles, ids[:min(len(ids), few)])
 	for len(ops) > 0 {
 		n := min(len(ops), few)
 		r.x.Fetch(r.handles, ids[:n])
-		engine.FetchHandles(r.handles, ids[n:min(len(ids), 2*few)])
+		fetchHandles(r.handles, ids[n:min(len(ids), 2*few)])
 		if !r.x.IsNear() {
 			r.touch(ops[:n])
 		}
@@ -181,8 +181,8 @@ func (r *bareRun) touch(ops []MixOp) {
 	for i := range ops {
 		o := &ops[i]
 		h := r.handles[o.ID]
-		r.places[places%engine.BareAhead] = engine.BareLevel{Book: o.Book, Index: o.Price}
-		r.cancels[cancels%engine.BareAhead] = engine.BareCancel{Book: o.Book, Handle: h}
+		r.places[places%bareAhead] = bareLevel{Book: o.Book, Index: o.Price}
+		r.cancels[cancels%bareAhead] = bareCancel{Book: o.Book, Handle: h}
 		place := uint(1)
 		if o.Cancel {
 			place = 0
@@ -208,7 +208,7 @@ func (r *bareRun) step(ops []MixOp) {
 			x.Cancel(o.Book, handles[o.ID])
 			continue
 		}
-		handles[o.ID] = x.Place(o.Book, engine.Arrival{Index: o.Price, IOC: o.IOC,
+		handles[o.ID] = x.Place(o.Book, arrival{Index: o.Price, IOC: o.IOC,
 			Side: engine.Side(o.Side), Size: engine.Size(o.Qty)}, &fills)
 		if len(fills) > 0 {
 			r.read(fills)
@@ -228,7 +228,7 @@ func (r *bareRun) tell(ops []MixOp, ids []uint32) {
 }
 
 // read takes the fills of one order in.
-func (r *bareRun) read(fills []engine.BareFill) {
+func (r *bareRun) read(fills []bareFill) {
 	volume := uint64(0)
 	for i := range fills {
 		f := &fills[i]

@@ -10,7 +10,7 @@
 // What is measured, each figure a time, so that less is better:
 //
 //	apply 1, apply 1000   BenchmarkApply of package engine, ns per Command
-//	bare                  BenchmarkBare of package engine, ns per operation
+//	bare                  BenchmarkBare of package bench/matching, ns per operation
 //	commit 100            BenchmarkCommit/100 of package journal, ns per Command and p50 of a batch
 //	orders, book          clobench compare: the node's time per request and its CPU time
 //
