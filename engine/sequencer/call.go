@@ -51,7 +51,8 @@ func newCall(s *Sequencer) *Call {
 // Wait exactly once and do not use the Call after it. Errors: ErrTimeout, ErrUnknown, and ErrClosed
 // if the Sequencer failed before it applied the Command.
 func (c *Call) Wait() (engine.Receipt, error) {
-	return c.wait(c.sequencer.options.Timeout)
+	receipt, _, err := c.wait(c.sequencer.options.Timeout)
+	return receipt, err
 }
 
 // WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. It waits for the
@@ -62,7 +63,7 @@ func WaitAll(calls []*Call, receipts []engine.Receipt, errs []error) {
 		left = calls[0].sequencer.options.Timeout
 	}
 	for i := len(calls) - 1; i >= 0; i-- {
-		if receipts[i], errs[i] = calls[i].wait(left); errs[i] == ErrTimeout {
+		if receipts[i], _, errs[i] = calls[i].wait(left); errs[i] == ErrTimeout {
 			left = 0
 		}
 	}
@@ -78,12 +79,10 @@ func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error)
 	}
 	canceled := make([][]engine.OrderID, len(calls))
 	for i := len(calls) - 1; i >= 0; i-- {
-		receipt, err := calls[i].park(left)
+		receipt, ids, err := calls[i].wait(left)
+		canceled[i] = ids
 		if err == ErrTimeout {
 			left = 0
-		} else {
-			canceled[i] = calls[i].canceled
-			calls[i].recycle()
 		}
 		if err == nil && receipt.Reject != engine.Accepted {
 			err = fmt.Errorf("cancel all: %s", receipt.Text())
@@ -98,17 +97,9 @@ func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error)
 	return dst, first
 }
 
-func (c *Call) wait(d time.Duration) (engine.Receipt, error) {
-	receipt, err := c.park(d)
-	if err != ErrTimeout {
-		c.recycle()
-	}
-	return receipt, err
-}
-
-// park waits for the answer for at most d. After ErrTimeout the Call belongs to the answerer, else
-// the caller of park recycles it.
-func (c *Call) park(d time.Duration) (engine.Receipt, error) {
+// wait waits for the answer for at most d, and recycles the Call. After ErrTimeout the Call belongs
+// to the answerer.
+func (c *Call) wait(d time.Duration) (engine.Receipt, []engine.OrderID, error) {
 	c.timer.Reset(d)
 	select {
 	case <-c.wake:
@@ -116,11 +107,13 @@ func (c *Call) park(d time.Duration) (engine.Receipt, error) {
 	case <-c.timer.C:
 		if c.state.CompareAndSwap(waiting, abandoned) {
 			c.sequencer.counters.timeouts.Add(1)
-			return engine.Receipt{}, ErrTimeout
+			return engine.Receipt{}, nil, ErrTimeout
 		}
 		<-c.wake // the answer came together with the timeout
 	}
-	return c.receipt, c.err
+	receipt, canceled, err := c.receipt, c.canceled, c.err
+	c.recycle()
+	return receipt, canceled, err
 }
 
 // recycle returns the Call to the pool.

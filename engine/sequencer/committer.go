@@ -47,7 +47,7 @@ func (s *Sequencer) Commit(b *Batch) error {
 		}
 	}
 	if s.commitError == nil {
-		s.counters.commitNanos.Add(int64(time.Since(durable)))
+		s.counters.committed(time.Since(durable))
 	}
 	b.reset()
 	s.free <- b

@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -29,44 +30,44 @@ type stages struct {
 	apply, encode, append, wait time.Duration
 }
 
-// counters are the live form of Counters. The committer moves all but busy and timeouts.
+// counters are the live form of Counters.
 type counters struct {
-	commands, events, frames, bytes, largest                     atomic.Uint64
-	applyNanos, encodeNanos, appendNanos, waitNanos, commitNanos atomic.Int64
-	_                                                            [line]byte
-	busy, timeouts                                               atomic.Uint64
+	mutex          sync.Mutex
+	total          Counters // what the committer counts
+	_              [line]byte
+	busy, timeouts atomic.Uint64
 }
 
-// count adds a durable batch.
+// count adds a durable batch. The committer calls it once per batch, before it answers the callers.
 func (c *counters) count(b *Batch) {
 	n := uint64(len(b.Frame.Commands))
-	c.commands.Add(n)
-	c.events.Add(uint64(len(b.Frame.Events)))
-	c.frames.Add(1)
-	c.bytes.Add(uint64(len(b.Frame.Bytes)))
-	c.largest.Store(max(c.largest.Load(), n))
-	c.applyNanos.Add(int64(b.spent.apply))
-	c.encodeNanos.Add(int64(b.spent.encode))
-	c.appendNanos.Add(int64(b.spent.append))
-	c.waitNanos.Add(int64(b.spent.wait))
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	t := &c.total
+	t.Commands += n
+	t.Events += uint64(len(b.Frame.Events))
+	t.Frames++
+	t.Bytes += uint64(len(b.Frame.Bytes))
+	t.Largest = max(t.Largest, n)
+	t.Apply += b.spent.apply
+	t.Encode += b.spent.encode
+	t.Append += b.spent.append
+	t.Wait += b.spent.wait
 }
 
-// Counters reads the counters one after the other: they may differ by the newest frame.
+// committed adds what the committer needed to publish and acknowledge a batch.
+func (c *counters) committed(d time.Duration) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.total.Commit += d
+}
+
+// Counters returns the totals.
 func (s *Sequencer) Counters() Counters {
 	c := &s.counters
-	return Counters{
-		Commands: c.commands.Load(),
-		Events:   c.events.Load(),
-		Frames:   c.frames.Load(),
-		Bytes:    c.bytes.Load(),
-		Largest:  c.largest.Load(),
-		Busy:     c.busy.Load(),
-		Timeouts: c.timeouts.Load(),
-		Depth:    s.ring.depth(),
-		Apply:    time.Duration(c.applyNanos.Load()),
-		Encode:   time.Duration(c.encodeNanos.Load()),
-		Append:   time.Duration(c.appendNanos.Load()),
-		Wait:     time.Duration(c.waitNanos.Load()),
-		Commit:   time.Duration(c.commitNanos.Load()),
-	}
+	c.mutex.Lock()
+	total := c.total
+	c.mutex.Unlock()
+	total.Busy, total.Timeouts, total.Depth = c.busy.Load(), c.timeouts.Load(), s.ring.depth()
+	return total
 }
