@@ -121,36 +121,28 @@ func (x *Exchange) operate(c *Command, seq Sequence, events []Event) []Event {
 	return refuse(events, c, RejectType)
 }
 
-// rejected returns the Rejected Event of a Command.
-func rejected(c *Command, why Reject, args ...int64) (e Event) {
-	e = Event{
-		Kind: Rejected, Reject: why, Side: c.Side, Outcome: c.Outcome, Market: c.Market,
-		Wallet: c.Wallet, Owner: c.Owner, Order: c.ID,
-	}
-	copy(e.Args[:], args)
-	return e
-}
-
 // refuse appends the Rejected Event of a Command. Inlined, refuse would enlarge the stack of
 // callers that seldom refuse anything.
 //
 //go:noinline
 func refuse(events []Event, c *Command, why Reject, args ...int64) []Event {
-	return append(events, rejected(c, why, args...))
+	e := Event{
+		Kind: Rejected, Reject: why, Side: c.Side, Outcome: c.Outcome, Market: c.Market,
+		Wallet: c.Wallet, Owner: c.Owner, Order: c.ID,
+	}
+	copy(e.Args[:], args)
+	return append(events, e)
 }
 
 // refuseSince is refuse for a Reject that names a Sequence.
 //
 //go:noinline
-func refuseSince(events []Event, c *Command, why Reject, first Sequence) []Event {
-	return append(events, rejectedSince(c, why, first))
-}
-
-// rejectedSince is rejected for a Reject that names a Sequence.
-func rejectedSince(c *Command, why Reject, first Sequence) Event {
-	e := rejected(c, why)
-	e.First = first
-	return e
+func refuseSince(
+	events []Event, c *Command, why Reject, first Sequence, args ...int64,
+) []Event {
+	events = refuse(events, c, why, args...)
+	events[len(events)-1].First = first
+	return events
 }
 
 // cancel answers Cancel, of the order's owner or of an operator.

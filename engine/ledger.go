@@ -166,9 +166,9 @@ func (l *ledger) addPosition(w WalletNo, m MarketNo) uint32 {
 // with its backing: 1.00 goes from outside into the vault, the wallet gets the token and the
 // external account its complement. So no withdrawn token is lost, and none is backed twice.
 func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
-	amount, refused := x.transfer(c)
-	if refused.Kind != 0 {
-		return append(events, refused)
+	amount, events := x.transfer(c, events)
+	if amount == 0 {
+		return events
 	}
 	fresh, m := amount, x.markets.known(c.Market)
 	if m != nil {
@@ -202,9 +202,9 @@ func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 
 // withdraw answers Withdraw.
 func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
-	amount, refused := x.transfer(c)
-	if refused.Kind != 0 {
-		return append(events, refused)
+	amount, events := x.transfer(c, events)
+	if amount == 0 {
+		return events
 	}
 	w := x.wallets[c.Address]
 	if w == 0 {
@@ -235,26 +235,24 @@ func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
 	return append(events, moved(c, Withdrawn, w, amount))
 }
 
-// transfer judges a Deposit or a Withdraw and returns its amount. refused has no Kind if the
-// transfer is good.
-func (x *Exchange) transfer(c *Command) (amount int64, refused Event) {
+// transfer judges a Deposit or a Withdraw and returns its amount, 0 if it is refused.
+func (x *Exchange) transfer(c *Command, events []Event) (int64, []Event) {
 	if first, ok := x.refs[c.ID]; ok {
-		return 0, rejectedSince(c, RejectDuplicate, first)
+		return 0, refuseSince(events, c, RejectDuplicate, first)
 	}
-	amount = int64(c.Cash)
+	amount := int64(c.Cash)
 	if c.Market != 0 {
-		if x.markets.known(c.Market) == nil || c.Outcome > 1 {
-			return 0, rejected(c, RejectMarket)
-		}
 		amount = int64(c.Size)
 	}
 	switch {
+	case c.Market != 0 && (x.markets.known(c.Market) == nil || c.Outcome > 1):
+		return 0, refuse(events, c, RejectMarket)
 	case c.Address == (Address{}):
-		return 0, rejected(c, RejectWallet)
+		return 0, refuse(events, c, RejectWallet)
 	case amount < 1 || amount > MaxAmount:
-		return 0, rejected(c, RejectAmount)
+		return 0, refuse(events, c, RejectAmount)
 	}
-	return amount, refused
+	return amount, events
 }
 
 // refer remembers an operator's reference.

@@ -91,36 +91,31 @@ func (q *requests) forget() uint64 {
 }
 
 // petition judges a split, merge or redemption and returns its market, nil if it is refused.
-func (x *Exchange) petition(c *Command, now Time) (m *market, refused Event) {
-	if c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used {
-		return nil, rejected(c, RejectWallet)
-	}
-	owner := x.accounts.at(uint32(c.Wallet)).owner
-	if c.Owner != c.Wallet && (c.Owner == 0 || c.Owner != owner) {
-		return nil, rejected(c, RejectLink)
+func (x *Exchange) petition(c *Command, now Time, events []Event) (*market, []Event) {
+	t := taker{c: c} // identify needs no more
+	if refused := t.identify(x); refused != Accepted {
+		return nil, refuse(events, c, refused)
 	}
 	if r := x.requests.known(&c.ID, now); r != nil {
-		refused = rejected(c, RejectDuplicate, r.amount)
-		refused.First = r.first
-		return nil, refused
+		return nil, refuseSince(events, c, RejectDuplicate, r.first, r.amount)
 	}
-	m = x.markets.known(c.Market)
+	m := x.markets.known(c.Market)
 	switch {
 	case m == nil:
-		return nil, rejected(c, RejectMarket)
+		return nil, refuse(events, c, RejectMarket)
 	case (c.Kind == RedeemTokens) != (m.state == Settled):
-		return nil, rejected(c, RejectState)
+		return nil, refuse(events, c, RejectState)
 	case c.Kind != RedeemTokens && (c.Size < 1 || c.Size > MaxAmount):
-		return nil, rejected(c, RejectAmount)
+		return nil, refuse(events, c, RejectAmount)
 	}
-	return m, refused
+	return m, events
 }
 
 // split answers SplitTokens: collateral goes into the vault, pairs of tokens come out.
 func (x *Exchange) split(c *Command, seq Sequence, now Time, events []Event) []Event {
-	m, refused := x.petition(c, now)
+	m, events := x.petition(c, now, events)
 	if m == nil {
-		return append(events, refused)
+		return events
 	}
 	a, amount := x.accounts.at(uint32(c.Wallet)), int64(c.Size)
 	if a.cash.free() < amount {
@@ -138,9 +133,9 @@ func (x *Exchange) split(c *Command, seq Sequence, now Time, events []Event) []E
 
 // merge answers MergeTokens: pairs of tokens go in, collateral comes out of the vault.
 func (x *Exchange) merge(c *Command, seq Sequence, now Time, events []Event) []Event {
-	m, refused := x.petition(c, now)
+	m, events := x.petition(c, now, events)
 	if m == nil {
-		return append(events, refused)
+		return events
 	}
 	amount, none := int64(c.Size), entry{}
 	i := x.position(c.Wallet, c.Market)
@@ -176,9 +171,9 @@ func (l *ledger) exchangePairs(m *market, p *position, pairs int64) {
 // redeem answers RedeemTokens: it burns all the wallet's tokens of a settled market and pays for
 // them, rounded down once. No order reserves any of them: resolve cancelled all orders.
 func (x *Exchange) redeem(c *Command, seq Sequence, now Time, events []Event) []Event {
-	m, refused := x.petition(c, now)
+	m, events := x.petition(c, now, events)
 	if m == nil {
-		return append(events, refused)
+		return events
 	}
 	i := x.position(c.Wallet, c.Market)
 	if i == 0 || x.positions.at(i).tokens == ([2]entry{}) {
