@@ -34,7 +34,7 @@ func audit(x *Exchange) error {
 		x:      x,
 		open:   make([]uint32, x.accounts.used+1),
 		queued: make([]uint32, x.positions.used+1),
-		digest: externalLeaf(x.external) + feesLeaf(x.fees),
+		digest: x.externalLeaf() + x.feesLeaf(),
 	}
 	for no := uint32(1); no <= x.markets.used; no++ {
 		a.book(MarketNo(no), &x.markets.at(no).book)
@@ -234,7 +234,7 @@ func (a *auditor) market(no MarketNo, m *market) {
 // controls checks modes, watched keys and remembered requests.
 func (a *auditor) controls() {
 	x, q, n, last := a.x, &a.x.requests, uint32(0), uint32(0)
-	a.digest += x.mode.leaf()
+	a.digest += x.modeLeaf()
 	armed := make(map[WalletNo]int)
 	for i := range x.beats.all {
 		b := &x.beats.all[i]

@@ -51,20 +51,27 @@ func (b *Book) behind(side Side, index uint32) uint32 {
 	return b.below(index)
 }
 
-// each calls do with every order: the best bids first, then the best asks, at one price the oldest.
-func (b *Book) each(do func(h uint32)) {
+// levels ranges over the non-empty levels and their sides: the best bids first, then the best asks.
+// The book must not change meanwhile.
+func (b *Book) levels(yield func(index uint32, side Side) bool) {
 	for i := b.Best[Buy]; i != 0; i = b.below(i) {
-		b.queue(i, do)
+		if !yield(i, Buy) {
+			return
+		}
 	}
 	for i := b.Best[Sell]; i != b.ticks; i = b.above(i) {
-		b.queue(i, do)
+		if !yield(i, Sell) {
+			return
+		}
 	}
 }
 
-// queue calls do with the orders of one level, oldest first.
-func (b *Book) queue(index uint32, do func(h uint32)) {
-	for h := b.Level(index).Head; h != 0; h = b.queues.behind(h) {
-		do(h)
+// each calls do with every order, level by level, at one price the oldest first.
+func (b *Book) each(do func(h uint32)) {
+	for i := range b.levels {
+		for h := b.Level(i).Head; h != 0; h = b.queues.behind(h) {
+			do(h)
+		}
 	}
 }
 

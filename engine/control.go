@@ -70,19 +70,13 @@ func (x *Exchange) setMode(c *Command, events []Event) []Event {
 		return refuse(events, c, RejectWallet)
 	case c.Wallet != 0:
 		a := x.accounts.at(uint32(c.Wallet))
-		x.digest -= a.controlLeaf()
-		a.mode = c.Mode
-		x.digest += a.controlLeaf()
+		x.change(a.controlLeaf, func() { a.mode = c.Mode })
 	case m != nil:
-		x.digest -= m.leaf()
-		m.mode = c.Mode
-		x.digest += m.leaf()
+		x.change(m.leaf, func() { m.mode = c.Mode })
 	case c.Market != 0:
 		return refuse(events, c, RejectMarket)
 	default:
-		x.digest -= x.mode.leaf()
-		x.mode = c.Mode
-		x.digest += x.mode.leaf()
+		x.change(x.modeLeaf, func() { x.mode = c.Mode })
 	}
 	return append(events, Event{
 		Kind: ModeSet, Mode: c.Mode, Market: c.Market, Wallet: c.Wallet, Order: c.ID})
@@ -97,9 +91,7 @@ func (x *Exchange) setPrevention(c *Command, events []Event) []Event {
 		return refuse(events, c, RejectType)
 	}
 	a := x.accounts.at(uint32(c.Wallet))
-	x.digest -= a.controlLeaf()
-	a.prevention = c.Prevention
-	x.digest += a.controlLeaf()
+	x.change(a.controlLeaf, func() { a.prevention = c.Prevention })
 	return append(events, Event{
 		Kind: PreventionSet, Prevention: c.Prevention, Wallet: c.Wallet, Order: c.ID})
 }

@@ -109,12 +109,12 @@ func (a *account) controlLeaf() uint64 {
 	return mix(a.fold^mixControl, uint64(a.mode)<<8|uint64(a.prevention))
 }
 
-// leaf is the leaf of the mode of all markets; Normal has none.
-func (m Mode) leaf() uint64 {
-	if m == Normal {
+// modeLeaf returns the leaf of the mode of all markets; Normal has none.
+func (x *Exchange) modeLeaf() uint64 {
+	if x.mode == Normal {
 		return 0
 	}
-	return mix(mixMode, uint64(m))
+	return mix(mixMode, uint64(x.mode))
 }
 
 // leaf is the leaf of a watched key.
@@ -164,8 +164,6 @@ func seenLeaf(id, n uint64) uint64 { return mix(id^mixSeen, n) }
 // floorLeaf returns the leaf of the number of forgotten placements.
 func floorLeaf(forgotten uint64) uint64 { return mix(mixFloor, forgotten) }
 
-// externalLeaf is the leaf of the external cash account.
-func externalLeaf(c Cash) uint64 { return mix(mixExternal, uint64(c)) }
+func (l *ledger) externalLeaf() uint64 { return mix(mixExternal, uint64(l.external)) }
 
-// feesLeaf is the leaf of the fee account.
-func feesLeaf(c Cash) uint64 { return mix(mixFees, uint64(c)) }
+func (l *ledger) feesLeaf() uint64 { return mix(mixFees, uint64(l.fees)) }

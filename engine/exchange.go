@@ -53,7 +53,7 @@ func newExchange(seed uint64, window uint32) *Exchange {
 		keys:     newKeyring(),
 		requests: requests{salt: salt, table: newTable()},
 	}
-	x.digest = externalLeaf(x.external) + feesLeaf(x.fees) + floorLeaf(0)
+	x.digest = x.externalLeaf() + x.feesLeaf() + floorLeaf(0)
 	return x
 }
 

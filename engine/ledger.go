@@ -60,6 +60,13 @@ func (p *position) is(w WalletNo, m MarketNo) bool { return p.wallet == w && p.m
 // foldOf returns the fold of one outcome's entry.
 func (p *position) foldOf(o Outcome) uint64 { return p.fold + uint64(o)*mixAsset }
 
+// change does how, which changes the leaf of one thing.
+func (l *ledger) change(leaf func() uint64, how func()) {
+	l.digest -= leaf()
+	how()
+	l.digest += leaf()
+}
+
 // post changes an entry and the Digest. fold is the entry's.
 func (l *ledger) post(e *entry, fold uint64, total, held int64) {
 	l.digest -= e.leaf(fold)
@@ -83,12 +90,12 @@ func (l *ledger) postToken(p *position, o Outcome, total, held int64) {
 
 // postFees credits the fee account, or debits it if amount is negative.
 func (l *ledger) postFees(amount Cash) {
-	l.digest -= feesLeaf(l.fees)
+	l.digest -= l.feesLeaf()
 	l.fees += amount
 	if l.fees < 0 {
 		panic(fmt.Sprintf("BUG: fee account holds %d", l.fees))
 	}
-	l.digest += feesLeaf(l.fees)
+	l.digest += l.feesLeaf()
 }
 
 // resize sets what remains of an order and adapts its reserve: no other function changes reserves.
@@ -181,9 +188,7 @@ func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 		return refuse(events, c, RejectState) // a settled market issues no tokens
 	}
 	w := x.number(&c.Address)
-	x.digest -= externalLeaf(x.external)
-	x.external -= Cash(fresh)
-	x.digest += externalLeaf(x.external)
+	x.change(x.externalLeaf, func() { x.external -= Cash(fresh) })
 	if m == nil {
 		x.postCash(x.accounts.at(uint32(w)), amount, 0)
 	} else {
@@ -223,9 +228,7 @@ func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
 		return refuse(events, c, RejectBalance, e.total, e.held, amount)
 	}
 	if c.Market == 0 {
-		x.digest -= externalLeaf(x.external)
-		x.external += Cash(amount)
-		x.digest += externalLeaf(x.external)
+		x.change(x.externalLeaf, func() { x.external += Cash(amount) })
 		x.postCash(a, -amount, 0)
 	} else {
 		x.export(x.markets.at(uint32(c.Market)), c.Outcome, Size(amount))
@@ -284,8 +287,6 @@ func (x *Exchange) link(c *Command, events []Event) []Event {
 	}
 	w, owner := x.number(&c.Address), x.number(&c.Holder)
 	a := x.accounts.at(uint32(w))
-	x.digest -= a.linkLeaf()
-	a.owner = owner
-	x.digest += a.linkLeaf()
+	x.change(a.linkLeaf, func() { a.owner = owner })
 	return append(events, Event{Kind: Linked, Wallet: w, Owner: owner, Order: c.ID})
 }

@@ -59,9 +59,9 @@ func (l *loader) begin(seed uint64) (version uint64) {
 	}
 	x := newExchange(seed, Window)
 	x.last = Sequence(u.Uint())
-	x.digest -= x.mode.leaf() + externalLeaf(x.external) + feesLeaf(x.fees)
+	x.digest -= x.modeLeaf() + x.externalLeaf() + x.feesLeaf()
 	x.mode, x.external, x.fees = Mode(u.Most(uint64(CancelOnly))), Cash(u.Int()), Cash(u.Int())
-	x.digest += x.mode.leaf() + externalLeaf(x.external) + feesLeaf(x.fees)
+	x.digest += x.modeLeaf() + x.externalLeaf() + x.feesLeaf()
 	l.x = x
 	return version
 }
@@ -92,9 +92,8 @@ func (l *loader) accounts() {
 		x.postCash(a, u.Int(), 0)
 		owners = append(owners, WalletNo(u.Uint()))
 		control := u.Most(uint64(CancelOnly)<<8 | uint64(AllowSelfTrade))
-		x.digest -= a.controlLeaf()
-		a.mode, a.prevention = Mode(control>>8), Prevention(control&0xff)
-		x.digest += a.controlLeaf()
+		mode, prevention := Mode(control>>8), Prevention(control&0xff)
+		x.change(a.controlLeaf, func() { a.mode, a.prevention = mode, prevention })
 	})
 	for i, owner := range owners {
 		if uint32(owner) > x.accounts.used {
@@ -102,9 +101,7 @@ func (l *loader) accounts() {
 			return
 		}
 		a := x.accounts.at(uint32(i + 1))
-		x.digest -= a.linkLeaf()
-		a.owner = owner
-		x.digest += a.linkLeaf()
+		x.change(a.linkLeaf, func() { a.owner = owner })
 	}
 }
 

@@ -102,9 +102,7 @@ func (x *Exchange) list(c *Command, events []Event) []Event {
 		return refuse(events, c, RejectListing)
 	}
 	if l.Open && m.state == Unopened && !m.stated {
-		x.digest -= m.leaf()
-		m.state = Open
-		x.digest += m.leaf()
+		x.change(m.leaf, func() { m.state = Open })
 	}
 	return append(events, Event{Kind: Listed, State: m.state, Market: no, Order: c.ID})
 }
@@ -170,22 +168,19 @@ func (x *Exchange) setState(c *Command, events []Event) []Event {
 	if c.State == Closed {
 		events = x.sweep(m, MarketClosed, events)
 	}
-	x.digest -= m.leaf()
-	m.state, m.stated = c.State, true
-	x.digest += m.leaf()
+	x.change(m.leaf, func() { m.state, m.stated = c.State, true })
 	return append(events, Event{
 		Kind: StateChanged, State: c.State, Market: c.Market, Order: c.ID})
 }
 
 // sweep cancels all orders of a market: the bids best first, then the asks.
 func (x *Exchange) sweep(m *market, why Reason, events []Event) []Event {
-	b := &m.book
-	for b.Best[Buy] != 0 {
-		h := b.Level(b.Best[Buy]).Head
-		events = x.drop(h, x.orders.at(h), why, events)
-	}
-	for b.Best[Sell] != b.ticks {
-		h := b.Level(b.Best[Sell]).Head
+	for b := &m.book; b.Orders > 0; {
+		index := b.Best[Buy]
+		if index == 0 {
+			index = b.Best[Sell]
+		}
+		h := b.Level(index).Head
 		events = x.drop(h, x.orders.at(h), why, events)
 	}
 	return events
@@ -204,9 +199,7 @@ func (x *Exchange) resolve(c *Command, seq Sequence, events []Event) []Event {
 		return refuse(events, c, RejectPayout)
 	}
 	events = x.sweep(m, MarketResolved, events)
-	x.digest -= m.leaf()
-	m.state, m.payout = Settled, c.Price
-	x.digest += m.leaf()
+	x.change(m.leaf, func() { m.state, m.payout = Settled, c.Price })
 	x.refer(&c.ID, seq)
 	return append(events, Event{
 		Kind: Resolved, Market: c.Market, Price: c.Price, Order: c.ID})

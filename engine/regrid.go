@@ -2,15 +2,7 @@ package engine
 
 // onGrid reports whether every level of a book of tick from lies on the grid of tick to.
 func (b *Book) onGrid(from, to uint32) bool {
-	if from%to == 0 {
-		return true
-	}
-	for i := b.Best[Buy]; i != 0; i = b.below(i) {
-		if i*from%to != 0 {
-			return false
-		}
-	}
-	for i := b.Best[Sell]; i != b.ticks; i = b.above(i) {
+	for i := range b.levels {
 		if i*from%to != 0 {
 			return false
 		}
@@ -23,11 +15,8 @@ func (b *Book) onGrid(from, to uint32) bool {
 func (b *Book) regrid(orders *slab[order], from, to uint32) Book {
 	n := NewBook(uint32(PriceOne)/to, b.queues)
 	n.Orders, n.rank = b.Orders, b.rank
-	for i := b.Best[Buy]; i != 0; i = b.below(i) {
-		n.adopt(orders, b.Level(i), i*from/to, Buy)
-	}
-	for i := b.Best[Sell]; i != b.ticks; i = b.above(i) {
-		n.adopt(orders, b.Level(i), i*from/to, Sell)
+	for i, side := range b.levels {
+		n.adopt(orders, b.Level(i), i*from/to, side)
 	}
 	return n
 }
