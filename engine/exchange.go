@@ -137,10 +137,8 @@ func refuse(events []Event, c *Command, why Reject, args ...int64) []Event {
 // refuseSince is refuse for a Reject that names a Sequence.
 //
 //go:noinline
-func refuseSince(
-	events []Event, c *Command, why Reject, first Sequence, args ...int64,
-) []Event {
-	events = refuse(events, c, why, args...)
+func refuseSince(events []Event, c *Command, why Reject, first Sequence) []Event {
+	events = refuse(events, c, why)
 	events[len(events)-1].First = first
 	return events
 }

@@ -97,7 +97,9 @@ func (x *Exchange) petition(c *Command, now Time, events []Event) (*market, []Ev
 		return nil, refuse(events, c, refused)
 	}
 	if r := x.requests.known(&c.ID, now); r != nil {
-		return nil, refuseSince(events, c, RejectDuplicate, r.first, r.amount)
+		events = refuse(events, c, RejectDuplicate, r.amount)
+		events[len(events)-1].First = r.first
+		return nil, events
 	}
 	m := x.markets.known(c.Market)
 	switch {

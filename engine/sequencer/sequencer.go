@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -68,18 +69,9 @@ type Options struct {
 
 // withDefaults fills the fields that were left out.
 func (o Options) withDefaults() Options {
-	if o.Ring == 0 {
-		o.Ring = 4096
-	}
-	if o.Frames == 0 {
-		o.Frames = 4
-	}
-	if o.Batch == 0 {
-		o.Batch = engine.FrameCommands
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Ring, o.Frames = cmp.Or(o.Ring, 4096), cmp.Or(o.Frames, 4)
+	o.Batch = cmp.Or(o.Batch, engine.FrameCommands)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Now == nil {
 		o.Now = NewClock(o.Head.Time)
 	}
