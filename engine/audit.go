@@ -9,7 +9,6 @@ import (
 // The audit computes everything anew and compares: it shares no counter with the state it checks.
 // With -tags audit it runs after each Apply; tests call it by name.
 
-// mustAudit panics on the first inconsistency.
 func mustAudit(x *Exchange) {
 	if err := audit(x); err != nil {
 		panic(fmt.Sprintf("BUG: after Sequence %d: %v", x.last, err))

@@ -143,7 +143,6 @@ func (b *Book) open(index uint32, side Side) {
 	}
 }
 
-// reduce subtracts the size of a fill from its level.
 func (b *Book) reduce(index uint32, size Size) {
 	b.Level(index).Size -= size
 }

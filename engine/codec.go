@@ -90,7 +90,6 @@ func (f *Frame) appendHeader(b []byte) []byte {
 	return append(b, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// frameSum returns the checksum of an encoded frame, over all bytes but the checksum's.
 func frameSum(b []byte) uint32 {
 	sum := crc32.Update(0, castagnoli, b[:crcAt])
 	return crc32.Update(sum, castagnoli, b[FrameOverhead:])

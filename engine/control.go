@@ -82,7 +82,6 @@ func (x *Exchange) setMode(c *Command, events []Event) []Event {
 		Kind: ModeSet, Mode: c.Mode, Market: c.Market, Wallet: c.Wallet, Order: c.ID})
 }
 
-// setPrevention answers SetPrevention.
 func (x *Exchange) setPrevention(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
@@ -144,7 +143,6 @@ func (x *Exchange) watch(c *Command, events []Event) []Event {
 		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID})
 }
 
-// add adds a beat.
 func (b *beats) add(k beat) *beat {
 	b.at[k.key] = len(b.all)
 	b.all = append(b.all, k)

@@ -39,7 +39,6 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// bit returns 1 for true.
 func bit(b bool) uint64 {
 	if b {
 		return 1
@@ -47,7 +46,6 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-// fold32 folds 32 bytes into a word.
 func fold32(b *[32]byte) uint64 {
 	le := binary.LittleEndian
 	left := mix(le.Uint64(b[0:]), le.Uint64(b[8:]))
@@ -69,7 +67,6 @@ func (o *order) leaf() uint64 {
 	return leaf
 }
 
-// foldID folds an id.
 func foldID(id *OrderID) uint64 { return fold32((*[32]byte)(id)) }
 
 // foldOrder folds the fields of an order that never change while it rests. The rank stands for the
@@ -81,19 +78,16 @@ func foldOrder(o *order, id uint64) uint64 {
 	return mix(f, uint64(o.price)<<16|uint64(o.side)<<8|uint64(o.outcome))
 }
 
-// foldAccount returns the fold of a wallet's cash account.
 func foldAccount(a *Address, no WalletNo) uint64 {
 	le := binary.LittleEndian
 	f := mix(le.Uint64(a[0:]), le.Uint64(a[8:]))
 	return mix(f, uint64(le.Uint32(a[16:]))<<32|uint64(no))
 }
 
-// foldPosition returns the fold of a wallet's token accounts in a market.
 func foldPosition(w WalletNo, m MarketNo) uint64 {
 	return mix(uint64(w)<<32|uint64(m), mixAsset)
 }
 
-// linkLeaf returns the leaf of a wallet's link.
 func (a *account) linkLeaf() uint64 {
 	if a.owner == 0 {
 		return 0
@@ -101,7 +95,6 @@ func (a *account) linkLeaf() uint64 {
 	return mix(a.fold^mixLink, uint64(a.owner))
 }
 
-// controlLeaf returns the leaf of a wallet's mode and prevention.
 func (a *account) controlLeaf() uint64 {
 	if a.mode == Normal && a.prevention == ExpireResting {
 		return 0
@@ -109,7 +102,6 @@ func (a *account) controlLeaf() uint64 {
 	return mix(a.fold^mixControl, uint64(a.mode)<<8|uint64(a.prevention))
 }
 
-// modeLeaf returns the leaf of the mode of all markets; Normal has none.
 func (x *Exchange) modeLeaf() uint64 {
 	if x.mode == Normal {
 		return 0
@@ -117,12 +109,10 @@ func (x *Exchange) modeLeaf() uint64 {
 	return mix(mixMode, uint64(x.mode))
 }
 
-// leaf is the leaf of a watched key.
 func (b *beat) leaf() uint64 {
 	return mix(uint64(b.key.owner)<<32|uint64(b.key.nonce), mixBeat^uint64(b.timeout))
 }
 
-// leaf is the leaf of a key on record.
 func (k *keyRecord) leaf(revoked bool) uint64 {
 	return mix(uint64(k.owner)^mixKey, uint64(k.number)<<16|uint64(k.class)<<8|bit(revoked))
 }
@@ -136,7 +126,6 @@ func (r *request) leaf(n uint64) uint64 {
 // rankLeaf returns the leaf of a market's last rank, which determines the next order's.
 func (m *market) rankLeaf() uint64 { return (m.fold | 1) * m.book.rank }
 
-// leaf returns the leaf of a market: rules, state, mode, payout, vault and external token accounts.
 func (m *market) leaf() uint64 {
 	word := uint64(m.state) | uint64(m.mode)<<8 | uint64(m.payout)<<16
 	if m.stated {
@@ -148,7 +137,6 @@ func (m *market) leaf() uint64 {
 	return mix(f, uint64(m.external[1]))
 }
 
-// foldListing returns the fold of a market's number and rules.
 func foldListing(l *Listing, no MarketNo) uint64 {
 	f := mix(fold32((*[32]byte)(&l.Condition)), uint64(no))
 	f = mix(f, fold32((*[32]byte)(&l.Tokens[0])))
@@ -161,7 +149,6 @@ func foldListing(l *Listing, no MarketNo) uint64 {
 // the Sequence, so that Commands refused in between leave no trace.
 func seenLeaf(id, n uint64) uint64 { return mix(id^mixSeen, n) }
 
-// floorLeaf returns the leaf of the number of forgotten placements.
 func floorLeaf(forgotten uint64) uint64 { return mix(mixFloor, forgotten) }
 
 func (l *ledger) externalLeaf() uint64 { return mix(mixExternal, uint64(l.external)) }

@@ -24,7 +24,6 @@ const (
 // revoked key must stay on record, and owners may replace keys for years.
 const MaxKeyRecords = 1024
 
-// most returns the limit of a class.
 func (c KeyClass) most() uint32 {
 	return [keyClasses]uint32{MaxTradingKeys, MaxReadOnlyKeys, MaxBuilderKeys}[c]
 }

@@ -54,10 +54,8 @@ type position struct {
 	_      uint32
 }
 
-// is reports whether the position is that wallet's in that market.
 func (p *position) is(w WalletNo, m MarketNo) bool { return p.wallet == w && p.market == m }
 
-// foldOf returns the fold of one outcome's entry.
 func (p *position) foldOf(o Outcome) uint64 { return p.fold + uint64(o)*mixAsset }
 
 // change does how, which changes the leaf of one thing.
@@ -78,12 +76,10 @@ func (l *ledger) post(e *entry, fold uint64, total, held int64) {
 	l.digest += e.leaf(fold)
 }
 
-// postCash changes a wallet's collateral.
 func (l *ledger) postCash(a *account, total, held int64) {
 	l.post(&a.cash, a.fold, total, held)
 }
 
-// postToken changes a wallet's tokens of one outcome.
 func (l *ledger) postToken(p *position, o Outcome, total, held int64) {
 	l.post(&p.tokens[o], p.foldOf(o), total, held)
 }
@@ -137,7 +133,6 @@ func (l *ledger) number(address *Address) WalletNo {
 	return no
 }
 
-// positionTag returns the tag of a wallet and a market in the index of positions.
 func positionTag(w WalletNo, m MarketNo) uint32 {
 	h := mix(uint64(w), uint64(m))
 	return uint32(h>>32) ^ uint32(h)
@@ -205,7 +200,6 @@ func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 	return append(events, moved(c, Deposited, w, amount))
 }
 
-// withdraw answers Withdraw.
 func (x *Exchange) withdraw(c *Command, seq Sequence, events []Event) []Event {
 	amount, events := x.transfer(c, events)
 	if amount == 0 {

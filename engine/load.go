@@ -136,7 +136,6 @@ func (l *loader) markets() {
 	})
 }
 
-// positions reads the positions.
 func (l *loader) positions() {
 	x, u := l.x, l.u
 	l.each(func() {
@@ -151,7 +150,6 @@ func (l *loader) positions() {
 	})
 }
 
-// orders reads the resting orders of all markets.
 func (l *loader) orders() {
 	x := l.x
 	for no := uint32(1); no <= x.markets.used && l.u.Err == nil; no++ {
@@ -291,7 +289,6 @@ func (t *table) reserve(n uint64) {
 	t.buckets, t.old = grown, buckets{}
 }
 
-// references reads the operators' references.
 func (l *loader) references() {
 	l.each(func() {
 		var id OrderID
@@ -317,7 +314,6 @@ func (l *loader) watched() {
 	})
 }
 
-// keys reads the keys on record.
 func (l *loader) keys() {
 	x, u := l.x, l.u
 	l.each(func() {
@@ -333,7 +329,6 @@ func (l *loader) keys() {
 	})
 }
 
-// requests reads the remembered requests.
 func (l *loader) requests() {
 	x, u := l.x, l.u
 	q := &x.requests

@@ -56,7 +56,6 @@ func (m *market) listing() Listing {
 	}
 }
 
-// tickAllowed reports whether p is one of the six price steps.
 func tickAllowed(p Price) bool {
 	switch p {
 	case 1000, 100, 50, 25, 10, 1:
@@ -120,7 +119,6 @@ func (s *markets) add(l *Listing, q *Queues) (MarketNo, *market) {
 	return no, m
 }
 
-// adopt sets a market's rules.
 func (m *market) adopt(l *Listing, no MarketNo) {
 	m.condition, m.tokens, m.group, m.negRisk = l.Condition, l.Tokens, l.Group, l.NegRisk
 	m.fold = foldListing(l, no)
@@ -186,7 +184,6 @@ func (x *Exchange) sweep(m *market, why Reason, events []Event) []Event {
 	return events
 }
 
-// resolve answers Resolve.
 func (x *Exchange) resolve(c *Command, seq Sequence, events []Event) []Event {
 	m := x.markets.known(c.Market)
 	first, known := x.refs[c.ID]

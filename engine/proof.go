@@ -18,10 +18,8 @@ type proof struct {
 	assets   uint64
 }
 
-// weighCash returns the weight of a wallet's reserved collateral.
 func weighCash(w WalletNo) uint64 { return mix(uint64(w), mixLink) | 1 }
 
-// weighTokens returns the weight of a position's reserved tokens.
 func weighTokens(position uint32, o Outcome) uint64 {
 	return mix(uint64(position)<<1|uint64(o), mixAsset) | 1
 }
@@ -29,13 +27,11 @@ func weighTokens(position uint32, o Outcome) uint64 {
 // weighAsset returns the weight of a market's token. The weight of collateral is 1.
 func weighAsset(m MarketNo, o Outcome) uint64 { return mix(uint64(m)<<1|uint64(o), mixState) | 1 }
 
-// account adds a wallet.
 func (f *proof) account(no WalletNo, a *account) {
 	f.reserves += uint64(a.cash.held) * weighCash(no)
 	f.assets += uint64(a.cash.total)
 }
 
-// market adds a market's own accounts.
 func (f *proof) market(no MarketNo, m *market) {
 	f.assets += uint64(m.vault)
 	for o := range m.issued {
@@ -43,7 +39,6 @@ func (f *proof) market(no MarketNo, m *market) {
 	}
 }
 
-// position adds a wallet's tokens in one market.
 func (f *proof) position(no uint32, p *position) {
 	for o := range p.tokens {
 		e := &p.tokens[o]

@@ -124,7 +124,6 @@ func (r *Receipt) AppendText(dst []byte) []byte {
 	return dst
 }
 
-// packAddress packs an address into the Args of an Event.
 func packAddress(a *Address) (args [3]int64) {
 	be := binary.BigEndian
 	args[0], args[1] = int64(be.Uint64(a[0:])), int64(be.Uint64(a[8:]))
@@ -132,7 +131,6 @@ func packAddress(a *Address) (args [3]int64) {
 	return args
 }
 
-// unpackAddress is the inverse of packAddress.
 func unpackAddress(args *[3]int64) (a Address) {
 	be := binary.BigEndian
 	be.PutUint64(a[0:], uint64(args[0]))

@@ -43,7 +43,6 @@ func (x *Exchange) ApplyFrame(f *Frame) error {
 	return nil
 }
 
-// compare returns an error that names the first difference between two lists of Events.
 func compare(got, recorded []Event) error {
 	for i := range min(len(got), len(recorded)) {
 		if got[i] != recorded[i] {

@@ -52,7 +52,6 @@ type ranked struct {
 	h    uint32
 }
 
-// accounts packs the wallets by number.
 func (s *saver) accounts() {
 	x, p := s.x, s.p
 	p.Uint(uint64(x.accounts.used))
@@ -88,7 +87,6 @@ func (s *saver) markets() {
 	}
 }
 
-// positions packs the positions by number.
 func (s *saver) positions() {
 	x, p := s.x, s.p
 	p.Uint(uint64(x.positions.used))
@@ -109,7 +107,6 @@ func (s *saver) orders() {
 	}
 }
 
-// book packs the orders of one market.
 func (s *saver) book(b *Book) {
 	s.rest = s.rest[:0]
 	b.each(func(h uint32) {

@@ -67,14 +67,12 @@ func (p *Packer) Bytes(b []byte) {
 	p.spill()
 }
 
-// spill hands a full chunk on.
 func (p *Packer) spill() {
 	if len(p.b) >= chunkFull+ChunkOverhead {
 		p.flush(chunkMagic)
 	}
 }
 
-// flush completes the chunk and hands it on.
 func (p *Packer) flush(magic uint32) {
 	le, body := binary.LittleEndian, len(p.b)-ChunkOverhead
 	le.PutUint32(p.b, magic)
@@ -100,7 +98,6 @@ func (p *Packer) Close(sum uint64) error {
 	return p.err
 }
 
-// chunkSum returns the checksum of a chunk, over all bytes but the checksum's.
 func chunkSum(b []byte) uint32 {
 	sum := crc32.Update(0, castagnoli, b[:12])
 	return crc32.Update(sum, castagnoli, b[ChunkOverhead:])

@@ -27,7 +27,6 @@ func (s slabPages[T]) at(i uint32) *T {
 	return &p[i&(slabPage-1)]
 }
 
-// at returns record i, which must have been handed out.
 func (s *slab[T]) at(i uint32) *T { return s.pages.at(i) }
 
 // next hands out a fresh record, zeroed.

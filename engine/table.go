@@ -77,7 +77,6 @@ func (t *table) of(tag uint32) *buckets {
 	return &t.buckets
 }
 
-// home returns the home bucket of a tag.
 func (t *table) home(tag uint32) *bucket {
 	c := t.of(tag)
 	return &c.all[tag&c.mask]
@@ -217,7 +216,6 @@ func (t *table) move() {
 	}
 }
 
-// moveTo empties a bucket into others.
 func (b *bucket) moveTo(c *buckets) {
 	for _, e := range b[:bucketEntries] {
 		if e != 0 {
@@ -246,7 +244,6 @@ func (c *buckets) locate(entry uint64) (at *bucket, bit uint64) {
 	return nil, 0
 }
 
-// holds reports whether an entry is in the table.
 func (t *table) holds(entry uint64) bool {
 	b, _ := t.of(uint32(entry >> 32)).locate(entry)
 	return b != nil

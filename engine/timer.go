@@ -41,7 +41,6 @@ func (t *timers) disarm(orders *slab[order], o *order) {
 	}
 }
 
-// before reports whether o expires before p.
 func (o *order) before(p *order) bool {
 	if o.expiry != p.expiry {
 		return o.expiry < p.expiry

@@ -87,7 +87,6 @@ func (h *hints) pop() uint32 {
 	return h.refs[(h.next-1)&(TouchAhead-1)]
 }
 
-// set sets a hint.
 func (h *hints) set(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
 
 const _ = -uint(Cancel - Place - 1) // else ids cannot count as it does

@@ -83,7 +83,6 @@ func newWriter(b []byte, kind byte) writer {
 	return writer{append(b, kind, 0, 0, 0), len(b) + 1, 0}
 }
 
-// done writes the mask.
 func (w *writer) done() []byte {
 	w.b[w.at], w.b[w.at+1], w.b[w.at+2] = byte(w.mask), byte(w.mask>>8), byte(w.mask>>16)
 	return w.b
@@ -149,7 +148,6 @@ func appendCommand(b []byte, c *Command) []byte {
 	return w.done()
 }
 
-// flags packs PostOnly, Revoke, Only and Class.
 func (c *Command) flags() uint64 {
 	f := bit(c.PostOnly)*flagPostOnly | bit(c.Revoke)*flagRevoke
 	f |= uint64(c.Only&allOnly)<<onlyShift | uint64(c.Only&^allOnly)<<moreShift
@@ -204,7 +202,6 @@ type reader struct {
 	bad  bool
 }
 
-// head reads a Kind and the mask.
 func (r *reader) head() byte {
 	b := r.bytes(4)
 	if b == nil {

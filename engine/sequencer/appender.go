@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-// runAppender is the appender's loop. It works while the matcher fills the next batch and the
-// committer waits for earlier ones.
 func (s *Sequencer) runAppender() {
 	defer close(s.appended)
 	for b := range s.applied {

@@ -36,7 +36,6 @@ type Call struct {
 	proof [engine.ProofMax]byte
 }
 
-// newCall makes a Call for the pool.
 func newCall(s *Sequencer) *Call {
 	c := &Call{
 		sequencer: s,
@@ -116,7 +115,6 @@ func (c *Call) wait(d time.Duration) (engine.Receipt, []engine.OrderID, error) {
 	return receipt, canceled, err
 }
 
-// recycle returns the Call to the pool.
 func (c *Call) recycle() {
 	c.canceled = nil
 	c.sequencer.calls.Put(c)

@@ -7,7 +7,6 @@ import (
 	"clobd/engine"
 )
 
-// runCommitter is the committer's loop.
 func (s *Sequencer) runCommitter() {
 	for b := range s.appended {
 		s.Commit(b) // its error is in s.failed: Run returns it

@@ -137,7 +137,6 @@ func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 	return nil
 }
 
-// due reports whether an order has expired at now.
 func (s *Sequencer) due(now engine.Time) bool {
 	due := s.exchange.Due()
 	return due != 0 && due <= now

@@ -67,7 +67,6 @@ type Options struct {
 	Fatal func(what string, frame uint64, cause any, stack []byte)
 }
 
-// withDefaults fills the fields that were left out.
 func (o Options) withDefaults() Options {
 	o.Ring, o.Frames = cmp.Or(o.Ring, 4096), cmp.Or(o.Frames, 4)
 	o.Batch = cmp.Or(o.Batch, engine.FrameCommands)
@@ -78,7 +77,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate returns all problems of the options at once.
 func (o Options) validate() error {
 	var problems []error
 	if o.Ring < 8 || o.Ring > 1<<20 || o.Ring&(o.Ring-1) != 0 {
@@ -268,7 +266,6 @@ func (s *Sequencer) prepare(c *engine.Command) (*Call, []byte) {
 	return call, call.proof[:copy(call.proof[:], c.Proof)]
 }
 
-// claim claims n slots of the ring and counts ErrBusy.
 func (s *Sequencer) claim(n, limit uint64) (uint64, error) {
 	position, err := s.ring.claim(n, limit)
 	if err == ErrBusy {
@@ -277,7 +274,6 @@ func (s *Sequencer) claim(n, limit uint64) (uint64, error) {
 	return position, err
 }
 
-// write fills a claimed slot.
 func (s *Sequencer) write(position uint64, c *engine.Command, call *Call, proof []byte) {
 	e := s.ring.at(position)
 	e.command, e.call = *c, call
@@ -359,7 +355,6 @@ func (s *Sequencer) guard(what string, frame uint64, work func()) (err error) {
 	return nil
 }
 
-// failure returns the first failure, nil if there was none.
 func (s *Sequencer) failure() error {
 	if err := s.failed.Load(); err != nil {
 		return *err

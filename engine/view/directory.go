@@ -204,7 +204,6 @@ func (d *Directory) Armed(each func(owner engine.WalletNo, number uint32, timeou
 	}
 }
 
-// key returns the record of a key, nil if there is none.
 func (h *holding) key(class engine.KeyClass, number uint32) *Key {
 	for i := range h.keys[class] {
 		if k := &h.keys[class][i]; k.Number == number {
@@ -224,7 +223,6 @@ func (d *Directory) holding(owner engine.WalletNo) *holding {
 	return h
 }
 
-// link lets an owner trade for a wallet.
 func (d *Directory) link(wallet, owner engine.WalletNo) {
 	row := d.wallet(wallet)
 	if engine.WalletNo(row.owner.Load()) == owner {
@@ -279,7 +277,6 @@ func (d *Directory) WalletMode(wallet engine.WalletNo) engine.Mode {
 	return d.modes[wallet]
 }
 
-// setWalletMode folds the ModeSet of a wallet.
 func (d *Directory) setWalletMode(wallet engine.WalletNo, m engine.Mode) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -290,7 +287,6 @@ func (d *Directory) setWalletMode(wallet engine.WalletNo, m engine.Mode) {
 	d.modes[wallet] = m
 }
 
-// arm folds Armed.
 func (d *Directory) arm(e *engine.Event) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

@@ -37,7 +37,6 @@ func (b *Board) Save(sink func(chunk []byte) error) error {
 	return p.Close(b.sequence.Load())
 }
 
-// saveMarket packs one market with its Snapshot.
 func saveMarket(p *engine.Packer, row *marketRow) {
 	m, s := row.market.Load(), row.snapshot.Load()
 	p.Bytes(m.Condition[:])
@@ -139,7 +138,6 @@ func each(u *engine.Unpacker, part func(no uint32)) {
 	}
 }
 
-// loadMarket reads one market with its Snapshot.
 func (b *Board) loadMarket(u *engine.Unpacker, no engine.MarketNo) {
 	var l engine.Listing
 	u.Bytes(l.Condition[:])
@@ -176,7 +174,6 @@ func (b *Board) loadMarket(u *engine.Unpacker, no engine.MarketNo) {
 	row.snapshot.Store(d.next)
 }
 
-// loadHoldings reads the owners' wallets and keys, and the wallets with a mode.
 func (d *Directory) loadHoldings(u *engine.Unpacker) {
 	each(u, func(uint32) {
 		owner := engine.WalletNo(u.Most(1<<32 - 1))
