@@ -143,14 +143,11 @@ func mappings(text string) (all []mapping, err error) {
 		if len(words) < 5 || words[1] != "rw-p" || words[4] != "0" || words[len(words)-1] == "[stack]" {
 			continue
 		}
-		from, to, _ := strings.Cut(words[0], "-")
-		var m [2]uint64
-		for i, digits := range []string{from, to} {
-			if m[i], err = strconv.ParseUint(digits, 16, 64); err != nil {
-				return nil, fmt.Errorf("read /proc/self/maps: %w", err)
-			}
+		var m mapping
+		if _, err := fmt.Sscanf(words[0], "%x-%x", &m.from, &m.to); err != nil {
+			return nil, fmt.Errorf("read /proc/self/maps: %w", err)
 		}
-		all = append(all, mapping{uintptr(m[0]), uintptr(m[1])})
+		all = append(all, m)
 	}
 	return all, nil
 }

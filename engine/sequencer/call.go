@@ -50,21 +50,17 @@ func newCall(s *Sequencer) *Call {
 // Wait exactly once and do not use the Call after it. Errors: ErrTimeout, ErrUnknown, and ErrClosed
 // if the Sequencer failed before it applied the Command.
 func (c *Call) Wait() (engine.Receipt, error) {
-	receipt, _, err := c.wait(c.sequencer.options.Timeout)
+	receipt, _, err := c.wait(false)
 	return receipt, err
 }
 
 // WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. It waits for the
 // last Call first: answers come in order, so the caller wakes once.
 func WaitAll(calls []*Call, receipts []engine.Receipt, errs []error) {
-	left := time.Duration(0)
-	if len(calls) > 0 {
-		left = calls[0].sequencer.options.Timeout
-	}
+	late := false
 	for i := len(calls) - 1; i >= 0; i-- {
-		if receipts[i], _, errs[i] = calls[i].wait(left); errs[i] == ErrTimeout {
-			left = 0
-		}
+		receipts[i], _, errs[i] = calls[i].wait(late)
+		late = late || errs[i] == ErrTimeout
 	}
 }
 
@@ -72,17 +68,11 @@ func WaitAll(calls []*Call, receipts []engine.Receipt, errs []error) {
 // orders to dst, in the order of their cancellation. The error is the first one of a Call, or names
 // the first Reject.
 func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error) {
-	left, first := time.Duration(0), error(nil)
-	if len(calls) > 0 {
-		left = calls[0].sequencer.options.Timeout
-	}
+	late, first := false, error(nil)
 	canceled := make([][]engine.OrderID, len(calls))
 	for i := len(calls) - 1; i >= 0; i-- {
-		receipt, ids, err := calls[i].wait(left)
-		canceled[i] = ids
-		if err == ErrTimeout {
-			left = 0
-		}
+		receipt, ids, err := calls[i].wait(late)
+		canceled[i], late = ids, late || err == ErrTimeout
 		if err == nil && receipt.Reject != engine.Accepted {
 			err = fmt.Errorf("cancel all: %s", receipt.Text())
 		}
@@ -96,9 +86,13 @@ func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error)
 	return dst, first
 }
 
-// wait waits for the answer for at most d, and recycles the Call. After ErrTimeout the Call belongs
-// to the answerer.
-func (c *Call) wait(d time.Duration) (engine.Receipt, []engine.OrderID, error) {
+// wait waits for the answer, for at most Options.Timeout or not at all if late, and recycles the
+// Call. After ErrTimeout the Call belongs to the answerer.
+func (c *Call) wait(late bool) (engine.Receipt, []engine.OrderID, error) {
+	d := c.sequencer.options.Timeout
+	if late {
+		d = 0
+	}
 	c.timer.Reset(d)
 	select {
 	case <-c.wake:

@@ -15,14 +15,8 @@
 //	    └──────────────────────────────── Receipts ─────────────────────────────┘
 //
 // While the disk syncs one frame, the matcher fills the next: the disk sets the batch size, without
-// a timer. With the four batches in flight it looks like this, and the fifth has to wait:
-//
-//	  frame 7          frame 8          frame 9          frame 10
-//	┌──────────────┐ ┌──────────────┐ ┌──────────────┐ ┌──────────────┐
-//	│ acknowledged │ │ in Wait      │ │ appended     │ │ being filled │
-//	└──────────────┘ └──────────────┘ └──────────────┘ └──────────────┘
-//
-// That wait is the whole of backpressure: the ring fills, and Submit answers ErrBusy at once.
+// a timer. When all batches are in flight, the matcher waits for a free one. That wait is the whole
+// of backpressure: the ring fills, and Submit answers ErrBusy at once.
 //
 // The contract:
 //

@@ -31,13 +31,8 @@ var (
 //  1. Wait(n) returns nil only if frames 1 to n are durable: there is never a gap.
 //  2. After the first error nothing becomes durable any more; the error is final.
 //
-// A Journal that appends one frame per batch of its own overlaps the disk with the matcher:
-//
-//	appender:  for frame { journal.Append(frame) }       // hands the frame to the disk
-//	committer: for frame { journal.Wait(frame.No) }      // one sync may cover several frames
-//
-// One call that appends and syncs would be simpler, but then only one frame is in flight and the
-// disk idles while the next frame is encoded.
+// Append and Wait are two calls, so that one sync may cover several frames, and the disk is busy
+// while the next frame is encoded.
 type Journal interface {
 	// Append accepts encoded frames in the order of their numbers. It may return before they are
 	// durable. It keeps frame.Bytes and nothing else of the frame.
@@ -212,13 +207,13 @@ func (s *Sequencer) Enter(c *engine.Command) (*Call, error) {
 	limit := s.limit(c)
 	// Prepare the Call before the claim: between claim and publish, every later slot waits for
 	// this one.
-	call, proof := s.prepare(c)
+	call := s.prepare(c)
 	position, err := s.claim(1, limit)
 	if err != nil {
 		s.calls.Put(call)
 		return nil, err
 	}
-	s.write(position, c, call, proof)
+	s.write(position, c, call)
 	s.ring.publish(position, 1)
 	return call, nil
 }
@@ -230,7 +225,7 @@ func (s *Sequencer) EnterAll(commands []engine.Command, calls []*Call) error {
 	limit, n := uint64(len(s.ring.slots)), uint64(len(commands))
 	for i := range commands {
 		limit = min(limit, s.limit(&commands[i]))
-		calls[i], _ = s.prepare(&commands[i])
+		calls[i] = s.prepare(&commands[i])
 	}
 	position, err := s.claim(n, limit)
 	if err != nil {
@@ -240,8 +235,7 @@ func (s *Sequencer) EnterAll(commands []engine.Command, calls []*Call) error {
 		return err
 	}
 	for i, call := range calls {
-		c := &commands[i]
-		s.write(position+uint64(i), c, call, call.proof[:len(c.Proof)])
+		s.write(position+uint64(i), &commands[i], call)
 	}
 	s.ring.publish(position, n)
 	return nil
@@ -257,13 +251,14 @@ func (s *Sequencer) limit(c *engine.Command) uint64 {
 }
 
 // prepare gets a Call from the pool and copies the Proof of c into it.
-func (s *Sequencer) prepare(c *engine.Command) (*Call, []byte) {
+func (s *Sequencer) prepare(c *engine.Command) *Call {
 	if len(c.Proof) > engine.ProofMax {
 		panic(fmt.Sprintf("BUG: proof of %d bytes", len(c.Proof)))
 	}
 	call := s.calls.Get().(*Call)
 	call.state.Store(waiting)
-	return call, call.proof[:copy(call.proof[:], c.Proof)]
+	copy(call.proof[:], c.Proof)
+	return call
 }
 
 func (s *Sequencer) claim(n, limit uint64) (uint64, error) {
@@ -274,10 +269,10 @@ func (s *Sequencer) claim(n, limit uint64) (uint64, error) {
 	return position, err
 }
 
-func (s *Sequencer) write(position uint64, c *engine.Command, call *Call, proof []byte) {
+func (s *Sequencer) write(position uint64, c *engine.Command, call *Call) {
 	e := s.ring.at(position)
 	e.command, e.call = *c, call
-	e.command.Proof = proof
+	e.command.Proof = call.proof[:len(c.Proof)]
 }
 
 // Run starts the matcher, the appender and the committer, and joins them. It returns nil after
