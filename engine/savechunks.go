@@ -152,11 +152,7 @@ func (u *Unpacker) fill() bool {
 	if len(u.rest) > 0 {
 		return true
 	}
-	if u.Err != nil {
-		return false
-	}
-	if u.final {
-		u.fail("it ends too early")
+	if u.Err != nil || u.final {
 		return false
 	}
 	b, err := u.next()
@@ -192,22 +188,18 @@ func (u *Unpacker) open(b []byte) bool {
 		if count != u.number || total != u.total {
 			u.fail("%d chunks of %d bytes instead of %d of %d", u.number, u.total, count, total)
 		}
-		return false
 	default:
 		u.number++
 		u.rest = b[ChunkOverhead:]
 		u.total += uint64(len(u.rest))
-		return len(u.rest) > 0
 	}
-	return false
+	return len(u.rest) > 0
 }
 
 // Uint reads what Packer.Uint packed.
 func (u *Unpacker) Uint() uint64 {
 	if !u.fill() {
-		if u.Err == nil {
-			u.fail("it ends too early")
-		}
+		u.fail("it ends too early")
 		return 0
 	}
 	v, n := binary.Uvarint(u.rest)
@@ -222,10 +214,7 @@ func (u *Unpacker) Uint() uint64 {
 // Int reads what Packer.Int packed.
 func (u *Unpacker) Int() int64 {
 	v := u.Uint()
-	if v&1 != 0 {
-		return ^int64(v >> 1)
-	}
-	return int64(v >> 1)
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 // Most reads a number that may not be above limit.

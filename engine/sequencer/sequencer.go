@@ -74,19 +74,17 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate() error {
 	var problems []error
-	if o.Ring < 8 || o.Ring > 1<<20 || o.Ring&(o.Ring-1) != 0 {
-		problems = append(problems, fmt.Errorf("ring %d: not a power of two in [8, 1<<20]", o.Ring))
+	check := func(good bool, format string, args ...any) {
+		if !good {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
 	}
-	if o.Frames < 1 || o.Frames > 64 {
-		problems = append(problems, fmt.Errorf("frames %d: not in [1, 64]", o.Frames))
-	}
-	if o.Batch < 1 || o.Batch > engine.FrameCommands {
-		problems = append(problems,
-			fmt.Errorf("batch %d: not in [1, %d]", o.Batch, engine.FrameCommands))
-	}
-	if o.Timeout < 0 {
-		problems = append(problems, fmt.Errorf("timeout %v: negative", o.Timeout))
-	}
+	check(o.Ring >= 8 && o.Ring <= 1<<20 && o.Ring&(o.Ring-1) == 0,
+		"ring %d: not a power of two in [8, 1<<20]", o.Ring)
+	check(o.Frames >= 1 && o.Frames <= 64, "frames %d: not in [1, 64]", o.Frames)
+	check(o.Batch >= 1 && o.Batch <= engine.FrameCommands, "batch %d: not in [1, %d]", o.Batch,
+		engine.FrameCommands)
+	check(o.Timeout >= 0, "timeout %v: negative", o.Timeout)
 	return errors.Join(problems...)
 }
 
