@@ -19,14 +19,12 @@ type Book struct {
 	rank    uint64 // of the last order that came to rest; later orders have higher ranks
 }
 
-// NewBook returns an empty Book with levels 1 to ticks-1. The Books of an Exchange share their
-// Queues.
+// NewBook returns an empty Book with levels 1 to ticks-1. All Books of an Exchange share q.
 func NewBook(ticks uint32, q *Queues) Book {
 	return Book{queues: q, Best: [2]uint32{0, ticks}, ticks: ticks}
 }
 
-// front returns the first order that an arriving one of this ladder side and limit meets, 0 if
-// none.
+// front returns the first order that an arriving order of this ladder side meets, 0 if none.
 func (b *Book) front(side Side, limit uint32) uint32 {
 	at := b.Best[side^1]
 	if !Within(side, limit, at) {
@@ -51,8 +49,7 @@ func (b *Book) behind(side Side, index uint32) uint32 {
 	return b.below(index)
 }
 
-// levels ranges over the non-empty levels and their sides: the best bids first, then the best asks.
-// The book must not change meanwhile.
+// levels ranges over the non-empty levels of an unchanging book: best bids first, then best asks.
 func (b *Book) levels(yield func(index uint32, side Side) bool) {
 	for i := b.Best[Buy]; i != 0; i = b.below(i) {
 		if !yield(i, Buy) {
@@ -128,8 +125,7 @@ func (b *Book) page(n uint32) *page {
 	return p
 }
 
-// open marks a level that is no longer empty. Inlined, it would need more registers in Rest than
-// there are.
+// open marks a level that is no longer empty. Rest has no registers left to inline it.
 //
 //go:noinline
 func (b *Book) open(index uint32, side Side) {
@@ -174,8 +170,7 @@ func (b *Book) Remove(h, index uint32, size Size) {
 	}
 }
 
-// Pop is Remove for the first order of a level when nothing remains of it. It returns the new first
-// order, 0 if there is none.
+// Pop is Remove for the first order of a level, fully filled. It returns the new first one, or 0.
 func (b *Book) Pop(index uint32) uint32 {
 	l, q := b.Level(index), b.queues
 	h, links := l.Head, q.Links.All

@@ -48,8 +48,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // EncodedMax bounds the encoded bytes of the Command; each of its Events adds at most EventMax.
 func (c *Command) EncodedMax() int { return commandMax + len(c.Proof) }
 
-// Encode sets the frame's Bytes, a fresh slice chained to prev, and its Hash. The frame must have
-// between 1 and FrameCommands Commands.
+// Encode sets Bytes, a fresh slice chained to prev, and Hash. f has 1 to FrameCommands Commands.
 func (f *Frame) Encode(prev Hash) {
 	if len(f.Commands) == 0 || len(f.Commands) > FrameCommands {
 		panic(fmt.Sprintf("BUG: frame of %d commands", len(f.Commands)))
@@ -97,8 +96,7 @@ func frameSum(b []byte) uint32 {
 
 // DecodeFrame reads the encoded frame b into f and reuses f's slices. Proofs alias b, which must
 // not change any more. The error wraps ErrMagic, ErrFormat, ErrLength, ErrChecksum or ErrBody; then
-// do not use f. DecodeFrame checks the form only: the caller checks the chain and the engine
-// version.
+// do not use f. The caller checks the chain and the engine version.
 func DecodeFrame(b []byte, f *Frame) error {
 	if err := DecodeUnhashed(b, f); err != nil {
 		return err

@@ -5,8 +5,7 @@ type Kind uint8
 
 // The kinds of Commands, each with the fields of Command that it uses.
 const (
-	// Started opens an epoch: it is the first Command after every start. Seen holds the epoch, Expiry
-	// the wall clock.
+	// Started is the first Command of an epoch. Seen holds the epoch, Expiry the wall clock.
 	Started Kind = iota + 1
 	// List makes a condition tradable. Listing.
 	List
@@ -17,8 +16,7 @@ const (
 	Deposit
 	// Withdraw debits the free part of the same account. The fields are those of Deposit.
 	Withdraw
-	// Link lets Holder, the address behind an API key, trade for the wallet Address. Both are
-	// numbered.
+	// Link lets Holder, the address behind an API key, trade for Address. Both get numbers.
 	Link
 	// Place asks for an order: ID, Market, Outcome, Side, Type, Wallet, Owner, Key, Size, Cash,
 	// Expiry, Seen, Proof.

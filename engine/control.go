@@ -35,8 +35,7 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	})
 }
 
-// activeOf appends a wallet's positions with open orders to list, as market << 32 | position,
-// sorted.
+// activeOf appends a wallet's positions with open orders, sorted, as market << 32 | position.
 func (l *ledger) activeOf(w WalletNo, list []uint64) []uint64 {
 	for i := l.accounts.at(uint32(w)).positions; i != 0; {
 		p := l.positions.at(i)
@@ -118,8 +117,7 @@ func newBeats() beats {
 	return beats{at: make(map[apiKey]int), counts: make(map[WalletNo]int)}
 }
 
-// watch answers Arm. Owners derive any number of keys without asking anybody, so watch bounds the
-// armed ones by MaxTradingKeys.
+// watch answers Arm. Owners can derive any number of keys, so watch bounds the armed ones.
 func (x *Exchange) watch(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:

@@ -9,8 +9,7 @@ const feeStep = 10
 // is a multiple of Lot, at most MaxOrder. The complementary prices p and 1-p have the same fee.
 //
 // Each fill is rounded on its own, because each is posted and published on its own. So many small
-// fills may cost more or less than one large fill: 100 shares at 0.01, for 441 basis points and
-// exponent 1, cost 0.04366 in one fill and nothing in fills of a lot each.
+// fills may cost more or less than one large fill.
 func (f Fee) on(size Size, p Price) Cash { return f.round(size, p, false) }
 
 // most is on rounded up. A Rate is less than 1, so cost plus fee grows with the price: the amount

@@ -105,9 +105,8 @@ func (l *ledger) resize(o *order, to Size, paid int64) {
 	l.post(e, fold, -paid, held)
 }
 
-// backing returns the entry that backs an order of this side, and its fold. The processor cannot
-// predict the side, so both conditions compile to selections. The mask tells the compiler that the
-// outcome is 0 or 1.
+// backing returns the entry that backs an order of this side, and its fold. Both conditions compile
+// to selections, because the processor cannot predict the side. The mask saves a check of bounds.
 func backing(s Side, o Outcome, a *account, p *position) (e *entry, fold uint64) {
 	cash, cashFold := &a.cash, a.fold
 	e, fold = &p.tokens[o&1], p.foldOf(o)
@@ -147,8 +146,7 @@ func (l *ledger) position(w WalletNo, m MarketNo) uint32 {
 	return i
 }
 
-// isPosition reports whether i is the number of the wallet's position in a market. Any i is
-// allowed.
+// isPosition reports whether i, any number, is that of the wallet's position in a market.
 func (l *ledger) isPosition(i uint32, w WalletNo, m MarketNo) bool {
 	return i != 0 && i <= l.positions.used && l.positions.at(i).is(w, m)
 }

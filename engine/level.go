@@ -34,10 +34,9 @@ func (p *page) level(index uint32) *level {
 // link holds the numbers of an order's neighbours in its queue, 0 at the ends.
 type link struct{ Next, Prev uint32 }
 
-// Queues holds the links of all orders of all books by number, and the free numbers. The links lie
+// Queues holds the links of all orders of all Books by number, and the free numbers. The links lie
 // apart from the orders: removing an order writes to both its neighbours, and eight links share a
-// cache line where an order fills two. The number that was freed last is used first, because its
-// lines are still in the cache.
+// cache line. The number that was freed last is used first: its lines are still in the cache.
 type Queues struct {
 	Links Tray[link] // link 0 belongs to no order: nobody reads what is written there
 	Freed uint32     // the first free number; next of its link leads to the others

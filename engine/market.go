@@ -234,8 +234,7 @@ func (m *market) is(l *Listing) bool {
 		m.negRisk == l.NegRisk
 }
 
-// issue turns pairs base units of collateral in the vault into as many of both tokens, or back if
-// pairs is negative.
+// issue turns collateral in the vault into as many of both tokens, or back if pairs is negative.
 func (l *ledger) issue(m *market, pairs int64) {
 	l.digest -= m.leaf()
 	m.vault += Cash(pairs)

@@ -66,8 +66,7 @@ func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 }
 
 // delist removes an order from those lists. A position without open orders leaves its wallet's
-// list. The processor cannot predict whether an order has neighbours, so delist writes to both:
-// number 0 belongs to no order.
+// list. Without a branch, delist writes to both neighbours: number 0 belongs to no order.
 func (x *Exchange) delist(o *order) {
 	a, p := x.accounts.at(uint32(o.wallet)), x.positions.at(o.position)
 	a.open--

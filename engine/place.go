@@ -1,7 +1,6 @@
 package engine
 
-// place answers Place: it identifies the sender, admits, matches and settles the order, and rests
-// the remainder.
+// place answers Place: it judges, matches and settles the order, and rests the remainder.
 func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []Event {
 	t := taker{c: c, hint: x.hints.pop()}
 	if refused := t.identify(x); refused != Accepted {
@@ -45,8 +44,7 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 	return events
 }
 
-// identify checks who sends an order. It precedes the search for the id, because only the owner may
-// learn whether the id is known.
+// identify checks who sends an order: only the owner may learn whether the id is known.
 func (t *taker) identify(x *Exchange) Reject {
 	c := t.c
 	if c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used {
@@ -123,8 +121,7 @@ func (t *taker) closed(x *Exchange) Reject {
 	return Accepted
 }
 
-// afford checks that the wallet has enough free to pay at the limit. If there is enough for any
-// fee, afford does not compute the fee.
+// afford checks that the wallet can pay at the limit. It computes the fee only if that matters.
 func (t *taker) afford(x *Exchange) Reject {
 	cash, tokens := t.account.cash, entry{}
 	if t.position != 0 {
@@ -244,8 +241,7 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 	return events
 }
 
-// prevent handles a wallet that meets itself: it cancels the resting order, stops the arriving one,
-// or both.
+// prevent cancels the resting order of a wallet that meets itself, stops the arriving one, or both.
 func (x *Exchange) prevent(t *taker, h uint32, o *order, events []Event) []Event {
 	p := t.account.prevention
 	t.stopped = p != ExpireResting

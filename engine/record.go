@@ -98,8 +98,7 @@ type Receipt struct {
 	Trades         uint32 // number of trades: one per execution price
 }
 
-// ReceiptOf folds the Events of Command c, stamped seq and now, into its Receipt. No other function
-// makes a Receipt of Events.
+// ReceiptOf folds the Events of Command c, stamped seq and now, into its Receipt.
 func ReceiptOf(c *Command, seq Sequence, now Time, events []Event) Receipt {
 	r := Receipt{Sequence: seq, Time: now, Order: c.ID}
 	last := Price(0)

@@ -10,11 +10,10 @@ import (
 const saveFormat = 1
 
 // Save hands the whole state to sink as chunks, which sink must not keep. Load makes of them an
-// Exchange that behaves the same in everything. Two Exchanges that applied the same Commands save
-// the same bytes, even if one of them was loaded in between: orders go by market and rank,
-// placements and requests by age, accounts, positions and markets by number. Save leaves out what
-// Load computes: reserves, queues, lists, timers, hashes. The error is sink's, or wraps ErrDrift:
-// reserves differ from the orders, or an asset does not sum to zero. Then the last chunk is
+// Exchange that behaves the same. Exchanges that applied the same Commands save the same bytes, even
+// if one was loaded in between: orders go by market and rank, placements and requests by age,
+// accounts, positions and markets by number. Load computes reserves, queues, lists, timers and
+// hashes anew. The error is sink's, or wraps ErrDrift: the sums are wrong. Then the last chunk is
 // missing, and Load refuses the state.
 func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	p := NewPacker(sink)
@@ -136,8 +135,7 @@ func (s *saver) order(o *order, rank uint64) {
 	s.p.Int(int64(o.expiry))
 }
 
-// placements packs the remembered ids, oldest first. The Sequence of an id that rests is packed
-// with its order.
+// placements packs the remembered ids, oldest first. The order of an id has its Sequence.
 func (s *saver) placements() {
 	seen, p := &s.x.seen, s.p
 	p.Uint(uint64(seen.window))

@@ -103,8 +103,8 @@ func chunkSum(b []byte) uint32 {
 	return crc32.Update(sum, castagnoli, b[ChunkOverhead:])
 }
 
-// ChunkLen returns the length of the chunk that begins with header, and whether the chunk is the
-// last one. The error wraps ErrState.
+// ChunkLen returns the length of the chunk behind header, and whether it is the last. The error
+// wraps ErrState.
 func ChunkLen(header []byte) (n int, final bool, err error) {
 	if len(header) < ChunkOverhead {
 		return 0, false, fmt.Errorf("%w: a chunk of %d bytes", ErrState, len(header))
@@ -146,8 +146,7 @@ func (u *Unpacker) fail(format string, args ...any) {
 	u.rest = nil
 }
 
-// fill gets the next chunk after the end of the last one, and reports whether there are bytes to
-// read.
+// fill gets the next chunk if the last one is read, and reports whether there are bytes to read.
 func (u *Unpacker) fill() bool {
 	if len(u.rest) > 0 {
 		return true

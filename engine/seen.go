@@ -59,8 +59,7 @@ func (s *salt) tag(id *OrderID) uint32 {
 	return uint32(h>>32) ^ uint32(h)
 }
 
-// find looks up an id: the number of its order, 0 if it does not rest, and the Sequence of its
-// Place.
+// find returns the number of an id's order, 0 if it does not rest, and the Sequence of its Place.
 func (s *seen) find(
 	orders *slab[order], id *OrderID, tag uint32,
 ) (h uint32, first Sequence, known bool) {
@@ -116,8 +115,7 @@ func (s *seen) remember(t *taker, first Sequence, h uint32, o *order) (grown uin
 	return grown + seenLeaf(t.id, s.count)
 }
 
-// evict forgets a placement. A live order keeps its id in the table. It returns the change of the
-// Digest.
+// evict forgets a placement, not a live order, and returns the change of the Digest.
 func (s *seen) evict(p *placement) uint64 {
 	s.table.remove(entryOf(p.tag, s.at|inRing)) // absent while its order rests
 	s.floor = p.first

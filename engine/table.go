@@ -83,8 +83,7 @@ func (t *table) home(tag uint32) *bucket {
 }
 
 // second returns the second bucket of a search for a tag: the one behind its home if an entry has
-// passed the home, else the home again. The processor cannot predict which, so the only branch
-// compiles to a selection.
+// passed the home, else the home again. The condition compiles to a selection.
 func (t *table) second(tag uint32) *bucket {
 	c, i := t.of(tag), tag
 	if c.all[tag&c.mask].past() {
@@ -93,9 +92,8 @@ func (t *table) second(tag uint32) *bucket {
 	return &c.all[i&c.mask]
 }
 
-// search is the state of a walk over the entries of a tag. It is passed by value and has no more
-// fields than Go keeps in registers. On the stack it would be written in small pieces and read in
-// large ones, which stalls the processor.
+// search is the state of a walk over the entries of a tag. It has no more fields than Go keeps in
+// registers: on the stack it would be written in small pieces and read in large ones, which stalls.
 type search struct {
 	in     *buckets
 	tag    uint32
@@ -202,8 +200,7 @@ func (t *table) double() {
 	t.buckets = newBuckets(2 * len(t.old.all))
 }
 
-// move moves an old bucket and all following ones up to the next that no entry has passed. Entries
-// behind that bucket have their home there.
+// move moves an old bucket and all following ones, up to the first that no entry has passed.
 func (t *table) move() {
 	for on := true; on; {
 		b := &t.old.all[(t.first+t.moved)&t.old.mask]

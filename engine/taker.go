@@ -147,8 +147,7 @@ func (t *taker) enough() int64 {
 // free returns the collateral with which a BUY can still pay.
 func (t *taker) free() int64 { return t.account.cash.free() - t.cash - t.fee }
 
-// portion returns how much of a resting order the arriving one trades, 0 if it cannot pay for a
-// lot.
+// portion returns how much of a resting order the arriving one trades, 0 if it cannot pay a lot.
 func (t *taker) portion(o *order) Size {
 	if !t.budget {
 		return min(o.remaining, t.remaining)

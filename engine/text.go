@@ -119,15 +119,13 @@ func sixteenDigits(b *[pieceDigits]byte) (v uint64, good bool) {
 	return eightDigits(high)*1e8 + eightDigits(low), areDigits(high) && areDigits(low)
 }
 
-// areDigits reports whether all bytes of w are digits: their upper half is 3, and stays 3 when 6 is
-// added.
+// areDigits reports whether all bytes of w are digits: the upper half is 3, also after adding 6.
 func areDigits(w uint64) bool {
 	const upper = 0xf0f0f0f0f0f0f0f0
 	return w&upper|(w+0x0606060606060606)&upper>>4 == 0x3333333333333333
 }
 
-// eightDigits returns the value of the digits in w, the first digit in the lowest byte. It joins
-// neighbours to two digits, to four, to eight.
+// eightDigits returns the value of the digits in w, the first in the lowest byte.
 func eightDigits(w uint64) uint64 {
 	w &= 0x0f0f0f0f0f0f0f0f
 	w = w * (1 + 10<<8) >> 8 & 0x00ff00ff00ff00ff

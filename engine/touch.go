@@ -199,8 +199,7 @@ func (t *placeTouch) page(x *Exchange) {
 	fetchPage(t.market.book.pageAt(t.index))
 }
 
-// levels fetches the level at the limit of each new order, the last order there, and the wallet's
-// last order.
+// levels fetches the level at each new order's limit, the last order there and the wallet's last.
 func (t *toucher) levels() {
 	x, places := t.x, t.places[:t.count]
 	for i := range places {
@@ -253,8 +252,7 @@ func (s *seen) resting(tag uint32) uint32 {
 	return h
 }
 
-// leaving returns the tag of the placement that the n-th next one, from 0, will push out, 0 if it
-// will push out none.
+// leaving returns the tag of the placement that the n-th next one, from 0, will push out, or 0.
 func (s *seen) leaving(n uint32) uint32 {
 	at := s.at + n + 1
 	if at > s.window {

@@ -28,8 +28,7 @@ func TradeID(journal uint64, seq Sequence, index uint32) [16]byte {
 	return id
 }
 
-// ParseTradeID is the inverse of TradeID; journal has the low 60 bits only. ok is false if the
-// bytes are no UUID of version 8.
+// ParseTradeID is the inverse of TradeID; ok is false for other UUIDs. journal has its low 60 bits.
 func ParseTradeID(id [16]byte) (journal uint64, seq Sequence, index uint32, ok bool) {
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	if hi>>12&15 != 8 || lo>>62 != 2 {
@@ -39,9 +38,8 @@ func ParseTradeID(id [16]byte) (journal uint64, seq Sequence, index uint32, ok b
 	return lo & (1<<tradeJournalBits - 1), Sequence(hi >> 16), index, true
 }
 
-// TxHash returns the same trade's ledger receipt in the shape of a transaction hash: journal, seq,
-// index and twelve bytes of checksum. It names an entry of this journal, not a transaction of a
-// chain.
+// TxHash names a trade in the shape of a transaction hash: journal, seq, index and twelve bytes of
+// checksum. No chain has such a transaction.
 func TxHash(journal uint64, seq Sequence, index uint32) [32]byte {
 	var h [32]byte
 	binary.BigEndian.PutUint64(h[0:], journal)

@@ -51,8 +51,7 @@ type OrderID [32]byte
 // Address is a 20-byte account address.
 type Address [20]byte
 
-// WalletNo is the number that Apply gave an address at its first Deposit, Link or Collect, from 1.
-// 0 is no wallet.
+// WalletNo is an address's number since its first Deposit, Link or Collect, from 1. 0 is no wallet.
 type WalletNo uint32
 
 // MarketNo is the number that Apply gave a condition when it was listed, from 1. 0 is no market;
@@ -88,6 +87,5 @@ const (
 	FAK
 )
 
-// Cost is the collateral for size shares at price p, in base units. size must be a multiple of
-// Lot: then the result is exact.
+// Cost is the collateral for size shares at price p, in base units, exact for multiples of a Lot.
 func Cost(size Size, p Price) Cash { return Cash(int64(size/Lot) * int64(p)) }

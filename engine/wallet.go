@@ -2,8 +2,7 @@ package engine
 
 import "math/bits"
 
-// request is an accepted split, merge or redemption, remembered so that it is accepted once: one
-// cache line.
+// request is an accepted split, merge or redemption: one cache line.
 type request struct {
 	id     OrderID
 	first  Sequence
@@ -27,8 +26,7 @@ type requests struct {
 
 const requestsLeave = 8
 
-// over reports whether a request is older than RequestWindow. Its record may still exist and is
-// then ignored, even if its id is bound again.
+// over reports whether a request is older than RequestWindow. Its record no longer counts.
 func (r *request) over(now Time) bool { return now-r.at >= RequestWindow }
 
 // known returns the remembered request of an id, nil if there is none.
@@ -161,8 +159,7 @@ func refuseShort(events []Event, c *Command, e *entry, need int64) []Event {
 	return refuse(events, c, RejectBalance, e.total, e.held, need)
 }
 
-// exchangePairs turns collateral of a position's wallet into as many of both tokens, or back if
-// pairs is negative.
+// exchangePairs turns collateral of p's wallet into as many of both tokens, or back if negative.
 func (l *ledger) exchangePairs(m *market, p *position, pairs int64) {
 	l.issue(m, pairs)
 	l.postCash(l.accounts.at(uint32(p.wallet)), -pairs, 0)

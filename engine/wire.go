@@ -5,8 +5,7 @@ import "encoding/binary"
 // An encoded Command or Event is its Kind, a three-byte mask of the present fields, and these
 // fields in the order of the mask's bits. An absent field has its default: zero, or for an Event
 // the value in its Command. Each value has one encoding: a default is never written. Decoding
-// checks the form only: every submitted Command can be read back, and replay refuses a bad one
-// again.
+// checks the form only, because replay refuses a bad Command again.
 
 // The fields of a Command.
 const (

@@ -51,8 +51,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// gather goes over all areas of the size of a huge page. If resting, it waits after each copy for
-// as long as the copy took.
+// gather goes over all areas. If resting, it waits after each copy for as long as the copy took.
 func gather(ctx context.Context, resting bool) (huge int64, err error) {
 	size, err := hugeSize()
 	if err != nil {

@@ -21,8 +21,7 @@ func NewClock(last engine.Time) func() engine.Time {
 	})
 }
 
-// newClock is NewClock over any reading of the wall clock and of the time elapsed on a monotonic
-// one, both in nanoseconds.
+// newClock is NewClock over any wall clock and monotonic clock, both in nanoseconds.
 func newClock(last engine.Time, read func() (wall, elapsed int64)) func() engine.Time {
 	wall, elapsed := read()
 	offset := max(int64(last)*int64(time.Millisecond), wall) - elapsed

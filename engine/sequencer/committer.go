@@ -69,8 +69,7 @@ func (b *Batch) acknowledge(i int) {
 	call.answer(engine.ReceiptOf(c, f.First+engine.Sequence(i), f.Time, events), nil)
 }
 
-// reset empties the batch for its next round. It clears pointers, so that an idle batch keeps
-// neither Calls nor Listings alive.
+// reset empties the batch. It clears pointers: an idle batch keeps no Call or Listing alive.
 func (b *Batch) reset() {
 	f := &b.Frame
 	clear(f.Commands)

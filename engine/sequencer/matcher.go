@@ -17,8 +17,7 @@ type Batch struct {
 	spent stages
 }
 
-// newBatch makes an empty batch with room for o.Batch Commands. The slice of Events grows to the
-// longest sweep and keeps that size.
+// newBatch makes a batch with room for o.Batch Commands. Its Events grow to the longest sweep.
 func newBatch(o Options) *Batch {
 	return &Batch{
 		Frame: engine.Frame{

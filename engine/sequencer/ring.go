@@ -6,8 +6,7 @@ import (
 )
 
 const (
-	// line is the padding between cursors: two cache lines, because the hardware fetches them in
-	// pairs.
+	// line is the padding between cursors: two cache lines, which the hardware fetches together.
 	line = 128
 	// probes is how often the consumer looks at an empty slot before it parks: 1 to 2 µs. A park
 	// and its wake cost more than that, and a longer look takes the core from signature checks.
@@ -56,8 +55,7 @@ type ring[T any] struct {
 	_      [line]byte
 }
 
-// slot holds one value. The stamp lies beside the value: reading the stamp also fetches the value's
-// first cache line.
+// slot holds one value. Reading the stamp also fetches the value's first cache line.
 type slot[T any] struct {
 	stamp atomic.Uint64
 	value T

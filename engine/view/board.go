@@ -39,8 +39,7 @@ type Counters struct {
 	Wallets   uint32 // numbered, owners included
 }
 
-// NewBoard returns an empty Board. A random seed salts its tables, because strangers choose tokens
-// and addresses.
+// NewBoard returns an empty Board. Strangers choose tokens, so a random seed salts its tables.
 func NewBoard() *Board {
 	return &Board{Directory: newDirectory(maphash.MakeSeed())}
 }
@@ -160,8 +159,7 @@ func (b *Board) market(e *engine.Event) *draft {
 	return b.draft(row)
 }
 
-// draft returns the market's draft and starts a missing one from the current Snapshot. The pointer
-// is valid until the next call.
+// draft returns the market's draft, if need be a new one. It is valid until the next call.
 func (b *Board) draft(row *marketRow) *draft {
 	if row.draft == 0 {
 		next := &Snapshot{Market: row.market.Load(), ladder: &empty}

@@ -125,8 +125,7 @@ func (d *draft) finish() {
 	d.next.best = [2]engine.Price{bid, ask}
 }
 
-// prune drops copied groups and chunks without orders, so that a market that has become empty costs
-// as little as one that never traded.
+// prune drops copied groups and chunks without orders: an empty market costs no more than a new one.
 func (d *draft) prune(l *ladder) {
 	for g := range l.groups {
 		if d.groups&(1<<g) == 0 {

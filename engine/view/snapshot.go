@@ -79,8 +79,7 @@ func (s *Snapshot) Text(
 	return *kept.Load()
 }
 
-// turn converts a side of outcome o to the ladder side, and back: buying outcome 1 is selling
-// outcome 0.
+// turn converts a side of outcome o to the ladder side, and back: buying 1 is selling 0.
 func turn(o engine.Outcome, side engine.Side) engine.Side { return side ^ engine.Side(o) }
 
 // mirror converts a price of outcome 0 to the price of outcome o, and back.
