@@ -113,10 +113,6 @@ type beats struct {
 	counts map[WalletNo]int
 }
 
-func newBeats() beats {
-	return beats{at: make(map[apiKey]int), counts: make(map[WalletNo]int)}
-}
-
 // watch answers Arm. Owners can derive any number of keys, so watch bounds the armed ones.
 func (x *Exchange) watch(c *Command, events []Event) []Event {
 	switch {

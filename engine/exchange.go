@@ -47,10 +47,13 @@ func newExchange(seed uint64, window uint32) *Exchange {
 			index:   newTable(),
 			refs:    make(map[OrderID]Sequence),
 		},
-		markets:  newMarkets(salt),
-		seen:     newSeen(salt, window),
-		beats:    newBeats(),
-		keys:     newKeyring(),
+		markets: markets{conditions: newTable(), tokens: newTable(), salt: salt},
+		seen:    seen{table: newTable(), window: window, salt: salt},
+		beats:   beats{at: make(map[apiKey]int), counts: make(map[WalletNo]int)},
+		keys: keyring{
+			revoked: make(map[keyRecord]bool),
+			counts:  make(map[keyRecord]keyCount),
+		},
 		requests: requests{salt: salt, table: newTable()},
 	}
 	x.digest = x.externalLeaf() + x.feesLeaf() + floorLeaf(0)

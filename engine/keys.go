@@ -45,10 +45,6 @@ type keyring struct {
 // keyCount is how many keys are on record, and how many of them are revoked.
 type keyCount struct{ all, revoked uint32 }
 
-func newKeyring() keyring {
-	return keyring{revoked: make(map[keyRecord]bool), counts: make(map[keyRecord]keyCount)}
-}
-
 // judge decides whether a key may come on record, be revoked or be restored, and returns the limit
 // that refuses it. A key on record can always be revoked. So can a key that was derived but never
 // recorded, because it is valid until then. A trading key can be restored, since its owner derives

@@ -44,10 +44,6 @@ type markets struct {
 	salt       salt
 }
 
-func newMarkets(s salt) markets {
-	return markets{conditions: newTable(), tokens: newTable(), salt: s}
-}
-
 // listing returns the market's present rules, without Open.
 func (m *market) listing() Listing {
 	return Listing{

@@ -10,8 +10,8 @@ import (
 const saveFormat = 1
 
 // Save hands the whole state to sink as chunks, which sink must not keep. Load makes of them an
-// Exchange that behaves the same. Exchanges that applied the same Commands save the same bytes, even
-// if one was loaded in between: orders go by market and rank, placements and requests by age,
+// Exchange that behaves the same. Exchanges that applied the same Commands save the same bytes,
+// even if one was loaded in between: orders go by market and rank, placements and requests by age,
 // accounts, positions and markets by number. Load computes reserves, queues, lists, timers and
 // hashes anew. The error is sink's, or wraps ErrDrift: the sums are wrong. Then the last chunk is
 // missing, and Load refuses the state.
@@ -42,7 +42,6 @@ type saver struct {
 	x     *Exchange
 	p     *Packer
 	proof proof
-	rest  []ranked // the orders of one market; scratch
 }
 
 // ranked is an order's number beside its rank.
@@ -101,23 +100,20 @@ func (s *saver) positions() {
 
 // orders packs the resting orders by market and rank: Load rests them in this order.
 func (s *saver) orders() {
+	var rest []ranked // the orders of one market
 	for no := uint32(1); no <= s.x.markets.used; no++ {
-		s.book(&s.x.markets.at(no).book)
-	}
-}
-
-func (s *saver) book(b *Book) {
-	s.rest = s.rest[:0]
-	b.each(func(h uint32) {
-		s.rest = append(s.rest, ranked{s.x.orders.at(h).rank, h})
-	})
-	slices.SortFunc(s.rest, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
-	s.p.Uint(uint64(len(s.rest)))
-	rank := uint64(0)
-	for i := range s.rest {
-		o := s.x.orders.at(s.rest[i].h)
-		s.order(o, o.rank-rank)
-		rank = o.rank
+		rest = rest[:0]
+		s.x.markets.at(no).book.each(func(h uint32) {
+			rest = append(rest, ranked{s.x.orders.at(h).rank, h})
+		})
+		slices.SortFunc(rest, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+		s.p.Uint(uint64(len(rest)))
+		rank := uint64(0)
+		for i := range rest {
+			o := s.x.orders.at(rest[i].h)
+			s.order(o, o.rank-rank)
+			rank = o.rank
+		}
 	}
 }
 

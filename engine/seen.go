@@ -37,10 +37,6 @@ type seen struct {
 	salt   salt
 }
 
-func newSeen(salt salt, window uint32) seen {
-	return seen{table: newTable(), window: window, salt: salt}
-}
-
 // salt makes the tags of ids: they scatter, and no result depends on them.
 type salt struct{ left, right uint64 }
 

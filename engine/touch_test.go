@@ -294,7 +294,7 @@ func TestTouchUsed(t *testing.T) {
 // TestLeaving: the placement that one more will push out is the oldest, and so on, and none while
 // there is room.
 func TestLeaving(t *testing.T) {
-	s := newSeen(newSalt(1), 3)
+	s := seen{table: newTable(), window: 3, salt: newSalt(1)}
 	for n := uint32(1); n <= 8; n++ {
 		for ahead := range s.window {
 			want := uint32(0)

@@ -1,6 +1,9 @@
 package engine
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // An encoded Command or Event is its Kind, a three-byte mask of the present fields, and these
 // fields in the order of the mask's bits. An absent field has its default: zero, or for an Event
@@ -269,27 +272,19 @@ func (r *reader) signed(bit uint32) int64 {
 	return v
 }
 
-// The limits of a field.
-const (
-	max8  = 1<<8 - 1
-	max16 = 1<<16 - 1
-	max32 = 1<<32 - 1
-	max64 = 1<<64 - 1
-)
-
 func (r *reader) command(c *Command) {
 	c.Kind = Kind(r.head())
-	c.Type = OrderType(r.number(hasType, max8, 0))
-	c.Side = Side(r.number(hasSide, max8, 0))
-	c.Outcome = Outcome(r.number(hasOutcome, max8, 0))
-	c.Market = MarketNo(r.number(hasMarket, max32, 0))
-	c.Wallet = WalletNo(r.number(hasWallet, max32, 0))
-	c.Owner = WalletNo(r.number(hasOwner, max32, 0))
-	c.Key = uint32(r.number(hasKey, max32, 0))
+	c.Type = OrderType(r.number(hasType, math.MaxUint8, 0))
+	c.Side = Side(r.number(hasSide, math.MaxUint8, 0))
+	c.Outcome = Outcome(r.number(hasOutcome, math.MaxUint8, 0))
+	c.Market = MarketNo(r.number(hasMarket, math.MaxUint32, 0))
+	c.Wallet = WalletNo(r.number(hasWallet, math.MaxUint32, 0))
+	c.Owner = WalletNo(r.number(hasOwner, math.MaxUint32, 0))
+	c.Key = uint32(r.number(hasKey, math.MaxUint32, 0))
 	c.Size = Size(r.signed(hasSize))
 	c.Cash = Cash(r.signed(hasCash))
 	c.Expiry = Time(r.signed(hasExpiry))
-	c.Seen = Sequence(r.number(hasSeen, max64, 0))
+	c.Seen = Sequence(r.number(hasSeen, math.MaxUint64, 0))
 	mask := r.mask
 	if mask&hasID != 0 {
 		copy(c.ID[:], r.bytes(32))
@@ -324,12 +319,12 @@ func (r *reader) controls(c *Command) {
 	c.PostOnly, c.Revoke = flags&flagPostOnly != 0, flags&flagRevoke != 0
 	c.Only = Only(flags>>onlyShift)&allOnly | Only(flags>>moreShift)&^allOnly
 	c.Class = KeyClass(flags >> classShift)
-	c.Reason = Reason(r.number(hasReason, max8, 0))
-	c.State = MarketState(r.number(hasState, max8, 0))
-	c.Mode = Mode(r.number(hasMode, max8, 0))
-	c.Prevention = Prevention(r.number(hasPrevention, max8, 0))
-	c.Price = Price(r.number(hasPrice, max16, 0))
-	c.FeeBound = uint16(r.number(hasFeeBound, max16, 0))
+	c.Reason = Reason(r.number(hasReason, math.MaxUint8, 0))
+	c.State = MarketState(r.number(hasState, math.MaxUint8, 0))
+	c.Mode = Mode(r.number(hasMode, math.MaxUint8, 0))
+	c.Prevention = Prevention(r.number(hasPrevention, math.MaxUint8, 0))
+	c.Price = Price(r.number(hasPrice, math.MaxUint16, 0))
+	c.FeeBound = uint16(r.number(hasFeeBound, math.MaxUint16, 0))
 	c.Deadline = Time(r.signed(hasDeadline))
 }
 
@@ -346,7 +341,7 @@ func (r *reader) listing() *Listing {
 	rate := r.uvarint()
 	l.Fee.Rate = uint16(rate)
 	b := r.bytes(2)
-	if b == nil || b[1] > 3 || tick > max16 || rate > max16 {
+	if b == nil || b[1] > 3 || tick > math.MaxUint16 || rate > math.MaxUint16 {
 		r.bad = true
 		return nil
 	}
@@ -358,16 +353,16 @@ func (r *reader) listing() *Listing {
 func (r *reader) event(e *Event, c *Command) {
 	e.Kind = EventKind(r.head())
 	r.bad = r.bad || e.Kind == 0 || e.Kind > lastEvent
-	e.Settlement = Settlement(r.number(hasEventSettlement, max8, 0))
-	e.Reason = Reason(r.number(hasEventReason, max8, 0))
-	e.State = MarketState(r.number(hasEventState, max8, 0))
-	e.Side = Side(r.number(hasEventSide, max8, uint64(c.Side)))
-	e.Outcome = Outcome(r.number(hasEventOutcome, max8, uint64(c.Outcome)))
-	e.Price = Price(r.number(hasEventPrice, max16, 0))
+	e.Settlement = Settlement(r.number(hasEventSettlement, math.MaxUint8, 0))
+	e.Reason = Reason(r.number(hasEventReason, math.MaxUint8, 0))
+	e.State = MarketState(r.number(hasEventState, math.MaxUint8, 0))
+	e.Side = Side(r.number(hasEventSide, math.MaxUint8, uint64(c.Side)))
+	e.Outcome = Outcome(r.number(hasEventOutcome, math.MaxUint8, uint64(c.Outcome)))
+	e.Price = Price(r.number(hasEventPrice, math.MaxUint16, 0))
 	e.Reject = Reject(r.number(hasEventReject, uint64(len(Rejects)-1), 0))
-	e.Market = MarketNo(r.number(hasEventMarket, max32, uint64(c.Market)))
-	e.Wallet = WalletNo(r.number(hasEventWallet, max32, uint64(c.Wallet)))
-	e.Owner = WalletNo(r.number(hasEventOwner, max32, uint64(c.Owner)))
+	e.Market = MarketNo(r.number(hasEventMarket, math.MaxUint32, uint64(c.Market)))
+	e.Wallet = WalletNo(r.number(hasEventWallet, math.MaxUint32, uint64(c.Wallet)))
+	e.Owner = WalletNo(r.number(hasEventOwner, math.MaxUint32, uint64(c.Owner)))
 	e.Size = Size(r.signed(hasEventSize))
 	e.Remaining = Size(r.signed(hasEventRemaining))
 	if r.mask&hasEventArgs != 0 {
@@ -376,14 +371,14 @@ func (r *reader) event(e *Event, c *Command) {
 		}
 		r.bad = r.bad || e.Args == ([3]int64{})
 	}
-	e.First = Sequence(r.number(hasEventFirst, max64, 0))
+	e.First = Sequence(r.number(hasEventFirst, math.MaxUint64, 0))
 	e.Order = c.ID
 	if r.mask&hasEventOrder != 0 {
 		copy(e.Order[:], r.bytes(32))
 		r.bad = r.bad || e.Order == c.ID
 	}
-	e.Mode = Mode(r.number(hasEventMode, max8, 0))
-	e.Prevention = Prevention(r.number(hasEventPrevention, max8, 0))
+	e.Mode = Mode(r.number(hasEventMode, math.MaxUint8, 0))
+	e.Prevention = Prevention(r.number(hasEventPrevention, math.MaxUint8, 0))
 	e.Fee = Cash(r.signed(hasEventFee))
 	r.bad = r.bad || r.mask&^uint32(eventMask) != 0
 }

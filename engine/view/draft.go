@@ -125,7 +125,7 @@ func (d *draft) finish() {
 	d.next.best = [2]engine.Price{bid, ask}
 }
 
-// prune drops copied groups and chunks without orders: an empty market costs no more than a new one.
+// prune drops copied groups and chunks without orders: an empty market costs little.
 func (d *draft) prune(l *ladder) {
 	for g := range l.groups {
 		if d.groups&(1<<g) == 0 {
