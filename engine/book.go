@@ -139,10 +139,6 @@ func (b *Book) open(index uint32, side Side) {
 	}
 }
 
-func (b *Book) reduce(index uint32, size Size) {
-	b.Level(index).Size -= size
-}
-
 // Remove removes order h, of which size remains, from its level's queue and frees its number. The
 // processor cannot predict whether an order has neighbours, so nothing branches on it: the ends of
 // a queue lead to number 0, which belongs to no order and may be written.

@@ -82,10 +82,6 @@ func foldAccount(a *Address, no WalletNo) uint64 {
 	return mix(f, uint64(le.Uint32(a[16:]))<<32|uint64(no))
 }
 
-func foldPosition(w WalletNo, m MarketNo) uint64 {
-	return mix(uint64(w)<<32|uint64(m), mixAsset)
-}
-
 func (a *account) linkLeaf() uint64 {
 	if a.owner == 0 {
 		return 0

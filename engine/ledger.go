@@ -155,7 +155,7 @@ func (l *ledger) isPosition(i uint32, w WalletNo, m MarketNo) bool {
 func (l *ledger) addPosition(w WalletNo, m MarketNo) uint32 {
 	no := l.positions.next()
 	p := l.positions.at(no)
-	p.wallet, p.market, p.fold = w, m, foldPosition(w, m)
+	p.wallet, p.market, p.fold = w, m, mix(uint64(w)<<32|uint64(m), mixAsset)
 	l.index.insert(entryOf(positionTag(w, m), no))
 	l.digest += p.tokens[0].leaf(p.foldOf(0)) + p.tokens[1].leaf(p.foldOf(1))
 	return no

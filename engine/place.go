@@ -256,7 +256,7 @@ func (x *Exchange) prevent(t *taker, h uint32, o *order, events []Event) []Event
 // makes a pair, or both sell and share the pair's 1.00.
 func (x *Exchange) fill(t *taker, o *order, size Size) (fee Cash, how Settlement) {
 	cost, how := int64(Cost(size, o.price)), Transfer
-	t.market.book.reduce(uint32(o.index), size)
+	t.market.book.Level(uint32(o.index)).Size -= size
 	if o.side == Buy {
 		x.resize(o, o.remaining-size, cost)
 		x.postToken(x.positions.at(o.position), o.outcome, int64(size), 0)

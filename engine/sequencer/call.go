@@ -36,16 +36,6 @@ type Call struct {
 	proof [engine.ProofMax]byte
 }
 
-func newCall(s *Sequencer) *Call {
-	c := &Call{
-		sequencer: s,
-		wake:      make(chan struct{}, 1),
-		timer:     time.NewTimer(time.Hour),
-	}
-	c.timer.Stop()
-	return c
-}
-
 // Wait is the second half of Submit: it waits for the answer, at most for Options.Timeout. Call
 // Wait exactly once and do not use the Call after it. Errors: ErrTimeout, ErrUnknown, and ErrClosed
 // if the Sequencer failed before it applied the Command.

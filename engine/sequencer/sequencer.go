@@ -180,7 +180,11 @@ func New(x *engine.Exchange, b *view.Board, j Journal, o Options) (*Sequencer, e
 	}
 	s.alarm = time.AfterFunc(time.Hour, s.ringAlarm)
 	s.alarm.Stop()
-	s.calls.New = func() any { return newCall(s) }
+	s.calls.New = func() any {
+		c := &Call{sequencer: s, wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+		c.timer.Stop()
+		return c
+	}
 	for range o.Frames {
 		s.free <- newBatch(o)
 	}
