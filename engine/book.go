@@ -108,7 +108,7 @@ func (b *Book) Rest(index uint32, side Side, size Size) uint32 {
 func (b *Book) restFirst(index uint32, side Side, size Size) uint32 {
 	b.page(index >> pageBits)
 	if b.queues.Freed == 0 {
-		b.queues.Fresh()
+		b.queues.Freed = b.queues.Links.Next()
 	}
 	return b.Rest(index, side, size)
 }

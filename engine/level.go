@@ -42,13 +42,5 @@ type Queues struct {
 	Freed uint32     // the first free number; next of its link leads to the others
 }
 
-// Fresh adds a number that was never used to the free ones.
-func (q *Queues) Fresh() { q.give(q.Links.Next()) }
-
-// give frees the number of an order that is in no queue.
-func (q *Queues) give(h uint32) {
-	q.Links.At(h).Next, q.Freed = q.Freed, h
-}
-
 // behind returns the order behind h at the same price, 0 if there is none.
 func (q *Queues) behind(h uint32) uint32 { return q.Links.At(h).Next }

@@ -76,7 +76,6 @@ func (b *bare) Place(book uint32, a arrival, fills *[]bareFill) (handle uint32) 
 
 // restFresh rests an order when no number is free.
 func (b *bare) restFresh(k *engine.Book, a arrival) (handle uint32) {
-	b.queues.Fresh()
 	*b.resting.At(b.resting.Next()) = bareOrder{a.Size, a.Index}
 	return k.Rest(a.Index, a.Side, a.Size)
 }
