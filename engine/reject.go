@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"strconv"
+	"strings"
 )
 
 // Reject is the reason why a Command was refused: a normal result, journaled. The numbers are part
@@ -108,18 +109,11 @@ func (r *Receipt) Text() string {
 
 // AppendText appends Text.
 func (r *Receipt) AppendText(dst []byte) []byte {
-	text := Rejects[r.Reject].Text
-	for i := 0; i < len(text); i++ {
-		if text[i] != '{' {
-			dst = append(dst, text[i])
-			continue
-		}
-		end := i + 1
-		for text[end] != '}' {
-			end++
-		}
-		dst = r.appendValue(dst, text[i+1:end])
-		i = end
+	text, value, more := strings.Cut(Rejects[r.Reject].Text, "{")
+	for dst = append(dst, text...); more; dst = append(dst, text...) {
+		name, rest, _ := strings.Cut(value, "}")
+		dst = r.appendValue(dst, name)
+		text, value, more = strings.Cut(rest, "{")
 	}
 	return dst
 }
