@@ -169,10 +169,25 @@ func (d *deals) flush(b *pebble.Batch, least int) error {
 	return nil
 }
 
-// decode reads a record, except the ID. The Sequences of its chunk count from from.
-func (t *TradeRow) decode(c varints, from engine.Sequence) bool {
-	*t = TradeRow{Makers: t.Makers}
-	t.Sequence, t.Index = from+engine.Sequence(c.uvarint()), uint32(c.uvarint())
+// eachRecord calls visit with the trades of the chunk at key, oldest first, until visit returns
+// false or an error.
+func eachRecord(key, chunk []byte, visit func(tradeRef, varints) (bool, error)) (
+	more bool, err error) {
+	no, known := numberOf(key)
+	c := varints{rest: chunk}
+	for more = true; more && err == nil && len(c.rest) > 0; {
+		at, record, ok := c.record(refOf(no).seq)
+		if !ok || !known || record.bad {
+			return false, errRow
+		}
+		more, err = visit(at, record)
+	}
+	return more, err
+}
+
+// decode reads the record c of the trade at, except the ID.
+func (t *TradeRow) decode(at tradeRef, c varints) bool {
+	*t = TradeRow{Sequence: at.seq, Index: at.index, Makers: t.Makers}
 	bits := c.byte()
 	t.Outcome, t.Side = engine.Outcome(bits&1), engine.Side(bits>>1&1)
 	c.copy(t.Taker[:])
@@ -242,16 +257,11 @@ func (d *dealReader) read(number uint64, t *TradeRow) (bool, error) {
 	}
 	want := refOf(number)
 	for c := (varints{rest: b}); len(c.rest) > 0; {
-		record, ok := c.record()
-		if !ok {
-			return false, errRow
-		}
-		peek := record
-		if d.first.seq+engine.Sequence(peek.uvarint()) != want.seq ||
-			uint32(peek.uvarint()) != want.index {
+		at, record, ok := c.record(d.first.seq)
+		if ok && at != want {
 			continue
 		}
-		if !t.decode(record, d.first.seq) {
+		if !ok || !t.decode(at, record) {
 			return false, errRow
 		}
 		return true, nil

@@ -114,11 +114,8 @@ func (w *walker) read() error {
 	last := refOf(binary.BigEndian.Uint64(key[listKeyLen-8:])).seq
 	c := varints{rest: b}
 	for w.run = w.run[:0]; len(c.rest) > 0; {
-		v := c.uvarint()
-		last += engine.Sequence(v >> entryBits)
-		number := tradeRef{last, uint32(c.uvarint())}.number()
-		if number <= w.below {
-			w.run = append(w.run, number<<entryBits|v&entryTokens)
+		if at := c.entry(&last); at>>entryBits <= w.below {
+			w.run = append(w.run, at)
 		}
 	}
 	if c.bad || len(w.run) == 0 {

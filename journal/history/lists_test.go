@@ -633,11 +633,11 @@ func FuzzDeals(f *testing.F) {
 		}
 		var row TradeRow
 		for c := (varints{rest: b}); len(c.rest) > 0; {
-			record, ok := c.record()
+			at, record, ok := c.record(77)
 			if !ok {
 				return
 			}
-			if n := len(record.rest); row.decode(record, 77) && 32*(1+len(row.Makers)) > n {
+			if n := len(record.rest); row.decode(at, record) && 32*(1+len(row.Makers)) > n {
 				t.Fatalf("%d makers in %d bytes", len(row.Makers), n)
 			}
 		}

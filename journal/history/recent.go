@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -50,12 +51,7 @@ func (r *recent) write(b *pebble.Batch, value *[]byte) (written uint64, err erro
 	if r.count < r.keep {
 		return r.written, nil
 	}
-	order := make([]listNo, 0, len(r.lists))
-	for list := range r.lists {
-		order = append(order, list)
-	}
-	slices.Sort(order)
-	for _, list := range order {
+	for _, list := range slices.Sorted(maps.Keys(r.lists)) {
 		for run := range slices.Chunk(r.lists[list], runEntries) {
 			key := listKey(list, run[0]>>entryBits)
 			*value = appendRun((*value)[:0], run)
@@ -97,22 +93,17 @@ func (r *recent) load(db *pebble.DB) error {
 	var t TradeRow
 	var some []listEntry
 	from := numberKey(spaceDeals, r.written+1)
-	err := each(db, from[:], []byte{spaceDeals + 1}, func(key, b []byte) (bool, error) {
-		no, known := numberOf(key)
-		if !known {
-			return false, errRow
-		}
-		for c := (varints{rest: b}); len(c.rest) > 0; {
-			record, ok := c.record()
-			if !ok || !t.decode(record, refOf(no).seq) {
+	err := each(db, from[:], []byte{spaceDeals + 1}, func(key, chunk []byte) (bool, error) {
+		return eachRecord(key, chunk, func(at tradeRef, record varints) (bool, error) {
+			if !t.decode(at, record) {
 				return false, errRow
 			}
 			some = t.appendEntries(some[:0])
 			for _, e := range some {
 				r.note(e)
 			}
-		}
-		return true, nil
+			return true, nil
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("read the latest trades: %w", err)

@@ -214,21 +214,15 @@ func (m *merge) anyTrade() (number uint64, ok bool, err error) {
 
 // chunk reads the numbers of the trades in the chunk at all.
 func (m *merge) chunk() error {
-	no, known := numberOf(m.all.Key())
 	b, err := m.all.ValueAndErr()
 	if err != nil {
 		return err
 	}
-	from := refOf(no).seq
-	for c := (varints{rest: b}); len(c.rest) > 0; {
-		record, ok := c.record()
-		at := tradeRef{from + engine.Sequence(record.uvarint()), uint32(record.uvarint())}
-		if !ok || !known || record.bad {
-			return errRow
-		}
+	_, err = eachRecord(m.all.Key(), b, func(at tradeRef, _ varints) (bool, error) {
 		m.rest = append(m.rest, at.number())
-	}
-	return nil
+		return true, nil
+	})
+	return err
 }
 
 // longWalker walks a list of any length from the newest trade to the oldest. It begins a new walker

@@ -60,15 +60,24 @@ func (c *varints) copy(dst []byte) {
 	c.rest = c.rest[copy(dst, c.rest):]
 }
 
-// record reads the next record of a chunk of trades.
-func (c *varints) record() (varints, bool) {
+// record reads the next record of a chunk of trades: the name of the trade, and the rest. Sequences
+// in the chunk count from from. ok is false if the chunk ends before the record.
+func (c *varints) record(from engine.Sequence) (t tradeRef, record varints, ok bool) {
 	n := c.uvarint()
 	if c.bad || n > uint64(len(c.rest)) {
-		return varints{}, false
+		return t, record, false
 	}
-	record := varints{rest: c.rest[:n]}
-	c.rest = c.rest[n:]
-	return record, true
+	record.rest, c.rest = c.rest[:n], c.rest[n:]
+	t.seq, t.index = from+engine.Sequence(record.uvarint()), uint32(record.uvarint())
+	return t, record, true
+}
+
+// entry reads the next listEntry.at of a run, whose Sequence is a distance from last, and moves
+// last there.
+func (c *varints) entry(last *engine.Sequence) uint64 {
+	v := c.uvarint()
+	*last += engine.Sequence(v >> entryBits)
+	return tradeRef{*last, uint32(c.uvarint())}.number()<<entryBits | v&entryTokens
 }
 
 // party reads who sent an order; own tells that the wallet is its own owner.

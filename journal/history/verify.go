@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -221,12 +223,35 @@ func readable(ctx context.Context, db *pebble.DB) (err error) {
 	return it.Error()
 }
 
+// rowSource gives the rows of one kind in key order to yield, until yield returns false. A row is
+// valid until yield returns.
+type rowSource func(db *pebble.DB, yield func(key, value []byte) bool) error
+
 // rowStream returns rows in key order; ok is false at the end. A row is valid until the next call.
 type rowStream func() (key, value []byte, ok bool, err error)
+
+func (s rowSource) pull(db *pebble.DB) (next rowStream, stop func()) {
+	var failed error
+	row, stop := iter.Pull2(func(yield func(key, value []byte) bool) { failed = s(db, yield) })
+	return func() ([]byte, []byte, bool, error) {
+		key, value, ok := row()
+		if ok {
+			return key, value, true, nil
+		}
+		return nil, nil, false, failed
+	}, stop
+}
+
+// comparison compares the index x with y, which was made anew.
+type comparison struct {
+	*Verdict
+	x, y *Index
+}
 
 // compare compares all rows of two indexes. The lists of x may end early; the entries after that
 // follow from its trades, which have a comparison of their own.
 func (v *Verdict) compare(x, y *Index, at *reached) {
+	c := comparison{v, x, y}
 	mine, fresh := y.fold.at, *at
 	if mine.listed = fresh.listed; mine != fresh {
 		v.addFinding(x.Path, fmt.Errorf("it says that it holds %+v, made anew it holds %+v", fresh, mine))
@@ -239,59 +264,41 @@ func (v *Verdict) compare(x, y *Index, at *reached) {
 		{spacePosition, "positions"}, {spaceHolder, "holders"}, {spaceMove, "moves"},
 		{spaceMarket, "markets"}, {spacePoint, "prices"},
 		{spaceVolume, "volumes"}} {
-		v.rows(space.name, x, y, func(db *pebble.DB) (rowStream, func() error, error) {
-			return rawRows(db, space.letter)
-		})
+		c.rows(space.name, rawRows(space.letter))
 	}
-	v.rows("trades", x, y, dealRows)
-	v.rows("lists of trades", x, y, func(db *pebble.DB) (rowStream, func() error, error) {
-		return listRows(db, at.listed)
-	})
-	v.rows("resting orders", x, y, restingRows)
-	v.marks(x, y)
+	c.rows("trades", dealRows)
+	c.rows("lists of trades", listRows(at.listed))
+	c.rows("resting orders", restingRows)
+	c.marks()
 	v.unknown(x)
 }
 
-// streams opens the rows of one kind in two indexes.
-type streams struct {
-	name string // of the kind, in Findings
-	x, y *Index
-	open func(*pebble.DB) (rowStream, func() error, error)
-}
-
-// both hands both streams to compare. An error becomes a Finding.
-func (v *Verdict) both(s streams, compare func(a, b rowStream) error) {
-	a, closeA, err := s.open(s.x.db)
-	if err != nil {
-		v.addFinding(s.x.Path, fmt.Errorf("%s: %w", s.name, err))
-		return
-	}
-	b, closeB, err := s.open(s.y.db)
-	if err != nil {
-		v.addFinding(s.y.Path, errors.Join(fmt.Errorf("%s: %w", s.name, err), closeA()))
-		return
-	}
-	if err = errors.Join(compare(a, b), closeA(), closeB()); err != nil {
-		v.addFinding(s.x.Path, fmt.Errorf("%s: %w", s.name, err))
+// both hands the rows of a source in both indexes to compare. An error becomes a Finding.
+func (c *comparison) both(name string, of rowSource, compare func(a, b rowStream) error) {
+	a, stopA := of.pull(c.x.db)
+	defer stopA()
+	b, stopB := of.pull(c.y.db)
+	defer stopB()
+	if err := compare(a, b); err != nil {
+		c.addFinding(c.x.Path, fmt.Errorf("%s: %w", name, err))
 	}
 }
 
-// rows compares two streams. A Finding says how many rows differ, and which is the first one.
-func (v *Verdict) rows(name string, x, y *Index,
-	open func(*pebble.DB) (rowStream, func() error, error)) {
+// rows compares the rows of a source. A Finding says how many differ, and which is the first one.
+func (c *comparison) rows(name string, of rowSource) {
 	differ, first := uint64(0), ""
-	v.both(streams{name, x, y, open}, func(a, b rowStream) (err error) {
-		differ, first, err = v.merge(a, b)
+	c.both(name, of, func(a, b rowStream) (err error) {
+		differ, first, err = c.merge(a, b)
 		return err
 	})
 	if differ > 0 {
-		v.addFinding(x.Path, fmt.Errorf("%s: %d rows are not what the journal makes, the first one: %s",
+		c.addFinding(c.x.Path, fmt.Errorf("%s: %d rows are not what the journal makes, the first one: %s",
 			name, differ, first))
 	}
 }
 
 // merge walks two streams side by side, and returns how many rows differ and the first of them.
-func (v *Verdict) merge(a, b rowStream) (differ uint64, first string, err error) {
+func (c *comparison) merge(a, b rowStream) (differ uint64, first string, err error) {
 	wrong := func(format string, key []byte) {
 		if differ++; differ == 1 {
 			first = fmt.Sprintf(format, key)
@@ -317,7 +324,7 @@ func (v *Verdict) merge(a, b rowStream) (differ uint64, first string, err error)
 		case !bytes.Equal(valueA, valueB):
 			wrong("%x says something else", keyA)
 		default:
-			v.Rows++
+			c.Rows++
 		}
 		if order <= 0 {
 			keyA, valueA, okA, err = a()
@@ -329,134 +336,84 @@ func (v *Verdict) merge(a, b rowStream) (differ uint64, first string, err error)
 	return differ, first, err
 }
 
-func rawRows(db *pebble.DB, space byte) (rowStream, func() error, error) {
-	it, err := iterate(db, space)
-	if err != nil {
-		return nil, nil, err
+// rawRows gives the keys of one key space as they are.
+func rawRows(space byte) rowSource {
+	return func(db *pebble.DB, yield func(key, value []byte) bool) error {
+		return each(db, []byte{space}, []byte{space + 1}, func(key, value []byte) (bool, error) {
+			return yield(key, value), nil
+		})
 	}
-	next := it.First
-	return func() ([]byte, []byte, bool, error) {
-		ok := next()
-		if next = it.Next; !ok {
-			return nil, nil, false, it.Error()
-		}
-		value, err := it.ValueAndErr()
-		return it.Key(), value, true, err
-	}, it.Close, nil
 }
 
-// dealRows returns trades, however they lie in chunks: the number, and the rest of the record.
-func dealRows(db *pebble.DB) (rowStream, func() error, error) {
-	raw, end, err := rawRows(db, spaceDeals)
-	if err != nil {
-		return nil, nil, err
-	}
-	var chunk, key []byte
-	var from engine.Sequence
-	c := varints{}
-	return func() ([]byte, []byte, bool, error) {
-		if len(c.rest) == 0 {
-			at, value, ok, err := raw()
-			if !ok || err != nil {
-				return nil, nil, false, err
-			}
-			no, known := numberOf(at)
-			if !known || len(value) == 0 {
-				return nil, nil, false, errRow
-			}
-			chunk, from = append(chunk[:0], value...), refOf(no).seq
-			c = varints{rest: chunk}
+// dealRows gives trades, however they lie in chunks: the number, and the rest of the record.
+func dealRows(db *pebble.DB, yield func(key, value []byte) bool) error {
+	var key []byte
+	return each(db, []byte{spaceDeals}, []byte{spaceDeals + 1}, func(at, chunk []byte) (bool, error) {
+		if len(chunk) == 0 {
+			return false, errRow
 		}
-		record, ok := c.record()
-		t := tradeRef{from + engine.Sequence(record.uvarint()), uint32(record.uvarint())}
-		if !ok || record.bad {
-			return nil, nil, false, errRow
-		}
-		key = binary.BigEndian.AppendUint64(key[:0], t.number())
-		return key, record.rest, true, nil
-	}, end, nil
+		return eachRecord(at, chunk, func(t tradeRef, record varints) (bool, error) {
+			key = binary.BigEndian.AppendUint64(key[:0], t.number())
+			return yield(key, record.rest), nil
+		})
+	})
 }
 
-// listRows returns the entries of all lists up to the trade number last: list and number, and the
+// listRows gives the entries of all lists up to the trade number last: list and number, and the
 // bits of the tokens.
-func listRows(db *pebble.DB, last uint64) (rowStream, func() error, error) {
-	raw, end, err := rawRows(db, spaceLists)
-	if err != nil {
-		return nil, nil, err
+func listRows(last uint64) rowSource {
+	return func(db *pebble.DB, yield func(key, value []byte) bool) error {
+		var row []byte
+		return each(db, []byte{spaceLists}, []byte{spaceLists + 1}, func(at, run []byte) (bool, error) {
+			if len(at) != listKeyLen || len(run) == 0 {
+				return false, errRow
+			}
+			seq := refOf(binary.BigEndian.Uint64(at[9:])).seq
+			for c := (varints{rest: run}); len(c.rest) > 0; {
+				entry := c.entry(&seq)
+				if c.bad {
+					return false, errRow
+				}
+				number := entry >> entryBits
+				row = binary.BigEndian.AppendUint64(append(row[:0], at[1:9]...), number)
+				row = append(row, byte(entry&entryTokens))
+				if number <= last && !yield(row[:16], row[16:]) {
+					return false, nil
+				}
+			}
+			return true, nil
+		})
 	}
-	var run, key, value []byte
-	var list [8]byte
-	var seq engine.Sequence
-	c := varints{}
-	return func() ([]byte, []byte, bool, error) {
-		for {
-			if len(c.rest) == 0 {
-				at, some, ok, err := raw()
-				if !ok || err != nil {
-					return nil, nil, false, err
-				}
-				if len(at) != listKeyLen || len(some) == 0 {
-					return nil, nil, false, errRow
-				}
-				copy(list[:], at[1:])
-				run, seq = append(run[:0], some...), refOf(binary.BigEndian.Uint64(at[9:])).seq
-				c = varints{rest: run}
-			}
-			v := c.uvarint()
-			seq += engine.Sequence(v >> entryBits)
-			number := tradeRef{seq, uint32(c.uvarint())}.number()
-			if c.bad {
-				return nil, nil, false, errRow
-			}
-			if number > last {
-				continue
-			}
-			key = binary.BigEndian.AppendUint64(append(key[:0], list[:]...), number)
-			value = append(value[:0], byte(v&entryTokens))
-			return key, value, true, nil
-		}
-	}, end, nil
 }
 
-// restingRows returns resting orders: owner and Sequence, and the rest.
-func restingRows(db *pebble.DB) (rowStream, func() error, error) {
+// restingRows gives resting orders: owner and Sequence, and the rest.
+func restingRows(db *pebble.DB, yield func(key, value []byte) bool) error {
 	r := newResting()
 	if err := r.load(db); err != nil {
-		return nil, nil, err
+		return err
 	}
-	owners := make([]engine.WalletNo, 0, len(r.owners))
-	for owner := range r.owners {
-		owners = append(owners, owner)
-	}
-	slices.Sort(owners)
 	var key, value []byte
-	at := 0
-	return func() ([]byte, []byte, bool, error) {
-		for len(owners) > 0 {
-			q := r.owners[owners[0]]
-			if at == len(q.orders) {
-				owners, at = owners[1:], 0
+	for _, owner := range slices.Sorted(maps.Keys(r.owners)) {
+		for _, o := range r.owners[owner].orders {
+			if o.market == 0 {
 				continue
 			}
-			o := &q.orders[at]
-			if at++; o.market == 0 {
-				continue
-			}
-			key = binary.BigEndian.AppendUint32(key[:0], uint32(owners[0]))
+			key = binary.BigEndian.AppendUint32(key[:0], uint32(owner))
 			key = binary.BigEndian.AppendUint64(key, uint64(o.seq))
-			value = appendAddition(value[:0], owners[0], o)
-			return key, value, true, nil
+			value = appendAddition(value[:0], owner, &o)
+			if !yield(key, value) {
+				return nil
+			}
 		}
-		return nil, nil, false, nil
-	}, func() error { return nil }, nil
+	}
+	return nil
 }
 
 // marks compares the marks of time. The fresh index y has a mark for every time, x has some of
 // them, at least markEvery apart.
-func (v *Verdict) marks(x, y *Index) {
+func (c *comparison) marks() {
 	differ, marked := 0, engine.Time(0)
-	open := func(db *pebble.DB) (rowStream, func() error, error) { return rawRows(db, spaceMarks) }
-	v.both(streams{"marks of time", x, y, open}, func(a, b rowStream) error {
+	c.both("marks of time", rawRows(spaceMarks), func(a, b rowStream) error {
 		key, value, ok, err := a()
 		for err == nil {
 			var time, first []byte
@@ -474,7 +431,7 @@ func (v *Verdict) marks(x, y *Index) {
 				if !bytes.Equal(value, first) {
 					differ++
 				}
-				v.Rows++
+				c.Rows++
 				marked = now
 				key, value, ok, err = a()
 			case now >= marked+markEvery:
@@ -487,7 +444,7 @@ func (v *Verdict) marks(x, y *Index) {
 		return err
 	})
 	if differ > 0 {
-		v.addFinding(x.Path, fmt.Errorf("marks of time: %d are not what the journal makes", differ))
+		c.addFinding(c.x.Path, fmt.Errorf("marks of time: %d are not what the journal makes", differ))
 	}
 }
 
