@@ -6,7 +6,6 @@ import (
 
 	"clobd/engine"
 	"clobd/journal"
-	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -32,16 +31,15 @@ type builders struct {
 	// of finds the code in the evidence of an order; nil if no order has one.
 	of    func(proof []byte) BuilderCode
 	known map[BuilderCode]BuilderNo
-	fresh []BuilderCode // first seen in this batch
 	last  BuilderNo
 }
 
 // keepCodes bounds the codes that are kept in memory between batches.
 const keepCodes = 4096
 
-// number returns the number of the code in the evidence of an order, and gives a code that is new
-// the next one.
-func (d *builders) number(proof []byte) (BuilderNo, error) {
+// number returns the number of the code in the evidence of an order. A new code gets the next
+// number, which number writes into the batch.
+func (d *builders) number(batch *pebble.Batch, proof []byte) (BuilderNo, error) {
 	if d.of == nil {
 		return 0, nil
 	}
@@ -59,42 +57,28 @@ func (d *builders) number(proof []byte) (BuilderNo, error) {
 	if no == 0 {
 		d.last++
 		no = d.last
-		d.fresh = append(d.fresh, code)
+		key := builderKey(&code)
+		if err := batch.Set(key[:], binary.AppendUvarint(nil, uint64(no)), nil); err != nil {
+			return 0, fmt.Errorf("write builder %x: %w", code, err)
+		}
 	}
 	d.known[code] = no
 	return no, nil
 }
 
-func (d *builders) write(b *pebble.Batch) error {
-	for i := range d.fresh {
-		key := builderKey(&d.fresh[i])
-		value := binary.AppendUvarint(nil, uint64(d.known[d.fresh[i]]))
-		if err := b.Set(key[:], value, nil); err != nil {
-			return fmt.Errorf("write builder %x: %w", d.fresh[i], err)
-		}
-	}
-	return nil
-}
-
-// sweep prepares for the next batch, after this one is in the database.
-func (d *builders) sweep() {
-	d.fresh = d.fresh[:0]
-	if len(d.known) > keepCodes {
-		clear(d.known)
-	}
-}
-
 // builderNumber reads the number of a code; 0 if it has none.
 func builderNumber(db *pebble.DB, code *BuilderCode) (BuilderNo, error) {
 	key := builderKey(code)
-	b, found, err := disk.Get(db, key[:], nil)
-	if err != nil || !found {
-		return 0, err
-	}
-	c := varints{rest: b}
-	no := BuilderNo(c.uvarint())
-	if c.end() != nil || no == 0 || no >= builderLists {
-		return 0, fmt.Errorf("read builder %x: %w", *code, errRow)
+	var no BuilderNo
+	_, err := read(db, key[:], func(b []byte) error {
+		c := varints{rest: b}
+		if no = BuilderNo(c.uvarint()); no == 0 || no >= builderLists {
+			return errRow
+		}
+		return c.end()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read builder %x: %w", *code, err)
 	}
 	return no, nil
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"clobd/engine"
-	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -116,10 +115,10 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 			return err
 		}
 	}
-	if err := d.ledger.command(c, now, events); err != nil {
+	if err := d.ledger.command(d.batch, c, now, events); err != nil {
 		return err
 	}
-	if err := d.markets.command(c, now, events); err != nil {
+	if err := d.markets.command(d.batch, c, now, events); err != nil {
 		return err
 	}
 	s := stamp{seq, now}
@@ -162,7 +161,7 @@ func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
 		return nil
 	}
 	if e := &events[0]; e.Kind != engine.Rejected || engine.Rejects[e.Reject].Final {
-		d.deals.builder, err = d.builders.number(c.Proof)
+		d.deals.builder, err = d.builders.number(d.batch, c.Proof)
 	}
 	return err
 }
@@ -240,17 +239,19 @@ func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
 		return r, nil
 	}
 	key := rulesKey(market)
-	b, found, err := disk.Get(d.db, key[:], d.value)
+	var r rules
+	found, err := read(d.db, key[:], func(b []byte) error {
+		c := varints{rest: b}
+		if r = (rules{engine.Price(c.uvarint()), uint16(c.uvarint())}); r.tick == 0 {
+			return errRow
+		}
+		return c.end()
+	})
 	if err != nil {
 		return rules{}, fmt.Errorf("read the rules of market %d: %w", market, err)
 	}
-	if d.value = b; !found {
+	if !found {
 		return rules{}, fmt.Errorf("%w: market %d is unknown to the index", errContradiction, market)
-	}
-	c := varints{rest: b}
-	r := rules{engine.Price(c.uvarint()), uint16(c.uvarint())}
-	if c.end() != nil || r.tick == 0 {
-		return rules{}, fmt.Errorf("read the rules of market %d: %w", market, errRow)
 	}
 	d.rules[market] = r
 	return r, nil
@@ -349,28 +350,20 @@ func (d *fold) rowOf(id *engine.OrderID) (*row, error) {
 	}
 	d.gauges.reads.Inc()
 	o := d.emptyRow()
-	var err error
-	if d.value, err = readRow(d.db, id, o, d.value); err != nil {
+	if err := mustLoad(d.db, id, o); err != nil {
 		return nil, err
 	}
 	d.rows[*id] = o
 	return o, nil
 }
 
-// readRow reads the row of an order that must be there, by way of buf.
-func readRow(db *pebble.DB, id *engine.OrderID, o *row, buf []byte) ([]byte, error) {
-	key := orderKey(id)
-	b, found, err := disk.Get(db, key[:], buf)
+// mustLoad reads the row of an order that must be there.
+func mustLoad(db *pebble.DB, id *engine.OrderID, o *row) error {
+	found, err := o.load(db, id)
 	if err == nil && !found {
-		return b, fmt.Errorf("%w: order %x is unknown to the index", errContradiction, *id)
+		err = fmt.Errorf("%w: order %x is unknown to the index", errContradiction, *id)
 	}
-	if err == nil {
-		err = o.decode(id, b)
-	}
-	if err != nil {
-		return b, fmt.Errorf("read order %x: %w", *id, err)
-	}
-	return b, nil
+	return err
 }
 
 func (d *fold) markDirty(o *row) {
@@ -437,9 +430,6 @@ func (d *fold) write() error {
 	if d.at.listed, err = d.recent.write(d.batch, &d.value); err != nil {
 		return err
 	}
-	if err := d.builders.write(d.batch); err != nil {
-		return err
-	}
 	d.at.builders = d.builders.last
 	if err := errors.Join(d.ledger.write(d.batch), d.markets.write(d.batch)); err != nil {
 		return err
@@ -463,7 +453,9 @@ func (d *fold) sweep() {
 		}
 	}
 	d.dirty, d.placed = d.dirty[:0], d.placed[:0]
-	d.builders.sweep()
+	if len(d.builders.known) > keepCodes {
+		clear(d.builders.known)
+	}
 	d.ledger.sweep()
 	d.markets.sweep()
 	if len(d.rows) > d.keep {

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"errors"
 	"fmt"
 
 	"clobd/engine"
@@ -47,7 +46,7 @@ func (h *History) Past(id engine.OrderID) (
 	}
 	defer h.gate.Leave()
 	var o row
-	known, err = h.load(&id, &o)
+	known, err = o.load(h.db, &id)
 	if known {
 		r = o.receipt()
 	}
@@ -64,7 +63,7 @@ func (h *History) Order(id engine.OrderID) (OrderRow, bool, error) {
 	}
 	defer h.gate.Leave()
 	var o row
-	known, err := h.load(&id, &o)
+	known, err := o.load(h.db, &id)
 	if err != nil || !known {
 		return OrderRow{}, false, err
 	}
@@ -74,23 +73,14 @@ func (h *History) Order(id engine.OrderID) (OrderRow, bool, error) {
 	return o.OrderRow, true, nil
 }
 
-// load reads the row of id into o; false if there is none.
-func (h *History) load(id *engine.OrderID, o *row) (bool, error) {
+// load reads the row of an order; false if there is none.
+func (r *row) load(db *pebble.DB, id *engine.OrderID) (bool, error) {
 	key := orderKey(id)
-	v, closer, err := h.db.Get(key[:])
-	if errors.Is(err, pebble.ErrNotFound) {
-		return false, nil
-	}
-	if err == nil {
-		err = o.decode(id, v)
-		if e := closer.Close(); err == nil {
-			err = e
-		}
-	}
+	found, err := read(db, key[:], func(b []byte) error { return r.decode(id, b) })
 	if err != nil {
 		return false, fmt.Errorf("read order %x: %w", *id, err)
 	}
-	return true, nil
+	return found, nil
 }
 
 // trades fills in the ids of the trades that o took part in. A row and the chunks that it counts
@@ -107,13 +97,17 @@ func (h *History) trades(o *row) error {
 	var refs []tradeRef
 	for i := range o.chunks {
 		key := chunkKey(&o.ID, i)
-		b, found, err := disk.Get(h.db, key[:], nil)
+		good := false
+		_, err := read(h.db, key[:], func(b []byte) error {
+			c := varints{rest: b}
+			refs = c.trades(refs[:0])
+			good = !c.bad && len(refs) == chunkTrades
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		c := varints{rest: b}
-		refs = c.trades(refs[:0])
-		if !found || c.bad || len(refs) != chunkTrades {
+		if !good {
 			return fmt.Errorf("chunk %d: %w", i, errRow)
 		}
 		for _, t := range refs {

@@ -24,25 +24,25 @@ const holderMoves = 1 << 12
 // deleting it, so that both vanish in the next flush.
 func (l *ledger) list(p *position, batch *pebble.Batch) error {
 	for o := range p.tokens {
-		size, outcome := p.tokens[o].Size, engine.Outcome(o)
-		if size == p.listed[o] {
+		r, was := &p.tokens[o], p.listed[o]
+		if r.Size == was {
 			continue
 		}
-		l.shifts = append(l.shifts, shift{token{p.market, outcome}, p.wallet, size, p.listed[o]})
-		if p.listed[o] != 0 {
-			key := holderKey(p.market, outcome, Holder{p.wallet, p.listed[o]})
+		l.shifts = append(l.shifts, shift{token{r.Market, r.Outcome}, r.Wallet, r.Size, was})
+		if was != 0 {
+			key := holderKey(r.Market, r.Outcome, Holder{r.Wallet, was})
 			if err := batch.SingleDelete(key[:], nil); err != nil {
 				return err
 			}
 			l.moves++
 		}
-		if size != 0 {
-			key := holderKey(p.market, outcome, Holder{p.wallet, size})
+		if r.Size != 0 {
+			key := holderKey(r.Market, r.Outcome, Holder{r.Wallet, r.Size})
 			if err := batch.Set(key[:], nil, nil); err != nil {
 				return err
 			}
 		}
-		p.listed[o] = size
+		p.listed[o] = r.Size
 	}
 	return nil
 }

@@ -169,6 +169,18 @@ func holderOf(key []byte) (x Holder, good bool) {
 	return x, true
 }
 
+// read lets decode read the value of a key; false if there is none. decode keeps nothing of it.
+func read(db *pebble.DB, key []byte, decode func([]byte) error) (bool, error) {
+	b, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, errors.Join(decode(b), closer.Close())
+}
+
 // iterate opens an iterator over one key space. The caller closes it.
 func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {
 	return db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})

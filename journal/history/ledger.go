@@ -8,7 +8,6 @@ import (
 
 	"clobd/engine"
 	"clobd/journal"
-	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -25,10 +24,9 @@ type ledger struct {
 
 	dirtyPurses    []*purse
 	dirtyPositions []*position
-	links          [][pairKeyLen]byte // made in this batch
-	moves          int                // of holders, since the last flush
-	shifts         []shift            // of holders, in this batch
-	value          []byte             // scratch
+	moves          int     // of holders, since the last flush
+	shifts         []shift // of holders, in this batch
+	value          []byte  // scratch
 }
 
 // purse is the collateral of a wallet; the part held backs its orders.
@@ -48,17 +46,13 @@ func (p *purse) decode(b []byte) error {
 	return c.end()
 }
 
-// readPurse reads a wallet's collateral, zeros if it never had any, by way of buf.
-func readPurse(db *pebble.DB, w engine.WalletNo, buf []byte) (*purse, []byte, error) {
+// readPurse reads a wallet's collateral, zeros if it never had any.
+func readPurse(db *pebble.DB, w engine.WalletNo) (*purse, error) {
 	p, key := &purse{wallet: w}, purseKey(w)
-	b, found, err := disk.Get(db, key[:], buf)
-	if err == nil && found {
-		err = p.decode(b)
+	if _, err := read(db, key[:], p.decode); err != nil {
+		return nil, fmt.Errorf("read collateral of wallet %d: %w", w, err)
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read collateral of wallet %d: %w", w, err)
-	}
-	return p, b, nil
+	return p, nil
 }
 
 func newLedger(db *pebble.DB, gauges *gauges, m *markets) *ledger {
@@ -66,7 +60,9 @@ func newLedger(db *pebble.DB, gauges *gauges, m *markets) *ledger {
 		positions: make(map[uint64]*position)}
 }
 
-func (l *ledger) command(c *engine.Command, now engine.Time, events []engine.Event) error {
+// command folds what one Command did to wallets. Links go into the batch at once.
+func (l *ledger) command(batch *pebble.Batch, c *engine.Command, now engine.Time,
+	events []engine.Event) error {
 	for i := range events {
 		e := &events[i]
 		var err error
@@ -84,7 +80,10 @@ func (l *ledger) command(c *engine.Command, now engine.Time, events []engine.Eve
 		case engine.Redeemed:
 			err = l.redeem(e, now)
 		case engine.Linked:
-			l.links = append(l.links, linkKey(e.Owner, e.Wallet))
+			key := linkKey(e.Owner, e.Wallet)
+			if err = batch.Set(key[:], nil, nil); err != nil {
+				err = fmt.Errorf("write link %x: %w", key, err)
+			}
 		}
 		if err != nil {
 			return err
@@ -232,7 +231,7 @@ func (l *ledger) cash(w engine.WalletNo, total, held engine.Cash) error {
 	if p == nil {
 		l.gauges.reads.Inc()
 		var err error
-		if p, l.value, err = readPurse(l.db, w, l.value); err != nil {
+		if p, err = readPurse(l.db, w); err != nil {
 			return err
 		}
 		l.purses[w] = p
@@ -256,7 +255,7 @@ func (l *ledger) position(w engine.WalletNo, m engine.MarketNo) (*position, erro
 	if p == nil {
 		l.gauges.reads.Inc()
 		var err error
-		if p, l.value, err = readPosition(l.db, w, m, l.value); err != nil {
+		if p, err = readPosition(l.db, w, m); err != nil {
 			return nil, err
 		}
 		l.positions[at] = p
@@ -277,7 +276,8 @@ func (l *ledger) short(r *PositionRow) error {
 func (l *ledger) write(batch *pebble.Batch) error {
 	if len(l.dirtyPositions) >= sortRows {
 		slices.SortFunc(l.dirtyPositions, func(a, b *position) int {
-			return cmp.Or(cmp.Compare(a.wallet, b.wallet), cmp.Compare(a.market, b.market))
+			x, y := &a.tokens[0], &b.tokens[0]
+			return cmp.Or(cmp.Compare(x.Wallet, y.Wallet), cmp.Compare(x.Market, y.Market))
 		})
 	}
 	for _, p := range l.dirtyPurses {
@@ -288,16 +288,12 @@ func (l *ledger) write(batch *pebble.Batch) error {
 		}
 	}
 	for _, p := range l.dirtyPositions {
-		key := positionKey(p.wallet, p.market)
+		of := &p.tokens[0]
+		key := positionKey(of.Wallet, of.Market)
 		l.value = p.append(l.value[:0])
 		err := batch.Set(key[:], l.value, nil)
 		if err = errors.Join(err, l.list(p, batch)); err != nil {
-			return fmt.Errorf("write position of wallet %d in market %d: %w", p.wallet, p.market, err)
-		}
-	}
-	for i := range l.links {
-		if err := batch.Set(l.links[i][:], nil, nil); err != nil {
-			return fmt.Errorf("write link %x: %w", l.links[i], err)
+			return fmt.Errorf("write position of wallet %d in market %d: %w", of.Wallet, of.Market, err)
 		}
 	}
 	return nil
@@ -312,7 +308,7 @@ func (l *ledger) sweep() {
 		p.dirty, l.dirtyPositions[i] = false, nil
 	}
 	l.dirtyPurses, l.dirtyPositions = l.dirtyPurses[:0], l.dirtyPositions[:0]
-	l.links, l.shifts = l.links[:0], l.shifts[:0]
+	l.shifts = l.shifts[:0]
 	if len(l.purses) > keepRows {
 		clear(l.purses)
 	}
@@ -328,7 +324,7 @@ func (h *History) Balance(wallet engine.WalletNo) (total, reserved engine.Cash, 
 		return 0, 0, journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	p, _, err := readPurse(h.db, wallet, nil)
+	p, err := readPurse(h.db, wallet)
 	if err != nil {
 		return 0, 0, err
 	}

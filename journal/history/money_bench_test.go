@@ -51,7 +51,7 @@ func BenchmarkHolders(b *testing.B) {
 				w.give(b, wallet+1, m+1, 1_000_000*engine.Unit)
 				continue
 			}
-			p := position{wallet: wallet + 1, market: m + 1}
+			p := newPosition(wallet+1, m+1)
 			p.tokens[0].Size = 1 + engine.Size(r.Int64N(1000*engine.Unit))
 			if err := x.fold.ledger.list(&p, x.fold.batch); err != nil {
 				b.Fatal(err)

@@ -79,7 +79,7 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 		if parts > maxParts {
 			return rows, uint64(some[i].seq), nil
 		}
-		known, err := h.load(&some[i].id, &o)
+		known, err := o.load(h.db, &some[i].id)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -98,7 +98,7 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 // oneOrder lists the one order that f names.
 func (h *History) oneOrder(owner engine.WalletNo, f *Filter, p Page) ([]OrderRow, error) {
 	var o row
-	known, err := h.load(&f.ID, &o)
+	known, err := o.load(h.db, &f.ID)
 	if err != nil || !known || o.Owner != owner || !f.order(&o.OrderRow) ||
 		uint64(o.Sequence) < p.From {
 		return nil, err

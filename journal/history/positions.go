@@ -7,7 +7,6 @@ import (
 
 	"clobd/engine"
 	"clobd/journal"
-	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -99,9 +98,12 @@ func (r *PositionRow) give(size engine.Size, price, fee engine.Cash, now engine.
 type position struct {
 	tokens [2]PositionRow
 	listed [2]engine.Size // sizes in the list of holders
-	wallet engine.WalletNo
-	market engine.MarketNo
 	dirty  bool
+}
+
+func newPosition(w engine.WalletNo, m engine.MarketNo) position {
+	return position{tokens: [2]PositionRow{
+		{Wallet: w, Market: m}, {Wallet: w, Market: m, Outcome: 1}}}
 }
 
 // The first byte of a stored position tells which outcomes follow, in order.
@@ -131,9 +133,8 @@ func (p *position) append(b []byte) []byte {
 	return b
 }
 
-func (p *position) decode(wallet engine.WalletNo, market engine.MarketNo, b []byte) error {
-	*p = position{wallet: wallet, market: market}
-	p.name()
+// decode reads the stored form into a new position.
+func (p *position) decode(b []byte) error {
 	if len(b) == 0 || b[0]&^hasBoth != 0 {
 		return errRow
 	}
@@ -156,13 +157,6 @@ func (p *position) decode(wallet engine.WalletNo, market engine.MarketNo, b []by
 	return c.end()
 }
 
-func (p *position) name() {
-	for o := range p.tokens {
-		r := &p.tokens[o]
-		r.Wallet, r.Market, r.Outcome = p.wallet, p.market, engine.Outcome(o)
-	}
-}
-
 // EachPosition calls visit for each market in which a wallet has or had tokens, by market number,
 // with both tokens: zeros for one that it never had. The rows are valid until visit returns. The
 // error is journal.ErrClosed, or names a row that cannot be read.
@@ -172,12 +166,12 @@ func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]Posit
 	}
 	defer h.gate.Leave()
 	from, to := positionKey(wallet, 0), positionKey(wallet, 1<<32-1)
-	var p position
 	err := each(h.db, from[:], append(to[:], 0), func(key, value []byte) (bool, error) {
 		if len(key) != pairKeyLen {
 			return false, errRow
 		}
-		err := p.decode(wallet, engine.MarketNo(binary.BigEndian.Uint32(key[5:])), value)
+		p := newPosition(wallet, engine.MarketNo(binary.BigEndian.Uint32(key[5:])))
+		err := p.decode(value)
 		if err == nil {
 			visit(&p.tokens)
 		}
@@ -197,26 +191,20 @@ func (h *History) Position(wallet engine.WalletNo, market engine.MarketNo) (
 		return rows, journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	p, _, err := readPosition(h.db, wallet, market, nil)
+	p, err := readPosition(h.db, wallet, market)
 	if err != nil {
 		return rows, err
 	}
 	return p.tokens, nil
 }
 
-// readPosition reads a position, zeros if there is none, by way of buf.
-func readPosition(db *pebble.DB, w engine.WalletNo, m engine.MarketNo, buf []byte) (
-	*position, []byte, error) {
-	p, key := &position{wallet: w, market: m}, positionKey(w, m)
-	p.name()
-	b, found, err := disk.Get(db, key[:], buf)
-	if err == nil && found {
-		err = p.decode(w, m, b)
+// readPosition reads a position, zeros if there is none.
+func readPosition(db *pebble.DB, w engine.WalletNo, m engine.MarketNo) (*position, error) {
+	p, key := newPosition(w, m), positionKey(w, m)
+	if _, err := read(db, key[:], p.decode); err != nil {
+		return nil, fmt.Errorf("read position of wallet %d in market %d: %w", w, m, err)
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read position of wallet %d in market %d: %w", w, m, err)
-	}
-	return p, b, nil
+	return &p, nil
 }
 
 // Tokens returns how many of one token a wallet has, and how many of them back orders. The error is

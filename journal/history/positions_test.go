@@ -298,7 +298,7 @@ func TestPositionsRefuseToGuess(t *testing.T) {
 				}
 				e.Kind, e.Side, e.Market = kind, side, no
 				c := engine.Command{Wallet: 2, Market: 1, Side: side.Other()}
-				err := s.x.fold.ledger.command(&c, 1, []engine.Event{e})
+				err := s.x.fold.ledger.command(s.x.fold.batch, &c, 1, []engine.Event{e})
 				if !errors.Is(err, errContradiction) {
 					t.Errorf("%d %d %d: %v", kind, side, no, err)
 				}
@@ -361,11 +361,11 @@ func FuzzPosition(f *testing.F) {
 	f.Add(full.append(nil))
 	f.Add([]byte{3})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var p, q position
-		if p.decode(1, 2, b) != nil {
+		p, q := newPosition(1, 2), newPosition(1, 2)
+		if p.decode(b) != nil {
 			return
 		}
-		if err := q.decode(1, 2, p.append(nil)); err != nil {
+		if err := q.decode(p.append(nil)); err != nil {
 			t.Fatal(err)
 		}
 		for o := range p.tokens {

@@ -11,7 +11,6 @@ import (
 
 	"clobd/engine"
 	"clobd/journal"
-	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -53,7 +52,6 @@ type markets struct {
 	changed []*market
 	dirty   []*market
 	points  []point
-	past    []pastHour
 	ready   bool   // the live prices have all resting orders
 	value   []byte // scratch
 }
@@ -106,7 +104,8 @@ func newMarkets(db *pebble.DB, gauges *gauges) *markets {
 }
 
 // command folds what one Command did to books and trades.
-func (k *markets) command(c *engine.Command, now engine.Time, events []engine.Event) error {
+func (k *markets) command(batch *pebble.Batch, c *engine.Command, now engine.Time,
+	events []engine.Event) error {
 	trades, last := uint64(0), engine.Price(0) // numbered by execution price, as in the Receipt
 	for i := range events {
 		e := &events[i]
@@ -130,7 +129,9 @@ func (k *markets) command(c *engine.Command, now engine.Time, events []engine.Ev
 		case engine.Resolved:
 			m.settled, m.payout = true, e.Price
 		case engine.Filled:
-			k.turn(m, now)
+			if err := k.turn(batch, m, now); err != nil {
+				return err
+			}
 			if price := m.fill(c, e); trades == 0 || price != last {
 				trades, last = trades+1, price
 				m.trades++
@@ -194,13 +195,12 @@ func (k *markets) load(r *resting) error {
 	}
 	slices.SortFunc(all, func(a, b *restingOrder) int { return bytes.Compare(a.id[:], b.id[:]) })
 	var o row
-	var value []byte
 	for _, at := range all {
 		m, err := k.market(at.market)
 		if err != nil {
 			return err
 		}
-		if value, err = readRow(k.db, &at.id, &o, value); err != nil {
+		if err := mustLoad(k.db, &at.id, &o); err != nil {
 			return err
 		}
 		m.live.add(o.Side, o.Outcome, o.Price)
@@ -214,26 +214,22 @@ func (k *markets) market(no engine.MarketNo) (*market, error) {
 		return m, nil
 	}
 	k.gauges.reads.Inc()
-	m, b, err := readMarket(k.db, no, k.value)
+	m, err := readMarket(k.db, no)
 	if err == nil {
 		m.known, err = k.newest(no)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read market %d: %w", no, err)
 	}
-	k.value = b
 	k.all[no] = m
 	return m, nil
 }
 
-// readMarket reads the row of a market, zeros if it has none, by way of buf.
-func readMarket(db *pebble.DB, no engine.MarketNo, buf []byte) (*market, []byte, error) {
+// readMarket reads the row of a market, zeros if it has none.
+func readMarket(db *pebble.DB, no engine.MarketNo) (*market, error) {
 	m, key := &market{no: no}, marketKey(no)
-	b, found, err := disk.Get(db, key[:], buf)
-	if err == nil && found {
-		err = m.decode(b)
-	}
-	return m, b, err
+	_, err := read(db, key[:], m.decode)
+	return m, err
 }
 
 // newest is twice the last stored price of a market, plus 1; 0 if there is none.
@@ -267,7 +263,7 @@ func (k *markets) write(batch *pebble.Batch) error {
 			return fmt.Errorf("write price of market %d: %w", p.market, err)
 		}
 	}
-	return k.writePast(batch)
+	return nil
 }
 
 func (k *markets) sweep() {
@@ -277,7 +273,7 @@ func (k *markets) sweep() {
 	for i := range k.points {
 		k.all[k.points[i].market].point = 0
 	}
-	k.dirty, k.points, k.past = k.dirty[:0], k.points[:0], k.past[:0]
+	k.dirty, k.points = k.dirty[:0], k.points[:0]
 }
 
 // PricePoint is the price of a market at a time: twice the price of outcome 0, in 1/10,000, [0,
@@ -446,7 +442,7 @@ func (h *History) Volume(no engine.MarketNo) (cash engine.Cash, trades uint64, e
 		return 0, 0, journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	m, _, err := readMarket(h.db, no, nil)
+	m, err := readMarket(h.db, no)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read market %d: %w", no, err)
 	}

@@ -67,7 +67,7 @@ func (s *priceTest) frame(at engine.Time, events ...engine.Event) {
 	for i := range events {
 		events[i].Market = 1
 		c := engine.Command{Kind: engine.Place, Market: 1}
-		if err := s.x.fold.markets.command(&c, at, events[i:i+1]); err != nil {
+		if err := s.x.fold.markets.command(s.x.fold.batch, &c, at, events[i:i+1]); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestPricesRefuseToGuess(t *testing.T) {
 	s := newPriceTest(t)
 	s.frame(minute, engine.Event{Kind: engine.Placed, Price: 4000, Remaining: engine.Lot})
 	e := engine.Event{Kind: engine.Cancelled, Market: 1, Price: 4100}
-	err := s.x.fold.markets.command(&engine.Command{Kind: engine.Cancel}, minute,
+	err := s.x.fold.markets.command(s.x.fold.batch, &engine.Command{Kind: engine.Cancel}, minute,
 		[]engine.Event{e})
 	if !errors.Is(err, errContradiction) {
 		t.Error(err)

@@ -16,13 +16,6 @@ import (
 // comes, the volume so far is stored under the hour that is over. The volume of a window is then a
 // difference of two sums, exact to the hour, and a trade costs one comparison.
 
-// pastHour is the volume of a market up to the end of an hour, not yet in the database.
-type pastHour struct {
-	market engine.MarketNo
-	hour   uint32 // since 1970
-	volume engine.Cash
-}
-
 const hour = 60 * minute
 
 func hourOf(t engine.Time) uint32 {
@@ -30,25 +23,15 @@ func hourOf(t engine.Time) uint32 {
 }
 
 // turn ends the hour of a market's last trade if the next trade comes in a later one.
-func (k *markets) turn(m *market, now engine.Time) {
-	at := hourOf(now)
-	if at == m.hour {
-		return
+func (k *markets) turn(batch *pebble.Batch, m *market, now engine.Time) error {
+	over := m.hour
+	if m.hour = hourOf(now); m.hour == over || m.volume == 0 {
+		return nil
 	}
-	if m.volume > 0 {
-		k.past = append(k.past, pastHour{m.no, m.hour, m.volume})
-	}
-	m.hour = at
-}
-
-func (k *markets) writePast(batch *pebble.Batch) error {
-	for i := range k.past {
-		e := &k.past[i]
-		key := volumeKey(e.market, e.hour)
-		k.value = binary.AppendUvarint(k.value[:0], uint64(e.volume))
-		if err := batch.Set(key[:], k.value, nil); err != nil {
-			return fmt.Errorf("write volume of market %d: %w", e.market, err)
-		}
+	key := volumeKey(m.no, over)
+	k.value = binary.AppendUvarint(k.value[:0], uint64(m.volume))
+	if err := batch.Set(key[:], k.value, nil); err != nil {
+		return fmt.Errorf("write volume of market %d: %w", m.no, err)
 	}
 	return nil
 }
@@ -68,7 +51,7 @@ func (h *History) VolumesUntil(no engine.MarketNo, at []engine.Time) (
 		}
 	}()
 	parts = make([]engine.Cash, len(at))
-	m, _, err := readMarket(h.db, no, nil) // first: hours before that of its last trade never change
+	m, err := readMarket(h.db, no) // first: hours before that of its last trade never change
 	if err != nil || m.volume == 0 {
 		return parts, err
 	}
