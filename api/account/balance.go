@@ -81,9 +81,9 @@ func (a *Account) tokens(ctx *fasthttp.RequestCtx, wallet engine.WalletNo) (int6
 	if !known || wallet == 0 {
 		return 0, nil
 	}
-	total, _, err := a.o.History.Tokens(wallet, m.No, o)
+	rows, err := a.o.History.Position(wallet, m.No)
 	if err != nil {
 		return 0, wire.Internal(a.o.Log, "read balance", token.String(), err)
 	}
-	return int64(total), nil
+	return int64(rows[o&1].Size), nil
 }

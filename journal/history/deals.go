@@ -268,3 +268,14 @@ func (d *dealReader) read(number uint64, t *TradeRow) (bool, error) {
 	}
 	return false, nil
 }
+
+// must reads the trade of a number, which must be there, into t.
+func (d *dealReader) must(journal, number uint64, t *TradeRow) error {
+	at := refOf(number)
+	known, err := d.read(number, t)
+	if err == nil && !known {
+		err = fmt.Errorf("trade %d of Sequence %d: %w", at.index, at.seq, errRow)
+	}
+	t.ID = engine.TradeID(journal, at.seq, at.index)
+	return err
+}

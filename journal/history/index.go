@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -94,13 +93,17 @@ type Index struct {
 	lingers time.Duration // how long Run waits for more frames
 	durable durability
 	torn    atomic.Pointer[error] // why Pebble cannot go on
-	stop    sync.Mutex            // guards started and stopped
-	started bool                  // Run was called
-	stopped bool                  // Close was called
+	called  atomic.Uint32         // runCalled and closeCalled
 	closing chan struct{}         // closed by Close
 	done    chan struct{}         // closed when Run returns
 	scanned chan struct{}         // closed when the scan for the filter has ended
 }
+
+// Bits of Index.called.
+const (
+	runCalled = 1 << iota
+	closeCalled
+)
 
 // Copy copies the durable part of the index into a new folder. Whoever opens the copy folds the
 // rest again from the journal. History that no frame has any more was durable when its loss was
@@ -376,13 +379,9 @@ func (x *Index) batchSize() int {
 // returns as well. It returns nil after Close. If the index contradicts the journal or cannot be
 // read, Run marks it, and the next Open makes it anew.
 func (x *Index) Run() error {
-	x.stop.Lock()
-	if x.stopped || x.started {
-		x.stop.Unlock()
+	if x.called.Or(runCalled) != 0 {
 		return nil
 	}
-	x.started = true
-	x.stop.Unlock()
 	defer close(x.done)
 	var err error
 	for err == nil {
@@ -520,18 +519,15 @@ func (x *Index) linger() bool {
 // what was not durable. The error means that the database could not even be abandoned within
 // another second: the kernel hangs.
 func (x *Index) Close() error {
-	x.stop.Lock()
-	was, started := x.stopped, x.started
-	x.stopped = true
-	x.stop.Unlock()
-	if was {
+	before := x.called.Or(closeCalled)
+	if before&closeCalled != 0 {
 		return journal.ErrClosed
 	}
 	x.tail.Close()
 	close(x.closing)
 	x.guard.Hurry()
 	finished := make(chan error, 1)
-	go func() { finished <- x.finish(started) }()
+	go func() { finished <- x.finish(before&runCalled != 0) }()
 	for _, d := range []time.Duration{x.options.patience.close, x.options.patience.leave} {
 		select {
 		case err := <-finished:

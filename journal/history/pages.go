@@ -282,15 +282,11 @@ func (v *tradePage) page(low uint64, limit int) (next uint64, err error) {
 func (v *tradePage) readTrade(number uint64) (wanted bool, err error) {
 	v.rows = append(v.rows, TradeRow{})
 	t := &v.rows[len(v.rows)-1]
-	known, err := v.deals.read(number, t)
-	if err == nil && !known {
-		err = fmt.Errorf("trade %d of Sequence %d: %w", refOf(number).index, refOf(number).seq, errRow)
-	}
+	err = v.deals.must(v.journal, number, t)
 	if err != nil || !v.f.trade(t) {
 		v.rows = v.rows[:len(v.rows)-1]
 		return false, err
 	}
-	t.ID = engine.TradeID(v.journal, t.Sequence, t.Index)
 	t.AsMaker = v.owner != 0 && v.owner < builderLists && t.Owner != v.owner
 	v.parts += len(t.Makers)
 	return true, nil

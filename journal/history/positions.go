@@ -206,12 +206,3 @@ func readPosition(db *pebble.DB, w engine.WalletNo, m engine.MarketNo) (*positio
 	}
 	return &p, nil
 }
-
-// Tokens returns how many of one token a wallet has, and how many of them back orders. The error is
-// as for EachPosition.
-func (h *History) Tokens(wallet engine.WalletNo, market engine.MarketNo, o engine.Outcome) (
-	total, reserved engine.Size, err error) {
-	rows, err := h.Position(wallet, market)
-	r := &rows[o&1]
-	return r.Size, r.Reserved, err
-}

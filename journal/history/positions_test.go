@@ -317,7 +317,6 @@ func TestMoneyThatCannotBeRead(t *testing.T) {
 	reads := map[string]func() error{
 		"Positions":    func() error { _, err := positions(h, 1); return err },
 		"Position":     func() error { _, err := h.Position(1, 1); return err },
-		"Tokens":       func() error { _, _, err := h.Tokens(1, 1, 0); return err },
 		"Balance":      func() error { _, _, err := h.Balance(1); return err },
 		"Volume":       func() error { _, _, err := h.Volume(1); return err },
 		"VolumesUntil": func() error { _, err := h.VolumesUntil(1, []engine.Time{hour}); return err },

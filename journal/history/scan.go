@@ -60,17 +60,21 @@ type merge struct {
 	h      *History
 	bounds numberRange
 	each   func(*TradeRow, *MoveRow) bool
-	lists  []longWalker
-	heads  []uint64 // number at which each list is, then all trades and the moves; 0: at the end
-	moves  *moveWalker
-	all    *pebble.Iterator // over all trades, if no list is walked
-	rest   []uint64         // numbers still to come of the chunk at all, the newest last
+	walks  []walk
+	moves  *moveWalker // the last of walks; nil if moves are not wanted
 	deals  *dealReader
 	trade  TradeRow
 }
 
+// walk goes from the newest row to the oldest.
+type walk struct {
+	head  uint64 // number at which it is; 0: at the end
+	next  func() (number uint64, ok bool, err error)
+	close func() error
+}
+
 // open opens all lists of s, and goes to the newest entry of each.
-func (m *merge) open(s *Scan) (err error) {
+func (m *merge) open(s *Scan) error {
 	owners, markets := s.Owners, s.Markets
 	if len(owners) == 0 {
 		owners = []engine.WalletNo{0}
@@ -80,79 +84,77 @@ func (m *merge) open(s *Scan) (err error) {
 	}
 	for i := 0; i < len(owners) && !s.NoTrades; i++ {
 		for _, market := range markets {
-			if list := listOf(owners[i], market); list != 0 {
-				m.lists = append(m.lists, longWalker{h: m.h, list: list, from: m.bounds.high})
-				continue
-			}
-			high := numberKey(spaceDeals, m.bounds.high)
-			m.all, err = m.h.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceDeals},
-				UpperBound: append(high[:], 0)})
-			if err != nil {
+			if err := m.openList(listOf(owners[i], market)); err != nil {
 				return err
 			}
 		}
 	}
-	m.heads = make([]uint64, len(m.lists)+2)
-	for i := range m.heads {
-		if i == len(m.lists)+1 && s.Wallet != 0 {
-			if m.moves, err = newMoveWalker(m.h.db, s.Wallet, m.bounds); err != nil {
-				return err
-			}
+	if s.Wallet != 0 {
+		moves, err := newMoveWalker(m.h.db, s.Wallet, m.bounds)
+		if err != nil {
+			return err
 		}
-		if err := m.advance(i); err != nil {
+		m.moves = moves
+		if err := m.add(moves.next, moves.it.Close); err != nil {
 			return err
 		}
 	}
-	m.deals, err = newDealReader(m.h.db) // opened after the lists, to find all that they name
+	deals, err := newDealReader(m.h.db) // opened after the lists, to find all that they name
+	if err == nil {
+		m.deals = deals
+	}
 	return err
 }
 
+func (m *merge) openList(list listNo) error {
+	if list != 0 {
+		w := &longWalker{h: m.h, list: list, from: m.bounds.high}
+		return m.add(w.next, w.close)
+	}
+	high := numberKey(spaceDeals, m.bounds.high)
+	it, err := m.h.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceDeals},
+		UpperBound: append(high[:], 0)})
+	if err != nil {
+		return err
+	}
+	w := &chunkWalker{it: it, high: m.bounds.high}
+	return m.add(w.next, it.Close)
+}
+
+func (m *merge) add(next func() (uint64, bool, error), end func() error) error {
+	m.walks = append(m.walks, walk{next: next, close: end})
+	return m.advance(len(m.walks) - 1)
+}
+
 func (m *merge) close() (err error) {
-	for i := range m.lists {
-		err = errors.Join(err, m.lists[i].close())
+	for i := range m.walks {
+		err = errors.Join(err, m.walks[i].close())
 	}
-	if m.moves != nil && m.moves.it != nil {
-		err = errors.Join(err, m.moves.it.Close())
-	}
-	if m.all != nil {
-		err = errors.Join(err, m.all.Close())
-	}
-	if m.deals != nil && m.deals.it != nil {
+	if m.deals != nil {
 		err = errors.Join(err, m.deals.it.Close())
 	}
 	return err
 }
 
-// advance moves walk i to its next entry: a list, all trades, or the moves.
+// advance moves walk i to its next entry.
 func (m *merge) advance(i int) error {
-	var number uint64
-	var ok bool
-	var err error
-	switch {
-	case i < len(m.lists):
-		number, ok, err = m.lists[i].next()
-	case i == len(m.lists) && m.all != nil:
-		number, ok, err = m.anyTrade()
-	case i == len(m.lists)+1 && m.moves != nil:
-		number, ok, err = m.moves.next()
+	w := &m.walks[i]
+	number, ok, err := w.next()
+	if w.head = number; !ok || number < m.bounds.low {
+		w.head = 0
 	}
-	if !ok || number < m.bounds.low {
-		number = 0
-	}
-	m.heads[i] = number
 	return err
 }
 
 // run gives the newest entry of all walks until there is none, or limit rows were given.
 func (m *merge) run(limit int) (whole bool, err error) {
 	for met, last := 0, uint64(0); ; {
-		newest := 0
-		for i, number := range m.heads {
-			if number > m.heads[newest] {
-				newest = i
+		newest, number := 0, uint64(0)
+		for i := range m.walks {
+			if m.walks[i].head > number {
+				newest, number = i, m.walks[i].head
 			}
 		}
-		number := m.heads[newest]
 		if number == 0 {
 			return true, nil
 		}
@@ -173,56 +175,52 @@ func (m *merge) run(limit int) (whole bool, err error) {
 
 // give passes the row at walk i to each.
 func (m *merge) give(i int, number uint64) (goOn bool, err error) {
-	if i == len(m.lists)+1 {
+	if m.moves != nil && i == len(m.walks)-1 {
 		return m.each(nil, &m.moves.row), nil
 	}
 	t := &m.trade
-	known, err := m.deals.read(number, t)
-	if err == nil && !known {
-		err = fmt.Errorf("trade %d of Sequence %d: %w", refOf(number).index, refOf(number).seq, errRow)
-	}
-	if err != nil {
+	if err := m.deals.must(m.h.journal, number, t); err != nil {
 		return false, err
 	}
-	t.ID = engine.TradeID(m.h.journal, t.Sequence, t.Index)
 	return m.each(t, nil), nil
 }
 
-// anyTrade moves to the next older trade of all.
-func (m *merge) anyTrade() (number uint64, ok bool, err error) {
+// chunkWalker walks all trades from the newest to the oldest.
+type chunkWalker struct {
+	it   *pebble.Iterator
+	high uint64
+	rest []uint64 // numbers still to come of the chunk at it, the newest last
+}
+
+// next returns the number of the next older trade; false at the end.
+func (w *chunkWalker) next() (number uint64, ok bool, err error) {
 	for {
-		for len(m.rest) > 0 {
-			number = m.rest[len(m.rest)-1]
-			m.rest = m.rest[:len(m.rest)-1]
-			if number <= m.bounds.high {
+		for len(w.rest) > 0 {
+			number = w.rest[len(w.rest)-1]
+			w.rest = w.rest[:len(w.rest)-1]
+			if number <= w.high {
 				return number, true, nil
 			}
 		}
-		if m.deals == nil && !m.all.Valid() {
-			ok = m.all.Last()
+		if !w.it.Valid() {
+			ok = w.it.Last()
 		} else {
-			ok = m.all.Prev()
+			ok = w.it.Prev()
 		}
 		if !ok {
-			return 0, false, m.all.Error()
+			return 0, false, w.it.Error()
 		}
-		if err := m.chunk(); err != nil {
+		b, err := w.it.ValueAndErr()
+		if err == nil {
+			_, err = eachRecord(w.it.Key(), b, func(at tradeRef, _ varints) (bool, error) {
+				w.rest = append(w.rest, at.number())
+				return true, nil
+			})
+		}
+		if err != nil {
 			return 0, false, err
 		}
 	}
-}
-
-// chunk reads the numbers of the trades in the chunk at all.
-func (m *merge) chunk() error {
-	b, err := m.all.ValueAndErr()
-	if err != nil {
-		return err
-	}
-	_, err = eachRecord(m.all.Key(), b, func(at tradeRef, _ varints) (bool, error) {
-		m.rest = append(m.rest, at.number())
-		return true, nil
-	})
-	return err
 }
 
 // longWalker walks a list of any length from the newest trade to the oldest. It begins a new walker
