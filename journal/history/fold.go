@@ -226,7 +226,7 @@ type rules struct {
 // setRules stores the rules of a market from here on.
 func (d *fold) setRules(market engine.MarketNo, r rules) error {
 	d.rules[market] = r
-	key := rulesKey(market)
+	key := shortKey(spaceRules, market)
 	d.value = appendUvarints(d.value[:0], uint64(r.tick), uint64(r.rate))
 	if err := d.batch.Set(key[:], d.value, nil); err != nil {
 		return fmt.Errorf("write the rules of market %d: %w", market, err)
@@ -238,7 +238,7 @@ func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
 	if r, known := d.rules[market]; known {
 		return r, nil
 	}
-	key := rulesKey(market)
+	key := shortKey(spaceRules, market)
 	var r rules
 	found, err := read(d.db, key[:], func(b []byte) error {
 		c := varints{rest: b}

@@ -170,10 +170,7 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 	if err := o.validate(j); err != nil {
 		return nil, err
 	}
-	x := &Index{
-		Path: filepath.Join(o.Dir, "index"), j: j, options: o, gauges: newGauges(),
-		done: make(chan struct{}), closing: make(chan struct{}), scanned: make(chan struct{}),
-	}
+	x := newIndex(j, o)
 	at, err := x.open()
 	if err != nil {
 		return nil, err
@@ -197,6 +194,11 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 	x.durable.sequence.Store(uint64(at.sequence))
 	go x.scan()
 	return x, nil
+}
+
+func newIndex(j *journal.Journal, o Options) *Index {
+	return &Index{Path: filepath.Join(o.Dir, "index"), j: j, options: o, gauges: newGauges(),
+		done: make(chan struct{}), closing: make(chan struct{}), scanned: make(chan struct{})}
 }
 
 // scan fills the filter. Until it has, and if it cannot, answers come from the database alone. An
@@ -235,16 +237,17 @@ func (x *Index) open() (reached, error) {
 // try opens the database. why tells why it is of no use, if it is not. An error is a reason to
 // leave the folder alone.
 func (x *Index) try() (at reached, why string, err error) {
-	if err := x.openPebble(); err != nil {
-		if disk.Unreadable(err) {
-			return at, err.Error(), nil
+	doubt := func() {
+		if err != nil && disk.Unreadable(err) {
+			why, err = err.Error(), nil
 		}
-		return at, "", err
+	}
+	if err = x.openPebble(); err != nil {
+		doubt()
+		return at, why, err
 	}
 	at, why, err = x.judge()
-	if err != nil && disk.Unreadable(err) {
-		why, err = err.Error(), nil
-	}
+	doubt()
 	if err == nil && why == "" {
 		why, err = x.compare(&at)
 	}
@@ -252,9 +255,7 @@ func (x *Index) try() (at reached, why string, err error) {
 		if err = x.load(at); err == nil {
 			return at, "", nil
 		}
-		if disk.Unreadable(err) {
-			why, err = err.Error(), nil
-		}
+		doubt()
 	}
 	if e := x.guard.Close(x.db); err != nil {
 		err = errors.Join(err, e)

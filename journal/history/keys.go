@@ -98,39 +98,19 @@ func numberOf(key []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(key[1:]), true
 }
 
-func shortKey(space byte, no uint32) [shortKeyLen]byte {
+// shortKey is a key of one number: of a market or a wallet.
+func shortKey[N ~uint32](space byte, no N) [shortKeyLen]byte {
 	k := [shortKeyLen]byte{space}
-	binary.BigEndian.PutUint32(k[1:], no)
+	binary.BigEndian.PutUint32(k[1:], uint32(no))
 	return k
 }
 
-func rulesKey(no engine.MarketNo) [shortKeyLen]byte  { return shortKey(spaceRules, uint32(no)) }
-func purseKey(w engine.WalletNo) [shortKeyLen]byte   { return shortKey(spacePurse, uint32(w)) }
-func marketKey(no engine.MarketNo) [shortKeyLen]byte { return shortKey(spaceMarket, uint32(no)) }
-
-func pairKey(space byte, a, b uint32) [pairKeyLen]byte {
+// pairKey is a key of two numbers, sorted by a and then by b.
+func pairKey[A ~uint32](space byte, a A, b uint32) [pairKeyLen]byte {
 	k := [pairKeyLen]byte{space}
-	binary.BigEndian.PutUint32(k[1:], a)
+	binary.BigEndian.PutUint32(k[1:], uint32(a))
 	binary.BigEndian.PutUint32(k[5:], b)
 	return k
-}
-
-func linkKey(owner, wallet engine.WalletNo) [pairKeyLen]byte {
-	return pairKey(spaceLink, uint32(owner), uint32(wallet))
-}
-
-func positionKey(w engine.WalletNo, m engine.MarketNo) [pairKeyLen]byte {
-	return pairKey(spacePosition, uint32(w), uint32(m))
-}
-
-// pointKey is the key of a market's price at the end of a minute since 1970.
-func pointKey(m engine.MarketNo, minute uint32) [pairKeyLen]byte {
-	return pairKey(spacePoint, uint32(m), minute)
-}
-
-// volumeKey is the key of a market's volume at the end of an hour since 1970.
-func volumeKey(m engine.MarketNo, hour uint32) [pairKeyLen]byte {
-	return pairKey(spaceVolume, uint32(m), hour)
 }
 
 func moveKey(w engine.WalletNo, seq engine.Sequence) [moveKeyLen]byte {

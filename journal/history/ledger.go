@@ -48,7 +48,7 @@ func (p *purse) decode(b []byte) error {
 
 // readPurse reads a wallet's collateral, zeros if it never had any.
 func readPurse(db *pebble.DB, w engine.WalletNo) (*purse, error) {
-	p, key := &purse{wallet: w}, purseKey(w)
+	p, key := &purse{wallet: w}, shortKey(spacePurse, w)
 	if _, err := read(db, key[:], p.decode); err != nil {
 		return nil, fmt.Errorf("read collateral of wallet %d: %w", w, err)
 	}
@@ -80,7 +80,7 @@ func (l *ledger) command(batch *pebble.Batch, c *engine.Command, now engine.Time
 		case engine.Redeemed:
 			err = l.redeem(e, now)
 		case engine.Linked:
-			key := linkKey(e.Owner, e.Wallet)
+			key := pairKey(spaceLink, e.Owner, uint32(e.Wallet))
 			if err = batch.Set(key[:], nil, nil); err != nil {
 				err = fmt.Errorf("write link %x: %w", key, err)
 			}
@@ -281,7 +281,7 @@ func (l *ledger) write(batch *pebble.Batch) error {
 		})
 	}
 	for _, p := range l.dirtyPurses {
-		key := purseKey(p.wallet)
+		key := shortKey(spacePurse, p.wallet)
 		l.value = p.append(l.value[:0])
 		if err := batch.Set(key[:], l.value, nil); err != nil {
 			return fmt.Errorf("write collateral of wallet %d: %w", p.wallet, err)
@@ -289,7 +289,7 @@ func (l *ledger) write(batch *pebble.Batch) error {
 	}
 	for _, p := range l.dirtyPositions {
 		of := &p.tokens[0]
-		key := positionKey(of.Wallet, of.Market)
+		key := pairKey(spacePosition, of.Wallet, uint32(of.Market))
 		l.value = p.append(l.value[:0])
 		err := batch.Set(key[:], l.value, nil)
 		if err = errors.Join(err, l.list(p, batch)); err != nil {

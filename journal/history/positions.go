@@ -165,7 +165,7 @@ func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]Posit
 		return journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	from, to := positionKey(wallet, 0), positionKey(wallet, 1<<32-1)
+	from, to := pairKey(spacePosition, wallet, 0), pairKey(spacePosition, wallet, 1<<32-1)
 	err := each(h.db, from[:], append(to[:], 0), func(key, value []byte) (bool, error) {
 		if len(key) != pairKeyLen {
 			return false, errRow
@@ -200,7 +200,7 @@ func (h *History) Position(wallet engine.WalletNo, market engine.MarketNo) (
 
 // readPosition reads a position, zeros if there is none.
 func readPosition(db *pebble.DB, w engine.WalletNo, m engine.MarketNo) (*position, error) {
-	p, key := newPosition(w, m), positionKey(w, m)
+	p, key := newPosition(w, m), pairKey(spacePosition, w, uint32(m))
 	if _, err := read(db, key[:], p.decode); err != nil {
 		return nil, fmt.Errorf("read position of wallet %d in market %d: %w", w, m, err)
 	}

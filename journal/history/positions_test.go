@@ -311,9 +311,11 @@ func TestPositionsRefuseToGuess(t *testing.T) {
 func TestMoneyThatCannotBeRead(t *testing.T) {
 	s := newPriceTest(t)
 	h := s.x.History
-	position, purse, market := positionKey(1, 1), purseKey(1), marketKey(1)
-	quote, holder := pointKey(1, 5), holderKey(1, 0, Holder{1, engine.Unit})
-	link := linkKey(1, 2)
+	const one = uint32(1)
+	position, purse := pairKey(spacePosition, one, 1), shortKey(spacePurse, one)
+	market := shortKey(spaceMarket, one)
+	quote, holder := pairKey(spacePoint, one, 5), holderKey(1, 0, Holder{1, engine.Unit})
+	link := pairKey(spaceLink, one, 2)
 	reads := map[string]func() error{
 		"Positions":    func() error { _, err := positions(h, 1); return err },
 		"Position":     func() error { _, err := h.Position(1, 1); return err },

@@ -227,15 +227,14 @@ func (k *markets) market(no engine.MarketNo) (*market, error) {
 
 // readMarket reads the row of a market, zeros if it has none.
 func readMarket(db *pebble.DB, no engine.MarketNo) (*market, error) {
-	m, key := &market{no: no}, marketKey(no)
+	m, key := &market{no: no}, shortKey(spaceMarket, no)
 	_, err := read(db, key[:], m.decode)
 	return m, err
 }
 
 // newest is twice the last stored price of a market, plus 1; 0 if there is none.
 func (k *markets) newest(no engine.MarketNo) (known uint32, err error) {
-	from, to := pointKey(no, 0), pointKey(no, math.MaxUint32)
-	it, err := k.db.NewIter(&pebble.IterOptions{LowerBound: from[:], UpperBound: append(to[:], 0)})
+	it, err := points(k.db, no, math.MaxUint32)
 	if err != nil {
 		return 0, err
 	}
@@ -249,7 +248,7 @@ func (k *markets) newest(no engine.MarketNo) (known uint32, err error) {
 
 func (k *markets) write(batch *pebble.Batch) error {
 	for _, m := range k.dirty {
-		key := marketKey(m.no)
+		key := shortKey(spaceMarket, m.no)
 		k.value = m.append(k.value[:0])
 		if err := batch.Set(key[:], k.value, nil); err != nil {
 			return fmt.Errorf("write market %d: %w", m.no, err)
@@ -257,7 +256,7 @@ func (k *markets) write(batch *pebble.Batch) error {
 	}
 	for i := range k.points {
 		p := &k.points[i]
-		key := pointKey(p.market, p.minute)
+		key := pairKey(spacePoint, p.market, p.minute)
 		k.value = binary.BigEndian.AppendUint16(k.value[:0], uint16(p.twice))
 		if err := batch.Set(key[:], k.value, nil); err != nil {
 			return fmt.Errorf("write price of market %d: %w", p.market, err)
@@ -328,7 +327,7 @@ func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time
 		return nil, journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	it, err := h.points(market, minuteOf(to)-1)
+	it, err := points(h.db, market, minuteOf(to)-1)
 	if err == nil {
 		by := engine.Time(step.Milliseconds())
 		s := sampler{at: (from + by - 1) / by * by, by: by}
@@ -381,7 +380,7 @@ func (s *sampler) walk(it *pebble.Iterator, no engine.MarketNo, to engine.Time) 
 		}
 		if near++; near == nearPoints {
 			near = 0
-			key := pointKey(no, minuteOf(min(s.at, (to/minute+1)*minute)))
+			key := pairKey(spacePoint, no, minuteOf(min(s.at, (to/minute+1)*minute)))
 			if it.SeekLT(key[:]) && pointEnd(it.Key()) > p.ended {
 				continue
 			} // else p is the last price of the step
@@ -394,7 +393,7 @@ func (s *sampler) walk(it *pebble.Iterator, no engine.MarketNo, to engine.Time) 
 
 // sample makes the points in [from, to].
 func (s *sampler) sample(it *pebble.Iterator, no engine.MarketNo, from, to engine.Time) error {
-	if begin := pointKey(no, minuteOf(from)); !it.SeekLT(begin[:]) {
+	if begin := pairKey(spacePoint, no, minuteOf(from)); !it.SeekLT(begin[:]) {
 		it.First()
 	}
 	if err := s.walk(it, no, to); err != nil {
@@ -410,9 +409,9 @@ func (s *sampler) sample(it *pebble.Iterator, no engine.MarketNo, from, to engin
 }
 
 // points opens an iterator over the prices of a market up to a minute. The caller closes it.
-func (h *History) points(no engine.MarketNo, last uint32) (*pebble.Iterator, error) {
-	low, high := pointKey(no, 0), pointKey(no, last)
-	return h.db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: append(high[:], 0)})
+func points(db *pebble.DB, no engine.MarketNo, last uint32) (*pebble.Iterator, error) {
+	low, high := pairKey(spacePoint, no, 0), pairKey(spacePoint, no, last)
+	return db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: append(high[:], 0)})
 }
 
 // PricedSince returns the end of the minute in which the price of a market was first known; false
@@ -422,7 +421,7 @@ func (h *History) PricedSince(market engine.MarketNo) (at engine.Time, known boo
 		return 0, false, journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	it, err := h.points(market, math.MaxUint32)
+	it, err := points(h.db, market, math.MaxUint32)
 	if err != nil {
 		return 0, false, fmt.Errorf("read prices of market %d: %w", market, err)
 	}

@@ -175,7 +175,7 @@ func TestChartsReadFewPoints(t *testing.T) {
 	for _, step := range priceSteps {
 		by := engine.Time(step.Milliseconds())
 		for _, to := range []engine.Time{end, end - 1, end - 7*60*minute - 1, end + 50*minute} {
-			it, err := s.x.History.points(1, minuteOf(to))
+			it, err := points(s.x.db, 1, minuteOf(to))
 			if err != nil {
 				t.Fatal(err)
 			}

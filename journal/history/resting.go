@@ -210,9 +210,7 @@ const (
 
 func appendAddition(b []byte, owner engine.WalletNo, o *restingOrder) []byte {
 	b = append(append(b, segmentCame|byte(o.outcome)), o.id[:]...)
-	b = binary.AppendUvarint(b, uint64(o.seq))
-	b = binary.AppendUvarint(b, uint64(o.market))
-	return binary.AppendUvarint(b, uint64(owner))
+	return appendUvarints(b, uint64(o.seq), uint64(o.market), uint64(owner))
 }
 
 // readSegment appends the orders that came in a segment to some. It adds the Sequences of those

@@ -52,8 +52,7 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Verdict,
 	if err := o.Index.validate(j); err != nil {
 		return v, err
 	}
-	x := &Index{Path: filepath.Join(o.Index.Dir, "index"), j: j, options: o.Index,
-		gauges: newGauges()}
+	x := newIndex(j, o.Index)
 	x.options.readOnly, x.options.Log = true, slog.New(slog.DiscardHandler)
 	err := x.openPebble()
 	switch {
@@ -191,7 +190,7 @@ func Covers(ctx context.Context, j *journal.Journal, frame uint64) bool {
 	if o.validate(j) != nil {
 		return false
 	}
-	x := &Index{Path: filepath.Join(o.Dir, "index"), j: j, options: o, gauges: newGauges()}
+	x := newIndex(j, o)
 	if x.openPebble() != nil {
 		return false
 	}

@@ -28,7 +28,7 @@ func (k *markets) turn(batch *pebble.Batch, m *market, now engine.Time) error {
 	if m.hour = hourOf(now); m.hour == over || m.volume == 0 {
 		return nil
 	}
-	key := volumeKey(m.no, over)
+	key := pairKey(spaceVolume, m.no, over)
 	k.value = binary.AppendUvarint(k.value[:0], uint64(m.volume))
 	if err := batch.Set(key[:], k.value, nil); err != nil {
 		return fmt.Errorf("write volume of market %d: %w", m.no, err)
@@ -55,7 +55,7 @@ func (h *History) VolumesUntil(no engine.MarketNo, at []engine.Time) (
 	if err != nil || m.volume == 0 {
 		return parts, err
 	}
-	low, high := volumeKey(no, 0), volumeKey(no, m.hour)
+	low, high := pairKey(spaceVolume, no, 0), pairKey(spaceVolume, no, m.hour)
 	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: high[:]})
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (h *History) VolumesUntil(no engine.MarketNo, at []engine.Time) (
 			parts[i] = m.volume
 			continue
 		}
-		if key := volumeKey(no, since); it.SeekLT(key[:]) {
+		if key := pairKey(spaceVolume, no, since); it.SeekLT(key[:]) {
 			c := varints{rest: it.Value()}
 			parts[i] = engine.Cash(c.uvarint())
 			if err := c.end(); err != nil {
