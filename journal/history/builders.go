@@ -10,19 +10,19 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// BuilderCode names who brought an order, for example a maker of programs who is paid by volume. It
-// is part of the signed order. All zero means nobody.
+// BuilderCode names the program that brought an order. It is part of the signed order. All zero
+// means nobody.
 type BuilderCode [32]byte
 
 // BuilderNo numbers the codes in the order in which they first came, from 1; 0 is nobody. Rows and
 // lists of trades hold this number of 4 bytes instead of the code of 32.
 type BuilderNo uint32
 
-// builderLists is added to a builder's number where a list's key has an owner. Wallet numbers never
-// get that high.
+// builderLists is added to a builder's number to make the owner of a list. No wallet has such a
+// number.
 const builderLists = 1 << 31
 
-// list returns what stands for the owner in the keys of the builder's lists.
+// list returns the owner of the builder's lists.
 func (b BuilderNo) list() engine.WalletNo { return engine.WalletNo(b | builderLists) }
 
 // builders gives codes their numbers. It belongs to the goroutine of Index.Run.
@@ -66,7 +66,6 @@ func (d *builders) number(batch *pebble.Batch, proof []byte) (BuilderNo, error) 
 	return no, nil
 }
 
-// builderNumber reads the number of a code; 0 if it has none.
 func builderNumber(db *pebble.DB, code *BuilderCode) (BuilderNo, error) {
 	key := builderKey(code)
 	var no BuilderNo

@@ -45,8 +45,8 @@ type TradeRow struct {
 	Makers   []MakerFill
 }
 
-// number orders all trades, by the taker's Sequence and then by index. Pages go on from numbers, so
-// that no page ever shifts.
+// number sorts trades by the taker's Sequence and then by index. It is a good start of a page,
+// because it never changes.
 func (t tradeRef) number() uint64 { return uint64(t.seq)<<tradeIndexBits | uint64(t.index) }
 
 func refOf(number uint64) tradeRef {
@@ -59,8 +59,8 @@ const (
 	tradeIndexBits = 14
 	// lastNumber is above the number of every trade.
 	lastNumber = 1<<62 - 1
-	// dealChunk is the number of bytes from which on a chunk of trades is written. A chunk also
-	// ends with its batch. A trade is never divided, whatever its size.
+	// dealChunk is the size in bytes at which a chunk of trades is written. A chunk also ends with
+	// its batch. A trade is never divided.
 	dealChunk = 4 << 10
 )
 
@@ -121,7 +121,6 @@ func appendParty(b []byte, wallet, owner engine.WalletNo, key uint32) []byte {
 	return binary.AppendUvarint(b, uint64(key))
 }
 
-// appendBuilder appends nothing for nobody.
 func appendBuilder(b []byte, no BuilderNo) []byte {
 	if no == 0 {
 		return b
@@ -129,7 +128,7 @@ func appendBuilder(b []byte, no BuilderNo) []byte {
 	return binary.AppendUvarint(b, uint64(no))
 }
 
-// finish ends the trade under way, if there is one, and appends its record to the chunk.
+// finish appends the trade under way, if there is one, to the chunk.
 func (d *deals) finish(c *engine.Command, s stamp) {
 	if d.count == 0 {
 		return
@@ -234,7 +233,7 @@ type dealReader struct {
 	there bool     // the iterator is at a chunk
 }
 
-// newDealReader leaves it to the caller to close the iterator.
+// newDealReader opens an iterator, which the caller closes.
 func newDealReader(db *pebble.DB) (*dealReader, error) {
 	it, err := iterate(db, spaceDeals)
 	return &dealReader{it: it}, err

@@ -34,17 +34,17 @@ const (
 	giveUp = 2 * time.Second
 )
 
-// patience is how long a stop waits for the disk. It is short, because whatever is given up is
-// folded again. Only tests that examine the disk need more.
+// patience is how long a stop waits for the disk. It may be short, because the next start folds
+// again what a stop gives up.
 type patience struct {
 	flush time.Duration // for a flush
 	close time.Duration // for the flush and for closing the database
 	leave time.Duration // for closing a database that was given up
 }
 
-// flush starts to make the index durable when Options.Flush has passed since the last time, or when
-// many holders have moved. The index has no log: a crash takes back whole batches that are still in
-// a memtable. Only one flush is under way at a time, because another would only add memtables.
+// flush starts to make the index durable when Options.Flush has passed, or when many holders have
+// moved. The index has no log: a crash takes back whole batches that are still in a memtable. Only
+// one flush runs at a time, because another would only add memtables.
 func (x *Index) flush() {
 	d := &x.durable
 	if d.done != nil {
@@ -101,8 +101,7 @@ func (x *Index) makeDurable() error {
 }
 
 // waitForDisk waits while rows pile up in memory because the disk takes none. History.Failed
-// returns why meanwhile, because answers grow old. Pebble would wait as well, but without end, and
-// could not be closed then.
+// returns why meanwhile. Pebble would wait without end, and could not be closed then.
 func (x *Index) waitForDisk() error {
 	if x.torn.Load() != nil {
 		return journal.ErrClosed
@@ -141,9 +140,8 @@ func (x *Index) full() bool {
 		m.Levels[0].Sublevels >= holdSublevels
 }
 
-// tear is what Pebble calls when it cannot go on: it failed to write its manifest, so that it no
-// longer knows what its folder holds. The folder stays as it is, Run ends with the reason, and
-// readers keep the answers of the last Sequence. The process goes on: the index promises nothing.
+// tear is what Pebble calls when it failed to write its manifest and cannot go on. Run ends with
+// the reason, and readers keep the answers of the last Sequence. The process goes on.
 func (x *Index) tear(err error) {
 	err = disk.Advise(fmt.Errorf("the database cannot go on: %w", err), "start again: it is "+
 		"folded again from where it was durable, or made anew from the journal")

@@ -15,29 +15,26 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// filter tells most unknown ids from known ones without a look into the database. It holds the ids
-// of all rows, in layers that grow as they fill. It takes 2 bytes an id and takes fewer than one
-// unknown id in 100 for known; it never takes a known id for unknown. The hash has a seed of this
-// process, so that nobody can choose ids that it mistakes.
+// filter is a Bloom filter of the ids of all rows, in layers that grow as they fill. It takes 2
+// bytes an id, and fewer than one unknown id in 100 for known. The hash has a seed of this process,
+// so that nobody can choose ids that the filter mistakes.
 //
-// Any goroutine may ask. Two add ids: Index.Run, before it shows a Sequence, and the scan of the
-// rows that are there at the start. Until the scan is done, every id may be known.
+// Any goroutine may ask. Index.Run adds ids before it shows a Sequence, and scan adds those of the
+// start. Until the scan is done, every id may be known.
 type filter struct {
 	seed     maphash.Seed
 	complete atomic.Bool
-	layers   atomic.Pointer[[]*layer]
+	layers   atomic.Pointer[[]layer]
 
 	mu    sync.Mutex // guards the fields below, and adding
 	room  int        // ids that the last layer still takes
 	total int        // ids that all layers take
 }
 
-// layer consists of groups of 256 bits, so that a look reads one cache line. An id has two bits in
-// each of the 4 words of a group.
-type layer struct {
-	groups []group
-}
+// layer consists of groups of 256 bits, so that a look reads one cache line.
+type layer []group
 
+// group has two bits of an id in each word.
 type group [4]atomic.Uint64
 
 const (
@@ -46,14 +43,14 @@ const (
 	filterBits = 16
 	// filterLeast is the least number of ids of the first layer: 2 MiB.
 	filterLeast = 1 << 20
-	// filterMost is the number of ids of all layers: 256 MiB. More ids crowd the last layer:
-	// answers stay right, but more of them need the database.
+	// filterMost is the number of ids of all layers: 256 MiB. More ids crowd the last layer, so
+	// that more answers need the database.
 	filterMost = 1 << 27
 )
 
 func newFilter(expected int) *filter {
 	f := &filter{seed: maphash.MakeSeed()}
-	f.layers.Store(new([]*layer))
+	f.layers.Store(new([]layer))
 	f.grow(expected)
 	return f
 }
@@ -67,7 +64,7 @@ func (f *filter) grow(ids int) {
 	}
 	f.room, f.total = ids, f.total+ids
 	old := *f.layers.Load()
-	grown := append(old[:len(old):len(old)], &layer{make([]group, (ids*filterBits+255)/256)})
+	grown := append(old[:len(old):len(old)], make(layer, (ids*filterBits+255)/256))
 	f.layers.Store(&grown)
 }
 
@@ -100,22 +97,21 @@ func (f *filter) may(id *engine.OrderID) bool {
 func (f *filter) bytes() int {
 	n := 0
 	for _, l := range *f.layers.Load() {
-		n += len(l.groups) * groupBytes
+		n += len(l) * groupBytes
 	}
 	return n
 }
 
 // groupOf returns the group of the hash h, and 48 bits: twelve for each word of the group.
-func (l *layer) groupOf(h uint64) (at *group, which uint64) {
-	no, _ := bits.Mul64(h, uint64(len(l.groups)))
-	return &l.groups[no], h * 0x9e3779b97f4a7c15 >> 16
+func (l layer) groupOf(h uint64) (at *group, which uint64) {
+	no, _ := bits.Mul64(h, uint64(len(l)))
+	return &l[no], h * 0x9e3779b97f4a7c15 >> 16
 }
 
-// mask has two bits of a word.
 func mask(which uint64) uint64 { return 1<<(which&63) | 1<<(which>>6&63) }
 
 // add sets the bits of h. The filter's mu keeps a word from changing between look and write.
-func (l *layer) add(h uint64) {
+func (l layer) add(h uint64) {
 	at, which := l.groupOf(h)
 	for i := range at {
 		if was := at[i].Load(); was|mask(which) != was {
@@ -125,7 +121,7 @@ func (l *layer) add(h uint64) {
 	}
 }
 
-func (l *layer) has(h uint64) bool {
+func (l layer) has(h uint64) bool {
 	at, which := l.groupOf(h)
 	for i := range at {
 		if at[i].Load()&mask(which) != mask(which) {
@@ -136,8 +132,8 @@ func (l *layer) has(h uint64) bool {
 	return true
 }
 
-// scanKeys is how many ids a scan adds before it pauses for as long as they took: a filter that
-// makes later requests cheap must not slow the start.
+// scanKeys is how many ids a scan adds before it pauses for as long as they took, so that it does
+// not slow the start.
 const scanKeys = 4096
 
 // scan adds the ids of all rows of it, closes it, and marks the filter complete. It ends early when

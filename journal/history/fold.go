@@ -45,19 +45,16 @@ type fold struct {
 	keep     int          // how many rows stay between batches
 }
 
-// keepRows bounds the live rows that stay in memory between batches, about 300 bytes each. farRows
-// is the bound while the index is far behind.
 const (
+	// keepRows bounds the live rows in memory between batches, about 300 bytes each. farRows is the
+	// bound while the index is far behind.
 	keepRows = 1 << 16
 	farRows  = 1 << 19
+	// sortOrders orders, or sortRows positions, are written in key order: a memtable takes sorted
+	// keys a fifth faster, which pays for sorting many.
+	sortOrders = 8192
+	sortRows   = 64
 )
-
-// sortOrders is the number of orders from which on they are written in key order. A memtable takes
-// sorted keys a fifth faster, which pays for the sorting when there are many.
-const sortOrders = 8192
-
-// sortRows is the number of positions from which on they are written in key order.
-const sortRows = 64
 
 // apply folds the encoded frame b.
 func (d *fold) apply(b []byte) error {
@@ -86,8 +83,7 @@ func (d *fold) apply(b []byte) error {
 // markEvery is the distance of marks in milliseconds of Time.
 const markEvery = 100
 
-// mark stores now and then the first Sequence at a time, so that a reader finds a time in a list
-// without walking the list.
+// mark stores now and then the first Sequence at a time, so that readers find a time in a list.
 func (d *fold) mark(now engine.Time, first engine.Sequence) error {
 	if now < d.marked+d.pace {
 		return nil
@@ -107,7 +103,6 @@ type stamp struct {
 	now engine.Time
 }
 
-// command folds one Command with its Events.
 func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 	events []engine.Event) error {
 	if !d.markets.ready {
@@ -176,7 +171,6 @@ func (d *fold) addPlaced(c *engine.Command, e *engine.Event, r *engine.Receipt) 
 	}
 }
 
-// addRow adds a row with what the Command and its Receipt tell.
 func (d *fold) addRow(c *engine.Command, r *engine.Receipt) *row {
 	d.filter.add(&c.ID) // before publish shows this Sequence
 	o := d.emptyRow()
@@ -205,9 +199,8 @@ func (d *fold) addKilled(c *engine.Command, r *engine.Receipt) error {
 	return nil
 }
 
-// asked returns the price and size of an order as the engine finds them in the two signed amounts.
-// Events tell both of orders that were taken, but not of those that were killed. The engine has not
-// refused the price.
+// asked returns the price and size that the engine finds in the two signed amounts of an order. No
+// Event has those of an order that was killed. The engine has not refused the price.
 func asked(c *engine.Command, tick engine.Price) (engine.Price, engine.Size) {
 	ticks := int64(engine.PriceOne / tick)
 	n := (int64(c.Cash)*ticks + int64(c.Size)/2) / int64(c.Size)
@@ -223,7 +216,6 @@ type rules struct {
 	rate uint16       // of fees, in basis points
 }
 
-// setRules stores the rules of a market from here on.
 func (d *fold) setRules(market engine.MarketNo, r rules) error {
 	d.rules[market] = r
 	key := shortKey(spaceRules, market)
@@ -295,7 +287,6 @@ func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 	return d.fillMaker(o, e, s.now, t)
 }
 
-// fillMaker counts a fill in the row of its maker.
 func (d *fold) fillMaker(o *row, e *engine.Event, now engine.Time, t tradeRef) error {
 	cash := int64(engine.Cost(e.Size, e.Price))
 	if o.Matched += e.Size; o.Side == engine.Buy {
@@ -332,7 +323,6 @@ func (d *fold) split(o *row) error {
 	return nil
 }
 
-// cancel ends the resting order that e names.
 func (d *fold) cancel(e *engine.Event, now engine.Time) error {
 	o, err := d.rowOf(&e.Order)
 	if err != nil {
@@ -343,7 +333,6 @@ func (d *fold) cancel(e *engine.Event, now engine.Time) error {
 	return nil
 }
 
-// rowOf returns the row of an order that was placed before.
 func (d *fold) rowOf(id *engine.OrderID) (*row, error) {
 	if o := d.rows[*id]; o != nil {
 		return o, nil
@@ -357,7 +346,6 @@ func (d *fold) rowOf(id *engine.OrderID) (*row, error) {
 	return o, nil
 }
 
-// mustLoad reads the row of an order that must be there.
 func mustLoad(db *pebble.DB, id *engine.OrderID, o *row) error {
 	found, err := o.load(db, id)
 	if err == nil && !found {
@@ -463,8 +451,8 @@ func (d *fold) sweep() {
 	}
 }
 
-// forget keeps any half of the rows that may stay. It makes a new map, because a map that is only
-// cleared keeps its size.
+// forget keeps any half of the rows that may stay, in a new map, because a cleared map keeps its
+// size.
 func (d *fold) forget() {
 	kept := make(map[engine.OrderID]*row, d.keep)
 	for id, o := range d.rows {

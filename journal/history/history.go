@@ -31,6 +31,19 @@ func (h *History) close() {
 	h.gate.Shut()
 }
 
+// view calls read while the database is open. It returns journal.ErrClosed if it is not open, and
+// else the error of read behind the text of format.
+func (h *History) view(read func() error, format string, args ...any) error {
+	if !h.gate.Enter() {
+		return journal.ErrClosed
+	}
+	defer h.gate.Leave()
+	if err := read(); err != nil {
+		return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+	}
+	return nil
+}
+
 // Past finds what became of a Place. r is its Receipt, with status, amounts and remainder brought
 // up to date. If known is false, no Sequence up to seen placed the order: seen is read before the
 // lookup. A refusal that does not bind the order's id is not known. The error is journal.ErrClosed,

@@ -67,11 +67,10 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 	}
 	defer h.gate.Leave()
 	f, p = clean(f, p)
-	if f.ID != (engine.OrderID{}) {
-		rows, err = h.oneOrder(owner, f, p)
-		return rows, 0, err
+	some, goOn := []restingOrder{{id: f.ID}}, engine.Sequence(0)
+	if f.ID == (engine.OrderID{}) {
+		some, goOn = h.resting.page(owner, f, p)
 	}
-	some, goOn := h.resting.page(owner, f, p)
 	var o row
 	parts := 0
 	rows = make([]OrderRow, 0, len(some))
@@ -83,8 +82,8 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 		if err != nil {
 			return nil, 0, err
 		}
-		if !known || !f.order(&o.OrderRow) {
-			continue // it has left since page copied its id
+		if !known || o.Owner != owner || uint64(o.Sequence) < p.From || !f.order(&o.OrderRow) {
+			continue // it has left since page copied its id, or f names another's order
 		}
 		if err := h.trades(&o); err != nil {
 			return nil, 0, err
@@ -93,20 +92,6 @@ func (h *History) Orders(owner engine.WalletNo, f *Filter, p Page) (
 		parts += len(o.Trades)
 	}
 	return rows, uint64(goOn), nil
-}
-
-// oneOrder lists the one order that f names.
-func (h *History) oneOrder(owner engine.WalletNo, f *Filter, p Page) ([]OrderRow, error) {
-	var o row
-	known, err := o.load(h.db, &f.ID)
-	if err != nil || !known || o.Owner != owner || !f.order(&o.OrderRow) ||
-		uint64(o.Sequence) < p.From {
-		return nil, err
-	}
-	if err := h.trades(&o); err != nil {
-		return nil, err
-	}
-	return []OrderRow{o.OrderRow}, nil
 }
 
 func (f *Filter) order(o *OrderRow) bool {

@@ -161,12 +161,8 @@ func (p *position) decode(b []byte) error {
 // with both tokens: zeros for one that it never had. The rows are valid until visit returns. The
 // error is journal.ErrClosed, or names a row that cannot be read.
 func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]PositionRow)) error {
-	if !h.gate.Enter() {
-		return journal.ErrClosed
-	}
-	defer h.gate.Leave()
 	from, to := pairKey(spacePosition, wallet, 0), pairKey(spacePosition, wallet, 1<<32-1)
-	err := each(h.db, from[:], append(to[:], 0), func(key, value []byte) (bool, error) {
+	visitRow := func(key, value []byte) (bool, error) {
 		if len(key) != pairKeyLen {
 			return false, errRow
 		}
@@ -176,11 +172,9 @@ func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]Posit
 			visit(&p.tokens)
 		}
 		return true, err
-	})
-	if err != nil {
-		return fmt.Errorf("read positions of wallet %d: %w", wallet, err)
 	}
-	return nil
+	return h.view(func() error { return each(h.db, from[:], append(to[:], 0), visitRow) },
+		"read positions of wallet %d", wallet)
 }
 
 // Position returns what a wallet has of both tokens of a market: zeros for a token that it never

@@ -243,7 +243,7 @@ func (k *markets) newest(no engine.MarketNo) (known uint32, err error) {
 		return 0, nil
 	}
 	p, err := pointOf(it.Key(), it.Value())
-	return p.twice + 1, err
+	return p.Twice + 1, err
 }
 
 func (k *markets) write(batch *pebble.Batch) error {
@@ -288,24 +288,17 @@ const maxPoints = 100_000
 // ErrSteps says that Prices was asked for a step that there is not, or for more than MaxPoints.
 var errSteps = errors.New("no such price steps")
 
-// quote is a stored price and the end of its minute.
-type quote struct {
-	ended engine.Time
-	twice uint32
-}
-
 // pointEnd is the end of the minute in a key.
 func pointEnd(key []byte) engine.Time {
 	return (engine.Time(binary.BigEndian.Uint32(key[shortKeyLen:])) + 1) * minute
 }
 
-func pointOf(key, value []byte) (p quote, err error) {
+// pointOf returns a stored price at the end of its minute.
+func pointOf(key, value []byte) (p PricePoint, err error) {
 	if len(key) != pairKeyLen || len(value) != 2 {
 		return p, errRow
 	}
-	p.ended = pointEnd(key)
-	p.twice = uint32(binary.BigEndian.Uint16(value))
-	return p, nil
+	return PricePoint{pointEnd(key), uint32(binary.BigEndian.Uint16(value))}, nil
 }
 
 // Prices returns the prices of outcome 0 of a market at all whole multiples of step since 1970 in
@@ -314,7 +307,7 @@ func pointOf(key, value []byte) (p quote, err error) {
 // it never shows what came later. The price of the running minute counts at that minute's end. The
 // error is errSteps, journal.ErrClosed, or names what cannot be read.
 func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time.Duration) (
-	_ []PricePoint, err error) {
+	[]PricePoint, error) {
 	switch step {
 	case time.Minute, 5 * time.Minute, 30 * time.Minute, 180 * time.Minute, 720 * time.Minute:
 	default:
@@ -323,20 +316,19 @@ func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time
 	if from = max(from, 0); to < max(from, minute) {
 		return nil, nil
 	}
-	if !h.gate.Enter() {
-		return nil, journal.ErrClosed
-	}
-	defer h.gate.Leave()
-	it, err := points(h.db, market, minuteOf(to)-1)
-	if err == nil {
-		by := engine.Time(step.Milliseconds())
-		s := sampler{at: (from + by - 1) / by * by, by: by}
-		err = errors.Join(s.sample(it, market, from, to), it.Close())
-		if err == nil {
-			return s.points, nil
+	by := engine.Time(step.Milliseconds())
+	s := sampler{at: (from + by - 1) / by * by, by: by}
+	err := h.view(func() error {
+		it, err := points(h.db, market, minuteOf(to)-1)
+		if err != nil {
+			return err
 		}
+		return errors.Join(s.sample(it, market, from, to), it.Close())
+	}, "read prices of market %d", market)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("read prices of market %d: %w", market, err)
+	return s.points, nil
 }
 
 // sampler writes the price at each step.
@@ -355,10 +347,10 @@ func (s *sampler) fill(to engine.Time) {
 }
 
 // advance goes on with the price of a minute that has ended.
-func (s *sampler) advance(p quote, to engine.Time) {
-	s.fill(min(p.ended-1, to))
-	if s.known, s.twice = true, p.twice; s.at < p.ended {
-		s.at = (p.ended + s.by - 1) / s.by * s.by
+func (s *sampler) advance(p PricePoint, to engine.Time) {
+	s.fill(min(p.Time-1, to))
+	if s.known, s.twice = true, p.Twice; s.at < p.Time {
+		s.at = (p.Time + s.by - 1) / s.by * s.by
 	}
 }
 
@@ -381,7 +373,7 @@ func (s *sampler) walk(it *pebble.Iterator, no engine.MarketNo, to engine.Time) 
 		if near++; near == nearPoints {
 			near = 0
 			key := pairKey(spacePoint, no, minuteOf(min(s.at, (to/minute+1)*minute)))
-			if it.SeekLT(key[:]) && pointEnd(it.Key()) > p.ended {
+			if it.SeekLT(key[:]) && pointEnd(it.Key()) > p.Time {
 				continue
 			} // else p is the last price of the step
 		}
@@ -430,20 +422,17 @@ func (h *History) PricedSince(market engine.MarketNo) (at engine.Time, known boo
 		return 0, false, it.Error()
 	}
 	p, err := pointOf(it.Key(), it.Value())
-	return p.ended, err == nil, err
+	return p.Time, err == nil, err
 }
 
 // Volume returns the collateral value of all fills of takers in a market, in base units, and the
 // number of trades: one for each taker and price. The error is journal.ErrClosed, or names a row
 // that cannot be read.
 func (h *History) Volume(no engine.MarketNo) (cash engine.Cash, trades uint64, err error) {
-	if !h.gate.Enter() {
-		return 0, 0, journal.ErrClosed
-	}
-	defer h.gate.Leave()
-	m, err := readMarket(h.db, no)
-	if err != nil {
-		return 0, 0, fmt.Errorf("read market %d: %w", no, err)
-	}
-	return m.volume, m.trades, nil
+	err = h.view(func() error {
+		m, err := readMarket(h.db, no)
+		cash, trades = m.volume, m.trades
+		return err
+	}, "read market %d", no)
+	return cash, trades, err
 }

@@ -108,8 +108,8 @@ func (m *merge) open(s *Scan) error {
 
 func (m *merge) openList(list listNo) error {
 	if list != 0 {
-		w := &longWalker{h: m.h, list: list, from: m.bounds.high}
-		return m.add(w.next, w.close)
+		w := &longWalker{h: m.h, list: list, walker: m.h.newWalker(list, m.bounds.high)}
+		return m.add(w.next, func() error { return w.walker.close() })
 	}
 	high := numberKey(spaceDeals, m.bounds.high)
 	it, err := m.h.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceDeals},
@@ -233,22 +233,12 @@ type longWalker struct {
 	looked int    // entries that walker has given
 }
 
-func (w *longWalker) close() error {
-	if w.walker == nil {
-		return nil
-	}
-	return w.walker.close()
-}
-
 // next returns the number of the next trade; false at the end of the list.
 func (w *longWalker) next() (number uint64, ok bool, err error) {
-	if w.walker != nil && w.looked == maxEntries {
+	if w.looked == maxEntries {
 		if err := w.walker.close(); err != nil {
 			return 0, false, err
 		}
-		w.walker = nil
-	}
-	if w.walker == nil {
 		w.walker, w.looked = w.h.newWalker(w.list, w.from), 0
 	}
 	at, ok, err := w.walker.next()

@@ -32,13 +32,8 @@ func (c *varints) uvarint() uint64 {
 }
 
 func (c *varints) varint() int64 {
-	v, n := binary.Varint(c.rest)
-	if n <= 0 {
-		c.bad, c.rest = true, nil
-		return 0
-	}
-	c.rest = c.rest[n:]
-	return v
+	v := c.uvarint() // zigzag, as in encoding/binary
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 func (c *varints) byte() byte {
