@@ -22,32 +22,22 @@ type BuilderNo uint32
 // number.
 const builderLists = 1 << 31
 
-// list returns the owner of the builder's lists.
 func (b BuilderNo) list() engine.WalletNo { return engine.WalletNo(b | builderLists) }
-
-// builders gives codes their numbers. It belongs to the goroutine of Index.Run.
-type builders struct {
-	db *pebble.DB
-	// of finds the code in the evidence of an order; nil if no order has one.
-	of    func(proof []byte) BuilderCode
-	known map[BuilderCode]BuilderNo
-	last  BuilderNo
-}
 
 // keepCodes bounds the codes that are kept in memory between batches.
 const keepCodes = 4096
 
-// number returns the number of the code in the evidence of an order. A new code gets the next
-// number, which number writes into the batch.
-func (d *builders) number(batch *pebble.Batch, proof []byte) (BuilderNo, error) {
-	if d.of == nil {
+// builder returns the number of the code in the evidence of an order. A new code gets the next
+// number.
+func (d *fold) builder(proof []byte) (BuilderNo, error) {
+	if d.builderOf == nil {
 		return 0, nil
 	}
-	code := d.of(proof)
+	code := d.builderOf(proof)
 	if code == (BuilderCode{}) {
 		return 0, nil
 	}
-	if no, known := d.known[code]; known {
+	if no, known := d.builders[code]; known {
 		return no, nil
 	}
 	no, err := builderNumber(d.db, &code)
@@ -55,14 +45,14 @@ func (d *builders) number(batch *pebble.Batch, proof []byte) (BuilderNo, error) 
 		return 0, err
 	}
 	if no == 0 {
-		d.last++
-		no = d.last
+		d.at.builders++
+		no = d.at.builders
 		key := builderKey(&code)
-		if err := batch.Set(key[:], binary.AppendUvarint(nil, uint64(no)), nil); err != nil {
+		if err := d.batch.Set(key[:], binary.AppendUvarint(nil, uint64(no)), nil); err != nil {
 			return 0, fmt.Errorf("write builder %x: %w", code, err)
 		}
 	}
-	d.known[code] = no
+	d.builders[code] = no
 	return no, nil
 }
 

@@ -92,7 +92,6 @@ const (
 	makerBuilt = 1 << 2 // a builder brought the maker: the number follows the key
 )
 
-// add adds the fill e of the maker o to the trade; same tells that both orders are in one token.
 func (d *deals) add(o *row, e *engine.Event, same bool) {
 	bits := byte(0)
 	if same {
@@ -112,7 +111,6 @@ func (d *deals) add(o *row, e *engine.Event, same bool) {
 	d.count++
 }
 
-// appendParty appends who sent an order, the owner only if another than the wallet.
 func appendParty(b []byte, wallet, owner engine.WalletNo, key uint32) []byte {
 	b = binary.AppendUvarint(b, uint64(wallet))
 	if owner != wallet {
@@ -233,7 +231,6 @@ type dealReader struct {
 	there bool     // the iterator is at a chunk
 }
 
-// newDealReader opens an iterator, which the caller closes.
 func newDealReader(db *pebble.DB) (*dealReader, error) {
 	it, err := iterate(db, spaceDeals)
 	return &dealReader{it: it}, err

@@ -15,9 +15,8 @@ import (
 // fold turns frames into changed rows, and the rows into one batch. It writes a row once, however
 // often the batch changed it. It belongs to the goroutine of Index.Run.
 type fold struct {
-	db     *pebble.DB
+	*History
 	gauges *gauges
-	filter *filter
 
 	// rows are the changed rows of this batch, and some unchanged rows of live orders.
 	rows   map[engine.OrderID]*row
@@ -26,16 +25,16 @@ type fold struct {
 	free   []*row // rows to be used again
 	batch  *pebble.Batch
 
-	deals    deals
-	builders builders
-	resting  *resting
-	recent   *recent
-	leaders  *leaders
-	ledger   *ledger
-	markets  *markets
-	rules    map[engine.MarketNo]rules // those needed so far
-	marked   engine.Time               // of the last mark
-	pace     engine.Time               // between marks
+	deals   deals
+	ledger  *ledger
+	markets *markets
+	rules   map[engine.MarketNo]rules // those needed so far
+	marked  engine.Time               // of the last mark
+	pace    engine.Time               // between marks
+
+	// builderOf finds the builder in the evidence of an order; nil if no order has one.
+	builderOf func(proof []byte) BuilderCode
+	builders  map[BuilderCode]BuilderNo // those needed so far
 
 	frame    engine.Frame // scratch
 	value    []byte       // scratch
@@ -56,7 +55,6 @@ const (
 	sortRows   = 64
 )
 
-// apply folds the encoded frame b.
 func (d *fold) apply(b []byte) error {
 	f := &d.frame
 	if err := engine.DecodeFrame(b, f); err != nil {
@@ -97,7 +95,6 @@ func (d *fold) mark(now engine.Time, first engine.Sequence) error {
 	return nil
 }
 
-// stamp is the Sequence and Time that the writer gave a Command.
 type stamp struct {
 	seq engine.Sequence
 	now engine.Time
@@ -156,7 +153,7 @@ func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
 		return nil
 	}
 	if e := &events[0]; e.Kind != engine.Rejected || engine.Rejects[e.Reject].Final {
-		d.deals.builder, err = d.builders.number(d.batch, c.Proof)
+		d.deals.builder, err = d.builder(c.Proof)
 	}
 	return err
 }
@@ -311,7 +308,6 @@ func (d *fold) fillMaker(o *row, e *engine.Event, now engine.Time, t tradeRef) e
 	return nil
 }
 
-// split moves the older half of a row's trades to a key of their own.
 func (d *fold) split(o *row) error {
 	key := chunkKey(&o.ID, o.chunks)
 	d.value = appendTrades(d.value[:0], o.made[:chunkTrades])
@@ -371,7 +367,6 @@ func (d *fold) emptyRow() *row {
 	return &row{}
 }
 
-// commit writes all changes as one batch, and begins the next one.
 func (d *fold) commit() error {
 	if err := d.write(); err != nil {
 		return err
@@ -396,7 +391,6 @@ func (d *fold) commit() error {
 	return nil
 }
 
-// write completes the batch. The last key is how far the batch goes.
 func (d *fold) write() error {
 	if err := d.resting.write(d); err != nil {
 		return err
@@ -418,7 +412,6 @@ func (d *fold) write() error {
 	if d.at.listed, err = d.recent.write(d.batch, &d.value); err != nil {
 		return err
 	}
-	d.at.builders = d.builders.last
 	if err := errors.Join(d.ledger.write(d.batch), d.markets.write(d.batch)); err != nil {
 		return err
 	}
@@ -441,8 +434,8 @@ func (d *fold) sweep() {
 		}
 	}
 	d.dirty, d.placed = d.dirty[:0], d.placed[:0]
-	if len(d.builders.known) > keepCodes {
-		clear(d.builders.known)
+	if len(d.builders) > keepCodes {
+		clear(d.builders)
 	}
 	d.ledger.sweep()
 	d.markets.sweep()

@@ -86,7 +86,6 @@ func (h *History) Order(id engine.OrderID) (OrderRow, bool, error) {
 	return o.OrderRow, true, nil
 }
 
-// load reads the row of an order; false if there is none.
 func (r *row) load(db *pebble.DB, id *engine.OrderID) (bool, error) {
 	key := orderKey(id)
 	found, err := read(db, key[:], func(b []byte) error { return r.decode(id, b) })

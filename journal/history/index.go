@@ -116,7 +116,6 @@ func (x *Index) Copy(dir string) error {
 	return x.db.Checkpoint(dir)
 }
 
-// reached is how far the index has come: up to which frame of which journal.
 type reached struct {
 	journal  uint64
 	frame    uint64
@@ -177,16 +176,13 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 	}
 	x.fresh = at.frame == 0
 	x.tail.Seek(at.frame + 1)
-	filter := newFilter(int(at.orders + at.orders/4))
-	x.fold = fold{db: x.db, gauges: x.gauges, filter: filter, rows: make(map[engine.OrderID]*row),
-		batch: x.db.NewBatch(), at: at, resting: x.resting, recent: x.recent,
-		leaders: newLeaders(), rules: make(map[engine.MarketNo]rules),
-		markets: newMarkets(x.db, x.gauges), pace: markEvery, marked: x.marked, keep: keepRows}
-	x.fold.builders = builders{db: x.db, of: o.Builder, last: at.builders,
-		known: make(map[BuilderCode]BuilderNo)}
+	x.History = &History{db: x.db, journal: j.ID, filter: newFilter(int(at.orders + at.orders/4)),
+		resting: x.resting, recent: x.recent, leaders: newLeaders()}
+	x.fold = fold{History: x.History, gauges: x.gauges, rows: make(map[engine.OrderID]*row),
+		batch: x.db.NewBatch(), at: at, rules: make(map[engine.MarketNo]rules),
+		markets: newMarkets(x.db, x.gauges), pace: markEvery, marked: x.marked, keep: keepRows,
+		builderOf: o.Builder, builders: make(map[BuilderCode]BuilderNo)}
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
-	x.History = &History{db: x.db, journal: j.ID, filter: filter, resting: x.resting, recent: x.recent,
-		leaders: x.fold.leaders}
 	x.History.wanted = make(chan struct{}, 1)
 	x.History.sequence.Store(uint64(at.sequence))
 	x.timer, x.lingers = time.NewTimer(0), lingerTime
@@ -214,7 +210,6 @@ func (x *Index) scan() {
 	}
 }
 
-// open opens the database, and makes a new one if the old one is of no use.
 func (x *Index) open() (reached, error) {
 	at, why, err := x.try()
 	if err != nil {
@@ -265,7 +260,6 @@ func (x *Index) try() (at reached, why string, err error) {
 	return at, why, err
 }
 
-// load reads the part of the index that is kept in memory.
 func (x *Index) load(at reached) error {
 	x.resting, x.recent = newResting(), newRecent(at.listed)
 	if err := x.resting.load(x.db); err != nil {
@@ -365,7 +359,6 @@ const (
 	farFrames    = 1024 // the index is far behind with so many frames to come
 )
 
-// batchSize is how many Commands the next batch takes.
 func (x *Index) batchSize() int {
 	at := x.fold.at.frame
 	if last := x.j.Last(); last < at+farFrames {
@@ -444,7 +437,6 @@ func IsRemade(err error) bool {
 	return errors.As(err, &remade)
 }
 
-// step waits for frames, folds all that are there, and shows the result.
 func (x *Index) step() error {
 	if err := x.waitForDisk(); err != nil {
 		return err

@@ -70,7 +70,6 @@ func orderKey(id *engine.OrderID) [orderKeyLen]byte {
 	return k
 }
 
-// chunkKey is the key of chunk no of an order's trades.
 func chunkKey(id *engine.OrderID, no uint32) [chunkKeyLen]byte {
 	k := [chunkKeyLen]byte{spaceTrades}
 	copy(k[1:], id[:])
@@ -98,14 +97,12 @@ func numberOf(key []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(key[1:]), true
 }
 
-// shortKey is a key of one number: of a market or a wallet.
 func shortKey[N ~uint32](space byte, no N) [shortKeyLen]byte {
 	k := [shortKeyLen]byte{space}
 	binary.BigEndian.PutUint32(k[1:], uint32(no))
 	return k
 }
 
-// pairKey is a key of two numbers, sorted by a and then by b.
 func pairKey[A ~uint32](space byte, a A, b uint32) [pairKeyLen]byte {
 	k := [pairKeyLen]byte{space}
 	binary.BigEndian.PutUint32(k[1:], uint32(a))
@@ -120,7 +117,6 @@ func moveKey(w engine.WalletNo, seq engine.Sequence) [moveKeyLen]byte {
 	return k
 }
 
-// listKey is the key of the run of a list that begins with the trade number no.
 func listKey(list listNo, no uint64) [listKeyLen]byte {
 	k := [listKeyLen]byte{spaceLists}
 	binary.BigEndian.PutUint64(k[1:], uint64(list))

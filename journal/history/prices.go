@@ -88,7 +88,6 @@ func (m *market) decode(b []byte) error {
 	return c.end()
 }
 
-// price is twice the price of outcome 0, in 1/10,000; false if it is unknown.
 func (m *market) price() (uint32, bool) {
 	if m.settled {
 		return 2 * uint32(m.payout), true
@@ -163,7 +162,6 @@ func (m *market) fill(c *engine.Command, e *engine.Event) engine.Price {
 	return price
 }
 
-// frame adds the prices that have changed at the end of a frame.
 func (k *markets) frame(now engine.Time) {
 	at := minuteOf(now)
 	for i, m := range k.changed {
@@ -225,7 +223,6 @@ func (k *markets) market(no engine.MarketNo) (*market, error) {
 	return m, nil
 }
 
-// readMarket reads the row of a market, zeros if it has none.
 func readMarket(db *pebble.DB, no engine.MarketNo) (*market, error) {
 	m, key := &market{no: no}, shortKey(spaceMarket, no)
 	_, err := read(db, key[:], m.decode)
@@ -288,12 +285,10 @@ const maxPoints = 100_000
 // ErrSteps says that Prices was asked for a step that there is not, or for more than MaxPoints.
 var errSteps = errors.New("no such price steps")
 
-// pointEnd is the end of the minute in a key.
 func pointEnd(key []byte) engine.Time {
 	return (engine.Time(binary.BigEndian.Uint32(key[shortKeyLen:])) + 1) * minute
 }
 
-// pointOf returns a stored price at the end of its minute.
 func pointOf(key, value []byte) (p PricePoint, err error) {
 	if len(key) != pairKeyLen || len(value) != 2 {
 		return p, errRow
@@ -331,7 +326,6 @@ func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time
 	return s.points, nil
 }
 
-// sampler writes the price at each step.
 type sampler struct {
 	points []PricePoint
 	at, by engine.Time // the next step, and the distance of steps

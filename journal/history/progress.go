@@ -24,7 +24,6 @@ type progress struct {
 // Commands up to it.
 func (p *progress) Sequence() engine.Sequence { return engine.Sequence(p.sequence.Load()) }
 
-// publish shows that the index has come to seq, and wakes all waiting callers.
 func (p *progress) publish(seq engine.Sequence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,6 @@ type recent struct {
 	keep    int                 // entries are written when there are this many
 }
 
-// recentEntries entries take some milliseconds to write.
 const recentEntries = 1 << 14
 
 // newRecent is for an index whose lists have all trades up to the number written.
@@ -88,7 +87,6 @@ func (r *recent) copy(list listNo, high uint64, limit int) (some []uint64, writt
 	return slices.Clone(l[max(n-limit, 0):n]), r.written
 }
 
-// load adds the entries of all trades that the lists in the database do not have.
 func (r *recent) load(db *pebble.DB) error {
 	var t TradeRow
 	var some []listEntry

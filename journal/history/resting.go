@@ -47,13 +47,11 @@ type restingOrder struct {
 	id      engine.OrderID
 }
 
-// segment is one key of the log.
 type segment struct {
 	no    engine.Sequence
 	bytes int
 }
 
-// addition is an order that began to rest.
 type addition struct {
 	owner engine.WalletNo
 	restingOrder
@@ -82,7 +80,6 @@ func (q *ownerOrders) indexOf(seq engine.Sequence) int {
 	return i
 }
 
-// order returns the order of owner placed at seq, nil if it does not rest.
 func (r *resting) order(owner engine.WalletNo, seq engine.Sequence) *restingOrder {
 	q := r.owners[owner]
 	if q == nil {
@@ -94,7 +91,6 @@ func (r *resting) order(owner engine.WalletNo, seq engine.Sequence) *restingOrde
 	return nil
 }
 
-// add adds an order younger than all others.
 func (r *resting) add(owner engine.WalletNo, o restingOrder) {
 	q := r.owners[owner]
 	if q == nil {

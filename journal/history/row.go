@@ -54,7 +54,6 @@ type tradeRef struct {
 // Without that, an order with a million fills would rewrite a million trades with each.
 const chunkTrades = 64
 
-// row is an OrderRow in its stored form, where trades are references.
 type row struct {
 	OrderRow            // Trades is empty
 	own      uint32     // number of trades as the taker, with indexes 0 to own-1
@@ -64,7 +63,6 @@ type row struct {
 	listed   bool // it is among the resting orders of its owner
 }
 
-// rowVersion is the first byte of every stored row.
 const rowVersion = 3
 
 // The second byte of a stored row holds outcome, side, type, status and these bits. With
@@ -115,7 +113,6 @@ func appendTrades(b []byte, trades []tradeRef) []byte {
 	return b
 }
 
-// decode reads the stored form b of the order id into r, reusing its slice.
 func (r *row) decode(id *engine.OrderID, b []byte) error {
 	if len(b) < 3 || b[0] != rowVersion {
 		return errRow

@@ -55,7 +55,6 @@ func (h *History) Scan(s *Scan, each func(*TradeRow, *MoveRow) bool) (whole bool
 	return whole, nil
 }
 
-// merge walks several lists at once.
 type merge struct {
 	h      *History
 	bounds numberRange
@@ -66,14 +65,12 @@ type merge struct {
 	trade  TradeRow
 }
 
-// walk goes from the newest row to the oldest.
 type walk struct {
 	head  uint64 // number at which it is; 0: at the end
 	next  func() (number uint64, ok bool, err error)
 	close func() error
 }
 
-// open opens all lists of s, and goes to the newest entry of each.
 func (m *merge) open(s *Scan) error {
 	owners, markets := s.Owners, s.Markets
 	if len(owners) == 0 {
@@ -136,7 +133,6 @@ func (m *merge) close() (err error) {
 	return err
 }
 
-// advance moves walk i to its next entry.
 func (m *merge) advance(i int) error {
 	w := &m.walks[i]
 	number, ok, err := w.next()
@@ -146,7 +142,6 @@ func (m *merge) advance(i int) error {
 	return err
 }
 
-// run gives the newest entry of all walks until there is none, or limit rows were given.
 func (m *merge) run(limit int) (whole bool, err error) {
 	for met, last := 0, uint64(0); ; {
 		newest, number := 0, uint64(0)
@@ -173,7 +168,6 @@ func (m *merge) run(limit int) (whole bool, err error) {
 	}
 }
 
-// give passes the row at walk i to each.
 func (m *merge) give(i int, number uint64) (goOn bool, err error) {
 	if m.moves != nil && i == len(m.walks)-1 {
 		return m.each(nil, &m.moves.row), nil
@@ -185,7 +179,6 @@ func (m *merge) give(i int, number uint64) (goOn bool, err error) {
 	return m.each(t, nil), nil
 }
 
-// chunkWalker walks all trades from the newest to the oldest.
 type chunkWalker struct {
 	it   *pebble.Iterator
 	high uint64

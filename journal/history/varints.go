@@ -46,7 +46,6 @@ func (c *varints) byte() byte {
 	return b
 }
 
-// copy fills dst.
 func (c *varints) copy(dst []byte) {
 	if len(c.rest) < len(dst) {
 		c.bad, c.rest = true, nil
@@ -84,7 +83,6 @@ func (c *varints) party(own bool) (wallet, owner engine.WalletNo, key uint32) {
 	return wallet, owner, uint32(c.uvarint())
 }
 
-// trades appends a list of trades to dst.
 func (c *varints) trades(dst []tradeRef) []tradeRef {
 	n := c.uvarint()
 	if n > uint64(len(c.rest)) { // each has at least two bytes

@@ -113,7 +113,6 @@ func (v *Verdict) verify(ctx context.Context, x *Index, o *VerifyOptions) error 
 	return errors.Join(err, y.Close())
 }
 
-// build folds the frames up to number last. The caller does not call Run.
 func (x *Index) build(ctx context.Context, last uint64, progress func(done, total uint64)) error {
 	for x.fold.at.frame < last {
 		if err := ctx.Err(); err != nil {
@@ -241,7 +240,6 @@ func (s rowSource) pull(db *pebble.DB) (next rowStream, stop func()) {
 	}, stop
 }
 
-// comparison compares the index x with y, which was made anew.
 type comparison struct {
 	*Verdict
 	x, y *Index
@@ -335,7 +333,6 @@ func (c *comparison) merge(a, b rowStream) (differ uint64, first string, err err
 	return differ, first, err
 }
 
-// rawRows gives the keys of one key space as they are.
 func rawRows(space byte) rowSource {
 	return func(db *pebble.DB, yield func(key, value []byte) bool) error {
 		return each(db, []byte{space}, []byte{space + 1}, func(key, value []byte) (bool, error) {
@@ -447,7 +444,6 @@ func (c *comparison) marks() {
 	}
 }
 
-// unknown looks for keys outside all key spaces.
 func (v *Verdict) unknown(x *Index) {
 	known := []byte{spaceState, spaceOrder, spaceTrades, spaceDeals, spaceLists, spaceResting,
 		spaceMarks, spaceRules, spaceBuilder, spacePurse, spaceLink, spacePosition, spaceHolder,
