@@ -228,7 +228,6 @@ func (t *TradeRow) maker(c *varints) MakerFill {
 type dealReader struct {
 	it    *pebble.Iterator
 	first tradeRef // of the chunk at the iterator
-	there bool     // the iterator is at a chunk
 }
 
 func newDealReader(db *pebble.DB) (*dealReader, error) {
@@ -238,14 +237,13 @@ func newDealReader(db *pebble.DB) (*dealReader, error) {
 
 // read reads the trade of a number into t, except the ID; false if there is none.
 func (d *dealReader) read(number uint64, t *TradeRow) (bool, error) {
-	if !d.there || number < d.first.number() {
+	if !d.it.Valid() || number < d.first.number() {
 		key := numberKey(spaceDeals, number+1)
 		if !d.it.SeekLT(key[:]) {
-			d.there = false
 			return false, d.it.Error()
 		}
 		no, _ := numberOf(d.it.Key())
-		d.first, d.there = refOf(no), true
+		d.first = refOf(no)
 	}
 	b, err := d.it.ValueAndErr()
 	if err != nil {

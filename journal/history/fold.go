@@ -270,16 +270,12 @@ func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 		deals.rate = rules.rate
 		deals.entry = appendEntries(deals.entry, 0, c.Market, t.entry(c.Outcome))
 		deals.entry = appendEntries(deals.entry, c.Owner, c.Market, t.entry(c.Outcome))
-		if deals.builder != 0 {
-			deals.entry = appendEntries(deals.entry, deals.builder.list(), c.Market, t.entry(c.Outcome))
-		}
+		deals.entry = appendEntries(deals.entry, deals.builder.list(), c.Market, t.entry(c.Outcome))
 	}
 	if o.Owner != c.Owner {
 		deals.entry = appendEntries(deals.entry, o.Owner, c.Market, t.entry(e.Outcome))
 	}
-	if o.Builder != 0 {
-		deals.entry = appendEntries(deals.entry, o.Builder.list(), c.Market, t.entry(e.Outcome))
-	}
+	deals.entry = appendEntries(deals.entry, o.Builder.list(), c.Market, t.entry(e.Outcome))
 	deals.add(o, e, same)
 	return d.fillMaker(o, e, s.now, t)
 }

@@ -138,11 +138,9 @@ const (
 
 func (p *reached) append(b []byte) []byte {
 	b = append(b, indexVersion)
-	b = binary.BigEndian.AppendUint64(b, p.journal)
-	b = binary.BigEndian.AppendUint64(b, p.frame)
-	b = binary.BigEndian.AppendUint64(b, uint64(p.sequence))
-	b = binary.BigEndian.AppendUint64(b, p.orders)
-	b = binary.BigEndian.AppendUint64(b, p.listed)
+	for _, v := range [...]uint64{p.journal, p.frame, uint64(p.sequence), p.orders, p.listed} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
 	b = binary.BigEndian.AppendUint32(b, uint32(p.builders))
 	return append(b, p.hash[:]...)
 }

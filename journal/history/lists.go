@@ -34,10 +34,13 @@ func (e *listEntry) number() uint64 { return e.at >> entryBits }
 // runEntries is how many entries of a list share a key at most.
 const runEntries = 256
 
-// appendEntries appends the entries of a trade of owner in market: one for the owner's list there,
-// and one for the list of all the owner's trades. at is as in listEntry.
+// appendEntries appends the entries of a trade for the lists of an owner: the one in market, and
+// the one of all markets. Nobody's builder has no lists. at is as in listEntry.
 func appendEntries(some []listEntry, owner engine.WalletNo, market engine.MarketNo,
 	at uint64) []listEntry {
+	if owner == BuilderNo(0).list() {
+		return some
+	}
 	some = append(some, listEntry{listOf(owner, market), at})
 	if owner != 0 {
 		some = append(some, listEntry{listOf(owner, 0), at})

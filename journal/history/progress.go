@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,10 +67,7 @@ func (p *progress) hold(err error) {
 func (p *progress) Failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed != nil {
-		return p.failed
-	}
-	return p.held
+	return cmp.Or(p.failed, p.held)
 }
 
 // Await waits until the index has come to seq, at most for d, and reports whether it has. It

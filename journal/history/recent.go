@@ -114,17 +114,13 @@ func (t *TradeRow) appendEntries(some []listEntry) []listEntry {
 	at := tradeRef{t.Sequence, t.Index}
 	some = appendEntries(some, 0, t.Market, at.entry(t.Outcome))
 	some = appendEntries(some, t.Owner, t.Market, at.entry(t.Outcome))
-	if t.Builder != 0 {
-		some = appendEntries(some, t.Builder.list(), t.Market, at.entry(t.Outcome))
-	}
+	some = appendEntries(some, t.Builder.list(), t.Market, at.entry(t.Outcome))
 	for i := range t.Makers {
 		m := &t.Makers[i]
 		if m.Owner != t.Owner {
 			some = appendEntries(some, m.Owner, t.Market, at.entry(m.Outcome))
 		}
-		if m.Builder != 0 {
-			some = appendEntries(some, m.Builder.list(), t.Market, at.entry(m.Outcome))
-		}
+		some = appendEntries(some, m.Builder.list(), t.Market, at.entry(m.Outcome))
 	}
 	return some
 }

@@ -2,10 +2,8 @@ package history
 
 import (
 	"errors"
-	"fmt"
 
 	"clobd/engine"
-	"clobd/journal"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -33,26 +31,18 @@ type Scan struct {
 // if several owners took part. whole reports that no row is left: neither Limit nor each ended the
 // walk. The error is journal.ErrClosed, or names what cannot be read.
 func (h *History) Scan(s *Scan, each func(*TradeRow, *MoveRow) bool) (whole bool, err error) {
-	if !h.gate.Enter() {
-		return false, journal.ErrClosed
-	}
-	defer h.gate.Leave()
-	bounds, err := h.rangeOf(&Filter{Before: s.Before, After: s.After}, Page{})
-	if err != nil {
-		return false, fmt.Errorf("scan trades: %w", err)
-	}
-	if bounds.high < bounds.low {
-		return true, nil
-	}
-	m := merge{h: h, bounds: bounds, each: each}
-	err = m.open(s)
-	if err == nil {
-		whole, err = m.run(s.Limit)
-	}
-	if err = errors.Join(err, m.close()); err != nil {
-		return false, fmt.Errorf("scan trades: %w", err)
-	}
-	return whole, nil
+	err = h.view(func() error {
+		bounds, err := h.rangeOf(&Filter{Before: s.Before, After: s.After}, Page{})
+		if whole = err == nil; err != nil || bounds.high < bounds.low {
+			return err
+		}
+		m := merge{h: h, bounds: bounds, each: each}
+		if err = m.open(s); err == nil {
+			whole, err = m.run(s.Limit)
+		}
+		return errors.Join(err, m.close())
+	}, "scan trades")
+	return whole && err == nil, err
 }
 
 type merge struct {

@@ -198,27 +198,10 @@ func Covers(ctx context.Context, j *journal.Journal, frame uint64) bool {
 		why, err = x.compare(&at)
 	}
 	if err == nil && why == "" && at.frame >= frame {
-		err = readable(ctx, x.db)
+		err = each(x.db, nil, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() })
 	}
 	x.guard.Retire()
 	return errors.Join(err, x.guard.Close(x.db)) == nil && why == "" && at.frame >= frame
-}
-
-func readable(ctx context.Context, db *pebble.DB) (err error) {
-	it, err := db.NewIter(nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	for ok := it.First(); ok; ok = it.Next() {
-		if _, err := it.ValueAndErr(); err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return it.Error()
 }
 
 // rowSource gives the rows of one kind in key order to yield, until yield returns false. A row is

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"clobd/engine"
-	"clobd/journal"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -41,24 +40,24 @@ func (k *markets) turn(batch *pebble.Batch, m *market, now engine.Time) error {
 // is journal.ErrClosed, or names a row that cannot be read.
 func (h *History) VolumesUntil(no engine.MarketNo, at []engine.Time) (
 	parts []engine.Cash, err error) {
-	if !h.gate.Enter() {
-		return nil, journal.ErrClosed
-	}
-	defer h.gate.Leave()
-	defer func() {
-		if err != nil {
-			parts, err = nil, fmt.Errorf("read volumes of market %d: %w", no, err)
-		}
-	}()
 	parts = make([]engine.Cash, len(at))
+	err = h.view(func() error { return h.volumesUntil(no, at, parts) }, "read volumes of market %d", no)
+	if err != nil {
+		return nil, err
+	}
+	return parts, nil
+}
+
+func (h *History) volumesUntil(no engine.MarketNo, at []engine.Time, parts []engine.Cash) (
+	err error) {
 	m, err := readMarket(h.db, no) // first: hours before that of its last trade never change
 	if err != nil || m.volume == 0 {
-		return parts, err
+		return err
 	}
 	low, high := pairKey(spaceVolume, no, 0), pairKey(spaceVolume, no, m.hour)
 	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: high[:]})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for i, t := range at {
@@ -71,12 +70,12 @@ func (h *History) VolumesUntil(no engine.MarketNo, at []engine.Time) (
 			c := varints{rest: it.Value()}
 			parts[i] = engine.Cash(c.uvarint())
 			if err := c.end(); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if err := it.Error(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return parts, nil
+	return nil
 }
