@@ -75,7 +75,6 @@ func (x *Index) startFlush() error {
 	return nil
 }
 
-// makeDurable makes the index durable within the patience for a flush, or returns why it could not.
 func (x *Index) makeDurable() error {
 	if torn := x.torn.Load(); torn != nil {
 		return *torn

@@ -424,7 +424,6 @@ func (x *Index) condemn(err error) error {
 	return disk.Advise(&remadeError{err}, "start again: it is made anew from the journal")
 }
 
-// remadeError means that the next Open makes the index anew, and that this helps.
 type remadeError struct{ error }
 
 func (e *remadeError) Unwrap() error { return e.error }
@@ -456,7 +455,6 @@ func (x *Index) step() error {
 	return err
 }
 
-// gather folds all frames that are there. With wait it waits for the first one.
 func (x *Index) gather(wait bool) error {
 	b, ready, err := x.next(wait)
 	for most := x.batchSize(); ready && err == nil; {
@@ -468,7 +466,6 @@ func (x *Index) gather(wait bool) error {
 	return err
 }
 
-// next returns the next frame of the tail. Any error but ErrClosed is about the journal.
 func (x *Index) next(wait bool) (b []byte, ready bool, err error) {
 	if wait {
 		b, err = x.tail.Next()
@@ -534,7 +531,6 @@ func (x *Index) Close() error {
 		"next start folds it again from Sequence %d, or makes it anew", x.Path, x.durable.load()+1)
 }
 
-// finish waits for Run, makes the index durable if the disk can, and closes the database.
 func (x *Index) finish(started bool) error {
 	if started {
 		<-x.done

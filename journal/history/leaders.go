@@ -32,7 +32,6 @@ const (
 	shiftsMost = 1 << 12
 )
 
-// token is one of the two tokens of a market.
 type token struct {
 	market  engine.MarketNo
 	outcome engine.Outcome
@@ -159,7 +158,6 @@ func (l *leaders) update(all []shift) {
 	}
 }
 
-// move moves a wallet to its new place, if top has that place.
 func (r *leaderList) move(s *shift) {
 	at, found := slices.BinarySearchFunc(r.top, Holder{s.wallet, s.before}, compareHolders)
 	if !found { // not in top, or the iterator has seen the move

@@ -29,7 +29,6 @@ type ledger struct {
 	value          []byte  // scratch
 }
 
-// purse is the collateral of a wallet; the part held backs its orders.
 type purse struct {
 	total, held engine.Cash
 	wallet      engine.WalletNo
@@ -46,7 +45,6 @@ func (p *purse) decode(b []byte) error {
 	return c.end()
 }
 
-// readPurse reads a wallet's collateral, zeros if it never had any.
 func readPurse(db *pebble.DB, w engine.WalletNo) (*purse, error) {
 	p, key := &purse{wallet: w}, shortKey(spacePurse, w)
 	if _, err := read(db, key[:], p.decode); err != nil {
@@ -137,7 +135,6 @@ func (l *ledger) fill(c *engine.Command, e *engine.Event, now engine.Time) error
 	return l.trade(r, leg{c.Side, e.Size, cost, e.Fee, 0}, now)
 }
 
-// leg is one party's side of a fill.
 type leg struct {
 	side  engine.Side
 	size  engine.Size
@@ -157,7 +154,6 @@ func (l *ledger) trade(r *PositionRow, g leg, now engine.Time) error {
 	return l.cash(r.Wallet, g.price-g.fee, 0)
 }
 
-// move follows deposits, withdrawals and collected fees.
 func (l *ledger) move(e *engine.Event, now engine.Time) error {
 	if e.Market == 0 {
 		amount := engine.Cash(e.Size)
@@ -184,7 +180,6 @@ func (l *ledger) atHalf(r *PositionRow, e *engine.Event, in bool, now engine.Tim
 	return nil
 }
 
-// pair follows a split or a merge.
 func (l *ledger) pair(e *engine.Event, now engine.Time) error {
 	p, err := l.position(e.Wallet, e.Market)
 	if err != nil {
@@ -225,7 +220,6 @@ func (l *ledger) redeem(e *engine.Event, now engine.Time) error {
 	return l.cash(e.Wallet, engine.Cash(e.Size), 0)
 }
 
-// cash changes a wallet's collateral.
 func (l *ledger) cash(w engine.WalletNo, total, held engine.Cash) error {
 	p := l.purses[w]
 	if p == nil {
@@ -248,7 +242,6 @@ func (l *ledger) cash(w engine.WalletNo, total, held engine.Cash) error {
 	return nil
 }
 
-// position returns the position of a wallet in a market, for a change.
 func (l *ledger) position(w engine.WalletNo, m engine.MarketNo) (*position, error) {
 	at := uint64(w)<<32 | uint64(m)
 	p := l.positions[at]
@@ -267,7 +260,6 @@ func (l *ledger) position(w engine.WalletNo, m engine.MarketNo) (*position, erro
 	return p, nil
 }
 
-// short is the error for tokens that left but were not there.
 func (l *ledger) short(r *PositionRow) error {
 	return fmt.Errorf("%w: wallet %d has %d of outcome %d in market %d, %d of it reserved",
 		errContradiction, r.Wallet, r.Size, r.Outcome, r.Market, r.Reserved)
@@ -299,7 +291,6 @@ func (l *ledger) write(batch *pebble.Batch) error {
 	return nil
 }
 
-// sweep begins the next batch, and drops rows from memory if there are too many.
 func (l *ledger) sweep() {
 	for i, p := range l.dirtyPurses {
 		p.dirty, l.dirtyPurses[i] = false, nil

@@ -61,7 +61,6 @@ func (r *MoveRow) decode(key, b []byte) error {
 	return c.end()
 }
 
-// moveWalker walks the moves of a wallet from the newest to the oldest.
 type moveWalker struct {
 	it  *pebble.Iterator
 	row MoveRow // the last result of next

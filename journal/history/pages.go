@@ -49,7 +49,6 @@ const (
 	maxParts = 10_000
 )
 
-// clean brings f and p within their bounds.
 func clean(f *Filter, p Page) (*Filter, Page) {
 	if f == nil {
 		f = new(Filter)
@@ -214,7 +213,6 @@ func (h *History) rangeOf(f *Filter, p Page) (s numberRange, err error) {
 	return s, nil
 }
 
-// mark returns the Sequence of the mark at the iterator.
 func mark(it *pebble.Iterator) (engine.Sequence, error) {
 	b, err := it.ValueAndErr()
 	if err != nil {
@@ -227,7 +225,6 @@ func mark(it *pebble.Iterator) (engine.Sequence, error) {
 	return 0, fmt.Errorf("mark of a time: %w", errRow)
 }
 
-// tradePage collects one page of trades.
 type tradePage struct {
 	owner   engine.WalletNo
 	f       *Filter
@@ -263,7 +260,6 @@ func (v *tradePage) page(low uint64, limit int) (next uint64, err error) {
 	}
 }
 
-// readTrade reads the trade of a number, and appends a row if the filter selects it.
 func (v *tradePage) readTrade(number uint64) (wanted bool, err error) {
 	v.rows = append(v.rows, TradeRow{})
 	t := &v.rows[len(v.rows)-1]

@@ -94,7 +94,6 @@ func (r *PositionRow) give(size engine.Size, price, fee engine.Cash, now engine.
 	return true
 }
 
-// position is what a wallet has of both tokens of a market.
 type position struct {
 	tokens [2]PositionRow
 	listed [2]engine.Size // sizes in the list of holders
@@ -106,12 +105,8 @@ func newPosition(w engine.WalletNo, m engine.MarketNo) position {
 		{Wallet: w, Market: m}, {Wallet: w, Market: m, Outcome: 1}}}
 }
 
-// The first byte of a stored position tells which outcomes follow, in order.
-const (
-	hasOutcome0 = 1 << iota
-	hasOutcome1
-	hasBoth = hasOutcome0 | hasOutcome1
-)
+// hasBoth are the bits of the first byte of a stored position: one for each outcome that follows.
+const hasBoth = 1<<0 | 1<<1
 
 // append appends the stored form, without the numbers in the key.
 func (p *position) append(b []byte) []byte {
@@ -122,7 +117,7 @@ func (p *position) append(b []byte) []byte {
 		if r.Bought == 0 {
 			continue
 		}
-		b[at] |= hasOutcome0 << o
+		b[at] |= 1 << o
 		b = appendUvarints(b, uint64(r.Size), uint64(r.Reserved), uint64(r.Bought),
 			uint64(r.BoughtCash), uint64(r.Cost), uint64(r.HeldFees), uint64(r.Fees),
 			uint64(r.Redeemed), uint64(r.Taken), uint64(r.Made))
@@ -192,7 +187,6 @@ func (h *History) Position(wallet engine.WalletNo, market engine.MarketNo) (
 	return p.tokens, nil
 }
 
-// readPosition reads a position, zeros if there is none.
 func readPosition(db *pebble.DB, w engine.WalletNo, m engine.MarketNo) (*position, error) {
 	p, key := newPosition(w, m), pairKey(spacePosition, w, uint32(m))
 	if _, err := read(db, key[:], p.decode); err != nil {

@@ -149,7 +149,6 @@ func (k *markets) command(batch *pebble.Batch, c *engine.Command, now engine.Tim
 	return nil
 }
 
-// fill counts a fill and returns its price for the taker.
 func (m *market) fill(c *engine.Command, e *engine.Event) engine.Price {
 	price := e.Price
 	if e.Outcome != c.Outcome {
@@ -181,7 +180,6 @@ func (k *markets) frame(now engine.Time) {
 	k.changed = k.changed[:0]
 }
 
-// load counts the orders that rest when the index is opened. It reads their rows in key order.
 func (k *markets) load(r *resting) error {
 	all := make([]*restingOrder, 0, r.live)
 	for _, q := range r.owners {
@@ -229,7 +227,6 @@ func readMarket(db *pebble.DB, no engine.MarketNo) (*market, error) {
 	return m, err
 }
 
-// newest is twice the last stored price of a market, plus 1; 0 if there is none.
 func (k *markets) newest(no engine.MarketNo) (known uint32, err error) {
 	it, err := points(k.db, no, math.MaxUint32)
 	if err != nil {
@@ -340,7 +337,6 @@ func (s *sampler) fill(to engine.Time) {
 	}
 }
 
-// advance goes on with the price of a minute that has ended.
 func (s *sampler) advance(p PricePoint, to engine.Time) {
 	s.fill(min(p.Time-1, to))
 	if s.known, s.twice = true, p.Twice; s.at < p.Time {
@@ -377,7 +373,6 @@ func (s *sampler) walk(it *pebble.Iterator, no engine.MarketNo, to engine.Time) 
 	return it.Error()
 }
 
-// sample makes the points in [from, to].
 func (s *sampler) sample(it *pebble.Iterator, no engine.MarketNo, from, to engine.Time) error {
 	if begin := pairKey(spacePoint, no, minuteOf(from)); !it.SeekLT(begin[:]) {
 		it.First()

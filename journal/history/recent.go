@@ -26,7 +26,6 @@ type recent struct {
 
 const recentEntries = 1 << 14
 
-// newRecent is for an index whose lists have all trades up to the number written.
 func newRecent(written uint64) *recent {
 	return &recent{lists: make(map[listNo][]uint64), written: written, last: written,
 		keep: recentEntries}

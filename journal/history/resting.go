@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"clobd/engine"
-	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -28,8 +27,8 @@ type resting struct {
 	size  int       // bytes of all segments
 	slack int       // bytes that the log may have when nothing rests
 
-	value, moved []byte // scratch
-	old          []addition
+	value []byte // scratch
+	old   []addition
 }
 
 // ownerOrders are the orders of one owner, oldest first. Orders that left stay, marked, until they
@@ -116,7 +115,6 @@ func (r *resting) remove(o *row) error {
 	return nil
 }
 
-// update applies a batch that is in the database by now.
 func (r *resting) update(placed, dirty []*row) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,13 +170,12 @@ func (r *resting) write(d *fold) error {
 func (r *resting) move(d *fold) error {
 	for n := 0; n < moveMost && len(r.log) > 0 && r.size > 2*segmentLoad*r.live+r.slack; n++ {
 		key := numberKey(spaceResting, uint64(r.log[0].no))
-		old, found, err := disk.Get(d.db, key[:], r.moved)
+		found, err := read(d.db, key[:], func(old []byte) (err error) {
+			r.old, err = readSegment(old, r.old[:0], nil)
+			return err
+		})
 		if err == nil && !found {
 			err = errRow
-		}
-		if err == nil {
-			r.moved = old
-			r.old, err = readSegment(old, r.old[:0], nil)
 		}
 		if err == nil {
 			err = d.batch.Delete(key[:], nil)

@@ -253,7 +253,6 @@ func (v *Verdict) compare(x, y *Index, at *reached) {
 	v.unknown(x)
 }
 
-// both hands the rows of a source in both indexes to compare. An error becomes a Finding.
 func (c *comparison) both(name string, of rowSource, compare func(a, b rowStream) error) {
 	a, stopA := of.pull(c.x.db)
 	defer stopA()
@@ -277,7 +276,6 @@ func (c *comparison) rows(name string, of rowSource) {
 	}
 }
 
-// merge walks two streams side by side, and returns how many rows differ and the first of them.
 func (c *comparison) merge(a, b rowStream) (differ uint64, first string, err error) {
 	wrong := func(format string, key []byte) {
 		if differ++; differ == 1 {
