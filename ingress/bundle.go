@@ -37,7 +37,7 @@ func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 	}
 	texts, count, ok := scan.Array(string(ctx.Request.Body()), maxBundle)
 	n := uint32(max(min(count, maxBundle), 1))
-	if !s.admit(ctx, &caller, demand{orderScope, n}) {
+	if !s.admitAccount(ctx, &caller, demand{orderScope, n}) {
 		return
 	}
 	switch {

@@ -138,7 +138,7 @@ type signedRequest func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal
 func (s *door) signed(scope []int, answer signedRequest) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		caller, ok := s.authenticate(ctx)
-		if !ok || !s.admit(ctx, &caller, demand{scope, 1}) {
+		if !ok || !s.admitAccount(ctx, &caller, demand{scope, 1}) {
 			return
 		}
 		if refused := answer(ctx, caller); refused != nil {

@@ -78,7 +78,7 @@ func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
 	}
 	written, count, ok := decodeCancels(ctx.Request.Body())
 	n := uint32(max(min(count, maxCancels), 1))
-	if !s.admit(ctx, &caller, demand{cancelScope, n}) {
+	if !s.admitAccount(ctx, &caller, demand{cancelScope, n}) {
 		return
 	}
 	var refused *wire.Refusal

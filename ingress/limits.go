@@ -16,69 +16,75 @@ import (
 	"clobd/ingress/conn"
 )
 
-// window is one row of the table of limits: at most limit requests in any period.
+// window lets at most limit requests through in any period.
 type window struct {
 	limit  uint32
 	period time.Duration
 }
 
-// The windows of one address, in the order of addressWindows.
-const (
-	allTraffic = iota
-	placing
-	canceling
-	beating
-	catalogAll
-	catalogEvents
-	catalogMarkets
-	catalogListing // events and markets together
-	catalogTags
-	catalogSearch
-	healthCheck
-	readBook
-	readBooks
-	readPrice
-	readPrices
-	readMidpoint
-	readMidpoints
-	readSpreads
-	readLastTrades
-	readHistory
-	readHistories
-	readTrades
-	deriveKeys
-)
-
 const ten = 10 * time.Second
 
-// addressWindows is the table for callers who are known by their address only. Orders, cancels and
-// heartbeats have a window each and do not count with the rest: no other traffic from an address
-// takes a cancel's place. The windows of orders and cancels hold what five accounts may send.
-var addressWindows = [...]window{
-	allTraffic:     {5000, ten},
-	placing:        {12000, ten},
-	canceling:      {12000, ten},
-	beating:        {5000, ten},
-	catalogAll:     {4000, ten},
-	catalogEvents:  {500, ten},
-	catalogMarkets: {300, ten},
-	catalogListing: {900, ten},
-	catalogTags:    {200, ten},
-	catalogSearch:  {350, ten},
-	healthCheck:    {50, ten},
-	readBook:       {200, ten},
-	readBooks:      {80, ten},
-	readPrice:      {200, ten},
-	readPrices:     {80, ten},
-	readMidpoint:   {200, ten},
-	readMidpoints:  {80, ten},
-	readSpreads:    {80, ten},
-	readLastTrades: {80, ten},
-	readHistory:    {100, ten},
-	readHistories:  {80, ten},
-	readTrades:     {150, ten},
-	deriveKeys:     {100, ten},
+// addressTable is the table for callers who are known by their address only: each window with the
+// requests that count in it, by method and first segment of the path. The first window counts all
+// requests that no row up to ownWindows names. So orders, cancels and heartbeats do not count with
+// the rest, and no other traffic from an address takes a cancel's place. Their windows hold what
+// five accounts may send.
+var addressTable = [...]struct {
+	window
+	counts string
+}{
+	{window{5000, ten}, ""},
+	{window{12000, ten}, "POST /order, POST /orders"},
+	{window{12000, ten},
+		"DELETE /order, DELETE /orders, DELETE /cancel-all, DELETE /cancel-market-orders"},
+	{window{5000, ten}, "POST /heartbeats, POST /v1"},
+	{window{4000, ten}, "GET /events, GET /markets, GET /series, GET /tags, GET /public-search"},
+	{window{500, ten}, "GET /events"},
+	{window{300, ten}, "GET /markets"},
+	{window{900, ten}, "GET /events, GET /markets"},
+	{window{200, ten}, "GET /tags"},
+	{window{350, ten}, "GET /public-search"},
+	{window{50, ten}, "GET /, GET /ok"},
+	{window{200, ten}, "GET /book"},
+	{window{80, ten}, "POST /books"},
+	{window{200, ten}, "GET /price"},
+	{window{80, ten}, "GET /prices, POST /prices"},
+	{window{200, ten}, "GET /midpoint"},
+	{window{80, ten}, "GET /midpoints, POST /midpoints"},
+	{window{80, ten}, "POST /spreads"},
+	{window{80, ten}, "GET /last-trades-prices, POST /last-trades-prices"},
+	{window{100, ten}, "GET /prices-history"},
+	{window{80, ten}, "POST /batch-prices-history"},
+	{window{150, ten}, "GET /trades, GET /builder"},
+	{window{100, ten}, "GET /auth/derive-api-key, POST /auth/api-key"}, // a signature to check
 }
+
+// ownWindows is the last row of addressTable whose requests count in no other window.
+const ownWindows = 3
+
+// entrance is a method and the first segment of a path without the prefix of its family. HEAD
+// counts as GET.
+type entrance struct{ method, segment string }
+
+// addressWindows are the windows of addressTable, and addressScopes those that a request counts in.
+var addressWindows, addressScopes = func() (windows []window, scopes map[entrance][]int) {
+	scopes = make(map[entrance][]int)
+	for i, row := range addressTable {
+		windows = append(windows, row.window)
+		for counted := range strings.SplitSeq(row.counts, ", ") {
+			method, segment, _ := strings.Cut(counted, " /")
+			at := entrance{method, segment}
+			if i > ownWindows && scopes[at] == nil {
+				scopes[at] = []int{0}
+			}
+			scopes[at] = append(scopes[at], i)
+		}
+	}
+	return windows, scopes
+}()
+
+// rest are the windows of an entrance that addressTable does not name.
+var rest = []int{0}
 
 // The windows of one account. Cancels have their own, so that a flood of orders never blocks them.
 const (
@@ -118,55 +124,6 @@ type demand struct {
 	n     uint32 // at least 1, at most the least limit of the scope
 }
 
-// entrance is a method and the first segment of a path without the prefix of its family. HEAD
-// counts as GET.
-type entrance struct{ method, segment string }
-
-const (
-	get  = fasthttp.MethodGet
-	post = fasthttp.MethodPost
-	del  = fasthttp.MethodDelete
-)
-
-// rest are the windows of an entrance that addressScopes does not name.
-var rest = []int{allTraffic}
-
-// addressScopes are the address windows that a request counts against.
-var addressScopes = map[entrance][]int{
-	{post, "order"}:                {placing},
-	{post, "orders"}:               {placing},
-	{del, "order"}:                 {canceling},
-	{del, "orders"}:                {canceling},
-	{del, "cancel-all"}:            {canceling},
-	{del, "cancel-market-orders"}:  {canceling},
-	{post, "heartbeats"}:           {beating},
-	{post, "v1"}:                   {beating},
-	{get, ""}:                      {allTraffic, healthCheck},
-	{get, "ok"}:                    {allTraffic, healthCheck},
-	{get, "events"}:                {allTraffic, catalogAll, catalogEvents, catalogListing},
-	{get, "markets"}:               {allTraffic, catalogAll, catalogMarkets, catalogListing},
-	{get, "series"}:                {allTraffic, catalogAll},
-	{get, "tags"}:                  {allTraffic, catalogAll, catalogTags},
-	{get, "public-search"}:         {allTraffic, catalogAll, catalogSearch},
-	{get, "book"}:                  {allTraffic, readBook},
-	{post, "books"}:                {allTraffic, readBooks},
-	{get, "price"}:                 {allTraffic, readPrice},
-	{get, "prices"}:                {allTraffic, readPrices},
-	{post, "prices"}:               {allTraffic, readPrices},
-	{get, "midpoint"}:              {allTraffic, readMidpoint},
-	{get, "midpoints"}:             {allTraffic, readMidpoints},
-	{post, "midpoints"}:            {allTraffic, readMidpoints},
-	{post, "spreads"}:              {allTraffic, readSpreads},
-	{get, "last-trades-prices"}:    {allTraffic, readLastTrades},
-	{post, "last-trades-prices"}:   {allTraffic, readLastTrades},
-	{get, "prices-history"}:        {allTraffic, readHistory},
-	{post, "batch-prices-history"}: {allTraffic, readHistories},
-	{get, "trades"}:                {allTraffic, readTrades},
-	{get, "builder"}:               {allTraffic, readTrades},
-	{get, "auth/derive-api-key"}:   {allTraffic, deriveKeys}, // a signature to check
-	{post, "auth/api-key"}:         {allTraffic, deriveKeys},
-}
-
 // addressScope lists the address windows that a request counts against.
 func addressScope(method, path string, cursor bool) []int {
 	family := ""
@@ -177,7 +134,7 @@ func addressScope(method, path string, cursor bool) []int {
 		}
 	}
 	if method == fasthttp.MethodHead {
-		method = get
+		method = fasthttp.MethodGet
 	}
 	path = strings.TrimPrefix(path, "/")
 	segment, below, _ := strings.Cut(path, "/")
@@ -222,7 +179,7 @@ func (c *counter) turn(w window, t int64) (elapsed int64) {
 func (c *counter) wait(w window, t int64, n uint32) time.Duration {
 	elapsed := c.turn(w, t)
 	period := int64(w.period)
-	room := int64(w.limit) - int64(n) // what the counted ones may weigh
+	room := int64(w.limit) - int64(n) // what the counted requests may weigh
 	if int64(c.now) > room {          // only the next period can help
 		return time.Duration(period-elapsed) + w.until(int64(c.now), room)
 	}
@@ -232,8 +189,8 @@ func (c *counter) wait(w window, t int64, n uint32) time.Duration {
 	return 0
 }
 
-// until returns how much of a period must have passed before n requests of the period before weigh
-// at most room.
+// until returns how much of the present period must pass until n requests of the period before
+// weigh at most room.
 func (w window) until(n, room int64) time.Duration {
 	if n <= room {
 		return 0
@@ -282,7 +239,7 @@ func newWindows(now func() time.Time) *windows {
 // address counts a request of an address in all windows of scope, or in none: then it returns how
 // long to wait.
 func (w *windows) address(a netip.Addr, scope []int) time.Duration {
-	return w.decide(&w.addresses, addressWindows[:], conn.AddressKey(a), demand{scope, 1})
+	return w.decide(&w.addresses, addressWindows, conn.AddressKey(a), demand{scope, 1})
 }
 
 // account does the same for an authenticated account.
@@ -331,35 +288,45 @@ func (s *shard) caller(key [20]byte, n int) *caller {
 	return c
 }
 
-// admit counts a request in all windows of its caller that it asks for, or in none: then it answers
-// 429 and returns false. A nil caller is known by its address only: its route tells the windows.
-func (s *door) admit(ctx *fasthttp.RequestCtx, caller *identity, d demand) bool {
+var refuseLimited = wire.Refuse(429, "rate_limited", "Too Many Requests", "")
+
+// admit counts a request in the windows of its address and its route. If one of them is full, the
+// request counts in none of them: admit answers 429 and returns false.
+func (s *door) admit(ctx *fasthttp.RequestCtx) bool {
 	if s.windows == nil {
 		return true
 	}
-	wait := time.Duration(0)
-	if caller == nil {
-		path := string(ctx.Path())
-		// Only on /markets does a cursor decide: most queries are never taken apart.
-		cursor := strings.HasPrefix(path, "/markets") && ctx.QueryArgs().Has("next_cursor")
-		scope := addressScope(string(ctx.Method()), path, cursor)
-		wait = s.windows.address(s.ClientAddress(ctx), scope)
-	} else {
-		wait = s.windows.account(caller.Address, d)
-	}
-	if wait == 0 {
+	path := string(ctx.Path())
+	// Only on /markets does a cursor decide: most queries are never taken apart.
+	cursor := strings.HasPrefix(path, "/markets") && ctx.QueryArgs().Has("next_cursor")
+	scope := addressScope(string(ctx.Method()), path, cursor)
+	return noWait(ctx, s.windows.address(s.ClientAddress(ctx), scope))
+}
+
+// admitAccount is admit for the windows of an authenticated account.
+func (s *door) admitAccount(ctx *fasthttp.RequestCtx, caller *identity, d demand) bool {
+	if s.windows == nil {
 		return true
 	}
-	h := &ctx.Response.Header
-	if caller != nil {
+	wait := s.windows.account(caller.Address, d)
+	if wait > 0 {
+		h := &ctx.Response.Header
 		reset := s.options.Now().Add(wait + time.Second).Unix()
 		h.Set("Poly-RateLimit-Remaining", "0")
 		h.Set("Poly-RateLimit-Reset", strconv.FormatInt(reset, 10))
 		h.Set("Poly-RateLimit-Tier", "standard")
 	}
+	return noWait(ctx, wait)
+}
+
+// noWait reports whether a request need not wait. If it must, noWait answers 429.
+func noWait(ctx *fasthttp.RequestCtx, wait time.Duration) bool {
+	if wait == 0 {
+		return true
+	}
 	seconds := strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
-	h.Set("Retry-After", seconds)
-	wire.Refuse(429, "rate_limited", "Too Many Requests", "").With(retryAfter(seconds)).Send(ctx)
+	ctx.Response.Header.Set("Retry-After", seconds)
+	refuseLimited.With(retryAfter(seconds)).Send(ctx)
 	return false
 }
 

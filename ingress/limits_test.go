@@ -20,6 +20,33 @@ func (c *manualClock) now() time.Time { return c.t }
 
 func newManualClock() *manualClock { return &manualClock{time.Unix(1_800_000_000, 0)} }
 
+// The rows of addressTable.
+const (
+	allTraffic = iota
+	placing
+	canceling
+	beating
+	catalogAll
+	catalogEvents
+	catalogMarkets
+	catalogListing // events and markets together
+	catalogTags
+	catalogSearch
+	healthCheck
+	readBook
+	readBooks
+	readPrice
+	readPrices
+	readMidpoint
+	readMidpoints
+	readSpreads
+	readLastTrades
+	readHistory
+	readHistories
+	readTrades
+	deriveKeys
+)
+
 func TestBothWindowsInOneDecision(t *testing.T) {
 	clock := newManualClock()
 	w := newWindows(clock.now)
@@ -200,7 +227,7 @@ func TestCursorGoesElsewhere(t *testing.T) {
 		var ctx fasthttp.RequestCtx
 		ctx.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, nil)
 		ctx.Request.SetRequestURI(uri)
-		return h.server.admit(&ctx, nil, demand{})
+		return h.server.admit(&ctx)
 	}
 	for n := 0; admitted("/markets?limit=5"); n++ {
 		if n > 5000 {

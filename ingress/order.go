@@ -64,7 +64,7 @@ func (s *orders) recycle(p *placement) {
 // was signed for decides its id, and only the signature tells which one that is.
 func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admit(ctx, &caller, demand{orderScope, 1}) {
+	if !ok || !s.admitAccount(ctx, &caller, demand{orderScope, 1}) {
 		return
 	}
 	at := seatOf(ctx)

@@ -91,7 +91,7 @@ func (s *keys) reads(answer keyRequest) fasthttp.RequestHandler {
 func (s *keys) writes(answer keyRequest) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		caller, ok := s.authenticate(ctx)
-		if !ok || !s.admit(ctx, &caller, demand{keyScope, 1}) {
+		if !ok || !s.admitAccount(ctx, &caller, demand{keyScope, 1}) {
 			return
 		}
 		if _, known := s.options.Board.Directory.Wallet(caller.Address); !known {
@@ -329,7 +329,7 @@ func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	caller := identity{Identity: id, dialect: c.dialect}
-	if s.admit(ctx, &caller, demand{keyScope, 1}) {
+	if s.admitAccount(ctx, &caller, demand{keyScope, 1}) {
 		s.answer(ctx, caller, func(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 			refused := s.revoke(h.owner, engine.BuilderKey, id.Nonce)
 			return h.inDialect(`"OK"`, `{"revoked":true}`), refused

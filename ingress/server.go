@@ -266,7 +266,7 @@ func (s *Server) gate(name string, needsReady bool, h fasthttp.RequestHandler,
 			ctx.Response.Header.Set("Retry-After", "1")
 			refuseEarly.Send(ctx)
 			ctx.Response.Header.SetStatusMessage([]byte("Too Early"))
-		} else if s.admit(ctx, nil, demand{}) {
+		} else if s.admit(ctx) {
 			h(ctx)
 		}
 		counters.observe(ctx)
