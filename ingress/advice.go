@@ -9,7 +9,6 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
-	"clobd/ingress/auth"
 )
 
 // The engine refuses with a reason and up to three numbers. What would help the caller to do better
@@ -21,11 +20,10 @@ func (s *orders) refuseOrder(p *placement) *wire.Refusal {
 	refused := refuseReceipt(r)
 	detail := s.advise(p, r)
 	if r.Reject == engine.RejectTick {
-		o := &p.request.order
-		if words, better := misfit(o, engine.Price(r.Args[1])); words != "" {
+		if words, better := misfit(&p.command, engine.Price(r.Args[1])); words != "" {
 			refused.Text, detail = words, better+", or another price: "+grid(p.market.Tick)
 		} else {
-			refused.Text = exactly(refused.Text, engine.Price(r.Args[0]), o)
+			refused.Text = exactly(refused.Text, engine.Price(r.Args[0]), &p.command)
 		}
 	}
 	if engine.Rejects[r.Reject].Final {
@@ -44,10 +42,10 @@ func (s *orders) refuseOrder(p *placement) *wire.Refusal {
 // price of the market: one of the two was rounded. It names the amount that would fit, which helps
 // more than a price that nobody meant. The words are the peers', with their spelling. Both are ""
 // for any other quotient.
-func misfit(o *auth.Order, tick engine.Price) (words, better string) {
-	cash, size, member, words := o.MakerAmount, o.TakerAmount, "makerAmount", "maker"
-	if o.Side == engine.Sell {
-		cash, size, member, words = size, cash, "takerAmount", "taker"
+func misfit(c *engine.Command, tick engine.Price) (words, better string) {
+	cash, size, who := uint64(c.Cash), uint64(c.Size), "maker"
+	if c.Side == engine.Sell {
+		who = "taker"
 	}
 	one := uint64(engine.PriceOne)
 	if cash > engine.MaxAmount || size > uint64(engine.MaxOrder) || size == 0 || cash*one%size == 0 {
@@ -60,19 +58,16 @@ func misfit(o *auth.Order, tick engine.Price) (words, better string) {
 	}
 	price := engine.Price(n) * tick
 	should := engine.Cash(size * uint64(price) / one)
-	return "invalid amounts, the " + words + " amount for a $" + price.String() + " order of size " +
+	return "invalid amounts, the " + who + " amount for a $" + price.String() + " order of size " +
 		engine.Size(size).String() + " should be '" + should.String() + "' but the value submited is '" +
 		engine.Cash(cash).String() + "'. Please check if you are using the latest version of the " +
-		"'clob-client' library", "sign a " + member + " of " + strconv.FormatInt(int64(should), 10)
+		"'clob-client' library", "sign a " + who + "Amount of " + strconv.FormatInt(int64(should), 10)
 }
 
 // exactly replaces the rounded price of a Receipt by the signed one: rounded, the price may seem to
 // keep the rule that it breaks.
-func exactly(text string, rounded engine.Price, o *auth.Order) string {
-	cash, size := o.MakerAmount, o.TakerAmount
-	if o.Side == engine.Sell {
-		cash, size = size, cash
-	}
+func exactly(text string, rounded engine.Price, c *engine.Command) string {
+	cash, size := uint64(c.Cash), uint64(c.Size)
 	exact := strconv.FormatUint(cash, 10) + "/" + strconv.FormatUint(size, 10)
 	for digits, scale := 4, uint64(1e4); digits <= exactDigits; digits, scale = digits+1, scale*10 {
 		if high, low := bits.Mul64(cash, scale); high < size {
@@ -101,7 +96,7 @@ func (s *orders) advise(p *placement, r *engine.Receipt) string {
 		return "ask for " + m.MinSize.String() + " shares or more; as FOK or FAK one lot of " +
 			engine.Size(engine.Lot).String() + " will do"
 	case engine.RejectBalance:
-		return lacking(r, p.request.order.Side == engine.Buy)
+		return lacking(r, c.Side == engine.Buy)
 	case engine.RejectAmount:
 		if c.Size > engine.MaxOrder {
 			return "ask for at most " + engine.MaxOrder.String() + " shares in one order"

@@ -4,8 +4,15 @@ import (
 	"testing"
 
 	"clobd/engine"
-	"clobd/ingress/auth"
 )
+
+// offering is the Command of an order that gives making for taken.
+func offering(side engine.Side, making, taken uint64) *engine.Command {
+	if side == engine.Sell {
+		making, taken = taken, making
+	}
+	return &engine.Command{Side: side, Cash: engine.Cash(making), Size: engine.Size(taken)}
+}
 
 // TestExactly: a refused price is told as it was signed, as a fraction where it has no end.
 func TestExactly(t *testing.T) {
@@ -25,7 +32,7 @@ func TestExactly(t *testing.T) {
 		{engine.Sell, 3, engine.MaxAmount, 0, "Price (1125899906842624/3) breaks"},
 	} {
 		text := "Price (" + c.rounded.String() + ") breaks"
-		o := &auth.Order{Side: c.side, MakerAmount: c.making, TakerAmount: c.taken}
+		o := offering(c.side, c.making, c.taken)
 		if got := exactly(text, c.rounded, o); got != c.want {
 			t.Errorf("%d for %d: %q, want %q", c.making, c.taken, got, c.want)
 		}
@@ -62,7 +69,7 @@ func TestMisfit(t *testing.T) {
 		{engine.Buy, 1 << 45, 1<<46 - 1, 1000, words("maker", "0.5", "70368744.177663",
 			"35184372.088831", "35184372.088832"), "sign a makerAmount of 35184372088831"},
 	} {
-		o := &auth.Order{Side: c.side, MakerAmount: c.making, TakerAmount: c.taken}
+		o := offering(c.side, c.making, c.taken)
 		if got, better := misfit(o, c.tick); got != c.want || better != c.better {
 			t.Errorf("%d for %d: %q, %q\nwant %q, %q", c.making, c.taken, got, better, c.want, c.better)
 		}

@@ -61,7 +61,7 @@ func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 	}
 	s.judgeAll(b, &caller, texts)
 	for _, p := range b {
-		if p.refused == nil && (p.terms != nil || p.command.Owner == 0) {
+		if p.refused == nil {
 			p.refused = s.clear(p, &caller)
 		}
 	}
@@ -176,21 +176,11 @@ func (s *orders) enterOrders(b bundle, at *seat) *wire.Refusal {
 	return b.failed()
 }
 
-// look asks the index for one order, and whether it may enter if it is new.
-func (s *orders) look(p *placement) {
-	past, known, seen, err := s.options.Past(p.command.ID)
-	if p.command.Seen = seen; known || err != nil {
-		p.refused = s.replay(p, &past, err)
-	} else if err = s.barred(&p.command); err != nil {
-		p.refused = s.refuseSubmit(err, &p.command.ID)
-	}
-}
-
 // waiting are the orders without an answer.
 func (b bundle) waiting() bundle {
 	var waiting bundle
 	for _, p := range b {
-		if p.refused == nil && !p.answered {
+		if p.waits() {
 			waiting = append(waiting, p)
 		}
 	}
@@ -211,17 +201,10 @@ func (s *orders) answerAll(
 ) (floor engine.Sequence) {
 	for i, p := range entered {
 		r := &receipts[i]
-		switch {
-		case errs[i] != nil:
-			p.refused = s.refuseSubmit(errs[i], &p.command.ID)
-		case r.Reject == engine.RejectDuplicate && b.same(p) != nil:
+		if errs[i] == nil && r.Reject == engine.RejectDuplicate && b.same(p) != nil {
 			p.answer(&b.same(p).out.receipt, true)
-		case r.Reject == engine.RejectDuplicate:
-			p.refused = s.replayUnseen(p, r.First)
-		case r.Reject == engine.RejectRecheck:
+		} else if s.conclude(p, r, errs[i]); p.waits() {
 			floor = max(floor, r.First)
-		default:
-			p.answer(r, false)
 		}
 	}
 	return floor

@@ -29,6 +29,7 @@ var (
 		"tokenId must be that of a listed market's outcome")
 	refuseAmount  = wire.Refuse(400, "bad_payload", "invalid amount: outside the range this exchange can hold", "")
 	refuseAge     = wire.Refuse(400, "bad_max_age", "MAX_AGE_MS is not a number of milliseconds", "")
+	refuseSigned  = wire.Refuse(400, "invalid_signature", "invalid signature", "")
 	refuseUndated = wire.Refuse(400, "bad_max_age", "MAX_AGE_MS needs an order that was signed with a timestamp",
 		"leave the header out, or sign an order of the second struct")
 )
@@ -209,16 +210,15 @@ func feeBound(rate *auth.Word) uint16 {
 // refuseSignature says which hash and which exchange were tried: nearly always the client signed
 // for another one.
 func refuseSignature(err error, version uint8) *wire.Refusal {
-	refused := wire.Refuse(400, "invalid_signature", "invalid signature", "")
 	var e *auth.SignatureError
 	if !errors.As(err, &e) {
-		return refused
+		return refuseSigned
 	}
 	if e.Reason == auth.ReasonVersion || e.Reason == auth.ReasonDomain && e.Tried == 0 {
 		return refuseVersion.Because("no exchange of this node takes struct " +
 			strconv.Itoa(int(version)) + ", whose members the order has: sign that of GET /version")
 	}
-	return refused.With(wire.Member{Name: "reason", Value: e.Reason}).
+	return refuseSigned.With(wire.Member{Name: "reason", Value: e.Reason}).
 		With(wire.Member{Name: "orderHash", Value: e.Hash.Hex()}).
 		With(wire.Member{Name: "domain", Value: e.Domain.String()}).
 		Because("sign what has this orderHash, by the key that the order names as its signer, for " +
@@ -228,10 +228,13 @@ func refuseSignature(err error, version uint8) *wire.Refusal {
 // clear resolves what keeps a verified order from entering: terms that make no sense, and a wallet
 // without an owner.
 func (s *orders) clear(p *placement, caller *identity) *wire.Refusal {
-	if p.terms != nil {
+	switch {
+	case p.terms != nil:
 		return s.replayBeside(p)
+	case p.command.Owner == 0:
+		return s.link(p, caller)
 	}
-	return s.link(p, caller)
+	return nil
 }
 
 // link makes the caller the owner of a wallet that has none.

@@ -30,8 +30,11 @@ type placement struct {
 	seat     *seat // where it works
 	answered bool  // out is the answer
 	out      result
-	refused  *wire.Refusal // or this is: of an order of a list
+	refused  *wire.Refusal // or this is
 }
+
+// waits reports whether the order has neither an answer nor a refusal.
+func (p *placement) waits() bool { return p.refused == nil && !p.answered }
 
 // answer keeps the answer.
 func (p *placement) answer(r *engine.Receipt, replay bool) {
@@ -74,43 +77,31 @@ func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 	}
 	p := s.borrow(at)
 	defer s.recycle(p)
-	refused := s.judge(p, &caller, string(ctx.Request.Body()))
-	if refused == nil && (p.terms != nil || p.command.Owner == 0) {
-		refused = s.clear(p, &caller)
+	p.refused = s.judge(p, &caller, string(ctx.Request.Body()))
+	if p.refused == nil {
+		p.refused = s.clear(p, &caller)
 	}
-	for tries := 0; refused == nil && !p.answered; tries++ {
+	for tries := 0; p.waits(); tries++ {
 		if tries > rechecks {
-			refused = refuseRecheck
+			p.refused = refuseRecheck
 			break
 		}
-		past, known, seen, err := s.options.Past(p.command.ID)
-		if p.command.Seen = seen; known || err != nil {
-			refused = s.replay(p, &past, err)
-			continue
-		}
-		if err = s.barred(&p.command); err != nil {
-			refused = s.refuseSubmit(err, &p.command.ID)
+		if s.look(p); !p.waits() {
 			break
 		}
 		call, err := s.options.Enter(&p.command)
 		if err != nil {
-			refused = s.refuseSubmit(err, &p.command.ID)
+			p.refused = s.refuseSubmit(err, &p.command.ID)
 			break
 		}
 		at.leave()
 		receipt, err := call.Wait() // parks until the Receipt may be told
 		at.back()
-		switch {
-		case err != nil:
-			refused = s.refuseSubmit(err, &p.command.ID)
-		case receipt.Reject == engine.RejectDuplicate:
-			refused = s.replayUnseen(p, receipt.First)
-		case receipt.Reject == engine.RejectRecheck:
+		if s.conclude(p, &receipt, err); p.waits() {
 			s.await(at, receipt.First)
-		default:
-			p.answer(&receipt, false)
 		}
 	}
+	refused := p.refused
 	if refused == nil && p.out.receipt.Reject != engine.Accepted {
 		refused = s.refuseOrder(p)
 	}
@@ -122,6 +113,29 @@ func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	wire.AnswerRaw(ctx, appendResult(make([]byte, 0, 512), &p.out, s.options.JournalID))
+}
+
+// look asks the index for an order, and whether the order may enter if it is new.
+func (s *orders) look(p *placement) {
+	past, known, seen, err := s.options.Past(p.command.ID)
+	if p.command.Seen = seen; known || err != nil {
+		p.refused = s.replay(p, &past, err)
+	} else if err = s.barred(&p.command); err != nil {
+		p.refused = s.refuseSubmit(err, &p.command.ID)
+	}
+}
+
+// conclude answers or refuses an order that entered and got this Receipt or err. If the engine sent
+// the order back, it still waits: for the index to reach r.First.
+func (s *orders) conclude(p *placement, r *engine.Receipt, err error) {
+	switch {
+	case err != nil:
+		p.refused = s.refuseSubmit(err, &p.command.ID)
+	case r.Reject == engine.RejectDuplicate:
+		p.refused = s.replayUnseen(p, r.First)
+	case r.Reject != engine.RejectRecheck:
+		p.answer(r, false)
+	}
 }
 
 // payer is whose share of the pool's queue an order takes. Keys are free: those without an account
