@@ -14,9 +14,9 @@ import (
 const (
 	domainType = "EIP712Domain(string name,string version,uint256 chainId," +
 		"address verifyingContract)"
-	shortDomainType = "EIP712Domain(string name,string version,uint256 chainId)"
-	authType        = "ClobAuth(address address,string timestamp,uint256 nonce,string message)"
-	OrderTypeV1     = "Order(uint256 salt,address maker,address signer,address taker," +
+	authDomainType = "EIP712Domain(string name,string version,uint256 chainId)"
+	authType       = "ClobAuth(address address,string timestamp,uint256 nonce,string message)"
+	OrderTypeV1    = "Order(uint256 salt,address maker,address signer,address taker," +
 		"uint256 tokenId,uint256 makerAmount,uint256 takerAmount,uint256 expiration," +
 		"uint256 nonce,uint256 feeRateBps,uint8 side,uint8 signatureType)"
 	OrderTypeV2 = "Order(uint256 salt,address maker,address signer,uint256 tokenId," +
@@ -31,16 +31,16 @@ const (
 
 // The hashes of those. Variables because Go has no constant arrays; nothing changes them.
 var (
-	domainTypeHash      = keccakText(domainType)
-	shortDomainTypeHash = keccakText(shortDomainType)
-	authTypeHash        = keccakText(authType)
-	orderTypeHashV1     = keccakText(OrderTypeV1)
-	orderTypeHashV2     = keccakText(OrderTypeV2)
-	nestedTypeHash      = keccakText(nestedType)
-	authNameHash        = keccakText(authName)
-	authMessageHash     = keccakText(AuthMessage)
-	walletNameHash      = keccakText("DepositWallet")
-	oneHash             = keccakText("1") // version of the wallet's and of the ClobAuth domain
+	domainTypeHash     = keccakText(domainType)
+	authDomainTypeHash = keccakText(authDomainType)
+	authTypeHash       = keccakText(authType)
+	orderTypeHashV1    = keccakText(OrderTypeV1)
+	orderTypeHashV2    = keccakText(OrderTypeV2)
+	nestedTypeHash     = keccakText(nestedType)
+	authNameHash       = keccakText(authName)
+	authMessageHash    = keccakText(AuthMessage)
+	walletNameHash     = keccakText("DepositWallet")
+	oneHash            = keccakText("1") // version of the wallet's and of the ClobAuth domain
 )
 
 func keccakText(s string) [32]byte { return newHasher().keccak([]byte(s)) }
@@ -100,15 +100,6 @@ func (h *hasher) separator(d *Domain) [32]byte {
 	h.word(&version)
 	h.integer(d.Chain)
 	h.address(&d.Contract)
-	return h.end()
-}
-
-// shortSeparator returns the separator of a domain without a contract.
-func (h *hasher) shortSeparator(name, version *[32]byte, chain uint64) [32]byte {
-	h.begin(&shortDomainTypeHash)
-	h.word(name)
-	h.word(version)
-	h.integer(chain)
 	return h.end()
 }
 
@@ -191,29 +182,22 @@ func (h *hasher) digests(o *Order, separator *[32]byte, chain uint64) Digests {
 	return d
 }
 
-// AuthDigests returns the digests of a ClobAuth message.
+// AuthDigests returns the digests of a ClobAuth message. Its domain has no contract.
 func AuthDigests(chain uint64, a engine.Address, timestamp string, nonce Word) Digests {
-	return newHasher().authDigests(chain, a, timestamp, &nonce)
-}
-
-func (h *hasher) authDigests(
-	chain uint64, a engine.Address, timestamp string, nonce *Word,
-) Digests {
-	d := Digests{Separator: h.shortSeparator(&authNameHash, &oneHash, chain)}
+	h := newHasher()
+	h.begin(&authDomainTypeHash)
+	h.word(&authNameHash)
+	h.word(&oneHash)
+	h.integer(chain)
+	d := Digests{Separator: h.end()}
 	stamp := h.keccak([]byte(timestamp))
 	h.begin(&authTypeHash)
 	h.address(&a)
 	h.word(&stamp)
-	h.word((*[32]byte)(nonce))
+	h.word((*[32]byte)(&nonce))
 	h.word(&authMessageHash)
 	d.Struct = h.end()
 	d.Hash = h.typed(&d.Separator, &d.Struct)
 	d.Signed = d.Hash
 	return d
-}
-
-// ShortSeparator returns the separator of a domain without a contract.
-func ShortSeparator(name, version string, chain uint64) [32]byte {
-	nameHash, versionHash := keccakText(name), keccakText(version)
-	return newHasher().shortSeparator(&nameHash, &versionHash, chain)
 }

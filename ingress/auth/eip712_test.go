@@ -16,7 +16,7 @@ func TestTypeHashes(t *testing.T) {
 		{orderTypeHashV2, "bb86318a2138f5fa8ae32fbe8e659f8fcf13cc6ae4014a707893055433818589"},
 		{orderTypeHashV1, "a852566c4e14d00869b6db0220888a9090a13eccdaea03713ff0a3d27bf9767c"},
 		{domainTypeHash, "8b73c3c69bb8fe3d512ecc4cf759cc79239f7b179b0ffacaa9a75d522b39400f"},
-		{shortDomainTypeHash, "c2f8787176b8ac6bf7215b4adcc1e069bf4ab82d9ab1df05a57a91d425935b6e"},
+		{authDomainTypeHash, "c2f8787176b8ac6bf7215b4adcc1e069bf4ab82d9ab1df05a57a91d425935b6e"},
 		{authTypeHash, "52578c5c725a28a84fedc8c22aa47947822942f35b4dc350db028e45320e035c"},
 		{nestedTypeHash, "6ba028565cb324c2aa02bb714b9816d0bddd557a2f33bb36cf13272a4256bd42"},
 	} {

@@ -15,14 +15,12 @@ import (
 // Nonce is decimal, and 0 if empty. Chain, if not empty, is the only chain to check, in decimal.
 type L1Request struct{ Address, Signature, Timestamp, Nonce, Chain string }
 
-// The errors of VerifyL1. All but ErrNonce are an ErrL1: a failed authentication. ErrNonce is about
-// a number that no key can have: a bad request.
+// The errors of VerifyL1. All but ErrNonce are an ErrL1: a failed authentication. An ErrL1 may also
+// be an ErrTimestamp or an ErrWindow. ErrNonce is about a number that no key can have: a bad request.
 var (
 	ErrL1          = errors.New("request for a key")
 	ErrL1Missing   = fmt.Errorf("%w: a header is missing", ErrL1)
 	ErrL1Address   = fmt.Errorf("%w: the address is malformed", ErrL1)
-	ErrL1Timestamp = fmt.Errorf("%w: %w", ErrL1, ErrTimestamp)
-	ErrL1Window    = fmt.Errorf("%w: %w", ErrL1, ErrWindow)
 	ErrL1Chain     = fmt.Errorf("%w: the chain is not this node's", ErrL1)
 	ErrL1Form      = fmt.Errorf("%w: the signature is malformed", ErrL1)
 	ErrL1Signature = fmt.Errorf("%w: the signature is another account's", ErrL1)
@@ -30,7 +28,7 @@ var (
 )
 
 // VerifyL1 checks a ClobAuth signature for one of chains at time now. It returns the account, and
-// the nonce that the account asks a key for. The error is one of those above.
+// the nonce that the account asks a key for. The errors are those above.
 func VerifyL1(r *L1Request, chains []uint64, now time.Time) (engine.Address, uint32, error) {
 	if r.Address == "" || r.Signature == "" || r.Timestamp == "" {
 		return engine.Address{}, 0, ErrL1Missing
@@ -39,11 +37,8 @@ func VerifyL1(r *L1Request, chains []uint64, now time.Time) (engine.Address, uin
 	if !ok {
 		return engine.Address{}, 0, ErrL1Address
 	}
-	switch err := fresh(r.Timestamp, now); {
-	case errors.Is(err, ErrTimestamp):
-		return engine.Address{}, 0, ErrL1Timestamp
-	case err != nil:
-		return engine.Address{}, 0, ErrL1Window
+	if err := fresh(r.Timestamp, now); err != nil {
+		return engine.Address{}, 0, fmt.Errorf("%w: %w", ErrL1, err)
 	}
 	nonce, err := parseNonce(r.Nonce)
 	if err != nil {
@@ -64,9 +59,8 @@ func VerifyL1(r *L1Request, chains []uint64, now time.Time) (engine.Address, uin
 	if h.load(signature[:]) != "" {
 		return engine.Address{}, 0, ErrL1Form
 	}
-	word := WordOf(uint64(nonce))
 	for _, chain := range chains {
-		h.digest = h.authDigests(chain, address, r.Timestamp, &word).Signed
+		h.digest = AuthDigests(chain, address, r.Timestamp, WordOf(uint64(nonce))).Signed
 		if who, ok := h.recover(); ok && who == address {
 			return address, nonce, nil
 		}

@@ -75,8 +75,7 @@ func (s *Signer) sign(h *hasher) error {
 func (s *Signer) SignAuth(chain uint64, timestamp string, nonce uint32) (string, error) {
 	h := s.pool.Get().(*hasher)
 	defer s.pool.Put(h)
-	word := WordOf(uint64(nonce))
-	h.digest = h.authDigests(chain, s.Address, timestamp, &word).Signed
+	h.digest = AuthDigests(chain, s.Address, timestamp, WordOf(uint64(nonce))).Signed
 	if err := s.sign(h); err != nil {
 		return "", fmt.Errorf("sign auth: %w", err)
 	}

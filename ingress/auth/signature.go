@@ -2,7 +2,6 @@ package auth
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"clobd/engine"
 	"clobd/ingress/auth/curve"
@@ -52,18 +51,6 @@ func (h *hasher) recover() (engine.Address, bool) {
 	}
 	h.key = key
 	return h.account(key), true
-}
-
-// Recover returns the account that made a plain signature over digest; the address is zero if no
-// key made it. The error is one of the Reasons: the signature's form is wrong.
-func Recover(digest [32]byte, signature []byte) (engine.Address, error) {
-	h := newHasher()
-	if reason := h.load(signature); reason != "" {
-		return engine.Address{}, errors.New(reason)
-	}
-	h.digest = digest
-	who, _ := h.recover()
-	return who, nil
 }
 
 // account returns the address of an uncompressed public key of 65 bytes.

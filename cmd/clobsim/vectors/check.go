@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/sha3"
 
@@ -411,7 +412,7 @@ func (c *checker) auth(f fields) error {
 	); err != nil {
 		return err
 	}
-	err = c.authSignature(f, made.Signed, address)
+	err = c.authSignature(f, made.Signed, address, chain)
 	if f.invalid() {
 		return refused(err)
 	}
@@ -419,17 +420,19 @@ func (c *checker) auth(f fields) error {
 }
 
 // authSignature checks who signed the digest, and our own signature of it.
-func (c *checker) authSignature(f fields, digest [32]byte, address engine.Address) error {
-	var signature [auth.SignatureSize]byte
-	if !auth.ParseHex(signature[:], f.text("signature")) {
-		return fmt.Errorf("signature %q", f.text("signature"))
+func (c *checker) authSignature(
+	f fields, digest [32]byte, address engine.Address, chain uint64,
+) error {
+	r := auth.L1Request{
+		Address: f.text("address"), Signature: f.text("signature"),
+		Timestamp: f.text("timestamp"), Nonce: f.text("nonce"),
 	}
-	who, err := auth.Recover(digest, signature[:])
+	seconds, err := strconv.ParseInt(r.Timestamp, 10, 64)
 	if err != nil {
-		return err
+		return fmt.Errorf("timestamp %q", r.Timestamp)
 	}
-	if who != address || who == (engine.Address{}) {
-		return fmt.Errorf("signed by %s, address %s", auth.Checksum(who), auth.Checksum(address))
+	if _, _, err = auth.VerifyL1(&r, []uint64{chain}, time.Unix(seconds, 0)); err != nil {
+		return err
 	}
 	key, ok := c.keyOf(f, address)
 	if !ok {
@@ -490,7 +493,15 @@ func (c *checker) separator(f fields) error {
 	if err != nil {
 		return fmt.Errorf("chain id %q", f.text("chainid"))
 	}
-	separator := auth.ShortSeparator(f.text("name"), f.text("version"), chain)
+	// The node itself knows one such domain only, that of ClobAuth: see auth.
+	const kind = "EIP712Domain(string name,string version,uint256 chainId)"
+	var words []byte
+	for _, text := range []string{kind, f.text("name"), f.text("version")} {
+		hash := keccak(text)
+		words = append(words, hash[:]...)
+	}
+	number := auth.WordOf(chain)
+	separator := keccak(string(append(words, number[:]...)))
 	return f.same("domain separator", separator[:], "domainseparator")
 }
 
