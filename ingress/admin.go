@@ -41,20 +41,20 @@ func refuseAdmin(status int, text, hint string) *wire.Refusal {
 func (s *Server) Admin() http.Handler {
 	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != ""}
 	mux := http.NewServeMux()
-	for path, run := range map[string]func(operation) (members, *wire.Refusal){
-		"fund":     func(o operation) (members, *wire.Refusal) { return a.transfer(engine.Deposit, o) },
-		"withdraw": func(o operation) (members, *wire.Refusal) { return a.transfer(engine.Withdraw, o) },
-		"link":     a.link, "collect": a.collect,
-		"state": a.inMarket(a.state), "resolve": a.inMarket(a.resolve),
-		"adjust": a.inMarket(a.adjust), "mode": a.mode, "stp": a.prevention,
+	for path, run := range map[string]func(*operation) members{
+		"fund":     func(o *operation) members { return a.transfer(engine.Deposit, o) },
+		"withdraw": func(o *operation) members { return a.transfer(engine.Withdraw, o) },
+		"link":     a.link, "collect": a.collect, "state": a.state, "resolve": a.resolve,
+		"adjust": a.adjust, "mode": a.mode, "stp": a.prevention,
 	} {
 		mux.HandleFunc("/admin/"+path, func(w http.ResponseWriter, r *http.Request) {
 			o, refused := a.read(r)
-			var body members
-			if refused == nil {
-				body, refused = run(o)
+			if refused != nil {
+				reply(w, nil, refused)
+				return
 			}
-			reply(w, body, refused)
+			body := run(o)
+			reply(w, body, o.refused)
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -80,12 +80,23 @@ func reply(w http.ResponseWriter, body members, refused *wire.Refusal) {
 	_, _ = w.Write(text) // an operator who hung up needs no answer
 }
 
-// operation is the texts of one operator's request by their names; a text that was left out is "".
-type operation map[string]string
+// operation is an operator's request: its texts by their names, "" for a text that was left out.
+type operation struct {
+	texts   map[string]string
+	refused *wire.Refusal // the first thing that is wrong with it
+}
+
+// refuse refuses the operation, unless something was wrong with it before.
+func (o *operation) refuse(refused *wire.Refusal) members {
+	if o.refused == nil {
+		o.refused = refused
+	}
+	return nil
+}
 
 // read checks the origin and the token of r and reads its body: a JSON object of strings and
 // numbers.
-func (a *admin) read(r *http.Request) (operation, *wire.Refusal) {
+func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 	if len(r.Header.Values("Origin")) > 0 {
 		return nil, refuseAdmin(403, "requests of web pages are refused", "use clobd or curl")
 	}
@@ -114,68 +125,58 @@ func (a *admin) read(r *http.Request) (operation, *wire.Refusal) {
 		return nil, refuseAdmin(425, "service not ready",
 			"the journal is being recovered: try again")
 	}
-	o := make(operation)
+	o := &operation{texts: make(map[string]string)}
 	for name, slot := range at {
-		o[name] = slot.Into.Text
+		o.texts[name] = slot.Into.Text
 	}
 	return o, nil
 }
 
 // address reads the address of a name.
-func (o operation) address(name string) (engine.Address, *wire.Refusal) {
-	a, ok := auth.ParseAddress(o[name])
+func (o *operation) address(name string) engine.Address {
+	a, ok := auth.ParseAddress(o.texts[name])
 	if !ok {
-		return a, refuseAdmin(400, name+" is not an address", "write it as 0x and 40 hex digits")
+		o.refuse(refuseAdmin(400, name+" is not an address", "write it as 0x and 40 hex digits"))
 	}
-	return a, nil
+	return a
 }
 
 // amount reads the amount, in base units.
-func (o operation) amount() (int64, *wire.Refusal) {
-	amount, ok := parseDecimal(o["amount"])
+func (o *operation) amount() int64 {
+	amount, ok := parseDecimal(o.texts["amount"])
 	if !ok {
-		return 0, refuseAdmin(400, "amount is not a decimal number",
-			"write a positive amount of whole units with up to 6 decimals, such as 12.5")
+		o.refuse(refuseAdmin(400, "amount is not a decimal number",
+			"write a positive amount of whole units with up to 6 decimals, such as 12.5"))
 	}
-	return amount, nil
+	return amount
 }
 
 var refuseNoAccount = refuseAdmin(404, "the wallet has no account",
 	"nothing was ever paid into it")
 
 // transfer moves collateral, or the tokens of one outcome, in or out of the exchange.
-func (a *admin) transfer(kind engine.Kind, o operation) (members, *wire.Refusal) {
+func (a *admin) transfer(kind engine.Kind, o *operation) members {
 	d := a.server.options.Board.Directory
-	c := engine.Command{Kind: kind, ID: reference(kind, o["ref"])}
-	var refused *wire.Refusal
-	if c.Address, refused = o.address("wallet"); refused != nil {
-		return nil, refused
-	}
+	c := engine.Command{Kind: kind, ID: reference(kind, o), Address: o.address("wallet")}
 	c.Wallet, _ = d.Wallet(c.Address)
 	if kind == engine.Withdraw && c.Wallet == 0 {
-		return nil, refuseNoAccount
+		o.refuse(refuseNoAccount)
 	}
-	amount, refused := o.amount()
-	if refused != nil {
-		return nil, refused
-	}
-	c.Cash = engine.Cash(amount)
-	if o["token"] != "" {
-		word, ok := parseWord(o["token"])
-		market, outcome, known := d.Token(engine.Token(word))
-		if !ok || !known {
-			return nil, refuseAdmin(404, "unknown token", "it must belong to a listed market")
-		}
-		c.Market, c.Outcome, c.Cash, c.Size = market.No, outcome, 0, engine.Size(amount)
-	}
+	amount := o.amount()
 	body := members{"wallet": auth.Checksum(c.Address),
 		"amount": string(engine.AppendDecimal(nil, amount, 6))}
-	if o["token"] != "" {
-		body["token"] = o["token"]
+	c.Cash = engine.Cash(amount)
+	if token := o.texts["token"]; token != "" {
+		word, ok := parseWord(token)
+		market, outcome, known := d.Token(engine.Token(word))
+		if !ok || !known {
+			return o.refuse(refuseAdmin(404, "unknown token", "it must belong to a listed market"))
+		}
+		c.Market, c.Outcome, c.Cash, c.Size = market.No, outcome, 0, engine.Size(amount)
+		body["token"] = token
 	}
-	body, refused = a.carry(&c, body)
-	if refused != nil {
-		return nil, refused
+	if body = a.carry(o, &c, body); body == nil {
+		return nil
 	}
 	if kind == engine.Deposit {
 		a.server.faucet.claim(c.Address) // its Link may not have entered with it
@@ -183,33 +184,29 @@ func (a *admin) transfer(kind engine.Kind, o operation) (members, *wire.Refusal)
 	if body["repeated"] == nil {
 		body["number"], _ = d.Wallet(c.Address)
 	}
-	return body, nil
+	return body
 }
 
 // link lets owner trade for wallet.
-func (a *admin) link(o operation) (members, *wire.Refusal) {
-	c := engine.Command{Kind: engine.Link}
-	var refused *wire.Refusal
-	if c.Address, refused = o.address("wallet"); refused != nil {
-		return nil, refused
-	}
-	if c.Holder, refused = o.address("owner"); refused != nil {
-		return nil, refused
-	}
-	body, refused := a.carry(&c, members{
+func (a *admin) link(o *operation) members {
+	c := engine.Command{Kind: engine.Link, Address: o.address("wallet"), Holder: o.address("owner")}
+	body := a.carry(o, &c, members{
 		"wallet": auth.Checksum(c.Address), "owner": auth.Checksum(c.Holder)})
-	if refused == nil {
+	if body != nil {
 		d := a.server.options.Board.Directory
 		body["number"], _ = d.Wallet(c.Address)
 		body["owner_number"], _ = d.Wallet(c.Holder)
 	}
-	return body, refused
+	return body
 }
 
-// carry enters c, waits for its Receipt, and answers with its Sequence and body. A ref that was
-// carried out before is answered as such: what it did then is in the journal, and this request may
-// say something else.
-func (a *admin) carry(c *engine.Command, body members) (members, *wire.Refusal) {
+// carry enters c, waits for its Receipt, and returns body with the Sequence; nil if o was refused.
+// A ref that was carried out before is answered as such: what it did then is in the journal, and
+// this request may say something else.
+func (a *admin) carry(o *operation, c *engine.Command, body members) members {
+	if o.refused != nil {
+		return nil
+	}
 	enter := a.server.submit
 	if c.Kind == engine.Deposit {
 		enter = a.server.faucet.deposit
@@ -217,25 +214,26 @@ func (a *admin) carry(c *engine.Command, body members) (members, *wire.Refusal) 
 	receipt, err := enter(c)
 	switch {
 	case errors.Is(err, sequencer.ErrBusy):
-		return nil, refuseAdmin(503, "the exchange is busy", "nothing was entered: send again")
+		return o.refuse(refuseAdmin(503, "the exchange is busy", "nothing was entered: send again"))
 	case errors.Is(err, sequencer.ErrClosed), errors.Is(err, errQuarantined):
-		return nil, refuseAdmin(503, err.Error(), "nothing was entered")
+		return o.refuse(refuseAdmin(503, err.Error(), "nothing was entered"))
 	case err != nil:
-		return nil, refuseAdmin(504, err.Error(),
-			"its outcome is unknown: send it again with the same ref")
+		return o.refuse(refuseAdmin(504, err.Error(),
+			"its outcome is unknown: send it again with the same ref"))
 	case receipt.Reject == engine.RejectDuplicate:
-		return members{"repeated": true, "sequence": receipt.First}, nil
+		return members{"repeated": true, "sequence": receipt.First}
 	case receipt.Reject != engine.Accepted:
 		rule := engine.Rejects[receipt.Reject]
-		return nil, refuseAdmin(rule.HTTP, receipt.Text(), "refused: "+rule.Code)
+		return o.refuse(refuseAdmin(rule.HTTP, receipt.Text(), "refused: "+rule.Code))
 	}
 	body["sequence"] = receipt.Sequence
-	return body, nil
+	return body
 }
 
 // reference is the id of an operator's request, zero without a ref: an id is carried out once. The
 // kind is part of it, so that a withdrawal may carry the ref of the deposit it takes back.
-func reference(kind engine.Kind, ref string) engine.OrderID {
+func reference(kind engine.Kind, o *operation) engine.OrderID {
+	ref := o.texts["ref"]
 	if ref == "" {
 		return engine.OrderID{}
 	}
