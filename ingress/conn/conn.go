@@ -4,35 +4,40 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
-// Conn is a connection that went through the Turnstile. It waits for its client as long as the
-// Timeouts allow, and leaves the Turnstile when it is closed. All but Close belong to the
-// connection's goroutine.
+// Conn is a connection that went through the Turnstile. It holds its client to the Timeouts, and
+// leaves the Turnstile when it is closed. All but Close belong to the connection's goroutine.
+//
+// The HTTP server could set the deadlines, but it reads the clock and moves a timer of the runtime
+// three times for each request, and hardly any request waits. A Conn sets on its socket
+//
+//	when a request must be complete       only if its first bytes were not all of it
+//	when the next one must have begun     only when an earlier deadline has passed
+//	when an answer must have gone out     only if the client must read before there is room
+//
+// and clients have the same time.
 //
 // The fields that every request needs stand first: those of a connection that has waited are in no
 // cache.
 type Conn struct {
 	net.Conn
-	deadlines deadlines
-	eager     eager // ready once something was written
+	timeouts *Timeouts
+	began    time.Time
+
+	// Durations after began.
+	armed   time.Duration // when the socket gives up reading, 0: never; no later than it should
+	request time.Duration // when the present request must be complete, 0: it has all its time
+	answer  time.Duration // when the answer must have gone out, 0: it has all its time
+
+	idle  bool  // no byte of the next request is there
+	eager eager // ready once something was written
 	// Direct reports that the other end is one caller, not a proxy that stands for many.
 	Direct bool
 	once   sync.Once
 	leave  func()
 }
-
-// Begins notes that a request's first byte is there.
-func (c *Conn) Begins() { c.deadlines.begins() }
-
-// Idle notes that a request was answered and no byte of the next one is there.
-func (c *Conn) Idle() { c.deadlines.idle = true }
-
-// Read reads, and waits at most until the request or the pause between two must end.
-func (c *Conn) Read(b []byte) (int, error) { return c.deadlines.read(c.Conn, b) }
-
-// Write writes what may have to wait for the client to read, at most for Timeouts.Answer.
-func (c *Conn) Write(b []byte) (int, error) { return c.deadlines.write(c.Conn, b) }
 
 // WriteNow writes as much as the socket has room for, without a wait, and returns how much that
 // was. The next Write meets the error, if there is one. Only sockets take anything.
@@ -48,7 +53,10 @@ func (c *Conn) WriteNow(b []byte) int {
 		}
 		c.eager.raw, c.eager.attempt = raw, c.eager.try
 	}
-	return c.eager.write(b)
+	c.eager.rest, c.eager.wrote = b, 0
+	_ = c.eager.raw.Write(c.eager.attempt)
+	c.eager.rest = nil
+	return c.eager.wrote
 }
 
 // Close closes the connection and makes room for another one.
@@ -64,13 +72,6 @@ type eager struct {
 	attempt func(fd uintptr) bool // try, made once
 	rest    []byte
 	wrote   int
-}
-
-func (e *eager) write(b []byte) int {
-	e.rest, e.wrote = b, 0
-	_ = e.raw.Write(e.attempt) // the next Write meets the error
-	e.rest = nil
-	return e.wrote
 }
 
 // try is one call of the kernel: sockets of this process never block.

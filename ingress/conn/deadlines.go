@@ -23,69 +23,50 @@ type Timeouts struct {
 	Refusal time.Duration // for the answer to a connection that is turned away
 }
 
-// deadlines hold a connection's client to the Timeouts. The HTTP server could do that, but it reads
-// the clock and moves a timer of the runtime three times for each request, and hardly any of them
-// waits. Here the socket is told
-//
-//	when a request must be complete       only if its first bytes were not all of it
-//	when the next one must have begun     only when an earlier deadline has passed
-//	when an answer must have gone out     only if the client must read before there is room
-//
-// and clients have the same time. All belongs to the connection's goroutine.
-type deadlines struct {
-	timeouts *Timeouts
-	began    time.Time
+// Begins notes that a request's first byte is there.
+func (c *Conn) Begins() { c.request, c.answer, c.idle = 0, 0, false }
 
-	// Durations after began.
-	armed   time.Duration // when the socket gives up reading, 0: never; no later than it should
-	request time.Duration // when the present request must be complete, 0: it has all its time
-	answer  time.Duration // when the answer must have gone out, 0: it has all its time
-
-	idle bool // no byte of the next request is there
-}
-
-// begins notes that a request's first byte is there, or that the connection has begun.
-func (d *deadlines) begins() { d.request, d.answer, d.idle = 0, 0, false }
+// Idle notes that a request was answered and no byte of the next one is there.
+func (c *Conn) Idle() { c.idle = true }
 
 // due returns when a read must end.
-func (d *deadlines) due() time.Duration {
-	if d.idle {
-		return time.Since(d.began) + d.timeouts.Idle
+func (c *Conn) due() time.Duration {
+	if c.idle {
+		return time.Since(c.began) + c.timeouts.Idle
 	}
-	if d.request == 0 {
-		d.request = time.Since(d.began) + d.timeouts.Request
+	if c.request == 0 {
+		c.request = time.Since(c.began) + c.timeouts.Request
 	}
-	return d.request
+	return c.request
 }
 
-// read reads from c. A deadline of an earlier read may still be set: when that has passed, the read
-// goes on until its own.
-func (d *deadlines) read(c net.Conn, b []byte) (int, error) {
-	due := d.due()
+// Read reads, and waits at most until the request or the pause between two must end.
+func (c *Conn) Read(b []byte) (int, error) {
+	due := c.due()
 	for {
-		if d.armed == 0 || d.armed > due {
-			d.armed = due
-			if err := c.SetReadDeadline(d.began.Add(due)); err != nil {
+		if c.armed == 0 || c.armed > due {
+			c.armed = due
+			if err := c.SetReadDeadline(c.began.Add(due)); err != nil {
 				return 0, err
 			}
 		}
-		n, err := c.Read(b)
-		if err == nil || d.armed == due || !TimedOut(err) {
+		n, err := c.Conn.Read(b)
+		if err == nil || c.armed == due || !TimedOut(err) {
 			return n, err
 		}
-		d.armed = 0 // the deadline of an earlier read has passed
+		c.armed = 0 // the deadline of an earlier read has passed: go on until this read's own
 	}
 }
 
-// write writes to c and waits for the client to read.
-func (d *deadlines) write(c net.Conn, b []byte) (int, error) {
-	if d.answer == 0 {
-		d.answer = time.Since(d.began) + d.timeouts.Answer
+// Write writes what may have to wait for the client to read, at most for Timeouts.Answer.
+func (c *Conn) Write(b []byte) (int, error) {
+	if c.answer == 0 {
+		c.answer = time.Since(c.began) + c.timeouts.Answer
 	}
-	if err := c.SetWriteDeadline(d.began.Add(d.answer)); err != nil {
+	if err := c.SetWriteDeadline(c.began.Add(c.answer)); err != nil {
 		return 0, err
 	}
-	n, err := c.Write(b)
+	n, err := c.Conn.Write(b)
 	if err == nil { // a passed deadline would refuse a write that need not wait, too
 		err = c.SetWriteDeadline(time.Time{})
 	}

@@ -31,7 +31,7 @@ type waiting struct {
 	t    *testing.T
 	near counting
 	far  net.Conn
-	deadlines
+	*Conn
 }
 
 // inTime runs test in such a world.
@@ -41,9 +41,10 @@ func inTime(t *testing.T, test func(*waiting)) {
 		near, far := net.Pipe()
 		defer near.Close()
 		defer far.Close()
-		test(&waiting{t, counting{Conn: near}, far, deadlines{
-			timeouts: &Timeouts{Request: 5 * time.Second, Idle: time.Minute, Answer: 8 * time.Second},
-			began:    time.Now()}})
+		w := &waiting{t: t, near: counting{Conn: near}, far: far}
+		w.Conn = &Conn{Conn: &w.near, began: time.Now(), timeouts: &Timeouts{
+			Request: 5 * time.Second, Idle: time.Minute, Answer: 8 * time.Second}}
+		test(w)
 	})
 }
 
@@ -58,7 +59,7 @@ func (w *waiting) sends(second int) {
 // reads reads and fails unless that ends at this second, well or not.
 func (w *waiting) reads(second int, good bool) {
 	w.t.Helper()
-	_, err := w.read(&w.near, make([]byte, 1))
+	_, err := w.Read(make([]byte, 1))
 	w.ended(second, good, err)
 }
 
@@ -85,25 +86,25 @@ func TestReadDeadlines(t *testing.T) {
 	inTime(t, func(w *waiting) {
 		w.sends(1)
 		w.reads(1, true)
-		w.idle = true
+		w.Idle()
 		w.sends(41) // long after what the socket was told for the first request
 		w.reads(41, true)
-		w.begins()
+		w.Begins()
 		w.reads(46, false)
 	})
 	inTime(t, func(w *waiting) {
-		w.idle = true
+		w.Idle()
 		w.sends(50)
 		w.reads(50, true)
-		w.begins()
-		w.idle = true
+		w.Begins()
+		w.Idle()
 		w.reads(110, false)
 	})
 	inTime(t, func(w *waiting) { // a part of the next request came with the one before
 		w.sends(2)
 		w.reads(2, true)
-		w.idle = true
-		w.begins()
+		w.Idle()
+		w.Begins()
 		w.reads(7, false)
 	})
 }
@@ -114,8 +115,8 @@ func TestDeadlinesAreRarelySet(t *testing.T) {
 		for second := range 300 {
 			w.sends(second)
 			w.reads(second, true)
-			w.begins()
-			w.idle = true
+			w.Begins()
+			w.Idle()
 		}
 		if w.near.set > 10 {
 			t.Errorf("%d deadlines for 300 requests", w.near.set)
@@ -134,7 +135,7 @@ func TestWriteDeadlines(t *testing.T) {
 	}
 	writes := func(w *waiting, second int, good bool) {
 		w.t.Helper()
-		_, err := w.write(&w.near, []byte{'x'})
+		_, err := w.Write([]byte{'x'})
 		w.ended(second, good, err)
 	}
 	inTime(t, func(w *waiting) {
@@ -151,7 +152,7 @@ func TestWriteDeadlines(t *testing.T) {
 		takes(w, 40)
 		_, err := w.near.Write([]byte{'x'})
 		w.ended(40, true, err)
-		w.begins()
+		w.Begins()
 		writes(w, 48, false)
 	})
 }

@@ -62,7 +62,7 @@ func (t *Turnstile) admit(c net.Conn) *Conn {
 		return nil
 	}
 	return &Conn{Conn: c, Direct: key != nil, leave: func() { t.leave(key) },
-		deadlines: deadlines{timeouts: &t.Timeouts, began: time.Now()}}
+		timeouts: &t.Timeouts, began: time.Now()}
 }
 
 // enter counts a connection and returns nil, or the refusal if there is no room.
