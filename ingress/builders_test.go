@@ -28,7 +28,7 @@ func TestBuilderTrades(t *testing.T) {
 	ask := func(path string, number uint32, sign bool) string {
 		w := rawRequest{method: "GET", path: path}
 		if sign {
-			trio := h.keyring.Builder(alice, number)
+			trio := h.keyring.Trio(engine.BuilderKey, alice, number)
 			r := auth.Request{Timestamp: strconv.FormatInt(h.now(), 10), Method: "GET",
 				Path: "/builder/trades"}
 			if err := trio.Sign(&r); err != nil {

@@ -289,7 +289,7 @@ func (h *house) runReader(o *words) string {
 // runBuilder: TRADER NUMBER: a builder key of his revokes itself.
 func (h *house) runBuilder(o *words) string {
 	number, _ := strconv.ParseUint(o.list[1], 10, 32)
-	trio := h.keyring.Builder(address(o.list[0]), uint32(number))
+	trio := h.keyring.Trio(engine.BuilderKey, address(o.list[0]), uint32(number))
 	r := auth.Request{Timestamp: strconv.FormatInt(h.now(), 10), Method: "DELETE",
 		Path: "/auth/builder-api-key"}
 	if err := trio.Sign(&r); err != nil {

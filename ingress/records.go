@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -107,11 +106,7 @@ func (s *keys) answer(ctx *fasthttp.RequestCtx, caller identity, answer keyReque
 	h := keyHolder{identity: caller}
 	h.owner, _ = s.options.Board.Directory.Wallet(h.Address)
 	body, refused := answer(ctx, &h)
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
-	wire.AnswerRaw(ctx, body)
+	wire.Respond(ctx, body, refused)
 }
 
 // inDialect is the answer for POLY, or the one for all others.
@@ -200,19 +195,11 @@ func (s *keys) deleteKey(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.
 // findKey is the number of one of the holder's keys by its text.
 func (s *keys) findKey(h *keyHolder, class engine.KeyClass, text string) (uint32, bool) {
 	for _, k := range s.keys(h, class) {
-		if s.isKey(h.Address, &k, text) {
+		if s.options.Keyring.Is(class, h.Address, k.Number, text) {
 			return k.Number, true
 		}
 	}
 	return 0, false
-}
-
-// isKey reports whether text is the key that k is the record of.
-func (s *keys) isKey(a engine.Address, k *view.Key, text string) bool {
-	if k.Class == engine.ReadOnlyKey {
-		return s.options.Keyring.IsReadOnly(a, k.Number, text)
-	}
-	return strings.EqualFold(s.options.Keyring.KeyID(a, k.Number), text)
 }
 
 // closedOnly is GET /auth/ban-status/closed-only: whether a wallet of the caller may only cancel.
@@ -239,7 +226,7 @@ func (s *keys) addKey(h *keyHolder, class engine.KeyClass) (uint32, *wire.Refusa
 // addReadOnly is POST /auth/readonly-api-key.
 func (s *keys) addReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	number, refused := s.addKey(h, engine.ReadOnlyKey)
-	key := s.options.Keyring.ReadOnly(h.Address, number)
+	key := s.options.Keyring.ID(engine.ReadOnlyKey, h.Address, number)
 	return append(wire.AppendString([]byte(`{"apiKey":`), key), '}'), refused
 }
 
@@ -248,7 +235,7 @@ func (s *keys) listReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire
 	dst := []byte{'['}
 	for _, k := range s.keys(h, engine.ReadOnlyKey) {
 		if !k.Revoked {
-			key := s.options.Keyring.ReadOnly(h.Address, k.Number)
+			key := s.options.Keyring.ID(k.Class, h.Address, k.Number)
 			dst = wire.AppendString(wire.AppendComma(dst), key)
 		}
 	}
@@ -290,21 +277,21 @@ func (s *keys) reader(address, key string) (engine.Address, bool) {
 	d := s.options.Board.Directory
 	owner, _ := d.Wallet(a)
 	return a, slices.ContainsFunc(d.Keys(owner, engine.ReadOnlyKey, nil), func(k view.Key) bool {
-		return !k.Revoked && s.isKey(a, &k, key)
+		return !k.Revoked && s.options.Keyring.Is(k.Class, a, k.Number, key)
 	})
 }
 
 // addBuilder is POST /auth/builder-api-key.
 func (s *keys) addBuilder(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	number, refused := s.addKey(h, engine.BuilderKey)
-	return appendTrio(nil, "key", s.options.Keyring.Builder(h.Address, number)), refused
+	return appendTrio(nil, "key", s.options.Keyring.Trio(engine.BuilderKey, h.Address, number)), refused
 }
 
 // listBuilder is GET /auth/builder-api-key.
 func (s *keys) listBuilder(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	dst := []byte{'['}
 	for _, k := range s.keys(h, engine.BuilderKey) {
-		id := s.options.Keyring.BuilderID(h.Address, k.Number)
+		id := s.options.Keyring.ID(k.Class, h.Address, k.Number)
 		dst = wire.AppendString(append(wire.AppendComma(dst), `{"key":`...), id)
 		dst = appendTime(append(dst, `,"createdAt":`...), k.Created)
 		if k.Revoked {
@@ -351,8 +338,9 @@ func (s *keys) deleteBuilders(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wi
 func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
 	id auth.Identity, err error) {
 	r, d := c.builder, s.options.Board.Directory
+	r.Class = engine.BuilderKey
 	describe(ctx, &r)
-	if id, err = s.options.Keyring.AuthenticateBuilder(&r, s.options.Now()); err != nil {
+	if id, err = s.options.Keyring.Authenticate(&r, s.options.Now()); err != nil {
 		return id, err
 	}
 	owner, _ := d.Wallet(id.Address)

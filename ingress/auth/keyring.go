@@ -17,10 +17,12 @@ import (
 // bytes, URL alphabet, padded) and a passphrase (64 hex digits).
 type Trio struct{ Key, Secret, Passphrase string }
 
-// Request is the part of a request that its HMAC covers, and the five headers that prove it. Path
-// has no query and no /clob prefix. RawPath, if not empty, is the path as sent: Authenticate
-// accepts an HMAC over either.
+// Request is the part of a request that its HMAC covers, and the five headers that prove it. The
+// headers of a builder's key name no address. Path has no query and no /clob prefix. RawPath, if not
+// empty, is the path as sent: Authenticate accepts an HMAC over either.
 type Request struct {
+	Class engine.KeyClass // TradingKey or BuilderKey
+
 	Address, Key, Passphrase, Timestamp, Signature string
 
 	Method, Path, RawPath string
@@ -83,17 +85,15 @@ func (c *claim) identity() Identity {
 	}
 }
 
-// labels separate the HMACs that make the parts of a Trio. No label of any kind of key is a prefix
+// labels separate the HMACs that make the parts of a Trio. No label of any class of keys is a prefix
 // of another.
 type labels struct{ tag, secret, key string }
 
-var (
-	tradingLabels = labels{"clobd passphrase:", "clobd secret:", "clobd api key:"}
-	builderLabels = labels{"clobd builder passphrase:", "clobd builder secret:", "clobd builder key:"}
-)
-
-// labelReadOnly is the label of keys that only read.
-const labelReadOnly = "clobd read-only key:"
+var keyLabels = [...]labels{
+	engine.TradingKey:  {"clobd passphrase:", "clobd secret:", "clobd api key:"},
+	engine.ReadOnlyKey: {key: "clobd read-only key:"},
+	engine.BuilderKey:  {"clobd builder passphrase:", "clobd builder secret:", "clobd builder key:"},
+}
 
 // Keyring makes and checks API keys out of one master secret. It stores nothing: a passphrase
 // carries its address and nonce under a tag, and the secret and the key id follow from those. Any
@@ -116,20 +116,17 @@ func (k *Keyring) derive(m *mac, label string, c *claim) {
 	m.compute(k.master[:], nil)
 }
 
-// Derive returns the Trio of an address and a nonce: always the same.
+// Derive returns the Trio of a trading key: for an address and a nonce always the same.
 func (k *Keyring) Derive(a engine.Address, nonce uint32) Trio {
-	return k.trio(&tradingLabels, a, nonce)
+	return k.Trio(engine.TradingKey, a, nonce)
 }
 
-// Builder returns the Trio of an address's builder key; each number has another.
-func (k *Keyring) Builder(a engine.Address, number uint32) Trio {
-	return k.trio(&builderLabels, a, number)
-}
-
-func (k *Keyring) trio(l *labels, a engine.Address, nonce uint32) Trio {
+// Trio returns the three texts of an address's trading or builder key; each number has another key.
+func (k *Keyring) Trio(class engine.KeyClass, a engine.Address, number uint32) Trio {
+	l := &keyLabels[class]
 	m := k.pool.Get().(*mac)
 	defer k.pool.Put(m)
-	c := newClaim(a, nonce)
+	c := newClaim(a, number)
 	var token [tokenSize]byte
 	copy(token[:], c[:])
 	k.derive(m, l.tag, &c)
@@ -142,33 +139,23 @@ func (k *Keyring) trio(l *labels, a engine.Address, nonce uint32) Trio {
 	return t
 }
 
-// KeyID returns the API key of an address and a nonce.
+// KeyID returns the trading key of an address and a nonce.
 func (k *Keyring) KeyID(a engine.Address, nonce uint32) string {
-	return k.uuid(tradingLabels.key, a, nonce)
+	return k.ID(engine.TradingKey, a, nonce)
 }
 
-// BuilderID returns the API key of an address's builder key.
-func (k *Keyring) BuilderID(a engine.Address, number uint32) string {
-	return k.uuid(builderLabels.key, a, number)
-}
-
-// ReadOnly returns an address's key that only reads. Its UUID is its only part, and so is secret.
-func (k *Keyring) ReadOnly(a engine.Address, number uint32) string {
-	return k.uuid(labelReadOnly, a, number)
-}
-
-// IsReadOnly reports whether key is the one that ReadOnly returns, in any letter case, in constant
-// time.
-func (k *Keyring) IsReadOnly(a engine.Address, number uint32, key string) bool {
-	return equalText([]byte(k.ReadOnly(a, number)), strings.ToLower(key)) == 1
-}
-
-func (k *Keyring) uuid(label string, a engine.Address, number uint32) string {
+// ID returns an address's key of any class. A read-only key has no other part, so it is secret.
+func (k *Keyring) ID(class engine.KeyClass, a engine.Address, number uint32) string {
 	m := k.pool.Get().(*mac)
 	defer k.pool.Put(m)
 	c := newClaim(a, number)
-	id := k.keyID(m, label, &c)
+	id := k.keyID(m, keyLabels[class].key, &c)
 	return string(id[:])
+}
+
+// Is reports whether text is the key that ID returns, in any letter case, in constant time.
+func (k *Keyring) Is(class engine.KeyClass, a engine.Address, number uint32, text string) bool {
+	return equalText([]byte(k.ID(class, a, number)), strings.ToLower(text)) == 1
 }
 
 // keyID returns the UUID of a claim.
@@ -189,20 +176,8 @@ func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
 // Only a missing header and a stale clock are refused early: the stranger can see both in the
 // request itself.
 func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
-	if r.Address == "" {
-		return Identity{}, ErrMissing
-	}
-	return k.authenticate(&tradingLabels, r, now)
-}
-
-// AuthenticateBuilder is Authenticate for builder keys. Their headers name no address, so
-// Request.Address may be empty.
-func (k *Keyring) AuthenticateBuilder(r *Request, now time.Time) (Identity, error) {
-	return k.authenticate(&builderLabels, r, now)
-}
-
-func (k *Keyring) authenticate(l *labels, r *Request, now time.Time) (Identity, error) {
-	if r.Key == "" || r.Passphrase == "" || r.Timestamp == "" || r.Signature == "" {
+	l, unnamed := &keyLabels[r.Class], r.Address == "" && r.Class == engine.TradingKey
+	if unnamed || r.Key == "" || r.Passphrase == "" || r.Timestamp == "" || r.Signature == "" {
 		return Identity{}, ErrMissing
 	}
 	if err := fresh(r.Timestamp, now); err != nil {

@@ -522,25 +522,26 @@ func TestSameWork(t *testing.T) {
 // TestKindsOfKeys: a key of one kind is none of another, and each number has its own.
 func TestKindsOfKeys(t *testing.T) {
 	k, a, now := NewKeyring([32]byte{1}), anvil(t).Address, time.Unix(1_760_000_000, 0)
-	trading, builder := k.Derive(a, 3), k.Builder(a, 3)
-	if builder.Key != k.BuilderID(a, 3) || builder.Key == k.BuilderID(a, 4) ||
+	trading, builder := k.Derive(a, 3), k.Trio(engine.BuilderKey, a, 3)
+	if builder.Key != k.ID(engine.BuilderKey, a, 3) || builder.Key == k.ID(engine.BuilderKey, a, 4) ||
 		builder.Key == trading.Key || builder.Secret == trading.Secret {
 		t.Errorf("%+v and %+v", trading, builder)
 	}
 	sign := func(trio *Trio) *Request {
-		r := Request{Timestamp: "1760000000", Method: "DELETE", Path: "/x"}
+		r := Request{Class: engine.BuilderKey, Timestamp: "1760000000", Method: "DELETE", Path: "/x"}
 		if err := trio.Sign(&r); err != nil {
 			t.Fatal(err)
 		}
 		return &r
 	}
-	if id, err := k.AuthenticateBuilder(sign(&builder), now); err != nil || id != (Identity{a, 3}) {
+	if id, err := k.Authenticate(sign(&builder), now); err != nil || id != (Identity{a, 3}) {
 		t.Errorf("builder: %+v, %v", id, err)
 	}
-	if _, err := k.AuthenticateBuilder(sign(&trading), now); err != ErrKey {
+	if _, err := k.Authenticate(sign(&trading), now); err != ErrKey {
 		t.Errorf("a trading key as a builder's: %v", err)
 	}
 	r := sign(&builder)
+	r.Class = engine.TradingKey
 	if _, err := k.Authenticate(r, now); err != ErrMissing {
 		t.Errorf("a builder key without an address: %v", err)
 	}
@@ -548,13 +549,14 @@ func TestKindsOfKeys(t *testing.T) {
 	if _, err := k.Authenticate(r, now); err != ErrKey {
 		t.Errorf("a builder key that trades: %v", err)
 	}
-	r.Address = "0x0000000000000000000000000000000000000001"
-	if _, err := k.AuthenticateBuilder(r, now); err != ErrAddress {
+	r.Class, r.Address = engine.BuilderKey, "0x0000000000000000000000000000000000000001"
+	if _, err := k.Authenticate(r, now); err != ErrAddress {
 		t.Errorf("another address: %v", err)
 	}
-	reader := k.ReadOnly(a, 3)
-	if !k.IsReadOnly(a, 3, strings.ToUpper(reader)) || k.IsReadOnly(a, 4, reader) ||
-		k.IsReadOnly(a, 3, builder.Key) || k.IsReadOnly(a, 3, trading.Key) || k.IsReadOnly(a, 3, "") {
+	reader := k.ID(engine.ReadOnlyKey, a, 3)
+	if !k.Is(engine.ReadOnlyKey, a, 3, strings.ToUpper(reader)) || k.Is(engine.ReadOnlyKey, a, 4, reader) ||
+		k.Is(engine.ReadOnlyKey, a, 3, builder.Key) || k.Is(engine.ReadOnlyKey, a, 3, trading.Key) ||
+		k.Is(engine.ReadOnlyKey, a, 3, "") {
 		t.Errorf("read-only key %s", reader)
 	}
 }
