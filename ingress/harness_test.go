@@ -359,12 +359,12 @@ func (h *house) signed(w *rawRequest, name string, o *words) {
 	}
 	r.Path, _, _ = strings.Cut(w.path, "?")
 	r.Path = o.text("signpath", r.Path)
-	sign := trio.SignHex
-	if o.has("base64") {
-		sign = trio.Sign
-	}
-	if err := sign(&r); err != nil {
+	if err := trio.Sign(&r); err != nil {
 		h.t.Fatal(err)
+	}
+	if !o.has("base64") {
+		digest, _ := auth.Digest(r.Signature)
+		r.Signature = fmt.Sprintf("%x", digest)
 	}
 	p := o.text("dialect", string(wire.SVC))
 	list := []string{

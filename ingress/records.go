@@ -88,17 +88,13 @@ func (s *keys) reads(answer keyRequest) fasthttp.RequestHandler {
 // writes makes the handler of a request that changes the record: it needs a key and an account, and
 // has a window.
 func (s *keys) writes(answer keyRequest) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		caller, ok := s.authenticate(ctx)
-		if !ok || !s.admitAccount(ctx, &caller, demand{keyScope, 1}) {
-			return
-		}
+	return s.signed(keyScope, func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 		if _, known := s.options.Board.Directory.Wallet(caller.Address); !known {
-			refuseStranger.Send(ctx)
-			return
+			return refuseStranger
 		}
 		s.answer(ctx, caller, answer)
-	}
+		return nil
+	})
 }
 
 // answer sends what a request about keys is answered.

@@ -136,3 +136,13 @@ func readJSON(t testing.TB, path string, into any) {
 		t.Fatal(err)
 	}
 }
+
+// SignHex is Sign with a signature of 64 hex digits.
+func (t *Trio) SignHex(r *Request) error {
+	if err := t.Sign(r); err != nil {
+		return err
+	}
+	digest, _ := Digest(r.Signature)
+	r.Signature = hex.EncodeToString(digest[:])
+	return nil
+}

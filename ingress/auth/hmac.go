@@ -3,9 +3,9 @@ package auth
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"hash"
+	"strings"
 )
 
 // mac computes HMAC-SHA256 (RFC 2104) in reused memory. It does not use crypto/hmac, which makes
@@ -101,41 +101,20 @@ func Digest(signature string) ([32]byte, bool) {
 // Sign authenticates a request with the secret: it fills in Key, Passphrase and Signature (base64,
 // URL alphabet, padded) from Timestamp, Method, Path and Body. The error is about the secret.
 func (t *Trio) Sign(r *Request) error {
-	digest, err := t.digest(r)
-	if err != nil {
-		return err
-	}
-	r.Key, r.Passphrase = t.Key, t.Passphrase
-	r.Signature = base64.URLEncoding.EncodeToString(digest[:])
-	return nil
-}
-
-// SignHex is Sign with a signature of 64 hex digits.
-func (t *Trio) SignHex(r *Request) error {
-	digest, err := t.digest(r)
-	if err != nil {
-		return err
-	}
-	r.Key, r.Passphrase, r.Signature = t.Key, t.Passphrase, hex.EncodeToString(digest[:])
-	return nil
-}
-
-func (t *Trio) digest(r *Request) ([32]byte, error) {
 	key, err := decodeSecret(t.Secret)
 	if err != nil {
-		return [32]byte{}, err
+		return err
 	}
 	m := newMac()
 	m.request(key, r, r.Path)
-	return m.out, nil
+	r.Key, r.Passphrase = t.Key, t.Passphrase
+	r.Signature = base64.URLEncoding.EncodeToString(m.out[:])
+	return nil
 }
 
 // decodeSecret reads base64 in either alphabet, padded or not.
 func decodeSecret(s string) ([]byte, error) {
-	text := []byte(s)
-	for len(text) > 0 && text[len(text)-1] == '=' {
-		text = text[:len(text)-1]
-	}
+	text := []byte(strings.TrimRight(s, "="))
 	standardAlphabet(text)
 	key := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
 	n, err := base64.RawStdEncoding.Decode(key, text)

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"encoding/binary"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -103,10 +104,7 @@ func (h *hotSigners) build(a engine.Address, key []byte) {
 		return // another goroutine was first
 	}
 	who := &hotSigner{address: a, key: curve.NewKey(key)}
-	all := make(map[engine.Address]*hotSigner, h.limit)
-	for address, signer := range old {
-		all[address] = signer
-	}
+	all := maps.Clone(old)
 	if len(h.ring) < h.limit {
 		h.ring = append(h.ring, who)
 	} else {

@@ -453,10 +453,11 @@ func (c *checker) hmac(f fields) error {
 		Timestamp: f.text("timestamp"), Method: f.text("method"), Path: f.text("path"),
 		Body: []byte(f.either("body", "bodyexactbytes")),
 	}
-	if err := t.SignHex(&r); err != nil {
+	err := t.Sign(&r)
+	if err != nil {
 		return err
 	}
-	var err error
+	ours, _ := auth.Digest(r.Signature)
 	stated := 0
 	for _, key := range []string{
 		"signature", "signatureb64urlpadded", "recomputedhex", "polysignature", "svcsignaturehex",
@@ -466,8 +467,8 @@ func (c *checker) hmac(f fields) error {
 			continue
 		}
 		stated++
-		if digest, ok := auth.Digest(text); !ok || hex.EncodeToString(digest[:]) != r.Signature {
-			err = fmt.Errorf("HMAC is %s, %s states %s", r.Signature, key, text)
+		if digest, ok := auth.Digest(text); !ok || digest != ours {
+			err = fmt.Errorf("HMAC is %x, %s states %s", ours, key, text)
 		}
 	}
 	if stated == 0 {

@@ -8,7 +8,7 @@ import (
 
 func TestInvert(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	for _, modulus := range []*big.Int{fieldPrime, new(big.Int).SetBytes(orderBytes[:])} {
+	for _, modulus := range []*big.Int{fieldPrime, new(big.Int).SetBytes([]byte(orderBytes))} {
 		m := newInverter(limbsOf(modulus))
 		if got := m.invert([4]uint64{}); got != ([4]uint64{}) {
 			t.Errorf("1/0 = %x", got)

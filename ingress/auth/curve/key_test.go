@@ -8,7 +8,7 @@ import (
 )
 
 // bigOrder is the order of the curve.
-var bigOrder = new(big.Int).SetBytes(orderBytes[:])
+var bigOrder = new(big.Int).SetBytes([]byte(orderBytes))
 
 // bytesOf is v modulo the order, big endian.
 func bytesOf(v *big.Int) (b [32]byte) {
@@ -177,7 +177,7 @@ func TestCheckedAsRecovered(t *testing.T) {
 		case 2:
 			good.digest = [32]byte{} // no term of G
 		case 3:
-			good.digest = orderBytes // the same
+			good.digest = [32]byte([]byte(orderBytes)) // the same
 		case 4:
 			fill(good.digest[16:])
 			copy(good.digest[:], orderBytes[:16]) // above the order
@@ -322,7 +322,7 @@ func TestCheckAllocates(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	c := newChecker()
 	f.Add(make([]byte, 32), make([]byte, 64), []byte{1}, uint8(0))
-	f.Add(orderBytes[:], halfBytes[:], []byte{2}, uint8(1))
+	f.Add([]byte(orderBytes), []byte(halfBytes), []byte{2}, uint8(1))
 	f.Fuzz(func(t *testing.T, a, b, d []byte, bend uint8) {
 		one := big.NewInt(1)
 		x := new(big.Int).SetBytes(a)

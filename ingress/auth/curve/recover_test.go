@@ -66,8 +66,8 @@ func TestCurves(t *testing.T) {
 			low := [65]byte{31: edge, 63: edge, 64: v}
 			same(&[32]byte{31: 1}, &low)
 			high := [65]byte{64: v}
-			copy(high[:], orderBytes[:])
-			copy(high[32:], halfBytes[:])
+			copy(high[:], orderBytes)
+			copy(high[32:], halfBytes)
 			high[31] -= edge
 			same(&[32]byte{0: 255}, &high)
 		}

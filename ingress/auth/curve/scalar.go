@@ -1,33 +1,27 @@
 package curve
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
 
-// The order n of the curve and its half, big endian. Variables because Go has no constant arrays.
-var (
-	orderBytes = [32]byte{
-		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe,
-		0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x41,
-	}
-	halfBytes = [32]byte{
-		0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-		0x5d, 0x57, 0x6e, 0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,
-	}
+// The order n of the curve and its half, big endian.
+const (
+	orderBytes = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe" +
+		"\xba\xae\xdc\xe6\xaf\x48\xa0\x3b\xbf\xd2\x5e\x8c\xd0\x36\x41\x41"
+	halfBytes = "\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff" +
+		"\x5d\x57\x6e\x73\x57\xa4\x50\x1d\xdf\xe9\x2f\x46\x68\x1b\x20\xa0"
 )
 
 // InRange reports whether the 32 bytes b, big endian, are in [1, n-1]: what a private key and the r
 // and s of a signature must be.
 func InRange(b []byte) bool {
-	var zero [32]byte
-	return !bytes.Equal(b, zero[:]) && bytes.Compare(b, orderBytes[:]) < 0
+	return [32]byte(b) != [32]byte{} && string(b) < orderBytes
 }
 
 // IsHigh reports whether the 32 bytes s, big endian, are above n/2. Every signature has a twin with
 // n-s for s; exactly one of the two is high.
-func IsHigh(s []byte) bool { return bytes.Compare(s, halfBytes[:]) > 0 }
+func IsHigh(s []byte) bool { return string(s) > halfBytes }
 
 // scalar is a number below n, the order of the curve, least significant limb first.
 type scalar [4]uint64
