@@ -18,20 +18,17 @@ import (
 	"clobd/ingress/conn"
 )
 
-// Options are what the door needs. The first group may be left out of New while the journal is
-// being recovered; Attach sets it before Ready(true).
+// Options are what the door needs. The first group may be left out of New; then Attach sets it.
 type Options struct {
-	// Enter hands a Command to the writer, here or on another node, and does not wait: the Call has
-	// the answer. It copies c and c.Proof. Errors: sequencer.ErrBusy and sequencer.ErrClosed.
+	// Enter hands a copy of a Command to the writer and does not wait: the Call has the answer.
+	// Errors: sequencer.ErrBusy and sequencer.ErrClosed.
 	Enter func(c *engine.Command) (*sequencer.Call, error)
-	// EnterAll enters neighbours in the journal, or none of them, and sets calls, of which there
-	// are as many. Errors as of Enter.
+	// EnterAll enters neighbours in the journal, or none of them, and sets one call for each.
 	EnterAll func(commands []engine.Command, calls []*sequencer.Call) error
 	Board    *view.Board
 	// Public serves every route that reads and needs no key.
 	Public func(ctx *fasthttp.RequestCtx)
-	// Account serves every route that reads and needs a key, for the authenticated owner. dialect
-	// is that of the owner's headers.
+	// Account serves every route that reads and needs a key. dialect is that of the headers.
 	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect)
 	// Past looks an order up in the index: its result with its status of today, whether the index
 	// knows it, and the Sequence that the index had reached before the lookup.
@@ -59,8 +56,7 @@ type Options struct {
 	Quarantined func(*engine.Command) bool
 	// TrustedProxies may name their client in X-Forwarded-For.
 	TrustedProxies conn.Proxies
-	// Workers is how many orders are worked on at once, one less while somebody reads; default: one
-	// per CPU.
+	// Workers is how many orders are worked on at once; default: one per CPU.
 	Workers int
 	// Concurrency caps the connections served at once; default 8,192. It is lowered to the limit of
 	// open files less 512, but not below 64.
@@ -94,10 +90,9 @@ func (o Options) withDefaults() Options {
 // problems are the errors of bad options.
 type problems []error
 
-// missing adds an option that must be set, if it is not.
 func (p *problems) missing(is bool, name string) { p.wrong(is, "%s is not set", name) }
 
-// wrong adds an error about the value of an option, if there is one.
+// wrong adds an error about the value of an option, if is.
 func (p *problems) wrong(is bool, format string, value any) {
 	if is {
 		*p = append(*p, fmt.Errorf(format, value))

@@ -9,18 +9,14 @@ import (
 	"clobd/engine"
 )
 
-// Bounds of the pool. Work of at most poolWork per seat may wait there, each piece at most
-// poolPatience. Measuring replaces the first guess of what a piece costs.
+// Bounds of the pool.
 const (
-	poolWork     = 50 * time.Millisecond
-	poolPatience = time.Second
-	poolGuess    = 100 * time.Microsecond
-	poolSlots    = 8192 // cap of the queue however cheap the work is
-	poolShare    = 4    // one wallet may hold this part of the queue
-
-	// For so long after a read the pool gives out one seat less: long enough that a few reads a
-	// second keep that seat free.
-	readsLast = 100 * time.Millisecond
+	poolWork     = 50 * time.Millisecond  // may wait, for each seat
+	poolPatience = time.Second            // of each piece that waits
+	poolGuess    = 100 * time.Microsecond // what a piece costs, until some were measured
+	poolSlots    = 8192                   // of the queue, however cheap the work is
+	poolShare    = 4                      // one wallet may hold this part of the queue
+	readsLast    = 100 * time.Millisecond // after a read there is one seat less
 )
 
 // Why the pool did not run a piece of work. In each case nothing happened.
@@ -30,10 +26,9 @@ var (
 	errPoolClosed  = errors.New("verification pool is closed")
 )
 
-// pool bounds how many orders are worked on at once. One order takes as long as many book reads:
-// if all ran at once, the scheduler's queue would be full of them and a read would wait for all.
-// Orders that wait for a seat are parked, not runnable, and each runs in its own goroutine: no
-// thread is woken. Answers go before new work, because they end work that was let in.
+// pool bounds how many orders are worked on at once. One order takes as long as many book reads: if
+// all orders ran at once, a read would wait for all of them. Orders that wait for a seat are parked,
+// and each runs in its own goroutine. Answers go before new work: they end work that was let in.
 //
 //	do ─► a seat is free ─► run
 //	 └──► full, or this wallet's share is taken ─► errPoolFull
@@ -103,9 +98,8 @@ func newPool(workers int) *pool {
 	return p
 }
 
-// do runs work as soon as there is a seat, and returns when work has finished. It takes wallet's
-// share of the queue. Errors: errPoolFull, errPoolExpired, errPoolClosed; then work is never
-// called.
+// do runs work as soon as there is a seat, and returns when work has finished. While it waits, it
+// takes from wallet's share of the queue. After an error (errPool…) work was never called.
 func (p *pool) do(wallet engine.Address, work func()) error {
 	if err := p.sit(wallet); err != nil {
 		return err
@@ -132,8 +126,8 @@ func (p *pool) reading(at time.Time) {
 	}
 }
 
-// seats is how many may run now. The seats are as many as there are CPUs, and the kernel would let
-// a read wait for the turns of all of them: while somebody reads, one CPU is left free.
+// seats is how many may run now. While somebody reads, one CPU is left free: the kernel would let
+// the read wait for the turns of all seats.
 func (p *pool) seats() int {
 	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(p.spans.reads) {
 		return p.workers - 1
@@ -141,7 +135,7 @@ func (p *pool) seats() int {
 	return p.workers
 }
 
-// sit takes a seat, and waits for one if it must. Errors are those of do.
+// sit takes a seat, or waits for one. Errors are those of do.
 func (p *pool) sit(wallet engine.Address) error {
 	w, err := p.enter(wallet)
 	if w != nil {
@@ -150,8 +144,8 @@ func (p *pool) sit(wallet engine.Address) error {
 	return err
 }
 
-// enter takes a seat, or lines up if the queue and the wallet's share of it have room: then the
-// caller must wait for its turn.
+// enter takes a seat, or lines up if the queue and the wallet's share of it have room: then it
+// returns the waiter, for whose turn the caller must wait.
 func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -217,14 +211,10 @@ func (p *pool) leave() {
 	p.fill()
 }
 
-// fill gives the free seats to answers, and then to new work that has not waited too long. There
-// may be two free seats, when somebody has stopped reading. No clock looks for that: whoever has a
-// seat computes and is gone in a moment. The mutex is held.
+// fill gives the free seats to answers, and then to new work that has not waited too long. A seat
+// that reads have left free is given out when the next order leaves. The mutex is held.
 func (p *pool) fill() {
-	for p.answers.first != nil || p.queue.first != nil {
-		if p.running >= p.seats() {
-			return
-		}
+	for (p.answers.first != nil || p.queue.first != nil) && p.running < p.seats() {
 		w := p.answers.pop()
 		if w == nil {
 			w = p.patient()
@@ -237,8 +227,7 @@ func (p *pool) fill() {
 	}
 }
 
-// patient takes the first waiter out of the queue that has not waited too long; nil if there is
-// none.
+// patient takes the first waiter out of the queue that has not waited too long, nil if none.
 func (p *pool) patient() *waiter {
 	for w := p.pop(); w != nil; w = p.pop() {
 		if !time.Now().After(w.deadline) {

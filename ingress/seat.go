@@ -11,14 +11,13 @@ import (
 	"clobd/ingress/conn"
 )
 
-// seat is what a connection knows of the orders that come over it, and the seat in the pool that an
-// order holds while its goroutine works: from its bytes to the ring, and again from its Receipt
-// until the answer is written. In between it waits without a seat, so that there are never more at
-// work than there are seats.
+// seat is a connection's place in the pool. An order holds it while its goroutine works: from its
+// bytes to the ring, and again from its Receipt until the answer is written. In between the order
+// waits without a seat.
 //
 //	Read ─► take ─► decode, verify ─► leave ─► ring … Receipt ─► back ─► Write ─► done
 //
-// A nil seat holds nothing. All but release belong to the connection's goroutine.
+// All but release belong to the connection's goroutine.
 type seat struct {
 	held   atomic.Bool // release may come from whoever closes the connection
 	worked time.Duration
@@ -62,7 +61,7 @@ func (s *seat) sit() {
 
 // leave gives the seat to another order while this one waits.
 func (s *seat) leave() {
-	if s != nil && s.held.Load() && s.held.Swap(false) { // most reads hold none
+	if s.held.Load() && s.held.Swap(false) { // most reads hold none
 		s.worked += time.Since(s.since)
 		s.pool.leave()
 	}
@@ -70,7 +69,7 @@ func (s *seat) leave() {
 
 // back waits for a seat, before all orders that are new.
 func (s *seat) back() {
-	if s != nil && !s.held.Load() {
+	if !s.held.Load() {
 		s.pool.back(&s.answer)
 		s.sit()
 	}
@@ -92,15 +91,14 @@ func (s *seat) release() {
 	}
 }
 
-// orderStart is how a request that places an order begins, as public clients write it.
+// orderStart is how public clients begin a request that places an order.
 const (
 	orderPath  = "/order"
 	orderStart = "POST " + orderPath + " "
 )
 
-// begins takes a seat for bytes that seem to be an order before anything else is done with them: an
-// order that waits for a seat has then cost no more than one read of its socket. The first order of
-// a connection was authenticated before, so that its share of the queue is known.
+// begins takes a seat for bytes that seem to be an order before they are parsed: an order that waits
+// has then cost one read of its socket. The share of the queue is that of the order before.
 func (s *seat) begins(b []byte) {
 	s.fresh = false
 	if s.early && len(b) >= len(orderStart) && string(b[:len(orderStart)]) == orderStart {
@@ -109,10 +107,10 @@ func (s *seat) begins(b []byte) {
 	}
 }
 
-// next gives up the seat, or the refusal of one, unless it was taken for the request that is
-// handled now. It may be another request's: of the order before it in a pipeline, whose answer is
-// not written yet, or of a body that looked like an order. A goroutine that held one seat and
-// waited for a second could wait for ever.
+// next gives up the seat, or the refusal of a seat, unless it was taken for the request that is
+// handled now. It may belong to the order before in a pipeline, whose answer is not written yet, or
+// to a body that looked like an order. Whoever held one seat and waited for a second could wait for
+// ever.
 func (s *seat) next(order bool) {
 	if !s.fresh || !order {
 		s.done()
@@ -154,8 +152,8 @@ type orderConn struct {
 	draining *atomic.Bool
 }
 
-// Read reads. It waits without a seat; an order gets one at once. While the node drains it does
-// not: the connection would count as idle while it waits here, and be closed under the order.
+// Read waits without a seat; an order that it has read gets one at once. While the node drains it
+// does not: the connection would count as idle meanwhile and be closed under the order.
 func (c *orderConn) Read(b []byte) (int, error) {
 	c.seat.done()
 	n, err := c.Conn.Read(b)
@@ -166,8 +164,8 @@ func (c *orderConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes. After it the order needs its seat no more, nor if the client must read before more
-// can be written: he may never do that.
+// Write gives the seat back once the answer is written, or the client must read before more can be
+// written.
 func (c *orderConn) Write(b []byte) (int, error) {
 	n := c.Conn.WriteNow(b)
 	if c.seat.held.Load() {

@@ -21,9 +21,8 @@ import (
 	"clobd/ingress/conn"
 )
 
-// Limits of the listener. A body that announces more is refused before a byte of it is stored: with
-// a limit of 4 MB, 500 sockets that send one byte each were measured to hold half a gigabyte. A
-// header has room for a hundred token ids of 78 digits, which clients ask for with one GET.
+// Limits of the listener. A larger body is refused before a byte of it is stored: with 4 MB, 500
+// sockets that send one byte each held half a gigabyte. A header has room for a hundred token ids.
 const (
 	bodyBytes   = 64 << 10
 	listBytes   = 256 << 10 // of POST /orders and DELETE /orders
@@ -100,9 +99,8 @@ func New(o Options) (*Server, error) {
 // spareWorkers are those that have closed a connection and are not free for another one yet.
 const spareWorkers = 64
 
-// newHTTP makes the HTTP server. It could serve more than the turnstile lets in, so that its own
-// refusal, which is no JSON, is never seen. It has no timeouts: the connections have their own. It
-// logs nothing, because strangers could cause entries as often as they like.
+// newHTTP makes the HTTP server. Its Concurrency exceeds the turnstile's, so that nobody meets its
+// own refusal, which is no JSON. The connections have the timeouts. Strangers could fill a log.
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
@@ -141,8 +139,8 @@ func roomFor(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{}
 }
 
-// Attach sets the first group of Options, which exists only after recovery, and leaves the rest
-// alone. It must be called before Ready(true), unless New was given that group.
+// Attach sets the first group of Options, which exists only after recovery. It must be called before
+// Ready(true), unless New was given that group.
 func (s *Server) Attach(o Options) error {
 	if err := o.validateAttached(); err != nil {
 		return fmt.Errorf("ingress options: %w", err)
@@ -161,28 +159,20 @@ func (s *Server) Attach(o Options) error {
 	return nil
 }
 
-// Serve answers connections of ln until Close. It returns nil after Close, at once if that came
-// before. It may be called for several listeners.
+// Serve answers connections of ln until Close, and then returns nil. It may be called for several
+// listeners.
 func (s *Server) Serve(ln net.Listener) error {
-	if !s.listen(ln) {
+	s.serving.Lock()
+	closed := s.closed
+	s.listeners = append(s.listeners, ln)
+	s.serving.Unlock()
+	if closed { // the HTTP server would not know, and serve for ever
 		return ln.Close()
 	}
 	if err := s.http.Serve(orderListener{s.turnstile.Listen(ln), s}); err != nil {
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
 	}
 	return nil
-}
-
-// listen notes a listener. It returns false if the Server is closed: the HTTP server would not
-// know, and serve for ever.
-func (s *Server) listen(ln net.Listener) bool {
-	s.serving.Lock()
-	defer s.serving.Unlock()
-	if s.closed {
-		return false
-	}
-	s.listeners = append(s.listeners, ln)
-	return true
 }
 
 // Ready opens the door, or shuts it again: while shut, every route but /, /ok, /time and /version
@@ -200,15 +190,13 @@ func (s *Server) Ready(ok bool) {
 	s.ready.Store(ok)
 }
 
-// Full makes the door take only what ends orders and what operators ask for, or everything again:
-// for a disk that has no room for more. It is no state of the exchange and is not journaled. An
-// order that was taken before still gets its result.
+// Full makes the door take only what ends orders and what operators ask for, or everything again,
+// because the disk is nearly full. An order that was taken before still gets its result.
 func (s *Server) Full(full bool) { s.full.Store(full) }
 
 // Close stops listening, lets the requests in work finish, at most until ctx is done, and joins
-// the workers. For a moment before that every answer tells its client to close the connection: a
-// request that meets a connection closed under it would leave its sender in doubt. Close the
-// Sequencer after it.
+// the workers. Before that, every answer tells its client for a moment to close the connection, so
+// that few requests meet a closed one. Close the Sequencer after the Server.
 func (s *Server) Close(ctx context.Context) error {
 	s.draining.Store(true)
 	if s.turnstile.Open() > 0 {
@@ -277,7 +265,7 @@ func (s *Server) gate(name string, needsReady bool, h fasthttp.RequestHandler,
 const noBody = -2
 
 // framedTwice reports whether a request tells its length in both ways. The HTTP server follows one
-// of the two; a proxy that follows the other one would see another request behind this one.
+// of the two; a proxy that follows the other would see a second request behind the first.
 func framedTwice(ctx *fasthttp.RequestCtx) bool {
 	length, encoding := false, false
 	for line := range bytes.Lines(ctx.Request.Header.RawHeaders()) {
@@ -314,8 +302,8 @@ var (
 		"the node is starting, nothing was entered: send again")
 )
 
-// refuse answers bytes that fasthttp could not read as a request. The connection is closed after
-// it, because nobody knows where the next request would begin.
+// refuse answers bytes that fasthttp could not read as a request. fasthttp then closes the
+// connection, because nobody knows where the next request would begin.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	switch {
