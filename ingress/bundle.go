@@ -26,8 +26,8 @@ func refuseLong(n, most int) *wire.Refusal {
 }
 
 // postOrders is POST /orders: a list of what POST /order takes, with one result for each in the
-// same order. A fault of one order is told in its result and keeps no other out; a fault that keeps
-// all of them out is the answer to the whole request, and then none has entered.
+// same order. The fault of one order stands in its result and keeps no other out. A fault that
+// keeps all orders out is the answer to the whole request.
 //
 //	judge side by side ─► clear each ─► enter as one bundle ─► results
 func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
@@ -79,8 +79,7 @@ func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 	s.replyBundle(ctx, b)
 }
 
-// judgeAll judges the orders side by side: in the seat that the request has, and in those that
-// nobody waits for.
+// judgeAll judges the orders side by side, in the seat of the request and in those that are free.
 func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
 	var next atomic.Int32
 	work := func() {
@@ -102,8 +101,8 @@ func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
 	joined.Wait()
 }
 
-// failed is the first refusal that is nobody's fault: before anything has entered it is the answer
-// to the whole request.
+// failed is the first refusal that is not the fault of an order. Before anything has entered, it is
+// the answer to the whole request.
 func (b bundle) failed() *wire.Refusal {
 	for _, p := range b {
 		if p.refused != nil && p.refused.Status >= fasthttp.StatusInternalServerError &&
@@ -119,8 +118,9 @@ func (p *placement) unknown() bool {
 	return p.refused != nil && p.refused.Status == fasthttp.StatusGatewayTimeout
 }
 
-// untold is the answer to the whole request if some orders may be live and no result of another one
-// has to be told: clients take an order that is not placed for a refused one. It lists the ids.
+// untold answers the whole request if some orders may be live and no order has a result: clients
+// would take an order without a result for a refused one. It lists the ids of those that may be
+// live.
 func (b bundle) untold() *wire.Refusal {
 	ids := []byte{'['}
 	for _, p := range b {
@@ -138,9 +138,8 @@ func (b bundle) untold() *wire.Refusal {
 		With(wire.Member{Name: "orders", Value: string(append(ids, ']')), JSON: true})
 }
 
-// enterOrders looks each order up, enters those that are new as neighbours, and waits for them, as
-// often as the engine sends some back to the index. It refuses the whole only while no order has
-// entered.
+// enterOrders looks each order up, enters the new ones as neighbours and waits for them, again if
+// the engine sends some back to the index. It refuses the whole only while no order has entered.
 func (s *orders) enterOrders(b bundle, at *seat) *wire.Refusal {
 	entered := false
 	for range 1 + rechecks {
@@ -187,15 +186,14 @@ func (b bundle) waiting() bundle {
 	return waiting
 }
 
-// refuse refuses all of them.
 func (b bundle) refuse(refused *wire.Refusal) {
 	for _, p := range b {
 		p.refused = refused
 	}
 }
 
-// answerAll answers or refuses each of the orders that entered. Those that it leaves waiting must
-// enter again, once the index has reached the Sequence that it returns.
+// answerAll concludes the orders that entered. Those that still wait must enter again, once the
+// index has reached floor.
 func (s *orders) answerAll(
 	b, entered bundle, receipts []engine.Receipt, errs []error,
 ) (floor engine.Sequence) {

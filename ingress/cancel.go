@@ -14,8 +14,7 @@ import (
 // maxCancels bounds the ids of one DELETE /orders.
 const maxCancels = 1000
 
-// The reasons why an order is not canceled, in the peers' words. To a caller, the order of somebody
-// else does not exist.
+// Why an order is not canceled, in the peers' words. Somebody else's order does not exist.
 const (
 	reasonUnknown   = "order not found"
 	reasonDone      = "order already canceled or matched"
@@ -56,8 +55,7 @@ type cancels struct{ *door }
 // missedOrder is an order that was not canceled: its id as text, and why.
 type missedOrder struct{ id, reason string }
 
-// deleteOrder is DELETE /order. Once the id was read the answer is 200: its body says what became
-// of the order. Canceled means that the order is out of the book for good.
+// deleteOrder is DELETE /order. A good id is answered 200; the body says what became of the order.
 func (s *cancels) deleteOrder(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 	written, ok := decodeCancel(ctx.Request.Body())
 	if !ok {
@@ -96,7 +94,7 @@ func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// sortOut parses ids and drops repeated ones. A malformed id is told as not canceled.
+// sortOut parses ids and drops repetitions. It lists a malformed id as not canceled.
 func sortOut(written []string, out *cancelOutcome) []engine.OrderID {
 	ids := make([]engine.OrderID, 0, len(written))
 	seen := make(map[engine.OrderID]bool, len(written))
@@ -143,7 +141,7 @@ func (s *cancels) cancel(
 	return nil
 }
 
-// cancelAll enters one Cancel for each id and waits for all. It returns the first error.
+// cancelAll enters one Cancel for each id and waits for all of them.
 func (s *cancels) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engine.Receipt, error) {
 	commands := make([]engine.Command, len(ids))
 	for i := range ids {
@@ -163,7 +161,7 @@ func (s *cancels) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engi
 	return receipts, errs[0]
 }
 
-// judgeCancels tells why an id has no live order: the order is over, or it never was the caller's.
+// judgeCancels finds out why an id has no live order: the order is over, or never was the caller's.
 // To tell the two apart, the index must have come as far as the Cancels.
 func (s *cancels) judgeCancels(
 	receipts []engine.Receipt, owner engine.WalletNo, out *cancelOutcome,
@@ -214,8 +212,8 @@ func (s *cancels) deleteAll(ctx *fasthttp.RequestCtx, caller identity) *wire.Ref
 	return s.sweep(ctx, &caller, &engine.Command{})
 }
 
-// deleteMarket is DELETE /cancel-market-orders: those of one market, or of one of its tokens.
-// Without either nothing is canceled: all is never meant by accident.
+// deleteMarket is DELETE /cancel-market-orders: those of one market, or of one of its tokens. A
+// body that names neither is refused.
 func (s *cancels) deleteMarket(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 	var c engine.Command
 	if refused := s.chooseMarket(ctx.Request.Body(), &c); refused != nil {
@@ -265,8 +263,7 @@ func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 // sweepBundle bounds how many wallets are swept at once: well below the ring's slots.
 const sweepBundle = 512
 
-// sweep cancels all orders of a caller that c asks for, in all wallets that he may trade for: also
-// those that were entered and not published yet.
+// sweep cancels all orders that c asks for, in all wallets that the caller may trade for.
 func (s *cancels) sweep(
 	ctx *fasthttp.RequestCtx, caller *identity, c *engine.Command,
 ) *wire.Refusal {

@@ -13,10 +13,8 @@ import (
 	"clobd/engine"
 )
 
-// A key that has begun to send heartbeats promises one every ten seconds. The 5 s more are for the
-// network.
 const (
-	beatTimeout = 10*time.Second + 5*time.Second
+	beatTimeout = 15 * time.Second       // clients promise a beat every 10 s; 5 s are for the network
 	beatLook    = 500 * time.Millisecond // between two looks at who is silent
 )
 
@@ -37,13 +35,13 @@ type chain struct {
 	firing  bool // its orders are being canceled
 }
 
-// heartbeats serves and watches the heartbeats of all keys. That a key is watched is journaled; its
-// beats are not.
+// heartbeats watches the heartbeats of all keys. That a key is watched is journaled; its beats are
+// not.
 //
 //	first beat ─► Arm, durable ─► id ─► beat with id ─► next id ─► … silence ─► CancelAll, disarm
 //
-// Each beat must carry the id that answered the beat before: two programs that share a key without
-// knowing of each other find out.
+// Each beat must carry the id that answered the beat before, so that two programs which share a key
+// notice each other.
 type heartbeats struct {
 	*cancels
 	mutex  sync.Mutex
@@ -60,8 +58,8 @@ const (
 	beatLate             // its orders are being canceled
 )
 
-// beat judges a beat and returns the id to go on with: the next one, or the expected one if the id
-// was wrong. An empty id starts over, for a program that was started anew.
+// beat judges a beat and returns the id to go on with: the next, or the expected one if the id was
+// wrong. A program that was started anew sends an empty id.
 func (h *heartbeats) beat(k beatKey, id string, now time.Time) (string, beatResult) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -93,8 +91,8 @@ func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) stri
 	return c.id
 }
 
-// resume begins the chains of the keys that were watched before a restart. Each gets one full
-// grace.
+// resume begins the chains of the keys that were watched before a restart, each with a full
+// timeout.
 func (h *heartbeats) resume(each func(func(engine.WalletNo, uint32, engine.Time)), now time.Time) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -116,8 +114,8 @@ func (h *heartbeats) silent(now time.Time) (keys []beatKey) {
 	return keys
 }
 
-// finish ends the chain of a key that is silent or was revoked. If the orders of a silent key were
-// not all canceled, the next look tries again.
+// finish ends the chain of a silent or revoked key. If not all orders of a silent key were
+// canceled, the next look tries again.
 func (h *heartbeats) finish(k beatKey, ended bool) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -136,8 +134,8 @@ func newID() string {
 	return string(engine.AppendUUID(nil, b))
 }
 
-// heartbeat is POST /v1/heartbeats and POST /heartbeats: it reads one heartbeat, and answers with
-// the id of the next one. Only the answer on the second path has a status.
+// heartbeat is POST /v1/heartbeats and POST /heartbeats. It answers with the id for the next
+// heartbeat; only the answer on the second path has a status.
 func (s *heartbeats) heartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 	var given scan.Field
 	at := map[string]scan.Slot{"heartbeat_id": {Into: &given, Kinds: scan.AString}}
@@ -159,7 +157,7 @@ func (s *heartbeats) heartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.
 	return refused
 }
 
-// carry judges one heartbeat, arms the key at its first, and returns the id of the next one.
+// carry judges one heartbeat, arms the key at its first, and returns the id for the next.
 func (s *heartbeats) carry(k beatKey, given string) (string, *wire.Refusal) {
 	id, what := s.beat(k, given, s.options.Now())
 	switch what {
@@ -197,8 +195,8 @@ func (s *heartbeats) watch(stop <-chan struct{}) {
 	}
 }
 
-// silence cancels the orders of the silent keys. If a Command cannot be entered now, the next look
-// tries again.
+// silence cancels the orders of the silent keys. If a Command cannot enter, the next look tries
+// again.
 func (s *heartbeats) silence() {
 	keys := s.silent(s.options.Now())
 	if len(keys) == 0 {
@@ -218,12 +216,12 @@ func (s *heartbeats) silence() {
 	}
 }
 
-// farewells bounds the Commands for silent keys that enter as one bundle. A single key may need
+// farewells bounds the Commands for silent keys that enter as one bundle, unless one key needs
 // more: one for each wallet of its owner.
 const farewells = 256
 
-// cancelKeys cancels all orders that came with each of the keys, in every wallet of its owner, and
-// stops watching it. It returns how many keys it has finished, from the first on, and why not all.
+// cancelKeys cancels all orders that came with the keys, in every wallet of their owners, and
+// disarms the keys. It returns how many keys it has finished, from the first on, and why not all.
 func (s *heartbeats) cancelKeys(keys []beatKey) (ended int, err error) {
 	var commands []engine.Command
 	for i, k := range keys {
@@ -247,7 +245,7 @@ func (s *heartbeats) cancelKeys(keys []beatKey) (ended int, err error) {
 	return ended, nil
 }
 
-// disarm returns the Command after which a key is watched no more.
+// disarm returns the Command that ends the watch over a key.
 func disarm(k beatKey) engine.Command {
 	return engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key}
 }

@@ -27,8 +27,9 @@ var (
 )
 
 // pool bounds how many orders are worked on at once. One order takes as long as many book reads: if
-// all orders ran at once, a read would wait for all of them. Orders that wait for a seat are parked,
-// and each runs in its own goroutine. Answers go before new work: they end work that was let in.
+// all orders ran at once, a read would wait for all of them. Orders that wait for a seat are
+// parked, and each runs in its own goroutine. Answers go before new work: they end work that was
+// let in.
 //
 //	do ─► a seat is free ─► run
 //	 └──► full, or this wallet's share is taken ─► errPoolFull

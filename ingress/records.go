@@ -16,8 +16,7 @@ import (
 	"clobd/ingress/auth"
 )
 
-// Keys are derived and never stored. What is on record is that an owner has them, so that they can
-// be listed, and that he gave some of them up.
+// Keys are derived and never stored. The record says which keys an owner has, and which he gave up.
 
 var (
 	refuseNoKey = wire.Refuse(404, "not_found", "api key not found",
@@ -40,8 +39,8 @@ func (s *keys) record(a engine.Address, class engine.KeyClass, number uint32) *w
 		&engine.Command{Kind: engine.SetKey, Owner: owner, Class: class, Key: number}))
 }
 
-// revoke makes a key open nothing any more. A trading key can send no more heartbeats then, so it
-// is disarmed with it: its orders belong to the account and stay.
+// revoke makes a key open nothing any more. It disarms a trading key too, which can send no more
+// heartbeats. The key's orders belong to the account and stay.
 func (s *keys) revoke(owner engine.WalletNo, class engine.KeyClass, number uint32) *wire.Refusal {
 	if s.revoked(owner, class, number) {
 		return nil
@@ -61,16 +60,15 @@ func (s *keys) revoke(owner engine.WalletNo, class engine.KeyClass, number uint3
 	return s.refuseEntered(receipts[0], errs[0])
 }
 
-// revoked reports whether a key was given up.
 func (s *keys) revoked(owner engine.WalletNo, class engine.KeyClass, number uint32) bool {
 	k, _ := s.options.Board.Directory.Key(owner, class, number)
 	return k.Revoked
 }
 
-// keyHolder is who asks for his keys. Owner is 0 for a stranger.
+// keyHolder is who asks about his keys.
 type keyHolder struct {
 	identity
-	owner engine.WalletNo
+	owner engine.WalletNo // 0 for a stranger
 }
 
 // keyRequest answers one request about keys with the body of the answer.
@@ -85,8 +83,7 @@ func (s *keys) reads(answer keyRequest) fasthttp.RequestHandler {
 	}
 }
 
-// writes makes the handler of a request that changes the record: it needs a key and an account, and
-// has a window.
+// writes makes the handler of a request that changes the record: it needs a key and an account.
 func (s *keys) writes(answer keyRequest) fasthttp.RequestHandler {
 	return s.signed(keyScope, func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 		if _, known := s.options.Board.Directory.Wallet(caller.Address); !known {
@@ -97,7 +94,6 @@ func (s *keys) writes(answer keyRequest) fasthttp.RequestHandler {
 	})
 }
 
-// answer sends what a request about keys is answered.
 func (s *keys) answer(ctx *fasthttp.RequestCtx, caller identity, answer keyRequest) {
 	h := keyHolder{identity: caller}
 	h.owner, _ = s.options.Board.Directory.Wallet(h.Address)
@@ -113,8 +109,8 @@ func (h *keyHolder) inDialect(poly, others string) []byte {
 	return []byte(others)
 }
 
-// keys are the holder's keys of one class on record, oldest first, and the one that he asks with:
-// it is good even if it was only ever derived.
+// keys are the holder's keys of one class on record, oldest first, and the trading key that he asks
+// with, which may not be on record.
 func (s *keys) keys(h *keyHolder, class engine.KeyClass) []view.Key {
 	keys := s.options.Board.Directory.Keys(h.owner, class, nil)
 	asking := func(k view.Key) bool { return k.Number == h.Nonce }
@@ -124,8 +120,8 @@ func (s *keys) keys(h *keyHolder, class engine.KeyClass) []view.Key {
 	return append(keys, view.Key{Number: h.Nonce})
 }
 
-// listKeys is GET /auth/api-keys: those that are good, or with metadata=true what is known of each,
-// also of the revoked ones unless includeRevoked=false.
+// listKeys is GET /auth/api-keys: the good keys, or with metadata=true what is known of each key,
+// revoked keys too unless includeRevoked=false.
 func (s *keys) listKeys(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	query := ctx.QueryArgs()
 	known := h.dialect != wire.POLY && query.GetBool("metadata")
@@ -150,7 +146,6 @@ func (s *keys) listKeys(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.R
 	return dst, nil
 }
 
-// appendKey appends what is known of a key.
 func appendKey(dst []byte, id string, k *view.Key) []byte {
 	status := "active"
 	if k.Revoked {
@@ -175,8 +170,7 @@ func appendTime(dst []byte, t engine.Time) []byte {
 	return append(dst, '"')
 }
 
-// deleteKey is DELETE /auth/api-key: of the key that asks, or of the one that apiKey names. The
-// orders that came with it stay: they belong to the account.
+// deleteKey is DELETE /auth/api-key: of the key that asks, or of the key that apiKey names.
 func (s *keys) deleteKey(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	number, known := h.Nonce, true
 	if named := string(ctx.QueryArgs().Peek("apiKey")); named != "" {
@@ -209,8 +203,7 @@ func (s *keys) closedOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.R
 	return h.inDialect(`{"closed_only":`+is+`}`, `{"closedOnly":`+is+`,"closed_only":`+is+`}`), nil
 }
 
-// addKey puts the next key of a class on record. Numbers are not used again: a key that was given
-// up does not come back.
+// addKey puts the next key of a class on record. A revoked key keeps its number.
 func (s *keys) addKey(h *keyHolder, class engine.KeyClass) (uint32, *wire.Refusal) {
 	turn := &s.adding[uint32(h.owner)%uint32(len(s.adding))]
 	turn.Lock() // two at once would find the same number
@@ -226,7 +219,7 @@ func (s *keys) addReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.
 	return append(wire.AppendString([]byte(`{"apiKey":`), key), '}'), refused
 }
 
-// listReadOnly is GET /auth/readonly-api-keys: those that are good.
+// listReadOnly is GET /auth/readonly-api-keys: the good keys.
 func (s *keys) listReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	dst := []byte{'['}
 	for _, k := range s.keys(h, engine.ReadOnlyKey) {
@@ -264,7 +257,7 @@ func (s *keys) validateReadOnly(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, []byte(`{"valid":`+strconv.FormatBool(ok)+`}`))
 }
 
-// reader is the address that a read-only key opens.
+// reader returns the address that a good read-only key opens.
 func (s *keys) reader(address, key string) (engine.Address, bool) {
 	a, ok := auth.ParseAddress(address)
 	if !ok {
@@ -298,8 +291,8 @@ func (s *keys) listBuilder(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.
 	return append(dst, ']'), nil
 }
 
-// deleteBuilder is DELETE /auth/builder-api-key: of the key that asks, if a builder key does, or
-// else of all builder keys of the caller, because his request names none.
+// deleteBuilder is DELETE /auth/builder-api-key: of the builder key that asks. A trading key names
+// no builder key: then all builder keys of the caller go.
 func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
 	if c.builder.Key == "" || c.key != "" {
@@ -320,7 +313,6 @@ func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// deleteBuilders revokes all builder keys of a caller, until one is refused.
 func (s *keys) deleteBuilders(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	for _, k := range s.keys(h, engine.BuilderKey) {
 		if refused := s.revoke(h.owner, engine.BuilderKey, k.Number); refused != nil {
@@ -330,7 +322,7 @@ func (s *keys) deleteBuilders(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wi
 	return h.inDialect(`"OK"`, `{"revoked":true}`), nil
 }
 
-// authenticateBuilder checks the headers of a builder's key, which must be on record.
+// authenticateBuilder checks the headers of a builder's key. The key must be on record.
 func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
 	id auth.Identity, err error) {
 	r, d := c.builder, s.options.Board.Directory
@@ -350,9 +342,8 @@ func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
 	return id, nil
 }
 
-// builderTrades is GET /builder/trades, which anybody may ask for any code. Where a builder's key
-// asks and names no code, its own is meant: twelve zeros in front of its address, as clients write
-// addresses into 32 bytes.
+// builderTrades is GET /builder/trades, which anybody may ask for any code. A builder's key that
+// names no code means its own.
 func (s *keys) builderTrades(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
 	if c.builder.Key != "" {
@@ -368,7 +359,7 @@ func (s *keys) builderTrades(ctx *fasthttp.RequestCtx) {
 	s.options.Public(ctx)
 }
 
-// builderCode is the code that the orders of a builder carry.
+// builderCode is the code that the orders of a builder carry: its address, in 32 bytes.
 func builderCode(a engine.Address) string {
 	var code [32]byte
 	copy(code[32-len(a):], a[:])

@@ -97,8 +97,8 @@ const (
 	orderStart = "POST " + orderPath + " "
 )
 
-// begins takes a seat for bytes that seem to be an order before they are parsed: an order that waits
-// has then cost one read of its socket. The share of the queue is that of the order before.
+// begins takes a seat for bytes that seem to be an order before they are parsed: an order that
+// waits has then cost one read of its socket. The share of the queue is that of the order before.
 func (s *seat) begins(b []byte) {
 	s.fresh = false
 	if s.early && len(b) >= len(orderStart) && string(b[:len(orderStart)]) == orderStart {

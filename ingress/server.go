@@ -139,8 +139,8 @@ func roomFor(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{}
 }
 
-// Attach sets the first group of Options, which exists only after recovery. It must be called before
-// Ready(true), unless New was given that group.
+// Attach sets the first group of Options, which exists only after recovery. It must be called
+// before Ready(true), unless New was given that group.
 func (s *Server) Attach(o Options) error {
 	if err := o.validateAttached(); err != nil {
 		return fmt.Errorf("ingress options: %w", err)
