@@ -61,7 +61,7 @@ type payload struct {
 	expiration, nonce, feeRate, signature            scan.Field
 }
 
-// member says how one member of a body is read: its name, the kinds it may have, and its field.
+// member is one member of a body: its name, the kinds that it may have, and its field.
 type member struct {
 	name  string
 	kinds scan.Kinds
@@ -120,8 +120,7 @@ func (p *payload) slot(members []member, name string) (scan.Slot, bool) {
 	return scan.Slot{}, false
 }
 
-// read fills p from a body. If that fails, at names the member that is malformed or of a wrong
-// kind; "" if no single member is.
+// read fills p from a body. If that fails, at is the member that is malformed or of a wrong kind.
 func (p *payload) read(body string) (at string, ok bool) {
 	signed := scan.Shape{Names: signedNames, Exact: func(name string) (scan.Slot, bool) {
 		return p.slot(signedMembers, name)
@@ -148,8 +147,8 @@ type request struct {
 	deferExec    bool
 }
 
-// decodeOrder reads the body of POST /order, or one value of that of POST /orders. It keeps nothing
-// of body. The only error is errPayload, as it is or as a memberError.
+// decodeOrder reads the body of POST /order, or one value of POST /orders. It keeps nothing of body.
+// The error is errPayload or a memberError.
 func decodeOrder(body string, r *request) error {
 	var p payload
 	if at, ok := p.read(body); !ok && at != "" {
@@ -188,9 +187,8 @@ func (p *payload) decodeCommon(c *checks, r *request) {
 	c.that(ok, &p.signature, "signature", "0x and the hex digits of at most 512 bytes")
 }
 
-// decodeVersion finds out which struct was signed. The payload of each version has members that the
-// other one lacks. A payload with both kinds is of version 2; a payload with neither is told what
-// version 2 needs.
+// decodeVersion finds out which struct was signed. Each version has members that the other lacks. A
+// payload with both or neither is judged as version 2.
 func (p *payload) decodeVersion(c *checks, r *request) {
 	o := &r.order
 	later := p.timestamp.Given() && p.metadata.Given() && p.builder.Given()
@@ -252,8 +250,7 @@ func parseSide(s string) (engine.Side, bool) {
 	return 0, false
 }
 
-// parseWord reads an unsigned integer of 256 bits: decimal digits, or 0x and hex digits. A point or
-// an exponent is refused: such a number went through a float somewhere.
+// parseWord reads an unsigned integer of 256 bits: decimal digits, or 0x and hex digits.
 func parseWord(s string) (auth.Word, bool) {
 	if len(s) < 3 || s[0] != '0' || s[1]|0x20 != 'x' {
 		return auth.ParseWord(s)
@@ -269,17 +266,14 @@ func parseWord(s string) (auth.Word, bool) {
 
 // parseAmount reads an unsigned integer of 64 bits.
 func parseAmount(s string) (uint64, bool) {
-	if s == "" || s[0] == '+' {
-		return 0, false
-	}
 	v, err := strconv.ParseUint(s, 10, 64)
 	return v, err == nil
 }
 
 // parseSmall reads an unsigned integer of 8 bits.
 func parseSmall(s string) (uint8, bool) {
-	v, ok := parseAmount(s)
-	return uint8(v), ok && v <= 255
+	v, err := strconv.ParseUint(s, 10, 8)
+	return uint8(v), err == nil
 }
 
 // maxSignature bounds a signature: the longest known form has 317 bytes.
@@ -294,8 +288,8 @@ func parseBytes(s string) ([]byte, bool) {
 	return b, auth.ParseHex(b, s)
 }
 
-// decodeCancel reads the body of DELETE /order: the order id, under any of the names that clients
-// use. ok is false if the body is no JSON object.
+// decodeCancel reads the order id of DELETE /order, under any of the names that clients use. ok is
+// false if the body is no JSON object.
 func decodeCancel(body []byte) (id string, ok bool) {
 	var f scan.Field
 	names := []string{"orderID", "orderId", "order_id", "id", "hash"}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -259,20 +260,11 @@ const maxStampDigits = 16
 // parseTimestamp returns a request's timestamp in milliseconds. s is 1 to 16 digits: seconds, or
 // milliseconds if it is 10^12 or more. Any other text is false.
 func parseTimestamp(s string) (int64, bool) {
-	if len(s) == 0 || len(s) > maxStampDigits {
-		return 0, false
-	}
-	var t int64
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		t = 10*t + int64(s[i]-'0')
-	}
+	t, err := strconv.ParseUint(s, 10, 63)
 	if t < 1e12 {
 		t *= 1000
 	}
-	return t, true
+	return int64(t), err == nil && len(s) <= maxStampDigits
 }
 
 // fresh checks a timestamp against the window.

@@ -3,7 +3,6 @@ package auth
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -73,12 +72,8 @@ func parseNonce(s string) (uint32, error) {
 	if s == "" {
 		return 0, nil
 	}
-	w, ok := ParseWord(s)
-	if !ok {
-		return 0, ErrNonce
-	}
-	v, ok := w.Uint64()
-	if !ok || v > math.MaxUint32 {
+	v, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || len(s) > maxWordDigits {
 		return 0, ErrNonce
 	}
 	return uint32(v), nil

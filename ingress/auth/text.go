@@ -3,6 +3,7 @@ package auth
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 
 	"clobd/engine"
 )
@@ -19,12 +20,7 @@ func WordOf(v uint64) Word {
 
 // Uint64 returns the value of w. It is false if the value needs more than 64 bits.
 func (w *Word) Uint64() (uint64, bool) {
-	for _, b := range w[:24] {
-		if b != 0 {
-			return 0, false
-		}
-	}
-	return binary.BigEndian.Uint64(w[24:]), true
+	return binary.BigEndian.Uint64(w[24:]), [24]byte(w[:24]) == [24]byte{}
 }
 
 // maxWordDigits is the length of 2^256 - 1 in decimal.
@@ -63,15 +59,9 @@ func ParseHex(dst []byte, s string) bool {
 // branches, which the processor cannot predict.
 var hexDigits = func() (table [256]byte) {
 	for c := range table {
-		switch {
-		case '0' <= c && c <= '9':
-			table[c] = byte(c - '0')
-		case 'a' <= c && c <= 'f':
-			table[c] = byte(c - 'a' + 10)
-		case 'A' <= c && c <= 'F':
-			table[c] = byte(c - 'A' + 10)
-		default:
-			table[c] = 0xff
+		table[c] = 0xff
+		if v, err := strconv.ParseUint(string(rune(c)), 16, 8); err == nil {
+			table[c] = byte(v)
 		}
 	}
 	return table

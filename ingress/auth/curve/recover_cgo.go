@@ -4,13 +4,9 @@ package curve
 
 import "github.com/ethereum/go-ethereum/crypto/secp256k1"
 
-// implementation names the implementation of the curve in this build. The C library recovers a key
-// about four times as fast as pure Go, and recovering is most of what a signed order costs.
-const implementation = "libsecp256k1 (C)"
-
 // Recover returns the uncompressed public key (65 bytes, 0x04 first) behind the signature rs of
 // digest: r, s, v with v 0 or 1. It is false if no key made it. digest and rs should live on the
-// heap: a pointer given to C escapes.
+// heap: a pointer given to C escapes. The C library takes a quarter of the time of pure Go.
 func Recover(digest *[32]byte, rs *[65]byte) ([]byte, bool) {
 	key, err := secp256k1.RecoverPubkey(digest[:], rs[:])
 	return key, err == nil

@@ -2,9 +2,6 @@
 
 package curve
 
-// implementation names the implementation of the curve in this build.
-const implementation = "decred/secp256k1 (pure Go)"
-
 // Recover returns the uncompressed public key (65 bytes, 0x04 first) behind the signature rs of
 // digest: r, s, v with v 0 or 1. It is false if no key made it.
 func Recover(digest *[32]byte, rs *[65]byte) ([]byte, bool) { return pureRecover(digest, rs) }

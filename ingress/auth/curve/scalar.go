@@ -1,9 +1,6 @@
 package curve
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "math/bits"
 
 // The order n of the curve and its half, big endian.
 const (
@@ -31,10 +28,7 @@ var scalarFold = [3]uint64{0x402da1732fc9bebf, 0x4551231950b75fc4, 1}
 
 // scalarOf reads 32 bytes, big endian, modulo n.
 func scalarOf(b []byte) scalar {
-	s := scalar{
-		binary.BigEndian.Uint64(b[24:32]), binary.BigEndian.Uint64(b[16:24]),
-		binary.BigEndian.Uint64(b[8:16]), binary.BigEndian.Uint64(b[:8]),
-	}
+	s := scalar(elementOf(b))
 	return s.reduced(0)
 }
 
