@@ -12,8 +12,8 @@ import (
 	"clobd/ingress/auth"
 )
 
-// families are the prefixes of the headers, the most preferred first. A request is read in one
-// family only: the first that any of its headers belongs to.
+// families are the prefixes of the headers. A request is read in one family only: the first of
+// these that any of its headers has.
 var families = [...]wire.Dialect{wire.SVC, wire.POLY, wire.KUEST}
 
 // credentials are the authentication headers of a request.
@@ -27,8 +27,8 @@ type credentials struct {
 	doubled bool
 }
 
-// readCredentials reads the headers in any letter case, and with '-' for '_': some proxies drop
-// names with underscores.
+// readCredentials reads the headers in any letter case, and with '-' for '_', which some proxies
+// drop.
 func readCredentials(h *fasthttp.RequestHeader) credentials {
 	var c credentials
 	best := len(families) // whose headers c holds
@@ -59,7 +59,6 @@ var headers = [...]string{
 	"BUILDER_SIGNATURE",
 }
 
-// headerNumber is the index of a name in headers, -1 if it is not there.
 func headerNumber(name []byte) int {
 	for i := range headers {
 		if foldEqual(name, headers[i]) {
@@ -154,7 +153,7 @@ func describe(ctx *fasthttp.RequestCtx, r *auth.Request) {
 	r.Body = ctx.Request.Body()
 }
 
-// What a request must carry. The texts are the same for every cause: strangers learn nothing.
+// What a request must carry.
 const (
 	adviceL2 = "send ADDRESS, API_KEY, PASSPHRASE, TIMESTAMP and SIGNATURE of a key that is not " +
 		"revoked, each once and with one prefix; SIGNATURE is the HMAC-SHA256 by its secret of timestamp, " +
@@ -171,8 +170,8 @@ var (
 		"NONCE must be an unsigned integer below 2^32")
 )
 
-// refuseCaller is the answer to a failed authentication. A caller whose clock is wrong is told the
-// right time.
+// refuseCaller answers a failed authentication, and tells a caller with a wrong clock the right
+// time.
 func refuseCaller(err error, now time.Time) *wire.Refusal {
 	refused := refuseKey
 	if errors.Is(err, auth.ErrL1) {

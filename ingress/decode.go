@@ -147,8 +147,8 @@ type request struct {
 	deferExec    bool
 }
 
-// decodeOrder reads the body of POST /order, or one value of POST /orders. It keeps nothing of body.
-// The error is errPayload or a memberError.
+// decodeOrder reads the body of POST /order, or one value of POST /orders. It keeps nothing of
+// body. The error is errPayload or a memberError.
 func decodeOrder(body string, r *request) error {
 	var p payload
 	if at, ok := p.read(body); !ok && at != "" {

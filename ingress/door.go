@@ -10,8 +10,7 @@ import (
 	"clobd/engine/view"
 )
 
-// door is what all handlers share: options, limits, the pool, and the one way from here to the
-// engine. Any goroutine may use it.
+// door is what all handlers share. Any goroutine may use it.
 type door struct {
 	options Options  // the first group is written before ready, read after
 	windows *windows // nil: no limits
@@ -34,12 +33,10 @@ var (
 // refuseUnknown is the answer to a Command that was entered and has no result yet.
 var refuseUnknown = wire.Refuse(504, "timeout", "request timed out, its outcome is unknown", "")
 
-// Why a Command may not enter.
+// Why a Command may not enter: it once made the engine panic, or it makes the journal longer.
 var (
-	// errQuarantined: it once made the engine panic.
 	errQuarantined = errors.New("quarantined")
-	// errCrowded: it would make the journal longer without need.
-	errCrowded = errors.New("the node takes only cancels: its disk is nearly full")
+	errCrowded     = errors.New("the node takes only cancels: its disk is nearly full")
 )
 
 // barred returns why a Command must not enter now, nil if it may.
@@ -89,8 +86,7 @@ func (d *door) enterAll(commands []engine.Command) ([]*sequencer.Call, error) {
 	return calls, d.options.EnterAll(commands, calls)
 }
 
-// refuseSubmit is the answer to a Command without a Receipt. id is the order's, nil if there is
-// none.
+// refuseSubmit is the answer to a Command without a Receipt. id is the order's, or nil.
 func (d *door) refuseSubmit(err error, id *engine.OrderID) *wire.Refusal {
 	switch {
 	case errors.Is(err, sequencer.ErrBusy):
@@ -108,8 +104,7 @@ func (d *door) refuseSubmit(err error, id *engine.OrderID) *wire.Refusal {
 	return wire.Refuse(504, "timeout", "order timed out", "").With(orderID(id))
 }
 
-// refuseEntered is the answer to a Command that ended with this Receipt or err; nil if the engine
-// took it.
+// refuseEntered is the refusal of a Command with this Receipt or err; nil if the engine took it.
 func (d *door) refuseEntered(receipt engine.Receipt, err error) *wire.Refusal {
 	switch {
 	case err != nil:

@@ -12,8 +12,8 @@ import (
 // faucetWindow bounds the gifts that one network address may cause.
 var faucetWindow = window{64, 10 * time.Minute}
 
-// faucet gives paper collateral to wallets without an account. The id of its Deposit is made of the
-// address, and the engine takes an id once: so no wallet gets two gifts.
+// faucet gives paper collateral to wallets without an account. The address is the id of the
+// Deposit, and the engine takes an id once: so no wallet gets two gifts.
 type faucet struct {
 	*door
 	callers *windows
@@ -22,8 +22,7 @@ type faucet struct {
 	pending int // gifts on their way
 }
 
-// give deposits the gift, if there is one and the wallet has no account yet. A failed gift costs
-// nobody his key: the next derivation tries again.
+// give deposits the gift, if there is one and the wallet has no account yet.
 func (f *faucet) give(a engine.Address, from netip.Addr) {
 	if f.options.Faucet == 0 {
 		return
@@ -74,8 +73,8 @@ func (f *faucet) deposit(c *engine.Command) (engine.Receipt, error) {
 	return given.Wait()
 }
 
-// claim links an address that has proved itself to itself, before somebody else signs for it. The
-// next derivation or the first order tries again.
+// claim links a proven address to itself, before somebody else signs for it. If it fails, the next
+// derivation or the first order tries again.
 func (f *faucet) claim(a engine.Address) {
 	d := f.options.Board.Directory
 	if wallet, known := d.Wallet(a); f.options.LinkOnFirstUse && known && d.Owner(wallet) == 0 {

@@ -34,9 +34,8 @@ var (
 		"leave the header out, or sign an order of the second struct")
 )
 
-// judge reads an order request and judges everything that needs no wait; the signature, which costs
-// most, comes last. It makes the Command, or returns the refusal. It may run beside the judge of
-// another order.
+// judge reads an order request and makes its Command, or returns the refusal. It waits for nothing.
+// The signature, which costs most, comes last. Orders of a list are judged side by side.
 func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusal {
 	if err := decodeOrder(body, &p.request); err != nil {
 		return refusePayload.Because(err.Error())
@@ -98,9 +97,9 @@ func (p *placement) checkForm(caller *identity, known bool) *wire.Refusal {
 
 func amountFits(v uint64) bool { return v >= 1 && v <= engine.MaxAmount }
 
-// number numbers the wallet and its owner, and checks that the owner may trade for the wallet. A
-// wallet of 0 has no account; an owner of 0 is to be linked. An owner is one for good, so whoever
-// may not trade for the wallet now has no order there.
+// number numbers the wallet and its owner, and checks that the caller may trade for the wallet. A
+// wallet of 0 has no account; an owner of 0 is to be linked. Owners never change, so whoever may
+// not trade for the wallet now has no order there.
 func (s *orders) number(p *placement, caller *identity) *wire.Refusal {
 	d := s.options.Board.Directory
 	o := &p.request.order
@@ -124,16 +123,15 @@ func (s *orders) number(p *placement, caller *identity) *wire.Refusal {
 	return nil
 }
 
-// refuseUnfunded tells the owner of a wallet that nobody ever paid into what the engine would say:
-// strangers make nothing durable. Such a wallet never had an order, so its signature need not be
-// looked at.
+// refuseUnfunded refuses an order of a wallet without an account in the engine's words: strangers
+// make nothing durable. Such a wallet never had an order, so nobody checks the signature.
 func refuseUnfunded(o *auth.Order) *wire.Refusal {
 	r := engine.Receipt{Reject: engine.RejectBalance, Args: [3]int64{2: int64(o.MakerAmount)}}
 	return refuseReceipt(&r).Because(lacking(&r, o.Side == engine.Buy))
 }
 
-// checkTerms checks what was asked for beside the signed order. Whether an expiration lies in the
-// future is for the engine to say: its Time decides.
+// checkTerms checks what was asked for beside the signed order. Only the engine's Time decides
+// whether an expiration lies in the future.
 func (p *placement) checkTerms(maxAge string) *wire.Refusal {
 	r := &p.request
 	switch {
@@ -152,8 +150,8 @@ func (p *placement) checkTerms(maxAge string) *wire.Refusal {
 // lastInstant bounds the instants that a request may name, in unix milliseconds.
 const lastInstant = 1 << 62
 
-// setDeadline sets the last instant at which the order is wanted: maxAge, in milliseconds, after it
-// was signed.
+// setDeadline sets the last instant at which the order is wanted: maxAge milliseconds after it was
+// signed.
 func (p *placement) setDeadline(maxAge string) *wire.Refusal {
 	if maxAge == "" {
 		return nil
@@ -207,8 +205,7 @@ func feeBound(rate *auth.Word) uint16 {
 	return uint16(1 + min(v, most))
 }
 
-// refuseSignature says which hash and which exchange were tried: nearly always the client signed
-// for another one.
+// refuseSignature names the hash and the exchange that were tried: most clients signed for another.
 func refuseSignature(err error, version uint8) *wire.Refusal {
 	var e *auth.SignatureError
 	if !errors.As(err, &e) {
@@ -225,8 +222,8 @@ func refuseSignature(err error, version uint8) *wire.Refusal {
 			"the exchange in domain")
 }
 
-// clear resolves what keeps a verified order from entering: terms that make no sense, and a wallet
-// without an owner.
+// clear resolves what keeps a verified order from entering: bad terms, or a wallet without an
+// owner.
 func (s *orders) clear(p *placement, caller *identity) *wire.Refusal {
 	switch {
 	case p.terms != nil:

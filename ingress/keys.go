@@ -22,10 +22,9 @@ type keys struct {
 	adding   [16]sync.Mutex // held by who numbers a key, by owner
 }
 
-// deriveKey is POST /auth/api-key and GET /auth/derive-api-key: it tells an address its key, for a
-// signature that proves the address. The same address and nonce always give the same three texts.
-// POST puts the key on record, if the address has an account, and restores a revoked one; GET
-// stores nothing.
+// deriveKey is POST /auth/api-key and GET /auth/derive-api-key: for a signature, an address gets
+// its key. POST puts the key of an account on record and restores a revoked key; GET stores
+// nothing.
 func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
 	r := auth.L1Request{
@@ -62,12 +61,12 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, appendTrio(nil, "apiKey", s.options.Keyring.Derive(address, nonce)))
 }
 
-// derivationShare is the part of the pool's queue that all derivations together may hold: they come
-// from strangers and must not keep signed orders out.
+// derivationShare is the part of the pool's queue that all derivations together may hold, because
+// they come from strangers.
 const derivationShare = 8
 
-// verifyDerivation is pool.do for a caller who is known by his network address only. It uses that
-// address's share of the queue, not the share of the wallet that the request claims.
+// verifyDerivation is pool.do with the share of a network address: nobody knows yet whether the
+// wallet that the request claims is the caller's.
 func (s *keys) verifyDerivation(from netip.Addr, work func()) error {
 	defer s.deriving.Add(-1)
 	if int(s.deriving.Add(1)) > max(s.pool.capacity()/derivationShare, 1) {

@@ -86,36 +86,23 @@ var addressWindows, addressScopes = func() (windows []window, scopes map[entranc
 // rest are the windows of an entrance that addressTable does not name.
 var rest = []int{0}
 
-// The windows of one account. Cancels have their own, so that a flood of orders never blocks them.
-const (
-	orderBurst = iota
-	orderSustained
-	cancelBurst
-	cancelSustained
-	beatBurst
-	transfers
-	keyWrites
-)
-
 // accountWindows is the table for authenticated writes. Keys are free, so accounts are counted, not
-// keys.
+// keys. Cancels have windows of their own, so that a flood of orders never blocks them.
 var accountWindows = [...]window{
-	orderBurst:      {2400, ten},
-	orderSustained:  {24000, 10 * time.Minute},
-	cancelBurst:     {2400, ten},
-	cancelSustained: {24000, 10 * time.Minute},
-	beatBurst:       {100, ten},
-	transfers:       {100, ten},
-	keyWrites:       {50, ten},
+	{2400, ten}, {24000, 10 * time.Minute}, // orderScope
+	{2400, ten}, {24000, 10 * time.Minute}, // cancelScope
+	{100, ten}, // beatScope
+	{100, ten}, // transferScope
+	{50, ten},  // keyScope
 }
 
-// The windows that each kind of write counts in.
+// The rows of accountWindows that each kind of write counts in.
 var (
-	orderScope    = []int{orderBurst, orderSustained}
-	cancelScope   = []int{cancelBurst, cancelSustained}
-	beatScope     = []int{beatBurst}
-	transferScope = []int{transfers}
-	keyScope      = []int{keyWrites}
+	orderScope    = []int{0, 1}
+	cancelScope   = []int{2, 3}
+	beatScope     = []int{4}
+	transferScope = []int{5}
+	keyScope      = []int{6}
 )
 
 // demand is the windows that a request counts in, and how often: a list counts once an entry.
@@ -154,7 +141,7 @@ func addressScope(method, path string, cursor bool) []int {
 	return rest
 }
 
-// counter is a sliding window: it counts the requests of the present period, and of the period
+// counter is a sliding window: the requests of the present period count, and those of the period
 // before by the part that the window still covers.
 type counter struct {
 	period      int64 // number of the current period since the epoch
@@ -236,8 +223,7 @@ func newWindows(now func() time.Time) *windows {
 	return w
 }
 
-// address counts a request of an address in all windows of scope, or in none: then it returns how
-// long to wait.
+// address counts a request in all windows of scope, or in none: then it returns how long to wait.
 func (w *windows) address(a netip.Addr, scope []int) time.Duration {
 	return w.decide(&w.addresses, addressWindows, conn.AddressKey(a), demand{scope, 1})
 }
@@ -303,7 +289,7 @@ func (s *door) admit(ctx *fasthttp.RequestCtx) bool {
 	return noWait(ctx, s.windows.address(s.ClientAddress(ctx), scope))
 }
 
-// admitAccount is admit for the windows of an authenticated account.
+// admitAccount is admit for the windows of an account.
 func (s *door) admitAccount(ctx *fasthttp.RequestCtx, caller *identity, d demand) bool {
 	if s.windows == nil {
 		return true

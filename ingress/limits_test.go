@@ -70,7 +70,7 @@ func TestBothWindowsInOneDecision(t *testing.T) {
 	s := &w.accounts
 	for i := range s {
 		for _, e := range s[i].callers {
-			if c := e.Value.(*caller); c.counters[orderBurst].now != 0 {
+			if c := e.Value.(*caller); c.counters[orderScope[0]].now != 0 {
 				t.Fatalf("a refused order was counted: %+v", c.counters)
 			}
 		}

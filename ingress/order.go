@@ -14,8 +14,7 @@ import (
 // rechecks is how often an order is entered again because the engine sent it back to the index.
 const rechecks = 3
 
-// placement is the scratch of one order on its way: pooled, because a Command and its evidence are
-// a kilobyte.
+// placement is the scratch of one order on its way. It has a kilobyte and is pooled.
 type placement struct {
 	request  request
 	market   *view.Market
@@ -23,8 +22,8 @@ type placement struct {
 	command  engine.Command
 	verified auth.Verified
 	proof    []byte
-	// terms is the refusal of what was asked for beside the signed order, nil if that makes sense.
-	// An order that was taken before has its result all the same.
+	// terms refuses what was asked for beside the signed order. A replay has its result all the
+	// same.
 	terms *wire.Refusal
 
 	seat     *seat // where it works
@@ -36,7 +35,6 @@ type placement struct {
 // waits reports whether the order has neither an answer nor a refusal.
 func (p *placement) waits() bool { return p.refused == nil && !p.answered }
 
-// answer keeps the answer.
 func (p *placement) answer(r *engine.Receipt, replay bool) {
 	p.out.receipt, p.out.replay, p.answered = *r, replay, true
 }
@@ -47,7 +45,6 @@ type orders struct {
 	scratch sync.Pool // of *placement, used again once the answer is written
 }
 
-// borrow returns an empty placement, which recycle gets back.
 func (s *orders) borrow(at *seat) *placement {
 	p, ok := s.scratch.Get().(*placement)
 	if !ok {
@@ -62,9 +59,8 @@ func (s *orders) recycle(p *placement) {
 	s.scratch.Put(p)
 }
 
-// postOrder is POST /order, from its bytes to its answer. The order of the steps is that of their
-// cost, except that the index is asked after the signature: which of the known exchanges the order
-// was signed for decides its id, and only the signature tells which one that is.
+// postOrder is POST /order, from its bytes to its answer. Cheap steps come first, but the index is
+// asked after the signature, which alone tells the exchange and so the id of the order.
 func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
 	if !ok || !s.admitAccount(ctx, &caller, demand{orderScope, 1}) {
@@ -138,8 +134,7 @@ func (s *orders) conclude(p *placement, r *engine.Receipt, err error) {
 	}
 }
 
-// payer is whose share of the pool's queue an order takes. Keys are free: those without an account
-// have one share together.
+// payer is whose share of the pool's queue an order takes. All strangers have one share together.
 func (s *orders) payer(caller *identity) (payer engine.Address) {
 	if _, known := s.options.Board.Directory.Wallet(caller.Address); known {
 		payer = caller.Address

@@ -8,8 +8,8 @@ import (
 	"clobd/engine"
 )
 
-// An order is taken at most once. Sent again, it gets its first result with its status of today:
-// this file finds that result. The index may lag behind the engine, so there are three ways here.
+// An order is taken at most once. Sent again, it gets its first result with its status of today,
+// which this file finds. The index may lag behind the engine, so there are three ways here.
 //
 //	postOrder, before Enter: the index knows the order               replay
 //	postOrder, after Enter: the engine knows it, the index not yet   replayUnseen
@@ -26,13 +26,13 @@ var (
 	refuseRecheck = wire.Refuse(503, "recheck", "service not ready", waitForIndex)
 )
 
-// refuseUntold is the answer about an order that was taken before and whose status of today is not
-// to be had: it may be live.
+// refuseUntold is the answer about an order that was taken before and may be live, but whose status
+// of today nobody knows.
 func refuseUntold(id *engine.OrderID) *wire.Refusal {
 	return wire.Refuse(504, "index_lagging", "order timed out", "").With(orderID(id))
 }
 
-// await waits until the index holds seq, at most for recheckWait and without a seat, and reports
+// await waits without a seat until the index holds seq, at most for recheckWait, and reports
 // whether it does.
 func (s *orders) await(at *seat, seq engine.Sequence) bool {
 	at.leave()
@@ -40,12 +40,11 @@ func (s *orders) await(at *seat, seq engine.Sequence) bool {
 	return s.options.Await(seq, recheckWait)
 }
 
-// errLagging says that the index has not come as far as what a wallet was told before.
 var errLagging = errors.New("the index lags")
 
-// upToDate brings the result that the index has of an order up to date: the index must have come
-// as far as what the order's wallet was told before, a cancel for one. The error is errLagging if
-// it does not come that far in time.
+// upToDate reads an order's result again if the index had not come as far as what the order's
+// wallet was told since, a cancel for example. The error is errLagging if it does not come that far
+// in time.
 func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequence) error {
 	last := s.options.Board.Directory.LastNamed(past.Wallet)
 	if seen >= last {
@@ -54,8 +53,11 @@ func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequen
 	if !s.await(p.seat, last) {
 		return errLagging
 	}
-	var err error
-	*past, _, _, err = s.options.Past(p.command.ID)
+	again, known, _, err := s.options.Past(p.command.ID)
+	if err == nil && !known {
+		panic("BUG: the index has lost an order")
+	}
+	*past = again
 	return err
 }
 
@@ -75,9 +77,8 @@ func (s *orders) replay(p *placement, past *engine.Receipt, err error) *wire.Ref
 	return nil
 }
 
-// replayUnseen answers an order that the engine had taken before, at first, and the index did not
-// know yet. The order may be live, so what keeps its result from being told is no refusal: 504, and
-// the id to ask for.
+// replayUnseen answers an order that the engine had taken before, at first, and that the index did
+// not know yet. The order may be live: without its result the answer is 504 and its id.
 func (s *orders) replayUnseen(p *placement, first engine.Sequence) *wire.Refusal {
 	for range rechecks {
 		s.await(p.seat, first)
@@ -99,8 +100,8 @@ func (s *orders) replayUnseen(p *placement, first engine.Sequence) *wire.Refusal
 	return refuseUntold(&p.command.ID)
 }
 
-// replayBeside answers an order whose terms make no sense: they are refused, unless the order was
-// taken before. To exclude that, the index must have come as far as the wallet's last frame.
+// replayBeside answers an order with bad terms: a refusal, unless the order was taken before. To
+// exclude that, the index must have come as far as the wallet's last frame.
 func (s *orders) replayBeside(p *placement) *wire.Refusal {
 	caughtUp := s.await(p.seat, s.options.Board.Directory.LastNamed(p.command.Wallet))
 	past, known, _, err := s.options.Past(p.command.ID)

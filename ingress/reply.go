@@ -48,14 +48,13 @@ type result struct {
 
 var replayHeader = []byte("X-Idempotent-Replay")
 
-// markReplay marks the answer as that of an earlier request.
 func markReplay(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(replayHeader, []byte("true"))
 }
 
-// appendResult appends the result of an accepted order. Every dialect has the first six keys. Trade
-// ids and transaction hashes come together: a client that sees ids without hashes waits for them.
-// Without a trade the list of hashes is empty, because one client's type always has it.
+// appendResult appends the result of an accepted order. Every dialect has the first six keys. A
+// client that sees trade ids without transaction hashes waits for the hashes. One client's type
+// always has the list of hashes.
 func appendResult(dst []byte, r *result, journal uint64) []byte {
 	p := &r.receipt
 	dst = append(dst, `{"success":true,"errorMsg":"","orderID":"`...)
@@ -94,10 +93,9 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	return append(dst[:len(dst)-1], `]}`...)
 }
 
-// appendRefused appends the result of a refused order of a list; no key of it is called error. id
-// is the order's if it may be live all the same, else nil. The code and the advice are members of
-// their own, because clients compare the whole errorMsg. SVC has room for six keys only: there the
-// advice follows in brackets.
+// appendRefused appends the result of a refused order of a list. id is the order's if it may be
+// live, else nil. The code and the advice are members of their own, because clients compare the
+// whole errorMsg. SVC has room for six keys only: there the advice follows in brackets.
 func appendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire.Dialect) []byte {
 	words, advice := r.Text, advice(r)
 	if dialect == wire.SVC && advice != "" {
@@ -121,8 +119,7 @@ func appendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire
 	return append(dst, '}')
 }
 
-// advice joins the further members of a refusal: what is wrong with a signature, and what to
-// change.
+// advice joins the further members of a refusal.
 func advice(r *wire.Refusal) string {
 	if r.Status >= fasthttp.StatusInternalServerError {
 		return ""
@@ -148,9 +145,8 @@ func appendAmount(dst []byte, v int64) []byte {
 	return engine.AppendDecimal(dst, v, 6)
 }
 
-// status is an order's status in one of the words that clients know of an accepted order. There is
-// no such word for a canceled order: it is told by what was filled before, and orderStatus says
-// canceled.
+// status is the status of an accepted order in a word that clients know. They know none for a
+// canceled order: the word says whether some of it was filled, and orderStatus says canceled.
 func (r *result) status() string {
 	p := &r.receipt
 	switch {

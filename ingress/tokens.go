@@ -23,8 +23,8 @@ var (
 type tokens struct{ *door }
 
 // exchange is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs back
-// into collateral, and the tokens of a resolved market into what they pay. The request's own digest
-// is its id: sent again as it is, it is carried out once and answered twice.
+// into collateral, and the tokens of a resolved market into what they pay. The digest of the
+// request is its id: sent again, the same request is carried out once and answered twice.
 func (s *tokens) exchange(kind engine.Kind) signedRequest {
 	return func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 		digest, ok := auth.Digest(caller.signature)
@@ -50,8 +50,8 @@ func (s *tokens) exchange(kind engine.Kind) signedRequest {
 	}
 }
 
-// readTransfer reads the market, the amount and the wallet: the caller's own unless the body names
-// another one that he may trade for. A redemption is of all tokens held, so it has no amount.
+// readTransfer reads the market, the amount and the wallet, by default the caller's own. A
+// redemption has no amount: it is of all tokens held.
 func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) *wire.Refusal {
 	var condition, amount, wallet scan.Field
 	at := map[string]scan.Slot{
@@ -83,8 +83,7 @@ func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) 
 	return s.chooseWallet(wallet, caller, c)
 }
 
-// chooseWallet numbers the wallet and its owner, and refuses strangers: they have nothing to
-// exchange.
+// chooseWallet numbers the wallet and its owner, and refuses strangers.
 func (s *tokens) chooseWallet(wallet scan.Field, caller *identity,
 	c *engine.Command,
 ) *wire.Refusal {

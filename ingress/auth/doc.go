@@ -15,8 +15,7 @@
 //	                                       Order.AppendProof ─► journal ─► Proof.Verify
 //
 // Keys are stateless. The passphrase carries its address and nonce under a tag made with the node's
-// master secret. The secret and the key's id are made the same way. So every request is checked
-// from itself, and there is no table of keys to write, lose or copy.
+// master secret. The secret and the key's id are made the same way, so there is no table of keys.
 //
 //	passphrase = hex( version 1 | address 20 | nonce 4 | tag 7 )
 //
@@ -35,13 +34,8 @@
 //	         wallet's typed data (ERC-7739)
 //
 // A signer becomes hot with the sixteenth recovery of its key. The node then prepares the key (a
-// curve.Key) and checks further signatures instead of recovering, in two fifths of the time. A
-// check accepts what recovery would accept. If it does not accept, recovery decides, so refusals
-// are the same for all. At most 256 signers are hot, in 37 MiB; see DESIGN.md.
-//
-//	order ─► signer hot? ─► check ── accepted ─► Verified
-//	             no │          │ not
-//	                └──────────┴─► recover ─► count; often enough: prepare the key
+// curve.Key) and checks further signatures instead of recovering, in two fifths of the time. If a
+// check does not accept, recovery decides. At most 256 signers are hot, in 37 MiB; see hot.go.
 //
 // Contract: any number of goroutines may use a Keyring, a Verifier or a Signer. A verification
 // makes one small allocation, an authentication none.

@@ -81,9 +81,8 @@ var exchanges = [...]exchange{
 		"0xE79717fE8456C620cFde6156b6AeAd79C4875Ca2", "0xccBe425A0Aa24DCEf81f2e6edE3568a1683e7cbe"},
 }
 
-// Domains returns the known exchanges of one chain, in the order in which they are tried; nil for a
-// chain without any. Nobody published one for the developer's chain: it has one of our own, for
-// either kind of market.
+// Domains returns the known exchanges of one chain, in the order in which they are tried; nil for
+// none. The developer's chain has one of our own, for either kind of market.
 func Domains(chain uint64) []Domain {
 	if chain == ChainLocal {
 		contract := mustAddress("0xE111180000d2663C0091e4f400237545B87B996B")
@@ -114,9 +113,8 @@ func mustAddress(s string) engine.Address {
 	return a
 }
 
-// ParseDomain reads NAME,VERSION,ADDRESS, NAME,VERSION,ADDRESS,neg-risk or
-// NAME,VERSION,ADDRESS,both: an exchange of the given chain for normal markets, for neg-risk
-// markets, or for either kind. The error says which part is wrong.
+// ParseDomain reads NAME,VERSION,ADDRESS[,neg-risk|both]: an exchange of the given chain for normal
+// markets, for neg-risk markets, or for either kind. The error says which part is wrong.
 func ParseDomain(s string, chain uint64) (Domain, error) {
 	parts := strings.Split(s, ",")
 	if len(parts) != 3 && len(parts) != 4 {

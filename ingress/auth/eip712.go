@@ -45,9 +45,9 @@ var (
 
 func keccakText(s string) [32]byte { return newHasher().keccak([]byte(s)) }
 
-// hasher is the scratch memory of one verification or one signature: a keccak state and its input.
-// Arguments whose address goes to C or through an interface would escape to the heap; they are
-// fields here instead, so that hashing allocates nothing. One goroutine at a time may use it.
+// hasher is the scratch memory of one verification or one signature. Arguments whose address goes
+// to C or through an interface would escape to the heap: they are fields here, so that hashing
+// allocates nothing. One goroutine at a time may use it.
 type hasher struct {
 	sponge  hash.Hash
 	squeeze io.Reader // the same sponge: Read, unlike Sum, does not copy its state
@@ -134,9 +134,8 @@ func (h *hasher) order(o *Order) [32]byte {
 	return h.end()
 }
 
-// nested returns the struct hash that the owner of a deposit wallet signs: the order's struct hash,
-// wrapped in the wallet's own domain (ERC-7739). So a signature for one wallet does not count for
-// another wallet of the same owner.
+// nested returns the struct hash that the owner of a deposit wallet signs: the order's struct hash
+// in the wallet's own domain (ERC-7739), so that it counts for no other wallet of the owner.
 func (h *hasher) nested(contents *[32]byte, chain uint64, wallet *engine.Address) [32]byte {
 	h.begin(&nestedTypeHash)
 	h.word(contents)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mac computes HMAC-SHA256 (RFC 2104) in reused memory. It does not use crypto/hmac, which makes
-// five allocations per key, and each request has its own key. One goroutine at a time may use it.
+// mac computes HMAC-SHA256 (RFC 2104) in reused memory: each request has its own key, and
+// crypto/hmac makes five allocations per key. One goroutine at a time may use it.
 type mac struct {
 	sum  hash.Hash
 	pad  [sha256.BlockSize]byte
@@ -48,8 +48,7 @@ func (m *mac) compute(key, body []byte) {
 	m.sum.Sum(m.out[:0])
 }
 
-// request leaves the HMAC of a request under key in m.out. It covers timestamp, method, path and
-// the body exactly as sent.
+// request leaves the HMAC of a request under key in m.out.
 func (m *mac) request(key []byte, r *Request, path string) {
 	m.text = append(m.text[:0], r.Timestamp...)
 	m.text = append(m.text, r.Method...)
@@ -61,8 +60,7 @@ func (m *mac) request(key []byte, r *Request, path string) {
 var strictBase64 = base64.RawStdEncoding.Strict()
 
 // digest reads 32 bytes into m.want: 64 hex digits of any case, with or without 0x, or base64 in
-// the standard or the URL alphabet, with or without padding. The length tells hex (64 or 66
-// characters) from base64 (43 or 44).
+// the standard or the URL alphabet, with or without padding.
 func (m *mac) digest(s string) bool {
 	if len(s) >= 64 {
 		return ParseHex(m.want[:], s)

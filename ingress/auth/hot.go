@@ -16,8 +16,8 @@ const (
 	hotLimit = 256
 	// hotAfter is how many recoveries make a signer hot while there is room.
 	hotAfter = 16
-	// hotInstead is the same when another signer must give way. If more signers than hotLimit trade
-	// equally often, building keys then costs at most a sixth of what their recoveries cost anyway.
+	// hotInstead is the same when another signer must give way: building keys then costs at most a
+	// sixth of the recoveries.
 	hotInstead = 64
 	// hotCounts is the size of the table of counts, 32 KiB.
 	hotCounts = 1 << 12
@@ -28,15 +28,14 @@ const (
 //	check ──► all (a map never changed, swapped whole) ──► Key.Signed
 //	recovered ──► counts ──► often enough, nobody building ──► NewKey, swap all
 //
-// Any number of goroutines may use one. None waits for another: one key is built at a time, and
-// meanwhile everybody else goes on recovering.
+// Any number of goroutines may use one. None waits: one key is built at a time, and meanwhile all
+// others go on recovering.
 type hotSigners struct {
 	limit int
 	all   atomic.Pointer[map[engine.Address]*hotSigner]
 
 	// counts hold 16 bits of recoveries below 48 bits of the address. A signer that finds another's
-	// count decrements it, and takes the slot over at zero. So many strangers, each seen once, do
-	// not keep out one who comes often. Two goroutines may lose a count: then the key comes later.
+	// count decrements it, and takes the slot over at zero. Two goroutines may lose a count.
 	counts [hotCounts]atomic.Uint64
 
 	building sync.Mutex // taken with TryLock only; guards ring, hand and the writing of all
@@ -60,7 +59,7 @@ func newHotSigners(limit int) *hotSigners {
 // find returns the hot signer with that address, or nil.
 func (h *hotSigners) find(a *engine.Address) *hotSigner { return (*h.all.Load())[*a] }
 
-// signed reports whether the signature loaded in scratch is of that signer.
+// signed reports whether that signer made the signature in scratch.
 func (h *hotSigners) signed(who *hotSigner, scratch *hasher) bool {
 	if !who.key.Signed(&scratch.digest, &scratch.rs) {
 		return false
@@ -97,7 +96,6 @@ func (h *hotSigners) recovered(a engine.Address, key []byte) {
 	slot.Store(id>>16<<16 | count)
 }
 
-// build makes a signer hot.
 func (h *hotSigners) build(a engine.Address, key []byte) {
 	old := *h.all.Load()
 	if old[a] != nil {
@@ -114,8 +112,8 @@ func (h *hotSigners) build(a engine.Address, key []byte) {
 	h.all.Store(&all)
 }
 
-// evict replaces a signer of the ring by who, and returns the address of the one replaced: the
-// first from the hand on that was not used since the hand passed it. After two rounds it takes any.
+// evict puts who in the place of a signer of the ring, and returns the address of that signer: the
+// first from the hand on that was not used since the hand passed. After two rounds it takes any.
 func (h *hotSigners) evict(who *hotSigner) engine.Address {
 	for range 2 * len(h.ring) {
 		if !h.ring[h.hand].used.Swap(false) {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,8 +18,8 @@ import (
 type Trio struct{ Key, Secret, Passphrase string }
 
 // Request is the part of a request that its HMAC covers, and the five headers that prove it. The
-// headers of a builder's key name no address. Path has no query and no /clob prefix. RawPath, if not
-// empty, is the path as sent: Authenticate accepts an HMAC over either.
+// headers of a builder's key name no address. Path has no query and no /clob prefix. RawPath, if
+// not empty, is the path as sent: Authenticate accepts an HMAC over either.
 type Request struct {
 	Class engine.KeyClass // TradingKey or BuilderKey
 
@@ -36,8 +35,8 @@ type Identity struct {
 	Nonce   uint32
 }
 
-// The errors of Authenticate, by the first check that failed. They are for logs and tests: a
-// stranger must not learn which of them it was, except ErrWindow, which only blames its clock.
+// The errors of Authenticate, by the first check that failed. A stranger must not learn which of
+// them it was, except ErrWindow.
 var (
 	ErrMissing   = errors.New("a header is missing")
 	ErrTimestamp = errors.New("the timestamp is malformed")
@@ -54,8 +53,7 @@ const (
 	windowFuture = 30 * time.Second
 )
 
-// keyVersion is the first byte of each passphrase. It names the master secret that made it, so that
-// a second secret can be introduced beside the first.
+// keyVersion is the first byte of each passphrase, which names the master secret that made it.
 const keyVersion = 1
 
 // A passphrase is the hex text of these bytes.
@@ -86,8 +84,8 @@ func (c *claim) identity() Identity {
 	}
 }
 
-// labels separate the HMACs that make the parts of a Trio. No label of any class of keys is a prefix
-// of another.
+// labels separate the HMACs that make the parts of a Trio. No label of any class of keys is a
+// prefix of another.
 type labels struct{ tag, secret, key string }
 
 var keyLabels = [...]labels{
@@ -96,9 +94,8 @@ var keyLabels = [...]labels{
 	engine.BuilderKey:  {"clobd builder passphrase:", "clobd builder secret:", "clobd builder key:"},
 }
 
-// Keyring makes and checks API keys out of one master secret. It stores nothing: a passphrase
-// carries its address and nonce under a tag, and the secret and the key id follow from those. Any
-// number of goroutines may use one.
+// Keyring makes and checks API keys out of one master secret. It stores nothing. Any number of
+// goroutines may use one.
 type Keyring struct {
 	master [32]byte
 	pool   sync.Pool // *mac
@@ -159,7 +156,6 @@ func (k *Keyring) Is(class engine.KeyClass, a engine.Address, number uint32, tex
 	return equalText([]byte(k.ID(class, a, number)), strings.ToLower(text)) == 1
 }
 
-// keyID returns the UUID of a claim.
 func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
 	k.derive(m, label, c)
 	b := m.out[:16]
@@ -172,10 +168,8 @@ func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
 
 // Authenticate checks r at time now and returns who sent it. The error is one of those above.
 //
-// Everything that depends on a secret is compared in constant time, and a forged passphrase takes
-// as long as a true one. So the time of an answer does not tell a stranger which part was wrong.
-// Only a missing header and a stale clock are refused early: the stranger can see both in the
-// request itself.
+// Secrets are compared in constant time, and a forged passphrase takes as long as a true one. Only
+// a missing header and a stale clock, which strangers can see, are refused early.
 func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
 	l, unnamed := &keyLabels[r.Class], r.Address == "" && r.Class == engine.TradingKey
 	if unnamed || r.Key == "" || r.Passphrase == "" || r.Timestamp == "" || r.Signature == "" {
@@ -257,14 +251,23 @@ func equalText(a []byte, b string) int {
 // maxStampDigits bounds a timestamp: microseconds of the far future have 16 digits.
 const maxStampDigits = 16
 
-// parseTimestamp returns a request's timestamp in milliseconds. s is 1 to 16 digits: seconds, or
-// milliseconds if it is 10^12 or more. Any other text is false.
+// parseTimestamp returns a timestamp of 1 to 16 digits in milliseconds. Below 10^12 it is in
+// seconds.
 func parseTimestamp(s string) (int64, bool) {
-	t, err := strconv.ParseUint(s, 10, 63)
+	if len(s) == 0 || len(s) > maxStampDigits {
+		return 0, false
+	}
+	var t int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		t = 10*t + int64(s[i]-'0')
+	}
 	if t < 1e12 {
 		t *= 1000
 	}
-	return int64(t), err == nil && len(s) <= maxStampDigits
+	return t, true
 }
 
 // fresh checks a timestamp against the window.

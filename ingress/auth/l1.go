@@ -15,7 +15,8 @@ import (
 type L1Request struct{ Address, Signature, Timestamp, Nonce, Chain string }
 
 // The errors of VerifyL1. All but ErrNonce are an ErrL1: a failed authentication. An ErrL1 may also
-// be an ErrTimestamp or an ErrWindow. ErrNonce is about a number that no key can have: a bad request.
+// be an ErrTimestamp or an ErrWindow. ErrNonce is about a number that no key can have: a bad
+// request.
 var (
 	ErrL1          = errors.New("request for a key")
 	ErrL1Missing   = fmt.Errorf("%w: a header is missing", ErrL1)

@@ -9,8 +9,7 @@ import (
 )
 
 // Proof is the evidence that is journaled with an order: the signature and every signed field that
-// the order's Command does not hold. Whoever has the journal can verify every order again, or
-// settle it on a chain, without the node.
+// the order's Command does not hold. With the journal alone every order can be verified again.
 type Proof struct {
 	Separator [32]byte
 	Chain     uint64 // part of what a deposit wallet's owner signs
@@ -84,8 +83,7 @@ func appendNumber(dst, b []byte) []byte {
 // errProof is wrapped by every error of ParseProof.
 var errProof = errors.New("malformed proof")
 
-// ParseProof reads what AppendProof wrote. Each Proof has one encoding: Append writes the same
-// bytes again. ParseProof does not keep b.
+// ParseProof reads what Append wrote, and does not keep b. Each Proof has one encoding.
 func ParseProof(b []byte) (Proof, error) {
 	var p Proof
 	r := proofReader{rest: b}
@@ -123,8 +121,7 @@ func ParseProof(b []byte) (Proof, error) {
 	return p, nil
 }
 
-// BuilderOf returns the builder's code of the order of a proof. It is zero if there is none, as in
-// every order of V1.
+// BuilderOf returns the builder's code of the order of a proof, or zero. Orders of V1 have none.
 func BuilderOf(proof []byte) [32]byte {
 	p, err := ParseProof(proof)
 	if err != nil || p.Order.Version == 1 {
@@ -169,9 +166,8 @@ func (r *proofReader) number(word []byte) {
 	copy(word[len(word)-len(b):], b)
 }
 
-// Verify checks p again for an order of wallet that was placed under an API key of owner, and
-// returns the order's id. It trusts p.Separator: Verifier.Find says whether that is a known
-// exchange's. The error is a *SignatureError.
+// Verify checks p again for an order of wallet under an API key of owner, and returns the order's
+// id. It trusts p.Separator, which Verifier.Find knows. The error is a *SignatureError.
 func (p *Proof) Verify(
 	wallet, owner engine.Address, token engine.Token, side engine.Side,
 ) (engine.OrderID, error) {

@@ -13,8 +13,8 @@ import (
 )
 
 // LoadSecret reads a secret of 32 bytes from path. If there is no file, it makes one (64 hex
-// digits, mode 0600, synced). Whoever reads the master secret can make every API key, so a file
-// that its group or others may read is an error. Losing the secret changes every API key.
+// digits, mode 0600, synced). A file that its group or others may read is an error. Losing the
+// secret changes every API key.
 func LoadSecret(path string) ([32]byte, error) {
 	secret, err := readSecret(path, 0o077)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -27,9 +27,9 @@ func LoadSecret(path string) ([32]byte, error) {
 	return readSecret(path, 0o077)
 }
 
-// ReadSecret reads the secret from a file that somebody else provides, for example a service
-// manager. It never makes one. The group may read the file, because such files often belong to
-// root; others may not, and only the owner may write it.
+// ReadSecret reads the secret from a file that a service manager provides, for example. The group
+// may read the file, because it may belong to root; others may not, and only the owner may write
+// it.
 func ReadSecret(path string) ([32]byte, error) { return readSecret(path, 0o027) }
 
 // readSecret returns an error for a file that has any permission bit of loose.

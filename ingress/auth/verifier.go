@@ -27,8 +27,8 @@ const (
 	ReasonSigner     = "signer_mismatch"
 )
 
-// SignatureError says why an order's signature was refused, and what the node computed before. The
-// author of a client compares that with the client's own values.
+// SignatureError says why an order's signature was refused, and what the node computed before, for
+// the author of a client to compare.
 type SignatureError struct {
 	Reason    string         // one of the Reasons
 	Hash      engine.OrderID // the order's hash in Domain; zero if none could be computed
@@ -37,7 +37,6 @@ type SignatureError struct {
 	Recovered engine.Address // who signed if Domain is the right one; zero if nobody
 }
 
-// Error names the reason, the hash and the domain.
 func (e *SignatureError) Error() string {
 	if e.Domain.Name == "" {
 		return "order signature: " + e.Reason
@@ -135,10 +134,9 @@ func (v *Verifier) Find(separator [32]byte) (int, bool) {
 // Verify returns the domain and the key that signed o, which is for a market of the given kind. The
 // error is a *SignatureError.
 //
-// Verify hashes the struct once. Each domain it tries then costs two keccaks and one key recovery,
-// the expensive part. It tries the domain that this signer matched last first, so it usually
-// recovers once. For a hot signer it checks the signature instead, at less than half the price; the
-// check accepts the same signatures. Nothing here is secret, so nothing takes constant time.
+// Each domain that Verify tries costs two keccaks and one key recovery, the expensive part. It
+// begins with the domain that this signer matched last, so it usually recovers once. For a hot
+// signer it checks the signature instead, at less than half the price. Nothing here is secret.
 func (v *Verifier) Verify(o *Order, signature []byte, negRisk bool) (Verified, error) {
 	if o.Version != 1 && o.Version != 2 {
 		return Verified{}, &SignatureError{Reason: ReasonVersion}
@@ -166,7 +164,7 @@ func (v *Verifier) Verify(o *Order, signature []byte, negRisk bool) (Verified, e
 	return found, err
 }
 
-// hintSlot returns the slot of an address. Addresses are hashes, so any of their bits will do.
+// hintSlot returns the slot of an address. Any bits of an address are as good as random.
 func hintSlot(a *engine.Address) uint32 {
 	return binary.LittleEndian.Uint32(a[8:]) % hintSlots
 }
@@ -223,8 +221,7 @@ func (t *trial) plain(signature []byte) (Verified, int, error) {
 }
 
 // check returns the position of the domain that a hot signer signed for. It returns -1 if the
-// signer is not hot or the signature is not the signer's. Then recovery decides, so that a refusal
-// is the same for every signer.
+// signer is not hot or the signature is another's: then recovery decides.
 func (t *trial) check() int {
 	who := t.v.hot.find(&t.o.Signer)
 	if who == nil {
@@ -240,9 +237,8 @@ func (t *trial) check() int {
 	return -1
 }
 
-// nested verifies a deposit wallet's order. The signature names its domain, so there is only one to
-// try. The order names the wallet and not the owner, so the caller must check whether the owner of
-// the signature is the wallet's.
+// nested verifies a deposit wallet's order, for the domain that the signature names. The order
+// names no owner: the caller of Verify must check whether the wallet is the signer's.
 func (t *trial) nested(signature []byte) (Verified, int, error) {
 	parts, reason := splitNested(signature)
 	if reason == "" {
@@ -269,8 +265,8 @@ func (t *trial) nested(signature []byte) (Verified, int, error) {
 	return t.found(r, t.h.typed(&r.separator, &t.contents), owner), at, nil
 }
 
-// owner returns who signed the digest of a deposit wallet's order. It first checks the owner of the
-// wallet's last order, if that signer is hot, and recovers the key otherwise.
+// owner returns who signed the digest of a deposit wallet's order. If the signer of the wallet's
+// last order is hot, it checks that signer first.
 func (t *trial) owner() (engine.Address, bool) {
 	slot := &t.v.owners[hintSlot(&t.o.Signer)]
 	last := slot.Load()
