@@ -30,14 +30,12 @@ type admin struct {
 // members are what an operator is answered.
 type members map[string]any
 
-// refuseAdmin makes the refusal of an operator's request: why, and what to do about it.
 func refuseAdmin(status int, text, hint string) *wire.Refusal {
 	return wire.Operators.Refuse(status, "", text, hint)
 }
 
 // Admin is the handler of the operator's writes. Each request needs the bearer token, on loopback
-// too, and must not come from a web page: any page the operator has open can post to 127.0.0.1,
-// but its browser says so in Origin.
+// too, and must not come from a web page, whose browser says so in Origin.
 func (s *Server) Admin() http.Handler {
 	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != ""}
 	mux := http.NewServeMux()
@@ -94,8 +92,7 @@ func (o *operation) refuse(refused *wire.Refusal) members {
 	return nil
 }
 
-// read checks the origin and the token of r and reads its body: a JSON object of strings and
-// numbers.
+// read checks the origin and the token of r and reads its body, an object of strings and numbers.
 func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 	if len(r.Header.Values("Origin")) > 0 {
 		return nil, refuseAdmin(403, "requests of web pages are refused", "use clobd or curl")
@@ -187,7 +184,6 @@ func (a *admin) transfer(kind engine.Kind, o *operation) members {
 	return body
 }
 
-// link lets owner trade for wallet.
 func (a *admin) link(o *operation) members {
 	c := engine.Command{Kind: engine.Link, Address: o.address("wallet"), Holder: o.address("owner")}
 	body := a.carry(o, &c, members{
@@ -201,8 +197,8 @@ func (a *admin) link(o *operation) members {
 }
 
 // carry enters c, waits for its Receipt, and returns body with the Sequence; nil if o was refused.
-// A ref that was carried out before is answered as such: what it did then is in the journal, and
-// this request may say something else.
+// A ref that was carried out before is answered as such, because this request may say something
+// else.
 func (a *admin) carry(o *operation, c *engine.Command, body members) members {
 	if o.refused != nil {
 		return nil
@@ -230,8 +226,8 @@ func (a *admin) carry(o *operation, c *engine.Command, body members) members {
 	return body
 }
 
-// reference is the id of an operator's request, zero without a ref: an id is carried out once. The
-// kind is part of it, so that a withdrawal may carry the ref of the deposit it takes back.
+// reference is the id of an operator's request, zero without a ref. The kind is part of the id, so
+// that a withdrawal may carry the ref of the deposit it takes back.
 func reference(kind engine.Kind, o *operation) engine.OrderID {
 	ref := o.texts["ref"]
 	if ref == "" {

@@ -11,8 +11,8 @@ import (
 	"clobd/engine/view"
 )
 
-// The engine refuses with a reason and up to three numbers. What would help the caller to do better
-// is added here, from the published books and rules, which may have moved on since.
+// The engine refuses with a reason and up to three numbers. This file adds advice from the
+// published books and rules, which may have moved on since.
 
 // refuseOrder is the answer to an order that the engine refused.
 func (s *orders) refuseOrder(p *placement) *wire.Refusal {
@@ -38,10 +38,9 @@ func (s *orders) refuseOrder(p *placement) *wire.Refusal {
 	return refused.Because(detail)
 }
 
-// misfit words the refusal of amounts whose quotient is no price on any tick, but is next to a
-// price of the market: one of the two was rounded. It names the amount that would fit, which helps
-// more than a price that nobody meant. The words are the peers', with their spelling. Both are ""
-// for any other quotient.
+// misfit words the refusal of amounts whose quotient is no price on any tick, but next to a price
+// of the market: one of the two was rounded. better names the amount that would fit. The words are
+// the peers', with their spelling. Both are "" for any other quotient.
 func misfit(c *engine.Command, tick engine.Price) (words, better string) {
 	cash, size, who := uint64(c.Cash), uint64(c.Size), "maker"
 	if c.Side == engine.Sell {
@@ -64,8 +63,7 @@ func misfit(c *engine.Command, tick engine.Price) (words, better string) {
 		"'clob-client' library", "sign a " + who + "Amount of " + strconv.FormatInt(int64(should), 10)
 }
 
-// exactly replaces the rounded price of a Receipt by the signed one: rounded, the price may seem to
-// keep the rule that it breaks.
+// exactly replaces the rounded price of a Receipt by the signed price, which breaks the rule.
 func exactly(text string, rounded engine.Price, c *engine.Command) string {
 	cash, size := uint64(c.Cash), uint64(c.Size)
 	exact := strconv.FormatUint(cash, 10) + "/" + strconv.FormatUint(size, 10)
@@ -119,7 +117,7 @@ func (s *orders) advise(p *placement, r *engine.Receipt) string {
 	return fixedAdvice[r.Reject]
 }
 
-// fixedAdvice is what to change where that depends on nothing but the reason.
+// fixedAdvice is the advice that depends on nothing but the reason.
 var fixedAdvice = map[engine.Reject]string{
 	engine.RejectWalletOrders: "cancel some of them first",
 	engine.RejectMarketOrders: "the book is full: what trades at once, as FOK or FAK, is taken",
@@ -130,7 +128,6 @@ var fixedAdvice = map[engine.Reject]string{
 	engine.RejectLink:         "the wallet was linked to another owner just now",
 }
 
-// grid words the prices that a market takes.
 func grid(tick engine.Price) string {
 	return "a multiple of " + tick.String() + " from " + tick.String() + " to " +
 		(engine.PriceOne - tick).String()
@@ -147,7 +144,6 @@ func lacking(r *engine.Receipt, cash bool) string {
 		engine.Size(r.Args[0]).String() + " are free: pay in, cancel open orders, or ask for less"
 }
 
-// stateText is a market's state in plain words.
 func stateText(state engine.MarketState) string {
 	return [...]string{engine.Unopened: "unopened", engine.Open: "open", engine.Paused: "paused",
 		engine.Closed: "closed", engine.Settled: "resolved"}[state]

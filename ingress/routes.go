@@ -160,8 +160,7 @@ func anyOrigin(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// sharedRefusals lets web pages read why market data is refused, and when to ask again. Without the
-// header a page sees no answer at all.
+// sharedRefusals lets web pages read why market data is refused, and when to ask again.
 func sharedRefusals(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		h(ctx)
@@ -173,7 +172,7 @@ func sharedRefusals(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// health is GET /, for clients and load balancers.
+// health is GET /.
 func health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("text/plain; charset=utf-8")
 	ctx.SetBodyString("OK")

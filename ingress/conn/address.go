@@ -15,8 +15,8 @@ func (p Proxies) Trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// Client returns who sent a request: the peer, or if that is a trusted proxy, the last address in
-// the lines of X-Forwarded-For that is not one. Strangers wrote what stands further left.
+// Client returns who sent a request: the peer, or if the peer is a trusted proxy, the last address
+// in X-Forwarded-For that is no trusted proxy.
 func (p Proxies) Client(peer netip.Addr, forwarded [][]byte) netip.Addr {
 	for i := len(forwarded) - 1; i >= 0; i-- {
 		for rest := string(forwarded[i]); rest != ""; {
@@ -34,8 +34,7 @@ func (p Proxies) Client(peer netip.Addr, forwarded [][]byte) netip.Addr {
 	return peer
 }
 
-// PeerAddress returns the address at the other end. All connections inside the process count as one
-// caller, 127.0.0.1.
+// PeerAddress returns the address at the other end, 127.0.0.1 for connections inside the process.
 func PeerAddress(a net.Addr) netip.Addr {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		address, _ := netip.AddrFromSlice(tcp.IP)

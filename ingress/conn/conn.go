@@ -10,17 +10,14 @@ import (
 // Conn is a connection that went through the Turnstile. It holds its client to the Timeouts, and
 // leaves the Turnstile when it is closed. All but Close belong to the connection's goroutine.
 //
-// The HTTP server could set the deadlines, but it reads the clock and moves a timer of the runtime
-// three times for each request, and hardly any request waits. A Conn sets on its socket
+// The HTTP server would move a timer of the runtime three times for each request, and hardly any
+// request waits. A Conn tells its socket
 //
 //	when a request must be complete       only if its first bytes were not all of it
 //	when the next one must have begun     only when an earlier deadline has passed
 //	when an answer must have gone out     only if the client must read before there is room
 //
-// and clients have the same time.
-//
-// The fields that every request needs stand first: those of a connection that has waited are in no
-// cache.
+// The fields that every request needs stand first: after a wait, none of them is in a cache.
 type Conn struct {
 	net.Conn
 	timeouts *Timeouts
@@ -31,8 +28,14 @@ type Conn struct {
 	request time.Duration // when the present request must be complete, 0: it has all its time
 	answer  time.Duration // when the answer must have gone out, 0: it has all its time
 
-	idle  bool  // no byte of the next request is there
-	eager eager // ready once something was written
+	idle bool // no byte of the next request is there
+
+	// Of WriteNow: raw and attempt are made at the first write.
+	raw     syscall.RawConn
+	attempt func(fd uintptr) bool // writeOnce
+	rest    []byte
+	wrote   int
+
 	// Direct reports that the other end is one caller, not a proxy that stands for many.
 	Direct bool
 	once   sync.Once
@@ -42,7 +45,7 @@ type Conn struct {
 // WriteNow writes as much as the socket has room for, without a wait, and returns how much that
 // was. The next Write meets the error, if there is one. Only sockets take anything.
 func (c *Conn) WriteNow(b []byte) int {
-	if c.eager.raw == nil {
+	if c.raw == nil {
 		socket, ok := c.Conn.(syscall.Conn)
 		if !ok {
 			return 0
@@ -51,12 +54,12 @@ func (c *Conn) WriteNow(b []byte) int {
 		if err != nil {
 			return 0
 		}
-		c.eager.raw, c.eager.attempt = raw, c.eager.try
+		c.raw, c.attempt = raw, c.writeOnce
 	}
-	c.eager.rest, c.eager.wrote = b, 0
-	_ = c.eager.raw.Write(c.eager.attempt)
-	c.eager.rest = nil
-	return c.eager.wrote
+	c.rest, c.wrote = b, 0
+	_ = c.raw.Write(c.attempt)
+	c.rest = nil
+	return c.wrote
 }
 
 // Close closes the connection and makes room for another one.
@@ -66,18 +69,10 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// eager writes to a socket as much as it takes at once.
-type eager struct {
-	raw     syscall.RawConn
-	attempt func(fd uintptr) bool // try, made once
-	rest    []byte
-	wrote   int
-}
-
-// try is one call of the kernel: sockets of this process never block.
-func (e *eager) try(fd uintptr) bool {
-	if n, err := syscall.Write(int(fd), e.rest); err == nil {
-		e.wrote = n
+// writeOnce is one call of the kernel: sockets of this process never block.
+func (c *Conn) writeOnce(fd uintptr) bool {
+	if n, err := syscall.Write(int(fd), c.rest); err == nil {
+		c.wrote = n
 	}
 	return true
 }

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Listener hands out the connections that a Turnstile has room for. It outlives a shortage: the
-// HTTP server takes any error of Accept for the end, but a stranger who opens connections until the
-// process has no descriptors left must not be able to end it.
+// Listener hands out the connections that a Turnstile has room for. It outlives a shortage of
+// descriptors, which strangers can cause: the HTTP server takes any error of Accept for the end.
 type Listener struct {
 	net.Listener
 	turnstile *Turnstile
@@ -38,8 +37,7 @@ func (l *Listener) Close() error {
 	return l.Listener.Close()
 }
 
-// Next waits for the next connection that there is room for. All others get a refusal in the form
-// of every other answer; the HTTP server's own words are no JSON.
+// Next waits for the next connection that there is room for. All others get a refusal.
 func (l *Listener) Next() (*Conn, error) {
 	for {
 		c, err := l.accept()
@@ -78,15 +76,12 @@ func passing(err error) bool {
 		syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR}, e)
 }
 
-// spareFiles are the descriptors that connections leave to the journal, its files and the admin
-// listener.
-const spareFiles = 512
+const (
+	spareFiles     = 512 // descriptors that connections leave to the journal and the admin listener
+	minConnections = 64  // are served however few files the process may open
+)
 
-// minConnections are served however few files the process may open.
-const minConnections = 64
-
-// Affordable returns how many connections may be served at once: as many as asked for, if the
-// process may open that many files.
+// Affordable returns how many of the connections asked for the process has files for.
 func Affordable(asked int) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

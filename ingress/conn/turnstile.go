@@ -103,7 +103,7 @@ func (t *Turnstile) Open() int {
 }
 
 // turnAway answers a connection whose request nobody reads, and hangs up. A new socket has room for
-// these bytes; the deadline is for whatever else a listener may hand out.
+// the answer; the deadline is for other kinds of connections.
 func (t *Turnstile) turnAway(c net.Conn, r *wire.Refusal) {
 	t.options.Refused(r.Status)
 	body := r.Append(make([]byte, 0, 128))

@@ -1,15 +1,14 @@
 package curve
 
-// comb holds the multiples of one point P from which any k·P is added up without doubling. Written
-// to the base 2^width, with digits from -2^(width-1) + 1 to 2^(width-1), k has one term a digit,
-// and points holds each term or its opposite. It is never changed.
+// comb holds the multiples of a point P from which any k·P is added up without doubling. Each digit
+// of k to the base 2^width, from -2^(width-1) + 1 to 2^(width-1), is a term, and points holds the
+// term or its opposite. It is never changed.
 type comb struct {
 	width  int
 	points []point // d·2^(width·i)·P at i·2^(width-1) + d - 1
 }
 
-// combDigits returns how many digits a scalar has. The highest digit of 256 bits may carry, so
-// there is one more.
+// combDigits returns how many digits a scalar has, with one for the carry of the highest.
 func combDigits(width int) int { return 256/width + 1 }
 
 // newComb computes the multiples of p. A row holds those of one digit. Adding a row's last known
@@ -113,9 +112,8 @@ func (c *comb) terms(list []term, k *scalar) []term {
 	return list
 }
 
-// fetch reads a word of every term's point. The points are spread over megabytes. These reads do
-// not depend on each other, so their cache misses overlap; the additions would wait for one at a
-// time.
+// fetch reads a word of every term's point. The points are spread over megabytes: the cache misses
+// of these reads overlap, those of the additions would not.
 //
 //go:noinline
 func fetch(list []term) (touched uint64) {

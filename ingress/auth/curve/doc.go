@@ -18,9 +18,9 @@
 //	inverter  1/x by division steps, 62 at a time
 //
 // Contract: a digest has 32 bytes; a signature has 65: r and s big endian, then v, 0 or 1. Callers
-// check r, s and private keys with InRange. Package auth also refuses an s that IsHigh, because its
-// twin is the same signature. Nothing changes after it was made, so any number of goroutines may
-// call everything. Checking and recovering take variable time: what they handle is public.
+// check r, s and private keys with InRange. Package auth also refuses an s that IsHigh. Any number
+// of goroutines may call everything. Checking and recovering take variable time: their input is
+// public.
 //
 // Read key.go (the idea), comb.go, point.go, field.go, scalar.go, invert.go, then recover_cgo.go,
 // recover_nocgo.go and recover_pure.go. DESIGN.md of package auth has widths, figures and what was

@@ -2,9 +2,8 @@ package curve
 
 import "math/bits"
 
-// inverter computes inverses modulo an odd number by the division steps of Bernstein and Yang. They
-// are a gcd that looks at low bits only. So 62 steps are computed on single words, as a 2×2 matrix,
-// and then applied to the long numbers at once.
+// inverter computes inverses modulo an odd number by the division steps of Bernstein and Yang, a
+// gcd that looks at low bits only. 62 steps on single words make a 2×2 matrix for the long numbers.
 type inverter struct {
 	modulus long
 	odd     uint64 // -1/modulus modulo 2^62

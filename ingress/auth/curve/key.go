@@ -2,8 +2,7 @@ package curve
 
 import "sync"
 
-// The widths of the combs, in bits of a digit. DESIGN.md of package auth has what they weigh and
-// cost.
+// The widths of the combs, in bits of a digit; see DESIGN.md of package auth.
 const (
 	baseWidth = 10 // of the generator, of which there is one
 	keyWidth  = 7  // of a Key
@@ -30,13 +29,12 @@ func (k *Key) Signed(digest *[32]byte, rs *[65]byte) bool {
 	return k.checker.signed(&k.multiples, digest, rs)
 }
 
-// sharedChecker returns the one checker of the process: it is the same for all keys.
+// sharedChecker returns the checker of all keys.
 var sharedChecker = sync.OnceValue(newChecker)
 
-// checker recognises signatures of known keys. Recovery finds that a signature r, s, v over z is of
-// the key Q = (s·R - z·G) / r, where R is the point whose x is r and whose y has the parity v. This
-// is the same as R = (z/s)·G + (r/s)·Q. With multiples of G and Q computed beforehand, the right
-// side needs only a few dozen additions.
+// checker recognises signatures of known keys. Recovery finds the key Q = (s·R - z·G) / r of a
+// signature r, s, v over z, where R is the point whose x is r and whose y has the parity v. So
+// R = (z/s)·G + (r/s)·Q, which is a few dozen additions of multiples computed beforehand.
 type checker struct {
 	order inverter // modulo the order of the curve
 	base  comb     // of the generator

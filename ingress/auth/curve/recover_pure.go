@@ -27,8 +27,7 @@ func pureSign(digest, key *[32]byte, rs *[65]byte) bool {
 	return rs[64] < 2
 }
 
-// Public returns the uncompressed public key (65 bytes, 0x04 first) of a private one, which must be
-// in range.
+// Public returns the uncompressed public key (65 bytes) of a private key, which must be in range.
 func Public(key *[32]byte) []byte {
 	return secp256k1.PrivKeyFromBytes(key[:]).PubKey().SerializeUncompressed()
 }
