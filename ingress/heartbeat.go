@@ -48,34 +48,34 @@ type heartbeats struct {
 	chains map[beatKey]*chain
 }
 
-// beatResult is what became of a beat.
-type beatResult uint8
-
-const (
-	beatTaken beatResult = iota
-	beatFirst            // nobody watches this key yet
-	beatWrong            // another id was expected
-	beatLate             // its orders are being canceled
-)
-
-// beat judges a beat and returns the id to go on with: the next, or the expected one if the id was
-// wrong. A program that was started anew sends an empty id.
-func (h *heartbeats) beat(k beatKey, id string, now time.Time) (string, beatResult) {
+// beat judges a beat and returns the id to go on with, "" without a refusal if nobody watches this
+// key yet. A program that was started anew sends an empty id.
+func (h *heartbeats) beat(k beatKey, id string, now time.Time) (string, *wire.Refusal) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	c := h.chains[k]
 	switch {
 	case c == nil && id == "":
-		return "", beatFirst
+		return "", nil
 	case c == nil:
-		return "", beatWrong
+		return "", refuseBeat("")
 	case c.firing:
-		return "", beatLate
+		return "", refuseBusy
 	case id != "" && c.id != "" && id != c.id:
-		return c.id, beatWrong
+		return "", refuseBeat(c.id)
 	}
 	c.id, c.last = newID(), now
-	return c.id, beatTaken
+	return c.id, nil
+}
+
+// refuseBeat refuses a beat whose id is not the expected one.
+func refuseBeat(expected string) *wire.Refusal {
+	const words = "Invalid Heartbeat ID"
+	return wire.Refuse(400, "bad_heartbeat", words, "").
+		With(wire.Member{Name: "error_msg", Value: words}).
+		With(wire.Member{Name: "heartbeat_id", Value: expected}).
+		Because("go on with heartbeat_id, unless another program uses the key; an empty one " +
+			"starts over")
 }
 
 // start begins a chain, or continues one that another beat has begun meanwhile.
@@ -159,21 +159,11 @@ func (s *heartbeats) heartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.
 
 // carry judges one heartbeat, arms the key at its first, and returns the id for the next.
 func (s *heartbeats) carry(k beatKey, given string) (string, *wire.Refusal) {
-	id, what := s.beat(k, given, s.options.Now())
-	switch what {
-	case beatTaken:
-		return id, nil
-	case beatLate:
-		return "", refuseBusy
-	case beatWrong:
-		const words = "Invalid Heartbeat ID"
-		return "", wire.Refuse(400, "bad_heartbeat", words, "").
-			With(wire.Member{Name: "error_msg", Value: words}).
-			With(wire.Member{Name: "heartbeat_id", Value: id}).
-			Because("go on with heartbeat_id, unless another program uses the key; an empty one " +
-				"starts over")
+	id, refused := s.beat(k, given, s.options.Now())
+	if id != "" || refused != nil {
+		return id, refused
 	}
-	refused := s.refuseEntered(s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
+	refused = s.refuseEntered(s.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
 		Expiry: engine.Time(beatTimeout.Milliseconds())}))
 	if refused != nil {
 		return "", refused

@@ -14,11 +14,11 @@ import (
 
 // TestChain: what each beat is answered, by a clock of its own.
 func TestChain(t *testing.T) {
-	h := heartbeats{chains: make(map[beatKey]*chain)}
+	h := &heartbeats{chains: make(map[beatKey]*chain)}
 	k, now := beatKey{1, 7}, time.Unix(testNow, 0)
 	expect := func(given string, want beatResult) string {
 		t.Helper()
-		id, got := h.beat(k, given, now)
+		id, got := judged(h, k, given, now)
 		if got != want {
 			t.Errorf("beat %q: %d, want %d", given, got, want)
 		}
@@ -61,10 +61,10 @@ func TestChain(t *testing.T) {
 // TestTwoFirstBeats: two first beats that wait for the disk at the same time begin one chain, with
 // which either may go on.
 func TestTwoFirstBeats(t *testing.T) {
-	h := heartbeats{chains: make(map[beatKey]*chain)}
+	h := &heartbeats{chains: make(map[beatKey]*chain)}
 	k, now := beatKey{1, 7}, time.Unix(testNow, 0)
 	for range 2 {
-		if _, got := h.beat(k, "", now); got != beatFirst {
+		if _, got := judged(h, k, "", now); got != beatFirst {
 			t.Fatalf("beat: %d", got)
 		}
 	}
@@ -77,7 +77,7 @@ func TestTwoFirstBeats(t *testing.T) {
 	if keys := h.silent(now); keys != nil {
 		t.Errorf("the second one did not count: %v", keys)
 	}
-	if _, got := h.beat(k, first, now); got != beatTaken {
+	if _, got := judged(h, k, first, now); got != beatTaken {
 		t.Errorf("going on with the first: %d", got)
 	}
 }
@@ -150,20 +150,20 @@ func TestManySilentKeys(t *testing.T) {
 // TestChainAfterRestart: a key that was watched before has one full grace, and its next beat may
 // carry any id: nobody knows which one it was told.
 func TestChainAfterRestart(t *testing.T) {
-	h := heartbeats{chains: make(map[beatKey]*chain)}
+	h := &heartbeats{chains: make(map[beatKey]*chain)}
 	k, now := beatKey{1, 7}, time.Unix(testNow, 0)
 	h.resume(func(each func(engine.WalletNo, uint32, engine.Time)) { each(1, 7, 15_000) }, now)
 	if keys := h.silent(now.Add(15*time.Second - 1)); keys != nil {
 		t.Errorf("silent: %v", keys)
 	}
-	id, got := h.beat(k, "of the time before", now)
+	id, got := judged(h, k, "of the time before", now)
 	if got != beatTaken {
 		t.Fatalf("beat: %d", got)
 	}
-	if _, got := h.beat(k, "of the time before", now); got != beatWrong {
+	if _, got := judged(h, k, "of the time before", now); got != beatWrong {
 		t.Errorf("sent again: %d", got)
 	}
-	if _, got := h.beat(k, id, now.Add(14*time.Second)); got != beatTaken {
+	if _, got := judged(h, k, id, now.Add(14*time.Second)); got != beatTaken {
 		t.Errorf("next: %d", got)
 	}
 	if keys := h.silent(now.Add(29 * time.Second)); len(keys) != 1 {
@@ -240,6 +240,30 @@ func TestSilenceIsTriedAgain(t *testing.T) {
 	if got := h.run([]string{"wait seconds=0"}); got != "state changed\n" {
 		t.Errorf("not canceled: %s", got)
 	}
+}
+
+// beatResult is what became of a beat.
+type beatResult uint8
+
+const (
+	beatTaken beatResult = iota
+	beatFirst            // nobody watches this key yet
+	beatWrong            // another id was expected
+	beatLate             // its orders are being canceled
+)
+
+// judged has h judge a beat, and returns the id to go on with.
+func judged(h *heartbeats, k beatKey, id string, now time.Time) (string, beatResult) {
+	next, refused := h.beat(k, id, now)
+	switch {
+	case next != "":
+		return next, beatTaken
+	case refused == nil:
+		return "", beatFirst
+	case refused == refuseBusy:
+		return "", beatLate
+	}
+	return refused.More[1].Value, beatWrong
 }
 
 // TestHeartbeatBusy: a first beat that could not be journaled watches nobody.
