@@ -62,7 +62,6 @@ func (s *Server) Admin() http.Handler {
 	return mux
 }
 
-// reply answers with the body, or with the refusal if there is one.
 func reply(w http.ResponseWriter, body members, refused *wire.Refusal) {
 	status, text := http.StatusOK, []byte(nil)
 	if refused != nil {
@@ -129,7 +128,6 @@ func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 	return o, nil
 }
 
-// address reads the address of a name.
 func (o *operation) address(name string) engine.Address {
 	a, ok := auth.ParseAddress(o.texts[name])
 	if !ok {

@@ -19,7 +19,6 @@ const maxBundle = 15
 // bundle is the orders of one request, each on its way by itself until they enter together.
 type bundle []*placement
 
-// refuseLong refuses a list with too many entries.
 func refuseLong(n, most int) *wire.Refusal {
 	return wire.Refuse(400, "bad_payload",
 		fmt.Sprintf("Too many orders in payload: %d, max allowed: %d", n, most), "")
@@ -113,7 +112,6 @@ func (b bundle) failed() *wire.Refusal {
 	return nil
 }
 
-// unknown reports whether the order has no answer and may be live.
 func (p *placement) unknown() bool {
 	return p.refused != nil && p.refused.Status == fasthttp.StatusGatewayTimeout
 }
@@ -175,7 +173,6 @@ func (s *orders) enterOrders(b bundle, at *seat) *wire.Refusal {
 	return b.failed()
 }
 
-// waiting are the orders without an answer.
 func (b bundle) waiting() bundle {
 	var waiting bundle
 	for _, p := range b {

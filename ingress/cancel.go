@@ -191,7 +191,6 @@ func (s *cancels) judgeCancels(
 	return nil
 }
 
-// missed returns why one order was not canceled.
 func (s *cancels) missed(
 	id engine.OrderID, owner engine.WalletNo, caughtUp bool,
 ) (string, *wire.Refusal) {
@@ -288,7 +287,6 @@ func (s *cancels) sweep(
 	return nil
 }
 
-// everyWallet returns c for each wallet that its Owner may trade for.
 func (s *cancels) everyWallet(c *engine.Command) []engine.Command {
 	wallets := s.options.Board.Directory.Owned(c.Owner, []engine.WalletNo{c.Owner})
 	commands := make([]engine.Command, 0, len(wallets))

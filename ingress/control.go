@@ -42,7 +42,6 @@ func (a *admin) market(o *operation) *view.Market {
 	return &view.Market{}
 }
 
-// wallet finds the wallet of an operation.
 func (a *admin) wallet(o *operation) engine.WalletNo {
 	wallet, known := a.server.options.Board.Directory.Wallet(o.address("wallet"))
 	if !known {
@@ -168,7 +167,6 @@ func (a *admin) adjust(o *operation) members {
 			"fee_rate_bps": l.Fee.Rate, "fee_exponent": l.Fee.Exponent})
 }
 
-// parseFee reads 441 or 441^2.
 func parseFee(s string) (engine.Fee, bool) {
 	rate, exponent, given := strings.Cut(s, "^")
 	r, err := strconv.ParseUint(rate, 10, 16)

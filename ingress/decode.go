@@ -110,7 +110,6 @@ func namesOf(members []member) []string {
 	return names
 }
 
-// slot returns where the member of a name belongs.
 func (p *payload) slot(members []member, name string) (scan.Slot, bool) {
 	for i := range members {
 		if m := &members[i]; m.name == name {
@@ -264,13 +263,11 @@ func parseWord(s string) (auth.Word, bool) {
 	return w, ok
 }
 
-// parseAmount reads an unsigned integer of 64 bits.
 func parseAmount(s string) (uint64, bool) {
 	v, err := strconv.ParseUint(s, 10, 64)
 	return v, err == nil
 }
 
-// parseSmall reads an unsigned integer of 8 bits.
 func parseSmall(s string) (uint8, bool) {
 	v, err := strconv.ParseUint(s, 10, 8)
 	return uint8(v), err == nil
@@ -300,7 +297,6 @@ func decodeCancel(body []byte) (id string, ok bool) {
 	return f.Text, ok
 }
 
-// readMembers reads the named scalar members of a body that holds one object.
 func readMembers(body []byte, at map[string]scan.Slot) bool {
 	_, ok := scan.Document(string(body), &scan.Shape{Names: slices.Sorted(maps.Keys(at)),
 		Exact: func(n string) (scan.Slot, bool) { slot, ok := at[n]; return slot, ok }})

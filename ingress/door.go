@@ -66,7 +66,6 @@ func (d *door) enter(c *engine.Command) (*sequencer.Call, error) {
 	return d.options.Enter(c)
 }
 
-// submit enters a Command and waits for its Receipt.
 func (d *door) submit(c *engine.Command) (engine.Receipt, error) {
 	call, err := d.enter(c)
 	if err != nil {
@@ -115,20 +114,17 @@ func (d *door) refuseEntered(receipt engine.Receipt, err error) *wire.Refusal {
 	return nil
 }
 
-// refusePool is the answer to a request whose signature was not looked at.
 func (d *door) refusePool(err error) *wire.Refusal {
 	d.metrics.busy.Inc()
 	d.options.Log.Debug("signature not verified", "error", err)
 	return refuseBusy
 }
 
-// refuseIndex is the answer when older orders cannot be looked up.
 func (d *door) refuseIndex(err error) *wire.Refusal {
 	d.options.Log.Error("look up an order", "error", err)
 	return refuseIndexed
 }
 
-// listed returns the market of a condition id as a client wrote it.
 func (d *door) listed(condition string) (*view.Market, *wire.Refusal) {
 	id, ok := engine.ParseCondition(condition)
 	if !ok {

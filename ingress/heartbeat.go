@@ -68,7 +68,6 @@ func (h *heartbeats) beat(k beatKey, id string, now time.Time) (string, *wire.Re
 	return c.id, nil
 }
 
-// refuseBeat refuses a beat whose id is not the expected one.
 func refuseBeat(expected string) *wire.Refusal {
 	const words = "Invalid Heartbeat ID"
 	return wire.Refuse(400, "bad_heartbeat", words, "").
@@ -126,7 +125,6 @@ func (h *heartbeats) finish(k beatKey, ended bool) {
 	}
 }
 
-// newID is a random UUID.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -171,7 +169,6 @@ func (s *heartbeats) carry(k beatKey, given string) (string, *wire.Refusal) {
 	return s.start(k, beatTimeout, s.options.Now()), nil
 }
 
-// watch looks for silent keys until Close.
 func (s *heartbeats) watch(stop <-chan struct{}) {
 	look := time.NewTicker(beatLook)
 	defer look.Stop()
@@ -235,7 +232,6 @@ func (s *heartbeats) cancelKeys(keys []beatKey) (ended int, err error) {
 	return ended, nil
 }
 
-// disarm returns the Command that ends the watch over a key.
 func disarm(k beatKey) engine.Command {
 	return engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key}
 }

@@ -228,12 +228,10 @@ func (w *windows) address(a netip.Addr, scope []int) time.Duration {
 	return w.decide(&w.addresses, addressWindows, conn.AddressKey(a), demand{scope, 1})
 }
 
-// account does the same for an authenticated account.
 func (w *windows) account(a engine.Address, d demand) time.Duration {
 	return w.decide(&w.accounts, accountWindows[:], a, d)
 }
 
-// gift counts one gift of the faucet and reports whether there was room.
 func (w *windows) gift(a netip.Addr) bool {
 	return w.decide(&w.accounts, []window{faucetWindow}, conn.AddressKey(a), demand{[]int{0}, 1}) == 0
 }

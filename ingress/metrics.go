@@ -70,7 +70,6 @@ func (m *metrics) route(name string) *routeMetrics {
 		seconds: m.seconds.WithLabelValues(name)}
 }
 
-// observe counts a finished request.
 func (r *routeMetrics) observe(ctx *fasthttp.RequestCtx) {
 	status := ctx.Response.StatusCode()
 	if status == fasthttp.StatusOK {

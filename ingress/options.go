@@ -92,14 +92,12 @@ type problems []error
 
 func (p *problems) missing(is bool, name string) { p.wrong(is, "%s is not set", name) }
 
-// wrong adds an error about the value of an option, if is.
 func (p *problems) wrong(is bool, format string, value any) {
 	if is {
 		*p = append(*p, fmt.Errorf(format, value))
 	}
 }
 
-// validate names every bad option that New needs.
 func (o *Options) validate() error {
 	var p problems
 	p.missing(o.Keyring == nil, "Keyring")
@@ -113,7 +111,6 @@ func (o *Options) validate() error {
 	return errors.Join(p...)
 }
 
-// validateAttached names every missing option of the first group.
 func (o *Options) validateAttached() error {
 	var p problems
 	p.missing(o.Enter == nil, "Enter")

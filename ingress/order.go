@@ -32,7 +32,6 @@ type placement struct {
 	refused  *wire.Refusal // or this is
 }
 
-// waits reports whether the order has neither an answer nor a refusal.
 func (p *placement) waits() bool { return p.refused == nil && !p.answered }
 
 func (p *placement) answer(r *engine.Receipt, replay bool) {

@@ -81,7 +81,6 @@ func (q *queue) push(w *waiter) {
 	q.last = w
 }
 
-// pop takes the first waiter out; nil if nobody waits.
 func (q *queue) pop() *waiter {
 	w := q.first
 	if w != nil {
@@ -90,7 +89,6 @@ func (q *queue) pop() *waiter {
 	return w
 }
 
-// newPool makes a pool of so many seats, at least 1.
 func newPool(workers int) *pool {
 	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int),
 		spans: spans{work: poolWork, patience: poolPatience, reads: readsLast}}
@@ -112,14 +110,12 @@ func (p *pool) do(wallet engine.Address, work func()) error {
 	return nil
 }
 
-// ranFor notes how long one piece of work took.
 func (p *pool) ranFor(d time.Duration) {
 	cost := p.cost.Load()
 	p.cost.Store(cost + (int64(d)-cost)/8)
 	p.ran.Add(1)
 }
 
-// reading notes that somebody reads at this time.
 func (p *pool) reading(at time.Time) {
 	grain := int64(p.spans.reads) / 8 // most reads need not write: all others look at it
 	if now := int64(at.Sub(p.began)); now > p.read.Load()+grain {
@@ -204,7 +200,6 @@ func (p *pool) back(w *waiter) {
 	<-w.turn
 }
 
-// leave gives a seat back.
 func (p *pool) leave() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

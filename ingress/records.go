@@ -101,7 +101,6 @@ func (s *keys) answer(ctx *fasthttp.RequestCtx, caller identity, answer keyReque
 	wire.Respond(ctx, body, refused)
 }
 
-// inDialect is the answer for POLY, or the one for all others.
 func (h *keyHolder) inDialect(poly, others string) []byte {
 	if h.dialect == wire.POLY {
 		return []byte(poly)
@@ -182,7 +181,6 @@ func (s *keys) deleteKey(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.
 	return h.inDialect(`"OK"`, `{"revoked":true}`), s.revoke(h.owner, engine.TradingKey, number)
 }
 
-// findKey is the number of one of the holder's keys by its text.
 func (s *keys) findKey(h *keyHolder, class engine.KeyClass, text string) (uint32, bool) {
 	for _, k := range s.keys(h, class) {
 		if s.options.Keyring.Is(class, h.Address, k.Number, text) {

@@ -11,12 +11,10 @@ import (
 	"clobd/ingress/auth"
 )
 
-// orderID is the member of a refusal that names an order which may be live.
 func orderID(id *engine.OrderID) wire.Member {
 	return wire.Member{Name: "orderID", Value: id.Hex()}
 }
 
-// refuseReceipt is the answer to a Command that the engine refused.
 func refuseReceipt(r *engine.Receipt) *wire.Refusal {
 	rule := &engine.Rejects[r.Reject]
 	refused := &wire.Refusal{Status: rule.HTTP, Code: rule.Code, Text: r.Text()}
@@ -32,7 +30,6 @@ func refuseReceipt(r *engine.Receipt) *wire.Refusal {
 	return refused
 }
 
-// retryAfter is the member of a refusal that says after how many seconds to send again.
 func retryAfter(seconds string) wire.Member {
 	return wire.Member{Name: "retry_after_seconds", Value: seconds, JSON: true}
 }

@@ -133,7 +133,6 @@ var accountPaths = [...]struct{ path, methods string }{
 	{"/rewards/user/percentages", "GET"}, {"/rewards/user/markets", "GET"},
 }
 
-// private reports whether a path is one of accountPaths.
 func private(path []byte) bool {
 	for i := range accountPaths {
 		if string(path) == accountPaths[i].path {
@@ -172,13 +171,11 @@ func sharedRefusals(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// health is GET /.
 func health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("text/plain; charset=utf-8")
 	ctx.SetBodyString("OK")
 }
 
-// okay is GET /ok.
 func okay(ctx *fasthttp.RequestCtx) { wire.AnswerRaw(ctx, []byte(`"OK"`)) }
 
 // version is GET /version: the version of the order struct that clients should sign.
@@ -189,7 +186,6 @@ func (s *Server) time(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, engine.AppendDecimal(nil, s.options.Now().Unix(), 0))
 }
 
-// public hands a read to its owner.
 func (s *Server) public(ctx *fasthttp.RequestCtx) {
 	s.pool.reading(ctx.Time())
 	s.options.Public(ctx)

@@ -84,7 +84,6 @@ func (s *seat) done() {
 	}
 }
 
-// release gives the seat back if there is one: the connection is closed.
 func (s *seat) release() {
 	if s.held.Swap(false) {
 		s.pool.leave()
@@ -119,7 +118,6 @@ func (s *seat) next(order bool) {
 	s.fresh = false
 }
 
-// seatOf returns the seat of the connection that a request came over.
 func seatOf(ctx *fasthttp.RequestCtx) *seat {
 	c, ok := ctx.Conn().(*orderConn)
 	if !ok {

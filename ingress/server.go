@@ -130,7 +130,6 @@ func turned(nc net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// roomFor lets the bodies of lists be longer.
 func roomFor(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	path, _, _ := bytes.Cut(h.RequestURI(), []byte{'?'})
 	if string(path) == "/orders" || string(path) == "/clob/orders" {
@@ -278,7 +277,6 @@ func framedTwice(ctx *fasthttp.RequestCtx) bool {
 
 var versionHeader = []byte("X-Node-Version")
 
-// stamp adds what every answer carries.
 func (s *Server) stamp(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(versionHeader, s.version)
 	if s.draining.Load() {

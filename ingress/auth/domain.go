@@ -27,7 +27,6 @@ func (d *Domain) String() string {
 	return fmt.Sprintf("%s %s chain %d %s", d.Name, d.Version, d.Chain, Checksum(d.Contract))
 }
 
-// structVersion returns the version of the Order struct that is signed for d.
 func (d *Domain) structVersion() uint8 {
 	if d.Version == "1" {
 		return 1
@@ -35,7 +34,6 @@ func (d *Domain) structVersion() uint8 {
 	return 2
 }
 
-// serves reports whether d settles markets of that kind.
 func (d *Domain) serves(negRisk bool) bool { return d.Both || d.NegRisk == negRisk }
 
 // The three chains that have a table.

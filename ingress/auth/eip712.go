@@ -72,7 +72,6 @@ func (h *hasher) keccak(p []byte) [32]byte {
 	return h.out
 }
 
-// begin starts a struct of words with its type hash.
 func (h *hasher) begin(typeHash *[32]byte) { h.n = copy(h.words[:], typeHash[:]) }
 
 func (h *hasher) word(w *[32]byte) { h.n += copy(h.words[h.n:], w[:]) }
@@ -89,10 +88,8 @@ func (h *hasher) integer(v uint64) {
 	h.n += 32
 }
 
-// end returns the hash of the words since begin.
 func (h *hasher) end() [32]byte { return h.keccak(h.words[:h.n]) }
 
-// separator returns the domain separator of an exchange.
 func (h *hasher) separator(d *Domain) [32]byte {
 	name, version := h.keccak([]byte(d.Name)), h.keccak([]byte(d.Version))
 	h.begin(&domainTypeHash)

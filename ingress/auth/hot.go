@@ -56,7 +56,6 @@ func newHotSigners(limit int) *hotSigners {
 	return h
 }
 
-// find returns the hot signer with that address, or nil.
 func (h *hotSigners) find(a *engine.Address) *hotSigner { return (*h.all.Load())[*a] }
 
 // signed reports whether that signer made the signature in scratch.

@@ -270,7 +270,6 @@ func parseTimestamp(s string) (int64, bool) {
 	return t, true
 }
 
-// fresh checks a timestamp against the window.
 func fresh(timestamp string, now time.Time) error {
 	t, ok := parseTimestamp(timestamp)
 	if !ok {

@@ -78,7 +78,6 @@ func splitNested(signature []byte) (nestedParts, string) {
 	return nestedParts{inner, [32]byte(rest[:32]), [32]byte(rest[32:64])}, ""
 }
 
-// appendNested is the inverse of splitNested.
 func appendNested(dst []byte, p *nestedParts) []byte {
 	dst = append(dst, p.inner...)
 	dst = append(dst, p.separator[:]...)

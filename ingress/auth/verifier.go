@@ -108,7 +108,6 @@ func NewVerifier(domains []Domain) *Verifier {
 	return v
 }
 
-// find returns the position of the domain with that separator, or -1.
 func find(rows []readyDomain, separator *[32]byte) int {
 	for i := range rows {
 		if rows[i].separator == *separator {

@@ -29,7 +29,6 @@ func (c *Conn) Begins() { c.request, c.answer, c.idle = 0, 0, false }
 // Idle notes that a request was answered and no byte of the next one is there.
 func (c *Conn) Idle() { c.idle = true }
 
-// due returns when a read must end.
 func (c *Conn) due() time.Duration {
 	if c.idle {
 		return time.Since(c.began) + c.timeouts.Idle

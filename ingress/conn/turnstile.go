@@ -82,7 +82,6 @@ func (t *Turnstile) enter(key *[20]byte) *wire.Refusal {
 	return nil
 }
 
-// leave takes a connection out again.
 func (t *Turnstile) leave(key *[20]byte) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

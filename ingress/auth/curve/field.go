@@ -35,13 +35,11 @@ func (x *element) normal() element {
 	return *x
 }
 
-// isZero reports whether x is 0 or p.
 func (x *element) isZero() bool {
 	return x[0]|x[1]|x[2]|x[3] == 0 ||
 		x[0] == 1<<64-fieldFold && x[1]&x[2]&x[3] == 1<<64-1
 }
 
-// add sets z to x + y.
 func (z *element) add(x, y *element) {
 	t0, c := bits.Add64(x[0], y[0], 0)
 	t1, c := bits.Add64(x[1], y[1], c)
@@ -55,7 +53,6 @@ func (z *element) add(x, y *element) {
 	z[0], z[1], z[2], z[3] = t0+(-c&fieldFold), t1, t2, t3
 }
 
-// sub sets z to x - y.
 func (z *element) sub(x, y *element) {
 	t0, c := bits.Sub64(x[0], y[0], 0)
 	t1, c := bits.Sub64(x[1], y[1], c)

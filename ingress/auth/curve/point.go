@@ -3,7 +3,6 @@ package curve
 // point is a point of the curve y² = x³ + 7 other than infinity. It fills one cache line.
 type point struct{ x, y element }
 
-// generator returns the base point of the curve.
 func generator() point {
 	return point{
 		element{0x59f2815b16f81798, 0x029bfcdb2dce28d9, 0x55a06295ce870b07, 0x79be667ef9dcbbac},
@@ -21,7 +20,6 @@ type sum struct {
 	finite        bool
 }
 
-// set makes s the point p.
 func (s *sum) set(p *point) { *s = sum{p.x, p.y, element{1}, element{1}, true} }
 
 // add adds p to s. A signer can choose points for which the formula of two different points fails,
@@ -82,7 +80,6 @@ func (s *sum) double() {
 // field inverts elements.
 var field = newInverter([4]uint64{1<<64 - fieldFold, 1<<64 - 1, 1<<64 - 1, 1<<64 - 1})
 
-// inverse returns 1/x.
 func (x *element) inverse() element {
 	n := x.normal()
 	return field.invert(n)

@@ -18,7 +18,6 @@ func pureRecover(digest *[32]byte, rs *[65]byte) ([]byte, bool) {
 	return key.SerializeUncompressed(), true
 }
 
-// pureSign is Sign in pure Go.
 func pureSign(digest, key *[32]byte, rs *[65]byte) bool {
 	private := secp256k1.PrivKeyFromBytes(key[:])
 	compact := ecdsa.SignCompact(private, digest[:], false)

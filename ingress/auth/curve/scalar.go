@@ -46,7 +46,6 @@ func (s *scalar) reduced(carry uint64) scalar {
 	return *s
 }
 
-// mul sets z to x·y.
 func (z *scalar) mul(x, y *scalar) {
 	var t [8]uint64
 	addProduct(t[:], x[:], y[:])
