@@ -1,6 +1,5 @@
-// Package scan reads JSON without making a tree of it. Whoever reads a request, or a record with a
-// hundred members, wants a few of them; the text of the others is checked and stays as it was
-// written.
+// Package scan reads JSON without making a tree of it. Callers want a few members of a request, or
+// of a record with a hundred members. The text of the others is checked and stays as written.
 //
 //	the body of a request ──► Document, Array ──► the Fields that a Shape asks for
 //
@@ -21,6 +20,10 @@
 //     no values that nest deeper than 64 levels. The fuzz test holds them against encoding/json.
 //   - What they hand on are parts of the text: nothing is copied.
 //   - Skim and Each read only text that Object or Elements has accepted.
+//
+// Two readers remain because their rules differ. A request goes to typed fields in one pass over a
+// string, and broken UTF-8 is repaired as in encoding/json. A record keeps its text, so broken
+// UTF-8 is refused, and members come with their places. They share words, numbers and white space.
 //
 // Reading order: document.go (requests), scan.go (records, and the numbers and words of both).
 package scan

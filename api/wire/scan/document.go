@@ -100,9 +100,7 @@ func Unquote(text string) (content string, ok bool) {
 	return content, ok && c.i == len(text)
 }
 
-// scanner reads JSON in one pass, without a tree. It accepts and refuses what encoding/json does:
-// the last of equal members wins, unknown members are skipped, null leaves a member as it was, a
-// value of the wrong kind is an error. After the first error every method is false.
+// scanner reads JSON in one pass, without a tree. After the first error every method is false.
 type scanner struct {
 	s     string
 	i     int
@@ -132,9 +130,9 @@ func (c *scanner) value(p Slot) bool {
 		text, ok := c.text()
 		return ok && p.take(text, AString)
 	case '{':
-		return p.fits(anObject) && c.nested(c.object, p.Members)
+		return p.fits(anObject) && c.nested('}', func() bool { return c.member(p.Members) })
 	case '[':
-		return p.fits(anArray) && c.nested(c.array, nil)
+		return p.fits(anArray) && c.nested(']', func() bool { return c.value(Slot{}) })
 	case 't':
 		return c.to(wordEnd(c.s, c.i, "true")) && p.take("true", ABool)
 	case 'f':
@@ -147,7 +145,7 @@ func (c *scanner) value(p Slot) bool {
 	}
 }
 
-// fits says whether a value of this kind may stand here: any may where nothing is asked for.
+// fits reports whether a value of this kind may stand here. Any kind may if nothing is asked for.
 func (p *Slot) fits(kind Kinds) bool {
 	if p.Members != nil {
 		return kind == anObject
@@ -166,7 +164,7 @@ func (p *Slot) take(text string, kind Kinds) bool {
 	return true
 }
 
-// to moves on to end; it is false if end is -1, because no value begins here.
+// to moves on to end, the end of a value; it is false if end is -1: no value.
 func (c *scanner) to(end int) bool {
 	if end < 0 {
 		return false
@@ -175,14 +173,14 @@ func (c *scanner) to(end int) bool {
 	return true
 }
 
-// nested reads an object or an array one level further down.
-func (c *scanner) nested(read func(*Shape) bool, s *Shape) bool {
+// nested reads an object or an array, one level further down.
+func (c *scanner) nested(closing byte, item func() bool) bool {
 	if c.depth == MaxNested {
 		return false
 	}
 	c.depth++
 	c.i++
-	ok := read(s)
+	ok := c.list(closing, item)
 	c.depth--
 	return ok
 }
@@ -209,12 +207,7 @@ func (c *scanner) list(closing byte, item func() bool) bool {
 	}
 }
 
-// object reads the members behind the brace. A nil shape asks for nothing.
-func (c *scanner) object(s *Shape) bool {
-	return c.list('}', func() bool { return c.member(s) })
-}
-
-// member reads one member of an object.
+// member reads one member of an object. A nil shape asks for nothing.
 func (c *scanner) member(s *Shape) bool {
 	if c.i >= len(c.s) || c.s[c.i] != '"' {
 		return false
@@ -236,11 +229,6 @@ func (c *scanner) member(s *Shape) bool {
 		c.at = name
 	}
 	return false
-}
-
-// array skips the values behind the bracket.
-func (c *scanner) array(*Shape) bool {
-	return c.list(']', func() bool { return c.value(Slot{}) })
 }
 
 // text reads a string. Nearly all of them are plain ASCII and stay a part of the body; the rest

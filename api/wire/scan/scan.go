@@ -9,38 +9,42 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nesting of one value.
-const maxDepth = 64
-
-// maxShift bounds the exponent of a number.
-const maxShift = 20
+const (
+	maxRecordDepth = 64 // levels in one value of a record
+	maxShift       = 20 // of a number's exponent
+)
 
 // Elements calls each with every element of the array that text holds, as written. It is false if
 // text is no JSON array.
 func Elements(text []byte, each func(element []byte)) bool {
-	i := Space(text, 0)
-	if i >= len(text) || text[i] != '[' {
-		return false
-	}
-	if i = Space(text, i+1); i < len(text) && text[i] == ']' {
-		return Space(text, i+1) == len(text)
-	}
-	for {
-		end := valueEnd(text, i)
-		if end < 0 {
-			return false
-		}
-		each(text[i:end])
-		more, next := comma(text, end, ']')
-		if next < 0 || !more {
-			return next >= 0 && Space(text, next) == len(text)
-		}
-		i = next
-	}
+	return group(text, '[', func(m Member) { each(m.Value) })
 }
 
-// comma reads what stands between two members: a comma (more, and where the next begins) or the
-// closing bracket (where the text goes on). next is -1 if it is neither.
+// Member is a key without its quotes and a value, both as written.
+type Member struct {
+	Key, Value []byte
+}
+
+// Object reads the members of the object that text holds into list. It is false if text is no
+// object.
+func Object(text []byte, list []Member) ([]Member, bool) {
+	list = list[:0]
+	ok := group(text, '{', func(m Member) { list = append(list, m) })
+	return list, ok
+}
+
+// group reports whether text is one object or array, and calls each with its members.
+func group(text []byte, opening byte, each func(Member)) bool {
+	i := Space(text, 0)
+	if i >= len(text) || text[i] != opening {
+		return false
+	}
+	i = groupEnd(text, i, 0, each)
+	return i >= 0 && Space(text, i) == len(text)
+}
+
+// comma reads the byte between two members: a comma (more, and where the next member begins) or the
+// closing bracket (and the place behind the bracket). next is -1 for any other byte.
 func comma(text []byte, i int, closing byte) (more bool, next int) {
 	if i = Space(text, i); i >= len(text) {
 		return false, -1
@@ -106,20 +110,16 @@ func escapeEnd(text []byte, i int) int {
 	return -1
 }
 
-// valueEnd is the place behind the value that begins at i, -1 if there is none.
-func valueEnd(text []byte, i int) int { return nestedEnd(text, i, 0) }
-
-func nestedEnd(text []byte, i, depth int) int {
-	if i >= len(text) || depth == maxDepth {
+// valueEnd is the place behind the value that begins at i, depth levels down; -1 if there is none.
+func valueEnd(text []byte, i, depth int) int {
+	if i >= len(text) || depth == maxRecordDepth {
 		return -1
 	}
-	switch c := text[i]; c {
+	switch text[i] {
 	case '"':
 		return stringEnd(text, i)
-	case '{':
-		return groupEnd(text, i, depth, '}')
-	case '[':
-		return groupEnd(text, i, depth, ']')
+	case '{', '[':
+		return groupEnd(text, i, depth+1, nil)
 	case 't':
 		return wordEnd(text, i, "true")
 	case 'f':
@@ -130,27 +130,36 @@ func nestedEnd(text []byte, i, depth int) int {
 	return numberEnd(text, i)
 }
 
-// groupEnd is the place behind the object or array that begins at i.
-func groupEnd(text []byte, i, depth int, closing byte) int {
+// groupEnd is the place behind the object or array that begins at i, -1 if it has no end. Its
+// values are depth levels down. If each is not nil, groupEnd calls it with every member.
+func groupEnd(text []byte, i, depth int, each func(Member)) int {
+	closing := text[i] + 2 // as in ASCII
 	if i = Space(text, i+1); i < len(text) && text[i] == closing {
 		return i + 1
 	}
 	for {
+		var m Member
 		if closing == '}' {
 			if i >= len(text) || text[i] != '"' {
 				return -1
 			}
-			if i = stringEnd(text, i); i < 0 {
+			end := stringEnd(text, i)
+			if end < 0 {
 				return -1
 			}
-			if i = Space(text, i); i >= len(text) || text[i] != ':' {
+			m.Key = text[i+1 : end-1]
+			if i = Space(text, end); i >= len(text) || text[i] != ':' {
 				return -1
 			}
 			i = Space(text, i+1)
 		}
-		end := nestedEnd(text, i, depth+1)
+		end := valueEnd(text, i, depth)
 		if end < 0 {
 			return -1
+		}
+		if each != nil {
+			m.Value = text[i:end]
+			each(m)
 		}
 		more, next := comma(text, end, closing)
 		if next < 0 || !more {
@@ -381,57 +390,6 @@ func Each(list []byte) iter.Seq2[[]byte, []byte] {
 			}
 			i = end + 1 // behind the comma
 		}
-	}
-}
-
-// Member is a key without its quotes and a value, both as written.
-type Member struct {
-	Key, Value []byte
-}
-
-// memberAt reads the member that begins at i, and where it ends; -1 if there is none.
-func memberAt(text []byte, i int) (m Member, end int) {
-	if i = Space(text, i); i >= len(text) || text[i] != '"' {
-		return m, -1
-	}
-	from := i
-	if i = stringEnd(text, i); i < 0 {
-		return m, -1
-	}
-	m.Key = text[from+1 : i-1]
-	if i = Space(text, i); i >= len(text) || text[i] != ':' {
-		return m, -1
-	}
-	from = Space(text, i+1)
-	if i = valueEnd(text, from); i < 0 {
-		return m, -1
-	}
-	m.Value = text[from:i]
-	return m, i
-}
-
-// Object reads the members of the object that text holds into list. It is false if text is no
-// object.
-func Object(text []byte, list []Member) ([]Member, bool) {
-	list = list[:0]
-	i := Space(text, 0)
-	if i >= len(text) || text[i] != '{' {
-		return list, false
-	}
-	if i = Space(text, i+1); i < len(text) && text[i] == '}' {
-		return list, Space(text, i+1) == len(text)
-	}
-	for {
-		m, end := memberAt(text, i)
-		if end < 0 {
-			return list, false
-		}
-		list = append(list, m)
-		more, next := comma(text, end, '}')
-		if next < 0 || !more {
-			return list, next >= 0 && Space(text, next) == len(text)
-		}
-		i = next
 	}
 }
 

@@ -35,8 +35,8 @@ func FuzzObject(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		members, got := Object([]byte(text), nil)
-		Elements([]byte(text), func(e []byte) { valueEnd(e, 0) })
-		if strings.Count(text, "[")+strings.Count(text, "{") > maxDepth || !utf8.ValidString(text) {
+		Elements([]byte(text), func(e []byte) { valueEnd(e, 0, 0) })
+		if strings.Count(text, "[")+strings.Count(text, "{") > maxRecordDepth || !utf8.ValidString(text) {
 			return
 		}
 		var want map[string]json.RawMessage
