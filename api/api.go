@@ -20,34 +20,27 @@ import (
 	"clobd/journal/history"
 )
 
-// Options are where the answers come from. All but Log are required.
+// Options are where the answers come from. All are required, unless nil has a meaning here.
 type Options struct {
-	// Board is what is published: books, markets, wallets.
-	Board *view.Board
-	// History is the read side of the index: what became of orders.
-	History *history.History
-	// Catalog is the current catalog, or nil. It may change from call to call.
-	Catalog func() *catalog.Catalog
+	Board     *view.Board
+	History   *history.History
+	Catalog   func() *catalog.Catalog // the current catalog, or nil; it may change from call to call
+	JournalID uint64                  // of the journal behind the Board, part of all trade ids
 	// KeyID is the uuid of the API key of an address with a nonce.
 	KeyID func(a engine.Address, nonce uint32) string
 	// Checksum writes an address as 0x and 40 hex digits of mixed case.
 	Checksum func(engine.Address) string
-	// JournalID is the id of the journal behind the Board, part of all trade ids.
-	JournalID uint64
 	// Exchanges are the contracts that orders may be signed for. Each has an unlimited allowance.
 	Exchanges []engine.Address
-	// Values tells what markets are worth; nil: made of Board and History.
-	Values *gamma.Values
-	// Profiles are what the operator says of wallets; nil: nothing.
-	Profiles *wallets.Profiles
+	Values    *gamma.Values     // what markets are worth; nil: made of Board and History
+	Profiles  *wallets.Profiles // what the operator says of wallets; nil: nothing
 	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which
 	// WalletAllow needs, is the address of a request's sender.
 	WalletAllow []netip.Prefix
 	Client      func(*fasthttp.RequestCtx) netip.Addr
 	// Now is the clock that ends windows of prices and, without Values, of volumes; nil: time.Now.
 	Now func() time.Time
-	// Log gets failures; nil: slog.Default.
-	Log *slog.Logger
+	Log *slog.Logger // of failures; nil: slog.Default
 }
 
 // validate returns all problems at once.

@@ -15,31 +15,26 @@ import (
 
 // Options are where the answers come from. All are required.
 type Options struct {
-	// Board is what is published: markets, wallets, links.
-	Board *view.Board
-	// History is the read side of the index: what became of orders.
-	History *history.History
-	// Catalog is the current catalog, which labels outcomes; it may be nil.
-	Catalog func() *catalog.Catalog
+	Board     *view.Board
+	History   *history.History
+	Catalog   func() *catalog.Catalog // the current catalog; it may be nil
+	JournalID uint64                  // of the journal behind the Board, part of all trade ids
 	// KeyID is the uuid of the API key of an address with a nonce.
 	KeyID func(a engine.Address, nonce uint32) string
 	// Checksum writes an address as 0x and 40 hex digits of mixed case.
 	Checksum func(engine.Address) string
-	// JournalID is the id of the journal behind the Board, part of all trade ids.
-	JournalID uint64
 	// Exchanges are the contracts that orders may be signed for. Each has an unlimited allowance.
 	Exchanges []engine.Address
 	// Await waits until the index holds a Sequence and reports whether it does.
 	Await func(engine.Sequence) bool
-	// Log hears of failures.
-	Log *slog.Logger
+	Log   *slog.Logger // of failures
 }
 
 // Account answers what the owner of an API key asks about its own orders, trades and balances, and
 // what anybody asks about a builder's trades. Any number of goroutines may use an Account.
 type Account struct {
 	o      Options
-	routes map[string]privateRoute
+	routes map[privateRoute]private
 }
 
 // New makes an Account.
@@ -49,7 +44,7 @@ func New(o Options) *Account {
 	return a
 }
 
-// caller is who an account request comes from.
+// caller is the account that a request comes from.
 type caller struct {
 	address engine.Address
 	dialect wire.Dialect
@@ -57,13 +52,16 @@ type caller struct {
 	wallets []engine.WalletNo // linked to the caller, the oldest link first
 }
 
-// handler answers the requests of one account path: the body, or why there is none.
+// handler answers the requests of one account route: the body, or why there is none.
 type handler func(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refusal)
 
-// privateRoute is the handlers of one account path, by method; GET answers HEAD as well.
-type privateRoute struct {
-	by map[string]handler
-	// indexed routes read the index: they wait until it holds the caller's latest write.
+// privateRoute is a route that needs a key. GET answers HEAD as well.
+type privateRoute struct{ method, path string }
+
+// private is the handler of a route. An indexed route reads the index: it waits until the index
+// holds the caller's latest write.
+type private struct {
+	serve   handler
 	indexed bool
 }
 
@@ -74,25 +72,25 @@ const (
 )
 
 // privateRoutes is the table of the account routes, each also under /clob.
-func (a *Account) privateRoutes() map[string]privateRoute {
-	get := func(h handler) map[string]handler { return map[string]handler{"GET": h} }
-	return map[string]privateRoute{
-		orderRoute:                  {get(a.order), true},
-		"/data/orders":              {map[string]handler{"GET": a.orders, "POST": a.lookups}, true},
-		"/data/trades":              {get(a.trades), true},
-		"/data/volumes":             {map[string]handler{"POST": a.volumes}, true},
-		"/balance-allowance":        {get(a.balance), true},
-		"/balance-allowance/update": {get(a.balance), true}, // there is nothing to refresh
+func (a *Account) privateRoutes() map[privateRoute]private {
+	return map[privateRoute]private{
+		{"GET", orderRoute}:                  {a.order, true},
+		{"GET", "/data/orders"}:              {a.orders, true},
+		{"POST", "/data/orders"}:             {a.lookups, true},
+		{"GET", "/data/trades"}:              {a.trades, true},
+		{"POST", "/data/volumes"}:            {a.volumes, true},
+		{"GET", "/balance-allowance"}:        {a.balance, true},
+		{"GET", "/balance-allowance/update"}: {a.balance, true}, // there is nothing to refresh
 
-		"/order-scoring":  {get(scoring), false},
-		"/orders-scoring": {map[string]handler{"POST": scorings}, false},
-		"/notifications": {map[string]handler{
-			"GET": always(wire.EmptyList), "DELETE": dropped}, false},
-		"/data/pre-migration-orders": {get(always(wire.EmptyPage)), false},
-		"/rewards/user":              {get(always(wire.EmptyPage)), false},
-		"/rewards/user/total":        {get(always(wire.EmptyList)), false},
-		"/rewards/user/percentages":  {get(always(wire.EmptyObject)), false},
-		"/rewards/user/markets":      {get(always(wire.EmptyPage)), false},
+		{"GET", "/order-scoring"}:             {scoring, false},
+		{"POST", "/orders-scoring"}:           {scorings, false},
+		{"GET", "/notifications"}:             {always(wire.EmptyList), false},
+		{"DELETE", "/notifications"}:          {dropped, false},
+		{"GET", "/data/pre-migration-orders"}: {always(wire.EmptyPage), false},
+		{"GET", "/rewards/user"}:              {always(wire.EmptyPage), false},
+		{"GET", "/rewards/user/total"}:        {always(wire.EmptyList), false},
+		{"GET", "/rewards/user/percentages"}:  {always(wire.EmptyObject), false},
+		{"GET", "/rewards/user/markets"}:      {always(wire.EmptyPage), false},
 	}
 }
 
@@ -106,10 +104,8 @@ func (a *Account) Routes() []wire.Route {
 
 // Private names the routes that need a key, as a method, a space and a path.
 func (a *Account) Private() (routes []string) {
-	for path, r := range a.routes {
-		for method := range r.by {
-			routes = append(routes, method+" "+path)
-		}
+	for r := range a.routes {
+		routes = append(routes, r.method+" "+r.path)
 	}
 	return routes
 }
@@ -121,19 +117,13 @@ func (a *Account) Serve(ctx *fasthttp.RequestCtx, owner engine.Address, dialect 
 	if strings.HasPrefix(path, orderPath) {
 		path = orderRoute
 	}
-	route, known := a.routes[path]
-	if !known {
-		wire.NotFound(ctx)
-		return
-	}
 	method := wire.Text(ctx.Method())
 	if method == fasthttp.MethodHead {
 		method = fasthttp.MethodGet
 	}
-	serve := route.by[method]
-	if serve == nil {
-		ctx.Response.Header.Set(fasthttp.HeaderAllow, route.allow())
-		wire.WrongMethod(ctx)
+	route, known := a.routes[privateRoute{method, path}]
+	if !known {
+		a.noRoute(ctx, path)
 		return
 	}
 	c := a.caller(owner, dialect)
@@ -141,22 +131,27 @@ func (a *Account) Serve(ctx *fasthttp.RequestCtx, owner engine.Address, dialect 
 		errLagging.Send(ctx)
 		return
 	}
-	body, refused := serve(ctx, c)
+	body, refused := route.serve(ctx, c)
 	wire.Respond(ctx, body, refused)
 }
 
-// allow names the methods that are answered.
-func (r *privateRoute) allow() string {
+// noRoute refuses a path that has no such method, and names the methods that it has.
+func (a *Account) noRoute(ctx *fasthttp.RequestCtx, path string) {
 	var names []string
 	for _, method := range [...]string{"GET", "POST", "DELETE"} {
-		if r.by[method] == nil {
+		if _, known := a.routes[privateRoute{method, path}]; !known {
 			continue
 		}
 		if names = append(names, method); method == "GET" {
 			names = append(names, "HEAD")
 		}
 	}
-	return strings.Join(names, ", ")
+	if names == nil {
+		wire.NotFound(ctx)
+		return
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Join(names, ", "))
+	wire.WrongMethod(ctx)
 }
 
 func (a *Account) caller(owner engine.Address, dialect wire.Dialect) *caller {

@@ -17,22 +17,17 @@ import (
 
 // Options are where the answers come from. All are required.
 type Options struct {
-	// Board is what is published: books and markets.
-	Board *view.Board
-	// Catalog is the current catalog; it may be nil.
-	Catalog func() *catalog.Catalog
-	// Values are what markets are worth.
-	Values *Values
-	// Log hears of failures.
-	Log *slog.Logger
+	Board   *view.Board
+	Catalog func() *catalog.Catalog // the current catalog; it may be nil
+	Values  *Values
+	Log     *slog.Logger // of failures
 }
 
 // Gamma answers what the catalog says of markets, and what a search finds. Any number of goroutines
 // may use a Gamma.
 type Gamma struct {
-	o Options
-	// describers are those that nobody uses now.
-	describers sync.Pool
+	o          Options
+	describers sync.Pool // of *describer
 }
 
 // New makes a Gamma.

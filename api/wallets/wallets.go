@@ -18,32 +18,25 @@ import (
 
 // Options are where the answers come from. All but Profiles, Allow and Client are required.
 type Options struct {
-	// Board is what is published: books, markets, wallets.
-	Board *view.Board
-	// History is the read side of the index: positions, holders, trades.
-	History *history.History
-	// Catalog is the current catalog; it may be nil.
-	Catalog func() *catalog.Catalog
+	Board     *view.Board
+	History   *history.History
+	Catalog   func() *catalog.Catalog // the current catalog; it may be nil
+	JournalID uint64                  // of the journal behind the Board, part of all receipts
 	// Checksum writes an address as 0x and 40 hex digits of mixed case.
 	Checksum func(engine.Address) string
-	// JournalID is the id of the journal behind the Board, part of all receipts.
-	JournalID uint64
 	// Price is what outcome 0 of a market is worth, in 1/100,000. Volume is what takers paid in the
 	// market so far, in base units.
-	Price  func(*view.Market) int64
-	Volume func(*view.Market) (int64, error)
-	// Profiles are what the operator says of wallets; nil: nothing.
-	Profiles *Profiles
+	Price    func(*view.Market) int64
+	Volume   func(*view.Market) (int64, error)
+	Profiles *Profiles // nil: nothing is known of wallets
 	// Allow are the networks that may ask; empty: all. Client, which Allow needs, is the address of
 	// a request's sender.
 	Allow  []netip.Prefix
 	Client func(*fasthttp.RequestCtx) netip.Addr
 	// Await waits until the index holds a Sequence and reports whether it does.
 	Await func(engine.Sequence) bool
-	// Now is the clock that ages the cached open interest.
-	Now func() time.Time
-	// Log hears of failures.
-	Log *slog.Logger
+	Now   func() time.Time // the clock that ages the cached open interest
+	Log   *slog.Logger     // of failures
 }
 
 // Wallets answers what anybody may ask about wallets. Any number of goroutines may use a Wallets.
