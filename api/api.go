@@ -107,7 +107,6 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// await waits until the index holds a Sequence and reports whether it does.
 func (h *Handler) await(s engine.Sequence) bool { return h.o.History.Await(s, h.patience) }
 
 // routes is the table of the public routes, each also under the prefix of its family. What answers
@@ -157,7 +156,6 @@ func alsoUnder(r *wire.Route) []string {
 	return nil
 }
 
-// reads are the public routes that answer GET.
 func (h *Handler) reads() []wire.Route {
 	return []wire.Route{
 		{Path: "/book", Handler: h.book},
@@ -222,7 +220,6 @@ func preflight(ctx *fasthttp.RequestCtx) {
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-// open lets pages of any origin read the answers of handler.
 func open(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.SetCanonical(allowOrigin, anyOrigin)

@@ -55,7 +55,6 @@ func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	ctx.Response.SetBodyStream(&parts, size)
 }
 
-// snapshot finds the book of the token that the query names.
 func (h *Handler) snapshot(
 	ctx *fasthttp.RequestCtx,
 ) (*view.Snapshot, engine.Outcome, *wire.Refusal) {
@@ -70,7 +69,6 @@ func (h *Handler) snapshot(
 	return s, o, nil
 }
 
-// priceLevel is one price of a book.
 type priceLevel struct {
 	price engine.Price
 	size  engine.Size
@@ -122,7 +120,6 @@ func renderBook(s *view.Snapshot, o engine.Outcome) []byte {
 	return append(final, b[at:]...)
 }
 
-// bestFirst fills levels with one side of the book, in the order of a Snapshot.
 func bestFirst(
 	levels []priceLevel, s *view.Snapshot, o engine.Outcome, side engine.Side,
 ) []priceLevel {

@@ -36,16 +36,15 @@ var steps = [...]time.Duration{
 // in larger steps. Thirty days of minutes fit.
 const maxPoints = 43_200
 
-// maxCharts is how many charts one request may ask for.
 const maxCharts = 20
 
-// chartQuery is the window that a request asks for, as written.
+// chartQuery is the window that a request asks for, as written; nil where the request says nothing.
 type chartQuery struct {
-	interval          string
-	start, end        int64 // unix seconds
-	hasStart, hasEnd  bool
-	fidelity          int64 // minutes
-	hasFidelity, junk bool
+	Interval string `json:"interval"`
+	Start    *int64 `json:"start_ts"` // unix seconds, as is End
+	End      *int64 `json:"end_ts"`
+	Fidelity *int64 `json:"fidelity"` // minutes
+	junk     bool   // a number is none
 }
 
 // pricesHistory tells the midpoints of a token over time. The parameter market is the token.
@@ -59,11 +58,18 @@ func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal
 	if !ok {
 		return nil, wire.ErrNoMarket
 	}
-	var w chartQuery
-	w.interval = wire.Parameter(ctx, "interval")
-	w.start, w.hasStart = w.number(wire.Parameter(ctx, "startTs", "start_ts"))
-	w.end, w.hasEnd = w.number(wire.Parameter(ctx, "endTs", "end_ts"))
-	w.fidelity, w.hasFidelity = w.number(wire.Parameter(ctx, "fidelity"))
+	w := chartQuery{Interval: wire.Parameter(ctx, "interval")}
+	number := func(names ...string) *int64 {
+		text := wire.Parameter(ctx, names...)
+		if text == "" {
+			return nil
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		w.junk = w.junk || err != nil
+		return &n
+	}
+	w.Start, w.End = number("startTs", "start_ts"), number("endTs", "end_ts")
+	w.Fidelity = number("fidelity")
 	s, refused := h.span(&w)
 	if refused != nil {
 		return nil, refused
@@ -74,25 +80,12 @@ func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal
 	return wire.CloseObject(b), refused
 }
 
-// number reads a whole number and sets junk if s is something else.
-func (w *chartQuery) number(s string) (n int64, given bool) {
-	if s == "" {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	w.junk = w.junk || err != nil
-	return n, true
-}
-
 // batchHistory does the same for up to 20 tokens at once, by token id. Tokens without a market are
 // left out.
 func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	var body struct {
-		Markets  []string `json:"markets"`
-		Start    *int64   `json:"start_ts"`
-		End      *int64   `json:"end_ts"`
-		Interval string   `json:"interval"`
-		Fidelity *int64   `json:"fidelity"`
+		chartQuery
+		Markets []string `json:"markets"`
 	}
 	if json.Unmarshal(ctx.PostBody(), &body) != nil {
 		return nil, errBatch
@@ -103,11 +96,7 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal)
 	if len(body.Markets) > maxCharts {
 		return nil, errBatchSize
 	}
-	w := chartQuery{interval: body.Interval}
-	w.start, w.hasStart = given(body.Start)
-	w.end, w.hasEnd = given(body.End)
-	w.fidelity, w.hasFidelity = given(body.Fidelity)
-	s, refused := h.span(&w)
+	s, refused := h.span(&body.chartQuery)
 	s.most = maxPoints / int64(len(body.Markets))
 	b := append(make([]byte, 0, 16384), `{"history":{`...)
 	var told []engine.Token
@@ -127,45 +116,37 @@ func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal)
 	return append(b, '}', '}'), refused
 }
 
-// given is the number that p points to; has is false if p is nil.
-func given(p *int64) (n int64, has bool) {
-	if p == nil {
-		return 0, false
-	}
-	return *p, true
-}
-
 // span decides the window. A named interval ends now, and so does a window without an end or with
 // one in the future. A window that begins in the future is empty: the client's clock may be ahead.
 func (h *Handler) span(w *chartQuery) (s span, refused *wire.Refusal) {
 	s.to = h.now()
-	if w.hasFidelity && w.fidelity < 1 {
+	if w.Fidelity != nil && *w.Fidelity < 1 {
 		return s, errFidelity
 	}
-	length, named := windows[w.interval]
+	length, named := windows[w.Interval]
 	switch {
-	case w.junk, w.interval != "" && (w.hasStart || w.hasEnd):
+	case w.junk, w.Interval != "" && (w.Start != nil || w.End != nil):
 		return s, errSpan
-	case w.interval == "max", w.interval == "all":
+	case w.Interval == "max", w.Interval == "all":
 		s.step = steps[len(steps)-1]
 		return s, nil
 	case named:
 		s.from = s.to - engine.Time(length.Milliseconds())
-	case w.interval != "" || !w.hasStart || w.start < 0 || w.start > wire.MaxSeconds:
+	case w.Interval != "" || w.Start == nil || *w.Start < 0 || *w.Start > wire.MaxSeconds:
 		return s, errSpan
 	default:
-		s.from = engine.Time(w.start) * 1000
-		if w.hasEnd && w.end < w.start {
+		s.from = engine.Time(*w.Start) * 1000
+		if w.End != nil && *w.End < *w.Start {
 			return s, errSpan
 		}
-		if w.hasEnd {
-			s.to = min(s.to, engine.Time(min(w.end, wire.MaxSeconds))*1000)
+		if w.End != nil {
+			s.to = min(s.to, engine.Time(min(*w.End, wire.MaxSeconds))*1000)
 		}
 	}
 	s.step = steps[len(steps)-1]
 	for _, step := range steps {
-		if !w.hasFidelity && s.count(step) <= finePoints ||
-			w.hasFidelity && int64(step/time.Minute) >= w.fidelity {
+		if w.Fidelity == nil && s.count(step) <= finePoints ||
+			w.Fidelity != nil && int64(step/time.Minute) >= *w.Fidelity {
 			s.step = step
 			break
 		}
@@ -229,7 +210,6 @@ func (h *Handler) charted(no engine.MarketNo, s span) ([]history.PricePoint, err
 	return points, err
 }
 
-// now is the time by the clock that ends windows.
 func (h *Handler) now() engine.Time { return engine.Time(h.o.Now().UnixMilli()) }
 
 // appendPoints appends points as JSON numbers: unix seconds, and the midpoint of the outcome.

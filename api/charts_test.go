@@ -23,22 +23,22 @@ func TestSpans(t *testing.T) {
 		to   engine.Time
 		step time.Duration
 	}{
-		{chartQuery{interval: "1h"}, now - 3_600_000, now, time.Minute},
-		{chartQuery{interval: "1d"}, now - 86_400_000, now, time.Minute},
-		{chartQuery{interval: "1w"}, now - 7*86_400_000, now, 30 * time.Minute},
-		{chartQuery{interval: "1w", fidelity: 1, hasFidelity: true}, now - 7*86_400_000, now, time.Minute},
-		{chartQuery{interval: "1d", fidelity: 2, hasFidelity: true}, now - 86_400_000, now, 5 * time.Minute},
-		{chartQuery{interval: "1d", fidelity: 31, hasFidelity: true}, now - 86_400_000, now, 3 * time.Hour},
-		{chartQuery{interval: "1d", fidelity: 9999, hasFidelity: true}, now - 86_400_000, now, day / 2},
-		{chartQuery{interval: "max"}, 0, now, day / 2},
-		{chartQuery{interval: "all", fidelity: 1, hasFidelity: true}, 0, now, day / 2},
-		{chartQuery{hasStart: true, start: 1_699_999_000}, 1_699_999_000_000, now, time.Minute},
-		{chartQuery{hasStart: true, start: 1_600_000_000, hasEnd: true, end: 1_600_003_600},
+		{chartQuery{Interval: "1h"}, now - 3_600_000, now, time.Minute},
+		{chartQuery{Interval: "1d"}, now - 86_400_000, now, time.Minute},
+		{chartQuery{Interval: "1w"}, now - 7*86_400_000, now, 30 * time.Minute},
+		{chartQuery{Interval: "1w", Fidelity: new(int64(1))}, now - 7*86_400_000, now, time.Minute},
+		{chartQuery{Interval: "1d", Fidelity: new(int64(2))}, now - 86_400_000, now, 5 * time.Minute},
+		{chartQuery{Interval: "1d", Fidelity: new(int64(31))}, now - 86_400_000, now, 3 * time.Hour},
+		{chartQuery{Interval: "1d", Fidelity: new(int64(9999))}, now - 86_400_000, now, day / 2},
+		{chartQuery{Interval: "max"}, 0, now, day / 2},
+		{chartQuery{Interval: "all", Fidelity: new(int64(1))}, 0, now, day / 2},
+		{chartQuery{Start: new(int64(1_699_999_000))}, 1_699_999_000_000, now, time.Minute},
+		{chartQuery{Start: new(int64(1_600_000_000)), End: new(int64(1_600_003_600))},
 			1_600_000_000_000, 1_600_003_600_000, time.Minute},
-		{chartQuery{hasStart: true}, 0, now, day / 2},
-		{chartQuery{hasStart: true, hasEnd: true, end: 1 << 62}, 0, now, day / 2},
-		{chartQuery{hasStart: true, start: 1_700_000_001}, 1_700_000_001_000, now, time.Minute},
-		{chartQuery{hasStart: true, start: 1_700_000_002, hasEnd: true, end: 1_700_000_009},
+		{chartQuery{Start: new(int64(0))}, 0, now, day / 2},
+		{chartQuery{Start: new(int64(0)), End: new(int64(1 << 62))}, 0, now, day / 2},
+		{chartQuery{Start: new(int64(1_700_000_001))}, 1_700_000_001_000, now, time.Minute},
+		{chartQuery{Start: new(int64(1_700_000_002)), End: new(int64(1_700_000_009))},
 			1_700_000_002_000, now, time.Minute},
 	} {
 		s, f := n.handler.span(&c.w)
@@ -50,15 +50,15 @@ func TestSpans(t *testing.T) {
 		w    chartQuery
 		want *wire.Refusal
 	}{
-		{chartQuery{}, errSpan}, {chartQuery{interval: "2h"}, errSpan}, {chartQuery{junk: true}, errSpan},
-		{chartQuery{hasEnd: true, end: 5}, errSpan}, {chartQuery{hasStart: true, start: -1}, errSpan},
-		{chartQuery{interval: "1h", hasStart: true}, errSpan},
-		{chartQuery{interval: "1h", hasEnd: true}, errSpan},
-		{chartQuery{hasStart: true, start: 9, hasEnd: true, end: 8}, errSpan},
-		{chartQuery{hasStart: true, start: 9, hasEnd: true, end: -8}, errSpan},
-		{chartQuery{hasStart: true, hasEnd: true, end: math.MinInt64}, errSpan},
-		{chartQuery{hasStart: true, hasEnd: true, end: math.MinInt64 / 999}, errSpan},
-		{chartQuery{interval: "1h", hasFidelity: true}, errFidelity},
+		{chartQuery{}, errSpan}, {chartQuery{Interval: "2h"}, errSpan}, {chartQuery{junk: true}, errSpan},
+		{chartQuery{End: new(int64(5))}, errSpan}, {chartQuery{Start: new(int64(-1))}, errSpan},
+		{chartQuery{Interval: "1h", Start: new(int64(0))}, errSpan},
+		{chartQuery{Interval: "1h", End: new(int64(0))}, errSpan},
+		{chartQuery{Start: new(int64(9)), End: new(int64(8))}, errSpan},
+		{chartQuery{Start: new(int64(9)), End: new(int64(-8))}, errSpan},
+		{chartQuery{Start: new(int64(0)), End: new(int64(math.MinInt64))}, errSpan},
+		{chartQuery{Start: new(int64(0)), End: new(int64(math.MinInt64 / 999))}, errSpan},
+		{chartQuery{Interval: "1h", Fidelity: new(int64(0))}, errFidelity},
 	} {
 		if _, f := n.handler.span(&c.w); f != c.want {
 			t.Errorf("%+v: %+v", c.w, f)

@@ -31,7 +31,6 @@ func (h *Handler) latestTrades(ctx *fasthttp.RequestCtx, m *view.Market) {
 	wire.AnswerRaw(ctx, append(b, ']'))
 }
 
-// appendActivity appends the members of one trade as the public sees it.
 func (h *Handler) appendActivity(
 	b []byte, m *view.Market, r *history.TradeRow,
 ) ([]byte, error) {

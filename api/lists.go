@@ -11,7 +11,6 @@ import (
 	"clobd/engine"
 )
 
-// maxTokens is how many tokens one request may ask about.
 const maxTokens = 500
 
 // tokenQuery is one token that a request asks about, and perhaps a side of its book.
@@ -21,7 +20,6 @@ type tokenQuery struct {
 	sided bool
 }
 
-// asking answers questions about many tokens.
 type asking func(ctx *fasthttp.RequestCtx, asked []tokenQuery)
 
 // posted reads the questions from the body: an array of objects.
@@ -39,7 +37,6 @@ func queried(next asking) fasthttp.RequestHandler {
 	})
 }
 
-// to is the handler that reads questions and answers them, or refuses.
 func (a asking) to(
 	read func(*fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal),
 ) fasthttp.RequestHandler {

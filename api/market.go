@@ -21,7 +21,6 @@ var noQuotes = []byte(`{"enabled":false}`)
 //go:embed openapi.json
 var description []byte
 
-// of is the handler that finds a market and answers about it, or refuses.
 func of(
 	find func(*fasthttp.RequestCtx) (*view.Market, *wire.Refusal),
 	answer func(*fasthttp.RequestCtx, *view.Market),
@@ -53,7 +52,6 @@ func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal)
 	return m, nil
 }
 
-// condition finds the market whose condition is in the path.
 func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal) {
 	c, ok := engine.ParseCondition(wire.InPath(ctx, "condition"))
 	if !ok {
@@ -66,10 +64,8 @@ func (h *Handler) condition(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refus
 	return m, nil
 }
 
-// noRewards answers with a page without rewards.
 func noRewards(ctx *fasthttp.RequestCtx, _ *view.Market) { wire.AnswerRaw(ctx, wire.EmptyPage) }
 
-// tickSize answers with the price step as a JSON number.
 func tickSize(ctx *fasthttp.RequestCtx, m *view.Market) {
 	var room [48]byte
 	b := append(room[:0], `{"minimum_tick_size":`...)
@@ -128,7 +124,6 @@ func exponent(fee engine.Fee) uint64 {
 	return uint64(fee.Exponent)
 }
 
-// marketByToken tells the condition of a token and both tokens of the condition.
 func marketByToken(ctx *fasthttp.RequestCtx, m *view.Market) {
 	b := append(make([]byte, 0, 320), '{')
 	b = wire.AppendHexField(b, "condition_id", m.Condition[:])

@@ -103,7 +103,6 @@ func (h *Handler) price(ctx *fasthttp.RequestCtx) {
 	wire.Answer(ctx, append(b, '"', '}'))
 }
 
-// takerPrice is the best price that a taker on that side meets, 0 if there is none.
 func takerPrice(s *view.Snapshot, o engine.Outcome, side engine.Side) engine.Price {
 	bid, ask := s.Best(o)
 	if side == engine.Buy {
@@ -143,7 +142,6 @@ func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	wire.Answer(ctx, wire.CloseObject(b))
 }
 
-// lastTrade tells the price and the taker's side of the last trade.
 func (h *Handler) lastTrade(ctx *fasthttp.RequestCtx) {
 	s, o, refused := h.snapshot(ctx)
 	if refused != nil {
@@ -181,7 +179,6 @@ func (h *Handler) lastTrades(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	wire.Answer(ctx, append(b, ']'))
 }
 
-// parseSide reads BUY or SELL, of any letter case.
 func parseSide(s string) (engine.Side, bool) {
 	switch {
 	case strings.EqualFold(s, "BUY"):

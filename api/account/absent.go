@@ -19,7 +19,6 @@ var (
 		`"builder_maker_flat_fee_bps":0,"builder_taker_fee_share_bps":0}`)
 )
 
-// always answers with one body, whatever the query holds.
 func always(body []byte) handler {
 	return func(*fasthttp.RequestCtx, *caller) ([]byte, *wire.Refusal) { return body, nil }
 }
@@ -41,10 +40,8 @@ func scoring(ctx *fasthttp.RequestCtx, _ *caller) ([]byte, *wire.Refusal) {
 	return notScoring, nil
 }
 
-// maxOrders is how many orders one request may ask about.
 const maxOrders = 500
 
-// scorings says false for each order id of the array in the body.
 func scorings(ctx *fasthttp.RequestCtx, _ *caller) ([]byte, *wire.Refusal) {
 	var ids []string
 	if err := json.Unmarshal(ctx.PostBody(), &ids); err != nil || ids == nil {

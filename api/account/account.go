@@ -44,7 +44,6 @@ func New(o Options) *Account {
 	return a
 }
 
-// caller is the account that a request comes from.
 type caller struct {
 	address engine.Address
 	dialect wire.Dialect

@@ -59,7 +59,6 @@ func (c *caller) wallet(signatureType string) (no engine.WalletNo, ok bool) {
 	return 0, false
 }
 
-// cash is the collateral of a wallet; wallet 0 has none.
 func (a *Account) cash(wallet engine.WalletNo) (int64, *wire.Refusal) {
 	if wallet == 0 {
 		return 0, nil
@@ -71,7 +70,6 @@ func (a *Account) cash(wallet engine.WalletNo) (int64, *wire.Refusal) {
 	return int64(total), nil
 }
 
-// tokens is what a wallet holds of the token that the query names; wallet 0 holds nothing.
 func (a *Account) tokens(ctx *fasthttp.RequestCtx, wallet engine.WalletNo) (int64, *wire.Refusal) {
 	token, ok := engine.ParseToken(wire.QueryToken(ctx))
 	if !ok {

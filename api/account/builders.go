@@ -14,7 +14,6 @@ import (
 	"clobd/journal/history"
 )
 
-// built is which trades of a builder are wanted.
 type built struct {
 	listQuery
 	code history.BuilderCode
@@ -55,7 +54,6 @@ func (a *Account) builderTrades(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal
 	return endPage(b, next, wire.EndCursor, count), nil
 }
 
-// readBuilt reads the query.
 func (a *Account) readBuilt(ctx *fasthttp.RequestCtx, w *built) *wire.Refusal {
 	code, ok := wire.Parameter(ctx, "builder_code", "builderCode"), false
 	switch {
@@ -77,12 +75,10 @@ func (a *Account) readBuilt(ctx *fasthttp.RequestCtx, w *built) *wire.Refusal {
 	return nil
 }
 
-// wants reports whether the query asks for an order that took part in a trade.
 func (w *built) wants(no history.BuilderNo, wallet engine.WalletNo, o engine.Outcome) bool {
 	return no == w.no && (w.own == 0 || w.own == wallet) && (!w.OneToken || w.Outcome == o)
 }
 
-// concerns reports whether the query asks for any order of a trade.
 func (w *built) concerns(r *history.TradeRow) bool {
 	return w.wants(r.Builder, r.Wallet, r.Outcome) ||
 		slices.ContainsFunc(r.Makers, func(f history.MakerFill) bool {

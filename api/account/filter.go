@@ -99,7 +99,6 @@ func (a *Account) readWallet(s string, no *engine.WalletNo, w *listQuery) bool {
 	return true
 }
 
-// readOrders reads the parameters that only lists of orders have.
 func (w *listQuery) readOrders(ctx *fasthttp.RequestCtx) (ok bool) {
 	if id := wire.Parameter(ctx, "id"); id != "" {
 		w.ID, ok = engine.ParseOrderID(id)
@@ -108,7 +107,6 @@ func (w *listQuery) readOrders(ctx *fasthttp.RequestCtx) (ok bool) {
 	return true
 }
 
-// readTrades reads the parameters that only lists of trades have.
 func (a *Account) readTrades(ctx *fasthttp.RequestCtx, w *listQuery) bool {
 	if id := wire.Parameter(ctx, "id"); id != "" {
 		var ok bool
@@ -151,7 +149,6 @@ func (w *listQuery) readTimes(before, after string) bool {
 	return true
 }
 
-// parseUUID reads 32 hex digits of either letter case with four dashes.
 func parseUUID(s string) (id [16]byte, ok bool) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return id, false

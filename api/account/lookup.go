@@ -43,7 +43,6 @@ func (a *Account) lookups(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Re
 	return append(b, ']'), nil
 }
 
-// maxVolumes is how many conditions one request may ask about.
 const maxVolumes = 100
 
 // volumes tells for each condition what takers paid for shares so far, in collateral.

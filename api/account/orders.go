@@ -106,7 +106,6 @@ func (r *orderRecord) appendRecord(b []byte, dialect wire.Dialect) []byte {
 	return r.appendCamel(b)
 }
 
-// appendCommon appends the members whose names are equal in both styles.
 func (r *orderRecord) appendCommon(b []byte, status string) []byte {
 	b = wire.AppendHexField(b, "id", r.ID[:])
 	b = wire.AppendField(b, "status", status)
@@ -164,7 +163,6 @@ func statusText(r *history.OrderRow) string {
 	return "canceled"
 }
 
-// typeText is an order type as the wire names it.
 func typeText(t engine.OrderType) string {
 	return [...]string{engine.GTC: "GTC", engine.GTD: "GTD", engine.FOK: "FOK", engine.FAK: "FAK"}[t]
 }

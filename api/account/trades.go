@@ -42,7 +42,6 @@ func scan[R any](
 	return rows, next, nil
 }
 
-// endPage ends a page of count items.
 func endPage(b []byte, next uint64, end string, count int) []byte {
 	return wire.EndPage(b, next, end, wire.PageSize{Limit: wire.PageLimit, Count: count})
 }
@@ -96,7 +95,6 @@ func (a *Account) trades(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Ref
 	return endPage(b, next, wire.EndCursor, len(rows)), nil
 }
 
-// partOf reports whether a wallet is on either side of a trade.
 func partOf(r *history.TradeRow, wallet engine.WalletNo) bool {
 	return r.Wallet == wallet || slices.ContainsFunc(r.Makers, func(m history.MakerFill) bool {
 		return m.Wallet == wallet
@@ -147,7 +145,6 @@ func (a *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialec
 	return b, nil
 }
 
-// appendMaker appends one maker of a trade, in terms of its own token.
 func (a *Account) appendMaker(b []byte, m *view.Market, f *history.MakerFill) ([]byte, error) {
 	b = wire.AppendHexField(b, "order_id", f.Order[:])
 	b, err := a.appendParty(b, f.Wallet, f.Owner, f.Key)

@@ -60,7 +60,6 @@ func (d *describer) facts(l *bookMarket) (a entryFacts) {
 	return a
 }
 
-// trading takes the facts of a market that trades here.
 func (a *entryFacts) trading(m *view.Market, price int64) {
 	if a.condition != m.Condition {
 		a.active, a.labels = true, []string{"Yes", "No"} // the catalog does not know the market
@@ -97,7 +96,6 @@ func stateWord(s engine.MarketState) string {
 	return "active"
 }
 
-// described takes the facts of the catalog's row.
 func (a *entryFacts) described(m *catalog.Market) {
 	a.condition, a.tokens, a.labels = m.Condition, m.Tokens, m.Outcomes
 	a.question, a.slug = m.Question, m.Slug
@@ -149,7 +147,6 @@ func (a *entryFacts) foretold(live []byte) {
 	a.ending()
 }
 
-// ending sets the status of a market that does not trade here.
 func (a *entryFacts) ending() {
 	switch {
 	case a.closed && (a.winner[0] || a.winner[1] || a.half):
@@ -234,7 +231,6 @@ var saidKeys = [...]string{"enableOrderBook", "acceptingOrdersTimestamp", "quest
 // said are the values of saidKeys as written, nil where absent or null.
 type said [len(saidKeys)][]byte
 
-// read finds the values.
 func (s *said) read(members []byte) {
 	for key, value := range catalog.Members(members) {
 		if i := slices.Index(saidKeys[:], wire.Text(key)); i >= 0 && string(value) != "null" {

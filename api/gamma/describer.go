@@ -52,7 +52,6 @@ func (d *describer) done() {
 	}
 }
 
-// fail keeps an error if it is the first.
 func (d *describer) fail(err error) {
 	if err != nil && d.err == nil {
 		d.err = err
@@ -77,7 +76,6 @@ func appendMembers(b, members []byte) []byte {
 	return append(wire.AppendComma(b), members...)
 }
 
-// appendMember appends one member.
 func appendMember(b, key, value []byte) []byte {
 	b = append(append(wire.AppendComma(b), '"'), key...)
 	return append(append(b, '"', ':'), value...)
@@ -90,13 +88,11 @@ func (d *describer) market(b []byte, m *catalog.Market, events shape) []byte {
 	return wire.CloseObject(d.marketEvents(b, m, events))
 }
 
-// plainMarket appends the members of a market without its events.
 func (d *describer) plainMarket(b []byte, m *catalog.Market) []byte {
 	r := record(d, &d.room, m, d.c.MarketRecord)
 	return d.liveMarket(appendMembers(b, r.Core), m, r.Live)
 }
 
-// marketEvents appends the member "events" of a market.
 func (d *describer) marketEvents(b []byte, m *catalog.Market, in shape) []byte {
 	b = append(wire.AppendKey(b, "events"), '[')
 	if e := d.c.EventOf(m); e != nil {
@@ -119,7 +115,6 @@ func (d *describer) wholeSeries(b []byte, s *catalog.Series) []byte {
 
 func (d *describer) eventTags(b []byte, e *catalog.Event) []byte { return d.tags(b, d.c.TagsOf(e)) }
 
-// tags appends an array of tags.
 func (d *describer) tags(b []byte, tags []*catalog.Tag) []byte {
 	b = append(b, '[')
 	for _, t := range tags {
@@ -165,7 +160,6 @@ func appendName(b []byte, e *catalog.Event) []byte {
 	return wire.CloseObject(wire.AppendField(b, "title", e.Title))
 }
 
-// hasMember reports whether one of the members has that key.
 func hasMember(members []byte, key string) bool {
 	for k := range catalog.Members(members) {
 		if string(k) == key {

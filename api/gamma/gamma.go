@@ -222,7 +222,6 @@ func (g *Gamma) marketOfCondition(
 	})
 }
 
-// oneMarket answers with a market in the shape of its record.
 func (g *Gamma) oneMarket(ctx *fasthttp.RequestCtx, c *catalog.Catalog, m *catalog.Market) {
 	g.write(ctx, c, func(d *describer, b []byte) []byte {
 		if m.BookOnly {
@@ -257,7 +256,6 @@ func (g *Gamma) marketTags(ctx *fasthttp.RequestCtx) {
 	g.write(ctx, c, func(d *describer, b []byte) []byte { return d.tags(b, c.MarketTags(m)) })
 }
 
-// maxSeriesEvents bounds the bytes of events that the series of one answer have in all.
 const maxSeriesEvents = 4 << 20
 
 // series answers with a list of series, whose events share maxSeriesEvents.

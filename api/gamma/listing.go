@@ -34,7 +34,6 @@ func (l *bookMarket) hasBook() bool {
 	return l.listed != nil || l.m != nil && l.m.Tokens[0] != l.m.Tokens[1]
 }
 
-// marketForm appends the members of an entry.
 type marketForm func(*describer, []byte, *bookMarket) []byte
 
 // bookList answers with a page of the list of all markets, or of those that accept orders.
@@ -108,7 +107,6 @@ func (g *Gamma) eachEntry(
 	}
 }
 
-// simpleEntry appends the members of the short form.
 func (d *describer) simpleEntry(b []byte, l *bookMarket) []byte {
 	a := d.facts(l)
 	b = a.appendStates(b)
@@ -120,7 +118,6 @@ func (d *describer) simpleEntry(b []byte, l *bookMarket) []byte {
 	return a.appendNames(b)
 }
 
-// fullEntry appends the members of the long form.
 func (d *describer) fullEntry(b []byte, l *bookMarket) []byte {
 	a := d.facts(l)
 	if l.m != nil && l.m.HasBook {

@@ -24,7 +24,6 @@ type marketValues struct {
 	accepts, closed bool
 }
 
-// liveField is a member that a market has from its book.
 type liveField uint8
 
 const (
@@ -134,7 +133,6 @@ func (v *marketValues) append(b []byte, f liveField, asText bool) []byte {
 	return wire.AppendNumber(b, key, int64(p), 4)
 }
 
-// appendAmount appends an amount of base units as a number, or as a text.
 func appendAmount(b []byte, key string, v int64, asText bool) []byte {
 	if asText {
 		return wire.AppendDecimalField(b, key, v, 6)

@@ -27,7 +27,6 @@ func ask(ctx *fasthttp.RequestCtx) *query { return &query{wire.ReadQuery(ctx, wi
 
 func (w *query) many(names ...string) []string { return w.List(maxNamed, names...) }
 
-// ids reads several whole numbers.
 func (w *query) ids(names ...string) []string {
 	values := w.many(names...)
 	for _, v := range values {
@@ -70,7 +69,6 @@ func (w *query) bounds(
 	}
 }
 
-// times reads the bounds of a moment.
 func (w *query) times(name string) (b catalog.Bounds) {
 	w.bounds(&b, name, "a moment like 2026-01-31T12:00:00Z, or a day",
 		func(s string, _ bool) (int64, error) {
@@ -123,7 +121,6 @@ func (w *query) order(q *catalog.PageQuery) {
 	q.Descending = up != catalog.Yes
 }
 
-// list reads the parameters that all lists have.
 func (w *query) list() *catalog.PageQuery {
 	q := &catalog.PageQuery{
 		Limit:  w.AtLeast("limit", catalogPage, 1, maxCatalogPage),

@@ -51,7 +51,6 @@ func (g *Gamma) relatedTags(
 	}
 }
 
-// related are the tags that events have beside a tag.
 type related struct {
 	catalog *catalog.Catalog
 	of      *catalog.Tag
@@ -82,7 +81,6 @@ func (r *related) find() {
 	r.tags = r.tags[:min(len(r.tags), maxRelated)]
 }
 
-// tagsOf answers with the related tags themselves.
 func (g *Gamma) tagsOf(ctx *fasthttp.RequestCtx, r *related) {
 	g.write(ctx, r.catalog, func(d *describer, b []byte) []byte { return d.tags(b, r.tags) })
 }

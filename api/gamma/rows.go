@@ -7,10 +7,8 @@ import (
 	"clobd/api/wire"
 )
 
-// describe appends a row, or what goes with a row.
 type describe[R any] func(*describer, []byte, *R) []byte
 
-// rowKind is what the routes about one kind of row need.
 type rowKind[R any] struct {
 	name string // of the list in a page with a cursor
 	id   func(*R) string
@@ -83,7 +81,6 @@ func (k *rowKind[R]) one(g *Gamma, param string, row describe[R]) fasthttp.Reque
 	}
 }
 
-// absent is the refusal of an id that no row has.
 func absent(id string) *wire.Refusal {
 	if !wire.IsNumber(id) {
 		return errBadID

@@ -53,7 +53,6 @@ func (g *Gamma) publicSearch(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, append(b, '}', '}'))
 }
 
-// appendFoundTag appends a tag with the number of its events.
 func appendFoundTag(b []byte, c *catalog.Catalog, t *catalog.Tag) []byte {
 	b = wire.AppendField(append(b, '{'), "id", t.ID)
 	b = wire.AppendField(b, "label", t.Label)

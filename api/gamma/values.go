@@ -65,7 +65,6 @@ func (v *Values) Price(m *view.Market) int64 {
 	return price(v.board.Condition(m.Condition), m)
 }
 
-// price is Price by one Snapshot of the market.
 func price(s *view.Snapshot, m *view.Market) int64 {
 	if m.State == engine.Settled {
 		return 10 * int64(m.Payout)
@@ -83,7 +82,6 @@ func Accepts(board *view.Board, m *view.Market) bool {
 		board.Directory.Mode() != engine.CancelOnly
 }
 
-// ended reports whether trading in a market has ended for good.
 func ended(m *view.Market) bool { return m.State == engine.Closed || m.State == engine.Settled }
 
 // of is the worth of a market. The error is that of the index.

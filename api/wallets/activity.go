@@ -45,7 +45,6 @@ const (
 	maxOffset = 10_000
 )
 
-// activityQuery says which acts a request asks for.
 type activityQuery struct {
 	history.Scan
 	user       user
@@ -113,7 +112,6 @@ func (ws *Wallets) publicTrades(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal
 	return listed(rows, ws.appendPart), nil
 }
 
-// listed is a JSON array of acts.
 func listed(rows []act, appendMembers func([]byte, *act) []byte) []byte {
 	b := append(make([]byte, 0, 2+768*len(rows)), '[')
 	for i := range rows {
@@ -138,7 +136,6 @@ func readLeast(q *query, s *activityQuery) {
 	}
 }
 
-// activity lists all that a wallet did.
 func (ws *Wallets) activity(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	q := askFor(ctx, "user", "limit", "offset", "market", "eventId", "type", "start", "end", "sortBy",
 		"sortDirection", "side")

@@ -35,5 +35,4 @@ func ratio(a int64, by, over uint64) int64 {
 // cents is an amount in base units rounded to hundredths of a unit.
 func cents(v int64) int64 { return ratio(v, 1, 10_000) }
 
-// percent is 100 * a / of, with two decimals.
 func percent(a, of int64) int64 { return ratio(a, 10_000, uint64(max(of, 0))) }

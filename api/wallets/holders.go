@@ -50,7 +50,6 @@ type top struct {
 	least engine.Size
 }
 
-// appendHolders appends the largest holders of one token.
 func (ws *Wallets) appendHolders(
 	b []byte, m *view.Market, o engine.Outcome, w top,
 ) ([]byte, error) {

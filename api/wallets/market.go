@@ -61,7 +61,6 @@ func (ws *Wallets) owed(m *view.Market) (int64, error) {
 	return value, nil
 }
 
-// openInterest tells the open interest of the markets that the query names.
 func (ws *Wallets) openInterest(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	q := askFor(ctx, "market")
 	listed, _ := ws.markets(q)
@@ -144,7 +143,6 @@ type standing struct {
 	limit, offset int
 }
 
-// marketHolding is a position and the wallet that has it.
 type marketHolding struct {
 	holding
 	wallet engine.WalletNo
@@ -188,7 +186,6 @@ func (ws *Wallets) marketPositions(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refu
 	return append(b, ']'), nil
 }
 
-// stand is one page of the positions in a token.
 func (ws *Wallets) stand(w *standing, o engine.Outcome) ([]marketHolding, error) {
 	who := []history.Holder{{Wallet: w.user.no}}
 	if !w.named {

@@ -31,7 +31,6 @@ type holding struct {
 	text  string
 }
 
-// hold makes a holding of outcome o of the two rows of a wallet in a market.
 func hold(m *view.Market, both *[2]history.PositionRow, o engine.Outcome) holding {
 	r := &both[o]
 	p := holding{market: m, outcome: o, size: r.Size, bought: r.Bought, updated: r.Updated,
@@ -72,7 +71,6 @@ func (ws *Wallets) tokenPrice(m *view.Market, o engine.Outcome) int64 {
 	return 10*int64(engine.PriceOne) - first
 }
 
-// portfolio says which positions of a wallet a request asks for.
 type portfolio struct {
 	closed                bool
 	markets               []*view.Market
@@ -85,7 +83,6 @@ type portfolio struct {
 	descending            bool
 }
 
-// positions lists what a wallet holds.
 func (ws *Wallets) positions(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	q := askFor(ctx, "user", "market", "sizeThreshold", "redeemable", "mergeable", "limit", "offset",
 		"sortBy", "sortDirection", "title")
@@ -200,7 +197,6 @@ func (ws *Wallets) wants(p *holding, w *portfolio) bool {
 	return true
 }
 
-// rank is the number that a position is sorted by.
 func (p *holding) rank(sort string) int64 {
 	switch sort {
 	case "TOKENS":
@@ -316,7 +312,6 @@ func (ws *Wallets) value(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	return append(b, '}', ']'), nil
 }
 
-// tradedMarkets tells in how many markets a wallet has traded.
 func (ws *Wallets) tradedMarkets(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	q := askFor(ctx, "user")
 	u := ws.user(q)

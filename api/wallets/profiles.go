@@ -67,7 +67,6 @@ func (p *Profiles) Run(ctx context.Context) {
 	}
 }
 
-// refresh reads the file if it has changed.
 func (p *Profiles) refresh() {
 	now, err := os.Stat(p.path)
 	if err == nil && p.seen != nil && os.SameFile(now, p.seen) &&
@@ -113,7 +112,6 @@ func (p *Profiles) read() error {
 	return nil
 }
 
-// parseProfiles reads the array. The error counts entries from 1.
 func parseProfiles(b []byte) (map[engine.Address]Profile, error) {
 	var entries []struct {
 		Wallet string `json:"proxyWallet"`

@@ -62,13 +62,11 @@ func (q *query) word(name string, words ...string) string {
 	return words[max(i, 0)]
 }
 
-// descending reads the direction of a sort.
 func (q *query) descending() bool {
 	word := q.word("sortDirection", "DESC", "descending", "ASC", "ascending")
 	return word[0] == 'D' || word[0] == 'd'
 }
 
-// maxTitle bounds the characters of a search in titles.
 const maxTitle = 100
 
 // title reads a part of a title and returns it in small letters.
@@ -84,7 +82,6 @@ func (q *query) title() string {
 // their number.
 func (q *query) list(name string) []string { return q.List(math.MaxInt, name) }
 
-// maxMarkets is how many conditions one request may name.
 const maxMarkets = 100
 
 // markets reads the conditions that the query names and finds their markets, each once, in order.
@@ -131,7 +128,6 @@ func containsFold(s, part string) bool {
 	return false
 }
 
-// lower is the small letter of c.
 func lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		c += 'a' - 'A'

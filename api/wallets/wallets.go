@@ -110,13 +110,11 @@ func (ws *Wallets) welcome(handler fasthttp.RequestHandler) fasthttp.RequestHand
 	}
 }
 
-// unread logs why a read failed and returns the refusal.
 func (ws *Wallets) unread(what, id string, err error) *wire.Refusal {
 	ws.o.Log.Error(what, "id", id, "err", err)
 	return errRecords
 }
 
-// user is the wallet that a request is about.
 type user struct {
 	address engine.Address
 	no      engine.WalletNo // 0: the wallet never had money or tokens
@@ -164,7 +162,6 @@ func (ws *Wallets) about(m *view.Market) (a about) {
 	return a
 }
 
-// appendAbout appends all of a but the end date.
 func appendAbout(b []byte, a *about) []byte {
 	b = wire.AppendField(b, "title", a.title)
 	b = wire.AppendField(b, "slug", a.slug)

@@ -44,7 +44,6 @@ func ReadCursor(ctx *fasthttp.RequestCtx) (c Cursor, ok bool) {
 	}
 }
 
-// appendCursor appends the cursor of an ordinal, or end for 0.
 func appendCursor(b []byte, next uint64, end string) []byte {
 	if next == 0 {
 		return append(b, end...)

@@ -35,7 +35,6 @@ func (q *Query) Only(names ...string) {
 	}
 }
 
-// printable is a name as a refusal repeats it.
 func printable(name string) string {
 	const longest = 64
 	name = strings.Map(func(r rune) rune {
@@ -50,7 +49,6 @@ func printable(name string) string {
 	return name
 }
 
-// refuse keeps a refusal if it is the first.
 func (q *Query) refuse(code, text, detail string) {
 	if q.Refused == nil {
 		q.Refused = q.family.Refuse(fasthttp.StatusBadRequest, code, text, detail)

@@ -108,10 +108,8 @@ type scanner struct {
 	at    string // after an error: the innermost member that was asked for and met it
 }
 
-// space skips white space.
 func (c *scanner) space() { c.i = Space(c.s, c.i) }
 
-// next takes b if it comes next.
 func (c *scanner) next(b byte) bool {
 	if c.i < len(c.s) && c.s[c.i] == b {
 		c.i++
@@ -120,7 +118,6 @@ func (c *scanner) next(b byte) bool {
 	return false
 }
 
-// value reads one value into its place.
 func (c *scanner) value(p Slot) bool {
 	if c.i >= len(c.s) {
 		return false
@@ -153,7 +150,6 @@ func (p *Slot) fits(kind Kinds) bool {
 	return p.Into == nil || p.Kinds&kind != 0
 }
 
-// take keeps a scalar value.
 func (p *Slot) take(text string, kind Kinds) bool {
 	if !p.fits(kind) {
 		return false
