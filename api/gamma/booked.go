@@ -79,22 +79,14 @@ func (a *entryFacts) trading(m *view.Market, price int64) {
 		a.winner[o] = settled && p == whole
 	}
 	a.half = settled && m.Payout == engine.PriceOne/2
-	if a.status = stateWord(m.State); a.closed && !ended(m) {
+	if a.status = stateWords[m.State]; a.closed && !ended(m) {
 		a.status = "closed"
 	}
 }
 
-func stateWord(s engine.MarketState) string {
-	switch s {
-	case engine.Paused:
-		return "paused"
-	case engine.Closed:
-		return "closed"
-	case engine.Settled:
-		return "resolved"
-	}
-	return "active"
-}
+// stateWords are the states of markets that trade here, as entries name them.
+var stateWords = [...]string{engine.Unopened: "active", engine.Open: "active",
+	engine.Paused: "paused", engine.Closed: "closed", engine.Settled: "resolved"}
 
 func (a *entryFacts) described(m *catalog.Market) {
 	a.condition, a.tokens, a.labels = m.Condition, m.Tokens, m.Outcomes

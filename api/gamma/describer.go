@@ -25,14 +25,10 @@ type describer struct {
 type shape uint8
 
 const (
-	// inName is an event inside a market of a list.
-	inName shape = iota
-	// inShort is an event inside one market, and inside a series.
-	inShort
-	// inList is an event of a list.
-	inList
-	// inFull is one event: with its markets, its series and what else there is.
-	inFull
+	inName  shape = iota // inside a market of a list
+	inShort              // inside one market, and inside a series
+	inList               // in a list of events
+	inFull               // alone: with its markets, its series and what else there is
 )
 
 // describer begins to write; done ends it.

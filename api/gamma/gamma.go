@@ -45,7 +45,7 @@ func (g *Gamma) Routes() []wire.Route {
 	return []wire.Route{
 		{Path: "/markets", Handler: g.anyMarkets},
 		{Path: "/markets/{id}", Handler: g.anyMarket},
-		{Path: "/markets/slug/{slug}", Handler: g.marketBySlug},
+		{Path: "/markets/slug/{slug}", Handler: markets.one(g, "slug", (*describer).oneMarket)},
 		{Path: "/markets/{id}/tags", Handler: g.marketTags},
 		{Path: "/markets/keyset", Handler: markets.keyset(g, (*describer).listedMarket)},
 		{Path: "/events", Handler: events.list(g)},
@@ -189,7 +189,7 @@ func (g *Gamma) anyMarket(ctx *fasthttp.RequestCtx) {
 		errNoID.Send(ctx)
 		return
 	}
-	g.oneMarket(ctx, c, m)
+	g.write(ctx, c, func(d *describer, b []byte) []byte { return d.oneMarket(b, m) })
 }
 
 // marketOfCondition answers with the market of a condition, in the shape that the request wants.
@@ -210,7 +210,7 @@ func (g *Gamma) marketOfCondition(
 		return
 	}
 	if described && (kind == ofCatalog || !l.hasBook()) {
-		g.oneMarket(ctx, c, l.m)
+		g.write(ctx, c, func(d *describer, b []byte) []byte { return d.oneMarket(b, l.m) })
 		return
 	}
 	g.write(ctx, c, func(d *describer, b []byte) []byte {
@@ -222,24 +222,13 @@ func (g *Gamma) marketOfCondition(
 	})
 }
 
-func (g *Gamma) oneMarket(ctx *fasthttp.RequestCtx, c *catalog.Catalog, m *catalog.Market) {
-	g.write(ctx, c, func(d *describer, b []byte) []byte {
-		if m.BookOnly {
-			l := bookMarket{m: m, listed: g.o.Board.Directory.Condition(m.Condition)}
-			return wire.CloseObject(d.fullEntry(append(b, '{'), &l))
-		}
-		return d.market(b, m, inShort)
-	})
-}
-
-func (g *Gamma) marketBySlug(ctx *fasthttp.RequestCtx) {
-	slug, c := wire.InPath(ctx, "slug"), g.o.Catalog()
-	m := c.MarketBySlug(slug)
-	if m == nil || !markets.offers(ctx, c, &catalog.PageQuery{Slugs: []string{slug}}) {
-		errNoSlug.Send(ctx)
-		return
+// oneMarket appends a market in the shape of its record.
+func (d *describer) oneMarket(b []byte, m *catalog.Market) []byte {
+	if m.BookOnly {
+		l := bookMarket{m: m, listed: d.g.o.Board.Directory.Condition(m.Condition)}
+		return wire.CloseObject(d.fullEntry(append(b, '{'), &l))
 	}
-	g.oneMarket(ctx, c, m)
+	return d.market(b, m, inShort)
 }
 
 // marketTags answers with the tags of a market, by its id or its condition.

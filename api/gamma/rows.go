@@ -11,7 +11,6 @@ type describe[R any] func(*describer, []byte, *R) []byte
 
 type rowKind[R any] struct {
 	name string // of the list in a page with a cursor
-	id   func(*R) string
 	read func(*query) *catalog.PageQuery
 	find func(*catalog.Catalog, *catalog.PageQuery) (catalog.Page[R], error)
 	row  describe[R] // in a list
@@ -22,14 +21,14 @@ type rowKind[R any] struct {
 // The kinds of rows, each with what its routes use.
 var (
 	markets = rowKind[catalog.Market]{
-		name: "markets",
-		read: (*query).ofMarkets,
-		find: (*catalog.Catalog).QueryMarkets,
-		row:  (*describer).listedMarket,
+		name:   "markets",
+		read:   (*query).ofMarkets,
+		find:   (*catalog.Catalog).QueryMarkets,
+		row:    (*describer).listedMarket,
+		ofSlug: (*catalog.Catalog).MarketBySlug,
 	}
 	events = rowKind[catalog.Event]{
 		name:   "events",
-		id:     func(e *catalog.Event) string { return e.ID },
 		read:   (*query).ofEvents,
 		find:   (*catalog.Catalog).QueryEvents,
 		row:    (*describer).listedEvent,
@@ -37,12 +36,10 @@ var (
 		ofSlug: (*catalog.Catalog).EventBySlug,
 	}
 	series = rowKind[catalog.Series]{
-		id:   func(s *catalog.Series) string { return s.ID },
 		find: (*catalog.Catalog).QuerySeries,
 		ofID: (*catalog.Catalog).SeriesByID,
 	}
 	tags = rowKind[catalog.Tag]{
-		id:     func(t *catalog.Tag) string { return t.ID },
 		read:   (*query).list,
 		find:   (*catalog.Catalog).QueryTags,
 		row:    (*describer).tag,
@@ -68,12 +65,12 @@ func (k *rowKind[R]) offers(
 func (k *rowKind[R]) one(g *Gamma, param string, row describe[R]) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		text, c := wire.InPath(ctx, param), g.o.Catalog()
-		find, none := k.ofSlug, errNoSlug
+		find, none, q := k.ofSlug, errNoSlug, catalog.PageQuery{Slugs: []string{text}}
 		if param == "id" {
-			find, none = k.ofID, absent(text)
+			find, none, q = k.ofID, absent(text), catalog.PageQuery{IDs: []string{text}}
 		}
 		r := find(c, text)
-		if r == nil || !k.offers(ctx, c, &catalog.PageQuery{IDs: []string{k.id(r)}}) {
+		if r == nil || !k.offers(ctx, c, &q) {
 			none.Send(ctx)
 			return
 		}

@@ -106,10 +106,7 @@ func (ws *Wallets) publicTrades(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal
 	readLeast(q, &s)
 	s.none = s.none || asksUser && s.user.no == 0
 	rows, refused := ws.newest(q, &s)
-	if refused != nil {
-		return nil, refused
-	}
-	return listed(rows, ws.appendPart), nil
+	return listed(rows, ws.appendPart), refused
 }
 
 func listed(rows []act, appendMembers func([]byte, *act) []byte) []byte {
@@ -157,10 +154,7 @@ func (ws *Wallets) activity(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 		}
 	}
 	rows, refused := find(q, &s)
-	if refused != nil {
-		return nil, refused
-	}
-	return listed(rows, ws.appendAct), nil
+	return listed(rows, ws.appendAct), refused
 }
 
 // readKinds reads the kinds of acts. Acts of the last three kinds never happen here.

@@ -193,32 +193,23 @@ func (ws *Wallets) wants(p *holding, w *portfolio) bool {
 			p.text = about.endDate
 		}
 	}
-	p.key = p.rank(w.sort)
+	if rank := ranks[w.sort]; rank != nil {
+		p.key = rank(p)
+	}
 	return true
 }
 
-func (p *holding) rank(sort string) int64 {
-	switch sort {
-	case "TOKENS":
-		return int64(p.size)
-	case "CURRENT":
-		return p.current()
-	case "INITIAL":
-		return p.initial()
-	case "CASHPNL":
-		return p.current() - p.initial()
-	case "PERCENTPNL":
-		return percent(p.current()-p.initial(), p.initial())
-	case "PRICE":
-		return p.price
-	case "AVGPRICE":
-		return p.average()
-	case "REALIZEDPNL":
-		return p.realized
-	case "TIMESTAMP":
-		return int64(p.updated)
-	}
-	return 0
+// ranks are the numbers that positions are sorted by. The sorts by a text have none.
+var ranks = map[string]func(*holding) int64{
+	"TOKENS":      func(p *holding) int64 { return int64(p.size) },
+	"CURRENT":     (*holding).current,
+	"INITIAL":     (*holding).initial,
+	"CASHPNL":     func(p *holding) int64 { return p.current() - p.initial() },
+	"PERCENTPNL":  func(p *holding) int64 { return percent(p.current()-p.initial(), p.initial()) },
+	"PRICE":       func(p *holding) int64 { return p.price },
+	"AVGPRICE":    (*holding).average,
+	"REALIZEDPNL": func(p *holding) int64 { return p.realized },
+	"TIMESTAMP":   func(p *holding) int64 { return int64(p.updated) },
 }
 
 // page sorts positions and cuts one page out of them. Equal positions go in the order of their
