@@ -121,11 +121,10 @@ type share struct {
 // appendShare appends a share in terms of the order's own token. Fees are in collateral, so fee and
 // feeUsdc are equal.
 func (a *Account) appendShare(b []byte, r *history.TradeRow, s *share) ([]byte, error) {
-	d, f := a.o.Board.Directory, s.fill
-	maker, ok0 := d.Address(f.Wallet)
-	owner, ok1 := d.Address(f.Owner)
-	if !ok0 || !ok1 {
-		return b, fmt.Errorf("wallet %d or owner %d is not published", f.Wallet, f.Owner)
+	f := s.fill
+	maker, owner, err := a.party(f.Wallet, f.Owner, f.Key)
+	if err != nil {
+		return b, err
 	}
 	hash := engine.TxHash(a.o.JournalID, r.Sequence, r.Index)
 	when := time.UnixMilli(int64(r.Time)).UTC().Format("2006-01-02T15:04:05.000Z")
@@ -143,8 +142,8 @@ func (a *Account) appendShare(b []byte, r *history.TradeRow, s *share) ([]byte, 
 	b = wire.AppendField(b, "status", "CONFIRMED")
 	b = wire.AppendField(b, "outcome", a.o.Catalog().Label(s.market.Condition, f.Outcome))
 	b = strconv.AppendUint(wire.AppendKey(b, "outcomeIndex"), uint64(f.Outcome), 10)
-	b = wire.AppendField(b, "owner", a.o.KeyID(owner, f.Key))
-	b = wire.AppendField(b, "maker", a.o.Checksum(maker))
+	b = wire.AppendField(b, "owner", owner)
+	b = wire.AppendField(b, "maker", maker)
 	b = wire.AppendHexField(b, "transactionHash", hash[:])
 	b = wire.AppendDecimalField(b, "matchTime", int64(r.Time)/1000, 0)
 	b = strconv.AppendUint(wire.AppendKey(b, "bucketIndex"), uint64(r.Index), 10)

@@ -163,14 +163,20 @@ func (a *Account) appendMaker(b []byte, m *view.Market, f *history.MakerFill) ([
 func (a *Account) appendParty(
 	b []byte, wallet, owner engine.WalletNo, key uint32,
 ) ([]byte, error) {
+	maker, id, err := a.party(wallet, owner, key)
+	b = wire.AppendField(b, "maker_address", maker)
+	return wire.AppendField(b, "owner", id), err
+}
+
+// party is the address whose money an order moved, and the uuid of the API key that sent it.
+func (a *Account) party(wallet, owner engine.WalletNo, key uint32) (maker, id string, err error) {
 	d := a.o.Board.Directory
-	maker, ok0 := d.Address(wallet)
+	address, ok0 := d.Address(wallet)
 	holder, ok1 := d.Address(owner)
 	if !ok0 || !ok1 {
-		return b, fmt.Errorf("wallet %d or owner %d is not published", wallet, owner)
+		return "", "", fmt.Errorf("wallet %d or owner %d is not published", wallet, owner)
 	}
-	b = wire.AppendField(b, "maker_address", a.o.Checksum(maker))
-	return wire.AppendField(b, "owner", a.o.KeyID(holder, key)), nil
+	return a.o.Checksum(address), a.o.KeyID(holder, key), nil
 }
 
 // appendMatchTime appends the time of a trade in whole seconds: as a date for SVC_ clients, as

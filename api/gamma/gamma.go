@@ -47,15 +47,15 @@ func (g *Gamma) Routes() []wire.Route {
 		{Path: "/markets/{id}", Handler: g.anyMarket},
 		{Path: "/markets/slug/{slug}", Handler: markets.one(g, "slug", (*describer).oneMarket)},
 		{Path: "/markets/{id}/tags", Handler: g.marketTags},
-		{Path: "/markets/keyset", Handler: markets.keyset(g, (*describer).listedMarket)},
-		{Path: "/events", Handler: events.list(g)},
+		{Path: "/markets/keyset", Handler: markets.list(g, (*describer).listedMarket, true)},
+		{Path: "/events", Handler: events.list(g, (*describer).listedEvent, false)},
 		{Path: "/events/{id}", Handler: events.one(g, "id", (*describer).wholeEvent)},
 		{Path: "/events/slug/{slug}", Handler: events.one(g, "slug", (*describer).wholeEvent)},
 		{Path: "/events/{id}/tags", Handler: events.one(g, "id", (*describer).eventTags)},
-		{Path: "/events/keyset", Handler: events.keyset(g, (*describer).wholeEvent)},
+		{Path: "/events/keyset", Handler: events.list(g, (*describer).wholeEvent, true)},
 		{Path: "/series", Handler: g.series},
 		{Path: "/series/{id}", Handler: series.one(g, "id", (*describer).wholeSeries)},
-		{Path: "/tags", Handler: tags.list(g)},
+		{Path: "/tags", Handler: tags.list(g, (*describer).tag, false)},
 		{Path: "/tags/{id}", Handler: tags.one(g, "id", (*describer).tag)},
 		{Path: "/tags/slug/{slug}", Handler: tags.one(g, "slug", (*describer).tag)},
 		{Path: "/public-search", Handler: g.publicSearch},
@@ -129,7 +129,7 @@ func (g *Gamma) anyMarkets(ctx *fasthttp.RequestCtx) {
 		g.bookList((*describer).fullEntry, false)(ctx)
 		return
 	}
-	markets.list(g)(ctx)
+	markets.list(g, (*describer).listedMarket, false)(ctx)
 }
 
 // write answers with what a describer appends.

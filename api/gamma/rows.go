@@ -13,7 +13,6 @@ type rowKind[R any] struct {
 	name string // of the list in a page with a cursor
 	read func(*query) *catalog.PageQuery
 	find func(*catalog.Catalog, *catalog.PageQuery) (catalog.Page[R], error)
-	row  describe[R] // in a list
 
 	ofID, ofSlug func(*catalog.Catalog, string) *R
 }
@@ -24,14 +23,12 @@ var (
 		name:   "markets",
 		read:   (*query).ofMarkets,
 		find:   (*catalog.Catalog).QueryMarkets,
-		row:    (*describer).listedMarket,
 		ofSlug: (*catalog.Catalog).MarketBySlug,
 	}
 	events = rowKind[catalog.Event]{
 		name:   "events",
 		read:   (*query).ofEvents,
 		find:   (*catalog.Catalog).QueryEvents,
-		row:    (*describer).listedEvent,
 		ofID:   (*catalog.Catalog).EventByID,
 		ofSlug: (*catalog.Catalog).EventBySlug,
 	}
@@ -42,7 +39,6 @@ var (
 	tags = rowKind[catalog.Tag]{
 		read:   (*query).list,
 		find:   (*catalog.Catalog).QueryTags,
-		row:    (*describer).tag,
 		ofID:   (*catalog.Catalog).TagByID,
 		ofSlug: (*catalog.Catalog).TagBySlug,
 	}
@@ -85,57 +81,46 @@ func absent(id string) *wire.Refusal {
 	return errNoID
 }
 
-// list answers with an array of the rows that the query asks for.
-func (k *rowKind[R]) list(g *Gamma) fasthttp.RequestHandler {
+// maxKeyset bounds the bytes of a page with a cursor. A page that reaches the bound has fewer rows
+// than the query asks for, and the list goes on behind them.
+const maxKeyset = 4 << 20
+
+// list answers with an array of the rows that the query asks for; if keyed, with an object that
+// holds the array and the cursor of the next page.
+func (k *rowKind[R]) list(g *Gamma, row describe[R], keyed bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		w := ask(ctx)
 		q := k.read(w)
+		if keyed {
+			w.keyed(q)
+		}
 		if w.Refused != nil {
 			w.Refused.Send(ctx)
 			return
 		}
 		c := g.o.Catalog()
-		page, _ := k.find(c, q) // only a cursor can be wrong
-		g.write(ctx, c, func(d *describer, b []byte) []byte {
-			b = append(b, '[')
-			for _, r := range page.Rows {
-				b = k.row(d, b, r)
-			}
-			return append(b, ']')
-		})
-	}
-}
-
-// maxKeyset bounds the bytes of a page with a cursor. A page that reaches the bound has fewer rows
-// than the query asks for, and the list goes on behind them.
-const maxKeyset = 4 << 20
-
-// keyset answers with a page of the rows that the query asks for and the cursor of the next page.
-func (k *rowKind[R]) keyset(g *Gamma, row describe[R]) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		w := ask(ctx)
-		q := k.read(w)
-		if w.keyed(q); w.Refused != nil {
-			w.Refused.Send(ctx)
-			return
-		}
-		c := g.o.Catalog()
 		page, err := k.find(c, q)
-		if err != nil {
+		if err != nil { // only a cursor can be wrong
 			errPlace.Send(ctx)
 			return
 		}
 		g.write(ctx, c, func(d *describer, b []byte) []byte {
-			b = append(wire.AppendKey(append(b, '{'), k.name), '[')
+			if keyed {
+				b = wire.AppendKey(append(b, '{'), k.name)
+			}
+			b = append(b, '[')
 			for i, r := range page.Rows {
-				if b = row(d, b, r); len(b) > maxKeyset && i+1 < len(page.Rows) {
+				if b = row(d, b, r); keyed && len(b) > maxKeyset && i+1 < len(page.Rows) {
 					q.Limit = i + 1
 					page, err = k.find(c, q)
 					d.fail(err)
 					break
 				}
 			}
-			if b = append(b, ']'); page.Next != "" {
+			if b = append(b, ']'); !keyed {
+				return b
+			}
+			if page.Next != "" {
 				b = wire.AppendField(b, "next_cursor", page.Next)
 			}
 			return wire.CloseObject(b)
