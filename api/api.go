@@ -160,12 +160,12 @@ func (h *Handler) reads() []wire.Route {
 	return []wire.Route{
 		{Path: "/book", Handler: h.book},
 		{Path: "/midpoint", Handler: h.best("mid", midpoint, errOneSided)},
-		{Path: "/midpoints", Handler: queried(h.bests(midpoint))},
+		{Path: "/midpoints", Handler: questions(queried).then(h.bests(midpoint))},
 		{Path: "/price", Handler: h.price},
-		{Path: "/prices", Handler: queried(h.prices)},
+		{Path: "/prices", Handler: questions(queried).then(h.prices)},
 		{Path: "/spread", Handler: h.best("spread", spread, errNoSpread)},
 		{Path: "/last-trade-price", Handler: h.lastTrade},
-		{Path: "/last-trades-prices", Handler: queried(h.lastTrades)},
+		{Path: "/last-trades-prices", Handler: questions(queried).then(h.lastTrades)},
 		{Path: "/tick-size", Handler: of(h.market, tickSize)},
 		{Path: "/tick-size/{token}", Handler: of(h.market, tickSize)},
 		{Path: "/neg-risk", Handler: of(h.market, negRisk)},
@@ -188,11 +188,11 @@ func (h *Handler) reads() []wire.Route {
 // posts are the public routes that answer POST: questions about many tokens at once.
 func (h *Handler) posts() []wire.Route {
 	return []wire.Route{
-		{Path: "/books", Handler: posted(h.books)},
-		{Path: "/midpoints", Handler: posted(h.bests(midpoint))},
-		{Path: "/prices", Handler: posted(h.prices)},
-		{Path: "/spreads", Handler: posted(h.bests(spread))},
-		{Path: "/last-trades-prices", Handler: posted(h.lastTrades)},
+		{Path: "/books", Handler: questions(posted).then(h.books)},
+		{Path: "/midpoints", Handler: questions(posted).then(h.bests(midpoint))},
+		{Path: "/prices", Handler: questions(posted).then(h.prices)},
+		{Path: "/spreads", Handler: questions(posted).then(h.bests(spread))},
+		{Path: "/last-trades-prices", Handler: questions(posted).then(h.lastTrades)},
 		{Path: "/batch-prices-history", Handler: wire.Answering(h.batchHistory)},
 	}
 }

@@ -32,8 +32,8 @@ var steps = [...]time.Duration{
 	time.Minute, 5 * time.Minute, 30 * time.Minute, 3 * time.Hour, 12 * time.Hour,
 }
 
-// maxPoints bounds the points of one answer. A chart that would have more than its share is drawn
-// in larger steps. Thirty days of minutes fit.
+// maxPoints bounds the points of one answer: thirty days of minutes fit. Longer charts are drawn in
+// larger steps.
 const maxPoints = 43_200
 
 const maxCharts = 20

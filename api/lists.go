@@ -22,42 +22,28 @@ type tokenQuery struct {
 
 type asking func(ctx *fasthttp.RequestCtx, asked []tokenQuery)
 
-// posted reads the questions from the body: an array of objects.
-func posted(next asking) fasthttp.RequestHandler {
-	return next.to(func(ctx *fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal) {
-		return readQuestions(ctx.PostBody())
-	})
-}
+// questions reads the tokens that a request asks about, from its body or its query.
+type questions func(*fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal)
 
-// queried reads the questions from the query: token_ids and sides, each a list with commas.
-func queried(next asking) fasthttp.RequestHandler {
-	return next.to(func(ctx *fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal) {
-		args := ctx.QueryArgs()
-		return parseQuestions(wire.Text(args.Peek("token_ids")), wire.Text(args.Peek("sides")))
-	})
-}
-
-func (a asking) to(
-	read func(*fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal),
-) fasthttp.RequestHandler {
+func (read questions) then(answer asking) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		asked, refused := read(ctx)
 		if refused != nil {
 			refused.Send(ctx)
 			return
 		}
-		a(ctx, asked)
+		answer(ctx, asked)
 	}
 }
 
-// readQuestions reads an array of {token_id, side}. Some clients write tokenId.
-func readQuestions(body []byte) ([]tokenQuery, *wire.Refusal) {
+// posted reads an array of {token_id, side} from the body. Some clients write tokenId.
+func posted(ctx *fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal) {
 	var list []struct {
 		Token string `json:"token_id"`
 		Camel string `json:"tokenId"`
 		Side  string `json:"side"`
 	}
-	if err := json.Unmarshal(body, &list); err != nil || list == nil {
+	if err := json.Unmarshal(ctx.PostBody(), &list); err != nil || list == nil {
 		return nil, errPayload
 	}
 	if len(list) > maxTokens {
@@ -79,8 +65,11 @@ func readQuestions(body []byte) ([]tokenQuery, *wire.Refusal) {
 	return asked, nil
 }
 
-// parseQuestions reads the two lists. sides is empty or as long as tokens.
-func parseQuestions(tokens, sides string) ([]tokenQuery, *wire.Refusal) {
+// queried reads the lists token_ids and sides from the query. sides is empty or as long as
+// token_ids.
+func queried(ctx *fasthttp.RequestCtx) ([]tokenQuery, *wire.Refusal) {
+	args := ctx.QueryArgs()
+	tokens, sides := wire.Text(args.Peek("token_ids")), wire.Text(args.Peek("sides"))
 	n := strings.Count(tokens, ",") + 1
 	if n > maxTokens {
 		return nil, errTooMany

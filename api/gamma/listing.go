@@ -21,8 +21,7 @@ const (
 	engineOnly = 1 << 32
 )
 
-// bookMarket is a market of the order book's lists: the catalog describes it, or it trades here, or
-// both.
+// bookMarket is a market that the catalog describes, or that trades here, or both.
 type bookMarket struct {
 	m      *catalog.Market // nil: the catalog does not know the market
 	listed *view.Market    // nil: the market does not trade here
@@ -66,9 +65,8 @@ func (g *Gamma) bookList(form marketForm, accepting bool) fasthttp.RequestHandle
 	}
 }
 
-// eachEntry calls each with the markets from an ordinal on until each returns false. It looks at
-// marketScan markets at most. next is the ordinal of the first market that each did not take, or 0
-// at the end of the list.
+// eachEntry calls each with at most marketScan markets from an ordinal on, until each returns false.
+// next is the ordinal of the first market that each did not take, 0 at the end of the list.
 func (g *Gamma) eachEntry(
 	c *catalog.Catalog, from uint64, each func(*bookMarket) bool,
 ) (next uint64) {
@@ -85,12 +83,10 @@ func (g *Gamma) eachEntry(
 			l.m = c.Markets.At(int32(from - 1))
 			l.listed = directory.Condition(l.m.Condition)
 		} else {
-			no := from - engineOnly
-			if no >= engineOnly {
+			if from >= 2*engineOnly {
 				return 0
 			}
-			l.listed = directory.Market(engine.MarketNo(no))
-			if l.listed == nil {
+			if l.listed = directory.Market(engine.MarketNo(from - engineOnly)); l.listed == nil {
 				return 0
 			}
 			if c.Market(l.listed.Condition) != nil {
@@ -238,8 +234,7 @@ func (d *describer) othersOf(b []byte, m *catalog.Market) []byte {
 	return b
 }
 
-// alsoInBook are the members of the catalog's shape that the order book's has too, perhaps in
-// another form.
+// alsoInBook are the members that both shapes have, perhaps in two forms.
 var alsoInBook = [...]string{"question", "description", "slug", "icon", "image", "outcomes", "tags",
 	"active", "closed", "archived", "rewards", "event", "status", "fpmm", "tokens"}
 
