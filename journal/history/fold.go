@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// fold turns frames into changed rows, and the rows into one batch. It writes a row once, however
-// often the batch changed it. It belongs to the goroutine of Index.Run.
+// fold turns frames into changed rows, and writes each of them once a batch. It belongs to the
+// goroutine of Index.Run.
 type fold struct {
 	*History
 	gauges *gauges
@@ -246,8 +246,8 @@ func (d *fold) rulesOf(market engine.MarketNo) (rules, error) {
 	return r, nil
 }
 
-// fill adds a fill to the trade that is under way and to the row of its maker, the order that e
-// names. A new trade begins with each execution price, as in the Receipt of the taker c.
+// fill adds a fill to the trade under way and to the row of its maker. A new trade begins with each
+// execution price, as in the Receipt of the taker c.
 func (d *fold) fill(c *engine.Command, e *engine.Event, s stamp) error {
 	o, err := d.rowOf(&e.Order)
 	if err != nil {

@@ -195,8 +195,7 @@ func newIndex(j *journal.Journal, o Options) *Index {
 		done: make(chan struct{}), closing: make(chan struct{}), scanned: make(chan struct{})}
 }
 
-// scan fills the filter. Until it has, and if it cannot, answers come from the database alone. An
-// unreadable table is no failure here: whoever needs the table reports it.
+// scan fills the filter. Until then, and if it fails, answers come from the database alone.
 func (x *Index) scan() {
 	defer close(x.scanned)
 	it, err := iterate(x.db, spaceOrder)
@@ -227,8 +226,7 @@ func (x *Index) open() (reached, error) {
 	return reached{journal: x.j.ID}, nil
 }
 
-// try opens the database. why tells why it is of no use, if it is not. An error is a reason to
-// leave the folder alone.
+// try opens the database. why tells why it is of no use. After an error the folder must stay.
 func (x *Index) try() (at reached, why string, err error) {
 	doubt := func() {
 		if err != nil && disk.Unreadable(err) {
@@ -326,8 +324,7 @@ func (x *Index) judge() (at reached, why string, err error) {
 	return at, "", nil
 }
 
-// compare returns why the index does not fit the journal, if it does not. An error is about the
-// journal.
+// compare returns why the index does not fit the journal. An error is about the journal.
 func (x *Index) compare(at *reached) (why string, err error) {
 	switch last := x.j.Last(); {
 	case at.journal != x.j.ID:
@@ -348,9 +345,8 @@ func (x *Index) compare(at *reached) (why string, err error) {
 	return "", nil
 }
 
-// A batch takes the frames that wait in the tail, up to foldCommands. Far behind the journal nobody
-// waits for the next batch: batches are larger and more rows stay in memory. An order that came and
-// went within a batch is then written once, and most other rows need not be read again.
+// A batch takes the frames that wait in the tail, up to foldCommands. Far behind the journal,
+// batches are larger and more rows stay in memory, so that fewer rows are written and read again.
 const (
 	foldCommands = 8192
 	farCommands  = 1 << 15
@@ -397,8 +393,7 @@ func (x *Index) Run() error {
 	return err
 }
 
-// errUnread means that the journal cannot be read. The index is not to blame, and making it anew
-// would not help.
+// errUnread means that the journal cannot be read: making the index anew would not help.
 var errUnread = errors.New("the journal cannot be read")
 
 const hintUnread = "clobd verify tells what of the journal is damaged; " + disk.HintDamaged
@@ -406,8 +401,7 @@ const hintUnread = "clobd verify tells what of the journal is damaged; " + disk.
 // errContradiction means that a row and a frame cannot both be right.
 var errContradiction = errors.New("the index contradicts the journal")
 
-// condemn marks the index durably as one to be made anew because of err, and returns err with
-// advice.
+// condemn marks the index durably as one to be made anew, and returns err with advice.
 func (x *Index) condemn(err error) error {
 	e := x.db.Set(stateKey(metaBroken), []byte(err.Error()), pebble.NoSync)
 	if e == nil {

@@ -9,8 +9,7 @@ import (
 )
 
 // leaders keeps the largest holders of tokens that callers ask for, in memory. A reader of the
-// database steps over all moves since the last flush, which in a busy market are more than the
-// answer.
+// database would step over all moves since the last flush.
 //
 //	reader        begin ── iterate the database ── finish      from then on: first
 //	Index.Run     Apply ── update ── publish      Apply ── update ── publish
@@ -25,8 +24,7 @@ type leaders struct {
 }
 
 const (
-	// leadersMost bounds the places of all lists, of 16 bytes each. Beyond it some lists are
-	// dropped.
+	// leadersMost bounds the places of all lists, of 16 bytes each, by dropping lists.
 	leadersMost = 1 << 19
 	// shiftsMost bounds the shifts that wait for finish. Beyond it the list is dropped.
 	shiftsMost = 1 << 12
@@ -37,8 +35,7 @@ type token struct {
 	outcome engine.Outcome
 }
 
-// leaderList holds the largest holders of a token: every holder who does not come after the last
-// one in top.
+// leaderList holds every holder of a token who does not come after the last one in top.
 type leaderList struct {
 	of     token
 	top    []Holder // the largest first
@@ -48,8 +45,7 @@ type leaderList struct {
 	shifts []shift  // shifts before finish
 }
 
-// shift is a wallet whose holding of a token changed; size 0 is none. A batch has at most one shift
-// for a wallet and token.
+// shift is a change of a holding to size. A batch has at most one for a wallet and token.
 type shift struct {
 	token
 	wallet engine.WalletNo

@@ -12,9 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// ledger folds what wallets have: collateral, positions with their cost, and the lists of holders.
-// It follows the engine's ledger entry by entry. It writes a row once a batch, however often it
-// changed.
+// ledger folds collateral, positions with their cost, and the lists of holders. It follows the
+// engine's ledger entry by entry, and writes a changed row once a batch.
 type ledger struct {
 	db        *pebble.DB
 	gauges    *gauges
@@ -106,8 +105,7 @@ func (l *ledger) reserve(e *engine.Event, size engine.Size) error {
 	return nil
 }
 
-// fill charges both parties of a fill as they signed: the two buyers of a minted pair have bought,
-// and the two sellers of a merged pair have sold.
+// fill charges both parties as they signed: a minted pair has two buyers, a merged one two sellers.
 func (l *ledger) fill(c *engine.Command, e *engine.Event, now engine.Time) error {
 	cost := engine.Cost(e.Size, e.Price)
 	p, err := l.position(e.Wallet, e.Market)

@@ -9,8 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// listNo names a list of trades: the owner in the high half, the market in the low half. 0 in a
-// half means all.
+// listNo names a list of trades: owner in the high half, market in the low half; 0 means all.
 type listNo uint64
 
 func listOf(owner engine.WalletNo, market engine.MarketNo) listNo {

@@ -58,9 +58,7 @@ type markets struct {
 
 const minute = engine.Time(60_000)
 
-func minuteOf(t engine.Time) uint32 {
-	return uint32(min(max(t/minute, 0), math.MaxUint32))
-}
+func minuteOf(t engine.Time) uint32 { return uint32(min(max(t/minute, 0), math.MaxUint32)) }
 
 // append appends the stored form. The rest follows from orders and points.
 func (m *market) append(b []byte) []byte {
@@ -123,7 +121,7 @@ func (k *markets) command(batch *pebble.Batch, c *engine.Command, now engine.Tim
 		}
 		switch e.Kind {
 		case engine.Placed:
-			m.live.add(e.Side, e.Outcome, e.Price)
+			m.live.count(1, e.Side, e.Outcome, e.Price)
 			continue
 		case engine.Resolved:
 			m.settled, m.payout = true, e.Price
@@ -137,7 +135,7 @@ func (k *markets) command(batch *pebble.Batch, c *engine.Command, now engine.Tim
 			}
 		}
 		if e.Kind == engine.Cancelled || e.Kind == engine.Filled && e.Remaining == 0 {
-			if !m.live.remove(e.Side, e.Outcome, e.Price) {
+			if !m.live.count(-1, e.Side, e.Outcome, e.Price) {
 				return fmt.Errorf("%w: market %d has no live order at %d", errContradiction, m.no, e.Price)
 			}
 		}
@@ -199,7 +197,7 @@ func (k *markets) load(r *resting) error {
 		if err := mustLoad(k.db, &at.id, &o); err != nil {
 			return err
 		}
-		m.live.add(o.Side, o.Outcome, o.Price)
+		m.live.count(1, o.Side, o.Outcome, o.Price)
 	}
 	k.ready = true
 	return nil

@@ -40,8 +40,7 @@ func (p *progress) wake() {
 	}
 }
 
-// end records that the index will not move again, because of err if err is not nil, and wakes all
-// waiting callers.
+// end records that the index will not move again, because of err if not nil, and wakes all callers.
 func (p *progress) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// recent holds the entries of the latest trades, which the lists in the database do not have yet. A
-// list costs what its keys cost, so entries are written seldom, many of a list under one key. A
-// crash loses nothing: load makes the entries again from the trades.
+// recent holds the entries of the latest trades, which the lists in the database do not have yet.
+// Entries are written seldom, many of a list under one key, because keys are dear. After a crash,
+// load makes the entries again from the trades.
 //
 // Readers hold mu. All else belongs to the goroutine of Index.Run.
 type recent struct {
@@ -43,8 +43,8 @@ func (r *recent) note(e listEntry) {
 	r.last = max(r.last, e.number())
 }
 
-// write writes all entries into a batch if there are many. It returns the number of the last trade
-// that the lists in the database then have. value is scratch.
+// write writes all entries into a batch if there are many, and returns the number of the last trade
+// that the database's lists then have. value is scratch.
 func (r *recent) write(b *pebble.Batch, value *[]byte) (written uint64, err error) {
 	if r.count < r.keep {
 		return r.written, nil

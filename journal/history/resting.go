@@ -12,10 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// resting holds the resting orders in memory, by owner. Lists of them in the database would be
-// slow, because finished orders leave millions of deleted keys there. The database has a log of
-// orders that came and left, one key a batch. When the log grows long, what still rests of its
-// oldest keys moves to its end.
+// resting holds the resting orders in memory, by owner: in a database, finished orders would leave
+// millions of deleted keys. The database has a log of orders that came and left, one key a batch.
+// When the log grows long, orders of its oldest keys that still rest move to its end.
 //
 // Readers hold mu. All else belongs to the goroutine of Index.Run.
 type resting struct {
@@ -31,8 +30,7 @@ type resting struct {
 	old   []addition
 }
 
-// ownerOrders are the orders of one owner, oldest first. Orders that left stay, marked, until they
-// are most of the slice.
+// ownerOrders are oldest first. Orders that left stay, marked, until they are most of the slice.
 type ownerOrders struct {
 	orders []restingOrder
 	gone   int

@@ -74,8 +74,7 @@ const (
 
 var errRow = errors.New("malformed row")
 
-// append appends the stored form without the ID, which is the key: fixed order, integers as
-// varints.
+// append appends the stored form without the ID, which is the key.
 func (r *row) append(b []byte) []byte {
 	bits := byte(r.Outcome) | byte(r.Side)<<1 | byte(r.Type)<<2 | byte(r.Status)<<4
 	if r.PostOnly {

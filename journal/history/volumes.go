@@ -17,9 +17,7 @@ import (
 
 const hour = 60 * minute
 
-func hourOf(t engine.Time) uint32 {
-	return uint32(min(max(t/hour, 0), math.MaxUint32))
-}
+func hourOf(t engine.Time) uint32 { return uint32(min(max(t/hour, 0), math.MaxUint32)) }
 
 // turn ends the hour of a market's last trade if the next trade comes in a later one.
 func (k *markets) turn(batch *pebble.Batch, m *market, now engine.Time) error {
