@@ -18,8 +18,7 @@ type BuilderCode [32]byte
 // lists of trades hold this number of 4 bytes instead of the code of 32.
 type BuilderNo uint32
 
-// builderLists is added to a builder's number to make the owner of a list. No wallet has such a
-// number.
+// builderLists plus a builder's number is the owner of a list. No wallet has such a number.
 const builderLists = 1 << 31
 
 func (b BuilderNo) list() engine.WalletNo { return engine.WalletNo(b | builderLists) }

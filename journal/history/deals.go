@@ -45,8 +45,7 @@ type TradeRow struct {
 	Makers   []MakerFill
 }
 
-// number sorts trades by the taker's Sequence and then by index. It is a good start of a page,
-// because it never changes.
+// number sorts trades by the taker's Sequence and then by index. Pages begin at such numbers.
 func (t tradeRef) number() uint64 { return uint64(t.seq)<<tradeIndexBits | uint64(t.index) }
 
 func refOf(number uint64) tradeRef {
@@ -263,7 +262,6 @@ func (d *dealReader) read(number uint64, t *TradeRow) (bool, error) {
 	return false, nil
 }
 
-// must reads the trade of a number, which must be there, into t.
 func (d *dealReader) must(journal, number uint64, t *TradeRow) error {
 	at := refOf(number)
 	known, err := d.read(number, t)

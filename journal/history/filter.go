@@ -80,7 +80,6 @@ func (f *filter) add(id *engine.OrderID) {
 	all[len(all)-1].add(h)
 }
 
-// may reports whether id may be known: false is certain.
 func (f *filter) may(id *engine.OrderID) bool {
 	if !f.complete.Load() {
 		return true
@@ -132,8 +131,7 @@ func (l layer) has(h uint64) bool {
 	return true
 }
 
-// scanKeys is how many ids a scan adds before it pauses for as long as they took, so that it does
-// not slow the start.
+// scanKeys ids are added before a scan pauses for as long as they took: it must not slow the start.
 const scanKeys = 4096
 
 // scan adds the ids of all rows of it, closes it, and marks the filter complete. It ends early when

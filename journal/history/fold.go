@@ -147,7 +147,6 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 	return d.deals.flush(d.batch, dealChunk)
 }
 
-// attribute finds the builder of an order that is about to have a row.
 func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
 	if d.deals.builder = 0; c.Kind != engine.Place || len(events) == 0 {
 		return nil
@@ -184,7 +183,6 @@ func (d *fold) addRow(c *engine.Command, r *engine.Receipt) *row {
 	return o
 }
 
-// addKilled adds the row of an order that its own terms ended on arrival.
 func (d *fold) addKilled(c *engine.Command, r *engine.Receipt) error {
 	rules, err := d.rulesOf(c.Market)
 	if err != nil {

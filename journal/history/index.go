@@ -268,8 +268,7 @@ func (x *Index) load(at reached) error {
 	return x.recent.load(x.db)
 }
 
-// lastMark is the time of the last mark, 0 if there is none. Marks go on from there, so that they
-// do not depend on how often the index was opened.
+// lastMark is the time of the last mark, 0 if there is none, from which marks go on.
 func lastMark(db *pebble.DB) (engine.Time, error) {
 	it, err := iterate(db, spaceMarks)
 	if err != nil {

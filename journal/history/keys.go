@@ -89,7 +89,6 @@ func numberKey(space byte, no uint64) [numberKeyLen]byte {
 	return k
 }
 
-// numberOf reads the number from a numberKey; false if the key is malformed.
 func numberOf(key []byte) (uint64, bool) {
 	if len(key) != numberKeyLen {
 		return 0, false
@@ -135,7 +134,6 @@ func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte
 	return k
 }
 
-// holderOf reads the holder from its key; false if the key is malformed.
 func holderOf(key []byte) (x Holder, good bool) {
 	if len(key) != holderKeyLen {
 		return x, false

@@ -30,7 +30,6 @@ const (
 
 func (e *listEntry) number() uint64 { return e.at >> entryBits }
 
-// runEntries is how many entries of a list share a key at most.
 const runEntries = 256
 
 // appendEntries appends the entries of a trade for the lists of an owner: the one in market, and
@@ -47,7 +46,6 @@ func appendEntries(some []listEntry, owner engine.WalletNo, market engine.Market
 	return some
 }
 
-// entry is the listEntry.at of a trade that moved token o for the owner of the list.
 func (t tradeRef) entry(o engine.Outcome) uint64 { return t.number()<<entryBits | 1<<o }
 
 // appendRun appends entries of one list in order. Each is the distance of its Sequence from the one

@@ -100,7 +100,6 @@ func newMarkets(db *pebble.DB, gauges *gauges) *markets {
 	return &markets{db: db, gauges: gauges, all: make(map[engine.MarketNo]*market)}
 }
 
-// command folds what one Command did to books and trades.
 func (k *markets) command(batch *pebble.Batch, c *engine.Command, now engine.Time,
 	events []engine.Event) error {
 	trades, last := uint64(0), engine.Price(0) // numbered by execution price, as in the Receipt
@@ -342,8 +341,7 @@ func (s *sampler) advance(p PricePoint, to engine.Time) {
 	}
 }
 
-// nearPoints stored prices within a step are walked: that is less work than to seek the end of the
-// step.
+// nearPoints stored prices are walked before seeking the end of a step, which is more work.
 const nearPoints = 8
 
 // walk follows the stored prices of a market from the iterator to time to. Of a step with many
@@ -387,7 +385,6 @@ func (s *sampler) sample(it *pebble.Iterator, no engine.MarketNo, from, to engin
 	return nil
 }
 
-// points opens an iterator over the prices of a market up to a minute. The caller closes it.
 func points(db *pebble.DB, no engine.MarketNo, last uint32) (*pebble.Iterator, error) {
 	low, high := pairKey(spacePoint, no, 0), pairKey(spacePoint, no, last)
 	return db.NewIter(&pebble.IterOptions{LowerBound: low[:], UpperBound: append(high[:], 0)})

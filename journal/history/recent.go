@@ -31,7 +31,6 @@ func newRecent(written uint64) *recent {
 		keep: recentEntries}
 }
 
-// note adds an entry. Its trade is the newest of the list, or the same as the newest.
 func (r *recent) note(e listEntry) {
 	l := r.lists[e.list]
 	if n := len(l); n > 0 && l[n-1]>>entryBits == e.number() {

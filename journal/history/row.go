@@ -100,8 +100,7 @@ func (r *row) append(b []byte) []byte {
 	return appendTrades(appendUvarints(b, uint64(r.own), uint64(r.chunks)), r.made)
 }
 
-// appendTrades appends the number of trades, then for each the distance of its Sequence from the
-// one before, and its index.
+// appendTrades appends the number of trades, and for each its distance in Sequence and its index.
 func appendTrades(b []byte, trades []tradeRef) []byte {
 	b = binary.AppendUvarint(b, uint64(len(trades)))
 	last := engine.Sequence(0)

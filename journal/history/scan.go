@@ -175,7 +175,6 @@ type chunkWalker struct {
 	rest []uint64 // numbers still to come of the chunk at it, the newest last
 }
 
-// next returns the number of the next older trade; false at the end.
 func (w *chunkWalker) next() (number uint64, ok bool, err error) {
 	for {
 		for len(w.rest) > 0 {

@@ -263,7 +263,6 @@ func (c *comparison) both(name string, of rowSource, compare func(a, b rowStream
 	}
 }
 
-// rows compares the rows of a source. A Finding says how many differ, and which is the first one.
 func (c *comparison) rows(name string, of rowSource) {
 	differ, first := uint64(0), ""
 	c.both(name, of, func(a, b rowStream) (err error) {
@@ -363,7 +362,6 @@ func listRows(last uint64) rowSource {
 	}
 }
 
-// restingRows gives resting orders: owner and Sequence, and the rest.
 func restingRows(db *pebble.DB, yield func(key, value []byte) bool) error {
 	r := newResting()
 	if err := r.load(db); err != nil {

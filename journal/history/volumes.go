@@ -19,7 +19,6 @@ const hour = 60 * minute
 
 func hourOf(t engine.Time) uint32 { return uint32(min(max(t/hour, 0), math.MaxUint32)) }
 
-// turn ends the hour of a market's last trade if the next trade comes in a later one.
 func (k *markets) turn(batch *pebble.Batch, m *market, now engine.Time) error {
 	over := m.hour
 	if m.hour = hourOf(now); m.hour == over || m.volume == 0 {
@@ -39,7 +38,8 @@ func (k *markets) turn(batch *pebble.Batch, m *market, now engine.Time) error {
 func (h *History) VolumesUntil(no engine.MarketNo, at []engine.Time) (
 	parts []engine.Cash, err error) {
 	parts = make([]engine.Cash, len(at))
-	err = h.view(func() error { return h.volumesUntil(no, at, parts) }, "read volumes of market %d", no)
+	err = h.view(func() error { return h.volumesUntil(no, at, parts) },
+		"read volumes of market %d", no)
 	if err != nil {
 		return nil, err
 	}
