@@ -116,9 +116,8 @@ func (p *placement) unknown() bool {
 	return p.refused != nil && p.refused.Status == fasthttp.StatusGatewayTimeout
 }
 
-// untold answers the whole request if some orders may be live and no order has a result: clients
-// would take an order without a result for a refused one. It lists the ids of those that may be
-// live.
+// untold answers the whole request if some orders may be live and no order has a result. Clients
+// would take such orders for refused; the answer lists their ids.
 func (b bundle) untold() *wire.Refusal {
 	ids := []byte{'['}
 	for _, p := range b {

@@ -16,7 +16,6 @@ import (
 // these that any of its headers has.
 var families = [...]wire.Dialect{wire.SVC, wire.POLY, wire.KUEST}
 
-// credentials are the authentication headers of a request.
 type credentials struct {
 	dialect wire.Dialect
 	address, key, passphrase, timestamp,
@@ -77,7 +76,7 @@ func (c *credentials) set(n int, value []byte) {
 	*at = string(value)
 }
 
-// foldEqual compares a header name with its canonical form in upper case.
+// foldEqual compares a header name with its form in upper case.
 func foldEqual(name []byte, upper string) bool {
 	if len(name) != len(upper) {
 		return false

@@ -43,13 +43,11 @@ var (
 		"name one of the market's two tokens, or leave one of asset_id and market out")
 )
 
-// cancelOutcome is what became of the orders that were to be canceled.
 type cancelOutcome struct {
 	done []engine.OrderID
 	not  []missedOrder
 }
 
-// cancels serves what cancels orders.
 type cancels struct{ *door }
 
 // missedOrder is an order that was not canceled: its id as text, and why.

@@ -9,7 +9,6 @@ import (
 	"clobd/ingress/auth"
 )
 
-// The words of operators.
 var (
 	stateWords = map[string]engine.MarketState{
 		"open": engine.Open, "pause": engine.Paused, "close": engine.Closed,

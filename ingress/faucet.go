@@ -55,9 +55,8 @@ func (f *faucet) mayGive(from netip.Addr) bool {
 	return true
 }
 
-// deposit enters a Deposit and waits for it. Where wallets are linked on first use, a Link of an
-// ownerless address to itself enters with it: otherwise a stranger who saw the money first could
-// claim the wallet. If the Link does not enter, claim makes up for it.
+// deposit enters a Deposit and waits for it. Where wallets are linked on first use, a Link of the
+// address to itself enters with it, before a stranger could claim the wallet; see claim.
 func (f *faucet) deposit(c *engine.Command) (engine.Receipt, error) {
 	given, err := f.enter(c)
 	if err != nil {

@@ -87,7 +87,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// problems are the errors of bad options.
 type problems []error
 
 func (p *problems) missing(is bool, name string) { p.wrong(is, "%s is not set", name) }

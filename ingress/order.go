@@ -38,7 +38,6 @@ func (p *placement) answer(r *engine.Receipt, replay bool) {
 	p.out.receipt, p.out.replay, p.answered = *r, replay, true
 }
 
-// orders serves what places orders.
 type orders struct {
 	*door
 	scratch sync.Pool // of *placement, used again once the answer is written

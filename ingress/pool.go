@@ -28,8 +28,7 @@ var (
 
 // pool bounds how many orders are worked on at once. One order takes as long as many book reads: if
 // all orders ran at once, a read would wait for all of them. Orders that wait for a seat are
-// parked, and each runs in its own goroutine. Answers go before new work: they end work that was
-// let in.
+// parked. Answers go before new work: they end work that was let in.
 //
 //	do ─► a seat is free ─► run
 //	 └──► full, or this wallet's share is taken ─► errPoolFull
@@ -123,8 +122,7 @@ func (p *pool) reading(at time.Time) {
 	}
 }
 
-// seats is how many may run now. While somebody reads, one CPU is left free: the kernel would let
-// the read wait for the turns of all seats.
+// seats is how many may run now. While somebody reads, one CPU is left free for the reads.
 func (p *pool) seats() int {
 	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(p.spans.reads) {
 		return p.workers - 1
@@ -207,8 +205,8 @@ func (p *pool) leave() {
 	p.fill()
 }
 
-// fill gives the free seats to answers, and then to new work that has not waited too long. A seat
-// that reads have left free is given out when the next order leaves. The mutex is held.
+// fill gives the free seats to answers, and then to new work that has not waited too long. The
+// mutex is held.
 func (p *pool) fill() {
 	for (p.answers.first != nil || p.queue.first != nil) && p.running < p.seats() {
 		w := p.answers.pop()

@@ -65,13 +65,11 @@ func (s *keys) revoked(owner engine.WalletNo, class engine.KeyClass, number uint
 	return k.Revoked
 }
 
-// keyHolder is who asks about his keys.
 type keyHolder struct {
 	identity
 	owner engine.WalletNo // 0 for a stranger
 }
 
-// keyRequest answers one request about keys with the body of the answer.
 type keyRequest func(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal)
 
 // reads makes the handler of a request that changes nothing: it needs a key.

@@ -43,8 +43,7 @@ func (s *orders) await(at *seat, seq engine.Sequence) bool {
 var errLagging = errors.New("the index lags")
 
 // upToDate reads an order's result again if the index had not come as far as what the order's
-// wallet was told since, a cancel for example. The error is errLagging if it does not come that far
-// in time.
+// wallet was told since, a cancel for example. It returns errLagging if that takes too long.
 func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequence) error {
 	last := s.options.Board.Directory.LastNamed(past.Wallet)
 	if seen >= last {

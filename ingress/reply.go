@@ -142,8 +142,8 @@ func appendAmount(dst []byte, v int64) []byte {
 	return engine.AppendDecimal(dst, v, 6)
 }
 
-// status is the status of an accepted order in a word that clients know. They know none for a
-// canceled order: the word says whether some of it was filled, and orderStatus says canceled.
+// status is the status of an accepted order in a word that clients know. For a canceled order the
+// word says whether some of it was filled.
 func (r *result) status() string {
 	p := &r.receipt
 	switch {

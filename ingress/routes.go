@@ -120,7 +120,12 @@ func owned(path []byte) bool {
 		"heartbeats", "split", "merge", "redeem", "auth", "data", "clob", "builder":
 		return true
 	}
-	return private(path)
+	for i := range accountPaths {
+		if string(path) == accountPaths[i].path {
+			return true
+		}
+	}
+	return false
 }
 
 // accountPaths are the reads that need a key, with their methods. HEAD counts as GET.
@@ -131,15 +136,6 @@ var accountPaths = [...]struct{ path, methods string }{
 	{"/order-scoring", "GET"}, {"/orders-scoring", "POST"}, {"/notifications", "GET DELETE"},
 	{"/rewards/user", "GET"}, {"/rewards/user/total", "GET"},
 	{"/rewards/user/percentages", "GET"}, {"/rewards/user/markets", "GET"},
-}
-
-func private(path []byte) bool {
-	for i := range accountPaths {
-		if string(path) == accountPaths[i].path {
-			return true
-		}
-	}
-	return false
 }
 
 // allowReads answers a browser's preflight: any page may read market data.

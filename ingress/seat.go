@@ -106,10 +106,9 @@ func (s *seat) begins(b []byte) {
 	}
 }
 
-// next gives up the seat, or the refusal of a seat, unless it was taken for the request that is
-// handled now. It may belong to the order before in a pipeline, whose answer is not written yet, or
-// to a body that looked like an order. Whoever held one seat and waited for a second could wait for
-// ever.
+// next gives up the seat, or its refusal, unless the request that is handled now took it. The order
+// before in a pipeline, or a body that looked like an order, may have taken it. Whoever held a seat
+// and waited for a second could wait for ever.
 func (s *seat) next(order bool) {
 	if !s.fresh || !order {
 		s.done()

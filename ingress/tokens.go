@@ -19,7 +19,6 @@ var (
 		"write 0x and 40 hex digits, or leave it out for your own account")
 )
 
-// tokens serves what turns collateral into tokens and back.
 type tokens struct{ *door }
 
 // exchange is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs back

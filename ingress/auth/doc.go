@@ -25,13 +25,8 @@
 // A client signs an order by EIP-712 for one exchange contract. The payload does not name the
 // exchange, so the Verifier tries the domains whose struct and kind of market fit, the one that
 // this signer used last first. Of a signature's two forms only the one with the low s is accepted,
-// and the order's hash is its identity. So nobody can make a second order from a first.
-//
-//	type 0   maker is the signer                                      65 bytes
-//	type 1   maker is a proxy wallet of the signer                    65 bytes
-//	type 2   maker is a safe of the signer                            65 bytes
-//	type 3   maker is a deposit wallet, its owner signs inside the    317 bytes
-//	         wallet's typed data (ERC-7739)
+// and the order's hash is its identity. So nobody can make a second order from a first. order.go
+// has the types of signatures.
 //
 // A signer becomes hot with the sixteenth recovery of its key. The node then prepares the key (a
 // curve.Key) and checks further signatures instead of recovering, in two fifths of the time. If a

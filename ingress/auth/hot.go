@@ -43,7 +43,6 @@ type hotSigners struct {
 	hand     int
 }
 
-// hotSigner is a signer with a prepared key.
 type hotSigner struct {
 	address engine.Address
 	key     *curve.Key

@@ -554,7 +554,8 @@ func TestKindsOfKeys(t *testing.T) {
 		t.Errorf("another address: %v", err)
 	}
 	reader := k.ID(engine.ReadOnlyKey, a, 3)
-	if !k.Is(engine.ReadOnlyKey, a, 3, strings.ToUpper(reader)) || k.Is(engine.ReadOnlyKey, a, 4, reader) ||
+	if !k.Is(engine.ReadOnlyKey, a, 3, strings.ToUpper(reader)) ||
+		k.Is(engine.ReadOnlyKey, a, 4, reader) ||
 		k.Is(engine.ReadOnlyKey, a, 3, builder.Key) || k.Is(engine.ReadOnlyKey, a, 3, trading.Key) ||
 		k.Is(engine.ReadOnlyKey, a, 3, "") {
 		t.Errorf("read-only key %s", reader)

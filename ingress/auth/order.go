@@ -7,7 +7,7 @@ const (
 	TypeEOA    uint8 = 0 // the maker signs for itself
 	TypeProxy  uint8 = 1 // an EOA signs for its proxy wallet
 	TypeSafe   uint8 = 2 // an EOA signs for its safe
-	TypeWallet uint8 = 3 // an EOA signs for a deposit wallet, inside the wallet's own typed data
+	TypeWallet uint8 = 3 // an EOA signs for a deposit wallet, in the wallet's typed data (ERC-7739)
 )
 
 // Order is what a client signs. Version decides which fields are signed, and follows from the

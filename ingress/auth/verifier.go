@@ -37,6 +37,7 @@ type SignatureError struct {
 	Recovered engine.Address // who signed if Domain is the right one; zero if nobody
 }
 
+// Error names the reason, the hash and the domain.
 func (e *SignatureError) Error() string {
 	if e.Domain.Name == "" {
 		return "order signature: " + e.Reason
@@ -61,7 +62,6 @@ type Verified struct {
 	Chain     uint64
 }
 
-// readyDomain is a Domain with its separator computed.
 type readyDomain struct {
 	separator [32]byte
 	chain     uint64
@@ -168,7 +168,6 @@ func hintSlot(a *engine.Address) uint32 {
 	return binary.LittleEndian.Uint32(a[8:]) % hintSlots
 }
 
-// trial is the verification of one order.
 type trial struct {
 	v        *Verifier
 	o        *Order
