@@ -65,7 +65,7 @@ func (g *Gamma) bookList(form marketForm, accepting bool) fasthttp.RequestHandle
 	}
 }
 
-// eachEntry calls each with at most marketScan markets from an ordinal on, until each returns false.
+// eachEntry calls each with at most marketScan markets from an ordinal on until each returns false.
 // next is the ordinal of the first market that each did not take, 0 at the end of the list.
 func (g *Gamma) eachEntry(
 	c *catalog.Catalog, from uint64, each func(*bookMarket) bool,
