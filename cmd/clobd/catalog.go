@@ -16,6 +16,7 @@ import (
 	"clobd/api/catalog/source"
 	"clobd/api/gamma"
 	"clobd/cmd/cli"
+	"clobd/journal/disk"
 )
 
 const catalogHint = "--catalog takes a file of records as a JSON array or lines, a folder of such " +
@@ -145,52 +146,47 @@ func (n *node) listLater(ctx context.Context) {
 }
 
 func catalogMetrics(s *catalog.Store, from *source.Source) []prometheus.Collector {
-	counter := func(name, help string, read func(catalog.Status) uint64) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",
-			Subsystem: "catalog", Name: name, Help: help},
-			func() float64 { return float64(read(s.Status())) })
+	const of disk.Subsystem = "catalog"
+	counter := func(name, help, outcome string, value func() uint64) prometheus.Collector {
+		o := prometheus.CounterOpts{Namespace: "clobd", Subsystem: string(of), Name: name, Help: help}
+		if outcome != "" {
+			o.ConstLabels = prometheus.Labels{"outcome": outcome}
+		}
+		return prometheus.NewCounterFunc(o, func() float64 { return float64(value()) })
 	}
-	gauge := func(name, help string, read func(catalog.Status) float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "clobd",
-			Subsystem: "catalog", Name: name, Help: help},
-			func() float64 { return read(s.Status()) })
-	}
-	requests := func(outcome string, read func(source.Health) uint64) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",
-			Subsystem: "catalog", Name: "requests_total",
-			Help:        "Requests to the source, and looks at its files, by what came of them.",
-			ConstLabels: prometheus.Labels{"outcome": outcome}},
-			func() float64 { return float64(read(from.Health())) })
-	}
+	const requests = "Requests to the source, and looks at its files, by what came of them."
 	return []prometheus.Collector{
-		counter("loads_total", "Loads that were entered.",
-			func(s catalog.Status) uint64 { return s.Loads }),
-		counter("failures_total", "Looks at the source that failed.",
-			func(catalog.Status) uint64 { return from.Health().Failures }),
-		requests("new", func(s source.Health) uint64 { return s.Asked.New }),
-		requests("unchanged", func(s source.Health) uint64 { return s.Asked.Unchanged }),
-		requests("failed", func(s source.Health) uint64 { return s.Asked.Failed }),
-		counter("refused_records_total", "Records that contradict themselves or what is known.",
-			func(s catalog.Status) uint64 { return s.Refused }),
-		counter("broken_records_total", "Records that could not be read.",
-			func(s catalog.Status) uint64 { return s.Broken }),
-		gauge("markets", "Markets that are described.",
-			func(s catalog.Status) float64 { return float64(s.Markets) }),
-		gauge("events", "Events that are described.",
-			func(s catalog.Status) float64 { return float64(s.Events) }),
-		gauge("waits_for_room", "1 while the source is not read for want of room on the disk.",
-			func(catalog.Status) float64 {
+		counter("loads_total", "Loads that were entered.", "",
+			func() uint64 { return s.Status().Loads }),
+		counter("failures_total", "Looks at the source that failed.", "",
+			func() uint64 { return from.Health().Failures }),
+		counter("requests_total", requests, "new",
+			func() uint64 { return from.Health().Asked.New }),
+		counter("requests_total", requests, "unchanged",
+			func() uint64 { return from.Health().Asked.Unchanged }),
+		counter("requests_total", requests, "failed",
+			func() uint64 { return from.Health().Asked.Failed }),
+		counter("refused_records_total", "Records that contradict themselves or what is known.", "",
+			func() uint64 { return s.Status().Refused }),
+		counter("broken_records_total", "Records that could not be read.", "",
+			func() uint64 { return s.Status().Broken }),
+		of.Gauge("markets", "Markets that are described.",
+			func() float64 { return float64(s.Status().Markets) }),
+		of.Gauge("events", "Events that are described.",
+			func() float64 { return float64(s.Status().Events) }),
+		of.Gauge("waits_for_room", "1 while the source is not read for want of room on the disk.",
+			func() float64 {
 				if from.Health().Waiting {
 					return 1
 				}
 				return 0
 			}),
-		gauge("cut_bytes", "Bytes of the kept records that did not check out at the start and were "+
-			"put aside.", func(s catalog.Status) float64 { return float64(s.Cut.Bytes) }),
-		gauge("last_load_seconds", "How long the last load took.",
-			func(s catalog.Status) float64 { return s.LastLoad.Seconds() }),
-		gauge("last_success_age_seconds", "Time since the source was last read as far as it goes, "+
-			"also before a restart; -1 if it never was.", func(catalog.Status) float64 {
+		of.Gauge("cut_bytes", "Bytes of the kept records that did not check out at the start and were "+
+			"put aside.", func() float64 { return float64(s.Status().Cut.Bytes) }),
+		of.Gauge("last_load_seconds", "How long the last load took.",
+			func() float64 { return s.Status().LastLoad.Seconds() }),
+		of.Gauge("last_success_age_seconds", "Time since the source was last read as far as it goes, "+
+			"also before a restart; -1 if it never was.", func() float64 {
 			last := from.Health().LastSuccess
 			if last.IsZero() {
 				return -1

@@ -33,8 +33,8 @@ type commands struct {
 
 func main() {
 	all := &commands{Fund: transferCommand{path: "/admin/fund"},
-		Withdraw: transferCommand{path: "/admin/withdraw"}, Open: stateCommand{state: "open"},
-		Pause: stateCommand{state: "pause"}, Close: stateCommand{state: "close"}}
+		Withdraw: transferCommand{path: "/admin/withdraw"}, Open: stateCommand{State: "open"},
+		Pause: stateCommand{State: "pause"}, Close: stateCommand{State: "close"}}
 	os.Exit(cli.Run("clobd", "The matching node of a prediction market.", all, os.Args[1:]))
 }
 

@@ -325,31 +325,24 @@ func (n *node) close() error {
 		os.Exit(cli.Failed)
 	})
 	defer late.Stop()
-	var problems []error
-	if n.door != nil {
-		problems = append(problems, n.door.Close(ctx))
+	var err error
+	for _, part := range []struct {
+		open  bool
+		close func() error
+	}{
+		{n.door != nil, func() error { return n.door.Close(ctx) }},
+		{n.role != nil, func() error { return n.role.Close(ctx) }},
+		{n.index != nil, func() error { return n.index.Close() }},
+		{n.describe != nil, func() error { return n.describe.Close() }},
+		{n.role != nil, func() error { return n.role.Journal.Close() }},
+		{true, n.claim.Release},
+		{n.space != nil, func() error { n.space.Close(); return nil }},
+		{n.admin != nil, func() error { return n.admin.Close() }},
+		{n.role != nil, func() error { n.log.Info("stopped"); return nil }},
+	} {
+		if part.open {
+			err = errors.Join(err, part.close())
+		}
 	}
-	if n.role != nil {
-		problems = append(problems, n.role.Close(ctx))
-	}
-	if n.index != nil {
-		problems = append(problems, n.index.Close())
-	}
-	if n.describe != nil {
-		problems = append(problems, n.describe.Close())
-	}
-	if n.role != nil {
-		problems = append(problems, n.role.Journal.Close())
-	}
-	problems = append(problems, n.claim.Release())
-	if n.space != nil {
-		n.space.Close()
-	}
-	if n.admin != nil {
-		problems = append(problems, n.admin.Close())
-	}
-	if n.role != nil {
-		n.log.Info("stopped")
-	}
-	return errors.Join(problems...)
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -24,7 +23,7 @@ type operator struct {
 }
 
 // call posts a request to the admin listener and prints the answer.
-func (o *operator) call(path string, request map[string]string) error {
+func (o *operator) call(path string, request any) error {
 	text, err := o.post(path, request, 15*time.Second)
 	if err == nil {
 		fmt.Println(text)
@@ -32,16 +31,13 @@ func (o *operator) call(path string, request map[string]string) error {
 	return err
 }
 
-// post posts a request to the admin listener, without its empty values, and returns the answer,
-// which must come within limit.
-func (o *operator) post(
-	path string, request map[string]string, limit time.Duration) (string, error) {
+// post posts a request to the admin listener and returns the answer, which must come within limit.
+func (o *operator) post(path string, request any, limit time.Duration) (string, error) {
 	address := strings.TrimSuffix(strings.TrimPrefix(o.Admin, "http://"), "/")
 	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") {
 		return "", &cli.UsageError{Err: cli.Hint(fmt.Errorf("--admin %q is no address", o.Admin),
 			"write HOST:PORT of the node's admin listener, which speaks plain HTTP")}
 	}
-	maps.DeleteFunc(request, func(_, value string) bool { return value == "" })
 	file := filepath.Join(o.Data, "admin.token")
 	token, err := os.ReadFile(file)
 	if err != nil {
@@ -89,25 +85,75 @@ func refusal(status int, body []byte) error {
 
 // transferCommand is fund and withdraw.
 type transferCommand struct {
-	operator
-	Wallet string `required:"" help:"Address of the wallet, 0x and 40 hex digits."`
-	Amount string `required:"" help:"Units of collateral, or shares of --token, with up to 6 decimals."`
-	Token  string `help:"Outcome token id; without it collateral is moved."`
-	Ref    string `help:"Your reference: the same one is carried out once only, ever."`
-	path   string // of the admin route
+	operator `json:"-"`
+	Wallet   string `json:"wallet,omitempty" required:"" help:"Address of the wallet, 0x and 40 hex digits."`
+	Amount   string `json:"amount,omitempty" required:"" help:"Units of collateral, or shares of --token, with up to 6 decimals."`
+	Token    string `json:"token,omitempty" help:"Outcome token id; without it collateral is moved."`
+	Ref      string `json:"ref,omitempty" help:"Your reference: the same one is carried out once only, ever."`
+	path     string // of the admin route
 }
 
-func (c *transferCommand) Run() error {
-	return c.call(c.path, map[string]string{"wallet": c.Wallet, "amount": c.Amount,
-		"token": c.Token, "ref": c.Ref})
-}
+func (c *transferCommand) Run() error { return c.call(c.path, c) }
 
 type linkCommand struct {
-	operator
-	Wallet string `required:"" help:"Address of the wallet that holds the assets."`
-	Owner  string `required:"" help:"Address behind the API key that may trade for it."`
+	operator `json:"-"`
+	Wallet   string `json:"wallet,omitempty" required:"" help:"Address of the wallet that holds the assets."`
+	Owner    string `json:"owner,omitempty" required:"" help:"Address behind the API key that may trade for it."`
 }
 
-func (c *linkCommand) Run() error {
-	return c.call("/admin/link", map[string]string{"wallet": c.Wallet, "owner": c.Owner})
+func (c *linkCommand) Run() error { return c.call("/admin/link", c) }
+
+// stateCommand is open, pause and close.
+type stateCommand struct {
+	operator `json:"-"`
+	Market   string `json:"market,omitempty" required:"" help:"Condition id of the market, or one of its token ids."`
+	State    string `kong:"-" json:"state"` // open, pause or close
 }
+
+func (c *stateCommand) Run() error { return c.call("/admin/state", c) }
+
+type resolveCommand struct {
+	operator `json:"-"`
+	Market   string `json:"market,omitempty" required:"" help:"Condition id of the market, or one of its token ids."`
+	Payouts  string `json:"payouts,omitempty" required:"" help:"What each outcome pays, in the order of the tokens: 1,0 or 0.5,0.5. They add up to 1."`
+	Ref      string `json:"ref,omitempty" help:"Your reference: the same one is carried out once only, ever."`
+}
+
+func (c *resolveCommand) Run() error { return c.call("/admin/resolve", c) }
+
+type adjustCommand struct {
+	operator `json:"-"`
+	Market   string `json:"market,omitempty" required:"" help:"Condition id of the market, or one of its token ids."`
+	Tick     string `json:"tick,omitempty" help:"Price step: 0.1, 0.01, 0.005, 0.0025, 0.001 or 0.0001."`
+	MinSize  string `json:"min_size,omitempty" help:"Least size of an order that may rest, in shares."`
+	MinBuy   string `json:"min_buy,omitempty" help:"Least that a BUY that trades at once must pay, in collateral; 0: anything."`
+	Fee      string `json:"fee,omitempty" help:"Taker fee: the rate in basis points, and its exponent after ^, such as 441 or 700^2."`
+}
+
+func (c *adjustCommand) Run() error { return c.call("/admin/adjust", c) }
+
+type modeCommand struct {
+	operator `json:"-"`
+	Mode     string `json:"mode,omitempty" arg:"" enum:"normal,post-only,cancel-only" help:"What is taken: normal, post-only or cancel-only."`
+	Market   string `json:"market,omitempty" help:"Only in this market: its condition id, or one of its token ids."`
+	Wallet   string `json:"wallet,omitempty" help:"Only of this wallet."`
+}
+
+func (c *modeCommand) Run() error { return c.call("/admin/mode", c) }
+
+type stpCommand struct {
+	operator `json:"-"`
+	Wallet   string `json:"wallet,omitempty" required:"" help:"Address of the wallet."`
+	Expires  string `json:"mode,omitempty" arg:"" enum:"resting,arriving,both,none" help:"What expires when the wallet meets itself: resting, arriving, both or none."`
+}
+
+func (c *stpCommand) Run() error { return c.call("/admin/stp", c) }
+
+type collectCommand struct {
+	operator `json:"-"`
+	Wallet   string `json:"wallet,omitempty" required:"" help:"Address of the wallet that gets the fees."`
+	Amount   string `json:"amount,omitempty" required:"" help:"Units of collateral, with up to 6 decimals."`
+	Ref      string `json:"ref,omitempty" help:"Your reference: the same one is carried out once only, ever."`
+}
+
+func (c *collectCommand) Run() error { return c.call("/admin/collect", c) }

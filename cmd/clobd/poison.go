@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 )
 
 // poisonFolder keeps the Commands that made Apply panic. The process ends at once when one does,
@@ -72,11 +73,4 @@ func (p *poisonFolder) keep(
 	return file
 }
 
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
+func syncFolder(dir string) error { return disk.SyncFolder(disk.Filesystem(nil), dir) }

@@ -111,7 +111,7 @@ func (a *Alone) Start() error {
 	}
 	a.Enter, a.Submit = a.writer.Enter, a.writer.Submit
 	go a.write()
-	o.Metrics.MustRegister(writerMetrics(a.writer, a.Board)...)
+	o.Metrics.MustRegister(a.metrics()...)
 	from := uint64(0)
 	if a.restored.From != nil {
 		from = uint64(a.restored.From.Head.Sequence)
@@ -166,4 +166,27 @@ func (a *Alone) Close(ctx context.Context) error {
 		a.Follower.Close(ctx)
 	}
 	return err
+}
+
+func (a *Alone) metrics() []prometheus.Collector {
+	const of disk.Subsystem = "sequencer"
+	counter := func(name, help string, read func(sequencer.Counters) uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd",
+			Subsystem: string(of), Name: name, Help: help},
+			func() float64 { return float64(read(a.writer.Counters())) })
+	}
+	return []prometheus.Collector{
+		counter("commands_total", "Commands made durable and answered.",
+			func(c sequencer.Counters) uint64 { return c.Commands }),
+		counter("frames_total", "Frames made durable.",
+			func(c sequencer.Counters) uint64 { return c.Frames }),
+		counter("busy_total", "Commands refused because the ring was full.",
+			func(c sequencer.Counters) uint64 { return c.Busy }),
+		counter("timeouts_total", "Callers that left before their answer.",
+			func(c sequencer.Counters) uint64 { return c.Timeouts }),
+		of.Gauge("sequence", "Last published Sequence.",
+			func() float64 { return float64(a.Board.Sequence()) }),
+		of.Gauge("ring_depth", "Commands waiting in the ring.",
+			func() float64 { return float64(a.writer.Counters().Depth) }),
+	}
 }
