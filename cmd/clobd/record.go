@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -51,33 +52,23 @@ func word[N ~uint8](words []string, n N) string {
 	return strconv.Itoa(int(n))
 }
 
-// fields are named values in the order in which they are told.
-type fields []namedValue
+// fields are named values in the order in which they are printed.
+type fields []struct{ name, value string }
 
-type namedValue struct{ name, value string }
-
-// add adds a value; none if it is empty.
-func (f *fields) add(name, value string) {
-	if value != "" {
-		*f = append(*f, namedValue{name, value})
+// add adds a value; none if it is zero.
+func (f *fields) add(name string, value any) {
+	text := ""
+	switch v := value.(type) {
+	case interface{ Hex() string }:
+		text = v.Hex()
+	case engine.Time:
+		text = timeText(v)
+	default:
+		text = fmt.Sprint(v)
 	}
-}
-
-// addNonzero adds a value in the form that text gives it; none if it is zero.
-func addNonzero[T comparable](f *fields, name string, v T, text func(T) string) {
-	var zero T
-	if v != zero {
-		f.add(name, text(v))
+	if !reflect.ValueOf(value).IsZero() {
+		*f = append(*f, struct{ name, value string }{name, text})
 	}
-}
-
-// number adds a number, decimal base units of 10^-6; none if they are 0.
-func (f *fields) number(name string, v int64) {
-	addNonzero(f, name, v, func(v int64) string { return strconv.FormatInt(v, 10) })
-}
-
-func (f *fields) decimal(name string, v int64) {
-	addNonzero(f, name, v, func(v int64) string { return string(engine.AppendDecimal(nil, v, 6)) })
 }
 
 func timeText(t engine.Time) string {
@@ -86,47 +77,39 @@ func timeText(t engine.Time) string {
 
 // wallet adds a wallet: its number and its address, if that is known.
 func (f *fields) wallet(n *names, name string, no engine.WalletNo) {
-	if no == 0 {
+	if a, known := n.wallets[no]; known && no != 0 {
+		f.add(name, fmt.Sprintf("%d/%s", no, a.Hex()))
 		return
 	}
-	text := strconv.FormatUint(uint64(no), 10)
-	if a, known := n.wallets[no]; known {
-		text += "/" + a.Hex()
-	}
-	f.add(name, text)
+	f.add(name, no)
 }
 
 // market adds a market: its number and its condition, if that is known.
 func (f *fields) market(n *names, no engine.MarketNo) {
-	if no == 0 {
+	if l := n.markets[no]; l != nil && no != 0 {
+		f.add("market", fmt.Sprintf("%d/%s", no, l.Condition.Hex()))
 		return
 	}
-	text := strconv.FormatUint(uint64(no), 10)
-	if l := n.markets[no]; l != nil {
-		text += "/" + l.Condition.Hex()
-	}
-	f.add("market", text)
+	f.add("market", no)
 }
 
 func commandFields(c *engine.Command, n *names) (f fields) {
-	addNonzero(&f, "id", c.ID, engine.OrderID.Hex)
+	f.add("id", c.ID)
 	f.market(n, c.Market)
 	f.wallet(n, "wallet", c.Wallet)
 	f.wallet(n, "owner", c.Owner)
-	addNonzero(&f, "address", c.Address, engine.Address.Hex)
-	addNonzero(&f, "holder", c.Holder, engine.Address.Hex)
+	f.add("address", c.Address)
+	f.add("holder", c.Holder)
 	switch c.Kind {
 	case engine.Place:
 		f.add("outcome", strconv.Itoa(int(c.Outcome)))
 		f.add("side", word(sideWords[:], c.Side))
 		f.add("type", word(typeWords[:], c.Type))
-		if c.PostOnly {
-			f.add("postOnly", "true")
-		}
-		f.number("feeBound", int64(c.FeeBound))
+		f.add("postOnly", c.PostOnly)
+		f.add("feeBound", c.FeeBound)
 	case engine.Started:
-		f.number("epoch", int64(c.Seen))
-		addNonzero(&f, "clock", c.Expiry, timeText)
+		f.add("epoch", c.Seen)
+		f.add("clock", c.Expiry)
 		return f
 	case engine.SetState:
 		f.add("state", word(stateWords[:], c.State))
@@ -136,30 +119,28 @@ func commandFields(c *engine.Command, n *names) (f fields) {
 		f.add("expires", word(preventionWords[:], c.Prevention))
 	case engine.SetKey:
 		f.add("class", word(classWords[:], c.Class))
-		if c.Revoke {
-			f.add("revoke", "true")
-		}
+		f.add("revoke", c.Revoke)
 	case engine.CancelAll:
 		f.add("reason", word(reasonWords[:], c.Reason))
-		f.number("only", int64(c.Only))
+		f.add("only", c.Only)
 	case engine.Arm:
-		f.number("key", int64(c.Key))
-		f.number("timeoutMs", int64(c.Expiry))
+		f.add("key", c.Key)
+		f.add("timeoutMs", int64(c.Expiry))
 		return f
 	case engine.Deposit, engine.Withdraw:
 		if c.Market != 0 {
 			f.add("outcome", strconv.Itoa(int(c.Outcome)))
 		}
 	}
-	f.number("key", int64(c.Key))
-	addNonzero(&f, "price", c.Price, engine.Price.String)
-	f.decimal("size", int64(c.Size))
-	f.decimal("cash", int64(c.Cash))
-	addNonzero(&f, "expiry", c.Expiry, timeText)
-	addNonzero(&f, "deadline", c.Deadline, timeText)
-	f.number("seen", int64(c.Seen))
+	f.add("key", c.Key)
+	f.add("price", c.Price)
+	f.add("size", c.Size)
+	f.add("cash", c.Cash)
+	f.add("expiry", c.Expiry)
+	f.add("deadline", c.Deadline)
+	f.add("seen", c.Seen)
 	listingFields(&f, c.Listing)
-	f.number("proofBytes", int64(len(c.Proof)))
+	f.add("proofBytes", len(c.Proof))
 	return f
 }
 
@@ -169,18 +150,18 @@ func listingFields(f *fields, l *engine.Listing) {
 	}
 	f.add("condition", l.Condition.Hex())
 	f.add("tokens", l.Tokens[0].String()+","+l.Tokens[1].String())
-	f.number("group", int64(l.Group))
-	addNonzero(f, "tick", l.Tick, engine.Price.String)
-	f.decimal("minSize", int64(l.MinSize))
-	f.decimal("minBuy", int64(l.MinBuy))
-	f.number("feeRate", int64(l.Fee.Rate))
-	f.number("feeExponent", int64(l.Fee.Exponent))
+	f.add("group", l.Group)
+	f.add("tick", l.Tick)
+	f.add("minSize", l.MinSize)
+	f.add("minBuy", l.MinBuy)
+	f.add("feeRate", l.Fee.Rate)
+	f.add("feeExponent", l.Fee.Exponent)
 	f.add("negRisk", strconv.FormatBool(l.NegRisk))
 	f.add("open", strconv.FormatBool(l.Open))
 }
 
 func eventFields(e *engine.Event, n *names, c *engine.Command) (f fields) {
-	addNonzero(&f, "order", e.Order, engine.OrderID.Hex)
+	f.add("order", e.Order)
 	f.market(n, e.Market)
 	f.wallet(n, "wallet", e.Wallet)
 	f.wallet(n, "owner", e.Owner)
@@ -198,7 +179,7 @@ func eventFields(e *engine.Event, n *names, c *engine.Command) (f fields) {
 			r := engine.Receipt{Order: c.ID, Reject: e.Reject, Args: e.Args, First: e.First}
 			f.add("text", r.Text())
 		} else {
-			f.number("code", int64(e.Reject))
+			f.add("code", e.Reject)
 		}
 	}
 	if e.Kind == engine.Filled {
@@ -207,14 +188,14 @@ func eventFields(e *engine.Event, n *names, c *engine.Command) (f fields) {
 	if e.State != 0 {
 		f.add("state", word(stateWords[:], e.State))
 	}
-	addNonzero(&f, "price", e.Price, engine.Price.String)
-	f.decimal("size", int64(e.Size))
-	f.decimal("remaining", int64(e.Remaining))
-	f.decimal("fee", int64(e.Fee))
+	f.add("price", e.Price)
+	f.add("size", e.Size)
+	f.add("remaining", e.Remaining)
+	f.add("fee", e.Fee)
 	if e.Reason != 0 {
 		f.add("reason", word(reasonWords[:], e.Reason))
 	}
-	f.number("first", int64(e.First))
+	f.add("first", e.First)
 	if e.Kind != engine.Rejected && e.Args != [3]int64{} {
 		f.add("args", strings.Trim(fmt.Sprint(e.Args), "[]"))
 	}
