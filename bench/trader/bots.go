@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,26 +19,17 @@ import (
 	"clobd/engine"
 )
 
-// BotMarket is a market that the bots trade.
-type BotMarket struct {
-	Tokens  [2]engine.Token
-	Tick    engine.Price
-	MinSize engine.Size
-	NegRisk bool
-}
-
-// BotOptions say where and what the bots trade. Key gives bot i its private key: the same one after
-// a restart, so that the paper money it was given is not asked for again.
+// BotOptions say where and what the bots trade. Key returns the private key of bot i. The key is the
+// same after a restart, so that no bot asks for its paper money twice.
 type BotOptions struct {
 	URL     string
 	Chain   uint64
-	Markets []BotMarket
+	Markets []engine.Listing
 	Key     func(i int) [32]byte
 	Pause   time.Duration // between two actions of one bot; default 400 ms
 	Log     *slog.Logger
 }
 
-// The demo market: three bots quote every market, two take.
 const (
 	quoters = 3
 	takers  = 2
@@ -50,17 +42,22 @@ type bot struct {
 	client  *Client
 	rng     *rand.Rand
 	salt    uint64
-	// resting[market][side] are the quotes, oldest first.
-	resting [][2][]engine.OrderID
-	fair    []float64 // what this bot believes outcome 0 is worth, in 1/10,000
-	empty   [][2]bool // by market and outcome: the last sale was refused for want of tokens
+	markets []botMarket
 	resp    fasthttp.Response
 }
 
-// RunBots trades until ctx is done, then cancels what still rests. The bots sign real orders and go
-// through the public door like everybody else. To bid for one outcome they sell the other one if
-// they hold it and buy if not: collateral alone gets them going (two BUYs mint a pair), and what
-// they hold turns back into collateral (two SELLs merge one), so that the market never dries up.
+// botMarket is a market as one bot sees it.
+type botMarket struct {
+	*engine.Listing
+	fair   float64             // what the bot believes outcome 0 is worth, in 1/10,000
+	quotes [2][]engine.OrderID // by outcome, oldest first
+	empty  [2]bool             // by outcome: the last sale was refused for want of tokens
+}
+
+// RunBots trades until ctx is done, then cancels the orders that still rest. The bots sign real
+// orders and send them to the public door. To bid for an outcome, a bot sells the other outcome if
+// it holds any, and buys otherwise. Collateral is enough to begin: two BUYs mint a pair. Two SELLs
+// merge a pair into collateral again, so the market never dries up.
 func RunBots(ctx context.Context, o BotOptions) error {
 	if o.Pause == 0 {
 		o.Pause = 400 * time.Millisecond
@@ -95,27 +92,26 @@ func newBot(o *BotOptions, i int) (*bot, error) {
 	}
 	now := uint64(time.Now().UnixMicro())
 	b := &bot{options: o, client: client, rng: rand.New(rand.NewPCG(now, uint64(i))),
-		salt: now & (1<<52 - 1), resting: make([][2][]engine.OrderID, len(o.Markets)),
-		fair: make([]float64, len(o.Markets)), empty: make([][2]bool, len(o.Markets))}
+		salt: now & (1<<52 - 1)}
 	shared := rand.New(rand.NewPCG(7, 7)) // all bots start from the same beliefs
-	for m := range b.fair {
-		b.fair[m] = 2000 + shared.Float64()*6000
+	for m := range o.Markets {
+		b.markets = append(b.markets,
+			botMarket{Listing: &o.Markets[m], fair: 2000 + shared.Float64()*6000})
 	}
 	return b, nil
 }
 
-// run acts on one market after the other until ctx is done. It logs a failed action and goes on: a
-// demo that stops at the first refusal shows nothing.
-func (b *bot) run(ctx context.Context, act func(market int) error) error {
-	for m := 0; ; m = (m + 1) % len(b.options.Markets) {
+// run acts on one market after the other until ctx is done. It logs a failed action and goes on.
+func (b *bot) run(ctx context.Context, act func(*botMarket) error) error {
+	for i := 0; ; i = (i + 1) % len(b.markets) {
+		m := &b.markets[i]
 		pause := time.Duration(float64(b.options.Pause) * (0.5 + b.rng.Float64()))
 		select {
 		case <-ctx.Done():
 			return b.withdraw()
 		case <-time.After(pause):
 		}
-		b.fair[m] += b.rng.NormFloat64() * 40
-		b.fair[m] = math.Min(math.Max(b.fair[m], 500), 9500)
+		m.fair = min(max(m.fair+b.rng.NormFloat64()*40, 500), 9500)
 		if err := act(m); err != nil {
 			b.options.Log.Debug("bot", "error", err)
 		}
@@ -123,16 +119,15 @@ func (b *bot) run(ctx context.Context, act func(market int) error) error {
 }
 
 // quote moves one rung of each side of a market to where the bot now sees the price.
-func (b *bot) quote(m int) error {
+func (b *bot) quote(m *botMarket) error {
 	for outcome := range engine.Outcome(2) {
-		own := &b.resting[m][outcome]
+		own := &m.quotes[outcome]
 		away := 60 + b.rng.ExpFloat64()*150
-		id, rests, err := b.bid(m, outcome, b.worth(m, outcome)-away, 10+b.rng.IntN(90))
+		id, rests, err := b.bid(m, outcome, m.worth(outcome)-away, 10+b.rng.IntN(90))
 		if rests {
 			*own = append(*own, id)
 		}
-		// If there is no money for a new quote, the oldest is cancelled anyway: that frees its
-		// funds.
+		// Without money for a new quote the bot cancels the oldest anyway, to free its funds.
 		if len(*own) > rungs || err != nil && len(*own) > 1 {
 			err = errors.Join(err, b.cancel((*own)[0]))
 			*own = (*own)[1:]
@@ -145,13 +140,13 @@ func (b *bot) quote(m int) error {
 }
 
 // take buys a little of one outcome if the best ask is near the fair price.
-func (b *bot) take(m int) error {
+func (b *bot) take(m *botMarket) error {
 	if b.rng.IntN(3) > 0 {
 		return nil
 	}
 	outcome := engine.Outcome(b.rng.IntN(2))
 	ask, err := b.ask(m, outcome)
-	if err != nil || ask == 0 || ask > b.worth(m, outcome)+600 {
+	if err != nil || ask == 0 || ask > m.worth(outcome)+600 {
 		return err
 	}
 	id, rests, err := b.bid(m, outcome, ask, 5+b.rng.IntN(45))
@@ -161,38 +156,37 @@ func (b *bot) take(m int) error {
 	return b.cancel(id) // a taker leaves nothing behind
 }
 
-// worth is what the bot thinks a token is worth, in 1/10,000.
-func (b *bot) worth(m int, outcome engine.Outcome) float64 {
+// worth returns the fair price of an outcome, in 1/10,000.
+func (m *botMarket) worth(outcome engine.Outcome) float64 {
 	if outcome == 1 {
-		return float64(engine.PriceOne) - b.fair[m]
+		return float64(engine.PriceOne) - m.fair
 	}
-	return b.fair[m]
+	return m.fair
 }
 
-// bid offers to pay at most price for an outcome, by selling the other one or by buying, and
+// bid offers to pay at most price for an outcome, by selling the other outcome or by buying, and
 // reports whether the order, or a part of it, rests.
-func (b *bot) bid(m int, outcome engine.Outcome, price float64, shares int) (
+func (b *bot) bid(m *botMarket, outcome engine.Outcome, price float64, shares int) (
 	id engine.OrderID, rests bool, err error) {
-	market := &b.options.Markets[m]
-	step := float64(market.Tick)
-	n := math.Min(math.Max(math.Round(price/step), 1), float64(engine.PriceOne)/step-1)
-	l := Limit{Token: market.Tokens[outcome], Type: "GTC", Price: engine.Price(n) * market.Tick,
-		Size: max(engine.Size(shares)*engine.Unit, market.MinSize), NegRisk: market.NegRisk}
+	step := float64(m.Tick)
+	n := min(max(math.Round(price/step), 1), float64(engine.PriceOne)/step-1)
+	l := Limit{Token: m.Tokens[outcome], Type: "GTC", Price: engine.Price(n) * m.Tick,
+		Size: max(engine.Size(shares)*engine.Unit, m.MinSize), NegRisk: m.NegRisk}
 	other := outcome.Other()
-	if !b.empty[m][other] || b.rng.IntN(8) == 0 {
+	if !m.empty[other] || b.rng.IntN(8) == 0 {
 		sale := l
-		sale.Token, sale.Side = market.Tokens[other], engine.Sell
+		sale.Token, sale.Side = m.Tokens[other], engine.Sell
 		sale.Price = engine.PriceOne - l.Price
 		id, rests, err = b.place(sale)
-		b.empty[m][other] = errors.Is(err, errPoor)
-		if !errors.Is(err, errPoor) {
+		m.empty[other] = errors.Is(err, errPoor)
+		if !m.empty[other] {
 			return id, rests, err
 		}
 	}
 	return b.place(l)
 }
 
-// errPoor says that an order was refused because the wallet does not hold what it needs.
+// errPoor reports an order that was refused because the wallet does not hold enough.
 var errPoor = errors.New("not enough balance")
 
 // place signs and posts one order and reports whether it rests.
@@ -217,9 +211,8 @@ func (b *bot) place(l Limit) (id engine.OrderID, rests bool, err error) {
 }
 
 // ask returns the best price at which a token can be bought, 0 if there is none.
-func (b *bot) ask(m int, outcome engine.Outcome) (float64, error) {
-	body, err := b.client.Get("/price?side=BUY&token_id=" +
-		b.options.Markets[m].Tokens[outcome].String())
+func (b *bot) ask(m *botMarket, outcome engine.Outcome) (float64, error) {
+	body, err := b.client.Get("/price?side=BUY&token_id=" + m.Tokens[outcome].String())
 	if err != nil {
 		return 0, err
 	}
@@ -244,11 +237,9 @@ func (b *bot) cancel(id engine.OrderID) error {
 
 func (b *bot) withdraw() error {
 	var problems []error
-	for m := range b.resting {
-		for outcome := range b.resting[m] {
-			for _, id := range b.resting[m][outcome] {
-				problems = append(problems, b.cancel(id))
-			}
+	for _, m := range b.markets {
+		for _, id := range slices.Concat(m.quotes[:]...) {
+			problems = append(problems, b.cancel(id))
 		}
 	}
 	return errors.Join(problems...)

@@ -15,12 +15,12 @@ import (
 	"clobd/ingress/auth"
 )
 
-// answerTime is how long a client waits for an answer.
+// answerTime is how long a Client waits for an answer.
 const answerTime = time.Minute
 
-// Client is one trader at the node's public door: a key pair, the API key derived from it, and a
-// pool of connections. It speaks as the public clients do, with POLY_ headers. After Derive it may
-// be used by several goroutines.
+// Client is one trader at the node's public door: a key pair, its API key and a pool of connections.
+// A Client sends the POLY_ headers of the public clients. After Derive any number of goroutines may
+// use it.
 type Client struct {
 	Signer  *auth.Signer
 	Address string               // of the Signer, as the headers want it
@@ -158,10 +158,7 @@ func (c *Client) Sign(l Limit) ([]byte, engine.OrderID, error) {
 
 // body returns the JSON that the public clients send. The expiration is in it but not signed.
 func (c *Client) body(o *auth.Order, l *Limit, signature []byte) []byte {
-	sideName := "BUY"
-	if o.Side == engine.Sell {
-		sideName = "SELL"
-	}
+	sideName := [...]string{"BUY", "SELL"}[o.Side]
 	salt, _ := o.Salt.Uint64()
 	timestamp, _ := o.Timestamp.Uint64()
 	var b bytes.Buffer
@@ -180,15 +177,12 @@ func CancelBody(id engine.OrderID) []byte { return []byte(`{"orderID":"` + id.He
 
 // Get reads a public route; an answer other than 200 is an error.
 func (c *Client) Get(path string) ([]byte, error) {
-	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(req)
-	defer fasthttp.ReleaseResponse(resp)
-	c.aim(req, http.MethodGet, path)
-	if err := c.Host.Do(req, resp); err != nil {
+	status, body, err := c.Host.Get(nil, "http://"+c.Host.Addr+path)
+	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", path, err)
 	}
-	if resp.StatusCode() != 200 {
-		return nil, fmt.Errorf("get %s: status %d: %s", path, resp.StatusCode(), resp.Body())
+	if status != 200 {
+		return nil, fmt.Errorf("get %s: status %d: %s", path, status, body)
 	}
-	return append([]byte(nil), resp.Body()...), nil
+	return body, nil
 }

@@ -19,20 +19,19 @@ func (n *node) startDemo(ctx context.Context) (stop func()) {
 	if !n.Demo {
 		return func() {}
 	}
-	var markets []trader.BotMarket
+	var markets []engine.Listing
 	for no := engine.MarketNo(1); len(markets) < demoMarkets; no++ {
 		m := n.role.Board.Directory.Market(no)
 		if m == nil {
 			break
 		}
 		if m.State == engine.Open {
-			markets = append(markets, trader.BotMarket{Tokens: m.Tokens, Tick: m.Tick,
-				MinSize: m.MinSize, NegRisk: m.NegRisk})
+			markets = append(markets, m.Listing)
 		}
 	}
 	url := "http://" + n.public.Addr().String()
 	if len(markets) > 0 {
-		n.welcome(url, markets[0])
+		n.welcome(url, &markets[0])
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
@@ -58,7 +57,7 @@ func (n *node) botKey(i int) [32]byte {
 }
 
 // welcome prints what a newcomer wants to paste.
-func (n *node) welcome(url string, m trader.BotMarket) {
+func (n *node) welcome(url string, m *engine.Listing) {
 	token := m.Tokens[0].String()
 	fmt.Printf(`clobd is trading at %s
 

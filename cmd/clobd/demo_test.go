@@ -34,7 +34,7 @@ const (
 type fair struct {
 	node    *process
 	tokens  []outcome
-	markets []trader.BotMarket
+	markets []engine.Listing
 }
 
 func newFair(t *testing.T) *fair {
@@ -46,7 +46,7 @@ func newFair(t *testing.T) *fair {
 		"--limits", "off", "--log-level", "error")
 	f.node.start(t)
 	for i := 0; i < len(f.tokens); i += 2 { // each market is there once for either outcome
-		m := trader.BotMarket{Tick: 100, MinSize: 5 * engine.Unit}
+		m := engine.Listing{Tick: 100, MinSize: 5 * engine.Unit}
 		for k, text := range []string{f.tokens[i].token, f.tokens[i].other} {
 			m.Tokens[k], _ = engine.ParseToken(text)
 		}
