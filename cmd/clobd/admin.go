@@ -91,6 +91,21 @@ func checkpointOf(s *journal.FollowerStatus) *checkpoint {
 	return &c
 }
 
+type diskStatus struct {
+	State   string `json:"state"`
+	Free    int64  `json:"freeBytes"`
+	Reserve int64  `json:"reserveBytes"`
+	Ballast int64  `json:"ballastBytes"`
+}
+
+func diskOf(s *disk.Space) *diskStatus {
+	if s == nil {
+		return nil
+	}
+	is := s.Status()
+	return &diskStatus{is.State.String(), is.Free, is.Reserve, is.Ballast}
+}
+
 // guarded lets only the operator's own requests through.
 func (n *node) guarded(next http.HandlerFunc) http.HandlerFunc {
 	want := []byte("Bearer " + n.token)

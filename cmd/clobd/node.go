@@ -25,6 +25,7 @@ import (
 	"clobd/cmd/cli"
 	"clobd/cmd/clobd/role"
 	"clobd/engine"
+	"clobd/engine/pages"
 	"clobd/ingress"
 	"clobd/ingress/auth"
 	"clobd/journal/disk"
@@ -33,6 +34,9 @@ import (
 
 // drainTime is how long a stop waits for requests in work.
 const drainTime = 10 * time.Second
+
+// gatherEvery is how often a running node gathers its new memory.
+const gatherEvery = time.Minute
 
 // node is one running node: what was opened, in the order in which it is closed again.
 type node struct {
@@ -147,6 +151,19 @@ func (n *node) fail(what string, err error) {
 	}
 }
 
+// readProfiles reads --profiles, and reads it again whenever the file changes, until ctx is done.
+func (n *node) readProfiles(ctx context.Context) (err error) {
+	if n.Profiles == "" {
+		return nil
+	}
+	if n.profiles, err = wallets.OpenProfiles(n.Profiles, n.log); err != nil {
+		return cli.Hint(err, "--profiles takes a JSON array of objects like "+
+			`{"proxyWallet":"0x and 40 hex digits","name":"…"}`)
+	}
+	go n.profiles.Run(ctx)
+	return nil
+}
+
 func (n *node) claimFolder(context.Context) (err error) {
 	n.claim, err = disk.TakeClaim(filepath.Join(n.Data, "journal"))
 	return role.Advised(err)
@@ -195,6 +212,17 @@ func (n *node) listen(context.Context) error {
 	return nil
 }
 
+// watchSpace makes the door take only cancels while less than --disk-reserve is free.
+func (n *node) watchSpace(context.Context) (err error) {
+	n.space, err = disk.Watch(disk.SpaceOptions{Dir: n.Data, Log: n.log,
+		Reserve: int64(n.DiskReserve), Ballast: int64(n.DiskBallast),
+		Changed: func(s disk.SpaceState) { n.door.Full(s == disk.Full) }})
+	if err == nil {
+		n.metrics.MustRegister(n.space.Collectors()...)
+	}
+	return err
+}
+
 // recover restores the state, opens the index and lets the role start.
 func (n *node) recover(ctx context.Context) error {
 	var err error
@@ -240,6 +268,30 @@ func (n *node) torn(what string, frame uint64, cause any, stack []byte) {
 	cli.Print(os.Stderr, cli.Hint(fmt.Errorf("%s of frame %d panicked: %v", what, frame, cause),
 		"this is a bug: keep the data folder and report it"))
 	os.Exit(cli.Broken)
+}
+
+// gather moves the restored state into huge pages before the node serves anybody. Without huge pages
+// a large exchange is slower.
+func (n *node) gather(ctx context.Context) error {
+	start := time.Now()
+	if huge, err := pages.Gather(ctx); err != nil {
+		n.log.Info("no huge pages", "reason", err.Error())
+	} else {
+		n.huge.Store(huge)
+		n.log.Info("memory gathered", "hugeBytes", huge, "took", time.Since(start).String())
+	}
+	n.metrics.MustRegister(disk.Subsystem("memory").Gauge("huge_page_bytes",
+		"Memory in huge pages, as of the last minute.",
+		func() float64 { return float64(n.huge.Load()) }))
+	return nil
+}
+
+// keepGathering gathers new memory until it is stopped. Nobody waits for its end: the kernel may take
+// long to find a free page.
+func (n *node) keepGathering(ctx context.Context, every time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go pages.Keep(ctx, every, n.huge.Store)
+	return cancel
 }
 
 // begin journals that a new epoch began, and lists the catalog: without one the markets listed

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"clobd/cmd/cli"
@@ -61,6 +62,26 @@ func concurrency(asked string, running, cpus int) (procs, places int) {
 		return running, places
 	}
 	return running + places, places
+}
+
+// byteSize is a number of bytes on the command line: 1073741824, 64MiB, 1GiB.
+type byteSize int64
+
+func (b *byteSize) UnmarshalText(text []byte) error {
+	digits, shift := string(text), 0
+	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if rest, is := strings.CutSuffix(digits, unit); is {
+			digits, shift = rest, 10*(i+1)
+			break
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || n > 1<<50>>shift {
+		return fmt.Errorf("%q is no size: write bytes, or a number with KiB, MiB, GiB or TiB, up to "+
+			"1024TiB", text)
+	}
+	*b = byteSize(n << shift)
+	return nil
 }
 
 // settings are the parsed options.

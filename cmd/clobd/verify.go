@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,11 +30,10 @@ type verifyCommand struct {
 
 // Run checks everything that the folder promises, and fails if anything is wrong. It changes
 // nothing.
-func (c *verifyCommand) Run(ctx context.Context) error {
+func (c *verifyCommand) Run(ctx context.Context) (err error) {
 	r := &report{}
 	var evidence *evidence
 	if c.Signatures {
-		var err error
 		if evidence, err = newEvidence(c.ChainID, c.Exchange); err != nil {
 			return err
 		}
@@ -41,7 +41,11 @@ func (c *verifyCommand) Run(ctx context.Context) error {
 	if err := c.verify(ctx, r, evidence); err != nil {
 		return err
 	}
-	return r.conclude(c.Data)
+	if r.findings > 0 {
+		return fmt.Errorf("%s: %d findings", c.Data, r.findings)
+	}
+	fmt.Println("all is well")
+	return nil
 }
 
 func (c *verifyCommand) verify(ctx context.Context, r *report, e *evidence) error {
@@ -93,14 +97,6 @@ func (r *report) all(findings []journal.Finding, notes []string) {
 	for _, f := range findings {
 		r.find(f)
 	}
-}
-
-func (r *report) conclude(data string) error {
-	if r.findings > 0 {
-		return fmt.Errorf("%s: %d findings", data, r.findings)
-	}
-	fmt.Println("all is well")
-	return nil
 }
 
 // journal checks the journal with its checkpoints and its mark, and returns where it ends.
@@ -212,26 +208,24 @@ func (r *report) secrets(data string) {
 type evidence struct {
 	verifier *auth.Verifier
 	names    *names
-	jobs     chan claim
+	jobs     chan *claim
 	running  sync.WaitGroup
 
 	mu      sync.Mutex
 	checked uint64
-	wrong   []string
-	count   int // of what is wrong
+	count   int      // orders with wrong evidence
+	wrong   []string // the first wrongOrders of them
 }
 
-// claim is an order with its evidence.
+// claim is a Place with what its evidence must prove.
 type claim struct {
+	engine.Command
 	seq           engine.Sequence
-	id            engine.OrderID
 	wallet, owner engine.Address
 	token         engine.Token
-	side          engine.Side
-	proof         []byte
 }
 
-// wrongOrders is how many of those whose evidence is wrong are named.
+// wrongOrders is how many orders with wrong evidence are named.
 const wrongOrders = 10
 
 func newEvidence(chain uint64, exchanges []string) (*evidence, error) {
@@ -244,11 +238,12 @@ func newEvidence(chain uint64, exchanges []string) (*evidence, error) {
 		domains = append(domains, d)
 	}
 	e := &evidence{verifier: auth.NewVerifier(domains), names: newNames(),
-		jobs: make(chan claim, 1024)}
+		jobs: make(chan *claim, 1024)}
 	for range runtime.GOMAXPROCS(0) {
 		e.running.Go(func() {
 			for c := range e.jobs {
-				e.check(&c)
+				why := e.check(c)
+				e.note(c, why)
 			}
 		})
 	}
@@ -261,43 +256,45 @@ func (e *evidence) frame(f *engine.Frame) error {
 		if c.Kind != engine.Place {
 			continue
 		}
-		claim := claim{seq: f.First + engine.Sequence(i), id: c.ID, side: c.Side,
-			wallet: e.names.wallets[c.Wallet], owner: e.names.wallets[c.Owner],
-			proof: bytes.Clone(c.Proof)}
+		job := &claim{Command: *c, seq: f.First + engine.Sequence(i),
+			wallet: e.names.wallets[c.Wallet], owner: e.names.wallets[c.Owner]}
+		job.Proof = bytes.Clone(c.Proof)
 		if l := e.names.markets[c.Market]; l != nil {
-			claim.token = l.Tokens[c.Outcome]
+			job.token = l.Tokens[c.Outcome]
 		}
-		e.jobs <- claim
+		e.jobs <- job
 	}
 	e.names.learn(f)
 	return nil
 }
 
-func (e *evidence) check(c *claim) {
-	why := ""
-	p, err := auth.ParseProof(c.proof)
-	switch {
-	case len(c.proof) == 0:
-		why = "there is no evidence"
-	case err != nil:
-		why = err.Error()
-	default:
-		if _, known := e.verifier.Find(p.Separator); !known {
-			why = fmt.Sprintf("signed for an exchange that is not known, with separator 0x%x",
-				p.Separator)
-		} else if id, err := p.Verify(c.wallet, c.owner, c.token, c.side); err != nil {
-			why = err.Error()
-		} else if id != c.id {
-			why = "the evidence is of order " + id.Hex()
-		}
+// check returns why the evidence of an order is wrong, or nil.
+func (e *evidence) check(c *claim) error {
+	if len(c.Proof) == 0 {
+		return errors.New("there is no evidence")
 	}
+	p, err := auth.ParseProof(c.Proof)
+	if err != nil {
+		return err
+	}
+	if _, known := e.verifier.Find(p.Separator); !known {
+		return fmt.Errorf("signed for an exchange that is not known, with separator 0x%x", p.Separator)
+	}
+	id, err := p.Verify(c.wallet, c.owner, c.token, c.Side)
+	if err == nil && id != c.ID {
+		err = errors.New("the evidence is of order " + id.Hex())
+	}
+	return err
+}
+
+func (e *evidence) note(c *claim, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.checked++; why == "" {
+	if e.checked++; why == nil {
 		return
 	}
 	if e.count++; e.count <= wrongOrders {
-		e.wrong = append(e.wrong, fmt.Sprintf("Sequence %d, order %s: %s", c.seq, c.id.Hex(), why))
+		e.wrong = append(e.wrong, fmt.Sprintf("Sequence %d, order %s: %v", c.seq, c.ID.Hex(), why))
 	}
 }
 

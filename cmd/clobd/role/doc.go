@@ -14,5 +14,5 @@
 // writer or the follower. After a failure of the writer nothing is acknowledged. Close joins the
 // writer and the follower. The caller closes the readers of the journal, and then the journal.
 //
-// Reading order: alone.go, advice.go.
+// Read alone.go.
 package role
