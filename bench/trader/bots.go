@@ -19,8 +19,8 @@ import (
 	"clobd/engine"
 )
 
-// BotOptions say where and what the bots trade. Key returns the private key of bot i. The key is the
-// same after a restart, so that no bot asks for its paper money twice.
+// BotOptions say where and what the bots trade. Key returns the private key of bot i, the same after
+// a restart, so that no bot asks for its paper money twice.
 type BotOptions struct {
 	URL     string
 	Chain   uint64
@@ -54,10 +54,9 @@ type botMarket struct {
 	empty  [2]bool             // by outcome: the last sale was refused for want of tokens
 }
 
-// RunBots trades until ctx is done, then cancels the orders that still rest. The bots sign real
-// orders and send them to the public door. To bid for an outcome, a bot sells the other outcome if
-// it holds any, and buys otherwise. Collateral is enough to begin: two BUYs mint a pair. Two SELLs
-// merge a pair into collateral again, so the market never dries up.
+// RunBots trades until ctx is done, then cancels its resting orders. To bid for an outcome, a bot
+// sells the other outcome if it holds any, and buys otherwise. Two BUYs mint a pair and two SELLs
+// merge one, so collateral is enough to begin and the market never dries up.
 func RunBots(ctx context.Context, o BotOptions) error {
 	if o.Pause == 0 {
 		o.Pause = 400 * time.Millisecond
@@ -164,8 +163,7 @@ func (m *botMarket) worth(outcome engine.Outcome) float64 {
 	return m.fair
 }
 
-// bid offers to pay at most price for an outcome, by selling the other outcome or by buying, and
-// reports whether the order, or a part of it, rests.
+// bid offers at most price for an outcome, by selling the other outcome or by buying.
 func (b *bot) bid(m *botMarket, outcome engine.Outcome, price float64, shares int) (
 	id engine.OrderID, rests bool, err error) {
 	step := float64(m.Tick)
@@ -186,7 +184,6 @@ func (b *bot) bid(m *botMarket, outcome engine.Outcome, price float64, shares in
 	return b.place(l)
 }
 
-// errPoor reports an order that was refused because the wallet does not hold enough.
 var errPoor = errors.New("not enough balance")
 
 // place signs and posts one order and reports whether it rests.

@@ -15,12 +15,9 @@ import (
 	"clobd/ingress/auth"
 )
 
-// answerTime is how long a Client waits for an answer.
 const answerTime = time.Minute
 
-// Client is one trader at the node's public door: a key pair, its API key and a pool of connections.
-// A Client sends the POLY_ headers of the public clients. After Derive any number of goroutines may
-// use it.
+// Client is a trader at the public door. After Derive any number of goroutines may use it.
 type Client struct {
 	Signer  *auth.Signer
 	Address string               // of the Signer, as the headers want it
@@ -30,8 +27,8 @@ type Client struct {
 	chain   uint64
 }
 
-// NewClient makes a trader at url (http://HOST:PORT) on a chain; it signs for the first exchange
-// that is known there.
+// NewClient returns a trader at url (http://HOST:PORT) that signs for the first known exchange of
+// chain.
 func NewClient(url string, chain uint64, key [32]byte) (*Client, error) {
 	signer, err := auth.NewSigner(key)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	Done   = 0
 	Failed = 1
 	Usage  = 2
-	// Broken is for a node that cannot keep its promise any more, or finds at its start that what it
-	// once promised is not there. Starting it again without having a look may make it worse.
+	// Broken is for a node that cannot keep its promise. Starting it again unseen may make it
+	// worse.
 	Broken = 70
 )
 
@@ -44,8 +44,7 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// BrokenError is the failure of a node that can no longer keep its promise: the program ends with
-// Broken.
+// BrokenError is a node that cannot keep its promise: the program ends with Broken.
 type BrokenError struct{ Err error }
 
 // Error says what failed.
@@ -62,10 +61,9 @@ func Hint(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
-// Run parses args, runs the program's command that they name, and returns the exit code. A command
-// whose Run takes a context.Context gets one that SIGINT and SIGTERM end. The environment may also
-// give flags, as PREFIX_FLAG: all of them, but in a program with a command serve only those that
-// serve has.
+// Run parses args, runs the command they name and returns the exit code. SIGINT and SIGTERM end the
+// context of the command. PREFIX_FLAG in the environment sets a flag; in a program with a command
+// serve only a flag of serve.
 func Run(name, about string, commands any, args []string) int {
 	code := -1 // set by kong when it has printed help or completed by itself
 	parser, err := kong.New(commands, kong.Name(name), kong.Description(about),
@@ -95,15 +93,13 @@ func Run(name, about string, commands any, args []string) int {
 	return Done
 }
 
-// interruptible returns a context that lasts until a signal asks the process to end.
 func interruptible() (context.Context, error) {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	return ctx, nil
 }
 
-// onlySettings leaves the environment to what a server is set to. The flags of other commands say
-// what is to be done now: what lies in a service's environment must not agree to a loss, nor say
-// where another command begins.
+// onlySettings lets the environment set only the flags of serve. The other flags are acts: an
+// environment must not agree to a loss.
 func onlySettings(k *kong.Kong) error {
 	settings := map[string]bool{}
 	for _, command := range k.Model.Children {
@@ -138,8 +134,8 @@ func codeOf(err error) int {
 	return Failed
 }
 
-// Print writes a failure as an `error:` line and, if it carries one, a `hint:` line. Of failures
-// that were joined each is told with its own hint; a hint for all of them comes last.
+// Print writes an `error:` line and, if there is one, a `hint:` line. Joined failures are printed
+// one by one, each with its own hint; a hint for all of them comes last.
 func Print(w io.Writer, err error) {
 	switch e := err.(type) {
 	case *UsageError, *BrokenError:
@@ -163,8 +159,8 @@ func Print(w io.Writer, err error) {
 	}
 }
 
-// joined are the errors that errors.Join made one of, nil for any other error: one that wraps
-// several has words of its own between them.
+// joined returns the parts of an error of errors.Join, nil for any other error. An error that wraps
+// several has its own words between them.
 func joined(err error) []error {
 	list, is := err.(interface{ Unwrap() []error })
 	if !is {

@@ -15,9 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// adminServer serves what only the operator may see. livez, readyz and metrics are open; all else
-// wants the token and refuses a request that carries an Origin, because any web page can make a
-// browser post to a loopback address.
+// adminServer serves the operator. livez, readyz and metrics are open; all else wants the token and
+// no Origin, because any web page can make a browser post to a loopback address.
 func (n *node) adminServer() *http.Server {
 	n.metrics.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -38,8 +37,7 @@ func (n *node) adminServer() *http.Server {
 	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 }
 
-// readyz answers 200 once orders are taken, and 503 before that, while the disk hangs, and while
-// stopping.
+// readyz answers 503 before orders are taken, while the disk hangs and while stopping.
 func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	told := struct {
@@ -66,7 +64,6 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 	json.NewEncoder(w).Encode(told)
 }
 
-// checkpoint is what is told of the newest checkpoint.
 type checkpoint struct {
 	Sequence uint64  `json:"sequence"`
 	Age      float64 `json:"ageSeconds"`
@@ -76,7 +73,7 @@ type checkpoint struct {
 	Error    string  `json:"error,omitempty"`
 }
 
-// checkpointOf is what a Follower says of it, nil if there is none and none has failed.
+// checkpointOf returns nil if no checkpoint exists and none has failed.
 func checkpointOf(s *journal.FollowerStatus) *checkpoint {
 	c := checkpoint{Took: s.Took.Seconds(), Failures: s.Failures}
 	if s.Error != nil {
@@ -106,7 +103,6 @@ func diskOf(s *disk.Space) *diskStatus {
 	return &diskStatus{is.State.String(), is.Free, is.Reserve, is.Ballast}
 }
 
-// guarded lets only the operator's own requests through.
 func (n *node) guarded(next http.HandlerFunc) http.HandlerFunc {
 	want := []byte("Bearer " + n.token)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +116,6 @@ func (n *node) guarded(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// posted lets only POST through, once the node is ready.
 func (n *node) posted(do http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -135,7 +130,6 @@ func (n *node) posted(do http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// problem says what is wrong with a command, and what to do.
 type problem struct {
 	Error string `json:"error"`
 	Hint  string `json:"hint"`

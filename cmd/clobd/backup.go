@@ -23,7 +23,6 @@ type backupCommand struct {
 	Keys bool   `help:"Put DATA/master.key in, too: whoever has the backup then has all API keys."`
 }
 
-// backupTime is how long a node may copy.
 const backupTime = 12 * time.Hour
 
 func (c *backupCommand) Run() error {
@@ -76,7 +75,7 @@ func (c *backupCommand) Run() error {
 	return nil
 }
 
-// folderSize is how many bytes the files below a folder have, as far as they can be seen.
+// folderSize sums the sizes of the readable files below a folder.
 func folderSize(dir string) (total uint64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -91,9 +90,8 @@ func folderSize(dir string) (total uint64) {
 }
 
 const (
-	// partSuffix is what a folder is called until it is whole.
-	partSuffix = ".part"
-	// backupNoteName is the file that says what a backup holds.
+	// partSuffix ends the name of a folder that is not whole yet.
+	partSuffix     = ".part"
 	backupNoteName = "backup.json"
 )
 
@@ -115,7 +113,6 @@ type backupNote struct {
 	Damaged string `json:"damagedCatalog,omitempty"`
 }
 
-// errBackup is the answer to a backup while another one is made.
 var errBackup = errors.New("another backup is being made")
 
 func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
@@ -140,7 +137,7 @@ func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// backup makes a folder of all that was journaled so far, whole or not at all. Trading goes on.
+// backup copies all that is journaled so far, whole or not at all. Trading goes on.
 func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	if !n.backing.TryLock() {
 		return nil, errBackup
@@ -194,7 +191,7 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	return note, stage.finish()
 }
 
-// backupFiles copies the small files of the data folder, and says whether the secret is among them.
+// backupFiles copies the small files and reports whether master.key is among them.
 func (n *node) backupFiles(part string, keys bool) (secret bool, err error) {
 	names := []string{secretCheckName}
 	if secret = keys && exists(n.Data, "master.key"); secret {
@@ -214,7 +211,7 @@ func (n *node) backupFiles(part string, keys bool) (secret bool, err error) {
 	return secret, err
 }
 
-// copyDurably copies a file with its permissions; the folder's entry is the caller's to sync.
+// copyDurably copies a file with its permissions. The caller syncs the folder.
 func copyDurably(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -233,7 +230,7 @@ func copyDurably(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// copyTree copies a folder with all below it, durably, and tells each of the bytes of every file.
+// copyTree copies a folder durably and calls each with the size of every file.
 func copyTree(from, to string, each func(bytes int64)) error {
 	if err := disk.MakeFolder(nil, to); err != nil {
 		return err

@@ -33,12 +33,10 @@ func (n *node) checkCatalog(context.Context) error {
 	return nil
 }
 
-// startLook is how long a node that knows its markets already waits for the service they come from
-// before it goes on without the news: they come later.
+// startLook is how long a node that knows markets already waits for the service.
 const startLook = 3 * time.Second
 
-// openCatalog opens the kept records and reads the source, before the start journals anything. The
-// journal's lock proves that no other process has the folder.
+// openCatalog opens the kept records and reads the source before the start journals anything.
 func (n *node) openCatalog(ctx context.Context) error {
 	bar := newLoadBar(n.screen)
 	n.values = gamma.NewValues(n.role.Board, n.index.History, nil)
@@ -104,8 +102,8 @@ func (n *node) beginCatalog() error {
 	return nil
 }
 
-// syncCatalog looks at the source again and again until ctx is done, and at once after a SIGHUP,
-// also one that came during the start. The returned function stops it and waits for its end.
+// syncCatalog looks at the source until ctx is done, and at once after a SIGHUP, also one that came
+// during the start. The returned function stops it and waits for its end.
 func (n *node) syncCatalog(ctx context.Context) (wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

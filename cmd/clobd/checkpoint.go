@@ -18,11 +18,9 @@ type checkpointCommand struct {
 	Admin string `default:"127.0.0.1:8081" help:"The admin listener of the node that has the folder, if one has."`
 }
 
-// checkpointTime is how long a running node may take to write a checkpoint.
 const checkpointTime = 10 * time.Minute
 
-// Run replays the journal and saves its state, before an upgrade after a crash, with the version
-// that wrote the journal. If a node has the folder, Run asks the node instead.
+// Run saves the state at the end of the journal. If a node has the folder, Run asks the node.
 func (c *checkpointCommand) Run(ctx context.Context) error {
 	if !exists(c.Data, "journal") {
 		_, err := c.open(true) // which says why
@@ -84,8 +82,7 @@ func (t *checkpointNote) print() {
 		t.Bytes)
 }
 
-// checkpointRoute serves /admin/checkpoint: it answers when a checkpoint of all that was
-// acknowledged before the request is on the disk. Trading goes on.
+// checkpointRoute answers once a checkpoint of all that was acknowledged before is on the disk.
 func (n *node) checkpointRoute(w http.ResponseWriter, r *http.Request) {
 	saved, err := n.role.Follower.Checkpoint(r.Context())
 	switch {

@@ -11,10 +11,9 @@ import (
 	"clobd/engine"
 )
 
-// demoMarkets is how many of the first open markets the bots trade.
 const demoMarkets = 8
 
-// startDemo starts the bots of the demo market and returns what stops and joins them.
+// startDemo starts the bots. The returned function stops them and waits for their end.
 func (n *node) startDemo(ctx context.Context) (stop func()) {
 	if !n.Demo {
 		return func() {}
@@ -48,15 +47,13 @@ func (n *node) startDemo(ctx context.Context) (stop func()) {
 	}
 }
 
-// botKey derives a bot's private key from the node's own secret: the same after a restart, and
-// nobody else's.
+// botKey derives the private key of a bot from the node's secret: the same after a restart.
 func (n *node) botKey(i int) [32]byte {
 	mac := hmac.New(sha256.New, n.master[:])
 	fmt.Fprintf(mac, "demo bot %d", i)
 	return [32]byte(mac.Sum(nil))
 }
 
-// welcome prints what a newcomer wants to paste.
 func (n *node) welcome(url string, m *engine.Listing) {
 	token := m.Tokens[0].String()
 	fmt.Printf(`clobd is trading at %s

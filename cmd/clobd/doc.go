@@ -29,7 +29,7 @@
 // the folder. verify and inspect change nothing. recover repairs what it can without a loss; a loss
 // it only reports, until --accept-loss. A finding that a command did not repair ends it with 1.
 //
-// Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go,
-// catalog.go (what describes the markets), secret.go, demo.go, poison.go, operator.go; offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go with
-// stage.go, recover.go.
+// Reading order: main.go, serve.go (options), node.go (the life of a node), admin.go, catalog.go,
+// secret.go, demo.go, poison.go, operator.go; offline.go, then verify.go, inspect.go with record.go,
+// backup.go, restore.go with stage.go, recover.go.
 package main

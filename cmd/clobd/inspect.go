@@ -104,7 +104,7 @@ func parseID(text string, b []byte) error {
 	return nil
 }
 
-// trade reads a trade's transaction hash or id, which say where it is.
+// trade finds the record of a trade by its transaction hash or id.
 func (w *wanted) trade(text string) error {
 	var seq engine.Sequence
 	known := false
@@ -144,7 +144,6 @@ func (w *wanted) has(r *recorded, n *names) bool {
 		})
 }
 
-// is reports whether a wallet is the one that is wanted.
 func (w *wanted) is(n *names, no engine.WalletNo) bool {
 	if no == 0 {
 		return false
@@ -153,7 +152,7 @@ func (w *wanted) is(n *names, no engine.WalletNo) bool {
 	return w.wallet == fmt.Sprint(no) || known && a.Hex() == w.wallet
 }
 
-// records prints what is wanted. It reads from the first frame on, for the names.
+// records reads from the first frame on, because the names of wallets are there.
 func (c *inspectCommand) records(ctx context.Context, j *journal.Journal, w *wanted) error {
 	if w.journal != 0 && w.journal != j.ID {
 		return fmt.Errorf("the trade is of journal %016x, this is %016x", w.journal, j.ID)
@@ -235,10 +234,9 @@ func (c *inspectCommand) state(ctx context.Context, j *journal.Journal) error {
 	return nil
 }
 
-// errDiffer is the error of a diff that has printed the difference.
+// errDiffer ends a diff that has printed the difference.
 var errDiffer = errors.New("the folders differ")
 
-// diff names the first difference of two journals.
 func (c *inspectCommand) diff(j *journal.Journal) error {
 	other := offline{Data: c.Diff}
 	k, err := other.open(true)
@@ -287,7 +285,6 @@ func (c *inspectCommand) diff(j *journal.Journal) error {
 	return nil
 }
 
-// tell prints the first difference of two frames with the same number.
 func (c *inspectCommand) tell(f, g *engine.Frame, n *names) error {
 	for i := range min(len(f.Commands), len(g.Commands)) {
 		a, b := recordedAt(f, i), recordedAt(g, i)

@@ -14,7 +14,7 @@ import (
 	"clobd/journal/disk"
 )
 
-// lister enters what the catalog asks for: new markets, and markets that its source has closed.
+// lister enters the markets that the catalog opens and closes.
 type lister struct {
 	role   *role.Alone
 	poison *poisonFolder
@@ -22,10 +22,9 @@ type lister struct {
 	log    *slog.Logger
 }
 
-// list enters Listings in their order, many at a time, so that they share frames and syncs, and
-// waits until all are durable. A Listing that would change nothing is left out, so a restart
-// journals nothing new. The error names each Listing that the engine refused, or that once stopped
-// it: one contradicting record must not keep the node from starting. It is errFull on a full disk.
+// list enters Listings in their order, many at a time so that they share syncs, and waits until all
+// are durable. It leaves out a Listing that would change nothing. The error names each Listing that
+// the engine refused or that once stopped it, and is errFull on a full disk.
 func (l *lister) list(listings []engine.Listing) error {
 	type entered struct {
 		condition engine.Condition
@@ -87,9 +86,8 @@ func (l *lister) listed(asked *engine.Listing) bool {
 	return same == *asked && (m.State == engine.Open || !asked.Open)
 }
 
-// closeMarkets ends trading in markets that the source has closed or archived. A source can do no
-// more to a trading market: only the operator resolves. If the operator opens such a market again,
-// the next start closes it again.
+// closeMarkets ends trading in markets that the source has closed or archived. If the operator
+// opens such a market again, the next start closes it again.
 func (l *lister) closeMarkets(conditions []engine.Condition) error {
 	for _, condition := range conditions {
 		m := l.role.Board.Directory.Condition(condition)
@@ -107,13 +105,10 @@ func (l *lister) closeMarkets(conditions []engine.Condition) error {
 	return nil
 }
 
-// errFull is why nothing is listed.
 var errFull = errors.New("the disk has too little room")
 
-// full reports whether the disk has room for cancels only.
 func (l *lister) full() bool { return l.space.Status().State == disk.Full }
 
-// awaitRoom waits while the disk is full, or until ctx is done.
 func (l *lister) awaitRoom(ctx context.Context) {
 	if !l.full() {
 		return

@@ -32,10 +32,8 @@ import (
 	"clobd/journal/history"
 )
 
-// drainTime is how long a stop waits for requests in work.
 const drainTime = 10 * time.Second
 
-// gatherEvery is how often a running node gathers its new memory.
 const gatherEvery = time.Minute
 
 // node is one running node: what was opened, in the order in which it is closed again.
@@ -64,17 +62,15 @@ type node struct {
 	admin    *http.Server
 	public   net.Listener
 
-	// again gets the SIGHUPs of a node with a catalog.
-	again chan os.Signal
-	// failed gets the first error of anything that runs beside the start.
+	again  chan os.Signal
 	failed chan error
 }
 
-// runNode opens the data folder, recovers, serves until ctx is done, and drains. If the index turns
-// out to be damaged it does so again, in this process: opening makes the index anew.
+// runNode serves until ctx is done. If the index is damaged, runNode starts the node again in this
+// process: opening makes the index anew.
 func runNode(ctx context.Context, s *settings) error {
 	again := make(chan os.Signal, 1)
-	// Until Notify is called a SIGHUP ends the process, and it may come while the node still starts.
+	// A SIGHUP before Notify ends the process, so Notify comes first.
 	if s.Catalog != "" {
 		signal.Notify(again, syscall.SIGHUP)
 		defer signal.Stop(again)
@@ -110,8 +106,7 @@ func (n *node) run(ctx context.Context) error {
 	return errors.Join(err, n.close())
 }
 
-// start takes the node from nothing to ready. It looks at ctx and at failures between its steps;
-// the long ones look themselves.
+// start runs the steps from nothing to ready, and looks at ctx and at failures between them.
 func (n *node) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		n.readProfiles, n.checkCatalog, n.claimFolder, n.listen, n.watchSpace, n.recover,
@@ -129,8 +124,8 @@ func (n *node) start(ctx context.Context) error {
 	return nil
 }
 
-// first is the first failure of anything that runs beside the start, nil if there is none. The
-// error of a step may only be its consequence.
+// first returns the first failure beside the start, or nil. The error of a step may only be its
+// consequence.
 func (n *node) first() error {
 	select {
 	case err := <-n.failed:
@@ -169,8 +164,7 @@ func (n *node) claimFolder(context.Context) (err error) {
 	return role.Advised(err)
 }
 
-// listen reads the secrets and opens both listeners: from here on the node answers, though most
-// routes say that it is not ready.
+// listen opens both listeners: from here on the node answers, mostly that it is not ready.
 func (n *node) listen(context.Context) error {
 	if err := disk.MakeFolder(nil, n.Data); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
@@ -223,7 +217,6 @@ func (n *node) watchSpace(context.Context) (err error) {
 	return err
 }
 
-// recover restores the state, opens the index and lets the role start.
 func (n *node) recover(ctx context.Context) error {
 	var err error
 	n.role, err = role.Recover(ctx, role.Options{Data: n.Data, Async: n.Durability == "async",
@@ -249,8 +242,8 @@ func (n *node) recover(ctx context.Context) error {
 	return n.role.Start()
 }
 
-// poisoned keeps a Command that made Apply panic, and ends the process: state that a bug has
-// touched must not be acknowledged.
+// poisoned keeps a Command that made Apply panic and ends the process: state that a bug has touched
+// must not be acknowledged.
 func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack []byte) {
 	kept := n.poison.keep(c, seq, cause, stack)
 	n.log.Error("a command made the engine panic", "sequence", seq, "cause", fmt.Sprint(cause),
@@ -260,8 +253,7 @@ func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack
 	os.Exit(cli.Broken)
 }
 
-// torn ends the process after a panic behind Apply: readers may see half a frame. Nothing of that
-// frame was acknowledged.
+// torn ends the process after a panic behind Apply. Nothing of that frame was acknowledged.
 func (n *node) torn(what string, frame uint64, cause any, stack []byte) {
 	n.log.Error("panic", "where", what, "frame", frame, "cause", fmt.Sprint(cause),
 		"stack", string(stack))
@@ -270,8 +262,7 @@ func (n *node) torn(what string, frame uint64, cause any, stack []byte) {
 	os.Exit(cli.Broken)
 }
 
-// gather moves the restored state into huge pages before the node serves anybody. Without huge pages
-// a large exchange is slower.
+// gather moves the restored state into huge pages: without them a large exchange is slower.
 func (n *node) gather(ctx context.Context) error {
 	start := time.Now()
 	if huge, err := pages.Gather(ctx); err != nil {
@@ -286,16 +277,14 @@ func (n *node) gather(ctx context.Context) error {
 	return nil
 }
 
-// keepGathering gathers new memory until it is stopped. Nobody waits for its end: the kernel may take
-// long to find a free page.
+// keepGathering gathers new memory. Nobody waits for its end: the kernel may take long.
 func (n *node) keepGathering(ctx context.Context, every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go pages.Keep(ctx, every, n.huge.Store)
 	return cancel
 }
 
-// begin journals that a new epoch began, and lists the catalog: without one the markets listed
-// before go on.
+// begin journals a new epoch and lists the catalog.
 func (n *node) begin(context.Context) error {
 	if err := n.role.Begin(); err != nil {
 		return err
@@ -349,7 +338,6 @@ func (n *node) exchanges() (contracts []engine.Address) {
 	return contracts
 }
 
-// announce logs that the node is ready, and warns of options that are not for production.
 func (n *node) announce() {
 	n.log.Info("ready", "url", "http://"+n.public.Addr().String(), "chain", n.ChainID,
 		"durability", n.Durability, "version", version)
@@ -365,8 +353,7 @@ func (n *node) announce() {
 	}
 }
 
-// close closes what was opened, the door first: it answers the requests in work, then the writer
-// drains, then the files close.
+// close lets the door answer its requests, then the writer drain, then closes the files.
 func (n *node) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()

@@ -26,12 +26,11 @@ func (o *offline) options(readOnly bool) journal.Options {
 	return journal.Options{Dir: o.Data, ReadOnly: readOnly, Log: quiet()}
 }
 
-// rescuing are the options of a rescue of the journal with these.
 func rescuing(o journal.Options, fresh func() *journal.State) journal.RescueOptions {
 	return journal.RescueOptions{Options: o, Fresh: fresh, Indexed: history.Covers}
 }
 
-// quiet is a log of errors only, with their texts and without their stacks.
+// quiet logs only errors, with their texts and without their stacks.
 func quiet() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError,
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -42,16 +41,13 @@ func quiet() *slog.Logger {
 		}}))
 }
 
-// silent is a log of nothing, for commands that print what is wrong themselves.
 func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// open opens its journal. A folder that a node has is refused.
 func (o *offline) open(readOnly bool) (*journal.Journal, error) {
 	j, err := journal.Open(o.options(readOnly))
 	return j, o.explain(err)
 }
 
-// explain adds what to do to an error of opening.
 func (o *offline) explain(err error) error {
 	var locked *disk.LockedError
 	switch {
@@ -67,17 +63,15 @@ func (o *offline) explain(err error) error {
 	return failed(role.Advised(err))
 }
 
-// begun reports whether there is anything of a journal in the folder.
 func (o *offline) begun() bool { return exists(o.Data, "journal") || exists(o.Data, "mark") }
 
-// openable reports whether there is a journal to be looked at, whatever is wrong with it.
+// openable reports whether there is a journal to look at, whatever is wrong with it.
 func (o *offline) openable(err error) bool {
 	var locked *disk.LockedError
 	return !errors.As(err, &locked) && !errors.Is(err, fs.ErrPermission) && o.begun()
 }
 
-// failed is an error without the exit code for a node that stopped itself: a command has only
-// failed.
+// failed drops the exit code of a broken node: a command has only failed.
 func failed(err error) error {
 	var broken *cli.BrokenError
 	if errors.As(err, &broken) {
@@ -111,7 +105,6 @@ func newNames() *names {
 	return &names{map[engine.WalletNo]engine.Address{}, map[engine.MarketNo]*engine.Listing{}}
 }
 
-// learn notes the wallets and markets that a frame numbers.
 func (n *names) learn(f *engine.Frame) {
 	for i := range f.Commands {
 		c := &f.Commands[i]

@@ -15,14 +15,12 @@ import (
 	"clobd/cmd/cli"
 )
 
-// operator is the flags of every command to a running node: the admin listener, and the data folder
-// with the token.
+// operator is the flags of every command to a running node.
 type operator struct {
 	Admin string `default:"127.0.0.1:8081" help:"The node's admin listener."`
 	Data  string `default:"clobd-data" help:"The node's data folder: its admin.token is read."`
 }
 
-// call posts a request to the admin listener and prints the answer.
 func (o *operator) call(path string, request any) error {
 	text, err := o.post(path, request, 15*time.Second)
 	if err == nil {

@@ -11,9 +11,8 @@ import (
 	"clobd/journal/disk"
 )
 
-// poisonFolder keeps the Commands that made Apply panic. The process ends at once when one does,
-// for state that a bug has touched must not be acknowledged; at the next start the door refuses
-// the same Command, so that a client which sends it again cannot stop the node for ever.
+// poisonFolder keeps the Commands that made Apply panic. The door refuses them after the next
+// start, so that a client that sends one again cannot stop the node for ever.
 type poisonFolder struct {
 	dir   string
 	known map[string]bool
@@ -45,13 +44,11 @@ func fingerprint(c *engine.Command) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// holds reports whether the Command is known to have stopped the node before.
 func (p *poisonFolder) holds(c *engine.Command) bool {
 	return len(p.known) > 0 && p.known[fingerprint(c)]
 }
 
-// keep writes down a Command that made Apply panic, durably, and returns the file, or the error as
-// text: the caller prints either and ends the process.
+// keep writes down a Command that made Apply panic. It returns the file, or an error as text.
 func (p *poisonFolder) keep(
 	c *engine.Command, seq engine.Sequence, cause any, stack []byte) string {
 	file := filepath.Join(p.dir, fingerprint(c))

@@ -11,8 +11,7 @@ import (
 	"clobd/api/catalog"
 )
 
-// screen is standard error: lines one below the other and, at a terminal, a last line that changes.
-// Other lines go above it. Any number of goroutines may write.
+// screen is standard error. At a terminal its last line changes, and other lines go above it.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -26,22 +25,21 @@ func newScreen() *screen {
 	return &screen{out: os.Stderr, terminal: err == nil && about.Mode()&os.ModeCharDevice != 0}
 }
 
-// Write writes whole lines.
 func (s *screen) Write(lines []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shown == "" {
 		return s.out.Write(lines)
 	}
-	// In one piece, so that no half of it is ever seen.
+	// In one piece, so that nobody sees half of it.
 	if _, err := s.out.Write([]byte("\r\x1b[K" + string(lines) + s.shown)); err != nil {
 		return 0, err
 	}
 	return len(lines), nil
 }
 
-// show changes the last line of a terminal; elsewhere it writes a line. It erases the rest of a
-// longer line after writing: erasing first flickers.
+// show changes the last line of a terminal; elsewhere it writes a line. It erases the rest after
+// writing: erasing first flickers.
 func (s *screen) show(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +66,7 @@ func (s *screen) end(with string) {
 	}
 }
 
-// progress shows how far a long task is: on a terminal as one line that changes, elsewhere as a
-// line every few seconds. A task shorter than progressDelay shows nothing.
+// progress shows how far a task is. A task shorter than progressDelay shows nothing.
 type progress struct {
 	on    *screen
 	what  string // such as "journal"
@@ -79,7 +76,6 @@ type progress struct {
 	told  time.Time
 }
 
-// How often a terminal's line changes, and how long something may take without a word.
 const (
 	progressBlink = 200 * time.Millisecond
 	progressDelay = time.Second
@@ -102,14 +98,13 @@ func (p *progress) due(now time.Time) bool {
 	return true
 }
 
-// show shows that done of total is done, if it is time for a line; a total of 0 is unknown.
+// show prints a line if one is due; a total of 0 is unknown.
 func (p *progress) show(done, total uint64) {
 	if now := p.now(); p.due(now) {
 		p.on.show(p.line(done, total, now.Sub(p.began)))
 	}
 }
 
-// line is what is shown: done of total, how fast, how long it will take.
 func (p *progress) line(done, total uint64, took time.Duration) string {
 	rate := float64(done) / max(took.Seconds(), 1e-3)
 	line := fmt.Sprintf("%s: %d %s, %.0f/s", p.what, done, p.unit, rate)
@@ -165,7 +160,7 @@ func (b *loadBar) line(p catalog.Progress, took time.Duration) string {
 		strings.Repeat(" ", length-full), line)
 }
 
-// end shows the latest progress once more if any was shown, and leaves it there.
+// end leaves the latest progress on the terminal, if any was shown.
 func (b *loadBar) end() {
 	if b.on.terminal && !b.told.IsZero() && !b.over {
 		b.on.show(b.last)

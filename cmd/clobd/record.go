@@ -44,7 +44,6 @@ var (
 	classWords = [...]string{"trading", "read-only", "builder"}
 )
 
-// word is the word for a number, or the number if there is none.
 func word[N ~uint8](words []string, n N) string {
 	if int(n) < len(words) && words[n] != "" {
 		return words[n]
@@ -75,7 +74,6 @@ func timeText(t engine.Time) string {
 	return time.UnixMilli(int64(t)).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// wallet adds a wallet: its number and its address, if that is known.
 func (f *fields) wallet(n *names, name string, no engine.WalletNo) {
 	if a, known := n.wallets[no]; known && no != 0 {
 		f.add(name, fmt.Sprintf("%d/%s", no, a.Hex()))
@@ -84,7 +82,6 @@ func (f *fields) wallet(n *names, name string, no engine.WalletNo) {
 	f.add(name, no)
 }
 
-// market adds a market: its number and its condition, if that is known.
 func (f *fields) market(n *names, no engine.MarketNo) {
 	if l := n.markets[no]; l != nil && no != 0 {
 		f.add("market", fmt.Sprintf("%d/%s", no, l.Condition.Hex()))
@@ -202,7 +199,6 @@ func eventFields(e *engine.Event, n *names, c *engine.Command) (f fields) {
 	return f
 }
 
-// recorded is a Command with its stamp and its Events, as the journal has them.
 type recorded struct {
 	frame   *engine.Frame
 	index   int
@@ -216,7 +212,7 @@ func recordedAt(f *engine.Frame, i int) recorded {
 
 func (r *recorded) sequence() engine.Sequence { return r.frame.First + engine.Sequence(r.index) }
 
-// text is the record on a line, and each of its Events on one below it.
+// text returns a line for the record and one below it for each of its Events.
 func (r *recorded) text(n *names) string {
 	var b strings.Builder
 	line := func(f fields) {

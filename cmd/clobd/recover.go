@@ -18,8 +18,6 @@ type recoverCommand struct {
 	Index      bool `help:"Make the index anew from the journal."`
 }
 
-// Run makes the journal good if that loses nothing, else tells what is lost, or goes on without it;
-// or it makes the index anew.
 func (c *recoverCommand) Run(ctx context.Context) error {
 	if c.Index && c.AcceptLoss {
 		return &cli.UsageError{Err: cli.Hint(fmt.Errorf("both --index and --accept-loss"),
@@ -31,7 +29,7 @@ func (c *recoverCommand) Run(ctx context.Context) error {
 	return c.journal(ctx)
 }
 
-// journal tells what is lost, makes good what can be without a loss, and accepts one if it may.
+// journal prints the loss and repairs what it may.
 func (c *recoverCommand) journal(ctx context.Context) error {
 	o := c.options(true)
 	o.Log = silent()
@@ -76,8 +74,7 @@ func (c *recoverCommand) journal(ctx context.Context) error {
 	return nil
 }
 
-// tellDone prints what was done. A node may have run since tell, so tell prints again where the
-// loss differs.
+// tellDone prints what was done. A node may have run since tell: then the loss is told again.
 func (c *recoverCommand) tellDone(told, l *journal.Loss) {
 	if l.Why == nil {
 		fmt.Printf("nothing was done: by now the journal is good up to Sequence %d\n", l.Head.Sequence)
@@ -103,7 +100,6 @@ func (c *recoverCommand) tellDone(told, l *journal.Loss) {
 	}
 }
 
-// tell says what is wrong and what is lost.
 func (c *recoverCommand) tell(l *journal.Loss) {
 	what := "refused"
 	if l.Starts {
@@ -142,10 +138,8 @@ func (c *recoverCommand) tell(l *journal.Loss) {
 	}
 }
 
-// toldHoles is how many ranges that cannot be read are named.
 const toldHoles = 20
 
-// tellHoles says what cannot be read, and what that means.
 func tellHoles(l *journal.Loss) {
 	for i, h := range l.Holes {
 		if i == toldHoles {

@@ -20,8 +20,7 @@ type restoreCommand struct {
 	Data string `required:"" help:"Data folder to be made: it must not exist, or be empty, a disk's own folder for instance."`
 }
 
-// Run copies a backup into a new data folder and checks the copy: the folder is there only if it is
-// good.
+// Run copies a backup and checks the copy: the folder is there only if it is good.
 func (c *restoreCommand) Run(ctx context.Context) (err error) {
 	if !exists(c.From, "journal") {
 		return cli.Hint(fmt.Errorf("%s is no backup: there is no journal in it", c.From),
@@ -68,7 +67,7 @@ func (c *restoreCommand) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// stage says where the folder is made. A copy of the backup into itself would have no end.
+// stage refuses to copy a backup into itself: that would have no end.
 func (c *restoreCommand) stage() (*stage, error) {
 	from, err := resolve(c.From)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *restoreCommand) stage() (*stage, error) {
 	return newStage(c.Data)
 }
 
-// readBackupNote reads what a backup says of itself; nil if it is another data folder.
+// readBackupNote returns nil if the folder is no backup but another data folder.
 func readBackupNote(dir string) (*backupNote, error) {
 	file := filepath.Join(dir, backupNoteName)
 	text, err := os.ReadFile(file)
@@ -102,7 +101,7 @@ func readBackupNote(dir string) (*backupNote, error) {
 	return note, nil
 }
 
-// check verifies the copy and holds it against what the backup says of itself.
+// check verifies the copy and compares it with the note of the backup.
 func (c *restoreCommand) check(ctx context.Context, part string, note *backupNote) error {
 	j, err := journal.Open(journal.Options{Dir: part, ReadOnly: true, Log: quiet()})
 	if err != nil {
@@ -138,9 +137,8 @@ func (c *restoreCommand) check(ctx context.Context, part string, note *backupNot
 	return nil
 }
 
-// checkHoled checks the copy of a journal of which frames are missing since a loss was accepted:
-// all others must be good, the state complete, and the index must have the history of those. It
-// says what is missing.
+// checkHoled checks a copy in which an accepted loss left out frames: all others must be good, the
+// state complete, and the index must have the history of the holes.
 func (c *restoreCommand) checkHoled(ctx context.Context, part string) (*engine.Head, error) {
 	o := journal.Options{Dir: part, Log: quiet()}
 	l, err := journal.Diagnose(ctx, rescuing(o, role.Fresh))

@@ -14,18 +14,15 @@ import (
 	"clobd/ingress/auth"
 )
 
-// secretCheckName is the file that says which master secret the folder's API keys derive from,
-// without telling it: one flipped bit of the secret would change every key, and no client could
-// sign in.
+// secretCheckName holds a hash of the master secret. One flipped bit of the secret would change
+// every API key, and no client could sign in.
 const secretCheckName = "master.check"
 
-// secretCheck is what the file holds.
 func secretCheck(secret [32]byte) string {
 	sum := sha256.Sum256(append([]byte("clobd master.key\x00"), secret[:]...))
 	return hex.EncodeToString(sum[:])
 }
 
-// hintSecret is what to do about a secret that is not the folder's.
 const (
 	hintSecret = "put the right one back (a backup with --keys has it), or name it with " +
 		"--master-key; to go on with another one, which changes every API key, delete master.check, " +
@@ -34,7 +31,6 @@ const (
 	hintToken = "delete it: the next start makes another one, and the operator's commands read it"
 )
 
-// secretHint is an error of reading a secret with what to do about it.
 func secretHint(err error, hint string) error {
 	var told *cli.HintError
 	switch {
@@ -51,9 +47,8 @@ func (n *node) adminToken() (string, error) {
 	return hex.EncodeToString(token[:]), secretHint(err, hintToken)
 }
 
-// masterSecret is the secret that all API keys derive from: of --master-key, of the service
-// manager's credentials, or of the data folder, made at the first start. Another one than at the
-// last start is an error.
+// masterSecret returns the secret that all API keys derive from. Another secret than at the last
+// start is an error.
 func (n *node) masterSecret() ([32]byte, error) {
 	secret, err := n.findSecret()
 	if err != nil {
@@ -66,7 +61,8 @@ func (n *node) masterSecret() ([32]byte, error) {
 	return secret, err
 }
 
-// findSecret reads it, or makes one for a folder that never had one.
+// findSecret reads --master-key, the service credentials or the data folder, which gets a new
+// secret if it never had one.
 func (n *node) findSecret() ([32]byte, error) {
 	if n.MasterKey != "" {
 		return auth.ReadSecret(n.MasterKey)
@@ -86,7 +82,7 @@ func (n *node) findSecret() ([32]byte, error) {
 	return auth.LoadSecret(file)
 }
 
-// checkSecret holds a secret against what the folder says of it; false if it says nothing.
+// checkSecret compares a secret with the folder's check; known is false if there is none.
 func checkSecret(data string, secret [32]byte) (known bool, err error) {
 	file := filepath.Join(data, secretCheckName)
 	text, err := os.ReadFile(file)
@@ -102,7 +98,6 @@ func checkSecret(data string, secret [32]byte) (known bool, err error) {
 	return true, nil
 }
 
-// writeDurably makes or replaces a small file, whole or not at all.
 func writeDurably(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"clobd/ingress/auth"
 )
 
-// serveCommand is `clobd serve`: the options of the process. What the engine reads is journaled
-// and is no option.
+// serveCommand holds the options of the process. What the engine reads is journaled instead.
 type serveCommand struct {
 	Data               string        `default:"clobd-data" help:"The node's one folder."`
 	Listen             string        `default:"127.0.0.1:8080" help:"Public listener."`
@@ -52,10 +51,9 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	return runNode(ctx, s)
 }
 
-// concurrency returns GOMAXPROCS, and how many goroutines may work on orders at once: one per CPU.
-// GOMAXPROCS is twice that, so that reads, the matcher and the committer run while all CPUs work on
-// orders; the kernel divides the CPUs between them. asked is the environment's GOMAXPROCS, which
-// wins; running is the runtime's, which knows the container's limit, as cpus does not.
+// concurrency returns GOMAXPROCS, and how many goroutines may work on orders: one per CPU.
+// GOMAXPROCS is twice that, so that reads, matcher and committer run beside them. asked is the
+// environment's GOMAXPROCS, which wins; running knows the container's limit, cpus does not.
 func concurrency(asked string, running, cpus int) (procs, places int) {
 	places = min(running, cpus)
 	if asked != "" {
@@ -84,7 +82,6 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// settings are the parsed options.
 type settings struct {
 	*serveCommand
 	places  int // for work on orders; 0 is one per CPU
@@ -96,7 +93,7 @@ type settings struct {
 	log     *slog.Logger
 }
 
-// settings checks all options and names every one that is wrong.
+// settings names every option that is wrong.
 func (c *serveCommand) settings() (*settings, error) {
 	var level slog.Level
 	problems := []error{level.UnmarshalText([]byte(c.LogLevel))}

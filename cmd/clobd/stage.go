@@ -10,20 +10,18 @@ import (
 	"clobd/cmd/cli"
 )
 
-// stage is a folder that is being made: it gets its name only once it is whole.
+// stage is a folder that gets its name once it is whole.
 type stage struct {
 	to   string // what is to be made, links followed
 	part string // where it is made until then
-	// inside is true if to exists and is empty. It may be a mount point, which cannot be renamed, so
+	// inside is true if to is an empty folder. It may be a mount point, which cannot be renamed, so
 	// part lies inside, and finish moves its entries up.
 	inside bool
 }
 
-// insideName is what part is called inside an empty folder.
 const insideName = "part"
 
-// newStage prepares a stage for the folder to, which must not exist or be empty, and removes the
-// part that an interrupted try left.
+// newStage refuses a folder that is not empty, and removes the part of an interrupted try.
 func newStage(to string) (*stage, error) {
 	real, err := resolve(to)
 	if err != nil {
@@ -50,7 +48,7 @@ func newStage(to string) (*stage, error) {
 	return s, nil
 }
 
-// resolve is an absolute path without links, of which the last parts need not be there.
+// resolve returns an absolute path without links. The last parts need not exist.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -69,13 +67,12 @@ func resolve(path string) (string, error) {
 	}
 }
 
-// within reports whether a path is a folder or lies in it; both are resolved.
+// within reports whether a resolved path is a folder or lies in it.
 func within(path, folder string) bool {
 	rest, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rest)
 }
 
-// finish renames part to the folder, or moves its entries into the folder, durably.
 func (s *stage) finish() error {
 	if !s.inside {
 		if err := errors.Join(syncFolder(s.part), os.Rename(s.part, s.to)); err != nil {
@@ -87,7 +84,7 @@ func (s *stage) finish() error {
 	if err != nil {
 		return err
 	}
-	// The mark first and the journal last: what is moved in part is no folder that starts.
+	// The mark first and the journal last: a folder moved in part does not start.
 	names := []string{"mark"}
 	for _, e := range entries {
 		if name := e.Name(); name != "mark" && name != "journal" {

@@ -28,8 +28,7 @@ type verifyCommand struct {
 	Scratch    string   `help:"Folder for an index that is made for comparison and deleted after; it gets as large as the one of the data folder. Default: the system's folder for temporary files."`
 }
 
-// Run checks everything that the folder promises, and fails if anything is wrong. It changes
-// nothing.
+// Run checks everything that the folder promises, and changes nothing.
 func (c *verifyCommand) Run(ctx context.Context) (err error) {
 	r := &report{}
 	var evidence *evidence
@@ -75,7 +74,6 @@ func (c *verifyCommand) verify(ctx context.Context, r *report, e *evidence) erro
 	return nil
 }
 
-// report prints what was checked and what is wrong, as it becomes known.
 type report struct{ findings int }
 
 func (r *report) say(part, format string, args ...any) {
@@ -99,7 +97,7 @@ func (r *report) all(findings []journal.Finding, notes []string) {
 	}
 }
 
-// journal checks the journal with its checkpoints and its mark, and returns where it ends.
+// journal checks the journal with its checkpoints and its mark, and returns its end.
 func (r *report) journal(ctx context.Context, j *journal.Journal, e *evidence) (
 	*engine.Head, error) {
 	bar := newProgress(newScreen(), "journal", "frames")
@@ -126,7 +124,6 @@ func (r *report) journal(ctx context.Context, j *journal.Journal, e *evidence) (
 	return &v.Head, nil
 }
 
-// index compares the index with one made anew.
 func (r *report) index(ctx context.Context, j *journal.Journal, last uint64, scratch string) error {
 	folder, err := os.MkdirTemp(scratch, "clobd-verify-")
 	if err != nil {
@@ -176,7 +173,6 @@ func (r *report) cut(c *catalog.Cut) {
 		Hint: "its source is read again, with --catalog: when what is missing is back, delete the file"})
 }
 
-// secrets reads the secrets that lie in the folder.
 func (r *report) secrets(data string) {
 	for _, name := range []string{"master.key", "admin.token"} {
 		file := filepath.Join(data, name)
@@ -225,7 +221,6 @@ type claim struct {
 	token         engine.Token
 }
 
-// wrongOrders is how many orders with wrong evidence are named.
 const wrongOrders = 10
 
 func newEvidence(chain uint64, exchanges []string) (*evidence, error) {

@@ -30,8 +30,8 @@ type Options struct {
 	Commands uint64
 	Interval time.Duration
 	Hold     func() bool
-	// Poisoned is told of a Command that made Apply panic, and Torn of a panic behind Apply. Both
-	// end the process.
+	// Poisoned gets a Command that made Apply panic, Torn a panic behind Apply. Both end the
+	// process.
 	Poisoned func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
 	Torn     func(what string, frame uint64, cause any, stack []byte)
 	// Failed gets the error that ended the writer or the follower, or nil when that ended in order.
@@ -40,8 +40,7 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Alone is the role of a node that has no others beside it. Recover makes it; Start, once, before
-// any goroutine enters a Command.
+// Alone is a node without others. Call Start once, before any goroutine enters a Command.
 type Alone struct {
 	Journal  *journal.Journal
 	Board    *view.Board
@@ -56,10 +55,9 @@ type Alone struct {
 	writer   *sequencer.Sequencer // nil before Start
 }
 
-// Recover opens the journal and restores Exchange and Board from the newest checkpoint and the
-// frames after it: starting and recovering are one path. It returns nil if there is no journal to
-// be closed; else the caller closes Journal, also after an error. The error carries its hint; when
-// ctx ended the recovery it is that of ctx, and nothing was written.
+// Recover restores Exchange and Board from the newest checkpoint and the frames after it. Unless it
+// returns nil the caller closes Journal, also after an error. The error carries its hint. If ctx
+// ends, the error is that of ctx, and nothing was written.
 func Recover(ctx context.Context, o Options) (*Alone, error) {
 	a := &Alone{options: o, began: time.Now()}
 	var err error
@@ -101,7 +99,7 @@ func Fresh() *journal.State {
 	return s
 }
 
-// Start starts the writer, and the follower that computes everything a second time and writes the
+// Start starts the writer, and the follower, which computes everything again and writes
 // checkpoints.
 func (a *Alone) Start() error {
 	head, o := a.restored.Head, &a.options
@@ -132,8 +130,8 @@ func (a *Alone) Start() error {
 	return nil
 }
 
-// write runs the writer. Once it has failed nothing can be acknowledged any more, and the Commands
-// entered last have no answer.
+// write runs the writer. After a failure nothing is acknowledged, and the last Commands have no
+// answer.
 func (a *Alone) write() {
 	if err := a.writer.Run(); err != nil {
 		err = &cli.BrokenError{Err: cli.Hint(err, "what was acknowledged is in the "+
@@ -142,7 +140,7 @@ func (a *Alone) write() {
 	}
 }
 
-// Supply tells the door where its Commands go: it sets Enter and EnterAll. Start comes before.
+// Supply sets Enter and EnterAll of the door. Start comes before.
 func (a *Alone) Supply(door *ingress.Options) {
 	door.Enter, door.EnterAll = a.writer.Enter, a.writer.EnterAll
 }
@@ -157,8 +155,8 @@ func (a *Alone) Begin() error {
 	return nil
 }
 
-// Close drains the writer and stops the follower, which writes a last checkpoint unless ctx ends
-// before. Journal stays open for its readers.
+// Close drains the writer and stops the follower, which writes a last checkpoint before ctx ends.
+// Journal stays open for its readers.
 func (a *Alone) Close(ctx context.Context) error {
 	var err error
 	if a.writer != nil {
@@ -193,8 +191,8 @@ func (a *Alone) metrics() []prometheus.Collector {
 	}
 }
 
-// Advised returns an error of the journal or the index with its advice as a hint, and any other
-// error, or nil, as it is. Damage is a broken promise: the exit code of the process says so.
+// Advised turns the advice of an error of the journal or the index into a hint, and damage into a
+// BrokenError. It returns any other error, or nil, as it is.
 func Advised(err error) error {
 	advice := journal.Advice(err)
 	if advice == "" { // or no error
@@ -202,7 +200,7 @@ func Advised(err error) error {
 	}
 	var locked *disk.LockedError
 	text := strings.Replace(err.Error(), "; "+advice, "", 1)
-	// Pebble adds this line to an error of which it has no more to say.
+	// Pebble adds this line to an error without details.
 	what := errors.New(strings.ReplaceAll(text, "\n<corruption detail carrier>", ""))
 	switch {
 	case journal.IsDamage(err):
