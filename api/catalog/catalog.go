@@ -42,9 +42,14 @@ func Empty() *Catalog {
 	return c
 }
 
-// lookup is the row that a table has under a key and that says so itself; of several the one with
-// the lowest number.
+// lookup finds the row whose hash the table holds and that is confirms; of several, the one with
+// the lowest number. It returns nil if there is none.
 func lookup[T any](t *hashTable, rows *Rows[T], hash uint32, is func(*T) bool) *T {
+	return rows.At(lookupNo(t, rows, hash, is))
+}
+
+// lookupNo is lookup for the number of the row; None if there is none.
+func lookupNo[T any](t *hashTable, rows *Rows[T], hash uint32, is func(*T) bool) int32 {
 	best := None
 	t.find(hash, func(no int32) bool {
 		if row := rows.At(no); row != nil && (best == None || no < best) && is(row) {
@@ -52,7 +57,12 @@ func lookup[T any](t *hashTable, rows *Rows[T], hash uint32, is func(*T) bool) *
 		}
 		return true
 	})
-	return rows.At(best)
+	return best
+}
+
+// nameNo is the number of a creator's name; None if no row has it.
+func nameNo(t *hashTable, names *Rows[string], name string) int32 {
+	return lookupNo(t, names, hashText(name), func(s *string) bool { return *s == name })
 }
 
 // named is lookup by a text; an empty one names nothing.

@@ -74,7 +74,7 @@ func (s *Store) cutOff(log *recordLog, end int64) error {
 	if err := writeAll(c.File, b); err != nil {
 		return fmt.Errorf("put aside what is damaged: %w", err)
 	}
-	s.status.cut(&c)
+	s.status.note(func(now *Status) { now.Cut = c })
 	if s.o.Log != nil {
 		s.o.Log.Warn("the catalog's records are damaged: the end was cut off and kept", "from", end,
 			"bytes", c.Bytes, "records", c.Records, "torn", c.Torn, "kept", c.File, "hint", "the source "+

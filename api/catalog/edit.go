@@ -521,17 +521,10 @@ func (e *editor) maker(name string) int32 {
 	if name = lower(name); name == "" {
 		return None
 	}
-	known := named(&e.byName.hashTable, &e.names.Rows, name, func(s *string) string { return *s })
-	no := int32(e.names.Len())
-	if known != nil {
-		e.byName.find(hashText(name), func(n int32) bool {
-			if *e.names.At(n) == name {
-				no = n
-			}
-			return true
-		})
-		return no
+	if known := nameNo(&e.byName.hashTable, &e.names.Rows, name); known != None {
+		return known
 	}
+	no := int32(e.names.Len())
 	e.names.set(no, &name)
 	e.byName.enter(hashText(name), no)
 	return no

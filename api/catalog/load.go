@@ -65,7 +65,12 @@ func (s *Store) Load(mark func() ([]byte, error), take func(*Load) error) (Repor
 	if l.told != (time.Time{}) {
 		l.tell()
 	}
-	s.status.loaded(l.e.report, time.Since(began))
+	s.status.note(func(now *Status) {
+		now.Loads++
+		now.Refused += uint64(l.e.report.Refused)
+		now.Broken += uint64(l.e.report.Broken)
+		now.LastLoad = time.Since(began)
+	})
 	return *l.e.report, s.compact()
 }
 

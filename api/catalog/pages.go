@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"clobd/engine"
 )
 
 // The kinds of rows that have pages.
@@ -207,41 +209,17 @@ func (f *filter) within(found *foundCache, name string, b *Bounds, by *sorted) {
 
 // fewMarkets narrows a filter to the markets that a query names.
 func fewMarkets(c *Catalog, f *filter, q *PageQuery) {
-	few := func(asked int, each func(i int) *Market) {
-		if asked == 0 {
-			return
-		}
-		var list []int32
-		for i := range asked {
-			if m := each(i); m != nil {
-				list = append(list, m.No)
-			}
-		}
-		f.narrow(list)
-	}
-	few(len(q.IDs), func(i int) *Market { return c.MarketByID(q.IDs[i]) })
-	few(len(q.Slugs), func(i int) *Market { return c.MarketBySlug(q.Slugs[i]) })
-	few(len(q.Conditions), func(i int) *Market { return c.Market(q.Conditions[i]) })
-	few(len(q.Tokens), func(i int) *Market {
-		m, _ := c.MarketByToken(q.Tokens[i])
+	itself := func(m *Market) []int32 { return []int32{m.No} }
+	fewRows(f, q.IDs, c.MarketByID, itself)
+	fewRows(f, q.Slugs, c.MarketBySlug, itself)
+	fewRows(f, q.Conditions, c.Market, itself)
+	fewRows(f, q.Tokens, func(t engine.Token) *Market {
+		m, _ := c.MarketByToken(t)
 		return m
-	})
-	fewOf(f, q.EventIDs, c.EventByID)
-	fewOf(f, q.EventSlugs, c.EventBySlug)
-}
-
-// fewOf narrows a filter to the markets of events.
-func fewOf(f *filter, names []string, find func(string) *Event) {
-	if len(names) == 0 {
-		return
-	}
-	var list []int32
-	for _, name := range unlike(names) {
-		if e := find(name); e != nil {
-			list = append(list, e.markets...)
-		}
-	}
-	f.narrow(list)
+	}, itself)
+	within := func(e *Event) []int32 { return e.markets }
+	fewRows(f, q.EventIDs, c.EventByID, within)
+	fewRows(f, q.EventSlugs, c.EventBySlug, within)
 }
 
 // tagged keeps the rows that have the tags a query names, and drops those with the ones it does
@@ -339,13 +317,7 @@ func setOf(list []int32) (set bitset) {
 // madeBy are the markets that somebody made.
 func madeBy(c *Catalog, name string) bitset {
 	return c.found.set("m creator "+name, func() (set bitset) {
-		maker := None
-		c.byName.find(hashText(name), func(no int32) bool {
-			if *c.names.At(no) == name {
-				maker = no
-			}
-			return true
-		})
+		maker := nameNo(&c.byName, &c.names, name)
 		if maker == None {
 			return nil
 		}
@@ -400,14 +372,16 @@ func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	return pageOf(&c.Events, f.listed(q, order, view, &view.byEvent), q, f)
 }
 
-// fewRows narrows a filter to what the named rows stand for.
-func fewRows[T any](f *filter, names []string, find func(string) *T, stand func(*T) []int32) {
+// fewRows narrows a filter to the rows that the named ones stand for. No names: no narrowing.
+func fewRows[K, T any](f *filter, names []K, find func(K) *T, stand func(*T) []int32) {
 	if len(names) == 0 {
 		return
 	}
 	var list []int32
-	for _, name := range unlike(names) {
-		if row := find(name); row != nil {
+	seen := map[*T]bool{nil: true}
+	for _, name := range names {
+		if row := find(name); !seen[row] {
+			seen[row] = true
 			list = append(list, stand(row)...)
 		}
 	}

@@ -29,7 +29,7 @@ type Bounds struct {
 	HasMin, HasMax bool
 }
 
-// location is what lies within the bounds.
+// limits are the lowest and the highest value within the bounds, both inclusive.
 func (b *Bounds) limits() (low, high int64) {
 	low, high = math.MinInt64, math.MaxInt64
 	if b.HasMin {
@@ -213,9 +213,6 @@ func (f *filter) narrow(rows []int32) {
 	among := setOf(rows)
 	f.few = slices.DeleteFunc(f.few, func(no int32) bool { return !among.has(no) })
 }
-
-// unlike are names without those that are there twice.
-func unlike(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 func (f *filter) note(name string, values ...string) {
 	f.key = append(f.key, name...)

@@ -30,24 +30,9 @@ func (s *Store) Status() Status {
 	return s.status.s
 }
 
-func (b *statusBoard) swapped(c *Catalog) {
+// note changes the status under the lock.
+func (b *statusBoard) note(change func(*Status)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.s.Markets, b.s.Events = c.Markets.Len(), c.Events.Len()
-	b.s.Series, b.s.Tags = c.Series.Len(), c.Tags.Len()
-}
-
-func (b *statusBoard) loaded(r *Report, took time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.s.Loads++
-	b.s.Refused += uint64(r.Refused)
-	b.s.Broken += uint64(r.Broken)
-	b.s.LastLoad = took
-}
-
-func (b *statusBoard) cut(c *Cut) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.s.Cut = *c
+	change(&b.s)
 }

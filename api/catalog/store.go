@@ -101,7 +101,10 @@ func (s *Store) Current() *Catalog { return s.current.Load() }
 
 func (s *Store) publish(c *Catalog) {
 	s.current.Store(c)
-	s.status.swapped(c)
+	s.status.note(func(now *Status) {
+		now.Markets, now.Events = c.Markets.Len(), c.Events.Len()
+		now.Series, now.Tags = c.Series.Len(), c.Tags.Len()
+	})
 }
 
 // Begin hands all tradable markets of the catalog to Options.List, and those that the source has
