@@ -12,6 +12,12 @@ import (
 // whole and shares what did not change. A nil Catalog describes nothing. Any number of goroutines
 // may ask.
 type Catalog struct {
+	content
+	seen atomic.Pointer[liveView] // the last live values, made for the rows of this catalog
+}
+
+// content is all of a Catalog that a copy of the catalog shares.
+type content struct {
 	// Markets are all the described markets, tradable or not, in the order in which they came.
 	Markets Rows[Market]
 	Events  Rows[Event]
@@ -24,15 +30,12 @@ type Catalog struct {
 	searchEvents, searchTags *search.Index
 	ranks                    []searchRank // of events by row number: their ranks in the search
 
-	byCondition, byToken, byMarketID, byMarketSlug hashTable
-	byEventID, byEventSlug, bySeriesID             hashTable
-	bySeriesSlug, byTagID, byTagSlug, byName       hashTable
+	tables
 
 	markets marketColumns
 	orders  [kinds]*orders
 	found   *foundCache
 	live    *liveBoard
-	seen    atomic.Pointer[liveView] // the last live values, made for the rows of this catalog
 }
 
 // Empty is a catalog that describes nothing.

@@ -2,15 +2,11 @@ package catalog
 
 // finish is the catalog that the editor has made. It may be called several times.
 func (e *editor) finish(live *liveBoard) *Catalog {
-	c := &Catalog{
+	c := &Catalog{content: content{
 		Markets: e.markets.Rows, Events: e.events.Rows, Series: e.series.Rows, Tags: e.tags.Rows,
-		names: e.names.Rows, log: e.log, live: live,
-		byCondition: e.byCondition.done(), byToken: e.byToken.done(),
-		byMarketID: e.byMarketID.done(), byMarketSlug: e.byMarketSlug.done(),
-		byEventID: e.byEventID.done(), byEventSlug: e.byEventSlug.done(),
-		bySeriesID: e.bySeriesID.done(), bySeriesSlug: e.bySeriesSlug.done(),
-		byTagID: e.byTagID.done(), byTagSlug: e.byTagSlug.done(), byName: e.byName.done(),
-	}
+		names: e.names.Rows, log: e.log, live: live, tables: e.tables,
+	}}
+	c.tables.done()
 	derive(c, e.from, &changes{e.markets.changed, e.events.changed, e.series.changed, e.tags.changed})
 	return c
 }
@@ -43,16 +39,7 @@ func derive(c *Catalog, from *Catalog, d *changes) {
 
 // clone is the same catalog, to be changed before anybody sees it.
 func clone(c *Catalog) *Catalog {
-	next := &Catalog{
-		Markets: c.Markets, Events: c.Events, Series: c.Series, Tags: c.Tags,
-		searchEvents: c.searchEvents, searchTags: c.searchTags, ranks: c.ranks,
-		names: c.names, log: c.log,
-		byCondition: c.byCondition, byToken: c.byToken, byMarketID: c.byMarketID,
-		byMarketSlug: c.byMarketSlug, byEventID: c.byEventID, byEventSlug: c.byEventSlug,
-		bySeriesID: c.bySeriesID, bySeriesSlug: c.bySeriesSlug, byTagID: c.byTagID,
-		byTagSlug: c.byTagSlug, byName: c.byName,
-		markets: c.markets, orders: c.orders, found: c.found, live: c.live,
-	}
+	next := &Catalog{content: c.content}
 	next.seen.Store(c.seen.Load())
 	return next
 }

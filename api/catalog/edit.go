@@ -21,9 +21,7 @@ type editor struct {
 	tags    rowEditor[Tag]
 	names   rowEditor[string]
 
-	byCondition, byToken, byMarketID, byMarketSlug hashEditor
-	byEventID, byEventSlug, bySeriesID             hashEditor
-	bySeriesSlug, byTagID, byTagSlug, byName       hashEditor
+	tables
 
 	grown  map[backlink]bool // lists of numbers that are already copies
 	report *Report
@@ -47,12 +45,7 @@ func edit(c *Catalog, log *recordLog, load uint32) *editor {
 		from: c, log: log, load: load,
 		markets: editRows(c.Markets), events: editRows(c.Events), series: editRows(c.Series),
 		tags: editRows(c.Tags), names: editRows(c.names),
-		byCondition: editHashes(c.byCondition), byToken: editHashes(c.byToken),
-		byMarketID: editHashes(c.byMarketID), byMarketSlug: editHashes(c.byMarketSlug),
-		byEventID: editHashes(c.byEventID), byEventSlug: editHashes(c.byEventSlug),
-		bySeriesID: editHashes(c.bySeriesID), bySeriesSlug: editHashes(c.bySeriesSlug),
-		byTagID: editHashes(c.byTagID), byTagSlug: editHashes(c.byTagSlug),
-		byName: editHashes(c.byName),
+		tables: c.tables,
 		grown:  map[backlink]bool{}, pending: map[int32]recordKind{},
 		report: &Report{Skipped: map[Reason]int{}},
 	}
@@ -173,15 +166,15 @@ func (e *editor) known(it *item) (row *Identity, next int32) {
 }
 
 func (e *editor) tag(id string) *Tag {
-	return named(&e.byTagID.hashTable, &e.tags.Rows, id, func(t *Tag) string { return t.ID })
+	return named(&e.byTagID, &e.tags.Rows, id, func(t *Tag) string { return t.ID })
 }
 
 func (e *editor) seriesOf(id string) *Series {
-	return named(&e.bySeriesID.hashTable, &e.series.Rows, id, func(s *Series) string { return s.ID })
+	return named(&e.bySeriesID, &e.series.Rows, id, func(s *Series) string { return s.ID })
 }
 
 func (e *editor) event(id string) *Event {
-	return named(&e.byEventID.hashTable, &e.events.Rows, id, func(e *Event) string { return e.ID })
+	return named(&e.byEventID, &e.events.Rows, id, func(e *Event) string { return e.ID })
 }
 
 // put makes a row of a record of an event, a series or a tag.
@@ -316,7 +309,7 @@ func (e *editor) grow(of backlink, list []int32) []int32 {
 }
 
 func (e *editor) market(c engine.Condition) *Market {
-	return lookup(&e.byCondition.hashTable, &e.markets.Rows, hashBytes(c[:]),
+	return lookup(&e.byCondition, &e.markets.Rows, hashBytes(c[:]),
 		func(m *Market) bool { return m.Condition == c })
 }
 
@@ -418,7 +411,7 @@ func (e *editor) adopt(old *Market, event int32) {
 func (e *editor) contradicts(old *Market, it *item) string {
 	m := it.market
 	if m.ID != "" {
-		other := named(&e.byMarketID.hashTable, &e.markets.Rows, m.ID,
+		other := named(&e.byMarketID, &e.markets.Rows, m.ID,
 			func(m *Market) string { return m.ID })
 		if other != nil && other.Condition != m.Condition {
 			return "has the id of " + other.Condition.Hex()
@@ -428,7 +421,7 @@ func (e *editor) contradicts(old *Market, it *item) string {
 		if token == (engine.Token{}) {
 			continue
 		}
-		other := lookup(&e.byToken.hashTable, &e.markets.Rows, hashBytes(token[:]), func(m *Market) bool {
+		other := lookup(&e.byToken, &e.markets.Rows, hashBytes(token[:]), func(m *Market) bool {
 			return m.Tokens[0] == token || m.Tokens[1] == token
 		})
 		if other != nil && other.Condition != m.Condition {
@@ -521,7 +514,7 @@ func (e *editor) maker(name string) int32 {
 	if name = lower(name); name == "" {
 		return None
 	}
-	if known := nameNo(&e.byName.hashTable, &e.names.Rows, name); known != None {
+	if known := nameNo(&e.byName, &e.names.Rows, name); known != None {
 		return known
 	}
 	no := int32(e.names.Len())

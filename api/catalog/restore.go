@@ -193,11 +193,10 @@ func rewritten(c *Catalog, to *recordLog) (*Catalog, error) {
 	var problems []error
 	move := func(of *location, h head) {
 		frame, err := c.log.read(*of, buf)
-		if err != nil {
-			problems = append(problems, err)
-			return
+		var was head
+		if err == nil {
+			was, err = readHead(frame)
 		}
-		was, err := readHead(frame)
 		if err != nil {
 			problems = append(problems, err)
 			return
@@ -208,17 +207,19 @@ func rewritten(c *Catalog, to *recordLog) (*Catalog, error) {
 		problems = append(problems, err)
 		buf = frame
 	}
+	moveEntry := func(kind recordKind, row *Identity, group uint64) {
+		move(&row.record,
+			head{kind: kind, partial: row.Partial, no: row.No, link: None, group: group})
+	}
 	for no := range int32(c.Tags.Len()) {
-		t := e.tags.own(no)
-		move(&t.record, head{kind: aTag, partial: t.Partial, no: no, link: None})
+		moveEntry(aTag, &e.tags.own(no).Identity, 0)
 	}
 	for no := range int32(c.Series.Len()) {
-		row := e.series.own(no)
-		move(&row.record, head{kind: aSeries, partial: row.Partial, no: no, link: None})
+		moveEntry(aSeries, &e.series.own(no).Identity, 0)
 	}
 	for no := range int32(c.Events.Len()) {
 		row := e.events.own(no)
-		move(&row.record, head{kind: anEvent, partial: row.Partial, no: no, link: None, group: row.Group})
+		moveEntry(anEvent, &row.Identity, row.Group)
 	}
 	for no := range int32(c.Markets.Len()) {
 		m := e.markets.own(no)

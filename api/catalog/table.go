@@ -18,6 +18,7 @@ func hashBytes(b []byte) uint32 { return uint32(maphash.Bytes(seed, b)) }
 // It has a large part that successive catalogs share and a small one that each copies.
 type hashTable struct {
 	base, over slots
+	own        bool // over is already a copy, which enter may change
 }
 
 // find calls each with the numbers that are entered under a hash until it says false.
@@ -27,41 +28,46 @@ func (t *hashTable) find(hash uint32, each func(no int32) bool) {
 	}
 }
 
-// hashEditor changes a copy of a table.
-type hashEditor struct {
-	hashTable
-	own bool
-}
-
-func editHashes(t hashTable) hashEditor { return hashEditor{hashTable: t} }
-
 // enter adds a row under a hash.
-func (t *hashEditor) enter(hash uint32, no int32) {
+func (t *hashTable) enter(hash uint32, no int32) {
 	if !t.own {
 		t.over.entries, t.own = slices.Clone(t.over.entries), true
 	}
 	t.over.insert(hash, no)
 }
 
-// done is the changed table: its small part goes into the large one when it is no longer small.
-func (t *hashEditor) done() hashTable {
+// done ends the changes. The small part goes into the large one if it is no longer small.
+func (t *hashTable) done() {
 	const small = 1 << 10
-	if t.over.count <= small+t.base.count/8 {
-		return t.hashTable
-	}
-	if t.base.count == 0 {
-		return hashTable{base: t.over}
+	t.own = false
+	switch {
+	case t.over.count <= small+t.base.count/8:
+		return
+	case t.base.count == 0:
+		t.base, t.over = t.over, slots{}
+		return
 	}
 	var all slots
 	all.grow(2 * (t.base.count + t.over.count))
-	for _, part := range []*slots{&t.base, &t.over} {
-		for _, entry := range part.entries {
-			if entry != 0 {
-				all.insert(uint32(entry>>32), int32(uint32(entry))-1)
-			}
-		}
+	all.insertAll(t.base.entries)
+	all.insertAll(t.over.entries)
+	t.base, t.over = all, slots{}
+}
+
+// tables find the rows of a catalog by their keys.
+type tables struct {
+	byCondition, byToken, byMarketID, byMarketSlug hashTable
+	byEventID, byEventSlug, bySeriesID             hashTable
+	bySeriesSlug, byTagID, byTagSlug, byName       hashTable
+}
+
+// done ends the changes of all tables.
+func (t *tables) done() {
+	for _, table := range []*hashTable{&t.byCondition, &t.byToken, &t.byMarketID, &t.byMarketSlug,
+		&t.byEventID, &t.byEventSlug, &t.bySeriesID, &t.bySeriesSlug, &t.byTagID, &t.byTagSlug,
+		&t.byName} {
+		table.done()
 	}
-	return hashTable{base: all}
 }
 
 // slots is an open hash table of entries hash<<32 | number+1, at most half full.
@@ -107,7 +113,12 @@ func (s *slots) grow(least int) {
 	}
 	old := s.entries
 	s.entries, s.count = make([]uint64, size), 0
-	for _, entry := range old {
+	s.insertAll(old)
+}
+
+// insertAll inserts the entries of another table.
+func (s *slots) insertAll(entries []uint64) {
+	for _, entry := range entries {
 		if entry != 0 {
 			s.insert(uint32(entry>>32), int32(uint32(entry))-1)
 		}
