@@ -24,14 +24,10 @@ type durability struct {
 func (d *durability) load() engine.Sequence { return engine.Sequence(d.sequence.Load()) }
 
 const (
-	// holdMemTables is the number of full memtables at which Run waits for the disk.
-	holdMemTables = 4
-	// holdSublevels is the number of levels of uncompacted tables at which Run waits for the disk.
-	holdSublevels = 64
-	// roomPoll is how often a waiting Run looks again.
-	roomPoll = 50 * time.Millisecond
-	// giveUp is how long a stop waits for the disk.
-	giveUp = 2 * time.Second
+	holdMemTables = 4                     // full memtables at which Run waits for the disk
+	holdSublevels = 64                    // levels of uncompacted tables at which Run waits for it
+	roomPoll      = 50 * time.Millisecond // how often a waiting Run looks again
+	giveUp        = 2 * time.Second       // how long a stop waits for the disk
 )
 
 // patience is how long a stop waits for the disk. It may be short, because the next start folds

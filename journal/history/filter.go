@@ -39,8 +39,7 @@ type group [4]atomic.Uint64
 
 const (
 	groupBytes = 32
-	// filterBits is the number of bits for each id of a layer.
-	filterBits = 16
+	filterBits = 16 // for each id of a layer
 	// filterLeast is the least number of ids of the first layer: 2 MiB.
 	filterLeast = 1 << 20
 	// filterMost is the number of ids of all layers: 256 MiB. More ids crowd the last layer, so

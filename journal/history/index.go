@@ -129,11 +129,9 @@ type reached struct {
 const (
 	// indexVersion is the version of the layout. An index of another version is made anew.
 	indexVersion = 7
-	// metaPlace is the key of reached, written in every batch.
-	metaPlace = "place"
-	// metaBroken is the key of the reason to make the index anew; absent if there is none.
-	metaBroken = "broken"
-	placeLen   = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
+	metaPlace    = "place"  // key of reached, written in every batch
+	metaBroken   = "broken" // key of the reason to make the index anew, if there is one
+	placeLen     = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
 )
 
 func (p *reached) append(b []byte) []byte {

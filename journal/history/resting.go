@@ -55,14 +55,10 @@ type addition struct {
 }
 
 const (
-	// segmentLoad is about how many bytes a resting order takes in the log.
-	segmentLoad = 44
-	// logSlack is the usual slack, in bytes.
-	logSlack = 256 << 10
-	// moveMost bounds the segments that move with one batch. A batch adds only one.
-	moveMost = 4
-	// maxResting bounds the orders that one page looks at, in memory.
-	maxResting = 1 << 16
+	segmentLoad = 44        // about how many bytes a resting order takes in the log
+	logSlack    = 256 << 10 // usual slack, in bytes
+	moveMost    = 4         // segments that move with one batch; a batch adds only one
+	maxResting  = 1 << 16   // orders that one page looks at, in memory
 )
 
 func newResting() *resting {
