@@ -54,10 +54,8 @@ func refOf(number uint64) tradeRef {
 }
 
 const (
-	// tradeIndexBits is the width of the index in a number, as in the id of a trade.
-	tradeIndexBits = 14
-	// lastNumber is above the number of every trade.
-	lastNumber = 1<<62 - 1
+	tradeIndexBits = 14        // of the index in a number, as in the id of a trade
+	lastNumber     = 1<<62 - 1 // above the number of every trade
 	// dealChunk is the size in bytes at which a chunk of trades is written. A chunk also ends with
 	// its batch. A trade is never divided.
 	dealChunk = 4 << 10

@@ -40,10 +40,8 @@ const maxPage = 1000
 
 // Bounds on the cost of one page. A page that meets one ends early, with a next.
 const (
-	// maxEntries bounds the entries of a list that a page looks at.
-	maxEntries = 2000
-	// maxMisses bounds the trades that a page reads but does not list.
-	maxMisses = 200
+	maxEntries = 2000 // entries of a list that a page looks at
+	maxMisses  = 200  // trades that a page reads but does not list
 	// maxParts bounds the makers of all trades of a page, and the trades of all its orders. The
 	// first row is listed whole, even beyond the bound.
 	maxParts = 10_000
