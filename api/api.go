@@ -205,11 +205,7 @@ func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialec
 // Public answers a request that needs no key.
 func (h *Handler) Public(ctx *fasthttp.RequestCtx) { h.public.Handler(ctx) }
 
-// Any web page may read market data.
-var (
-	allowOrigin = []byte(fasthttp.HeaderAccessControlAllowOrigin)
-	anyOrigin   = []byte("*")
-)
+var allowOrigin, anyOrigin = []byte(fasthttp.HeaderAccessControlAllowOrigin), []byte("*")
 
 // preflight tells a browser that pages of any origin may ask. The router has set Allow.
 func preflight(ctx *fasthttp.RequestCtx) {

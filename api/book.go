@@ -27,12 +27,7 @@ func (h *Handler) book(ctx *fasthttp.RequestCtx) {
 // maxBooksBytes bounds the answer to POST /books. 500 books with orders at every cent fit.
 const maxBooksBytes = 4 << 20
 
-// The bytes between the books of an answer.
-var (
-	openArray  = []byte("[")
-	comma      = []byte(",")
-	closeArray = []byte("]")
-)
+var openArray, comma, closeArray = []byte("["), []byte(","), []byte("]")
 
 // books answers POST /books with the books of all tokens that have one, in the order asked for,
 // each once. The answer refers to the bytes of the Snapshots: a slow reader costs the node no copy.

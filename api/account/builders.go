@@ -20,10 +20,9 @@ type built struct {
 	no   history.BuilderNo
 }
 
-// builderTrades lists what the orders of a builder traded, newest first. The code of the builder is
-// part of each such order and is signed by its maker. A caller with a builder's key does not write
-// the code: the door fills it in. Any wallet may own such an order, so the read waits until the
-// index holds everything that any client was told.
+// builderTrades lists what the orders of a builder traded, newest first. A caller with a builder's
+// key need not write the code: the door fills it in. Any wallet may own such an order, so the read
+// waits until the index holds all that any client was told.
 func (a *Account) builderTrades(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	var w built
 	refused := a.readBuilt(ctx, &w)

@@ -20,8 +20,7 @@ type listQuery struct {
 	own  engine.WalletNo // only what this wallet of the caller took part in; 0: all of its wallets
 }
 
-// readList reads the parameters that lists of orders and of trades share. ok is false if a value
-// has the wrong form; so are the results of the readers below.
+// readList reads the parameters of all lists. It and the readers below are false for a wrong value.
 func (a *Account) readList(ctx *fasthttp.RequestCtx, c *caller) (w listQuery, ok bool) {
 	if w.at, ok = wire.ReadCursor(ctx); !ok {
 		return w, false

@@ -14,8 +14,7 @@ import (
 	"clobd/journal/history"
 )
 
-// maxScans bounds the reads of the index for one page. Each read looks at a bounded part of a list;
-// where nothing in it matches, the next part is read.
+// maxScans bounds the reads of the index for one page. If a part has no match, the next is read.
 const maxScans = 4
 
 // scan reads parts of a list of the index until one has rows that are wanted. next is the cursor

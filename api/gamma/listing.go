@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// marketLimit bounds the markets of a page, and marketScan those that are looked at for it.
-	marketLimit = 500
-	marketScan  = 10_000
+	marketLimit = 500    // markets of a page
+	marketScan  = 10_000 // markets that are looked at for a page
 	// engineOnly is the ordinal before the first market that the catalog does not know. The
 	// ordinals of the catalog's rows are smaller and begin with 1.
 	engineOnly = 1 << 32

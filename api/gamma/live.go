@@ -10,11 +10,8 @@ import (
 	"clobd/engine"
 )
 
-// The prices, volumes and liquidity of a market that trades here replace those of its source.
-// Figures that the node does not keep, such as price changes, are left out: the source's would be
-// wrong.
-
-// marketValues are the figures of a market that trades here.
+// marketValues are the figures of a market that trades here. They replace those of its source.
+// Figures that the node does not keep, such as price changes, are left out: the source's are wrong.
 type marketValues struct {
 	worth
 	price, other    int64 // of both outcomes, in 1/100,000

@@ -19,8 +19,7 @@ const (
 	maxNamed       = 500 // values of a parameter that takes several
 )
 
-// query reads the parameters of a catalog's list. Unknown parameters are ignored: clients send many
-// that belong to another service.
+// query reads the parameters of a list. Unknown parameters are ignored: clients send many.
 type query struct{ wire.Query }
 
 func ask(ctx *fasthttp.RequestCtx) *query { return &query{wire.ReadQuery(ctx, wire.Described)} }

@@ -14,10 +14,8 @@ import (
 var noMarketTypes = []byte(`{"marketTypes":[]}`)
 
 const (
-	// maxRelated bounds the tags that one tag is related to, and maxRelatedEvents its latest events
-	// in which they are counted.
-	maxRelated       = 100
-	maxRelatedEvents = 10_000
+	maxRelated       = 100    // tags beside one tag
+	maxRelatedEvents = 10_000 // the latest events of a tag, whose tags are counted
 )
 
 // relatedTags finds the tags that events have beside the tag in the path; write answers with them.

@@ -39,10 +39,8 @@ var moveKinds = [...]string{
 }
 
 const (
-	// scanRows bounds the trades and moves that one request looks at. Older rows are not found.
-	scanRows = 50_000
-	// maxOffset is the largest offset into a list.
-	maxOffset = 10_000
+	scanRows  = 50_000 // trades and moves that one request looks at; older ones are not found
+	maxOffset = 10_000 // into a list
 )
 
 type activityQuery struct {

@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	// maxHolders bounds the holders of each token in an answer, and maxHeld the sum of those bounds
-	// over all markets. An answer has the two tokens of each market.
-	maxHolders = 500
-	maxHeld    = 10_000
+	maxHolders = 500    // of each token in an answer
+	maxHeld    = 10_000 // the sum of the limits of all markets; each has two tokens
 )
 
 // holders lists the wallets that have most of each token of the markets.

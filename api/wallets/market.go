@@ -28,9 +28,8 @@ type owedBefore struct {
 	value int64
 }
 
+// The open interest of a market with more than quickHolders is cached for owedKept.
 const (
-	// quickHolders is the number of holders above which the open interest of a market is cached,
-	// for owedKept.
 	quickHolders = 2_000
 	owedKept     = 5 * time.Second
 )

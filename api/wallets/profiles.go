@@ -27,9 +27,8 @@ type Profile struct {
 	Public    bool   `json:"displayUsernamePublic"`
 }
 
-// Profiles are the profiles of all wallets, read from a file: a JSON array of objects with
-// proxyWallet, the wallet's address, and any members of Profile. Any number of goroutines may call
-// Of.
+// Profiles are read from a file: a JSON array of objects with proxyWallet, the address of a wallet,
+// and any members of Profile. Any number of goroutines may call Of.
 type Profiles struct {
 	path string
 	log  *slog.Logger

@@ -10,11 +10,10 @@ import (
 // PageLimit bounds the items of a page, unless the route has its own bound.
 const PageLimit = 100
 
-// The cursors that end a list. Most clients read pages until EndCursor. SVC_ clients expect
-// EmptyCursor at the end of a list of orders.
+// The cursors that end a list.
 const (
-	EndCursor   = "LTE=" // -1
-	EmptyCursor = ""
+	EndCursor   = "LTE=" // -1: most clients read pages until EndCursor
+	EmptyCursor = ""     // for SVC_ clients, in a list of orders
 )
 
 // Cursor is where a page begins: at an ordinal of the list, or behind its end. Ordinals never

@@ -175,11 +175,7 @@ func InPath(ctx *fasthttp.RequestCtx, name string) string {
 	return s
 }
 
-// The separators of a query.
-var (
-	ampersand = []byte("&")
-	equals    = []byte("=")
-)
+var ampersand, equals = []byte("&"), []byte("=")
 
 // Peek is the value of the first parameter of this name, empty if there is none. The bytes are good
 // as long as the request. A query without escapes, as most clients send, is read in place, without

@@ -9,8 +9,6 @@ import (
 	"clobd/engine"
 )
 
-// Answers are written by hand: their shapes are few and fixed, and reflection would cost time.
-
 // JSON is the content type of every answer.
 const JSON = "application/json"
 
@@ -126,6 +124,5 @@ func SideText(s engine.Side) string {
 	return "SELL"
 }
 
-// Text is b without a copy: good as long as b is, which for parts of a request is until the handler
-// returns. Text keeps token ids, 78 bytes long, off the heap.
+// Text is b without a copy. The text of a part of a request is good until the handler returns.
 func Text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

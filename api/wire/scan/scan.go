@@ -213,9 +213,7 @@ func digitsEnd[T string | []byte](text T, i int) int {
 	return i
 }
 
-// The functions below go through text that was checked before, in a fraction of the time.
-
-// skipString is the place behind the string that begins with the quote at i, -1 if it has no end.
+// skipString is stringEnd for text that was checked before.
 func skipString(text []byte, i int) int {
 	for i++; ; i++ {
 		n := bytes.IndexByte(text[i:], '"')
@@ -232,7 +230,7 @@ func skipString(text []byte, i int) int {
 	}
 }
 
-// skipValue is the place behind the value that begins at i, -1 if it has no end.
+// skipValue is valueEnd for text that was checked before.
 func skipValue(text []byte, i int) int {
 	for depth := 0; i < len(text); {
 		switch text[i] {
@@ -285,7 +283,7 @@ func Skim(text []byte, each func(element []byte)) {
 	}
 }
 
-// Absent says whether a value is missing or null.
+// Absent reports whether a value is missing or null.
 func Absent(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // Text reads a string, or a number as it is written. Absent is "".
