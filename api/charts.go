@@ -80,8 +80,7 @@ func (h *Handler) pricesHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal
 	return wire.CloseObject(b), refused
 }
 
-// batchHistory does the same for up to 20 tokens at once, by token id. Tokens without a market are
-// left out.
+// batchHistory does the same for up to 20 tokens, by token id, without those that have no market.
 func (h *Handler) batchHistory(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	var body struct {
 		chartQuery
@@ -188,8 +187,7 @@ func (h *Handler) appendChart(
 	return appendPoints(b, points, o), nil
 }
 
-// asNow is the age up to which the end of a window counts as now: clients write whole seconds of
-// their own clock.
+// asNow is the age up to which the end of a window counts as now: clocks of clients differ.
 const asNow = engine.Time(2_000)
 
 // charted reads the points of a window. The last point is the price at the end of the window; if

@@ -132,8 +132,7 @@ func marketByToken(ctx *fasthttp.RequestCtx, m *view.Market) {
 	wire.Answer(ctx, wire.CloseObject(b))
 }
 
-// clobMarket tells what a client must know before it signs an order, with short keys and with
-// numbers as JSON numbers.
+// clobMarket tells under short keys what a client must know before it signs an order.
 func (h *Handler) clobMarket(ctx *fasthttp.RequestCtx, m *view.Market) {
 	b := append(make([]byte, 0, 512), '{')
 	b = wire.AppendHexField(b, "c", m.Condition[:])

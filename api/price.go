@@ -43,8 +43,7 @@ func (h *Handler) best(key string, figure ofBest, none *wire.Refusal) fasthttp.R
 	}
 }
 
-// bests answers with an object that holds a figure for each token with orders on both sides of its
-// book, once however often the token is asked for.
+// bests answers with a figure by token id, for the tokens with orders on both sides of their books.
 func (h *Handler) bests(figure ofBest) asking {
 	return func(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 		b := append(make([]byte, 0, 2+tokenBytes*len(asked)), '{')
@@ -60,8 +59,7 @@ func (h *Handler) bests(figure ofBest) asking {
 	}
 }
 
-// eachBook calls each with the books of the tokens that have one, in the order asked for and each
-// once, until each returns false.
+// eachBook calls each once with the book of every token that has one, until each returns false.
 func (h *Handler) eachBook(
 	asked []tokenQuery, each func(engine.Token, *view.Snapshot, engine.Outcome) bool,
 ) {
@@ -79,8 +77,7 @@ func (h *Handler) eachBook(
 	}
 }
 
-// price tells what a taker on that side would pay or get for the next share, "0" if no order rests
-// on the other side.
+// price tells the price that a taker on that side meets, "0" if no order rests on the other side.
 func (h *Handler) price(ctx *fasthttp.RequestCtx) {
 	token, ok := engine.ParseToken(wire.QueryToken(ctx))
 	if !ok {
@@ -111,8 +108,7 @@ func takerPrice(s *view.Snapshot, o engine.Outcome, side engine.Side) engine.Pri
 	return bid
 }
 
-// prices answers with an object by token id of the prices by side, of both sides where a question
-// names none. Tokens without a book are left out.
+// prices answers with the prices by token id and side: both sides if a question names none.
 func (h *Handler) prices(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 	sides := make(map[engine.Token][2]bool, len(asked))
 	for i := range asked {

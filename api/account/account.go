@@ -162,8 +162,7 @@ func (a *Account) caller(owner engine.Address, dialect wire.Dialect) *caller {
 	return c
 }
 
-// await waits until the index holds the last acknowledged write of the caller and of each of its
-// wallets, and reports whether it does.
+// await reports whether the index holds, after a wait, the last write of c and of its wallets.
 func (a *Account) await(c *caller) bool {
 	d := a.o.Board.Directory
 	last := d.LastNamed(c.no)

@@ -18,7 +18,7 @@ const (
 	maxRelatedEvents = 10_000 // the latest events of a tag, whose tags are counted
 )
 
-// relatedTags finds the tags that events have beside the tag in the path; write answers with them.
+// relatedTags finds the tags that events have beside the tag in the path. write answers with them.
 func (g *Gamma) relatedTags(
 	byID bool, write func(*fasthttp.RequestCtx, *related),
 ) fasthttp.RequestHandler {

@@ -44,8 +44,7 @@ var (
 	}
 )
 
-// offers reports whether the row that q names belongs to the creator that the request names, if it
-// names one.
+// offers reports whether the row that q names belongs to the creator of the request, if it has one.
 func (k *rowKind[R]) offers(
 	ctx *fasthttp.RequestCtx, c *catalog.Catalog, q *catalog.PageQuery,
 ) bool {

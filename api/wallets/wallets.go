@@ -135,8 +135,7 @@ func (ws *Wallets) user(q *query) (u user) {
 	return u
 }
 
-// settled waits until the index holds the wallet's last acknowledged write, and reports whether it
-// does.
+// settled reports whether the index holds, after a wait, the wallet's last acknowledged write.
 func (ws *Wallets) settled(u user) bool {
 	return ws.o.Await(ws.o.Board.Directory.LastNamed(u.no))
 }
@@ -169,8 +168,7 @@ func appendAbout(b []byte, a *about) []byte {
 	return wire.AppendField(b, "eventSlug", a.eventSlug)
 }
 
-// appendAssetField appends a key and the name of a token in these routes: the condition, a colon
-// and the outcome.
+// appendAssetField appends a key and a token as these routes name it: condition, colon, outcome.
 func appendAssetField(b []byte, key string, c *engine.Condition, o engine.Outcome) []byte {
 	b = engine.AppendHex(append(wire.AppendKey(b, key), '"'), c[:])
 	return append(b, ':', '0'+byte(o), '"')

@@ -84,8 +84,7 @@ type Route struct {
 	Handler fasthttp.RequestHandler
 }
 
-// The answers about what clients of other exchanges ask for and this exchange does not have:
-// rewards, rebates, notifications, comments.
+// The answers about what this exchange does not have: rewards, rebates, notifications, comments.
 var (
 	EmptyList   = []byte("[]")
 	EmptyObject = []byte("{}")

@@ -49,8 +49,7 @@ type Member struct {
 	JSON        bool // Value is finished JSON; otherwise Value is the text to be quoted
 }
 
-// Refuse makes a refusal of the Trading family. detail says in plain words what was expected; it
-// may be empty.
+// Refuse makes a refusal of the Trading family.
 func Refuse(status int, code, text, detail string) *Refusal {
 	return Trading.Refuse(status, code, text, detail)
 }
@@ -125,8 +124,7 @@ func (r *Refusal) Append(b []byte) []byte {
 	return CloseObject(b)
 }
 
-// appendEscaped appends s as encoding/json does, with < and > escaped, for the answers to
-// operators.
+// appendEscaped appends s as encoding/json does, with < and > escaped.
 func appendEscaped(b []byte, s string) []byte {
 	quoted, err := json.Marshal(s)
 	if err != nil {

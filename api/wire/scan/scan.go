@@ -66,8 +66,7 @@ func Space[T string | []byte](text T, i int) int {
 	return i
 }
 
-// stringEnd is the place behind the string that begins with the quote at i, -1 if it has no end or
-// holds what a string cannot.
+// stringEnd is the place behind the string that begins with the quote at i, -1 for a broken string.
 func stringEnd(text []byte, i int) int {
 	from := i + 1
 	for i = from; i < len(text); i++ {
@@ -176,8 +175,8 @@ func wordEnd[T string | []byte](text T, i int, word string) int {
 	return i + len(word)
 }
 
-// numberEnd is the place behind the number that begins at i, -1 if there is none. A zero ends a
-// number: a digit behind it is for the caller to refuse.
+// numberEnd is the place behind the number that begins at i, -1 if there is none. Callers refuse a
+// digit behind a leading zero.
 func numberEnd[T string | []byte](text T, i int) int {
 	if i < len(text) && text[i] == '-' {
 		i++
