@@ -8,9 +8,6 @@
 //	RunBots ─► 3 quoters: 4 orders a side of each market, moved one at a time
 //	        └► 2 takers: now and then buy what is asked near the fair price
 //
-// Contract: a Client speaks as the public clients do and knows no other way in. After Derive any
-// number of goroutines may use one. RunBots returns when its context is done, and cancels what its
-// bots still have in the books.
-//
-// Read client.go, then bots.go.
+// Contract: a Client uses the public door only. After Derive any number of goroutines may use it.
+// RunBots ends with its context and cancels the orders of its bots. Read client.go, then bots.go.
 package trader

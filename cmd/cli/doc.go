@@ -6,11 +6,6 @@
 //	                    │              └────────► 70 broken   hint:  what to do
 //	                    └───────────────────────► 2  usage
 //
-// The environment holds what a server is set to; where there is one, the flags of other commands
-// are acts, and are given on the command line only.
-//
-// 70 means that a node stopped itself, or would not start, because it could no longer keep its
-// promise: whatever starts programs again should leave it to a person.
-//
-// Read cli.go.
+// In a program with a server the environment sets the server's flags only. 70 means that a node
+// cannot keep its promise: a person should look before the node starts again. Read cli.go.
 package cli

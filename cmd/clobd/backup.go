@@ -113,8 +113,6 @@ type backupNote struct {
 	Damaged string `json:"damagedCatalog,omitempty"`
 }
 
-var errBackup = errors.New("another backup is being made")
-
 func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ To, Keys string }
 	body, err := io.ReadAll(io.LimitReader(r.Body, 8<<10))
@@ -123,26 +121,25 @@ func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 			`send {"to":"/folder/to/be/made"}, and "keys":"true" for master.key`})
 		return
 	}
+	if !n.backing.TryLock() {
+		tell(w, http.StatusServiceUnavailable, problem{"another backup is being made",
+			"wait until it is done"})
+		return
+	}
+	defer n.backing.Unlock()
 	note, err := n.backup(filepath.Clean(asked.To), asked.Keys == "true")
-	switch {
-	case errors.Is(err, errBackup):
-		tell(w, http.StatusServiceUnavailable, problem{err.Error(), "wait until it is done"})
-	case err != nil:
+	if err != nil {
 		n.log.Error("backup failed", "to", asked.To, "error", err)
 		tell(w, http.StatusInternalServerError, problem{err.Error(), "nothing was left there: " +
 			"try again, or another place; the folder must not exist yet, or be empty"})
-	default:
-		n.log.Info("backup", "to", note.To, "sequence", note.Sequence, "bytes", note.Bytes)
-		tell(w, http.StatusOK, note)
+		return
 	}
+	n.log.Info("backup", "to", note.To, "sequence", note.Sequence, "bytes", note.Bytes)
+	tell(w, http.StatusOK, note)
 }
 
 // backup copies all that is journaled so far, whole or not at all. Trading goes on.
 func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
-	if !n.backing.TryLock() {
-		return nil, errBackup
-	}
-	defer n.backing.Unlock()
 	stage, err := newStage(to)
 	if err != nil {
 		return nil, err

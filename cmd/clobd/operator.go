@@ -75,10 +75,10 @@ func refusal(status int, body []byte) error {
 		return fmt.Errorf("the node answered %d: %s", status, strings.TrimSpace(string(body)))
 	}
 	err := fmt.Errorf("the node answered %d: %s", status, told.Error)
-	if told.Hint != "" {
-		err = cli.Hint(err, "%s", told.Hint)
+	if told.Hint == "" {
+		return err
 	}
-	return err
+	return cli.Hint(err, "%s", told.Hint)
 }
 
 // transferCommand is fund and withdraw.
