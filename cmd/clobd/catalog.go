@@ -27,10 +27,7 @@ func (n *node) checkCatalog(context.Context) error {
 	if n.Catalog == "" {
 		return nil
 	}
-	if err := source.Check(n.Catalog); err != nil {
-		return cli.Hint(err, catalogHint)
-	}
-	return nil
+	return cli.Hint(source.Check(n.Catalog), catalogHint)
 }
 
 // startLook is how long a node that knows markets already waits for the service.

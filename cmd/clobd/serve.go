@@ -55,11 +55,11 @@ func (c *serveCommand) Run(ctx context.Context) error {
 // GOMAXPROCS is twice that, so that reads, matcher and committer run beside them. asked is the
 // environment's GOMAXPROCS, which wins; running knows the container's limit, cpus does not.
 func concurrency(asked string, running, cpus int) (procs, places int) {
-	places = min(running, cpus)
-	if asked != "" {
-		return running, places
+	procs, places = running, min(running, cpus)
+	if asked == "" {
+		procs += places
 	}
-	return running + places, places
+	return procs, places
 }
 
 // byteSize is a number of bytes on the command line: 1073741824, 64MiB, 1GiB.

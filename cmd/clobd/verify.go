@@ -174,7 +174,7 @@ func (r *report) cut(c *catalog.Cut) {
 }
 
 func (r *report) secrets(data string) {
-	for _, name := range []string{"master.key", "admin.token"} {
+	for i, name := range []string{"master.key", "admin.token"} {
 		file := filepath.Join(data, name)
 		if !exists(file) {
 			r.say("note", "%s is not in the folder", name)
@@ -187,11 +187,8 @@ func (r *report) secrets(data string) {
 		}
 		switch {
 		case err != nil:
-			hint := hintSecret
-			if name == "admin.token" {
-				hint = hintToken
-			}
-			r.find(journal.Finding{Where: file, What: err.Error(), Hint: hint})
+			r.find(journal.Finding{Where: file, What: err.Error(),
+				Hint: [...]string{hintSecret, hintToken}[i]})
 		case !known:
 			r.say("note", "nobody knows whether %s is what it was", name)
 		default:
