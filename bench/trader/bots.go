@@ -19,8 +19,8 @@ import (
 	"clobd/engine"
 )
 
-// BotOptions say where and what the bots trade. Key returns the private key of bot i, the same after
-// a restart, so that no bot asks for its paper money twice.
+// BotOptions say where and what the bots trade. Key returns the private key of bot i, the same
+// after a restart, so that no bot asks for its paper money twice.
 type BotOptions struct {
 	URL     string
 	Chain   uint64

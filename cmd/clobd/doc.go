@@ -17,15 +17,18 @@
 //	                 │
 //	 SIGTERM: bots ──► door drains ──► writer drains ──► index, journal, admin closed
 //
-// Contract: starting and recovering are one path. The first failure ends the process. After damage
-// of the index the node starts again in the same process and makes the index anew. Exit codes: 0
-// done, 1 failed, 2 wrong usage, 70 the node cannot keep a promise (the journal or the writer failed,
-// the engine panicked), or the promise was broken before the start (the journal is damaged or gone).
+// Contract: starting and recovering are one path. The first failure ends the process. After
+// damage of the index the node starts again in the same process and makes the index anew. Exit
+// codes: 0 done, 1 failed, 2 wrong usage, 70 the node cannot keep a promise (the journal or the
+// writer failed, the engine panicked), or the promise was broken before the start (the journal is
+// damaged or gone).
 //
-// verify, inspect, restore, recover and checkpoint work on a folder without a running node; backup,
-// and checkpoint if a node has the folder, ask the node, which goes on trading. recover repairs
-// without a loss; it accepts a loss only with --accept-loss. An open finding ends a command with 1.
+// verify, inspect, restore, recover and checkpoint work on a folder without a running node;
+// backup, and checkpoint if a node has the folder, ask the node, which goes on trading. recover
+// repairs without a loss; it accepts a loss only with --accept-loss. An open finding ends a
+// command with 1.
 //
-// Reading order: main.go, serve.go, node.go (the life of a node), admin.go, catalog.go, operator.go;
-// offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go, recover.go.
+// Reading order: main.go, serve.go, node.go (the life of a node), admin.go, catalog.go,
+// operator.go; offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go,
+// recover.go.
 package main
