@@ -90,7 +90,7 @@ func newLarge(b *testing.B) *node {
 	markets := largeMarkets(b)
 	go func() { writer.CloseWithError(writeLarge(writer, markets)) }()
 	start := time.Now()
-	c, r, err := catalog.Read(reader, catalog.Options{Live: n.handler.o.Values.Live,
+	c, r, err := readCatalog(reader, catalog.Options{Live: n.handler.o.Values.Live,
 		List: func(list []engine.Listing) error {
 			for part := range slices.Chunk(list, 250) {
 				commands := make([]engine.Command, len(part))

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 // described reads a catalog of records.
 func (n *node) described(records ...string) {
 	n.t.Helper()
-	c, r, err := catalog.Read(strings.NewReader(strings.Join(records, "\n")),
+	c, r, err := readCatalog(strings.NewReader(strings.Join(records, "\n")),
 		catalog.Options{Live: n.handler.o.Values.Live})
 	n.must(err)
 	if r.Broken+r.Refused > 0 {
@@ -316,4 +317,17 @@ func TestLiveMembers(t *testing.T) {
 	if m.Prices != `["1", "0"]` || !m.Closed || m.Accepts {
 		t.Errorf("%+v", m)
 	}
+}
+
+// readCatalog is a catalog of the records of a text.
+func readCatalog(r io.Reader, o catalog.Options) (*catalog.Catalog, catalog.Report, error) {
+	store, err := catalog.Open(o)
+	if err != nil {
+		return nil, catalog.Report{}, err
+	}
+	if report, err := store.Begin(); err != nil {
+		return nil, report, err
+	}
+	report, err := store.Read(r)
+	return store.Current(), report, err
 }

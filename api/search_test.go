@@ -32,7 +32,7 @@ func manyStones(t testing.TB) *catalog.Catalog {
 			`"clobTokenIds":"[\"%d\",\"%d\"]"%s}]}`+"\n",
 			id, id, i, 1000-i, id, i, id, id, i+1, id, 2*i+1, 2*i+2, more)
 	}
-	c, r, err := catalog.Read(strings.NewReader(text.String()), catalog.Options{})
+	c, r, err := readCatalog(strings.NewReader(text.String()), catalog.Options{})
 	if err != nil || r.Refused != 0 || c.Events.Len() != 60 {
 		t.Fatal(r, err)
 	}
@@ -141,7 +141,7 @@ func realTitles(b *testing.B) (c *catalog.Catalog, titles []string) {
 			`"clobTokenIds":"[\"%d\",\"%d\"]"}]}`+"\n",
 			i, r.Slug, title, i%9999, i, i, title, r.Slug, 2*i, 2*i+1)
 	}
-	c, report, err := catalog.Read(strings.NewReader(text.String()), catalog.Options{})
+	c, report, err := readCatalog(strings.NewReader(text.String()), catalog.Options{})
 	if err != nil {
 		b.Fatal(report, err)
 	}

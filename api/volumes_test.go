@@ -76,7 +76,7 @@ func TestVolumeWindows(t *testing.T) {
 			marketText(4, other) + `]}`}
 	// Lists that go by what is traded here are made anew behind the pages, where one could see the
 	// clock jump. These do not: pages have their figures from elsewhere.
-	c, _, err := catalog.Read(strings.NewReader(strings.Join(records, "\n")), catalog.Options{})
+	c, _, err := readCatalog(strings.NewReader(strings.Join(records, "\n")), catalog.Options{})
 	n.must(err)
 	n.catalog = c
 	var sold []sale

@@ -81,7 +81,7 @@ func BenchmarkWalletPositions(b *testing.B) {
 			`"clobTokenIds":"[\"%d\",\"%d\"]"}]}`+"\n", m+1, m+1, m+1, listing(m+1, 100).Condition.Hex(),
 			m*7919%count, m, 10*m+10, 10*m+11)
 	}
-	c, _, err := catalog.Read(strings.NewReader(text.String()), catalog.Options{})
+	c, _, err := readCatalog(strings.NewReader(text.String()), catalog.Options{})
 	n.must(err)
 	n.catalog = c
 	user := "/positions?user=0x00000001" + strings.Repeat("0", 32) + "&sizeThreshold=0&limit="

@@ -78,12 +78,15 @@ func (s *Store) Load(mark func() ([]byte, error), take func(*Load) error) (Repor
 // one; nil if there was none, or if records behind it were lost.
 func (s *Store) Mark() []byte { return s.mark }
 
-// Read takes the records of a text, as the function Read does, into the catalog.
+// Read loads the records of one text, without a mark: see Load.Read.
 func (s *Store) Read(r io.Reader) (Report, error) {
 	return s.Load(nil, func(l *Load) error { return l.Read(r) })
 }
 
-// Read takes the records of one text. A text without one record of a catalog is ErrNoRecord.
+// Read takes the records of one text: a JSON array of records or one record a line, plain or gzip.
+// The keys of a record say whether it is an event, a market, a series, a tag or the order book's
+// market. The Report counts and names bad records. A text without a record is ErrNoRecord, but for
+// an empty array.
 func (l *Load) Read(r io.Reader) error {
 	split, err := newSplitter(r)
 	if err != nil {

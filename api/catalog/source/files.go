@@ -117,7 +117,7 @@ func filesOf(source string) ([]fileMark, error) {
 func (s *Source) syncFiles(ctx context.Context, steady bool) (catalog.Report, error) {
 	files, err := filesOf(s.o.Address)
 	if err != nil {
-		s.status.asked(requestFailed)
+		s.status.note(requestFailed)
 		return catalog.Report{}, err
 	}
 	var todo []fileMark
@@ -128,7 +128,7 @@ func (s *Source) syncFiles(ctx context.Context, steady bool) (catalog.Report, er
 	}
 	s.looked = files
 	if len(todo) == 0 {
-		s.status.asked(requestUnchanged)
+		s.status.note(requestUnchanged)
 		return catalog.Report{}, nil
 	}
 	next := &sourceMark{Source: s.o.Address}
@@ -144,10 +144,10 @@ func (s *Source) syncFiles(ctx context.Context, steady bool) (catalog.Report, er
 		return errors.Join(s.readFiles(ctx, l, todo), ctx.Err())
 	})
 	if err != nil {
-		s.status.asked(requestFailed)
+		s.status.note(requestFailed)
 		return report, err
 	}
-	s.status.asked(requestNew)
+	s.status.note(requestNew)
 	s.mark = next
 	return report, nil
 }

@@ -39,10 +39,11 @@ func (s *Source) Health() Health {
 	return s.status.s
 }
 
-func (b *healthBoard) waiting(is bool) {
+// note changes the health under the lock.
+func (b *healthBoard) note(change func(*Health)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.s.Waiting = is
+	change(&b.s)
 }
 
 // successFile is a file beside the log: its first line is a source, its time when that was last
@@ -80,32 +81,7 @@ func (b *healthBoard) succeeded() error {
 	return os.WriteFile(b.file, []byte(b.source+"\n"), 0o600)
 }
 
-func (b *healthBoard) failed(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.s.Failures++
-	b.s.LastError = err.Error()
-}
-
-// requestOutcome is what came of a request.
-type requestOutcome uint8
-
-const (
-	requestNew requestOutcome = iota
-	requestUnchanged
-	requestFailed
-)
-
-// asked counts a request to the source.
-func (b *healthBoard) asked(outcome requestOutcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch outcome {
-	case requestNew:
-		b.s.Asked.New++
-	case requestUnchanged:
-		b.s.Asked.Unchanged++
-	case requestFailed:
-		b.s.Asked.Failed++
-	}
-}
+// These note what came of a request.
+func requestNew(h *Health)       { h.Asked.New++ }
+func requestUnchanged(h *Health) { h.Asked.Unchanged++ }
+func requestFailed(h *Health)    { h.Asked.Failed++ }

@@ -170,11 +170,11 @@ func (r *remote) get(ctx context.Context, path string, again bool) (a answer, er
 	defer func() {
 		switch {
 		case err != nil:
-			r.status.asked(requestFailed)
+			r.status.note(requestFailed)
 		case a.same:
-			r.status.asked(requestUnchanged)
+			r.status.note(requestUnchanged)
 		default:
-			r.status.asked(requestNew)
+			r.status.note(requestNew)
 		}
 	}()
 	response, err := r.client.Do(request)

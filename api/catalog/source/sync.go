@@ -65,7 +65,10 @@ func (s *Source) look(ctx context.Context, steady, everything bool) (catalog.Rep
 			s.o.Log.Warn("note the catalog's last success", "error", noted.Error())
 		}
 	} else if ctx.Err() == nil {
-		s.status.failed(err)
+		s.status.note(func(h *Health) {
+			h.Failures++
+			h.LastError = err.Error()
+		})
 	}
 	return report, err
 }
@@ -102,9 +105,9 @@ func (s *Source) Sync(ctx context.Context) {
 		case <-timer.C:
 		}
 		if s.o.Room != nil {
-			s.status.waiting(true)
+			s.status.note(func(h *Health) { h.Waiting = true })
 			s.o.Room(ctx)
-			s.status.waiting(false)
+			s.status.note(func(h *Health) { h.Waiting = false })
 		}
 		report, err := s.look(ctx, !everything, everything)
 		if ctx.Err() != nil {
