@@ -8,8 +8,7 @@ import (
 	"clobd/engine"
 )
 
-// editor makes the next Catalog of one, record by record. It belongs to one goroutine; nobody sees
-// what it makes before finish.
+// editor makes the next Catalog from an older one, record by record. One goroutine uses it.
 type editor struct {
 	from *Catalog
 	log  *recordLog
@@ -25,13 +24,13 @@ type editor struct {
 
 	grown  map[backlink]bool // lists of numbers that are already copies
 	report *Report
-	bad    badRecords // that the log has not been told of
-	file   string     // that is being read, of several
-	// pending are markets to list, and the kind of the record that says so.
+	bad    badRecords // not logged yet
+	file   string     // being read, if there are several
+	// pending holds the markets to list and the kind of the record that asked for each.
 	pending map[int32]recordKind
 	queue   []int32 // the pending ones in their order
 	closing []int32 // markets that the source has closed or archived
-	err     error   // of the log
+	err     error   // the first failed write to the log
 }
 
 // backlink names a list of numbers in a row.
@@ -83,7 +82,6 @@ func (e *editor) count(k recordKind) {
 	}
 }
 
-// write appends a frame to the log.
 func (e *editor) write(frame []byte) location {
 	at, err := e.log.append(frame)
 	if err != nil && e.err == nil {
@@ -92,7 +90,7 @@ func (e *editor) write(frame []byte) location {
 	return at
 }
 
-// version is what tells which of two records of one row counts.
+// version decides which of two records of one row counts.
 type version struct {
 	hash    uint64
 	updated int64
@@ -100,9 +98,9 @@ type version struct {
 	partial bool
 }
 
-// replaces says whether a new record counts instead of the old one: a whole one instead of a
-// summary, the one that was updated later; of two of the same moment the first of one load, else
-// the newer load's.
+// replaces reports whether a new record v counts instead of the old one. A whole record replaces a
+// summary, and a later update an earlier one. Of two records updated at the same moment the newer
+// load's counts; within one load, the first.
 func (v version) replaces(old version) bool {
 	switch {
 	case v.hash == old.hash && v.partial == old.partial:
@@ -142,8 +140,8 @@ func (e *editor) takeEntry(p *parser, it *item) {
 	e.put(no, it)
 }
 
-// known is the row that a record of an event, a series or a tag is about, nil if there is none yet,
-// and the number that the next row of that kind has.
+// known returns the row with the id of an event's, a series' or a tag's record, nil if there is
+// none, and the number of the next new row of that kind.
 func (e *editor) known(it *item) (row *Identity, next int32) {
 	switch it.kind {
 	case aTag:
@@ -177,7 +175,7 @@ func (e *editor) event(id string) *Event {
 	return named(&e.byEventID, &e.events.Rows, id, func(e *Event) string { return e.ID })
 }
 
-// put makes a row of a record of an event, a series or a tag.
+// put enters an event, a series or a tag as the row with a number.
 func (e *editor) put(no int32, it *item) {
 	row := it.entry()
 	row.No, row.load = no, e.load
@@ -191,7 +189,8 @@ func (e *editor) put(no int32, it *item) {
 	}
 }
 
-// putTag makes a row of a tag. The old row's lists go on; its events are found by a new label.
+// putTag enters a tag. The new row keeps the old one's lists. A new label changes the words that
+// find the tag's events, so these count as changed.
 func (e *editor) putTag(t *Tag) {
 	if old := e.tags.At(t.No); old != nil {
 		e.log.replaced(old.record)
@@ -207,7 +206,6 @@ func (e *editor) putTag(t *Tag) {
 	e.byTagSlug.enter(hashText(t.Slug), t.No)
 }
 
-// putSeries makes a row of a series. The old row's events go on.
 func (e *editor) putSeries(s *Series) {
 	if old := e.series.At(s.No); old != nil {
 		e.log.replaced(old.record)
@@ -218,8 +216,7 @@ func (e *editor) putSeries(s *Series) {
 	e.bySeriesSlug.enter(hashText(s.Slug), s.No)
 }
 
-// putEvent makes a row of an event and enters it in its tags and series. The old row's markets go
-// on.
+// putEvent enters an event, also in its tags and series. The new row keeps the old one's markets.
 func (e *editor) putEvent(it *item) {
 	row, no := it.event, it.event.No
 	row.tags, row.series = e.tagNos(it.tagIDs), e.seriesNos(it.seriesIDs)
@@ -250,8 +247,8 @@ func (e *editor) putEvent(it *item) {
 	e.byEventSlug.enter(hashText(row.Slug), no)
 }
 
-// join adds an event to a series in the order of their ids. That is the order in which they came as
-// far as most sources go, and the same wherever a copy of the catalog was read from.
+// join adds an event to a series in the order of ids. Most sources send events in that order, and it
+// does not depend on where a copy of the catalog was read from.
 func (e *editor) join(s *Series, no int32) {
 	at, _ := slices.BinarySearchFunc(s.events, no, func(a, b int32) int {
 		x, y := e.events.At(a), e.events.At(b)
@@ -268,7 +265,7 @@ func (e *editor) seriesNos(ids []string) []int32 {
 	return numbersOf(ids, e.seriesOf, func(s *Series) int32 { return s.No })
 }
 
-// numbersOf are the numbers of the rows that some ids name, each once.
+// numbersOf returns the numbers of the rows with some ids, each number once.
 func numbersOf[T any](ids []string, find func(string) *T, number func(*T) int32) (list []int32) {
 	for _, id := range ids {
 		if row := find(id); row != nil && !slices.Contains(list, number(row)) {
@@ -288,18 +285,16 @@ func missing(a, b []int32) (list []int32) {
 	return list
 }
 
-// remove is a copy of a list without a number.
 func remove(list []int32, no int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(list), func(n int32) bool { return n == no })
 }
 
-// extend adds a number to a list of a row.
 func (e *editor) extend(of backlink, list []int32, no int32) []int32 {
 	return append(e.grow(of, list), no)
 }
 
-// grow is a list of a row, to be added to: older catalogs may share it, so the first time it is a
-// copy.
+// grow returns a list of a row that may be appended to. The first call copies the list, as older
+// catalogs may share it.
 func (e *editor) grow(of backlink, list []int32) []int32 {
 	if e.grown[of] {
 		return list
@@ -313,7 +308,7 @@ func (e *editor) market(c engine.Condition) *Market {
 		func(m *Market) bool { return m.Condition == c })
 }
 
-// takeMarket takes a market's record, the catalog's or the order book's.
+// takeMarket enters a market's record of the catalog or of the order book.
 func (e *editor) takeMarket(p *parser, it *item) {
 	m := it.market
 	old := e.market(m.Condition)
@@ -392,7 +387,7 @@ func (e *editor) regroup(m *Market, old *Market) {
 	}
 }
 
-// adopt gives a market without an event one.
+// adopt gives an event to a market that has none.
 func (e *editor) adopt(old *Market, event int32) {
 	if old.EventNo != None || event == None {
 		return
@@ -407,7 +402,7 @@ func (e *editor) adopt(old *Market, event int32) {
 	e.linkMarket(row.No, None, event)
 }
 
-// contradicts says what a record says otherwise than what is known.
+// contradicts returns how a record contradicts the known market, empty if it does not.
 func (e *editor) contradicts(old *Market, it *item) string {
 	m := it.market
 	if m.ID != "" {
@@ -446,7 +441,6 @@ func (e *editor) contradicts(old *Market, it *item) string {
 	return ""
 }
 
-// putMarket makes a row of a market.
 func (e *editor) putMarket(no int32, it *item, at location) {
 	m := it.market
 	m.No, m.tags = no, e.tagNos(it.tagIDs)
@@ -491,7 +485,7 @@ func (e *editor) putMarket(no int32, it *item, at location) {
 	}
 }
 
-// linkMarket enters a market in its event, and takes it out of the one it was in.
+// linkMarket moves a market from the event it was in to the one it is in now.
 func (e *editor) linkMarket(no, before, after int32) {
 	if before == after {
 		if after != None { // what its event is found by has changed
@@ -509,7 +503,7 @@ func (e *editor) linkMarket(no, before, after int32) {
 	}
 }
 
-// maker numbers who made a market.
+// maker returns the number of a creator's name, a new one for a new name.
 func (e *editor) maker(name string) int32 {
 	if name = lower(name); name == "" {
 		return None
@@ -523,9 +517,9 @@ func (e *editor) maker(name string) int32 {
 	return no
 }
 
-// decide puts a market on the list of those to be listed or closed.
+// decide queues a market to be listed or closed, or counts why it is neither.
 func (e *editor) decide(old, m *Market, k recordKind) {
-	_, waits := e.pending[m.No] // for the order book's record, which counts no more
+	_, waits := e.pending[m.No] // then the order book's record no longer counts
 	if waits {
 		delete(e.pending, m.No)
 		e.report.Skipped[Described]++
@@ -543,7 +537,7 @@ func (e *editor) decide(old, m *Market, k recordKind) {
 	e.report.Skipped[m.Skipped]++
 }
 
-// restore enters what a frame of the log says. It is errFrame if that makes no sense.
+// restore enters the content of a frame of the log. The error is errFrame if it makes no sense.
 func (e *editor) restore(it *item) error {
 	h := &it.head
 	switch h.kind {

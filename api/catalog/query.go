@@ -13,17 +13,17 @@ import (
 	"clobd/engine"
 )
 
-// Flag asks whether something is so.
+// Flag selects rows by a property that is true or false.
 type Flag int8
 
-// The answers that a Flag wants.
+// The values of a Flag: all rows, those with the property, those without it.
 const (
 	Any Flag = iota
 	Yes
 	No
 )
 
-// Bounds are inclusive: of times in unix milliseconds, of money in units of 10^-6.
+// Bounds are inclusive limits of times in unix milliseconds, or of money in units of 10^-6.
 type Bounds struct {
 	Min, Max       int64
 	HasMin, HasMax bool
@@ -103,8 +103,8 @@ func ParseOrder(name string) (Order, bool) {
 	return ByID, false
 }
 
-// PageQuery says which rows a page has. Lists mean any of what they hold; what names nothing
-// matches nothing. What does not concern a kind of row is not looked at.
+// PageQuery selects the rows of a page. A list selects the rows that match any of its elements; a
+// name that nothing has matches no row. Fields that do not concern a kind of row are ignored.
 type PageQuery struct {
 	IDs, Slugs             []string
 	Conditions             []engine.Condition // of markets
@@ -130,14 +130,14 @@ type PageQuery struct {
 // Page is a part of a list.
 type Page[T any] struct {
 	Rows []*T
-	// Next is what After is for the page behind; empty on the last one.
+	// Next is the PageQuery.After of the following page; empty on the last page.
 	Next string
 }
 
-// ErrCursor is the error of an After that no page with the same order had as its Next.
+// ErrCursor says that After is not the Next of a page of the same list and order.
 var ErrCursor = errors.New("the cursor is none of this list")
 
-// rowCursor is a place in a list of rows of a kind: behind the row of a number that had a value.
+// rowCursor is a position in a list of rows of one kind: behind row no, whose column had a value.
 type rowCursor struct {
 	kind  uint8
 	order Order
@@ -152,7 +152,7 @@ func (c rowCursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parse reads a cursor of the same kind and order, in a list of so many rows.
+// parse reads a cursor and reports whether it fits the kind, the order and the number of rows.
 func (c *rowCursor) parse(text string, rows int) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) < 3 || b[0] != c.kind<<4|byte(c.order) {
@@ -167,20 +167,20 @@ func (c *rowCursor) parse(text string, rows int) bool {
 	return m > 0 && 1+n+m == len(b)
 }
 
-// part of a filter: a row passes if it is in the set, or not in it.
+// filterPart passes the rows in a set, or with absent those outside it.
 type filterPart struct {
 	set    bitset
 	absent bool
 }
 
-// filter is what a PageQuery asks of rows.
+// filter decides which rows pass a PageQuery.
 type filter struct {
 	kind  uint8 // of the rows
 	parts []filterPart
-	// few, if known, are all rows that can pass, in any order.
+	// few, if fewOnly, holds all rows that can pass, in any order.
 	few     []int32
 	fewOnly bool
-	// key names the filter for the cache of lists; timely says that it has live values in it.
+	// key names the filter in the cache of lists; timely says that the filter uses live values.
 	key    []byte
 	timely bool
 	found  *foundCache
@@ -195,7 +195,7 @@ func (f *filter) passes(no int32) bool {
 	return true
 }
 
-// need adds a set, or with No the rows that are not in it.
+// need lets only the rows of a set pass, or with No only those outside it.
 func (f *filter) need(want Flag, set bitset, name string) {
 	if want == Any {
 		return
@@ -204,7 +204,7 @@ func (f *filter) need(want Flag, set bitset, name string) {
 	f.key = append(append(f.key, name...), '0'+byte(want))
 }
 
-// narrow keeps the rows that are among some few.
+// narrow lets only some few rows pass.
 func (f *filter) narrow(rows []int32) {
 	if !f.fewOnly {
 		f.few, f.fewOnly = rows, true
@@ -221,18 +221,17 @@ func (f *filter) note(name string, values ...string) {
 	}
 }
 
-// maxWalk is how many rows a page steps over before its whole list is made and kept.
+// maxWalk bounds the rows that a page steps over; beyond it the filtered list is made and cached.
 const maxWalk = 4096
 
-// piece is which part of a list a page is: so many rows behind a place, some of them skipped.
+// piece is the part of a list that a page shows: want rows behind a position, after skip others.
 type piece struct {
 	descending bool
 	at         rowCursor
 	skip, want int
 }
 
-// page is the part of a list that a query asks for, and the cursor behind it. The error is
-// ErrCursor.
+// page returns the rows of a page and the cursor of the next one. The error is ErrCursor.
 func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err error) {
 	p := piece{q.Descending, rowCursor{f.kind, q.Order, None, 0}, max(q.Offset, 0), q.Limit + 1}
 	if q.After != "" && !p.at.parse(q.After, s.count) {
@@ -242,7 +241,7 @@ func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err e
 		return nil, "", nil
 	}
 	switch {
-	case len(f.few) > maxWalk: // to look through all rows costs less than to sort these
+	case len(f.few) > maxWalk: // looking through all rows costs less than sorting these
 		f.parts = append(f.parts, filterPart{set: setOf(f.few)})
 		list = s.cut(s.filtered(f), &p)
 	case f.fewOnly:
@@ -272,8 +271,8 @@ func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err e
 	return list, next, nil
 }
 
-// place is where in a sorted list the rows of a piece begin (before which they begin, if
-// descending).
+// place returns the index in a sorted list where a piece begins. A descending piece begins with the
+// row before that index.
 func (s *sorted) place(list []int32, p *piece) int {
 	if p.at.no == None {
 		if p.descending {
@@ -288,7 +287,7 @@ func (s *sorted) place(list []int32, p *piece) int {
 	return i
 }
 
-// cut is a piece of a sorted list, in the direction asked for.
+// cut returns a piece of a sorted list, in its direction.
 func (s *sorted) cut(list []int32, p *piece) []int32 {
 	i := s.place(list, p)
 	if !p.descending {
@@ -301,7 +300,7 @@ func (s *sorted) cut(list []int32, p *piece) []int32 {
 	return list
 }
 
-// walk finds the rows that pass by stepping through the whole list. It gives up after maxWalk.
+// walk collects the rows that pass by stepping through the list. It gives up after maxWalk rows.
 func (s *sorted) walk(f *filter, p *piece) (list []int32, done bool) {
 	all := s.list()
 	i, step := s.place(all, p), 1
@@ -322,7 +321,6 @@ func (s *sorted) walk(f *filter, p *piece) (list []int32, done bool) {
 	return list, true
 }
 
-// filtered is the whole list of those that pass.
 func (s *sorted) filtered(f *filter) []int32 {
 	var list []int32
 	for _, no := range s.list() {

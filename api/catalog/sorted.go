@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// sorted is the list of all rows of a kind by one column, ascending. It is made when it is first
-// asked for; the next catalog's is made of it and of what has changed.
+// sorted is the ascending list of all rows of a kind by one column. The first call of list sorts;
+// follow makes the next catalog's list from it and from the changed rows.
 type sorted struct {
 	count int // of rows
-	// number or text is the column, ids how equal ones go, by what id says.
+	// number or text reads the column; ids orders rows that are equal in it, by their id.
 	number func(no int32) int64
 	text   func(no int32) string
 	ids    func(a, b int32) int
@@ -22,7 +22,7 @@ type sorted struct {
 	made   atomic.Pointer[[]int32]
 }
 
-// value is the column of a row, if it is a number.
+// value returns the column of a row; 0 if the column is a text.
 func (s *sorted) value(no int32) int64 {
 	if s.number == nil {
 		return 0
@@ -44,7 +44,7 @@ func (s *sorted) compare(a, b int32) int {
 	return s.ids(a, b)
 }
 
-// compareAt is compare with a place that a cursor has kept.
+// compareAt compares a row with the position of a cursor.
 func (s *sorted) compareAt(no int32, at rowCursor) int {
 	if s.number == nil {
 		return s.compare(no, at.no)
@@ -52,7 +52,7 @@ func (s *sorted) compareAt(no int32, at rowCursor) int {
 	return cmp.Or(cmp.Compare(s.number(no), at.value), s.ids(no, at.no))
 }
 
-// list is the sorted list, which nobody may change.
+// list returns the sorted list, which the caller must not change.
 func (s *sorted) list() []int32 {
 	if made := s.made.Load(); made != nil {
 		return *made
@@ -67,10 +67,10 @@ func (s *sorted) list() []int32 {
 	return list
 }
 
-// sort sorts from nothing. What is compared lies side by side: rows are all over the memory.
+// sort sorts all rows. It copies the keys side by side, because the rows are spread over memory.
 func (s *sorted) sort() []int32 {
 	type keyed struct {
-		value uint64 // of a text its first eight bytes
+		value uint64 // the number, or the first eight bytes of the text
 		no    int32
 	}
 	entries := make([]keyed, s.count)
@@ -101,8 +101,8 @@ func (s *sorted) sort() []int32 {
 	return list
 }
 
-// follow makes the list of an older one, of which some rows have changed or are new. If the older
-// one was never asked for, neither is this one made.
+// follow makes the list from an older one and the rows that are new or changed. If the older list
+// was never sorted, follow does nothing.
 func (s *sorted) follow(old *sorted, changed []int32) {
 	made := old.made.Load()
 	if made == nil {
@@ -141,7 +141,7 @@ func (s *sorted) follow(old *sorted, changed []int32) {
 	s.made.Store(&list)
 }
 
-// same says whether a row is where it was in an older list.
+// same reports whether a row has the keys that it had in an older list.
 func (s *sorted) same(old *sorted, no int32) bool {
 	switch {
 	case s.number != nil && s.number(no) != old.number(no):
@@ -152,10 +152,10 @@ func (s *sorted) same(old *sorted, no int32) bool {
 	return s.id(no) == old.id(no)
 }
 
-// orders are the lists of one kind by their columns; those of live values are elsewhere.
+// orders are the lists of one kind by column. A liveView has the lists by live values.
 type orders [orderCount]*sorted
 
-// follow makes the lists that were made before.
+// follow makes the lists whose older ones were sorted.
 func (o *orders) follow(old *orders, changed []int32) {
 	if old == nil {
 		return
@@ -167,7 +167,7 @@ func (o *orders) follow(old *orders, changed []int32) {
 	}
 }
 
-// columns say where the columns of a kind of row are; nil: the kind has none.
+// columns read the columns of a kind of row; nil if the kind has no such column.
 type columns[T any] struct {
 	number     func(*T) uint64
 	id         func(*T) string
@@ -175,7 +175,7 @@ type columns[T any] struct {
 	numbers    [orderCount]func(*T) int64
 }
 
-// ordersOf are the lists of rows, none of them made.
+// ordersOf returns the lists of some rows, none of them sorted yet.
 func ordersOf[T any](rows *Rows[T], by columns[T]) *orders {
 	ids := func(a, b int32) int {
 		x, y := rows.At(a), rows.At(b)
