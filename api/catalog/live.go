@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// liveAge is how old live values may grow before a page has them read again for later ones.
+	// liveAge is the age from which a page has live values read again, for later pages.
 	liveAge = 2 * time.Second
-	// liveLate is how old a page takes them at all: the first one after a quiet time waits.
+	// liveLate is the age from which a page waits for new live values.
 	liveLate = 3 * liveAge
 )
 
@@ -44,7 +44,7 @@ func (l *liveColumns) at(no int32) Live {
 	return v
 }
 
-// put enters the values of a row and says whether they are others than before.
+// put enters the values of a row and reports whether they differ from the old ones.
 func (l *liveColumns) put(no int32, v Live) bool {
 	if int(no) < len(l.numbers[0]) && l.at(no) == v {
 		return false
@@ -92,10 +92,9 @@ func askLive(c *Catalog, m *Market) Live {
 	return v
 }
 
-// sumLive are the values of an event. Once one of its markets trades here they are the sums over
-// all of them; until then what the source says of the event counts, which need not be the sums of
-// what it says of the markets; if that is nothing, the sums. It is closed if its record says so or
-// all of its markets are.
+// sumLive returns the values of an event: the sums over its markets once one of them trades here.
+// Until then the source's values of the event count, or the sums if the source has none. The event
+// is closed if its record says so or if all of its markets are.
 func sumLive(c *Catalog, e *Event, markets *liveColumns) Live {
 	own := Live{Volume: e.Volume, Liquidity: e.Liquidity, Windows: e.Windows, Closed: e.Closed}
 	if len(e.markets) == 0 {
@@ -117,8 +116,8 @@ func sumLive(c *Catalog, e *Event, markets *liveColumns) Live {
 	return sum
 }
 
-// viewOf makes a view of the values that some rows have now; the others have those of the old view.
-// It is the old view again if nothing is different.
+// viewOf makes a view with new values of some rows and the old view's values of the others. It
+// copies the old view if no value differs.
 func viewOf(c *Catalog, old *liveView, markets, events []int32) *liveView {
 	v := &liveView{at: time.Now(), found: new(foundCache)}
 	if old != nil {
@@ -165,8 +164,8 @@ func viewOf(c *Catalog, old *liveView, markets, events []int32) *liveView {
 	return v
 }
 
-// now is the view that pages use: the last one that was made. If it is old, another one is on its
-// way, for whoever comes later; if nobody asked for long, who comes first makes it.
+// now returns the latest view. If the view is older than liveAge, now starts making the next one in
+// the background; if it is older than liveLate, now makes and returns the next one.
 func (c *Catalog) now() *liveView {
 	v := c.seen.Load()
 	age := time.Since(v.at)

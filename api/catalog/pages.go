@@ -17,14 +17,13 @@ const (
 	kinds
 )
 
-// marketColumns are sets of rows that nearly all pages ask for.
+// marketColumns are the sets of rows that nearly all pages use.
 type marketColumns struct {
 	active, archived, bookOnly                   bitset
 	eventsActive, eventsArchived, eventsFeatured bitset
 	books                                        int // how many are bookOnly
 }
 
-// follow takes over what has changed.
 func (s *marketColumns) follow(c *Catalog, markets, events []int32) {
 	for _, set := range []*bitset{&s.active, &s.archived, &s.bookOnly, &s.eventsActive,
 		&s.eventsArchived, &s.eventsFeatured} {
@@ -58,8 +57,7 @@ func (b *bitset) put(no int32, in bool) {
 	}
 }
 
-// foundCache keeps lists and sets that were made for pages, as long as their catalog or their view
-// of live values lasts.
+// foundCache keeps lists and sets that pages have used. A catalog and a liveView have one each.
 type foundCache struct {
 	mu    sync.Mutex
 	lists map[string][]int32
@@ -84,7 +82,7 @@ func (f *foundCache) put(key []byte, list []int32) {
 	f.lists[string(key)] = list
 }
 
-// room makes room: a full cache begins anew.
+// room makes room for an entry; it empties a full cache.
 func (f *foundCache) room(words int) {
 	const entry = 32
 	if f.words += words + entry; f.words > maxFound || f.lists == nil {
@@ -92,7 +90,7 @@ func (f *foundCache) room(words int) {
 	}
 }
 
-// set is the set of a name, made at the first call.
+// set returns the set of a key, which the first call makes.
 func (f *foundCache) set(key string, make func() bitset) bitset {
 	f.mu.Lock()
 	set, ok := f.sets[key]
@@ -108,7 +106,7 @@ func (f *foundCache) set(key string, make func() bitset) bitset {
 	return set
 }
 
-// QueryMarkets is a page of the markets that the catalog has records of. The error is ErrCursor.
+// QueryMarkets returns a page of the markets that the catalog has records of. The error is ErrCursor.
 func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	if c == nil {
 		return Page[Market]{}, nil
@@ -134,7 +132,7 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	return pageOf(&c.Markets, f.listed(q, order, view, &view.byMarket), q, f)
 }
 
-// listed is the list that a page is taken from. From ByVolume on they change with the books.
+// listed returns the list that a page is cut from; from ByVolume on, the view's.
 func (f *filter) listed(q *PageQuery, order *orders, view *liveView,
 	live *[liveOrders]*sorted) *sorted {
 	list := order[q.Order]
@@ -156,13 +154,13 @@ func pageOf[T any](rows *Rows[T], list *sorted, q *PageQuery, f *filter) (Page[T
 	return Page[T]{Rows: rowsOf(rows, numbers), Next: next}, nil
 }
 
-// live is need for a set that changes with the books.
+// live is need for a set of live values.
 func (f *filter) live(want Flag, set bitset) {
 	f.need(want, set, "o")
 	f.timely = f.timely || want != Any
 }
 
-// bounds keeps the rows whose moment lies within bounds; one that is absent lies within none.
+// bounds keeps the rows whose time lies within bounds. A missing time lies within none.
 func (f *filter) bounds(c *Catalog, name string, b *Bounds, by *sorted) {
 	if !b.set() {
 		return
@@ -181,7 +179,7 @@ func (f *filter) liveBounds(view *liveView, name string, b *Bounds, by *sorted) 
 	}
 }
 
-// within keeps the rows whose column, which the list is sorted by, lies within bounds.
+// within keeps the rows whose column lies within bounds. The list is sorted by that column.
 func (f *filter) within(found *foundCache, name string, b *Bounds, by *sorted) {
 	low, high := b.limits()
 	key := strconv.AppendInt(append([]byte(name), '['), low, 10)
@@ -222,8 +220,7 @@ func fewMarkets(c *Catalog, f *filter, q *PageQuery) {
 	fewRows(f, q.EventSlugs, c.EventBySlug, within)
 }
 
-// tagged keeps the rows that have the tags a query names, and drops those with the ones it does
-// not want.
+// tagged keeps the rows with the tags that a query wants and drops those with excluded tags.
 func tagged(c *Catalog, f *filter, q *PageQuery, rows func(*Catalog, *Tag) bitset) {
 	either := func(tags []*Tag) bitset {
 		if len(tags) == 1 {
@@ -314,7 +311,7 @@ func setOf(list []int32) (set bitset) {
 	return set
 }
 
-// madeBy are the markets that somebody made.
+// madeBy returns the markets of a creator.
 func madeBy(c *Catalog, name string) bitset {
 	return c.found.set("m creator "+name, func() (set bitset) {
 		maker := nameNo(&c.byName, &c.names, name)
@@ -340,7 +337,7 @@ func (c *Catalog) Creators(m *Market) (names []string) {
 	return names
 }
 
-// QueryEvents is a page of events. The error is ErrCursor.
+// QueryEvents returns a page of events. The error is ErrCursor.
 func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	if c == nil {
 		return Page[Event]{}, nil
@@ -388,7 +385,7 @@ func fewRows[K, T any](f *filter, names []K, find func(K) *T, stand func(*T) []i
 	f.narrow(list)
 }
 
-// eventsMadeBy are the events of which somebody made a market.
+// eventsMadeBy returns the events with a market of a creator.
 func eventsMadeBy(c *Catalog, name string) bitset {
 	return c.found.set("e creator "+name, func() (set bitset) {
 		made := madeBy(c, name)
@@ -414,7 +411,7 @@ func recurring(c *Catalog, word string) (set bitset) {
 	return set
 }
 
-// QuerySeries is a page of series. The error is ErrCursor.
+// QuerySeries returns a page of series. The error is ErrCursor.
 func (c *Catalog) QuerySeries(q *PageQuery) (Page[Series], error) {
 	if c == nil {
 		return Page[Series]{}, nil
@@ -441,7 +438,7 @@ func (c *Catalog) QuerySeries(q *PageQuery) (Page[Series], error) {
 
 func is(want Flag, value bool) bool { return want == Any || value == (want == Yes) }
 
-// QueryTags is a page of tags. The error is ErrCursor.
+// QueryTags returns a page of tags. The error is ErrCursor.
 func (c *Catalog) QueryTags(q *PageQuery) (Page[Tag], error) {
 	if c == nil {
 		return Page[Tag]{}, nil
