@@ -247,8 +247,8 @@ func (e *editor) putEvent(it *item) {
 	e.byEventSlug.enter(hashText(row.Slug), no)
 }
 
-// join adds an event to a series in the order of ids. Most sources send events in that order, and it
-// does not depend on where a copy of the catalog was read from.
+// join adds an event to a series in the order of ids. Most sources send events in that order,
+// and it does not depend on where a copy of the catalog was read from.
 func (e *editor) join(s *Series, no int32) {
 	at, _ := slices.BinarySearchFunc(s.events, no, func(a, b int32) int {
 		x, y := e.events.At(a), e.events.At(b)

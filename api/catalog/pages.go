@@ -106,7 +106,8 @@ func (f *foundCache) set(key string, make func() bitset) bitset {
 	return set
 }
 
-// QueryMarkets returns a page of the markets that the catalog has records of. The error is ErrCursor.
+// QueryMarkets returns a page of markets that have a record of the catalog. The error is
+// ErrCursor.
 func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	if c == nil {
 		return Page[Market]{}, nil
