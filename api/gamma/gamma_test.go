@@ -23,10 +23,18 @@ const records = `{"id":"7","slug":"weather","title":"Weather","markets":[` +
 // described is a Gamma of one event with two markets, none of which trades here.
 func described(t *testing.T) *Gamma {
 	t.Helper()
-	c, r, err := catalog.Read(strings.NewReader(records), catalog.Options{})
+	store, err := catalog.Open(catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Read(strings.NewReader(records))
 	if err != nil || r.Broken+r.Refused > 0 {
 		t.Fatal(err, r.Bad)
 	}
+	c := store.Current()
 	board := view.NewBoard()
 	return New(Options{
 		Board: board, Catalog: func() *catalog.Catalog { return c },
