@@ -75,37 +75,48 @@ func decodeMark(b []byte) (m Mark, turn uint64, ok bool) {
 // ReadMark reads the mark of the data folder dir on a filesystem, nil for the machine's own. It
 // returns false if there is no mark. A file of which neither slot can be read is an error.
 func ReadMark(on vfs.FS, dir string) (Mark, bool, error) {
-	m, _, _, found, err := readMark(disk.Filesystem(on), filepath.Join(dir, markName))
-	return m, found, err
+	m, err := readMark(disk.Filesystem(on), filepath.Join(dir, markName))
+	return m.Mark, m.good > 0, err
 }
 
-// readMark is ReadMark for a file, and also returns the newest slot and its turn.
-func readMark(on vfs.FS, path string) (best Mark, slot int, turn uint64, found bool, err error) {
+// markFile is the newest mark of a file, and where it stands.
+type markFile struct {
+	Mark
+	slot int
+	turn uint64
+	good int // slots that can be read; 0: there is no file
+}
+
+// readMark is ReadMark for a file.
+func readMark(on vfs.FS, path string) (newest markFile, err error) {
 	if about, err := on.Stat(path); err == nil && about.IsDir() {
-		return best, 0, 0, false, disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s is a "+
+		return newest, disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s is a "+
 			"folder, not a file: nobody knows how far was acknowledged", path)), hintMark)
 	}
 	f, err := on.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return best, 0, 0, false, nil
+		return newest, nil
 	} else if err != nil {
-		return best, 0, 0, false, fmt.Errorf("open mark: %w", err)
+		return newest, fmt.Errorf("open mark: %w", err)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, 2*markSlot))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return best, 0, 0, false, fmt.Errorf("read mark %s: %w", path, err)
+		return newest, fmt.Errorf("read mark %s: %w", path, err)
 	}
 	for i := range 2 {
-		m, at, ok := decodeMark(b[min(len(b), i*markSlot):min(len(b), (i+1)*markSlot)])
-		if ok && (!found || at > turn) {
-			best, slot, turn, found = m, i, at, true
+		m, turn, ok := decodeMark(b[min(len(b), i*markSlot):min(len(b), (i+1)*markSlot)])
+		if !ok {
+			continue
+		}
+		if newest.good++; newest.good == 1 || turn > newest.turn {
+			newest.Mark, newest.slot, newest.turn = m, i, turn
 		}
 	}
-	if !found {
-		return best, 0, 0, false, disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s is "+
+	if newest.good == 0 {
+		return newest, disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s is "+
 			"damaged: nobody knows how far was acknowledged", path)), hintMark)
 	}
-	return best, slot, turn, true, nil
+	return newest, nil
 }
 
 // WriteMark writes the mark of the data folder dir, durably, and whole or not at all. No Journal
@@ -197,11 +208,11 @@ const (
 
 // checkMark compares the journal's end with the mark.
 func (j *Journal) checkMark(head engine.Head) error {
-	m, _, _, found, err := readMark(j.Options.FS, filepath.Join(j.Dir, markName))
+	m, err := readMark(j.Options.FS, filepath.Join(j.Dir, markName))
 	switch {
 	case err != nil:
 		return err
-	case !found:
+	case m.good == 0:
 		if head.Frame > 0 {
 			j.Options.Log.Warn("no high-water mark: if the journal lost its end nobody knows",
 				"path", j.Path, "frame", head.Frame)
@@ -213,11 +224,11 @@ func (j *Journal) checkMark(head engine.Head) error {
 			filepath.Join(j.Dir, markName), m.Journal, j.ID)),
 			"if one of the two was put here by mistake, put its own back; else "+hintMark)
 	case m.Frame > head.Frame:
-		return &LossError{Mark: m, Head: head, Path: j.Path}
+		return &LossError{Mark: m.Mark, Head: head, Path: j.Path}
 	case m.Frame == 0:
 		return nil
 	}
-	return j.checkFrame(&m, head)
+	return j.checkFrame(&m.Mark, head)
 }
 
 // checkFrame compares the frame that the mark names with that of the journal.
@@ -255,9 +266,9 @@ func (j *Journal) startMark(head engine.Head) error {
 	}
 	now := Mark{j.ID, head.Frame, head.Sequence, head.Hash}
 	path := filepath.Join(j.Dir, markName)
-	m, slot, turn, found, err := readMark(j.Options.FS, path)
-	if err == nil && !found {
-		m, slot, turn, err = now, 1, 2, WriteMark(j.Options.FS, j.Dir, now)
+	m, err := readMark(j.Options.FS, path)
+	if err == nil && m.good == 0 {
+		m, err = markFile{now, 1, 2, 2}, WriteMark(j.Options.FS, j.Dir, now)
 	}
 	if err != nil {
 		return err
@@ -266,15 +277,15 @@ func (j *Journal) startMark(head engine.Head) error {
 	if err != nil {
 		return fmt.Errorf("open mark: %w", err)
 	}
-	k := &marker{file: file, slot: slot, turn: turn, latest: now,
+	k := &marker{file: file, slot: m.slot, turn: m.turn, latest: now,
 		bell: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 		writes: j.gauges.marks.Inc,
 		fail: func(err error) {
 			j.failAs("how far was acknowledged cannot be noted",
 				fmt.Errorf("write the high-water mark %s: %w", path, err))
 		}}
-	k.slots[slot] = m
-	if m != now {
+	k.slots[m.slot] = m.Mark
+	if m.Mark != now {
 		if err := k.write(now); err != nil {
 			return errors.Join(fmt.Errorf("write mark %s: %w", path, err), file.Close())
 		}

@@ -121,38 +121,22 @@ type rescuer struct {
 	Loss
 	ctx       context.Context
 	o         *RescueOptions
-	locks     *locks
-	drain     func() error // waits until most of what was written is on the disk
-	flush     func() error // and until all of it is
+	work      **pebble.Lock // of salvageFolder, nil before there is one
+	drain     func() error  // waits until most of what was written is on the disk
+	flush     func() error  // and until all of it is
 	id        uint64
 	salvaged  bool // the good frames lie in salvageFolder
 	damaged   bool // some frames cannot be read
 	stretches []stretch
 }
 
-// locks are held by a rescue from its first look to the end of the swap: those of the journal and
-// of the folder that it works in. A start, or another rescue, is refused meanwhile. The locks move
-// with their folders.
-type locks struct{ journal, work *pebble.Lock }
-
-// take takes the lock of the journal, if there is one.
-func (l *locks) take(o *Options) (err error) {
+// lockJournal locks the folder of the journal, if there is one.
+func lockJournal(o *Options) (*pebble.Lock, error) {
 	path := filepath.Join(o.Dir, "journal")
 	if _, err := o.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
-	l.journal, err = disk.LockFolder(o.FS, path, true)
-	return err
-}
-
-// release gives all locks back.
-func (l *locks) release() (err error) {
-	for _, lock := range []*pebble.Lock{l.journal, l.work} {
-		if lock != nil {
-			err = errors.Join(err, lock.Close())
-		}
-	}
-	return err
+	return disk.LockFolder(o.FS, path, true)
 }
 
 // rescue is Diagnose, Repair or AcceptLoss, by what it may change.
@@ -165,18 +149,23 @@ func rescue(ctx context.Context, o RescueOptions, may int) (l *Loss, err error) 
 	if err != nil {
 		return nil, err
 	}
-	held := &locks{}
-	if err := held.take(&o.Options); err != nil {
+	// Both locks are held to the end of the swap: a start, or another rescue, is refused meanwhile.
+	// They move with their folders.
+	var work *pebble.Lock
+	if o.lock, err = lockJournal(&o.Options); err != nil {
 		return nil, err
 	}
-	o.lock = held.journal
 	defer func() {
-		if held.work != nil {
+		if work != nil {
 			err = errors.Join(err, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder)))
 		}
-		err = errors.Join(err, held.release())
+		for _, lock := range []*pebble.Lock{o.lock, work} {
+			if lock != nil {
+				err = errors.Join(err, lock.Close())
+			}
+		}
 	}()
-	r, err := diagnose(&rescuer{ctx: ctx, o: &o, locks: held})
+	r, err := diagnose(&rescuer{ctx: ctx, o: &o, work: &work})
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +200,7 @@ func diagnose(is *rescuer) (*rescuer, error) {
 		is.Final = true
 		return is, nil
 	}
-	can := &rescuer{ctx: is.ctx, o: o, locks: is.locks, salvaged: true}
+	can := &rescuer{ctx: is.ctx, o: o, work: is.work, salvaged: true}
 	if err := can.salvage(is); err != nil {
 		return nil, err
 	}
@@ -390,7 +379,7 @@ func (r *rescuer) salvage(is *rescuer) (err error) {
 		return err
 	}
 	again := r.o.Options
-	again.folder, again.lock = filepath.Join(r.o.Dir, salvageFolder), r.locks.work
+	again.folder, again.lock = filepath.Join(r.o.Dir, salvageFolder), *r.work
 	j, err := Open(again)
 	if err != nil {
 		return fmt.Errorf("open what was salvaged: %w", err)
@@ -406,7 +395,7 @@ func (r *rescuer) workplace() error {
 		return fmt.Errorf("the journal is damaged, and a rescue has no place to work in: %w", err)
 	}
 	var err error
-	if r.locks.work, err = disk.LockFolder(on, path, false); err != nil {
+	if *r.work, err = disk.LockFolder(on, path, false); err != nil {
 		return err
 	}
 	names, err := on.List(path)
@@ -454,7 +443,7 @@ const hintRoom = "make room, or copy the folder to a larger disk and run clobd r
 // all is given up: Pebble itself would wait for ever.
 func (r *rescuer) write(do func(db *pebble.DB) error) (err error) {
 	o := r.o.Options
-	o.ReadOnly, o.folder, o.lock = false, filepath.Join(o.Dir, salvageFolder), r.locks.work
+	o.ReadOnly, o.folder, o.lock = false, filepath.Join(o.Dir, salvageFolder), *r.work
 	var g *disk.Guard
 	g = disk.NewGuard(disk.GuardOptions{Name: "journal", Path: o.folder, Log: o.Log,
 		Fatal: func(err error) { g.Stumble(err) }})

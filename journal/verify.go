@@ -3,15 +3,12 @@ package journal
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"clobd/engine"
 	"clobd/journal/disk"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Finding is a piece of damage: where it is, what is wrong, and what to do.
@@ -211,18 +208,18 @@ func (v *verifier) end(whole bool) {
 			"run clobd checkpoint of the version that wrote it"))
 	}
 	path := filepath.Join(v.j.Dir, markName)
-	_, found, err := ReadMark(v.j.Options.FS, v.j.Dir)
+	m, err := readMark(v.j.Options.FS, path)
 	switch {
 	case err != nil:
 		v.find(path, err)
 		return
-	case !found && v.Head.Frame > 0:
+	case m.good == 0 && v.Head.Frame > 0:
 		v.note("there is no high-water mark: if the journal has lost its end nobody can tell")
 		return
-	case !found:
+	case m.good == 0:
 		return
 	}
-	if broken := brokenSlots(v.j.Options.FS, path); broken > 0 {
+	if m.good < 2 {
 		v.note("%s: one of its two slots cannot be read, the other one serves", path)
 	}
 	if !whole {
@@ -233,24 +230,4 @@ func (v *verifier) end(whole bool) {
 		return
 	}
 	v.Marked = true
-}
-
-// brokenSlots is the number of slots of a mark file that cannot be read.
-func brokenSlots(on vfs.FS, path string) (broken int) {
-	f, err := on.Open(path)
-	if err != nil {
-		return 2
-	}
-	b := make([]byte, 2*markSlot)
-	n, err := f.ReadAt(b, 0)
-	for i := range 2 {
-		from, to := min(n, i*markSlot), min(n, (i+1)*markSlot)
-		if _, _, ok := decodeMark(b[from:to]); !ok {
-			broken++
-		}
-	}
-	if errors.Join(nil, f.Close()) != nil || err != nil && n == 0 {
-		return 2
-	}
-	return broken
 }
