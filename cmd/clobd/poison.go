@@ -48,26 +48,37 @@ func (p *poisonFolder) holds(c *engine.Command) bool {
 	return len(p.known) > 0 && p.known[fingerprint(c)]
 }
 
-// keep writes down a Command that made Apply panic. It returns the file, or an error as text.
+// keep writes down a Command that made Apply panic. It returns the file, or an error as text. The
+// file gets its name before its text: openPoison goes by the name, so a disk that is full in between
+// loses the text and not the quarantine.
 func (p *poisonFolder) keep(
 	c *engine.Command, seq engine.Sequence, cause any, stack []byte) string {
-	file := filepath.Join(p.dir, fingerprint(c))
+	path := filepath.Join(p.dir, fingerprint(c))
 	text := fmt.Sprintf("sequence %d\ncause %v\ncommand %+v\n", seq, cause, *c)
 	if c.Listing != nil {
 		text += fmt.Sprintf("listing %+v\n", *c.Listing)
 	}
 	text += "\n" + string(stack)
-	err := os.MkdirAll(p.dir, 0o700)
-	if err == nil {
-		err = writeDurably(file, text)
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return err.Error()
 	}
-	if err == nil {
-		err = syncFolder(filepath.Dir(p.dir))
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if _, err = f.WriteString(text); err == nil {
+		err = f.Sync()
+	}
+	for _, dir := range []string{p.dir, filepath.Dir(p.dir)} {
+		if err == nil {
+			err = syncFolder(dir)
+		}
 	}
 	if err != nil {
 		return err.Error()
 	}
-	return file
+	return path
 }
 
 func syncFolder(dir string) error { return disk.SyncFolder(disk.Filesystem(nil), dir) }

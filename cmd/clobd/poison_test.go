@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,5 +45,29 @@ func TestPoison(t *testing.T) {
 	other.ID = engine.OrderID{2}
 	if again.holds(&other) {
 		t.Error("another order is refused")
+	}
+}
+
+// TestPoisonOnFullDisk: a Command is refused from then on although the disk had no room to say why.
+func TestPoisonOnFullDisk(t *testing.T) {
+	data := t.TempDir()
+	p, err := openPoison(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &engine.Command{Kind: engine.Place, Size: 7}
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// /dev/full takes a name and no byte.
+	if err := os.Symlink("/dev/full", filepath.Join(p.dir, fingerprint(c))); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.keep(c, 1, "boom", []byte("stack")); !strings.Contains(got, "no space left") {
+		t.Errorf("kept as %q", got)
+	}
+	again, err := openPoison(data)
+	if err != nil || !again.holds(c) {
+		t.Errorf("the next start takes the Command: %v", err)
 	}
 }
