@@ -415,3 +415,30 @@ func TestIndexOnAHungDisk(t *testing.T) {
 	})
 	refold(t, fs, m)
 }
+
+// TestCollectorsGather: the index tells how far it lags.
+func TestCollectorsGather(t *testing.T) {
+	j := open(t, journal.Options{Dir: "data", FS: vfs.NewMem()})
+	defer j.Close()
+	x, err := openIndex(j, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	newMaker(1).write(t, j, 4, 10)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(x.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "clobd_index_lag_commands" {
+			if lag := f.Metric[0].GetGauge().GetValue(); lag != 40 {
+				t.Errorf("a lag of %v, want 40", lag)
+			}
+			return
+		}
+	}
+	t.Error("no lag")
+}
