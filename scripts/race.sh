@@ -5,9 +5,8 @@
 # be those of every other build.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
-one_goroutine='^Test(Field|CheckedAsRecovered|CheckAddsAnything|HotVectors|Hostile|Compact|Gather|'
-one_goroutine+='LongKeyset|BooksBound|IdleMarkets|Salvage|RescueAgain|RescuePowerLoss|Filter|'
-one_goroutine+='IndexCaches|OneFlippedBitLosesNothing)$'
+one_goroutine='^Test(Field|CheckedAsRecovered|CheckAddsAnything|HotVectors|Hostile|LongKeyset|'
+one_goroutine+='BooksBound|IdleMarkets|Filter)$'
 
 go test -vet=off -race -short -skip "$one_goroutine" -timeout 20m \
 	./engine/view/... ./engine/sequencer/... ./journal/... ./ingress/... ./api/... "$@"
