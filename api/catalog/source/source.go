@@ -56,7 +56,9 @@ func (s *Source) load(mark *sourceMark, take func(*catalog.Load) error) (catalog
 	return s.store.Load(mark.text, func(l *catalog.Load) error {
 		l.Records = s.records
 		err := take(l)
-		s.records = l.Records
+		if err == nil {
+			s.records = l.Records
+		}
 		return err
 	})
 }

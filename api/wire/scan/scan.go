@@ -182,9 +182,7 @@ func numberEnd[T string | []byte](text T, i int) int {
 		i++
 	}
 	from := i
-	if i < len(text) && text[i] == '0' {
-		i++
-	} else if i = digitsEnd(text, i); i == from {
+	if i = digitsEnd(text, i); i == from || text[from] == '0' && i > from+1 {
 		return -1
 	}
 	if i < len(text) && text[i] == '.' {
