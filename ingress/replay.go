@@ -54,7 +54,7 @@ func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequen
 	}
 	again, known, _, err := s.options.Past(p.command.ID)
 	if err == nil && !known {
-		panic("BUG: the index has lost an order")
+		err = errors.New("the index has lost an order")
 	}
 	*past = again
 	return err
