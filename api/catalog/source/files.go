@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,26 +10,25 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"clobd/api/catalog"
 )
 
-// fileMark is what a file was like when it was read.
+// fileMark describes a file as it was when it was read.
 type fileMark struct {
 	Path string `json:"path"`
 	Size int64  `json:"size"`
 	Time int64  `json:"time"` // unix nanoseconds
 }
 
-// isAddress says whether a source is a service.
+// isAddress reports whether a source is a service.
 func isAddress(source string) bool {
 	return strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://")
 }
 
-// Check looks whether a source can be one at all, without reading it to its end or making anything:
-// a file that begins as a catalog does, a folder with at least one such file, or the address of a
-// service, which is not asked. A pipe is not looked into.
+// Check returns an error if a source cannot be one: it must be a file that begins like a catalog, a
+// folder with such a file, or the address of a service. Check does not ask the service, read a pipe
+// or make anything.
 func Check(source string) error {
 	if isAddress(source) {
 		_, err := parseBase(source)
@@ -44,14 +44,11 @@ func Check(source string) error {
 		if err == nil {
 			return nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return first
 }
 
-// checkFile looks whether a file begins as a catalog does.
 func checkFile(path string) error {
 	if about, err := os.Stat(path); err != nil {
 		return fmt.Errorf("open catalog: %w", err)
@@ -69,7 +66,7 @@ func checkFile(path string) error {
 	return nil
 }
 
-// openFile opens a file as a pipe would be, so that opening one does not wait for its writer.
+// openFile opens a file or a pipe, and does not wait for the writer of the pipe.
 func openFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Clean(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -78,82 +75,81 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// filesOf are the files of a source as they are now: itself, or what a folder has that is called
-// .json, .jsonl or .gz, by name.
-func filesOf(source string) ([]fileMark, error) {
+// filesOf returns the present files of a source: itself, or the .json, .jsonl and .gz files of a
+// folder by name.
+func filesOf(source string) (list []fileMark, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open catalog: %w", err)
+		}
+	}()
 	about, err := os.Stat(source)
 	if err != nil {
-		return nil, fmt.Errorf("open catalog: %w", err)
+		return nil, err
 	}
 	if !about.IsDir() {
 		return []fileMark{{source, about.Size(), about.ModTime().UnixNano()}}, nil
 	}
 	entries, err := os.ReadDir(source)
 	if err != nil {
-		return nil, fmt.Errorf("open catalog: %w", err)
+		return nil, err
 	}
-	var list []fileMark
 	for _, entry := range entries {
-		if !slices.Contains([]string{".json", ".jsonl", ".gz"}, filepath.Ext(entry.Name())) {
+		path := filepath.Join(source, entry.Name())
+		if !slices.Contains([]string{".json", ".jsonl", ".gz"}, filepath.Ext(path)) {
 			continue
 		}
-		about, err := os.Stat(filepath.Join(source, entry.Name()))
+		about, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("open catalog: %w", err)
+			return nil, err
 		}
 		if about.Mode().IsRegular() {
-			list = append(list, fileMark{filepath.Join(source, entry.Name()), about.Size(),
-				about.ModTime().UnixNano()})
+			list = append(list, fileMark{path, about.Size(), about.ModTime().UnixNano()})
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("open catalog: %s has no .json, .jsonl or .gz file", source)
+		return nil, fmt.Errorf("%s has no .json, .jsonl or .gz file", source)
 	}
 	return list, nil
 }
 
-// syncFiles reads what has changed of the files of the source. A file that changes while the node
-// runs is read once it has stayed the same from one look to the next.
-func (s *Source) syncFiles(ctx context.Context, steady bool) (catalog.Report, error) {
+// syncFiles reads the files of the source that have changed. If steady, a file that changes while
+// the node runs is read once two looks in a row have found it the same.
+func (s *Source) syncFiles(ctx context.Context, steady bool) (err error) {
+	var todo []fileMark
+	defer func() { s.asked(len(todo) == 0, err) }()
 	files, err := filesOf(s.o.Address)
 	if err != nil {
-		s.status.note(requestFailed)
-		return catalog.Report{}, err
-	}
-	var todo []fileMark
-	for _, f := range files {
-		if !slices.Contains(s.mark.Files, f) && (!steady || slices.Contains(s.looked, f)) {
-			todo = append(todo, f)
-		}
-	}
-	s.looked = files
-	if len(todo) == 0 {
-		s.status.note(requestUnchanged)
-		return catalog.Report{}, nil
+		return err
 	}
 	next := &sourceMark{Source: s.o.Address}
 	for _, f := range files {
-		if slices.Contains(todo, f) || slices.Contains(s.mark.Files, f) {
+		known := slices.Contains(s.mark.Files, f)
+		fresh := !known && (!steady || slices.Contains(s.looked, f))
+		if fresh {
+			todo = append(todo, f)
+		}
+		if known || fresh {
 			next.Files = append(next.Files, f)
 		}
 	}
-	report, err := s.load(next, func(l *catalog.Load) error {
+	if s.looked = files; len(todo) == 0 {
+		return nil
+	}
+	err = s.load(next, func(l *catalog.Load) error {
 		for _, f := range todo {
 			l.Total += f.Size
 		}
 		return errors.Join(s.readFiles(ctx, l, todo), ctx.Err())
 	})
-	if err != nil {
-		s.status.note(requestFailed)
-		return report, err
+	if err == nil {
+		s.mark = next
 	}
-	s.status.note(requestNew)
-	s.mark = next
-	return report, nil
+	return err
 }
 
-// readFiles reads files one after the other. One that has no record of a catalog is passed over if
-// another has: the report names it.
+// readFiles reads files one after the other. It passes over a file without a record of a catalog if
+// another file has some; the report names the file.
 func (s *Source) readFiles(ctx context.Context, l *catalog.Load, files []fileMark) error {
 	var strange error
 	for _, f := range files {
@@ -180,7 +176,7 @@ func (s *Source) readFile(ctx context.Context, l *catalog.Load, path string) err
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	// A pipe that nobody writes to is read for ever; closing it ends that.
+	// A pipe without a writer is read for ever; closing it ends that.
 	stop := context.AfterFunc(ctx, func() { _ = file.Close() })
 	defer stop()
 	if s.o.Address != path {
@@ -193,6 +189,3 @@ func (s *Source) readFile(ctx context.Context, l *catalog.Load, path string) err
 	}
 	return nil
 }
-
-// fileEvery is how often files are looked at.
-const fileEvery = 2 * time.Second

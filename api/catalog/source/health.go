@@ -3,85 +3,77 @@ package source
 import (
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
-// Health is how the reading of a source goes.
+// Health tells how the reading of a source goes.
 type Health struct {
 	// Failures counts the looks that failed since the process began.
 	Failures uint64
-	// Asked counts requests to the source, and looks at its files, by what came of them: something
-	// new, nothing new, nothing.
+	// Asked counts requests to a service, or looks at files, by their outcome.
 	Asked struct{ New, Unchanged, Failed uint64 }
-	// LastSuccess is when the source was last read to its end, also by a process before this one; zero
-	// if never.
+	// LastSuccess is when the source was last read to its end, also by an earlier process. It is zero
+	// if that never happened.
 	LastSuccess time.Time
-	// LastError is what went wrong since then, empty if nothing did.
+	// LastError is the latest error since LastSuccess, empty if there was none.
 	LastError string
 	// Waiting is set while a look is put off until there is room for new records.
 	Waiting bool
 }
 
-// healthBoard counts for Health.
-type healthBoard struct {
-	mu sync.Mutex
-	s  Health
-
-	file, source string    // where LastSuccess is kept; empty: nowhere
-	noted        time.Time // when the file was last written
-}
-
-// Health is how it goes now.
+// Health returns a copy of the present health. Any goroutine may call Health.
 func (s *Source) Health() Health {
-	s.status.mu.Lock()
-	defer s.status.mu.Unlock()
-	return s.status.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.health
 }
 
-// note changes the health under the lock.
-func (b *healthBoard) note(change func(*Health)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	change(&b.s)
+func (s *Source) note(change func(*Health)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.health)
 }
 
-// successFile is a file beside the log: its first line is a source, its time when that was last
-// read as far as it goes.
-const successFile = "last-success"
+// asked counts a request, or a look at files, by its outcome.
+func (s *Source) asked(unchanged bool, err error) {
+	s.note(func(h *Health) {
+		switch {
+		case err != nil:
+			h.Asked.Failed++
+		case unchanged:
+			h.Asked.Unchanged++
+		default:
+			h.Asked.New++
+		}
+	})
+}
 
-// successEvery is how often the file is written at most.
-const successEvery = 10 * time.Second
+const (
+	// successFile lies beside the log. It holds the address of a source; its time is LastSuccess.
+	successFile = "last-success"
+	// successEvery is the least time between two writes of the file.
+	successEvery = 10 * time.Second
+)
 
-// resume takes over when the source was last read.
-func (b *healthBoard) resume(o Options) {
-	if o.Dir == "" {
+// resume reads LastSuccess of an earlier process.
+func (s *Source) resume() {
+	file := filepath.Join(s.o.Dir, successFile)
+	about, err := os.Stat(file)
+	if s.o.Dir == "" || err != nil {
 		return
 	}
-	b.file, b.source = filepath.Join(o.Dir, successFile), o.Address
-	about, err := os.Stat(b.file)
-	if err != nil {
-		return
-	}
-	if text, err := os.ReadFile(b.file); err == nil && string(text) == b.source+"\n" {
-		b.s.LastSuccess = about.ModTime()
+	if text, err := os.ReadFile(file); err == nil && string(text) == s.o.Address+"\n" {
+		s.health.LastSuccess = about.ModTime()
 	}
 }
 
-// succeeded says that the source was read as far as it goes. The error is that of writing it down.
-func (b *healthBoard) succeeded() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// succeeded notes that the source was read to its end. The error is that of writing the file.
+func (s *Source) succeeded() error {
 	now := time.Now()
-	b.s.LastSuccess, b.s.LastError = now, ""
-	if b.file == "" || now.Sub(b.noted) < successEvery {
+	s.note(func(h *Health) { h.LastSuccess, h.LastError = now, "" })
+	if s.o.Dir == "" || now.Sub(s.written) < successEvery {
 		return nil
 	}
-	b.noted = now
-	return os.WriteFile(b.file, []byte(b.source+"\n"), 0o600)
+	s.written = now
+	return os.WriteFile(filepath.Join(s.o.Dir, successFile), []byte(s.o.Address+"\n"), 0o600)
 }
-
-// These note what came of a request.
-func requestNew(h *Health)       { h.Asked.New++ }
-func requestUnchanged(h *Health) { h.Asked.Unchanged++ }
-func requestFailed(h *Health)    { h.Asked.Failed++ }

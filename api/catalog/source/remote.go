@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,53 +19,43 @@ import (
 )
 
 const (
-	// maxAnswer bounds one answer of a service, unpacked.
-	maxAnswer = 10 << 20
-	// answerTime bounds the time that one answer may take.
-	answerTime = 10 * time.Second
-	// pageSize is how many records one request asks for.
-	pageSize = 100
-	// stagePages are entered and published together.
-	stagePages = 64
-	// overlap is how far before the newest known record the next look goes: clocks differ.
+	maxAnswer  = 10 << 20         // bytes of one answer, unpacked
+	answerTime = 10 * time.Second // for one answer
+	pageSize   = 100              // records that one request asks for
+	stagePages = 64               // pages that are entered and published together
+	wholeEvery = 24 * time.Hour   // between two walks through everything
+	maxKept    = 256              // answers that are remembered
+	maxBooks   = 1000             // order-book records that one look asks for one by one
+	// overlap is how far a look goes back before the newest known record: clocks differ.
 	overlap = 2 * time.Minute
-	// wholeEvery is how often everything is looked at, also what has not been updated.
-	wholeEvery = 24 * time.Hour
-	// serviceEvery is how often a service is asked for what is new.
-	serviceEvery = time.Minute
-	// maxKept bounds how many answers are remembered by their ETags.
-	maxKept = 256
-	// maxBooks bounds how many order-book records are asked for one by one at a time.
-	maxBooks = 1000
 )
 
-// remoteList is a list of a service, in the order in which lists are read: what others refer to
-// first.
+// remoteList is a list of a service.
 type remoteList struct {
 	name  string // of the path, and of the member that holds a page's records
-	keyed bool   // it may have a form that goes on from a cursor and can be sorted by updatedAt
-	// books is the order book's list. Its records do not say when they were updated, so it is only
-	// read when everything is; in between, one by one, those of markets that the other lists say
-	// have changed.
+	keyed bool   // the list can be sorted by updatedAt, and may have a form with a cursor
+	// books marks the order book's list. Its records do not say when they were updated, so a look
+	// reads only the records of markets that changed in the other lists, one by one.
 	books bool
 }
 
 // bookList is the name of the order book's list.
 const bookList = "clob/markets"
 
+// remoteLists returns the lists in the order of reading: first those that others refer to.
 func remoteLists() []remoteList {
 	return []remoteList{{name: "tags"}, {name: "series"}, {name: "events", keyed: true},
 		{name: "markets", keyed: true}, {name: bookList, books: true}}
 }
 
-// answerMark remembers an answer, so that the same one need not be sent again.
+// answerMark remembers an answer, so that the service need not send the same answer again.
 type answerMark struct {
 	ETag     string `json:"etag,omitempty"`
 	Modified string `json:"modified,omitempty"`
 	Records  int    `json:"records"`
 }
 
-// listMark is how far a list was read.
+// listMark says how far a list was read.
 type listMark struct {
 	// Newest is the latest updatedAt when the last walk began, in unix milliseconds.
 	Newest int64 `json:"newest"`
@@ -74,24 +65,21 @@ type listMark struct {
 	None bool `json:"none,omitempty"`
 }
 
-// statusError is an answer that is none.
+// statusError is an answer other than 200.
 type statusError struct {
 	path  string
 	code  int
-	after time.Duration // not before then, if the service says so
+	after time.Duration // the service wants no request before
 }
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("GET %s: status %d", e.path, e.code)
 }
 
-// none says that what was asked for does not exist there, and will not when asked for again.
+// none reports whether the path does not exist and never will.
 func (e *statusError) none() bool {
-	switch e.code {
-	case http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusNotFound, http.StatusBadRequest,
+		http.StatusMethodNotAllowed}, e.code)
 }
 
 func parseBase(source string) (*url.URL, error) {
@@ -106,30 +94,7 @@ func parseBase(source string) (*url.URL, error) {
 	return base, nil
 }
 
-// remote asks a service. It belongs to one goroutine.
-type remote struct {
-	base   *url.URL
-	client *http.Client
-	status *healthBoard
-	mark   *sourceMark
-	plain  map[string]bool // lists that have no form with a cursor
-	// due are markets that have changed and whose order-book records have not been asked for since.
-	due map[engine.Condition]bool
-}
-
-func newRemote(base *url.URL, status *healthBoard, at *sourceMark) *remote {
-	if at.Lists == nil {
-		at.Lists = map[string]listMark{}
-	}
-	if at.Answers == nil {
-		at.Answers = map[string]answerMark{}
-	}
-	return &remote{base: base, status: status, mark: at, plain: map[string]bool{},
-		due:    map[engine.Condition]bool{},
-		client: &http.Client{CheckRedirect: sameHost}}
-}
-
-// sameHost follows redirects to the host that was asked and to no other.
+// sameHost allows at most five redirects, all to the host that was asked.
 func sameHost(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme {
@@ -144,14 +109,14 @@ func sameHost(next *http.Request, before []*http.Request) error {
 // answer is a page of a list.
 type answer struct {
 	body []byte
-	same bool       // as it was when mark was made
-	mark answerMark // of this answer; kept once what it holds is
-	key  string
+	same bool       // the answer that mark remembers is still valid; body is empty
+	mark answerMark // of this answer
+	key  string     // the path with its query
 }
 
-// get asks for a path with its query; if again, only for what is not the same answer as before.
-func (r *remote) get(ctx context.Context, path string, again bool) (a answer, err error) {
-	at := *r.base
+// get asks for a path with its query; if again, only for an answer that differs from the last one.
+func (s *Source) get(ctx context.Context, path string, again bool) (a answer, err error) {
+	at := *s.base
 	a.key = path
 	path, at.RawQuery, _ = strings.Cut(path, "?")
 	at.Path += path
@@ -160,24 +125,15 @@ func (r *remote) get(ctx context.Context, path string, again bool) (a answer, er
 		return a, fmt.Errorf("ask the catalog's source: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
-	before, known := r.mark.Answers[a.key]
+	before, known := s.mark.Answers[a.key]
 	if again && known && before.ETag != "" {
 		request.Header.Set("If-None-Match", before.ETag)
 	}
 	if again && known && before.Modified != "" {
 		request.Header.Set("If-Modified-Since", before.Modified)
 	}
-	defer func() {
-		switch {
-		case err != nil:
-			r.status.note(requestFailed)
-		case a.same:
-			r.status.note(requestUnchanged)
-		default:
-			r.status.note(requestNew)
-		}
-	}()
-	response, err := r.client.Do(request)
+	defer func() { s.asked(a.same, err) }()
+	response, err := s.client.Do(request)
 	if err != nil {
 		return a, fmt.Errorf("ask the catalog's source: %w", err)
 	}
@@ -201,23 +157,23 @@ func (r *remote) get(ctx context.Context, path string, again bool) (a answer, er
 	return a, nil
 }
 
-// keep remembers an answer whose records have been entered.
-func (r *remote) keep(a *answer) {
+// keep remembers an answer once its records have been entered.
+func (s *Source) keep(a *answer) {
 	if a.mark.ETag == "" && a.mark.Modified == "" {
 		return
 	}
-	if len(r.mark.Answers) >= maxKept {
-		clear(r.mark.Answers)
+	if len(s.mark.Answers) >= maxKept {
+		clear(s.mark.Answers)
 	}
-	r.mark.Answers[a.key] = a.mark
+	s.mark.Answers[a.key] = a.mark
 }
 
 // walkThrough is a way through a list, page by page.
 type walkThrough struct {
 	list   remoteList
-	head   bool  // only its first page is asked for
+	head   bool  // only the first page is wanted
 	since  int64 // the updatedAt to go back to, in unix milliseconds; 0: everything
-	newest int64 // the latest one seen
+	newest int64 // the latest updatedAt seen
 	cursor string
 	offset int
 	pages  int
@@ -227,11 +183,11 @@ type walkThrough struct {
 // recordTaker takes a record and says when it was updated, in unix milliseconds.
 type recordTaker func(record []byte) (updated int64)
 
-// next is the next page of a walk, its records one by one to take.
-func (r *remote) next(ctx context.Context, w *walkThrough, take recordTaker) (answer, error) {
+// next asks for the next page of a walk and hands its records to take.
+func (s *Source) next(ctx context.Context, w *walkThrough, take recordTaker) (answer, error) {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	path := "/" + w.list.name
-	keyed := w.list.keyed && !r.plain[w.list.name]
+	keyed := w.list.keyed && !s.plain[w.list.name]
 	if w.list.keyed && w.since > 0 {
 		query.Set("order", "updatedAt")
 		query.Set("ascending", "false")
@@ -248,29 +204,29 @@ func (r *remote) next(ctx context.Context, w *walkThrough, take recordTaker) (an
 	} else {
 		query.Set("offset", strconv.Itoa(w.offset))
 	}
-	a, err := r.get(ctx, path+"?"+query.Encode(), w.repeats())
-	var status *statusError
-	if errors.As(err, &status) && keyed && w.pages == 0 && status.none() {
-		r.plain[w.list.name] = true
-		return r.next(ctx, w, take)
+	a, err := s.get(ctx, path+"?"+query.Encode(), w.repeats())
+	status, ok := errors.AsType[*statusError](err)
+	if ok && keyed && w.pages == 0 && status.none() {
+		s.plain[w.list.name] = true
+		return s.next(ctx, w, take)
 	} else if err != nil {
 		return a, err
 	}
-	return a, r.turn(w, &a, take)
+	return a, s.turn(w, &a, take)
 }
 
-// repeats says whether the next page is one that was asked for before and may be the same: the
-// first of what was updated, or any of a list without order. In a walk through everything the
-// cursor would be lost with the page.
+// repeats reports whether the next page was asked for before and may be the same: the first page of
+// the updated records, or any page of a list without order. A walk through everything never says so,
+// because a page that is not sent has no cursor.
 func (w *walkThrough) repeats() bool {
 	return !w.list.keyed && !w.list.books || w.since > 0 && w.pages == 0 && !w.head
 }
 
-// turn takes the records of a page and stands before the next one.
-func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
+// turn takes the records of a page and moves on to the next page.
+func (s *Source) turn(w *walkThrough, a *answer, take recordTaker) error {
 	w.pages++
 	if a.same {
-		// Sorted by what was updated, nothing has been; else the next page may still be another one.
+		// No record was updated; or, in a list without order, the next page may still differ.
 		w.offset += a.mark.Records
 		w.done = w.since > 0 || a.mark.Records == 0
 		return nil
@@ -283,7 +239,7 @@ func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
 	scan.Elements(list, func(record []byte) {
 		a.mark.Records++
 		updated := take(record)
-		if updated <= future { // one of the far future would hide all that comes until then
+		if updated <= future { // a later time would hide all updates until then
 			w.newest = max(w.newest, updated)
 		}
 		if updated > 0 {
@@ -294,7 +250,7 @@ func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
 	switch {
 	case a.mark.Records == 0, w.since > 0 && oldest < w.since:
 		w.done = true
-	case w.list.books || w.list.keyed && !r.plain[w.list.name]:
+	case w.list.books || w.list.keyed && !s.plain[w.list.name]:
 		if cursor == w.cursor && cursor != "" {
 			return fmt.Errorf("GET %s: the next cursor is the same again", a.key)
 		}
@@ -306,8 +262,8 @@ func (r *remote) turn(w *walkThrough, a *answer, take recordTaker) error {
 	return nil
 }
 
-// pageOfAnswer reads a page: an array, or an object with the array under the list's name (or data)
-// and a next_cursor.
+// pageOfAnswer reads a page: an array, or an object with the array under name or data, and with a
+// next_cursor.
 func pageOfAnswer(body []byte, name string) (list []byte, cursor string, err error) {
 	if i := scan.Space(body, 0); i < len(body) && body[i] == '[' {
 		if !scan.Elements(body, func([]byte) {}) {
@@ -336,59 +292,52 @@ func pageOfAnswer(body []byte, name string) (list []byte, cursor string, err err
 	return list, cursor, nil
 }
 
-// syncRemote asks the service for what is new, or for everything.
-func (s *Source) syncRemote(ctx context.Context, everything bool) (catalog.Report, error) {
-	total := catalog.Report{Skipped: map[catalog.Reason]int{}}
+// syncRemote asks the service for new records, or for everything.
+func (s *Source) syncRemote(ctx context.Context, everything bool) error {
 	for _, list := range remoteLists() {
 		mark := s.mark.Lists[list.name]
-		w := &walkThrough{list: list}
-		if !everything && list.keyed && mark.Newest > 0 && walked(mark) {
-			w.since = max(1, mark.Newest-overlap.Milliseconds())
-		}
-		if list.books && !everything && walked(mark) {
+		recent := !everything && time.Since(time.Unix(mark.Whole, 0)) < wholeEvery
+		if list.books && recent {
 			continue
 		}
-		err := s.readList(ctx, w, &total)
-		var status *statusError
-		if list.books && errors.As(err, &status) && status.code == http.StatusNotFound {
-			err = nil // it has no order book
+		w := &walkThrough{list: list}
+		if list.keyed && recent && mark.Newest > 0 {
+			w.since = max(1, mark.Newest-overlap.Milliseconds())
+		}
+		err := s.readList(ctx, w)
+		status, ok := errors.AsType[*statusError](err)
+		if ok && list.books && status.code == http.StatusNotFound {
+			err = nil // the service has no order book
 			s.mark.Lists[list.name] = listMark{Whole: time.Now().Unix(), None: true}
 		}
 		if err != nil {
-			return total, err
+			return err
 		}
 	}
-	if err := s.readBooks(ctx, &total); err != nil {
-		return total, err
+	if err := s.readBooks(ctx); err != nil {
+		return err
 	}
 	_, err := s.store.Load(s.mark.text, func(*catalog.Load) error { return nil }) // keeps the mark
-	return total, err
+	return err
 }
 
-// walked says whether a list was read from end to end not long ago.
-func walked(mark listMark) bool {
-	return time.Now().Unix()-mark.Whole < int64(wholeEvery/time.Second)
-}
-
-// readList reads a list, a stage at a time: what was read so far is published, also if the rest
-// cannot be had.
-func (s *Source) readList(ctx context.Context, w *walkThrough, total *catalog.Report) error {
+// readList reads a list, a stage at a time. The stages before an error stay published.
+func (s *Source) readList(ctx context.Context, w *walkThrough) error {
 	mark := s.mark.Lists[w.list.name]
 	if w.since == 0 {
 		mark.Newest = 0
 	}
 	if w.since == 0 && w.list.keyed {
-		// What changes while the list is read is newer than what is the newest now.
+		// A record that changes during the walk will be newer than the newest record now.
 		head := &walkThrough{list: w.list, since: 1, head: true}
-		_, err := s.remote.next(ctx, head, catalog.UpdatedAt)
-		var status *statusError
-		if err != nil && !errors.As(err, &status) {
+		_, err := s.next(ctx, head, catalog.UpdatedAt)
+		if _, ok := errors.AsType[*statusError](err); err != nil && !ok {
 			return err
 		}
 		mark.Newest = head.newest
 	}
 	for !w.done {
-		if err := s.stage(ctx, w, total); err != nil {
+		if err := s.stage(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -401,65 +350,58 @@ func (s *Source) readList(ctx context.Context, w *walkThrough, total *catalog.Re
 	return nil
 }
 
-// stage reads some pages and publishes what they change.
-func (s *Source) stage(ctx context.Context, w *walkThrough, total *catalog.Report) error {
+// stage reads some pages and publishes their changes.
+func (s *Source) stage(ctx context.Context, w *walkThrough) error {
 	var answers []answer
 	var failure error
 	number := w.offset
-	report, err := s.load(s.mark, func(l *catalog.Load) error {
+	err := s.load(s.mark, func(l *catalog.Load) error {
 		l.File = "/" + w.list.name
-		for range stagePages {
-			a, err := s.remote.next(ctx, w,
-				func(record []byte) int64 {
-					number++
-					return l.Record(record, number)
-				})
-			if err != nil {
-				failure = err // the pages before it count
-				break
+		for page := 0; page < stagePages && !w.done; page++ {
+			var a answer
+			a, failure = s.next(ctx, w, func(record []byte) int64 {
+				number++
+				return l.Record(record, number)
+			})
+			if failure != nil {
+				break // the pages before count
 			}
 			if a.body = nil; !w.list.keyed && !w.list.books || w.pages == 1 {
 				answers = append(answers, a)
 			}
-			if w.done {
-				break
-			}
 		}
 		if w.since > 0 {
 			for _, condition := range l.Changed() {
-				s.remote.due[condition] = true
+				s.due[condition] = true
 			}
 		}
 		return l.Err()
 	})
-	total.Add(&report)
 	if err == nil {
 		for i := range answers {
-			s.remote.keep(&answers[i])
+			s.keep(&answers[i])
 		}
 	}
 	return errors.Join(err, failure)
 }
 
 // readBooks reads the order book's records of markets that have changed.
-func (s *Source) readBooks(ctx context.Context, total *catalog.Report) error {
-	r := s.remote
-	if r.mark.Lists[bookList].None {
-		clear(r.due)
+func (s *Source) readBooks(ctx context.Context) error {
+	if s.mark.Lists[bookList].None {
+		clear(s.due)
 	}
-	if len(r.due) == 0 {
+	if len(s.due) == 0 {
 		return nil
 	}
 	var read []engine.Condition
 	var failure error
-	report, err := s.load(s.mark, func(l *catalog.Load) error {
+	err := s.load(s.mark, func(l *catalog.Load) error {
 		l.File = "/" + bookList
-		for c := range r.due {
-			a, err := r.get(ctx, "/"+bookList+"/"+c.Hex(), false)
-			var status *statusError
+		for c := range s.due {
+			a, err := s.get(ctx, "/"+bookList+"/"+c.Hex(), false)
 			if err == nil {
 				l.Record(a.body, len(read)+1)
-			} else if !errors.As(err, &status) || !status.none() {
+			} else if status, ok := errors.AsType[*statusError](err); !ok || !status.none() {
 				failure = err
 				break
 			}
@@ -469,10 +411,9 @@ func (s *Source) readBooks(ctx context.Context, total *catalog.Report) error {
 		}
 		return l.Err()
 	})
-	total.Add(&report)
 	if err == nil {
 		for _, c := range read {
-			delete(r.due, c)
+			delete(s.due, c)
 		}
 	}
 	return errors.Join(err, failure)

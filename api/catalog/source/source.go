@@ -3,57 +3,69 @@ package source
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
 	"time"
 
 	"clobd/api/catalog"
+	"clobd/engine"
 )
 
-// Options say where records come from and how often they are looked for.
+// Options say where records come from and how often the source is asked.
 type Options struct {
-	// Address is where records are: a file, a folder, or the base address (http:// or https://) of a
-	// service with the same lists. Empty: nowhere, and nobody may call Look or Sync.
+	// Address is a file, a folder, or the base address (http:// or https://) of a service. With an
+	// empty address nobody may call Look or Sync.
 	Address string
 	// Dir is the catalog's folder, where the time of the last success is kept; empty: nowhere.
 	Dir string
-	// Every is how often Sync asks for what is new; 0: a minute for a service, two seconds for files,
-	// of which only the times are looked at.
+	// Every is how often Sync asks; 0: a minute for a service, two seconds for the times of files.
 	Every time.Duration
-	// Room, if set, is called by Sync before it looks. Room waits until there is room for new records,
-	// or until its context is done.
+	// Room, if set, is called by Sync before each look. Room waits until there is room for new
+	// records, or until its context is done.
 	Room func(context.Context)
 	// Log, if set, hears of each look that failed or brought something.
 	Log *slog.Logger
 }
 
 // Source reads records and loads them into a catalog.Store. One goroutine runs Look and then Sync;
-// any number may ask for Health and call Again.
+// any goroutine may call Health and Again.
 type Source struct {
-	o      Options
-	store  *catalog.Store
-	status healthBoard
+	o     Options
+	store *catalog.Store
+	again chan struct{}
 
-	mark     *sourceMark
-	looked   []fileMark
-	remote   *remote
-	patience time.Duration // with one answer: answerTime, but where a test gives it longer
-	failures int
-	// lookFailed is why the last look did, nil if it did not.
-	lookFailed error
-	records    int // that the stages of this look have read
-	again      chan struct{}
+	mu     sync.Mutex // guards health
+	health Health
+
+	mark       *sourceMark
+	report     catalog.Report // of this look
+	records    int            // that this look has read
+	failures   int            // looks that failed in a row
+	lookFailed error          // the error of the last look
+	written    time.Time      // when successFile was last written
+	looked     []fileMark     // the files as the last look found them
+
+	// For a service only.
+	base   *url.URL
+	client *http.Client
+	plain  map[string]bool           // lists that have no form with a cursor
+	due    map[engine.Condition]bool // changed markets whose order-book records are still to be read
 }
 
-// New is a source that loads into a store. Nothing is read yet: see Look.
+// New returns a source that loads into a store. Look reads the first records.
 func New(store *catalog.Store, o Options) *Source {
-	s := &Source{o: o, store: store, patience: answerTime, again: make(chan struct{}, 1)}
-	s.status.resume(o)
+	s := &Source{o: o, store: store, again: make(chan struct{}, 1),
+		client: &http.Client{CheckRedirect: sameHost, Timeout: answerTime},
+		plain:  map[string]bool{}, due: map[engine.Condition]bool{}}
+	s.resume()
 	return s
 }
 
 // load enters the records that take reads as one new catalog. mark says how far the source was read
 // then.
-func (s *Source) load(mark *sourceMark, take func(*catalog.Load) error) (catalog.Report, error) {
-	return s.store.Load(mark.text, func(l *catalog.Load) error {
+func (s *Source) load(mark *sourceMark, take func(*catalog.Load) error) error {
+	report, err := s.store.Load(mark.text, func(l *catalog.Load) error {
 		l.Records = s.records
 		err := take(l)
 		if err == nil {
@@ -61,4 +73,6 @@ func (s *Source) load(mark *sourceMark, take func(*catalog.Load) error) (catalog
 		}
 		return err
 	})
+	s.report.Add(&report)
+	return err
 }

@@ -11,7 +11,7 @@ import (
 	"clobd/api/catalog"
 )
 
-// sourceMark is how far a source was read, as the log keeps it.
+// sourceMark says how far a source was read, as the log keeps it.
 type sourceMark struct {
 	Source  string                `json:"source"`
 	Files   []fileMark            `json:"files,omitempty"`
@@ -19,70 +19,82 @@ type sourceMark struct {
 	Answers map[string]answerMark `json:"answers,omitempty"`
 }
 
+func (p *sourceMark) text() ([]byte, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("write catalog mark: %w", err)
+	}
+	return text, nil
+}
+
 const (
-	// leastWait and mostWait bound how long Sync waits after a failure; each one doubles it.
+	// fileEvery and serviceEvery are how often Sync looks at files and asks a service.
+	fileEvery    = 2 * time.Second
+	serviceEvery = time.Minute
+	// leastWait and mostWait bound how long Sync waits after a failure; each one doubles the wait.
 	leastWait = time.Second
 	mostWait  = 10 * time.Minute
 )
 
-// Look asks the source once for what is new since it was last read, also by a process before this
-// one. What is new is entered, listed and published before it returns. The error says what went
-// wrong; the catalog is then as it was, or has a part of what is new that makes sense by itself.
+// Look asks the source once for everything new since it was last read, also by an earlier process,
+// and enters, lists and publishes that. After an error the catalog is as it was, or has a part of
+// the new records that makes sense by itself.
 func (s *Source) Look(ctx context.Context) (catalog.Report, error) {
 	return s.look(ctx, false, false)
 }
 
+// look reads what is new, or everything. If steady, look reads only files that have not changed
+// since the look before.
 func (s *Source) look(ctx context.Context, steady, everything bool) (catalog.Report, error) {
+	var err error
 	if s.mark == nil {
 		s.mark = new(sourceMark)
-		// A mark that cannot be read, or that is of another source, says nothing about this one.
 		err := json.Unmarshal(s.store.Mark(), s.mark)
 		if err != nil || s.mark.Source != s.o.Address {
 			s.mark = &sourceMark{Source: s.o.Address}
 		}
-	}
-	s.records = 0
-	var report catalog.Report
-	var err error
-	if isAddress(s.o.Address) {
-		if s.remote == nil {
-			base, err := parseBase(s.o.Address)
-			if err != nil {
-				return report, err
-			}
-			s.remote = newRemote(base, &s.status, s.mark)
-			s.remote.client.Timeout = s.patience
+		if s.mark.Lists == nil {
+			s.mark.Lists = map[string]listMark{}
 		}
-		report, err = s.syncRemote(ctx, everything)
+		if s.mark.Answers == nil {
+			s.mark.Answers = map[string]answerMark{}
+		}
+	}
+	s.records, s.report = 0, catalog.Report{Skipped: map[catalog.Reason]int{}}
+	if isAddress(s.o.Address) {
+		if s.base, err = parseBase(s.o.Address); err != nil {
+			return s.report, err
+		}
+		err = s.syncRemote(ctx, everything)
 	} else {
 		if everything {
 			s.mark.Files = nil
 		}
-		report, err = s.syncFiles(ctx, steady)
+		err = s.syncFiles(ctx, steady)
 	}
 	if s.lookFailed = err; err == nil {
-		if noted := s.status.succeeded(); noted != nil && s.o.Log != nil {
+		if noted := s.succeeded(); noted != nil && s.o.Log != nil {
 			s.o.Log.Warn("note the catalog's last success", "error", noted.Error())
 		}
 	} else if ctx.Err() == nil {
-		s.status.note(func(h *Health) {
+		s.note(func(h *Health) {
 			h.Failures++
 			h.LastError = err.Error()
 		})
 	}
-	return report, err
+	return s.report, err
 }
 
-// Again makes Sync look at all of the source at once, as if it had never been read.
+// Again makes Sync read the whole source at once, as if it had never been read.
 func (s *Source) Again() {
 	select {
 	case s.again <- struct{}{}:
-	default: // it will already
+	default: // Sync will do so already
 	}
 }
 
-// Sync looks at the source from time to time until ctx is done. What fails is tried again, later
-// each time. It is run once, by a goroutine of its own, after Look.
+// Sync looks at the source from time to time until ctx is done. After a failure Sync tries again,
+// later each time. One goroutine calls Sync once, after Look.
 func (s *Source) Sync(ctx context.Context) {
 	every := s.o.Every
 	if every == 0 && isAddress(s.o.Address) {
@@ -90,24 +102,21 @@ func (s *Source) Sync(ctx context.Context) {
 	} else if every == 0 {
 		every = fileEvery
 	}
-	wait := s.after(s.lookFailed, every, every) // what Look could not is tried again soon
+	wait := s.after(s.lookFailed, every, every) // a failed Look is repeated soon
 	for {
 		everything := false
-		// Nodes that were started together do not ask together.
-		timer := time.NewTimer(time.Duration(float64(wait) * (0.75 + rand.Float64()/2)))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-s.again:
-			timer.Stop()
 			everything = true
-		case <-timer.C:
+		// Nodes that were started together do not ask together.
+		case <-time.After(time.Duration(float64(wait) * (0.75 + rand.Float64()/2))):
 		}
 		if s.o.Room != nil {
-			s.status.note(func(h *Health) { h.Waiting = true })
+			s.note(func(h *Health) { h.Waiting = true })
 			s.o.Room(ctx)
-			s.status.note(func(h *Health) { h.Waiting = false })
+			s.note(func(h *Health) { h.Waiting = false })
 		}
 		report, err := s.look(ctx, !everything, everything)
 		if ctx.Err() != nil {
@@ -126,7 +135,7 @@ func (s *Source) Sync(ctx context.Context) {
 	}
 }
 
-// after is how long to wait after a look.
+// after returns how long to wait after a look that followed a wait of before.
 func (s *Source) after(err error, before, every time.Duration) time.Duration {
 	if err == nil {
 		s.failures = 0
@@ -136,18 +145,8 @@ func (s *Source) after(err error, before, every time.Duration) time.Duration {
 		before = leastWait / 2
 	}
 	wait := min(2*before, mostWait)
-	var status *statusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*statusError](err); ok {
 		wait = max(wait, min(status.after, mostWait))
 	}
 	return wait
-}
-
-// text is the place as a mark of the log.
-func (p *sourceMark) text() ([]byte, error) {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("write catalog mark: %w", err)
-	}
-	return text, nil
 }

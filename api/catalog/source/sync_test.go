@@ -47,7 +47,7 @@ func newService(t *testing.T) (*service, string) {
 func openRemote(t *testing.T, o Options) *both {
 	t.Helper()
 	s := open(t, o)
-	s.patience = 3 * time.Minute
+	s.client.Timeout = 3 * time.Minute
 	return s
 }
 
@@ -66,26 +66,11 @@ func open(t *testing.T, o Options) *both {
 	return &both{New(store, o), store}
 }
 
-// TestAnswerTime: a source has ten seconds for each answer, where no test gives it longer, and the
-// client that asks it keeps to what the store says.
+// TestAnswerTime: a source has ten seconds for each answer, where no test gives it longer.
 func TestAnswerTime(t *testing.T) {
 	s := open(t, Options{Address: "http://127.0.0.1:1"})
-	if s.patience != 10*time.Second {
-		t.Errorf("%v for one answer", s.patience)
-	}
-	for _, patience := range []time.Duration{s.patience, 3 * time.Minute} {
-		s.patience, s.remote = patience, nil
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // the client is made, but asks nobody
-		if _, err := s.Look(ctx); err == nil {
-			t.Error("a look that was given up has no error")
-		}
-		if s.remote == nil {
-			t.Fatal("a look has made no client")
-		}
-		if got := s.remote.client.Timeout; got != patience {
-			t.Errorf("the client waits for %v, the store for %v", got, patience)
-		}
+	if s.client.Timeout != 10*time.Second {
+		t.Errorf("%v for one answer", s.client.Timeout)
 	}
 }
 
