@@ -180,44 +180,30 @@ func (k *seeker) doubt(all bool) (others bool) {
 	return others
 }
 
-// has says whether a word stands in a document that counts.
+// has reports whether a document that counts has a word.
 func (p *searchPart) has(word string) bool {
 	at, ok := slices.BinarySearch(p.words, word)
-	if !ok || p.dead == nil {
+	if !ok || p.living == nil {
 		return ok
 	}
 	set := make([]uint64, p.width())
 	p.add(set, uint32(at), uint32(at)+1)
-	for i := range set {
-		if set[i]&^p.dead[i] != 0 {
-			return true
-		}
-	}
-	return false
+	return and(set, p.living)
 }
 
-// begin makes the look one at part, and finds out which of its documents are allowed.
+// begin makes l the look at a part, and finds the documents that have all marks.
 func (l *look) begin(part *searchPart, marks []string) {
-	l.part, l.allowed = part, nil
-	if part.dead == nil && len(marks) == 0 {
-		return
-	}
-	l.allowed = make([]uint64, part.width())
-	for i := range l.allowed {
-		l.allowed[i] = ^uint64(0)
-	}
-	if part.dead != nil {
-		without(l.allowed, part.dead)
-	}
+	l.part, l.allowed = part, slices.Clone(part.living)
 	for _, mark := range marks {
 		wide := part.wideMarks[mark]
 		if wide == nil {
-			wide = make([]uint64, part.width())
-			for _, no := range part.marks[mark] {
-				wide[no/64] |= 1 << (no % 64)
-			}
+			wide = part.bitmap(part.marks[mark])
 		}
-		and(l.allowed, wide)
+		if l.allowed == nil {
+			l.allowed = slices.Clone(wide)
+		} else {
+			and(l.allowed, wide)
+		}
 	}
 }
 
@@ -427,8 +413,8 @@ func (k *seeker) weigh() (weights []int, sum int) {
 		all += l.part.alive
 		for j := range k.kinds {
 			k.match(l.part.segment, &k.kinds[j], func(grade) {})
-			if l.part.dead != nil {
-				without(k.set, l.part.dead)
+			if l.part.living != nil {
+				and(k.set, l.part.living)
 			}
 			counts[j] += count(k.set)
 		}
@@ -538,14 +524,6 @@ func and(set, other []uint64) bool {
 		left |= set[i]
 	}
 	return left != 0
-}
-
-// without takes what is in the second set out of the first.
-func without(set, other []uint64) {
-	other = other[:len(set)]
-	for i := range set {
-		set[i] &^= other[i]
-	}
 }
 
 // or adds the second set to the first.

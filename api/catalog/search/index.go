@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Document is something that is searched for, by what can be read of it.
+// Document is something to search for.
 type Document struct {
-	// ID names the document in what is found, and is its own.
+	// ID names the document in Found. No other document has the same.
 	ID int32
-	// Title is searched first; its words have an order.
+	// Title is searched first. The order of its words counts.
 	Title string
-	// Texts are searched as well; their words have none.
+	// Texts are searched as well. The order of their words does not count.
 	Texts []string
 	// Marks are exact names that a Query may insist on.
 	Marks []string
@@ -21,11 +21,11 @@ type Document struct {
 	Volume float64
 }
 
-// Index finds documents by their words. It never changes; With makes another one that shares nearly
-// all of it. Any number of goroutines may ask; a nil Index has no documents.
+// Index finds documents by their words. An Index never changes; With makes another one that shares
+// nearly all memory with it. Any number of goroutines may search; a nil Index has no documents.
 type Index struct {
-	// parts are searched one after the other. The first is the bulk; each further one holds
-	// documents that came or changed later, and is less than half as large as the one before.
+	// The first part is the bulk. Each further part holds documents that came or changed later, and
+	// is less than half as large as the part before.
 	parts   []searchPart
 	seekers *sync.Pool
 }
@@ -33,12 +33,12 @@ type Index struct {
 // searchPart is a segment, and which of its documents still count.
 type searchPart struct {
 	*segment
-	dead  []uint64   // bitmap of those that do not; nil: all do
-	alive int        // how many do
-	docs  []Document // the documents, so that small parts can be united; nil in the first part
+	living []uint64   // bitmap of the documents that count; nil: all
+	alive  int        // how many documents count
+	docs   []Document // for uniting small parts; nil in the first part
 }
 
-// New indexes documents. Of several with one id the last counts.
+// New indexes documents. Of several documents with one ID the last counts.
 func New(docs []Document) *Index {
 	docs = lastOfEach(docs)
 	return &Index{
@@ -65,8 +65,8 @@ func lastOfEach(docs []Document) []Document {
 	return kept
 }
 
-// With is the index with some documents new or changed, and those of the given ids gone. Its cost
-// is that of the change; s stays as it is. A document that is both changed and gone is gone.
+// With returns an index in which some documents are new or changed, and those with the IDs in gone
+// are missing, even if they are changed too. The cost is that of the change; s stays as it is.
 func (s *Index) With(changed []Document, gone []int32) *Index {
 	left := make(map[int32]bool, len(gone))
 	for _, id := range gone {
@@ -80,7 +80,7 @@ func (s *Index) With(changed []Document, gone []int32) *Index {
 	next := &Index{parts: slices.Clone(s.parts), seekers: s.seekers}
 	for i := range next.parts {
 		p := &next.parts[i]
-		p.dead = slices.Clone(p.dead)
+		p.living = slices.Clone(p.living)
 		for j := range changed {
 			p.bury(changed[j].ID)
 		}
@@ -92,7 +92,7 @@ func (s *Index) With(changed []Document, gone []int32) *Index {
 	for ; last > 0 && next.parts[last].alive <= 2*len(changed); last-- {
 		p := &next.parts[last]
 		for i := range p.docs {
-			if no, ok := p.document(p.docs[i].ID); ok && !p.isDead(no) {
+			if no, ok := p.numbers[p.docs[i].ID]; ok && p.counts(no) {
 				changed = append(changed, p.docs[i])
 			}
 		}
@@ -105,24 +105,24 @@ func (s *Index) With(changed []Document, gone []int32) *Index {
 	return next
 }
 
-// bury makes a document not count.
+// bury strikes out a document.
 func (p *searchPart) bury(id int32) {
-	no, ok := p.document(id)
-	if !ok || p.isDead(no) {
+	no, ok := p.numbers[id]
+	if !ok || !p.counts(no) {
 		return
 	}
-	if p.dead == nil {
-		p.dead = make([]uint64, p.width())
+	if p.living == nil {
+		p.living = slices.Repeat([]uint64{^uint64(0)}, p.width())
 	}
-	p.dead[no/64] |= 1 << (no % 64)
+	p.living[no/64] &^= 1 << (no % 64)
 	p.alive--
 }
 
-func (p *searchPart) isDead(no uint32) bool {
-	return p.dead != nil && p.dead[no/64]>>(no%64)&1 == 1
+func (p *searchPart) counts(no uint32) bool {
+	return p.living == nil || p.living[no/64]>>(no%64)&1 == 1
 }
 
-// Len is how many documents there are.
+// Len returns the number of documents.
 func (s *Index) Len() int {
 	if s == nil {
 		return 0
@@ -134,8 +134,8 @@ func (s *Index) Len() int {
 	return n
 }
 
-// Scattered says whether so much has changed that New with all documents would make an index that
-// is noticeably smaller and faster. There is no hurry, and nothing is wrong until then.
+// Scattered reports whether so much has changed that New with all documents would make a noticeably
+// smaller and faster index.
 func (s *Index) Scattered() bool {
 	const small = 1 << 13
 	if s == nil {

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,17 +16,17 @@ const (
 	maxMantissa = 9
 )
 
-// splitter of texts into the words that are searched for. It is used by one goroutine.
+// wordSplitter splits texts into words. One goroutine may use it at a time.
 type wordSplitter struct {
 	folded []rune
 	word   []byte
 }
 
-// words calls each with the words of a text in order, until it says false. A word is letters and
-// digits without case and accents; each sees it only during the call.
+// words calls each with the words of a text in order, until each returns false. A word is letters
+// and digits without case and accents, and valid only during the call.
 //
-//	Orbán's        orbans      an apostrophe is not heard
-//	U.S. and J.D.  us and jd   nor are the dots of initials
+//	Orbán's        orbans      apostrophes go
+//	U.S. and J.D.  us and jd   dots of initials go
 //	$1,234.50      1234.50     a number keeps its point
 //	5.5% or -1.5   5.5 or 1.5
 //	$100k, $2.5m   100000 2500000
@@ -54,7 +56,7 @@ func (s *wordSplitter) words(text string, each func(word []byte) bool) {
 	s.end(each)
 }
 
-// end hands on the word that was read, if any.
+// end hands the word read so far, if any, to each.
 func (s *wordSplitter) end(each func(word []byte) bool) bool {
 	if len(s.word) == 0 {
 		return true
@@ -65,8 +67,8 @@ func (s *wordSplitter) end(each func(word []byte) bool) bool {
 	return more
 }
 
-// fold fills s.folded with the text's letters without case and accents. What is no valid UTF-8
-// becomes a rune that is no letter.
+// fold fills s.folded with the text without case and accents. Invalid UTF-8 becomes a rune that is
+// no letter.
 func (s *wordSplitter) fold(text string) {
 	s.folded = s.folded[:0]
 	ascii := true
@@ -85,7 +87,7 @@ func (s *wordSplitter) fold(text string) {
 			continue
 		default:
 			c = unicode.ToLower(c)
-			if plain := unaccented(c); plain != "" {
+			if plain := unaccented[c]; plain != "" {
 				s.folded = append(s.folded, []rune(plain)...)
 				continue
 			}
@@ -94,36 +96,11 @@ func (s *wordSplitter) fold(text string) {
 	}
 }
 
-// unaccented is how letters are typed that Unicode does not take apart: it calls their strokes and
-// ligatures part of the letter. Empty: as they are.
-func unaccented(c rune) string {
-	switch c {
-	case 'ß':
-		return "ss"
-	case 'æ':
-		return "ae"
-	case 'œ':
-		return "oe"
-	case 'ø':
-		return "o"
-	case 'đ', 'ð':
-		return "d"
-	case 'þ':
-		return "th"
-	case 'ł':
-		return "l"
-	case 'ħ':
-		return "h"
-	case 'ı':
-		return "i"
-	case 'ŧ':
-		return "t"
-	case 'ŋ':
-		return "n"
-	case 'ς':
-		return "σ"
-	}
-	return ""
+// unaccented says how people type letters that Unicode does not take apart: it counts their strokes
+// and ligatures as part of the letter.
+var unaccented = map[rune]string{
+	'ß': "ss", 'æ': "ae", 'œ': "oe", 'þ': "th", 'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'ħ': "h",
+	'ı': "i", 'ŧ': "t", 'ŋ': "n", 'ς': "σ",
 }
 
 func isWord(c rune) bool {
@@ -135,8 +112,8 @@ func isWord(c rune) bool {
 
 func isDigit(c rune) bool { return c >= '0' && c <= '9' }
 
-// joins says whether the character at i, which has word characters on both sides, is part of the
-// word, and whether it is kept in it.
+// joins reports whether the character at i, between two word characters, joins them to one word, and
+// whether the word keeps the character.
 func joins(r []rune, i int) (joined, kept bool) {
 	before, after := r[i-1], r[i+1]
 	switch r[i] {
@@ -161,15 +138,7 @@ func joins(r []rune, i int) (joined, kept bool) {
 // zeros writes 100k as 100000, 2.5m as 2500000, 1b as 1000000000; other words stay.
 func zeros(word []byte) []byte {
 	last := len(word) - 1
-	shift := 0
-	switch word[last] {
-	case 'k':
-		shift = 3
-	case 'm':
-		shift = 6
-	case 'b':
-		shift = 9
-	}
+	shift := 3 * (strings.IndexByte("kmb", word[last]) + 1)
 	if shift == 0 || last == 0 || last > maxMantissa {
 		return word
 	}
@@ -198,8 +167,8 @@ func zeros(word []byte) []byte {
 	return word
 }
 
-// oneEdit says whether two words differ by at most one letter: one more, one less, another one, or
-// two neighbours in the other order.
+// oneEdit reports whether two words differ by at most one letter: one more, one less, another one,
+// or two neighbours in the other order.
 func oneEdit(a, b []rune) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -213,11 +182,9 @@ func oneEdit(a, b []rune) bool {
 	case len(b)-len(a) > 1:
 		return false
 	case len(a) < len(b):
-		return equal(a, b[1:])
-	case len(a) == 0 || equal(a[1:], b[1:]):
+		return slices.Equal(a, b[1:])
+	case len(a) == 0 || slices.Equal(a[1:], b[1:]):
 		return true
 	}
-	return len(a) > 1 && a[0] == b[1] && a[1] == b[0] && equal(a[2:], b[2:])
+	return len(a) > 1 && a[0] == b[1] && a[1] == b[0] && slices.Equal(a[2:], b[2:])
 }
-
-func equal(a, b []rune) bool { return string(a) == string(b) }
