@@ -9,61 +9,57 @@ import (
 )
 
 const (
-	// maxQuery bounds the text of a query, in bytes; of a longer one the beginning counts.
-	maxQuery = 512
-	// maxAsked bounds the words of a query; further ones are not searched.
-	maxAsked = 32
-	// few is how many documents are so few that what was typed may be mistyped.
+	maxQuery = 512 // bytes of a query that are searched
+	maxAsked = 32  // words of a query that are searched
+	minTypo  = 3   // letters of the shortest word that may be mistyped
+	// Words may be mistyped only if fewer than few documents match otherwise.
 	few = 10
-	// maxWeighed and maxWeighedLong bound the documents of a level whose titles are compared with
-	// the query; the latter if it has manyWords, which few documents match.
+	// The titles of the first maxWeighed documents of a level are compared with the query, of the
+	// first maxWeighedLong if the query has manyWords, which few documents match.
 	maxWeighed     = 1 << 10
 	maxWeighedLong = 1 << 12
 	manyWords      = 4
-	// minTypo is the shortest word that may be mistyped, in letters.
-	minTypo = 3
 )
 
 // Query asks an Index.
 type Query struct {
 	// Text holds the words to search for: the first 32 of its first 512 bytes.
 	Text string
-	// Marks are required of a document, all of them.
+	// Marks must all be marks of a document.
 	Marks []string
-	// Offset and Limit say which part of what is found is wanted. Negative ones are zero.
+	// Offset and Limit choose a part of the documents found. Negative values count as zero.
 	Offset, Limit int
 }
 
-// Found is what an Index found.
+// Found is the answer to a Query.
 type Found struct {
-	// IDs are the wanted part of the documents, the best first.
+	// IDs are the chosen part of the documents, the best first.
 	IDs []int32
-	// Total is how many documents match.
+	// Total is the number of documents that match.
 	Total int
 }
 
-// grade is how well a document matches: all words of the query do as well as this, or better.
+// grade says how well a document matches: every word of the query matches this well, or better.
 type grade uint8
 
 const (
 	inTitle  grade = iota // as a word of the title
-	anywhere              // as a word; here and above its singular or plural will do
+	anywhere              // as a word; at both grades the singular or plural will do
 	begins                // as the beginning of a word
-	within                // as a part of a word
+	within                // within a word
 	mistyped              // as a word with a typo, or two words typed as one
 	levels
 )
 
-// Find finds the documents that match all words of the query: each as a word (its singular or
-// plural is as good), as the beginning or a part of one. If these are fewer than ten, words that
-// stand in no document may be mistyped by one letter; if there are none, all may. If still none
-// matches all of three words or more, those that match the most of them as they are typed are
-// found, rare words counting more, if that is half of the query.
+// Find finds the documents that match all words of the query: as a word, singular or plural, or as
+// the beginning or a part of a word. If fewer than ten match, words that no document has may be
+// mistyped by one letter; if none matches, all words may. If still none matches a query of three
+// words or more, Find takes the documents that match the most of them, if that is half of the query;
+// rare words count more. A text without a word finds nothing.
 //
-// They are ordered by how well their worst word matches, then by the title (the same words, the
-// same words among others, other), active ones first, by volume and by id. Of more than a thousand
-// that match equally well the titles of the first thousand are looked at (four thousand if the
-// query has four words or more). A text without a word finds nothing.
+// The order is that of the worst matching word, then of the title (the words of the query alone, the
+// same among others, other words), then active documents first, then volume, then ID. Find compares
+// the titles of the first thousand documents that match equally well; four thousand for four words.
 func (s *Index) Find(q Query) Found {
 	if s == nil {
 		return Found{}
@@ -97,39 +93,39 @@ func (s *Index) Find(q Query) Found {
 	return found
 }
 
-// seeker is the memory of one query after the other.
+// seeker holds the memory that one query after another uses.
 type seeker struct {
 	split wordSplitter
 	asked []string // the words of the query in order
 	kinds []kind   // its different words
 	looks []look   // by part
-	top   grade    // the level up to which was searched
-	some  bool     // whether some documents match some words only
+	top   grade    // the last level searched
+	some  bool     // found are documents that match some words only
 
-	set, other []uint64 // bitmaps of the documents that match a word
-	sums       [10][]uint64
-	meant      []uint32 // by word of a segment: which of asked it matches, as bits
-	touched    []uint32 // the words with bits in meant
+	set, other []uint64     // documents that match a word
+	sums       [10][]uint64 // see sum
+	meant      []uint32     // by word of a segment: which words of asked match, as bits
+	touched    []uint32     // the words with bits in meant
 	forms      [2]uint32
-	hits       []uint64
 }
 
-// kind is a word of the query, and where it stands in it.
+// kind is a word of the query.
 type kind struct {
-	word, plural string // plural: or singular, if word is that; empty: there is none
-	places       uint32
-	doubtful     bool // may be mistyped
+	word, plural string // see plural
+	places       uint32 // of the word in the query, as bits
+	doubtful     bool   // may be mistyped
 }
 
-// look is what a query finds in one part.
+// look holds the documents of one part that a query finds.
 type look struct {
 	part    *searchPart
 	allowed []uint64 // nil: all
 	found   [levels][]uint64
 	hits    []uint64
+	next    int // of hits
 }
 
-// ask takes the words of a text. It is false if there are none.
+// ask reads the words of a text, and reports whether there are any.
 func (k *seeker) ask(text string) bool {
 	k.asked, k.kinds, k.some = k.asked[:0], k.kinds[:0], false
 	k.split.words(text[:min(len(text), maxQuery)], func(word []byte) bool {
@@ -147,7 +143,8 @@ func (k *seeker) ask(text string) bool {
 	return len(k.asked) > 0
 }
 
-// plural is the other number of a word, as far as an s makes it; empty for short words and others.
+// plural adds or removes the s of a plural. The result is empty for short words and words with other
+// characters than letters.
 func plural(word string) string {
 	const short = 3
 	for i := range len(word) {
@@ -165,19 +162,19 @@ func plural(word string) string {
 	return word + "s"
 }
 
-// doubt makes words doubtful: those that stand in no document, or all. It says whether others are
-// than before.
-func (k *seeker) doubt(all bool) (others bool) {
+// doubt marks the words that no document has, or all words, as perhaps mistyped, and reports whether
+// that changes any word.
+func (k *seeker) doubt(all bool) (changed bool) {
 	for i := range k.kinds {
 		kind := &k.kinds[i]
 		known := !all && slices.ContainsFunc(k.looks, func(l look) bool {
 			return l.part.has(kind.word) || l.part.has(kind.plural)
 		})
 		doubtful := !known && mayBeTypo(kind.word)
-		others = others || doubtful != kind.doubtful
+		changed = changed || doubtful != kind.doubtful
 		kind.doubtful = doubtful
 	}
-	return others
+	return changed
 }
 
 // has reports whether a document that counts has a word.
@@ -245,7 +242,7 @@ func (k *seeker) lookAt(l *look) {
 }
 
 // match puts the documents that match a word into k.set, level by level up to the top, and calls
-// each when it has got all of one.
+// each when a level is complete.
 func (k *seeker) match(s *segment, kind *kind, each func(at grade)) {
 	word := kind.word
 	k.set = sized(k.set, s.width())
@@ -287,7 +284,8 @@ func (k *seeker) match(s *segment, kind *kind, each func(at grade)) {
 	each(mistyped)
 }
 
-// guess adds the documents that match what a word may have been meant to be.
+// guess adds the documents with a word that the typed word may stand for, or with two words that it
+// joins.
 func (k *seeker) guess(s *segment, word string) {
 	s.meant(word, func(w uint32) { s.add(k.set, w, w+1) })
 	k.other = sized(k.other, s.width())
@@ -301,8 +299,7 @@ func (k *seeker) guess(s *segment, word string) {
 	})
 }
 
-// beginning is the range of the words that begin with a prefix; the first is the prefix itself, if
-// that is a word.
+// beginning returns the range of the words with a prefix. If the prefix is a word, it comes first.
 func (s *segment) beginning(prefix string) (low, high uint32) {
 	from := sort.SearchStrings(s.words, prefix)
 	n := sort.Search(len(s.words)-from, func(i int) bool {
@@ -331,7 +328,7 @@ func (s *segment) containing(part string, each func(w uint32)) {
 	}
 }
 
-// meant calls each with the words that one with a typo may mean, itself among them.
+// meant calls each with typed and the words that are one edit away.
 func (s *segment) meant(typed string, each func(w uint32)) {
 	letters := []rune(typed)
 	shorter(typed, func(h uint32) {
@@ -344,12 +341,12 @@ func (s *segment) meant(typed string, each func(w uint32)) {
 	})
 }
 
-// mayBeTypo says whether a word may be mistyped: not what is too short, and no number.
+// mayBeTypo reports whether a word is long enough to be mistyped, and not a number.
 func mayBeTypo(word string) bool {
 	return edited(word) && utf8.RuneCountInString(word) >= minTypo
 }
 
-// apart calls each with the pairs of words that are typed as one.
+// apart calls each with the pairs of words that make typed.
 func (s *segment) apart(typed string, each func(first, second uint32)) {
 	for i := 1; i < len(typed); i++ {
 		if lone(typed[:i]) || lone(typed[i:]) {
@@ -365,11 +362,11 @@ func (s *segment) apart(typed string, each func(first, second uint32)) {
 	}
 }
 
-// lone says whether a word is a single letter: too little to be what is left of another.
+// lone reports whether a word is a single letter, which is no half of typed.
 func lone(word string) bool { return len(word) == 1 && !isDigit(rune(word[0])) }
 
-// most finds, among the documents that match not all words, those whose words have the most weight
-// together, and counts them. There must be three words, and half of the weight.
+// most finds and counts the documents whose matching words have the most weight together. The query
+// must have three words, and the documents half of its weight.
 func (k *seeker) most() (total int) {
 	const words = 3
 	if len(k.kinds) < words {
@@ -402,9 +399,8 @@ func (k *seeker) most() (total int) {
 	return total
 }
 
-// weigh gives each word a weight from 1 up: one more if it is twice as rare. What nothing matches
-// is hardly what was meant, and weighs half of the most; what makes a question of the others,
-// nothing.
+// weigh gives each word a weight from 1 up: one more for each halving of the documents that match. A
+// word that nothing matches weighs half of the most. A word that only makes a question weighs 0.
 func (k *seeker) weigh() (weights []int, sum int) {
 	counts := make([]int, len(k.kinds))
 	all := 0
@@ -431,7 +427,7 @@ func (k *seeker) weigh() (weights []int, sum int) {
 	return counts, sum
 }
 
-// asks says whether a word only makes a question of the words around it.
+// asks reports whether a word only makes a question of the words around it.
 func asks(word string) bool {
 	switch word {
 	case "a", "an", "and", "any", "are", "at", "be", "by", "can", "do", "does", "for", "from", "has",
@@ -443,8 +439,8 @@ func asks(word string) bool {
 	return false
 }
 
-// heaviest finds the allowed documents whose words have the most weight together, and says how
-// much that is.
+// heaviest finds the allowed documents whose words have the most weight together, and returns that
+// weight.
 func (k *seeker) heaviest(l *look, weights []int) (weight int) {
 	for b := range k.sums {
 		k.sums[b] = sized(k.sums[b], l.part.width())
@@ -476,7 +472,7 @@ func (k *seeker) heaviest(l *look, weights []int) (weight int) {
 	return weight
 }
 
-// sum adds 1<<b to the numbers of the documents in k.set; k.sums holds the bits of them all.
+// sum adds 1<<b to the weights of the documents in k.set; bit b of all weights is k.sums[b].
 func (k *seeker) sum(b int) {
 	for i, carry := range k.set {
 		for at := b; carry != 0; at++ {
@@ -485,7 +481,7 @@ func (k *seeker) sum(b int) {
 	}
 }
 
-// addTitled adds the documents with word w in the title to a set.
+// addTitled adds the documents with word w in the title to set.
 func (s *segment) addTitled(set []uint64, w uint32) {
 	for _, p := range s.postings[s.starts[w]:s.starts[w+1]] {
 		set[p>>7] |= uint64(p&1) << (p >> 1 & 63)
@@ -495,7 +491,7 @@ func (s *segment) addTitled(set []uint64, w uint32) {
 	}
 }
 
-// add adds the documents with a word from low on and below high to a set.
+// add adds the documents with a word from low to below high to set.
 func (s *segment) add(set []uint64, low, high uint32) {
 	for _, p := range s.postings[s.starts[low]:s.starts[high]] {
 		set[p>>7] |= 1 << (p >> 1 & 63)
@@ -505,17 +501,17 @@ func (s *segment) add(set []uint64, low, high uint32) {
 	}
 }
 
-// crowd is the place of the first crowded word from w on.
+// crowd returns the place of the first crowded word that is not before w.
 func (s *segment) crowd(w uint32) int {
 	return sort.Search(len(s.crowded), func(i int) bool { return s.crowded[i].word >= w })
 }
 
-// sized is a bitmap of the given width, with anything in it.
+// sized returns a bitmap of the given width with any content.
 func sized(set []uint64, width int) []uint64 {
 	return slices.Grow(set[:0], width)[:width]
 }
 
-// and keeps what is in both sets in the first, and says whether that is anything.
+// and removes from set what other lacks, and reports whether anything is left.
 func and(set, other []uint64) bool {
 	left := uint64(0)
 	other = other[:len(set)]
@@ -526,7 +522,6 @@ func and(set, other []uint64) bool {
 	return left != 0
 }
 
-// or adds the second set to the first.
 func or(set, other []uint64) {
 	other = other[:len(set)]
 	for i := range set {
@@ -534,7 +529,6 @@ func or(set, other []uint64) {
 	}
 }
 
-// count is how many are in a set.
 func count(set []uint64) (n int) {
 	for _, word := range set {
 		n += bits.OnesCount64(word)

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// A hit is a document in the order in which it is found: the level in the highest bits, then the
-// class of its title, then its number, which is its rank.
+// A hit is a document as a number that sorts: the level in the highest bits, then the class of the
+// title, then the number of the document, which is its rank.
 const (
 	hitLevel = 48
 	hitClass = 32
 )
 
-// The classes of titles: they have the words of the query in its order and no others; among others;
-// or not. Where not all words match, what is missing adds to the last.
+// The classes of titles: exactly the words of the query in its order; the same among other words; any
+// other title. In most, each missing word adds to otherTitle.
 const (
 	sameTitle uint64 = iota
 	phraseInTitle
@@ -21,71 +21,65 @@ const (
 	lastTitle = 1<<(hitLevel-hitClass) - 1
 )
 
-// pick is a part of what was found, the best first. There must be as many.
+// pick returns n documents from the given place on, the best first. There must be as many.
 func (k *seeker) pick(from, n int) []int32 {
 	for i := range k.looks {
 		k.gather(&k.looks[i], from+n)
 	}
 	ids := make([]int32, 0, n)
-	if len(k.looks) == 1 {
-		l := &k.looks[0]
-		for _, hit := range l.hits[from : from+n] {
-			ids = append(ids, l.part.ids[uint32(hit)])
-		}
-		return ids
-	}
 	for i := range from + n {
 		var best *look
 		for j := range k.looks {
-			if l := &k.looks[j]; len(l.hits) > 0 && (best == nil || l.before(best)) {
+			if l := &k.looks[j]; l.next < len(l.hits) && (best == nil || l.before(best)) {
 				best = l
 			}
 		}
 		if i >= from {
-			ids = append(ids, best.part.ids[uint32(best.hits[0])])
+			ids = append(ids, best.part.ids[uint32(best.hits[best.next])])
 		}
-		best.hits = best.hits[1:]
+		best.next++
 	}
 	return ids
 }
 
-// before says whether the first hit of l comes before that of another part.
+// before reports whether the next hit of l comes before that of another part.
 func (l *look) before(other *look) bool {
-	a, b := l.hits[0], other.hits[0]
+	a, b := l.hits[l.next], other.hits[other.next]
 	if a>>hitClass != b>>hitClass {
 		return a < b
 	}
 	return l.part.rank(uint32(a)).compare(other.part.rank(uint32(b))) < 0
 }
 
-// gather puts the first n hits of a part into l.hits, in order; all if they are not as many.
+// gather fills l.hits with the first n hits of a part in order; with all hits if they are fewer.
 func (k *seeker) gather(l *look, n int) {
-	k.hits = k.hits[:0]
+	l.hits, l.next = l.hits[:0], 0
 	known, most := false, maxWeighed
 	if len(k.asked) >= manyWords {
 		most = maxWeighedLong
 	}
+	base := otherTitle << hitClass
+	if k.some {
+		base = lastTitle << hitClass
+	}
 	for at := range k.top + 1 {
-		first := len(k.hits)
+		first := len(l.hits)
 		if first >= n {
 			break
-		}
-		base := uint64(at)<<hitLevel | otherTitle<<hitClass
-		if k.some {
-			base |= lastTitle << hitClass
 		}
 		for i, set := range l.found[at] {
 			if at > 0 {
 				set &^= l.found[at-1][i]
 			}
 			for ; set != 0; set &= set - 1 {
-				k.hits = append(k.hits, base|uint64(64*i+bits.TrailingZeros64(set)))
+				no := uint64(64*i + bits.TrailingZeros64(set))
+				l.hits = append(l.hits, uint64(at)<<hitLevel|base|no)
 			}
-			if got := len(k.hits); got >= n && got-first >= most {
+			if got := len(l.hits); got >= n && got-first >= most {
 				break
 			}
 		}
-		weighed := k.hits[first:min(len(k.hits), first+most)]
+		weighed := l.hits[first:min(len(l.hits), first+most)]
 		if len(weighed) == 0 {
 			continue
 		}
@@ -98,12 +92,15 @@ func (k *seeker) gather(l *look, n int) {
 		}
 		slices.Sort(weighed)
 	}
-	l.hits = append(l.hits[:0], k.hits[:min(n, len(k.hits))]...)
-	k.forget()
+	l.hits = l.hits[:min(n, len(l.hits))]
 }
 
 // learn notes for each word of the segment which words of the query it matches.
 func (k *seeker) learn(s *segment) {
+	for _, w := range k.touched {
+		k.meant[w] = 0
+	}
+	k.touched = k.touched[:0]
 	k.meant = slices.Grow(k.meant[:0], len(s.words))[:len(s.words)]
 	for i := range k.kinds {
 		word := k.kinds[i].word
@@ -125,19 +122,11 @@ func (k *seeker) learn(s *segment) {
 	}
 }
 
-// forget makes k.meant all zeros again.
-func (k *seeker) forget() {
-	for _, w := range k.touched {
-		k.meant[w] = 0
-	}
-	k.touched = k.touched[:0]
-}
-
-// class is how well the title of a document matches the query.
+// class returns the class of the title of a document.
 func (k *seeker) class(s *segment, no uint32) uint64 {
 	title := s.titles[s.titleStarts[no]:s.titleStarts[no+1]]
 	n := len(k.asked)
-	// Bit i of run: the words of the title up to here end in the first i+1 words of the query.
+	// Bit i of run says that the title so far ends with the first i+1 words of the query.
 	var run, ever, met uint32
 	for _, w := range title {
 		m := k.meant[w]
