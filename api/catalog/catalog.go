@@ -7,68 +7,71 @@ import (
 	"clobd/engine"
 )
 
-// Catalog describes markets: what a condition asks, what its outcomes are called, which event it
-// belongs to, what series and tags that has. It never changes once made; a newer one replaces it
-// whole and shares what did not change. A nil Catalog describes nothing. Any number of goroutines
-// may ask.
+// Catalog describes markets: the question of a condition, the labels of its outcomes, its event,
+// and that event's series and tags. A Catalog never changes; a newer one replaces it whole and
+// shares what did not change. A nil Catalog describes nothing. Any number of goroutines may ask.
 type Catalog struct {
-	content
-	seen atomic.Pointer[liveView] // the last live values, made for the rows of this catalog
-}
-
-// content is all of a Catalog that a copy of the catalog shares.
-type content struct {
-	// Markets are all the described markets, tradable or not, in the order in which they came.
+	// Markets are all described markets, tradable or not, in the order of their arrival.
 	Markets Rows[Market]
 	Events  Rows[Event]
 	Series  Rows[Series]
 	Tags    Rows[Tag]
 
 	log   *recordLog
-	names Rows[string] // of those who made markets, in lower case
-	// What they find are numbers of rows.
+	names Rows[string] // of the makers of markets, in lower case
+	// The searches find numbers of rows.
 	searchEvents, searchTags *search.Index
-	ranks                    []searchRank // of events by row number: their ranks in the search
+	ranks                    []searchRank // in the search, by the row numbers of events
 
-	tables
-
+	tables  [tables]hashTable
 	markets marketColumns
 	orders  [kinds]*orders
 	found   *foundCache
 	live    *liveBoard
+	seen    *atomic.Pointer[liveView] // the last live values, made for the rows of this catalog
 }
 
-// Empty is a catalog that describes nothing.
-func Empty() *Catalog {
-	c := &Catalog{}
-	derive(c, nil, nil)
+// The tables of a Catalog, by their keys.
+const (
+	byCondition = iota
+	byToken
+	byMarketID
+	byMarketSlug
+	byEventID
+	byEventSlug
+	bySeriesID
+	bySeriesSlug
+	byTagID
+	byTagSlug
+	byName
+	tables
+)
+
+// Empty returns a catalog that describes nothing.
+func Empty() *Catalog { return edit(&Catalog{}, nil, 0).finish(nil) }
+
+// orEmpty lets a nil Catalog be asked like an empty one.
+func (c *Catalog) orEmpty() *Catalog {
+	if c == nil {
+		return &Catalog{}
+	}
 	return c
 }
 
-// lookup finds the row whose hash the table holds and that is confirms; of several, the one with
-// the lowest number. It returns nil if there is none.
-func lookup[T any](t *hashTable, rows *Rows[T], hash uint32, is func(*T) bool) *T {
-	return rows.At(lookupNo(t, rows, hash, is))
-}
-
-// lookupNo is lookup for the number of the row; None if there is none.
-func lookupNo[T any](t *hashTable, rows *Rows[T], hash uint32, is func(*T) bool) int32 {
+// lookup returns the row that a table has under a hash and that matches; of several rows the one
+// with the lowest number, nil if there is none.
+func lookup[T any](t *hashTable, rows *Rows[T], hash uint32, matches func(*T) bool) *T {
 	best := None
 	t.find(hash, func(no int32) bool {
-		if row := rows.At(no); row != nil && (best == None || no < best) && is(row) {
+		if row := rows.At(no); row != nil && (best == None || no < best) && matches(row) {
 			best = no
 		}
 		return true
 	})
-	return best
+	return rows.At(best)
 }
 
-// nameNo is the number of a creator's name; None if no row has it.
-func nameNo(t *hashTable, names *Rows[string], name string) int32 {
-	return lookupNo(t, names, hashText(name), func(s *string) bool { return *s == name })
-}
-
-// named is lookup by a text; an empty one names nothing.
+// named is lookup by a text, which of reads from a row; an empty text names nothing.
 func named[T any](t *hashTable, rows *Rows[T], key string, of func(*T) string) *T {
 	if key == "" {
 		return nil
@@ -76,38 +79,33 @@ func named[T any](t *hashTable, rows *Rows[T], key string, of func(*T) string) *
 	return lookup(t, rows, hashText(key), func(row *T) bool { return of(row) == key })
 }
 
-// Market is the description of a condition, nil if there is none.
+// Market returns the description of a condition, nil if there is none.
 func (c *Catalog) Market(cond engine.Condition) *Market {
-	if c == nil {
-		return nil
-	}
-	return lookup(&c.byCondition, &c.Markets, hashBytes(cond[:]),
+	c = c.orEmpty()
+	return lookup(&c.tables[byCondition], &c.Markets, hashBytes(cond[:]),
 		func(m *Market) bool { return m.Condition == cond })
 }
 
-// MarketByID is the market of a catalog's id, nil if there is none.
+// MarketByID returns the market of a catalog's id, nil if there is none.
 func (c *Catalog) MarketByID(id string) *Market {
-	if c == nil {
-		return nil
-	}
-	return named(&c.byMarketID, &c.Markets, id, func(m *Market) string { return m.ID })
+	c = c.orEmpty()
+	return named(&c.tables[byMarketID], &c.Markets, id, func(m *Market) string { return m.ID })
 }
 
-// MarketBySlug is the market of a slug, nil if there is none.
+// MarketBySlug returns the market of a slug, nil if there is none.
 func (c *Catalog) MarketBySlug(slug string) *Market {
-	if c == nil {
-		return nil
-	}
-	return named(&c.byMarketSlug, &c.Markets, slug, func(m *Market) string { return m.Slug })
+	c = c.orEmpty()
+	return named(&c.tables[byMarketSlug], &c.Markets, slug, func(m *Market) string { return m.Slug })
 }
 
-// MarketByToken is the market of a token and the outcome that the token stands for, nil if there
-// is none.
+// MarketByToken returns the market of a token and the outcome that the token stands for, nil if
+// there is none.
 func (c *Catalog) MarketByToken(t engine.Token) (*Market, engine.Outcome) {
-	if c == nil || t == (engine.Token{}) {
+	if t == (engine.Token{}) {
 		return nil, 0
 	}
-	m := lookup(&c.byToken, &c.Markets, hashBytes(t[:]),
+	c = c.orEmpty()
+	m := lookup(&c.tables[byToken], &c.Markets, hashBytes(t[:]),
 		func(m *Market) bool { return m.Tokens[0] == t || m.Tokens[1] == t })
 	if m != nil && m.Tokens[1] == t {
 		return m, 1
@@ -115,56 +113,43 @@ func (c *Catalog) MarketByToken(t engine.Token) (*Market, engine.Outcome) {
 	return m, 0
 }
 
-// EventByID is the event of an id, nil if there is none.
+// EventByID returns the event of an id, nil if there is none.
 func (c *Catalog) EventByID(id string) *Event {
-	if c == nil {
-		return nil
-	}
-	return named(&c.byEventID, &c.Events, id, func(e *Event) string { return e.ID })
+	c = c.orEmpty()
+	return named(&c.tables[byEventID], &c.Events, id, func(e *Event) string { return e.ID })
 }
 
-// EventBySlug is the event of a slug, nil if there is none.
+// EventBySlug returns the event of a slug, nil if there is none.
 func (c *Catalog) EventBySlug(slug string) *Event {
-	if c == nil {
-		return nil
-	}
-	return named(&c.byEventSlug, &c.Events, slug, func(e *Event) string { return e.Slug })
+	c = c.orEmpty()
+	return named(&c.tables[byEventSlug], &c.Events, slug, func(e *Event) string { return e.Slug })
 }
 
-// SeriesByID is the series of an id, nil if there is none.
+// SeriesByID returns the series of an id, nil if there is none.
 func (c *Catalog) SeriesByID(id string) *Series {
-	if c == nil {
-		return nil
-	}
-	return named(&c.bySeriesID, &c.Series, id, func(s *Series) string { return s.ID })
+	c = c.orEmpty()
+	return named(&c.tables[bySeriesID], &c.Series, id, func(s *Series) string { return s.ID })
 }
 
-// SeriesBySlug is the series of a slug, nil if there is none.
+// SeriesBySlug returns the series of a slug, nil if there is none.
 func (c *Catalog) SeriesBySlug(slug string) *Series {
-	if c == nil {
-		return nil
-	}
-	return named(&c.bySeriesSlug, &c.Series, slug, func(s *Series) string { return s.Slug })
+	c = c.orEmpty()
+	return named(&c.tables[bySeriesSlug], &c.Series, slug, func(s *Series) string { return s.Slug })
 }
 
-// TagByID is the tag of an id, nil if there is none.
+// TagByID returns the tag of an id, nil if there is none.
 func (c *Catalog) TagByID(id string) *Tag {
-	if c == nil {
-		return nil
-	}
-	return named(&c.byTagID, &c.Tags, id, func(t *Tag) string { return t.ID })
+	c = c.orEmpty()
+	return named(&c.tables[byTagID], &c.Tags, id, func(t *Tag) string { return t.ID })
 }
 
-// TagBySlug is the tag of a slug, nil if there is none.
+// TagBySlug returns the tag of a slug, nil if there is none.
 func (c *Catalog) TagBySlug(slug string) *Tag {
-	if c == nil {
-		return nil
-	}
-	return named(&c.byTagSlug, &c.Tags, slug, func(t *Tag) string { return t.Slug })
+	c = c.orEmpty()
+	return named(&c.tables[byTagSlug], &c.Tags, slug, func(t *Tag) string { return t.Slug })
 }
 
-// Label is what an outcome is called: the catalog's word if there is one, else Yes for outcome 0
-// and No for outcome 1.
+// Label returns the catalog's label of an outcome; without one, Yes for outcome 0 and No for 1.
 func (c *Catalog) Label(cond engine.Condition, o engine.Outcome) string {
 	if m := c.Market(cond); m != nil && int(o) < len(m.Outcomes) {
 		return m.Outcomes[o]
@@ -175,7 +160,7 @@ func (c *Catalog) Label(cond engine.Condition, o engine.Outcome) string {
 	return "No"
 }
 
-// EventOf is the event that a market belongs to, nil if there is none.
+// EventOf returns the event of a market, nil if there is none.
 func (c *Catalog) EventOf(m *Market) *Event {
 	if c == nil || m == nil {
 		return nil
@@ -183,16 +168,16 @@ func (c *Catalog) EventOf(m *Market) *Event {
 	return c.Events.At(m.EventNo)
 }
 
-// MarketsOf are the markets of an event in the order in which they came.
+// MarketsOf returns the markets of an event in the order of their arrival.
 func (c *Catalog) MarketsOf(e *Event) []*Market { return rowsOf(&c.Markets, e.markets) }
 
-// TagsOf are the tags of an event in the order of its record.
+// TagsOf returns the tags of an event in the order of its record.
 func (c *Catalog) TagsOf(e *Event) []*Tag { return rowsOf(&c.Tags, e.tags) }
 
-// SeriesOf are the series of an event in the order of its record.
+// SeriesOf returns the series of an event in the order of its record.
 func (c *Catalog) SeriesOf(e *Event) []*Series { return rowsOf(&c.Series, e.series) }
 
-// MarketTags are the tags of a market: its own, else those of its event.
+// MarketTags returns a market's own tags, or those of its event if it has none.
 func (c *Catalog) MarketTags(m *Market) []*Tag {
 	if e := c.EventOf(m); m.tags == nil && e != nil {
 		return c.TagsOf(e)
@@ -200,13 +185,13 @@ func (c *Catalog) MarketTags(m *Market) []*Tag {
 	return rowsOf(&c.Tags, m.tags)
 }
 
-// EventsOfTag are the events that have a tag.
+// EventsOfTag returns the events that have a tag.
 func (c *Catalog) EventsOfTag(t *Tag) []*Event { return rowsOf(&c.Events, t.events) }
 
-// EventCount is how many events have a tag.
+// EventCount counts the events that have a tag.
 func (c *Catalog) EventCount(t *Tag) int { return len(t.events) }
 
-// EventsOfSeries are the events of a series in the order of their ids.
+// EventsOfSeries returns the events of a series in the order of their ids.
 func (c *Catalog) EventsOfSeries(s *Series) []*Event { return rowsOf(&c.Events, s.events) }
 
 func rowsOf[T any](rows *Rows[T], numbers []int32) []*T {
@@ -217,8 +202,8 @@ func rowsOf[T any](rows *Rows[T], numbers []int32) []*T {
 	return list
 }
 
-// MarketRecord reads the catalog's record of a market into buf. A market that is BookOnly has none,
-// which is an error, as is a file that cannot be read.
+// MarketRecord reads the catalog's record of a market into buf. The errors: a BookOnly market has
+// no such record, or the file cannot be read.
 func (c *Catalog) MarketRecord(m *Market, buf []byte) (Record, error) {
 	return c.log.record(m.record, buf)
 }

@@ -10,36 +10,37 @@ import (
 	"strings"
 )
 
-// Cut is the end of a log that did not check out when the log was opened. It lies in a file of its
-// own: the catalog goes on without it, and its source is read again as a whole.
+// Cut is the end of a log that did not check out when Open read the log. The end lies in a file of
+// its own: the catalog goes on without it, and reads its source again as a whole.
 type Cut struct {
 	File    string
 	Bytes   int64
-	Records int // in it that are whole; what was hit is not
-	// Torn says that it looks like the beginning of a record, as a process leaves it that is killed
-	// while it loads. Else records are gone that were there.
+	Records int // whole ones in it
+	// Torn is an end that looks like the beginning of a record, as a process leaves it that is killed
+	// while it loads. Any other end has cost records.
 	Torn bool
 }
 
-// The ends of the files' names. There is one torn end at most: the next one replaces it.
+// The suffixes of the files. There is one torn end at most: the next one replaces it.
 const (
 	damagedSuffix = ".damaged"
 	tornSuffix    = ".torn"
 )
 
-// judgeCut says what is in the bytes behind the good part of a log.
+// judgeCut looks what is in the bytes behind the good part of a log.
 func judgeCut(b []byte) Cut {
 	c := Cut{Bytes: int64(len(b)), Torn: len(b) < headSize ||
 		8+int64(binary.LittleEndian.Uint32(b)) > int64(len(b))}
 	for len(b) >= headSize {
 		size := 8 + int64(binary.LittleEndian.Uint32(b))
 		body := b[8:]
-		if size < headSize || size > maxFrame || size > int64(len(b)) || body[0] == 0 ||
-			recordKind(body[0]) > aMark || body[1] > 1 || body[2] != 0 || body[3] != 0 {
-			b = b[1:]
-			continue
+		good := size >= headSize && size <= maxFrame && size <= int64(len(b)) && body[0] != 0 &&
+			recordKind(body[0]) <= aMark && body[1] <= 1 && body[2] == 0 && body[3] == 0
+		if good {
+			_, err := readHead(b[:size])
+			good = err == nil
 		}
-		if _, err := readHead(b[:size]); err != nil {
+		if !good {
 			b = b[1:]
 			continue
 		}
@@ -49,7 +50,7 @@ func judgeCut(b []byte) Cut {
 	return c
 }
 
-// cutOff puts aside what is behind the good part of a log, durably.
+// cutOff puts aside, durably, the bytes behind the good part of a log.
 func (s *Store) cutOff(log *recordLog, end int64) error {
 	about, err := log.file.Stat()
 	if err != nil || about.Size() <= end {
@@ -74,7 +75,7 @@ func (s *Store) cutOff(log *recordLog, end int64) error {
 	if err := writeAll(c.File, b); err != nil {
 		return fmt.Errorf("put aside what is damaged: %w", err)
 	}
-	s.status.note(func(now *Status) { now.Cut = c })
+	s.status.note(func(st *Status) { st.Cut = c })
 	if s.o.Log != nil {
 		s.o.Log.Warn("the catalog's records are damaged: the end was cut off and kept", "from", end,
 			"bytes", c.Bytes, "records", c.Records, "torn", c.Torn, "kept", c.File, "hint", "the source "+
@@ -93,7 +94,7 @@ func writeAll(name string, b []byte) error {
 	return errors.Join(err, file.Sync(), file.Close(), syncDir(filepath.Dir(name)))
 }
 
-// cuts are those that lie in a folder.
+// cuts finds the cuts that lie in a folder.
 func cuts(dir string) (all []Cut, err error) {
 	for _, suffix := range []string{damagedSuffix, tornSuffix} {
 		names, err := filepath.Glob(filepath.Join(dir, logPrefix+"*"+suffix))

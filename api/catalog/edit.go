@@ -8,9 +8,10 @@ import (
 	"clobd/engine"
 )
 
-// editor makes the next Catalog from an older one, record by record. One goroutine uses it.
+// editor makes the next Catalog of an older one, record by record. It belongs to one goroutine.
 type editor struct {
 	from *Catalog
+	next *Catalog // nobody else sees it before finish
 	log  *recordLog
 	load uint32 // numbers the load, from 1
 
@@ -20,17 +21,15 @@ type editor struct {
 	tags    rowEditor[Tag]
 	names   rowEditor[string]
 
-	tables
-
 	grown  map[backlink]bool // lists of numbers that are already copies
 	report *Report
-	bad    badRecords // not logged yet
-	file   string     // being read, if there are several
-	// pending holds the markets to list and the kind of the record that asked for each.
+	bad    badRecords // not yet written to the node's log
+	file   string     // the file being read, if there are several
+	// pending are the markets to list, each with the kind of the record that says so.
 	pending map[int32]recordKind
 	queue   []int32 // the pending ones in their order
 	closing []int32 // markets that the source has closed or archived
-	err     error   // the first failed write to the log
+	err     error   // the first failure of the record log
 }
 
 // backlink names a list of numbers in a row.
@@ -40,23 +39,31 @@ type backlink struct {
 }
 
 func edit(c *Catalog, log *recordLog, load uint32) *editor {
+	next := *c
+	next.log = log
 	return &editor{
-		from: c, log: log, load: load,
-		markets: editRows(c.Markets), events: editRows(c.Events), series: editRows(c.Series),
-		tags: editRows(c.Tags), names: editRows(c.names),
-		tables: c.tables,
-		grown:  map[backlink]bool{}, pending: map[int32]recordKind{},
+		from: c, next: &next, log: log, load: load,
+		markets: editRows(&next.Markets), events: editRows(&next.Events),
+		series: editRows(&next.Series), tags: editRows(&next.Tags), names: editRows(&next.names),
+		grown: map[backlink]bool{}, pending: map[int32]recordKind{},
 		report: &Report{Skipped: map[Reason]int{}},
 	}
 }
 
-// take enters one record that was read.
+// enter adds a row to the table of one of its texts. An empty text names nothing.
+func (e *editor) enter(table int, text string, no int32) {
+	if text != "" {
+		e.next.tables[table].enter(hashText(text), no)
+	}
+}
+
+// take enters one item.
 func (e *editor) take(p *parser, it *item) {
 	switch {
 	case it.broken:
 		e.report.Broken++
 		e.name(it.line, it.id, it.why)
-	case it.entry() != nil:
+	case it.entry != nil:
 		e.takeEntry(p, it)
 	case it.why != "":
 		e.count(it.kind)
@@ -82,6 +89,7 @@ func (e *editor) count(k recordKind) {
 	}
 }
 
+// write appends a frame to the log.
 func (e *editor) write(frame []byte) location {
 	at, err := e.log.append(frame)
 	if err != nil && e.err == nil {
@@ -90,7 +98,7 @@ func (e *editor) write(frame []byte) location {
 	return at
 }
 
-// version decides which of two records of one row counts.
+// version tells which of two records of one row counts.
 type version struct {
 	hash    uint64
 	updated int64
@@ -98,9 +106,9 @@ type version struct {
 	partial bool
 }
 
-// replaces reports whether a new record v counts instead of the old one. A whole record replaces a
-// summary, and a later update an earlier one. Of two records updated at the same moment the newer
-// load's counts; within one load, the first.
+// replaces reports whether a new record counts instead of the old one. A whole record beats a
+// summary, then the later update wins. Of two records of the same moment the first of one load
+// counts, else the newer load's.
 func (v version) replaces(old version) bool {
 	switch {
 	case v.hash == old.hash && v.partial == old.partial:
@@ -123,9 +131,8 @@ func (e *editor) takeEntry(p *parser, it *item) {
 	if !it.partial {
 		e.count(it.kind)
 	}
-	row := it.entry()
-	v := e.version(p, it, row.Updated)
-	old, no := e.known(it)
+	v := e.version(p, it, it.entry.Updated)
+	old, no := e.known(it.kind, it.id)
 	if old != nil {
 		if !v.replaces(version{old.record.hash, old.Updated, old.load, old.Partial}) {
 			return
@@ -136,49 +143,36 @@ func (e *editor) takeEntry(p *parser, it *item) {
 	if it.event != nil {
 		group = it.event.Group
 	}
-	row.record = e.write(p.seal(it, no, None, group))
+	it.entry.record = e.write(p.seal(it, no, None, group))
 	e.put(no, it)
 }
 
-// known returns the row with the id of an event's, a series' or a tag's record, nil if there is
-// none, and the number of the next new row of that kind.
-func (e *editor) known(it *item) (row *Identity, next int32) {
-	switch it.kind {
+// known returns the event, series or tag of an id, nil if there is none yet, and the number of the
+// kind's next row.
+func (e *editor) known(kind recordKind, id string) (row *Identity, next int32) {
+	switch kind {
 	case aTag:
 		next = int32(e.tags.Len())
-		if t := e.tag(it.id); t != nil {
+		if t := e.next.TagByID(id); t != nil {
 			row = &t.Identity
 		}
 	case aSeries:
 		next = int32(e.series.Len())
-		if s := e.seriesOf(it.id); s != nil {
+		if s := e.next.SeriesByID(id); s != nil {
 			row = &s.Identity
 		}
 	default:
 		next = int32(e.events.Len())
-		if event := e.event(it.id); event != nil {
+		if event := e.next.EventByID(id); event != nil {
 			row = &event.Identity
 		}
 	}
 	return row, next
 }
 
-func (e *editor) tag(id string) *Tag {
-	return named(&e.byTagID, &e.tags.Rows, id, func(t *Tag) string { return t.ID })
-}
-
-func (e *editor) seriesOf(id string) *Series {
-	return named(&e.bySeriesID, &e.series.Rows, id, func(s *Series) string { return s.ID })
-}
-
-func (e *editor) event(id string) *Event {
-	return named(&e.byEventID, &e.events.Rows, id, func(e *Event) string { return e.ID })
-}
-
-// put enters an event, a series or a tag as the row with a number.
+// put makes a row of a record of an event, a series or a tag.
 func (e *editor) put(no int32, it *item) {
-	row := it.entry()
-	row.No, row.load = no, e.load
+	it.entry.No, it.entry.load = no, e.load
 	switch it.kind {
 	case aTag:
 		e.putTag(it.tag)
@@ -189,8 +183,8 @@ func (e *editor) put(no int32, it *item) {
 	}
 }
 
-// putTag enters a tag. The new row keeps the old one's lists. A new label changes the words that
-// find the tag's events, so these count as changed.
+// putTag makes a row of a tag, with the old row's lists. A new label changes how its events are
+// found.
 func (e *editor) putTag(t *Tag) {
 	if old := e.tags.At(t.No); old != nil {
 		e.log.replaced(old.record)
@@ -202,53 +196,54 @@ func (e *editor) putTag(t *Tag) {
 		}
 	}
 	e.tags.set(t.No, t)
-	e.byTagID.enter(hashText(t.ID), t.No)
-	e.byTagSlug.enter(hashText(t.Slug), t.No)
+	e.enter(byTagID, t.ID, t.No)
+	e.enter(byTagSlug, t.Slug, t.No)
 }
 
+// putSeries makes a row of a series, with the old row's events.
 func (e *editor) putSeries(s *Series) {
 	if old := e.series.At(s.No); old != nil {
 		e.log.replaced(old.record)
 		s.events = old.events
 	}
 	e.series.set(s.No, s)
-	e.bySeriesID.enter(hashText(s.ID), s.No)
-	e.bySeriesSlug.enter(hashText(s.Slug), s.No)
+	e.enter(bySeriesID, s.ID, s.No)
+	e.enter(bySeriesSlug, s.Slug, s.No)
 }
 
-// putEvent enters an event, also in its tags and series. The new row keeps the old one's markets.
+// putEvent makes a row of an event, with the old row's markets, and enters it in its tags and
+// series.
 func (e *editor) putEvent(it *item) {
 	row, no := it.event, it.event.No
-	row.tags, row.series = e.tagNos(it.tagIDs), e.seriesNos(it.seriesIDs)
+	row.tags, row.series = e.numbersOf(aTag, it.tagIDs), e.numbersOf(aSeries, it.seriesIDs)
 	var before Event
 	if old := e.events.At(no); old != nil {
 		before = *old
 		e.log.replaced(old.record)
 		row.markets = old.markets
 	}
+	e.events.set(no, row)
 	for _, tag := range missing(before.tags, row.tags) {
 		t := e.tags.own(tag)
 		t.events = remove(t.events, no)
 	}
 	for _, tag := range missing(row.tags, before.tags) {
 		t := e.tags.own(tag)
-		t.events = e.extend(backlink{aTag, tag}, t.events, no)
+		t.events = append(e.grow(backlink{aTag, tag}, t.events), no)
 	}
 	for _, series := range missing(before.series, row.series) {
 		s := e.series.own(series)
 		s.events = remove(s.events, no)
 	}
-	e.events.set(no, row)
 	for _, series := range missing(row.series, before.series) {
-		s := e.series.own(series)
-		e.join(s, no)
+		e.join(e.series.own(series), no)
 	}
-	e.byEventID.enter(hashText(row.ID), no)
-	e.byEventSlug.enter(hashText(row.Slug), no)
+	e.enter(byEventID, row.ID, no)
+	e.enter(byEventSlug, row.Slug, no)
 }
 
-// join adds an event to a series in the order of ids. Most sources send events in that order,
-// and it does not depend on where a copy of the catalog was read from.
+// join adds an event to a series in the order of their ids. Most sources come in this order, and
+// every copy of a catalog has the same one.
 func (e *editor) join(s *Series, no int32) {
 	at, _ := slices.BinarySearchFunc(s.events, no, func(a, b int32) int {
 		x, y := e.events.At(a), e.events.At(b)
@@ -257,25 +252,17 @@ func (e *editor) join(s *Series, no int32) {
 	s.events = slices.Insert(e.grow(backlink{aSeries, s.No}, s.events), at, no)
 }
 
-func (e *editor) tagNos(ids []string) []int32 {
-	return numbersOf(ids, e.tag, func(t *Tag) int32 { return t.No })
-}
-
-func (e *editor) seriesNos(ids []string) []int32 {
-	return numbersOf(ids, e.seriesOf, func(s *Series) int32 { return s.No })
-}
-
-// numbersOf returns the numbers of the rows with some ids, each number once.
-func numbersOf[T any](ids []string, find func(string) *T, number func(*T) int32) (list []int32) {
+// numbersOf lists the rows of a kind that some ids name, each once.
+func (e *editor) numbersOf(kind recordKind, ids []string) (list []int32) {
 	for _, id := range ids {
-		if row := find(id); row != nil && !slices.Contains(list, number(row)) {
-			list = append(list, number(row))
+		if row, _ := e.known(kind, id); row != nil && !slices.Contains(list, row.No) {
+			list = append(list, row.No)
 		}
 	}
 	return list
 }
 
-// missing are the numbers of a that are not in b.
+// missing lists the numbers of a that are not in b.
 func missing(a, b []int32) (list []int32) {
 	for _, no := range a {
 		if !slices.Contains(b, no) {
@@ -285,16 +272,13 @@ func missing(a, b []int32) (list []int32) {
 	return list
 }
 
+// remove copies a list without a number.
 func remove(list []int32, no int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(list), func(n int32) bool { return n == no })
 }
 
-func (e *editor) extend(of backlink, list []int32, no int32) []int32 {
-	return append(e.grow(of, list), no)
-}
-
-// grow returns a list of a row that may be appended to. The first call copies the list, as older
-// catalogs may share it.
+// grow returns a row's list, to be added to. The first time it is a copy: older catalogs may share
+// the list.
 func (e *editor) grow(of backlink, list []int32) []int32 {
 	if e.grown[of] {
 		return list
@@ -303,21 +287,16 @@ func (e *editor) grow(of backlink, list []int32) []int32 {
 	return slices.Clone(list)
 }
 
-func (e *editor) market(c engine.Condition) *Market {
-	return lookup(&e.byCondition, &e.markets.Rows, hashBytes(c[:]),
-		func(m *Market) bool { return m.Condition == c })
-}
-
-// takeMarket enters a market's record of the catalog or of the order book.
+// takeMarket takes a market's record, the catalog's or the order book's.
 func (e *editor) takeMarket(p *parser, it *item) {
 	m := it.market
-	old := e.market(m.Condition)
+	old := e.next.Market(m.Condition)
 	if why := e.contradicts(old, it); why != "" {
 		e.refuse(it.line, it.id, why)
 		return
 	}
 	event := None
-	if row := e.event(it.eventID); row != nil {
+	if row := e.next.EventByID(it.eventID); row != nil {
 		event = row.No
 	}
 	if old != nil && !e.newer(p, old, it) {
@@ -355,7 +334,7 @@ func (e *editor) skip(old *Market, k recordKind) {
 	e.report.Skipped[why]++
 }
 
-// newer says whether a record of a known market is to be kept.
+// newer reports whether a record of a known market replaces the kept one.
 func (e *editor) newer(p *parser, old *Market, it *item) bool {
 	if it.kind == aBook {
 		return e.version(p, it, 0).replaces(version{old.book.hash, 0, old.bookLoad, old.book.size == 0})
@@ -374,7 +353,7 @@ func (e *editor) putBook(p *parser, it *item, old *Market) {
 	e.report.Skipped[Described]++
 }
 
-// regroup says which group of the engine a market belongs to: for good once it has been listed.
+// regroup sets the engine's group of a market. A listed market keeps its group.
 func (e *editor) regroup(m *Market, old *Market) {
 	event := e.events.At(m.EventNo)
 	switch {
@@ -387,7 +366,7 @@ func (e *editor) regroup(m *Market, old *Market) {
 	}
 }
 
-// adopt gives an event to a market that has none.
+// adopt gives a market without an event one.
 func (e *editor) adopt(old *Market, event int32) {
 	if old.EventNo != None || event == None {
 		return
@@ -402,23 +381,14 @@ func (e *editor) adopt(old *Market, event int32) {
 	e.linkMarket(row.No, None, event)
 }
 
-// contradicts returns how a record contradicts the known market, empty if it does not.
+// contradicts returns how a record contradicts known ones, or "".
 func (e *editor) contradicts(old *Market, it *item) string {
 	m := it.market
-	if m.ID != "" {
-		other := named(&e.byMarketID, &e.markets.Rows, m.ID,
-			func(m *Market) string { return m.ID })
-		if other != nil && other.Condition != m.Condition {
-			return "has the id of " + other.Condition.Hex()
-		}
+	if other := e.next.MarketByID(m.ID); other != nil && other.Condition != m.Condition {
+		return "has the id of " + other.Condition.Hex()
 	}
 	for _, token := range m.Tokens {
-		if token == (engine.Token{}) {
-			continue
-		}
-		other := lookup(&e.byToken, &e.markets.Rows, hashBytes(token[:]), func(m *Market) bool {
-			return m.Tokens[0] == token || m.Tokens[1] == token
-		})
+		other, _ := e.next.MarketByToken(token)
 		if other != nil && other.Condition != m.Condition {
 			return "shares a token id with " + other.Condition.Hex()
 		}
@@ -441,9 +411,10 @@ func (e *editor) contradicts(old *Market, it *item) string {
 	return ""
 }
 
+// putMarket makes a row of a market.
 func (e *editor) putMarket(no int32, it *item, at location) {
 	m := it.market
-	m.No, m.tags = no, e.tagNos(it.tagIDs)
+	m.No, m.tags = no, e.numbersOf(aTag, it.tagIDs)
 	m.makers = [2]int32{e.maker(it.makers[0]), e.maker(it.makers[1])}
 	before := None
 	var tags []int32
@@ -462,16 +433,12 @@ func (e *editor) putMarket(no int32, it *item, at location) {
 		m.book, m.bookLoad, m.load = at, e.load, e.load
 	}
 	e.markets.set(no, m)
-	e.byCondition.enter(hashBytes(m.Condition[:]), no)
-	if m.ID != "" {
-		e.byMarketID.enter(hashText(m.ID), no)
-	}
-	if m.Slug != "" {
-		e.byMarketSlug.enter(hashText(m.Slug), no)
-	}
-	for i := range m.Tokens {
-		if m.Tokens[i] != (engine.Token{}) {
-			e.byToken.enter(hashBytes(m.Tokens[i][:]), no)
+	e.next.tables[byCondition].enter(hashBytes(m.Condition[:]), no)
+	e.enter(byMarketID, m.ID, no)
+	e.enter(byMarketSlug, m.Slug, no)
+	for _, token := range m.Tokens {
+		if token != (engine.Token{}) {
+			e.next.tables[byToken].enter(hashBytes(token[:]), no)
 		}
 	}
 	e.linkMarket(no, before, m.EventNo)
@@ -481,14 +448,14 @@ func (e *editor) putMarket(no int32, it *item, at location) {
 	}
 	for _, tag := range missing(m.tags, tags) {
 		t := e.tags.own(tag)
-		t.markets = e.extend(backlink{aMarket, tag}, t.markets, no)
+		t.markets = append(e.grow(backlink{aMarket, tag}, t.markets), no)
 	}
 }
 
-// linkMarket moves a market from the event it was in to the one it is in now.
+// linkMarket moves a market from one event to another.
 func (e *editor) linkMarket(no, before, after int32) {
 	if before == after {
-		if after != None { // what its event is found by has changed
+		if after != None { // the words of its event have changed
 			e.events.own(after)
 		}
 		return
@@ -499,27 +466,27 @@ func (e *editor) linkMarket(no, before, after int32) {
 	}
 	if after != None {
 		row := e.events.own(after)
-		row.markets = e.extend(backlink{anEvent, after}, row.markets, no)
+		row.markets = append(e.grow(backlink{anEvent, after}, row.markets), no)
 	}
 }
 
-// maker returns the number of a creator's name, a new one for a new name.
+// maker returns the number of a name among those who made markets.
 func (e *editor) maker(name string) int32 {
 	if name = lower(name); name == "" {
 		return None
 	}
-	if known := nameNo(&e.byName, &e.names.Rows, name); known != None {
-		return known
+	no := e.next.makerNo(name)
+	if no == None {
+		no = int32(e.names.Len())
+		e.names.set(no, &name)
+		e.enter(byName, name, no)
 	}
-	no := int32(e.names.Len())
-	e.names.set(no, &name)
-	e.byName.enter(hashText(name), no)
 	return no
 }
 
-// decide queues a market to be listed or closed, or counts why it is neither.
+// decide queues a market to be listed or closed.
 func (e *editor) decide(old, m *Market, k recordKind) {
-	_, waits := e.pending[m.No] // then the order book's record no longer counts
+	_, waits := e.pending[m.No] // by an order book's record, which no longer counts
 	if waits {
 		delete(e.pending, m.No)
 		e.report.Skipped[Described]++
@@ -537,15 +504,15 @@ func (e *editor) decide(old, m *Market, k recordKind) {
 	e.report.Skipped[m.Skipped]++
 }
 
-// restore enters the content of a frame of the log. The error is errFrame if it makes no sense.
+// restore enters an item of the log. The error is errFrame if the item makes no sense.
 func (e *editor) restore(it *item) error {
 	h := &it.head
 	switch h.kind {
 	case aTag, aSeries, anEvent:
-		if _, next := e.known(it); h.no < 0 || h.no > next {
+		if _, next := e.known(it.kind, it.id); h.no < 0 || h.no > next {
 			return errFrame
 		}
-		it.entry().record = it.record
+		it.entry.record = it.record
 		e.put(h.no, it)
 	case aLink:
 		m := e.markets.At(h.no)

@@ -9,22 +9,20 @@ import (
 
 // WordQuery asks for rows by their words.
 type WordQuery struct {
-	// Text holds the words to search for.
-	Text string
-	// Creator, if set, is who made a market of what is wanted, in any letter case.
+	Text string // the words
+	// Creator, if set, is who made a market of the row, in any letter case.
 	Creator string
-	// Offset and Limit say which part of what is found is wanted. Negative ones are zero.
+	// Offset and Limit cut the part that is wanted. Negative ones are zero.
 	Offset, Limit int
 }
 
 // Found is a part of the rows that were found, the best first.
 type Found[T any] struct {
-	Rows []*T
-	// Total is how many there are in all.
-	Total int
+	Rows  []*T
+	Total int // with those outside the part
 }
 
-// creatorMark is what an event of a creator's market is marked with.
+// creatorMark marks the events that have a market of a creator.
 func creatorMark(name string) string { return "creator:" + name }
 
 // FindEvents finds events by their titles, slugs and tags, and by the questions and slugs of their
@@ -52,34 +50,33 @@ func (c *Catalog) FindTags(q *WordQuery) Found[Tag] {
 		return Found[Tag]{rowsOf(&c.Tags, found.IDs), found.Total}
 	}
 	all := rowsOf(&c.Tags, c.searchTags.Find(search.Query{Text: q.Text, Limit: math.MaxInt}).IDs)
-	made := eventsMadeBy(c, name)
+	made := c.eventsMadeBy(name)
 	all = slices.DeleteFunc(all, func(t *Tag) bool { return !slices.ContainsFunc(t.events, made.has) })
 	from := min(max(q.Offset, 0), len(all))
 	return Found[Tag]{all[from : from+min(max(q.Limit, 0), len(all)-from)], len(all)}
 }
 
-// gathered is the same catalog with a search in one piece.
+// gathered returns the same catalog with a search in one piece.
 func gathered(c *Catalog) *Catalog {
-	next := clone(c)
+	next := *c
 	next.ranks = make([]searchRank, c.Events.Len())
 	events := make([]search.Document, 0, c.Events.Len())
 	for e := range c.Events.All() {
-		next.ranks[e.No] = rankOf(next, e)
-		events = append(events, eventDocument(next, e, next.ranks[e.No]))
+		next.ranks[e.No] = rankOf(&next, e)
+		events = append(events, eventDocument(&next, e, next.ranks[e.No]))
 	}
 	next.searchEvents = search.New(events)
-	return next
+	return &next
 }
 
-// searchRank is what the search orders an event by among those that match equally well.
+// searchRank orders events that match equally well.
 type searchRank struct {
 	volume float64
 	active bool
 }
 
-// rankOf is the rank that an event has now. Its volume is what is traded here or what the source
-// says, whichever is more: at first hardly anything is traded here, and what the source says is
-// what people look for.
+// rankOf returns the present rank of an event. Its volume is the volume here or the source's,
+// whichever is more: at first hardly anything is traded here, and people look for the source's.
 func rankOf(c *Catalog, e *Event) searchRank {
 	v, said := c.seen.Load().events.at(e.No), e.Volume
 	if said == 0 {
@@ -90,14 +87,13 @@ func rankOf(c *Catalog, e *Event) searchRank {
 	return searchRank{float64(max(v.Volume, said)) / 1e6, e.Active && !v.Closed && !e.Archived}
 }
 
-// alike says whether an event may stay where it is. Volumes change all the time, and few of them by
-// so much that it matters.
+// alike reports whether an event may keep its rank. Volumes change all the time, few by much.
 func (r searchRank) alike(old searchRank) bool {
 	const much = 0.1
 	return r.active == old.active && math.Abs(r.volume-old.volume) <= much*math.Abs(old.volume)
 }
 
-// ranked is the catalog with a search that goes by what events are worth now; itself if it does.
+// ranked returns the catalog with a search by the present ranks; the same one if none has changed.
 func ranked(c *Catalog) *Catalog {
 	c.now()
 	var events []search.Document
@@ -111,23 +107,22 @@ func ranked(c *Catalog) *Catalog {
 	if len(events) == 0 {
 		return c
 	}
-	next := clone(c)
+	next := *c
 	next.ranks, next.searchEvents = ranks, c.searchEvents.With(events, nil)
-	return next
+	return &next
 }
 
-// findable makes the searches.
-func findable(c *Catalog, from *Catalog, d *changes) {
+// index makes the searches of the next catalog.
+func (e *editor) index() {
+	c, from := e.next, e.from
 	var events, tags []search.Document
 	c.ranks = make([]searchRank, c.Events.Len())
-	if from != nil {
-		copy(c.ranks, from.ranks)
-	}
-	for _, no := range d.events {
-		e := c.Events.At(no)
-		now := rankOf(c, e)
-		document := eventDocument(c, e, now)
-		if from != nil && int(no) < from.Events.Len() && now.alike(c.ranks[no]) {
+	copy(c.ranks, from.ranks)
+	for _, no := range e.events.changed {
+		event := c.Events.At(no)
+		now := rankOf(c, event)
+		document := eventDocument(c, event, now)
+		if int(no) < from.Events.Len() && now.alike(c.ranks[no]) {
 			before := eventDocument(from, from.Events.At(no), c.ranks[no])
 			if foundAlike(&document, &before) {
 				continue
@@ -137,15 +132,12 @@ func findable(c *Catalog, from *Catalog, d *changes) {
 		events = append(events, document)
 	}
 	switch {
-	case from == nil || from.searchEvents == nil || from.searchEvents.Len() == 0:
+	case from.searchEvents == nil || from.searchEvents.Len() == 0:
 		c.searchEvents = search.New(events)
-	case len(events) == 0:
-		c.searchEvents = from.searchEvents
-	default:
+	case len(events) > 0:
 		c.searchEvents = from.searchEvents.With(events, nil)
 	}
-	if from != nil && len(d.tags) == 0 {
-		c.searchTags = from.searchTags
+	if from.searchTags != nil && len(e.tags.changed) == 0 {
 		return
 	}
 	for t := range c.Tags.All() {
@@ -155,13 +147,13 @@ func findable(c *Catalog, from *Catalog, d *changes) {
 	c.searchTags = search.New(tags)
 }
 
-// foundAlike says whether a document is found by the same words as another one.
+// foundAlike reports whether two documents are found by the same words.
 func foundAlike(d, other *search.Document) bool {
 	return d.Title == other.Title && slices.Equal(d.Texts, other.Texts) &&
 		slices.Equal(d.Marks, other.Marks)
 }
 
-// eventDocument is what an event of a rank is found by.
+// eventDocument returns the words and marks that an event is found by, with its rank.
 func eventDocument(c *Catalog, e *Event, r searchRank) search.Document {
 	d := search.Document{ID: e.No, Title: e.Title, Texts: []string{e.Slug}, Active: r.active,
 		Volume: r.volume}

@@ -42,8 +42,8 @@ type rawRecord struct {
 	broken   string // instead of a text
 }
 
-// run reads all records and calls take with their items, on the caller's goroutine. An error of
-// take ends it.
+// run reads all records and calls take with their items, on the caller's goroutine, until take
+// fails.
 func (f *flow) run(take func(*parser, *item) error) error {
 	f.todo, f.order = make(chan *batch, maxBatches), make(chan *batch, maxBatches)
 	f.idle, f.quit = make(chan *batch, maxBatches), make(chan struct{})
@@ -70,7 +70,7 @@ func (f *flow) run(take func(*parser, *item) error) error {
 	return nil
 }
 
-// split cuts the text into batches.
+// split reads batches of records.
 func (f *flow) split() {
 	defer close(f.todo)
 	defer close(f.order)
@@ -87,7 +87,7 @@ func (f *flow) split() {
 	}
 }
 
-// fill reads records into a batch. It is false at the end of the text.
+// fill reads records into a batch. It returns false at the end of the text.
 func (b *batch) fill(next func() ([]byte, int, error)) bool {
 	b.text, b.records = b.text[:0], b.records[:0]
 	b.parser.reset()
@@ -111,7 +111,6 @@ func (b *batch) fill(next func() ([]byte, int, error)) bool {
 	return true
 }
 
-// work makes items of the records of batches.
 func (f *flow) work() {
 	for b := range f.todo {
 		for i := range b.records {

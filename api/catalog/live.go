@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// liveAge is the age from which a page has live values read again, for later pages.
+	// liveAge is how old live values are when a page has them read again for later pages.
 	liveAge = 2 * time.Second
-	// liveLate is the age from which a page waits for new live values.
+	// liveLate is how old they may be for a page to use: the first page after a quiet time waits.
 	liveLate = 3 * liveAge
 )
 
-// Live is what a market that trades here is worth to lists.
+// Live are the values that lists sort and filter a market or an event by.
 type Live struct {
 	Volume, Liquidity int64 // in units of 10^-6
 	Windows           Windows
@@ -23,7 +23,7 @@ type Live struct {
 	Trades            bool // it trades here; of an event: one of its markets does
 }
 
-// liveBoard asks for live values, one catalog at a time.
+// liveBoard asks for live values, for one catalog at a time.
 type liveBoard struct {
 	ask  func(engine.Condition) (Live, bool)
 	busy atomic.Bool
@@ -44,7 +44,7 @@ func (l *liveColumns) at(no int32) Live {
 	return v
 }
 
-// put enters the values of a row and reports whether they differ from the old ones.
+// put enters the values of a row, and reports whether they have changed.
 func (l *liveColumns) put(no int32, v Live) bool {
 	if int(no) < len(l.numbers[0]) && l.at(no) == v {
 		return false
@@ -69,17 +69,17 @@ func (l *liveColumns) clone() liveColumns {
 	return next
 }
 
-// liveView is all live values of a moment, with the lists by them. It does not change.
+// liveView has all live values of a moment, and the lists by them. It does not change.
 type liveView struct {
 	at      time.Time
 	markets liveColumns
 	events  liveColumns
-	// lists by what changes, from ByVolume on
+	// byMarket and byEvent are the lists from ByVolume on.
 	byMarket, byEvent [liveOrders]*sorted
 	found             *foundCache
 }
 
-// askLive asks for the values of a market: the source's own where it does not trade.
+// askLive asks for the values of a market. Where it does not trade they are the source's.
 func askLive(c *Catalog, m *Market) Live {
 	v := Live{Volume: m.Volume, Liquidity: m.Liquidity, Windows: m.Windows, Closed: m.Closed}
 	if c.live == nil || c.live.ask == nil || m.Tokens[0] == m.Tokens[1] {
@@ -93,8 +93,8 @@ func askLive(c *Catalog, m *Market) Live {
 }
 
 // sumLive returns the values of an event: the sums over its markets once one of them trades here.
-// Until then the source's values of the event count, or the sums if the source has none. The event
-// is closed if its record says so or if all of its markets are.
+// Until then the source's figures of the event count, or the sums if it has none. An event is closed
+// if its record says so or all of its markets are closed.
 func sumLive(c *Catalog, e *Event, markets *liveColumns) Live {
 	own := Live{Volume: e.Volume, Liquidity: e.Liquidity, Windows: e.Windows, Closed: e.Closed}
 	if len(e.markets) == 0 {
@@ -116,8 +116,8 @@ func sumLive(c *Catalog, e *Event, markets *liveColumns) Live {
 	return sum
 }
 
-// viewOf makes a view with new values of some rows and the old view's values of the others. It
-// copies the old view if no value differs.
+// viewOf makes a view with the present values of some rows and the old values of the others. If
+// nothing has changed it is the old view with another time.
 func viewOf(c *Catalog, old *liveView, markets, events []int32) *liveView {
 	v := &liveView{at: time.Now(), found: new(foundCache)}
 	if old != nil {
@@ -164,8 +164,8 @@ func viewOf(c *Catalog, old *liveView, markets, events []int32) *liveView {
 	return v
 }
 
-// now returns the latest view. If the view is older than liveAge, now starts making the next one in
-// the background; if it is older than liveLate, now makes and returns the next one.
+// now returns the view that pages use: the last one made. An old view has another one made in the
+// background; a very old one the caller replaces at once.
 func (c *Catalog) now() *liveView {
 	v := c.seen.Load()
 	age := time.Since(v.at)
@@ -175,7 +175,11 @@ func (c *Catalog) now() *liveView {
 	}
 	renew := func() *liveView {
 		defer c.live.busy.Store(false)
-		next := viewOf(c, v, allRows(c.Markets.Len()), nil)
+		all := make([]int32, c.Markets.Len())
+		for i := range all {
+			all[i] = int32(i)
+		}
+		next := viewOf(c, v, all, nil)
 		c.seen.Store(next)
 		return next
 	}
@@ -186,19 +190,9 @@ func (c *Catalog) now() *liveView {
 	return v
 }
 
-func allRows(count int) []int32 {
-	list := make([]int32, count)
-	for i := range list {
-		list[i] = int32(i)
-	}
-	return list
-}
-
-// LiveOf is what lists sort and filter a market by: at most a few seconds old while lists are asked
-// for.
+// LiveOf returns the live values of a market, at most a few seconds old while lists are asked for.
 func (c *Catalog) LiveOf(m *Market) Live { return c.now().markets.at(m.No) }
 
-// LiveOfEvent is what lists sort and filter an event by: sums over its markets once one of them
-// trades here, else what the source says. It is closed if its record says so or all of its markets
-// are.
+// LiveOfEvent returns the live values of an event: sums over its markets once one of them trades
+// here, else the source's.
 func (c *Catalog) LiveOfEvent(e *Event) Live { return c.now().events.at(e.No) }

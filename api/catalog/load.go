@@ -11,15 +11,13 @@ import (
 	"clobd/engine"
 )
 
-// Load is a number of records that make one new catalog. It belongs to the function that Store.Load
-// calls.
+// Load takes the records of one new catalog. It belongs to the function that Store.Load calls.
 type Load struct {
-	// File names the text that the records come from, for the Report; empty: there is only one.
+	// File names the text of the records, for the Report; empty: there is only one.
 	File string
-	// Records is how many have been read. Whoever loads in stages begins with those of the stages
-	// before.
+	// Records counts the records that were read, with those of earlier stages if the caller sets it.
 	Records int
-	// Total is how many bytes there are to read, for Progress; 0 if nobody knows.
+	// Total is the number of bytes to read, for Progress; 0 is unknown.
 	Total int64
 
 	e         *editor
@@ -30,9 +28,8 @@ type Load struct {
 	readBytes atomic.Int64
 }
 
-// Load makes the next catalog of the records that take enters: they are kept, listed and published.
-// mark, if not nil, says afterwards how far the source was read; see Mark. An error publishes
-// nothing.
+// Load makes the next catalog of the records that take enters: Load keeps, lists and publishes them.
+// mark, if not nil, then returns the new Mark. An error publishes nothing.
 func (s *Store) Load(mark func() ([]byte, error), take func(*Load) error) (Report, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,34 +56,36 @@ func (s *Store) Load(mark func() ([]byte, error), take func(*Load) error) (Repor
 		s.log.garbage = from.garbage
 		return *l.e.report, errors.Join(err, s.log.rewind(from.size))
 	}
-	if s.mark = next; l.e.changed() {
+	if s.mark = next; len(l.e.markets.changed)+len(l.e.events.changed)+len(l.e.series.changed)+
+		len(l.e.tags.changed) > 0 {
 		s.publish(l.e.finish(s.live))
 	}
 	if l.told != (time.Time{}) {
 		l.tell()
 	}
-	s.status.note(func(now *Status) {
-		now.Loads++
-		now.Refused += uint64(l.e.report.Refused)
-		now.Broken += uint64(l.e.report.Broken)
-		now.LastLoad = time.Since(began)
+	s.status.note(func(st *Status) {
+		st.Loads++
+		st.Refused += uint64(l.e.report.Refused)
+		st.Broken += uint64(l.e.report.Broken)
+		st.LastLoad = time.Since(began)
 	})
 	return *l.e.report, s.compact()
 }
 
-// Mark is how far the source was read by the last load that said so, also by a process before this
-// one; nil if there was none, or if records behind it were lost.
+// Mark returns how far the source was read, by the last load that had a mark, perhaps in an earlier
+// process; nil without one, or if records behind it were lost.
 func (s *Store) Mark() []byte { return s.mark }
 
-// Read loads the records of one text, without a mark: see Load.Read.
+// Read takes the records of a text into the catalog: a JSON array of records or one record a line,
+// plain or gzip. It tells the forms apart by the content, and events, markets, series, tags and the
+// order book's markets by their keys. The Report counts and names records that cannot be used. The
+// error is of a text that cannot be read to its end or holds not one record (an empty array may),
+// or of Options.List; only then have markets been listed.
 func (s *Store) Read(r io.Reader) (Report, error) {
 	return s.Load(nil, func(l *Load) error { return l.Read(r) })
 }
 
-// Read takes the records of one text: a JSON array of records or one record a line, plain or gzip.
-// The keys of a record say whether it is an event, a market, a series, a tag or the order book's
-// market. The Report counts and names bad records. A text without a record is ErrNoRecord, but for
-// an empty array.
+// Read takes the records of one text. A text without one record of a catalog is ErrNoRecord.
 func (l *Load) Read(r io.Reader) error {
 	split, err := newSplitter(r)
 	if err != nil {
@@ -105,8 +104,8 @@ func (l *Load) Read(r io.Reader) error {
 	return nil
 }
 
-// Record takes one record, whose number in its list is for the Report. It returns when the record
-// was updated, in unix milliseconds; 0 if that is not known. An error of the log ends the load.
+// Record takes one record; number is its place in its list, for the Report. It returns when the
+// record was updated, in unix milliseconds; 0 is unknown. An error of the log ends the load.
 func (l *Load) Record(record []byte, number int) (updated int64) {
 	if l.parser == nil {
 		l.parser = newParser()
@@ -130,13 +129,13 @@ func (l *Load) Record(record []byte, number int) (updated int64) {
 	return updated
 }
 
-// Err is why the load cannot go on, nil if it can.
+// Err returns why the load cannot go on, nil if it can.
 func (l *Load) Err() error { return l.e.err }
 
-// Report says what became of the records so far.
+// Report tells what became of the records so far.
 func (l *Load) Report() Report { return *l.e.report }
 
-// Changed are the conditions of the markets that the load has changed so far.
+// Changed returns the conditions of the markets that the load has changed so far.
 func (l *Load) Changed() []engine.Condition {
 	list := make([]engine.Condition, len(l.e.markets.changed))
 	for i, no := range l.e.markets.changed {
@@ -145,10 +144,9 @@ func (l *Load) Changed() []engine.Condition {
 	return list
 }
 
-// take enters one item.
 func (l *Load) take(p *parser, it *item) error {
 	l.e.take(p, it)
-	if !it.partial { // else the item is a part of another one
+	if !it.partial { // else it is a part of another record
 		l.Records++
 	}
 	if l.taken++; l.taken%256 == 0 && time.Since(l.told) > 100*time.Millisecond {
@@ -160,14 +158,14 @@ func (l *Load) take(p *parser, it *item) error {
 	return l.e.err
 }
 
-// tell says how far the load is.
+// tell reports the progress.
 func (l *Load) tell() {
 	if l.told = time.Now(); l.s.o.Progress != nil {
 		l.s.o.Progress(Progress{l.Records, l.readBytes.Load(), l.Total})
 	}
 }
 
-// LogBad tells the log of the bad records since the log was last told.
+// LogBad writes the bad records since the last call to Options.Log.
 func (l *Load) LogBad() {
 	bad := l.e.bad
 	if l.e.bad = (badRecords{}); l.s.o.Log == nil {
@@ -181,8 +179,8 @@ func (l *Load) LogBad() {
 	}
 }
 
-// PassOver counts and names a file of a folder that has no record of a catalog. before is the
-// Report from before the file was read.
+// PassOver counts and names a file that has no record of a catalog. before is the Report from before
+// the file was read.
 func (l *Load) PassOver(path string, before *Report) {
 	report := l.e.report
 	records, first := report.Broken-before.Broken, Problem{}
@@ -202,10 +200,9 @@ func (l *Load) PassOver(path string, before *Report) {
 	}
 }
 
-// Count is a reader whose bytes count for Progress.
+// Count returns a reader whose bytes count for Progress.
 func (l *Load) Count(r io.Reader) io.Reader { return &counter{r, &l.readBytes} }
 
-// counter counts the bytes that were read.
 type counter struct {
 	in   io.Reader
 	done *atomic.Int64

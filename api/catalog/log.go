@@ -19,19 +19,19 @@ import (
 //	length u32 | CRC-32C u32 | kind u8 | partial u8 | 0 u16 | no u32 | link u32 | group u64 |
 //	core u32 | rest u32 | the members: core, rest, live
 //
-// length counts what stands behind the CRC, which is of the same. Of a row that occurs twice the
-// later frame counts. A frame that does not check out ends the log: what is behind it is put aside
-// when the log is opened (damage.go), and with it the mark that would say that it has been read.
+// length counts the bytes behind the CRC, and the CRC is of these bytes. Of two frames of a row the
+// later counts. A frame that does not check out ends the log. Open puts aside the bytes behind it
+// (damage.go), and with them the mark that would vouch for them.
 const (
 	logTitle = "clobd catalog 1\n"
 	headSize = 36
-	// maxFrame bounds a frame. A record is at most maxRecord; its members are no longer than it.
+	// maxFrame bounds a frame: the members of a record are no longer than maxRecord.
 	maxFrame = headSize + maxRecord + 1<<10
-	// logBuffer is how much is written at once.
+	// logBuffer is how many bytes are written at once.
 	logBuffer = 1 << 20
 )
 
-// recordKind says what a record, and a frame of the log, is about.
+// recordKind is the kind of a record and of its frame in the log.
 type recordKind uint8
 
 const (
@@ -42,12 +42,12 @@ const (
 	aSeries
 	aTag
 	aLink // a market belongs to an event: no members
-	aMark // how far the source was read: members are the program's own
+	aMark // how far the source was read: the members are the source package's own
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// head is what stands in front of the members.
+// head stands in front of the members of a frame.
 type head struct {
 	kind       recordKind
 	partial    bool
@@ -93,11 +93,11 @@ func readHead(frame []byte) (h head, err error) {
 	return h, nil
 }
 
-// recordLog is one file of records. One goroutine appends; any number reads what was flushed.
+// recordLog is one file of records. One goroutine appends; any number read the flushed frames.
 type recordLog struct {
 	file    *os.File
 	out     *bufio.Writer
-	size    int64 // with what is not flushed
+	size    int64 // with the bytes that are not flushed
 	garbage int64 // bytes of frames that later ones replaced
 }
 
@@ -128,7 +128,7 @@ func logName(dir string, generation int) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%06d%s", logPrefix, generation, logSuffix))
 }
 
-// generations are the numbers of the logs in a folder, the newest first.
+// generations returns the numbers of the logs in a folder, the newest first.
 func generations(dir string) ([]int, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -141,8 +141,7 @@ func generations(dir string) ([]int, error) {
 			found = append(found, n)
 		}
 	}
-	slices.Sort(found)
-	slices.Reverse(found)
+	slices.SortFunc(found, func(a, b int) int { return b - a })
 	return found, nil
 }
 
@@ -157,7 +156,7 @@ func (l *recordLog) append(frame []byte) (location, error) {
 // replaced counts a frame that another one replaces.
 func (l *recordLog) replaced(old location) { l.garbage += int64(old.size) }
 
-// read reads the frame of a span into buf, which grows if it must.
+// read reads the frame of a location into buf, which grows if it must.
 func (l *recordLog) read(at location, buf []byte) ([]byte, error) {
 	if l == nil || at.size == 0 {
 		return nil, errors.New("there is no such record")
@@ -169,20 +168,19 @@ func (l *recordLog) read(at location, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// Record is a record as the source has it, as JSON members "key":value,… without braces; each part
-// may be empty.
+// Record is a record of the source: JSON members "key":value,… without braces. Each part may be
+// empty.
 type Record struct {
-	// Core is what all forms of a record have.
+	// Core has the members of all forms of a record.
 	Core []byte
-	// Rest is what only the full form of an event has: series, eventMetadata, creationDate.
+	// Rest has those of the full form of an event: series, eventMetadata, creationDate.
 	Rest []byte
-	// Live is what a market that trades here has from its book instead.
+	// Live has those that a market that trades here takes from its book instead.
 	Live []byte
 	// Buf is the room that the parts lie in, for the next call.
 	Buf []byte
 }
 
-// record reads the parts of a record.
 func (l *recordLog) record(at location, buf []byte) (Record, error) {
 	frame, err := l.read(at, buf)
 	if err != nil {

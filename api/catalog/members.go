@@ -6,7 +6,7 @@ import (
 	"clobd/api/wire/scan"
 )
 
-// recordKey is a member of a record that matters here.
+// recordKey is a field that is read from the member of a record.
 type recordKey uint8
 
 const (
@@ -58,106 +58,101 @@ const (
 	fieldCount
 )
 
-// fieldOf is the field of a key.
-func fieldOf(key []byte) recordKey {
-	switch string(key) {
-	case "id":
-		return fieldID
-	case "slug":
-		return fieldSlug
-	case "title":
-		return fieldTitle
-	case "ticker":
-		return fieldTicker
-	case "label":
-		return fieldLabel
-	case "question":
-		return fieldQuestion
-	case "icon":
-		return fieldIcon
-	case "conditionId":
-		return fieldCondition
-	case "condition_id":
-		return fieldBookCondition
-	case "market_slug":
-		return fieldBookSlug
-	case "outcomes":
-		return fieldOutcomes
-	case "clobTokenIds":
-		return fieldTokens
-	case "tokens":
-		return fieldBookTokens
-	case "events":
-		return fieldEvents
-	case "markets":
-		return fieldMarkets
-	case "tags":
-		return fieldTags
-	case "series":
-		return fieldSeries
-	case "seriesType":
-		return fieldSeriesType
-	case "recurrence":
-		return fieldRecurrence
-	case "creator":
-		return fieldCreator
-	case "submitted_by":
-		return fieldSubmitter
-	case "data":
-		return fieldData
-	}
-	return stateOf(key)
+// keyUse is what the catalog does with a member: read a field of it, and in records of some kinds
+// (a bit each) keep it elsewhere than in the core, or not at all.
+type keyUse struct {
+	field               recordKey
+	live, rest, dropped uint8
 }
 
-// stateOf is the field of a key that is about a market's state and rules.
-func stateOf(key []byte) recordKey {
-	switch string(key) {
-	case "active":
-		return fieldActive
-	case "closed":
-		return fieldClosed
-	case "archived":
-		return fieldArchived
-	case "featured":
-		return fieldFeatured
-	case "enableOrderBook", "enable_order_book":
-		return fieldOrderBook
-	case "acceptingOrders", "accepting_orders":
-		return fieldAccepting
-	case "negRisk", "neg_risk":
-		return fieldNegRisk
-	case "negRiskMarketID", "neg_risk_market_id":
-		return fieldNegRiskMarket
-	case "orderPriceMinTickSize", "minimum_tick_size":
-		return fieldTick
-	case "orderMinSize", "minimum_order_size":
-		return fieldMinimum
-	case "startDate":
-		return fieldStart
-	case "endDate", "end_date_iso":
-		return fieldEnd
-	case "createdAt":
-		return fieldCreated
-	case "updatedAt":
-		return fieldUpdated
-	case "volume":
-		return fieldVolume
-	case "volumeNum":
-		return fieldVolumeNumber
-	case "liquidity":
-		return fieldLiquidity
-	case "liquidityNum":
-		return fieldLiquidityNumber
-	case "volume24hr":
-		return fieldVolumeDay
-	case "volume1wk":
-		return fieldVolumeWeek
-	case "volume1mo":
-		return fieldVolumeMonth
-	case "volume1yr":
-		return fieldVolumeYear
-	}
-	return noField
+const (
+	inMarket = 1 << aMarket
+	inEvent  = 1 << anEvent
+	inSeries = 1 << aSeries
+	inGroup  = inEvent | inSeries
+	inBook   = 1 << aBook
+)
+
+// memberUses are the uses of all members that are not just kept in the core.
+var memberUses = map[string]keyUse{
+	"id":                    {field: fieldID},
+	"slug":                  {field: fieldSlug},
+	"title":                 {field: fieldTitle},
+	"ticker":                {field: fieldTicker},
+	"label":                 {field: fieldLabel},
+	"question":              {field: fieldQuestion},
+	"icon":                  {field: fieldIcon},
+	"conditionId":           {field: fieldCondition},
+	"condition_id":          {field: fieldBookCondition},
+	"market_slug":           {field: fieldBookSlug},
+	"outcomes":              {field: fieldOutcomes},
+	"clobTokenIds":          {field: fieldTokens},
+	"tokens":                {field: fieldBookTokens, live: inBook},
+	"events":                {field: fieldEvents, dropped: inMarket | inSeries},
+	"markets":               {field: fieldMarkets, dropped: inEvent},
+	"tags":                  {field: fieldTags},
+	"series":                {field: fieldSeries, rest: inEvent},
+	"seriesType":            {field: fieldSeriesType},
+	"recurrence":            {field: fieldRecurrence},
+	"creator":               {field: fieldCreator},
+	"submitted_by":          {field: fieldSubmitter},
+	"data":                  {field: fieldData},
+	"active":                {field: fieldActive},
+	"closed":                {field: fieldClosed, live: inMarket | inGroup | inBook},
+	"archived":              {field: fieldArchived},
+	"featured":              {field: fieldFeatured},
+	"enableOrderBook":       {field: fieldOrderBook},
+	"enable_order_book":     {field: fieldOrderBook},
+	"acceptingOrders":       {field: fieldAccepting, live: inMarket},
+	"accepting_orders":      {field: fieldAccepting, live: inBook},
+	"negRisk":               {field: fieldNegRisk},
+	"neg_risk":              {field: fieldNegRisk},
+	"negRiskMarketID":       {field: fieldNegRiskMarket},
+	"neg_risk_market_id":    {field: fieldNegRiskMarket},
+	"orderPriceMinTickSize": {field: fieldTick, live: inMarket},
+	"minimum_tick_size":     {field: fieldTick, live: inBook},
+	"orderMinSize":          {field: fieldMinimum, live: inMarket},
+	"minimum_order_size":    {field: fieldMinimum, live: inBook},
+	"startDate":             {field: fieldStart},
+	"endDate":               {field: fieldEnd},
+	"end_date_iso":          {field: fieldEnd},
+	"createdAt":             {field: fieldCreated},
+	"updatedAt":             {field: fieldUpdated},
+	"volume":                {field: fieldVolume, live: inMarket | inGroup},
+	"volumeNum":             {field: fieldVolumeNumber, live: inMarket},
+	"liquidity":             {field: fieldLiquidity, live: inMarket | inGroup},
+	"liquidityNum":          {field: fieldLiquidityNumber, live: inMarket},
+	"volume24hr":            {field: fieldVolumeDay, live: inMarket | inGroup},
+	"volume1wk":             {field: fieldVolumeWeek, live: inMarket | inGroup},
+	"volume1mo":             {field: fieldVolumeMonth, live: inMarket | inGroup},
+	"volume1yr":             {field: fieldVolumeYear, live: inMarket | inGroup},
+	"outcomePrices":         {live: inMarket},
+	"volumeClob":            {live: inMarket},
+	"volume24hrClob":        {live: inMarket},
+	"volume1wkClob":         {live: inMarket},
+	"volume1moClob":         {live: inMarket},
+	"volume1yrClob":         {live: inMarket},
+	"liquidityClob":         {live: inMarket | inGroup},
+	"lastTradePrice":        {live: inMarket},
+	"bestBid":               {live: inMarket},
+	"bestAsk":               {live: inMarket},
+	"spread":                {live: inMarket},
+	"oneHourPriceChange":    {live: inMarket},
+	"oneDayPriceChange":     {live: inMarket},
+	"oneWeekPriceChange":    {live: inMarket},
+	"oneMonthPriceChange":   {live: inMarket},
+	"oneYearPriceChange":    {live: inMarket},
+	"volumeAmm":             {live: inMarket},
+	"volume24hrAmm":         {live: inMarket},
+	"volume1wkAmm":          {live: inMarket},
+	"volume1moAmm":          {live: inMarket},
+	"volume1yrAmm":          {live: inMarket},
+	"liquidityAmm":          {live: inMarket | inGroup},
+	"openInterest":          {live: inGroup},
+	"taker_base_fee":        {live: inBook},
+	"is_50_50_outcome":      {live: inBook},
+	"eventMetadata":         {rest: inEvent},
+	"creationDate":          {rest: inEvent},
 }
 
 // part says where a member of a record is kept.
@@ -170,65 +165,18 @@ const (
 	live
 )
 
-// partOf is where a member of a record of a kind is kept.
-func partOf(k recordKind, key []byte) part {
-	switch k {
-	case aMarket:
-		if string(key) == "events" {
-			return dropped
-		}
-		if liveInMarket(key) {
-			return live
-		}
-	case anEvent:
-		switch string(key) {
-		case "markets":
-			return dropped
-		case "series", "eventMetadata", "creationDate":
-			return rest
-		}
-		if liveInGroup(key) {
-			return live
-		}
-	case aSeries:
-		if string(key) == "events" {
-			return dropped
-		}
-		if liveInGroup(key) {
-			return live
-		}
-	case aBook:
-		switch string(key) {
-		case "closed", "accepting_orders", "tokens", "minimum_tick_size", "minimum_order_size",
-			"taker_base_fee", "is_50_50_outcome":
-			return live
-		}
+// partOf returns where a member of a record of a kind is kept.
+func (u keyUse) partOf(k recordKind) part {
+	switch in := uint8(1) << k; {
+	case u.dropped&in != 0:
+		return dropped
+	case u.rest&in != 0:
+		return rest
+	case u.live&in != 0:
+		return live
 	}
 	return core
 }
 
-func liveInMarket(key []byte) bool {
-	switch string(key) {
-	case "outcomePrices", "closed", "acceptingOrders", "volume", "volumeNum", "volume24hr",
-		"volume1wk", "volume1mo", "volume1yr", "volumeClob", "volume24hrClob", "volume1wkClob",
-		"volume1moClob", "volume1yrClob", "liquidity", "liquidityNum", "liquidityClob",
-		"lastTradePrice", "bestBid", "bestAsk", "spread", "oneHourPriceChange",
-		"oneDayPriceChange", "oneWeekPriceChange", "oneMonthPriceChange", "oneYearPriceChange",
-		"orderPriceMinTickSize", "orderMinSize", "volumeAmm", "volume24hrAmm", "volume1wkAmm",
-		"volume1moAmm", "volume1yrAmm", "liquidityAmm":
-		return true
-	}
-	return false
-}
-
-func liveInGroup(key []byte) bool {
-	switch string(key) {
-	case "closed", "volume", "volume24hr", "volume1wk", "volume1mo", "volume1yr", "liquidity",
-		"liquidityClob", "liquidityAmm", "openInterest":
-		return true
-	}
-	return false
-}
-
-// Members walks through a part of a Record: keys without their quotes and values, both as written.
+// Members walks through a part of a Record: keys without quotes, and values, both as written.
 func Members(part []byte) iter.Seq2[[]byte, []byte] { return scan.Each(part) }

@@ -1,24 +1,37 @@
 package catalog
 
-import (
-	"clobd/engine"
-)
+import "clobd/engine"
 
 // None is the number of no row.
 const None int32 = -1
 
 // Windows are the volumes of the last day, week, month (30 days) and year (365 days), in units of
-// 10^-6; 0 if nothing is known.
+// 10^-6; 0 is unknown.
 type Windows [4]int64
 
-// Market describes one condition. Rows never change: a newer record makes a new row.
-type Market struct {
-	// No is the row's number in Catalog.Markets: it stays for ever, also over restarts.
+// Identity is what rows of all kinds have in common. Rows never change: a newer record makes a new
+// row.
+type Identity struct {
+	// No is the row's number among those of its kind. It stays the same for ever, also over restarts.
 	No int32
+	// ID is the catalog's own id; empty for a market of which only the order book's record is known.
+	ID string
+	// Created and Updated are unix milliseconds; 0 is absent.
+	Created, Updated int64
+	// Partial is known only from a record of another kind: an event from a market's, a series from an
+	// event's, a tag from either.
+	Partial bool
+
+	number uint64 // the id as a number, for orders
+	record location
+	load   uint32 // that brought it
+}
+
+// Market describes one condition.
+type Market struct {
+	Identity
 	// EventNo is the row of its event in Catalog.Events, or None.
-	EventNo int32
-	// ID is the catalog's own id; empty if only the order book's record is known.
-	ID        string
+	EventNo   int32
 	Condition engine.Condition
 	// Tokens are the tokens by outcome index; zero unless there are exactly two.
 	Tokens   [2]engine.Token
@@ -27,16 +40,16 @@ type Market struct {
 	Icon     string // an address, may be empty
 	// Outcomes are the labels by outcome index; two if the market is tradable.
 	Outcomes []string
-	// Start, End, Created and Updated are unix milliseconds; 0 is absent.
-	Start, End, Created, Updated int64
-	// Volume, Liquidity and Windows are what the source says, in units of 10^-6.
+	// Start and End are unix milliseconds; 0 is absent.
+	Start, End int64
+	// Volume, Liquidity and Windows are the source's, in units of 10^-6.
 	Volume, Liquidity int64
 	Windows           Windows
 	// Group is the event's number in the engine, Tick and MinSize the rules that the record asks for.
 	Group   uint64
 	Tick    engine.Price
 	MinSize engine.Size
-	// Active, Closed, Archived and Accepting are what the source says.
+	// Active, Closed, Archived and Accepting are the source's.
 	Active, Closed, Archived, Accepting bool
 	NegRisk                             bool
 	// BookOnly has no record of the catalog, HasBook has one of the order book.
@@ -44,31 +57,11 @@ type Market struct {
 	// Skipped says why the market is not tradable here; empty: it was listed.
 	Skipped Reason
 
-	number   uint64   // the id as a number, for orders
-	tags     []int32  // its own ones; nil: those of its event count
+	tags     []int32  // its own; nil: the tags of its event count
 	makers   [2]int32 // who made it, as rows of names; None
-	record   location
 	book     location
 	line     int32
-	load     uint32 // of the load that brought it
 	bookLoad uint32
-}
-
-// Identity is what events, series and tags have in common.
-type Identity struct {
-	// No is the row's number among those of its kind: it stays for ever, also over restarts.
-	No int32
-	// ID is the catalog's own id.
-	ID string
-	// Created and Updated are unix milliseconds; 0 is absent.
-	Created, Updated int64
-	// Partial is known only from a record of something else that names it: an event from a market's, a
-	// series from an event's, a tag from either.
-	Partial bool
-
-	number uint64 // the id as a number, for orders
-	record location
-	load   uint32 // of the load that brought it
 }
 
 // Event is what a group of markets has in common.
@@ -80,12 +73,12 @@ type Event struct {
 	Group uint64
 	// Start and End are unix milliseconds; 0 is absent.
 	Start, End int64
-	// Volume, Liquidity and Windows are what the source says, in units of 10^-6.
+	// Volume, Liquidity and Windows are the source's, in units of 10^-6.
 	Volume, Liquidity                  int64
 	Windows                            Windows
 	Active, Closed, Archived, Featured bool
 	NegRisk                            bool
-	// Tagged says whether the record has a list of tags, be it an empty one.
+	// Tagged reports whether the record has a list of tags, perhaps an empty one.
 	Tagged bool
 
 	markets []int32
@@ -93,14 +86,14 @@ type Event struct {
 	series  []int32
 }
 
-// Series is what a row of events that follow each other has in common.
+// Series is what events that follow each other have in common.
 type Series struct {
 	Identity
 	Ticker, Slug, Title string
-	// Type and Recurrence are words of the source, as single and daily.
+	// Type and Recurrence are words of the source, such as single and daily.
 	Type, Recurrence         string
 	Start                    int64 // unix milliseconds; 0 is absent
-	Volume, Liquidity        int64 // what the source says, in units of 10^-6
+	Volume, Liquidity        int64 // the source's, in units of 10^-6
 	Windows                  Windows
 	Active, Closed, Archived bool
 
@@ -113,12 +106,12 @@ type Tag struct {
 	Label, Slug string
 
 	events  []int32
-	markets []int32 // those that name it themselves
+	markets []int32 // that name the tag themselves
 }
 
-// location is where the bytes of a record lie, and what they hash to.
+// location is where a record lies in the log, and the hash of its members.
 type location struct {
 	at   int64
 	hash uint64
-	size uint32 // with its head; 0: there is none
+	size uint32 // with its head; 0: there is no record
 }

@@ -166,7 +166,7 @@ func compareReal(t *testing.T, c *Catalog) {
 	for _, want := range objects(t, "gamma_markets") {
 		id := want["id"].(string)
 		m := c.MarketByID(id)
-		condition, _ := parseCondition(want["conditionId"].(string))
+		condition, _ := engine.ParseCondition(want["conditionId"].(string))
 		if m == nil || c.Market(condition) != m || c.MarketBySlug(want["slug"].(string)) != m {
 			t.Fatalf("market %s is lost", id)
 		}
@@ -190,7 +190,7 @@ func compareReal(t *testing.T, c *Catalog) {
 // compareOthers is compareReal for all but events and markets.
 func compareOthers(t *testing.T, c *Catalog) {
 	for _, want := range objects(t, "clob_markets") {
-		condition, _ := parseCondition(want["condition_id"].(string))
+		condition, _ := engine.ParseCondition(want["condition_id"].(string))
 		m := c.Market(condition)
 		if m == nil || !m.HasBook || m.BookOnly && c.MarketBySlug(want["market_slug"].(string)) != m {
 			t.Fatalf("order-book market %s is lost", condition.Hex())

@@ -17,13 +17,14 @@ const (
 	kinds
 )
 
-// marketColumns are the sets of rows that nearly all pages use.
+// marketColumns are sets of rows that nearly all pages ask for.
 type marketColumns struct {
 	active, archived, bookOnly                   bitset
 	eventsActive, eventsArchived, eventsFeatured bitset
 	books                                        int // how many are bookOnly
 }
 
+// follow enters the rows that have changed.
 func (s *marketColumns) follow(c *Catalog, markets, events []int32) {
 	for _, set := range []*bitset{&s.active, &s.archived, &s.bookOnly, &s.eventsActive,
 		&s.eventsArchived, &s.eventsFeatured} {
@@ -57,12 +58,12 @@ func (b *bitset) put(no int32, in bool) {
 	}
 }
 
-// foundCache keeps lists and sets that pages have used. A catalog and a liveView have one each.
+// foundCache keeps the lists and sets of pages, as long as their catalog or live values last.
 type foundCache struct {
 	mu    sync.Mutex
 	lists map[string][]int32
 	sets  map[string]bitset
-	words int // kept, of four bytes
+	words int // of four bytes, that are kept
 }
 
 // maxFound bounds what a cache keeps, in words of four bytes.
@@ -82,7 +83,7 @@ func (f *foundCache) put(key []byte, list []int32) {
 	f.lists[string(key)] = list
 }
 
-// room makes room for an entry; it empties a full cache.
+// room makes room. A full cache begins anew.
 func (f *foundCache) room(words int) {
 	const entry = 32
 	if f.words += words + entry; f.words > maxFound || f.lists == nil {
@@ -90,7 +91,7 @@ func (f *foundCache) room(words int) {
 	}
 }
 
-// set returns the set of a key, which the first call makes.
+// set returns the set of a name, which the first call makes.
 func (f *foundCache) set(key string, make func() bitset) bitset {
 	f.mu.Lock()
 	set, ok := f.sets[key]
@@ -106,7 +107,7 @@ func (f *foundCache) set(key string, make func() bitset) bitset {
 	return set
 }
 
-// QueryMarkets returns a page of markets that have a record of the catalog. The error is
+// QueryMarkets returns a page of the markets that have a record of the catalog. The error is
 // ErrCursor.
 func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	if c == nil {
@@ -121,10 +122,7 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	f.live(q.Closed, view.markets.closed)
 	fewMarkets(c, f, q)
 	tagged(c, f, q, marketsTagged)
-	if name := lower(q.Creator); name != "" {
-		f.need(Yes, madeBy(c, name), "c")
-		f.note("", name)
-	}
+	f.only("c", lower(q.Creator), c.madeBy)
 	order := c.orders[ofMarkets]
 	f.bounds(c, "s", &q.Start, order[ByStart])
 	f.bounds(c, "e", &q.End, order[ByEnd])
@@ -133,7 +131,7 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	return pageOf(&c.Markets, f.listed(q, order, view, &view.byMarket), q, f)
 }
 
-// listed returns the list that a page is cut from; from ByVolume on, the view's.
+// listed returns the list that a page is cut from. The lists from ByVolume on are live.
 func (f *filter) listed(q *PageQuery, order *orders, view *liveView,
 	live *[liveOrders]*sorted) *sorted {
 	list := order[q.Order]
@@ -155,13 +153,13 @@ func pageOf[T any](rows *Rows[T], list *sorted, q *PageQuery, f *filter) (Page[T
 	return Page[T]{Rows: rowsOf(rows, numbers), Next: next}, nil
 }
 
-// live is need for a set of live values.
+// live is need for a set that changes with the books.
 func (f *filter) live(want Flag, set bitset) {
 	f.need(want, set, "o")
 	f.timely = f.timely || want != Any
 }
 
-// bounds keeps the rows whose time lies within bounds. A missing time lies within none.
+// bounds keeps the rows whose moment lies within bounds. A missing moment lies within none.
 func (f *filter) bounds(c *Catalog, name string, b *Bounds, by *sorted) {
 	if !b.set() {
 		return
@@ -180,7 +178,7 @@ func (f *filter) liveBounds(view *liveView, name string, b *Bounds, by *sorted) 
 	}
 }
 
-// within keeps the rows whose column lies within bounds. The list is sorted by that column.
+// within keeps the rows whose column lies within bounds; the list is sorted by that column.
 func (f *filter) within(found *foundCache, name string, b *Bounds, by *sorted) {
 	low, high := b.limits()
 	key := strconv.AppendInt(append([]byte(name), '['), low, 10)
@@ -206,9 +204,10 @@ func (f *filter) within(found *foundCache, name string, b *Bounds, by *sorted) {
 	f.key = append(append(f.key, key...), ']')
 }
 
-// fewMarkets narrows a filter to the markets that a query names.
+// fewMarkets narrows a filter to the markets that a query names, themselves or by their events.
 func fewMarkets(c *Catalog, f *filter, q *PageQuery) {
-	itself := func(m *Market) []int32 { return []int32{m.No} }
+	itself := func(list []int32, m *Market) []int32 { return append(list, m.No) }
+	ofEvent := func(list []int32, e *Event) []int32 { return append(list, e.markets...) }
 	fewRows(f, q.IDs, c.MarketByID, itself)
 	fewRows(f, q.Slugs, c.MarketBySlug, itself)
 	fewRows(f, q.Conditions, c.Market, itself)
@@ -216,79 +215,73 @@ func fewMarkets(c *Catalog, f *filter, q *PageQuery) {
 		m, _ := c.MarketByToken(t)
 		return m
 	}, itself)
-	within := func(e *Event) []int32 { return e.markets }
-	fewRows(f, q.EventIDs, c.EventByID, within)
-	fewRows(f, q.EventSlugs, c.EventBySlug, within)
+	fewRows(f, q.EventIDs, c.EventByID, ofEvent)
+	fewRows(f, q.EventSlugs, c.EventBySlug, ofEvent)
 }
 
-// tagged keeps the rows with the tags that a query wants and drops those with excluded tags.
+// fewRows narrows a filter to the rows that add appends for each row that has one of the names.
+func fewRows[K comparable, T any](f *filter, names []K, find func(K) *T,
+	add func(list []int32, row *T) []int32) {
+	if len(names) == 0 {
+		return
+	}
+	var list []int32
+	added := map[K]bool{}
+	for _, name := range names {
+		if row := find(name); row != nil && !added[name] {
+			list, added[name] = add(list, row), true
+		}
+	}
+	f.narrow(list)
+}
+
+// tagged keeps the rows that have the tags a query names, and drops those with excluded tags.
 func tagged(c *Catalog, f *filter, q *PageQuery, rows func(*Catalog, *Tag) bitset) {
-	either := func(tags []*Tag) bitset {
-		if len(tags) == 1 {
-			return rows(c, tags[0])
+	find := func(names []string, by func(string) *Tag) (tags []*Tag) {
+		for _, name := range names {
+			if t := by(name); t != nil {
+				tags = append(tags, t)
+			}
 		}
+		return tags
+	}
+	either := func(name string, tags []*Tag, absent bool) {
 		var all bitset
+		if len(tags) == 1 {
+			all = rows(c, tags[0])
+		} else {
+			for _, t := range tags {
+				all.join(rows(c, t))
+			}
+		}
+		f.parts = append(f.parts, filterPart{set: all, absent: absent})
+		f.key = append(f.key, name...)
 		for _, t := range tags {
-			for i, word := range rows(c, t) {
-				for i >= len(all) {
-					all = append(all, 0)
-				}
-				all[i] |= word
-			}
-		}
-		return all
-	}
-	var wanted []*Tag
-	for _, ids := range []struct {
-		names []string
-		find  func(string) *Tag
-	}{{q.TagIDs, c.TagByID}, {q.TagSlugs, c.TagBySlug}} {
-		for _, name := range ids.names {
-			t := ids.find(name)
-			switch {
-			case t != nil:
-				wanted = append(wanted, t)
-			case q.AllTags:
-				f.narrow(nil)
-			}
+			f.note(t.ID)
 		}
 	}
-	switch {
-	case len(q.TagIDs)+len(q.TagSlugs) == 0:
+	wanted := append(find(q.TagIDs, c.TagByID), find(q.TagSlugs, c.TagBySlug)...)
+	switch asked := len(q.TagIDs) + len(q.TagSlugs); {
+	case asked == 0:
 	case q.AllTags:
+		if len(wanted) < asked {
+			f.narrow(nil)
+		}
 		for _, t := range wanted {
 			f.need(Yes, rows(c, t), "t"+strconv.Quote(t.ID))
 		}
 	default:
-		f.parts = append(f.parts, filterPart{set: either(wanted)})
-		f.note("T", idsOf(wanted)...)
+		either("T", wanted, false)
 	}
-	var unwanted []*Tag
-	for _, id := range q.ExcludeTagIDs {
-		if t := c.TagByID(id); t != nil {
-			unwanted = append(unwanted, t)
-		}
-	}
-	if len(unwanted) > 0 {
-		f.parts = append(f.parts, filterPart{set: either(unwanted), absent: true})
-		f.note("X", idsOf(unwanted)...)
+	if unwanted := find(q.ExcludeTagIDs, c.TagByID); len(unwanted) > 0 {
+		either("X", unwanted, true)
 	}
 }
 
-func idsOf(tags []*Tag) (ids []string) {
-	for _, t := range tags {
-		ids = append(ids, t.ID)
-	}
-	return ids
-}
-
-// marketsTagged are the markets that have a tag, themselves or from their event.
+// marketsTagged returns the markets that have a tag, their own or their event's.
 func marketsTagged(c *Catalog, t *Tag) bitset {
 	return c.found.set("m tag "+t.ID, func() bitset {
-		var set bitset
-		for _, no := range t.markets {
-			set.set(no)
-		}
+		set := setOf(t.markets)
 		for _, e := range t.events {
 			for _, no := range c.Events.At(e).markets {
 				if c.Markets.At(no).tags == nil {
@@ -300,7 +293,6 @@ func marketsTagged(c *Catalog, t *Tag) bitset {
 	})
 }
 
-// eventsTagged are the events that have a tag.
 func eventsTagged(c *Catalog, t *Tag) bitset {
 	return c.found.set("e tag "+t.ID, func() bitset { return setOf(t.events) })
 }
@@ -312,10 +304,22 @@ func setOf(list []int32) (set bitset) {
 	return set
 }
 
-// madeBy returns the markets of a creator.
-func madeBy(c *Catalog, name string) bitset {
+// makerNo returns the number of a name in lower case among those who made markets, or None.
+func (c *Catalog) makerNo(name string) int32 {
+	maker := None
+	c.tables[byName].find(hashText(name), func(no int32) bool {
+		if *c.names.At(no) == name {
+			maker = no
+		}
+		return true
+	})
+	return maker
+}
+
+// madeBy returns the markets that somebody made.
+func (c *Catalog) madeBy(name string) bitset {
 	return c.found.set("m creator "+name, func() (set bitset) {
-		maker := nameNo(&c.byName, &c.names, name)
+		maker := c.makerNo(name)
 		if maker == None {
 			return nil
 		}
@@ -328,7 +332,7 @@ func madeBy(c *Catalog, name string) bitset {
 	})
 }
 
-// Creators are who made a market, in lower case: what PageQuery.Creator compares with.
+// Creators returns who made a market, in lower case, as PageQuery.Creator compares them.
 func (c *Catalog) Creators(m *Market) (names []string) {
 	for _, no := range m.makers {
 		if name := c.names.At(no); name != nil {
@@ -348,19 +352,15 @@ func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	f.need(q.Archived, c.markets.eventsArchived, "z")
 	f.need(q.Featured, c.markets.eventsFeatured, "f")
 	f.live(q.Closed, view.events.closed)
-	fewRows(f, q.IDs, c.EventByID, func(e *Event) []int32 { return []int32{e.No} })
-	fewRows(f, q.Slugs, c.EventBySlug, func(e *Event) []int32 { return []int32{e.No} })
-	fewRows(f, q.SeriesIDs, c.SeriesByID, func(s *Series) []int32 { return s.events })
-	fewRows(f, q.SeriesSlugs, c.SeriesBySlug, func(s *Series) []int32 { return s.events })
+	itself := func(list []int32, e *Event) []int32 { return append(list, e.No) }
+	ofSeries := func(list []int32, s *Series) []int32 { return append(list, s.events...) }
+	fewRows(f, q.IDs, c.EventByID, itself)
+	fewRows(f, q.Slugs, c.EventBySlug, itself)
+	fewRows(f, q.SeriesIDs, c.SeriesByID, ofSeries)
+	fewRows(f, q.SeriesSlugs, c.SeriesBySlug, ofSeries)
 	tagged(c, f, q, eventsTagged)
-	if name := lower(q.Creator); name != "" {
-		f.need(Yes, eventsMadeBy(c, name), "c")
-		f.note("", name)
-	}
-	if word := q.Recurrence; word != "" {
-		f.need(Yes, c.found.set("e every "+word, func() bitset { return recurring(c, word) }), "r")
-		f.note("", word)
-	}
+	f.only("c", lower(q.Creator), c.eventsMadeBy)
+	f.only("r", q.Recurrence, c.recurring)
 	order := c.orders[ofEvents]
 	f.bounds(c, "S", &q.Start, order[ByStart])
 	f.bounds(c, "E", &q.End, order[ByEnd])
@@ -370,26 +370,10 @@ func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	return pageOf(&c.Events, f.listed(q, order, view, &view.byEvent), q, f)
 }
 
-// fewRows narrows a filter to the rows that the named ones stand for. No names: no narrowing.
-func fewRows[K, T any](f *filter, names []K, find func(K) *T, stand func(*T) []int32) {
-	if len(names) == 0 {
-		return
-	}
-	var list []int32
-	seen := map[*T]bool{nil: true}
-	for _, name := range names {
-		if row := find(name); !seen[row] {
-			seen[row] = true
-			list = append(list, stand(row)...)
-		}
-	}
-	f.narrow(list)
-}
-
-// eventsMadeBy returns the events with a market of a creator.
-func eventsMadeBy(c *Catalog, name string) bitset {
+// eventsMadeBy returns the events of which somebody made a market.
+func (c *Catalog) eventsMadeBy(name string) bitset {
 	return c.found.set("e creator "+name, func() (set bitset) {
-		made := madeBy(c, name)
+		made := c.madeBy(name)
 		for no := range int32(len(made) * 64) {
 			if made.has(no) {
 				if event := c.Markets.At(no).EventNo; event != None {
@@ -401,15 +385,16 @@ func eventsMadeBy(c *Catalog, name string) bitset {
 	})
 }
 
-func recurring(c *Catalog, word string) (set bitset) {
-	for s := range c.Series.All() {
-		if s.Recurrence == word {
-			for _, no := range s.events {
-				set.set(no)
+// recurring returns the events of the series that recur as a word says.
+func (c *Catalog) recurring(word string) bitset {
+	return c.found.set("e every "+word, func() (set bitset) {
+		for s := range c.Series.All() {
+			if s.Recurrence == word {
+				set.join(setOf(s.events))
 			}
 		}
-	}
-	return set
+		return set
+	})
 }
 
 // QuerySeries returns a page of series. The error is ErrCursor.
@@ -418,12 +403,13 @@ func (c *Catalog) QuerySeries(q *PageQuery) (Page[Series], error) {
 		return Page[Series]{}, nil
 	}
 	f := &filter{kind: ofSeries, found: c.found}
-	fewRows(f, q.IDs, c.SeriesByID, func(s *Series) []int32 { return []int32{s.No} })
-	fewRows(f, q.Slugs, c.SeriesBySlug, func(s *Series) []int32 { return []int32{s.No} })
+	itself := func(list []int32, s *Series) []int32 { return append(list, s.No) }
+	fewRows(f, q.IDs, c.SeriesByID, itself)
+	fewRows(f, q.Slugs, c.SeriesBySlug, itself)
 	var made bitset
 	name := lower(q.Creator)
 	if name != "" {
-		made = eventsMadeBy(c, name)
+		made = c.eventsMadeBy(name)
 	}
 	var list []int32
 	for s := range c.Series.All() {
@@ -445,10 +431,11 @@ func (c *Catalog) QueryTags(q *PageQuery) (Page[Tag], error) {
 		return Page[Tag]{}, nil
 	}
 	f := &filter{kind: ofTags, found: c.found}
-	fewRows(f, q.IDs, c.TagByID, func(t *Tag) []int32 { return []int32{t.No} })
-	fewRows(f, q.Slugs, c.TagBySlug, func(t *Tag) []int32 { return []int32{t.No} })
+	itself := func(list []int32, t *Tag) []int32 { return append(list, t.No) }
+	fewRows(f, q.IDs, c.TagByID, itself)
+	fewRows(f, q.Slugs, c.TagBySlug, itself)
 	if name := lower(q.Creator); name != "" {
-		made := eventsMadeBy(c, name)
+		made := c.eventsMadeBy(name)
 		var list []int32
 		for t := range c.Tags.All() {
 			if slices.ContainsFunc(t.events, made.has) {

@@ -12,22 +12,23 @@ import (
 	"clobd/engine"
 )
 
-// item is one record that was read, on its way into the rows. Exactly one of the rows is set, or
-// why says what is wrong with it.
+// item is one record on its way into the rows. Either one of the rows is set, or why says what is
+// wrong with the record.
 type item struct {
 	kind recordKind
 	line int32
 	id   string // for the report
 	why  string
-	// broken is no record at all; what has another why is a market that cannot be taken.
+	// broken is no record at all; any other item with a why is a market that cannot be taken.
 	broken bool
 
 	market *Market
 	event  *Event
 	series *Series
 	tag    *Tag
+	entry  *Identity // of the event, the series or the tag
 
-	// head and record are set of what comes from the log; mark is what a mark says.
+	// head and record are set for a frame of the log, mark for the frame of a mark.
 	head   head
 	record location
 	mark   []byte
@@ -40,43 +41,29 @@ type item struct {
 	tagIDs    []string
 	seriesIDs []string
 	makers    [2]string
-	// of a market: why it is not tradable, or what is wrong with its rules
-	skipped Reason
+	skipped   Reason // why a market is not tradable
 }
 
-// parser makes items of records. It is used by one goroutine; the items it made are good until
-// reset.
+// parser makes items of records. It belongs to one goroutine; its items are good until reset.
 type parser struct {
 	items   []item
 	room    []byte // the frames
 	members []scan.Member
+	uses    []keyUse // of the members
 	values  [fieldCount][]byte
-	labels  map[string][]string // by their text in the record: nearly all markets say Yes and No
+	labels  map[string][]string // by their text: nearly all markets say Yes and No
 	icon    string              // the last one: markets of an event often share it
+	notText bool                // a member that text has read is no text
 	line    int32
-	// restoring reads frames of the log: what is nested in them has frames of its own.
+	// restoring reads frames of the log: records nested in them have frames of their own.
 	restoring bool
-}
-
-// entry is what the record says of what events, series and tags have in common; nil of a market.
-func (it *item) entry() *Identity {
-	switch {
-	case it.event != nil:
-		return &it.event.Identity
-	case it.series != nil:
-		return &it.series.Identity
-	case it.tag != nil:
-		return &it.tag.Identity
-	}
-	return nil
 }
 
 func newParser() *parser { return &parser{labels: map[string][]string{}} }
 
 func (p *parser) reset() { p.items, p.room = p.items[:0], p.room[:0] }
 
-// take reads one top-level record of any kind, and what is nested in it: what others refer to
-// first.
+// take reads one top-level record of any kind. Nested records that others refer to come first.
 func (p *parser) take(record []byte, line int32) {
 	p.line = line
 	if !p.open(record) {
@@ -87,20 +74,25 @@ func (p *parser) take(record []byte, line int32) {
 		scan.Skim(list, func(record []byte) { p.take(record, line) })
 		return
 	}
-	switch p.kind() {
-	case aMarket:
-		p.takeMarket("")
-	case aBook:
-		p.takeBook()
-	case anEvent:
-		p.takeEvent(false)
-	case aSeries:
-		p.takeSeries(false)
-	case aTag:
-		p.takeTag(false)
-	default:
+	kind := p.kind()
+	if kind == noKind {
 		id, _ := scan.Text(p.values[fieldID])
 		p.broken(id, "no event, market, series, tag or order-book market")
+		return
+	}
+	p.takeKind(kind, false)
+}
+
+func (p *parser) takeKind(k recordKind, partial bool) {
+	switch k {
+	case aMarket, aBook:
+		p.takeMarket(k, "")
+	case anEvent:
+		p.takeEvent(partial)
+	case aSeries:
+		p.takeSeries(partial)
+	case aTag:
+		p.takeTag(partial)
 	}
 }
 
@@ -109,13 +101,16 @@ func (p *parser) open(record []byte) bool {
 	clear(p.values[:])
 	var ok bool
 	p.members, ok = scan.Object(record, p.members)
+	p.uses = p.uses[:0]
 	for i := range p.members {
-		p.values[fieldOf(p.members[i].Key)] = p.members[i].Value
+		use := memberUses[string(p.members[i].Key)]
+		p.uses = append(p.uses, use)
+		p.values[use.field] = p.members[i].Value
 	}
 	return ok
 }
 
-// wrapped is the list in a page of records, as {"data":[…],"next_cursor":…}, nil if it is none.
+// wrapped returns the list in a page of records, {"data":[…],"next_cursor":…}; nil for a record.
 func (p *parser) wrapped() []byte {
 	if len(p.members) > 8 || !scan.Absent(p.values[fieldID]) ||
 		!scan.Absent(p.values[fieldCondition]) {
@@ -129,7 +124,7 @@ func (p *parser) wrapped() []byte {
 	return nil
 }
 
-// kind tells what a record is by its keys.
+// kind tells the kind of a record by its keys.
 func (p *parser) kind() recordKind {
 	has := func(f recordKey) bool { return p.values[f] != nil }
 	switch {
@@ -163,10 +158,10 @@ func (p *parser) frame(it *item) {
 	for _, want := range []part{core, rest, live} {
 		start := len(p.room)
 		for i := range p.members {
-			m := &p.members[i]
-			if partOf(it.kind, m.Key) != want {
+			if p.uses[i].partOf(it.kind) != want {
 				continue
 			}
+			m := &p.members[i]
 			if len(p.room) > start {
 				p.room = append(p.room, ',')
 			}
@@ -178,19 +173,19 @@ func (p *parser) frame(it *item) {
 	it.core, it.rest, it.to = sizes[core], sizes[rest], len(p.room)
 }
 
-// nested takes the elements of a list inside a record, each with take, after the record's own
-// members were read. It answers their ids.
-func (p *parser) nested(list []byte, take func()) (ids []string) {
+// nested takes the elements of a list inside a record as partial records of a kind, and returns
+// their ids. It overwrites the members of the record.
+func (p *parser) nested(list []byte, k recordKind) (ids []string) {
 	if scan.Absent(list) {
 		return nil
 	}
 	scan.Skim(list, func(record []byte) {
 		if !p.open(record) {
-			return // no JSON inside a record that is some: cannot be; a word or a number can
+			return // a word or a number
 		}
 		if id, ok := scan.Text(p.values[fieldID]); ok && id != "" {
 			if !p.restoring {
-				take()
+				p.takeKind(k, true)
 			}
 			ids = append(ids, id)
 		}
@@ -198,91 +193,71 @@ func (p *parser) nested(list []byte, take func()) (ids []string) {
 	return ids
 }
 
-// entry reads what events, series and tags have in common. It is false if there is no id.
-func (p *parser) entry(e *Identity, partial bool) bool {
-	e.Partial, e.number = partial, numberOf(e.ID)
-	e.Created, e.Updated = p.time(fieldCreated), p.time(fieldUpdated)
-	return e.ID != ""
+// identity reads the members that events, series and tags have in common.
+func (p *parser) identity(partial bool) Identity {
+	p.notText = false
+	id := p.text(fieldID)
+	return Identity{ID: id, number: numberOf(id), Created: p.time(fieldCreated),
+		Updated: p.time(fieldUpdated), Partial: partial}
 }
 
-// textMember is a member that is a text, and where it goes.
-type textMember struct {
-	field recordKey
-	to    *string
-}
-
-// texts reads members. It is false if one of them is no text; an absent one is empty.
-func (p *parser) texts(list ...textMember) bool {
-	all := true
-	for _, t := range list {
-		var ok bool
-		*t.to, ok = scan.Text(p.values[t.field])
-		all = all && ok
-	}
-	return all
+// text reads a member, and notes one that is no text. An absent member is empty.
+func (p *parser) text(f recordKey) string {
+	text, ok := scan.Text(p.values[f])
+	p.notText = p.notText || !ok
+	return text
 }
 
 func (p *parser) takeTag(partial bool) {
-	t := &Tag{}
-	ok := p.texts(textMember{fieldID, &t.ID}, textMember{fieldLabel, &t.Label},
-		textMember{fieldSlug, &t.Slug})
-	if !p.entry(&t.Identity, partial) || !ok {
+	t := &Tag{Identity: p.identity(partial), Label: p.text(fieldLabel), Slug: p.text(fieldSlug)}
+	if t.ID == "" || p.notText {
 		p.broken(t.ID, "id, label or slug of a tag is not text")
 		return
 	}
-	it := item{kind: aTag, line: p.line, id: t.ID, tag: t, partial: partial}
+	it := item{kind: aTag, line: p.line, id: t.ID, tag: t, entry: &t.Identity, partial: partial}
 	p.frame(&it)
 	p.items = append(p.items, it)
 }
 
 func (p *parser) takeSeries(partial bool) {
-	s := &Series{}
-	ok := p.texts(textMember{fieldID, &s.ID}, textMember{fieldSlug, &s.Slug},
-		textMember{fieldTitle, &s.Title}, textMember{fieldTicker, &s.Ticker},
-		textMember{fieldSeriesType, &s.Type}, textMember{fieldRecurrence, &s.Recurrence})
-	if !p.entry(&s.Identity, partial) || !ok {
+	s := &Series{Identity: p.identity(partial), Slug: p.text(fieldSlug), Title: p.text(fieldTitle),
+		Ticker: p.text(fieldTicker), Type: p.text(fieldSeriesType),
+		Recurrence: p.text(fieldRecurrence), Start: p.time(fieldStart),
+		Volume: p.money(fieldVolume), Liquidity: p.money(fieldLiquidity), Windows: p.windows(),
+		Active: p.flag(fieldActive), Closed: p.flag(fieldClosed), Archived: p.flag(fieldArchived)}
+	if s.ID == "" || p.notText {
 		p.broken(s.ID, "a name of a series is not text")
 		return
 	}
-	s.Start = p.time(fieldStart)
-	s.Volume, s.Liquidity = p.money(fieldVolume), p.money(fieldLiquidity)
-	s.Windows = p.windows()
-	s.Active, s.Closed = p.flag(fieldActive), p.flag(fieldClosed)
-	s.Archived = p.flag(fieldArchived)
-	it := item{kind: aSeries, line: p.line, id: s.ID, series: s, partial: partial}
+	it := item{kind: aSeries, line: p.line, id: s.ID, series: s, entry: &s.Identity, partial: partial}
 	p.frame(&it)
 	p.items = append(p.items, it)
 }
 
-// takeEvent takes an event with its tags and series before it and its markets behind it. A partial
-// one is a market's summary of its event.
+// takeEvent takes an event, its tags and series before it and its markets behind it. A partial event
+// is a market's summary of its event.
 func (p *parser) takeEvent(partial bool) {
-	e := &Event{}
-	ok := p.texts(textMember{fieldID, &e.ID}, textMember{fieldSlug, &e.Slug},
-		textMember{fieldTitle, &e.Title}, textMember{fieldTicker, &e.Ticker})
+	e := &Event{Identity: p.identity(partial), Slug: p.text(fieldSlug), Title: p.text(fieldTitle),
+		Ticker: p.text(fieldTicker), Start: p.time(fieldStart), End: p.time(fieldEnd),
+		Volume: p.money(fieldVolume), Liquidity: p.money(fieldLiquidity), Windows: p.windows(),
+		Active: p.flag(fieldActive), Closed: p.flag(fieldClosed), Archived: p.flag(fieldArchived),
+		Featured: p.flag(fieldFeatured), NegRisk: p.flag(fieldNegRisk)}
 	markets, tags, series := p.values[fieldMarkets], p.values[fieldTags], p.values[fieldSeries]
 	switch {
-	case !p.entry(&e.Identity, partial):
+	case e.ID == "":
 		p.broken("", "no event: it has no id")
 		return
-	case !ok:
+	case p.notText:
 		p.broken(e.ID, "slug or title is not text")
 		return
 	case !isList(markets) || !isList(tags) || !isList(series):
 		p.broken(e.ID, "markets is not an array, or tags or series")
 		return
 	}
-	e.Group = group(e.ID)
-	e.Start, e.End = p.time(fieldStart), p.time(fieldEnd)
-	e.Volume, e.Liquidity = p.money(fieldVolume), p.money(fieldLiquidity)
-	e.Windows = p.windows()
-	e.Active, e.Closed, e.Archived = p.flag(fieldActive), p.flag(fieldClosed), p.flag(fieldArchived)
-	e.Featured, e.NegRisk = p.flag(fieldFeatured), p.flag(fieldNegRisk)
-	e.Tagged = !scan.Absent(tags)
-	it := item{kind: anEvent, line: p.line, id: e.ID, event: e, partial: partial}
+	e.Group, e.Tagged = group(e.ID), !scan.Absent(tags)
+	it := item{kind: anEvent, line: p.line, id: e.ID, event: e, entry: &e.Identity, partial: partial}
 	p.frame(&it)
-	it.tagIDs = p.nested(tags, func() { p.takeTag(true) })
-	it.seriesIDs = p.nested(series, func() { p.takeSeries(true) })
+	it.tagIDs, it.seriesIDs = p.nested(tags, aTag), p.nested(series, aSeries)
 	p.items = append(p.items, it)
 	if scan.Absent(markets) || partial {
 		return
@@ -292,13 +267,13 @@ func (p *parser) takeEvent(partial bool) {
 			p.items = append(p.items, item{kind: aMarket, line: p.line, why: "broken JSON"})
 			return
 		}
-		p.takeMarket(e.ID)
+		p.takeMarket(aMarket, e.ID)
 	})
 }
 
 func isList(raw []byte) bool { return scan.Absent(raw) || raw[0] == '[' }
 
-// numberOf is an id as a number; ids that are none come last.
+// numberOf returns an id as a number; an id that is none comes last.
 func numberOf(id string) uint64 {
 	if n, err := strconv.ParseUint(id, 10, 63); err == nil {
 		return n
@@ -337,13 +312,12 @@ func (p *parser) money(fields ...recordKey) int64 {
 	return 0
 }
 
-// windows are the volumes of the last day, week, month and year.
 func (p *parser) windows() Windows {
 	return Windows{p.money(fieldVolumeDay), p.money(fieldVolumeWeek), p.money(fieldVolumeMonth),
 		p.money(fieldVolumeYear)}
 }
 
-// list reads a list of texts, most of which are the same few.
+// list reads a list of texts. Most lists are the same few.
 func (p *parser) list(raw []byte) (list []string, ok bool) {
 	if list, ok = p.labels[string(raw)]; ok {
 		return list, true
@@ -354,7 +328,7 @@ func (p *parser) list(raw []byte) (list []string, ok bool) {
 	return list, ok
 }
 
-// bookLists reads the tokens of an order-book record: their ids and what they are called.
+// bookLists reads the ids and the labels of the tokens of an order-book record.
 func (p *parser) bookLists(raw []byte) (ids, labels []string, ok bool) {
 	if scan.Absent(raw) {
 		return nil, nil, true
@@ -378,81 +352,71 @@ func (p *parser) bookLists(raw []byte) (ids, labels []string, ok bool) {
 	return ids, labels, ok && array
 }
 
-// takeMarket takes a market of the catalog. Its events come before it, as summaries.
-func (p *parser) takeMarket(eventID string) {
-	it := item{kind: aMarket, line: p.line, eventID: eventID}
-	m := &Market{EventNo: None, line: p.line}
+// takeMarket takes a market, or the order book's record of one. Its events come before it, as
+// summaries.
+func (p *parser) takeMarket(k recordKind, eventID string) {
+	it := item{kind: k, line: p.line, eventID: eventID}
+	m := &Market{EventNo: None, line: p.line, BookOnly: k == aBook, HasBook: k == aBook}
 	events, tags := p.values[fieldEvents], p.values[fieldTags]
-	if it.why = p.describe(m, fieldCondition); it.why == "" {
+	if it.why = p.describe(m); it.why == "" {
 		it.skipped, it.why = p.judge(m)
 	}
-	it.id = nameOf(m)
-	if it.why == "" {
-		it.market = m
-		it.makers[0], _ = scan.Text(p.values[fieldCreator])
-		it.makers[1], _ = scan.Text(p.values[fieldSubmitter])
-		p.frame(&it)
-		if ids := p.nested(events, func() { p.takeEvent(true) }); eventID == "" && len(ids) > 0 {
-			it.eventID = ids[0]
-		}
-		it.tagIDs = p.nested(tags, func() { p.takeTag(true) })
+	if it.id = m.ID; m.Condition != (engine.Condition{}) {
+		it.id = m.Condition.Hex()
 	}
-	p.items = append(p.items, it)
-}
-
-// takeBook takes the order book's record of a market.
-func (p *parser) takeBook() {
-	it := item{kind: aBook, line: p.line}
-	m := &Market{EventNo: None, line: p.line, BookOnly: true, HasBook: true}
-	if it.why = p.describe(m, fieldBookCondition); it.why == "" {
-		it.skipped, it.why = p.judge(m)
+	if it.why != "" {
+		p.items = append(p.items, it)
+		return
 	}
-	if it.id = nameOf(m); it.why == "" {
+	it.market = m
+	if k == aBook {
 		if id, _ := scan.Text(p.values[fieldNegRiskMarket]); id != "" {
 			m.Group = group(id)
 		}
-		it.market = m
 		p.frame(&it)
+	} else {
+		it.makers[0], _ = scan.Text(p.values[fieldCreator])
+		it.makers[1], _ = scan.Text(p.values[fieldSubmitter])
+		p.frame(&it)
+		if ids := p.nested(events, anEvent); eventID == "" && len(ids) > 0 {
+			it.eventID = ids[0]
+		}
+		it.tagIDs = p.nested(tags, aTag)
 	}
 	p.items = append(p.items, it)
 }
 
-// nameOf is what a report calls a market.
-func nameOf(m *Market) string {
-	if m.Condition != (engine.Condition{}) {
-		return m.Condition.Hex()
-	}
-	return m.ID
-}
-
-// describe reads what a market is called. It says what is wrong, or nothing.
-func (p *parser) describe(m *Market, condition recordKey) string {
+// describe reads the names, times and figures of a market. It returns what is wrong, or "".
+func (p *parser) describe(m *Market) string {
 	names := [...]struct {
 		f    recordKey
 		key  string
 		text string
-	}{{fieldID, "id", ""}, {condition, "conditionId", ""}, {fieldQuestion, "question", ""},
+	}{{fieldID, "id", ""}, {fieldCondition, "conditionId", ""}, {fieldQuestion, "question", ""},
 		{fieldSlug, "slug", ""}, {fieldBookSlug, "market_slug", ""}}
-	size := 0
+	if m.BookOnly {
+		names[1].f = fieldBookCondition
+	}
 	for i := range names {
 		var ok bool
 		if names[i].text, ok = scan.Text(p.values[names[i].f]); !ok {
 			return names[i].key + " is not text"
 		}
-		size += len(names[i].text)
 	}
 	m.ID, m.Question, m.Slug = names[0].text, names[2].text, names[3].text
 	if m.BookOnly {
 		m.ID, m.Slug = "", names[4].text
 	}
 	m.number = numberOf(m.ID)
-	var ok bool
-	if names[1].text == "" {
+	text := names[1].text
+	if text == "" {
 		return "no conditionId"
 	}
-	if m.Condition, ok = parseCondition(names[1].text); !ok {
+	condition, ok := engine.ParseCondition(text)
+	if !ok || text[1] != 'x' {
 		return "conditionId is not 0x and 64 hex digits"
 	}
+	m.Condition = condition
 	m.Start, m.End = p.time(fieldStart), p.time(fieldEnd)
 	m.Created, m.Updated = p.time(fieldCreated), p.time(fieldUpdated)
 	if icon, ok := scan.Text(p.values[fieldIcon]); ok {
@@ -461,7 +425,7 @@ func (p *parser) describe(m *Market, condition recordKey) string {
 		}
 		m.Icon = p.icon
 	}
-	// The text is the finer one: sources round the number.
+	// The text is the more precise: sources round the number.
 	m.Volume = p.money(fieldVolume, fieldVolumeNumber)
 	m.Liquidity = p.money(fieldLiquidity, fieldLiquidityNumber)
 	m.Windows = p.windows()
@@ -498,8 +462,7 @@ func (p *parser) describeOutcomes(m *Market) string {
 	return ""
 }
 
-// judge decides whether the market is tradable and reads its rules. It is skipped for a reason,
-// refused for what is wrong with it, or neither.
+// judge reads the rules of a market. It returns why the market is not tradable, or what is wrong.
 func (p *parser) judge(m *Market) (skipped Reason, wrong string) {
 	var ok [6]bool
 	var book bool
@@ -541,7 +504,6 @@ func (p *parser) judge(m *Market) (skipped Reason, wrong string) {
 	return "", ""
 }
 
-// seal fills in the head of an item's frame.
 func (p *parser) seal(it *item, no, link int32, group uint64) []byte {
 	frame := p.room[it.from:it.to]
 	putHead(frame, &head{kind: it.kind, partial: it.partial, no: no, link: link, group: group,
@@ -549,19 +511,19 @@ func (p *parser) seal(it *item, no, link int32, group uint64) []byte {
 	return frame
 }
 
-// linkFrame says that a market belongs to an event.
+// linkFrame returns the frame that assigns a market to an event.
 func linkFrame(no, event int32, group uint64) []byte {
 	frame := make([]byte, headSize)
 	putHead(frame, &head{kind: aLink, no: no, link: event, group: group})
 	return frame
 }
 
-// markFrame says how far the source was read.
+// markFrame returns the frame of a mark.
 func markFrame(mark []byte) []byte {
 	frame := append(make([]byte, headSize), mark...)
 	putHead(frame, &head{kind: aMark, no: None, link: None, core: uint32(len(mark))})
 	return frame
 }
 
-// lower is what names are compared by.
+// lower returns the form in which names are compared.
 func lower(s string) string { return strings.ToLower(strings.TrimSpace(s)) }

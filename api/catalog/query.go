@@ -13,23 +13,23 @@ import (
 	"clobd/engine"
 )
 
-// Flag selects rows by a property that is true or false.
+// Flag says which rows are wanted by a property.
 type Flag int8
 
-// The values of a Flag: all rows, those with the property, those without it.
+// All rows, those that have the property, or those that do not.
 const (
 	Any Flag = iota
 	Yes
 	No
 )
 
-// Bounds are inclusive limits of times in unix milliseconds, or of money in units of 10^-6.
+// Bounds are inclusive: times in unix milliseconds, money in units of 10^-6.
 type Bounds struct {
 	Min, Max       int64
 	HasMin, HasMax bool
 }
 
-// limits are the lowest and the highest value within the bounds, both inclusive.
+// limits returns the bounds, with the least or the greatest number for one that is missing.
 func (b *Bounds) limits() (low, high int64) {
 	low, high = math.MinInt64, math.MaxInt64
 	if b.HasMin {
@@ -43,7 +43,7 @@ func (b *Bounds) limits() (low, high int64) {
 
 func (b *Bounds) set() bool { return b.HasMin || b.HasMax }
 
-// Order is a column that pages are sorted by. Rows that are equal in it go by their ids.
+// Order is a column that pages are sorted by; rows that are equal in the column go by their ids.
 type Order uint8
 
 // The orders. ByName is the question of a market, the title of an event or a series, the label of
@@ -67,44 +67,36 @@ const (
 	liveOrders = orderCount - ByVolume // these change with the books
 )
 
-// ParseOrder reads the name of a column, in camel or in snake case; an empty one is ByID.
-func ParseOrder(name string) (Order, bool) {
-	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
-	switch name {
-	case "", "id":
-		return ByID, true
-	case "slug", "ticker":
-		return BySlug, true
-	case "title", "question", "label", "name":
-		return ByName, true
-	case "startdate":
-		return ByStart, true
-	case "enddate":
-		return ByEnd, true
-	case "createdat", "creationdate":
-		return ByCreated, true
-	case "updatedat":
-		return ByUpdated, true
-	}
-	switch strings.TrimSuffix(name, "clob") {
-	case "volume24hr":
-		return ByVolumeDay, true
-	case "volume1wk":
-		return ByVolumeWeek, true
-	case "volume1mo":
-		return ByVolumeMonth, true
-	case "volume1yr":
-		return ByVolumeYear, true
-	case "volume", "volumenum":
-		return ByVolume, true
-	case "liquidity", "liquiditynum":
-		return ByLiquidity, true
-	}
-	return ByID, false
+// orderNames are the columns by their names in lower case and without underscores.
+var orderNames = map[string]Order{
+	"": ByID, "id": ByID,
+	"slug": BySlug, "ticker": BySlug,
+	"title": ByName, "question": ByName, "label": ByName, "name": ByName,
+	"startdate": ByStart,
+	"enddate":   ByEnd,
+	"createdat": ByCreated, "creationdate": ByCreated,
+	"updatedat": ByUpdated,
+	"volume":    ByVolume, "volumenum": ByVolume,
+	"liquidity": ByLiquidity, "liquiditynum": ByLiquidity,
+	"volume24hr": ByVolumeDay,
+	"volume1wk":  ByVolumeWeek,
+	"volume1mo":  ByVolumeMonth,
+	"volume1yr":  ByVolumeYear,
 }
 
-// PageQuery selects the rows of a page. A list selects the rows that match any of its elements; a
-// name that nothing has matches no row. Fields that do not concern a kind of row are ignored.
+// ParseOrder reads the name of a column, in camel or in snake case; an empty name is ByID. The names
+// of figures may end in clob.
+func ParseOrder(name string) (Order, bool) {
+	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
+	order, ok := orderNames[name]
+	if figure := orderNames[strings.TrimSuffix(name, "clob")]; !ok && figure >= ByVolume {
+		return figure, true
+	}
+	return order, ok
+}
+
+// PageQuery says which rows a page has. A list matches any of its values; a value that names no row
+// matches nothing. A query of a kind ignores the fields of other kinds.
 type PageQuery struct {
 	IDs, Slugs             []string
 	Conditions             []engine.Condition // of markets
@@ -130,14 +122,14 @@ type PageQuery struct {
 // Page is a part of a list.
 type Page[T any] struct {
 	Rows []*T
-	// Next is the PageQuery.After of the following page; empty on the last page.
+	// Next is the After of the following page; empty on the last page.
 	Next string
 }
 
-// ErrCursor says that After is not the Next of a page of the same list and order.
+// ErrCursor is the error of an After that is no Next of a page with the same order.
 var ErrCursor = errors.New("the cursor is none of this list")
 
-// rowCursor is a position in a list of rows of one kind: behind row no, whose column had a value.
+// rowCursor is the place behind a row in a list of a kind: its number, and its value at that time.
 type rowCursor struct {
 	kind  uint8
 	order Order
@@ -152,7 +144,7 @@ func (c rowCursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parse reads a cursor and reports whether it fits the kind, the order and the number of rows.
+// parse reads a cursor of the same kind and order, in a list of so many rows.
 func (c *rowCursor) parse(text string, rows int) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) < 3 || b[0] != c.kind<<4|byte(c.order) {
@@ -167,20 +159,20 @@ func (c *rowCursor) parse(text string, rows int) bool {
 	return m > 0 && 1+n+m == len(b)
 }
 
-// filterPart passes the rows in a set, or with absent those outside it.
+// filterPart lets the rows of a set pass, or the others.
 type filterPart struct {
 	set    bitset
 	absent bool
 }
 
-// filter decides which rows pass a PageQuery.
+// filter is what a PageQuery asks of rows.
 type filter struct {
 	kind  uint8 // of the rows
 	parts []filterPart
-	// few, if fewOnly, holds all rows that can pass, in any order.
+	// few, if known, are all rows that can pass, in any order.
 	few     []int32
 	fewOnly bool
-	// key names the filter in the cache of lists; timely says that the filter uses live values.
+	// key names the filter for the cache of lists; timely filters depend on live values.
 	key    []byte
 	timely bool
 	found  *foundCache
@@ -195,7 +187,7 @@ func (f *filter) passes(no int32) bool {
 	return true
 }
 
-// need lets only the rows of a set pass, or with No only those outside it.
+// need keeps the rows of a set, or with No the others.
 func (f *filter) need(want Flag, set bitset, name string) {
 	if want == Any {
 		return
@@ -204,7 +196,7 @@ func (f *filter) need(want Flag, set bitset, name string) {
 	f.key = append(append(f.key, name...), '0'+byte(want))
 }
 
-// narrow lets only some few rows pass.
+// narrow keeps some few rows.
 func (f *filter) narrow(rows []int32) {
 	if !f.fewOnly {
 		f.few, f.fewOnly = rows, true
@@ -214,24 +206,28 @@ func (f *filter) narrow(rows []int32) {
 	f.few = slices.DeleteFunc(f.few, func(no int32) bool { return !among.has(no) })
 }
 
-func (f *filter) note(name string, values ...string) {
-	f.key = append(f.key, name...)
-	for _, v := range values {
-		f.key = append(strconv.AppendQuote(f.key, v), ',')
+// note adds a text to the key.
+func (f *filter) note(text string) { f.key = append(strconv.AppendQuote(f.key, text), ',') }
+
+// only keeps the rows of the set of a word; "" keeps all.
+func (f *filter) only(name, word string, set func(word string) bitset) {
+	if word != "" {
+		f.need(Yes, set(word), name)
+		f.note(word)
 	}
 }
 
-// maxWalk bounds the rows that a page steps over; beyond it the filtered list is made and cached.
+// maxWalk is how many rows a page steps over before it makes and keeps the whole filtered list.
 const maxWalk = 4096
 
-// piece is the part of a list that a page shows: want rows behind a position, after skip others.
+// piece is the part of a list that a page shows: want rows, after those skipped behind a place.
 type piece struct {
 	descending bool
 	at         rowCursor
 	skip, want int
 }
 
-// page returns the rows of a page and the cursor of the next one. The error is ErrCursor.
+// page returns the rows that a query asks for, and the cursor behind them. The error is ErrCursor.
 func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err error) {
 	p := piece{q.Descending, rowCursor{f.kind, q.Order, None, 0}, max(q.Offset, 0), q.Limit + 1}
 	if q.After != "" && !p.at.parse(q.After, s.count) {
@@ -241,7 +237,7 @@ func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err e
 		return nil, "", nil
 	}
 	switch {
-	case len(f.few) > maxWalk: // looking through all rows costs less than sorting these
+	case len(f.few) > maxWalk: // to look through all rows costs less than to sort these
 		f.parts = append(f.parts, filterPart{set: setOf(f.few)})
 		list = s.cut(s.filtered(f), &p)
 	case f.fewOnly:
@@ -271,8 +267,7 @@ func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err e
 	return list, next, nil
 }
 
-// place returns the index in a sorted list where a piece begins. A descending piece begins with the
-// row before that index.
+// place returns where the rows of a piece begin in a sorted list; descending, where they end.
 func (s *sorted) place(list []int32, p *piece) int {
 	if p.at.no == None {
 		if p.descending {
@@ -287,7 +282,7 @@ func (s *sorted) place(list []int32, p *piece) int {
 	return i
 }
 
-// cut returns a piece of a sorted list, in its direction.
+// cut copies a piece of a sorted list, in the direction of the piece.
 func (s *sorted) cut(list []int32, p *piece) []int32 {
 	i := s.place(list, p)
 	if !p.descending {
@@ -300,7 +295,7 @@ func (s *sorted) cut(list []int32, p *piece) []int32 {
 	return list
 }
 
-// walk collects the rows that pass by stepping through the list. It gives up after maxWalk rows.
+// walk finds the rows that pass by stepping through the list. It gives up after maxWalk rows.
 func (s *sorted) walk(f *filter, p *piece) (list []int32, done bool) {
 	all := s.list()
 	i, step := s.place(all, p), 1
@@ -321,6 +316,7 @@ func (s *sorted) walk(f *filter, p *piece) (list []int32, done bool) {
 	return list, true
 }
 
+// filtered returns all rows that pass.
 func (s *sorted) filtered(f *filter) []int32 {
 	var list []int32
 	for _, no := range s.list() {

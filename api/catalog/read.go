@@ -12,42 +12,41 @@ import (
 )
 
 const (
-	// listChunk is how many listings are handed on at once: several frames' worth, so that a sync of
-	// the journal is shared by many markets.
+	// listChunk is how many listings are handed on at once, so that many markets share a sync of the
+	// journal.
 	listChunk = 1024
 	// MaxMarkets bounds a catalog: six times the largest one known.
 	MaxMarkets = 1 << 20
 )
 
-// Options say where a catalog's markets go, and where its records are kept.
+// Options say where a catalog keeps its records and hands its markets.
 type Options struct {
-	// List makes conditions tradable and returns once they durably are. It is called with at most
-	// listChunk listings at a time, in the order of the source, and must be idempotent by condition.
-	// Single listings that are refused come back as a *RefusedError; any other error ends the load.
-	// nil lists nothing and counts what would have been.
+	// List makes at most listChunk conditions tradable, in the order of the source, and returns once
+	// they durably are. It is idempotent by condition. A *RefusedError names single refused listings;
+	// any other error ends the load. nil lists nothing; listings count all the same.
 	List func([]engine.Listing) error
-	// Close ends trading in those of the conditions that are listed and not closed yet: the source has
-	// closed or archived them. nil leaves them as they are.
+	// Close ends trading in those of the conditions that are listed and open: the source has closed or
+	// archived them. nil leaves them as they are.
 	Close func([]engine.Condition) error
-	// Live is what a condition is worth to lists now; false: it does not trade here, and what its
-	// source says counts. It is called often, by one goroutine at a time. nil: the source's values.
+	// Live returns the present values of a condition; false: it does not trade here, and its source's
+	// values count. One goroutine at a time calls it, often. nil: the source's values.
 	Live func(engine.Condition) (Live, bool)
-	// Dir is the folder that records are kept in; empty: in a file without a name.
+	// Dir is the folder of the records; empty: they are in a file without a name.
 	Dir string
-	// Progress, if set, hears how far a load is: at most ten times a second.
+	// Progress, if set, hears of the progress of a load, at most ten times a second.
 	Progress func(Progress)
-	// Log, if set, hears of each bad record as it is met (the first maxProblems of them).
+	// Log, if set, hears of the first bad records of each file.
 	Log *slog.Logger
 }
 
-// Progress is how far a load is.
+// Progress tells how far a load is.
 type Progress struct {
-	// Records have been read so far. Done of Total bytes have; Total is 0 where it is not known.
+	// Records and Done bytes have been read so far; Total bytes are to be read, 0 is unknown.
 	Records     int
 	Done, Total int64
 }
 
-// RefusedError says which listings of a chunk were refused. The others of the chunk are listed.
+// RefusedError names the refused listings of a chunk. The others of the chunk are listed.
 type RefusedError struct {
 	// Why is the reason by condition.
 	Why map[engine.Condition]string
@@ -61,14 +60,14 @@ func (e *RefusedError) Error() string {
 //go:embed demo.jsonl
 var demo string
 
-// Demo is the project's own small catalog in the form that Load.Read takes: made-up questions.
+// Demo returns the project's own small catalog of made-up questions, in the form that Read takes.
 func Demo() []byte { return []byte(demo) }
 
-// ErrNoRecord is the fault of a text whose records are none of a catalog's. In a folder such a file
-// is passed over and named; alone it is no source.
+// ErrNoRecord is the error of a text without one record of a catalog. In a folder such a file is
+// passed over and named; alone it is no source.
 var ErrNoRecord = errors.New("not a catalog: no record in it")
 
-// Probe looks whether a text begins as a catalog does, in its first thousand records.
+// Probe checks that the first thousand records of a text have one of a catalog.
 func Probe(r io.Reader) error {
 	s, err := newSplitter(r)
 	if err != nil {
@@ -101,7 +100,7 @@ func Probe(r io.Reader) error {
 	return fmt.Errorf("%w, in its first thousand lines; %s", ErrNoRecord, why)
 }
 
-// UpdatedAt is when a record says that it was updated, in unix milliseconds; 0 if it does not say.
+// UpdatedAt returns when a record was updated, in unix milliseconds; 0 if it does not say.
 func UpdatedAt(record []byte) int64 {
 	p := newParser()
 	if !p.open(record) {

@@ -20,12 +20,7 @@ func ReadFile(path string, o Options) (*Catalog, Report, error) {
 	return c, report, nil
 }
 
-// Read reads a catalog and lists its tradable markets. The text is a JSON array of records or one
-// record a line, plain or gzip, told apart by its content; records are events, markets, series,
-// tags and the order book's markets, told apart by their keys. Those that cannot be used are
-// counted and named in the Report. It is an error if the text cannot be read to its end, holds not
-// one record (an empty array excepted), or Options.List fails; only in the last case have markets
-// been listed.
+// Read reads a text into a catalog of its own and lists its tradable markets.
 func Read(r io.Reader, o Options) (*Catalog, Report, error) {
 	o.Dir = ""
 	s, err := Open(o)

@@ -2,11 +2,12 @@ package catalog
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 )
 
-// Reason says why a described market is not tradable here, or why a record of one changes nothing.
+// Reason says why a described market is not tradable here, or why a record changes nothing.
 type Reason string
 
 // The reasons.
@@ -15,28 +16,28 @@ const (
 	Archived    Reason = "archived"
 	NoOrderBook Reason = "without order book"
 	NotBinary   Reason = "not binary"
-	// Duplicate is a record of a condition that the same load has already told of.
+	// Duplicate is a second record of a condition in the same load.
 	Duplicate Reason = "repeated"
-	// Known is a record that says nothing newer than what is known.
+	// Known is a record that is not newer than the known one.
 	Known Reason = "known"
-	// Described is an order book's record of a market that the catalog has a record of.
+	// Described is an order book's record of a market with a record of the catalog.
 	Described Reason = "described twice"
-	// Refused is the reason of a market that the engine would not list. It is counted apart.
+	// Refused is the reason of a market that the engine would not list. Report counts it apart.
 	Refused Reason = "refused"
 )
 
 const (
-	// maxProblems bounds how many bad records a Report names; the rest is only counted.
+	// maxProblems bounds how many bad records a Report names; it counts the others.
 	maxProblems = 1000
-	// maxLogged bounds how many of one file the log names.
+	// maxLogged bounds how many of one file the node's log names.
 	maxLogged = 10
 )
 
 // Problem names one bad record.
 type Problem struct {
 	File string // of a folder, or the list of a service; else empty
-	Line int    // of it, from 1: where the record begins; of a list the number of the record
-	ID   string // of the market or event, empty if it has none that can be read
+	Line int    // where the record begins, from 1; of a list the number of the record
+	ID   string // of the market or event, empty if it cannot be read
 	Why  string
 }
 
@@ -52,7 +53,7 @@ func (p Problem) String() string {
 	return at + ": " + p.Why
 }
 
-// Report says what became of every record of a market:
+// Report tells what became of every record of a market:
 //
 //	Markets + Books = Listed + the sum of Skipped + Refused
 type Report struct {
@@ -60,7 +61,7 @@ type Report struct {
 	Series   int // series and tags with records of their own
 	Tags     int
 	Broken   int // records that could not be read
-	Passed   int // files of a folder that have no record of a catalog; theirs are counted nowhere
+	Passed   int // files of a folder without a record of a catalog; other counts leave them out
 	Markets  int // market records of the catalog
 	Books    int // market records of the order book
 	Listed   int // of those, handed to the engine and taken (or there already)
@@ -90,15 +91,10 @@ func (r Report) String() string {
 	if r.Closed > 0 {
 		fmt.Fprintf(&b, ", %d closed now", r.Closed)
 	}
-	reasons := make([]Reason, 0, len(r.Skipped))
-	for reason, n := range r.Skipped {
-		if n > 0 {
-			reasons = append(reasons, reason)
+	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+		if n := r.Skipped[reason]; n > 0 {
+			fmt.Fprintf(&b, ", %d %s", n, reason)
 		}
-	}
-	sort.Slice(reasons, func(i, j int) bool { return reasons[i] < reasons[j] })
-	for _, reason := range reasons {
-		fmt.Fprintf(&b, ", %d %s", r.Skipped[reason], reason)
 	}
 	fmt.Fprintf(&b, ", %d refused", r.Refused)
 	if r.Broken > 0 {
@@ -110,7 +106,7 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// badRecords are those of one file, or of some pages of a list.
+// badRecords are the bad records of one file, or of some pages of a list.
 type badRecords struct {
 	count int
 	first []Problem

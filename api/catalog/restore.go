@@ -11,11 +11,11 @@ import (
 	"slices"
 )
 
-// compactAt is how much of a log must be garbage before it is written anew; it must also be as much
-// as what counts.
+// compactAt is how much of a log must be garbage, and at least half of it, before it is written
+// anew.
 const compactAt = 64 << 20
 
-// frameReader reads the frames of a log one after the other, up to one that cannot be whole.
+// frameReader reads the frames of a log up to the first that cannot be whole.
 type frameReader struct {
 	in    *bufio.Reader
 	frame []byte
@@ -37,7 +37,7 @@ func (r *frameReader) next() ([]byte, int, error) {
 	return r.frame, 0, nil
 }
 
-// restore makes an item of a frame: exactly one. It is broken if the frame is.
+// restore makes exactly one item of a frame. A broken frame makes a broken item.
 func restore(p *parser, frame []byte, _ int32) {
 	before := len(p.items)
 	h, err := readHead(frame)
@@ -47,7 +47,7 @@ func restore(p *parser, frame []byte, _ int32) {
 		record := partsOf(frame, &h)
 		for _, list := range [][]byte{record.Core, record.Rest, record.Live} {
 			for key, value := range Members(list) {
-				p.values[fieldOf(key)] = value
+				p.values[memberUses[string(key)].field] = value
 			}
 		}
 		p.restoreRow(&h, record.Core)
@@ -63,24 +63,16 @@ func restore(p *parser, frame []byte, _ int32) {
 
 func (p *parser) restoreRow(h *head, core []byte) {
 	switch h.kind {
-	case aTag:
-		p.takeTag(h.partial)
-	case aSeries:
-		p.takeSeries(h.partial)
-	case anEvent:
-		p.takeEvent(h.partial)
-	case aMarket:
-		p.takeMarket("")
-	case aBook:
-		p.takeBook()
 	case aLink:
 		p.items = append(p.items, item{kind: aLink})
 	case aMark:
 		p.items = append(p.items, item{kind: aMark, mark: slices.Clone(core)})
+	default:
+		p.takeKind(h.kind, h.partial)
 	}
 }
 
-// replay enters all frames of a log. It answers where they end.
+// replay enters all frames of a log, and returns where the good ones end.
 func (s *Store) replay(e *editor, log *recordLog) (end int64, err error) {
 	in := bufio.NewReaderSize(io.NewSectionReader(log.file, 0, 1<<62), logBuffer)
 	title := make([]byte, len(logTitle))
@@ -106,12 +98,12 @@ func (s *Store) replay(e *editor, log *recordLog) (end int64, err error) {
 	})
 	if errors.Is(err, errFrame) {
 		err = nil
-		s.mark = nil // it may be that of the part that was lost
+		s.mark = nil // the mark may cover the lost part
 	}
 	return end, err
 }
 
-// resume makes a log that was read ready for more: what is behind its end is cut off.
+// resume readies a log that was read for more frames, and cuts off the bytes behind its end.
 func (l *recordLog) resume(end int64) error {
 	if end == 0 {
 		if _, err := l.file.WriteAt([]byte(logTitle), 0); err != nil {
@@ -122,19 +114,20 @@ func (l *recordLog) resume(end int64) error {
 	return l.rewind(end)
 }
 
-// rewind forgets what was appended from a place on.
+// rewind cuts off what was appended from a place on.
 func (l *recordLog) rewind(end int64) error {
-	if err := l.file.Truncate(end); err != nil {
-		return fmt.Errorf("cut catalog log: %w", err)
+	err := l.file.Truncate(end)
+	if err == nil {
+		_, err = l.file.Seek(end, io.SeekStart)
 	}
-	if _, err := l.file.Seek(end, io.SeekStart); err != nil {
+	if err != nil {
 		return fmt.Errorf("cut catalog log: %w", err)
 	}
 	l.size, l.out = end, bufio.NewWriterSize(l.file, logBuffer)
 	return nil
 }
 
-// flush makes what was appended readable.
+// flush makes the appended frames readable.
 func (l *recordLog) flush() error {
 	if err := l.out.Flush(); err != nil {
 		return fmt.Errorf("write catalog log: %w", err)
@@ -142,11 +135,11 @@ func (l *recordLog) flush() error {
 	return nil
 }
 
-// sync makes what was appended durable.
+// sync makes the appended frames durable.
 func (l *recordLog) sync() error { return errors.Join(l.flush(), l.file.Sync()) }
 
-// compact writes the log anew once most of it is garbage. Catalogs that are in use go on reading
-// the old file, which has no name any more.
+// compact writes the log anew once half of it is garbage. Catalogs in use go on reading the old
+// file, which has no name any more.
 func (s *Store) compact() error {
 	if g := s.log.garbage; g < compactAt || g < s.log.size/2 {
 		return nil
@@ -175,7 +168,7 @@ func (s *Store) compact() error {
 	return errors.Join(syncDir(s.o.Dir), os.Remove(logName(s.o.Dir, s.gen-1)))
 }
 
-// newGeneration makes the next log, and says what it will be called: nothing without a folder.
+// newGeneration makes the next log, and returns its later name: "" without a folder.
 func (s *Store) newGeneration() (log *recordLog, name string, err error) {
 	if s.o.Dir == "" {
 		log, err = newLog("", "")
@@ -186,40 +179,36 @@ func (s *Store) newGeneration() (log *recordLog, name string, err error) {
 	return log, name, err
 }
 
-// rewritten is the same catalog with its records in another log.
+// rewritten copies a catalog whose records are then in another log.
 func rewritten(c *Catalog, to *recordLog) (*Catalog, error) {
 	e := edit(c, to, 0)
 	var buf []byte
-	var problems []error
+	var err error
 	move := func(of *location, h head) {
-		frame, err := c.log.read(*of, buf)
-		var was head
-		if err == nil {
-			was, err = readHead(frame)
-		}
 		if err != nil {
-			problems = append(problems, err)
 			return
 		}
-		h.core, h.rest = was.core, was.rest
-		putHead(frame, &h)
-		*of, err = to.append(frame)
-		problems = append(problems, err)
-		buf = frame
-	}
-	moveEntry := func(kind recordKind, row *Identity, group uint64) {
-		move(&row.record,
-			head{kind: kind, partial: row.Partial, no: row.No, link: None, group: group})
+		if buf, err = c.log.read(*of, buf); err != nil {
+			return
+		}
+		var was head
+		if was, err = readHead(buf); err == nil {
+			h.core, h.rest = was.core, was.rest
+			putHead(buf, &h)
+			*of, err = to.append(buf)
+		}
 	}
 	for no := range int32(c.Tags.Len()) {
-		moveEntry(aTag, &e.tags.own(no).Identity, 0)
+		t := e.tags.own(no)
+		move(&t.record, head{kind: aTag, partial: t.Partial, no: no, link: None})
 	}
 	for no := range int32(c.Series.Len()) {
-		moveEntry(aSeries, &e.series.own(no).Identity, 0)
+		row := e.series.own(no)
+		move(&row.record, head{kind: aSeries, partial: row.Partial, no: no, link: None})
 	}
 	for no := range int32(c.Events.Len()) {
 		row := e.events.own(no)
-		moveEntry(anEvent, &row.Identity, row.Group)
+		move(&row.record, head{kind: anEvent, partial: row.Partial, no: no, link: None, group: row.Group})
 	}
 	for no := range int32(c.Markets.Len()) {
 		m := e.markets.own(no)
@@ -229,12 +218,6 @@ func rewritten(c *Catalog, to *recordLog) (*Catalog, error) {
 		if m.HasBook {
 			move(&m.book, head{kind: aBook, no: no, link: m.EventNo, group: m.Group})
 		}
-		if len(problems) > 0 && errors.Join(problems...) != nil {
-			break
-		}
 	}
-	next := clone(c)
-	next.Markets, next.Events, next.log = e.markets.Rows, e.events.Rows, to
-	next.Series, next.Tags = e.series.Rows, e.tags.Rows
-	return next, errors.Join(problems...)
+	return e.next, err
 }

@@ -8,17 +8,17 @@ import (
 // rowChunk is how many rows are copied when one of them changes.
 const rowChunk = 256
 
-// Rows are the rows of one kind by number, from 0. They never change; an editor shares the chunks
-// that it does not touch.
+// Rows are the rows of one kind by number, from 0. They never change; newer Rows share the chunks
+// without changes.
 type Rows[T any] struct {
 	chunks []*[rowChunk]*T
 	count  int
 }
 
-// Len is how many rows there are.
+// Len returns the number of rows.
 func (r *Rows[T]) Len() int { return r.count }
 
-// At is the row of a number, nil if there is none.
+// At returns the row of a number, nil if there is none.
 func (r *Rows[T]) At(no int32) *T {
 	if no < 0 || int(no) >= r.count {
 		return nil
@@ -26,7 +26,7 @@ func (r *Rows[T]) At(no int32) *T {
 	return r.chunks[no/rowChunk][no%rowChunk]
 }
 
-// All are the rows in the order of their numbers.
+// All walks through the rows in the order of their numbers.
 func (r *Rows[T]) All() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for no := range int32(r.count) {
@@ -37,17 +37,17 @@ func (r *Rows[T]) All() iter.Seq[*T] {
 	}
 }
 
-// rowEditor changes a copy of Rows.
+// rowEditor changes the Rows of a catalog that nobody sees yet.
 type rowEditor[T any] struct {
-	Rows[T]
+	*Rows[T]
 	copied  []bool  // by chunk: whether it is already a copy
 	changed []int32 // rows that are new or changed, in the order of their first change
 	marked  bitset
 }
 
-func editRows[T any](from Rows[T]) rowEditor[T] {
-	from.chunks = slices.Clone(from.chunks)
-	return rowEditor[T]{Rows: from, copied: make([]bool, len(from.chunks))}
+func editRows[T any](rows *Rows[T]) rowEditor[T] {
+	rows.chunks = slices.Clone(rows.chunks)
+	return rowEditor[T]{Rows: rows, copied: make([]bool, len(rows.chunks))}
 }
 
 // set replaces a row, or adds the next one.
@@ -68,7 +68,7 @@ func (e *rowEditor[T]) set(no int32, row *T) {
 	}
 }
 
-// own is a row that may be changed in place: a copy, unless this editor has made the row.
+// own returns a row to be changed in place: a copy, unless this editor has made the row.
 func (e *rowEditor[T]) own(no int32) *T {
 	if !e.marked.has(no) {
 		row := *e.At(no)
@@ -89,6 +89,16 @@ func (b *bitset) set(no int32) {
 		*b = append(*b, 0)
 	}
 	(*b)[no/64] |= 1 << (no % 64)
+}
+
+// join adds the rows of another set.
+func (b *bitset) join(other bitset) {
+	if len(*b) < len(other) {
+		*b = append(*b, make(bitset, len(other)-len(*b))...)
+	}
+	for i, word := range other {
+		(*b)[i] |= word
+	}
 }
 
 func (b bitset) unset(no int32) {

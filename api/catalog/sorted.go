@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// sorted is the ascending list of all rows of a kind by one column. The first call of list sorts;
-// follow makes the next catalog's list from it and from the changed rows.
+// sorted is the list of all rows of a kind by one column, ascending. The first who asks makes it;
+// the next catalog's list is made of this one and of the changes.
 type sorted struct {
 	count int // of rows
-	// number or text reads the column; ids orders rows that are equal in it, by their id.
+	// number or text reads the column, ids orders rows that are equal in it by their id.
 	number func(no int32) int64
 	text   func(no int32) string
 	ids    func(a, b int32) int
@@ -22,7 +22,7 @@ type sorted struct {
 	made   atomic.Pointer[[]int32]
 }
 
-// value returns the column of a row; 0 if the column is a text.
+// value returns the column of a row; 0 if it is no number.
 func (s *sorted) value(no int32) int64 {
 	if s.number == nil {
 		return 0
@@ -31,20 +31,20 @@ func (s *sorted) value(no int32) int64 {
 }
 
 func (s *sorted) compare(a, b int32) int {
+	c := 0
 	switch {
 	case s.number != nil:
-		if c := cmp.Compare(s.number(a), s.number(b)); c != 0 {
-			return c
-		}
+		c = cmp.Compare(s.number(a), s.number(b))
 	case s.text != nil:
-		if c := strings.Compare(s.text(a), s.text(b)); c != 0 {
-			return c
-		}
+		c = strings.Compare(s.text(a), s.text(b))
+	}
+	if c != 0 {
+		return c
 	}
 	return s.ids(a, b)
 }
 
-// compareAt compares a row with the position of a cursor.
+// compareAt compares a row with the place that a cursor has kept.
 func (s *sorted) compareAt(no int32, at rowCursor) int {
 	if s.number == nil {
 		return s.compare(no, at.no)
@@ -52,7 +52,7 @@ func (s *sorted) compareAt(no int32, at rowCursor) int {
 	return cmp.Or(cmp.Compare(s.number(no), at.value), s.ids(no, at.no))
 }
 
-// list returns the sorted list, which the caller must not change.
+// list returns the sorted list, which nobody may change.
 func (s *sorted) list() []int32 {
 	if made := s.made.Load(); made != nil {
 		return *made
@@ -67,10 +67,10 @@ func (s *sorted) list() []int32 {
 	return list
 }
 
-// sort sorts all rows. It copies the keys side by side, because the rows are spread over memory.
+// sort sorts all rows. It compares values that lie side by side: rows lie all over the memory.
 func (s *sorted) sort() []int32 {
 	type keyed struct {
-		value uint64 // the number, or the first eight bytes of the text
+		value uint64 // of a text the first eight bytes
 		no    int32
 	}
 	entries := make([]keyed, s.count)
@@ -101,8 +101,7 @@ func (s *sorted) sort() []int32 {
 	return list
 }
 
-// follow makes the list from an older one and the rows that are new or changed. If the older list
-// was never sorted, follow does nothing.
+// follow makes the list of an older one, if that was made, and of the rows that have changed.
 func (s *sorted) follow(old *sorted, changed []int32) {
 	made := old.made.Load()
 	if made == nil {
@@ -141,21 +140,16 @@ func (s *sorted) follow(old *sorted, changed []int32) {
 	s.made.Store(&list)
 }
 
-// same reports whether a row has the keys that it had in an older list.
+// same reports whether a row is where it was in an older list.
 func (s *sorted) same(old *sorted, no int32) bool {
-	switch {
-	case s.number != nil && s.number(no) != old.number(no):
-		return false
-	case s.text != nil && s.text(no) != old.text(no):
-		return false
-	}
-	return s.id(no) == old.id(no)
+	return (s.number == nil || s.number(no) == old.number(no)) &&
+		(s.text == nil || s.text(no) == old.text(no)) && s.id(no) == old.id(no)
 }
 
-// orders are the lists of one kind by column. A liveView has the lists by live values.
+// orders are the lists of one kind by their columns, but for those of live values (live.go).
 type orders [orderCount]*sorted
 
-// follow makes the lists whose older ones were sorted.
+// follow makes the lists that the older catalog has made.
 func (o *orders) follow(old *orders, changed []int32) {
 	if old == nil {
 		return
@@ -167,21 +161,22 @@ func (o *orders) follow(old *orders, changed []int32) {
 	}
 }
 
-// columns read the columns of a kind of row; nil if the kind has no such column.
+// columns read the columns of a kind of row; nil: the kind has no such column.
 type columns[T any] struct {
-	number     func(*T) uint64
-	id         func(*T) string
+	identity   func(*T) *Identity
 	slug, name func(*T) string
 	numbers    [orderCount]func(*T) int64
 }
 
-// ordersOf returns the lists of some rows, none of them sorted yet.
+// ordersOf returns the lists of rows, none of them made.
 func ordersOf[T any](rows *Rows[T], by columns[T]) *orders {
 	ids := func(a, b int32) int {
-		x, y := rows.At(a), rows.At(b)
-		return cmp.Or(compareIDs(by.number(x), by.number(y), by.id(x), by.id(y)), cmp.Compare(a, b))
+		x, y := by.identity(rows.At(a)), by.identity(rows.At(b))
+		return cmp.Or(compareIDs(x.number, y.number, x.ID, y.ID), cmp.Compare(a, b))
 	}
-	id := func(no int32) string { return by.id(rows.At(no)) }
+	id := func(no int32) string { return by.identity(rows.At(no)).ID }
+	by.numbers[ByCreated] = func(row *T) int64 { return by.identity(row).Created }
+	by.numbers[ByUpdated] = func(row *T) int64 { return by.identity(row).Updated }
 	o := new(orders)
 	for i := range o {
 		o[i] = &sorted{count: rows.Len(), ids: ids, id: id}
@@ -201,47 +196,37 @@ func ordersOf[T any](rows *Rows[T], by columns[T]) *orders {
 
 func marketOrders(rows *Rows[Market]) *orders {
 	return ordersOf(rows, columns[Market]{
-		number: func(m *Market) uint64 { return m.number },
-		id:     func(m *Market) string { return m.ID },
-		slug:   func(m *Market) string { return m.Slug },
-		name:   func(m *Market) string { return m.Question },
+		identity: func(m *Market) *Identity { return &m.Identity },
+		slug:     func(m *Market) string { return m.Slug },
+		name:     func(m *Market) string { return m.Question },
 		numbers: [orderCount]func(*Market) int64{
-			ByStart:   func(m *Market) int64 { return m.Start },
-			ByEnd:     func(m *Market) int64 { return m.End },
-			ByCreated: func(m *Market) int64 { return m.Created },
-			ByUpdated: func(m *Market) int64 { return m.Updated },
+			ByStart: func(m *Market) int64 { return m.Start },
+			ByEnd:   func(m *Market) int64 { return m.End },
 		},
 	})
 }
 
 func eventOrders(rows *Rows[Event]) *orders {
 	return ordersOf(rows, columns[Event]{
-		number: func(e *Event) uint64 { return e.number },
-		id:     func(e *Event) string { return e.ID },
-		slug:   func(e *Event) string { return e.Slug },
-		name:   func(e *Event) string { return e.Title },
+		identity: func(e *Event) *Identity { return &e.Identity },
+		slug:     func(e *Event) string { return e.Slug },
+		name:     func(e *Event) string { return e.Title },
 		numbers: [orderCount]func(*Event) int64{
-			ByStart:   func(e *Event) int64 { return e.Start },
-			ByEnd:     func(e *Event) int64 { return e.End },
-			ByCreated: func(e *Event) int64 { return e.Created },
-			ByUpdated: func(e *Event) int64 { return e.Updated },
+			ByStart: func(e *Event) int64 { return e.Start },
+			ByEnd:   func(e *Event) int64 { return e.End },
 		},
 	})
 }
 
 func seriesOrders(rows *Rows[Series]) *orders {
 	return ordersOf(rows, columns[Series]{
-		number: func(s *Series) uint64 { return s.number },
-		id:     func(s *Series) string { return s.ID },
-		slug:   func(s *Series) string { return s.Slug },
-		name:   func(s *Series) string { return s.Title },
+		identity: func(s *Series) *Identity { return &s.Identity },
+		slug:     func(s *Series) string { return s.Slug },
+		name:     func(s *Series) string { return s.Title },
 		numbers: [orderCount]func(*Series) int64{
-			ByStart:     func(s *Series) int64 { return s.Start },
-			ByCreated:   func(s *Series) int64 { return s.Created },
-			ByUpdated:   func(s *Series) int64 { return s.Updated },
-			ByVolume:    func(s *Series) int64 { return s.Volume },
-			ByLiquidity: func(s *Series) int64 { return s.Liquidity },
-
+			ByStart:       func(s *Series) int64 { return s.Start },
+			ByVolume:      func(s *Series) int64 { return s.Volume },
+			ByLiquidity:   func(s *Series) int64 { return s.Liquidity },
 			ByVolumeDay:   func(s *Series) int64 { return s.Windows[0] },
 			ByVolumeWeek:  func(s *Series) int64 { return s.Windows[1] },
 			ByVolumeMonth: func(s *Series) int64 { return s.Windows[2] },
@@ -252,14 +237,11 @@ func seriesOrders(rows *Rows[Series]) *orders {
 
 func tagOrders(rows *Rows[Tag]) *orders {
 	return ordersOf(rows, columns[Tag]{
-		number: func(t *Tag) uint64 { return t.number },
-		id:     func(t *Tag) string { return t.ID },
-		slug:   func(t *Tag) string { return t.Slug },
-		name:   func(t *Tag) string { return t.Label },
+		identity: func(t *Tag) *Identity { return &t.Identity },
+		slug:     func(t *Tag) string { return t.Slug },
+		name:     func(t *Tag) string { return t.Label },
 		numbers: [orderCount]func(*Tag) int64{
-			ByCreated: func(t *Tag) int64 { return t.Created },
-			ByUpdated: func(t *Tag) int64 { return t.Updated },
-			ByVolume:  func(t *Tag) int64 { return int64(len(t.events)) },
+			ByVolume: func(t *Tag) int64 { return int64(len(t.events)) },
 		},
 	})
 }

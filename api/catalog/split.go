@@ -12,22 +12,21 @@ import (
 // maxRecord bounds one record (a line, or an element of the array), in bytes.
 const maxRecord = 16 << 20
 
-// Errors of single records: the splitter goes on behind them.
-var (
-	errTooLong   = fmt.Errorf("longer than %d bytes", maxRecord)
-	errCut       = errors.New("the file ends inside the record")
-	errNotObject = errors.New("not a JSON object")
-	errGarbage   = errors.New("text after the end of the array")
+// recordError is the error of one record: the splitter goes on behind it.
+type recordError string
+
+func (e recordError) Error() string { return string(e) }
+
+const (
+	errCut       recordError = "the file ends inside the record"
+	errNotObject recordError = "not a JSON object"
+	errGarbage   recordError = "text after the end of the array"
 )
 
-// ofRecord reports whether an error concerns one record only.
-func ofRecord(err error) bool {
-	return errors.Is(err, errTooLong) || errors.Is(err, errCut) || errors.Is(err, errNotObject) ||
-		errors.Is(err, errGarbage)
-}
+var errTooLong = recordError(fmt.Sprintf("longer than %d bytes", maxRecord))
 
-// errNoCatalog is what a file that begins with neither [ nor { gets.
-var errNoCatalog = errors.New("neither a JSON array nor JSON lines")
+// ofRecord reports whether an error concerns one record only.
+func ofRecord(err error) bool { return errors.As(err, new(recordError)) }
 
 // splitter cuts a stream into records. It holds one of them at a time.
 type splitter struct {
@@ -38,8 +37,8 @@ type splitter struct {
 	buf   []byte
 }
 
-// newSplitter unpacks the stream if it is gzip, looks which of the two forms it has, and stands
-// before the first record.
+// newSplitter unpacks a gzip stream, tells which of the two forms the text has, and stops before the
+// first record.
 func newSplitter(r io.Reader) (*splitter, error) {
 	in := bufio.NewReaderSize(r, 256<<10)
 	if head, _ := in.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
@@ -63,13 +62,13 @@ func newSplitter(r io.Reader) (*splitter, error) {
 		s.array = true
 		_, _ = in.Discard(1)
 	case c != '{':
-		return nil, errNoCatalog
+		return nil, errors.New("neither a JSON array nor JSON lines")
 	}
 	return s, nil
 }
 
-// next is the next record and the line where it begins. The bytes are good until the next call.
-// The errors named above concern one record only; io.EOF is the end; any other error is final.
+// next returns the next record, good until the next call, and the line where it begins. A
+// recordError concerns this record only; io.EOF is the end; any other error is final.
 func (s *splitter) next() ([]byte, int, error) {
 	if s.array {
 		return s.element()
@@ -77,7 +76,7 @@ func (s *splitter) next() ([]byte, int, error) {
 	return s.row()
 }
 
-// row is the next line that is not blank.
+// row returns the next line that is not blank.
 func (s *splitter) row() ([]byte, int, error) {
 	for {
 		at := s.line
@@ -106,7 +105,7 @@ func (s *splitter) row() ([]byte, int, error) {
 	}
 }
 
-// element is the next object of the array.
+// element returns the next object of the array.
 func (s *splitter) element() ([]byte, int, error) {
 	for {
 		c, err := s.blank()
@@ -120,9 +119,8 @@ func (s *splitter) element() ([]byte, int, error) {
 		at := s.line
 		switch {
 		case s.done:
-			// Nothing behind the array is worth naming twice.
-			_, err := io.Copy(io.Discard, s.in)
-			if err != nil {
+			// One error is enough for all text behind the array.
+			if _, err := io.Copy(io.Discard, s.in); err != nil {
 				return nil, at, err
 			}
 			return nil, at, errGarbage
@@ -138,7 +136,7 @@ func (s *splitter) element() ([]byte, int, error) {
 	}
 }
 
-// blank skips white space and is the first byte behind it, which it leaves in the stream.
+// blank skips white space and returns the byte behind it, which stays in the stream.
 func (s *splitter) blank() (byte, error) {
 	for {
 		c, err := s.in.ReadByte()
@@ -155,7 +153,7 @@ func (s *splitter) blank() (byte, error) {
 	}
 }
 
-// object collects bytes up to the bracket that closes the one the stream stands at.
+// object collects the bytes of the object that begins here.
 func (s *splitter) object() ([]byte, error) {
 	s.buf = s.buf[:0]
 	var w walk
@@ -185,7 +183,7 @@ func (s *splitter) object() ([]byte, error) {
 	}
 }
 
-// scalar skips an element that is no object: all up to what may follow an element.
+// scalar skips an element that is no object, up to the next comma or bracket.
 func (s *splitter) scalar() error {
 	for {
 		c, err := s.in.ReadByte()
@@ -203,8 +201,8 @@ func (s *splitter) scalar() error {
 	}
 }
 
-// walk is where a scan through JSON text stands: how many brackets are open, and whether inside a
-// string.
+// walk is the state of a scan through JSON text: the number of open brackets, and whether the scan
+// is inside a string.
 type walk struct {
 	depth   int
 	quoted  bool

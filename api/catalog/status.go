@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Status is how the catalog's keeping goes.
+// Status tells how the keeping of the catalog goes.
 type Status struct {
-	// Loads counts the loads that were entered since the process began, Refused and Broken count
+	// Loads counts the loads that were entered since the process began, Refused and Broken their
 	// records.
 	Loads, Refused, Broken uint64
 	// LastLoad is how long the last load took.
 	LastLoad                      time.Duration
 	Markets, Events, Series, Tags int
-	// Cut is the end of the log that was put aside when it was opened; of no bytes if none was.
+	// Cut is the end of the log that Open put aside; of no bytes if it did not.
 	Cut Cut
 }
 
@@ -23,14 +23,13 @@ type statusBoard struct {
 	s  Status
 }
 
-// Status is how it goes now.
+// Status returns the present Status.
 func (s *Store) Status() Status {
 	s.status.mu.Lock()
 	defer s.status.mu.Unlock()
 	return s.status.s
 }
 
-// note changes the status under the lock.
 func (b *statusBoard) note(change func(*Status)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

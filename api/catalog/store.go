@@ -13,26 +13,26 @@ import (
 	"clobd/engine"
 )
 
-// Store keeps a Catalog and what makes the next one of it. Current may be asked by any number of
-// goroutines; all else is done by one at a time, which waits for none of them.
+// Store keeps the newest Catalog and makes the next one. Any number of goroutines may call Current
+// and never wait; the other methods run one at a time.
 type Store struct {
 	o       Options
 	current atomic.Pointer[Catalog]
 	live    *liveBoard
 	status  statusBoard
 
-	mu   sync.Mutex // whoever makes the next catalog
+	mu   sync.Mutex // held to make the next catalog
 	log  *recordLog
 	load uint32
 	gen  int
 	mark []byte // of the last load, in its log
-	// began says that markets are handed on as they are read, not all at Begin.
+	// began: markets are handed on as they are read, no longer all at Begin.
 	began bool
 }
 
-// Open opens the catalog that is kept in Options.Dir, or begins an empty one. From where its log is
-// damaged on it is put aside, with a word in Options.Log and in Status. Nothing is listed yet: see
-// Begin. One process at a time may have a folder open, which is the caller's to see to.
+// Open opens the catalog that is kept in Options.Dir, or begins an empty one. It puts aside a log's
+// damaged end, and tells Options.Log and Status. Nothing is listed before Begin. The caller sees to
+// it that one process at a time has a folder open.
 func Open(o Options) (*Store, error) {
 	s := &Store{o: o, live: &liveBoard{ask: o.Live}}
 	c := Empty()
@@ -79,16 +79,15 @@ func (s *Store) reopen(generation int) error {
 		return err
 	}
 	log := &recordLog{file: file}
-	empty := s.current.Load()
-	e := edit(empty, log, 0)
+	e := edit(s.current.Load(), log, 0)
 	end, err := s.replay(e, log)
 	if err == nil {
 		err = s.cutOff(log, end)
 	}
-	if err != nil {
-		return errors.Join(err, file.Close())
+	if err == nil {
+		err = log.resume(end)
 	}
-	if err := log.resume(end); err != nil {
+	if err != nil {
 		return errors.Join(err, file.Close())
 	}
 	s.log = log
@@ -101,17 +100,15 @@ func (s *Store) Current() *Catalog { return s.current.Load() }
 
 func (s *Store) publish(c *Catalog) {
 	s.current.Store(c)
-	s.status.note(func(now *Status) {
-		now.Markets, now.Events = c.Markets.Len(), c.Events.Len()
-		now.Series, now.Tags = c.Series.Len(), c.Tags.Len()
+	s.status.note(func(st *Status) {
+		st.Markets, st.Events = c.Markets.Len(), c.Events.Len()
+		st.Series, st.Tags = c.Series.Len(), c.Tags.Len()
 	})
 }
 
 // Begin hands all tradable markets of the catalog to Options.List, and those that the source has
-// closed to Options.Close, as a process must that starts with an engine that may not know them.
-//
-// Until then what is read is only counted as if it were handed on: what is wrong with a source is
-// known before anything is listed.
+// closed to Options.Close: the engine of a new process may not know them. Loads before Begin only
+// count what they would hand on, so that a bad source is known before anything is listed.
 func (s *Store) Begin() (Report, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,11 +135,11 @@ func (s *Store) Begin() (Report, error) {
 	return *e.report, nil
 }
 
-// rankEvery is how often the search follows what events are worth.
+// rankEvery is how often the search follows the values of events.
 const rankEvery = 30 * time.Second
 
-// Follow keeps the order of what is found at what events are worth until ctx is done. It is run
-// once, by a goroutine of its own.
+// Follow keeps the search in the order of the values of events until ctx is done. One goroutine runs
+// it.
 func (s *Store) Follow(ctx context.Context) {
 	tick := time.NewTicker(rankEvery)
 	defer tick.Stop()
@@ -157,7 +154,7 @@ func (s *Store) Follow(ctx context.Context) {
 	}
 }
 
-// rank has the search go by what events are worth now.
+// rank orders the search by the present values of events.
 func (s *Store) rank() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +165,7 @@ func (s *Store) rank() {
 	}
 }
 
-// Gather puts the search in one piece again once many changes have left it in many.
+// Gather puts a search that many changes have scattered in one piece again.
 func (s *Store) Gather() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,12 +174,7 @@ func (s *Store) Gather() {
 	}
 }
 
-// changed says whether anything is different from before.
-func (e *editor) changed() bool {
-	return len(e.markets.changed)+len(e.events.changed)+len(e.series.changed)+len(e.tags.changed) > 0
-}
-
-// settle hands on what is to be listed and closed, and counts what became of it.
+// settle hands on the markets to list and to close, and counts the results.
 func (s *Store) settle(e *editor) error {
 	queue := e.queue[:0]
 	for _, no := range e.queue {
@@ -245,7 +237,7 @@ func (s *Store) list(e *editor, chunk []int32) error {
 	return nil
 }
 
-// Close makes what was read durable. Catalogs that are still in use go on working.
+// Close makes the log durable. Catalogs in use go on working.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

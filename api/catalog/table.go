@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// seed salts the tables of this process, so that nobody can choose names that collide.
+// seed salts the tables of this process, so that nobody can choose colliding names.
 var seed = maphash.MakeSeed()
 
 func hashText(s string) uint32 { return uint32(maphash.String(seed, s)) }
 
 func hashBytes(b []byte) uint32 { return uint32(maphash.Bytes(seed, b)) }
 
-// hashTable finds the rows whose key may have a hash. The caller compares the key of each row that
-// was found: hashes collide, and a row that has changed may still be found under its old key.
-//
-// It has a large part that successive catalogs share and a small one that each copies.
+// hashTable finds rows by the hash of a key. The caller compares the key of each row that it finds:
+// hashes collide, and a row that has changed is still found under its old key. Successive catalogs
+// share the large part, base, and each copies the small part, over.
 type hashTable struct {
 	base, over slots
-	own        bool // over is already a copy, which enter may change
+	own        bool // over is no older catalog's
 }
 
 // find calls each with the numbers that are entered under a hash until it says false.
@@ -36,38 +35,27 @@ func (t *hashTable) enter(hash uint32, no int32) {
 	t.over.insert(hash, no)
 }
 
-// done ends the changes. The small part goes into the large one if it is no longer small.
-func (t *hashTable) done() {
+// settle ends the changes. The small part goes into the large one when it is no longer small.
+func (t *hashTable) settle() {
 	const small = 1 << 10
 	t.own = false
-	switch {
-	case t.over.count <= small+t.base.count/8:
+	if t.over.count <= small+t.base.count/8 {
 		return
-	case t.base.count == 0:
+	}
+	if t.base.count == 0 {
 		t.base, t.over = t.over, slots{}
 		return
 	}
 	var all slots
 	all.grow(2 * (t.base.count + t.over.count))
-	all.insertAll(t.base.entries)
-	all.insertAll(t.over.entries)
-	t.base, t.over = all, slots{}
-}
-
-// tables find the rows of a catalog by their keys.
-type tables struct {
-	byCondition, byToken, byMarketID, byMarketSlug hashTable
-	byEventID, byEventSlug, bySeriesID             hashTable
-	bySeriesSlug, byTagID, byTagSlug, byName       hashTable
-}
-
-// done ends the changes of all tables.
-func (t *tables) done() {
-	for _, table := range []*hashTable{&t.byCondition, &t.byToken, &t.byMarketID, &t.byMarketSlug,
-		&t.byEventID, &t.byEventSlug, &t.bySeriesID, &t.bySeriesSlug, &t.byTagID, &t.byTagSlug,
-		&t.byName} {
-		table.done()
+	for _, part := range []*slots{&t.base, &t.over} {
+		for _, entry := range part.entries {
+			if entry != 0 {
+				all.insert(uint32(entry>>32), int32(uint32(entry))-1)
+			}
+		}
 	}
+	t.base, t.over = all, slots{}
 }
 
 // slots is an open hash table of entries hash<<32 | number+1, at most half full.
@@ -113,12 +101,7 @@ func (s *slots) grow(least int) {
 	}
 	old := s.entries
 	s.entries, s.count = make([]uint64, size), 0
-	s.insertAll(old)
-}
-
-// insertAll inserts the entries of another table.
-func (s *slots) insertAll(entries []uint64) {
-	for _, entry := range entries {
+	for _, entry := range old {
 		if entry != 0 {
 			s.insert(uint32(entry>>32), int32(uint32(entry))-1)
 		}

@@ -9,17 +9,17 @@ import (
 	"os"
 )
 
-// Checked is what Verify has read.
+// Checked tells what Verify has read.
 type Checked struct {
 	Records int
 	Bytes   int64 // up to the end of the last good frame
-	// Cuts are what was put aside when the catalog was opened, and lies there still.
+	// Cuts are the ends that Open put aside and that lie there still.
 	Cuts []Cut
 }
 
-// Verify reads the catalog that is kept in a folder, from its first byte to its last, and changes
-// nothing. A folder that is not there, or has no catalog, has nothing wrong with it. The error says
-// where the log is damaged, or where it ends in the middle of a frame.
+// Verify reads the catalog in a folder from the first byte to the last, and changes nothing. A folder
+// that is not there, or has no catalog, is good. The error says where the log is damaged, or where
+// it ends in the middle of a frame.
 func Verify(dir string) (v Checked, err error) {
 	aside, err := cuts(dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func Verify(dir string) (v Checked, err error) {
 	return v, nil
 }
 
-// newestLog opens the log that Open would read; nil if there is none.
+// newestLog opens the log that Open would read; nil without one.
 func newestLog(dir string) (*os.File, error) {
 	for {
 		found, err := generations(dir)
@@ -76,10 +76,8 @@ func scanLog(r io.Reader) (v Checked, err error) {
 	frames := &frameReader{in: in}
 	for {
 		frame, _, err := frames.next()
-		if errors.Is(err, io.EOF) {
-			return v, nil
-		} else if err != nil {
-			return v, err
+		if err != nil {
+			return v, nil // the end
 		}
 		if _, err := readHead(frame); err != nil {
 			return v, err
@@ -89,30 +87,36 @@ func scanLog(r io.Reader) (v Checked, err error) {
 	}
 }
 
-// Copied is what CopyFolder has written.
+// Copied tells what CopyFolder has written.
 type Copied struct {
 	Bytes int64 // 0: there is no catalog
-	// Missing is what was left out because it does not check out; of no bytes if nothing was.
+	// Missing is the damaged end that was left out; of no bytes if there was none.
 	Missing Cut
 }
 
-// CopyFolder copies the catalog that is kept in a folder into another one, durably, while it may be
-// open and grow: the copy ends with a whole frame, before what is damaged.
+// CopyFolder copies the catalog of a folder into another one, durably, while it may be open and
+// grow. The copy ends with a whole frame, before any damage.
 func CopyFolder(from, to string) (c Copied, err error) {
 	file, err := newestLog(from)
 	if err != nil || file == nil {
 		return c, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := c.copy(file, to); err != nil {
+		return c, errors.Join(fmt.Errorf("copy catalog: %w", err), file.Close())
+	}
+	return c, file.Close()
+}
+
+func (c *Copied) copy(file *os.File, to string) error {
 	about, err := file.Stat()
 	if err != nil {
-		return c, fmt.Errorf("copy catalog: %w", err)
+		return err
 	}
 	v, bad := scanLog(io.NewSectionReader(file, 0, about.Size()))
 	if bad != nil || v.Bytes < about.Size() {
 		rest, err := io.ReadAll(io.NewSectionReader(file, v.Bytes, about.Size()-v.Bytes))
 		if err != nil {
-			return c, fmt.Errorf("copy catalog: %w", err)
+			return err
 		}
 		if missing := judgeCut(rest); !missing.Torn { // else somebody is writing
 			missing.File = file.Name()
@@ -120,22 +124,21 @@ func CopyFolder(from, to string) (c Copied, err error) {
 		}
 	}
 	if v.Bytes == 0 {
-		return c, nil
+		return nil
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
-		return c, fmt.Errorf("copy catalog: %w", err)
+		return err
 	}
 	out, err := os.OpenFile(logName(to, 0), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return c, fmt.Errorf("copy catalog: %w", err)
+		return err
 	}
 	_, err = io.Copy(out, io.NewSectionReader(file, 0, v.Bytes))
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
 		err = syncDir(to)
 	}
-	if err != nil {
-		return c, fmt.Errorf("copy catalog: %w", err)
+	if err == nil {
+		c.Bytes = v.Bytes
 	}
-	c.Bytes = v.Bytes
-	return c, nil
+	return err
 }
