@@ -33,9 +33,8 @@ func (b *Book) front(side Side, limit uint32) uint32 {
 	return b.Level(at).Head
 }
 
-// Within reports whether a level lies within the limit of an arriving order of this ladder side.
-// The index that Best and behind return for an empty side never does. The distance is negated for a
-// sell without a branch, because the processor cannot predict the side.
+// Within reports whether a level lies within the limit of an arriving order of this ladder side. An
+// empty side's index never does. No branch depends on the side, which is not predictable.
 func Within(side Side, limit, index uint32) bool {
 	sell := -int32(side)
 	return (int32(limit)-int32(index))^sell >= sell
@@ -139,9 +138,8 @@ func (b *Book) open(index uint32, side Side) {
 	}
 }
 
-// Remove removes order h, of which size remains, from its level's queue and frees its number. The
-// processor cannot predict whether an order has neighbours, so nothing branches on it: the ends of
-// a queue lead to number 0, which belongs to no order and may be written.
+// Remove removes order h, of which size remains, from its level's queue and frees its number.
+// Nothing branches on the neighbours: the ends of a queue lead to number 0, which may be written.
 func (b *Book) Remove(h, index uint32, size Size) {
 	q := b.queues
 	links := q.Links.All

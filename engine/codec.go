@@ -95,8 +95,8 @@ func frameSum(b []byte) uint32 {
 }
 
 // DecodeFrame reads the encoded frame b into f and reuses f's slices. Proofs alias b, which must
-// not change any more. The error wraps ErrMagic, ErrFormat, ErrLength, ErrChecksum or ErrBody; then
-// do not use f. The caller checks the chain and the engine version.
+// wraps ErrMagic, ErrFormat, ErrLength, ErrChecksum or ErrBody; then do not use f. The caller
+// checks the chain and the engine version.
 func DecodeFrame(b []byte, f *Frame) error {
 	if err := DecodeUnhashed(b, f); err != nil {
 		return err

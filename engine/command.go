@@ -10,9 +10,8 @@ const (
 	// List makes a condition tradable. Listing.
 	List
 	// Deposit credits Address, and numbers a new one. If Market is 0 it credits Cash of collateral,
-	// else Size tokens (Market, Outcome): first tokens that were withdrawn come back, also to a
-	// resolved market; further tokens come with the collateral that backs them. ID is the operator's
-	// reference, or zero. A reference is accepted once over all Kinds that take one.
+	// else Size tokens (Market, Outcome): first those that were withdrawn, then new ones with their
+	// collateral. ID is the operator's reference, or zero: accepted once over all Kinds.
 	Deposit
 	// Withdraw debits the free part of the same account. The fields are those of Deposit.
 	Withdraw
@@ -23,9 +22,9 @@ const (
 	Place
 	// Cancel cancels the resting order ID, if Owner owns it.
 	Cancel
-	// CancelAll cancels the orders of Wallet that Owner placed, in Market unless that is 0, confined
-	// by Only. Markets go by number, the newest order first. Reason is ByOwner, ByOperator or
-	// Timeout; an operator's Owner 0 means all orders of Wallet.
+	// CancelAll cancels the orders of Wallet that Owner placed, in Market unless that is 0,
+	// confined by Only. Reason is ByOwner, ByOperator or Timeout; an operator's Owner 0 means
+	// everybody.
 	CancelAll
 	// SplitTokens turns Size of collateral of Wallet into as many of both tokens of Market. ID names
 	// the request and is remembered for RequestWindow: any request with the same ID is a duplicate.
@@ -47,13 +46,12 @@ const (
 	SetMode
 	// SetPrevention sets the Prevention of Wallet: what happens when it meets its own orders.
 	SetPrevention
-	// Advance cancels orders that have expired, at most AdvanceOrders. No other Command looks at the
-	// expiry of resting orders: the writer repeats Advance until Due lies ahead, before any other
-	// Command of that Time.
+	// Advance cancels orders that have expired, at most AdvanceOrders. The writer repeats Advance
+	// until Due lies ahead, before any other Command of that Time.
 	Advance
-	// Arm sets the heartbeat timeout of (Owner, Key) to Expiry milliseconds; 0 disarms. An owner has
-	// at most MaxTradingKeys armed. Heartbeats are not journaled: a watcher outside the engine sends
-	// CancelAll when they stop.
+	// Arm sets the heartbeat timeout of (Owner, Key) to Expiry milliseconds; 0 disarms. An owner
+	// has at most MaxTradingKeys armed. A watcher outside the engine sends CancelAll for a late
+	// beat.
 	Arm
 	// Collect moves Cash from the fee account to the wallet of Address. ID is the operator's
 	// reference, or zero.
@@ -64,8 +62,7 @@ const (
 )
 
 // Command is a verified request: a flat value that ingress hands to the matcher, which stamps a
-// Sequence and a Time. One struct serves all Kinds, so that a ring slot can hold any Command: 176
-// bytes and two words of the slot fill three cache lines.
+// Sequence and a Time. One struct serves all Kinds: 176 bytes, less than three cache lines.
 type Command struct {
 	Kind    Kind
 	Type    OrderType

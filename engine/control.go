@@ -2,9 +2,8 @@ package engine
 
 import "slices"
 
-// cancelAll answers CancelAll. It walks wallet → positions → orders, so its cost depends on the
-// wallet's own orders only. The Digest does not cover the order of a wallet's list of positions, so
-// cancelAll goes by market number.
+// cancelAll answers CancelAll. It walks wallet → positions → orders, and goes by market number,
+// because the Digest does not cover the order of a wallet's list of positions.
 func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:

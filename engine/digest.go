@@ -6,10 +6,9 @@ import (
 )
 
 // The Digest is the sum, modulo 2^64, of one leaf per thing in the state. A change subtracts the
-// old leaf and adds the new one, so its cost does not depend on the size of the state. The order of
-// independent changes leaves no trace, except the order in which ids were bound: it decides which
-// id is forgotten next. Where records lie and how tables grew decides nothing and has no leaf. The
-// Digest finds accidents; the SHA-256 chain of the frames finds forgery.
+// old leaf and adds the new one. The order of independent changes leaves no trace, except the order
+// in which ids were bound: it decides which id is forgotten next. The Digest finds accidents; the
+// SHA-256 chain of the frames finds forgery.
 
 // Constants without structure (parts of square roots of primes), one for each use of mix.
 const (

@@ -3,9 +3,8 @@ package engine
 // EventKind is the kind of an Event. The numbers are part of the journal's format.
 type EventKind uint8
 
-// The kinds of Events. A Command yields any number of Cancelled and Filled, in the order in which
-// they happened, and then exactly one Event of another kind, its answer. (A Cancel is answered by
-// its Cancelled.) A Place may cancel resting orders of its own wallet.
+// The kinds of Events. A Command yields any number of Cancelled and Filled, as they happened, and
+// then exactly one Event of another kind, its answer. (A Cancel is answered by its Cancelled.)
 const (
 	// EpochStarted answers Started.
 	EpochStarted EventKind = iota + 1

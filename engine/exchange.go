@@ -124,8 +124,7 @@ func (x *Exchange) operate(c *Command, seq Sequence, events []Event) []Event {
 	return refuse(events, c, RejectType)
 }
 
-// refuse appends the Rejected Event of a Command. Inlined, refuse would enlarge the stack of
-// callers that seldom refuse anything.
+// refuse appends the Rejected Event of a Command. Inlined, it would enlarge its callers' stacks.
 //
 //go:noinline
 func refuse(events []Event, c *Command, why Reject, args ...int64) []Event {

@@ -7,18 +7,15 @@ const feeStep = 10
 
 // on returns the fee for size shares at price p, rounded to the nearest step, half a step up. size
 // is a multiple of Lot, at most MaxOrder. The complementary prices p and 1-p have the same fee.
-//
-// Each fill is rounded on its own, because each is posted and published on its own. So many small
-// fills may cost more or less than one large fill.
+// Many small fills may cost more or less than one large fill, because each is rounded.
 func (f Fee) on(size Size, p Price) Cash { return f.round(size, p, false) }
 
 // most is on rounded up. A Rate is less than 1, so cost plus fee grows with the price: the amount
 // that suffices at the limit suffices at every better price, apart from the rounding of fills.
 func (f Fee) most(size Size, p Price) Cash { return f.round(size, p, true) }
 
-// round returns n / d steps, rounded up or to the nearest. With prices in 1/10,000, rates in basis
-// points and lots of 1/100, n = lots * Rate * (p*(1-p))^Exponent counts base units times
-// 100,000,000^Exponent. n has at most 120 bits.
+// round returns n / d steps, rounded up or to the nearest, where n = lots * Rate *
+// (p*(1-p))^Exponent counts base units times 100,000,000^Exponent. n has at most 120 bits.
 func (f Fee) round(size Size, p Price, up bool) Cash {
 	n, q := uint64(size/Lot)*uint64(f.Rate), uint64(p)*uint64(PriceOne-p)
 	hi, lo, d, d2 := uint64(0), n, uint64(feeStep), uint64(1)

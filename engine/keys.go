@@ -46,9 +46,8 @@ type keyring struct {
 type keyCount struct{ all, revoked uint32 }
 
 // judge decides whether a key may come on record, be revoked or be restored, and returns the limit
-// that refuses it. A key on record can always be revoked. So can a key that was derived but never
-// recorded, because it is valid until then. A trading key can be restored, since its owner derives
-// it again; keys of other classes cannot, because they were handed to somebody else.
+// that refuses it. Every valid key can be revoked. Only a trading key can be restored, since its
+// owner derives it again; keys of other classes were handed to somebody else.
 func (r *keyring) judge(k keyRecord, revoke bool) (refused Reject, limit int64) {
 	was, known := r.revoked[k]
 	n := r.counts[keyRecord{owner: k.owner, class: k.class}]

@@ -2,10 +2,9 @@ package engine
 
 import "fmt"
 
-// ledger is the double-entry account of all assets. Collateral lies in wallets, in the vaults of
-// the markets, in the fee account and in the external account, which is negative by all deposits. A
-// token lies in wallets, in its market's external account, and negative in the market's issued.
-// Every asset sums to zero.
+// ledger is the double-entry account of all assets; every asset sums to zero. Collateral lies in
+// wallets, in vaults, in the fee account and, negative, in the external account. A token lies in
+// wallets, in its market's external account and, negative, in the market's issued.
 type ledger struct {
 	digest uint64 // of all trading state, since every posting changes it
 
@@ -162,9 +161,8 @@ func (l *ledger) addPosition(w WalletNo, m MarketNo) uint32 {
 }
 
 // deposit answers Deposit. Withdrawn tokens come back from the external account: the vault backs
-// them all the time, and keeps their payout once the market is settled. Every further token comes
-// with its backing: 1.00 goes from outside into the vault, the wallet gets the token and the
-// external account its complement. So no withdrawn token is lost, and none is backed twice.
+// them all the time. Every further token brings its backing: 1.00 goes from outside into the vault,
+// the wallet gets the token and the external account its complement.
 func (x *Exchange) deposit(c *Command, seq Sequence, events []Event) []Event {
 	amount, events := x.transfer(c, events)
 	if amount == 0 {

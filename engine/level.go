@@ -35,8 +35,7 @@ func (p *page) level(index uint32) *level {
 type link struct{ Next, Prev uint32 }
 
 // Queues holds the links of all orders of all Books by number, and the free numbers. The links lie
-// apart from the orders: removing an order writes to both its neighbours, and eight links share a
-// cache line. The number that was freed last is used first: its lines are still in the cache.
+// apart from the orders: eight share a cache line. The number freed last is used first.
 type Queues struct {
 	Links Tray[link] // link 0 belongs to no order: nobody reads what is written there
 	Freed uint32     // the first free number; next of its link leads to the others

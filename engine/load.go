@@ -9,9 +9,8 @@ import (
 var ErrVersion = errors.New("state of a later version")
 
 // Load makes an Exchange of the chunks that Save packed, and returns the last Sequence of the
-// state. The seed is NewExchange's. Load computes what Save left out, and the Digest. The Digest
-// must equal the saved one, unless an earlier engine version saved it, which may have computed the
-// Digest in another way. The error wraps ErrState, ErrVersion or the error of next.
+// state. The seed is NewExchange's. The computed Digest must equal the saved one, unless an earlier
+// engine version saved it. The error wraps ErrState, ErrVersion or the error of next.
 func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence, err error) {
 	defer func() { // the checks of the ledger and the books panic on a contradictory state
 		if cause := recover(); cause != nil {

@@ -24,9 +24,9 @@ type market struct {
 
 	fold uint64 // the part of the leaf that number and listing determine; every resting order reads it
 
-	// The vault backs the tokens: it holds 1.00 of collateral for each pair in being. issued is what
-	// the vault owes, at most 0. external is what was withdrawn. Once the market is Settled, the vault
-	// holds the payout of the tokens in being, and what roundings left.
+	// The vault holds 1.00 of collateral for each pair of tokens in being, and once the market is
+	// Settled their payout. issued is what the vault owes, at most 0. external is what was
+	// withdrawn.
 	vault    Cash
 	issued   [2]Size
 	external [2]Size

@@ -39,8 +39,7 @@ func (o *order) tell(e *Event) {
 func ladderSide(s Side, o Outcome) Side { return s ^ Side(o) }
 
 // reserved returns what an order with this remaining size locks: collateral for a BUY, tokens for a
-// SELL, in base units. The result is exact for multiples of a Lot, so reserved is additive in the
-// size. A resting order reserves no fee: it is never a taker.
+// SELL, in base units. It is exact for multiples of a Lot, so additive in the size.
 func reserved(side Side, price Price, remaining Size) int64 {
 	amount, cost := int64(remaining), int64(Cost(remaining, price))
 	if side == Buy {

@@ -144,10 +144,9 @@ func (t *taker) afford(x *Exchange) Reject {
 	return Accepted
 }
 
-// fillable is the dry run of a FOK: it reports whether the book offers its size within its limit,
-// to a BUY for at most the signed cash. If so, match fills the order from the same resting orders
-// at the same prices. Orders of the same wallet do not count, or end the run, as its prevention
-// says.
+// fillable is the dry run of a FOK: it reports whether match would fill the order from the same
+// resting orders at the same prices. Orders of the same wallet do not count, or end the run, as its
+// prevention says.
 func (t *taker) fillable(x *Exchange) bool {
 	book, left, cost := &t.market.book, t.size, int64(0)
 	mixed := t.account.prevention != AllowSelfTrade && t.position != 0 &&
@@ -175,8 +174,7 @@ func (t *taker) fillable(x *Exchange) bool {
 }
 
 // meets is the dry run of a FAK: it reports whether the order meets anything within its limit. Own
-// resting orders that the prevention would cancel do not count: match would cancel them, fill
-// nothing, and a refused order would have changed the book.
+// resting orders that the prevention would cancel do not count: a refusal must change nothing.
 func (t *taker) meets(x *Exchange) bool {
 	if t.account.prevention != ExpireResting {
 		return t.crosses()
@@ -251,9 +249,8 @@ func (x *Exchange) prevent(t *taker, h uint32, o *order, events []Event) []Event
 	return events
 }
 
-// fill trades size between a resting order and the arriving one, at the resting order's price. The
-// sides of the two orders decide the settlement: a token changes hands, or both buy and their money
-// makes a pair, or both sell and share the pair's 1.00.
+// fill trades size between a resting order and the arriving one, at the resting order's price: a
+// token changes hands, or two buyers make a pair, or two sellers share a pair's 1.00.
 func (x *Exchange) fill(t *taker, o *order, size Size) (fee Cash, how Settlement) {
 	cost, how := int64(Cost(size, o.price)), Transfer
 	t.market.book.Level(uint32(o.index)).Size -= size

@@ -9,9 +9,8 @@ import (
 var ErrDrift = errors.New("the state does not add up")
 
 // proof checks a state while it is packed: each account must hold back what its open orders
-// reserve, and each asset must sum to zero. One word serves all accounts, because each account has
-// an odd weight of its own. A difference in one account never becomes zero; differences in several
-// become zero with a probability of one in 2^63.
+// reserve, and each asset must sum to zero. One word serves all accounts: each has an odd weight of
+// its own, so that differences hide with a probability of one in 2^63.
 type proof struct {
 	reserves uint64 // held by accounts, less the reserves of orders
 	assets   uint64

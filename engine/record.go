@@ -3,9 +3,9 @@ package engine
 // Version is the engine version of a Frame: it rises with any change of an outcome of Apply.
 const Version = 6
 
-// Digest is the additive hash of all trading state after a frame. It leaves out Sequences, and
-// Times that decide nothing. So independent Commands in another order lead to the same Digest,
-// unless they bind ids.
+// Digest is the additive hash of all trading state after a frame, without Sequences and without
+// Times that decide nothing. Independent Commands in another order lead to the same Digest, unless
+// they bind ids.
 type Digest uint64
 
 // Hash is the SHA-256 of an encoded Frame: the next one carries it as Prev.

@@ -2,10 +2,10 @@ package engine
 
 import "fmt"
 
-// ApplyFrame replays a decoded frame: it applies each Command with its recorded Sequence and Time
-// and compares the Events and the Digest with the recorded ones. An error names the first Sequence
-// that differs; then do not use the Exchange. Frames must follow each other without a gap. A panic
-// of Apply continues as a panic with an error that names the Sequence, and keeps its stack.
+// ApplyFrame replays a decoded frame and compares the Events and the Digest with the recorded ones.
+// An error names the first Sequence that differs; then do not use the Exchange. Frames must follow
+// each other without a gap. If Apply panics, so does ApplyFrame, with an error that names the
+// Sequence and keeps the stack.
 func (x *Exchange) ApplyFrame(f *Frame) error {
 	if f.Engine != Version {
 		return fmt.Errorf("frame %d was made by engine version %d: this is version %d",

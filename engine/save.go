@@ -10,11 +10,9 @@ import (
 const saveFormat = 1
 
 // Save hands the whole state to sink as chunks, which sink must not keep. Load makes of them an
-// Exchange that behaves the same. Exchanges that applied the same Commands save the same bytes,
-// even if one was loaded in between: orders go by market and rank, placements and requests by age,
-// accounts, positions and markets by number. Load computes reserves, queues, lists, timers and
-// hashes anew. The error is sink's, or wraps ErrDrift: the sums are wrong. Then the last chunk is
-// missing, and Load refuses the state.
+// Exchange that behaves the same. Exchanges that applied the same Commands save the same bytes: all
+// parts have an order of their own. The error is sink's, or wraps ErrDrift: the sums are wrong.
+// Then the last chunk is missing, and Load refuses the state.
 func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	p := NewPacker(sink)
 	p.Uint(saveFormat)

@@ -16,8 +16,8 @@ import (
 //	                    16     body
 //
 // The bodies together are the packed values; a chunk ends between two values. The last chunk has
-// another magic and holds the number of chunks before it, the number of bytes of their bodies, and
-// a sum over the state. So a reader detects a changed bit and a lost, added or moved chunk.
+// another magic and holds the number of chunks before it, the bytes of their bodies, and a sum over
+// the state. So a reader detects a changed bit and a lost, added or moved chunk.
 const (
 	chunkMagic = 0x534f4c43 // "CLOS"
 	finalMagic = 0x454f4c43 // "CLOE"

@@ -19,14 +19,11 @@ type placement struct {
 	tag   uint32
 }
 
-// seen is the replay protection, and leads from an order's id to its record: one table of all live
-// ids and of the last placements.
+// seen is the replay protection, and leads from an order's id to its record. A placement may leave
+// the ring while its order rests: that changes neither the table nor the order.
 //
 //	table ──► order, while it rests
 //	   └────► ring: the last window placements, oldest overwritten
-//
-// So when a placement falls out of the ring while its order rests, neither the table nor the order
-// changes.
 type seen struct {
 	table  table
 	ring   slab[placement]

@@ -16,9 +16,8 @@ type slab[T any] struct {
 // after a write to a record the compiler would reload them from the slab.
 type slabPages[T any] []*[slabPage]T
 
-// at returns record i, which must have been handed out. The comparison costs a register: without it
-// the compiler reads the page's first record to check the pointer, which is another cache line and
-// another address to translate for every record.
+// at returns record i, which must have been handed out. Without the comparison, the compiler reads
+// the page's first record to check the pointer: another cache line for every record.
 func (s slabPages[T]) at(i uint32) *T {
 	p := s[i>>slabBits]
 	if p == nil {
@@ -49,9 +48,8 @@ func (s *slab[T]) upTo(i uint32) *T {
 // nearRecords is how many records a Tray holds in one piece, record 0 included.
 const nearRecords = 1 << 18
 
-// Tray is a slab of small records, of which each operation looks up several. In an exchange of
-// usual size they lie in one piece, so that a look-up reads no list of pages. A pointer to a record
-// is valid until the next one is handed out.
+// Tray is a slab of small records. In an exchange of usual size they lie in one piece, so that a
+// look-up reads no list of pages. A pointer is valid until the next record is handed out.
 type Tray[T any] struct {
 	All  trayRecords[T]
 	Used uint32 // as of a slab

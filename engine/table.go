@@ -154,9 +154,9 @@ func (t *table) step() {
 	}
 }
 
-// roomy is the number of buckets (4 MB) up to which a table doubles when it is half full: then few
-// entries pass their home. A search beyond the home costs a wrong branch and another cache line. A
-// larger table saves memory and doubles when it is three quarters full.
+// roomy is the number of buckets (4 MB) up to which a table doubles when it is half full: few
+// entries pass their home then. A larger table saves memory and doubles when it is three quarters
+// full.
 const roomy = 1 << 16
 
 // mostEntries returns how many entries this number of buckets holds before it doubles.

@@ -8,10 +8,9 @@ import (
 // taker is an arriving order on its way through the book. It sums up what the order pays and gets,
 // and settle posts the sums once.
 //
-// A BUY that never rests is bounded by its budget: it buys beyond size while cash and limit allow,
-// so a better price yields more shares. All other orders are bounded by their size: the signed
-// shares in lots, of a BUY at most what the signed cash pays for at the limit. A FOK needs all of
-// its signed shares, at any prices that come to no more than the signed cash.
+// A budget bounds a BUY that never rests: a better price yields more shares. The size in lots
+// bounds all other orders, of a BUY at most what the signed cash pays for at the limit. A FOK needs
+// all of its signed shares, at any prices that come to no more than the signed cash.
 type taker struct {
 	c         *Command
 	id        uint64 // folded
@@ -45,9 +44,9 @@ func (t *taker) refuse(why Reject, values ...int64) Reject {
 // tick, because clients round the amount to spend and not the price.
 const looseness = 50
 
-// judge derives price and size from the two signed amounts. The price is the whole number of ticks
-// nearest to cash / size. The amounts may miss it by the clients' rounding: one base unit of
-// collateral for an order that may rest, else 1/looseness of a tick.
+// judge derives price and size from the two signed amounts. The price is the number of ticks
+// nearest to cash / size. The amounts may miss it by one base unit of collateral for an order that
+// may rest, else by 1/looseness of a tick.
 func (t *taker) judge() Reject {
 	c, m := t.c, t.market
 	if c.FeeBound != 0 && c.FeeBound-1 < m.fee.Rate {
@@ -164,8 +163,7 @@ func (t *taker) portion(o *order) Size {
 }
 
 // payable cuts the shares that a budget buys beyond its size down to what free cash pays for, fee
-// included. Otherwise an order with a far limit and no cash left could escape the fee of many cheap
-// shares.
+// included: nobody escapes a fee with a far limit and no cash left.
 func (t *taker) payable(size Size, price Price) Size {
 	free, low, high := t.free(), t.remaining/Lot, size/Lot+1
 	for high-low > 1 {
@@ -179,9 +177,8 @@ func (t *taker) payable(size Size, price Price) Size {
 	return low * Lot
 }
 
-// charge returns the fee for one fill. A SELL pays it out of the proceeds, a BUY on top, but not
-// from the cash that the rest of its size may cost. Fees are rounded fill by fill, so many of them
-// can exceed the fee that afford checked.
+// charge returns the fee for one fill, at most what is left to pay it: a SELL pays out of the
+// proceeds, a BUY on top, but not from the cash that the rest of its size may cost.
 func (t *taker) charge(size Size, p Price, cost int64) Cash {
 	most := cost
 	if t.c.Side == Buy {
@@ -215,8 +212,7 @@ func (t *taker) left() Reason {
 }
 
 // assertFair panics if the fills are worse for the arriving order than its signed ratio of cash to
-// size. The tolerance is that of judge: one base unit in all, or 1/looseness of a tick for each
-// share. Resting orders always trade at their own price.
+// size, by more than judge tolerates.
 func (t *taker) assertFair() {
 	c, filled := t.c, uint64(t.filled)
 	overHi, over := uint64(0), uint64(c.Size)

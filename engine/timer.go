@@ -1,8 +1,7 @@
 package engine
 
-// timers is a binary heap of the orders with an expiry: by expiry, then by market and rank. So no
-// two are equal, and the Digest determines which is first. The heap holds numbers of orders, and
-// each order knows its index in the heap.
+// timers is a binary heap of the numbers of orders with an expiry: by expiry, then by market and
+// rank, so that no two are equal. Each order knows its index in the heap.
 type timers struct {
 	heap slab[uint32] // from 1; the children of i are 2i and 2i+1
 	n    uint32

@@ -8,9 +8,8 @@ const TouchAhead = 16
 const _ = -uint(TouchAhead & (TouchAhead - 1))
 
 // Touch fetches the memory that Apply will read and write for these Commands, at most TouchAhead.
-// Apply follows one pointer after the other and waits for each. Touch follows the pointers of all
-// Commands one step at a time, so that their cache misses overlap. It changes no state; it leaves
-// hints for Apply.
+// It follows the pointers of all Commands one step at a time, so that their cache misses overlap.
+// It changes no state but hints for Apply.
 func (x *Exchange) Touch(commands []*Command) {
 	x.hints = hints{}
 	if x.seen.ring.used == 0 || x.orders.used == 0 {
@@ -92,8 +91,8 @@ func (h *hints) set(slot, ref uint32) { h.refs[slot&(TouchAhead-1)] = ref }
 const _ = -uint(Cancel - Place - 1) // else ids cannot count as it does
 
 // ids fetches the buckets of the orders' ids and of the ids that new orders push out, and starts on
-// the other needs of new orders. The processor cannot predict the kind of the next Command, so ids
-// puts each into both lists and counts it in its own.
+// the other needs of new orders. Each Command goes into both lists, so that no branch needs its
+// kind.
 func (t *toucher) ids(commands []*Command) {
 	x, s, slot := t.x, &t.x.seen, uint32(0)
 	for _, c := range commands {
@@ -131,8 +130,8 @@ func (t *toucher) ids(commands []*Command) {
 }
 
 // touchFront fetches the neighbourhood of the order that a FOK or FAK meets first, and the order
-// behind it. touchFront reads that first order without a fetch before: the fill that brought it to
-// the front has fetched it, and only after a cancel the read has to wait.
+// behind it. It reads the first order at once: the fill that brought it to the front has fetched
+// it.
 func touchFront(x *Exchange, c *Command) {
 	m := x.markets.known(c.Market)
 	if m == nil || c.Outcome > 1 || c.Side > 1 {

@@ -13,9 +13,8 @@ const (
 	tradeJournalBits  = 60
 )
 
-// TradeID returns the id of a trade of the taker placed at seq. index counts the taker's trades
-// from 0 in matching order; each execution price is one trade. The id is a UUID of version 8 that
-// holds seq, index and the low 60 bits of the journal's id.
+// TradeID returns the id of a trade of the taker placed at seq: a UUID of version 8 that holds seq,
+// index and the low 60 bits of the journal's id. index counts the taker's execution prices from 0.
 func TradeID(journal uint64, seq Sequence, index uint32) [16]byte {
 	if seq >= 1<<tradeSequenceBits || index >= 1<<tradeIndexBits {
 		panic("BUG: trade id does not hold this Sequence or index")

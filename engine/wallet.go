@@ -13,8 +13,7 @@ type request struct {
 }
 
 // requests are the requests of the last RequestWindow, oldest first, and a table of their ids. Each
-// new request forgets up to requestsLeave old ones. So their number is bounded by the requests of
-// one window, and no Command pays for a whole window.
+// new request forgets up to requestsLeave old ones, so that none pays for a whole window.
 type requests struct {
 	salt           salt
 	table          table

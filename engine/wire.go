@@ -6,9 +6,9 @@ import (
 )
 
 // An encoded Command or Event is its Kind, a three-byte mask of the present fields, and these
-// fields in the order of the mask's bits. An absent field has its default: zero, or for an Event
-// the value in its Command. Each value has one encoding: a default is never written. Decoding
-// checks the form only, because replay refuses a bad Command again.
+// fields in the order of the mask's bits. An absent field is zero, or has the value of an Event's
+// Command. Each value has one encoding. Decoding checks the form only: replay refuses a bad
+// Command.
 
 // The fields of a Command.
 const (

@@ -81,9 +81,8 @@ func (h *History) Builder(code BuilderCode) (BuilderNo, error) {
 	return builderNumber(h.db, &code)
 }
 
-// BuilderTrades lists the trades with orders that builder b brought, newest first: those where
-// TradeRow.Builder or a MakerFill.Builder is b. With Filter.OneToken it lists those in which one of
-// these orders moved the token. next and the error are as for Trades.
+// BuilderTrades lists the trades with orders that builder b brought, newest first. Filter.OneToken
+// selects those in which one of these orders moved the token. next and the error are as for Trades.
 func (h *History) BuilderTrades(b BuilderNo, f *Filter, p Page) (
 	rows []TradeRow, next uint64, err error) {
 	if b == 0 {

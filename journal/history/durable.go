@@ -39,8 +39,7 @@ type patience struct {
 }
 
 // flush starts to make the index durable when Options.Flush has passed, or when many holders have
-// moved. The index has no log: a crash takes back whole batches that are still in a memtable. Only
-// one flush runs at a time, because another would only add memtables.
+// moved. Only one flush runs at a time, because another would only add memtables.
 func (x *Index) flush() {
 	d := &x.durable
 	if d.done != nil {

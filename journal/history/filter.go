@@ -15,12 +15,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// filter is a Bloom filter of the ids of all rows, in layers that grow as they fill. It takes 2
-// bytes an id, and fewer than one unknown id in 100 for known. The hash has a seed of this process,
-// so that nobody can choose ids that the filter mistakes.
+// filter is a Bloom filter of the ids of all rows, in layers that grow as they fill: 2 bytes an id,
+// and fewer than one mistake in 100. A random seed keeps anybody from choosing ids that it
+// mistakes.
 //
-// Any goroutine may ask. Index.Run adds ids before it shows a Sequence, and scan adds those of the
-// start. Until the scan is done, every id may be known.
+// Any goroutine may ask. Until the scan at the start is done, every id may be known.
 type filter struct {
 	seed     maphash.Seed
 	complete atomic.Bool

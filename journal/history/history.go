@@ -10,9 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// History answers questions about the past from the index. Any goroutine may use it at any time. A
-// reader waits for the folding goroutine only in Await, and for the short locks of what is in
-// memory.
+// History answers questions about the past from the index. Any goroutine may use it. A reader waits
+// for the folding goroutine only in Await, and for the short locks of what is in memory.
 type History struct {
 	db      *pebble.DB
 	journal uint64
@@ -44,10 +43,9 @@ func (h *History) view(read func() error, format string, args ...any) error {
 	return nil
 }
 
-// Past finds what became of a Place. r is its Receipt, with status, amounts and remainder brought
-// up to date. If known is false, no Sequence up to seen placed the order: seen is read before the
-// lookup. A refusal that does not bind the order's id is not known. The error is journal.ErrClosed,
-// or names a row that cannot be read.
+// Past finds the Receipt of a Place, with status, amounts and remainder of today. If known is
+// false, no Sequence up to seen placed the order, or refused it for good. The error is
+// journal.ErrClosed, or names what cannot be read.
 func (h *History) Past(id engine.OrderID) (
 	r engine.Receipt, known bool, seen engine.Sequence, err error) {
 	seen = h.Sequence()
@@ -95,8 +93,8 @@ func (r *row) load(db *pebble.DB, id *engine.OrderID) (bool, error) {
 	return found, nil
 }
 
-// trades fills in the ids of the trades that o took part in. A row and the chunks that it counts
-// are in one batch, and chunks never change, so that every chunk of a row is there.
+// trades fills in the ids of the trades of o. A batch writes a row with the chunks that it counts,
+// and chunks never change, so that every chunk of a row is there.
 func (h *History) trades(o *row) error {
 	n := int(o.own) + int(o.chunks)*chunkTrades + len(o.made)
 	if n == 0 {

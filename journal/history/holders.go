@@ -47,9 +47,8 @@ func (l *ledger) list(p *position, batch *pebble.Batch) error {
 	return nil
 }
 
-// Holders returns at most limit wallets that hold at least least of a token, the largest first; of
-// equal ones the lower wallet number first. limit is at most 1<<30. The error is journal.ErrClosed,
-// or names what cannot be read.
+// Holders returns at most limit wallets that hold least or more of a token, the largest first, then
+// by wallet number. limit is at most 1<<30. The error is as for Past.
 func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, least engine.Size) (
 	[]Holder, error) {
 	if limit <= 0 {

@@ -26,15 +26,14 @@ type Options struct {
 	FS vfs.FS
 	// Log is the log of the index. Default: the journal's.
 	Log *slog.Logger
-	// Flush is how often the index becomes durable while it changes. After a crash at most this
-	// much time is folded again, which takes a fraction of it. Default 30 s.
+	// Flush is how often the index becomes durable while it changes. Default 30 s.
 	Flush time.Duration
 	// MemTable is the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 32 MiB.
 	MemTable int
 	// Cache is the size of the block cache in bytes, beside two memtables. Default 64 MiB.
 	Cache int64
-	// Builder finds the code of the builder in the evidence of an order, all zero if it has none.
-	// nil: no order has a builder.
+	// Builder finds the builder in the evidence of an order, all zero if it has none. nil: no order
+	// has one.
 	Builder func(proof []byte) BuilderCode
 
 	readOnly bool
@@ -70,8 +69,7 @@ func (o *Options) pebbleOptions() *pebble.Options {
 	return p
 }
 
-// Index answers about the past. The one goroutine in Run folds it from the journal's tail. An index
-// that does not fit the journal is thrown away and made again.
+// Index answers about the past. One goroutine, in Run, folds it from the journal's tail.
 type Index struct {
 	// History is the read side.
 	History *History
@@ -105,9 +103,8 @@ const (
 	closeCalled
 )
 
-// Copy copies the durable part of the index into a new folder. Whoever opens the copy folds the
-// rest again from the journal. History that no frame has any more was durable when its loss was
-// accepted.
+// Copy copies the durable part of the index into a new folder. Open of the copy folds the rest
+// again from the journal. History that no frame has any more is durable.
 func (x *Index) Copy(dir string) error {
 	if !x.History.gate.Enter() {
 		return errors.New("it is not open")
@@ -156,9 +153,8 @@ func (p *reached) decode(b []byte) bool {
 	return true
 }
 
-// Open opens the index of j in Dir/index. It makes the index anew if there is none, or if it is
-// damaged, has another layout, belongs to another journal, is ahead of the journal, or contradicted
-// the journal last time: Run then folds the whole journal. The error is about the folder (a
+// Open opens the index of j in Dir/index. If there is none, or it is damaged or does not fit the
+// journal, Open makes it anew, and Run folds the whole journal. The error is about the folder (a
 // *disk.LockedError, space, permission, a failing disk) or about the journal.
 func Open(j *journal.Journal, o Options) (*Index, error) {
 	if err := o.validate(j); err != nil {
@@ -223,7 +219,7 @@ func (x *Index) open() (reached, error) {
 	return reached{journal: x.j.ID}, nil
 }
 
-// try opens the database. why tells why it is of no use. After an error the folder must stay.
+// try opens the database. why tells why the index is of no use. After an error the folder stays.
 func (x *Index) try() (at reached, why string, err error) {
 	doubt := func() {
 		if err != nil && disk.Unreadable(err) {
@@ -341,8 +337,7 @@ func (x *Index) compare(at *reached) (why string, err error) {
 	return "", nil
 }
 
-// A batch takes the frames that wait in the tail, up to foldCommands. Far behind the journal,
-// batches are larger and more rows stay in memory, so that fewer rows are written and read again.
+// Far behind the journal, batches are larger and more rows stay in memory: fewer are read again.
 const (
 	foldCommands = 8192
 	farCommands  = 1 << 15
@@ -359,9 +354,8 @@ func (x *Index) batchSize() int {
 	return farCommands
 }
 
-// Run follows the journal's tail until Close or the first failure, which History.Failed then
-// returns as well. It returns nil after Close. If the index contradicts the journal or cannot be
-// read, Run marks it, and the next Open makes it anew.
+// Run follows the journal's tail until Close, when it returns nil, or the first failure. It marks
+// an index that contradicts the journal or cannot be read, so that the next Open makes it anew.
 func (x *Index) Run() error {
 	if x.called.Or(runCalled) != 0 {
 		return nil
@@ -493,9 +487,8 @@ func (x *Index) linger() bool {
 }
 
 // Close stops Run, makes the index durable and unlocks its folder. Call it before closing the
-// journal. After 2 s it gives up on a disk that takes no writes; the next start then folds again
-// what was not durable. The error means that the database could not even be abandoned within
-// another second: the kernel hangs.
+// journal. After 2 s it gives up on a disk that takes no writes: the next start folds the rest
+// again. The error means that the kernel hangs: the database could not even be abandoned.
 func (x *Index) Close() error {
 	before := x.called.Or(closeCalled)
 	if before&closeCalled != 0 {

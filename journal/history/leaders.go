@@ -14,9 +14,9 @@ import (
 //	reader        begin ── iterate the database ── finish      from then on: first
 //	Index.Run     Apply ── update ── publish      Apply ── update ── publish
 //
-// Shifts between begin and finish wait and are applied in finish. Applying a shift twice is
-// harmless, because it names the size that a wallet has come to. The iterator may have seen a batch
-// whose update comes only after finish. Until then the list mixes that batch with the one before.
+// Shifts between begin and finish wait for finish. Applying a shift twice is harmless, because it
+// names the new size. Until the update of a batch that the iterator saw, the list mixes two
+// batches.
 type leaders struct {
 	mu    sync.RWMutex // guards all fields, and the lists
 	lists map[token]*leaderList

@@ -12,8 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// ledger folds collateral, positions with their cost, and the lists of holders. It follows the
-// engine's ledger entry by entry, and writes a changed row once a batch.
+// ledger folds collateral, positions with their cost, and the lists of holders.
 type ledger struct {
 	db        *pebble.DB
 	gauges    *gauges
@@ -46,10 +45,11 @@ func (p *purse) decode(b []byte) error {
 
 func readPurse(db *pebble.DB, w engine.WalletNo) (*purse, error) {
 	p, key := &purse{wallet: w}, shortKey(spacePurse, w)
-	if _, err := read(db, key[:], p.decode); err != nil {
-		return nil, fmt.Errorf("read collateral of wallet %d: %w", w, err)
+	_, err := read(db, key[:], p.decode)
+	if err != nil {
+		err = fmt.Errorf("read collateral of wallet %d: %w", w, err)
 	}
-	return p, nil
+	return p, err
 }
 
 func newLedger(db *pebble.DB, gauges *gauges, m *markets) *ledger {
@@ -307,15 +307,12 @@ func (l *ledger) sweep() {
 }
 
 // Balance returns the collateral of a wallet and how much of it backs orders, in base units; zeros
-// if there is no such wallet. The error is journal.ErrClosed, or names a row that cannot be read.
+// if there is no such wallet. The error is as for Past.
 func (h *History) Balance(wallet engine.WalletNo) (total, reserved engine.Cash, err error) {
 	if !h.gate.Enter() {
 		return 0, 0, journal.ErrClosed
 	}
 	defer h.gate.Leave()
 	p, err := readPurse(h.db, wallet)
-	if err != nil {
-		return 0, 0, err
-	}
-	return p.total, p.held, nil
+	return p.total, p.held, err
 }

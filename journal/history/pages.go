@@ -15,8 +15,7 @@ type Filter struct {
 	Market  engine.MarketNo
 	Outcome engine.Outcome // counts only if OneToken is set
 	// OneToken selects orders in the token Outcome, and trades in which the owner of the list moved
-	// that token: as the taker, or else with one of the owner's makers. MarketTrades looks at the
-	// taker's.
+	// that token: as the taker, or else as a maker. MarketTrades looks at the taker.
 	OneToken bool
 	// ID selects one order, and the trades that it took part in.
 	ID engine.OrderID

@@ -11,9 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// PositionRow is what a wallet has, or had, of one token, and what that cost. Amounts are in base
-// units. Cost is kept at the average: tokens that leave take their share of it along, rounded down,
-// and the last ones take the rest. So for every row, exactly:
+// PositionRow is what a wallet has, or had, of one token, and what that cost, in base units. Tokens
+// that leave take their share of Cost along, rounded down; the last ones take the rest. So exactly:
 //
 //	Cost - Realized = paid for the tokens - got for them
 //
@@ -42,8 +41,7 @@ type PositionRow struct {
 	Opened, Updated engine.Time
 }
 
-// half is the price of size tokens at 0.50 each. With an odd size, outcome 1 costs one base unit
-// more, so that a pair costs exactly 1.00.
+// half is the price of size tokens at 0.50 each. Outcome 1 rounds up, so that a pair costs 1.00.
 func half(o engine.Outcome, size engine.Size) engine.Cash {
 	if o == 0 {
 		return engine.Cash(size / 2)
@@ -75,8 +73,7 @@ func (r *PositionRow) receive(size engine.Size, price, fee engine.Cash, now engi
 	r.Updated = now
 }
 
-// give takes size tokens away, for which price was got, less fee. It reports whether they were
-// there.
+// give takes size tokens away for price less fee, and reports whether they were there.
 func (r *PositionRow) give(size engine.Size, price, fee engine.Cash, now engine.Time) bool {
 	if size < 0 || size > r.Size {
 		return false
@@ -152,9 +149,9 @@ func (p *position) decode(b []byte) error {
 	return c.end()
 }
 
-// EachPosition calls visit for each market in which a wallet has or had tokens, by market number,
-// with both tokens: zeros for one that it never had. The rows are valid until visit returns. The
-// error is journal.ErrClosed, or names a row that cannot be read.
+// EachPosition calls visit for each market in which a wallet has or had tokens, by market number:
+// zeros for a token that it never had. Rows are valid until visit returns. The error is as for
+// Past.
 func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]PositionRow)) error {
 	from, to := pairKey(spacePosition, wallet, 0), pairKey(spacePosition, wallet, 1<<32-1)
 	visitRow := func(key, value []byte) (bool, error) {
@@ -181,16 +178,14 @@ func (h *History) Position(wallet engine.WalletNo, market engine.MarketNo) (
 	}
 	defer h.gate.Leave()
 	p, err := readPosition(h.db, wallet, market)
-	if err != nil {
-		return rows, err
-	}
-	return p.tokens, nil
+	return p.tokens, err
 }
 
 func readPosition(db *pebble.DB, w engine.WalletNo, m engine.MarketNo) (*position, error) {
 	p, key := newPosition(w, m), pairKey(spacePosition, w, uint32(m))
-	if _, err := read(db, key[:], p.decode); err != nil {
-		return nil, fmt.Errorf("read position of wallet %d in market %d: %w", w, m, err)
+	_, err := read(db, key[:], p.decode)
+	if err != nil {
+		err = fmt.Errorf("read position of wallet %d in market %d: %w", w, m, err)
 	}
-	return &p, nil
+	return &p, err
 }

@@ -16,8 +16,7 @@ import (
 )
 
 // The price of a market is what outcome 0 was paid once the market is resolved, else the midpoint,
-// else the price of the last trade, else unknown. It is stored for each minute in which it changed,
-// as it was at the end of the minute.
+// else the price of the last trade. Each minute that changed it stores the price at its end.
 
 type market struct {
 	no     engine.MarketNo
@@ -292,9 +291,8 @@ func pointOf(key, value []byte) (p PricePoint, err error) {
 
 // Prices returns the prices of outcome 0 of a market at all whole multiples of step since 1970 in
 // [from, to], and at to itself, beginning where the price is first known. step is 1, 5, 30, 180 or
-// 720 minutes. A price is the one at the end of the last minute that was over at its time, so that
-// it never shows what came later. The price of the running minute counts at that minute's end. The
-// error is errSteps, journal.ErrClosed, or names what cannot be read.
+// 720 minutes. A price is that at the end of the last minute that was over at its time. The error
+// is errSteps, journal.ErrClosed, or names what cannot be read.
 func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time.Duration) (
 	[]PricePoint, error) {
 	switch step {
@@ -410,8 +408,7 @@ func (h *History) PricedSince(market engine.MarketNo) (at engine.Time, known boo
 }
 
 // Volume returns the collateral value of all fills of takers in a market, in base units, and the
-// number of trades: one for each taker and price. The error is journal.ErrClosed, or names a row
-// that cannot be read.
+// number of trades: one for each taker and price. The error is as for Past.
 func (h *History) Volume(no engine.MarketNo) (cash engine.Cash, trades uint64, err error) {
 	err = h.view(func() error {
 		m, err := readMarket(h.db, no)

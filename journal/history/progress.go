@@ -60,9 +60,8 @@ func (p *progress) hold(err error) {
 	}
 }
 
-// Failed returns why the index does not move: the error that ended Index.Run for good, or that the
-// disk takes no writes, as long as that lasts. It returns nil if the index moves. While the index
-// does not move, answers are as of Sequence.
+// Failed returns why the index does not move: the error that ended Index.Run, or that the disk
+// takes no writes, as long as that lasts. Answers are then as of Sequence. nil: the index moves.
 func (p *progress) Failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 )
 
 // recent holds the entries of the latest trades, which the lists in the database do not have yet.
-// Entries are written seldom, many of a list under one key, because keys are dear. After a crash,
-// load makes the entries again from the trades.
+// It writes seldom, many entries of a list under one key. After a crash, load makes them from
+// trades.
 //
 // Readers hold mu. All else belongs to the goroutine of Index.Run.
 type recent struct {

@@ -27,9 +27,8 @@ type Scan struct {
 }
 
 // Scan calls each with one trade or one move at a time, newest first; the other argument is nil. A
-// row is valid until each returns. Scan ends when each returns false. It gives a trade once, even
-// if several owners took part. whole reports that no row is left: neither Limit nor each ended the
-// walk. The error is journal.ErrClosed, or names what cannot be read.
+// row is valid until each returns. Scan ends when each returns false. It gives a trade once,
+// however many owners took part. whole reports that no row is left. The error is as for Past.
 func (h *History) Scan(s *Scan, each func(*TradeRow, *MoveRow) bool) (whole bool, err error) {
 	err = h.view(func() error {
 		bounds, err := h.rangeOf(&Filter{Before: s.Before, After: s.After}, Page{})

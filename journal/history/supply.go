@@ -4,9 +4,8 @@ import (
 	"clobd/engine"
 )
 
-// Supply returns how many of each token of a market wallets hold, in base units, with the reserved
-// ones. places is the number of holders of both tokens: Supply takes a step for each. The error is
-// journal.ErrClosed, or names what cannot be read.
+// Supply returns how many of each token of a market wallets hold, in base units. places is the
+// number of holders of both tokens: Supply takes a step for each. The error is as for Past.
 func (h *History) Supply(market engine.MarketNo) (sum [2]engine.Size, places int, err error) {
 	from := holderKey(market, 0, Holder{0, engine.Size(^uint64(0) >> 1)})
 	to := holderKey(market, 1, Holder{1<<32 - 1, 1})

@@ -27,8 +27,8 @@ const hintIndex = "nothing is lost: clobd recover --index makes it anew"
 type VerifyOptions struct {
 	// Index are the options with which the index was made; Dir and FS say where it is.
 	Index Options
-	// Scratch is a folder on the same filesystem for a second index, made from the journal. It
-	// needs as much room as the first one. Verify does not remove what it leaves there.
+	// Scratch is a folder on the same filesystem for a second index of the same size. The caller
+	// removes it.
 	Scratch string
 	// Last is the number of the journal's last good frame.
 	Last uint64
@@ -44,9 +44,9 @@ type Verdict struct {
 	Notes    []string
 }
 
-// Verify compares the index with a second one that it makes from the journal up to the same frame:
-// row by row, however the frames came in batches. It writes only to Scratch. The error is about the
-// machine (the lock, space, Scratch), or that of ctx.
+// Verify compares the index row by row with a second one, which it makes in Scratch from the
+// journal up to the same frame. The error is about the machine (the lock, space, Scratch), or that
+// of ctx.
 func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (*Verdict, error) {
 	v := &Verdict{}
 	if err := o.Index.validate(j); err != nil {
@@ -145,9 +145,9 @@ func (x *Index) build(ctx context.Context, last uint64, progress func(done, tota
 	return nil
 }
 
-// Rebuild deletes the index of j and makes it anew from all frames. It calls progress, if not nil,
-// now and then with how many of all frames are done. It returns the last Sequence of the index,
-// which is durable if err is nil. The node must not run.
+// Rebuild deletes the index of j and makes it anew from all frames. progress, if not nil, gets now
+// and then how many of all frames are done. Rebuild returns the last Sequence of the index, which
+// is durable if err is nil. The node must not run.
 func Rebuild(ctx context.Context, j *journal.Journal, o Options,
 	progress func(done, total uint64)) (engine.Sequence, error) {
 	if err := o.validate(j); err != nil {
@@ -204,8 +204,7 @@ func Covers(ctx context.Context, j *journal.Journal, frame uint64) bool {
 	return errors.Join(err, x.guard.Close(x.db)) == nil && why == "" && at.frame >= frame
 }
 
-// rowSource gives the rows of one kind in key order to yield, until yield returns false. A row is
-// valid until yield returns.
+// rowSource yields the rows of one kind in key order. A row is valid until yield returns.
 type rowSource func(db *pebble.DB, yield func(key, value []byte) bool) error
 
 // rowStream returns rows in key order; ok is false at the end. A row is valid until the next call.
@@ -242,8 +241,7 @@ func (v *Verdict) compare(x, y *Index, at *reached) {
 	}{{spaceOrder, "orders"}, {spaceTrades, "trades of orders"}, {spaceRules, "rules"},
 		{spaceBuilder, "builders"}, {spacePurse, "collateral"}, {spaceLink, "links"},
 		{spacePosition, "positions"}, {spaceHolder, "holders"}, {spaceMove, "moves"},
-		{spaceMarket, "markets"}, {spacePoint, "prices"},
-		{spaceVolume, "volumes"}} {
+		{spaceMarket, "markets"}, {spacePoint, "prices"}, {spaceVolume, "volumes"}} {
 		c.rows(space.name, rawRows(space.letter))
 	}
 	c.rows("trades", dealRows)
@@ -433,14 +431,12 @@ func (v *Verdict) unknown(x *Index) {
 		return
 	}
 	for ok := it.First(); ok; {
-		if key := it.Key(); len(key) == 0 || !bytes.Contains(known, key[:1]) {
+		key := it.Key()
+		if len(key) == 0 || !bytes.Contains(known, key[:1]) {
 			v.addFinding(x.Path, fmt.Errorf("key %x is of no kind", key))
 			break
-		} else if key[0] == 0xff {
-			break
-		} else {
-			ok = it.SeekGE([]byte{key[0] + 1})
 		}
+		ok = it.SeekGE([]byte{key[0] + 1})
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
 		v.addFinding(x.Path, err)

@@ -11,9 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// The row of a market has the volume since the beginning. When the first trade of a later hour
-// comes, the volume so far is stored under the hour that is over. The volume of a window is then a
-// difference of two sums, exact to the hour, and a trade costs one comparison.
+// The row of a market has its whole volume. The first trade of a later hour stores the volume so
+// far under the hour that is over. So the volume of a window is the difference of two sums.
 
 const hour = 60 * minute
 
@@ -33,8 +32,7 @@ func (k *markets) turn(batch *pebble.Batch, m *market, now engine.Time) error {
 }
 
 // VolumesUntil returns how much of a market's volume was traded before each of some times, in base
-// units. A time counts as the beginning of its hour. The rest of Volume was traded since. The error
-// is journal.ErrClosed, or names a row that cannot be read.
+// units. A time counts as the beginning of its hour. The error is as for Past.
 func (h *History) VolumesUntil(no engine.MarketNo, at []engine.Time) (
 	parts []engine.Cash, err error) {
 	parts = make([]engine.Cash, len(at))
