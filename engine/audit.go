@@ -15,7 +15,6 @@ func mustAudit(x *Exchange) {
 	}
 }
 
-// auditor holds the sums of one audit.
 type auditor struct {
 	x      *Exchange
 	open   []uint32 // open orders by wallet
@@ -27,7 +26,6 @@ type auditor struct {
 	errs   []error
 }
 
-// audit returns all inconsistencies, or nil.
 func audit(x *Exchange) error {
 	a := auditor{
 		x:      x,
@@ -58,7 +56,6 @@ func (a *auditor) check(ok bool, format string, args ...any) {
 	}
 }
 
-// book walks every level of every page.
 func (a *auditor) book(no MarketNo, b *Book) {
 	bestBid, bestAsk, orders := uint32(0), b.ticks, uint32(0)
 	for n := range b.pages {
@@ -137,7 +134,6 @@ func (a *auditor) order(h uint32, o *order) {
 	a.check(found == h && first == o.first, "order %d: its id leads to %d", h, found)
 }
 
-// accounts compares reserves and lists of all wallets and positions.
 func (a *auditor) accounts() {
 	x := a.x
 	a.errs = append(a.errs, misreserved(x)...)
@@ -182,7 +178,6 @@ func (a *auditor) lists(no uint32, w *account) {
 		no, w.open, count, a.open[no])
 }
 
-// assets checks that each asset sums to zero.
 func (a *auditor) assets() {
 	x, cash := a.x, int64(a.x.external+a.x.fees)
 	sums := make([][2]int64, x.markets.used+1)
@@ -230,7 +225,6 @@ func (a *auditor) market(no MarketNo, m *market) {
 		x.markets.trades(&l.Tokens[1]), "market %d: its names", no)
 }
 
-// controls checks modes, watched keys and remembered requests.
 func (a *auditor) controls() {
 	x, q, n, last := a.x, &a.x.requests, uint32(0), uint32(0)
 	a.digest += x.modeLeaf()
@@ -301,7 +295,6 @@ func (a *auditor) timers() {
 	}
 }
 
-// sum returns the leaves of the remembered placements and of the floor.
 func (s *seen) sum() uint64 {
 	used := s.ring.used
 	sum := floorLeaf(s.count - uint64(used))
@@ -312,7 +305,6 @@ func (s *seen) sum() uint64 {
 	return sum
 }
 
-// sum returns the leaves of the remembered requests and of the number of forgotten ones.
 func (q *requests) sum() uint64 {
 	n, sum := q.gone, mixGone*q.gone
 	for h := q.oldest; h != 0; h = q.all.at(h).next {

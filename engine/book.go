@@ -112,7 +112,6 @@ func (b *Book) restFirst(index uint32, side Side, size Size) uint32 {
 	return b.Rest(index, side, size)
 }
 
-// page returns page n and makes a missing one.
 func (b *Book) page(n uint32) *page {
 	if b.pages == nil {
 		b.pages = make([]page, b.ticks>>pageBits+1)

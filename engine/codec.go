@@ -22,12 +22,10 @@ const (
 	frameMagic  = 0x464f4c43 // "CLOF"
 	frameFormat = 2
 
-	// FrameOverhead is the length of the encoded header in bytes.
-	FrameOverhead = 94
+	FrameOverhead = 94 // the length of the encoded header in bytes
 	crcAt         = FrameOverhead - 4
 
-	// EventMax bounds the encoded bytes of one Event.
-	EventMax = 144
+	EventMax = 144 // bounds the encoded bytes of one Event
 
 	// commandMax bounds the encoded bytes of a Command without its Proof: a three-byte mask, the
 	// number of Events, and every field at its longest.
@@ -140,7 +138,6 @@ func DecodeUnhashed(b []byte, f *Frame) error {
 	return nil
 }
 
-// decodeBody reads count Commands with their Events.
 func (f *Frame) decodeBody(b []byte, count int) error {
 	f.Commands, f.Events, f.Ends = f.Commands[:0], f.Events[:0], f.Ends[:0]
 	r := reader{rest: b}

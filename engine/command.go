@@ -7,21 +7,17 @@ type Kind uint8
 const (
 	// Started is the first Command of an epoch. Seen holds the epoch, Expiry the wall clock.
 	Started Kind = iota + 1
-	// List makes a condition tradable. Listing.
-	List
+	List         // makes a condition tradable. Listing.
 	// Deposit credits Address, and numbers a new one. If Market is 0 it credits Cash of collateral,
 	// else Size tokens (Market, Outcome): first those that were withdrawn, then new ones with their
 	// collateral. ID is the operator's reference, or zero: accepted once over all Kinds.
 	Deposit
-	// Withdraw debits the free part of the same account. The fields are those of Deposit.
-	Withdraw
-	// Link lets Holder, the address behind an API key, trade for Address. Both get numbers.
-	Link
+	Withdraw // debits the free part of the same account. The fields are those of Deposit.
+	Link     // lets Holder, the address behind an API key, trade for Address. Both get numbers.
 	// Place asks for an order: ID, Market, Outcome, Side, Type, Wallet, Owner, Key, Size, Cash,
 	// Expiry, Seen, Proof.
 	Place
-	// Cancel cancels the resting order ID, if Owner owns it.
-	Cancel
+	Cancel // cancels the resting order ID, if Owner owns it
 	// CancelAll cancels the orders of Wallet that Owner placed, in Market unless that is 0,
 	// confined by Only. Reason is ByOwner, ByOperator or Timeout; an operator's Owner 0 means
 	// everybody.
@@ -29,12 +25,9 @@ const (
 	// SplitTokens turns Size of collateral of Wallet into as many of both tokens of Market. ID names
 	// the request and is remembered for RequestWindow: any request with the same ID is a duplicate.
 	SplitTokens
-	// MergeTokens turns Size of both tokens of Market back into collateral. ID as above.
-	MergeTokens
-	// RedeemTokens pays out all tokens of Wallet in a resolved Market. ID as above.
-	RedeemTokens
-	// SetState opens, pauses or closes Market: State. Closing cancels its orders.
-	SetState
+	MergeTokens  // turns Size of both tokens of Market back into collateral. ID as above.
+	RedeemTokens // pays out all tokens of Wallet in a resolved Market. ID as above.
+	SetState     // opens, pauses or closes Market: State. Closing cancels its orders.
 	// Adjust gives Market the tick, the minimums and the fee of Listing. The other fields of Listing
 	// must not differ from the market's.
 	Adjust
@@ -44,8 +37,7 @@ const (
 	// SetMode restricts new orders as Mode says: of Wallet if it is not 0, else in Market if that is
 	// not 0, else everywhere.
 	SetMode
-	// SetPrevention sets the Prevention of Wallet: what happens when it meets its own orders.
-	SetPrevention
+	SetPrevention // sets the Prevention of Wallet: what happens when it meets its own orders
 	// Advance cancels orders that have expired, at most AdvanceOrders. The writer repeats Advance
 	// until Due lies ahead, before any other Command of that Time.
 	Advance
@@ -94,19 +86,15 @@ type Command struct {
 	Size Size
 	Cash Cash
 
-	// Expiry is the Time at which a GTD order leaves the book; 0 for the other types.
-	Expiry Time
-	// Deadline is the last Time at which a Place is accepted; 0 if there is no limit.
-	Deadline Time
-	// Seen is the Sequence up to which ingress had searched the index for ID.
-	Seen Sequence
+	Expiry   Time     // the Time at which a GTD order leaves the book; 0 for the other types
+	Deadline Time     // the last Time at which a Place is accepted; 0 if there is no limit
+	Seen     Sequence // the Sequence up to which ingress had searched the index for ID
 
 	ID      OrderID
 	Address Address
 	Holder  Address
 
-	// Listing is set for List and Adjust only. Nobody changes it once it is submitted.
-	Listing *Listing
+	Listing *Listing // set for List and Adjust only. Nobody changes it once it is submitted.
 	// Proof is the signed evidence of a Place, at most ProofMax bytes: journaled, not read by Apply.
 	Proof []byte
 }
@@ -129,17 +117,12 @@ const ProofMax = 768
 type Listing struct {
 	Condition Condition
 	Tokens    [2]Token
-	// Group is the catalog event of the condition: partition key and neg-risk unit.
-	Group uint64
-	// Tick is the price step: 1000, 100, 50, 25, 10 or 1.
-	Tick Price
-	// MinSize is the least signed size of a GTC or GTD order, at most MaxOrder.
-	MinSize Size
-	// MinBuy is the least signed collateral of a BUY that trades at once.
-	MinBuy Cash
-	// Fee is the schedule of the taker's fee.
-	Fee     Fee
-	NegRisk bool
+	Group     uint64 // the catalog event of the condition: partition key and neg-risk unit
+	Tick      Price  // the price step: 1000, 100, 50, 25, 10 or 1
+	MinSize   Size   // the least signed size of a GTC or GTD order, at most MaxOrder
+	MinBuy    Cash   // the least signed collateral of a BUY that trades at once
+	Fee       Fee    // the schedule of the taker's fee
+	NegRisk   bool
 	// Open says whether the market starts Open rather than Unopened. A second List with Open opens an
 	// unopened market unless a SetState came before.
 	Open bool
@@ -174,12 +157,9 @@ const (
 )
 
 const (
-	// RequestWindow is how long the id of a request is remembered, in milliseconds of Time.
-	RequestWindow = 120_000
-	// AdvanceOrders bounds how many orders one Advance expires.
-	AdvanceOrders = 1024
+	RequestWindow = 120_000 // how long the id of a request is remembered, in milliseconds of Time
+	AdvanceOrders = 1024    // bounds how many orders one Advance expires
 	// MaxFeeRate bounds Fee.Rate to less than 1, so that cost plus fee grows with the price.
-	MaxFeeRate = 9_999
-	// MaxFeeExponent bounds Fee.Exponent.
-	MaxFeeExponent = 3
+	MaxFeeRate     = 9_999
+	MaxFeeExponent = 3 // bounds Fee.Exponent
 )

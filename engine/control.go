@@ -58,7 +58,6 @@ func (x *Exchange) cancelIn(p *position, c *Command, events []Event) []Event {
 	return events
 }
 
-// setMode answers SetMode, for a wallet, a market or the exchange.
 func (x *Exchange) setMode(c *Command, events []Event) []Event {
 	m := x.markets.known(c.Market)
 	switch {
@@ -93,7 +92,6 @@ func (x *Exchange) setPrevention(c *Command, events []Event) []Event {
 		Kind: PreventionSet, Prevention: c.Prevention, Wallet: c.Wallet, Order: c.ID})
 }
 
-// apiKey names the key that an owner's orders came with.
 type apiKey struct {
 	owner WalletNo
 	nonce uint32
@@ -155,7 +153,6 @@ func (b *beats) remove(i int) {
 	}
 }
 
-// collect answers Collect: it moves cash from the fee account to a wallet.
 func (x *Exchange) collect(c *Command, seq Sequence, events []Event) []Event {
 	first, known := x.refs[c.ID]
 	switch {

@@ -6,55 +6,35 @@ type EventKind uint8
 // The kinds of Events. A Command yields any number of Cancelled and Filled, as they happened, and
 // then exactly one Event of another kind, its answer. (A Cancel is answered by its Cancelled.)
 const (
-	// EpochStarted answers Started.
-	EpochStarted EventKind = iota + 1
-	// Listed answers List: Market. State tells open from unopened.
-	Listed
-	// Deposited answers Deposit: Wallet, Market, Outcome, Size (base units of the asset).
-	Deposited
-	// Withdrawn answers Withdraw: the same fields.
-	Withdrawn
-	// Linked answers Link: Wallet and Owner.
-	Linked
+	EpochStarted EventKind = iota + 1 // answers Started
+	Listed                            // answers List: Market. State tells open from unopened.
+	Deposited                         // answers Deposit: Wallet, Market, Outcome, Size
+	Withdrawn                         // answers Withdraw: the same fields
+	Linked                            // answers Link: Wallet and Owner
 	// Filled: a resting order, the maker, traded Size with the arriving one. Order, Wallet, Owner,
 	// Side, Outcome, Price and Remaining are the maker's, Fee is the taker's.
 	Filled
-	// Placed: the arriving order now rests at Price with Remaining of its Size.
-	Placed
+	Placed // the arriving order now rests at Price with Remaining of its Size
 	// Completed: the arriving order does not rest. Remaining of its Size is cancelled; Reason says
 	// why. A BUY bounded by its budget may have bought more than Size.
 	Completed
-	// Cancelled: a resting order left the book with Remaining unfilled; Reason says why.
-	Cancelled
+	Cancelled // a resting order left the book with Remaining unfilled; Reason says why
 	// Rejected: the Command was refused: Reject, Args, First. If the Reject is Final the id is bound;
 	// nothing else changed.
 	Rejected
-	// Swept answers CancelAll: Size orders were cancelled.
-	Swept
-	// Split answers SplitTokens: Wallet, Market, Size.
-	Split
-	// Merged answers MergeTokens: the same fields.
-	Merged
-	// Redeemed answers RedeemTokens: Size collateral was paid for Args[0] and Args[1] tokens.
-	Redeemed
-	// StateChanged answers SetState: Market and its State.
-	StateChanged
-	// Adjusted answers Adjust: Market. The new rules are those of the Command.
-	Adjusted
-	// Resolved answers Resolve: Market; Price is what outcome 0 pays.
-	Resolved
-	// ModeSet answers SetMode: Wallet, Market, Mode.
-	ModeSet
-	// PreventionSet answers SetPrevention: Wallet, Prevention.
-	PreventionSet
-	// Advanced answers Advance: Size orders expired.
-	Advanced
-	// Armed answers Arm: Owner; Args hold the key and the timeout in milliseconds, 0 for disarmed.
-	Armed
-	// Collected answers Collect: Wallet, Size of collateral.
-	Collected
-	// KeySet answers SetKey: Owner; Args hold the key's number, its class, and 1 if it is revoked.
-	KeySet
+	Swept         // answers CancelAll: Size orders were cancelled
+	Split         // answers SplitTokens: Wallet, Market, Size
+	Merged        // answers MergeTokens: the same fields
+	Redeemed      // answers RedeemTokens: Size collateral was paid for Args[0] and Args[1] tokens
+	StateChanged  // answers SetState: Market and its State
+	Adjusted      // answers Adjust: Market. The new rules are those of the Command.
+	Resolved      // answers Resolve: Market; Price is what outcome 0 pays
+	ModeSet       // answers SetMode: Wallet, Market, Mode
+	PreventionSet // answers SetPrevention: Wallet, Prevention
+	Advanced      // answers Advance: Size orders expired
+	Armed         // answers Arm: Owner; Args hold the key and the timeout in ms, 0: disarmed
+	Collected     // answers Collect: Wallet, Size of collateral
+	KeySet        // answers SetKey: Owner; Args hold number, class, and 1 if it is revoked
 
 	lastEvent = KeySet
 )

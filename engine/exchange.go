@@ -91,7 +91,6 @@ func (x *Exchange) Apply(c *Command, seq Sequence, now Time, events []Event) []E
 	return events
 }
 
-// operate carries out the operators' Commands.
 func (x *Exchange) operate(c *Command, seq Sequence, events []Event) []Event {
 	switch c.Kind {
 	case Started:
@@ -145,7 +144,6 @@ func refuseSince(events []Event, c *Command, why Reject, first Sequence) []Event
 	return events
 }
 
-// cancel answers Cancel, of the order's owner or of an operator.
 func (x *Exchange) cancel(c *Command, events []Event) []Event {
 	h := x.hints.pop()
 	if !rests(&x.orders, h, &c.ID) {

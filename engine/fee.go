@@ -47,7 +47,6 @@ func (f Fee) round(size Size, p Price, up bool) Cash {
 	return Cash(lo * feeStep)
 }
 
-// divide divides a 128-bit number by a 64-bit one, rounded down.
 func divide(hi, lo, by uint64) (uint64, uint64) {
 	if hi == 0 {
 		return 0, lo / by

@@ -28,7 +28,6 @@ func (c KeyClass) most() uint32 {
 	return [keyClasses]uint32{MaxTradingKeys, MaxReadOnlyKeys, MaxBuilderKeys}[c]
 }
 
-// keyRecord names one key.
 type keyRecord struct {
 	owner  WalletNo
 	number uint32
@@ -42,7 +41,6 @@ type keyring struct {
 	counts  map[keyRecord]keyCount // by owner and class, number 0
 }
 
-// keyCount is how many keys are on record, and how many of them are revoked.
 type keyCount struct{ all, revoked uint32 }
 
 // judge decides whether a key may come on record, be revoked or be restored, and returns the limit
@@ -68,7 +66,6 @@ func (r *keyring) judge(k keyRecord, revoke bool) (refused Reject, limit int64) 
 	return Accepted, 0
 }
 
-// set puts a key on record, or revokes or restores it.
 func (r *keyring) set(k keyRecord, revoke bool) {
 	of := keyRecord{owner: k.owner, class: k.class}
 	was, known := r.revoked[k]
@@ -86,7 +83,6 @@ func (r *keyring) set(k keyRecord, revoke bool) {
 	r.revoked[k], r.counts[of] = revoke, n
 }
 
-// setKey answers SetKey. A record is never removed.
 func (x *Exchange) setKey(c *Command, events []Event) []Event {
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:

@@ -83,7 +83,6 @@ func (l *ledger) postToken(p *position, o Outcome, total, held int64) {
 	l.post(&p.tokens[o], p.foldOf(o), total, held)
 }
 
-// postFees credits the fee account, or debits it if amount is negative.
 func (l *ledger) postFees(amount Cash) {
 	l.digest -= l.feesLeaf()
 	l.fees += amount
@@ -248,7 +247,6 @@ func (x *Exchange) transfer(c *Command, events []Event) (int64, []Event) {
 	return amount, events
 }
 
-// refer remembers an operator's reference.
 func (l *ledger) refer(id *OrderID, seq Sequence) {
 	if *id == (OrderID{}) {
 		return
@@ -258,7 +256,6 @@ func (l *ledger) refer(id *OrderID, seq Sequence) {
 	l.digest += mix(fold32((*[32]byte)(id)), mixRef)
 }
 
-// moved returns the Event of a Deposit or Withdraw.
 func moved(c *Command, kind EventKind, w WalletNo, amount int64) Event {
 	return Event{Kind: kind, Market: c.Market, Outcome: c.Outcome, Wallet: w,
 		Size: Size(amount), Order: c.ID}

@@ -8,10 +8,9 @@ type level struct {
 }
 
 const (
-	pageBits = 6
-	pageSize = 1 << pageBits
-	// summaryWords bounds a ladder: 9,999 levels are 157 pages are 3 words.
-	summaryWords = 3
+	pageBits     = 6
+	pageSize     = 1 << pageBits
+	summaryWords = 3 // bounds a ladder: 9,999 levels are 157 pages are 3 words
 )
 
 // page is 64 neighbouring levels and the set of non-empty ones. The sets of a book lie side by

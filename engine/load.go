@@ -39,7 +39,6 @@ func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence,
 	return l.x, l.x.last, nil
 }
 
-// loader is one run of Load.
 type loader struct {
 	u *Unpacker
 	x *Exchange
@@ -197,7 +196,6 @@ func (l *loader) order(m *market) (o order) {
 	return o
 }
 
-// rest puts an order back where it rested.
 func (l *loader) rest(m *market, from *order) {
 	x, size := l.x, from.remaining
 	from.fold = foldOrder(from, foldID(&from.id))
@@ -300,7 +298,6 @@ func (l *loader) references() {
 	})
 }
 
-// watched reads the beats.
 func (l *loader) watched() {
 	x := l.x
 	l.each(func() {

@@ -36,7 +36,6 @@ type market struct {
 	tokens    [2]Token
 }
 
-// markets are all markets by MarketNo, and the ways to them.
 type markets struct {
 	slab[market]
 	conditions table // MarketNo by condition
@@ -60,7 +59,6 @@ func tickAllowed(p Price) bool {
 	return false
 }
 
-// judge refuses rules that no market may have.
 func (l *Listing) judge() Reject {
 	switch {
 	case l.Tokens[0] == l.Tokens[1]:
@@ -72,7 +70,6 @@ func (l *Listing) judge() Reject {
 	return Accepted
 }
 
-// list answers List: a new market, the same one again, or a contradiction.
 func (x *Exchange) list(c *Command, events []Event) []Event {
 	l := c.Listing
 	if l == nil {
@@ -130,7 +127,6 @@ func (s *markets) listed(c *Condition) MarketNo {
 	return MarketNo(no)
 }
 
-// trades reports whether a token belongs to a market.
 func (s *markets) trades(k *Token) bool {
 	no, e := s.tokens.search(s.salt.tag((*OrderID)(k)))
 	for ; no != 0; no, e = e.next() {

@@ -28,7 +28,6 @@ type order struct {
 	_      uint64   // so that every order begins a cache line
 }
 
-// tell names the order in an Event.
 func (o *order) tell(e *Event) {
 	e.Side, e.Outcome, e.Price, e.Market = o.side, o.outcome, o.price, o.market
 	e.Wallet, e.Owner, e.First = o.wallet, o.owner, o.first
@@ -48,7 +47,6 @@ func reserved(side Side, price Price, remaining Size) int64 {
 	return amount
 }
 
-// enlist adds an order to the lists of its position and wallet.
 func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 	o.mineNext, o.minePrev = p.orders, 0
 	if p.orders != 0 {

@@ -97,7 +97,6 @@ func (x *Exchange) admit(t *taker, now Time) Reject {
 	return Accepted
 }
 
-// closed judges an order when a mode is set or the market is not open.
 func (t *taker) closed(x *Exchange) Reject {
 	a, m := t.account, t.market
 	switch {

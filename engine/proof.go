@@ -45,7 +45,6 @@ func (f *proof) position(no uint32, p *position) {
 	}
 }
 
-// order subtracts the reserve of a resting order.
 func (f *proof) order(o *order) {
 	held := uint64(reserved(o.side, o.price, o.remaining))
 	if o.side == Buy {
@@ -70,7 +69,6 @@ func (f *proof) verdict(x *Exchange) error {
 	return fmt.Errorf("%w: %w", ErrDrift, errors.Join(errs...))
 }
 
-// mostDrifts bounds how many accounts an error names.
 const mostDrifts = 8
 
 // misreserved compares what open orders reserve with what accounts hold back, account by account.

@@ -44,8 +44,7 @@ type Frame struct {
 	Events   []Event
 	Ends     []uint32
 
-	// Bytes is the encoded form, made once and then never changed; Hash is its SHA-256.
-	Bytes []byte
+	Bytes []byte // the encoded form, made once and then never changed; Hash is its SHA-256
 	Hash  Hash
 
 	scratch []byte // of Encode, reused from frame to frame

@@ -21,7 +21,6 @@ func (b *Book) regrid(orders *slab[order], from, to uint32) Book {
 	return n
 }
 
-// adopt moves a level of another book to index.
 func (b *Book) adopt(orders *slab[order], l *level, index uint32, side Side) {
 	p := b.page(index >> pageBits)
 	p.levels[index&(pageSize-1)] = *l

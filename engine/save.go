@@ -6,7 +6,6 @@ import (
 	"slices"
 )
 
-// saveFormat is the version of the saved form.
 const saveFormat = 1
 
 // Save hands the whole state to sink as chunks, which sink must not keep. Load makes of them an
@@ -35,14 +34,12 @@ func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	return p.Close(x.digest)
 }
 
-// saver is one run of Save.
 type saver struct {
 	x     *Exchange
 	p     *Packer
 	proof proof
 }
 
-// ranked is an order's number beside its rank.
 type ranked struct {
 	rank uint64
 	h    uint32
@@ -147,7 +144,6 @@ func (s *saver) placements() {
 	}
 }
 
-// controls packs references, watched keys and keys on record.
 func (s *saver) controls() {
 	x, p := s.x, s.p
 	p.Uint(uint64(x.references.used))
@@ -175,7 +171,6 @@ func (s *saver) controls() {
 	}
 }
 
-// requests packs the remembered requests, oldest first.
 func (s *saver) requests() {
 	q, p := &s.x.requests, s.p
 	p.Uint(q.gone)

@@ -22,10 +22,8 @@ const (
 	chunkMagic = 0x534f4c43 // "CLOS"
 	finalMagic = 0x454f4c43 // "CLOE"
 
-	// ChunkOverhead is the length of a chunk's header in bytes.
-	ChunkOverhead = 16
-	// ChunkMax bounds a whole chunk in bytes.
-	ChunkMax = chunkFull + 1<<10 + ChunkOverhead
+	ChunkOverhead = 16                                // the length of a chunk's header in bytes
+	ChunkMax      = chunkFull + 1<<10 + ChunkOverhead // bounds a whole chunk in bytes
 
 	chunkFull = 64 << 10 // a longer body ends its chunk
 	finalSize = 4 + 8 + 8
@@ -124,8 +122,7 @@ func ChunkLen(header []byte) (n int, final bool, err error) {
 // Unpacker reads what a Packer packed. After the first error every read returns zero, so a reader
 // may check Err once for many reads.
 type Unpacker struct {
-	// Err is the first error, or nil. It wraps ErrState if the chunks are damaged.
-	Err error
+	Err error // the first error, or nil. It wraps ErrState if the chunks are damaged.
 
 	next   func() ([]byte, error)
 	rest   []byte

@@ -63,7 +63,6 @@ func (b *bucket) marked(mark uint64) uint64 {
 	return (m - markOnes) &^ m & markHighs
 }
 
-// entry returns the entry of the lowest bit of marked.
 func (b *bucket) entry(marked uint64) *uint64 { return &b[bits.TrailingZeros64(marked)>>3&7] }
 
 // past reports whether an entry had to pass this bucket.
@@ -168,7 +167,6 @@ func mostEntries(buckets int) uint64 {
 	return places * 3 / 4
 }
 
-// put adds an entry to the first bucket with room.
 func (c *buckets) put(entry uint64) {
 	tag := uint32(entry >> 32)
 	i := tag & c.mask

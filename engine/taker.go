@@ -113,7 +113,6 @@ func (t *taker) limits() Reject {
 	return Accepted
 }
 
-// crosses reports whether a resting order lies within the limit.
 func (t *taker) crosses() bool { return t.market.book.front(t.side, t.index) != 0 }
 
 // need returns what an arriving order must have free at its limit: tokens for a SELL, for a BUY the
@@ -188,7 +187,6 @@ func (t *taker) charge(size Size, p Price, cost int64) Cash {
 	return min(t.market.fee.on(size, p), Cash(most))
 }
 
-// assertMet panics if an order that does not rest got less than its dry run promised.
 func (t *taker) assertMet() {
 	if t.c.Type == FOK && t.remaining > 0 {
 		panic(fmt.Sprintf("BUG: FOK misses %d of %d", t.remaining, t.size))

@@ -24,7 +24,6 @@ func (t *timers) arm(orders *slab[order], h uint32, o *order) {
 	t.rise(orders, t.n, h, o)
 }
 
-// disarm removes an armed order.
 func (t *timers) disarm(orders *slab[order], o *order) {
 	i := o.timer
 	o.timer = 0

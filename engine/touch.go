@@ -59,7 +59,6 @@ type toucher struct {
 	places  [TouchAhead]placeTouch // the new orders, without those that Apply will refuse
 }
 
-// placeTouch is what a toucher knows of a new order.
 type placeTouch struct {
 	c        *Command
 	market   *market
@@ -185,7 +184,6 @@ func (t *toucher) cancelled() {
 	}
 }
 
-// page fetches the position of a new order and the page of its level.
 func (t *placeTouch) page(x *Exchange) {
 	t.position, _ = x.index.search(positionTag(t.c.Wallet, t.c.Market))
 	fetchPosition(x.positions.at(t.position))
@@ -198,7 +196,6 @@ func (t *placeTouch) page(x *Exchange) {
 	fetchPage(t.market.book.pageAt(t.index))
 }
 
-// levels fetches the level at each new order's limit, the last order there and the wallet's last.
 func (t *toucher) levels() {
 	x, places := t.x, t.places[:t.count]
 	for i := range places {
@@ -214,7 +211,6 @@ func (t *toucher) levels() {
 	}
 }
 
-// neighbours fetches the neighbours of the orders to be cancelled, in their queues and lists.
 func (t *toucher) neighbours() {
 	x := t.x
 	links := x.queues.Links.All
@@ -227,7 +223,6 @@ func (t *toucher) neighbours() {
 	}
 }
 
-// wallets fetches wallet, position, market and level of the orders to be cancelled.
 func (t *toucher) wallets() {
 	x := t.x
 	for _, h := range t.orders[:t.cancels] {
@@ -263,7 +258,6 @@ func (s *seen) leaving(n uint32) uint32 {
 	return s.ring.at(at).tag
 }
 
-// pageAt returns the page of an index, nil if the book has none.
 func (b *Book) pageAt(index uint32) *page {
 	n := index >> pageBits
 	if n >= uint32(len(b.pages)) {

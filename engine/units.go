@@ -14,8 +14,7 @@ type Size int64
 type Cash int64
 
 const (
-	// Unit is one whole share, or one whole unit of collateral, in base units.
-	Unit = 1_000_000
+	Unit = 1_000_000 // one whole share, or one whole unit of collateral, in base units
 
 	// Lot is the step of every resting size and every fill: 0.01 share. A Lot at a Price of 1 costs
 	// one base unit of collateral, so the cost of any multiple of a Lot is exact.

@@ -75,7 +75,6 @@ func (c *backupCommand) Run() error {
 	return nil
 }
 
-// folderSize sums the sizes of the readable files below a folder.
 func folderSize(dir string) (total uint64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -90,8 +89,7 @@ func folderSize(dir string) (total uint64) {
 }
 
 const (
-	// partSuffix ends the name of a folder that is not whole yet.
-	partSuffix     = ".part"
+	partSuffix     = ".part" // ends the name of a folder that is not whole yet
 	backupNoteName = "backup.json"
 )
 

@@ -53,7 +53,6 @@ func (c *inspectCommand) Run(ctx context.Context) error {
 	return c.records(ctx, j, want)
 }
 
-// wanted selects the records to print.
 type wanted struct {
 	from, until engine.Sequence
 	order       engine.OrderID
@@ -93,7 +92,6 @@ func (c *inspectCommand) wanted() (*wanted, error) {
 	return w, nil
 }
 
-// parseID reads 0x and hex digits into all of b.
 func parseID(text string, b []byte) error {
 	digits, is := strings.CutPrefix(text, "0x")
 	raw, err := hex.DecodeString(digits)
@@ -104,7 +102,6 @@ func parseID(text string, b []byte) error {
 	return nil
 }
 
-// trade finds the record of a trade by its transaction hash or id.
 func (w *wanted) trade(text string) error {
 	var seq engine.Sequence
 	known := false

@@ -75,7 +75,6 @@ func (l *lister) list(listings []engine.Listing) error {
 	return nil
 }
 
-// listed reports whether a listing would change nothing.
 func (l *lister) listed(asked *engine.Listing) bool {
 	m := l.role.Board.Directory.Condition(asked.Condition)
 	if m == nil {

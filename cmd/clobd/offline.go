@@ -80,7 +80,6 @@ func failed(err error) error {
 	return err
 }
 
-// replayed is role.Fresh with a bar for the replayed frames; a total of 0 is unknown.
 func replayed(bar *progress, total uint64) func() *journal.State {
 	return func() *journal.State {
 		s := role.Fresh()

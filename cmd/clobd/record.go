@@ -11,7 +11,6 @@ import (
 	"clobd/engine"
 )
 
-// The words for what is a number in the journal.
 var (
 	kindWords = [...]string{engine.Started: "started", engine.List: "list", engine.Deposit: "deposit",
 		engine.Withdraw: "withdraw", engine.Link: "link", engine.Place: "place",
@@ -51,7 +50,6 @@ func word[N ~uint8](words []string, n N) string {
 	return strconv.Itoa(int(n))
 }
 
-// fields are named values in the order in which they are printed.
 type fields []struct{ name, value string }
 
 // add adds a value; none if it is zero.

@@ -10,7 +10,6 @@ import (
 	"clobd/cmd/cli"
 )
 
-// stage is a folder that gets its name once it is whole.
 type stage struct {
 	to   string // what is to be made, links followed
 	part string // where it is made until then

@@ -161,7 +161,6 @@ func (r *report) catalog(data string) {
 	r.say("catalog", "%d records in %d bytes", v.Records, v.Bytes)
 }
 
-// cut reports an end of the catalog's log that a start put aside.
 func (r *report) cut(c *catalog.Cut) {
 	if c.Torn {
 		r.say("note", "%s: %d bytes of the catalog were torn off in the middle of a record, as when a "+

@@ -150,7 +150,6 @@ func (b *Board) control(c *engine.Command, e *engine.Event) {
 	}
 }
 
-// market returns the draft of the market that e names.
 func (b *Board) market(e *engine.Event) *draft {
 	row := b.Directory.markets.at(uint32(e.Market))
 	if row == nil || row.market.Load() == nil {

@@ -235,7 +235,6 @@ func (d *Directory) link(wallet, owner engine.WalletNo) {
 	h.wallets = append(h.wallets, wallet)
 }
 
-// setKey folds KeySet: a key comes on record, is revoked or restored.
 func (d *Directory) setKey(e *engine.Event, now engine.Time) {
 	class, number := engine.KeyClass(e.Args[1]), uint32(e.Args[0])
 	d.mutex.Lock()
@@ -332,7 +331,6 @@ func (d *Directory) wallet(no engine.WalletNo) *walletRow {
 // Mode returns the mode of all markets.
 func (d *Directory) Mode() engine.Mode { return engine.Mode(d.mode.Load()) }
 
-// change replaces the row of a listed market by a copy that how has changed.
 func (d *Directory) change(row *marketRow, how func(*Market)) {
 	m := *row.market.Load()
 	how(&m)

@@ -74,7 +74,6 @@ func (d *draft) clear(side engine.Side, g, c int, bit uint64) {
 	}
 }
 
-// group returns group g of the ladder, copied if need be.
 func (d *draft) group(g int) *group {
 	if !d.root {
 		own := *d.next.ladder
@@ -92,7 +91,6 @@ func (d *draft) group(g int) *group {
 	return l.groups[g]
 }
 
-// chunk returns chunk c of the copied group g, copied if need be.
 func (d *draft) chunk(grp *group, g, c int) *chunk {
 	if d.chunks[g]&(1<<c) == 0 {
 		own := new(chunk)

@@ -9,7 +9,6 @@ import (
 	"clobd/engine"
 )
 
-// saveFormat is the version of the saved form.
 const saveFormat = 1
 
 // Save hands all that the Board shows to sink, in the chunks of an engine.Packer. That includes
@@ -67,7 +66,6 @@ func saveMarket(p *engine.Packer, row *marketRow) {
 	}
 }
 
-// saveHoldings packs the owners' wallets and keys, and the wallets with a mode.
 func (d *Directory) saveHoldings(p *engine.Packer) {
 	p.Uint(uint64(len(d.owned)))
 	for _, owner := range slices.Sorted(maps.Keys(d.owned)) {

@@ -123,7 +123,6 @@ func appendBuilder(b []byte, no BuilderNo) []byte {
 	return binary.AppendUvarint(b, uint64(no))
 }
 
-// finish appends the trade under way, if there is one, to the chunk.
 func (d *deals) finish(c *engine.Command, s stamp) {
 	if d.count == 0 {
 		return

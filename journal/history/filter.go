@@ -37,10 +37,9 @@ type layer []group
 type group [4]atomic.Uint64
 
 const (
-	groupBytes = 32
-	filterBits = 16 // for each id of a layer
-	// filterLeast is the least number of ids of the first layer: 2 MiB.
-	filterLeast = 1 << 20
+	groupBytes  = 32
+	filterBits  = 16      // for each id of a layer
+	filterLeast = 1 << 20 // the least number of ids of the first layer: 2 MiB
 	// filterMost is the number of ids of all layers: 256 MiB. More ids crowd the last layer, so
 	// that more answers need the database.
 	filterMost = 1 << 27

@@ -157,7 +157,6 @@ func (d *fold) attribute(c *engine.Command, events []engine.Event) (err error) {
 	return err
 }
 
-// addPlaced adds the row of an order that the engine took; e is its Placed or Completed.
 func (d *fold) addPlaced(c *engine.Command, e *engine.Event, r *engine.Receipt) {
 	o := d.addRow(c, r)
 	o.Price, o.Size, o.Reason, o.Status = e.Price, e.Size, e.Reason, r.Status

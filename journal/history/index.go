@@ -20,18 +20,12 @@ import (
 
 // Options say where the index is and how it works. The zero value of a field is its default.
 type Options struct {
-	// Dir is the data folder; the index is in Dir/index. Default: the journal's.
-	Dir string
-	// FS is the filesystem. Default: the journal's.
-	FS vfs.FS
-	// Log is the log of the index. Default: the journal's.
-	Log *slog.Logger
-	// Flush is how often the index becomes durable while it changes. Default 30 s.
-	Flush time.Duration
-	// MemTable is the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 32 MiB.
-	MemTable int
-	// Cache is the size of the block cache in bytes, beside two memtables. Default 64 MiB.
-	Cache int64
+	Dir      string        // the data folder; the index is in Dir/index. Default: the journal's.
+	FS       vfs.FS        // the filesystem. Default: the journal's.
+	Log      *slog.Logger  // the log of the index. Default: the journal's.
+	Flush    time.Duration // how often the index becomes durable while it changes. Default 30 s.
+	MemTable int           // the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 32 MiB.
+	Cache    int64         // of the block cache in bytes, beside two memtables. Default 64 MiB.
 	// Builder finds the builder in the evidence of an order, all zero if it has none. nil: no order
 	// has one.
 	Builder func(proof []byte) BuilderCode
@@ -71,10 +65,8 @@ func (o *Options) pebbleOptions() *pebble.Options {
 
 // Index answers about the past. One goroutine, in Run, folds it from the journal's tail.
 type Index struct {
-	// History is the read side.
-	History *History
-	// Path is the index's own folder.
-	Path string
+	History *History // the read side
+	Path    string   // the index's own folder
 
 	j       *journal.Journal
 	options Options

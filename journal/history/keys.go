@@ -12,43 +12,27 @@ import (
 // The key spaces of the index: the first byte of every key. No letter is ever used again for
 // anything else. Numbers in keys are big endian, so that keys sort as numbers do.
 const (
-	// spaceState: the state of the index itself, by name.
-	spaceState = 'm'
+	spaceState = 'm' // the state of the index itself, by name
 
-	// spaceOrder: rows of orders, by OrderID.
-	spaceOrder = 'o'
-	// spaceTrades: full chunks of an order's trades, by OrderID and chunk number.
-	spaceTrades = 't'
-	// spaceDeals: chunks of trades, by the number of the first trade.
-	spaceDeals = 'd'
+	spaceOrder  = 'o' // rows of orders, by OrderID
+	spaceTrades = 't' // full chunks of an order's trades, by OrderID and chunk number
+	spaceDeals  = 'd' // chunks of trades, by the number of the first trade
 	// spaceLists: runs of numbers of trades, by owner, market and the number of the first trade.
 	// Owner or market is 0 in the lists of all.
-	spaceLists = 'w'
-	// spaceResting: the log of resting orders, by Sequence.
-	spaceResting = 'v'
-	// spaceMarks: the first Sequence at a time, by unix milliseconds.
-	spaceMarks = 's'
-	// spaceRules: price step and fee rate, by market.
-	spaceRules = 'g'
-	// spaceBuilder: the number of a builder, by BuilderCode.
-	spaceBuilder = 'u'
+	spaceLists   = 'w'
+	spaceResting = 'v' // the log of resting orders, by Sequence
+	spaceMarks   = 's' // the first Sequence at a time, by unix milliseconds
+	spaceRules   = 'g' // price step and fee rate, by market
+	spaceBuilder = 'u' // the number of a builder, by BuilderCode
 
-	// spacePurse: collateral, by wallet.
-	spacePurse = 'a'
-	// spaceLink: who trades for whom, by owner and wallet.
-	spaceLink = 'l'
-	// spacePosition: what a wallet has of both tokens, by wallet and market.
-	spacePosition = 'p'
-	// spaceHolder: the holders of a token, by market, outcome, inverted size and wallet.
-	spaceHolder = 'h'
-	// spaceMove: splits, merges and redemptions, by wallet and Sequence.
-	spaceMove = 'k'
-	// spaceMarket: volume and last price, by market.
-	spaceMarket = 'q'
-	// spacePoint: prices, by market and minute since 1970.
-	spacePoint = 'x'
-	// spaceVolume: volume at the end of an hour, by market and hour since 1970.
-	spaceVolume = 'n'
+	spacePurse    = 'a' // collateral, by wallet
+	spaceLink     = 'l' // who trades for whom, by owner and wallet
+	spacePosition = 'p' // what a wallet has of both tokens, by wallet and market
+	spaceHolder   = 'h' // the holders of a token, by market, outcome, inverted size and wallet
+	spaceMove     = 'k' // splits, merges and redemptions, by wallet and Sequence
+	spaceMarket   = 'q' // volume and last price, by market
+	spacePoint    = 'x' // prices, by market and minute since 1970
+	spaceVolume   = 'n' // volume at the end of an hour, by market and hour since 1970
 )
 
 const (
@@ -155,7 +139,6 @@ func read(db *pebble.DB, key []byte, decode func([]byte) error) (bool, error) {
 	return true, errors.Join(decode(b), closer.Close())
 }
 
-// iterate opens an iterator over one key space. The caller closes it.
 func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {
 	return db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
 }

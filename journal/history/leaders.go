@@ -24,10 +24,8 @@ type leaders struct {
 }
 
 const (
-	// leadersMost bounds the places of all lists, of 16 bytes each, by dropping lists.
-	leadersMost = 1 << 19
-	// shiftsMost bounds the shifts that wait for finish. Beyond it the list is dropped.
-	shiftsMost = 1 << 12
+	leadersMost = 1 << 19 // bounds the places of all lists, of 16 bytes each, by dropping lists
+	shiftsMost  = 1 << 12 // bounds the shifts that wait for finish. Beyond it the list is dropped.
 )
 
 type token struct {
@@ -103,7 +101,6 @@ func (l *leaders) begin(of token, kept int) *leaderList {
 	return r
 }
 
-// forget drops a list. Callers hold mu.
 func (l *leaders) forget(r *leaderList) {
 	delete(l.lists, r.of)
 	l.count -= r.kept

@@ -57,7 +57,6 @@ func newLedger(db *pebble.DB, gauges *gauges, m *markets) *ledger {
 		positions: make(map[uint64]*position)}
 }
 
-// command folds what one Command did to wallets. Links go into the batch at once.
 func (l *ledger) command(batch *pebble.Batch, c *engine.Command, now engine.Time,
 	events []engine.Event) error {
 	for i := range events {
@@ -89,7 +88,6 @@ func (l *ledger) command(batch *pebble.Batch, c *engine.Command, now engine.Time
 	return nil
 }
 
-// reserve changes what backs a resting order that grows by size.
 func (l *ledger) reserve(e *engine.Event, size engine.Size) error {
 	if e.Side == engine.Buy {
 		return l.cash(e.Wallet, 0, engine.Cost(size, e.Price))

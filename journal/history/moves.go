@@ -36,7 +36,6 @@ func (d *fold) move(e *engine.Event, s stamp) error {
 	return nil
 }
 
-// append appends the stored form, without the numbers in the key.
 func (r *MoveRow) append(b []byte) []byte {
 	b = appendUvarints(append(b, byte(r.Kind)), uint64(r.Market), uint64(r.Tokens[0]),
 		uint64(r.Tokens[1]), uint64(r.Cash))

@@ -17,15 +17,13 @@ type Filter struct {
 	// OneToken selects orders in the token Outcome, and trades in which the owner of the list moved
 	// that token: as the taker, or else as a maker. MarketTrades looks at the taker.
 	OneToken bool
-	// ID selects one order, and the trades that it took part in.
-	ID engine.OrderID
+	ID       engine.OrderID // selects one order, and the trades that it took part in
 	// Taker and Maker select trades with that taker, or with that maker: a wallet, or the owner
 	// behind one. Lists of orders ignore both.
 	Taker, Maker engine.WalletNo
 	// Before and After select what was placed or traded strictly before, or after; 0: any time.
 	Before, After engine.Time
-	// TradeID selects one trade. Lists of orders ignore it.
-	TradeID [16]byte
+	TradeID       [16]byte // selects one trade. Lists of orders ignore it.
 }
 
 // Page selects a part of a list. A next stays good for ever. A walk from page to page meets each

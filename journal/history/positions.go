@@ -23,18 +23,15 @@ type PositionRow struct {
 	Outcome engine.Outcome
 	// Size is what the wallet holds; the part Reserved backs orders.
 	Size, Reserved engine.Size
-	// Bought is all that ever came in; BoughtCash was paid for it, without fees.
-	Bought     engine.Size
-	BoughtCash engine.Cash
+	Bought         engine.Size // all that ever came in; BoughtCash was paid for it, without fees
+	BoughtCash     engine.Cash
 	// Cost was paid, with fees, for Size; HeldFees is the part of Cost that is fees.
 	Cost, HeldFees engine.Cash
 	// Realized is the profit or loss on tokens that left, after fees. Before fees it is Realized +
 	// Fees - HeldFees.
 	Realized engine.Cash
-	// Fees were paid in trades of the token.
-	Fees engine.Cash
-	// Redeemed was paid out by the resolved market.
-	Redeemed engine.Cash
+	Fees     engine.Cash // were paid in trades of the token
+	Redeemed engine.Cash // was paid out by the resolved market
 	// Taken and Made are the collateral value of its fills, as the taker and as a maker.
 	Taken, Made engine.Cash
 	// Opened is when Size was last raised from 0, Updated when it last changed.
@@ -105,7 +102,6 @@ func newPosition(w engine.WalletNo, m engine.MarketNo) position {
 // hasBoth are the bits of the first byte of a stored position: one for each outcome that follows.
 const hasBoth = 1<<0 | 1<<1
 
-// append appends the stored form, without the numbers in the key.
 func (p *position) append(b []byte) []byte {
 	at := len(b)
 	b = append(b, 0)
@@ -125,7 +121,6 @@ func (p *position) append(b []byte) []byte {
 	return b
 }
 
-// decode reads the stored form into a new position.
 func (p *position) decode(b []byte) error {
 	if len(b) == 0 || b[0]&^hasBoth != 0 {
 		return errRow

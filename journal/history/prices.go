@@ -35,7 +35,6 @@ type market struct {
 	live   livePrices
 }
 
-// point is a price that is not in the database yet.
 type point struct {
 	market engine.MarketNo
 	minute uint32 // since 1970

@@ -65,7 +65,6 @@ func newResting() *resting {
 	return &resting{owners: make(map[engine.WalletNo]*ownerOrders), slack: logSlack}
 }
 
-// indexOf returns the index of the order placed at seq, or of the next younger one.
 func (q *ownerOrders) indexOf(seq engine.Sequence) int {
 	i, _ := slices.BinarySearchFunc(q.orders, seq, func(o restingOrder, seq engine.Sequence) int {
 		return cmp.Compare(o.seq, seq)

@@ -40,8 +40,7 @@ type OrderRow struct {
 	Time     engine.Time     // of the Place
 	Updated  engine.Time     // of the last change
 	Expiry   engine.Time     // 0: none
-	// Trades are the ids of the order's trades, oldest first: as the taker, then as a maker.
-	Trades [][16]byte
+	Trades   [][16]byte      // ids of the order's trades, oldest first: as the taker, then as a maker
 }
 
 // tradeRef names a trade: the taker's Sequence, and the trade's index among those of the taker.
@@ -74,7 +73,6 @@ const (
 
 var errRow = errors.New("malformed row")
 
-// append appends the stored form without the ID, which is the key.
 func (r *row) append(b []byte) []byte {
 	bits := byte(r.Outcome) | byte(r.Side)<<1 | byte(r.Type)<<2 | byte(r.Status)<<4
 	if r.PostOnly {

@@ -15,15 +15,13 @@ type Scan struct {
 	Owners []engine.WalletNo
 	// Wallet selects the moves of this wallet in all markets; 0: no moves. It does not affect
 	// trades.
-	Wallet engine.WalletNo
-	// NoTrades leaves out all trades.
-	NoTrades bool
+	Wallet   engine.WalletNo
+	NoTrades bool // leaves out all trades
 	// Markets selects trades in these markets; none: in all. It does not affect moves.
 	Markets []engine.MarketNo
 	// Before and After bound the time, strictly, to within 100 ms; 0: any time.
 	Before, After engine.Time
-	// Limit bounds the number of rows.
-	Limit int
+	Limit         int // bounds the number of rows
 }
 
 // Scan calls each with one trade or one move at a time, newest first; the other argument is nil. A

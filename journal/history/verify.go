@@ -25,13 +25,11 @@ const hintIndex = "nothing is lost: clobd recover --index makes it anew"
 
 // VerifyOptions say how Verify works.
 type VerifyOptions struct {
-	// Index are the options with which the index was made; Dir and FS say where it is.
-	Index Options
+	Index Options // the options with which the index was made; Dir and FS say where it is
 	// Scratch is a folder on the same filesystem for a second index of the same size. The caller
 	// removes it.
 	Scratch string
-	// Last is the number of the journal's last good frame.
-	Last uint64
+	Last    uint64 // the number of the journal's last good frame
 	// Progress, if not nil, gets now and then how many of all frames are done.
 	Progress func(done, total uint64)
 }
