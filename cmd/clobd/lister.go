@@ -85,8 +85,7 @@ func (l *lister) listed(asked *engine.Listing) bool {
 	return same == *asked && (m.State == engine.Open || !asked.Open)
 }
 
-// closeMarkets ends trading in markets that the source has closed or archived. If the operator
-// opens such a market again, the next start closes it again.
+// closeMarkets closes markets that the source has closed: at each start, whatever the operator did.
 func (l *lister) closeMarkets(conditions []engine.Condition) error {
 	for _, condition := range conditions {
 		m := l.role.Board.Directory.Condition(condition)

@@ -124,8 +124,7 @@ func (n *node) start(ctx context.Context) error {
 	return nil
 }
 
-// first returns the first failure beside the start, or nil. The error of a step may only be its
-// consequence.
+// first returns the first failure beside the start, or nil: a step may fail as its consequence.
 func (n *node) first() error {
 	select {
 	case err := <-n.failed:
@@ -242,8 +241,7 @@ func (n *node) recover(ctx context.Context) error {
 	return n.role.Start()
 }
 
-// poisoned keeps a Command that made Apply panic and ends the process: state that a bug has touched
-// must not be acknowledged.
+// poisoned keeps a Command that made Apply panic and ends the process: its state must not be used.
 func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack []byte) {
 	kept := n.poison.keep(c, seq, cause, stack)
 	n.log.Error("a command made the engine panic", "sequence", seq, "cause", fmt.Sprint(cause),

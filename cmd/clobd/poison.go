@@ -11,8 +11,7 @@ import (
 	"clobd/journal/disk"
 )
 
-// poisonFolder keeps the Commands that made Apply panic. The door refuses them after the next
-// start, so that a client that sends one again cannot stop the node for ever.
+// poisonFolder keeps the Commands that made Apply panic: the door refuses them after a start.
 type poisonFolder struct {
 	dir   string
 	known map[string]bool

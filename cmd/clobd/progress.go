@@ -38,8 +38,7 @@ func (s *screen) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// show changes the last line of a terminal; elsewhere it writes a line. It erases the rest after
-// writing: erasing first flickers.
+// show changes the last line of a terminal, erasing after writing; elsewhere it writes a line.
 func (s *screen) show(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

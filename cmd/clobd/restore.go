@@ -137,8 +137,7 @@ func (c *restoreCommand) check(ctx context.Context, part string, note *backupNot
 	return nil
 }
 
-// checkHoled checks a copy in which an accepted loss left out frames: all others must be good, the
-// state complete, and the index must have the history of the holes.
+// checkHoled checks a copy with an accepted loss: the index must have the history of the holes.
 func (c *restoreCommand) checkHoled(ctx context.Context, part string) (*engine.Head, error) {
 	o := journal.Options{Dir: part, Log: quiet()}
 	l, err := journal.Diagnose(ctx, rescuing(o, role.Fresh))

@@ -14,8 +14,7 @@ import (
 	"clobd/ingress/auth"
 )
 
-// secretCheckName holds a hash of the master secret. One flipped bit of the secret would change
-// every API key, and no client could sign in.
+// secretCheckName holds a hash of the master secret, because one flipped bit changes every API key.
 const secretCheckName = "master.check"
 
 func secretCheck(secret [32]byte) string {
@@ -47,8 +46,7 @@ func (n *node) adminToken() (string, error) {
 	return hex.EncodeToString(token[:]), secretHint(err, hintToken)
 }
 
-// masterSecret returns the secret that all API keys derive from. Another secret than at the last
-// start is an error.
+// masterSecret returns the secret of all API keys. Another one than at the last start is an error.
 func (n *node) masterSecret() ([32]byte, error) {
 	secret, err := n.findSecret()
 	if err != nil {
@@ -61,8 +59,7 @@ func (n *node) masterSecret() ([32]byte, error) {
 	return secret, err
 }
 
-// findSecret reads --master-key, the service credentials or the data folder, which gets a new
-// secret if it never had one.
+// findSecret reads --master-key, the service credentials or the data folder, made at first start.
 func (n *node) findSecret() ([32]byte, error) {
 	if n.MasterKey != "" {
 		return auth.ReadSecret(n.MasterKey)

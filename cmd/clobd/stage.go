@@ -13,8 +13,7 @@ import (
 type stage struct {
 	to   string // what is to be made, links followed
 	part string // where it is made until then
-	// inside is true if to is an empty folder. It may be a mount point, which cannot be renamed, so
-	// part lies inside, and finish moves its entries up.
+	// inside is true if to is an empty folder, perhaps a mount point: part is in it, not beside it.
 	inside bool
 }
 

@@ -255,8 +255,7 @@ func (d *Directory) setKey(e *engine.Event, now engine.Time) {
 	}
 }
 
-// Revoked reports whether a trading key of an address is revoked. Every request asks for it, so
-// Revoked takes the lock only if any key at all is revoked.
+// Revoked reports whether a trading key is revoked. It takes a lock only if any key is revoked.
 func (d *Directory) Revoked(a engine.Address, number uint32) bool {
 	if d.revoked.Load() == 0 {
 		return false
@@ -318,8 +317,7 @@ func (d *Directory) LastNamed(no engine.WalletNo) engine.Sequence {
 	return engine.Sequence(row.lastNamed.Load())
 }
 
-// wallet returns the row of a known number, else nil. The load of lastNamed orders the read of the
-// row's address after its write.
+// wallet returns the row of a known number, else nil. Loading lastNamed comes before the address.
 func (d *Directory) wallet(no engine.WalletNo) *walletRow {
 	row := d.wallets.at(uint32(no))
 	if row == nil || row.lastNamed.Load() == 0 {

@@ -6,8 +6,7 @@ import (
 	"clobd/engine"
 )
 
-// draft is the next Snapshot of one market while the writer folds a frame. It remembers which parts
-// of the ladder it has copied, so that each part is copied at most once per frame.
+// draft is the next Snapshot of one market. It copies each part of the ladder once per frame.
 type draft struct {
 	row    *marketRow
 	next   *Snapshot

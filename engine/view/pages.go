@@ -18,8 +18,7 @@ func (p *pages[T]) at(i uint32) *T {
 	return &(*spine)[i/pageRows][i%pageRows]
 }
 
-// grow returns row i and makes missing rows. Readers of the old spine never look beyond its length,
-// so the old and the new spine may share memory.
+// grow returns row i and makes missing rows. No reader looks beyond the length of its old spine.
 func (p *pages[T]) grow(i uint32) *T {
 	var spine []*[pageRows]T
 	if old := p.spine.Load(); old != nil {

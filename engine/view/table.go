@@ -53,8 +53,7 @@ func (c *cells) insert(w uint64) {
 	c.words[i].Store(w)
 }
 
-// insert adds a reference. When more than 3/4 are in use it first doubles the table: readers see
-// either all old cells or all new ones.
+// insert adds a reference. It first doubles a table of which more than 3/4 are in use.
 func (t *table) insert(hash, ref uint32) {
 	c := t.current.Load()
 	if t.used++; t.used > len(c.words)/4*3 {

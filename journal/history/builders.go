@@ -10,12 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// BuilderCode names the program that brought an order. It is part of the signed order. All zero
-// means nobody.
+// BuilderCode names the program that brought an order, as signed in the order. Zero: nobody.
 type BuilderCode [32]byte
 
-// BuilderNo numbers the codes in the order in which they first came, from 1; 0 is nobody. Rows and
-// lists of trades hold this number of 4 bytes instead of the code of 32.
+// BuilderNo numbers the codes in the order in which they first came, from 1; 0 is nobody.
 type BuilderNo uint32
 
 // builderLists plus a builder's number is the owner of a list. No wallet has such a number.
@@ -26,8 +24,6 @@ func (b BuilderNo) list() engine.WalletNo { return engine.WalletNo(b | builderLi
 // keepCodes bounds the codes that are kept in memory between batches.
 const keepCodes = 4096
 
-// builder returns the number of the code in the evidence of an order. A new code gets the next
-// number.
 func (d *fold) builder(proof []byte) (BuilderNo, error) {
 	if d.builderOf == nil {
 		return 0, nil
@@ -71,8 +67,7 @@ func builderNumber(db *pebble.DB, code *BuilderCode) (BuilderNo, error) {
 	return no, nil
 }
 
-// Builder returns the number of a code; 0 if no order in the index carries it. The error is as for
-// Past.
+// Builder returns the number of a code; 0 if no order carries it. The error is as for Past.
 func (h *History) Builder(code BuilderCode) (BuilderNo, error) {
 	if !h.gate.Enter() {
 		return 0, journal.ErrClosed

@@ -56,8 +56,7 @@ func refOf(number uint64) tradeRef {
 const (
 	tradeIndexBits = 14        // of the index in a number, as in the id of a trade
 	lastNumber     = 1<<62 - 1 // above the number of every trade
-	// dealChunk is the size in bytes at which a chunk of trades is written. A chunk also ends with
-	// its batch. A trade is never divided.
+	// dealChunk is the size in bytes at which a chunk of whole trades is written.
 	dealChunk = 4 << 10
 )
 
@@ -162,8 +161,7 @@ func (d *deals) flush(b *pebble.Batch, least int) error {
 	return nil
 }
 
-// eachRecord calls visit with the trades of the chunk at key, oldest first, until visit returns
-// false or an error.
+// eachRecord calls visit with the trades of a chunk, oldest first, until false or an error.
 func eachRecord(key, chunk []byte, visit func(tradeRef, varints) (bool, error)) (
 	more bool, err error) {
 	no, known := numberOf(key)

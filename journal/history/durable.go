@@ -11,8 +11,8 @@ import (
 	"clobd/journal/disk"
 )
 
-// durability is how much of the index is on disk. All fields but sequence belong to Run, and to
-// Close after Run has returned.
+// durability is how much of the index is on disk. All fields but sequence belong to Run, then
+// Close.
 type durability struct {
 	sequence atomic.Uint64 // a crash leaves at least this Sequence
 
@@ -30,8 +30,7 @@ const (
 	giveUp        = 2 * time.Second       // how long a stop waits for the disk
 )
 
-// patience is how long a stop waits for the disk. It may be short, because the next start folds
-// again what a stop gives up.
+// patience is how long a stop waits for the disk: the next start folds again what a stop gives up.
 type patience struct {
 	flush time.Duration // for a flush
 	close time.Duration // for the flush and for closing the database

@@ -40,8 +40,7 @@ const (
 	groupBytes  = 32
 	filterBits  = 16      // for each id of a layer
 	filterLeast = 1 << 20 // the least number of ids of the first layer: 2 MiB
-	// filterMost is the number of ids of all layers: 256 MiB. More ids crowd the last layer, so
-	// that more answers need the database.
+	// filterMost is the number of ids of all layers: 256 MiB. More ids crowd the last layer.
 	filterMost = 1 << 27
 )
 
@@ -131,8 +130,7 @@ func (l layer) has(h uint64) bool {
 // scanKeys ids are added before a scan pauses for as long as they took: it must not slow the start.
 const scanKeys = 4096
 
-// scan adds the ids of all rows of it, closes it, and marks the filter complete. It ends early when
-// stop is closed.
+// scan adds the ids of all rows of it and closes it. It ends early when stop is closed.
 func (f *filter) scan(it *pebble.Iterator, stop <-chan struct{}) (err error) {
 	defer func() { err = errors.Join(err, it.Close()) }()
 	start, n := time.Now(), 0

@@ -12,8 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// fold turns frames into changed rows, and writes each of them once a batch. It belongs to the
-// goroutine of Index.Run.
+// fold turns frames into changed rows and writes each once a batch, in the goroutine of Index.Run.
 type fold struct {
 	*History
 	gauges *gauges
@@ -437,8 +436,7 @@ func (d *fold) sweep() {
 	}
 }
 
-// forget keeps any half of the rows that may stay, in a new map, because a cleared map keeps its
-// size.
+// forget keeps any half of the rows, in a new map, because a cleared map keeps its size.
 func (d *fold) forget() {
 	kept := make(map[engine.OrderID]*row, d.keep)
 	for id, o := range d.rows {

@@ -16,12 +16,10 @@ type Holder struct {
 	Size   engine.Size
 }
 
-// holderMoves is how many moves of holders start a flush. A reader of a list in the database steps
-// over everything that has moved in the list since the last flush.
+// holderMoves moves start a flush: a reader of a list steps over all that moved since the last one.
 const holderMoves = 1 << 12
 
-// list moves a changed position to its new places among the holders. It sets a key once before
-// deleting it, so that both vanish in the next flush.
+// list moves a changed position among the holders. A key is set once, so that a flush drops it.
 func (l *ledger) list(p *position, batch *pebble.Batch) error {
 	for o := range p.tokens {
 		r, was := &p.tokens[o], p.listed[o]

@@ -458,8 +458,7 @@ func (x *Index) next(wait bool) (b []byte, ready bool, err error) {
 // lingerTime is how long Run waits for more frames to write in one batch.
 const lingerTime = 10 * time.Millisecond
 
-// linger waits for more frames and reports whether it did. It does not wait while a caller waits
-// for the index, and stops when one begins to.
+// linger waits for more frames while no caller waits for the index, and reports whether it did.
 func (x *Index) linger() bool {
 	select {
 	case <-x.History.wanted: // perhaps from a caller that has stopped waiting

@@ -17,8 +17,8 @@ const (
 	spaceOrder  = 'o' // rows of orders, by OrderID
 	spaceTrades = 't' // full chunks of an order's trades, by OrderID and chunk number
 	spaceDeals  = 'd' // chunks of trades, by the number of the first trade
-	// spaceLists: runs of numbers of trades, by owner, market and the number of the first trade.
-	// Owner or market is 0 in the lists of all.
+	// spaceLists: runs of numbers of trades, by owner, market (0: all) and number of the first
+	// trade.
 	spaceLists   = 'w'
 	spaceResting = 'v' // the log of resting orders, by Sequence
 	spaceMarks   = 's' // the first Sequence at a time, by unix milliseconds
@@ -107,8 +107,7 @@ func listKey(list listNo, no uint64) [listKeyLen]byte {
 	return k
 }
 
-// holderKey inverts the size, so that the largest holder comes first. Of equal holders the one with
-// the lowest wallet number comes first.
+// holderKey inverts the size: the largest holder comes first, and of equal ones the lowest number.
 func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte {
 	k := [holderKeyLen]byte{spaceHolder}
 	binary.BigEndian.PutUint32(k[1:], uint32(m))
@@ -143,8 +142,8 @@ func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {
 	return db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
 }
 
-// each calls visit with the keys in [from, to) and their values, in order, until visit returns
-// false or an error.
+// each calls visit with the keys in [from, to) and their values, until it returns false or an
+// error.
 func each(db *pebble.DB, from, to []byte, visit func(key, value []byte) (bool, error)) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {

@@ -106,8 +106,8 @@ func (l *leaders) forget(r *leaderList) {
 	l.count -= r.kept
 }
 
-// finish completes a list with the holders that were read; whole tells that there are no others. It
-// drops the list if err is not nil.
+// finish completes a list with the holders that were read, all if whole; after an error it drops
+// it.
 func (l *leaders) finish(r *leaderList, top []Holder, whole bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -193,8 +193,7 @@ func (l *ledger) pair(e *engine.Event, now engine.Time) error {
 	return l.cash(e.Wallet, amount, 0)
 }
 
-// redeem follows a payout. The engine rounds once for both tokens: outcome 0 gets its own share,
-// rounded down, and outcome 1 the rest.
+// redeem follows a payout. As in the engine, outcome 0 gets its share, rounded down, 1 the rest.
 func (l *ledger) redeem(e *engine.Event, now engine.Time) error {
 	p, err := l.position(e.Wallet, e.Market)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"clobd/engine"
 )
 
-// livePrices counts the live orders of a market by price, so that the best prices are known after
-// each frame. Each side is sorted from its owners' worst price to their best.
+// livePrices counts the live orders of a market by price, from the owners' worst price to the best.
 type livePrices [2][]rung
 
 // rung is a price with live orders: of outcome 0 for bids, its complement for asks.
@@ -16,8 +15,7 @@ type rung struct {
 	orders int32
 }
 
-// count counts by more orders at a price, 1 or -1. It reports whether there was one to take away.
-// Selling outcome 1 at 1 - p is buying outcome 0 at p.
+// count counts by more orders at a price, 1 or -1, and reports whether there was one to take away.
 func (l *livePrices) count(by int32, s engine.Side, o engine.Outcome, p engine.Price) bool {
 	side := &l[s^engine.Side(o)]
 	if s == engine.Sell { // sellers are sorted by the complement of their price

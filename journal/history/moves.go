@@ -16,8 +16,7 @@ type MoveRow struct {
 	Kind     engine.EventKind // engine.Split, engine.Merged or engine.Redeemed
 	Wallet   engine.WalletNo
 	Market   engine.MarketNo
-	// Tokens came or went, one size for each outcome; Cash went or came for them. All in base
-	// units.
+	// Tokens came or went, one size for each outcome; Cash went or came for them. In base units.
 	Tokens [2]engine.Size
 	Cash   engine.Cash
 }

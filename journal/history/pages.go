@@ -18,8 +18,7 @@ type Filter struct {
 	// that token: as the taker, or else as a maker. MarketTrades looks at the taker.
 	OneToken bool
 	ID       engine.OrderID // selects one order, and the trades that it took part in
-	// Taker and Maker select trades with that taker, or with that maker: a wallet, or the owner
-	// behind one. Lists of orders ignore both.
+	// Taker and Maker select trades with that wallet, or the owner behind it. Not for orders.
 	Taker, Maker engine.WalletNo
 	// Before and After select what was placed or traded strictly before, or after; 0: any time.
 	Before, After engine.Time
@@ -39,8 +38,7 @@ const maxPage = 1000
 const (
 	maxEntries = 2000 // entries of a list that a page looks at
 	maxMisses  = 200  // trades that a page reads but does not list
-	// maxParts bounds the makers of all trades of a page, and the trades of all its orders. The
-	// first row is listed whole, even beyond the bound.
+	// maxParts bounds the makers of a page's trades, or its orders' trades, from the second row on.
 	maxParts = 10_000
 )
 

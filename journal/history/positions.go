@@ -27,8 +27,7 @@ type PositionRow struct {
 	BoughtCash     engine.Cash
 	// Cost was paid, with fees, for Size; HeldFees is the part of Cost that is fees.
 	Cost, HeldFees engine.Cash
-	// Realized is the profit or loss on tokens that left, after fees. Before fees it is Realized +
-	// Fees - HeldFees.
+	// Realized is the profit or loss on tokens that left, after fees. Before: + Fees - HeldFees.
 	Realized engine.Cash
 	Fees     engine.Cash // were paid in trades of the token
 	Redeemed engine.Cash // was paid out by the resolved market
@@ -164,8 +163,7 @@ func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]Posit
 		"read positions of wallet %d", wallet)
 }
 
-// Position returns what a wallet has of both tokens of a market: zeros for a token that it never
-// had. The error is as for EachPosition.
+// Position returns what a wallet has, or had, of both tokens. The error is as for EachPosition.
 func (h *History) Position(wallet engine.WalletNo, market engine.MarketNo) (
 	rows [2]PositionRow, err error) {
 	if !h.gate.Enter() {

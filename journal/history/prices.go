@@ -41,8 +41,7 @@ type point struct {
 	twice  uint32
 }
 
-// markets folds prices and volumes. Every market that an Event named stays in memory, with a rung
-// for each price at which it has orders.
+// markets folds prices and volumes. Every market that an Event named stays in memory.
 type markets struct {
 	db      *pebble.DB
 	gauges  *gauges
@@ -264,8 +263,7 @@ func (k *markets) sweep() {
 	k.dirty, k.points = k.dirty[:0], k.points[:0]
 }
 
-// PricePoint is the price of a market at a time: twice the price of outcome 0, in 1/10,000, [0,
-// 20,000], so that every midpoint is exact.
+// PricePoint is twice the price of outcome 0 at a time, in 1/10,000: so every midpoint is exact.
 type PricePoint struct {
 	Time  engine.Time
 	Twice uint32
@@ -341,8 +339,7 @@ func (s *sampler) advance(p PricePoint, to engine.Time) {
 // nearPoints stored prices are walked before seeking the end of a step, which is more work.
 const nearPoints = 8
 
-// walk follows the stored prices of a market from the iterator to time to. Of a step with many
-// prices it reads the first few and the last one.
+// walk follows the stored prices to time to. Of a step with many it reads the first and last ones.
 func (s *sampler) walk(it *pebble.Iterator, no engine.MarketNo, to engine.Time) error {
 	for ok, near := it.Valid(), 0; ok && len(s.points) <= maxPoints; {
 		p, err := pointOf(it.Key(), it.Value())

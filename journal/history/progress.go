@@ -21,8 +21,7 @@ type progress struct {
 	held   error         // why the index does not move for now
 }
 
-// Sequence is the last Sequence in the index. An answer that begins after the call knows all
-// Commands up to it.
+// Sequence is the last Sequence in the index: what an answer that begins after the call knows.
 func (p *progress) Sequence() engine.Sequence { return engine.Sequence(p.sequence.Load()) }
 
 func (p *progress) publish(seq engine.Sequence) {
@@ -50,8 +49,7 @@ func (p *progress) end(err error) {
 	p.wake()
 }
 
-// hold records that the index does not move for now, because of err, and wakes all waiting callers.
-// With nil, the index moves again.
+// hold wakes all callers: the index does not move for now, because of err. nil: it moves again.
 func (p *progress) hold(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
