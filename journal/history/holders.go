@@ -66,16 +66,10 @@ func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, l
 	if r == nil {
 		most = limit
 	}
-	from := holderKey(market, o, Holder{0, engine.Size(^uint64(0) >> 1)})
-	to := holderKey(market, o, Holder{1<<32 - 1, 1})
 	var all []Holder
-	err := each(h.db, from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
-		x, good := holderOf(key)
-		if !good {
-			return false, errRow
-		}
+	err := h.eachHolder(market, [2]engine.Outcome{o, o}, func(_ engine.Outcome, x Holder) bool {
 		all = append(all, x)
-		return len(all) < most, nil
+		return len(all) < most
 	})
 	if r != nil {
 		h.leaders.finish(r, all, len(all) < most, err)

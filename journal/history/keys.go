@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"clobd/engine"
 
@@ -117,13 +118,19 @@ func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte
 	return k
 }
 
-func holderOf(key []byte) (x Holder, good bool) {
-	if len(key) != holderKeyLen {
-		return x, false
-	}
-	x.Size = engine.Size(^binary.BigEndian.Uint64(key[6:]))
-	x.Wallet = engine.WalletNo(binary.BigEndian.Uint32(key[14:]))
-	return x, true
+// eachHolder calls visit with the holders of a market's tokens, until it returns false.
+func (h *History) eachHolder(m engine.MarketNo, tokens [2]engine.Outcome,
+	visit func(engine.Outcome, Holder) bool) error {
+	from := holderKey(m, tokens[0], Holder{0, math.MaxInt64})
+	to := holderKey(m, tokens[1], Holder{math.MaxUint32, 1})
+	return each(h.db, from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
+		if len(key) != holderKeyLen || key[5] > 1 {
+			return false, errRow
+		}
+		return visit(engine.Outcome(key[5]), Holder{
+			engine.WalletNo(binary.BigEndian.Uint32(key[14:])),
+			engine.Size(^binary.BigEndian.Uint64(key[6:]))}), nil
+	})
 }
 
 // read lets decode read the value of a key; false if there is none. decode keeps nothing of it.
