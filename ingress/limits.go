@@ -59,7 +59,7 @@ var addressTable = [...]struct {
 	{window{100, ten}, "GET /auth/derive-api-key, POST /auth/api-key"}, // a signature to check
 }
 
-// ownWindows is the last row of addressTable whose requests count in no other window.
+// The requests of the rows 1 to ownWindows of addressTable count in no other window.
 const ownWindows = 3
 
 // entrance is a method and the first segment of a path without the prefix of its family. HEAD

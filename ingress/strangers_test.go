@@ -30,7 +30,8 @@ func TestStrangersLearnNothing(t *testing.T) {
 		{"Unauthorized/Invalid api key", "unauthorized", []error{auth.ErrMissing, auth.ErrTimestamp,
 			auth.ErrKey, auth.ErrAddress, auth.ErrKeyID, auth.ErrSignature}, auth.ErrWindow},
 		{"Invalid L1 Request headers", "invalid_l1", []error{auth.ErrL1Missing, auth.ErrL1Address,
-			auth.ErrL1, auth.ErrL1Chain, auth.ErrL1Form, auth.ErrL1Signature},
+			fmt.Errorf("%w: %w", auth.ErrL1, auth.ErrTimestamp), auth.ErrL1Chain, auth.ErrL1Form,
+			auth.ErrL1Signature},
 			fmt.Errorf("%w: %w", auth.ErrL1, auth.ErrWindow)},
 	} {
 		first := answer(family.same[0])

@@ -182,7 +182,9 @@ func numberEnd[T string | []byte](text T, i int) int {
 		i++
 	}
 	from := i
-	if i = digitsEnd(text, i); i == from || text[from] == '0' && i > from+1 {
+	if i < len(text) && text[i] == '0' {
+		i++
+	} else if i = digitsEnd(text, i); i == from {
 		return -1
 	}
 	if i < len(text) && text[i] == '.' {
