@@ -345,11 +345,10 @@ func (e *editor) newer(p *parser, old *Market, it *item) bool {
 
 // putBook adds the order book's record to a market that the catalog has a record of.
 func (e *editor) putBook(p *parser, it *item, old *Market) {
-	row := *old
+	row := e.markets.own(old.No)
 	e.log.replaced(row.book)
 	row.book = e.write(p.seal(it, row.No, None, row.Group))
 	row.HasBook, row.bookLoad = true, e.load
-	e.markets.set(row.No, &row)
 	e.report.Skipped[Described]++
 }
 
@@ -371,13 +370,12 @@ func (e *editor) adopt(old *Market, event int32) {
 	if old.EventNo != None || event == None {
 		return
 	}
-	row := *old
+	row := e.markets.own(old.No)
 	row.EventNo = event
 	if row.Skipped != "" || old.load == e.load {
 		row.Group = e.events.At(event).Group
 	}
 	e.write(linkFrame(row.No, event, row.Group))
-	e.markets.set(row.No, &row)
 	e.linkMarket(row.No, None, event)
 }
 

@@ -22,8 +22,8 @@ type Found[T any] struct {
 	Total int // with those outside the part
 }
 
-// creatorMark marks the events that have a market of a creator.
-func creatorMark(name string) string { return "creator:" + name }
+// creatorMark and a name mark the events that have a market of a creator.
+const creatorMark = "creator:"
 
 // FindEvents finds events by their titles, slugs and tags, and by the questions and slugs of their
 // markets.
@@ -33,7 +33,7 @@ func (c *Catalog) FindEvents(q *WordQuery) Found[Event] {
 	}
 	ask := search.Query{Text: q.Text, Offset: q.Offset, Limit: q.Limit}
 	if name := lower(q.Creator); name != "" {
-		ask.Marks = []string{creatorMark(name)}
+		ask.Marks = []string{creatorMark + name}
 	}
 	found := c.searchEvents.Find(ask)
 	return Found[Event]{rowsOf(&c.Events, found.IDs), found.Total}
@@ -161,7 +161,7 @@ func eventDocument(c *Catalog, e *Event, r searchRank) search.Document {
 		m := c.Markets.At(no)
 		d.Texts = append(d.Texts, m.Question, m.Slug)
 		for _, name := range c.Creators(m) {
-			if mark := creatorMark(name); !slices.Contains(d.Marks, mark) {
+			if mark := creatorMark + name; !slices.Contains(d.Marks, mark) {
 				d.Marks = append(d.Marks, mark)
 			}
 		}

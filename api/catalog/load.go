@@ -76,11 +76,10 @@ func (s *Store) Load(mark func() ([]byte, error), take func(*Load) error) (Repor
 // process; nil without one, or if records behind it were lost.
 func (s *Store) Mark() []byte { return s.mark }
 
-// Read takes the records of a text into the catalog: a JSON array of records or one record a line,
-// plain or gzip. It tells the forms apart by the content, and events, markets, series, tags and the
-// order book's markets by their keys. The Report counts and names records that cannot be used. The
-// error is of a text that cannot be read to its end or holds not one record (an empty array may),
-// or of Options.List; only then have markets been listed.
+// Read takes the records of a text into the catalog: a JSON array or one record a line, plain or
+// gzip. The keys of a record tell its kind. The Report counts and names unusable records. The error
+// is of a text that cannot be read to its end or holds not one record (an empty array may), or of
+// Options.List; only then have markets been listed.
 func (s *Store) Read(r io.Reader) (Report, error) {
 	return s.Load(nil, func(l *Load) error { return l.Read(r) })
 }

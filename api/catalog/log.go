@@ -168,8 +168,7 @@ func (l *recordLog) read(at location, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// Record is a record of the source: JSON members "key":value,… without braces. Each part may be
-// empty.
+// Record is a record of the source: JSON members "key":value,… without braces, if any.
 type Record struct {
 	// Core has the members of all forms of a record.
 	Core []byte

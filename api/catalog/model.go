@@ -9,8 +9,7 @@ const None int32 = -1
 // 10^-6; 0 is unknown.
 type Windows [4]int64
 
-// Identity is what rows of all kinds have in common. Rows never change: a newer record makes a new
-// row.
+// Identity is what rows of all kinds have in common. A newer record makes a new row.
 type Identity struct {
 	// No is the row's number among those of its kind. It stays the same for ever, also over restarts.
 	No int32
@@ -18,8 +17,7 @@ type Identity struct {
 	ID string
 	// Created and Updated are unix milliseconds; 0 is absent.
 	Created, Updated int64
-	// Partial is known only from a record of another kind: an event from a market's, a series from an
-	// event's, a tag from either.
+	// Partial is known only from a record that names it, as an event from a market's.
 	Partial bool
 
 	number uint64 // the id as a number, for orders

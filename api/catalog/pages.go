@@ -161,7 +161,7 @@ func (f *filter) live(want Flag, set bitset) {
 
 // bounds keeps the rows whose moment lies within bounds. A missing moment lies within none.
 func (f *filter) bounds(c *Catalog, name string, b *Bounds, by *sorted) {
-	if !b.set() {
+	if !b.HasMin && !b.HasMax {
 		return
 	}
 	within := *b
@@ -172,7 +172,7 @@ func (f *filter) bounds(c *Catalog, name string, b *Bounds, by *sorted) {
 }
 
 func (f *filter) liveBounds(view *liveView, name string, b *Bounds, by *sorted) {
-	if b.set() {
+	if b.HasMin || b.HasMax {
 		f.timely = true
 		f.within(view.found, name, b, by)
 	}

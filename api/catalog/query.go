@@ -41,8 +41,6 @@ func (b *Bounds) limits() (low, high int64) {
 	return low, high
 }
 
-func (b *Bounds) set() bool { return b.HasMin || b.HasMax }
-
 // Order is a column that pages are sorted by; rows that are equal in the column go by their ids.
 type Order uint8
 
