@@ -93,8 +93,8 @@ func askLive(c *Catalog, m *Market) Live {
 }
 
 // sumLive returns the values of an event: the sums over its markets once one of them trades here.
-// Until then the source's figures of the event count, or the sums if it has none. An event is closed
-// if its record says so or all of its markets are closed.
+// Until then the source's figures of the event count, or the sums if it has none. An event is
+// closed if its record says so or all of its markets are closed.
 func sumLive(c *Catalog, e *Event, markets *liveColumns) Live {
 	own := Live{Volume: e.Volume, Liquidity: e.Liquidity, Windows: e.Windows, Closed: e.Closed}
 	if len(e.markets) == 0 {

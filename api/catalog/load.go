@@ -28,7 +28,7 @@ type Load struct {
 	readBytes atomic.Int64
 }
 
-// Load makes the next catalog of the records that take enters: Load keeps, lists and publishes them.
+// Load makes the next catalog of the records that take enters: it keeps, lists and publishes them.
 // mark, if not nil, then returns the new Mark. An error publishes nothing.
 func (s *Store) Load(mark func() ([]byte, error), take func(*Load) error) (Report, error) {
 	s.mu.Lock()
@@ -178,8 +178,8 @@ func (l *Load) LogBad() {
 	}
 }
 
-// PassOver counts and names a file that has no record of a catalog. before is the Report from before
-// the file was read.
+// PassOver counts and names a file that has no record of a catalog. before is the Report as it was
+// before the file.
 func (l *Load) PassOver(path string, before *Report) {
 	report := l.e.report
 	records, first := report.Broken-before.Broken, Problem{}

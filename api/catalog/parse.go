@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -10,6 +11,12 @@ import (
 
 	"clobd/api/wire/scan"
 	"clobd/engine"
+)
+
+// The rules of a market whose record has none: a cent, five shares.
+const (
+	defaultTick = 100
+	defaultMin  = 5 * engine.Unit
 )
 
 // item is one record on its way into the rows. Either one of the rows is set, or why says what is
@@ -234,8 +241,8 @@ func (p *parser) takeSeries(partial bool) {
 	p.items = append(p.items, it)
 }
 
-// takeEvent takes an event, its tags and series before it and its markets behind it. A partial event
-// is a market's summary of its event.
+// takeEvent takes an event, its tags and series before it and its markets behind it. A partial
+// event is a market's summary of its event.
 func (p *parser) takeEvent(partial bool) {
 	e := &Event{Identity: p.identity(partial), Slug: p.text(fieldSlug), Title: p.text(fieldTitle),
 		Ticker: p.text(fieldTicker), Start: p.time(fieldStart), End: p.time(fieldEnd),
@@ -527,3 +534,21 @@ func markFrame(mark []byte) []byte {
 
 // lower returns the form in which names are compared.
 func lower(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
+
+// group numbers an event for the engine.
+func group(id string) uint64 {
+	const high = 1 << 63
+	if n, err := strconv.ParseUint(id, 10, 63); err == nil {
+		return n
+	}
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	return h.Sum64() | high
+}
+
+func clip(s string) string {
+	if len(s) > 90 {
+		return s[:90] + "…"
+	}
+	return s
+}

@@ -82,8 +82,8 @@ var orderNames = map[string]Order{
 	"volume1yr":  ByVolumeYear,
 }
 
-// ParseOrder reads the name of a column, in camel or in snake case; an empty name is ByID. The names
-// of figures may end in clob.
+// ParseOrder reads the name of a column, in camel or in snake case; an empty name is ByID. The
+// names of figures may end in clob.
 func ParseOrder(name string) (Order, bool) {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	order, ok := orderNames[name]

@@ -75,34 +75,24 @@ type Report struct {
 // String is the report in one line for people.
 func (r Report) String() string {
 	var b strings.Builder
+	some := func(count int, format string) {
+		if count > 0 {
+			fmt.Fprintf(&b, format, count)
+		}
+	}
 	fmt.Fprintf(&b, "%d events, %d markets", r.Events, r.Markets)
-	for _, more := range []struct {
-		count int
-		what  string
-	}{{r.Books, "order-book markets"}, {r.Series, "series"}, {r.Tags, "tags"}} {
-		if more.count > 0 {
-			fmt.Fprintf(&b, ", %d %s", more.count, more.what)
-		}
-	}
+	some(r.Books, ", %d order-book markets")
+	some(r.Series, ", %d series")
+	some(r.Tags, ", %d tags")
 	fmt.Fprintf(&b, ": %d listed", r.Listed)
-	if r.Unopened > 0 {
-		fmt.Fprintf(&b, " (%d unopened)", r.Unopened)
-	}
-	if r.Closed > 0 {
-		fmt.Fprintf(&b, ", %d closed now", r.Closed)
-	}
+	some(r.Unopened, " (%d unopened)")
+	some(r.Closed, ", %d closed now")
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
-		if n := r.Skipped[reason]; n > 0 {
-			fmt.Fprintf(&b, ", %d %s", n, reason)
-		}
+		some(r.Skipped[reason], ", %d "+string(reason))
 	}
 	fmt.Fprintf(&b, ", %d refused", r.Refused)
-	if r.Broken > 0 {
-		fmt.Fprintf(&b, "; %d broken records", r.Broken)
-	}
-	if r.Passed > 0 {
-		fmt.Fprintf(&b, "; %d files passed over", r.Passed)
-	}
+	some(r.Broken, "; %d broken records")
+	some(r.Passed, "; %d files passed over")
 	return b.String()
 }
 

@@ -21,6 +21,14 @@ type frameReader struct {
 	frame []byte
 }
 
+// readFrames reads the title of a log. It returns false if there is none.
+func readFrames(r io.Reader) (*frameReader, bool) {
+	in := bufio.NewReaderSize(r, logBuffer)
+	title := make([]byte, len(logTitle))
+	_, err := io.ReadFull(in, title)
+	return &frameReader{in: in}, err == nil && string(title) == logTitle
+}
+
 func (r *frameReader) next() ([]byte, int, error) {
 	start, err := r.in.Peek(4)
 	if err != nil {
@@ -74,12 +82,10 @@ func (p *parser) restoreRow(h *head, core []byte) {
 
 // replay enters all frames of a log, and returns where the good ones end.
 func (s *Store) replay(e *editor, log *recordLog) (end int64, err error) {
-	in := bufio.NewReaderSize(io.NewSectionReader(log.file, 0, 1<<62), logBuffer)
-	title := make([]byte, len(logTitle))
-	if _, err := io.ReadFull(in, title); err != nil || string(title) != logTitle {
+	reader, ok := readFrames(io.NewSectionReader(log.file, 0, 1<<62))
+	if !ok {
 		return 0, nil
 	}
-	reader := &frameReader{in: in}
 	f := &flow{next: reader.next, parse: restore}
 	end = int64(len(logTitle))
 	err = f.run(func(p *parser, it *item) error {

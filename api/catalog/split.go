@@ -37,8 +37,8 @@ type splitter struct {
 	buf   []byte
 }
 
-// newSplitter unpacks a gzip stream, tells which of the two forms the text has, and stops before the
-// first record.
+// newSplitter unpacks a gzip stream, tells which of the two forms the text has, and stops before
+// the first record.
 func newSplitter(r io.Reader) (*splitter, error) {
 	in := bufio.NewReaderSize(r, 256<<10)
 	if head, _ := in.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {

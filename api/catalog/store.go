@@ -138,8 +138,7 @@ func (s *Store) Begin() (Report, error) {
 // rankEvery is how often the search follows the values of events.
 const rankEvery = 30 * time.Second
 
-// Follow keeps the search in the order of the values of events until ctx is done. One goroutine runs
-// it.
+// Follow keeps the search in the order of the values of events until ctx is done. It runs once.
 func (s *Store) Follow(ctx context.Context) {
 	tick := time.NewTicker(rankEvery)
 	defer tick.Stop()

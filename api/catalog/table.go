@@ -48,13 +48,8 @@ func (t *hashTable) settle() {
 	}
 	var all slots
 	all.grow(2 * (t.base.count + t.over.count))
-	for _, part := range []*slots{&t.base, &t.over} {
-		for _, entry := range part.entries {
-			if entry != 0 {
-				all.insert(uint32(entry>>32), int32(uint32(entry))-1)
-			}
-		}
-	}
+	all.add(t.base.entries)
+	all.add(t.over.entries)
 	t.base, t.over = all, slots{}
 }
 
@@ -101,7 +96,11 @@ func (s *slots) grow(least int) {
 	}
 	old := s.entries
 	s.entries, s.count = make([]uint64, size), 0
-	for _, entry := range old {
+	s.add(old)
+}
+
+func (s *slots) add(entries []uint64) {
+	for _, entry := range entries {
 		if entry != 0 {
 			s.insert(uint32(entry>>32), int32(uint32(entry))-1)
 		}

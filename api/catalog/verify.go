@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +16,9 @@ type Checked struct {
 	Cuts []Cut
 }
 
-// Verify reads the catalog in a folder from the first byte to the last, and changes nothing. A folder
-// that is not there, or has no catalog, is good. The error says where the log is damaged, or where
-// it ends in the middle of a frame.
+// Verify reads the catalog in a folder from the first byte to the last, and changes nothing. A
+// folder that is not there, or has no catalog, is good. The error says where the log is damaged, or
+// where it ends in the middle of a frame.
 func Verify(dir string) (v Checked, err error) {
 	aside, err := cuts(dir)
 	if err != nil {
@@ -67,13 +66,11 @@ func newestLog(dir string) (*os.File, error) {
 
 // scanLog reads the frames of a log up to the first one that is not good.
 func scanLog(r io.Reader) (v Checked, err error) {
-	in := bufio.NewReaderSize(r, logBuffer)
-	title := make([]byte, len(logTitle))
-	if _, err := io.ReadFull(in, title); err != nil || string(title) != logTitle {
+	frames, ok := readFrames(r)
+	if !ok {
 		return v, errors.New("it does not begin as a catalog does")
 	}
 	v.Bytes = int64(len(logTitle))
-	frames := &frameReader{in: in}
 	for {
 		frame, _, err := frames.next()
 		if err != nil {
