@@ -54,12 +54,13 @@ const (
 // Find finds the documents that match all words of the query: as a word, singular or plural, or as
 // the beginning or a part of a word. If fewer than ten match, words that no document has may be
 // mistyped by one letter; if none matches, all words may. If still none matches a query of three
-// words or more, Find takes the documents that match the most of them, if that is half of the query;
-// rare words count more. A text without a word finds nothing.
+// words or more, Find takes the documents that match the most of them, if that is half of the
+// query; rare words count more. A text without a word finds nothing.
 //
-// The order is that of the worst matching word, then of the title (the words of the query alone, the
-// same among others, other words), then active documents first, then volume, then ID. Find compares
-// the titles of the first thousand documents that match equally well; four thousand for four words.
+// The order is that of the worst matching word, then of the title (the words of the query alone,
+// the same among others, other words), then active documents first, then volume, then ID. Find
+// compares the titles of the first thousand documents that match equally well; four thousand for
+// four words.
 func (s *Index) Find(q Query) Found {
 	if s == nil {
 		return Found{}
@@ -143,8 +144,8 @@ func (k *seeker) ask(text string) bool {
 	return len(k.asked) > 0
 }
 
-// plural adds or removes the s of a plural. The result is empty for short words and words with other
-// characters than letters.
+// plural adds or removes the s of a plural. The result is empty for short words and for words with
+// other characters than letters.
 func plural(word string) string {
 	const short = 3
 	for i := range len(word) {
@@ -162,7 +163,7 @@ func plural(word string) string {
 	return word + "s"
 }
 
-// doubt marks the words that no document has, or all words, as perhaps mistyped, and reports whether
+// doubt marks the words that no document has, or all words, as perhaps mistyped. It reports whether
 // that changes any word.
 func (k *seeker) doubt(all bool) (changed bool) {
 	for i := range k.kinds {
@@ -170,7 +171,8 @@ func (k *seeker) doubt(all bool) (changed bool) {
 		known := !all && slices.ContainsFunc(k.looks, func(l look) bool {
 			return l.part.has(kind.word) || l.part.has(kind.plural)
 		})
-		doubtful := !known && mayBeTypo(kind.word)
+		doubtful := !known && edited(kind.word) &&
+			utf8.RuneCountInString(kind.word) >= minTypo
 		changed = changed || doubtful != kind.doubtful
 		kind.doubtful = doubtful
 	}
@@ -341,11 +343,6 @@ func (s *segment) meant(typed string, each func(w uint32)) {
 	})
 }
 
-// mayBeTypo reports whether a word is long enough to be mistyped, and not a number.
-func mayBeTypo(word string) bool {
-	return edited(word) && utf8.RuneCountInString(word) >= minTypo
-}
-
 // apart calls each with the pairs of words that make typed.
 func (s *segment) apart(typed string, each func(first, second uint32)) {
 	for i := 1; i < len(typed); i++ {
@@ -376,31 +373,28 @@ func (k *seeker) most() (total int) {
 	k.doubt(false)
 	weights, sum := k.weigh()
 	best := max((sum+1)/2, 1)
+	found := make([]int, len(k.looks))
 	for i := range k.looks {
 		l := &k.looks[i]
 		for at := range l.found {
 			clear(l.found[at])
 		}
-		weight := k.heaviest(l, weights)
-		switch {
-		case weight < best:
-			clear(l.found[k.top])
-		case weight > best:
-			for j := range i {
-				clear(k.looks[j].found[k.top])
-			}
-			best = weight
-		}
+		found[i] = k.heaviest(l, weights)
+		best = max(best, found[i])
 	}
-	for i := range k.looks {
-		total += count(k.looks[i].found[k.top])
+	for i, weight := range found {
+		if weight == best {
+			total += count(k.looks[i].found[k.top])
+		} else {
+			clear(k.looks[i].found[k.top])
+		}
 	}
 	k.some = true
 	return total
 }
 
-// weigh gives each word a weight from 1 up: one more for each halving of the documents that match. A
-// word that nothing matches weighs half of the most. A word that only makes a question weighs 0.
+// weigh gives each word a weight from 1 up: one more for each halving of the documents that match.
+// A word that nothing matches weighs half of the most. A word that only makes a question weighs 0.
 func (k *seeker) weigh() (weights []int, sum int) {
 	counts := make([]int, len(k.kinds))
 	all := 0

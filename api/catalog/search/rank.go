@@ -12,8 +12,8 @@ const (
 	hitClass = 32
 )
 
-// The classes of titles: exactly the words of the query in its order; the same among other words; any
-// other title. In most, each missing word adds to otherTitle.
+// The classes of titles: exactly the words of the query in its order; the same among other words;
+// any other title. In most, each missing word adds to otherTitle.
 const (
 	sameTitle uint64 = iota
 	phraseInTitle

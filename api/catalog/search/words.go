@@ -71,14 +71,7 @@ func (s *wordSplitter) end(each func(word []byte) bool) bool {
 // no letter.
 func (s *wordSplitter) fold(text string) {
 	s.folded = s.folded[:0]
-	ascii := true
-	for i := range len(text) {
-		ascii = ascii && text[i] < utf8.RuneSelf
-	}
-	if !ascii {
-		text = norm.NFKD.String(text)
-	}
-	for _, c := range text {
+	for _, c := range norm.NFKD.String(text) {
 		switch {
 		case c >= 'A' && c <= 'Z':
 			c += 'a' - 'A'
@@ -112,8 +105,8 @@ func isWord(c rune) bool {
 
 func isDigit(c rune) bool { return c >= '0' && c <= '9' }
 
-// joins reports whether the character at i, between two word characters, joins them to one word, and
-// whether the word keeps the character.
+// joins reports whether the character at i, between two word characters, joins them to one word,
+// and whether the word keeps the character.
 func joins(r []rune, i int) (joined, kept bool) {
 	before, after := r[i-1], r[i+1]
 	switch r[i] {

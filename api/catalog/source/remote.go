@@ -216,8 +216,8 @@ func (s *Source) next(ctx context.Context, w *walkThrough, take recordTaker) (an
 }
 
 // repeats reports whether the next page was asked for before and may be the same: the first page of
-// the updated records, or any page of a list without order. A walk through everything never says so,
-// because a page that is not sent has no cursor.
+// the updated records, or any page of a list without order. Pages with cursors are always asked for
+// anew: a page that is not sent has no cursor.
 func (w *walkThrough) repeats() bool {
 	return !w.list.keyed && !w.list.books || w.since > 0 && w.pages == 0 && !w.head
 }
