@@ -1,14 +1,13 @@
-// Package search finds documents by their words: by whole words, by how words begin, by what
-// stands inside them, and by what was meant where a letter is wrong. It knows nothing of what its
-// documents describe: they come in with a number, some texts and a rank, and what is found are
-// numbers.
+// Package search finds documents by words: by whole words, by beginnings and parts of words, and
+// by words with a typo. It knows nothing of the things that its documents describe: a document has
+// a number, some texts and a rank, and the results are numbers.
 //
 //	Document: title, texts, marks, active, volume
 //	    │
 //	    ▼  words without case and accents
 //	segment: documents numbered by rank ── words in order ── documents of each
-//	    │                                  three letters ──► words with them
-//	    │                                  all but one letter ──► words left of it
+//	    │                                  three bytes ──► words with them
+//	    │                                  all but one letter ──► the whole words
 //	    ▼
 //	Index: the bulk │ what changed │ what changed since      struck out: a bitmap in each
 //	    │
@@ -20,12 +19,11 @@
 //
 // The contract:
 //
-//   - An Index never changes. With makes the next one for the cost of the change, and shares all
-//     else with it; whoever holds the old one goes on finding what was there.
-//   - What is found does not depend on how an Index came to be: New of all documents, or one change
-//     after the other.
-//   - Texts and queries are data: nothing in them is an operator, and all lengths are bounded.
+//   - An Index never changes. With makes the next Index for the cost of the change and shares the
+//     rest with it; the old Index still finds the old documents.
+//   - Results do not depend on how an Index came to be: by New, or by many changes.
+//   - Texts and queries have no operators, and all lengths are bounded.
 //
-// Reading order: words.go (what a word is), index.go (parts and changes), segment.go (what is kept
-// of documents), find.go (levels), rank.go (the order). DESIGN.md has the reasons and the figures.
+// Reading order: words.go (words of a text), index.go (parts and changes), segment.go (the index of
+// a part), find.go (levels), rank.go (the order). DESIGN.md has the reasons and the figures.
 package search

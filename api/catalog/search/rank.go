@@ -53,33 +53,32 @@ func (l *look) before(other *look) bool {
 
 // gather fills l.hits with the first n hits of a part in order; with all hits if they are fewer.
 func (k *seeker) gather(l *look, n int) {
-	l.hits, l.next = l.hits[:0], 0
+	hits := l.hits[:0]
 	known, most := false, maxWeighed
 	if len(k.asked) >= manyWords {
 		most = maxWeighedLong
 	}
-	base := otherTitle << hitClass
-	if k.some {
-		base = lastTitle << hitClass
-	}
 	for at := range k.top + 1 {
-		first := len(l.hits)
+		first := len(hits)
 		if first >= n {
 			break
+		}
+		base := uint64(at)<<hitLevel | otherTitle<<hitClass
+		if k.some {
+			base |= lastTitle << hitClass
 		}
 		for i, set := range l.found[at] {
 			if at > 0 {
 				set &^= l.found[at-1][i]
 			}
 			for ; set != 0; set &= set - 1 {
-				no := uint64(64*i + bits.TrailingZeros64(set))
-				l.hits = append(l.hits, uint64(at)<<hitLevel|base|no)
+				hits = append(hits, base|uint64(64*i+bits.TrailingZeros64(set)))
 			}
-			if got := len(l.hits); got >= n && got-first >= most {
+			if got := len(hits); got >= n && got-first >= most {
 				break
 			}
 		}
-		weighed := l.hits[first:min(len(l.hits), first+most)]
+		weighed := hits[first:min(len(hits), first+most)]
 		if len(weighed) == 0 {
 			continue
 		}
@@ -92,7 +91,7 @@ func (k *seeker) gather(l *look, n int) {
 		}
 		slices.Sort(weighed)
 	}
-	l.hits = l.hits[:min(n, len(l.hits))]
+	l.hits, l.next = hits[:min(n, len(hits))], 0
 }
 
 // learn notes for each word of the segment which words of the query it matches.

@@ -1,9 +1,9 @@
 // Package source brings records of markets to the catalog: from a file, from the files of a folder,
 // or from a service with the same lists, which may be another node. It knows where records lie, how
-// far they were read and when to look again; what a record says is the catalog's business.
+// far they were read and when to look again. The catalog knows the meaning of records.
 //
 //	a file, a folder             a service: tags, series, events, markets, clob/markets
-//	     │ those that changed         │ pages of 100 records, 10 MB, 10 s
+//	     │ the changed files          │ pages of 100 records, 10 MB, 10 s
 //	     ▼                            ▼
 //	files.go                     remote.go ── stages of 64 pages
 //	     │                            │
@@ -14,11 +14,10 @@
 //
 // The contract:
 //
-//   - A look that fails changes nothing, but that the stages of a service that could be read count.
+//   - A look that fails changes nothing, except that stages of a service before the failure count.
 //   - The mark lies in the catalog's log, behind the records that it vouches for. If the mark is
 //     lost or belongs to another source, everything is read again.
-//   - A file that changes while the node runs is read once it has stayed the same from one look to
-//     the next.
+//   - A file that changes while the node runs is read once two looks in a row find it the same.
 //   - A service is asked only for records updated since the walk before, and once a day for all.
 //   - Answers, redirects and waits are bounded; a redirect stays on the host that was asked.
 //
