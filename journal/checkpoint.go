@@ -36,6 +36,13 @@ type State struct {
 	Load func(next func() ([]byte, error)) error
 }
 
+func (s *State) save(sink func(chunk []byte) error) error {
+	if err := s.Exchange.Save(sink); err != nil || s.Save == nil {
+		return err
+	}
+	return s.Save(sink)
+}
+
 // Checkpoint describes a file that holds a State after a frame.
 type Checkpoint struct {
 	Path      string
@@ -110,7 +117,6 @@ func survey(on vfs.FS, dir string) (good []Checkpoint, bad []unreadCheckpoint) {
 	return good, bad
 }
 
-// describe reads the description in a checkpoint file.
 func describe(on vfs.FS, path string) (*Checkpoint, error) {
 	r, err := openCheckpoint(on, path)
 	if err != nil {
@@ -131,7 +137,6 @@ type checkpointReader struct {
 	check func() error // whether to go on
 }
 
-// openCheckpoint opens a checkpoint for reading.
 func openCheckpoint(on vfs.FS, path string) (*checkpointReader, error) {
 	f, err := on.Open(path, vfs.SequentialReadsOption)
 	if err != nil {
@@ -346,12 +351,8 @@ func (c *Checkpoint) write(on vfs.FS, s *State, w *pacedWriter) (err error) {
 		return err
 	}
 	w.file, w.start = file, time.Now()
-	err = c.pack(w.chunk)
-	if err == nil {
-		err = s.Exchange.Save(w.chunk)
-	}
-	if err == nil && s.Save != nil {
-		err = s.Save(w.chunk)
+	if err = c.pack(w.chunk); err == nil {
+		err = s.save(w.chunk)
 	}
 	if err == nil {
 		p := engine.NewPacker(w.chunk)
@@ -386,7 +387,6 @@ type pacedWriter struct {
 	unsynced int64
 }
 
-// chunk appends the next bytes.
 func (w *pacedWriter) chunk(b []byte) error {
 	w.buf = append(w.buf, b...)
 	w.total += int64(len(b))

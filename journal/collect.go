@@ -111,7 +111,7 @@ func (c *collector) take(b []byte) int {
 	}
 	b = b[:size]
 	err := engine.DecodeFrame(b, &c.frame)
-	if errors.Is(err, engine.ErrFormat) && summed(b) {
+	if errors.Is(err, engine.ErrFormat) && checksum(b) == binary.LittleEndian.Uint32(b[checksumAt:]) {
 		c.newer++
 	}
 	if errors.Is(err, engine.ErrChecksum) {
@@ -131,14 +131,14 @@ func (c *collector) take(b []byte) int {
 	return len(b)
 }
 
-// summed reports whether the checksum of a frame, of any format, is right.
-func summed(b []byte) bool {
-	const at = engine.FrameOverhead - 4
-	sum := crc32.Update(crc32.Checksum(b[:at], castagnoli), castagnoli, b[engine.FrameOverhead:])
-	return sum == binary.LittleEndian.Uint32(b[at:])
+const checksumAt = engine.FrameOverhead - 4
+
+// checksum is what the checksum of frame b, of any format, must be.
+func checksum(b []byte) uint32 {
+	sum := crc32.Checksum(b[:checksumAt], castagnoli)
+	return crc32.Update(sum, castagnoli, b[engine.FrameOverhead:])
 }
 
-// set writes a frame.
 func (c *collector) set(no uint64, b []byte) {
 	key := frameKey(no)
 	c.err = c.batch.Set(key[:], b, nil)
@@ -315,7 +315,6 @@ func (c *collector) get(no uint64) ([]byte, error) {
 	return b, err
 }
 
-// follows reports whether frame b continues the chain after frame before.
 func (c *collector) follows(b, before []byte) bool {
 	if engine.DecodeFrame(before, &c.frame) != nil {
 		return false
@@ -324,7 +323,6 @@ func (c *collector) follows(b, before []byte) bool {
 	return engine.DecodeFrame(b, &c.frame) == nil && c.frame.Prev == hash
 }
 
-// epochOf is the epoch of a frame, 0 if it is damaged.
 func epochOf(b []byte) uint64 {
 	var f engine.Frame
 	if engine.DecodeFrame(b, &f) != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"hash/crc32"
 	"math/bits"
 	"slices"
 
@@ -19,7 +18,6 @@ const (
 	maxSuspect  = 4 << 20
 )
 
-// suspect keeps a frame whose checksum is wrong.
 func (c *collector) suspect(b []byte) {
 	if len(c.suspects) < maxSuspects && len(b) <= maxSuspect &&
 		!slices.ContainsFunc(c.suspects, func(s []byte) bool { return bytes.Equal(s, b) }) {
@@ -30,20 +28,14 @@ func (c *collector) suspect(b []byte) {
 // unflip repairs frames of which one bit was flipped: the checksum says which bit. A repair counts
 // only if the next frame, or the mark, names the hash of the repaired frame.
 func (c *collector) unflip() error {
-	number := func(b []byte) uint64 {
-		if !turnBack(b) || engine.DecodeFrame(b, &c.frame) != nil {
-			return 0
-		}
-		return c.frame.No
-	}
 	type found struct {
 		no uint64
 		b  []byte
 	}
 	var all []found
 	for _, b := range c.suspects {
-		if no := number(b); no > 0 {
-			all = append(all, found{no, b})
+		if turnBack(b) && engine.DecodeFrame(b, &c.frame) == nil && c.frame.No > 0 {
+			all = append(all, found{c.frame.No, b})
 		}
 	}
 	// The last one first: a repaired frame names the one before it.
@@ -75,8 +67,8 @@ func (c *collector) unflip() error {
 // turnBack flips back the bit of a frame that makes its checksum wrong; false if no single bit
 // does.
 func turnBack(b []byte) bool {
-	const at = engine.FrameOverhead - 4
-	sum := crc32.Update(crc32.Checksum(b[:at], castagnoli), castagnoli, b[engine.FrameOverhead:])
+	const at = checksumAt
+	sum := checksum(b)
 	wrong := sum ^ binary.LittleEndian.Uint32(b[at:])
 	if bits.OnesCount32(wrong) == 1 { // of the checksum itself
 		binary.LittleEndian.PutUint32(b[at:], sum)

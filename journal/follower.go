@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -205,7 +206,6 @@ func (f *Follower) begin() error {
 	return f.ctx.Err()
 }
 
-// frame replays one frame.
 func (f *Follower) frame(b []byte) error {
 	if err := engine.DecodeFrame(b, &f.decoded); err != nil {
 		no := f.run.head.Frame + 1
@@ -269,12 +269,9 @@ func (f *Follower) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 func (f *Follower) wanted() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, a := range f.calls {
-		if f.run.head.Sequence >= a.from && f.saved.Sequence < a.from {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.calls, func(a saveCall) bool {
+		return f.run.head.Sequence >= a.from && f.saved.Sequence < a.from
+	})
 }
 
 // answer answers the calls that the newest checkpoint satisfies, and those whose attempt failed.

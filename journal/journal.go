@@ -236,10 +236,8 @@ func gone(path string) error {
 		"without its manifest: %w", path, pebble.ErrDBDoesNotExist)), hintGone)
 }
 
-// isGone reports whether an error is that of gone.
 func isGone(err error) bool { return errors.Is(err, pebble.ErrDBDoesNotExist) }
 
-// hintGone is what to do about a missing journal.
 const hintGone = "nothing was deleted: " + disk.HintDamaged + "; to begin anew give another folder"
 
 // begun reports whether a journal must exist here: a mark or a table shows that one was opened
@@ -313,13 +311,11 @@ func lastFrame(db *pebble.DB) (uint64, error) {
 	return last, err
 }
 
-// frameBounds are the iterator options for all frames from number from on.
 func frameBounds(from uint64) *pebble.IterOptions {
 	low := frameKey(from)
 	return &pebble.IterOptions{LowerBound: low[:], UpperBound: []byte{spaceFrame + 1}}
 }
 
-// pebbleOptions are Pebble's options for the journal's database.
 func (o *Options) pebbleOptions() *pebble.Options {
 	p := disk.Appended(o.MemTable, o.Cache)
 	p.FS, p.ReadOnly, p.Lock = o.FS, o.ReadOnly, o.lock

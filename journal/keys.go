@@ -16,7 +16,6 @@ const (
 
 const frameKeyLen = 1 + 8
 
-// frameKey is the key of frame no.
 func frameKey(no uint64) [frameKeyLen]byte {
 	var k [frameKeyLen]byte
 	k[0] = spaceFrame
@@ -35,5 +34,4 @@ func frameNo(key []byte) (uint64, bool) {
 // frameText is the key of frame no as people read it.
 func frameText(no uint64) string { return fmt.Sprintf("%c/%016x", spaceFrame, no) }
 
-// metaKey is a key of the meta space.
 func metaKey(name string) []byte { return append([]byte{spaceMeta}, name...) }

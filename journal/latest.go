@@ -14,7 +14,6 @@ type latestFrames struct {
 	ring    frames
 }
 
-// init makes it ready: it keeps limit bytes of frames.
 func (h *latestFrames) init(limit int) {
 	h.more.L = &h.mu
 	h.limit = limit
@@ -32,7 +31,6 @@ func (h *latestFrames) push(no uint64, b []byte) {
 	h.more.Broadcast()
 }
 
-// close wakes all Tails for the last time.
 func (h *latestFrames) close() {
 	h.mu.Lock()
 	h.closed = true
@@ -40,7 +38,6 @@ func (h *latestFrames) close() {
 	h.more.Broadcast()
 }
 
-// last is the number of the last durable frame.
 func (h *latestFrames) last() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,7 +61,6 @@ type frames struct {
 	bytes int
 }
 
-// at is the i-th oldest.
 func (q *frames) at(i int) []byte { return q.slots[(q.first+i)&(len(q.slots)-1)] }
 
 // push appends b.
@@ -81,7 +77,6 @@ func (q *frames) push(b []byte) {
 	q.bytes += len(b)
 }
 
-// drop removes the oldest.
 func (q *frames) drop() {
 	q.bytes -= len(q.slots[q.first])
 	q.slots[q.first] = nil

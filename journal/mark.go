@@ -45,11 +45,9 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// hintMark is what to do without a mark that can be trusted.
 const hintMark = "clobd verify tells whether the journal itself is whole; then clobd recover " +
 	"--accept-loss makes a new mark; or clobd restore brings back a copy"
 
-// encode makes a slot.
 func (m *Mark) encode(turn uint64) []byte {
 	le, b := binary.LittleEndian, make([]byte, 0, markSlot)
 	for _, v := range []uint64{markMagic, markFormat, m.Journal, turn, m.Frame, uint64(m.Sequence)} {
@@ -121,10 +119,9 @@ func readMark(on vfs.FS, path string) (newest markFile, err error) {
 
 // WriteMark writes the mark of the data folder dir, durably, and whole or not at all. No Journal
 // may have the folder open.
-func WriteMark(on vfs.FS, dir string, m Mark) (err error) {
-	on = disk.Filesystem(on)
+func WriteMark(on vfs.FS, dir string, m Mark) error {
 	path := filepath.Join(dir, markName)
-	err = writeWhole(on, path, append(m.encode(1), m.encode(2)...))
+	err := writeWhole(disk.Filesystem(on), path, append(m.encode(1), m.encode(2)...))
 	if err != nil {
 		return fmt.Errorf("write mark %s: %w", path, err)
 	}
@@ -174,7 +171,6 @@ func (e *LossError) Error() string {
 		e.First(), e.Last(), e.advice())
 }
 
-// advice is what to do.
 func (e *LossError) advice() string {
 	return "nothing was changed: keep the folder and restore it from a copy that has them, or go on " +
 		"without them by clobd recover --accept-loss"
@@ -295,7 +291,6 @@ func (j *Journal) startMark(head engine.Head) error {
 	return nil
 }
 
-// note sets the newest acknowledged frame.
 func (k *marker) note(f *flight, id uint64) {
 	k.mu.Lock()
 	k.latest = Mark{id, f.number, f.last, f.hash}
@@ -355,7 +350,6 @@ func (k *marker) run() {
 	}
 }
 
-// close writes the last mark and ends.
 func (k *marker) close() error {
 	close(k.closing)
 	<-k.ended

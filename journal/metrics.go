@@ -22,7 +22,6 @@ type gauges struct {
 
 const ofJournal disk.Subsystem = "journal"
 
-// newGauges makes the metrics, registered nowhere.
 func newGauges() *gauges {
 	counter := ofJournal.Counter
 	return &gauges{

@@ -42,7 +42,6 @@ func (b *Break) Error() string {
 	return s + "; " + b.advice()
 }
 
-// advice is what to do.
 func (b *Break) advice() string {
 	if b.Hint != "" {
 		return b.Hint
@@ -320,7 +319,6 @@ func (r *replay) locate(b *Break) *Break {
 	return b
 }
 
-// hole is the Break of frames that are missing before frame no.
 func (r *replay) hole(no uint64) *Break {
 	return &Break{What: fmt.Sprintf("missing: the next frame found is %d", no)}
 }
@@ -384,7 +382,6 @@ func (r *replay) step(no uint64, f *engine.Frame) *Break {
 	return r.apply(f)
 }
 
-// apply replays one frame.
 func (r *replay) apply(f *engine.Frame) *Break {
 	if f.Engine != engine.Version {
 		return &Break{Frame: f.No,

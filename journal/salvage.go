@@ -433,7 +433,6 @@ func (r *rescuer) room(journal string) error {
 		"needed for that, %d are free", errRoom, size, usage.AvailBytes), hintRoom)
 }
 
-// errRoom is the error of a rescue without room.
 var errRoom = errors.New("the journal is damaged")
 
 const hintRoom = "make room, or copy the folder to a larger disk and run clobd recover there"

@@ -41,7 +41,6 @@ type Checked struct {
 	Notes []string
 }
 
-// find adds a Finding.
 func (v *Checked) find(where string, err error) {
 	advice := Advice(err)
 	if advice == "" {
@@ -51,7 +50,6 @@ func (v *Checked) find(where string, err error) {
 	v.Findings = append(v.Findings, Finding{where, what, advice})
 }
 
-// note adds a note.
 func (v *Checked) note(format string, args ...any) {
 	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
 }
@@ -132,7 +130,6 @@ func (v *verifier) frame(f *engine.Frame) error {
 	return nil
 }
 
-// hintCheckpoint is what to do with a damaged checkpoint.
 const hintCheckpoint = "nothing is lost, a start passes it over: delete the file; if no other one is " +
 	"good, clobd checkpoint makes one"
 
@@ -162,20 +159,16 @@ func (v *verifier) checkpoint(c *Checkpoint, f *engine.Frame) {
 	}
 }
 
-// differs reports whether a loaded state differs from the replayed one.
 func (v *verifier) differs(loaded *State) bool {
 	a, err := hashState(v.state)
 	b, errToo := hashState(loaded)
 	return err != nil || errToo != nil || a != b
 }
 
-// hashState is a hash of all that a State saves.
 func hashState(s *State) (sum [32]byte, err error) {
 	h := sha256.New()
 	sink := func(b []byte) error { h.Write(b); return nil }
-	if err = s.Exchange.Save(sink); err == nil && s.Save != nil {
-		err = s.Save(sink)
-	}
+	err = s.save(sink)
 	return [32]byte(h.Sum(nil)), err
 }
 

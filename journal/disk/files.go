@@ -37,7 +37,6 @@ const (
 // errAbandoned is the error of every write of an abandoned database.
 var errAbandoned = errors.New("the database was given up")
 
-// newFiles wraps a filesystem.
 func newFiles(on vfs.FS) *files {
 	d := &files{FS: on, ending: make(chan struct{}), shut: make(chan struct{})}
 	d.end = sync.OnceFunc(func() { close(d.ending) })
@@ -55,7 +54,6 @@ func (d *files) retire() {
 	}
 }
 
-// refuse returns errAbandoned once the files are shut.
 func (d *files) refuse() error {
 	if closed(d.shut) {
 		return errAbandoned
@@ -63,7 +61,6 @@ func (d *files) refuse() error {
 	return nil
 }
 
-// closed reports whether c was closed.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

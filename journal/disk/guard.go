@@ -237,7 +237,6 @@ func (g *Guard) stumble(err error) {
 	}
 }
 
-// recovered notes that background work was done.
 func (g *Guard) recovered() {
 	g.files.failures.Store(0)
 	g.mu.Lock()

@@ -42,7 +42,6 @@ func Rewritten(memTable int, cache int64) *pebble.Options {
 	return o
 }
 
-// common are the options of both.
 func common(memTable int, cache int64) *pebble.Options {
 	return &pebble.Options{
 		FormatMajorVersion:    pebble.FormatNewest, // its log notices damage before the end

@@ -125,7 +125,6 @@ func Watch(o SpaceOptions) (*Space, error) {
 	return s, nil
 }
 
-// run looks until Close.
 func (s *Space) run() {
 	defer close(s.ended)
 	tick := time.NewTicker(s.o.Every)
@@ -218,7 +217,6 @@ func (s *Space) tell(is *SpaceStatus, first bool) {
 	s.o.Changed(is.State)
 }
 
-// release deletes the ballast.
 func (s *Space) release(why string) {
 	err := os.Remove(s.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -232,7 +230,6 @@ func (s *Space) release(why string) {
 	s.o.Log.Warn("ballast deleted", "path", s.path, "bytes", bytes, "why", why)
 }
 
-// load makes the ballast.
 func (s *Space) load(now time.Time) {
 	if err := makeBallast(s.path, s.o.Ballast); err != nil {
 		s.retry = now.Add(ballastRetry)

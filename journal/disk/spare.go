@@ -71,7 +71,6 @@ func (s *spares) next() int64 {
 	return size + size/16
 }
 
-// run makes a spare whenever there is none.
 func (s *spares) run() {
 	defer close(s.ended)
 	s.fill(true)
@@ -196,7 +195,6 @@ func (s *spares) write(size int64, hurry bool) error {
 	return err
 }
 
-// close ends run and removes the spare.
 func (s *spares) close() {
 	close(s.closing)
 	<-s.ended
@@ -225,5 +223,4 @@ func (f *logFile) Preallocate(offset, length int64) error {
 	return f.File.Preallocate(offset, length)
 }
 
-// isLog reports whether a file is one of Pebble's logs.
 func isLog(name string) bool { return strings.HasSuffix(name, logSuffix) }
