@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,24 +34,17 @@ type FollowerOptions struct {
 // validate returns all problems of the options at once, or nil, and fills in the defaults.
 func (o *FollowerOptions) validate() error {
 	var problems []error
-	if o.Fresh == nil {
-		problems = append(problems, errors.New("follower option Fresh is nil"))
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("follower option "+text))
+		}
 	}
-	if o.Interval < 0 {
-		problems = append(problems, errors.New("follower option Interval is negative"))
-	}
-	if o.Rate < 0 {
-		problems = append(problems, errors.New("follower option Rate is negative"))
-	}
-	if o.Commands == 0 {
-		o.Commands = 2_000_000
-	}
-	if o.Interval == 0 {
-		o.Interval = 5 * time.Minute
-	}
-	if o.Rate == 0 {
-		o.Rate = 64 << 20
-	}
+	bad(o.Fresh == nil, "Fresh is nil")
+	bad(o.Interval < 0, "Interval is negative")
+	bad(o.Rate < 0, "Rate is negative")
+	o.Commands = cmp.Or(o.Commands, 2_000_000)
+	o.Interval = cmp.Or(o.Interval, 5*time.Minute)
+	o.Rate = cmp.Or(o.Rate, 64<<20)
 	return errors.Join(problems...)
 }
 
@@ -194,9 +188,9 @@ func (f *Follower) begin() error {
 	}
 	defer f.j.gate.Leave()
 	s, from, _ := f.j.begin(f.ctx, f.options.Fresh)
-	f.run = replay{j: f.j, ctx: f.ctx, x: s.Exchange, each: s.Each}
+	f.run = f.j.replay(f.ctx, s, from)
 	if from != nil {
-		f.run.head, f.run.partition, f.saved = from.Head, from.Partition, from.Head
+		f.saved = from.Head
 		f.tail.next = from.Head.Frame + 1
 	}
 	f.state, f.since = s, time.Now()

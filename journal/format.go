@@ -74,23 +74,18 @@ func loadMeta(db *pebble.DB) (meta, bool, error) {
 		name  string
 		value *uint64
 	}{{metaFormat, &m.format}, {metaJournal, &m.id}, {metaCreated, &m.created}, {metaHole, &m.hole}} {
-		v, closer, err := db.Get(metaKey(kv.name))
-		if errors.Is(err, pebble.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		v, there, err := disk.Get(db, metaKey(kv.name), nil)
+		switch {
+		case err != nil:
 			return m, false, fmt.Errorf("read meta %s: %w", kv.name, err)
-		}
-		if len(v) != 8 {
-			return m, false, errors.Join(
-				fmt.Errorf("meta %s has %d bytes instead of 8", kv.name, len(v)), closer.Close())
+		case !there:
+			continue
+		case len(v) != 8:
+			return m, false, fmt.Errorf("meta %s has %d bytes instead of 8", kv.name, len(v))
 		}
 		*kv.value = binary.BigEndian.Uint64(v)
 		if kv.name != metaHole {
 			found++
-		}
-		if err := closer.Close(); err != nil {
-			return m, false, fmt.Errorf("read meta %s: %w", kv.name, err)
 		}
 	}
 	if found != 0 && found != 3 {

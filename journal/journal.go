@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -83,33 +84,19 @@ func (o *Options) validate() error {
 	bad(o.MemTable != 0 && (o.MemTable < 1<<20 || o.MemTable > 1<<30),
 		"MemTable is outside [1 MiB, 1 GiB]")
 	bad(o.Cache < 0, "Cache is negative")
-	if o.folder == "" {
-		o.folder = filepath.Join(o.Dir, "journal")
-	}
-	if o.lock == nil {
-		o.lock = o.Claim.Lock
-	}
+	o.folder = cmp.Or(o.folder, filepath.Join(o.Dir, "journal"))
+	o.lock = cmp.Or(o.lock, o.Claim.Lock)
 	if o.FS == nil {
 		o.FS, o.spares = vfs.Default, true
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Words == nil {
 		o.Words = os.Stderr
 	}
-	if o.patience == 0 {
-		o.patience = stallLimit
-	}
-	if o.TailBytes == 0 {
-		o.TailBytes = 64 << 20
-	}
-	if o.MemTable == 0 {
-		o.MemTable = 64 << 20
-	}
-	if o.Cache == 0 {
-		o.Cache = 16 << 20
-	}
+	o.patience = cmp.Or(o.patience, stallLimit)
+	o.TailBytes = cmp.Or(o.TailBytes, 64<<20)
+	o.MemTable = cmp.Or(o.MemTable, 64<<20)
+	o.Cache = cmp.Or(o.Cache, 16<<20)
 	return errors.Join(problems...)
 }
 

@@ -80,33 +80,29 @@ func (j *Journal) StateAt(ctx context.Context, seq engine.Sequence, fresh func()
 		return nil, 0, ErrClosed
 	}
 	defer j.gate.Leave()
-	run := replay{j: j, ctx: ctx}
 	var s *State
+	var from *Checkpoint
 	good, _ := j.Checkpoints()
 	for i := range good {
-		c := &good[i]
-		if c.Head.Sequence > seq {
+		if good[i].Head.Sequence > seq {
 			continue
 		}
-		if s = fresh(); j.load(ctx, c, s) == nil {
-			run.head, run.partition = c.Head, c.Partition
+		if s = fresh(); j.load(ctx, &good[i], s) == nil {
+			from = &good[i]
 			break
 		}
-		s = nil
 	}
-	if s == nil {
-		s = fresh()
-		s.Exchange = engine.NewExchange(s.Seed)
+	if from == nil {
+		s = empty(fresh)
 	}
 	var part *engine.Frame
-	run.x = s.Exchange
+	run := j.replay(ctx, s, from)
 	run.until = func(f *engine.Frame) bool {
 		if f.Last() > seq {
 			part = f
 		}
 		return part != nil
 	}
-	run.each = s.Each
 	if err := run.all(); err != nil && !errors.Is(err, errEnough) {
 		return nil, run.head.Sequence, err
 	}

@@ -94,10 +94,7 @@ func (j *Journal) Restore(ctx context.Context, fresh func() *State) (*Restored, 
 	defer runtime.KeepAlive(j.headroom())
 	s, from, skipped := j.begin(ctx, fresh)
 	r.From, r.Skipped = from, skipped
-	run := replay{j: j, ctx: ctx, x: s.Exchange, each: s.Each}
-	if from != nil {
-		run.head, run.partition = from.Head, from.Partition
-	}
+	run := j.replay(ctx, s, from)
 	err := run.all()
 	if err == nil {
 		err = j.arrive(&run)
@@ -107,6 +104,15 @@ func (j *Journal) Restore(ctx context.Context, fresh func() *State) (*Restored, 
 		r.State = s
 	}
 	return r, err
+}
+
+// replay makes the replay of the frames after the checkpoint from, which s was loaded from.
+func (j *Journal) replay(ctx context.Context, s *State, from *Checkpoint) replay {
+	run := replay{j: j, ctx: ctx, x: s.Exchange, each: s.Each}
+	if from != nil {
+		run.head, run.partition = from.Head, from.Partition
+	}
+	return run
 }
 
 // headroom is unused memory, about as much as the newest checkpoint will take. The garbage
@@ -142,9 +148,13 @@ func (j *Journal) begin(
 	for _, err := range skipped {
 		j.Options.Log.Warn("checkpoint passed over", "error", err)
 	}
-	s = fresh()
+	return empty(fresh), nil, skipped
+}
+
+func empty(fresh func() *State) *State {
+	s := fresh()
 	s.Exchange = engine.NewExchange(s.Seed)
-	return s, nil, skipped
+	return s
 }
 
 // Recover replays every frame in order into x and calls each with it. It checks numbers, the chain
@@ -200,8 +210,7 @@ func (r *replay) all() error {
 	return err
 }
 
-// chunkFlow is how chunks go round: the decoder takes them from free and hands them to ready, until
-// done is closed.
+// chunkFlow is how chunks go round: the decoder moves them from free to ready until done is closed.
 type chunkFlow struct {
 	free  <-chan *chunk
 	ready chan<- *chunk

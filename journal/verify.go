@@ -87,8 +87,7 @@ func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Checked, error)
 		c := &good[i]
 		v.at[c.Head.Frame] = append(v.at[c.Head.Frame], c)
 	}
-	v.state = o.Fresh()
-	v.state.Exchange = engine.NewExchange(v.state.Seed)
+	v.state = empty(o.Fresh)
 	v.run = replay{j: j, ctx: ctx, x: v.state.Exchange, each: v.frame, foreign: true}
 	err := v.run.all()
 	if ctx.Err() != nil {
@@ -179,13 +178,12 @@ func (v *verifier) leftOver(good []Checkpoint) {
 		if len(v.at[c.Head.Frame]) == 0 {
 			continue
 		}
-		err := v.j.load(v.ctx, c, v.options.Fresh())
-		if err == nil {
-			v.Checkpoints++
-			v.note("checkpoint %s is whole; the frames before it are not, so it was not compared", c.Path)
+		if err := v.j.load(v.ctx, c, v.options.Fresh()); err != nil {
+			v.find(c.Path, disk.Advise(err, hintCheckpoint))
 			continue
 		}
-		v.find(c.Path, disk.Advise(err, hintCheckpoint))
+		v.Checkpoints++
+		v.note("checkpoint %s is whole; the frames before it are not, so it was not compared", c.Path)
 	}
 }
 

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,12 +78,8 @@ func NewGuard(o GuardOptions) *Guard {
 	if g.o.Words == nil {
 		g.o.Words = os.Stderr
 	}
-	if g.o.Hint == "" {
-		g.o.Hint = HintDamaged
-	}
-	if g.o.Unopened == "" {
-		g.o.Unopened = hintUnopened
-	}
+	g.o.Hint = cmp.Or(g.o.Hint, HintDamaged)
+	g.o.Unopened = cmp.Or(g.o.Unopened, hintUnopened)
 	return g
 }
 

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,12 +64,8 @@ func (o *SpaceOptions) validate() error {
 	if o.Free == nil {
 		o.Free = freeBytes
 	}
-	if o.Every == 0 {
-		o.Every = 100 * time.Millisecond
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Every = cmp.Or(o.Every, 100*time.Millisecond)
+	o.Log = cmp.Or(o.Log, slog.Default())
 	return errors.Join(problems...)
 }
 
