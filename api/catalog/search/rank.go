@@ -27,6 +27,13 @@ func (k *seeker) pick(from, n int) []int32 {
 		k.gather(&k.looks[i], from+n)
 	}
 	ids := make([]int32, 0, n)
+	if len(k.looks) == 1 {
+		l := &k.looks[0]
+		for _, hit := range l.hits[from : from+n] {
+			ids = append(ids, l.part.ids[uint32(hit)])
+		}
+		return ids
+	}
 	for i := range from + n {
 		var best *look
 		for j := range k.looks {

@@ -71,7 +71,14 @@ func (s *wordSplitter) end(each func(word []byte) bool) bool {
 // no letter.
 func (s *wordSplitter) fold(text string) {
 	s.folded = s.folded[:0]
-	for _, c := range norm.NFKD.String(text) {
+	ascii := true
+	for i := range len(text) {
+		ascii = ascii && text[i] < utf8.RuneSelf
+	}
+	if !ascii {
+		text = norm.NFKD.String(text)
+	}
+	for _, c := range text {
 		switch {
 		case c >= 'A' && c <= 'Z':
 			c += 'a' - 'A'
