@@ -137,8 +137,7 @@ func (b *Book) open(index uint32, side Side) {
 	}
 }
 
-// Remove removes order h, of which size remains, from its level's queue and frees its number.
-// Nothing branches on the neighbours: the ends of a queue lead to number 0, which may be written.
+// Remove removes order h, of size, from its level's queue, without a branch: ends lead to number 0.
 func (b *Book) Remove(h, index uint32, size Size) {
 	q := b.queues
 	links := q.Links.All

@@ -27,8 +27,7 @@ const (
 
 	EventMax = 144 // bounds the encoded bytes of one Event
 
-	// commandMax bounds the encoded bytes of a Command without its Proof: a three-byte mask, the
-	// number of Events, and every field at its longest.
+	// commandMax bounds the encoded bytes of a Command with its number of Events, without its Proof.
 	commandMax = 360
 )
 

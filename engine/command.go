@@ -22,34 +22,28 @@ const (
 	// confined by Only. Reason is ByOwner, ByOperator or Timeout; an operator's Owner 0 means
 	// everybody.
 	CancelAll
-	// SplitTokens turns Size of collateral of Wallet into as many of both tokens of Market. ID names
-	// the request and is remembered for RequestWindow: any request with the same ID is a duplicate.
+	// SplitTokens turns Size of collateral of Wallet into both tokens of Market. ID names the request.
 	SplitTokens
 	MergeTokens  // turns Size of both tokens of Market back into collateral. ID as above.
 	RedeemTokens // pays out all tokens of Wallet in a resolved Market. ID as above.
 	SetState     // opens, pauses or closes Market: State. Closing cancels its orders.
-	// Adjust gives Market the tick, the minimums and the fee of Listing. The other fields of Listing
-	// must not differ from the market's.
+	// Adjust gives Market the tick, the minimums and the fee of Listing, which else must agree.
 	Adjust
 	// Resolve pays Price for outcome 0 of Market and 1 - Price for outcome 1, and cancels its orders.
 	// ID is the operator's reference, or zero.
 	Resolve
-	// SetMode restricts new orders as Mode says: of Wallet if it is not 0, else in Market if that is
-	// not 0, else everywhere.
+	// SetMode restricts new orders as Mode says: of Wallet, else in Market, else everywhere.
 	SetMode
 	SetPrevention // sets the Prevention of Wallet: what happens when it meets its own orders
-	// Advance cancels orders that have expired, at most AdvanceOrders. The writer repeats Advance
-	// until Due lies ahead, before any other Command of that Time.
+	// Advance cancels up to AdvanceOrders expired orders. The writer repeats it before other Commands.
 	Advance
 	// Arm sets the heartbeat timeout of (Owner, Key) to Expiry milliseconds; 0 disarms. An owner
 	// has at most MaxTradingKeys armed. A watcher outside the engine sends CancelAll for a late
 	// beat.
 	Arm
-	// Collect moves Cash from the fee account to the wallet of Address. ID is the operator's
-	// reference, or zero.
+	// Collect moves Cash from the fee account to the wallet of Address. ID as for Resolve.
 	Collect
-	// SetKey puts the API key (Owner, Class, Key) on record, or with Revoke revokes it for good. Only
-	// a trading key can be restored.
+	// SetKey puts the API key (Owner, Class, Key) on record, or with Revoke revokes it.
 	SetKey
 )
 
@@ -72,8 +66,7 @@ type Command struct {
 	Prevention Prevention
 	Price      Price
 
-	// FeeBound is 1 + the highest fee rate that the signer of a Place accepts, in basis points, at
-	// most 65,534; 0 if the order names none.
+	// FeeBound is 1 + the highest fee rate, in basis points, that the signer accepts; 0: not named.
 	FeeBound uint16
 
 	Market MarketNo
@@ -81,8 +74,7 @@ type Command struct {
 	Owner  WalletNo // the address behind the API key
 	Key    uint32   // nonce of the API key that sent the order
 
-	// Size and Cash are the signed share and collateral amounts of a Place: Apply derives price and
-	// lots from them. Size in [1, MaxOrder], Cash in [1, MaxAmount].
+	// Size in [1, MaxOrder] and Cash in [1, MaxAmount] are the signed amounts of a Place.
 	Size Size
 	Cash Cash
 

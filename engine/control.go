@@ -2,8 +2,7 @@ package engine
 
 import "slices"
 
-// cancelAll answers CancelAll. It walks wallet → positions → orders, and goes by market number,
-// because the Digest does not cover the order of a wallet's list of positions.
+// cancelAll answers CancelAll by market number: no Digest covers the order of a wallet's positions.
 func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:

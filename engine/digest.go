@@ -110,8 +110,7 @@ func (k *keyRecord) leaf(revoked bool) uint64 {
 	return mix(uint64(k.owner)^mixKey, uint64(k.number)<<16|uint64(k.class)<<8|bit(revoked))
 }
 
-// leaf returns the leaf of the n-th request. Its Time decides when it is forgotten, and n decides
-// between requests of the same Time.
+// leaf returns the leaf of the n-th request: n decides between requests of the same Time.
 func (r *request) leaf(n uint64) uint64 {
 	return mix(fold32((*[32]byte)(&r.id))^mixRequest, mix(mix(uint64(r.at), uint64(r.amount)), n))
 }

@@ -95,8 +95,7 @@ type Event struct {
 	Remaining  Size
 	Fee        Cash
 	Args       [3]int64
-	// First is, for a Rejected duplicate, the Sequence that bound the id; for Filled and Cancelled,
-	// the Sequence that placed the resting order.
+	// First is the Sequence that bound a duplicate's id, or that placed a Filled or Cancelled order.
 	First Sequence
 	Order OrderID
 }

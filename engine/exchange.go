@@ -34,8 +34,7 @@ type Exchange struct {
 	hints    hints    // from Touch to Apply
 }
 
-// NewExchange makes an empty Exchange. The seed only salts the tables of ids, against callers who
-// choose colliding ids; no result depends on it.
+// NewExchange makes an empty Exchange. The seed salts its tables of ids; no result depends on it.
 func NewExchange(seed uint64) *Exchange { return newExchange(seed, Window) }
 
 // newExchange is NewExchange with the number of placements to remember, at least 1.

@@ -10,8 +10,7 @@ const feeStep = 10
 // Many small fills may cost more or less than one large fill, because each is rounded.
 func (f Fee) on(size Size, p Price) Cash { return f.round(size, p, false) }
 
-// most is on rounded up. A Rate is less than 1, so cost plus fee grows with the price: the amount
-// that suffices at the limit suffices at every better price, apart from the rounding of fills.
+// most is on rounded up. A Rate is less than 1, so that cost plus fee grows with the price.
 func (f Fee) most(size Size, p Price) Cash { return f.round(size, p, true) }
 
 // round returns n / d steps, rounded up or to the nearest, where n = lots * Rate *

@@ -1,7 +1,6 @@
 package engine
 
-// KeyClass is the purpose of an API key. A key is derived from its owner's address and its number
-// and stored nowhere; the journal records only that an owner has it, or that it is revoked.
+// KeyClass is the purpose of an API key, which is derived from its owner's address and its number.
 type KeyClass uint8
 
 // The classes.
@@ -20,8 +19,7 @@ const (
 	MaxBuilderKeys  = 16
 )
 
-// MaxKeyRecords bounds the records of an owner's keys of one class, revoked ones included: a
-// revoked key must stay on record, and owners may replace keys for years.
+// MaxKeyRecords bounds the records of an owner's keys of one class, revoked ones included.
 const MaxKeyRecords = 1024
 
 func (c KeyClass) most() uint32 {

@@ -1,7 +1,6 @@
 package engine
 
-// level is the queue of orders at one price of one book: four levels to a cache line. Its index
-// tells its side: all bids are below all asks.
+// level is the queue of orders at one price: four to a cache line. All bids are below all asks.
 type level struct {
 	Head, Tail uint32
 	Size       Size // of all its orders
@@ -13,8 +12,7 @@ const (
 	summaryWords = 3 // bounds a ladder: 9,999 levels are 157 pages are 3 words
 )
 
-// page is 64 neighbouring levels and the set of non-empty ones. The sets of a book lie side by
-// side, so that the search for the next best level reads no empty level.
+// page is 64 levels and the set of non-empty ones: a search reads the sets, side by side in a book.
 type page struct {
 	set    uint64
 	levels *[pageSize]level // 1 KB, nil until something rests here

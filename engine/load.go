@@ -212,8 +212,7 @@ func (l *loader) rest(m *market, from *order) {
 	x.seen.table.insert(entryOf(o.tag, h))
 }
 
-// placements reads the remembered ids. All orders are in the table already; those above the floor
-// must be among the last placements.
+// placements reads the remembered ids. Orders above the floor must be among the last placements.
 func (l *loader) placements() {
 	x, u := l.x, l.u
 	s := &x.seen

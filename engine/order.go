@@ -1,7 +1,6 @@
 package engine
 
-// order is a resting order: two cache lines. Matching and cancelling use the first, only Events and
-// the Digest need the second. The link of the same number is its position in its level's queue.
+// order is a resting order: two cache lines. Only Events and the Digest need the second.
 type order struct {
 	remaining Size
 	wallet    WalletNo
@@ -62,8 +61,7 @@ func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 	a.open++
 }
 
-// delist removes an order from those lists. A position without open orders leaves its wallet's
-// list. Without a branch, delist writes to both neighbours: number 0 belongs to no order.
+// delist removes an order from the lists. The ends write to number 0, which belongs to no order.
 func (x *Exchange) delist(o *order) {
 	a, p := x.accounts.at(uint32(o.wallet)), x.positions.at(o.position)
 	a.open--

@@ -21,8 +21,7 @@ type Head struct {
 	Digest   Digest
 }
 
-// Limits of one Frame. FrameBytes bounds a frame without the Events of its last Command, which are
-// not known before Apply and may exceed the bound.
+// Limits of one Frame. FrameBytes does not count the Events of the last Command.
 const (
 	FrameCommands = 256
 	FrameBytes    = 64 << 10
@@ -89,8 +88,8 @@ type Receipt struct {
 	Status   Status
 	Market   MarketNo
 	Wallet   WalletNo
-	// Making and Taking are what the order gave and got so far, in base units: a BUY gives collateral
-	// and gets shares. For a split, merge or redemption, Taking is the amount that it moved.
+	// Making and Taking are what the order gave and got so far, in base units. For a split, merge or
+	// redemption, Taking is the amount that it moved.
 	Making, Taking int64
 	Remaining      Size
 	Fee            Cash

@@ -10,8 +10,7 @@ func (b *Book) onGrid(from, to uint32) bool {
 	return true
 }
 
-// regrid returns the same book on the grid of tick to, on which all its levels must lie. Queues
-// move as they are: an order keeps its price, its rank and its neighbours, and gets a new index.
+// regrid returns the same book on the grid of tick to. Queues move as they are, to a new index.
 func (b *Book) regrid(orders *slab[order], from, to uint32) Book {
 	n := NewBook(uint32(PriceOne)/to, b.queues)
 	n.Orders, n.rank = b.Orders, b.rank

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Reject is the reason why a Command was refused: a normal result, journaled. The numbers are part
-// of the journal's format.
+// Reject is why a Command was refused. The numbers are part of the journal's format.
 type Reject uint16
 
 // The reasons, some with the values that Args hold.

@@ -101,8 +101,7 @@ func chunkSum(b []byte) uint32 {
 	return crc32.Update(sum, castagnoli, b[ChunkOverhead:])
 }
 
-// ChunkLen returns the length of the chunk behind header, and whether it is the last. The error
-// wraps ErrState.
+// ChunkLen returns the length of the chunk behind header, and if it is the last, or ErrState.
 func ChunkLen(header []byte) (n int, final bool, err error) {
 	if len(header) < ChunkOverhead {
 		return 0, false, fmt.Errorf("%w: a chunk of %d bytes", ErrState, len(header))
@@ -119,8 +118,7 @@ func ChunkLen(header []byte) (n int, final bool, err error) {
 	return int(body) + ChunkOverhead, final, nil
 }
 
-// Unpacker reads what a Packer packed. After the first error every read returns zero, so a reader
-// may check Err once for many reads.
+// Unpacker reads what a Packer packed. After the first error, in Err, every read returns zero.
 type Unpacker struct {
 	Err error // the first error, or nil. It wraps ErrState if the chunks are damaged.
 

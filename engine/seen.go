@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// Window is how many of the last placements are remembered, resting or not. For older ids, the
-// watermark Seen of each Place decides.
+// Window is how many placements are remembered. For older ids, the Seen of each Place decides.
 const Window = 1 << 18
 
 // inRing marks a reference to the ring; the others refer to orders.
@@ -84,8 +83,8 @@ func same(a, b *OrderID) bool {
 		(le.Uint64(a[16:])^le.Uint64(b[16:]))|(le.Uint64(a[24:])^le.Uint64(b[24:])) == 0
 }
 
-// remember binds the id of an arriving order, which rests as o with number h, or does not rest:
-// then h is 0. It forgets the oldest placement. It returns the change of the Digest.
+// remember binds the id of an order, which rests as o with number h unless h is 0, and forgets the
+// oldest placement. It returns the change of the Digest.
 func (s *seen) remember(t *taker, first Sequence, h uint32, o *order) (grown uint64) {
 	if s.ring.used < s.window {
 		s.at = s.ring.next()

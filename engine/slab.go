@@ -5,15 +5,13 @@ const (
 	slabPage = 1 << slabBits
 )
 
-// slab holds records of one type in pages, so that a record never moves and growing never copies.
-// Records are numbered from 1.
+// slab holds records, numbered from 1, in pages: a record never moves and growing never copies.
 type slab[T any] struct {
 	pages slabPages[T]
 	used  uint32 // the highest number handed out
 }
 
-// slabPages are the pages of a slab. Code that looks up several records keeps them in a variable:
-// after a write to a record the compiler would reload them from the slab.
+// slabPages are the pages of a slab. In a variable, the compiler need not reload them after writes.
 type slabPages[T any] []*[slabPage]T
 
 // at returns record i, which must have been handed out. Without the comparison, the compiler reads
@@ -55,15 +53,13 @@ type Tray[T any] struct {
 	Used uint32 // as of a slab
 }
 
-// trayRecords are the records of a Tray. Keep them in a variable like slabPages, until the next
-// record is handed out.
+// trayRecords are the records of a Tray, to be kept in a variable until the next record.
 type trayRecords[T any] struct {
 	Near  *[nearRecords]T // all records, nil if they are fewer than a page or more than nearRecords
 	pages slabPages[T]    // all records, if near is nil
 }
 
-// At returns record i, which must have been handed out. All records lie the same way, whatever
-// their number: the processor could not predict the kind of the next number.
+// At returns record i, which must have been handed out. All records lie alike: no branch on i.
 func (t trayRecords[T]) At(i uint32) *T {
 	if near := t.Near; near != nil {
 		return &near[i]

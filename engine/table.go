@@ -52,12 +52,10 @@ func newBuckets(n int) buckets { return buckets{make([]bucket, n), uint32(n - 1)
 
 func entryOf(tag, ref uint32) uint64 { return uint64(tag)<<32 | uint64(ref) }
 
-// markOf returns the mark of a tag, made of bits that do not select its home. It is at least 2, so
-// that marked never mistakes an empty cell for an entry.
+// markOf returns the mark of a tag: bits that do not select its home, at least 2 for marked's sake.
 func markOf(tag uint32) uint64 { return max(uint64(tag>>24), 2) }
 
-// marked returns the entries with a mark as the high bits of their bytes. It may also return an
-// entry above one of them whose mark differs in the lowest bit only.
+// marked returns the entries with a mark as the high bits of their bytes, and rarely one too many.
 func (b *bucket) marked(mark uint64) uint64 {
 	m := b[bucketEntries] ^ mark*markOnes
 	return (m - markOnes) &^ m & markHighs
@@ -81,8 +79,7 @@ func (t *table) home(tag uint32) *bucket {
 	return &c.all[tag&c.mask]
 }
 
-// second returns the second bucket of a search for a tag: the one behind its home if an entry has
-// passed the home, else the home again. The condition compiles to a selection.
+// second returns the second bucket to search: behind the home if an entry passed it, else the home.
 func (t *table) second(tag uint32) *bucket {
 	c, i := t.of(tag), tag
 	if c.all[tag&c.mask].past() {
@@ -91,8 +88,7 @@ func (t *table) second(tag uint32) *bucket {
 	return &c.all[i&c.mask]
 }
 
-// search is the state of a walk over the entries of a tag. It has no more fields than Go keeps in
-// registers: on the stack it would be written in small pieces and read in large ones, which stalls.
+// search is the state of a walk over the entries of a tag, in no more fields than registers hold.
 type search struct {
 	in     *buckets
 	tag    uint32
@@ -100,8 +96,7 @@ type search struct {
 	marked uint64 // the entries of this bucket that are not checked yet
 }
 
-// search returns the reference of the first entry of a tag, 0 if there is none, and the state for
-// next. It nearly always reads the home bucket only.
+// search returns the reference of the first entry of a tag, or 0, and the state for next.
 func (t *table) search(tag uint32) (uint32, search) {
 	c := t.of(tag)
 	b := &c.all[tag&c.mask]
@@ -115,8 +110,7 @@ func (t *table) search(tag uint32) (uint32, search) {
 	return search{c, tag, 0, m}.next()
 }
 
-// next returns the reference of the next entry, 0 if there is none, and the state for the call
-// after. Do not call next again after 0. The walk may go round to the bucket before the home.
+// next returns the reference of the next entry, or 0, after which nobody may call it again.
 func (s search) next() (uint32, search) {
 	for {
 		b := &s.in.all[(s.tag+s.step)&s.in.mask]
@@ -145,8 +139,7 @@ func (t *table) insert(entry uint64) {
 	t.of(uint32(entry >> 32)).put(entry)
 }
 
-// step moves an old bucket, if there is one. Without step, a table that grows no more would keep
-// both kinds of buckets, and the processor could not predict in which kind a search ends.
+// step moves an old bucket, if there is one, so that searches end in one kind of bucket again.
 func (t *table) step() {
 	if t.old.all != nil {
 		t.move()

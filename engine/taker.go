@@ -40,8 +40,7 @@ func (t *taker) refuse(why Reject, values ...int64) Reject {
 	return why
 }
 
-// looseness: the signed amounts of an order that never rests may miss its limit by 1/looseness of a
-// tick, because clients round the amount to spend and not the price.
+// looseness: other amounts may miss their limit by 1/looseness of a tick, as clients round amounts.
 const looseness = 50
 
 // judge derives price and size from the two signed amounts. The price is the number of ticks
@@ -115,8 +114,7 @@ func (t *taker) limits() Reject {
 
 func (t *taker) crosses() bool { return t.market.book.front(t.side, t.index) != 0 }
 
-// need returns what an arriving order must have free at its limit: tokens for a SELL, for a BUY the
-// cash that it may spend and the fee. A post-only order pays no fee: it is never a taker.
+// need returns what an order must have free at its limit: tokens for a SELL, else cash and the fee.
 func (t *taker) need() int64 {
 	if t.c.Side == Sell {
 		return int64(t.size)
@@ -131,8 +129,7 @@ func (t *taker) need() int64 {
 	return int64(need)
 }
 
-// enough returns an upper bound of need that takes no division. A BUY spends at most its signed
-// cash and a fee of less than 1.00 for a share, because Fee.Rate is less than 1.
+// enough returns an upper bound of need without a division: Fee.Rate is less than 1.
 func (t *taker) enough() int64 {
 	amount := int64(t.size)
 	cash := int64(t.c.Cash) + amount

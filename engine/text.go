@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// AppendDecimal appends v / 10^digits as decimal text: no exponent, no trailing zeros, no trailing
-// point. digits lies in [0, 18].
+// AppendDecimal appends v / 10^digits, digits in [0, 18], as the shortest decimal text.
 func AppendDecimal(dst []byte, v int64, digits int) []byte {
 	u := uint64(v)
 	if v < 0 {

@@ -7,8 +7,7 @@ type timers struct {
 	n    uint32
 }
 
-// Due returns when the next order expires, 0 if no order does. An expired order trades until an
-// Advance cancels it.
+// Due returns when the next order expires, 0 if none does. It trades until an Advance cancels it.
 func (x *Exchange) Due() Time {
 	if x.timers.n == 0 {
 		return 0

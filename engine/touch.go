@@ -1,7 +1,6 @@
 package engine
 
-// TouchAhead is how many Commands are best touched together: enough for their cache misses to
-// overlap, and few enough that no line leaves the cache before Apply needs it.
+// TouchAhead is how many Commands are best touched together before lines leave the cache.
 const TouchAhead = 16
 
 // Indexes are masked with TouchAhead-1: it is a power of 2, else this does not compile.
@@ -33,8 +32,7 @@ func (t *toucher) touch(commands []*Command) {
 	}
 }
 
-// Up to this many records, rows, levels and ends of queues stay in the nearer caches: a fetch would
-// cost more than the read.
+// Up to this many, records, rows, levels and ends of queues stay in the nearer caches.
 const (
 	nearPositions = 1 << 12 // and so wallets
 	NearMarkets   = 1 << 6  // of 16 KB of levels each
@@ -69,8 +67,7 @@ type placeTouch struct {
 	leaving  uint32 // the tag of the placement that it pushes out
 }
 
-// hints are guesses of Touch in the order of the Commands: the numbers of the orders that they
-// cancel and of the positions of new orders. Apply verifies a guess, and searches if it is wrong.
+// hints are guesses of Touch, by Command: orders to cancel and positions. Apply verifies a guess.
 type hints struct {
 	refs        [TouchAhead]uint32
 	next, count uint32
@@ -147,8 +144,7 @@ func touchFront(x *Exchange, c *Command) {
 	fetchOrder(x.orders.at(x.queues.behind(l.Head)))
 }
 
-// touch fetches the bucket of a new order's position, its wallet and its market. It reports false
-// if Apply will refuse the order.
+// touch fetches position bucket, wallet and market of a new order; false if Apply will refuse it.
 func (t *placeTouch) touch(x *Exchange) bool {
 	c := t.c
 	t.market = x.markets.known(c.Market)
@@ -161,8 +157,7 @@ func (t *placeTouch) touch(x *Exchange) bool {
 	return true
 }
 
-// cancelled fetches the orders to be cancelled. In a large state it also fetches the positions and
-// pages of levels of new orders, and the second buckets of ids.
+// cancelled fetches the orders to be cancelled, and in a large state more of the new ones' needs.
 func (t *toucher) cancelled() {
 	x := t.x
 	for i, tag := range t.tags[:t.cancels] {

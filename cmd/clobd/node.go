@@ -241,7 +241,7 @@ func (n *node) recover(ctx context.Context) error {
 	return n.role.Start()
 }
 
-// poisoned keeps a Command that made Apply panic and ends the process: its state must not be used.
+// poisoned keeps a Command that made Apply panic and ends the process: its state may be wrong now.
 func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack []byte) {
 	kept := n.poison.keep(c, seq, cause, stack)
 	n.log.Error("a command made the engine panic", "sequence", seq, "cause", fmt.Sprint(cause),

@@ -27,7 +27,7 @@ type PositionRow struct {
 	BoughtCash     engine.Cash
 	// Cost was paid, with fees, for Size; HeldFees is the part of Cost that is fees.
 	Cost, HeldFees engine.Cash
-	// Realized is the profit or loss on tokens that left, after fees. Before: + Fees - HeldFees.
+	// Realized is the profit or loss on tokens that left, after fees: before, add Fees - HeldFees.
 	Realized engine.Cash
 	Fees     engine.Cash // were paid in trades of the token
 	Redeemed engine.Cash // was paid out by the resolved market
