@@ -174,8 +174,8 @@ func (b *Board) draft(row *marketRow) *draft {
 	return d
 }
 
-// Book returns the Snapshot of t's market and t's outcome; false if none lists t. It does not
-// allocate.
+// Book returns the current Snapshot of the market of t, and which of its outcomes t is. The bool is
+// false if no market lists t. Book takes no lock and does not allocate.
 func (b *Board) Book(t engine.Token) (*Snapshot, engine.Outcome, bool) {
 	row, _, o := b.Directory.token(&t)
 	if row == nil {

@@ -317,7 +317,7 @@ func (d *Directory) LastNamed(no engine.WalletNo) engine.Sequence {
 	return engine.Sequence(row.lastNamed.Load())
 }
 
-// wallet returns the row of a known number, else nil. Loading lastNamed comes before the address.
+// wallet returns the row of a known number, else nil. Loading lastNamed makes address safe to read.
 func (d *Directory) wallet(no engine.WalletNo) *walletRow {
 	row := d.wallets.at(uint32(no))
 	if row == nil || row.lastNamed.Load() == 0 {

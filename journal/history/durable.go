@@ -11,8 +11,7 @@ import (
 	"clobd/journal/disk"
 )
 
-// durability is how much of the index is on disk. All fields but sequence belong to Run, then
-// Close.
+// durability is how much of the index is on disk. Run owns all but sequence, and then Close.
 type durability struct {
 	sequence atomic.Uint64 // a crash leaves at least this Sequence
 

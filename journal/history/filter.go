@@ -16,8 +16,7 @@ import (
 )
 
 // filter is a Bloom filter of the ids of all rows, in layers that grow as they fill: 2 bytes an id,
-// and fewer than one mistake in 100. A random seed keeps anybody from choosing ids that it
-// mistakes.
+// and fewer than one mistake in 100. A random seed keeps anybody from choosing mistaken ids.
 //
 // Any goroutine may ask. Until the scan at the start is done, every id may be known.
 type filter struct {

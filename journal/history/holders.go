@@ -19,7 +19,7 @@ type Holder struct {
 // holderMoves moves start a flush: a reader of a list steps over all that moved since the last one.
 const holderMoves = 1 << 12
 
-// list moves a changed position among the holders. A key is set once, so that a flush drops it.
+// list moves a changed position among the holders. One Set and one SingleDelete vanish in a flush.
 func (l *ledger) list(p *position, batch *pebble.Batch) error {
 	for o := range p.tokens {
 		r, was := &p.tokens[o], p.listed[o]

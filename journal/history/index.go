@@ -26,8 +26,7 @@ type Options struct {
 	Flush    time.Duration // how often the index becomes durable while it changes. Default 30 s.
 	MemTable int           // the size of a memtable in bytes, [1 MiB, 1 GiB]. Default 32 MiB.
 	Cache    int64         // of the block cache in bytes, beside two memtables. Default 64 MiB.
-	// Builder finds the builder in the evidence of an order, all zero if it has none. nil: no order
-	// has one.
+	// Builder finds the builder in the evidence of an order, all zero if it has none; nil: none has.
 	Builder func(proof []byte) BuilderCode
 
 	readOnly bool

@@ -18,8 +18,7 @@ const (
 	spaceOrder  = 'o' // rows of orders, by OrderID
 	spaceTrades = 't' // full chunks of an order's trades, by OrderID and chunk number
 	spaceDeals  = 'd' // chunks of trades, by the number of the first trade
-	// spaceLists: runs of numbers of trades, by owner, market (0: all) and number of the first
-	// trade.
+	// spaceLists: runs of numbers of trades, by owner, market (0: all) and first number.
 	spaceLists   = 'w'
 	spaceResting = 'v' // the log of resting orders, by Sequence
 	spaceMarks   = 's' // the first Sequence at a time, by unix milliseconds
@@ -149,8 +148,7 @@ func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {
 	return db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
 }
 
-// each calls visit with the keys in [from, to) and their values, until it returns false or an
-// error.
+// each calls visit with the keys in [from, to) and their values, until false or an error.
 func each(db *pebble.DB, from, to []byte, visit func(key, value []byte) (bool, error)) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 //	Index.Run     Apply ── update ── publish      Apply ── update ── publish
 //
 // Shifts between begin and finish wait for finish. Applying a shift twice is harmless, because it
-// names the new size. Until the update of a batch that the iterator saw, the list mixes two
-// batches.
+// names the new size. Until the update of a batch that the iterator saw, two batches are mixed.
 type leaders struct {
 	mu    sync.RWMutex // guards all fields, and the lists
 	lists map[token]*leaderList
@@ -106,8 +105,7 @@ func (l *leaders) forget(r *leaderList) {
 	l.count -= r.kept
 }
 
-// finish completes a list with the holders that were read, all if whole; after an error it drops
-// it.
+// finish completes a list with the holders that were read, all if whole, or drops it after err.
 func (l *leaders) finish(r *leaderList, top []Holder, whole bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,7 @@ type largeRoom struct {
 // largeRooms lists the packages that may be larger than maxRoom. A new one has no place here.
 func largeRooms() []largeRoom {
 	return []largeRoom{
-		{"engine", 6_300, "Apply and all state that it changes: no part of it could be used alone"},
+		{"engine", 6_100, "Apply and all state that it changes: no part of it could be used alone"},
 	}
 }
 
