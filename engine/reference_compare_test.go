@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A duel is the exchange and its reference side by side: the same Commands, and after each of them
-// the same Events, Receipt, balances, orders and markets.
+// A duel plays the same Commands against the exchange and its reference. After each Command it
+// compares Events, Receipt, balances, orders and markets.
 type duel struct {
 	*deck
 	x         *Exchange
@@ -38,7 +38,7 @@ func newDuel(draw func(n int) int, window uint32) *duel {
 	return d
 }
 
-// play opens a history and goes on for so many Commands.
+// play draws the opening of a history and n more Commands.
 func (d *duel) play(t rapid.TB, commands int) {
 	for _, c := range d.opening() {
 		d.step(t, c)
@@ -48,7 +48,7 @@ func (d *duel) play(t rapid.TB, commands int) {
 	}
 }
 
-// step applies one Command to both, and compares all that they hold.
+// step applies one Command to both and compares their whole states.
 func (d *duel) step(t rapid.TB, c Command) {
 	t.Helper()
 	digest := d.x.Digest()
@@ -70,7 +70,7 @@ func (d *duel) step(t rapid.TB, c Command) {
 	}
 }
 
-// both applies one Command to both, and compares what happens.
+// both applies one Command to both and compares Events and Receipts.
 func (d *duel) both(t rapid.TB, c Command) []Event {
 	t.Helper()
 	d.seq++
@@ -102,8 +102,8 @@ func (d *duel) count(c *Command, events []Event) {
 	}
 }
 
-// fair looks at an order and its Events alone: nothing it made or took is worse than it signed, no
-// fill is off the lot, and no budget is overspent.
+// fair checks an order by its Events alone: no price is worse than the signed one, no fill is off
+// the lot, and no budget is overspent.
 func (d *duel) fair(t rapid.TB, c *Command, events []Event) {
 	if last := events[len(events)-1]; last.Kind == Collected {
 		d.collected += int64(last.Size)
@@ -149,7 +149,7 @@ func (d *duel) fair(t rapid.TB, c *Command, events []Event) {
 	}
 }
 
-// compare finds the first difference in what both hold.
+// compare returns the first difference between the two states.
 func (d *duel) compare(t rapid.TB) {
 	t.Helper()
 	x, r := d.x, d.r
@@ -220,8 +220,8 @@ func (d *duel) compareWallet(t rapid.TB, no WalletNo) {
 	}
 }
 
-// compareMarket compares rules, state and vault, and looks for a crossed book and for tokens that
-// nothing backs.
+// compareMarket compares rules, state and vault, and looks for a crossed book and for unbacked
+// tokens.
 func (d *duel) compareMarket(t rapid.TB, no MarketNo) {
 	t.Helper()
 	got, want := d.x.markets.known(no), d.r.market(no)
@@ -253,8 +253,8 @@ func (d *duel) compareMarket(t rapid.TB, no MarketNo) {
 	d.compareTokens(t, no)
 }
 
-// compareTokens adds up each token: what wallets own and what left is what was issued, and the
-// vault pays for it.
+// compareTokens adds up each token: wallets and the outside hold as many as were issued, and the
+// vault backs them.
 func (d *duel) compareTokens(t rapid.TB, no MarketNo) {
 	t.Helper()
 	got, want := d.x.markets.known(no), d.r.market(no)
@@ -281,7 +281,7 @@ func (d *duel) compareTokens(t rapid.TB, no MarketNo) {
 	}
 }
 
-// checks asks rapid for n sequences unless the command line says how many.
+// checks asks rapid for n sequences unless the command line sets a number.
 func checks(t *testing.T, n int) {
 	f := flag.Lookup("rapid.checks")
 	if was := f.Value.String(); was == f.DefValue {
@@ -292,8 +292,8 @@ func checks(t *testing.T, n int) {
 	}
 }
 
-// fromRapid lets rapid draw, and find the least sequence that fails. Bit by bit: its integers come
-// out small more often than not, and a history of the rare Commands would be just as rare.
+// fromRapid lets rapid draw, and find the shortest sequence that fails. It draws bit by bit:
+// rapid's integers are mostly small, so that rare Commands would be rarer still.
 func fromRapid(t *rapid.T) func(n int) int {
 	coin := rapid.Bool()
 	some := map[int]*rapid.Generator[int]{}
@@ -317,7 +317,7 @@ func fromRapid(t *rapid.T) func(n int) int {
 	}
 }
 
-// brief are the fields of a Command or Event that say something.
+// brief returns the fields of a Command or Event that are not zero.
 func brief(v any) string {
 	var out strings.Builder
 	s := reflect.ValueOf(v)
@@ -345,7 +345,7 @@ func brief(v any) string {
 	return strings.TrimSpace(out.String())
 }
 
-// briefly are Events in brief, one a line.
+// briefly returns Events in brief, one a line.
 func briefly(events []Event) (out string) {
 	for i := range events {
 		out += "\n    " + brief(&events[i])
@@ -367,8 +367,8 @@ func TestReference(t *testing.T) {
 	})
 }
 
-// TestReferenceSeeded plays seeded histories, longer ones, and counts: all Kinds are taken, all
-// refusals met, all Events seen.
+// TestReferenceSeeded plays longer, seeded histories, and counts: every Kind was accepted, every
+// refusal and every Event occurred.
 func TestReferenceSeeded(t *testing.T) {
 	all := newDuel(nil, 1)
 	for seed := range 200 {
@@ -397,8 +397,8 @@ func TestReferenceSeeded(t *testing.T) {
 	t.Logf("taken %v\nrefused %v\nevents %v", all.took, all.met, all.kinds)
 }
 
-// FuzzExchange takes the history from bytes. Making what is interesting small takes most of the
-// time: -fuzzminimizetime=1x leaves that out.
+// FuzzExchange takes the history from bytes. Minimizing interesting inputs takes most of the time:
+// -fuzzminimizetime=1x leaves that out.
 func FuzzExchange(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a history of one exchange and of its reference"))

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// What operators and wallets ask for besides orders.
+// The Commands of operators and wallets other than orders.
 
-// fault says what is wrong with the rules that a market is to have.
+// fault returns what is wrong with the rules of a new market.
 func fault(l *Listing) Reject {
 	switch {
 	case l.Tokens[0] == l.Tokens[1]:
@@ -120,7 +120,7 @@ func (r *reference) resolve(c *Command, seq Sequence) []Event {
 		Event{Kind: Resolved, Market: c.Market, Price: c.Price, Order: c.ID})
 }
 
-// name uses up an operator's reference, for ever.
+// name uses up an operator's reference for ever.
 func (r *reference) name(c *Command, seq Sequence) {
 	if c.ID != (OrderID{}) {
 		r.names[c.ID] = seq
@@ -195,7 +195,8 @@ func (r *reference) arm(c *Command) []Event {
 		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID}}
 }
 
-// setKey puts a key on record, where it stays: so many good ones of each class, and so many in all.
+// setKey records a key for ever. The number of valid keys of each class is bounded, and the number
+// of all keys.
 func (r *reference) setKey(c *Command) []Event {
 	if r.wallet(c.Owner) == nil {
 		return refused(c, RejectWallet)
@@ -237,7 +238,7 @@ func (r *reference) setKey(c *Command) []Event {
 	return []Event{e}
 }
 
-// transfer moves what an operator brings in, takes out, or collects.
+// transfer applies an operator's Deposit, Withdraw or collection of fees.
 func (r *reference) transfer(c *Command, seq Sequence) []Event {
 	if first, known := r.names[c.ID]; known {
 		return before(c, RejectDuplicate, first)
@@ -276,8 +277,8 @@ func (r *reference) transfer(c *Command, seq Sequence) []Event {
 	return []Event{e}
 }
 
-// deposit brings in collateral, or a token: one that had left comes back, any other with the 1.00
-// that backs it, and its complement stays out.
+// deposit brings in collateral or a token. A token that had left comes back. Any other brings the
+// 1.00 that backs it, and its complement stays outside.
 func (r *reference) deposit(c *Command, m *refMarket, amount int64) []Event {
 	back := int64(0)
 	if c.Market != 0 {
@@ -303,7 +304,7 @@ func (r *reference) deposit(c *Command, m *refMarket, amount int64) []Event {
 	return nil
 }
 
-// withdraw takes out of what is free.
+// withdraw takes from the free balance.
 func (r *reference) withdraw(c *Command, m *refMarket, amount int64) []Event {
 	no := r.numbered(c.Address)
 	w := r.wallet(no)
@@ -327,7 +328,7 @@ func (r *reference) withdraw(c *Command, m *refMarket, amount int64) []Event {
 	return nil
 }
 
-// collect takes out of what takers paid.
+// collect takes from the fees that takers paid.
 func (r *reference) collect(c *Command, amount int64) []Event {
 	if r.fees < amount {
 		return refused(c, RejectBalance, r.fees, 0, amount)
@@ -337,7 +338,7 @@ func (r *reference) collect(c *Command, amount int64) []Event {
 	return nil
 }
 
-// pairs makes so many of both tokens from collateral, or unmakes them if negative.
+// pairs makes that many pairs of tokens from collateral, or unmakes them if the number is negative.
 func (m *refMarket) pairs(amount int64) {
 	m.vault += amount
 	m.issued[0] += amount
@@ -411,7 +412,8 @@ func (r *reference) merge(c *Command, w *refWallet, m *refMarket) []Event {
 	return nil
 }
 
-// redeem burns all that a wallet holds of a resolved market and pays for it, rounded down once.
+// redeem burns all tokens that a wallet holds of a resolved market and pays for them, rounded down
+// once.
 func (r *reference) redeem(c *Command, e *Event) []Event {
 	w, m := r.wallet(c.Wallet), r.market(c.Market)
 	own := w.own(c.Market)

@@ -3,8 +3,8 @@ package engine
 import "encoding/binary"
 
 // A deck draws Commands that meet each other: few wallets, markets, prices and names, little money,
-// and now and then what is out of range or out of place. What to draw comes from a draw of a number
-// below n, the simplest one being 0: from a seed, from bytes, or from rapid, which makes it less.
+// and now and then a value out of range or a Command out of place. Each choice is a number below n
+// from a seed, from bytes or from rapid; 0 is the simplest choice, which rapid shrinks to.
 type deck struct {
 	draw    func(n int) int
 	seq     Sequence
@@ -29,13 +29,13 @@ const (
 
 func newDeck(draw func(n int) int) *deck { return &deck{draw: draw, now: 1} }
 
-// one in n.
+// one is true once in n draws.
 func (d *deck) one(n int) bool { return d.draw(n) == n-1 }
 
-// pick is one of several numbers, the first being the simplest.
+// pick returns one of several numbers; the first is the simplest.
 func (d *deck) pick(n ...int) int { return n[d.draw(len(n))] }
 
-// opening is what a history begins with: markets, wallets and what they own.
+// opening draws how a history begins: markets, wallets and their balances.
 func (d *deck) opening() (all []Command) {
 	for i := range deckMarkets {
 		l := d.listing(i + 1)
@@ -72,7 +72,7 @@ func (d *deck) opening() (all []Command) {
 	return all
 }
 
-// listing are the rules of market no, which are out of range now and then.
+// listing draws the rules of market no, now and then out of range.
 func (d *deck) listing(no int) *Listing {
 	l := &Listing{Tick: 100, Open: !d.one(30), NegRisk: no == 2, Group: uint64(no)}
 	l.Condition[31], l.Tokens[0][31], l.Tokens[1][31] = byte(no), byte(2*no), byte(2*no+1)
@@ -162,7 +162,7 @@ func (d *deck) next() Command {
 	return c
 }
 
-// saw tells what became of a Command, so that what is drawn next has a chance.
+// saw tells the deck the outcome of a Command, so that later draws can refer to it.
 func (d *deck) saw(c *Command, events []Event) {
 	switch e := &events[len(events)-1]; e.Kind {
 	case Placed:
@@ -201,7 +201,7 @@ func (d *deck) saw(c *Command, events []Event) {
 	}
 }
 
-// id is the order that was named n ids ago.
+// id returns the id of the order that was named n ids ago.
 func (d *deck) id(n int) (id OrderID) {
 	binary.BigEndian.PutUint64(id[24:], uint64(max(d.orders-n, 0)))
 	return id
@@ -236,8 +236,8 @@ func (d *deck) place(c *Command) {
 	c.ID = d.id(0)
 }
 
-// feed lets somebody sell in small pieces what a BUY wants, some of it for much less, before that
-// BUY comes with just enough.
+// feed lets another wallet sell in small pieces what a BUY wants, some of it for much less. Then
+// that BUY comes with just enough cash.
 func (d *deck) feed(c *Command) {
 	if c.Market == 0 || int(c.Market) > len(d.rules) || c.Size < Lot || c.Cash < 1 {
 		return
@@ -262,7 +262,7 @@ func (d *deck) feed(c *Command) {
 	*c = sold[0]
 }
 
-// tight takes away what a BUY does not need, or a little more or less, and lets it come after that.
+// tight withdraws what a BUY does not need, or a little more or less. Then that BUY comes.
 func (d *deck) tight(c *Command) {
 	if d.x == nil || c.Wallet == 0 || uint32(c.Wallet) > d.x.accounts.used || c.Market == 0 ||
 		int(c.Market) > len(d.rules) || c.Size < Lot || c.Size > MaxOrder || c.Cash < 1 {
@@ -278,7 +278,7 @@ func (d *deck) tight(c *Command) {
 	}
 }
 
-// amounts draws a price, and amounts that lie on it or about as far from it as they may.
+// amounts draws a price, and amounts exactly at it or about as far from it as the rules allow.
 func (d *deck) amounts(c *Command) {
 	tick, middle := 100, 5000
 	if int(c.Market) <= len(d.rules) && c.Market > 0 {
@@ -330,7 +330,7 @@ func (d *deck) odd(c *Command) {
 	}
 }
 
-// name is one of few names, or none.
+// name draws one of few names, or none.
 func (d *deck) name() OrderID { return OrderID{31: byte(d.draw(24) / 2)} }
 
 // request draws a split, a merge or a redemption.
@@ -343,7 +343,7 @@ func (d *deck) request(c *Command) {
 	}
 }
 
-// transfer draws what operators move.
+// transfer draws a deposit, a withdrawal or a collection of fees.
 func (d *deck) transfer(c *Command) {
 	c.Kind = Kind(d.pick(int(Deposit), int(Withdraw), int(Collect)))
 	c.ID, c.Address = d.name(), Address{19: byte(1 + d.draw(deckWallets))}
@@ -362,7 +362,7 @@ func (d *deck) transfer(c *Command) {
 	}
 }
 
-// control draws what operators and owners set.
+// control draws the settings of operators and owners.
 func (d *deck) control(c *Command) {
 	switch d.draw(6) {
 	case 0:
@@ -400,7 +400,7 @@ func (d *deck) control(c *Command) {
 	}
 }
 
-// rare draws what ends much.
+// rare draws Commands that end markets or many orders.
 func (d *deck) rare(c *Command) {
 	switch d.draw(7) {
 	case 0, 1:
@@ -433,5 +433,5 @@ func (d *deck) rare(c *Command) {
 	}
 }
 
-// lastKind is the last Kind that there is.
+// lastKind is the largest Kind.
 const lastKind = SetKey

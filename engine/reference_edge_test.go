@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Edges that drawn histories hardly ever touch: amounts at their tolerance, cash that is just
-// enough, all that there may be.
+// Edges that drawn histories seldom touch: amounts at their tolerance, cash that just suffices, and
+// the largest supply.
 
 // TestReferenceAmounts signs amounts of all magnitudes that are just near enough to a price, or
-// just not.
+// just too far.
 func TestReferenceAmounts(t *testing.T) {
 	dice := dice(1)
 	d, took := newDuel(dice.below, 8), map[bool]int{}
@@ -63,7 +63,7 @@ func bound(t *testing.T) *duel {
 	return d
 }
 
-// offer places an order in the market of bound, and is its last Event.
+// offer places an order in the market of bound and returns its last Event.
 func (d *duel) offer(t *testing.T, c Command, size Size) Event {
 	d.orders++
 	c.Kind, c.ID, c.Market, c.Size, c.Owner, c.Seen = Place, d.id(0), 1, size, c.Wallet, d.seq
@@ -100,8 +100,8 @@ func TestReferenceExpiry(t *testing.T) {
 	}
 }
 
-// TestReferenceMany lets a wallet hold as many orders as it may: one that trades at once may not
-// come in either, one that does not rest may.
+// TestReferenceMany gives a wallet the most orders that it may hold. An order that may rest is then
+// refused, even if it would trade at once; an order that never rests is accepted.
 func TestReferenceMany(t *testing.T) {
 	if auditing {
 		t.Skip("an audit after each of 10,000 orders takes too long")
@@ -121,7 +121,7 @@ func TestReferenceMany(t *testing.T) {
 	d.step(t, Command{Kind: CancelAll, Wallet: 1, Owner: 1, Reason: ByOwner})
 }
 
-// TestReferenceSupply brings in as much as there may be, to the base unit.
+// TestReferenceSupply brings in the largest supply, to the base unit.
 func TestReferenceSupply(t *testing.T) {
 	d := bound(t)
 	for i := 0; d.r.outside < MaxSupply; i++ {
@@ -136,8 +136,8 @@ func TestReferenceSupply(t *testing.T) {
 	d.step(t, Command{Kind: Deposit, Address: Address{3}, Cash: 1})
 }
 
-// TestReferenceLastCent lets orders to buy come that can just be paid for, or not quite, or a
-// little more, where many small fills are rounded up one by one, and where a budget can go far.
+// TestReferenceLastCent places orders to buy whose wallet has exactly enough, a little less or a
+// little more. Many small fills are rounded up one by one, and a budget may buy far more.
 func TestReferenceLastCent(t *testing.T) {
 	d := bound(t)
 	d.step(t, Command{Kind: Deposit, Address: Address{1}, Market: 1, Size: 1000 * Unit})

@@ -2,9 +2,9 @@ package engine
 
 import "testing"
 
-// What the tests of another package may see of the reference.
+// The parts of the reference that tests of another package use.
 
-// Told is one Command of a history with what it led to.
+// Told is one Command of a history with its results.
 type Told struct {
 	Command  Command
 	Sequence Sequence
@@ -13,8 +13,8 @@ type Told struct {
 	Digest   Digest
 }
 
-// ReferenceBook is a book as the reference holds it: the sizes by price, of each side of each
-// outcome, and the last trade as outcome 0 sees it.
+// ReferenceBook is a book of the reference: the sizes by price, of each side of each outcome, and
+// the last trade in prices of outcome 0.
 type ReferenceBook struct {
 	Condition Condition
 	Levels    [2][2]map[Price]Size // by outcome and side, in prices of that outcome
@@ -22,8 +22,8 @@ type ReferenceBook struct {
 	Taker     Side
 }
 
-// PlayReference plays a seeded history of n Commands against the reference, and tells each of them
-// with all books after it.
+// PlayReference plays a seeded history of n Commands against the reference, and reports each
+// Command with all books after it.
 func PlayReference(t testing.TB, seed, n int, tell func(Told, []ReferenceBook)) {
 	dice, last := dice(seed), map[MarketNo]Told{}
 	d := newDuel(dice.below, 30)
@@ -44,8 +44,8 @@ func PlayReference(t testing.TB, seed, n int, tell func(Told, []ReferenceBook)) 
 	d.play(t, n)
 }
 
-// book adds up what rests in a market. Every order is there twice: with its own side, and with the
-// other one in the other token.
+// book adds up the resting orders of a market. Every order counts twice: on its own side, and on
+// the other side of the other token.
 func (r *reference) book(no MarketNo, last Told) ReferenceBook {
 	b := ReferenceBook{Condition: r.market(no).listing.Condition}
 	for o := range b.Levels {

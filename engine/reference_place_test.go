@@ -6,10 +6,10 @@ import (
 	"sort"
 )
 
-// Orders by the rules: who may, when, what, how much; then the resting orders in the way, one by
-// one; then what is left.
+// The rules of orders: first who may place which order when and how large, then the fills one by
+// one, then the rest.
 
-// known says whether an id is bound: remembered among the last placements, or resting.
+// known reports whether an id is bound: among the last placements, or resting.
 func (r *reference) known(id OrderID) (Sequence, bool) {
 	last := r.bound[max(0, len(r.bound)-r.window):]
 	for _, b := range last {
@@ -25,7 +25,7 @@ func (r *reference) known(id OrderID) (Sequence, bool) {
 	return 0, false
 }
 
-// floor is the newest placement that is remembered no more.
+// floor is the newest forgotten placement.
 func (r *reference) floor() Sequence {
 	if len(r.bound) <= r.window {
 		return 0
@@ -33,10 +33,10 @@ func (r *reference) floor() Sequence {
 	return r.bound[len(r.bound)-r.window-1].first
 }
 
-// whole is a rational number without its fraction.
+// whole returns a rational number without its fraction.
 func whole(x *big.Rat) *big.Int { return new(big.Int).Div(x.Num(), x.Denom()) }
 
-// fraction is a/b; a product of int64s is made by the caller as a big.Rat.
+// fraction returns a/b; a caller whose product may exceed int64 uses a big.Rat.
 func fraction(a, b int64) *big.Rat { return big.NewRat(a, b) }
 
 // limit is the tick that signed amounts are nearest to, and whether they are near enough: resting
@@ -65,7 +65,7 @@ func feeOn(f Fee, lots, price int64) *big.Rat {
 	return fee
 }
 
-// fee is that to the nearest step, a half up; feeUp rounds any fraction up.
+// fee rounds feeOn to the nearest step, a half up; feeUp rounds any fraction up.
 func fee(f Fee, lots, price int64) int64 {
 	if f.Rate == 0 {
 		return 0
@@ -79,8 +79,8 @@ func feeUp(f Fee, lots, price int64) int64 {
 	return -10 * whole(exact.Neg(exact)).Int64()
 }
 
-// arrival is an order on its way: lots of it are still to be filled, and a BUY that does not rest
-// may get more, for what is left of its cash.
+// arrival is an order that is being matched. Its lots are still to be filled; a BUY that does not
+// rest may get more for the rest of its cash.
 type arrival struct {
 	refOrder
 	c       *Command
@@ -132,7 +132,7 @@ func (r *reference) place(c *Command, seq Sequence, now Time) []Event {
 	return events
 }
 
-// taken judges whether an order is taken at all: now, of its kind, in this mode and state.
+// taken judges whether the order is allowed at this Time, of its kind, in this mode and state.
 func (a *arrival) taken(r *reference) []Event {
 	c, w, m := a.c, r.wallet(a.wallet), a.m
 	resting := c.Type == GTC || c.Type == GTD
@@ -209,7 +209,7 @@ func (a *arrival) sized(r *reference) []Event {
 	return nil
 }
 
-// met judges an order by what it would meet and how much is open already.
+// met judges an order by the orders that it would meet and by the number of open orders.
 func (a *arrival) met(r *reference) []Event {
 	c := a.c
 	crosses, resting := a.best(r) != nil, c.Type == GTC || c.Type == GTD
@@ -229,7 +229,8 @@ func (a *arrival) met(r *reference) []Event {
 	return nil
 }
 
-// afforded asks for all that an order may cost or sell at its limit. A post-only order pays no fee.
+// afforded requires the highest cost of an order at its limit, or the tokens that it may sell. A
+// post-only order pays no fee.
 func (a *arrival) afforded(r *reference) []Event {
 	total, held := r.wallet(a.wallet).cash, r.held(a.wallet)
 	need := a.lots * a.price
@@ -270,8 +271,8 @@ func (a *arrival) best(r *reference) (best *refOrder) {
 	return best
 }
 
-// complete says whether a FOK can get its size for its cash, its wallet's own orders being absent,
-// in its way or present as its prevention says.
+// complete reports whether a FOK can get its size for its cash. Its wallet's own orders count as
+// absent, as in the way or as present, as its prevention says.
 func (a *arrival) complete(r *reference) bool {
 	lots, cost := int64(0), int64(0)
 	rest := &reference{orders: slices.Clone(r.orders)}
@@ -294,7 +295,7 @@ func (a *arrival) complete(r *reference) bool {
 	return a.side == Sell || cost <= a.cash
 }
 
-// obtains says whether a FAK gets anything, or meets its end in an order of its own wallet.
+// obtains reports whether a FAK gets anything, or ends at an order of its own wallet.
 func (a *arrival) obtains(r *reference) bool {
 	rest := &reference{orders: slices.DeleteFunc(slices.Clone(r.orders), func(o refOrder) bool {
 		return o.wallet == a.wallet && r.wallet(a.wallet).prevention == ExpireResting
@@ -310,7 +311,7 @@ func (a *arrival) pays(o *refOrder) int64 {
 	return o.price
 }
 
-// trade meets resting orders, and says what became of the arriving one.
+// trade matches the arriving order with resting ones and returns its outcome.
 func (a *arrival) trade(r *reference) []Event {
 	c := a.c
 	if c.Type == FOK && !a.complete(r) {
@@ -338,7 +339,7 @@ func (a *arrival) trade(r *reference) []Event {
 	return append(events, last)
 }
 
-// meet lets an arriving order meet the resting ones until it has enough or can have no more.
+// meet fills an arriving order from resting orders until it has enough or can have no more.
 func (a *arrival) meet(r *reference) (events []Event) {
 	for a.lots > 0 || a.budget {
 		o := a.best(r)
@@ -372,8 +373,8 @@ func (a *arrival) meet(r *reference) (events []Event) {
 	return events
 }
 
-// within is how many lots of a resting order a budget takes: what it is worth, and of what goes
-// beyond its size only as much as the wallet can pay with the fee on it.
+// within returns how many lots of a resting order a budget buys. Lots beyond the order's size are
+// limited to those that the wallet can pay for, fee included.
 func (a *arrival) within(r *reference, o *refOrder) int64 {
 	price, f := a.pays(o), a.m.listing.Fee
 	most, free := min(o.lots, a.cash/price), r.free(a.wallet)
@@ -433,7 +434,7 @@ func (r *reference) swap(o *refOrder, lots, price int64) {
 	r.wallet(o.wallet).own(o.market)[o.outcome] += lots * int64(Lot)
 }
 
-// refReceipt is what the caller of a Command is told.
+// refReceipt is the answer to a Command's caller.
 func refReceipt(c *Command, seq Sequence, now Time, events []Event) Receipt {
 	last := events[len(events)-1]
 	told := Receipt{

@@ -9,8 +9,8 @@ import (
 	"clobd/engine/view"
 )
 
-// TestPublishedBooks publishes histories in frames of several Commands: whatever readers see of
-// each book, of both tokens, is what the reference holds.
+// TestPublishedBooks publishes histories in frames of several Commands. Readers must see the
+// reference's books of both tokens.
 func TestPublishedBooks(t *testing.T) {
 	levels := 0
 	for seed := range 60 {
@@ -38,7 +38,7 @@ func TestPublishedBooks(t *testing.T) {
 	}
 }
 
-// checkBook compares a published book with the reference's, and says how many levels it has.
+// checkBook compares a published book with the reference's and returns its number of levels.
 func checkBook(t *testing.T, s *view.Snapshot, want *engine.ReferenceBook) (n int) {
 	t.Helper()
 	if s == nil {
