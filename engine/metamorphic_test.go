@@ -8,7 +8,7 @@ import (
 )
 
 // Metamorphic tests: a transformed history must lead to the transformed result. They need no
-// expected result, so any history will do.
+// expected result, so any history serves.
 
 // A history is the Commands that a deck drew, and their Events.
 type history struct {
@@ -18,11 +18,11 @@ type history struct {
 	digests  []Digest
 }
 
-// at is the Sequence of Command i.
+// at returns the Sequence of Command i.
 func (h *history) at(i int) Sequence { return Sequence(i + 1) }
 
 // record plays a history of n Commands after its opening. The clock stands still for block Commands
-// at a time, as it does in a frame.
+// at a time, as in a frame.
 func record(d *deck, x *Exchange, n, block int) *history {
 	h, waiting := &history{}, d.opening()
 	d.x = x
@@ -46,7 +46,7 @@ func record(d *deck, x *Exchange, n, block int) *history {
 	return h
 }
 
-// mirrored is a Command with the two tokens of every market swapped.
+// mirrored returns a Command with the two tokens of every market swapped.
 func mirrored(c Command) Command {
 	if c.Outcome <= 1 {
 		c.Outcome ^= 1
@@ -57,8 +57,8 @@ func mirrored(c Command) Command {
 	return c
 }
 
-// mirroredEvents are the Events of a Command with the tokens swapped, in an order that does not
-// depend on which of them is the first.
+// mirroredEvents returns the Events of a Command with the tokens swapped, in an order that does not
+// depend on which token is the first.
 func mirroredEvents(c *Command, events []Event) []Event {
 	out := slices.Clone(events)
 	for i := range out {
@@ -76,8 +76,8 @@ func mirroredEvents(c *Command, events []Event) []Event {
 	return unordered(c, out)
 }
 
-// unordered sorts what a market's end cancels, bids before asks of outcome 0, and leaves out which
-// token it was that was too few for a merge.
+// unordered sorts the cancels at a market's end, which list bids before asks of outcome 0, and
+// leaves out which token was too few for a merge.
 func unordered(c *Command, events []Event) []Event {
 	last := len(events) - 1
 	if c.Kind == SetState || c.Kind == Resolve {
@@ -91,7 +91,7 @@ func unordered(c *Command, events []Event) []Event {
 	return events
 }
 
-// TestMirror swaps the tokens in every Command: the same happens, swapped.
+// TestMirror swaps the tokens in every Command: the Events must be the swapped ones.
 func TestMirror(t *testing.T) {
 	checks(t, 300)
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,9 +113,9 @@ func TestMirror(t *testing.T) {
 	})
 }
 
-// dualOf is an order to buy B as one to sell A at the complementary price, if it is bounded by its
-// shares, a budget buys more where the book is better, and its amounts lie on its price: cash that
-// is a base unit short buys less, shares are what they are.
+// dualOf turns an order to buy B into an order to sell A at the complementary price. The order must
+// be bounded by its shares, because a budget buys more where the book is better. Its amounts must
+// lie on its price, because cash that is a base unit short buys less and shares do not change.
 func dualOf(x *Exchange, c Command) Command {
 	m := x.markets.known(c.Market)
 	if c.Kind != Place || c.Side != Buy || c.Outcome != 1 || c.Type > GTD || m == nil ||
@@ -130,7 +130,7 @@ func dualOf(x *Exchange, c Command) Command {
 	return c
 }
 
-// dualEvents is what both of them have in common, in prices of A.
+// dualEvents returns the Events that both orders share, in prices of A.
 func dualEvents(c *Command, events []Event) []Event {
 	out := slices.Clone(events)
 	for i := range out {
@@ -152,7 +152,7 @@ func dualEvents(c *Command, events []Event) []Event {
 }
 
 // TestDual buys B by selling A: the same orders fill at the same prices for the same fees, whatever
-// the settlement. Whoever bought B has one pair more than who sold A, and that much less cash.
+// the settlement. The buyer of B has one pair more than the seller of A, and that much less cash.
 func TestDual(t *testing.T) {
 	checks(t, 300)
 	rapid.Check(t, func(t *rapid.T) {
@@ -197,8 +197,8 @@ func TestDual(t *testing.T) {
 	})
 }
 
-// worthOf is what stays the same when a pair is made or unmade: the cash of a wallet with its A of
-// all markets, and what it has more of A than of B in one.
+// worthOf returns two values that pairing leaves unchanged: the wallet's cash plus its A of all
+// markets, and in one market its A minus its B.
 func worthOf(x *Exchange, w uint32, m MarketNo) (worth [2]int64) {
 	worth[0] = x.accounts.at(w).cash.total
 	for i := uint32(1); i <= x.positions.used; i++ {
@@ -212,8 +212,8 @@ func worthOf(x *Exchange, w uint32, m MarketNo) (worth [2]int64) {
 	return worth
 }
 
-// TestBatches cuts a history into frames in many ways, replays each cut's bytes on an exchange that
-// began with another seed, and goes on there with what comes after: the same Events and Digest.
+// TestBatches cuts a history into frames in many ways and replays each cut's bytes on an exchange
+// with another seed. That exchange then goes on with the rest: Events and Digest must be the same.
 func TestBatches(t *testing.T) {
 	checks(t, 300)
 	rapid.Check(t, func(t *rapid.T) {
@@ -271,14 +271,14 @@ func (h *history) replay(t rapid.TB, x *Exchange, n int) {
 	}
 }
 
-// A side of the exchange is a deck of its own: its wallets, markets and names are not those of the
-// other side.
+// A side is a deck of its own: its wallets, markets and names differ from those of the other side.
 type half struct {
 	*deck
 	no byte
 }
 
-// own turns a Command of the deck into one of this side; false if it concerns all, or nobody.
+// own turns a Command of the deck into one of this side. It returns false for a Command that
+// concerns everybody or nobody.
 func (s *half) own(c *Command) bool {
 	wallets, markets := WalletNo(s.no)*deckWallets, MarketNo(s.no)*deckMarkets
 	global := c.Kind == Advance || c.Kind == Collect || c.Kind == List ||
@@ -316,8 +316,8 @@ func (s *half) named(l Listing) *Listing {
 	return &l
 }
 
-// TestInterleaving runs two sides that share nothing in three orders: the same Events, and the same
-// state but for the order in which ids were bound.
+// TestInterleaving runs two sides that share nothing in three orders: Events and state must be the
+// same, except for the order in which ids were bound.
 func TestInterleaving(t *testing.T) {
 	checks(t, 200)
 	rapid.Check(t, func(t *rapid.T) {
@@ -358,7 +358,7 @@ func TestInterleaving(t *testing.T) {
 	})
 }
 
-// A weave applies what two sides ask for in a round in three orders.
+// A weave applies the Commands of two sides in three orders.
 type weave struct {
 	t    *rapid.T
 	draw func(n int) int
@@ -367,7 +367,7 @@ type weave struct {
 	now  Time
 }
 
-// advance expires what is due in all three: the same orders one after the other.
+// advance expires the due orders in all three, in the same order.
 func (w *weave) advance() {
 	w.seq++
 	var gone [3][]Event
@@ -382,7 +382,7 @@ func (w *weave) advance() {
 	}
 }
 
-// round applies what each side asks for, at one Time: one side first, the other first, and mixed.
+// round applies the Commands of both sides at one Time: one side first, the other first, and mixed.
 func (w *weave) round(a, b []Command) {
 	mixed, left := []int{}, [2]int{len(a), len(b)}
 	for left != [2]int{} {
@@ -427,11 +427,12 @@ func (w *weave) round(a, b []Command) {
 	}
 }
 
-// trading is the Digest without the remembered placements and requests, whose order it holds.
+// trading returns the Digest without the remembered placements and requests, because it depends on
+// their order.
 func trading(x *Exchange) uint64 { return x.digest - x.seen.sum() - x.requests.sum() }
 
-// numbered is the remembered ids in the order of the ring, which has not run over, and those of
-// requests in the order of their list.
+// numbered returns the remembered ids in the order of the ring, which has not overflowed, and those
+// of requests in the order of their list.
 func numbered(x *Exchange) (ids []OrderID) {
 	for i := uint32(1); i <= x.seen.ring.used; i++ {
 		ids = append(ids, x.seen.ring.at(i).id)
