@@ -373,8 +373,8 @@ func (a *arrival) meet(r *reference) (events []Event) {
 	return events
 }
 
-// within returns how many lots of a resting order a budget buys. Lots beyond the order's size are
-// limited to those that the wallet can pay for, fee included.
+// within returns how many lots of a resting order a budget buys. Lots beyond those that the
+// arriving order still lacks are limited to what the wallet can pay for, fee included.
 func (a *arrival) within(r *reference, o *refOrder) int64 {
 	price, f := a.pays(o), a.m.listing.Fee
 	most, free := min(o.lots, a.cash/price), r.free(a.wallet)

@@ -65,7 +65,7 @@ func TestVectors(t *testing.T) {
 	if code, _ = run(t, "vectors", bad); code != cli.Failed {
 		t.Errorf("a file without vectors: code %d", code)
 	}
-	// Nearly a vector is no reason to look away.
+	// An object that is nearly a vector disagrees too.
 	if err := os.WriteFile(bad, []byte(`{"orders":[{"id":"o7","order":{"salt":1},"domian":{},`+
 		`"signature":"0x12"}]}`), 0o644); err != nil {
 		t.Fatal(err)
@@ -142,8 +142,8 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestRun: the seed comes first, the same seed is the same output, and a failure says how to repeat
-// it.
+// TestRun: the seed is printed first, the same seed prints the same output, and a failure says how
+// to repeat it.
 func TestRun(t *testing.T) {
 	good := []string{"run", "--seed", "3", "--seeds", "2", "--steps", "300", "--trace"}
 	code, out := run(t, good...)
@@ -171,7 +171,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestItems: each names tests that there are, and is told by name.
+// TestItems: each item names existing tests, and its name selects it.
 func TestItems(t *testing.T) {
 	code, out := run(t, "reliability", "--list")
 	if code != cli.Done || strings.Count(out, "\n") != len(items()) {
@@ -201,8 +201,8 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestOutcome: what go test says becomes counts, failures and skips; a test that did not run is no
-// proof.
+// TestOutcome: the output of go test becomes counts, failures and skips; a test that did not run
+// proves nothing.
 func TestOutcome(t *testing.T) {
 	for text, want := range map[string]string{
 		"    a_test.go:1: figures: kills=20 lost=0\n    a_test.go:2: figures: kills=1.5\n--- PASS: TestA\n": "kills=21.5 lost=0 0",
@@ -218,7 +218,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// change is a copy of a file in which the first from is to.
+// change copies a file and replaces the first from in it by to.
 func change(t *testing.T, name, from, to string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)

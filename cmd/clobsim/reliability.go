@@ -187,7 +187,7 @@ func (c *reliabilityCommand) choose() (chosen []item, err error) {
 	return chosen, nil
 }
 
-// sized is a size as people read it.
+// sized formats a size for people.
 func sized(n int) string {
 	if n == 0 {
 		return ""

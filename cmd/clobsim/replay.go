@@ -34,7 +34,7 @@ type flowCommand struct {
 	Files []string `arg:"" help:"Order flows: JSON lines, gzipped or not."`
 }
 
-// Run replays every flow, and says of each what it held and how long Apply took.
+// Run replays every flow, and prints how much each held and how long Apply took.
 func (c *flowCommand) Run() error {
 	var all cases.Tally
 	for _, name := range c.Files {

@@ -32,8 +32,8 @@
 // of the log is decided here, not by the timing of goroutines: a sync of the log waits until the
 // dice let it through, and unsynced blocks are kept by dice of their own.
 //
-// A simulator that cannot fail proves nothing: Options.Sabotage builds in mistakes that it has to
-// find, and its tests do.
+// A simulator that cannot fail proves nothing: Options.Sabotage builds in mistakes, and the tests
+// require that a run finds them.
 //
 // Read simulator.go (Options, Run), plan.go, then step.go, traders.go, witness.go, check.go,
 // recover.go, and the two disks, memory.go and pebble.go.

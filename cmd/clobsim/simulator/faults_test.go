@@ -27,11 +27,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// patience is how long is waited for what must come: far longer than it takes, also where the
-// machine is slow and stands still for seconds.
+// patience bounds the wait for an expected event: far longer than needed, even on a slow machine
+// that stops for seconds.
 const patience = 3 * time.Minute
 
-// number is what the environment says, else the usual.
+// number returns the number in the environment, else the usual one.
 func number(t *testing.T, name string, usual uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)
@@ -45,7 +45,7 @@ func number(t *testing.T, name string, usual uint64) uint64 {
 	return n
 }
 
-// size is how much of something a test does: CLOBD_SIZE if it is set, else the usual.
+// size is the number of repetitions of a test: CLOBD_SIZE if set, else the usual number.
 func size(t *testing.T, usual int) int {
 	t.Helper()
 	if testing.Short() {
@@ -54,7 +54,7 @@ func size(t *testing.T, usual int) int {
 	return int(number(t, "CLOBD_SIZE", uint64(usual)))
 }
 
-// seed is CLOBD_SEED if it is set, else another one each time; it is told.
+// seed is CLOBD_SEED if set, else a new one each time; the test logs it.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	n := number(t, "CLOBD_SEED", uint64(time.Now().UnixNano()))
@@ -62,7 +62,7 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// left is a data folder that a run left in good order, with the run to compare it with.
+// left is a data folder after a run that ended in order, and the run to compare it with.
 func left(t *testing.T, seed uint64, steps int) (*simulation, *pebbleDisk) {
 	t.Helper()
 	s := newSimulation(Options{Seed: seed, Steps: steps, Disk: PebbleDisk,
@@ -76,8 +76,8 @@ func left(t *testing.T, seed uint64, steps int) (*simulation, *pebbleDisk) {
 	return s, p
 }
 
-// again starts on a filesystem and compares everything with the run: nil if all is the same. The
-// second result tells whether it started.
+// again starts on a filesystem and compares everything with the run; it returns nil if all is the
+// same. The second result reports whether the start succeeded.
 func (p *pebbleDisk) again(on *vfs.MemFS) (err error, started bool) {
 	defer p.leave()
 	p.fs = on
@@ -95,9 +95,9 @@ func (p *pebbleDisk) again(on *vfs.MemFS) (err error, started bool) {
 	return errors.Join(err, refused), refused == nil
 }
 
-// TestFlips flips single bits of all files of a data folder: journal, index, checkpoints, mark. A
-// start either refuses, or mends it, or says of every order and every book what it said before, or
-// the operator's check finds it.
+// TestFlips flips single bits of all files of a data folder: journal, index, checkpoints, mark.
+// Then a start refuses, repairs the damage or gives the same answers about every order and book, or
+// the operator's check finds the damage.
 func TestFlips(t *testing.T) {
 	const folder = 1000 // flips of one folder
 	seed, flips := seed(t), size(t, 200)
@@ -112,7 +112,7 @@ func TestFlips(t *testing.T) {
 	}
 }
 
-// flipped flips so many bits, one at a time, of one folder.
+// flipped flips that many bits of one folder, one at a time.
 func flipped(t *testing.T, seed uint64, flips int, counts map[string]int) {
 	t.Helper()
 	_, p := left(t, seed, 1000)
@@ -154,7 +154,7 @@ func flipped(t *testing.T, seed uint64, flips int, counts map[string]int) {
 	}
 }
 
-// changed is a copy of a filesystem in which a file holds something else.
+// changed copies a filesystem and replaces the content of one file.
 func changed(t *testing.T, whole *vfs.MemFS, name string, b []byte) *vfs.MemFS {
 	t.Helper()
 	on := whole.CrashClone(vfs.CrashCloneCfg{})
@@ -164,7 +164,7 @@ func changed(t *testing.T, whole *vfs.MemFS, name string, b []byte) *vfs.MemFS {
 	return on
 }
 
-// found says whether the operator's check finds something wrong with a data folder.
+// found reports whether the operator's check finds damage in a data folder.
 func found(t *testing.T, on *vfs.MemFS) bool {
 	t.Helper()
 	o := quiet(on)
@@ -190,8 +190,8 @@ func found(t *testing.T, on *vfs.MemFS) bool {
 	return len(v.Findings)+len(x.Findings) > 0
 }
 
-// TestFlipsAreFound: what nobody has changed is in good order to the operator's check, and it is
-// not if a frame, or a row of the index, is another one.
+// TestFlipsAreFound: the operator's check accepts an unchanged folder, and finds a changed frame or
+// index row.
 func TestFlipsAreFound(t *testing.T) {
 	seed := seed(t)
 	_, p := left(t, seed, 300)
@@ -216,8 +216,8 @@ func TestFlipsAreFound(t *testing.T) {
 	}
 }
 
-// longest is the longest file of a part of the data folder, but for what only says how it was
-// written.
+// longest returns the longest file of a part of the data folder, except files that only describe
+// how the data were written.
 func (p *pebbleDisk) longest(t *testing.T, part string) (name string, b []byte) {
 	t.Helper()
 	var names []string
@@ -233,9 +233,9 @@ func (p *pebbleDisk) longest(t *testing.T, part string) (name string, b []byte) 
 	return name, b
 }
 
-// TestTornTail cuts the log of a folder in good order at bytes of its last three frames, every one
-// of them if CLOBD_SIZE is large enough. What was acknowledged and is gone is told; a frame is
-// never there in part.
+// TestTornTail cuts the log of an intact folder at bytes of its last three frames, at every byte if
+// CLOBD_SIZE is large enough. A start must report the loss of acknowledged frames, and no part of a
+// frame may remain.
 func TestTornTail(t *testing.T) {
 	seed, cuts := seed(t), size(t, 200)
 	on := vfs.NewCrashableMem()
@@ -297,8 +297,7 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// written is a folder in good order whose log holds all the frames: a start moves them into a
-// table.
+// written is an intact folder whose log holds all frames: a start would move them into a table.
 func written(t *testing.T, frames [][]byte) *vfs.MemFS {
 	t.Helper()
 	on := vfs.NewCrashableMem()
@@ -319,8 +318,8 @@ func written(t *testing.T, frames [][]byte) *vfs.MemFS {
 	return on
 }
 
-// torn starts on a cut log: either all is there, or the loss is told, up to the last frame. True if
-// it was told.
+// torn starts on a cut log: either all frames are there, or the start reports the loss up to the
+// last frame. It returns true for a reported loss.
 func torn(t *testing.T, on *vfs.MemFS, frames [][]byte, want engine.Head) bool {
 	t.Helper()
 	j, err := journal.Open(quiet(on))
@@ -348,7 +347,7 @@ func torn(t *testing.T, on *vfs.MemFS, frames [][]byte, want engine.Head) bool {
 	return true
 }
 
-// newestLog is the last log of the journal, and what it holds.
+// newestLog returns the name and content of the journal's newest log.
 func newestLog(t *testing.T, on *vfs.MemFS) (string, []byte) {
 	t.Helper()
 	names, err := on.List(dataFolder + "/journal")
@@ -370,7 +369,7 @@ func newestLog(t *testing.T, on *vfs.MemFS) (string, []byte) {
 	return "", nil
 }
 
-// quiet are the options of a journal that says nothing.
+// quiet returns the options of a journal that logs nothing.
 func quiet(on vfs.FS) journal.Options {
 	return journal.Options{Dir: dataFolder, FS: on, Words: io.Discard, Exit: func(int) {},
 		Log: slog.New(slog.DiscardHandler)}
@@ -392,14 +391,14 @@ func shut(t *testing.T, c io.Closer) {
 	}
 }
 
-// deposit is a Command that succeeds, and can be told from all others.
+// deposit returns a Command that succeeds and differs from all others.
 func deposit(n uint64) *engine.Command {
 	c := &engine.Command{Kind: engine.Deposit, Address: engine.Address{1}, Cash: 1}
 	binary.BigEndian.PutUint64(c.ID[:], n+1)
 	return c
 }
 
-// pipe is a running Sequencer on a journal: goroutines, clocks and all. exit is called when the
+// pipe is a running Sequencer on a journal, with goroutines and clocks. It calls exit where the
 // process would end.
 func pipe(t *testing.T, on vfs.FS, exit func(int)) (*journal.Journal, *sequencer.Sequencer) {
 	t.Helper()
@@ -424,8 +423,8 @@ func pipe(t *testing.T, on vfs.FS, exit func(int)) (*journal.Journal, *sequencer
 	return j, writer
 }
 
-// TestDiskFails lets the n-th sync, or write, of the log fail under load: the process is told to
-// end, nobody is acknowledged what a power cut then takes, and the next start is clean.
+// TestDiskFails lets the n-th sync, or write, of the log fail under load. The process is told to
+// end, a power cut loses nothing that was acknowledged, and the next start is clean.
 func TestDiskFails(t *testing.T) {
 	seed := seed(t)
 	for what, rounds := range map[string]int{"sync": size(t, 10), "full": size(t, 4)} {
@@ -503,8 +502,8 @@ func diskFails(t *testing.T, what string, r *rand.Rand) (took time.Duration, ack
 	return took, int(last.Load())
 }
 
-// TestStall lets the disk hang for a while: the ring fills and says so meanwhile, memory stays
-// bounded, and when the disk is back so is the node, with nothing lost.
+// TestStall lets the disk hang for a while. Meanwhile the full ring refuses Commands and memory
+// stays bounded; afterwards the node goes on, and nothing is lost.
 func TestStall(t *testing.T) {
 	rounds, hang := size(t, 1), 5*time.Second
 	if os.Getenv("CLOBD_SIZE") == "" {
@@ -575,9 +574,9 @@ func stall(t *testing.T, hang time.Duration) (busy, back time.Duration) {
 	return busy, back
 }
 
-// press enters Commands while the disk hangs, which it does until this returns, so long and until
-// enough of them find the ring full. It returns how long that took to be told at most, and the
-// Calls of those that got in.
+// press enters Commands while the disk hangs, at least for a given time and until enough of them
+// find the ring full. It returns the longest time that a refusal took, and the Calls of the
+// accepted Commands.
 func press(t *testing.T, writer *sequencer.Sequencer, hang time.Duration) (
 	busy time.Duration, calls []*sequencer.Call) {
 	t.Helper()

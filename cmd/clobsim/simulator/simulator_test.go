@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// must carries out a run that has to be good.
+// must carries out a run that has to succeed.
 func must(t *testing.T, o Options) Result {
 	t.Helper()
 	r, err := Run(o)
@@ -17,14 +17,15 @@ func must(t *testing.T, o Options) Result {
 	return r
 }
 
-// TestSeeds: all faults on both disks, and all that is drawn does happen.
+// TestSeeds runs all faults on both disks, and requires that every drawn event occurs.
 func TestSeeds(t *testing.T) {
 	for disk, steps := range map[string]int{MemoryDisk: 2000, PebbleDisk: 600} {
 		t.Run(disk, func(t *testing.T) {
 			t.Parallel()
 			var sum Result
 			runs, from := uint64(size(t, 25)), number(t, "CLOBD_SEED", 1)
-			// Pebble's own dice say what is in the bits that flip, so that none may be refused.
+			// Pebble's own random bytes decide what a flipped bit hits, so perhaps no start
+			// refuses.
 			for n := uint64(0); n < runs || runs >= 25 && sum.Refused == 0 && n < 3*runs; n++ {
 				r := must(t, Options{Seed: from + n, Steps: steps, Disk: disk, Faults: AllFaults})
 				sum.Acknowledged += r.Acknowledged
@@ -49,7 +50,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestSameSeedSameRun: byte for byte.
+// TestSameSeedSameRun compares two runs of one seed byte for byte.
 func TestSameSeedSameRun(t *testing.T) {
 	t.Parallel()
 	for _, disk := range []string{MemoryDisk, PebbleDisk} {
@@ -75,8 +76,7 @@ func TestSameSeedSameRun(t *testing.T) {
 	}
 }
 
-// TestSabotage: each of the mistakes that can be built in is found within a few seeds, and nothing
-// is found without it.
+// TestSabotage: a few seeds find each mistake that can be built in, and find nothing without it.
 func TestSabotage(t *testing.T) {
 	t.Parallel()
 	const seeds = 10
@@ -108,7 +108,7 @@ func TestSabotage(t *testing.T) {
 	}
 }
 
-// TestOptions: all problems at once.
+// TestOptions: the error names all problems at once.
 func TestOptions(t *testing.T) {
 	_, err := Run(Options{Disk: "tape", Faults: 1 << 15, Sabotage: "all"})
 	for _, want := range []string{"steps 0", "tape", "8000", `"all"`} {

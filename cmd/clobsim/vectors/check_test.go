@@ -136,7 +136,7 @@ func brokenVectors(t *testing.T, s *auth.Signer) []any {
 	return all
 }
 
-// messageVectors are HMACs and ClobAuth messages; the last of each is to refuse.
+// messageVectors are HMACs and ClobAuth messages; the last of each must be refused.
 func messageVectors(t *testing.T, s *auth.Signer) []any {
 	var all []any
 	k := auth.NewKeyring([32]byte{0: 1, 31: 2})
@@ -246,7 +246,8 @@ func TestVectorsDisagree(t *testing.T) {
 	}
 }
 
-// TestVectorsIncomplete: what would be passed over, or compared with nothing, disagrees by name.
+// TestVectorsIncomplete: a vector that would be skipped, or compared with nothing, disagrees by
+// name.
 func TestVectorsIncomplete(t *testing.T) {
 	s := anvil(t)
 	order := func() map[string]any {

@@ -47,7 +47,7 @@ func other(t testing.TB) *auth.Signer {
 	return s
 }
 
-// wallet is an address that no key here is behind.
+// wallet is an address whose key nobody here has.
 var wallet, _ = auth.ParseAddress("0x1111111111111111111111111111111111111111")
 
 // sample is an order of s of the given struct and signature type.
@@ -71,7 +71,7 @@ func sample(s *auth.Signer, version, kind uint8) *auth.Order {
 	return o
 }
 
-// domainOf is the first row of the test chain for that struct and kind of market.
+// domainOf returns the first row of the test chain for that struct and kind of market.
 func domainOf(t testing.TB, version uint8, negRisk bool) *auth.Domain {
 	t.Helper()
 	for _, d := range auth.Domains(auth.ChainTest) {
@@ -116,7 +116,7 @@ func shared(t testing.TB, name string) string {
 	return path
 }
 
-// twin is the other signature that the same nonce allows: n - s for s, and the other v.
+// twin returns the other signature that the same nonce allows: n - s for s, and the other v.
 func twin(b []byte) []byte {
 	c := append([]byte(nil), b...)
 	order, _ := new(big.Int).SetString(
