@@ -12,7 +12,7 @@ import (
 	"clobd/bench"
 )
 
-// sited is what the measurements have in common that start a node of their own.
+// sited holds the options of all measurements that start a node of their own.
 type sited struct {
 	Seed uint64 `default:"42" help:"The same seed draws the same operations."`
 	Dir  string `help:"Make the data folders in this one. Default: the system's temporary folder."`
@@ -66,7 +66,7 @@ type readsCommand struct {
 	Lanes    int           `required:""`
 }
 
-// Run reads and prints what it saw.
+// Run reads and prints the figures.
 func (c *readsCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -76,7 +76,7 @@ func (c *readsCommand) Run() error {
 
 type postsCommand struct{}
 
-// Run posts what standard input says.
+// Run posts the orders that standard input names.
 func (postsCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -94,7 +94,7 @@ type rampCommand struct {
 	sited
 }
 
-// Run raises the rate until the node does not keep it.
+// Run raises the rate until the node cannot keep it.
 func (c *rampCommand) Run() error {
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasureRamp(ctx, bench.Ramp{Setting: at, What: c.What, Start: c.Start,

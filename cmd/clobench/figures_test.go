@@ -32,8 +32,8 @@ func TestRamp(t *testing.T) {
 	}
 }
 
-// allSent says that all requests of the first step were sent in their time, and answered in the
-// node's. One that failed for any other reason ends the test.
+// allSent reports whether all requests of the first step were sent and answered in time. A failure
+// for any other reason ends the test.
 func allSent(t *testing.T, steps []bench.Step) bool {
 	t.Helper()
 	if len(steps) == 0 {
@@ -72,7 +72,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestStall stops the matcher and the disk of a node for a moment: it is read on.
+// TestStall stops the matcher and the disk of a node for a moment, and reads go on.
 func TestStall(t *testing.T) {
 	var r bench.Stalled
 	steady := func() bool {
@@ -96,7 +96,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// always is for a report in which nothing hangs on the machine's speed.
+// always accepts a report that does not depend on the machine's speed.
 func always() bool { return true }
 
 // TestPages reads pages of a short history.

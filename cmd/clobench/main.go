@@ -91,7 +91,7 @@ func (c *runCommand) Run() error {
 	return nil
 }
 
-// aim fills in what a run against somebody's running node needs.
+// aim fills in the options that a run against somebody's running node needs.
 func (c *runCommand) aim(r *bench.Run) (err error) {
 	if c.Level != "L3" || c.Durability == "async" || c.Dir != "" {
 		return &cli.UsageError{Err: cli.Hint(

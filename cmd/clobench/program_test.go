@@ -72,14 +72,14 @@ func TestRunHTTP(t *testing.T) {
 	}
 }
 
-// patience is how long a test function waits for all that must come: far longer than it takes, also
-// where the machine is slow and stands still for seconds.
+// patience bounds all waits of a test function: far longer than needed, even on a slow machine that
+// stops for seconds.
 const patience = 3 * time.Minute
 
-// deadlines are those of the test functions that run.
+// deadlines are the deadlines of the running test functions.
 var deadlines = map[string]time.Time{}
 
-// deadline is when a test function gives up whatever it waits for: one for all that it measures.
+// deadline is when a test function gives up all waits: one deadline for all its measurements.
 func deadline(t *testing.T) time.Time {
 	t.Helper()
 	end, known := deadlines[t.Name()]
@@ -91,14 +91,14 @@ func deadline(t *testing.T) time.Time {
 	return end
 }
 
-// tries is how often a test tries anew for one and the same cause. What a stall has caused is gone
-// by then: what is still there is a defect.
+// tries is how often a test tries again after the same failure. A stall is over by then, so a
+// failure that remains is a defect.
 const tries = 5
 
-// slow are the failures that a slow machine, or one that stands still, causes where nothing is
-// wrong. Any other failure is one of the product.
+// slow are the failures that a slow or stalled machine causes by itself. Any other failure is one
+// of the product.
 var slow = []string{
-	// These say that too little was done in a short time.
+	// These report too little work in a short time.
 	"nothing was answered, or the CPU time is unknown",
 	"the rounds are too short: the baseline's median rate or CPU time is 0",
 	// The orders of a flood are drawn for the speed of the turns before: one of them stood still.
@@ -303,8 +303,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// interrupted interrupts clobench after a while, and looks whether it stops and what it leaves. It
-// is false if the process came to its end before, because this one was kept waiting.
+// interrupted interrupts clobench after a while, and checks that it stops and what it leaves. It
+// returns false if the process had ended before, because the test was delayed.
 func interrupted(ctx context.Context, t *testing.T, args string, after time.Duration) bool {
 	t.Helper()
 	dir := t.TempDir()

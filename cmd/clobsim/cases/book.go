@@ -46,8 +46,8 @@ type dressing struct {
 	complement func(n int) bool
 }
 
-// dressings are all that must agree. Balances can be compared as the file states them only if
-// orders are for the token that it means.
+// dressings are the ways that must agree. Balances can be compared with the file's only if orders
+// are for the token that the file means.
 func dressings(audited bool) []dressing {
 	all := []dressing{
 		{"as it is", func(int) bool { return false }},
@@ -135,7 +135,7 @@ func (r *bookRun) step(st *step) error {
 	return st.Expect.compare(got)
 }
 
-// result is what a place, cancel or replace came to, in source units.
+// result is the outcome of a place, cancel or replace, in source units.
 type result struct {
 	order  *placed
 	state  string // of the order, or that the step was refused
@@ -177,7 +177,7 @@ func (r *bookRun) place(st *step) (*result, error) {
 	return r.send(o, of)
 }
 
-// offer puts an order into the engine's units.
+// offer converts an order into the engine's units.
 func (r *bookRun) offer(o *placed, st *step) (*offer, error) {
 	kind, ok := map[string]engine.OrderType{
 		"GTC": engine.GTC, "FOK": engine.FOK, "FAK": engine.FAK}[st.TIF]
@@ -226,9 +226,9 @@ func anyPrice(side engine.Side) engine.Price {
 	return 1
 }
 
-// budget makes the offer for an order whose total is bounded, and with it its average price. The
-// engine bounds each price instead, so the limit is the price of the last share that the order
-// needs, and what it may spend beyond that must not be enough for a lot more.
+// budget makes the offer for an order whose total is bounded, and so its average price. The engine
+// bounds each price instead. So the limit is the price of the last share that the order needs, and
+// the rest of the budget must not suffice for one more lot.
 func (r *bookRun) budget(o *placed, st *step, kind engine.OrderType) (*offer, error) {
 	size, err := r.scale.size(o.size)
 	if err != nil {
@@ -272,7 +272,7 @@ func (r *bookRun) budget(o *placed, st *step, kind engine.OrderType) (*offer, er
 	return &of, nil
 }
 
-// send places an order and reads from the Events what came of it.
+// send places an order and reads the outcome from the Events.
 func (r *bookRun) send(o *placed, of *offer) (*result, error) {
 	got := &result{order: o, fills: map[string]taken{}}
 	parts := of.parts(r.scale.unit)
@@ -360,7 +360,7 @@ func (r *bookRun) settle(o *placed, got *result) error {
 	return nil
 }
 
-// trade adds a fill; two of the same order at the same price, one after the other, are one.
+// trade adds a fill. Two consecutive fills of one order at one price count as one.
 func (g *result) trade(t trade) {
 	if n := len(g.trades); n > 0 && g.trades[n-1].Maker == t.Maker && g.trades[n-1].Price == t.Price {
 		t.Size += g.trades[n-1].Size
@@ -369,7 +369,7 @@ func (g *result) trade(t trade) {
 	g.trades = append(g.trades, t)
 }
 
-// named is the order that a step speaks of, and the account that speaks.
+// named returns the order that a step names, and the account that asks.
 func (r *bookRun) named(st *step) (*placed, string) {
 	o := r.orders[st.ID]
 	switch {
@@ -381,7 +381,7 @@ func (r *bookRun) named(st *step) (*placed, string) {
 	return nil, "nobody"
 }
 
-// cancel takes an order out, or is refused.
+// cancel cancels an order, or is refused.
 func (r *bookRun) cancel(st *step) (*result, error) {
 	o, account := r.named(st)
 	ids := []engine.OrderID{r.venue.nextID()} // one that nobody placed
@@ -414,7 +414,7 @@ func (r *bookRun) cancel(st *step) (*result, error) {
 	return got, nil
 }
 
-// replace changes price and size of an order: a cancel, and a new order for what is still wanted.
+// replace changes price and size of an order: a cancel, and a new order for the rest.
 func (r *bookRun) replace(st *step) (*result, error) {
 	o, account := r.named(st)
 	if o == nil || o.state != live || o.account != account {

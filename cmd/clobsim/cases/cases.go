@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Tally counts what came of cases.
+// Tally counts the outcomes of cases.
 type Tally struct{ Agree, Disagree, Skipped int }
 
 // Add adds the counts of another file.
@@ -26,8 +26,8 @@ func (t *Tally) String() string {
 	return fmt.Sprintf("%d agree, %d disagree, %d skipped", t.Agree, t.Disagree, t.Skipped)
 }
 
-// count files the end of the case at: nil agrees, a mismatch disagrees, what is inexpressible is
-// skipped; report gets a line for each of these two. Any other error is one of the file.
+// count counts the end of the case at: nil agrees, a mismatch disagrees, an inexpressible is
+// skipped; report gets a line for the last two. Any other error is an error of the file.
 func (t *Tally) count(at string, err error, report func(line string)) error {
 	var differs *mismatch
 	var skip inexpressible
@@ -46,7 +46,7 @@ func (t *Tally) count(at string, err error, report func(line string)) error {
 	return nil
 }
 
-// mismatch is something that the engine did otherwise than a case expects.
+// mismatch is a difference between the engine and a case.
 type mismatch struct{ what, expected, got string }
 
 // Error names it.

@@ -141,8 +141,8 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// spoil calls try with the file as it is but for one stated fact, for each of them: a number one
-// larger, a flag turned round, a word that is none, a list without its first.
+// spoil calls try once for each stated fact, with the file changed in that fact alone: a number
+// larger by one, a flag inverted, an unknown word, a list without its first element.
 func spoil(at *any, name string, stated bool, try func(path string)) {
 	put := func(v any) {
 		was := *at
@@ -191,8 +191,8 @@ func spoil(at *any, name string, stated bool, try func(path string)) {
 	}
 }
 
-// TestEachFactIsChecked spoils every fact that the own scenarios state, one at a time: none of them
-// may go unnoticed.
+// TestEachFactIsChecked spoils every fact in our own scenarios, one at a time: the replay must
+// notice each.
 func TestEachFactIsChecked(t *testing.T) {
 	for _, file := range []string{"book.json", "settlement.json"} {
 		b, err := os.ReadFile("testdata/" + file)
@@ -263,7 +263,7 @@ func TestOwnFlow(t *testing.T) {
 	}
 }
 
-// TestMalformed holds that a file that cannot be replayed in full is an error.
+// TestMalformed: a file that cannot be replayed in full is an error.
 func TestMalformed(t *testing.T) {
 	book := func(steps string) string {
 		return `[{"id":"x","kind":"book","size_mul":1,` +
@@ -372,7 +372,7 @@ func TestLadderRefuses(t *testing.T) {
 	}
 }
 
-// TestPanicEndsOneCase holds that a bug of the engine is named with its case.
+// TestPanicEndsOneCase: a bug of the engine is reported with its case.
 func TestPanicEndsOneCase(t *testing.T) {
 	v, err := newVenue(engine.Fee{})
 	if err != nil {

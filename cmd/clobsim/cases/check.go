@@ -120,7 +120,7 @@ func (r *bookRun) check(st *step) error {
 	return fmt.Errorf("unknown op %q", st.Op)
 }
 
-// checkLevels compares the levels of a side: those stated, or with whole all that there are. Each
+// checkLevels compares the stated levels of a side; with whole, the side may have no others. Each
 // is price, size, and number of orders, which may be null.
 func (r *bookRun) checkLevels(
 	what string, side engine.Side, raw json.RawMessage, whole bool,
@@ -217,7 +217,7 @@ func (r *bookRun) checkQueue(st *step) error {
 	return nil
 }
 
-// checkOrder compares what is stated of one order.
+// checkOrder compares the stated facts of one order.
 func (r *bookRun) checkOrder(st *step) error {
 	o := r.orders[st.ID]
 	rests := false

@@ -13,7 +13,7 @@ import (
 	"clobd/engine"
 )
 
-// Replay is what came of a flow, counted by operation.
+// Replay is the outcome of a flow, counted by operation.
 type Replay struct {
 	Tally
 	Placed, Cancelled, Taken int
@@ -76,8 +76,8 @@ func (x *exchange) UnmarshalJSON(b []byte) error {
 // String is a fill in a report.
 func (x exchange) String() string { return fmt.Sprintf("%s %d@%d", x.maker, x.size, x.price) }
 
-// makers is over how many wallets the resting orders of a flow are spread: each may have only so
-// many open.
+// makers is the number of wallets that share the resting orders of a flow: each wallet may have
+// only a limited number open.
 const makers = 64
 
 // flowTaker is the wallet of all takers: one that owns no resting order.
@@ -183,7 +183,7 @@ func (r *flowRun) open(h *operation) (err error) {
 // maker is the account of the n-th resting order.
 func maker(n int) string { return "maker " + strconv.Itoa(n%makers) }
 
-// step carries out one operation and compares what came of it.
+// step carries out one operation and compares its outcome.
 func (r *flowRun) step(op *operation) error {
 	switch op.Op {
 	case "P":

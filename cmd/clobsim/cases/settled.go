@@ -135,8 +135,8 @@ func (r *settleRun) collect() error {
 	return err
 }
 
-// checkBalance compares a balance, or with since how much it changed when the taker came and since
-// the makers were placed.
+// checkBalance compares a balance or, with since, its change from the placing of the makers to the
+// end of the taker's fills.
 func (r *settleRun) checkBalance(h balanceOf, since bool) error {
 	a, err := assetOf(h.Asset)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *settleRun) checkBalance(h balanceOf, since bool) error {
 	return nil
 }
 
-// checkReverted asks that the taker was refused and that nothing moved.
+// checkReverted requires that the taker was refused and that nothing moved.
 func (r *settleRun) checkReverted() error {
 	why := engine.RejectFAK
 	if of, err := r.Taker.offer(engine.FAK); err != nil || !of.priced() {

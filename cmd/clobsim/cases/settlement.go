@@ -40,7 +40,7 @@ type balanceOf struct {
 	Amount  int64  `json:"amount"`
 }
 
-// settled is what a settlement must come to.
+// settled is the expected outcome of a settlement.
 type settled struct {
 	Reverts   string           `json:"reverts"`
 	Absolute  []balanceOf      `json:"balances_absolute"`
@@ -155,7 +155,8 @@ func (s *settlement) schedule() (engine.Fee, error) {
 	return engine.Fee{Rate: uint16(rate), Exponent: 1}, nil
 }
 
-// feeStep is to what a fee is rounded, and mostFee the largest that is looked at, in base units.
+// feeStep is the unit to which fees are rounded, and mostFee the largest fee that is tried, in base
+// units.
 const (
 	feeStep = 10
 	mostFee = 10_000 * engine.Unit
@@ -223,7 +224,7 @@ func (o *offer) priced() bool {
 		int64(o.cash)*int64(engine.PriceOne)%int64(o.size) == 0 && o.size%engine.Lot == 0
 }
 
-// fund pays in what the accounts have at first; what the orders need, if nothing is stated.
+// fund pays in the stated opening balances, or what the orders need if none is stated.
 func (r *settleRun) fund() error {
 	for _, h := range r.Initial {
 		a, err := assetOf(h.Asset)

@@ -153,8 +153,8 @@ func (v *venue) balance(account string, a asset) (total, held int64, err error) 
 	return last.Args[0], last.Args[1], nil
 }
 
-// stray is what the market holds of an asset beyond what backs the tokens in being: collateral that
-// nobody owns, or tokens that were issued to nobody.
+// stray is the market's surplus of an asset beyond the backing of existing tokens: collateral
+// without an owner, or tokens issued to nobody.
 func (v *venue) stray(a asset) (int64, error) {
 	owned := [3]int64{int64(v.outside[0]), int64(v.outside[1])}
 	for account := range v.wallets {
@@ -199,8 +199,8 @@ func (o offer) complement() offer {
 	return o
 }
 
-// parts cuts an offer larger than one order may be into several, each a multiple of unit: one
-// behind the other they are the same to everybody else. The last gets the rest.
+// parts cuts an offer larger than the engine's limit into several, each a multiple of unit. One
+// behind the other, they look the same to everybody else. The last part gets the rest.
 func (o offer) parts(unit engine.Size) []offer {
 	most := engine.MaxOrder / unit * unit
 	if o.size <= most {
@@ -245,7 +245,7 @@ func (v *venue) nextID() (id engine.OrderID) {
 	return id
 }
 
-// cancel asks for an order to be taken out of the book in an account's name.
+// cancel sends a Cancel of an order in an account's name.
 func (v *venue) cancel(account string, id engine.OrderID) (engine.Event, error) {
 	no, err := v.wallet(account)
 	if err != nil {
