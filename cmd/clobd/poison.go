@@ -48,8 +48,8 @@ func (p *poisonFolder) holds(c *engine.Command) bool {
 }
 
 // keep writes down a Command that made Apply panic. It returns the file, or an error as text. The
-// file gets its name before its text: openPoison goes by the name, so a disk that is full in between
-// loses the text and not the quarantine.
+// file gets its name before its text: openPoison goes by the name, so a disk that is full in
+// between loses the text and not the quarantine.
 func (p *poisonFolder) keep(
 	c *engine.Command, seq engine.Sequence, cause any, stack []byte) string {
 	path := filepath.Join(p.dir, fingerprint(c))
