@@ -2,6 +2,7 @@ package history
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"clobd/engine"
@@ -61,8 +62,11 @@ func builderNumber(db *pebble.DB, code *BuilderCode) (BuilderNo, error) {
 		}
 		return c.end()
 	})
+	if errors.Is(err, errRow) {
+		err = fmt.Errorf("read builder %x: %w", *code, err)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("read builder %x: %w", *code, err)
+		return 0, err
 	}
 	return no, nil
 }

@@ -31,16 +31,20 @@ func (h *History) close() {
 }
 
 // view calls read while the database is open. It returns journal.ErrClosed if it is not open, and
-// else the error of read behind the text of format.
-func (h *History) view(read func() error, format string, args ...any) error {
+// else the error of read behind what it is about: what, and the number no unless it is 0.
+func (h *History) view(read func() error, what string, no uint32) error {
 	if !h.gate.Enter() {
 		return journal.ErrClosed
 	}
 	defer h.gate.Leave()
-	if err := read(); err != nil {
-		return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+	err := read()
+	switch {
+	case err == nil:
+		return nil
+	case no == 0:
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	return nil
+	return fmt.Errorf("%s %d: %w", what, no, err)
 }
 
 // Past finds the Receipt of a Place, with status, amounts and remainder of today. If known is

@@ -148,11 +148,12 @@ func (p *position) decode(b []byte) error {
 // Past.
 func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]PositionRow)) error {
 	from, to := pairKey(spacePosition, wallet, 0), pairKey(spacePosition, wallet, 1<<32-1)
+	var p position
 	visitRow := func(key, value []byte) (bool, error) {
 		if len(key) != pairKeyLen {
 			return false, errRow
 		}
-		p := newPosition(wallet, engine.MarketNo(binary.BigEndian.Uint32(key[5:])))
+		p = newPosition(wallet, engine.MarketNo(binary.BigEndian.Uint32(key[5:])))
 		err := p.decode(value)
 		if err == nil {
 			visit(&p.tokens)
@@ -160,7 +161,7 @@ func (h *History) EachPosition(wallet engine.WalletNo, visit func(both *[2]Posit
 		return true, err
 	}
 	return h.view(func() error { return each(h.db, from[:], append(to[:], 0), visitRow) },
-		"read positions of wallet %d", wallet)
+		"read positions of wallet", uint32(wallet))
 }
 
 // Position returns what a wallet has, or had, of both tokens. The error is as for EachPosition.

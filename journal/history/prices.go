@@ -272,7 +272,7 @@ type PricePoint struct {
 // MaxPoints is how many points Prices returns at most.
 const maxPoints = 100_000
 
-// ErrSteps says that Prices was asked for a step that there is not, or for more than MaxPoints.
+// errSteps is the error of Prices for a step that there is not, or for more than maxPoints.
 var errSteps = errors.New("no such price steps")
 
 func pointEnd(key []byte) engine.Time {
@@ -308,7 +308,7 @@ func (h *History) Prices(market engine.MarketNo, from, to engine.Time, step time
 			return err
 		}
 		return errors.Join(s.sample(it, market, from, to), it.Close())
-	}, "read prices of market %d", market)
+	}, "read prices of market", uint32(market))
 	if err != nil {
 		return nil, err
 	}
@@ -410,6 +410,6 @@ func (h *History) Volume(no engine.MarketNo) (cash engine.Cash, trades uint64, e
 		m, err := readMarket(h.db, no)
 		cash, trades = m.volume, m.trades
 		return err
-	}, "read market %d", no)
+	}, "read market", uint32(no))
 	return cash, trades, err
 }

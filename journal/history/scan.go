@@ -38,7 +38,7 @@ func (h *History) Scan(s *Scan, each func(*TradeRow, *MoveRow) bool) (whole bool
 			whole, err = m.run(s.Limit)
 		}
 		return errors.Join(err, m.close())
-	}, "scan trades")
+	}, "scan trades", 0)
 	return whole && err == nil, err
 }
 

@@ -13,6 +13,6 @@ func (h *History) Supply(market engine.MarketNo) (sum [2]engine.Size, places int
 		return true
 	}
 	err = h.view(func() error { return h.eachHolder(market, [2]engine.Outcome{0, 1}, visit) },
-		"add up the holders of market %d", market)
+		"add up the holders of market", uint32(market))
 	return sum, places, err
 }

@@ -37,7 +37,7 @@ func (h *History) VolumesUntil(no engine.MarketNo, at []engine.Time) (
 	parts []engine.Cash, err error) {
 	parts = make([]engine.Cash, len(at))
 	err = h.view(func() error { return h.volumesUntil(no, at, parts) },
-		"read volumes of market %d", no)
+		"read volumes of market", uint32(no))
 	if err != nil {
 		return nil, err
 	}
