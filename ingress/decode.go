@@ -304,7 +304,7 @@ func readMembers(body []byte, at map[string]scan.Slot) bool {
 }
 
 // decodeCancels reads the body of DELETE /orders: a list of ids, each a string or a body of DELETE
-// /order. It returns the first maxCancels and how many there are.
+// /order. It returns the first maxCancels ids and the length of the whole list.
 func decodeCancels(body []byte) (ids []string, count int, ok bool) {
 	values, count, ok := scan.Array(string(body), maxCancels)
 	if !ok {

@@ -102,7 +102,7 @@ func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Checked, error)
 	return &v.Checked, nil
 }
 
-// frame is called with each good frame.
+// frame checks the checkpoints of a frame that was replayed, and hands the frame on.
 func (v *verifier) frame(f *engine.Frame) error {
 	if v.run.x == nil {
 		v.state = nil

@@ -525,7 +525,7 @@ func linkFrame(no, event int32, group uint64) []byte {
 	return frame
 }
 
-// markFrame returns the frame of a mark.
+// markFrame returns the log entry that says how far a source was read.
 func markFrame(mark []byte) []byte {
 	frame := append(make([]byte, headSize), mark...)
 	putHead(frame, &head{kind: aMark, no: None, link: None, core: uint32(len(mark))})
