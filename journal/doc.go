@@ -27,7 +27,7 @@
 //     compared with what was recorded; Recover does so with all frames. The first thing that is
 //     wrong, or panics, is a *Break with frame, Sequence, key, path; a journal that ends before
 //     what was acknowledged is a *LossError with what is lost.
-//   - A Follower computes everything a second time, from the bytes: a difference ends the process.
+//   - A Follower computes everything a second time, from the bytes: a difference is exit 70.
 //     It saves itself without anybody waiting for it.
 //   - A Tail shows durable frames only, each once, in order, and holds nobody back.
 //
