@@ -146,6 +146,7 @@ func (l orderListener) Accept() (net.Conn, error) {
 type orderConn struct {
 	*conn.Conn
 	seat     seat
+	lines    lineWatch
 	draining *atomic.Bool
 }
 
@@ -154,6 +155,7 @@ type orderConn struct {
 func (c *orderConn) Read(b []byte) (int, error) {
 	c.seat.done()
 	n, err := c.Conn.Read(b)
+	c.lines.read(b[:n])
 	if c.seat.early && c.draining.Load() {
 		c.seat.early = false
 	}

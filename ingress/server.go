@@ -105,6 +105,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
 		HeaderReceived:               roomFor,
+		ExpectHandler:                s.expect,
 		ConnState:                    turned,
 		ErrorHandler:                 s.refuse,
 		Concurrency:                  s.options.Concurrency + spareWorkers,
@@ -228,11 +229,15 @@ func (s *Server) Collectors() []prometheus.Collector {
 
 // handle is the first and last function of every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	refused := judgeHead(&ctx.Request.Header)
 	if c, ok := ctx.Conn().(*orderConn); ok {
 		c.seat.next(ctx.IsPost() && string(ctx.Path()) == orderPath)
+		if c.lines.bare {
+			refused = refuseMalformed
+		}
 	}
-	if length := ctx.Request.Header.ContentLength(); length != noBody && framedTwice(ctx) {
-		refuseMalformed.Send(ctx)
+	if refused != nil {
+		refused.Send(ctx)
 		ctx.SetConnectionClose()
 		s.unreadable.observe(ctx)
 	} else if ctx.IsGet() && !owned(ctx.Path()) {
@@ -258,21 +263,6 @@ func (s *Server) gate(name string, needsReady bool, h fasthttp.RequestHandler,
 		}
 		counters.observe(ctx)
 	}
-}
-
-// noBody is the length of a request with neither Content-Length nor chunks.
-const noBody = -2
-
-// framedTwice reports whether a request tells its length in both ways. The HTTP server follows one
-// of the two; a proxy that follows the other would see a second request behind the first.
-func framedTwice(ctx *fasthttp.RequestCtx) bool {
-	length, encoding := false, false
-	for line := range bytes.Lines(ctx.Request.Header.RawHeaders()) {
-		name, _, _ := bytes.Cut(line, []byte{':'})
-		length = length || foldEqual(name, "CONTENT_LENGTH")
-		encoding = encoding || foldEqual(name, "TRANSFER_ENCODING")
-	}
-	return length && encoding
 }
 
 var versionHeader = []byte("X-Node-Version")

@@ -1,0 +1,145 @@
+package ingress
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
+)
+
+// The refusals of a request whose head two readers could understand in two ways. The connection is
+// closed after each, because a proxy may see the next request elsewhere.
+var (
+	refuseProtocol = wire.Refuse(505, "bad_request", "HTTP version not supported",
+		"this node speaks HTTP/1.1 and HTTP/1.0")
+	refuseExpectation = wire.Refuse(417, "bad_request", "unknown expectation",
+		"Expect may be 100-continue only")
+)
+
+// judgeHead returns why a request must not be served, or nil. The HTTP server accepts more than the
+// standard allows: folded headers, lines that end with LF alone, names with spaces, any version and
+// any expectation. A proxy that reads such a head differently would pass on a request that it never
+// saw.
+func judgeHead(h *fasthttp.RequestHeader) *wire.Refusal {
+	if !bytes.HasPrefix(h.Protocol(), version1) {
+		return refuseProtocol
+	}
+	length, encoding := false, false
+	for line := range bytes.Lines(h.RawHeaders()) {
+		if len(line) == 2 && line[0] == '\r' {
+			continue // the empty line at the end
+		}
+		colon := bytes.IndexByte(line, ':')
+		if colon < 0 || !isToken(line[:colon]) || !bytes.HasSuffix(line, crlf) {
+			return refuseMalformed
+		}
+		switch name := line[:colon]; len(name) {
+		case len("EXPECT"):
+			value := bytes.TrimSpace(line[colon+1:])
+			if foldEqual(name, "EXPECT") && !bytes.EqualFold(value, continues) {
+				return refuseExpectation
+			}
+		case len("CONTENT_LENGTH"):
+			length = length || foldEqual(name, "CONTENT_LENGTH")
+		case len("TRANSFER_ENCODING"):
+			encoding = encoding || foldEqual(name, "TRANSFER_ENCODING")
+		}
+	}
+	// A head that tells its length in both ways has two ends. An encoding that is not chunked has
+	// none: the HTTP server would take the body for the next request.
+	if encoding && (length || h.ContentLength() != chunked) {
+		return refuseMalformed
+	}
+	return nil
+}
+
+// chunked is the length of a request with chunks.
+const chunked = -1
+
+var (
+	version1  = []byte("HTTP/1.")
+	crlf      = []byte("\r\n")
+	continues = []byte("100-continue")
+)
+
+// isToken reports whether a header may have this name.
+func isToken(name []byte) bool {
+	for _, c := range name {
+		if !tokens256[c] {
+			return false
+		}
+	}
+	return len(name) > 0
+}
+
+// tokens256 are the bytes of a header's name: RFC 9110, section 5.6.2.
+var tokens256 = func() (t [256]bool) {
+	for c := '0'; c <= '9'; c++ {
+		t[c] = true
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		t[c], t[c-'a'+'A'] = true, true
+	}
+	for _, c := range "!#$%&'*+-.^_`|~" {
+		t[c] = true
+	}
+	return t
+}()
+
+// expect answers a request that asks whether its body is welcome. A body that announces too many
+// bytes is refused before the client sends it.
+func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
+	most := roomFor(&ctx.Request.Header).MaxRequestBodySize
+	if most == 0 {
+		most = bodyBytes
+	}
+	refused := judgeHead(&ctx.Request.Header)
+	if refused == nil && ctx.Request.Header.ContentLength() > most {
+		refused = refuseLarge
+	}
+	if refused == nil {
+		return fasthttp.StatusContinue
+	}
+	refused.Send(ctx)
+	s.stamp(ctx)
+	s.unreadable.observe(ctx)
+	return refused.Status
+}
+
+// lineWatch looks for a request line that ends with LF alone, which the HTTP server accepts and
+// tells nobody. It reads all bytes of a connection: no valid body holds such a line.
+type lineWatch struct {
+	bare bool    // there was such a line
+	tail [8]byte // the last bytes of earlier reads, one less than the end of a line
+	n    int
+}
+
+// read looks at the bytes that came.
+func (w *lineWatch) read(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	var joint [2 * len(w.tail)]byte
+	n := copy(joint[:], w.tail[:w.n])
+	n += copy(joint[n:], b[:min(len(b), len(w.tail))])
+	w.bare = w.bare || endsBare(joint[:n]) || endsBare(b)
+	if len(b) < len(w.tail) {
+		w.n = copy(w.tail[:], joint[max(0, n-len(w.tail)):n])
+	} else {
+		w.n = copy(w.tail[:], b[len(b)-len(w.tail):])
+	}
+}
+
+// endsBare reports whether b holds the end of a request line without CR.
+func endsBare(b []byte) bool {
+	for {
+		at := bytes.Index(b, version1)
+		if at < 0 {
+			return false
+		}
+		if b = b[at+len(version1):]; len(b) > 1 && b[1] == '\n' {
+			return true
+		}
+	}
+}
