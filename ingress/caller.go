@@ -126,6 +126,9 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 		refuseCaller(err, now).Send(ctx)
 		return identity{}, false
 	}
+	if c, ok := ctx.Conn().(*orderConn); ok {
+		c.Know()
+	}
 	return identity{id, strings.ToLower(c.key), c.dialect, c.maxAge, c.signature}, true
 }
 

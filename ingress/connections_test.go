@@ -8,6 +8,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
+
+	"clobd/ingress/conn"
 )
 
 // serveTCP opens the door of h on a socket, and returns how to dial it.
@@ -74,6 +76,7 @@ func TestTurnstile(t *testing.T) {
 			if got := ask(t, good, fine); got[:4] != "200\n" {
 				t.Fatalf("let in: %s", got)
 			}
+			begin(t, h, good) // idle, it would give way
 		}
 		if got := ask(t, dial(), ""); got != c.want {
 			t.Errorf("one too many: %s", got)
@@ -83,6 +86,169 @@ func TestTurnstile(t *testing.T) {
 		if got := ask(t, dial(), fine); got[:4] != "200\n" {
 			t.Errorf("after one has left: %s", got)
 		}
+	}
+}
+
+// begin sends the first bytes of a request and waits until the node has them.
+func begin(t *testing.T, h *house, c net.Conn) {
+	t.Helper()
+	before := h.server.turnstile.Idle()
+	if _, err := c.Write([]byte("GET /ok HTT")); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); h.server.turnstile.Idle() >= before; {
+		if time.Sleep(time.Millisecond); time.Now().After(deadline) {
+			t.Fatal("the connection is idle for ever")
+		}
+	}
+}
+
+// TestIdleGiveWay: where all places are taken, the connection that has been idle longest gives way
+// to a new one, of its address or of all. One with a request on its way never does.
+func TestIdleGiveWay(t *testing.T) {
+	const fine = "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n"
+	for _, c := range []struct{ all, each int }{{64, 3}, {3, 64}} {
+		h := newHouse(t, func(o *Options) { o.Concurrency, o.ConnsPerAddress = c.all, c.each })
+		dial := serveTCP(t, h)
+		busy, oldest, silent := dial(), dial(), dial()
+		ask(t, busy, fine)
+		begin(t, h, busy)
+		ask(t, oldest, fine)
+		awaitOpen(t, h, 3)
+		for range 2 { // first the silent connection goes, which is older, then the one that asked
+			if got := ask(t, dial(), fine); got[:4] != "200\n" {
+				t.Errorf("a new connection: %s", got)
+			}
+		}
+		for _, gone := range []net.Conn{silent, oldest} {
+			if _, err := gone.Read(make([]byte, 1)); err == nil {
+				t.Error("a connection was served on that had to give way")
+			}
+		}
+		if got := ask(t, busy, "P/1.1\r\nHost: x\r\n\r\n"); got[:4] != "200\n" {
+			t.Errorf("the busy connection: %s", got)
+		}
+	}
+}
+
+// TestKnownFindRoom: strangers who hold all places that they may, each with a request on its way,
+// keep nobody out whose address has authenticated.
+func TestKnownFindRoom(t *testing.T) {
+	h := newHouse(t, func(o *Options) { o.Concurrency, o.ConnsPerAddress = 4, 4 })
+	dial := serveTCP(t, h)
+	var strangers []net.Conn
+	for range 3 {
+		strangers = append(strangers, dial())
+		ask(t, strangers[len(strangers)-1], "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n")
+		begin(t, h, strangers[len(strangers)-1])
+	}
+	if got := ask(t, dial(), ""); got[:4] != "503\n" {
+		t.Errorf("a fourth stranger: %s", got)
+	}
+	_ = strangers[0].Close()
+	awaitOpen(t, h, 2)
+	account := dial()
+	w := rawRequest{method: "GET", path: "/auth/api-keys"}
+	h.signed(&w, "alice", new(words))
+	if got := ask(t, account, w.String()); got[:4] != "200\n" {
+		t.Fatalf("with a key: %s", got)
+	}
+	begin(t, h, account)
+	if got := ask(t, dial(), "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n"); got[:4] != "200\n" {
+		t.Errorf("from an address that has authenticated: %s", got)
+	}
+}
+
+// TestLargeAnswersAreBounded: a client that does not read large answers gets no more of them, and
+// an answer that its client has read, or will never read, takes no room.
+func TestLargeAnswersAreBounded(t *testing.T) {
+	const size = 4 << 20
+	h := newHouse(t, func(o *Options) {
+		o.Public = func(ctx *fasthttp.RequestCtx) { ctx.SetBody(make([]byte, size)) }
+	})
+	h.server.answers = conn.NewBudget(3*size, 2*size)
+	dial := serveTCP(t, h)
+	const large = "GET /events HTTP/1.1\r\nHost: x\r\n\r\n"
+	read := func(c net.Conn) int {
+		var r fasthttp.Response
+		if err := r.Read(bufio.NewReader(c)); err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode()
+	}
+	var slow []net.Conn
+	for range 2 {
+		c := dial()
+		if _, err := c.Write([]byte(large)); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, c)
+	}
+	awaitUsed(t, h.server.answers, 2*size)
+	c := dial()
+	got := ask(t, c, large)
+	if want := "429\nRetry-After: 1\n" + `{"type":"bad request","error":"too many large answers to ` +
+		`this address","detail":"read the answers that you have asked for"}`; got != want+"\n" {
+		t.Errorf("a third answer: %s", got)
+	}
+	if status := read(slow[0]); status != 200 {
+		t.Errorf("the first answer: %d", status)
+	}
+	_ = slow[1].Close()
+	awaitUsed(t, h.server.answers, 0)
+	if got := ask(t, c, large); got[:4] != "200\n" {
+		t.Errorf("the connection that was refused: %s", got[:4])
+	}
+	awaitUsed(t, h.server.answers, 0)
+	h.server.answers = conn.NewBudget(size/2, size)
+	if got := ask(t, dial(), large); got[:4] != "503\n" {
+		t.Errorf("no room for anybody: %s", got[:4])
+	}
+}
+
+// awaitUsed waits until so many bytes of a budget are taken.
+func awaitUsed(t *testing.T, b *conn.Budget, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); b.Used() != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are taken, want %d", b.Used(), want)
+		}
+	}
+}
+
+// TestBodiesTakeRoomAsTheyCome: what a body announces takes no room, what came of it does, and
+// nothing is left of it after its connection.
+func TestBodiesTakeRoomAsTheyCome(t *testing.T) {
+	h := newHouse(t, nil)
+	h.server.bodies = conn.NewBudget(64<<10, 56<<10)
+	dial := serveTCP(t, h)
+	send := func(head string, n int) net.Conn {
+		c := dial()
+		if _, err := c.Write(append([]byte(head+"\r\n\r\n"), make([]byte, n)...)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	const list = "POST /orders HTTP/1.1\r\nHost: x\r\nContent-Length: 262144"
+	for range 8 {
+		send(list, 1)
+	}
+	chunked := send("POST /orders HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n40000", 1)
+	large := send(list, 20_000)
+	awaitUsed(t, h.server.bodies, 24<<10)
+	// The node hangs up once it has read so many bytes. Were there more, the answer could get lost.
+	if got := ask(t, send(list, 32<<10), ""); got != "429\n"+
+		`{"error":"too many request bodies from this address","code":"rate_limited"}`+"\n" {
+		t.Errorf("beyond what is left: %s", got)
+	}
+	awaitUsed(t, h.server.bodies, 24<<10)
+	_ = large.Close()
+	_ = chunked.Close()
+	awaitUsed(t, h.server.bodies, 0)
+	h.server.bodies = conn.NewBudget(8<<10, 56<<10)
+	if got := ask(t, send(list, 16<<10), ""); got != "503\nRetry-After: 1\n"+
+		`{"error":"too many request bodies on their way","code":"overloaded"}`+"\n" {
+		t.Errorf("no room for anybody: %s", got)
 	}
 }
 

@@ -11,10 +11,8 @@ import (
 // The refusals of a request whose head two readers could understand in two ways. The connection is
 // closed after each, because a proxy may see the next request elsewhere.
 var (
-	refuseProtocol = wire.Refuse(505, "bad_request", "HTTP version not supported",
-		"this node speaks HTTP/1.1 and HTTP/1.0")
-	refuseExpectation = wire.Refuse(417, "bad_request", "unknown expectation",
-		"Expect may be 100-continue only")
+	refuseProtocol    = refuseMalformed.Because("this node speaks HTTP/1.1 and HTTP/1.0")
+	refuseExpectation = refuseMalformed.Because("Expect may be 100-continue only")
 )
 
 // judgeHead returns why a request must not be served, or nil. The HTTP server accepts more than the
@@ -41,7 +39,13 @@ func judgeHead(h *fasthttp.RequestHeader) *wire.Refusal {
 				return refuseExpectation
 			}
 		case len("CONTENT_LENGTH"):
-			length = length || foldEqual(name, "CONTENT_LENGTH")
+			if !foldEqual(name, "CONTENT_LENGTH") {
+				continue
+			}
+			length = true
+			if h.ContentLength() == 0 && len(bytes.Trim(line[colon+1:], " \t0\r\n")) > 0 {
+				return refuseLarge // headReceived took the length away
+			}
 		case len("TRANSFER_ENCODING"):
 			encoding = encoding || foldEqual(name, "TRANSFER_ENCODING")
 		}
@@ -87,17 +91,29 @@ var tokens256 = func() (t [256]bool) {
 	return t
 }()
 
-// expect answers a request that asks whether its body is welcome. A body that announces too many
-// bytes is refused before the client sends it.
+// mostBytes returns how long the body of a request may be.
+func mostBytes(h *fasthttp.RequestHeader) int {
+	path, _, _ := bytes.Cut(h.RequestURI(), []byte{'?'})
+	if string(path) == "/orders" || string(path) == "/clob/orders" {
+		return listBytes
+	}
+	return bodyBytes
+}
+
+// headReceived keeps the HTTP server from waiting for a body that is too long: it takes the length
+// away, and judgeHead refuses the request.
+func headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	most := mostBytes(h)
+	if h.ContentLength() > most {
+		h.SetContentLength(0)
+	}
+	return fasthttp.RequestConfig{MaxRequestBodySize: most}
+}
+
+// expect answers a request that asks whether its body is welcome. A head that is
+// refused, also for the length of its body, is refused before the client sends more.
 func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
-	most := roomFor(&ctx.Request.Header).MaxRequestBodySize
-	if most == 0 {
-		most = bodyBytes
-	}
 	refused := judgeHead(&ctx.Request.Header)
-	if refused == nil && ctx.Request.Header.ContentLength() > most {
-		refused = refuseLarge
-	}
 	if refused == nil {
 		return fasthttp.StatusContinue
 	}

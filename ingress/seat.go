@@ -138,7 +138,10 @@ func (l orderListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), draining: &l.server.draining}
-	oc.seat.direct = c.Direct
+	oc.seat.direct, oc.answer.budget = c.Direct, l.server.answers
+	if socket, ok := c.Conn.(*net.TCPConn); ok {
+		_ = socket.SetWriteBuffer(socketBytes) // refused, the system keeps its own limit
+	}
 	return oc, nil
 }
 
@@ -147,6 +150,7 @@ type orderConn struct {
 	*conn.Conn
 	seat     seat
 	lines    lineWatch
+	answer   heldAnswer
 	draining *atomic.Bool
 }
 
@@ -180,6 +184,7 @@ func (c *orderConn) Write(b []byte) (int, error) {
 // Close closes the connection and gives its seat back.
 func (c *orderConn) Close() error {
 	err := c.Conn.Close()
+	c.answer.release()
 	c.seat.release()
 	return err
 }

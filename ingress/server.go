@@ -1,7 +1,6 @@
 package ingress
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +49,8 @@ type Server struct {
 	elsewhere  fasthttp.RequestHandler // of paths that the table does not hold
 	version    []byte                  // of the node, for every answer
 	unreadable *routeMetrics           // of bytes that were no request
+	bodies     *conn.Budget            // bytes of bodies whose requests are not answered yet
+	answers    *conn.Budget            // bytes of large answers that are not read yet
 
 	serving   sync.Mutex // guards what follows
 	listeners []net.Listener
@@ -68,7 +69,9 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("ingress options: %w", err)
 	}
 	s := &Server{door: door{options: o, pool: newPool(o.Workers)},
-		version: []byte(o.Version), stop: make(chan struct{})}
+		version: []byte(o.Version), stop: make(chan struct{}),
+		bodies:  conn.NewBudget(bodyBudget, bodyBudgetOf),
+		answers: conn.NewBudget(answerBudget, answerBudgetOf)}
 	d := &s.door
 	if o.Limits {
 		d.windows = newWindows(o.Now)
@@ -97,20 +100,20 @@ func New(o Options) (*Server, error) {
 }
 
 // spareWorkers are those that have closed a connection and are not free for another one yet.
-const spareWorkers = 64
+const spareWorkers = 1024
 
 // newHTTP makes the HTTP server. Its Concurrency exceeds the turnstile's, so that nobody meets its
 // own refusal, which is no JSON. The connections have the timeouts. Strangers could fill a log.
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
-		HeaderReceived:               roomFor,
+		HeaderReceived:               headReceived,
 		ExpectHandler:                s.expect,
 		ConnState:                    turned,
 		ErrorHandler:                 s.refuse,
 		Concurrency:                  s.options.Concurrency + spareWorkers,
 		ReadBufferSize:               headerBytes,
-		MaxRequestBodySize:           bodyBytes,
+		StreamRequestBody:            true, // readBody reads it
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		DisablePreParseMultipartForm: true,
@@ -126,17 +129,10 @@ func turned(nc net.Conn, state fasthttp.ConnState) {
 		case fasthttp.StateActive:
 			c.Begins()
 		case fasthttp.StateIdle:
+			c.answer.release()
 			c.Idle()
 		}
 	}
-}
-
-func roomFor(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	path, _, _ := bytes.Cut(h.RequestURI(), []byte{'?'})
-	if string(path) == "/orders" || string(path) == "/clob/orders" {
-		return fasthttp.RequestConfig{MaxRequestBodySize: listBytes}
-	}
-	return fasthttp.RequestConfig{}
 }
 
 // Attach sets the first group of Options, which exists only after recovery. It must be called
@@ -205,6 +201,7 @@ func (s *Server) Close(ctx context.Context) error {
 		case <-time.After(farewell):
 		}
 	}
+	s.turnstile.Hurry(farewell)
 	err := s.http.ShutdownWithContext(ctx)
 	s.serving.Lock()
 	s.closed = true
@@ -230,10 +227,20 @@ func (s *Server) Collectors() []prometheus.Collector {
 // handle is the first and last function of every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	refused := judgeHead(&ctx.Request.Header)
-	if c, ok := ctx.Conn().(*orderConn); ok {
+	c, ok := ctx.Conn().(*orderConn)
+	if ok {
 		c.seat.next(ctx.IsPost() && string(ctx.Path()) == orderPath)
 		if c.lines.bare {
 			refused = refuseMalformed
+		} else if c.Evicted() {
+			refused = refuseEvicted
+		}
+	}
+	held := 0
+	if refused == nil && ctx.Request.IsBodyStream() {
+		var err error
+		if held, err = s.readBody(ctx); err != nil {
+			refused = refusalOf(err)
 		}
 	}
 	if refused != nil {
@@ -244,6 +251,12 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.elsewhere(ctx) // most requests read books: they need not walk two route tables
 	} else {
 		s.routes.Handler(ctx)
+	}
+	if ok {
+		s.holdAnswer(ctx, c)
+	}
+	if held > 0 {
+		s.bodies.Give(s.ClientAddress(ctx), held)
 	}
 	s.stamp(ctx)
 }
@@ -283,8 +296,11 @@ var (
 	refuseSlow = wire.Refuse(408, "timeout", "request timed out",
 		"send a request as a whole within "+conn.RequestTimeout.String())
 	refuseMalformed = wire.Refuse(400, "bad_request", "malformed HTTP request", "")
-	refuseRoute     = wire.Refuse(404, "not_found", "not found", "GET /openapi.json names all routes")
-	refuseMethod    = wire.Refuse(405, "method_not_allowed", "method not allowed",
+	// The connection is closed already, so nobody reads this. Nothing must be entered for nobody.
+	refuseEvicted = wire.Refuse(503, "busy",
+		"too many connections, nothing was entered, send again", "")
+	refuseRoute  = wire.Refuse(404, "not_found", "not found", "GET /openapi.json names all routes")
+	refuseMethod = wire.Refuse(405, "method_not_allowed", "method not allowed",
 		"the header Allow names the methods of this path")
 	refuseEarly = wire.Refuse(425, "not_ready", "service not ready",
 		"the node is starting, nothing was entered: send again")
@@ -293,17 +309,25 @@ var (
 // refuse answers bytes that fasthttp could not read as a request. fasthttp then closes the
 // connection, because nobody knows where the next request would begin.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+	refusalOf(err).Send(ctx)
+	s.stamp(ctx)
+	s.unreadable.observe(ctx)
+}
+
+// refusalOf returns the refusal of a request that could not be read.
+func refusalOf(err error) *wire.Refusal {
 	var small *fasthttp.ErrSmallBuffer
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		refuseLarge.Send(ctx)
+		return refuseLarge
 	case errors.As(err, &small):
-		refuseHeader.Send(ctx)
+		return refuseHeader
 	case conn.TimedOut(err):
-		refuseSlow.Send(ctx)
-	default:
-		refuseMalformed.Send(ctx)
+		return refuseSlow
+	case errors.Is(err, errBodies):
+		return refuseBodies
+	case errors.Is(err, errBody):
+		return refuseBodyOf
 	}
-	s.stamp(ctx)
-	s.unreadable.observe(ctx)
+	return refuseMalformed
 }

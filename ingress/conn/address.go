@@ -54,3 +54,41 @@ func AddressKey(a netip.Addr) (key [20]byte) {
 	}
 	return key
 }
+
+// networkKey returns what the network of an address counts as: of IPv6 its /48, which is what one
+// customer of a provider gets; of IPv4 the address itself.
+func networkKey(a netip.Addr) (key [20]byte) {
+	key = AddressKey(a)
+	if a = a.Unmap(); !a.Is4() {
+		clear(key[6:8])
+	}
+	key[18] = 1
+	return key
+}
+
+// knownMost is how many addresses are remembered as known.
+const knownMost = 4096
+
+// knownAddresses are the addresses from which somebody has authenticated lately, the latest last.
+type knownAddresses struct {
+	in    map[[20]byte]bool
+	order [][20]byte
+}
+
+func (k *knownAddresses) has(key [20]byte) bool { return k.in[key] }
+
+// add remembers an address. Above knownMost the one that was added first is forgotten.
+func (k *knownAddresses) add(key [20]byte) {
+	if k.in[key] {
+		return
+	}
+	if k.in == nil {
+		k.in = make(map[[20]byte]bool)
+	}
+	if len(k.order) == knownMost {
+		delete(k.in, k.order[0])
+		k.order = slices.Delete(k.order, 0, 1)
+	}
+	k.in[key] = true
+	k.order = append(k.order, key)
+}

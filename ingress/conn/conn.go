@@ -3,6 +3,7 @@ package conn
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -38,8 +39,40 @@ type Conn struct {
 
 	// Direct reports that the other end is one caller, not a proxy that stands for many.
 	Direct bool
-	once   sync.Once
-	leave  func()
+
+	waits   atomic.Int64 // when the wait for the next request began, in ns after 1970; 0; or evicted
+	writing atomic.Bool  // an answer waits for its client to read
+
+	trusted bool // Know was called
+	spoke   bool // the client has sent something
+
+	once      sync.Once
+	turnstile *Turnstile
+	known     bool     // guarded by the Turnstile
+	from      [20]byte // AddressKey of the peer if Direct
+	network   [20]byte // networkKey of the peer if Direct
+}
+
+// evicted is the idle time of a connection that gives way to a new one.
+const evicted = -1
+
+// busy takes the connection from those that may give way, unless it has given way already.
+func (c *Conn) busy() {
+	if since := c.waits.Load(); since > 0 {
+		c.waits.CompareAndSwap(since, 0)
+	}
+}
+
+// Evicted reports whether the connection has been closed for a new one. A request that it brought
+// at that moment must not be served: its client will not get the answer.
+func (c *Conn) Evicted() bool { return c.waits.Load() == evicted }
+
+// Know notes that somebody has authenticated over the connection.
+func (c *Conn) Know() {
+	if !c.trusted {
+		c.trusted = true
+		c.turnstile.Know(c)
+	}
 }
 
 // WriteNow writes as much as the socket has room for, without a wait, and returns how much that
@@ -65,7 +98,7 @@ func (c *Conn) WriteNow(b []byte) int {
 // Close closes the connection and makes room for another one.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(c.leave)
+	c.once.Do(func() { c.turnstile.leave(c) })
 	return err
 }
 

@@ -24,10 +24,18 @@ type Timeouts struct {
 }
 
 // Begins notes that a request's first byte is there.
-func (c *Conn) Begins() { c.request, c.answer, c.idle = 0, 0, false }
+func (c *Conn) Begins() {
+	c.request, c.answer, c.idle = 0, 0, false
+	if c.spoke { // the HTTP server says that the first request begins before any byte has come
+		c.busy()
+	}
+}
 
 // Idle notes that a request was answered and no byte of the next one is there.
-func (c *Conn) Idle() { c.idle = true }
+func (c *Conn) Idle() {
+	c.idle = true
+	c.waits.Store(time.Now().UnixNano())
+}
 
 func (c *Conn) due() time.Duration {
 	if c.idle {
@@ -50,6 +58,10 @@ func (c *Conn) Read(b []byte) (int, error) {
 			}
 		}
 		n, err := c.Conn.Read(b)
+		if n > 0 {
+			c.spoke = true
+			c.busy()
+		}
 		if err == nil || c.armed == due || !TimedOut(err) {
 			return n, err
 		}
@@ -57,13 +69,21 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 }
 
-// Write writes what may have to wait for the client to read, at most for Timeouts.Answer.
+// Write writes what may have to wait for the client to read, at most for Timeouts.Answer, or until
+// the end of Turnstile.Hurry.
 func (c *Conn) Write(b []byte) (int, error) {
+	c.writing.Store(true)
+	defer c.writing.Store(false)
 	if c.answer == 0 {
 		c.answer = time.Since(c.began) + c.timeouts.Answer
 	}
 	if err := c.SetWriteDeadline(c.began.Add(c.answer)); err != nil {
 		return 0, err
+	}
+	if end := c.turnstile.hurry.Load(); end != nil { // who sets it later sets the deadline as well
+		if err := c.SetWriteDeadline(*end); err != nil {
+			return 0, err
+		}
 	}
 	n, err := c.Conn.Write(b)
 	if err == nil { // a passed deadline would refuse a write that need not wait, too

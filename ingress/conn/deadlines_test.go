@@ -42,7 +42,7 @@ func inTime(t *testing.T, test func(*waiting)) {
 		defer near.Close()
 		defer far.Close()
 		w := &waiting{t: t, near: counting{Conn: near}, far: far}
-		w.Conn = &Conn{Conn: &w.near, began: time.Now(), timeouts: &Timeouts{
+		w.Conn = &Conn{Conn: &w.near, turnstile: new(Turnstile), began: time.Now(), timeouts: &Timeouts{
 			Request: 5 * time.Second, Idle: time.Minute, Answer: 8 * time.Second}}
 		test(w)
 	})

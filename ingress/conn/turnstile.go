@@ -1,11 +1,14 @@
 package conn
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"clobd/api/wire"
@@ -28,16 +31,29 @@ type Turnstile struct {
 	options Options
 	// Timeouts hold for every connection. They may be changed before the first one.
 	Timeouts Timeouts
+	hurry    atomic.Pointer[time.Time] // the end of all answers, once the node stops
 
-	mutex   sync.Mutex
-	open    int
-	callers map[[20]byte]int
+	mutex     sync.Mutex
+	open      int
+	strangers int // of these, of addresses that are not known
+	callers   map[[20]byte]int
+	conns     map[*Conn]struct{}
+	known     knownAddresses
 }
+
+const (
+	// One part in this many of all connections is kept for addresses that have authenticated.
+	strangersLeave = 4
+	// An IPv6 network of 48 bits has as many connections as this many addresses.
+	networkAddresses = 4
+	evictions        = 16 // at a time
+)
 
 // NewTurnstile makes a Turnstile with the usual Timeouts.
 func NewTurnstile(o Options) *Turnstile {
-	return &Turnstile{options: o, callers: make(map[[20]byte]int), Timeouts: Timeouts{
-		Request: RequestTimeout, Idle: IdleTimeout, Answer: AnswerTimeout, Refusal: RefusalTimeout}}
+	return &Turnstile{options: o, callers: make(map[[20]byte]int),
+		conns: make(map[*Conn]struct{}), Timeouts: Timeouts{
+			Request: RequestTimeout, Idle: IdleTimeout, Answer: AnswerTimeout, Refusal: RefusalTimeout}}
 }
 
 // The refusals of a connection that there is no room for.
@@ -48,50 +64,117 @@ var (
 )
 
 // admit counts c, or turns it away and returns nil.
-func (t *Turnstile) admit(c net.Conn) *Conn {
-	var key *[20]byte // nil: counted by no address
-	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+func (t *Turnstile) admit(nc net.Conn) *Conn {
+	now := time.Now()
+	c := &Conn{Conn: nc, turnstile: t, timeouts: &t.Timeouts, began: now}
+	c.waits.Store(now.UnixNano())
+	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		// A trusted proxy stands for many callers; a connection inside the process for none.
 		if from := PeerAddress(tcp); !t.options.Proxies.Trusts(from) {
-			of := AddressKey(from)
-			key = &of
+			c.Direct, c.from, c.network = true, AddressKey(from), networkKey(from)
 		}
 	}
-	if refused := t.enter(key); refused != nil {
-		t.turnAway(c, refused)
+	refused, give := t.enter(c)
+	if refused != nil && t.evict(give) > 0 {
+		refused, _ = t.enter(c)
+	}
+	if refused != nil {
+		t.turnAway(nc, refused)
 		return nil
 	}
-	return &Conn{Conn: c, Direct: key != nil, leave: func() { t.leave(key) },
-		timeouts: &t.Timeouts, began: time.Now()}
+	return c
 }
 
-// enter counts a connection and returns nil, or the refusal if there is no room.
-func (t *Turnstile) enter(key *[20]byte) *wire.Refusal {
+// enter counts a connection and returns nil, or the refusal if there is no room, and which idle
+// connections may give way.
+func (t *Turnstile) enter(c *Conn) (refused *wire.Refusal, give func(*Conn) bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
+	c.known = !c.Direct || t.known.has(c.from)
+	most := t.options.Most
+	if !c.known {
+		most -= most / strangersLeave
+	}
 	switch {
-	case key != nil && t.callers[*key] >= t.options.MostPerAddress:
-		return refuseCrowd
+	case c.Direct && t.callers[c.from] >= t.options.MostPerAddress:
+		return refuseCrowd, func(o *Conn) bool { return o.Direct && o.from == c.from }
+	case c.Direct && t.callers[c.network] >= networkAddresses*t.options.MostPerAddress:
+		return refuseCrowd, func(o *Conn) bool { return o.Direct && o.network == c.network }
+	case !c.known && t.strangers >= most, t.open >= t.options.Most && t.strangers > 0:
+		return refuseFull, func(o *Conn) bool { return !o.known }
 	case t.open >= t.options.Most:
-		return refuseFull
+		return refuseFull, func(*Conn) bool { return true }
 	}
-	t.open++
-	if key != nil {
-		t.callers[*key]++
-	}
-	return nil
+	t.count(c, 1)
+	t.conns[c] = struct{}{}
+	return nil, nil
 }
 
-func (t *Turnstile) leave(key *[20]byte) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	t.open--
-	if key == nil {
+// count adds n to the numbers of connections that c is one of.
+func (t *Turnstile) count(c *Conn, n int) {
+	t.open += n
+	if !c.known {
+		t.strangers += n
+	}
+	if !c.Direct {
 		return
 	}
-	if t.callers[*key]--; t.callers[*key] == 0 {
-		delete(t.callers, *key)
+	for _, key := range [...][20]byte{c.from, c.network} {
+		if t.callers[key] += n; t.callers[key] == 0 {
+			delete(t.callers, key)
+		}
 	}
+}
+
+// leave takes a connection out again.
+func (t *Turnstile) leave(c *Conn) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.count(c, -1)
+	delete(t.conns, c)
+}
+
+// Know notes that somebody has authenticated over c. New connections of the address find room where
+// strangers do not.
+func (t *Turnstile) Know(c *Conn) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if c.known {
+		return
+	}
+	t.known.add(c.from)
+	if _, open := t.conns[c]; open {
+		t.strangers--
+		c.known = true
+	}
+}
+
+// evict closes the connections that may give way and have been idle longest, a few at a time
+// because the search looks at all. It returns how many.
+func (t *Turnstile) evict(give func(*Conn) bool) int {
+	t.mutex.Lock()
+	var oldest []idleConn
+	for c := range t.conns {
+		if since := c.waits.Load(); since > 0 && give(c) {
+			oldest = append(oldest, idleConn{c, since})
+		}
+	}
+	t.mutex.Unlock()
+	slices.SortFunc(oldest, func(a, b idleConn) int { return cmp.Compare(a.since, b.since) })
+	closed := 0
+	for _, o := range oldest {
+		if closed < evictions && o.waits.CompareAndSwap(o.since, evicted) {
+			_ = o.Close()
+			closed++
+		}
+	}
+	return closed
+}
+
+// idleConn is a connection that waits for its next request, and since when.
+type idleConn struct {
+	*Conn
+	since int64
 }
 
 // Open returns how many connections there are.
@@ -99,6 +182,31 @@ func (t *Turnstile) Open() int {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return t.open
+}
+
+// Idle returns how many connections wait for a request.
+func (t *Turnstile) Idle() (n int) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for c := range t.conns {
+		if c.waits.Load() > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Hurry gives all connections that wait for their client to read no more than d: for a stop.
+func (t *Turnstile) Hurry(d time.Duration) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	end := time.Now().Add(d)
+	t.hurry.Store(&end)
+	for c := range t.conns {
+		if c.writing.Load() {
+			_ = c.Conn.SetWriteDeadline(end)
+		}
+	}
 }
 
 // turnAway answers a connection whose request nobody reads, and hangs up. A new socket has room for

@@ -1,0 +1,68 @@
+package ingress
+
+import (
+	"net/netip"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
+	"clobd/ingress/conn"
+)
+
+// Answers in memory. A client that asks for a large answer and does not read holds all of it.
+const (
+	largeAnswer    = 32 << 10 // answers below are not counted
+	answerBudget   = 64 << 20 // of all callers
+	answerBudgetOf = 8 << 20  // of one address
+	// socketBytes is what the system keeps of an answer for each connection, in its own memory; it
+	// takes twice as much. Without a limit that grows to some megabytes.
+	socketBytes = 64 << 10
+)
+
+// heldAnswer is the large answer of a connection that its client has not read yet.
+type heldAnswer struct {
+	budget *conn.Budget
+	of     netip.Addr
+	bytes  int
+}
+
+// holdAnswer makes room for a large answer of a read, or answers that there is none. Answers of
+// writes always go out: their Commands are entered.
+func (s *Server) holdAnswer(ctx *fasthttp.RequestCtx, c *orderConn) {
+	body := ctx.Response.Body()
+	n := len(body)
+	if n < largeAnswer {
+		return
+	}
+	// The HTTP server keeps a body's buffer for the next answer of the connection, unless the body is
+	// raw: a thousand idle connections would hold a gigabyte.
+	ctx.Response.SwapBody(nil)
+	ctx.Response.SetBodyRaw(body)
+	if ctx.IsHead() || !ctx.IsGet() && owned(ctx.Path()) {
+		return
+	}
+	n = min(n, answerBudgetOf) // one answer is always possible
+	from := s.ClientAddress(ctx)
+	ok, crowded := s.answers.Take(from, n)
+	if ok {
+		c.answer.of, c.answer.bytes = from, c.answer.bytes+n
+		return
+	}
+	ctx.Response.Reset()
+	family := wire.FamilyOf(ctx.Path())
+	if crowded {
+		family.Refuse(503, "overloaded", "too many large answers on their way", "").Send(ctx)
+		return
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, wire.RetrySeconds)
+	family.Refuse(429, "rate_limited", "too many large answers to this address",
+		"read the answers that you have asked for").Send(ctx)
+}
+
+// release gives back the room of the answer: the client has it, or the connection is closed.
+func (a *heldAnswer) release() {
+	if a.bytes > 0 {
+		a.budget.Give(a.of, a.bytes)
+		a.bytes = 0
+	}
+}

@@ -1,0 +1,68 @@
+package ingress
+
+import (
+	"errors"
+	"io"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
+)
+
+// Bodies in memory. A body takes room as its bytes come, not as it announces them. The HTTP server
+// reads the first bytes of each without being asked; only what goes on counts here.
+const (
+	firstBytes   = 8 << 10  // what the HTTP server reads first, at most
+	bodyBudget   = 64 << 20 // of all callers
+	bodyBudgetOf = 8 << 20  // of one address: 32 lists at a time
+)
+
+var (
+	refuseBodies = wire.Refuse(503, "overloaded", "too many request bodies on their way", "")
+	refuseBodyOf = wire.Refuse(429, "rate_limited", "too many request bodies from this address", "")
+)
+
+// The errors of a body that there is no room for.
+var (
+	errBodies = errors.New("no room for more bodies")
+	errBody   = errors.New("no room for more bodies of this address")
+)
+
+// readBody reads the rest of a request's body. The connection of a refused one must be closed: its
+// next request begins at an unknown place. The caller gives back the held bytes to s.bodies.
+func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
+	r := &ctx.Request
+	if length := r.Header.ContentLength(); length >= 0 && length <= firstBytes {
+		return 0, r.CloseBodyStream() // all of it is there
+	}
+	most := mostBytes(&r.Header)
+	from := s.ClientAddress(ctx)
+	body := make([]byte, 0, firstBytes)
+	for {
+		if len(body) == cap(body) {
+			n := cap(body)
+			if ok, crowded := s.bodies.Take(from, n); !ok {
+				if crowded {
+					return held, errBodies
+				}
+				return held, errBody
+			}
+			held += n
+			body = append(make([]byte, 0, 2*n), body...)
+		}
+		n, err := r.BodyStream().Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case len(body) > most:
+			return held, fasthttp.ErrBodyTooLarge
+		case err == io.EOF:
+			if length := r.Header.ContentLength(); length > len(body) {
+				return held, io.ErrUnexpectedEOF
+			}
+			r.SetBodyRaw(body)
+			return held, nil
+		case err != nil:
+			return held, err
+		}
+	}
+}
