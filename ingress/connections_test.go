@@ -92,13 +92,13 @@ func TestTurnstile(t *testing.T) {
 // begin sends the first bytes of a request and waits until the node has them.
 func begin(t *testing.T, h *house, c net.Conn) {
 	t.Helper()
-	before := h.server.turnstile.Idle()
+	before := h.server.turnstile.Busy()
 	if _, err := c.Write([]byte("GET /ok HTT")); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); h.server.turnstile.Idle() >= before; {
+	for deadline := time.Now().Add(patience); h.server.turnstile.Busy() <= before; {
 		if time.Sleep(time.Millisecond); time.Now().After(deadline) {
-			t.Fatal("the connection is idle for ever")
+			t.Fatal("the request never begins")
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestBothWindowsInOneDecision(t *testing.T) {
 	s := &w.accounts
 	for i := range s {
 		for _, e := range s[i].callers {
-			if c := e.Value.(*caller); c.counters[orderScope[0]].now != 0 {
+			if c := e.Value.(*caller); c.counters[orderScope[0]].sum != 0 {
 				t.Fatalf("a refused order was counted: %+v", c.counters)
 			}
 		}
@@ -95,10 +95,14 @@ func TestListsCountTheirEntries(t *testing.T) {
 	wallet := engine.Address{1}
 	fifteen := demand{orderScope, 15}
 	n := 0
+	for range 15 { // each leaves the window by itself
+		w.account(wallet, demand{orderScope, 1})
+		clock.t = clock.t.Add(200 * time.Millisecond)
+	}
 	for w.account(wallet, fifteen) == 0 {
 		n++
 	}
-	if n != 160 { // of 2,400
+	if n != 159 { // of 2,400 less 15
 		t.Fatalf("%d lists of 15", n)
 	}
 	clock.t = clock.t.Add(w.account(wallet, demand{orderScope, 1}))
@@ -126,9 +130,13 @@ func TestWindowSlides(t *testing.T) {
 	if n := fill(); n != 50 {
 		t.Fatalf("first window: %d", n)
 	}
-	clock.t = clock.t.Add(15 * time.Second)
-	if n := fill(); n != 25 {
-		t.Fatalf("half of the window has passed: %d, want 25", n)
+	clock.t = clock.t.Add(ten)
+	if n := fill(); n != 0 {
+		t.Fatalf("%d more within a window and the part that it began in", n)
+	}
+	clock.t = clock.t.Add(ten / slots)
+	if n := fill(); n != 50 {
+		t.Fatalf("%d after the window has passed", n)
 	}
 	for range 100 { // whatever the moment, the promised wait is enough
 		d := w.address(from, scope)

@@ -184,12 +184,12 @@ func (t *Turnstile) Open() int {
 	return t.open
 }
 
-// Idle returns how many connections wait for a request.
-func (t *Turnstile) Idle() (n int) {
+// Busy returns how many connections have a request on its way.
+func (t *Turnstile) Busy() (n int) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	for c := range t.conns {
-		if c.waits.Load() > 0 {
+		if c.waits.Load() == 0 {
 			n++
 		}
 	}

@@ -1,0 +1,74 @@
+package ingress
+
+import (
+	"slices"
+	"time"
+)
+
+// window is one row of the table of limits: at most limit requests in any period.
+type window struct {
+	limit  uint32
+	period time.Duration
+}
+
+// slots is how many parts a period has. A request counts until the part that it came in lies a
+// whole period back, so no period ever holds more than the limit. A caller who sends all the time
+// gets slots/(slots+1) of the limit: 1.5 % fewer.
+const slots = 64
+
+// counter is an exact sliding window. It keeps the slots in which its caller sent something, the
+// oldest first: a caller who sends little takes little memory, and nobody more than slots+1 entries.
+type counter struct {
+	sent []sent
+	sum  uint32 // of all n
+}
+
+// sent is how many requests came in one slot.
+type sent struct {
+	slot uint32 // number of the slot since the epoch, modulo 1<<32
+	n    uint32
+}
+
+// slot returns the number of the slot that holds t, in nanoseconds since the epoch.
+func (w window) slot(t int64) uint32 { return uint32(t / (int64(w.period) / slots)) }
+
+// forget drops the slots that no period that ends at t can reach.
+func (c *counter) forget(w window, t int64) {
+	now, old := w.slot(t), 0
+	for old < len(c.sent) && now-c.sent[old].slot > slots {
+		c.sum -= c.sent[old].n
+		old++
+	}
+	if old > 0 {
+		c.sent = slices.Delete(c.sent, 0, old)
+	}
+}
+
+// wait returns how long until n more requests fit: 0 if they fit now. n is at most the limit.
+func (c *counter) wait(w window, t int64, n uint32) time.Duration {
+	c.forget(w, t)
+	if c.sum+n <= w.limit {
+		return 0
+	}
+	width := int64(w.period) / slots
+	excess := c.sum + n - w.limit
+	for _, s := range c.sent {
+		if s.n >= excess {
+			age := int64(w.slot(t) - s.slot) // in slots, at most slots
+			return time.Duration((slots+1-age)*width - t%width)
+		}
+		excess -= s.n
+	}
+	return w.period
+}
+
+// count counts n requests that wait let in at t.
+func (c *counter) count(w window, t int64, n uint32) {
+	now := w.slot(t)
+	if last := len(c.sent) - 1; last >= 0 && c.sent[last].slot == now {
+		c.sent[last].n += n
+	} else {
+		c.sent = append(c.sent, sent{now, n})
+	}
+	c.sum += n
+}
