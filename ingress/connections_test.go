@@ -72,11 +72,11 @@ func TestTurnstile(t *testing.T) {
 		h := newHouse(t, func(o *Options) { o.Concurrency, o.ConnsPerAddress = c.all, c.each })
 		dial := serveTCP(t, h)
 		first, second := dial(), dial()
-		for _, good := range []net.Conn{first, second} {
+		for i, good := range []net.Conn{first, second} {
 			if got := ask(t, good, fine); got[:4] != "200\n" {
 				t.Fatalf("let in: %s", got)
 			}
-			begin(t, h, good) // idle, it would give way
+			begin(t, h, good, i+1) // idle, it would give way
 		}
 		if got := ask(t, dial(), ""); got != c.want {
 			t.Errorf("one too many: %s", got)
@@ -89,16 +89,24 @@ func TestTurnstile(t *testing.T) {
 	}
 }
 
-// begin sends the first bytes of a request and waits until the node has them.
-func begin(t *testing.T, h *house, c net.Conn) {
+// begin sends the first bytes of a request and waits until the node has them. Then so many
+// connections have a request on its way.
+func begin(t *testing.T, h *house, c net.Conn, busy int) {
 	t.Helper()
-	before := h.server.turnstile.Busy()
+	awaitBusy(t, h, busy-1) // the last request may not have ended when its answer arrives
 	if _, err := c.Write([]byte("GET /ok HTT")); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); h.server.turnstile.Busy() <= before; {
+	awaitBusy(t, h, busy)
+}
+
+// awaitBusy waits until so many connections have a request on its way.
+func awaitBusy(t *testing.T, h *house, busy int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); h.server.turnstile.Busy() != busy; {
 		if time.Sleep(time.Millisecond); time.Now().After(deadline) {
-			t.Fatal("the request never begins")
+			t.Fatalf("%d connections have a request on its way, not %d",
+				h.server.turnstile.Busy(), busy)
 		}
 	}
 }
@@ -112,7 +120,7 @@ func TestIdleGiveWay(t *testing.T) {
 		dial := serveTCP(t, h)
 		busy, oldest, silent := dial(), dial(), dial()
 		ask(t, busy, fine)
-		begin(t, h, busy)
+		begin(t, h, busy, 1)
 		ask(t, oldest, fine)
 		awaitOpen(t, h, 3)
 		for range 2 { // first the silent connection goes, which is older, then the one that asked
@@ -137,10 +145,10 @@ func TestKnownFindRoom(t *testing.T) {
 	h := newHouse(t, func(o *Options) { o.Concurrency, o.ConnsPerAddress = 4, 4 })
 	dial := serveTCP(t, h)
 	var strangers []net.Conn
-	for range 3 {
+	for i := range 3 {
 		strangers = append(strangers, dial())
 		ask(t, strangers[len(strangers)-1], "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n")
-		begin(t, h, strangers[len(strangers)-1])
+		begin(t, h, strangers[i], i+1)
 	}
 	if got := ask(t, dial(), ""); got[:4] != "503\n" {
 		t.Errorf("a fourth stranger: %s", got)
@@ -153,7 +161,7 @@ func TestKnownFindRoom(t *testing.T) {
 	if got := ask(t, account, w.String()); got[:4] != "200\n" {
 		t.Fatalf("with a key: %s", got)
 	}
-	begin(t, h, account)
+	begin(t, h, account, 3)
 	if got := ask(t, dial(), "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n"); got[:4] != "200\n" {
 		t.Errorf("from an address that has authenticated: %s", got)
 	}

@@ -122,7 +122,7 @@ func everyRouteAtTheDoor(t *testing.T, record *openapi.Record) {
 			h.server.Ready(door.ready)
 			dial := serveTCP(t, h)
 			if door.status == "503" {
-				begin(t, h, dial()) // the only one that is let in; idle, it would give way
+				begin(t, h, dial(), 1) // the only one that is let in; idle, it would give way
 			}
 			var joined sync.WaitGroup
 			for _, route := range d.Routes(tags()...) {

@@ -17,7 +17,7 @@ type window struct {
 const slots = 64
 
 // counter is an exact sliding window. It keeps the slots in which its caller sent something, the
-// oldest first: a caller who sends little takes little memory, and nobody more than slots+1 entries.
+// oldest first: a caller who sends little takes little memory, nobody more than slots+1 entries.
 type counter struct {
 	sent []sent
 	sum  uint32 // of all n
