@@ -27,13 +27,13 @@
 //	journal           how frames become durable      journal/history     answers about the past
 //	journal/disk      what databases stand on        ingress             what a request looks like
 //	ingress/conn      who gets a connection          ingress/auth        who signed
-//	ingress/auth/curve  the arithmetic of signatures api                 market data, the routes
+//	ingress/limits    who may ask how often          ingress/auth/curve  how signatures are checked
 //	api/wire          refusals, queries, cursors     api/account         orders, trades, balances
 //	api/wallets       what anybody may ask           api/gamma           catalog answers
 //	api/catalog       what markets are about         api/catalog/source  where that comes from
 //	api/wire/scan     JSON that clients send         api/catalog/search  the words of the catalog
-//	bench             load, record, report           bench/trader        a client that signs, bots
-//	bench/matching    matchers side by side          cmd/*               wiring
+//	bench, bench/matching  load, report, matchers    bench/trader        a client that signs, bots
+//	api               market data, the routes        cmd/*               wiring
 //	cmd/clobd/role    alone, leader or follower      cmd/clobsim/cases   cases that others wrote
 //
 // # Contract

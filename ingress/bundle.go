@@ -11,6 +11,7 @@ import (
 	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
+	"clobd/ingress/limits"
 )
 
 // maxBundle bounds the orders of one POST /orders.
@@ -36,7 +37,7 @@ func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 	}
 	texts, count, ok := scan.Array(string(ctx.Request.Body()), maxBundle)
 	n := uint32(max(min(count, maxBundle), 1))
-	if !s.admitAccount(ctx, &caller, demand{orderScope, n}) {
+	if !s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.OrderScope, N: n}) {
 		return
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/ingress/auth"
+	"clobd/ingress/limits"
 )
 
 // families are the prefixes of the headers. A request is read in one family only: the first of
@@ -139,7 +140,7 @@ type signedRequest func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal
 func (s *door) signed(scope []int, answer signedRequest) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		caller, ok := s.authenticate(ctx)
-		if !ok || !s.admitAccount(ctx, &caller, demand{scope, 1}) {
+		if !ok || !s.admitAccount(ctx, &caller, limits.Demand{Scope: scope, N: 1}) {
 			return
 		}
 		if refused := answer(ctx, caller); refused != nil {

@@ -9,6 +9,7 @@ import (
 	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
+	"clobd/ingress/limits"
 )
 
 // maxCancels bounds the ids of one DELETE /orders.
@@ -74,7 +75,7 @@ func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
 	}
 	written, count, ok := decodeCancels(ctx.Request.Body())
 	n := uint32(max(min(count, maxCancels), 1))
-	if !s.admitAccount(ctx, &caller, demand{cancelScope, n}) {
+	if !s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.CancelScope, N: n}) {
 		return
 	}
 	var refused *wire.Refusal

@@ -65,5 +65,6 @@
 //
 // The way above; replay.go (an order that comes again), bundle.go (lists), reply.go and advice.go
 // (answers); cancel.go, tokens.go, heartbeat.go; keys.go, records.go, faucet.go;
+// limits.go (rooms: limits counts, conn holds sockets, auth holds keys);
 // door.go (all other Commands), options.go, routes.go, pool.go, admin.go, control.go, metrics.go.
 package ingress

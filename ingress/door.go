@@ -8,12 +8,13 @@ import (
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
+	"clobd/ingress/limits"
 )
 
 // door is what all handlers share. Any goroutine may use it.
 type door struct {
-	options Options  // the first group is written before ready, read after
-	windows *windows // nil: no limits
+	options Options         // the first group is written before ready, read after
+	windows *limits.Windows // nil: no limits
 	pool    *pool
 	metrics *metrics
 	full    atomic.Bool // only cancels are taken

@@ -4,19 +4,16 @@ import (
 	"crypto/sha256"
 	"net/netip"
 	"sync"
-	"time"
 
 	"clobd/engine"
+	"clobd/ingress/limits"
 )
-
-// faucetWindow bounds the gifts that one network address may cause.
-var faucetWindow = window{64, 10 * time.Minute}
 
 // faucet gives paper collateral to wallets without an account. The address is the id of the
 // Deposit, and the engine takes an id once: so no wallet gets two gifts.
 type faucet struct {
 	*door
-	callers *windows
+	callers *limits.Windows
 
 	mutex   sync.Mutex
 	pending int // gifts on their way
@@ -48,7 +45,7 @@ func (f *faucet) mayGive(from netip.Addr) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	wallets := int(f.options.Board.Counters().Wallets)
-	if wallets+f.pending >= f.options.FaucetWallets || !f.callers.gift(from) {
+	if wallets+f.pending >= f.options.FaucetWallets || !f.callers.Gift(from) {
 		return false
 	}
 	f.pending++

@@ -9,6 +9,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
+	"clobd/ingress/limits"
 )
 
 // rechecks is how often an order is entered again because the engine sent it back to the index.
@@ -61,7 +62,7 @@ func (s *orders) recycle(p *placement) {
 // asked after the signature, which alone tells the exchange and so the id of the order.
 func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admitAccount(ctx, &caller, demand{orderScope, 1}) {
+	if !ok || !s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.OrderScope, N: 1}) {
 		return
 	}
 	at := seatOf(ctx)

@@ -14,6 +14,7 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
+	"clobd/ingress/limits"
 )
 
 // Keys are derived and never stored. The record says which keys an owner has, and which he gave up.
@@ -83,7 +84,7 @@ func (s *keys) reads(answer keyRequest) fasthttp.RequestHandler {
 
 // writes makes the handler of a request that changes the record: it needs a key and an account.
 func (s *keys) writes(answer keyRequest) fasthttp.RequestHandler {
-	return s.signed(keyScope, func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
+	return s.signed(limits.KeyScope, func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 		if _, known := s.options.Board.Directory.Wallet(caller.Address); !known {
 			return refuseStranger
 		}
@@ -301,7 +302,7 @@ func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	caller := identity{Identity: id, dialect: c.dialect}
-	if s.admitAccount(ctx, &caller, demand{keyScope, 1}) {
+	if s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.KeyScope, N: 1}) {
 		s.answer(ctx, caller, func(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 			refused := s.revoke(h.owner, engine.BuilderKey, id.Nonce)
 			return h.inDialect(`"OK"`, `{"revoked":true}`), refused

@@ -11,6 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/ingress/limits"
 )
 
 // makeRoutes makes the route table. Paths under /clob are the same routes.
@@ -45,10 +46,10 @@ func (s *Server) makeRoutes() {
 
 // ownRoutes are the routes that trade and those about API keys.
 func (s *Server) ownRoutes(r *router.Router, prefix string) {
-	cancel := func(h signedRequest) fasthttp.RequestHandler { return s.signed(cancelScope, h) }
-	beat := func(h signedRequest) fasthttp.RequestHandler { return s.signed(beatScope, h) }
+	cancel := func(h signedRequest) fasthttp.RequestHandler { return s.signed(limits.CancelScope, h) }
+	beat := func(h signedRequest) fasthttp.RequestHandler { return s.signed(limits.BeatScope, h) }
 	exchange := func(kind engine.Kind) fasthttp.RequestHandler {
-		return s.signed(transferScope, s.tokens.exchange(kind))
+		return s.signed(limits.TransferScope, s.tokens.exchange(kind))
 	}
 	k := &s.keys
 	for _, route := range []struct {

@@ -18,6 +18,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/ingress/conn"
+	"clobd/ingress/limits"
 )
 
 // Limits of the listener. A larger body is refused before a byte of it is stored: with 4 MB, 500
@@ -74,14 +75,14 @@ func New(o Options) (*Server, error) {
 		answers: conn.NewBudget(answerBudget, answerBudgetOf)}
 	d := &s.door
 	if o.Limits {
-		d.windows = newWindows(o.Now)
+		d.windows = limits.New(o.Now)
 	}
 	d.metrics = newMetrics(d.pool)
 	s.cancels = cancels{d}
 	s.beats = heartbeats{cancels: &s.cancels, chains: make(map[beatKey]*chain)}
 	s.orders = orders{door: d}
 	s.tokens = tokens{d}
-	s.faucet = faucet{door: d, callers: newWindows(o.Now)}
+	s.faucet = faucet{door: d, callers: limits.New(o.Now)}
 	s.keys = keys{door: d, faucet: &s.faucet, beats: &s.beats}
 	if o.Enter != nil {
 		if err := s.Attach(o); err != nil {

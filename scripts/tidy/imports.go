@@ -93,9 +93,12 @@ func door() []row {
 		{pkg: "ingress/conn", ours: []string{"api/wire"}, no: map[string]string{
 			fast: "it lets connections in, whatever is said over them",
 		}},
+		{pkg: "ingress/limits", ours: []string{"engine", "ingress/conn"}, no: map[string]string{
+			fast: "it counts callers, whatever they ask",
+		}},
 		{pkg: "ingress",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth",
-				"ingress/conn", "api/wire", "api/wire/scan"},
+				"ingress/conn", "ingress/limits", "api/wire", "api/wire/scan"},
 			out:   []string{fast, route, gojs, prom},
 			tests: []string{"scripts/openapi", "engine/sequencer/memory"},
 			no: map[string]string{

@@ -1,4 +1,4 @@
-package ingress
+package limits
 
 import (
 	"math/rand/v2"
@@ -8,10 +8,10 @@ import (
 
 // arrivals draws the times of n requests in a form that a caller may have: even, in bursts, or in
 // bursts that lie about a period apart, which a window that weighs two buckets lets through.
-func arrivals(r *rand.Rand, w window, n int) []int64 {
-	t := r.Int64N(int64(w.period))
-	even := 1 + int64(w.period)/int64(1+r.IntN(3*int(w.limit)))
-	burst := 1 + r.IntN(2*int(w.limit))
+func arrivals(r *rand.Rand, w Window, n int) []int64 {
+	t := r.Int64N(int64(w.Period))
+	even := 1 + int64(w.Period)/int64(1+r.IntN(3*int(w.Limit)))
+	burst := 1 + r.IntN(2*int(w.Limit))
 	shape := r.IntN(3)
 	times := make([]int64, n)
 	for i := range times {
@@ -21,9 +21,9 @@ func arrivals(r *rand.Rand, w window, n int) []int64 {
 		case i%burst > 0:
 			t += r.Int64N(1000)
 		case shape == 1:
-			t += r.Int64N(2 * int64(w.period))
+			t += r.Int64N(2 * int64(w.Period))
 		default:
-			t += int64(w.period) - 1 + r.Int64N(3) + r.Int64N(int64(w.period))/16
+			t += int64(w.Period) - 1 + r.Int64N(3) + r.Int64N(int64(w.Period))/16
 		}
 		times[i] = t
 	}
@@ -35,10 +35,10 @@ func arrivals(r *rand.Rand, w window, n int) []int64 {
 func TestWindowIsExact(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		w := window{uint32(1 + r.IntN(400)), []time.Duration{ten, 10 * time.Minute}[r.IntN(2)]}
+		w := Window{uint32(1 + r.IntN(400)), []time.Duration{ten, 10 * time.Minute}[r.IntN(2)]}
 		var c counter
 		var passed []int64
-		longer := int64(w.period) / slots * (slots + 1)
+		longer := int64(w.Period) / slots * (slots + 1)
 		for _, at := range arrivals(r, w, 3000) {
 			within := func(span int64) (n uint32) {
 				for i := len(passed) - 1; i >= 0 && at-passed[i] < span; i-- {
@@ -47,9 +47,9 @@ func TestWindowIsExact(t *testing.T) {
 				return n
 			}
 			wait := c.wait(w, at, 1)
-			if wait > 0 && within(longer) < w.limit {
+			if wait > 0 && within(longer) < w.Limit {
 				t.Fatalf("seed %d: refused at %d, only %d of %d came lately", seed, at,
-					within(longer), w.limit)
+					within(longer), w.Limit)
 			}
 			if wait > 0 {
 				if left := c.wait(w, at+int64(wait), 1); left > 0 {
@@ -57,15 +57,15 @@ func TestWindowIsExact(t *testing.T) {
 				}
 				// The question above has forgotten what the past no longer may.
 				c = counter{}
-				for _, p := range passed[max(0, len(passed)-int(w.limit)):] {
+				for _, p := range passed[max(0, len(passed)-int(w.Limit)):] {
 					c.count(w, p, 1)
 				}
 				continue
 			}
 			c.count(w, at, 1)
 			passed = append(passed, at)
-			if n := within(int64(w.period)); n > w.limit {
-				t.Fatalf("seed %d: %d in a period, the limit is %d", seed, n, w.limit)
+			if n := within(int64(w.Period)); n > w.Limit {
+				t.Fatalf("seed %d: %d in a period, the limit is %d", seed, n, w.Limit)
 			}
 		}
 		if len(c.sent) > slots+1 || cap(c.sent) > 2*(slots+1) {
@@ -76,18 +76,18 @@ func TestWindowIsExact(t *testing.T) {
 
 // TestWindowLosesLittle: a caller who sends all the time gets at least 98 % of the limit.
 func TestWindowLosesLittle(t *testing.T) {
-	for _, w := range []window{{200, ten}, {2400, ten}, {24000, 10 * time.Minute}, {50, ten}} {
+	for _, w := range []Window{{200, ten}, {2400, ten}, {24000, 10 * time.Minute}, {50, ten}} {
 		var c counter
 		passed := 0
-		step := int64(w.period) / int64(w.limit) / 4
-		for at := int64(12_345); at < 100*int64(w.period); at += step {
+		step := int64(w.Period) / int64(w.Limit) / 4
+		for at := int64(12_345); at < 100*int64(w.Period); at += step {
 			if c.wait(w, at, 1) == 0 {
 				c.count(w, at, 1)
 				passed++
 			}
 		}
-		if least := 100 * int(w.limit) * 98 / 100; passed < least {
-			t.Errorf("%d in %v: %d passed in 100 periods, want %d", w.limit, w.period, passed, least)
+		if least := 100 * int(w.Limit) * 98 / 100; passed < least {
+			t.Errorf("%d in %v: %d passed in 100 periods, want %d", w.Limit, w.Period, passed, least)
 		}
 	}
 }

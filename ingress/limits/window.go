@@ -1,14 +1,14 @@
-package ingress
+package limits
 
 import (
 	"slices"
 	"time"
 )
 
-// window is one row of the table of limits: at most limit requests in any period.
-type window struct {
-	limit  uint32
-	period time.Duration
+// Window is one row of the table of limits: at most limit requests in any period.
+type Window struct {
+	Limit  uint32
+	Period time.Duration
 }
 
 // slots is how many parts a period has. A request counts until the part that it came in lies a
@@ -30,10 +30,10 @@ type sent struct {
 }
 
 // slot returns the number of the slot that holds t, in nanoseconds since the epoch.
-func (w window) slot(t int64) uint32 { return uint32(t / (int64(w.period) / slots)) }
+func (w Window) slot(t int64) uint32 { return uint32(t / (int64(w.Period) / slots)) }
 
 // forget drops the slots that no period that ends at t can reach.
-func (c *counter) forget(w window, t int64) {
+func (c *counter) forget(w Window, t int64) {
 	now, old := w.slot(t), 0
 	for old < len(c.sent) && now-c.sent[old].slot > slots {
 		c.sum -= c.sent[old].n
@@ -45,13 +45,13 @@ func (c *counter) forget(w window, t int64) {
 }
 
 // wait returns how long until n more requests fit: 0 if they fit now. n is at most the limit.
-func (c *counter) wait(w window, t int64, n uint32) time.Duration {
+func (c *counter) wait(w Window, t int64, n uint32) time.Duration {
 	c.forget(w, t)
-	if c.sum+n <= w.limit {
+	if c.sum+n <= w.Limit {
 		return 0
 	}
-	width := int64(w.period) / slots
-	excess := c.sum + n - w.limit
+	width := int64(w.Period) / slots
+	excess := c.sum + n - w.Limit
 	for _, s := range c.sent {
 		if s.n >= excess {
 			age := int64(w.slot(t) - s.slot) // in slots, at most slots
@@ -59,11 +59,11 @@ func (c *counter) wait(w window, t int64, n uint32) time.Duration {
 		}
 		excess -= s.n
 	}
-	return w.period
+	return w.Period
 }
 
 // count counts n requests that wait let in at t.
-func (c *counter) count(w window, t int64, n uint32) {
+func (c *counter) count(w Window, t int64, n uint32) {
 	now := w.slot(t)
 	if last := len(c.sent) - 1; last >= 0 && c.sent[last].slot == now {
 		c.sent[last].n += n
