@@ -53,6 +53,10 @@ func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 		s.refusePool(err).Send(ctx)
 		return
 	}
+	claim, ok := s.mayVerify(ctx, &caller)
+	if !ok {
+		return
+	}
 	b := make(bundle, count)
 	for i := range b {
 		b[i] = s.borrow(at)
@@ -61,6 +65,7 @@ func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 	}
 	s.judgeAll(b, &caller, texts)
 	for _, p := range b {
+		s.verified(&claim, p)
 		if p.refused == nil {
 			p.refused = s.clear(p, &caller)
 		}

@@ -110,7 +110,11 @@ type identity struct {
 func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 	c := readCredentials(&ctx.Request.Header)
 	if c.doubled {
-		refuseCaller(auth.ErrMissing, time.Time{}).Send(ctx)
+		s.refuseClaim(ctx, nil, auth.ErrMissing, time.Time{})
+		return identity{}, false
+	}
+	claim, ok := s.claim(ctx, c.key)
+	if !ok {
 		return identity{}, false
 	}
 	r := auth.Request{
@@ -124,9 +128,10 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 		err = auth.ErrKey
 	}
 	if err != nil {
-		refuseCaller(err, now).Send(ctx)
+		s.refuseClaim(ctx, &claim, err, now)
 		return identity{}, false
 	}
+	s.proved(&claim)
 	if c, ok := ctx.Conn().(*orderConn); ok {
 		c.Know()
 	}
@@ -137,7 +142,7 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 type signedRequest func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal
 
 // signed makes the handler of a write that counts as one in the windows of scope.
-func (s *door) signed(scope []int, answer signedRequest) fasthttp.RequestHandler {
+func (s *door) signed(scope *limits.Scope, answer signedRequest) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		caller, ok := s.authenticate(ctx)
 		if !ok || !s.admitAccount(ctx, &caller, limits.Demand{Scope: scope, N: 1}) {

@@ -319,6 +319,9 @@ func (h *house) runOrder(o *words) string {
 	if from, ok := o.find("tamper"); ok {
 		w.body = strings.Replace(w.body, from, strings.ToUpper(from), 1)
 	}
+	for range o.number("times", 1) - 1 {
+		h.send(w.String())
+	}
 	return h.send(w.String())
 }
 

@@ -10,7 +10,7 @@
 //	│ handle ─► gate: ready? windows of the address? ─no─► 425, 429           │
 //	│             │                                                           │
 //	│   reads ◄───┴───► writes: authenticate (HMAC over the raw body),        │
-//	│   Public,         then the windows of the account                       │
+//	│   Public,         unless too many have failed; windows of the account   │
 //	│   Account           │                                                   │
 //	│                     │ in a seat of the pool                             │
 //	│                     ├─ judge: JSON ─► integers, terms, owner, signature │
@@ -65,6 +65,6 @@
 //
 // The way above; replay.go (an order that comes again), bundle.go (lists), reply.go and advice.go
 // (answers); cancel.go, tokens.go, heartbeat.go; keys.go, records.go, faucet.go;
-// limits.go (rooms: limits counts, conn holds sockets, auth holds keys);
+// claims.go (failures; the rooms: limits counts, conn holds sockets, auth holds keys);
 // door.go (all other Commands), options.go, routes.go, pool.go, admin.go, control.go, metrics.go.
 package ingress

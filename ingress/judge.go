@@ -57,9 +57,11 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 	p.fill(caller)
 	var err error
 	if p.verified, err = s.options.Verifier.Verify(o, r.signature, p.market.NegRisk); err != nil {
+		p.forged = true
 		return refuseSignature(err, o.Version)
 	}
 	if p.verified.Signer != caller.Address {
+		p.forged = true
 		return refuseSigner.Because("signed by " + auth.Checksum(p.verified.Signer) +
 			", the API key is that of " + auth.Checksum(caller.Address))
 	}

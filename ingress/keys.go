@@ -35,6 +35,10 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 	var nonce uint32
 	err := error(auth.ErrL1Missing)
 	now := s.options.Now()
+	claim, ok := s.claim(ctx, c.address)
+	if !ok {
+		return
+	}
 	if !c.doubled {
 		full := s.verifyDerivation(s.ClientAddress(ctx), func() {
 			address, nonce, err = auth.VerifyL1(&r, s.options.Chains, now)
@@ -45,9 +49,10 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	if err != nil {
-		refuseCaller(err, now).Send(ctx)
+		s.refuseClaim(ctx, &claim, err, now)
 		return
 	}
+	s.proved(&claim)
 	s.faucet.give(address, s.ClientAddress(ctx))
 	s.faucet.claim(address)
 	if ctx.IsPost() {

@@ -15,17 +15,29 @@ import (
 
 var refuseLimited = wire.Refuse(429, "rate_limited", "Too Many Requests", "")
 
+// addressScope returns the windows that a request counts in as one of its address.
+func addressScope(ctx *fasthttp.RequestCtx) *limits.Scope {
+	path := string(ctx.Path())
+	// Only on /markets does a cursor decide: most queries are never taken apart.
+	cursor := strings.HasPrefix(path, "/markets") && ctx.QueryArgs().Has("next_cursor")
+	return limits.AddressScope(string(ctx.Method()), path, cursor)
+}
+
 // admit counts a request in the windows of its address and its route. If one of them is full, the
-// request counts in none of them: admit answers 429 and returns false.
+// request counts in none of them: admit answers 429 and returns false. A cancel counts once its
+// caller is known; see claim.
 func (s *door) admit(ctx *fasthttp.RequestCtx) bool {
 	if s.windows == nil {
 		return true
 	}
-	path := string(ctx.Path())
-	// Only on /markets does a cursor decide: most queries are never taken apart.
-	cursor := strings.HasPrefix(path, "/markets") && ctx.QueryArgs().Has("next_cursor")
-	scope := limits.AddressScope(string(ctx.Method()), path, cursor)
-	return noWait(ctx, s.windows.Address(s.ClientAddress(ctx), scope))
+	scope := addressScope(ctx)
+	return scope.Cancels || s.admitAddress(ctx, scope)
+}
+
+func (s *door) admitAddress(ctx *fasthttp.RequestCtx, scope *limits.Scope) bool {
+	v := s.windows.Address(s.ClientAddress(ctx), scope)
+	announce(ctx, &v)
+	return noWait(ctx, v.Wait)
 }
 
 // admitAccount is admit for the windows of an account.
@@ -33,26 +45,62 @@ func (s *door) admitAccount(ctx *fasthttp.RequestCtx, caller *identity, d limits
 	if s.windows == nil {
 		return true
 	}
-	wait := s.windows.Account(caller.Address, d)
-	if wait > 0 {
-		h := &ctx.Response.Header
-		reset := s.options.Now().Add(wait + time.Second).Unix()
-		h.Set("Poly-RateLimit-Remaining", "0")
-		h.Set("Poly-RateLimit-Reset", strconv.FormatInt(reset, 10))
-		h.Set("Poly-RateLimit-Tier", "standard")
+	var v limits.Verdict
+	if d.Scope.Cancels {
+		sweep := d.Scope == limits.SweepScope
+		v = s.windows.Cancel(s.ClientAddress(ctx), caller.Address, d.N, sweep)
+	} else {
+		v = s.windows.Account(caller.Address, d)
 	}
-	return noWait(ctx, wait)
+	announce(ctx, &v)
+	left := v.Left
+	if v.Wait > 0 {
+		left = 0
+	}
+	var text [20]byte
+	h := &ctx.Response.Header
+	reset := s.options.Now().Add(v.More + time.Second).Unix()
+	h.SetCanonical(polyRemaining, strconv.AppendUint(text[:0], uint64(left), 10))
+	h.SetCanonical(polyReset, strconv.AppendInt(text[:0], reset, 10))
+	h.SetCanonical(polyTier, append(text[:0], v.Tier...))
+	return noWait(ctx, v.Wait)
+}
+
+// The names of the headers that say what is left of a caller's windows.
+var (
+	rateLimit       = []byte("RateLimit")
+	rateLimitPolicy = []byte("RateLimit-Policy")
+	polyRemaining   = []byte("Poly-Ratelimit-Remaining")
+	polyReset       = []byte("Poly-Ratelimit-Reset")
+	polyTier        = []byte("Poly-Ratelimit-Tier")
+)
+
+// announce says which windows a request counts in, and what is left in the fullest, as
+// draft-ietf-httpapi-ratelimit-headers has it.
+func announce(ctx *fasthttp.RequestCtx, v *limits.Verdict) {
+	var text [128]byte
+	h := &ctx.Response.Header
+	h.SetCanonical(rateLimitPolicy, append(text[:0], v.Policy...))
+	h.SetCanonical(rateLimit, v.AppendRateLimit(text[:0]))
 }
 
 // noWait reports whether a request need not wait. If it must, noWait answers 429.
 func noWait(ctx *fasthttp.RequestCtx, wait time.Duration) bool {
-	if wait == 0 {
-		return true
+	if wait > 0 {
+		later(ctx, wait, "")
 	}
-	seconds := strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
+	return wait == 0
+}
+
+// later answers 429 to a request that must wait, and says why if its windows do not.
+func later(ctx *fasthttp.RequestCtx, wait time.Duration, why string) {
+	seconds := strconv.FormatInt(limits.Seconds(wait), 10)
 	ctx.Response.Header.Set("Retry-After", seconds)
-	refuseLimited.With(retryAfter(seconds)).Send(ctx)
-	return false
+	refused := refuseLimited.With(retryAfter(seconds))
+	if why != "" {
+		refused = refused.Because(why)
+	}
+	refused.Send(ctx)
 }
 
 // ClientAddress returns who sent a request: the peer, or whom a trusted proxy names.

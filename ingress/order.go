@@ -27,6 +27,7 @@ type placement struct {
 	// same.
 	terms *wire.Refusal
 
+	forged   bool  // its signature was checked, and is wrong
 	seat     *seat // where it works
 	answered bool  // out is the answer
 	out      result
@@ -70,9 +71,14 @@ func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 		s.refusePool(err).Send(ctx)
 		return
 	}
+	claim, ok := s.mayVerify(ctx, &caller)
+	if !ok {
+		return
+	}
 	p := s.borrow(at)
 	defer s.recycle(p)
 	p.refused = s.judge(p, &caller, string(ctx.Request.Body()))
+	s.verified(&claim, p)
 	if p.refused == nil {
 		p.refused = s.clear(p, &caller)
 	}

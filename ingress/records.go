@@ -250,7 +250,13 @@ func (s *keys) validateReadOnly(ctx *fasthttp.RequestCtx) {
 		refuseNoName.Send(ctx)
 		return
 	}
-	_, ok := s.reader(address, key)
+	claim, ok := s.claim(ctx, key)
+	if !ok {
+		return
+	}
+	if _, ok = s.reader(address, key); !ok && s.windows != nil {
+		s.windows.Failed(&claim)
+	}
 	wire.AnswerRaw(ctx, []byte(`{"valid":`+strconv.FormatBool(ok)+`}`))
 }
 
@@ -296,9 +302,8 @@ func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
 		s.writes(s.deleteBuilders)(ctx)
 		return
 	}
-	id, err := s.authenticateBuilder(ctx, &c)
-	if err != nil {
-		refuseCaller(err, s.options.Now()).Send(ctx)
+	id, ok := s.authenticateBuilder(ctx, &c)
+	if !ok {
 		return
 	}
 	caller := identity{Identity: id, dialect: c.dialect}
@@ -319,13 +324,28 @@ func (s *keys) deleteBuilders(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wi
 	return h.inDialect(`"OK"`, `{"revoked":true}`), nil
 }
 
-// authenticateBuilder checks the headers of a builder's key. The key must be on record.
-func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
-	id auth.Identity, err error) {
+// authenticateBuilder checks the headers of a builder's key, which must be on record, or refuses
+// the request.
+func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (auth.Identity, bool) {
+	claim, ok := s.claim(ctx, c.builder.Key)
+	if !ok {
+		return auth.Identity{}, false
+	}
+	id, err := s.checkBuilder(ctx, c)
+	if err != nil {
+		s.refuseClaim(ctx, &claim, err, s.options.Now())
+		return id, false
+	}
+	s.proved(&claim)
+	return id, true
+}
+
+func (s *keys) checkBuilder(ctx *fasthttp.RequestCtx, c *credentials) (auth.Identity, error) {
 	r, d := c.builder, s.options.Board.Directory
 	r.Class = engine.BuilderKey
 	describe(ctx, &r)
-	if id, err = s.options.Keyring.Authenticate(&r, s.options.Now()); err != nil {
+	id, err := s.options.Keyring.Authenticate(&r, s.options.Now())
+	if err != nil {
 		return id, err
 	}
 	owner, _ := d.Wallet(id.Address)
@@ -344,9 +364,8 @@ func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
 func (s *keys) builderTrades(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
 	if c.builder.Key != "" {
-		id, err := s.authenticateBuilder(ctx, &c)
-		if err != nil {
-			refuseCaller(err, s.options.Now()).Send(ctx)
+		id, ok := s.authenticateBuilder(ctx, &c)
+		if !ok {
 			return
 		}
 		if len(ctx.QueryArgs().Peek("builder_code")) == 0 {

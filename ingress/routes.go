@@ -47,6 +47,7 @@ func (s *Server) makeRoutes() {
 // ownRoutes are the routes that trade and those about API keys.
 func (s *Server) ownRoutes(r *router.Router, prefix string) {
 	cancel := func(h signedRequest) fasthttp.RequestHandler { return s.signed(limits.CancelScope, h) }
+	sweep := func(h signedRequest) fasthttp.RequestHandler { return s.signed(limits.SweepScope, h) }
 	beat := func(h signedRequest) fasthttp.RequestHandler { return s.signed(limits.BeatScope, h) }
 	exchange := func(kind engine.Kind) fasthttp.RequestHandler {
 		return s.signed(limits.TransferScope, s.tokens.exchange(kind))
@@ -60,8 +61,8 @@ func (s *Server) ownRoutes(r *router.Router, prefix string) {
 		{"post_orders", "POST", "/orders", s.orders.postOrders},
 		{"delete_order", "DELETE", "/order", cancel(s.cancels.deleteOrder)},
 		{"delete_orders", "DELETE", "/orders", s.cancels.deleteOrders},
-		{"cancel_all", "DELETE", "/cancel-all", cancel(s.cancels.deleteAll)},
-		{"cancel_market", "DELETE", "/cancel-market-orders", cancel(s.cancels.deleteMarket)},
+		{"cancel_all", "DELETE", "/cancel-all", sweep(s.cancels.deleteAll)},
+		{"cancel_market", "DELETE", "/cancel-market-orders", sweep(s.cancels.deleteMarket)},
 		{"heartbeat", "POST", "/v1/heartbeats", beat(s.beats.heartbeat)},
 		{"heartbeat", "POST", "/heartbeats", beat(s.beats.heartbeat)},
 		{"split", "POST", "/split", exchange(engine.SplitTokens)},
@@ -196,10 +197,15 @@ func (s *Server) account(ctx *fasthttp.RequestCtx) {
 	reads := ctx.IsGet() || ctx.IsHead()
 	c := readCredentials(&ctx.Request.Header)
 	if reads && strings.HasPrefix(path, "/data/") && c.readOnly != "" && c.key == "" {
-		if address, ok = s.keys.reader(c.address, c.readOnly); !ok || c.doubled {
-			refuseCaller(auth.ErrKey, time.Time{}).Send(ctx)
+		claim, may := s.claim(ctx, c.readOnly)
+		if !may {
 			return
 		}
+		if address, ok = s.keys.reader(c.address, c.readOnly); !ok || c.doubled {
+			s.refuseClaim(ctx, &claim, auth.ErrKey, time.Time{})
+			return
+		}
+		s.proved(&claim)
 		dialect = c.dialect
 	} else {
 		caller, ok := s.authenticate(ctx)

@@ -2,11 +2,12 @@ package limits
 
 import (
 	"net/netip"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"clobd/engine"
+	"clobd/ingress/conn"
 )
 
 // manualClock is a clock that tests move.
@@ -16,33 +17,6 @@ func (c *manualClock) now() time.Time { return c.t }
 
 func newManualClock() *manualClock { return &manualClock{time.Unix(1_800_000_000, 0)} }
 
-// The rows of addressTable.
-const (
-	allTraffic = iota
-	placing
-	canceling
-	beating
-	catalogAll
-	catalogEvents
-	catalogMarkets
-	catalogListing // events and markets together
-	catalogTags
-	catalogSearch
-	healthCheck
-	readBook
-	readBooks
-	readPrice
-	readPrices
-	readMidpoint
-	readMidpoints
-	readSpreads
-	readLastTrades
-	readHistory
-	readHistories
-	readTrades
-	deriveKeys
-)
-
 func TestBothWindowsInOneDecision(t *testing.T) {
 	clock := newManualClock()
 	w := New(clock.now)
@@ -50,7 +24,7 @@ func TestBothWindowsInOneDecision(t *testing.T) {
 	// Ten bursts of 2,400 fill the sustained window; each waits until the burst window is empty.
 	admitted := 0
 	for range 10 {
-		for w.Account(wallet, Demand{OrderScope, 1}) == 0 {
+		for w.Account(wallet, Demand{OrderScope, 1}).Wait == 0 {
 			admitted++
 		}
 		clock.t = clock.t.Add(20 * time.Second)
@@ -58,7 +32,7 @@ func TestBothWindowsInOneDecision(t *testing.T) {
 	if admitted != 24000 {
 		t.Fatalf("admitted %d, want 24000", admitted)
 	}
-	wait := w.Account(wallet, Demand{OrderScope, 1})
+	wait := w.Account(wallet, Demand{OrderScope, 1}).Wait
 	if wait < 5*time.Minute || wait > 20*time.Minute {
 		t.Fatalf("wait %v", wait)
 	}
@@ -66,19 +40,19 @@ func TestBothWindowsInOneDecision(t *testing.T) {
 	s := &w.accounts
 	for i := range s {
 		for _, e := range s[i].callers {
-			if c := e.Value.(*caller); c.counters[OrderScope[0]].sum != 0 {
+			if c := e.Value.(*caller); c.counters[0].row != OrderScope.rows[0] || c.counters[0].sum != 0 {
 				t.Fatalf("a refused order was counted: %+v", c.counters)
 			}
 		}
 	}
-	if w.Account(wallet, Demand{CancelScope, 1}) != 0 {
+	if w.Account(wallet, Demand{CancelScope, 1}).Wait != 0 {
 		t.Fatal("orders block cancels")
 	}
-	if w.Account(engine.Address{2}, Demand{OrderScope, 1}) != 0 {
+	if w.Account(engine.Address{2}, Demand{OrderScope, 1}).Wait != 0 {
 		t.Fatal("one wallet blocks another")
 	}
 	clock.t = clock.t.Add(wait)
-	if d := w.Account(wallet, Demand{OrderScope, 1}); d != 0 {
+	if d := w.Account(wallet, Demand{OrderScope, 1}).Wait; d != 0 {
 		t.Fatalf("still %v after the promised wait", d)
 	}
 }
@@ -95,19 +69,19 @@ func TestListsCountTheirEntries(t *testing.T) {
 		w.Account(wallet, Demand{OrderScope, 1})
 		clock.t = clock.t.Add(200 * time.Millisecond)
 	}
-	for w.Account(wallet, fifteen) == 0 {
+	for w.Account(wallet, fifteen).Wait == 0 {
 		n++
 	}
 	if n != 159 { // of 2,400 less 15
 		t.Fatalf("%d lists of 15", n)
 	}
-	clock.t = clock.t.Add(w.Account(wallet, Demand{OrderScope, 1}))
-	if d := w.Account(wallet, fifteen); d <= 0 {
+	clock.t = clock.t.Add(w.Account(wallet, Demand{OrderScope, 1}).Wait)
+	if d := w.Account(wallet, fifteen).Wait; d <= 0 {
 		t.Fatal("room for one order is room for fifteen")
-	} else if clock.t = clock.t.Add(d); w.Account(wallet, fifteen) != 0 {
+	} else if clock.t = clock.t.Add(d); w.Account(wallet, fifteen).Wait != 0 {
 		t.Fatalf("not after the promised %v", d)
 	}
-	if w.Account(wallet, Demand{CancelScope, 1000}) != 0 {
+	if w.Account(wallet, Demand{CancelScope, 1000}).Wait != 0 {
 		t.Fatal("orders block a list of cancels")
 	}
 }
@@ -116,9 +90,9 @@ func TestWindowSlides(t *testing.T) {
 	clock := newManualClock()
 	w := New(clock.now)
 	from := netip.MustParseAddr("192.0.2.1")
-	scope := []int{healthCheck}
+	scope := AddressScope("GET", "/ok", false)
 	fill := func() (n int) {
-		for w.Address(from, scope) == 0 {
+		for w.Address(from, scope).Wait == 0 {
 			n++
 		}
 		return n
@@ -135,12 +109,12 @@ func TestWindowSlides(t *testing.T) {
 		t.Fatalf("%d after the window has passed", n)
 	}
 	for range 100 { // whatever the moment, the promised wait is enough
-		d := w.Address(from, scope)
+		d := w.Address(from, scope).Wait
 		if d == 0 {
 			continue
 		}
 		clock.t = clock.t.Add(d)
-		if again := w.Address(from, scope); again != 0 {
+		if again := w.Address(from, scope).Wait; again != 0 {
 			t.Fatalf("waited %v, then told %v", d, again)
 		}
 	}
@@ -150,7 +124,7 @@ func TestCallersAreBounded(t *testing.T) {
 	w := New(newManualClock().now)
 	for i := range 3 * shards * shardCallers {
 		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		w.Address(a, []int{allTraffic})
+		w.Address(a, General)
 	}
 	for i := range w.addresses {
 		s := &w.addresses[i]
@@ -164,86 +138,139 @@ func TestAddressScope(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		cursor       bool
-		want         []int
+		want         string
 	}{
-		{"GET", "/", false, []int{allTraffic, healthCheck}},
-		{"GET", "/clob/ok", false, []int{allTraffic, healthCheck}},
-		{"GET", "/clob", false, []int{allTraffic, healthCheck}},
-		{"GET", "/clobber", false, []int{allTraffic}},
-		{"POST", "/order", false, []int{placing}},
-		{"POST", "/clob/orders", false, []int{placing}},
-		{"GET", "/order", false, []int{allTraffic}},
-		{"GET", "/data/order/x", false, []int{allTraffic}},
-		{"DELETE", "/clob/orders", false, []int{canceling}},
-		{"DELETE", "/cancel-all", false, []int{canceling}},
-		{"DELETE", "/cancel-market-orders", false, []int{canceling}},
-		{"POST", "/heartbeats", false, []int{beating}},
-		{"POST", "/clob/v1/heartbeats", false, []int{beating}},
-		{"POST", "/v1/other", false, []int{allTraffic}},
-		{"GET", "/v1/heartbeats", false, []int{allTraffic}},
-		{"POST", "/auth/api-key", false, []int{allTraffic, deriveKeys}},
-		{"GET", "/auth/api-keys", false, []int{allTraffic}},
-		{"DELETE", "/auth/api-key", false, []int{allTraffic}},
-		{"GET", "/clob/auth/derive-api-key", false, []int{allTraffic, deriveKeys}},
-		{"DELETE", "/order", false, []int{canceling}},
-		{"GET", "/book", false, []int{allTraffic, readBook}},
-		{"POST", "/books", false, []int{allTraffic, readBooks}},
-		{"GET", "/price", false, []int{allTraffic, readPrice}},
-		{"POST", "/prices", false, []int{allTraffic, readPrices}},
-		{"GET", "/prices", false, []int{allTraffic, readPrices}},
-		{"HEAD", "/prices", false, []int{allTraffic, readPrices}},
-		{"POST", "/midpoints", false, []int{allTraffic, readMidpoints}},
-		{"GET", "/clob/midpoints", false, []int{allTraffic, readMidpoints}},
-		{"POST", "/spreads", false, []int{allTraffic, readSpreads}},
-		{"GET", "/last-trades-prices", false, []int{allTraffic, readLastTrades}},
-		{"POST", "/last-trades-prices", false, []int{allTraffic, readLastTrades}},
-		{"GET", "/midpoint", false, []int{allTraffic, readMidpoint}},
-		{"GET", "/prices-history", false, []int{allTraffic, readHistory}},
-		{"POST", "/batch-prices-history", false, []int{allTraffic, readHistories}},
-		{"GET", "/data-api/trades", false, []int{allTraffic, readTrades}},
-		{"GET", "/data-api/v1/market-positions", false, []int{allTraffic, readTrades}},
-		{"HEAD", "/v1/market-positions", false, []int{allTraffic, readTrades}},
-		{"GET", "/v1/leaderboard", false, []int{allTraffic}},
-		{"GET", "/markets", true, []int{allTraffic}},
-		{"GET", "/clob/markets", false, []int{allTraffic}},
-		{"GET", "/gamma/markets", true,
-			[]int{allTraffic, catalogAll, catalogMarkets, catalogListing}},
-		{"GET", "/markets/keyset", true,
-			[]int{allTraffic, catalogAll, catalogMarkets, catalogListing}},
-		{"GET", "/gamma/markets/7", false,
-			[]int{allTraffic, catalogAll, catalogMarkets, catalogListing}},
-		{"GET", "/events", false, []int{allTraffic, catalogAll, catalogEvents, catalogListing}},
-		{"GET", "/series", false, []int{allTraffic, catalogAll}},
-		{"GET", "/tags", false, []int{allTraffic, catalogAll, catalogTags}},
-		{"GET", "/public-search", false, []int{allTraffic, catalogAll, catalogSearch}},
+		{"GET", "/", false, "general health"},
+		{"GET", "/clob/ok", false, "general health"},
+		{"GET", "/clob", false, "general health"},
+		{"GET", "/clobber", false, "general"},
+		{"POST", "/order", false, "general"},
+		{"POST", "/clob/orders", false, "general"},
+		{"GET", "/order", false, "general"},
+		{"GET", "/data/order/x", false, "general"},
+		{"DELETE", "/clob/orders", false, "cancel"},
+		{"DELETE", "/cancel-all", false, "cancel"},
+		{"DELETE", "/cancel-market-orders", false, "cancel"},
+		{"POST", "/heartbeats", false, "general"},
+		{"POST", "/clob/v1/heartbeats", false, "general"},
+		{"POST", "/v1/other", false, "general"},
+		{"GET", "/v1/heartbeats", false, "general"},
+		{"POST", "/auth/api-key", false, "general derive"},
+		{"GET", "/auth/api-keys", false, "general"},
+		{"DELETE", "/auth/api-key", false, "general"},
+		{"GET", "/clob/auth/derive-api-key", false, "general derive"},
+		{"DELETE", "/order", false, "cancel"},
+		{"GET", "/book", false, "general book"},
+		{"POST", "/books", false, "general books"},
+		{"GET", "/price", false, "general price"},
+		{"POST", "/prices", false, "general prices"},
+		{"GET", "/prices", false, "general prices"},
+		{"HEAD", "/prices", false, "general prices"},
+		{"POST", "/midpoints", false, "general midpoints"},
+		{"GET", "/clob/midpoints", false, "general midpoints"},
+		{"POST", "/spreads", false, "general spreads"},
+		{"GET", "/last-trades-prices", false, "general last-trades-prices"},
+		{"POST", "/last-trades-prices", false, "general last-trades-prices"},
+		{"GET", "/midpoint", false, "general midpoint"},
+		{"GET", "/prices-history", false, "general prices-history"},
+		{"POST", "/batch-prices-history", false, "general batch-prices-history"},
+		{"GET", "/data-api/trades", false, "general trades"},
+		{"GET", "/data-api/v1/market-positions", false, "general market-positions"},
+		{"HEAD", "/v1/market-positions", false, "general market-positions"},
+		{"GET", "/v1/leaderboard", false, "general"},
+		{"GET", "/markets", true, "general"},
+		{"GET", "/clob/markets", false, "general"},
+		{"GET", "/gamma/markets", true, "general catalog markets listing"},
+		{"GET", "/markets/keyset", true, "general catalog markets listing"},
+		{"GET", "/gamma/markets/7", false, "general catalog markets listing"},
+		{"GET", "/events", false, "general catalog events listing"},
+		{"GET", "/series", false, "general catalog"},
+		{"GET", "/tags", false, "general catalog tags"},
+		{"GET", "/public-search", false, "general catalog public-search"},
 	} {
-		if got := AddressScope(c.method, c.path, c.cursor); !slices.Equal(got, c.want) {
-			t.Errorf("%s %s: %v, want %v", c.method, c.path, got, c.want)
+		if got := names(AddressScope(c.method, c.path, c.cursor)); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.method, c.path, got, c.want)
 		}
 	}
 }
 
-// TestReadsBlockNoCancel: an address whose other windows are full may still cancel and beat, and
-// orders and cancels have windows of their own with an end.
-func TestReadsBlockNoCancel(t *testing.T) {
+// names are the windows of a scope.
+func names(s *Scope) string {
+	if s.Cancels {
+		return "cancel"
+	}
+	var list []string
+	for _, row := range s.rows {
+		list = append(list, addressTable[row].name)
+	}
+	return strings.Join(list, " ")
+}
+
+// TestGeneralCountsAll: whatever an address sends but its cancels counts in the general window. Of
+// cancels those of proven callers count in windows of their own, which have an end.
+func TestGeneralCountsAll(t *testing.T) {
 	w := New(newManualClock().now)
 	from := netip.MustParseAddr("192.0.2.1")
-	fill := func(method, path string) (n int) {
-		for n < 20_000 && w.Address(from, AddressScope(method, path, false)) == 0 {
+	all := []*Scope{AddressScope("POST", "/order", false), AddressScope("POST", "/heartbeats", false),
+		AddressScope("GET", "/spread", false), AddressScope("DELETE", "/auth/api-key", false), General}
+	n := 0
+	for w.Address(from, all[n%len(all)]).Wait == 0 {
+		n++
+	}
+	if n != 5000 {
+		t.Errorf("%d of all kinds were let in, want 5000", n)
+	}
+	n = 0
+	for ; n < 20_000; n++ {
+		if w.Cancel(from, engine.Address{byte(n), byte(n >> 8)}, 1, false).Wait > 0 {
+			break
+		}
+	}
+	if n != 12_000 {
+		t.Errorf("%d cancels of many accounts were let in, want 12000", n)
+	}
+}
+
+// TestEmergencyExit: where an account, or all at its address, have used up their cancels, those of
+// everything and of a market are still taken, and counted.
+func TestEmergencyExit(t *testing.T) {
+	w := New(newManualClock().now)
+	from := netip.MustParseAddr("192.0.2.1")
+	wallet := engine.Address{1}
+	sweep := func(a engine.Address) (n int) {
+		for n < 10_000 && w.Cancel(from, a, 1, true).Wait == 0 {
 			n++
 		}
 		return n
 	}
-	for _, c := range []struct {
-		method, path string
-		want         int
-	}{
-		{"GET", "/spread", 5000}, {"POST", "/split", 0}, {"POST", "/order", 12_000},
-		{"POST", "/orders", 0}, {"DELETE", "/order", 12_000}, {"DELETE", "/cancel-all", 0},
-		{"POST", "/v1/heartbeats", 5000}, {"POST", "/heartbeats", 0},
-	} {
-		if n := fill(c.method, c.path); n != c.want {
-			t.Errorf("%s %s: %d were let in, want %d", c.method, c.path, n, c.want)
+	if w.Cancel(from, wallet, 2400, false).Wait != 0 || w.Cancel(from, wallet, 1, false).Wait == 0 {
+		t.Fatal("2,400 cancels are not what an account may send")
+	}
+	if n := sweep(wallet); n != 50 {
+		t.Errorf("%d sweeps after the last cancel, want 50", n)
+	}
+	for i := range byte(4) {
+		w.Cancel(from, engine.Address{2, i}, 2400, false)
+	}
+	if v := w.Cancel(from, engine.Address{3}, 1, false); v.Wait == 0 || v.Name != "cancels" {
+		t.Fatalf("the cancels of the address have no end: %+v", v)
+	}
+	if n := sweep(engine.Address{3}); n != 50 {
+		t.Errorf("%d sweeps of an account whose neighbours cancel, want 50", n)
+	}
+	// What the address refuses counts for no account, and the other way round.
+	if v := w.Account(engine.Address{3}, Demand{CancelScope, 2400}); v.Wait != 0 {
+		t.Errorf("refused cancels count for the account: %+v", v)
+	}
+	if v := w.Cancel(from, wallet, 1, false); v.Wait == 0 {
+		t.Fatal("let in")
+	}
+	q := question{&w.addresses, conn.AddressKey(from), w.policy.Load().address, []uint8{cancels}, 1,
+		w.time()}
+	c := q.shard(w.seed).caller(q.key)
+	for i := range c.counters {
+		if c.counters[i].row == cancels && c.counters[i].sum != 12_000 {
+			t.Errorf("the address counts %d cancels, want 12000", c.counters[i].sum)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Window is one row of the table of limits: at most limit requests in any period.
+// Window is one row of the table of limits: at most Limit requests in any Period.
 type Window struct {
 	Limit  uint32
 	Period time.Duration
@@ -19,8 +19,10 @@ const slots = 64
 // counter is an exact sliding window. It keeps the slots in which its caller sent something, the
 // oldest first: a caller who sends little takes little memory, nobody more than slots+1 entries.
 type counter struct {
-	sent []sent
-	sum  uint32 // of all n
+	row    uint8 // of the table
+	sum    uint32
+	period time.Duration // of the window that it was counted in
+	sent   []sent
 }
 
 // sent is how many requests came in one slot.
@@ -71,4 +73,25 @@ func (c *counter) count(w Window, t int64, n uint32) {
 		c.sent = append(c.sent, sent{now, n})
 	}
 	c.sum += n
+}
+
+// refund takes back n requests that count counted at t.
+func (c *counter) refund(w Window, t int64, n uint32) {
+	slot := w.slot(t)
+	for i := len(c.sent) - 1; i >= 0; i-- {
+		if c.sent[i].slot == slot {
+			c.sent[i].n -= n
+			c.sum -= n
+			return
+		}
+	}
+}
+
+// more returns how long until the first of the counted requests counts no longer, 0 if none does.
+func (c *counter) more(w Window, t int64) time.Duration {
+	if len(c.sent) == 0 {
+		return 0
+	}
+	width := int64(w.Period) / slots
+	return time.Duration((slots+1-int64(w.slot(t)-c.sent[0].slot))*width - t%width)
 }

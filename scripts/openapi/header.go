@@ -11,11 +11,12 @@ import (
 )
 
 // common are the headers that any answer may have: those of HTTP itself, what browsers want before
-// they hand an answer to a page, and the node's version.
+// they hand an answer to a page, what is left of the caller's limits, and the node's version.
 var common = []string{
 	"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Allow-Origin",
 	"Access-Control-Expose-Headers", "Allow", "Connection", "Content-Length", "Content-Type", "Date",
-	"Transfer-Encoding", "X-Node-Version",
+	"Poly-Ratelimit-Remaining", "Poly-Ratelimit-Reset", "Poly-Ratelimit-Tier", "Ratelimit",
+	"Ratelimit-Policy", "Transfer-Encoding", "X-Node-Version",
 }
 
 // checkHeader holds the headers of an answer against those that are documented for its status.

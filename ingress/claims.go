@@ -1,0 +1,94 @@
+package ingress
+
+import (
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/ingress/auth"
+	"clobd/ingress/limits"
+)
+
+// Why a caller must wait who was let in by all windows.
+const (
+	failedKeys = "authentication failed too often: from this address, or with this key from this " +
+		"address; look at what the answers with status 401 say, and wait"
+	failedOrders = "too many orders of this account had a wrong signature: sign what the answers to " +
+		"them name as orderHash, for the exchange in domain, and wait; cancels are taken"
+)
+
+// claim asks whether the key that a request names may be checked. If too many such checks have
+// failed, nothing is computed any more: claim answers 429 and returns false.
+func (s *door) claim(ctx *fasthttp.RequestCtx, key string) (limits.Claim, bool) {
+	if s.windows == nil {
+		return limits.Claim{}, true
+	}
+	c, wait := s.windows.Claim(s.ClientAddress(ctx), key, addressScope(ctx).Cancels)
+	if wait > 0 {
+		if s.admitFalse(ctx) {
+			later(ctx, wait, failedKeys)
+		}
+		return c, false
+	}
+	return c, true
+}
+
+// admitFalse counts a cancel that nobody may have sent with all other traffic of its address, or
+// answers 429 and returns false. Other requests have been counted.
+func (s *door) admitFalse(ctx *fasthttp.RequestCtx) bool {
+	return s.windows == nil || !addressScope(ctx).Cancels ||
+		s.admitAddress(ctx, limits.General)
+}
+
+// proved notes that the key of a claim is the caller's.
+func (s *door) proved(c *limits.Claim) {
+	if s.windows != nil {
+		s.windows.Proved(c)
+	}
+}
+
+// refuseClaim answers a failed authentication, which counts if its check took some computing.
+func (s *door) refuseClaim(ctx *fasthttp.RequestCtx, c *limits.Claim, err error, now time.Time) {
+	if s.windows != nil && checked(err) {
+		s.windows.Failed(c)
+	}
+	if s.admitFalse(ctx) {
+		refuseCaller(err, now).Send(ctx)
+	}
+}
+
+// checked reports whether a failed authentication took some computing.
+func checked(err error) bool {
+	for _, early := range []error{auth.ErrMissing, auth.ErrTimestamp, auth.ErrWindow, auth.ErrNonce,
+		auth.ErrL1Missing, auth.ErrL1Address, auth.ErrL1Chain, auth.ErrL1Form} {
+		if errors.Is(err, early) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayVerify asks whether the signature of an order may be checked. If too many of the caller's were
+// wrong, mayVerify answers 429 and returns false.
+func (s *door) mayVerify(ctx *fasthttp.RequestCtx, caller *identity) (limits.Claim, bool) {
+	if s.windows == nil {
+		return limits.Claim{}, true
+	}
+	c, wait := s.windows.Order(s.ClientAddress(ctx), caller.Address)
+	if wait > 0 {
+		later(ctx, wait, failedOrders)
+	}
+	return c, wait == 0
+}
+
+// verified counts how the signature of an order turned out.
+func (s *door) verified(c *limits.Claim, p *placement) {
+	switch {
+	case s.windows == nil:
+	case p.forged:
+		s.windows.FailedOrder(c)
+	case p.refused == nil:
+		s.windows.Proved(c)
+	}
+}
