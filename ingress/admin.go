@@ -114,7 +114,9 @@ func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 		"payouts", "mode", "tick", "min_size", "min_buy", "fee"} {
 		at[name] = scan.Slot{Into: new(scan.Field), Kinds: scan.AString | scan.ANumber}
 	}
-	if !readMembers(body, at) {
+	if fault := readMembers(body, at); fault != nil && fault.Why != scan.Malformed {
+		return nil, refuseAdmin(400, "ambiguous JSON", fault.Error())
+	} else if fault != nil {
 		return nil, refuseAdmin(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
 	}
 	if !a.server.ready.Load() {

@@ -56,9 +56,9 @@ type missedOrder struct{ id, reason string }
 
 // deleteOrder is DELETE /order. A good id is answered 200; the body says what became of the order.
 func (s *cancels) deleteOrder(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
-	written, ok := decodeCancel(ctx.Request.Body())
-	if !ok {
-		return refuseCancel
+	written, fault := decodeCancel(ctx.Request.Body())
+	if fault != nil {
+		return refuseKeys(fault, refuseCancel)
 	}
 	id, ok := engine.ParseOrderID(written)
 	if !ok {
@@ -73,14 +73,16 @@ func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	written, count, ok := decodeCancels(ctx.Request.Body())
+	written, count, fault := decodeCancels(ctx.Request.Body())
 	n := uint32(max(min(count, maxCancels), 1))
 	if !s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.CancelScope, N: n}) {
 		return
 	}
 	var refused *wire.Refusal
 	switch {
-	case !ok || count == 0:
+	case fault != nil:
+		refused = refuseKeys(fault, refuseCancels)
+	case count == 0:
 		refused = refuseCancels
 	case count > maxCancels:
 		refused = refuseLong(count, maxCancels)
@@ -207,6 +209,9 @@ func (s *cancels) missed(
 
 // deleteAll is DELETE /cancel-all.
 func (s *cancels) deleteAll(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
+	if refused := judgeUnread(ctx); refused != nil {
+		return refused
+	}
 	return s.sweep(ctx, &caller, &engine.Command{})
 }
 
@@ -228,8 +233,10 @@ func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 		"asset_id": {Into: &asset, Kinds: scan.AString | scan.ANumber},
 		"assetId":  {Into: &asset, Kinds: scan.AString | scan.ANumber},
 	}
-	if len(body) > 0 && !readMembers(body, at) {
-		return refuseSweep
+	if len(body) > 0 {
+		if fault := readMembers(body, at); fault != nil {
+			return refuseKeys(fault, refuseSweep)
+		}
 	}
 	if !condition.Given() && !asset.Given() {
 		return refuseNoMarket

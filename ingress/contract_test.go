@@ -424,7 +424,7 @@ func (h *house) runDerive(o *words) string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	w := rawRequest{method: "POST", path: "/auth/api-key"}
+	w := rawRequest{method: "POST", path: "/auth/api-key", body: o.text("body", "")}
 	if o.has("get") {
 		w.method, w.path = "GET", "/auth/derive-api-key"
 	}

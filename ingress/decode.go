@@ -15,8 +15,7 @@ import (
 // errPayload says that a body is not what its route asks for.
 var errPayload = errors.New("not the body of an order request")
 
-// memberError is errPayload with the member that is wrong. Without want the member could not be
-// read at all.
+// memberError is errPayload with the member that is wrong.
 type memberError struct{ member, want, got string }
 
 // What members must be.
@@ -31,10 +30,7 @@ const (
 const gotBytes = 80
 
 func (e *memberError) Error() string {
-	switch {
-	case e.want == "":
-		return e.member + " is malformed or of a wrong kind"
-	case e.got == "":
+	if e.got == "" {
 		return e.member + " must be " + e.want + ", got nothing"
 	}
 	return e.member + " must be " + e.want + ", got " + e.got[:min(len(e.got), gotBytes)]
@@ -119,8 +115,8 @@ func (p *payload) slot(members []member, name string) (scan.Slot, bool) {
 	return scan.Slot{}, false
 }
 
-// read fills p from a body. If that fails, at is the member that is malformed or of a wrong kind.
-func (p *payload) read(body string) (at string, ok bool) {
+// read fills p from a body.
+func (p *payload) read(body string) *scan.Fault {
 	signed := scan.Shape{Names: signedNames, Exact: func(name string) (scan.Slot, bool) {
 		return p.slot(signedMembers, name)
 	}}
@@ -147,13 +143,11 @@ type request struct {
 }
 
 // decodeOrder reads the body of POST /order, or one value of POST /orders. It keeps nothing of
-// body. The error is errPayload or a memberError.
+// body. The error is errPayload, a memberError or a keyError.
 func decodeOrder(body string, r *request) error {
 	var p payload
-	if at, ok := p.read(body); !ok && at != "" {
-		return &memberError{member: strings.Clone(at)}
-	} else if !ok {
-		return errPayload
+	if fault := p.read(body); fault != nil {
+		return payloadError(fault)
 	}
 	var c checks
 	p.decodeCommon(&c, r)
@@ -285,42 +279,45 @@ func parseBytes(s string) ([]byte, bool) {
 	return b, auth.ParseHex(b, s)
 }
 
-// decodeCancel reads the order id of DELETE /order, under any of the names that clients use. ok is
-// false if the body is no JSON object.
-func decodeCancel(body []byte) (id string, ok bool) {
+// decodeCancel reads the order id of DELETE /order, under any of the names that clients use.
+func decodeCancel(body []byte) (id string, fault *scan.Fault) {
 	var f scan.Field
 	names := []string{"orderID", "orderId", "order_id", "id", "hash"}
 	root := scan.Shape{Names: names, Exact: func(name string) (scan.Slot, bool) {
 		return scan.Slot{Into: &f, Kinds: scan.AString}, slices.Contains(names, name)
 	}}
-	_, ok = scan.Document(string(body), &root)
-	return f.Text, ok
+	fault = scan.Document(string(body), &root)
+	return f.Text, fault
 }
 
-func readMembers(body []byte, at map[string]scan.Slot) bool {
-	_, ok := scan.Document(string(body), &scan.Shape{Names: slices.Sorted(maps.Keys(at)),
+func readMembers(body []byte, at map[string]scan.Slot) *scan.Fault {
+	return scan.Document(string(body), &scan.Shape{Names: slices.Sorted(maps.Keys(at)),
 		Exact: func(n string) (scan.Slot, bool) { slot, ok := at[n]; return slot, ok }})
-	return ok
 }
 
 // decodeCancels reads the body of DELETE /orders: a list of ids, each a string or a body of DELETE
 // /order. It returns the first maxCancels ids and the length of the whole list.
-func decodeCancels(body []byte) (ids []string, count int, ok bool) {
+func decodeCancels(body []byte) (ids []string, count int, fault *scan.Fault) {
 	values, count, ok := scan.Array(string(body), maxCancels)
 	if !ok {
-		return nil, 0, false
+		return nil, 0, &scan.Fault{Why: scan.Malformed}
 	}
 	for _, v := range values {
 		id := ""
-		if v[0] == '"' {
+		switch v[0] {
+		case '"':
 			id, ok = scan.Unquote(v)
-		} else if id, ok = decodeCancel([]byte(v)); v[0] != '{' {
+		case '{':
+			id, fault = decodeCancel([]byte(v))
+		default:
 			ok = false
 		}
-		if !ok {
-			return nil, 0, false
+		if fault != nil {
+			return nil, 0, fault
+		} else if !ok {
+			return nil, 0, &scan.Fault{Why: scan.Malformed}
 		}
 		ids = append(ids, id)
 	}
-	return ids, count, true
+	return ids, count, nil
 }

@@ -137,8 +137,11 @@ func newID() string {
 func (s *heartbeats) heartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
 	var given scan.Field
 	at := map[string]scan.Slot{"heartbeat_id": {Into: &given, Kinds: scan.AString}}
-	if body := ctx.Request.Body(); len(body) > 0 && !readMembers(body, at) {
-		return refuseBody.Because(`the body must be like {"heartbeat_id":"the last one, or empty"}`)
+	if body := ctx.Request.Body(); len(body) > 0 {
+		if fault := readMembers(body, at); fault != nil {
+			return refuseKeys(fault, refuseBody.Because(
+				`the body must be like {"heartbeat_id":"the last one, or empty"}`))
+		}
 	}
 	owner, known := s.options.Board.Directory.Wallet(caller.Address)
 	if !known {

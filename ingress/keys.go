@@ -53,6 +53,10 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.proved(&claim)
+	if refused := judgeUnread(ctx); refused != nil && ctx.IsPost() {
+		refused.Send(ctx)
+		return
+	}
 	s.faucet.give(address, s.ClientAddress(ctx))
 	s.faucet.claim(address)
 	if ctx.IsPost() {

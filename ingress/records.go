@@ -88,6 +88,9 @@ func (s *keys) writes(answer keyRequest) fasthttp.RequestHandler {
 		if _, known := s.options.Board.Directory.Wallet(caller.Address); !known {
 			return refuseStranger
 		}
+		if refused := judgeUnread(ctx); refused != nil {
+			return refused
+		}
 		s.answer(ctx, caller, answer)
 		return nil
 	})
@@ -232,8 +235,8 @@ func (s *keys) listReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire
 func (s *keys) deleteReadOnly(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	var key scan.Field
 	at := map[string]scan.Slot{"key": {Into: &key, Kinds: scan.AString}}
-	if !readMembers(ctx.Request.Body(), at) {
-		return nil, refuseBody.Because(`the body must be like {"key":"…"}`)
+	if fault := readMembers(ctx.Request.Body(), at); fault != nil {
+		return nil, refuseKeys(fault, refuseBody.Because(`the body must be like {"key":"…"}`))
 	}
 	number, known := s.findKey(h, engine.ReadOnlyKey, key.Text)
 	if !known {
@@ -307,7 +310,9 @@ func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	caller := identity{Identity: id, dialect: c.dialect}
-	if s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.KeyScope, N: 1}) {
+	if refused := judgeUnread(ctx); refused != nil {
+		refused.Send(ctx)
+	} else if s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.KeyScope, N: 1}) {
 		s.answer(ctx, caller, func(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 			refused := s.revoke(h.owner, engine.BuilderKey, id.Nonce)
 			return h.inDialect(`"OK"`, `{"revoked":true}`), refused

@@ -60,9 +60,9 @@ func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) 
 		"amount":       {Into: &amount, Kinds: scan.AString},
 		"wallet":       {Into: &wallet, Kinds: scan.AString},
 	}
-	if !readMembers(body, at) {
-		return refuseBody.Because(`the body must be like {"conditionId":"0x and 64 hex digits",` +
-			`"amount":"12.5"}`)
+	if fault := readMembers(body, at); fault != nil {
+		return refuseKeys(fault, refuseBody.Because(`the body must be like `+
+			`{"conditionId":"0x and 64 hex digits","amount":"12.5"}`))
 	}
 	if !condition.Given() {
 		return refuseNoCondition

@@ -14,8 +14,11 @@
 // The contract:
 //
 //   - Document accepts and refuses what encoding/json does, at most 32 levels deep: names match in
-//     any letter case, the last of equal members counts, null leaves a member as it was.
-//     Strings mean what they mean in encoding/json, escapes and broken UTF-8 included.
+//     any letter case, null leaves a member as it was. Strings mean what they mean in
+//     encoding/json, escapes and broken UTF-8 included.
+//   - Document is stricter in one thing: no object of the body, asked for or not, may have two keys
+//     that fold alike, two spellings of one member, or more than 64 keys. Of two such keys one
+//     reader takes the first and another the last, and a signature covers both.
 //   - Object and Elements accept what encoding/json accepts, but no strings that are not UTF-8 and
 //     no values that nest deeper than 64 levels. The fuzz test holds them against encoding/json.
 //   - What they hand on are parts of the text: nothing is copied.
@@ -25,5 +28,6 @@
 // string, and broken UTF-8 is repaired as in encoding/json. A record keeps its text, so broken
 // UTF-8 is refused, and members come with their places. They share words, numbers and white space.
 //
-// Reading order: document.go (requests), scan.go (records, and the numbers and words of both).
+// Reading order: document.go and strict.go (requests), scan.go (records, and the numbers and words
+// of both).
 package scan

@@ -28,6 +28,8 @@ type Field struct {
 	Text string
 	// Kind is 0 if the member is absent.
 	Kind Kinds
+
+	seen bool // its object has the member, which may be null
 }
 
 // Given reports whether the member is there and not the empty string.
@@ -46,6 +48,8 @@ type Shape struct {
 	Names []string
 	// Exact is the slot of a name as it is usually written; false for any other name.
 	Exact func(name string) (Slot, bool)
+
+	seen bool // the body has the member
 }
 
 // find is the slot of a member. Names match in any letter case, as they do in encoding/json.
@@ -61,20 +65,24 @@ func (s *Shape) find(name string) (Slot, bool) {
 	return Slot{}, false
 }
 
-// Document reads a body that holds one object, or null, for the members of root. After an error, at
-// is the innermost member that was asked for and met it; empty if no such member did.
-func Document(body string, root *Shape) (at string, ok bool) {
+// Document reads a body that holds one object, or null, for the members of root. The fault is nil
+// unless the body is refused.
+func Document(body string, root *Shape) *Fault {
 	c := scanner{s: body}
 	c.space()
-	ok = c.value(Slot{Members: root})
+	ok := c.value(Slot{Members: root})
 	c.space()
-	return c.at, ok && c.i == len(body)
+	if ok && c.i == len(body) {
+		return nil
+	}
+	return &Fault{strings.Clone(c.fault.Key), max(c.fault.Why, Malformed)}
 }
 
 // Array splits a body that holds one array: it returns the text of the first values, at most so
-// many, and how many there are. ok is false if the body is no JSON array.
+// many, and how many there are. ok is false if the body is no JSON array. The keys of objects are
+// left to whoever reads the values.
 func Array(body string, most int) (values []string, count int, ok bool) {
-	c := scanner{s: body, depth: 1}
+	c := scanner{s: body, depth: 1, lax: true}
 	c.space()
 	ok = c.next('[') && c.list(']', func() bool {
 		from := c.i
@@ -105,7 +113,10 @@ type scanner struct {
 	s     string
 	i     int
 	depth int
-	at    string // after an error: the innermost member that was asked for and met it
+	lax   bool // keys are not judged
+	fault Fault
+	// others are the keys that nobody asked for, of the present object and those around it.
+	others []other
 }
 
 func (c *scanner) space() { c.i = Space(c.s, c.i) }
@@ -127,7 +138,12 @@ func (c *scanner) value(p Slot) bool {
 		text, ok := c.text()
 		return ok && p.take(text, AString)
 	case '{':
-		return p.fits(anObject) && c.nested('}', func() bool { return c.member(p.Members) })
+		o := object{members: p.Members, others: len(c.others)}
+		if !p.fits(anObject) || !c.nested('}', func() bool { return c.member(&o) }) {
+			return false
+		}
+		c.others = c.others[:o.others]
+		return true
 	case '[':
 		return p.fits(anArray) && c.nested(']', func() bool { return c.value(Slot{}) })
 	case 't':
@@ -155,7 +171,7 @@ func (p *Slot) take(text string, kind Kinds) bool {
 		return false
 	}
 	if p.Into != nil {
-		*p.Into = Field{text, kind}
+		p.Into.Text, p.Into.Kind = text, kind
 	}
 	return true
 }
@@ -204,7 +220,7 @@ func (c *scanner) list(closing byte, item func() bool) bool {
 }
 
 // member reads one member of an object. A nil shape asks for nothing.
-func (c *scanner) member(s *Shape) bool {
+func (c *scanner) member(o *object) bool {
 	if c.i >= len(c.s) || c.s[c.i] != '"' {
 		return false
 	}
@@ -215,14 +231,17 @@ func (c *scanner) member(s *Shape) bool {
 	}
 	c.space()
 	p, asked := Slot{}, false
-	if s != nil {
-		p, asked = s.find(name)
+	if o.members != nil {
+		p, asked = o.members.find(name)
+	}
+	if !c.unique(o, name, &p, asked) {
+		return false
 	}
 	if c.value(p) {
 		return true
 	}
-	if asked && c.at == "" {
-		c.at = name
+	if asked && c.fault.Why == 0 {
+		c.fault = Fault{name, Malformed}
 	}
 	return false
 }
