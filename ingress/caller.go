@@ -23,25 +23,35 @@ type credentials struct {
 	signature, nonce string
 	maxAge, readOnly string
 	builder          auth.Request // the headers of a builder key
-	// doubled: a header came twice, so nobody knows which of the two the client meant.
-	doubled bool
+	// doubled is a header that came twice, in whatever family, so that nobody knows which of the two
+	// the client meant; "" if none did.
+	doubled string
 }
 
 // readCredentials reads the headers in any letter case, and with '-' for '_', which some proxies
 // drop.
 func readCredentials(h *fasthttp.RequestHeader) credentials {
 	var c credentials
-	best := len(families) // whose headers c holds
+	var given [len(families)]uint16 // the headers of each family, one bit each
+	best, doubled := len(families), ""
 	for name, value := range h.All() {
-		for i, family := range families[:min(best+1, len(families))] {
+		for i, family := range families {
 			if len(name) <= len(family) || !foldEqual(name[:len(family)], string(family)) {
 				continue
 			}
-			if n := headerNumber(name[len(family):]); n >= 0 {
-				if i < best {
-					c, best = credentials{dialect: family}, i
-				}
-				c.set(n, value)
+			n := headerNumber(name[len(family):])
+			if n < 0 {
+				break
+			}
+			if given[i]&(1<<n) != 0 && doubled == "" {
+				doubled = string(family) + headers[n]
+			}
+			given[i] |= 1 << n
+			if i < best {
+				c, best = credentials{dialect: family}, i
+			}
+			if i == best {
+				*c.at(n) = string(value)
 			}
 			break
 		}
@@ -49,6 +59,7 @@ func readCredentials(h *fasthttp.RequestHeader) credentials {
 	if best == len(families) {
 		c.dialect = wire.SVC
 	}
+	c.doubled = doubled
 	return c
 }
 
@@ -68,13 +79,11 @@ func headerNumber(name []byte) int {
 	return -1
 }
 
-func (c *credentials) set(n int, value []byte) {
-	at := [len(headers)]*string{
+func (c *credentials) at(n int) *string {
+	return [len(headers)]*string{
 		&c.address, &c.key, &c.passphrase, &c.timestamp, &c.signature, &c.nonce, &c.maxAge,
 		&c.readOnly, &c.builder.Key, &c.builder.Passphrase, &c.builder.Timestamp, &c.builder.Signature,
 	}[n]
-	c.doubled = c.doubled || *at != ""
-	*at = string(value)
 }
 
 // foldEqual compares a header name with its form in upper case.
@@ -109,8 +118,8 @@ type identity struct {
 // authenticate checks the five headers of a request over its exact bytes, or answers 401.
 func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 	c := readCredentials(&ctx.Request.Header)
-	if c.doubled {
-		s.refuseClaim(ctx, nil, auth.ErrMissing, time.Time{})
+	if c.doubled != "" {
+		s.refuseClaim(ctx, nil, auth.ErrMissing, c.refuse(auth.ErrMissing, needL2, time.Time{}))
 		return identity{}, false
 	}
 	claim, ok := s.claim(ctx, c.key)
@@ -128,7 +137,7 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 		err = auth.ErrKey
 	}
 	if err != nil {
-		s.refuseClaim(ctx, &claim, err, now)
+		s.refuseClaim(ctx, &claim, err, c.refuse(err, needL2, now))
 		return identity{}, false
 	}
 	s.proved(&claim)

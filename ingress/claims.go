@@ -2,10 +2,10 @@ package ingress
 
 import (
 	"errors"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire"
 	"clobd/ingress/auth"
 	"clobd/ingress/limits"
 )
@@ -49,12 +49,13 @@ func (s *door) proved(c *limits.Claim) {
 }
 
 // refuseClaim answers a failed authentication, which counts if its check took some computing.
-func (s *door) refuseClaim(ctx *fasthttp.RequestCtx, c *limits.Claim, err error, now time.Time) {
+func (s *door) refuseClaim(ctx *fasthttp.RequestCtx, c *limits.Claim, err error,
+	refused *wire.Refusal) {
 	if s.windows != nil && checked(err) {
 		s.windows.Failed(c)
 	}
 	if s.admitFalse(ctx) {
-		refuseCaller(err, now).Send(ctx)
+		refused.Send(ctx)
 	}
 }
 

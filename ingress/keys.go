@@ -39,7 +39,7 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	if !c.doubled {
+	if c.doubled == "" {
 		full := s.verifyDerivation(s.ClientAddress(ctx), func() {
 			address, nonce, err = auth.VerifyL1(&r, s.options.Chains, now)
 		})
@@ -49,7 +49,7 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	if err != nil {
-		s.refuseClaim(ctx, &claim, err, now)
+		s.refuseClaim(ctx, &claim, err, c.refuse(err, needL1, now))
 		return
 	}
 	s.proved(&claim)

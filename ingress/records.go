@@ -338,28 +338,29 @@ func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (au
 	}
 	id, err := s.checkBuilder(ctx, c)
 	if err != nil {
-		s.refuseClaim(ctx, &claim, err, s.options.Now())
+		s.refuseClaim(ctx, &claim, err, c.refuse(err, needBuilder, s.options.Now()))
 		return id, false
 	}
 	s.proved(&claim)
 	return id, true
 }
 
-func (s *keys) checkBuilder(ctx *fasthttp.RequestCtx, c *credentials) (auth.Identity, error) {
+func (s *keys) checkBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
+	id auth.Identity, err error) {
+	if c.doubled != "" {
+		return id, auth.ErrMissing
+	}
 	r, d := c.builder, s.options.Board.Directory
 	r.Class = engine.BuilderKey
 	describe(ctx, &r)
-	id, err := s.options.Keyring.Authenticate(&r, s.options.Now())
+	id, err = s.options.Keyring.Authenticate(&r, s.options.Now())
 	if err != nil {
 		return id, err
 	}
 	owner, _ := d.Wallet(id.Address)
 	k, known := d.Key(owner, engine.BuilderKey, id.Nonce)
-	switch {
-	case !known || k.Revoked:
+	if !known || k.Revoked {
 		return id, auth.ErrKey
-	case c.doubled:
-		return id, auth.ErrMissing
 	}
 	return id, nil
 }
@@ -368,7 +369,7 @@ func (s *keys) checkBuilder(ctx *fasthttp.RequestCtx, c *credentials) (auth.Iden
 // names no code means its own.
 func (s *keys) builderTrades(ctx *fasthttp.RequestCtx) {
 	c := readCredentials(&ctx.Request.Header)
-	if c.builder.Key != "" {
+	if c.builder.Key != "" || c.doubled != "" {
 		id, ok := s.authenticateBuilder(ctx, &c)
 		if !ok {
 			return

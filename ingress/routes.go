@@ -201,8 +201,8 @@ func (s *Server) account(ctx *fasthttp.RequestCtx) {
 		if !may {
 			return
 		}
-		if address, ok = s.keys.reader(c.address, c.readOnly); !ok || c.doubled {
-			s.refuseClaim(ctx, &claim, auth.ErrKey, time.Time{})
+		if address, ok = s.keys.reader(c.address, c.readOnly); !ok || c.doubled != "" {
+			s.refuseClaim(ctx, &claim, auth.ErrKey, c.refuse(auth.ErrKey, needL2, time.Time{}))
 			return
 		}
 		s.proved(&claim)

@@ -284,15 +284,19 @@ func TestHeaderFamilies(t *testing.T) {
 	for _, c := range []struct {
 		lines            []string
 		dialect, address string
-		doubled          bool
+		doubled          string
 	}{
-		{nil, "SVC_", "", false},
-		{[]string{"POLY_ADDRESS: p"}, "POLY_", "p", false},
-		{[]string{"poly_address: p", "Kuest-Address: k"}, "POLY_", "p", false},
-		{[]string{"KUEST_ADDRESS: k", "svc-address: s", "POLY_ADDRESS: p"}, "SVC_", "s", false},
-		{[]string{"POLY_ADDRESS: p", "SVC_NONCE: 1"}, "SVC_", "", false}, // never mixed
-		{[]string{"SVC_ADDRESS: a", "SVC-ADDRESS: b"}, "SVC_", "b", true},
-		{[]string{"POLY_ADDRESS: p", "SVC_X: 1", "Svc-Cluster: edge"}, "POLY_", "p", false},
+		{nil, "SVC_", "", ""},
+		{[]string{"POLY_ADDRESS: p"}, "POLY_", "p", ""},
+		{[]string{"poly_address: p", "Kuest-Address: k"}, "POLY_", "p", ""},
+		{[]string{"KUEST_ADDRESS: k", "svc-address: s", "POLY_ADDRESS: p"}, "SVC_", "s", ""},
+		{[]string{"POLY_ADDRESS: p", "SVC_NONCE: 1"}, "SVC_", "", ""}, // never mixed
+		{[]string{"SVC_ADDRESS: a", "SVC-ADDRESS: b"}, "SVC_", "b", "SVC_ADDRESS"},
+		{[]string{"SVC_ADDRESS:", "SVC_ADDRESS: b"}, "SVC_", "b", "SVC_ADDRESS"},
+		{[]string{"SVC_ADDRESS: a", "Svc-Address: "}, "SVC_", "", "SVC_ADDRESS"},
+		{[]string{"POLY_NONCE: ", "SVC_ADDRESS: a", "poly-nonce: 1"}, "SVC_", "a", "POLY_NONCE"},
+		{[]string{"KUEST_NONCE: ", "KUEST_NONCE: ", "SVC_ADDRESS: a"}, "SVC_", "a", "KUEST_NONCE"},
+		{[]string{"POLY_ADDRESS: p", "SVC_X: 1", "Svc-Cluster: edge"}, "POLY_", "p", ""},
 	} {
 		got := read(c.lines...)
 		if string(got.dialect) != c.dialect || got.address != c.address || got.doubled != c.doubled {

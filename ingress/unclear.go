@@ -1,0 +1,44 @@
+package ingress
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"clobd/api/wire"
+	"clobd/ingress/auth"
+)
+
+// The headers that each kind of authentication needs, by their numbers in headers.
+var (
+	needL1      = []int{0, 3, 4}       // ADDRESS, TIMESTAMP, SIGNATURE
+	needL2      = []int{0, 1, 2, 3, 4} // the five of a trading key
+	needBuilder = []int{8, 9, 10, 11}  // the four of a builder's key
+)
+
+// refuse answers a failed authentication, like refuseCaller. The client is told which header came
+// twice, or which ones it left out: it knows what it sent. What was wrong with a header that came
+// once is not told.
+func (c *credentials) refuse(err error, needs []int, now time.Time) *wire.Refusal {
+	refused := refuseCaller(err, now)
+	fault := ""
+	if c.doubled != "" {
+		fault = "twice: " + c.doubled
+	} else if errors.Is(err, auth.ErrMissing) || errors.Is(err, auth.ErrL1Missing) {
+		var missing []string
+		for _, n := range needs {
+			if *c.at(n) == "" {
+				missing = append(missing, string(c.dialect)+headers[n])
+			}
+		}
+		fault = "missing: " + strings.Join(missing, ", ")
+	}
+	if fault == "" {
+		return refused
+	}
+	advice := adviceL2
+	if errors.Is(err, auth.ErrL1) {
+		advice = adviceL1
+	}
+	return wire.Refuse(refused.Status, refused.Code, refused.Text, fault+"; "+advice)
+}
