@@ -70,8 +70,7 @@ func items() []item {
 		{name: "torn-tail", what: "the log cut at every byte of its last three frames", folder: sim,
 			test: "TestTornTail", size: 1_000_000},
 		{name: "flips", what: "single bits of every file: check, start, every answer, way out",
-			folder: node,
-			test:   "TestFlips", size: 5000},
+			folder: node, test: "TestFlips", size: 5000},
 		{name: "damage", what: "files cut, emptied, zeroed, gone, or folders: check, start, way out",
 			folder: node, test: "TestDamage|TestWaysOut|TestRecoverTellsOfHistory|TestInterruptedRecover|" +
 				"TestBadSecrets", size: 1000},
@@ -104,6 +103,8 @@ func items() []item {
 			test: "TestResend", size: 10_000},
 		{name: "histories", what: "recorded answers under kills and pauses are linearizable",
 			folder: node, test: "TestHistories", size: 200},
+		{name: "bodies", what: "mutated orders are read as encoding/json reads them, or refused",
+			folder: "./ingress", test: "TestDecodeMutations", size: 10_000_000},
 	}
 }
 

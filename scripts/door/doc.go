@@ -5,9 +5,13 @@
 //	  bytes to send,                                     │
 //	  statuses to expect ◄───────────────────────────────┘
 //
+// TestAuthHeaders and TestAuthValues make their requests themselves: they ask the node for the key
+// of an address without an account, and spoil one header at a time.
+//
 // By default the tests build a node and start it on a free port. To try another one:
 //
 //	go test ./scripts/door -args -address 127.0.0.1:8080
+//	go test ./scripts/door -args -address 127.0.0.1:8080 -chain 137 -limited
 //
 // # Contract
 //

@@ -13,7 +13,11 @@ import (
 	"time"
 )
 
-var address = flag.String("address", "", "public address of a node; one is built and started if empty")
+var (
+	address = flag.String("address", "", "public address of a node; one is built and started if empty")
+	chain   = flag.Uint64("chain", 80002, "chain of the node")
+	limited = flag.Bool("limited", false, "the node has limits, so it may answer 429 to any request")
+)
 
 // startTime is how long a node may take until it answers.
 const startTime = time.Minute

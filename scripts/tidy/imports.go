@@ -196,6 +196,7 @@ func programs() []row {
 			"cmd/clobsim/vectors", "cmd/cli"}},
 		{pkg: "scripts/openapi", out: []string{oapi}},
 		{pkg: "scripts/openapi/witness", ours: []string{"scripts/openapi"}},
+		{pkg: "scripts/door", tests: []string{"ingress/auth"}}, // signs as a client
 		{pkg: "scripts/*"},
 	}
 }
