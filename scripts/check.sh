@@ -12,9 +12,23 @@ without_cgo() {
 # The engine adds everything up anew after each Command.
 audit() { go test -vet=off -tags audit -short ./engine ./cmd/clobsim/simulator; }
 
+# Flaws that are known of Go and of the modules, where the code reaches them. One line says so where
+# the database of flaws cannot be reached.
+known_flaws() {
+	local said
+	said=$(go tool govulncheck ./... 2>&1) && return
+	if [[ $said == *"fetching vulnerabilities"* ]]; then
+		echo "SKIPPED: the database of known flaws cannot be reached"
+		return
+	fi
+	printf '%s\n' "$said"
+	return 1
+}
+
 step "build" make --no-print-directory build
 step "modules unchanged" go mod verify
 step "lint" scripts/lint.sh
+step "known flaws" known_flaws
 step "without cgo" without_cgo
 make --no-print-directory test
 scripts/test.sh full

@@ -28,6 +28,7 @@ func budget() map[string]string {
 		"golang.org/x/text":                         "search: letters without their accents",
 		"pgregory.net/rapid":                        "tests: random streams of commands, shrunk to the shortest",
 		"tool honnef.co/go/tools/cmd/staticcheck":   "make lint",
+		"tool golang.org/x/vuln/cmd/govulncheck":    "make check: known flaws",
 	}
 }
 
