@@ -43,7 +43,7 @@ func items() []item {
 		disk, core = "./journal", "./engine"
 		past       = "./journal/history"
 	)
-	return []item{
+	return append(doorItems(), []item{
 		{name: "simulate", what: "seeds of the simulator, all faults, both disks", folder: sim,
 			test: "TestSeeds", size: 1000},
 		{name: "kill", what: "kill -9 under load of orders, bundles and cancels", folder: node,
@@ -103,6 +103,20 @@ func items() []item {
 			test: "TestResend", size: 10_000},
 		{name: "histories", what: "recorded answers under kills and pauses are linearizable",
 			folder: node, test: "TestHistories", size: 200},
+	}...)
+}
+
+// doorItems are the fault tests of what strangers do.
+func doorItems() []item {
+	const door = "./scripts/door"
+	return []item{
+		{name: "raw-http", what: "requests that two readers understand in two ways", folder: door,
+			test: "TestRawHTTP"},
+		{name: "limits", what: "more requests than each row allows", folder: door, test: "TestLimits"},
+		{name: "attacks", what: "strangers at the door, from 1 and 8 addresses: memory, p99 of others",
+			folder: door, test: "TestAttacks", size: 60},
+		{name: "soak", what: "60 % load: memory, goroutines and descriptors stand still", folder: door,
+			test: "TestSoak", size: 600},
 		{name: "bodies", what: "mutated orders are read as encoding/json reads them, or refused",
 			folder: "./ingress", test: "TestDecodeMutations", size: 10_000_000},
 	}

@@ -5,16 +5,26 @@
 //	  bytes to send,                                     │
 //	  statuses to expect ◄───────────────────────────────┘
 //
+//	attackers, a process at nice 19 ──► node in 1 GiB ◄── honest callers, a process
+//	                                     │ memory              │ times, refusals
+//	                                     └──► TestAttacks ◄────┘
+//
 // TestAuthHeaders and TestAuthValues make their requests themselves: they ask the node for the key
 // of an address without an account, and spoil one header at a time.
 //
 // By default the tests build a node and start it on a free port. To try another one:
 //
-//	go test ./scripts/door -args -address 127.0.0.1:8080
+//	go test ./scripts/door -args -address 127.0.0.1:8080 [-pid PROCESS]
 //	go test ./scripts/door -args -address 127.0.0.1:8080 -chain 137 -limited
+//
+// CLOBD_SIZE is how many seconds an attack or the soak lasts. Times are judged in long runs only.
 //
 // # Contract
 //
 // Each case says all statuses that its connection may carry. A refused request is the last one of
 // its connection: whatever stands behind it is never answered.
+//
+// Under each attack the node lives, its memory has a bound and goes back, and honest callers are
+// answered. Reading order: node_test.go, http_test.go, limits_test.go; attacks_test.go (what is
+// judged), attackers_test.go and honest_test.go (what is sent), child_test.go, soak_test.go.
 package door

@@ -24,6 +24,9 @@ const startTime = time.Minute
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(play(role))
+	}
 	os.Exit(run(m))
 }
 
@@ -35,48 +38,69 @@ func run(m *testing.M) int {
 	folder, err := os.MkdirTemp("", "door")
 	if err == nil {
 		defer os.RemoveAll(folder)
-		var node *exec.Cmd
-		if node, err = start(folder); err == nil {
-			defer stop(node)
-			return m.Run()
+		if err = build(folder); err == nil {
+			var n *server
+			if n, err = start(folder, "--limits", "off"); err == nil {
+				defer n.stop()
+				*address, binary = n.public, n.binary
+				return m.Run()
+			}
 		}
 	}
 	fmt.Fprintln(os.Stderr, "error:", err)
 	return 1
 }
 
-// start builds a node, starts it without limits and waits until it answers.
-func start(folder string) (*exec.Cmd, error) {
-	binary := filepath.Join(folder, "clobd")
-	build := exec.Command("go", "build", "-o", binary, "clobd/cmd/clobd")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the node: %w\n%s", err, out)
-	}
-	public, err := freePort()
+// binary is the program that the tests built, or empty if they attack a node of somebody else.
+var binary string
+
+// build compiles the node into folder.
+func build(folder string) error {
+	out, err := exec.Command("go", "build", "-o", filepath.Join(folder, "clobd"),
+		"clobd/cmd/clobd").CombinedOutput()
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("build the node: %w\n%s", err, out)
 	}
-	admin, err := freePort()
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// server is a running node.
+type server struct {
+	binary, public, admin string
+	process               *exec.Cmd
+}
+
+// start starts a node with its data in folder and waits until it takes orders.
+func start(folder string, flags ...string) (*server, error) {
+	n := &server{binary: binary}
+	if n.binary == "" {
+		n.binary = filepath.Join(folder, "clobd")
 	}
-	*address = public
-	node := exec.Command(binary, "serve", "--data", filepath.Join(folder, "data"),
-		"--listen", public, "--admin", admin, "--limits", "off")
-	node.Stderr = os.Stderr
-	if err := node.Start(); err != nil {
+	for _, a := range []*string{&n.public, &n.admin} {
+		var err error
+		if *a, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	n.process = exec.Command(n.binary, append([]string{"serve", "--listen", n.public,
+		"--data", filepath.Join(folder, "data"), "--admin", n.admin}, flags...)...)
+	n.process.Env = append(os.Environ(), "GOMEMLIMIT=1GiB")
+	n.process.Stderr = os.Stderr
+	if err := n.process.Start(); err != nil {
 		return nil, err
 	}
 	for end := time.Now().Add(startTime); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if r, err := http.Get("http://" + public + "/time"); err == nil {
-			_ = r.Body.Close()
-			if r.StatusCode == http.StatusOK && ready(admin) {
-				return node, nil
-			}
+		if ready(n.admin) {
+			return n, nil
 		}
 	}
-	stop(node)
-	return nil, fmt.Errorf("the node at %s did not answer within %v", public, startTime)
+	n.stop()
+	return nil, fmt.Errorf("the node at %s did not answer within %v", n.public, startTime)
+}
+
+func (n *server) stop() {
+	_ = n.process.Process.Signal(syscall.SIGTERM)
+	_ = n.process.Wait()
 }
 
 // ready reports whether the node takes orders.
@@ -87,11 +111,6 @@ func ready(admin string) bool {
 	}
 	_ = r.Body.Close()
 	return r.StatusCode == http.StatusOK
-}
-
-func stop(node *exec.Cmd) {
-	_ = node.Process.Signal(syscall.SIGTERM)
-	_ = node.Wait()
 }
 
 // freePort returns an address that nobody listens at.

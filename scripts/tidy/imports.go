@@ -196,7 +196,8 @@ func programs() []row {
 			"cmd/clobsim/vectors", "cmd/cli"}},
 		{pkg: "scripts/openapi", out: []string{oapi}},
 		{pkg: "scripts/openapi/witness", ours: []string{"scripts/openapi"}},
-		{pkg: "scripts/door", tests: []string{"ingress/auth"}}, // signs as a client
+		{pkg: "scripts/door", // signs and trades, as a client
+			tests: []string{"ingress/auth", "bench/trader", "engine", fast}},
 		{pkg: "scripts/*"},
 	}
 }
