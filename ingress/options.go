@@ -16,6 +16,7 @@ import (
 	"clobd/engine/view"
 	"clobd/ingress/auth"
 	"clobd/ingress/conn"
+	"clobd/ingress/limits"
 )
 
 // Options are what the door needs. The first group may be left out of New; then Attach sets it.
@@ -50,6 +51,8 @@ type Options struct {
 	LinkOnFirstUse bool
 	// Limits turns the table of request windows on.
 	Limits bool
+	// Policy holds the limits; nil is limits.Standard.
+	Policy *limits.Policy
 	// AdminToken opens the admin routes; with "" they are all refused.
 	AdminToken string
 	// Quarantined, if set, reports that a Command once made the engine panic and must not enter.

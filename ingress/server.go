@@ -76,6 +76,7 @@ func New(o Options) (*Server, error) {
 	d := &s.door
 	if o.Limits {
 		d.windows = limits.New(o.Now)
+		s.SetLimits(o.Policy)
 	}
 	d.metrics = newMetrics(d.pool)
 	s.cancels = cancels{d}
@@ -190,6 +191,13 @@ func (s *Server) Ready(ok bool) {
 // Full makes the door take only what ends orders and what operators ask for, or everything again,
 // because the disk is nearly full. An order that was taken before still gets its result.
 func (s *Server) Full(full bool) { s.full.Store(full) }
+
+// SetLimits makes p the limits that hold from now on, unless limits are off or p is nil.
+func (s *Server) SetLimits(p *limits.Policy) {
+	if s.windows != nil && p != nil {
+		s.windows.Use(p)
+	}
+}
 
 // Close stops listening, lets the requests in work finish, at most until ctx is done, and joins
 // the workers. Before that, every answer tells its client for a moment to close the connection, so

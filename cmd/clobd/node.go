@@ -28,6 +28,7 @@ import (
 	"clobd/engine/pages"
 	"clobd/ingress"
 	"clobd/ingress/auth"
+	"clobd/ingress/limits"
 	"clobd/journal/disk"
 	"clobd/journal/history"
 )
@@ -62,6 +63,9 @@ type node struct {
 	admin    *http.Server
 	public   net.Listener
 
+	policy *limits.Policy // of --limits-file
+	reread chan os.Signal // says that the file has changed
+
 	again  chan os.Signal
 	failed chan error
 }
@@ -75,8 +79,13 @@ func runNode(ctx context.Context, s *settings) error {
 		signal.Notify(again, syscall.SIGHUP)
 		defer signal.Stop(again)
 	}
+	reread := make(chan os.Signal, 1)
+	if s.LimitsFile != "" {
+		signal.Notify(reread, syscall.SIGHUP)
+		defer signal.Stop(reread)
+	}
 	for {
-		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again,
+		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again, reread: reread,
 			failed: make(chan error, 8)}
 		err := n.run(ctx)
 		if !n.remade.Load() || ctx.Err() != nil {
@@ -93,6 +102,9 @@ func (n *node) run(ctx context.Context) error {
 	}
 	stopDemo, stopSync := n.startDemo(ctx), n.syncCatalog(ctx)
 	stopGathering := n.keepGathering(ctx, gatherEvery)
+	if n.policy != nil {
+		go n.followLimits(ctx)
+	}
 	select {
 	case <-ctx.Done():
 		n.log.Info("stopping", "sequence", n.role.Board.Sequence())
@@ -109,7 +121,7 @@ func (n *node) run(ctx context.Context) error {
 // start runs the steps from nothing to ready, and looks at ctx and at failures between them.
 func (n *node) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		n.readProfiles, n.checkCatalog, n.claimFolder, n.listen, n.watchSpace, n.recover,
+		n.readProfiles, n.readLimits, n.checkCatalog, n.claimFolder, n.listen, n.watchSpace, n.recover,
 		n.openCatalog, n.gather, n.begin, n.open} {
 		if err := step(ctx); err != nil {
 			return errors.Join(n.first(), err)
@@ -181,7 +193,7 @@ func (n *node) listen(context.Context) error {
 	n.door, err = ingress.New(ingress.Options{
 		Keyring: auth.NewKeyring(n.master), Verifier: auth.NewVerifier(n.domains),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
-		Limits: n.Limits == "on", AdminToken: n.token, Quarantined: n.poison.holds,
+		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Workers: n.places, Version: version, Log: n.log,
 	})
 	if err != nil {

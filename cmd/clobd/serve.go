@@ -33,6 +33,7 @@ type serveCommand struct {
 	ChainID            uint64        `default:"80002" help:"The one chain whose signatures count."`
 	Exchange           []string      `sep:"none" help:"One more signing domain: NAME,VERSION,ADDRESS[,neg-risk|both]. May be repeated."`
 	Limits             string        `default:"on" enum:"on,off" help:"Request limits per wallet and address."`
+	LimitsFile         string        `help:"File of limits that replace the built-in ones, and of tiers of wallets. Read again on SIGHUP; README.md shows its lines."`
 	MasterKey          string        `help:"File with the 32-byte secret that API keys derive from, in hex. Default: the service credential master.key, else DATA/master.key, made at first start."`
 	Trusted            []string      `name:"trusted-proxy" help:"Network whose X-Forwarded-For is believed, as 10.0.0.0/8."`
 	Profiles           string        `help:"File of what wallets are called: a JSON array of objects with proxyWallet, name, pseudonym, bio, profileImage, profileImageOptimized, displayUsernamePublic. Read again when it changes."`
@@ -132,6 +133,10 @@ func (c *serveCommand) settings() (*settings, error) {
 			problems = append(problems, fmt.Errorf("--faucet %q: not a whole number of units", faucet))
 		}
 		s.faucet = engine.Cash(units * engine.Unit)
+	}
+	if c.LimitsFile != "" && c.Limits == "off" {
+		problems = append(problems, errors.New("--limits-file has no effect with --limits off: leave "+
+			"one of the two out"))
 	}
 	if c.CheckpointInterval <= 0 || c.CheckpointCommands == 0 {
 		problems = append(problems, errors.New("--checkpoint-interval and --checkpoint-commands "+

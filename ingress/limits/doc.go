@@ -28,5 +28,5 @@
 // # Reading order
 //
 // window.go (one window), table.go (which there are), policy.go (their limits), callers.go (who is
-// counted in them), claims.go (failures).
+// counted in them), claims.go (failures), file.go (limits that an operator sets).
 package limits

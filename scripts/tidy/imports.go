@@ -175,7 +175,7 @@ func programs() []row {
 			}},
 		{pkg: "cmd/clobd",
 			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
-				"journal/disk", "journal/history", "ingress/auth", "ingress", "api/catalog",
+				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/wallets", "api/gamma", "api", "bench/trader", "cmd/cli",
 				"cmd/clobd/role"},
 			out:   []string{prom},
