@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/goccy/go-json"
@@ -15,6 +16,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
+	"clobd/ingress/limits"
 )
 
 // adminBytes bounds the body of an operator's request.
@@ -25,6 +27,8 @@ type admin struct {
 	server *Server
 	token  [32]byte // SHA-256 of the token: comparing two hashes takes the same time for any guess
 	open   bool
+
+	guesses *limits.Windows // wrong tokens, by address
 }
 
 // members are what an operator is answered.
@@ -37,7 +41,8 @@ func refuseAdmin(status int, text, hint string) *wire.Refusal {
 // Admin is the handler of the operator's writes. Each request needs the bearer token, on loopback
 // too, and must not come from a web page, whose browser says so in Origin.
 func (s *Server) Admin() http.Handler {
-	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != ""}
+	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != "",
+		limits.New(s.options.Now)}
 	mux := http.NewServeMux()
 	for path, run := range map[string]func(*operation) members{
 		"fund":     func(o *operation) members { return a.transfer(engine.Deposit, o) },
@@ -73,8 +78,26 @@ func reply(w http.ResponseWriter, body members, refused *wire.Refusal) {
 		}
 	}
 	w.Header().Set("Content-Type", wire.JSON)
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "10")
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // an operator who hung up needs no answer
+}
+
+var refuseGuess = refuseAdmin(429, "unauthorized", "too many wrong tokens came from this address: "+
+	"wait ten seconds, or send the right one, which is always taken")
+
+// mayGuess counts a wrong token, and reports whether its address may send another one. The right
+// token is always taken: comparing it costs next to nothing, and everybody on this machine has one
+// address.
+func (a *admin) mayGuess(r *http.Request) bool {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // another transport has no address: all share one
+	c, wait := a.guesses.Claim(peer.Addr(), "", false)
+	if wait == 0 {
+		a.guesses.Failed(&c)
+	}
+	return wait == 0
 }
 
 // operation is an operator's request: its texts by their names, "" for a text that was left out.
@@ -99,6 +122,9 @@ func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	hash := sha256.Sum256([]byte(given))
 	if !a.open || !bearer || subtle.ConstantTimeCompare(hash[:], a.token[:]) != 1 {
+		if !a.mayGuess(r) {
+			return nil, refuseGuess
+		}
 		return nil, refuseAdmin(401, "unauthorized", "send Authorization: Bearer with the text of "+
 			"admin.token from the data folder")
 	}

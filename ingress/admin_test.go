@@ -147,3 +147,34 @@ func TestAdminAnswersLikeEncodingJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestWrongTokensAreBounded: after some wrong tokens an address is told to wait; the right one is
+// taken all the time.
+func TestWrongTokensAreBounded(t *testing.T) {
+	h := newHouse(t, nil)
+	door := h.server.Admin()
+	send := func(token, from string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", "/admin/collect", strings.NewReader(`{"wallet":"0x1"}`))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		door.ServeHTTP(w, r)
+		return w
+	}
+	counts := map[int]int{}
+	for range 100 {
+		counts[send("a guess", "192.0.2.1:4000").Code]++
+	}
+	if counts[401] != 20 || counts[429] != 80 {
+		t.Errorf("a hundred wrong tokens: %v, want 20 of 401 and 80 of 429", counts)
+	}
+	if w := send("a guess", "192.0.2.1:4001"); w.Header().Get("Retry-After") != "10" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w := send("a guess", "192.0.2.2:4000"); w.Code != 401 {
+		t.Errorf("from elsewhere: %d", w.Code)
+	}
+	if w := send(testAdmin, "192.0.2.1:4000"); w.Code == 401 || w.Code == 429 {
+		t.Errorf("the right token: %d %s", w.Code, w.Body)
+	}
+}
