@@ -10,6 +10,10 @@ import (
 	"clobd/ingress/limits"
 )
 
+// turnAwayPause is how long a connection waits for such an answer: its next request is not read
+// before. So a connection that fails all the time costs four requests a second.
+const turnAwayPause = 250 * time.Millisecond
+
 // Why a caller must wait who was let in by all windows.
 const (
 	failedKeys = "authentication failed too often: from this address, or with this key from this " +
@@ -25,13 +29,10 @@ func (s *door) claim(ctx *fasthttp.RequestCtx, key string) (limits.Claim, bool) 
 		return limits.Claim{}, true
 	}
 	c, wait := s.windows.Claim(s.ClientAddress(ctx), key, addressScope(ctx).Cancels)
-	if wait > 0 {
-		if s.admitFalse(ctx) {
-			later(ctx, wait, failedKeys)
-		}
-		return c, false
+	if wait > 0 && s.admitFalse(ctx) {
+		s.turnAway(ctx, wait, failedKeys)
 	}
-	return c, true
+	return c, wait == 0
 }
 
 // admitFalse counts a cancel that nobody may have sent with all other traffic of its address, or
@@ -78,9 +79,17 @@ func (s *door) mayVerify(ctx *fasthttp.RequestCtx, caller *identity) (limits.Cla
 	}
 	c, wait := s.windows.Order(s.ClientAddress(ctx), caller.Address)
 	if wait > 0 {
-		later(ctx, wait, failedOrders)
+		seatOf(ctx).leave()
+		s.turnAway(ctx, wait, failedOrders)
 	}
 	return c, wait == 0
+}
+
+// turnAway answers 429 to a caller that has failed too often, after a pause: whoever asks again at
+// once, over each of his connections, would cost as much as those who are checked.
+func (s *door) turnAway(ctx *fasthttp.RequestCtx, wait time.Duration, why string) {
+	time.Sleep(s.pause)
+	later(ctx, wait, why)
 }
 
 // verified counts how the signature of an order turned out.

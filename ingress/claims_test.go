@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"clobd/ingress/limits"
 )
@@ -30,10 +32,12 @@ func statusOf(h *house, raw string) string {
 
 // behindProxy starts a house with limits whose clients come through a proxy.
 func behindProxy(t *testing.T) *house {
-	return newHouse(t, func(o *Options) {
+	h := newHouse(t, func(o *Options) {
 		o.Limits = true
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
+	h.server.pause = 0
+	return h
 }
 
 // TestFailedKeysAreNotChecked: after some wrong signatures even the right one is not looked at, and
@@ -160,4 +164,29 @@ func TestSignatureFlood(t *testing.T) {
 	if got := statusOf(h, order("alice", here)); got != "200" {
 		t.Errorf("an order after the wait: %s", got)
 	}
+}
+
+// TestPauseHoldsNoSeat: while a caller with wrong signatures waits for his refusal, an order of
+// somebody else has the only seat.
+func TestPauseHoldsNoSeat(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t, func(o *Options) { o.Limits = true })
+		h.server.pause = time.Minute // of the clock of the bubble, which goes on when all wait
+		for _, name := range []string{"alice", "bob"} {
+			h.run([]string{"fund " + name + " 1000"})
+		}
+		h.run([]string{"order alice buy A 10 @ 0.40 corrupt times=50"})
+		began, refused := time.Now(), make(chan string)
+		go func() { refused <- h.run([]string{"order alice buy A 10 @ 0.40"}) }()
+		synctest.Wait()
+		if got := h.run([]string{"order bob buy A 10 @ 0.40"}); !strings.HasPrefix(got, "200\n") {
+			t.Errorf("an order beside a pause: %s", got)
+		}
+		if waited := time.Since(began); waited >= time.Minute {
+			t.Errorf("an order waited %v for the pause of another caller", waited)
+		}
+		if got := <-refused; !strings.HasPrefix(got, "429\n") || time.Since(began) < time.Minute {
+			t.Errorf("after %v: %s", time.Since(began), got)
+		}
+	})
 }

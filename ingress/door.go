@@ -3,6 +3,7 @@ package ingress
 import (
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"clobd/api/wire"
 	"clobd/engine"
@@ -17,7 +18,8 @@ type door struct {
 	windows *limits.Windows // nil: no limits
 	pool    *pool
 	metrics *metrics
-	full    atomic.Bool // only cancels are taken
+	full    atomic.Bool   // only cancels are taken
+	pause   time.Duration // before the answer to who has failed too often
 }
 
 // The refusals of requests that may be sent again as they are: nothing was entered.

@@ -69,7 +69,7 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("ingress options: %w", err)
 	}
-	s := &Server{door: door{options: o, pool: newPool(o.Workers)},
+	s := &Server{door: door{options: o, pool: newPool(o.Workers), pause: turnAwayPause},
 		version: []byte(o.Version), stop: make(chan struct{}),
 		bodies:  conn.NewBudget(bodyBudget, bodyBudgetOf),
 		answers: conn.NewBudget(answerBudget, answerBudgetOf)}
