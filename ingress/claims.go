@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"errors"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
