@@ -49,15 +49,20 @@ func (s *Server) holdAnswer(ctx *fasthttp.RequestCtx, c *orderConn) {
 		return
 	}
 	ctx.Response.Reset()
-	family := wire.FamilyOf(ctx.Path())
 	if crowded {
-		family.Refuse(503, "overloaded", "too many large answers on their way", "").Send(ctx)
+		send(ctx, refuseAnswers)
 		return
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, wire.RetrySeconds)
-	family.Refuse(429, "rate_limited", "too many large answers to this address",
-		"read the answers that you have asked for").Send(ctx)
+	send(ctx, refuseAnswerOf)
 }
+
+// The refusals of a large answer that there is no room for.
+var (
+	refuseAnswers  = wire.Refuse(503, "overloaded", "too many large answers on their way", "")
+	refuseAnswerOf = wire.Refuse(429, "rate_limited", "too many large answers to this address",
+		"read the answers that you have asked for")
+)
 
 // release gives back the room of the answer: the client has it, or the connection is closed.
 func (a *heldAnswer) release() {

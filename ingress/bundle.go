@@ -87,7 +87,9 @@ func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
 // judgeAll judges the orders side by side, in the seat of the request and in those that are free.
 func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
 	var next atomic.Int32
+	var panicked atomic.Pointer[string]
 	work := func() {
+		defer keep(&panicked)
 		for i := int(next.Add(1)); i <= len(b); i = int(next.Add(1)) {
 			b[i-1].refused = s.judge(b[i-1], caller, texts[i-1])
 		}
@@ -103,7 +105,10 @@ func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
 		})
 	}
 	work()
-	joined.Wait()
+	joined.Wait() // also after a panic: the orders are used again
+	if cause := panicked.Load(); cause != nil {
+		panic(*cause)
+	}
 }
 
 // failed is the first refusal that is not the fault of an order. Before anything has entered, it is

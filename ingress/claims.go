@@ -57,7 +57,7 @@ func (s *door) refuseClaim(ctx *fasthttp.RequestCtx, c *limits.Claim, err error,
 		s.windows.Failed(c)
 	}
 	if s.admitFalse(ctx) {
-		refused.Send(ctx)
+		send(ctx, refused)
 	}
 }
 

@@ -195,8 +195,8 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 	awaitUsed(t, h.server.answers, 2*size)
 	c := dial()
 	got := ask(t, c, large)
-	if want := "429\nRetry-After: 1\n" + `{"type":"bad request","error":"too many large answers to ` +
-		`this address","detail":"read the answers that you have asked for"}`; got != want+"\n" {
+	if want := "429\nRetry-After: 1\n" + `{"type":"rate limit error","error":"too many large answers ` +
+		`to this address","detail":"read the answers that you have asked for"}`; got != want+"\n" {
 		t.Errorf("a third answer: %s", got)
 	}
 	if status := read(slow[0]); status != 200 {

@@ -33,10 +33,12 @@ func (f *faucet) give(a engine.Address, from netip.Addr) {
 		Cash:    f.options.Faucet,
 		ID:      sha256.Sum256(append([]byte("faucet"), a[:]...)),
 	}
+	defer func() { // also if it panics
+		f.mutex.Lock()
+		f.pending--
+		f.mutex.Unlock()
+	}()
 	_, _ = f.deposit(&gift) // the next derivation tries again
-	f.mutex.Lock()
-	f.pending--
-	f.mutex.Unlock()
 }
 
 // mayGive counts one gift, if the caller's window has room and there are not too many wallets. The

@@ -117,7 +117,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
 	if refused == nil {
 		return fasthttp.StatusContinue
 	}
-	refused.Send(ctx)
+	send(ctx, refused)
 	s.stamp(ctx)
 	s.unreadable.observe(ctx)
 	return refused.Status

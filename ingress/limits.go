@@ -100,7 +100,7 @@ func later(ctx *fasthttp.RequestCtx, wait time.Duration, why string) {
 	if why != "" {
 		refused = refused.Because(why)
 	}
-	refused.Send(ctx)
+	send(ctx, refused)
 }
 
 // ClientAddress returns who sent a request: the peer, or whom a trusted proxy names.

@@ -14,6 +14,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	busy     prometheus.Counter
+	panics   prometheus.Counter
 	pool     []prometheus.Collector
 }
 
@@ -33,6 +34,10 @@ func newMetrics(p *pool) *metrics {
 			Help: "Writes refused because the ring or the verification queue was full.",
 		}),
 	}
+	m.panics = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "clobd_http_panics_total",
+		Help: "Requests that made their handler panic: a bug. The log has each by its id.",
+	})
 	gauge := func(name, help string, read func() float64) {
 		m.pool = append(m.pool, prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Name: "clobd_verify_" + name, Help: help}, read))

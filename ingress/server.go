@@ -50,6 +50,8 @@ type Server struct {
 	elsewhere  fasthttp.RequestHandler // of paths that the table does not hold
 	version    []byte                  // of the node, for every answer
 	unreadable *routeMetrics           // of bytes that were no request
+	panicked   *routeMetrics           // of requests whose handler panicked
+	stacks     atomic.Int64            // panics whose stacks may be in the log
 	bodies     *conn.Budget            // bytes of bodies whose requests are not answered yet
 	answers    *conn.Budget            // bytes of large answers that are not read yet
 
@@ -95,7 +97,7 @@ func New(o Options) (*Server, error) {
 		Refused: func(status int) {
 			d.metrics.requests.WithLabelValues("connect", strconv.Itoa(status)).Inc()
 		}})
-	s.unreadable = d.metrics.route("unreadable")
+	s.unreadable, s.panicked = d.metrics.route("unreadable"), d.metrics.route("panicked")
 	s.makeRoutes()
 	s.http = s.newHTTP()
 	return s, nil
@@ -230,7 +232,7 @@ func (s *Server) Close(ctx context.Context) error {
 // Collectors are the Server's metrics, for the one registry of the process.
 func (s *Server) Collectors() []prometheus.Collector {
 	m := s.metrics
-	return append([]prometheus.Collector{m.requests, m.seconds, m.busy}, m.pool...)
+	return append([]prometheus.Collector{m.requests, m.seconds, m.busy, m.panics}, m.pool...)
 }
 
 // handle is the first and last function of every request.
@@ -253,13 +255,18 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	if refused != nil {
-		refused.Send(ctx)
+		send(ctx, refused)
 		ctx.SetConnectionClose()
 		s.unreadable.observe(ctx)
-	} else if ctx.IsGet() && !owned(ctx.Path()) {
-		s.elsewhere(ctx) // most requests read books: they need not walk two route tables
 	} else {
-		s.routes.Handler(ctx)
+		func() {
+			defer s.survive(ctx)
+			if ctx.IsGet() && !owned(ctx.Path()) {
+				s.elsewhere(ctx) // most requests read books: they need not walk two route tables
+			} else {
+				s.routes.Handler(ctx)
+			}
+		}()
 	}
 	if ok {
 		s.holdAnswer(ctx, c)
@@ -278,7 +285,7 @@ func (s *Server) gate(name string, needsReady bool, h fasthttp.RequestHandler,
 	return func(ctx *fasthttp.RequestCtx) {
 		if needsReady && !s.ready.Load() {
 			ctx.Response.Header.Set("Retry-After", "1")
-			refuseEarly.Send(ctx)
+			send(ctx, refuseEarly)
 			ctx.Response.Header.SetStatusMessage([]byte("Too Early"))
 		} else if s.admit(ctx) {
 			h(ctx)
@@ -318,7 +325,7 @@ var (
 // refuse answers bytes that fasthttp could not read as a request. fasthttp then closes the
 // connection, because nobody knows where the next request would begin.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
-	refusalOf(err).Send(ctx)
+	send(ctx, refusalOf(err))
 	s.stamp(ctx)
 	s.unreadable.observe(ctx)
 }

@@ -76,6 +76,24 @@ func (r *Refusal) Because(detail string) *Refusal {
 	return r.With(Member{Name: "detail", Value: detail})
 }
 
+// In is the refusal in another family's shape: what the door refuses may be a request of any
+// family. Bodies of Wallets hold only the error, those of Described no member but the detail.
+func (r *Refusal) In(f Family) *Refusal {
+	if r.Family == f {
+		return r
+	}
+	detail := ""
+	for _, m := range r.More {
+		if m.Name == "detail" {
+			detail = m.Value
+		}
+	}
+	if f == Wallets && detail != "" {
+		return f.Refuse(r.Status, r.Code, r.Text+", "+detail, "")
+	}
+	return f.Refuse(r.Status, r.Code, r.Text, detail)
+}
+
 // Send answers with the refusal.
 func (r *Refusal) Send(ctx *fasthttp.RequestCtx) {
 	body := r.body
@@ -98,6 +116,8 @@ func (r *Refusal) Append(b []byte) []byte {
 		switch {
 		case r.Status == fasthttp.StatusNotFound:
 			kind = "not found error"
+		case r.Status == fasthttp.StatusTooManyRequests:
+			kind = "rate limit error"
 		case r.Status >= fasthttp.StatusInternalServerError:
 			kind = "internal error"
 		}

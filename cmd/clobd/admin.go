@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/pprof"
 	"time"
 
 	"clobd/journal"
@@ -29,12 +28,9 @@ func (n *node) adminServer() *http.Server {
 	mux.Handle("/admin/", n.door.Admin())
 	mux.HandleFunc("/admin/backup", n.guarded(n.posted(n.backupRoute)))
 	mux.HandleFunc("/admin/checkpoint", n.guarded(n.posted(n.checkpointRoute)))
-	mux.HandleFunc("/debug/pprof/", n.guarded(pprof.Index))
-	mux.HandleFunc("/debug/pprof/cmdline", n.guarded(pprof.Cmdline))
-	mux.HandleFunc("/debug/pprof/profile", n.guarded(pprof.Profile))
-	mux.HandleFunc("/debug/pprof/symbol", n.guarded(pprof.Symbol))
-	mux.HandleFunc("/debug/pprof/trace", n.guarded(pprof.Trace))
-	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	n.profileRoutes(mux)
+	return &http.Server{Handler: n.door.Surviving(mux), ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout: time.Minute}
 }
 
 // readyz answers 503 before orders are taken, while the disk hangs and while stopping.
@@ -108,8 +104,8 @@ func (n *node) guarded(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		given := []byte(r.Header.Get("Authorization"))
 		if r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare(given, want) != 1 {
-			http.Error(w, `{"error":"admin token required",`+
-				`"hint":"Authorization: Bearer with DATA/admin.token"}`, http.StatusUnauthorized)
+			tell(w, http.StatusUnauthorized, problem{"admin token required",
+				"Authorization: Bearer with DATA/admin.token"})
 			return
 		}
 		next(w, r)

@@ -215,6 +215,7 @@ func (s *Sequencer) Enter(c *engine.Command) (*Call, error) {
 		s.calls.Put(call)
 		return nil, err
 	}
+	defer s.hold(position)
 	s.write(position, c, call)
 	s.ring.publish(position, 1)
 	return call, nil
@@ -236,6 +237,7 @@ func (s *Sequencer) EnterAll(commands []engine.Command, calls []*Call) error {
 		}
 		return err
 	}
+	defer s.hold(position)
 	for i, call := range calls {
 		s.write(position+uint64(i), &commands[i], call)
 	}
@@ -269,6 +271,20 @@ func (s *Sequencer) claim(n, limit uint64) (uint64, error) {
 		s.counters.busy.Add(1)
 	}
 	return position, err
+}
+
+// hold is deferred by who has claimed slots of the ring. If it panics before it has published them,
+// the matcher would wait for them for ever: the Sequencer fails, and the panic goes on.
+func (s *Sequencer) hold(position uint64) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if s.options.Fatal != nil {
+		s.options.Fatal("enter", position, cause, debug.Stack())
+	}
+	s.fail(fmt.Errorf("enter at %d: panic: %v", position, cause))
+	panic(cause)
 }
 
 func (s *Sequencer) write(position uint64, c *engine.Command, call *Call) {

@@ -659,3 +659,38 @@ func TestOptions(t *testing.T) {
 		t.Errorf("a caller waits for %v", got)
 	}
 }
+
+// TestPanicWithSlots: whoever panics with claimed slots of the ring, which the matcher would wait
+// for, stops the Sequencer.
+func TestPanicWithSlots(t *testing.T) {
+	for _, enter := range []func(*Sequencer) error{
+		func(s *Sequencer) error { _, err := s.Enter(&engine.Command{Kind: engine.Cancel}); return err },
+		func(s *Sequencer) error {
+			return s.EnterAll(make([]engine.Command, 2), make([]*Call, 2))
+		},
+	} {
+		fatal := ""
+		s, err := New(engine.NewExchange(1), view.NewBoard(), &memory.Journal{}, Options{
+			Fatal: func(what string, _ uint64, cause any, _ []byte) { fatal = what }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ring.mask = ^uint64(0) // no slot is found beyond the ring's capacity
+		s.ring.tail.Store(1 << 20)
+		s.ring.head.Store(1 << 20)
+		cause := func() (cause any) {
+			defer func() { cause = recover() }()
+			_ = enter(s)
+			return nil
+		}()
+		if cause == nil || fatal != "enter" {
+			t.Errorf("panic %v, fatal %q", cause, fatal)
+		}
+		if s.failure() == nil {
+			t.Error("the Sequencer has not failed")
+		}
+		if err := enter(s); err != ErrClosed {
+			t.Errorf("enter after that: %v", err)
+		}
+	}
+}
