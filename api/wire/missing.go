@@ -31,6 +31,7 @@ var families = [...]struct {
 	segment string
 	family  Family
 }{
+	{"/markets/live-activity", Trading}, // a method of the order book's clients
 	{"/events", Described}, {"/series", Described}, {"/tags", Described},
 	{"/public-search", Described}, {"/markets", Described}, {"/gamma", Described},
 	{"/positions", Wallets}, {"/closed-positions", Wallets}, {"/holders", Wallets},
