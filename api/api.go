@@ -13,6 +13,7 @@ import (
 	"clobd/api/account"
 	"clobd/api/catalog"
 	"clobd/api/gamma"
+	"clobd/api/pages"
 	"clobd/api/wallets"
 	"clobd/api/wire"
 	"clobd/engine"
@@ -96,7 +97,7 @@ func New(o Options) (*Handler, error) {
 		JournalID: o.JournalID, Exchanges: o.Exchanges, Await: h.await, Log: o.Log,
 	})
 	h.gamma = gamma.New(gamma.Options{
-		Board: o.Board, Catalog: o.Catalog, Values: o.Values, Log: o.Log,
+		Board: o.Board, Catalog: o.Catalog, Values: o.Values, Pages: pages.New(), Log: o.Log,
 	})
 	h.wallets = wallets.New(wallets.Options{
 		Board: o.Board, History: o.History, Catalog: o.Catalog, Checksum: o.Checksum,

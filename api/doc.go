@@ -22,6 +22,7 @@
 //     allocation.
 //   - Prices and sizes of market data are exact decimals, as text, without exponent or trailing
 //     zeros.
+//   - Pages of the catalog and of the order book's lists are made once and shared (api/pages).
 //   - Errors are worded as the clients of the route expect them, in one of three families; the
 //     text is the known one to the byte, "code" is a stable word, "detail" helps people.
 //   - Every route answers HEAD like GET. Pages of any origin may read public routes.
@@ -36,5 +37,5 @@
 //
 // Reading order: api.go (the routes), book.go, price.go and lists.go (one token, many tokens),
 // market.go, charts.go and latest.go (what was), errors.go;
-// then the doc.go of account, wallets, gamma and wire.
+// then the doc.go of account, wallets, gamma, pages and wire.
 package api

@@ -10,7 +10,7 @@
 //	describer ── the record as its source wrote it, with prices, volumes and states of the
 //	      │      books here in place of the source's: Values and view.Board
 //	      ▼
-//	bytes with an entity tag: 304 for whoever has them
+//	pages.Cache: bytes made once for all who ask, with an entity tag: 304 for whoever has them
 //
 // The contract:
 //
@@ -25,5 +25,6 @@
 //
 // Reading order: gamma.go (routes and lists), query.go (parameters), describer.go (records),
 // live.go (members that the book decides), values.go (what markets are worth), listing.go and
-// booked.go (the order book's shape), search.go, related.go.
+// booked.go (the order book's shape), shared.go (what a page shows), search.go,
+// related.go.
 package gamma

@@ -2,14 +2,13 @@ package gamma
 
 import (
 	"bytes"
-	"hash/crc32"
 	"log/slog"
-	"strconv"
 	"sync"
 
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/catalog"
+	"clobd/api/pages"
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
@@ -20,6 +19,7 @@ type Options struct {
 	Board   *view.Board
 	Catalog func() *catalog.Catalog // the current catalog; it may be nil
 	Values  *Values
+	Pages   *pages.Cache
 	Log     *slog.Logger // of failures
 }
 
@@ -45,19 +45,20 @@ func (g *Gamma) Routes() []wire.Route {
 	return []wire.Route{
 		{Path: "/markets", Handler: g.anyMarkets},
 		{Path: "/markets/{id}", Handler: g.anyMarket},
-		{Path: "/markets/slug/{slug}", Handler: markets.one(g, "slug", (*describer).oneMarket)},
+		{Path: "/markets/slug/{slug}",
+			Handler: markets.one(g, "slug", "market", (*describer).oneMarket)},
 		{Path: "/markets/{id}/tags", Handler: g.marketTags},
 		{Path: "/markets/keyset", Handler: markets.list(g, (*describer).listedMarket, true)},
 		{Path: "/events", Handler: events.list(g, (*describer).listedEvent, false)},
-		{Path: "/events/{id}", Handler: events.one(g, "id", (*describer).wholeEvent)},
-		{Path: "/events/slug/{slug}", Handler: events.one(g, "slug", (*describer).wholeEvent)},
-		{Path: "/events/{id}/tags", Handler: events.one(g, "id", (*describer).eventTags)},
+		{Path: "/events/{id}", Handler: events.one(g, "id", "event", (*describer).wholeEvent)},
+		{Path: "/events/slug/{slug}", Handler: events.one(g, "slug", "event", (*describer).wholeEvent)},
+		{Path: "/events/{id}/tags", Handler: events.one(g, "id", "event tags", (*describer).eventTags)},
 		{Path: "/events/keyset", Handler: events.list(g, (*describer).wholeEvent, true)},
 		{Path: "/series", Handler: g.series},
-		{Path: "/series/{id}", Handler: series.one(g, "id", (*describer).wholeSeries)},
+		{Path: "/series/{id}", Handler: series.one(g, "id", "series", (*describer).wholeSeries)},
 		{Path: "/tags", Handler: tags.list(g, (*describer).tag, false)},
-		{Path: "/tags/{id}", Handler: tags.one(g, "id", (*describer).tag)},
-		{Path: "/tags/slug/{slug}", Handler: tags.one(g, "slug", (*describer).tag)},
+		{Path: "/tags/{id}", Handler: tags.one(g, "id", "tag", (*describer).tag)},
+		{Path: "/tags/slug/{slug}", Handler: tags.one(g, "slug", "tag", (*describer).tag)},
 		{Path: "/public-search", Handler: g.publicSearch},
 		{Path: "/tags/{id}/related-tags", Handler: g.relatedTags(true, g.appendRelations)},
 		{Path: "/tags/{id}/related-tags/tags", Handler: g.relatedTags(true, g.tagsOf)},
@@ -76,9 +77,10 @@ func (g *Gamma) Routes() []wire.Route {
 // BookRoutes are the order book's lists of markets, each also under /clob.
 func (g *Gamma) BookRoutes() []wire.Route {
 	return []wire.Route{
-		{Path: "/simplified-markets", Handler: g.bookList((*describer).simpleEntry, false)},
-		{Path: "/sampling-markets", Handler: g.bookList((*describer).fullEntry, true)},
-		{Path: "/sampling-simplified-markets", Handler: g.bookList((*describer).simpleEntry, true)},
+		{Path: "/simplified-markets", Handler: g.bookList("simple", (*describer).simpleEntry, false)},
+		{Path: "/sampling-markets", Handler: g.bookList("full", (*describer).fullEntry, true)},
+		{Path: "/sampling-simplified-markets",
+			Handler: g.bookList("simple", (*describer).simpleEntry, true)},
 	}
 }
 
@@ -126,53 +128,10 @@ func kindOf(ctx *fasthttp.RequestCtx) kind {
 func (g *Gamma) anyMarkets(ctx *fasthttp.RequestCtx) {
 	kind := kindOf(ctx)
 	if kind == ofBook || kind == either && ctx.QueryArgs().Has("next_cursor") {
-		g.bookList((*describer).fullEntry, false)(ctx)
+		g.bookList("full", (*describer).fullEntry, false)(ctx)
 		return
 	}
 	markets.list(g, (*describer).listedMarket, false)(ctx)
-}
-
-// write answers with what a describer appends.
-func (g *Gamma) write(
-	ctx *fasthttp.RequestCtx, c *catalog.Catalog, what func(*describer, []byte) []byte,
-) {
-	g.writeOr(errCatalog, ctx, c, what)
-}
-
-// writeOr is write with another refusal for records that cannot be read.
-func (g *Gamma) writeOr(
-	failed *wire.Refusal, ctx *fasthttp.RequestCtx, c *catalog.Catalog,
-	what func(*describer, []byte) []byte,
-) {
-	d := g.describer(c)
-	defer d.done()
-	b := what(d, ctx.Response.SwapBody(nil)[:0])
-	if d.err != nil {
-		g.o.Log.Error("read the catalog", "path", string(ctx.Path()), "err", d.err)
-		failed.Send(ctx)
-		return
-	}
-	ctx.SetContentType(wire.JSON)
-	tag := appendEntityTag(make([]byte, 0, 64), b)
-	ctx.Response.Header.SetBytesV(fasthttp.HeaderETag, tag)
-	known := ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)
-	if bytes.Contains(known, tag) || string(bytes.TrimSpace(known)) == "*" {
-		ctx.Response.SwapBody(b[:0])
-		ctx.SetStatusCode(fasthttp.StatusNotModified)
-		return
-	}
-	ctx.Response.SwapBody(b)
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// appendEntityTag appends the entity tag of a body: its length and two checksums. Nobody gains from
-// a second body with the same tag, so the checksums need not be cryptographic.
-func appendEntityTag(b, body []byte) []byte {
-	b = strconv.AppendInt(append(b, '"'), int64(len(body)), 36)
-	b = strconv.AppendUint(append(b, '-'), uint64(crc32.Checksum(body, castagnoli)), 36)
-	b = strconv.AppendUint(append(b, '-'), uint64(crc32.ChecksumIEEE(body)), 36)
-	return append(b, '"')
 }
 
 // anyMarket answers with a market: by its id in the catalog's shape, by its condition with an
@@ -189,7 +148,8 @@ func (g *Gamma) anyMarket(ctx *fasthttp.RequestCtx) {
 		errNoID.Send(ctx)
 		return
 	}
-	g.write(ctx, c, func(d *describer, b []byte) []byte { return d.oneMarket(b, m) })
+	key := keyOf("market").of(m.No)
+	g.write(ctx, c, key, func(d *describer, b []byte) []byte { return d.oneMarket(b, m) })
 }
 
 // marketOfCondition answers with the market of a condition, in the shape that the request wants.
@@ -210,12 +170,15 @@ func (g *Gamma) marketOfCondition(
 		return
 	}
 	if described && (kind == ofCatalog || !l.hasBook()) {
-		g.write(ctx, c, func(d *describer, b []byte) []byte { return d.oneMarket(b, l.m) })
+		key := keyOf("market").of(l.m.No)
+		g.write(ctx, c, key, func(d *describer, b []byte) []byte { return d.oneMarket(b, l.m) })
 		return
 	}
-	g.write(ctx, c, func(d *describer, b []byte) []byte {
+	both := kind == either && described
+	key := append(keyOf("condition").with(both), condition[:]...)
+	g.write(ctx, c, key, func(d *describer, b []byte) []byte {
 		b = append(b, '{')
-		if kind == either && described {
+		if both {
 			b = d.marketEvents(d.othersOf(b, l.m), l.m, inShort)
 		}
 		return wire.CloseObject(d.fullEntry(b, &l))
@@ -242,7 +205,8 @@ func (g *Gamma) marketTags(ctx *fasthttp.RequestCtx) {
 		errNoID.Send(ctx)
 		return
 	}
-	g.write(ctx, c, func(d *describer, b []byte) []byte { return d.tags(b, c.MarketTags(m)) })
+	key := keyOf("market tags").of(m.No)
+	g.write(ctx, c, key, func(d *describer, b []byte) []byte { return d.tags(b, c.MarketTags(m)) })
 }
 
 const maxSeriesEvents = 4 << 20
@@ -261,7 +225,11 @@ func (g *Gamma) series(ctx *fasthttp.RequestCtx) {
 	if alone != catalog.Yes {
 		most = maxSeriesEvents / max(len(page.Rows), 1)
 	}
-	g.write(ctx, c, func(d *describer, b []byte) []byte {
+	key := keyOf("series list").with(most == 0)
+	for _, s := range page.Rows {
+		key = key.of(s.No)
+	}
+	g.write(ctx, c, key, func(d *describer, b []byte) []byte {
 		b = append(b, '[')
 		for _, s := range page.Rows {
 			b = d.series(b, s, most)

@@ -9,7 +9,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/catalog"
+	"clobd/api/pages"
 	"clobd/engine/view"
+	"clobd/journal/history"
 )
 
 const records = `{"id":"7","slug":"weather","title":"Weather","markets":[` +
@@ -38,7 +40,8 @@ func described(t *testing.T) *Gamma {
 	board := view.NewBoard()
 	return New(Options{
 		Board: board, Catalog: func() *catalog.Catalog { return c },
-		Values: NewValues(board, nil, nil), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Values: NewValues(board, new(history.History), nil), Pages: pages.New(),
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 }
 

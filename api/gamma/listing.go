@@ -35,7 +35,10 @@ func (l *bookMarket) hasBook() bool {
 type marketForm func(*describer, []byte, *bookMarket) []byte
 
 // bookList answers with a page of the list of all markets, or of those that accept orders.
-func (g *Gamma) bookList(form marketForm, accepting bool) fasthttp.RequestHandler {
+// name is that of the form.
+func (g *Gamma) bookList(
+	name string, form marketForm, accepting bool,
+) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		at, ok := wire.ReadCursor(ctx)
 		if !ok {
@@ -43,7 +46,8 @@ func (g *Gamma) bookList(form marketForm, accepting bool) fasthttp.RequestHandle
 			return
 		}
 		c := g.o.Catalog()
-		g.writeOr(wire.ErrInternal, ctx, c, func(d *describer, b []byte) []byte {
+		key := keyOf(name).with(accepting).with(at.Past).from(at.From)
+		ok = g.page(ctx, c, key, func(d *describer, b []byte) []byte {
 			b, count := wire.BeginPage(b), 0
 			next := uint64(0)
 			if !at.Past {
@@ -61,6 +65,9 @@ func (g *Gamma) bookList(form marketForm, accepting bool) fasthttp.RequestHandle
 			}
 			return wire.EndPage(b, next, wire.EndCursor, wire.PageSize{Limit: marketLimit, Count: count})
 		})
+		if !ok {
+			wire.ErrInternal.Send(ctx)
+		}
 	}
 }
 

@@ -80,7 +80,11 @@ func (r *related) find() {
 }
 
 func (g *Gamma) tagsOf(ctx *fasthttp.RequestCtx, r *related) {
-	g.write(ctx, r.catalog, func(d *describer, b []byte) []byte { return d.tags(b, r.tags) })
+	key := keyOf("related tags")
+	for _, t := range r.tags {
+		key = key.of(t.No)
+	}
+	g.write(ctx, r.catalog, key, func(d *describer, b []byte) []byte { return d.tags(b, r.tags) })
 }
 
 // appendRelations answers with the ids of both tags of each relation and a rank that counts from 1.

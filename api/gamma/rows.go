@@ -11,6 +11,7 @@ type describe[R any] func(*describer, []byte, *R) []byte
 
 type rowKind[R any] struct {
 	name string // of the list in a page with a cursor
+	no   func(*R) int32
 	read func(*query) *catalog.PageQuery
 	find func(*catalog.Catalog, *catalog.PageQuery) (catalog.Page[R], error)
 
@@ -21,22 +22,27 @@ type rowKind[R any] struct {
 var (
 	markets = rowKind[catalog.Market]{
 		name:   "markets",
+		no:     func(m *catalog.Market) int32 { return m.No },
 		read:   (*query).ofMarkets,
 		find:   (*catalog.Catalog).QueryMarkets,
 		ofSlug: (*catalog.Catalog).MarketBySlug,
 	}
 	events = rowKind[catalog.Event]{
 		name:   "events",
+		no:     func(e *catalog.Event) int32 { return e.No },
 		read:   (*query).ofEvents,
 		find:   (*catalog.Catalog).QueryEvents,
 		ofID:   (*catalog.Catalog).EventByID,
 		ofSlug: (*catalog.Catalog).EventBySlug,
 	}
 	series = rowKind[catalog.Series]{
+		no:   func(s *catalog.Series) int32 { return s.No },
 		find: (*catalog.Catalog).QuerySeries,
 		ofID: (*catalog.Catalog).SeriesByID,
 	}
 	tags = rowKind[catalog.Tag]{
+		name:   "tags",
+		no:     func(t *catalog.Tag) int32 { return t.No },
 		read:   (*query).list,
 		find:   (*catalog.Catalog).QueryTags,
 		ofID:   (*catalog.Catalog).TagByID,
@@ -56,8 +62,10 @@ func (k *rowKind[R]) offers(
 	return len(page.Rows) > 0
 }
 
-// one answers about the row whose id or slug is in the path.
-func (k *rowKind[R]) one(g *Gamma, param string, row describe[R]) fasthttp.RequestHandler {
+// one answers about the row whose id or slug is in the path. form names what row appends.
+func (k *rowKind[R]) one(
+	g *Gamma, param, form string, row describe[R],
+) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		text, c := wire.InPath(ctx, param), g.o.Catalog()
 		find, none, q := k.ofSlug, errNoSlug, catalog.PageQuery{Slugs: []string{text}}
@@ -69,7 +77,8 @@ func (k *rowKind[R]) one(g *Gamma, param string, row describe[R]) fasthttp.Reque
 			none.Send(ctx)
 			return
 		}
-		g.write(ctx, c, func(d *describer, b []byte) []byte { return row(d, b, r) })
+		key := keyOf(form).of(k.no(r))
+		g.write(ctx, c, key, func(d *describer, b []byte) []byte { return row(d, b, r) })
 	}
 }
 
@@ -103,7 +112,11 @@ func (k *rowKind[R]) list(g *Gamma, row describe[R], keyed bool) fasthttp.Reques
 			errPlace.Send(ctx)
 			return
 		}
-		g.write(ctx, c, func(d *describer, b []byte) []byte {
+		key := append(keyOf("list of "+k.name).with(keyed), page.Next...)
+		for _, r := range page.Rows {
+			key = key.of(k.no(r))
+		}
+		g.write(ctx, c, key, func(d *describer, b []byte) []byte {
 			if keyed {
 				b = wire.AppendKey(append(b, '{'), k.name)
 			}

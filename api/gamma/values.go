@@ -84,6 +84,9 @@ func Accepts(board *view.Board, m *view.Market) bool {
 
 func ended(m *view.Market) bool { return m.State == engine.Closed || m.State == engine.Settled }
 
+// hour is the hour, counted from 1970, with which the windows end.
+func (v *Values) hour() int64 { return v.now().Unix() / 3600 }
+
 // of is the worth of a market. The error is that of the index.
 func (v *Values) of(m *view.Market) (w worth, err error) {
 	s := v.board.Condition(m.Condition)
@@ -94,7 +97,7 @@ func (v *Values) of(m *view.Market) (w worth, err error) {
 	if !traded && s.Depth(0, engine.Buy)+s.Depth(0, engine.Sell) == 0 {
 		return w, nil
 	}
-	hour := v.now().Unix() / 3600
+	hour := v.hour()
 	if kept, ok := v.kept.Load(m.No); ok && kept.(worth).hour == hour {
 		if w = kept.(worth); w.sequence == s.Sequence {
 			return w, nil

@@ -30,11 +30,13 @@ type Board struct {
 	now    engine.Time // of the last frame
 }
 
-// Counters are what a Board has published since it was made, and what it holds.
+// Counters are what a Board has published since it was made, and what it holds. What they count
+// was visible before: what a reader sees later is at least as new.
 type Counters struct {
 	Frames    uint64 // published
 	Snapshots uint64 // published
 	Chunks    uint64 // of 64 levels, copied or made for those Snapshots
+	Changes   uint64 // of listings, states, rules and modes of markets
 	Markets   uint32 // listed
 	Wallets   uint32 // numbered, owners included
 }
@@ -128,6 +130,7 @@ func (b *Board) control(c *engine.Command, e *engine.Event) {
 	}
 	if e.Kind == engine.ModeSet && e.Market == 0 {
 		b.Directory.mode.Store(uint32(e.Mode))
+		b.Directory.changes.Add(1)
 		return
 	}
 	d := b.market(e)
@@ -203,6 +206,7 @@ func (b *Board) Counters() Counters {
 		Frames:    b.frames.Load(),
 		Snapshots: b.snapshots.Load(),
 		Chunks:    b.chunks.Load(),
+		Changes:   b.Directory.changes.Load(),
 		Markets:   b.Directory.listed.Load(),
 		Wallets:   b.Directory.numbered.Load(),
 	}

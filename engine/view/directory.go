@@ -33,6 +33,7 @@ type Directory struct {
 
 	listed, numbered atomic.Uint32 // rows in use; only the writer changes them
 	mode             atomic.Uint32
+	changes          atomic.Uint64 // of listings, states, rules and modes, each counted when visible
 	revoked          atomic.Uint32 // revoked trading keys
 
 	mutex sync.RWMutex                    // guards what follows
@@ -333,6 +334,7 @@ func (d *Directory) change(row *marketRow, how func(*Market)) {
 	m := *row.market.Load()
 	how(&m)
 	row.market.Store(&m)
+	d.changes.Add(1)
 }
 
 // list adds market no, or updates a market that is listed again. Its tokens never change.
@@ -365,6 +367,7 @@ func (d *Directory) list(no engine.MarketNo, l *engine.Listing, s engine.MarketS
 	}
 	d.conditions.insert(d.hash(m.Condition[:]), uint32(no))
 	d.listed.Add(1)
+	d.changes.Add(1)
 	return row
 }
 
