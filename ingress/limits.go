@@ -35,8 +35,12 @@ func (s *door) admit(ctx *fasthttp.RequestCtx) bool {
 }
 
 func (s *door) admitAddress(ctx *fasthttp.RequestCtx, scope *limits.Scope) bool {
-	v := s.windows.Address(s.ClientAddress(ctx), scope)
+	from := s.ClientAddress(ctx)
+	v := s.windows.Address(from, scope)
 	announce(ctx, &v)
+	if v.Wait > 0 && s.windows.TurnedAway(from) {
+		time.Sleep(s.pause)
+	}
 	return noWait(ctx, v.Wait)
 }
 

@@ -84,6 +84,18 @@ func (w *Windows) FailedOrder(c *Claim) {
 	}
 }
 
+// TurnedAway counts a request that a full window of the address has refused. It reports whether
+// there were so many of them that the next refusal should come slowly: to refuse takes some
+// microseconds, and whoever asks again at once would take them all the time.
+func (w *Windows) TurnedAway(from netip.Addr) (often bool) {
+	q := w.ofAddress(conn.AddressKey(from), turnedAway)
+	wait, _ := w.look(q)
+	if wait == 0 {
+		w.note(q)
+	}
+	return wait > 0
+}
+
 func (c *Claim) row() uint8 {
 	if c.cancel {
 		return failedCancels

@@ -243,3 +243,22 @@ func BenchmarkClaim(b *testing.B) {
 		w.Proved(&c)
 	}
 }
+
+// TestTurnedAway: an address that was refused often is told so until it has been quiet for a while.
+func TestTurnedAway(t *testing.T) {
+	clock := newManualClock()
+	w := New(clock.now)
+	here, there := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for n := range 300 {
+		if w.TurnedAway(here) {
+			t.Fatalf("refusal %d comes slowly", n)
+		}
+	}
+	if !w.TurnedAway(here) || w.TurnedAway(there) {
+		t.Error("the address that was refused 300 times, and no other, is one that asks too often")
+	}
+	clock.t = clock.t.Add(ten + ten/slots)
+	if w.TurnedAway(here) {
+		t.Error("it was quiet for a whole window")
+	}
+}

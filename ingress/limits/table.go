@@ -25,6 +25,7 @@ const (
 	failedClaims         // failed authentications of callers that never succeeded
 	failedCancels        // the same of cancels: they are checked where failedClaims is used up
 	failedOrders         // orders with a bad signature
+	turnedAway           // requests that a full window has refused
 	gifts                // of the faucet
 	named                // the first row with names
 )
@@ -39,6 +40,7 @@ var addressTable = [...]limit{
 	failedClaims:  {"failed-logins", Window{100, ten}, 0, ""},
 	failedCancels: {"failed-cancels", Window{100, ten}, 0, ""},
 	failedOrders:  {"failed-orders", Window{200, ten}, 0, ""},
+	turnedAway:    {"turned-away", Window{300, ten}, 0, ""},
 	gifts:         {"gifts", Window{64, 10 * time.Minute}, 0, ""},
 
 	// The interface's rows.
