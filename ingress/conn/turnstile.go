@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -35,6 +36,8 @@ type Turnstile struct {
 
 	mutex     sync.Mutex
 	open      int
+	peak      int  // the most connections since memory went back
+	tidying   bool // memory goes back soon
 	strangers int // of these, of addresses that are not known
 	callers   map[[20]byte]int
 	conns     map[*Conn]struct{}
@@ -47,6 +50,9 @@ const (
 	// An IPv6 network of 48 bits has as many connections as this many addresses.
 	networkAddresses = 4
 	evictions        = 16 // at a time
+	crowd            = 1000
+	// The HTTP server keeps the goroutine of a connection for ten seconds.
+	giveBackAfter = 15 * time.Second
 )
 
 // NewTurnstile makes a Turnstile with the usual Timeouts.
@@ -113,6 +119,7 @@ func (t *Turnstile) enter(c *Conn) (refused *wire.Refusal, give func(*Conn) bool
 // count adds n to the numbers of connections that c is one of.
 func (t *Turnstile) count(c *Conn, n int) {
 	t.open += n
+	t.peak = max(t.peak, t.open)
 	if !c.known {
 		t.strangers += n
 	}
@@ -132,6 +139,19 @@ func (t *Turnstile) leave(c *Conn) {
 	defer t.mutex.Unlock()
 	t.count(c, -1)
 	delete(t.conns, c)
+	if t.peak >= crowd && t.open < t.peak/2 && !t.tidying {
+		t.tidying = true
+		time.AfterFunc(giveBackAfter, t.giveBack)
+	}
+}
+
+// giveBack returns to the system what a crowd of connections has left: its stacks and buffers are
+// garbage, and an idle node collects garbage every two minutes only.
+func (t *Turnstile) giveBack() {
+	debug.FreeOSMemory()
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.peak, t.tidying = t.open, false
 }
 
 // Know notes that somebody has authenticated over c. New connections of the address find room where
