@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -38,7 +39,7 @@ type Turnstile struct {
 	open      int
 	peak      int  // the most connections since memory went back
 	tidying   bool // memory goes back soon
-	strangers int // of these, of addresses that are not known
+	strangers int  // of these, of addresses that are not known
 	callers   map[[20]byte]int
 	conns     map[*Conn]struct{}
 	known     knownAddresses
@@ -51,8 +52,8 @@ const (
 	networkAddresses = 4
 	evictions        = 16 // at a time
 	crowd            = 1000
-	// The HTTP server keeps the goroutine of a connection for ten seconds.
-	giveBackAfter = 15 * time.Second
+	// The HTTP server keeps the goroutine of a connection for ten to twenty seconds.
+	giveBackAfter = 22 * time.Second
 )
 
 // NewTurnstile makes a Turnstile with the usual Timeouts.
@@ -148,6 +149,7 @@ func (t *Turnstile) leave(c *Conn) {
 // giveBack returns to the system what a crowd of connections has left: its stacks and buffers are
 // garbage, and an idle node collects garbage every two minutes only.
 func (t *Turnstile) giveBack() {
+	runtime.GC() // the first collection empties pools, the second what they held
 	debug.FreeOSMemory()
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
