@@ -70,6 +70,7 @@ const awaitIndex = 250 * time.Millisecond
 type Handler struct {
 	o       Options
 	public  *router.Router
+	pages   *pages.Cache
 	account *account.Account
 	gamma   *gamma.Gamma
 	wallets *wallets.Wallets
@@ -91,13 +92,13 @@ func New(o Options) (*Handler, error) {
 	if o.Values == nil {
 		o.Values = gamma.NewValues(o.Board, o.History, o.Now)
 	}
-	h := &Handler{o: o, patience: awaitIndex}
+	h := &Handler{o: o, pages: pages.New(), patience: awaitIndex}
 	h.account = account.New(account.Options{
 		Board: o.Board, History: o.History, Catalog: o.Catalog, KeyID: o.KeyID, Checksum: o.Checksum,
 		JournalID: o.JournalID, Exchanges: o.Exchanges, Await: h.await, Log: o.Log,
 	})
 	h.gamma = gamma.New(gamma.Options{
-		Board: o.Board, Catalog: o.Catalog, Values: o.Values, Pages: pages.New(), Log: o.Log,
+		Board: o.Board, Catalog: o.Catalog, Values: o.Values, Pages: h.pages, Log: o.Log,
 	})
 	h.wallets = wallets.New(wallets.Options{
 		Board: o.Board, History: o.History, Catalog: o.Catalog, Checksum: o.Checksum,
@@ -119,19 +120,20 @@ func (h *Handler) routes() *router.Router {
 	r.NotFound, r.MethodNotAllowed, r.GlobalOPTIONS = wire.NotFound, wire.WrongMethod, preflight
 	for _, route := range h.posts() {
 		for _, prefix := range []string{"", "/clob"} {
-			r.POST(prefix+route.Path, open(route.Handler))
+			r.POST(prefix+route.Path, h.open(&route))
 		}
 	}
 	for _, table := range h.tables() {
 		for _, route := range table.routes {
 			for _, prefix := range append(table.prefixes, alsoUnder(&route)...) {
-				r.GET(prefix+route.Path, open(route.Handler))
-				r.HEAD(prefix+route.Path, open(route.Handler))
+				r.GET(prefix+route.Path, h.open(&route))
+				r.HEAD(prefix+route.Path, h.open(&route))
 			}
 		}
 	}
-	r.ANY("/rfq/{rest:*}", open(errNoRequests.Send))
-	r.ANY("/clob/rfq/{rest:*}", open(errNoRequests.Send))
+	none := h.open(&wire.Route{Handler: errNoRequests.Send})
+	r.ANY("/rfq/{rest:*}", none)
+	r.ANY("/clob/rfq/{rest:*}", none)
 	return r
 }
 
@@ -182,7 +184,7 @@ func (h *Handler) reads() []wire.Route {
 		{Path: "/rewards/markets/{condition}", Handler: of(h.condition, noRewards)},
 		{Path: "/rebates/current", Handler: wire.Always(wire.EmptyList)},
 		{Path: "/rfq/config", Handler: wire.Always(noQuotes)},
-		{Path: "/openapi.json", Handler: wire.Always(description)},
+		{Path: "/openapi.json", Handler: h.description},
 	}
 }
 
@@ -217,9 +219,17 @@ func preflight(ctx *fasthttp.RequestCtx) {
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-func open(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+// plainPaths are those of answers that are never compressed: books change all the time, and those
+// who read them want them at once; trades of a builder may be asked for with a key.
+var plainPaths = [...]string{"/book", "/books", "/builder/trades"}
+
+// open lets pages of any origin ask, and compresses answers to those who want that.
+func (h *Handler) open(r *wire.Route) fasthttp.RequestHandler {
+	handler, plain := r.Handler, slices.Contains(plainPaths[:], r.Path)
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.SetCanonical(allowOrigin, anyOrigin)
-		handler(ctx)
+		if handler(ctx); !plain {
+			h.pages.Compress(ctx)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/gamma"
+	"clobd/api/pages"
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/engine/view"
@@ -20,6 +21,13 @@ var noQuotes = []byte(`{"enabled":false}`)
 //
 //go:embed openapi.json
 var description []byte
+
+// description answers with the document.
+func (h *Handler) description(ctx *fasthttp.RequestCtx) {
+	h.pages.Answer(ctx, &pages.Source{Key: []byte("description"),
+		Version: func() pages.Version { return pages.Version{} },
+		Append:  func(b []byte) ([]byte, bool) { return append(b, description...), true }})
+}
 
 func of(
 	find func(*fasthttp.RequestCtx) (*view.Market, *wire.Refusal),

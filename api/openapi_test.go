@@ -83,11 +83,18 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// TestServesDocument: the node hands out the document that its tests use.
+// TestServesDocument: the node hands out the document that its tests use, once to each who has it.
 func TestServesDocument(t *testing.T) {
 	s := newScript(t)
 	status, body := s.get("/openapi.json")
 	if status != 200 || !bytes.Equal(body, description) {
 		t.Errorf("status %d, %d bytes of %d", status, len(body), len(description))
+	}
+	first := ask("GET", "/openapi.json")
+	s.handler.Public(first)
+	again := ask("GET", "/openapi.json")
+	again.Request.Header.SetBytesV("If-None-Match", first.Response.Header.Peek("ETag"))
+	if s.handler.Public(again); again.Response.StatusCode() != fasthttp.StatusNotModified {
+		t.Errorf("whoever has it gets %d", again.Response.StatusCode())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -79,5 +80,60 @@ func TestFreshPages(t *testing.T) {
 		if got := n.answer("GET", "/simplified-markets").Response.Body(); !bytes.Contains(got, want) {
 			t.Fatalf("no %s in %s", want, got)
 		}
+	}
+}
+
+// TestGzipRoutes: large public answers are compressed for those who want that; books, what belongs
+// to an account, refusals and small answers never are.
+func TestGzipRoutes(t *testing.T) {
+	n := newNode(t)
+	n.run()
+	n.ladder(50)
+	asks := func(method, target, body string) *fasthttp.RequestCtx {
+		ctx := ask(method, target)
+		ctx.Request.Header.Set("Accept-Encoding", "gzip, deflate, br")
+		ctx.Request.SetBodyString(body)
+		return ctx
+	}
+	for _, c := range []struct {
+		method, target, body string
+		packed               bool
+	}{
+		{"GET", "/clob/markets?next_cursor=MA==", "", true},
+		{"HEAD", "/clob/markets", "", true},
+		{"GET", "/openapi.json", "", true},
+		{"GET", "/book?token_id=10", "", false},
+		{"GET", "/clob/book?token_id=10", "", false},
+		{"POST", "/books", `[{"token_id":"10"}]`, false},
+		{"GET", "/midpoint?token_id=10", "", false},
+		{"GET", "/simplified-markets?next_cursor=x", "", false},
+	} {
+		ctx, plain := asks(c.method, c.target, c.body), ask(c.method, c.target)
+		n.handler.Public(ctx)
+		plain.Request.SetBodyString(c.body)
+		n.handler.Public(plain)
+		header := &ctx.Response.Header
+		packed := string(header.Peek("Content-Encoding")) == "gzip"
+		if varies := len(header.Peek("Vary")) > 0; packed != c.packed || varies != c.packed {
+			t.Errorf("%s %s: %s", c.method, c.target, header)
+		}
+		body := ctx.Response.Body()
+		if packed {
+			var err error
+			body, err = ctx.Response.BodyGunzip()
+			n.must(err)
+		}
+		if !bytes.Equal(body, plain.Response.Body()) {
+			t.Errorf("%s %s: other bytes", c.method, c.target)
+		}
+	}
+	ctx := asks("GET", "/data/orders", "")
+	if !n.index.History.Await(n.head.Sequence, time.Minute) {
+		t.Fatal("the index lags")
+	}
+	n.handler.Account(ctx, trader("maker"), "POLY_")
+	header, size := &ctx.Response.Header, len(ctx.Response.Body())
+	if size <= 1024 || len(header.Peek("Vary"))+len(header.Peek("Content-Encoding")) > 0 {
+		t.Errorf("%d bytes of an account: %s", size, header)
 	}
 }

@@ -46,6 +46,12 @@ func judgeHead(h *fasthttp.RequestHeader) *wire.Refusal {
 			if h.ContentLength() == 0 && len(bytes.Trim(line[colon+1:], " \t0\r\n")) > 0 {
 				return refuseLarge // headReceived took the length away
 			}
+		case len("CONTENT_ENCODING"):
+			if foldEqual(name, "CONTENT_ENCODING") {
+				if refused := judgeCoding(h, line[colon+1:]); refused != nil {
+					return refused
+				}
+			}
 		case len("TRANSFER_ENCODING"):
 			encoding = encoding || foldEqual(name, "TRANSFER_ENCODING")
 		}

@@ -61,6 +61,9 @@ func doors() []closedDoor {
 		{status: "401", ready: true, meets: keyed, send: text("")},
 		{status: "408", ready: true, send: text("X-Slow: 1")},
 		{status: "413", ready: true, send: text("Content-Length: 1000000\r\n")},
+		{status: "415", ready: true, // the last two bytes are the body
+			send:  text("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n"),
+			meets: func(route, _ string) bool { return !strings.HasPrefix(route, "GET ") }},
 		{status: "425", send: text(""), meets: gated},
 		{status: "429", ready: true, change: func(o *Options) { o.Limits = true },
 			meets: open, send: tooOften},

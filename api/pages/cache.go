@@ -29,6 +29,9 @@ type Cache struct {
 	most    int // bytes of kept pages
 	seed    maphash.Seed
 	scratch sync.Pool // of *[]byte, in which pages are made
+	press   press
+	shared  budget // of compressing kept pages
+	singles budget // of compressing all else
 
 	mutex  sync.Mutex // guards what follows
 	asked  asked
@@ -48,7 +51,8 @@ type flight struct {
 func New() *Cache {
 	return &Cache{now: time.Now, most: maxKept, seed: maphash.MakeSeed(),
 		scratch: sync.Pool{New: func() any { return new([]byte) }},
-		making:  map[string]*flight{}, kept: map[string]*list.Element{}}
+		shared:  budget{rate: keptRate}, singles: budget{rate: singleRate},
+		making: map[string]*flight{}, kept: map[string]*list.Element{}}
 }
 
 // Source is how a request's page is made.
@@ -68,15 +72,42 @@ func (c *Cache) Answer(ctx *fasthttp.RequestCtx, s *Source) bool {
 	if p == nil {
 		return false
 	}
-	ctx.SetContentType(wire.JSON)
-	ctx.Response.Header.SetBytesV(fasthttp.HeaderETag, p.tag)
-	known := ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)
-	if bytes.Contains(known, p.tag) || string(bytes.TrimSpace(known)) == "*" {
-		ctx.SetStatusCode(fasthttp.StatusNotModified)
-		return true
-	}
-	ctx.Response.SetBodyRaw(p.body)
+	p.send(ctx, c)
 	return true
+}
+
+// send answers with a page in the encoding that the client wants, or with 304 if the client has the
+// page in any encoding: the tag tells which.
+func (p *page) send(ctx *fasthttp.RequestCtx, c *Cache) {
+	header := &ctx.Response.Header
+	ctx.SetContentType(wire.JSON)
+	packs := false
+	if len(p.body) > least {
+		header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
+		packs = wantsGzip(&ctx.Request.Header)
+	}
+	known := ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)
+	anything := string(bytes.TrimSpace(known)) == "*"
+	if packs && (anything || bytes.Contains(known, p.zipTag)) {
+		header.SetBytesV(fasthttp.HeaderETag, p.zipTag)
+		ctx.SetStatusCode(fasthttp.StatusNotModified)
+		return
+	}
+	if anything || bytes.Contains(known, p.tag) {
+		header.SetBytesV(fasthttp.HeaderETag, p.tag)
+		ctx.SetStatusCode(fasthttp.StatusNotModified)
+		return
+	}
+	if packs {
+		if z := c.zip(p); z != nil {
+			header.SetBytesV(fasthttp.HeaderETag, p.zipTag)
+			header.Set(fasthttp.HeaderContentEncoding, "gzip")
+			ctx.Response.SetBodyRaw(z)
+			return
+		}
+	}
+	header.SetBytesV(fasthttp.HeaderETag, p.tag)
+	ctx.Response.SetBodyRaw(p.body)
 }
 
 // page returns a page that is new enough: a kept one, one that another request makes, or a new one.
@@ -123,8 +154,7 @@ func (c *Cache) make(s *Source, f *flight, p *page) *page {
 	scratch := c.scratch.Get().(*[]byte)
 	b, ok := s.Append((*scratch)[:0])
 	if ok {
-		p.body = bytes.Clone(b)
-		p.tag = appendEntityTag(make([]byte, 0, 64), p.body)
+		c.fill(p, b)
 		f.page = p
 	}
 	if cap(b) <= maxScratch {
@@ -134,13 +164,34 @@ func (c *Cache) make(s *Source, f *flight, p *page) *page {
 	return f.page
 }
 
-// size is what a page takes in memory.
+// fill fills a page with a body. What has not changed stays shared with the page before, also in
+// gzip.
+func (c *Cache) fill(p *page, body []byte) {
+	c.mutex.Lock()
+	e := c.kept[p.key]
+	c.mutex.Unlock()
+	if e != nil {
+		if old := e.Value.(*page); bytes.Equal(old.body, body) {
+			p.body, p.tag, p.zipTag, p.zipped = old.body, old.tag, old.zipTag, old.zipped
+			return
+		}
+	}
+	p.body, p.zipped = bytes.Clone(body), new(zipped)
+	p.tag = appendEntityTag(make([]byte, 0, 64), body)
+	p.zipTag = append(bytes.TrimSuffix(bytes.Clone(p.tag), []byte{'"'}), `-gzip"`...)
+}
+
+// size is what a page takes in memory, before it is compressed.
 func (p *page) size() int { return len(p.body) + 2*len(p.key) + entryBytes }
 
 // keep keeps a page in place of an older one, or if it was asked for twice and more often than what
 // would have to go. Callers hold the mutex.
 func (c *Cache) keep(p *page) {
+	inGzip := 0
 	if e := c.kept[p.key]; e != nil {
+		if old := e.Value.(*page); old.zipped == p.zipped {
+			inGzip = old.weight - old.size()
+		}
 		c.drop(e)
 	}
 	often := c.asked.of(p.hash)
@@ -154,15 +205,25 @@ func (c *Cache) keep(p *page) {
 		}
 		c.drop(last)
 	}
-	c.kept[p.key] = c.order.PushFront(p)
-	c.bytes += p.size()
+	e := c.order.PushFront(p)
+	c.kept[p.key] = e
+	c.weigh(e, p.size()+inGzip)
+}
+
+// weigh counts n more bytes of a kept page, and makes room. Callers hold the mutex.
+func (c *Cache) weigh(e *list.Element, n int) {
+	e.Value.(*page).weight += n
+	c.bytes += n
+	for c.bytes > c.most && c.order.Back() != e {
+		c.drop(c.order.Back())
+	}
 }
 
 // drop forgets a page. Callers hold the mutex.
 func (c *Cache) drop(e *list.Element) {
 	p := c.order.Remove(e).(*page)
 	delete(c.kept, p.key)
-	c.bytes -= p.size()
+	c.bytes -= p.weight
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

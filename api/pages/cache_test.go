@@ -186,7 +186,7 @@ func TestBound(t *testing.T) {
 	}
 	bytes := 0
 	for e := w.cache.order.Front(); e != nil; e = e.Next() {
-		bytes += e.Value.(*page).size()
+		bytes += e.Value.(*page).weight
 	}
 	if bytes != w.cache.bytes || bytes > w.cache.most || bytes < w.cache.most/2 ||
 		len(w.cache.kept) != w.cache.order.Len() || len(w.cache.making) > 0 {

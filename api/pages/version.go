@@ -21,14 +21,17 @@ const (
 	patience = 250 * time.Millisecond
 )
 
-// page is a finished answer. It does not change.
+// page is a finished answer. But for weight it does not change.
 type page struct {
 	key     string
 	hash    uint64 // of the key
 	version Version
 	begun   time.Time // when its making began
 	body    []byte
-	tag     []byte // entity tag
+	tag     []byte // entity tag of the body
+	zipTag  []byte // of the body in gzip
+	zipped  *zipped
+	weight  int // bytes that the Cache counts for the page
 }
 
 // answers reports whether a page is new enough for a request that comes now, when the facts have

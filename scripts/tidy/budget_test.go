@@ -21,6 +21,7 @@ func budget() map[string]string {
 		"github.com/fasthttp/router":                "routes of fasthttp",
 		"github.com/getkin/kin-openapi":             "tests: every answer is what the OpenAPI document promises",
 		"github.com/goccy/go-json":                  "JSON that is neither slow nor different from the standard library's",
+		"github.com/klauspost/compress":             "gzip in half the time; fasthttp needs it anyway",
 		"github.com/prometheus/client_golang":       "metrics that every monitoring reads",
 		"github.com/valyala/fasthttp":               "HTTP without an allocation per request",
 		"go.uber.org/goleak":                        "tests: every goroutine is joined",
