@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"clobd/api/catalog"
 	"clobd/api/wire"
@@ -32,15 +33,13 @@ func (d *describer) facts(l *bookMarket) (a entryFacts) {
 	if l.m != nil {
 		a.described(l.m)
 	}
-	var r catalog.Record
 	if l.m != nil && l.m.HasBook {
-		r = record(d, &d.room, l.m, d.c.BookRecord)
-		for key, value := range catalog.Members(r.Core) {
+		for key, value := range catalog.Members(d.entryRecord(l.m).Core) {
 			switch string(key) {
 			case "rewards":
-				a.rewards = slices.Clone(value)
+				a.rewards = value
 			case "raw_metadata":
-				a.metadata = slices.Clone(value)
+				a.metadata = value
 			}
 		}
 	}
@@ -49,15 +48,27 @@ func (d *describer) facts(l *bookMarket) (a entryFacts) {
 		a.trading(l.listed, d.g.o.Values.Price(l.listed))
 		a.accepts = Accepts(d.g.o.Board, l.listed)
 	case l.m.HasBook:
-		a.recorded(r.Live)
+		a.recorded(d.entryRecord(l.m).Live)
 	default:
-		r = record(d, &d.room, l.m, d.c.MarketRecord)
-		a.foretold(r.Live)
+		a.foretold(d.entryRecord(l.m).Live)
 	}
 	if a.archived {
 		a.status = "archived"
 	}
 	return a
+}
+
+// entryRecord reads the record that an entry is made of: the order book's, else the catalog's. It
+// is good until another market's is read.
+func (d *describer) entryRecord(m *catalog.Market) catalog.Record {
+	if d.told != m {
+		read := d.c.MarketRecord
+		if m.HasBook {
+			read = d.c.BookRecord
+		}
+		d.told, d.toldItem = m, record(d, &d.entry, m, read)
+	}
+	return d.toldItem
 }
 
 func (a *entryFacts) trading(m *view.Market, price int64) {
@@ -124,12 +135,10 @@ func (a *entryFacts) recorded(live []byte) {
 // prices of a closed market are its payouts.
 func (a *entryFacts) foretold(live []byte) {
 	for key, value := range catalog.Members(live) {
-		var text string
-		var prices []string
-		if string(key) != "outcomePrices" || json.Unmarshal(value, &text) != nil ||
-			json.Unmarshal([]byte(text), &prices) != nil {
+		if string(key) != "outcomePrices" {
 			continue
 		}
+		prices := pricesIn(value)
 		for o := range min(len(prices), len(a.prices)) {
 			a.prices[o] = fraction(prices[o])
 			a.winner[o] = a.closed && a.prices[o] == 10*int64(engine.PriceOne)
@@ -137,6 +146,26 @@ func (a *entryFacts) foretold(live []byte) {
 	}
 	a.half = a.closed && a.prices[0] != 0 && a.prices[0] == a.prices[1]
 	a.ending()
+}
+
+// pricesIn reads a text that holds a list of texts. That of two prices, as nearly all sources write
+// it, is read in place.
+func pricesIn(value []byte) (prices []string) {
+	whole := wire.Text(value)
+	if list, is := strings.CutPrefix(whole, `"[\"`); is {
+		first, rest, _ := strings.Cut(list, `\"`)
+		between, rest, _ := strings.Cut(rest, `\"`)
+		second, end, _ := strings.Cut(rest, `\"`)
+		if strings.Trim(between, " ") == "," && end == `]"` &&
+			!strings.Contains(first, `\`) && !strings.Contains(second, `\`) {
+			return []string{first, second}
+		}
+	}
+	var text string
+	if json.Unmarshal(value, &text) != nil || json.Unmarshal([]byte(text), &prices) != nil {
+		return nil
+	}
+	return prices
 }
 
 func (a *entryFacts) ending() {
@@ -223,8 +252,21 @@ var saidKeys = [...]string{"enableOrderBook", "acceptingOrdersTimestamp", "quest
 // said are the values of saidKeys as written, nil where absent or null.
 type said [len(saidKeys)][]byte
 
+// maxSaid and saidFirst are the length of the longest of saidKeys, and how they begin.
+const maxSaid = len("acceptingOrdersTimestamp")
+
+var saidFirst = func() (first [256]bool) {
+	for _, key := range saidKeys {
+		first[key[0]] = true
+	}
+	return first
+}()
+
 func (s *said) read(members []byte) {
 	for key, value := range catalog.Members(members) {
+		if len(key) == 0 || len(key) > maxSaid || !saidFirst[key[0]] {
+			continue // as most members
+		}
 		if i := slices.Index(saidKeys[:], wire.Text(key)); i >= 0 && string(value) != "null" {
 			s[i] = value
 		}

@@ -19,6 +19,14 @@ type describer struct {
 	room  []byte // holds the record of a row
 	spare []byte // holds the record of an event, also while room is in use
 	draft []byte // holds a market of which only some members are written
+
+	// An entry of the order book's list needs its record in two places, and its neighbours have the
+	// same event.
+	entry     []byte // holds toldItem
+	told      *catalog.Market
+	toldItem  catalog.Record
+	eventOf   *catalog.Event
+	eventText []byte // its description, as written
 }
 
 // shape is how much of an event is written.
@@ -35,6 +43,7 @@ const (
 func (g *Gamma) describer(c *catalog.Catalog) *describer {
 	d := g.describers.Get().(*describer)
 	d.g, d.c, d.err = g, c, nil
+	d.told, d.eventOf = nil, nil
 	return d
 }
 
@@ -43,7 +52,8 @@ const maxRoom = 256 << 10
 
 func (d *describer) done() {
 	g := d.g
-	if d.g, d.c = nil, nil; cap(d.room)+cap(d.spare)+cap(d.draft) <= maxRoom {
+	d.told, d.toldItem, d.eventOf = nil, catalog.Record{}, nil
+	if d.g, d.c = nil, nil; cap(d.room)+cap(d.spare)+cap(d.draft)+cap(d.entry) <= maxRoom {
 		g.describers.Put(d)
 	}
 }

@@ -138,7 +138,7 @@ func (d *describer) fullEntry(b []byte, l *bookMarket) []byte {
 // recordedEntry appends the order book's record. If the market trades here, the states and figures
 // of its book replace those of the record.
 func (d *describer) recordedEntry(b []byte, l *bookMarket, a *entryFacts) []byte {
-	r := record(d, &d.room, l.m, d.c.BookRecord)
+	r := d.entryRecord(l.m)
 	for key, value := range catalog.Members(r.Core) {
 		switch string(key) {
 		case "status", "market_id", "slug", "assets_ids", "outcomes", "event", "raw_metadata":
@@ -163,8 +163,7 @@ func (d *describer) recordedEntry(b []byte, l *bookMarket, a *entryFacts) []byte
 func (d *describer) madeEntry(b []byte, l *bookMarket, a *entryFacts) []byte {
 	var said said
 	if l.m != nil {
-		r := record(d, &d.room, l.m, d.c.MarketRecord)
-		said.read(r.Core)
+		said.read(d.entryRecord(l.m).Core)
 	}
 	fee := engine.Fee{}
 	if l.listed != nil {
@@ -214,19 +213,29 @@ func (d *describer) appendEventOf(b []byte, m *catalog.Market) []byte {
 	if e == nil {
 		e = new(catalog.Event)
 	} else {
-		r := record(d, &d.spare, e, d.c.EventRecord)
-		for key, value := range catalog.Members(r.Core) {
-			if string(key) == "description" && value[0] == '"' {
-				description = value
-				break
-			}
-		}
+		description = d.eventDescription(e)
 	}
 	b = wire.AppendField(b, "id", e.ID)
 	b = wire.AppendField(b, "slug", e.Slug)
 	b = wire.AppendField(b, "title", e.Title)
 	b = wire.AppendField(b, "ticker", e.Ticker)
 	return wire.CloseObject(appendMember(b, []byte("description"), description))
+}
+
+// eventDescription is the description of an event, as written.
+func (d *describer) eventDescription(e *catalog.Event) []byte {
+	if d.eventOf == e {
+		return d.eventText
+	}
+	d.eventOf, d.eventText = e, append(d.eventText[:0], `""`...)
+	r := record(d, &d.spare, e, d.c.EventRecord)
+	for key, value := range catalog.Members(r.Core) {
+		if string(key) == "description" && value[0] == '"' {
+			d.eventText = append(d.eventText[:0], value...)
+			break
+		}
+	}
+	return d.eventText
 }
 
 // othersOf appends the members of a market in the catalog's shape but for alsoInBook.
