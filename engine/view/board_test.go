@@ -401,3 +401,30 @@ func TestIdleMarkets(t *testing.T) {
 	}
 	runtime.KeepAlive(b)
 }
+
+// TestChanges: whatever changes a market but its book counts as a change, and is visible by then;
+// orders do not count.
+func TestChanges(t *testing.T) {
+	b, w := full(100)
+	seen := b.Counters()
+	f := w.begin()
+	f.rest(1, resting{side: engine.Buy, price: 100, size: engine.Lot, wallet: 1})
+	b.Publish(f.end())
+	now := b.Counters()
+	if now.Changes != seen.Changes || now.Snapshots == seen.Snapshots {
+		t.Errorf("an order: %+v, before %+v", now, seen)
+	}
+	changes := map[string]engine.Event{
+		"a state":       {Kind: engine.StateChanged, Market: 1, State: engine.Paused},
+		"a mode":        {Kind: engine.ModeSet, Market: 1, Mode: engine.CancelOnly},
+		"a mode of all": {Kind: engine.ModeSet, Mode: engine.CancelOnly},
+		"a resolution":  {Kind: engine.Resolved, Market: 1, Price: engine.PriceOne},
+	}
+	for name, e := range changes {
+		before := b.Counters().Changes
+		b.control(&engine.Command{}, &e)
+		if b.Counters().Changes == before {
+			t.Errorf("%s does not count", name)
+		}
+	}
+}
