@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,5 +136,37 @@ func TestGzipRoutes(t *testing.T) {
 	header, size := &ctx.Response.Header, len(ctx.Response.Body())
 	if size <= 1024 || len(header.Peek("Vary"))+len(header.Peek("Content-Encoding")) > 0 {
 		t.Errorf("%d bytes of an account: %s", size, header)
+	}
+}
+
+// TestHeadLikeGet: over HTTP the head of an answer to HEAD is that of GET, in either encoding, and
+// the next answer of the connection is not disturbed.
+func TestHeadLikeGet(t *testing.T) {
+	s := newScript(t)
+	head := func(raw []byte) string {
+		text, _, _ := strings.Cut(string(raw), "\r\n\r\n")
+		var kept []string
+		for _, line := range strings.Split(text, "\r\n") {
+			if !strings.HasPrefix(line, "Date: ") {
+				kept = append(kept, line)
+			}
+		}
+		return strings.Join(kept, "\n")
+	}
+	for _, accept := range []string{"", "Accept-Encoding: gzip\r\n"} {
+		ask := " /openapi.json HTTP/1.1\r\nHost: x\r\n" + accept
+		const last = "Connection: close\r\n\r\n"
+		s.exchange("GET" + ask + last) // from the second time on the page is kept
+		get := head(s.exchange("GET" + ask + last))
+		if got := head(s.exchange("HEAD" + ask + last)); got != get {
+			t.Errorf("HEAD\n%s\nGET\n%s", got, get)
+		}
+		if packed := strings.Contains(get, "Content-Encoding: gzip"); packed != (accept != "") {
+			t.Errorf("%q: %s", accept, get)
+		}
+		two := string(s.exchange("HEAD" + ask + "\r\nGET /midpoint HTTP/1.1\r\nHost: x\r\n" + last))
+		if n := strings.Count(two, "HTTP/1.1 "); n != 2 || !strings.Contains(two, "Invalid token id") {
+			t.Errorf("%d answers: %s", n, two)
+		}
 	}
 }
