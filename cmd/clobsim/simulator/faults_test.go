@@ -107,7 +107,8 @@ func TestFlips(t *testing.T) {
 	}
 	t.Logf("figures: flips=%d refused=%d same=%d found=%d silent=%d", flips, counts["refused"],
 		counts["same"], counts["found"], counts["silent"])
-	if counts["refused"] == 0 {
+	// Most flips hit bytes that nothing needs: of 20, none may count; of 200, some do.
+	if counts["refused"] == 0 && flips >= 200 {
 		t.Error("no flip was noticed")
 	}
 }
