@@ -64,9 +64,9 @@ func TestTurnstile(t *testing.T) {
 		all, each int
 		want      string
 	}{
-		{64, 2, "429\nRetry-After: 1\n" +
+		{64, 2, "429\nRetry-After: 1\n" + openHeaders +
 			`{"error":"too many connections from this address","code":"rate_limited"}` + "\n"},
-		{2, 64, "503\nRetry-After: 1\n" +
+		{2, 64, "503\nRetry-After: 1\n" + openHeaders +
 			`{"error":"too many connections, nothing was entered, send again","code":"busy"}` + "\n"},
 	} {
 		h := newHouse(t, func(o *Options) { o.Concurrency, o.ConnsPerAddress = c.all, c.each })

@@ -67,6 +67,8 @@ type Options struct {
 	// ConnsPerAddress caps the connections of one address (of IPv6: of one /64); default: an eighth
 	// of Concurrency. Those of TrustedProxies are not counted.
 	ConnsPerAddress int
+	// Origins are the web pages that may read the answers; default: all.
+	Origins Origins
 	// Version is the X-Node-Version of every answer.
 	Version string
 	// Now is the wall clock; default time.Now.

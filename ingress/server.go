@@ -94,6 +94,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency,
 		MostPerAddress: o.ConnsPerAddress, Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
+		Headers: o.Origins.lines(),
 		Refused: func(status int) {
 			d.metrics.requests.WithLabelValues("connect", strconv.Itoa(status)).Inc()
 		}})
@@ -298,6 +299,7 @@ var versionHeader = []byte("X-Node-Version")
 
 func (s *Server) stamp(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(versionHeader, s.version)
+	s.options.Origins.stamp(ctx)
 	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}
@@ -327,6 +329,7 @@ var (
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	send(ctx, refusalOf(err))
 	s.stamp(ctx)
+	s.options.Origins.unread(ctx)
 	s.unreadable.observe(ctx)
 }
 

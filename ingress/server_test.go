@@ -341,7 +341,7 @@ func TestClientAddress(t *testing.T) {
 func TestLargeHeader(t *testing.T) {
 	h := newHouse(t, nil)
 	got := h.send("GET / HTTP/1.1\r\nHost: x\r\nX-Big: " + strings.Repeat("x", 17<<10) + "\r\n\r\n")
-	want := "431\n" + `{"error":"request header too large","code":"too_large",` +
+	want := "431\n" + openHeaders + `{"error":"request header too large","code":"too_large",` +
 		`"detail":"request line and headers may have 16384 bytes together"}` + "\n"
 	if got != want {
 		t.Errorf("got %s", got)
@@ -367,7 +367,7 @@ func TestSlowBody(t *testing.T) {
 	if err := r.Read(bufio.NewReader(conn)); err != nil {
 		t.Fatal(err)
 	}
-	want := "408\n" + `{"error":"request timed out","code":"timeout",` +
+	want := "408\n" + openHeaders + `{"error":"request timed out","code":"timeout",` +
 		`"detail":"send a request as a whole within 5s"}` + "\n"
 	if got := render(&r); got != want {
 		t.Errorf("got %s", got)

@@ -194,7 +194,7 @@ func (n *node) listen(context.Context) error {
 		Keyring: auth.NewKeyring(n.master), Verifier: auth.NewVerifier(n.domains),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
-		TrustedProxies: n.proxies, Workers: n.places, Version: version, Log: n.log,
+		TrustedProxies: n.proxies, Origins: n.origins, Workers: n.places, Version: version, Log: n.log,
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/engine"
+	"clobd/ingress"
 	"clobd/ingress/auth"
 )
 
@@ -36,6 +37,7 @@ type serveCommand struct {
 	LimitsFile         string        `help:"File of limits that replace the built-in ones, and of tiers of wallets. Read again on SIGHUP; README.md shows its lines."`
 	MasterKey          string        `help:"File with the 32-byte secret that API keys derive from, in hex. Default: the service credential master.key, else DATA/master.key, made at first start."`
 	Trusted            []string      `name:"trusted-proxy" help:"Network whose X-Forwarded-For is believed, as 10.0.0.0/8."`
+	CORSOrigin         string        `name:"cors-origin" default:"*" help:"Origins whose web pages may read answers, with commas between them, as https://example.com; * is any. Empty: none."`
 	Profiles           string        `help:"File of what wallets are called: a JSON array of objects with proxyWallet, name, pseudonym, bio, profileImage, profileImageOptimized, displayUsernamePublic. Read again when it changes."`
 	Allowed            []string      `name:"wallet-allow" help:"Network that may ask about wallets, as 10.0.0.0/8; all others are refused. May be repeated. Without it everybody may."`
 	LogLevel           string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
@@ -91,6 +93,7 @@ type settings struct {
 	proxies []netip.Prefix
 	allowed []netip.Prefix
 	screen  *screen
+	origins ingress.Origins
 	log     *slog.Logger
 }
 
@@ -122,6 +125,11 @@ func (c *serveCommand) settings() (*settings, error) {
 			}
 			*flag.into = append(*flag.into, p)
 		}
+	}
+	var err error
+	if s.origins, err = ingress.ParseOrigins(c.CORSOrigin); err != nil {
+		problems = append(problems, cli.Hint(fmt.Errorf("--cors-origin: %w", err), "write scheme and "+
+			"host, and the port if it is not the usual one: https://example.com,http://localhost:3000"))
 	}
 	faucet := c.Faucet
 	if faucet == "" && c.Demo {

@@ -16,12 +16,13 @@ import (
 	"clobd/api/wire"
 )
 
-// Options are the limits of a Turnstile. All fields must be set.
+// Options are the limits of a Turnstile. All fields but Headers must be set.
 type Options struct {
 	Most           int // connections served at once, by all listeners together
 	MostPerAddress int // of these, of one address
 	Proxies        Proxies
 	Version        string // X-Node-Version of a refusal
+	Headers        string // more lines of its head; may be empty
 	// Refused is told the status of each refusal.
 	Refused func(status int)
 	Log     *slog.Logger
@@ -238,7 +239,7 @@ func (t *Turnstile) turnAway(c net.Conn, r *wire.Refusal) {
 	body := r.Append(make([]byte, 0, 128))
 	head := "HTTP/1.1 " + strconv.Itoa(r.Status) + " " + http.StatusText(r.Status) +
 		"\r\nConnection: close\r\nRetry-After: " + wire.RetrySeconds +
-		"\r\nX-Node-Version: " + t.options.Version + "\r\nContent-Type: " + wire.JSON +
+		"\r\nX-Node-Version: " + t.options.Version + "\r\n" + t.options.Headers + "Content-Type: " + wire.JSON +
 		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
 	_ = c.SetWriteDeadline(time.Now().Add(t.Timeouts.Refusal))
 	_, _ = c.Write(append([]byte(head), body...)) // a client that hung up needs no answer
