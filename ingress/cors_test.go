@@ -171,7 +171,8 @@ func TestOriginsOfAList(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := newHouse(t, func(options *Options) { options.Origins = o })
-		for _, request := range []string{"GET /time", "OPTIONS /order", "OPTIONS /book", "GET /data/orders"} {
+		for _, request := range []string{"GET /time", "OPTIONS /order", "OPTIONS /book",
+			"GET /data/orders"} {
 			origin := ""
 			if c.origin != "" {
 				origin = "Origin: " + c.origin + "\r\n"
@@ -188,8 +189,8 @@ func TestOriginsOfAList(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []string{"desk.example", "https://desk.example/", "https://a.b/c", "*,https://a",
-		"null", "https://"} {
+	for _, wrong := range []string{"desk.example", "https://desk.example/", "https://a.b/c",
+		"*,https://a", "null", "https://"} {
 		if _, err := ParseOrigins(wrong); err == nil {
 			t.Errorf("%q is taken for an origin", wrong)
 		}

@@ -288,6 +288,8 @@ func render(r *fasthttp.Response) string {
 	for k, v := range r.Header.All() {
 		switch key := string(k); {
 		case key == "Content-Length", key == "Date", key == "Connection":
+		case key == "X-Content-Type-Options" && string(v) == "nosniff":
+		case key == "Cache-Control" && string(v) == "no-store":
 		case key == "X-Node-Version" && string(v) == "test":
 		case key == "Content-Type" && string(v) == "application/json":
 		default:

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,6 +70,9 @@ type Options struct {
 	ConnsPerAddress int
 	// Origins are the web pages that may read the answers; default: all.
 	Origins Origins
+	// TLS is how connections are secured, but for those of neighbours on a socket in the file system;
+	// nil: all are in the clear.
+	TLS *tls.Config
 	// Version is the X-Node-Version of every answer.
 	Version string
 	// Now is the wall clock; default time.Now.

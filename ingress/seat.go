@@ -139,8 +139,11 @@ func (l orderListener) Accept() (net.Conn, error) {
 	}
 	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), draining: &l.server.draining}
 	oc.seat.direct, oc.answer.budget = c.Direct, l.server.answers
-	if socket, ok := c.Conn.(*net.TCPConn); ok {
+	if socket, ok := c.Conn.(interface{ SetWriteBuffer(n int) error }); ok {
 		_ = socket.SetWriteBuffer(socketBytes) // refused, the system keeps its own limit
+	}
+	if _, local := c.Conn.(*net.UnixConn); l.server.options.TLS != nil && !local {
+		oc.secureWith(l.server.options.TLS)
 	}
 	return oc, nil
 }
@@ -151,6 +154,8 @@ type orderConn struct {
 	seat     seat
 	lines    lineWatch
 	answer   heldAnswer
+	secure   *secure     // nil: in the clear
+	leaving  atomic.Bool // what is written now is a farewell
 	draining *atomic.Bool
 }
 
@@ -158,7 +163,7 @@ type orderConn struct {
 // does not: the connection would count as idle meanwhile and be closed under the order.
 func (c *orderConn) Read(b []byte) (int, error) {
 	c.seat.done()
-	n, err := c.Conn.Read(b)
+	n, err := c.receive(b)
 	c.lines.read(b[:n])
 	if c.seat.early && c.draining.Load() {
 		c.seat.early = false
@@ -167,9 +172,16 @@ func (c *orderConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write gives the seat back once the answer is written, or the client must read before more can be
-// written.
+// Write writes an answer.
 func (c *orderConn) Write(b []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.Write(b)
+	}
+	return c.send(b)
+}
+
+// send gives the seat back once b is written, or the client must read before more can be written.
+func (c *orderConn) send(b []byte) (int, error) {
 	n := c.Conn.WriteNow(b)
 	if c.seat.held.Load() {
 		c.seat.done()
@@ -183,7 +195,7 @@ func (c *orderConn) Write(b []byte) (int, error) {
 
 // Close closes the connection and gives its seat back.
 func (c *orderConn) Close() error {
-	err := c.Conn.Close()
+	err := c.hangUp()
 	c.answer.release()
 	c.seat.release()
 	return err

@@ -94,7 +94,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency,
 		MostPerAddress: o.ConnsPerAddress, Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
-		Headers: o.Origins.lines(),
+		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.lines(),
 		Refused: func(status int) {
 			d.metrics.requests.WithLabelValues("connect", strconv.Itoa(status)).Inc()
 		}})
@@ -299,6 +299,7 @@ var versionHeader = []byte("X-Node-Version")
 
 func (s *Server) stamp(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(versionHeader, s.version)
+	harden(ctx)
 	s.options.Origins.stamp(ctx)
 	if s.draining.Load() {
 		ctx.SetConnectionClose()

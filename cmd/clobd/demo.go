@@ -28,7 +28,7 @@ func (n *node) startDemo(ctx context.Context) (stop func()) {
 			markets = append(markets, m.Listing)
 		}
 	}
-	url := "http://" + n.public.Addr().String()
+	url := n.front.url()
 	if len(markets) > 0 {
 		n.welcome(url, &markets[0])
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -61,7 +60,7 @@ type node struct {
 	profiles *wallets.Profiles // nil without any
 	door     *ingress.Server
 	admin    *http.Server
-	public   net.Listener
+	front    front
 
 	policy *limits.Policy // of --limits-file
 	reread chan os.Signal // says that the file has changed
@@ -96,6 +95,8 @@ func runNode(ctx context.Context, s *settings) error {
 }
 
 func (n *node) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx) // of what waits for a SIGHUP
+	defer cancel()
 	err := n.start(ctx)
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, n.close())
@@ -176,7 +177,7 @@ func (n *node) claimFolder(context.Context) (err error) {
 }
 
 // listen opens both listeners: from here on the node answers, mostly that it is not ready.
-func (n *node) listen(context.Context) error {
+func (n *node) listen(ctx context.Context) error {
 	if err := disk.MakeFolder(nil, n.Data); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
@@ -190,31 +191,24 @@ func (n *node) listen(context.Context) error {
 	if n.poison, err = openPoison(n.Data); err != nil {
 		return err
 	}
+	n.front.settings = n.settings
+	secure, err := n.front.readCertificate(ctx)
+	if err != nil {
+		return err
+	}
 	n.door, err = ingress.New(ingress.Options{
 		Keyring: auth.NewKeyring(n.master), Verifier: auth.NewVerifier(n.domains),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
-		TrustedProxies: n.proxies, Origins: n.origins, Workers: n.places, Version: version, Log: n.log,
+		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
+		Workers: n.places, Version: version, Log: n.log,
 	})
 	if err != nil {
 		return err
 	}
 	n.metrics.MustRegister(n.door.Collectors()...)
-	if n.public, err = net.Listen("tcp", n.Listen); err != nil {
-		return cli.Hint(fmt.Errorf("open public listener: %w", err), "--listen names another one")
-	}
-	admin, err := net.Listen("tcp", n.Admin)
-	if err != nil {
-		return cli.Hint(fmt.Errorf("open admin listener: %w", err), "--admin names another one")
-	}
 	n.admin = n.adminServer()
-	go func() {
-		if err := n.admin.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
-			n.fail("admin listener", err)
-		}
-	}()
-	go func() { n.fail("public listener", n.door.Serve(n.public)) }()
-	return nil
+	return n.front.serve(n.door, n.admin, secure, n.fail)
 }
 
 // watchSpace makes the door take only cancels while less than --disk-reserve is free.
@@ -349,7 +343,7 @@ func (n *node) exchanges() (contracts []engine.Address) {
 }
 
 func (n *node) announce() {
-	n.log.Info("ready", "url", "http://"+n.public.Addr().String(), "chain", n.ChainID,
+	n.log.Info("ready", "url", n.front.url(), "chain", n.ChainID,
 		"durability", n.Durability, "version", version)
 	if n.Durability == "async" {
 		n.log.Warn("durability is async: acknowledged orders can be lost; for measuring only")

@@ -31,10 +31,14 @@ func (o *operator) call(path string, request any) error {
 
 // post posts a request to the admin listener and returns the answer, which must come within limit.
 func (o *operator) post(path string, request any, limit time.Duration) (string, error) {
-	address := strings.TrimSuffix(strings.TrimPrefix(o.Admin, "http://"), "/")
-	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") {
+	scheme, address, named := strings.Cut(strings.TrimSuffix(o.Admin, "/"), "://")
+	if !named {
+		scheme, address = "http", scheme
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") ||
+		scheme != "http" && scheme != "https" {
 		return "", &cli.UsageError{Err: cli.Hint(fmt.Errorf("--admin %q is no address", o.Admin),
-			"write HOST:PORT of the node's admin listener, which speaks plain HTTP")}
+			"write HOST:PORT of the node's admin listener, with https:// before it if it speaks TLS")}
 	}
 	file := filepath.Join(o.Data, "admin.token")
 	token, err := os.ReadFile(file)
@@ -46,7 +50,7 @@ func (o *operator) post(path string, request any, limit time.Duration) (string, 
 	if err != nil {
 		return "", fmt.Errorf("encode request: %w", err)
 	}
-	r, err := http.NewRequest(http.MethodPost, "http://"+address+path, bytes.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, scheme+"://"+address+path, bytes.NewReader(body))
 	if err != nil {
 		return "", fmt.Errorf("make request: %w", err)
 	}

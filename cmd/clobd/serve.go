@@ -21,8 +21,12 @@ import (
 // serveCommand holds the options of the process. What the engine reads is journaled instead.
 type serveCommand struct {
 	Data               string        `default:"clobd-data" help:"The node's one folder."`
-	Listen             string        `default:"127.0.0.1:8080" help:"Public listener."`
+	Listen             string        `default:"127.0.0.1:8080" help:"Public listeners, with commas between them: HOST:PORT, or unix:PATH for a socket that only the node's user and group may use, in the clear. Who comes over a socket counts as 127.0.0.1."`
 	Admin              string        `default:"127.0.0.1:8081" help:"Admin listener: livez, readyz, metrics, pprof, admin routes."`
+	AdminPublic        bool          `help:"Let --admin be an address that other machines reach. It needs --tls-cert."`
+	AdminHosts         []string      `name:"admin-host" sep:"none" help:"One more name in Host that the admin listener answers to, beside loopback and its own address. May be repeated."`
+	TLSCert            string        `name:"tls-cert" help:"PEM file of the certificate with its chain: the public listener speaks TLS, 1.2 or later. Read again on SIGHUP."`
+	TLSKey             string        `name:"tls-key" help:"PEM file of the certificate's key."`
 	Catalog            string        `help:"Where the markets come from: a file of events, markets, series, tags or order-book markets (a JSON array or JSON lines, gzipped or not), a folder of such files, or the base address of a service with the same lists. Looked at again as it changes, and on SIGHUP. What it closes is closed here; nothing but resolve resolves."`
 	Demo               bool          `help:"Paper market: bots quote the first open markets, keys get --faucet, wallets link on first use."`
 	Faucet             string        `help:"Paper collateral that a wallet gets when it first derives a key. Off without --demo; 10000 with it."`
@@ -146,6 +150,7 @@ func (c *serveCommand) settings() (*settings, error) {
 		problems = append(problems, errors.New("--limits-file has no effect with --limits off: leave "+
 			"one of the two out"))
 	}
+	problems = append(problems, c.checkListeners()...)
 	if c.CheckpointInterval <= 0 || c.CheckpointCommands == 0 {
 		problems = append(problems, errors.New("--checkpoint-interval and --checkpoint-commands "+
 			"must be above 0"))

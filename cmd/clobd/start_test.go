@@ -241,7 +241,7 @@ func TestOperatorAddress(t *testing.T) {
 	if len(asked) != 3 || asked[2] != "/admin/link Bearer secret" {
 		t.Errorf("asked %q", asked)
 	}
-	for _, form := range []string{"https://" + address, "localhost", "", address + "/admin"} {
+	for _, form := range []string{"ftp://" + address, "localhost", "", address + "/admin"} {
 		o := operator{Admin: form, Data: data}
 		var usage *cli.UsageError
 		if _, err := o.post("/admin/link", nil, time.Minute); !errors.As(err, &usage) {

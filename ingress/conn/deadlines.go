@@ -37,6 +37,12 @@ func (c *Conn) Idle() {
 	c.waits.Store(time.Now().UnixNano())
 }
 
+// Greeted notes that what the client has sent so far was no request yet: it may give way.
+func (c *Conn) Greeted() {
+	c.spoke = false
+	c.waits.CompareAndSwap(0, time.Now().UnixNano())
+}
+
 func (c *Conn) due() time.Duration {
 	if c.idle {
 		return time.Since(c.began) + c.timeouts.Idle

@@ -19,5 +19,5 @@
 //
 // # Reading order
 //
-// listener.go, turnstile.go, conn.go, deadlines.go, address.go.
+// listener.go, turnstile.go, conn.go, deadlines.go, address.go; unix.go, certificate.go, cap.go.
 package conn

@@ -45,6 +45,7 @@ func (l *Listener) Next() (*Conn, error) {
 			return nil, err
 		}
 		if admitted := l.turnstile.admit(c); admitted != nil {
+			l.turnstile.noteNeighbour(c)
 			return admitted, nil
 		}
 	}

@@ -239,7 +239,8 @@ func (t *Turnstile) turnAway(c net.Conn, r *wire.Refusal) {
 	body := r.Append(make([]byte, 0, 128))
 	head := "HTTP/1.1 " + strconv.Itoa(r.Status) + " " + http.StatusText(r.Status) +
 		"\r\nConnection: close\r\nRetry-After: " + wire.RetrySeconds +
-		"\r\nX-Node-Version: " + t.options.Version + "\r\n" + t.options.Headers + "Content-Type: " + wire.JSON +
+		"\r\nX-Node-Version: " + t.options.Version + "\r\n" + t.options.Headers +
+		"Content-Type: " + wire.JSON +
 		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
 	_ = c.SetWriteDeadline(time.Now().Add(t.Timeouts.Refusal))
 	_, _ = c.Write(append([]byte(head), body...)) // a client that hung up needs no answer

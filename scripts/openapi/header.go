@@ -13,7 +13,8 @@ import (
 // common are the headers that any answer may have: those of HTTP itself, what browsers want before
 // they hand an answer to a page, what is left of the caller's limits, and the node's version.
 var common = []string{
-	"Access-Control-Max-Age", "Content-Encoding", "Vary",
+	"Access-Control-Max-Age", "Cache-Control", "Content-Encoding", "Strict-Transport-Security",
+	"Vary", "X-Content-Type-Options",
 	"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Allow-Origin",
 	"Access-Control-Expose-Headers", "Allow", "Connection", "Content-Length", "Content-Type", "Date",
 	"Poly-Ratelimit-Remaining", "Poly-Ratelimit-Reset", "Poly-Ratelimit-Tier", "Ratelimit",

@@ -182,7 +182,7 @@ func programs() []row {
 			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
 				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/wallets", "api/gamma", "api", "bench/trader", "cmd/cli",
-				"cmd/clobd/role"},
+				"cmd/clobd/role", "ingress/conn"},
 			out:   []string{prom},
 			tests: []string{"scripts/openapi", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench", "bench/matching", "cmd/cli"}},
