@@ -100,7 +100,7 @@ func diskOf(s *disk.Space) *diskStatus {
 }
 
 func (n *node) guarded(next http.HandlerFunc) http.HandlerFunc {
-	want := []byte("Bearer " + n.token)
+	want := n.bearer
 	return func(w http.ResponseWriter, r *http.Request) {
 		given := []byte(r.Header.Get("Authorization"))
 		if r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare(given, want) != 1 {

@@ -39,8 +39,7 @@ const gatherEvery = time.Minute
 // node is one running node: what was opened, in the order in which it is closed again.
 type node struct {
 	*settings
-	master  [32]byte
-	token   string
+	secrets
 	poison  *poisonFolder
 	metrics *prometheus.Registry
 	ready   atomic.Bool
@@ -172,6 +171,9 @@ func (n *node) readProfiles(ctx context.Context) (err error) {
 }
 
 func (n *node) claimFolder(context.Context) (err error) {
+	if err := checkFolder(n.Data); err != nil {
+		return err
+	}
 	n.claim, err = disk.TakeClaim(filepath.Join(n.Data, "journal"))
 	return role.Advised(err)
 }
@@ -181,13 +183,15 @@ func (n *node) listen(ctx context.Context) error {
 	if err := disk.MakeFolder(nil, n.Data); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	var err error
-	if n.master, err = n.masterSecret(); err != nil {
+	master, err := n.masterSecret()
+	if err != nil {
 		return err
 	}
-	if n.token, err = n.adminToken(); err != nil {
+	token, err := n.adminToken()
+	if err != nil {
 		return err
 	}
+	n.secrets = n.lockSecrets(&master, &token)
 	if n.poison, err = openPoison(n.Data); err != nil {
 		return err
 	}
@@ -197,7 +201,7 @@ func (n *node) listen(ctx context.Context) error {
 		return err
 	}
 	n.door, err = ingress.New(ingress.Options{
-		Keyring: auth.NewKeyring(n.master), Verifier: auth.NewVerifier(n.domains),
+		Keyring: auth.KeyringOf(n.master), Verifier: auth.NewVerifier(n.domains),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
@@ -300,7 +304,7 @@ func (n *node) begin(context.Context) error {
 func (n *node) open(ctx context.Context) error {
 	history := n.index.History
 	answers, err := api.New(api.Options{Board: n.role.Board, History: history,
-		Catalog: n.describe.Current, Values: n.values, KeyID: auth.NewKeyring(n.master).KeyID,
+		Catalog: n.describe.Current, Values: n.values, KeyID: auth.KeyringOf(n.master).KeyID,
 		Checksum: auth.Checksum, JournalID: n.role.Journal.ID, Exchanges: n.exchanges(),
 		Profiles:    n.profiles,
 		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})

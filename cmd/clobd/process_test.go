@@ -80,7 +80,8 @@ type process struct {
 	log    output // of the latest start
 	cmd    *exec.Cmd
 	ended  chan error
-	public *http.Client // whose answers are as documented
+	public *http.Client        // whose answers are as documented
+	as     *syscall.Credential // who runs it; nil: who runs the test
 }
 
 // output is what a process says. It writes the file itself: what it said before it answered is
@@ -152,7 +153,7 @@ func (p *process) launch(t *testing.T) {
 	p.cmd = exec.Command(p.binary, append(args, p.flags...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// Should the test itself be killed, the node goes with it.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: p.as}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

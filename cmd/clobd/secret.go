@@ -41,9 +41,9 @@ func secretHint(err error, hint string) error {
 	return cli.Hint(err, "%s", hint)
 }
 
-func (n *node) adminToken() (string, error) {
+func (n *node) adminToken() ([32]byte, error) {
 	token, err := auth.LoadSecret(filepath.Join(n.Data, "admin.token"))
-	return hex.EncodeToString(token[:]), secretHint(err, hintToken)
+	return token, secretHint(err, hintToken)
 }
 
 // masterSecret returns the secret of all API keys. Another one than at the last start is an error.

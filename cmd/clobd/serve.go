@@ -42,6 +42,7 @@ type serveCommand struct {
 	MasterKey          string        `help:"File with the 32-byte secret that API keys derive from, in hex. Default: the service credential master.key, else DATA/master.key, made at first start."`
 	Trusted            []string      `name:"trusted-proxy" help:"Network whose X-Forwarded-For is believed, as 10.0.0.0/8."`
 	CORSOrigin         string        `name:"cors-origin" default:"*" help:"Origins whose web pages may read answers, with commas between them, as https://example.com; * is any. Empty: none."`
+	AllowCore          bool          `help:"Let the system write core dumps of the node, and other processes of its user trace it: both show its secrets."`
 	Profiles           string        `help:"File of what wallets are called: a JSON array of objects with proxyWallet, name, pseudonym, bio, profileImage, profileImageOptimized, displayUsernamePublic. Read again when it changes."`
 	Allowed            []string      `name:"wallet-allow" help:"Network that may ask about wallets, as 10.0.0.0/8; all others are refused. May be repeated. Without it everybody may."`
 	LogLevel           string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
@@ -52,6 +53,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.keepToItself()
 	procs, places := concurrency(os.Getenv("GOMAXPROCS"), runtime.GOMAXPROCS(0), runtime.NumCPU())
 	runtime.GOMAXPROCS(procs)
 	s.places = places

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -51,6 +52,13 @@ func rest(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
+// pagemap tells which small pages are in use. It is opened once: a process that is not dumpable
+// may no longer open its own, unless it is root's.
+var pagemap = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/self/pagemap") })
+
+// Prepare opens what Gather and Keep read, as long as the process may. They say what failed.
+func Prepare() { _, _ = pagemap() }
+
 // gather goes over all areas. If resting, it waits after each copy for as long as the copy took.
 func gather(ctx context.Context, resting bool) (huge int64, err error) {
 	size, err := hugeSize()
@@ -65,11 +73,10 @@ func gather(ctx context.Context, resting bool) (huge int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	table, err := os.Open("/proc/self/pagemap")
+	table, err := pagemap()
 	if err != nil {
 		return 0, fmt.Errorf("look for huge pages: %w", err)
 	}
-	defer table.Close()
 	refused := 0
 	entries := make([]byte, 8*size/uintptr(os.Getpagesize()))
 	for _, m := range maps {

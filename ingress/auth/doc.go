@@ -37,5 +37,5 @@
 //
 // Read text.go, then keyring.go and hmac.go (requests), l1.go (asking for keys), domain.go,
 // order.go, eip712.go, signature.go, verifier.go and hot.go (orders), proof.go (evidence), sign.go
-// (the client's side) and secret.go. The arithmetic is in package curve.
+// (the client's side), secret.go and vault.go. The arithmetic is in package curve.
 package auth

@@ -97,12 +97,15 @@ var keyLabels = [...]labels{
 // Keyring makes and checks API keys out of one master secret. It stores nothing. Any number of
 // goroutines may use one.
 type Keyring struct {
-	master [32]byte
+	master *[32]byte
 	pool   sync.Pool // *mac
 }
 
-// NewKeyring makes a Keyring of a master secret.
-func NewKeyring(master [32]byte) *Keyring {
+// NewKeyring makes a Keyring of a copy of a master secret.
+func NewKeyring(master [32]byte) *Keyring { return KeyringOf(&master) }
+
+// KeyringOf makes a Keyring of a master secret that stays where it is.
+func KeyringOf(master *[32]byte) *Keyring {
 	k := &Keyring{master: master}
 	k.pool.New = func() any { return newMac() }
 	return k

@@ -53,6 +53,7 @@ func readSecret(path string, loose fs.FileMode) ([32]byte, error) {
 			path, mode, path)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, 1024))
+	defer clear(b)
 	if err != nil {
 		return secret, fmt.Errorf("read secret: %w", err)
 	}
