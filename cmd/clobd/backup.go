@@ -189,8 +189,10 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 // backupFiles copies the small files and reports whether master.key is among them.
 func (n *node) backupFiles(part string, keys bool) (secret bool, err error) {
 	names := []string{secretCheckName}
-	if secret = keys && exists(n.Data, "master.key"); secret {
-		names = append(names, "master.key")
+	for _, file := range masterFiles(filepath.Join(n.Data, masterName)) {
+		if secret = keys; secret {
+			names = append(names, filepath.Base(file.path))
+		}
 	}
 	if keys && !secret {
 		return false, errors.New("master.key is not in the data folder: leave --keys out")

@@ -49,7 +49,7 @@ func (n *node) startDemo(ctx context.Context) (stop func()) {
 
 // botKey derives the private key of a bot from the node's secret: the same after a restart.
 func (n *node) botKey(i int) [32]byte {
-	mac := hmac.New(sha256.New, n.master[:])
+	mac := hmac.New(sha256.New, n.live[0].Secret[:])
 	fmt.Fprintf(mac, "demo bot %d", i)
 	return [32]byte(mac.Sum(nil))
 }

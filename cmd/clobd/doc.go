@@ -29,6 +29,6 @@
 // command with 1.
 //
 // Reading order: main.go, serve.go, node.go (the life of a node), admin.go, catalog.go,
-// operator.go; offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go,
-// recover.go.
+// operator.go; listen.go, harden.go, secret.go, masters.go; offline.go, then verify.go, inspect.go
+// with record.go, backup.go, restore.go, recover.go.
 package main

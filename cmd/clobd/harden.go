@@ -51,19 +51,21 @@ const bearer = "Bearer "
 
 // secrets are what the node must not let out, in locked memory.
 type secrets struct {
-	master *[32]byte
-	bearer []byte // what the operator says: Bearer and his token in hex
-	token  string // the token as it stands in bearer
+	vault   *auth.Vault
+	live    []auth.Master // the newest last
+	keyring *auth.Keyring // of them
+	bearer  []byte        // what the operator says: Bearer and his token in hex
+	token   string        // the token as it stands in bearer
 }
 
 // lockSecrets moves the secrets of a start into a Vault.
-func (s *settings) lockSecrets(master, token *[32]byte) (kept secrets) {
-	vault, err := auth.NewVault()
-	if err != nil {
+func (s *settings) lockSecrets(masters []master, token *[32]byte) (kept secrets) {
+	var err error
+	if kept.vault, err = auth.NewVault(); err != nil {
 		s.log.Warn("secrets are not kept apart in memory", "error", err)
 	}
-	kept.master = vault.Keep(master)
-	kept.bearer = vault.KeepText(hex.AppendEncode([]byte(bearer), token[:]))
+	kept.useMasters(masters)
+	kept.bearer = kept.vault.KeepText(hex.AppendEncode([]byte(bearer), token[:]))
 	clear(token[:])
 	kept.token = unsafe.String(&kept.bearer[len(bearer)], len(kept.bearer)-len(bearer))
 	return kept

@@ -183,7 +183,7 @@ func (n *node) listen(ctx context.Context) error {
 	if err := disk.MakeFolder(nil, n.Data); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	master, err := n.masterSecret()
+	masters, err := n.masterSecrets()
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,8 @@ func (n *node) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.secrets = n.lockSecrets(&master, &token)
+	n.secrets = n.lockSecrets(masters, &token)
+	n.followMasters(ctx, n.settings)
 	if n.poison, err = openPoison(n.Data); err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func (n *node) listen(ctx context.Context) error {
 		return err
 	}
 	n.door, err = ingress.New(ingress.Options{
-		Keyring: auth.KeyringOf(n.master), Verifier: auth.NewVerifier(n.domains),
+		Keyring: n.keyring, Verifier: auth.NewVerifier(n.domains),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
@@ -304,7 +305,7 @@ func (n *node) begin(context.Context) error {
 func (n *node) open(ctx context.Context) error {
 	history := n.index.History
 	answers, err := api.New(api.Options{Board: n.role.Board, History: history,
-		Catalog: n.describe.Current, Values: n.values, KeyID: auth.KeyringOf(n.master).KeyID,
+		Catalog: n.describe.Current, Values: n.values, KeyID: n.keyring.KeyID,
 		Checksum: auth.Checksum, JournalID: n.role.Journal.ID, Exchanges: n.exchanges(),
 		Profiles:    n.profiles,
 		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})

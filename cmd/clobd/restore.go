@@ -60,7 +60,7 @@ func (c *restoreCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Printf("restored to %s\n", c.Data)
-	if !exists(c.Data, "master.key") {
+	if len(masterFiles(filepath.Join(c.Data, masterName))) == 0 {
 		fmt.Println("there is no master.key in it: put the node's own there, or name it with " +
 			"--master-key, before it is started")
 	}

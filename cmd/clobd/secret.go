@@ -5,9 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"clobd/cmd/cli"
@@ -41,58 +41,72 @@ func secretHint(err error, hint string) error {
 	return cli.Hint(err, "%s", hint)
 }
 
-func (n *node) adminToken() ([32]byte, error) {
-	token, err := auth.LoadSecret(filepath.Join(n.Data, "admin.token"))
+func (s *settings) adminToken() ([32]byte, error) {
+	token, err := auth.LoadSecret(filepath.Join(s.Data, "admin.token"))
 	return token, secretHint(err, hintToken)
 }
 
-// masterSecret returns the secret of all API keys. Another one than at the last start is an error.
-func (n *node) masterSecret() ([32]byte, error) {
-	secret, err := n.findSecret()
-	if err != nil {
-		return secret, secretHint(err, hintSecret)
-	}
-	known, err := checkSecret(n.Data, secret)
-	if err == nil && !known {
-		err = writeDurably(filepath.Join(n.Data, secretCheckName), secretCheck(secret)+"\n")
-	}
-	return secret, err
-}
-
-// findSecret reads --master-key, the service credentials or the data folder, made at first start.
-func (n *node) findSecret() ([32]byte, error) {
-	if n.MasterKey != "" {
-		return auth.ReadSecret(n.MasterKey)
+// masterFile is where the node's first master secret is: --master-key, the service credentials, or
+// the data folder, where the node makes it. Later ones are beside it.
+func (s *settings) masterFile() (path string, own bool) {
+	if s.MasterKey != "" {
+		return s.MasterKey, false
 	}
 	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
-		file := filepath.Join(dir, "master.key")
-		if _, err := os.Stat(file); err == nil {
-			return auth.ReadSecret(file)
+		if file := filepath.Join(dir, masterName); isThere(file) {
+			return file, false
 		}
 	}
-	file := filepath.Join(n.Data, "master.key")
-	_, missing := os.Stat(file)
-	if _, err := os.Stat(filepath.Join(n.Data, secretCheckName)); err == nil &&
-		errors.Is(missing, fs.ErrNotExist) {
-		return [32]byte{}, cli.Hint(fmt.Errorf("read secret: %w", missing), hintSecret)
-	}
-	return auth.LoadSecret(file)
+	return filepath.Join(s.Data, masterName), true
 }
 
-// checkSecret compares a secret with the folder's check; known is false if there is none.
-func checkSecret(data string, secret [32]byte) (known bool, err error) {
-	file := filepath.Join(data, secretCheckName)
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	} else if err != nil {
-		return false, cli.Hint(fmt.Errorf("check the master secret: %w", err), hintSecret)
+// masterSecrets returns the secrets of all API keys, the newest last. Others than at the last start
+// are an error, but for newer ones.
+func (s *settings) masterSecrets() ([]master, error) {
+	found, err := s.findMasters()
+	if err != nil {
+		return nil, secretHint(err, hintSecret)
 	}
-	if strings.TrimSpace(string(text)) != secretCheck(secret) {
-		return true, cli.Hint(fmt.Errorf("the master secret is not the one that the API keys of %s "+
-			"derive from: it is another one, or it or %s is damaged", data, file), hintSecret)
+	check, err := readSecretCheck(s.Data)
+	if err != nil {
+		return nil, err
 	}
-	return true, nil
+	found = slices.DeleteFunc(found, func(m master) bool { return check.retired(m.number) })
+	changed, err := check.compare(s.Data, found)
+	if err == nil && changed {
+		for _, m := range found {
+			check[m.number] = secretCheck(m.secret)
+		}
+		err = check.write(s.Data)
+	}
+	return found, err
+}
+
+// findMasters reads the files of all secrets, and makes the first one at the first start.
+func (s *settings) findMasters() (found []master, err error) {
+	first, own := s.masterFile()
+	files := masterFiles(first)
+	if own && len(files) == 0 {
+		if isThere(filepath.Join(s.Data, secretCheckName)) {
+			_, missing := os.Stat(first)
+			return nil, fmt.Errorf("read secret: %w", missing)
+		}
+		files = []masterAt{{auth.FirstMaster, first}}
+	} else if len(files) == 0 {
+		files = []masterAt{{auth.FirstMaster, first}} // reading it says what is wrong
+	}
+	read := auth.ReadSecret
+	if own {
+		read = auth.LoadSecret
+	}
+	for _, file := range files {
+		secret, err := read(file.path)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, master{file.number, secret})
+	}
+	return found, nil
 }
 
 func writeDurably(path, text string) error {

@@ -173,22 +173,38 @@ func (r *report) cut(c *catalog.Cut) {
 }
 
 func (r *report) secrets(data string) {
-	for i, name := range []string{"master.key", "admin.token"} {
-		file := filepath.Join(data, name)
-		if !exists(file) {
-			r.say("note", "%s is not in the folder", name)
-			continue
+	r.masters(data)
+	file := filepath.Join(data, "admin.token")
+	if !exists(file) {
+		r.say("note", "admin.token is not in the folder")
+	} else if _, err := auth.ReadSecret(file); err != nil {
+		r.find(journal.Finding{Where: file, What: err.Error(), Hint: hintToken})
+	} else {
+		r.say("secret", "admin.token")
+	}
+}
+
+// masters looks at the master secrets in the folder, if there are any.
+func (r *report) masters(data string) {
+	files := masterFiles(filepath.Join(data, masterName))
+	if len(files) == 0 {
+		r.say("note", "%s is not in the folder", masterName)
+		return
+	}
+	check, err := readSecretCheck(data)
+	for _, file := range files {
+		name := filepath.Base(file.path)
+		secret, bad := auth.ReadSecret(file.path)
+		if bad == nil {
+			bad = err
 		}
-		secret, err := auth.ReadSecret(file)
-		known := true
-		if err == nil && name == "master.key" {
-			known, err = checkSecret(data, secret)
+		if known := check[file.number]; bad == nil && known != "" && known != secretCheck(secret) {
+			bad = badCheck(data)
 		}
 		switch {
-		case err != nil:
-			r.find(journal.Finding{Where: file, What: err.Error(),
-				Hint: [...]string{hintSecret, hintToken}[i]})
-		case !known:
+		case bad != nil:
+			r.find(journal.Finding{Where: file.path, What: bad.Error(), Hint: hintSecret})
+		case check[file.number] == "":
 			r.say("note", "nobody knows whether %s is what it was", name)
 		default:
 			r.say("secret", "%s", name)

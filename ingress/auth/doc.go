@@ -17,7 +17,11 @@
 // Keys are stateless. The passphrase carries its address and nonce under a tag made with the node's
 // master secret. The secret and the key's id are made the same way, so there is no table of keys.
 //
-//	passphrase = hex( version 1 | address 20 | nonce 4 | tag 7 )
+//	passphrase = hex( secret 1 | address 20 | nonce 4 | tag 7 )
+//
+// The first byte names the master secret. While a new one takes over, two live: the newest makes
+// keys, each checks its own. Address and nonce are the identity, so a number that is revoked is
+// revoked under every secret.
 //
 // A client signs a request by HMAC-SHA256 over timestamp, method, path and body as sent. A stranger
 // waits the same time for every refusal, whichever part was wrong.

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"clobd/engine"
@@ -53,8 +55,15 @@ const (
 	windowFuture = 30 * time.Second
 )
 
-// keyVersion is the first byte of each passphrase, which names the master secret that made it.
-const keyVersion = 1
+// FirstMaster is the number of a node's first master secret.
+const FirstMaster = 1
+
+// Master is a master secret with its number, which is the first byte of each passphrase that it
+// makes.
+type Master struct {
+	Number byte
+	Secret *[32]byte
+}
 
 // A passphrase is the hex text of these bytes.
 const (
@@ -69,9 +78,9 @@ const (
 // claim is the readable part of a passphrase: version, address, nonce.
 type claim [claimSize]byte
 
-func newClaim(a engine.Address, nonce uint32) claim {
+func newClaim(master byte, a engine.Address, nonce uint32) claim {
 	var c claim
-	c[atVersion] = keyVersion
+	c[atVersion] = master
 	copy(c[atAddress:], a[:])
 	binary.BigEndian.PutUint32(c[atNonce:], nonce)
 	return c
@@ -94,27 +103,54 @@ var keyLabels = [...]labels{
 	engine.BuilderKey:  {"clobd builder passphrase:", "clobd builder secret:", "clobd builder key:"},
 }
 
-// Keyring makes and checks API keys out of one master secret. It stores nothing. Any number of
-// goroutines may use one.
+// Keyring makes API keys out of the newest master secret, and checks those of all that live. It
+// stores nothing else. Any number of goroutines may use one.
 type Keyring struct {
-	master *[32]byte
-	pool   sync.Pool // *mac
+	live atomic.Pointer[[]Master] // the newest last
+	pool sync.Pool                // *mac
 }
 
 // NewKeyring makes a Keyring of a copy of a master secret.
 func NewKeyring(master [32]byte) *Keyring { return KeyringOf(&master) }
 
-// KeyringOf makes a Keyring of a master secret that stays where it is.
+// KeyringOf makes a Keyring of a first master secret that stays where it is.
 func KeyringOf(master *[32]byte) *Keyring {
-	k := &Keyring{master: master}
+	k := &Keyring{}
+	k.Use([]Master{{FirstMaster, master}})
 	k.pool.New = func() any { return newMac() }
 	return k
 }
 
-// derive leaves the HMAC of label and claim under the master secret in m.out.
-func (k *Keyring) derive(m *mac, label string, c *claim) {
+// Use makes these the master secrets that live, at least one, the newest last. Keys of all others
+// are refused from now on.
+func (k *Keyring) Use(live []Master) {
+	own := slices.Clone(live)
+	k.live.Store(&own)
+}
+
+func (k *Keyring) oldest() Master { return (*k.live.Load())[0] }
+
+func (k *Keyring) newest() Master {
+	live := *k.live.Load()
+	return live[len(live)-1]
+}
+
+// master returns the secret that a passphrase names. For a number that no secret has, known is 0
+// and any secret will do: the refusal takes as long.
+func (k *Keyring) master(number byte) (secret *[32]byte, known int) {
+	live := *k.live.Load()
+	for i := range live {
+		if live[i].Number == number {
+			return live[i].Secret, 1
+		}
+	}
+	return live[0].Secret, 0
+}
+
+// derive leaves the HMAC of label and claim under a master secret in m.out.
+func derive(m *mac, master *[32]byte, label string, c *claim) {
 	m.text = append(append(m.text[:0], label...), c[:]...)
-	m.compute(k.master[:], nil)
+	m.compute(master[:], nil)
 }
 
 // Derive returns the Trio of a trading key: for an address and a nonce always the same.
@@ -127,40 +163,52 @@ func (k *Keyring) Trio(class engine.KeyClass, a engine.Address, number uint32) T
 	l := &keyLabels[class]
 	m := k.pool.Get().(*mac)
 	defer k.pool.Put(m)
-	c := newClaim(a, number)
+	master := k.newest()
+	c := newClaim(master.Number, a, number)
 	var token [tokenSize]byte
 	copy(token[:], c[:])
-	k.derive(m, l.tag, &c)
+	derive(m, master.Secret, l.tag, &c)
 	copy(token[atTag:], m.out[:])
-	k.derive(m, l.secret, &c)
+	derive(m, master.Secret, l.secret, &c)
 	t := Trio{Secret: base64.URLEncoding.EncodeToString(m.out[:])}
 	t.Passphrase = hex.EncodeToString(token[:])
-	id := k.keyID(m, l.key, &c)
+	id := keyID(m, master.Secret, l.key, &c)
 	t.Key = string(id[:])
 	return t
 }
 
-// KeyID returns the trading key of an address and a nonce.
+// KeyID returns the trading key of an address and a nonce as answers name it: that of the oldest
+// secret, so that a rotation changes no answer before the old keys end.
 func (k *Keyring) KeyID(a engine.Address, nonce uint32) string {
-	return k.ID(engine.TradingKey, a, nonce)
+	return k.id(k.oldest(), engine.TradingKey, a, nonce)
 }
 
-// ID returns an address's key of any class. A read-only key has no other part, so it is secret.
+// ID returns an address's key of any class, of the newest secret. A read-only key has no other
+// part, so it is secret.
 func (k *Keyring) ID(class engine.KeyClass, a engine.Address, number uint32) string {
+	return k.id(k.newest(), class, a, number)
+}
+
+func (k *Keyring) id(master Master, class engine.KeyClass, a engine.Address, number uint32) string {
 	m := k.pool.Get().(*mac)
 	defer k.pool.Put(m)
-	c := newClaim(a, number)
-	id := k.keyID(m, keyLabels[class].key, &c)
+	c := newClaim(master.Number, a, number)
+	id := keyID(m, master.Secret, keyLabels[class].key, &c)
 	return string(id[:])
 }
 
-// Is reports whether text is the key that ID returns, in any letter case, in constant time.
+// Is reports whether text is the key that ID returns for any secret that lives, in any letter case,
+// in constant time.
 func (k *Keyring) Is(class engine.KeyClass, a engine.Address, number uint32, text string) bool {
-	return equalText([]byte(k.ID(class, a, number)), strings.ToLower(text)) == 1
+	same, text := 0, strings.ToLower(text)
+	for _, master := range *k.live.Load() {
+		same |= equalText([]byte(k.id(master, class, a, number)), text)
+	}
+	return same == 1
 }
 
-func (k *Keyring) keyID(m *mac, label string, c *claim) [36]byte {
-	k.derive(m, label, c)
+func keyID(m *mac, master *[32]byte, label string, c *claim) [36]byte {
+	derive(m, master, label, c)
 	b := m.out[:16]
 	b[6] = b[6]&0x0f | 0x40 // version 4
 	b[8] = b[8]&0x3f | 0x80 // variant of RFC 9562
@@ -187,15 +235,17 @@ func (k *Keyring) Authenticate(r *Request, now time.Time) (Identity, error) {
 	var token [tokenSize]byte
 	known := parsePassphrase(&token, r.Passphrase)
 	c := claim(token[:claimSize])
-	k.derive(m, l.tag, &c)
+	master, lives := k.master(c[atVersion])
+	known &= lives
+	derive(m, master, l.tag, &c)
 	known &= subtle.ConstantTimeCompare(m.out[:tokenSize-atTag], token[atTag:])
 
-	id := k.keyID(m, l.key, &c)
+	id := keyID(m, master, l.key, &c)
 	sameKey := equalText(id[:], r.Key)
 
 	// A forged passphrase gets a secret too, with one bit flipped: no client has it, and deriving
 	// it takes the same time.
-	k.derive(m, l.secret, &c)
+	derive(m, master, l.secret, &c)
 	m.key = m.out
 	m.key[0] ^= byte(1 ^ known)
 	signed := m.signed(r)
@@ -230,10 +280,10 @@ func (m *mac) signed(r *Request) int {
 	return same & readable
 }
 
-// parsePassphrase reads the hex text of a passphrase of this version into token and returns 1. It
-// returns 0, with token undefined, for any other text.
+// parsePassphrase reads the hex text of a passphrase into token and returns 1. It returns 0, with
+// token undefined, for any other text.
 func parsePassphrase(token *[tokenSize]byte, s string) int {
-	if len(s) != 2*tokenSize || !ParseHex(token[:], s) || token[atVersion] != keyVersion {
+	if len(s) != 2*tokenSize || !ParseHex(token[:], s) {
 		return 0
 	}
 	return 1

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"clobd/bench/trader"
+	"clobd/ingress/auth"
+)
+
+// run runs a command of the node's binary and returns what it says.
+func (p *process) run(args ...string) (string, error) {
+	said, err := exec.Command(p.binary, args...).CombinedOutput()
+	return string(said), err
+}
+
+// again is a client with the wallet of x that derives its key now.
+func (x *actor) again(t *testing.T, url string, key [32]byte) *actor {
+	t.Helper()
+	client, err := trader.NewClient(url, auth.ChainTest, key)
+	if err == nil {
+		err = client.Derive()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &actor{Client: client, t: t, outcomes: x.outcomes, rand: x.rand}
+}
+
+// rotation is a node whose master secret changes, and a wallet that trades meanwhile.
+type rotation struct {
+	*process
+	t          *testing.T
+	wallet     *actor
+	old, fresh *actor // with keys of the secret before and after
+}
+
+// client derives the wallet's key now.
+func (r *rotation) client() *actor {
+	r.t.Helper()
+	return r.wallet.again(r.t, "http://"+r.listen, [32]byte{31: 7})
+}
+
+// works posts an order, and cancels it, or must be refused.
+func (r *rotation) works(x *actor, want int, when string) {
+	r.t.Helper()
+	x.Host.CloseIdleConnections() // those of the node before
+	i := x.draw(r.t)
+	status, text, err := x.post(i)
+	if err == nil && want == 200 && status == 200 {
+		status, text, err = x.cancel(i)
+	}
+	if err != nil || status != want {
+		r.t.Errorf("%s: %d %s %v", when, status, text, err)
+	}
+}
+
+// hangUp sends the node a SIGHUP and waits until it has said something.
+func (r *rotation) hangUp(words string) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		r.t.Fatal(err)
+	}
+	r.awaitLog(r.t, words)
+}
+
+// operate runs clobd secret; refused is what it must say instead of doing it, or nothing.
+func (r *rotation) operate(command, refused string) {
+	r.t.Helper()
+	said, err := r.run("secret", command, "--data", r.data)
+	if (err == nil) != (refused == "") || !strings.Contains(said, refused) {
+		r.t.Fatalf("secret %s: %v %s", command, err, said)
+	}
+}
+
+// TestRotation: beside trading a new master secret takes over. Old keys go on, new ones derive from
+// it, and both are the same account. Once the old secret is retired its keys end, also after a
+// restart; the new ones go on.
+func TestRotation(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "catalog.jsonl")
+	tokens := writeCatalog(t, file, 1)
+	p := newProcess(t, buildNode(t), folder, "--catalog", file, "--faucet", "1000")
+	p.start(t)
+	r := &rotation{process: p, t: t,
+		wallet: &actor{outcomes: tokens, rand: rand.New(rand.NewPCG(1, 2))}}
+	r.old = r.client()
+	r.works(r.old, 200, "before")
+	r.operate("retire", "only one")
+	r.operate("rotate", "")
+	r.operate("rotate", "not in use yet")
+	if r.client().Trio != r.old.Trio {
+		t.Error("a new key without a SIGHUP")
+	}
+	r.hangUp(`"newest":2`)
+	r.fresh = r.client()
+	one, two := r.old.Trio, r.fresh.Trio
+	if one.Key == two.Key || one.Passphrase[:2] != "01" || two.Passphrase[:2] != "02" ||
+		one.Passphrase[2:50] != two.Passphrase[2:50] {
+		t.Errorf("keys %v and %v", one, two)
+	}
+	r.works(r.old, 200, "old key beside the new one")
+	r.works(r.fresh, 200, "new key beside the old one")
+	i := r.old.draw(t)
+	if status, text, err := r.old.post(i); err != nil || status != 200 {
+		t.Fatalf("%d %s %v", status, text, err)
+	}
+	if status, text, err := r.fresh.cancel(i); err != nil || status != 200 {
+		t.Errorf("one account, two keys: %d %s %v", status, text, err)
+	}
+	p.leave(t)
+	p.start(t)
+	r.works(r.old, 200, "old key after a restart")
+	r.works(r.fresh, 200, "new key after a restart")
+	r.retire()
+	r.damage()
+}
+
+// retire ends the old secret.
+func (r *rotation) retire() {
+	r.operate("retire", "")
+	if exists(r.data, "master.key") {
+		r.t.Error("the retired secret is still there")
+	}
+	r.hangUp(`"oldest":2`)
+	r.works(r.old, 401, "old key after its secret")
+	r.works(r.fresh, 200, "new key after the old secret")
+	r.leave(r.t)
+	if said, err := r.run("verify", "--data", r.data); err != nil ||
+		!strings.Contains(said, "master-2.key") {
+		r.t.Errorf("verify: %v %s", err, said)
+	}
+	r.start(r.t)
+	r.works(r.old, 401, "old key after a restart without its secret")
+	r.works(r.fresh, 200, "new key after a restart")
+}
+
+// damage makes a third secret that is none: those in use stay, but a start is refused, also if the
+// third is good and the second is lost.
+func (r *rotation) damage() {
+	r.operate("rotate", "")
+	third := filepath.Join(r.data, "master-3.key")
+	if err := os.WriteFile(third, []byte("nothing"), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	r.hangUp("those in use stay")
+	r.works(r.fresh, 200, "beside a damaged secret")
+	r.stop(r.t)
+	if err := os.Remove(filepath.Join(r.data, "master-2.key")); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, text := range []string{"nothing", strings.Repeat("ab", 32)} {
+		if err := os.WriteFile(third, []byte(text), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+		if code, said := refusedStart(r.t, r.binary, "--data", r.data); code != 1 ||
+			!strings.Contains(said, "hint: put the right one back") {
+			r.t.Errorf("secret %q, and the old one lost: code %d %s", text[:2], code, said)
+		}
+	}
+}
+
+// TestRevokedInBothSecrets: a number that is revoked is revoked for the keys of every secret.
+func TestRevokedInBothSecrets(t *testing.T) {
+	folder := t.TempDir()
+	p := newProcess(t, buildNode(t), folder, "--faucet", "1000")
+	p.start(t)
+	url := "http://" + p.listen
+	key := [32]byte{31: 8}
+	wallet := &actor{rand: rand.New(rand.NewPCG(1, 2))}
+	old := wallet.again(t, url, key)
+	if said, err := p.run("secret", "rotate", "--data", p.data); err != nil {
+		t.Fatalf("rotate: %v %s", err, said)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitLog(t, `"newest":2`)
+	fresh := wallet.again(t, url, key)
+	for _, x := range []*actor{old, fresh} {
+		if status, body, err := x.exchange("GET", "/auth/api-keys", nil); err != nil || status != 200 ||
+			!bytes.Contains(body, []byte(old.Trio.Key)) {
+			t.Errorf("before: %d %s %v", status, body, err)
+		}
+	}
+	if status, body, err := old.exchange("DELETE", "/auth/api-key", nil); err != nil || status != 200 {
+		t.Errorf("revoke: %d %s %v", status, body, err)
+	}
+	for _, x := range []*actor{old, fresh} {
+		if status, body, err := x.exchange("GET", "/auth/api-keys", nil); err != nil || status != 401 {
+			t.Errorf("after: %d %s %v", status, body, err)
+		}
+	}
+	p.stop(t)
+}
