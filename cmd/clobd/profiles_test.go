@@ -20,7 +20,8 @@ func TestProfileRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{door: door, token: "secret", metrics: prometheus.NewRegistry()}
+	n := &node{door: door, secrets: secrets{bearer: []byte("Bearer secret")},
+		metrics: prometheus.NewRegistry()}
 	handler := n.adminServer().Handler
 	for _, c := range []struct {
 		path, token string
