@@ -16,31 +16,48 @@ import (
 // book answers GET /book with the bytes that the Snapshot keeps. They are built at most once,
 // shared by all requests and never copied here.
 func (h *Handler) book(ctx *fasthttp.RequestCtx) {
+	shown := h.o.Board.Shown()
 	s, o, refused := h.snapshot(ctx)
 	if refused != nil {
 		refused.Send(ctx)
 		return
 	}
+	// Nothing between the Snapshot and a newer Shown changed the book.
+	wire.MarkSequence(ctx, max(shown, s.Sequence))
 	wire.AnswerRaw(ctx, s.Text(o, renderBook))
 }
 
 // maxBooksBytes bounds the answer to POST /books. 500 books with orders at every cent fit.
 const maxBooksBytes = 4 << 20
 
+// rereads is how often books are read until no frame was shown in between: only then do all of them
+// show one Sequence. The last time, X-Sequence is that of the oldest: some books may be newer.
+const rereads = 4
+
 var openArray, comma, closeArray = []byte("["), []byte(","), []byte("]")
 
 // books answers POST /books with the books of all tokens that have one, in the order asked for,
 // each once. The answer refers to the bytes of the Snapshots: a slow reader costs the node no copy.
 func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
-	parts, size := append(make(net.Buffers, 0, 2+2*len(asked)), openArray), 2
-	h.eachBook(asked, func(_ engine.Token, s *view.Snapshot, o engine.Outcome) bool {
-		if len(parts) > 1 {
-			parts, size = append(parts, comma), size+1
+	parts := make(net.Buffers, 0, 2+2*len(asked))
+	size := 0
+	for range rereads {
+		shown, newest := h.o.Board.Shown(), engine.Sequence(0)
+		parts, size = append(parts[:0], openArray), 2
+		h.eachBook(asked, func(_ engine.Token, s *view.Snapshot, o engine.Outcome) bool {
+			if len(parts) > 1 {
+				parts, size = append(parts, comma), size+1
+			}
+			newest = max(newest, s.Sequence)
+			book := s.Text(o, renderBook)
+			parts, size = append(parts, book), size+len(book)
+			return size <= maxBooksBytes
+		})
+		wire.MarkSequence(ctx, shown)
+		if newest <= shown {
+			break
 		}
-		book := s.Text(o, renderBook)
-		parts, size = append(parts, book), size+len(book)
-		return size <= maxBooksBytes
-	})
+	}
 	if size > maxBooksBytes {
 		errTooLong.Send(ctx)
 		return

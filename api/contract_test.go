@@ -311,9 +311,13 @@ func (s *script) request(line string, out *strings.Builder) {
 	response = bytes.ReplaceAll(response, []byte("\r"), nil)
 	response = bytes.ReplaceAll(response, []byte("\n\n"), []byte("\n"))
 	response = bytes.ReplaceAll(response, []byte("Connection: close\n"), nil)
+	// Any further case would change it in all that follow; TestSequenceShown is about it.
+	response = sequenceLine.ReplaceAll(response, nil)
 	out.Write(bytes.TrimRight(response, "\n"))
 	out.WriteByte('\n')
 }
+
+var sequenceLine = regexp.MustCompile(`(?m)^X-Sequence: \d+\n`)
 
 // refer puts in place of references what they stand for.
 func (s *script) refer(line string) string {

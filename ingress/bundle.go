@@ -229,10 +229,11 @@ func (b bundle) same(p *placement) *placement {
 
 // replyBundle answers with one result for each order.
 func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
-	dst, replay := append(make([]byte, 0, 512*len(b)), '['), true
+	dst, replay, last := append(make([]byte, 0, 512*len(b)), '['), true, engine.Sequence(0)
 	for _, p := range b {
 		dst = wire.AppendComma(dst)
 		replay = replay && p.answered && p.out.replay
+		last = max(last, p.out.receipt.Sequence)
 		refused := p.refused
 		if refused == nil && p.out.receipt.Reject != engine.Accepted {
 			refused = s.refuseOrder(p)
@@ -250,5 +251,6 @@ func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 	if replay {
 		markReplay(ctx)
 	}
+	wire.MarkSequence(ctx, last)
 	wire.AnswerRaw(ctx, append(dst, ']'))
 }

@@ -138,6 +138,8 @@ func (s *cancels) cancel(
 			return refused
 		}
 	}
+	// Who was answered sees all of its Commands shown.
+	wire.MarkSequence(ctx, s.options.Board.Shown())
 	wire.AnswerRaw(ctx, appendCancels(nil, out))
 	return nil
 }
@@ -289,6 +291,7 @@ func (s *cancels) sweep(
 			}
 		}
 	}
+	wire.MarkSequence(ctx, s.options.Board.Shown())
 	wire.AnswerRaw(ctx, appendCancels(nil, &out))
 	return nil
 }

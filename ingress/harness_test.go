@@ -66,7 +66,8 @@ type house struct {
 	late atomic.Int64 // how many seconds the clock has moved on
 
 	mutex sync.Mutex
-	blind bool // the index knows nothing yet
+	blind bool   // the index knows nothing yet
+	told  string // X-Sequence of the latest answer
 
 	behind engine.Sequence // the last one that the index knows, 0 if it is up to date
 
@@ -278,16 +279,20 @@ func (h *house) send(raw string) string {
 	if h.seen != nil {
 		h.seen.note(h.server, raw, &r)
 	}
+	h.mutex.Lock()
+	h.told = string(r.Header.Peek("X-Sequence"))
+	h.mutex.Unlock()
 	return render(&r)
 }
 
-// render is a response as the expected answers show it: what never changes is left out.
+// render is a response as the expected answers show it: without what never changes, and without
+// X-Sequence, which any further case would change in all that follow.
 func render(r *fasthttp.Response) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d\n", r.StatusCode())
 	for k, v := range r.Header.All() {
 		switch key := string(k); {
-		case key == "Content-Length", key == "Date", key == "Connection":
+		case key == "Content-Length", key == "Date", key == "Connection", key == "X-Sequence":
 		case key == "X-Content-Type-Options" && string(v) == "nosniff":
 		case key == "Cache-Control" && string(v) == "no-store":
 		case key == "X-Node-Version" && string(v) == "test":

@@ -109,6 +109,9 @@ func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 	if p.out.replay {
 		markReplay(ctx)
 	}
+	if p.answered && (refused == nil || refused.Status < fasthttp.StatusInternalServerError) {
+		wire.MarkSequence(ctx, p.out.receipt.Sequence)
+	}
 	if refused != nil {
 		refused.Send(ctx)
 		return

@@ -44,6 +44,7 @@ func (s *tokens) exchange(kind engine.Kind) signedRequest {
 		case receipt.Reject != engine.Accepted:
 			return s.refuseTransfer(&c, &receipt)
 		}
+		wire.MarkSequence(ctx, receipt.Sequence)
 		wire.AnswerRaw(ctx, s.appendTransfer(nil, &c, &receipt))
 		return nil
 	}

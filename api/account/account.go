@@ -126,12 +126,41 @@ func (a *Account) Serve(ctx *fasthttp.RequestCtx, owner engine.Address, dialect 
 		return
 	}
 	c := a.caller(owner, dialect)
-	if route.indexed && !a.await(c) {
-		errLagging.Send(ctx)
+	if !route.indexed {
+		body, refused := route.serve(ctx, c)
+		wire.Respond(ctx, body, refused)
 		return
 	}
-	body, refused := route.serve(ctx, c)
+	body, refused := a.read(ctx, c, route.serve)
 	wire.Respond(ctx, body, refused)
+}
+
+// rereads is how often an answer is made until nothing that the caller wrote came in between. The
+// last time, X-Sequence is that of before: the answer may show more.
+const rereads = 3
+
+// read answers from the index, with the Sequence that the answer shows.
+func (a *Account) read(
+	ctx *fasthttp.RequestCtx, c *caller, serve handler,
+) (body []byte, refused *wire.Refusal) {
+	for range rereads {
+		if !a.await(c) {
+			return nil, errLagging
+		}
+		seen := a.o.History.Sequence()
+		body, refused = serve(ctx, c)
+		if refused != nil {
+			return nil, refused
+		}
+		wire.MarkSequence(ctx, seen)
+		// The Board tells who wrote last, but the index may be ahead of it.
+		ahead := a.o.History.Ahead()
+		if ahead == seen || ahead <= a.o.Board.Shown() && a.last(c) <= seen {
+			break
+		}
+		a.o.Await(ahead)
+	}
+	return body, refused
 }
 
 // noRoute refuses a path that has no such method, and names the methods that it has.
@@ -164,10 +193,14 @@ func (a *Account) caller(owner engine.Address, dialect wire.Dialect) *caller {
 
 // await reports whether the index holds, after a wait, the last write of c and of its wallets.
 func (a *Account) await(c *caller) bool {
+	return a.o.Await(a.last(c))
+}
+
+func (a *Account) last(c *caller) engine.Sequence {
 	d := a.o.Board.Directory
 	last := d.LastNamed(c.no)
 	for _, w := range c.wallets {
 		last = max(last, d.LastNamed(w))
 	}
-	return a.o.Await(last)
+	return last
 }

@@ -22,7 +22,7 @@ import (
 type Board struct {
 	Directory *Directory // set once, by NewBoard
 
-	sequence                  atomic.Uint64
+	sequence, shown           atomic.Uint64
 	frames, snapshots, chunks atomic.Uint64
 
 	// The writer's own.
@@ -88,6 +88,7 @@ func (b *Board) Show() {
 	b.snapshots.Add(uint64(len(b.drafts)))
 	clear(b.drafts)
 	b.drafts = b.drafts[:0]
+	b.shown.Store(b.sequence.Load())
 }
 
 // fold applies one Event of Command c to the Directory and to the draft of its market.
@@ -199,6 +200,10 @@ func (b *Board) Condition(c engine.Condition) *Snapshot {
 
 // Sequence returns the last Sequence of the newest frame that may be visible, 0 before the first.
 func (b *Board) Sequence() engine.Sequence { return engine.Sequence(b.sequence.Load()) }
+
+// Shown returns a Sequence that is visible with all before it: a lower bound, as Sequence is an
+// upper bound. It is 0 before the first Show.
+func (b *Board) Shown() engine.Sequence { return engine.Sequence(b.shown.Load()) }
 
 // Counters returns the Board's counters: each exact, but not all of the same moment.
 func (b *Board) Counters() Counters {

@@ -125,6 +125,7 @@ func (b *Board) Load(next func() ([]byte, error)) (err error) {
 		err = errors.Join(engine.ErrState, errors.New("the end is of another board"))
 	}
 	b.sequence.Store(sequence)
+	b.shown.Store(sequence)
 	return err
 }
 

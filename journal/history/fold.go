@@ -364,6 +364,7 @@ func (d *fold) commit() error {
 		return err
 	}
 	d.written += d.batch.Len()
+	d.writing.Store(uint64(d.at.sequence))
 	if err := d.db.Apply(d.batch, pebble.NoSync); err != nil {
 		return fmt.Errorf("write the index up to Sequence %d: %w", d.at.sequence, err)
 	}

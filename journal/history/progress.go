@@ -12,6 +12,7 @@ import (
 // progress is how far the index has come, and who waits for it to go on.
 type progress struct {
 	sequence atomic.Uint64
+	writing  atomic.Uint64 // the last Sequence of the batch that was written last
 	wanted   chan struct{} // gets a value when a caller begins to wait
 
 	mu     sync.Mutex
@@ -23,6 +24,12 @@ type progress struct {
 
 // Sequence is the last Sequence in the index: what an answer that begins after the call knows.
 func (p *progress) Sequence() engine.Sequence { return engine.Sequence(p.sequence.Load()) }
+
+// Ahead is the last Sequence of which an answer that ended before the call may know something. It
+// is above Sequence while a batch is written.
+func (p *progress) Ahead() engine.Sequence {
+	return max(engine.Sequence(p.writing.Load()), p.Sequence())
+}
 
 func (p *progress) publish(seq engine.Sequence) {
 	p.mu.Lock()
