@@ -40,6 +40,7 @@ type ownedToken struct {
 // plainPosition is a position by the book: average cost without fees, as an exact fraction.
 type plainPosition struct {
 	size, bought, boughtCash int64
+	fees                     int64 // paid for it so far
 	cost, realized           *big.Rat
 	traded                   bool
 }
@@ -205,6 +206,9 @@ func (n *investors) fill(c *engine.Command, e *engine.Event) {
 		cash := size * own / 10_000
 		d := plainDeed{party.wallet, "TRADE", wire.SideText(party.side), size, cash, i == 1}
 		p.traded = true
+		if i == 1 {
+			p.fees += int64(e.Fee)
+		}
 		if party.side == engine.Sell {
 			size = -size
 		}
@@ -227,6 +231,20 @@ func (n *investors) price(m engine.MarketNo, o engine.Outcome) int64 {
 		return 20_000 - first
 	}
 	return first
+}
+
+// worth is what a token of a position is worth: what was paid for it, if nobody says more.
+func (n *investors) worth(k ownedToken, p *plainPosition) float64 {
+	price := n.price(k.market, k.outcome)
+	_, over := n.payout[k.market]
+	switch {
+	case price != 0 || over:
+		return float64(price) / 20_000
+	case p.size == 0:
+		return float64(p.boughtCash) / float64(p.bought)
+	}
+	cost, _ := p.cost.Float64()
+	return cost / float64(p.size)
 }
 
 // wirePosition is what the answers hold of a position.
@@ -267,13 +285,13 @@ func (n *investors) checkPosition(k ownedToken, p *plainPosition, w *wirePositio
 	n.t.Helper()
 	const unit = 1e6
 	what := fmt.Sprintf("%+v %+v", k, *w)
-	size, price := float64(p.size)/unit, float64(n.price(k.market, k.outcome))/20_000
+	size, price := float64(p.size)/unit, n.worth(k, p)
 	cost, _ := p.cost.Float64()
 	realized, _ := p.realized.Float64()
-	cost, realized = cost/unit, realized/unit
+	cost, realized = cost/unit, (realized-float64(p.fees))/unit
 	n.near(what+" size", w.Size, size, 0)
 	n.near(what+" bought", w.TotalBought, float64(p.bought)/unit, 0)
-	n.near(what+" price", w.CurPrice, price, 0)
+	n.near(what+" price", w.CurPrice, price, 5.1e-6) // an average that was paid has more digits
 	n.near(what+" realized", w.RealizedPnl, realized, cent)
 	n.near(what+" rate", w.PercentRealizedPnl, 100*realized/(float64(p.bought)/unit), cent+0.02)
 	if p.size == 0 {
@@ -292,7 +310,7 @@ func (n *investors) checkPosition(k ownedToken, p *plainPosition, w *wirePositio
 	}
 	_, over := n.payout[k.market]
 	other := n.token(k.wallet, k.market, k.outcome^1)
-	if w.Redeemable != (over && price > 0) || w.Mergeable != (!over && other.size > 0) {
+	if w.Redeemable != over || w.Mergeable != (!over && other.size > 0) {
 		n.t.Fatalf("%s: flags", what)
 	}
 }
@@ -313,7 +331,7 @@ func (n *investors) check(name string) {
 			markets[k.market] = true
 		}
 		seen++
-		value += float64(p.size) / 1e6 * float64(n.price(k.market, k.outcome)) / 20_000
+		value += float64(p.size) / 1e6 * n.worth(k, p)
 		list := open
 		if p.size == 0 {
 			list = closed

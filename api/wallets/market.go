@@ -193,7 +193,7 @@ func (ws *Wallets) stand(w *standing, o engine.Outcome) ([]marketHolding, error)
 			return nil, err
 		}
 	}
-	price := ws.tokenPrice(w.market, o)
+	price := ws.o.Price(w.market)
 	var all []marketHolding
 	for _, x := range who {
 		both, err := ws.o.History.Position(x.Wallet, w.market.No)
@@ -205,7 +205,7 @@ func (ws *Wallets) stand(w *standing, o engine.Outcome) ([]marketHolding, error)
 			continue
 		}
 		p := marketHolding{hold(w.market, &both, o), x.Wallet}
-		p.price = price
+		p.appraise(price)
 		switch cash := p.current() - p.initial(); w.sort {
 		case "TOKENS":
 			p.key = int64(p.size)

@@ -21,12 +21,13 @@ type holding struct {
 	size      engine.Size
 	bought    engine.Size
 	cost      int64 // of what is held, else of all that was bought; without fees
-	realized  int64 // without fees
+	realized  int64 // less all fees, also those of what is held
 	updated   engine.Time
 	outcome   engine.Outcome
 	mergeable bool
 
 	price int64 // of the token, in 1/100,000
+	paid  bool  // price is the average that was paid: nobody knows a better one
 	key   int64 // sorts the list, unless text does
 	text  string
 }
@@ -34,7 +35,7 @@ type holding struct {
 func hold(m *view.Market, both *[2]history.PositionRow, o engine.Outcome) holding {
 	r := &both[o]
 	p := holding{market: m, outcome: o, size: r.Size, bought: r.Bought, updated: r.Updated,
-		cost: int64(r.Cost - r.HeldFees), realized: int64(r.Realized + r.Fees - r.HeldFees),
+		cost: int64(r.Cost - r.HeldFees), realized: int64(r.Realized - r.HeldFees),
 		mergeable: both[0].Size > 0 && both[1].Size > 0 && m.State != engine.Settled}
 	if r.Size == 0 {
 		p.cost = int64(r.BoughtCash)
@@ -55,20 +56,27 @@ func (p *holding) initial() int64 {
 	return p.cost
 }
 
-func (p *holding) current() int64 { return ratio(int64(p.size), uint64(p.price), 100_000) }
-
-// redeemable reports whether the market pays something for the position.
-func (p *holding) redeemable() bool {
-	return p.size > 0 && p.market.State == engine.Settled && p.price > 0
+func (p *holding) current() int64 {
+	if p.paid {
+		return p.initial()
+	}
+	return ratio(int64(p.size), uint64(p.price), 100_000)
 }
 
-// tokenPrice is what a token is worth, in 1/100,000.
-func (ws *Wallets) tokenPrice(m *view.Market, o engine.Outcome) int64 {
-	first := ws.o.Price(m)
-	if o == 0 || first == 0 && m.State != engine.Settled {
-		return first
+// redeemable reports whether the market takes the position back for what it pays, perhaps nothing.
+func (p *holding) redeemable() bool { return p.size > 0 && p.market.State == engine.Settled }
+
+// appraise says what the position is worth: what the market says, else what was paid for it. first
+// is the price of outcome 0, in 1/100,000; 0 says nothing before the market is resolved.
+func (p *holding) appraise(first int64) {
+	switch {
+	case first == 0 && p.market.State != engine.Settled:
+		p.price, p.paid = ratio(p.cost, 100_000, uint64(cmp.Or(p.size, p.bought))), true
+	case p.outcome == 0:
+		p.price = first
+	default:
+		p.price = 10*int64(engine.PriceOne) - first
 	}
-	return 10*int64(engine.PriceOne) - first
 }
 
 type portfolio struct {
@@ -171,18 +179,12 @@ func (ws *Wallets) collect(u user, w *portfolio, all []holding) ([]holding, *wir
 
 // wants reports whether a position passes the filters, and fills in the key or text that sorts it.
 func (ws *Wallets) wants(p *holding, w *portfolio) bool {
-	if w.mergeable && !p.mergeable {
+	if w.mergeable && !p.mergeable || w.redeemable && !p.redeemable() {
 		return false
 	}
 	switch w.sort {
 	case "CURRENT", "CASHPNL", "PERCENTPNL", "PRICE":
-		p.price = ws.tokenPrice(p.market, p.outcome)
-	}
-	if w.redeemable {
-		p.price = ws.tokenPrice(p.market, p.outcome)
-		if !p.redeemable() {
-			return false
-		}
+		p.appraise(ws.o.Price(p.market))
 	}
 	if w.title != "" || w.sort == "TITLE" || w.sort == "RESOLVING" {
 		about := ws.about(p.market)
@@ -245,7 +247,7 @@ func (w *portfolio) page(all []holding) []holding {
 
 func (ws *Wallets) appendPosition(b []byte, wallet string, p *holding, closed bool) []byte {
 	m, c := p.market, ws.o.Catalog()
-	p.price = ws.tokenPrice(m, p.outcome)
+	p.appraise(ws.o.Price(m))
 	about, other := ws.about(m), p.outcome.Other()
 	initial, current := cents(p.initial()), cents(p.current())
 	cash, gain := current-initial, percent(p.current()-p.initial(), p.initial())

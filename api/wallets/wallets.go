@@ -24,8 +24,8 @@ type Options struct {
 	JournalID uint64                  // of the journal behind the Board, part of all receipts
 	// Checksum writes an address as 0x and 40 hex digits of mixed case.
 	Checksum func(engine.Address) string
-	// Price is what outcome 0 of a market is worth, in 1/100,000. Volume is what takers paid in the
-	// market so far, in base units.
+	// Price is what outcome 0 of a market is worth, in 1/100,000; 0 before the resolution says that
+	// nobody knows. Volume is what takers paid in the market so far, in base units.
 	Price    func(*view.Market) int64
 	Volume   func(*view.Market) (int64, error)
 	Profiles *Profiles // nil: nothing is known of wallets
