@@ -227,6 +227,14 @@ func (b bundle) same(p *placement) *placement {
 	return nil
 }
 
+func (b bundle) results() []*result {
+	all := make([]*result, len(b))
+	for i, p := range b {
+		all[i] = &p.out
+	}
+	return all
+}
+
 // replyBundle answers with one result for each order.
 func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 	dst, replay, last := append(make([]byte, 0, 512*len(b)), '['), true, engine.Sequence(0)
@@ -252,5 +260,6 @@ func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 		markReplay(ctx)
 	}
 	wire.MarkSequence(ctx, last)
+	markFees(ctx, b.results()...)
 	wire.AnswerRaw(ctx, append(dst, ']'))
 }

@@ -116,6 +116,7 @@ func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 		refused.Send(ctx)
 		return
 	}
+	markFees(ctx, &p.out)
 	wire.AnswerRaw(ctx, appendResult(make([]byte, 0, 512), &p.out, s.options.JournalID))
 }
 

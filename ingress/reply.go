@@ -49,6 +49,25 @@ func markReplay(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(replayHeader, []byte("true"))
 }
 
+var feeHeader = []byte("X-Fee")
+
+// markFees tells what orders paid on top as takers, in collateral: the answer is about these
+// orders, in this order. Without a trade there is nothing to tell. SVC results have no room for it.
+func markFees(ctx *fasthttp.RequestCtx, results ...*result) {
+	var room [64]byte
+	fees, traded := room[:0], false
+	for i, r := range results {
+		if i > 0 {
+			fees = append(fees, ", "...)
+		}
+		fees = engine.AppendDecimal(fees, int64(r.receipt.Fee), 6)
+		traded = traded || r.receipt.Trades > 0
+	}
+	if traded {
+		ctx.Response.Header.SetCanonical(feeHeader, fees)
+	}
+}
+
 // appendResult appends the result of an accepted order. Every dialect has the first six keys. A
 // client that sees trade ids without transaction hashes waits for the hashes. One client's type
 // always has the list of hashes.
@@ -69,6 +88,9 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	dst = append(engine.AppendHex(dst, p.Order[:]), '"')
 	if p.Status == engine.Canceled {
 		dst = append(dst, `,"orderStatus":"canceled"`...)
+	}
+	if p.Trades > 0 {
+		dst = append(engine.AppendDecimal(append(dst, `,"fee":"`...), int64(p.Fee), 6), '"')
 	}
 	switch {
 	case r.bare:

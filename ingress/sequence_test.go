@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"clobd/engine"
@@ -35,4 +36,35 @@ func TestSequenceOfWrites(t *testing.T) {
 	if got := h.run([]string{"order nobody buy A 10 @ 0.40"}); h.told != "" {
 		t.Errorf("refused at the door: X-Sequence %q\n%s", h.told, got)
 	}
+}
+
+// TestFeeTold: an order that took something is told what it paid on top; the first six keys of a
+// result are all that SVC callers get.
+func TestFeeTold(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 1000"})
+	h.run([]string{"fund bob 1000"})
+	rules := h.market
+	rules.Fee = engine.Fee{Rate: 100, Exponent: 1}
+	h.submit(engine.Command{Kind: engine.Adjust, Market: 1, Listing: &rules})
+	has := func(dialect, header, member string, lines ...string) {
+		t.Helper()
+		if dialect != "" {
+			lines[0] += " dialect=" + dialect
+		}
+		got := h.run(lines)
+		if !strings.Contains(got, header) || !strings.Contains(got, member) ||
+			header == "" && strings.Contains(got, "X-Fee") ||
+			member == "" && strings.Contains(got, `"fee"`) {
+			t.Errorf("%s: want %q and %q in\n%s", lines[0], header, member, got)
+		}
+	}
+	has("", "", "", "order alice buy A 100 @ 0.40") // rests: makers pay nothing
+	// 10 × 0.01 × 0.40 × 0.60 = 0.024
+	has("", "X-Fee: 0.024\n", "", "order bob buy B 10 @ 0.60 salt=1")
+	has("POLY_", "X-Fee: 0.024\n", `"fee":"0.024"`, "order bob buy B 10 @ 0.60 salt=2")
+	has("KUEST_", "X-Fee: 0.024\n", `"fee":"0.024"`, "order bob buy B 10 @ 0.60 salt=3")
+	has("POLY_", "X-Fee: 0.024\n", `"fee":"0.024"`, "order bob buy B 10 @ 0.60 salt=2") // a replay
+	has("", "X-Fee: 0.048, 0\n", "", "orders bob", "buy B 20 @ 0.60 salt=4", "buy B 10 @ 0.30 salt=5")
+	has("POLY_", "", "", "order bob buy B 10 @ 0.20 salt=6")
 }
