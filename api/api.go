@@ -95,7 +95,7 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{o: o, pages: pages.New(), patience: awaitIndex}
 	h.account = account.New(account.Options{
 		Board: o.Board, History: o.History, Catalog: o.Catalog, KeyID: o.KeyID, Checksum: o.Checksum,
-		JournalID: o.JournalID, Exchanges: o.Exchanges, Await: h.await, Log: o.Log,
+		JournalID: o.JournalID, Exchanges: o.Exchanges, Await: h.await, Now: o.Now, Log: o.Log,
 	})
 	h.gamma = gamma.New(gamma.Options{
 		Board: o.Board, Catalog: o.Catalog, Values: o.Values, Pages: h.pages, Log: o.Log,

@@ -2,7 +2,6 @@ package account
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -13,9 +12,8 @@ import (
 
 // Answers about what clients of other exchanges ask for and this exchange does not have.
 var (
-	notScoring  = []byte(`{"scoring":false}`)
-	noneDropped = []byte(`{"deleted":[]}`)
-	noBuilder   = []byte(`{"builder_maker_fee_rate_bps":0,"builder_taker_fee_rate_bps":0,` +
+	notScoring = []byte(`{"scoring":false}`)
+	noBuilder  = []byte(`{"builder_maker_fee_rate_bps":0,"builder_taker_fee_rate_bps":0,` +
 		`"builder_maker_flat_fee_bps":0,"builder_taker_fee_share_bps":0}`)
 )
 
@@ -62,12 +60,4 @@ func scorings(ctx *fasthttp.RequestCtx, _ *caller) ([]byte, *wire.Refusal) {
 		}
 	}
 	return wire.CloseObject(b), nil
-}
-
-// dropped answers a request to delete notifications, of which there are none.
-func dropped(ctx *fasthttp.RequestCtx, _ *caller) ([]byte, *wire.Refusal) {
-	if strings.Trim(wire.Parameter(ctx, "ids"), ", ") == "" {
-		return nil, errNoIDs
-	}
-	return noneDropped, nil
 }

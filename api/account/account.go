@@ -3,6 +3,7 @@ package account
 import (
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -27,7 +28,8 @@ type Options struct {
 	Exchanges []engine.Address
 	// Await waits until the index holds a Sequence and reports whether it does.
 	Await func(engine.Sequence) bool
-	Log   *slog.Logger // of failures
+	Now   func() time.Time // the clock that ages notices
+	Log   *slog.Logger     // of failures
 }
 
 // Account answers what the owner of an API key asks about its own orders, trades and balances, and
@@ -72,6 +74,7 @@ const (
 
 // privateRoutes is the table of the account routes, each also under /clob.
 func (a *Account) privateRoutes() map[privateRoute]private {
+	h := newHerald(a)
 	return map[privateRoute]private{
 		{"GET", orderRoute}:                  {a.order, true},
 		{"GET", "/data/orders"}:              {a.orders, true},
@@ -83,8 +86,8 @@ func (a *Account) privateRoutes() map[privateRoute]private {
 
 		{"GET", "/order-scoring"}:             {scoring, false},
 		{"POST", "/orders-scoring"}:           {scorings, false},
-		{"GET", "/notifications"}:             {always(wire.EmptyList), false},
-		{"DELETE", "/notifications"}:          {dropped, false},
+		{"GET", "/notifications"}:             {h.notices, true},
+		{"DELETE", "/notifications"}:          {h.dropNotices, true},
 		{"GET", "/data/pre-migration-orders"}: {always(wire.EmptyPage), false},
 		{"GET", "/rewards/user"}:              {always(wire.EmptyPage), false},
 		{"GET", "/rewards/user/total"}:        {always(wire.EmptyList), false},

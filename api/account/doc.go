@@ -20,10 +20,12 @@
 //   - Prices and sizes are exact decimals, as text, without exponent or trailing zeros.
 //   - In answers about many orders or conditions each entry has a status; such an answer never has
 //     a key that is called error.
-//   - What this exchange does not have (rewards, notifications, fees of builders) is answered as if
-//     there were none of it.
+//   - What this exchange does not have (rewards, fees of builders) is answered as if there
+//     were none of it.
+//   - Notices are of the last 48 hours, at most 200. Those that were dropped come back after a
+//     restart: nothing durable is made of them.
 //
 // Reading order: account.go (routes, who asks), filter.go (which part of a list), orders.go (one
 // order, its record), trades.go (both lists), lookup.go (many orders, volumes), balance.go,
-// builders.go, absent.go, refusals.go.
+// builders.go, notices.go, absent.go, refusals.go.
 package account

@@ -29,6 +29,7 @@ type fold struct {
 	markets *markets
 	rules   map[engine.MarketNo]rules // those needed so far
 	marked  engine.Time               // of the last mark
+	noticed uint32                    // day of the last notice
 	pace    engine.Time               // between marks
 
 	// builderOf finds the builder in the evidence of an order; nil if no order has one.
@@ -124,7 +125,9 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 		case engine.Filled:
 			err = d.fill(c, e, s)
 		case engine.Cancelled:
-			err = d.cancel(e, now)
+			err = errors.Join(d.cancel(e, now), d.notice(e, s, i))
+		case engine.Resolved:
+			err = d.notice(e, s, i)
 		case engine.Placed, engine.Completed:
 			d.deals.finish(c, s)
 			r := engine.ReceiptOf(c, seq, now, events)

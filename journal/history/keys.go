@@ -30,9 +30,11 @@ const (
 	spacePosition = 'p' // what a wallet has of both tokens, by wallet and market
 	spaceHolder   = 'h' // the holders of a token, by market, outcome, inverted size and wallet
 	spaceMove     = 'k' // splits, merges and redemptions, by wallet and Sequence
-	spaceMarket   = 'q' // volume and last price, by market
-	spacePoint    = 'x' // prices, by market and minute since 1970
-	spaceVolume   = 'n' // volume at the end of an hour, by market and hour since 1970
+	// spaceNotice: what others did to orders and markets, by day, owner, Sequence and Event.
+	spaceNotice = 'c'
+	spaceMarket = 'q' // volume and last price, by market
+	spacePoint  = 'x' // prices, by market and minute since 1970
+	spaceVolume = 'n' // volume at the end of an hour, by market and hour since 1970
 )
 
 const (
@@ -41,6 +43,7 @@ const (
 	pairKeyLen   = 1 + 4 + 4
 	moveKeyLen   = 1 + 4 + 8
 	listKeyLen   = 1 + 8 + 8
+	noticeKeyLen = 1 + 4 + 4 + 8 + 4
 	holderKeyLen = 1 + 4 + 1 + 8 + 4
 	orderKeyLen  = 1 + 32
 	chunkKeyLen  = orderKeyLen + 4

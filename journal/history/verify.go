@@ -238,7 +238,7 @@ func (v *Verdict) compare(x, y *Index, at *reached) {
 		name   string
 	}{{spaceOrder, "orders"}, {spaceTrades, "trades of orders"}, {spaceRules, "rules"},
 		{spaceBuilder, "builders"}, {spacePurse, "collateral"}, {spaceLink, "links"},
-		{spacePosition, "positions"}, {spaceHolder, "holders"}, {spaceMove, "moves"},
+		{spacePosition, "positions"}, {spaceHolder, "holders"}, {spaceMove, "moves"}, {spaceNotice, "notices"},
 		{spaceMarket, "markets"}, {spacePoint, "prices"}, {spaceVolume, "volumes"}} {
 		c.rows(space.name, rawRows(space.letter))
 	}
@@ -422,7 +422,7 @@ func (c *comparison) marks() {
 func (v *Verdict) unknown(x *Index) {
 	known := []byte{spaceState, spaceOrder, spaceTrades, spaceDeals, spaceLists, spaceResting,
 		spaceMarks, spaceRules, spaceBuilder, spacePurse, spaceLink, spacePosition, spaceHolder,
-		spaceMove, spaceMarket, spacePoint, spaceVolume}
+		spaceMove, spaceNotice, spaceMarket, spacePoint, spaceVolume}
 	it, err := x.db.NewIter(nil)
 	if err != nil {
 		v.addFinding(x.Path, err)

@@ -166,6 +166,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 		"row changed":  {index(firstKey(spacePurse, []byte{1, 0})), "index", "collateral: 1 rows"},
 		"list gone":    {index(firstKey(spaceLists, nil)), "index", "lists of trades: "},
 		"trades gone":  {index(firstKey(spaceDeals, nil)), "index", "trades: "},
+		"notice":       {index(firstKey(spaceNotice, nil)), "index", "notices: 1 rows"},
 		"mark of time": {index(firstKey(spaceMarks, []byte{9})), "index", "marks of time: 1"},
 		"strange key": {index(func(db *pebble.DB) error {
 			return db.Set([]byte("zz"), nil, nil)

@@ -631,7 +631,7 @@ async function history({ reader, token, other, kit }) {
   refused(await reader.getPricesHistory({ market: token, interval: "2y" }), 400, "");
 }
 
-// nothing: what needs rewards or notifications has the shape of none.
+// nothing: what needs rewards has the shape of none, and notices can be dropped.
 async function nothing({ reader, maker, market, order, crossed }) {
   const { client } = maker;
   const day = "2026-01-01";
@@ -639,8 +639,11 @@ async function nothing({ reader, maker, market, order, crossed }) {
   const orderIds = [order.orderID, crossed.orderID];
   deepStrictEqual(await client.areOrdersScoring({ orderIds }),
     Object.fromEntries(orderIds.map((id) => [id, false])));
+  const notices = await client.getNotifications();
+  ok(notices.some((n) => n.type === 2 && n.payload.id), JSON.stringify(notices));
+  ok(notices.every((n) => Number.isSafeInteger(n.id) && typeof n.owner === "string"));
+  await client.dropNotifications({ ids: notices.map((n) => String(n.id)) });
   deepStrictEqual(await client.getNotifications(), []);
-  await client.dropNotifications({ ids: ["1", "2"] });
   deepStrictEqual(await client.getEarningsForUserForDay(day), []);
   deepStrictEqual(await client.getTotalEarningsForUserForDay(day), []);
   deepStrictEqual(await client.getUserEarningsAndMarketsConfig(day), []);
