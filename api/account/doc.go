@@ -22,7 +22,7 @@
 //     a key that is called error.
 //   - What this exchange does not have (rewards, fees of builders) is answered as if there
 //     were none of it.
-//   - Notices are of the last 48 hours, at most 200. Those that were dropped come back after a
+//   - Notices are of the last 48 hours, at most 100. Those that were dropped come back after a
 //     restart: nothing durable is made of them.
 //
 // Reading order: account.go (routes, who asks), filter.go (which part of a list), orders.go (one

@@ -19,8 +19,8 @@ import (
 // Notices tell what happened to the caller without his doing, and his fills, newest first.
 const (
 	noticeTime = 48 * time.Hour
-	maxNotices = 200   // in an answer
-	maxLooks   = 2_000 // positions that are read to find out whose a resolved market is
+	maxNotices = 100 // in an answer
+	maxLooks   = 500 // positions that are read to find out whose a resolved market is
 )
 
 // The types of notices, in the numbers of the public clients.
