@@ -122,12 +122,12 @@ func exceptions(d *openapi.Document) []openapi.Exception {
 // unrecorded are the routes that read no records from disk, which could be damaged.
 func unrecorded() []string {
 	return []string{
-		"DELETE /notifications", "GET /book", "GET /clob-markets/{}", "GET /comments",
+		"GET /book", "GET /clob-markets/{}", "GET /comments",
 		"GET /comments/user_address/{}", "GET /comments/{}", "GET /data/pre-migration-orders",
 		"GET /fee-rate", "GET /fee-rate/{}", "GET /fees/builder-fees/{}",
 		"GET /last-trade-price", "GET /last-trades-prices", "GET /market-clarifications",
 		"GET /markets-by-token/{}", "GET /midpoint", "GET /midpoints", "GET /neg-risk",
-		"GET /neg-risk/{}", "GET /notifications", "GET /openapi.json", "GET /order-scoring",
+		"GET /neg-risk/{}", "GET /openapi.json", "GET /order-scoring",
 		"GET /price", "GET /prices", "GET /public-profile", "GET /public-search",
 		"GET /rebates/current", "GET /rewards/markets/current", "GET /rewards/markets/{}",
 		"GET /rewards/user", "GET /rewards/user/markets", "GET /rewards/user/percentages",

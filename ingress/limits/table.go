@@ -115,7 +115,7 @@ var addressTable = [...]limit{
 	{"balance-allowance", Window{2000, ten}, 60, "GET /balance-allowance"},
 	{"order-scoring", Window{2000, ten}, 60, "GET /order-scoring"},
 	{"orders-scoring", Window{2000, ten}, 60, "POST /orders-scoring"},
-	{"notifications", Window{2000, ten}, 60, "GET /notifications, DELETE /notifications"},
+	{"notifications", Window{600, ten}, 1650, "GET /notifications, DELETE /notifications"},
 	{"rewards-user", Window{2000, ten}, 60, "GET /rewards/user"},
 	{"api-keys", Window{2000, ten}, 60, "GET /auth/api-keys"},
 	{"ban-status", Window{2000, ten}, 60, "GET /auth/ban-status"},
