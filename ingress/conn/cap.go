@@ -2,7 +2,6 @@ package conn
 
 import (
 	"net"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -33,8 +32,8 @@ func (l *capped) Accept() (net.Conn, error) {
 		}
 		body := refuseFull.Append(nil)
 		_ = c.SetWriteDeadline(time.Now().Add(RefusalTimeout))
-		_, _ = c.Write(append([]byte("HTTP/1.1 503 "+http.StatusText(503)+
-			"\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: "+
+		_, _ = c.Write(append([]byte("HTTP/1.1 503 Service Unavailable\r\n"+
+			"Connection: close\r\nContent-Type: application/json\r\nContent-Length: "+
 			strconv.Itoa(len(body))+"\r\n\r\n"), body...)) // who hung up needs no answer
 		_ = c.Close()
 	}
