@@ -322,3 +322,42 @@ func TestRealRoutes(t *testing.T) {
 	slices.Sort(lines)
 	t.Logf("not compared as they are:\n%s", strings.Join(lines, "\n"))
 }
+
+// TestRealMarketIDs: in all lists of the order book market_id is the catalog's number, which leads
+// to the same condition, or null where the catalog has none.
+func TestRealMarketIDs(t *testing.T) {
+	r, _, _, _, _, _ := newReal(t)
+	r.do(engine.Command{Kind: engine.List, Listing: listing(99, 100)}) // unknown to the catalog
+	numbers, nulls := 0, 0
+	for next := "MA=="; next != "LTE="; {
+		page := r.object("/clob/markets?next_cursor=" + next)
+		next = text1(page, "next_cursor")
+		for _, row := range page["data"].([]any) {
+			row := row.(map[string]any)
+			id := text1(row, "condition_id")
+			c, _ := engine.ParseCondition(id)
+			want := any(nil)
+			if m := r.catalog.Market(c); m != nil && m.ID != "" {
+				want = json.Number(m.ID)
+			}
+			for _, row := range []map[string]any{row, r.object("/markets/" + id),
+				r.object("/clob/markets/" + id)} {
+				if row["market_id"] != want {
+					t.Fatalf("%s: market_id is %v, want %v", id, row["market_id"], want)
+				}
+			}
+			if want == nil {
+				nulls++
+				continue
+			}
+			numbers++
+			named := r.object("/markets/" + string(want.(json.Number)))
+			if text1(named, "conditionId") != id {
+				t.Fatalf("%s: market_id names %v", id, named["conditionId"])
+			}
+		}
+	}
+	if t.Logf("%d numbers, %d null", numbers, nulls); numbers == 0 || nulls == 0 {
+		t.Error("a kind is not tested")
+	}
+}

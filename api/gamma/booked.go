@@ -18,7 +18,7 @@ type entryFacts struct {
 	condition                         engine.Condition
 	tokens                            [2]engine.Token
 	labels                            []string
-	id                                uint64
+	id                                uint64 // the catalog's; 0: none
 	question, slug, status            string
 	active, closed, archived, accepts bool
 	negRisk, half                     bool
@@ -75,9 +75,6 @@ func (a *entryFacts) trading(m *view.Market, price int64) {
 	if a.condition != m.Condition {
 		a.active, a.labels = true, []string{"Yes", "No"} // the catalog does not know the market
 	}
-	if a.id == 0 {
-		a.id = uint64(m.No)
-	}
 	a.condition, a.tokens, a.negRisk = m.Condition, m.Tokens, m.NegRisk
 	a.tick, a.minimum = m.Tick, m.MinSize
 	a.closed = a.closed || ended(m)
@@ -104,7 +101,17 @@ func (a *entryFacts) described(m *catalog.Market) {
 	a.question, a.slug = m.Question, m.Slug
 	a.active, a.closed, a.archived = m.Active, m.Closed, m.Archived
 	a.negRisk, a.tick, a.minimum = m.NegRisk, m.Tick, m.MinSize
-	a.id, _ = strconv.ParseUint(m.ID, 10, 53)
+	a.id = number(m.ID)
+}
+
+// number reads an id that is a number as numbers are written, and that every client can hold; any
+// other is 0. GET /markets/{number} finds the row again: it compares texts.
+func number(id string) uint64 {
+	n, err := strconv.ParseUint(id, 10, 53)
+	if err != nil || id[0] == '0' {
+		return 0
+	}
+	return n
 }
 
 // recorded takes the facts of the order book's record of a market that does not trade here.
@@ -222,7 +229,7 @@ func (a *entryFacts) appendTokens(b []byte) []byte {
 }
 
 // appendNames appends members that only some clients read. market_id is the catalog's id if that is
-// a number, else the engine's number, else null.
+// a number, else null: a number of the engine would name another market of the catalog.
 func (a *entryFacts) appendNames(b []byte) []byte {
 	b = wire.AppendField(b, "status", a.status)
 	if b = wire.AppendKey(b, "market_id"); a.id == 0 {

@@ -60,7 +60,7 @@ func rows(t *testing.T, p *process, list string) (all []any) {
 	return all
 }
 
-// books are all rows of the order book's list by their conditions, without what is a node's own.
+// books are all rows of the order book's list by their conditions.
 func books(t *testing.T, p *process) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -70,7 +70,6 @@ func books(t *testing.T, p *process) map[string]any {
 		next = page["next_cursor"].(string)
 		for _, row := range page["data"].([]any) {
 			fields := row.(map[string]any)
-			delete(fields, "market_id") // the number of the market in the engine
 			all[fields["condition_id"].(string)] = fields
 		}
 	}
