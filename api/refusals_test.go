@@ -19,6 +19,7 @@ import (
 var elsewhere = map[string]string{
 	"errTooLong": "TestBooksBound",
 	"errAddress": "TestContract/strangers",
+	"errDeep":    "TestDeepOffsets",
 }
 
 // TestRefusalsHaveCases: each refusal that the rooms and api/wire declare is in the answer of a

@@ -2,7 +2,6 @@ package account
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -37,20 +36,22 @@ func (a *Account) builderTrades(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal
 		return nil, wire.Internal(a.o.Log, "look up builder", fmt.Sprintf("%x", w.code), err)
 	}
 	w.none = w.none || w.no == 0
-	rows, next, err := scan(&w.listQuery, func(p history.Page) ([]history.TradeRow, uint64, error) {
-		return a.o.History.BuilderTrades(w.no, &w.Filter, p)
-	}, w.concerns)
-	b, count := wire.BeginPage(make([]byte, 0, 4096)), 0
+	l := list[history.TradeRow]{query: &w.listQuery,
+		read: func(p history.Page) ([]history.TradeRow, uint64, error) {
+			return a.o.History.BuilderTrades(w.no, &w.Filter, p)
+		},
+		items: w.shares}
+	rows, err := l.page()
+	b, count := wire.BeginPage(make([]byte, 0, 4096)), -l.within
 	for i := range rows {
 		if err == nil {
 			b, count, err = a.appendBuilt(b, count, &rows[i], &w)
 		}
 	}
 	if err != nil {
-		id := fmt.Sprintf("%x", w.code)
-		return nil, wire.Internal(a.o.Log, "list the trades of builder", id, err)
+		return nil, a.unread("list the trades of builder", fmt.Sprintf("%x", w.code), err)
 	}
-	return endPage(b, next, wire.EndCursor, count), nil
+	return l.end(b, wire.EndCursor, max(count, 0), wire.DialectOf(&ctx.Request.Header)), nil
 }
 
 func (a *Account) readBuilt(ctx *fasthttp.RequestCtx, w *built) *wire.Refusal {
@@ -78,14 +79,18 @@ func (w *built) wants(no history.BuilderNo, wallet engine.WalletNo, o engine.Out
 	return no == w.no && (w.own == 0 || w.own == wallet) && (!w.OneToken || w.Outcome == o)
 }
 
-func (w *built) concerns(r *history.TradeRow) bool {
-	return w.wants(r.Builder, r.Wallet, r.Outcome) ||
-		slices.ContainsFunc(r.Makers, func(f history.MakerFill) bool {
-			return w.wants(f.Builder, f.Wallet, f.Outcome)
-		})
+// shares counts the orders of the builder that took part in a trade.
+func (w *built) shares(r *history.TradeRow) (n int) {
+	n = count(w.wants(r.Builder, r.Wallet, r.Outcome))
+	for i := range r.Makers {
+		f := &r.Makers[i]
+		n += count(w.wants(f.Builder, f.Wallet, f.Outcome))
+	}
+	return n
 }
 
-// appendBuilt appends a trade once for each order of the builder that took part in it.
+// appendBuilt appends a trade once for each order of the builder that took part in it, and counts
+// these. It leaves out those that it counts below 1.
 func (a *Account) appendBuilt(b []byte, count int, r *history.TradeRow, w *built) (
 	[]byte, int, error) {
 	m := a.o.Board.Directory.Market(r.Market)
@@ -96,13 +101,15 @@ func (a *Account) appendBuilt(b []byte, count int, r *history.TradeRow, w *built
 	if w.wants(r.Builder, r.Wallet, r.Outcome) {
 		taker := history.MakerFill{Wallet: r.Wallet, Owner: r.Owner, Key: r.Key, Side: r.Side,
 			Outcome: r.Outcome, Price: r.Price, Size: r.Size}
-		b, err = a.appendShare(b, r, &share{m, w, &taker, "TAKER", r.Fee})
-		count++
+		if count++; count > 0 {
+			b, err = a.appendShare(b, r, &share{m, w, &taker, "TAKER", r.Fee})
+		}
 	}
 	for i := range r.Makers {
 		if f := &r.Makers[i]; err == nil && w.wants(f.Builder, f.Wallet, f.Outcome) {
-			b, err = a.appendShare(b, r, &share{m, w, f, "MAKER", 0})
-			count++
+			if count++; count > 0 {
+				b, err = a.appendShare(b, r, &share{m, w, f, "MAKER", 0})
+			}
 		}
 	}
 	return b, count, err

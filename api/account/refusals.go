@@ -34,6 +34,8 @@ var (
 		"a builder's code is 0x and 64 hex digits")
 	errNoBuilder = wire.Refuse(fasthttp.StatusBadRequest, "bad_payload", "Invalid trade params payload",
 		"say whose trades: builder_code is 0x and 64 hex digits, or ask with the headers of a builder key")
+	errDeep = wire.Refuse(fasthttp.StatusBadRequest, "bad_payload", "invalid next_cursor",
+		"that offset is too far into the list to count to: go on from a next_cursor that was answered")
 	errNoIDs = wire.Refuse(fasthttp.StatusBadRequest, "bad_payload", "Invalid payload",
 		"ids must name notifications with commas between them")
 	errNoOrder = wire.Refuse(fasthttp.StatusNotFound, "not_found", "order not found",

@@ -14,48 +14,20 @@ import (
 	"clobd/journal/history"
 )
 
-// maxScans bounds the reads of the index for one page. If a part has no match, the next is read.
-const maxScans = 4
-
-// scan reads parts of a list of the index until one has rows that are wanted. next is the cursor
-// behind that part, 0 at the end of the list.
-func scan[R any](
-	w *listQuery, read func(history.Page) ([]R, uint64, error), wanted func(*R) bool,
-) (rows []R, next uint64, err error) {
-	for n := 0; !w.none && n < maxScans && len(rows) == 0; n++ {
-		rows, next, err = read(history.Page{From: w.at.From, Limit: wire.PageLimit})
-		if err != nil {
-			return nil, 0, err
-		}
-		kept := rows[:0]
-		for i := range rows {
-			if wanted(&rows[i]) {
-				kept = append(kept, rows[i])
-			}
-		}
-		rows = kept
-		if w.at.From = next; next == 0 {
-			break
-		}
-	}
-	return rows, next, nil
-}
-
-func endPage(b []byte, next uint64, end string, count int) []byte {
-	return wire.EndPage(b, next, end, wire.PageSize{Limit: wire.PageLimit, Count: count})
-}
-
 // orders lists the caller's live orders, oldest first.
 func (a *Account) orders(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refusal) {
 	w, ok := a.readList(ctx, c)
 	if !ok || !w.readOrders(ctx) || w.Maker != 0 {
 		return nil, errOrderParams
 	}
-	rows, next, err := scan(&w, func(p history.Page) ([]history.OrderRow, uint64, error) {
-		return a.o.History.Orders(c.no, &w.Filter, p)
-	}, func(r *history.OrderRow) bool { return w.own == 0 || r.Wallet == w.own })
+	l := list[history.OrderRow]{query: &w,
+		read: func(p history.Page) ([]history.OrderRow, uint64, error) {
+			return a.o.History.Orders(c.no, &w.Filter, p)
+		},
+		items: func(r *history.OrderRow) int { return count(w.own == 0 || r.Wallet == w.own) }}
+	rows, err := l.page()
 	if err != nil {
-		return nil, wire.Internal(a.o.Log, "list orders", c.address.Hex(), err)
+		return nil, a.unread("list orders", c.address.Hex(), err)
 	}
 	b := wire.BeginPage(make([]byte, 0, 128+1024*len(rows)))
 	for i := range rows {
@@ -69,7 +41,7 @@ func (a *Account) orders(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Ref
 	if c.dialect == wire.SVC {
 		end = wire.EmptyCursor
 	}
-	return endPage(b, next, end, len(rows)), nil
+	return l.end(b, end, len(rows), c.dialect), nil
 }
 
 // trades lists what the caller traded, newest first.
@@ -78,11 +50,14 @@ func (a *Account) trades(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Ref
 	if !ok || !a.readTrades(ctx, &w) {
 		return nil, errTradeParams
 	}
-	rows, next, err := scan(&w, func(p history.Page) ([]history.TradeRow, uint64, error) {
-		return a.o.History.Trades(c.no, &w.Filter, p)
-	}, func(r *history.TradeRow) bool { return w.own == 0 || partOf(r, w.own) })
+	l := list[history.TradeRow]{query: &w,
+		read: func(p history.Page) ([]history.TradeRow, uint64, error) {
+			return a.o.History.Trades(c.no, &w.Filter, p)
+		},
+		items: func(r *history.TradeRow) int { return count(w.own == 0 || partOf(r, w.own)) }}
+	rows, err := l.page()
 	if err != nil {
-		return nil, wire.Internal(a.o.Log, "list trades", c.address.Hex(), err)
+		return nil, a.unread("list trades", c.address.Hex(), err)
 	}
 	b := wire.BeginPage(make([]byte, 0, 128+1280*len(rows)))
 	for i := range rows {
@@ -91,7 +66,7 @@ func (a *Account) trades(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Ref
 		}
 		b = wire.CloseObject(b)
 	}
-	return endPage(b, next, wire.EndCursor, len(rows)), nil
+	return l.end(b, wire.EndCursor, len(rows), c.dialect), nil
 }
 
 func partOf(r *history.TradeRow, wallet engine.WalletNo) bool {

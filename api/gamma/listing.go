@@ -45,13 +45,13 @@ func (g *Gamma) bookList(
 			errCursor.Send(ctx)
 			return
 		}
-		c := g.o.Catalog()
-		key := keyOf(name).with(accepting).with(at.Past).from(at.From)
+		c, exact := g.o.Catalog(), wire.DialectOf(&ctx.Request.Header).Exact()
+		key := keyOf(name).with(accepting).with(exact).with(at.Past).from(at.From).from(at.Offset)
 		ok = g.page(ctx, c, key, func(d *describer, b []byte) []byte {
 			b, count := wire.BeginPage(b), 0
 			next := uint64(0)
 			if !at.Past {
-				next = g.eachEntry(c, max(at.From, 1), func(l *bookMarket) bool {
+				next = g.eachEntry(c, g.start(c, &at, accepting), func(l *bookMarket) bool {
 					if accepting && (l.listed == nil || !Accepts(g.o.Board, l.listed)) {
 						return true
 					}
@@ -63,10 +63,38 @@ func (g *Gamma) bookList(
 					return true
 				})
 			}
-			return wire.EndPage(b, next, wire.EndCursor, wire.PageSize{Limit: marketLimit, Count: count})
+			return wire.EndPage(b, at.Next(next, count, exact || count == 0), wire.EndCursor,
+				wire.PageSize{Limit: marketLimit, Count: count})
 		})
 		if !ok {
 			wire.ErrInternal.Send(ctx)
+		}
+	}
+}
+
+// start finds the ordinal where a page begins; behind the end of the list it is behind all
+// ordinals.
+func (g *Gamma) start(c *catalog.Catalog, at *wire.Cursor, accepting bool) uint64 {
+	if at.From != 0 || at.Offset == 0 {
+		return max(at.From, 1)
+	}
+	left := at.Offset
+	for from := uint64(1); ; {
+		from = g.eachEntry(c, from, func(l *bookMarket) bool {
+			if accepting && (l.listed == nil || !Accepts(g.o.Board, l.listed)) {
+				return true
+			}
+			if left == 0 {
+				return false
+			}
+			left--
+			return true
+		})
+		switch {
+		case from == 0:
+			return 2 * engineOnly
+		case left == 0:
+			return from
 		}
 	}
 }

@@ -89,7 +89,7 @@ type Route struct {
 var (
 	EmptyList   = []byte("[]")
 	EmptyObject = []byte("{}")
-	EmptyPage   = EndPage(BeginPage(nil), 0, EndCursor, PageSize{PageLimit, 0})
+	EmptyPage   = EndPage(BeginPage(nil), Next{}, EndCursor, PageSize{PageLimit, 0})
 )
 
 // Always answers with one body, whatever the query holds.
