@@ -139,7 +139,7 @@ func TestWritings(t *testing.T) {
 	}
 	for _, query := range []string{"closed=yes", "closed=tRUE", "limit=0", "limit=-1", "limit=1e3",
 		"limit=-99999999999999999999", "offset=-1", "order=volumes", "order=volume,",
-		"order=closedTime", "order=liquidityx", "ascending=up"} {
+		"order=closedAt", "order=liquidityx", "ascending=up"} {
 		n.get("/markets?"+query, fasthttp.StatusBadRequest)
 	}
 	n.get("/public-search?q=number&search_tags=False", fasthttp.StatusOK)

@@ -55,6 +55,18 @@ const (
 	fieldCreator
 	fieldSubmitter
 	fieldData
+	fieldQuestionID
+	fieldGame
+	fieldSport
+	fieldResolution
+	fieldMaker
+	fieldCYOM
+	fieldRewards
+	fieldClosedTime
+	fieldCompetitive
+	fieldFeaturedOrder
+	fieldLive
+	fieldEventDate
 	fieldCount
 )
 
@@ -151,6 +163,19 @@ var memberUses = map[string]keyUse{
 	"openInterest":          {live: inGroup},
 	"taker_base_fee":        {live: inBook},
 	"is_50_50_outcome":      {live: inBook},
+	"questionID":            {field: fieldQuestionID},
+	"question_id":           {field: fieldQuestionID},
+	"gameId":                {field: fieldGame},
+	"sportsMarketType":      {field: fieldSport},
+	"umaResolutionStatus":   {field: fieldResolution},
+	"marketMakerAddress":    {field: fieldMaker},
+	"cyom":                  {field: fieldCYOM},
+	"rewardsMinSize":        {field: fieldRewards},
+	"closedTime":            {field: fieldClosedTime},
+	"competitive":           {field: fieldCompetitive},
+	"featuredOrder":         {field: fieldFeaturedOrder},
+	"live":                  {field: fieldLive},
+	"eventDate":             {field: fieldEventDate},
 	"eventMetadata":         {rest: inEvent},
 	"creationDate":          {rest: inEvent},
 }

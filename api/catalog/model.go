@@ -55,6 +55,12 @@ type Market struct {
 	// Skipped says why the market is not tradable here; empty: it was listed.
 	Skipped Reason
 
+	question    string // its question's id, in lower case
+	traits      *traits
+	closedAt    int64 // unix milliseconds; 0 is absent
+	rewards     int64 // the least size that earns any, in units of 10^-6
+	competitive int64 // in units of 10^-6
+
 	tags     []int32  // its own; nil: the tags of its event count
 	makers   [2]int32 // who made it, as rows of names; None
 	book     location
@@ -78,6 +84,12 @@ type Event struct {
 	NegRisk                            bool
 	// Tagged reports whether the record has a list of tags, perhaps an empty one.
 	Tagged bool
+
+	live, cyom    bool
+	date          string // the day of a game, such as 2026-01-31
+	closedAt      int64  // unix milliseconds; 0 is absent
+	competitive   int64  // in units of 10^-6
+	featuredOrder int64  // among the featured events; unfeatured
 
 	markets []int32
 	tags    []int32

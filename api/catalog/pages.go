@@ -122,6 +122,7 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 	f.live(q.Closed, view.markets.closed)
 	fewMarkets(c, f, q)
 	tagged(c, f, q, marketsTagged)
+	filterTraits(c, f, q)
 	f.only("c", lower(q.Creator), c.madeBy)
 	order := c.orders[ofMarkets]
 	f.bounds(c, "s", &q.Start, order[ByStart])
@@ -135,7 +136,7 @@ func (c *Catalog) QueryMarkets(q *PageQuery) (Page[Market], error) {
 func (f *filter) listed(q *PageQuery, order *orders, view *liveView,
 	live *[liveOrders]*sorted) *sorted {
 	list := order[q.Order]
-	if q.Order >= ByVolume {
+	if q.Order.live() {
 		list, f.timely = live[q.Order-ByVolume], true
 	}
 	if f.timely {
@@ -332,6 +333,15 @@ func (c *Catalog) madeBy(name string) bitset {
 	})
 }
 
+// MadeBy returns a test for the markets that somebody made, whose name may be in any letter case.
+func (c *Catalog) MadeBy(name string) func(*Market) bool {
+	if name = lower(name); name == "" || c == nil {
+		return func(*Market) bool { return false }
+	}
+	made := c.madeBy(name)
+	return func(m *Market) bool { return made.has(m.No) }
+}
+
 // Creators returns who made a market, in lower case, as PageQuery.Creator compares them.
 func (c *Catalog) Creators(m *Market) (names []string) {
 	for _, no := range m.makers {
@@ -359,6 +369,7 @@ func (c *Catalog) QueryEvents(q *PageQuery) (Page[Event], error) {
 	fewRows(f, q.SeriesIDs, c.SeriesByID, ofSeries)
 	fewRows(f, q.SeriesSlugs, c.SeriesBySlug, ofSeries)
 	tagged(c, f, q, eventsTagged)
+	filterEventTraits(c, f, q)
 	f.only("c", lower(q.Creator), c.eventsMadeBy)
 	f.only("r", q.Recurrence, c.recurring)
 	order := c.orders[ofEvents]

@@ -59,14 +59,17 @@ type parser struct {
 	uses    []keyUse // of the members
 	values  [fieldCount][]byte
 	labels  map[string][]string // by their text: nearly all markets say Yes and No
-	icon    string              // the last one: markets of an event often share it
-	notText bool                // a member that text has read is no text
+	known   map[traits]*traits
+	icon    string // the last one: markets of an event often share it
+	notText bool   // a member that text has read is no text
 	line    int32
 	// restoring reads frames of the log: records nested in them have frames of their own.
 	restoring bool
 }
 
-func newParser() *parser { return &parser{labels: map[string][]string{}} }
+func newParser() *parser {
+	return &parser{labels: map[string][]string{}, known: map[traits]*traits{}}
+}
 
 func (p *parser) reset() { p.items, p.room = p.items[:0], p.room[:0] }
 
@@ -248,7 +251,10 @@ func (p *parser) takeEvent(partial bool) {
 		Ticker: p.text(fieldTicker), Start: p.time(fieldStart), End: p.time(fieldEnd),
 		Volume: p.money(fieldVolume), Liquidity: p.money(fieldLiquidity), Windows: p.windows(),
 		Active: p.flag(fieldActive), Closed: p.flag(fieldClosed), Archived: p.flag(fieldArchived),
-		Featured: p.flag(fieldFeatured), NegRisk: p.flag(fieldNegRisk)}
+		Featured: p.flag(fieldFeatured), NegRisk: p.flag(fieldNegRisk),
+		live: p.flag(fieldLive), cyom: p.flag(fieldCYOM), date: p.word(fieldEventDate),
+		closedAt: p.time(fieldClosedTime), competitive: p.money(fieldCompetitive),
+		featuredOrder: p.place(fieldFeaturedOrder)}
 	markets, tags, series := p.values[fieldMarkets], p.values[fieldTags], p.values[fieldSeries]
 	switch {
 	case e.ID == "":
@@ -436,6 +442,9 @@ func (p *parser) describe(m *Market) string {
 	m.Volume = p.money(fieldVolume, fieldVolumeNumber)
 	m.Liquidity = p.money(fieldLiquidity, fieldLiquidityNumber)
 	m.Windows = p.windows()
+	m.question, m.traits = p.word(fieldQuestionID), p.traits()
+	m.closedAt, m.rewards = p.time(fieldClosedTime), p.money(fieldRewards)
+	m.competitive = p.money(fieldCompetitive)
 	return p.describeOutcomes(m)
 }
 

@@ -60,10 +60,15 @@ const (
 	ByVolumeWeek
 	ByVolumeMonth
 	ByVolumeYear
-	orderCount
+	ByClosed
+	ByCompetitive
+	ByFeatured // by the place among the featured events
+	orderCount // a cursor has four bits for the order
 
-	liveOrders = orderCount - ByVolume // these change with the books
+	liveOrders = ByVolumeYear - ByVolume + 1 // these change with the books
 )
+
+func (o Order) live() bool { return o >= ByVolume && o <= ByVolumeYear }
 
 // orderNames are the columns by their names in lower case and without underscores.
 var orderNames = map[string]Order{
@@ -80,6 +85,10 @@ var orderNames = map[string]Order{
 	"volume1wk":  ByVolumeWeek,
 	"volume1mo":  ByVolumeMonth,
 	"volume1yr":  ByVolumeYear,
+
+	"closedtime":    ByClosed,
+	"competitive":   ByCompetitive,
+	"featuredorder": ByFeatured,
 }
 
 // ParseOrder reads the name of a column, in camel or in snake case; an empty name is ByID. The
@@ -87,7 +96,7 @@ var orderNames = map[string]Order{
 func ParseOrder(name string) (Order, bool) {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	order, ok := orderNames[name]
-	if figure := orderNames[strings.TrimSuffix(name, "clob")]; !ok && figure >= ByVolume {
+	if figure := orderNames[strings.TrimSuffix(name, "clob")]; !ok && figure.live() {
 		return figure, true
 	}
 	return order, ok
@@ -103,11 +112,18 @@ type PageQuery struct {
 	SeriesIDs, SeriesSlugs []string           // of events
 	TagIDs, TagSlugs       []string           // of markets and events
 	ExcludeTagIDs          []string           // of markets and events
+	QuestionIDs, GameIDs   []string           // of markets, in any letter case, as those below
+	SportsTypes            []string           // of markets
+	Resolutions            []string           // of markets: what an oracle says
+	MarketMakers           []string           // of markets: addresses
 	AllTags                bool               // all of the tags instead of any
 	Recurrence             string             // of series, and of events by their series
 	Active, Closed         Flag               // Closed: by the engine or by the source
 	Archived               Flag
-	Featured               Flag   // of events
+	Featured, Live         Flag   // of events
+	CYOM                   Flag   // of markets and events: made by a user
+	EventDate              string // of events: the day of a game, as its record has it
+	LeastRewarded          int64  // bounds the least size that earns rewards, of markets; 0: any
 	Creator                string // who made a market, in any letter case; an event by its markets
 	Volume, Liquidity      Bounds
 	Start, End             Bounds

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // sorted is the list of all rows of a kind by one column, ascending. The first who asks makes it;
@@ -36,12 +37,44 @@ func (s *sorted) compare(a, b int32) int {
 	case s.number != nil:
 		c = cmp.Compare(s.number(a), s.number(b))
 	case s.text != nil:
-		c = strings.Compare(s.text(a), s.text(b))
+		c = compareFold(s.text(a), s.text(b))
 	}
 	if c != 0 {
 		return c
 	}
 	return s.ids(a, b)
+}
+
+// compareFold compares texts without letter case, as strings.Compare does their small letters.
+func compareFold(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		x, y := a[i], b[i]
+		if x|y >= utf8.RuneSelf {
+			return strings.Compare(strings.ToLower(a[i:]), strings.ToLower(b[i:]))
+		}
+		if x, y = smallLetter(x), smallLetter(y); x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// copyFold copies the beginning of the small letters of a text.
+func copyFold(to []byte, text string) {
+	for i := range min(len(to), len(text)) {
+		if text[i] >= utf8.RuneSelf {
+			copy(to, strings.ToLower(text))
+			return
+		}
+		to[i] = smallLetter(text[i])
+	}
+}
+
+func smallLetter(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }
 
 // compareAt compares a row with the place that a cursor has kept.
@@ -82,7 +115,7 @@ func (s *sorted) sort() []int32 {
 			entries[i].value = uint64(s.number(no)) ^ 1<<63
 		case s.text != nil:
 			var head [8]byte
-			copy(head[:], s.text(no))
+			copyFold(head[:], s.text(no))
 			for _, c := range head {
 				entries[i].value = entries[i].value<<8 | uint64(c)
 			}
@@ -202,6 +235,9 @@ func marketOrders(rows *Rows[Market]) *orders {
 		numbers: [orderCount]func(*Market) int64{
 			ByStart: func(m *Market) int64 { return m.Start },
 			ByEnd:   func(m *Market) int64 { return m.End },
+
+			ByClosed:      func(m *Market) int64 { return m.closedAt },
+			ByCompetitive: func(m *Market) int64 { return m.competitive },
 		},
 	})
 }
@@ -214,6 +250,10 @@ func eventOrders(rows *Rows[Event]) *orders {
 		numbers: [orderCount]func(*Event) int64{
 			ByStart: func(e *Event) int64 { return e.Start },
 			ByEnd:   func(e *Event) int64 { return e.End },
+
+			ByClosed:      func(e *Event) int64 { return e.closedAt },
+			ByCompetitive: func(e *Event) int64 { return e.competitive },
+			ByFeatured:    func(e *Event) int64 { return e.featuredOrder },
 		},
 	})
 }

@@ -743,14 +743,15 @@ func TestOrders(t *testing.T) {
 	for name, want := range map[string]Order{
 		"": ByID, "id": ByID, "volumeNum": ByVolume, "volumeClob": ByVolume, "volume_24hr": ByVolumeDay,
 		"volume24hrClob": ByVolumeDay, "volume1wk": ByVolumeWeek, "volume_1mo": ByVolumeMonth,
-		"volume1yrClob": ByVolumeYear,
+		"volume1yrClob": ByVolumeYear, "closedTime": ByClosed, "competitive": ByCompetitive,
+		"featuredOrder": ByFeatured,
 		"end_date":      ByEnd, "startDate": ByStart, "created_at": ByCreated, "updatedAt": ByUpdated,
 		"liquidity_num": ByLiquidity, "question": ByName, "title": ByName, "slug": BySlug} {
 		if o, ok := ParseOrder(name); !ok || o != want {
 			t.Errorf("%q is %v %v", name, o, ok)
 		}
 	}
-	for _, name := range []string{"competitive", "volumes", "volume1h", "closedTime", "startTime",
+	for _, name := range []string{"competition", "volumes", "volume1h", "closedAt", "startTime",
 		"liquidity1", "id desc", "volume24hrclobclob"} {
 		if _, ok := ParseOrder(name); ok {
 			t.Errorf("%q is an order", name)

@@ -111,6 +111,15 @@ func (d *describer) listedMarket(b []byte, m *catalog.Market) []byte {
 	return d.market(b, m, inName)
 }
 
+// taggedMarket is listedMarket with the market's tags, unless its record has a list of them.
+func (d *describer) taggedMarket(b []byte, m *catalog.Market) []byte {
+	b = d.plainMarket(append(wire.AppendComma(b), '{'), m)
+	if r := record(d, &d.room, m, d.c.MarketRecord); !hasMember(r.Core, "tags") {
+		b = d.tags(wire.AppendKey(b, "tags"), d.c.MarketTags(m))
+	}
+	return wire.CloseObject(d.marketEvents(b, m, inName))
+}
+
 func (d *describer) listedEvent(b []byte, e *catalog.Event) []byte { return d.event(b, e, inList) }
 
 func (d *describer) wholeEvent(b []byte, e *catalog.Event) []byte { return d.event(b, e, inFull) }

@@ -48,7 +48,7 @@ func (g *Gamma) Routes() []wire.Route {
 		{Path: "/markets/slug/{slug}",
 			Handler: markets.one(g, "slug", "market", (*describer).oneMarket)},
 		{Path: "/markets/{id}/tags", Handler: g.marketTags},
-		{Path: "/markets/keyset", Handler: markets.list(g, (*describer).listedMarket, true)},
+		{Path: "/markets/keyset", Handler: g.catalogMarkets(true)},
 		{Path: "/events", Handler: events.list(g, (*describer).listedEvent, false)},
 		{Path: "/events/{id}", Handler: events.one(g, "id", "event", (*describer).wholeEvent)},
 		{Path: "/events/slug/{slug}", Handler: events.one(g, "slug", "event", (*describer).wholeEvent)},
@@ -131,7 +131,25 @@ func (g *Gamma) anyMarkets(ctx *fasthttp.RequestCtx) {
 		g.bookList("full", (*describer).fullEntry, false)(ctx)
 		return
 	}
-	markets.list(g, (*describer).listedMarket, false)(ctx)
+	g.catalogMarkets(false)(ctx)
+}
+
+// catalogMarkets answers with a list of the catalog's markets, with their tags if the query says
+// so.
+func (g *Gamma) catalogMarkets(keyed bool) fasthttp.RequestHandler {
+	plain := markets.list(g, (*describer).listedMarket, keyed)
+	tagged := taggedMarkets.list(g, (*describer).taggedMarket, keyed)
+	return func(ctx *fasthttp.RequestCtx) {
+		w := ask(ctx)
+		switch with := w.flag("include_tag"); {
+		case w.Refused != nil:
+			w.Refused.Send(ctx)
+		case with == catalog.Yes:
+			tagged(ctx)
+		default:
+			plain(ctx)
+		}
+	}
 }
 
 // anyMarket answers with a market: by its id in the catalog's shape, by its condition with an

@@ -47,12 +47,14 @@ func (g *Gamma) bookList(
 		}
 		c, exact := g.o.Catalog(), wire.DialectOf(&ctx.Request.Header).Exact()
 		key := keyOf(name).with(accepting).with(exact).with(at.Past).from(at.From).from(at.Offset)
+		key = append(key, ctx.QueryArgs().Peek("creator")...)
+		wanted := g.wanted(c, ctx, accepting)
 		ok = g.page(ctx, c, key, func(d *describer, b []byte) []byte {
 			b, count := wire.BeginPage(b), 0
 			next := uint64(0)
 			if !at.Past {
-				next = g.eachEntry(c, g.start(c, &at, accepting), func(l *bookMarket) bool {
-					if accepting && (l.listed == nil || !Accepts(g.o.Board, l.listed)) {
+				next = g.eachEntry(c, g.start(c, &at, wanted), func(l *bookMarket) bool {
+					if !wanted(l) {
 						return true
 					}
 					if count == marketLimit {
@@ -72,16 +74,31 @@ func (g *Gamma) bookList(
 	}
 }
 
+// wanted tells which markets a list has: all, or those that accept orders; if the query names a
+// creator, only what he made.
+func (g *Gamma) wanted(
+	c *catalog.Catalog, ctx *fasthttp.RequestCtx, accepting bool,
+) func(*bookMarket) bool {
+	creator := ctx.QueryArgs().Peek("creator")
+	made := c.MadeBy(string(creator))
+	return func(l *bookMarket) bool {
+		return (!accepting || l.listed != nil && Accepts(g.o.Board, l.listed)) &&
+			(len(creator) == 0 || l.m != nil && made(l.m))
+	}
+}
+
 // start finds the ordinal where a page begins; behind the end of the list it is behind all
 // ordinals.
-func (g *Gamma) start(c *catalog.Catalog, at *wire.Cursor, accepting bool) uint64 {
+func (g *Gamma) start(
+	c *catalog.Catalog, at *wire.Cursor, wanted func(*bookMarket) bool,
+) uint64 {
 	if at.From != 0 || at.Offset == 0 {
 		return max(at.From, 1)
 	}
 	left := at.Offset
 	for from := uint64(1); ; {
 		from = g.eachEntry(c, from, func(l *bookMarket) bool {
-			if accepting && (l.listed == nil || !Accepts(g.o.Board, l.listed)) {
+			if !wanted(l) {
 				return true
 			}
 			if left == 0 {

@@ -20,9 +20,14 @@ const (
 )
 
 // query reads the parameters of a list. Unknown parameters are ignored: clients send many.
-type query struct{ wire.Query }
+type query struct {
+	wire.Query
+	related bool // tags beside those that are named count as well
+}
 
-func ask(ctx *fasthttp.RequestCtx) *query { return &query{wire.ReadQuery(ctx, wire.Described)} }
+func ask(ctx *fasthttp.RequestCtx) *query {
+	return &query{Query: wire.ReadQuery(ctx, wire.Described)}
+}
 
 func (w *query) many(names ...string) []string { return w.List(maxNamed, names...) }
 
@@ -111,7 +116,8 @@ func (w *query) order(q *catalog.PageQuery) {
 		order, ok := catalog.ParseOrder(strings.TrimSpace(part))
 		if !ok || strings.TrimSpace(part) == "" {
 			w.Invalid("order", "id, slug, title, startDate, endDate, createdAt, updatedAt, volume, "+
-				"volume24hr, volume1wk, volume1mo, volume1yr or liquidity")
+				"volume24hr, volume1wk, volume1mo, volume1yr, liquidity, closedTime, competitive or "+
+				"featuredOrder")
 		}
 		if first {
 			q.Order, first = order, false
@@ -137,6 +143,7 @@ func (w *query) tagged(q *catalog.PageQuery) {
 	q.TagIDs = w.ids("tag_id", "tag_ids")
 	q.TagSlugs = w.many("tag_slug", "tag")
 	q.ExcludeTagIDs = w.ids("exclude_tag_id", "exclude_tag_ids")
+	w.related = w.flag("related_tags") == catalog.Yes
 	switch w.Text("tag_match") {
 	case "", "any":
 	case "all":
@@ -165,9 +172,26 @@ func (w *query) ofMarkets() *catalog.PageQuery {
 		}
 		q.Tokens = append(q.Tokens, t)
 	}
+	w.traits(q)
 	q.Volume, q.Liquidity = w.amounts("volume_num", "volume"), w.amounts("liquidity_num", "liquidity")
 	q.Start, q.End = w.times("start_date"), w.times("end_date")
 	return q
+}
+
+// traits reads what only markets of some sources have.
+func (w *query) traits(q *catalog.PageQuery) {
+	q.QuestionIDs, q.GameIDs = w.many("question_ids"), w.many("game_id")
+	q.SportsTypes = w.many("sports_market_types")
+	q.Resolutions = w.many("uma_resolution_status")
+	q.MarketMakers = w.many("market_maker_address")
+	q.CYOM = w.flag("cyom")
+	if s := w.Text("rewards_min_size"); s != "" {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(n >= 0) {
+			w.Invalid("rewards_min_size", "a number, at least 0")
+		}
+		q.LeastRewarded = int64(math.Ceil(min(n, math.MaxInt32) * engine.Unit))
+	}
 }
 
 func (w *query) ofEvents() *catalog.PageQuery {
@@ -177,6 +201,10 @@ func (w *query) ofEvents() *catalog.PageQuery {
 	q.SeriesSlugs = w.many("series_slug", "seriesSlug")
 	q.Featured = w.flag("featured")
 	q.Recurrence = w.Text("recurrence")
+	q.Live, q.CYOM, q.EventDate = w.flag("live"), w.flag("cyom"), w.Text("event_date")
+	if _, err := time.Parse(time.DateOnly, q.EventDate); q.EventDate != "" && err != nil {
+		w.Invalid("event_date", "a day like 2026-01-31")
+	}
 	q.Volume, q.Liquidity = w.amounts("volume"), w.amounts("liquidity")
 	q.Start, q.End = w.times("start_date"), w.times("end_date")
 	return q

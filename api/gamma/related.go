@@ -108,3 +108,28 @@ func appendTagNumber(b []byte, key, id string) []byte {
 	}
 	return strconv.AppendUint(wire.AppendKey(b, key), n, 10)
 }
+
+// maxRelatedTo bounds the tags of a query whose related tags count as well.
+const maxRelatedTo = 4
+
+// relate adds the related tags of those that a query names, if it asks for them.
+func (w *query) relate(c *catalog.Catalog, q *catalog.PageQuery) {
+	if !w.related || q.AllTags {
+		return
+	}
+	named := slices.Clone(q.TagIDs)
+	for _, slug := range q.TagSlugs {
+		if t := c.TagBySlug(slug); t != nil {
+			named = append(named, t.ID)
+		}
+	}
+	for _, id := range named[:min(len(named), maxRelatedTo)] {
+		if t := c.TagByID(id); t != nil {
+			r := related{catalog: c, of: t}
+			r.find()
+			for _, beside := range r.tags {
+				q.TagIDs = append(q.TagIDs, beside.ID)
+			}
+		}
+	}
+}

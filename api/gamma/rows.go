@@ -10,10 +10,11 @@ import (
 type describe[R any] func(*describer, []byte, *R) []byte
 
 type rowKind[R any] struct {
-	name string // of the list in a page with a cursor
-	no   func(*R) int32
-	read func(*query) *catalog.PageQuery
-	find func(*catalog.Catalog, *catalog.PageQuery) (catalog.Page[R], error)
+	name   string
+	member string // its name in a page with a cursor
+	no     func(*R) int32
+	read   func(*query) *catalog.PageQuery
+	find   func(*catalog.Catalog, *catalog.PageQuery) (catalog.Page[R], error)
 
 	ofID, ofSlug func(*catalog.Catalog, string) *R
 }
@@ -22,13 +23,23 @@ type rowKind[R any] struct {
 var (
 	markets = rowKind[catalog.Market]{
 		name:   "markets",
+		member: "markets",
 		no:     func(m *catalog.Market) int32 { return m.No },
 		read:   (*query).ofMarkets,
 		find:   (*catalog.Catalog).QueryMarkets,
 		ofSlug: (*catalog.Catalog).MarketBySlug,
 	}
+	// taggedMarkets are markets that are described with their tags.
+	taggedMarkets = rowKind[catalog.Market]{
+		name:   "markets with tags",
+		member: "markets",
+		no:     func(m *catalog.Market) int32 { return m.No },
+		read:   (*query).ofMarkets,
+		find:   (*catalog.Catalog).QueryMarkets,
+	}
 	events = rowKind[catalog.Event]{
 		name:   "events",
+		member: "events",
 		no:     func(e *catalog.Event) int32 { return e.No },
 		read:   (*query).ofEvents,
 		find:   (*catalog.Catalog).QueryEvents,
@@ -107,6 +118,7 @@ func (k *rowKind[R]) list(g *Gamma, row describe[R], keyed bool) fasthttp.Reques
 			return
 		}
 		c := g.o.Catalog()
+		w.relate(c, q)
 		page, err := k.find(c, q)
 		if err != nil { // only a cursor can be wrong
 			errPlace.Send(ctx)
@@ -118,7 +130,7 @@ func (k *rowKind[R]) list(g *Gamma, row describe[R], keyed bool) fasthttp.Reques
 		}
 		g.write(ctx, c, key, func(d *describer, b []byte) []byte {
 			if keyed {
-				b = wire.AppendKey(append(b, '{'), k.name)
+				b = wire.AppendKey(append(b, '{'), k.member)
 			}
 			b = append(b, '[')
 			for i, r := range page.Rows {
