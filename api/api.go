@@ -74,6 +74,7 @@ type Handler struct {
 	account *account.Account
 	gamma   *gamma.Gamma
 	wallets *wallets.Wallets
+	known   wire.Parameters // of the order book's family
 	// patience is awaitIndex; tests set a longer time.
 	patience time.Duration
 }
@@ -92,7 +93,7 @@ func New(o Options) (*Handler, error) {
 	if o.Values == nil {
 		o.Values = gamma.NewValues(o.Board, o.History, o.Now)
 	}
-	h := &Handler{o: o, pages: pages.New(), patience: awaitIndex}
+	h := &Handler{o: o, known: wire.Known(bookParameters), pages: pages.New(), patience: awaitIndex}
 	h.account = account.New(account.Options{
 		Board: o.Board, History: o.History, Catalog: o.Catalog, KeyID: o.KeyID, Checksum: o.Checksum,
 		JournalID: o.JournalID, Exchanges: o.Exchanges, Await: h.await, Now: o.Now, Log: o.Log,
@@ -120,18 +121,23 @@ func (h *Handler) routes() *router.Router {
 	r.NotFound, r.MethodNotAllowed, r.GlobalOPTIONS = wire.NotFound, wire.WrongMethod, preflight
 	for _, route := range h.posts() {
 		for _, prefix := range []string{"", "/clob"} {
-			r.POST(prefix+route.Path, h.open(&route))
+			r.POST(prefix+route.Path, h.open(&route, h.known))
 		}
 	}
 	for _, table := range h.tables() {
 		for _, route := range table.routes {
 			for _, prefix := range append(table.prefixes, alsoUnder(&route)...) {
-				r.GET(prefix+route.Path, h.open(&route))
-				r.HEAD(prefix+route.Path, h.open(&route))
+				known := table.known
+				if prefix == "/clob" {
+					known = h.known // also of the routes that two families share
+				}
+				handler := h.open(&route, known)
+				r.GET(prefix+route.Path, handler)
+				r.HEAD(prefix+route.Path, handler)
 			}
 		}
 	}
-	none := h.open(&wire.Route{Handler: errNoRequests.Send})
+	none := h.open(&wire.Route{Handler: errNoRequests.Send}, nil)
 	r.ANY("/rfq/{rest:*}", none)
 	r.ANY("/clob/rfq/{rest:*}", none)
 	return r
@@ -141,13 +147,16 @@ func (h *Handler) routes() *router.Router {
 type routeTable struct {
 	prefixes []string
 	routes   []wire.Route
+	known    wire.Parameters // nil: the routes refuse what they do not know
 }
 
 func (h *Handler) tables() []routeTable {
 	return []routeTable{
-		{[]string{"", "/clob"}, slices.Concat(h.reads(), h.account.Routes(), h.gamma.BookRoutes())},
-		{[]string{"", "/gamma"}, append(h.gamma.Routes(), h.wallets.ProfileRoute())},
-		{[]string{"", "/data-api"}, h.wallets.Routes()},
+		{[]string{"", "/clob"}, slices.Concat(h.reads(), h.account.Routes(), h.gamma.BookRoutes()),
+			h.known},
+		{[]string{"", "/gamma"}, h.gamma.Routes(), wire.Known(catalogParameters)},
+		{[]string{"", "/gamma"}, []wire.Route{h.wallets.ProfileRoute()}, nil},
+		{[]string{"", "/data-api"}, h.wallets.Routes(), nil},
 	}
 }
 
@@ -202,6 +211,7 @@ func (h *Handler) posts() []wire.Route {
 
 // Account answers a request of the owner of an API key, whose request the caller has authenticated.
 func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect) {
+	h.known.Tell(ctx)
 	h.account.Serve(ctx, owner, dialect)
 }
 
@@ -223,9 +233,13 @@ func preflight(ctx *fasthttp.RequestCtx) {
 // who read them want them at once; trades of a builder may be asked for with a key.
 var plainPaths = [...]string{"/book", "/books", "/builder/trades"}
 
-// open lets pages of any origin ask, and compresses answers to those who want that.
-func (h *Handler) open(r *wire.Route) fasthttp.RequestHandler {
+// open lets pages of any origin ask, tells them parameters that are not known, if known is not nil,
+// and compresses answers to those who want that.
+func (h *Handler) open(r *wire.Route, known wire.Parameters) fasthttp.RequestHandler {
 	handler, plain := r.Handler, slices.Contains(plainPaths[:], r.Path)
+	if known != nil {
+		handler = telling(known, handler)
+	}
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.SetCanonical(allowOrigin, anyOrigin)
 		if handler(ctx); !plain {

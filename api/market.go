@@ -45,8 +45,8 @@ func of(
 
 // market finds the market of the token in the path or the query.
 func (h *Handler) market(ctx *fasthttp.RequestCtx) (*view.Market, *wire.Refusal) {
-	id, inPath := ctx.UserValue("token").(string)
-	if !inPath {
+	id := wire.InPath(ctx, "token")
+	if ctx.UserValue("token") == nil {
 		id = wire.QueryToken(ctx)
 	}
 	token, ok := engine.ParseToken(id)

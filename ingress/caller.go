@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -167,6 +168,9 @@ func (s *door) signed(scope *limits.Scope, answer signedRequest) fasthttp.Reques
 func describe(ctx *fasthttp.RequestCtx, r *auth.Request) {
 	raw := string(ctx.URI().PathOriginal())
 	r.Method, r.Path, r.RawPath = string(ctx.Method()), strings.TrimPrefix(raw, "/clob"), raw
+	if path, _, _ := bytes.Cut(ctx.RequestURI(), []byte{'?'}); len(path) == len(raw)+1 {
+		r.RawPath += "/" // which TrimSlash has removed
+	}
 	r.Body = ctx.Request.Body()
 }
 

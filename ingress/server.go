@@ -239,6 +239,7 @@ func (s *Server) Collectors() []prometheus.Collector {
 // handle is the first and last function of every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	refused := judgeHead(&ctx.Request.Header)
+	wire.TrimSlash(ctx.URI())
 	c, ok := ctx.Conn().(*orderConn)
 	if ok {
 		c.seat.next(ctx.IsPost() && string(ctx.Path()) == orderPath)

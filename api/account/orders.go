@@ -16,6 +16,7 @@ import (
 // order tells of any order that the caller ever placed, live or not.
 func (a *Account) order(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refusal) {
 	_, id, _ := strings.Cut(wire.Text(ctx.URI().PathOriginal()), orderPath)
+	id = wire.Unescape(id)
 	if id == "" {
 		return nil, wire.NoRoute(ctx)
 	}

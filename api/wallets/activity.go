@@ -67,14 +67,7 @@ func (ws *Wallets) readScope(q *query, s *activityQuery) {
 		s.Markets = append(s.Markets, m.No)
 	}
 	s.none = named && len(listed) == 0
-	for _, id := range q.list("eventId") {
-		group, err := strconv.ParseUint(id, 10, 64)
-		if err != nil || named || len(s.events) == maxMarkets {
-			q.Invalid("eventId", "")
-			return
-		}
-		s.events = append(s.events, group)
-	}
+	s.events = q.events(named)
 	if s.user.no != 0 {
 		s.Owners = []engine.WalletNo{s.user.no}
 		if owner := ws.o.Board.Directory.Owner(s.user.no); owner != 0 && owner != s.user.no {

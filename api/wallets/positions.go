@@ -83,6 +83,7 @@ type portfolio struct {
 	closed                bool
 	markets               []*view.Market
 	named                 bool // markets were given
+	events                []uint64
 	least                 engine.Size
 	redeemable, mergeable bool
 	title                 string
@@ -93,10 +94,11 @@ type portfolio struct {
 
 func (ws *Wallets) positions(ctx *fasthttp.RequestCtx) ([]byte, *wire.Refusal) {
 	q := askFor(ctx, "user", "market", "sizeThreshold", "redeemable", "mergeable", "limit", "offset",
-		"sortBy", "sortDirection", "title")
+		"sortBy", "sortDirection", "title", "eventId")
 	u := ws.user(q)
 	var w portfolio
 	w.markets, w.named = ws.markets(q)
+	w.events = q.events(w.named)
 	w.least = engine.Size(q.amount("sizeThreshold", engine.Unit))
 	w.redeemable, w.mergeable = q.flag("redeemable", false), q.flag("mergeable", false)
 	w.limit, w.offset = q.Count("limit", 100, 500), q.Count("offset", 0, 10_000)
@@ -155,7 +157,7 @@ func (ws *Wallets) collect(u user, w *portfolio, all []holding) ([]holding, *wir
 			if m == nil || r.Bought == 0 || (r.Size == 0) != w.closed || r.Size < w.least {
 				continue
 			}
-			if p := hold(m, both, o); ws.wants(&p, w) {
+			if p := hold(m, both, o); w.ofEvent(m) && ws.wants(&p, w) {
 				all = append(all, p)
 			}
 		}

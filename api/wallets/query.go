@@ -105,6 +105,24 @@ func (ws *Wallets) markets(q *query) (listed []*view.Market, named bool) {
 	return listed, len(ids) > 0
 }
 
+// events reads the events that the query names. It may not name markets as well.
+func (q *query) events(named bool) (groups []uint64) {
+	for _, id := range q.list("eventId") {
+		group, err := strconv.ParseUint(id, 10, 64)
+		if err != nil || named || len(groups) == maxMarkets {
+			q.Invalid("eventId", "")
+			return nil
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// ofEvent reports whether a market belongs to one of the events that were asked for, if any were.
+func (w *portfolio) ofEvent(m *view.Market) bool {
+	return len(w.events) == 0 || slices.Contains(w.events, m.Group)
+}
+
 // containsFold reports whether s holds part, which is in small letters, in any letter case. Titles
 // are nearly always ASCII; those are compared in place, because a wallet may have ten thousand.
 func containsFold(s, part string) bool {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,10 +170,31 @@ func first(args *fasthttp.Args, names []string) string {
 	return ""
 }
 
-// InPath is the part of the path for which the route has a name.
+// InPath is the part of the path for which the route has a name, without escapes.
 func InPath(ctx *fasthttp.RequestCtx, name string) string {
 	s, _ := ctx.UserValue(name).(string)
-	return s
+	return Unescape(s)
+}
+
+// TrimSlash removes the slash at the end of a path. All routes take one, but for those that are
+// nothing else: / and /clob/.
+func TrimSlash(uri *fasthttp.URI) {
+	path := uri.PathOriginal()
+	if last := len(path) - 1; last > 0 && path[last] == '/' && string(path) != "/clob/" {
+		uri.SetPathBytes(path[:last])
+	}
+}
+
+// Unescape resolves the escapes of a part of a path, %30 and the like. A part with a wrong escape
+// stays as it is, and names nothing.
+func Unescape(part string) string {
+	if strings.IndexByte(part, '%') < 0 {
+		return part
+	}
+	if plain, err := url.PathUnescape(part); err == nil {
+		return plain
+	}
+	return part
 }
 
 var ampersand, equals = []byte("&"), []byte("=")

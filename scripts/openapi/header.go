@@ -18,7 +18,7 @@ var common = []string{
 	"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Allow-Origin",
 	"Access-Control-Expose-Headers", "Allow", "Connection", "Content-Length", "Content-Type", "Date",
 	"Poly-Ratelimit-Remaining", "Poly-Ratelimit-Reset", "Poly-Ratelimit-Tier", "Ratelimit",
-	"Ratelimit-Policy", "Transfer-Encoding", "X-Node-Version",
+	"Ratelimit-Policy", "Transfer-Encoding", "X-Node-Version", "X-Unknown-Query",
 }
 
 // checkHeader holds the headers of an answer against those that are documented for its status.
