@@ -275,9 +275,22 @@ func (r *real) marketsEqual(markets []map[string]any) {
 	}
 }
 
+// emptyLists writes the lists of a record that are null as the node answers them: empty. Dates stay
+// null.
+func (r *real) emptyLists(book map[string]any) {
+	rewards := book["rewards"].(map[string]any)
+	for name, of := range map[string]map[string]any{"rates": rewards, "tags": book} {
+		if of[name] == nil {
+			of[name] = []any{}
+			r.mapped["book "+name+": empty, not null"]++
+		}
+	}
+}
+
 func (r *real) booksEqual(books []map[string]any) (only int) {
 	for _, b := range books {
 		id := text1(b, "condition_id")
+		r.emptyLists(b)
 		r.compare(pair{"book", id, r.object("/clob/markets/" + id), b, r.trades(id), nil})
 		c, _ := engine.ParseCondition(id)
 		if !r.catalog.Market(c).BookOnly {

@@ -205,3 +205,15 @@ func (u keyUse) partOf(k recordKind) part {
 
 // Members walks through a part of a Record: keys without quotes, and values, both as written.
 func Members(part []byte) iter.Seq2[[]byte, []byte] { return scan.Each(part) }
+
+// MembersOf walks through the members of an object inside a record, as written.
+func MembersOf(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		members, _ := scan.Object(object, nil)
+		for i := range members {
+			if !yield(members[i].Key, members[i].Value) {
+				return
+			}
+		}
+	}
+}

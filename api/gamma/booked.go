@@ -210,10 +210,25 @@ func (a *entryFacts) appendRules(b []byte) []byte {
 
 // appendRewards appends the rewards of the record. A market without a record has none.
 func (a *entryFacts) appendRewards(b []byte) []byte {
-	if a.rewards != nil {
-		return appendMember(b, []byte("rewards"), a.rewards)
+	if len(a.rewards) == 0 || a.rewards[0] != '{' {
+		return append(wire.AppendKey(b, "rewards"), `{"rates":[],"min_size":0,"max_spread":0}`...)
 	}
-	return append(wire.AppendKey(b, "rewards"), `{"rates":[],"min_size":0,"max_spread":0}`...)
+	b = append(wire.AppendKey(b, "rewards"), '{')
+	for key, value := range catalog.MembersOf(a.rewards) {
+		if string(key) == "rates" {
+			value = listOf(value)
+		}
+		b = appendMember(b, key, value)
+	}
+	return wire.CloseObject(b)
+}
+
+// listOf is a list as written; sources write null for an empty one, which clients cannot read.
+func listOf(value []byte) []byte {
+	if string(value) == "null" {
+		return wire.EmptyList
+	}
+	return value
 }
 
 func (a *entryFacts) appendTokens(b []byte) []byte {

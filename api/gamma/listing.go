@@ -188,6 +188,10 @@ func (d *describer) recordedEntry(b []byte, l *bookMarket, a *entryFacts) []byte
 		switch string(key) {
 		case "status", "market_id", "slug", "assets_ids", "outcomes", "event", "raw_metadata":
 			// fullEntry writes these
+		case "tags":
+			b = appendMember(b, key, listOf(value))
+		case "rewards":
+			b = a.appendRewards(b)
 		default:
 			b = appendMember(b, key, value)
 		}
