@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -261,5 +262,43 @@ func TestOrderIgnoresCase(t *testing.T) {
 		if len(got) != len(titles) || !slices.IsSorted(got) {
 			t.Errorf("by %s: %q", by, got)
 		}
+	}
+}
+
+// TestEventsPagination: the pages have the rows of /events, all of them once, and each counts the
+// whole list.
+func TestEventsPagination(t *testing.T) {
+	r, events, _, _, _, _ := newReal(t)
+	for query, counts := range map[string]bool{"": true, "closed=true&order=volume": true,
+		"tag_id=1&order=slug": true, "cyom=false&active=true": true, "id=" + text1(events[0], "id"): true, "slug=nobody": false} {
+		all := r.every(t, "/events", query)
+		var got []any
+		for more := true; more; {
+			page := r.object(fmt.Sprintf("/events/pagination?limit=40&offset=%d&%s", len(got), query))
+			pagination := page["pagination"].(map[string]any)
+			got = append(got, page["data"].([]any)...)
+			more = pagination["hasMore"].(bool)
+			if n := fmt.Sprint(pagination["totalResults"]); n != fmt.Sprint(len(all)) ||
+				more != (len(got) < len(all)) || len(got) > len(all) {
+				t.Fatalf("%s: %v after %d of %d events", query, pagination, len(got), len(all))
+			}
+		}
+		for i := range got {
+			if !reflect.DeepEqual(got[i], any(all[i])) {
+				t.Fatalf("%s: event %d differs", query, i)
+			}
+		}
+		if counts && len(all) == 0 {
+			t.Errorf("%s has no events: nothing is tested", query)
+		}
+	}
+	past := r.object("/events/pagination?offset=100000")
+	if p := past["pagination"].(map[string]any); len(past["data"].([]any)) != 0 || p["hasMore"] != false ||
+		fmt.Sprint(p["totalResults"]) == "0" {
+		t.Errorf("behind the end: %v", p)
+	}
+	r.get("/events/pagination?live=x", 400)
+	if got := string(r.get("/status", 200)); got != "OK" {
+		t.Errorf("status: %q", got)
 	}
 }

@@ -149,6 +149,7 @@ func careless() []string {
 		"GET /openapi.json", "GET /rebates/current", "GET /rewards/markets/current",
 		"GET /rewards/user", "GET /rewards/user/markets", "GET /rewards/user/percentages",
 		"GET /rewards/user/total", "GET /rfq/config", "GET /sports", "GET /sports/market-types",
+		"GET /status",
 		"GET /tags/slug/{}", "GET /teams", "GET /v1/activity/combos", "GET /v1/builders/leaderboard",
 		"GET /v1/builders/volume", "GET /v1/leaderboard", "GET /v1/positions/combos",
 	}

@@ -151,7 +151,7 @@ func pageOf[T any](rows *Rows[T], list *sorted, q *PageQuery, f *filter) (Page[T
 	if err != nil {
 		return Page[T]{}, err
 	}
-	return Page[T]{Rows: rowsOf(rows, numbers), Next: next}, nil
+	return Page[T]{Rows: rowsOf(rows, numbers), Next: next, Total: f.total}, nil
 }
 
 // live is need for a set that changes with the books.

@@ -131,6 +131,7 @@ type PageQuery struct {
 	Descending             bool
 	Offset, Limit          int    // a Limit of 0 or less is a page without rows
 	After                  string // the Next of the page before
+	Count                  bool   // count all rows
 }
 
 // Page is a part of a list.
@@ -138,6 +139,8 @@ type Page[T any] struct {
 	Rows []*T
 	// Next is the After of the following page; empty on the last page.
 	Next string
+	// Total is how many rows the list has with those of other pages, if the query asks for a count.
+	Total int
 }
 
 // ErrCursor is the error of an After that is no Next of a page with the same order.
@@ -190,6 +193,7 @@ type filter struct {
 	key    []byte
 	timely bool
 	found  *foundCache
+	total  int // rows that pass, if counted
 }
 
 func (f *filter) passes(no int32) bool {
@@ -253,24 +257,27 @@ func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err e
 	switch {
 	case len(f.few) > maxWalk: // to look through all rows costs less than to sort these
 		f.parts = append(f.parts, filterPart{set: setOf(f.few)})
-		list = s.cut(s.filtered(f), &p)
+		list = s.cut(f.counted(s.filtered(f)), &p)
 	case f.fewOnly:
 		f.few = slices.DeleteFunc(f.few, func(no int32) bool { return !f.passes(no) })
 		slices.SortFunc(f.few, s.compare)
-		list = s.cut(slices.Compact(f.few), &p)
+		list = s.cut(f.counted(slices.Compact(f.few)), &p)
 	case len(f.parts) == 0:
-		list = s.cut(s.list(), &p)
+		list = s.cut(f.counted(s.list()), &p)
 	default:
 		f.key = append(f.key, byte(q.Order))
 		if whole, ok := f.found.get(f.key); ok {
-			list = s.cut(whole, &p)
+			list = s.cut(f.counted(whole), &p)
 			break
 		}
 		var done bool
-		if list, done = s.walk(f, &p); !done {
+		if !q.Count {
+			list, done = s.walk(f, &p)
+		}
+		if !done {
 			whole := s.filtered(f)
 			f.found.put(f.key, whole)
-			list = s.cut(whole, &p)
+			list = s.cut(f.counted(whole), &p)
 		}
 	}
 	if len(list) > q.Limit {
@@ -279,6 +286,12 @@ func (s *sorted) page(q *PageQuery, f *filter) (list []int32, next string, err e
 		next = rowCursor{f.kind, q.Order, last, s.value(last)}.String()
 	}
 	return list, next, nil
+}
+
+// counted notes how many rows a whole list has.
+func (f *filter) counted(whole []int32) []int32 {
+	f.total = len(whole)
+	return whole
 }
 
 // place returns where the rows of a piece begin in a sorted list; descending, where they end.

@@ -53,6 +53,7 @@ func (g *Gamma) Routes() []wire.Route {
 		{Path: "/events/{id}", Handler: events.one(g, "id", "event", (*describer).wholeEvent)},
 		{Path: "/events/slug/{slug}", Handler: events.one(g, "slug", "event", (*describer).wholeEvent)},
 		{Path: "/events/{id}/tags", Handler: events.one(g, "id", "event tags", (*describer).eventTags)},
+		{Path: "/events/pagination", Handler: g.countedEvents},
 		{Path: "/events/keyset", Handler: events.list(g, (*describer).wholeEvent, true)},
 		{Path: "/series", Handler: g.series},
 		{Path: "/series/{id}", Handler: series.one(g, "id", "series", (*describer).wholeSeries)},
@@ -64,6 +65,7 @@ func (g *Gamma) Routes() []wire.Route {
 		{Path: "/tags/{id}/related-tags/tags", Handler: g.relatedTags(true, g.tagsOf)},
 		{Path: "/tags/slug/{slug}/related-tags", Handler: g.relatedTags(false, g.appendRelations)},
 		{Path: "/tags/slug/{slug}/related-tags/tags", Handler: g.relatedTags(false, g.tagsOf)},
+		{Path: "/status", Handler: status},
 		{Path: "/sports", Handler: none},
 		{Path: "/sports/market-types", Handler: wire.Always(noMarketTypes)},
 		{Path: "/teams", Handler: none},
@@ -225,6 +227,12 @@ func (g *Gamma) marketTags(ctx *fasthttp.RequestCtx) {
 	}
 	key := keyOf("market tags").of(m.No)
 	g.write(ctx, c, key, func(d *describer, b []byte) []byte { return d.tags(b, c.MarketTags(m)) })
+}
+
+// status says that the catalog answers, in the text that clients look for.
+func status(ctx *fasthttp.RequestCtx) {
+	ctx.SetContentType("text/plain; charset=utf-8")
+	ctx.SetBodyString("OK")
 }
 
 const maxSeriesEvents = 4 << 20

@@ -40,7 +40,7 @@ var families = [...]struct {
 	{"/public-profile", Wallets}, {"/v1/market-positions", Wallets}, {"/v1/leaderboard", Wallets},
 	{"/v1/builders", Wallets}, {"/v1/positions", Wallets}, {"/v1/activity", Wallets},
 	{"/sports", Described}, {"/teams", Described}, {"/comments", Described},
-	{"/market-clarifications", Described},
+	{"/market-clarifications", Described}, {"/status", Described},
 }
 
 // The refusals of an unknown path and of a wrong method, by family.
