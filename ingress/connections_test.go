@@ -122,6 +122,7 @@ func TestIdleGiveWay(t *testing.T) {
 		ask(t, busy, fine)
 		begin(t, h, busy, 1)
 		ask(t, oldest, fine)
+		awaitBusy(t, h, 1) // until the node knows oldest as idle, it would not give way
 		awaitOpen(t, h, 3)
 		for range 2 { // first the silent connection goes, which is older, then the one that asked
 			if got := ask(t, dial(), fine); got[:4] != "200\n" {
