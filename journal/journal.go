@@ -53,7 +53,7 @@ type Options struct {
 	Claim disk.Claim
 
 	folder string // of the database; empty: Dir/journal
-	lock   *pebble.Lock
+	lock   *disk.Lock
 	spares bool // keep a spare log: always on the machine's own filesystem
 	// patience is how long frames may wait for memory while flushes fail.
 	patience time.Duration
@@ -159,7 +159,7 @@ func Open(o Options) (*Journal, error) {
 	}
 	j.gauges = newGauges()
 	j.guard = disk.NewGuard(disk.GuardOptions{Name: "journal", Path: j.Path, Log: o.Log,
-		Words: o.Words, Exit: o.Exit, Patience: o.patience, Spares: o.spares,
+		Words: o.Words, Exit: o.Exit, Patience: o.patience, Spares: o.spares, Lock: o.lock,
 		State: func() string {
 			return fmt.Sprintf("acknowledged up to Sequence %d", j.gauges.sequence.Load())
 		}})
@@ -169,6 +169,7 @@ func Open(o Options) (*Journal, error) {
 	}
 	if !o.ReadOnly {
 		go j.unsynced.Patrol(j.Path, o.Log, j.closing, j.broken)
+		go j.guard.KeepLock(j.closing)
 	}
 	return j, nil
 }
@@ -305,7 +306,7 @@ func frameBounds(from uint64) *pebble.IterOptions {
 
 func (o *Options) pebbleOptions() *pebble.Options {
 	p := disk.Appended(o.MemTable, o.Cache)
-	p.FS, p.ReadOnly, p.Lock = o.FS, o.ReadOnly, o.lock
+	p.FS, p.ReadOnly = o.FS, o.ReadOnly
 	return p
 }
 

@@ -121,9 +121,9 @@ type rescuer struct {
 	Loss
 	ctx       context.Context
 	o         *RescueOptions
-	work      **pebble.Lock // of salvageFolder, nil before there is one
-	drain     func() error  // waits until most of what was written is on the disk
-	flush     func() error  // and until all of it is
+	work      **disk.Lock  // of salvageFolder, nil before there is one
+	drain     func() error // waits until most of what was written is on the disk
+	flush     func() error // and until all of it is
 	id        uint64
 	salvaged  bool // the good frames lie in salvageFolder
 	damaged   bool // some frames cannot be read
@@ -131,7 +131,7 @@ type rescuer struct {
 }
 
 // lockJournal locks the folder of the journal, if there is one.
-func lockJournal(o *Options) (*pebble.Lock, error) {
+func lockJournal(o *Options) (*disk.Lock, error) {
 	path := filepath.Join(o.Dir, "journal")
 	if _, err := o.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -151,7 +151,7 @@ func rescue(ctx context.Context, o RescueOptions, may int) (l *Loss, err error) 
 	}
 	// Both locks are held to the end of the swap: a start, or another rescue, is refused meanwhile.
 	// They move with their folders.
-	var work *pebble.Lock
+	var work *disk.Lock
 	if o.lock, err = lockJournal(&o.Options); err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func rescue(ctx context.Context, o RescueOptions, may int) (l *Loss, err error) 
 		if work != nil {
 			err = errors.Join(err, o.FS.RemoveAll(filepath.Join(o.Dir, salvageFolder)))
 		}
-		for _, lock := range []*pebble.Lock{o.lock, work} {
+		for _, lock := range []*disk.Lock{o.lock, work} {
 			if lock != nil {
 				err = errors.Join(err, lock.Close())
 			}
@@ -444,7 +444,7 @@ func (r *rescuer) write(do func(db *pebble.DB) error) (err error) {
 	o := r.o.Options
 	o.ReadOnly, o.folder, o.lock = false, filepath.Join(o.Dir, salvageFolder), *r.work
 	var g *disk.Guard
-	g = disk.NewGuard(disk.GuardOptions{Name: "journal", Path: o.folder, Log: o.Log,
+	g = disk.NewGuard(disk.GuardOptions{Name: "journal", Path: o.folder, Log: o.Log, Lock: o.lock,
 		Fatal: func(err error) { g.Stumble(err) }})
 	with := o.pebbleOptions()
 	with.DisableWAL, with.DisableAutomaticCompactions = true, true

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -174,15 +173,15 @@ func (n *node) claimFolder(context.Context) (err error) {
 	if err := checkFolder(n.Data); err != nil {
 		return err
 	}
-	n.claim, err = disk.TakeClaim(filepath.Join(n.Data, "journal"))
+	if err := disk.MakeFolder(nil, n.Data); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	n.claim, err = disk.TakeClaim(n.Data)
 	return role.Advised(err)
 }
 
 // listen opens both listeners: from here on the node answers, mostly that it is not ready.
 func (n *node) listen(ctx context.Context) error {
-	if err := disk.MakeFolder(nil, n.Data); err != nil {
-		return fmt.Errorf("make data folder: %w", err)
-	}
 	masters, err := n.masterSecrets()
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func TestSecondNodeTouchesNothing(t *testing.T) {
 		t.Error("it has made a token")
 	}
 	p.stop(t)
-	claim, err := disk.TakeClaim(filepath.Join(p.data, "journal"))
+	claim, err := disk.TakeClaim(p.data)
 	if err = errors.Join(err, claim.Release()); err != nil {
 		t.Errorf("the folder is not free again: %v", err)
 	}

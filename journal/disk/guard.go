@@ -32,6 +32,7 @@ type GuardOptions struct {
 	Fatal      func(err error) // is called when Pebble cannot go on; nil: last words
 	Patience   time.Duration   // how long writes may wait for flushes that fail; 0: for ever
 	Spares     bool            // whether a spare log is kept
+	Lock       *Lock           // of the folder, if the caller has taken it, who also gives it back
 }
 
 // Guard watches over one database: it is Pebble's logger and event listener, and ends the process
@@ -41,7 +42,7 @@ type Guard struct {
 	Failures prometheus.Counter
 
 	o     GuardOptions
-	lock  *pebble.Lock // given back by Close; nil: the lock belongs to the caller
+	lock  *Lock // of the folder, while the database is open
 	files *files
 
 	mu      sync.Mutex
@@ -83,8 +84,8 @@ func NewGuard(o GuardOptions) *Guard {
 	return g
 }
 
-// Open opens the database with Pebble's options and takes its folder's lock, unless the options
-// have it.
+// Open opens the database with Pebble's options and takes its folder's lock, unless the caller has
+// taken it.
 func (g *Guard) Open(o *pebble.Options) (*pebble.DB, error) {
 	path := g.o.Path
 	if o.ReadOnly {
@@ -96,14 +97,14 @@ func (g *Guard) Open(o *pebble.Options) (*pebble.DB, error) {
 	}
 	g.files = newFiles(o.FS)
 	o.FS, o.Logger, o.EventListener = g.files, g, g.listener()
-	own := o.Lock == nil
-	if own {
+	if g.lock = g.o.Lock; g.lock == nil {
 		lock, err := LockFolder(o.FS, path, o.ReadOnly)
 		if err != nil {
 			return nil, err
 		}
-		o.Lock = lock
+		g.lock = lock
 	}
+	o.Lock = g.lock.Pebble
 	if g.o.Spares && !o.ReadOnly {
 		g.files.spares = newSpares(g.files.FS, path, int64(o.MemTableSize), g.o.Log)
 	}
@@ -114,13 +115,7 @@ func (g *Guard) Open(o *pebble.Options) (*pebble.DB, error) {
 			err = Damaged(err)
 		}
 		err = Advise(fmt.Errorf("open %s %s: %w", g.o.Name, path, err), g.o.Unopened)
-		if own {
-			err = errors.Join(err, o.Lock.Close())
-		}
-		return nil, err
-	}
-	if own {
-		g.lock = o.Lock
+		return nil, errors.Join(err, g.unlock())
 	}
 	return db, nil
 }
@@ -178,10 +173,44 @@ func (g *Guard) Retire() {
 func (g *Guard) Close(db *pebble.DB) error {
 	err := db.Close()
 	g.files.retire()
-	if g.lock != nil {
-		err = errors.Join(err, g.lock.Close())
+	return errors.Join(err, g.unlock())
+}
+
+// unlock gives the lock back, unless it is the caller's.
+func (g *Guard) unlock() error {
+	if g.o.Lock != nil {
+		return nil
 	}
-	return err
+	return g.lock.Close()
+}
+
+const (
+	// lockPoll is the time between two looks of KeepLock, below a second with the look itself.
+	lockPoll   = 500 * time.Millisecond
+	hintUnheld = "nothing acknowledged is lost if nobody else has written to the folder meanwhile: " +
+		"clobd verify tells; then start again, and delete nothing in the folder of a running node"
+)
+
+// KeepLock looks at the folder's lock until done is closed. It ends the process with the last words
+// when somebody has deleted, moved or replaced what is locked.
+func (g *Guard) KeepLock(done <-chan struct{}) {
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		if err := g.lock.Held(); err != nil {
+			select {
+			case <-done: // closed, and given back
+			default:
+				g.LastWords("another process may write to the folder", err, hintUnheld)
+			}
+			return
+		}
+	}
 }
 
 // listener reports events that Pebble does not log itself.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -36,12 +38,72 @@ func lockHolder(fs vfs.FS, path string, err error) string {
 	if vfs.Root(fs) != vfs.Default || strings.Contains(err.Error(), "current process") {
 		return "this process"
 	}
-	return fileHolder(fs.PathJoin(path, "LOCK"))
+	return fileHolder(fs.PathJoin(path, lockName))
 }
 
-// LockFolder takes the lock of a database's folder. The error is a *LockedError if the lock is
-// taken. With readOnly, on a disk that is mounted for reading only, no lock is needed.
-func LockFolder(on vfs.FS, path string, readOnly bool) (*pebble.Lock, error) {
+// Lock is a database's folder that this process has for itself: Pebble's lock of a file in it, and
+// one of the folder, which holds also after somebody has deleted that file.
+type Lock struct {
+	Pebble *pebble.Lock
+
+	path   string
+	folder *os.File    // locked; nil on a filesystem that has no such locks
+	was    os.FileInfo // of the folder
+	file   os.FileInfo // of Pebble's file
+}
+
+// LockFolder takes the locks of a database's folder. The error is a *LockedError if one is taken.
+// With readOnly, on a disk that is mounted for reading only, no lock is needed.
+func LockFolder(on vfs.FS, path string, readOnly bool) (*Lock, error) {
+	lock, err := lockFile(on, path, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lock{Pebble: lock, path: path}
+	if vfs.Root(on) != vfs.Default {
+		return l, nil
+	}
+	if l.folder, err = holdFolder(path); err != nil {
+		return nil, errors.Join(&LockedError{Path: path, Holder: "another process", Err: err},
+			lock.Close())
+	}
+	if l.was, err = os.Stat(path); err == nil {
+		l.file, err = os.Stat(filepath.Join(path, lockName))
+	}
+	if err != nil && !readOnly {
+		return nil, errors.Join(fmt.Errorf("look at the lock of %s: %w", path, err), l.Close())
+	}
+	return l, nil
+}
+
+// Held returns why the lock keeps nobody out any more: its file or its folder was deleted, moved or
+// replaced. Another process may open the folder that has the name now.
+func (l *Lock) Held() error {
+	if l.was == nil || l.file == nil {
+		return nil
+	}
+	for path, was := range map[string]os.FileInfo{
+		l.path: l.was, filepath.Join(l.path, lockName): l.file} {
+		now, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(was, now) {
+			return fmt.Errorf("%s was deleted, moved or replaced while this process holds it", path)
+		}
+	}
+	return nil
+}
+
+// Close gives the locks back.
+func (l *Lock) Close() error {
+	err := l.Pebble.Close()
+	if l.folder != nil {
+		err = errors.Join(err, l.folder.Close())
+	}
+	return err
+}
+
+const lockName = "LOCK" // Pebble's
+
+func lockFile(on vfs.FS, path string, readOnly bool) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(path, on)
 	if readOnly && errors.Is(err, syscall.EROFS) {
 		lock, err = pebble.LockDirectory(path, unlocked{on})
@@ -80,24 +142,37 @@ type unlocked struct{ vfs.FS }
 // Lock takes nothing.
 func (unlocked) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
-// Claim is the lock of a database's folder, taken before the database is opened. The zero value
-// holds nothing.
-type Claim struct{ Lock *pebble.Lock }
-
-// TakeClaim takes the lock of the database in folder path. The error is a *LockedError if the lock
-// is taken. If the folder does not exist the Claim is empty.
-func TakeClaim(path string) (c Claim, err error) {
-	if _, err := vfs.Default.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	c.Lock, err = LockFolder(vfs.Default, path, false)
-	return c, err
+// Claim is the data folder of a process that is about to open the databases in it, taken before
+// the first of them. The zero value holds nothing.
+type Claim struct {
+	Lock *Lock // of the journal; nil if there is none yet
+	data *os.File
 }
 
-// Release gives the lock back. A database that was opened with it must be closed.
+// TakeClaim takes the data folder, which must exist, and the journal in it, if there is one. The
+// error is a *LockedError if another process has one of them.
+func TakeClaim(data string) (c Claim, err error) {
+	path := filepath.Join(data, "journal")
+	if _, err = os.Stat(path); err == nil { // first, for it knows its holder
+		c.Lock, err = LockFolder(vfs.Default, path, false)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c, err
+	}
+	if c.data, err = holdFolder(data); err != nil {
+		return Claim{}, errors.Join(&LockedError{Path: data, Holder: "another process", Err: err},
+			c.Release())
+	}
+	return c, nil
+}
+
+// Release gives the locks back. A database that was opened with them must be closed.
 func (c *Claim) Release() (err error) {
 	if c.Lock != nil {
 		err, c.Lock = c.Lock.Close(), nil
+	}
+	if c.data != nil {
+		err, c.data = errors.Join(err, c.data.Close()), nil
 	}
 	return err
 }
