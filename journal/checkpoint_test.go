@@ -360,8 +360,8 @@ func TestFlippedCheckpoint(t *testing.T) {
 	t.Logf("%d of %d flips refused", refused, flips)
 }
 
-// TestCheckpointOfAnother: one of another journal, ahead of the journal, or of a journal that went
-// another way is passed over.
+// TestCheckpointOfAnother: one of another journal, or of a journal that went another way, is passed
+// over. One ahead of the journal proves a loss.
 func TestCheckpointOfAnother(t *testing.T) {
 	one, two := vfs.NewMem(), vfs.NewMem()
 	m, want := checkpointed(t, one)
@@ -393,8 +393,16 @@ func TestCheckpointOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = reopen(t, one)
-	r, err := j.Restore(context.Background(), fresh)
-	if err != nil || r.Head.Frame != 44 || r.From == nil || r.From.Head.Frame != 30 {
+	_, err := j.Restore(context.Background(), fresh)
+	var lost *LossError
+	if !errors.As(err, &lost) || lost.Mark.Frame != 60 || lost.Head.Frame != 44 ||
+		!strings.Contains(err.Error(), "as the checkpoint data/checkpoints/") {
+		t.Fatalf("restored: %v", err)
+	}
+	shut(t, j)
+	j = open(t, Options{Dir: "data", FS: one, Async: true}) // promises nothing, misses nothing
+	if r, err = j.Restore(context.Background(), fresh); err != nil || r.Head.Frame != 44 ||
+		r.From == nil || r.From.Head.Frame != 30 {
 		t.Fatalf("restored %+v: %v", r, err)
 	}
 	other := newMaker(1)

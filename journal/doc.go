@@ -26,7 +26,8 @@
 //   - Restore is how to start: the newest checkpoint that is good, and the frames after it, each
 //     compared with what was recorded; Recover does so with all frames. The first thing that is
 //     wrong, or panics, is a *Break with frame, Sequence, key, path; a journal that ends before
-//     what was acknowledged is a *LossError with what is lost.
+//     what was acknowledged, as far as the mark, a checkpoint or another Witness knows, is a
+//     *LossError with what is lost.
 //   - A Follower computes everything a second time, from the bytes: a difference is exit 70.
 //     It saves itself without anybody waiting for it.
 //   - A Tail shows durable frames only, each once, in order, and holds nobody back.
@@ -35,8 +36,9 @@
 // their own, the mark's begins there and ends in Close, Follower.Run is one, each Tail belongs to
 // one; Status and Collectors are everybody's.
 //
-// Read journal.go (Open, Append), wait.go (Wait, Close), mark.go, tail.go with latest.go,
-// recover.go, checkpoint.go (what is in the file, how it is written and read) and follower.go.
+// Read journal.go (Open, Append), wait.go (Wait, Close), mark.go, witness.go, tail.go with
+// latest.go, recover.go, checkpoint.go (what is in the file, how it is written and read) and
+// follower.go.
 // verify.go, read.go, backup.go, and salvage.go with collect.go, flip.go (frames from the bytes of
 // damaged files) and swap.go are for operators. DESIGN.md has the layout, the recovery cases and
 // the decisions.

@@ -49,6 +49,10 @@ type Options struct {
 	// Exit ends the process after the last words; nil is os.Exit. The code is disk.ExitCode.
 	Exit func(code int)
 
+	// Witnesses are those who know of acknowledged frames, beside the mark and the checkpoints: a
+	// journal that ends before one of them has lost its end. nil: there are none.
+	Witnesses func() []Witness
+
 	// Claim is the folder's lock if the caller has taken it, who also gives it back.
 	Claim disk.Claim
 

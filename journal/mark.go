@@ -151,6 +151,7 @@ func writeWhole(on vfs.FS, path string, b []byte) error {
 // LossError is the error of a journal that ends before the last frame that was acknowledged.
 type LossError struct {
 	Mark Mark
+	By   string      // who knows of its frame; empty: the high-water mark
 	Head engine.Head // the journal's end
 	Path string      // the database's folder
 }
@@ -166,8 +167,12 @@ func (e *LossError) Count() uint64 { return uint64(e.Mark.Sequence - e.Head.Sequ
 
 // Error says what is lost and what to do.
 func (e *LossError) Error() string {
-	return fmt.Sprintf("journal %s ends at frame %d, but frame %d was acknowledged: %d acknowledged "+
-		"commands are lost, Sequences %d to %d; %s", e.Path, e.Head.Frame, e.Mark.Frame, e.Count(),
+	by := ""
+	if e.By != "" {
+		by = ", as " + e.By + " shows"
+	}
+	return fmt.Sprintf("journal %s ends at frame %d, but frame %d was acknowledged%s: %d acknowledged "+
+		"commands are lost, Sequences %d to %d; %s", e.Path, e.Head.Frame, e.Mark.Frame, by, e.Count(),
 		e.First(), e.Last(), e.advice())
 }
 
@@ -202,26 +207,30 @@ const (
 	markIdle = 20 * time.Millisecond
 )
 
-// checkMark compares the journal's end with the mark.
+// checkMark compares the journal's end with the mark and with all other witnesses.
 func (j *Journal) checkMark(head engine.Head) error {
 	m, err := readMark(j.Options.FS, filepath.Join(j.Dir, markName))
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case m.good == 0:
-		if head.Frame > 0 {
-			j.Options.Log.Warn("no high-water mark: if the journal lost its end nobody knows",
-				"path", j.Path, "frame", head.Frame)
-		}
-		return nil
-	case m.Journal != j.ID:
+	}
+	if m.good > 0 && m.Journal != j.ID {
 		return disk.Advise(disk.Damaged(fmt.Errorf("the high-water mark %s belongs to another "+
 			"journal: it is of %016x, this one is %016x; nobody knows how far this one was acknowledged",
 			filepath.Join(j.Dir, markName), m.Journal, j.ID)),
 			"if one of the two was put here by mistake, put its own back; else "+hintMark)
-	case m.Frame > head.Frame:
-		return &LossError{Mark: m.Mark, Head: head, Path: j.Path}
-	case m.Frame == 0:
+	}
+	far := farthest(j)
+	if m.Frame >= far.Frame {
+		far = Witness{Mark: m.Mark}
+	}
+	if far.Frame > head.Frame {
+		return &LossError{Mark: far.Mark, By: far.By, Head: head, Path: j.Path}
+	}
+	if m.good == 0 && head.Frame > 0 {
+		j.Options.Log.Warn("no high-water mark: if the journal lost its end nobody knows",
+			"path", j.Path, "frame", head.Frame, "seen", far.Frame)
+	}
+	if m.Frame == 0 {
 		return nil
 	}
 	return j.checkFrame(&m.Mark, head)

@@ -243,6 +243,9 @@ func (r *rescuer) judge(j *Journal) (err error) {
 	m, found, e := ReadMark(j.Options.FS, j.Dir)
 	r.Mark, r.Marked = m, found && e == nil && m.Journal == j.ID
 	r.Foreign = found && e == nil && !r.Marked
+	if far := farthest(j); far.Frame > max(r.Head.Frame, r.Mark.Frame) {
+		r.Mark, r.Marked = far.Mark, true
+	}
 	if r.Holes = r.holes(); len(r.Holes) > 0 && restored.From != nil {
 		r.Through = restored.From.Head.Sequence
 	}

@@ -42,6 +42,9 @@ func (r *rescuer) swap() (err error) {
 			return fmt.Errorf("put the index aside: %w", err)
 		}
 	}
+	if err := r.dismiss(); err != nil {
+		return err
+	}
 	if err := r.keepMark(in(markName)); err != nil {
 		return fmt.Errorf("keep the mark: %w", err)
 	}

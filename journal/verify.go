@@ -206,19 +206,18 @@ func (v *verifier) end(whole bool) {
 		return
 	case m.good == 0 && v.Head.Frame > 0:
 		v.note("there is no high-water mark: if the journal has lost its end nobody can tell")
-		return
-	case m.good == 0:
-		return
-	}
-	if m.good < 2 {
+	case m.good == 1:
 		v.note("%s: one of its two slots cannot be read, the other one serves", path)
 	}
 	if !whole {
 		return // the damage was reported
 	}
 	if err := v.j.checkMark(v.Head); err != nil {
+		if m.good == 0 {
+			path = v.j.Path
+		}
 		v.find(path, err)
 		return
 	}
-	v.Marked = true
+	v.Marked = m.good > 0
 }

@@ -27,6 +27,7 @@ import (
 	"clobd/ingress"
 	"clobd/ingress/auth"
 	"clobd/ingress/limits"
+	"clobd/journal"
 	"clobd/journal/disk"
 	"clobd/journal/history"
 )
@@ -229,7 +230,8 @@ func (n *node) watchSpace(context.Context) (err error) {
 func (n *node) recover(ctx context.Context) error {
 	var err error
 	n.role, err = role.Recover(ctx, role.Options{Data: n.Data, Async: n.Durability == "async",
-		Claim: n.claim, Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
+		Claim: n.claim, Witnesses: func() []journal.Witness { return witnesses(n.Data) },
+		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
 		Poisoned: n.poisoned, Torn: n.torn, Failed: n.fail, Metrics: n.metrics, Log: n.log})
 	if n.role != nil && ctx.Err() != nil {
@@ -297,6 +299,7 @@ func (n *node) begin(context.Context) error {
 	if err := n.role.Begin(); err != nil {
 		return err
 	}
+	noteEnd(n.role.Journal, n.log)
 	return n.beginCatalog()
 }
 
@@ -380,7 +383,10 @@ func (n *node) close() error {
 		{n.door != nil, func() error { return n.door.Close(ctx) }},
 		{n.role != nil, func() error { return n.role.Close(ctx) }},
 		{n.index != nil, func() error { return n.index.Close() }},
-		{n.describe != nil, func() error { return n.describe.Close() }},
+		{n.describe != nil, func() error {
+			noteEnd(n.role.Journal, n.log)
+			return n.describe.Close()
+		}},
 		{n.role != nil, func() error { return n.role.Journal.Close() }},
 		{true, n.claim.Release},
 		{n.space != nil, func() error { n.space.Close(); return nil }},

@@ -23,7 +23,30 @@ type offline struct {
 }
 
 func (o *offline) options(readOnly bool) journal.Options {
-	return journal.Options{Dir: o.Data, ReadOnly: readOnly, Log: quiet()}
+	return journal.Options{Dir: o.Data, ReadOnly: readOnly, Log: quiet(),
+		Witnesses: func() []journal.Witness { return witnesses(o.Data) }}
+}
+
+// witnesses are the index, and the catalog's folder, which notes how far the journal went when the
+// node began and ended.
+func witnesses(data string) (all []journal.Witness) {
+	if w, ok := history.Witness(nil, data); ok {
+		all = append(all, w)
+	}
+	folder := filepath.Join(data, "catalog")
+	if m, ok, err := journal.ReadMark(nil, folder); ok && err == nil {
+		all = append(all, journal.Witness{Mark: m, By: "the catalog",
+			Path: filepath.Join(folder, "mark")})
+	}
+	return all
+}
+
+// noteEnd notes in the catalog's folder how far the journal goes. One witness less is no failure: a
+// full disk keeps nobody from a start or a stop.
+func noteEnd(j *journal.Journal, log *slog.Logger) {
+	if err := journal.NoteEnd(j, filepath.Join(j.Dir, "catalog")); err != nil {
+		log.Warn("the catalog does not note how far the journal goes", "error", err)
+	}
 }
 
 func rescuing(o journal.Options, fresh func() *journal.State) journal.RescueOptions {

@@ -295,13 +295,19 @@ func (x *Index) judge() (at reached, why string, err error) {
 	if found {
 		return at, string(b), nil
 	}
-	b, found, err = disk.Get(x.db, stateKey(metaPlace), nil)
+	if at, why, err = x.place(); at == (reached{}) {
+		at.journal = x.j.ID
+	}
+	return at, why, err
+}
+
+// place reads how far the index goes.
+func (x *Index) place() (at reached, why string, err error) {
+	b, found, err := disk.Get(x.db, stateKey(metaPlace), nil)
 	switch {
 	case err != nil:
 		return at, "", fmt.Errorf("read the place of %s: %w", x.Path, err)
-	case !found:
-		return reached{journal: x.j.ID}, "", nil
-	case !at.decode(b):
+	case found && !at.decode(b):
 		return at, "it is of another layout", nil
 	}
 	return at, "", nil

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // hintIndex is the advice for an index that differs from what the journal makes.
@@ -200,6 +202,30 @@ func Covers(ctx context.Context, j *journal.Journal, frame uint64) bool {
 	}
 	x.guard.Retire()
 	return errors.Join(err, x.guard.Close(x.db)) == nil && why == "" && at.frame >= frame
+}
+
+// Witness tells how far the index of a data folder saw the journal go. It returns false if there is
+// no index that can be read: that is no damage, for the index is made anew.
+func Witness(on vfs.FS, data string) (journal.Witness, bool) {
+	w := journal.Witness{By: "the index", Path: filepath.Join(data, "index")}
+	o := Options{Dir: data, FS: disk.Filesystem(on), readOnly: true, MemTable: 1 << 20}
+	x := &Index{Path: w.Path, options: o}
+	if _, err := o.FS.Stat(w.Path); err != nil {
+		return w, false
+	}
+	x.guard = disk.NewGuard(disk.GuardOptions{Name: "index", Path: w.Path, Words: io.Discard,
+		Log: slog.New(slog.DiscardHandler), Exit: func(int) {}, Fatal: func(error) {}})
+	var err error
+	if x.db, err = x.guard.Open(o.pebbleOptions()); err != nil {
+		return w, false
+	}
+	at, why, err := x.place()
+	x.guard.Retire()
+	if errors.Join(err, x.guard.Close(x.db)) != nil || why != "" {
+		return w, false
+	}
+	w.Mark = journal.Mark{Journal: at.journal, Frame: at.frame, Sequence: at.sequence, Hash: at.hash}
+	return w, true
 }
 
 // rowSource yields the rows of one kind in key order. A row is valid until yield returns.

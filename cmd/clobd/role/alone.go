@@ -26,6 +26,8 @@ type Options struct {
 	Data  string     // the node's folder, with the journal in it
 	Async bool       // acknowledge before the sync: for measuring only
 	Claim disk.Claim // of the folder
+	// Witnesses are those in the folder who know how far the journal went.
+	Witnesses func() []journal.Witness
 	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
 	Commands uint64
 	Interval time.Duration
@@ -62,7 +64,7 @@ func Recover(ctx context.Context, o Options) (*Alone, error) {
 	a := &Alone{options: o, began: time.Now()}
 	var err error
 	a.Journal, err = journal.Open(journal.Options{Dir: o.Data, Async: o.Async, Log: o.Log,
-		Claim: o.Claim})
+		Claim: o.Claim, Witnesses: o.Witnesses})
 	if err != nil {
 		return nil, Advised(err)
 	}
