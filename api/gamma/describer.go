@@ -96,7 +96,8 @@ func (d *describer) market(b []byte, m *catalog.Market, events shape) []byte {
 
 func (d *describer) plainMarket(b []byte, m *catalog.Market) []byte {
 	r := record(d, &d.room, m, d.c.MarketRecord)
-	return d.liveMarket(appendMembers(b, r.Core), m, r.Live)
+	end := d.endingOf(m, d.g.o.Board.Directory.Condition(m.Condition))
+	return d.liveMarket(end.append(b, r.Core, m.Updated, marketClosed), m, r.Live)
 }
 
 func (d *describer) marketEvents(b []byte, m *catalog.Market, in shape) []byte {
@@ -144,10 +145,11 @@ func (d *describer) event(b []byte, e *catalog.Event, in shape) []byte {
 	}
 	b = append(wire.AppendComma(b), '{')
 	r := record(d, &d.spare, e, d.c.EventRecord)
+	end := d.endingOfEvent(e)
 	if in == inShort {
 		return wire.CloseObject(d.shortEvent(b, e, &r))
 	}
-	b = d.liveEvent(appendMembers(b, r.Core), e, r.Live)
+	b = d.liveEvent(end.append(b, r.Core, e.Updated, eventClosed), e, r.Live)
 	if !e.Tagged {
 		b = append(wire.AppendKey(b, "tags"), `[]`...)
 	}

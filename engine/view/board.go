@@ -139,12 +139,13 @@ func (b *Board) control(c *engine.Command, e *engine.Event) {
 	b.Directory.change(d.row, func(m *Market) {
 		switch e.Kind {
 		case engine.StateChanged:
-			m.State = e.State
+			m.enter(e.State, b.now)
 		case engine.Adjusted:
 			l := c.Listing
 			m.Tick, m.MinSize, m.MinBuy, m.Fee = l.Tick, l.MinSize, l.MinBuy, l.Fee
 		case engine.Resolved:
-			m.State, m.Payout = engine.Settled, e.Price
+			m.enter(engine.Settled, b.now)
+			m.Payout = e.Price
 		case engine.ModeSet:
 			m.Mode = e.Mode
 		}

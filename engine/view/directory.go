@@ -17,6 +17,18 @@ type Market struct {
 	State  engine.MarketState
 	Mode   engine.Mode
 	Payout engine.Price // of outcome 0, once the State is Settled
+	// Ended is when the market was closed, or resolved while it was not; 0 before, and if a Board of
+	// format 1 was loaded after that.
+	Ended engine.Time
+}
+
+// enter brings the market into a State at a Time.
+func (m *Market) enter(s engine.MarketState, now engine.Time) {
+	if m.State = s; s < engine.Closed {
+		m.Ended = 0
+	} else if m.Ended == 0 {
+		m.Ended = now
+	}
 }
 
 // Directory is what ingress must know to turn requests into Commands: tokens, conditions, wallets,

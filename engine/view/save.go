@@ -9,7 +9,8 @@ import (
 	"clobd/engine"
 )
 
-const saveFormat = 1
+// saveFormat 2 has the times at which markets ended.
+const saveFormat = 2
 
 // Save hands all that the Board shows to sink, in the chunks of an engine.Packer. That includes
 // last trades and times of changes, which no Exchange keeps. Boards that published the same frames
@@ -56,6 +57,7 @@ func saveMarket(p *engine.Packer, row *marketRow) {
 	p.Int(int64(m.MinSize))
 	p.Int(int64(m.MinBuy))
 	p.Int(int64(s.Time))
+	p.Int(int64(m.Ended))
 	for side := range engine.Side(2) {
 		p.Uint(uint64(s.depth[side]))
 		s.ladder.walk(side, func(index int, size engine.Size) bool {
@@ -105,7 +107,8 @@ func (b *Board) Load(next func() ([]byte, error)) (err error) {
 		}
 	}()
 	u, d := engine.NewUnpacker(next), b.Directory
-	if format := u.Uint(); u.Err == nil && format > saveFormat {
+	format := u.Uint()
+	if u.Err == nil && format > saveFormat {
 		return fmt.Errorf("%w: format %d of a board; this is %d", engine.ErrVersion, format, saveFormat)
 	}
 	sequence := u.Uint()
@@ -118,7 +121,7 @@ func (b *Board) Load(next func() ([]byte, error)) (err error) {
 			d.number(engine.WalletNo(no), a, lastNamed)
 		}
 	})
-	each(u, func(no uint32) { b.loadMarket(u, engine.MarketNo(no)) })
+	each(u, func(no uint32) { b.loadMarket(u, engine.MarketNo(no), format) })
 	d.loadHoldings(u)
 	sum, err := u.Close()
 	if err == nil && sum != sequence {
@@ -137,7 +140,7 @@ func each(u *engine.Unpacker, part func(no uint32)) {
 	}
 }
 
-func (b *Board) loadMarket(u *engine.Unpacker, no engine.MarketNo) {
+func (b *Board) loadMarket(u *engine.Unpacker, no engine.MarketNo, format uint64) {
 	var l engine.Listing
 	u.Bytes(l.Condition[:])
 	u.Bytes(l.Tokens[0][:])
@@ -153,12 +156,15 @@ func (b *Board) loadMarket(u *engine.Unpacker, no engine.MarketNo) {
 	sequence := engine.Sequence(u.Uint())
 	last, taker := engine.Price(u.Most(uint64(engine.PriceOne))), engine.Side(u.Most(1))
 	l.MinSize, l.MinBuy = engine.Size(u.Int()), engine.Cash(u.Int())
-	now := engine.Time(u.Int())
+	now, ended := engine.Time(u.Int()), engine.Time(0)
+	if format > 1 {
+		ended = engine.Time(u.Int())
+	}
 	if u.Err != nil {
 		return
 	}
 	row := b.Directory.list(no, &l, state)
-	b.Directory.change(row, func(m *Market) { m.Mode, m.Payout = mode, payout })
+	b.Directory.change(row, func(m *Market) { m.Mode, m.Payout, m.Ended = mode, payout, ended })
 	d := draft{row: row, next: &Snapshot{Market: row.market.Load(), ladder: &empty,
 		Sequence: sequence, Time: now, last: last, taker: taker}}
 	for side := range engine.Side(2) {

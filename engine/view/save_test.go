@@ -144,3 +144,40 @@ func TestLoadBoardNoticesDamage(t *testing.T) {
 		}
 	}
 }
+
+// TestLoadFirstFormat: a Board of format 1 does not tell when its markets ended.
+func TestLoadFirstFormat(t *testing.T) {
+	var chunks [][]byte
+	p := engine.NewPacker(func(chunk []byte) error {
+		chunks = append(chunks, bytes.Clone(chunk))
+		return nil
+	})
+	var l engine.Listing
+	l.Condition, l.Tokens[0], l.Tokens[1] = engine.Condition{1}, engine.Token{2}, engine.Token{3}
+	for _, v := range []uint64{1, 9, 0, 0, 1} { // format, Sequence, mode, no wallets, one market
+		p.Uint(v)
+	}
+	p.Bytes(l.Condition[:])
+	p.Bytes(l.Tokens[0][:])
+	p.Bytes(l.Tokens[1][:])
+	for _, v := range []uint64{0, 0, 100, 0, 0, uint64(engine.Settled), 0, 10_000, 9, 0, 0} {
+		p.Uint(v)
+	}
+	for _, v := range []int64{5, 0, 1234} { // the least sizes, the Time
+		p.Int(v)
+	}
+	for range 4 { // no levels, owners or modes
+		p.Uint(0)
+	}
+	if err := p.Close(9); err != nil {
+		t.Fatal(err)
+	}
+	b, err := loadFrom(chunks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, s := b.Directory.Condition(l.Condition), b.Condition(l.Condition)
+	if m.State != engine.Settled || m.Payout != 10_000 || m.Ended != 0 || s.Time != 1234 {
+		t.Errorf("%+v at %d", m, s.Time)
+	}
+}

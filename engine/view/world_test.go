@@ -26,6 +26,7 @@ type naive struct {
 	state  engine.MarketState
 	mode   engine.Mode
 	payout engine.Price
+	ended  engine.Time
 	orders []resting
 	traded bool
 	price  engine.Price // of the last trade, for the outcome of its taker
@@ -175,7 +176,12 @@ func (b builder) control(no engine.MarketNo, k int) {
 	w, n := b.w, b.w.markets[no-1]
 	switch k {
 	case 0:
-		n.state = engine.Unopened + engine.MarketState(w.rng.IntN(3))
+		n.state = engine.Unopened + engine.MarketState(w.rng.IntN(4))
+		if n.state != engine.Closed {
+			n.ended = 0
+		} else if n.ended == 0 {
+			n.ended = b.f.Time
+		}
 		b.add(engine.Command{Kind: engine.SetState, Market: no, State: n.state},
 			engine.Event{Kind: engine.StateChanged, Market: no, State: n.state})
 	case 1:
@@ -227,6 +233,9 @@ func (b builder) resolve(no engine.MarketNo) {
 	var events []engine.Event
 	for i := range n.orders {
 		events = append(events, n.orders[i].event(no, engine.Cancelled, 0))
+	}
+	if n.ended == 0 {
+		n.ended = b.f.Time
 	}
 	n.orders, n.state, n.payout = nil, engine.Settled, 10_000
 	b.add(engine.Command{Kind: engine.Resolve, Market: no, Price: n.payout},
