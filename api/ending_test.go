@@ -29,7 +29,8 @@ func TestEndings(t *testing.T) {
 		n.read(path, &got)
 		for i := 0; i < len(want); i += 2 {
 			key := want[i].(string)
-			if value, has := got[key]; fmt.Sprint(value) != fmt.Sprint(want[i+1]) || has != (want[i+1] != nil) {
+			if value, has := got[key]; fmt.Sprint(value) != fmt.Sprint(want[i+1]) ||
+				has != (want[i+1] != nil) {
 				t.Errorf("%s: %s is %v, want %v", path, key, value, want[i+1])
 			}
 		}

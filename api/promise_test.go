@@ -132,7 +132,7 @@ func unrecorded() []string {
 		"GET /rebates/current", "GET /rewards/markets/current", "GET /rewards/markets/{}",
 		"GET /rewards/user", "GET /rewards/user/markets", "GET /rewards/user/percentages",
 		"GET /rewards/user/total", "GET /rfq/config", "GET /sports", "GET /sports/market-types",
-		"GET /spread", "GET /tags/slug/{}/related-tags", "GET /tags/{}/related-tags",
+		"GET /spread", "GET /status", "GET /tags/slug/{}/related-tags", "GET /tags/{}/related-tags",
 		"GET /teams", "GET /tick-size", "GET /tick-size/{}", "GET /v1/activity/combos",
 		"GET /v1/builders/leaderboard", "GET /v1/builders/volume", "GET /v1/leaderboard",
 		"GET /v1/positions/combos", "POST /books", "POST /last-trades-prices", "POST /midpoints",

@@ -11,12 +11,24 @@ import (
 
 	"clobd/api/wire"
 	"clobd/ingress/auth"
+	"clobd/ingress/cors"
 	"clobd/ingress/limits"
 )
 
 // families are the prefixes of the headers. A request is read in one family only: the first of
 // these that any of its headers has.
 var families = [...]wire.Dialect{wire.SVC, wire.POLY, wire.KUEST}
+
+// sendable are the headers that a web page may send.
+var sendable = func() []byte {
+	var names []string
+	for _, family := range families {
+		for _, name := range headers {
+			names = append(names, string(family)+name)
+		}
+	}
+	return cors.Sendable(names)
+}()
 
 type credentials struct {
 	dialect wire.Dialect

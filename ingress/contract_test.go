@@ -241,6 +241,11 @@ func (h *house) runCall(o *words, lines []string) string {
 		w.body = "[" + strings.Join(ids, ",") + "]"
 	}
 	h.signed(&w, o.list[0], o)
+	for _, word := range o.list[3:] {
+		if key, ok := strings.CutPrefix(word, "once="); ok {
+			w.headers = append(w.headers, "Idempotency-Key: "+key)
+		}
+	}
 	got := h.send(w.String())
 	for range o.number("times", 1) - 1 {
 		got = h.send(w.String())

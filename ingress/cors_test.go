@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"clobd/ingress/cors"
 )
 
 const page = "https://desk.example"
@@ -166,7 +168,7 @@ func TestOriginsOfAList(t *testing.T) {
 		{"", page, "", ""},
 		{"*", page, "*", ""},
 	} {
-		o, err := ParseOrigins(c.list)
+		o, err := cors.Parse(c.list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +193,7 @@ func TestOriginsOfAList(t *testing.T) {
 	}
 	for _, wrong := range []string{"desk.example", "https://desk.example/", "https://a.b/c",
 		"*,https://a", "null", "https://"} {
-		if _, err := ParseOrigins(wrong); err == nil {
+		if _, err := cors.Parse(wrong); err == nil {
 			t.Errorf("%q is taken for an origin", wrong)
 		}
 	}
@@ -228,13 +230,13 @@ func TestCrowdedPages(t *testing.T) {
 
 // BenchmarkPreflight: what the headers of a browser cost.
 func BenchmarkPreflight(b *testing.B) {
-	var o Origins
+	var o cors.Origins
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.SetMethod("OPTIONS")
 	ctx.Request.Header.Set("Origin", page)
 	for b.Loop() {
 		ctx.Response.Reset()
 		ctx.SetStatusCode(204)
-		o.stamp(&ctx)
+		o.Stamp(&ctx, sendable)
 	}
 }

@@ -63,9 +63,9 @@
 //
 // # Reading order
 //
-// The way above; replay.go (an order that comes again), bundle.go (lists), reply.go and advice.go
-// (answers); cors.go, secure.go (browsers, TLS); cancel.go, tokens.go, heartbeat.go; keys.go,
-// records.go, faucet.go; claims.go (failures; the rooms: limits counts, conn holds sockets, auth
-// holds keys);
-// door.go (all other Commands), options.go, routes.go, pool.go, admin.go, control.go, metrics.go.
+// The way above; replay.go (an order that comes again), idempotency.go (a transfer), bundle.go
+// (lists), reply.go and advice.go (answers); secure.go (TLS); cancel.go, tokens.go, heartbeat.go;
+// keys.go, records.go, faucet.go; claims.go (failures; the rooms: limits counts, conn holds
+// sockets, auth holds keys, cors speaks to browsers); door.go (all other Commands), options.go,
+// routes.go, pool.go, admin.go, control.go, metrics.go.
 package ingress

@@ -120,7 +120,7 @@ func buildHouse(t testing.TB, change func(*Options)) *house {
 		Account: func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect) {
 			fmt.Fprintf(ctx, "account %s %s %s", ctx.Path(), auth.Checksum(owner), dialect)
 		},
-		Past: h.past, Await: func(engine.Sequence, time.Duration) bool { return true },
+		Past: h.past, Moved: movedIn(h), Await: func(engine.Sequence, time.Duration) bool { return true },
 		JournalID: testJournal, AdminToken: testAdmin, Version: "test", Workers: 1,
 		Now: func() time.Time { return time.Unix(h.now(), 0) },
 	}
@@ -204,6 +204,27 @@ func (h *house) submit(c engine.Command) engine.Receipt {
 		h.t.Fatalf("submit kind %d: %v %s", c.Kind, err, r.Text())
 	}
 	return r
+}
+
+// movedIn finds in the journal what Command seq moved.
+func movedIn(h *house) func(engine.WalletNo, engine.Sequence) (engine.Event, bool, error) {
+	return func(w engine.WalletNo, seq engine.Sequence) (engine.Event, bool, error) {
+		var f engine.Frame
+		for _, b := range h.journal.Frames() {
+			if err := engine.DecodeFrame(b, &f); err != nil {
+				return engine.Event{}, false, err
+			}
+			for i := range f.Commands {
+				for _, e := range f.EventsOf(i) {
+					if f.First+engine.Sequence(i) == seq && e.Wallet == w && (e.Kind == engine.Split ||
+						e.Kind == engine.Merged || e.Kind == engine.Redeemed) {
+						return e, true, nil
+					}
+				}
+			}
+		}
+		return engine.Event{}, false, nil
+	}
 }
 
 // past is an index of the plainest kind: it reads the whole journal every time.

@@ -17,6 +17,7 @@ import (
 	"clobd/engine/view"
 	"clobd/ingress/auth"
 	"clobd/ingress/conn"
+	"clobd/ingress/cors"
 	"clobd/ingress/limits"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	// Past looks an order up in the index: its result with its status of today, whether the index
 	// knows it, and the Sequence that the index had reached before the lookup.
 	Past func(id engine.OrderID) (r engine.Receipt, known bool, seen engine.Sequence, err error)
+	// Moved finds in the index the split, merge or redemption of a wallet at a Sequence.
+	Moved func(w engine.WalletNo, seq engine.Sequence) (e engine.Event, known bool, err error)
 	// Await waits at most d until the index holds seq, and reports whether it does.
 	Await     func(seq engine.Sequence, d time.Duration) bool
 	JournalID uint64
@@ -69,7 +72,7 @@ type Options struct {
 	// of Concurrency. Those of TrustedProxies are not counted.
 	ConnsPerAddress int
 	// Origins are the web pages that may read the answers; default: all.
-	Origins Origins
+	Origins cors.Origins
 	// TLS is how connections are secured, but for those of neighbours on a socket in the file system;
 	// nil: all are in the clear.
 	TLS *tls.Config
@@ -127,6 +130,7 @@ func (o *Options) validateAttached() error {
 	p.missing(o.Public == nil, "Public")
 	p.missing(o.Account == nil, "Account")
 	p.missing(o.Past == nil, "Past")
+	p.missing(o.Moved == nil, "Moved")
 	p.missing(o.Await == nil, "Await")
 	return errors.Join(p...)
 }

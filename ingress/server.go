@@ -94,7 +94,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency,
 		MostPerAddress: o.ConnsPerAddress, Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
-		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.lines(),
+		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.Lines(),
 		Refused: func(status int) {
 			d.metrics.requests.WithLabelValues("connect", strconv.Itoa(status)).Inc()
 		}})
@@ -151,7 +151,7 @@ func (s *Server) Attach(o Options) error {
 	}
 	s.options.Enter, s.options.EnterAll, s.options.Board = o.Enter, o.EnterAll, o.Board
 	s.options.Public, s.options.Account = o.Public, o.Account
-	s.options.Past, s.options.Await = o.Past, o.Await
+	s.options.Past, s.options.Moved, s.options.Await = o.Past, o.Moved, o.Await
 	s.options.JournalID = o.JournalID
 	if o.Quarantined != nil {
 		s.options.Quarantined = o.Quarantined
@@ -301,7 +301,7 @@ var versionHeader = []byte("X-Node-Version")
 func (s *Server) stamp(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(versionHeader, s.version)
 	harden(ctx)
-	s.options.Origins.stamp(ctx)
+	s.options.Origins.Stamp(ctx, sendable)
 	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}
@@ -331,7 +331,7 @@ var (
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	send(ctx, refusalOf(err))
 	s.stamp(ctx)
-	s.options.Origins.unread(ctx)
+	s.options.Origins.Unread(ctx)
 	s.unreadable.observe(ctx)
 }
 

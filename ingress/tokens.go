@@ -15,6 +15,8 @@ var (
 		"name the market by its condition id, 0x and 64 hex digits")
 	refuseShares = wire.Refuse(400, "bad_payload", "amount is a positive decimal number of shares "+
 		"with at most 6 decimals", `write it as a text, such as "12.5"`)
+	refuseDust = wire.Refuse(400, "min_size", "amount is below the lot of 0.01 shares",
+		"less than a lot cannot be sold: split a lot or more")
 	refuseWallet = wire.Refuse(400, "bad_payload", "wallet is not an address",
 		"write 0x and 40 hex digits, or leave it out for your own account")
 )
@@ -22,30 +24,40 @@ var (
 type tokens struct{ *door }
 
 // exchange is POST /split, /merge and /redeem: collateral into pairs of outcome tokens, pairs back
-// into collateral, and the tokens of a resolved market into what they pay. The digest of the
-// request is its id: sent again, the same request is carried out once and answered twice.
+// into collateral, and the tokens of a resolved market into what they pay. Sent again, the same
+// request (transferID says which is) is carried out once and answered twice.
 func (s *tokens) exchange(kind engine.Kind) signedRequest {
 	return func(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
-		digest, ok := auth.Digest(caller.signature)
-		if !ok {
-			panic("BUG: authenticated by no digest: " + caller.signature)
+		id, keyed, refused := transferID(ctx, &caller)
+		if refused != nil {
+			return refused
 		}
-		c := engine.Command{Kind: kind, ID: digest}
-		if refused := s.readTransfer(ctx.Request.Body(), &caller, &c); refused != nil {
+		c := engine.Command{Kind: kind, ID: id}
+		if refused = s.readTransfer(ctx.Request.Body(), &caller, &c); refused != nil {
 			return refused
 		}
 		receipt, err := s.submit(&c)
+		again := receipt.Reject == engine.RejectDuplicate
+		if err == nil && again && keyed {
+			if refused = s.matches(&c, &receipt); refused != nil {
+				return refused
+			}
+		}
 		switch {
 		case err != nil:
 			return s.refuseSubmit(err, nil)
-		case receipt.Reject == engine.RejectDuplicate:
+		case again:
 			markReplay(ctx)
 			receipt.Sequence, receipt.Taking = receipt.First, receipt.Args[0]
 		case receipt.Reject != engine.Accepted:
 			return s.refuseTransfer(&c, &receipt)
 		}
 		wire.MarkSequence(ctx, receipt.Sequence)
-		wire.AnswerRaw(ctx, s.appendTransfer(nil, &c, &receipt))
+		answer := s.appendTransfer(nil, &c, &receipt)
+		if again && caller.dialect != wire.SVC {
+			answer = append(answer, `,"replayed":true`...)
+		}
+		wire.AnswerRaw(ctx, append(answer, '}'))
 		return nil
 	}
 }
@@ -78,7 +90,9 @@ func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) 
 		if !ok {
 			return refuseShares
 		}
-		c.Size = engine.Size(size)
+		if c.Size = engine.Size(size); c.Kind == engine.SplitTokens && c.Size < engine.Lot {
+			return refuseDust
+		}
 	}
 	return s.chooseWallet(wallet, caller, c)
 }
@@ -109,7 +123,7 @@ func (s *tokens) chooseWallet(wallet scan.Field, caller *identity,
 	return nil
 }
 
-// appendTransfer appends the answer: the ledger's receipt and the amount that was moved.
+// appendTransfer appends the answer but for its end: the ledger's receipt and what was moved.
 func (s *tokens) appendTransfer(dst []byte, c *engine.Command, r *engine.Receipt) []byte {
 	d := s.options.Board.Directory
 	hash := engine.TxHash(s.options.JournalID, r.Sequence, 0)
@@ -119,5 +133,5 @@ func (s *tokens) appendTransfer(dst []byte, c *engine.Command, r *engine.Receipt
 	dst = append(engine.AppendHex(dst, condition[:]), `","wallet":"`...)
 	wallet, _ := d.Address(c.Wallet)
 	dst = append(append(dst, auth.Checksum(wallet)...), `","amount":"`...)
-	return append(engine.AppendDecimal(dst, r.Taking, 6), `"}`...)
+	return append(engine.AppendDecimal(dst, r.Taking, 6), '"')
 }

@@ -14,8 +14,8 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/engine"
-	"clobd/ingress"
 	"clobd/ingress/auth"
+	"clobd/ingress/cors"
 )
 
 // serveCommand holds the options of the process. What the engine reads is journaled instead.
@@ -99,7 +99,7 @@ type settings struct {
 	proxies []netip.Prefix
 	allowed []netip.Prefix
 	screen  *screen
-	origins ingress.Origins
+	origins cors.Origins
 	log     *slog.Logger
 }
 
@@ -133,7 +133,7 @@ func (c *serveCommand) settings() (*settings, error) {
 		}
 	}
 	var err error
-	if s.origins, err = ingress.ParseOrigins(c.CORSOrigin); err != nil {
+	if s.origins, err = cors.Parse(c.CORSOrigin); err != nil {
 		problems = append(problems, cli.Hint(fmt.Errorf("--cors-origin: %w", err), "write scheme and "+
 			"host, and the port if it is not the usual one: https://example.com,http://localhost:3000"))
 	}

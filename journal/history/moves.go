@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -57,6 +58,30 @@ func (r *MoveRow) decode(key, b []byte) error {
 		return errRow
 	}
 	return c.end()
+}
+
+// Move finds what a wallet split, merged or redeemed at a Sequence, as the Event that told of it,
+// but for its id. known is false if it moved nothing then. The error is as for Past.
+func (h *History) Move(w engine.WalletNo, seq engine.Sequence) (
+	e engine.Event, known bool, err error,
+) {
+	var r MoveRow
+	err = h.view(func() error {
+		key := moveKey(w, seq)
+		var b []byte
+		if b, known, err = disk.Get(h.db, key[:], nil); err != nil || !known {
+			return err
+		}
+		return r.decode(key[:], b)
+	}, "read a move of wallet", uint32(w))
+	if err != nil || !known {
+		return e, false, err
+	}
+	e = engine.Event{Kind: r.Kind, Wallet: w, Market: r.Market, Size: r.Tokens[0]}
+	if r.Kind == engine.Redeemed {
+		e.Size, e.Args = engine.Size(r.Cash), [3]int64{int64(r.Tokens[0]), int64(r.Tokens[1])}
+	}
+	return e, true, nil
 }
 
 type moveWalker struct {

@@ -97,9 +97,12 @@ func door() []row {
 		{pkg: "ingress/limits", ours: []string{"engine", "ingress/conn"}, no: map[string]string{
 			fast: "it counts callers, whatever they ask",
 		}},
+		{pkg: "ingress/cors", out: []string{fast}, no: map[string]string{
+			"clobd/ingress/auth": "a page has no right that another client lacks",
+		}},
 		{pkg: "ingress",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth",
-				"ingress/conn", "ingress/limits", "api/wire", "api/wire/scan"},
+				"ingress/conn", "ingress/cors", "ingress/limits", "api/wire", "api/wire/scan"},
 			out:   []string{fast, route, gojs, prom},
 			tests: []string{"scripts/openapi", "engine/sequencer/memory"},
 			no: map[string]string{
@@ -182,7 +185,7 @@ func programs() []row {
 			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
 				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/wallets", "api/gamma", "api", "bench/trader", "cmd/cli",
-				"cmd/clobd/role", "ingress/conn"},
+				"cmd/clobd/role", "ingress/conn", "ingress/cors"},
 			out:   []string{prom},
 			tests: []string{"scripts/openapi", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench", "bench/matching", "cmd/cli"}},

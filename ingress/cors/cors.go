@@ -1,4 +1,4 @@
-package ingress
+package cors
 
 import (
 	"fmt"
@@ -10,15 +10,25 @@ import (
 )
 
 // Origins are the web pages whose browsers may hand them the answers of this node: those of any
-// origin in its zero value. A page signs with its user's key, and the node knows no cookie, so the
-// origin of a page gives it no right that another client lacks.
+// origin in its zero value.
 type Origins struct {
 	only []string // if not empty, no others
 	none bool
 }
 
-// ParseOrigins reads a list of origins with commas between them: "*" is any, "" is none.
-func ParseOrigins(text string) (o Origins, err error) {
+// Sendable are the headers that a page may send: those that any request may have, and names, each
+// written with '_' and with '-'.
+func Sendable(names []string) []byte {
+	list := []byte("*, Content-Type, Cache-Control, Idempotency-Key, If-Modified-Since, " +
+		"If-None-Match, X-Chain-Id, X-Request-Id")
+	for _, name := range names {
+		list = fmt.Appendf(list, ", %s, %s", name, strings.ReplaceAll(name, "_", "-"))
+	}
+	return list
+}
+
+// Parse reads a list of origins with commas between them: "*" is any, "" is none.
+func Parse(text string) (o Origins, err error) {
 	if text == "*" {
 		return o, nil
 	}
@@ -49,20 +59,6 @@ const exposed = "*, ETag, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimi
 // exposedUnread are those of an answer that is given before a request is read.
 const exposedUnread = "*, Retry-After, X-Node-Version"
 
-// sendable are the headers that a page may send: those of each family, written in both ways, and
-// those that any request may have.
-var sendable = func() []byte {
-	list := []byte("*, Content-Type, Cache-Control, Idempotency-Key, If-Modified-Since, " +
-		"If-None-Match, X-Chain-Id, X-Request-Id")
-	for _, family := range families {
-		for _, name := range headers {
-			list = fmt.Appendf(list, ", %s%s, %s", family, name,
-				strings.ReplaceAll(string(family)+name, "_", "-"))
-		}
-	}
-	return list
-}()
-
 // The names and values of what browsers ask for, as bytes: they stand on every answer to a page.
 var (
 	allowOrigin   = []byte(fasthttp.HeaderAccessControlAllowOrigin)
@@ -71,9 +67,10 @@ var (
 	exposedBytes  = []byte(exposed)
 )
 
-// stamp tells the browser of a page whether the page may read the answer. Only browsers send
-// Origin: all others are spared the headers, but for what the answer carries already.
-func (o *Origins) stamp(ctx *fasthttp.RequestCtx) {
+// Stamp tells the browser of a page whether the page may read the answer, and in the answer to a
+// preflight which headers it may send. Only browsers send Origin: all others are spared the
+// headers, but for what the answer carries already.
+func (o *Origins) Stamp(ctx *fasthttp.RequestCtx, sendable []byte) {
 	origin := ctx.Request.Header.Peek(fasthttp.HeaderOrigin)
 	h := &ctx.Response.Header
 	allowed := anyPage
@@ -120,16 +117,16 @@ func (o *Origins) withdraw(h *fasthttp.ResponseHeader) {
 	}
 }
 
-// unread stamps an answer to bytes that were no request: nobody knows whether a page sent them.
-func (o *Origins) unread(ctx *fasthttp.RequestCtx) {
+// Unread stamps an answer to bytes that were no request: nobody knows whether a page sent them.
+func (o *Origins) Unread(ctx *fasthttp.RequestCtx) {
 	if !o.none && len(o.only) == 0 {
 		ctx.Response.Header.SetCanonical(allowOrigin, anyPage)
 		ctx.Response.Header.Set(fasthttp.HeaderAccessControlExposeHeaders, exposedUnread)
 	}
 }
 
-// lines are the headers of a refusal that is written before a request is read.
-func (o *Origins) lines() string {
+// Lines are the headers of a refusal that is written before a request is read.
+func (o *Origins) Lines() string {
 	switch {
 	case o.none:
 		return ""
