@@ -222,12 +222,14 @@ func (p *payload) decodeTerms(c *checks, r *request) {
 		}
 		c.that(ok, &p.expiration, "expiration", "unix seconds")
 	}
-	kind := slices.Index(orderTypes[:], p.orderType.Text)
+	kind := slices.IndexFunc(orderTypes[:], func(name string) bool {
+		return strings.EqualFold(name, p.orderType.Text)
+	})
 	c.that(kind >= 0 || p.orderType.Kind == 0, &p.orderType, "orderType", "GTC, GTD, FOK or FAK")
 	r.kind = engine.OrderType(max(kind, 0)) // GTC is the default
 }
 
-// orderTypes are the order types as clients write them.
+// orderTypes are the order types as most clients write them; any case will do.
 var orderTypes = [...]string{
 	engine.GTC: "GTC", engine.GTD: "GTD", engine.FOK: "FOK", engine.FAK: "FAK",
 }

@@ -354,7 +354,7 @@ func TestDecodeRefuses(t *testing.T) {
 		change(`"BUY"`, `"HOLD"`), change(`"BUY"`, `2`), change(`"signatureType":0`, `"signatureType":256`),
 		change(`"0x647f"`, `"647f"`), change(`"0x647f"`, `"0x647"`), change(`"0x647f"`, `"0xzz"`),
 		change(`"maker":"0x`, `"maker":"`), change(`"maker"`, `"made"`), change(`"owner"`, `"own"`),
-		change(`"GTC"`, `"gtc"`), change(`"GTC"`, `""`), change(`"timestamp":`, `"stamp":`),
+		change(`"GTC"`, `"gtx"`), change(`"GTC"`, `""`), change(`"timestamp":`, `"stamp":`),
 		change(`"postOnly":false`, `"postOnly":0`), change(`"expiration":"0"`, `"expiration":"soon"`),
 		`{}`, `null`, `[]`, sampleV2 + "x", sampleV2[1:],
 	}
@@ -377,7 +377,7 @@ func TestDecodeSaysWhichMember(t *testing.T) {
 		{`"BUY"`, `"HOLD"`, "side must be BUY or SELL, got HOLD"},
 		{`"maker"`, `"made"`, "maker must be " + wantAddress + ", got nothing"},
 		{`"timestamp":`, `"stamp":`, "timestamp must be an unsigned integer below 2^256, got nothing"},
-		{`"GTC"`, `"gtc"`, "orderType must be GTC, GTD, FOK or FAK, got gtc"},
+		{`"GTC"`, `"gtx"`, "orderType must be GTC, GTD, FOK or FAK, got gtx"},
 		{`"owner"`, `"own"`, "owner must be the API key that signs the request, got nothing"},
 		{`{"deferExec"`, `{"deferExec`, errPayload.Error()},
 	} {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"clobd/api/wire"
 	"clobd/engine"
@@ -23,6 +24,8 @@ var (
 	refuseVersion   = wire.Refuse(400, "order_version_mismatch", "order_version_mismatch", "")
 	refuseTaker     = wire.Refuse(400, "bad_payload", "invalid taker: only public orders are taken",
 		"taker must be 0x and 40 zeros")
+	refuseFar = wire.Refuse(400, "expiration", "invalid expiration",
+		"it is more than ten years from now: unix seconds are expected")
 	refusePostOnly = wire.Refuse(400, "order_type", "postOnly requires GTC or GTD",
 		"leave postOnly out, or send the order as GTC or GTD")
 	refuseMarket = wire.Refuse(404, "not_found", "No orderbook exists for the requested token id",
@@ -53,7 +56,9 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 	if p.command.Wallet == 0 {
 		return refuseUnfunded(o)
 	}
-	p.terms = p.checkTerms(caller.maxAge)
+	if p.terms = p.checkTerms(caller.maxAge); p.terms == nil && s.tooLate(r) {
+		p.terms = refuseFar
+	}
 	p.fill(caller)
 	var err error
 	if p.verified, err = s.options.Verifier.Verify(o, r.signature, p.market.NegRisk); err != nil {
@@ -147,6 +152,15 @@ func (p *placement) checkTerms(maxAge string) *wire.Refusal {
 		return refusePostOnly
 	}
 	return p.setDeadline(maxAge)
+}
+
+// maxLifetime is how far an expiration may lie ahead, by the door's clock. Whoever names a later
+// one has the wrong unit.
+const maxLifetime = 10 * 366 * 24 * time.Hour
+
+func (s *orders) tooLate(r *request) bool {
+	return r.expiration != 0 &&
+		int64(instant(r.expiration)) > s.options.Now().Add(maxLifetime).UnixMilli()
 }
 
 // lastInstant bounds the instants that a request may name, in unix milliseconds.
