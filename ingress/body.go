@@ -56,7 +56,9 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 		case len(body) > most:
 			return held, fasthttp.ErrBodyTooLarge
 		case err == io.EOF:
-			if length := r.Header.ContentLength(); length > len(body) {
+			c, ok := ctx.Conn().(*orderConn)
+			if length := r.Header.ContentLength(); length > len(body) ||
+				length == chunked && ok && c.ended { // the HTTP server waits for no last chunk
 				return held, io.ErrUnexpectedEOF
 			}
 			r.SetBodyRaw(body)

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -157,6 +158,7 @@ type orderConn struct {
 	secure   *secure     // nil: in the clear
 	leaving  atomic.Bool // what is written now is a farewell
 	draining *atomic.Bool
+	ended    bool // the client sends no more
 }
 
 // Read waits without a seat; an order that it has read gets one at once. While the node drains it
@@ -165,6 +167,7 @@ func (c *orderConn) Read(b []byte) (int, error) {
 	c.seat.done()
 	n, err := c.receive(b)
 	c.lines.read(b[:n])
+	c.ended = err == io.EOF
 	if c.seat.early && c.draining.Load() {
 		c.seat.early = false
 	}
