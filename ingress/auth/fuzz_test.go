@@ -86,9 +86,9 @@ func signs(r *Request, secret string) bool {
 	return text == full || text == strings.TrimRight(full, "=")
 }
 
-// FuzzL1: a request for a key is granted only with a signature that the account made, for the
-// account, timestamp, number and chain that it signed.
-func FuzzL1(f *testing.F) {
+// FuzzKeyRequest: a request for a key is granted only with a signature that the account made, for
+// the account, timestamp, number and chain that it signed.
+func FuzzKeyRequest(f *testing.F) {
 	s := anvil(f)
 	stamp := strconv.FormatInt(noon.Unix(), 10)
 	signed, err := s.SignAuth(ChainTest, stamp, 23)
