@@ -22,34 +22,40 @@ func queried(query string) *fasthttp.RequestCtx {
 func FuzzCursor(f *testing.F) {
 	for _, s := range []string{"", "MA==", "MTAw", "MTAwOjU=", "LTE=", "MDA3", "MQ", "M\nQ==", "LTE",
 		"MTg0NDY3NDQwNzM3MDk1NTE2MTU=", "MTg0NDY3NDQwNzM3MDk1NTE2MTY=", "KzE=", "MV8w", "%4dQ=="} {
-		f.Add(s, uint64(len(s)))
+		f.Add(s, uint64(len(s)), uint64(3), len(s)%2 == 0)
 	}
-	f.Fuzz(func(t *testing.T, text string, from uint64) {
+	f.Fuzz(func(t *testing.T, text string, offset, from uint64, exact bool) {
 		ctx := queried("")
-		written := func(from uint64) Cursor {
+		written := func(next Next) Cursor {
 			var page struct {
 				Cursor string `json:"next_cursor"`
 			}
-			b := EndPage(BeginPage(nil), from, EndCursor, PageSize{1, 0})
+			b := EndPage(BeginPage(nil), next, EndCursor, PageSize{1, 0})
 			if err := json.Unmarshal(b, &page); err != nil {
 				t.Fatalf("%s: %v", b, err)
 			}
 			ctx.QueryArgs().Set("next_cursor", page.Cursor)
 			c, ok := ReadCursor(ctx)
 			if !ok {
-				t.Fatalf("%d is written as %q, which is no cursor", from, page.Cursor)
+				t.Fatalf("%+v is written as %q, which is no cursor", next, page.Cursor)
 			}
 			return c
 		}
-		if c := written(from); c != (Cursor{From: from, Past: from == 0}) {
-			t.Fatalf("%d is read as %+v", from, c)
+		want := Cursor{Past: true}
+		if from != 0 && exact {
+			want = Cursor{Offset: offset, From: from}
+		} else if from != 0 {
+			want = Cursor{Offset: offset}
+		}
+		if c := written(Next{offset, from, exact}); c != want {
+			t.Fatalf("%d:%d is read as %+v, want %+v", offset, from, c, want)
 		}
 		ctx.QueryArgs().Set("next_cursor", text)
 		c, ok := ReadCursor(ctx)
-		if !ok || c.Past || c.From == 0 {
+		if !ok || c.Past {
 			return
 		}
-		if again := written(c.From); again != c {
+		if again := written(Next{c.Offset, max(c.From, 1), c.From != 0}); again != c {
 			t.Fatalf("%q is %+v, then %+v", text, c, again)
 		}
 	})
