@@ -80,7 +80,6 @@ func (s *door) mayVerify(ctx *fasthttp.RequestCtx, caller *identity) (limits.Cla
 	}
 	c, wait := s.windows.Order(s.ClientAddress(ctx), caller.Address)
 	if wait > 0 {
-		seatOf(ctx).leave()
 		s.turnAway(ctx, wait, failedOrders)
 	}
 	return c, wait == 0
@@ -89,8 +88,14 @@ func (s *door) mayVerify(ctx *fasthttp.RequestCtx, caller *identity) (limits.Cla
 // turnAway answers 429 to a caller that has failed too often, after a pause: whoever asks again at
 // once, over each of his connections, would cost as much as those who are checked.
 func (s *door) turnAway(ctx *fasthttp.RequestCtx, wait time.Duration, why string) {
-	time.Sleep(s.pause)
+	s.rest(ctx)
 	later(ctx, wait, why)
+}
+
+// rest is the pause before such an answer. Who waits holds no seat: the orders of others need it.
+func (s *door) rest(ctx *fasthttp.RequestCtx) {
+	seatOf(ctx).leave()
+	time.Sleep(s.pause)
 }
 
 // verified counts how the signature of an order turned out.

@@ -190,3 +190,39 @@ func TestPauseHoldsNoSeat(t *testing.T) {
 		}
 	})
 }
+
+// TestPauseOfEarlySeat: a connection whose orders take their seats before they are parsed gives the
+// seat back when its key is wrong and the refusal comes after a pause.
+func TestPauseOfEarlySeat(t *testing.T) {
+	h := newHouse(t, func(o *Options) { o.Limits = true })
+	h.server.pause = 3 * time.Second // the order of bob must be answered before
+	for _, name := range []string{"alice", "bob"} {
+		h.run([]string{"fund " + name + " 1000"})
+	}
+	good := h.orderWire("alice buy A 10 @ 0.40")
+	name, _, _ := strings.Cut(good[strings.Index(good, "_SIGNATURE: "):], "\r\n")
+	wrong := strings.Replace(good, name, "_SIGNATURE: "+strings.Repeat("A", 43)+"=", 1)
+	c := serveTCP(t, h)()
+	if got := ask(t, c, good); got[:4] != "200\n" {
+		t.Fatalf("a good order: %s", got)
+	}
+	for range 20 {
+		if got := ask(t, c, wrong); got[:4] != "401\n" {
+			t.Fatalf("a wrong key: %s", got)
+		}
+	}
+	refused := make(chan string, 1)
+	go func() { refused <- ask(t, c, wrong) }()
+	awaitBusy(t, h, 1)
+	if got := h.run([]string{"order bob buy A 10 @ 0.40"}); !strings.HasPrefix(got, "200\n") {
+		t.Errorf("an order beside a pause: %s", got)
+	}
+	select {
+	case got := <-refused:
+		t.Errorf("refused before an order beside it was answered: %s", got)
+	default:
+	}
+	if got := <-refused; got[:4] != "429\n" {
+		t.Errorf("after the pause: %s", got)
+	}
+}

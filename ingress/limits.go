@@ -39,7 +39,7 @@ func (s *door) admitAddress(ctx *fasthttp.RequestCtx, scope *limits.Scope) bool 
 	v := s.windows.Address(from, scope)
 	announce(ctx, &v)
 	if v.Wait > 0 && s.windows.TurnedAway(from) {
-		time.Sleep(s.pause)
+		s.rest(ctx)
 	}
 	return noWait(ctx, v.Wait)
 }
