@@ -98,7 +98,7 @@ func (h *house) awaitEntered(want int) {
 func (h *house) drain() {
 	h.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		_, err := h.sequencer.Submit(&engine.Command{Kind: engine.Cancel, Owner: 1})
+		_, err := h.sequencer.Submit(&engine.Command{Kind: engine.Link})
 		if err == nil {
 			return
 		}
@@ -114,7 +114,7 @@ func (h *house) drain() {
 func (h *house) clog() (calls []*sequencer.Call) {
 	h.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		call, err := h.sequencer.Enter(&engine.Command{Kind: engine.Cancel, Owner: 1})
+		call, err := h.sequencer.Enter(&engine.Command{Kind: engine.Link})
 		if err == nil {
 			calls = append(calls, call)
 			continue

@@ -15,10 +15,14 @@ func (s *Sequencer) runAppender() {
 
 // Append encodes the batch's frame once, chains it to the frame before and hands it to the Journal.
 // The first failure is final: an error, a panic, or a batch that Step failed. From then on Append
-// only marks batches. The caller passes the batch to Commit in either case. Appender only.
+// only marks batches. An empty frame is not journaled. The caller passes the batch to Commit in
+// either case. Appender only.
 func (s *Sequencer) Append(b *Batch) error {
 	if s.appendError == nil {
 		s.appendError = b.err
+	}
+	if b.err = s.appendError; len(b.Frame.Commands) == 0 {
+		return b.err
 	}
 	if s.appendError == nil {
 		start := time.Now()

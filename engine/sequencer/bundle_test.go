@@ -36,10 +36,17 @@ func TestBundlesStayTogether(t *testing.T) {
 				}
 				receipts, errs := make([]engine.Receipt, n), make([]error, n)
 				WaitAll(calls, receipts, errs)
+				next := engine.Sequence(0) // idle Commands have that of the one before them
 				for i := range receipts {
+					idle := receipts[i].Reject == engine.RejectNotFound
+					if next == 0 {
+						next = receipts[i].Sequence
+					} else if !idle {
+						next++
+					}
 					if errs[i] != nil || receipts[i].Order != commands[i].ID ||
-						receipts[i].Sequence != receipts[0].Sequence+engine.Sequence(i) {
-						t.Errorf("entry %d of %d: %+v, %v", i, n, receipts[i], errs[i])
+						receipts[i].Sequence != next {
+						t.Errorf("entry %d of %d: %+v, %v, want %d", i, n, receipts[i], errs[i], next)
 					}
 				}
 				commands = commands[n:]
@@ -72,7 +79,7 @@ func TestBundleIsRefusedWhole(t *testing.T) {
 	}
 	cancels := make([]engine.Command, 8)
 	for i := range cancels {
-		cancels[i] = engine.Command{Kind: engine.Cancel, ID: id(uint64(i))}
+		cancels[i] = engine.Command{Kind: engine.Link, ID: id(uint64(i))}
 	}
 	if err := w.EnterAll(cancels, calls[:8]); err != nil {
 		t.Errorf("bundle of 8 cancels: %v", err)
@@ -158,4 +165,63 @@ func TestCanceledTimesOut(t *testing.T) {
 			t.Errorf("waited for %v", took)
 		}
 	})
+}
+
+// TestIdle: cancels that find nothing are answered, in their turn, and leave nothing in the journal.
+func TestIdle(t *testing.T) {
+	w := newRig(t, Options{Ring: 64})
+	enter := func(c engine.Command) *Call {
+		t.Helper()
+		call, err := w.Enter(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return call
+	}
+	for _, c := range setup() {
+		enter(c)
+	}
+	w.cycle(t)
+	frames, last := len(w.journal.Frames()), w.last
+	var calls []*Call
+	for n := range uint64(20) {
+		calls = append(calls, enter(engine.Command{Kind: engine.Cancel, Owner: 1, ID: id(n)}))
+	}
+	calls = append(calls, enter(engine.Command{Kind: engine.CancelAll, Wallet: 1, Owner: 1,
+		Reason: engine.ByOwner}))
+	w.cycle(t)
+	for i, call := range calls {
+		r, err := call.Wait()
+		if err != nil || r.Sequence != last || (i < 20) != (r.Reject == engine.RejectNotFound) {
+			t.Errorf("call %d: %+v, %v", i, r, err)
+		}
+	}
+	if n := len(w.journal.Frames()); n != frames || w.last != last || w.board.Sequence() != last {
+		t.Errorf("%d frames and Sequence %d, published %d; there were %d and %d", n, w.last,
+			w.board.Sequence(), frames, last)
+	}
+
+	// What an idle Command saw must be durable before its answer.
+	place := enter(engine.Command{Kind: engine.Place, Type: engine.GTC, Side: engine.Buy, Market: 1,
+		Wallet: 1, Owner: 1, ID: id(1), Size: 5 * engine.Unit, Cash: engine.Unit})
+	first := enter(engine.Command{Kind: engine.Cancel, Owner: 1, ID: id(1)})
+	again := enter(engine.Command{Kind: engine.Cancel, Owner: 1, ID: id(1)})
+	b, err := w.Step()
+	if err == nil {
+		err = w.Append(b)
+	}
+	if err != nil || len(b.Frame.Commands) != 2 || again.state.Load() != waiting {
+		t.Fatalf("%d Commands in the frame, %v", len(b.Frame.Commands), err)
+	}
+	if err := w.Commit(b); err != nil {
+		t.Fatal(err)
+	}
+	for i, call := range []*Call{place, first, again} {
+		r, err := call.Wait()
+		if err != nil || (i == 2) != (r.Reject == engine.RejectNotFound) ||
+			r.Sequence != last+engine.Sequence(min(i+1, 2)) {
+			t.Errorf("call %d: %+v, %v", i, r, err)
+		}
+	}
+	w.replay(t, engine.Head{})
 }

@@ -22,7 +22,8 @@ func (s *Sequencer) Commit(b *Batch) error {
 	if s.commitError == nil {
 		s.commitError = b.err
 	}
-	if s.commitError == nil {
+	empty := len(b.Frame.Commands) == 0
+	if s.commitError == nil && !empty {
 		if err := s.journal.Wait(b.Frame.No); err != nil {
 			s.commitError = fmt.Errorf("wait for frame %d: %w", b.Frame.No, err)
 			s.fail(s.commitError)
@@ -30,7 +31,7 @@ func (s *Sequencer) Commit(b *Batch) error {
 	}
 	durable := time.Now()
 	b.spent.wait = durable.Sub(start)
-	if s.commitError == nil {
+	if s.commitError == nil && !empty {
 		s.commitError = s.guard("publish", b.Frame.No, func() { s.board.Publish(&b.Frame) })
 	}
 	if s.commitError == nil {
@@ -43,6 +44,13 @@ func (s *Sequencer) Commit(b *Batch) error {
 			call.answer(engine.Receipt{}, ErrUnknown)
 		default:
 			b.acknowledge(i)
+		}
+	}
+	for _, i := range b.idle { // all Commands before them are durable: they are in this frame or before
+		if s.commitError != nil {
+			i.call.answer(engine.Receipt{}, ErrUnknown)
+		} else {
+			i.call.answer(i.receipt, nil)
 		}
 	}
 	if s.commitError == nil {
@@ -74,7 +82,8 @@ func (b *Batch) reset() {
 	f := &b.Frame
 	clear(f.Commands)
 	clear(b.calls)
+	clear(b.idle)
 	f.Commands, f.Events, f.Ends = f.Commands[:0], f.Events[:0], f.Ends[:0]
 	f.Bytes = nil
-	b.calls, b.err, b.spent = b.calls[:0], nil, stages{}
+	b.calls, b.idle, b.err, b.spent = b.calls[:0], b.idle[:0], nil, stages{}
 }

@@ -9,6 +9,7 @@ import (
 // Counters are totals since New. A frame counts when it is durable and published.
 type Counters struct {
 	Commands uint64
+	Idle     uint64 // Commands that changed nothing and were not journaled
 	Events   uint64
 	Frames   uint64
 	Bytes    uint64 // of encoded frames
@@ -45,8 +46,11 @@ func (c *counters) count(b *Batch) {
 	defer c.mutex.Unlock()
 	t := &c.total
 	t.Commands += n
+	t.Idle += uint64(len(b.idle))
 	t.Events += uint64(len(b.Frame.Events))
-	t.Frames++
+	if n > 0 {
+		t.Frames++
+	}
 	t.Bytes += uint64(len(b.Frame.Bytes))
 	t.Largest = max(t.Largest, n)
 	t.Apply += b.spent.apply

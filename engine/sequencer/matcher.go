@@ -13,8 +13,26 @@ import (
 type Batch struct {
 	Frame engine.Frame
 	calls []*Call // call i waits for Command i; nil for an Advance of the matcher
+	idle  []idle  // who asked for what changes nothing: no Command of the frame
 	err   error   // why this frame must not be acknowledged
 	spent stages
+}
+
+// idle is a Command that changed nothing, and so is not journaled: it has no Sequence. Its answer
+// follows from all Commands before it, and leaves when they are durable.
+type idle struct {
+	call    *Call
+	receipt engine.Receipt // with the Sequence of the last Command before it
+}
+
+// isIdle reports whether a Command with these Events has changed nothing, and may be forgotten: a
+// cancel that found no order. Whoever sends many of them shall not fill the disk.
+func isIdle(c *engine.Command, events []engine.Event) bool {
+	if len(events) != 1 || c.Kind != engine.Cancel && c.Kind != engine.CancelAll {
+		return false
+	}
+	e := &events[0]
+	return e.Kind == engine.Rejected || e.Kind == engine.Swept && e.Size == 0
 }
 
 // newBatch makes a batch with room for o.Batch Commands. Its Events grow to the longest sweep.
@@ -28,6 +46,7 @@ func newBatch(o Options) *Batch {
 			Ends:     make([]uint32, 0, o.Batch),
 		},
 		calls: make([]*Call, 0, o.Batch),
+		idle:  make([]idle, 0, o.Batch),
 	}
 }
 
@@ -65,8 +84,9 @@ func (s *Sequencer) runMatcher() {
 
 // Step moves the Commands that wait in the ring into one frame, stamps them with the frame's Time
 // and a Sequence each, and applies them. If an order has expired, an Advance comes first. Step
-// never waits: it returns nil if there is nothing to do or all batches are in flight. After a
-// failure it returns that failure and leaves the ring alone. The caller passes the batch to Append
+// never waits: it returns nil if there is nothing to do or all batches are in flight. If no Command
+// changed anything, the frame is empty and has no number: nothing is journaled. After a failure it
+// returns that failure and leaves the ring alone. The caller passes the batch to Append
 // in every case, also with a PoisonError. Matcher only.
 func (s *Sequencer) Step() (*Batch, error) {
 	if err := s.failure(); err != nil {
@@ -90,6 +110,9 @@ func (s *Sequencer) Step() (*Batch, error) {
 	s.number++
 	b.Frame.No, b.Frame.First, b.Frame.Time = s.number, s.last+1, s.now
 	b.err = s.fill(b, expired)
+	if len(b.Frame.Commands) == 0 {
+		s.number--
+	}
 	b.spent.apply = time.Since(start)
 	return b, b.err
 }
@@ -107,7 +130,7 @@ func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 		}
 		s.ring.release(used)
 	}()
-	for size := engine.FrameOverhead; len(f.Commands) < s.options.Batch; {
+	for size := engine.FrameOverhead; max(len(f.Commands), len(b.idle)) < s.options.Batch; {
 		next := &advance
 		if !expired {
 			if s.due(f.Time) {
@@ -129,11 +152,24 @@ func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 		s.last++
 		c, before := &f.Commands[len(f.Commands)-1], len(f.Events)
 		f.Events = s.exchange.Apply(c, s.last, f.Time, f.Events)
+		if isIdle(c, f.Events[before:]) {
+			s.forget(b, before)
+			continue
+		}
 		f.Ends = append(f.Ends, uint32(len(f.Events)))
 		size += c.EncodedMax() + (len(f.Events)-before)*engine.EventMax
 	}
 	f.Digest = s.exchange.Digest()
 	return nil
+}
+
+// forget takes the last Command out of the frame again, with its Events from the index before on.
+func (s *Sequencer) forget(b *Batch, before int) {
+	f, n := &b.Frame, len(b.calls)-1
+	s.last--
+	b.idle = append(b.idle, idle{b.calls[n],
+		engine.ReceiptOf(&f.Commands[n], s.last, f.Time, f.Events[before:])})
+	f.Commands, f.Events, b.calls = f.Commands[:n], f.Events[:before], b.calls[:n]
 }
 
 func (s *Sequencer) due(now engine.Time) bool {

@@ -268,7 +268,7 @@ func BenchmarkSubmit(b *testing.B) {
 			var group sync.WaitGroup
 			for k := range callers {
 				group.Go(func() {
-					c := engine.Command{Kind: engine.Cancel, Proof: make([]byte, 200)}
+					c := engine.Command{Kind: engine.Link, Proof: make([]byte, 200)}
 					for i := k; i < b.N; i += callers {
 						c.ID[0]++
 						if _, err := w.Submit(&c); err != nil {

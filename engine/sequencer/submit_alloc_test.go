@@ -20,7 +20,7 @@ func TestSubmitAllocs(t *testing.T) {
 	}
 	w.cycle(t)
 	proof := make([]byte, 317)
-	cancel := engine.Command{Kind: engine.Cancel, Proof: proof}
+	cancel := engine.Command{Kind: engine.Link, Proof: proof}
 	place := engine.Command{Kind: engine.Place, Market: 1, Wallet: 1, Owner: 1, Proof: proof,
 		Size: 5 * engine.Unit, Cash: engine.Unit}
 	calls := make([]*Call, 0, 64)

@@ -180,6 +180,8 @@ func (a *Alone) metrics() []prometheus.Collector {
 	return []prometheus.Collector{
 		counter("commands_total", "Commands made durable and answered.",
 			func(c sequencer.Counters) uint64 { return c.Commands }),
+		counter("idle_total", "Cancels that found nothing: answered, and not journaled.",
+			func(c sequencer.Counters) uint64 { return c.Idle }),
 		counter("frames_total", "Frames made durable.",
 			func(c sequencer.Counters) uint64 { return c.Frames }),
 		counter("busy_total", "Commands refused because the ring was full.",
