@@ -147,7 +147,7 @@ func (d *describer) event(b []byte, e *catalog.Event, in shape) []byte {
 	r := record(d, &d.spare, e, d.c.EventRecord)
 	end := d.endingOfEvent(e)
 	if in == inShort {
-		return wire.CloseObject(d.shortEvent(b, e, &r))
+		return wire.CloseObject(d.shortEvent(b, e, &r, end))
 	}
 	b = d.liveEvent(end.append(b, r.Core, e.Updated, eventClosed), e, r.Live)
 	if !e.Tagged {
@@ -187,15 +187,22 @@ func hasMember(members []byte, key string) bool {
 }
 
 // shortEvent appends the members that an event has inside a market or a series.
-func (d *describer) shortEvent(b []byte, e *catalog.Event, r *catalog.Record) []byte {
+func (d *describer) shortEvent(b []byte, e *catalog.Event, r *catalog.Record, end ending) []byte {
 	for _, part := range [...][]byte{r.Core, r.Rest} {
 		for key, value := range catalog.Members(part) {
 			switch string(key) {
 			case "id", "ticker", "slug", "title", "description", "resolutionSource", "startDate",
-				"creationDate", "endDate", "image", "icon", "active", "archived", "createdAt", "updatedAt":
+				"creationDate", "endDate", "image", "icon", "active", "archived", "createdAt":
 				b = appendMember(b, key, value)
+			case "updatedAt":
+				if end.updated <= e.Updated {
+					b = appendMember(b, key, value)
+				}
 			}
 		}
+	}
+	if end.updated > e.Updated {
+		b = wire.AppendField(b, "updatedAt", end.updatedAt())
 	}
 	return strconv.AppendBool(wire.AppendKey(b, "closed"), d.over(e))
 }

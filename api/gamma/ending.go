@@ -26,13 +26,7 @@ func (d *describer) endingOf(m *catalog.Market, listed *view.Market) (end ending
 	if listed == nil || !ended(listed) || bySource && listed.State != engine.Settled {
 		return end
 	}
-	if s := d.g.o.Board.Condition(listed.Condition); s != nil {
-		end.updated = int64(s.Time)
-	}
-	if end.closed = int64(listed.Ended); end.closed == 0 {
-		end.closed = end.updated
-	}
-	return end
+	return ending{int64(listed.Ended), int64(max(listed.Ended, listed.Resolved))}
 }
 
 // endingOfEvent tells how an event ended: with the last of its markets, if one ended here.
@@ -73,7 +67,11 @@ func (end ending) append(b, members []byte, updated int64, layout string) []byte
 		b = wire.AppendField(b, "closedTime", time.UnixMilli(end.closed).UTC().Format(layout))
 	}
 	if end.updated > updated {
-		b = wire.AppendField(b, "updatedAt", time.UnixMilli(end.updated).UTC().Format(eventClosed))
+		b = wire.AppendField(b, "updatedAt", end.updatedAt())
 	}
 	return b
+}
+
+func (end ending) updatedAt() string {
+	return time.UnixMilli(end.updated).UTC().Format(eventClosed)
 }

@@ -57,7 +57,8 @@ func checkMarket(t *testing.T, b *Board, n *naive) *Snapshot {
 	t.Helper()
 	s := b.Condition(n.list.Condition)
 	m := b.Directory.Market(n.no)
-	if s == nil || s.Market != m || *m != (Market{n.no, n.list, n.state, n.mode, n.payout, n.ended}) {
+	want := Market{n.no, n.list, n.state, n.mode, n.payout, n.ends[0], n.ends[1]}
+	if s == nil || s.Market != m || *m != want {
 		t.Fatalf("market %d: snapshot %v, row %+v", n.no, s, m)
 	}
 	if s.Sequence != n.seq {

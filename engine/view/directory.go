@@ -17,9 +17,9 @@ type Market struct {
 	State  engine.MarketState
 	Mode   engine.Mode
 	Payout engine.Price // of outcome 0, once the State is Settled
-	// Ended is when the market was closed, or resolved while it was not; 0 before, and if a Board of
-	// format 1 was loaded after that.
-	Ended engine.Time
+	// Ended is when the market was closed, or resolved while it was not, and Resolved when it was
+	// resolved; 0 before. Of what a Board of format 1 has as ended, the last change counts.
+	Ended, Resolved engine.Time
 }
 
 // enter brings the market into a State at a Time.
@@ -28,6 +28,9 @@ func (m *Market) enter(s engine.MarketState, now engine.Time) {
 		m.Ended = 0
 	} else if m.Ended == 0 {
 		m.Ended = now
+	}
+	if s == engine.Settled && m.Resolved == 0 {
+		m.Resolved = now
 	}
 }
 

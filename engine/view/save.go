@@ -9,7 +9,7 @@ import (
 	"clobd/engine"
 )
 
-// saveFormat 2 has the times at which markets ended.
+// saveFormat 2 has the times at which markets ended and were resolved.
 const saveFormat = 2
 
 // Save hands all that the Board shows to sink, in the chunks of an engine.Packer. That includes
@@ -58,6 +58,7 @@ func saveMarket(p *engine.Packer, row *marketRow) {
 	p.Int(int64(m.MinBuy))
 	p.Int(int64(s.Time))
 	p.Int(int64(m.Ended))
+	p.Int(int64(m.Resolved))
 	for side := range engine.Side(2) {
 		p.Uint(uint64(s.depth[side]))
 		s.ladder.walk(side, func(index int, size engine.Size) bool {
@@ -156,15 +157,18 @@ func (b *Board) loadMarket(u *engine.Unpacker, no engine.MarketNo, format uint64
 	sequence := engine.Sequence(u.Uint())
 	last, taker := engine.Price(u.Most(uint64(engine.PriceOne))), engine.Side(u.Most(1))
 	l.MinSize, l.MinBuy = engine.Size(u.Int()), engine.Cash(u.Int())
-	now, ended := engine.Time(u.Int()), engine.Time(0)
-	if format > 1 {
-		ended = engine.Time(u.Int())
+	now := engine.Time(u.Int())
+	was := Market{State: state}
+	if was.enter(state, now); format > 1 {
+		was.Ended, was.Resolved = engine.Time(u.Int()), engine.Time(u.Int())
 	}
 	if u.Err != nil {
 		return
 	}
 	row := b.Directory.list(no, &l, state)
-	b.Directory.change(row, func(m *Market) { m.Mode, m.Payout, m.Ended = mode, payout, ended })
+	b.Directory.change(row, func(m *Market) {
+		m.Mode, m.Payout, m.Ended, m.Resolved = mode, payout, was.Ended, was.Resolved
+	})
 	d := draft{row: row, next: &Snapshot{Market: row.market.Load(), ladder: &empty,
 		Sequence: sequence, Time: now, last: last, taker: taker}}
 	for side := range engine.Side(2) {

@@ -145,7 +145,8 @@ func TestLoadBoardNoticesDamage(t *testing.T) {
 	}
 }
 
-// TestLoadFirstFormat: a Board of format 1 does not tell when its markets ended.
+// TestLoadFirstFormat: a Board of format 1 says when its markets changed last: those that have
+// ended did so then.
 func TestLoadFirstFormat(t *testing.T) {
 	var chunks [][]byte
 	p := engine.NewPacker(func(chunk []byte) error {
@@ -177,7 +178,8 @@ func TestLoadFirstFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, s := b.Directory.Condition(l.Condition), b.Condition(l.Condition)
-	if m.State != engine.Settled || m.Payout != 10_000 || m.Ended != 0 || s.Time != 1234 {
+	if m.State != engine.Settled || m.Payout != 10_000 || m.Ended != 1234 ||
+		m.Resolved != 1234 || s.Time != 1234 {
 		t.Errorf("%+v at %d", m, s.Time)
 	}
 }

@@ -26,7 +26,7 @@ type naive struct {
 	state  engine.MarketState
 	mode   engine.Mode
 	payout engine.Price
-	ended  engine.Time
+	ends   [2]engine.Time // closed or resolved, resolved
 	orders []resting
 	traded bool
 	price  engine.Price // of the last trade, for the outcome of its taker
@@ -178,9 +178,9 @@ func (b builder) control(no engine.MarketNo, k int) {
 	case 0:
 		n.state = engine.Unopened + engine.MarketState(w.rng.IntN(4))
 		if n.state != engine.Closed {
-			n.ended = 0
-		} else if n.ended == 0 {
-			n.ended = b.f.Time
+			n.ends[0] = 0
+		} else if n.ends[0] == 0 {
+			n.ends[0] = b.f.Time
 		}
 		b.add(engine.Command{Kind: engine.SetState, Market: no, State: n.state},
 			engine.Event{Kind: engine.StateChanged, Market: no, State: n.state})
@@ -234,8 +234,11 @@ func (b builder) resolve(no engine.MarketNo) {
 	for i := range n.orders {
 		events = append(events, n.orders[i].event(no, engine.Cancelled, 0))
 	}
-	if n.ended == 0 {
-		n.ended = b.f.Time
+	if n.ends[0] == 0 {
+		n.ends[0] = b.f.Time
+	}
+	if n.ends[1] == 0 {
+		n.ends[1] = b.f.Time
 	}
 	n.orders, n.state, n.payout = nil, engine.Settled, 10_000
 	b.add(engine.Command{Kind: engine.Resolve, Market: no, Price: n.payout},
