@@ -98,8 +98,14 @@ func (l *reader) read(t testing.TB, text []byte) (answers []byte) {
 	return s.out.Bytes()
 }
 
-// rawHeads are the bytes of connections that readers of HTTP understand in different ways.
-func rawHeads(t testing.TB) (heads []string) {
+// rawCase is the bytes of a connection that readers of HTTP may understand in different ways.
+type rawCase struct {
+	Name, Send string
+	Refused    int // its status, 0 if it is served
+}
+
+// rawCases are those that the suite of the door sends, too.
+func rawCases(t testing.TB) (cases []rawCase) {
 	t.Helper()
 	f, err := os.Open("../scripts/door/testdata/http.jsonl")
 	if err != nil {
@@ -107,13 +113,13 @@ func rawHeads(t testing.TB) (heads []string) {
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var c struct{ Send string }
+		var c rawCase
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			t.Fatal(err)
 		}
-		heads = append(heads, c.Send)
+		cases = append(cases, c)
 	}
-	return heads
+	return cases
 }
 
 // FuzzConnection: a refused request is the last one of its connection, and net/http reads what the
@@ -121,9 +127,9 @@ func rawHeads(t testing.TB) (heads []string) {
 // made to pass on a request that it has not seen.
 func FuzzConnection(f *testing.F) {
 	const next = "GET /ok HTTP/1.1\r\nHost: node\r\n\r\n"
-	for _, head := range rawHeads(f) {
-		f.Add([]byte(head))
-		f.Add([]byte(head + next))
+	for _, c := range rawCases(f) {
+		f.Add([]byte(c.Send))
+		f.Add([]byte(c.Send + next))
 	}
 	l := newReader(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
