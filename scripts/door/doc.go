@@ -9,7 +9,8 @@
 //	                                     │ memory              │ times, refusals
 //	                                     └──► TestAttacks ◄────┘
 //
-// TestAuthHeaders and TestAuthValues make their requests themselves: they ask the node for the key
+// TestAbusiveConnections opens many connections that no client would, and asks as another client all
+// the while. TestAuthHeaders and TestAuthValues make their requests themselves: they ask the node for the key
 // of an address without an account, and spoil one header at a time.
 //
 // By default the tests build a node and start it on a free port. To try another one:
@@ -26,5 +27,5 @@
 //
 // Under each attack the node lives, its memory has a bound and goes back, and honest callers are
 // answered. Reading order: node_test.go, http_test.go, limits_test.go; attacks_test.go (what is
-// judged), attackers_test.go and honest_test.go (what is sent), child_test.go, soak_test.go.
+// judged), attackers_test.go and honest_test.go (what is sent), child_test.go, abuse_test.go, soak_test.go.
 package door
