@@ -162,10 +162,16 @@ func (w *world) cancelOnly(t *testing.T) {
 
 // TestFullDiskUnguarded fills the disk to the last byte, of a node that was told not to watch it.
 // Whether the node goes on or ends, what it acknowledged is there once there is room again.
-func TestFullDiskUnguarded(t *testing.T) {
+func TestFullDiskUnguarded(t *testing.T) { fullToTheLastByte(t, "unguarded", 0) }
+
+// TestFullDiskGuarded fills the disk to the last byte at once, faster than the node that watches it
+// can look.
+func TestFullDiskGuarded(t *testing.T) { fullToTheLastByte(t, "guarded", 8<<20) }
+
+func fullToTheLastByte(t *testing.T, label string, reserve int) {
 	t.Parallel()
 	w, rounds := newWorld(t, 4), size(t, 1, 1)
-	disk := w.onSmallDisk(t, "--disk-reserve", "0")
+	disk := w.onSmallDisk(t, "--disk-reserve", fmt.Sprint(reserve))
 	ended := 0
 	for range rounds {
 		w.node.start(t)
@@ -190,7 +196,7 @@ func TestFullDiskUnguarded(t *testing.T) {
 		w.node.stop(t)
 	}
 	w.node.verified(t)
-	t.Logf("figures: unguarded=%d unguarded_ended=%d unguarded_acknowledged=%d lost=0", rounds, ended,
+	t.Logf("figures: %s=%d %s_ended=%d %s_acknowledged=%d lost=0", label, rounds, label, ended, label,
 		answered(w.all()))
 	if answered(w.all()) < 10*rounds {
 		t.Error("the load was no load")
