@@ -10,15 +10,16 @@
 //	                                     └──► TestAttacks ◄────┘
 //
 // TestAbusiveConnections opens many connections that no client would, and asks as another client all
-// the while. TestAuthHeaders and TestAuthValues make their requests themselves: they ask the node for the key
-// of an address without an account, and spoil one header at a time.
+// the while. TestAuthHeaders and TestAuthValues make their requests themselves: they ask the node
+// for the key of an address without an account, and spoil one header at a time.
 //
 // By default the tests build a node and start it on a free port. To try another one:
 //
 //	go test ./scripts/door -args -address 127.0.0.1:8080 [-pid PROCESS]
 //	go test ./scripts/door -args -address 127.0.0.1:8080 -chain 137 -limited
 //
-// CLOBD_SIZE is how many seconds an attack or the soak lasts. Times are judged in long runs only.
+// CLOBD_SIZE is how many seconds an attack or the soak lasts, or how many connections abuse the
+// node. Times are judged in long runs only.
 //
 // # Contract
 //
@@ -27,5 +28,6 @@
 //
 // Under each attack the node lives, its memory has a bound and goes back, and honest callers are
 // answered. Reading order: node_test.go, http_test.go, limits_test.go; attacks_test.go (what is
-// judged), attackers_test.go and honest_test.go (what is sent), child_test.go, abuse_test.go, soak_test.go.
+// judged), attackers_test.go and honest_test.go (what is sent), child_test.go; abuse_test.go,
+// soak_test.go.
 package door
