@@ -9,9 +9,9 @@
 //	                                     │ memory              │ times, refusals
 //	                                     └──► TestAttacks ◄────┘
 //
-// TestAbusiveConnections opens many connections that no client would, and asks as another client all
-// the while. TestAuthHeaders and TestAuthValues make their requests themselves: they ask the node
-// for the key of an address without an account, and spoil one header at a time.
+// TestAbusiveConnections opens many connections that no client would, and asks as another client
+// all the while. TestAuthHeaders and TestAuthValues make their requests themselves: they ask the
+// node for the key of an address without an account, and spoil one header at a time.
 //
 // By default the tests build a node and start it on a free port. To try another one:
 //
