@@ -16,6 +16,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
+	"clobd/ingress/conn"
 	"clobd/ingress/limits"
 )
 
@@ -38,7 +39,7 @@ func refuseAdmin(status int, text, hint string) *wire.Refusal {
 	return wire.Operators.Refuse(status, "", text, hint)
 }
 
-// Admin is the handler of the operator's writes. Each request needs the bearer token, on loopback
+// Admin is the handler of the operator's writes, and of all refusals of a token. Each request needs the bearer token, on loopback
 // too, and must not come from a web page, whose browser says so in Origin.
 func (s *Server) Admin() http.Handler {
 	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != "",
@@ -60,7 +61,11 @@ func (s *Server) Admin() http.Handler {
 			reply(w, body, o.refused)
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if _, refused := a.read(r); refused != nil {
+			reply(w, nil, refused)
+			return
+		}
 		reply(w, nil, refuseAdmin(404, "not found", "there are /admin/fund, withdraw, link, "+
 			"collect, state, resolve, adjust, mode and stp"))
 	})
@@ -128,6 +133,7 @@ func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 		return nil, refuseAdmin(401, "unauthorized", "send Authorization: Bearer with the text of "+
 			"admin.token from the data folder")
 	}
+	conn.Keep(r.Context())
 	if r.Method != http.MethodPost {
 		return nil, refuseAdmin(405, "method not allowed", "use POST")
 	}

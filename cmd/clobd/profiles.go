@@ -7,11 +7,11 @@ import (
 )
 
 // profileRoutes adds the profiles of the process, for whoever has the token.
-func (n *node) profileRoutes(mux *http.ServeMux) {
+func profileRoutes(mux *http.ServeMux, guarded func(http.HandlerFunc) http.HandlerFunc) {
 	for name, profile := range map[string]http.HandlerFunc{"": pprof.Index,
 		"cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol,
 		"trace": pprof.Trace} {
-		mux.HandleFunc("/debug/pprof/"+name, n.guarded(func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("/debug/pprof/"+name, guarded(func(w http.ResponseWriter, r *http.Request) {
 			answer := profileAnswer{ResponseWriter: w}
 			profile(&answer, r)
 			answer.end()

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"log/slog"
@@ -131,13 +132,14 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestCap: above the cap a connection is told so; the next one finds the place of one that left.
+// TestCap: where all places are taken the oldest connection gives way, unless it is kept; if all
+// are kept, a new one is hung up on. A place is given back once.
 func TestCap(t *testing.T) {
 	raw, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln := Cap(raw, 1)
+	ln := Cap(raw, 2)
 	defer ln.Close()
 	in := make(chan net.Conn)
 	go func() {
@@ -150,6 +152,7 @@ func TestCap(t *testing.T) {
 		}
 	}()
 	dial := func() net.Conn {
+		t.Helper()
 		c, err := net.Dial("tcp", raw.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -157,14 +160,31 @@ func TestCap(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	dial()
-	first := <-in
-	var text [12]byte
-	if _, err := dial().Read(text[:]); err != nil || string(text[9:]) != "503" {
-		t.Errorf("one too many: %q %v", text, err)
+	gone := func(c net.Conn) {
+		t.Helper()
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := c.Read(make([]byte, 1)); err == nil || TimedOut(err) {
+			t.Errorf("it was served on: %v", err)
+		}
 	}
-	_ = first.Close()
-	_ = first.Close() // gives back one place only
+	dial()
+	kept := <-in
+	Keep(WithPlace(t.Context(), kept))
+	stranger := dial()
+	<-in
+	dial()
+	second := <-in
+	gone(stranger) // not the kept one, which is older
+	Keep(WithPlace(t.Context(), tls.Server(second, &tls.Config{})))
+	gone(dial())
+	_ = second.Close()
+	_ = second.Close()
 	dial()
 	<-in
+	other := dial()
+	<-in
+	_ = other.Close()
+	if _, err := kept.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
 }
