@@ -39,8 +39,9 @@ func refuseAdmin(status int, text, hint string) *wire.Refusal {
 	return wire.Operators.Refuse(status, "", text, hint)
 }
 
-// Admin is the handler of the operator's writes, and of all refusals of a token. Each request needs the bearer token, on loopback
-// too, and must not come from a web page, whose browser says so in Origin.
+// Admin is the handler of the operator's writes, and of all refusals of a token. Each request needs
+// the bearer token, on loopback too, and must not come from a web page, whose browser says so in
+// Origin.
 func (s *Server) Admin() http.Handler {
 	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != "",
 		limits.New(s.options.Now)}
@@ -62,8 +63,10 @@ func (s *Server) Admin() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if _, refused := a.read(r); refused != nil {
-			reply(w, nil, refused)
+		_, refused := a.read(r)
+		if guarded := r.URL.Path == "/admin/backup" || r.URL.Path == "/admin/checkpoint" ||
+			strings.HasPrefix(r.URL.Path, "/debug/"); guarded && refused != nil {
+			reply(w, nil, refused) // of a request that others serve once the token is right
 			return
 		}
 		reply(w, nil, refuseAdmin(404, "not found", "there are /admin/fund, withdraw, link, "+

@@ -135,6 +135,9 @@ type orderListener struct {
 // Accept waits for the next connection.
 func (l orderListener) Accept() (net.Conn, error) {
 	c, err := l.Next()
+	for ; err == nil && !l.server.mayShake(c); c, err = l.Next() {
+		_ = c.Close()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func (l orderListener) Accept() (net.Conn, error) {
 	if socket, ok := c.Conn.(interface{ SetWriteBuffer(n int) error }); ok {
 		_ = socket.SetWriteBuffer(socketBytes) // refused, the system keeps its own limit
 	}
-	if _, local := c.Conn.(*net.UnixConn); l.server.options.TLS != nil && !local {
+	if l.server.speaksTLS(c) {
 		oc.secureWith(l.server.options.TLS)
 	}
 	return oc, nil

@@ -3,6 +3,7 @@ package ingress
 import (
 	"crypto/tls"
 	"errors"
+	"net"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -36,6 +37,24 @@ func (c cipherSide) Write(b []byte) (int, error) {
 	return c.owner.send(b)
 }
 
+// speaksTLS reports whether TLS is spoken over c: over all connections but those of neighbours.
+func (s *Server) speaksTLS(c *conn.Conn) bool {
+	_, local := c.Conn.(*net.UnixConn)
+	return s.options.TLS != nil && !local
+}
+
+// mayShake counts a handshake, each of which costs as much as many requests. A caller who begins
+// too many is hung up on: before the handshake there is no way to tell him.
+func (s *Server) mayShake(c *conn.Conn) bool {
+	peer, tcp := c.RemoteAddr().(*net.TCPAddr)
+	if s.windows == nil || !tcp || !c.Direct || !s.speaksTLS(c) ||
+		s.windows.Handshake(conn.PeerAddress(peer)) {
+		return true
+	}
+	s.metrics.requests.WithLabelValues("connect", "handshakes").Inc()
+	return false
+}
+
 // secureWith makes the connection speak TLS.
 func (c *orderConn) secureWith(config *tls.Config) {
 	c.secure = &secure{Conn: tls.Server(cipherSide{c.Conn, c}, config)}
@@ -54,7 +73,11 @@ func (c *orderConn) receive(b []byte) (int, error) {
 		c.secure.greeted = true
 		c.Conn.Greeted()
 	}
-	return c.secure.Read(b)
+	n, err := c.secure.Read(b)
+	if n > 0 { // perhaps out of what came together with the end of the handshake
+		c.Conn.Heard()
+	}
+	return n, err
 }
 
 // explain tells a client that speaks HTTP in the clear that the node speaks TLS here.

@@ -193,3 +193,26 @@ func TestNeighbours(t *testing.T) {
 		t.Errorf("counts as %s", got)
 	}
 }
+
+// TestHandshakesAreCounted: an address that shakes hands all the time is hung up on, and may again
+// when its window has passed.
+func TestHandshakesAreCounted(t *testing.T) {
+	h, addr, trust := secureHouse(t, time.Hour, func(o *Options) { o.Limits = true })
+	shake := func() error {
+		c, err := tls.Dial("tcp", addr, trust)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}
+	shaken := 0
+	for ; shaken < 1000 && shake() == nil; shaken++ {
+	}
+	if shaken != 300 {
+		t.Errorf("%d handshakes", shaken)
+	}
+	h.late.Store(11)
+	if err := shake(); err != nil {
+		t.Errorf("after the window: %v", err)
+	}
+}

@@ -94,7 +94,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency,
 		MostPerAddress: o.ConnsPerAddress, Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
-		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.Lines(),
+		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.Lines(), Secure: o.TLS != nil,
 		Refused: func(status int) {
 			d.metrics.requests.WithLabelValues("connect", strconv.Itoa(status)).Inc()
 		}})

@@ -63,12 +63,15 @@ func (a *herald) notices(_ *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refus
 	if refused != nil {
 		return nil, refused
 	}
-	b := append(make([]byte, 0, 2+1024*len(all)), '[')
+	b, told := append(make([]byte, 0, 2+1024*min(len(all), maxNotices)), '['), 0
 	for i := range all {
 		n := &all[i]
-		if a.dropped.has(c.no, n.id) {
+		if told == maxNotices {
+			break
+		} else if a.dropped.has(c.no, n.id) {
 			continue
 		}
+		told++
 		var err error
 		if b, err = a.appendNotice(append(wire.AppendComma(b), '{'), n, c); err != nil {
 			return nil, wire.Internal(a.o.Log, "describe notice", fmt.Sprint(n.id), err)
@@ -100,16 +103,17 @@ func (a *herald) dropNotices(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire
 	return append(b, ']', '}'), nil
 }
 
-// listNotices finds the newest notices of the caller, also those that he has dropped.
+// listNotices finds the newest notices of the caller: maxNotices and as many as he has dropped.
 func (a *herald) listNotices(c *caller) ([]notice, *wire.Refusal) {
 	if c.no == 0 {
 		return nil, nil
 	}
 	since := engine.Time(a.o.Now().Add(-noticeTime).UnixMilli())
-	all, err := a.fills(c, since)
+	most := maxNotices + a.dropped.count(c.no)
+	all, err := a.fills(c, since, most)
 	var more []notice
 	if err == nil {
-		more, err = a.doings(c, since)
+		more, err = a.doings(c, since, most)
 	}
 	if err != nil {
 		return nil, wire.Internal(a.o.Log, "list notices", c.address.Hex(), err)
@@ -118,13 +122,13 @@ func (a *herald) listNotices(c *caller) ([]notice, *wire.Refusal) {
 	slices.SortFunc(all, func(x, y notice) int {
 		return cmp.Or(cmp.Compare(y.at, x.at), cmp.Compare(y.id, x.id))
 	})
-	return all[:min(maxNotices, len(all))], nil
+	return all[:min(most, len(all))], nil
 }
 
 // fills are the trades of the caller.
-func (a *herald) fills(c *caller, since engine.Time) (all []notice, err error) {
+func (a *herald) fills(c *caller, since engine.Time, most int) (all []notice, err error) {
 	rows, _, err := a.o.History.Trades(c.no, &history.Filter{After: max(since-1, 1)},
-		history.Page{Limit: maxNotices})
+		history.Page{Limit: most})
 	for i := range rows {
 		r := &rows[i]
 		all = append(all, notice{fillNotice, noticeID(r.Sequence, r.Index, fillNotice), r.Time, r, nil})
@@ -134,8 +138,8 @@ func (a *herald) fills(c *caller, since engine.Time) (all []notice, err error) {
 
 // doings are what others did: orders of the caller that they cancelled, markets in which he holds
 // or held something that were resolved.
-func (a *herald) doings(c *caller, since engine.Time) (all []notice, err error) {
-	rows, err := a.o.History.Notices(c.no, since, maxNotices)
+func (a *herald) doings(c *caller, since engine.Time, most int) (all []notice, err error) {
+	rows, err := a.o.History.Notices(c.no, since, most)
 	if err != nil {
 		return nil, err
 	}
@@ -258,6 +262,12 @@ func (d *drops) has(owner engine.WalletNo, id uint64) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	return slices.Contains(d.of[owner], id)
+}
+
+func (d *drops) count(owner engine.WalletNo) int {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return len(d.of[owner])
 }
 
 func (d *drops) add(owner engine.WalletNo, id uint64) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"unsafe"
 
@@ -36,6 +37,23 @@ func checkFolder(path string) error {
 	} else if err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
+	if err := checkMode(path, state); err != nil {
+		return err
+	}
+	for _, part := range []string{"journal", "index", "checkpoints", "catalog", "poison"} {
+		state, err := os.Stat(filepath.Join(path, part))
+		if err != nil {
+			continue // opening it says what is wrong
+		}
+		if err := checkMode(filepath.Join(path, part), state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMode refuses a folder that others than this user may change.
+func checkMode(path string, state fs.FileInfo) error {
 	if mode := state.Mode().Perm(); mode&0o022 != 0 {
 		return cli.Hint(fmt.Errorf("data folder %s has mode %04o, so others may change it", path, mode),
 			"if nobody has, chmod go-w %s", path)

@@ -87,12 +87,12 @@ func (f *front) readCertificate(ctx context.Context) (*tls.Config, error) {
 	return pair.Config(), nil
 }
 
-// onHangup calls do at each SIGHUP until ctx is done.
+// onHangup calls do at each SIGHUP until ctx is done. After that a SIGHUP does nothing: it must not
+// end a node that is stopping.
 func onHangup(ctx context.Context, do func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
-		defer signal.Stop(hangups)
 		for {
 			select {
 			case <-ctx.Done():

@@ -209,6 +209,10 @@ type rotateCommand struct{ secretFolder }
 // Run makes the file of the next secret. The node itself adds it to master.check.
 func (c *rotateCommand) Run() error {
 	s := c.settings()
+	if _, own := s.masterFile(); own && !isThere(filepath.Join(s.Data, secretCheckName)) {
+		return cli.Hint(fmt.Errorf("%s has no %s: no node began there", s.Data, secretCheckName),
+			"--data names a node's folder")
+	}
 	found, err := s.findMasters()
 	if err != nil {
 		return secretHint(err, hintSecret)

@@ -167,7 +167,8 @@ func TestCanceledTimesOut(t *testing.T) {
 	})
 }
 
-// TestIdle: cancels that find nothing are answered, in their turn, and leave nothing in the journal.
+// TestIdle: cancels that find nothing are answered in their turn, and leave nothing in the
+// journal.
 func TestIdle(t *testing.T) {
 	w := newRig(t, Options{Ring: 64})
 	enter := func(c engine.Command) *Call {

@@ -46,7 +46,7 @@ func (s *Sequencer) Commit(b *Batch) error {
 			b.acknowledge(i)
 		}
 	}
-	for _, i := range b.idle { // all Commands before them are durable: they are in this frame or before
+	for _, i := range b.idle { // what they saw is in this frame, or in one before
 		if s.commitError != nil {
 			i.call.answer(engine.Receipt{}, ErrUnknown)
 		} else {

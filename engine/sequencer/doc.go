@@ -22,8 +22,8 @@
 //
 //   - Nothing of a frame is visible, published or acknowledged, before the Journal says that the
 //     frame is durable. That includes Rejects and the answers to duplicates.
-//   - A cancel that finds nothing to cancel is forgotten: it takes no Sequence and is not journaled.
-//     Its answer waits like all others until what it saw is durable.
+//   - A cancel that finds nothing is forgotten: it takes no Sequence and is not journaled. Its
+//     answer waits like all others until what it saw is durable.
 //   - Sequences have no gaps and follow the order in which slots were claimed, so the Commands of
 //     one caller keep their order. Callers are answered in that order too.
 //   - ErrBusy and ErrClosed: the Command did not enter. ErrTimeout and ErrUnknown: it entered, and

@@ -43,6 +43,12 @@ func (c *Conn) Greeted() {
 	c.waits.CompareAndSwap(0, time.Now().UnixNano())
 }
 
+// Heard notes that the client has sent something: it does not give way.
+func (c *Conn) Heard() {
+	c.spoke = true
+	c.busy()
+}
+
 func (c *Conn) due() time.Duration {
 	if c.idle {
 		return time.Since(c.began) + c.timeouts.Idle
@@ -65,8 +71,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 		n, err := c.Conn.Read(b)
 		if n > 0 {
-			c.spoke = true
-			c.busy()
+			c.Heard()
 		}
 		if err == nil || c.armed == due || !TimedOut(err) {
 			return n, err

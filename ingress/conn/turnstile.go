@@ -16,13 +16,14 @@ import (
 	"clobd/api/wire"
 )
 
-// Options are the limits of a Turnstile. All fields but Headers must be set.
+// Options are the limits of a Turnstile. All fields but Headers and Secure must be set.
 type Options struct {
 	Most           int // connections served at once, by all listeners together
 	MostPerAddress int // of these, of one address
 	Proxies        Proxies
 	Version        string // X-Node-Version of a refusal
 	Headers        string // more lines of its head; may be empty
+	Secure         bool   // TCP speaks TLS: who is turned away there is told nothing
 	// Refused is told the status of each refusal.
 	Refused func(status int)
 	Log     *slog.Logger
@@ -232,10 +233,15 @@ func (t *Turnstile) Hurry(d time.Duration) {
 	}
 }
 
-// turnAway answers a connection whose request nobody reads, and hangs up. A new socket has room for
+// turnAway answers a connection whose request nobody reads, and hangs up. In the middle of a
+// handshake an answer would be read as a broken one. A new socket has room for
 // the answer; the deadline is for other kinds of connections.
 func (t *Turnstile) turnAway(c net.Conn, r *wire.Refusal) {
 	t.options.Refused(r.Status)
+	if _, tcp := c.RemoteAddr().(*net.TCPAddr); tcp && t.options.Secure {
+		_ = c.Close()
+		return
+	}
 	body := r.Append(make([]byte, 0, 128))
 	head := "HTTP/1.1 " + strconv.Itoa(r.Status) + " " + http.StatusText(r.Status) +
 		"\r\nConnection: close\r\nRetry-After: " + wire.RetrySeconds +

@@ -60,7 +60,7 @@ func (t *Turnstile) noteNeighbour(c net.Conn) {
 		return
 	}
 	if who, ok := peerOf(socket); ok {
-		t.options.Log.Debug("a neighbour connects", "uid", who.uid, "gid", who.gid, "pid", who.pid)
+		t.options.Log.Info("a neighbour connects", "uid", who.uid, "gid", who.gid, "pid", who.pid)
 	}
 }
 

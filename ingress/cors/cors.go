@@ -38,13 +38,22 @@ func Parse(text string) (o Origins, err error) {
 			continue
 		}
 		u, err := url.Parse(item)
-		if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != strings.ToLower(item) {
-			return o, fmt.Errorf("%q is no origin", item)
+		if err != nil || !isOrigin(u, item) {
+			return o, fmt.Errorf("%q is no origin as browsers write it: scheme, host, and a port that "+
+				"is not the scheme's own", item)
 		}
 		o.only = append(o.only, strings.ToLower(item))
 	}
 	o.none = len(o.only) == 0
 	return o, nil
+}
+
+// isOrigin reports whether item, which was read as u, is what a browser would say.
+func isOrigin(u *url.URL, item string) bool {
+	own := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return u.Host != "" && strings.EqualFold(u.Scheme+"://"+u.Host, item) &&
+		!strings.Contains(u.Host, "*") && (own == "" || u.Port() != own) &&
+		!strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' })
 }
 
 // preflightAge is how many seconds a browser may remember a preflight: the most that any takes.

@@ -96,6 +96,16 @@ func (w *Windows) TurnedAway(from netip.Addr) (often bool) {
 	return wait > 0
 }
 
+// Handshake counts a TLS handshake of an address, and reports whether it may begin.
+func (w *Windows) Handshake(from netip.Addr) bool {
+	q := w.ofAddress(conn.AddressKey(from), handshakes)
+	wait, _ := w.look(q)
+	if wait == 0 {
+		w.note(q)
+	}
+	return wait == 0
+}
+
 func (c *Claim) row() uint8 {
 	if c.cancel {
 		return failedCancels

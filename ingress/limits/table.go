@@ -27,6 +27,7 @@ const (
 	failedOrders         // orders with a bad signature
 	turnedAway           // requests that a full window has refused
 	gifts                // of the faucet
+	handshakes           // of TLS, which cost a signature each
 	named                // the first row with names
 )
 
@@ -43,6 +44,7 @@ var addressTable = [...]limit{
 	failedOrders:  {"failed-orders", Window{200, ten}, 0, ""},
 	turnedAway:    {"turned-away", Window{300, ten}, 0, ""},
 	gifts:         {"gifts", Window{64, 10 * time.Minute}, 0, ""},
+	handshakes:    {"handshakes", Window{300, ten}, 2000, ""},
 
 	// The interface's rows.
 	{"catalog", Window{4000, ten}, 0, "GET /events, GET /markets, GET /series, GET /tags, " +
