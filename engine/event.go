@@ -62,6 +62,9 @@ const (
 	ByOperator
 	MarketClosed
 	MarketResolved
+	// Only the index has these: ByOwner, by a CancelAll of everything, or of one market or token.
+	ByOwnerAll
+	ByOwnerMarket
 )
 
 // MarketState says whether a market accepts orders.

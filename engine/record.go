@@ -86,6 +86,7 @@ type Receipt struct {
 	Args     [3]int64
 	First    Sequence // of a duplicate: the Sequence that bound the id
 	Status   Status
+	Reason   Reason // why the order, or its remainder, was cancelled; 0: neither was
 	Market   MarketNo
 	Wallet   WalletNo
 	// Making and Taking are what the order gave and got so far, in base units. For a split, merge or
@@ -116,7 +117,7 @@ func ReceiptOf(c *Command, seq Sequence, now Time, events []Event) Receipt {
 		case Placed:
 			r.Status, r.Remaining = Live, e.Remaining
 		case Completed:
-			r.Status, r.Remaining = Matched, e.Remaining
+			r.Status, r.Remaining, r.Reason = Matched, e.Remaining, e.Reason
 			if e.Reason == SelfTrade || r.Trades == 0 {
 				r.Status = Canceled
 			}

@@ -470,7 +470,7 @@ func refReceipt(c *Command, seq Sequence, now Time, events []Event) Receipt {
 		told.Making, told.Taking, told.Fee = told.Making+cash, told.Taking+size, told.Fee+e.Fee
 	}
 	told.Trades = uint32(len(slices.Compact(prices)))
-	told.Remaining = last.Remaining
+	told.Remaining, told.Reason = last.Remaining, last.Reason
 	told.Status = Matched
 	if last.Kind == Placed {
 		told.Status = Live

@@ -168,7 +168,7 @@ func (s *orders) enterOrders(b bundle, at *seat) *wire.Refusal {
 		}
 		receipts, errs := make([]engine.Receipt, len(calls)), make([]error, len(calls))
 		at.leave()
-		sequencer.WaitAll(calls, receipts, errs)
+		b[0].out.displaced = append(b[0].out.displaced, sequencer.WaitAll(calls, receipts, errs)...)
 		at.back()
 		floor := s.answerAll(b, waiting, receipts, errs)
 		if entered = entered || len(b.waiting()) < len(waiting); floor == 0 {
@@ -261,5 +261,6 @@ func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 	}
 	wire.MarkSequence(ctx, last)
 	markFees(ctx, b.results()...)
+	markDisplaced(ctx, b[0].out.displaced)
 	wire.AnswerRaw(ctx, append(dst, ']'))
 }

@@ -150,6 +150,8 @@ func decodeOrder(body string, r *request) error {
 		return payloadError(fault)
 	}
 	var c checks
+	c.that(p.tokenID.Given() || p.maker.Given() || p.salt.Given() || p.signature.Given(),
+		&scan.Field{}, "order", "the object with the signed order")
 	p.decodeCommon(&c, r)
 	p.decodeVersion(&c, r)
 	p.decodeTerms(&c, r)

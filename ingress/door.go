@@ -29,7 +29,8 @@ var (
 		"send it again once the node is back")
 	refuseQuarantined = wire.Refuse(503, "quarantined", "this request is quarantined",
 		"it stopped the node once: it is taken when the operator has looked at it")
-	refuseCrowded = wire.Refuse(503, "cancel_only", engine.Rejects[engine.RejectCancelOnly].Text, "")
+	refuseCrowded = wire.Refuse(503, "cancel_only", engine.Rejects[engine.RejectCancelOnly].Text,
+		"").With(retryAfter(cancelOnlySeconds))
 	refuseIndexed = wire.Refuse(503, "index", "service not ready", waitForIndex)
 )
 

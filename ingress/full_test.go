@@ -9,7 +9,7 @@ import (
 // to come again, and was not entered. What was placed before has its result.
 func TestFull(t *testing.T) {
 	const full = "503\nRetry-After: 1\n" + `{"error":"Trading is currently cancel-only. New orders ` +
-		`are not accepted, but cancels are allowed.","code":"cancel_only"}` + "\nstate same\n"
+		`are not accepted, but cancels are allowed.","code":"cancel_only","retry_after_seconds":30}` + "\nstate same\n"
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
 	placed := h.run([]string{"order alice buy A 10 @ 0.40 salt=1"})

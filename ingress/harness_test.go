@@ -260,7 +260,7 @@ func (h *house) past(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, 
 				switch {
 				case e.Order != id || found.Sequence == 0:
 				case e.Kind == engine.Cancelled:
-					found.Status = engine.Canceled
+					found.Status, found.Reason = engine.Canceled, e.Reason
 				case e.Kind == engine.Filled && e.Remaining == 0:
 					found.Status = engine.Matched
 				}

@@ -96,8 +96,9 @@ func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 			break
 		}
 		at.leave()
-		receipt, err := call.Wait() // parks until the Receipt may be told
+		receipt, displaced, err := call.WaitPlaced() // parks until the Receipt may be told
 		at.back()
+		p.out.displaced = displaced
 		if s.conclude(p, &receipt, err); p.waits() {
 			s.await(at, receipt.First)
 		}
@@ -117,6 +118,7 @@ func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	markFees(ctx, &p.out)
+	markDisplaced(ctx, p.out.displaced)
 	wire.AnswerRaw(ctx, appendResult(make([]byte, 0, 512), &p.out, s.options.JournalID))
 }
 

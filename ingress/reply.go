@@ -20,6 +20,9 @@ func refuseReceipt(r *engine.Receipt) *wire.Refusal {
 	refused := &wire.Refusal{Status: rule.HTTP, Code: rule.Code, Text: r.Text()}
 	switch {
 	case refused.Status == fasthttp.StatusServiceUnavailable:
+		if r.Reject == engine.RejectCancelOnly {
+			return refused.With(retryAfter(cancelOnlySeconds))
+		}
 		return refused.With(retryAfter(wire.RetrySeconds))
 	case r.Reject == engine.RejectKeys:
 		return refused.Because("DELETE one of them, on the path on which such a key is made")
@@ -29,6 +32,10 @@ func refuseReceipt(r *engine.Receipt) *wire.Refusal {
 	}
 	return refused
 }
+
+// cancelOnlySeconds is when to ask again while only cancels are taken: an operator, or a full disk,
+// takes longer than the next frame.
+const cancelOnlySeconds = "30"
 
 func retryAfter(seconds string) wire.Member {
 	return wire.Member{Name: "retry_after_seconds", Value: seconds, JSON: true}
@@ -41,6 +48,8 @@ type result struct {
 	// bare leaves the hashes out even where the dialect has them: the caller set deferExec.
 	bare   bool
 	replay bool
+	// displaced are orders of the same wallet that made way; of a list, its first result has all.
+	displaced []engine.OrderID
 }
 
 var replayHeader = []byte("X-Idempotent-Replay")
@@ -68,6 +77,29 @@ func markFees(ctx *fasthttp.RequestCtx, results ...*result) {
 	}
 }
 
+var canceledHeader = []byte("X-Canceled")
+
+// maxNamed bounds the ids in X-Canceled.
+const maxNamed = 20
+
+// markDisplaced names the caller's own resting orders that made way for what he has placed.
+func markDisplaced(ctx *fasthttp.RequestCtx, ids []engine.OrderID) {
+	if len(ids) == 0 {
+		return
+	}
+	text := make([]byte, 0, 68*maxNamed+8)
+	for i := range ids[:min(len(ids), maxNamed)] {
+		if i > 0 {
+			text = append(text, ", "...)
+		}
+		text = engine.AppendHex(text, ids[i][:])
+	}
+	if more := len(ids) - maxNamed; more > 0 {
+		text = strconv.AppendInt(append(text, ", +"...), int64(more), 10)
+	}
+	ctx.Response.Header.SetCanonical(canceledHeader, text)
+}
+
 // appendResult appends the result of an accepted order. Every dialect has the first six keys. A
 // client that sees trade ids without transaction hashes waits for the hashes. One client's type
 // always has the list of hashes.
@@ -88,6 +120,17 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	dst = append(engine.AppendHex(dst, p.Order[:]), '"')
 	if p.Status == engine.Canceled {
 		dst = append(dst, `,"orderStatus":"canceled"`...)
+		if p.Reason != 0 {
+			dst = append(dst, `,"cancel_reason":"`...)
+			dst = append(append(dst, wire.CancelReason(p.Reason)...), '"')
+		}
+	}
+	if len(r.displaced) > 0 {
+		dst = append(dst, `,"canceled":[`...)
+		for i := range r.displaced {
+			dst = append(engine.AppendHex(append(wire.AppendComma(dst), '"'), r.displaced[i][:]), '"')
+		}
+		dst = append(dst, ']')
 	}
 	if p.Trades > 0 {
 		dst = append(engine.AppendDecimal(append(dst, `,"fee":"`...), int64(p.Fee), 6), '"')

@@ -199,24 +199,7 @@ func (a *herald) appendCanceled(b []byte, r *history.NoticeRow, c *caller) ([]by
 	if err != nil {
 		return b, err
 	}
-	return wire.AppendField(o.appendRecord(b, c.dialect), "reason", whyText(r.Reason)), nil
-}
-
-// whyText says who cancelled an order that its owner did not.
-func whyText(why engine.Reason) string {
-	switch why {
-	case engine.SelfTrade:
-		return "self_trade"
-	case engine.Expired:
-		return "expired"
-	case engine.Timeout:
-		return "heartbeat"
-	case engine.MarketClosed:
-		return "market_closed"
-	case engine.MarketResolved:
-		return "market_resolved"
-	}
-	return "operator"
+	return wire.AppendField(o.appendRecord(b, c.dialect), "reason", wire.CancelReason(r.Reason)), nil
 }
 
 func (a *herald) appendResolved(b []byte, r *history.NoticeRow) ([]byte, error) {

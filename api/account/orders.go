@@ -114,7 +114,22 @@ func (r *orderRecord) appendCommon(b []byte, status string) []byte {
 	b = wire.AppendField(b, "outcome", r.outcome)
 	b = wire.AppendField(b, "owner", r.owner)
 	b = wire.AppendDecimalField(b, "price", int64(r.Price), 4)
-	return wire.AppendField(b, "side", wire.SideText(r.Side))
+	b = wire.AppendField(b, "side", wire.SideText(r.Side))
+	if why := reasonText(r.OrderRow); why != "" {
+		b = wire.AppendField(b, "cancel_reason", why)
+	}
+	return b
+}
+
+// reasonText says why an order is cancelled, "" if it is not: a FAK that traded is matched.
+func reasonText(r *history.OrderRow) string {
+	switch {
+	case r.Status != engine.Canceled:
+		return ""
+	case r.Reject != engine.Accepted: // killed by its own terms
+		return wire.CancelReason(engine.Unfilled)
+	}
+	return wire.CancelReason(r.Reason)
 }
 
 // appendCamel appends the rest of the record in camelCase.

@@ -29,7 +29,7 @@ type Call struct {
 	// Written by the answerer before the compare-and-swap, read by the caller after the wake.
 	receipt  engine.Receipt
 	err      error
-	canceled []engine.OrderID // by a CancelAll, nil for all others
+	canceled []engine.OrderID // by a CancelAll or a Place, nil for all others
 
 	// A copy of the Command's Proof, so that the caller may reuse its bytes. The frame points into
 	// this copy: recycle the Call only after its frame is encoded and published.
@@ -44,14 +44,23 @@ func (c *Call) Wait() (engine.Receipt, error) {
 	return receipt, err
 }
 
+// WaitPlaced is Wait for a Place. It also returns the orders of the same wallet that made way.
+func (c *Call) WaitPlaced() (engine.Receipt, []engine.OrderID, error) { return c.wait(false) }
+
 // WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. It waits for the
-// last Call first: answers come in order, so the caller wakes once.
-func WaitAll(calls []*Call, receipts []engine.Receipt, errs []error) {
+// last Call first: answers come in order, so the caller wakes once. It returns the orders that made
+// way for Places, as WaitPlaced does.
+func WaitAll(
+	calls []*Call, receipts []engine.Receipt, errs []error,
+) (displaced []engine.OrderID) {
 	late := false
 	for i := len(calls) - 1; i >= 0; i-- {
-		receipts[i], _, errs[i] = calls[i].wait(late)
+		var ids []engine.OrderID
+		receipts[i], ids, errs[i] = calls[i].wait(late)
+		displaced = append(displaced, ids...)
 		late = late || errs[i] == ErrTimeout
 	}
+	return displaced
 }
 
 // WaitCanceled is WaitAll for the CancelAlls of one bundle. It appends the ids of the cancelled

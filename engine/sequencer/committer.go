@@ -62,16 +62,19 @@ func (s *Sequencer) Commit(b *Batch) error {
 }
 
 // acknowledge answers call i with the Receipt of its Command. A Receipt has no room for the orders
-// that a CancelAll cancelled, so the Call carries their ids.
+// that a CancelAll or a Place cancelled, so the Call carries their ids.
 func (b *Batch) acknowledge(i int) {
 	f := &b.Frame
 	c, call, events := &f.Commands[i], b.calls[i], f.EventsOf(i)
-	if n := len(events) - 1; c.Kind == engine.CancelAll && n > 0 { // the last Event is the answer
-		call.canceled = make([]engine.OrderID, 0, n)
-		for j := range events {
-			if events[j].Kind == engine.Cancelled {
-				call.canceled = append(call.canceled, events[j].Order)
+	// The last Event of either is the answer.
+	if c.Kind == engine.CancelAll || c.Kind == engine.Place {
+		for j := range len(events) - 1 {
+			if events[j].Kind != engine.Cancelled {
+				continue
+			} else if call.canceled == nil {
+				call.canceled = make([]engine.OrderID, 0, len(events)-1-j)
 			}
+			call.canceled = append(call.canceled, events[j].Order)
 		}
 	}
 	call.answer(engine.ReceiptOf(c, f.First+engine.Sequence(i), f.Time, events), nil)

@@ -25,6 +25,9 @@ type idle struct {
 	receipt engine.Receipt // with the Sequence of the last Command before it
 }
 
+// Idle is how many Commands changed nothing and are not in the frame.
+func (b *Batch) Idle() int { return len(b.idle) }
+
 // isIdle reports whether a Command with these Events has changed nothing, and may be forgotten: a
 // cancel that found no order. Whoever sends many of them shall not fill the disk.
 func isIdle(c *engine.Command, events []engine.Event) bool {

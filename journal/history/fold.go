@@ -125,7 +125,7 @@ func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 		case engine.Filled:
 			err = d.fill(c, e, s)
 		case engine.Cancelled:
-			err = errors.Join(d.cancel(e, now), d.notice(e, s, i))
+			err = errors.Join(d.cancel(c, e, now), d.notice(e, s, i))
 		case engine.Resolved:
 			err = d.notice(e, s, i)
 		case engine.Placed, engine.Completed:
@@ -314,12 +314,17 @@ func (d *fold) split(o *row) error {
 	return nil
 }
 
-func (d *fold) cancel(e *engine.Event, now engine.Time) error {
+func (d *fold) cancel(c *engine.Command, e *engine.Event, now engine.Time) error {
 	o, err := d.rowOf(&e.Order)
 	if err != nil {
 		return err
 	}
 	o.Status, o.Reason, o.Updated = engine.Canceled, e.Reason, now
+	if c.Kind == engine.CancelAll && e.Reason == engine.ByOwner {
+		if o.Reason = engine.ByOwnerAll; c.Market != 0 {
+			o.Reason = engine.ByOwnerMarket
+		}
+	}
 	d.markDirty(o)
 	return nil
 }

@@ -32,7 +32,7 @@ type OrderRow struct {
 
 	Status engine.Status
 	// Reason is why the order, or its remainder, was cancelled: a Matched FAK may have one. 0:
-	// neither was.
+	// neither was. ByOwnerAll and ByOwnerMarket are told apart.
 	Reason   engine.Reason
 	Reject   engine.Reject
 	Args     [3]int64
@@ -157,7 +157,7 @@ func (r *row) receipt() engine.Receipt {
 		Making: r.Making, Taking: r.Taking, Fee: r.Fee, Trades: r.own,
 	}
 	if r.Reject == engine.Accepted {
-		out.Status, out.Remaining = r.Status, max(r.Size-r.Matched, 0)
+		out.Status, out.Remaining, out.Reason = r.Status, max(r.Size-r.Matched, 0), r.Reason
 	}
 	return out
 }

@@ -111,6 +111,9 @@ func (s *simulation) die(e ending) {
 		for i := range b.sent {
 			s.unanswered(&b.sent[i].command)
 		}
+		for i := range b.idle {
+			s.unanswered(&b.idle[i].command)
+		}
 	}
 	for i := range s.entered {
 		s.unanswered(&s.entered[i].command)

@@ -206,6 +206,8 @@ type batch struct {
 	number uint64
 	bytes  []byte // once it is appended
 	sent   []sent
+	idle   []sent          // cancels that found nothing, in no frame
+	head   engine.Sequence // of the Commands before idle ones, at most
 }
 
 // delayed is a Command that comes late.

@@ -125,21 +125,38 @@ func (s *simulation) match() {
 		return
 	}
 	f := &b.Frame
-	n := len(f.Commands)
-	if f.Commands[0].Kind == engine.Advance { // nobody sends one: it is the matcher's own
-		n--
+	n, own := len(f.Commands), 0
+	if n > 0 && f.Commands[0].Kind == engine.Advance { // nobody sends one: it is the matcher's own
+		n, own = n-1, 1
 	}
-	s.check(n <= len(s.entered), "a frame of %d Commands, %d were sent", n, len(s.entered))
-	own := len(f.Commands) - n
-	for i, e := range s.entered[:n] {
-		c := &f.Commands[own+i]
-		s.check(c.Kind == e.command.Kind && c.ID == e.command.ID,
-			"frame %d: Command %d is not the one that was sent", f.No, own+i)
+	taken := n + b.Idle()
+	s.check(taken <= len(s.entered), "a frame takes %d Commands, %d were sent", taken,
+		len(s.entered))
+	out := batch{Batch: b, number: f.No, head: f.First + engine.Sequence(len(f.Commands)) - 1}
+	for _, e := range s.entered[:taken] {
+		if at := own + len(out.sent); at < len(f.Commands) && isSent(&f.Commands[at], &e.command) {
+			out.sent = append(out.sent, e)
+			continue
+		}
+		s.check(e.command.Kind == engine.Cancel || e.command.Kind == engine.CancelAll,
+			"frame %d: Command %d is not the one that was sent", f.No, own+len(out.sent))
+		out.idle = append(out.idle, e)
 	}
-	s.stepped = append(s.stepped, batch{Batch: b, number: f.No, sent: s.entered[:n:n]})
-	s.entered = s.entered[n:]
+	s.check(len(out.sent) == n, "frame %d has %d of %d Commands that were sent", f.No,
+		len(out.sent), n)
+	if len(f.Commands) == 0 {
+		out.number = 0
+	}
+	s.stepped = append(s.stepped, out)
+	s.entered = s.entered[taken:]
 	s.say("frame %d: %d commands, %d events, digest %016x", f.No, len(f.Commands), len(f.Events),
 		uint64(f.Digest))
+}
+
+// isSent reports whether a Command of a frame is one that was sent.
+func isSent(c, sent *engine.Command) bool {
+	return c.Kind == sent.Kind && c.ID == sent.ID && c.Market == sent.Market &&
+		c.Wallet == sent.Wallet && c.Owner == sent.Owner && c.Only == sent.Only
 }
 
 // append lets the appender write the oldest batch.
@@ -157,7 +174,7 @@ func (s *simulation) append() {
 		s.check(s.dying || s.disk.failed, "append frame %d: %v", b.number, err)
 		s.dying = true
 	}
-	if s.options.Sabotage == EarlyPublish && err == nil {
+	if s.options.Sabotage == EarlyPublish && err == nil && b.bytes != nil {
 		s.board.Publish(&b.Frame)
 	}
 }
@@ -175,11 +192,11 @@ func (s *simulation) commit() {
 	if err != nil {
 		s.check(s.dying || s.disk.failed, "commit frame %d: %v", b.number, err)
 		s.dying = true
-		for i := range b.sent {
-			_, err := b.sent[i].call.Wait()
+		for i, e := range append(b.sent[:len(b.sent):len(b.sent)], b.idle...) {
+			_, err := e.call.Wait()
 			s.check(errors.Is(err, sequencer.ErrUnknown),
 				"frame %d was not committed, and Command %d is told %v", b.number, i, err)
-			s.unanswered(&b.sent[i].command)
+			s.unanswered(&e.command)
 		}
 		if b.bytes != nil { // it may be there after all
 			s.disk.limbo = append(s.disk.limbo, b.bytes)
@@ -194,6 +211,16 @@ func (s *simulation) commit() {
 
 // committed checks a frame that was made durable, and what its callers are told.
 func (s *simulation) committed(b *batch) {
+	for _, e := range b.idle {
+		got, err := e.call.Wait()
+		s.check(err == nil && got.Sequence <= b.head && got.Order == e.command.ID,
+			"a cancel that finds nothing is told %+v, %v", got, err)
+		s.traders.hear(&e.command, &got)
+		s.result.Acknowledged++
+	}
+	if b.bytes == nil {
+		return
+	}
 	f := s.read(b.bytes)
 	s.note(f)
 	own := len(f.Commands) - len(b.sent)
