@@ -145,7 +145,7 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	part := stage.part
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(part))
+			err = errors.Join(err, os.RemoveAll(stage.hull))
 		}
 	}()
 	copied, err := n.role.Journal.Backup(part, n.index.Copy)

@@ -12,27 +12,34 @@ import (
 
 type stage struct {
 	to   string // what is to be made, links followed
-	part string // where it is made until then
+	hull string // the folder of this try, with a note that says so
+	part string // where it is made until then, in hull; newStage does not make it
 	// inside is true if to is an empty folder, perhaps a mount point: part is in it, not beside it.
 	inside bool
 }
 
 const insideName = "part"
 
-// newStage refuses a folder that is not empty, and removes the part of an interrupted try.
+// stageNote is a file in a hull: only a hull that has it is deleted.
+const (
+	stageNote = "clobd-part"
+	stageText = "a backup or a restore makes its folder here; if none runs, this can be deleted\n"
+)
+
+// newStage refuses a folder that is not empty, and removes what an interrupted try has left.
 func newStage(to string) (*stage, error) {
 	real, err := resolve(to)
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{to: real, part: real + partSuffix}
+	s := &stage{to: real, hull: real + partSuffix}
 	entries, err := os.ReadDir(real)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
 	default:
-		s.inside, s.part = true, filepath.Join(real, insideName)
+		s.inside, s.hull = true, filepath.Join(real, insideName)
 		for _, e := range entries {
 			if name := e.Name(); name != insideName && name != "lost+found" { // a disk has that
 				return nil, cli.Hint(fmt.Errorf("%s is not empty", to), "name a folder that is not there "+
@@ -40,10 +47,37 @@ func newStage(to string) (*stage, error) {
 			}
 		}
 	}
-	if err := os.RemoveAll(s.part); err != nil {
-		return nil, fmt.Errorf("remove what is left of another try: %w", err)
+	if err := s.clear(); err != nil {
+		return nil, err
+	}
+	s.part = filepath.Join(s.hull, "whole")
+	err = os.MkdirAll(filepath.Dir(s.hull), 0o700)
+	if err == nil {
+		err = os.Mkdir(s.hull, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.hull, stageNote), []byte(stageText), 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a folder to work in: %w", err)
 	}
 	return s, nil
+}
+
+// clear removes the hull of an interrupted try, and refuses a folder of somebody else.
+func (s *stage) clear() error {
+	if _, err := os.Lstat(s.hull); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(s.hull, stageNote))
+	if err != nil || string(text) != stageText {
+		return cli.Hint(fmt.Errorf("%s is in the way, and no backup or restore has made it", s.hull),
+			"move it away, or name another folder")
+	}
+	if err := os.RemoveAll(s.hull); err != nil {
+		return fmt.Errorf("remove what is left of another try: %w", err)
+	}
+	return nil
 }
 
 // resolve returns an absolute path without links. The last parts need not exist.
@@ -76,7 +110,7 @@ func (s *stage) finish() error {
 		if err := errors.Join(syncFolder(s.part), os.Rename(s.part, s.to)); err != nil {
 			return err
 		}
-		return syncFolder(filepath.Dir(s.to))
+		return errors.Join(os.RemoveAll(s.hull), syncFolder(filepath.Dir(s.to)))
 	}
 	entries, err := os.ReadDir(s.part)
 	if err != nil {
@@ -103,5 +137,5 @@ func (s *stage) finish() error {
 			return err
 		}
 	}
-	return errors.Join(os.Remove(s.part), syncFolder(s.to))
+	return errors.Join(os.RemoveAll(s.hull), syncFolder(s.to))
 }

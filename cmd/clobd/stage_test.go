@@ -88,6 +88,37 @@ func TestStageFailsWhole(t *testing.T) {
 	}
 }
 
+// TestForeignPart: a folder that has the name of a try, and is none, stays as it is; what a try has
+// left does not.
+func TestForeignPart(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "backup")
+	mine := filepath.Join(to+partSuffix, "mine")
+	err := errors.Join(os.Mkdir(to+partSuffix, 0o700), os.WriteFile(mine, []byte("x"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newStage(to); err == nil || !strings.Contains(err.Error(), "is in the way") {
+		t.Errorf("a foreign folder: %v", err)
+	}
+	if b, err := os.ReadFile(mine); string(b) != "x" {
+		t.Errorf("it was changed: %q, %v", b, err)
+	}
+	if err := os.RemoveAll(to + partSuffix); err != nil {
+		t.Fatal(err)
+	}
+	first, err := newStage(to)
+	if err == nil {
+		err = os.Mkdir(first.part, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := newStage(to)
+	if err != nil || exists(second.part) {
+		t.Errorf("what a try has left: %v", err)
+	}
+}
+
 // TestReadOnlyDisk: what is on a disk that cannot be written is checked and read all the same, and
 // nobody is said to have it; what would write says why it cannot.
 func TestReadOnlyDisk(t *testing.T) {
