@@ -327,7 +327,7 @@ func (w *world) crowded(t *testing.T, rests *intent) {
 	t.Helper()
 	x := rests.trader
 	const refusal = `{"error":"Trading is currently cancel-only. New orders are not accepted, but ` +
-		`cancels are allowed.","code":"cancel_only"}`
+		`cancels are allowed.","code":"cancel_only","retry_after_seconds":30}`
 	i, one, two := x.draw(t), x.draw(t), x.draw(t)
 	status, text, _ := x.post(i)
 	if status != http.StatusServiceUnavailable || text != refusal {

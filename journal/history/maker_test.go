@@ -172,6 +172,13 @@ func (m *maker) note(c *engine.Command, seq engine.Sequence, now engine.Time, es
 		case engine.Cancelled:
 			o := m.orders[e.Order]
 			o.Status, o.Reason, o.Updated = engine.Canceled, e.Reason, now
+			switch {
+			case c.Kind != engine.CancelAll || e.Reason != engine.ByOwner:
+			case c.Market == 0:
+				o.Reason = engine.ByOwnerAll
+			default:
+				o.Reason = engine.ByOwnerMarket
+			}
 		case engine.Placed, engine.Completed, engine.Rejected:
 			if c.Kind != engine.Place || e.Kind == engine.Rejected && !engine.Rejects[e.Reject].Final {
 				continue

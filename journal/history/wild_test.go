@@ -105,7 +105,7 @@ func mustPast(t *testing.T, h *History, o *OrderRow, first engine.Receipt) {
 	want := first
 	if o.Reject == engine.Accepted {
 		want.Status, want.Making, want.Taking = o.Status, o.Making, o.Taking
-		want.Remaining = max(o.Size-o.Matched, 0)
+		want.Remaining, want.Reason = max(o.Size-o.Matched, 0), o.Reason
 	}
 	got, known, _, err := h.Past(o.ID)
 	if err != nil || !known || got != want {
