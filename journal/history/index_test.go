@@ -528,7 +528,8 @@ func TestPast(t *testing.T) {
 	seen := make(map[engine.Status]int)
 	for id, o := range m.orders {
 		r, known, at, err := h.Past(id)
-		want := engine.Receipt{Sequence: o.Sequence, Time: o.Time, Order: id, Status: o.Status, Reason: o.Reason,
+		want := engine.Receipt{Sequence: o.Sequence, Time: o.Time, Order: id, Status: o.Status,
+			Reason: o.Reason,
 			Market: o.Market, Wallet: o.Wallet, Making: o.Making, Taking: o.Taking,
 			Remaining: o.Size - o.Matched, Fee: o.Fee}
 		for _, trade := range o.Trades {
