@@ -160,6 +160,14 @@ func (u *Unpacker) fill() bool {
 	return u.open(b)
 }
 
+// Skip is Close after everything that was not read yet, which is checked all the same.
+func (u *Unpacker) Skip() (sum uint64, err error) {
+	for u.fill() {
+		u.rest = nil
+	}
+	return u.Close()
+}
+
 // open checks a chunk, begins to read it, and reports whether it has a body to read.
 func (u *Unpacker) open(b []byte) bool {
 	n, final, err := ChunkLen(b)

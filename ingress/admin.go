@@ -65,6 +65,7 @@ func (s *Server) Admin() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		_, refused := a.read(r)
 		if guarded := r.URL.Path == "/admin/backup" || r.URL.Path == "/admin/checkpoint" ||
+			r.URL.Path == "/admin/scrub" ||
 			strings.HasPrefix(r.URL.Path, "/debug/"); guarded && refused != nil {
 			reply(w, nil, refused) // of a request that others serve once the token is right
 			return

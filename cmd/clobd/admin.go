@@ -31,6 +31,9 @@ func (n *node) adminServer() *http.Server {
 	mux.Handle("/admin/", writes)
 	mux.HandleFunc("/admin/backup", guarded(n.posted(n.backupRoute)))
 	mux.HandleFunc("/admin/checkpoint", guarded(n.posted(n.checkpointRoute)))
+	mux.HandleFunc("/admin/scrub", guarded(n.posted(func(w http.ResponseWriter, r *http.Request) {
+		n.scrubber.route(w, r)
+	})))
 	profileRoutes(mux, guarded)
 	return &http.Server{Handler: n.door.Surviving(mux), ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout: time.Minute, ConnContext: conn.WithPlace}
@@ -48,6 +51,7 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		Checkpoint *checkpoint `json:"checkpoint,omitempty"`
 		Lag        uint64      `json:"followerLag"`
 		Disk       *diskStatus `json:"disk,omitempty"`
+		Scrub      *scrubNote  `json:"scrub,omitempty"`
 	}{Ready: n.ready.Load(), Durability: n.Durability, Version: version}
 	if told.Ready {
 		if age := n.role.Journal.Unsynced(); age >= disk.StallTime {
@@ -57,6 +61,7 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		told.Sequence = uint64(n.role.Board.Sequence())
 		s := n.role.Follower.Status()
 		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)
+		told.Scrub = n.scrubber.status()
 	} else {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}

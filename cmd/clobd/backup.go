@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"clobd/api/catalog"
 	"clobd/engine"
+	"clobd/journal"
 	"clobd/journal/disk"
 )
 
@@ -152,6 +154,9 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err = readBack(part); err != nil {
+		return nil, err
+	}
 	h := &copied.Head
 	note = &backupNote{Created: time.Now().UTC(), Version: version,
 		Journal: fmt.Sprintf("%016x", copied.Journal), Sequence: h.Sequence, Frame: h.Frame,
@@ -184,6 +189,19 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	}
 	note.To = to
 	return note, stage.finish()
+}
+
+// readBack reads what was copied, and refuses it if any of it is damaged.
+func readBack(part string) error {
+	j, err := journal.Open(journal.Options{Dir: part, ReadOnly: true, Log: quiet()})
+	if err != nil {
+		return err
+	}
+	found, err := journal.Scrub(context.Background(), j, 2*scrubRate)
+	if err = errors.Join(err, j.Close()); err == nil && found.Damaged > 0 {
+		err = fmt.Errorf("the copy is damaged, as is what was copied: %s", found.Damages[0])
+	}
+	return err
 }
 
 // backupFiles copies the small files and reports whether master.key is among them.

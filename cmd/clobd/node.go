@@ -59,6 +59,7 @@ type node struct {
 	profiles *wallets.Profiles // nil without any
 	door     *ingress.Server
 	admin    *http.Server
+	scrubber *scrubber
 	front    front
 
 	policy *limits.Policy // of --limits-file
@@ -102,6 +103,9 @@ func (n *node) run(ctx context.Context) error {
 	}
 	stopDemo, stopSync := n.startDemo(ctx), n.syncCatalog(ctx)
 	stopGathering := n.keepGathering(ctx, gatherEvery)
+	if n.ScrubInterval > 0 {
+		go n.scrubber.follow(ctx, n.ScrubInterval)
+	}
 	if n.policy != nil {
 		go n.followLimits(ctx)
 	}
@@ -300,6 +304,8 @@ func (n *node) begin(context.Context) error {
 		return err
 	}
 	noteEnd(n.role.Journal, n.log)
+	n.scrubber = &scrubber{journal: n.role.Journal, log: n.log}
+	n.metrics.MustRegister(n.scrubber.collectors()...)
 	return n.beginCatalog()
 }
 

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clobd/cmd/cli"
+)
+
+// TestScrubTells: damage of an old part of the journal stops no trading. A scrub of a running node,
+// or of a folder, tells it, and so do log, metrics and readyz; no backup is made of it.
+func TestScrubTells(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "200")
+	n := w.node
+	for range 3 {
+		w.load(t, func() { n.leave(t) })
+		n.start(t)
+	}
+	n.expect(t, cli.Done, []string{"scrub", "--data", n.data, "--admin", n.admin}, "scrubbed: ")
+	n.leave(t)
+	n.expect(t, cli.Done, []string{"scrub", "--data", n.data}, "scrubbed: ")
+	tables, err := filepath.Glob(filepath.Join(n.data, "journal", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	b, err := os.ReadFile(tables[0])
+	if err == nil {
+		b[len(b)/4] ^= 3
+		err = os.WriteFile(tables[0], b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.expect(t, cli.Failed, []string{"scrub", "--data", n.data}, "finding: ", "hint: clobd verify")
+	n.start(t)
+	if text := n.log.String(); strings.Contains(text, "old data is damaged") {
+		t.Errorf("the start has found it: %s", text)
+	}
+	n.expect(t, cli.Failed, []string{"scrub", "--data", n.data, "--admin", n.admin}, "finding: ")
+	status, ready := get(t, n.admin, "/readyz")
+	if status != http.StatusOK || !strings.Contains(ready, `"damaged":`) {
+		t.Errorf("readyz: %d %s", status, ready)
+	}
+	_, metrics := get(t, n.admin, "/metrics")
+	if !strings.Contains(metrics, "clobd_scrub_damaged ") ||
+		strings.Contains(metrics, "clobd_scrub_damaged 0\n") ||
+		strings.Contains(metrics, "clobd_scrub_last_timestamp_seconds 0\n") {
+		t.Error("the metrics say nothing of it")
+	}
+	if !strings.Contains(n.log.String(), "old data is damaged") {
+		t.Error("the log says nothing of it")
+	}
+	to := filepath.Join(t.TempDir(), "backup")
+	n.expect(t, cli.Failed, []string{"backup", "--data", n.data, "--admin", n.admin, "--to", to},
+		"the copy is damaged")
+	if exists(to, "") || exists(to+partSuffix, "") {
+		t.Error("a damaged copy is there")
+	}
+	w.load(t, func() { n.stop(t) })
+}

@@ -1,0 +1,159 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"clobd/engine"
+)
+
+// Scrubbed is what a Scrub has found.
+type Scrubbed struct {
+	Began       time.Time
+	Took        time.Duration
+	Frames      uint64
+	Checkpoints int
+	Bytes       int64
+	// Damages say what is damaged and where, the first ones first, at most mostDamages; Damaged is
+	// how many there are.
+	Damages []string
+	Damaged int
+}
+
+const mostDamages = 16
+
+// pacer keeps a reader to a rate.
+type pacer struct {
+	ctx   context.Context
+	rate  int64 // bytes a second; 0: as fast as it goes
+	bytes int64
+	began time.Time
+}
+
+// note counts bytes, and waits if they came too fast.
+func (p *pacer) note(n int) error {
+	p.bytes += int64(n)
+	if p.rate == 0 {
+		return p.ctx.Err()
+	}
+	ahead := time.Duration(float64(p.bytes)/float64(p.rate)*1e9) - time.Since(p.began)
+	if ahead < 10*time.Millisecond {
+		return p.ctx.Err()
+	}
+	select {
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	case <-time.After(ahead):
+		return nil
+	}
+}
+
+// Scrub reads all frames and all checkpoints of j at a rate in bytes a second, 0 for no bound, and
+// checks what they say of themselves. Neither a start nor the trading reads old parts. Scrub
+// replays nothing, which Verify does. The error is that of ctx, or ErrClosed; damage is in the
+// result.
+func Scrub(ctx context.Context, j *Journal, rate int64) (*Scrubbed, error) {
+	if !j.gate.Enter() {
+		return nil, ErrClosed
+	}
+	defer j.gate.Leave()
+	s := &Scrubbed{Began: time.Now()}
+	p := &pacer{ctx: ctx, rate: rate, began: s.Began}
+	err := s.frames(j, p)
+	good, bad := j.Checkpoints()
+	for _, why := range bad {
+		s.damage(why)
+	}
+	for i := 0; i < len(good) && err == nil; i++ {
+		err = s.checkpoint(j, &good[i], p)
+	}
+	s.Bytes, s.Took = p.bytes, time.Since(s.Began)
+	return s, err
+}
+
+func (s *Scrubbed) damage(why error) {
+	if s.Damaged++; s.Damaged <= mostDamages {
+		s.Damages = append(s.Damages, why.Error())
+	}
+}
+
+// frames reads the frames that there are now. A frame that cannot be read is passed over.
+func (s *Scrubbed) frames(j *Journal, p *pacer) error {
+	last := j.latest.last()
+	it, err := j.db.NewIter(frameBounds(1))
+	if err != nil {
+		s.damage(fmt.Errorf("journal %s: %w", j.Path, err))
+		return nil
+	}
+	var f, before engine.Frame
+	wrong := func(no uint64, err error) {
+		s.damage(&Break{Frame: no, Key: frameText(no), Path: j.Path, Last: last, What: "damaged",
+			Err: err})
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		no, known := frameNo(it.Key())
+		if no > last {
+			break
+		}
+		b, err := it.ValueAndErr()
+		if err == nil {
+			err = engine.DecodeFrame(b, &f)
+		}
+		follows := before.No != no-1 || no == 1 || f.Prev == before.Hash
+		if err == nil && (!known || f.No != no || !follows) {
+			err = errors.New("it does not follow the frame before it")
+		}
+		if err == nil && before.No > 0 && no > before.No+1 && no-1 > j.Hole {
+			s.damage(fmt.Errorf("journal %s: frames %d to %d are missing", j.Path, before.No+1, no-1))
+		}
+		if err != nil {
+			wrong(no, err)
+			before = engine.Frame{}
+		} else {
+			before.No, before.Hash = f.No, f.Hash
+		}
+		s.Frames++
+		if err := p.note(len(b)); err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	if err := it.Close(); err != nil { // a table that cannot be read ends the iteration
+		wrong(before.No+1, err)
+	} else if s.Damaged == 0 && before.No < last {
+		wrong(before.No+1, errors.New("it is missing"))
+	}
+	return nil
+}
+
+// checkpoint reads a checkpoint to its end. The follower may remove it meanwhile.
+func (s *Scrubbed) checkpoint(j *Journal, c *Checkpoint, p *pacer) error {
+	r, err := openCheckpoint(j.Options.FS, c.Path)
+	if err != nil {
+		return nil
+	}
+	paced := error(nil)
+	next := func() ([]byte, error) {
+		b, err := r.next()
+		if err == nil {
+			if paced = p.note(len(b)); paced != nil {
+				err = paced
+			}
+		}
+		return b, err
+	}
+	for r.read < r.size && err == nil {
+		_, err = engine.NewUnpacker(next).Skip()
+	}
+	err = errors.Join(err, r.file.Close())
+	if paced != nil {
+		return paced
+	}
+	if err != nil {
+		s.damage(fmt.Errorf("checkpoint %s: %w", c.Path, err))
+		j.damaged.Store(c.Path, true)
+	}
+	s.Checkpoints++
+	return nil
+}

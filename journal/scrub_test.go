@@ -1,0 +1,41 @@
+package journal
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestScrub: everything is read; damage of a frame, a checkpoint and a table is found, each named,
+// and changes nothing.
+func TestScrub(t *testing.T) {
+	on := vfs.NewMem()
+	m, _ := checkpointed(t, on)
+	j := reopen(t, on)
+	s, err := Scrub(context.Background(), j, 0)
+	if err != nil || s.Damaged != 0 || s.Frames != m.head.Frame || s.Checkpoints != 2 || s.Bytes == 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	stopped, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Scrub(stopped, j, 1); err == nil {
+		t.Error("it does not stop")
+	}
+	good, _ := j.Checkpoints()
+	shut(t, j)
+	edit(t, on, good[1].Path, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+	j = open(t, Options{Dir: "data", FS: on})
+	cut(t, j, 5)
+	shut(t, j)
+	j = reopen(t, on)
+	s, err = Scrub(context.Background(), j, 1<<30)
+	told := strings.Join(s.Damages, "\n")
+	if err != nil || s.Damaged != 2 || s.Frames != m.head.Frame-1 || s.Took > time.Hour ||
+		!strings.Contains(told, "frames 5 to 5 are missing") || !strings.Contains(told, good[1].Path) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	shut(t, j)
+}
