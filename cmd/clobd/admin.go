@@ -4,6 +4,8 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"time"
 
@@ -36,7 +38,8 @@ func (n *node) adminServer() *http.Server {
 	})))
 	profileRoutes(mux, guarded)
 	return &http.Server{Handler: n.door.Surviving(mux), ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout: time.Minute, ConnContext: conn.WithPlace}
+		IdleTimeout: time.Minute, ConnContext: conn.WithPlace,
+		ErrorLog: log.New(io.Discard, "", 0)} // what strangers can fill is no log
 }
 
 // readyz answers 503 before orders are taken, while the disk hangs and while stopping.

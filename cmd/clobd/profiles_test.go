@@ -42,6 +42,16 @@ func TestProfileRefusals(t *testing.T) {
 			t.Errorf("%s: %d %v %s", c.path, w.Code, w.Header(), w.Body)
 		}
 	}
+	for guess := 0; ; guess++ { // wrong tokens are bounded here as on all admin routes
+		r := httptest.NewRequest(http.MethodPost, "/admin/backup", nil)
+		r.Header.Set("Authorization", "Bearer wrong")
+		w := httptest.NewRecorder()
+		if handler.ServeHTTP(w, r); w.Code == http.StatusTooManyRequests {
+			break
+		} else if guess > 1000 || w.Code != http.StatusUnauthorized {
+			t.Fatalf("guess %d: %d", guess, w.Code)
+		}
+	}
 	r := httptest.NewRequest(http.MethodGet, "/debug/pprof/goroutine?debug=1", nil)
 	r.Header.Set("Authorization", "Bearer secret")
 	w := httptest.NewRecorder()
