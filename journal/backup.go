@@ -55,12 +55,17 @@ func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, err
 			return nil, fmt.Errorf("back up the index, without which this journal cannot be used: %w", err)
 		}
 	}
+	durable := j.latest.last()
 	if err := j.db.Checkpoint(filepath.Join(dir, "journal"), pebble.WithFlushedWAL()); err != nil {
 		return nil, fmt.Errorf("back up the journal: %w", err)
 	}
 	out, err := sealCopy(on, dir)
 	if err != nil {
 		return nil, fmt.Errorf("back up: look at the copy: %w", err)
+	}
+	if out.Head.Frame < durable {
+		return nil, fmt.Errorf("back up: the copy ends with frame %d, and %d was acknowledged: the live "+
+			"log of %s is damaged on the disk", out.Head.Frame, durable, j.Path)
 	}
 	out.Checkpoint, out.Hole = c, j.Hole
 	return out, nil

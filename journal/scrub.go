@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"clobd/engine"
@@ -87,7 +88,9 @@ func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 		s.damage(fmt.Errorf("journal %s: %w", j.Path, err))
 		return nil
 	}
-	var f, before engine.Frame
+	var f, before engine.Frame // before is the last good one, and reached the number of the last
+	reached := uint64(0)
+	var end engine.Head
 	wrong := func(no uint64, err error) {
 		s.damage(&Break{Frame: no, Key: frameText(no), Path: j.Path, Last: last, What: "damaged",
 			Err: err})
@@ -105,14 +108,15 @@ func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 		if err == nil && (!known || f.No != no || !follows) {
 			err = errors.New("it does not follow the frame before it")
 		}
-		if err == nil && before.No > 0 && no > before.No+1 && no-1 > j.Hole {
-			s.damage(fmt.Errorf("journal %s: frames %d to %d are missing", j.Path, before.No+1, no-1))
+		if no > reached+1 && no-1 > j.Hole {
+			s.damage(fmt.Errorf("journal %s: frames %d to %d are missing", j.Path, reached+1, no-1))
 		}
+		reached = no
 		if err != nil {
 			wrong(no, err)
 			before = engine.Frame{}
 		} else {
-			before.No, before.Hash = f.No, f.Hash
+			before.No, before.Hash, end = f.No, f.Hash, f.Head()
 		}
 		s.Frames++
 		if err := p.note(len(b)); err != nil {
@@ -120,9 +124,13 @@ func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 		}
 	}
 	if err := it.Close(); err != nil { // a table that cannot be read ends the iteration
-		wrong(before.No+1, err)
-	} else if s.Damaged == 0 && before.No < last {
-		wrong(before.No+1, errors.New("it is missing"))
+		wrong(reached+1, err)
+	} else if reached < last {
+		wrong(reached+1, errors.New("it is missing"))
+	} else if j.Options.ReadOnly { // nobody writes: its end is the end
+		if err := j.checkMark(end); err != nil && s.Damaged == 0 {
+			s.damage(err)
+		}
 	}
 	return nil
 }
@@ -130,7 +138,10 @@ func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 // checkpoint reads a checkpoint to its end. The follower may remove it meanwhile.
 func (s *Scrubbed) checkpoint(j *Journal, c *Checkpoint, p *pacer) error {
 	r, err := openCheckpoint(j.Options.FS, c.Path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		s.damage(err)
 		return nil
 	}
 	paced := error(nil)

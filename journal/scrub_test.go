@@ -39,3 +39,28 @@ func TestScrub(t *testing.T) {
 	}
 	shut(t, j)
 }
+
+// TestScrubEnds: that the beginning or the end of a journal is missing is found as well.
+func TestScrubEnds(t *testing.T) {
+	for _, atEnd := range []bool{false, true} {
+		on := vfs.NewMem()
+		m, _ := checkpointed(t, on)
+		j := open(t, Options{Dir: "data", FS: on})
+		for i := range uint64(4) {
+			if atEnd {
+				cut(t, j, m.head.Frame-i)
+			} else {
+				cut(t, j, 1+i)
+			}
+		}
+		shut(t, j)
+		j, err := Open(Options{Dir: "data", FS: on, ReadOnly: true, Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Scrub(context.Background(), j, 0); err != nil || s.Damaged != 1 {
+			t.Errorf("at its end %v: %+v, %v", atEnd, s, err)
+		}
+		shut(t, j)
+	}
+}

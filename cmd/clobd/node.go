@@ -304,7 +304,7 @@ func (n *node) begin(context.Context) error {
 		return err
 	}
 	noteEnd(n.role.Journal, n.log)
-	n.scrubber = &scrubber{journal: n.role.Journal, log: n.log}
+	n.scrubber = newScrubber(n.role.Journal, n.log)
 	n.metrics.MustRegister(n.scrubber.collectors()...)
 	return n.beginCatalog()
 }
@@ -386,6 +386,7 @@ func (n *node) close() error {
 		open  bool
 		close func() error
 	}{
+		{n.scrubber != nil, func() error { n.scrubber.end(); return nil }},
 		{n.door != nil, func() error { return n.door.Close(ctx) }},
 		{n.role != nil, func() error { return n.role.Close(ctx) }},
 		{n.index != nil, func() error { return n.index.Close() }},

@@ -31,8 +31,16 @@ const (
 type scrubber struct {
 	journal *journal.Journal
 	log     *slog.Logger
+	life    context.Context // ends before the journal is closed
+	end     context.CancelFunc
 	running sync.Mutex
 	last    atomic.Pointer[journal.Scrubbed] // nil before the first one has ended
+}
+
+func newScrubber(j *journal.Journal, log *slog.Logger) *scrubber {
+	s := &scrubber{journal: j, log: log}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // follow scrubs an hour after the start, or earlier if every is shorter, and then each time that
@@ -43,10 +51,12 @@ func (s *scrubber) follow(ctx context.Context, every time.Duration) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.life.Done():
+			return
 		case <-time.After(wait):
 		}
 		wait = every
-		if _, err := s.scrub(ctx); err != nil && ctx.Err() == nil {
+		if _, err := s.scrub(ctx); err != nil && ctx.Err() == nil && s.life.Err() == nil {
 			s.log.Error("the data folder is not scrubbed", "error", err)
 		}
 	}
@@ -58,6 +68,9 @@ func (s *scrubber) scrub(ctx context.Context) (*journal.Scrubbed, error) {
 		return nil, errors.New("the data folder is being scrubbed already")
 	}
 	defer s.running.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
 	found, err := journal.Scrub(ctx, s.journal, scrubRate)
 	if err != nil {
 		return nil, err
