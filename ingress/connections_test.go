@@ -209,8 +209,11 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 		t.Errorf("the connection that was refused: %s", got[:4])
 	}
 	awaitUsed(t, h.server.answers, 0)
+	h = newHouse(t, func(o *Options) {
+		o.Public = func(ctx *fasthttp.RequestCtx) { ctx.SetBody(make([]byte, size)) }
+	})
 	h.server.answers = conn.NewBudget(size/2, size)
-	if got := ask(t, dial(), large); got[:4] != "503\n" {
+	if got := ask(t, serveTCP(t, h)(), large); got[:4] != "503\n" {
 		t.Errorf("no room for anybody: %s", got[:4])
 	}
 }
