@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -124,17 +125,38 @@ func (w *witness) between(r *http.Response, body []byte) {
 	w.again++
 }
 
-// hold holds an answer against the document.
+// hold holds an answer against the document. A client that asks for gzip gets gzip, and the witness
+// reads what the client will read.
 func (w *witness) hold(r *http.Response, body []byte) {
 	dialect := ""
 	if r.StatusCode == http.StatusOK {
 		dialect = dialectOf(r.Request.Header)
 	}
-	err := w.document.Check(&openapi.Answer{
-		Method: r.Request.Method, Target: r.Request.URL.RequestURI(), Dialect: dialect,
-		Status: r.StatusCode, ContentType: r.Header.Get("Content-Type"), Body: body, Header: r.Header,
-	})
+	text, err := plain(r.Header, body)
+	if err == nil {
+		err = w.document.Check(&openapi.Answer{
+			Method: r.Request.Method, Target: r.Request.URL.RequestURI(), Dialect: dialect,
+			Status: r.StatusCode, ContentType: r.Header.Get("Content-Type"), Body: text,
+			Header: r.Header,
+		})
+	}
 	w.note(r, err)
+}
+
+// plain is the body of an answer without its content coding. An answer to HEAD has none.
+func plain(header http.Header, body []byte) ([]byte, error) {
+	if header.Get("Content-Encoding") != "gzip" || len(body) == 0 {
+		return body, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("unpack the answer: %w", err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("unpack the answer: %w", err)
+	}
+	return text, nil
 }
 
 // note counts an answer. Of those that are wrong alike the first is kept.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +27,13 @@ func TestWitness(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path == "/ok" {
 			w.Header().Set("X-Secret", "1")
+		}
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && r.URL.RawQuery == "packed" {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = io.WriteString(z, body)
+			_ = z.Close()
+			return
 		}
 		_, _ = io.WriteString(w, body)
 	}))
@@ -54,6 +62,7 @@ func TestWitness(t *testing.T) {
 		}
 	}
 	ask("/midpoint?token_id=1", `{"mid":"0.5"}`)
+	ask("/midpoint?packed", `{"mid":"0.5"}`) // Go's client asks for gzip, and unpacks
 	if err := w.report(&out); err != nil {
 		t.Error(err)
 	}
@@ -66,7 +75,7 @@ func TestWitness(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{"2 times: GET /price?token_id=1 answers 200", "X-Secret is not",
-		"4 answers held against the document, 3 not as it says"} {
+		"5 answers held against the document, 3 not as it says"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %s", want, out.String())
 		}
