@@ -268,11 +268,12 @@ async function cursors({ maker, token }) {
   }
   const page = (client, cursor) =>
     client.call("GET", `/data/orders?next_cursor=${encodeURIComponent(cursor)}`);
-  for (const [client, last] of [[maker, end], [maker.as("SVC_"), ""]]) {
+  const exact = /^100:\d+$/; // an offset, and a position that stays where it is while lists change
+  for (const [client, last, form] of [[maker, end, exact], [maker.as("SVC_"), "", /^100$/]]) {
     const one = await page(client, start);
     deepStrictEqual([one.data.length, one.count, one.limit], [100, 100, 100]);
     notStrictEqual(one.next_cursor, last);
-    ok(/^\d+$/.test(Buffer.from(one.next_cursor, "base64").toString()), one.next_cursor);
+    ok(form.test(Buffer.from(one.next_cursor, "base64").toString()), one.next_cursor);
     const two = await page(client, one.next_cursor);
     deepStrictEqual([two.data.length, two.next_cursor], [5, last]);
     deepStrictEqual([...one.data, ...two.data].map((o) => o.id), orders.map((o) => o.id));
