@@ -38,6 +38,10 @@ func judgeHead(h *fasthttp.RequestHeader) *wire.Refusal {
 			if foldEqual(name, "EXPECT") && !bytes.EqualFold(value, continues) {
 				return refuseExpectation
 			}
+		case len("CONNECTION"):
+			if foldEqual(name, "CONNECTION") && listsClose(line[colon+1:]) {
+				h.SetConnectionClose() // the HTTP server looks for close as the only word
+			}
 		case len("CONTENT_LENGTH"):
 			if !foldEqual(name, "CONTENT_LENGTH") {
 				continue
@@ -71,7 +75,20 @@ var (
 	version1  = []byte("HTTP/1.")
 	crlf      = []byte("\r\n")
 	continues = []byte("100-continue")
+	closes    = []byte("close")
+
+	expectHeader = []byte("Expect")
 )
+
+// listsClose reports whether the value of Connection, a list of words, holds close.
+func listsClose(value []byte) bool {
+	for word := range bytes.SplitSeq(value, []byte{','}) {
+		if bytes.EqualFold(bytes.TrimSpace(word), closes) {
+			return true
+		}
+	}
+	return false
+}
 
 // isToken reports whether a header may have this name.
 func isToken(name []byte) bool {
@@ -106,12 +123,20 @@ func mostBytes(h *fasthttp.RequestHeader) int {
 	return bodyBytes
 }
 
-// headReceived keeps the HTTP server from waiting for a body that is too long: it takes the length
-// away, and judgeHead refuses the request.
+// headReceived keeps the HTTP server from waiting for a body that is too long, or that its client
+// holds back until an unknown expectation is met: it takes the length away, and judgeHead refuses the
+// request. The HTTP server knows 100-continue in lower case only.
 func headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	most := mostBytes(h)
 	if h.ContentLength() > most {
 		h.SetContentLength(0)
+	}
+	if value := h.PeekBytes(expectHeader); len(value) > 0 {
+		if bytes.EqualFold(value, continues) {
+			h.SetCanonical(expectHeader, continues)
+		} else {
+			h.SetContentLength(0)
+		}
 	}
 	return fasthttp.RequestConfig{MaxRequestBodySize: most}
 }
@@ -129,18 +154,35 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
 	return refused.Status
 }
 
-// lineWatch looks for a request line that ends with LF alone, which the HTTP server accepts and
-// tells nobody. It reads all bytes of a connection: no valid body holds such a line.
+// lineWatch looks for a request line, or an empty line before a request, that ends with LF alone: the
+// HTTP server accepts both and tells nobody. It reads all bytes of a connection. No valid body holds
+// such a request line. Where a request begins is known if it was not sent behind another one.
 type lineWatch struct {
-	bare bool    // there was such a line
-	tail [8]byte // the last bytes of earlier reads, one less than the end of a line
-	n    int
+	bare   bool    // there was such a line
+	begins bool    // the next byte begins a request, or an empty line before it
+	waits  bool    // nothing was read since the last answer
+	tail   [8]byte // the last bytes of earlier reads, one less than the end of a line
+	n      int
+}
+
+// answered begins to wait for the next request.
+func (w *lineWatch) answered() { w.begins, w.waits = true, true }
+
+// turned is told that a request has begun. If nothing was read since the last answer, the beginning
+// was read before, and what is read next is somewhere inside.
+func (w *lineWatch) turned() {
+	if w.waits {
+		w.begins, w.waits = false, false
+	}
 }
 
 // read looks at the bytes that came.
 func (w *lineWatch) read(b []byte) {
 	if len(b) == 0 {
 		return
+	}
+	if w.waits = false; w.begins {
+		w.start(b)
 	}
 	var joint [2 * len(w.tail)]byte
 	n := copy(joint[:], w.tail[:w.n])
@@ -150,6 +192,22 @@ func (w *lineWatch) read(b []byte) {
 		w.n = copy(w.tail[:], joint[max(0, n-len(w.tail)):n])
 	} else {
 		w.n = copy(w.tail[:], b[len(b)-len(w.tail):])
+	}
+}
+
+// start looks at the empty lines before a request.
+func (w *lineWatch) start(b []byte) {
+	var last byte
+	if w.n > 0 {
+		last = w.tail[w.n-1]
+	}
+	for _, c := range b {
+		if c != '\r' && c != '\n' {
+			w.begins = false
+			return
+		}
+		w.bare = w.bare || c == '\n' && last != '\r'
+		last = c
 	}
 }
 

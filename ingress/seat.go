@@ -141,7 +141,8 @@ func (l orderListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), draining: &l.server.draining}
+	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), draining: &l.server.draining,
+		lines: lineWatch{begins: true}}
 	oc.seat.direct, oc.answer.budget = c.Direct, l.server.answers
 	if socket, ok := c.Conn.(interface{ SetWriteBuffer(n int) error }); ok {
 		_ = socket.SetWriteBuffer(socketBytes) // refused, the system keeps its own limit

@@ -132,9 +132,11 @@ func turned(nc net.Conn, state fasthttp.ConnState) {
 	if c, ok := nc.(*orderConn); ok {
 		switch state {
 		case fasthttp.StateActive:
+			c.lines.turned()
 			c.Begins()
 		case fasthttp.StateIdle:
 			c.answer.release()
+			c.lines.answered()
 			c.Idle()
 		}
 	}
@@ -239,6 +241,9 @@ func (s *Server) Collectors() []prometheus.Collector {
 // handle is the first and last function of every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	refused := judgeHead(&ctx.Request.Header)
+	if ctx.Request.Header.ConnectionClose() {
+		ctx.SetConnectionClose()
+	}
 	wire.TrimSlash(ctx.URI())
 	c, ok := ctx.Conn().(*orderConn)
 	if ok {

@@ -22,6 +22,7 @@ type rawCase struct {
 	Send    string `json:"send"`
 	Served  []int  `json:"served"`  // statuses of requests that are served
 	Refused int    `json:"refused"` // status of a request that ends the connection
+	Ends    bool   `json:"ends"`    // the last request that is served ends the connection
 }
 
 // behind follows the bytes of every case. It must be answered only if all before it was served.
@@ -53,7 +54,7 @@ func (c *rawCase) want() []int {
 	if c.Refused != 0 {
 		return []int{c.Refused}
 	}
-	if !strings.Contains(c.Send, "HTTP/1.1") {
+	if c.Ends || !strings.Contains(c.Send, "HTTP/1.1") {
 		return c.Served // older versions end the connection after each answer
 	}
 	return append(slices.Clone(c.Served), 200)
