@@ -124,8 +124,8 @@ func mostBytes(h *fasthttp.RequestHeader) int {
 }
 
 // headReceived keeps the HTTP server from waiting for a body that is too long, or that its client
-// holds back until an unknown expectation is met: it takes the length away, and judgeHead refuses the
-// request. The HTTP server knows 100-continue in lower case only.
+// holds back until an unknown expectation is met: it takes the length away, and judgeHead refuses
+// the request. The HTTP server knows 100-continue in lower case only.
 func headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	most := mostBytes(h)
 	if h.ContentLength() > most {
@@ -154,9 +154,9 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
 	return refused.Status
 }
 
-// lineWatch looks for a request line, or an empty line before a request, that ends with LF alone: the
-// HTTP server accepts both and tells nobody. It reads all bytes of a connection. No valid body holds
-// such a request line. Where a request begins is known if it was not sent behind another one.
+// lineWatch looks for a request line, or an empty line before a request, that ends with LF alone:
+// the HTTP server accepts both and tells nobody. It reads all bytes of a connection. No valid body
+// holds such a request line. Where a request begins is known if it was not sent behind another one.
 type lineWatch struct {
 	bare   bool    // there was such a line
 	begins bool    // the next byte begins a request, or an empty line before it
