@@ -53,14 +53,21 @@ func (p *pacer) note(n int) error {
 
 // Scrub reads all frames and all checkpoints of j at a rate in bytes a second, 0 for no bound, and
 // checks what they say of themselves. Neither a start nor the trading reads old parts. Scrub
-// replays nothing, which Verify does. The error is that of ctx, or ErrClosed; damage is in the
-// result.
+// replays nothing, which Verify does. What only the live log holds is in memory as well: Scrub has
+// it written once more, to tables, and no start reads that part of the log again, damaged or not.
+// The error is that of ctx, ErrClosed, or of a disk that does not take the tables; damage is in
+// the result.
 func Scrub(ctx context.Context, j *Journal, rate int64) (*Scrubbed, error) {
 	if !j.gate.Enter() {
 		return nil, ErrClosed
 	}
 	defer j.gate.Leave()
 	s := &Scrubbed{Began: time.Now()}
+	if !j.Options.ReadOnly {
+		if err := j.guard.Flush(ctx, j.db); err != nil {
+			return nil, fmt.Errorf("write the live log's frames to tables: %w", err)
+		}
+	}
 	p := &pacer{ctx: ctx, rate: rate, began: s.Began}
 	err := s.frames(j, p)
 	good, bad := j.Checkpoints()

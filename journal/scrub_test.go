@@ -64,3 +64,45 @@ func TestScrubEnds(t *testing.T) {
 		shut(t, j)
 	}
 }
+
+// TestScrubOfTheLiveLog: damage of the log that is still being written costs nothing once a Scrub
+// has passed.
+func TestScrubOfTheLiveLog(t *testing.T) {
+	for _, scrubbed := range []bool{false, true} {
+		on := vfs.NewCrashableMem()
+		m, j := newMaker(1), open(t, Options{Dir: "data", FS: on})
+		m.write(t, j, 40, 20)
+		names, err := on.List(j.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs := 0
+		for _, name := range names {
+			if strings.HasSuffix(name, ".log") {
+				logs++
+				edit(t, on, on.PathJoin(j.Path, name), func(b []byte) []byte {
+					b[1000] ^= 1 // the rest may be room for more
+					return b
+				})
+			}
+		}
+		if logs == 0 {
+			t.Fatalf("no log in %v", names)
+		}
+		if scrubbed {
+			if s, err := Scrub(context.Background(), j, 0); err != nil || s.Damaged != 0 {
+				t.Fatalf("%+v, %v", s, err)
+			}
+		}
+		killed := on.CrashClone(vfs.CrashCloneCfg{})
+		shut(t, j)
+		again, err := Open(Options{Dir: "data", FS: killed, Log: quiet()})
+		if err == nil {
+			_, err = again.Recover(nil, nil)
+			shut(t, again)
+		}
+		if (err == nil) != scrubbed {
+			t.Errorf("scrubbed %v: the next start says %v", scrubbed, err)
+		}
+	}
+}
