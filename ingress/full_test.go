@@ -8,7 +8,7 @@ import (
 // TestFull: a node without room takes what ends orders and what operators ask for; all else is told
 // to come again, and was not entered. What was placed before has its result.
 func TestFull(t *testing.T) {
-	const full = "503\nRetry-After: 1\n" + `{"error":"Trading is currently cancel-only. New orders ` +
+	const full = "503\nRetry-After: 30\n" + `{"error":"Trading is currently cancel-only. New orders ` +
 		`are not accepted, but cancels are allowed.","code":"cancel_only","retry_after_seconds":30}` + "\nstate same\n"
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})

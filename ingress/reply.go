@@ -38,7 +38,7 @@ func refuseReceipt(r *engine.Receipt) *wire.Refusal {
 const cancelOnlySeconds = "30"
 
 func retryAfter(seconds string) wire.Member {
-	return wire.Member{Name: "retry_after_seconds", Value: seconds, JSON: true}
+	return wire.Member{Name: wire.RetryMember, Value: seconds, JSON: true}
 }
 
 // result is what an order answer is made of.

@@ -31,6 +31,9 @@ const (
 // client may send the same bytes again after this time.
 const RetrySeconds = "1"
 
+// RetryMember is the member of a body that says the same, or how much longer the client should wait.
+const RetryMember = "retry_after_seconds"
+
 // Refusal is an answer that carries an error. Refuse makes one with its body, to be shared by all
 // requests. Methods return changed copies, so any number of goroutines may use one Refusal.
 type Refusal struct {
@@ -102,9 +105,19 @@ func (r *Refusal) Send(ctx *fasthttp.RequestCtx) {
 	}
 	ctx.SetStatusCode(r.Status)
 	if r.Status == fasthttp.StatusServiceUnavailable {
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, RetrySeconds)
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, r.retrySeconds())
 	}
 	AnswerRaw(ctx, body)
+}
+
+// retrySeconds is the Retry-After: what the body says, too.
+func (r *Refusal) retrySeconds() string {
+	for _, m := range r.More {
+		if m.Name == RetryMember {
+			return m.Value
+		}
+	}
+	return RetrySeconds
 }
 
 // Append appends the body.
