@@ -140,7 +140,7 @@ func cache(t *testing.T) string {
 
 // builder compiles targets. Go counts the branches of every package that a test uses, and adds the
 // counters up after each input, which costs more than most targets. The builder has only the
-// target's own packages counted: inputs are tried 5 to 20 times as fast.
+// target's own package counted: inputs are tried 5 to 20 times as fast.
 type builder struct {
 	folder string // of the compiled tests
 	cache  string // of inputs
@@ -151,7 +151,7 @@ func (b *builder) run(g target, inputs int) (tried int, said string, err error) 
 	binary := filepath.Join(b.folder, strings.ReplaceAll(g.folder, "/", "_")+".test")
 	if _, err := os.Stat(binary); err != nil {
 		c := exec.Command("go", "test", "-c", "-o", binary,
-			"-gcflags=clobd/"+g.folder+"/...=-d=libfuzzer", "./"+g.folder)
+			"-gcflags=clobd/"+g.folder+"=-d=libfuzzer", "./"+g.folder)
 		c.Dir = root
 		if out, err := c.CombinedOutput(); err != nil {
 			return 0, string(out), err
