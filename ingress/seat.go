@@ -142,7 +142,7 @@ func (l orderListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), draining: &l.server.draining,
-		lines: lineWatch{begins: true}}
+		lines: conn.NewLineWatch()}
 	oc.seat.direct, oc.answer.budget = c.Direct, l.server.answers
 	if socket, ok := c.Conn.(interface{ SetWriteBuffer(n int) error }); ok {
 		_ = socket.SetWriteBuffer(socketBytes) // refused, the system keeps its own limit
@@ -157,7 +157,7 @@ func (l orderListener) Accept() (net.Conn, error) {
 type orderConn struct {
 	*conn.Conn
 	seat     seat
-	lines    lineWatch
+	lines    conn.LineWatch
 	answer   heldAnswer
 	secure   *secure     // nil: in the clear
 	leaving  atomic.Bool // what is written now is a farewell
@@ -170,7 +170,7 @@ type orderConn struct {
 func (c *orderConn) Read(b []byte) (int, error) {
 	c.seat.done()
 	n, err := c.receive(b)
-	c.lines.read(b[:n])
+	c.lines.Read(b[:n])
 	c.ended = err == io.EOF
 	if c.seat.early && c.draining.Load() {
 		c.seat.early = false

@@ -132,11 +132,11 @@ func turned(nc net.Conn, state fasthttp.ConnState) {
 	if c, ok := nc.(*orderConn); ok {
 		switch state {
 		case fasthttp.StateActive:
-			c.lines.turned()
+			c.lines.Begun()
 			c.Begins()
 		case fasthttp.StateIdle:
 			c.answer.release()
-			c.lines.answered()
+			c.lines.Answered()
 			c.Idle()
 		}
 	}
@@ -248,7 +248,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	c, ok := ctx.Conn().(*orderConn)
 	if ok {
 		c.seat.next(ctx.IsPost() && string(ctx.Path()) == orderPath)
-		if c.lines.bare {
+		if c.lines.Bare {
 			refused = refuseMalformed
 		} else if c.Evicted() {
 			refused = refuseEvicted

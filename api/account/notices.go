@@ -63,15 +63,9 @@ func (a *herald) notices(_ *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Refus
 	if refused != nil {
 		return nil, refused
 	}
-	b, told := append(make([]byte, 0, 2+1024*min(len(all), maxNotices)), '['), 0
+	b := append(make([]byte, 0, 2+1024*len(all)), '[')
 	for i := range all {
 		n := &all[i]
-		if told == maxNotices {
-			break
-		} else if a.dropped.has(c.no, n.id) {
-			continue
-		}
-		told++
 		var err error
 		if b, err = a.appendNotice(append(wire.AppendComma(b), '{'), n, c); err != nil {
 			return nil, wire.Internal(a.o.Log, "describe notice", fmt.Sprint(n.id), err)
@@ -94,7 +88,8 @@ func (a *herald) dropNotices(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire
 	b := []byte(`{"deleted":[`)
 	for _, text := range named {
 		id, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
-		if err != nil || !slices.ContainsFunc(all, func(n notice) bool { return n.id == id }) {
+		listed := func(n notice) bool { return n.id == id }
+		if err != nil || !a.dropped.has(c.no, id) && !slices.ContainsFunc(all, listed) {
 			continue
 		}
 		a.dropped.add(c.no, id)
@@ -103,26 +98,40 @@ func (a *herald) dropNotices(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire
 	return append(b, ']', '}'), nil
 }
 
-// listNotices finds the newest notices of the caller: maxNotices and as many as he has dropped.
+// listNotices finds the newest notices that the caller has not dropped.
 func (a *herald) listNotices(c *caller) ([]notice, *wire.Refusal) {
 	if c.no == 0 {
 		return nil, nil
 	}
 	since := engine.Time(a.o.Now().Add(-noticeTime).UnixMilli())
 	most := maxNotices + a.dropped.count(c.no)
-	all, err := a.fills(c, since, most)
-	var more []notice
+	fills, err := a.fills(c, since, most)
+	var others []notice
 	if err == nil {
-		more, err = a.doings(c, since, most)
+		others, err = a.doings(c, since, most)
 	}
 	if err != nil {
 		return nil, wire.Internal(a.o.Log, "list notices", c.address.Hex(), err)
 	}
-	all = append(all, more...)
-	slices.SortFunc(all, func(x, y notice) int {
-		return cmp.Or(cmp.Compare(y.at, x.at), cmp.Compare(y.id, x.id))
-	})
-	return all[:min(most, len(all))], nil
+	dropped := func(n notice) bool { return a.dropped.has(c.no, n.id) }
+	all := pick(slices.DeleteFunc(fills, dropped), slices.DeleteFunc(others, dropped))
+	slices.SortFunc(all, newestFirst)
+	return all, nil
+}
+
+func newestFirst(x, y notice) int {
+	return cmp.Or(cmp.Compare(y.at, x.at), cmp.Compare(y.id, x.id))
+}
+
+// pick takes the newest notices of both kinds, maxNotices in all. Many fills hide no cancel, nor
+// the other way round: either kind has half of the room, and what the other one leaves.
+func pick(fills, others []notice) []notice {
+	slices.SortFunc(fills, newestFirst)
+	slices.SortFunc(others, newestFirst)
+	const half = maxNotices / 2
+	room := max(half, maxNotices-len(others))
+	fills = fills[:min(room, len(fills))]
+	return append(fills, others[:min(maxNotices-len(fills), len(others))]...)
 }
 
 // fills are the trades of the caller.

@@ -45,3 +45,27 @@ func TestDrops(t *testing.T) {
 		t.Errorf("%d owners, %d in order", len(d.of), len(d.oldest))
 	}
 }
+
+// TestPick: neither kind of notices hides the other, and no room is left empty.
+func TestPick(t *testing.T) {
+	for _, c := range [][4]int{{0, 0, 0, 0}, {130, 0, 100, 0}, {0, 130, 0, 100}, {130, 130, 50, 50},
+		{130, 3, 97, 3}, {3, 130, 3, 97}, {60, 60, 50, 50}, {60, 40, 60, 40}} {
+		var lists [2][]notice
+		for i := range lists {
+			for k := range c[i] {
+				lists[i] = append(lists[i], notice{kind: uint64(i), at: engine.Time(k)})
+			}
+		}
+		got := [2]int{}
+		oldest := [2]engine.Time{1 << 40, 1 << 40}
+		for _, n := range pick(lists[0], lists[1]) {
+			got[n.kind]++
+			oldest[n.kind] = min(oldest[n.kind], n.at)
+		}
+		for i := range got {
+			if want := engine.Time(c[i] - c[i+2]); got[i] != c[i+2] || got[i] > 0 && oldest[i] != want {
+				t.Errorf("%v: %v, the oldest %v", c, got, oldest)
+			}
+		}
+	}
+}

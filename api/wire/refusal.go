@@ -31,7 +31,7 @@ const (
 // client may send the same bytes again after this time.
 const RetrySeconds = "1"
 
-// RetryMember is the member of a body that says the same, or how much longer the client should wait.
+// RetryMember is the member of a body that says the same, or how much longer to wait.
 const RetryMember = "retry_after_seconds"
 
 // Refusal is an answer that carries an error. Refuse makes one with its body, to be shared by all

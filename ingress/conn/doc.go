@@ -17,7 +17,11 @@
 // A client has RequestTimeout for a whole request, IdleTimeout until its next one begins, and
 // AnswerTimeout to read an answer that the socket has no room for.
 //
+// A LineWatch tells of request lines that end with LF alone. The HTTP server hides them, and a proxy
+// may take them for something else.
+//
 // # Reading order
 //
-// listener.go, turnstile.go, conn.go, deadlines.go, address.go; unix.go, certificate.go, cap.go.
+// listener.go, turnstile.go, conn.go, deadlines.go, address.go; lines.go, unix.go, certificate.go,
+// cap.go.
 package conn
