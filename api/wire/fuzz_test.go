@@ -74,6 +74,9 @@ func FuzzQuery(f *testing.F) {
 		f.Add(s, "a")
 	}
 	f.Fuzz(func(t *testing.T, query, name string) {
+		if name == "" {
+			t.Skip("every parameter has a name")
+		}
 		ctx := queried(query)
 		args := ctx.QueryArgs()
 		if got := Peek(ctx, name); !bytes.Equal(got, args.Peek(name)) {
