@@ -15,13 +15,21 @@ import (
 // serveTCP opens the door of h on a socket, and returns how to dial it.
 func serveTCP(t *testing.T, h *house) func() net.Conn {
 	t.Helper()
+	dial := serveFrom(t, h)
+	return func() net.Conn { return dial("127.0.0.1") }
+}
+
+// serveFrom is serveTCP for callers of many addresses.
+func serveFrom(t *testing.T, h *house) func(address string) net.Conn {
+	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = h.server.Serve(ln) }() // ends with the house
-	return func() net.Conn {
-		c, err := net.Dial("tcp4", ln.Addr().String())
+	return func(address string) net.Conn {
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+		c, err := from.Dial("tcp4", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,6 +173,27 @@ func TestKnownFindRoom(t *testing.T) {
 	begin(t, h, account, 3)
 	if got := ask(t, dial(), "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n"); got[:4] != "200\n" {
 		t.Errorf("from an address that has authenticated: %s", got)
+	}
+}
+
+// TestCrowdsGiveWay: addresses that hold all places of strangers, each place with half a request,
+// make room for an address that holds hardly any, but not for each other.
+func TestCrowdsGiveWay(t *testing.T) {
+	const fine = "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n"
+	h := newHouse(t, func(o *Options) { o.Concurrency, o.ConnsPerAddress = 64, 64 })
+	dial := serveFrom(t, h)
+	crowd := []string{"127.0.8.1", "127.0.8.2"}
+	for i := range 48 {
+		begin(t, h, dial(crowd[i%2]), i+1)
+	}
+	if got := ask(t, dial(crowd[0]), ""); got[:4] != "503\n" {
+		t.Errorf("one more of the crowd: %s", got)
+	}
+	if got := ask(t, dial("127.0.8.3"), fine); got[:4] != "200\n" {
+		t.Errorf("somebody else: %s", got)
+	}
+	if n := h.server.turnstile.Open(); n > 48 {
+		t.Errorf("%d connections", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,7 @@ type Conn struct {
 	Direct bool
 
 	waits   atomic.Int64 // when the wait for the next request began, in ns after 1970; 0; or evicted
+	stalls  atomic.Int64 // when the request began whose client is waited for; 0; or evicted
 	writing atomic.Bool  // an answer waits for its client to read
 
 	trusted bool // Know was called
@@ -66,6 +68,23 @@ func (c *Conn) busy() {
 // Evicted reports whether the connection has been closed for a new one. A request that it brought
 // at that moment must not be served: its client will not get the answer.
 func (c *Conn) Evicted() bool { return c.waits.Load() == evicted }
+
+// errEvicted is the error of a read whose connection has given way.
+var errEvicted = errors.New("the connection gave way to a new one")
+
+// stall notes that the connection waits for its client in the middle of a request or of an answer.
+// Nobody works on the request meanwhile, so the connection may give way.
+func (c *Conn) stall() (since int64) {
+	if c.waits.Load() != 0 {
+		return 0
+	}
+	since = c.began.UnixNano() + int64(c.request-c.timeouts.Request)
+	c.stalls.Store(since)
+	return since
+}
+
+// resume ends a stall, and reports whether the connection is still there.
+func (c *Conn) resume(since int64) bool { return since == 0 || c.stalls.CompareAndSwap(since, 0) }
 
 // Know notes that somebody has authenticated over the connection.
 func (c *Conn) Know() {

@@ -69,7 +69,11 @@ func (c *Conn) Read(b []byte) (int, error) {
 				return 0, err
 			}
 		}
+		since := c.stall()
 		n, err := c.Conn.Read(b)
+		if !c.resume(since) {
+			return 0, errEvicted
+		}
 		if n > 0 {
 			c.Heard()
 		}
@@ -85,6 +89,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 func (c *Conn) Write(b []byte) (int, error) {
 	c.writing.Store(true)
 	defer c.writing.Store(false)
+	defer c.resume(c.stall())
 	if c.answer == 0 {
 		c.answer = time.Since(c.began) + c.timeouts.Answer
 	}

@@ -52,7 +52,8 @@ const (
 	strangersLeave = 4
 	// An IPv6 network of 48 bits has as many connections as this many addresses.
 	networkAddresses = 4
-	evictions        = 16 // at a time
+	evictions        = 16  // at a time
+	evictionLooks    = 512 // connections that are looked at for them
 	crowd            = 1000
 	// The HTTP server keeps the goroutine of a connection for ten to twenty seconds.
 	giveBackAfter = 22 * time.Second
@@ -84,7 +85,7 @@ func (t *Turnstile) admit(nc net.Conn) *Conn {
 		}
 	}
 	refused, give := t.enter(c)
-	if refused != nil && t.evict(give) > 0 {
+	if refused != nil && t.evict(c, give) > 0 {
 		refused, _ = t.enter(c)
 	}
 	if refused != nil {
@@ -173,21 +174,36 @@ func (t *Turnstile) Know(c *Conn) {
 	}
 }
 
-// evict closes the connections that may give way and have been idle longest, a few at a time
-// because the search looks at all. It returns how many.
-func (t *Turnstile) evict(give func(*Conn) bool) int {
+// evict closes connections that may give way to c, a few at a time, and returns how many. Those of
+// addresses with many connections go first, of these the idle ones, and the oldest of them. Where
+// an address has far more connections than that of c, those give way, too, that wait for their
+// client in the middle of a request. The search looks at some connections only: an attacker who
+// fills the house has most of them.
+func (t *Turnstile) evict(c *Conn, give func(*Conn) bool) int {
+	var found []candidate
 	t.mutex.Lock()
-	var oldest []idleConn
-	for c := range t.conns {
-		if since := c.waits.Load(); since > 0 && give(c) {
-			oldest = append(oldest, idleConn{c, since})
+	much, looks := muchMore(t.load(c)), evictionLooks
+	for o := range t.conns {
+		if looks--; looks < 0 {
+			break
+		} else if !give(o) {
+			continue
+		}
+		load := t.load(o)
+		if since := o.waits.Load(); since > 0 {
+			found = append(found, candidate{o, load, &o.waits, since})
+		} else if since := o.stalls.Load(); since > 0 && load > much {
+			found = append(found, candidate{o, load, &o.stalls, since})
 		}
 	}
 	t.mutex.Unlock()
-	slices.SortFunc(oldest, func(a, b idleConn) int { return cmp.Compare(a.since, b.since) })
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.load, a.load), cmp.Compare(a.rank(), b.rank()),
+			cmp.Compare(a.since, b.since))
+	})
 	closed := 0
-	for _, o := range oldest {
-		if closed < evictions && o.waits.CompareAndSwap(o.since, evicted) {
+	for _, o := range found {
+		if closed < evictions && o.state.CompareAndSwap(o.since, evicted) {
 			_ = o.Close()
 			closed++
 		}
@@ -195,10 +211,33 @@ func (t *Turnstile) evict(give func(*Conn) bool) int {
 	return closed
 }
 
-// idleConn is a connection that waits for its next request, and since when.
-type idleConn struct {
+// load returns how many connections the address of c has. A proxy stands for many callers: each of
+// its connections counts alone. Callers hold the mutex.
+func (t *Turnstile) load(c *Conn) int {
+	if !c.Direct {
+		return 1
+	}
+	return t.callers[c.from]
+}
+
+// muchMore is the load above which an address must give way to one with a load of n, even in the
+// middle of a request. Addresses of similar loads leave each other alone.
+func muchMore(n int) int { return 2*n + 16 }
+
+// candidate is a connection that may give way, and since when it waits.
+type candidate struct {
 	*Conn
+	load  int
+	state *atomic.Int64 // waits or stalls of Conn
 	since int64
+}
+
+// rank is 0 for a connection that waits for its next request, and 1 in the middle of one.
+func (o *candidate) rank() int {
+	if o.state == &o.stalls {
+		return 1
+	}
+	return 0
 }
 
 // Open returns how many connections there are.
