@@ -141,7 +141,9 @@ func listenOn(address string) (net.Listener, error) {
 	if path, is := strings.CutPrefix(address, local); is {
 		return conn.ListenUnix(path)
 	}
-	return net.Listen("tcp", address)
+	// The door has deadlines of its own: probes of the kernel would cost four calls a connection.
+	silent := net.ListenConfig{KeepAlive: -1}
+	return silent.Listen(context.Background(), "tcp", address)
 }
 
 // url is where the first public listener is.

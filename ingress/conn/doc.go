@@ -14,6 +14,10 @@
 // address; an IPv6 caller counts by its /64. A connection without room gets a refusal as JSON and
 // is closed. Connections of trusted proxies count among all, not by address.
 //
+// When all places are taken, idle connections give way to new ones, first those of addresses that
+// have most. An address with far more connections than a newcomer's loses also one in the middle of
+// a request; it gains none at the cost of others. Who comes all the time is turned away unheard.
+//
 // A client has RequestTimeout for a whole request, IdleTimeout until its next one begins, and
 // AnswerTimeout to read an answer that the socket has no room for.
 //
@@ -22,6 +26,6 @@
 //
 // # Reading order
 //
-// listener.go, turnstile.go, conn.go, deadlines.go, address.go; lines.go, unix.go, certificate.go,
-// cap.go.
+// listener.go, turnstile.go, conn.go, deadlines.go, address.go, arrivals.go; lines.go, unix.go,
+// certificate.go, cap.go.
 package conn

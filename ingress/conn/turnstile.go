@@ -45,6 +45,8 @@ type Turnstile struct {
 	callers   map[[20]byte]int
 	conns     map[*Conn]struct{}
 	known     knownAddresses
+	arrivals  arrivals // of connections
+	told      arrivals // of answers to those that are turned away
 }
 
 const (
@@ -52,8 +54,11 @@ const (
 	strangersLeave = 4
 	// An IPv6 network of 48 bits has as many connections as this many addresses.
 	networkAddresses = 4
-	evictions        = 16  // at a time
-	evictionLooks    = 512 // connections that are looked at for them
+	mostArrivals     = 1000 // of one address in a second: twice what its windows allow in the mean
+	mostTold         = 20   // of one address in a second: more are turned away without an answer
+	leastShare       = 16   // connections that an address may always have at the cost of others
+	evictions        = 16   // at a time
+	evictionLooks    = 512  // connections that are looked at for them
 	crowd            = 1000
 	// The HTTP server keeps the goroutine of a connection for ten to twenty seconds.
 	giveBackAfter = 22 * time.Second
@@ -85,21 +90,35 @@ func (t *Turnstile) admit(nc net.Conn) *Conn {
 		}
 	}
 	refused, give := t.enter(c)
-	if refused != nil && t.evict(c, give) > 0 {
+	if give != nil && t.evict(c, give) > 0 {
 		refused, _ = t.enter(c)
 	}
 	if refused != nil {
-		t.turnAway(nc, refused)
+		t.turnAway(c, refused)
 		return nil
 	}
 	return c
 }
 
-// enter counts a connection and returns nil, or the refusal if there is no room, and which idle
-// connections may give way.
+// enter counts a connection and returns nil, or the refusal if there is no room, and which
+// connections may give way, nil if none may: an address with more than its share gets no more at
+// the cost of others, and one that comes too often must wait.
 func (t *Turnstile) enter(c *Conn) (refused *wire.Refusal, give func(*Conn) bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
+	if c.Direct && t.arrivals.count(c.from, c.began) > mostArrivals {
+		return refuseCrowd, nil
+	}
+	refused, give = t.room(c)
+	if share := max(t.options.Most/max(len(t.callers), 1), leastShare); refused == refuseFull &&
+		t.load(c) > share {
+		return refused, nil
+	}
+	return refused, give
+}
+
+// room is enter without a look at what else the address does. Callers hold the mutex.
+func (t *Turnstile) room(c *Conn) (refused *wire.Refusal, give func(*Conn) bool) {
 	c.known = !c.Direct || t.known.has(c.from)
 	most := t.options.Most
 	if !c.known {
@@ -211,6 +230,13 @@ func (t *Turnstile) evict(c *Conn, give func(*Conn) bool) int {
 	return closed
 }
 
+// tells counts an answer to an address that is turned away, and returns how many it got lately.
+func (t *Turnstile) tells(c *Conn) int {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.told.count(c.from, c.began)
+}
+
 // load returns how many connections the address of c has. A proxy stands for many callers: each of
 // its connections counts alone. Callers hold the mutex.
 func (t *Turnstile) load(c *Conn) int {
@@ -273,11 +299,14 @@ func (t *Turnstile) Hurry(d time.Duration) {
 }
 
 // turnAway answers a connection whose request nobody reads, and hangs up. In the middle of a
-// handshake an answer would be read as a broken one. A new socket has room for
-// the answer; the deadline is for other kinds of connections.
-func (t *Turnstile) turnAway(c net.Conn, r *wire.Refusal) {
+// handshake an answer would be read as a broken one, and an address that comes all the time gets
+// none: answers to it would take longer than letting others in. A new socket has room for the
+// answer; the deadline is for other kinds of connections.
+func (t *Turnstile) turnAway(admitted *Conn, r *wire.Refusal) {
 	t.options.Refused(r.Status)
-	if _, tcp := c.RemoteAddr().(*net.TCPAddr); tcp && t.options.Secure {
+	c := admitted.Conn
+	_, tcp := c.RemoteAddr().(*net.TCPAddr)
+	if tcp && t.options.Secure || admitted.Direct && t.tells(admitted) > mostTold {
 		_ = c.Close()
 		return
 	}

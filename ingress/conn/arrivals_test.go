@@ -1,0 +1,66 @@
+package conn
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+)
+
+// TestArrivals: an address that comes too often within a second is let in again in the next one, and
+// others meanwhile. However many addresses come, the counts have a bound.
+func TestArrivals(t *testing.T) {
+	house := NewTurnstile(Options{Most: 8 * mostArrivals, MostPerAddress: 8 * mostArrivals})
+	now := time.Unix(1_700_000_000, 0)
+	caller := func(i uint32, at time.Time) *Conn {
+		c := &Conn{Direct: true, turnstile: house, began: at}
+		binary.BigEndian.PutUint32(c.from[:], i)
+		c.network = c.from
+		c.network[18] = 1
+		return c
+	}
+	for i := range mostArrivals {
+		if refused, _ := house.enter(caller(1, now)); refused != nil {
+			t.Fatalf("connection %d: %+v", i, refused)
+		}
+	}
+	if refused, give := house.enter(caller(1, now)); refused == nil || give != nil {
+		t.Error("one too many was let in, or somebody gives way for it")
+	}
+	if refused, _ := house.enter(caller(2, now)); refused != nil {
+		t.Errorf("somebody else: %+v", refused)
+	}
+	if refused, _ := house.enter(caller(1, now.Add(time.Second))); refused != nil {
+		t.Errorf("a second later: %+v", refused)
+	}
+	for i := range uint32(2 * arrivalsMost) {
+		if n := house.told.count(caller(i, now).from, now); n != 1 {
+			t.Fatalf("address %d was told %d times", i, n)
+		}
+	}
+	if len(house.told.of) > arrivalsMost {
+		t.Errorf("%d addresses are counted", len(house.told.of))
+	}
+}
+
+// TestShares: where all places are taken, an address with more than its share gains none at the cost
+// of others, and one with fewer does.
+func TestShares(t *testing.T) {
+	house := NewTurnstile(Options{Most: 400, MostPerAddress: 400})
+	now := time.Unix(1_700_000_000, 0)
+	enter := func(name byte) (refused, gives bool) {
+		c := &Conn{Direct: true, turnstile: house, began: now}
+		c.from[0], c.network[0], c.network[18] = name, name, 1
+		r, give := house.enter(c)
+		return r != nil, give != nil
+	}
+	for i := range 300 {
+		if refused, _ := enter(byte(i % 2)); refused {
+			t.Fatalf("connection %d was refused", i)
+		}
+	}
+	for name, want := range map[byte]bool{0: false, 1: false, 2: true} {
+		if refused, gives := enter(name); !refused || gives != want {
+			t.Errorf("address %d: refused %v, others give way %v", name, refused, gives)
+		}
+	}
+}
