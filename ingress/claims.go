@@ -11,8 +11,8 @@ import (
 	"clobd/ingress/limits"
 )
 
-// turnAwayPause is how long a connection waits for such an answer: its next request is not read
-// before. So a connection that fails all the time costs four requests a second.
+// turnAwayPause is how long a connection waits for such an answer at least: its next request is not
+// read before. So a connection that fails all the time costs four requests a second at most.
 const turnAwayPause = 250 * time.Millisecond
 
 // Why a caller must wait who was let in by all windows.
@@ -95,7 +95,7 @@ func (s *door) turnAway(ctx *fasthttp.RequestCtx, wait time.Duration, why string
 // rest is the pause before such an answer. Who waits holds no seat: the orders of others need it.
 func (s *door) rest(ctx *fasthttp.RequestCtx) {
 	seatOf(ctx).leave()
-	time.Sleep(s.pause)
+	s.rests.Rest(s.ClientAddress(ctx))
 }
 
 // verified counts how the signature of an order turned out.

@@ -36,7 +36,7 @@ func behindProxy(t *testing.T) *house {
 		o.Limits = true
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
-	h.server.pause = 0
+	h.server.rests = limits.NewRests(0)
 	return h
 }
 
@@ -171,7 +171,8 @@ func TestSignatureFlood(t *testing.T) {
 func TestPauseHoldsNoSeat(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t, func(o *Options) { o.Limits = true })
-		h.server.pause = time.Minute // of the clock of the bubble, which goes on when all wait
+		// Of the clock of the bubble, which goes on when all wait.
+		h.server.rests = limits.NewRests(time.Minute)
 		for _, name := range []string{"alice", "bob"} {
 			h.run([]string{"fund " + name + " 1000"})
 		}
@@ -195,7 +196,7 @@ func TestPauseHoldsNoSeat(t *testing.T) {
 // seat back when its key is wrong and the refusal comes after a pause.
 func TestPauseOfEarlySeat(t *testing.T) {
 	h := newHouse(t, func(o *Options) { o.Limits = true })
-	h.server.pause = 3 * time.Second // the order of bob must be answered before
+	h.server.rests = limits.NewRests(3 * time.Second) // the order of bob must be answered before
 	for _, name := range []string{"alice", "bob"} {
 		h.run([]string{"fund " + name + " 1000"})
 	}

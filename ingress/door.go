@@ -3,7 +3,6 @@ package ingress
 import (
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"clobd/api/wire"
 	"clobd/engine"
@@ -19,7 +18,7 @@ type door struct {
 	pool    *pool
 	metrics *metrics
 	full    atomic.Bool   // only cancels are taken
-	pause   time.Duration // before the answer to who has failed too often
+	rests   *limits.Rests // before the answer to who has failed too often
 }
 
 // The refusals of requests that may be sent again as they are: nothing was entered.

@@ -82,5 +82,9 @@ func (r *routeMetrics) observe(ctx *fasthttp.RequestCtx) {
 	} else {
 		r.all.requests.WithLabelValues(r.name, strconv.Itoa(status)).Inc()
 	}
-	r.seconds.Observe(time.Since(ctx.Time()).Seconds())
+	took := time.Duration(0) // of bytes that are no request
+	if began := ctx.Time(); !began.IsZero() {
+		took = time.Since(began)
+	}
+	r.seconds.Observe(took.Seconds())
 }

@@ -71,7 +71,8 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("ingress options: %w", err)
 	}
-	s := &Server{door: door{options: o, pool: newPool(o.Workers), pause: turnAwayPause},
+	s := &Server{door: door{options: o, pool: newPool(o.Workers),
+		rests: limits.NewRests(turnAwayPause)},
 		version: []byte(o.Version), stop: make(chan struct{}),
 		bodies:  conn.NewBudget(bodyBudget, bodyBudgetOf),
 		answers: conn.NewBudget(answerBudget, answerBudgetOf)}
@@ -209,6 +210,7 @@ func (s *Server) SetLimits(p *limits.Policy) {
 // that few requests meet a closed one. Close the Sequencer after the Server.
 func (s *Server) Close(ctx context.Context) error {
 	s.draining.Store(true)
+	s.rests.Stop()
 	if s.turnstile.Open() > 0 {
 		select {
 		case <-ctx.Done():

@@ -200,8 +200,8 @@ func Unescape(part string) string {
 var ampersand, equals = []byte("&"), []byte("=")
 
 // Peek is the value of the first parameter of a name that is not empty, empty if there is none. The
-// bytes are good as long as the request. A query without escapes, as most clients send, is read in place, without
-// a list of all parameters.
+// bytes are good as long as the request. A query without escapes, as most clients send, is read in
+// place, without a list of all parameters.
 func Peek(ctx *fasthttp.RequestCtx, name string) []byte {
 	query := ctx.URI().QueryString()
 	if bytes.IndexByte(query, '%') >= 0 || bytes.IndexByte(query, '+') >= 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestArrivals: an address that comes too often within a second is let in again in the next one, and
-// others meanwhile. However many addresses come, the counts have a bound.
+// TestArrivals: an address that comes too often within a second is let in again in the next one,
+// and others meanwhile. However many addresses come, the counts have a bound.
 func TestArrivals(t *testing.T) {
 	house := NewTurnstile(Options{Most: 8 * mostArrivals, MostPerAddress: 8 * mostArrivals})
 	now := time.Unix(1_700_000_000, 0)
@@ -42,8 +42,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestShares: where all places are taken, an address with more than its share gains none at the cost
-// of others, and one with fewer does.
+// TestShares: where all places are taken, an address with more than its share gains none at the
+// cost of others, and one with fewer does.
 func TestShares(t *testing.T) {
 	house := NewTurnstile(Options{Most: 400, MostPerAddress: 400})
 	now := time.Unix(1_700_000_000, 0)

@@ -21,8 +21,8 @@
 // A client has RequestTimeout for a whole request, IdleTimeout until its next one begins, and
 // AnswerTimeout to read an answer that the socket has no room for.
 //
-// A LineWatch tells of request lines that end with LF alone. The HTTP server hides them, and a proxy
-// may take them for something else.
+// A LineWatch tells of request lines that end with LF alone. The HTTP server hides them, and a
+// proxy may take them for something else.
 //
 // # Reading order
 //

@@ -28,5 +28,6 @@
 // # Reading order
 //
 // window.go (one window), table.go (which there are), policy.go (their limits), callers.go (who is
-// counted in them), claims.go (failures), file.go (limits that an operator sets).
+// counted in them), claims.go (failures), rests.go
+// (pauses), file.go (limits that an operator sets).
 package limits

@@ -37,9 +37,6 @@ type child struct {
 // startChild starts a process that plays role.
 func startChild(role string, p part) (*child, error) {
 	c := &child{process: exec.Command(os.Args[0])}
-	if role == "attacker" { // who attacks has a machine of his own, and shares this one
-		c.process = exec.Command("nice", "-n", "10", os.Args[0])
-	}
 	c.process.Env = append(os.Environ(), roleVariable+"="+role)
 	c.process.Stderr = os.Stderr
 	input, err := c.process.StdinPipe()
