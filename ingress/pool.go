@@ -152,8 +152,11 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 		p.running++
 		return nil, nil
 	}
-	limit := p.capacity()
-	if p.waiting >= limit || p.wallets[wallet] >= max(limit/poolShare, 1) {
+	limit, share := p.capacity(), max(p.capacity()/poolShare, 1)
+	if p.wallets[wallet] == 0 {
+		limit += limit / poolShare // a few wallets that fill the queue keep no other one out
+	}
+	if p.waiting >= limit || p.wallets[wallet] >= share {
 		p.full.Add(1)
 		return nil, errPoolFull
 	}

@@ -159,12 +159,14 @@ func TestPoolIsBounded(t *testing.T) {
 		enter(2 + wallet)
 		enter(2 + wallet)
 	}
-	if err := p.do(engine.Address{9}, nil); err != errPoolFull {
-		t.Fatalf("ninth job: %v", err)
+	enter(9) // a wallet that has nothing waiting finds room where the others do not
+	enter(10)
+	if err := p.do(engine.Address{11}, nil); err != errPoolFull {
+		t.Fatalf("eleventh job: %v", err)
 	}
 	release()
 	waits.joined.Wait()
-	if string(order) != "\x01\x01\x02\x02\x03\x03\x04\x04" {
+	if string(order) != "\x01\x01\x02\x02\x03\x03\x04\x04\x09\x0a" {
 		t.Fatalf("ran in the order %v", order)
 	}
 	if p.full.Load() != 2 || len(p.wallets) != 0 || p.waiting != 0 || p.running != 0 {

@@ -55,7 +55,7 @@ const (
 	// An IPv6 network of 48 bits has as many connections as this many addresses.
 	networkAddresses = 4
 	mostArrivals     = 1000 // of one address in a second: twice what its windows allow in the mean
-	mostTold         = 20   // of one address in a second: more are turned away without an answer
+	mostTold         = 200  // of one address in a second: more are turned away without an answer
 	leastShare       = 16   // connections that an address may always have at the cost of others
 	evictions        = 16   // at a time
 	evictionLooks    = 512  // connections that are looked at for them

