@@ -9,7 +9,7 @@ import (
 // TestArrivals: an address that comes too often within a second is let in again in the next one,
 // and others meanwhile. However many addresses come, the counts have a bound.
 func TestArrivals(t *testing.T) {
-	house := NewTurnstile(Options{Most: 8 * mostArrivals, MostPerAddress: 8 * mostArrivals})
+	house := NewTurnstile(Options{Most: 8 * mostArrivals, MostPerAddress: 16})
 	now := time.Unix(1_700_000_000, 0)
 	caller := func(i uint32, at time.Time) *Conn {
 		c := &Conn{Direct: true, turnstile: house, began: at}
@@ -19,9 +19,11 @@ func TestArrivals(t *testing.T) {
 		return c
 	}
 	for i := range mostArrivals {
-		if refused, _ := house.enter(caller(1, now)); refused != nil {
+		c := caller(1, now)
+		if refused, _ := house.enter(c); refused != nil {
 			t.Fatalf("connection %d: %+v", i, refused)
 		}
+		house.leave(c)
 	}
 	if refused, give := house.enter(caller(1, now)); refused == nil || give != nil {
 		t.Error("one too many was let in, or somebody gives way for it")

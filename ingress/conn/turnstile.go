@@ -106,7 +106,8 @@ func (t *Turnstile) admit(nc net.Conn) *Conn {
 func (t *Turnstile) enter(c *Conn) (refused *wire.Refusal, give func(*Conn) bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if c.Direct && t.arrivals.count(c.from, c.began) > mostArrivals {
+	often := max(mostArrivals, t.options.MostPerAddress) // who may have many may open them at once
+	if c.Direct && t.arrivals.count(c.from, c.began) > often {
 		return refuseCrowd, nil
 	}
 	refused, give = t.room(c)
