@@ -93,7 +93,11 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency,
+	arrivals := 0
+	if o.Limits {
+		arrivals = limits.GeneralMost
+	}
+	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency, Arrivals: arrivals,
 		MostPerAddress: o.ConnsPerAddress, Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
 		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.Lines(), Secure: o.TLS != nil,
 		Refused: func(status int) {

@@ -2,19 +2,22 @@ package conn
 
 import "time"
 
-// arrivals counts what addresses do within a second.
+// arrivals counts what addresses do within a period.
 type arrivals struct {
-	second int64 // after 1970
+	period int64 // which one after 1970
 	of     map[[20]byte]int
 }
 
-// arrivalsMost is how many addresses are counted within a second. Those beyond count as new.
-const arrivalsMost = 1 << 15
+const (
+	periodSeconds = 10
+	// arrivalsMost is how many addresses are counted within a period. Those beyond count as new.
+	arrivalsMost = 1 << 15
+)
 
-// count counts one more of an address, and returns how many there were in this second.
+// count counts one more of an address, and returns how many there were in this period.
 func (a *arrivals) count(key [20]byte, now time.Time) int {
-	if s := now.Unix(); s != a.second || a.of == nil {
-		a.second = s
+	if p := now.Unix() / periodSeconds; p != a.period || a.of == nil {
+		a.period = p
 		if len(a.of) > crowd || a.of == nil {
 			a.of = make(map[[20]byte]int) // the room of a large one is given back
 		}

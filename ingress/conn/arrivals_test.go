@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestArrivals: an address that comes too often within a second is let in again in the next one,
+// TestArrivals: an address that comes too often within a period is let in again in the next one,
 // and others meanwhile. However many addresses come, the counts have a bound.
 func TestArrivals(t *testing.T) {
-	house := NewTurnstile(Options{Most: 8 * mostArrivals, MostPerAddress: 16})
+	house := NewTurnstile(Options{Most: 64, MostPerAddress: 16, Arrivals: 500})
 	now := time.Unix(1_700_000_000, 0)
 	caller := func(i uint32, at time.Time) *Conn {
 		c := &Conn{Direct: true, turnstile: house, began: at}
@@ -18,7 +18,7 @@ func TestArrivals(t *testing.T) {
 		c.network[18] = 1
 		return c
 	}
-	for i := range mostArrivals {
+	for i := range 500 {
 		c := caller(1, now)
 		if refused, _ := house.enter(c); refused != nil {
 			t.Fatalf("connection %d: %+v", i, refused)
@@ -31,8 +31,8 @@ func TestArrivals(t *testing.T) {
 	if refused, _ := house.enter(caller(2, now)); refused != nil {
 		t.Errorf("somebody else: %+v", refused)
 	}
-	if refused, _ := house.enter(caller(1, now.Add(time.Second))); refused != nil {
-		t.Errorf("a second later: %+v", refused)
+	if refused, _ := house.enter(caller(1, now.Add(periodSeconds*time.Second))); refused != nil {
+		t.Errorf("a period later: %+v", refused)
 	}
 	for i := range uint32(2 * arrivalsMost) {
 		if n := house.told.count(caller(i, now).from, now); n != 1 {

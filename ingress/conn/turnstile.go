@@ -16,10 +16,11 @@ import (
 	"clobd/api/wire"
 )
 
-// Options are the limits of a Turnstile. All fields but Headers and Secure must be set.
+// Options are the limits of a Turnstile. All fields but Arrivals, Headers and Secure must be set.
 type Options struct {
 	Most           int // connections served at once, by all listeners together
 	MostPerAddress int // of these, of one address
+	Arrivals       int // of one address in 10 s; 0: any number
 	Proxies        Proxies
 	Version        string // X-Node-Version of a refusal
 	Headers        string // more lines of its head; may be empty
@@ -54,8 +55,7 @@ const (
 	strangersLeave = 4
 	// An IPv6 network of 48 bits has as many connections as this many addresses.
 	networkAddresses = 4
-	mostArrivals     = 1000 // of one address in a second: twice what its windows allow in the mean
-	mostTold         = 200  // of one address in a second: more are turned away without an answer
+	mostTold         = 2000 // of one address in 10 s: more are turned away without an answer
 	leastShare       = 16   // connections that an address may always have at the cost of others
 	evictions        = 16   // at a time
 	evictionLooks    = 512  // connections that are looked at for them
@@ -106,8 +106,8 @@ func (t *Turnstile) admit(nc net.Conn) *Conn {
 func (t *Turnstile) enter(c *Conn) (refused *wire.Refusal, give func(*Conn) bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	often := max(mostArrivals, t.options.MostPerAddress) // who may have many may open them at once
-	if c.Direct && t.arrivals.count(c.from, c.began) > often {
+	often := max(t.options.Arrivals, t.options.MostPerAddress) // these may come all at once
+	if c.Direct && t.options.Arrivals > 0 && t.arrivals.count(c.from, c.began) > often {
 		return refuseCrowd, nil
 	}
 	refused, give = t.room(c)
