@@ -100,6 +100,9 @@ func (s *door) rest(ctx *fasthttp.RequestCtx) {
 
 // verified counts how the signature of an order turned out.
 func (s *door) verified(c *limits.Claim, p *placement) {
+	if p.refused == nil {
+		p.seat.proven = true
+	}
 	switch {
 	case s.windows == nil:
 	case p.forged:

@@ -219,15 +219,15 @@ func TestPlacesComeBackWithTheNext(t *testing.T) {
 	p := unhurry(newPool(2))
 	p.reading(time.Now())
 	none := engine.Address{}
-	if w, err := p.enter(none); w != nil || err != nil {
+	if w, err := p.enter(none, false); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
-	waits, err := p.enter(none)
+	waits, err := p.enter(none, false)
 	if waits == nil || err != nil {
 		t.Fatal("a second place beside a reader", err)
 	}
 	p.read.Store(-int64(time.Hour)) // nobody reads any more
-	next, err := p.enter(none)
+	next, err := p.enter(none, false)
 	if next == nil || err != nil || len(waits.turn) != 1 {
 		t.Errorf("the next one went first: %v", err)
 	}
@@ -463,7 +463,7 @@ func TestPoolTry(t *testing.T) {
 			t.Fatalf("%d of two places", i)
 		}
 	}
-	w, err := p.enter(none)
+	w, err := p.enter(none, false)
 	if w == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +477,7 @@ func TestPoolTry(t *testing.T) {
 	if !p.try() {
 		t.Error("nobody runs")
 	}
-	if w, err = p.enter(none); w == nil || err != nil {
+	if w, err = p.enter(none, false); w == nil || err != nil {
 		t.Fatal(err)
 	}
 	p.read.Store(-int64(time.Hour)) // nobody reads any more

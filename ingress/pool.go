@@ -99,7 +99,7 @@ func newPool(workers int) *pool {
 // do runs work as soon as there is a seat, and returns when work has finished. While it waits, it
 // takes from wallet's share of the queue. After an error (errPool…) work was never called.
 func (p *pool) do(wallet engine.Address, work func()) error {
-	if err := p.sit(wallet); err != nil {
+	if err := p.sit(wallet, false); err != nil {
 		return err
 	}
 	defer p.leave() // also if work panics
@@ -131,8 +131,8 @@ func (p *pool) seats() int {
 }
 
 // sit takes a seat, or waits for one. Errors are those of do.
-func (p *pool) sit(wallet engine.Address) error {
-	w, err := p.enter(wallet)
+func (p *pool) sit(wallet engine.Address, proven bool) error {
+	w, err := p.enter(wallet, proven)
 	if w != nil {
 		err = <-w.turn
 	}
@@ -140,8 +140,9 @@ func (p *pool) sit(wallet engine.Address) error {
 }
 
 // enter takes a seat, or lines up if the queue and the wallet's share of it have room: then it
-// returns the waiter, for whose turn the caller must wait.
-func (p *pool) enter(wallet engine.Address) (*waiter, error) {
+// returns the waiter, for whose turn the caller must wait. Whoever has proven good finds room in the
+// queue when others have filled it.
+func (p *pool) enter(wallet engine.Address, proven bool) (*waiter, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.closed {
@@ -153,8 +154,8 @@ func (p *pool) enter(wallet engine.Address) (*waiter, error) {
 		return nil, nil
 	}
 	limit, share := p.capacity(), max(p.capacity()/poolShare, 1)
-	if p.wallets[wallet] == 0 {
-		limit += limit / poolShare // a few wallets that fill the queue keep no other one out
+	if proven && p.wallets[wallet] == 0 {
+		limit += max(limit/poolShare, p.workers)
 	}
 	if p.waiting >= limit || p.wallets[wallet] >= share {
 		p.full.Add(1)

@@ -159,17 +159,36 @@ func TestPoolIsBounded(t *testing.T) {
 		enter(2 + wallet)
 		enter(2 + wallet)
 	}
-	enter(9) // a wallet that has nothing waiting finds room where the others do not
-	enter(10)
 	if err := p.do(engine.Address{11}, nil); err != errPoolFull {
+		t.Fatalf("ninth job: %v", err)
+	}
+	// Who has proven good finds room where others do not, unless his share is taken.
+	if _, err := p.enter(engine.Address{1}, true); err != errPoolFull {
+		t.Fatalf("third job of one proven wallet: %v", err)
+	}
+	var proven []*waiter
+	for wallet := range byte(2) {
+		w, err := p.enter(engine.Address{20 + wallet}, true)
+		if err != nil {
+			t.Fatalf("a proven wallet: %v", err)
+		}
+		proven = append(proven, w)
+	}
+	if _, err := p.enter(engine.Address{22}, true); err != errPoolFull {
 		t.Fatalf("eleventh job: %v", err)
 	}
 	release()
+	for _, w := range proven {
+		if err := <-w.turn; err != nil {
+			t.Fatalf("a proven wallet: %v", err)
+		}
+		p.leave()
+	}
 	waits.joined.Wait()
-	if string(order) != "\x01\x01\x02\x02\x03\x03\x04\x04\x09\x0a" {
+	if string(order) != "\x01\x01\x02\x02\x03\x03\x04\x04" {
 		t.Fatalf("ran in the order %v", order)
 	}
-	if p.full.Load() != 2 || len(p.wallets) != 0 || p.waiting != 0 || p.running != 0 {
+	if p.full.Load() != 4 || len(p.wallets) != 0 || p.waiting != 0 || p.running != 0 {
 		t.Fatalf("full %d, wallets %v, waiting %d, running %d",
 			p.full.Load(), p.wallets, p.waiting, p.running)
 	}
@@ -178,7 +197,7 @@ func TestPoolIsBounded(t *testing.T) {
 func TestPoolAnswersTheExpired(t *testing.T) {
 	p := unhurry(newPool(1))
 	release := occupy(t, p)
-	late, err := p.enter(engine.Address{1})
+	late, err := p.enter(engine.Address{1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +228,7 @@ func TestPoolGivesItsPlaceBackAfterAPanic(t *testing.T) {
 func TestPoolClose(t *testing.T) {
 	p := unhurry(newPool(1))
 	release := occupy(t, p)
-	waits, err := p.enter(engine.Address{1})
+	waits, err := p.enter(engine.Address{1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ type seat struct {
 	answer waiter
 
 	direct bool // the connection is one caller's own, not that of a proxy that stands for many
+	proven bool // an order with a good signature has come over the connection
 	early  bool // the next order takes its seat before it is parsed
 	// fresh: what was read last began with an order, and nothing of it has been handled yet.
 	fresh   bool
@@ -46,7 +47,7 @@ func (s *seat) take(payer engine.Address) error {
 		return err
 	}
 	if !s.held.Load() {
-		if err := s.pool.sit(payer); err != nil {
+		if err := s.pool.sit(payer, s.proven); err != nil {
 			return err
 		}
 		s.sit()
