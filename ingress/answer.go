@@ -1,12 +1,9 @@
 package ingress
 
 import (
-	"net/netip"
-
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
-	"clobd/ingress/conn"
 )
 
 // Answers in memory. A client that asks for a large answer and does not read holds all of it.
@@ -18,13 +15,6 @@ const (
 	// takes twice as much. Without a limit that grows to some megabytes.
 	socketBytes = 64 << 10
 )
-
-// heldAnswer is the large answer of a connection that its client has not read yet.
-type heldAnswer struct {
-	budget *conn.Budget
-	of     netip.Addr
-	bytes  int
-}
 
 // holdAnswer makes room for a large answer of a read, or answers that there is none. Answers of
 // writes always go out: their Commands are entered.
@@ -43,9 +33,9 @@ func (s *Server) holdAnswer(ctx *fasthttp.RequestCtx, c *orderConn) {
 	}
 	n = min(n, answerBudgetOf) // one answer is always possible
 	from := s.ClientAddress(ctx)
-	ok, crowded := s.answers.Take(from, n)
+	ok, crowded := s.answers.Take(from, n, c.Known())
 	if ok {
-		c.answer.of, c.answer.bytes = from, c.answer.bytes+n
+		c.answer.Add(from, n)
 		return
 	}
 	ctx.Response.Reset()
@@ -63,11 +53,3 @@ var (
 	refuseAnswerOf = wire.Refuse(429, "rate_limited", "too many large answers to this address",
 		"read the answers that you have asked for")
 )
-
-// release gives back the room of the answer: the client has it, or the connection is closed.
-func (a *heldAnswer) release() {
-	if a.bytes > 0 {
-		a.budget.Give(a.of, a.bytes)
-		a.bytes = 0
-	}
-}

@@ -37,11 +37,13 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 	}
 	most := mostBytes(&r.Header)
 	from := s.ClientAddress(ctx)
+	c, ok := ctx.Conn().(*orderConn)
+	known := ok && c.Known()
 	body := make([]byte, 0, firstBytes)
 	for {
 		if len(body) == cap(body) {
 			n := cap(body)
-			if ok, crowded := s.bodies.Take(from, n); !ok {
+			if ok, crowded := s.bodies.Take(from, n, known); !ok {
 				if crowded {
 					return held, errBodies
 				}
@@ -56,7 +58,6 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 		case len(body) > most:
 			return held, fasthttp.ErrBodyTooLarge
 		case err == io.EOF:
-			c, ok := ctx.Conn().(*orderConn)
 			if length := r.Header.ContentLength(); length > len(body) ||
 				length == chunked && ok && c.ended { // the HTTP server waits for no last chunk
 				return held, io.ErrUnexpectedEOF

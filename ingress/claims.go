@@ -92,10 +92,12 @@ func (s *door) turnAway(ctx *fasthttp.RequestCtx, wait time.Duration, why string
 	later(ctx, wait, why)
 }
 
-// rest is the pause before such an answer. Who waits holds no seat: the orders of others need it.
+// rest is the pause before such an answer. Who waits holds no seat, and gives way to others: they
+// need both.
 func (s *door) rest(ctx *fasthttp.RequestCtx) {
 	seatOf(ctx).leave()
-	s.rests.Rest(s.ClientAddress(ctx))
+	from := s.ClientAddress(ctx)
+	ctx.Conn().(*orderConn).Pause(func(gone <-chan struct{}) { s.rests.Rest(from, gone) })
 }
 
 // verified counts how the signature of an order turned out.

@@ -261,7 +261,7 @@ func awaitUsed(t *testing.T, b *conn.Budget, want int) {
 // nothing is left of it after its connection.
 func TestBodiesTakeRoomAsTheyCome(t *testing.T) {
 	h := newHouse(t, nil)
-	h.server.bodies = conn.NewBudget(64<<10, 56<<10)
+	h.server.bodies = conn.NewBudget(128<<10, 56<<10)
 	dial := serveTCP(t, h)
 	send := func(head string, n int) net.Conn {
 		c := dial()
@@ -286,7 +286,7 @@ func TestBodiesTakeRoomAsTheyCome(t *testing.T) {
 	_ = large.Close()
 	_ = chunked.Close()
 	awaitUsed(t, h.server.bodies, 0)
-	h.server.bodies = conn.NewBudget(8<<10, 56<<10)
+	h.server.bodies = conn.NewBudget(12<<10, 56<<10)
 	if got := ask(t, send(list, 16<<10), ""); got != "503\nRetry-After: 1\n"+
 		`{"error":"too many request bodies on their way","code":"overloaded"}`+"\n" {
 		t.Errorf("no room for anybody: %s", got)

@@ -143,6 +143,29 @@ func TestRefusalOfAPlaceIsForOneRequest(t *testing.T) {
 	awaitIdle(t, p)
 }
 
+// TestBodyIsNoOrder: a body whose bytes look like the beginning of an order takes no place. Its
+// request could wait for a second one, and nobody would ever work again.
+func TestBodyIsNoOrder(t *testing.T) {
+	var p *pool
+	running := make(chan int, 1)
+	h := newHouse(t, func(o *Options) {
+		o.Public = func(*fasthttp.RequestCtx) { running <- runningNow(p) }
+	})
+	p = h.server.pool
+	h.run([]string{"fund alice 100"})
+	c := h.dial(t)
+	h.trades(t, c)
+	c.write("POST /books HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nc\r\n")
+	time.Sleep(20 * time.Millisecond) // what comes together is read together
+	c.write(orderStart + "\r\n0\r\n\r\n")
+	if got := c.answer(); !strings.HasPrefix(got, "200") {
+		t.Fatal(got)
+	}
+	if n := <-running; n != 0 {
+		t.Errorf("%d places are taken", n)
+	}
+}
+
 // tcpPair is both ends of a connection, which the test closes when it ends.
 func tcpPair(t *testing.T) (near, far net.Conn) {
 	t.Helper()
@@ -175,7 +198,8 @@ func connOver(t *testing.T, near net.Conn, p *pool) *orderConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &orderConn{Conn: c, seat: newSeat(p), draining: new(atomic.Bool)}
+	return &orderConn{Conn: c, seat: newSeat(p), draining: new(atomic.Bool),
+		lines: conn.NewLineWatch()}
 }
 
 // TestUnreadAnswersHoldNoPlace: whoever does not read what he is told keeps nobody waiting.

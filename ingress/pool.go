@@ -140,8 +140,8 @@ func (p *pool) sit(wallet engine.Address, proven bool) error {
 }
 
 // enter takes a seat, or lines up if the queue and the wallet's share of it have room: then it
-// returns the waiter, for whose turn the caller must wait. Whoever has proven good finds room in the
-// queue when others have filled it.
+// returns the waiter, for whose turn the caller must wait. Whoever has proven good finds room when
+// others have filled the queue.
 func (p *pool) enter(wallet engine.Address, proven bool) (*waiter, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -155,7 +155,7 @@ func (p *pool) enter(wallet engine.Address, proven bool) (*waiter, error) {
 	}
 	limit, share := p.capacity(), max(p.capacity()/poolShare, 1)
 	if proven && p.wallets[wallet] == 0 {
-		limit += max(limit/poolShare, p.workers)
+		limit += limit / poolShare
 	}
 	if p.waiting >= limit || p.wallets[wallet] >= share {
 		p.full.Add(1)

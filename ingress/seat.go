@@ -144,7 +144,7 @@ func (l orderListener) Accept() (net.Conn, error) {
 	}
 	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), draining: &l.server.draining,
 		lines: conn.NewLineWatch()}
-	oc.seat.direct, oc.answer.budget = c.Direct, l.server.answers
+	oc.seat.direct, oc.answer.Budget = c.Direct, l.server.answers
 	if socket, ok := c.Conn.(interface{ SetWriteBuffer(n int) error }); ok {
 		_ = socket.SetWriteBuffer(socketBytes) // refused, the system keeps its own limit
 	}
@@ -159,7 +159,7 @@ type orderConn struct {
 	*conn.Conn
 	seat     seat
 	lines    conn.LineWatch
-	answer   heldAnswer
+	answer   conn.Held   // the large one that its client has not read yet
 	secure   *secure     // nil: in the clear
 	leaving  atomic.Bool // what is written now is a farewell
 	draining *atomic.Bool
@@ -170,13 +170,16 @@ type orderConn struct {
 // does not: the connection would count as idle meanwhile and be closed under the order.
 func (c *orderConn) Read(b []byte) (int, error) {
 	c.seat.done()
+	begins := c.lines.Begins() // bytes in the middle of another request are no order
 	n, err := c.receive(b)
 	c.lines.Read(b[:n])
 	c.ended = err == io.EOF
 	if c.seat.early && c.draining.Load() {
 		c.seat.early = false
 	}
-	c.seat.begins(b[:n])
+	if begins {
+		c.seat.begins(b[:n])
+	}
 	return n, err
 }
 
@@ -204,7 +207,7 @@ func (c *orderConn) send(b []byte) (int, error) {
 // Close closes the connection and gives its seat back.
 func (c *orderConn) Close() error {
 	err := c.hangUp()
-	c.answer.release()
+	c.answer.Release()
 	c.seat.release()
 	return err
 }

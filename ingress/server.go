@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,6 @@ func New(o Options) (*Server, error) {
 	d := &s.door
 	if o.Limits {
 		d.windows = limits.New(o.Now)
-		s.SetLimits(o.Policy)
 	}
 	d.metrics = newMetrics(d.pool)
 	s.cancels = cancels{d}
@@ -93,16 +93,13 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	arrivals := 0
-	if o.Limits {
-		arrivals = limits.GeneralMost
-	}
-	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency, Arrivals: arrivals,
+	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency,
 		MostPerAddress: o.ConnsPerAddress, Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
 		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.Lines(), Secure: o.TLS != nil,
 		Refused: func(status int) {
 			d.metrics.requests.WithLabelValues("connect", strconv.Itoa(status)).Inc()
 		}})
+	s.SetLimits(cmp.Or(o.Policy, limits.Standard()))
 	s.unreadable, s.panicked = d.metrics.route("unreadable"), d.metrics.route("panicked")
 	s.makeRoutes()
 	s.http = s.newHTTP()
@@ -140,7 +137,7 @@ func turned(nc net.Conn, state fasthttp.ConnState) {
 			c.lines.Begun()
 			c.Begins()
 		case fasthttp.StateIdle:
-			c.answer.release()
+			c.answer.Release()
 			c.lines.Answered()
 			c.Idle()
 		}
@@ -206,6 +203,7 @@ func (s *Server) Full(full bool) { s.full.Store(full) }
 func (s *Server) SetLimits(p *limits.Policy) {
 	if s.windows != nil && p != nil {
 		s.windows.Use(p)
+		s.turnstile.Limit(p.Arrivals())
 	}
 }
 

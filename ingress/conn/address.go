@@ -66,29 +66,58 @@ func networkKey(a netip.Addr) (key [20]byte) {
 	return key
 }
 
-// knownMost is how many addresses are remembered as known.
-const knownMost = 4096
+// Bounds of what is remembered of known addresses.
+const (
+	knownMost      = 4096
+	knownOfNetwork = 64 // addresses of one network
+)
 
-// knownAddresses are the addresses from which somebody has authenticated lately, the latest last.
+// knownAddresses are the addresses from which somebody has authenticated lately.
 type knownAddresses struct {
-	in    map[[20]byte]bool
-	order [][20]byte
+	in       map[[20]byte]knownAddress
+	networks map[[20]byte]int // addresses of each network
+	clock    uint64
 }
 
-func (k *knownAddresses) has(key [20]byte) bool { return k.in[key] }
+type knownAddress struct {
+	network [20]byte
+	used    uint64 // by the clock
+}
 
-// add remembers an address. Above knownMost the one that was added first is forgotten.
-func (k *knownAddresses) add(key [20]byte) {
-	if k.in[key] {
+func (k *knownAddresses) has(key [20]byte) bool { _, ok := k.in[key]; return ok }
+
+// add remembers an address of a network, as the latest. Where there are too many, the one that was
+// not used for the longest time is forgotten: one of the same network if that alone has too many.
+func (k *knownAddresses) add(key, network [20]byte) {
+	k.clock++
+	if k.has(key) {
+		k.in[key] = knownAddress{network, k.clock}
 		return
 	}
 	if k.in == nil {
-		k.in = make(map[[20]byte]bool)
+		k.in, k.networks = make(map[[20]byte]knownAddress), make(map[[20]byte]int)
 	}
-	if len(k.order) == knownMost {
-		delete(k.in, k.order[0])
-		k.order = slices.Delete(k.order, 0, 1)
+	if k.networks[network] >= knownOfNetwork {
+		k.forget(func(a knownAddress) bool { return a.network == network })
+	} else if len(k.in) >= knownMost {
+		k.forget(func(knownAddress) bool { return true })
 	}
-	k.in[key] = true
-	k.order = append(k.order, key)
+	k.in[key] = knownAddress{network, k.clock}
+	k.networks[network]++
+}
+
+// forget forgets the oldest address of some.
+func (k *knownAddresses) forget(some func(knownAddress) bool) {
+	var oldest [20]byte
+	used := k.clock
+	for key, a := range k.in {
+		if a.used < used && some(a) {
+			oldest, used = key, a.used
+		}
+	}
+	network := k.in[oldest].network
+	delete(k.in, oldest)
+	if k.networks[network]--; k.networks[network] == 0 {
+		delete(k.networks, network)
+	}
 }

@@ -2,6 +2,8 @@ package conn
 
 import (
 	"encoding/binary"
+	"net"
+	"sync"
 	"testing"
 	"time"
 )
@@ -9,7 +11,8 @@ import (
 // TestArrivals: an address that comes too often within a period is let in again in the next one,
 // and others meanwhile. However many addresses come, the counts have a bound.
 func TestArrivals(t *testing.T) {
-	house := NewTurnstile(Options{Most: 64, MostPerAddress: 16, Arrivals: 500})
+	house := NewTurnstile(Options{Most: 64, MostPerAddress: 16})
+	house.Limit(Arrivals{Strangers: 500, Known: 700})
 	now := time.Unix(1_700_000_000, 0)
 	caller := func(i uint32, at time.Time) *Conn {
 		c := &Conn{Direct: true, turnstile: house, began: at}
@@ -30,6 +33,18 @@ func TestArrivals(t *testing.T) {
 	}
 	if refused, _ := house.enter(caller(2, now)); refused != nil {
 		t.Errorf("somebody else: %+v", refused)
+	}
+	known := caller(1, now)
+	house.known.add(known.from, known.network)
+	for i := range 699 - 501 + 1 {
+		c := caller(1, now)
+		if refused, _ := house.enter(c); refused != nil {
+			t.Fatalf("connection %d of a known address: %+v", i, refused)
+		}
+		house.leave(c)
+	}
+	if refused, _ := house.enter(caller(1, now)); refused == nil {
+		t.Error("one too many of a known address was let in")
 	}
 	if refused, _ := house.enter(caller(1, now.Add(periodSeconds*time.Second))); refused != nil {
 		t.Errorf("a period later: %+v", refused)
@@ -65,4 +80,44 @@ func TestShares(t *testing.T) {
 			t.Errorf("address %d: refused %v, others give way %v", name, refused, gives)
 		}
 	}
+}
+
+// TestPauseGivesWay: connections whose requests rest give way to an address with far fewer, and
+// their rests end.
+func TestPauseGivesWay(t *testing.T) {
+	house := NewTurnstile(Options{Most: 64, MostPerAddress: 64})
+	now := time.Now()
+	resting := make(chan struct{}, 48)
+	var ended sync.WaitGroup
+	for range cap(resting) {
+		near, far := net.Pipe()
+		t.Cleanup(func() { _ = far.Close() })
+		c := &Conn{Conn: near, Direct: true, turnstile: house, timeouts: &house.Timeouts, began: now}
+		c.from[0], c.network[0], c.network[18] = 1, 1, 1
+		if refused, _ := house.enter(c); refused != nil {
+			t.Fatalf("%+v", refused)
+		}
+		ended.Go(func() {
+			c.Pause(func(gone <-chan struct{}) {
+				resting <- struct{}{}
+				<-gone
+			})
+			c.Pause(func(<-chan struct{}) { t.Error("a closed connection rests") })
+		})
+	}
+	for range cap(resting) {
+		<-resting
+	}
+	for house.Open() > 0 {
+		c := &Conn{Direct: true, turnstile: house, timeouts: &house.Timeouts, began: now}
+		c.from[0] = 2
+		if house.evict(c, func(*Conn) bool { return true }) == 0 && house.Open() > 16 {
+			continue // the last of them are about to rest
+		} else if house.Open() <= 16 { // no longer far more than others have
+			for o := range house.conns {
+				_ = o.Close()
+			}
+		}
+	}
+	ended.Wait()
 }

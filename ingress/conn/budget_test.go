@@ -11,16 +11,25 @@ func TestBudget(t *testing.T) {
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
 	near := netip.MustParseAddr("2001:db8::2") // of the same caller as two
 	b := NewBudget(100, 60)
+	if ok, crowded := b.Take(one, 60, false); !ok || crowded {
+		t.Error("a stranger gets nothing")
+	}
+	if ok, crowded := b.Take(two, 16, false); ok || !crowded {
+		t.Error("strangers get what is kept for those who are known")
+	}
+	b.Give(one, 60)
 	for i, c := range []struct {
 		from    netip.Addr
 		n       int
+		known   bool
 		ok      bool
 		crowded bool
 	}{
-		{one, 60, true, false}, {one, 1, false, false}, {two, 41, false, true}, {two, 30, true, false},
-		{near, 31, false, false}, {near, 11, false, true}, {near, 10, true, false}, {two, 1, false, true},
+		{one, 60, true, true, false}, {one, 1, true, false, false}, {two, 41, true, false, true},
+		{two, 30, true, true, false}, {near, 31, true, false, false}, {near, 11, true, false, true},
+		{near, 10, true, true, false}, {two, 1, true, false, true},
 	} {
-		if ok, crowded := b.Take(c.from, c.n); ok != c.ok || crowded != c.crowded {
+		if ok, crowded := b.Take(c.from, c.n, c.known); ok != c.ok || crowded != c.crowded {
 			t.Errorf("%d: %d bytes for %v: %v, %v", i, c.n, c.from, ok, crowded)
 		}
 	}

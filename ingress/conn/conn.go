@@ -50,9 +50,10 @@ type Conn struct {
 
 	once      sync.Once
 	turnstile *Turnstile
-	known     bool     // guarded by the Turnstile
-	from      [20]byte // AddressKey of the peer if Direct
-	network   [20]byte // networkKey of the peer if Direct
+	known     bool          // guarded by the Turnstile
+	gone      chan struct{} // guarded by the Turnstile: closed with the connection; nil: nobody waits
+	from      [20]byte      // AddressKey of the peer if Direct
+	network   [20]byte      // networkKey of the peer if Direct
 }
 
 // evicted is the idle time of a connection that gives way to a new one.
@@ -85,6 +86,32 @@ func (c *Conn) stall() (since int64) {
 
 // resume ends a stall, and reports whether the connection is still there.
 func (c *Conn) resume(since int64) bool { return since == 0 || c.stalls.CompareAndSwap(since, 0) }
+
+// Known reports whether somebody has authenticated from the address of the connection.
+func (c *Conn) Known() bool {
+	c.turnstile.mutex.Lock()
+	defer c.turnstile.mutex.Unlock()
+	return c.known
+}
+
+// Pause has wait wait until gone is closed with the connection, or for less. Nobody works on the
+// request meanwhile, so the connection may give way.
+func (c *Conn) Pause(wait func(gone <-chan struct{})) {
+	t := c.turnstile
+	t.mutex.Lock()
+	if _, open := t.conns[c]; !open {
+		t.mutex.Unlock()
+		return
+	}
+	c.gone = make(chan struct{})
+	t.mutex.Unlock()
+	since := c.stall()
+	wait(c.gone)
+	c.resume(since)
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	c.gone = nil
+}
 
 // Know notes that somebody has authenticated over the connection.
 func (c *Conn) Know() {

@@ -76,6 +76,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 		if n > 0 {
 			c.Heard()
+			if c.idle { // of a secured connection, these bytes may be no request for long
+				c.idle, c.request = false, 0
+			}
 		}
 		if err == nil || c.armed == due || !TimedOut(err) {
 			return n, err

@@ -14,6 +14,8 @@
 // address; an IPv6 caller counts by its /64. A connection without room gets a refusal as JSON and
 // is closed. Connections of trusted proxies count among all, not by address.
 //
+// The bytes that a caller makes the node hold come out of a Budget.
+//
 // When all places are taken, idle connections give way to new ones, first those of addresses that
 // have most. An address with far more connections than a newcomer's loses also one in the middle of
 // a request; it gains none at the cost of others. Who comes all the time is turned away unheard.

@@ -27,6 +27,9 @@ func (w *LineWatch) Begun() {
 	}
 }
 
+// Begins reports whether the next byte that is read begins a request for sure.
+func (w *LineWatch) Begins() bool { return w.begins }
+
 // Read looks at the bytes that came.
 func (w *LineWatch) Read(b []byte) {
 	if len(b) == 0 {

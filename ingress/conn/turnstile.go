@@ -16,11 +16,10 @@ import (
 	"clobd/api/wire"
 )
 
-// Options are the limits of a Turnstile. All fields but Arrivals, Headers and Secure must be set.
+// Options are the limits of a Turnstile. All fields but Headers and Secure must be set.
 type Options struct {
 	Most           int // connections served at once, by all listeners together
 	MostPerAddress int // of these, of one address
-	Arrivals       int // of one address in 10 s; 0: any number
 	Proxies        Proxies
 	Version        string // X-Node-Version of a refusal
 	Headers        string // more lines of its head; may be empty
@@ -37,13 +36,15 @@ type Turnstile struct {
 	// Timeouts hold for every connection. They may be changed before the first one.
 	Timeouts Timeouts
 	hurry    atomic.Pointer[time.Time] // the end of all answers, once the node stops
+	arrives  atomic.Pointer[Arrivals]
 
 	mutex     sync.Mutex
 	open      int
-	peak      int  // the most connections since memory went back
-	tidying   bool // memory goes back soon
-	strangers int  // of these, of addresses that are not known
-	callers   map[[20]byte]int
+	peak      int              // the most connections since memory went back
+	tidying   bool             // memory goes back soon
+	strangers int              // of these, of addresses that are not known
+	callers   map[[20]byte]int // connections of each address and network
+	addresses int              // that have any
 	conns     map[*Conn]struct{}
 	known     knownAddresses
 	arrivals  arrivals // of connections
@@ -58,7 +59,8 @@ const (
 	mostTold         = 2000 // of one address in 10 s: more are turned away without an answer
 	leastShare       = 16   // connections that an address may always have at the cost of others
 	evictions        = 16   // at a time
-	evictionLooks    = 512  // connections that are looked at for them
+	evictionLooks    = 2048 // connections that are looked at for them
+	evictionFit      = 512  // or that might give way
 	crowd            = 1000
 	// The HTTP server keeps the goroutine of a connection for ten to twenty seconds.
 	giveBackAfter = 22 * time.Second
@@ -91,7 +93,7 @@ func (t *Turnstile) admit(nc net.Conn) *Conn {
 	}
 	refused, give := t.enter(c)
 	if give != nil && t.evict(c, give) > 0 {
-		refused, _ = t.enter(c)
+		refused = t.tryAgain(c)
 	}
 	if refused != nil {
 		t.turnAway(c, refused)
@@ -106,17 +108,48 @@ func (t *Turnstile) admit(nc net.Conn) *Conn {
 func (t *Turnstile) enter(c *Conn) (refused *wire.Refusal, give func(*Conn) bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	often := max(t.options.Arrivals, t.options.MostPerAddress) // these may come all at once
-	if c.Direct && t.options.Arrivals > 0 && t.arrivals.count(c.from, c.began) > often {
+	if c.Direct && t.comesOften(c) {
 		return refuseCrowd, nil
 	}
 	refused, give = t.room(c)
-	if share := max(t.options.Most/max(len(t.callers), 1), leastShare); refused == refuseFull &&
-		t.load(c) > share {
+	share := t.options.Most - t.options.Most/strangersLeave
+	share = max(share/max(t.addresses, 1), leastShare)
+	if refused == refuseFull && t.load(c) >= share {
 		return refused, nil
 	}
 	return refused, give
 }
+
+// tryAgain is enter for a connection that others have given way to.
+func (t *Turnstile) tryAgain(c *Conn) *wire.Refusal {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	refused, _ := t.room(c)
+	return refused
+}
+
+// comesOften counts an arrival, and reports whether the address of c, or its network, brings too
+// many. As many as an address may have may come at once. Callers hold the mutex.
+func (t *Turnstile) comesOften(c *Conn) bool {
+	most := t.arrives.Load()
+	if most == nil {
+		return false
+	}
+	often := most.Strangers
+	if t.known.has(c.from) {
+		often = most.Known
+	}
+	often = max(often, t.options.MostPerAddress)
+	n := t.arrivals.count(c.from, c.began)
+	return t.arrivals.count(c.network, c.began) > networkAddresses*often || n > often
+}
+
+// Arrivals are how many connections an address may bring in 10 s, if nobody has authenticated from
+// there, and if somebody has.
+type Arrivals struct{ Strangers, Known int }
+
+// Limit bounds arrivals from now on. Without it any number may come.
+func (t *Turnstile) Limit(a Arrivals) { t.arrives.Store(&a) }
 
 // room is enter without a look at what else the address does. Callers hold the mutex.
 func (t *Turnstile) room(c *Conn) (refused *wire.Refusal, give func(*Conn) bool) {
@@ -130,7 +163,7 @@ func (t *Turnstile) room(c *Conn) (refused *wire.Refusal, give func(*Conn) bool)
 		return refuseCrowd, func(o *Conn) bool { return o.Direct && o.from == c.from }
 	case c.Direct && t.callers[c.network] >= networkAddresses*t.options.MostPerAddress:
 		return refuseCrowd, func(o *Conn) bool { return o.Direct && o.network == c.network }
-	case !c.known && t.strangers >= most, t.open >= t.options.Most && t.strangers > 0:
+	case !c.known && (t.strangers >= most || t.open >= t.options.Most && t.strangers > 0):
 		return refuseFull, func(o *Conn) bool { return !o.known }
 	case t.open >= t.options.Most:
 		return refuseFull, func(*Conn) bool { return true }
@@ -150,10 +183,16 @@ func (t *Turnstile) count(c *Conn, n int) {
 	if !c.Direct {
 		return
 	}
+	before := t.callers[c.from]
 	for _, key := range [...][20]byte{c.from, c.network} {
 		if t.callers[key] += n; t.callers[key] == 0 {
 			delete(t.callers, key)
 		}
+	}
+	if now := t.callers[c.from]; before == 0 {
+		t.addresses++
+	} else if now == 0 {
+		t.addresses--
 	}
 }
 
@@ -163,6 +202,9 @@ func (t *Turnstile) leave(c *Conn) {
 	defer t.mutex.Unlock()
 	t.count(c, -1)
 	delete(t.conns, c)
+	if c.gone != nil {
+		close(c.gone)
+	}
 	if t.peak >= crowd && t.open < t.peak/2 && !t.tidying {
 		t.tidying = true
 		time.AfterFunc(giveBackAfter, t.giveBack)
@@ -184,10 +226,10 @@ func (t *Turnstile) giveBack() {
 func (t *Turnstile) Know(c *Conn) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
+	t.known.add(c.from, c.network)
 	if c.known {
 		return
 	}
-	t.known.add(c.from)
 	if _, open := t.conns[c]; open {
 		t.strangers--
 		c.known = true
@@ -202,28 +244,31 @@ func (t *Turnstile) Know(c *Conn) {
 func (t *Turnstile) evict(c *Conn, give func(*Conn) bool) int {
 	var found []candidate
 	t.mutex.Lock()
-	much, looks := muchMore(t.load(c)), evictionLooks
+	much, looks, fit := muchMore(t.load(c)), evictionLooks, evictionFit
 	for o := range t.conns {
-		if looks--; looks < 0 {
+		if looks--; looks < 0 || fit == 0 {
 			break
 		} else if !give(o) {
 			continue
 		}
+		fit--
 		load := t.load(o)
 		if since := o.waits.Load(); since > 0 {
-			found = append(found, candidate{o, load, &o.waits, since})
+			found = append(found, candidate{o, o.known, load, &o.waits, since})
 		} else if since := o.stalls.Load(); since > 0 && load > much {
-			found = append(found, candidate{o, load, &o.stalls, since})
+			found = append(found, candidate{o, o.known, load, &o.stalls, since})
 		}
 	}
 	t.mutex.Unlock()
 	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.load, a.load), cmp.Compare(a.rank(), b.rank()),
-			cmp.Compare(a.since, b.since))
+		return cmp.Or(cmp.Compare(a.class(), b.class()), cmp.Compare(b.load, a.load),
+			cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.since, b.since))
 	})
 	closed := 0
 	for _, o := range found {
-		if closed < evictions && o.state.CompareAndSwap(o.since, evicted) {
+		if closed > 0 && o.known && !found[0].known {
+			break
+		} else if closed < evictions && o.state.CompareAndSwap(o.since, evicted) {
 			_ = o.Close()
 			closed++
 		}
@@ -238,13 +283,14 @@ func (t *Turnstile) tells(c *Conn) int {
 	return t.told.count(c.from, c.began)
 }
 
-// load returns how many connections the address of c has. A proxy stands for many callers: each of
-// its connections counts alone. Callers hold the mutex.
+// load returns how many connections the address of c has, or its part of those of its network, if
+// that is more. A proxy stands for many callers: each of its connections counts alone. Callers hold
+// the mutex.
 func (t *Turnstile) load(c *Conn) int {
 	if !c.Direct {
 		return 1
 	}
-	return t.callers[c.from]
+	return max(t.callers[c.from], t.callers[c.network]/networkAddresses)
 }
 
 // muchMore is the load above which an address must give way to one with a load of n, even in the
@@ -254,9 +300,18 @@ func muchMore(n int) int { return 2*n + 16 }
 // candidate is a connection that may give way, and since when it waits.
 type candidate struct {
 	*Conn
+	known bool // somebody has authenticated from its address
 	load  int
 	state *atomic.Int64 // waits or stalls of Conn
 	since int64
+}
+
+// class is 0 for a connection of a stranger, who gives way first.
+func (o *candidate) class() int {
+	if o.known {
+		return 1
+	}
+	return 0
 }
 
 // rank is 0 for a connection that waits for its next request, and 1 in the middle of one.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/ingress/conn"
 )
 
 // Policy is the limits that hold. It never changes; Windows.Use replaces it.
@@ -44,6 +45,16 @@ func Standard() *Policy {
 	p.tiers = []tier{t}
 	p.describe()
 	return p
+}
+
+// Arrivals returns how many connections an address may bring in 10 s: as many as it may send
+// requests there, over each of them one.
+func (p *Policy) Arrivals() conn.Arrivals {
+	in := func(row int) int {
+		w := p.address[row]
+		return int(int64(w.Limit) * int64(ten) / int64(w.Period))
+	}
+	return conn.Arrivals{Strangers: in(general), Known: in(general) + in(cancels)}
 }
 
 // describe words the headers that name a request's windows.

@@ -30,14 +30,15 @@ func NewRests(shortest time.Duration) *Rests {
 	return &Rests{shortest: shortest, stopped: make(chan struct{}), of: make(map[[20]byte]int)}
 }
 
-// Rest pauses a request of an address, until Stop at most.
-func (r *Rests) Rest(from netip.Addr) {
+// Rest pauses a request of an address, until Stop at most, or until gone is closed.
+func (r *Rests) Rest(from netip.Addr, gone <-chan struct{}) {
 	key := conn.AddressKey(from)
 	pause := time.NewTimer(r.shortest * time.Duration(min(1+r.add(key, 1)/restsTogether, longestRest)))
 	defer pause.Stop()
 	select {
 	case <-pause.C:
 	case <-r.stopped:
+	case <-gone:
 	}
 	r.add(key, -1)
 }

@@ -15,7 +15,7 @@ func TestRests(t *testing.T) {
 		crowd, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 		rested := func(from netip.Addr) time.Duration {
 			began := time.Now()
-			r.Rest(from)
+			r.Rest(from, nil)
 			return time.Since(began)
 		}
 		if got := rested(crowd); got != time.Second {
@@ -30,11 +30,18 @@ func TestRests(t *testing.T) {
 			t.Errorf("another address: %v", got)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if long[15] != time.Second || long[16] != 2*time.Second || long[999] != longestRest*time.Second {
 			t.Errorf("%v, %v, %v", long[15], long[16], long[999])
 		}
 		if len(r.of) != 0 {
 			t.Errorf("%d addresses still rest", len(r.of))
+		}
+		gone := make(chan struct{})
+		close(gone)
+		began := time.Now()
+		if r.Rest(crowd, gone); !time.Now().Equal(began) {
+			t.Error("rested although the client had gone")
 		}
 		go func() {
 			time.Sleep(time.Millisecond)

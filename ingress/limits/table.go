@@ -36,7 +36,7 @@ const (
 // that was asked over a socket, on 2 GHz; of lists that were short there, in proportion to bytes.
 // Of pages that are shared, the cost is that of the request that makes one: the next take a tenth.
 var addressTable = [...]limit{
-	general:       {"general", Window{GeneralMost, ten}, 0, ""},
+	general:       {"general", Window{5000, ten}, 0, ""},
 	cancels:       {"cancels", Window{12000, ten}, 0, ""}, // of five accounts
 	sweeps:        {"sweeps", Window{250, ten}, 0, ""},
 	failedClaims:  {"failed-logins", Window{100, ten}, 0, ""},
@@ -158,9 +158,6 @@ var entrances, addressScopes = func() (map[string]*Scope, []*Scope) {
 	}
 	return at, all
 }()
-
-// GeneralMost is how many requests of an address 10 s may bring, and how many connections.
-const GeneralMost = 5000
 
 // General is the scope of requests that addressTable does not name.
 var General = &Scope{no: 0, rows: []uint8{general}}
