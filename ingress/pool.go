@@ -14,6 +14,7 @@ const (
 	poolWork     = 50 * time.Millisecond  // may wait, for each seat
 	poolPatience = time.Second            // of each piece that waits
 	poolGuess    = 100 * time.Microsecond // what a piece costs, until some were measured
+	poolDear     = 2 * time.Millisecond   // it counts as no more: then the whole machine stood still
 	poolSlots    = 8192                   // of the queue, however cheap the work is
 	poolShare    = 4                      // one wallet may hold this part of the queue
 	readsLast    = 100 * time.Millisecond // after a read there is one seat less
@@ -111,7 +112,7 @@ func (p *pool) do(wallet engine.Address, work func()) error {
 
 func (p *pool) ranFor(d time.Duration) {
 	cost := p.cost.Load()
-	p.cost.Store(cost + (int64(d)-cost)/8)
+	p.cost.Store(cost + (int64(min(d, poolDear))-cost)/8)
 	p.ran.Add(1)
 }
 

@@ -194,6 +194,17 @@ func TestPoolIsBounded(t *testing.T) {
 	}
 }
 
+// TestPoolOutlivesAPause: after the machine stood still, a small crowd of callers is not refused.
+func TestPoolOutlivesAPause(t *testing.T) {
+	p := newPool(2)
+	for range 100 {
+		p.ranFor(time.Minute)
+	}
+	if n := p.capacity(); n < 40 || p.cost.Load() > int64(poolDear) {
+		t.Errorf("%d may wait at %d ns each", n, p.cost.Load())
+	}
+}
+
 func TestPoolAnswersTheExpired(t *testing.T) {
 	p := unhurry(newPool(1))
 	release := occupy(t, p)
