@@ -24,6 +24,7 @@ const (
 	share    = 0.6  // of what the node can do
 	looks    = 60   // at what grows
 	mostMore = 1.10 // times as much at the end as in the second quarter
+	mostBusy = 100  // answers of a run, after pauses of the disk
 )
 
 // growing are the gauges that must stand still under a steady load, each with what it may wander.
@@ -87,11 +88,15 @@ func (n *server) load(t *testing.T, d time.Duration, rate float64,
 	}
 	var told struct {
 		Rate   float64
+		Busy   int
 		Failed string
 	}
 	if err := c.told(&told); err != nil || told.Failed != "" {
 		t.Fatal(err, told.Failed)
+	} else if told.Busy > mostBusy {
+		t.Errorf("%d orders were answered busy", told.Busy)
 	}
+	t.Logf("figures: busy_answers=%d", told.Busy)
 	return told.Rate
 }
 
@@ -119,7 +124,7 @@ func (n *server) look(t *testing.T, seen map[string][]float64) {
 // load plays traders who place and cancel at p.Rate, and tells their rate.
 func load(p part) error {
 	var group sync.WaitGroup
-	var taken atomic.Int64
+	var taken, busy atomic.Int64
 	var failed atomic.Pointer[string]
 	begun := time.Now()
 	token, _ := engine.ParseToken(p.Token)
@@ -136,12 +141,16 @@ func load(p part) error {
 			salt := uint64(time.Now().UnixNano())&(1<<48-1) + uint64(i)
 			turn := func(time.Time) {
 				salt += loaders
-				if err := placeAndCancel(c, token, salt, &resp); err != nil {
+				err := placeAndCancel(c, token, salt, &resp)
+				if err != nil && resp.StatusCode() == fasthttp.StatusServiceUnavailable {
+					busy.Add(1) // the disk or the machine stood still; nothing was entered
+					time.Sleep(time.Second)
+				} else if err != nil {
 					text := err.Error()
 					failed.Store(&text)
-					return
+				} else {
+					taken.Add(2)
 				}
-				taken.Add(2)
 			}
 			if p.Rate > 0 {
 				pace(time.Duration(2*loaders/p.Rate*float64(time.Second)), begun.Add(p.Time), turn)
@@ -153,7 +162,8 @@ func load(p part) error {
 		})
 	}
 	group.Wait()
-	told := map[string]any{"Rate": float64(taken.Load()) / time.Since(begun).Seconds()}
+	told := map[string]any{"Rate": float64(taken.Load()) / time.Since(begun).Seconds(),
+		"Busy": busy.Load()}
 	if text := failed.Load(); text != nil {
 		told["Failed"] = *text
 	}
