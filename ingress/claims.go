@@ -92,8 +92,8 @@ func (s *door) turnAway(ctx *fasthttp.RequestCtx, wait time.Duration, why string
 	later(ctx, wait, why)
 }
 
-// rest is the pause before such an answer. Who waits holds no seat, and gives way to others: they
-// need both.
+// rest is the pause before such an answer. Meanwhile the request holds no seat, and its connection
+// may give way to a new one.
 func (s *door) rest(ctx *fasthttp.RequestCtx) {
 	seatOf(ctx).leave()
 	from := s.ClientAddress(ctx)

@@ -66,7 +66,7 @@ func networkKey(a netip.Addr) (key [20]byte) {
 	return key
 }
 
-// Bounds of what is remembered of known addresses.
+// How many known addresses the Turnstile remembers.
 const (
 	knownMost      = 4096
 	knownOfNetwork = 64 // addresses of one network

@@ -15,8 +15,8 @@ func TestAddressKey(t *testing.T) {
 	}
 }
 
-// TestKnownAddresses: those that are used stay, the others make room; one network cannot push out
-// the addresses of others.
+// TestKnownAddresses: the table forgets the address that was used longest ago. One network cannot
+// push out the addresses of other networks.
 func TestKnownAddresses(t *testing.T) {
 	var k knownAddresses
 	key := func(network, i int) (a, of [20]byte) {

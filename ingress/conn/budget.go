@@ -76,7 +76,7 @@ type Held struct {
 	bytes  atomic.Int64
 }
 
-// Add notes that n more bytes were taken for an address, always the same one.
+// Add notes that the caller has taken n more bytes. All calls name the same address.
 func (h *Held) Add(of netip.Addr, n int) {
 	h.of = of
 	h.bytes.Add(int64(n))

@@ -27,7 +27,8 @@ func (w *LineWatch) Begun() {
 	}
 }
 
-// Begins reports whether the next byte that is read begins a request for sure.
+// Begins reports whether the next byte is known to begin a request. After a pipelined request it is
+// not known.
 func (w *LineWatch) Begins() bool { return w.begins }
 
 // Read looks at the bytes that came.

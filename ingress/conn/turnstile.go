@@ -128,8 +128,8 @@ func (t *Turnstile) tryAgain(c *Conn) *wire.Refusal {
 	return refused
 }
 
-// comesOften counts an arrival, and reports whether the address of c, or its network, brings too
-// many. As many as an address may have may come at once. Callers hold the mutex.
+// comesOften counts a new connection, and reports whether the address of c, or its network, opens
+// too many. An address may always open MostPerAddress connections at once. Callers hold the mutex.
 func (t *Turnstile) comesOften(c *Conn) bool {
 	most := t.arrives.Load()
 	if most == nil {
@@ -144,11 +144,11 @@ func (t *Turnstile) comesOften(c *Conn) bool {
 	return t.arrivals.count(c.network, c.began) > networkAddresses*often || n > often
 }
 
-// Arrivals are how many connections an address may bring in 10 s, if nobody has authenticated from
-// there, and if somebody has.
+// Arrivals are how many connections an address may open in 10 s: Strangers holds for an address
+// from which nobody has authenticated lately, Known for the others.
 type Arrivals struct{ Strangers, Known int }
 
-// Limit bounds arrivals from now on. Without it any number may come.
+// Limit bounds new connections from now on. Before the first call any number is taken.
 func (t *Turnstile) Limit(a Arrivals) { t.arrives.Store(&a) }
 
 // room is enter without a look at what else the address does. Callers hold the mutex.

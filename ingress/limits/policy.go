@@ -47,8 +47,8 @@ func Standard() *Policy {
 	return p
 }
 
-// Arrivals returns how many connections an address may bring in 10 s: as many as it may send
-// requests there, over each of them one.
+// Arrivals returns how many connections an address may open in 10 s: as many as the requests that
+// it may send in that time, so that a client may open one for each request.
 func (p *Policy) Arrivals() conn.Arrivals {
 	in := func(row int) int {
 		w := p.address[row]

@@ -25,6 +25,7 @@ type part struct {
 	Token   string        `json:"token"`   // that honest callers trade
 	Time    time.Duration `json:"time"`    // how long honest callers measure, or load lasts
 	Rate    float64       `json:"rate"`    // orders and cancels per second; 0: as many as possible
+	Orders  int           `json:"orders"`  // that are placed in lists before Time begins
 }
 
 // child is a process that plays a part. It ends when its standard input does.

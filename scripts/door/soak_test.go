@@ -2,6 +2,7 @@ package door
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -21,6 +22,7 @@ import (
 
 const (
 	loaders  = 16   // connections that load the node
+	listed   = 15   // orders of a list
 	share    = 0.6  // of what the node can do
 	looks    = 60   // at what grows
 	mostMore = 1.10 // times as much at the end as in the second quarter
@@ -33,7 +35,8 @@ func growing() map[string]float64 {
 }
 
 // TestSoak loads a node with orders, cancels and reads at 60 % of what it can do, for CLOBD_SIZE
-// seconds. Nothing but the disk may fill.
+// seconds. Nothing but the disk may fill. Before a long run, the test fills the two memories that
+// grow to a bound and stay there: the ids of the last placements and the newest frames.
 func TestSoak(t *testing.T) {
 	if binary == "" {
 		t.Skip("SKIPPED: it needs a node without limits")
@@ -49,10 +52,18 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.stop)
-	most := n.load(t, 2*time.Second, 0, nil)
+	whole := part{Address: n.public, Chain: *chain, Token: tokenOf(0, 0)}
+	if seconds >= 60 {
+		fill := whole
+		fill.Orders = engine.Window * 9 / 8
+		n.load(t, fill, nil)
+	}
+	short, long := whole, whole
+	short.Time = 2 * time.Second
+	most := n.load(t, short, nil)
 	seen := make(map[string][]float64)
-	long := time.Duration(max(seconds, 3)) * time.Second
-	rate := n.load(t, long, share*most, seen)
+	long.Time, long.Rate = time.Duration(max(seconds, 3))*time.Second, share*most
+	rate := n.load(t, long, seen)
 	for name, slack := range growing() {
 		values := seen[name]
 		if len(values) < looks/2 {
@@ -64,26 +75,24 @@ func TestSoak(t *testing.T) {
 		}
 		t.Logf("figures: %s_early=%.0f %s_late=%.0f", name, early, name, late)
 	}
-	t.Logf("figures: soak_seconds=%.0f soak_rate=%.0f most_rate=%.0f", long.Seconds(), rate, most)
+	t.Logf("figures: soak_seconds=%.0f soak_rate=%.0f most_rate=%.0f", long.Time.Seconds(), rate, most)
 }
 
 func median(values []float64) float64 {
 	return slices.Sorted(slices.Values(values))[len(values)/2]
 }
 
-// load loads the node for d and returns how many orders and cancels it took per second. It looks at
-// the node's gauges meanwhile if seen is not nil.
-func (n *server) load(t *testing.T, d time.Duration, rate float64,
-	seen map[string][]float64) float64 {
+// load loads the node as p says and returns how many orders and cancels it took per second. It
+// looks at the node's gauges meanwhile if seen is not nil.
+func (n *server) load(t *testing.T, p part, seen map[string][]float64) float64 {
 	t.Helper()
-	c, err := startChild("load", part{Address: n.public, Chain: *chain, Token: tokenOf(0, 0),
-		Time: d, Rate: rate})
+	c, err := startChild("load", p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.end()
 	if seen != nil {
-		pace(d/looks, time.Now().Add(d), func(time.Time) { n.look(t, seen) })
+		pace(p.Time/looks, time.Now().Add(p.Time), func(time.Time) { n.look(t, seen) })
 	}
 	var told struct {
 		Rate   float64
@@ -116,13 +125,18 @@ func (n *server) look(t *testing.T, seen map[string][]float64) {
 	}
 }
 
-// load plays traders who place and cancel at p.Rate, and tells their rate.
+// load plays traders who place and cancel for p.Time at p.Rate, or p.Orders orders in lists as fast
+// as they can. It tells their rate.
 func load(p part) error {
 	var group sync.WaitGroup
 	var taken atomic.Int64
 	var failed atomic.Pointer[string]
 	begun := time.Now()
 	token, _ := engine.ParseToken(p.Token)
+	act, size := placeAndCancel, 1
+	if p.Orders > 0 {
+		act, size = placeAndCancelList, listed
+	}
 	for i := range loaders {
 		c, err := trader.NewClient("http://"+p.Address, p.Chain, [32]byte{30: 2, 31: byte(1 + i)})
 		if err == nil {
@@ -135,13 +149,16 @@ func load(p part) error {
 			var resp fasthttp.Response
 			salt := uint64(time.Now().UnixNano())&(1<<48-1) + uint64(i)
 			turn := func(time.Time) {
-				salt += loaders
-				if err := placeAndCancel(c, token, salt, &resp); err != nil {
+				if err := act(c, token, salt, &resp); err != nil {
 					text := err.Error()
 					failed.Store(&text)
 					return
 				}
-				taken.Add(2)
+				salt += loaders * uint64(size)
+				taken.Add(2 * int64(size))
+			}
+			for range p.Orders / loaders / size {
+				turn(begun)
 			}
 			if p.Rate > 0 {
 				pace(time.Duration(2*loaders/p.Rate*float64(time.Second)), begun.Add(p.Time), turn)
@@ -158,6 +175,36 @@ func load(p part) error {
 		told["Failed"] = *text
 	}
 	return say(told)
+}
+
+// placeAndCancelList places a list of orders and cancels all of them. While the node is busy, it
+// sends the list again: this load is as much as the node can take.
+func placeAndCancelList(c *trader.Client, token engine.Token, salt uint64,
+	resp *fasthttp.Response) error {
+	orders, ids := []byte("["), []byte("[")
+	for i := range uint64(listed) {
+		body, id, err := c.Sign(trader.Limit{Token: token, Price: 100, Size: 5 * engine.Unit,
+			Type: "GTC", Salt: salt + i*loaders})
+		if err != nil {
+			return err
+		}
+		orders = append(append(orders, body...), ',')
+		ids = append(append(append(ids, '"'), id.Hex()...), `",`...)
+	}
+	orders[len(orders)-1], ids[len(ids)-1] = ']', ']'
+	err := c.Do(http.MethodPost, "/orders", orders, resp)
+	for err == nil && bytes.Contains(resp.Body(), []byte(`"busy"`)) {
+		time.Sleep(100 * time.Millisecond)
+		err = c.Do(http.MethodPost, "/orders", orders, resp)
+	}
+	err = status(err, resp)
+	if err == nil && bytes.Contains(resp.Body(), []byte(`"success":false`)) {
+		err = fmt.Errorf("an order of a list was refused: %.300s", resp.Body())
+	}
+	if err == nil {
+		err = status(c.Do(http.MethodDelete, "/orders", ids, resp), resp)
+	}
+	return err
 }
 
 // placeAndCancel places an order, reads its book now and then, and cancels the order.
