@@ -143,6 +143,57 @@ func TestUnfinishedHandshakes(t *testing.T) {
 	awaitOpen(t, h, 0)
 }
 
+// recorder keeps what is written once it is told to, instead of sending it.
+type recorder struct {
+	net.Conn
+	keeps bool
+	kept  []byte
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.keeps {
+		r.kept = append(r.kept, b...)
+		return len(b), nil
+	}
+	return r.Conn.Write(b)
+}
+
+// TestTrickledRecord: a TLS record that comes byte by byte has the time of a request, though the
+// node sees no byte of the request before the whole record is there.
+func TestTrickledRecord(t *testing.T) {
+	h, addr, trust := secureHouse(t, time.Second, nil)
+	raw, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	r := &recorder{Conn: raw}
+	c := tls.Client(r, trust)
+	fmt.Fprint(c, "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n")
+	if a := readAnswer(t, c, false); a.StatusCode != 200 {
+		t.Fatal(a.StatusCode)
+	}
+	r.keeps = true
+	fmt.Fprintf(c, "GET /ok HTTP/1.1\r\nHost: x\r\nX-Pad: %s\r\n\r\n", strings.Repeat("x", 500))
+	over := make(chan struct{})
+	go func() { // at this pace the record takes 25 s
+		defer close(over)
+		for _, b := range r.kept {
+			if _, err := raw.Write([]byte{b}); err != nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	if n, err := io.Copy(io.Discard, c); n > 0 || conn.TimedOut(err) {
+		t.Errorf("the node answered %d bytes, or still waits: %v", n, err)
+	}
+	awaitOpen(t, h, 0)
+	_ = raw.Close()
+	<-over
+}
+
 // TestCrowdGivesWayOverTLS: a connection that has only shaken hands gives way to a new one.
 func TestCrowdGivesWayOverTLS(t *testing.T) {
 	h, addr, trust := secureHouse(t, time.Hour, func(o *Options) { o.Concurrency = 2 })

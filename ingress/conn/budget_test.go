@@ -2,6 +2,7 @@ package conn
 
 import (
 	"net/netip"
+	"sync"
 	"testing"
 )
 
@@ -37,5 +38,28 @@ func TestBudget(t *testing.T) {
 	b.Give(two, 40)
 	if b.Used() != 0 || len(b.callers) != 0 {
 		t.Errorf("%d bytes of %d addresses are left", b.Used(), len(b.callers))
+	}
+}
+
+// TestHeld: however many release what a caller holds, as the end of an answer and the close of its
+// connection may at a stop, the Budget gets the bytes back once.
+func TestHeld(t *testing.T) {
+	of := netip.MustParseAddr("192.0.2.1")
+	b := NewBudget(100, 100)
+	h := Held{Budget: b}
+	for range 1000 {
+		if ok, _ := b.Take(of, 50, true); !ok {
+			t.Fatalf("%d bytes are taken", b.Used())
+		}
+		h.Add(of, 20)
+		h.Add(of, 30)
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(h.Release) // a second gift would be a BUG and panic
+		}
+		group.Wait()
+		if b.Used() != 0 {
+			t.Fatalf("%d bytes are left", b.Used())
+		}
 	}
 }
