@@ -8,9 +8,9 @@ import (
 
 // Changes calls each with every level of outcome o whose size differs between was, an earlier
 // Snapshot of the same market, and s: its size in s, 0 if it is gone. A level that went from one
-// side to the other is two changes. Levels come by rising price of outcome 0. Changes skips what the
-// two Snapshots share, so it costs what changed between them, not what rests. It returns false, and
-// calls nothing, if the market's tick has changed: then all levels are new.
+// side to the other is two changes. Levels come by rising price of outcome 0. Changes skips what
+// the two Snapshots share: its cost grows with what changed between them, not with what rests. If
+// the market's tick has changed, all levels are new: Changes then calls nothing and returns false.
 func (s *Snapshot) Changes(
 	was *Snapshot, o engine.Outcome, each func(engine.Side, engine.Price, engine.Size),
 ) bool {

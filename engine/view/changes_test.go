@@ -49,8 +49,8 @@ func changed(t *testing.T, was, s *Snapshot, o engine.Outcome) map[place]engine.
 	return book
 }
 
-// TestSnapshotChanges: the changes between two Snapshots turn the book of the first one into that of
-// the second, whatever came in between.
+// TestSnapshotChanges: the changes between two Snapshots turn the book of the first one into that
+// of the second, whatever came in between.
 func TestSnapshotChanges(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
 		w, b := newWorld(seed), NewBoard()

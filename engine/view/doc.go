@@ -37,8 +37,8 @@
 //     unknown market or wallet, a gap between frames.
 //   - Replay folds frames that nobody may read yet; Save and Load carry all that a Board shows over
 //     a restart.
-//   - Readers ask; nobody is told of changes. Streams of changes come with a later feature.
+//   - Readers ask; nobody is told of changes. Changes compares two Snapshots of a market.
 //
-// Read board.go first, then snapshot.go, ladder.go and draft.go (how a ladder is copied),
-// directory.go with table.go and pages.go (how tables grow under readers), save.go.
+// Read board.go first, then snapshot.go, ladder.go, changes.go and draft.go (how a ladder is
+// copied), directory.go with table.go and pages.go (how tables grow under readers), save.go.
 package view
