@@ -143,14 +143,14 @@ func TestUnfinishedHandshakes(t *testing.T) {
 	awaitOpen(t, h, 0)
 }
 
-// recorder keeps what is written once it is told to, instead of sending it.
-type recorder struct {
+// withholder keeps what is written once it is told to, instead of sending it.
+type withholder struct {
 	net.Conn
 	keeps bool
 	kept  []byte
 }
 
-func (r *recorder) Write(b []byte) (int, error) {
+func (r *withholder) Write(b []byte) (int, error) {
 	if r.keeps {
 		r.kept = append(r.kept, b...)
 		return len(b), nil
@@ -167,7 +167,7 @@ func TestTrickledRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	r := &recorder{Conn: raw}
+	r := &withholder{Conn: raw}
 	c := tls.Client(r, trust)
 	fmt.Fprint(c, "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n")
 	if a := readAnswer(t, c, false); a.StatusCode != 200 {
