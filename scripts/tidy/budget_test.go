@@ -19,6 +19,7 @@ func budget() map[string]string {
 		"github.com/decred/dcrd/dcrec/secp256k1/v4": "signatures where there is no cgo",
 		"github.com/ethereum/go-ethereum":           "libsecp256k1 through cgo: signatures in a third of the time",
 		"github.com/fasthttp/router":                "routes of fasthttp",
+		"github.com/fasthttp/websocket":             "handshake and protocol of WebSocket",
 		"github.com/getkin/kin-openapi":             "tests: every answer is what the OpenAPI document promises",
 		"github.com/goccy/go-json":                  "JSON that is neither slow nor different from the standard library's",
 		"github.com/klauspost/compress":             "gzip in half the time; fasthttp needs it anyway",

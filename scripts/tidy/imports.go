@@ -23,6 +23,7 @@ const (
 	sha3  = "golang.org/x/crypto/sha3"
 	fast  = "github.com/valyala/fasthttp"
 	route = "github.com/fasthttp/router"
+	wsock = "github.com/fasthttp/websocket"
 	gojs  = "github.com/goccy/go-json"
 	prom  = "github.com/prometheus/client_golang"
 	pebb  = "github.com/cockroachdb/pebble/v2"
@@ -91,6 +92,8 @@ func door() []row {
 		{pkg: "api/wire", ours: []string{"engine"}, out: []string{fast, gojs}, no: map[string]string{
 			"encoding/json": "the door's answers are written with go-json",
 		}},
+		{pkg: "api/wire/live", ours: []string{"api/wire"}, out: []string{fast, wsock},
+			no: map[string]string{"clobd": "it carries texts, whatever they say"}},
 		{pkg: "ingress/conn", ours: []string{"api/wire"}, no: map[string]string{
 			fast: "it lets connections in, whatever is said over them",
 		}},

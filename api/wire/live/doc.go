@@ -1,0 +1,22 @@
+// Package live speaks WebSocket over connections that the door has let in.
+//
+//	request ──► Check ──► key ──► Open ──► Socket ──► Read: texts of the client
+//	               │                         │           protocol: fasthttp/websocket
+//	            426, 400                     │
+//	                          frames ──► Send, Flush ──► line ──► socket, without a wait
+//	                                     Close                └─► rest, until there is room
+//
+// The library shakes hands and reads: it unmasks, joins fragments, answers pings and closes with
+// the code that a broken rule has. Frames to the client are the caller's, because many sockets get
+// the same ones: AppendFrame makes them of a shared body and a tail of the socket's own.
+//
+// # Contract
+//
+// No write waits for the client. What the system has no room for stays in the line, which closes
+// itself when that grows beyond a bound. One goroutine reads a Socket; another one may Send; any
+// may Close.
+//
+// A client sends texts in UTF-8, up to a bound. Compression is never agreed on.
+//
+// Reading order: handshake.go, socket.go, line.go.
+package live

@@ -1,0 +1,99 @@
+package live
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
+)
+
+// The refusals of a request that cannot become a socket.
+var (
+	refusePlain = wire.Refuse(426, "upgrade_required", "this path speaks WebSocket",
+		"ask with the headers Connection: Upgrade and Upgrade: websocket")
+	refuseVersion = wire.Refuse(426, "upgrade_required", "unknown WebSocket version",
+		"send Sec-WebSocket-Version: 13")
+	refuseKey = wire.Refuse(400, "bad_request", "malformed Sec-WebSocket-Key",
+		"send 16 bytes as base64")
+)
+
+// version is the only version of the protocol.
+const version = "13"
+
+// Check returns the key of a request for a socket, or why there can be none. It sets the headers
+// that go with a refusal. The caller sends it.
+func Check(ctx *fasthttp.RequestCtx) (key string, refused *wire.Refusal) {
+	h := &ctx.Request.Header
+	switch {
+	case !names(h, fasthttp.HeaderConnection, "upgrade"), !names(h, "Upgrade", "websocket"):
+		ctx.Response.Header.Set("Upgrade", "websocket")
+		return "", refusePlain
+	case string(h.Peek("Sec-Websocket-Version")) != version:
+		ctx.Response.Header.Set("Sec-Websocket-Version", version)
+		return "", refuseVersion
+	}
+	key = string(h.Peek("Sec-Websocket-Key"))
+	if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) != 16 {
+		return "", refuseKey
+	}
+	return key, nil
+}
+
+// names reports whether a header that is a list of tokens names one, in any case.
+func names(h *fasthttp.RequestHeader, header, token string) bool {
+	for _, list := range h.PeekAll(header) {
+		for name := range strings.SplitSeq(string(list), ",") {
+			if strings.EqualFold(strings.TrimSpace(name), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// upgrader shakes hands. Origins are the door's matter. Its buffer for reading has room for the
+// head of a frame and the payload of a control frame: larger payloads go around it.
+var upgrader = websocket.Upgrader{
+	ReadBufferSize:  256,
+	WriteBufferSize: 256,
+	WriteBufferPool: &sync.Pool{},
+	CheckOrigin:     func(*http.Request) bool { return true },
+}
+
+// Open answers the handshake of a request that Check has passed, with further headers, and returns
+// the socket. early is what the client has already sent behind its request.
+func Open(nc net.Conn, early []byte, key string, headers http.Header) (*Socket, error) {
+	l := newLine(nc, early)
+	asked := &http.Request{Method: http.MethodGet, Header: http.Header{
+		"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {version},
+		"Sec-Websocket-Key": {key},
+	}}
+	ws, err := upgrader.Upgrade(hijacked{l}, asked, headers)
+	if err != nil {
+		return nil, fmt.Errorf("shake hands: %w", err)
+	}
+	ws.SetReadLimit(MaxText)
+	return &Socket{line: l, ws: ws}, nil
+}
+
+// hijacked is what the library takes for a response: it only asks for the connection.
+type hijacked struct{ line *line }
+
+// Hijack returns the connection.
+func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return h.line, bufio.NewReadWriter(bufio.NewReaderSize(h.line, 16),
+		bufio.NewWriterSize(h.line, 512)), nil
+}
+
+// Header, Write and WriteHeader would be used for a refusal, which Check has ruled out.
+func (h hijacked) Header() http.Header         { return http.Header{} }
+func (h hijacked) Write(b []byte) (int, error) { return len(b), nil }
+func (h hijacked) WriteHeader(int)             {}

@@ -1,0 +1,350 @@
+package live
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+const key = "dGhlIHNhbXBsZSBub25jZQ==" // of RFC 6455, section 1.3
+
+// TestCheck: requests that cannot become a socket are told what to send.
+func TestCheck(t *testing.T) {
+	good := map[string]string{"Connection": "keep-alive, Upgrade", "Upgrade": "WebSocket",
+		"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
+	for name, c := range map[string]struct {
+		header, value string
+		status        int
+		hint          string // header of the refusal
+	}{
+		"good":         {"X", "y", 0, ""},
+		"plain":        {"Upgrade", "", 426, "Upgrade"},
+		"h2c":          {"Upgrade", "h2c", 426, "Upgrade"},
+		"keep-alive":   {"Connection", "keep-alive", 426, "Upgrade"},
+		"version 8":    {"Sec-WebSocket-Version", "8", 426, "Sec-Websocket-Version"},
+		"no version":   {"Sec-WebSocket-Version", "", 426, "Sec-Websocket-Version"},
+		"no key":       {"Sec-WebSocket-Key", "", 400, ""},
+		"short key":    {"Sec-WebSocket-Key", "dGhlIHNhbXBsZQ==", 400, ""},
+		"no base64":    {"Sec-WebSocket-Key", "????????????????????????", 400, ""},
+		"unpadded key": {"Sec-WebSocket-Key", strings.TrimRight(key, "="), 400, ""},
+	} {
+		var ctx fasthttp.RequestCtx
+		for header, value := range good {
+			ctx.Request.Header.Set(header, value)
+		}
+		if ctx.Request.Header.Set(c.header, c.value); c.value == "" {
+			ctx.Request.Header.Del(c.header)
+		}
+		got, refused := Check(&ctx)
+		switch {
+		case c.status == 0:
+			if refused != nil || got != key {
+				t.Errorf("%s: %q, %v", name, got, refused)
+			}
+		case refused == nil || refused.Status != c.status:
+			t.Errorf("%s: %v, want %d", name, refused, c.status)
+		case c.hint != "" && len(ctx.Response.Header.Peek(c.hint)) == 0:
+			t.Errorf("%s: no header %s", name, c.hint)
+		}
+	}
+}
+
+// pair is a socket and its client.
+func pair(t *testing.T, early []byte) (*Socket, *net.TCPConn, *bufio.Reader) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	_ = client.SetReadDeadline(time.Now().Add(patience))
+	nc, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	s, err := Open(nc, early, key, http.Header{"X-Node-Version": {"7"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(client)
+	a, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.StatusCode != 101 || a.Header.Get("Sec-WebSocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" ||
+		a.Header.Get("X-Node-Version") != "7" || a.Header.Get("Sec-WebSocket-Extensions") != "" {
+		t.Fatalf("%d %v", a.StatusCode, a.Header)
+	}
+	return s, client.(*net.TCPConn), r
+}
+
+// frame is a frame of a client. The first byte is the one given.
+func frame(first byte, payload string) []byte {
+	b := []byte{first}
+	switch n := len(payload); {
+	case n < 126:
+		b = append(b, 0x80|byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, 0x80|126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, 0x80|127), uint64(n))
+	}
+	mask := [4]byte{0x12, 0xf3, 0x56, 0x78}
+	b = append(b, mask[:]...)
+	for i := range len(payload) {
+		b = append(b, payload[i]^mask[i%4])
+	}
+	return b
+}
+
+func join(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
+
+// The first bytes of whole frames; fin is the bit that a fragment lacks.
+const (
+	fin                                = 0x80
+	text, binaryData, bye, ping, reply = fin | 1, fin | 2, fin | 8, fin | 9, fin | 10
+)
+
+// readFrame reads a frame of the node.
+func readFrame(r *bufio.Reader) (first byte, payload []byte, err error) {
+	var head [2]byte
+	if _, err = io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := uint64(head[1])
+	switch n {
+	case 126:
+		var long [2]byte
+		_, err = io.ReadFull(r, long[:])
+		n = uint64(binary.BigEndian.Uint16(long[:]))
+	case 127:
+		var long [8]byte
+		_, err = io.ReadFull(r, long[:])
+		n = binary.BigEndian.Uint64(long[:])
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	payload = make([]byte, n)
+	_, err = io.ReadFull(r, payload)
+	return head[0], payload, err
+}
+
+// conversation is what a client sends, and what comes of it.
+type conversation struct {
+	sent  []byte
+	early int      // bytes of sent that come with the request
+	texts []string // that are read
+	pongs int
+	code  uint16 // 0: the connection ends without one
+}
+
+func conversations() map[string]conversation {
+	long := strings.Repeat("é", 40_000)
+	unmasked := frame(text, "a")
+	unmasked[1] &^= 0x80
+	normal := frame(bye, "\x03\xe8")
+	return map[string]conversation{
+		"text": {
+			sent:  join(frame(text, "a"), frame(text, ""), normal),
+			texts: []string{"a", ""}, code: 1000},
+		"early": {
+			sent:  join(frame(text, "abc"), normal),
+			early: 5, texts: []string{"abc"}, code: 1000},
+		"all early": {
+			sent:  join(frame(text, "abc"), normal),
+			early: 17, texts: []string{"abc"}, code: 1000},
+		"long": {
+			sent:  join(frame(text, long), normal),
+			texts: []string{long}, code: 1000},
+		"fragments": {
+			sent:  join(frame(1, "a\xc3"), frame(0, ""), frame(fin, "\xa9b"), normal),
+			texts: []string{"aéb"}, code: 1000},
+		"ping inside": {
+			sent:  join(frame(1, "a"), frame(ping, "x"), frame(fin, "b"), frame(bye, "")),
+			texts: []string{"ab"}, pongs: 1, code: 1005},
+		"unasked pong": {
+			sent: join(frame(reply, "x"), frame(bye, "\x03\xe9")),
+			code: 1001},
+		"own code": {sent: frame(bye, "\x0f\xa0done"), code: 4000},
+		"binary":   {sent: frame(binaryData, "a"), code: 1003},
+		"no UTF-8": {sent: frame(text, "a\xff"), code: 1007},
+		"half a rune": {
+			sent: join(frame(1, "a\xc3"), frame(fin, "b")),
+			code: 1007},
+		"surrogate":         {sent: frame(text, "\xed\xa0\x80"), code: 1007},
+		"reserved bit":      {sent: frame(text|0x40, "a"), code: 1002},
+		"reserved bit 3":    {sent: frame(text|0x10, "a"), code: 1002},
+		"unknown kind":      {sent: frame(fin|3, "a"), code: 1002},
+		"unknown control":   {sent: frame(fin|11, "a"), code: 1002},
+		"unmasked":          {sent: unmasked, code: 1002},
+		"fragmented ping":   {sent: frame(9, "a"), code: 1002},
+		"long ping":         {sent: frame(ping, strings.Repeat("x", 126)), code: 1002},
+		"lone continuation": {sent: frame(fin, "a"), code: 1002},
+		"text in a text": {
+			sent: join(frame(1, "a"), frame(text, "b")),
+			code: 1002},
+		"code of nobody":     {sent: frame(bye, "\x03\xed"), code: 1002},
+		"code below all":     {sent: frame(bye, "\x00\x01"), code: 1002},
+		"reason is no UTF-8": {sent: frame(bye, "\x03\xe8\xff"), code: 1002},
+		"too long": {
+			sent: frame(text, strings.Repeat("x", MaxText+1)),
+			code: 1009},
+		"too long in pieces": {
+			sent: join(frame(1, strings.Repeat("x", MaxText)), frame(fin, "x")),
+			code: 1009},
+		"announced 2^63": {
+			sent: []byte{text, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4},
+			code: 1009},
+		"announced, too long": {
+			sent: []byte{text, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4},
+			code: 1009},
+		"hangs up": {sent: frame(text, "a"), texts: []string{"a"}},
+	}
+}
+
+// TestProtocol: what keeps the rules is read, what breaks one closes the socket with its code.
+func TestProtocol(t *testing.T) {
+	for name, c := range conversations() {
+		t.Run(name, func(t *testing.T) {
+			s, client, r := pair(t, c.sent[:c.early])
+			go func() {
+				_, _ = client.Write(c.sent[c.early:])
+				if c.code == 0 {
+					_ = client.CloseWrite()
+				}
+			}()
+			var texts []string
+			for {
+				b, err := s.Read(patience)
+				if err != nil {
+					break
+				}
+				texts = append(texts, string(b))
+			}
+			if strings.Join(texts, "|") != strings.Join(c.texts, "|") || len(texts) != len(c.texts) {
+				t.Errorf("%d texts: %.100q, want %.100q", len(texts), texts, c.texts)
+			}
+			pongs, code := 0, uint16(0)
+			for {
+				first, payload, err := readFrame(r)
+				if err != nil {
+					break
+				}
+				switch first {
+				case reply:
+					pongs++
+				case bye:
+					if code = 1005; len(payload) >= 2 {
+						code = binary.BigEndian.Uint16(payload)
+					}
+				default:
+					t.Errorf("frame %x: %q", first, payload)
+				}
+			}
+			if pongs != c.pongs || code != c.code {
+				t.Errorf("%d pongs and code %d, want %d and %d", pongs, code, c.pongs, c.code)
+			}
+		})
+	}
+}
+
+// TestSilence: a client without a sign of life is given up; a pong is a sign.
+func TestSilence(t *testing.T) {
+	s, client, r := pair(t, nil)
+	const rest = time.Second
+	begun := time.Now()
+	go func() {
+		for range 6 {
+			time.Sleep(rest / 4)
+			_ = s.Ping()
+		}
+	}()
+	go func() {
+		for range 6 {
+			if first, _, err := readFrame(r); err != nil || first != ping {
+				return
+			}
+			_, _ = client.Write(frame(reply, ""))
+		}
+	}()
+	_, err := s.Read(rest)
+	if took := time.Since(begun); err == nil || took < 2*rest || took > patience {
+		t.Errorf("%v after %v", err, took)
+	}
+}
+
+// TestSlowClient: what a client does not read waits, and arrives whole in the end. Beyond the bound
+// the connection ends, and no frame arrives in half.
+func TestSlowClient(t *testing.T) {
+	for name, reads := range map[string]bool{"reads later": true, "never reads": false} {
+		t.Run(name, func(t *testing.T) {
+			s, client, r := pair(t, nil)
+			one := AppendFrame(nil, bytes.Repeat([]byte("x"), 70_000), []byte("tail"))
+			sent, err := 0, error(nil)
+			for all := true; all && err == nil; sent++ {
+				if all, err = s.Send(one); sent > 10_000 {
+					t.Fatal("there is no end of room")
+				}
+			}
+			if !reads {
+				for range maxRest/70_000 + 2 {
+					_, err = s.Send(one)
+				}
+				if err == nil {
+					t.Error("the rest has no bound")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				for all, err := false, error(nil); !all && err == nil; time.Sleep(time.Millisecond) {
+					all, err = s.Flush()
+				}
+				s.Close(TryLater, "slow consumer")
+			}()
+			for range sent {
+				first, payload, err := readFrame(r)
+				if err != nil || first != text || len(payload) != 70_004 || payload[70_003] != 'l' {
+					t.Fatalf("%x, %d bytes, %v", first, len(payload), err)
+				}
+			}
+			first, payload, err := readFrame(r)
+			if err != nil || first != bye || string(payload) != "\x03\xf5slow consumer" {
+				t.Errorf("%x %q %v", first, payload, err)
+			}
+			_ = client.Close()
+		})
+	}
+}
+
+// TestAppendFrame: a frame of any length is read as what it was made of.
+func TestAppendFrame(t *testing.T) {
+	for _, n := range []int{0, 1, 125, 126, 127, 65_535, 65_536, 200_000} {
+		body := bytes.Repeat([]byte("b"), n)
+		b := AppendFrame([]byte{}, body[:n/2], body[n/2:])
+		first, payload, err := readFrame(bufio.NewReader(bytes.NewReader(b)))
+		if err != nil || first != text || !bytes.Equal(payload, body) {
+			t.Errorf("%d bytes: %x, %d bytes, %v", n, first, len(payload), err)
+		}
+	}
+}

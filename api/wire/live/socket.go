@@ -1,0 +1,110 @@
+package live
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fasthttp/websocket"
+)
+
+// MaxText is the length of the longest text that a client may send, in bytes.
+const MaxText = 1 << 20
+
+// The codes with which a Socket is closed.
+const (
+	Leaving   = websocket.CloseGoingAway               // the node stops
+	NotText   = websocket.CloseUnsupportedData         // the client sent bytes that are no text
+	NotUTF8   = websocket.CloseInvalidFramePayloadData // the text is not UTF-8
+	Forbidden = websocket.ClosePolicyViolation         // the client may not do that
+	TryLater  = websocket.CloseTryAgainLater           // the client reads too slowly
+)
+
+// Socket is an open WebSocket. One goroutine may call Read, one Send and Flush, any Close.
+type Socket struct {
+	line *line
+	ws   *websocket.Conn
+}
+
+// Read waits, at most for patience, until the client has sent a text, and returns it. Pings and
+// pongs count as signs of life. Before Read returns an error, it has closed the socket with the
+// code of the rule that the client broke.
+func (s *Socket) Read(patience time.Duration) ([]byte, error) {
+	alive := func() { _ = s.ws.SetReadDeadline(time.Now().Add(patience)) }
+	alive()
+	s.ws.SetPongHandler(func(string) error { alive(); return nil })
+	s.ws.SetPingHandler(func(text string) error {
+		alive()
+		return s.ws.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(time.Second))
+	})
+	kind, text, err := s.ws.ReadMessage()
+	switch {
+	case errors.Is(err, websocket.ErrReadLimit): // the library has not always sent the code
+		s.Close(websocket.CloseMessageTooBig, "")
+		return nil, fmt.Errorf("read socket: %w", err)
+	case err != nil: // the library has sent the code
+		_ = s.line.Close()
+		return nil, fmt.Errorf("read socket: %w", err)
+	case kind != websocket.TextMessage:
+		s.Close(NotText, "send text")
+		return nil, errors.New("read socket: not a text")
+	case !utf8.Valid(text):
+		s.Close(NotUTF8, "not UTF-8")
+		return nil, errors.New("read socket: not UTF-8")
+	}
+	return text, nil
+}
+
+// Ping asks the client for a sign of life.
+func (s *Socket) Ping() error {
+	return s.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+}
+
+// Send sends whole frames. It returns false if the client must read before all of them are on their
+// way: the caller then calls Flush until there is nothing left, and nothing else before.
+func (s *Socket) Send(frames []byte) (all bool, err error) {
+	if _, err := s.line.Write(frames); err != nil {
+		return false, err
+	}
+	return s.Flush()
+}
+
+// Flush sends what is left, and reports whether all of it is on its way.
+func (s *Socket) Flush() (all bool, err error) { return s.line.flush() }
+
+// Close tells the client why, as far as there is room, and closes the connection. The reason has at
+// most 123 bytes.
+func (s *Socket) Close(code int, reason string) {
+	_ = s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
+		time.Now().Add(time.Second))
+	_ = s.line.Close()
+}
+
+// Lengths of a payload from which on the head of a frame has two, or eight, more bytes.
+const (
+	mediumPayload = 126
+	longPayload   = 1 << 16
+)
+
+// AppendFrame appends a text frame whose payload is the parts, one after the other.
+func AppendFrame(b []byte, parts ...[]byte) []byte {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	b = append(b, 0x80|websocket.TextMessage)
+	switch {
+	case n < mediumPayload:
+		b = append(b, byte(n))
+	case n < longPayload:
+		b = binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
+	}
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	return b
+}
