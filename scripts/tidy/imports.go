@@ -142,6 +142,8 @@ func reads() []row {
 		{pkg: "api/pages", ours: []string{"api/wire"}, out: []string{fast, gz}, no: map[string]string{
 			"clobd/engine": "it keeps bytes, whatever they say",
 		}},
+		{pkg: "api/stream", ours: []string{"engine", "engine/view", "api/wire", "api/wire/live"},
+			out: []string{gojs}},
 		{pkg: "api/gamma",
 			ours: []string{"engine", "engine/view", "journal/history", "api/catalog", "api/pages",
 				"api/wire"},
@@ -150,7 +152,7 @@ func reads() []row {
 			ours: []string{"engine", "engine/view", "journal/history", "api/catalog", "api/wire",
 				"api/account", "api/pages", "api/wallets", "api/gamma"},
 			out:   []string{fast, route},
-			tests: []string{"scripts/openapi", "journal"},
+			tests: []string{"scripts/openapi", "journal", "api/stream", "api/wire/live", wsock},
 			no:    answers()},
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// maxRest bounds what a line keeps of what it was given, in bytes. A burst of frames fits; a client
+// maxRest bounds what a line keeps of what it was given, in bytes. The largest book fits; a client
 // that sends pings and reads none of the pongs does not get further.
-const maxRest = 256 << 10
+const maxRest = 2 << 20
 
 var errRest = errors.New("the client does not read")
 

@@ -1,0 +1,34 @@
+// Package stream tells subscribers over open sockets what changes.
+//
+//	durable frames ──► follow ──► heap: markets, trades ──► tell ──► bulletins ──► queues ──► sockets
+//	                                                         │                       ▲
+//	               view.Board: the newest Snapshot ──────────┤                 own tail each
+//	               the Snapshot that was told last ──────────┘
+//
+// A change is the difference between two Snapshots of a market: the one that was told last, and the
+// newest. When the node lags, several frames become one change, and nobody is cut off for that. A
+// bulletin is rendered once for all subscribers. Each message ends with a tail of its own:
+//
+//	"stream_id"     names the connection
+//	"sequence"      counts its messages from 1: a gap means that one is missing
+//	"server_ts_ms"  when the node sent it
+//	"seq"           the Sequence that the message shows
+//
+// # Contract
+//
+// Whoever applies all changes of a token to its first book has, after each, the book that its hash
+// names: that of GET /book at that Sequence. Trades come before the change that they cause. A
+// message leaves only after its frame is durable and visible on the Board.
+//
+// No message shows an earlier Sequence than the one before, but for the books of a new
+// subscription. So a subscriber who names the highest Sequence that he saw misses nothing: he gets
+// the messages of that Sequence once more, as only a part of them may have arrived, and all later
+// ones. If memory has them no longer, he gets "resync" and fresh books. One who reads too slowly is
+// closed with 1013.
+//
+// No route leads here yet: the door does not give up its connections.
+//
+// Goroutines: follow and tell, both in Hub.Run, and one for each subscriber, in Hub.Serve.
+//
+// Reading order: hub.go, tell.go, subscriber.go, request.go.
+package stream

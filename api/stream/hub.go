@@ -1,0 +1,183 @@
+package stream
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"clobd/engine"
+	"clobd/engine/view"
+)
+
+// Options are what a Hub tells from. All are required.
+type Options struct {
+	Board *view.Board
+	// Next waits for the next durable frame and returns it encoded. Its error ends Hub.Run.
+	Next func() ([]byte, error)
+	// Book is the answer of GET /book.
+	Book func(*view.Snapshot, engine.Outcome) []byte
+	// JournalID is that of the journal behind the Board, part of all hashes of transactions.
+	JournalID uint64
+	Now       func() time.Time
+}
+
+const (
+	maxRecent  = 64 << 20              // bytes of bulletins that are kept for those who resume
+	maxBehind  = 1 << 20               // bytes that may wait for a subscriber
+	beatPause  = time.Second           // between two heartbeats
+	retryPause = 5 * time.Millisecond  // until the next look at sockets without room
+	pingPause  = 20 * time.Second      // between two pings
+	patience   = 60 * time.Second      // for a sign of life of a subscriber
+	linger     = time.Minute           // how long a market without subscribers is still told
+	settle     = 20 * time.Microsecond // until the next look whether a frame is visible
+	identified = 16                    // hex digits of a stream_id
+	errorLimit = 256                   // bytes of an error's text
+
+)
+
+// Hub tells its subscribers what changes in the markets that they name. Run it once; any number of
+// goroutines may call Serve.
+type Hub struct {
+	o     Options
+	heap  heap
+	wake  chan struct{}
+	ended chan struct{}
+
+	mutex       sync.Mutex // guards what follows, and all subscribers
+	watches     map[engine.MarketNo]*watch
+	subscribers map[*subscriber]struct{}
+	streams     uint64 // sockets so far
+	recent      []*bulletin
+	kept        int             // bytes of recent
+	forgotten   engine.Sequence // the newest one of a bulletin that was dropped from recent
+	waiting     []waiting
+	due         []*subscriber // for whom something waits
+	scratch     []byte
+	beat, ping  time.Time // when the last ones were sent
+}
+
+// watch is a market that somebody has named.
+type watch struct {
+	market      *view.Market
+	told        *view.Snapshot // what all bulletins so far lead to
+	newest      *view.Snapshot // that was taken from the Board: told, or waiting
+	deals       []deal         // that were not told yet
+	since       engine.Sequence
+	subscribers map[*subscriber]uint8 // a bit for each outcome
+	left        time.Time             // when the last subscriber left; zero: there is one
+}
+
+// waiting is a Snapshot that is to be told.
+type waiting struct {
+	watch    *watch
+	snapshot *view.Snapshot
+}
+
+// New makes a Hub.
+func New(o Options) *Hub {
+	return &Hub{o: o, heap: heap{markets: make(map[engine.MarketNo][]deal)},
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		watches: make(map[engine.MarketNo]*watch), subscribers: make(map[*subscriber]struct{})}
+}
+
+// heap is what follow has read and tell has not looked at.
+type heap struct {
+	mutex   sync.Mutex
+	markets map[engine.MarketNo][]deal
+	read    engine.Sequence // of all frames so far
+}
+
+// deal is a taker's trade at one price.
+type deal struct {
+	sequence engine.Sequence
+	index    uint32 // among the trades of its order
+	outcome  engine.Outcome
+	side     engine.Side
+	price    engine.Price
+	size     engine.Size
+	time     engine.Time
+}
+
+// Run tells subscribers until Next fails, and closes their sockets then.
+func (h *Hub) Run() error {
+	var group sync.WaitGroup
+	group.Go(h.tellAll)
+	err := h.follow()
+	close(h.ended)
+	group.Wait()
+	return err
+}
+
+// follow reads frames into the heap.
+func (h *Hub) follow() error {
+	var f engine.Frame
+	for {
+		b, err := h.o.Next()
+		if err != nil {
+			return err
+		}
+		if err := engine.DecodeUnhashed(b, &f); err != nil {
+			return fmt.Errorf("read frame for streams: %w", err)
+		}
+		h.heap.add(&f)
+		h.rouse()
+	}
+}
+
+// rouse wakes tellAll.
+func (h *Hub) rouse() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// add notes the markets that a frame touches, and its trades.
+func (p *heap) add(f *engine.Frame) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for i := range f.Commands {
+		c, seq := &f.Commands[i], f.First+engine.Sequence(i)
+		trades := uint32(0)
+		events := f.EventsOf(i)
+		for j := range events {
+			e := &events[j]
+			if e.Market == 0 {
+				continue
+			}
+			deals := p.markets[e.Market]
+			if e.Kind == engine.Filled {
+				d := dealOf(c, e)
+				d.sequence, d.time = seq, f.Time
+				if n := len(deals); n > 0 && deals[n-1].sequence == seq && deals[n-1].price == d.price {
+					deals[n-1].size += d.size
+				} else {
+					d.index = trades
+					trades++
+					deals = append(deals, d)
+				}
+			}
+			p.markets[e.Market] = deals
+		}
+	}
+	p.read = f.Last()
+}
+
+// dealOf returns a fill in the taker's terms.
+func dealOf(c *engine.Command, e *engine.Event) deal {
+	price := e.Price
+	if c.Outcome != e.Outcome {
+		price = engine.PriceOne - price
+	}
+	return deal{outcome: c.Outcome, side: c.Side, price: price, size: e.Size}
+}
+
+// take empties the heap.
+func (p *heap) take() (markets map[engine.MarketNo][]deal, read engine.Sequence) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	markets = maps.Clone(p.markets)
+	clear(p.markets)
+	return markets, p.read
+}

@@ -1,0 +1,156 @@
+package stream
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"clobd/engine"
+)
+
+// wish is what a subscriber may send.
+type wish struct {
+	Type      string   `json:"type"`
+	Assets    []string `json:"assets_ids"`
+	Operation string   `json:"operation"`
+	Custom    *bool    `json:"custom_feature_enabled"`
+	Dump      *bool    `json:"initial_dump"`
+	Heartbeat *bool    `json:"heartbeat"`
+	Resume    *struct {
+		Seq uint64 `json:"seq"`
+	} `json:"resume"`
+}
+
+// maxTokens is how many tokens a subscriber may name.
+const maxTokens = 10_000
+
+// hear does what a subscriber asks for.
+func (h *Hub) hear(s *subscriber, text []byte) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	switch string(text) {
+	case "PING":
+		s.put(parcel{bare: "PONG"}, len("PONG"))
+		return
+	case "PONG":
+		return
+	}
+	var r wish
+	if err := json.Unmarshal(text, &r); err != nil {
+		h.fail(s, "bad_request", "malformed JSON: send an object with type and assets_ids")
+		return
+	}
+	if r.Type != "" && !strings.EqualFold(r.Type, "market") {
+		h.fail(s, "bad_request", "unknown type "+strconv.Quote(r.Type)+": this channel is market")
+		return
+	}
+	for _, set := range []struct {
+		to   *bool
+		from *bool
+	}{{&s.custom, r.Custom}, {&s.heartbeat, r.Heartbeat}} {
+		if set.from != nil {
+			*set.to = *set.from
+		}
+	}
+	switch {
+	case strings.EqualFold(r.Operation, "unsubscribe"):
+		h.unsubscribe(s, r.Assets)
+	case r.Operation == "" || strings.EqualFold(r.Operation, "subscribe"):
+		h.subscribe(s, &r)
+	default:
+		h.fail(s, "bad_request", "unknown operation "+strconv.Quote(r.Operation)+
+			": send subscribe or unsubscribe")
+	}
+}
+
+// fail tells a subscriber what was wrong with his request.
+func (h *Hub) fail(s *subscriber, code, text string) {
+	b := append([]byte(`{"event_type":"error","code":"`), code...)
+	b = append(b, `","message":`...)
+	quoted, _ := json.Marshal(text[:min(len(text), errorLimit)])
+	s.enqueue(&bulletin{seq: h.heap.last(), body: append(b, quoted...)})
+}
+
+// last returns the Sequence up to which frames were read.
+func (p *heap) last() engine.Sequence {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.read
+}
+
+// subscribe adds tokens, with their books or with what changed since the Sequence that the
+// subscriber saw last.
+func (h *Hub) subscribe(s *subscriber, r *wish) {
+	var unknown []string
+	var books []shown
+	resumed := make(map[engine.MarketNo]uint8)
+	added := 0
+	for _, id := range r.Assets {
+		w, o := h.watchOf(id)
+		if w == nil {
+			unknown = append(unknown, id)
+			continue
+		} else if w.subscribers[s]>>o&1 == 1 {
+			continue
+		} else if s.tokens == maxTokens {
+			h.fail(s, "too_many", "a connection may name "+strconv.Itoa(maxTokens)+" tokens")
+			break
+		}
+		added++
+		s.tokens++
+		w.left, w.subscribers[s] = time.Time{}, w.subscribers[s]|1<<o
+		if r.Resume != nil && h.knows(w, engine.Sequence(r.Resume.Seq)) {
+			resumed[w.market.No] |= 1 << o
+		} else if r.Resume != nil || r.Dump == nil || *r.Dump {
+			books = append(books, shown{w.told, o})
+		}
+	}
+	if added == 0 && len(r.Assets) > 0 && len(unknown) == 0 && r.Operation != "" {
+		s.put(parcel{bare: "NO NEW ASSETS"}, 0)
+	}
+	if len(unknown) > 0 {
+		h.fail(s, "unknown_asset", "no market lists "+strings.Join(unknown, ", "))
+	}
+	h.catchUp(s, r, resumed)
+	if r.Resume != nil && len(books) > 0 {
+		s.enqueue(&bulletin{seq: h.heap.last(), body: []byte(`{"event_type":"resync"`)})
+	}
+	for some := range slices.Chunk(books, arrayBooks) {
+		s.put(parcel{books: some}, 0)
+	}
+}
+
+// knows reports whether all changes of a market after a Sequence are in memory.
+func (h *Hub) knows(w *watch, seq engine.Sequence) bool {
+	return seq >= w.since && seq > h.forgotten && seq <= h.heap.last()
+}
+
+// catchUp sends the bulletins from a Sequence on about some outcomes of some markets: those of the
+// Sequence itself once more, as only a part of them may have arrived.
+func (h *Hub) catchUp(s *subscriber, r *wish, resumed map[engine.MarketNo]uint8) {
+	if len(resumed) == 0 {
+		return
+	}
+	for _, b := range h.recent {
+		if b.seq >= engine.Sequence(r.Resume.Seq) && s.gets(b, resumed[b.market]) &&
+			resumed[b.market] != 0 {
+			s.enqueue(b)
+		}
+	}
+}
+
+func (h *Hub) unsubscribe(s *subscriber, tokens []string) {
+	for _, id := range tokens {
+		w, o := h.watchOf(id)
+		if w == nil || w.subscribers[s]>>o&1 == 0 {
+			continue
+		}
+		s.tokens--
+		if w.subscribers[s] &^= 1 << o; w.subscribers[s] == 0 {
+			h.part(w, s)
+		}
+	}
+}

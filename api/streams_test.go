@@ -1,0 +1,429 @@
+package api
+
+import (
+	"bufio"
+	"crypto/sha1"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"clobd/api/stream"
+	"clobd/api/wire/live"
+	"clobd/engine"
+	"clobd/engine/view"
+	"clobd/journal"
+)
+
+// streams serves the changes of n over sockets, until the test ends, and returns the address.
+func (n *node) streams() string {
+	tail := n.journal.Tail(1)
+	hub := stream.New(stream.Options{Board: n.board, Next: tail.Next, JournalID: testJournal,
+		Now:  time.Now,
+		Book: func(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }})
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run() }()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	n.must(err)
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				r, err := http.ReadRequest(bufio.NewReader(c))
+				if err != nil {
+					return
+				}
+				if s, err := live.Open(c, nil, r.Header.Get("Sec-Websocket-Key"), nil); err == nil {
+					hub.Serve(s)
+				}
+			}()
+		}
+	}()
+	n.t.Cleanup(func() {
+		ln.Close()
+		tail.Close()
+		if err := <-ended; !errors.Is(err, journal.ErrClosed) {
+			n.t.Error(err)
+		}
+	})
+	return "ws://" + ln.Addr().String() + "/ws/market"
+}
+
+// told is any message of the market channel.
+type told struct {
+	Type      string      `json:"event_type"`
+	Asset     string      `json:"asset_id"`
+	Market    string      `json:"market"`
+	Bids      []toldLevel `json:"bids"`
+	Asks      []toldLevel `json:"asks"`
+	Timestamp string      `json:"timestamp"`
+	Hash      string      `json:"hash"`
+	MinSize   string      `json:"min_order_size"`
+	Tick      string      `json:"tick_size"`
+	NegRisk   bool        `json:"neg_risk"`
+	Last      string      `json:"last_trade_price"`
+	Price     string      `json:"price"`
+	Code      string      `json:"code"`
+	Changes   []struct {
+		Asset string `json:"asset_id"`
+		toldLevel
+		Side string `json:"side"`
+		Hash string `json:"hash"`
+		Bid  string `json:"best_bid"`
+		Ask  string `json:"best_ask"`
+	} `json:"price_changes"`
+	Stream   string `json:"stream_id"`
+	Sequence uint64 `json:"sequence"`
+	Seq      uint64 `json:"seq"`
+}
+
+type toldLevel struct {
+	Price string `json:"price"`
+	Size  string `json:"size"`
+}
+
+// watcher is a client that keeps books from what it is told, and checks every hash.
+type watcher struct {
+	t        *testing.T
+	c        *websocket.Conn
+	books    map[string]*kept
+	sequence uint64
+	seq      uint64
+	hashes   int
+	kinds    map[string]int
+}
+
+// kept is a token's book.
+type kept struct {
+	told
+	sides map[string]map[string]string // size by side and price
+}
+
+func watchFrom(t *testing.T, url string, asked string, books map[string]*kept) *watcher {
+	t.Helper()
+	c, _, err := websocket.DefaultDialer.Dial(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	w := &watcher{t: t, c: c, books: books, kinds: map[string]int{}}
+	w.say(asked)
+	return w
+}
+
+func (w *watcher) say(text string) {
+	w.t.Helper()
+	if err := w.c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// hear reads the next frame and does what it says.
+func (w *watcher) hear() (string, error) {
+	w.t.Helper()
+	_ = w.c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_, b, err := w.c.ReadMessage()
+	if err != nil {
+		return "", err
+	}
+	text := string(b)
+	if text == "PONG" || text == "NO NEW ASSETS" {
+		return text, nil
+	}
+	all := make([]told, 1)
+	if text[0] == '[' {
+		err = json.Unmarshal(b, &all)
+	} else {
+		err = json.Unmarshal(b, &all[0])
+	}
+	if err != nil {
+		w.t.Fatalf("%v: %s", err, text)
+	}
+	for i := range all {
+		m := &all[i]
+		if w.sequence++; m.Sequence != w.sequence || m.Stream == "" {
+			w.t.Fatalf("message %d comes as number %d of %q", m.Sequence, w.sequence, m.Stream)
+		}
+		w.kinds[m.Type]++
+		w.seq = max(w.seq, m.Seq)
+		w.apply(m)
+	}
+	return text, nil
+}
+
+func (w *watcher) apply(m *told) {
+	w.t.Helper()
+	switch m.Type {
+	case "book":
+		k := &kept{*m, map[string]map[string]string{"BUY": {}, "SELL": {}}}
+		for _, l := range m.Bids {
+			k.sides["BUY"][l.Price] = l.Size
+		}
+		for _, l := range m.Asks {
+			k.sides["SELL"][l.Price] = l.Size
+		}
+		w.books[m.Asset] = k
+		w.check(k, m.Hash)
+	case "last_trade_price":
+		if k := w.books[m.Asset]; k != nil {
+			k.Last = m.Price
+		}
+	case "price_change":
+		hashes := map[string]string{}
+		for i := range m.Changes {
+			c := &m.Changes[i]
+			k := w.books[c.Asset]
+			if k == nil {
+				continue // of the token that was not asked for
+			}
+			if k.sides[c.Side][c.Price] = c.Size; c.Size == "0" {
+				delete(k.sides[c.Side], c.Price)
+			}
+			k.Timestamp = m.Timestamp
+			hashes[c.Asset] = c.Hash
+		}
+		for asset, hash := range hashes {
+			w.check(w.books[asset], hash)
+		}
+	}
+}
+
+// check computes the hash of a book as public clients do.
+func (w *watcher) check(k *kept, hash string) {
+	w.t.Helper()
+	levels := func(side string, rising bool) string {
+		var prices []string
+		for p := range k.sides[side] {
+			prices = append(prices, p)
+		}
+		sort.Slice(prices, func(i, j int) bool { // all are below 1
+			return (prices[i] < prices[j]) == rising
+		})
+		var all []string
+		for _, p := range prices {
+			all = append(all, fmt.Sprintf(`{"price":"%s","size":"%s"}`, p, k.sides[side][p]))
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	text := fmt.Sprintf(`{"market":"%s","asset_id":"%s","timestamp":"%s","hash":"","bids":%s,`+
+		`"asks":%s,"min_order_size":"%s","tick_size":"%s","neg_risk":%t,"last_trade_price":"%s"}`,
+		k.Market, k.Asset, k.Timestamp, levels("BUY", true), levels("SELL", false), k.MinSize, k.Tick,
+		k.NegRisk, k.Last)
+	if got := fmt.Sprintf("%x", sha1.Sum([]byte(text))); got != hash {
+		w.t.Fatalf("token %s: hash %s, told %s\n%s", k.Asset, got, hash, text)
+	}
+	k.Hash = hash
+	w.hashes++
+}
+
+// until reads until the books of the tokens are those of the Board. A frame that leaves a book as
+// it was changes the time of the Board's, and nobody is told.
+func (w *watcher) until(n *node, tokens ...int) {
+	w.t.Helper()
+	for _, token := range tokens {
+		s, o, _ := n.board.Book(small(token))
+		var now told
+		n.must(json.Unmarshal(s.Text(o, renderBook), &now))
+		for {
+			if k := w.books[fmt.Sprint(token)]; k != nil {
+				want := strings.Replace(string(s.Text(o, renderBook)), now.Hash, "", 1)
+				want = strings.Replace(want, now.Timestamp, k.Timestamp, 1)
+				if fmt.Sprintf("%x", sha1.Sum([]byte(want))) == k.Hash {
+					break
+				}
+			}
+			if _, err := w.hear(); err != nil {
+				w.t.Fatalf("token %d never gets to %s: %v", token, s.Text(o, renderBook), err)
+			}
+		}
+	}
+}
+
+// random lets traders place and cancel at random in markets 1 to markets, a few Commands a frame.
+type random struct {
+	*node
+	rng     *rand.Rand
+	wallets []engine.WalletNo
+	markets int
+	orders  int
+}
+
+func newRandom(t *testing.T, markets int) *random {
+	r := &random{node: newNode(t), rng: rand.New(rand.NewPCG(1, 2)), markets: markets}
+	for m := 1; m <= markets; m++ {
+		r.do(engine.Command{Kind: engine.List, Listing: listing(m, 100)})
+	}
+	for m := 1; m <= markets; m++ {
+		for _, name := range []string{"alice", "bob"} {
+			w := r.fund(name, engine.MarketNo(m), 1_000_000, 1_000_000)
+			if r.wallets = append(r.wallets, w); m > 1 {
+				r.wallets = r.wallets[:2]
+			}
+		}
+	}
+	return r
+}
+
+func (r *random) frame() {
+	r.now += engine.Time(r.rng.IntN(3))
+	var commands []engine.Command
+	for range 1 + r.rng.IntN(4) {
+		w := r.wallets[r.rng.IntN(2)]
+		if r.orders > 10 && r.rng.IntN(3) == 0 {
+			commands = append(commands, engine.Command{Kind: engine.Cancel, Owner: w,
+				ID: orderID(fmt.Sprint("r", r.orders-r.rng.IntN(10)))})
+			continue
+		}
+		r.orders++
+		commands = append(commands, place(fmt.Sprint("r", r.orders), w, quote{
+			engine.MarketNo(1 + r.rng.IntN(r.markets)), engine.Outcome(r.rng.IntN(2)),
+			engine.Side(r.rng.IntN(2)), 500 + r.rng.IntN(1000), engine.Price(100 * (40 + r.rng.IntN(20)))}))
+	}
+	r.do(commands...)
+}
+
+// TestReconstruction: who applies all changes to the first books gets, after each, the book that
+// the hash names, and in the end that of the Board. So does one who names a single token.
+func TestReconstruction(t *testing.T) {
+	r := newRandom(t, 3)
+	for range 50 {
+		r.frame()
+	}
+	url := r.streams()
+	all := watchFrom(t, url, `{"type":"MARKET","assets_ids":["10","11","20","21","30","31"]}`,
+		map[string]*kept{})
+	one := watchFrom(t, url, `{"type":"market","assets_ids":["21"],"custom_feature_enabled":true}`,
+		map[string]*kept{})
+	all.until(r.node, 10, 31)
+	one.until(r.node, 21)
+	for i := range 2000 {
+		r.frame()
+		if i%10 == 0 {
+			all.until(r.node, 10, 11, 20, 21, 30, 31)
+		}
+	}
+	all.until(r.node, 10, 11, 20, 21, 30, 31)
+	one.until(r.node, 21)
+	if all.hashes < 200 || all.kinds["last_trade_price"] < 100 || all.kinds["book"] != 6 ||
+		all.kinds["best_bid_ask"] != 0 || one.kinds["best_bid_ask"] < 20 || len(one.books) != 1 {
+		t.Errorf("%d hashes, %v; one token: %d books, %v", all.hashes, all.kinds, len(one.books), one.kinds)
+	}
+	r.now++
+	finer := listing(2, 10)
+	r.do(engine.Command{Kind: engine.Adjust, Market: 2, Listing: finer})
+	one.until(r.node, 21)
+	r.do(engine.Command{Kind: engine.Resolve, Market: 2, Price: engine.PriceOne, ID: orderID("end")})
+	one.until(r.node, 21)
+	for one.kinds["market_resolved"] == 0 {
+		if _, err := one.hear(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one.kinds["tick_size_change"] != 1 || one.kinds["book"] != 2 {
+		t.Errorf("%v", one.kinds)
+	}
+}
+
+// TestResume: who comes back gets what came in between, or is told that it is gone.
+func TestResume(t *testing.T) {
+	r := newRandom(t, 2)
+	url := r.streams()
+	w := watchFrom(t, url, `{"assets_ids":["10","11","20","21"]}`, map[string]*kept{})
+	w.until(r.node, 10, 11, 20, 21)
+	for range 20 {
+		for range 20 {
+			r.frame()
+		}
+		w.until(r.node, 10, 20)
+		for range 20 {
+			r.frame()
+		}
+		w.c.Close()
+		w = watchFrom(t, url, fmt.Sprintf(
+			`{"assets_ids":["10","11","20","21"],"resume":{"seq":%d}}`, w.seq), w.books)
+		w.until(r.node, 10, 11, 20, 21)
+		if w.kinds["book"]+w.kinds["resync"] != 0 {
+			t.Fatalf("%v", w.kinds)
+		}
+	}
+	for _, seq := range []uint64{0, 1 << 60} { // before the first subscriber, and of another journal
+		w := watchFrom(t, url, fmt.Sprintf(`{"assets_ids":["10","20"],"resume":{"seq":%d}}`, seq),
+			map[string]*kept{})
+		w.until(r.node, 10, 20)
+		if w.kinds["resync"] != 1 || w.kinds["book"] != 2 {
+			t.Errorf("from %d: %v", seq, w.kinds)
+		}
+	}
+}
+
+// TestSlowSubscriber: one who does not read is closed and told why; others miss nothing.
+func TestSlowSubscriber(t *testing.T) {
+	r := newRandom(t, 1)
+	url := r.streams()
+	slow := watchFrom(t, url, `{"assets_ids":["10","11"]}`, map[string]*kept{})
+	_ = slow.c.UnderlyingConn().(*net.TCPConn).SetReadBuffer(4096)
+	w := watchFrom(t, url, `{"assets_ids":["10","11"]}`, map[string]*kept{})
+	for range 8_000 {
+		r.frame()
+		if r.orders%64 == 0 {
+			w.until(r.node, 10, 11)
+		}
+	}
+	w.until(r.node, 10, 11)
+	_ = slow.c.UnderlyingConn().(*net.TCPConn).SetReadBuffer(1 << 20)
+	var err error
+	for err == nil {
+		_, err = slow.hear()
+	}
+	if w.sequence < 8000 || slow.sequence >= w.sequence {
+		t.Errorf("%v; the slow one: %v", w.kinds, slow.kinds)
+	}
+	// What the kernel holds arrives first; a close without room for its frame is a reset.
+	if !websocket.IsCloseError(err, websocket.CloseTryAgainLater, websocket.CloseAbnormalClosure) &&
+		!strings.Contains(err.Error(), "reset") {
+		t.Errorf("%v after %v", err, slow.kinds)
+	}
+}
+
+// TestStreamRequests: what a subscriber asks for, and what he is told.
+func TestStreamRequests(t *testing.T) {
+	r := newRandom(t, 2)
+	w := watchFrom(t, r.streams(), `{"type":"Market","assets_ids":[]}`, map[string]*kept{})
+	for _, c := range []struct{ asked, told string }{
+		{"PING", "PONG"},
+		{`{"assets_ids":["10"],"operation":"subscribe"}`, `[{"event_type":"book","market":`},
+		{`{"assets_ids":["10"],"operation":"subscribe"}`, "NO NEW ASSETS"},
+		{`{"assets_ids":["10"]}`, ""},
+		{`{`, `{"event_type":"error","code":"bad_request"`},
+		{`{"type":"user"}`, `{"event_type":"error","code":"bad_request"`},
+		{`{"operation":"dance"}`, `{"event_type":"error","code":"bad_request"`},
+		{`{"assets_ids":["77","x"]}`, `{"event_type":"error","code":"unknown_asset","message":"no market lists 77, x"`},
+		{`{"assets_ids":["11"],"initial_dump":false}`, ""},
+		{`{"assets_ids":["11"],"operation":"unsubscribe"}`, ""},
+		{`{"assets_ids":["11"]}`, `[{"event_type":"book","market":`},
+		{`{"heartbeat":true}`, `{"event_type":"heartbeat","timestamp":"1`},
+	} {
+		w.say(c.asked)
+		if c.told == "" {
+			w.say("PING")
+			c.told = "PONG"
+		}
+		got, err := w.hear()
+		if err != nil || !strings.HasPrefix(got, c.told) {
+			t.Errorf("%s: %.200s %v, want %s", c.asked, got, err, c.told)
+		}
+	}
+	r.do(engine.Command{Kind: engine.SetMode, Mode: engine.CancelOnly})
+	w.until(r.node, 10, 11)
+}
