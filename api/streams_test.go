@@ -367,35 +367,6 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestSlowSubscriber: one who does not read is closed and told why; others miss nothing.
-func TestSlowSubscriber(t *testing.T) {
-	r := newRandom(t, 1)
-	url := r.streams()
-	slow := watchFrom(t, url, `{"assets_ids":["10","11"]}`, map[string]*kept{})
-	_ = slow.c.UnderlyingConn().(*net.TCPConn).SetReadBuffer(4096)
-	w := watchFrom(t, url, `{"assets_ids":["10","11"]}`, map[string]*kept{})
-	for range 8_000 {
-		r.frame()
-		if r.orders%64 == 0 {
-			w.until(r.node, 10, 11)
-		}
-	}
-	w.until(r.node, 10, 11)
-	_ = slow.c.UnderlyingConn().(*net.TCPConn).SetReadBuffer(1 << 20)
-	var err error
-	for err == nil {
-		_, err = slow.hear()
-	}
-	if w.sequence < 8000 || slow.sequence >= w.sequence {
-		t.Errorf("%v; the slow one: %v", w.kinds, slow.kinds)
-	}
-	// What the kernel holds arrives first; a close without room for its frame is a reset.
-	if !websocket.IsCloseError(err, websocket.CloseTryAgainLater, websocket.CloseAbnormalClosure) &&
-		!strings.Contains(err.Error(), "reset") {
-		t.Errorf("%v after %v", err, slow.kinds)
-	}
-}
-
 // TestStreamRequests: what a subscriber asks for, and what he is told.
 func TestStreamRequests(t *testing.T) {
 	r := newRandom(t, 2)
