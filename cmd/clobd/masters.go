@@ -240,7 +240,7 @@ func (c *rotateCommand) Run() error {
 	return nil
 }
 
-// likeOwner gives a new file to the owner of an old one: root may rotate for the node's user.
+// likeOwner gives a new file to the owner of an old one: root may act for the node's user.
 func likeOwner(path, old string) error {
 	state, err := os.Stat(old)
 	if err != nil {

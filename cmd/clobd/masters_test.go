@@ -199,3 +199,31 @@ func TestRevokedInBothSecrets(t *testing.T) {
 	}
 	p.stop(t)
 }
+
+// TestReplacedFileKeepsOwner: a file that root replaces stays that of the node's user, who must be
+// able to read it.
+func TestReplacedFileKeepsOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: only root can give files away")
+	}
+	path := filepath.Join(t.TempDir(), secretCheckName)
+	owner := func() uint32 {
+		state, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.Sys().(*syscall.Stat_t).Uid
+	}
+	if err := writeDurably(path, "1 a\n2 b\n"); err != nil || owner() != 0 {
+		t.Fatalf("a new file: owner %d, %v", owner(), err)
+	}
+	if err := os.Chown(path, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeDurably(path, "2 b\n"); err != nil || owner() != 12345 {
+		t.Errorf("owner %d, %v", owner(), err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "2 b\n" {
+		t.Errorf("%q %v", text, err)
+	}
+}

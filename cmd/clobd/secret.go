@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,6 +110,7 @@ func (s *settings) findMasters() (found []master, err error) {
 	return found, nil
 }
 
+// writeDurably writes a file, or replaces one and leaves the new file to the old one's owner.
 func writeDurably(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
 	if err != nil {
@@ -116,6 +118,9 @@ func writeDurably(path, text string) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.WriteString(text)
+	if owned := likeOwner(f.Name(), path); !errors.Is(owned, fs.ErrNotExist) {
+		err = errors.Join(err, owned)
+	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
