@@ -69,9 +69,10 @@ func (p *holding) redeemable() bool { return p.size > 0 && p.market.State == eng
 // appraise says what the position is worth: what the market says, else what was paid for it. first
 // is the price of outcome 0, in 1/100,000; 0 says nothing before the market is resolved.
 func (p *holding) appraise(first int64) {
+	p.paid = first == 0 && p.market.State != engine.Settled
 	switch {
-	case first == 0 && p.market.State != engine.Settled:
-		p.price, p.paid = ratio(p.cost, 100_000, uint64(cmp.Or(p.size, p.bought))), true
+	case p.paid:
+		p.price = ratio(p.cost, 100_000, uint64(cmp.Or(p.size, p.bought)))
 	case p.outcome == 0:
 		p.price = first
 	default:
