@@ -143,7 +143,7 @@ func reads() []row {
 			"clobd/engine": "it keeps bytes, whatever they say",
 		}},
 		{pkg: "api/stream", ours: []string{"engine", "engine/view", "api/wire", "api/wire/live"},
-			out: []string{gojs}},
+			out: []string{gojs}, tests: []string{wsock}},
 		{pkg: "api/gamma",
 			ours: []string{"engine", "engine/view", "journal/history", "api/catalog", "api/pages",
 				"api/wire"},
