@@ -293,8 +293,9 @@ func (r *random) frame() {
 	r.do(commands...)
 }
 
-// TestReconstruction: who applies all changes to the first books gets, after each, the book that
-// the hash names, and in the end that of the Board. So does one who names a single token.
+// TestReconstruction: a client that applies every change to the first books has, after each, the
+// book that the change's hash names, and in the end that of the Board. So has a client that named
+// a single token.
 func TestReconstruction(t *testing.T) {
 	r := newRandom(t, 3)
 	for range 50 {

@@ -1,4 +1,4 @@
-// Package stream tells subscribers over open sockets what changes.
+// Package stream sends the changes of markets to subscribers over WebSocket.
 //
 //	durable frames ──► follow ──► heap: markets, trades ──► tell ──► bulletins ──► queues ──► sockets
 //	                                                         │                       ▲
@@ -28,7 +28,7 @@
 //
 // No route leads here yet: the door does not give up its connections.
 //
-// Goroutines: follow and tell, both in Hub.Run, and one for each subscriber, in Hub.Serve.
+// Goroutines: follow and tellAll, both in Hub.Run, and one for each subscriber, in Hub.Serve.
 //
 // Reading order: hub.go, tell.go, subscriber.go, request.go.
 package stream

@@ -44,8 +44,8 @@ func (h *Hub) tellAll() {
 	}
 }
 
-// round tells all changes so far and sends what subscribers have room for. It reports whether
-// something waits for room.
+// round renders all changes that were read, and sends each subscriber as much as its socket takes.
+// It reports whether messages are left over.
 func (h *Hub) round() bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()

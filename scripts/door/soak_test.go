@@ -125,8 +125,8 @@ func (n *server) look(t *testing.T, seen map[string][]float64) {
 	}
 }
 
-// load plays traders who place and cancel for p.Time at p.Rate, or p.Orders orders in lists as fast
-// as they can. It tells their rate.
+// load plays traders who place and cancel orders, and tells their rate: p.Orders orders in lists,
+// as fast as they can, or if that is 0, single orders for p.Time at p.Rate.
 func load(p part) error {
 	var group sync.WaitGroup
 	var taken atomic.Int64

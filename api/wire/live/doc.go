@@ -12,8 +12,8 @@
 //
 // # Contract
 //
-// No write waits for the client. What the system has no room for stays in the line, which closes
-// itself when that grows beyond a bound. One goroutine reads a Socket; another one may Send; any
+// No write waits for the client. The line keeps the bytes that the kernel does not take at once,
+// and closes itself when they are too many. One goroutine reads a Socket; another one may Send; any
 // may Close.
 //
 // A client sends texts in UTF-8, up to a bound. Compression is never agreed on.

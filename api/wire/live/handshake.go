@@ -69,7 +69,7 @@ var upgrader = websocket.Upgrader{
 }
 
 // Open answers the handshake of a request that Check has passed, with further headers, and returns
-// the socket. early is what the client has already sent behind its request.
+// the socket. early holds what the client sent right after its request.
 func Open(nc net.Conn, early []byte, key string, headers http.Header) (*Socket, error) {
 	l := newLine(nc, early)
 	asked := &http.Request{Method: http.MethodGet, Header: http.Header{

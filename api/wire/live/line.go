@@ -14,8 +14,8 @@ const maxRest = 2 << 20
 
 var errRest = errors.New("the client does not read")
 
-// line is a connection whose writes do not wait. What the system has no room for goes first when
-// there is room. One goroutine may read a line, any may call the rest.
+// line is a connection whose writes do not wait. Bytes that the kernel does not take at once are
+// kept, and written before all later ones. One goroutine may read a line, any may call the rest.
 type line struct {
 	net.Conn
 	early []byte // was read before the line was made
@@ -33,7 +33,7 @@ func newLine(nc net.Conn, early []byte) *line {
 	return l
 }
 
-// Read returns what came early, then what comes.
+// Read returns the bytes of early first, and then those of the connection.
 func (l *line) Read(b []byte) (int, error) {
 	if len(l.early) > 0 {
 		n := copy(b, l.early)
@@ -45,7 +45,7 @@ func (l *line) Read(b []byte) (int, error) {
 	return l.Conn.Read(b)
 }
 
-// SetWriteDeadline does nothing: no write waits.
+// SetWriteDeadline does nothing. The library sets deadlines for writes, and here none waits.
 func (l *line) SetWriteDeadline(time.Time) error { return nil }
 
 // Write takes all of b, or returns an error and closes the connection: half a frame would make
@@ -86,7 +86,7 @@ func (l *line) flush() (done bool, err error) {
 	return false, nil
 }
 
-// writeOnce writes what the system has room for. Sockets of this process never block.
+// writeOnce writes as much of b as the kernel takes at once. Sockets of a Go process do not block.
 func (l *line) writeOnce(b []byte) (n int, err error) {
 	if l.raw == nil {
 		return l.Conn.Write(b)
