@@ -22,7 +22,8 @@ const (
 	// confined by Only. Reason is ByOwner, ByOperator or Timeout; an operator's Owner 0 means
 	// everybody.
 	CancelAll
-	// SplitTokens turns Size of collateral of Wallet into both tokens of Market. ID names the request.
+	// SplitTokens turns Size of collateral of Wallet into both tokens of Market. ID names the
+	// request: accepted once within RequestWindow, or once for good if Seen is not 0.
 	SplitTokens
 	MergeTokens  // turns Size of both tokens of Market back into collateral. ID as above.
 	RedeemTokens // pays out all tokens of Wallet in a resolved Market. ID as above.
@@ -149,8 +150,9 @@ const (
 )
 
 const (
-	RequestWindow = 120_000 // how long the id of a request is remembered, in milliseconds of Time
-	AdvanceOrders = 1024    // bounds how many orders one Advance expires
+	// RequestWindow is how long the engine remembers the id of a request, in milliseconds of Time.
+	RequestWindow = 120_000
+	AdvanceOrders = 1024 // bounds how many orders one Advance expires
 	// MaxFeeRate bounds Fee.Rate to less than 1, so that cost plus fee grows with the price.
 	MaxFeeRate     = 9_999
 	MaxFeeExponent = 3 // bounds Fee.Exponent

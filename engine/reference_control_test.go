@@ -345,7 +345,8 @@ func (m *refMarket) pairs(amount int64) {
 	m.issued[1] += amount
 }
 
-// request is what a wallet asks for itself: it counts once within the window of requests.
+// request is what a wallet asks for itself: it counts once within the window of requests, or once
+// for good if the index was searched for it.
 func (r *reference) request(c *Command, seq Sequence, now Time) []Event {
 	w, m := r.wallet(c.Wallet), r.market(c.Market)
 	switch {
@@ -354,10 +355,13 @@ func (r *reference) request(c *Command, seq Sequence, now Time) []Event {
 	case c.Owner != c.Wallet && (c.Owner == 0 || c.Owner != w.owner):
 		return refused(c, RejectLink)
 	}
-	for _, q := range r.requests {
-		if q.id == c.ID && now < q.at+RequestWindow {
+	for i, q := range slices.Backward(r.requests) {
+		if q.id == c.ID && (now < q.at+RequestWindow || c.Seen != 0 && i >= r.forgotten) {
 			return before(c, RejectDuplicate, q.first, q.amount)
 		}
+	}
+	if r.forgotten > 0 && c.Seen != 0 && c.Seen+1 < r.requests[r.forgotten].first {
+		return before(c, RejectRecheck, r.requests[r.forgotten].first-1)
 	}
 	switch {
 	case m == nil:
@@ -381,6 +385,10 @@ func (r *reference) request(c *Command, seq Sequence, now Time) []Event {
 		return events
 	}
 	if c.ID != (OrderID{}) {
+		for n := 0; n < requestsLeave && r.forgotten < len(r.requests) &&
+			now >= r.requests[r.forgotten].at+RequestWindow; n++ {
+			r.forgotten++
+		}
 		r.requests = append(r.requests, refRequest{c.ID, seq, now, int64(e.Size)})
 	}
 	return []Event{e}

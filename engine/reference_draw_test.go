@@ -146,7 +146,7 @@ func (d *deck) next() Command {
 	case n < 89:
 		d.request(&c)
 		if d.over > d.now && d.one(10) { // the same again, when its id is just over or not quite
-			d.now, c = max(d.now, d.over-Time(d.draw(2))), d.asked
+			c = d.again()
 		}
 	case n < 93:
 		d.transfer(&c)
@@ -340,6 +340,25 @@ func (d *deck) request(c *Command) {
 	c.Size = Size(d.draw(50))*Lot + Size(d.draw(2)*d.draw(9))
 	if d.one(20) {
 		c.Size = Size(d.pick(0, -1, MaxAmount, MaxAmount+1))
+	}
+	d.searched(c)
+}
+
+// again is the last request, once its id is over or just before.
+func (d *deck) again() Command {
+	d.now = max(d.now, d.over-Time(d.draw(2)))
+	c := d.asked
+	d.searched(&c)
+	return c
+}
+
+// searched draws whether the index was searched for the id of c, and how far it had come.
+func (d *deck) searched(c *Command) {
+	if d.one(2) {
+		c.Seen = d.seq
+		if d.one(3) {
+			c.Seen -= min(c.Seen, Sequence(d.draw(400)))
+		}
 	}
 }
 

@@ -9,19 +9,20 @@ import (
 // from end to end, adds up sums anew each time, and uses big numbers. It keeps no ladder, no
 // reserve, no counter and no digest. It is slow, but short enough to compare with the rules.
 type reference struct {
-	window   int // placements to remember
-	wallets  []*refWallet
-	markets  []*refMarket
-	orders   []refOrder // that rest, oldest first
-	bound    []refBinding
-	names    map[OrderID]Sequence // operators' references
-	requests []refRequest
-	keys     []refKey // that were ever on record
-	dead     []refKey // those of them that are revoked
-	armed    []refKey
-	mode     Mode
-	fees     int64
-	outside  int64 // collateral that came in, less what went out
+	window    int // placements to remember
+	wallets   []*refWallet
+	markets   []*refMarket
+	orders    []refOrder // that rest, oldest first
+	bound     []refBinding
+	names     map[OrderID]Sequence // operators' references
+	requests  []refRequest
+	forgotten int      // how many of the requests, the oldest ones, are left to the index
+	keys      []refKey // that were ever on record
+	dead      []refKey // those of them that are revoked
+	armed     []refKey
+	mode      Mode
+	fees      int64
+	outside   int64 // collateral that came in, less what went out
 }
 
 type refWallet struct {

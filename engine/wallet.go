@@ -13,7 +13,8 @@ type request struct {
 }
 
 // requests are the requests of the last RequestWindow, oldest first, and a table of their ids. Each
-// new request forgets up to requestsLeave old ones, so that none pays for a whole window.
+// new request forgets up to requestsLeave old ones, so that none pays for a whole window. The
+// newest one is never forgotten.
 type requests struct {
 	salt           salt
 	table          table
@@ -28,14 +29,25 @@ const requestsLeave = 8
 // over reports whether a request is older than RequestWindow. Its record no longer counts.
 func (r *request) over(now Time) bool { return now-r.at >= RequestWindow }
 
-// known returns the remembered request of an id, nil if there is none.
-func (q *requests) known(id *OrderID, now Time) *request {
-	for i, e := q.table.search(q.salt.tag(id)); i != 0; i, e = e.next() {
-		if r := q.all.at(i); r.id == *id && !r.over(now) {
-			return r
+// known returns the newest remembered request of c's id, nil if there is none. If ingress has
+// searched the index for the id, a record that is over counts as well: the index may not hold it.
+func (q *requests) known(c *Command, now Time) (newest *request) {
+	for i, e := q.table.search(q.salt.tag(&c.ID)); i != 0; i, e = e.next() {
+		r := q.all.at(i)
+		if r.id == c.ID && (c.Seen != 0 || !r.over(now)) && (newest == nil || r.first > newest.first) {
+			newest = r
 		}
 	}
-	return nil
+	return newest
+}
+
+// floor returns the Sequence that the index must have reached for a search of an id to be complete:
+// all forgotten requests are older. It is 0 if none was forgotten.
+func (q *requests) floor() Sequence {
+	if q.gone == 0 {
+		return 0
+	}
+	return q.all.at(q.oldest).first - 1
 }
 
 // remember binds the id of an accepted request, and returns what the Digest grows by.
@@ -93,10 +105,13 @@ func (x *Exchange) petition(c *Command, now Time, events []Event) (*market, []Ev
 	if refused := t.identify(x); refused != Accepted {
 		return nil, refuse(events, c, refused)
 	}
-	if r := x.requests.known(&c.ID, now); r != nil {
+	if r := x.requests.known(c, now); r != nil {
 		events = refuse(events, c, RejectDuplicate, r.amount)
 		events[len(events)-1].First = r.first
 		return nil, events
+	}
+	if floor := x.requests.floor(); c.Seen != 0 && c.Seen < floor {
+		return nil, refuseSince(events, c, RejectRecheck, floor)
 	}
 	m := x.markets.known(c.Market)
 	switch {

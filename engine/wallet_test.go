@@ -83,7 +83,7 @@ func TestRequests(t *testing.T) {
 			}
 			most = max(most, live)
 			got := Sequence(0)
-			if r := x.requests.known(&id, now); r != nil {
+			if r := x.requests.known(&Command{ID: id}, now); r != nil {
 				got = r.first
 			}
 			if got != want {
@@ -103,6 +103,44 @@ func TestRequests(t *testing.T) {
 	})
 }
 
+// TestSearchedRequests: an id that ingress has looked for in the index is accepted once for good.
+// While the engine remembers it, also beyond RequestWindow, the engine answers; after that the
+// index must have come as far as the forgotten requests, or the Command is sent back to it.
+func TestSearchedRequests(t *testing.T) {
+	s := newStage(1<<10, 100)
+	s.fund(100*Unit, 0)
+	split := func(name byte, now Time, seen Sequence) Event {
+		c := Command{Kind: SplitTokens, ID: OrderID{name}, Market: 1, Wallet: 1, Owner: 1, Size: Unit,
+			Seen: seen}
+		s.seq++
+		events := s.x.Apply(&c, s.seq, now, nil)
+		return events[len(events)-1]
+	}
+	first := s.seq + 1
+	if e := split(1, 1000, s.seq); e.Kind != Split {
+		t.Fatalf("a new request: %+v", e)
+	}
+	for _, now := range []Time{1000, 1000 + RequestWindow, 1000 + 100*RequestWindow} {
+		if e := split(1, now, 1); e.Reject != RejectDuplicate || e.First != first {
+			t.Fatalf("the same at %d: %+v", now, e)
+		}
+	}
+	second := s.seq + 1
+	if e := split(2, 1000+101*RequestWindow, s.seq); e.Kind != Split { // forgets the first one
+		t.Fatalf("the next request: %+v", e)
+	}
+	const late = 1000 + 102*RequestWindow
+	if e := split(1, late, first-1); e.Reject != RejectRecheck || e.First != second-1 {
+		t.Fatalf("an index that ends before the first one: %+v", e)
+	}
+	if e := split(3, late, second-1); e.Kind != Split {
+		t.Fatalf("an index that holds all that is forgotten: %+v", e)
+	}
+	if err := audit(s.x); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRequestsLeave: after a burst every new request forgets some old ones, so that none pays for
 // all.
 func TestRequestsLeave(t *testing.T) {
@@ -117,7 +155,7 @@ func TestRequestsLeave(t *testing.T) {
 			t.Fatalf("after %d: %d remembered, want %d", i+1, left, want)
 		}
 	}
-	if x.requests.known(&OrderID{99, 1}, 1+RequestWindow) != nil {
+	if x.requests.known(&Command{ID: OrderID{99, 1}}, 1+RequestWindow) != nil {
 		t.Error("one that is over is still known")
 	}
 	if err := audit(x); err != nil {

@@ -30,6 +30,7 @@ const (
 	spacePosition = 'p' // what a wallet has of both tokens, by wallet and market
 	spaceHolder   = 'h' // the holders of a token, by market, outcome, inverted size and wallet
 	spaceMove     = 'k' // splits, merges and redemptions, by wallet and Sequence
+	spaceRequest  = 'r' // the Sequence of a split, merge or redemption, by the id of the request
 	// spaceNotice: what others did to orders and markets, by day, owner, Sequence and Event.
 	spaceNotice = 'c'
 	spaceMarket = 'q' // volume and last price, by market
@@ -61,6 +62,12 @@ func chunkKey(id *engine.OrderID, no uint32) [chunkKeyLen]byte {
 	k := [chunkKeyLen]byte{spaceTrades}
 	copy(k[1:], id[:])
 	binary.BigEndian.PutUint32(k[orderKeyLen:], no)
+	return k
+}
+
+func requestKey(id *engine.OrderID) [orderKeyLen]byte {
+	k := orderKey(id)
+	k[0] = spaceRequest
 	return k
 }
 

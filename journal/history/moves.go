@@ -33,6 +33,14 @@ func (d *fold) move(e *engine.Event, s stamp) error {
 	if err := d.batch.Set(key[:], d.value, nil); err != nil {
 		return fmt.Errorf("write what wallet %d moved: %w", e.Wallet, err)
 	}
+	if e.Order == (engine.OrderID{}) {
+		return nil
+	}
+	id := requestKey(&e.Order)
+	d.value = binary.AppendUvarint(d.value[:0], uint64(s.seq))
+	if err := d.batch.Set(id[:], d.value, nil); err != nil {
+		return fmt.Errorf("write request %x: %w", e.Order, err)
+	}
 	return nil
 }
 
@@ -58,6 +66,24 @@ func (r *MoveRow) decode(key, b []byte) error {
 		return errRow
 	}
 	return c.end()
+}
+
+// Request finds the Sequence of the newest split, merge or redemption with an id. If known is
+// false, no Sequence up to seen carried out such a request. The error is as for Past.
+func (h *History) Request(id engine.OrderID) (
+	at engine.Sequence, known bool, seen engine.Sequence, err error,
+) {
+	seen = h.Sequence()
+	err = h.view(func() error {
+		key := requestKey(&id)
+		known, err = read(h.db, key[:], func(b []byte) error {
+			c := varints{rest: b}
+			at = engine.Sequence(c.uvarint())
+			return c.end()
+		})
+		return err
+	}, "read a request", 0)
+	return at, known && err == nil, seen, err
 }
 
 // Move finds what a wallet split, merged or redeemed at a Sequence, as the Event that told of it,

@@ -114,8 +114,8 @@ func TestScanTimes(t *testing.T) {
 	}
 }
 
-// TestMoves: splits, merges and redemptions of each wallet are met, newest first, also by an index
-// that was opened again.
+// TestMoves: splits, merges and redemptions of each wallet are met, newest first, and by the id of
+// the request, also by an index that was opened again.
 func TestMoves(t *testing.T) {
 	j := open(t, journal.Options{Dir: "data", FS: vfs.NewMem(), Async: true})
 	defer shut(t, j)
@@ -123,6 +123,7 @@ func TestMoves(t *testing.T) {
 	x, stop := run(t, j, Options{})
 	defer func() { stop() }()
 	want := make(map[engine.WalletNo][]MoveRow)
+	ids := make(map[engine.OrderID]engine.Sequence)
 	kinds := make(map[engine.EventKind]int)
 	for range 80 {
 		f := w.frame(25)
@@ -142,12 +143,22 @@ func TestMoves(t *testing.T) {
 					continue
 				}
 				kinds[e.Kind]++
+				ids[e.Order] = r.Sequence
 				want[e.Wallet] = slices.Insert(want[e.Wallet], 0, r)
 			}
 		}
 	}
 	for range 2 {
 		w.await(t, x)
+		for id, want := range ids {
+			at, known, seen, err := x.History.Request(id)
+			if at != want || !known || seen != w.head.Sequence || err != nil {
+				t.Fatalf("request %x: %d, %v, %d, %v, want %d", id, at, known, seen, err, want)
+			}
+		}
+		if _, known, _, err := x.History.Request(engine.OrderID{31: 1}); known || err != nil {
+			t.Fatalf("an id of nobody: %v, %v", known, err)
+		}
 		for wallet := engine.WalletNo(1); wallet <= modelWallets; wallet++ {
 			_, got, whole := scanned(t, x.History, &Scan{Wallet: wallet, NoTrades: true, Limit: 1 << 30})
 			if !whole || !reflect.DeepEqual(got, want[wallet]) {
@@ -183,6 +194,13 @@ func TestScanThatCannotBeRead(t *testing.T) {
 	}
 	if err := scan(); !errors.Is(err, errRow) {
 		t.Errorf("a damaged move: %v", err)
+	}
+	id := requestKey(&engine.OrderID{1})
+	if err := s.x.db.Set(id[:], []byte{0xff}, pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	if _, known, _, err := h.Request(engine.OrderID{1}); known || !errors.Is(err, errRow) {
+		t.Errorf("a damaged request: %v, %v", known, err)
 	}
 	h.close()
 	if err := scan(); !errors.Is(err, journal.ErrClosed) {
