@@ -98,7 +98,8 @@ func (n *inside) start() error {
 func (n *inside) open(id uint64) error {
 	door, err := ingress.New(ingress.Options{
 		Enter: n.writer.Enter, EnterAll: n.writer.EnterAll, Board: n.board,
-		Public: n.handler.Public, Account: n.handler.Account, Past: n.history.Past, Moved: n.history.Move,
+		Public: n.handler.Public, Account: n.handler.Account, Past: n.history.Past,
+		Request: n.history.Request, Moved: n.history.Move,
 		Await: n.history.Await, JournalID: id, Keyring: n.keyring,
 		Verifier: auth.NewVerifier(auth.Domains(chain)), Chains: []uint64{chain}})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
 	"clobd/ingress/conn"
+	"clobd/ingress/form"
 	"clobd/ingress/limits"
 )
 
@@ -150,7 +151,7 @@ func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 		"payouts", "mode", "tick", "min_size", "min_buy", "fee"} {
 		at[name] = scan.Slot{Into: new(scan.Field), Kinds: scan.AString | scan.ANumber}
 	}
-	if fault := readMembers(body, at); fault != nil && fault.Why != scan.Malformed {
+	if fault := form.Members(body, at); fault != nil && fault.Why != scan.Malformed {
 		return nil, refuseAdmin(400, "ambiguous JSON", fault.Error())
 	} else if fault != nil {
 		return nil, refuseAdmin(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
@@ -200,7 +201,7 @@ func (a *admin) transfer(kind engine.Kind, o *operation) members {
 		"amount": string(engine.AppendDecimal(nil, amount, 6))}
 	c.Cash = engine.Cash(amount)
 	if token := o.texts["token"]; token != "" {
-		word, ok := parseWord(token)
+		word, ok := form.Word(token)
 		market, outcome, known := d.Token(engine.Token(word))
 		if !ok || !known {
 			return o.refuse(refuseAdmin(404, "unknown token", "it must belong to a listed market"))
@@ -278,6 +279,6 @@ func parseDecimal(s string) (int64, bool) {
 	if whole == "" || len(whole) > 10 || len(part) > 6 || point && part == "" {
 		return 0, false
 	}
-	v, ok := parseAmount(whole + part + "000000"[len(part):])
+	v, ok := form.Amount(whole + part + "000000"[len(part):])
 	return int64(v), ok && v >= 1 && v <= engine.MaxAmount
 }

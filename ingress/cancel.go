@@ -9,6 +9,7 @@ import (
 	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
+	"clobd/ingress/form"
 	"clobd/ingress/limits"
 )
 
@@ -56,7 +57,7 @@ type missedOrder struct{ id, reason string }
 
 // deleteOrder is DELETE /order. A good id is answered 200; the body says what became of the order.
 func (s *cancels) deleteOrder(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
-	written, fault := decodeCancel(ctx.Request.Body())
+	written, fault := form.CancelID(ctx.Request.Body())
 	if fault != nil {
 		return refuseKeys(fault, refuseCancel)
 	}
@@ -73,7 +74,7 @@ func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	written, count, fault := decodeCancels(ctx.Request.Body())
+	written, count, fault := form.CancelIDs(ctx.Request.Body(), maxCancels)
 	n := uint32(max(min(count, maxCancels), 1))
 	if !s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.CancelScope, N: n}) {
 		return
@@ -236,7 +237,7 @@ func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 		"assetId":  {Into: &asset, Kinds: scan.AString | scan.ANumber},
 	}
 	if len(body) > 0 {
-		if fault := readMembers(body, at); fault != nil {
+		if fault := form.Members(body, at); fault != nil {
 			return refuseKeys(fault, refuseSweep)
 		}
 	}
@@ -251,7 +252,7 @@ func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 		c.Market = m.No
 	}
 	if asset.Given() {
-		token, ok := parseWord(asset.Text)
+		token, ok := form.Word(asset.Text)
 		if !ok {
 			return refuseToken
 		}

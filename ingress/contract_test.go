@@ -382,8 +382,8 @@ func (h *house) orderBody(x *auth.Order, name string, o *words) string {
 	}
 	who := trader(o.text("key", name)).Address
 	nonce, _ := strconv.ParseUint(o.text("keynonce", "0"), 10, 32)
-	more := `"timestamp":"` + decimal(x.Timestamp) + `","metadata":"0x` + zeros64 +
-		`","builder":"0x` + zeros64 + `","expiration":"` + o.text("expiration", "0") + `"`
+	more := `"timestamp":"` + decimal(x.Timestamp) + `","metadata":"0x` + strings.Repeat("0", 64) +
+		`","builder":"0x` + strings.Repeat("0", 64) + `","expiration":"` + o.text("expiration", "0") + `"`
 	if x.Version == 1 {
 		more = `"taker":"` + x.Taker.Hex() + `","nonce":"0","feeRateBps":"` +
 			decimal(x.FeeRate) + `","expiration":"` + decimal(x.Expiration) + `"`

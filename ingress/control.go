@@ -7,6 +7,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
+	"clobd/ingress/form"
 )
 
 var (
@@ -31,7 +32,7 @@ func (a *admin) market(o *operation) *view.Market {
 		if m := d.Condition(condition); m != nil {
 			return m
 		}
-	} else if token, ok := parseWord(o.texts["market"]); ok {
+	} else if token, ok := form.Word(o.texts["market"]); ok {
 		if m, _, known := d.Token(engine.Token(token)); known {
 			return m
 		}

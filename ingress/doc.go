@@ -24,7 +24,7 @@
 //
 // The functions that an accepted order runs through, in their order. Each is called by an earlier
 // one, or handed over by what follows "by". No file is visited twice. Left out are leaves:
-// parsers (decodeOrder), writers (appendResult), arithmetic, queues and locks.
+// parsers (form.Decode), writers (appendResult), arithmetic, queues and locks.
 //
 //	ingress.Server.handle      ingress/server.go
 //	ingress.Server.gate        ingress/server.go             by ingress.Server.routes
@@ -52,9 +52,9 @@
 // changed nothing. An error object has a text that clients look for and a code that never changes.
 //
 // An order is taken at most once. Sent again, it gets its first result with its status of today and
-// X-Idempotent-Replay: true. A split, merge or redemption is named by the digest that its request
-// is signed with, and repeated for two minutes. Orders and cancels of a list are judged one by one
-// and enter as neighbours in the journal, or none of them does.
+// X-Idempotent-Replay: true. A split, merge or redemption is named by its Idempotency-Key, for
+// good, or else for two minutes by the digest that its request is signed with. Orders and cancels
+// of a list are judged one by one and enter as neighbours in the journal, or none of them does.
 //
 // A key that sends heartbeats loses its orders after 15 s of silence. Strangers make nothing
 // durable, but for the faucet, which has limits of its own. Everything has a limit: bodies 64 KiB,

@@ -120,7 +120,8 @@ func buildHouse(t testing.TB, change func(*Options)) *house {
 		Account: func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect) {
 			fmt.Fprintf(ctx, "account %s %s %s", ctx.Path(), auth.Checksum(owner), dialect)
 		},
-		Past: h.past, Moved: movedIn(h), Await: func(engine.Sequence, time.Duration) bool { return true },
+		Past: h.past, Request: requestIn(h), Moved: movedIn(h),
+		Await:     func(engine.Sequence, time.Duration) bool { return true },
 		JournalID: testJournal, AdminToken: testAdmin, Version: "test", Workers: 1,
 		Now: func() time.Time { return time.Unix(h.now(), 0) },
 	}
@@ -224,6 +225,34 @@ func movedIn(h *house) func(engine.WalletNo, engine.Sequence) (engine.Event, boo
 			}
 		}
 		return engine.Event{}, false, nil
+	}
+}
+
+// requestIn looks for the id of a move as past does for that of an order.
+func requestIn(h *house) func(engine.OrderID) (engine.Sequence, bool, engine.Sequence, error) {
+	return func(id engine.OrderID) (engine.Sequence, bool, engine.Sequence, error) {
+		h.mutex.Lock()
+		blind := h.blind
+		h.mutex.Unlock()
+		if h.troubles.index.Load() {
+			return 0, false, 0, io.ErrUnexpectedEOF
+		}
+		var f engine.Frame
+		seen := engine.Sequence(0)
+		for _, b := range h.journal.Frames() {
+			if err := engine.DecodeFrame(b, &f); err != nil || blind {
+				return 0, false, 0, err
+			}
+			for i := range f.Commands {
+				seen = f.First + engine.Sequence(i)
+				for _, e := range f.EventsOf(i) {
+					if e.Order == id && movedBy(f.Commands[i].Kind) == e.Kind {
+						return seen, true, seen, nil
+					}
+				}
+			}
+		}
+		return 0, false, seen, nil
 	}
 }
 

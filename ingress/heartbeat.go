@@ -11,6 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/api/wire/scan"
 	"clobd/engine"
+	"clobd/ingress/form"
 )
 
 const (
@@ -138,7 +139,7 @@ func (s *heartbeats) heartbeat(ctx *fasthttp.RequestCtx, caller identity) *wire.
 	var given scan.Field
 	at := map[string]scan.Slot{"heartbeat_id": {Into: &given, Kinds: scan.AString}}
 	if body := ctx.Request.Body(); len(body) > 0 {
-		if fault := readMembers(body, at); fault != nil {
+		if fault := form.Members(body, at); fault != nil {
 			return refuseKeys(fault, refuseBody.Because(
 				`the body must be like {"heartbeat_id":"the last one, or empty"}`))
 		}

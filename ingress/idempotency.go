@@ -50,8 +50,42 @@ func transferID(ctx *fasthttp.RequestCtx, caller *identity) (
 		true, nil
 }
 
-// matches reports whether c asks for what the request that has its id did: r is the engine's answer
-// that the id was used before.
+// once enters a request with an Idempotency-Key. If the request was carried out before, however
+// long ago, the Receipt is RejectDuplicate with First and Args[0] of then.
+//
+// The index knows all requests but the latest, the engine knows the latest. Seen tells the engine
+// where the search of the index ended; the engine sends the Command back if requests lie between.
+func (s *tokens) once(c *engine.Command) (r engine.Receipt, refused *wire.Refusal) {
+	for range 1 + rechecks {
+		at, known, seen, err := s.options.Request(c.ID)
+		if err != nil {
+			return r, s.refuseIndex(err)
+		}
+		if known {
+			r = engine.Receipt{Reject: engine.RejectDuplicate, First: at}
+			return r, s.matches(c, &r)
+		}
+		if c.Seen = seen; seen == 0 { // for the engine that is a request without a key
+			s.options.Await(1, recheckWait)
+			continue
+		}
+		if r, err = s.submit(c); err != nil {
+			return r, s.refuseSubmit(err, nil)
+		}
+		switch r.Reject {
+		case engine.RejectRecheck:
+			s.options.Await(r.First, recheckWait)
+		case engine.RejectDuplicate:
+			return r, s.matches(c, &r)
+		default:
+			return r, nil
+		}
+	}
+	return r, refuseRecheck
+}
+
+// matches refuses c unless c asks for what the request that has its id did at r.First, and sets
+// Args[0] of r to the amount that the request moved.
 func (s *tokens) matches(c *engine.Command, r *engine.Receipt) *wire.Refusal {
 	if !s.options.Await(r.First, recheckWait) {
 		return refuseRecheck
@@ -64,6 +98,7 @@ func (s *tokens) matches(c *engine.Command, r *engine.Receipt) *wire.Refusal {
 		c.Kind != engine.RedeemTokens && e.Size != c.Size:
 		return refuseOtherRequest
 	}
+	r.Args[0] = int64(e.Size)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/ingress/form"
 )
 
 // The refusals of a single order, in the peers' words.
@@ -40,11 +41,11 @@ var (
 // judge reads an order request and makes its Command, or returns the refusal. It waits for nothing.
 // The signature, which costs most, comes last. Orders of a list are judged side by side.
 func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusal {
-	if err := decodeOrder(body, &p.request); err != nil {
+	if err := form.Decode(body, &p.request); err != nil {
 		return refusePayload.Because(err.Error())
 	}
-	r, o := &p.request, &p.request.order
-	p.out.dialect, p.out.bare = caller.dialect, r.deferExec
+	r, o := &p.request, &p.request.Signed
+	p.out.dialect, p.out.bare = caller.dialect, r.DeferExec
 	known := false
 	p.market, p.outcome, known = s.options.Board.Directory.Token(o.Token)
 	if refused := p.checkForm(caller, known); refused != nil {
@@ -61,7 +62,7 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 	}
 	p.fill(caller)
 	var err error
-	if p.verified, err = s.options.Verifier.Verify(o, r.signature, p.market.NegRisk); err != nil {
+	if p.verified, err = s.options.Verifier.Verify(o, r.Signature, p.market.NegRisk); err != nil {
 		p.forged = true
 		return refuseSignature(err, o.Version)
 	}
@@ -71,17 +72,17 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 			", the API key is that of " + auth.Checksum(caller.Address))
 	}
 	p.command.ID = p.verified.ID
-	p.proof = o.AppendProof(p.proof[:0], &p.verified, r.signature)
+	p.proof = o.AppendProof(p.proof[:0], &p.verified, r.Signature)
 	p.command.Proof = p.proof
 	return nil
 }
 
 // checkForm checks what needs nothing but the request, its caller and whether its market is known.
 func (p *placement) checkForm(caller *identity, known bool) *wire.Refusal {
-	r, o := &p.request, &p.request.order
+	r, o := &p.request, &p.request.Signed
 	wallet := o.SignatureType == auth.TypeWallet
 	switch {
-	case !strings.EqualFold(r.owner, caller.key):
+	case !strings.EqualFold(r.Owner, caller.key):
 		return refuseOwner.Because("owner must be " + caller.key)
 	case !wallet && o.Signer != caller.Address:
 		return refuseSigner.Because("signer must be " + auth.Checksum(caller.Address))
@@ -109,7 +110,7 @@ func amountFits(v uint64) bool { return v >= 1 && v <= engine.MaxAmount }
 // not trade for the wallet now has no order there.
 func (s *orders) number(p *placement, caller *identity) *wire.Refusal {
 	d := s.options.Board.Directory
-	o := &p.request.order
+	o := &p.request.Signed
 	p.command.Wallet, _ = d.Wallet(o.Maker)
 	linked := d.Owner(p.command.Wallet)
 	own := o.Maker == caller.Address
@@ -142,13 +143,13 @@ func refuseUnfunded(o *auth.Order) *wire.Refusal {
 func (p *placement) checkTerms(maxAge string) *wire.Refusal {
 	r := &p.request
 	switch {
-	case r.hasCondition && r.condition != p.market.Condition:
+	case r.HasCondition && r.Condition != p.market.Condition:
 		return refuseCondition.Because("the token's conditionId is 0x" +
 			hex.EncodeToString(p.market.Condition[:]))
-	case (r.kind == engine.GTD) != (r.expiration != 0), r.expiration > lastInstant:
+	case (r.Kind == engine.GTD) != (r.Expiration != 0), r.Expiration > lastInstant:
 		return refuseExpiry.Because("a GTD order needs an expiration later than now, in unix " +
 			"seconds, and no other type may have one")
-	case r.postOnly && r.kind != engine.GTC && r.kind != engine.GTD:
+	case r.PostOnly && r.Kind != engine.GTC && r.Kind != engine.GTD:
 		return refusePostOnly
 	}
 	return p.setDeadline(maxAge)
@@ -158,9 +159,9 @@ func (p *placement) checkTerms(maxAge string) *wire.Refusal {
 // one has the wrong unit.
 const maxLifetime = 10 * 366 * 24 * time.Hour
 
-func (s *orders) tooLate(r *request) bool {
-	return r.expiration != 0 &&
-		int64(instant(r.expiration)) > s.options.Now().Add(maxLifetime).UnixMilli()
+func (s *orders) tooLate(r *form.Request) bool {
+	return r.Expiration != 0 &&
+		int64(instant(r.Expiration)) > s.options.Now().Add(maxLifetime).UnixMilli()
 }
 
 // lastInstant bounds the instants that a request may name, in unix milliseconds.
@@ -172,15 +173,15 @@ func (p *placement) setDeadline(maxAge string) *wire.Refusal {
 	if maxAge == "" {
 		return nil
 	}
-	age, ok := parseAmount(maxAge)
+	age, ok := form.Amount(maxAge)
 	switch {
 	case !ok || age > lastInstant:
 		return refuseAge.Because("it must be an unsigned integer, got " +
-			maxAge[:min(len(maxAge), gotBytes)])
-	case p.request.order.Version == 1:
+			maxAge[:min(len(maxAge), form.GotBytes)])
+	case p.request.Signed.Version == 1:
 		return refuseUndated
 	}
-	signed, ok := p.request.order.Timestamp.Uint64()
+	signed, ok := p.request.Signed.Timestamp.Uint64()
 	if !ok || signed > lastInstant {
 		signed = lastInstant // the order will never be too old
 	}
@@ -190,10 +191,10 @@ func (p *placement) setDeadline(maxAge string) *wire.Refusal {
 
 // fill sets what the Command says of the order; its ID and Proof follow from the signature.
 func (p *placement) fill(caller *identity) {
-	r, o, c := &p.request, &p.request.order, &p.command
-	c.Kind, c.Type, c.Side, c.Outcome = engine.Place, r.kind, o.Side, p.outcome
+	r, o, c := &p.request, &p.request.Signed, &p.command
+	c.Kind, c.Type, c.Side, c.Outcome = engine.Place, r.Kind, o.Side, p.outcome
 	c.Market, c.Key = p.market.No, caller.Nonce
-	c.PostOnly, c.Expiry = r.postOnly, instant(r.expiration)
+	c.PostOnly, c.Expiry = r.PostOnly, instant(r.Expiration)
 	c.Cash, c.Size = engine.Cash(o.MakerAmount), engine.Size(o.TakerAmount)
 	if o.Side == engine.Sell {
 		c.Cash, c.Size = engine.Cash(o.TakerAmount), engine.Size(o.MakerAmount)
@@ -259,7 +260,7 @@ func (s *orders) link(p *placement, caller *identity) *wire.Refusal {
 		return nil
 	}
 	call, err := s.enter(&engine.Command{
-		Kind: engine.Link, Address: p.request.order.Maker, Holder: caller.Address,
+		Kind: engine.Link, Address: p.request.Signed.Maker, Holder: caller.Address,
 	})
 	if err != nil {
 		return s.refuseSubmit(err, &p.command.ID)

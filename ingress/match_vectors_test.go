@@ -11,6 +11,7 @@ import (
 
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/ingress/form"
 )
 
 // pit is a house for orders of other people's tests: each case has a market and wallets of its own.
@@ -81,12 +82,12 @@ func (p *pit) post(o terms, kind string) string {
 	x := auth.Order{Version: 2, Maker: who.Address, Signer: who.Address, Token: token,
 		Salt: auth.WordOf(p.salt), Timestamp: auth.WordOf(testNow * 1000),
 		MakerAmount: uint64(o.Maker), TakerAmount: uint64(o.Taker)}
-	x.Side, _ = parseSide(o.Side)
+	x.Side, _ = form.Side(o.Side)
 	signature, _, err := who.SignOrder(&x, &auth.Domains(testChain)[0])
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	zeros := "0x" + zeros64
+	zeros := "0x" + strings.Repeat("0", 64)
 	return p.call(who.Address, "POST", "/order", fmt.Sprintf(`{"order":{"salt":%d,"maker":"%s",`+
 		`"signer":"%s","tokenId":"%s","makerAmount":"%d","takerAmount":"%d","side":"%s",`+
 		`"signatureType":0,"timestamp":"%d","metadata":"%s","builder":"%s","signature":"0x%x"},`+

@@ -36,6 +36,9 @@ type Options struct {
 	// Past looks an order up in the index: its result with its status of today, whether the index
 	// knows it, and the Sequence that the index had reached before the lookup.
 	Past func(id engine.OrderID) (r engine.Receipt, known bool, seen engine.Sequence, err error)
+	// Request looks a split, merge or redemption up in the index by its id: its Sequence, whether
+	// the index knows it, and the Sequence that the index had reached before the lookup.
+	Request func(id engine.OrderID) (at engine.Sequence, known bool, seen engine.Sequence, err error)
 	// Moved finds in the index the split, merge or redemption of a wallet at a Sequence.
 	Moved func(w engine.WalletNo, seq engine.Sequence) (e engine.Event, known bool, err error)
 	// Await waits at most d until the index holds seq, and reports whether it does.
@@ -130,6 +133,7 @@ func (o *Options) validateAttached() error {
 	p.missing(o.Public == nil, "Public")
 	p.missing(o.Account == nil, "Account")
 	p.missing(o.Past == nil, "Past")
+	p.missing(o.Request == nil, "Request")
 	p.missing(o.Moved == nil, "Moved")
 	p.missing(o.Await == nil, "Await")
 	return errors.Join(p...)

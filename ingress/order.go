@@ -9,6 +9,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
+	"clobd/ingress/form"
 	"clobd/ingress/limits"
 )
 
@@ -17,7 +18,7 @@ const rechecks = 3
 
 // placement is the scratch of one order on its way. It has a kilobyte and is pooled.
 type placement struct {
-	request  request
+	request  form.Request
 	market   *view.Market
 	outcome  engine.Outcome
 	command  engine.Command

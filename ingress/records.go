@@ -14,6 +14,7 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
+	"clobd/ingress/form"
 	"clobd/ingress/limits"
 )
 
@@ -235,7 +236,7 @@ func (s *keys) listReadOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire
 func (s *keys) deleteReadOnly(ctx *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.Refusal) {
 	var key scan.Field
 	at := map[string]scan.Slot{"key": {Into: &key, Kinds: scan.AString}}
-	if fault := readMembers(ctx.Request.Body(), at); fault != nil {
+	if fault := form.Members(ctx.Request.Body(), at); fault != nil {
 		return nil, refuseKeys(fault, refuseBody.Because(`the body must be like {"key":"…"}`))
 	}
 	number, known := s.findKey(h, engine.ReadOnlyKey, key.Text)

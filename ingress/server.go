@@ -155,7 +155,8 @@ func (s *Server) Attach(o Options) error {
 	}
 	s.options.Enter, s.options.EnterAll, s.options.Board = o.Enter, o.EnterAll, o.Board
 	s.options.Public, s.options.Account = o.Public, o.Account
-	s.options.Past, s.options.Moved, s.options.Await = o.Past, o.Moved, o.Await
+	s.options.Past, s.options.Request = o.Past, o.Request
+	s.options.Moved, s.options.Await = o.Moved, o.Await
 	s.options.JournalID = o.JournalID
 	if o.Quarantined != nil {
 		s.options.Quarantined = o.Quarantined

@@ -7,18 +7,6 @@ import (
 	"clobd/api/wire/scan"
 )
 
-// keyError is errPayload with the key that a body was refused at.
-type keyError struct{ *scan.Fault }
-
-func (e keyError) Unwrap() error { return errPayload }
-
-func payloadError(fault *scan.Fault) error {
-	if fault.Why == scan.Malformed && fault.Key == "" {
-		return errPayload
-	}
-	return keyError{fault}
-}
-
 // refuseKeys refuses a body. If a key of it stands twice, or is one too many, the answer names the
 // key: the body may be right in all else that malformed would say.
 func refuseKeys(fault *scan.Fault, malformed *wire.Refusal) *wire.Refusal {

@@ -7,6 +7,7 @@ import (
 	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/ingress/form"
 )
 
 var (
@@ -36,16 +37,12 @@ func (s *tokens) exchange(kind engine.Kind) signedRequest {
 		if refused = s.readTransfer(ctx.Request.Body(), &caller, &c); refused != nil {
 			return refused
 		}
-		receipt, err := s.submit(&c)
-		again := receipt.Reject == engine.RejectDuplicate
-		if err == nil && again && keyed {
-			if refused = s.matches(&c, &receipt); refused != nil {
-				return refused
-			}
+		receipt, refused := s.enter(&c, keyed)
+		if refused != nil {
+			return refused
 		}
+		again := receipt.Reject == engine.RejectDuplicate
 		switch {
-		case err != nil:
-			return s.refuseSubmit(err, nil)
 		case again:
 			markReplay(ctx)
 			receipt.Sequence, receipt.Taking = receipt.First, receipt.Args[0]
@@ -62,6 +59,18 @@ func (s *tokens) exchange(kind engine.Kind) signedRequest {
 	}
 }
 
+// enter enters a transfer and waits for its Receipt.
+func (s *tokens) enter(c *engine.Command, keyed bool) (engine.Receipt, *wire.Refusal) {
+	if keyed {
+		return s.once(c)
+	}
+	r, err := s.submit(c)
+	if err != nil {
+		return r, s.refuseSubmit(err, nil)
+	}
+	return r, nil
+}
+
 // readTransfer reads the market, the amount and the wallet, by default the caller's own. A
 // redemption has no amount: it is of all tokens held.
 func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) *wire.Refusal {
@@ -73,7 +82,7 @@ func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) 
 		"amount":       {Into: &amount, Kinds: scan.AString},
 		"wallet":       {Into: &wallet, Kinds: scan.AString},
 	}
-	if fault := readMembers(body, at); fault != nil {
+	if fault := form.Members(body, at); fault != nil {
 		return refuseKeys(fault, refuseBody.Because(`the body must be like `+
 			`{"conditionId":"0x and 64 hex digits","amount":"12.5"}`))
 	}

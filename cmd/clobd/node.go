@@ -334,7 +334,8 @@ func (n *node) open(ctx context.Context) error {
 		n.log.Info("the index catches up", "at", history.Sequence(), "of", n.role.Board.Sequence())
 	}
 	attached := ingress.Options{Board: n.role.Board, Public: answers.Public,
-		Account: answers.Account, Past: history.Past, Moved: history.Move, Await: history.Await,
+		Account: answers.Account, Past: history.Past,
+		Request: history.Request, Moved: history.Move, Await: history.Await,
 		JournalID: n.role.Journal.ID}
 	n.role.Supply(&attached)
 	if err := n.door.Attach(attached); err != nil {

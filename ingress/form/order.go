@@ -1,8 +1,7 @@
-package ingress
+package form
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,11 +11,11 @@ import (
 	"clobd/ingress/auth"
 )
 
-// errPayload says that a body is not what its route asks for.
-var errPayload = errors.New("not the body of an order request")
+// ErrOther says that a body is not what its route asks for.
+var ErrOther = errors.New("not the body of an order request")
 
-// memberError is errPayload with the member that is wrong.
-type memberError struct{ member, want, got string }
+// MemberError is ErrOther with the member that is wrong.
+type MemberError struct{ member, want, got string }
 
 // What members must be.
 const (
@@ -26,24 +25,39 @@ const (
 	wantBytes32 = "0x and 64 hex digits"
 )
 
-// gotBytes bounds how much of a wrong member an answer repeats.
-const gotBytes = 80
+// GotBytes bounds how much of a wrong member an answer repeats.
+const GotBytes = 80
 
-func (e *memberError) Error() string {
+// Error names the member, what it must be and what it was.
+func (e *MemberError) Error() string {
 	if e.got == "" {
 		return e.member + " must be " + e.want + ", got nothing"
 	}
-	return e.member + " must be " + e.want + ", got " + e.got[:min(len(e.got), gotBytes)]
+	return e.member + " must be " + e.want + ", got " + e.got[:min(len(e.got), GotBytes)]
 }
 
-func (e *memberError) Unwrap() error { return errPayload }
+// Unwrap returns ErrOther.
+func (e *MemberError) Unwrap() error { return ErrOther }
+
+// KeyError is ErrOther with the key that a body was refused at.
+type KeyError struct{ *scan.Fault }
+
+// Unwrap returns ErrOther.
+func (e KeyError) Unwrap() error { return ErrOther }
+
+func errorOf(fault *scan.Fault) error {
+	if fault.Why == scan.Malformed && fault.Key == "" {
+		return ErrOther
+	}
+	return KeyError{fault}
+}
 
 type checks struct{ err error }
 
 // that notes the member of f unless it is good. The first bad member stays.
 func (c *checks) that(good bool, f *scan.Field, member, want string) {
 	if !good && c.err == nil {
-		c.err = &memberError{member, want, strings.Clone(f.Text)}
+		c.err = &MemberError{member, want, strings.Clone(f.Text)}
 	}
 }
 
@@ -129,25 +143,25 @@ func (p *payload) read(body string) *scan.Fault {
 	return scan.Document(body, &root)
 }
 
-// request is a decoded order request: integers and bytes, checked for form only.
-type request struct {
-	order        auth.Order
-	signature    []byte
-	owner        string // uuid of an API key, as written
-	kind         engine.OrderType
-	condition    engine.Condition
-	hasCondition bool
-	expiration   uint64 // unix seconds, or milliseconds from 10^12 on; 0: none
-	postOnly     bool
-	deferExec    bool
+// Request is a decoded order request: integers and bytes, checked for form only.
+type Request struct {
+	Signed       auth.Order
+	Signature    []byte
+	Owner        string // uuid of an API key, as written
+	Kind         engine.OrderType
+	Condition    engine.Condition
+	HasCondition bool
+	Expiration   uint64 // unix seconds, or milliseconds from 10^12 on; 0: none
+	PostOnly     bool
+	DeferExec    bool
 }
 
-// decodeOrder reads the body of POST /order, or one value of POST /orders. It keeps nothing of
-// body. The error is errPayload, a memberError or a keyError.
-func decodeOrder(body string, r *request) error {
+// Decode reads the body of POST /order, or one value of POST /orders. It keeps nothing of
+// body. The error is ErrOther, a MemberError or a KeyError.
+func Decode(body string, r *Request) error {
 	var p payload
 	if fault := p.read(body); fault != nil {
-		return payloadError(fault)
+		return errorOf(fault)
 	}
 	var c checks
 	c.that(p.tokenID.Given() || p.maker.Given() || p.salt.Given() || p.signature.Given(),
@@ -159,68 +173,68 @@ func decodeOrder(body string, r *request) error {
 }
 
 // decodeCommon converts the members that both versions of the struct have.
-func (p *payload) decodeCommon(c *checks, r *request) {
-	o := &r.order
-	token, ok := parseWord(p.tokenID.Text)
+func (p *payload) decodeCommon(c *checks, r *Request) {
+	o := &r.Signed
+	token, ok := Word(p.tokenID.Text)
 	c.that(ok, &p.tokenID, "tokenId", wantWord)
 	o.Token = engine.Token(token)
-	o.Salt, ok = parseWord(p.salt.Text)
+	o.Salt, ok = Word(p.salt.Text)
 	c.that(ok, &p.salt, "salt", wantWord)
 	o.Maker, ok = auth.ParseAddress(p.maker.Text)
 	c.that(ok, &p.maker, "maker", wantAddress)
 	o.Signer, ok = auth.ParseAddress(p.signer.Text)
 	c.that(ok, &p.signer, "signer", wantAddress)
-	o.MakerAmount, ok = parseAmount(p.makerAmount.Text)
+	o.MakerAmount, ok = Amount(p.makerAmount.Text)
 	c.that(ok, &p.makerAmount, "makerAmount", wantAmount)
-	o.TakerAmount, ok = parseAmount(p.takerAmount.Text)
+	o.TakerAmount, ok = Amount(p.takerAmount.Text)
 	c.that(ok, &p.takerAmount, "takerAmount", wantAmount)
-	o.Side, ok = parseSide(p.side.Text)
+	o.Side, ok = Side(p.side.Text)
 	c.that(ok, &p.side, "side", "BUY or SELL")
 	o.SignatureType, ok = parseSmall(p.signatureType.Text)
 	c.that(ok, &p.signatureType, "signatureType", "0, 1, 2 or 3")
-	r.signature, ok = parseBytes(p.signature.Text)
+	r.Signature, ok = parseBytes(p.signature.Text)
 	c.that(ok, &p.signature, "signature", "0x and the hex digits of at most 512 bytes")
 }
 
 // decodeVersion finds out which struct was signed. Each version has members that the other lacks. A
 // payload with both or neither is judged as version 2.
-func (p *payload) decodeVersion(c *checks, r *request) {
-	o := &r.order
+func (p *payload) decodeVersion(c *checks, r *Request) {
+	o := &r.Signed
 	later := p.timestamp.Given() && p.metadata.Given() && p.builder.Given()
 	first := p.taker.Given() && p.nonce.Given() && p.feeRate.Given() && p.expiration.Given()
 	ok := false
 	if later || !first {
 		o.Version = 2
-		o.Timestamp, ok = parseWord(p.timestamp.Text)
+		o.Timestamp, ok = Word(p.timestamp.Text)
 		c.that(ok, &p.timestamp, "timestamp", wantWord)
 		c.that(auth.ParseHex(o.Metadata[:], p.metadata.Text), &p.metadata, "metadata", wantBytes32)
 		c.that(auth.ParseHex(o.Builder[:], p.builder.Text), &p.builder, "builder", wantBytes32)
 		return
 	}
 	o.Version = 1
-	o.Expiration, ok = parseWord(p.expiration.Text)
+	o.Expiration, ok = Word(p.expiration.Text)
 	c.that(ok, &p.expiration, "expiration", wantWord)
-	o.Nonce, ok = parseWord(p.nonce.Text)
+	o.Nonce, ok = Word(p.nonce.Text)
 	c.that(ok, &p.nonce, "nonce", wantWord)
-	o.FeeRate, ok = parseWord(p.feeRate.Text)
+	o.FeeRate, ok = Word(p.feeRate.Text)
 	c.that(ok, &p.feeRate, "feeRateBps", wantWord)
 	o.Taker, ok = auth.ParseAddress(p.taker.Text)
 	c.that(ok, &p.taker, "taker", wantAddress)
 }
 
 // decodeTerms converts the members that version 2 does not sign: how long, for whose key.
-func (p *payload) decodeTerms(c *checks, r *request) {
+func (p *payload) decodeTerms(c *checks, r *Request) {
 	c.that(p.owner.Given(), &p.owner, "owner", "the API key that signs the request")
-	r.owner = strings.Clone(p.owner.Text)
-	r.postOnly, r.deferExec = p.postOnly.Text == "true", p.deferExec.Text == "true"
-	if r.hasCondition = p.conditionID.Given(); r.hasCondition {
-		c.that(auth.ParseHex(r.condition[:], p.conditionID.Text), &p.conditionID, "conditionId",
+	r.Owner = strings.Clone(p.owner.Text)
+	r.PostOnly, r.DeferExec = p.postOnly.Text == "true", p.deferExec.Text == "true"
+	if r.HasCondition = p.conditionID.Given(); r.HasCondition {
+		c.that(auth.ParseHex(r.Condition[:], p.conditionID.Text), &p.conditionID, "conditionId",
 			wantBytes32)
 	}
 	if p.expiration.Given() {
-		word, ok := parseWord(p.expiration.Text)
+		word, ok := Word(p.expiration.Text)
 		if ok {
-			r.expiration, ok = word.Uint64()
+			r.Expiration, ok = word.Uint64()
 		}
 		c.that(ok, &p.expiration, "expiration", "unix seconds")
 	}
@@ -228,7 +242,7 @@ func (p *payload) decodeTerms(c *checks, r *request) {
 		return strings.EqualFold(name, p.orderType.Text)
 	})
 	c.that(kind >= 0 || p.orderType.Kind == 0, &p.orderType, "orderType", "GTC, GTD, FOK or FAK")
-	r.kind = engine.OrderType(max(kind, 0)) // GTC is the default
+	r.Kind = engine.OrderType(max(kind, 0)) // GTC is the default
 }
 
 // orderTypes are the order types as most clients write them; any case will do.
@@ -236,8 +250,8 @@ var orderTypes = [...]string{
 	engine.GTC: "GTC", engine.GTD: "GTD", engine.FOK: "FOK", engine.FAK: "FAK",
 }
 
-// parseSide reads a side by its name or by its number in the signed struct.
-func parseSide(s string) (engine.Side, bool) {
+// Side reads a side by its name or by its number in the signed struct.
+func Side(s string) (engine.Side, bool) {
 	switch {
 	case s == "0" || strings.EqualFold(s, "BUY"):
 		return engine.Buy, true
@@ -247,8 +261,8 @@ func parseSide(s string) (engine.Side, bool) {
 	return 0, false
 }
 
-// parseWord reads an unsigned integer of 256 bits: decimal digits, or 0x and hex digits.
-func parseWord(s string) (auth.Word, bool) {
+// Word reads an unsigned integer of 256 bits: decimal digits, or 0x and hex digits.
+func Word(s string) (auth.Word, bool) {
 	if len(s) < 3 || s[0] != '0' || s[1]|0x20 != 'x' {
 		return auth.ParseWord(s)
 	}
@@ -261,7 +275,8 @@ func parseWord(s string) (auth.Word, bool) {
 	return w, ok
 }
 
-func parseAmount(s string) (uint64, bool) {
+// Amount reads an unsigned integer of 64 bits in decimal digits.
+func Amount(s string) (uint64, bool) {
 	v, err := strconv.ParseUint(s, 10, 64)
 	return v, err == nil
 }
@@ -281,47 +296,4 @@ func parseBytes(s string) ([]byte, bool) {
 	}
 	b := make([]byte, len(s)/2-1)
 	return b, auth.ParseHex(b, s)
-}
-
-// decodeCancel reads the order id of DELETE /order, under any of the names that clients use.
-func decodeCancel(body []byte) (id string, fault *scan.Fault) {
-	var f scan.Field
-	names := []string{"orderID", "orderId", "order_id", "id", "hash"}
-	root := scan.Shape{Names: names, Exact: func(name string) (scan.Slot, bool) {
-		return scan.Slot{Into: &f, Kinds: scan.AString}, slices.Contains(names, name)
-	}}
-	fault = scan.Document(string(body), &root)
-	return f.Text, fault
-}
-
-func readMembers(body []byte, at map[string]scan.Slot) *scan.Fault {
-	return scan.Document(string(body), &scan.Shape{Names: slices.Sorted(maps.Keys(at)),
-		Exact: func(n string) (scan.Slot, bool) { slot, ok := at[n]; return slot, ok }})
-}
-
-// decodeCancels reads the body of DELETE /orders: a list of ids, each a string or a body of DELETE
-// /order. It returns the first maxCancels ids and the length of the whole list.
-func decodeCancels(body []byte) (ids []string, count int, fault *scan.Fault) {
-	values, count, ok := scan.Array(string(body), maxCancels)
-	if !ok {
-		return nil, 0, &scan.Fault{Why: scan.Malformed}
-	}
-	for _, v := range values {
-		id := ""
-		switch v[0] {
-		case '"':
-			id, ok = scan.Unquote(v)
-		case '{':
-			id, fault = decodeCancel([]byte(v))
-		default:
-			ok = false
-		}
-		if fault != nil {
-			return nil, 0, fault
-		} else if !ok {
-			return nil, 0, &scan.Fault{Why: scan.Malformed}
-		}
-		ids = append(ids, id)
-	}
-	return ids, count, nil
 }

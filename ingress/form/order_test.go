@@ -1,4 +1,4 @@
-package ingress
+package form
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func (f *oracleField) unmarshal(b []byte, want scan.Kinds) error {
 		f.Field = scan.Field{Text: string(b), Kind: scan.ABool}
 		return nil
 	}
-	return errPayload
+	return ErrOther
 }
 
 type (
@@ -113,10 +113,10 @@ func checkAgainstOracle(t *testing.T, body []byte) {
 			t.Fatalf("%q: member %d %s\n got %+v\nwant %+v", body, i, m.name, a, b)
 		}
 	}
-	var r request
-	_ = decodeOrder(string(body), &r) // must not panic
-	_, _ = decodeCancel(body)
-	_, _, _ = decodeCancels(body)
+	var r Request
+	_ = Decode(string(body), &r) // must not panic
+	_, _ = CancelID(body)
+	_, _, _ = CancelIDs(body, mostIDs)
 }
 
 const sampleV2 = `{"deferExec":false,"postOnly":false,"order":{"salt":345528698135,` +
@@ -199,7 +199,7 @@ func strangeTexts() []string {
 		`\u0000`, `\u12`, `\u12g4`, `\x`, `\'`, `\`, `\\`, `\"`, `"`, `a"b`, `\/\b\f\n\r\t`, "\\u\xff\xff\xff\xff",
 		"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x80", "\u2028", "\u00e9\\n",
 		"\xff\\n\xff", "\\\xff", "\x00", "\\n\x00", "\x1f", "\x7f", "\x80\x00",
-		strings.Repeat(`\u00e9`, 1000), strings.Repeat("\xff", 1000), strings.Repeat("a", 70) + "\xff",
+		strings.Repeat(`\u00e9`, mostIDs), strings.Repeat("\xff", mostIDs), strings.Repeat("a", 70) + "\xff",
 		strings.Repeat(`\\`, 500) + `\`}
 }
 
@@ -248,30 +248,14 @@ func TestDecodeTogether(t *testing.T) {
 	group.Wait()
 }
 
-// dataFolder is the folder of shared test data; the test is skipped where it is absent.
-func dataFolder(t testing.TB) string {
-	t.Helper()
-	at, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
-			break
-		}
-		if at == filepath.Dir(at) {
-			t.Fatal("no go.mod above the test")
-		}
-		at = filepath.Dir(at)
-	}
-	return filepath.Join(at, "..", "shared", "data")
-}
+// dataFolder is the folder of shared test data.
+const dataFolder = "../../../shared/data"
 
 // vectorBodies are request bodies of real clients, at most n of each file.
 func vectorBodies(t testing.TB, n int) (bodies [][]byte) {
 	names := []string{"orders_polymarket_v2.json", "orders_polymarket_v3.json", "orders_kuest_v2.json"}
 	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(dataFolder(t), "vectors", name))
+		text, err := os.ReadFile(filepath.Join(dataFolder, "vectors", name))
 		if err != nil {
 			t.Logf("no seeds of real clients: %v", err)
 			return nil
@@ -292,28 +276,28 @@ func vectorBodies(t testing.TB, n int) (bodies [][]byte) {
 }
 
 func TestDecodeRealClients(t *testing.T) {
-	bodies := vectorBodies(t, 1000)
+	bodies := vectorBodies(t, mostIDs)
 	if bodies == nil {
-		t.Skipf("SKIPPED: no vectors in %s", dataFolder(t))
+		t.Skipf("SKIPPED: no vectors in %s", dataFolder)
 	}
 	for _, body := range bodies {
 		checkAgainstOracle(t, body)
-		var r request
-		if err := decodeOrder(string(body), &r); err != nil {
+		var r Request
+		if err := Decode(string(body), &r); err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
-		if r.order.Version != 2 || len(r.signature) < 65 {
-			t.Fatalf("%s: version %d, %d bytes of signature", body, r.order.Version, len(r.signature))
+		if r.Signed.Version != 2 || len(r.Signature) < 65 {
+			t.Fatalf("%s: version %d, %d bytes of signature", body, r.Signed.Version, len(r.Signature))
 		}
 	}
 }
 
 func TestDecodeOrder(t *testing.T) {
-	var a, b request
-	if err := decodeOrder(sampleV2, &a); err != nil {
+	var a, b Request
+	if err := Decode(sampleV2, &a); err != nil {
 		t.Fatal(err)
 	}
-	if a.order.Version != 2 || a.order.MakerAmount != 5_000_000 || a.order.Side != 0 {
+	if a.Signed.Version != 2 || a.Signed.MakerAmount != 5_000_000 || a.Signed.Side != 0 {
 		t.Fatalf("%+v", a)
 	}
 	// The same order written in another way.
@@ -321,20 +305,21 @@ func TestDecodeOrder(t *testing.T) {
 		`345528698135`, `"0x5073017097"`, `"5000000"`, `5000000`, `"BUY"`, `"0"`,
 		`"signatureType":0`, `"signatureType":"0"`, `"expiration":"0",`, ``, `,"orderType":"GTC"`, ``,
 	).Replace(sampleV2)
-	if err := decodeOrder(other, &b); err != nil {
+	if err := Decode(other, &b); err != nil {
 		t.Fatal(err)
 	}
-	if a.order.Salt != b.order.Salt {
-		b.order.Salt = a.order.Salt // the hexadecimal form is checked below
+	if a.Signed.Salt != b.Signed.Salt {
+		b.Signed.Salt = a.Signed.Salt // the hexadecimal form is checked below
 	}
 	if !reflect.DeepEqual(a, b) {
 		t.Fatalf("\n%+v\n%+v", a, b)
 	}
-	var v1 request
-	if err := decodeOrder(sampleV1, &v1); err != nil {
+	var v1 Request
+	if err := Decode(sampleV1, &v1); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := v1.order.Nonce.Uint64(); v1.order.Version != 1 || n != 3 || v1.order.Token[31] != 31 {
+	o := &v1.Signed
+	if n, _ := o.Nonce.Uint64(); o.Version != 1 || n != 3 || o.Token[31] != 31 {
 		t.Fatalf("%+v", v1)
 	}
 }
@@ -359,8 +344,8 @@ func TestDecodeRefuses(t *testing.T) {
 		`{}`, `null`, `[]`, sampleV2 + "x", sampleV2[1:],
 	}
 	for _, body := range cases {
-		var r request
-		if err := decodeOrder(body, &r); !errors.Is(err, errPayload) {
+		var r Request
+		if err := Decode(body, &r); !errors.Is(err, ErrOther) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -379,10 +364,10 @@ func TestDecodeSaysWhichMember(t *testing.T) {
 		{`"timestamp":`, `"stamp":`, "timestamp must be an unsigned integer below 2^256, got nothing"},
 		{`"GTC"`, `"gtx"`, "orderType must be GTC, GTD, FOK or FAK, got gtx"},
 		{`"owner"`, `"own"`, "owner must be the API key that signs the request, got nothing"},
-		{`{"deferExec"`, `{"deferExec`, errPayload.Error()},
+		{`{"deferExec"`, `{"deferExec`, ErrOther.Error()},
 	} {
-		var r request
-		err := decodeOrder(strings.Replace(sampleV2, c.old, c.new, 1), &r)
+		var r Request
+		err := Decode(strings.Replace(sampleV2, c.old, c.new, 1), &r)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s for %s: %v", c.new, c.old, err)
 		}
@@ -398,7 +383,7 @@ func TestDecodeCancel(t *testing.T) {
 		parts := strings.Split(line, " ")
 		n := len(parts)
 		body := strings.Join(parts[:n-2], " ")
-		id, fault := decodeCancel([]byte(body))
+		id, fault := CancelID([]byte(body))
 		if ok := fault == nil; ok != (parts[n-1] == "true") || ok && id != parts[n-2] {
 			t.Errorf("%s: %q %v", body, id, fault)
 		}
@@ -409,13 +394,13 @@ func BenchmarkDecodeOrder(b *testing.B) {
 	body := []byte(sampleV2)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
-	var r request
+	var r Request
 	for b.Loop() {
-		if err := decodeOrder(string(body), &r); err != nil {
+		if err := Decode(string(body), &r); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if r.order.TakerAmount != 10_000_000 {
+	if r.Signed.TakerAmount != 10_000_000 {
 		b.Fatal("decoded something else")
 	}
 }

@@ -1,4 +1,4 @@
-package ingress
+package form
 
 import (
 	"bytes"
@@ -99,10 +99,10 @@ func TestOneReading(t *testing.T) {
 		{with(`"owner":`, `"x":`+keysUpTo(65)+`,"owner":`), `"k64"`},
 		{with(`"signature":`, keysUpTo(53)[1:len(keysUpTo(53))-1]+`,"signature":`), `"k52"`},
 	} {
-		var r request
-		err := decodeOrder(c.body, &r)
-		var fault keyError
-		if !errors.Is(err, errPayload) || !errors.As(err, &fault) || fault.Why == scan.Malformed {
+		var r Request
+		err := Decode(c.body, &r)
+		var fault KeyError
+		if !errors.Is(err, ErrOther) || !errors.As(err, &fault) || fault.Why == scan.Malformed {
 			t.Errorf("%s: %v", c.body, err)
 		} else if !strings.Contains(err.Error(), "key "+c.key+" ") {
 			t.Errorf("%s: %v does not name %s", c.body, err, c.key)
@@ -114,8 +114,8 @@ func TestOneReading(t *testing.T) {
 		with(`"owner":`, `"x":`+keysUpTo(64)+`,"owner":`),
 		with(`"signature":`, keysUpTo(50)[1:len(keysUpTo(50))-1]+`,"expiratiom":{},"signature":`),
 	} {
-		var r request
-		if err := decodeOrder(body, &r); err != nil {
+		var r Request
+		if err := Decode(body, &r); err != nil {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -126,20 +126,20 @@ func TestOneSpelling(t *testing.T) {
 	spellings := []string{"orderID", "orderId", "order_id", "id", "hash"}
 	for _, a := range spellings {
 		body := `{"` + a + `":"x"}`
-		if id, fault := decodeCancel([]byte(body)); fault != nil || id != "x" {
+		if id, fault := CancelID([]byte(body)); fault != nil || id != "x" {
 			t.Errorf("%s: %q %v", body, id, fault)
 		}
-		if ids, n, fault := decodeCancels([]byte("[" + body + `,"y"]`)); fault != nil || n != 2 ||
+		if ids, n, fault := CancelIDs([]byte("["+body+`,"y"]`), mostIDs); fault != nil || n != 2 ||
 			ids[0] != "x" {
 			t.Errorf("[%s]: %q %v", body, ids, fault)
 		}
 		for _, b := range spellings {
 			body := `{"` + a + `":"x","` + b + `":"x"}`
-			if _, fault := decodeCancel([]byte(body)); fault == nil || fault.Why != scan.Doubled ||
+			if _, fault := CancelID([]byte(body)); fault == nil || fault.Why != scan.Doubled ||
 				fault.Key != b {
 				t.Errorf("%s: %v", body, fault)
 			}
-			if _, _, fault := decodeCancels([]byte(`["y",` + body + `]`)); fault == nil ||
+			if _, _, fault := CancelIDs([]byte(`["y",`+body+`]`), mostIDs); fault == nil ||
 				fault.Why != scan.Doubled {
 				t.Errorf("[%s]: %v", body, fault)
 			}

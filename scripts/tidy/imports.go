@@ -94,6 +94,8 @@ func door() []row {
 		}},
 		{pkg: "api/wire/live", ours: []string{"api/wire"}, out: []string{fast, wsock},
 			no: map[string]string{"clobd": "it carries texts, whatever they say"}},
+		{pkg: "ingress/form", ours: []string{"engine", "ingress/auth", "api/wire/scan"},
+			no: map[string]string{fast: "it reads bodies, however they come"}},
 		{pkg: "ingress/conn", ours: []string{"api/wire"}, no: map[string]string{
 			fast: "it lets connections in, whatever is said over them",
 		}},
@@ -105,7 +107,8 @@ func door() []row {
 		}},
 		{pkg: "ingress",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth",
-				"ingress/conn", "ingress/cors", "ingress/limits", "api/wire", "api/wire/scan"},
+				"ingress/conn", "ingress/cors", "ingress/form", "ingress/limits", "api/wire",
+				"api/wire/scan"},
 			out:   []string{fast, route, gojs, prom},
 			tests: []string{"scripts/openapi", "engine/sequencer/memory"},
 			no: map[string]string{
