@@ -25,10 +25,10 @@ func (s *Server) makeRoutes() {
 	r.GlobalOPTIONS = s.gate("options", false, func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(204) })
 	read := func(path string, h fasthttp.RequestHandler) { add(r, "GET", path, h) }
 	for _, prefix := range []string{"", "/clob"} {
-		read(prefix+"/", anyOrigin(s.gate("health", false, health)))
-		read(prefix+"/ok", anyOrigin(s.gate("health", false, okay)))
-		read(prefix+"/time", anyOrigin(s.gate("time", false, s.time)))
-		read(prefix+"/version", anyOrigin(s.gate("version", false, version)))
+		read(prefix+"/", anyOrigin(telling(s.gate("health", false, health))))
+		read(prefix+"/ok", anyOrigin(telling(s.gate("health", false, okay))))
+		read(prefix+"/time", anyOrigin(telling(s.gate("time", false, s.time))))
+		read(prefix+"/version", anyOrigin(telling(s.gate("version", false, version))))
 		for _, path := range []string{"/", "/ok", "/time", "/version"} {
 			r.OPTIONS(prefix+path, s.gate("options", false, allowReads))
 		}
@@ -81,7 +81,18 @@ func (s *Server) ownRoutes(r *router.Router, prefix string) {
 		{"keys", "GET", "/auth/builder-api-key", k.reads(k.listBuilder)},
 		{"keys", "DELETE", "/auth/builder-api-key", k.deleteBuilder},
 	} {
-		add(r, route.method, prefix+route.path, s.gate(route.name, true, route.handler))
+		add(r, route.method, prefix+route.path, telling(s.gate(route.name, true, route.handler)))
+	}
+}
+
+// parameters are those that the routes of this package know.
+var parameters = wire.Known("address apiKey includeRevoked key metadata")
+
+// telling makes the answers of a handler name the parameters that no route of this package knows.
+func telling(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		parameters.Tell(ctx)
+		h(ctx)
 	}
 }
 
@@ -95,7 +106,7 @@ func add(r *router.Router, method, path string, h fasthttp.RequestHandler) {
 
 // rest serves the paths that are not in the table: reads belong to Public.
 func (s *Server) rest() fasthttp.RequestHandler {
-	root := anyOrigin(s.gate("health", false, health))
+	root := anyOrigin(telling(s.gate("health", false, health)))
 	public := sharedRefusals(s.gate("public", true, s.public))
 	preflight := s.gate("options", false, allowReads)
 	unknown := s.gate("unknown", false, refuseRoute.Send)

@@ -46,7 +46,7 @@ const (
 type activityQuery struct {
 	history.Scan
 	user       user
-	events     []uint64 // groups of markets; none: all
+	events     []string // ids; none: all
 	kinds      []string // none: all
 	sided      bool
 	side       engine.Side
@@ -261,7 +261,7 @@ func (ws *Wallets) pass(s *activityQuery, d *act, no engine.MarketNo) bool {
 		s.user.no != 0 && d.wallet != s.user.no,
 		len(s.kinds) > 0 && !slices.Contains(s.kinds, d.kind),
 		len(s.Markets) > 0 && !slices.Contains(s.Markets, no),
-		len(s.events) > 0 && !slices.Contains(s.events, d.market.Group),
+		!ws.inEvents(d.market, s.events),
 		s.sided && (d.kind != trade || d.side != s.side),
 		d.cash < s.leastCash, d.size < s.leastSize,
 		d.time < s.start, s.end > 0 && d.time > s.end:

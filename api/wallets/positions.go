@@ -83,8 +83,8 @@ func (p *holding) appraise(first int64) {
 type portfolio struct {
 	closed                bool
 	markets               []*view.Market
-	named                 bool // markets were given
-	events                []uint64
+	named                 bool     // markets were given
+	events                []string // ids; none: all
 	least                 engine.Size
 	redeemable, mergeable bool
 	title                 string
@@ -158,7 +158,7 @@ func (ws *Wallets) collect(u user, w *portfolio, all []holding) ([]holding, *wir
 			if m == nil || r.Bought == 0 || (r.Size == 0) != w.closed || r.Size < w.least {
 				continue
 			}
-			if p := hold(m, both, o); w.ofEvent(m) && ws.wants(&p, w) {
+			if p := hold(m, both, o); ws.inEvents(m, w.events) && ws.wants(&p, w) {
 				all = append(all, p)
 			}
 		}

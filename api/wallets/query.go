@@ -105,22 +105,27 @@ func (ws *Wallets) markets(q *query) (listed []*view.Market, named bool) {
 	return listed, len(ids) > 0
 }
 
-// events reads the events that the query names. It may not name markets as well.
-func (q *query) events(named bool) (groups []uint64) {
+// events reads the ids of the events that the query names. It may not name markets as well.
+func (q *query) events(named bool) (ids []string) {
 	for _, id := range q.list("eventId") {
-		group, err := strconv.ParseUint(id, 10, 64)
-		if err != nil || named || len(groups) == maxMarkets {
+		number, err := strconv.ParseUint(id, 10, 64)
+		if err != nil || named || len(ids) == maxMarkets {
 			q.Invalid("eventId", "")
 			return nil
 		}
-		groups = append(groups, group)
+		ids = append(ids, strconv.FormatUint(number, 10))
 	}
-	return groups
+	return ids
 }
 
-// ofEvent reports whether a market belongs to one of the events that were asked for, if any were.
-func (w *portfolio) ofEvent(m *view.Market) bool {
-	return len(w.events) == 0 || slices.Contains(w.events, m.Group)
+// inEvents reports whether the catalog has a market in one of some events. No events mean all.
+func (ws *Wallets) inEvents(m *view.Market, ids []string) bool {
+	if len(ids) == 0 {
+		return true
+	}
+	c := ws.o.Catalog()
+	event := c.EventOf(c.Market(m.Condition))
+	return event != nil && slices.Contains(ids, event.ID)
 }
 
 // containsFold reports whether s holds part, which is in small letters, in any letter case. Titles
