@@ -48,14 +48,14 @@ func TestTrailingSlash(t *testing.T) {
 	}
 }
 
-// TestUnknownQuery: a parameter that no route of the door knows is named in a header, by answers and
-// by refusals. Routes that others serve name their own.
+// TestUnknownQuery: a parameter that no route of the door knows is named in a header, by answers
+// and by refusals. Routes that others serve name their own.
 func TestUnknownQuery(t *testing.T) {
 	h := newHouse(t, nil)
 	for request, want := range map[string]string{
-		"GET /time":                                          "",
-		"GET /time?tz=1":                                     "tz",
-		"GET /clob/ok?a=1&b=2":                               "a, b",
+		"GET /time":            "",
+		"GET /time?tz=1":       "tz",
+		"GET /clob/ok?a=1&b=2": "a, b",
 		"GET /auth/validate-readonly-api-key?address=1&kee=": "kee",
 		"GET /auth/validate-readonly-api-key?address=1&key=": "",
 		"POST /order?dry_run=true":                           "dry_run",

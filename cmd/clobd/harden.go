@@ -28,46 +28,60 @@ func (s *settings) keepToItself() {
 	}
 }
 
-// checkFolder refuses a data folder that others may write to: whoever can swap its files can give
-// the node another journal, and another secret.
+// checkFolder refuses a data folder of which others may change anything: whoever can swap its files
+// can give the node another journal, and another secret. Links are not followed.
 func checkFolder(path string) error {
-	state, err := os.Stat(path)
+	root, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the node makes its own
 	} else if err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
-	if err := checkMode(path, state); err != nil {
+	if err := checkMode(path, root, true); err != nil {
 		return err
 	}
-	for _, part := range []string{"journal", "index", "checkpoints", "catalog", "poison"} {
-		state, err := os.Stat(filepath.Join(path, part))
-		if err != nil {
-			continue // opening it says what is wrong
+	entered := map[string]bool{".": entersOthers(root)} // folders that others can look into
+	return fs.WalkDir(os.DirFS(path), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return nil // gone meanwhile, or not readable: opening it says what is wrong
 		}
-		if err := checkMode(filepath.Join(path, part), state); err != nil {
-			return err
+		if name == "lost+found" { // a disk has that
+			return fs.SkipDir
 		}
-	}
-	return nil
+		state, err := e.Info()
+		if err != nil || !e.IsDir() && !state.Mode().IsRegular() {
+			return nil
+		}
+		reached := entered[filepath.Dir(name)]
+		if e.IsDir() {
+			entered[name] = reached && entersOthers(state)
+		}
+		return checkMode(filepath.Join(path, name), state, reached || e.IsDir())
+	})
 }
 
-// checkMode refuses a folder that others than this user may change.
-func checkMode(path string, state fs.FileInfo) error {
-	if mode := state.Mode().Perm(); mode&0o022 != 0 {
-		return cli.Hint(fmt.Errorf("data folder %s has mode %04o, so others may change it", path, mode),
+// entersOthers reports whether others than the owner may get at what is in a folder.
+func entersOthers(folder fs.FileInfo) bool { return folder.Mode().Perm()&0o011 != 0 }
+
+// checkMode refuses a file or folder that others than this user, and root, may change. Nobody can
+// change a file that is not within reach, whatever its mode.
+func checkMode(path string, state fs.FileInfo, reached bool) error {
+	if mode := state.Mode().Perm(); reached && mode&0o022 != 0 {
+		return cli.Hint(fmt.Errorf("data folder: %s has mode %04o, so others may change it", path, mode),
 			"if nobody has, chmod go-w %s", path)
 	}
-	if system, ok := state.Sys().(*syscall.Stat_t); ok && int(system.Uid) != os.Geteuid() {
-		return cli.Hint(fmt.Errorf("data folder %s belongs to user %d, and the node runs as %d", path,
-			system.Uid, os.Geteuid()), "run the node as its owner, or chown -R it")
+	system, ok := state.Sys().(*syscall.Stat_t)
+	if !ok || int(system.Uid) == os.Geteuid() || system.Uid == 0 && !state.IsDir() {
+		return nil
 	}
-	return nil
+	return cli.Hint(fmt.Errorf("data folder: %s belongs to user %d, and the node runs as %d", path,
+		system.Uid, os.Geteuid()), "run the node as its owner, or chown -R the data folder")
 }
 
 const bearer = "Bearer "
 
-// secrets are what the node must not let out, in locked memory.
+// secrets are what the node must not let out, in locked memory. The key of a TLS certificate is not
+// among them: crypto/tls keeps it on the heap.
 type secrets struct {
 	vault   *auth.Vault
 	live    []auth.Master // the newest last

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -47,6 +48,72 @@ func TestFolderOfOthers(t *testing.T) {
 		!strings.Contains(text, "belongs to user 65534") || !strings.Contains(text, "hint: run") {
 		t.Errorf("another owner: code %d\n%s", code, text)
 	}
+}
+
+// TestFilesOfOthers: the same goes for each file and folder in it, if others get as far. A node
+// makes none of that kind, whatever the umask of its shell.
+func TestFilesOfOthers(t *testing.T) {
+	binary := buildNode(t)
+	p := newProcess(t, binary, t.TempDir())
+	before := syscall.Umask(0)
+	p.start(t)
+	syscall.Umask(before)
+	p.stop(t)
+	if err := os.Mkdir(filepath.Join(p.data, "lost+found"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]os.FileInfo{} // the first file of each folder, and the folder
+	err := filepath.WalkDir(p.data, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() == "lost+found" {
+			return err
+		}
+		state, err := e.Info()
+		if err == nil && state.Mode().Perm()&0o022 != 0 {
+			t.Errorf("%s has mode %04o", path, state.Mode().Perm())
+		}
+		dir := filepath.Dir(path)
+		if _, taken := parts[dir+"/"]; e.Type().IsRegular() && !taken {
+			parts[dir+"/"], parts[path] = state, state
+		} else if e.IsDir() && path != p.data {
+			parts[path] = state
+		}
+		return err
+	})
+	if err != nil || len(parts) < 8 {
+		t.Fatalf("%d parts, %v", len(parts), err)
+	}
+	folders := func(mode os.FileMode) {
+		_ = filepath.WalkDir(p.data, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				err = os.Chmod(path, mode)
+			}
+			return err
+		})
+	}
+	for path, state := range parts {
+		if strings.HasSuffix(path, "/") {
+			continue
+		}
+		folders(0o755)
+		if err := os.Chmod(path, state.Mode().Perm()|0o020); err != nil {
+			t.Fatal(err)
+		}
+		if code, text := refusedStart(t, binary, "--data", p.data); code != 1 ||
+			!strings.Contains(text, path+" has mode") || !strings.Contains(text, "hint: if nobody has") {
+			t.Errorf("%s: code %d\n%s", path, code, text)
+		}
+		folders(0o700)
+		if !state.IsDir() {
+			if err := checkFolder(p.data); err != nil {
+				t.Errorf("nobody else gets as far as %s: %v", path, err)
+			}
+		}
+		if err := os.Chmod(path, state.Mode().Perm()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.start(t)
+	p.stop(t)
 }
 
 // TestNoDumps: another process of the node's user sees nothing of it and no core dump is written,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"syscall"
 
 	"clobd/cmd/cli"
 )
@@ -28,12 +29,13 @@ type commands struct {
 	Restore    restoreCommand    `cmd:"" help:"Make a data folder of a backup, and check it."`
 	Recover    recoverCommand    `cmd:"" help:"Tell why a start is refused; accept the loss; make the index anew."`
 	Checkpoint checkpointCommand `cmd:"" help:"Write a checkpoint at the journal's end, as a stop does: before an upgrade after a crash. A node that runs is asked to write one."`
-	Scrub      scrubCommand      `cmd:"" help:"Read the whole journal and all checkpoints, and tell what is damaged. A node that runs does so itself each --scrub-interval, and is asked to do so at once."`
+	Scrub      scrubCommand      `cmd:"" help:"Read the whole data folder, and tell what is damaged. A node that runs does so itself each --scrub-interval, and is asked to do so at once."`
 	Secret     secretCommand     `cmd:"" help:"Change the master secret that API keys derive from, while the node runs."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 func main() {
+	syscall.Umask(0o077) // the database would let a group change its files if the shell does
 	all := &commands{Fund: transferCommand{path: "/admin/fund"},
 		Withdraw: transferCommand{path: "/admin/withdraw"}, Open: stateCommand{State: "open"},
 		Pause: stateCommand{State: "pause"}, Close: stateCommand{State: "close"}}

@@ -175,18 +175,29 @@ func (k *secrets) useMasters(found []master) {
 
 // followMasters reads the secrets again at each SIGHUP until ctx is done.
 func (k *secrets) followMasters(ctx context.Context, s *settings) {
-	onHangup(ctx, func() {
-		found, err := s.masterSecrets()
-		if err != nil {
-			s.log.Error("the master secrets are refused, those in use stay", "error", err)
-			return
-		}
-		oldest, newest := found[0].number, found[len(found)-1].number
-		if len(found) != len(k.live) || newest != k.live[len(k.live)-1].Number {
-			k.useMasters(found)
-			s.log.Info("master secrets read again", "oldest", oldest, "newest", newest)
-		}
-	})
+	onHangup(ctx, func() { k.readAgain(s) })
+}
+
+// readAgain takes the secrets that are there now.
+func (k *secrets) readAgain(s *settings) {
+	found, err := s.masterSecrets()
+	if err != nil {
+		s.log.Error("the master secrets are refused, those in use stay", "error", err)
+		return
+	}
+	defer forget(found)
+	oldest, newest := found[0].number, found[len(found)-1].number
+	if len(found) != len(k.live) || newest != k.live[len(k.live)-1].Number {
+		k.useMasters(found)
+		s.log.Info("master secrets read again", "oldest", oldest, "newest", newest)
+	}
+}
+
+// forget wipes secrets that were read and are not in the vault.
+func forget(found []master) {
+	for i := range found {
+		clear(found[i].secret[:])
+	}
 }
 
 type secretCommand struct {
@@ -217,6 +228,7 @@ func (c *rotateCommand) Run() error {
 	if err != nil {
 		return secretHint(err, hintSecret)
 	}
+	forget(found)
 	check, err := readSecretCheck(s.Data)
 	if err != nil {
 		return err

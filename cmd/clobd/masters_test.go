@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/hex"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -225,5 +228,69 @@ func TestReplacedFileKeepsOwner(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "2 b\n" {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+// TestSecretsLeaveTheHeap: after secrets were made, read, read again and refused, a dump of all
+// objects on the heap has none of them, neither as bytes nor as hex digits.
+func TestSecretsLeaveTheHeap(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what was freed stays in the dump
+	data := t.TempDir()
+	s := &settings{serveCommand: &serveCommand{Data: data}, log: slog.New(slog.DiscardHandler)}
+	first := filepath.Join(data, masterName)
+	ended := make(chan error)
+	go func() { // whose stack is gone before the dump
+		ended <- func() error {
+			found, err := s.masterSecrets() // makes the first one
+			if err != nil {
+				return err
+			}
+			token, err := s.adminToken()
+			if err != nil {
+				return err
+			}
+			kept := s.lockSecrets(found, &token)
+			kept.readAgain(s) // nothing has changed
+			if _, err := auth.LoadSecret(masterPath(first, 2)); err != nil {
+				return err
+			}
+			kept.readAgain(s) // there is a second one
+			if len(kept.live) != 2 {
+				t.Errorf("%d secrets", len(kept.live))
+			}
+			check := filepath.Join(data, secretCheckName)
+			if err := os.WriteFile(check, []byte("damaged"), 0o600); err != nil {
+				return err
+			}
+			kept.readAgain(s) // refused
+			return nil
+		}()
+	}()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "heap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	debug.WriteHeapDump(file.Fd())
+	dump, err := os.ReadFile(file.Name())
+	if err != nil || !bytes.Contains(dump, []byte(data)) {
+		t.Fatalf("a dump of %d bytes: %v", len(dump), err)
+	}
+	for _, path := range []string{first, masterPath(first, 2), filepath.Join(data, "admin.token")} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = bytes.TrimSpace(text)
+		plain, err := hex.DecodeString(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, m := bytes.Count(dump, text), bytes.Count(dump, plain); n+m > 0 {
+			t.Errorf("%s: %d times in hex and %d times as bytes", path, n, m)
+		}
 	}
 }

@@ -19,7 +19,10 @@ import (
 const secretCheckName = "master.check"
 
 func secretCheck(secret [32]byte) string {
-	sum := sha256.Sum256(append([]byte("clobd master.key\x00"), secret[:]...))
+	const title = "clobd master.key\x00"
+	var text [len(title) + len(secret)]byte // not on the heap
+	copy(text[copy(text[:], title):], secret[:])
+	sum := sha256.Sum256(text[:])
 	return hex.EncodeToString(sum[:])
 }
 
@@ -63,16 +66,21 @@ func (s *settings) masterFile() (path string, own bool) {
 
 // masterSecrets returns the secrets of all API keys, the newest last. Others than at the last start
 // are an error, but for newer ones.
-func (s *settings) masterSecrets() ([]master, error) {
-	found, err := s.findMasters()
+func (s *settings) masterSecrets() (found []master, err error) {
+	all, err := s.findMasters()
 	if err != nil {
 		return nil, secretHint(err, hintSecret)
 	}
+	defer func() {
+		if err != nil {
+			forget(all)
+		}
+	}()
 	check, err := readSecretCheck(s.Data)
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(m master) bool { return check.retired(m.number) })
+	found = slices.DeleteFunc(all, func(m master) bool { return check.retired(m.number) })
 	changed, err := check.compare(s.Data, found)
 	if err == nil && changed {
 		for _, m := range found {
@@ -84,7 +92,7 @@ func (s *settings) masterSecrets() ([]master, error) {
 }
 
 // findMasters reads the files of all secrets, and makes the first one at the first start.
-func (s *settings) findMasters() (found []master, err error) {
+func (s *settings) findMasters() ([]master, error) {
 	first, own := s.masterFile()
 	files := masterFiles(first)
 	if own && len(files) == 0 {
@@ -100,9 +108,16 @@ func (s *settings) findMasters() (found []master, err error) {
 	if own {
 		read = auth.LoadSecret
 	}
+	return readMasters(files, read)
+}
+
+// readMasters reads the files of secrets. The caller must forget them.
+func readMasters(files []masterAt, read func(path string) ([32]byte, error)) ([]master, error) {
+	found := make([]master, 0, len(files)) // an append that moved them would leave a copy
 	for _, file := range files {
 		secret, err := read(file.path)
 		if err != nil {
+			forget(found)
 			return nil, err
 		}
 		found = append(found, master{file.number, secret})

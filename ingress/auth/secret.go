@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -9,7 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"unsafe"
 )
 
 // LoadSecret reads a secret of 32 bytes from path. If there is no file, it makes one (64 hex
@@ -52,16 +53,20 @@ func readSecret(path string, loose fs.FileMode) ([32]byte, error) {
 			"secret %s has mode %04o, so others may have it: if they do not, chmod 600 %s",
 			path, mode, path)
 	}
-	b, err := io.ReadAll(io.LimitReader(f, 1024))
+	b := make([]byte, 1024) // the only copy on the heap
 	defer clear(b)
-	if err != nil {
+	n, err := io.ReadFull(f, b)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return secret, fmt.Errorf("read secret: %w", err)
 	}
-	if len(b) == len(secret) {
-		return [32]byte(b), nil
+	if n == len(secret) {
+		copy(secret[:], b)
+		return secret, nil
 	}
-	if !ParseHex(secret[:], strings.TrimSpace(string(b))) {
-		return [32]byte{}, fmt.Errorf("secret %s: want 64 hex digits or 32 bytes", path)
+	text := bytes.TrimSpace(b[:n])
+	if !ParseHex(secret[:], unsafe.String(unsafe.SliceData(text), len(text))) {
+		clear(secret[:])
+		return secret, fmt.Errorf("secret %s: want 64 hex digits or 32 bytes", path)
 	}
 	return secret, nil
 }
@@ -79,7 +84,10 @@ func makeSecret(path string) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.WriteString(hex.EncodeToString(secret[:]) + "\n")
+	text := append(hex.AppendEncode(make([]byte, 0, 2*len(secret)+1), secret[:]), '\n')
+	_, err = f.Write(text)
+	clear(text)
+	clear(secret[:])
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {
 		return err
