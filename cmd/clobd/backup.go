@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"clobd/api/catalog"
 	"clobd/engine"
+	"clobd/ingress/auth"
 	"clobd/journal"
 	"clobd/journal/disk"
 )
@@ -66,10 +68,6 @@ func (c *backupCommand) Run() error {
 	} else {
 		fmt.Println("it does not hold master.key, from which all API keys derive: keep that elsewhere")
 	}
-	if told.Damaged != "" {
-		fmt.Printf("the catalog is damaged: %s; start again: it is read from its source as a whole\n",
-			told.Damaged)
-	}
 	if told.Hole > 0 {
 		fmt.Printf("its journal has not all frames up to %d, as clobd recover --accept-loss left it: the "+
 			"index, which knows what was in them, is in it and cannot be made anew\n", told.Hole)
@@ -109,7 +107,8 @@ type backupNote struct {
 	Keys       bool            `json:"keys"`
 	// Hole is the last frame that an accepted loss left out: the index is in the backup then.
 	Hole uint64 `json:"hole,omitempty"`
-	// Damaged says what of the catalog was left out because it does not check out.
+	// Damaged says what of the catalog was left out because it does not check out: such a backup is
+	// not called good.
 	Damaged string `json:"damagedCatalog,omitempty"`
 }
 
@@ -135,6 +134,12 @@ func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n.log.Info("backup", "to", note.To, "sequence", note.Sequence, "bytes", note.Bytes)
+	if note.Damaged != "" {
+		tell(w, http.StatusInternalServerError, problem{"the catalog is damaged: " + note.Damaged + "; " +
+			note.To + " has all the rest", "start the node again: it reads the catalog from its source " +
+			"as a whole; then make another backup"})
+		return
+	}
 	tell(w, http.StatusOK, note)
 }
 
@@ -147,7 +152,7 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	part := stage.part
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(stage.hull))
+			err = errors.Join(err, stage.discard())
 		}
 	}()
 	copied, err := n.role.Journal.Backup(part, n.index.Copy)
@@ -223,7 +228,30 @@ func (n *node) backupFiles(part string, keys bool) (secret bool, err error) {
 	if err == nil && exists(n.Data, "poison") {
 		err = copyTree(filepath.Join(n.Data, "poison"), filepath.Join(part, "poison"), nil)
 	}
+	if err == nil {
+		err = checkKeys(part)
+	}
 	return secret, err
+}
+
+// checkKeys refuses copies of secrets that are not those of their master.check.
+func checkKeys(part string) error {
+	check, err := readSecretCheck(part)
+	if err != nil {
+		return err
+	}
+	files := slices.DeleteFunc(masterFiles(filepath.Join(part, masterName)),
+		func(file masterAt) bool { return check.retired(file.number) })
+	if len(files) == 0 {
+		return nil // a backup without keys
+	}
+	found, err := readMasters(files, auth.LoadSecret)
+	if err != nil {
+		return err
+	}
+	defer forget(found)
+	_, err = check.compare(part, found)
+	return err
 }
 
 // copyDurably copies a file with its permissions. The caller syncs the folder.

@@ -37,7 +37,7 @@ func (c *restoreCommand) Run(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(stage.hull))
+			err = errors.Join(err, stage.discard())
 		}
 	}()
 	done, total, bar := uint64(0), folderSize(c.From), newProgress(newScreen(), "copy", "bytes")

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"clobd/cmd/cli"
 )
@@ -20,10 +21,12 @@ type stage struct {
 
 const insideName = "part"
 
-// stageNote is a file in a hull: only a hull that has it is deleted.
+// stageNote is a file in a hull: only a hull that has it is deleted. It is the first thing in the
+// hull and the last to go, so that a kill leaves a hull with it, or nothing in the hull.
 const (
 	stageNote = "clobd-part"
 	stageText = "a backup or a restore makes its folder here; if none runs, this can be deleted\n"
+	wholeName = "whole"
 )
 
 // newStage refuses a folder that is not empty, and removes what an interrupted try has left.
@@ -50,13 +53,13 @@ func newStage(to string) (*stage, error) {
 	if err := s.clear(); err != nil {
 		return nil, err
 	}
-	s.part = filepath.Join(s.hull, "whole")
+	s.part = filepath.Join(s.hull, wholeName)
 	err = os.MkdirAll(filepath.Dir(s.hull), 0o700)
 	if err == nil {
 		err = os.Mkdir(s.hull, 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(s.hull, stageNote), []byte(stageText), 0o600)
+		err = writeDurably(filepath.Join(s.hull, stageNote), stageText)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a folder to work in: %w", err)
@@ -69,15 +72,49 @@ func (s *stage) clear() error {
 	if _, err := os.Lstat(s.hull); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	text, err := os.ReadFile(filepath.Join(s.hull, stageNote))
-	if err != nil || string(text) != stageText {
+	if !s.ours() {
 		return cli.Hint(fmt.Errorf("%s is in the way, and no backup or restore has made it", s.hull),
 			"move it away, or name another folder")
 	}
-	if err := os.RemoveAll(s.hull); err != nil {
+	if err := s.discard(); err != nil {
 		return fmt.Errorf("remove what is left of another try: %w", err)
 	}
 	return nil
+}
+
+// ours reports whether the hull is one of a try: it has the note, or nothing but a note that is not
+// yet in its place.
+func (s *stage) ours() bool {
+	if text, err := os.ReadFile(filepath.Join(s.hull, stageNote)); err == nil {
+		return string(text) == stageText
+	}
+	entries, err := os.ReadDir(s.hull)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), stageNote+".tmp-") || !e.Type().IsRegular() {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// discard removes the hull: what was made in it first, and its note last.
+func (s *stage) discard() error {
+	if err := os.RemoveAll(filepath.Join(s.hull, wholeName)); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.hull)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if e.Name() != stageNote {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.hull, e.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(s.hull)
 }
 
 // resolve returns an absolute path without links. The last parts need not exist.
@@ -110,7 +147,7 @@ func (s *stage) finish() error {
 		if err := errors.Join(syncFolder(s.part), os.Rename(s.part, s.to)); err != nil {
 			return err
 		}
-		return errors.Join(os.RemoveAll(s.hull), syncFolder(filepath.Dir(s.to)))
+		return errors.Join(s.discard(), syncFolder(filepath.Dir(s.to)))
 	}
 	entries, err := os.ReadDir(s.part)
 	if err != nil {
@@ -137,5 +174,5 @@ func (s *stage) finish() error {
 			return err
 		}
 	}
-	return errors.Join(os.RemoveAll(s.hull), syncFolder(s.to))
+	return errors.Join(s.discard(), syncFolder(s.to))
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"clobd/cmd/cli"
 	"clobd/journal/disk"
@@ -173,4 +176,136 @@ func TestSecondNodeTouchesNothing(t *testing.T) {
 	if err = errors.Join(err, claim.Release()); err != nil {
 		t.Errorf("the folder is not free again: %v", err)
 	}
+}
+
+// TestStageAfterKill: whatever a kill leaves of a try is no hindrance for the next one: while its
+// folder is made, filled, and removed again.
+func TestStageAfterKill(t *testing.T) {
+	note := stageNote
+	for name, left := range map[string]map[string]string{
+		"nothing in it yet":    {},
+		"half a note":          {note + ".tmp-1": stageText[:5]},
+		"a note of its own":    {note: stageText},
+		"a part of all":        {note: stageText, "whole/journal/x": "x"},
+		"two notes":            {note: stageText, note + ".tmp-2": ""},
+		"foreign file":         {"mine": "x"},
+		"foreign beside":       {note + ".tmp-1": "", "mine": "x"},
+		"foreign note":         {note: "mine"},
+		"a folder, not a note": {note + ".tmp-1/mine": "x"},
+	} {
+		to := filepath.Join(t.TempDir(), "backup")
+		if err := os.Mkdir(to+partSuffix, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for path, text := range left {
+			path = filepath.Join(to+partSuffix, path)
+			err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+				os.WriteFile(path, []byte(text), 0o600))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		foreign := strings.HasPrefix(name, "foreign") || strings.HasPrefix(name, "a folder")
+		s, err := newStage(to)
+		if foreign != (err != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if foreign {
+			for path := range left {
+				if !exists(to+partSuffix, path) {
+					t.Errorf("%s: %s is gone", name, path)
+				}
+			}
+		} else if exists(s.part) || s.discard() != nil || exists(s.hull) {
+			t.Errorf("%s: a part of the try before is there", name)
+		}
+	}
+}
+
+// TestRestoreAfterKills: a restore that was killed at any moment, again and again, is no hindrance
+// for the next one.
+func TestRestoreAfterKills(t *testing.T) {
+	p, backup := backedUp(t)
+	to := filepath.Join(t.TempDir(), "data")
+	restore := []string{"restore", "--from", backup, "--data", to}
+	killed := 0
+	for i := range 40 {
+		c := exec.Command(p.binary, restore...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 2 * time.Millisecond)
+		if exists(to) {
+			_ = c.Wait()
+			if err := os.RemoveAll(to); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		killed++
+		if err := os.RemoveAll(to); err != nil { // the last moment put it there
+			t.Fatal(err)
+		}
+	}
+	if killed < 5 {
+		t.Errorf("%d of 40 were killed", killed)
+	}
+	p.expect(t, cli.Done, restore, "restored to")
+	if exists(to + partSuffix) {
+		t.Error("the folder of a try is left")
+	}
+}
+
+// TestBackupOfDamage: a backup whose catalog or secrets are damaged is not called good.
+func TestBackupOfDamage(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 4, 3)
+	n, folder := w.node, t.TempDir()
+	backUp := func(to string, code int, words ...string) {
+		t.Helper()
+		n.expect(t, code, []string{"backup", "--keys", "--data", n.data, "--admin", n.admin, "--to",
+			filepath.Join(folder, to)}, words...)
+	}
+	backUp("good", cli.Done, "it holds master.key")
+	spoil := func(name string, at int) (mend func()) {
+		t.Helper()
+		path := filepath.Join(n.data, name)
+		good, err := os.ReadFile(path)
+		bad := bytes.Clone(good)
+		if bad[at] = '0'; good[at] == '0' {
+			bad[at] = '1'
+		}
+		if err = errors.Join(err, os.WriteFile(path, bad, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := os.WriteFile(path, good, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	log, err := filepath.Glob(filepath.Join(n.data, "catalog", "records-*"))
+	if err != nil || len(log) != 1 {
+		t.Fatal(log, err)
+	}
+	records := filepath.Join("catalog", filepath.Base(log[0]))
+	mend := spoil(records, 300)
+	backUp("catalog", cli.Failed, "error: ", "the catalog is damaged", "has all the rest",
+		"hint: start the node again")
+	if !exists(folder, "catalog/journal") {
+		t.Error("the rest is not there")
+	}
+	mend()
+	for name, at := range map[string]int{masterName: 5, secretCheckName: 7} {
+		mend := spoil(name, at)
+		backUp("keys", cli.Failed, "error: ", "the master secret is not the one")
+		mend()
+		if exists(folder, "keys") || exists(folder, "keys"+partSuffix) {
+			t.Errorf("with a damaged %s something is there", name)
+		}
+	}
+	backUp("again", cli.Done, "it holds master.key")
+	n.stop(t)
 }
