@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"clobd/engine"
@@ -43,21 +44,31 @@ func (p *pacer) note(n int) error {
 	if ahead < 10*time.Millisecond {
 		return p.ctx.Err()
 	}
+	return p.rest(ahead)
+}
+
+// rest waits.
+func (p *pacer) rest(d time.Duration) error {
 	select {
 	case <-p.ctx.Done():
 		return p.ctx.Err()
-	case <-time.After(ahead):
+	case <-time.After(d):
 		return nil
 	}
 }
 
-// Scrub reads all frames and all checkpoints of j at a rate in bytes a second, 0 for no bound, and
-// checks what they say of themselves. Neither a start nor the trading reads old parts. Scrub
-// replays nothing, which Verify does. What only the live log holds is in memory as well: Scrub has
-// it written once more, to tables, and no start reads that part of the log again, damaged or not.
-// The error is that of ctx, ErrClosed, or of a disk that does not take the tables; damage is in
-// the result.
-func Scrub(ctx context.Context, j *Journal, rate int64) (*Scrubbed, error) {
+// Part reads something else in a data folder to its end. It calls note with the number of bytes
+// each time that it has read some: note waits, so that the rate of a Scrub holds. The error of note
+// ends Part; any other error is damage.
+type Part func(note func(bytes int) error) error
+
+// Scrub reads the mark, all frames and all checkpoints of j, and the further parts, at a rate in
+// bytes a second, 0 for no bound, and checks what they say of themselves. Neither a start nor the
+// trading reads old parts. Scrub replays nothing, which Verify does. What only the live log holds
+// is in memory as well: Scrub has it written once more, to tables, and no start reads that part of
+// the log again, damaged or not. The error is that of ctx, ErrClosed, or of a disk that does not
+// take the tables; damage is in the result.
+func Scrub(ctx context.Context, j *Journal, rate int64, parts ...Part) (*Scrubbed, error) {
 	if !j.gate.Enter() {
 		return nil, ErrClosed
 	}
@@ -76,6 +87,12 @@ func Scrub(ctx context.Context, j *Journal, rate int64) (*Scrubbed, error) {
 	}
 	for i := 0; i < len(good) && err == nil; i++ {
 		err = s.checkpoint(j, &good[i], p)
+	}
+	if err == nil {
+		err = s.mark(j, p)
+	}
+	for i := 0; i < len(parts) && err == nil; i++ {
+		err = s.part(parts[i], p)
 	}
 	s.Bytes, s.Took = p.bytes, time.Since(s.Began)
 	return s, err
@@ -174,4 +191,48 @@ func (s *Scrubbed) checkpoint(j *Journal, c *Checkpoint, p *pacer) error {
 	}
 	s.Checkpoints++
 	return nil
+}
+
+// markLooks is how often a mark that changes is read until both of its slots are good.
+const markLooks = 8
+
+// mark reads the mark while it changes. A read beside a write may find one slot torn, but not each
+// time. If nobody writes, frames has compared the mark with the journal.
+func (s *Scrubbed) mark(j *Journal, p *pacer) error {
+	path := filepath.Join(j.Dir, markName)
+	for range markLooks {
+		m, err := readMark(j.Options.FS, path)
+		switch {
+		case j.Options.ReadOnly && (err != nil || m.good == 0):
+			return nil
+		case err != nil:
+			s.damage(err)
+			return nil
+		case m.good == 2 && (m.Journal == j.ID || j.Options.ReadOnly):
+			return p.note(2 * markSlot)
+		case m.good == 2:
+			s.damage(fmt.Errorf("the high-water mark %s belongs to another journal", path))
+			return nil
+		}
+		if err := p.rest(2 * markIdle); err != nil {
+			return err
+		}
+	}
+	s.damage(fmt.Errorf("the high-water mark %s is gone, or one of its two slots is damaged", path))
+	return nil
+}
+
+// part reads one of the further parts.
+func (s *Scrubbed) part(read Part, p *pacer) error {
+	paced := error(nil)
+	err := read(func(bytes int) error {
+		if paced == nil {
+			paced = p.note(bytes)
+		}
+		return paced
+	})
+	if paced == nil && err != nil {
+		s.damage(err)
+	}
+	return paced
 }

@@ -72,6 +72,7 @@ func TestScrubOfTheLiveLog(t *testing.T) {
 		on := vfs.NewCrashableMem()
 		m, j := newMaker(1), open(t, Options{Dir: "data", FS: on})
 		m.write(t, j, 40, 20)
+		awaitMark(t, on, m.head.Frame) // without it nobody knows of a loss
 		names, err := on.List(j.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -103,6 +104,23 @@ func TestScrubOfTheLiveLog(t *testing.T) {
 		}
 		if (err == nil) != scrubbed {
 			t.Errorf("scrubbed %v: the next start says %v", scrubbed, err)
+		}
+	}
+}
+
+// awaitMark waits until a mark that names a frame is durable: its slots are written one after the
+// other, each with a sync.
+func awaitMark(t *testing.T, on vfs.FS, frame uint64) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		b := contents(t, on, "data/"+markName)
+		one, _, first := decodeMark(b[:markSlot])
+		two, _, second := decodeMark(b[markSlot:])
+		if first && second && one.Frame == frame && two.Frame == frame {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the mark names frames %d and %d, not %d", one.Frame, two.Frame, frame)
 		}
 	}
 }

@@ -47,6 +47,50 @@ func Verify(dir string) (v Checked, err error) {
 	return v, nil
 }
 
+// Scrub reads the catalog in a folder while it may be open and grow, and tells note how much. The
+// error says where the log is damaged; one of note ends the reading.
+func Scrub(dir string, note func(bytes int) error) error {
+	file, err := newestLog(dir)
+	if err != nil || file == nil {
+		return err
+	}
+	defer file.Close()
+	about, err := file.Stat()
+	if err != nil || about.Size() == 0 {
+		return err
+	}
+	v, bad := scanLog(noted{io.NewSectionReader(file, 0, about.Size()), note})
+	if bad == nil && v.Bytes < about.Size() {
+		rest, err := io.ReadAll(io.NewSectionReader(file, v.Bytes, about.Size()-v.Bytes))
+		if err != nil {
+			return err
+		}
+		if !judgeCut(rest).Torn { // else somebody is writing
+			bad = errFrame
+		}
+	}
+	if bad != nil {
+		return fmt.Errorf("catalog %s: at byte %d of %d, after %d records: %w", file.Name(), v.Bytes,
+			about.Size(), v.Records, bad)
+	}
+	return nil
+}
+
+// noted is a reader that tells how much was read.
+type noted struct {
+	io.Reader
+	note func(bytes int) error
+}
+
+// Read reads, and returns the error of note.
+func (r noted) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if told := r.note(n); told != nil {
+		return n, told
+	}
+	return n, err
+}
+
 // newestLog opens the log that Open would read; nil without one.
 func newestLog(dir string) (*os.File, error) {
 	for {

@@ -304,7 +304,8 @@ func (n *node) begin(context.Context) error {
 		return err
 	}
 	noteEnd(n.role.Journal, n.log)
-	n.scrubber = newScrubber(n.role.Journal, n.log)
+	n.scrubber = newScrubber(n.role.Journal, n.log, catalogPart(n.Data),
+		n.index.Scrub)
 	n.metrics.MustRegister(n.scrubber.collectors()...)
 	return n.beginCatalog()
 }

@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"clobd/api/catalog"
 	"clobd/cmd/cli"
 	"clobd/journal"
 	"clobd/journal/disk"
+	"clobd/journal/history"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -30,6 +33,7 @@ const (
 // parts of a journal is known while there is still a good copy of them.
 type scrubber struct {
 	journal *journal.Journal
+	parts   []journal.Part // what else there is
 	log     *slog.Logger
 	life    context.Context // ends before the journal is closed
 	end     context.CancelFunc
@@ -37,8 +41,8 @@ type scrubber struct {
 	last    atomic.Pointer[journal.Scrubbed] // nil before the first one has ended
 }
 
-func newScrubber(j *journal.Journal, log *slog.Logger) *scrubber {
-	s := &scrubber{journal: j, log: log}
+func newScrubber(j *journal.Journal, log *slog.Logger, parts ...journal.Part) *scrubber {
+	s := &scrubber{journal: j, log: log, parts: parts}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -71,7 +75,7 @@ func (s *scrubber) scrub(ctx context.Context) (*journal.Scrubbed, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	found, err := journal.Scrub(ctx, s.journal, scrubRate)
+	found, err := journal.Scrub(ctx, s.journal, scrubRate, s.parts...)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +111,7 @@ func (s *scrubber) collectors() []prometheus.Collector {
 			last(func(f *journal.Scrubbed) float64 {
 				return float64(f.Began.Add(f.Took).UnixMilli()) / 1000
 			})),
-		of.Gauge("damaged", "Damaged frames and checkpoints that the last scrub found.",
+		of.Gauge("damaged", "Damaged parts that the last scrub found.",
 			last(func(f *journal.Scrubbed) float64 { return float64(f.Damaged) })),
 		of.Gauge("bytes", "What the last scrub has read.",
 			last(func(f *journal.Scrubbed) float64 { return float64(f.Bytes) })),
@@ -122,6 +126,13 @@ func (s *scrubber) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tell(w, http.StatusOK, noteOfScrub(found))
+}
+
+// catalogPart reads the catalog of a data folder.
+func catalogPart(data string) journal.Part {
+	return func(note func(int) error) error {
+		return catalog.Scrub(filepath.Join(data, "catalog"), note)
+	}
 }
 
 type scrubNote struct {
@@ -147,7 +158,7 @@ type scrubCommand struct {
 	Admin string `default:"127.0.0.1:8081" help:"The admin listener of the node that has the folder, if one has."`
 }
 
-// Run reads the whole journal and all checkpoints, or asks the node that has the folder to do so.
+// Run reads the whole folder, or asks the node that has the folder to do so.
 func (c *scrubCommand) Run(ctx context.Context) error {
 	j, err := journal.Open(c.options(true))
 	var locked *disk.LockedError
@@ -160,7 +171,9 @@ func (c *scrubCommand) Run(ctx context.Context) error {
 	case err != nil:
 		return c.explain(err)
 	default:
-		found, err := journal.Scrub(ctx, j, 0)
+		found, err := journal.Scrub(ctx, j, 0, catalogPart(c.Data), func(note func(int) error) error {
+			return history.ScrubFolder(j, history.Options{Log: silent()}, note)
+		})
 		if err = errors.Join(err, j.Close()); err != nil {
 			return err
 		}
@@ -169,10 +182,10 @@ func (c *scrubCommand) Run(ctx context.Context) error {
 	for _, what := range note.Damages {
 		fmt.Printf("finding: %s\n", what)
 	}
-	fmt.Printf("scrubbed: %d frames and %d checkpoints, %d bytes in %.1f s\n", note.Frames,
-		note.Checkpoints, note.Bytes, note.Seconds)
+	fmt.Printf("scrubbed: %d frames, %d checkpoints, the mark, the index and the catalog, %d bytes in "+
+		"%.1f s\n", note.Frames, note.Checkpoints, note.Bytes, note.Seconds)
 	if note.Damaged > 0 {
-		return cli.Hint(fmt.Errorf("%d frames or checkpoints are damaged", note.Damaged), "clobd "+
+		return cli.Hint(fmt.Errorf("%d parts are damaged", note.Damaged), "clobd "+
 			"verify tells more; clobd restore brings back a copy")
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -102,6 +103,56 @@ func (x *Index) Copy(dir string) error {
 	}
 	defer x.History.gate.Leave()
 	return x.db.Checkpoint(dir)
+}
+
+// scrubPart is how many bytes of the index are read with one iterator: as long as an iterator is
+// open, the tables that were replaced meanwhile stay on the disk.
+const scrubPart = 64 << 20
+
+// Scrub reads all rows, each of which the database checks, and tells note how much it has read. The
+// error is about the first one that cannot be read, or that of note.
+func (x *Index) Scrub(note func(bytes int) error) error {
+	if !x.History.gate.Enter() {
+		return nil // it closes
+	}
+	defer x.History.gate.Leave()
+	return x.scrub(note)
+}
+
+func (x *Index) scrub(note func(bytes int) error) error {
+	var from []byte
+	for more := true; more; {
+		more = false
+		part := 0
+		err := each(x.db, from, nil, func(key, value []byte) (bool, error) {
+			if part += len(key) + len(value); part > scrubPart {
+				more, from = true, append(from[:0], key...)
+				return false, nil
+			}
+			return true, note(len(key) + len(value))
+		})
+		if err != nil {
+			return fmt.Errorf("index %s, which can be made anew from the journal: %w", x.Path, err)
+		}
+	}
+	return nil
+}
+
+// ScrubFolder is Index.Scrub for a folder that nobody has open.
+func ScrubFolder(j *journal.Journal, o Options, note func(bytes int) error) error {
+	if err := o.validate(j); err != nil {
+		return err
+	}
+	x := newIndex(j, o)
+	x.options.readOnly, x.options.Log = true, slog.New(slog.DiscardHandler)
+	if err := x.openPebble(); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	err := x.scrub(note)
+	x.guard.Retire()
+	return errors.Join(err, x.guard.Close(x.db))
 }
 
 type reached struct {
