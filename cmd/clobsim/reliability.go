@@ -126,7 +126,7 @@ func doorItems() []item {
 		{name: "soak", what: "60 % load: memory, goroutines and descriptors stand still", folder: door,
 			test: "TestSoak", size: 600},
 		{name: "bodies", what: "mutated orders are read as encoding/json reads them, or refused",
-			folder: "./ingress", test: "TestDecodeMutations", size: 10_000_000},
+			folder: "./ingress/form", test: "TestDecodeMutations", size: 10_000_000},
 		{name: "fuzz", what: "inputs of each fuzz target: parsers of all that others write",
 			folder: "./scripts/fuzz", test: "TestParsers|TestTargets", size: 10_000_000,
 			args: []string{"-timeout=48h"}},

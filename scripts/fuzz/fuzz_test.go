@@ -56,10 +56,10 @@ func targets(t *testing.T, folder string) (all []target) {
 func TestParsers(t *testing.T) {
 	all := targets(t, root)
 	for parser, want := range map[string]target{
-		"orders":                      {"ingress", "FuzzDecodeOrder"},
+		"orders":                      {"ingress/form", "FuzzDecodeOrder"},
 		"lists of orders":             {"ingress", "FuzzSplitArray"},
-		"lists of ids":                {"ingress", "FuzzCancels"},
-		"strings of signed bodies":    {"ingress", "FuzzText"},
+		"lists of ids":                {"ingress/form", "FuzzCancels"},
+		"strings of signed bodies":    {"ingress/form", "FuzzText"},
 		"heads and bodies of HTTP":    {"ingress", "FuzzConnection"},
 		"headers of a signed request": {"ingress", "FuzzCredentials"},
 		"values of these headers":     {"ingress/auth", "FuzzAuthenticate"},
