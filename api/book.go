@@ -24,8 +24,12 @@ func (h *Handler) book(ctx *fasthttp.RequestCtx) {
 	}
 	// Nothing between the Snapshot and a newer Shown changed the book.
 	wire.MarkSequence(ctx, max(shown, s.Sequence))
-	wire.AnswerRaw(ctx, s.Text(o, renderBook))
+	wire.AnswerRaw(ctx, Book(s, o))
 }
+
+// Book returns the answer of GET /book about an outcome of the Snapshot's market. The bytes are
+// shared and must not be changed.
+func Book(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }
 
 // maxBooksBytes bounds the answer to POST /books. 500 books with orders at every cent fit.
 const maxBooksBytes = 4 << 20
@@ -49,7 +53,7 @@ func (h *Handler) books(ctx *fasthttp.RequestCtx, asked []tokenQuery) {
 				parts, size = append(parts, comma), size+1
 			}
 			newest = max(newest, s.Sequence)
-			book := s.Text(o, renderBook)
+			book := Book(s, o)
 			parts, size = append(parts, book), size+len(book)
 			return size <= maxBooksBytes
 		})

@@ -44,7 +44,8 @@ func (n *node) streams() string {
 				if err != nil {
 					return
 				}
-				if s, err := live.Open(c, nil, r.Header.Get("Sec-Websocket-Key"), nil); err == nil {
+				line, asked := live.NewLine(c), live.Asked{Key: r.Header.Get("Sec-Websocket-Key")}
+				if s, err := live.Open(line, line, nil, asked); err == nil {
 					hub.Serve(s)
 				}
 			}()

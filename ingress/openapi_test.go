@@ -74,7 +74,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := d.Routes("service", "trading", "keys")
+	mine := d.Routes("service", "streams", "trading", "keys")
 	handedOn := d.Routes("account", "markets")
 	served := map[string]bool{}
 	for method, paths := range newHouse(t, nil).server.routes.List() {

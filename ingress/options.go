@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/api/wire/live"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
@@ -33,6 +34,8 @@ type Options struct {
 	Public func(ctx *fasthttp.RequestCtx)
 	// Account serves every route that reads and needs a key. dialect is that of the headers.
 	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect)
+	// Market serves a socket that asked for market data, until it is closed.
+	Market func(*live.Socket)
 	// Past looks an order up in the index: its result with its status of today, whether the index
 	// knows it, and the Sequence that the index had reached before the lookup.
 	Past func(id engine.OrderID) (r engine.Receipt, known bool, seen engine.Sequence, err error)
@@ -68,12 +71,15 @@ type Options struct {
 	TrustedProxies conn.Proxies
 	// Workers is how many orders are worked on at once; default: one per CPU.
 	Workers int
-	// Concurrency caps the connections served at once; default 8,192. It is lowered to the limit of
-	// open files less 512, but not below 64.
+	// Concurrency caps the connections served at once; default 8,192. Concurrency and Sockets together
+	// are lowered to the limit of open files less 512, but not below 64.
 	Concurrency int
 	// ConnsPerAddress caps the connections of one address (of IPv6: of one /64); default: an eighth
 	// of Concurrency. Those of TrustedProxies are not counted.
 	ConnsPerAddress int
+	// Sockets caps the WebSockets open beside the connections; default 16,384. SocketsPerAddress caps
+	// those of one address, as ConnsPerAddress does; default: an eighth of Sockets.
+	Sockets, SocketsPerAddress int
 	// Origins are the web pages that may read the answers; default: all.
 	Origins cors.Origins
 	// TLS is how connections are secured, but for those of neighbours on a socket in the file system;
@@ -89,11 +95,14 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.FaucetWallets = cmp.Or(o.FaucetWallets, 10_000)
 	o.Workers = cmp.Or(o.Workers, runtime.NumCPU())
-	o.Concurrency = cmp.Or(o.Concurrency, 8192)
-	if o.Concurrency > 0 {
-		o.Concurrency = conn.Affordable(o.Concurrency)
+	o.Concurrency, o.Sockets = cmp.Or(o.Concurrency, 8192), cmp.Or(o.Sockets, 16_384)
+	if all := o.Concurrency + o.Sockets; o.Concurrency > 0 && o.Sockets > 0 {
+		can := conn.Affordable(all)
+		o.Concurrency = max(can*o.Concurrency/all, 1)
+		o.Sockets = max(can-o.Concurrency, 1)
 	}
 	o.ConnsPerAddress = cmp.Or(o.ConnsPerAddress, max(o.Concurrency/8, 1))
+	o.SocketsPerAddress = cmp.Or(o.SocketsPerAddress, max(o.Sockets/8, 1))
 	o.Version = cmp.Or(o.Version, "dev")
 	if o.Now == nil {
 		o.Now = time.Now
@@ -122,6 +131,8 @@ func (o *Options) validate() error {
 	p.wrong(o.Workers < 1 || o.Workers > 1024, "option Workers %d: not in [1, 1024]", o.Workers)
 	p.wrong(o.Concurrency < 1, "option Concurrency %d: not positive", o.Concurrency)
 	p.wrong(o.ConnsPerAddress < 0, "option ConnsPerAddress %d: negative", o.ConnsPerAddress)
+	p.wrong(o.Sockets < 1, "option Sockets %d: not positive", o.Sockets)
+	p.wrong(o.SocketsPerAddress < 0, "option SocketsPerAddress %d: negative", o.SocketsPerAddress)
 	return errors.Join(p...)
 }
 
@@ -132,6 +143,7 @@ func (o *Options) validateAttached() error {
 	p.missing(o.Board == nil, "Board")
 	p.missing(o.Public == nil, "Public")
 	p.missing(o.Account == nil, "Account")
+	p.missing(o.Market == nil, "Market")
 	p.missing(o.Past == nil, "Past")
 	p.missing(o.Request == nil, "Request")
 	p.missing(o.Moved == nil, "Moved")

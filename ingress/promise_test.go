@@ -20,7 +20,7 @@ import (
 // tags are all kinds of documented routes. What is not the door's own is refused by it all the
 // same, before anybody else sees the request.
 func tags() []string {
-	return []string{"service", "description", "trading", "keys", "account", "books", "markets",
+	return []string{"service", "streams", "description", "trading", "keys", "account", "books", "markets",
 		"catalog", "wallets"}
 }
 
@@ -169,7 +169,7 @@ func keepsPromises(t *testing.T, record *openapi.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	promises := d.Promises("service", "trading", "keys")
+	promises := d.Promises("service", "streams", "trading", "keys")
 	for _, code := range d.Codes() {
 		promises = append(promises, "code "+code)
 	}
@@ -180,5 +180,12 @@ func keepsPromises(t *testing.T, record *openapi.Record) {
 
 // exceptions are what the scripts cannot provoke.
 func exceptions() []openapi.Exception {
-	return []openapi.Exception{}
+	const where = "ingress.TestSocketRefusals"
+	return []openapi.Exception{
+		{What: "GET /ws 101", Test: "ingress.TestSockets", Why: "it needs a real connection"},
+		{What: "GET /ws/market 101", Test: "ingress.TestSockets", Why: "it needs a real connection"},
+		{What: "GET /ws 403", Test: where, Why: "it needs a page that is refused"},
+		{What: "GET /ws/market 403", Test: where, Why: "it needs a page that is refused"},
+		{What: "code origin", Test: where, Why: "it needs a page that is refused"},
+	}
 }

@@ -33,6 +33,9 @@ func (s *Server) makeRoutes() {
 			r.OPTIONS(prefix+path, s.gate("options", false, allowReads))
 		}
 		s.ownRoutes(r, prefix)
+		for _, path := range []string{"/ws", "/ws/market"} {
+			r.GET(prefix+path, telling(s.gate("sockets", true, s.sockets.market)))
+		}
 		r.OPTIONS(prefix+"/builder/trades", s.gate("options", false, allowReads))
 		read(prefix+"/builder/trades", sharedRefusals(s.gate("public", true, s.keys.builderTrades)))
 		account := s.gate("account", true, s.account)
@@ -130,7 +133,7 @@ func owned(path []byte) bool {
 	first, _, _ := bytes.Cut(path[1:], []byte{'/'})
 	switch string(first) {
 	case "", "ok", "time", "version", "order", "orders", "cancel-all", "cancel-market-orders", "v1",
-		"heartbeats", "split", "merge", "redeem", "auth", "data", "clob", "builder":
+		"heartbeats", "split", "merge", "redeem", "auth", "data", "clob", "builder", "ws":
 		return true
 	}
 	for i := range accountPaths {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/api/wire/live"
 	"clobd/engine"
 	"clobd/ingress/conn"
 )
@@ -163,12 +164,17 @@ type orderConn struct {
 	secure   *secure     // nil: in the clear
 	leaving  atomic.Bool // what is written now is a farewell
 	draining *atomic.Bool
-	ended    bool // the client sends no more
+	ended    bool       // the client sends no more
+	detached bool       // the HTTP server reads it no more
+	line     *live.Line // of a socket: its writes do not wait
 }
 
 // Read waits without a seat; an order that it has read gets one at once. While the node drains it
 // does not: the connection would count as idle meanwhile and be closed under the order.
 func (c *orderConn) Read(b []byte) (int, error) {
+	if c.detached {
+		return 0, io.EOF
+	}
 	c.seat.done()
 	begins := c.lines.Begins() // bytes in the middle of another request are no order
 	n, err := c.receive(b)

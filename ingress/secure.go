@@ -30,6 +30,9 @@ type cipherSide struct {
 
 // Write writes ciphertext, and gives the seat back before it waits.
 func (c cipherSide) Write(b []byte) (int, error) {
+	if c.owner.line != nil {
+		return c.owner.line.Write(b)
+	}
 	if c.owner.leaving.Load() { // a farewell must not wait for its reader
 		c.WriteNow(b)
 		return len(b), nil

@@ -40,6 +40,7 @@ type Server struct {
 	keys    keys
 	faucet  faucet
 	tokens  tokens
+	sockets sockets
 
 	ready    atomic.Bool
 	draining atomic.Bool
@@ -94,13 +95,15 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency,
-		MostPerAddress: o.ConnsPerAddress, Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
+		MostPerAddress: o.ConnsPerAddress, Sockets: o.Sockets, SocketsPerAddress: o.SocketsPerAddress,
+		Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
 		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.Lines(), Secure: o.TLS != nil,
 		Refused: func(status int) {
 			d.metrics.requests.WithLabelValues("connect", strconv.Itoa(status)).Inc()
 		}})
 	s.SetLimits(cmp.Or(o.Policy, limits.Standard()))
 	s.unreadable, s.panicked = d.metrics.route("unreadable"), d.metrics.route("panicked")
+	s.sockets.Server = s
 	s.makeRoutes()
 	s.http = s.newHTTP()
 	return s, nil
@@ -125,6 +128,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		NoDefaultContentType:         true,
 		DisablePreParseMultipartForm: true,
 		CloseOnShutdown:              true,
+		KeepHijackedConns:            true, // sockets close them
 		Logger:                       log.New(io.Discard, "", 0),
 	}
 }
@@ -154,7 +158,7 @@ func (s *Server) Attach(o Options) error {
 		panic("BUG: Attach to a server that is ready")
 	}
 	s.options.Enter, s.options.EnterAll, s.options.Board = o.Enter, o.EnterAll, o.Board
-	s.options.Public, s.options.Account = o.Public, o.Account
+	s.options.Public, s.options.Account, s.options.Market = o.Public, o.Account, o.Market
 	s.options.Past, s.options.Request = o.Past, o.Request
 	s.options.Moved, s.options.Await = o.Moved, o.Await
 	s.options.JournalID = o.JournalID

@@ -26,9 +26,14 @@
 // ones. If memory has them no longer, he gets "resync" and fresh books. One who reads too slowly is
 // closed with 1013.
 //
-// No route leads here yet: the door does not give up its connections.
+// A subscriber has 10 s for his first subscription, sends at most 20 units a second (a message is
+// one, and each 100 tokens that it names), and must take a byte every 10 s while something waits
+// for him. What sockets have taken and not sent has a bound over all of them; beyond it nothing
+// more is rendered until there is room again.
 //
 // Goroutines: follow and tellAll, both in Hub.Run, and one for each subscriber, in Hub.Serve.
+// tellAll alone writes messages, never waits for a socket, and has a thread of low priority: on a
+// busy machine orders go first, and streams lag and say so.
 //
-// Reading order: hub.go, tell.go, subscriber.go, request.go.
+// Reading order: hub.go, tell.go, subscriber.go, request.go, metrics.go.
 package stream

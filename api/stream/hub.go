@@ -25,15 +25,17 @@ type Options struct {
 const (
 	maxRecent  = 64 << 20              // bytes of bulletins that are kept for those who resume
 	maxBehind  = 1 << 20               // bytes that may wait for a subscriber
+	maxRests   = 128 << 20             // bytes that sockets have taken and not sent, in all
+	mostStuck  = 10 * time.Second      // a socket may take no byte
+	firstWish  = 10 * time.Second      // for the first subscription
 	beatPause  = time.Second           // between two heartbeats
 	retryPause = 5 * time.Millisecond  // until the next look at sockets without room
 	pingPause  = 20 * time.Second      // between two pings
 	patience   = 60 * time.Second      // for a sign of life of a subscriber
 	linger     = time.Minute           // how long a market without subscribers is still told
 	settle     = 20 * time.Microsecond // until the next look whether a frame is visible
-	identified = 16                    // hex digits of a stream_id
 	errorLimit = 256                   // bytes of an error's text
-
+	turns      = 32                    // writes after which other goroutines may run
 )
 
 // Hub tells its subscribers what changes in the markets that they name. Run it once; any number of
@@ -44,6 +46,8 @@ type Hub struct {
 	wake  chan struct{}
 	ended chan struct{}
 
+	figures figures
+
 	mutex       sync.Mutex // guards what follows, and all subscribers
 	watches     map[engine.MarketNo]*watch
 	subscribers map[*subscriber]struct{}
@@ -52,7 +56,9 @@ type Hub struct {
 	kept        int             // bytes of recent
 	forgotten   engine.Sequence // the newest one of a bulletin that was dropped from recent
 	waiting     []waiting
+	told        engine.Sequence
 	due         []*subscriber // for whom something waits
+	rests       int           // bytes that sockets have taken and not sent
 	scratch     []byte
 	beat, ping  time.Time // when the last ones were sent
 }
@@ -76,7 +82,8 @@ type waiting struct {
 
 // New makes a Hub.
 func New(o Options) *Hub {
-	return &Hub{o: o, heap: heap{markets: make(map[engine.MarketNo][]deal)},
+	return &Hub{o: o, figures: newFigures(), heap: heap{
+		markets: make(map[engine.MarketNo][]deal), read: o.Board.Shown()},
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		watches: make(map[engine.MarketNo]*watch), subscribers: make(map[*subscriber]struct{})}
 }
@@ -99,10 +106,25 @@ type deal struct {
 	time     engine.Time
 }
 
+// Reach waits at most d until everything up to a Sequence is told, and reports whether it is.
+func (h *Hub) Reach(seq engine.Sequence, d time.Duration) bool {
+	for end := time.Now().Add(d); ; time.Sleep(time.Millisecond) {
+		h.mutex.Lock()
+		told := h.told
+		h.mutex.Unlock()
+		if told >= seq || time.Now().After(end) {
+			return told >= seq
+		}
+	}
+}
+
 // Run tells subscribers until Next fails, and closes their sockets then.
 func (h *Hub) Run() error {
 	var group sync.WaitGroup
-	group.Go(h.tellAll)
+	group.Go(func() {
+		giveWay()
+		h.tellAll()
+	})
 	err := h.follow()
 	close(h.ended)
 	group.Wait()
@@ -161,7 +183,7 @@ func (p *heap) add(f *engine.Frame) {
 			p.markets[e.Market] = deals
 		}
 	}
-	p.read = f.Last()
+	p.read = max(p.read, f.Last())
 }
 
 // dealOf returns a fill in the taker's terms.

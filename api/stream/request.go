@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-json"
 
+	"clobd/api/wire/live"
 	"clobd/engine"
 )
 
@@ -27,22 +28,33 @@ type wish struct {
 // maxTokens is how many tokens a subscriber may name.
 const maxTokens = 10_000
 
-// hear does what a subscriber asks for.
-func (h *Hub) hear(s *subscriber, text []byte) {
+// hear does what a subscriber asks for, and reports whether that was a subscription.
+func (h *Hub) hear(s *subscriber, text []byte) bool {
+	var r wish
+	bare := string(text) == "PING" || string(text) == "PONG"
+	err := error(nil)
+	if !bare {
+		err = json.Unmarshal(text, &r)
+	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	switch string(text) {
-	case "PING":
+	switch {
+	case !s.spent.take(1+float64(len(r.Assets)/tokensUnit), h.o.Now()):
+		s.close(live.Forbidden, "too many messages")
+	case bare && string(text) == "PING":
 		s.put(parcel{bare: "PONG"}, len("PONG"))
-		return
-	case "PONG":
-		return
-	}
-	var r wish
-	if err := json.Unmarshal(text, &r); err != nil {
+	case bare:
+	case err != nil:
 		h.fail(s, "bad_request", "malformed JSON: send an object with type and assets_ids")
-		return
+	default:
+		h.grant(s, &r)
+		return true
 	}
+	return false
+}
+
+// grant does what a wish asks for.
+func (h *Hub) grant(s *subscriber, r *wish) {
 	if r.Type != "" && !strings.EqualFold(r.Type, "market") {
 		h.fail(s, "bad_request", "unknown type "+strconv.Quote(r.Type)+": this channel is market")
 		return
@@ -59,7 +71,7 @@ func (h *Hub) hear(s *subscriber, text []byte) {
 	case strings.EqualFold(r.Operation, "unsubscribe"):
 		h.unsubscribe(s, r.Assets)
 	case r.Operation == "" || strings.EqualFold(r.Operation, "subscribe"):
-		h.subscribe(s, &r)
+		h.subscribe(s, r)
 	default:
 		h.fail(s, "bad_request", "unknown operation "+strconv.Quote(r.Operation)+
 			": send subscribe or unsubscribe")
@@ -101,6 +113,7 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 		}
 		added++
 		s.tokens++
+		h.figures.tokens.Inc()
 		w.left, w.subscribers[s] = time.Time{}, w.subscribers[s]|1<<o
 		if r.Resume != nil && h.knows(w, engine.Sequence(r.Resume.Seq)) {
 			resumed[w.market.No] |= 1 << o
@@ -116,6 +129,7 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 	}
 	h.catchUp(s, r, resumed)
 	if r.Resume != nil && len(books) > 0 {
+		h.figures.resumes.WithLabelValues("resync").Inc()
 		s.enqueue(&bulletin{seq: h.heap.last(), body: []byte(`{"event_type":"resync"`)})
 	}
 	for some := range slices.Chunk(books, arrayBooks) {
@@ -134,6 +148,7 @@ func (h *Hub) catchUp(s *subscriber, r *wish, resumed map[engine.MarketNo]uint8)
 	if len(resumed) == 0 {
 		return
 	}
+	h.figures.resumes.WithLabelValues("memory").Inc()
 	for _, b := range h.recent {
 		if b.seq >= engine.Sequence(r.Resume.Seq) && s.gets(b, resumed[b.market]) &&
 			resumed[b.market] != 0 {
@@ -149,6 +164,7 @@ func (h *Hub) unsubscribe(s *subscriber, tokens []string) {
 			continue
 		}
 		s.tokens--
+		h.figures.tokens.Dec()
 		if w.subscribers[s] &^= 1 << o; w.subscribers[s] == 0 {
 			h.part(w, s)
 		}

@@ -21,11 +21,14 @@ type subscriber struct {
 	custom    bool
 	heartbeat bool
 
-	queue   []parcel
-	behind  int  // bytes of the queue
-	blocked bool // a part of what was sent waits for room
-	due     bool // is in the Hub's list
-	cut     bool // closed, because too much waits
+	queue  []parcel
+	behind int       // bytes of the queue
+	rest   int       // bytes that the socket has taken and not sent
+	since  time.Time // when rest last became less, or there was none
+	due    bool      // is in the Hub's list
+	cut    bool      // closed
+
+	spent bucket
 }
 
 // parcel is what waits for a subscriber: a bulletin, books as an array, or a bare text.
@@ -57,8 +60,7 @@ func (s *subscriber) put(m parcel, size int) {
 		return
 	}
 	if s.behind > maxBehind {
-		s.cut, s.queue = true, nil
-		s.socket.Close(live.TryLater, "slow consumer")
+		s.close(live.TryLater, "slow consumer")
 		return
 	}
 	s.queue = append(s.queue, m)
@@ -72,35 +74,69 @@ func (s *subscriber) put(m parcel, size int) {
 // burst is how many bytes of messages go out in one write.
 const burst = 64 << 10
 
-// send sends what there is room for.
-func (s *subscriber) send(now time.Time) {
-	if s.cut || !s.blocked && len(s.queue) == 0 {
+// waits reports whether something is left to be sent when the socket has room.
+func (s *subscriber) waits() bool { return !s.cut && (s.rest > 0 || len(s.queue) > 0) }
+
+// close ends the socket and tells why.
+func (s *subscriber) close(code int, why string) {
+	if s.cut {
 		return
 	}
-	for {
-		if s.blocked {
-			all, err := s.socket.Flush()
-			if s.cut = err != nil; !all {
-				return
-			}
-			s.blocked = false
-		}
-		if len(s.queue) == 0 {
-			s.queue, s.behind = nil, 0
-			return
-		}
+	s.hub.figures.closes.WithLabelValues(why).Inc()
+	s.socket.Close(code, why)
+	s.drop()
+}
+
+// drop forgets what waits for a closed socket.
+func (s *subscriber) drop() {
+	s.hub.rests -= s.rest
+	s.cut, s.queue, s.behind, s.rest = true, nil, 0, 0
+}
+
+// flush sends what the socket has taken, and reports whether all of it is on its way.
+func (s *subscriber) flush(now time.Time) bool {
+	if s.rest == 0 {
+		return true
+	}
+	if _, err := s.socket.Flush(); err != nil {
+		s.drop()
+		return false
+	}
+	if s.measure(now); s.rest > 0 && now.Sub(s.since) > mostStuck {
+		s.close(live.TryLater, "slow consumer")
+	}
+	return s.rest == 0 && !s.cut
+}
+
+// measure notes what the socket has not sent.
+func (s *subscriber) measure(now time.Time) {
+	rest := s.socket.Rest()
+	if rest == 0 || rest < s.rest || s.rest == 0 {
+		s.since = now
+	}
+	s.hub.rests += rest - s.rest
+	s.rest = rest
+}
+
+// send sends what there is room for.
+func (s *subscriber) send(now time.Time) {
+	for !s.cut && s.flush(now) && len(s.queue) > 0 && s.hub.rests < maxRests {
 		b, n := s.hub.scratch[:0], 0
 		for ; n < len(s.queue) && len(b) < burst; n++ {
 			b = s.render(b, &s.queue[n], now)
 		}
 		s.hub.scratch = b[:0]
 		clear(s.queue[:n])
-		s.queue = s.queue[n:]
-		all, err := s.socket.Send(b)
-		if s.cut = err != nil; s.cut {
+		if s.queue = s.queue[n:]; len(s.queue) == 0 {
+			s.queue, s.behind = nil, 0
+		}
+		s.hub.figures.messages.Add(float64(n))
+		s.hub.figures.bytes.Add(float64(len(b)))
+		if _, err := s.socket.Send(b); err != nil {
+			s.drop()
 			return
 		}
-		s.blocked = !all
+		s.measure(now)
 	}
 }
 
@@ -127,14 +163,37 @@ func (s *subscriber) render(b []byte, m *parcel, now time.Time) []byte {
 func (h *Hub) Serve(socket *live.Socket) {
 	s := h.enter(socket)
 	defer h.leave(s)
+	socket.Until(time.Now().Add(firstWish))
 	for {
 		text, err := socket.Read(patience)
 		if err != nil {
 			return
 		}
-		h.hear(s, text)
+		if h.hear(s, text) {
+			socket.Until(time.Time{})
+		}
 		h.rouse()
 	}
+}
+
+// bucket bounds what a subscriber may ask for. A message costs one unit, and one more for each
+// tokensUnit tokens that it names.
+type bucket struct {
+	spent float64
+	at    time.Time
+}
+
+const (
+	tokensUnit = 100
+	mostUnits  = 400 // at once
+	unitsBack  = 20  // a second
+)
+
+// take spends units, and reports whether there were as many.
+func (b *bucket) take(units float64, now time.Time) bool {
+	b.spent = max(b.spent-now.Sub(b.at).Seconds()*unitsBack, 0) + units
+	b.at = now
+	return b.spent <= mostUnits
 }
 
 func (h *Hub) enter(socket *live.Socket) *subscriber {
@@ -144,6 +203,7 @@ func (h *Hub) enter(socket *live.Socket) *subscriber {
 	id := strconv.FormatInt(h.o.Now().UnixNano(), 36) + "-" + strconv.FormatUint(h.streams, 36)
 	s := &subscriber{hub: h, socket: socket, id: id}
 	h.subscribers[s] = struct{}{}
+	h.figures.sockets.Inc()
 	return s
 }
 
@@ -151,6 +211,9 @@ func (h *Hub) leave(s *subscriber) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	delete(h.subscribers, s)
+	s.drop()
+	h.figures.sockets.Dec()
+	h.figures.tokens.Sub(float64(s.tokens))
 	for _, w := range h.watches {
 		h.part(w, s)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"clobd/api/wire/live"
+	"clobd/engine/view"
 )
 
 // TestSlowConsumer: a subscriber for whom too much waits is closed with 1013, and gets no more.
@@ -30,7 +31,8 @@ func TestSlowConsumer(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if s, err := live.Open(c, nil, r.Header.Get("Sec-Websocket-Key"), nil); err == nil {
+		line, asked := live.NewLine(c), live.Asked{Key: r.Header.Get("Sec-Websocket-Key")}
+		if s, err := live.Open(line, line, nil, asked); err == nil {
 			sockets <- s
 		}
 	}()
@@ -39,7 +41,7 @@ func TestSlowConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	h := New(Options{Now: time.Now})
+	h := New(Options{Board: view.NewBoard(), Now: time.Now})
 	s := h.enter(<-sockets)
 	large := &bulletin{body: make([]byte, maxBehind/4)}
 	for range 5 {

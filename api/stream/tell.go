@@ -2,6 +2,7 @@ package stream
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -60,14 +61,18 @@ func (h *Hub) round() bool {
 		}
 	}
 	h.tellUntil(read)
+	h.told = read
 	now := h.o.Now()
 	h.keepUp(now, read)
 	blocked := h.due[:0]
-	for _, s := range h.due {
-		if s.send(now); s.blocked && !s.cut {
+	for i, s := range h.due {
+		if s.send(now); s.waits() {
 			blocked = append(blocked, s)
 		} else {
 			s.due = false
+		}
+		if i%turns == turns-1 {
+			runtime.Gosched()
 		}
 	}
 	clear(h.due[len(blocked):])
@@ -140,6 +145,7 @@ func (h *Hub) keepUp(now time.Time, read engine.Sequence) {
 func (h *Hub) tell(w *watch, s *view.Snapshot) {
 	was := w.told
 	w.told = s
+	h.figures.lag.Observe(h.o.Now().Sub(time.UnixMilli(int64(s.Time))).Seconds())
 	for len(w.deals) > 0 && w.deals[0].sequence <= s.Sequence {
 		if d := &w.deals[0]; d.sequence > w.since {
 			h.publish(w, h.trade(s, d, 0), h.trade(s, d, 1))
@@ -340,6 +346,6 @@ func (h *Hub) closeAll() {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	for s := range h.subscribers {
-		s.socket.Close(live.Leaving, "the node stops")
+		s.close(live.Leaving, "the node stops")
 	}
 }

@@ -60,6 +60,7 @@ type node struct {
 	door     *ingress.Server
 	admin    *http.Server
 	scrubber *scrubber
+	streams  *streams
 	front    front
 
 	policy *limits.Policy // of --limits-file
@@ -211,6 +212,7 @@ func (n *node) listen(ctx context.Context) error {
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
 		Workers: n.places, Version: version, Log: n.log,
+		Sockets: n.Sockets, SocketsPerAddress: n.SocketsPerAddress,
 	})
 	if err != nil {
 		return err
@@ -334,8 +336,9 @@ func (n *node) open(ctx context.Context) error {
 		}
 		n.log.Info("the index catches up", "at", history.Sequence(), "of", n.role.Board.Sequence())
 	}
+	n.beginStreams()
 	attached := ingress.Options{Board: n.role.Board, Public: answers.Public,
-		Account: answers.Account, Past: history.Past,
+		Account: answers.Account, Market: n.streams.hub.Serve, Past: history.Past,
 		Request: history.Request, Moved: history.Move, Await: history.Await,
 		JournalID: n.role.Journal.ID}
 	n.role.Supply(&attached)
@@ -391,6 +394,7 @@ func (n *node) close() error {
 		{n.scrubber != nil, func() error { n.scrubber.end(); return nil }},
 		{n.door != nil, func() error { return n.door.Close(ctx) }},
 		{n.role != nil, func() error { return n.role.Close(ctx) }},
+		{n.streams != nil, func() error { n.streams.close(n.role.Board.Sequence()); return nil }},
 		{n.index != nil, func() error { return n.index.Close() }},
 		{n.describe != nil, func() error {
 			noteEnd(n.role.Journal, n.log)

@@ -47,10 +47,12 @@ type Conn struct {
 
 	trusted bool // Know was called
 	spoke   bool // the client has sent something
+	socket  bool // Socket was called
 
 	once      sync.Once
 	turnstile *Turnstile
 	known     bool          // guarded by the Turnstile
+	stranger  bool          // a socket that was not known when it became one
 	gone      chan struct{} // guarded by the Turnstile: closed with the connection; nil: nobody waits
 	from      [20]byte      // AddressKey of the peer if Direct
 	network   [20]byte      // networkKey of the peer if Direct

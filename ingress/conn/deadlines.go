@@ -59,8 +59,12 @@ func (c *Conn) due() time.Duration {
 	return c.request
 }
 
-// Read reads, and waits at most until the request or the pause between two must end.
+// Read reads, and waits at most until the request or the pause between two must end. That of a
+// socket waits for ever.
 func (c *Conn) Read(b []byte) (int, error) {
+	if c.socket {
+		return c.Conn.Read(b)
+	}
 	due := c.due()
 	for {
 		if c.armed == 0 || c.armed > due {

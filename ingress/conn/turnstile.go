@@ -20,10 +20,13 @@ import (
 type Options struct {
 	Most           int // connections served at once, by all listeners together
 	MostPerAddress int // of these, of one address
-	Proxies        Proxies
-	Version        string // X-Node-Version of a refusal
-	Headers        string // more lines of its head; may be empty
-	Secure         bool   // TCP speaks TLS: who is turned away there is told nothing
+	Sockets        int // open beside them
+	// SocketsPerAddress is how many of these one address may have.
+	SocketsPerAddress int
+	Proxies           Proxies
+	Version           string // X-Node-Version of a refusal
+	Headers           string // more lines of its head; may be empty
+	Secure            bool   // TCP speaks TLS: who is turned away there is told nothing
 	// Refused is told the status of each refusal.
 	Refused func(status int)
 	Log     *slog.Logger
@@ -46,6 +49,7 @@ type Turnstile struct {
 	callers   map[[20]byte]int // connections of each address and network
 	addresses int              // that have any
 	conns     map[*Conn]struct{}
+	sockets   sockets
 	known     knownAddresses
 	arrivals  arrivals // of connections
 	told      arrivals // of answers to those that are turned away
@@ -69,7 +73,8 @@ const (
 // NewTurnstile makes a Turnstile with the usual Timeouts.
 func NewTurnstile(o Options) *Turnstile {
 	return &Turnstile{options: o, callers: make(map[[20]byte]int),
-		conns: make(map[*Conn]struct{}), Timeouts: Timeouts{
+		conns: make(map[*Conn]struct{}), sockets: sockets{callers: make(map[[20]byte]int)},
+		Timeouts: Timeouts{
 			Request: RequestTimeout, Idle: IdleTimeout, Answer: AnswerTimeout, Refusal: RefusalTimeout}}
 }
 
@@ -200,6 +205,10 @@ func (t *Turnstile) count(c *Conn, n int) {
 func (t *Turnstile) leave(c *Conn) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
+	if c.socket {
+		t.sockets.count(c, -1)
+		return
+	}
 	t.count(c, -1)
 	delete(t.conns, c)
 	if c.gone != nil {

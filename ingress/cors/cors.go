@@ -105,6 +105,12 @@ func (o *Origins) Stamp(ctx *fasthttp.RequestCtx, sendable []byte) {
 	}
 }
 
+// Allows reports whether a request with this header Origin may be served where the answer cannot be
+// kept from the page: one without the header comes from no page.
+func (o *Origins) Allows(origin []byte) bool {
+	return len(origin) == 0 || !o.none && len(o.only) == 0 || o.named(origin) != nil
+}
+
 // named returns origin if it is one of the list, else nil.
 func (o *Origins) named(origin []byte) []byte {
 	if len(origin) > 0 && slices.Contains(o.only, string(origin)) {

@@ -111,6 +111,9 @@ var addressTable = [...]limit{
 	{"time", Window{2000, ten}, 19, "GET /time"},
 	{"version", Window{2000, ten}, 16, "GET /version"},
 
+	// A socket may be opened as often as a TLS handshake may be begun.
+	{"sockets", Window{300, ten}, 0, "GET /ws"},
+
 	// Reads of an account: an HMAC, and then as much as the cheap ones above.
 	{"data-order", Window{2000, ten}, 60, "GET /data/order"},
 	{"data-volumes", Window{2000, ten}, 60, "POST /data/volumes"},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
@@ -69,23 +70,51 @@ var upgrader = websocket.Upgrader{
 }
 
 // Open answers the handshake of a request that Check has passed, with further headers, and returns
-// the socket. early holds what the client sent right after its request.
-func Open(nc net.Conn, early []byte, key string, headers http.Header) (*Socket, error) {
-	l := newLine(nc, early)
-	asked := &http.Request{Method: http.MethodGet, Header: http.Header{
+// the socket. text carries what both sides say: the Line itself, or TLS over the Line. early holds
+// what the client sent right after its request.
+func Open(text net.Conn, over *Line, early []byte, asked Asked) (*Socket, error) {
+	l := &heard{Conn: text, early: early}
+	request := &http.Request{Method: http.MethodGet, Header: http.Header{
 		"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {version},
-		"Sec-Websocket-Key": {key},
+		"Sec-Websocket-Key": {asked.Key},
 	}}
-	ws, err := upgrader.Upgrade(hijacked{l}, asked, headers)
+	ws, err := upgrader.Upgrade(hijacked{l}, request, asked.Headers)
 	if err != nil {
 		return nil, fmt.Errorf("shake hands: %w", err)
 	}
 	ws.SetReadLimit(MaxText)
-	return &Socket{line: l, ws: ws}, nil
+	return &Socket{text: l, line: over, ws: ws}, nil
 }
 
+// Asked is what the answer to a handshake is made of.
+type Asked struct {
+	Key     string      // as Check has returned it
+	Headers http.Header // further ones of the answer
+}
+
+// heard is the connection as the library sees it.
+type heard struct {
+	net.Conn
+	early []byte // was read before
+}
+
+// Read returns the bytes of early first, and then those of the connection.
+func (p *heard) Read(b []byte) (int, error) {
+	if len(p.early) > 0 {
+		n := copy(b, p.early)
+		if p.early = p.early[n:]; len(p.early) == 0 {
+			p.early = nil
+		}
+		return n, nil
+	}
+	return p.Conn.Read(b)
+}
+
+// SetWriteDeadline does nothing: a deadline that has passed once would end TLS for good.
+func (p *heard) SetWriteDeadline(time.Time) error { return nil }
+
 // hijacked is what the library takes for a response: it only asks for the connection.
-type hijacked struct{ line *line }
+type hijacked struct{ line *heard }
 
 // Hijack returns the connection.
 func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {

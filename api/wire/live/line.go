@@ -8,49 +8,44 @@ import (
 	"time"
 )
 
-// maxRest bounds what a line keeps of what it was given, in bytes. The largest book fits; a client
+// maxRest bounds what a Line keeps of what it was given, in bytes. The largest book fits; a client
 // that sends pings and reads none of the pongs does not get further.
 const maxRest = 2 << 20
 
 var errRest = errors.New("the client does not read")
 
-// line is a connection whose writes do not wait. Bytes that the kernel does not take at once are
-// kept, and written before all later ones. One goroutine may read a line, any may call the rest.
-type line struct {
+// Line is a connection whose writes do not wait. Bytes that the kernel does not take at once are
+// kept, and written before all later ones. One goroutine may read a Line, any may call the rest.
+type Line struct {
 	net.Conn
-	early []byte // was read before the line was made
 
 	mutex sync.Mutex
 	raw   syscall.RawConn // nil: not a socket, so its writes wait
 	rest  []byte          // accepted and not written
 }
 
-func newLine(nc net.Conn, early []byte) *line {
-	l := &line{Conn: nc, early: early}
+// NewLine makes a Line of a connection, whose own Write must not be called any more.
+func NewLine(nc net.Conn) *Line {
+	l := &Line{Conn: nc}
 	if socket, ok := nc.(syscall.Conn); ok {
 		l.raw, _ = socket.SyscallConn()
 	}
 	return l
 }
 
-// Read returns the bytes of early first, and then those of the connection.
-func (l *line) Read(b []byte) (int, error) {
-	if len(l.early) > 0 {
-		n := copy(b, l.early)
-		if l.early = l.early[n:]; len(l.early) == 0 {
-			l.early = nil
-		}
-		return n, nil
-	}
-	return l.Conn.Read(b)
-}
+// SetWriteDeadline does nothing. The library and TLS set deadlines for writes, and here none waits.
+func (l *Line) SetWriteDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline does nothing. The library sets deadlines for writes, and here none waits.
-func (l *line) SetWriteDeadline(time.Time) error { return nil }
+// Rest returns how many bytes wait for the client to read.
+func (l *Line) Rest() int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return len(l.rest)
+}
 
 // Write takes all of b, or returns an error and closes the connection: half a frame would make
 // nonsense of the next one.
-func (l *line) Write(b []byte) (int, error) {
+func (l *Line) Write(b []byte) (int, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	n := 0
@@ -68,7 +63,7 @@ func (l *line) Write(b []byte) (int, error) {
 }
 
 // flush writes the rest as far as there is room, and reports whether nothing is left.
-func (l *line) flush() (done bool, err error) {
+func (l *Line) flush() (done bool, err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if len(l.rest) == 0 {
@@ -87,7 +82,7 @@ func (l *line) flush() (done bool, err error) {
 }
 
 // writeOnce writes as much of b as the kernel takes at once. Sockets of a Go process do not block.
-func (l *line) writeOnce(b []byte) (n int, err error) {
+func (l *Line) writeOnce(b []byte) (n int, err error) {
 	if l.raw == nil {
 		return l.Conn.Write(b)
 	}

@@ -79,7 +79,8 @@ func pair(t *testing.T, early []byte) (*Socket, *net.TCPConn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	s, err := Open(nc, early, key, http.Header{"X-Node-Version": {"7"}})
+	line := NewLine(nc)
+	s, err := Open(line, line, early, Asked{key, http.Header{"X-Node-Version": {"7"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

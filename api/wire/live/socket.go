@@ -24,15 +24,27 @@ const (
 
 // Socket is an open WebSocket. One goroutine may call Read, one Send and Flush, any Close.
 type Socket struct {
-	line *line
+	text *heard // what the library reads and writes
+	line *Line  // beneath it
 	ws   *websocket.Conn
+	end  time.Time // of the wait for a text, whatever signs of life come; zero: never
 }
+
+// Until bounds the wait of all later calls of Read, however alive the client is. The zero time is
+// no bound.
+func (s *Socket) Until(end time.Time) { s.end = end }
 
 // Read waits, at most for patience, until the client has sent a text, and returns it. Pings and
 // pongs count as signs of life. Before Read returns an error, it has closed the socket with the
 // code of the rule that the client broke.
 func (s *Socket) Read(patience time.Duration) ([]byte, error) {
-	alive := func() { _ = s.ws.SetReadDeadline(time.Now().Add(patience)) }
+	alive := func() {
+		end := time.Now().Add(patience)
+		if !s.end.IsZero() && s.end.Before(end) {
+			end = s.end
+		}
+		_ = s.ws.SetReadDeadline(end)
+	}
 	alive()
 	s.ws.SetPongHandler(func(string) error { alive(); return nil })
 	s.ws.SetPingHandler(func(text string) error {
@@ -45,7 +57,7 @@ func (s *Socket) Read(patience time.Duration) ([]byte, error) {
 		s.Close(websocket.CloseMessageTooBig, "")
 		return nil, fmt.Errorf("read socket: %w", err)
 	case err != nil: // the library has sent the code
-		_ = s.line.Close()
+		_ = s.text.Close()
 		return nil, fmt.Errorf("read socket: %w", err)
 	case kind != websocket.TextMessage:
 		s.Close(NotText, "send text")
@@ -65,11 +77,14 @@ func (s *Socket) Ping() error {
 // Send sends whole frames. It returns false if the client must read before all of them are on their
 // way: the caller then calls Flush until there is nothing left, and nothing else before.
 func (s *Socket) Send(frames []byte) (all bool, err error) {
-	if _, err := s.line.Write(frames); err != nil {
+	if _, err := s.text.Write(frames); err != nil {
 		return false, err
 	}
 	return s.Flush()
 }
+
+// Rest returns how many bytes that were sent wait for the client to read.
+func (s *Socket) Rest() int { return s.line.Rest() }
 
 // Flush sends what is left, and reports whether all of it is on its way.
 func (s *Socket) Flush() (all bool, err error) { return s.line.flush() }
@@ -79,7 +94,7 @@ func (s *Socket) Flush() (all bool, err error) { return s.line.flush() }
 func (s *Socket) Close(code int, reason string) {
 	_ = s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
 		time.Now().Add(time.Second))
-	_ = s.line.Close()
+	_ = s.text.Close()
 }
 
 // Lengths of a payload from which on the head of a frame has two, or eight, more bytes.
