@@ -24,6 +24,6 @@
 // clocked), load.go (levels L0 to L2), http.go (level L3), replay.go (the check), compare.go
 // (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
 // conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
-// report.go (what is kept and printed), pace.go, ramp.go, flood.go, posts.go, stall.go, inside.go
-// and pages.go (open loops), order.go (one order by hand).
+// report.go (what is kept and printed), pace.go, ramp.go, flood.go, posts.go, streams.go,
+// listen.go, stall.go, inside.go and pages.go (open loops), order.go (one order by hand).
 package bench

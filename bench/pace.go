@@ -27,6 +27,14 @@ type pace struct {
 	rate     float64 // per second, of all lanes together
 	duration time.Duration
 	lanes    int
+	burst    int       // requests that are due together; 0: none
+	start    time.Time // of run
+}
+
+// dueAt is when request n is due.
+func (p *pace) dueAt(n int) time.Time {
+	n -= n % max(p.burst, 1)
+	return p.start.Add(time.Duration(n) * time.Duration(float64(time.Second)/p.rate))
 }
 
 // Paced is the result of an open loop.
@@ -68,9 +76,9 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 	// A lane that sleeps in the kernel holds what a goroutine needs to run: each has its own.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + p.lanes))
 	total := int(p.rate * p.duration.Seconds())
-	interval := time.Duration(float64(time.Second) / p.rate)
 	lanes := make([]pacedLane, p.lanes)
 	start := time.Now()
+	p.start = start
 	deadline := start.Add(2 * p.duration)
 	var wait sync.WaitGroup
 	for k := range lanes {
@@ -78,7 +86,7 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 		l.corrected, l.service = newRecorder(), newRecorder()
 		wait.Go(func() {
 			for n := k; n < total && ctx.Err() == nil; n += p.lanes {
-				due := start.Add(time.Duration(n) * interval)
+				due := p.dueAt(n)
 				sleepUntil(due)
 				at := time.Now()
 				if at.After(deadline) {
@@ -239,7 +247,7 @@ type Reads struct {
 func (r *Reads) Run(ctx context.Context) Paced {
 	g := newGetter(r.Addr, r.Path, r.Lanes)
 	defer hangUp(g.lanes)
-	return (&pace{r.Rate, r.Duration, r.Lanes}).run(ctx, g.send)
+	return (&pace{rate: r.Rate, duration: r.Duration, lanes: r.Lanes}).run(ctx, g.send)
 }
 
 // apart runs the reads in a process of self. A read that fails is an error.
@@ -298,7 +306,10 @@ type poster struct {
 var errNoOrders = errors.New("more orders are due than were signed")
 
 // send is order n.
-func (p *poster) send(lane, n int) error {
+func (p *poster) send(lane, n int) error { return p.sendSeen(lane, n, func(*fasthttp.Response) {}) }
+
+// sendSeen is send, and shows the answer to an order that was taken.
+func (p *poster) sendSeen(lane, n int, see func(*fasthttp.Response)) error {
 	if n >= len(p.requests) {
 		return errNoOrders
 	}
@@ -313,5 +324,6 @@ func (p *poster) send(lane, n int) error {
 	if resp.StatusCode() != http.StatusOK {
 		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
 	}
+	see(resp)
 	return nil
 }

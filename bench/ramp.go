@@ -90,7 +90,7 @@ func MeasureRamp(ctx context.Context, r Ramp) (*Ramped, error) {
 func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 	rate := r.Start
 	for step := -1; step < r.Steps; step++ {
-		p := pace{rate, r.Duration, r.Connections}
+		p := pace{rate: rate, duration: r.Duration, lanes: r.Connections}
 		if step < 0 {
 			p.duration = min(p.duration, time.Second)
 		}

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"cmp"
-	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -72,7 +71,7 @@ func (h *Hub) round() bool {
 			s.due = false
 		}
 		if i%turns == turns-1 {
-			runtime.Gosched()
+			yield()
 		}
 	}
 	clear(h.due[len(blocked):])

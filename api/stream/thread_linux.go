@@ -15,3 +15,7 @@ func giveWay() {
 	runtime.LockOSThread()
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, lowly) // of the thread, on Linux
 }
+
+// yield lets threads run that wait for this CPU. The runtime's own yield would hand the goroutine
+// over to another thread and back.
+func yield() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -83,6 +84,15 @@ func (postsCommand) Run() error {
 	return bench.RunPosts(ctx, os.Stdin, os.Stdout)
 }
 
+type listenCommand struct{}
+
+// Run subscribes as standard input says, and listens until that ends.
+func (listenCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return bench.RunListeners(ctx, os.Stdin, os.Stdout)
+}
+
 type rampCommand struct {
 	What        string        `arg:"" enum:"book,orders" help:"book: GET /book. orders: signed durable POST /order."`
 	Start       float64       `default:"1000" help:"Requests per second of the first step."`
@@ -127,6 +137,33 @@ func (c *floodCommand) Run() error {
 		}
 		return measured{r.WriteText, r}, nil
 	})
+}
+
+type streamsCommand struct {
+	Rounds      int           `default:"3" help:"Interleaved rounds: orders alone and beside the subscribers, whose turn is first alternates."`
+	Duration    time.Duration `default:"5s" help:"How long each turn takes."`
+	Rate        float64       `default:"160" help:"Signed durable orders per second; each changes a book."`
+	Burst       int           `default:"1" help:"Orders that are due together."`
+	Connections int           `default:"8" help:"Connections that post."`
+	Subscribers int           `default:"16" help:"Sockets that are told of each change."`
+	Markets     int           `default:"1" help:"Markets of the orders, at most 15; each subscriber names all of them."`
+	sited
+}
+
+// Run measures when subscribers have read what orders have changed.
+func (c *streamsCommand) Run() error {
+	failed := error(nil)
+	err := c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
+		r, err := bench.MeasureStreams(ctx, bench.Streams{Setting: at, Rounds: c.Rounds,
+			Duration: c.Duration, Rate: c.Rate, Burst: c.Burst, Connections: c.Connections,
+			Subscribers: c.Subscribers, Markets: c.Markets})
+		if err != nil {
+			return measured{}, err
+		}
+		failed = r.Failed()
+		return measured{r.WriteText, r}, nil
+	})
+	return errors.Join(err, failed)
 }
 
 type stallCommand struct {

@@ -72,6 +72,22 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestStreams tells some subscribers of orders for a moment: each message comes, and none is late
+// for ever.
+func TestStreams(t *testing.T) {
+	var r bench.Streamed
+	steady := func() bool { return r.Beside[0].Failed == 0 && r.Beside[0].Unsent == 0 }
+	out := measure(t, &r, steady, "streams", "--rounds", "1", "--duration", "500ms", "--rate", "100",
+		"--burst", "2", "--connections", "2", "--subscribers", "3", "--markets", "2", "--dir",
+		t.TempDir())
+	// Each order changes a book: some share a message, and trades have messages of their own.
+	if len(r.Alone) != 1 || len(r.Beside) != 1 || r.Gaps != 0 || r.Cuts != 0 || r.Messages[0] < 150 ||
+		r.Delivered[0].P50 <= r.Answered[0].P50 || r.Bytes[0] < 100*r.Messages[0] ||
+		!strings.Contains(out, "3 subscribers") {
+		t.Errorf("%+v\n%s", r, out)
+	}
+}
+
 // TestStall stops the matcher and the disk of a node for a moment, and reads go on.
 func TestStall(t *testing.T) {
 	var r bench.Stalled

@@ -23,6 +23,7 @@ type commands struct {
 	Compare  compareCommand  `cmd:"" help:"Measure the node beside a baseline, interleaved."`
 	Ramp     rampCommand     `cmd:"" help:"Load a node at rates that step up until it breaks."`
 	Flood    floodCommand    `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
+	Streams  streamsCommand  `cmd:"" help:"Measure when subscribers have read what orders have changed."`
 	Stall    stallCommand    `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
 	Pages    pagesCommand    `cmd:"" help:"Measure pages of lists anywhere in a long history."`
 	Order    orderCommand    `cmd:"" help:"Sign one order, place it, print request and answer."`
@@ -30,6 +31,7 @@ type commands struct {
 	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
 	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
 	Reads    readsCommand    `cmd:"" hidden:"" help:"Read at a constant rate for flood and stall."`
+	Listen   listenCommand   `cmd:"" name:"listeners" hidden:"" help:"Subscribe and listen for streams."`
 	Posts    postsCommand    `cmd:"" hidden:"" help:"Post signed orders for flood."`
 	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }

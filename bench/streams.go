@@ -1,0 +1,276 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Streams says how the delivery of changes to subscribers is measured: orders are due at a constant
+// rate, and each is delivered once a subscriber of its market has read a message that shows it.
+type Streams struct {
+	Setting
+	Rounds      int
+	Duration    time.Duration // of one turn
+	Rate        float64       // orders per second
+	Burst       int           // orders that are due together
+	Connections int           // that post them
+	Subscribers int
+	Markets     int // that the orders are for; each subscriber names a token of each
+}
+
+// validate returns all problems at once, or nil.
+func (s *Streams) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("streams: "+text))
+		}
+	}
+	bad(s.Rounds < 1, "no rounds")
+	bad(s.Duration <= 0, "the duration is not positive")
+	bad(s.Rate < 1, "the rate of orders is below 1 a second")
+	bad(s.Burst < 1, "the burst is below 1 order")
+	bad(s.Connections < 1, "nobody posts")
+	bad(s.Subscribers < 1, "nobody subscribes")
+	bad(s.Markets < 1 || s.Markets >= contestMarkets, "the markets are not in [1, 15]")
+	return errors.Join(problems...)
+}
+
+// Streamed is the result: by round, orders beside nobody and beside the subscribers.
+type Streamed struct {
+	Conditions  Conditions `json:"conditions"`
+	Seed        uint64     `json:"seed"`
+	Subscribers int        `json:"subscribers"`
+	Markets     int        `json:"markets"`
+	Connections int        `json:"connections"`
+	Burst       int        `json:"burst"`
+	Seconds     float64    `json:"seconds_per_turn"`
+	Alone       []Paced    `json:"orders_alone"`
+	Beside      []Paced    `json:"orders_beside_subscribers"`
+	// Delivered is from the instant at which an order was due until a subscriber has read a message
+	// that shows it, Answered from the answer to the order: below 0 counts as 0. Both are of the
+	// subscribers that were watched, at most 64.
+	Delivered []Latency `json:"delivered_micros"`
+	Answered  []Latency `json:"from_answer_micros"`
+	Messages  []float64 `json:"messages_per_second"`
+	Bytes     []float64 `json:"bytes_per_second"`
+	// CPUMicros is the node's CPU time of the turn with subscribers, less that of the turn without,
+	// per message.
+	CPUMicros []float64 `json:"cpu_micros_per_message"`
+	Nice      int       `json:"subscribers_nice"`
+	Gaps      int64     `json:"gaps"`
+	Cuts      int64     `json:"cuts"` // sockets that ended before the turn did
+}
+
+// MeasureStreams measures the rounds: alone and beside the subscribers, then the other way round.
+func MeasureStreams(ctx context.Context, s Streams) (*Streamed, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	t, err := s.open(ctx)
+	defer t.close()
+	if err != nil {
+		return nil, err
+	}
+	out := &Streamed{Seed: s.Seed, Subscribers: s.Subscribers, Markets: s.Markets,
+		Connections: s.Connections, Burst: s.Burst, Seconds: s.Duration.Seconds()}
+	if _, err := t.watch.lap(); err != nil {
+		return nil, err
+	}
+	for round := range s.Rounds {
+		r := &streamRound{Streams: s, t: t, out: out, round: uint64(round)}
+		if err := r.run(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil, stopped(ctx)
+			}
+			return nil, err
+		}
+	}
+	h, err := t.watch.lap()
+	t.conditions.Hiccup.add(h)
+	out.Conditions = t.conditions
+	return out, err
+}
+
+// streamRound is both turns of a round.
+type streamRound struct {
+	Streams
+	t     *site
+	out   *Streamed
+	round uint64
+	alone float64 // µs of the node's CPU in the turn without subscribers
+	cpu   float64 // in the last turn
+}
+
+func (r *streamRound) run(ctx context.Context) error {
+	for half := range uint64(2) {
+		turn := r.quiet
+		if (half+r.round)%2 == 1 {
+			turn = r.streamed
+		}
+		if err := turn(ctx); err != nil {
+			return err
+		}
+	}
+	last := len(r.out.CPUMicros) - 1
+	messages := r.out.Messages[last] * r.Duration.Seconds()
+	r.out.CPUMicros[last] = (r.out.CPUMicros[last] - r.alone) / max(messages, 1)
+	return nil
+}
+
+// quiet posts orders that nobody is told of.
+func (r *streamRound) quiet(ctx context.Context) error {
+	p, _, err := r.post(ctx, 2*r.round)
+	r.alone = r.cpu
+	r.out.Alone = append(r.out.Alone, p)
+	return err
+}
+
+// due is when an order was due, when it was answered, and what shows it.
+type due struct {
+	at, answered time.Time
+	sequence     uint64
+	market       int
+}
+
+// post posts orders for the markets that are subscribed to, and notes each that was answered.
+func (r *streamRound) post(ctx context.Context, turn uint64) (p Paced, orders []due, err error) {
+	n := int(r.Rate*r.Duration.Seconds()) + contestMarkets
+	ops, requests, err := r.t.orders(ctx, r.Seed+turn+2, n*contestMarkets/r.Markets+2000)
+	if err != nil {
+		return p, nil, err
+	}
+	var mine []signed
+	var markets []int
+	for i := range requests {
+		if book := int(ops[i].Book); book <= r.Markets {
+			mine, markets = append(mine, requests[i]), append(markets, book)
+		}
+	}
+	orders = make([]due, len(mine))
+	o := &poster{mine, lanes(r.t.node.addr, r.Connections)}
+	defer hangUp(o.lanes)
+	loop := &pace{rate: r.Rate, duration: r.Duration, lanes: r.Connections, burst: r.Burst}
+	before, err := r.t.node.desk.cpu(ctx)
+	if err != nil {
+		return p, nil, err
+	}
+	p = loop.run(ctx, func(lane, n int) error {
+		return o.sendSeen(lane, n, func(resp *fasthttp.Response) {
+			seq, _ := strconv.ParseUint(string(resp.Header.Peek("X-Sequence")), 10, 64)
+			orders[n] = due{at: loop.dueAt(n), answered: time.Now(), sequence: seq, market: markets[n]}
+		})
+	})
+	after, err := r.t.node.desk.cpu(ctx)
+	r.cpu = float64((after - before).Microseconds())
+	orders = slices.DeleteFunc(orders, func(d due) bool { return d.sequence == 0 })
+	return p, orders, err
+}
+
+// streamed posts orders while the subscribers listen.
+func (r *streamRound) streamed(ctx context.Context) error {
+	crowd, err := r.audience().gather(ctx, r.Self)
+	if err != nil {
+		return err
+	}
+	p, orders, err := r.post(ctx, 2*r.round+1)
+	if err == nil {
+		time.Sleep(500 * time.Millisecond) // for the last messages
+	}
+	heard, failed := crowd.leave()
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	r.out.Beside, r.out.Nice = append(r.out.Beside, p), heard.Nice
+	r.conclude(heard, orders)
+	return nil
+}
+
+// conclude adds up what the listeners have heard.
+func (r *streamRound) conclude(h *Heard, orders []due) {
+	delivered, answered := newRecorder(), newRecorder()
+	for i := range orders {
+		d := &orders[i]
+		for _, seen := range h.Seen {
+			of := seen[r.condition(d.market)]
+			at, _ := slices.BinarySearchFunc(of, d.sequence, func(s Sight, seq uint64) int {
+				if s.Sequence < seq {
+					return -1
+				}
+				return 1
+			})
+			if at < len(of) {
+				read := time.Unix(0, of[at].At)
+				delivered.record(read.Sub(d.at.Round(0)))
+				answered.record(max(read.Sub(d.answered.Round(0)), 0))
+			}
+		}
+	}
+	seconds, out := r.Duration.Seconds(), r.out
+	out.Gaps, out.Cuts = out.Gaps+h.Gaps, out.Cuts+h.Cuts
+	out.Delivered = append(out.Delivered, delivered.latency())
+	out.Answered = append(out.Answered, answered.latency())
+	out.Messages = append(out.Messages, float64(h.Messages)/seconds)
+	out.Bytes = append(out.Bytes, float64(h.Bytes)/seconds)
+	out.CPUMicros = append(out.CPUMicros, r.cpu)
+}
+
+// condition is how a listener knows a market: the first digits of its condition.
+func (r *streamRound) condition(market int) uint64 {
+	h := hashed("condition", market)
+	return binary.BigEndian.Uint64(h[:])
+}
+
+// audience is who subscribes, and to what.
+func (r *streamRound) audience() *Audience {
+	var text bytes.Buffer
+	text.WriteString(`{"type":"market","assets_ids":[`)
+	for m := range r.Markets {
+		if m > 0 {
+			text.WriteByte(',')
+		}
+		fmt.Fprintf(&text, `"%s"`, r.t.markets[m+1][0])
+	}
+	text.WriteString("]}")
+	return &Audience{Addr: r.t.node.addr, Wish: text.Bytes(), Subscribers: r.Subscribers}
+}
+
+// WriteText prints the rounds.
+func (s *Streamed) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "%d subscribers (a process at nice %d) of %d markets, %d connections that post in bursts of %d, open loop, %.1f s a turn, "+
+		"seed %d: delivered is from the instant at which an order was due until a subscriber has read a "+
+		"message that shows it\n", s.Subscribers, s.Nice, s.Markets, s.Connections, s.Burst, s.Seconds, s.Seed)
+	fmt.Fprintln(w, "orders alone, by round:\n"+pacedHead)
+	for i := range s.Alone {
+		fmt.Fprintln(w, &s.Alone[i])
+	}
+	fmt.Fprintln(w, "orders beside the subscribers:\n"+pacedHead)
+	for i := range s.Beside {
+		fmt.Fprintln(w, &s.Beside[i])
+	}
+	for i := range s.Delivered {
+		d, a := &s.Delivered[i], &s.Answered[i]
+		fmt.Fprintf(w, "  delivered µs p50 %.0f p90 %.0f p99 %.0f max %.0f; from the answer p50 %.0f p99 "+
+			"%.0f; %.0f messages/s, %.1f MB/s, %.2f µs of the node's CPU a message\n", d.P50, d.P90, d.P99,
+			d.Max, a.P50, a.P99, s.Messages[i], s.Bytes[i]/1e6, s.CPUMicros[i])
+	}
+	fmt.Fprintf(w, "  gaps %d, sockets cut %d\n", s.Gaps, s.Cuts)
+	s.Conditions.write(w)
+}
+
+// Failed reports what makes the figures worthless: a message that is missing, a socket that ended.
+func (s *Streamed) Failed() error {
+	if s.Gaps > 0 || s.Cuts > 0 {
+		return fmt.Errorf("%d gaps, %d sockets cut", s.Gaps, s.Cuts)
+	}
+	return nil
+}
