@@ -13,7 +13,9 @@ import {
   catalog, covered, decimal, fund, hex32, like, methods, need, pick, publicURL, recent, settle,
   skip, soon, step, uuid, watched,
 } from "../house.mjs";
+import { WebSocket } from "ws";
 
+globalThis.WebSocket ??= WebSocket; // that of browsers, which newer versions of Node have
 const { BUY, SELL } = OrderSide;
 const builderCode = `0x${"0c".repeat(32)}`;
 const called = new Set();
@@ -40,7 +42,6 @@ const reasons = {
     listPerpsCandles listPerpsFundingHistory listPerpsTrades`,
   "sends a transaction to a chain": `approveErc1155ForAll approveErc20 mergePositions
     redeemPositions setupTradingApprovals splitPosition transferErc20`,
-  "opens a feed": "subscribe",
   internal: `rememberDecorator resolveClobHeaders resolveRelayerHeaders
     endAuthenticationLifecycle`,
 };
@@ -447,6 +448,32 @@ async function builder({ maker }) {
   ok(!after.some((k) => k.key === trio.key && !k.revokedAt), JSON.stringify(after));
 }
 
+// stream keeps the best price of a token as its stream tells it. The client checks each message
+// with a schema.
+async function stream({ maker, token, other }) {
+  const feed = await reader.subscribe([{ topic: "market", tokenIds: [token, other] }]);
+  const events = feed[Symbol.asyncIterator]();
+  const next = async (type, fits) => {
+    for (;;) {
+      const late = new Promise((_, no) => setTimeout(no, 20_000, new Error(`no ${type}`)).unref());
+      const { value, done } = await Promise.race([events.next(), late]);
+      ok(!done, `the stream ended before a ${type}`);
+      if (value.type === type && fits(value.payload)) return value.payload;
+    }
+  };
+  await next("book", (book) => book.tokenId === token || book.assetId === token);
+  const quote = { tokenId: token, price: 0.07, size: 11, side: BUY };
+  const { orderId } = like(await maker.client.placeLimitOrder(quote), accepted);
+  const of = (change) => change.priceChanges.find((c) => c.tokenId === token);
+  const told = of(await next("price_change", (change) => Number(of(change)?.price) === 0.07));
+  strictEqual(Number(told.size), 11);
+  strictEqual(told.hash, (await reader.fetchOrderBook({ tokenId: token })).hash);
+  await maker.client.cancelOrder({ orderId });
+  const gone = of(await next("price_change", (change) => Number(of(change)?.price) === 0.07));
+  strictEqual(Number(gone.size), 0);
+  await feed.close();
+}
+
 async function negRisk({ maker }) {
   const grouped = await pick(true);
   if (!grouped) return skip("a neg-risk market", "the catalog has none with an empty book");
@@ -491,6 +518,7 @@ await step("catalog: which tags go together", relations);
 await step("catalog: search", search);
 await step("what there is none of", () => absent(t));
 await step("a wallet's positions and trades", () => portfolio(t));
+await step("a stream of a market", () => stream(t));
 await step("cancels", () => cancels(t));
 await step("nothing to reward", () => nothing(t));
 await step("builder keys", () => builder(t));
