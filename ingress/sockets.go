@@ -52,6 +52,11 @@ func (s *sockets) open(ctx *fasthttp.RequestCtx, serve func(*live.Socket)) {
 		early := c.detach(buffered)
 		go func() { // the HTTP server waits for this function, and keeps the request until then
 			defer c.Close()
+			defer func() {
+				if cause := recover(); cause != nil {
+					s.Panicked("a socket's text", cause)
+				}
+			}()
 			socket, err := live.Open(c.spoken(), c.line, early, asked)
 			if err == nil {
 				serve(socket)

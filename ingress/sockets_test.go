@@ -142,6 +142,32 @@ func TestSocketRefusals(t *testing.T) {
 	h.server.draining.Store(false)
 }
 
+// TestPanicOfSocket: a panic of what serves a socket ends the socket, and nothing else.
+func TestPanicOfSocket(t *testing.T) {
+	h := newHouse(t, func(o *Options) {
+		o.Market = func(s *live.Socket) {
+			if text, err := s.Read(time.Minute); err == nil && string(text) == "panic" {
+				panic("as asked")
+			}
+		}
+	})
+	d := h.dial(t)
+	status, r := socketAt(t, d, "/ws", "\r\n"+masked("panic"))
+	if !strings.Contains(status, " 101 ") {
+		t.Fatal(status)
+	}
+	if b, err := r.ReadByte(); err == nil {
+		t.Errorf("a byte %x", b)
+	}
+	awaitSockets(h, 0)
+	if got := h.send("GET /ok HTTP/1.1\r\nHost: x\r\n\r\n"); !strings.HasPrefix(got, "200") {
+		t.Errorf("afterwards: %s", got)
+	}
+	if n := counted(t, h.server.metrics.panics); n != 1 {
+		t.Errorf("%v panics are counted", n)
+	}
+}
+
 // TestSocketOverTLS: a socket over TLS is one in the clear, and a client that does not read keeps
 // nobody who writes to it.
 func TestSocketOverTLS(t *testing.T) {
