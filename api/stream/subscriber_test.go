@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,13 +14,14 @@ import (
 	"clobd/engine/view"
 )
 
-// TestSlowConsumer: a subscriber for whom too much waits is closed with 1013, and gets no more.
-func TestSlowConsumer(t *testing.T) {
+// socket is a new socket of a Hub, and its client.
+func socket(t *testing.T) (*Hub, *subscriber, *websocket.Conn) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
+	t.Cleanup(func() { ln.Close() })
 	sockets := make(chan *live.Socket, 1)
 	go func() {
 		defer close(sockets)
@@ -40,9 +42,15 @@ func TestSlowConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 	h := New(Options{Board: view.NewBoard(), Now: time.Now})
-	s := h.enter(<-sockets)
+	return h, h.enter(<-sockets), c
+}
+
+// TestSlowConsumer: a subscriber for whom too much waits is closed with 1013, and gets no more.
+func TestSlowConsumer(t *testing.T) {
+	_, s, c := socket(t)
 	large := &bulletin{body: make([]byte, maxBehind/4)}
 	for range 5 {
 		if s.enqueue(large); s.cut {
@@ -54,8 +62,95 @@ func TestSlowConsumer(t *testing.T) {
 	}
 	s.enqueue(large)
 	s.send(time.Now())
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, b, err := c.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
 		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+// TestStuckConsumer: a subscriber who takes no byte for a while is closed, however little waits.
+// While he takes some, he is not.
+func TestStuckConsumer(t *testing.T) {
+	h, s, c := socket(t)
+	now := time.Now()
+	large := &bulletin{body: make([]byte, maxBehind/2)}
+	for i := 0; s.rest == 0; i++ {
+		if s.enqueue(large); i > 100 {
+			t.Fatal("the kernel takes everything")
+		}
+		s.send(now)
+	}
+	if !s.waits() || h.rests != s.rest {
+		t.Fatalf("%d bytes wait, %d of all", s.rest, h.rests)
+	}
+	now = now.Add(mostStuck)
+	if s.send(now); s.cut {
+		t.Fatal("cut too early")
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, _, err := c.ReadMessage()
+		read <- err
+	}()
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	for before := s.rest; s.rest >= before; time.Sleep(time.Millisecond) {
+		if s.send(now); s.cut {
+			t.Fatal("cut although he reads")
+		}
+	}
+	if s.send(now.Add(mostStuck)); s.cut {
+		t.Fatal("cut although he has read")
+	}
+	for now = now.Add(mostStuck + time.Second); s.rest > 0 && !s.cut; now = now.Add(time.Second) {
+		s.send(now)
+	}
+	if s.rest == 0 && !s.cut {
+		t.Skip("SKIPPED: the kernel has taken the rest meanwhile")
+	}
+	if h.rests != 0 || s.waits() {
+		t.Errorf("%d bytes are counted for a socket that is closed", h.rests)
+	}
+}
+
+// TestRestsOfAll: while sockets hold too much that is not sent, nothing more is rendered for any.
+func TestRestsOfAll(t *testing.T) {
+	h, s, c := socket(t)
+	h.rests = maxRests
+	s.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)})
+	if s.send(time.Now()); !s.waits() || s.sequence != 0 {
+		t.Fatalf("message %d was sent", s.sequence)
+	}
+	h.rests = 0
+	if s.send(time.Now()); s.waits() || s.sequence != 1 {
+		t.Fatalf("message %d, waits: %v", s.sequence, s.waits())
+	}
+	if _, b, err := c.ReadMessage(); err != nil || !strings.HasPrefix(string(b), `{"event_type":"x"`) {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestBucket: a subscriber may ask for much at once, and then for so much a second. Who asks for
+// more is closed.
+func TestBucket(t *testing.T) {
+	var b bucket
+	now := time.Now()
+	for range mostUnits {
+		if !b.take(1, now) {
+			t.Fatal("refused too early")
+		}
+	}
+	if b.take(1, now) {
+		t.Error("taken too much")
+	}
+	if now = now.Add(time.Second); !b.take(unitsBack-1, now) || b.take(1, now) {
+		t.Error("a second gives back something else")
+	}
+	h, s, c := socket(t)
+	for range mostUnits + 1 {
+		h.hear(s, []byte("PONG"))
+	}
+	if _, b, err := c.ReadMessage(); !s.cut || !websocket.IsCloseError(err, live.Forbidden) {
+		t.Errorf("%q, %v", b, err)
 	}
 }

@@ -3,8 +3,8 @@
 //	request ──► Check ──► key ──► Open ──► Socket ──► Read: texts of the client
 //	               │                         │           protocol: fasthttp/websocket
 //	            426, 400                     │
-//	                          frames ──► Send, Flush ──► line ──► socket, without a wait
-//	                                     Close                └─► rest, until there is room
+//	               frames ──► Send, Flush ──► TLS? ──► Line ──► socket, without a wait
+//	                          Close                      └─► rest, until there is room
 //
 // The library shakes hands and reads: it unmasks, joins fragments, answers pings and closes with
 // the code that a broken rule has. Frames to the client are the caller's, because many sockets get
@@ -12,7 +12,7 @@
 //
 // # Contract
 //
-// No write waits for the client. The line keeps the bytes that the kernel does not take at once,
+// No write waits for the client, also under TLS. The Line keeps the bytes that the kernel does not take at once,
 // and closes itself when they are too many. One goroutine reads a Socket; another one may Send; any
 // may Close.
 //

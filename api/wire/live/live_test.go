@@ -292,6 +292,26 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// TestUntil: a bound on the wait for a text holds, however alive the client is.
+func TestUntil(t *testing.T) {
+	s, client, r := pair(t, nil)
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	go func() {
+		for range 100 {
+			if _, err := client.Write(frame(0x89, "")); err != nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	began := time.Now()
+	s.Until(began.Add(100 * time.Millisecond))
+	_, err := s.Read(patience)
+	if took := time.Since(began); err == nil || took < 100*time.Millisecond || took > patience/2 {
+		t.Errorf("%v after %v", err, took)
+	}
+}
+
 // TestSlowClient: what a client does not read waits, and arrives whole in the end. Beyond the bound
 // the connection ends, and no frame arrives in half.
 func TestSlowClient(t *testing.T) {
