@@ -12,9 +12,9 @@
 //
 // # Contract
 //
-// No write waits for the client, also under TLS. The Line keeps the bytes that the kernel does not take at once,
-// and closes itself when they are too many. One goroutine reads a Socket; another one may Send; any
-// may Close.
+// No write waits for the client, also under TLS. The Line keeps the bytes that the kernel does not
+// take at once, and closes itself when they are too many. One goroutine reads a Socket; another one
+// may Send; any may Close.
 //
 // A client sends texts in UTF-8, up to a bound. Compression is never agreed on.
 //
