@@ -369,6 +369,37 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumeAtTheStart: a Hub that began with a book does not have the messages that led to it. Who
+// saw only a part of them before gets the book anew; who has seen a later Sequence does not.
+func TestResumeAtTheStart(t *testing.T) {
+	r := newRandom(t, 3)
+	book, _, _ := r.board.Book(listing(1, 0).Tokens[0])
+	for i := 0; i < 20 || book.Sequence == r.board.Shown(); i++ { // until another market changed last
+		r.frame()
+		book, _, _ = r.board.Book(listing(1, 0).Tokens[0])
+	}
+	token := listing(1, 0).Tokens[0].String()
+	url := r.streams()
+	for seq, want := range map[engine.Sequence]int{book.Sequence: 1, r.board.Shown(): 0} {
+		w := watchFrom(t, url, fmt.Sprintf(`{"assets_ids":["%s"],"resume":{"seq":%d}}`, token, seq),
+			map[string]*kept{})
+		w.say("PING")
+		for w.kinds["book"] == 0 {
+			text, err := w.hear()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text == "PONG" {
+				break
+			}
+		}
+		if w.kinds["resync"] != want || w.kinds["book"] != want {
+			t.Errorf("from %d, the book is of %d: %v", seq, book.Sequence, w.kinds)
+		}
+		w.c.Close()
+	}
+}
+
 // TestStreamRequests: what a subscriber asks for, and what he is told.
 func TestStreamRequests(t *testing.T) {
 	r := newRandom(t, 2)

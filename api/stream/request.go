@@ -137,9 +137,10 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 	}
 }
 
-// knows reports whether all changes of a market after a Sequence are in memory.
+// knows reports whether all messages of a market from a Sequence on are in memory: those of
+// w.since itself are not.
 func (h *Hub) knows(w *watch, seq engine.Sequence) bool {
-	return seq >= w.since && seq > h.forgotten && seq <= h.heap.last()
+	return seq > w.since && seq > h.forgotten && seq <= h.heap.last()
 }
 
 // catchUp sends the bulletins from a Sequence on about some outcomes of some markets: those of the
