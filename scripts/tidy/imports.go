@@ -196,7 +196,7 @@ func programs() []row {
 				"api/catalog/source", "api/wallets", "api/gamma", "api/stream", "api", "bench/trader",
 				"cmd/cli",
 				"cmd/clobd/role", "ingress/conn", "ingress/cors"},
-			out:   []string{prom},
+			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench", "bench/matching", "cmd/cli"}},
 		{pkg: "cmd/clobsim/simulator",

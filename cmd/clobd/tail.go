@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"clobd/cmd/cli"
+)
+
+type tailCommand struct {
+	URL    string   `name:"url" default:"http://127.0.0.1:8080" help:"The node's public listener."`
+	Market []string `required:"" help:"A market by its condition id, 0x and 64 hex digits, or one outcome by its token id. May be repeated."`
+	From   uint64   `help:"Go on after this Sequence, if the node still has in memory what came then."`
+}
+
+// Times of a tail.
+const (
+	tailFirst  = 100 * time.Millisecond // until the first new try, then twice as long each time
+	tailLast   = 5 * time.Second
+	tailBeat   = 2 * time.Second // without a word, of which the node sends one a second
+	tailAnswer = 10 * time.Second
+)
+
+// tail is what a tail knows of the stream.
+type tail struct {
+	*tailCommand
+	tokens  []string
+	seen    uint64 // the highest Sequence that was printed
+	missing int    // how often the node no longer had what came between two connections
+}
+
+// gapError is a message that never came: the node or something between has lost it.
+type gapError struct{ want, got uint64 }
+
+func (e *gapError) Error() string {
+	return fmt.Sprintf("message %d of the connection came where %d was due", e.got, e.want)
+}
+
+// Run prints each message as a line until it is interrupted, and connects again when a connection
+// ends. The error says that a message is missing.
+func (c *tailCommand) Run(ctx context.Context) error {
+	t := &tail{tailCommand: c, seen: c.From}
+	if err := t.find(ctx); err != nil {
+		return err
+	}
+	pause := tailFirst
+	for ctx.Err() == nil {
+		before := t.seen
+		err := t.follow(ctx)
+		var gap *gapError
+		if errors.As(err, &gap) {
+			return cli.Hint(err, "--from %d prints what came since", t.seen)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if t.seen > before {
+			pause = tailFirst
+		}
+		fmt.Fprintf(os.Stderr, "the stream ended: %v; connecting again\n", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, tailLast)
+	}
+	if t.missing > 0 {
+		return cli.Hint(fmt.Errorf("%d times the node no longer had what came between two connections",
+			t.missing), "the books that followed are whole")
+	}
+	return nil
+}
+
+// find looks up the tokens of the markets.
+func (t *tail) find(ctx context.Context) error {
+	for _, id := range t.Market {
+		if !strings.HasPrefix(id, "0x") {
+			t.tokens = append(t.tokens, id)
+			continue
+		}
+		var market struct {
+			Tokens []struct {
+				ID string `json:"token_id"`
+			} `json:"tokens"`
+		}
+		if err := t.ask(ctx, "/clob/markets/"+id, &market); err != nil {
+			return fmt.Errorf("find market %s: %w", id, err)
+		}
+		for _, token := range market.Tokens {
+			t.tokens = append(t.tokens, token.ID)
+		}
+	}
+	return nil
+}
+
+// ask reads an answer of the node.
+func (t *tail) ask(ctx context.Context, path string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, tailAnswer)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.URL, "/")+path, nil)
+	if err != nil {
+		return err
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return cli.Hint(err, "--url names the node's public listener")
+	}
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		return fmt.Errorf("the node answers %s", a.Status)
+	}
+	return json.NewDecoder(a.Body).Decode(into)
+}
+
+// follow prints what one connection brings.
+func (t *tail) follow(ctx context.Context) error {
+	dialer := websocket.Dialer{HandshakeTimeout: tailAnswer}
+	url := "ws" + strings.TrimPrefix(strings.TrimSuffix(t.URL, "/"), "http") + "/ws/market"
+	c, a, err := dialer.DialContext(ctx, url, nil)
+	if a != nil && a.Body != nil {
+		defer a.Body.Close()
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	wish := map[string]any{"type": "market", "assets_ids": t.tokens, "heartbeat": true}
+	if t.seen > 0 {
+		wish["resume"] = map[string]uint64{"seq": t.seen}
+	}
+	if err := c.WriteJSON(wish); err != nil {
+		return err
+	}
+	sequence := uint64(0)
+	for {
+		_ = c.SetReadDeadline(time.Now().Add(tailBeat + tailAnswer))
+		_, text, err := c.ReadMessage()
+		if err != nil {
+			return err
+		}
+		if err := t.print(text, &sequence); err != nil {
+			return err
+		}
+	}
+}
+
+// print prints the messages of a text, but for heartbeats.
+func (t *tail) print(text []byte, sequence *uint64) error {
+	all := []json.RawMessage{text}
+	if bytes.HasPrefix(text, []byte("[")) {
+		if err := json.Unmarshal(text, &all); err != nil {
+			return err
+		}
+	}
+	for _, one := range all {
+		var m struct {
+			Kind     string `json:"event_type"`
+			Sequence uint64 `json:"sequence"`
+			Shows    uint64 `json:"seq"`
+		}
+		if err := json.Unmarshal(one, &m); err != nil {
+			return fmt.Errorf("read %.80q: %w", one, err)
+		}
+		if *sequence++; m.Sequence != *sequence {
+			return &gapError{*sequence, m.Sequence}
+		}
+		t.seen = max(t.seen, m.Shows)
+		switch m.Kind {
+		case "heartbeat":
+			continue
+		case "resync":
+			t.missing++
+		}
+		if _, err := fmt.Printf("%s\n", one); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"clobd/cmd/cli"
+)
+
+// heard is what a process has written so far.
+type heard struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+// Write keeps what comes.
+func (h *heard) Write(b []byte) (int, error) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.text.Write(b)
+}
+
+// await waits until the process has written each of some words since the last call, and returns all
+// that it has written since.
+func (h *heard) await(t *testing.T, words ...string) string {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		h.mutex.Lock()
+		text, missing := h.text.String(), ""
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				missing = word
+			}
+		}
+		if missing == "" {
+			h.text.Reset()
+		}
+		h.mutex.Unlock()
+		if missing == "" {
+			return text
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing of %q in\n%s", missing, text)
+		}
+	}
+}
+
+// TestTail: a tail prints books and changes, and goes on by itself when the node comes back. If the
+// node has told that something is missing, the tail ends with 1, else with 0.
+func TestTail(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 4, 1)
+	n := w.node
+	for _, breaks := range []bool{false, true} {
+		out := &heard{}
+		c := exec.Command(n.binary, "tail", "--url", "http://"+n.listen, "--market", w.tokens[0].token)
+		c.Stdout, c.Stderr = out, out
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		out.await(t, `"event_type":"book"`, `"asset_id":"`+w.tokens[0].token)
+		w.load(t, func() {})
+		out.await(t, `"event_type":"price_change"`, `"hash":"`)
+		missing := false
+		if breaks {
+			n.stop(t)
+			out.await(t, "connecting again")
+			n.start(t)
+			w.load(t, func() {})
+			said := out.await(t, `"event_type":"price_change"`)
+			missing = strings.Contains(said, `"event_type":"resync"`)
+		}
+		if err := c.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		err := c.Wait()
+		var exit *exec.ExitError
+		if missing != errors.As(err, &exit) || missing && exit.ExitCode() != cli.Failed {
+			t.Errorf("break %v, missing %v: %v", breaks, missing, err)
+		}
+	}
+	n.stop(t)
+	n.expect(t, cli.Failed, []string{"tail", "--url", "http://" + n.listen, "--market",
+		"0x" + strings.Repeat("0", 64)}, "error: find market", "hint: --url names")
+}
+
+// TestTailGap: a message that never came is an error that says which.
+func TestTailGap(t *testing.T) {
+	told := &tail{tailCommand: &tailCommand{}}
+	at := uint64(0)
+	beat := func(sequence, seq string) string {
+		return `{"event_type":"heartbeat","sequence":` + sequence + `,"seq":` + seq + `}`
+	}
+	for text, want := range map[string]string{
+		beat("2", "7"): "message 2 of the connection came where 1 was due",
+		"[" + beat("1", "7") + "," + beat("3", "8") + "]": "message 3 of the connection came where 2",
+		`nonsense`: "invalid character",
+	} {
+		at = 0
+		if err := told.print([]byte(text), &at); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	at = 0
+	good := "[" + beat("1", "9") + "," + beat("2", "8") + "]"
+	if err := told.print([]byte(good), &at); err != nil || at != 2 || told.seen != 9 {
+		t.Errorf("%v, %d messages, seen %d", err, at, told.seen)
+	}
+}
