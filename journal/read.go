@@ -119,3 +119,26 @@ func (j *Journal) StateAt(ctx context.Context, seq engine.Sequence, fresh func()
 	}
 	return s, at, nil
 }
+
+// FrameOf returns the number of the durable frame that has a Sequence, or of the next frame to come
+// if none has it yet.
+func FrameOf(j *Journal, seq engine.Sequence) (uint64, error) {
+	low, high := uint64(1), j.Last()+1
+	var f engine.Frame
+	for low < high {
+		middle := low + (high-low)/2
+		frames, err := j.read(nil, middle, middle)
+		if err == nil {
+			err = engine.DecodeUnhashed(frames[0], &f)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("find the frame of Sequence %d: %w", seq, err)
+		}
+		if f.Last() < seq {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}

@@ -27,6 +27,7 @@ type fold struct {
 	deals   deals
 	ledger  *ledger
 	markets *markets
+	touches touches
 	rules   map[engine.MarketNo]rules // those needed so far
 	marked  engine.Time               // of the last mark
 	noticed uint32                    // day of the last notice
@@ -68,6 +69,9 @@ func (d *fold) apply(b []byte) error {
 	}
 	for i := range f.Commands {
 		seq := f.First + engine.Sequence(i)
+		if err := d.touch(f.No, &f.Commands[i], f.EventsOf(i)); err != nil {
+			return err
+		}
 		if err := d.command(&f.Commands[i], seq, f.Time, f.EventsOf(i)); err != nil {
 			return fmt.Errorf("fold Sequence %d of frame %d: %w", seq, f.No, err)
 		}
@@ -394,6 +398,9 @@ func (d *fold) commit() error {
 
 func (d *fold) write() error {
 	if err := d.resting.write(d); err != nil {
+		return err
+	}
+	if err := d.writeTouches(); err != nil {
 		return err
 	}
 	if len(d.dirty) > sortOrders {

@@ -166,7 +166,7 @@ type reached struct {
 }
 
 const (
-	indexVersion = 9        // of the layout; an index of another version is made anew
+	indexVersion = 10       // of the layout; an index of another version is made anew
 	metaPlace    = "place"  // key of reached, written in every batch
 	metaBroken   = "broken" // key of the reason to make the index anew, if there is one
 	placeLen     = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
@@ -215,6 +215,7 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 		batch: x.db.NewBatch(), at: at, rules: make(map[engine.MarketNo]rules),
 		markets: newMarkets(x.db, x.gauges), pace: markEvery, marked: x.marked, keep: keepRows,
 		builderOf: o.Builder, builders: make(map[BuilderCode]BuilderNo)}
+	x.fold.touches = newTouches(at.frame)
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
 	x.History.wanted = make(chan struct{}, 1)
 	x.History.sequence.Store(uint64(at.sequence))

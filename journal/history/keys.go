@@ -33,6 +33,7 @@ const (
 	spaceRequest  = 'r' // the Sequence of a split, merge or redemption, by the id of the request
 	// spaceNotice: what others did to orders and markets, by day, owner, Sequence and Event.
 	spaceNotice = 'c'
+	spaceTouch  = 'y' // frames in which orders of an owner changed, by owner and block of frames
 	spaceMarket = 'q' // volume and last price, by market
 	spacePoint  = 'x' // prices, by market and minute since 1970
 	spaceVolume = 'n' // volume at the end of an hour, by market and hour since 1970

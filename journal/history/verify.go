@@ -265,7 +265,7 @@ func (v *Verdict) compare(x, y *Index, at *reached) {
 	}{{spaceOrder, "orders"}, {spaceTrades, "trades of orders"}, {spaceRules, "rules"},
 		{spaceBuilder, "builders"}, {spacePurse, "collateral"}, {spaceLink, "links"},
 		{spacePosition, "positions"}, {spaceHolder, "holders"}, {spaceMove, "moves"},
-		{spaceRequest, "requests"}, {spaceNotice, "notices"}, {spaceMarket, "markets"},
+		{spaceRequest, "requests"}, {spaceTouch, "frames of owners"}, {spaceNotice, "notices"}, {spaceMarket, "markets"},
 		{spacePoint, "prices"}, {spaceVolume, "volumes"}} {
 		c.rows(space.name, rawRows(space.letter))
 	}
@@ -449,7 +449,7 @@ func (c *comparison) marks() {
 func (v *Verdict) unknown(x *Index) {
 	known := []byte{spaceState, spaceOrder, spaceTrades, spaceDeals, spaceLists, spaceResting,
 		spaceMarks, spaceRules, spaceBuilder, spacePurse, spaceLink, spacePosition, spaceHolder,
-		spaceMove, spaceRequest, spaceNotice, spaceMarket, spacePoint, spaceVolume}
+		spaceMove, spaceRequest, spaceNotice, spaceTouch, spaceMarket, spacePoint, spaceVolume}
 	it, err := x.db.NewIter(nil)
 	if err != nil {
 		v.addFinding(x.Path, err)
