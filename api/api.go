@@ -215,6 +215,14 @@ func (h *Handler) Account(ctx *fasthttp.RequestCtx, owner engine.Address, dialec
 	h.account.Serve(ctx, owner, dialect)
 }
 
+// Tell returns how many messages the user channel has for an owner about a Command of a frame, and
+// what renders one: see account.Story.
+func (h *Handler) Tell(f *engine.Frame, command int, owner engine.WalletNo, d wire.Dialect) (
+	n int, message func(i int) (engine.MarketNo, []byte, error)) {
+	s := h.account.Tell(f, command, owner, d)
+	return s.Len(), s.Message
+}
+
 // Public answers a request that needs no key.
 func (h *Handler) Public(ctx *fasthttp.RequestCtx) { h.public.Handler(ctx) }
 

@@ -121,8 +121,8 @@ func buildHouse(t testing.TB, change func(*Options)) *house {
 		Account: func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect) {
 			fmt.Fprintf(ctx, "account %s %s %s", ctx.Path(), auth.Checksum(owner), dialect)
 		},
-		Market: func(*live.Socket) {},
-		Past:   h.past, Request: requestIn(h), Moved: movedIn(h),
+		Market: func(*live.Socket) {}, User: func(*live.Socket, wire.Login) {},
+		Past: h.past, Request: requestIn(h), Moved: movedIn(h),
 		Await:     func(engine.Sequence, time.Duration) bool { return true },
 		JournalID: testJournal, AdminToken: testAdmin, Version: "test", Workers: 1,
 		Now: func() time.Time { return time.Unix(h.now(), 0) },

@@ -36,6 +36,9 @@ type Options struct {
 	Account func(ctx *fasthttp.RequestCtx, owner engine.Address, dialect wire.Dialect)
 	// Market serves a socket that asked for market data, until it is closed.
 	Market func(*live.Socket)
+	// User serves a socket that asked for what happens to somebody's orders, until it is closed. login
+	// checks whose.
+	User func(s *live.Socket, login wire.Login)
 	// Past looks an order up in the index: its result with its status of today, whether the index
 	// knows it, and the Sequence that the index had reached before the lookup.
 	Past func(id engine.OrderID) (r engine.Receipt, known bool, seen engine.Sequence, err error)
@@ -144,6 +147,7 @@ func (o *Options) validateAttached() error {
 	p.missing(o.Public == nil, "Public")
 	p.missing(o.Account == nil, "Account")
 	p.missing(o.Market == nil, "Market")
+	p.missing(o.User == nil, "User")
 	p.missing(o.Past == nil, "Past")
 	p.missing(o.Request == nil, "Request")
 	p.missing(o.Moved == nil, "Moved")

@@ -185,6 +185,8 @@ func exceptions() []openapi.Exception {
 		{What: "GET /ws 101", Test: "ingress.TestSockets", Why: "it needs a real connection"},
 		{What: "GET /ws/market 101", Test: "ingress.TestSockets", Why: "it needs a real connection"},
 		{What: "GET /ws 403", Test: where, Why: "it needs a page that is refused"},
+		{What: "GET /ws/user 101", Test: "ingress.TestSockets", Why: "it needs a real connection"},
+		{What: "GET /ws/user 403", Test: where, Why: "it needs a page that is refused"},
 		{What: "GET /ws/market 403", Test: where, Why: "it needs a page that is refused"},
 		{What: "code origin", Test: where, Why: "it needs a page that is refused"},
 	}

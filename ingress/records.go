@@ -266,15 +266,23 @@ func (s *keys) validateReadOnly(ctx *fasthttp.RequestCtx) {
 
 // reader returns the address that a good read-only key opens.
 func (s *keys) reader(address, key string) (engine.Address, bool) {
-	a, ok := auth.ParseAddress(address)
-	if !ok {
-		return a, false
+	a, _, ok := s.readOnly(address, key)
+	return a, ok
+}
+
+// readOnly finds the number of a read-only key that is not revoked.
+func (s *keys) readOnly(address, key string) (a engine.Address, number uint32, ok bool) {
+	if a, ok = auth.ParseAddress(address); !ok {
+		return a, 0, false
 	}
 	d := s.options.Board.Directory
 	owner, _ := d.Wallet(a)
-	return a, slices.ContainsFunc(d.Keys(owner, engine.ReadOnlyKey, nil), func(k view.Key) bool {
-		return !k.Revoked && s.options.Keyring.Is(k.Class, a, k.Number, key)
-	})
+	for _, k := range d.Keys(owner, engine.ReadOnlyKey, nil) {
+		if !k.Revoked && s.options.Keyring.Is(k.Class, a, k.Number, key) {
+			return a, k.Number, true
+		}
+	}
+	return a, 0, false
 }
 
 // addBuilder is POST /auth/builder-api-key.

@@ -36,6 +36,7 @@ func (s *Server) makeRoutes() {
 		for _, path := range []string{"/ws", "/ws/market"} {
 			r.GET(prefix+path, telling(s.gate("sockets", true, s.sockets.market)))
 		}
+		r.GET(prefix+userPath, telling(s.gate("sockets", true, s.sockets.user)))
 		r.OPTIONS(prefix+"/builder/trades", s.gate("options", false, allowReads))
 		read(prefix+"/builder/trades", sharedRefusals(s.gate("public", true, s.keys.builderTrades)))
 		account := s.gate("account", true, s.account)

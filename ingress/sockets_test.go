@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/api/wire"
 	"clobd/api/wire/live"
 	"clobd/ingress/cors"
 )
@@ -70,10 +71,14 @@ func hears(t *testing.T, r *bufio.Reader, want string) {
 // TestSockets: a request becomes a socket, what came right behind the request is heard first, and
 // the connection is none of the door's any more: its place is free, and it outlives the deadlines.
 func TestSockets(t *testing.T) {
-	h := newHouse(t, func(o *Options) { o.Market = echo })
+	h := newHouse(t, func(o *Options) {
+		o.Market = echo
+		o.User = func(s *live.Socket, _ wire.Login) { echo(s) }
+	})
 	h.server.turnstile.Timeouts.Request = 50 * time.Millisecond
 	h.server.turnstile.Timeouts.Idle = 50 * time.Millisecond
-	for _, path := range []string{"/ws", "/ws/market", "/clob/ws", "/clob/ws/market", "/ws/market/"} {
+	for _, path := range []string{"/ws", "/ws/market", "/clob/ws", "/clob/ws/market", "/ws/market/",
+		"/ws/user", "/clob/ws/user"} {
 		d := h.dial(t)
 		status, r := socketAt(t, d, path, "\r\n"+masked("early"))
 		if !strings.Contains(status, " 101 ") {

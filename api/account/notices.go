@@ -190,7 +190,7 @@ func (a *herald) appendNotice(b []byte, n *notice, c *caller) ([]byte, error) {
 	var err error
 	switch n.kind {
 	case fillNotice:
-		b, err = a.appendTrade(b, n.trade, c.dialect)
+		b, err = a.appendTrade(b, n.trade, c.dialect, nil)
 	case cancelNotice:
 		b, err = a.appendCanceled(b, n.other, c)
 	default:

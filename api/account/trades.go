@@ -61,7 +61,8 @@ func (a *Account) trades(ctx *fasthttp.RequestCtx, c *caller) ([]byte, *wire.Ref
 	}
 	b := wire.BeginPage(make([]byte, 0, 128+1280*len(rows)))
 	for i := range rows {
-		if b, err = a.appendTrade(append(wire.AppendComma(b), '{'), &rows[i], c.dialect); err != nil {
+		b, err = a.appendTrade(append(wire.AppendComma(b), '{'), &rows[i], c.dialect, nil)
+		if err != nil {
 			return nil, wire.Internal(a.o.Log, "describe trade", fmt.Sprintf("%x", rows[i].ID), err)
 		}
 		b = wire.CloseObject(b)
@@ -75,9 +76,15 @@ func partOf(r *history.TradeRow, wallet engine.WalletNo) bool {
 	})
 }
 
+// telling is what a message of the user channel says of a trade in its own way.
+type telling struct{ status, owner string }
+
 // appendTrade appends the members of a trade. Members outside maker_orders describe the taker,
-// whoever asks. The status is always CONFIRMED: the frame that matched a trade also settled it.
-func (a *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialect) ([]byte, error) {
+// whoever asks. The status is CONFIRMED, as the frame that matched a trade also settled it, unless
+// the trade is told as a message, which comes once before that.
+func (a *Account) appendTrade(
+	b []byte, r *history.TradeRow, dialect wire.Dialect, t *telling,
+) ([]byte, error) {
 	m := a.o.Board.Directory.Market(r.Market)
 	if m == nil {
 		return b, fmt.Errorf("market %d of the trade is not published", r.Market)
@@ -91,14 +98,23 @@ func (a *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialec
 	b = wire.AppendDecimalField(b, "size", int64(r.Size), 6)
 	b = wire.AppendDecimalField(b, "fee_rate_bps", int64(r.FeeRate), 0)
 	b = wire.AppendDecimalField(b, "price", int64(r.Price), 4)
-	b = wire.AppendField(b, "status", "CONFIRMED")
+	status := "CONFIRMED"
+	if t != nil {
+		status = t.status
+	}
+	b = wire.AppendField(b, "status", status)
 	b = appendMatchTime(wire.AppendKey(b, "match_time"), r.Time, dialect)
 	b = appendMatchTime(wire.AppendKey(b, "last_update"), r.Time, dialect)
 	b = wire.AppendField(b, "outcome", a.o.Catalog().Label(m.Condition, r.Outcome))
-	b, err := a.appendParty(b, r.Wallet, r.Owner, r.Key)
+	maker, owner, err := a.party(r.Wallet, r.Owner, r.Key)
 	if err != nil {
 		return b, err
 	}
+	if b = wire.AppendField(b, "maker_address", maker); t != nil {
+		owner = t.owner
+		b = wire.AppendField(b, "trade_owner", owner)
+	}
+	b = wire.AppendField(b, "owner", owner)
 	b = wire.AppendHexField(b, "transaction_hash", hash[:])
 	b = strconv.AppendUint(wire.AppendKey(b, "bucket_index"), uint64(r.Index), 10)
 	b = append(wire.AppendKey(b, "maker_orders"), '[')
@@ -112,7 +128,11 @@ func (a *Account) appendTrade(b []byte, r *history.TradeRow, dialect wire.Dialec
 	if r.AsMaker {
 		role = "MAKER"
 	}
-	b = wire.AppendField(append(b, ']'), "type", role)
+	kind := role
+	if t != nil {
+		kind = "TRADE"
+	}
+	b = wire.AppendField(append(b, ']'), "type", kind)
 	if dialect != wire.SVC {
 		b = wire.AppendField(b, "trader_side", role)
 	}

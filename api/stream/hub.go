@@ -10,7 +10,7 @@ import (
 	"clobd/engine/view"
 )
 
-// Options are what a Hub tells from. All are required.
+// Options are what a Hub tells from. All but Owners are required.
 type Options struct {
 	Board *view.Board
 	// Next waits for the next durable frame and returns it encoded. Its error ends Hub.Run.
@@ -20,6 +20,8 @@ type Options struct {
 	// JournalID is that of the journal behind the Board, part of all hashes of transactions.
 	JournalID uint64
 	Now       func() time.Time
+	// Owners is the user channel; nil: there is none.
+	Owners *OwnerOptions
 }
 
 const (
@@ -61,6 +63,7 @@ type Hub struct {
 	rests       int           // bytes that sockets have taken and not sent
 	scratch     []byte
 	beat, ping  time.Time // when the last ones were sent
+	owners      owners
 }
 
 // watch is a market that somebody has named.
@@ -82,10 +85,16 @@ type waiting struct {
 
 // New makes a Hub.
 func New(o Options) *Hub {
-	return &Hub{o: o, figures: newFigures(), heap: heap{
+	h := &Hub{o: o, figures: newFigures(), heap: heap{
 		markets: make(map[engine.MarketNo][]deal), read: o.Board.Shown()},
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		watches: make(map[engine.MarketNo]*watch), subscribers: make(map[*subscriber]struct{})}
+	h.owners = owners{hub: h, o: o.Owners, readers: make(map[*subscriber]struct{}),
+		busy: make(chan struct{}, maxBusy)}
+	if o.Owners != nil {
+		h.owners.at = o.Owners.Frame - 1
+	}
+	return h
 }
 
 // heap is what follow has read and tell has not looked at.
@@ -111,6 +120,9 @@ func (h *Hub) Reach(seq engine.Sequence, d time.Duration) bool {
 	for end := time.Now().Add(d); ; time.Sleep(time.Millisecond) {
 		h.mutex.Lock()
 		told := h.told
+		if len(h.owners.readers) > 0 {
+			told = min(told, h.owners.seq)
+		}
 		h.mutex.Unlock()
 		if told >= seq || time.Now().After(end) {
 			return told >= seq
@@ -130,6 +142,9 @@ func (h *Hub) Run() error {
 	group.Wait()
 	return err
 }
+
+// RunOwners tells the readers of the user channel what happens to their orders, until Next fails.
+func (h *Hub) RunOwners() error { return h.owners.run() }
 
 // follow reads frames into the heap.
 func (h *Hub) follow() error {

@@ -4,10 +4,10 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // figures are the metrics of a Hub.
 type figures struct {
-	sockets, tokens prometheus.Gauge
-	messages, bytes prometheus.Counter
-	closes, resumes *prometheus.CounterVec
-	lag             prometheus.Histogram
+	sockets, tokens, readers prometheus.Gauge
+	messages, bytes          prometheus.Counter
+	closes, resumes          *prometheus.CounterVec
+	lag                      prometheus.Histogram
 }
 
 func newFigures() figures {
@@ -18,6 +18,8 @@ func newFigures() figures {
 		sockets: prometheus.NewGauge(prometheus.GaugeOpts(name("sockets", "Open sockets."))),
 		tokens: prometheus.NewGauge(prometheus.GaugeOpts(name("subscriptions",
 			"Tokens that open sockets are subscribed to."))),
+		readers: prometheus.NewGauge(prometheus.GaugeOpts(name("readers",
+			"Open sockets of the user channel."))),
 		messages: prometheus.NewCounter(prometheus.CounterOpts(name("messages_total",
 			"Messages handed to sockets."))),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts(name("bytes_total",
@@ -36,5 +38,6 @@ func newFigures() figures {
 // Collectors are the Hub's metrics, for the one registry of the process.
 func (h *Hub) Collectors() []prometheus.Collector {
 	g := &h.figures
-	return []prometheus.Collector{g.sockets, g.tokens, g.messages, g.bytes, g.closes, g.resumes, g.lag}
+	return []prometheus.Collector{g.sockets, g.tokens, g.readers, g.messages, g.bytes, g.closes,
+		g.resumes, g.lag}
 }

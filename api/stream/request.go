@@ -21,7 +21,8 @@ type wish struct {
 	Dump      *bool    `json:"initial_dump"`
 	Heartbeat *bool    `json:"heartbeat"`
 	Resume    *struct {
-		Seq uint64 `json:"seq"`
+		Seq  uint64 `json:"seq"`
+		Part int    `json:"part"`
 	} `json:"resume"`
 }
 

@@ -29,6 +29,8 @@ type subscriber struct {
 	cut    bool      // closed
 
 	spent bucket
+
+	user *userPart // of the user channel; nil: a subscriber of markets, or not logged in yet
 }
 
 // parcel is what waits for a subscriber: a bulletin, books as an array, or a bare text.
@@ -160,7 +162,14 @@ func (s *subscriber) render(b []byte, m *parcel, now time.Time) []byte {
 }
 
 // Serve reads what a subscriber asks for, until his socket ends. The socket must be new.
-func (h *Hub) Serve(socket *live.Socket) {
+func (h *Hub) Serve(socket *live.Socket) { h.serve(socket, h.hear) }
+
+// ServeUser is Serve for the user channel: login checks whose orders the subscriber may see.
+func (h *Hub) ServeUser(socket *live.Socket, login wire.Login) {
+	h.serve(socket, func(s *subscriber, text []byte) bool { return h.owners.hear(s, text, login) })
+}
+
+func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 	s := h.enter(socket)
 	defer h.leave(s)
 	socket.Until(time.Now().Add(firstWish))
@@ -169,7 +178,7 @@ func (h *Hub) Serve(socket *live.Socket) {
 		if err != nil {
 			return
 		}
-		if h.hear(s, text) {
+		if hear(s, text) {
 			socket.Until(time.Time{})
 		}
 		h.rouse()
@@ -212,6 +221,10 @@ func (h *Hub) leave(s *subscriber) {
 	defer h.mutex.Unlock()
 	delete(h.subscribers, s)
 	s.drop()
+	if s.user != nil {
+		delete(h.owners.readers, s)
+		h.figures.readers.Dec()
+	}
 	h.figures.sockets.Dec()
 	h.figures.tokens.Sub(float64(s.tokens))
 	for _, w := range h.watches {

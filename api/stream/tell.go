@@ -122,10 +122,11 @@ func (h *Hub) keepUp(now time.Time, read engine.Sequence) {
 		h.beat = now
 		beat := &bulletin{seq: read, body: appendMillis([]byte(`{"event_type":"heartbeat"`), now.UnixMilli())}
 		for s := range h.subscribers {
-			if s.heartbeat {
+			if s.heartbeat && s.user == nil {
 				s.enqueue(beat)
 			}
 		}
+		h.owners.beat(beat.body)
 		for no, w := range h.watches {
 			if !w.left.IsZero() && now.Sub(w.left) > linger {
 				delete(h.watches, no)

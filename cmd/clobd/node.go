@@ -336,9 +336,10 @@ func (n *node) open(ctx context.Context) error {
 		}
 		n.log.Info("the index catches up", "at", history.Sequence(), "of", n.role.Board.Sequence())
 	}
-	n.beginStreams()
+	n.beginStreams(answers)
 	attached := ingress.Options{Board: n.role.Board, Public: answers.Public,
-		Account: answers.Account, Market: n.streams.hub.Serve, Past: history.Past,
+		Account: answers.Account, Market: n.streams.hub.Serve,
+		User: n.streams.hub.ServeUser, Past: history.Past,
 		Request: history.Request, Moved: history.Move, Await: history.Await,
 		JournalID: n.role.Journal.ID}
 	n.role.Supply(&attached)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"clobd/api"
@@ -13,25 +14,41 @@ import (
 // streams are the node's sockets for market data.
 type streams struct {
 	hub   *stream.Hub
-	tail  *journal.Tail
-	ended chan struct{}
+	tails [2]*journal.Tail // of markets, and of owners
+	ended chan struct{}    // closed when both have been told
 }
 
 // beginStreams tells subscribers what is journaled from now on. fail gets the error that ends them.
-func (n *node) beginStreams() {
-	j := n.role.Journal
-	s := &streams{tail: j.Tail(j.Last() + 1), ended: make(chan struct{})}
-	s.hub = stream.New(stream.Options{Board: n.role.Board, Next: s.tail.Next, Book: api.Book,
-		JournalID: j.ID, Now: time.Now})
+func (n *node) beginStreams(answers *api.Handler) {
+	j, history := n.role.Journal, n.index.History
+	from := j.Last() + 1
+	s := &streams{tails: [2]*journal.Tail{j.Tail(from), j.Tail(from)}, ended: make(chan struct{})}
+	owners := stream.OwnerOptions{Next: s.tails[1].Next, Frame: from,
+		FrameOf: func(seq engine.Sequence) (uint64, error) { return journal.FrameOf(j, seq) },
+		Frames:  func(from uint64) func() ([]byte, bool, error) { return j.Tail(from).Poll },
+		Touched: history.Touched, Tell: answers.Tell,
+		Indexed: func(seq engine.Sequence) bool { return history.Await(seq, indexPause) },
+		Failed:  func(err error) { n.log.Error("a stream of a user ends", "error", err) }}
+	s.hub = stream.New(stream.Options{Board: n.role.Board, Next: s.tails[0].Next, Book: api.Book,
+		JournalID: j.ID, Now: time.Now, Owners: &owners})
 	n.metrics.MustRegister(s.hub.Collectors()...)
 	n.streams = s
+	var group sync.WaitGroup
+	for _, run := range []func() error{s.hub.Run, s.hub.RunOwners} {
+		group.Go(func() {
+			if err := run(); !errors.Is(err, journal.ErrClosed) {
+				n.fail("streams", err)
+			}
+		})
+	}
 	go func() {
 		defer close(s.ended)
-		if err := s.hub.Run(); !errors.Is(err, journal.ErrClosed) {
-			n.fail("streams", err)
-		}
+		group.Wait()
 	}()
 }
+
+// indexPause is how long a stream waits for the index before it looks whether the node stops.
+const indexPause = 250 * time.Millisecond
 
 // farewell is how long a stop waits until what is journaled is on its way to subscribers.
 const farewell = time.Second
@@ -39,6 +56,8 @@ const farewell = time.Second
 // close tells subscribers the rest, up to a Sequence, and closes their sockets.
 func (s *streams) close(last engine.Sequence) {
 	s.hub.Reach(last, farewell)
-	s.tail.Close()
+	for _, t := range s.tails {
+		t.Close()
+	}
 	<-s.ended
 }

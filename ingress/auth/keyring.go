@@ -289,6 +289,17 @@ func parsePassphrase(token *[tokenSize]byte, s string) int {
 	return 1
 }
 
+// Claimed is the address that a passphrase claims, as 0x and 40 hex digits, for a client that names
+// none; "" if the passphrase is malformed. Whether the claim is true, Authenticate says.
+func Claimed(passphrase string) string {
+	var token [tokenSize]byte
+	if parsePassphrase(&token, passphrase) == 0 {
+		return ""
+	}
+	c := claim(token[:claimSize])
+	return c.identity().Address.Hex()
+}
+
 // equalText is subtle.ConstantTimeCompare without converting b, which would allocate.
 func equalText(a []byte, b string) int {
 	if len(a) != len(b) {

@@ -1,0 +1,183 @@
+package stream
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-json"
+
+	"clobd/api/wire"
+	"clobd/api/wire/live"
+	"clobd/engine"
+)
+
+// userWish is what a subscriber of the user channel may send. What proves the key stands in auth,
+// or beside it.
+type userWish struct {
+	wish
+	proof
+	Markets []string `json:"markets"`
+	Auth    proof    `json:"auth"`
+}
+
+// proof has the spellings of different clients.
+type proof struct {
+	APIKey     string          `json:"apiKey"`
+	Lower      string          `json:"apikey"`
+	Snake      string          `json:"api_key"`
+	Key        string          `json:"key"`
+	Secret     string          `json:"secret"`
+	Passphrase string          `json:"passphrase"`
+	Address    string          `json:"address"`
+	Timestamp  json.RawMessage `json:"timestamp"` // a number or a text
+	Signature  string          `json:"signature"`
+	Dialect    string          `json:"dialect"`
+}
+
+func (p *proof) credentials() wire.Credentials {
+	return wire.Credentials{Key: cmp.Or(p.APIKey, p.Lower, p.Snake, p.Key), Secret: p.Secret,
+		Passphrase: p.Passphrase, Address: p.Address, Signature: p.Signature, Dialect: p.Dialect,
+		Timestamp: string(bytes.Trim(p.Timestamp, `"`))}
+}
+
+// hear does what a subscriber of the user channel asks for, and reports whether he is logged in.
+func (p *owners) hear(s *subscriber, text []byte, login wire.Login) bool {
+	var r userWish
+	bare := string(text) == "PING" || string(text) == "PONG"
+	err := error(nil)
+	if !bare {
+		err = json.Unmarshal(text, &r)
+	}
+	if !p.affords(s, len(r.Markets)) {
+		return false
+	}
+	if !bare && err == nil && s.user == nil { // this goroutine alone sets it
+		return p.logIn(s, &r, login)
+	}
+	p.hub.mutex.Lock()
+	defer p.hub.mutex.Unlock()
+	switch {
+	case bare:
+		if string(text) == "PING" {
+			s.put(parcel{bare: "PONG"}, len("PONG"))
+		}
+	case err != nil:
+		p.hub.fail(s, "bad_request", "malformed JSON: send an object with type, auth and markets")
+	default:
+		p.grant(s, &r)
+	}
+	return s.user != nil
+}
+
+// affords charges a message, and closes the socket of a subscriber who sends too many.
+func (p *owners) affords(s *subscriber, names int) bool {
+	p.hub.mutex.Lock()
+	defer p.hub.mutex.Unlock()
+	if !s.spent.take(1+float64(names/tokensUnit), p.hub.o.Now()) {
+		s.close(live.Forbidden, "too many messages")
+		return false
+	}
+	return true
+}
+
+// logIn lets a subscriber in who proves a key, and closes the socket of any other.
+func (p *owners) logIn(s *subscriber, r *userWish, login wire.Login) bool {
+	c := r.Auth.credentials()
+	if c.Key == "" {
+		c = r.proof.credentials()
+	}
+	who, err := login(&c)
+	p.hub.mutex.Lock()
+	defer p.hub.mutex.Unlock()
+	if err == nil && p.revoked(&who) {
+		err = errRevoked
+	}
+	if err != nil {
+		p.hub.fail(s, "unauthorized", err.Error())
+		s.send(p.hub.o.Now())
+		s.close(live.Forbidden, "unauthorized")
+		return false
+	}
+	if s.cut || !p.isUser(s, r) {
+		return false
+	}
+	var resume *place
+	if r.Resume != nil {
+		resume = &place{engine.Sequence(r.Resume.Seq), r.Resume.Part}
+	}
+	p.join(s, &who, resume)
+	if len(r.Markets) > 0 {
+		s.user.markets = make(map[engine.MarketNo]struct{})
+	}
+	p.grant(s, r)
+	return true
+}
+
+var errRevoked = errors.New("Unauthorized/Invalid api key") // as every refusal of a key
+
+// revoked reports whether a key was revoked.
+func (p *owners) revoked(who *wire.Owner) bool {
+	d := p.hub.o.Board.Directory
+	owner, _ := d.Wallet(who.Address)
+	k, known := d.Key(owner, who.Class, who.Number)
+	return known && k.Revoked
+}
+
+// isUser reports whether a wish is one for this channel.
+func (p *owners) isUser(s *subscriber, r *userWish) bool {
+	if r.Type != "" && !strings.EqualFold(r.Type, "user") {
+		p.hub.fail(s, "bad_request", "unknown type "+strconv.Quote(r.Type)+": this channel is user")
+		return false
+	}
+	return true
+}
+
+// grant adds or removes the markets of a reader. Who has named none gets those of all markets,
+// and goes on to.
+func (p *owners) grant(s *subscriber, r *userWish) {
+	leaves := strings.EqualFold(r.Operation, "unsubscribe")
+	switch {
+	case !p.isUser(s, r):
+		return
+	case !leaves && r.Operation != "" && !strings.EqualFold(r.Operation, "subscribe"):
+		p.hub.fail(s, "bad_request", "unknown operation "+strconv.Quote(r.Operation)+
+			": send subscribe or unsubscribe")
+		return
+	}
+	if r.Heartbeat != nil {
+		s.heartbeat = *r.Heartbeat
+	}
+	for _, id := range r.Markets {
+		c, ok := engine.ParseCondition(id)
+		m := p.hub.o.Board.Directory.Condition(c)
+		if !ok || m == nil {
+			p.hub.fail(s, "unknown_market", "no market has the condition "+id)
+			continue
+		}
+		switch markets := s.user.markets; {
+		case markets == nil:
+		case leaves:
+			delete(markets, m.No)
+		case len(markets) == maxTokens:
+			p.hub.fail(s, "too_many", "a connection may name "+strconv.Itoa(maxTokens)+" markets")
+			return
+		default:
+			markets[m.No] = struct{}{}
+		}
+	}
+}
+
+// beat sends heartbeats to readers, and cuts off those whose key was revoked while nobody
+// looked: between their login and the first frame after it.
+func (p *owners) beat(body []byte) {
+	for s := range p.readers {
+		if p.revoked(&s.user.who) {
+			s.close(live.Forbidden, "the key is revoked")
+		} else if s.heartbeat {
+			s.enqueue(&bulletin{seq: p.lastOf(s.user), body: body})
+		}
+	}
+}
