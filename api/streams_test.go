@@ -17,6 +17,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"clobd/api/stream"
+	"clobd/api/wire"
 	"clobd/api/wire/live"
 	"clobd/engine"
 	"clobd/engine/view"
@@ -25,12 +26,14 @@ import (
 
 // streams serves the changes of n over sockets, until the test ends, and returns the address.
 func (n *node) streams() string {
-	tail := n.journal.Tail(1)
+	from := n.journal.Last() + 1
+	tail, users := n.journal.Tail(1), n.journal.Tail(from)
 	hub := stream.New(stream.Options{Board: n.board, Next: tail.Next, JournalID: testJournal,
-		Now:  time.Now,
+		Now: time.Now, Owners: n.owners(users),
 		Book: func(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }})
-	ended := make(chan error, 1)
+	ended := make(chan error, 2)
 	go func() { ended <- hub.Run() }()
+	go func() { ended <- hub.RunOwners() }()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	n.must(err)
 	go func() {
@@ -46,7 +49,7 @@ func (n *node) streams() string {
 				}
 				line, asked := live.NewLine(c), live.Asked{Key: r.Header.Get("Sec-Websocket-Key")}
 				if s, err := live.Open(line, line, nil, asked); err == nil {
-					hub.Serve(s)
+					n.serveSocket(hub, s, r.URL.RawQuery)
 				}
 			}()
 		}
@@ -54,11 +57,25 @@ func (n *node) streams() string {
 	n.t.Cleanup(func() {
 		ln.Close()
 		tail.Close()
-		if err := <-ended; !errors.Is(err, journal.ErrClosed) {
-			n.t.Error(err)
+		users.Close()
+		for range cap(ended) {
+			if err := <-ended; !errors.Is(err, journal.ErrClosed) {
+				n.t.Error(err)
+			}
 		}
 	})
 	return "ws://" + ln.Addr().String() + "/ws/market"
+}
+
+// serveSocket serves the user channel of a trader, or market data if the trader has no name.
+func (n *node) serveSocket(hub *stream.Hub, s *live.Socket, name string) {
+	if name == "" {
+		hub.Serve(s)
+		return
+	}
+	hub.ServeUser(s, func(*wire.Credentials) (wire.Owner, error) {
+		return wire.Owner{Address: trader(name), Dialect: wire.POLY}, nil
+	})
 }
 
 // told is any message of the market channel.

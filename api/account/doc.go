@@ -17,6 +17,7 @@
 //   - Orders of another owner are as unknown as orders that never were.
 //   - Pages begin at an ordinal that never changes: nothing is skipped or repeated when orders come
 //     and go between two pages. A page may hold fewer than 100 items although the list goes on.
+//   - A Story has the same bytes whenever it is told: what a row says of later times is not in it.
 //   - Prices and sizes are exact decimals, as text, without exponent or trailing zeros.
 //   - In answers about many orders or conditions each entry has a status; such an answer never has
 //     a key that is called error.
@@ -26,6 +27,6 @@
 //     restart: nothing durable is made of them.
 //
 // Reading order: account.go (routes, who asks), filter.go (which part of a list), orders.go (one
-// order, its record), trades.go (both lists), lookup.go (many orders, volumes), balance.go,
-// builders.go, notices.go, absent.go, refusals.go.
+// order, its record), trades.go (both lists), story.go (both as messages of a stream),
+// lookup.go (many orders, volumes), balance.go, builders.go, notices.go, absent.go, refusals.go.
 package account

@@ -5,6 +5,10 @@
 //	               view.Board: the newest Snapshot ──────────┤                 own tail each
 //	               the Snapshot that was told last ──────────┘
 //
+//	durable frames ──► run: whose orders? index, render ──► queues ──► sockets
+//	                                                           ▲
+//	     journal, from where a reader left ──► reclaim ────────┘
+//
 // A change is the difference between two Snapshots of a market: the one that was told last, and the
 // newest. When the node lags, several frames become one change, and nobody is cut off for that. A
 // bulletin is rendered once for all subscribers. Each message ends with a tail of its own:
@@ -26,14 +30,23 @@
 // ones. If memory has them no longer, he gets "resync" and fresh books. One who reads too slowly is
 // closed with 1013.
 //
-// A subscriber has 10 s for his first subscription, sends at most 20 units a second (a message is
-// one, and each 100 tokens that it names), and must take a byte every 10 s while something waits
+// A reader, who has logged in to the user channel, is told of his orders and trades. Each message
+// has part and parts: its number among those of its Sequence, and how many there are. He misses
+// nothing either. The Hub remembers nothing for him: it makes messages of frames and of the index
+// whenever he wants them. If he names Sequence and part of his last message, the Hub goes on right
+// behind it, however long ago that was. If there is no room for a frame's messages, it reads the
+// frame again later. The index holds a Command before its messages leave, so that no request shows
+// an earlier state then. The frame that revokes a key closes the sockets of the key with 1008.
+//
+// A subscriber has 10 s for his first subscription or his login, sends at most 20 units a second (a
+// message is one, and each 100 names in it), and must take a byte every 10 s while something waits
 // for him. What sockets have taken and not sent has a bound over all of them; beyond it nothing
 // more is rendered until there is room again.
 //
-// Goroutines: follow and tellAll, both in Hub.Run, and one for each subscriber, in Hub.Serve.
+// Goroutines: follow and tellAll, both in Hub.Run, and run, in Hub.RunOwners; one for each
+// subscriber, in Hub.Serve or ServeUser, and one for each reader who reads frames again.
 // tellAll alone writes messages, never waits for a socket, and has a thread of low priority: on a
 // busy machine orders go first, and streams lag and say so.
 //
-// Reading order: hub.go, tell.go, subscriber.go, request.go, metrics.go.
+// Reading order: hub.go, tell.go, subscriber.go, request.go; user.go, login.go; metrics.go.
 package stream

@@ -8,18 +8,21 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fasthttp/websocket"
 
 	"clobd/cmd/cli"
+	"clobd/ingress/auth"
 )
 
 type tailCommand struct {
 	URL    string   `name:"url" default:"http://127.0.0.1:8080" help:"The node's public listener."`
-	Market []string `required:"" help:"A market by its condition id, 0x and 64 hex digits, or one outcome by its token id. May be repeated."`
-	From   uint64   `help:"Go on after this Sequence, if the node still has in memory what came then."`
+	Market []string `help:"A market by its condition id, 0x and 64 hex digits, or one outcome by its token id. May be repeated."`
+	User   string   `type:"existingfile" help:"Print what happens to the orders of an API key, in the markets named or in all. The file is what POST /auth/api-key answered."`
+	From   uint64   `help:"Go on from this Sequence: with --user from any, else if the node still has in memory what came then."`
 }
 
 // Times of a tail.
@@ -34,8 +37,10 @@ const (
 type tail struct {
 	*tailCommand
 	tokens  []string
-	seen    uint64 // the highest Sequence that was printed
-	missing int    // how often the node no longer had what came between two connections
+	key     auth.Trio // with --user
+	seen    uint64    // the highest Sequence that was printed
+	part    int       // the part of it that was printed last, with --user
+	missing int       // how often the node no longer had what came between two connections
 }
 
 // gapError is a message that never came: the node or something between has lost it.
@@ -45,11 +50,13 @@ func (e *gapError) Error() string {
 	return fmt.Sprintf("message %d of the connection came where %d was due", e.got, e.want)
 }
 
+var errKey = errors.New("the node does not take the key")
+
 // Run prints each message as a line until it is interrupted, and connects again when a connection
 // ends. The error says that a message is missing.
 func (c *tailCommand) Run(ctx context.Context) error {
 	t := &tail{tailCommand: c, seen: c.From}
-	if err := t.find(ctx); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return err
 	}
 	pause := tailFirst
@@ -57,6 +64,9 @@ func (c *tailCommand) Run(ctx context.Context) error {
 		before := t.seen
 		err := t.follow(ctx)
 		var gap *gapError
+		if errors.Is(err, errKey) {
+			return cli.Hint(err, "--user names what POST /auth/api-key answered; is the clock right?")
+		}
 		if errors.As(err, &gap) {
 			return cli.Hint(err, "--from %d prints what came since", t.seen)
 		}
@@ -77,6 +87,31 @@ func (c *tailCommand) Run(ctx context.Context) error {
 		return cli.Hint(fmt.Errorf("%d times the node no longer had what came between two connections",
 			t.missing), "the books that followed are whole")
 	}
+	return nil
+}
+
+// begin reads the key, or looks up the markets.
+func (t *tail) begin(ctx context.Context) error {
+	switch {
+	case t.User == "" && len(t.Market) == 0:
+		return cli.Hint(errors.New("nothing to print"), "name a market by --market, or a key by --user")
+	case t.User == "":
+		return t.find(ctx)
+	}
+	b, err := os.ReadFile(t.User)
+	if err != nil {
+		return err
+	}
+	var told struct {
+		Key        string `json:"apiKey"`
+		Secret     string `json:"secret"`
+		Passphrase string `json:"passphrase"`
+	}
+	if err := json.Unmarshal(b, &told); err != nil {
+		return cli.Hint(fmt.Errorf("read the key in %s: %w", t.User, err),
+			"the file is what POST /auth/api-key answered")
+	}
+	t.key = auth.Trio{Key: told.Key, Secret: told.Secret, Passphrase: told.Passphrase}
 	return nil
 }
 
@@ -124,7 +159,11 @@ func (t *tail) ask(ctx context.Context, path string, into any) error {
 // follow prints what one connection brings.
 func (t *tail) follow(ctx context.Context) error {
 	dialer := websocket.Dialer{HandshakeTimeout: tailAnswer}
-	url := "ws" + strings.TrimPrefix(strings.TrimSuffix(t.URL, "/"), "http") + "/ws/market"
+	path, wish, err := t.wish()
+	if err != nil {
+		return err
+	}
+	url := "ws" + strings.TrimPrefix(strings.TrimSuffix(t.URL, "/"), "http") + path
 	c, a, err := dialer.DialContext(ctx, url, nil)
 	if a != nil && a.Body != nil {
 		defer a.Body.Close()
@@ -134,10 +173,6 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	wish := map[string]any{"type": "market", "assets_ids": t.tokens, "heartbeat": true}
-	if t.seen > 0 {
-		wish["resume"] = map[string]uint64{"seq": t.seen}
-	}
 	if err := c.WriteJSON(wish); err != nil {
 		return err
 	}
@@ -154,6 +189,27 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 }
 
+// wish returns the path of the stream, and what asks for it.
+func (t *tail) wish() (path string, wish map[string]any, err error) {
+	wish = map[string]any{"heartbeat": true}
+	if t.seen > 0 {
+		wish["resume"] = map[string]any{"seq": t.seen, "part": t.part}
+	}
+	if t.User == "" {
+		wish["type"], wish["assets_ids"] = "market", t.tokens
+		return "/ws/market", wish, nil
+	}
+	r := auth.Request{Timestamp: strconv.FormatInt(time.Now().Unix(), 10), Method: http.MethodGet,
+		Path: "/ws/user"}
+	if err := t.key.Sign(&r); err != nil {
+		return "", nil, err
+	}
+	wish["type"], wish["markets"] = "user", t.Market
+	wish["auth"] = map[string]string{"apiKey": r.Key, "passphrase": r.Passphrase,
+		"timestamp": r.Timestamp, "signature": r.Signature}
+	return r.Path, wish, nil
+}
+
 // print prints the messages of a text, but for heartbeats.
 func (t *tail) print(text []byte, sequence *uint64) error {
 	all := []json.RawMessage{text}
@@ -167,6 +223,8 @@ func (t *tail) print(text []byte, sequence *uint64) error {
 			Kind     string `json:"event_type"`
 			Sequence uint64 `json:"sequence"`
 			Shows    uint64 `json:"seq"`
+			Part     int    `json:"part"`
+			Code     string `json:"code"`
 		}
 		if err := json.Unmarshal(one, &m); err != nil {
 			return fmt.Errorf("read %.80q: %w", one, err)
@@ -174,12 +232,21 @@ func (t *tail) print(text []byte, sequence *uint64) error {
 		if *sequence++; m.Sequence != *sequence {
 			return &gapError{*sequence, m.Sequence}
 		}
-		t.seen = max(t.seen, m.Shows)
+		if m.Shows > t.seen || m.Shows == t.seen && m.Part > t.part {
+			t.seen, t.part = m.Shows, m.Part
+		}
 		switch m.Kind {
 		case "heartbeat":
 			continue
 		case "resync":
 			t.missing++
+		case "error":
+			if m.Code == "unauthorized" {
+				return fmt.Errorf("%w: %s", errKey, one)
+			}
+			if m.Code == "unknown_seq" {
+				t.missing++
+			}
 		}
 		if _, err := fmt.Printf("%s\n", one); err != nil {
 			return err

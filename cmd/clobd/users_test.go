@@ -3,7 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +17,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"clobd/cmd/cli"
 	"clobd/ingress/auth"
 )
 
@@ -189,18 +194,20 @@ func (l *ownStream) check(t *testing.T, heard []news) (
 func TestUserStreams(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 4, 1)
-	all := make([]*ownStream, len(w.traders))
+	const each = 3 // listeners of a trader
+	all := make([]*ownStream, each*len(w.traders))
 	var group sync.WaitGroup
 	defer group.Wait()
-	for i, x := range w.traders {
+	for i := range all {
+		x := w.traders[i/each]
 		all[i] = &ownStream{t: t, trader: x, url: "ws://" + w.node.listen + "/ws/user", secret: i%2 == 0}
 		group.Go(all[i].follow)
 		defer all[i].stop()
 	}
 	w.kills(t, 3)
-	for i, x := range w.traders {
-		heard := all[i].settled()
-		orders, trades := all[i].check(t, heard)
+	for i, l := range all {
+		x, heard := l.trader, l.settled()
+		orders, trades := l.check(t, heard)
 		for _, o := range x.sent {
 			m, known := orders[o.id.Hex()]
 			r, exists, err := x.lookup(o)
@@ -214,7 +221,7 @@ func TestUserStreams(t *testing.T) {
 		if len(trades) == 0 {
 			t.Error("no trades: the load is no load")
 		}
-		again := &ownStream{t: t, trader: x, url: all[i].url}
+		again := &ownStream{t: t, trader: x, url: l.url}
 		group.Go(again.follow)
 		said := again.settled()
 		again.stop()
@@ -226,7 +233,7 @@ func TestUserStreams(t *testing.T) {
 				t.Fatalf("heard %s\nagain %s", heard[k].body, said[k].body)
 			}
 		}
-		t.Logf("trader %d: %d messages, %d orders, %d trades", i, len(heard), len(orders), len(trades))
+		t.Logf("listener %d: %d messages, %d orders, %d trades", i, len(heard), len(orders), len(trades))
 	}
 }
 
@@ -327,4 +334,47 @@ func TestUserLogin(t *testing.T) {
 func readerLogin(key, address string) map[string]any {
 	return map[string]any{"type": "user", "heartbeat": true,
 		"auth": map[string]any{"apiKey": key, "address": address}}
+}
+
+// TestTailOfUser: a tail prints what happens to the orders of a key, and goes on where it was when
+// the node comes back. A wrong key ends it.
+func TestTailOfUser(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 2, 1)
+	n, trio := w.node, w.traders[0].Trio
+	key := filepath.Join(t.TempDir(), "key.json")
+	write := func(secret string) {
+		text := fmt.Sprintf(`{"apiKey":%q,"secret":%q,"passphrase":%q}`, trio.Key, secret, trio.Passphrase)
+		if err := os.WriteFile(key, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(trio.Secret)
+	out := &heard{}
+	c := exec.Command(n.binary, "tail", "--url", "http://"+n.listen, "--user", key, "--from", "1")
+	c.Stdout, c.Stderr = out, out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.load(t, func() {})
+	out.await(t, `"type":"PLACEMENT"`, `"event_type":"trade"`, `"type":"UPDATE"`)
+	n.kill(t)
+	n.start(t)
+	sent := w.load(t, func() {})
+	for _, i := range sent {
+		if i.trader == w.traders[0] && i.answered {
+			out.await(t, `"id":"`+i.id.Hex()) // also what came while the tail was away
+			break
+		}
+	}
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, out.take())
+	}
+	write(w.traders[1].Trio.Secret)
+	n.expect(t, cli.Failed, []string{"tail", "--url", "http://" + n.listen, "--user", key},
+		"error: the node does not take the key", "hint: --user")
+	n.expect(t, cli.Failed, []string{"tail", "--url", "http://" + n.listen}, "error: nothing to print")
 }
