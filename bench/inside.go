@@ -12,6 +12,7 @@ import (
 
 	"clobd/api"
 	"clobd/api/catalog"
+	"clobd/api/wire"
 	"clobd/api/wire/live"
 	"clobd/engine"
 	"clobd/engine/sequencer"
@@ -100,7 +101,7 @@ func (n *inside) open(id uint64) error {
 	door, err := ingress.New(ingress.Options{
 		Enter: n.writer.Enter, EnterAll: n.writer.EnterAll, Board: n.board,
 		Public: n.handler.Public, Account: n.handler.Account,
-		Market: func(*live.Socket) {}, Past: n.history.Past,
+		Market: func(*live.Socket) {}, User: func(*live.Socket, wire.Login) {}, Past: n.history.Past,
 		Request: n.history.Request, Moved: n.history.Move,
 		Await: n.history.Await, JournalID: id, Keyring: n.keyring,
 		Verifier: auth.NewVerifier(auth.Domains(chain)), Chains: []uint64{chain}})

@@ -178,7 +178,7 @@ func programs() []row {
 		{pkg: "bench",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history",
 				"engine/sequencer/memory", "ingress/auth/curve", "ingress/auth", "ingress", "api/catalog", "api",
-				"api/wire/live", "bench/trader"},
+				"api/wire", "api/wire/live", "bench/trader"},
 			out: []string{fast, route, gojs, pebb, hdr, sha3}},
 		{pkg: "bench/matching", ours: []string{"engine/pages", "engine", "bench"}},
 		{pkg: "cmd/cli", out: []string{flags}},
