@@ -29,8 +29,9 @@ func (n *node) streams() string {
 	from := n.journal.Last() + 1
 	tail, users := n.journal.Tail(1), n.journal.Tail(from)
 	hub := stream.New(stream.Options{Board: n.board, Next: tail.Next, JournalID: testJournal,
-		Now: time.Now, Owners: n.owners(users),
-		Book: func(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }})
+		Now: time.Now, Owners: n.owners(users), Announce: n.handler.Announce,
+		Label: n.catalog.Label,
+		Book:  func(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }})
 	ended := make(chan error, 2)
 	go func() { ended <- hub.Run() }()
 	go func() { ended <- hub.RunOwners() }()
@@ -245,6 +246,20 @@ func (w *watcher) check(k *kept, hash string) {
 	w.hashes++
 }
 
+// hears reads until a message of a type comes, which must have some text.
+func (w *watcher) hears(kind, want string) {
+	w.t.Helper()
+	for w.kinds[kind] == 0 {
+		text, err := w.hear()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if w.kinds[kind] > 0 && !strings.Contains(text, want) {
+			w.t.Errorf("%s\nwant %s", text, want)
+		}
+	}
+}
+
 // until reads until the books of the tokens are those of the Board. A frame that leaves a book as
 // it was changes the time of the Board's, and nobody is told.
 func (w *watcher) until(n *node, tokens ...int) {
@@ -316,6 +331,7 @@ func (r *random) frame() {
 // a single token.
 func TestReconstruction(t *testing.T) {
 	r := newRandom(t, 3)
+	r.described(marketText(2, ""), marketText(9, `,"description":"What \"it\" is"`))
 	for range 50 {
 		r.frame()
 	}
@@ -344,10 +360,14 @@ func TestReconstruction(t *testing.T) {
 	one.until(r.node, 21)
 	r.do(engine.Command{Kind: engine.Resolve, Market: 2, Price: engine.PriceOne, ID: orderID("end")})
 	one.until(r.node, 21)
-	for one.kinds["market_resolved"] == 0 {
-		if _, err := one.hear(); err != nil {
-			t.Fatal(err)
-		}
+	one.hears("market_resolved", `"winning_asset_id":"20","winning_outcome":"Yes"`)
+	r.do(engine.Command{Kind: engine.List, Listing: listing(9, 100)})
+	one.hears("new_market", `"id":"9","question":"Number 9?","market":"`+
+		listing(9, 100).Condition.Hex()+`","slug":"m9","description":"What \"it\" is",`+
+		`"assets_ids":["90","91"],"outcomes":["Yes","No"],"event_message":{},"timestamp":"`)
+	all.say(`{"assets_ids":["90"]}`)
+	if all.until(r.node, 90); all.kinds["new_market"] != 0 {
+		t.Error("a market is announced to who did not ask for that")
 	}
 	if one.kinds["tick_size_change"] != 1 || one.kinds["book"] != 2 {
 		t.Errorf("%v", one.kinds)

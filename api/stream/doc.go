@@ -30,6 +30,10 @@
 // ones. If memory has them no longer, he gets "resync" and fresh books. One who reads too slowly is
 // closed with 1013.
 //
+// The Hub announces a market that opens, to who asked for custom features, as soon as the catalog
+// describes the market. Such a message belongs to no market that somebody has named, and resuming
+// does not bring it again.
+//
 // A reader, who has logged in to the user channel, is told of his orders and trades. Each message
 // has part and parts: its number among those of its Sequence, and how many there are. He misses
 // nothing either. The Hub remembers nothing for him: it makes messages of frames and of the index

@@ -20,6 +20,11 @@ type Options struct {
 	// JournalID is that of the journal behind the Board, part of all hashes of transactions.
 	JournalID uint64
 	Now       func() time.Time
+	// Announce describes a market that was listed, as a JSON object without its closing brace; nil if
+	// the catalog does not describe it yet.
+	Announce func(*view.Market) []byte
+	// Label is the name of an outcome.
+	Label func(engine.Condition, engine.Outcome) string
 	// Owners is the user channel; nil: there is none.
 	Owners *OwnerOptions
 }
@@ -34,6 +39,8 @@ const (
 	retryPause = 5 * time.Millisecond  // until the next look at sockets without room
 	pingPause  = 20 * time.Second      // between two pings
 	patience   = 60 * time.Second      // for a sign of life of a subscriber
+	announces  = 16                    // new markets that are told at once
+	patient    = time.Minute           // for the description of a new market
 	linger     = time.Minute           // how long a market without subscribers is still told
 	settle     = 20 * time.Microsecond // until the next look whether a frame is visible
 	errorLimit = 256                   // bytes of an error's text
@@ -64,6 +71,7 @@ type Hub struct {
 	scratch     []byte
 	beat, ping  time.Time // when the last ones were sent
 	owners      owners
+	listed      []listed // markets to be announced
 }
 
 // watch is a market that somebody has named.
@@ -75,6 +83,12 @@ type watch struct {
 	since       engine.Sequence
 	subscribers map[*subscriber]uint8 // a bit for each outcome
 	left        time.Time             // when the last subscriber left; zero: there is one
+}
+
+// listed is a market that has opened and was not announced.
+type listed struct {
+	market *view.Market
+	since  time.Time
 }
 
 // waiting is a Snapshot that is to be told.
@@ -101,6 +115,7 @@ func New(o Options) *Hub {
 type heap struct {
 	mutex   sync.Mutex
 	markets map[engine.MarketNo][]deal
+	opened  []engine.MarketNo
 	read    engine.Sequence // of all frames so far
 }
 
@@ -183,6 +198,9 @@ func (p *heap) add(f *engine.Frame) {
 			if e.Market == 0 {
 				continue
 			}
+			if e.Kind == engine.Listed && e.State == engine.Open {
+				p.opened = append(p.opened, e.Market)
+			}
 			deals := p.markets[e.Market]
 			if e.Kind == engine.Filled {
 				d := dealOf(c, e)
@@ -210,11 +228,19 @@ func dealOf(c *engine.Command, e *engine.Event) deal {
 	return deal{outcome: c.Outcome, side: c.Side, price: price, size: e.Size}
 }
 
+// load is what a heap gives away.
+type load struct {
+	markets map[engine.MarketNo][]deal
+	opened  []engine.MarketNo
+	read    engine.Sequence
+}
+
 // take empties the heap.
-func (p *heap) take() (markets map[engine.MarketNo][]deal, read engine.Sequence) {
+func (p *heap) take() load {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	markets = maps.Clone(p.markets)
+	l := load{maps.Clone(p.markets), p.opened, p.read}
 	clear(p.markets)
-	return markets, p.read
+	p.opened = nil
+	return l
 }

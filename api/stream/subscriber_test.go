@@ -154,3 +154,32 @@ func TestBucket(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 }
+
+// TestAnnounceLater: a market that the catalog does not describe yet is announced when it does, and
+// forgotten when it never does.
+func TestAnnounceLater(t *testing.T) {
+	h, s, _ := socket(t)
+	s.custom = true
+	described := false
+	h.o.Announce = func(*view.Market) []byte {
+		if !described {
+			return nil
+		}
+		return []byte(`{"event_type":"new_market"`)
+	}
+	begin := time.Now()
+	for range 2 * announces {
+		h.listed = append(h.listed, listed{&view.Market{}, begin})
+	}
+	if h.announce(nil, begin); len(s.queue) != 0 || len(h.listed) != 2*announces {
+		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
+	}
+	described = true
+	if h.announce(nil, begin); len(s.queue) != announces || len(h.listed) != announces {
+		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
+	}
+	described = false
+	if h.announce(nil, begin.Add(patient)); len(s.queue) != announces || len(h.listed) != 0 {
+		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
+	}
+}

@@ -49,11 +49,12 @@ func (h *Hub) tellAll() {
 func (h *Hub) round() bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	markets, read := h.heap.take()
-	if len(markets) > 0 {
+	l := h.heap.take()
+	read := l.read
+	if len(l.markets) > 0 {
 		h.await(read)
 	}
-	for no, deals := range markets {
+	for no, deals := range l.markets {
 		if w := h.watches[no]; w != nil {
 			w.deals = append(w.deals, deals...)
 			h.look(w, read)
@@ -62,6 +63,7 @@ func (h *Hub) round() bool {
 	h.tellUntil(read)
 	h.told = read
 	now := h.o.Now()
+	h.announce(l.opened, now)
 	h.keepUp(now, read)
 	blocked := h.due[:0]
 	for i, s := range h.due {
@@ -76,7 +78,7 @@ func (h *Hub) round() bool {
 	}
 	clear(h.due[len(blocked):])
 	h.due = blocked
-	return len(blocked) > 0
+	return len(blocked) > 0 || len(h.listed) > 0
 }
 
 // await waits until the Board shows a Sequence: a few microseconds, as a frame is visible soon
@@ -114,6 +116,37 @@ func (h *Hub) tellUntil(read engine.Sequence) {
 		h.tell(h.waiting[n].watch, h.waiting[n].snapshot)
 	}
 	h.waiting = slices.Delete(h.waiting, 0, n)
+}
+
+// announce tells of new markets, once the catalog describes them: it does soon after their listing.
+func (h *Hub) announce(opened []engine.MarketNo, now time.Time) {
+	for _, no := range opened {
+		if m := h.o.Board.Directory.Market(no); m != nil {
+			h.listed = append(h.listed, listed{m, now})
+		}
+	}
+	told, later := 0, h.listed[:0]
+	for _, l := range h.listed {
+		var body []byte
+		if told < announces {
+			body = h.o.Announce(l.market)
+		}
+		switch {
+		case body != nil:
+			told++
+			b := &bulletin{seq: h.told, outcome: both, asked: true,
+				body: appendMillis(body, now.UnixMilli())}
+			for s := range h.subscribers {
+				if s.custom && s.user == nil {
+					s.enqueue(b)
+				}
+			}
+		case now.Sub(l.since) < patient:
+			later = append(later, l)
+		}
+	}
+	clear(h.listed[len(later):])
+	h.listed = later
 }
 
 // keepUp sends heartbeats and pings when they are due, and forgets markets that nobody names.
@@ -171,7 +204,7 @@ func (h *Hub) tell(w *watch, s *view.Snapshot) {
 		}
 	}
 	if was.Market.State != engine.Settled && s.Market.State == engine.Settled {
-		h.publish(w, resolved(s))
+		h.publish(w, h.resolved(s))
 	}
 }
 
@@ -311,7 +344,7 @@ func best(was, s *view.Snapshot, o engine.Outcome) *bulletin {
 }
 
 // resolved tells which token of a market won, none if it pays a part of 1.00 for both.
-func resolved(s *view.Snapshot) *bulletin {
+func (h *Hub) resolved(s *view.Snapshot) *bulletin {
 	b := begin("market_resolved", s, both)
 	b.asked = true
 	m := s.Market
@@ -321,11 +354,13 @@ func resolved(s *view.Snapshot) *bulletin {
 		b.body = append(m.Tokens[o].AppendDecimal(append(wire.AppendComma(b.body), '"')), '"')
 	}
 	b.body = append(b.body, ']')
-	switch m.Payout {
-	case engine.PriceOne:
-		b.body = wire.AppendTokenField(b.body, "winning_asset_id", m.Tokens[0])
-	case 0:
-		b.body = wire.AppendTokenField(b.body, "winning_asset_id", m.Tokens[1])
+	if m.Payout == engine.PriceOne || m.Payout == 0 {
+		winner := engine.Outcome(0)
+		if m.Payout == 0 {
+			winner = 1
+		}
+		b.body = wire.AppendTokenField(b.body, "winning_asset_id", m.Tokens[winner])
+		b.body = wire.AppendField(b.body, "winning_outcome", h.o.Label(m.Condition, winner))
 	}
 	b.body = appendMillis(b.body, int64(s.Time))
 	return b

@@ -240,8 +240,8 @@ func (p *owners) letters(f *engine.Frame, a audience) (some []letter, whole bool
 // cutRevoked closes the sockets of the keys that a frame revokes.
 func (p *owners) cutRevoked(f *engine.Frame) {
 	for i := range f.Commands {
-		c := &f.Commands[i]
-		if c.Kind != engine.SetKey || !c.Revoke {
+		c, events := &f.Commands[i], f.EventsOf(i)
+		if c.Kind != engine.SetKey || !c.Revoke || events[len(events)-1].Kind != engine.KeySet {
 			continue
 		}
 		for s := range p.readers {

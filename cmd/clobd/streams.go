@@ -28,9 +28,16 @@ func (n *node) beginStreams(answers *api.Handler) {
 		Frames:  func(from uint64) func() ([]byte, bool, error) { return j.Tail(from).Poll },
 		Touched: history.Touched, Tell: answers.Tell,
 		Indexed: func(seq engine.Sequence) bool { return history.Await(seq, indexPause) },
-		Failed:  func(err error) { n.log.Error("a stream of a user ends", "error", err) }}
+		Failed: func(err error) {
+			if !errors.Is(err, journal.ErrClosed) {
+				n.log.Error("a stream of a user ends", "error", err)
+			}
+		}}
 	s.hub = stream.New(stream.Options{Board: n.role.Board, Next: s.tails[0].Next, Book: api.Book,
-		JournalID: j.ID, Now: time.Now, Owners: &owners})
+		JournalID: j.ID, Now: time.Now, Owners: &owners, Announce: answers.Announce,
+		Label: func(c engine.Condition, o engine.Outcome) string {
+			return n.describe.Current().Label(c, o)
+		}})
 	n.metrics.MustRegister(s.hub.Collectors()...)
 	n.streams = s
 	var group sync.WaitGroup
