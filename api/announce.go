@@ -29,13 +29,15 @@ func (h *Handler) Announce(m *view.Market) []byte {
 	for o := range m.Tokens {
 		b = wire.AppendString(wire.AppendComma(b), c.Label(m.Condition, engine.Outcome(o)))
 	}
-	b = append(wire.AppendKey(append(b, ']'), "event_message"), '{')
-	if e := c.EventOf(d); e != nil {
-		b = wire.AppendField(b, "id", e.ID)
-		b = wire.AppendField(b, "ticker", e.Ticker)
-		b = wire.AppendField(b, "slug", e.Slug)
-		b = wire.AppendField(b, "title", e.Title)
+	b = wire.AppendKey(append(b, ']'), "event_message")
+	e := c.EventOf(d)
+	if e == nil {
+		return append(b, "null"...)
 	}
+	b = wire.AppendField(append(b, '{'), "id", e.ID)
+	b = wire.AppendField(b, "ticker", e.Ticker)
+	b = wire.AppendField(b, "slug", e.Slug)
+	b = wire.AppendField(b, "title", e.Title)
 	return append(b, '}')
 }
 

@@ -364,7 +364,7 @@ func TestReconstruction(t *testing.T) {
 	r.do(engine.Command{Kind: engine.List, Listing: listing(9, 100)})
 	one.hears("new_market", `"id":"9","question":"Number 9?","market":"`+
 		listing(9, 100).Condition.Hex()+`","slug":"m9","description":"What \"it\" is",`+
-		`"assets_ids":["90","91"],"outcomes":["Yes","No"],"event_message":{},"timestamp":"`)
+		`"assets_ids":["90","91"],"outcomes":["Yes","No"],"event_message":null,"timestamp":"`)
 	all.say(`{"assets_ids":["90"]}`)
 	if all.until(r.node, 90); all.kinds["new_market"] != 0 {
 		t.Error("a market is announced to who did not ask for that")

@@ -135,8 +135,8 @@ func (p *owners) isUser(s *subscriber, r *userWish) bool {
 	return true
 }
 
-// grant adds or removes the markets of a reader. Who has named none gets those of all markets,
-// and goes on to.
+// grant adds or removes the markets of a reader. Who has named none, or has left all that he named,
+// gets the messages of all markets: a client filters better than it misses a fill.
 func (p *owners) grant(s *subscriber, r *userWish) {
 	leaves := strings.EqualFold(r.Operation, "unsubscribe")
 	switch {
@@ -167,6 +167,9 @@ func (p *owners) grant(s *subscriber, r *userWish) {
 		default:
 			markets[m.No] = struct{}{}
 		}
+	}
+	if leaves && len(s.user.markets) == 0 {
+		s.user.markets = nil
 	}
 }
 

@@ -474,6 +474,47 @@ async function stream({ maker, token, other }) {
   await feed.close();
 }
 
+// orders follows what happens to the orders of two traders who meet. The client checks each message
+// with a schema.
+async function orders({ maker, taker, market, token, other }) {
+  const feeds = [];
+  const follow = async (who, topic) => {
+    const feed = await who.client.subscribe([topic]);
+    feeds.push(feed);
+    const events = feed[Symbol.asyncIterator]();
+    return async (fits) => {
+      for (;;) {
+        const why = new Error(`no ${fits}`);
+        const late = new Promise((_, no) => setTimeout(no, 20_000, why).unref());
+        const { value, done } = await Promise.race([events.next(), late]);
+        ok(!done, "the stream ended");
+        if (value.topic === "user" && fits(value.payload, value.type)) return value.payload;
+      }
+    };
+  };
+  const made = await follow(maker, { topic: "user" });
+  const took = await follow(taker, { topic: "user", markets: [market.condition] });
+  await new Promise((yes) => setTimeout(yes, 500)); // the client does not tell when it is logged in
+  await maker.client.cancelAll(); // what rests would be met first
+  const quote = { tokenId: token, price: 0.07, size: 11, side: BUY };
+  const { orderId } = like(await maker.client.placeLimitOrder(quote), accepted);
+  const mine = (kind) => (o) => o.id === orderId && o.orderEventType === kind;
+  strictEqual(Number((await made(mine("PLACEMENT"))).originalSize), 11);
+  const against = { tokenId: other, price: 0.93, size: 5, side: BUY }; // together they mint pairs
+  const meets = like(await taker.client.placeLimitOrder(against), accepted);
+  const trade = (status) => (o, type) => type === "trade" && o.status === `TRADE_STATUS_${status}`;
+  const told = await took(trade("MATCHED"));
+  strictEqual(told.takerOrderId, meets.orderId);
+  strictEqual((await made(trade("MATCHED"))).id, told.id);
+  strictEqual((await made(trade("CONFIRMED"))).id, told.id);
+  const update = await made(mine("UPDATE"));
+  strictEqual(Number(update.sizeMatched), 5);
+  deepStrictEqual(update.associateTrades, [told.id]);
+  await maker.client.cancelOrder({ orderId });
+  strictEqual((await made(mine("CANCELLATION"))).status, "CANCELED");
+  for (const feed of feeds) await feed.close();
+}
+
 async function negRisk({ maker }) {
   const grouped = await pick(true);
   if (!grouped) return skip("a neg-risk market", "the catalog has none with an empty book");
@@ -520,6 +561,7 @@ await step("what there is none of", () => absent(t));
 await step("a wallet's positions and trades", () => portfolio(t));
 await step("a stream of a market", () => stream(t));
 await step("cancels", () => cancels(t));
+await step("streams of users", () => orders(t));
 await step("nothing to reward", () => nothing(t));
 await step("builder keys", () => builder(t));
 await negRisk(t);
