@@ -12,7 +12,7 @@ import (
 
 // OwnerOptions are what the user channel tells from. All are required.
 type OwnerOptions struct {
-	// Next waits for the next durable frame, from Frame on. Its error ends Hub.Run.
+	// Next waits for the next durable frame, from Frame on. Its error ends Hub.RunOwners.
 	Next  func() ([]byte, error)
 	Frame uint64
 	// Frames returns a function that reads durable frames from a number on, and false at the end.
@@ -27,25 +27,26 @@ type OwnerOptions struct {
 	// index holds. message renders one: its market, and its body without the closing brace.
 	Tell func(f *engine.Frame, command int, owner engine.WalletNo, d wire.Dialect) (
 		n int, message func(i int) (engine.MarketNo, []byte, error))
-	// Failed is told why a reader could not be served: what the node must know, and the reader not.
+	// Failed is told why a reader was not served. The reader is told only that he was not.
 	Failed func(error)
 }
 
 // userPart is what only a reader has, a subscriber of the user channel. The Hub's mutex guards it.
 //
-//	follow ──► a live reader gets the messages of a frame at once
-//	              │ no room                 ▲ has caught up
-//	              ▼                         │
-//	           reclaim reads frames again, at the pace at which the reader takes messages
+//	run ──► a live reader gets the messages of a frame at once
+//	           │ no room                 ▲ has caught up
+//	           ▼                         │
+//	        reclaim reads frames again, at the pace at which the reader takes messages
 type userPart struct {
 	who   wire.Owner
 	owner engine.WalletNo // 0: the address has no account yet
 	// markets are those that the reader asked for; nil: all.
 	markets map[engine.MarketNo]struct{}
 	live    bool
-	frame   uint64          // all up to this one was told; not kept while the reader is live
-	seq     engine.Sequence // the same, of a reader who is not live
-	// after is where a reader resumes who has not caught up: what it got already.
+	// frame and seq are up to where a reader was told who is not live: owners has those of the others.
+	frame uint64
+	seq   engine.Sequence
+	// after is the last message that the reader had when he resumed: he gets what comes behind it.
 	after place
 }
 
@@ -309,7 +310,8 @@ func (p *owners) seek(s *subscriber) error {
 		at := p.at
 		if r.frame = min(first-1, at); first > at && time.Now().After(end) {
 			missing := strconv.FormatUint(uint64(r.after.seq), 10)
-			p.hub.fail(s, "unknown_seq", "the node has no Sequence "+missing+": ask for your orders and trades over HTTP")
+			p.hub.fail(s, "unknown_seq", "the node has no Sequence "+missing+
+				": ask for your orders and trades over HTTP")
 			r.after, first = place{}, at
 		}
 		p.hub.mutex.Unlock()
