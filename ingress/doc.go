@@ -67,5 +67,5 @@
 // (lists), reply.go and advice.go (answers); secure.go (TLS); cancel.go, tokens.go, heartbeat.go;
 // keys.go, records.go, faucet.go; claims.go (failures; the rooms: limits counts, conn holds
 // sockets, auth holds keys, cors speaks to browsers); door.go (all other Commands), options.go,
-// routes.go, pool.go, admin.go, control.go, metrics.go.
+// routes.go, pool.go, metrics.go; operator: what operators ask for.
 package ingress

@@ -54,6 +54,18 @@ func (f *faucet) mayGive(from netip.Addr) bool {
 	return true
 }
 
+// enterFor enters an operator's Command and waits for it.
+func (f *faucet) enterFor(c *engine.Command) (engine.Receipt, error) {
+	if c.Kind != engine.Deposit {
+		return f.submit(c)
+	}
+	r, err := f.deposit(c)
+	if err == nil && (r.Reject == engine.Accepted || r.Reject == engine.RejectDuplicate) {
+		f.claim(c.Address) // its Link may not have entered with it
+	}
+	return r, err
+}
+
 // deposit enters a Deposit and waits for it. Where wallets are linked on first use, a Link of the
 // address to itself enters with it, before a stranger could claim the wallet; see claim.
 func (f *faucet) deposit(c *engine.Command) (engine.Receipt, error) {

@@ -238,8 +238,8 @@ func TestPublishedMatches(t *testing.T) {
 func TestPublishedMarketOrders(t *testing.T) {
 	p, n := newPit(t), tally{}
 	for _, a := range readPublished(t).Market {
-		tick, _ := parsePrice(a.Tick)
-		price, _ := parsePrice(a.Price)
+		tick, _ := form.Price(a.Tick)
+		price, _ := form.Price(a.Price)
 		maker, _ := strconv.ParseInt(a.Maker, 10, 64)
 		taker, _ := strconv.ParseInt(a.Taker, 10, 64)
 		order := terms{"taker", a.Side, "YES", maker, taker}

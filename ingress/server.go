@@ -8,6 +8,7 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -18,8 +19,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/engine/view"
 	"clobd/ingress/conn"
 	"clobd/ingress/limits"
+	"clobd/ingress/operator"
 )
 
 // Limits of the listener. A larger body is refused before a byte of it is stored: with 4 MB, 500
@@ -246,6 +249,13 @@ func (s *Server) Close(ctx context.Context) error {
 func (s *Server) Collectors() []prometheus.Collector {
 	m := s.metrics
 	return append([]prometheus.Collector{m.requests, m.seconds, m.busy, m.panics}, m.pool...)
+}
+
+// Admin is the handler of what operators may do, by the token.
+func (s *Server) Admin() http.Handler {
+	return operator.Handler(operator.Options{Token: s.options.AdminToken, Ready: s.ready.Load,
+		Board: func() *view.Board { return s.options.Board }, Enter: s.faucet.enterFor,
+		Now: s.options.Now})
 }
 
 // handle is the first and last function of every request.

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/ingress/operator"
 )
 
 // survive answers a request whose handler panicked, and closes its connection. The node goes on:
@@ -64,7 +65,7 @@ func (s *Server) Surviving(next http.Handler) http.Handler {
 		defer func() {
 			if cause := recover(); cause != nil {
 				id := s.Panicked(r.Method+" "+r.URL.Path, cause)
-				reply(w, nil, refusePanic(wire.Operators, id, r.Method != http.MethodGet))
+				operator.Refuse(w, refusePanic(wire.Operators, id, r.Method != http.MethodGet))
 			}
 		}()
 		next.ServeHTTP(w, r)

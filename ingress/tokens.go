@@ -95,7 +95,7 @@ func (s *tokens) readTransfer(body []byte, caller *identity, c *engine.Command) 
 	}
 	c.Market = m.No
 	if c.Kind != engine.RedeemTokens {
-		size, ok := parseDecimal(amount.Text)
+		size, ok := form.Decimal(amount.Text)
 		if !ok {
 			return refuseShares
 		}

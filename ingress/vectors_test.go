@@ -326,7 +326,7 @@ func TestPublishedAmounts(t *testing.T) {
 		if !listed {
 			token = engine.Token{30: 7, 31: byte(len(tokens) * 2)}
 			tokens[tick] = token
-			step, _ := parsePrice(tick)
+			step, _ := form.Price(tick)
 			l := engine.Listing{Condition: engine.Condition(token), Group: 1, Tick: step, Open: true,
 				Tokens: [2]engine.Token{token, {30: 7, 31: token[31] + 1}}}
 			h.submit(engine.Command{Kind: engine.List, Listing: &l})

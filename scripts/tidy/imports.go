@@ -102,14 +102,20 @@ func door() []row {
 		{pkg: "ingress/limits", ours: []string{"engine", "ingress/conn"}, no: map[string]string{
 			fast: "it counts callers, whatever they ask",
 		}},
+		{pkg: "ingress/operator",
+			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth", "ingress/conn",
+				"ingress/form", "ingress/limits", "api/wire", "api/wire/scan"},
+			out: []string{gojs}, no: map[string]string{
+				fast: "operators ask with net/http, on a listener of their own",
+			}},
 		{pkg: "ingress/cors", out: []string{fast}, no: map[string]string{
 			"clobd/ingress/auth": "a page has no right that another client lacks",
 		}},
 		{pkg: "ingress",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth",
-				"ingress/conn", "ingress/cors", "ingress/form", "ingress/limits", "api/wire",
+				"ingress/conn", "ingress/cors", "ingress/form", "ingress/limits", "ingress/operator", "api/wire",
 				"api/wire/live", "api/wire/scan"},
-			out:   []string{fast, route, gojs, prom},
+			out:   []string{fast, route, prom},
 			tests: []string{"scripts/openapi", "engine/sequencer/memory"},
 			no: map[string]string{
 				"clobd/journal": "the door writes commands only",

@@ -126,7 +126,7 @@ func TestImports(t *testing.T) {
 		bad("auth serving", "ingress/auth/a.go", importing(fast), "not served"),
 		bad("all of geth", "ingress/auth/a.go",
 			importing("github.com/ethereum/go-ethereum/crypto"), "outside"),
-		good("ingress", "ingress/a.go", importing("clobd/ingress/auth", fast, route, gojs)),
+		good("ingress", "ingress/a.go", importing("clobd/ingress/auth", fast, route)),
 		bad("ingress to the journal", "ingress/a.go", importing("clobd/journal"), "commands only"),
 		bad("ingress on the other JSON", "ingress/a.go", importing("encoding/json"), "go-json"),
 		good("its oracle", "ingress/a_test.go", importing("encoding/json")),

@@ -1,4 +1,4 @@
-package ingress
+package operator
 
 import (
 	"strconv"
@@ -27,7 +27,7 @@ var (
 // market finds the market of an operation by its condition id or by one of its token ids. Without
 // one the operation is refused, and the Market is empty.
 func (a *admin) market(o *operation) *view.Market {
-	d := a.server.options.Board.Directory
+	d := a.Board().Directory
 	if condition, ok := engine.ParseCondition(o.texts["market"]); ok {
 		if m := d.Condition(condition); m != nil {
 			return m
@@ -37,13 +37,13 @@ func (a *admin) market(o *operation) *view.Market {
 			return m
 		}
 	}
-	o.refuse(refuseAdmin(404, "unknown market",
+	o.refuse(refuse(404, "unknown market",
 		"write its condition id, 0x and 64 hex digits, or one of its token ids"))
 	return &view.Market{}
 }
 
 func (a *admin) wallet(o *operation) engine.WalletNo {
-	wallet, known := a.server.options.Board.Directory.Wallet(o.address("wallet"))
+	wallet, known := a.Board().Directory.Wallet(o.address("wallet"))
 	if !known {
 		o.refuse(refuseNoAccount)
 	}
@@ -55,7 +55,7 @@ func (a *admin) state(o *operation) members {
 	m := a.market(o)
 	state, ok := stateWords[o.texts["state"]]
 	if !ok {
-		o.refuse(refuseAdmin(400, "unknown state", "there are open, pause, close and unopen"))
+		o.refuse(refuse(400, "unknown state", "there are open, pause, close and unopen"))
 	}
 	return a.carry(o, &engine.Command{Kind: engine.SetState, Market: m.No, State: state},
 		members{"market": m.Condition.Hex(), "state": o.texts["state"]})
@@ -65,19 +65,19 @@ func (a *admin) state(o *operation) members {
 func (a *admin) resolve(o *operation) members {
 	m := a.market(o)
 	first, second, _ := strings.Cut(o.texts["payouts"], ",")
-	x, okX := parsePrice(first)
-	y, okY := parsePrice(second)
+	x, okX := form.Price(first)
+	y, okY := form.Price(second)
 	if !okX || !okY || x+y != engine.PriceOne {
-		return o.refuse(refuseAdmin(400, "payouts are not two decimals that add up to 1",
+		return o.refuse(refuse(400, "payouts are not two decimals that add up to 1",
 			"write what each outcome pays, in the order of the market's tokens: 1,0 or 0.5,0.5"))
 	}
 	c := engine.Command{Kind: engine.Resolve, Market: m.No, Price: x, ID: reference(engine.Resolve, o)}
 	body := a.carry(o, &c, members{"market": m.Condition.Hex(),
 		"payouts": []string{x.String(), y.String()}})
 	if o.refused != nil && o.refused.Status == 400 {
-		now := a.server.options.Board.Directory.Market(m.No)
+		now := a.Board().Directory.Market(m.No)
 		if now.State == engine.Settled && now.Payout != x {
-			o.refused = refuseAdmin(400, "the market was resolved with other payouts", "it pays "+
+			o.refused = refuse(400, "the market was resolved with other payouts", "it pays "+
 				now.Payout.String()+","+(engine.PriceOne-now.Payout).String()+
 				": what it was resolved with stands for good")
 		}
@@ -85,26 +85,16 @@ func (a *admin) resolve(o *operation) members {
 	return body
 }
 
-// parsePrice reads a decimal in [0, 1] with at most 4 decimals.
-func parsePrice(s string) (engine.Price, bool) {
-	whole, part, point := strings.Cut(strings.TrimSpace(s), ".")
-	if len(whole) != 1 || len(part) > 4 || point && part == "" {
-		return 0, false
-	}
-	v, err := strconv.ParseUint(whole+part+"0000"[len(part):], 10, 16)
-	return engine.Price(v), err == nil && v <= uint64(engine.PriceOne)
-}
-
 // mode restricts what a wallet may do, or what a market or the whole exchange takes.
 func (a *admin) mode(o *operation) members {
 	mode, ok := modeWords[o.texts["mode"]]
 	if !ok {
-		o.refuse(refuseAdmin(400, "unknown mode", "there are normal, post-only and cancel-only"))
+		o.refuse(refuse(400, "unknown mode", "there are normal, post-only and cancel-only"))
 	}
 	c := engine.Command{Kind: engine.SetMode, Mode: mode}
 	body := members{"mode": o.texts["mode"]}
 	if o.texts["market"] != "" && o.texts["wallet"] != "" {
-		o.refuse(refuseAdmin(400, "both a market and a wallet", "write one of them, or neither"))
+		o.refuse(refuse(400, "both a market and a wallet", "write one of them, or neither"))
 	}
 	if o.texts["market"] != "" {
 		m := a.market(o)
@@ -121,7 +111,7 @@ func (a *admin) prevention(o *operation) members {
 	wallet := a.wallet(o)
 	how, ok := preventionWords[o.texts["mode"]]
 	if !ok {
-		o.refuse(refuseAdmin(400, "unknown self-trade prevention",
+		o.refuse(refuse(400, "unknown self-trade prevention",
 			"what expires: resting, arriving, both or none"))
 	}
 	return a.carry(o, &engine.Command{Kind: engine.SetPrevention, Wallet: wallet, Prevention: how},
@@ -141,20 +131,20 @@ func (a *admin) adjust(o *operation) members {
 	l := m.Listing
 	change := func(name, fault, hint string, read func(text string) bool) {
 		if text := o.texts[name]; text != "" && !read(text) {
-			o.refuse(refuseAdmin(400, fault, hint))
+			o.refuse(refuse(400, fault, hint))
 		}
 	}
 	change("tick", "tick is not a decimal number", "such as 0.01 or 0.001",
-		func(text string) (ok bool) { l.Tick, ok = parsePrice(text); return ok })
+		func(text string) (ok bool) { l.Tick, ok = form.Price(text); return ok })
 	change("min_size", "min-size is not a decimal number", "in shares, such as 5",
 		func(text string) bool {
-			size, ok := parseDecimal(text)
+			size, ok := form.Decimal(text)
 			l.MinSize = engine.Size(size)
 			return ok
 		})
 	change("min_buy", "min-buy is not a decimal number", "in collateral, such as 1; 0 is none",
 		func(text string) bool {
-			cash, ok := parseDecimal(text)
+			cash, ok := form.Decimal(text)
 			l.MinBuy = engine.Cash(cash)
 			return ok || text == "0"
 		})

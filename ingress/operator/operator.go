@@ -1,4 +1,4 @@
-package ingress
+package operator
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-json"
 
@@ -15,6 +16,7 @@ import (
 	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
+	"clobd/engine/view"
 	"clobd/ingress/auth"
 	"clobd/ingress/conn"
 	"clobd/ingress/form"
@@ -24,28 +26,38 @@ import (
 // adminBytes bounds the body of an operator's request.
 const adminBytes = 4 << 10
 
+// Options are what the routes need. All but Token are required.
+type Options struct {
+	// Token is the bearer token; with "" every request is refused.
+	Token string
+	// Ready reports whether Commands may enter.
+	Ready func() bool
+	// Board is called once Ready has reported true.
+	Board func() *view.Board
+	// Enter enters a Command and waits for its Receipt. Errors: those of sequencer.Submit; any other
+	// one means that nothing was entered.
+	Enter func(*engine.Command) (engine.Receipt, error)
+	Now   func() time.Time
+}
+
 // admin serves the operator's writes on the admin listener.
 type admin struct {
-	server *Server
-	token  [32]byte // SHA-256 of the token: comparing two hashes takes the same time for any guess
-	open   bool
-
+	Options
+	hash    [32]byte        // of the token: comparing two hashes takes the same time for any guess
 	guesses *limits.Windows // wrong tokens, by address
 }
 
 // members are what an operator is answered.
 type members map[string]any
 
-func refuseAdmin(status int, text, hint string) *wire.Refusal {
+func refuse(status int, text, hint string) *wire.Refusal {
 	return wire.Operators.Refuse(status, "", text, hint)
 }
 
-// Admin is the handler of the operator's writes, and of all refusals of a token. Each request needs
-// the bearer token, on loopback too, and must not come from a web page, whose browser says so in
-// Origin.
-func (s *Server) Admin() http.Handler {
-	a := &admin{s, sha256.Sum256([]byte(s.options.AdminToken)), s.options.AdminToken != "",
-		limits.New(s.options.Now)}
+// Handler serves the operator's writes, and all refusals of a token. Each request needs the bearer
+// token, on loopback too, and must not come from a web page, whose browser says so in Origin.
+func Handler(o Options) http.Handler {
+	a := &admin{o, sha256.Sum256([]byte(o.Token)), limits.New(o.Now)}
 	mux := http.NewServeMux()
 	for path, run := range map[string]func(*operation) members{
 		"fund":     func(o *operation) members { return a.transfer(engine.Deposit, o) },
@@ -56,7 +68,7 @@ func (s *Server) Admin() http.Handler {
 		mux.HandleFunc("/admin/"+path, func(w http.ResponseWriter, r *http.Request) {
 			o, refused := a.read(r)
 			if refused != nil {
-				reply(w, nil, refused)
+				Refuse(w, refused)
 				return
 			}
 			body := run(o)
@@ -68,14 +80,17 @@ func (s *Server) Admin() http.Handler {
 		if guarded := r.URL.Path == "/admin/backup" || r.URL.Path == "/admin/checkpoint" ||
 			r.URL.Path == "/admin/scrub" ||
 			strings.HasPrefix(r.URL.Path, "/debug/"); guarded && refused != nil {
-			reply(w, nil, refused) // of a request that others serve once the token is right
+			Refuse(w, refused) // of a request that others serve once the token is right
 			return
 		}
-		reply(w, nil, refuseAdmin(404, "not found", "there are /admin/fund, withdraw, link, "+
+		Refuse(w, refuse(404, "not found", "there are /admin/fund, withdraw, link, "+
 			"collect, state, resolve, adjust, mode and stp"))
 	})
 	return mux
 }
+
+// Refuse answers an operator's request with a refusal.
+func Refuse(w http.ResponseWriter, refused *wire.Refusal) { reply(w, nil, refused) }
 
 func reply(w http.ResponseWriter, body members, refused *wire.Refusal) {
 	status, text := http.StatusOK, []byte(nil)
@@ -95,7 +110,7 @@ func reply(w http.ResponseWriter, body members, refused *wire.Refusal) {
 	_, _ = w.Write(text) // an operator who hung up needs no answer
 }
 
-var refuseGuess = refuseAdmin(429, "unauthorized", "too many wrong tokens came from this address: "+
+var refuseGuess = refuse(429, "unauthorized", "too many wrong tokens came from this address: "+
 	"wait ten seconds, or send the right one, which is always taken")
 
 // mayGuess counts a wrong token, and reports whether its address may send another one. The right
@@ -127,24 +142,24 @@ func (o *operation) refuse(refused *wire.Refusal) members {
 // read checks the origin and the token of r and reads its body, an object of strings and numbers.
 func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 	if len(r.Header.Values("Origin")) > 0 {
-		return nil, refuseAdmin(403, "requests of web pages are refused", "use clobd or curl")
+		return nil, refuse(403, "requests of web pages are refused", "use clobd or curl")
 	}
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	hash := sha256.Sum256([]byte(given))
-	if !a.open || !bearer || subtle.ConstantTimeCompare(hash[:], a.token[:]) != 1 {
+	if a.Token == "" || !bearer || subtle.ConstantTimeCompare(hash[:], a.hash[:]) != 1 {
 		if !a.mayGuess(r) {
 			return nil, refuseGuess
 		}
-		return nil, refuseAdmin(401, "unauthorized", "send Authorization: Bearer with the text of "+
+		return nil, refuse(401, "unauthorized", "send Authorization: Bearer with the text of "+
 			"admin.token from the data folder")
 	}
 	conn.Keep(r.Context())
 	if r.Method != http.MethodPost {
-		return nil, refuseAdmin(405, "method not allowed", "use POST")
+		return nil, refuse(405, "method not allowed", "use POST")
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, adminBytes+1))
 	if err != nil || len(body) > adminBytes {
-		return nil, refuseAdmin(413, "request body too large", "send at most 4096 bytes")
+		return nil, refuse(413, "request body too large", "send at most 4096 bytes")
 	}
 	at := make(map[string]scan.Slot)
 	for _, name := range []string{"wallet", "owner", "amount", "token", "ref", "market", "state",
@@ -152,12 +167,12 @@ func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 		at[name] = scan.Slot{Into: new(scan.Field), Kinds: scan.AString | scan.ANumber}
 	}
 	if fault := form.Members(body, at); fault != nil && fault.Why != scan.Malformed {
-		return nil, refuseAdmin(400, "ambiguous JSON", fault.Error())
+		return nil, refuse(400, "ambiguous JSON", fault.Error())
 	} else if fault != nil {
-		return nil, refuseAdmin(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
+		return nil, refuse(400, "malformed JSON", `send {"wallet":"0x…","amount":"100"}`)
 	}
-	if !a.server.ready.Load() {
-		return nil, refuseAdmin(425, "service not ready",
+	if !a.Ready() {
+		return nil, refuse(425, "service not ready",
 			"the journal is being recovered: try again")
 	}
 	o := &operation{texts: make(map[string]string)}
@@ -170,27 +185,27 @@ func (a *admin) read(r *http.Request) (*operation, *wire.Refusal) {
 func (o *operation) address(name string) engine.Address {
 	a, ok := auth.ParseAddress(o.texts[name])
 	if !ok {
-		o.refuse(refuseAdmin(400, name+" is not an address", "write it as 0x and 40 hex digits"))
+		o.refuse(refuse(400, name+" is not an address", "write it as 0x and 40 hex digits"))
 	}
 	return a
 }
 
 // amount reads the amount, in base units.
 func (o *operation) amount() int64 {
-	amount, ok := parseDecimal(o.texts["amount"])
+	amount, ok := form.Decimal(o.texts["amount"])
 	if !ok {
-		o.refuse(refuseAdmin(400, "amount is not a decimal number",
+		o.refuse(refuse(400, "amount is not a decimal number",
 			"write a positive amount of whole units with up to 6 decimals, such as 12.5"))
 	}
 	return amount
 }
 
-var refuseNoAccount = refuseAdmin(404, "the wallet has no account",
+var refuseNoAccount = refuse(404, "the wallet has no account",
 	"nothing was ever paid into it")
 
 // transfer moves collateral, or the tokens of one outcome, in or out of the exchange.
 func (a *admin) transfer(kind engine.Kind, o *operation) members {
-	d := a.server.options.Board.Directory
+	d := a.Board().Directory
 	c := engine.Command{Kind: kind, ID: reference(kind, o), Address: o.address("wallet")}
 	c.Wallet, _ = d.Wallet(c.Address)
 	if kind == engine.Withdraw && c.Wallet == 0 {
@@ -204,16 +219,13 @@ func (a *admin) transfer(kind engine.Kind, o *operation) members {
 		word, ok := form.Word(token)
 		market, outcome, known := d.Token(engine.Token(word))
 		if !ok || !known {
-			return o.refuse(refuseAdmin(404, "unknown token", "it must belong to a listed market"))
+			return o.refuse(refuse(404, "unknown token", "it must belong to a listed market"))
 		}
 		c.Market, c.Outcome, c.Cash, c.Size = market.No, outcome, 0, engine.Size(amount)
 		body["token"] = token
 	}
 	if body = a.carry(o, &c, body); body == nil {
 		return nil
-	}
-	if kind == engine.Deposit {
-		a.server.faucet.claim(c.Address) // its Link may not have entered with it
 	}
 	if body["repeated"] == nil {
 		body["number"], _ = d.Wallet(c.Address)
@@ -226,7 +238,7 @@ func (a *admin) link(o *operation) members {
 	body := a.carry(o, &c, members{
 		"wallet": auth.Checksum(c.Address), "owner": auth.Checksum(c.Holder)})
 	if body != nil {
-		d := a.server.options.Board.Directory
+		d := a.Board().Directory
 		body["number"], _ = d.Wallet(c.Address)
 		body["owner_number"], _ = d.Wallet(c.Holder)
 	}
@@ -240,24 +252,20 @@ func (a *admin) carry(o *operation, c *engine.Command, body members) members {
 	if o.refused != nil {
 		return nil
 	}
-	enter := a.server.submit
-	if c.Kind == engine.Deposit {
-		enter = a.server.faucet.deposit
-	}
-	receipt, err := enter(c)
+	receipt, err := a.Enter(c)
 	switch {
 	case errors.Is(err, sequencer.ErrBusy):
-		return o.refuse(refuseAdmin(503, "the exchange is busy", "nothing was entered: send again"))
-	case errors.Is(err, sequencer.ErrClosed), errors.Is(err, errQuarantined):
-		return o.refuse(refuseAdmin(503, err.Error(), "nothing was entered"))
-	case err != nil:
-		return o.refuse(refuseAdmin(504, err.Error(),
+		return o.refuse(refuse(503, "the exchange is busy", "nothing was entered: send again"))
+	case errors.Is(err, sequencer.ErrTimeout), errors.Is(err, sequencer.ErrUnknown):
+		return o.refuse(refuse(504, err.Error(),
 			"its outcome is unknown: send it again with the same ref"))
+	case err != nil:
+		return o.refuse(refuse(503, err.Error(), "nothing was entered"))
 	case receipt.Reject == engine.RejectDuplicate:
 		return members{"repeated": true, "sequence": receipt.First}
 	case receipt.Reject != engine.Accepted:
 		rule := engine.Rejects[receipt.Reject]
-		return o.refuse(refuseAdmin(rule.HTTP, receipt.Text(), "refused: "+rule.Code))
+		return o.refuse(refuse(rule.HTTP, receipt.Text(), "refused: "+rule.Code))
 	}
 	body["sequence"] = receipt.Sequence
 	return body
@@ -271,14 +279,4 @@ func reference(kind engine.Kind, o *operation) engine.OrderID {
 		return engine.OrderID{}
 	}
 	return sha256.Sum256(append([]byte{'r', 'e', 'f', byte(kind)}, ref...))
-}
-
-// parseDecimal reads a positive amount of whole units with at most 6 decimals, in base units.
-func parseDecimal(s string) (int64, bool) {
-	whole, part, point := strings.Cut(s, ".")
-	if whole == "" || len(whole) > 10 || len(part) > 6 || point && part == "" {
-		return 0, false
-	}
-	v, ok := form.Amount(whole + part + "000000"[len(part):])
-	return int64(v), ok && v >= 1 && v <= engine.MaxAmount
 }
