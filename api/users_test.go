@@ -102,6 +102,11 @@ func (r *random) stirred(frames int) {
 			c := place(fmt.Sprint("f", i), w, quote{1, engine.Outcome(i & 1), engine.Buy, 1700, 6500})
 			c.Type = []engine.OrderType{engine.FAK, engine.FOK}[i/7%2]
 			r.do(c)
+		case i%50 == 20: // in one Command: the old order leaves, the new one is there, and trades
+			old := fmt.Sprint("old", i)
+			c := place(fmt.Sprint("new", i), w, quote{1, 0, engine.Buy, 1700, 6500})
+			c.Replace(orderID(old))
+			r.do(place(old, w, quote{2, 0, engine.Buy, 500, 100}), c)
 		}
 	}
 }
@@ -175,6 +180,13 @@ func (r *random) recorded(heard []event, owner engine.WalletNo) {
 			r.t.Fatalf("%s\nafter %s", e.body, heard[i-1].body)
 		}
 		kinds[e.Kind+e.Type+e.Status+e.Reason]++
+		if name := nameOf(e.ID); strings.HasPrefix(name, "new") && e.Type == "PLACEMENT" {
+			if was := heard[i-1]; e.Part != 2 || was.Type != "CANCELLATION" || was.Reason != "user" ||
+				was.ID != orderID("old"+name[3:]).Hex() {
+				r.t.Errorf("%s\nafter %s", e.body, was.body)
+			}
+			kinds["replaced"]++
+		}
 		if e.Kind == "order" {
 			last[e.ID] = e
 		} else {
@@ -204,11 +216,19 @@ func (r *random) recorded(heard []event, owner engine.WalletNo) {
 	for _, kind := range []string{"orderPLACEMENTLIVE", "orderUPDATELIVE", "orderUPDATEMATCHED",
 		"orderCANCELLATIONCANCELEDuser", "orderCANCELLATIONCANCELEDall",
 		"orderCANCELLATIONCANCELEDmarket", "orderCANCELLATIONCANCELEDself_trade", "tradeTRADEMATCHED",
-		"tradeTRADECONFIRMED"} {
+		"tradeTRADECONFIRMED", "replaced"} {
 		if kinds[kind] == 0 {
 			r.t.Errorf("no %s among %v", kind, slices.Sorted(maps.Keys(kinds)))
 		}
 	}
+}
+
+// nameOf is the name of which orderID made an id.
+func nameOf(id string) string {
+	var b engine.OrderID
+	_ = engine.ParseHex(b[:], id)
+	name, _, _ := strings.Cut(string(b[:31]), "\x00")
+	return name
 }
 
 // listed counts the trades in an owner's list.

@@ -42,10 +42,15 @@ func (w *crowd) ask() Command {
 	if d(16) == 0 {
 		c.Owner, c.Wallet = WalletNo(d(4)), WalletNo(d(5))
 	}
-	c.Address, c.Holder = Address{byte(d(4))}, Address{byte(1 + d(3))}
+	if c.Kind != Place {
+		c.Address, c.Holder = Address{byte(d(4))}, Address{byte(1 + d(3))}
+	}
 	switch c.Kind {
 	case Place:
 		w.order(&c)
+		if d(8) == 0 {
+			c.Replace(w.name(d(max(w.names, 1))))
+		}
 	case Cancel:
 		c.ID = w.name(d(max(w.names, 1)))
 		if n := d(8); n < 2 {

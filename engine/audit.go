@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"reflect"
 )
 
 // The audit computes everything anew and compares: it shares no counter with the state it checks.
@@ -228,13 +229,13 @@ func (a *auditor) market(no MarketNo, m *market) {
 func (a *auditor) controls() {
 	x, q, n, last := a.x, &a.x.requests, uint32(0), uint32(0)
 	a.digest += x.modeLeaf()
-	armed := make(map[WalletNo]int)
-	for i := range x.beats.all {
-		b := &x.beats.all[i]
-		armed[b.key.owner]++
-		at, known := x.beats.at[b.key]
-		a.check(known && at == i && b.timeout > 0, "beat %d: %+v, found at %d", i, *b, at)
-		a.digest += b.leaf()
+	for no := WalletNo(1); uint32(no) <= x.accounts.used; no++ {
+		own, most := x.beats[no], int64(-1)
+		for i := range own {
+			a.check(own[i].timeout > 0 && int64(own[i].key) > most, "wallet %d: beats %+v", no, own)
+			a.digest += own[i].leaf(no)
+			most = int64(own[i].key)
+		}
 	}
 	counts := make(map[keyRecord]keyCount)
 	for i := uint32(1); i <= x.keys.all.used; i++ {
@@ -249,25 +250,10 @@ func (a *auditor) controls() {
 		}
 		counts[of] = n
 	}
-	for i := uint32(1); i <= x.keys.all.used; i++ {
-		k := x.keys.all.at(i)
-		of := keyRecord{owner: k.owner, class: k.class}
-		a.check(counts[of] == x.keys.counts[of], "keys of %+v: %+v, counted %+v", of, counts[of],
-			x.keys.counts[of])
-	}
-	a.check(len(counts) == len(x.keys.counts), "keys of %d owners and classes, counted %d",
-		len(counts), len(x.keys.counts))
+	a.check(reflect.DeepEqual(counts, x.keys.counts), "keys by owner and class: %v, counted %v",
+		counts, x.keys.counts)
 	a.check(int(x.keys.all.used) == len(x.keys.revoked), "%d keys, known %d", x.keys.all.used,
 		len(x.keys.revoked))
-	a.check(len(x.beats.at) == len(x.beats.all), "%d beats, known %d", len(x.beats.all),
-		len(x.beats.at))
-	for i := range x.beats.all {
-		owner := x.beats.all[i].key.owner
-		a.check(armed[owner] == x.beats.counts[owner], "wallet %d: %d beats, counted %d", owner,
-			armed[owner], x.beats.counts[owner])
-	}
-	a.check(len(armed) == len(x.beats.counts), "%d owners of beats, counted %d", len(armed),
-		len(x.beats.counts))
 	for h := q.oldest; h != 0; h = q.all.at(h).next {
 		r := q.all.at(h)
 		n++
@@ -334,7 +320,7 @@ func (a *auditor) placements() {
 	freed := uint32(0)
 	for h := x.queues.Freed; h != 0; h = x.queues.behind(h) {
 		freed++
-		a.check(x.orders.at(h).remaining == 0, "free record %d: %+v", h, *x.orders.at(h)) // see rests
+		a.check(x.orders.at(h).remaining == 0, "free record %d: %+v", h, *x.orders.at(h)) // see resting
 	}
 	if x.orders.used != 0 {
 		o := *x.orders.at(0)

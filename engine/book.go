@@ -162,6 +162,25 @@ func (b *Book) Remove(h, index uint32, size Size) {
 	}
 }
 
+// putBack undoes the Remove of order h, whose link was k, if no book has changed since.
+func (b *Book) putBack(h uint32, o *order, k link) {
+	l, q := b.Level(uint32(o.index)), b.queues
+	links := q.Links.All
+	q.Freed = links.At(h).Next
+	*links.At(h) = k
+	links.At(k.Next).Prev = h
+	links.At(k.Prev).Next = h
+	if k.Prev == 0 {
+		l.Head = h
+		b.open(uint32(o.index), ladderSide(o.side, o.outcome))
+	}
+	if k.Next == 0 {
+		l.Tail = h
+	}
+	l.Size += o.remaining
+	b.Orders++
+}
+
 // Pop is Remove for the first order of a level, fully filled. It returns the new first one, or 0.
 func (b *Book) Pop(index uint32) uint32 {
 	l, q := b.Level(index), b.queues

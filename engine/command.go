@@ -1,5 +1,7 @@
 package engine
 
+import "encoding/binary"
+
 // Kind is the kind of a Command. The numbers are part of the journal's format.
 type Kind uint8
 
@@ -15,7 +17,7 @@ const (
 	Withdraw // debits the free part of the same account. The fields are those of Deposit.
 	Link     // lets Holder, the address behind an API key, trade for Address. Both get numbers.
 	// Place asks for an order: ID, Market, Outcome, Side, Type, Wallet, Owner, Key, Size, Cash,
-	// Expiry, Seen, Proof.
+	// Expiry, Seen, Proof. Replace names an order that leaves for it.
 	Place
 	Cancel // cancels the resting order ID, if Owner owns it
 	// CancelAll cancels the orders of Wallet that Owner placed, in Market unless that is 0,
@@ -84,12 +86,35 @@ type Command struct {
 	Seen     Sequence // the Sequence up to which ingress had searched the index for ID
 
 	ID      OrderID
-	Address Address
-	Holder  Address
+	Address Address // of a Place: the first 20 bytes of the order that it replaces
+	Holder  Address // of a Place: the other 12, and 8 without a meaning
 
 	Listing *Listing // set for List and Adjust only. Nobody changes it once it is submitted.
 	// Proof is the signed evidence of a Place, at most ProofMax bytes: journaled, not read by Apply.
 	Proof []byte
+}
+
+// Replace makes a Place replace the resting order id, in any market, of the same Wallet and Owner.
+// Apply judges the new order as if the other had left. Then it cancels that one and matches the new
+// one, or it refuses the Place, and the other stays as it was.
+func (c *Command) Replace(id OrderID) {
+	copy(c.Holder[:], id[copy(c.Address[:], id[:]):])
+}
+
+// Replaced returns the id of the order that a Place replaces. is is false if it replaces none.
+func (c *Command) Replaced() (id OrderID, is bool) {
+	if c.Kind != Place || !c.replaces() {
+		return OrderID{}, false
+	}
+	copy(id[copy(id[:], c.Address[:]):], c.Holder[:])
+	return id, true
+}
+
+// replaces is Replaced for a Place, without the id and, like same, without a call.
+func (c *Command) replaces() bool {
+	le := binary.LittleEndian
+	return le.Uint64(c.Address[0:])|le.Uint64(c.Address[8:])|le.Uint64(c.Holder[0:])|
+		uint64(le.Uint32(c.Address[16:])|le.Uint32(c.Holder[8:])) != 0
 }
 
 // Only is the set of conditions that confine a CancelAll.

@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // cancelAll answers CancelAll by market number: no Digest covers the order of a wallet's positions.
 func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
@@ -91,65 +94,54 @@ func (x *Exchange) setPrevention(c *Command, events []Event) []Event {
 		Kind: PreventionSet, Prevention: c.Prevention, Wallet: c.Wallet, Order: c.ID})
 }
 
-type apiKey struct {
-	owner WalletNo
-	nonce uint32
-}
-
 // beat is an API key whose heartbeats are watched, and how long it may be silent.
 type beat struct {
-	key     apiKey
+	key     uint32
 	timeout Time
 }
 
-// beats are all beats, in an order on which nothing depends, and their number by owner.
-type beats struct {
-	all    []beat
-	at     map[apiKey]int
-	counts map[WalletNo]int
-}
+// beats are the beats of each owner, by key.
+type beats map[WalletNo][]beat
 
 // watch answers Arm. Owners can derive any number of keys, so watch bounds the armed ones.
 func (x *Exchange) watch(c *Command, events []Event) []Event {
+	_, known := x.beats.find(c.Owner, c.Key)
 	switch {
 	case c.Owner == 0 || uint32(c.Owner) > x.accounts.used:
 		return refuse(events, c, RejectWallet)
 	case c.Expiry < 0:
 		return refuse(events, c, RejectExpiry)
-	}
-	k := apiKey{c.Owner, c.Key}
-	i, known := x.beats.at[k]
-	switch {
-	case !known && c.Expiry != 0 && x.beats.counts[c.Owner] >= MaxTradingKeys:
+	case !known && c.Expiry != 0 && len(x.beats[c.Owner]) >= MaxTradingKeys:
 		return refuse(events, c, RejectKeys, MaxTradingKeys)
-	case known:
-		x.digest -= x.beats.all[i].leaf()
-		x.beats.remove(i)
 	}
-	if c.Expiry != 0 {
-		x.digest += x.beats.add(beat{k, c.Expiry}).leaf()
-	}
+	x.digest += x.beats.set(c.Owner, beat{c.Key, c.Expiry})
 	return append(events, Event{
 		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID})
 }
 
-func (b *beats) add(k beat) *beat {
-	b.at[k.key] = len(b.all)
-	b.all = append(b.all, k)
-	b.counts[k.key.owner]++
-	return &b.all[len(b.all)-1]
+// find returns the place of a key among the beats of its owner, and whether it is there.
+func (b beats) find(owner WalletNo, key uint32) (i int, known bool) {
+	return slices.BinarySearchFunc(b[owner], key, func(k beat, key uint32) int {
+		return cmp.Compare(k.key, key)
+	})
 }
 
-// remove removes beat i. The last beat moves to i.
-func (b *beats) remove(i int) {
-	gone, last := b.all[i].key, len(b.all)-1
-	b.all[i] = b.all[last]
-	b.at[b.all[i].key] = i
-	b.all = b.all[:last]
-	delete(b.at, gone)
-	if b.counts[gone.owner]--; b.counts[gone.owner] == 0 {
-		delete(b.counts, gone.owner)
+// set replaces the beat of a key, by none if k has no timeout. It returns the Digest's change.
+func (b beats) set(owner WalletNo, k beat) (grown uint64) {
+	own := b[owner]
+	i, known := b.find(owner, k.key)
+	if known {
+		grown -= own[i].leaf(owner)
+		own = slices.Delete(own, i, i+1)
 	}
+	if k.timeout != 0 {
+		grown += k.leaf(owner)
+		own = slices.Insert(own, i, k)
+	}
+	if b[owner] = own; len(own) == 0 {
+		delete(b, owner)
+	}
+	return grown
 }
 
 func (x *Exchange) collect(c *Command, seq Sequence, events []Event) []Event {
@@ -162,7 +154,7 @@ func (x *Exchange) collect(c *Command, seq Sequence, events []Event) []Event {
 	case c.Cash < 1 || c.Cash > MaxAmount:
 		return refuse(events, c, RejectAmount)
 	case c.Cash > x.fees:
-		return refuseShort(events, c, &entry{total: int64(x.fees)}, int64(c.Cash))
+		return refuse(events, c, RejectBalance, int64(x.fees), 0, int64(c.Cash))
 	}
 	w := x.number(&c.Address)
 	x.postFees(-c.Cash)

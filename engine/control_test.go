@@ -29,14 +29,14 @@ func TestArmedKeys(t *testing.T) {
 	arm(1, 7, 0, Accepted)
 	arm(1, MaxTradingKeys, 10_000, Accepted)
 	arm(1, 7, 10_000, RejectKeys)
-	if n := len(s.x.beats.all); n != MaxTradingKeys+1 {
+	if n := len(s.x.beats[1]) + len(s.x.beats[2]); n != MaxTradingKeys+1 {
 		t.Errorf("%d keys are watched", n)
 	}
 	for key := range uint32(MaxTradingKeys + 1) {
 		arm(1, key, 0, Accepted)
 	}
 	arm(2, MaxTradingKeys, 0, Accepted)
-	if len(s.x.beats.all)+len(s.x.beats.at)+len(s.x.beats.counts) != 0 {
+	if len(s.x.beats) != 0 {
 		t.Errorf("left over: %+v", s.x.beats)
 	}
 	if err := audit(s.x); err != nil {

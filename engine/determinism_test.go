@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	histories     = 1000 // seeds
+	histories     = 1100 // seeds
+	plainOnes     = 1000 // of them are without replacements
 	historiesFile = "testdata/histories.golden"
 )
 
@@ -89,7 +90,9 @@ func endings(t *testing.T, n, threads int) []byte {
 func ending(t *testing.T, seed int) string {
 	dice, window := dice(seed), []uint32{8, 100, Window}[seed%3]
 	x := newExchange(uint64(seed), window)
-	h := record(newDeck(dice.below), x, 80, 1+seed%9)
+	d := newDeck(dice.below)
+	d.plain = seed < plainOnes
+	h := record(d, x, 80, 1+seed%9)
 	second := newExchange(uint64(seed)+1, window)
 	f, back := Frame{Engine: Version}, Frame{}
 	for i := 0; i < len(h.commands); {

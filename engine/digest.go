@@ -102,8 +102,8 @@ func (x *Exchange) modeLeaf() uint64 {
 	return mix(mixMode, uint64(x.mode))
 }
 
-func (b *beat) leaf() uint64 {
-	return mix(uint64(b.key.owner)<<32|uint64(b.key.nonce), mixBeat^uint64(b.timeout))
+func (b *beat) leaf(owner WalletNo) uint64 {
+	return mix(uint64(owner)<<32|uint64(b.key), mixBeat^uint64(b.timeout))
 }
 
 func (k *keyRecord) leaf(revoked bool) uint64 {

@@ -43,8 +43,7 @@
 // allocate nothing in steady state. A rejected Command changes nothing but the Sequence; a Reject
 // marked Final also binds the order's id. One goroutine owns an Exchange. After Apply no book is
 // crossed and every asset sums to zero; with -tags audit each Apply checks the whole state. A
-// change of any outcome raises Version: ApplyFrame compares each replayed Event and the Digest
-// with the recorded ones.
+// change of any outcome raises Version: ApplyFrame compares Events and Digest with those recorded.
 //
 // # Words of the house
 //
@@ -56,6 +55,7 @@
 // # Words of this package
 //
 //	place      to enter an order; a placement is the remembered id of one
+//	replace    to place an order for which a resting one of the same wallet and owner leaves
 //	settle     to post what fills moved; a Settled market has its payout
 //	touch      to fetch the memory that Apply will need
 //	taker      an arriving order while it is matched; a resting one is an order

@@ -48,7 +48,7 @@ func newExchange(seed uint64, window uint32) *Exchange {
 		},
 		markets: markets{conditions: newTable(), tokens: newTable(), salt: salt},
 		seen:    seen{table: newTable(), window: window, salt: salt},
-		beats:   beats{at: make(map[apiKey]int), counts: make(map[WalletNo]int)},
+		beats:   make(beats),
 		keys: keyring{
 			revoked: make(map[keyRecord]bool),
 			counts:  make(map[keyRecord]keyCount),
@@ -75,10 +75,8 @@ func (x *Exchange) Apply(c *Command, seq Sequence, now Time, events []Event) []E
 		events = x.cancelAll(c, events)
 	case Advance:
 		events = x.advance(c, now, events)
-	case SplitTokens:
-		events = x.split(c, seq, now, events)
-	case MergeTokens:
-		events = x.merge(c, seq, now, events)
+	case SplitTokens, MergeTokens:
+		events = x.pair(c, seq, now, events)
 	case RedeemTokens:
 		events = x.redeem(c, seq, now, events)
 	default:
@@ -144,18 +142,11 @@ func refuseSince(events []Event, c *Command, why Reject, first Sequence) []Event
 }
 
 func (x *Exchange) cancel(c *Command, events []Event) []Event {
-	h := x.hints.pop()
-	if !rests(&x.orders, h, &c.ID) {
-		h, _, _ = x.seen.find(&x.orders, &c.ID, x.seen.salt.tag(&c.ID))
-	}
-	if h == 0 {
-		return refuse(events, c, RejectNotFound)
-	}
-	o := x.orders.at(h)
-	switch {
-	case c.Owner == 0 && c.Reason == ByOperator:
+	h, o := x.seen.resting(&x.orders, &c.ID, x.hints.pop())
+	if h != 0 && c.Owner == 0 && c.Reason == ByOperator {
 		return x.drop(h, o, ByOperator, events)
-	case o.owner != c.Owner:
+	}
+	if h == 0 || o.owner != c.Owner {
 		return refuse(events, c, RejectNotFound)
 	}
 	return x.drop(h, o, ByOwner, events)

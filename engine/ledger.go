@@ -144,11 +144,6 @@ func (l *ledger) position(w WalletNo, m MarketNo) uint32 {
 	return i
 }
 
-// isPosition reports whether i, any number, is that of the wallet's position in a market.
-func (l *ledger) isPosition(i uint32, w WalletNo, m MarketNo) bool {
-	return i != 0 && i <= l.positions.used && l.positions.at(i).is(w, m)
-}
-
 // addPosition makes the position of a wallet in a market. It must not exist yet.
 func (l *ledger) addPosition(w WalletNo, m MarketNo) uint32 {
 	no := l.positions.next()

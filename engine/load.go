@@ -206,9 +206,6 @@ func (l *loader) rest(m *market, from *order) {
 	o.remaining = 0
 	x.resize(o, size, 0)
 	x.enlist(h, o, x.accounts.at(uint32(o.wallet)), x.positions.at(o.position))
-	if o.expiry != 0 {
-		x.timers.arm(&x.orders, h, o)
-	}
 	x.seen.table.insert(entryOf(o.tag, h))
 }
 
@@ -300,12 +297,12 @@ func (l *loader) references() {
 func (l *loader) watched() {
 	x := l.x
 	l.each(func() {
-		k := apiKey{l.wallet(), uint32(l.u.Most(1<<32 - 1))}
-		if _, known := x.beats.at[k]; known || k.owner == 0 {
-			l.u.fail("beat of wallet %d, key %d", k.owner, k.nonce)
+		owner, key := l.wallet(), uint32(l.u.Most(1<<32-1))
+		if _, known := x.beats.find(owner, key); known || owner == 0 {
+			l.u.fail("beat of wallet %d, key %d", owner, key)
 			return
 		}
-		x.digest += x.beats.add(beat{k, Time(l.u.Int())}).leaf()
+		x.digest += x.beats.set(owner, beat{key, Time(l.u.Int())})
 	})
 }
 

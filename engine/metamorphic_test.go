@@ -304,6 +304,10 @@ func (s *half) own(c *Command) bool {
 	if c.ID != (OrderID{}) {
 		c.ID[0] = s.no + 1
 	}
+	if id, is := c.Replaced(); is {
+		id[0] = s.no + 1
+		c.Replace(id)
+	}
 	if c.Listing != nil {
 		c.Listing = s.named(*c.Listing)
 	}

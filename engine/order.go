@@ -46,6 +46,7 @@ func reserved(side Side, price Price, remaining Size) int64 {
 	return amount
 }
 
+// enlist adds an order to the lists of its wallet, and to the timers if it expires.
 func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 	o.mineNext, o.minePrev = p.orders, 0
 	if p.orders != 0 {
@@ -59,6 +60,9 @@ func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 	}
 	p.orders = h
 	a.open++
+	if o.expiry != 0 {
+		x.timers.arm(&x.orders, h, o)
+	}
 }
 
 // delist removes an order from the lists. The ends write to number 0, which belongs to no order.

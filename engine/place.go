@@ -14,7 +14,13 @@ func (x *Exchange) place(c *Command, seq Sequence, now Time, events []Event) []E
 		return refuseSince(events, c, RejectRecheck, x.seen.floor)
 	}
 	t.id = foldID(&c.ID)
-	if refused := x.admit(&t, now); refused != Accepted {
+	var refused Reject
+	if c.replaces() {
+		refused, events = t.replace(x, now, events)
+	} else {
+		refused = x.admit(&t, now)
+	}
+	if refused != Accepted {
 		if Rejects[refused].Final {
 			x.digest += x.seen.remember(&t, seq, 0, nil)
 		}
@@ -57,6 +63,28 @@ func (t *taker) identify(x *Exchange) Reject {
 	return Accepted
 }
 
+// replace is admit for an order that replaces a resting one: it judges the order as if the other
+// had left. If it accepts the order, it cancels the other; else the other stays in its place.
+func (t *taker) replace(x *Exchange, now Time, events []Event) (Reject, []Event) {
+	id, _ := t.c.Replaced()
+	h, o := x.seen.resting(&x.orders, &id, t.hint)
+	if h == 0 || o.owner != t.c.Owner || o.wallet != t.c.Wallet {
+		return RejectReplaced, events
+	}
+	b, k, size := &x.markets.at(uint32(o.market)).book, *x.queues.Links.At(h), o.remaining
+	b.Remove(h, uint32(o.index), size)
+	x.resize(o, 0, 0)
+	t.account.open--
+	refused := x.admit(t, now)
+	t.account.open++
+	x.resize(o, size, 0)
+	b.putBack(h, o, k)
+	if refused == Accepted {
+		events = x.drop(h, o, ByOwner, events)
+	}
+	return refused, events
+}
+
 // admit judges an arriving order and finds its market and position. It changes nothing.
 func (x *Exchange) admit(t *taker, now Time) Reject {
 	c := t.c
@@ -82,7 +110,7 @@ func (x *Exchange) admit(t *taker, now Time) Reject {
 		return refused
 	}
 	t.position = t.hint
-	if !x.isPosition(t.hint, c.Wallet, c.Market) {
+	if i := t.hint; i == 0 || i > x.positions.used || !x.positions.at(i).is(c.Wallet, c.Market) {
 		t.position = x.position(c.Wallet, c.Market)
 	}
 	if refused := t.afford(x); refused != Accepted {
@@ -175,22 +203,17 @@ func (t *taker) fillable(x *Exchange) bool {
 // meets is the dry run of a FAK: it reports whether the order meets anything within its limit. Own
 // resting orders that the prevention would cancel do not count: a refusal must change nothing.
 func (t *taker) meets(x *Exchange) bool {
-	if t.account.prevention != ExpireResting {
-		return t.crosses()
-	}
 	book := &t.market.book
 	for at := book.Best[t.side^1]; Within(t.side, t.index, at); at = book.behind(t.side, at) {
-		for h := book.Level(at).Head; h != 0; h = x.queues.behind(h) {
-			if x.orders.at(h).wallet != t.c.Wallet {
-				return true
-			}
+		if sum, ends := t.offered(x, book.Level(at), Lot); sum != 0 || ends {
+			return true
 		}
 	}
 	return false
 }
 
-// offered adds up what a FOK can get from a level with orders of its own wallet, until the sum is
-// enough. ends says that such an order stops the FOK.
+// offered adds up what the order can get from a level with orders of its own wallet, until the sum
+// is enough. ends says that such an order stops it, or trades with it.
 func (t *taker) offered(x *Exchange, l *level, enough Size) (sum Size, ends bool) {
 	for h := l.Head; h != 0 && sum < enough; h = x.queues.behind(h) {
 		o := x.orders.at(h)
@@ -217,8 +240,11 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 		if size == 0 {
 			break
 		}
-		if o.wallet == t.c.Wallet && t.account.prevention != AllowSelfTrade {
-			if events = x.prevent(t, h, o, events); t.stopped {
+		if p := t.account.prevention; o.wallet == t.c.Wallet && p != AllowSelfTrade {
+			if p != ExpireArriving {
+				events = x.drop(h, o, SelfTrade, events)
+			}
+			if t.stopped = p != ExpireResting; t.stopped {
 				break
 			}
 			continue
@@ -234,16 +260,6 @@ func (x *Exchange) match(t *taker, events []Event) []Event {
 		}
 		fetchNext(x, book, t.side, book.Pop(uint32(o.index)))
 		x.retire(h, o)
-	}
-	return events
-}
-
-// prevent cancels the resting order of a wallet that meets itself, stops the arriving one, or both.
-func (x *Exchange) prevent(t *taker, h uint32, o *order, events []Event) []Event {
-	p := t.account.prevention
-	t.stopped = p != ExpireResting
-	if p != ExpireArriving {
-		events = x.drop(h, o, SelfTrade, events)
 	}
 	return events
 }
@@ -297,7 +313,7 @@ func (l *ledger) settle(t *taker) {
 	}
 }
 
-// rest puts the rest of an arriving order into the book, and on the timers if it expires.
+// rest puts the rest of an arriving order into the book.
 func (x *Exchange) rest(t *taker, seq Sequence) (uint32, *order) {
 	c, m := t.c, t.market
 	h := m.book.Rest(t.index, t.side, t.remaining)
@@ -314,8 +330,5 @@ func (x *Exchange) rest(t *taker, seq Sequence) (uint32, *order) {
 	o.fold = foldOrder(o, t.id)
 	x.resize(o, t.remaining, 0)
 	x.enlist(h, o, t.account, x.positions.at(t.position))
-	if o.expiry != 0 {
-		x.timers.arm(&x.orders, h, o)
-	}
 	return h, o
 }

@@ -56,15 +56,12 @@ func (f *proof) order(o *order) {
 
 // verdict returns nil if everything adds up. Else it names the first accounts with a wrong reserve.
 func (f *proof) verdict(x *Exchange) error {
-	var errs []error
-	if f.reserves != 0 {
-		errs = misreserved(x)
-	}
-	if f.assets != 0 {
-		errs = append(errs, errors.New("an asset does not sum to zero"))
-	}
 	if f.reserves == 0 && f.assets == 0 {
 		return nil
+	}
+	errs := misreserved(x)
+	if f.assets != 0 {
+		errs = append(errs, errors.New("an asset does not sum to zero"))
 	}
 	return fmt.Errorf("%w: %w", ErrDrift, errors.Join(errs...))
 }

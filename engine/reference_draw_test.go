@@ -19,6 +19,7 @@ type deck struct {
 	asked   Command   // the last request of a wallet, and when its id may be used again
 	over    Time
 	x       *Exchange // to see who has how much, if it is set
+	plain   bool      // no order replaces another
 	last    Command
 }
 
@@ -228,12 +229,32 @@ func (d *deck) place(c *Command) {
 	if d.one(12) {
 		d.odd(c)
 	}
+	if !d.plain && d.one(8) {
+		d.replace(c)
+	}
 	if d.orders > 0 && d.one(16) {
 		c.ID = d.id(d.draw(min(d.orders, 30)))
 		return
 	}
 	d.orders++
 	c.ID = d.id(0)
+}
+
+// replace lets an order replace another, which mostly rests and is mostly of the same wallet.
+func (d *deck) replace(c *Command) {
+	id := d.id(d.draw(min(d.orders+1, 20)))
+	if n := len(d.resting); n > 0 && !d.one(10) {
+		e := d.resting[n-1-d.draw(min(n, 12))]
+		id = e.Order
+		if !d.one(12) {
+			c.Wallet, c.Owner = e.Wallet, e.Owner
+		}
+		if !d.one(3) {
+			c.Market, c.Outcome, c.Side = e.Market, e.Outcome, e.Side
+			d.amounts(c)
+		}
+	}
+	c.Replace(id)
 }
 
 // feed lets another wallet sell in small pieces what a BUY wants, some of it for much less. Then

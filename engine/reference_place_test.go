@@ -108,6 +108,14 @@ func (r *reference) place(c *Command, seq Sequence, now Time) []Event {
 	if floor := r.floor(); c.Seen < floor {
 		return before(c, RejectRecheck, floor)
 	}
+	id, replaces := c.Replaced()
+	gone, all := r.some(func(o *refOrder) bool {
+		return replaces && o.id == id && o.wallet == c.Wallet && o.owner == c.Owner
+	}), slices.Clone(r.orders)
+	if replaces && len(gone) == 0 {
+		return refused(c, RejectReplaced)
+	}
+	left := r.dropAll(gone, ByOwner) // for good only if the new order is accepted
 	a := &arrival{c: c, m: r.market(c.Market), now: now}
 	a.refOrder = refOrder{
 		id: c.ID, first: seq, wallet: c.Wallet, owner: c.Owner, key: c.Key, market: c.Market,
@@ -126,10 +134,15 @@ func (r *reference) place(c *Command, seq Sequence, now Time) []Event {
 	if events == nil {
 		events = a.trade(r)
 	}
-	if last := events[len(events)-1]; last.Kind != Rejected || Rejects[last.Reject].Final {
+	last := events[len(events)-1]
+	if last.Kind != Rejected || Rejects[last.Reject].Final {
 		r.bound = append(r.bound, refBinding{c.ID, seq})
 	}
-	return events
+	if last.Kind == Rejected {
+		r.orders = all
+		return events
+	}
+	return append(left, events...)
 }
 
 // taken judges whether the order is allowed at this Time, of its kind, in this mode and state.

@@ -47,6 +47,7 @@ const (
 	RejectKeyRecords          // the owner has too many keys on record: the limit
 	RejectKeyGone             // revoked, and not a trading key, which could be restored
 	RejectPostWallet          // the wallet may only post: its address in 20 bytes of Args
+	RejectReplaced            // no live order to replace with that id for that wallet and owner
 )
 
 // Rule is one row of the reject table.
@@ -96,6 +97,7 @@ var Rejects = [...]Rule{
 	RejectKeyRecords:   {"too_many_keys", "too many API keys on record, deleted ones included, max allowed: {0}; keep to those that are good, or create a deleted trading key again", 400, false},
 	RejectKeyGone:      {"key_deleted", "the API key was deleted for good; create another one", 400, false},
 	RejectPostWallet:   {"post_only_wallet", "'{a}' address in post-only mode: only post-only orders and cancels are allowed", 400, false},
+	RejectReplaced:     {"not_replaced", "order not found", 400, false},
 }
 
 // Text returns the reject's text with its values, "" if the Command was accepted.

@@ -152,15 +152,17 @@ func (s *saver) controls() {
 		p.Bytes(id[:])
 		p.Uint(uint64(x.refs[*id]))
 	}
-	watched := slices.Clone(x.beats.all) // sorted, because the order of beats.all is accidental
-	slices.SortFunc(watched, func(a, b beat) int {
-		return cmp.Or(cmp.Compare(a.key.owner, b.key.owner), cmp.Compare(a.key.nonce, b.key.nonce))
-	})
-	p.Uint(uint64(len(watched)))
-	for i := range watched {
-		p.Uint(uint64(watched[i].key.owner))
-		p.Uint(uint64(watched[i].key.nonce))
-		p.Int(int64(watched[i].timeout))
+	watched := 0
+	for no := WalletNo(1); uint32(no) <= x.accounts.used; no++ {
+		watched += len(x.beats[no])
+	}
+	p.Uint(uint64(watched))
+	for no := WalletNo(1); uint32(no) <= x.accounts.used; no++ {
+		for _, b := range x.beats[no] {
+			p.Uint(uint64(no))
+			p.Uint(uint64(b.key))
+			p.Int(int64(b.timeout))
+		}
 	}
 	p.Uint(uint64(x.keys.all.used))
 	for i := uint32(1); i <= x.keys.all.used; i++ {

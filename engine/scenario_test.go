@@ -205,6 +205,9 @@ func (w *world) place(words []string, opts map[string]string) Command {
 	if v, ok := opts["signed-fee"]; ok {
 		c.FeeBound = 1 + uint16(decimal(w.t, v, 0))
 	}
+	if v, ok := opts["replaces"]; ok {
+		c.Replace(w.id(v))
+	}
 	c.PostOnly = slices.Contains(words, "post-only")
 	switch opts["type"] {
 	case "GTD":

@@ -67,13 +67,17 @@ func (s *seen) find(
 	return 0, 0, false
 }
 
-// rests reports whether order h rests and has that id. Any h is allowed.
-func rests(orders *slab[order], h uint32, id *OrderID) bool {
-	if h == 0 || h > orders.used {
-		return false
+// resting returns the resting order with this id and its number, 0 if there is none. h is a guess.
+func (s *seen) resting(orders *slab[order], id *OrderID, h uint32) (uint32, *order) {
+	if h != 0 && h <= orders.used {
+		if o := orders.at(h); o.remaining != 0 && same(&o.id, id) {
+			return h, o
+		}
 	}
-	o := orders.at(h)
-	return o.remaining != 0 && same(&o.id, id)
+	if h, _, _ = s.find(orders, id, s.salt.tag(id)); h == 0 {
+		return 0, nil
+	}
+	return h, orders.at(h)
 }
 
 // same is a == b. For 32 bytes Go would make a call of the comparison.

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math/bits"
+	"sort"
 )
 
 // taker is an arriving order on its way through the book. It sums up what the order pays and gets,
@@ -161,16 +162,11 @@ func (t *taker) portion(o *order) Size {
 // payable cuts the shares that a budget buys beyond its size down to what free cash pays for, fee
 // included: nobody escapes a fee with a far limit and no cash left.
 func (t *taker) payable(size Size, price Price) Size {
-	free, low, high := t.free(), t.remaining/Lot, size/Lot+1
-	for high-low > 1 {
-		middle := low + (high-low)/2
-		if int64(Cost(middle*Lot, price)+t.market.fee.on(middle*Lot, price)) <= free {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low * Lot
+	free, least := t.free(), t.remaining
+	return least + Lot*Size(sort.Search(int((size-least)/Lot), func(more int) bool {
+		sum := least + Lot*Size(more+1)
+		return int64(Cost(sum, price)+t.market.fee.on(sum, price)) > free
+	}))
 }
 
 // charge returns the fee for one fill, at most what is left to pay it: a SELL pays out of the

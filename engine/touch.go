@@ -67,7 +67,8 @@ type placeTouch struct {
 	leaving  uint32 // the tag of the placement that it pushes out
 }
 
-// hints are guesses of Touch, by Command: orders to cancel and positions. Apply verifies a guess.
+// hints are guesses of Touch, by Command: the order to cancel or to replace, else the position.
+// Apply verifies a guess.
 type hints struct {
 	refs        [TouchAhead]uint32
 	next, count uint32
@@ -101,6 +102,12 @@ func (t *toucher) ids(commands []*Command) {
 		i, p := t.cancels&(TouchAhead-1), &t.places[t.count&(TouchAhead-1)]
 		t.tags[i], t.slots[i] = tag, slot
 		p.c, p.tag, p.slot = c, tag, slot
+		if cancels == 0 && c.replaces() {
+			id, _ := c.Replaced()
+			t.tags[i] = s.salt.tag(&id)
+			fetchBucket(s.table.home(t.tags[i]))
+			t.cancels++
+		}
 		t.cancels += cancels
 		t.count += 1 - cancels
 		slot++
@@ -161,7 +168,10 @@ func (t *placeTouch) touch(x *Exchange) bool {
 func (t *toucher) cancelled() {
 	x := t.x
 	for i, tag := range t.tags[:t.cancels] {
-		h := x.seen.resting(tag)
+		h, _ := x.seen.table.search(tag)
+		if h&inRing != 0 {
+			h = 0
+		}
 		t.orders[i] = h
 		x.hints.set(t.slots[i], h)
 		fetchOrder(x.orders.at(h))
@@ -175,7 +185,9 @@ func (t *toucher) cancelled() {
 		fetchBucket(x.seen.table.second(p.tag))
 		fetchBucket(x.seen.table.second(p.leaving))
 		p.page(x)
-		x.hints.set(p.slot, p.position)
+		if !p.c.replaces() {
+			x.hints.set(p.slot, p.position)
+		}
 	}
 }
 
@@ -230,15 +242,6 @@ func (t *toucher) wallets() {
 		o := x.orders.at(h)
 		fetchLevel(x.markets.at(uint32(o.market)).book.Peek(uint32(o.index)))
 	}
-}
-
-// resting returns the order of the first entry of a tag, 0 if there is none.
-func (s *seen) resting(tag uint32) uint32 {
-	h, _ := s.table.search(tag)
-	if h&inRing != 0 {
-		return 0
-	}
-	return h
 }
 
 // leaving returns the tag of the placement that the n-th next one, from 0, will push out, or 0.

@@ -125,52 +125,34 @@ func (x *Exchange) petition(c *Command, now Time, events []Event) (*market, []Ev
 	return m, events
 }
 
-// split answers SplitTokens: collateral goes into the vault, pairs of tokens come out.
-func (x *Exchange) split(c *Command, seq Sequence, now Time, events []Event) []Event {
+// pair answers SplitTokens and MergeTokens: collateral goes into the vault and pairs of tokens come
+// out, or the other way round.
+func (x *Exchange) pair(c *Command, seq Sequence, now Time, events []Event) []Event {
 	m, events := x.petition(c, now, events)
 	if m == nil {
 		return events
 	}
-	a, amount := x.accounts.at(uint32(c.Wallet)), int64(c.Size)
-	if a.cash.free() < amount {
-		return refuseShort(events, c, &a.cash, amount)
+	i, amount := x.position(c.Wallet, c.Market), int64(c.Size)
+	kind, pairs, paying := Split, amount, []*entry{&x.accounts.at(uint32(c.Wallet)).cash}
+	if c.Kind == MergeTokens {
+		kind, pairs, paying = Merged, -amount, []*entry{{}}
+		if i != 0 {
+			p := x.positions.at(i)
+			paying = []*entry{&p.tokens[0], &p.tokens[1]}
+		}
 	}
-	i := x.position(c.Wallet, c.Market)
+	for _, e := range paying {
+		if e.free() < amount {
+			return refuse(events, c, RejectBalance, e.total, e.held, amount)
+		}
+	}
 	if i == 0 {
 		i = x.addPosition(c.Wallet, c.Market)
 	}
-	x.exchangePairs(m, x.positions.at(i), amount)
+	x.exchangePairs(m, x.positions.at(i), pairs)
 	x.digest += x.requests.remember(c, seq, now, amount)
 	return append(events, Event{
-		Kind: Split, Market: c.Market, Wallet: c.Wallet, Size: c.Size, Order: c.ID})
-}
-
-// merge answers MergeTokens: pairs of tokens go in, collateral comes out of the vault.
-func (x *Exchange) merge(c *Command, seq Sequence, now Time, events []Event) []Event {
-	m, events := x.petition(c, now, events)
-	if m == nil {
-		return events
-	}
-	amount, none := int64(c.Size), entry{}
-	i := x.position(c.Wallet, c.Market)
-	if i == 0 {
-		return refuseShort(events, c, &none, amount)
-	}
-	p := x.positions.at(i)
-	for o := range p.tokens {
-		if e := &p.tokens[o]; e.free() < amount {
-			return refuseShort(events, c, e, amount)
-		}
-	}
-	x.exchangePairs(m, p, -amount)
-	x.digest += x.requests.remember(c, seq, now, amount)
-	return append(events, Event{
-		Kind: Merged, Market: c.Market, Wallet: c.Wallet, Size: c.Size, Order: c.ID})
-}
-
-// refuseShort is refuse for a Command that needs more than an account has free.
-func refuseShort(events []Event, c *Command, e *entry, need int64) []Event {
-	return refuse(events, c, RejectBalance, e.total, e.held, need)
+		Kind: kind, Market: c.Market, Wallet: c.Wallet, Size: c.Size, Order: c.ID})
 }
 
 // exchangePairs turns collateral of p's wallet into as many of both tokens, or back if negative.

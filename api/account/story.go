@@ -14,6 +14,7 @@ import (
 //	arriving order   PLACEMENT; for each price at which it traded a trade, MATCHED and then
 //	                 CONFIRMED, and an UPDATE; CANCELLATION, if a self-trade cut it short
 //	resting order    the trade and an UPDATE, or CANCELLATION with the reason
+//	replaced order   CANCELLATION, before the PLACEMENT of the order that it left for
 //
 // The index must hold the Command. Messages are made again from the journal whenever they are asked
 // for, with the same bytes: what a row of the index says of later times is not in them.
@@ -60,6 +61,9 @@ func (a *Account) Tell(f *engine.Frame, command int, owner engine.WalletNo, d wi
 	arrived := c.Kind == engine.Place && (end.Kind == engine.Placed || end.Kind == engine.Completed)
 	mine := arrived && c.Owner == owner
 	if mine {
+		if _, replaces := c.Replaced(); replaces { // the first Event cancels the other order
+			s.add(scene{kind: sceneCancelled})
+		}
 		s.add(scene{kind: scenePlaced, event: int32(len(events) - 1)})
 	}
 	s.walk(c, events, mine)
@@ -87,6 +91,7 @@ func (s *Story) walk(c *engine.Command, events []engine.Event, mine bool) {
 	price, trade := engine.Price(0), uint32(0) // no trade yet: no fill costs nothing
 	told, matched, all := false, engine.Size(0), s.taken(events)
 	rests := engine.ReceiptOf(c, 0, 0, events).Status != engine.Matched
+	replaced, _ := c.Replaced() // was told of before the order arrived
 	took := func() {
 		if mine && price != 0 {
 			s.add(scene{kind: sceneTook, trade: trade, matched: matched, last: matched == all && !rests})
@@ -95,7 +100,7 @@ func (s *Story) walk(c *engine.Command, events []engine.Event, mine bool) {
 	for i := range events {
 		e := &events[i]
 		switch {
-		case e.Kind == engine.Cancelled && e.Owner == s.owner:
+		case e.Kind == engine.Cancelled && e.Owner == s.owner && e.Order != replaced:
 			s.add(scene{kind: sceneCancelled, event: int32(i)})
 		case e.Kind == engine.Filled:
 			p := e.Price

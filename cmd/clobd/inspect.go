@@ -130,12 +130,14 @@ func (w *wanted) has(r *recorded, n *names) bool {
 		return false
 	}
 	c := r.command
-	if w.order != (engine.OrderID{}) && c.ID != w.order &&
+	replaced, replaces := c.Replaced()
+	if w.order != (engine.OrderID{}) && c.ID != w.order && replaced != w.order &&
 		!slices.ContainsFunc(r.events, func(e engine.Event) bool { return e.Order == w.order }) {
 		return false
 	}
 	return w.wallet == "" || w.is(n, c.Wallet) || w.is(n, c.Owner) ||
-		strings.EqualFold(c.Address.Hex(), w.wallet) || strings.EqualFold(c.Holder.Hex(), w.wallet) ||
+		!replaces && (strings.EqualFold(c.Address.Hex(), w.wallet) ||
+			strings.EqualFold(c.Holder.Hex(), w.wallet)) ||
 		slices.ContainsFunc(r.events, func(e engine.Event) bool {
 			return w.is(n, e.Wallet) || w.is(n, e.Owner)
 		})

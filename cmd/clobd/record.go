@@ -93,8 +93,12 @@ func commandFields(c *engine.Command, n *names) (f fields) {
 	f.market(n, c.Market)
 	f.wallet(n, "wallet", c.Wallet)
 	f.wallet(n, "owner", c.Owner)
-	f.add("address", c.Address)
-	f.add("holder", c.Holder)
+	if replaced, is := c.Replaced(); is {
+		f.add("replaces", replaced)
+	} else {
+		f.add("address", c.Address)
+		f.add("holder", c.Holder)
+	}
 	switch c.Kind {
 	case engine.Place:
 		f.add("outcome", strconv.Itoa(int(c.Outcome)))

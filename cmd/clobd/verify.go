@@ -225,7 +225,8 @@ type evidence struct {
 	wrong   []string // the first wrongOrders of them
 }
 
-// claim is a Place with what its evidence must prove.
+// claim is a Place with what its evidence must prove. The order that it replaces is not part of it:
+// nobody signs a cancellation.
 type claim struct {
 	engine.Command
 	seq           engine.Sequence

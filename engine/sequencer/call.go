@@ -36,6 +36,9 @@ type Call struct {
 	proof [engine.ProofMax]byte
 }
 
+// Answered reports whether Wait would return at once.
+func (c *Call) Answered() bool { return c.state.Load() == answered }
+
 // Wait is the second half of Submit: it waits for the answer, at most for Options.Timeout. Call
 // Wait exactly once and do not use the Call after it. Errors: ErrTimeout, ErrUnknown, and ErrClosed
 // if the Sequencer failed before it applied the Command.
@@ -44,7 +47,8 @@ func (c *Call) Wait() (engine.Receipt, error) {
 	return receipt, err
 }
 
-// WaitPlaced is Wait for a Place. It also returns the orders of the same wallet that made way.
+// WaitPlaced is Wait for a Place. It also returns the orders of the same wallet that made way,
+// first the one that it replaced.
 func (c *Call) WaitPlaced() (engine.Receipt, []engine.OrderID, error) { return c.wait(false) }
 
 // WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. It waits for the

@@ -62,7 +62,8 @@ func (s *Sequencer) Commit(b *Batch) error {
 }
 
 // acknowledge answers call i with the Receipt of its Command. A Receipt has no room for the orders
-// that a CancelAll or a Place cancelled, so the Call carries their ids.
+// that a CancelAll or a Place cancelled, so the Call carries their ids: for a Place first that of
+// the order that it replaced.
 func (b *Batch) acknowledge(i int) {
 	f := &b.Frame
 	c, call, events := &f.Commands[i], b.calls[i], f.EventsOf(i)

@@ -30,6 +30,15 @@ func (w *follower) follow(c *engine.Command, e *engine.Event) {
 	}
 }
 
+// replace makes an order replace any of those.
+func (w *follower) replace(c *engine.Command) {
+	for id, o := range w.orders {
+		c.Wallet, c.Owner = o.Wallet, o.Owner
+		c.Replace(id)
+		return
+	}
+}
+
 // markets are the naive books of those orders.
 func (w *follower) markets(n int) []*naive {
 	out := make([]*naive, n)
@@ -62,6 +71,9 @@ func TestExchange(t *testing.T) {
 			Wallet: wallet, Owner: wallet, Size: engine.Size(5+rng.IntN(50)) * engine.Unit}
 		binary.BigEndian.PutUint64(c.ID[:], sent)
 		c.Cash = engine.Cost(c.Size, engine.Price(30+rng.IntN(40))*100)
+		if rng.IntN(8) == 0 {
+			w.replace(&c)
+		}
 		return c
 	}
 	opening := []engine.Command{{Kind: engine.Started}}

@@ -50,6 +50,7 @@ type expectation struct {
 type expectedOrder struct {
 	id     engine.OrderID
 	market engine.MarketNo
+	wallet engine.WalletNo
 	owner  engine.WalletNo
 	bid    bool // of outcome 0
 	price  engine.Price
@@ -146,6 +147,12 @@ func (w *expectation) command() engine.Command {
 // order draws a Place.
 func (w *expectation) order(c *engine.Command) {
 	c.Kind, c.Side, c.Type = engine.Place, engine.Side(w.r.IntN(2)), engine.OrderType(w.r.IntN(4))
+	c.Address = engine.Address{}
+	if len(w.live) > 0 && w.r.IntN(8) == 0 {
+		o := w.live[w.r.IntN(len(w.live))]
+		c.Wallet, c.Owner = o.wallet, o.owner
+		c.Replace(o.id)
+	}
 	c.Seen, c.Key = w.head.Sequence, uint32(w.r.IntN(2))
 	c.Size = engine.Size(1+w.r.IntN(1500)) * engine.Lot
 	c.Cash = engine.Cost(c.Size, engine.Price(100*(30+w.r.IntN(41))))
@@ -323,8 +330,8 @@ func (w *expectation) note(c *engine.Command, seq engine.Sequence, events []engi
 		case engine.Cancelled:
 			w.drop(e.Order)
 		case engine.Placed:
-			o := &expectedOrder{id: c.ID, market: c.Market, owner: c.Owner, price: e.Price,
-				bid: (c.Side == engine.Buy) == (c.Outcome == 0)}
+			o := &expectedOrder{id: c.ID, market: c.Market, wallet: c.Wallet, owner: c.Owner,
+				price: e.Price, bid: (c.Side == engine.Buy) == (c.Outcome == 0)}
 			if c.Outcome == 1 {
 				o.price = 10_000 - o.price
 			}

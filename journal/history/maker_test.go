@@ -21,20 +21,21 @@ const (
 // maker makes the frames that a sequencer would: real Commands through a real Exchange. It keeps a
 // plain model of all orders beside it, which the index must equal.
 type maker struct {
-	x       *engine.Exchange
-	r       *rand.Rand
-	head    engine.Head
-	journal uint64
-	script  []engine.Command // comes before anything random
-	live    []engine.OrderID
-	orders  map[engine.OrderID]*OrderRow
-	first   map[engine.OrderID]engine.Receipt // of their arrival
-	trades  []TradeRow                        // oldest first
-	rules   [makerMarkets + 1]engine.Listing  // by market, as they are now
-	ids     uint64
-	now     engine.Time                   // of the last frame, since makerTime
-	draw    func(m *maker) engine.Command // what comes after script, instead of command's own
-	codes   map[BuilderCode]BuilderNo     // nil: proofs hold no builders
+	x        *engine.Exchange
+	r        *rand.Rand
+	head     engine.Head
+	journal  uint64
+	script   []engine.Command // comes before anything random
+	live     []engine.OrderID
+	orders   map[engine.OrderID]*OrderRow
+	first    map[engine.OrderID]engine.Receipt // of their arrival
+	trades   []TradeRow                        // oldest first
+	rules    [makerMarkets + 1]engine.Listing  // by market, as they are now
+	ids      uint64
+	replaced int                           // orders that others replaced
+	now      engine.Time                   // of the last frame, since makerTime
+	draw     func(m *maker) engine.Command // what comes after script, instead of command's own
+	codes    map[BuilderCode]BuilderNo     // nil: proofs hold no builders
 }
 
 // newMaker makes a market with funded wallets and then random traffic.
@@ -173,6 +174,8 @@ func (m *maker) note(c *engine.Command, seq engine.Sequence, now engine.Time, es
 			o := m.orders[e.Order]
 			o.Status, o.Reason, o.Updated = engine.Canceled, e.Reason, now
 			switch {
+			case c.Kind == engine.Place && e.Reason == engine.ByOwner:
+				m.replaced++
 			case c.Kind != engine.CancelAll || e.Reason != engine.ByOwner:
 			case c.Market == 0:
 				o.Reason = engine.ByOwnerAll

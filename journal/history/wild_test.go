@@ -96,6 +96,11 @@ func (m *maker) wildOrder(market engine.MarketNo, w engine.WalletNo) engine.Comm
 		price = 40 + 2*int64(m.r.IntN(4)) + int64(c.Side)*14
 	}
 	c.Size, c.Cash = engine.Size(size), engine.Cash(size*price/100)
+	if len(m.live) > 0 && m.r.IntN(6) == 0 {
+		id := m.live[m.r.IntN(len(m.live))]
+		c.Wallet, c.Owner = m.orders[id].Wallet, m.orders[id].Owner
+		c.Replace(id)
+	}
 	return c
 }
 
@@ -119,7 +124,7 @@ func mustPast(t *testing.T, h *History, o *OrderRow, first engine.Receipt) {
 // TestWildIndexEqualsTheModel: whatever touches an order, its row says so, and nothing is left out
 // that can end one.
 func TestWildIndexEqualsTheModel(t *testing.T) {
-	j, m := newJournal(t, vfs.NewMem(), 21)
+	j, m := newJournal(t, vfs.NewMem(), 22)
 	defer shut(t, j)
 	wildly(m)
 	x, stop := run(t, j, Options{})
@@ -156,7 +161,8 @@ func TestWildIndexEqualsTheModel(t *testing.T) {
 			t.Errorf("no order was refused for reason %d", why)
 		}
 	}
-	if over == 0 || fees == 0 {
-		t.Errorf("%d budgets bought more than they had to, %d fees were paid", over, fees)
+	if over == 0 || fees == 0 || m.replaced == 0 {
+		t.Errorf("%d budgets bought more than they had to, %d fees were paid, %d orders replaced", over,
+			fees, m.replaced)
 	}
 }

@@ -200,6 +200,11 @@ func (t *traders) order(s *simulation, m engine.MarketNo, w engine.WalletNo) eng
 	if c.Type == engine.GTD {
 		c.Expiry = s.now + engine.Time(t.r.IntN(20_000)) - 100
 	}
+	if n := len(t.orders); n > 0 && t.r.IntN(8) == 0 {
+		old := &t.orders[n-1-t.r.IntN(min(n, 20))]
+		c.Wallet, c.Owner = old.Wallet, old.Owner
+		c.Replace(old.ID)
+	}
 	switch t.r.IntN(24) {
 	case 0:
 		c.Cash++ // off by less than a tick

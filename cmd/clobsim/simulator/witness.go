@@ -109,6 +109,7 @@ func (w *witness) frame(f *engine.Frame) error {
 // command reads the Events of one Command. Only Filled and Cancelled may come before the last.
 func (w *witness) command(c *engine.Command, seq engine.Sequence, events []engine.Event) {
 	w.check(len(events) > 0, "no Event")
+	w.replaces(c, events)
 	for i := range events {
 		e := &events[i]
 		switch last := i == len(events)-1; {
@@ -124,6 +125,24 @@ func (w *witness) command(c *engine.Command, seq engine.Sequence, events []engin
 			w.final(c, seq, e)
 		}
 	}
+}
+
+// replaces checks the order that a Place replaces: it leaves first, or the Place is refused and it
+// stays.
+func (w *witness) replaces(c *engine.Command, events []engine.Event) {
+	id, is := c.Replaced()
+	if !is || len(events) == 0 {
+		return
+	}
+	o, first, why := w.orders[id], &events[0], events[len(events)-1].Reject
+	live := o != nil && o.wallet == c.Wallet && o.owner == c.Owner
+	if why != engine.Accepted {
+		w.check(len(events) == 1, "refused, and %d orders left", len(events)-1)
+		w.check(why != engine.RejectReplaced || !live, "order %x is there to replace", id[:4])
+		return
+	}
+	w.check(live && first.Kind == engine.Cancelled && first.Order == id &&
+		first.Reason == engine.ByOwner, "order %x is replaced: %+v", id[:4], *first)
 }
 
 // final reads the last Event of a Command.
