@@ -11,7 +11,9 @@ import (
 	"clobd/api/wire/scan"
 	"clobd/engine"
 	"clobd/engine/sequencer"
+	"clobd/ingress/answer"
 	"clobd/ingress/limits"
+	"clobd/ingress/socket"
 )
 
 // maxBundle bounds the orders of one POST /orders.
@@ -25,77 +27,141 @@ func refuseLong(n, most int) *wire.Refusal {
 		fmt.Sprintf("Too many orders in payload: %d, max allowed: %d", n, most), "")
 }
 
-// postOrders is POST /orders: a list of what POST /order takes, with one result for each in the
-// same order. The fault of one order stands in its result and keeps no other out. A fault that
-// keeps all orders out is the answer to the whole request.
+// bundling is the story of POST /orders: a list of what POST /order takes, with one result for each
+// in the same order. The fault of one order stands in its result and keeps no other out. A fault
+// that keeps all orders out is the answer to the whole request.
 //
 //	judge side by side ─► clear each ─► enter as one bundle ─► results
-func (s *orders) postOrders(ctx *fasthttp.RequestCtx) {
-	caller, ok := s.authenticate(ctx)
-	if !ok {
-		return
-	}
+type bundling struct {
+	*orders
+	ctx    *fasthttp.RequestCtx
+	caller *identity
+	texts  []string
+	claim  limits.Claim
+	seats
+	b        bundle
+	calls    []*sequencer.Call // of entered, which wait for their Receipts
+	entered  bundle
+	receipts []engine.Receipt
+	failures []error
+	refused  *wire.Refusal // the whole
+}
+
+// placeAll begins to place the orders of a list.
+func (s *orders) placeAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	texts, count, ok := scan.Array(string(ctx.Request.Body()), maxBundle)
 	n := uint32(max(min(count, maxBundle), 1))
-	if !s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.OrderScope, N: n}) {
-		return
+	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.OrderScope, N: n}) {
+		return nil
 	}
 	switch {
 	case !ok || count == 0:
 		refusePayload.Because("the body must be a JSON array of 1 to 15 orders").Send(ctx)
-		return
+		return nil
 	case count > maxBundle:
 		refuseLong(count, maxBundle).Send(ctx)
-		return
+		return nil
 	}
-	at := seatOf(ctx)
-	if err := at.take(s.payer(&caller)); err != nil {
-		s.refusePool(err).Send(ctx)
-		return
-	}
-	claim, ok := s.mayVerify(ctx, &caller)
+	claim, ok := s.mayVerify(ctx, caller)
 	if !ok {
-		return
+		return nil
 	}
-	b := make(bundle, count)
-	for i := range b {
-		b[i] = s.borrow(at)
-		defer s.recycle(b[i])
-		b[i].out.dialect = caller.dialect
-	}
-	s.judgeAll(b, &caller, texts)
-	for _, p := range b {
-		s.verified(&claim, p)
-		if p.refused == nil {
-			p.refused = s.clear(p, &caller)
-		}
-	}
-	refused := b.failed()
-	if refused == nil {
-		refused = s.enterOrders(b, at)
-	}
-	if refused == nil {
-		refused = b.untold()
-	}
-	if refused != nil {
-		refused.Send(ctx)
-		return
-	}
-	s.replyBundle(ctx, b)
+	return &bundling{orders: s, ctx: ctx, caller: caller, texts: texts, claim: claim}
 }
 
-// judgeAll judges the orders side by side, in the seat of the request and in those that are free.
+// Judge judges all orders.
+func (t *bundling) Judge() {
+	t.b = make(bundle, len(t.texts))
+	for i := range t.b {
+		t.b[i] = t.borrow(t.now)
+		t.b[i].out.Dialect = t.caller.dialect
+	}
+	t.judgeAll(t.b, t.caller, t.texts)
+}
+
+// Enter enters the orders that nothing speaks against.
+func (t *bundling) Enter() {
+	for _, p := range t.b {
+		t.verified(&t.claim, p)
+		if p.refused == nil {
+			p.refused = t.clear(p, t.caller)
+		}
+	}
+	if t.refused = t.b.failed(); t.refused == nil {
+		t.enterSome()
+	}
+	if len(t.calls) == 0 && t.refused == nil {
+		t.refused = t.b.failed()
+	}
+}
+
+// Ready reports whether Await would not wait.
+func (t *bundling) Ready() bool { return len(t.calls) == 0 || t.calls[len(t.calls)-1].Answered() }
+
+// Await waits for the Receipts. It reports whether the index need not be asked after that.
+func (t *bundling) Await() (direct bool) {
+	for _, p := range t.b {
+		p.seat = t.then
+	}
+	t.wait()
+	for i := range t.receipts {
+		r := t.receipts[i].Reject
+		if t.failures[i] == nil && (r == engine.RejectDuplicate || r == engine.RejectRecheck) {
+			return false
+		}
+	}
+	return true
+}
+
+// wait parks until the Receipts may be told.
+func (t *bundling) wait() {
+	t.receipts, t.failures = make([]engine.Receipt, len(t.calls)), make([]error, len(t.calls))
+	if len(t.calls) == 0 {
+		return
+	}
+	t.then.leave()
+	displaced := sequencer.WaitAll(t.calls, t.receipts, t.failures)
+	t.b[0].out.Displaced = append(t.b[0].out.Displaced, displaced...)
+	t.then.back()
+}
+
+// Finish answers.
+func (t *bundling) Finish() {
+	defer func() {
+		for _, p := range t.b {
+			t.recycle(p)
+		}
+	}()
+	if t.refused == nil {
+		t.refused = t.settle()
+	}
+	if t.refused == nil {
+		t.refused = t.b.untold()
+	}
+	if t.refused != nil {
+		t.refused.Send(t.ctx)
+		return
+	}
+	t.replyBundle(t.ctx, t.b)
+}
+
+// judgeAll judges the orders side by side.
 func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
+	s.sideBySide(len(b), func(i int) { b[i].refused = s.judge(b[i], caller, texts[i]) })
+}
+
+// sideBySide does n pieces of work, in the seat of the caller and in those that are free.
+func (s *orders) sideBySide(n int, do func(i int)) {
 	var next atomic.Int32
 	var panicked atomic.Pointer[string]
 	work := func() {
 		defer keep(&panicked)
-		for i := int(next.Add(1)); i <= len(b); i = int(next.Add(1)) {
-			b[i-1].refused = s.judge(b[i-1], caller, texts[i-1])
+		for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
+			do(i - 1)
 		}
 	}
 	var joined sync.WaitGroup
-	for range len(b) - 1 {
+	for range n - 1 {
 		if !s.pool.try() {
 			break
 		}
@@ -146,41 +212,50 @@ func (b bundle) untold() *wire.Refusal {
 		With(wire.Member{Name: "orders", Value: string(append(ids, ']')), JSON: true})
 }
 
-// enterOrders looks each order up, enters the new ones as neighbours and waits for them, again if
-// the engine sends some back to the index. It refuses the whole only while no order has entered.
-func (s *orders) enterOrders(b bundle, at *seat) *wire.Refusal {
-	entered := false
-	for range 1 + rechecks {
-		for _, p := range b.waiting() {
-			s.look(p)
+// enterSome looks the waiting orders up, and enters the new ones as neighbours.
+func (t *bundling) enterSome() {
+	t.calls = nil
+	for _, p := range t.b.waiting() {
+		if t.look(p); p.found {
+			p.refused = t.replay(p)
 		}
-		waiting := b.waiting()
-		if len(waiting) == 0 {
-			break
-		}
-		commands, calls := make([]engine.Command, len(waiting)), make([]*sequencer.Call, len(waiting))
-		for i, p := range waiting {
-			commands[i] = p.command
-		}
-		if err := s.options.EnterAll(commands, calls); err != nil {
-			waiting.refuse(s.refuseSubmit(err, nil))
-			break
-		}
-		receipts, errs := make([]engine.Receipt, len(calls)), make([]error, len(calls))
-		at.leave()
-		b[0].out.displaced = append(b[0].out.displaced, sequencer.WaitAll(calls, receipts, errs)...)
-		at.back()
-		floor := s.answerAll(b, waiting, receipts, errs)
-		if entered = entered || len(b.waiting()) < len(waiting); floor == 0 {
-			break
-		}
-		s.await(at, floor)
 	}
-	b.waiting().refuse(refuseRecheck)
+	t.entered = t.b.waiting()
+	if len(t.entered) == 0 {
+		return
+	}
+	commands, calls := make([]engine.Command, len(t.entered)), make([]*sequencer.Call, len(t.entered))
+	for i, p := range t.entered {
+		commands[i] = p.command
+	}
+	if err := t.options.EnterAll(commands, calls); err != nil {
+		t.entered.refuse(t.refuseSubmit(err, nil))
+		return
+	}
+	t.calls = calls
+}
+
+// settle gives each order its result. It enters those again that the engine sends back to the
+// index. It refuses the whole only while no order has a result.
+func (t *bundling) settle() *wire.Refusal {
+	entered := false
+	for tries := 0; len(t.calls) > 0; tries++ {
+		floor := t.answerAll(t.b, t.entered, t.receipts, t.failures)
+		if entered = entered || len(t.b.waiting()) < len(t.entered); floor == 0 {
+			break
+		}
+		t.await(t.then, floor)
+		if tries == rechecks {
+			break
+		}
+		t.enterSome()
+		t.wait()
+	}
+	t.b.waiting().refuse(refuseRecheck)
 	if entered {
 		return nil
 	}
-	return b.failed()
+	return t.b.failed()
 }
 
 func (b bundle) waiting() bundle {
@@ -207,7 +282,7 @@ func (s *orders) answerAll(
 	for i, p := range entered {
 		r := &receipts[i]
 		if errs[i] == nil && r.Reject == engine.RejectDuplicate && b.same(p) != nil {
-			p.answer(&b.same(p).out.receipt, true)
+			p.answer(&b.same(p).out.Receipt, true)
 		} else if s.conclude(p, r, errs[i]); p.waits() {
 			floor = max(floor, r.First)
 		}
@@ -218,7 +293,7 @@ func (s *orders) answerAll(
 // same is the order of the bundle that bound the id of p, nil if none did.
 func (b bundle) same(p *placement) *placement {
 	for _, other := range b {
-		r := &other.out.receipt
+		r := &other.out.Receipt
 		bound := r.Reject == engine.Accepted || engine.Rejects[r.Reject].Final
 		if other != p && other.answered && other.command.ID == p.command.ID && bound {
 			return other
@@ -227,8 +302,8 @@ func (b bundle) same(p *placement) *placement {
 	return nil
 }
 
-func (b bundle) results() []*result {
-	all := make([]*result, len(b))
+func (b bundle) results() []*answer.Result {
+	all := make([]*answer.Result, len(b))
 	for i, p := range b {
 		all[i] = &p.out
 	}
@@ -240,27 +315,27 @@ func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 	dst, replay, last := append(make([]byte, 0, 512*len(b)), '['), true, engine.Sequence(0)
 	for _, p := range b {
 		dst = wire.AppendComma(dst)
-		replay = replay && p.answered && p.out.replay
-		last = max(last, p.out.receipt.Sequence)
+		replay = replay && p.answered && p.out.Replay
+		last = max(last, p.out.Receipt.Sequence)
 		refused := p.refused
-		if refused == nil && p.out.receipt.Reject != engine.Accepted {
-			refused = s.refuseOrder(p)
+		if refused == nil && p.out.Receipt.Reject != engine.Accepted {
+			refused = p.refuseOrder(s.options.Board)
 		}
 		if refused == nil {
-			dst = appendResult(dst, &p.out, s.options.JournalID)
+			dst = answer.Append(dst, &p.out, s.options.JournalID)
 			continue
 		}
 		var id *engine.OrderID
 		if p.unknown() {
 			id = &p.verified.ID
 		}
-		dst = appendRefused(dst, refused, id, p.out.dialect)
+		dst = answer.AppendRefused(dst, refused, id, p.out.Dialect)
 	}
 	if replay {
-		markReplay(ctx)
+		answer.MarkReplay(ctx)
 	}
 	wire.MarkSequence(ctx, last)
-	markFees(ctx, b.results()...)
-	markDisplaced(ctx, b[0].out.displaced)
+	answer.MarkFees(ctx, b.results()...)
+	answer.MarkDisplaced(ctx, b[0].out.Displaced)
 	wire.AnswerRaw(ctx, append(dst, ']'))
 }

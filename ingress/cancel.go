@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -11,6 +12,7 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/ingress/form"
 	"clobd/ingress/limits"
+	"clobd/ingress/socket"
 )
 
 // maxCancels bounds the ids of one DELETE /orders.
@@ -55,29 +57,43 @@ type cancels struct{ *door }
 // missedOrder is an order that was not canceled: its id as text, and why.
 type missedOrder struct{ id, reason string }
 
-// deleteOrder is DELETE /order. A good id is answered 200; the body says what became of the order.
-func (s *cancels) deleteOrder(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
+// canceling is the story of DELETE /order and DELETE /orders. A good id is answered 200: the body
+// says what became of its order.
+type canceling struct {
+	*cancels
+	ctx      *fasthttp.RequestCtx
+	owner    engine.WalletNo
+	ids      []engine.OrderID
+	out      cancelOutcome
+	calls    []*sequencer.Call
+	receipts []engine.Receipt
+	refused  *wire.Refusal
+}
+
+// cancelOne begins DELETE /order.
+func (s *cancels) cancelOne(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
+	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.CancelScope, N: 1}) {
+		return nil
+	}
 	written, fault := form.CancelID(ctx.Request.Body())
 	if fault != nil {
-		return refuseKeys(fault, refuseCancel)
+		refuseKeys(fault, refuseCancel).Send(ctx)
+		return nil
 	}
 	id, ok := engine.ParseOrderID(written)
 	if !ok {
-		return refuseOrderID
+		refuseOrderID.Send(ctx)
+		return nil
 	}
-	return s.cancel(ctx, &caller, []engine.OrderID{id}, &cancelOutcome{})
+	return &canceling{cancels: s, ctx: ctx, owner: s.owner(caller), ids: []engine.OrderID{id}}
 }
 
-// deleteOrders is DELETE /orders: each id is judged by itself, all are neighbours in the journal.
-func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
-	caller, ok := s.authenticate(ctx)
-	if !ok {
-		return
-	}
+// cancelMany begins DELETE /orders: each id is judged by itself, all are neighbours in the journal.
+func (s *cancels) cancelMany(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	written, count, fault := form.CancelIDs(ctx.Request.Body(), maxCancels)
 	n := uint32(max(min(count, maxCancels), 1))
-	if !s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.CancelScope, N: n}) {
-		return
+	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.CancelScope, N: n}) {
+		return nil
 	}
 	var refused *wire.Refusal
 	switch {
@@ -87,13 +103,20 @@ func (s *cancels) deleteOrders(ctx *fasthttp.RequestCtx) {
 		refused = refuseCancels
 	case count > maxCancels:
 		refused = refuseLong(count, maxCancels)
-	default:
-		var out cancelOutcome
-		refused = s.cancel(ctx, &caller, sortOut(written, &out), &out)
 	}
 	if refused != nil {
 		refused.Send(ctx)
+		return nil
 	}
+	t := &canceling{cancels: s, ctx: ctx, owner: s.owner(caller)}
+	t.ids = sortOut(written, &t.out)
+	return t
+}
+
+// owner is the account of a caller, 0 if there is none.
+func (s *cancels) owner(caller *identity) engine.WalletNo {
+	owner, _ := s.options.Board.Directory.Wallet(caller.Address)
+	return owner
 }
 
 // sortOut parses ids and drops repetitions. It lists a malformed id as not canceled.
@@ -115,54 +138,82 @@ func sortOut(written []string, out *cancelOutcome) []engine.OrderID {
 	return ids
 }
 
-// cancel cancels the orders of a caller as one bundle, and answers.
-func (s *cancels) cancel(
-	ctx *fasthttp.RequestCtx, caller *identity, ids []engine.OrderID, out *cancelOutcome,
-) *wire.Refusal {
-	owner, known := s.options.Board.Directory.Wallet(caller.Address)
-	if !known { // nobody without an account has orders
-		for i := range ids {
-			out.not = append(out.not, missedOrder{ids[i].Hex(), reasonUnknown})
+// Judge does nothing: who asks is known.
+func (t *canceling) Judge() {}
+
+// Enter enters one Cancel for each id, as one bundle.
+func (t *canceling) Enter() {
+	if t.owner == 0 { // nobody without an account has orders
+		for i := range t.ids {
+			t.out.not = append(t.out.not, missedOrder{t.ids[i].Hex(), reasonUnknown})
 		}
-		ids = nil
+		return
 	}
-	if len(ids) > 0 {
-		receipts, err := s.cancelAll(ids, owner)
-		if err != nil {
-			var only *engine.OrderID
-			if len(ids) == 1 {
-				only = &ids[0]
-			}
-			return s.refuseSubmit(err, only)
-		}
-		if refused := s.judgeCancels(receipts, owner, out); refused != nil {
-			return refused
-		}
+	if len(t.ids) == 0 {
+		return
 	}
-	// Who was answered sees all of its Commands shown.
-	wire.MarkSequence(ctx, s.options.Board.Shown())
-	wire.AnswerRaw(ctx, appendCancels(nil, out))
-	return nil
+	commands := make([]engine.Command, len(t.ids))
+	for i := range t.ids {
+		commands[i] = engine.Command{Kind: engine.Cancel, ID: t.ids[i], Owner: t.owner}
+	}
+	calls, err := t.enterAll(commands)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	t.calls = calls
 }
 
-// cancelAll enters one Cancel for each id and waits for all of them.
-func (s *cancels) cancelAll(ids []engine.OrderID, owner engine.WalletNo) ([]engine.Receipt, error) {
-	commands := make([]engine.Command, len(ids))
-	for i := range ids {
-		commands[i] = engine.Command{Kind: engine.Cancel, ID: ids[i], Owner: owner}
+func (t *canceling) fail(err error) {
+	var only *engine.OrderID
+	if len(t.ids) == 1 {
+		only = &t.ids[0]
 	}
-	calls, err := s.enterAll(commands)
-	if err != nil {
-		return nil, err
+	t.refused = t.refuseSubmit(err, only)
+}
+
+// Ready reports whether Await would not wait.
+func (t *canceling) Ready() bool { return len(t.calls) == 0 || t.calls[len(t.calls)-1].Answered() }
+
+// Await waits for the Receipts. It reports whether all orders were canceled: then the index need
+// not be asked about any.
+func (t *canceling) Await() bool {
+	if len(t.calls) == 0 {
+		return true
 	}
-	receipts, errs := make([]engine.Receipt, len(ids)), make([]error, len(ids))
-	sequencer.WaitAll(calls, receipts, errs)
+	t.receipts = make([]engine.Receipt, len(t.ids))
+	errs := make([]error, len(t.ids))
+	sequencer.WaitAll(t.calls, t.receipts, errs)
+	failed := errs[0]
 	for _, err := range errs {
 		if err != nil && (errs[0] == nil || !errors.Is(err, sequencer.ErrClosed)) {
-			return nil, sequencer.ErrUnknown // some may be canceled
+			failed = sequencer.ErrUnknown // some may be canceled
 		}
 	}
-	return receipts, errs[0]
+	if failed != nil {
+		t.receipts = nil
+		t.fail(failed)
+	}
+	return !slices.ContainsFunc(t.receipts,
+		func(r engine.Receipt) bool { return r.Reject != engine.Accepted })
+}
+
+// Finish answers.
+func (t *canceling) Finish() {
+	if t.refused == nil && len(t.receipts) > 0 {
+		t.refused = t.judgeCancels(t.receipts, t.owner, &t.out)
+	}
+	if t.refused != nil {
+		t.refused.Send(t.ctx)
+		return
+	}
+	t.tell(t.ctx, &t.out)
+}
+
+// tell answers what became of orders. Who was answered sees all of its Commands shown.
+func (s *cancels) tell(ctx *fasthttp.RequestCtx, out *cancelOutcome) {
+	wire.MarkSequence(ctx, s.options.Board.Shown())
+	wire.AnswerRaw(ctx, appendCancels(nil, out))
 }
 
 // judgeCancels finds out why an id has no live order: the order is over, or never was the caller's.
@@ -210,22 +261,46 @@ func (s *cancels) missed(
 	return reasonUnknown, nil
 }
 
-// deleteAll is DELETE /cancel-all.
-func (s *cancels) deleteAll(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
-	if refused := judgeUnread(ctx); refused != nil {
-		return refused
-	}
-	return s.sweep(ctx, &caller, &engine.Command{})
+// sweeping is the story of DELETE /cancel-all and DELETE /cancel-market-orders: it cancels in all
+// wallets that the caller may trade for.
+type sweeping struct {
+	*cancels
+	ctx      *fasthttp.RequestCtx
+	commands []engine.Command // that have not entered yet
+	calls    []*sequencer.Call
+	out      cancelOutcome
+	refused  *wire.Refusal
 }
 
-// deleteMarket is DELETE /cancel-market-orders: those of one market, or of one of its tokens. A
-// body that names neither is refused.
-func (s *cancels) deleteMarket(ctx *fasthttp.RequestCtx, caller identity) *wire.Refusal {
-	var c engine.Command
-	if refused := s.chooseMarket(ctx.Request.Body(), &c); refused != nil {
-		return refused
+// sweepAll begins DELETE /cancel-all.
+func (s *cancels) sweepAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
+	return s.sweep(ctx, caller, func(*engine.Command) *wire.Refusal { return judgeUnread(ctx) })
+}
+
+// sweepMarket begins DELETE /cancel-market-orders: of one market, or of one of its tokens. A body
+// that names neither is refused.
+func (s *cancels) sweepMarket(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
+	return s.sweep(ctx, caller, func(c *engine.Command) *wire.Refusal {
+		return s.chooseMarket(ctx.Request.Body(), c)
+	})
+}
+
+// sweep begins to cancel what choose asks for.
+func (s *cancels) sweep(ctx *fasthttp.RequestCtx, caller *identity,
+	choose func(*engine.Command) *wire.Refusal) socket.Story {
+	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.SweepScope, N: 1}) {
+		return nil
 	}
-	return s.sweep(ctx, &caller, &c)
+	c := engine.Command{Kind: engine.CancelAll, Owner: s.owner(caller), Reason: engine.ByOwner}
+	if refused := choose(&c); refused != nil {
+		refused.Send(ctx)
+		return nil
+	}
+	t := &sweeping{cancels: s, ctx: ctx}
+	if c.Owner != 0 {
+		t.commands = s.everyWallet(&c)
+	}
+	return t
 }
 
 // chooseMarket reads from the body which orders to cancel.
@@ -271,30 +346,54 @@ func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 // sweepBundle bounds how many wallets are swept at once: well below the ring's slots.
 const sweepBundle = 512
 
-// sweep cancels all orders that c asks for, in all wallets that the caller may trade for.
-func (s *cancels) sweep(
-	ctx *fasthttp.RequestCtx, caller *identity, c *engine.Command,
-) *wire.Refusal {
-	var out cancelOutcome
-	owner, known := s.options.Board.Directory.Wallet(caller.Address)
-	if known {
-		c.Kind, c.Owner, c.Reason = engine.CancelAll, owner, engine.ByOwner
-		commands := s.everyWallet(c)
-		for first := true; len(commands) > 0; first = false {
-			part := commands[:min(sweepBundle, len(commands))]
-			commands = commands[len(part):]
-			var err error
-			out.done, err = s.sweepPart(part, out.done)
-			if err != nil && first {
-				return s.refuseSubmit(err, nil)
-			} else if err != nil {
-				return refuseUnknown // some are canceled
-			}
+// Judge does nothing: who asks is known.
+func (t *sweeping) Judge() {}
+
+// Enter enters the Commands of the first wallets.
+func (t *sweeping) Enter() {
+	if len(t.commands) == 0 {
+		return
+	}
+	var err error
+	if t.calls, err = t.enterAll(t.part()); err != nil {
+		t.refused = t.refuseSubmit(err, nil)
+	}
+}
+
+// part takes the next Commands.
+func (t *sweeping) part() []engine.Command {
+	part := t.commands[:min(sweepBundle, len(t.commands))]
+	t.commands = t.commands[len(part):]
+	return part
+}
+
+// Ready reports whether Await would not wait.
+func (t *sweeping) Ready() bool { return len(t.calls) == 0 || t.calls[len(t.calls)-1].Answered() }
+
+// Await waits for what has entered, and reports whether that is all.
+func (t *sweeping) Await() bool {
+	if t.refused == nil && len(t.calls) > 0 {
+		var err error
+		if t.out.done, err = sequencer.WaitCanceled(t.calls, nil); err != nil {
+			t.refused = t.refuseSubmit(err, nil)
 		}
 	}
-	wire.MarkSequence(ctx, s.options.Board.Shown())
-	wire.AnswerRaw(ctx, appendCancels(nil, &out))
-	return nil
+	return t.refused != nil || len(t.commands) == 0
+}
+
+// Finish cancels in the other wallets, and answers.
+func (t *sweeping) Finish() {
+	for t.refused == nil && len(t.commands) > 0 {
+		var err error
+		if t.out.done, err = t.sweepPart(t.part(), t.out.done); err != nil {
+			t.refused = refuseUnknown // some are canceled
+		}
+	}
+	if t.refused != nil {
+		t.refused.Send(t.ctx)
+		return
+	}
+	t.tell(t.ctx, &t.out)
 }
 
 func (s *cancels) everyWallet(c *engine.Command) []engine.Command {

@@ -97,6 +97,10 @@ func (s *door) turnAway(ctx *fasthttp.RequestCtx, wait time.Duration, why string
 func (s *door) rest(ctx *fasthttp.RequestCtx) {
 	seatOf(ctx).leave()
 	from := s.ClientAddress(ctx)
+	if c := ctx.Conn().(*orderConn); c.detached { // of a socket, which gives way to nobody
+		s.rests.Rest(from, nil)
+		return
+	}
 	ctx.Conn().(*orderConn).Pause(func(gone <-chan struct{}) { s.rests.Rest(from, gone) })
 }
 

@@ -102,6 +102,7 @@ var unreachable = map[string]string{
 	"too many sockets":                                      "they need a real connection; TestSocketRefusals",
 	"too many sockets from this address":                    "they need a real connection; TestSocketRefusals",
 	"the node stops, connect again":                         "TestSocketRefusals",
+	"too many requests in work on this socket":              "TestEntryInWork",
 	"this page may not open a socket":                       "TestSocketRefusals",
 	"too many large answers to this address":                "TestLargeAnswersAreBounded",
 	"too many large answers on their way":                   "TestLargeAnswersAreBounded",
@@ -115,7 +116,7 @@ func wordedRefusals(t *testing.T) map[string]bool {
 	t.Helper()
 	words := make(map[string]bool)
 	var files []string
-	for _, pattern := range []string{"*.go", "conn/*.go", "operator/*.go"} {
+	for _, pattern := range []string{"*.go", "conn/*.go", "operator/*.go", "socket/*.go", "answer/*.go"} {
 		some, err := filepath.Glob(pattern)
 		if err != nil || len(some) == 0 {
 			t.Fatal(pattern, err)

@@ -29,12 +29,12 @@
 //	ingress.Server.handle      ingress/server.go
 //	ingress.Server.gate        ingress/server.go             by ingress.Server.routes
 //	ingress.door.admit         ingress/limits.go
-//	ingress.orders.postOrder   ingress/order.go              by ingress.Server.gate
+//	ingress.Server.tells       ingress/story.go              by ingress.Server.gate
 //	ingress.door.authenticate  ingress/caller.go
 //	auth.Keyring.Authenticate  ingress/auth/keyring.go
-//	ingress.seat.take          ingress/seat.go
-//	ingress.orders.judge       ingress/judge.go
+//	ingress.orders.judge       ingress/judge.go              by ingress.placing.Judge
 //	auth.Verifier.Verify       ingress/auth/verifier.go
+//	ingress.orders.enterOne    ingress/order.go              by ingress.placing.Enter
 //	sequencer.Sequencer.Enter  engine/sequencer/sequencer.go by ingress.Options.Enter
 //	sequencer.Sequencer.Step   engine/sequencer/matcher.go   by sequencer.Sequencer.ring
 //	sequencer.Sequencer.fill   engine/sequencer/matcher.go
@@ -64,7 +64,7 @@
 // # Reading order
 //
 // The way above; replay.go (an order that comes again), idempotency.go (a transfer), bundle.go
-// (lists), reply.go and advice.go (answers); secure.go (TLS); cancel.go, tokens.go, heartbeat.go;
+// (lists), answer (what came of them); secure.go (TLS); cancel.go, tokens.go, heartbeat.go;
 // keys.go, records.go, faucet.go; claims.go (failures; the rooms: limits counts, conn holds
 // sockets, auth holds keys, cors speaks to browsers); door.go (all other Commands), options.go,
 // routes.go, pool.go, metrics.go; operator: what operators ask for.

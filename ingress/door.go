@@ -8,6 +8,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
+	"clobd/ingress/answer"
 	"clobd/ingress/limits"
 )
 
@@ -29,7 +30,7 @@ var (
 	refuseQuarantined = wire.Refuse(503, "quarantined", "this request is quarantined",
 		"it stopped the node once: it is taken when the operator has looked at it")
 	refuseCrowded = wire.Refuse(503, "cancel_only", engine.Rejects[engine.RejectCancelOnly].Text,
-		"").With(retryAfter(cancelOnlySeconds))
+		"").With(answer.RetryAfter(answer.CancelOnlySeconds))
 	refuseIndexed = wire.Refuse(503, "index", "service not ready", waitForIndex)
 )
 
@@ -103,7 +104,7 @@ func (d *door) refuseSubmit(err error, id *engine.OrderID) *wire.Refusal {
 	case id == nil:
 		return refuseUnknown
 	}
-	return wire.Refuse(504, "timeout", "order timed out", "").With(orderID(id))
+	return wire.Refuse(504, "timeout", "order timed out", "").With(answer.OrderID(id))
 }
 
 // refuseEntered is the refusal of a Command with this Receipt or err; nil if the engine took it.
@@ -112,7 +113,7 @@ func (d *door) refuseEntered(receipt engine.Receipt, err error) *wire.Refusal {
 	case err != nil:
 		return d.refuseSubmit(err, nil)
 	case receipt.Reject != engine.Accepted:
-		return refuseReceipt(&receipt)
+		return answer.Refuse(&receipt)
 	}
 	return nil
 }

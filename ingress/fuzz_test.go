@@ -20,21 +20,21 @@ import (
 	"clobd/ingress/auth"
 )
 
-// socket is one end of a connection whose other end has sent all that it will.
-type socket struct {
+// wireEnd is one end of a connection whose other end has sent all that it will.
+type wireEnd struct {
 	net.Conn
 	in  bytes.Reader
 	out bytes.Buffer
 }
 
-func (s *socket) Read(b []byte) (int, error)       { return s.in.Read(b) }
-func (s *socket) Write(b []byte) (int, error)      { return s.out.Write(b) }
-func (s *socket) Close() error                     { return nil }
-func (s *socket) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (s *socket) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (s *socket) SetDeadline(time.Time) error      { return nil }
-func (s *socket) SetReadDeadline(time.Time) error  { return nil }
-func (s *socket) SetWriteDeadline(time.Time) error { return nil }
+func (s *wireEnd) Read(b []byte) (int, error)       { return s.in.Read(b) }
+func (s *wireEnd) Write(b []byte) (int, error)      { return s.out.Write(b) }
+func (s *wireEnd) Close() error                     { return nil }
+func (s *wireEnd) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (s *wireEnd) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (s *wireEnd) SetDeadline(time.Time) error      { return nil }
+func (s *wireEnd) SetReadDeadline(time.Time) error  { return nil }
+func (s *wireEnd) SetWriteDeadline(time.Time) error { return nil }
 
 // once is a listener of one connection.
 type once struct {
@@ -84,7 +84,7 @@ func newReader(t testing.TB) *reader {
 func (l *reader) read(t testing.TB, text []byte) (answers []byte) {
 	t.Helper()
 	l.served, l.refused, l.late = l.served[:0], false, false
-	s := &socket{}
+	s := &wireEnd{}
 	s.in.Reset(text)
 	c, err := orderListener{l.server.turnstile.Listen(&once{conn: s}), l.server}.Accept()
 	if err != nil {

@@ -37,7 +37,7 @@ type chain struct {
 }
 
 // heartbeats watches the heartbeats of all keys. That a key is watched is journaled; its beats are
-// not.
+// not. An open socket for orders beats all the time.
 //
 //	first beat ─► Arm, durable ─► id ─► beat with id ─► next id ─► … silence ─► CancelAll, disarm
 //
@@ -47,6 +47,7 @@ type heartbeats struct {
 	*cancels
 	mutex  sync.Mutex
 	chains map[beatKey]*chain
+	open   map[beatKey]int // sockets
 }
 
 // beat judges a beat and returns the id to go on with, "" without a refusal if nobody watches this
@@ -78,6 +79,50 @@ func refuseBeat(expected string) *wire.Refusal {
 			"starts over")
 }
 
+// attach notes a socket of a key. detach must follow.
+func (h *heartbeats) attach(k beatKey) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.open[k]++
+}
+
+// detach notes that a socket of a key has ended: from now on the key is silent, unless it has
+// another one.
+func (h *heartbeats) detach(k beatKey, now time.Time) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.open[k]--; h.open[k] == 0 {
+		delete(h.open, k)
+	}
+	if c := h.chains[k]; c != nil {
+		c.last = now
+	}
+}
+
+// adopt arms a key with the grace that a socket asks for, or disarms it.
+func (h *heartbeats) adopt(k beatKey, a arming) *wire.Refusal {
+	h.mutex.Lock()
+	c := h.chains[k]
+	firing := c != nil && c.firing
+	h.mutex.Unlock()
+	switch {
+	case firing:
+		return refuseBusy
+	case !a.on && c == nil:
+		return nil
+	case !a.on:
+		refused := h.refuseEntered(h.submit(new(disarm(k))))
+		h.finish(k, refused == nil)
+		return refused
+	}
+	refused := h.refuseEntered(h.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
+		Expiry: engine.Time(a.grace.Milliseconds())}))
+	if refused == nil {
+		h.start(k, a.grace, h.options.Now())
+	}
+	return refused
+}
+
 // start begins a chain, or continues one that another beat has begun meanwhile.
 func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) string {
 	h.mutex.Lock()
@@ -87,7 +132,7 @@ func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) stri
 		c = &chain{newID(), now, timeout, false}
 		h.chains[k] = c
 	}
-	c.last = now
+	c.last, c.timeout = now, timeout
 	return c.id
 }
 
@@ -106,7 +151,7 @@ func (h *heartbeats) silent(now time.Time) (keys []beatKey) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	for k, c := range h.chains {
-		if !c.firing && now.Sub(c.last) >= c.timeout {
+		if !c.firing && h.open[k] == 0 && now.Sub(c.last) >= c.timeout {
 			c.firing = true
 			keys = append(keys, k)
 		}

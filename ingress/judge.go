@@ -10,6 +10,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/ingress/answer"
 	"clobd/ingress/auth"
 	"clobd/ingress/form"
 )
@@ -45,7 +46,7 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 		return refusePayload.Because(err.Error())
 	}
 	r, o := &p.request, &p.request.Signed
-	p.out.dialect, p.out.bare = caller.dialect, r.DeferExec
+	p.out.Dialect, p.out.Bare = caller.dialect, r.DeferExec
 	known := false
 	p.market, p.outcome, known = s.options.Board.Directory.Token(o.Token)
 	if refused := p.checkForm(caller, known); refused != nil {
@@ -135,7 +136,7 @@ func (s *orders) number(p *placement, caller *identity) *wire.Refusal {
 // make nothing durable. Such a wallet never had an order, so nobody checks the signature.
 func refuseUnfunded(o *auth.Order) *wire.Refusal {
 	r := engine.Receipt{Reject: engine.RejectBalance, Args: [3]int64{2: int64(o.MakerAmount)}}
-	return refuseReceipt(&r).Because(lacking(&r, o.Side == engine.Buy))
+	return answer.Refuse(&r).Because(answer.Lacking(&r, o.Side == engine.Buy))
 }
 
 // checkTerms checks what was asked for beside the signed order. Only the engine's Time decides

@@ -86,3 +86,11 @@ func (s *keys) verifyDerivation(from netip.Addr, work func()) error {
 	copy(payer[copy(payer[:], "net:"):], network[:16])
 	return s.pool.do(payer, work)
 }
+
+// appendTrio appends the three texts of a key; name is that of the first.
+func appendTrio(dst []byte, name string, t auth.Trio) []byte {
+	dst = wire.AppendString(wire.AppendKey(append(dst, '{'), name), t.Key)
+	dst = wire.AppendString(append(dst, `,"secret":`...), t.Secret)
+	dst = wire.AppendString(append(dst, `,"passphrase":`...), t.Passphrase)
+	return append(dst, '}')
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/ingress/answer"
 	"clobd/ingress/conn"
 	"clobd/ingress/limits"
 )
@@ -100,7 +101,7 @@ func noWait(ctx *fasthttp.RequestCtx, wait time.Duration) bool {
 func later(ctx *fasthttp.RequestCtx, wait time.Duration, why string) {
 	seconds := strconv.FormatInt(limits.Seconds(wait), 10)
 	ctx.Response.Header.Set("Retry-After", seconds)
-	refused := refuseLimited.With(retryAfter(seconds))
+	refused := refuseLimited.With(answer.RetryAfter(seconds))
 	if why != "" {
 		refused = refused.Because(why)
 	}

@@ -30,21 +30,22 @@ func (s *sockets) user(ctx *fasthttp.RequestCtx) {
 	from := s.ClientAddress(ctx)
 	s.open(ctx, func(socket *live.Socket) {
 		s.options.User(socket, func(c *wire.Credentials) (wire.Owner, error) {
-			return s.logIn(from, c)
+			return s.logIn(from, c, userPath)
 		})
 	})
 }
 
-// logIn checks what a client says of itself on an open socket. Failures count as those of requests.
-func (s *sockets) logIn(from netip.Addr, c *wire.Credentials) (wire.Owner, error) {
+// logIn checks what a client says of itself on an open socket at path. Failures count as those of
+// requests.
+func (s *sockets) logIn(from netip.Addr, c *wire.Credentials, path string) (wire.Owner, error) {
 	if s.windows == nil {
-		return s.identify(c)
+		return s.identify(c, path)
 	}
 	claim, wait := s.windows.Claim(from, c.Key, false)
 	if wait > 0 {
 		return wire.Owner{}, errClaims
 	}
-	who, err := s.identify(c)
+	who, err := s.identify(c, path)
 	switch {
 	case err == nil:
 		s.windows.Proved(&claim)
@@ -56,7 +57,7 @@ func (s *sockets) logIn(from netip.Addr, c *wire.Credentials) (wire.Owner, error
 
 // identify finds out whose key it is. A secret that a client sends must make the HMAC that the
 // client could have sent instead.
-func (s *sockets) identify(c *wire.Credentials) (wire.Owner, error) {
+func (s *sockets) identify(c *wire.Credentials, path string) (wire.Owner, error) {
 	dialect := wire.POLY
 	for _, family := range families {
 		if strings.EqualFold(strings.TrimSuffix(c.Dialect, "_")+"_", string(family)) {
@@ -73,7 +74,7 @@ func (s *sockets) identify(c *wire.Credentials) (wire.Owner, error) {
 	}
 	now := s.options.Now()
 	r := auth.Request{Key: c.Key, Passphrase: c.Passphrase, Timestamp: c.Timestamp,
-		Signature: c.Signature, Method: fasthttp.MethodGet, Path: userPath, RawPath: "/clob" + userPath}
+		Signature: c.Signature, Method: fasthttp.MethodGet, Path: path, RawPath: "/clob" + path}
 	if r.Signature == "" {
 		trio := auth.Trio{Key: c.Key, Secret: c.Secret, Passphrase: c.Passphrase}
 		r.Timestamp = strconv.FormatInt(now.Unix(), 10)

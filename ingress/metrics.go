@@ -76,15 +76,19 @@ func (m *metrics) route(name string) *routeMetrics {
 }
 
 func (r *routeMetrics) observe(ctx *fasthttp.RequestCtx) {
-	status := ctx.Response.StatusCode()
+	took := time.Duration(0) // of bytes that are no request
+	if began := ctx.Time(); !began.IsZero() {
+		took = time.Since(began)
+	}
+	r.note(ctx.Response.StatusCode(), took)
+}
+
+// note counts an answer.
+func (r *routeMetrics) note(status int, took time.Duration) {
 	if status == fasthttp.StatusOK {
 		r.good.Inc()
 	} else {
 		r.all.requests.WithLabelValues(r.name, strconv.Itoa(status)).Inc()
-	}
-	took := time.Duration(0) // of bytes that are no request
-	if began := ctx.Time(); !began.IsZero() {
-		took = time.Since(began)
 	}
 	r.seconds.Observe(took.Seconds())
 }

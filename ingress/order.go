@@ -7,10 +7,13 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/engine/sequencer"
 	"clobd/engine/view"
+	"clobd/ingress/answer"
 	"clobd/ingress/auth"
 	"clobd/ingress/form"
 	"clobd/ingress/limits"
+	"clobd/ingress/socket"
 )
 
 // rechecks is how often an order is entered again because the engine sent it back to the index.
@@ -28,17 +31,26 @@ type placement struct {
 	// same.
 	terms *wire.Refusal
 
-	forged   bool  // its signature was checked, and is wrong
-	seat     *seat // where it works
-	answered bool  // out is the answer
-	out      result
+	forged   bool           // its signature was checked, and is wrong
+	found    bool           // the index knows the order, or cannot tell
+	past     engine.Receipt // what it knows
+	unread   error          // why it cannot tell
+	seat     *seat          // where it works
+	answered bool           // out is the answer
+	out      answer.Result
 	refused  *wire.Refusal // or this is
 }
 
 func (p *placement) waits() bool { return p.refused == nil && !p.answered }
 
 func (p *placement) answer(r *engine.Receipt, replay bool) {
-	p.out.receipt, p.out.replay, p.answered = *r, replay, true
+	p.out.Receipt, p.out.Replay, p.answered = *r, replay, true
+}
+
+// refuseOrder is the answer to an order that the engine refused.
+func (p *placement) refuseOrder(b *view.Board) *wire.Refusal {
+	asked := answer.Asked{Command: &p.command, Market: p.market, Board: b}
+	return asked.Refuse(&p.out)
 }
 
 type orders struct {
@@ -60,74 +72,220 @@ func (s *orders) recycle(p *placement) {
 	s.scratch.Put(p)
 }
 
-// postOrder is POST /order, from its bytes to its answer. Cheap steps come first, but the index is
-// asked after the signature, which alone tells the exchange and so the id of the order.
-func (s *orders) postOrder(ctx *fasthttp.RequestCtx) {
-	caller, ok := s.authenticate(ctx)
-	if !ok || !s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.OrderScope, N: 1}) {
-		return
+// placing is the story of POST /order, from its bytes to its answer. Cheap steps come first. The
+// index is asked after the signature, which alone tells the exchange and so the id of the order.
+type placing struct {
+	*orders
+	ctx    *fasthttp.RequestCtx
+	caller *identity
+	body   string
+	claim  limits.Claim
+	seats
+	p       *placement
+	call    *sequencer.Call // nil: the order has not entered
+	receipt engine.Receipt  // or failed: what came of it
+	failed  error
+	// replaced is the order that makes way for this one: both happen, or neither.
+	replaced *engine.OrderID
+}
+
+// place begins to place an order.
+func (s *orders) place(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
+	t := placing{orders: s, ctx: ctx, caller: caller, body: string(ctx.Request.Body())}
+	return t.admitted(limits.Demand{Scope: limits.OrderScope, N: 1})
+}
+
+// admitted returns the story if the caller's windows have room, else it answers and returns nil.
+func (t *placing) admitted(d limits.Demand) socket.Story {
+	if !t.admitAccount(t.ctx, t.caller, d) {
+		return nil
 	}
-	at := seatOf(ctx)
-	if err := at.take(s.payer(&caller)); err != nil {
-		s.refusePool(err).Send(ctx)
-		return
+	var ok bool
+	if t.claim, ok = t.mayVerify(t.ctx, t.caller); !ok {
+		return nil
 	}
-	claim, ok := s.mayVerify(ctx, &caller)
+	return t
+}
+
+var refuseReplace = wire.Refuse(400, "bad_payload", "Invalid order payload",
+	`params must be like {"cancel":{"orderID":"0x and 64 hex digits"},"place":{a body of POST /order}}`)
+
+// replace begins to place an order for which another one of its wallet makes way.
+func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
+	old, body, refused := form.Replace(ctx.Request.Body())
+	if refused != nil {
+		refuseKeys(refused, refuseReplace).Send(ctx)
+		return nil
+	}
+	id, ok := engine.ParseOrderID(old)
 	if !ok {
-		return
+		refuseOrderID.Send(ctx)
+		return nil
 	}
-	p := s.borrow(at)
-	defer s.recycle(p)
-	p.refused = s.judge(p, &caller, string(ctx.Request.Body()))
-	s.verified(&claim, p)
-	if p.refused == nil {
-		p.refused = s.clear(p, &caller)
+	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.CancelScope, N: 1}) {
+		return nil
 	}
-	for tries := 0; p.waits(); tries++ {
-		if tries > rechecks {
-			p.refused = refuseRecheck
-			break
-		}
-		if s.look(p); !p.waits() {
-			break
-		}
-		call, err := s.options.Enter(&p.command)
-		if err != nil {
-			p.refused = s.refuseSubmit(err, &p.command.ID)
-			break
-		}
-		at.leave()
-		receipt, displaced, err := call.WaitPlaced() // parks until the Receipt may be told
-		at.back()
-		p.out.displaced = displaced
-		if s.conclude(p, &receipt, err); p.waits() {
-			s.await(at, receipt.First)
-		}
+	t := placing{orders: s, ctx: ctx, caller: caller, body: body, replaced: &id}
+	return t.admitted(limits.Demand{Scope: limits.OrderScope, N: 1})
+}
+
+// Judge judges the order, its signature last.
+func (t *placing) Judge() {
+	t.p = t.borrow(t.now)
+	t.p.refused = t.judge(t.p, t.caller, t.body)
+}
+
+// Enter enters the order, unless something speaks against it.
+func (t *placing) Enter() {
+	p := t.p
+	t.verified(&t.claim, p)
+	if t.replaced != nil {
+		p.command.Replace(*t.replaced)
 	}
+	if p.refused == nil && p.terms == nil && p.command.Owner == 0 {
+		p.refused = t.link(p, t.caller)
+	}
+	if p.refused == nil && p.terms == nil {
+		t.call = t.enterOne(p)
+	}
+}
+
+// enterOne enters an order that the index does not know. It returns nil if the order did not enter.
+func (s *orders) enterOne(p *placement) *sequencer.Call {
+	if s.look(p); p.found || p.refused != nil {
+		return nil
+	}
+	call, err := s.options.Enter(&p.command)
+	if err != nil {
+		p.refused = s.refuseSubmit(err, &p.command.ID)
+		return nil
+	}
+	return call
+}
+
+// Ready reports whether Await would not wait.
+func (t *placing) Ready() bool { return t.call == nil || t.call.Answered() }
+
+// Await waits for the Receipt. It reports whether the index need not be asked after that.
+func (t *placing) Await() bool {
+	if t.call == nil {
+		return t.p.refused != nil
+	}
+	t.wait()
+	return t.failed != nil || t.receipt.Reject != engine.RejectDuplicate &&
+		t.receipt.Reject != engine.RejectRecheck && t.receipt.Reject != engine.RejectReplaced
+}
+
+// wait parks until the Receipt may be told.
+func (t *placing) wait() {
+	p := t.p
+	p.seat = t.then
+	p.seat.leave()
+	t.receipt, p.out.Displaced, t.failed = t.call.WaitPlaced()
+	p.seat.back()
+}
+
+// Finish answers.
+func (t *placing) Finish() {
+	p, ctx := t.p, t.ctx
+	defer t.recycle(p)
+	p.seat = t.then
+	if p.refused == nil && p.terms != nil {
+		p.refused = t.replayBeside(p)
+	}
+	t.settle()
 	refused := p.refused
-	if refused == nil && p.out.receipt.Reject != engine.Accepted {
-		refused = s.refuseOrder(p)
+	switch {
+	case refused != nil:
+	case p.out.Receipt.Reject == engine.RejectReplaced:
+		refused = t.refuseReplacement()
+	case p.out.Receipt.Reject != engine.Accepted:
+		refused = p.refuseOrder(t.options.Board)
+	case t.replaced != nil && len(p.out.Displaced) > 0:
+		p.out.Displaced = p.out.Displaced[1:] // the first made way as asked
 	}
-	if p.out.replay {
-		markReplay(ctx)
+	if p.out.Replay {
+		answer.MarkReplay(ctx)
 	}
 	if p.answered && (refused == nil || refused.Status < fasthttp.StatusInternalServerError) {
-		wire.MarkSequence(ctx, p.out.receipt.Sequence)
+		wire.MarkSequence(ctx, p.out.Receipt.Sequence)
 	}
 	if refused != nil {
 		refused.Send(ctx)
 		return
 	}
-	markFees(ctx, &p.out)
-	markDisplaced(ctx, p.out.displaced)
-	wire.AnswerRaw(ctx, appendResult(make([]byte, 0, 512), &p.out, s.options.JournalID))
+	answer.MarkFees(ctx, &p.out)
+	answer.MarkDisplaced(ctx, p.out.Displaced)
+	t.reply()
+}
+
+// settle finds the result of an order: in its Receipt, or in the index if the order was taken
+// before. The engine sends an order back that the index may have missed.
+func (t *placing) settle() {
+	p := t.p
+	for tries := 1; p.waits(); tries++ {
+		if p.found {
+			p.refused = t.replay(p)
+			return
+		}
+		if t.conclude(p, &t.receipt, t.failed); !p.waits() {
+			return
+		}
+		t.await(p.seat, t.receipt.First)
+		if tries > rechecks {
+			p.refused = refuseRecheck
+		} else if t.call = t.enterOne(p); t.call != nil {
+			t.wait()
+		}
+	}
+}
+
+// reply answers with the result of an accepted order.
+func (t *placing) reply() {
+	body := make([]byte, 0, 640)
+	if t.replaced == nil {
+		wire.AnswerRaw(t.ctx, answer.Append(body, &t.p.out, t.options.JournalID))
+		return
+	}
+	body = append(body, `{"canceled":`...)
+	if t.madeWay() {
+		body = append(engine.AppendHex(append(body, '"'), t.replaced[:]), '"')
+	} else {
+		body = append(body, "null"...)
+	}
+	body = answer.Append(append(body, `,"order":`...), &t.p.out, t.options.JournalID)
+	wire.AnswerRaw(t.ctx, append(body, '}'))
+}
+
+// madeWay reports whether the replaced order is canceled. An order that was taken before may have
+// come without a replacement then.
+func (t *placing) madeWay() bool {
+	if !t.p.out.Replay {
+		return true
+	}
+	past, known, _, err := t.options.Past(*t.replaced)
+	return err == nil && known && past.Wallet == t.p.out.Receipt.Wallet &&
+		past.Status == engine.Canceled
+}
+
+// refuseReplacement is the refusal of an order because the one that should make way is over, or
+// never was.
+func (t *placing) refuseReplacement() *wire.Refusal {
+	owner := t.p.command.Owner
+	caughtUp := t.options.Await(t.receipt.Sequence, recheckWait)
+	reason, refused := (&cancels{t.door}).missed(*t.replaced, owner, caughtUp)
+	if refused != nil {
+		return refused
+	}
+	return wire.Refuse(400, engine.Rejects[engine.RejectReplaced].Code, reason,
+		"the order to be replaced is not live: nothing was placed")
 }
 
 // look asks the index for an order, and whether the order may enter if it is new.
 func (s *orders) look(p *placement) {
 	past, known, seen, err := s.options.Past(p.command.ID)
 	if p.command.Seen = seen; known || err != nil {
-		p.refused = s.replay(p, &past, err)
+		p.found, p.past, p.unread = true, past, err
 	} else if err = s.barred(&p.command); err != nil {
 		p.refused = s.refuseSubmit(err, &p.command.ID)
 	}

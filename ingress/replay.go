@@ -6,14 +6,15 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/ingress/answer"
 )
 
 // An order is taken at most once. Sent again, it gets its first result with its status of today,
 // which this file finds. The index may lag behind the engine, so there are three ways here.
 //
-//	postOrder, before Enter: the index knows the order               replay
-//	postOrder, after Enter: the engine knows it, the index not yet   replayUnseen
-//	clear: its words beside the signed ones make no sense            replayBeside
+//	before it enters: the index knows the order                   replay
+//	after it entered: the engine knows it, the index not yet      replayUnseen
+//	its words beside the signed ones make no sense                replayBeside
 
 // recheckWait is how long an order waits for the index, once for each look at it.
 const recheckWait = 250 * time.Millisecond
@@ -29,7 +30,7 @@ var (
 // refuseUntold is the answer about an order that was taken before and may be live, but whose status
 // of today nobody knows.
 func refuseUntold(id *engine.OrderID) *wire.Refusal {
-	return wire.Refuse(504, "index_lagging", "order timed out", "").With(orderID(id))
+	return wire.Refuse(504, "index_lagging", "order timed out", "").With(answer.OrderID(id))
 }
 
 // await waits without a seat until the index holds seq, at most for recheckWait, and reports
@@ -60,11 +61,11 @@ func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequen
 	return err
 }
 
-// replay answers an order that the index knows; err is that of the lookup. p.command.Seen is how
-// far the index had come.
-func (s *orders) replay(p *placement, past *engine.Receipt, err error) *wire.Refusal {
+// replay answers an order that the index knows. p.command.Seen is how far the index had come.
+func (s *orders) replay(p *placement) *wire.Refusal {
+	err := p.unread
 	if err == nil {
-		err = s.upToDate(p, past, p.command.Seen)
+		err = s.upToDate(p, &p.past, p.command.Seen)
 	}
 	switch {
 	case err == errLagging:
@@ -72,7 +73,7 @@ func (s *orders) replay(p *placement, past *engine.Receipt, err error) *wire.Ref
 	case err != nil:
 		return s.refuseIndex(err)
 	}
-	p.answer(past, true)
+	p.answer(&p.past, true)
 	return nil
 }
 

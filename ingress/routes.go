@@ -37,6 +37,7 @@ func (s *Server) makeRoutes() {
 			r.GET(prefix+path, telling(s.gate("sockets", true, s.sockets.market)))
 		}
 		r.GET(prefix+userPath, telling(s.gate("sockets", true, s.sockets.user)))
+		r.GET(prefix+tradePath, telling(s.gate("sockets", true, s.sockets.trade)))
 		r.OPTIONS(prefix+"/builder/trades", s.gate("options", false, allowReads))
 		read(prefix+"/builder/trades", sharedRefusals(s.gate("public", true, s.keys.builderTrades)))
 		account := s.gate("account", true, s.account)
@@ -50,8 +51,6 @@ func (s *Server) makeRoutes() {
 
 // ownRoutes are the routes that trade and those about API keys.
 func (s *Server) ownRoutes(r *router.Router, prefix string) {
-	cancel := func(h signedRequest) fasthttp.RequestHandler { return s.signed(limits.CancelScope, h) }
-	sweep := func(h signedRequest) fasthttp.RequestHandler { return s.signed(limits.SweepScope, h) }
 	beat := func(h signedRequest) fasthttp.RequestHandler { return s.signed(limits.BeatScope, h) }
 	exchange := func(kind engine.Kind) fasthttp.RequestHandler {
 		return s.signed(limits.TransferScope, s.tokens.exchange(kind))
@@ -61,12 +60,12 @@ func (s *Server) ownRoutes(r *router.Router, prefix string) {
 		name, method, path string
 		handler            fasthttp.RequestHandler
 	}{
-		{"post_order", "POST", "/order", s.orders.postOrder},
-		{"post_orders", "POST", "/orders", s.orders.postOrders},
-		{"delete_order", "DELETE", "/order", cancel(s.cancels.deleteOrder)},
-		{"delete_orders", "DELETE", "/orders", s.cancels.deleteOrders},
-		{"cancel_all", "DELETE", "/cancel-all", sweep(s.cancels.deleteAll)},
-		{"cancel_market", "DELETE", "/cancel-market-orders", sweep(s.cancels.deleteMarket)},
+		{"post_order", "POST", "/order", s.tells(s.orders.place)},
+		{"post_orders", "POST", "/orders", s.tells(s.orders.placeAll)},
+		{"delete_order", "DELETE", "/order", s.tells(s.cancels.cancelOne)},
+		{"delete_orders", "DELETE", "/orders", s.tells(s.cancels.cancelMany)},
+		{"cancel_all", "DELETE", "/cancel-all", s.tells(s.cancels.sweepAll)},
+		{"cancel_market", "DELETE", "/cancel-market-orders", s.tells(s.cancels.sweepMarket)},
 		{"heartbeat", "POST", "/v1/heartbeats", beat(s.beats.heartbeat)},
 		{"heartbeat", "POST", "/heartbeats", beat(s.beats.heartbeat)},
 		{"split", "POST", "/split", exchange(engine.SplitTokens)},

@@ -62,8 +62,11 @@ func (s *seat) sit() {
 	s.held.Store(true)
 }
 
-// leave gives the seat to another order while this one waits.
+// leave gives the seat to another order while this one waits. A nil seat is none.
 func (s *seat) leave() {
+	if s == nil {
+		return
+	}
 	if s.held.Load() && s.held.Swap(false) { // most reads hold none
 		s.worked += time.Since(s.since)
 		s.pool.leave()
@@ -72,7 +75,7 @@ func (s *seat) leave() {
 
 // back waits for a seat, before all orders that are new.
 func (s *seat) back() {
-	if !s.held.Load() {
+	if s != nil && !s.held.Load() {
 		s.pool.back(&s.answer)
 		s.sit()
 	}

@@ -23,6 +23,7 @@ import (
 	"clobd/ingress/conn"
 	"clobd/ingress/limits"
 	"clobd/ingress/operator"
+	"clobd/ingress/socket"
 )
 
 // Limits of the listener. A larger body is refused before a byte of it is stored: with 4 MB, 500
@@ -44,6 +45,8 @@ type Server struct {
 	faucet  faucet
 	tokens  tokens
 	sockets sockets
+	room    *socket.Room     // of the sockets that take orders
+	trading map[string]*deed // what they may ask for
 
 	ready    atomic.Bool
 	draining atomic.Bool
@@ -87,7 +90,8 @@ func New(o Options) (*Server, error) {
 	}
 	d.metrics = newMetrics(d.pool)
 	s.cancels = cancels{d}
-	s.beats = heartbeats{cancels: &s.cancels, chains: make(map[beatKey]*chain)}
+	s.beats = heartbeats{cancels: &s.cancels, chains: make(map[beatKey]*chain),
+		open: make(map[beatKey]int)}
 	s.orders = orders{door: d}
 	s.tokens = tokens{d}
 	s.faucet = faucet{door: d, callers: limits.New(o.Now)}
@@ -107,6 +111,7 @@ func New(o Options) (*Server, error) {
 	s.SetLimits(cmp.Or(o.Policy, limits.Standard()))
 	s.unreadable, s.panicked = d.metrics.route("unreadable"), d.metrics.route("panicked")
 	s.sockets.Server = s
+	s.room, s.trading = socket.NewRoom(), s.deeds()
 	s.makeRoutes()
 	s.http = s.newHTTP()
 	return s, nil
@@ -229,6 +234,7 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 	}
 	s.turnstile.Hurry(farewell)
+	s.room.Close(ctx)
 	err := s.http.ShutdownWithContext(ctx)
 	s.serving.Lock()
 	s.closed = true
@@ -248,7 +254,8 @@ func (s *Server) Close(ctx context.Context) error {
 // Collectors are the Server's metrics, for the one registry of the process.
 func (s *Server) Collectors() []prometheus.Collector {
 	m := s.metrics
-	return append([]prometheus.Collector{m.requests, m.seconds, m.busy, m.panics}, m.pool...)
+	all := append([]prometheus.Collector{m.requests, m.seconds, m.busy, m.panics}, m.pool...)
+	return append(all, s.room.Collectors()...)
 }
 
 // Admin is the handler of what operators may do, by the token.

@@ -6,6 +6,7 @@ import (
 	"clobd/api/wire"
 	"clobd/api/wire/scan"
 	"clobd/engine"
+	"clobd/ingress/answer"
 	"clobd/ingress/auth"
 	"clobd/ingress/form"
 )
@@ -44,10 +45,10 @@ func (s *tokens) exchange(kind engine.Kind) signedRequest {
 		again := receipt.Reject == engine.RejectDuplicate
 		switch {
 		case again:
-			markReplay(ctx)
+			answer.MarkReplay(ctx)
 			receipt.Sequence, receipt.Taking = receipt.First, receipt.Args[0]
 		case receipt.Reject != engine.Accepted:
-			return s.refuseTransfer(&c, &receipt)
+			return answer.RefuseTransfer(&c, &receipt, s.options.Board)
 		}
 		wire.MarkSequence(ctx, receipt.Sequence)
 		answer := s.appendTransfer(nil, &c, &receipt)
@@ -124,10 +125,11 @@ func (s *tokens) chooseWallet(wallet scan.Field, caller *identity,
 		return refuseMaker.Because("the wallet must be linked to " +
 			auth.Checksum(caller.Address) + " by the operator")
 	case c.Wallet == 0 && c.Kind == engine.RedeemTokens:
-		return s.refuseTransfer(c, &engine.Receipt{Reject: engine.RejectNothing})
+		return answer.RefuseTransfer(c, &engine.Receipt{Reject: engine.RejectNothing},
+			s.options.Board)
 	case c.Wallet == 0:
-		return s.refuseTransfer(c, &engine.Receipt{Reject: engine.RejectBalance,
-			Args: [3]int64{2: int64(c.Size)}})
+		return answer.RefuseTransfer(c, &engine.Receipt{Reject: engine.RejectBalance,
+			Args: [3]int64{2: int64(c.Size)}}, s.options.Board)
 	}
 	return nil
 }

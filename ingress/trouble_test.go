@@ -50,6 +50,12 @@ func (h *house) trouble(command string, o *words, lines []string) string {
 		}
 		h.drain()
 		return got
+	case "trade":
+		return entrance{h}.trade(o, lines[1:])
+	case "replace":
+		return entrance{h}.replace(o)
+	case "login":
+		return entrance{h}.enter(o)
 	case "quarantine":
 		h.troubles.quarantine.Store(o.list[0] == "true")
 	case "broken":

@@ -1,4 +1,4 @@
-package ingress
+package answer
 
 import (
 	"math"
@@ -14,21 +14,28 @@ import (
 // The engine refuses with a reason and up to three numbers. This file adds advice from the
 // published books and rules, which may have moved on since.
 
-// refuseOrder is the answer to an order that the engine refused.
-func (s *orders) refuseOrder(p *placement) *wire.Refusal {
-	r := &p.out.receipt
-	refused := refuseReceipt(r)
-	detail := s.advise(p, r)
+// Asked is an order that the engine has refused, and where.
+type Asked struct {
+	Command *engine.Command
+	Market  *view.Market
+	Board   *view.Board
+}
+
+// Refuse is the answer to an order that the engine refused.
+func (p *Asked) Refuse(out *Result) *wire.Refusal {
+	r := &out.Receipt
+	refused := Refuse(r)
+	detail := p.advise(r)
 	if r.Reject == engine.RejectTick {
-		if words, better := misfit(&p.command, engine.Price(r.Args[1])); words != "" {
-			refused.Text, detail = words, better+", or another price: "+grid(p.market.Tick)
+		if words, better := misfit(p.Command, engine.Price(r.Args[1])); words != "" {
+			refused.Text, detail = words, better+", or another price: "+grid(p.Market.Tick)
 		} else {
-			refused.Text = exactly(refused.Text, engine.Price(r.Args[0]), &p.command)
+			refused.Text = exactly(refused.Text, engine.Price(r.Args[0]), p.Command)
 		}
 	}
 	if engine.Rejects[r.Reject].Final {
 		detail += "; this order is over, sign another one"
-		if p.out.replay {
+		if out.Replay {
 			detail = "it was refused when it came first, and stays so: sign another one"
 		}
 	}
@@ -82,8 +89,8 @@ func exactly(text string, rounded engine.Price, c *engine.Command) string {
 const exactDigits = 12
 
 // advise returns what to change in an order, "" if the refusal says all.
-func (s *orders) advise(p *placement, r *engine.Receipt) string {
-	m, c := p.market, &p.command
+func (p *Asked) advise(r *engine.Receipt) string {
+	m, c := p.Market, p.Command
 	switch r.Reject {
 	case engine.RejectTick:
 		return "the price must be " + grid(m.Tick)
@@ -94,7 +101,7 @@ func (s *orders) advise(p *placement, r *engine.Receipt) string {
 		return "ask for " + m.MinSize.String() + " shares or more; as FOK or FAK one lot of " +
 			engine.Size(engine.Lot).String() + " will do"
 	case engine.RejectBalance:
-		return lacking(r, c.Side == engine.Buy)
+		return Lacking(r, c.Side == engine.Buy)
 	case engine.RejectAmount:
 		if c.Size > engine.MaxOrder {
 			return "ask for at most " + engine.MaxOrder.String() + " shares in one order"
@@ -106,13 +113,13 @@ func (s *orders) advise(p *placement, r *engine.Receipt) string {
 	case engine.RejectFee:
 		return "sign a feeRateBps of " + strconv.FormatInt(r.Args[1], 10) + " or more"
 	case engine.RejectUnopened, engine.RejectPaused, engine.RejectClosed:
-		return inState(s.options.Board.Directory.Market(m.No))
+		return inState(p.Board.Directory.Market(m.No))
 	case engine.RejectCancelOnly, engine.RejectPostOnlyMode:
-		return s.inMode(m.No)
+		return p.inMode()
 	case engine.RejectCrosses:
-		return s.against(c, m)
+		return p.against()
 	case engine.RejectFOK, engine.RejectFAK:
-		return s.against(c, m) + "; orders of the same wallet do not count"
+		return p.against() + "; orders of the same wallet do not count"
 	}
 	return fixedAdvice[r.Reject]
 }
@@ -133,8 +140,8 @@ func grid(tick engine.Price) string {
 		(engine.PriceOne - tick).String()
 }
 
-// lacking words how much collateral, or how many tokens, are missing.
-func lacking(r *engine.Receipt, cash bool) string {
+// Lacking words how much collateral, or how many tokens, are missing.
+func Lacking(r *engine.Receipt, cash bool) string {
 	of := " shares of the token"
 	if cash {
 		of = " of collateral, with fees"
@@ -164,18 +171,18 @@ func inState(m *view.Market) string {
 }
 
 // inMode words where a mode applies: everywhere, or in one market.
-func (s *orders) inMode(market engine.MarketNo) string {
-	d := s.options.Board.Directory
+func (p *Asked) inMode() string {
+	d := p.Board.Directory
 	who := "the whole exchange"
-	if m := d.Market(market); d.Mode() == engine.Normal && m.Mode != engine.Normal {
+	if m := d.Market(p.Market.No); d.Mode() == engine.Normal && m.Mode != engine.Normal {
 		who = "this market"
 	}
 	return "that is so for " + who + ", until the operator changes it"
 }
 
 // against words the best price on the other side of the book.
-func (s *orders) against(c *engine.Command, m *view.Market) string {
-	book := s.options.Board.Condition(m.Condition)
+func (p *Asked) against() string {
+	c, book := p.Command, p.Board.Condition(p.Market.Condition)
 	bid, ask := book.Best(c.Outcome)
 	best, name := ask, "ask"
 	if c.Side == engine.Sell {
@@ -202,18 +209,18 @@ func (s *orders) against(c *engine.Command, m *view.Market) string {
 	return b.String()
 }
 
-// refuseTransfer is the answer to a split, merge or redemption that the engine refused.
-func (s *tokens) refuseTransfer(c *engine.Command, r *engine.Receipt) *wire.Refusal {
-	refused := refuseReceipt(r)
+// RefuseTransfer is the answer to a split, merge or redemption that the engine refused.
+func RefuseTransfer(c *engine.Command, r *engine.Receipt, b *view.Board) *wire.Refusal {
+	refused := Refuse(r)
 	switch r.Reject {
 	case engine.RejectState:
-		text := "the market is " + stateText(s.options.Board.Directory.Market(c.Market).State)
+		text := "the market is " + stateText(b.Directory.Market(c.Market).State)
 		if c.Kind == engine.RedeemTokens {
 			return refused.Because(text + ": tokens are redeemed once it is resolved")
 		}
 		return refused.Because(text + ": redeem what is held of it")
 	case engine.RejectBalance:
-		return refused.Because(lacking(r, c.Kind == engine.SplitTokens))
+		return refused.Because(Lacking(r, c.Kind == engine.SplitTokens))
 	case engine.RejectAmount:
 		return refused.Because("amount must be at most " + engine.Size(engine.MaxAmount).String())
 	case engine.RejectNothing:

@@ -1,4 +1,4 @@
-package ingress
+package answer
 
 import (
 	"strconv"
@@ -8,22 +8,23 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
-	"clobd/ingress/auth"
 )
 
-func orderID(id *engine.OrderID) wire.Member {
+// OrderID is the id of an order as a member.
+func OrderID(id *engine.OrderID) wire.Member {
 	return wire.Member{Name: "orderID", Value: id.Hex()}
 }
 
-func refuseReceipt(r *engine.Receipt) *wire.Refusal {
+// Refuse is the refusal with the reason of a Receipt.
+func Refuse(r *engine.Receipt) *wire.Refusal {
 	rule := &engine.Rejects[r.Reject]
 	refused := &wire.Refusal{Status: rule.HTTP, Code: rule.Code, Text: r.Text()}
 	switch {
 	case refused.Status == fasthttp.StatusServiceUnavailable:
 		if r.Reject == engine.RejectCancelOnly {
-			return refused.With(retryAfter(cancelOnlySeconds))
+			return refused.With(RetryAfter(CancelOnlySeconds))
 		}
-		return refused.With(retryAfter(wire.RetrySeconds))
+		return refused.With(RetryAfter(wire.RetrySeconds))
 	case r.Reject == engine.RejectKeys:
 		return refused.Because("DELETE one of them, on the path on which such a key is made")
 	case r.Reject == engine.RejectKeyRecords:
@@ -33,44 +34,46 @@ func refuseReceipt(r *engine.Receipt) *wire.Refusal {
 	return refused
 }
 
-// cancelOnlySeconds is when to ask again while only cancels are taken: an operator, or a full disk,
+// CancelOnlySeconds is when to ask again while only cancels are taken: an operator, or a full disk,
 // takes longer than the next frame.
-const cancelOnlySeconds = "30"
+const CancelOnlySeconds = "30"
 
-func retryAfter(seconds string) wire.Member {
+// RetryAfter says when to ask again.
+func RetryAfter(seconds string) wire.Member {
 	return wire.Member{Name: wire.RetryMember, Value: seconds, JSON: true}
 }
 
-// result is what an order answer is made of.
-type result struct {
-	receipt engine.Receipt
-	dialect wire.Dialect
-	// bare leaves the hashes out even where the dialect has them: the caller set deferExec.
-	bare   bool
-	replay bool
-	// displaced are orders of the same wallet that made way; of a list, its first result has all.
-	displaced []engine.OrderID
+// Result is what an order answer is made of.
+type Result struct {
+	Receipt engine.Receipt
+	Dialect wire.Dialect
+	// Bare leaves the hashes out even where the dialect has them: the caller set deferExec.
+	Bare   bool
+	Replay bool // the order was taken before
+	// Displaced are orders of the same wallet that made way; of a list, its first result has all.
+	Displaced []engine.OrderID
 }
 
 var replayHeader = []byte("X-Idempotent-Replay")
 
-func markReplay(ctx *fasthttp.RequestCtx) {
+// MarkReplay says that an order, or a transfer, was taken before.
+func MarkReplay(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(replayHeader, []byte("true"))
 }
 
 var feeHeader = []byte("X-Fee")
 
-// markFees tells what orders paid on top as takers, in collateral: the answer is about these
+// MarkFees tells what orders paid on top as takers, in collateral: the answer is about these
 // orders, in this order. Without a trade there is nothing to tell. SVC results have no room for it.
-func markFees(ctx *fasthttp.RequestCtx, results ...*result) {
+func MarkFees(ctx *fasthttp.RequestCtx, results ...*Result) {
 	var room [64]byte
 	fees, traded := room[:0], false
 	for i, r := range results {
 		if i > 0 {
 			fees = append(fees, ", "...)
 		}
-		fees = engine.AppendDecimal(fees, int64(r.receipt.Fee), 6)
-		traded = traded || r.receipt.Trades > 0
+		fees = engine.AppendDecimal(fees, int64(r.Receipt.Fee), 6)
+		traded = traded || r.Receipt.Trades > 0
 	}
 	if traded {
 		ctx.Response.Header.SetCanonical(feeHeader, fees)
@@ -82,8 +85,8 @@ var canceledHeader = []byte("X-Canceled")
 // maxNamed bounds the ids in X-Canceled.
 const maxNamed = 20
 
-// markDisplaced names the caller's own resting orders that made way for what he has placed.
-func markDisplaced(ctx *fasthttp.RequestCtx, ids []engine.OrderID) {
+// MarkDisplaced names the caller's own resting orders that made way for what he has placed.
+func MarkDisplaced(ctx *fasthttp.RequestCtx, ids []engine.OrderID) {
 	if len(ids) == 0 {
 		return
 	}
@@ -100,11 +103,11 @@ func markDisplaced(ctx *fasthttp.RequestCtx, ids []engine.OrderID) {
 	ctx.Response.Header.SetCanonical(canceledHeader, text)
 }
 
-// appendResult appends the result of an accepted order. Every dialect has the first six keys. A
+// Append appends the result of an accepted order. Every dialect has the first six keys. A
 // client that sees trade ids without transaction hashes waits for the hashes. One client's type
 // always has the list of hashes.
-func appendResult(dst []byte, r *result, journal uint64) []byte {
-	p := &r.receipt
+func Append(dst []byte, r *Result, journal uint64) []byte {
+	p := &r.Receipt
 	dst = append(dst, `{"success":true,"errorMsg":"","orderID":"`...)
 	dst = engine.AppendHex(dst, p.Order[:])
 	dst = append(dst, `","takingAmount":"`...)
@@ -113,7 +116,7 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	dst = appendAmount(dst, p.Making)
 	dst = append(dst, `","status":"`...)
 	dst = append(append(dst, r.status()...), '"')
-	if r.dialect == wire.SVC {
+	if r.Dialect == wire.SVC {
 		return append(dst, '}')
 	}
 	dst = append(dst, `,"orderHash":"`...)
@@ -125,10 +128,10 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 			dst = append(append(dst, wire.CancelReason(p.Reason)...), '"')
 		}
 	}
-	if len(r.displaced) > 0 {
+	if len(r.Displaced) > 0 {
 		dst = append(dst, `,"canceled":[`...)
-		for i := range r.displaced {
-			dst = append(engine.AppendHex(append(wire.AppendComma(dst), '"'), r.displaced[i][:]), '"')
+		for i := range r.Displaced {
+			dst = append(engine.AppendHex(append(wire.AppendComma(dst), '"'), r.Displaced[i][:]), '"')
 		}
 		dst = append(dst, ']')
 	}
@@ -136,7 +139,7 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 		dst = append(engine.AppendDecimal(append(dst, `,"fee":"`...), int64(p.Fee), 6), '"')
 	}
 	switch {
-	case r.bare:
+	case r.Bare:
 		return append(dst, '}')
 	case p.Trades == 0:
 		return append(dst, `,"transactionsHashes":[]}`...)
@@ -155,10 +158,10 @@ func appendResult(dst []byte, r *result, journal uint64) []byte {
 	return append(dst[:len(dst)-1], `]}`...)
 }
 
-// appendRefused appends the result of a refused order of a list. id is the order's if it may be
+// AppendRefused appends the result of a refused order of a list. id is the order's if it may be
 // live, else nil. The code and the advice are members of their own, because clients compare the
 // whole errorMsg. SVC has room for six keys only: there the advice follows in brackets.
-func appendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire.Dialect) []byte {
+func AppendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire.Dialect) []byte {
 	words, advice := r.Text, advice(r)
 	if dialect == wire.SVC && advice != "" {
 		words += " (" + advice + ")"
@@ -209,8 +212,8 @@ func appendAmount(dst []byte, v int64) []byte {
 
 // status is the status of an accepted order in a word that clients know. For a canceled order the
 // word says whether some of it was filled.
-func (r *result) status() string {
-	p := &r.receipt
+func (r *Result) status() string {
+	p := &r.Receipt
 	switch {
 	case p.Status == engine.Live:
 		return "live"
@@ -220,12 +223,4 @@ func (r *result) status() string {
 		return "unmatched"
 	}
 	panic("BUG: accepted order without a status: " + strconv.Itoa(int(p.Status)))
-}
-
-// appendTrio appends the three texts of a key; name is that of the first.
-func appendTrio(dst []byte, name string, t auth.Trio) []byte {
-	dst = wire.AppendString(wire.AppendKey(append(dst, '{'), name), t.Key)
-	dst = wire.AppendString(append(dst, `,"secret":`...), t.Secret)
-	dst = wire.AppendString(append(dst, `,"passphrase":`...), t.Passphrase)
-	return append(dst, '}')
 }

@@ -20,8 +20,35 @@ func CancelID(body []byte) (id string, fault *scan.Fault) {
 
 // Members reads the members of an object by their exact names.
 func Members(body []byte, at map[string]scan.Slot) *scan.Fault {
-	return scan.Document(string(body), &scan.Shape{Names: slices.Sorted(maps.Keys(at)),
-		Exact: func(n string) (scan.Slot, bool) { slot, ok := at[n]; return slot, ok }})
+	return scan.Document(string(body), Shape(at))
+}
+
+// Shape is an object whose members have exact names.
+func Shape(at map[string]scan.Slot) *scan.Shape {
+	return &scan.Shape{Names: slices.Sorted(maps.Keys(at)),
+		Exact: func(n string) (scan.Slot, bool) { slot, ok := at[n]; return slot, ok }}
+}
+
+// Replace reads a cancel and an order request that belong together: {"cancel":…,"place":…}. It
+// returns the order id of the first, and the second as it is written.
+func Replace(body []byte) (id, place string, fault *scan.Fault) {
+	if fault = scan.Keys(string(body)); fault != nil {
+		return "", "", fault
+	}
+	var room [4]scan.Member
+	members, ok := scan.Object(body, room[:0])
+	for _, m := range members {
+		switch string(m.Key) {
+		case "cancel":
+			id, fault = CancelID(m.Value)
+		case "place":
+			place = string(m.Value)
+		}
+	}
+	if !ok || place == "" {
+		return "", "", &scan.Fault{Why: scan.Malformed}
+	}
+	return id, place, fault
 }
 
 // CancelIDs reads the body of DELETE /orders: a list of ids, each a string or a body of DELETE

@@ -102,6 +102,12 @@ func door() []row {
 		{pkg: "ingress/limits", ours: []string{"engine", "ingress/conn"}, no: map[string]string{
 			fast: "it counts callers, whatever they ask",
 		}},
+		{pkg: "ingress/answer", ours: []string{"engine", "engine/view", "api/wire"}, out: []string{fast},
+			no: map[string]string{"clobd/ingress": "it words what came of orders, whoever took them"}},
+		{pkg: "ingress/socket", ours: []string{"api/wire", "api/wire/live", "api/wire/scan"},
+			out: []string{fast, prom}, no: map[string]string{
+				"clobd/engine": "it carries requests, whatever they ask for",
+			}},
 		{pkg: "ingress/operator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth", "ingress/conn",
 				"ingress/form", "ingress/limits", "api/wire", "api/wire/scan"},
@@ -112,11 +118,11 @@ func door() []row {
 			"clobd/ingress/auth": "a page has no right that another client lacks",
 		}},
 		{pkg: "ingress",
-			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth",
-				"ingress/conn", "ingress/cors", "ingress/form", "ingress/limits", "ingress/operator", "api/wire",
-				"api/wire/live", "api/wire/scan"},
+			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/answer",
+				"ingress/auth", "ingress/conn", "ingress/cors", "ingress/form", "ingress/limits",
+				"ingress/operator", "ingress/socket", "api/wire", "api/wire/live", "api/wire/scan"},
 			out:   []string{fast, route, prom},
-			tests: []string{"scripts/openapi", "engine/sequencer/memory"},
+			tests: []string{"scripts/openapi", "engine/sequencer/memory", gojs, wsock},
 			no: map[string]string{
 				"clobd/journal": "the door writes commands only",
 				"clobd/api":     "the door writes commands only",

@@ -23,11 +23,12 @@ const (
 	maxColumn = 100 // characters of a line, a tab counting one
 )
 
-// interfaces lists the interfaces of this module, each with its two implementations. A single
+// interfaces lists the interfaces of this module, each with two of its implementations. A single
 // implementation needs no interface, and a function field is simpler where one function is enough.
 func interfaces() []string {
 	return []string{
 		"engine/sequencer.Journal", // the journal on disk; the one in memory of tests and benches
+		"ingress/socket.Story",     // an order; a list, a cancel, a sweep, a read
 	}
 }
 

@@ -25,9 +25,9 @@ import (
 //
 // A function must be used by an earlier one of the list, which also holds for a method that an
 // earlier one calls through an interface. Where it is handed over instead, "by" names what hands it
-// over: a field, a channel or a function that an earlier function of the list uses, and that some
-// function uses together with this one. Where there are several, some function uses each of them
-// together with the next.
+// over: a field, a channel or a function that an earlier function of the list uses, or a method
+// that one calls through an interface. Some function must use what hands over together with what is
+// handed over. Where there are several, some function uses each of them together with the next.
 const (
 	trunkHeading = "# The way of one order"
 	trunkMost    = 18
@@ -122,7 +122,8 @@ func (g callGraph) callers(s trunkStep, earlier []trunkStep) (callers []trunkSte
 		switch {
 		case f == nil:
 		case len(s.by) == 0 && (f.uses[s.name] || f.callsThrough(g[s.name].method)),
-			len(s.by) > 0 && (e.name == s.by[0] || g.together(e.name, s.by[0])):
+			len(s.by) > 0 && (e.name == s.by[0] || g.together(e.name, s.by[0]) ||
+				g[s.by[0]] != nil && f.callsThrough(g[s.by[0]].method)):
 			callers = append(callers, e)
 		}
 	}

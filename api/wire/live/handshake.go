@@ -96,10 +96,15 @@ type Asked struct {
 type heard struct {
 	net.Conn
 	early []byte // was read before
+	ahead []byte // room for what is read ahead, nil: nothing is
+	left  uint64 // bytes of the frame that the library reads now; only if ahead is not nil
 }
 
 // Read returns the bytes of early first, and then those of the connection.
 func (p *heard) Read(b []byte) (int, error) {
+	if p.ahead != nil {
+		return p.readAhead(b)
+	}
 	if len(p.early) > 0 {
 		n := copy(b, p.early)
 		if p.early = p.early[n:]; len(p.early) == 0 {

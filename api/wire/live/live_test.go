@@ -224,46 +224,80 @@ func conversations() map[string]conversation {
 // TestProtocol: what keeps the rules is read, what breaks one closes the socket with its code.
 func TestProtocol(t *testing.T) {
 	for name, c := range conversations() {
-		t.Run(name, func(t *testing.T) {
-			s, client, r := pair(t, c.sent[:c.early])
-			go func() {
-				_, _ = client.Write(c.sent[c.early:])
-				if c.code == 0 {
-					_ = client.CloseWrite()
-				}
-			}()
-			var texts []string
-			for {
-				b, err := s.Read(patience)
-				if err != nil {
-					break
-				}
-				texts = append(texts, string(b))
+		t.Run(name, func(t *testing.T) { converse(t, c, 0) })
+		t.Run(name+", read ahead", func(t *testing.T) { converse(t, c, 64) })
+	}
+}
+
+// converse has a conversation with a socket that reads so many bytes ahead.
+func converse(t *testing.T, c conversation, ahead int) {
+	s, client, r := pair(t, c.sent[:c.early])
+	if ahead > 0 {
+		s.ReadAhead(ahead)
+	}
+	go func() {
+		_, _ = client.Write(c.sent[c.early:])
+		if c.code == 0 {
+			_ = client.CloseWrite()
+		}
+	}()
+	var texts []string
+	for {
+		b, err := s.Read(patience)
+		if err != nil {
+			break
+		}
+		texts = append(texts, string(b))
+	}
+	if strings.Join(texts, "|") != strings.Join(c.texts, "|") || len(texts) != len(c.texts) {
+		t.Errorf("%d texts: %.100q, want %.100q", len(texts), texts, c.texts)
+	}
+	pongs, code := 0, uint16(0)
+	for {
+		first, payload, err := readFrame(r)
+		if err != nil {
+			break
+		}
+		switch first {
+		case reply:
+			pongs++
+		case bye:
+			if code = 1005; len(payload) >= 2 {
+				code = binary.BigEndian.Uint16(payload)
 			}
-			if strings.Join(texts, "|") != strings.Join(c.texts, "|") || len(texts) != len(c.texts) {
-				t.Errorf("%d texts: %.100q, want %.100q", len(texts), texts, c.texts)
+		default:
+			t.Errorf("frame %x: %q", first, payload)
+		}
+	}
+	if pongs != c.pongs || code != c.code {
+		t.Errorf("%d pongs and code %d, want %d and %d", pongs, code, c.pongs, c.code)
+	}
+}
+
+// TestMore: a socket that reads ahead tells whether another text is there as a whole.
+func TestMore(t *testing.T) {
+	s, client, _ := pair(t, nil)
+	s.ReadAhead(1 << 10)
+	long := strings.Repeat("x", 300)
+	all := join(frame(text, "a"), frame(text, long), frame(text, "b"), frame(ping, ""),
+		frame(text, "c"), frame(text, "d")[:6])
+	if _, err := client.Write(all); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // until all of it is there
+	for _, want := range []struct {
+		text string
+		more bool
+	}{{"a", true}, {long, true}, {"b", false}, {"c", false}, {"d", false}} {
+		if want.text == "d" {
+			if _, err := client.Write(frame(text, "d")[6:]); err != nil {
+				t.Fatal(err)
 			}
-			pongs, code := 0, uint16(0)
-			for {
-				first, payload, err := readFrame(r)
-				if err != nil {
-					break
-				}
-				switch first {
-				case reply:
-					pongs++
-				case bye:
-					if code = 1005; len(payload) >= 2 {
-						code = binary.BigEndian.Uint16(payload)
-					}
-				default:
-					t.Errorf("frame %x: %q", first, payload)
-				}
-			}
-			if pongs != c.pongs || code != c.code {
-				t.Errorf("%d pongs and code %d, want %d and %d", pongs, code, c.pongs, c.code)
-			}
-		})
+		}
+		got, err := s.Read(patience)
+		if err != nil || string(got) != want.text || s.More() != want.more {
+			t.Fatalf("%.20q, %v, more: %v, want %.20q and %v", got, err, s.More(), want.text, want.more)
+		}
 	}
 }
 

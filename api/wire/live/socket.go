@@ -20,6 +20,7 @@ const (
 	NotUTF8   = websocket.CloseInvalidFramePayloadData // the text is not UTF-8
 	Forbidden = websocket.ClosePolicyViolation         // the client may not do that
 	TryLater  = websocket.CloseTryAgainLater           // the client reads too slowly
+	Broken    = websocket.CloseInternalServerErr       // a bug of the node
 )
 
 // Socket is an open WebSocket. One goroutine may call Read, one Send and Flush, any Close.

@@ -1,0 +1,52 @@
+package ingress
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"clobd/ingress/socket"
+)
+
+// opener begins the story of a request whose caller is known, or answers and returns nil. It counts
+// the request in the caller's windows.
+type opener func(ctx *fasthttp.RequestCtx, caller *identity) socket.Story
+
+// seats are where a story works: until its Commands have entered, and after that. Over HTTP both
+// are the connection's; on a socket there is none for the second part, which computes next to
+// nothing.
+type seats struct{ now, then *seat }
+
+// seatsOf returns the seats of a story that checks signatures, nil for all others.
+func seatsOf(t socket.Story) *seats {
+	switch t := t.(type) {
+	case *placing:
+		return &t.seats
+	case *bundling:
+		return &t.seats
+	}
+	return nil
+}
+
+// tells makes the handler of a route that enters Commands.
+func (s *Server) tells(open opener) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		caller, ok := s.authenticate(ctx)
+		if !ok {
+			return
+		}
+		t := open(ctx, &caller)
+		if t == nil {
+			return
+		}
+		if at := seatsOf(t); at != nil {
+			at.now, at.then = seatOf(ctx), seatOf(ctx)
+			if err := at.now.take(s.orders.payer(&caller)); err != nil {
+				s.refusePool(err).Send(ctx)
+				return
+			}
+		}
+		t.Judge()
+		t.Enter()
+		t.Await()
+		t.Finish()
+	}
+}

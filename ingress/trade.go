@@ -1,0 +1,322 @@
+package ingress
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
+	"clobd/api/wire/live"
+	"clobd/api/wire/scan"
+	"clobd/engine"
+	"clobd/ingress/auth"
+	"clobd/ingress/form"
+	"clobd/ingress/limits"
+	"clobd/ingress/socket"
+)
+
+// tradePath is the path that a login to order entry signs.
+const tradePath = "/ws/trade"
+
+// deed is what a method of a socket does: the same as a request of HTTP, and it counts as that one.
+type deed struct {
+	method, path string
+	most         int // bytes of its body
+	open         opener
+	scope        *limits.Scope
+	counters     *routeMetrics
+}
+
+// deeds are the methods of a socket.
+func (s *Server) deeds() map[string]*deed {
+	all := map[string]*deed{
+		"order.place":       {method: "POST", path: orderPath, open: s.orders.place},
+		"order.place_many":  {method: "POST", path: "/orders", open: s.orders.placeAll, most: listBytes},
+		"order.replace":     {method: "POST", path: orderPath, open: s.orders.replace},
+		"order.cancel":      {method: "DELETE", path: orderPath, open: s.cancels.cancelOne},
+		"order.cancel_many": {method: "DELETE", path: "/orders", open: s.cancels.cancelMany, most: listBytes},
+		"order.cancel_all":  {method: "DELETE", path: "/cancel-all", open: s.cancels.sweepSome},
+		"order.get":         {method: "GET", path: "/data/order/0x", open: s.showOrder},
+		"ping":              {method: "GET", path: "/time", open: s.pong},
+	}
+	for name, d := range all {
+		if d.most == 0 {
+			d.most = bodyBytes
+		}
+		d.scope = limits.AddressScope(d.method, d.path, false)
+		d.counters = s.metrics.route("ws_" + strings.TrimPrefix(name, "order."))
+	}
+	return all
+}
+
+// desk is where somebody trades over one socket.
+type desk struct {
+	*Server
+	conn      *orderConn
+	from      netip.Addr
+	forwarded string // what a proxy says of the client
+	caller    identity
+	seat      seat
+	key       beatKey
+	beats     bool // the socket beats for its key
+}
+
+// trade is GET /ws/trade.
+func (s *sockets) trade(ctx *fasthttp.RequestCtx) {
+	d := &desk{Server: s.Server, conn: ctx.Conn().(*orderConn), from: s.ClientAddress(ctx),
+		forwarded: string(ctx.Request.Header.Peek("X-Forwarded-For")), seat: newSeat(s.pool)}
+	s.open(ctx, func(socket *live.Socket) {
+		defer d.hangUp()
+		s.room.Serve(socket, d.door())
+	})
+}
+
+func (d *desk) door() socket.Door {
+	return socket.Door{Login: d.login, Begin: d.begin, Judge: d.judge, Entered: d.seat.done,
+		Revoked: d.revoked, Answered: d.answered,
+		Panicked: func(cause any) { d.Panicked("a socket's request", cause) }}
+}
+
+var (
+	refuseMethodName = wire.Refuse(400, "unknown_method", "unknown method", "there are "+
+		"order.place, order.place_many, order.replace, order.cancel, order.cancel_many, "+
+		"order.cancel_all, order.get and ping")
+	refuseGrace = wire.Refuse(400, "bad_request", "invalid grace_ms",
+		"grace_ms must be from 1000 to 60000, and cancel_on_disconnect true or false")
+	refuseReader = wire.Refuse(401, "unauthorized", refuseKey.Text,
+		"a key that only reads places no orders")
+)
+
+// begin begins the story of a request.
+func (d *desk) begin(x *socket.Exchange) {
+	ctx := &x.Ctx
+	do := d.trading[x.Method]
+	if do == nil {
+		refuseMethodName.Send(ctx)
+		return
+	}
+	ctx.Init2(d.conn, nil, false)
+	ctx.Request.Header.SetMethod(do.method)
+	ctx.Request.SetRequestURI(do.path)
+	if d.forwarded != "" {
+		ctx.Request.Header.Set("X-Forwarded-For", d.forwarded)
+	}
+	switch {
+	case !d.ready.Load():
+		send(ctx, refuseEarly)
+		return
+	case d.draining.Load():
+		refuseLeaving.Send(ctx)
+		return
+	case len(ctx.Request.Body()) > do.most:
+		refuseLarge.Send(ctx)
+		return
+	case d.windows != nil && !do.scope.Cancels && !d.admitAddress(ctx, do.scope):
+		return
+	case d.revoked():
+		refuseKey.Send(ctx)
+		return
+	}
+	caller := &d.caller
+	if x.MaxAge != "" {
+		own := d.caller
+		own.maxAge, caller = x.MaxAge, &own
+	}
+	x.Story = do.open(ctx, caller)
+	if x.Story == nil {
+		return
+	}
+	if at := seatsOf(x.Story); at != nil {
+		x.Signed, at.now = true, &d.seat
+	}
+}
+
+// judge judges what came together, in the socket's seat and in those that are free.
+func (d *desk) judge(batch []*socket.Exchange) {
+	if err := d.seat.take(d.orders.payer(&d.caller)); err != nil {
+		for _, x := range batch {
+			if x.Signed {
+				d.refusePool(err).Send(&x.Ctx)
+				x.Story = nil
+			}
+		}
+	}
+	d.orders.sideBySide(len(batch), func(i int) {
+		if x := batch[i]; x.Story != nil {
+			x.Story.Judge()
+		}
+	})
+}
+
+func (d *desk) revoked() bool {
+	return d.options.Board.Directory.Revoked(d.caller.Address, d.caller.Nonce)
+}
+
+func (d *desk) answered(x *socket.Exchange) {
+	if do := d.trading[x.Method]; do != nil {
+		do.counters.note(x.Ctx.Response.StatusCode(), time.Since(x.Began))
+	}
+}
+
+// login judges a login, and arms the key if it is to lose its orders with the socket.
+func (d *desk) login(x *socket.Exchange) bool {
+	c, arms, refused := readLogin(x.Ctx.Request.Body())
+	if refused == nil {
+		refused = d.admitLogin(&c)
+	}
+	if refused == nil {
+		refused = d.arm(arms)
+	}
+	if refused != nil {
+		refused.Send(&x.Ctx)
+		return false
+	}
+	body := append([]byte(`{"address":"`), auth.Checksum(d.caller.Address)...)
+	body = wire.AppendField(append(body, '"'), "apiKey", d.caller.key)
+	body = strconv.AppendBool(wire.AppendKey(body, "cancel_on_disconnect"), arms.on)
+	if arms.on {
+		body = strconv.AppendInt(wire.AppendKey(body, "grace_ms"), arms.grace.Milliseconds(), 10)
+	}
+	wire.MarkSequence(&x.Ctx, d.options.Board.Shown())
+	wire.AnswerRaw(&x.Ctx, append(body, '}'))
+	return true
+}
+
+// admitLogin finds out who trades.
+func (d *desk) admitLogin(c *wire.Credentials) *wire.Refusal {
+	who, err := d.sockets.logIn(d.from, c, tradePath)
+	switch {
+	case err != nil:
+		return wire.Refuse(401, "unauthorized", err.Error(), adviceSocket)
+	case who.Class != engine.TradingKey:
+		return refuseReader
+	}
+	d.caller = identity{Identity: auth.Identity{Address: who.Address, Nonce: who.Number},
+		key: strings.ToLower(c.Key), dialect: who.Dialect}
+	return nil
+}
+
+const adviceSocket = "send apiKey, passphrase, timestamp and signature of a key that is not revoked; " +
+	"signature is the HMAC-SHA256 by its secret of timestamp, GET and " + tradePath
+
+// arming is what a login says of the orders of a key whose socket ends.
+type arming struct {
+	given, on bool
+	grace     time.Duration
+}
+
+const (
+	leastGrace = time.Second
+	mostGrace  = time.Minute
+)
+
+// readLogin reads what a client says of itself: as params of login, or as on the user channel.
+func readLogin(body []byte) (c wire.Credentials, a arming, refused *wire.Refusal) {
+	var on, grace scan.Field
+	var said [8]scan.Field
+	own := map[string]scan.Slot{}
+	for i, names := range [...]string{"apiKey apikey api_key key", "secret", "passphrase", "address",
+		"timestamp", "signature", "dialect", "type"} {
+		for _, name := range strings.Fields(names) {
+			own[name] = scan.Slot{Into: &said[i], Kinds: scan.AString | scan.ANumber}
+		}
+	}
+	at := map[string]scan.Slot{
+		"cancel_on_disconnect": {Into: &on, Kinds: scan.ABool},
+		"grace_ms":             {Into: &grace, Kinds: scan.ANumber},
+		"auth":                 {Members: form.Shape(own)},
+	}
+	for name, slot := range own {
+		at[name] = slot
+	}
+	if fault := form.Members(body, at); fault != nil {
+		return c, a, refuseKeys(fault, refuseBody.Because(adviceSocket))
+	}
+	c = wire.Credentials{Key: said[0].Text, Secret: said[1].Text, Passphrase: said[2].Text,
+		Address: said[3].Text, Timestamp: said[4].Text, Signature: said[5].Text,
+		Dialect: said[6].Text}
+	a = arming{given: on.Given(), on: on.Text == "true", grace: beatTimeout}
+	if grace.Given() {
+		ms, ok := form.Amount(grace.Text)
+		if a.grace = time.Duration(min(ms, 1e9)) * time.Millisecond; !ok || a.grace < leastGrace ||
+			a.grace > mostGrace {
+			return c, a, refuseGrace
+		}
+	}
+	return c, a, nil
+}
+
+// arm has the socket beat for its key, and the key lose its orders when nobody does.
+func (d *desk) arm(a arming) *wire.Refusal {
+	owner, known := d.options.Board.Directory.Wallet(d.caller.Address)
+	if !known && a.on {
+		return refuseStranger
+	}
+	d.key = beatKey{owner, d.caller.Nonce}
+	if a.given {
+		if refused := d.Server.beats.adopt(d.key, a); refused != nil {
+			return refused
+		}
+	}
+	d.Server.beats.attach(d.key)
+	d.beats = true
+	return nil
+}
+
+// hangUp ends the beats of the socket.
+func (d *desk) hangUp() {
+	if d.beats {
+		d.Server.beats.detach(d.key, d.options.Now())
+	}
+}
+
+// reading is the story of a request that changes nothing.
+type reading struct{ answer func() }
+
+func (reading) Judge()      {}
+func (reading) Enter()      {}
+func (reading) Ready() bool { return true }
+func (reading) Await() bool { return false }
+
+// Finish answers.
+func (r reading) Finish() { r.answer() }
+
+// showOrder is order.get.
+func (s *Server) showOrder(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
+	written, fault := form.CancelID(ctx.Request.Body())
+	id, ok := engine.ParseOrderID(written)
+	switch {
+	case fault != nil:
+		refuseKeys(fault, refuseCancel).Send(ctx)
+		return nil
+	case !ok:
+		refuseOrderID.Send(ctx)
+		return nil
+	}
+	ctx.Request.SetRequestURI("/data/order/" + id.Hex())
+	ctx.Request.ResetBody()
+	return reading{func() {
+		s.pool.reading(time.Now())
+		s.options.Account(ctx, caller.Address, caller.dialect)
+	}}
+}
+
+// pong is ping.
+func (s *Server) pong(ctx *fasthttp.RequestCtx, _ *identity) socket.Story {
+	body := strconv.AppendInt([]byte(`{"server_ts_ms":`), s.options.Now().UnixMilli(), 10)
+	wire.AnswerRaw(ctx, append(body, '}'))
+	return nil
+}
+
+// sweepSome is order.cancel_all: of everything, or of what its params name.
+func (s *cancels) sweepSome(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
+	var room [4]scan.Member
+	body := ctx.Request.Body()
+	if members, ok := scan.Object(body, room[:0]); len(body) == 0 || ok && len(members) == 0 {
+		return s.sweepAll(ctx, caller)
+	}
+	return s.sweepMarket(ctx, caller)
+}
