@@ -204,3 +204,21 @@ func TestTouchReplaces(t *testing.T) {
 		}
 	}
 }
+
+// TestTouchOddCancels: a Cancel with fields of a Place is one Cancel.
+func TestTouchOddCancels(t *testing.T) {
+	x := NewExchange(1)
+	m := newMixed(x, 3)
+	for i, c := range m.stream(100) {
+		x.Apply(&c, Sequence(1<<20+i), 1, nil)
+	}
+	odd := make([]Command, TouchAhead)
+	for i := range odd {
+		odd[i] = Command{Kind: Cancel, ID: m.ids[i], Address: Address{1}}
+	}
+	to := toucher{x: x}
+	to.touch(touched(odd, 0))
+	if to.cancels != TouchAhead {
+		t.Errorf("%d cancels", to.cancels)
+	}
+}
