@@ -193,7 +193,8 @@ func (h *Handler) reads() []wire.Route {
 		{Path: "/rewards/markets/{condition}", Handler: of(h.condition, noRewards)},
 		{Path: "/rebates/current", Handler: wire.Always(wire.EmptyList)},
 		{Path: "/rfq/config", Handler: wire.Always(noQuotes)},
-		{Path: "/openapi.json", Handler: h.description},
+		{Path: "/openapi.json", Handler: h.document("openapi", description)},
+		{Path: "/asyncapi.json", Handler: h.document("asyncapi", speech)},
 	}
 }
 

@@ -22,11 +22,18 @@ var noQuotes = []byte(`{"enabled":false}`)
 //go:embed openapi.json
 var description []byte
 
-// description answers with the document.
-func (h *Handler) description(ctx *fasthttp.RequestCtx) {
-	h.pages.Answer(ctx, &pages.Source{Key: []byte("description"),
+// speech is the AsyncAPI document of all sockets, which are ingress's. The tests hold every message
+// against it.
+//
+//go:embed asyncapi.json
+var speech []byte
+
+// document answers with one of the documents.
+func (h *Handler) document(name string, text []byte) fasthttp.RequestHandler {
+	source := &pages.Source{Key: []byte(name),
 		Version: func() pages.Version { return pages.Version{} },
-		Append:  func(b []byte) ([]byte, bool) { return append(b, description...), true }})
+		Append:  func(b []byte) ([]byte, bool) { return append(b, text...), true }}
+	return func(ctx *fasthttp.RequestCtx) { h.pages.Answer(ctx, source) }
 }
 
 func of(

@@ -83,18 +83,22 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// TestServesDocument: the node hands out the document that its tests use, once to each who has it.
+// TestServesDocument: the node hands out the documents that its tests use, once to each who has
+// them.
 func TestServesDocument(t *testing.T) {
 	s := newScript(t)
-	status, body := s.get("/openapi.json")
-	if status != 200 || !bytes.Equal(body, description) {
-		t.Errorf("status %d, %d bytes of %d", status, len(body), len(description))
-	}
-	first := ask("GET", "/openapi.json")
-	s.handler.Public(first)
-	again := ask("GET", "/openapi.json")
-	again.Request.Header.SetBytesV("If-None-Match", first.Response.Header.Peek("ETag"))
-	if s.handler.Public(again); again.Response.StatusCode() != fasthttp.StatusNotModified {
-		t.Errorf("whoever has it gets %d", again.Response.StatusCode())
+	for path, want := range map[string][]byte{"/openapi.json": description,
+		"/clob/openapi.json": description, "/asyncapi.json": speech, "/clob/asyncapi.json": speech} {
+		status, body := s.get(path)
+		if status != 200 || !bytes.Equal(body, want) {
+			t.Errorf("%s: status %d, %d bytes of %d", path, status, len(body), len(want))
+		}
+		first := ask("GET", path)
+		s.handler.Public(first)
+		again := ask("GET", path)
+		again.Request.Header.SetBytesV("If-None-Match", first.Response.Header.Peek("ETag"))
+		if s.handler.Public(again); again.Response.StatusCode() != fasthttp.StatusNotModified {
+			t.Errorf("%s: whoever has it gets %d", path, again.Response.StatusCode())
+		}
 	}
 }

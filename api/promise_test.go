@@ -100,10 +100,11 @@ func exceptions(d *openapi.Document) []openapi.Exception {
 		{What: "* 503", Test: test, Why: "lag.txt has what waits for the index; of the others " + door},
 		{What: "GET /builder/trades 401", Test: "ingress.TestBuilderTrades",
 			Why: "the door reads builder keys"},
-		{What: "GET /openapi.json 200", Test: "api.TestServesDocument",
-			Why: "a script with the whole document in it tells nobody more"},
-		{What: "GET /openapi.json 304", Test: "api.TestServesDocument",
-			Why: "a script with the whole document in it tells nobody more"},
+	}
+	for _, what := range []string{"GET /openapi.json 200", "GET /openapi.json 304",
+		"GET /asyncapi.json 200", "GET /asyncapi.json 304"} {
+		list = append(list, openapi.Exception{What: what, Test: "api.TestServesDocument",
+			Why: "a script with the whole document in it tells nobody more"})
 	}
 	for _, route := range d.Routes("account") {
 		list = append(list, openapi.Exception{What: route + " 401", Test: test, Why: door})
@@ -122,7 +123,7 @@ func exceptions(d *openapi.Document) []openapi.Exception {
 // unrecorded are the routes that read no records from disk, which could be damaged.
 func unrecorded() []string {
 	return []string{
-		"GET /book", "GET /clob-markets/{}", "GET /comments",
+		"GET /asyncapi.json", "GET /book", "GET /clob-markets/{}", "GET /comments",
 		"GET /comments/user_address/{}", "GET /comments/{}", "GET /data/pre-migration-orders",
 		"GET /fee-rate", "GET /fee-rate/{}", "GET /fees/builder-fees/{}",
 		"GET /last-trade-price", "GET /last-trades-prices", "GET /market-clarifications",
@@ -143,7 +144,7 @@ func unrecorded() []string {
 // careless are the routes that refuse no value of any parameter.
 func careless() []string {
 	return []string{
-		"GET /comments", "GET /comments/user_address/{}", "GET /comments/{}",
+		"GET /asyncapi.json", "GET /comments", "GET /comments/user_address/{}", "GET /comments/{}",
 		"GET /data/pre-migration-orders", "GET /events/slug/{}", "GET /market-clarifications",
 		"GET /markets/slug/{}", "GET /markets/{}", "GET /markets/{}/tags", "GET /notifications",
 		"GET /openapi.json", "GET /rebates/current", "GET /rewards/markets/current",

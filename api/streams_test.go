@@ -22,6 +22,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
+	"clobd/scripts/asyncapi"
 )
 
 // streams serves the changes of n over sockets, until the test ends, and returns the address.
@@ -137,8 +138,17 @@ func watchFrom(t *testing.T, url string, asked string, books map[string]*kept) *
 	}
 	t.Cleanup(func() { c.Close() })
 	w := &watcher{t: t, c: c, books: books, kinds: map[string]int{}}
+	documented(t, asyncapi.CheckSent("/ws/market", []byte(asked)))
 	w.say(asked)
 	return w
+}
+
+// documented reports what is not as the AsyncAPI document says.
+func documented(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func (w *watcher) say(text string) {
@@ -156,6 +166,7 @@ func (w *watcher) hear() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	documented(w.t, asyncapi.Check("/ws/market", b))
 	text := string(b)
 	if text == "PONG" || text == "NO NEW ASSETS" {
 		return text, nil
@@ -455,6 +466,10 @@ func TestStreamRequests(t *testing.T) {
 		{`{"assets_ids":["11"]}`, `[{"event_type":"book","market":`},
 		{`{"heartbeat":true}`, `{"event_type":"heartbeat","timestamp":"1`},
 	} {
+		err := asyncapi.CheckSent("/ws/market", []byte(c.asked))
+		if bad := strings.Contains(c.told, "bad_request"); bad != (err != nil) {
+			t.Errorf("the node refuses %s: %v, the document: %v", c.asked, bad, err)
+		}
 		w.say(c.asked)
 		if c.told == "" {
 			w.say("PING")

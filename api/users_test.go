@@ -16,6 +16,7 @@ import (
 	"clobd/engine"
 	"clobd/journal"
 	"clobd/journal/history"
+	"clobd/scripts/asyncapi"
 )
 
 // owners are the options of the user channel of n, which begins with the next frame.
@@ -61,6 +62,7 @@ func openUser(t *testing.T, url, name, wish string) *userSocket {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	documented(t, asyncapi.CheckSent("/ws/user", []byte(wish)))
 	if err := c.WriteMessage(websocket.TextMessage, []byte(wish)); err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +77,7 @@ func (c *userSocket) until(t *testing.T, word string) (all []event) {
 		if err != nil {
 			t.Fatalf("after %d messages: %v", len(all), err)
 		}
+		documented(t, asyncapi.Check("/ws/user", text))
 		var e event
 		if err := json.Unmarshal(text, &e); err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -121,9 +124,11 @@ func TestUserChannel(t *testing.T) {
 	live := map[string]*userSocket{}
 	for _, name := range []string{"alice", "bob"} {
 		live[name] = openUser(t, url, name, wish+`}`)
-		if _, _, err := live[name].ReadMessage(); err != nil { // a heartbeat: it listens
+		_, beat, err := live[name].ReadMessage() // a heartbeat: it listens
+		if err != nil {
 			t.Fatal(err)
 		}
+		documented(t, asyncapi.Check("/ws/user", beat))
 	}
 	r.stirred(600)
 	var many []engine.Command

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/ingress/auth"
+	"clobd/scripts/asyncapi"
 )
 
 // news is a message of the user channel.
@@ -68,6 +70,9 @@ func (l *ownStream) login(t *testing.T, resume map[string]any) map[string]any {
 	if resume != nil {
 		wish["resume"] = resume
 	}
+	if text, err := json.Marshal(wish); err != nil || asyncapi.CheckSent("/ws/user", text) != nil {
+		t.Errorf("%s %v: %v", text, err, asyncapi.CheckSent("/ws/user", text))
+	}
 	return wish
 }
 
@@ -106,7 +111,8 @@ func (l *ownStream) listen(c *websocket.Conn) {
 			return
 		}
 		var m news
-		if err := json.Unmarshal(text, &m); err != nil || m.Sequence != sequence {
+		err = errors.Join(json.Unmarshal(text, &m), asyncapi.Check("/ws/user", text))
+		if err != nil || m.Sequence != sequence {
 			l.t.Errorf("message %d: %s %v", sequence, text, err)
 			return
 		}
@@ -257,6 +263,9 @@ func next(c *websocket.Conn) string {
 	_ = c.SetReadDeadline(time.Now().Add(patience))
 	_, b, err := c.ReadMessage()
 	if err != nil {
+		return err.Error()
+	}
+	if err := asyncapi.Check("/ws/user", b); err != nil {
 		return err.Error()
 	}
 	return string(b)

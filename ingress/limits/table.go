@@ -88,7 +88,7 @@ var addressTable = [...]limit{
 	{"clob-market", Window{2000, ten}, 67, "GET /clob-market, GET /clob-markets"},
 	{"oi", Window{2000, ten}, 67, "GET /oi"},
 	{"closed-positions", Window{2000, ten}, 230, "GET /closed-positions"},
-	{"openapi", Window{2000, ten}, 64, "GET /openapi.json"},
+	{"openapi", Window{2000, ten}, 64, "GET /openapi.json, GET /asyncapi.json"},
 	{"public-profile", Window{2000, ten}, 54, "GET /public-profile"},
 	{"live-volume", Window{2000, ten}, 53, "GET /live-volume"},
 	{"markets-by-token", Window{2000, ten}, 51, "GET /markets-by-token"},

@@ -46,15 +46,15 @@ type Answer struct {
 // Load reads the document of the module that the working folder is in. The error names what is
 // wrong with it.
 func Load() (*Document, error) {
-	root, err := module()
+	root, err := Module()
 	if err != nil {
 		return nil, err
 	}
 	return Read(filepath.Join(root, "api", "openapi.json"))
 }
 
-// module is the folder of the module that the working folder is in.
-func module() (string, error) {
+// Module returns the folder of the module that the working folder is in.
+func Module() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w", err)

@@ -111,7 +111,7 @@ func (r *Record) Unkept(promises []string, list []Exception) (problems []string)
 // exists finds a test in the tree of the module that the working folder is in.
 func exists(test string) error {
 	folder, name, _ := strings.Cut(test, ".")
-	root, err := module()
+	root, err := Module()
 	if err != nil {
 		return err
 	}

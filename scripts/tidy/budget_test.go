@@ -24,6 +24,7 @@ func budget() map[string]string {
 		"github.com/goccy/go-json":                  "JSON that is neither slow nor different from the standard library's",
 		"github.com/klauspost/compress":             "gzip in half the time; fasthttp needs it anyway",
 		"github.com/prometheus/client_golang":       "metrics that every monitoring reads",
+		"github.com/santhosh-tekuri/jsonschema/v6":  "tests: every message is what the AsyncAPI document promises",
 		"github.com/valyala/fasthttp":               "HTTP without an allocation per request",
 		"go.uber.org/goleak":                        "tests: every goroutine is joined",
 		"golang.org/x/crypto":                       "keccak, which the standard library has only in its later form",

@@ -30,6 +30,7 @@ const (
 	hdr   = "github.com/HdrHistogram/hdrhistogram-go"
 	flags = "github.com/alecthomas/kong"
 	oapi  = "github.com/getkin/kin-openapi"
+	jsch  = "github.com/santhosh-tekuri/jsonschema/v6"
 	norm  = "golang.org/x/text/unicode/norm"
 	gz    = "github.com/klauspost/compress/gzip"
 )
@@ -166,9 +167,10 @@ func reads() []row {
 		{pkg: "api",
 			ours: []string{"engine", "engine/view", "journal/history", "api/catalog", "api/wire",
 				"api/account", "api/pages", "api/wallets", "api/gamma"},
-			out:   []string{fast, route},
-			tests: []string{"scripts/openapi", "journal", "api/stream", "api/wire/live", wsock},
-			no:    answers()},
+			out: []string{fast, route},
+			tests: []string{"scripts/openapi", "scripts/asyncapi", "journal", "api/stream",
+				"api/wire/live", wsock},
+			no: answers()},
 	}
 }
 
@@ -209,7 +211,7 @@ func programs() []row {
 				"cmd/cli",
 				"cmd/clobd/role", "ingress/conn", "ingress/cors"},
 			out:   []string{prom, wsock},
-			tests: []string{"scripts/openapi", fast}},
+			tests: []string{"scripts/openapi", "scripts/asyncapi", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench", "bench/matching", "cmd/cli"}},
 		{pkg: "cmd/clobsim/simulator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history"},
@@ -225,7 +227,9 @@ func programs() []row {
 		{pkg: "cmd/clobsim", ours: []string{"cmd/clobsim/simulator", "cmd/clobsim/cases",
 			"cmd/clobsim/vectors", "cmd/cli"}},
 		{pkg: "scripts/openapi", out: []string{oapi}},
-		{pkg: "scripts/openapi/witness", ours: []string{"scripts/openapi"}},
+		{pkg: "scripts/asyncapi", ours: []string{"scripts/openapi"}, out: []string{jsch}},
+		{pkg: "scripts/openapi/witness", ours: []string{"scripts/openapi", "scripts/asyncapi"},
+			tests: []string{wsock}},
 		{pkg: "scripts/door", // signs and trades, as a client
 			tests: []string{"ingress/auth", "bench/trader", "engine", fast}},
 		{pkg: "scripts/*"},

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"clobd/scripts/asyncapi"
 	"clobd/scripts/openapi"
 )
 
@@ -33,11 +34,11 @@ func run(listen, node string, out io.Writer) error {
 	if err != nil || target.Host == "" || listen == "" {
 		return fmt.Errorf("--listen %q --node %q: want HOST:PORT and http://HOST:PORT", listen, node)
 	}
-	d, err := fetch(node)
+	d, p, err := fetchBoth(node)
 	if err != nil {
 		return err
 	}
-	w := newWitness(d, target)
+	w := newWitness(d, p, target)
 	server := &http.Server{Addr: listen, Handler: w.proxy, ReadHeaderTimeout: time.Minute}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -55,9 +56,25 @@ func run(listen, node string, out io.Writer) error {
 	return w.report(out)
 }
 
-// fetch is the document that a node hands out.
-func fetch(node string) (*openapi.Document, error) {
-	answer, err := http.Get(node + "/openapi.json")
+// fetchBoth are the documents that a node hands out: of its answers, and of its sockets.
+func fetchBoth(node string) (*openapi.Document, *asyncapi.Protocol, error) {
+	text, err := fetch(node + "/openapi.json")
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := openapi.Parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if text, err = fetch(node + "/asyncapi.json"); err != nil {
+		return nil, nil, err
+	}
+	p, err := asyncapi.Parse(text)
+	return d, p, err
+}
+
+func fetch(url string) ([]byte, error) {
+	answer, err := http.Get(url)
 	if err != nil {
 		return nil, fmt.Errorf("fetch the document: %w", err)
 	}
@@ -67,7 +84,7 @@ func fetch(node string) (*openapi.Document, error) {
 		err = errors.New(answer.Status)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("fetch the document: %w", err)
+		return nil, fmt.Errorf("fetch %s: %w", url, err)
 	}
-	return openapi.Parse(text)
+	return text, nil
 }

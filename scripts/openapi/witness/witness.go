@@ -16,24 +16,27 @@ import (
 	"sync"
 	"time"
 
+	"clobd/scripts/asyncapi"
 	"clobd/scripts/openapi"
 )
 
 // witness is the proxy and what it has seen.
 type witness struct {
 	document *openapi.Document
+	protocol *asyncapi.Protocol // nil: sockets are not listened to
 	proxy    *httputil.ReverseProxy
 
 	mutex   sync.Mutex
-	seen    int
+	seen    int      // answers
+	heard   int      // texts on sockets, of both sides
 	again   int      // how often a request was sent again
 	reasons []string // kinds of what was not as promised, as they came
 	times   map[string]int
 	first   map[string]string // the first of a kind in full
 }
 
-func newWitness(d *openapi.Document, node *url.URL) *witness {
-	w := &witness{document: d, times: map[string]int{}, first: map[string]string{}}
+func newWitness(d *openapi.Document, p *asyncapi.Protocol, node *url.URL) *witness {
+	w := &witness{document: d, protocol: p, times: map[string]int{}, first: map[string]string{}}
 	w.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(node); r.Out.Host = r.In.Host },
 		Transport: &patient{to: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
@@ -105,7 +108,8 @@ func later(status int, body string) bool {
 // look reads an answer on its way and notes what is wrong with it. The client gets it as it is.
 func (w *witness) look(r *http.Response) error {
 	if r.StatusCode == http.StatusSwitchingProtocols {
-		return nil // frames are no answers
+		w.listen(r)
+		return nil
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -140,7 +144,17 @@ func (w *witness) hold(r *http.Response, body []byte) {
 			Header: r.Header,
 		})
 	}
-	w.note(r, err)
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.seen++
+	if err == nil {
+		return
+	}
+	kind := fmt.Sprint(w.document.Name(r.Request.Method, r.Request.URL.Path), " ", r.StatusCode)
+	if inner := errors.Unwrap(err); inner != nil {
+		kind += " " + strings.SplitN(inner.Error(), "\n", 2)[0]
+	}
+	w.note(kind, err)
 }
 
 // plain is the body of an answer without its content coding. An answer to HEAD has none.
@@ -159,18 +173,8 @@ func plain(header http.Header, body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// note counts an answer. Of those that are wrong alike the first is kept.
-func (w *witness) note(r *http.Response, err error) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	w.seen++
-	if err == nil {
-		return
-	}
-	kind := fmt.Sprint(w.document.Name(r.Request.Method, r.Request.URL.Path), " ", r.StatusCode)
-	if inner := errors.Unwrap(err); inner != nil {
-		kind += " " + strings.SplitN(inner.Error(), "\n", 2)[0]
-	}
+// note keeps what is not as promised: of all that is wrong alike the first in full.
+func (w *witness) note(kind string, err error) {
 	if w.times[kind]++; w.times[kind] == 1 {
 		w.reasons = append(w.reasons, kind)
 		w.first[kind] = err.Error()
@@ -186,11 +190,11 @@ func (w *witness) report(out io.Writer) error {
 		wrong += w.times[kind]
 		fmt.Fprintf(out, "NOT AS DOCUMENTED, %d times: %s\n", w.times[kind], w.first[kind])
 	}
-	fmt.Fprintf(out, "%d answers held against the document, %d not as it says; asked again %d times\n",
-		w.seen, wrong, w.again)
+	fmt.Fprintf(out, "%d answers and %d messages held against the documents, %d not as they say; "+
+		"asked again %d times\n", w.seen, w.heard, wrong, w.again)
 	switch {
 	case wrong > 0:
-		return fmt.Errorf("%d answers are not as documented", wrong)
+		return fmt.Errorf("%d answers or messages are not as documented", wrong)
 	case w.seen == 0:
 		return errors.New("no answer was seen")
 	}

@@ -21,9 +21,13 @@ func TestWitness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sockets, err := os.ReadFile("../../../api/asyncapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := map[string]string{"/openapi.json": string(text), "/price": `{"price":"0.50"}`,
-			"/midpoint": `{"mid":"0.5"}`, "/ok": `"OK"`}[r.URL.Path]
+		body := map[string]string{"/openapi.json": string(text), "/asyncapi.json": string(sockets),
+			"/price": `{"price":"0.50"}`, "/midpoint": `{"mid":"0.5"}`, "/ok": `"OK"`}[r.URL.Path]
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path == "/ok" {
 			w.Header().Set("X-Secret", "1")
@@ -38,12 +42,12 @@ func TestWitness(t *testing.T) {
 		_, _ = io.WriteString(w, body)
 	}))
 	defer node.Close()
-	d, err := fetch(node.URL)
+	d, p, err := fetchBoth(node.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	target, _ := url.Parse(node.URL)
-	w := newWitness(d, target)
+	w := newWitness(d, p, target)
 	front := httptest.NewServer(w.proxy)
 	defer front.Close()
 	var out strings.Builder
@@ -75,7 +79,7 @@ func TestWitness(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{"2 times: GET /price?token_id=1 answers 200", "X-Secret is not",
-		"5 answers held against the document, 3 not as it says"} {
+		"5 answers and 0 messages held against the documents, 3 not as they say"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %s", want, out.String())
 		}
@@ -148,7 +152,7 @@ func TestBetween(t *testing.T) {
 	}))
 	defer node.Close()
 	target, _ := url.Parse(node.URL)
-	w := newWitness(d, target)
+	w := newWitness(d, nil, target)
 	front := httptest.NewServer(w.proxy)
 	defer front.Close()
 	const lags, bare = `{"error":"x","code":"index_lagging"}`, `{"code":"index_lagging"}`
@@ -157,9 +161,9 @@ func TestBetween(t *testing.T) {
 		want   string
 		right  bool
 	}{
-		{[]string{lags, lags}, "3 answers held against the document, 0 not as it says; " +
+		{[]string{lags, lags}, "3 answers and 0 messages held against the documents, 0 not as they say; " +
 			"asked again 2 times", true},
-		{[]string{lags, bare}, "6 answers held against the document, 1 not as it says; " +
+		{[]string{lags, bare}, "6 answers and 0 messages held against the documents, 1 not as they say; " +
 			"asked again 4 times", false},
 	} {
 		bodies = c.bodies
@@ -207,7 +211,7 @@ func TestPatienceEnds(t *testing.T) {
 // TestFetch: without the node's document there is no witness.
 func TestFetch(t *testing.T) {
 	node := httptest.NewServer(http.NotFoundHandler())
-	if _, err := fetch(node.URL); err == nil || !strings.Contains(err.Error(), "404") {
+	if _, _, err := fetchBoth(node.URL); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Error(err)
 	}
 	node.Close()
