@@ -16,6 +16,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/scripts/asyncapi"
 )
 
 // order is the body of a new order of a trader, and its id.
@@ -74,7 +75,11 @@ func TestEntryOrder(t *testing.T) {
 	add := func(word, method, params string) {
 		no := strconv.Itoa(len(texts))
 		words[no] = word
-		texts = append(texts, fmt.Sprintf(`{"id":%s,"method":%q,"params":%s}`, no, method, params))
+		text := fmt.Sprintf(`{"id":%s,"method":%q,"params":%s}`, no, method, params)
+		if err := asyncapi.CheckSent(tradePath, []byte(text)); err != nil {
+			t.Errorf("%v: %s", err, text)
+		}
+		texts = append(texts, text)
 	}
 	for i := range rounds {
 		body, id := h.order("alice", "buy A 10 @ 0.40", i)

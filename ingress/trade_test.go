@@ -18,6 +18,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/ingress/auth"
+	"clobd/scripts/asyncapi"
 )
 
 // desks are the sockets of a house over which somebody trades, by who has logged in.
@@ -122,7 +123,19 @@ func (c *trading) text() string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.documented(text)
 	return string(text)
+}
+
+// documented holds an answer against the document, but for those of a house without accounts.
+func (c *trading) documented(text []byte) {
+	c.t.Helper()
+	if strings.Contains(string(text), `"result":account`) || strings.Contains(string(text), `"result":{}`) {
+		return
+	}
+	if err := asyncapi.Check(tradePath, text); err != nil {
+		c.t.Errorf("%v: %.300s", err, text)
+	}
 }
 
 // call sends a request and waits for its answer, the only one.
