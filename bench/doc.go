@@ -25,5 +25,6 @@
 // (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
 // conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
 // report.go (what is kept and printed), pace.go, ramp.go, flood.go, posts.go, streams.go,
-// listen.go, stall.go, inside.go and pages.go (open loops), order.go (one order by hand).
+// listen.go, stall.go, inside.go and pages.go (open loops), fanout.go, fanserve.go, fanhub.go and
+// fanhear.go (the market stream beside others), order.go (one order by hand).
 package bench

@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/bits"
 	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
 
+	"clobd/bench"
 	"clobd/engine"
 	"clobd/engine/pages"
 )
@@ -53,7 +53,7 @@ func Serve(name, file string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	runtime.LockOSThread() // all turns are of one thread; the collector's workers are others
-	pin()
+	bench.Pin()
 	lines, check := bufio.NewScanner(in), true
 	for lines.Scan() {
 		r := rerun{mix: m, ops: ops, check: check}
@@ -76,27 +76,6 @@ func threadTime() int64 {
 		panic(fmt.Sprintf("BUG: no clock of this thread: %v", no))
 	}
 	return t.Nano()
-}
-
-// pin keeps this thread on the last CPU that it may run on. All matchers do so: otherwise chance
-// decides which CPU a turn gets and who else works there. The first CPU often serves the devices.
-// If the kernel refuses, the thread stays unpinned.
-func pin() {
-	var may, last [16]uint64 // a bit for each CPU
-	call := func(number uintptr, cpus *[16]uint64) bool {
-		_, _, no := syscall.RawSyscall(number, 0, unsafe.Sizeof(*cpus), uintptr(unsafe.Pointer(cpus)))
-		return no == 0
-	}
-	if !call(syscall.SYS_SCHED_GETAFFINITY, &may) {
-		return
-	}
-	for i, cpus := range may {
-		if cpus != 0 {
-			last = [16]uint64{}
-			last[i] = 1 << (bits.Len64(cpus) - 1)
-		}
-	}
-	call(syscall.SYS_SCHED_SETAFFINITY, &last)
 }
 
 // timed adds what f takes to the turn.

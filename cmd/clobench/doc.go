@@ -12,6 +12,7 @@
 //	clobench replay   (hidden) the processes that matching starts
 //	clobench peer     (hidden) the baseline process that compare starts
 //	clobench reads    (hidden) the process that reads for flood and stall
+//	clobench fan      (hidden) a server or the subscribers of compare fanout
 //	clobench posts    (hidden) the process that floods for flood
 //	clobench hiccups  (hidden) the process that watches for pauses beside every run
 //

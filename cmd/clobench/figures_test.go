@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -141,5 +145,50 @@ func TestCompareMore(t *testing.T) {
 		if len(c.Node.Rates) != 1 || c.Checked == "" || !strings.Contains(out, what) {
 			t.Errorf("%s: %+v", what, c)
 		}
+	}
+}
+
+// TestCompareFanout sends a few bursts from all sides: all of them arrive, and the report says what
+// it compares.
+func TestCompareFanout(t *testing.T) {
+	var r bench.Fanned
+	out := measure(t, &r, always, "compare", "fanout", "--rounds", "1", "--duration", "200ms",
+		"--cases", "3x2@50", "--cases", "1x1@40", "--idle", "20")
+	if len(r.Cases) != 2 || r.Failed() != nil || !strings.HasSuffix(r.Peer, " v0.40.1") || r.Nice < 10 {
+		t.Fatalf("%+v\n%s", r, out)
+	}
+	for _, c := range r.Cases {
+		for i, name := range []string{"clobd", "bare", "centrifuge"} {
+			s := c.Sides[i]
+			most := float64(c.Subscribers*c.Burst) * c.Rate
+			if s.Name != name || len(s.CPUMicros) != 1 || s.CPUMicros[0] <= 0 || s.Last[0].P50 <= 0 ||
+				s.Gaps+s.Cuts != 0 || s.Messages[0] < most/10 || s.Messages[0] > 1.3*most ||
+				s.Bytes[0] < float64(c.MessageBytes-10)*s.Messages[0] || c.MessageBytes < 500 {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		if c.OfBare.Median <= 0 || c.OfPeer.Median <= 0 || c.Sides[0].Made[0] <= 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if r.Idle == nil || len(r.Idle.Sides) != 3 || len(r.Idle.Sides[0].RSS) != 1 ||
+		r.Idle.Sides[0].Heap[0] <= 0 || !strings.Contains(out, "20 idle subscribers") {
+		t.Errorf("%+v\n%s", r.Idle, out)
+	}
+}
+
+// TestCompareFanoutTooFast asks for more than a server carries: there is no verdict then.
+func TestCompareFanoutTooFast(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the sides work for seconds")
+	}
+	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
+	defer stop()
+	out, err := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "compare", "fanout",
+		"--rounds", "1", "--duration", "100ms", "--cases", "5x200@4000", "--idle", "0").CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), "INVALID: ") ||
+		strings.Contains(string(out), "goal") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

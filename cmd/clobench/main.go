@@ -32,6 +32,7 @@ type commands struct {
 	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
 	Reads    readsCommand    `cmd:"" hidden:"" help:"Read at a constant rate for flood and stall."`
 	Listen   listenCommand   `cmd:"" name:"listeners" hidden:"" help:"Subscribe and listen for streams."`
+	Fan      fanCommand      `cmd:"" hidden:"" help:"Serve a side of a fan-out, or subscribe to it, for compare."`
 	Posts    postsCommand    `cmd:"" hidden:"" help:"Post signed orders for flood."`
 	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }
@@ -125,9 +126,12 @@ func sibling(name string) string {
 }
 
 type compareCommand struct {
-	What     string        `arg:"" enum:"orders,book,midpoint,price,batch" help:"orders: signed durable orders against the naive pipeline. book, midpoint, price: GET of that against a bare answer of the same bytes. batch: POST /orders of 15 against single orders, of one node."`
+	What     string        `arg:"" enum:"orders,book,midpoint,price,batch,fanout" help:"orders: signed durable orders against the naive pipeline. book, midpoint, price: GET of that against a bare answer of the same bytes. batch: POST /orders of 15 against single orders, of one node. fanout: the market stream against centrifuge and a bare loop."`
 	Rounds   int           `default:"10" help:"Interleaved rounds: one turn of each side, whose turn is first alternates."`
 	Duration time.Duration `default:"1s" help:"How long each turn takes."`
+
+	Cases []string `placeholder:"SUBSCRIBERSxBURST@RATE" help:"fanout: what is sent to how many, RATE bursts a second; none: no messages. Default: the cases that goals are set for."`
+	Idle  int      `default:"5000" help:"fanout: subscribers whose memory is measured, 0 for none."`
 
 	Connections int    `default:"64" help:"Concurrent connections, of orders at most 64."`
 	Seed        uint64 `default:"42" help:"The same seed draws the same operations."`
@@ -137,6 +141,9 @@ type compareCommand struct {
 
 // Run measures both sides and prints the ratio of the medians.
 func (c *compareCommand) Run() error {
+	if c.What == "fanout" {
+		return c.fanout()
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this binary: %w", err)

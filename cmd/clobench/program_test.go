@@ -103,6 +103,8 @@ var slow = []string{
 	"the rounds are too short: the baseline's median rate or CPU time is 0",
 	// The orders of a flood are drawn for the speed of the turns before: one of them stood still.
 	"the flood ran dry",
+	// A fan-out is worth nothing if a server stood still for a part of it.
+	"the rate was not reached",
 	// What was under way has a moment to end: a machine that stands still for it lets it end later.
 	"the writer moved although it was stalled",
 	// The node gives an order 10 s to become durable, and a request 5 s to come in.
@@ -444,6 +446,9 @@ func TestWrongUse(t *testing.T) {
 		{"run --connections 65", 1, "65 connections are outside [1, 64]"},
 		{"run --level L2 --dir /nonexistent", 1, "error: make folder for the run"},
 		{"compare book --rounds 0", 1, "0 rounds"},
+		{"compare fanout --cases 3", 2, `case "3": want SUBSCRIBERSxBURST@RATE`},
+		{"compare fanout --cases 3x201@1 --rounds 0", 1, "the burst is not in [1, 200]"},
+		{"compare fanout --cases none --idle 0", 1, "there is no case"},
 		{"order --key 0x12 --token 1 --side BUY --price 0.5 --size 5", 1, "error: key: want 0x"},
 	} {
 		var stderr strings.Builder

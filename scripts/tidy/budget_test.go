@@ -14,6 +14,7 @@ func budget() map[string]string {
 		"github.com/HdrHistogram/hdrhistogram-go":   "latencies of the load tester, without losing the tail",
 		"github.com/alecthomas/kong":                "command lines with help and environment variables",
 		"github.com/anishathalye/porcupine":         "tests: whether recorded answers have an order that explains them",
+		"github.com/centrifugal/centrifuge":         "the load tester's peer for fan-out; the node does not link it",
 		"github.com/cockroachdb/datadriven":         "tests: scripts with their expected answers",
 		"github.com/cockroachdb/pebble/v2":          "the journal and the index: write-ahead log, sync, crash tests",
 		"github.com/decred/dcrd/dcrec/secp256k1/v4": "signatures where there is no cgo",

@@ -33,6 +33,7 @@ const (
 	jsch  = "github.com/santhosh-tekuri/jsonschema/v6"
 	norm  = "golang.org/x/text/unicode/norm"
 	gz    = "github.com/klauspost/compress/gzip"
+	centr = "github.com/centrifugal/centrifuge"
 )
 
 // table is the architecture, from the ground up.
@@ -123,7 +124,7 @@ func door() []row {
 				"ingress/auth", "ingress/conn", "ingress/cors", "ingress/form", "ingress/limits",
 				"ingress/operator", "ingress/socket", "api/wire", "api/wire/live", "api/wire/scan"},
 			out:   []string{fast, route, prom},
-			tests: []string{"scripts/openapi", "engine/sequencer/memory", gojs, wsock},
+			tests: []string{"scripts/openapi", "scripts/asyncapi", "engine/sequencer/memory", gojs, wsock},
 			no: map[string]string{
 				"clobd/journal": "the door writes commands only",
 				"clobd/api":     "the door writes commands only",
@@ -192,8 +193,8 @@ func programs() []row {
 		{pkg: "bench",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history",
 				"engine/sequencer/memory", "ingress/auth/curve", "ingress/auth", "ingress", "api/catalog", "api",
-				"api/wire", "api/wire/live", "bench/trader"},
-			out: []string{fast, route, gojs, pebb, hdr, sha3}},
+				"api/wire", "api/wire/live", "api/stream", "bench/trader"},
+			out: []string{fast, route, gojs, pebb, hdr, sha3, centr}},
 		{pkg: "bench/matching", ours: []string{"engine/pages", "engine", "bench"}},
 		{pkg: "cmd/cli", out: []string{flags}},
 		{pkg: "cmd/clobd/role",

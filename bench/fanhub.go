@@ -1,0 +1,175 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"clobd/api"
+	"clobd/api/stream"
+	"clobd/api/wire"
+	"clobd/api/wire/live"
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+	"clobd/ingress"
+	"clobd/ingress/auth"
+)
+
+// fanHub is the node's market stream without orders, journal and index: an Exchange whose frames go
+// to a Board and to the Hub, and the node's own door, through which subscribers come.
+type fanHub struct {
+	exchange *engine.Exchange
+	board    *view.Board
+	hub      *stream.Hub
+	head     engine.Head
+	frames   chan []byte
+	burst    int
+	made     recorder // how long a burst's frame takes: engine, encoding and Board
+}
+
+const (
+	fanLevels = 10                 // of each side of a book
+	fanWallet = engine.WalletNo(1) // whose orders all are
+)
+
+var errFanOver = errors.New("there are no more frames")
+
+// newFanHub makes the stream of so many markets and opens its door on ln.
+func newFanHub(ln net.Listener, burst int) (*fanHub, error) {
+	// As the node does, so that more than the matcher can run.
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2*runtime.NumCPU()))
+	h := &fanHub{exchange: engine.NewExchange(1), board: view.NewBoard(), burst: burst,
+		frames: make(chan []byte, 1), made: newRecorder()}
+	if err := h.fill(); err != nil {
+		return nil, err
+	}
+	h.hub = stream.New(stream.Options{Board: h.board, Book: api.Book, JournalID: 1, Now: time.Now,
+		Announce: func(*view.Market) []byte { return nil },
+		Label:    func(engine.Condition, engine.Outcome) string { return "" },
+		Next: func() ([]byte, error) {
+			if b, ok := <-h.frames; ok {
+				return b, nil
+			}
+			return nil, errFanOver
+		}})
+	door, err := h.door()
+	if err != nil {
+		return nil, err
+	}
+	door.Ready(true)
+	go func() { _ = door.Serve(ln) }() // until the process ends
+	go func() { _ = h.hub.Run() }()
+	return h, nil
+}
+
+// fill lists the markets and fills their books.
+func (h *fanHub) fill() error {
+	all := []engine.Command{{Kind: engine.Deposit, Address: TraderAddress(0), Cash: traderCash}}
+	for m := range h.burst {
+		all = append(all, engine.Command{Kind: engine.List, Listing: &engine.Listing{
+			Condition: hashed("condition", m),
+			Tokens:    [2]engine.Token{fanToken(m), hashed("token 1", m)},
+			Group:     uint64(m), Tick: 100, MinSize: engine.Unit, Open: true}})
+	}
+	for m := range h.burst {
+		all = append(all, engine.Command{Kind: engine.Deposit, Address: TraderAddress(0),
+			Market: engine.MarketNo(m + 1), Size: traderShares})
+		for i := range fanLevels {
+			for side, price := range []engine.Price{4900 - 100*engine.Price(i), 5100 + 100*engine.Price(i)} {
+				c := fanOrder(m, price, engine.Size(100+i)*engine.Unit)
+				c.Side, c.ID = engine.Side(side), hashed("level", (m*fanLevels+i)*2+side)
+				all = append(all, c)
+			}
+		}
+	}
+	for ; len(all) > 0; all = all[min(len(all), engine.FrameCommands):] {
+		if _, err := h.do(all[:min(len(all), engine.FrameCommands)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fanToken is outcome 0 of market m.
+func fanToken(m int) engine.Token { return hashed("token 0", m) }
+
+// fanOrder buys outcome 0 in market m, counted from 0.
+func fanOrder(m int, price engine.Price, size engine.Size) engine.Command {
+	return engine.Command{Kind: engine.Place, Type: engine.GTC, Market: engine.MarketNo(m + 1),
+		Wallet: fanWallet, Owner: fanWallet, Size: size, Cash: engine.Cost(size, price),
+		Proof: make([]byte, proofSize)}
+}
+
+// do makes a frame of Commands, shows it on the Board, and returns it encoded.
+func (h *fanHub) do(commands []engine.Command) ([]byte, error) {
+	f := engine.Frame{Engine: engine.Version, Epoch: 1, No: h.head.Frame + 1,
+		First: h.head.Sequence + 1, Time: engine.Time(time.Now().UnixMilli()), Commands: commands}
+	for i := range commands {
+		f.Events = h.exchange.Apply(&commands[i], f.First+engine.Sequence(i), f.Time, f.Events)
+		f.Ends = append(f.Ends, uint32(len(f.Events)))
+	}
+	for i := range f.Events {
+		if f.Events[i].Kind == engine.Rejected {
+			return nil, fmt.Errorf("fan-out: the engine refuses: %v", f.Events[i].Reject)
+		}
+	}
+	f.Digest = h.exchange.Digest()
+	f.Encode(h.head.Hash)
+	h.head = f.Head()
+	h.board.Publish(&f)
+	return f.Bytes, nil
+}
+
+// publish changes one level of each market in one frame: an order comes, and goes in the next
+// burst. It waits until the burst before is told, because two changes of a market that wait
+// together would become one, and subscribers would get less than the other sides'.
+func (h *fanHub) publish(n int) error {
+	if !h.hub.Reach(h.head.Sequence, answerTime) {
+		return errors.New("fan-out: the Hub does not tell what it was given")
+	}
+	commands := make([]engine.Command, h.burst)
+	for m := range commands {
+		id := engine.OrderID(hashed("order", n/2*h.burst+m))
+		if commands[m] = fanOrder(m, 4500, 7*engine.Unit); n%2 == 1 {
+			commands[m] = engine.Command{Kind: engine.Cancel, Owner: fanWallet}
+		}
+		commands[m].ID = id
+	}
+	at := time.Now()
+	b, err := h.do(commands)
+	if err != nil {
+		return err
+	}
+	h.made.record(time.Since(at))
+	h.frames <- b
+	return nil
+}
+
+// door is the node's: it knows nobody's key and takes no order.
+func (h *fanHub) door() (*ingress.Server, error) {
+	return ingress.New(ingress.Options{
+		Enter: func(*engine.Command) (*sequencer.Call, error) { return nil, sequencer.ErrClosed },
+		EnterAll: func([]engine.Command, []*sequencer.Call) error {
+			return sequencer.ErrClosed
+		},
+		Board: h.board, Market: h.hub.Serve, User: func(*live.Socket, wire.Login) {},
+		Public:  func(*fasthttp.RequestCtx) {},
+		Account: func(*fasthttp.RequestCtx, engine.Address, wire.Dialect) {},
+		Past: func(engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
+			return engine.Receipt{}, false, 0, nil
+		},
+		Request: func(engine.OrderID) (engine.Sequence, bool, engine.Sequence, error) {
+			return 0, false, 0, nil
+		},
+		Moved: func(engine.WalletNo, engine.Sequence) (engine.Event, bool, error) {
+			return engine.Event{}, false, nil
+		},
+		Await:   func(engine.Sequence, time.Duration) bool { return true },
+		Keyring: auth.NewKeyring([32]byte{9}), Verifier: auth.NewVerifier(auth.Domains(chain)),
+		Chains: []uint64{chain}, SocketsPerAddress: fanMost})
+}

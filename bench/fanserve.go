@@ -1,0 +1,309 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/centrifugal/centrifuge"
+
+	"clobd/api/wire/live"
+)
+
+// The sides of a fan-out.
+const (
+	fanClobd      = "clobd"
+	fanBare       = "bare"
+	fanCentrifuge = "centrifuge"
+)
+
+// fanSpec is the input of a process that serves: what it is, and what it will send.
+type fanSpec struct {
+	Side     string
+	Burst    int
+	Warm     int           // bursts before the clock starts
+	Bursts   int           // of the measurement
+	Interval time.Duration // between two bursts
+	// Texts are the messages of two bursts in turn. Each has a member "sequence", whose number is
+	// replaced by that of the message. The node's side makes its own.
+	Texts [][]byte
+}
+
+// What the process is asked, a line each, and what it answers.
+const (
+	fanAskRest = "rest\n" // fanRest
+	fanAskRun  = "run\n"  // fanRun, when all is published
+	fanAskCPU  = "cpu\n"  // time.Duration since the clock started
+)
+
+// fanRest is what subscribers that get nothing cost, in bytes.
+type fanRest struct{ RSS, Heap int64 }
+
+// fanRun is when bursts were published: the first was due at Start, in ns after 1970.
+type fanRun struct {
+	Start int64
+	Late  Latency       // of the bursts, after they were due
+	Made  float64       // µs that the node's side takes to make the frame of a burst, p50
+	Took  time.Duration // from Start to the end of the last burst's publishing
+}
+
+// fanSource is what publishes: burst n with each call.
+type fanSource struct {
+	publish func(n int) error
+	made    recorder // how long the making of what is published took, if it is made here
+}
+
+// RunFan is the main function of a process that serves a side of a fan-out. It reads a fanSpec,
+// writes its address, and answers what it is asked until in ends.
+func RunFan(in io.Reader, out io.Writer) error {
+	lines, answers := bufio.NewReader(in), json.NewEncoder(out)
+	var s fanSpec
+	line, err := lines.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &s)
+	}
+	if err != nil {
+		return fmt.Errorf("read what to serve: %w", err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer ln.Close()
+	source, err := s.serve(ln)
+	if err != nil {
+		return err
+	}
+	before := restNow()
+	if err := answers.Encode(ln.Addr().String()); err != nil {
+		return fmt.Errorf("tell the address: %w", err)
+	}
+	// The pacing goroutine sleeps in the kernel, and holds what others would need to run.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	var began time.Duration
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return nil // nobody asks any more
+		}
+		var answer any
+		switch line {
+		case fanAskRest:
+			now := restNow()
+			answer = fanRest{now.RSS - before.RSS, now.Heap - before.Heap}
+		case fanAskRun:
+			answer, began, err = s.run(source)
+		case fanAskCPU:
+			var now time.Duration
+			now, err = cpuTime()
+			answer = now - began
+		}
+		if err == nil {
+			err = answers.Encode(answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// serve begins to serve ln.
+func (s *fanSpec) serve(ln net.Listener) (*fanSource, error) {
+	switch s.Side {
+	case fanClobd:
+		h, err := newFanHub(ln, s.Burst)
+		if err != nil {
+			return nil, err
+		}
+		return &fanSource{h.publish, h.made}, nil
+	case fanBare:
+		b := &bareFan{burst: newFanTexts(s.Texts, s.Burst)}
+		runtime.LockOSThread()
+		go b.accept(ln)
+		return &fanSource{b.publish, newRecorder()}, nil
+	}
+	return s.centrifuge(ln)
+}
+
+// run publishes the bursts at their rate, some before the clock starts, and returns the CPU time of
+// the process at that instant, too.
+func (s *fanSpec) run(source *fanSource) (out fanRun, began time.Duration, err error) {
+	start := time.Now()
+	late := newRecorder()
+	for n := range s.Warm + s.Bursts {
+		if n == s.Warm {
+			time.Sleep(fanSettle)
+			runtime.GC()
+			late = newRecorder()
+			if began, err = cpuTime(); err != nil {
+				return out, 0, err
+			}
+			start = time.Now().Add(-time.Duration(n) * s.Interval)
+			out.Start = time.Now().UnixNano()
+		}
+		due := start.Add(time.Duration(n) * s.Interval)
+		for d := time.Until(due); d > 0; d = time.Until(due) {
+			t := syscall.NsecToTimespec(d.Nanoseconds())
+			_ = syscall.Nanosleep(&t, nil) // in the kernel: the runtime's timers take more CPU time
+		}
+		late.record(time.Since(due))
+		if err := source.publish(n); err != nil {
+			return out, 0, err
+		}
+		runtime.Gosched() // whoever was woken runs here, and need not be taken over by another thread
+	}
+	out.Made = source.made.latency().P50
+	out.Late, out.Took = late.latency(), time.Since(start)-time.Duration(s.Warm)*s.Interval
+	return out, began, nil
+}
+
+// fanSettle is how long the bursts before the clock have to arrive.
+const fanSettle = 300 * time.Millisecond
+
+// restNow is what the process holds after two collections, in bytes: RSS, and live heap and stacks.
+func restNow() fanRest {
+	debug.FreeOSMemory()
+	runtime.GC()
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	r := fanRest{Heap: int64(m.HeapAlloc + m.StackInuse)}
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if fields := strings.Fields(string(b)); len(fields) > 1 {
+			pages, _ := strconv.ParseInt(fields[1], 10, 64)
+			r.RSS = pages * int64(os.Getpagesize())
+		}
+	}
+	return r
+}
+
+// fanTexts are messages of two bursts in turn, cut where the number of the message goes.
+type fanTexts struct {
+	burst  int
+	halves [][2][]byte
+}
+
+func newFanTexts(texts [][]byte, burst int) fanTexts {
+	f := fanTexts{burst: burst}
+	for _, t := range texts {
+		at := bytes.LastIndex(t, []byte(fanNumber)) + len(fanNumber)
+		end := at
+		for end < len(t) && '0' <= t[end] && t[end] <= '9' {
+			end++
+		}
+		f.halves = append(f.halves, [2][]byte{t[:at], t[end:]})
+	}
+	return f
+}
+
+// each passes on the messages of burst n. Messages count from 1.
+func (f *fanTexts) each(n int, text func(b []byte)) {
+	for i := range f.burst {
+		halves := f.halves[n%2*f.burst+i]
+		b := strconv.AppendInt(append(make([]byte, 0, 1024), halves[0]...), int64(n*f.burst+i+1), 10)
+		text(append(b, halves[1]...))
+	}
+}
+
+// bareFan is the floor: a goroutine for each connection that waits for its end, and one thread that
+// writes.
+type bareFan struct {
+	burst  fanTexts
+	mutex  sync.Mutex
+	conns  []net.Conn
+	framed []byte
+}
+
+// accept shakes hands, one connection after the other.
+func (b *bareFan) accept(ln net.Listener) {
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		r, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			_ = c.Close()
+			continue
+		}
+		b.mutex.Lock()
+		b.conns = append(b.conns, c)
+		b.mutex.Unlock()
+		sum := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + fanMagic))
+		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+			"Sec-WebSocket-Accept: "+base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n")
+		go func() {
+			var some [64]byte
+			for {
+				if _, err := c.Read(some[:]); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+// fanMagic is what a handshake's answer is made of (RFC 6455, section 1.3).
+const fanMagic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+// publish frames a burst once and writes it to each connection with one call.
+func (b *bareFan) publish(n int) error {
+	b.framed = b.framed[:0]
+	b.burst.each(n, func(text []byte) { b.framed = live.AppendFrame(b.framed, text) })
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for _, c := range b.conns {
+		if _, err := c.Write(b.framed); err != nil {
+			return fmt.Errorf("bare loop: %w", err)
+		}
+	}
+	return nil
+}
+
+// centrifuge serves a node of that library with its own defaults: JSON over WebSocket, a channel in
+// memory that each connection subscribes to as it connects.
+func (s *fanSpec) centrifuge(ln net.Listener) (*fanSource, error) {
+	const channel = "market"
+	node, err := centrifuge.New(centrifuge.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("centrifuge: %w", err)
+	}
+	node.OnConnecting(func(context.Context, centrifuge.ConnectEvent) (centrifuge.ConnectReply, error) {
+		return centrifuge.ConnectReply{Credentials: &centrifuge.Credentials{UserID: ""},
+			Subscriptions: map[string]centrifuge.SubscribeOptions{channel: {}}}, nil
+	})
+	node.OnConnect(func(*centrifuge.Client) {})
+	if err := node.Run(); err != nil {
+		return nil, fmt.Errorf("centrifuge: %w", err)
+	}
+	routes := http.NewServeMux()
+	routes.Handle(fanPaths()[fanCentrifuge],
+		centrifuge.NewWebsocketHandler(node, centrifuge.WebsocketConfig{}))
+	go func() { _ = http.Serve(ln, routes) }() // until the process ends
+	texts := newFanTexts(s.Texts, s.Burst)
+	publish := func(n int) error {
+		var failed error
+		texts.each(n, func(text []byte) {
+			_, err := node.Publish(channel, text)
+			failed = errors.Join(failed, err)
+		})
+		return failed
+	}
+	return &fanSource{publish, newRecorder()}, nil
+}
