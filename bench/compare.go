@@ -19,7 +19,8 @@ import (
 
 // Comparison says what Compare measures. What is "orders" (signed durable orders, against
 // the naive exchange), "book", "midpoint" or "price" (GET of that, against a bare answer of the
-// same bytes), or "batch" (POST /orders of 15 against single orders, of one node).
+// same bytes), or "batch" (POST /orders of 15 against single orders, of one node), or "entry" (orders over
+// sockets against POST /order, of one node).
 type Comparison struct {
 	What        string
 	Rounds      int
@@ -41,7 +42,7 @@ func (c *Comparison) validate() error {
 		}
 	}
 	bad(!writes(c.What) && readPaths[c.What] == "",
-		"%q is none of orders, batch, book, midpoint and price", c.What)
+		"%q is none of orders, batch, entry, book, midpoint and price", c.What)
 	bad(c.Rounds < 1, "%d rounds", c.Rounds)
 	bad(c.Duration <= 0, "the duration is not positive")
 	bad(c.Connections < 1, "%d connections", c.Connections)
@@ -51,7 +52,7 @@ func (c *Comparison) validate() error {
 }
 
 // writes reports whether a comparison posts orders.
-func writes(what string) bool { return what == "orders" || what == "batch" }
+func writes(what string) bool { return what == "orders" || what == "batch" || what == "entry" }
 
 // readPaths are the paths of the comparisons of reads, without the token at the end.
 var readPaths = map[string]string{"book": "/book?token_id=", "midpoint": "/midpoint?token_id=",
@@ -89,6 +90,8 @@ type Compared struct {
 	Ratio    float64 `json:"ratio_of_median_rates"`
 	CPURatio float64 `json:"ratio_of_median_cpu"`
 	Checked  string  `json:"checked"`
+	// Paced is set for "entry".
+	Paced *EntryPaced `json:"equal_rate,omitempty"`
 }
 
 // The sides' names in First.
@@ -109,6 +112,9 @@ func (c *Compared) WriteText(w io.Writer) {
 			Median(s.P50Micros), Median(s.P90Micros), Median(s.P99Micros), slices.Max(s.MaxMicros)/1e3)
 	}
 	c.writeRounds(w)
+	if c.Paced != nil {
+		c.Paced.writeText(w)
+	}
 	m := &c.Conditions
 	for _, line := range [][2]string{{"machine", m.machine()}, {"clobench", m.Program.String()},
 		{"node", m.Node.String()}, {"baseline", m.Baseline.String()}, {"data", m.Data.String()},
@@ -225,10 +231,18 @@ func (k *contest) run(ctx context.Context) error {
 
 // against runs the rounds with the other side: the node itself, or a baseline that is started.
 func (k *contest) against(ctx context.Context, w Workload, clients []*trader.Client) error {
-	if k.What == "batch" {
+	if k.What == "batch" || k.What == "entry" {
 		k.out.Baseline.server = k.out.Node.server
 		k.out.Conditions.Baseline = &k.out.Conditions.Node.Program
+	}
+	switch k.What {
+	case "batch":
 		return k.rounds(ctx, k.batch(ctx, w, clients), k.turn)
+	case "entry":
+		if err := k.rounds(ctx, k.entry(ctx, w, clients), k.turn); err != nil {
+			return err
+		}
+		return k.halfLoad(ctx, w, clients)
 	}
 	kind, path, prepare := "naive", filepath.Join(k.dir, "naive"), k.orders(ctx, w, clients)
 	if !writes(k.What) {

@@ -126,7 +126,7 @@ func sibling(name string) string {
 }
 
 type compareCommand struct {
-	What     string        `arg:"" enum:"orders,book,midpoint,price,batch,fanout" help:"orders: signed durable orders against the naive pipeline. book, midpoint, price: GET of that against a bare answer of the same bytes. batch: POST /orders of 15 against single orders, of one node. fanout: the market stream against centrifuge and a bare loop."`
+	What     string        `arg:"" enum:"orders,book,midpoint,price,batch,entry,fanout" help:"orders: signed durable orders against the naive pipeline. book, midpoint, price: GET of that against a bare answer of the same bytes. batch: POST /orders of 15 against single orders, of one node. entry: orders over 8 sockets, 16 in flight on each, against POST /order, of one node. fanout: the market stream against centrifuge and a bare loop."`
 	Rounds   int           `default:"10" help:"Interleaved rounds: one turn of each side, whose turn is first alternates."`
 	Duration time.Duration `default:"1s" help:"How long each turn takes."`
 
