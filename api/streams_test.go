@@ -31,8 +31,8 @@ func (n *node) streams() string {
 	tail, users := n.journal.Tail(1), n.journal.Tail(from)
 	hub := stream.New(stream.Options{Board: n.board, Next: tail.Next, JournalID: testJournal,
 		Now: time.Now, Owners: n.owners(users), Announce: n.handler.Announce,
-		Label: n.catalog.Label,
-		Book:  func(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }})
+		Label: n.catalog.Label, Panicked: n.panicked,
+		Book: func(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }})
 	ended := make(chan error, 2)
 	go func() { ended <- hub.Run() }()
 	go func() { ended <- hub.RunOwners() }()
@@ -48,6 +48,9 @@ func (n *node) streams() string {
 				r, err := http.ReadRequest(bufio.NewReader(c))
 				if err != nil {
 					return
+				}
+				if r.URL.Path == narrow {
+					_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10)
 				}
 				line, asked := live.NewLine(c), live.Asked{Key: r.Header.Get("Sec-Websocket-Key")}
 				if s, err := live.Open(line, line, nil, asked); err == nil {
@@ -67,6 +70,15 @@ func (n *node) streams() string {
 		}
 	})
 	return "ws://" + ln.Addr().String() + "/ws/market"
+}
+
+// narrow is the path of a socket for which the kernel keeps little that was not read.
+const narrow = "/narrow"
+
+// panicked fails the test.
+func (n *node) panicked(where string, cause any) string {
+	n.t.Errorf("panic of %s: %v", where, cause)
+	return ""
 }
 
 // serveSocket serves the user channel of a trader, or market data if the trader has no name.
@@ -103,9 +115,10 @@ type told struct {
 		Bid  string `json:"best_bid"`
 		Ask  string `json:"best_ask"`
 	} `json:"price_changes"`
-	Stream   string `json:"stream_id"`
-	Sequence uint64 `json:"sequence"`
-	Seq      uint64 `json:"seq"`
+	Conflated uint64 `json:"conflated"`
+	Stream    string `json:"stream_id"`
+	Sequence  uint64 `json:"sequence"`
+	Seq       uint64 `json:"seq"`
 }
 
 type toldLevel struct {
@@ -120,8 +133,13 @@ type watcher struct {
 	books    map[string]*kept
 	sequence uint64
 	seq      uint64
+	beat     uint64 // the seq of the last heartbeat
 	hashes   int
 	kinds    map[string]int
+	changes  map[string]uint64 // of each market, also those that others stood for
+	joint    int               // messages that stood for others
+	// swallowed is how many changes fresh books came in place of.
+	swallowed uint64
 }
 
 // kept is a token's book.
@@ -137,7 +155,7 @@ func watchFrom(t *testing.T, url string, asked string, books map[string]*kept) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	w := &watcher{t: t, c: c, books: books, kinds: map[string]int{}}
+	w := &watcher{t: t, c: c, books: books, kinds: map[string]int{}, changes: map[string]uint64{}}
 	documented(t, asyncapi.CheckSent("/ws/market", []byte(asked)))
 	w.say(asked)
 	return w
@@ -185,6 +203,9 @@ func (w *watcher) hear() (string, error) {
 		if w.sequence++; m.Sequence != w.sequence || m.Stream == "" {
 			w.t.Fatalf("message %d comes as number %d of %q", m.Sequence, w.sequence, m.Stream)
 		}
+		if m.Type != "book" && m.Seq < w.seq {
+			w.t.Fatalf("%s shows %d after %d", m.Type, m.Seq, w.seq)
+		}
 		w.kinds[m.Type]++
 		w.seq = max(w.seq, m.Seq)
 		w.apply(m)
@@ -205,11 +226,18 @@ func (w *watcher) apply(m *told) {
 		}
 		w.books[m.Asset] = k
 		w.check(k, m.Hash)
+	case "heartbeat":
+		w.beat = m.Seq
+	case "resync":
+		w.swallowed += m.Conflated
 	case "last_trade_price":
 		if k := w.books[m.Asset]; k != nil {
 			k.Last = m.Price
 		}
 	case "price_change":
+		if w.changes[m.Market] += max(m.Conflated, 1); m.Conflated > 0 {
+			w.joint++
+		}
 		hashes := map[string]string{}
 		for i := range m.Changes {
 			c := &m.Changes[i]

@@ -17,10 +17,10 @@ import (
 	"clobd/engine"
 )
 
-// Comparison says what Compare measures. What is "orders" (signed durable orders, against
-// the naive exchange), "book", "midpoint" or "price" (GET of that, against a bare answer of the
-// same bytes), or "batch" (POST /orders of 15 against single orders, of one node), or "entry" (orders over
-// sockets against POST /order, of one node).
+// Comparison says what Compare measures. What is "orders" (signed durable orders, against the naive
+// exchange), "book", "midpoint" or "price" (GET of that, against a bare answer of the same bytes),
+// "batch" (POST /orders of 15 against single orders, of one node), or "entry" (orders over sockets
+// against POST /order, of one node).
 type Comparison struct {
 	What        string
 	Rounds      int
@@ -239,10 +239,10 @@ func (k *contest) against(ctx context.Context, w Workload, clients []*trader.Cli
 	case "batch":
 		return k.rounds(ctx, k.batch(ctx, w, clients), k.turn)
 	case "entry":
-		if err := k.rounds(ctx, k.entry(ctx, w, clients), k.turn); err != nil {
+		if err := k.rounds(ctx, k.entry(ctx, clients), k.turn); err != nil {
 			return err
 		}
-		return k.halfLoad(ctx, w, clients)
+		return k.halfLoad(ctx, clients)
 	}
 	kind, path, prepare := "naive", filepath.Join(k.dir, "naive"), k.orders(ctx, w, clients)
 	if !writes(k.What) {

@@ -29,7 +29,7 @@ const (
 // entry prepares rounds that place the same kind of signed orders over sockets with many requests
 // in flight, and over HTTP by one request a connection. All orders are those of the traders that
 // have a socket.
-func (k *contest) entry(ctx context.Context, w Workload, clients []*trader.Client) func(int) (
+func (k *contest) entry(ctx context.Context, clients []*trader.Client) func(int) (
 	workload, error) {
 	k.out.Node.Name = fmt.Sprintf("/ws/trade, %d in flight on %d", entryFlight, entrySockets)
 	k.out.Baseline.Name = fmt.Sprintf("POST /order on %d", k.Connections)
@@ -39,7 +39,7 @@ func (k *contest) entry(ctx context.Context, w Workload, clients []*trader.Clien
 		for i := range ops {
 			n := max(int(k.Duration.Seconds()*k.perSecond), 2000)
 			var err error
-			if ops[i], requests[i], err = k.entryOrders(ctx, w, clients, 2*round+i, n); err != nil {
+			if ops[i], requests[i], err = k.entryOrders(ctx, clients, 2*round+i, n); err != nil {
 				return nil, err
 			}
 		}
@@ -53,8 +53,12 @@ func (k *contest) entry(ctx context.Context, w Workload, clients []*trader.Clien
 }
 
 // entryOrders draws and signs n orders of the first traders.
-func (k *contest) entryOrders(ctx context.Context, w Workload, clients []*trader.Client, draw, n int) (
+func (k *contest) entryOrders(ctx context.Context, clients []*trader.Client, draw, n int) (
 	[]Op, []signed, error) {
+	w, err := WorkloadNamed("place")
+	if err != nil {
+		return nil, nil, err
+	}
 	ops, err := k.draw(ctx, w, draw, n)
 	if err != nil {
 		return nil, nil, err
@@ -279,14 +283,14 @@ func answerNumber(text []byte) (no int, good bool, err error) {
 }
 
 // halfLoad measures both sides at half the rate of the slower one, in an open loop.
-func (k *contest) halfLoad(ctx context.Context, w Workload, clients []*trader.Client) error {
+func (k *contest) halfLoad(ctx context.Context, clients []*trader.Client) error {
 	rate := min(Median(k.out.Node.Rates), Median(k.out.Baseline.Rates)) / 2
 	k.out.Paced = &EntryPaced{Rate: rate}
 	n := int(rate*k.Duration.Seconds()) + 1
 	for round := range k.Rounds {
 		for turn := range 2 {
 			socket := (round+turn)%2 == 0
-			_, requests, err := k.entryOrders(ctx, w, clients, 1000+2*round+turn, n)
+			_, requests, err := k.entryOrders(ctx, clients, 1000+2*round+turn, n)
 			if err != nil {
 				return err
 			}
@@ -310,7 +314,8 @@ func (k *contest) halfLoad(ctx context.Context, w Workload, clients []*trader.Cl
 }
 
 // postPaced sends requests over HTTP.
-func (k *contest) postPaced(requests []signed, lanes []*fasthttp.HostClient) func(lane, n int) error {
+func (k *contest) postPaced(requests []signed, lanes []*fasthttp.HostClient) func(
+	lane, n int) error {
 	return func(lane, n int) error {
 		r, c := &requests[n%len(requests)], counts{}
 		same := *r.client

@@ -50,14 +50,18 @@ func (s *sockets) open(ctx *fasthttp.RequestCtx, serve func(*live.Socket)) {
 	ctx.HijackSetNoResponse(true)
 	ctx.Hijack(func(buffered net.Conn) {
 		early := c.detach(buffered)
+		line, spoken, hangUp := c.line, c.spoken(), c.Close
+		if c.secure == nil {
+			hangUp = c.Conn.Close // so the rest of c, which only requests need, is free
+		}
 		go func() { // the HTTP server waits for this function, and keeps the request until then
-			defer c.Close()
+			defer hangUp()
 			defer func() {
 				if cause := recover(); cause != nil {
 					s.Panicked("a socket's text", cause)
 				}
 			}()
-			socket, err := live.Open(c.spoken(), c.line, early, asked)
+			socket, err := live.Open(spoken, line, early, asked)
 			if err == nil {
 				serve(socket)
 			}

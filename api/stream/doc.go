@@ -28,7 +28,19 @@
 // subscription. So a subscriber who names the highest Sequence that he saw misses nothing: he gets
 // the messages of that Sequence once more, as only a part of them may have arrived, and all later
 // ones. If memory has them no longer, he gets "resync" and fresh books. One who reads too slowly is
-// closed with 1013.
+// closed with 1013: behind the half of a frame that is on its way, if he reads that far.
+//
+// One who asks to conflate is not, as long as only books change. While his socket has no room, the
+// changes of a market become one price_change, which says in "conflated" for how many it stands;
+// so do those of its best prices. Trades, and all else, are kept one by one, and bounded as for
+// everybody. What has waited leaves at once, in the order of Sequences: one message, or an array.
+// So he has, behind each text, all that belongs to earlier Sequences, and may resume. An array that
+// would be too long becomes "resync", which says in "conflated" in place of how many changes it
+// comes, with the kept messages and fresh books behind it. No heartbeat comes while something
+// waits.
+//
+// After a panic that concerns one subscriber, or one market, those sockets are closed with 1011,
+// after any other one all are: the node goes on, and who comes back gets fresh books.
 //
 // The Hub announces a market that opens, to who asked for custom features, as soon as the catalog
 // describes the market. Such a message belongs to no market that somebody has named, and resuming
@@ -52,5 +64,6 @@
 // tellAll alone writes messages, never waits for a socket, and has a thread of low priority: on a
 // busy machine orders go first, and streams lag and say so.
 //
-// Reading order: hub.go, tell.go, subscriber.go, request.go; user.go, login.go; metrics.go.
+// Reading order: hub.go, tell.go, subscriber.go, conflate.go, request.go; user.go, login.go;
+// survive.go, metrics.go.
 package stream

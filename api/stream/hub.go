@@ -25,6 +25,8 @@ type Options struct {
 	Announce func(*view.Market) []byte
 	// Label is the name of an outcome.
 	Label func(engine.Condition, engine.Outcome) string
+	// Panicked counts and logs a panic, while its stack is still there.
+	Panicked func(where string, cause any) (id string)
 	// Owners is the user channel; nil: there is none.
 	Owners *OwnerOptions
 }
@@ -37,11 +39,12 @@ const (
 	firstWish  = 10 * time.Second      // for the first subscription
 	beatPause  = time.Second           // between two heartbeats
 	retryPause = 5 * time.Millisecond  // until the next look at sockets without room
-	pingPause  = 20 * time.Second      // between two pings
+	pingBeats  = 20                    // between two pings of a subscriber
 	patience   = 60 * time.Second      // for a sign of life of a subscriber
 	announces  = 16                    // new markets that are told at once
 	patient    = time.Minute           // for the description of a new market
 	linger     = time.Minute           // how long a market without subscribers is still told
+	mostAhead  = 50 * time.Millisecond // how long a first book waits for what was read before
 	settle     = 20 * time.Microsecond // until the next look whether a frame is visible
 	errorLimit = 256                   // bytes of an error's text
 	turns      = 32                    // writes after which other goroutines may run
@@ -62,6 +65,7 @@ type Hub struct {
 	subscribers map[*subscriber]struct{}
 	streams     uint64 // sockets so far
 	recent      []*bulletin
+	issue       []*bulletin     // of the change that is being told
 	kept        int             // bytes of recent
 	forgotten   engine.Sequence // the newest one of a bulletin that was dropped from recent
 	waiting     []waiting
@@ -69,7 +73,10 @@ type Hub struct {
 	due         []*subscriber // for whom something waits
 	rests       int           // bytes that sockets have taken and not sent
 	scratch     []byte
-	beat, ping  time.Time // when the last ones were sent
+	array       []byte
+	sent, bytes int       // messages, and bytes of frames, that the metrics do not have yet
+	beat        time.Time // when the last ones were sent
+	beats       int64     // seconds after 1970 then
 	owners      owners
 	listed      []listed // markets to be announced
 }
@@ -82,7 +89,32 @@ type watch struct {
 	deals       []deal         // that were not told yet
 	since       engine.Sequence
 	subscribers map[*subscriber]uint8 // a bit for each outcome
+	all         []listener            // the same; nil: to be made
 	left        time.Time             // when the last subscriber left; zero: there is one
+	collapsed   collapsed             // what was rendered last
+}
+
+// listener is who gets bulletins about some outcomes.
+type listener struct {
+	*subscriber
+	outcomes uint8 // a bit for each
+}
+
+// listeners returns the subscribers of a market. A walk through the map would cost each message of
+// each subscriber more than its place in the queue.
+func (w *watch) listeners() []listener {
+	if w.all == nil {
+		w.all = make([]listener, 0, len(w.subscribers))
+		for s, outcomes := range w.subscribers {
+			w.all = append(w.all, listener{s, outcomes})
+		}
+	}
+	return w.all
+}
+
+// wants sets which outcomes a subscriber gets.
+func (w *watch) wants(s *subscriber, outcomes uint8) {
+	w.subscribers[s], w.all = outcomes, nil
 }
 
 // listed is a market that has opened and was not announced.
@@ -103,6 +135,7 @@ func New(o Options) *Hub {
 		markets: make(map[engine.MarketNo][]deal), read: o.Board.Shown()},
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		watches: make(map[engine.MarketNo]*watch), subscribers: make(map[*subscriber]struct{})}
+	h.told = h.heap.read
 	h.owners = owners{hub: h, o: o.Owners, readers: make(map[*subscriber]struct{}),
 		busy: make(chan struct{}, maxBusy)}
 	if o.Owners != nil {
@@ -169,10 +202,16 @@ func (h *Hub) follow() error {
 		if err != nil {
 			return err
 		}
-		if err := engine.DecodeUnhashed(b, &f); err != nil {
+		if !h.survives("the frames of streams", func() {
+			if err = engine.DecodeUnhashed(b, &f); err == nil {
+				h.heap.add(&f)
+			}
+		}) {
+			h.beginAnew()
+		}
+		if err != nil {
 			return fmt.Errorf("read frame for streams: %w", err)
 		}
-		h.heap.add(&f)
 		h.rouse()
 	}
 }

@@ -46,23 +46,23 @@ func (p *proof) credentials() wire.Credentials {
 // hear does what a subscriber of the user channel asks for, and reports whether he is logged in.
 func (p *owners) hear(s *subscriber, text []byte, login wire.Login) bool {
 	var r userWish
-	bare := string(text) == "PING" || string(text) == "PONG"
+	word := string(text) == "PING" || string(text) == "PONG"
 	err := error(nil)
-	if !bare {
+	if !word {
 		err = json.Unmarshal(text, &r)
 	}
 	if !p.affords(s, len(r.Markets)) {
 		return false
 	}
-	if !bare && err == nil && s.user == nil { // this goroutine alone sets it
+	if !word && err == nil && s.user == nil { // this goroutine alone sets it
 		return p.logIn(s, &r, login)
 	}
 	p.hub.mutex.Lock()
 	defer p.hub.mutex.Unlock()
 	switch {
-	case bare:
+	case word:
 		if string(text) == "PING" {
-			s.put(parcel{bare: "PONG"}, len("PONG"))
+			s.enqueue(&bulletin{kind: bare, body: []byte("PONG")})
 		}
 	case err != nil:
 		p.hub.fail(s, "bad_request", "malformed JSON: send an object with type, auth and markets")

@@ -7,6 +7,7 @@ type figures struct {
 	sockets, tokens, readers prometheus.Gauge
 	messages, bytes          prometheus.Counter
 	closes, resumes          *prometheus.CounterVec
+	conflated                prometheus.Counter
 	lag                      prometheus.Histogram
 }
 
@@ -24,6 +25,8 @@ func newFigures() figures {
 			"Messages handed to sockets."))),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts(name("bytes_total",
 			"Bytes of frames handed to sockets."))),
+		conflated: prometheus.NewCounter(prometheus.CounterOpts(name("conflated_total",
+			"Changes that another message stood for, as their subscriber lagged."))),
 		closes: prometheus.NewCounterVec(prometheus.CounterOpts(name("closes_total",
 			"Sockets that the node has closed, by reason.")), []string{"reason"}),
 		resumes: prometheus.NewCounterVec(prometheus.CounterOpts(name("resumes_total",
@@ -39,5 +42,5 @@ func newFigures() figures {
 func (h *Hub) Collectors() []prometheus.Collector {
 	g := &h.figures
 	return []prometheus.Collector{g.sockets, g.tokens, g.readers, g.messages, g.bytes, g.closes,
-		g.resumes, g.lag}
+		g.resumes, g.lag, g.conflated}
 }

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ type wish struct {
 	Custom    *bool    `json:"custom_feature_enabled"`
 	Dump      *bool    `json:"initial_dump"`
 	Heartbeat *bool    `json:"heartbeat"`
+	Conflate  *bool    `json:"conflate"`
 	Resume    *struct {
 		Seq  uint64 `json:"seq"`
 		Part int    `json:"part"`
@@ -32,9 +32,9 @@ const maxTokens = 10_000
 // hear does what a subscriber asks for, and reports whether that was a subscription.
 func (h *Hub) hear(s *subscriber, text []byte) bool {
 	var r wish
-	bare := string(text) == "PING" || string(text) == "PONG"
+	word := string(text) == "PING" || string(text) == "PONG"
 	err := error(nil)
-	if !bare {
+	if !word {
 		err = json.Unmarshal(text, &r)
 	}
 	h.mutex.Lock()
@@ -42,9 +42,9 @@ func (h *Hub) hear(s *subscriber, text []byte) bool {
 	switch {
 	case !s.spent.take(1+float64(len(r.Assets)/tokensUnit), h.o.Now()):
 		s.close(live.Forbidden, "too many messages")
-	case bare && string(text) == "PING":
-		s.put(parcel{bare: "PONG"}, len("PONG"))
-	case bare:
+	case word && string(text) == "PING":
+		s.enqueue(&bulletin{kind: bare, body: []byte("PONG")})
+	case word:
 	case err != nil:
 		h.fail(s, "bad_request", "malformed JSON: send an object with type and assets_ids")
 	default:
@@ -63,7 +63,7 @@ func (h *Hub) grant(s *subscriber, r *wish) {
 	for _, set := range []struct {
 		to   *bool
 		from *bool
-	}{{&s.custom, r.Custom}, {&s.heartbeat, r.Heartbeat}} {
+	}{{&s.custom, r.Custom}, {&s.heartbeat, r.Heartbeat}, {&s.conflates, r.Conflate}} {
 		if set.from != nil {
 			*set.to = *set.from
 		}
@@ -84,7 +84,11 @@ func (h *Hub) fail(s *subscriber, code, text string) {
 	b := append([]byte(`{"event_type":"error","code":"`), code...)
 	b = append(b, `","message":`...)
 	quoted, _ := json.Marshal(text[:min(len(text), errorLimit)])
-	s.enqueue(&bulletin{seq: h.heap.last(), body: append(b, quoted...)})
+	seq := h.told
+	if s.user != nil {
+		seq = h.owners.lastOf(s.user)
+	}
+	s.enqueue(&bulletin{seq: seq, body: append(b, quoted...)})
 }
 
 // last returns the Sequence up to which frames were read.
@@ -115,15 +119,19 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 		added++
 		s.tokens++
 		h.figures.tokens.Inc()
-		w.left, w.subscribers[s] = time.Time{}, w.subscribers[s]|1<<o
-		if r.Resume != nil && h.knows(w, engine.Sequence(r.Resume.Seq)) {
+		w.left = time.Time{}
+		w.wants(s, w.subscribers[s]|1<<o)
+		if s.later != nil {
+			s.later.settle(w)
+		}
+		if r.Resume != nil && s.later == nil && h.knows(w, engine.Sequence(r.Resume.Seq)) {
 			resumed[w.market.No] |= 1 << o
 		} else if r.Resume != nil || r.Dump == nil || *r.Dump {
 			books = append(books, shown{w.told, o})
 		}
 	}
 	if added == 0 && len(r.Assets) > 0 && len(unknown) == 0 && r.Operation != "" {
-		s.put(parcel{bare: "NO NEW ASSETS"}, 0)
+		s.enqueue(&bulletin{kind: bare, body: []byte("NO NEW ASSETS")})
 	}
 	if len(unknown) > 0 {
 		h.fail(s, "unknown_asset", "no market lists "+strings.Join(unknown, ", "))
@@ -131,11 +139,9 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 	h.catchUp(s, r, resumed)
 	if r.Resume != nil && len(books) > 0 {
 		h.figures.resumes.WithLabelValues("resync").Inc()
-		s.enqueue(&bulletin{seq: h.heap.last(), body: []byte(`{"event_type":"resync"`)})
+		s.enqueue(&bulletin{seq: h.told, body: []byte(`{"event_type":"resync"`)})
 	}
-	for some := range slices.Chunk(books, arrayBooks) {
-		s.put(parcel{books: some}, 0)
-	}
+	s.show(books)
 }
 
 // knows reports whether all messages of a market from a Sequence on are in memory: those of
@@ -167,7 +173,7 @@ func (h *Hub) unsubscribe(s *subscriber, tokens []string) {
 		}
 		s.tokens--
 		h.figures.tokens.Dec()
-		if w.subscribers[s] &^= 1 << o; w.subscribers[s] == 0 {
+		if w.wants(s, w.subscribers[s]&^(1<<o)); w.subscribers[s] == 0 {
 			h.part(w, s)
 		}
 	}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,32 +13,27 @@ import (
 
 // subscriber is one socket. The Hub's mutex guards it.
 type subscriber struct {
-	hub      *Hub
-	socket   *live.Socket
-	id       string
-	sequence uint64 // of its last message
-
-	tokens    int // that it gets
+	// The fields that every message needs stand first: between two messages none is in a cache.
+	socket    *live.Socket
+	hub       *Hub
+	queue     []*bulletin
+	later     *backlog // what comes behind the queue of one who lags and conflates
+	behind    int      // bytes of both
+	rest      int      // bytes that the socket has taken and not sent
+	sequence  uint64   // of its last message
+	id        string
+	due       bool // is in the Hub's list
+	cut       bool // closed, or about to be
+	leaves    bool // the socket will be closed with 1013, once the client has read the rest
 	custom    bool
 	heartbeat bool
+	conflates bool
 
-	queue  []parcel
-	behind int       // bytes of the queue
-	rest   int       // bytes that the socket has taken and not sent
+	number uint64    // among all subscribers so far
+	tokens int       // that it gets
 	since  time.Time // when rest last became less, or there was none
-	due    bool      // is in the Hub's list
-	cut    bool      // closed
-
-	spent bucket
-
-	user *userPart // of the user channel; nil: a subscriber of markets, or not logged in yet
-}
-
-// parcel is what waits for a subscriber: a bulletin, books as an array, or a bare text.
-type parcel struct {
-	one   *bulletin
-	books []shown
-	bare  string
+	spent  bucket
+	user   *userPart // of the user channel; nil: a subscriber of markets, or not logged in yet
 }
 
 // shown is a book that is rendered when it is sent: Snapshots share what a copy would not.
@@ -54,22 +50,59 @@ func (s *subscriber) gets(b *bulletin, outcomes uint8) bool {
 	return (b.outcome == both || outcomes>>b.outcome&1 == 1) && (!b.asked || s.custom)
 }
 
-func (s *subscriber) enqueue(b *bulletin) { s.put(parcel{one: b}, len(b.body)) }
-
-// put appends a message, or closes the socket of a subscriber for whom too much waits already.
-func (s *subscriber) put(m parcel, size int) {
+// enqueue appends a message, or closes the socket of a subscriber for whom too much waits already.
+func (s *subscriber) enqueue(b *bulletin) {
 	if s.cut {
 		return
 	}
 	if s.behind > maxBehind {
-		s.close(live.TryLater, "slow consumer")
+		s.dismiss()
 		return
 	}
-	s.queue = append(s.queue, m)
-	s.behind += size
+	s.behind += len(b.body)
+	if s.later != nil && b.kind != bare {
+		s.later.kept = append(s.later.kept, b)
+		return
+	}
+	s.queue = append(s.queue, b)
+	s.await()
+}
+
+// await notes that something waits for the subscriber.
+func (s *subscriber) await() {
 	if !s.due {
 		s.due = true
 		s.hub.due = append(s.hub.due, s)
+	}
+}
+
+// enqueueAll is enqueue for a sheaf that others share, of a subscriber who does not lag.
+func (s *subscriber) enqueueAll(l sheaf) {
+	switch {
+	case s.cut || len(l.bulletins) == 0:
+		return
+	case s.queue == nil && s.behind <= maxBehind:
+		s.queue = l.bulletins[:len(l.bulletins):len(l.bulletins)]
+		s.behind += l.bytes
+		s.await()
+	default:
+		for _, b := range l.bulletins {
+			s.enqueue(b)
+		}
+	}
+}
+
+// show puts books into the queue, many in one message. One who lags gets each in its place among
+// the changes that wait.
+func (s *subscriber) show(books []shown) {
+	if s.later != nil {
+		for i := range books {
+			s.enqueue(&bulletin{seq: books[i].snapshot.Sequence, books: books[i : i+1]})
+		}
+		return
+	}
+	for some := range slices.Chunk(books, arrayBooks) {
+		s.enqueue(&bulletin{books: some})
 	}
 }
 
@@ -77,7 +110,9 @@ func (s *subscriber) put(m parcel, size int) {
 const burst = 64 << 10
 
 // waits reports whether something is left to be sent when the socket has room.
-func (s *subscriber) waits() bool { return !s.cut && (s.rest > 0 || len(s.queue) > 0) }
+func (s *subscriber) waits() bool {
+	return s.leaves || !s.cut && (s.rest > 0 || len(s.queue) > 0 || s.later != nil)
+}
 
 // close ends the socket and tells why.
 func (s *subscriber) close(code int, why string) {
@@ -89,10 +124,34 @@ func (s *subscriber) close(code int, why string) {
 	s.drop()
 }
 
+// dismiss gives a subscriber up who reads too slowly. Half a frame may be on its way to him: he is
+// told why behind its other half, if he reads so far.
+func (s *subscriber) dismiss() {
+	if s.rest == 0 {
+		s.close(live.TryLater, slow)
+		return
+	}
+	s.hub.figures.closes.WithLabelValues(slow).Inc()
+	s.cut, s.queue, s.later, s.behind, s.leaves = true, nil, nil, 0, true
+}
+
+// slow is the reason with which the sockets of those are closed who read too slowly.
+const slow = "slow consumer"
+
+// takeLeave sends the rest of a subscriber who is given up, and closes the socket after it.
+func (s *subscriber) takeLeave(now time.Time) {
+	_, err := s.socket.Flush()
+	if s.measure(now); err == nil && s.rest > 0 && now.Sub(s.since) <= mostStuck {
+		return
+	}
+	s.socket.Close(live.TryLater, slow)
+	s.drop()
+}
+
 // drop forgets what waits for a closed socket.
 func (s *subscriber) drop() {
 	s.hub.rests -= s.rest
-	s.cut, s.queue, s.behind, s.rest = true, nil, 0, 0
+	s.cut, s.queue, s.later, s.behind, s.rest, s.leaves = true, nil, nil, 0, 0, false
 }
 
 // flush sends what the socket has taken, and reports whether all of it is on its way.
@@ -105,7 +164,7 @@ func (s *subscriber) flush(now time.Time) bool {
 		return false
 	}
 	if s.measure(now); s.rest > 0 && now.Sub(s.since) > mostStuck {
-		s.close(live.TryLater, "slow consumer")
+		s.close(live.TryLater, slow)
 	}
 	return s.rest == 0 && !s.cut
 }
@@ -122,43 +181,75 @@ func (s *subscriber) measure(now time.Time) {
 
 // send sends what there is room for.
 func (s *subscriber) send(now time.Time) {
-	for !s.cut && s.flush(now) && len(s.queue) > 0 && s.hub.rests < maxRests {
-		b, n := s.hub.scratch[:0], 0
-		for ; n < len(s.queue) && len(b) < burst; n++ {
-			b = s.render(b, &s.queue[n], now)
+	if s.leaves {
+		s.takeLeave(now)
+		return
+	}
+	ms := now.UnixMilli()
+	for !s.cut && s.flush(now) && s.hub.rests < maxRests {
+		b := s.next(s.hub.scratch[:0], ms)
+		if len(b) == 0 {
+			break
 		}
 		s.hub.scratch = b[:0]
-		clear(s.queue[:n])
-		if s.queue = s.queue[n:]; len(s.queue) == 0 {
-			s.queue, s.behind = nil, 0
-		}
-		s.hub.figures.messages.Add(float64(n))
-		s.hub.figures.bytes.Add(float64(len(b)))
-		if _, err := s.socket.Send(b); err != nil {
+		s.hub.bytes += len(b)
+		all, err := s.socket.Send(b)
+		if err != nil {
 			s.drop()
 			return
 		}
-		s.measure(now)
+		if !all {
+			s.measure(now)
+		}
+	}
+	if s.conflates && s.waits() && s.later == nil {
+		s.later = &backlog{}
 	}
 }
 
+// next appends the frames of what is to be sent next, nothing if nothing waits.
+func (s *subscriber) next(b []byte, ms int64) []byte {
+	q, n := s.queue, 0
+	if len(q) == 0 && s.later != nil {
+		return s.release(b, ms)
+	}
+	for ; n < len(q) && len(b) < burst; n++ {
+		b = s.render(b, q[n], ms)
+		s.behind -= len(q[n].body)
+	}
+	s.hub.sent += n
+	if s.queue = q[n:]; n == len(q) {
+		s.queue = nil
+	}
+	return b
+}
+
 // render appends a message as a frame.
-func (s *subscriber) render(b []byte, m *parcel, now time.Time) []byte {
+func (s *subscriber) render(b []byte, m *bulletin, ms int64) []byte {
 	switch {
-	case m.bare != "":
-		return live.AppendFrame(b, []byte(m.bare))
-	case m.one != nil:
-		s.behind -= len(m.one.body)
-		var room [160]byte
-		return live.AppendFrame(b, m.one.body, s.appendTail(room[:0], m.one.seq, now))
+	case m.kind == bare:
+		return live.AppendFrame(b, m.body)
+	case m.books != nil:
+		text := s.appendMessage([]byte("["), m, ms)
+		return live.AppendFrame(b, append(text, ']'))
 	}
-	text := []byte("[")
-	for _, p := range m.books {
-		book := s.hub.book(p.snapshot, p.outcome)
-		text = append(wire.AppendComma(text), book.body...)
-		text = s.appendTail(text, book.seq, now)
+	var room [128]byte
+	return live.AppendFrame(b, m.body, s.appendTail(room[:0]), m.end(ms))
+}
+
+// appendMessage appends a message as an element of an array, or as many as it stands for.
+func (s *subscriber) appendMessage(b []byte, m *bulletin, ms int64) []byte {
+	switch {
+	case m.books != nil:
+		for _, p := range m.books {
+			b = s.appendMessage(b, s.hub.book(p.snapshot, p.outcome), ms)
+		}
+		return b
+	case m.collapse != nil:
+		return s.appendCollapse(b, m.collapse, ms)
 	}
-	return live.AppendFrame(b, append(text, ']'))
+	b = append(wire.AppendComma(b), m.body...)
+	return append(s.appendTail(b), m.end(ms)...)
 }
 
 // Serve reads what a subscriber asks for, until his socket ends. The socket must be new.
@@ -178,7 +269,12 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 		if err != nil {
 			return
 		}
-		if hear(s, text) {
+		begun := false
+		if !h.survives("what a subscriber asked", func() { begun = hear(s, text) }) {
+			socket.Close(live.Broken, failed)
+			return
+		}
+		if begun {
 			socket.Until(time.Time{})
 		}
 		h.rouse()
@@ -209,8 +305,8 @@ func (h *Hub) enter(socket *live.Socket) *subscriber {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.streams++
-	id := strconv.FormatInt(h.o.Now().UnixNano(), 36) + "-" + strconv.FormatUint(h.streams, 36)
-	s := &subscriber{hub: h, socket: socket, id: id}
+	id := strconv.FormatInt(h.o.Now().UnixMilli(), 36) + "-" + strconv.FormatUint(h.streams, 36)
+	s := &subscriber{hub: h, socket: socket, id: id, number: h.streams}
 	h.subscribers[s] = struct{}{}
 	h.figures.sockets.Inc()
 	return s
@@ -237,8 +333,12 @@ func (h *Hub) part(w *watch, s *subscriber) {
 	if _, in := w.subscribers[s]; !in {
 		return
 	}
+	w.all = nil
 	if delete(w.subscribers, s); len(w.subscribers) == 0 {
 		w.left = h.o.Now()
+	}
+	if s.later != nil {
+		delete(s.later.changes, w)
 	}
 }
 
@@ -254,6 +354,12 @@ func (h *Hub) watchOf(id string) (*watch, engine.Outcome) {
 		return nil, 0
 	}
 	w := h.watches[snapshot.Market.No]
+	// Whoever gets a book must have got all that belongs to earlier Sequences.
+	for end := time.Now().Add(mostAhead); w == nil && snapshot.Sequence > h.told &&
+		time.Now().Before(end); time.Sleep(settle) {
+		h.observe()
+		snapshot, _, _ = h.o.Board.Book(token)
+	}
 	if w == nil {
 		w = &watch{market: snapshot.Market, told: snapshot, newest: snapshot, since: snapshot.Sequence,
 			subscribers: make(map[*subscriber]uint8), left: h.o.Now()}

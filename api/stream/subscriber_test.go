@@ -14,8 +14,18 @@ import (
 	"clobd/engine/view"
 )
 
-// socket is a new socket of a Hub, and its client.
+// socket is a new Hub, a socket of it, and its client.
 func socket(t *testing.T) (*Hub, *subscriber, *websocket.Conn) {
+	t.Helper()
+	return socketOf(t, New(Options{Board: view.NewBoard(), Now: time.Now,
+		Panicked: func(where string, cause any) string {
+			t.Errorf("panic of %s: %v", where, cause)
+			return ""
+		}}))
+}
+
+// socketOf is a new socket of a Hub, and its client.
+func socketOf(t *testing.T, h *Hub) (*Hub, *subscriber, *websocket.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +54,6 @@ func socket(t *testing.T) (*Hub, *subscriber, *websocket.Conn) {
 	}
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-	h := New(Options{Board: view.NewBoard(), Now: time.Now})
 	return h, h.enter(<-sockets), c
 }
 
@@ -171,15 +180,91 @@ func TestAnnounceLater(t *testing.T) {
 	for range 2 * announces {
 		h.listed = append(h.listed, listed{&view.Market{}, begin})
 	}
-	if h.announce(nil, begin); len(s.queue) != 0 || len(h.listed) != 2*announces {
+	if h.announce(begin); len(s.queue) != 0 || len(h.listed) != 2*announces {
 		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
 	}
 	described = true
-	if h.announce(nil, begin); len(s.queue) != announces || len(h.listed) != announces {
+	if h.announce(begin); len(s.queue) != announces || len(h.listed) != announces {
 		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
 	}
 	described = false
-	if h.announce(nil, begin.Add(patient)); len(s.queue) != announces || len(h.listed) != 0 {
+	if h.announce(begin.Add(patient)); len(s.queue) != announces || len(h.listed) != 0 {
 		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
+	}
+}
+
+// TestPings: each subscriber is pinged once in a while, and not all of them at once.
+func TestPings(t *testing.T) {
+	h, first, c := socket(t)
+	now := time.Unix(1_000_000, 0)
+	h.beats = now.Unix()
+	pings := make(chan struct{}, 100)
+	c.SetPingHandler(func(string) error {
+		pings <- struct{}{}
+		return nil
+	})
+	go func() { _, _, _ = c.ReadMessage() }()
+	for n := range uint64(3 * pingBeats) { // all share a socket, and their turns
+		h.subscribers[&subscriber{hub: h, socket: first.socket, number: n}] = struct{}{}
+	}
+	delete(h.subscribers, first)
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 0}, {time.Second, 3}, {2 * time.Second, 6}, {time.Minute, 3 * pingBeats}} {
+		now = now.Add(c.after)
+		h.pingSome(now)
+		for range c.want {
+			select {
+			case <-pings:
+			case <-time.After(20 * time.Second):
+				t.Fatalf("after %v: fewer than %d pings", c.after, c.want)
+			}
+		}
+		select {
+		case <-pings:
+			t.Errorf("after %v: more than %d pings", c.after, c.want)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// TestPanics: a panic closes the sockets that it concerns with 1011, and no other. The Hub goes on.
+func TestPanics(t *testing.T) {
+	for name, c := range map[string]struct {
+		breaks func(h *Hub, s *subscriber)
+		others bool // sockets of others are closed, too
+	}{
+		"a message": {breaks: func(_ *Hub, s *subscriber) { s.enqueue(&bulletin{books: []shown{{}}}) }},
+		"a market": {breaks: func(h *Hub, s *subscriber) {
+			w := &watch{market: &view.Market{No: 1}, subscribers: make(map[*subscriber]uint8)}
+			w.wants(s, 1)
+			h.watches[1] = w
+			h.waiting = append(h.waiting, waiting{w, &view.Snapshot{}})
+		}},
+		"the Hub": {breaks: func(h *Hub, _ *subscriber) { h.due = append(h.due, nil) }, others: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, s, client := socket(t)
+			_, last, other := socketOf(t, h)
+			panics := 0
+			h.o.Panicked = func(string, any) string { panics++; return "" }
+			c.breaks(h, s)
+			if !h.survives("a round", func() { h.round() }) {
+				h.beginAnew()
+			}
+			if _, b, err := client.ReadMessage(); !websocket.IsCloseError(err, live.Broken) || panics == 0 {
+				t.Errorf("%q, %v, %d panics", b, err, panics)
+			}
+			if len(h.watches) != 0 {
+				t.Error("the market is still watched")
+			}
+			last.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)})
+			h.round()
+			_, b, err := other.ReadMessage()
+			if c.others != websocket.IsCloseError(err, live.Broken) || !c.others && len(b) == 0 {
+				t.Errorf("another one gets %q, %v", b, err)
+			}
+		})
 	}
 }

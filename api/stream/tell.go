@@ -16,9 +16,40 @@ import (
 type bulletin struct {
 	market  engine.MarketNo
 	seq     engine.Sequence
+	kind    nature
 	outcome int8 // of the token whose subscribers get it; both: of either token
 	asked   bool // only for those who asked for custom features
 	body    []byte
+
+	ending   []byte // the last members of a tail, which all who get it in a millisecond share
+	endingMS int64
+
+	books    []shown   // in place of a body
+	collapse *collapse // in place of a body: changes that one subscriber has waited for
+}
+
+// nature tells apart what is sent in different ways.
+type nature uint8
+
+const (
+	plain nature = iota
+	levels
+	bests
+	bare // a text that is no JSON, and has no tail
+)
+
+// bulletinBytes is what a bulletin takes beside its body, about.
+const bulletinBytes = 256
+
+// end returns what a tail ends with.
+func (b *bulletin) end(ms int64) []byte {
+	if b.endingMS != ms {
+		e := append(b.ending[:0], `,"server_ts_ms":`...)
+		e = append(strconv.AppendInt(e, ms, 10), `,"seq":`...)
+		b.ending = append(strconv.AppendUint(e, uint64(b.seq), 10), '}')
+		b.endingMS = ms
+	}
+	return b.ending
 }
 
 // both is the outcome of a bulletin for subscribers of either token.
@@ -36,7 +67,11 @@ func (h *Hub) tellAll() {
 		case <-h.wake:
 		case <-pause.C:
 		}
-		if h.round() {
+		left := true
+		if !h.survives("a round of the streams", func() { left = h.round() }) {
+			h.beginAnew()
+		}
+		if left {
 			pause.Reset(retryPause)
 		} else {
 			pause.Reset(beatPause)
@@ -49,25 +84,13 @@ func (h *Hub) tellAll() {
 func (h *Hub) round() bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	l := h.heap.take()
-	read := l.read
-	if len(l.markets) > 0 {
-		h.await(read)
-	}
-	for no, deals := range l.markets {
-		if w := h.watches[no]; w != nil {
-			w.deals = append(w.deals, deals...)
-			h.look(w, read)
-		}
-	}
-	h.tellUntil(read)
-	h.told = read
+	h.observe()
 	now := h.o.Now()
-	h.announce(l.opened, now)
-	h.keepUp(now, read)
+	h.announce(now)
+	h.keepUp(now)
 	blocked := h.due[:0]
 	for i, s := range h.due {
-		if s.send(now); s.waits() {
+		if h.serveOne(s, now); s.waits() {
 			blocked = append(blocked, s)
 		} else {
 			s.due = false
@@ -78,7 +101,38 @@ func (h *Hub) round() bool {
 	}
 	clear(h.due[len(blocked):])
 	h.due = blocked
+	h.figures.messages.Add(float64(h.sent))
+	h.figures.bytes.Add(float64(h.bytes))
+	h.sent, h.bytes = 0, 0
 	return len(blocked) > 0 || len(h.listed) > 0
+}
+
+// serveOne sends a subscriber what there is room for. A panic costs that subscriber its socket.
+func (h *Hub) serveOne(s *subscriber, now time.Time) {
+	if !h.survives("the messages of a subscriber", func() { s.send(now) }) {
+		s.close(live.Broken, failed)
+	}
+}
+
+// observe renders all changes that were read, and puts them into the queues.
+func (h *Hub) observe() {
+	l := h.heap.take()
+	if len(l.markets) > 0 {
+		h.await(l.read)
+	}
+	for no, deals := range l.markets {
+		if w := h.watches[no]; w != nil {
+			w.deals = append(w.deals, deals...)
+			h.look(w, l.read)
+		}
+	}
+	h.tellUntil(l.read)
+	h.told = l.read
+	for _, no := range l.opened {
+		if m := h.o.Board.Directory.Market(no); m != nil {
+			h.listed = append(h.listed, listed{m, h.o.Now()})
+		}
+	}
 }
 
 // await waits until the Board shows a Sequence: a few microseconds, as a frame is visible soon
@@ -113,18 +167,19 @@ func (h *Hub) tellUntil(read engine.Sequence) {
 	})
 	n := 0
 	for ; n < len(h.waiting) && h.waiting[n].snapshot.Sequence <= read; n++ {
-		h.tell(h.waiting[n].watch, h.waiting[n].snapshot)
+		w := h.waiting[n].watch
+		if h.watches[w.market.No] != w {
+			continue // nobody names it any more
+		}
+		if !h.survives("a market's changes", func() { h.tell(w, h.waiting[n].snapshot) }) {
+			h.abandon(w)
+		}
 	}
 	h.waiting = slices.Delete(h.waiting, 0, n)
 }
 
 // announce tells of new markets, once the catalog describes them: it does soon after their listing.
-func (h *Hub) announce(opened []engine.MarketNo, now time.Time) {
-	for _, no := range opened {
-		if m := h.o.Board.Directory.Market(no); m != nil {
-			h.listed = append(h.listed, listed{m, now})
-		}
-	}
+func (h *Hub) announce(now time.Time) {
 	told, later := 0, h.listed[:0]
 	for _, l := range h.listed {
 		var body []byte
@@ -150,26 +205,39 @@ func (h *Hub) announce(opened []engine.MarketNo, now time.Time) {
 }
 
 // keepUp sends heartbeats and pings when they are due, and forgets markets that nobody names.
-func (h *Hub) keepUp(now time.Time, read engine.Sequence) {
-	if now.Sub(h.beat) >= beatPause {
-		h.beat = now
-		beat := &bulletin{seq: read, body: appendMillis([]byte(`{"event_type":"heartbeat"`), now.UnixMilli())}
-		for s := range h.subscribers {
-			if s.heartbeat && s.user == nil {
-				s.enqueue(beat)
-			}
-		}
-		h.owners.beat(beat.body)
-		for no, w := range h.watches {
-			if !w.left.IsZero() && now.Sub(w.left) > linger {
-				delete(h.watches, no)
-			}
+func (h *Hub) keepUp(now time.Time) {
+	if now.Sub(h.beat) < beatPause {
+		return
+	}
+	h.beat = now
+	beat := &bulletin{seq: h.told, body: appendMillis([]byte(`{"event_type":"heartbeat"`), now.UnixMilli())}
+	for s := range h.subscribers {
+		if s.heartbeat && s.user == nil && s.later == nil {
+			s.enqueue(beat)
 		}
 	}
-	if now.Sub(h.ping) >= pingPause {
-		h.ping = now
-		for s := range h.subscribers {
-			_ = s.socket.Ping() // whoever is gone is missed by Read
+	h.owners.beat(beat.body)
+	h.pingSome(now)
+	for no, w := range h.watches {
+		if !w.left.IsZero() && now.Sub(w.left) > linger {
+			delete(h.watches, no)
+		}
+	}
+}
+
+// pingSome pings the subscribers whose second has come: a ping for all of them at once would delay
+// what they are told by a write for each.
+func (h *Hub) pingSome(now time.Time) {
+	passed := min(max(now.Unix()-h.beats, 0), pingBeats)
+	h.beats = now.Unix()
+	n := 0
+	for s := range h.subscribers {
+		if (h.beats+pingBeats-int64(s.number%pingBeats))%pingBeats >= passed {
+			continue
+		}
+		_ = s.socket.Ping() // whoever is gone is missed by Read
+		if n++; n%turns == 0 {
+			yield()
 		}
 	}
 }
@@ -179,49 +247,87 @@ func (h *Hub) tell(w *watch, s *view.Snapshot) {
 	was := w.told
 	w.told = s
 	h.figures.lag.Observe(h.o.Now().Sub(time.UnixMilli(int64(s.Time))).Seconds())
+	some := h.issue[:0]
 	for len(w.deals) > 0 && w.deals[0].sequence <= s.Sequence {
 		if d := &w.deals[0]; d.sequence > w.since {
-			h.publish(w, h.trade(s, d, 0), h.trade(s, d, 1))
+			some = append(some, h.trade(s, d, 0), h.trade(s, d, 1))
 		}
 		w.deals = w.deals[1:]
 	}
-	switch {
-	case was.Market.Tick != s.Market.Tick:
-		for o := range engine.Outcome(2) {
-			h.publish(w, retick(was, s, o))
-		}
-		for o := range engine.Outcome(2) {
-			h.publish(w, h.book(s, o))
-		}
-	default:
-		if b := h.change(was, s); b != nil {
-			h.publish(w, b)
-		}
+	if was.Market.Tick != s.Market.Tick {
+		some = append(some, retick(was, s, 0), retick(was, s, 1), h.book(s, 0), h.book(s, 1))
+	} else if b, changed := h.change(was, s); changed {
+		some = append(some, b)
 	}
 	for o := range engine.Outcome(2) {
 		if b := best(was, s, o); b != nil {
-			h.publish(w, b)
+			some = append(some, b)
 		}
 	}
 	if was.Market.State != engine.Settled && s.Market.State == engine.Settled {
-		h.publish(w, h.resolved(s))
+		some = append(some, h.resolved(s))
 	}
+	h.publish(stride{w, was, s}, some)
+	clear(some)
+	h.issue = some[:0]
 }
 
-// publish puts bulletins into the queues of those who get them, and keeps them for later.
-func (h *Hub) publish(w *watch, bulletins ...*bulletin) {
-	for _, b := range bulletins {
-		for s, outcomes := range w.subscribers {
-			if s.gets(b, outcomes) {
-				s.enqueue(b)
-			}
+// allOutcomes is the number of sets of outcomes.
+const allOutcomes = 4
+
+// sheaf is the bulletins of a stride that some subscribers get. They share it as their queue: a
+// queue of each subscriber's own would be one more thing that no cache has when its turn comes.
+type sheaf struct {
+	bulletins []*bulletin
+	bytes     int
+}
+
+// sheafOf returns what a subscriber gets.
+func (s *subscriber) sheafOf(some []*bulletin, outcomes uint8) sheaf {
+	l := sheaf{bulletins: make([]*bulletin, 0, len(some))}
+	for _, b := range some {
+		if s.gets(b, outcomes) {
+			l.bulletins = append(l.bulletins, b)
+			l.bytes += len(b.body)
 		}
+	}
+	return l
+}
+
+// stride is a change of a market from a Snapshot to a newer one.
+type stride struct {
+	watch    *watch
+	from, to *view.Snapshot
+}
+
+// publish puts the bulletins of a stride into the queues of those who get them, and keeps them for
+// later.
+func (h *Hub) publish(c stride, some []*bulletin) {
+	if len(some) == 0 {
+		return
+	}
+	var sheaves [2 * allOutcomes]sheaf // by outcomes, and whether custom features are asked for
+	for _, l := range c.watch.listeners() {
+		if l.lags() {
+			l.hold(c, some, l.outcomes)
+			continue
+		}
+		i := 2 * int(l.outcomes)
+		if l.custom {
+			i++
+		}
+		if sheaves[i].bulletins == nil {
+			sheaves[i] = l.sheafOf(some, l.outcomes)
+		}
+		l.enqueueAll(sheaves[i])
+	}
+	for _, b := range some {
 		h.recent = append(h.recent, b)
-		h.kept += len(b.body)
+		h.kept += len(b.body) + bulletinBytes
 	}
 	drop := 0
 	for ; h.kept > maxRecent; drop++ {
-		h.kept -= len(h.recent[drop].body)
+		h.kept -= len(h.recent[drop].body) + bulletinBytes
 		h.forgotten = max(h.forgotten, h.recent[drop].seq)
 	}
 	h.recent = slices.Delete(h.recent, 0, drop)
@@ -251,9 +357,10 @@ func (h *Hub) book(s *view.Snapshot, o engine.Outcome) *bulletin {
 		body: append(b, text[1:len(text)-1]...)}
 }
 
-// change is what changed in both tokens' books, nil if nothing did.
-func (h *Hub) change(was, s *view.Snapshot) *bulletin {
-	b := begin("price_change", s, both)
+// change is what changed in both tokens' books, and whether something did.
+func (h *Hub) change(was, s *view.Snapshot) (b *bulletin, changed bool) {
+	b = begin("price_change", s, both)
+	b.kind = levels
 	b.body = append(wire.AppendKey(b.body, "price_changes"), '[')
 	none := len(b.body)
 	for o := range engine.Outcome(2) {
@@ -271,11 +378,9 @@ func (h *Hub) change(was, s *view.Snapshot) *bulletin {
 			b.body = append(appendBest(c, s, o), '}')
 		})
 	}
-	if len(b.body) == none {
-		return nil
-	}
+	changed = len(b.body) > none
 	b.body = appendMillis(append(b.body, ']'), int64(s.Time))
-	return b
+	return b, changed
 }
 
 // appendBest appends the best prices of a token. A side without orders has none.
@@ -334,7 +439,7 @@ func best(was, s *view.Snapshot, o engine.Outcome) *bulletin {
 		return nil
 	}
 	b := begin("best_bid_ask", s, int8(o))
-	b.asked = true
+	b.kind, b.asked = bests, true
 	b.body = appendBest(b.body, s, o)
 	if bid != 0 && ask != 0 {
 		b.body = wire.AppendDecimalField(b.body, "spread", int64(ask)-int64(bid), 4)
@@ -366,14 +471,11 @@ func (h *Hub) resolved(s *view.Snapshot) *bulletin {
 	return b
 }
 
-// appendTail ends a message of a subscriber.
-func (s *subscriber) appendTail(b []byte, seq engine.Sequence, now time.Time) []byte {
+// appendTail begins the end of a message of a subscriber: the bulletin has the rest.
+func (s *subscriber) appendTail(b []byte) []byte {
 	s.sequence++
-	b = append(append(append(b, `,"stream_id":"`...), s.id...), '"')
-	b = strconv.AppendUint(wire.AppendKey(b, "sequence"), s.sequence, 10)
-	b = strconv.AppendInt(wire.AppendKey(b, "server_ts_ms"), now.UnixMilli(), 10)
-	b = strconv.AppendUint(wire.AppendKey(b, "seq"), uint64(seq), 10)
-	return append(b, '}')
+	b = append(append(append(b, `,"stream_id":"`...), s.id...), `","sequence":`...)
+	return strconv.AppendUint(b, s.sequence, 10)
 }
 
 // closeAll tells all subscribers that the node stops.

@@ -87,7 +87,12 @@ func (p *owners) run() error {
 			continue
 		}
 		p.hub.await(f.Last())
-		if !p.tellOwners(&f) {
+		going := true
+		if !p.hub.survives("the user channel", func() { going = p.tellOwners(&f) }) {
+			p.hub.beginAnew()
+			p.pass(&f)
+		}
+		if !going {
 			_, err := p.o.Next() // the journal closes
 			return err
 		}
@@ -104,6 +109,20 @@ func (p *owners) unread(f *engine.Frame) bool {
 	}
 	p.at, p.seq = f.No, f.Last()
 	return true
+}
+
+// pass passes over a frame that could not be told.
+func (p *owners) pass(f *engine.Frame) {
+	p.hub.mutex.Lock()
+	defer p.hub.mutex.Unlock()
+	p.at, p.seq = f.No, f.Last()
+}
+
+// inTurn calls do when it is its turn to read frames again.
+func (p *owners) inTurn(do func() error) error {
+	p.busy <- struct{}{}
+	defer func() { <-p.busy }()
+	return do()
 }
 
 // audience is who gets the same bytes.
@@ -221,6 +240,15 @@ func ownersOf(f *engine.Frame) map[engine.WalletNo]bool {
 
 // letters renders what a frame tells an owner, unless that is more than a live reader gets at once.
 func (p *owners) letters(f *engine.Frame, a audience) (some []letter, whole bool, err error) {
+	if !p.hub.survives("the messages of an owner", func() {
+		some, whole, err = p.renderAll(f, a)
+	}) {
+		return nil, false, nil // its readers read the frame again, and end where that panics, too
+	}
+	return some, whole, err
+}
+
+func (p *owners) renderAll(f *engine.Frame, a audience) (some []letter, whole bool, err error) {
 	size := 0
 	for i := range f.Commands {
 		n, message := p.o.Tell(f, i, a.owner, a.dialect)
@@ -256,11 +284,20 @@ func (p *owners) cutRevoked(f *engine.Frame) {
 
 // reclaim tells a reader what it has missed, and makes it live.
 func (p *owners) reclaim(s *subscriber) {
-	if err := p.catch(s); err != nil {
+	var err error
+	whole := p.hub.survives("the past of a reader", func() { err = p.catch(s) })
+	if whole && err == nil {
+		return
+	}
+	if err != nil {
 		p.o.Failed(err)
-		p.hub.mutex.Lock()
+	}
+	p.hub.mutex.Lock()
+	defer p.hub.mutex.Unlock()
+	if whole {
 		s.close(live.TryLater, "the past cannot be read now")
-		p.hub.mutex.Unlock()
+	} else {
+		s.close(live.Broken, failed)
 	}
 }
 
@@ -280,10 +317,11 @@ func (p *owners) catch(s *subscriber) error {
 			p.advance(s, end, r.seq)
 			continue
 		}
-		p.busy <- struct{}{}
-		first, last, err := p.o.Touched(owner, r.frame+1)
-		<-p.busy
-		if err != nil {
+		var first, last uint64
+		if err := p.inTurn(func() (err error) {
+			first, last, err = p.o.Touched(owner, r.frame+1)
+			return err
+		}); err != nil {
 			return err
 		}
 		if first > end {
@@ -345,12 +383,14 @@ func (p *owners) reread(s *subscriber, owner engine.WalletNo, first, last uint64
 	next := p.o.Frames(first)
 	var f engine.Frame
 	for no := first; no <= last; no++ {
-		p.busy <- struct{}{}
-		b, found, err := next()
-		if err == nil && found {
-			err = engine.DecodeFrame(b, &f)
-		}
-		<-p.busy
+		found := false
+		err := p.inTurn(func() error {
+			b, more, err := next()
+			if found = more; err == nil && found {
+				err = engine.DecodeFrame(b, &f)
+			}
+			return err
+		})
 		if err != nil || !found {
 			return fmt.Errorf("read frame %d again for a user (%v): %w", no, found, err)
 		}

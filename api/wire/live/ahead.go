@@ -15,7 +15,7 @@ func (s *Socket) Limit(n int64) { s.ws.SetReadLimit(n) }
 
 // More reports whether Read would return at once, with a text that was read ahead as a whole.
 func (s *Socket) More() bool {
-	h := s.text
+	h := &s.text
 	n := frameBytes(h.early)
 	return h.ahead != nil && h.left == 0 && n > 0 && n <= uint64(len(h.early)) &&
 		h.early[0] == 0x80|websocket.TextMessage

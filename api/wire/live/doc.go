@@ -18,5 +18,5 @@
 //
 // A client sends texts in UTF-8, up to a bound. Compression is never agreed on.
 //
-// Reading order: handshake.go, socket.go, line.go.
+// Reading order: handshake.go, heads.go, socket.go, line.go.
 package live

@@ -63,7 +63,7 @@ func names(h *fasthttp.RequestHeader, header, token string) bool {
 // upgrader shakes hands. Origins are the door's matter. Its buffer for reading has room for the
 // head of a frame and the payload of a control frame: larger payloads go around it.
 var upgrader = websocket.Upgrader{
-	ReadBufferSize:  256,
+	ReadBufferSize:  128,
 	WriteBufferSize: 256,
 	WriteBufferPool: &sync.Pool{},
 	CheckOrigin:     func(*http.Request) bool { return true },
@@ -73,17 +73,24 @@ var upgrader = websocket.Upgrader{
 // the socket. text carries what both sides say: the Line itself, or TLS over the Line. early holds
 // what the client sent right after its request.
 func Open(text net.Conn, over *Line, early []byte, asked Asked) (*Socket, error) {
-	l := &heard{Conn: text, early: early}
+	s := &Socket{text: heard{Conn: text}, line: over}
+	if len(early) > 0 { // or else the socket would keep the room for them
+		s.text.early = early
+	}
 	request := &http.Request{Method: http.MethodGet, Header: http.Header{
 		"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {version},
 		"Sec-Websocket-Key": {asked.Key},
 	}}
-	ws, err := upgrader.Upgrade(hijacked{l}, request, asked.Headers)
+	ws, err := upgrader.Upgrade(hijacked{&s.text}, request, asked.Headers)
 	if err != nil {
 		return nil, fmt.Errorf("shake hands: %w", err)
 	}
 	ws.SetReadLimit(MaxText)
-	return &Socket{text: l, line: over, ws: ws}, nil
+	s.ws = ws
+	ws.SetPongHandler(s.ponged)
+	ws.SetPingHandler(s.pinged)
+	ws.SetCloseHandler(s.closed)
+	return s, nil
 }
 
 // Asked is what the answer to a handshake is made of.
@@ -95,6 +102,7 @@ type Asked struct {
 // heard is the connection as the library sees it.
 type heard struct {
 	net.Conn
+	heads heads
 	early []byte // was read before
 	ahead []byte // room for what is read ahead, nil: nothing is
 	left  uint64 // bytes of the frame that the library reads now; only if ahead is not nil
@@ -123,7 +131,7 @@ type hijacked struct{ line *heard }
 
 // Hijack returns the connection.
 func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return h.line, bufio.NewReadWriter(bufio.NewReaderSize(h.line, 16),
+	return followed{h.line}, bufio.NewReadWriter(bufio.NewReaderSize(h.line, 16),
 		bufio.NewWriterSize(h.line, 512)), nil
 }
 

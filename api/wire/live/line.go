@@ -86,15 +86,42 @@ func (l *Line) writeOnce(b []byte) (n int, err error) {
 	if l.raw == nil {
 		return l.Conn.Write(b)
 	}
-	var failed error
-	err = l.raw.Write(func(fd uintptr) bool {
-		if n, failed = syscall.Write(int(fd), b); n < 0 {
-			n = 0
-		}
-		return true
-	})
-	if err == nil && failed != nil && failed != syscall.EAGAIN && failed != syscall.EINTR {
+	a, ok := attempts.Get().(*attempt)
+	if !ok {
+		panic("BUG: the pool of attempts holds something else")
+	}
+	a.bytes = b
+	err = l.raw.Write(a.try)
+	n = a.n
+	if failed := a.failed; err == nil && failed != nil && failed != syscall.EAGAIN &&
+		failed != syscall.EINTR {
 		err = failed
 	}
+	a.bytes, a.n, a.failed = nil, 0, nil
+	attempts.Put(a)
 	return n, err
+}
+
+// attempt is a write that does not wait. It is used again: a new function for each write would be
+// garbage for each message of each subscriber.
+type attempt struct {
+	bytes  []byte
+	n      int
+	failed error
+	try    func(fd uintptr) bool // once
+}
+
+// attempts holds those that nobody uses. A Line has none of its own: most are idle.
+var attempts = sync.Pool{New: func() any {
+	a := &attempt{}
+	a.try = a.once
+	return a
+}}
+
+// once reports that it is done, whatever came of it: the caller does not wait for room.
+func (a *attempt) once(fd uintptr) bool {
+	if a.n, a.failed = syscall.Write(int(fd), a.bytes); a.n < 0 {
+		a.n = 0
+	}
+	return true
 }

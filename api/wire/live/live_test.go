@@ -202,8 +202,13 @@ func conversations() map[string]conversation {
 		"text in a text": {
 			sent: join(frame(1, "a"), frame(text, "b")),
 			code: 1002},
-		"code of nobody":     {sent: frame(bye, "\x03\xed"), code: 1002},
-		"code below all":     {sent: frame(bye, "\x00\x01"), code: 1002},
+		"code of nobody": {sent: frame(bye, "\x03\xed"), code: 1002},
+		"code below all": {sent: frame(bye, "\x00\x01"), code: 1002},
+		"half a code":    {sent: frame(bye, "\x03"), code: 1002},
+		"half a code later": {
+			sent: join(frame(1, "a"), frame(ping, "x"), frame(fin, long), frame(text, "b"),
+				frame(bye, "\x03")),
+			texts: []string{"a" + long, "b"}, pongs: 1, code: 1002},
 		"reason is no UTF-8": {sent: frame(bye, "\x03\xe8\xff"), code: 1002},
 		"too long": {
 			sent: frame(text, strings.Repeat("x", MaxText+1)),

@@ -25,10 +25,12 @@ const (
 
 // Socket is an open WebSocket. One goroutine may call Read, one Send and Flush, any Close.
 type Socket struct {
-	text *heard // what the library reads and writes
-	line *Line  // beneath it
+	text heard // what the library reads and writes
+	line *Line // beneath it
 	ws   *websocket.Conn
 	end  time.Time // of the wait for a text, whatever signs of life come; zero: never
+	// patience is how long the present call of Read waits for a sign of life.
+	patience time.Duration
 }
 
 // Until bounds the wait of all later calls of Read, however alive the client is. The zero time is
@@ -39,19 +41,8 @@ func (s *Socket) Until(end time.Time) { s.end = end }
 // pongs count as signs of life. Before Read returns an error, it has closed the socket with the
 // code of the rule that the client broke.
 func (s *Socket) Read(patience time.Duration) ([]byte, error) {
-	alive := func() {
-		end := time.Now().Add(patience)
-		if !s.end.IsZero() && s.end.Before(end) {
-			end = s.end
-		}
-		_ = s.ws.SetReadDeadline(end)
-	}
-	alive()
-	s.ws.SetPongHandler(func(string) error { alive(); return nil })
-	s.ws.SetPingHandler(func(text string) error {
-		alive()
-		return s.ws.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(time.Second))
-	})
+	s.patience = patience
+	s.alive()
 	kind, text, err := s.ws.ReadMessage()
 	switch {
 	case errors.Is(err, websocket.ErrReadLimit): // the library has not always sent the code
@@ -70,6 +61,36 @@ func (s *Socket) Read(patience time.Duration) ([]byte, error) {
 	return text, nil
 }
 
+// alive puts off the end of Read.
+func (s *Socket) alive() {
+	end := time.Now().Add(s.patience)
+	if !s.end.IsZero() && s.end.Before(end) {
+		end = s.end
+	}
+	_ = s.ws.SetReadDeadline(end)
+}
+
+// ponged hears of an answer to Ping.
+func (s *Socket) ponged(string) error {
+	s.alive()
+	return nil
+}
+
+// pinged answers a ping.
+func (s *Socket) pinged(text string) error {
+	s.alive()
+	return s.ws.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(time.Second))
+}
+
+// closed answers a close frame: with the code that it had, none if it had none.
+func (s *Socket) closed(code int, _ string) error {
+	if code == websocket.CloseNoStatusReceived && s.text.heads.stump {
+		code = websocket.CloseProtocolError
+	}
+	return s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""),
+		time.Now().Add(time.Second))
+}
+
 // Ping asks the client for a sign of life.
 func (s *Socket) Ping() error {
 	return s.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
@@ -81,7 +102,7 @@ func (s *Socket) Send(frames []byte) (all bool, err error) {
 	if _, err := s.text.Write(frames); err != nil {
 		return false, err
 	}
-	return s.Flush()
+	return s.line.Rest() == 0, nil
 }
 
 // Rest returns how many bytes that were sent wait for the client to read.

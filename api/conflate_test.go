@@ -1,0 +1,179 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"clobd/engine"
+)
+
+// watchNarrow is a watcher for whom the kernel keeps little that he has not read.
+func watchNarrow(t *testing.T, url, asked string) *watcher {
+	t.Helper()
+	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 64<<10)
+		})
+	}}
+	d := websocket.Dialer{NetDialContext: dialer.DialContext}
+	c, _, err := d.Dial(strings.Replace(url, "/ws/market", narrow, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	w := &watcher{t: t, c: c, books: map[string]*kept{}, kinds: map[string]int{},
+		changes: map[string]uint64{}}
+	w.say(asked)
+	return w
+}
+
+// toTheEnd reads until a heartbeat shows that nothing waits for the watcher.
+func (w *watcher) toTheEnd(n *node) {
+	w.t.Helper()
+	last := uint64(n.board.Shown())
+	for w.beat < last {
+		if _, err := w.hear(); err != nil {
+			w.t.Fatalf("at %d of %d: %v", w.seq, last, err)
+		}
+	}
+}
+
+// tokens is a list of all tokens of some markets.
+func tokens(markets int) string {
+	var all []string
+	for m := 1; m <= markets; m++ {
+		all = append(all, fmt.Sprintf(`"%d0","%d1"`, m, m))
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// TestConflate: a reader who stalls again and again has, after each message, the book that its hash
+// names. His messages stand for exactly the changes that another one gets, and no trade is missing.
+func TestConflate(t *testing.T) {
+	r := newRandom(t, 3)
+	for range 50 {
+		r.frame()
+	}
+	url := r.streams()
+	asked := `{"assets_ids":` + tokens(3) + `,"custom_feature_enabled":true,"heartbeat":true,"conflate":%t}`
+	all := watchFrom(t, url, fmt.Sprintf(asked, false), map[string]*kept{})
+	slow := watchNarrow(t, url, fmt.Sprintf(asked, true))
+	other := watchNarrow(t, url, `{"assets_ids":["11","20"],"heartbeat":true,"conflate":true}`)
+	for _, w := range []*watcher{all, slow, other} {
+		w.until(r.node, 20)
+	}
+	for i := range 20 {
+		for range 100 {
+			r.frame()
+		}
+		if i == 7 { // while changes wait
+			r.now++
+			r.do(engine.Command{Kind: engine.Adjust, Market: 2, Listing: listing(2, 10)})
+			other.say(`{"assets_ids":["10"]}`)
+			r.frame()
+		}
+		all.until(r.node, 10, 11, 20, 21, 30, 31)
+		if i%3 == 0 {
+			slow.until(r.node, 10, 11, 20, 21, 30, 31)
+		}
+	}
+	for range 10 {
+		r.frame()
+	}
+	all.toTheEnd(r.node)
+	slow.toTheEnd(r.node)
+	slow.until(r.node, 10, 11, 20, 21, 30, 31)
+	other.toTheEnd(r.node)
+	other.until(r.node, 10, 11, 20)
+	if !maps.Equal(all.changes, slow.changes) || all.joint != 0 || slow.joint < 10 {
+		t.Errorf("changes %v, of the reader who stalls %v; %d messages that stand for more", all.changes, slow.changes,
+			slow.joint)
+	}
+	for _, kind := range []string{"last_trade_price", "tick_size_change", "book"} {
+		if n := all.kinds[kind]; n != slow.kinds[kind] || n < 2 {
+			t.Errorf("%d times %s, of the reader who stalls %d", n, kind, slow.kinds[kind])
+		}
+	}
+	if n := slow.kinds["price_change"]; n >= all.kinds["price_change"] || slow.kinds["resync"] != 0 {
+		t.Errorf("%v", slow.kinds)
+	}
+}
+
+// calm lets a trader place orders that never trade, in many markets.
+func (r *random) calm() {
+	r.now++
+	var commands []engine.Command
+	for range 8 {
+		r.orders++
+		side := engine.Side(r.rng.IntN(2))
+		commands = append(commands, place(fmt.Sprint("r", r.orders), r.wallets[side], quote{
+			engine.MarketNo(1 + r.rng.IntN(r.markets)), 0, side, 500,
+			engine.Price(100 * (1 + 50*int(side) + r.rng.IntN(49)))}))
+	}
+	r.do(commands...)
+}
+
+// stall is how long a reader may take no byte, about: after that he is not told why he is cut.
+const stall = 8 * time.Second
+
+// TestConflateMuch: more than a text may hold becomes fresh books. Who does not conflate is closed
+// with 1013 meanwhile.
+func TestConflateMuch(t *testing.T) {
+	const markets = 100
+	r := newRandom(t, markets)
+	url := r.streams()
+	asked := `{"assets_ids":` + tokens(markets) + `,"heartbeat":true,"conflate":%t}`
+	all := watchFrom(t, url, fmt.Sprintf(asked, false), map[string]*kept{})
+	slow := watchNarrow(t, url, fmt.Sprintf(asked, true))
+	plain := watchNarrow(t, url, fmt.Sprintf(asked, false))
+	for _, w := range []*watcher{all, slow, plain} {
+		w.toTheEnd(r.node)
+	}
+	begun := time.Now()
+	for i := range 1000 {
+		if r.calm(); i%50 == 0 {
+			all.until(r.node, 10, 20)
+		}
+	}
+	all.toTheEnd(r.node)
+	plain.cut(all.seq, begun)
+	slow.toTheEnd(r.node)
+	if slow.kinds["resync"] != 1 || slow.kinds["book"] != 4*markets {
+		t.Errorf("%v", slow.kinds)
+	}
+	var sum, stood uint64
+	for market, n := range all.changes {
+		sum, stood = sum+n, stood+slow.changes[market]
+	}
+	if stood+slow.swallowed != sum || slow.swallowed == 0 {
+		t.Errorf("%d changes and %d in place of which books came, want %d", stood, slow.swallowed, sum)
+	}
+	for _, asset := range slices.Sorted(maps.Keys(all.books)) {
+		if !maps.Equal(all.books[asset].sides["BUY"], slow.books[asset].sides["BUY"]) ||
+			!maps.Equal(all.books[asset].sides["SELL"], slow.books[asset].sides["SELL"]) {
+			t.Errorf("token %s: another book", asset)
+		}
+	}
+}
+
+// cut checks that a reader is cut, and told why, before he has got all.
+func (w *watcher) cut(last uint64, begun time.Time) {
+	w.t.Helper()
+	for w.seq < last {
+		if _, err := w.hear(); err != nil {
+			if !websocket.IsCloseError(err, websocket.CloseTryAgainLater) && time.Since(begun) < stall {
+				w.t.Error(err)
+			}
+			return
+		}
+	}
+	w.t.Error("who does not conflate was not cut")
+}

@@ -1,0 +1,184 @@
+package stream
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"clobd/api/wire"
+	"clobd/api/wire/live"
+	"clobd/engine"
+)
+
+// backlog is what waits for a subscriber who conflates and lags: a stride for each market in place
+// of its changes of levels and best prices, and all other messages.
+//
+//	changes of a market ──► collapse: from the Snapshot that he knows to the newest ──┐
+//	trades, new ticks, books, ends, errors ──► kept ───────────────────────────────── ┴──► release
+//
+// It leaves as a whole, in one text. Between two messages of it, a subscriber may know a market at
+// a later Sequence than another one whose older changes are still to come; if he broke off there,
+// and resumed from the highest Sequence that he saw, these would be lost.
+type backlog struct {
+	kept    []*bulletin
+	changes map[*watch]*bulletin // each has a collapse
+}
+
+// collapse is changes of a market that go as one.
+type collapse struct {
+	stride
+	count uint64
+}
+
+// collapsed is a collapse as all who have waited for the same get it.
+type collapsed struct {
+	stride
+	change *bulletin
+	bests  [2]*bulletin
+}
+
+// maxArray bounds the text of a backlog. Many clients take no text above 1 MiB.
+const maxArray = 768 << 10
+
+// lags reports whether a subscriber gets changes that are collapsed.
+func (s *subscriber) lags() bool {
+	if s.conflates && s.later == nil && s.behind > maxBehind/2 {
+		s.later = &backlog{}
+	}
+	return s.later != nil
+}
+
+// hold puts the bulletins of a stride into the backlog.
+func (s *subscriber) hold(c stride, some []*bulletin, outcomes uint8) {
+	if c.from.Market.Tick != c.to.Market.Tick {
+		s.later.settle(c.watch)
+	}
+	changed := slices.ContainsFunc(some, func(b *bulletin) bool { return b.kind == levels })
+	for _, b := range some {
+		switch {
+		case s.cut:
+			return
+		case b.kind == levels:
+			s.later.add(c)
+		case b.kind == bests && changed: // the collapse tells them
+		case s.gets(b, outcomes):
+			s.enqueue(b)
+		}
+	}
+}
+
+// add adds a change to those of the market that wait.
+func (l *backlog) add(c stride) {
+	b := l.changes[c.watch]
+	if b == nil {
+		if l.changes == nil {
+			l.changes = make(map[*watch]*bulletin)
+		}
+		b = &bulletin{collapse: &collapse{stride: c}}
+		l.changes[c.watch] = b
+	}
+	b.seq, b.collapse.to = c.to.Sequence, c.to
+	b.collapse.count++
+}
+
+// settle lets no later change of a market join those that wait: a new tick or a book comes next.
+func (l *backlog) settle(w *watch) {
+	if b := l.changes[w]; b != nil {
+		l.kept = append(l.kept, b)
+		delete(l.changes, w)
+	}
+}
+
+// release appends the backlog as a frame: a message if it has one, else an array of them in the
+// order of their Sequences. If that is too long, fresh books come in place of all changes.
+func (s *subscriber) release(b []byte, ms int64) []byte {
+	l, before := s.later, s.sequence
+	if len(l.kept)+len(l.changes) == 0 {
+		s.later = nil
+		return b
+	}
+	for _, c := range l.changes {
+		l.kept = append(l.kept, c)
+	}
+	// Trades of a Sequence were kept first, so that they stay before the change that they cause.
+	slices.SortStableFunc(l.kept, func(a, b *bulletin) int { return cmp.Compare(a.seq, b.seq) })
+	s.later, s.behind = &backlog{}, 0
+	text := append(s.hub.array[:0], '[')
+	for _, m := range l.kept {
+		if text = s.appendMessage(text, m, ms); len(text) > maxArray {
+			s.sequence = before
+			s.refresh(l.kept)
+			return s.next(b, ms)
+		}
+	}
+	s.hub.array = text[:0]
+	n := s.sequence - before
+	s.hub.sent += int(n)
+	if n == 1 {
+		return live.AppendFrame(b, text[1:])
+	}
+	return live.AppendFrame(b, text, []byte("]"))
+}
+
+// appendCollapse appends the change that stands for others, and the best prices that it leads to.
+func (s *subscriber) appendCollapse(b []byte, c *collapse, ms int64) []byte {
+	r := &c.watch.collapsed
+	if r.stride != c.stride {
+		r.stride = c.stride
+		r.change, _ = s.hub.change(c.from, c.to)
+		for o := range engine.Outcome(2) {
+			r.bests[o] = best(c.from, c.to, o)
+		}
+	}
+	b = append(wire.AppendComma(b), r.change.body...)
+	if c.count > 1 {
+		b = appendConflated(b, c.count)
+		s.hub.figures.conflated.Add(float64(c.count - 1))
+	}
+	b = append(s.appendTail(b), r.change.end(ms)...)
+	for _, m := range r.bests {
+		if m != nil && s.gets(m, c.watch.subscribers[s]) {
+			b = s.appendMessage(b, m, ms)
+		}
+	}
+	return b
+}
+
+// appendConflated tells how many changes a message stands for.
+func appendConflated(b []byte, n uint64) []byte {
+	return strconv.AppendUint(append(b, `,"conflated":`...), n, 10)
+}
+
+// refresh puts into the queue what comes in place of a backlog that is too long: all that it has
+// kept, and, for the changes, fresh books of all tokens. It says so first, so that nobody resumes
+// with old books.
+func (s *subscriber) refresh(kept []*bulletin) {
+	count := uint64(0)
+	body := []byte(`{"event_type":"resync"`)
+	for _, m := range kept {
+		if m.collapse != nil {
+			count += m.collapse.count
+		}
+	}
+	if count > 0 {
+		body = appendConflated(body, count)
+		s.hub.figures.conflated.Add(float64(count))
+	}
+	s.later = nil // for what follows, which must not wait behind it
+	s.enqueue(&bulletin{seq: kept[0].seq, body: body})
+	for _, m := range kept {
+		if m.collapse == nil && m.books == nil {
+			s.enqueue(m)
+		}
+	}
+	var books []shown
+	for _, w := range s.hub.watches {
+		for o := range engine.Outcome(2) {
+			if w.subscribers[s]>>o&1 == 1 {
+				books = append(books, shown{w.told, o})
+			}
+		}
+	}
+	s.show(books)
+	s.later = &backlog{}
+}

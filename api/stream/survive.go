@@ -1,0 +1,56 @@
+package stream
+
+import (
+	"clobd/api/wire/live"
+	"clobd/engine"
+)
+
+// failed is the reason with which sockets are closed that a bug of the node concerns.
+const failed = "the node met a bug"
+
+// survives calls do, and reports whether it returned. A panic is logged and counted.
+func (h *Hub) survives(where string, do func()) (whole bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			h.o.Panicked(where, cause)
+		}
+	}()
+	do()
+	return true
+}
+
+// abandon closes the sockets of all who have named a market whose change could not be told, and
+// forgets the market: whoever names it again begins with a fresh book.
+func (h *Hub) abandon(w *watch) {
+	for s := range w.subscribers {
+		s.close(live.Broken, failed)
+	}
+	delete(h.watches, w.market.No)
+}
+
+// beginAnew closes all sockets after a panic that may have left the Hub torn, and forgets all that
+// the Hub knows of markets. What frames tell from then on is told to those who come back.
+func (h *Hub) beginAnew() {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for s := range h.subscribers {
+		h.survives("the end of a socket", func() {
+			if s.close(live.Broken, failed); s.leaves {
+				s.socket.Close(live.TryLater, slow)
+			}
+		})
+		s.drop()
+	}
+	h.watches = make(map[engine.MarketNo]*watch)
+	h.recent, h.kept, h.forgotten = nil, 0, max(h.forgotten, h.heap.restart(), h.o.Board.Shown())
+	h.waiting, h.due, h.listed, h.issue, h.rests = nil, nil, nil, nil, 0
+}
+
+// restart empties a heap, and returns up to which Sequence it has read.
+func (p *heap) restart() engine.Sequence {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.markets = make(map[engine.MarketNo][]deal)
+	p.opened = nil
+	return p.read
+}
