@@ -151,12 +151,13 @@ func (n *counts) trade(d *deskSocket, requests []signed, until func() bool) {
 	}
 }
 
-// deskSocket is a client's end of /ws/trade. One goroutine writes, one reads.
+// deskSocket is a client's end of /ws/trade. One goroutine reads, and answers pings.
 type deskSocket struct {
-	nc   net.Conn
-	r    *bufio.Reader
-	out  []byte
-	text []byte // of the last answer
+	nc    net.Conn
+	r     *bufio.Reader
+	mutex sync.Mutex // of who writes
+	out   []byte
+	text  []byte // of the last answer
 }
 
 // openDesk opens a socket and logs in.
@@ -243,15 +244,22 @@ func (d *deskSocket) answer() (no int, good bool, err error) {
 		switch kind {
 		case 0x81:
 			return answerNumber(d.text)
-		case 0x89: // a ping; nobody else writes while one reads
-			d.out = append(append(d.out, 0x8a, 0x80|byte(len(d.text)), 0, 0, 0, 0), d.text...)
-			if err := d.flush(); err != nil {
+		case 0x89:
+			if err := d.pong(); err != nil {
 				return 0, false, err
 			}
 		default:
 			return 0, false, fmt.Errorf("the node closed the socket: %q", d.text)
 		}
 	}
+}
+
+// pong answers a ping.
+func (d *deskSocket) pong() error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.out = append(append(d.out, 0x8a, 0x80|byte(len(d.text)), 0, 0, 0, 0), d.text...)
+	return d.flush()
 }
 
 // next reads a frame.
@@ -333,8 +341,7 @@ func (k *contest) postPaced(requests []signed, lanes []*fasthttp.HostClient) fun
 // pacedDesk is a socket that several lanes share.
 type pacedDesk struct {
 	*deskSocket
-	mutex   sync.Mutex // of who writes
-	waiting sync.Map   // of request numbers: a chan error each
+	waiting sync.Map // of request numbers: a chan error each
 }
 
 // tradePaced opens the sockets. send places order n over the socket of its trader and waits for the
