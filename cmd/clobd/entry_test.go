@@ -1,0 +1,243 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"clobd/ingress/auth"
+	"clobd/scripts/asyncapi"
+)
+
+// ordersSocket is a trader's socket for orders.
+type ordersSocket struct {
+	t  *testing.T
+	x  *actor
+	ws *websocket.Conn
+}
+
+// entryAnswer is an answer on such a socket.
+type entryAnswer struct {
+	ID     int             `json:"id"`
+	Status int             `json:"status"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// openOrders opens a socket and logs in; more are further members of the login.
+func (x *actor) openOrders(t *testing.T, node *process, more map[string]any) *ordersSocket {
+	t.Helper()
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+node.listen+"/ws/trade", nil) //nolint:bodyclose // 101
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	r := auth.Request{Timestamp: strconv.FormatInt(time.Now().Unix(), 10), Method: "GET",
+		Path: "/ws/trade"}
+	if err := x.Trio.Sign(&r); err != nil {
+		t.Fatal(err)
+	}
+	params := map[string]any{"apiKey": r.Key, "passphrase": r.Passphrase, "timestamp": r.Timestamp,
+		"signature": r.Signature}
+	for k, v := range more {
+		params[k] = v
+	}
+	s := &ordersSocket{t, x, ws}
+	if err := ws.WriteJSON(map[string]any{"id": -1, "method": "login", "params": params}); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := s.hear(); err != nil || a.Status != 200 {
+		t.Fatalf("log in: %v %v %s", err, a, a.Error)
+	}
+	return s
+}
+
+// ask sends a request.
+func (s *ordersSocket) ask(id int, method string, params any) error {
+	text, err := json.Marshal(map[string]any{"id": id, "method": method, "params": params})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := asyncapi.CheckSent("/ws/trade", text); err != nil {
+		s.t.Errorf("%v: %s", err, text)
+	}
+	return s.ws.WriteMessage(websocket.TextMessage, text)
+}
+
+// hear reads an answer.
+func (s *ordersSocket) hear() (a entryAnswer, err error) {
+	_ = s.ws.SetReadDeadline(time.Now().Add(patience))
+	_, text, err := s.ws.ReadMessage()
+	if err != nil {
+		return a, err
+	}
+	if err := asyncapi.Check("/ws/trade", text); err != nil {
+		s.t.Errorf("%v: %s", err, text)
+	}
+	return a, json.Unmarshal(text, &a)
+}
+
+// inFlight is how many requests a trader of the test has in work.
+const inFlight = 16
+
+// trade places orders, cancels some and replaces some, until the socket ends.
+func (s *ordersSocket) trade() (acknowledged int) {
+	type request struct{ placed, ended *intent }
+	work, next := map[int]request{}, 0
+	for {
+		for len(work) < inFlight {
+			i := s.x.draw(s.t)
+			r, method, params := request{placed: i}, "order.place", any(json.RawMessage(i.body))
+			old := s.x.resting()
+			switch what := s.x.rand.IntN(4); {
+			case what == 0 && old != nil:
+				r = request{ended: old}
+				method, params = "order.cancel", map[string]string{"orderID": old.id.Hex()}
+			case what == 1 && old != nil:
+				r.ended = old
+				method, params = "order.replace", map[string]any{
+					"cancel": map[string]string{"orderID": old.id.Hex()}, "place": json.RawMessage(i.body)}
+			}
+			if r.placed != nil {
+				s.x.sent = append(s.x.sent, r.placed)
+			}
+			next++
+			work[next] = r
+			if s.ask(next, method, params) != nil {
+				return acknowledged
+			}
+		}
+		a, err := s.hear()
+		if err != nil {
+			return acknowledged
+		}
+		r := work[a.ID]
+		delete(work, a.ID)
+		acknowledged += s.note(&a, r.placed, r.ended)
+	}
+}
+
+// resting is an order that has been acknowledged and that nothing has been said to have ended.
+func (x *actor) resting() *intent {
+	for range 4 {
+		if len(x.sent) == 0 {
+			return nil
+		}
+		if i := x.sent[x.rand.IntN(len(x.sent))]; i.answered && !i.canceled {
+			return i
+		}
+	}
+	return nil
+}
+
+// note keeps what an answer promises.
+func (s *ordersSocket) note(a *entryAnswer, placed, ended *intent) int {
+	result := string(a.Result)
+	switch {
+	case a.Status == 200:
+	case a.Status == 503, a.Status == 400 && strings.Contains(string(a.Error), "not_replaced"):
+		return 0
+	default:
+		s.t.Errorf("answer %d: %d %s", a.ID, a.Status, a.Error)
+		return 0
+	}
+	if ended != nil && strings.Contains(result, `"canceled":["`+ended.id.Hex()) ||
+		ended != nil && strings.Contains(result, `"canceled":"`+ended.id.Hex()) {
+		ended.canceled = true
+	}
+	if placed == nil {
+		return 0
+	}
+	if !strings.Contains(result, `"orderID":"`+placed.id.Hex()+`"`) {
+		s.t.Errorf("order %s was answered %s", placed.id.Hex(), result)
+	}
+	placed.answered = true
+	return 1
+}
+
+// TestEntry kills the node with kill -9 while traders have requests in flight on sockets for
+// orders: what was acknowledged is there after the start, and what was canceled is over. CLOBD_SIZE
+// is how often.
+func TestEntry(t *testing.T) {
+	t.Parallel()
+	w, acknowledged := newWorldOf(t, 3, 2), 0
+	for range size(t, 6, 3) {
+		done := make(chan int, len(w.traders))
+		for _, x := range w.traders {
+			s := x.openOrders(t, w.node, nil)
+			go func() { done <- s.trade() }()
+		}
+		time.Sleep(time.Duration(50+w.rand.IntN(250)) * time.Millisecond)
+		w.node.kill(t)
+		for range w.traders {
+			acknowledged += <-done
+		}
+		w.node.start(t)
+	}
+	for _, x := range w.traders {
+		for _, i := range x.sent {
+			r, known, err := x.lookup(i)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case i.answered && !known:
+				t.Errorf("order %s was acknowledged, and is gone", i.id.Hex())
+			case i.canceled && strings.EqualFold(r.Status, "live"):
+				t.Errorf("order %s was canceled, and is live", i.id.Hex())
+			}
+		}
+	}
+	if acknowledged == 0 {
+		t.Error("nothing was acknowledged: the load is no load")
+	}
+	t.Logf("figures: entry_acknowledged=%d", acknowledged)
+}
+
+// TestDisconnectThroughRestart: a key that was to lose its orders with its socket loses them after
+// a kill -9, too, one grace after the start, unless it comes back before.
+func TestDisconnectThroughRestart(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 2, 2)
+	w.traders[0].outcomes, w.traders[1].outcomes = w.tokens[:2], w.tokens[2:] // they never meet
+	arms := map[string]any{"cancel_on_disconnect": true, "grace_ms": 2000}
+	var orders [2]*intent
+	for n, x := range w.traders {
+		s := x.openOrders(t, w.node, arms)
+		orders[n] = x.draw(t)
+		if err := s.ask(1, "order.place", json.RawMessage(orders[n].body)); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := s.hear(); err != nil || a.Status != 200 {
+			t.Fatalf("%v %v %s", err, a, a.Error)
+		}
+	}
+	w.node.kill(t)
+	w.node.start(t)
+	back := w.traders[1].openOrders(t, w.node, nil)
+	status := func(n int) string {
+		r, known, err := w.traders[n].lookup(orders[n])
+		if err != nil || !known {
+			t.Fatalf("order %d: %v %v", n, known, err)
+		}
+		return strings.ToLower(r.Status)
+	}
+	for end := time.Now().Add(patience); status(0) == "live"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the order of the key that stayed away is live")
+		}
+	}
+	time.Sleep(2 * time.Second)
+	if got := status(1); got != "live" {
+		t.Errorf("the order of the key that came back is %s", got)
+	}
+	_ = back.ws.Close()
+	for end := time.Now().Add(patience); status(1) == "live"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the order is live although its socket has ended")
+		}
+	}
+}
