@@ -28,10 +28,12 @@
 //	journal/disk      what databases stand on        ingress             what a request looks like
 //	ingress/conn      who gets a connection          ingress/auth        who signed
 //	ingress/limits    who may ask how often          ingress/auth/curve  how signatures are checked
+//	ingress/socket    orders on open sockets         ingress/answer      what became of an order
 //	api/wire          refusals, queries, cursors     api/account         orders, trades, balances
 //	api/wallets       what anybody may ask           api/gamma           catalog answers
 //	api/catalog       what markets are about         api/catalog/source  where that comes from
 //	api/wire/scan     JSON that clients send         api/catalog/search  the words of the catalog
+//	api/stream        what changes, as it changes    ingress/operator    what operators may do
 //	bench, bench/matching  load, report, matchers    bench/trader        a client that signs, bots
 //	api               market data, the routes        cmd/*               wiring
 //	cmd/clobd/role    alone, leader or follower      cmd/clobsim/cases   cases that others wrote
@@ -60,11 +62,9 @@
 //	touch      to fetch the memory that Apply will need
 //	taker      an arriving order while it is matched; a resting one is an order
 //	budget     the signed cash of a BUY that never rests: the bound of that order instead of its size
-//	entry      one account of one asset: its total, and the part held behind open orders
-//	position   a wallet's two entries in one market
-//	vault      a market's collateral: 1.00 for each pair of tokens in being
+//	entry      one account of one asset: total and held part; a position has the two of a market
+//	vault      a market's collateral: 1.00 for each of its pairs, complementary tokens
 //	external   the other side of deposits and withdrawals
-//	pairs      complementary tokens minted from 1.00, or merged back into 1.00
 //	rank       a counter of the book: an order's priority without Sequence and Time
 //	floor      the newest Sequence among the forgotten placements
 //	leaf       the share of one thing in the Digest; its fold is the part that never changes
