@@ -13,6 +13,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"clobd/engine"
+	"clobd/scripts/mirror"
 )
 
 // watchNarrow is a watcher for whom the kernel keeps little that he has not read.
@@ -29,7 +30,7 @@ func watchNarrow(t *testing.T, url, asked string) *watcher {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	w := &watcher{t: t, c: c, books: map[string]*kept{}, kinds: map[string]int{},
+	w := &watcher{t: t, c: c, books: mirror.Books{}, kinds: map[string]int{},
 		changes: map[string]uint64{}}
 	w.say(asked)
 	return w
@@ -64,7 +65,7 @@ func TestConflate(t *testing.T) {
 	}
 	url := r.streams()
 	asked := `{"assets_ids":` + tokens(3) + `,"custom_feature_enabled":true,"heartbeat":true,"conflate":%t}`
-	all := watchFrom(t, url, fmt.Sprintf(asked, false), map[string]*kept{})
+	all := watchFrom(t, url, fmt.Sprintf(asked, false), mirror.Books{})
 	slow := watchNarrow(t, url, fmt.Sprintf(asked, true))
 	other := watchNarrow(t, url, `{"assets_ids":["11","20"],"heartbeat":true,"conflate":true}`)
 	for _, w := range []*watcher{all, slow, other} {
@@ -131,7 +132,7 @@ func TestConflateMuch(t *testing.T) {
 	r := newRandom(t, markets)
 	url := r.streams()
 	asked := `{"assets_ids":` + tokens(markets) + `,"heartbeat":true,"conflate":%t}`
-	all := watchFrom(t, url, fmt.Sprintf(asked, false), map[string]*kept{})
+	all := watchFrom(t, url, fmt.Sprintf(asked, false), mirror.Books{})
 	slow := watchNarrow(t, url, fmt.Sprintf(asked, true))
 	plain := watchNarrow(t, url, fmt.Sprintf(asked, false))
 	for _, w := range []*watcher{all, slow, plain} {
@@ -157,8 +158,8 @@ func TestConflateMuch(t *testing.T) {
 		t.Errorf("%d changes and %d in place of which books came, want %d", stood, slow.swallowed, sum)
 	}
 	for _, asset := range slices.Sorted(maps.Keys(all.books)) {
-		if !maps.Equal(all.books[asset].sides["BUY"], slow.books[asset].sides["BUY"]) ||
-			!maps.Equal(all.books[asset].sides["SELL"], slow.books[asset].sides["SELL"]) {
+		if !slices.Equal(all.books[asset].Bids, slow.books[asset].Bids) ||
+			!slices.Equal(all.books[asset].Asks, slow.books[asset].Asks) {
 			t.Errorf("token %s: another book", asset)
 		}
 	}

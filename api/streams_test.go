@@ -2,14 +2,12 @@ package api
 
 import (
 	"bufio"
-	"crypto/sha1"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"clobd/engine/view"
 	"clobd/journal"
 	"clobd/scripts/asyncapi"
+	"clobd/scripts/mirror"
 )
 
 // streams serves the changes of n over sockets, until the test ends, and returns the address.
@@ -92,45 +91,11 @@ func (n *node) serveSocket(hub *stream.Hub, s *live.Socket, name string) {
 	})
 }
 
-// told is any message of the market channel.
-type told struct {
-	Type      string      `json:"event_type"`
-	Asset     string      `json:"asset_id"`
-	Market    string      `json:"market"`
-	Bids      []toldLevel `json:"bids"`
-	Asks      []toldLevel `json:"asks"`
-	Timestamp string      `json:"timestamp"`
-	Hash      string      `json:"hash"`
-	MinSize   string      `json:"min_order_size"`
-	Tick      string      `json:"tick_size"`
-	NegRisk   bool        `json:"neg_risk"`
-	Last      string      `json:"last_trade_price"`
-	Price     string      `json:"price"`
-	Code      string      `json:"code"`
-	Changes   []struct {
-		Asset string `json:"asset_id"`
-		toldLevel
-		Side string `json:"side"`
-		Hash string `json:"hash"`
-		Bid  string `json:"best_bid"`
-		Ask  string `json:"best_ask"`
-	} `json:"price_changes"`
-	Conflated uint64 `json:"conflated"`
-	Stream    string `json:"stream_id"`
-	Sequence  uint64 `json:"sequence"`
-	Seq       uint64 `json:"seq"`
-}
-
-type toldLevel struct {
-	Price string `json:"price"`
-	Size  string `json:"size"`
-}
-
 // watcher is a client that keeps books from what it is told, and checks every hash.
 type watcher struct {
 	t        *testing.T
 	c        *websocket.Conn
-	books    map[string]*kept
+	books    mirror.Books
 	sequence uint64
 	seq      uint64
 	beat     uint64 // the seq of the last heartbeat
@@ -140,15 +105,12 @@ type watcher struct {
 	joint    int               // messages that stood for others
 	// swallowed is how many changes fresh books came in place of.
 	swallowed uint64
+	told      func(*mirror.Message) // is called after each message, if it is not nil
+	// One frame in so many is held against the AsyncAPI document; 0: each.
+	sample, frames int
 }
 
-// kept is a token's book.
-type kept struct {
-	told
-	sides map[string]map[string]string // size by side and price
-}
-
-func watchFrom(t *testing.T, url string, asked string, books map[string]*kept) *watcher {
+func watchFrom(t *testing.T, url string, asked string, books mirror.Books) *watcher {
 	t.Helper()
 	c, _, err := websocket.DefaultDialer.Dial(url, nil)
 	if err != nil {
@@ -184,19 +146,16 @@ func (w *watcher) hear() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	documented(w.t, asyncapi.Check("/ws/market", b))
+	if w.frames++; w.frames%max(w.sample, 1) == 0 {
+		documented(w.t, asyncapi.Check("/ws/market", b))
+	}
 	text := string(b)
 	if text == "PONG" || text == "NO NEW ASSETS" {
 		return text, nil
 	}
-	all := make([]told, 1)
-	if text[0] == '[' {
-		err = json.Unmarshal(b, &all)
-	} else {
-		err = json.Unmarshal(b, &all[0])
-	}
+	all, err := mirror.Parse(b)
 	if err != nil {
-		w.t.Fatalf("%v: %s", err, text)
+		w.t.Fatal(err)
 	}
 	for i := range all {
 		m := &all[i]
@@ -208,81 +167,30 @@ func (w *watcher) hear() (string, error) {
 		}
 		w.kinds[m.Type]++
 		w.seq = max(w.seq, m.Seq)
-		w.apply(m)
+		w.count(m)
+		n, err := w.books.Apply(m)
+		if err != nil {
+			w.t.Fatalf("%v\nafter %s", err, text)
+		}
+		if w.hashes += n; w.told != nil {
+			w.told(m)
+		}
 	}
 	return text, nil
 }
 
-func (w *watcher) apply(m *told) {
-	w.t.Helper()
+// count notes what a message stands for.
+func (w *watcher) count(m *mirror.Message) {
 	switch m.Type {
-	case "book":
-		k := &kept{*m, map[string]map[string]string{"BUY": {}, "SELL": {}}}
-		for _, l := range m.Bids {
-			k.sides["BUY"][l.Price] = l.Size
-		}
-		for _, l := range m.Asks {
-			k.sides["SELL"][l.Price] = l.Size
-		}
-		w.books[m.Asset] = k
-		w.check(k, m.Hash)
 	case "heartbeat":
 		w.beat = m.Seq
 	case "resync":
 		w.swallowed += m.Conflated
-	case "last_trade_price":
-		if k := w.books[m.Asset]; k != nil {
-			k.Last = m.Price
-		}
 	case "price_change":
 		if w.changes[m.Market] += max(m.Conflated, 1); m.Conflated > 0 {
 			w.joint++
 		}
-		hashes := map[string]string{}
-		for i := range m.Changes {
-			c := &m.Changes[i]
-			k := w.books[c.Asset]
-			if k == nil {
-				continue // of the token that was not asked for
-			}
-			if k.sides[c.Side][c.Price] = c.Size; c.Size == "0" {
-				delete(k.sides[c.Side], c.Price)
-			}
-			k.Timestamp = m.Timestamp
-			hashes[c.Asset] = c.Hash
-		}
-		for asset, hash := range hashes {
-			w.check(w.books[asset], hash)
-		}
 	}
-}
-
-// check computes the hash of a book as public clients do.
-func (w *watcher) check(k *kept, hash string) {
-	w.t.Helper()
-	levels := func(side string, rising bool) string {
-		var prices []string
-		for p := range k.sides[side] {
-			prices = append(prices, p)
-		}
-		sort.Slice(prices, func(i, j int) bool { // all are below 1
-			return (prices[i] < prices[j]) == rising
-		})
-		var all []string
-		for _, p := range prices {
-			all = append(all, fmt.Sprintf(`{"price":"%s","size":"%s"}`, p, k.sides[side][p]))
-		}
-		return "[" + strings.Join(all, ",") + "]"
-	}
-	text := fmt.Sprintf(`{"market":"%s","asset_id":"%s","timestamp":"%s","hash":"","bids":%s,`+
-		`"asks":%s,"min_order_size":"%s","tick_size":"%s","neg_risk":%t,"last_trade_price":"%s"}`,
-		k.Market, k.Asset, k.Timestamp, levels("BUY", true), levels("SELL", false), k.MinSize, k.Tick,
-		k.NegRisk, k.Last)
-	if got := fmt.Sprintf("%x", sha1.Sum([]byte(text))); got != hash {
-		w.t.Fatalf("token %s: hash %s, told %s\n%s", k.Asset, got, hash, text)
-	}
-	k.Hash = hash
-	w.hashes++
 }
 
 // hears reads until a message of a type comes, which must have some text.
@@ -305,13 +213,13 @@ func (w *watcher) until(n *node, tokens ...int) {
 	w.t.Helper()
 	for _, token := range tokens {
 		s, o, _ := n.board.Book(small(token))
-		var now told
+		var now mirror.Message
 		n.must(json.Unmarshal(s.Text(o, renderBook), &now))
 		for {
 			if k := w.books[fmt.Sprint(token)]; k != nil {
 				want := strings.Replace(string(s.Text(o, renderBook)), now.Hash, "", 1)
 				want = strings.Replace(want, now.Timestamp, k.Timestamp, 1)
-				if fmt.Sprintf("%x", sha1.Sum([]byte(want))) == k.Hash {
+				if mirror.Hash([]byte(want)) == k.Hash {
 					break
 				}
 			}
@@ -347,10 +255,13 @@ func newRandom(t *testing.T, markets int) *random {
 	return r
 }
 
-func (r *random) frame() {
+func (r *random) frame() { r.frameOf(4) }
+
+// frameOf is a frame of so many Commands at most.
+func (r *random) frameOf(most int) {
 	r.now += engine.Time(r.rng.IntN(3))
 	var commands []engine.Command
-	for range 1 + r.rng.IntN(4) {
+	for range 1 + r.rng.IntN(most) {
 		w := r.wallets[r.rng.IntN(2)]
 		if r.orders > 10 && r.rng.IntN(3) == 0 {
 			commands = append(commands, engine.Command{Kind: engine.Cancel, Owner: w,
@@ -358,9 +269,11 @@ func (r *random) frame() {
 			continue
 		}
 		r.orders++
-		commands = append(commands, place(fmt.Sprint("r", r.orders), w, quote{
+		c := place(fmt.Sprint("r", r.orders), w, quote{
 			engine.MarketNo(1 + r.rng.IntN(r.markets)), engine.Outcome(r.rng.IntN(2)),
-			engine.Side(r.rng.IntN(2)), 500 + r.rng.IntN(1000), engine.Price(100 * (40 + r.rng.IntN(20)))}))
+			engine.Side(r.rng.IntN(2)), 500 + r.rng.IntN(1000), engine.Price(100 * (40 + r.rng.IntN(20)))})
+		c.Seen = r.head.Sequence // no id comes twice
+		commands = append(commands, c)
 	}
 	r.do(commands...)
 }
@@ -376,9 +289,9 @@ func TestReconstruction(t *testing.T) {
 	}
 	url := r.streams()
 	all := watchFrom(t, url, `{"type":"MARKET","assets_ids":["10","11","20","21","30","31"]}`,
-		map[string]*kept{})
+		mirror.Books{})
 	one := watchFrom(t, url, `{"type":"market","assets_ids":["21"],"custom_feature_enabled":true}`,
-		map[string]*kept{})
+		mirror.Books{})
 	all.until(r.node, 10, 31)
 	one.until(r.node, 21)
 	for i := range 2000 {
@@ -417,7 +330,7 @@ func TestReconstruction(t *testing.T) {
 func TestResume(t *testing.T) {
 	r := newRandom(t, 2)
 	url := r.streams()
-	w := watchFrom(t, url, `{"assets_ids":["10","11","20","21"]}`, map[string]*kept{})
+	w := watchFrom(t, url, `{"assets_ids":["10","11","20","21"]}`, mirror.Books{})
 	w.until(r.node, 10, 11, 20, 21)
 	for range 20 {
 		for range 20 {
@@ -437,7 +350,7 @@ func TestResume(t *testing.T) {
 	}
 	for _, seq := range []uint64{0, 1 << 60} { // before the first subscriber, and of another journal
 		w := watchFrom(t, url, fmt.Sprintf(`{"assets_ids":["10","20"],"resume":{"seq":%d}}`, seq),
-			map[string]*kept{})
+			mirror.Books{})
 		w.until(r.node, 10, 20)
 		if w.kinds["resync"] != 1 || w.kinds["book"] != 2 {
 			t.Errorf("from %d: %v", seq, w.kinds)
@@ -458,7 +371,7 @@ func TestResumeAtTheStart(t *testing.T) {
 	url := r.streams()
 	for seq, want := range map[engine.Sequence]int{book.Sequence: 1, r.board.Shown(): 0} {
 		w := watchFrom(t, url, fmt.Sprintf(`{"assets_ids":["%s"],"resume":{"seq":%d}}`, token, seq),
-			map[string]*kept{})
+			mirror.Books{})
 		w.say("PING")
 		for w.kinds["book"] == 0 {
 			text, err := w.hear()
@@ -479,7 +392,7 @@ func TestResumeAtTheStart(t *testing.T) {
 // TestStreamRequests: what a subscriber asks for, and what he is told.
 func TestStreamRequests(t *testing.T) {
 	r := newRandom(t, 2)
-	w := watchFrom(t, r.streams(), `{"type":"Market","assets_ids":[]}`, map[string]*kept{})
+	w := watchFrom(t, r.streams(), `{"type":"Market","assets_ids":[]}`, mirror.Books{})
 	for _, c := range []struct{ asked, told string }{
 		{"PING", "PONG"},
 		{`{"assets_ids":["10"],"operation":"subscribe"}`, `[{"event_type":"book","market":`},

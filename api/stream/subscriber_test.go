@@ -76,6 +76,53 @@ func TestSlowConsumer(t *testing.T) {
 	}
 }
 
+// TestSlowConsumerReads: one who is closed while the socket is full, and then reads, gets what was
+// sent as whole messages, and the reason. Nobody waits for one who never reads.
+func TestSlowConsumerReads(t *testing.T) {
+	for name, reads := range map[string]bool{"reads": true, "never reads": false} {
+		t.Run(name, func(t *testing.T) {
+			h, s, c := socket(t)
+			now := time.Now()
+			large := &bulletin{body: make([]byte, maxBehind/2)}
+			for i := 0; !s.cut; i++ {
+				if s.enqueue(large); i > 100 {
+					t.Fatal("the kernel takes everything")
+				}
+				s.send(now)
+			}
+			if s.enqueue(large); !s.waits() || s.queue != nil || h.rests != s.rest {
+				t.Fatalf("%d messages wait, and %d bytes, %d of all", len(s.queue), s.rest, h.rests)
+			}
+			read := make(chan error, 1)
+			if reads {
+				go func() {
+					for {
+						if _, _, err := c.ReadMessage(); err != nil {
+							read <- err
+							return
+						}
+					}
+				}()
+			}
+			for late := time.Now().Add(20 * time.Second); s.waits() && time.Now().Before(late); {
+				if s.send(now); !reads {
+					now = now.Add(time.Second)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if s.waits() || h.rests != 0 {
+				t.Fatalf("%d bytes are kept", h.rests)
+			}
+			if !reads {
+				return
+			}
+			if err := <-read; !websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestStuckConsumer: a subscriber who takes no byte for a while is closed, however little waits.
 // While he takes some, he is not.
 func TestStuckConsumer(t *testing.T) {

@@ -330,7 +330,8 @@ func (h *Hub) publish(c stride, some []*bulletin) {
 		h.kept -= len(h.recent[drop].body) + bulletinBytes
 		h.forgotten = max(h.forgotten, h.recent[drop].seq)
 	}
-	h.recent = slices.Delete(h.recent, 0, drop)
+	clear(h.recent[:drop])
+	h.recent = h.recent[drop:] // append makes room when there is none: moving all costs too much
 }
 
 // begin begins a bulletin about a token, or about both.

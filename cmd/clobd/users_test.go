@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unique"
 
 	"github.com/fasthttp/websocket"
 
@@ -25,30 +26,31 @@ import (
 
 // news is a message of the user channel.
 type news struct {
-	Event    string   `json:"event_type"`
-	Type     string   `json:"type"`
-	ID       string   `json:"id"`
-	Status   string   `json:"status"`
-	Matched  string   `json:"size_matched"`
-	Trades   []string `json:"associate_trades"`
-	Sequence uint64   `json:"sequence"`
-	Seq      uint64   `json:"seq"`
-	Part     int      `json:"part"`
-	Parts    int      `json:"parts"`
-	body     string   // without the tail of the connection
+	Event    string                `json:"event_type"`
+	Type     string                `json:"type"`
+	ID       string                `json:"id"`
+	Status   string                `json:"status"`
+	Matched  string                `json:"size_matched"`
+	Trades   []string              `json:"associate_trades"`
+	Sequence uint64                `json:"sequence"`
+	Seq      uint64                `json:"seq"`
+	Part     int                   `json:"part"`
+	Parts    int                   `json:"parts"`
+	body     unique.Handle[string] // without the tail of the connection
 }
 
-// ownStream follows what happens to the orders of a trader, over as many connections as it takes.
+// ownStream follows what happens to the orders of a trader.
 type ownStream struct {
-	t      *testing.T
+	steady
 	trader *actor
-	url    string
 	secret bool // sends the secret, and not an HMAC
+	heard  []news
+}
 
-	mutex sync.Mutex
-	heard []news
-	open  *websocket.Conn
-	over  bool
+// begin follows the trader's orders from the first one on.
+func (l *ownStream) begin(t *testing.T, n *process, group *sync.WaitGroup) {
+	l.t, l.url = t, "ws://"+n.listen+"/ws/user"
+	group.Go(func() { l.follow(l.hello, l.hear) })
 }
 
 // login is the first message of a connection.
@@ -76,80 +78,39 @@ func (l *ownStream) login(t *testing.T, resume map[string]any) map[string]any {
 	return wish
 }
 
-// follow keeps a connection until the listener is stopped.
-func (l *ownStream) follow() {
-	for {
-		l.mutex.Lock()
-		over, after := l.over, map[string]any{"seq": 0}
-		if n := len(l.heard); n > 0 {
-			after = map[string]any{"seq": l.heard[n-1].Seq, "part": l.heard[n-1].Part}
-		}
-		l.mutex.Unlock()
-		if over {
-			return
-		}
-		if c, _, err := websocket.DefaultDialer.Dial(l.url, nil); err == nil { //nolint:bodyclose // 101
-			if err := c.WriteJSON(l.login(l.t, after)); err == nil {
-				l.listen(c)
-			}
-			c.Close()
-		}
-		time.Sleep(10 * time.Millisecond)
+// hello asks for what came after the last message.
+func (l *ownStream) hello() any {
+	after := map[string]any{"seq": 0}
+	if n := len(l.heard); n > 0 {
+		after = map[string]any{"seq": l.heard[n-1].Seq, "part": l.heard[n-1].Part}
 	}
+	return l.login(l.t, after)
 }
 
-// listen reads a connection to its end.
-func (l *ownStream) listen(c *websocket.Conn) {
-	l.mutex.Lock()
-	if l.open = c; l.over {
-		c.Close()
+// hear notes what comes.
+func (l *ownStream) hear(text []byte, first uint64) (int, error) {
+	var m news
+	err := errors.Join(json.Unmarshal(text, &m), asyncapi.Check("/ws/user", text))
+	if err != nil || m.Sequence != first {
+		return 0, fmt.Errorf("%s: %w", text, err)
 	}
-	l.mutex.Unlock()
-	for sequence := uint64(1); ; sequence++ {
-		_, text, err := c.ReadMessage()
-		if err != nil {
-			return
-		}
-		var m news
-		err = errors.Join(json.Unmarshal(text, &m), asyncapi.Check("/ws/user", text))
-		if err != nil || m.Sequence != sequence {
-			l.t.Errorf("message %d: %s %v", sequence, text, err)
-			return
-		}
-		body, _, _ := bytes.Cut(text, []byte(`,"stream_id"`))
-		switch m.body = string(body); m.Event {
-		case "heartbeat":
-		case "order", "trade":
-			l.mutex.Lock()
-			l.heard = append(l.heard, m)
-			l.mutex.Unlock()
-		default:
-			l.t.Errorf("%s", text)
-		}
+	body, _, _ := bytes.Cut(text, []byte(`,"stream_id"`))
+	switch m.body = unique.Make(string(body)); m.Event {
+	case "heartbeat":
+	case "order", "trade":
+		l.heard = append(l.heard, m)
+		l.count++
+	default:
+		return 0, fmt.Errorf("%s", text)
 	}
+	return 1, nil
 }
 
-// stop ends the listener.
-func (l *ownStream) stop() {
+// all returns what was heard.
+func (l *ownStream) all() []news {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.over = true; l.open != nil {
-		l.open.Close()
-	}
-}
-
-// settled waits until nothing new comes, and returns all that was heard.
-func (l *ownStream) settled() []news {
-	for last, since := -1, time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		l.mutex.Lock()
-		n, heard := len(l.heard), slices.Clone(l.heard)
-		l.mutex.Unlock()
-		if n != last {
-			last, since = n, time.Now()
-		} else if time.Since(since) > time.Second {
-			return heard
-		}
-	}
+	return slices.Clone(l.heard)
 }
 
 // check looks whether all that was heard fits together: each part once, in its place, an order
@@ -166,7 +127,7 @@ func (l *ownStream) check(t *testing.T, heard []news) (
 			next = next && m.Seq > heard[i-1].Seq && heard[i-1].Part == heard[i-1].Parts
 		}
 		if !next {
-			t.Fatalf("message %d follows %s\n%s", i, heard[max(i-1, 0)].body, m.body)
+			t.Fatalf("message %d follows %s\n%s", i, heard[max(i-1, 0)].body.Value(), m.body.Value())
 		}
 		before, placed := orders[m.ID]
 		switch {
@@ -174,13 +135,13 @@ func (l *ownStream) check(t *testing.T, heard []news) (
 			trades[m.ID]++
 		case m.Event == "trade":
 			if trades[m.ID] != 1 || m.Status != "CONFIRMED" {
-				t.Fatalf("%s", m.body)
+				t.Fatalf("%s", m.body.Value())
 			}
 			trades[m.ID]++
 		case placed != (m.Type != "PLACEMENT") || placed && before.Status != "LIVE":
-			t.Fatalf("%s\n%s", before.body, m.body)
+			t.Fatalf("%s\n%s", before.body.Value(), m.body.Value())
 		case m.Type == "UPDATE" && trades[m.Trades[0]] == 0:
-			t.Fatalf("an update before its trade: %s", m.body)
+			t.Fatalf("an update before its trade: %s", m.body.Value())
 		}
 		if m.Event == "order" {
 			orders[m.ID] = m
@@ -194,52 +155,80 @@ func (l *ownStream) check(t *testing.T, heard []news) (
 	return orders, trades
 }
 
-// TestUserStreams kills a node while the owners of orders listen and resume. In the end each has
-// heard the whole story once, in order, as the records and a listener who begins at the first
-// Sequence have it.
-func TestUserStreams(t *testing.T) {
+// TestStreams kills a node while the owners of orders and readers of books listen and
+// resume. In the end each owner has heard the whole story once, in order, as the records and a
+// listener who begins at the first Sequence have it, and each reader has the right books.
+// CLOBD_SIZE is how often; from 50 times on there are 50 listeners of each kind.
+func TestStreams(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, 4, 1)
-	const each = 3 // listeners of a trader
-	all := make([]*ownStream, each*len(w.traders))
+	kills, each := size(t, 3, 2), 3
+	if kills >= 50 {
+		each = 50
+	}
+	w := newWorldOf(t, 4, 1+min(2, kills/3))
 	var group sync.WaitGroup
 	defer group.Wait()
-	for i := range all {
-		x := w.traders[i/each]
-		all[i] = &ownStream{t: t, trader: x, url: "ws://" + w.node.listen + "/ws/user", secret: i%2 == 0}
-		group.Go(all[i].follow)
-		defer all[i].stop()
+	books := w.bookStreams(t, each, &group)
+	own := make([]*ownStream, 0, 2*each)
+	for i := range max(each, 2*len(w.traders)) {
+		own = append(own, &ownStream{trader: w.traders[i%len(w.traders)],
+			secret: i/len(w.traders)%2 == 0})
+		own[i].begin(t, w.node, &group)
 	}
-	w.kills(t, 3)
-	for i, l := range all {
-		x, heard := l.trader, l.settled()
-		orders, trades := l.check(t, heard)
-		for _, o := range x.sent {
-			m, known := orders[o.id.Hex()]
-			r, exists, err := x.lookup(o)
-			if err != nil || exists != known {
-				t.Fatalf("order %s: told %v, on record %v, %v", o.id.Hex(), known, exists, err)
-			}
-			if known && m.Matched != r.Matched {
-				t.Errorf("order %s: told %s matched, on record %s", o.id.Hex(), m.Matched, r.Matched)
-			}
+	defer func() {
+		for _, s := range steadies(books, own) {
+			s.stop()
 		}
+	}()
+	settle(steadies(books, own)...) // until all have begun
+	w.kills(t, kills)
+	settle(steadies(books, own)...)
+	w.judgeBooks(t, books, kills)
+	for i, x := range w.traders {
+		again := &ownStream{trader: x}
+		again.begin(t, w.node, &group)
+		settle(&again.steady)
+		again.stop()
+		orders, trades := again.check(t, again.all())
+		x.recorded(t, orders)
 		if len(trades) == 0 {
 			t.Error("no trades: the load is no load")
 		}
-		again := &ownStream{t: t, trader: x, url: l.url}
-		group.Go(again.follow)
-		said := again.settled()
-		again.stop()
-		if len(said) != len(heard) {
-			t.Fatalf("%d messages heard, %d told again", len(heard), len(said))
+		for n := i; n < len(own); n += len(w.traders) {
+			own[n].same(t, again.all())
 		}
-		for k := range said {
-			if said[k].body != heard[k].body {
-				t.Fatalf("heard %s\nagain %s", heard[k].body, said[k].body)
-			}
+		t.Logf("trader %d: %d messages, %d orders, %d trades", i, len(again.all()), len(orders),
+			len(trades))
+	}
+	t.Logf("figures: own_streams=%d", len(own))
+}
+
+// recorded compares what a trader was told last about each order with the order's record.
+func (x *actor) recorded(t *testing.T, orders map[string]news) {
+	t.Helper()
+	for _, o := range x.sent {
+		m, known := orders[o.id.Hex()]
+		r, exists, err := x.lookup(o)
+		if err != nil || exists != known {
+			t.Fatalf("order %s: told %v, on record %v, %v", o.id.Hex(), known, exists, err)
 		}
-		t.Logf("listener %d: %d messages, %d orders, %d trades", i, len(heard), len(orders), len(trades))
+		if known && m.Matched != r.Matched {
+			t.Errorf("order %s: told %s matched, on record %s", o.id.Hex(), m.Matched, r.Matched)
+		}
+	}
+}
+
+// same compares what was heard with what another stream of the same owner has heard.
+func (l *ownStream) same(t *testing.T, want []news) {
+	t.Helper()
+	heard := l.all()
+	for k := range min(len(heard), len(want)) {
+		if heard[k].body != want[k].body || heard[k].Seq != want[k].Seq {
+			t.Fatalf("message %d: heard %s\nagain %s", k, heard[k].body.Value(), want[k].body.Value())
+		}
+	}
+	if len(heard) != len(want) {
+		t.Fatalf("%d messages heard, %d told again", len(heard), len(want))
 	}
 }
 
@@ -284,9 +273,9 @@ func TestUserLogin(t *testing.T) {
 	if e := json.Unmarshal(body, &readOnly); e != nil || err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s %v %v", status, body, err, e)
 	}
-	plain := &ownStream{t: t, trader: x, secret: true}
-	signed := &ownStream{t: t, trader: x}
-	other := &ownStream{t: t, trader: w.traders[1], secret: true}
+	plain := &ownStream{trader: x, secret: true}
+	signed := &ownStream{trader: x}
+	other := &ownStream{trader: w.traders[1], secret: true}
 	with := func(wish map[string]any, name string, value any) map[string]any {
 		wish["auth"].(map[string]any)[name] = value
 		return wish

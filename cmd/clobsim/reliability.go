@@ -43,7 +43,7 @@ func items() []item {
 		disk, core = "./journal", "./engine"
 		past       = "./journal/history"
 	)
-	return append(doorItems(), []item{
+	return append(append(doorItems(), streamItems()...), []item{
 		{name: "simulate", what: "seeds of the simulator, all faults, both disks", folder: sim,
 			test: "TestSeeds", size: 1000},
 		{name: "kill", what: "kill -9 under load of orders, bundles and cancels", folder: node,
@@ -130,6 +130,24 @@ func doorItems() []item {
 		{name: "fuzz", what: "inputs of each fuzz target: parsers of all that others write",
 			folder: "./scripts/fuzz", test: "TestParsers|TestTargets", size: 10_000_000,
 			args: []string{"-timeout=48h"}},
+	}
+}
+
+// streamItems are the fault tests of what listens.
+func streamItems() []item {
+	return []item{
+		{name: "streams", what: "kill -9 under load: 50 owners and 50 readers of books resume",
+			folder: "./cmd/clobd", test: "TestStreams", size: 100},
+		{name: "stopped-readers", what: "SIGSTOP of readers: they are cut, others do not wait for them",
+			folder: "./cmd/clobd", test: "TestStoppedReaders", size: 20},
+		{name: "reconstruction", what: "changes applied to the first books, hash after hash",
+			folder: "./api", test: "TestReconstructionUnderLoad", size: 1_000_000},
+		{name: "told-again", what: "Commands in the journal: who resumes is told what a listener was",
+			folder: "./api", test: "TestToldAgain", size: 2_000_000},
+		{name: "handshakes", what: "2,000 half handshakes, 2,000 unused sockets: memory, p99 of others",
+			folder: "./scripts/door", test: "TestHandshakes", size: 60},
+		{name: "protocol", what: "frames that keep the rules of WebSocket, and that break one",
+			folder: "./api/wire/live", test: "TestProtocol|TestCloseCodes|TestPongsUnread"},
 	}
 }
 

@@ -46,6 +46,8 @@ func attacks() map[string]struct {
 		"wrong-keys":    {16, wrongKeys},
 		"wrong-orders":  {500, wrongOrders},
 		"connect-storm": {16, storm},
+		"handshakes":    {250, halfHandshake},
+		"mute-sockets":  {250, muteSocket},
 	}
 }
 
@@ -146,6 +148,46 @@ func idle(ctx context.Context, p part, address string, _ int) {
 		_, _ = io.Copy(io.Discard, c)
 		_ = c.Close()
 	}
+}
+
+// handshake asks for a socket.
+func handshake(path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+}
+
+// halfHandshake sends nothing of a handshake, a part of it, all but its end, or a byte a second.
+func halfHandshake(ctx context.Context, p part, address string, i int) {
+	whole := handshake("/ws/market")
+	send, slowly := whole[:[]int{0, 60, len(whole) - 1, 1}[i%4]], i%4 == 3
+	linger(ctx, open(ctx, p, address, send), whole[1:], slowly)
+}
+
+// muteSocket opens a socket, of markets or of a user, and asks for nothing over it: it is silent,
+// or sends a long message a byte a second.
+func muteSocket(ctx context.Context, p part, address string, i int) {
+	send := handshake([]string{"/ws/market", "/ws/user"}[i%2])
+	const long = "\x81\xff\x00\x00\x00\x00\x00\x0f\x00\x00maskmessage"
+	linger(ctx, open(ctx, p, address, send), long, i%4 > 1)
+}
+
+// linger waits until the node hangs up, and sends bytes slowly meanwhile, or none.
+func linger(ctx context.Context, c net.Conn, bytes string, slowly bool) {
+	if c == nil {
+		return
+	}
+	defer c.Close()
+	if slowly {
+		go func() {
+			for i := 0; i < len(bytes) && ctx.Err() == nil; i++ {
+				if _, err := io.WriteString(c, bytes[i:i+1]); err != nil {
+					return
+				}
+				rest(ctx, time.Second)
+			}
+		}()
+	}
+	_, _ = io.Copy(io.Discard, c)
 }
 
 // storm connects, asks for nothing and hangs up.

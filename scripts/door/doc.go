@@ -18,6 +18,9 @@
 //	go test ./scripts/door -args -address 127.0.0.1:8080 [-pid PROCESS]
 //	go test ./scripts/door -args -address 127.0.0.1:8080 -chain 137 -limited
 //
+// TestHandshakes lets strangers begin handshakes that they never end, and open sockets and say
+// nothing.
+//
 // CLOBD_SIZE is how many seconds an attack or the soak lasts, or how many connections abuse the
 // node. Times are judged in long runs only.
 //
@@ -28,6 +31,6 @@
 //
 // Under each attack the node lives, its memory has a bound and goes back, and honest callers are
 // answered. Reading order: node_test.go, http_test.go, limits_test.go; attacks_test.go (what is
-// judged), attackers_test.go and honest_test.go (what is sent), child_test.go; abuse_test.go,
-// soak_test.go.
+// judged), attackers_test.go and honest_test.go (what is sent), child_test.go; sockets_test.go,
+// abuse_test.go, soak_test.go.
 package door

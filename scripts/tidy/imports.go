@@ -169,7 +169,7 @@ func reads() []row {
 			ours: []string{"engine", "engine/view", "journal/history", "api/catalog", "api/wire",
 				"api/account", "api/pages", "api/wallets", "api/gamma"},
 			out: []string{fast, route},
-			tests: []string{"scripts/openapi", "scripts/asyncapi", "journal", "api/stream",
+			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", "journal", "api/stream",
 				"api/wire/live", wsock},
 			no: answers()},
 	}
@@ -212,7 +212,7 @@ func programs() []row {
 				"cmd/cli",
 				"cmd/clobd/role", "ingress/conn", "ingress/cors"},
 			out:   []string{prom, wsock},
-			tests: []string{"scripts/openapi", "scripts/asyncapi", fast}},
+			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench", "bench/matching", "cmd/cli"}},
 		{pkg: "cmd/clobsim/simulator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history"},

@@ -4,9 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,14 +157,39 @@ type conversation struct {
 	sent  []byte
 	early int      // bytes of sent that come with the request
 	texts []string // that are read
-	pongs int
-	code  uint16 // 0: the connection ends without one
+	pongs []string // what they say
+	code  uint16   // 0: the connection ends without one
 }
 
+// conversations are all of them, by name.
 func conversations() map[string]conversation {
+	all := broken()
+	for _, some := range []map[string]conversation{kept(), fragments(), controls(), runes()} {
+		maps.Copy(all, some)
+	}
+	for code := range uint16(5) { // each kind of frame that nobody has defined yet, and each bit
+		kind := byte(3 + code)
+		all[fmt.Sprintf("kind %d", kind)] = conversation{
+			sent:  join(frame(text, "a"), frame(fin|kind, "b"), frame(ping, "c")),
+			texts: []string{"a"}, code: 1002}
+		all[fmt.Sprintf("kind %d in a text", kind+8)] = conversation{
+			sent: join(frame(1, "a"), frame(fin|kind+8, ""), frame(fin, "b")), code: 1002}
+	}
+	for bits := byte(1); bits < 8; bits++ {
+		for name, first := range map[string]byte{"text": text, "ping": ping, "pong": reply, "bye": bye} {
+			all[fmt.Sprintf("reserved bits %03b of a %s", bits, name)] = conversation{
+				sent:  join(frame(text, "a"), frame(first|bits<<4, ""), frame(ping, "b")),
+				texts: []string{"a"}, code: 1002}
+		}
+		all[fmt.Sprintf("reserved bits %03b of a fragment", bits)] = conversation{
+			sent: join(frame(1, "a"), frame(fin|bits<<4, "b")), code: 1002}
+	}
+	return all
+}
+
+// kept are conversations that keep the rules.
+func kept() map[string]conversation {
 	long := strings.Repeat("é", 40_000)
-	unmasked := frame(text, "a")
-	unmasked[1] &^= 0x80
 	normal := frame(bye, "\x03\xe8")
 	return map[string]conversation{
 		"text": {
@@ -180,11 +209,23 @@ func conversations() map[string]conversation {
 			texts: []string{"aéb"}, code: 1000},
 		"ping inside": {
 			sent:  join(frame(1, "a"), frame(ping, "x"), frame(fin, "b"), frame(bye, "")),
-			texts: []string{"ab"}, pongs: 1, code: 1005},
+			texts: []string{"ab"}, pongs: []string{"x"}, code: 1005},
 		"unasked pong": {
 			sent: join(frame(reply, "x"), frame(bye, "\x03\xe9")),
 			code: 1001},
 		"own code": {sent: frame(bye, "\x0f\xa0done"), code: 4000},
+		"hangs up": {sent: frame(text, "a"), texts: []string{"a"}},
+	}
+}
+
+// broken are conversations that break a rule.
+func broken() map[string]conversation {
+	long := strings.Repeat("é", 40_000)
+	unmasked := func(first byte, payload string) []byte {
+		b := append([]byte{first, byte(len(payload))}, payload...)
+		return b
+	}
+	return map[string]conversation{
 		"binary":   {sent: frame(binaryData, "a"), code: 1003},
 		"no UTF-8": {sent: frame(text, "a\xff"), code: 1007},
 		"half a rune": {
@@ -195,7 +236,11 @@ func conversations() map[string]conversation {
 		"reserved bit 3":    {sent: frame(text|0x10, "a"), code: 1002},
 		"unknown kind":      {sent: frame(fin|3, "a"), code: 1002},
 		"unknown control":   {sent: frame(fin|11, "a"), code: 1002},
-		"unmasked":          {sent: unmasked, code: 1002},
+		"unmasked":          {sent: unmasked(text, "a"), code: 1002},
+		"unmasked, empty":   {sent: unmasked(text, ""), code: 1002},
+		"unmasked ping":     {sent: unmasked(ping, "a"), code: 1002},
+		"unmasked bye":      {sent: unmasked(bye, "\x03\xe8"), code: 1002},
+		"unmasked fragment": {sent: join(frame(1, "a"), unmasked(fin, "b")), code: 1002},
 		"fragmented ping":   {sent: frame(9, "a"), code: 1002},
 		"long ping":         {sent: frame(ping, strings.Repeat("x", 126)), code: 1002},
 		"lone continuation": {sent: frame(fin, "a"), code: 1002},
@@ -208,7 +253,7 @@ func conversations() map[string]conversation {
 		"half a code later": {
 			sent: join(frame(1, "a"), frame(ping, "x"), frame(fin, long), frame(text, "b"),
 				frame(bye, "\x03")),
-			texts: []string{"a" + long, "b"}, pongs: 1, code: 1002},
+			texts: []string{"a" + long, "b"}, pongs: []string{"x"}, code: 1002},
 		"reason is no UTF-8": {sent: frame(bye, "\x03\xe8\xff"), code: 1002},
 		"too long": {
 			sent: frame(text, strings.Repeat("x", MaxText+1)),
@@ -222,26 +267,123 @@ func conversations() map[string]conversation {
 		"announced, too long": {
 			sent: []byte{text, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4},
 			code: 1009},
-		"hangs up": {sent: frame(text, "a"), texts: []string{"a"}},
 	}
 }
 
-// TestProtocol: what keeps the rules is read, what breaks one closes the socket with its code.
-func TestProtocol(t *testing.T) {
-	for name, c := range conversations() {
-		t.Run(name, func(t *testing.T) { converse(t, c, 0) })
-		t.Run(name+", read ahead", func(t *testing.T) { converse(t, c, 64) })
+// fragments are texts in pieces.
+func fragments() map[string]conversation {
+	normal, long := frame(bye, "\x03\xe8"), strings.Repeat("x", MaxText)
+	pieces := []byte{}
+	for i := range 1000 {
+		pieces = append(pieces, frame(byte(1-min(i, 1)), "y")...)
+	}
+	pieces = append(pieces, frame(fin, "")...)
+	return map[string]conversation{
+		"many fragments": {
+			sent: join(pieces, normal), texts: []string{strings.Repeat("y", 1000)}, code: 1000},
+		"empty fragments": {
+			sent:  join(frame(1, ""), frame(0, ""), frame(fin, ""), frame(text, "a"), normal),
+			texts: []string{"", "a"}, code: 1000},
+		"pings and pongs between fragments": {
+			sent: join(frame(1, "a"), frame(ping, "1"), frame(reply, "?"), frame(0, "b"),
+				frame(ping, "2"), frame(ping, ""), frame(fin, "c"), frame(ping, "3"), normal),
+			texts: []string{"abc"}, pongs: []string{"1", "2", "", "3"}, code: 1000},
+		"as long as may be, in pieces": {
+			sent:  join(frame(1, long[:MaxText/2]), frame(ping, "x"), frame(fin, long[MaxText/2:]), normal),
+			texts: []string{long}, pongs: []string{"x"}, code: 1000},
+		"two long ones": {
+			sent:  join(frame(text, long), frame(text, long), normal),
+			texts: []string{long, long}, code: 1000},
+		"bye between fragments": {sent: join(frame(1, "a"), normal, frame(fin, "b")), code: 1000},
+		"hangs up between fragments": {
+			sent: join(frame(text, "a"), frame(1, "b")), texts: []string{"a"}},
+		"fragment after the last": {
+			sent:  join(frame(1, "a"), frame(fin, "b"), frame(fin, "c")),
+			texts: []string{"ab"}, code: 1002},
+		"fragment after a whole text": {
+			sent: join(frame(text, "a"), frame(0, "b")), texts: []string{"a"}, code: 1002},
+		"second first fragment":  {sent: join(frame(1, "a"), frame(1, "b")), code: 1002},
+		"binary in a text":       {sent: join(frame(1, "a"), frame(binaryData, "b")), code: 1002},
+		"binary in pieces":       {sent: join(frame(2, "a"), frame(fin, "b")), code: 1003},
+		"text in a binary":       {sent: join(frame(2, "a"), frame(text, "b")), code: 1002},
+		"ping within a fragment": {sent: join(frame(1, "a"), frame(9, "b")), code: 1002},
+		"too long in many pieces": {
+			sent: join(frame(1, long[:MaxText/2]), frame(0, long[MaxText/2:]), frame(0, ""),
+				frame(0, "x")),
+			code: 1009},
 	}
 }
 
-// converse has a conversation with a socket that reads so many bytes ahead.
-func converse(t *testing.T, c conversation, ahead int) {
+// controls are pings, pongs and ends.
+func controls() map[string]conversation {
+	normal, most := frame(bye, "\x03\xe8"), strings.Repeat("\x00\xff\xfe.;", 25)
+	flood, pongs := []byte{}, []string{}
+	for i := range 2000 {
+		pongs = append(pongs, fmt.Sprint(i))
+		flood = append(flood, frame(ping, fmt.Sprint(i))...)
+	}
+	return map[string]conversation{
+		"flood of pings": {
+			sent:  join(flood, frame(text, "a"), normal),
+			texts: []string{"a"}, pongs: pongs, code: 1000},
+		"longest ping": {
+			sent: join(frame(ping, most), frame(ping, ""), normal), pongs: []string{most, ""}, code: 1000},
+		"longest pong":     {sent: join(frame(reply, most), frame(reply, ""), normal), code: 1000},
+		"long pong":        {sent: frame(reply, most+"x"), code: 1002},
+		"very long ping":   {sent: frame(ping, strings.Repeat("x", 70_000)), code: 1002},
+		"fragmented pong":  {sent: join(frame(10, "a"), frame(fin, "b")), code: 1002},
+		"fragmented bye":   {sent: join(frame(8, "\x03"), frame(fin, "\xe8")), code: 1002},
+		"longest reason":   {sent: frame(bye, "\x03\xe8"+strings.Repeat("é", 61)+"x"), code: 1000},
+		"long reason":      {sent: frame(bye, "\x03\xe8"+strings.Repeat("é", 62)), code: 1002},
+		"text after bye":   {sent: join(normal, frame(text, "a")), code: 1000},
+		"ping after bye":   {sent: join(normal, frame(ping, "a")), code: 1000},
+		"bye after bye":    {sent: join(normal, frame(bye, "\x03\xe9")), code: 1000},
+		"rubbish and then": {sent: join(frame(fin|3, "a"), frame(text, "b"), normal), code: 1002},
+	}
+}
+
+// runes are texts, each whole and with each border of bytes between two fragments.
+func runes() map[string]conversation {
+	all := make(map[string]conversation)
+	add := func(s string, code uint16) {
+		c := conversation{sent: join(frame(text, s), frame(bye, "\x03\xe8")), code: code}
+		if code == 1000 {
+			c.texts = []string{s}
+		}
+		all[fmt.Sprintf("%+q", s)] = c
+		for i := range len(s) {
+			c.sent = join(frame(1, s[:i]), frame(ping, "?"), frame(fin, s[i:]), frame(bye, "\x03\xe8"))
+			c.pongs = []string{"?"}
+			all[fmt.Sprintf("%+q, cut at %d", s, i)] = c
+		}
+	}
+	for _, s := range []string{"\x00", "κόσμε", "\u0080\u07ff\u0800\ud7ff\ue000\ufffd", "\ufeffa",
+		"\ufffe\uffff", "\U00010000\U0010ffff\U0001fffe"} {
+		add(s, 1000)
+	}
+	for _, s := range []string{"\x80", "a\xbf", "\xc0\xaf", "\xc1\xbf", "\xe0\x80\xaf", "\xe0\x9f\xbf",
+		"\xf0\x80\x80\xaf", "\xf0\x8f\xbf\xbf", "\xf8\x88\x80\x80\x80", "\xfc\x84\x80\x80\x80\x80",
+		"\xed\xa0\x80", "\xed\xbf\xbf", "\xed\xa0\x80\xed\xb0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+		"\xfe", "\xff", "κόσμ\xce", "a\xe2\x82", "\xf0\x9f\x98", "\xe2\x82é"} {
+		add(s, 1007)
+	}
+	return all
+}
+
+// converse plays a conversation and compares what comes of it. The client sends some bytes at a
+// time, and the socket reads so many ahead.
+func (c *conversation) converse(t *testing.T, some, ahead int) {
+	t.Helper()
 	s, client, r := pair(t, c.sent[:c.early])
 	if ahead > 0 {
 		s.ReadAhead(ahead)
 	}
 	go func() {
-		_, _ = client.Write(c.sent[c.early:])
+		for part := range slices.Chunk(c.sent[c.early:], some) {
+			if _, err := client.Write(part); err != nil {
+				return // the node has heard enough
+			}
+		}
 		if c.code == 0 {
 			_ = client.CloseWrite()
 		}
@@ -254,19 +396,22 @@ func converse(t *testing.T, c conversation, ahead int) {
 		}
 		texts = append(texts, string(b))
 	}
-	if strings.Join(texts, "|") != strings.Join(c.texts, "|") || len(texts) != len(c.texts) {
+	if !slices.Equal(texts, c.texts) {
 		t.Errorf("%d texts: %.100q, want %.100q", len(texts), texts, c.texts)
 	}
-	pongs, code := 0, uint16(0)
+	var pongs []string
+	code := uint16(0)
 	for {
 		first, payload, err := readFrame(r)
 		if err != nil {
 			break
 		}
-		switch first {
-		case reply:
-			pongs++
-		case bye:
+		switch {
+		case code != 0:
+			t.Errorf("behind the end: frame %x: %q", first, payload)
+		case first == reply:
+			pongs = append(pongs, string(payload))
+		case first == bye:
 			if code = 1005; len(payload) >= 2 {
 				code = binary.BigEndian.Uint16(payload)
 			}
@@ -274,8 +419,23 @@ func converse(t *testing.T, c conversation, ahead int) {
 			t.Errorf("frame %x: %q", first, payload)
 		}
 	}
-	if pongs != c.pongs || code != c.code {
-		t.Errorf("%d pongs and code %d, want %d and %d", pongs, code, c.pongs, c.code)
+	if !slices.Equal(pongs, c.pongs) || code != c.code {
+		t.Errorf("pongs %.100q and code %d, want %.100q and %d", pongs, code, c.pongs, c.code)
+	}
+}
+
+// TestProtocol: what keeps the rules is read, what breaks one closes the socket with its code. It
+// does not matter how the bytes come, nor how they are read.
+func TestProtocol(t *testing.T) {
+	for name, c := range conversations() {
+		t.Run(name, func(t *testing.T) {
+			for _, ahead := range []int{0, 64} {
+				c.converse(t, len(c.sent), ahead)
+				if len(c.sent) < 200 {
+					c.converse(t, 1, ahead)
+				}
+			}
+		})
 	}
 }
 
@@ -303,6 +463,53 @@ func TestMore(t *testing.T) {
 		if err != nil || string(got) != want.text || s.More() != want.more {
 			t.Fatalf("%.20q, %v, more: %v, want %.20q and %v", got, err, s.More(), want.text, want.more)
 		}
+	}
+}
+
+// TestCloseCodes: a client may end with the codes that the protocol has for that, or with one of
+// its own, and gets the code back. Any other breaks the rules. Some clients know 1014.
+func TestCloseCodes(t *testing.T) {
+	step := uint16(1)
+	if testing.Short() {
+		step = 37
+	}
+	try := func(code uint16) {
+		c := conversation{sent: frame(bye, string(binary.BigEndian.AppendUint16(nil, code))), code: 1002}
+		if code >= 1000 && code <= 1003 || code >= 1007 && code <= 1013 || code >= 3000 && code <= 4999 {
+			c.code = code
+		}
+		if c.converse(t, len(c.sent), 0); t.Failed() {
+			t.Fatalf("code %d", code)
+		}
+	}
+	for code := uint16(0); code < 5100; code += step {
+		if code != 1014 {
+			try(code)
+		}
+	}
+	for _, code := range []uint16{999, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009,
+		1010, 1011, 1012, 1013, 1015, 1016, 1100, 2000, 2999, 3000, 3999, 4000, 4999, 5000, 65535} {
+		try(code)
+	}
+}
+
+// TestPongsUnread: a client that sends pings and reads no pong is cut off, within a bound.
+func TestPongsUnread(t *testing.T) {
+	s, client, _ := pair(t, nil)
+	go func() {
+		for many := bytes.Repeat(frame(ping, strings.Repeat("x", 125)), 1000); ; {
+			if _, err := client.Write(many); err != nil {
+				return
+			}
+		}
+	}()
+	_, err := s.Read(patience)
+	var late net.Error
+	if err == nil || errors.As(err, &late) && late.Timeout() {
+		t.Errorf("a flood without an end: %v", err)
+	}
+	if rest := s.Rest(); rest > maxRest {
+		t.Errorf("%d bytes wait", rest)
 	}
 }
 

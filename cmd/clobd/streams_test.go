@@ -1,0 +1,227 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"clobd/scripts/asyncapi"
+	"clobd/scripts/mirror"
+)
+
+// steady keeps a stream over as many connections as it takes.
+type steady struct {
+	t   *testing.T
+	url string
+
+	mutex sync.Mutex // guards what follows, and what the hearer notes
+	count int        // messages that count
+	open  *websocket.Conn
+	over  bool
+}
+
+// follow keeps a connection until the stream is stopped. Each begins with what hello returns. hear
+// gets the text of each frame, and the number of its first message on the connection; it returns
+// how many messages there are, and an error for what must not come.
+func (s *steady) follow(hello func() any, hear func(text []byte, first uint64) (int, error)) {
+	for pause := 10 * time.Millisecond; ; time.Sleep(pause) {
+		s.mutex.Lock()
+		over, wish := s.over, hello()
+		s.mutex.Unlock()
+		if over {
+			return
+		}
+		if c, _, err := websocket.DefaultDialer.Dial(s.url, nil); err == nil { //nolint:bodyclose // 101
+			if err := c.WriteJSON(wish); err == nil {
+				s.listen(c, hear)
+			}
+			c.Close()
+		}
+	}
+}
+
+// listen reads a connection to its end.
+func (s *steady) listen(c *websocket.Conn, hear func(text []byte, first uint64) (int, error)) {
+	s.mutex.Lock()
+	if s.open = c; s.over {
+		c.Close()
+	}
+	s.mutex.Unlock()
+	for sequence := uint64(1); ; {
+		_, text, err := c.ReadMessage()
+		if err != nil {
+			return
+		}
+		s.mutex.Lock()
+		n, err := hear(text, sequence)
+		s.mutex.Unlock()
+		if sequence += uint64(n); err != nil {
+			s.t.Errorf("message %d: %v", sequence, err)
+			return
+		}
+	}
+}
+
+// stop ends the stream.
+func (s *steady) stop() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.over = true; s.open != nil {
+		s.open.Close()
+	}
+}
+
+// settle waits until nothing that counts comes on any of the streams.
+func settle(all ...*steady) {
+	last, since := -1, time.Now()
+	for ; time.Since(since) < time.Second; time.Sleep(20 * time.Millisecond) {
+		n := 0
+		for _, s := range all {
+			s.mutex.Lock()
+			n += s.count
+			s.mutex.Unlock()
+		}
+		if n != last {
+			last, since = n, time.Now()
+		}
+	}
+}
+
+// bookStream keeps the books of some tokens.
+type bookStream struct {
+	steady
+	tokens []string
+	books  mirror.Books
+	seq    uint64 // the highest so far
+	stale  bool   // fresh books are on their way
+	hashes int
+	kinds  map[string]int
+}
+
+// newBookStream follows a node's books, from now on.
+func newBookStream(t *testing.T, n *process, tokens []string, group *sync.WaitGroup) *bookStream {
+	b := &bookStream{steady: steady{t: t, url: "ws://" + n.listen + "/ws/market"}, tokens: tokens,
+		books: mirror.Books{}, kinds: map[string]int{}}
+	group.Go(func() { b.follow(b.hello, b.hear) })
+	return b
+}
+
+// hello asks for what came after the highest Sequence, or for books if those have not all come.
+func (b *bookStream) hello() any {
+	wish := map[string]any{"type": "market", "assets_ids": b.tokens, "heartbeat": true}
+	if b.seq > 0 && !b.stale {
+		wish["resume"] = map[string]any{"seq": b.seq}
+	}
+	text, err := json.Marshal(wish)
+	if err = errors.Join(err, asyncapi.CheckSent("/ws/market", text)); err != nil {
+		b.t.Error(err)
+	}
+	return wish
+}
+
+// hear applies what comes to the books.
+func (b *bookStream) hear(text []byte, first uint64) (int, error) {
+	all, err := mirror.Parse(text)
+	if err = errors.Join(err, asyncapi.Check("/ws/market", text)); err != nil {
+		return 0, err
+	}
+	for i := range all {
+		m := &all[i]
+		if m.Sequence != first+uint64(i) || m.Type == "error" {
+			return 0, fmt.Errorf("%s", text)
+		}
+		if m.Seq < b.seq && first > 1 && m.Type != "book" && m.Type != "resync" {
+			return 0, fmt.Errorf("after Sequence %d: %s", b.seq, text)
+		}
+		b.seq, b.stale = max(b.seq, m.Seq), m.Type == "resync" || m.Type == "book" && b.stale
+		if b.kinds[m.Type]++; m.Type != "heartbeat" {
+			b.count++
+		}
+		n, err := b.books.Apply(m)
+		if b.hashes += n; err != nil {
+			return 0, fmt.Errorf("%w\nafter %s", err, text)
+		}
+	}
+	return len(all), nil
+}
+
+// check compares the books with those of a node. A Command that leaves a book as it was changes the
+// time in the node's, and no stream tells that.
+func (b *bookStream) check(t *testing.T, n *process) {
+	t.Helper()
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for _, token := range b.tokens {
+		answer, err := n.public.Get("http://" + n.listen + "/book?token_id=" + token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		var now mirror.Book
+		if err == nil {
+			err = json.Unmarshal(text, &now)
+		}
+		kept := b.books[token]
+		if err != nil || kept == nil {
+			t.Fatalf("%d %s %v, kept %v", answer.StatusCode, text, err, kept)
+		}
+		if want := string(now.AppendText(nil, now.Hash)); answer.StatusCode != http.StatusOK ||
+			want != string(text) {
+			t.Fatalf("%d %s\nread as %s", answer.StatusCode, text, want)
+		}
+		now.Timestamp = kept.Timestamp
+		if want := now.AppendText(nil, ""); mirror.Hash(want) != kept.Hash {
+			t.Errorf("token %s: kept %s\nasked %s", token, kept.AppendText(nil, ""), want)
+		}
+	}
+}
+
+// bookStreams follow all tokens, both of a market, or a single one, in turns.
+func (w *world) bookStreams(t *testing.T, many int, group *sync.WaitGroup) (all []*bookStream) {
+	for i := range many {
+		var tokens []string
+		for k, o := range w.tokens {
+			if i%3 == 0 || i%3 == 1 && k/2 == i/3%(len(w.tokens)/2) || i%3 == 2 && k == i/3%len(w.tokens) {
+				tokens = append(tokens, o.token)
+			}
+		}
+		all = append(all, newBookStream(t, w.node, tokens, group))
+	}
+	return all
+}
+
+// judgeBooks checks what streams have kept through kills of the node.
+func (w *world) judgeBooks(t *testing.T, all []*bookStream, kills int) {
+	t.Helper()
+	hashes, resyncs := 0, 0
+	for _, b := range all {
+		b.check(t, w.node)
+		hashes, resyncs = hashes+b.hashes, resyncs+b.kinds["resync"]
+		if b.kinds["resync"] < kills/2 || b.kinds["price_change"] < kills ||
+			b.kinds["last_trade_price"] == 0 {
+			t.Errorf("%s: %v in %d kills", strings.Join(b.tokens, ", "), b.kinds, kills)
+		}
+	}
+	t.Logf("figures: book_streams=%d hashes=%d resyncs=%d", len(all), hashes, resyncs)
+}
+
+// steadies are the streams of several kinds.
+func steadies(books []*bookStream, own []*ownStream) (all []*steady) {
+	for _, b := range books {
+		all = append(all, &b.steady)
+	}
+	for _, l := range own {
+		all = append(all, &l.steady)
+	}
+	return slices.Clip(all)
+}
