@@ -327,14 +327,18 @@ func TestEntryEnds(t *testing.T) {
 			t.Errorf("a client without a sign of life: %v", time.Since(began))
 		}
 		alive := h.loggedIn("alice", nil)
+		revoked := make(chan string, 1)
 		go func() {
 			time.Sleep(time.Minute)
-			h.run([]string{"call alice DELETE /auth/api-key"})
+			revoked <- h.carryOut([]string{"call alice DELETE /auth/api-key"})
 		}()
 		began = time.Now()
 		if code, text, _ := alive.closed(); code != 1008 || text != "the key is revoked" ||
 			time.Since(began) > 64*time.Second {
 			t.Errorf("an idle socket of a revoked key: %d %q after %v", code, text, time.Since(began))
+		}
+		if got := <-revoked; !strings.HasPrefix(got, "200\n") {
+			t.Error(got)
 		}
 		busy := h.loggedIn("bob", nil)
 		h.run([]string{"fund bob 1000"})
