@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -40,7 +41,7 @@ type bundling struct {
 	claim  limits.Claim
 	seats
 	b        bundle
-	calls    []*sequencer.Call // of entered, which wait for their Receipts
+	calls    // of entered, which wait for their Receipts
 	entered  bundle
 	receipts []engine.Receipt
 	failures []error
@@ -83,8 +84,8 @@ func (t *bundling) Judge() {
 func (t *bundling) Enter() {
 	for _, p := range t.b {
 		t.verified(&t.claim, p)
-		if p.refused == nil {
-			p.refused = t.clear(p, t.caller)
+		if p.refused == nil && p.terms == nil && p.command.Owner == 0 {
+			p.refused = t.link(p, t.caller)
 		}
 	}
 	if t.refused = t.b.failed(); t.refused == nil {
@@ -95,22 +96,24 @@ func (t *bundling) Enter() {
 	}
 }
 
-// Ready reports whether Await would not wait.
-func (t *bundling) Ready() bool { return len(t.calls) == 0 || t.calls[len(t.calls)-1].Answered() }
-
-// Await waits for the Receipts. It reports whether the index need not be asked after that.
-func (t *bundling) Await() (direct bool) {
+// Await waits for the Receipts.
+func (t *bundling) Await() {
 	for _, p := range t.b {
 		p.seat = t.then
 	}
 	t.wait()
+}
+
+// Late reports whether the index must be asked about some order.
+func (t *bundling) Late() bool {
 	for i := range t.receipts {
-		r := t.receipts[i].Reject
-		if t.failures[i] == nil && (r == engine.RejectDuplicate || r == engine.RejectRecheck) {
-			return false
+		if t.failures[i] == nil && asksIndex(t.receipts[i].Reject) {
+			return true
 		}
 	}
-	return true
+	return t.refused == nil && slices.ContainsFunc(t.b, func(p *placement) bool {
+		return p.waits() && (p.found || p.terms != nil)
+	})
 }
 
 // wait parks until the Receipts may be told.
@@ -212,32 +215,35 @@ func (b bundle) untold() *wire.Refusal {
 		With(wire.Member{Name: "orders", Value: string(append(ids, ']')), JSON: true})
 }
 
-// enterSome looks the waiting orders up, and enters the new ones as neighbours.
+// enterSome looks up the orders whose terms are good, and enters the new ones as neighbours.
 func (t *bundling) enterSome() {
-	t.calls = nil
+	t.calls, t.entered = nil, nil
 	for _, p := range t.b.waiting() {
-		if t.look(p); p.found {
-			p.refused = t.replay(p)
+		if p.found || p.terms != nil {
+			continue
+		}
+		if t.look(p); p.waits() && !p.found {
+			t.entered = append(t.entered, p)
 		}
 	}
-	t.entered = t.b.waiting()
 	if len(t.entered) == 0 {
 		return
 	}
-	commands, calls := make([]engine.Command, len(t.entered)), make([]*sequencer.Call, len(t.entered))
+	commands, entered := make([]engine.Command, len(t.entered)), make(calls, len(t.entered))
 	for i, p := range t.entered {
 		commands[i] = p.command
 	}
-	if err := t.options.EnterAll(commands, calls); err != nil {
+	if err := t.options.EnterAll(commands, entered); err != nil {
 		t.entered.refuse(t.refuseSubmit(err, nil))
 		return
 	}
-	t.calls = calls
+	t.calls = entered
 }
 
 // settle gives each order its result. It enters those again that the engine sends back to the
 // index. It refuses the whole only while no order has a result.
 func (t *bundling) settle() *wire.Refusal {
+	t.replayKnown()
 	entered := false
 	for tries := 0; len(t.calls) > 0; tries++ {
 		floor := t.answerAll(t.b, t.entered, t.receipts, t.failures)
@@ -250,12 +256,25 @@ func (t *bundling) settle() *wire.Refusal {
 		}
 		t.enterSome()
 		t.wait()
+		t.replayKnown()
 	}
 	t.b.waiting().refuse(refuseRecheck)
 	if entered {
 		return nil
 	}
 	return t.b.failed()
+}
+
+// replayKnown answers the orders that the index knows, and those with bad terms.
+func (t *bundling) replayKnown() {
+	for _, p := range t.b.waiting() {
+		switch {
+		case p.terms != nil:
+			p.refused = t.replayBeside(p)
+		case p.found:
+			p.refused = t.replay(p)
+		}
+	}
 }
 
 func (b bundle) waiting() bundle {

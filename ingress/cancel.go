@@ -61,11 +61,11 @@ type missedOrder struct{ id, reason string }
 // says what became of its order.
 type canceling struct {
 	*cancels
-	ctx      *fasthttp.RequestCtx
-	owner    engine.WalletNo
-	ids      []engine.OrderID
-	out      cancelOutcome
-	calls    []*sequencer.Call
+	ctx   *fasthttp.RequestCtx
+	owner engine.WalletNo
+	ids   []engine.OrderID
+	out   cancelOutcome
+	calls
 	receipts []engine.Receipt
 	refused  *wire.Refusal
 }
@@ -172,14 +172,10 @@ func (t *canceling) fail(err error) {
 	t.refused = t.refuseSubmit(err, only)
 }
 
-// Ready reports whether Await would not wait.
-func (t *canceling) Ready() bool { return len(t.calls) == 0 || t.calls[len(t.calls)-1].Answered() }
-
-// Await waits for the Receipts. It reports whether all orders were canceled: then the index need
-// not be asked about any.
-func (t *canceling) Await() bool {
+// Await waits for the Receipts.
+func (t *canceling) Await() {
 	if len(t.calls) == 0 {
-		return true
+		return
 	}
 	t.receipts = make([]engine.Receipt, len(t.ids))
 	errs := make([]error, len(t.ids))
@@ -194,7 +190,11 @@ func (t *canceling) Await() bool {
 		t.receipts = nil
 		t.fail(failed)
 	}
-	return !slices.ContainsFunc(t.receipts,
+}
+
+// Late reports whether the index must be asked why an order was not canceled.
+func (t *canceling) Late() bool {
+	return slices.ContainsFunc(t.receipts,
 		func(r engine.Receipt) bool { return r.Reject != engine.Accepted })
 }
 
@@ -267,9 +267,9 @@ type sweeping struct {
 	*cancels
 	ctx      *fasthttp.RequestCtx
 	commands []engine.Command // that have not entered yet
-	calls    []*sequencer.Call
-	out      cancelOutcome
-	refused  *wire.Refusal
+	calls
+	out     cancelOutcome
+	refused *wire.Refusal
 }
 
 // sweepAll begins DELETE /cancel-all.
@@ -367,19 +367,18 @@ func (t *sweeping) part() []engine.Command {
 	return part
 }
 
-// Ready reports whether Await would not wait.
-func (t *sweeping) Ready() bool { return len(t.calls) == 0 || t.calls[len(t.calls)-1].Answered() }
-
-// Await waits for what has entered, and reports whether that is all.
-func (t *sweeping) Await() bool {
+// Await waits for what has entered.
+func (t *sweeping) Await() {
 	if t.refused == nil && len(t.calls) > 0 {
 		var err error
 		if t.out.done, err = sequencer.WaitCanceled(t.calls, nil); err != nil {
 			t.refused = t.refuseSubmit(err, nil)
 		}
 	}
-	return t.refused != nil || len(t.commands) == 0
 }
+
+// Late reports whether there are more wallets.
+func (t *sweeping) Late() bool { return t.refused == nil && len(t.commands) > 0 }
 
 // Finish cancels in the other wallets, and answers.
 func (t *sweeping) Finish() {

@@ -95,13 +95,14 @@ func (s *door) turnAway(ctx *fasthttp.RequestCtx, wait time.Duration, why string
 // rest is the pause before such an answer. Meanwhile the request holds no seat, and its connection
 // may give way to a new one.
 func (s *door) rest(ctx *fasthttp.RequestCtx) {
-	seatOf(ctx).leave()
-	from := s.ClientAddress(ctx)
-	if c := ctx.Conn().(*orderConn); c.detached { // of a socket, which gives way to nobody
-		s.rests.Rest(from, nil)
+	c := ctx.Conn().(*orderConn)
+	if c.detached {
+		ctx.SetUserValue(rested, true)
 		return
 	}
-	ctx.Conn().(*orderConn).Pause(func(gone <-chan struct{}) { s.rests.Rest(from, gone) })
+	c.seat.leave()
+	from := s.ClientAddress(ctx)
+	c.Pause(func(gone <-chan struct{}) { s.rests.Rest(from, gone) })
 }
 
 // verified counts how the signature of an order turned out.

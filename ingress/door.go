@@ -86,7 +86,10 @@ func (d *door) enterAll(commands []engine.Command) ([]*sequencer.Call, error) {
 		}
 	}
 	calls := make([]*sequencer.Call, len(commands))
-	return calls, d.options.EnterAll(commands, calls)
+	if err := d.options.EnterAll(commands, calls); err != nil {
+		return nil, err
+	}
+	return calls, nil
 }
 
 // refuseSubmit is the answer to a Command without a Receipt. id is the order's, or nil.

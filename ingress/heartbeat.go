@@ -99,28 +99,46 @@ func (h *heartbeats) detach(k beatKey, now time.Time) {
 	}
 }
 
-// adopt arms a key with the grace that a socket asks for, or disarms it.
-func (h *heartbeats) adopt(k beatKey, a arming) *wire.Refusal {
+// adopt notes a socket of a key, and arms the key with the grace that the socket asks for, or
+// disarms it. The socket beats from the start, so the key is not silent meanwhile. Unless adopt
+// refuses, detach must follow.
+func (h *heartbeats) adopt(k beatKey, wish arming) (refused *wire.Refusal) {
 	h.mutex.Lock()
 	c := h.chains[k]
-	firing := c != nil && c.firing
-	h.mutex.Unlock()
-	switch {
-	case firing:
+	if c != nil && c.firing {
+		h.mutex.Unlock()
 		return refuseBusy
-	case !a.on && c == nil:
-		return nil
-	case !a.on:
-		refused := h.refuseEntered(h.submit(new(disarm(k))))
-		h.finish(k, refused == nil)
-		return refused
 	}
-	refused := h.refuseEntered(h.submit(&engine.Command{Kind: engine.Arm, Owner: k.owner, Key: k.key,
-		Expiry: engine.Time(a.grace.Milliseconds())}))
-	if refused == nil {
-		h.start(k, a.grace, h.options.Now())
+	same := wish.on && c != nil && c.timeout == wish.grace || !wish.on && c == nil
+	h.open[k]++
+	h.mutex.Unlock()
+	if same {
+		return nil
+	}
+	arm := disarm(k)
+	if wish.on {
+		arm.Expiry = engine.Time(wish.grace.Milliseconds())
+	}
+	refused = h.refuseEntered(h.submit(&arm))
+	switch {
+	case refused != nil:
+		h.detach(k, h.options.Now())
+	case wish.on:
+		h.start(k, wish.grace, h.options.Now())
+	default:
+		h.finish(k, true)
 	}
 	return refused
+}
+
+// grace returns for how long an armed key may be silent, 0 for one that is not armed.
+func (h *heartbeats) grace(k beatKey) time.Duration {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if c := h.chains[k]; c != nil {
+		return c.timeout
+	}
+	return 0
 }
 
 // start begins a chain, or continues one that another beat has begun meanwhile.

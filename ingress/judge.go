@@ -240,18 +240,6 @@ func refuseSignature(err error, version uint8) *wire.Refusal {
 			"the exchange in domain")
 }
 
-// clear resolves what keeps a verified order from entering: bad terms, or a wallet without an
-// owner.
-func (s *orders) clear(p *placement, caller *identity) *wire.Refusal {
-	switch {
-	case p.terms != nil:
-		return s.replayBeside(p)
-	case p.command.Owner == 0:
-		return s.link(p, caller)
-	}
-	return nil
-}
-
 // link makes the caller the owner of a wallet that has none.
 func (s *orders) link(p *placement, caller *identity) *wire.Refusal {
 	d := s.options.Board.Directory

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -22,8 +23,14 @@ var (
 	errLogin  = errors.New(refuseKey.Text)
 	errWindow = errors.New(refuseKey.Text +
 		": the timestamp is out of the window, set the clock by /time")
-	errClaims = errors.New(failedKeys)
 )
+
+// waitError says for how long nobody looks at what a client says of itself, because too much of it
+// was wrong.
+type waitError time.Duration
+
+// Error tells the client.
+func (waitError) Error() string { return failedKeys }
 
 // user is GET /ws/user. The client logs in with the first text that it sends.
 func (s *sockets) user(ctx *fasthttp.RequestCtx) {
@@ -43,7 +50,7 @@ func (s *sockets) logIn(from netip.Addr, c *wire.Credentials, path string) (wire
 	}
 	claim, wait := s.windows.Claim(from, c.Key, false)
 	if wait > 0 {
-		return wire.Owner{}, errClaims
+		return wire.Owner{}, waitError(wait)
 	}
 	who, err := s.identify(c, path)
 	switch {

@@ -123,7 +123,7 @@ func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Stor
 		return nil
 	}
 	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.CancelScope, N: 1}) {
-		return nil
+		return nil // it counts as a cancel and as an order
 	}
 	t := placing{orders: s, ctx: ctx, caller: caller, body: body, replaced: &id}
 	return t.admitted(limits.Demand{Scope: limits.OrderScope, N: 1})
@@ -166,14 +166,25 @@ func (s *orders) enterOne(p *placement) *sequencer.Call {
 // Ready reports whether Await would not wait.
 func (t *placing) Ready() bool { return t.call == nil || t.call.Answered() }
 
-// Await waits for the Receipt. It reports whether the index need not be asked after that.
-func (t *placing) Await() bool {
-	if t.call == nil {
-		return t.p.refused != nil
+// Await waits for the Receipt.
+func (t *placing) Await() {
+	if t.call != nil {
+		t.wait()
 	}
-	t.wait()
-	return t.failed != nil || t.receipt.Reject != engine.RejectDuplicate &&
-		t.receipt.Reject != engine.RejectRecheck && t.receipt.Reject != engine.RejectReplaced
+}
+
+// Late reports whether the index must be asked, which may have to come as far first.
+func (t *placing) Late() bool {
+	if t.call == nil {
+		return t.p.refused == nil
+	}
+	return t.failed == nil && asksIndex(t.receipt.Reject)
+}
+
+// asksIndex reports whether it is the index that has the answer to a Reject.
+func asksIndex(why engine.Reject) bool {
+	return why == engine.RejectDuplicate || why == engine.RejectRecheck ||
+		why == engine.RejectReplaced
 }
 
 // wait parks until the Receipt may be told.
@@ -268,17 +279,22 @@ func (t *placing) madeWay() bool {
 		past.Status == engine.Canceled
 }
 
-// refuseReplacement is the refusal of an order because the one that should make way is over, or
-// never was.
+// refuseReplacement is the refusal of an order because the one that should make way is over, never
+// was, or is another wallet's.
 func (t *placing) refuseReplacement() *wire.Refusal {
-	owner := t.p.command.Owner
+	c := &t.p.command
 	caughtUp := t.options.Await(t.receipt.Sequence, recheckWait)
-	reason, refused := (&cancels{t.door}).missed(*t.replaced, owner, caughtUp)
+	reason, refused := (&cancels{t.door}).missed(*t.replaced, c.Owner, caughtUp)
 	if refused != nil {
 		return refused
 	}
-	return wire.Refuse(400, engine.Rejects[engine.RejectReplaced].Code, reason,
-		"the order to be replaced is not live: nothing was placed")
+	detail := "the order to be replaced is not live: nothing was placed"
+	past, known, _, err := t.options.Past(*t.replaced)
+	if err == nil && known && reason == reasonDone && past.Wallet != c.Wallet {
+		reason = reasonUnknown
+		detail = "the order to be replaced is one of another wallet: nothing was placed"
+	}
+	return wire.Refuse(400, engine.Rejects[engine.RejectReplaced].Code, reason, detail)
 }
 
 // look asks the index for an order, and whether the order may enter if it is new.

@@ -3,6 +3,7 @@ package ingress
 import (
 	"io"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -170,6 +171,7 @@ type orderConn struct {
 	ended    bool       // the client sends no more
 	detached bool       // the HTTP server reads it no more
 	line     *live.Line // of a socket: its writes do not wait
+	client   netip.Addr // of a socket for orders: who opened it
 }
 
 // Read waits without a seat; an order that it has read gets one at once. While the node drains it

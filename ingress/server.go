@@ -45,8 +45,8 @@ type Server struct {
 	faucet  faucet
 	tokens  tokens
 	sockets sockets
-	room    *socket.Room     // of the sockets that take orders
-	trading map[string]*deed // what they may ask for
+	room    *socket.Room       // of the sockets that take orders
+	trading map[string]*action // what they may ask for
 
 	ready    atomic.Bool
 	draining atomic.Bool
@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 	s.SetLimits(cmp.Or(o.Policy, limits.Standard()))
 	s.unreadable, s.panicked = d.metrics.route("unreadable"), d.metrics.route("panicked")
 	s.sockets.Server = s
-	s.room, s.trading = socket.NewRoom(), s.deeds()
+	s.room, s.trading = socket.NewRoom(), s.actions()
 	s.makeRoutes()
 	s.http = s.newHTTP()
 	return s, nil

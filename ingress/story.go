@@ -3,6 +3,7 @@ package ingress
 import (
 	"github.com/valyala/fasthttp"
 
+	"clobd/engine/sequencer"
 	"clobd/ingress/socket"
 )
 
@@ -50,3 +51,9 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 		t.Finish()
 	}
 }
+
+// calls are those of a story whose Commands have entered. Answers come in their order.
+type calls []*sequencer.Call
+
+// Ready reports whether all have been answered.
+func (c calls) Ready() bool { return len(c) == 0 || c[len(c)-1].Answered() }

@@ -1,7 +1,7 @@
 package ingress
 
 import (
-	"net/netip"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +12,7 @@ import (
 	"clobd/api/wire/live"
 	"clobd/api/wire/scan"
 	"clobd/engine"
+	"clobd/ingress/answer"
 	"clobd/ingress/auth"
 	"clobd/ingress/form"
 	"clobd/ingress/limits"
@@ -21,32 +22,34 @@ import (
 // tradePath is the path that a login to order entry signs.
 const tradePath = "/ws/trade"
 
-// deed is what a method of a socket does: the same as a request of HTTP, and it counts as that one.
-type deed struct {
+// action is what a method of a socket does: the same as a request of HTTP, and counts as that one.
+type action struct {
 	method, path string
 	most         int // bytes of its body
 	open         opener
-	scope        *limits.Scope
+	scope        *limits.Scope // nil: it counts in no window
 	counters     *routeMetrics
 }
 
-// deeds are the methods of a socket.
-func (s *Server) deeds() map[string]*deed {
-	all := map[string]*deed{
+// actions are the methods of a socket.
+func (s *Server) actions() map[string]*action {
+	all := map[string]*action{
 		"order.place":       {method: "POST", path: orderPath, open: s.orders.place},
 		"order.place_many":  {method: "POST", path: "/orders", open: s.orders.placeAll, most: listBytes},
 		"order.replace":     {method: "POST", path: orderPath, open: s.orders.replace},
 		"order.cancel":      {method: "DELETE", path: orderPath, open: s.cancels.cancelOne},
 		"order.cancel_many": {method: "DELETE", path: "/orders", open: s.cancels.cancelMany, most: listBytes},
 		"order.cancel_all":  {method: "DELETE", path: "/cancel-all", open: s.cancels.sweepSome},
-		"order.get":         {method: "GET", path: "/data/order/0x", open: s.showOrder},
-		"ping":              {method: "GET", path: "/time", open: s.pong},
+		"order.get":         {method: "GET", path: "/data/order/0x", open: s.showOrder}, // of any id
+		"ping":              {},                                                         // no window counts it
 	}
 	for name, d := range all {
 		if d.most == 0 {
 			d.most = bodyBytes
 		}
-		d.scope = limits.AddressScope(d.method, d.path, false)
+		if d.method != "" {
+			d.scope = limits.AddressScope(d.method, d.path, false)
+		}
 		d.counters = s.metrics.route("ws_" + strings.TrimPrefix(name, "order."))
 	}
 	return all
@@ -55,19 +58,18 @@ func (s *Server) deeds() map[string]*deed {
 // desk is where somebody trades over one socket.
 type desk struct {
 	*Server
-	conn      *orderConn
-	from      netip.Addr
-	forwarded string // what a proxy says of the client
-	caller    identity
-	seat      seat
-	key       beatKey
-	beats     bool // the socket beats for its key
+	conn   *orderConn
+	caller identity
+	seat   seat
+	key    beatKey
+	beats  bool // the socket beats for its key
 }
 
 // trade is GET /ws/trade.
 func (s *sockets) trade(ctx *fasthttp.RequestCtx) {
-	d := &desk{Server: s.Server, conn: ctx.Conn().(*orderConn), from: s.ClientAddress(ctx),
-		forwarded: string(ctx.Request.Header.Peek("X-Forwarded-For")), seat: newSeat(s.pool)}
+	c := ctx.Conn().(*orderConn)
+	c.client = s.ClientAddress(ctx)
+	d := &desk{Server: s.Server, conn: c, seat: newSeat(s.pool)}
 	s.open(ctx, func(socket *live.Socket) {
 		defer d.hangUp()
 		s.room.Serve(socket, d.door())
@@ -85,7 +87,8 @@ var (
 		"order.place, order.place_many, order.replace, order.cancel, order.cancel_many, "+
 		"order.cancel_all, order.get and ping")
 	refuseGrace = wire.Refuse(400, "bad_request", "invalid grace_ms",
-		"grace_ms must be from 1000 to 60000, and cancel_on_disconnect true or false")
+		"grace_ms must be from 1000 to 60000, and cancel_on_disconnect true")
+	refuseKind   = wire.Refuse(400, "bad_request", "invalid type", "this channel is trade")
 	refuseReader = wire.Refuse(401, "unauthorized", refuseKey.Text,
 		"a key that only reads places no orders")
 )
@@ -94,19 +97,12 @@ var (
 func (d *desk) begin(x *socket.Exchange) {
 	ctx := &x.Ctx
 	do := d.trading[x.Method]
-	if do == nil {
+	switch {
+	case do == nil:
 		refuseMethodName.Send(ctx)
 		return
-	}
-	ctx.Init2(d.conn, nil, false)
-	ctx.Request.Header.SetMethod(do.method)
-	ctx.Request.SetRequestURI(do.path)
-	if d.forwarded != "" {
-		ctx.Request.Header.Set("X-Forwarded-For", d.forwarded)
-	}
-	switch {
 	case !d.ready.Load():
-		send(ctx, refuseEarly)
+		refuseEarly.Send(ctx)
 		return
 	case d.draining.Load():
 		refuseLeaving.Send(ctx)
@@ -114,25 +110,36 @@ func (d *desk) begin(x *socket.Exchange) {
 	case len(ctx.Request.Body()) > do.most:
 		refuseLarge.Send(ctx)
 		return
-	case d.windows != nil && !do.scope.Cancels && !d.admitAddress(ctx, do.scope):
-		return
 	case d.revoked():
 		refuseKey.Send(ctx)
 		return
+	case do.scope == nil:
+		d.pong(ctx)
+		return
 	}
+	x.Counted = true
+	ctx.Init2(d.conn, nil, false)
+	ctx.Request.Header.SetMethod(do.method)
+	ctx.Request.SetRequestURI(do.path)
 	caller := &d.caller
 	if x.MaxAge != "" {
 		own := d.caller
 		own.maxAge, caller = x.MaxAge, &own
 	}
-	x.Story = do.open(ctx, caller)
-	if x.Story == nil {
-		return
+	if d.attach(); d.windows == nil || do.scope.Cancels || d.admitAddress(ctx, do.scope) {
+		x.Story = do.open(ctx, caller)
 	}
-	if at := seatsOf(x.Story); at != nil {
+	switch at := seatsOf(x.Story); {
+	case at != nil:
 		x.Signed, at.now = true, &d.seat
+	case x.Story == nil && ctx.UserValue(rested) != nil:
+		x.Story = reading{func() { d.rests.Rest(d.conn.client, nil) }}
 	}
 }
+
+// rested marks a refusal before whose answer the client must rest. On a socket the answer does, and
+// not what came behind the request.
+const rested = "rested"
 
 // judge judges what came together, in the socket's seat and in those that are free.
 func (d *desk) judge(batch []*socket.Exchange) {
@@ -162,35 +169,41 @@ func (d *desk) answered(x *socket.Exchange) {
 }
 
 // login judges a login, and arms the key if it is to lose its orders with the socket.
-func (d *desk) login(x *socket.Exchange) bool {
-	c, arms, refused := readLogin(x.Ctx.Request.Body())
+func (d *desk) login(x *socket.Exchange) {
+	c, wish, refused := readLogin(x.Ctx.Request.Body())
 	if refused == nil {
 		refused = d.admitLogin(&c)
 	}
 	if refused == nil {
-		refused = d.arm(arms)
+		refused = d.arm(wish)
 	}
 	if refused != nil {
 		refused.Send(&x.Ctx)
-		return false
+		return
 	}
+	grace := d.Server.beats.grace(d.key)
 	body := append([]byte(`{"address":"`), auth.Checksum(d.caller.Address)...)
 	body = wire.AppendField(append(body, '"'), "apiKey", d.caller.key)
-	body = strconv.AppendBool(wire.AppendKey(body, "cancel_on_disconnect"), arms.on)
-	if arms.on {
-		body = strconv.AppendInt(wire.AppendKey(body, "grace_ms"), arms.grace.Milliseconds(), 10)
+	body = strconv.AppendBool(wire.AppendKey(body, "cancel_on_disconnect"), grace > 0)
+	if grace > 0 {
+		body = strconv.AppendInt(wire.AppendKey(body, "grace_ms"), grace.Milliseconds(), 10)
 	}
 	wire.MarkSequence(&x.Ctx, d.options.Board.Shown())
 	wire.AnswerRaw(&x.Ctx, append(body, '}'))
-	return true
 }
 
 // admitLogin finds out who trades.
 func (d *desk) admitLogin(c *wire.Credentials) *wire.Refusal {
-	who, err := d.sockets.logIn(d.from, c, tradePath)
+	who, err := d.sockets.logIn(d.conn.client, c, tradePath)
+	var wait waitError
 	switch {
+	case errors.As(err, &wait):
+		return refuseLimited.With(answer.RetryAfter(
+			strconv.FormatInt(limits.Seconds(time.Duration(wait)), 10))).Because(failedKeys)
+	case errors.Is(err, errWindow):
+		return refuseCaller(auth.ErrWindow, d.options.Now())
 	case err != nil:
-		return wire.Refuse(401, "unauthorized", err.Error(), adviceSocket)
+		return wire.Refuse(401, "unauthorized", refuseKey.Text, adviceSocket)
 	case who.Class != engine.TradingKey:
 		return refuseReader
 	}
@@ -241,29 +254,42 @@ func readLogin(body []byte) (c wire.Credentials, a arming, refused *wire.Refusal
 	a = arming{given: on.Given(), on: on.Text == "true", grace: beatTimeout}
 	if grace.Given() {
 		ms, ok := form.Amount(grace.Text)
-		if a.grace = time.Duration(min(ms, 1e9)) * time.Millisecond; !ok || a.grace < leastGrace ||
-			a.grace > mostGrace {
+		a.grace = time.Duration(min(ms, 1e9)) * time.Millisecond
+		if !ok || !a.on || a.grace < leastGrace || a.grace > mostGrace {
 			return c, a, refuseGrace
 		}
+	}
+	if kind := said[7].Text; kind != "" && !strings.EqualFold(kind, "trade") {
+		return c, a, refuseKind
 	}
 	return c, a, nil
 }
 
 // arm has the socket beat for its key, and the key lose its orders when nobody does.
-func (d *desk) arm(a arming) *wire.Refusal {
+func (d *desk) arm(wish arming) *wire.Refusal {
 	owner, known := d.options.Board.Directory.Wallet(d.caller.Address)
-	if !known && a.on {
+	switch {
+	case known && wish.given:
+		d.key = beatKey{owner, d.caller.Nonce}
+		refused := d.Server.beats.adopt(d.key, wish)
+		d.beats = refused == nil
+		return refused
+	case wish.on:
 		return refuseStranger
 	}
-	d.key = beatKey{owner, d.caller.Nonce}
-	if a.given {
-		if refused := d.Server.beats.adopt(d.key, a); refused != nil {
-			return refused
-		}
-	}
-	d.Server.beats.attach(d.key)
-	d.beats = true
+	d.attach()
 	return nil
+}
+
+// attach has the socket beat for its key, once the caller has an account.
+func (d *desk) attach() {
+	if d.beats {
+		return
+	}
+	if owner, known := d.options.Board.Directory.Wallet(d.caller.Address); known {
+		d.key, d.beats = beatKey{owner, d.caller.Nonce}, true
+		d.Server.beats.attach(d.key)
+	}
 }
 
 // hangUp ends the beats of the socket.
@@ -273,13 +299,15 @@ func (d *desk) hangUp() {
 	}
 }
 
-// reading is the story of a request that changes nothing.
+// reading is the story of a request that changes nothing. On a socket its turn comes when what the
+// client sent before it has its Receipts.
 type reading struct{ answer func() }
 
 func (reading) Judge()      {}
 func (reading) Enter()      {}
-func (reading) Ready() bool { return true }
-func (reading) Await() bool { return false }
+func (reading) Ready() bool { return false }
+func (reading) Await()      {}
+func (reading) Late() bool  { return true }
 
 // Finish answers.
 func (r reading) Finish() { r.answer() }
@@ -305,10 +333,9 @@ func (s *Server) showOrder(ctx *fasthttp.RequestCtx, caller *identity) socket.St
 }
 
 // pong is ping.
-func (s *Server) pong(ctx *fasthttp.RequestCtx, _ *identity) socket.Story {
+func (s *Server) pong(ctx *fasthttp.RequestCtx) {
 	body := strconv.AppendInt([]byte(`{"server_ts_ms":`), s.options.Now().UnixMilli(), 10)
 	wire.AnswerRaw(ctx, append(body, '}'))
-	return nil
 }
 
 // sweepSome is order.cancel_all: of everything, or of what its params name.

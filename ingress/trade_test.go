@@ -31,9 +31,10 @@ type desks struct {
 
 // trading is a client's end of a socket for orders.
 type trading struct {
-	t  testing.TB
-	ws *websocket.Conn
-	no int
+	t   testing.TB
+	ws  *websocket.Conn
+	no  int
+	odd bool // what it hears is no answer of the real house
 }
 
 // reply is an answer on a socket.
@@ -130,7 +131,7 @@ func (c *trading) text() string {
 // documented holds an answer against the document, but for those of a house without accounts.
 func (c *trading) documented(text []byte) {
 	c.t.Helper()
-	if strings.Contains(string(text), `"result":account`) || strings.Contains(string(text), `"result":{}`) {
+	if c.odd || strings.Contains(string(text), `"result":account`) || strings.Contains(string(text), `"result":{}`) {
 		return
 	}
 	if err := asyncapi.Check(tradePath, text); err != nil {

@@ -24,35 +24,58 @@ func NewRoom() *Room {
 	return &Room{meters: newMeters(), sessions: make(map[*session]struct{})}
 }
 
-// leavePause is how long Close waits until it looks again whether all has been answered.
-const leavePause = 5 * time.Millisecond
+// leavePause is how long Close waits until it looks again whether all has been answered, and
+// readPause how long it waits for clients to read their answers.
+const (
+	leavePause = 5 * time.Millisecond
+	readPause  = time.Second
+	leaving    = "the node stops"
+)
 
-// Close has all sockets answer what is in work, at most until ctx is done, and closes them. New
-// sockets are closed at once.
+// Close has all sockets answer what is in work, at most until ctx is done, and closes them. It
+// returns when all calls of Serve have, or when ctx is done. New sockets are closed at once.
 func (r *Room) Close(ctx context.Context) {
 	r.mutex.Lock()
 	r.closed = true
 	r.mutex.Unlock()
-	for !r.quiet() && ctx.Err() == nil {
-		time.Sleep(leavePause)
+	for last := time.Now(); ctx.Err() == nil; time.Sleep(leavePause) {
+		working, pending := r.busy()
+		if pending == 0 || working == 0 && time.Since(last) > readPause {
+			break
+		}
+		if working > 0 {
+			last = time.Now()
+		}
 	}
 	r.mutex.Lock()
-	defer r.mutex.Unlock()
 	for s := range r.sessions {
-		s.close(live.Leaving, "the node stops")
+		s.close(live.Leaving, leaving)
+	}
+	r.mutex.Unlock()
+	for ctx.Err() == nil && !r.empty() {
+		time.Sleep(leavePause)
 	}
 }
 
-// quiet reports whether nothing is in work.
-func (r *Room) quiet() bool {
+// busy is how many sockets have requests in work, and how many have that or unread answers.
+func (r *Room) busy() (working, pending int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for s := range r.sessions {
 		if s.inWork.Load() > 0 {
-			return false
+			working++
+		}
+		if s.pending() {
+			pending++
 		}
 	}
-	return true
+	return working, pending
+}
+
+func (r *Room) empty() bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return len(r.sessions) == 0
 }
 
 // enter adds a socket, and reports whether it may stay.

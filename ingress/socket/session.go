@@ -1,6 +1,8 @@
 package socket
 
 import (
+	"errors"
+	"os"
 	"runtime"
 	"strconv"
 	"sync"
@@ -13,18 +15,23 @@ import (
 
 // Bounds of one socket.
 const (
-	MaxText     = 256 << 10              // bytes of a text
-	readAhead   = 16 << 10               // bytes that are read at once
-	mostInWork  = 256                    // requests that are not answered yet
-	mostBatch   = 32                     // requests that are judged together
-	firstWish   = 10 * time.Second       // until the login
-	patience    = 10 * time.Second       // for a sign of life
-	pingPause   = 3 * time.Second        // between two pings
-	retryPause  = time.Millisecond       // until the next look at a socket without room
-	mostStuck   = 10 * time.Second       // a socket may take no byte
-	maxBehind   = 1 << 20                // bytes of answers that may wait for the client
-	mostStrange = 100                    // texts that were no requests, at once
-	strangeBack = 100 * time.Millisecond // until one of these is forgotten
+	MaxText    = 260 << 10              // bytes of a text: the longest list, and what stands around
+	firstText  = 4 << 10                // of the first one: strangers send it
+	readAhead  = 16 << 10               // bytes that are read at once
+	mostInWork = 256                    // requests that are not answered yet
+	mostBatch  = 32                     // requests that are judged together
+	firstWish  = 10 * time.Second       // until the login
+	patience   = 10 * time.Second       // for a sign of life
+	pingPause  = 3 * time.Second        // between two pings
+	goodbye    = time.Second            // for a client to read why the node hangs up
+	firstRetry = time.Millisecond       // until the first look at a socket without room
+	lastRetry  = 64 * time.Millisecond  // and until later ones at most
+	mostStuck  = 10 * time.Second       // a socket may take less than someBytes
+	someBytes  = 4 << 10                //
+	piece      = 256 << 10              // bytes that are sent before the client has taken them
+	maxBehind  = 1 << 20                // bytes that may wait when a further answer comes
+	mostStrays = 100                    // texts that no window counts, at once
+	strayBack  = 100 * time.Millisecond // until one of these is forgotten
 )
 
 var (
@@ -45,14 +52,15 @@ type session struct {
 	entered chan []*Exchange // from the reader to the teller
 	told    chan struct{}    // has a value when others have put answers into out
 	late    sync.WaitGroup   // stories that finish on their own
-	pinger  *time.Timer
-	strange time.Time // when all texts that were no requests are forgotten
+	strays  time.Time        // when all texts that no window counts are forgotten
 
-	mutex sync.Mutex // guards what follows
-	out   []byte     // frames that are not sent yet
-	rest  int        // bytes that the socket has taken and not sent
-	since time.Time  // when rest last became less, or there was none
-	ended bool
+	mutex  sync.Mutex // guards what follows
+	pinger *time.Timer
+	out    []byte    // frames that the socket has not taken yet
+	rest   int       // bytes that the socket has taken and not sent
+	since  time.Time // when someBytes of rest had left last, or there was none
+	mark   int       // rest at that time
+	ended  bool
 }
 
 // exchanges are used again once they are answered.
@@ -61,19 +69,23 @@ var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 // Serve takes the requests of a client until its socket ends, and returns when all that has entered
 // is answered.
 func (r *Room) Serve(socket *live.Socket, door Door) {
-	s := &session{door: door, room: r, live: socket,
-		entered: make(chan []*Exchange, mostInWork), told: make(chan struct{}, 1)}
+	s := &session{door: door, room: r, live: socket}
 	if !r.enter(s) {
-		socket.Close(live.Leaving, "the node stops")
+		socket.Close(live.Leaving, leaving)
 		return
 	}
 	defer r.leave(s)
+	defer s.survive()
+	if !s.login() {
+		return
+	}
+	s.entered, s.told = make(chan []*Exchange, mostInWork), make(chan struct{}, 1)
 	var teller sync.WaitGroup
 	teller.Go(s.tell)
 	defer teller.Wait()
 	defer close(s.entered)
 	defer s.survive()
-	s.read()
+	s.gone(s.read())
 }
 
 // survive is deferred by all goroutines of a socket: a panic ends that socket only.
@@ -84,26 +96,50 @@ func (s *session) survive() {
 	}
 }
 
-// read reads requests until the socket ends.
-func (s *session) read() {
+// login reads and answers the first text, and reports whether the client is in.
+func (s *session) login() bool {
+	s.live.Limit(firstText)
+	late := time.AfterFunc(firstWish, func() { s.close(live.Forbidden, "no login in time") })
+	text, err := s.live.Read(firstWish + patience)
+	if !late.Stop() || err != nil {
+		s.gone(err)
+		return false
+	}
+	x := exchange(time.Now())
+	s.inWork.Add(1)
+	if !x.read(text) || x.Method != methodLogin {
+		refuseLogin.Send(&x.Ctx)
+	} else {
+		s.door.Login(x)
+	}
+	status := x.Ctx.Response.StatusCode()
+	s.answer(x)
+	switch {
+	case status == 200:
+		s.flush()
+		return true
+	case status == 429 || status >= 500:
+		s.close(live.TryLater, "try again later")
+	default:
+		s.close(live.Forbidden, "unauthorized")
+	}
+	s.listen()
+	return false
+}
+
+// read reads requests until the socket ends. Its error is that of the connection.
+func (s *session) read() error {
 	s.live.Limit(MaxText)
 	s.live.ReadAhead(readAhead)
-	s.live.Until(time.Now().Add(firstWish))
-	text, err := s.live.Read(patience)
-	if err != nil || !s.login(text) {
-		return
-	}
-	s.live.Until(time.Time{})
 	s.beginPings()
-	defer s.pinger.Stop()
 	var batch []*Exchange
-	for {
+	for !s.over() {
 		text, err := s.live.Read(patience)
 		if err != nil {
-			return
+			return err
 		}
 		batch = append(make([]*Exchange, 0, cap(batch)), s.begin(text))
-		for len(batch) < mostBatch && s.live.More() {
+		for len(batch) < mostBatch && s.live.More() && !s.over() {
 			if text, err = s.live.Read(patience); err != nil {
 				break
 			}
@@ -112,27 +148,22 @@ func (s *session) read() {
 		s.room.meters.requests.Add(float64(len(batch)))
 		s.enter(batch)
 		if err != nil {
+			return err
+		}
+	}
+	s.listen()
+	return nil
+}
+
+// listen reads on after the node has said goodbye, until the client hangs up: a connection that is
+// closed with bytes unread takes back what was sent.
+func (s *session) listen() {
+	for end := time.Now().Add(goodbye); time.Now().Before(end); {
+		if _, err := s.live.Read(time.Until(end)); err != nil {
 			return
 		}
 	}
-}
-
-// login answers the first text, and reports whether the client is in.
-func (s *session) login(text []byte) bool {
-	x := exchange(time.Now())
-	s.inWork.Add(1)
-	in := false
-	if !x.read(text) || x.Method != "login" {
-		refuseLogin.Send(&x.Ctx)
-	} else {
-		in = s.door.Login(x)
-	}
-	if s.answer(x); in {
-		s.rouse()
-	} else {
-		s.close(live.Forbidden, "unauthorized")
-	}
-	return in
+	s.live.Drop()
 }
 
 // rouse has the teller send what others have put into out.
@@ -157,27 +188,25 @@ func (s *session) begin(text []byte) *Exchange {
 	switch {
 	case string(text) == "PING": // as on the other channels
 		x.Method = "PING"
-		s.wonder(x.Began)
 	case !x.read(text):
 		refuseText.Send(&x.Ctx)
-		s.wonder(x.Began)
 	case inWork > mostInWork:
 		refuseCrowd.Send(&x.Ctx)
 	default:
 		s.door.Begin(x)
-		if x.Story == nil && x.Ctx.Response.StatusCode() == 200 { // answered from memory
-			s.wonder(x.Began)
-		}
+	}
+	if !x.Counted {
+		s.countStray(x.Began)
 	}
 	return x
 }
 
-// wonder counts a text that no window counts. Who sends too many is closed.
-func (s *session) wonder(now time.Time) {
-	if s.strange.Before(now) {
-		s.strange = now
+// countStray counts a text that no window counts. Who sends too many is closed.
+func (s *session) countStray(now time.Time) {
+	if s.strays.Before(now) {
+		s.strays = now
 	}
-	if s.strange = s.strange.Add(strangeBack); s.strange.Sub(now) > mostStrange*strangeBack {
+	if s.strays = s.strays.Add(strayBack); s.strays.Sub(now) > mostStrays*strayBack {
 		s.close(live.Forbidden, "too many messages")
 	}
 }
@@ -222,7 +251,7 @@ func (s *session) enterAll(batch []*Exchange) {
 // tell answers requests in the order in which they entered, for in that order their Receipts come.
 // Answers that are there at the same time go out in one write.
 func (s *session) tell() {
-	retry := time.NewTimer(time.Hour)
+	retry, pause := time.NewTimer(time.Hour), firstRetry
 	defer retry.Stop()
 	for {
 		var batch []*Exchange
@@ -231,7 +260,10 @@ func (s *session) tell() {
 		case batch, open = <-s.entered:
 		default:
 			if s.flush() {
-				retry.Reset(retryPause)
+				retry.Reset(pause)
+				pause = min(2*pause, lastRetry)
+			} else {
+				pause = firstRetry
 			}
 			select {
 			case batch, open = <-s.entered:
@@ -241,7 +273,6 @@ func (s *session) tell() {
 		}
 		if !open {
 			s.late.Wait()
-			s.flush()
 			return
 		}
 		for _, x := range batch {
@@ -263,7 +294,7 @@ func (s *session) tellOne(x *Exchange) {
 			s.flush()
 		}
 	}
-	if x.Story.Await() {
+	if x.Story.Await(); !x.Story.Late() {
 		x.Story.Finish()
 		s.answer(x)
 		return
@@ -276,16 +307,25 @@ func (s *session) tellOne(x *Exchange) {
 	})
 }
 
-// answer puts the answer of a request among what is sent next.
+// answer puts the answer of a request among what is sent next, or gives a client up for whom too
+// much waits already.
 func (s *session) answer(x *Exchange) {
 	s.door.Answered(x)
+	frame := x.appendFrame(make([]byte, 0, 512))
 	s.mutex.Lock()
-	s.out = x.appendFrame(s.out)
+	if s.rest+len(s.out) > maxBehind {
+		s.end(live.TryLater, "slow consumer")
+	}
+	if !s.ended {
+		s.out = append(s.out, frame...)
+	}
 	s.mutex.Unlock()
 	s.inWork.Add(-1)
 	x.Ctx.Request.Reset()
 	x.Ctx.Response.Reset()
-	x.Story, x.Signed, x.Method, x.MaxAge = nil, false, "", ""
+	x.Ctx.ResetUserValues()
+	x.Ctx.Init2(nil, nil, false)
+	x.Story, x.Signed, x.Counted, x.Method, x.MaxAge = nil, false, false, "", ""
 	exchanges.Put(x)
 }
 
@@ -293,34 +333,31 @@ func (s *session) answer(x *Exchange) {
 func (s *session) flush() (left bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.ended || len(s.out) == 0 && s.rest == 0 {
-		s.out = s.out[:0]
-		return false
-	}
-	if s.rest > 0 {
-		if _, err := s.live.Flush(); err != nil {
+	for !s.ended && (s.rest > 0 || len(s.out) > 0) {
+		if s.rest == 0 {
+			s.send(piece)
+		} else if _, err := s.live.Flush(); err != nil {
 			s.ended = true
-			return false
+		}
+		if s.measure(); s.rest > 0 {
+			break
 		}
 	}
-	if s.measure(); s.rest == 0 && len(s.out) > 0 {
-		s.send()
-		s.measure()
-	}
-	if s.rest > 0 && (time.Since(s.since) > mostStuck || s.rest+len(s.out) > maxBehind) {
+	if s.rest > 0 && time.Since(s.since) > mostStuck {
 		s.end(live.TryLater, "slow consumer")
 	}
 	return !s.ended && s.rest > 0
 }
 
-// send hands what waits to the socket.
-func (s *session) send() {
+// send hands up to n bytes of what waits to the socket.
+func (s *session) send(n int) {
+	n = min(n, len(s.out))
 	s.room.meters.writes.Inc()
-	s.room.meters.bytes.Add(float64(len(s.out)))
-	if _, err := s.live.Send(s.out); err != nil {
+	s.room.meters.bytes.Add(float64(n))
+	if _, err := s.live.Send(s.out[:n]); err != nil {
 		s.ended = true
 	}
-	if s.out = s.out[:0]; cap(s.out) > maxBehind/4 {
+	if s.out = s.out[:copy(s.out, s.out[n:])]; len(s.out) == 0 && cap(s.out) > piece {
 		s.out = nil
 	}
 }
@@ -328,10 +365,17 @@ func (s *session) send() {
 // measure notes what the socket has not sent.
 func (s *session) measure() {
 	rest := s.live.Rest()
-	if rest == 0 || rest < s.rest || s.rest == 0 {
-		s.since = time.Now()
+	if rest == 0 || s.rest == 0 || rest+someBytes <= s.mark {
+		s.since, s.mark = time.Now(), rest
 	}
 	s.rest = rest
+}
+
+// pending reports whether a request is in work, or an answer on its way to a client who reads.
+func (s *session) pending() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.inWork.Load() > 0 || !s.ended && s.rest+len(s.out) > 0
 }
 
 func (s *session) beginPings() {
@@ -353,6 +397,29 @@ func (s *session) ping() {
 	}
 }
 
+func (s *session) over() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.ended
+}
+
+// gone notes that the connection is closed, and by whom unless the node has said why.
+func (s *session) gone(err error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if !s.ended {
+		why := "client"
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			why = "no sign of life"
+		}
+		s.room.meters.closes.WithLabelValues(why).Inc()
+	}
+	s.ended = true
+	if s.pinger != nil {
+		s.pinger.Stop()
+	}
+}
+
 // close ends the socket and tells why.
 func (s *session) close(code int, why string) {
 	s.mutex.Lock()
@@ -360,14 +427,17 @@ func (s *session) close(code int, why string) {
 	s.end(code, why)
 }
 
+// end sends what there is room for, and why no more comes. The reader hangs up; if it waits for
+// something else, or the client does not hang up, the connection is closed a little later.
 func (s *session) end(code int, why string) {
 	if s.ended {
 		return
 	}
 	if s.rest == 0 && len(s.out) > 0 {
-		s.send()
+		s.send(len(s.out))
 	}
-	s.ended = true
+	s.ended, s.out = true, nil
 	s.room.meters.closes.WithLabelValues(why).Inc()
-	s.live.Close(code, why)
+	s.live.Goodbye(code, why)
+	time.AfterFunc(goodbye, s.live.Drop)
 }

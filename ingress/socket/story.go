@@ -16,8 +16,10 @@ type Story interface {
 	Enter()
 	// Ready reports whether Await would return at once.
 	Ready() bool
-	// Await waits for the Receipts. It reports whether Finish waits for nothing.
-	Await() bool
+	// Await waits for the Receipts.
+	Await()
+	// Late reports whether Finish waits for anything else.
+	Late() bool
 	// Finish answers.
 	Finish()
 }
@@ -30,6 +32,8 @@ type Exchange struct {
 	Story Story
 	// Signed says that Judge checks signatures.
 	Signed bool
+	// Counted says that the request has counted in a window, or is one that windows count.
+	Counted bool
 
 	Method string
 	// MaxAge is for how many milliseconds the request is wanted, or "".
@@ -39,11 +43,11 @@ type Exchange struct {
 	id []byte // as JSON
 }
 
-// Door is what a socket asks of the door. Its functions belong to one socket, whose reader alone
-// calls them, but for Answered and Panicked.
+// Door is what a socket asks of the door. Its functions belong to one socket. The reader alone
+// calls them, but for Revoked, Answered and Panicked, which any goroutine of the socket may call.
 type Door struct {
-	// Login judges the first text of a client. It returns the answer, and whether the client is in.
-	Login func(x *Exchange) bool
+	// Login judges the first text of a client and answers it. Any status but 200 ends the socket.
+	Login func(x *Exchange)
 	// Begin sets the Story of a request, or answers it.
 	Begin func(x *Exchange)
 	// Judge judges Stories side by side.

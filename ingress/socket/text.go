@@ -13,48 +13,59 @@ import (
 // maxID bounds the id of a request, in bytes of its JSON.
 const maxID = 66
 
+// The members that mean something in a text. All others are left unread.
+const (
+	givenID = 1 << iota
+	givenMethod
+	givenParams
+	givenAge
+)
+
 // read reads a text of a client: {"id":…,"method":…,"params":…,"max_age_ms":…}. A text without a
-// method is a login that is written as on the user channel. It returns false for all else.
+// method is a login that is written as on the user channel; any other one has an id. It returns
+// false for all else.
 func (x *Exchange) read(text []byte) bool {
 	var room [8]scan.Member
 	members, ok := scan.Object(text, room[:0])
-	if !ok {
-		return false
-	}
-	params, named := []byte(nil), false
-	for i, m := range members {
-		for _, other := range members[:i] {
-			if string(other.Key) == string(m.Key) {
-				return false
-			}
-		}
+	var params []byte
+	given := 0
+	for _, m := range members {
+		name, good := 0, true
 		switch string(m.Key) {
 		case "id":
-			if !isID(m.Value) {
-				return false
+			if name, good = givenID, isID(m.Value); good && given&givenID == 0 {
+				x.id = append(x.id[:0], m.Value...)
 			}
-			x.id = append(x.id[:0], m.Value...)
 		case "method":
-			x.Method, ok = scan.Text(m.Value)
-			if named = true; !ok {
-				return false
-			}
+			name = givenMethod
+			x.Method, good = scan.Text(m.Value)
 		case "params":
-			params = m.Value
+			name, params = givenParams, m.Value
 		case "max_age_ms":
-			if x.MaxAge, ok = scan.Text(m.Value); !ok {
-				return false
-			}
+			name = givenAge
+			x.MaxAge, good = scan.Text(m.Value)
 		}
+		if ok = ok && good && given&name == 0; !ok {
+			return false
+		}
+		given |= name
 	}
-	if !named {
-		x.Method, params = "login", text
-	} else if scan.Absent(params) {
+	switch {
+	case !ok:
+		return false
+	case given&givenMethod == 0:
+		x.Method, params = methodLogin, text
+	case given&givenID == 0:
+		return false
+	case scan.Absent(params):
 		params = nil
 	}
 	x.Ctx.Request.SetBodyRaw(params)
 	return true
 }
+
+// methodLogin is the method of the first text.
+const methodLogin = "login"
 
 // isID reports whether JSON is a string or an integer that an answer may repeat.
 func isID(b []byte) bool {
@@ -94,15 +105,14 @@ func (x *Exchange) appendFrame(out []byte) []byte {
 	var more [256]byte
 	tail := more[:0]
 	for name, v := range r.Header.All() {
-		for _, e := range extras {
-			if string(name) != e.header {
-				continue
-			}
-			tail = append(append(append(tail, `,"`...), e.member...), `":`...)
-			if e.text {
-				tail = wire.AppendString(tail, string(v))
-			} else {
-				tail = append(tail, v...)
+		for i := range extras {
+			if e := &extras[i]; string(name) == e.header {
+				tail = append(append(append(tail, `,"`...), e.member...), `":`...)
+				if e.text {
+					tail = wire.AppendString(tail, string(v))
+				} else {
+					tail = append(tail, v...)
+				}
 			}
 		}
 	}

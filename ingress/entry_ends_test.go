@@ -1,0 +1,229 @@
+package ingress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+
+	"clobd/api/wire"
+	"clobd/engine"
+)
+
+// overTCP is a socket for orders over the network, where the kernel keeps what nobody reads.
+func (h entrance) overTCP(t *testing.T, name string) *trading {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = h.server.Serve(ln) }() // ends with the house
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+ln.Addr().String()+tradePath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	c := &trading{t: t, ws: ws}
+	if r := c.call("login", h.login(name, 0, nil)); r.Status != 200 {
+		t.Fatal(r)
+	}
+	return c
+}
+
+// TestEntryFarewell: answers that are there when the node stops reach a client who reads them late.
+func TestEntryFarewell(t *testing.T) {
+	h := entrance{newHouse(t, func(o *Options) {
+		o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ wire.Dialect) {
+			ctx.SetBodyString(`{"text":"` + strings.Repeat("x", 60<<10) + `"}`)
+		}
+	})}
+	c := h.overTCP(t, "alice")
+	const asked = 12
+	for range asked {
+		c.ask("order.get", `{"orderID":"`+engine.OrderID{1}.Hex()+`"}`)
+	}
+	h.requested(asked)
+	stopped := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		stopped <- h.server.Close(ctx)
+	}()
+	time.Sleep(300 * time.Millisecond)
+	c.odd = true
+	code, text, answers := c.closed()
+	if len(answers) != asked || code != websocket.CloseGoingAway {
+		t.Errorf("%d of %d answers, and then %d %q", len(answers), asked, code, text)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEntryLongAnswer: a client who reads gets an answer that is longer than what may wait.
+func TestEntryLongAnswer(t *testing.T) {
+	long := strings.Repeat("x", 5<<20)
+	h := entrance{newHouse(t, func(o *Options) {
+		o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ wire.Dialect) {
+			ctx.SetBodyString(`{"text":"` + long + `"}`)
+		}
+	})}
+	c := h.overTCP(t, "alice")
+	c.odd = true
+	c.ask("order.get", `{"orderID":"`+engine.OrderID{1}.Hex()+`"}`)
+	if r := c.hear(); len(r.Result) < len(long) {
+		t.Errorf("%d bytes", len(r.Result))
+	}
+}
+
+// TestEntryStrays: texts that no window counts are bounded, whatever is wrong with them.
+func TestEntryStrays(t *testing.T) {
+	for _, text := range []string{"noise", `{"id":1,"method":"order.take"}`, `{"id":1,"method":"login"}`,
+		`{"id":1,"method":"ping"}`} {
+		inBubble(t, func(t *testing.T) {
+			h := entrance{newHouse(t, nil)}
+			c := h.loggedIn("alice", nil)
+			go func() {
+				for range 200 {
+					if c.ws.WriteMessage(websocket.TextMessage, []byte(text)) != nil {
+						return
+					}
+				}
+			}()
+			if code, why, answers := c.closed(); code != 1008 || why != "too many messages" ||
+				len(answers) > 101 {
+				t.Errorf("%s: %d %q after %d answers", text, code, why, len(answers))
+			}
+		})
+	}
+}
+
+// TestEntryUnblocked: what waits for the index, or must rest, holds up no cancel behind it.
+func TestEntryUnblocked(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := entrance{newHouse(t, func(o *Options) {
+			o.Limits = true
+			o.Await = func(_ engine.Sequence, d time.Duration) bool {
+				time.Sleep(d)
+				return false
+			}
+		})}
+		h.run([]string{"fund alice 1000"})
+		c := h.loggedIn("alice", nil)
+		ask := func(method, params string) {
+			t.Helper()
+			began, no := time.Now(), c.ask(method, params)
+			cancel := c.ask("order.cancel_all", "")
+			r := c.hear()
+			if string(r.ID) != strconv.Itoa(cancel) || r.Status != 200 ||
+				time.Since(began) > time.Millisecond {
+				t.Errorf("behind %s: %s %d after %v", method, r.ID, r.Status, time.Since(began))
+			}
+			if r := c.hear(); string(r.ID) != strconv.Itoa(no) {
+				t.Errorf("%s was answered as %s", method, r.ID)
+			}
+		}
+		bad, _ := h.order("alice", "buy A 10 @ 0.40 kind=FOK post-only", 1)
+		ask("order.place_many", "["+bad+","+bad+"]")
+		ask("order.place", bad)
+		ask("order.cancel", `{"orderID":"`+engine.OrderID{1}.Hex()+`"}`)
+		forged, _ := h.order("alice", "buy A 10 @ 0.40", 2)
+		forged = strings.Replace(forged, `"salt":2`, `"salt":3`, 1)
+		failed := 0
+		for range 300 {
+			if r := c.call("order.place", forged); r.Status == 429 {
+				failed = r.Status
+				break
+			}
+		}
+		if failed != 429 {
+			t.Fatal("there is no bound on wrong signatures")
+		}
+		ask("order.place", forged)
+	})
+}
+
+// TestEntryReadsOwnWrites: a read that was sent behind an order comes after it.
+func TestEntryReadsOwnWrites(t *testing.T) {
+	h := entrance{newHouse(t, nil)}
+	h.run([]string{"fund alice 1000"})
+	c := h.loggedIn("alice", nil)
+	release := h.block()
+	body, id := h.order("alice", "buy A 10 @ 0.40", 1)
+	c.ask("order.place", body)
+	c.ask("order.get", `{"orderID":"`+id.Hex()+`"}`)
+	h.requested(2)
+	release()
+	if r := c.hear(); r.Status != 200 || !strings.Contains(string(r.Result), `"live"`) {
+		t.Errorf("first %d %s", r.Status, r.Result)
+	}
+	if text := c.text(); !strings.Contains(text, "account /data/order/"+id.Hex()) {
+		t.Error(text)
+	}
+}
+
+// TestEntryArmsInTime: a key whose grace runs out while its socket logs in again keeps its orders.
+func TestEntryArmsInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := entrance{newHouse(t, nil)}
+		h.run([]string{"fund alice 1000"})
+		arms := map[string]any{"cancel_on_disconnect": true, "grace_ms": 2000}
+		a := h.loggedIn("alice", arms)
+		body, _ := h.order("alice", "buy A 10 @ 0.40", 1)
+		if r := a.call("order.place", body); r.Status != 200 {
+			t.Fatal(r)
+		}
+		_ = a.ws.Close()
+		awaitSockets(h.house, 0)
+		h.late.Add(60)
+		release, b := h.block(), h.tradingSocket()
+		arms["grace_ms"] = 3000 // so that the login waits for the disk
+		b.ask("login", h.login("alice", 0, arms))
+		time.Sleep(time.Second)
+		h.server.beats.silence()
+		release()
+		if r := b.hear(); r.Status != 200 || !strings.Contains(string(r.Result), `"grace_ms":3000`) {
+			t.Fatalf("%d %s%s", r.Status, r.Result, r.Error)
+		}
+		book, outcome, _ := h.board.Book(h.market.Tokens[0])
+		if bid, _ := book.Best(outcome); bid == 0 {
+			t.Error("its order is canceled")
+		}
+		if grace := h.server.beats.grace(beatKey{1, 0}); grace != 3*time.Second {
+			t.Errorf("the key is armed with %v", grace)
+		}
+	})
+}
+
+// TestEntryLogins: why a login is refused decides how the socket is closed.
+func TestEntryLogins(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := entrance{newHouse(t, func(o *Options) { o.Limits = true })}
+		wrong := map[string]any{"signature": strings.Repeat("0", 64)}
+		statuses := map[string]int{}
+		for range 25 {
+			c := h.tradingSocket()
+			r := c.call("login", h.login("alice", 0, wrong))
+			code, why, _ := c.closed()
+			statuses[fmt.Sprint(r.Status, " ", code, " ", why)]++
+		}
+		if statuses["401 1008 unauthorized"] != 20 || statuses["429 1013 try again later"] != 5 {
+			t.Error(statuses)
+		}
+		idle := h.tradingSocket()
+		if code, why, _ := idle.closed(); code != 1008 || why != "no login in time" {
+			t.Errorf("no login: %d %q", code, why)
+		}
+		c := h.tradingSocket()
+		c.say(`{"id":1,"method":"login","params":{"apiKey":"` + strings.Repeat("x", 5000) + `"}}`)
+		if code, _, _ := c.closed(); code != 1009 {
+			t.Errorf("a long login: %d", code)
+		}
+	})
+}
