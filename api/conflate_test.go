@@ -78,6 +78,9 @@ func TestConflate(t *testing.T) {
 		if i == 7 { // while changes wait
 			r.now++
 			r.do(engine.Command{Kind: engine.Adjust, Market: 2, Listing: listing(2, 10)})
+			rules := *listing(3, 100) // that no tick change tells
+			rules.MinSize = engine.Unit
+			r.do(engine.Command{Kind: engine.Adjust, Market: 3, Listing: &rules})
 			other.say(`{"assets_ids":["10"]}`)
 			r.frame()
 		}
@@ -105,6 +108,48 @@ func TestConflate(t *testing.T) {
 	}
 	if n := slow.kinds["price_change"]; n >= all.kinds["price_change"] || slow.kinds["resync"] != 0 {
 		t.Errorf("%v", slow.kinds)
+	}
+}
+
+// TestConflateNothing: changes that cancel each other while they wait are one change of nothing. If
+// other rules came between them, they are two, as the book that shows the rules has the first one.
+func TestConflateNothing(t *testing.T) {
+	r := newRandom(t, 3)
+	url := r.streams()
+	asked := `{"assets_ids":` + tokens(3) + `,"heartbeat":true,"conflate":true}`
+	slow := watchNarrow(t, url, asked)
+	slow.toTheEnd(r.node)
+	r.markets = 1
+	for range 300 { // each told for itself, until the reader lags for sure
+		if r.calm(); !r.hub.Reach(r.board.Shown(), 20*time.Second) {
+			t.Fatal("it is not told")
+		}
+	}
+	rules := *listing(3, 100)
+	rules.MinSize = engine.Unit
+	for _, c := range []engine.Command{place("back", r.wallets[0], quote{2, 0, engine.Buy, 500, 1000}),
+		{Kind: engine.Cancel, Owner: r.wallets[0], ID: orderID("back")},
+		place("again", r.wallets[0], quote{3, 0, engine.Buy, 500, 1000}),
+		{Kind: engine.Adjust, Market: 3, Listing: &rules},
+		{Kind: engine.Cancel, Owner: r.wallets[0], ID: orderID("again")}} {
+		r.now++
+		r.do(c)
+		if !r.hub.Reach(r.board.Shown(), 20*time.Second) {
+			t.Fatal("it is not told")
+		}
+	}
+	nothing, third := 0, 0
+	slow.told = func(m *mirror.Message) {
+		if m.Type == "price_change" && len(m.Changes) == 0 {
+			nothing++
+		}
+		if m.Type == "price_change" && m.Market == rules.Condition.Hex() {
+			third++
+		}
+	}
+	slow.toTheEnd(r.node)
+	if nothing != 1 || third != 2 || slow.joint == 0 {
+		t.Errorf("%d changes of nothing, %d around other rules, %v", nothing, third, slow.kinds)
 	}
 }
 
@@ -147,7 +192,7 @@ func TestConflateMuch(t *testing.T) {
 	all.toTheEnd(r.node)
 	plain.cut(all.seq, begun)
 	slow.toTheEnd(r.node)
-	if slow.kinds["resync"] != 1 || slow.kinds["book"] != 4*markets {
+	if n := slow.kinds["resync"]; n == 0 || slow.kinds["book"] != 2*markets*(1+n) {
 		t.Errorf("%v", slow.kinds)
 	}
 	var sum, stood uint64

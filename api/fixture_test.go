@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"clobd/api/catalog"
+	"clobd/api/stream"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
@@ -30,6 +31,7 @@ type node struct {
 	catalog  *catalog.Catalog
 	handler  *Handler
 	clock    func() time.Time // of windows
+	hub      *stream.Hub      // that streams has made last
 	running  chan error       // what the index's Run returned
 	broken   bool             // the index is closed already
 }

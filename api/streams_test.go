@@ -30,8 +30,9 @@ func (n *node) streams() string {
 	tail, users := n.journal.Tail(1), n.journal.Tail(from)
 	hub := stream.New(stream.Options{Board: n.board, Next: tail.Next, JournalID: testJournal,
 		Now: time.Now, Owners: n.owners(users), Announce: n.handler.Announce,
-		Label: n.catalog.Label, Panicked: n.panicked,
+		ID: n.marketID, Label: n.catalog.Label, Panicked: n.panicked,
 		Book: func(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }})
+	n.hub = hub
 	ended := make(chan error, 2)
 	go func() { ended <- hub.Run() }()
 	go func() { ended <- hub.RunOwners() }()
@@ -69,6 +70,14 @@ func (n *node) streams() string {
 		}
 	})
 	return "ws://" + ln.Addr().String() + "/ws/market"
+}
+
+// marketID is the id of a market in the catalog.
+func (n *node) marketID(c engine.Condition) string {
+	if m := n.catalog.Market(c); m != nil {
+		return m.ID
+	}
+	return ""
 }
 
 // narrow is the path of a socket for which the kernel keeps little that was not read.
@@ -278,6 +287,18 @@ func (r *random) frameOf(most int) {
 	r.do(commands...)
 }
 
+// adjust gives a market another minimum of shares, and now and then another tick, finer each time.
+func (r *random) adjust() {
+	m := 1 + r.rng.IntN(r.markets)
+	rules := *listing(m, r.board.Directory.Market(engine.MarketNo(m)).Tick)
+	rules.MinSize = engine.Size(1+r.rng.IntN(5)) * engine.Unit
+	if r.rng.IntN(4) == 0 && rules.Tick > 1 {
+		rules.Tick /= 10
+	}
+	r.now++
+	r.do(engine.Command{Kind: engine.Adjust, Market: engine.MarketNo(m), Listing: &rules})
+}
+
 // TestReconstruction: a client that applies every change to the first books has, after each, the
 // book that the change's hash names, and in the end that of the Board. So has a client that named
 // a single token.
@@ -295,21 +316,29 @@ func TestReconstruction(t *testing.T) {
 	all.until(r.node, 10, 31)
 	one.until(r.node, 21)
 	for i := range 2000 {
-		r.frame()
+		if r.frame(); r.rng.IntN(50) == 0 {
+			r.adjust()
+		}
 		if i%10 == 0 {
 			all.until(r.node, 10, 11, 20, 21, 30, 31)
 		}
 	}
 	all.until(r.node, 10, 11, 20, 21, 30, 31)
 	one.until(r.node, 21)
-	if all.hashes < 200 || all.kinds["last_trade_price"] < 100 || all.kinds["book"] != 6 ||
+	if all.hashes < 200 || all.kinds["last_trade_price"] < 100 || all.kinds["book"] < 20 ||
 		all.kinds["best_bid_ask"] != 0 || one.kinds["best_bid_ask"] < 20 || len(one.books) != 1 {
 		t.Errorf("%d hashes, %v; one token: %d books, %v", all.hashes, all.kinds, len(one.books), one.kinds)
 	}
 	r.now++
-	finer := listing(2, 10)
-	r.do(engine.Command{Kind: engine.Adjust, Market: 2, Listing: finer})
-	one.until(r.node, 21)
+	rules := *listing(2, r.board.Directory.Market(2).Tick)
+	books, ticks := one.kinds["book"], one.kinds["tick_size_change"]
+	for _, rules.MinSize = range []engine.Size{6 * engine.Unit, 7 * engine.Unit} {
+		r.do(engine.Command{Kind: engine.Adjust, Market: 2, Listing: &rules})
+		one.until(r.node, 21)
+	}
+	if one.kinds["tick_size_change"] != ticks || one.kinds["book"] != books+2 {
+		t.Errorf("%d books and %d ticks before the minimum changed twice, %v", books, ticks, one.kinds)
+	}
 	r.do(engine.Command{Kind: engine.Resolve, Market: 2, Price: engine.PriceOne, ID: orderID("end")})
 	one.until(r.node, 21)
 	one.hears("market_resolved", `"winning_asset_id":"20","winning_outcome":"Yes"`)
@@ -321,8 +350,60 @@ func TestReconstruction(t *testing.T) {
 	if all.until(r.node, 90); all.kinds["new_market"] != 0 {
 		t.Error("a market is announced to who did not ask for that")
 	}
-	if one.kinds["tick_size_change"] != 1 || one.kinds["book"] != 2 {
-		t.Errorf("%v", one.kinds)
+	r.do(engine.Command{Kind: engine.Resolve, Market: 4, Price: 0, ID: orderID("end 9")})
+	late := watchFrom(t, url, `{"assets_ids":["91","90"],"custom_feature_enabled":true}`,
+		mirror.Books{})
+	late.until(r.node, 90, 91)
+	late.hears("market_resolved", `"id":"9","assets_ids":["90","91"],"winning_asset_id":"91"`)
+}
+
+// TestOpenedLater: a market that is listed unopened is announced when it opens, and only then.
+func TestOpenedLater(t *testing.T) {
+	r := newRandom(t, 1)
+	r.described(marketText(2, ""), marketText(3, ""), marketText(4, ""))
+	unopened := *listing(4, 100)
+	unopened.Open = false
+	r.do(engine.Command{Kind: engine.List, Listing: &unopened}) // before the node starts
+	w := watchFrom(t, r.streams(), `{"assets_ids":["10"],"custom_feature_enabled":true}`, mirror.Books{})
+	w.until(r.node, 10)
+	unopened = *listing(3, 100)
+	unopened.Open = false
+	r.do(engine.Command{Kind: engine.List, Listing: &unopened})
+	for i, want := range []string{`"id":"3"`, `"id":"4"`, `"id":"2"`} {
+		switch no := engine.MarketNo(3 - i); no {
+		case 1:
+			r.do(engine.Command{Kind: engine.List, Listing: listing(2, 100)})
+		default:
+			for i := range 4 { // the second time is none of an opening
+				state := []engine.MarketState{engine.Paused, engine.Open}[i%2]
+				r.do(engine.Command{Kind: engine.SetState, Market: no, State: state})
+			}
+		}
+		delete(w.kinds, "new_market")
+		w.hears("new_market", want)
+	}
+}
+
+// TestResumeQuiet: who has got the first book of a market that nobody watched before, and comes
+// back before anything has changed, is told nothing.
+func TestResumeQuiet(t *testing.T) {
+	r := newRandom(t, 1)
+	url := r.streams()
+	r.frame()
+	seq := engine.Sequence(0)
+	for i := range 3 {
+		asked := `{"assets_ids":["10"]}`
+		if i > 0 {
+			asked = fmt.Sprintf(`{"assets_ids":["10"],"resume":{"seq":%d}}`, seq)
+		}
+		w := watchFrom(t, url, asked, mirror.Books{})
+		if w.say("PING"); i == 0 {
+			w.until(r.node, 10)
+			seq = engine.Sequence(w.seq)
+		} else if text, err := w.hear(); err != nil || text != "PONG" {
+			t.Errorf("resume at %d: %s %v", seq, text, err)
+		}
+		w.c.Close()
 	}
 }
 
@@ -389,6 +470,27 @@ func TestResumeAtTheStart(t *testing.T) {
 	}
 }
 
+// TestLargeBooks: first books that would be too long a text come as several arrays.
+func TestLargeBooks(t *testing.T) {
+	r := newRandom(t, 3)
+	for m := 1; m <= r.markets; m++ {
+		r.do(engine.Command{Kind: engine.Adjust, Market: engine.MarketNo(m), Listing: listing(m, 1)})
+		for price := engine.Price(1); price <= 4500; price += 100 {
+			var some []engine.Command
+			for p := price; p < price+100; p++ {
+				some = append(some, place(fmt.Sprint("l", m, "-", p), r.wallets[0],
+					quote{engine.MarketNo(m), 0, engine.Buy, 500, p}))
+			}
+			r.do(some...)
+		}
+	}
+	w := watchFrom(t, r.streams(), `{"assets_ids":`+tokens(r.markets)+`}`, mirror.Books{})
+	w.until(r.node, 10, 11, 20, 21, 30, 31)
+	if w.frames != 2 || w.kinds["book"] != 6 {
+		t.Errorf("%d texts, %v", w.frames, w.kinds)
+	}
+}
+
 // TestStreamRequests: what a subscriber asks for, and what he is told.
 func TestStreamRequests(t *testing.T) {
 	r := newRandom(t, 2)
@@ -402,6 +504,17 @@ func TestStreamRequests(t *testing.T) {
 		{`{"type":"user"}`, `{"event_type":"error","code":"bad_request"`},
 		{`{"operation":"dance"}`, `{"event_type":"error","code":"bad_request"`},
 		{`{"assets_ids":["77","x"]}`, `{"event_type":"error","code":"unknown_asset","message":"no market lists 77, x"`},
+		{`{"markets":["` + listing(2, 0).Condition.Hex() + `"],"initial_dump":false}`, ""},
+		{`{"assets_ids":[ "20" , 21 ],"operation":"subscribe"}`, "NO NEW ASSETS"},
+		{`{"markets":["` + listing(2, 0).Condition.Hex() + `"],"operation":"unsubscribe"}`, ""},
+		{`{"assets_ids":[20]}`, `[{"event_type":"book","market":`},
+		{`{"markets":["0x12"]}`, `{"event_type":"error","code":"unknown_market","message":"no market has the ` +
+			`condition 0x12"`},
+		{`{"assets_ids":"11"}`, `{"event_type":"error","code":"bad_request","message":"assets_ids has a wrong`},
+		{`{"assets_ids":[null]}`, `{"event_type":"error","code":"bad_request","message":"assets_ids has a wr`},
+		{`{"heartbeat":"x"}`, `{"event_type":"error","code":"bad_request","message":"heartbeat has a wrong va`},
+		{`{"resume":{"seq":"1"}}`, `{"event_type":"error","code":"bad_request","message":"resume.seq has a wro`},
+		{`[1]`, `{"event_type":"error","code":"bad_request","message":"send an object with type and`},
 		{`{"assets_ids":["11"],"initial_dump":false}`, ""},
 		{`{"assets_ids":["11"],"operation":"unsubscribe"}`, ""},
 		{`{"assets_ids":["11"]}`, `[{"event_type":"book","market":`},

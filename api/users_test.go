@@ -38,6 +38,8 @@ type event struct {
 	Market  string `json:"market"`
 	Matched string `json:"size_matched"`
 	Reason  string `json:"cancel_reason"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
 	Seq     uint64 `json:"seq"`
 	Part    int    `json:"part"`
 	Parts   int    `json:"parts"`
@@ -160,6 +162,48 @@ func TestUserChannel(t *testing.T) {
 		sameStory(t, want, one)
 		r.recorded(heard, r.wallets[i])
 	}
+}
+
+// TestUserErrors: a second login is refused and the first one stays. A Sequence that the node does
+// not have is an error that shows one that it has.
+func TestUserErrors(t *testing.T) {
+	r := newRandom(t, 1)
+	r.run()
+	r.frame()
+	url := r.streams()
+	const wish = `{"type":"user","auth":{"apiKey":"k"}`
+	c := openUser(t, url, "alice", wish+`,"resume":{"seq":1000000}}`)
+	last := uint64(r.board.Shown())
+	if e := c.next(t); e.Code != "unknown_seq" || e.Seq != last {
+		t.Errorf("%+v, want Sequence %d", e, last)
+	}
+	for said, want := range map[string]string{wish + `}`: "already logged in",
+		`{"markets":1}`: "markets has a wrong value: number", `{"heartbeat":`: "malformed JSON"} {
+		if err := c.WriteMessage(websocket.TextMessage, []byte(said)); err != nil {
+			t.Fatal(err)
+		}
+		if e := c.next(t); e.Code != "bad_request" || !strings.Contains(e.Message, want) {
+			t.Errorf("%s: %+v, want %s", said, e, want)
+		}
+	}
+	r.do(place("still here", r.wallets[0], quote{1, 0, engine.Buy, 500, 100}))
+	c.until(t, orderID("still here").Hex())
+	hearUser(t, [3]string{url, "alice", wish + `,"resume":{"seq":1}}`}, orderID("still here").Hex())
+}
+
+// next reads a message.
+func (c *userSocket) next(t *testing.T) (e event) {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_, text, err := c.ReadMessage()
+	if err == nil {
+		documented(t, asyncapi.Check("/ws/user", text))
+		err = json.Unmarshal(text, &e)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return e
 }
 
 // sameStory compares two runs of messages.

@@ -50,6 +50,7 @@ func newFanHub(ln net.Listener, burst int) (*fanHub, error) {
 	}
 	h.hub = stream.New(stream.Options{Board: h.board, Book: api.Book, JournalID: 1, Now: time.Now,
 		Announce: func(*view.Market) []byte { return nil },
+		ID:       func(engine.Condition) string { return "" },
 		Label:    func(engine.Condition, engine.Outcome) string { return "" },
 		Next: func() ([]byte, error) {
 			if b, ok := <-h.frames; ok {

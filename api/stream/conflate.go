@@ -50,7 +50,7 @@ func (s *subscriber) lags() bool {
 
 // hold puts the bulletins of a stride into the backlog.
 func (s *subscriber) hold(c stride, some []*bulletin, outcomes uint8) {
-	if c.from.Market.Tick != c.to.Market.Tick {
+	if reruled(c.from, c.to) {
 		s.later.settle(c.watch)
 	}
 	changed := slices.ContainsFunc(some, func(b *bulletin) bool { return b.kind == levels })
@@ -81,7 +81,7 @@ func (l *backlog) add(c stride) {
 	b.collapse.count++
 }
 
-// settle lets no later change of a market join those that wait: a new tick or a book comes next.
+// settle lets no later change of a market join those that wait: new rules or a book come next.
 func (l *backlog) settle(w *watch) {
 	if b := l.changes[w]; b != nil {
 		l.kept = append(l.kept, b)

@@ -42,9 +42,11 @@
 // After a panic that concerns one subscriber, or one market, those sockets are closed with 1011,
 // after any other one all are: the node goes on, and who comes back gets fresh books.
 //
-// The Hub announces a market that opens, to who asked for custom features, as soon as the catalog
-// describes the market. Such a message belongs to no market that somebody has named, and resuming
-// does not bring it again.
+// Other rules, which a book shows and no change of levels tells, bring fresh books.
+//
+// The Hub announces a market that opens for the first time, to who asked for custom features, as
+// soon as the catalog describes the market. Such a message belongs to no market that somebody has
+// named, and resuming does not bring it again.
 //
 // A reader, who has logged in to the user channel, is told of his orders and trades. Each message
 // has part and parts: its number among those of its Sequence, and how many there are. He misses
@@ -54,10 +56,13 @@
 // frame again later. The index holds a Command before its messages leave, so that no request shows
 // an earlier state then. The frame that revokes a key closes the sockets of the key with 1008.
 //
-// A subscriber has 10 s for his first subscription or his login, sends at most 20 units a second (a
-// message is one, and each 100 names in it), and must take a byte every 10 s while something waits
-// for him. What sockets have taken and not sent has a bound over all of them; beyond it nothing
-// more is rendered until there is room again.
+// Whoever asked for custom features and names a market that has ended is told so behind its book.
+//
+// A socket that the Hub closes is told why behind what was sent, if the client reads so far within
+// 10 s. A subscriber has 10 s for his first subscription or his login, sends at most 20 units a
+// second (a message is one, and each 100 names in it), and must take a byte every 10 s while
+// something waits for him. What sockets have taken and not sent has a bound over all of them;
+// beyond it nothing more is rendered until there is room again.
 //
 // Goroutines: follow and tellAll, both in Hub.Run, and run, in Hub.RunOwners; one for each
 // subscriber, in Hub.Serve or ServeUser, and one for each reader who reads frames again.

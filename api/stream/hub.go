@@ -23,6 +23,8 @@ type Options struct {
 	// Announce describes a market that was listed, as a JSON object without its closing brace; nil if
 	// the catalog does not describe it yet.
 	Announce func(*view.Market) []byte
+	// ID is the id of a market as Announce has it, "" if the catalog does not describe the market.
+	ID func(engine.Condition) string
 	// Label is the name of an outcome.
 	Label func(engine.Condition, engine.Outcome) string
 	// Panicked counts and logs a panic, while its stack is still there.
@@ -70,8 +72,10 @@ type Hub struct {
 	forgotten   engine.Sequence // the newest one of a bulletin that was dropped from recent
 	waiting     []waiting
 	told        engine.Sequence
-	due         []*subscriber // for whom something waits
-	rests       int           // bytes that sockets have taken and not sent
+	born        engine.Sequence // up to which others may have told, before this Hub
+	gone        engine.Sequence // up to which watches that are forgotten may have told
+	due         []*subscriber   // for whom something waits
+	rests       int             // bytes that sockets have taken and not sent
 	scratch     []byte
 	array       []byte
 	sent, bytes int       // messages, and bytes of frames, that the metrics do not have yet
@@ -135,11 +139,12 @@ func New(o Options) *Hub {
 		markets: make(map[engine.MarketNo][]deal), read: o.Board.Shown()},
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		watches: make(map[engine.MarketNo]*watch), subscribers: make(map[*subscriber]struct{})}
-	h.told = h.heap.read
+	h.heap.recall(o.Board.Directory)
+	h.told, h.born = h.heap.read, h.heap.read
 	h.owners = owners{hub: h, o: o.Owners, readers: make(map[*subscriber]struct{}),
 		busy: make(chan struct{}, maxBusy)}
 	if o.Owners != nil {
-		h.owners.at = o.Owners.Frame - 1
+		h.owners.at, h.owners.seq = o.Owners.Frame-1, h.heap.read
 	}
 	return h
 }
@@ -149,7 +154,31 @@ type heap struct {
 	mutex   sync.Mutex
 	markets map[engine.MarketNo][]deal
 	opened  []engine.MarketNo
+	ever    []bool          // whether a market has been open, by number
 	read    engine.Sequence // of all frames so far
+}
+
+// opens notes that a market is open, and reports whether it is for the first time.
+func (p *heap) opens(no engine.MarketNo) bool {
+	for len(p.ever) <= int(no) {
+		p.ever = append(p.ever, false)
+	}
+	first := !p.ever[no]
+	p.ever[no] = true
+	return first
+}
+
+// recall notes which markets have been open so far.
+func (p *heap) recall(d *view.Directory) {
+	for no := engine.MarketNo(1); ; no++ {
+		m := d.Market(no)
+		if m == nil {
+			return
+		}
+		if m.State != engine.Unopened {
+			p.opens(no)
+		}
+	}
 }
 
 // deal is a taker's trade at one price.
@@ -237,7 +266,8 @@ func (p *heap) add(f *engine.Frame) {
 			if e.Market == 0 {
 				continue
 			}
-			if e.Kind == engine.Listed && e.State == engine.Open {
+			if (e.Kind == engine.Listed || e.Kind == engine.StateChanged) &&
+				e.State == engine.Open && p.opens(e.Market) {
 				p.opened = append(p.opened, e.Market)
 			}
 			deals := p.markets[e.Market]

@@ -19,8 +19,7 @@ import (
 type userWish struct {
 	wish
 	proof
-	Markets []string `json:"markets"`
-	Auth    proof    `json:"auth"`
+	Auth proof `json:"auth"`
 }
 
 // proof has the spellings of different clients.
@@ -41,6 +40,14 @@ func (p *proof) credentials() wire.Credentials {
 	return wire.Credentials{Key: cmp.Or(p.APIKey, p.Lower, p.Snake, p.Key), Secret: p.Secret,
 		Passphrase: p.Passphrase, Address: p.Address, Signature: p.Signature, Dialect: p.Dialect,
 		Timestamp: string(bytes.Trim(p.Timestamp, `"`))}
+}
+
+// credentials are those in auth, or else those beside it.
+func (r *userWish) credentials() wire.Credentials {
+	if c := r.Auth.credentials(); c.Key != "" {
+		return c
+	}
+	return r.proof.credentials()
 }
 
 // hear does what a subscriber of the user channel asks for, and reports whether he is logged in.
@@ -65,7 +72,9 @@ func (p *owners) hear(s *subscriber, text []byte, login wire.Login) bool {
 			s.enqueue(&bulletin{kind: bare, body: []byte("PONG")})
 		}
 	case err != nil:
-		p.hub.fail(s, "bad_request", "malformed JSON: send an object with type, auth and markets")
+		p.hub.fail(s, "bad_request", blame(err, "type, auth and markets"))
+	case r.Operation == "" && r.credentials().Key != "":
+		p.hub.fail(s, "bad_request", "already logged in: one connection has one key")
 	default:
 		p.grant(s, &r)
 	}
@@ -85,10 +94,7 @@ func (p *owners) affords(s *subscriber, names int) bool {
 
 // logIn lets a subscriber in who proves a key, and closes the socket of any other.
 func (p *owners) logIn(s *subscriber, r *userWish, login wire.Login) bool {
-	c := r.Auth.credentials()
-	if c.Key == "" {
-		c = r.proof.credentials()
-	}
+	c := r.credentials()
 	who, err := login(&c)
 	p.hub.mutex.Lock()
 	defer p.hub.mutex.Unlock()

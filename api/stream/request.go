@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +16,8 @@ import (
 // wish is what a subscriber may send.
 type wish struct {
 	Type      string   `json:"type"`
-	Assets    []string `json:"assets_ids"`
+	Assets    tokens   `json:"assets_ids"`
+	Markets   []string `json:"markets"`
 	Operation string   `json:"operation"`
 	Custom    *bool    `json:"custom_feature_enabled"`
 	Dump      *bool    `json:"initial_dump"`
@@ -24,6 +27,42 @@ type wish struct {
 		Seq  uint64 `json:"seq"`
 		Part int    `json:"part"`
 	} `json:"resume"`
+}
+
+// tokens are ids of tokens, as texts. Some clients send numbers.
+type tokens []string
+
+// UnmarshalJSON reads a list of texts and whole numbers.
+func (t *tokens) UnmarshalJSON(text []byte) error {
+	var list []json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		return badAssets("something that is no list")
+	}
+	*t = make(tokens, len(list))
+	for i, one := range list {
+		if len(one) > 0 && one[0] >= '0' && one[0] <= '9' {
+			(*t)[i] = string(one)
+		} else if err := json.Unmarshal(one, &(*t)[i]); err != nil || len(one) == 0 || one[0] != '"' {
+			return badAssets("a list with " + string(one[:min(len(one), 40)]))
+		}
+	}
+	return nil
+}
+
+func badAssets(value string) error {
+	return &json.UnmarshalTypeError{Field: "assets_ids", Value: value, Type: reflect.TypeFor[tokens]()}
+}
+
+// blame says why a text could not be read as a wish, which is an object with some members.
+func blame(err error, members string) string {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &wrong):
+		return "malformed JSON: send an object with " + members
+	case wrong.Field == "":
+		return "send an object with " + members + ", not " + wrong.Value
+	}
+	return wrong.Field + " has a wrong value: " + wrong.Value
 }
 
 // maxTokens is how many tokens a subscriber may name.
@@ -40,13 +79,13 @@ func (h *Hub) hear(s *subscriber, text []byte) bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	switch {
-	case !s.spent.take(1+float64(len(r.Assets)/tokensUnit), h.o.Now()):
+	case !s.spent.take(1+float64((len(r.Assets)+2*len(r.Markets))/tokensUnit), h.o.Now()):
 		s.close(live.Forbidden, "too many messages")
 	case word && string(text) == "PING":
 		s.enqueue(&bulletin{kind: bare, body: []byte("PONG")})
 	case word:
 	case err != nil:
-		h.fail(s, "bad_request", "malformed JSON: send an object with type and assets_ids")
+		h.fail(s, "bad_request", blame(err, "type and assets_ids"))
 	default:
 		h.grant(s, &r)
 		return true
@@ -68,6 +107,9 @@ func (h *Hub) grant(s *subscriber, r *wish) {
 			*set.to = *set.from
 		}
 	}
+	if len(r.Assets) == 0 {
+		s.name(r)
+	}
 	switch {
 	case strings.EqualFold(r.Operation, "unsubscribe"):
 		h.unsubscribe(s, r.Assets)
@@ -77,6 +119,44 @@ func (h *Hub) grant(s *subscriber, r *wish) {
 		h.fail(s, "bad_request", "unknown operation "+strconv.Quote(r.Operation)+
 			": send subscribe or unsubscribe")
 	}
+}
+
+// name puts the tokens of the markets that a wish names, in place of tokens, into the wish.
+func (s *subscriber) name(r *wish) {
+	var unknown []string
+	for _, id := range r.Markets {
+		c, ok := engine.ParseCondition(id)
+		m := s.hub.o.Board.Directory.Condition(c)
+		if !ok || m == nil {
+			unknown = append(unknown, id)
+			continue
+		}
+		for o := range m.Tokens {
+			r.Assets = append(r.Assets, m.Tokens[o].String())
+		}
+	}
+	if len(unknown) > 0 {
+		s.hub.fail(s, "unknown_market", "no market has the condition "+some(unknown))
+	}
+}
+
+// someBytes is how long a list of names may be in the text of an error.
+const someBytes = errorLimit - 64
+
+// some lists names, as many as there is room for, and says how many more there are.
+func some(names []string) string {
+	n, size := 0, 0
+	for ; n < len(names) && size+len(names[n]) <= someBytes; n++ {
+		size += len(names[n]) + len(", ")
+	}
+	list, more := strings.Join(names[:n], ", "), len(names)-n
+	switch {
+	case more == 0:
+		return list
+	case n == 0:
+		return "of " + strconv.Itoa(more) + " that are named"
+	}
+	return list + " and " + strconv.Itoa(more) + " more"
 }
 
 // fail tells a subscriber what was wrong with his request.
@@ -134,7 +214,7 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 		s.enqueue(&bulletin{kind: bare, body: []byte("NO NEW ASSETS")})
 	}
 	if len(unknown) > 0 {
-		h.fail(s, "unknown_asset", "no market lists "+strings.Join(unknown, ", "))
+		h.fail(s, "unknown_asset", "no market lists "+some(unknown))
 	}
 	h.catchUp(s, r, resumed)
 	if r.Resume != nil && len(books) > 0 {
@@ -142,12 +222,28 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 		s.enqueue(&bulletin{seq: h.told, body: []byte(`{"event_type":"resync"`)})
 	}
 	s.show(books)
+	s.conclude(books)
 }
 
-// knows reports whether all messages of a market from a Sequence on are in memory: those of
-// w.since itself are not.
+// conclude tells, behind the books of markets that have ended before, that they have.
+func (s *subscriber) conclude(books []shown) {
+	told := make(map[engine.MarketNo]bool)
+	for _, b := range books {
+		if m := b.snapshot.Market; s.custom && m.State == engine.Settled && !told[m.No] {
+			told[m.No] = true
+			end := s.hub.resolved(b.snapshot)
+			end.seq = max(end.seq, s.hub.told) // behind other messages
+			s.enqueue(end)
+		}
+	}
+}
+
+// knows reports whether all messages of a market from a Sequence on are in memory. Those of w.since
+// itself are not. If others have told them, to a subscriber who may have got only a part, before
+// this Hub began or a former watch ended, they are missing; else the first books alone showed them.
 func (h *Hub) knows(w *watch, seq engine.Sequence) bool {
-	return seq > w.since && seq > h.forgotten && seq <= h.heap.last()
+	untold := w.since > h.born && w.since > h.gone
+	return (seq > w.since || seq == w.since && untold) && seq > h.forgotten && seq <= h.heap.last()
 }
 
 // catchUp sends the bulletins from a Sequence on about some outcomes of some markets: those of the

@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"slices"
+	"errors"
 	"strconv"
 	"time"
 
@@ -24,7 +24,7 @@ type subscriber struct {
 	id        string
 	due       bool // is in the Hub's list
 	cut       bool // closed, or about to be
-	leaves    bool // the socket will be closed with 1013, once the client has read the rest
+	leaves    bool // the socket will be closed, once the client has read the rest
 	custom    bool
 	heartbeat bool
 	conflates bool
@@ -56,7 +56,7 @@ func (s *subscriber) enqueue(b *bulletin) {
 		return
 	}
 	if s.behind > maxBehind {
-		s.dismiss()
+		s.close(live.TryLater, slow)
 		return
 	}
 	s.behind += len(b.body)
@@ -92,8 +92,8 @@ func (s *subscriber) enqueueAll(l sheaf) {
 	}
 }
 
-// show puts books into the queue, many in one message. One who lags gets each in its place among
-// the changes that wait.
+// show puts books into the queue, many in one text, but no more than the socket can keep. One who
+// lags gets each in its place among the changes that wait.
 func (s *subscriber) show(books []shown) {
 	if s.later != nil {
 		for i := range books {
@@ -101,10 +101,27 @@ func (s *subscriber) show(books []shown) {
 		}
 		return
 	}
-	for some := range slices.Chunk(books, arrayBooks) {
-		s.enqueue(&bulletin{books: some})
+	for len(books) > 0 {
+		n, size := 0, 0
+		for ; n < len(books) && n < arrayBooks && size < maxArray; n++ {
+			size += books[n].bytes()
+		}
+		s.enqueue(&bulletin{books: books[:n:n]})
+		books = books[n:]
 	}
 }
+
+// bytes is how long a book is, about.
+func (p *shown) bytes() int {
+	levels := p.snapshot.Depth(p.outcome, engine.Buy) + p.snapshot.Depth(p.outcome, engine.Sell)
+	return bookBytes + levelBytes*levels
+}
+
+// What a book takes beside its levels, and a level, in bytes, at most.
+const (
+	bookBytes  = 1024
+	levelBytes = 48
+)
 
 // burst is how many bytes of messages go out in one write.
 const burst = 64 << 10
@@ -114,37 +131,44 @@ func (s *subscriber) waits() bool {
 	return s.leaves || !s.cut && (s.rest > 0 || len(s.queue) > 0 || s.later != nil)
 }
 
-// close ends the socket and tells why.
+// close ends the socket and tells why. Half a frame may be on its way: the client is told behind
+// its other half, if he reads so far.
 func (s *subscriber) close(code int, why string) {
 	if s.cut {
 		return
 	}
 	s.hub.figures.closes.WithLabelValues(why).Inc()
-	s.socket.Close(code, why)
-	s.drop()
-}
-
-// dismiss gives a subscriber up who reads too slowly. Half a frame may be on its way to him: he is
-// told why behind its other half, if he reads so far.
-func (s *subscriber) dismiss() {
-	if s.rest == 0 {
-		s.close(live.TryLater, slow)
+	s.socket.Tell(code, why)
+	s.cut, s.queue, s.later, s.behind, s.leaves = true, nil, nil, 0, true
+	if s.measure(s.hub.o.Now()); s.rest == 0 {
+		s.end()
 		return
 	}
-	s.hub.figures.closes.WithLabelValues(slow).Inc()
-	s.cut, s.queue, s.later, s.behind, s.leaves = true, nil, nil, 0, true
+	s.await()
 }
 
 // slow is the reason with which the sockets of those are closed who read too slowly.
 const slow = "slow consumer"
 
-// takeLeave sends the rest of a subscriber who is given up, and closes the socket after it.
+// takeLeave sends the rest to a subscriber whose socket closes, and closes the socket after it.
 func (s *subscriber) takeLeave(now time.Time) {
 	_, err := s.socket.Flush()
-	if s.measure(now); err == nil && s.rest > 0 && now.Sub(s.since) <= mostStuck {
-		return
+	if s.measure(now); err != nil || s.rest == 0 || now.Sub(s.since) > mostStuck {
+		s.end()
 	}
-	s.socket.Close(live.TryLater, slow)
+}
+
+// end closes the socket, whatever was read.
+func (s *subscriber) end() {
+	s.socket.End()
+	s.drop()
+}
+
+// lose forgets a subscriber to whom nothing can be sent. It counts if too much was.
+func (s *subscriber) lose(err error) {
+	if errors.Is(err, live.Unread) {
+		s.hub.figures.closes.WithLabelValues(slow).Inc()
+	}
 	s.drop()
 }
 
@@ -165,6 +189,7 @@ func (s *subscriber) flush(now time.Time) bool {
 	}
 	if s.measure(now); s.rest > 0 && now.Sub(s.since) > mostStuck {
 		s.close(live.TryLater, slow)
+		s.end()
 	}
 	return s.rest == 0 && !s.cut
 }
@@ -195,7 +220,7 @@ func (s *subscriber) send(now time.Time) {
 		s.hub.bytes += len(b)
 		all, err := s.socket.Send(b)
 		if err != nil {
-			s.drop()
+			s.lose(err)
 			return
 		}
 		if !all {
@@ -267,11 +292,12 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 	for {
 		text, err := socket.Read(patience)
 		if err != nil {
+			s.count(err)
 			return
 		}
 		begun := false
 		if !h.survives("what a subscriber asked", func() { begun = hear(s, text) }) {
-			socket.Close(live.Broken, failed)
+			s.fail()
 			return
 		}
 		if begun {
@@ -279,6 +305,24 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 		}
 		h.rouse()
 	}
+}
+
+// count counts a socket that Read has closed.
+func (s *subscriber) count(err error) {
+	s.hub.mutex.Lock()
+	defer s.hub.mutex.Unlock()
+	var why live.Ended
+	if errors.As(err, &why) && !s.cut {
+		s.hub.figures.closes.WithLabelValues(string(why)).Inc()
+	}
+}
+
+// fail closes the socket of a subscriber whose request has met a bug.
+func (s *subscriber) fail() {
+	s.hub.mutex.Lock()
+	defer s.hub.mutex.Unlock()
+	s.close(live.Broken, failed)
+	s.end()
 }
 
 // bucket bounds what a subscriber may ask for. A message costs one unit, and one more for each

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bufio"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"clobd/api/wire/live"
 	"clobd/engine/view"
@@ -120,6 +122,106 @@ func TestSlowConsumerReads(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestCloseBehindRest: whatever a socket is closed for while it is full, the client is told behind
+// what was sent, if he reads.
+func TestCloseBehindRest(t *testing.T) {
+	h, s, c := socket(t)
+	large := &bulletin{body: make([]byte, maxBehind/2)}
+	for i := 0; s.rest == 0; i++ {
+		if s.enqueue(large); i > 100 {
+			t.Fatal("the kernel takes everything")
+		}
+		s.send(time.Now())
+	}
+	s.close(live.Forbidden, "the key is revoked")
+	read := make(chan error, 1)
+	go func() {
+		err := error(nil)
+		for err == nil {
+			_, _, err = c.ReadMessage()
+		}
+		read <- err
+	}()
+	for late := time.Now().Add(20 * time.Second); s.waits() && time.Now().Before(late); {
+		s.send(time.Now())
+		time.Sleep(time.Millisecond)
+	}
+	if err := <-read; !websocket.IsCloseError(err, live.Forbidden) || h.rests != 0 {
+		t.Errorf("%v, %d bytes are kept", err, h.rests)
+	}
+}
+
+// counted is what a counter of a Hub says, by the value of its label.
+func counted(t *testing.T, h *Hub, name string) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(h.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				all[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return all
+}
+
+// TestClosesCounted: sockets that the node ends count, by few reasons; those that clients end do
+// not.
+func TestClosesCounted(t *testing.T) {
+	h := New(Options{Board: view.NewBoard(), Now: time.Now})
+	for _, say := range []func(c *websocket.Conn) error{
+		func(c *websocket.Conn) error { return c.WriteMessage(websocket.BinaryMessage, []byte("a")) },
+		func(c *websocket.Conn) error { return c.WriteMessage(websocket.TextMessage, []byte("a\xff")) },
+		func(c *websocket.Conn) error {
+			return c.WriteMessage(websocket.TextMessage, make([]byte, live.MaxText+1))
+		},
+		func(c *websocket.Conn) error {
+			_, err := c.UnderlyingConn().Write([]byte{0x83, 0x80, 0, 0, 0, 0})
+			return err
+		},
+		func(c *websocket.Conn) error {
+			return c.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""))
+		},
+		func(c *websocket.Conn) error { return c.Close() },
+	} {
+		_, s, c := socketOf(t, h)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			h.Serve(s.socket)
+		}()
+		if err := say(c); err != nil {
+			t.Log(err) // the node may have closed before all was written
+		}
+		<-ended
+	}
+	want := map[string]float64{string(live.Binary): 1, string(live.Garbled): 1,
+		string(live.Oversize): 1, string(live.Unruly): 1}
+	if got := counted(t, h, "clobd_stream_closes_total"); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestSome: a list that is too long says how many more there are, and cuts no name.
+func TestSome(t *testing.T) {
+	long := strings.Repeat("7", 70)
+	for want, names := range map[string][]string{
+		"a, b":                             {"a", "b"},
+		long + ", " + long + " and 3 more": {long, long, long, "x", "y"},
+		"of 2 that are named":              {strings.Repeat("7", 300), "x"},
+	} {
+		if got := some(names); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ func (h *Hub) abandon(w *watch) {
 	for s := range w.subscribers {
 		s.close(live.Broken, failed)
 	}
+	h.gone = max(h.gone, h.told, h.heap.last())
 	delete(h.watches, w.market.No)
 }
 
@@ -35,14 +36,14 @@ func (h *Hub) beginAnew() {
 	defer h.mutex.Unlock()
 	for s := range h.subscribers {
 		h.survives("the end of a socket", func() {
-			if s.close(live.Broken, failed); s.leaves {
-				s.socket.Close(live.TryLater, slow)
-			}
+			s.close(live.Broken, failed)
+			s.socket.End()
 		})
 		s.drop()
 	}
 	h.watches = make(map[engine.MarketNo]*watch)
 	h.recent, h.kept, h.forgotten = nil, 0, max(h.forgotten, h.heap.restart(), h.o.Board.Shown())
+	h.gone = max(h.gone, h.forgotten)
 	h.waiting, h.due, h.listed, h.issue, h.rests = nil, nil, nil, nil, 0
 }
 

@@ -220,6 +220,7 @@ func (h *Hub) keepUp(now time.Time) {
 	h.pingSome(now)
 	for no, w := range h.watches {
 		if !w.left.IsZero() && now.Sub(w.left) > linger {
+			h.gone = max(h.gone, w.told.Sequence)
 			delete(h.watches, no)
 		}
 	}
@@ -255,7 +256,10 @@ func (h *Hub) tell(w *watch, s *view.Snapshot) {
 		w.deals = w.deals[1:]
 	}
 	if was.Market.Tick != s.Market.Tick {
-		some = append(some, retick(was, s, 0), retick(was, s, 1), h.book(s, 0), h.book(s, 1))
+		some = append(some, retick(was, s, 0), retick(was, s, 1))
+	}
+	if reruled(was, s) {
+		some = append(some, h.book(s, 0), h.book(s, 1))
 	} else if b, changed := h.change(was, s); changed {
 		some = append(some, b)
 	}
@@ -424,6 +428,12 @@ func (h *Hub) trade(s *view.Snapshot, d *deal, o engine.Outcome) *bulletin {
 	return b
 }
 
+// reruled reports whether rules that a book shows are others, which no change of levels tells.
+func reruled(was, s *view.Snapshot) bool {
+	a, b := was.Market, s.Market
+	return a.Tick != b.Tick || a.MinSize != b.MinSize || a.NegRisk != b.NegRisk
+}
+
 // retick tells that the tick of a market has changed.
 func retick(was, s *view.Snapshot, o engine.Outcome) *bulletin {
 	b := begin("tick_size_change", s, int8(o))
@@ -454,7 +464,8 @@ func (h *Hub) resolved(s *view.Snapshot) *bulletin {
 	b := begin("market_resolved", s, both)
 	b.asked = true
 	m := s.Market
-	b.body = wire.AppendField(b.body, "id", strconv.FormatUint(uint64(m.No), 10))
+	b.body = wire.AppendField(b.body, "id",
+		cmp.Or(h.o.ID(m.Condition), strconv.FormatUint(uint64(m.No), 10)))
 	b.body = append(wire.AppendKey(b.body, "assets_ids"), '[')
 	for o := range m.Tokens {
 		b.body = append(m.Tokens[o].AppendDecimal(append(wire.AppendComma(b.body), '"')), '"')
@@ -484,6 +495,8 @@ func (h *Hub) closeAll() {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	for s := range h.subscribers {
-		s.close(live.Leaving, "the node stops")
+		if s.close(live.Leaving, "the node stops"); s.leaves {
+			s.end()
+		}
 	}
 }

@@ -345,15 +345,23 @@ func (p *owners) seek(s *subscriber) error {
 			return err
 		}
 		p.hub.mutex.Lock()
-		at := p.at
-		if r.frame = min(first-1, at); first > at && time.Now().After(end) {
+		at, source := p.at, ""
+		r.frame = min(first-1, at)
+		switch {
+		case first <= at:
+			source = "journal"
+		case time.Now().After(end):
+			source = "unknown"
 			missing := strconv.FormatUint(uint64(r.after.seq), 10)
+			r.after, r.seq = place{}, p.seq
 			p.hub.fail(s, "unknown_seq", "the node has no Sequence "+missing+
 				": ask for your orders and trades over HTTP")
-			r.after, first = place{}, at
+		}
+		if source != "" {
+			p.hub.figures.resumes.WithLabelValues(source).Inc()
 		}
 		p.hub.mutex.Unlock()
-		if first <= at {
+		if source != "" {
 			return nil
 		}
 	}
@@ -477,7 +485,8 @@ func (p *owners) join(s *subscriber, who *wire.Owner, resume *place) {
 	if resume == nil {
 		return
 	}
-	r.after = *resume
-	p.hub.figures.resumes.WithLabelValues("journal").Inc()
+	if r.after = *resume; r.after.seq == 0 { // else seek counts
+		p.hub.figures.resumes.WithLabelValues("journal").Inc()
+	}
 	go p.reclaim(s)
 }

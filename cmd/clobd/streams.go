@@ -36,6 +36,12 @@ func (n *node) beginStreams(answers *api.Handler) {
 	s.hub = stream.New(stream.Options{Board: n.role.Board, Next: s.tails[0].Next, Book: api.Book,
 		JournalID: j.ID, Now: time.Now, Owners: &owners, Announce: answers.Announce,
 		Panicked: n.door.Panicked,
+		ID: func(c engine.Condition) string {
+			if m := n.describe.Current().Market(c); m != nil {
+				return m.ID
+			}
+			return ""
+		},
 		Label: func(c engine.Condition, o engine.Outcome) string {
 			return n.describe.Current().Label(c, o)
 		}})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ type tailCommand struct {
 const (
 	tailFirst  = 100 * time.Millisecond // until the first new try, then twice as long each time
 	tailLast   = 5 * time.Second
-	tailBeat   = 2 * time.Second // without a word, of which the node sends one a second
+	tailBeat   = 2 * time.Second // without a word, of which the node sends one a second, if it does
 	tailAnswer = 10 * time.Second
 )
 
@@ -41,6 +42,7 @@ type tail struct {
 	seen    uint64    // the highest Sequence that was printed
 	part    int       // the part of it that was printed last, with --user
 	missing int       // how often the node no longer had what came between two connections
+	beats   bool      // the connection has brought a heartbeat
 }
 
 // gapError is a message that never came: the node or something between has lost it.
@@ -50,7 +52,10 @@ func (e *gapError) Error() string {
 	return fmt.Sprintf("message %d of the connection came where %d was due", e.got, e.want)
 }
 
-var errKey = errors.New("the node does not take the key")
+var (
+	errKey     = errors.New("the node does not take the key")
+	errUnknown = errors.New("the node does not know a market")
+)
 
 // Run prints each message as a line until it is interrupted, and connects again when a connection
 // ends. The error says that a message is missing.
@@ -66,6 +71,9 @@ func (c *tailCommand) Run(ctx context.Context) error {
 		var gap *gapError
 		if errors.Is(err, errKey) {
 			return cli.Hint(err, "--user names what POST /auth/api-key answered; is the clock right?")
+		}
+		if errors.Is(err, errUnknown) {
+			return cli.Hint(err, "--market names a condition id or a token id of a listed market")
 		}
 		if errors.As(err, &gap) {
 			return cli.Hint(err, "--from %d prints what came since", t.seen)
@@ -83,11 +91,15 @@ func (c *tailCommand) Run(ctx context.Context) error {
 		}
 		pause = min(2*pause, tailLast)
 	}
-	if t.missing > 0 {
-		return cli.Hint(fmt.Errorf("%d times the node no longer had what came between two connections",
-			t.missing), "the books that followed are whole")
+	if t.missing == 0 {
+		return nil
 	}
-	return nil
+	hint := "the books that followed are whole"
+	if t.User != "" {
+		hint = "ask for your orders and trades over HTTP"
+	}
+	return cli.Hint(fmt.Errorf("%d times the node no longer had what came between two connections",
+		t.missing), "%s", hint)
 }
 
 // begin reads the key, or looks up the markets.
@@ -97,6 +109,9 @@ func (t *tail) begin(ctx context.Context) error {
 		return cli.Hint(errors.New("nothing to print"), "name a market by --market, or a key by --user")
 	case t.User == "":
 		return t.find(ctx)
+	}
+	if err := t.findConditions(ctx); err != nil {
+		return err
 	}
 	b, err := os.ReadFile(t.User)
 	if err != nil {
@@ -137,6 +152,23 @@ func (t *tail) find(ctx context.Context) error {
 	return nil
 }
 
+// findConditions looks up the markets of tokens: the user channel knows markets only.
+func (t *tail) findConditions(ctx context.Context) error {
+	for i, id := range t.Market {
+		if strings.HasPrefix(id, "0x") {
+			continue
+		}
+		var market struct {
+			Condition string `json:"condition_id"`
+		}
+		if err := t.ask(ctx, "/markets-by-token/"+url.PathEscape(id), &market); err != nil {
+			return fmt.Errorf("find the market of token %s: %w", id, err)
+		}
+		t.Market[i] = market.Condition
+	}
+	return nil
+}
+
 // ask reads an answer of the node.
 func (t *tail) ask(ctx context.Context, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, tailAnswer)
@@ -163,8 +195,8 @@ func (t *tail) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	url := "ws" + strings.TrimPrefix(strings.TrimSuffix(t.URL, "/"), "http") + path
-	c, a, err := dialer.DialContext(ctx, url, nil)
+	address := "ws" + strings.TrimPrefix(strings.TrimSuffix(t.URL, "/"), "http") + path
+	c, a, err := dialer.DialContext(ctx, address, nil)
 	if a != nil && a.Body != nil {
 		defer a.Body.Close()
 	}
@@ -176,9 +208,12 @@ func (t *tail) follow(ctx context.Context) error {
 	if err := c.WriteJSON(wish); err != nil {
 		return err
 	}
-	sequence := uint64(0)
-	for {
-		_ = c.SetReadDeadline(time.Now().Add(tailBeat + tailAnswer))
+	sequence, wait := uint64(0), tailAnswer
+	for t.beats = false; ; {
+		if t.beats {
+			wait = tailBeat
+		}
+		_ = c.SetReadDeadline(time.Now().Add(wait))
 		_, text, err := c.ReadMessage()
 		if err != nil {
 			return err
@@ -235,18 +270,17 @@ func (t *tail) print(text []byte, sequence *uint64) error {
 		if m.Shows > t.seen || m.Shows == t.seen && m.Part > t.part {
 			t.seen, t.part = m.Shows, m.Part
 		}
-		switch m.Kind {
+		switch m.Kind + m.Code {
 		case "heartbeat":
+			t.beats = true
 			continue
-		case "resync":
+		case "resync", "error" + "unknown_seq": // what was to be gone on from is not
 			t.missing++
-		case "error":
-			if m.Code == "unauthorized" {
-				return fmt.Errorf("%w: %s", errKey, one)
-			}
-			if m.Code == "unknown_seq" {
-				t.missing++
-			}
+			t.seen, t.part = m.Shows, 0
+		case "error" + "unauthorized":
+			return fmt.Errorf("%w: %s", errKey, one)
+		case "error" + "unknown_asset", "error" + "unknown_market":
+			return fmt.Errorf("%w: %s", errUnknown, one)
 		}
 		if _, err := fmt.Printf("%s\n", one); err != nil {
 			return err

@@ -3,12 +3,17 @@ package main
 import (
 	"bytes"
 	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fasthttp/websocket"
 
 	"clobd/cmd/cli"
 )
@@ -98,9 +103,62 @@ func TestTail(t *testing.T) {
 			t.Errorf("break %v, missing %v: %v", breaks, missing, err)
 		}
 	}
+	n.expect(t, cli.Failed, []string{"tail", "--url", "http://" + n.listen, "--market", "77"},
+		"error: the node does not know a market", "hint: --market names")
 	n.stop(t)
 	n.expect(t, cli.Failed, []string{"tail", "--url", "http://" + n.listen, "--market",
 		"0x" + strings.Repeat("0", 64)}, "error: find market", "hint: --url names")
+}
+
+// TestTailUnknown: a market that the node does not know ends a tail, which says so.
+func TestTailUnknown(t *testing.T) {
+	told := &tail{tailCommand: &tailCommand{}}
+	for _, code := range []string{"unknown_asset", "unknown_market"} {
+		at := uint64(0)
+		text := `{"event_type":"error","code":"` + code + `","message":"no","sequence":1,"seq":1}`
+		if err := told.print([]byte(text), &at); !errors.Is(err, errUnknown) {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+// TestTailGone: a tail that cannot go on from a Sequence goes on from the one that it is told.
+func TestTailGone(t *testing.T) {
+	for _, kind := range []string{`"error","code":"unknown_seq"`, `"resync"`} {
+		told := &tail{tailCommand: &tailCommand{}, seen: 1000, part: 3}
+		at := uint64(0)
+		text := `{"event_type":` + kind + `,"sequence":1,"seq":17}`
+		if err := told.print([]byte(text), &at); err != nil || told.seen != 17 || told.part != 0 ||
+			told.missing != 1 {
+			t.Errorf("%v, %d, part %d, %d times", err, told.seen, told.part, told.missing)
+		}
+	}
+}
+
+// TestTailStalls: a tail sees within 2 s that a node that has sent a heartbeat sends no more.
+func TestTailStalls(t *testing.T) {
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err == nil {
+			err = c.WriteMessage(websocket.TextMessage,
+				[]byte(`{"event_type":"heartbeat","sequence":1,"seq":1}`))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		<-ended
+	}))
+	defer server.Close()
+	defer close(ended)
+	told := &tail{tailCommand: &tailCommand{URL: server.URL}}
+	begun := time.Now()
+	err := told.follow(t.Context())
+	var late net.Error
+	if took := time.Since(begun); !errors.As(err, &late) || !late.Timeout() || took < tailBeat ||
+		took > tailBeat+tailAnswer/2 {
+		t.Errorf("%v after %v", err, took)
+	}
 }
 
 // TestTailGap: a message that never came is an error that says which.

@@ -312,6 +312,10 @@ func TestUserLogin(t *testing.T) {
 			t.Fatal(answer)
 		}
 	}
+	if _, text := get(t, w.node.admin, "/metrics"); !strings.Contains(text,
+		`clobd_stream_resumes_total{source="unknown"} 1`) || strings.Contains(text, `source="journal"`) {
+		t.Error("a resume that failed is not counted as one")
+	}
 	stays, _ := say(t, url, other.login(t, nil))
 	if status, body, err = x.exchange(http.MethodDelete, "/auth/api-key", nil); status != http.StatusOK {
 		t.Fatalf("%d %s %v", status, body, err)
@@ -349,7 +353,11 @@ func TestTailOfUser(t *testing.T) {
 	}
 	write(trio.Secret)
 	out := &heard{}
-	c := exec.Command(n.binary, "tail", "--url", "http://"+n.listen, "--user", key, "--from", "1")
+	args := []string{"tail", "--url", "http://" + n.listen, "--user", key, "--from", "1"}
+	for _, o := range w.tokens { // one outcome of each market stands for the market
+		args = append(args, "--market", o.token)
+	}
+	c := exec.Command(n.binary, args...)
 	c.Stdout, c.Stderr = out, out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -371,6 +379,10 @@ func TestTailOfUser(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, out.take())
 	}
+	n.expect(t, cli.Failed, []string{"tail", "--url", "http://" + n.listen, "--user", key, "--market",
+		"0x" + strings.Repeat("0", 64)}, "error: the node does not know a market", "hint: --market names")
+	n.expect(t, cli.Failed, []string{"tail", "--url", "http://" + n.listen, "--user", key, "--market",
+		"77"}, "error: find the market of token 77", "404")
 	write(w.traders[1].Trio.Secret)
 	n.expect(t, cli.Failed, []string{"tail", "--url", "http://" + n.listen, "--user", key},
 		"error: the node does not take the key", "hint: --user")

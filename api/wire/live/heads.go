@@ -12,6 +12,7 @@ type heads struct {
 	head  [10]byte // of the present frame, as far as it has come
 	n     uint8    // bytes of head
 	stump bool     // a close frame had a payload of one byte
+	lost  bool     // the connection cannot be read any more
 	skip  uint64   // bytes of the present frame that follow its head
 }
 
@@ -22,6 +23,7 @@ type followed struct{ *heard }
 func (p followed) Read(b []byte) (int, error) {
 	n, err := p.heard.Read(b)
 	p.heads.read(b[:n])
+	p.heads.lost = err != nil
 	return n, err
 }
 

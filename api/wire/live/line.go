@@ -12,8 +12,6 @@ import (
 // that sends pings and reads none of the pongs does not get further.
 const maxRest = 2 << 20
 
-var errRest = errors.New("the client does not read")
-
 // Line is a connection whose writes do not wait. Bytes that the kernel does not take at once are
 // kept, and written before all later ones. One goroutine may read a Line, any may call the rest.
 type Line struct {
@@ -56,7 +54,7 @@ func (l *Line) Write(b []byte) (int, error) {
 		}
 	}
 	if len(l.rest)+len(b)-n > maxRest {
-		return n, errors.Join(errRest, l.Conn.Close())
+		return n, errors.Join(Unread, l.Conn.Close())
 	}
 	l.rest = append(l.rest, b[n:]...)
 	return len(b), nil

@@ -372,7 +372,7 @@ func runes() map[string]conversation {
 
 // converse plays a conversation and compares what comes of it. The client sends some bytes at a
 // time, and the socket reads so many ahead.
-func (c *conversation) converse(t *testing.T, some, ahead int) {
+func (c *conversation) converse(t *testing.T, some, ahead int) (why error) {
 	t.Helper()
 	s, client, r := pair(t, c.sent[:c.early])
 	if ahead > 0 {
@@ -391,7 +391,7 @@ func (c *conversation) converse(t *testing.T, some, ahead int) {
 	var texts []string
 	for {
 		b, err := s.Read(patience)
-		if err != nil {
+		if why = err; err != nil {
 			break
 		}
 		texts = append(texts, string(b))
@@ -422,17 +422,25 @@ func (c *conversation) converse(t *testing.T, some, ahead int) {
 	if !slices.Equal(pongs, c.pongs) || code != c.code {
 		t.Errorf("pongs %.100q and code %d, want %.100q and %d", pongs, code, c.pongs, c.code)
 	}
+	return why
 }
 
 // TestProtocol: what keeps the rules is read, what breaks one closes the socket with its code. It
-// does not matter how the bytes come, nor how they are read.
+// does not matter how the bytes come, nor how they are read. The error says why, if that is ours.
 func TestProtocol(t *testing.T) {
+	ours := map[uint16]Ended{1002: Unruly, 1003: Binary, 1007: Garbled, 1009: Oversize}
 	for name, c := range conversations() {
 		t.Run(name, func(t *testing.T) {
 			for _, ahead := range []int{0, 64} {
-				c.converse(t, len(c.sent), ahead)
+				all := []error{c.converse(t, len(c.sent), ahead)}
 				if len(c.sent) < 200 {
-					c.converse(t, 1, ahead)
+					all = append(all, c.converse(t, 1, ahead))
+				}
+				for _, err := range all {
+					var why Ended
+					if errors.As(err, &why); why != ours[c.code] {
+						t.Errorf("%v, want %q", err, ours[c.code])
+					}
 				}
 			}
 		})
@@ -478,8 +486,9 @@ func TestCloseCodes(t *testing.T) {
 		if code >= 1000 && code <= 1003 || code >= 1007 && code <= 1013 || code >= 3000 && code <= 4999 {
 			c.code = code
 		}
-		if c.converse(t, len(c.sent), 0); t.Failed() {
-			t.Fatalf("code %d", code)
+		var why Ended
+		if err := c.converse(t, len(c.sent), 0); t.Failed() || errors.As(err, &why) != (c.code != code) {
+			t.Fatalf("code %d: %v", code, err)
 		}
 	}
 	for code := uint16(0); code < 5100; code += step {
@@ -504,8 +513,7 @@ func TestPongsUnread(t *testing.T) {
 		}
 	}()
 	_, err := s.Read(patience)
-	var late net.Error
-	if err == nil || errors.As(err, &late) && late.Timeout() {
+	if !errors.Is(err, Unread) {
 		t.Errorf("a flood without an end: %v", err)
 	}
 	if rest := s.Rest(); rest > maxRest {
@@ -524,26 +532,39 @@ func TestSilence(t *testing.T) {
 			_ = s.Ping()
 		}
 	}()
-	go func() {
-		for range 6 {
-			if first, _, err := readFrame(r); err != nil || first != ping {
-				return
-			}
+	told := make(chan string, 1)
+	go func() { told <- lastWords(client, r) }()
+	_, err := s.Read(rest)
+	if took := time.Since(begun); !errors.Is(err, Silent) || took < 2*rest || took > patience {
+		t.Errorf("%v after %v", err, took)
+	}
+	if got, want := <-told, "\x03\xf0no sign of life"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// lastWords answers pings and returns what the close frame of the node says.
+func lastWords(client net.Conn, r *bufio.Reader) string {
+	for {
+		switch first, payload, err := readFrame(r); {
+		case err != nil:
+			return err.Error()
+		case first == bye:
+			return string(payload)
+		case first == ping:
 			_, _ = client.Write(frame(reply, ""))
 		}
-	}()
-	_, err := s.Read(rest)
-	if took := time.Since(begun); err == nil || took < 2*rest || took > patience {
-		t.Errorf("%v after %v", err, took)
 	}
 }
 
 // TestUntil: a bound on the wait for a text holds, however alive the client is.
 func TestUntil(t *testing.T) {
 	s, client, r := pair(t, nil)
-	go func() { _, _ = io.Copy(io.Discard, r) }()
+	told := make(chan string, 1)
+	go func() { told <- lastWords(client, r) }()
 	go func() {
-		for range 100 {
+		begun := time.Now() // not to the end: unread bytes would reset the connection
+		for time.Since(begun) < 200*time.Millisecond {
 			if _, err := client.Write(frame(0x89, "")); err != nil {
 				return
 			}
@@ -551,10 +572,14 @@ func TestUntil(t *testing.T) {
 		}
 	}()
 	began := time.Now()
-	s.Until(began.Add(100 * time.Millisecond))
+	s.Until(began.Add(400 * time.Millisecond))
 	_, err := s.Read(patience)
-	if took := time.Since(began); err == nil || took < 100*time.Millisecond || took > patience/2 {
+	if took := time.Since(began); !errors.Is(err, Late) || took < 400*time.Millisecond ||
+		took > patience/2 {
 		t.Errorf("%v after %v", err, took)
+	}
+	if got, want := <-told, "\x03\xf0no subscription or login in time"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -585,11 +610,12 @@ func TestSlowClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			s.Tell(TryLater, "slow consumer") // behind what waits
 			go func() {
 				for all, err := false, error(nil); !all && err == nil; time.Sleep(time.Millisecond) {
 					all, err = s.Flush()
 				}
-				s.Close(TryLater, "slow consumer")
+				s.End()
 			}()
 			for range sent {
 				first, payload, err := readFrame(r)

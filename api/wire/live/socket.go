@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 	"unicode/utf8"
 
@@ -23,7 +24,27 @@ const (
 	Broken    = websocket.CloseInternalServerErr       // a bug of the node
 )
 
-// Socket is an open WebSocket. One goroutine may call Read, one Send and Flush, any Close.
+// Ended is the error of a Read, or of a write beyond the bound of the Line, that has ended the
+// socket, and says why. Its texts are few, so that
+// they may be counted. When the client or the network ends a socket, Read returns other errors.
+type Ended string
+
+// Why Read ends a socket.
+const (
+	Late     Ended = "no subscription or login in time"
+	Silent   Ended = "no sign of life"
+	Unruly   Ended = "broken protocol"
+	Binary   Ended = "not text"
+	Garbled  Ended = "not UTF-8"
+	Oversize Ended = "text too long"
+	Unread   Ended = "slow consumer"
+)
+
+// Error returns why, in a few words.
+func (e Ended) Error() string { return "read socket: " + string(e) }
+
+// Socket is an open WebSocket. One goroutine may call Read, one Send and Flush, any Close, Tell
+// and End.
 type Socket struct {
 	text heard // what the library reads and writes
 	line *Line // beneath it
@@ -31,6 +52,7 @@ type Socket struct {
 	end  time.Time // of the wait for a text, whatever signs of life come; zero: never
 	// patience is how long the present call of Read waits for a sign of life.
 	patience time.Duration
+	lost     bool // no pong could be sent
 }
 
 // Until bounds the wait of all later calls of Read, however alive the client is. The zero time is
@@ -38,27 +60,49 @@ type Socket struct {
 func (s *Socket) Until(end time.Time) { s.end = end }
 
 // Read waits, at most for patience, until the client has sent a text, and returns it. Pings and
-// pongs count as signs of life. Before Read returns an error, it has closed the socket with the
-// code of the rule that the client broke.
+// pongs count as signs of life. Before Read returns an error, it has closed the socket: with the
+// code of the rule that the client broke, or with Forbidden if the client has kept it waiting.
 func (s *Socket) Read(patience time.Duration) ([]byte, error) {
 	s.patience = patience
 	s.alive()
 	kind, text, err := s.ws.ReadMessage()
 	switch {
-	case errors.Is(err, websocket.ErrReadLimit): // the library has not always sent the code
-		s.Close(websocket.CloseMessageTooBig, "")
-		return nil, fmt.Errorf("read socket: %w", err)
-	case err != nil: // the library has sent the code
-		_ = s.text.Close()
-		return nil, fmt.Errorf("read socket: %w", err)
+	case err != nil:
+		return nil, s.ended(err)
 	case kind != websocket.TextMessage:
-		s.Close(NotText, "send text")
-		return nil, errors.New("read socket: not a text")
+		s.Close(NotText, string(Binary))
+		return nil, Binary
 	case !utf8.Valid(text):
-		s.Close(NotUTF8, "not UTF-8")
-		return nil, errors.New("read socket: not UTF-8")
+		s.Close(NotUTF8, string(Garbled))
+		return nil, Garbled
 	}
 	return text, nil
+}
+
+// ended closes the socket after the library has failed to read, and returns why.
+func (s *Socket) ended(err error) error {
+	var wait net.Error
+	if errors.As(err, &wait) && wait.Timeout() {
+		why := Silent
+		if !s.end.IsZero() && !time.Now().Before(s.end) {
+			why = Late
+		}
+		s.Close(Forbidden, string(why))
+		return why
+	}
+	if errors.Is(err, websocket.ErrReadLimit) { // the library has not always sent the code
+		s.Close(websocket.CloseMessageTooBig, "")
+		return Oversize
+	}
+	s.End() // the library has sent the code
+	var bye *websocket.CloseError
+	switch {
+	case errors.Is(err, Unread):
+		return Unread
+	case s.text.heads.stump, !s.lost && !s.text.heads.lost && !errors.As(err, &bye):
+		return Unruly
+	}
+	return fmt.Errorf("read socket: %w", err)
 }
 
 // alive puts off the end of Read.
@@ -79,7 +123,9 @@ func (s *Socket) ponged(string) error {
 // pinged answers a ping.
 func (s *Socket) pinged(text string) error {
 	s.alive()
-	return s.ws.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(time.Second))
+	err := s.ws.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(time.Second))
+	s.lost = err != nil
+	return err
 }
 
 // closed answers a close frame: with the code that it had, none if it had none.
@@ -114,10 +160,19 @@ func (s *Socket) Flush() (all bool, err error) { return s.line.flush() }
 // Close tells the client why, as far as there is room, and closes the connection. The reason has at
 // most 123 bytes.
 func (s *Socket) Close(code int, reason string) {
+	s.Tell(code, reason)
+	s.End()
+}
+
+// Tell tells the client why the socket will be closed, behind all that was sent. Nothing can be
+// sent after it: the caller calls Flush until there is nothing left, and then End.
+func (s *Socket) Tell(code int, reason string) {
 	_ = s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
 		time.Now().Add(time.Second))
-	_ = s.text.Close()
 }
+
+// End closes the connection. What the client has not read by then is lost.
+func (s *Socket) End() { _ = s.text.Close() }
 
 // Lengths of a payload from which on the head of a frame has two, or eight, more bytes.
 const (
