@@ -112,7 +112,7 @@ func renderBook(s *view.Snapshot, o engine.Outcome) []byte {
 	b = strconv.AppendInt(b, int64(s.Time), 10)
 	b = append(b, `","hash":"`...)
 	at := len(b)
-	b = append(b, `","bids":`...)
+	b = append(append(b, make([]byte, hashBytes)...), `","bids":`...)
 	levels = bestFirst(levels, s, o, engine.Buy)
 	b = appendReversed(b, levels)
 	b = append(b, `,"asks":`...)
@@ -129,11 +129,9 @@ func renderBook(s *view.Snapshot, o engine.Outcome) []byte {
 		b = engine.AppendDecimal(b, int64(p), 4)
 	}
 	b = append(b, '"', '}')
-	hash := bookHash(b)
-	final := make([]byte, 0, len(b)+hashBytes)
-	final = append(final, b[:at]...)
-	final = append(final, hash[:]...)
-	return append(final, b[at:]...)
+	hash := bookHash(b[:at], b[at+hashBytes:])
+	copy(b[at:], hash[:])
+	return b
 }
 
 func bestFirst(
@@ -163,10 +161,14 @@ func appendReversed(b []byte, levels []priceLevel) []byte {
 	return append(b, ']')
 }
 
-// bookHash is the SHA-1, in hex, of a book's compact JSON with an empty hash. Public clients
-// compute the same to tell versions of a book apart; it secures nothing.
-func bookHash(compact []byte) (text [hashBytes]byte) {
-	sum := sha1.Sum(compact)
-	hex.Encode(text[:], sum[:])
+// bookHash is the SHA-1, in hex, of a book's compact JSON with an empty hash, given in parts.
+// Public clients compute the same to tell versions of a book apart; it secures nothing.
+func bookHash(compact ...[]byte) (text [hashBytes]byte) {
+	h := sha1.New()
+	for _, part := range compact {
+		h.Write(part)
+	}
+	var sum [sha1.Size]byte
+	hex.Encode(text[:], h.Sum(sum[:0]))
 	return text
 }

@@ -61,8 +61,9 @@ func (s *sockets) open(ctx *fasthttp.RequestCtx, serve func(*live.Socket)) {
 					s.Panicked("a socket's text", cause)
 				}
 			}()
-			socket, err := live.Open(spoken, line, early, asked)
-			if err == nil {
+			var socket *live.Socket
+			live.Apart(func() { socket, _ = live.Open(spoken, line, early, asked) })
+			if socket != nil {
 				serve(socket)
 			}
 		}()

@@ -89,13 +89,13 @@ func (l *backlog) settle(w *watch) {
 	}
 }
 
-// release appends the backlog as a frame: a message if it has one, else an array of them in the
+// release returns the backlog as a frame: a message if it has one, else an array of them in the
 // order of their Sequences. If that is too long, fresh books come in place of all changes.
-func (s *subscriber) release(b []byte, ms int64) []byte {
+func (s *subscriber) release(ms int64) []byte {
 	l, before := s.later, s.sequence
 	if len(l.kept)+len(l.changes) == 0 {
 		s.later = nil
-		return b
+		return nil
 	}
 	for _, c := range l.changes {
 		l.kept = append(l.kept, c)
@@ -108,16 +108,20 @@ func (s *subscriber) release(b []byte, ms int64) []byte {
 		if text = s.appendMessage(text, m, ms); len(text) > maxArray {
 			s.sequence = before
 			s.refresh(l.kept)
-			return s.next(b, ms)
+			return s.next(ms)
 		}
 	}
 	s.hub.array = text[:0]
 	n := s.sequence - before
 	s.hub.sent += int(n)
+	b := s.hub.scratch[:0]
 	if n == 1 {
-		return live.AppendFrame(b, text[1:])
+		b = live.AppendFrame(b, text[1:])
+	} else {
+		b = live.AppendFrame(b, text, []byte("]"))
 	}
-	return live.AppendFrame(b, text, []byte("]"))
+	s.hub.scratch = b[:0]
+	return b
 }
 
 // appendCollapse appends the change that stands for others, and the best prices that it leads to.

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -76,6 +75,7 @@ type Hub struct {
 	gone        engine.Sequence // up to which watches that are forgotten may have told
 	due         []*subscriber   // for whom something waits
 	rests       int             // bytes that sockets have taken and not sent
+	forms       forms
 	scratch     []byte
 	array       []byte
 	sent, bytes int       // messages, and bytes of frames, that the metrics do not have yet
@@ -136,7 +136,8 @@ type waiting struct {
 // New makes a Hub.
 func New(o Options) *Hub {
 	h := &Hub{o: o, figures: newFigures(), heap: heap{
-		markets: make(map[engine.MarketNo][]deal), read: o.Board.Shown()},
+		markets: make(map[engine.MarketNo][]deal), spare: make(map[engine.MarketNo][]deal),
+		read: o.Board.Shown()},
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		watches: make(map[engine.MarketNo]*watch), subscribers: make(map[*subscriber]struct{})}
 	h.heap.recall(o.Board.Directory)
@@ -153,6 +154,7 @@ func New(o Options) *Hub {
 type heap struct {
 	mutex   sync.Mutex
 	markets map[engine.MarketNo][]deal
+	spare   map[engine.MarketNo][]deal // what was given away last
 	opened  []engine.MarketNo
 	ever    []bool          // whether a market has been open, by number
 	read    engine.Sequence // of all frames so far
@@ -212,9 +214,14 @@ func (h *Hub) Run() error {
 	var group sync.WaitGroup
 	group.Go(func() {
 		giveWay()
-		h.tellAll()
+		h.tend()
 	})
-	err := h.follow()
+	followed := make(chan error)
+	go func() {
+		giveWay()
+		followed <- h.follow()
+	}()
+	err := <-followed
 	close(h.ended)
 	group.Wait()
 	return err
@@ -241,7 +248,9 @@ func (h *Hub) follow() error {
 		if err != nil {
 			return fmt.Errorf("read frame for streams: %w", err)
 		}
-		h.rouse()
+		if h.turn() {
+			h.rouse()
+		}
 	}
 }
 
@@ -297,7 +306,7 @@ func dealOf(c *engine.Command, e *engine.Event) deal {
 	return deal{outcome: c.Outcome, side: c.Side, price: price, size: e.Size}
 }
 
-// load is what a heap gives away.
+// load is what a heap gives away, until the next load.
 type load struct {
 	markets map[engine.MarketNo][]deal
 	opened  []engine.MarketNo
@@ -308,8 +317,8 @@ type load struct {
 func (p *heap) take() load {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	l := load{maps.Clone(p.markets), p.opened, p.read}
-	clear(p.markets)
-	p.opened = nil
+	l := load{p.markets, p.opened, p.read}
+	clear(p.spare)
+	p.markets, p.spare, p.opened = p.spare, p.markets, nil
 	return l
 }

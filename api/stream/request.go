@@ -270,7 +270,7 @@ func (h *Hub) unsubscribe(s *subscriber, tokens []string) {
 		s.tokens--
 		h.figures.tokens.Dec()
 		if w.wants(s, w.subscribers[s]&^(1<<o)); w.subscribers[s] == 0 {
-			h.part(w, s)
+			w.part(s)
 		}
 	}
 }

@@ -16,7 +16,7 @@ type subscriber struct {
 	// The fields that every message needs stand first: between two messages none is in a cache.
 	socket    *live.Socket
 	hub       *Hub
-	queue     []*bulletin
+	queue     *sheaf   // nil: empty
 	later     *backlog // what comes behind the queue of one who lags and conflates
 	behind    int      // bytes of both
 	rest      int      // bytes that the socket has taken and not sent
@@ -64,7 +64,7 @@ func (s *subscriber) enqueue(b *bulletin) {
 		s.later.kept = append(s.later.kept, b)
 		return
 	}
-	s.queue = append(s.queue, b)
+	s.queue = s.queue.join(sheafOf(b))
 	s.await()
 }
 
@@ -77,12 +77,12 @@ func (s *subscriber) await() {
 }
 
 // enqueueAll is enqueue for a sheaf that others share, of a subscriber who does not lag.
-func (s *subscriber) enqueueAll(l sheaf) {
+func (s *subscriber) enqueueAll(l *sheaf) {
 	switch {
 	case s.cut || len(l.bulletins) == 0:
 		return
-	case s.queue == nil && s.behind <= maxBehind:
-		s.queue = l.bulletins[:len(l.bulletins):len(l.bulletins)]
+	case s.behind+l.bytes <= maxBehind:
+		s.queue = s.queue.join(l)
 		s.behind += l.bytes
 		s.await()
 	default:
@@ -128,7 +128,7 @@ const burst = 64 << 10
 
 // waits reports whether something is left to be sent when the socket has room.
 func (s *subscriber) waits() bool {
-	return s.leaves || !s.cut && (s.rest > 0 || len(s.queue) > 0 || s.later != nil)
+	return s.leaves || !s.cut && (s.rest > 0 || s.queue != nil || s.later != nil)
 }
 
 // close ends the socket and tells why. Half a frame may be on its way: the client is told behind
@@ -212,11 +212,10 @@ func (s *subscriber) send(now time.Time) {
 	}
 	ms := now.UnixMilli()
 	for !s.cut && s.flush(now) && s.hub.rests < maxRests {
-		b := s.next(s.hub.scratch[:0], ms)
+		b := s.next(ms)
 		if len(b) == 0 {
 			break
 		}
-		s.hub.scratch = b[:0]
 		s.hub.bytes += len(b)
 		all, err := s.socket.Send(b)
 		if err != nil {
@@ -232,20 +231,29 @@ func (s *subscriber) send(now time.Time) {
 	}
 }
 
-// next appends the frames of what is to be sent next, nothing if nothing waits.
-func (s *subscriber) next(b []byte, ms int64) []byte {
-	q, n := s.queue, 0
-	if len(q) == 0 && s.later != nil {
-		return s.release(b, ms)
+// next returns the frames of what is to be sent next, nothing if nothing waits. They are valid
+// until the next call for any subscriber.
+func (s *subscriber) next(ms int64) []byte {
+	h, q := s.hub, s.queue
+	if q == nil && s.later != nil {
+		return s.release(ms)
+	} else if q == nil {
+		return nil
 	}
-	for ; n < len(q) && len(b) < burst; n++ {
-		b = s.render(b, q[n], ms)
-		s.behind -= len(q[n].body)
-	}
-	s.hub.sent += n
-	if s.queue = q[n:]; n == len(q) {
+	if b := h.forms.fill(s, ms); b != nil {
+		h.sent += len(q.bulletins)
+		s.behind -= q.bytes
 		s.queue = nil
+		return b
 	}
+	b, n := h.scratch[:0], 0
+	for ; n < len(q.bulletins) && len(b) < burst; n++ {
+		b = s.render(b, q.bulletins[n], ms)
+		s.behind -= len(q.bulletins[n].body)
+	}
+	h.sent += n
+	s.queue = q.cut(n)
+	h.scratch = b[:0]
 	return b
 }
 
@@ -286,15 +294,13 @@ func (h *Hub) ServeUser(socket *live.Socket, login wire.Login) {
 }
 
 func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
-	s := h.enter(socket)
+	var s *subscriber
+	live.Apart(func() {
+		s = h.enter(socket)
+		socket.Until(time.Now().Add(firstWish))
+	})
 	defer h.leave(s)
-	socket.Until(time.Now().Add(firstWish))
-	for {
-		text, err := socket.Read(patience)
-		if err != nil {
-			s.count(err)
-			return
-		}
+	s.count(socket.Each(patience, func(text []byte) {
 		begun := false
 		if !h.survives("what a subscriber asked", func() { begun = hear(s, text) }) {
 			s.fail()
@@ -304,7 +310,7 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 			socket.Until(time.Time{})
 		}
 		h.rouse()
-	}
+	}))
 }
 
 // count counts a socket that Read has closed.
@@ -368,18 +374,18 @@ func (h *Hub) leave(s *subscriber) {
 	h.figures.sockets.Dec()
 	h.figures.tokens.Sub(float64(s.tokens))
 	for _, w := range h.watches {
-		h.part(w, s)
+		w.part(s)
 	}
 }
 
 // part takes a subscriber out of a market.
-func (h *Hub) part(w *watch, s *subscriber) {
+func (w *watch) part(s *subscriber) {
 	if _, in := w.subscribers[s]; !in {
 		return
 	}
 	w.all = nil
 	if delete(w.subscribers, s); len(w.subscribers) == 0 {
-		w.left = h.o.Now()
+		w.left = s.hub.o.Now()
 	}
 	if s.later != nil {
 		delete(s.later.changes, w)

@@ -59,6 +59,14 @@ func socketOf(t *testing.T, h *Hub) (*Hub, *subscriber, *websocket.Conn) {
 	return h, h.enter(<-sockets), c
 }
 
+// queued is how many messages wait.
+func (s *subscriber) queued() int {
+	if s.queue == nil {
+		return 0
+	}
+	return len(s.queue.bulletins)
+}
+
 // TestSlowConsumer: a subscriber for whom too much waits is closed with 1013, and gets no more.
 func TestSlowConsumer(t *testing.T) {
 	_, s, c := socket(t)
@@ -69,7 +77,7 @@ func TestSlowConsumer(t *testing.T) {
 		}
 	}
 	if s.enqueue(large); !s.cut || s.queue != nil {
-		t.Errorf("%d messages with %d bytes wait, cut: %v", len(s.queue), s.behind, s.cut)
+		t.Errorf("%d messages with %d bytes wait, cut: %v", s.queued(), s.behind, s.cut)
 	}
 	s.enqueue(large)
 	s.send(time.Now())
@@ -93,7 +101,7 @@ func TestSlowConsumerReads(t *testing.T) {
 				s.send(now)
 			}
 			if s.enqueue(large); !s.waits() || s.queue != nil || h.rests != s.rest {
-				t.Fatalf("%d messages wait, and %d bytes, %d of all", len(s.queue), s.rest, h.rests)
+				t.Fatalf("%d messages wait, and %d bytes, %d of all", s.queued(), s.rest, h.rests)
 			}
 			read := make(chan error, 1)
 			if reads {
@@ -329,16 +337,16 @@ func TestAnnounceLater(t *testing.T) {
 	for range 2 * announces {
 		h.listed = append(h.listed, listed{&view.Market{}, begin})
 	}
-	if h.announce(begin); len(s.queue) != 0 || len(h.listed) != 2*announces {
-		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
+	if h.announce(begin); s.queued() != 0 || len(h.listed) != 2*announces {
+		t.Fatalf("%d messages, %d markets wait", s.queued(), len(h.listed))
 	}
 	described = true
-	if h.announce(begin); len(s.queue) != announces || len(h.listed) != announces {
-		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
+	if h.announce(begin); s.queued() != announces || len(h.listed) != announces {
+		t.Fatalf("%d messages, %d markets wait", s.queued(), len(h.listed))
 	}
 	described = false
-	if h.announce(begin.Add(patient)); len(s.queue) != announces || len(h.listed) != 0 {
-		t.Fatalf("%d messages, %d markets wait", len(s.queue), len(h.listed))
+	if h.announce(begin.Add(patient)); s.queued() != announces || len(h.listed) != 0 {
+		t.Fatalf("%d messages, %d markets wait", s.queued(), len(h.listed))
 	}
 }
 

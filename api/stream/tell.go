@@ -55,8 +55,17 @@ func (b *bulletin) end(ms int64) []byte {
 // both is the outcome of a bulletin for subscribers of either token.
 const both = -1
 
-// tellAll tells what follow has read, as it comes.
-func (h *Hub) tellAll() {
+// turn tells what was read, and reports whether messages are left over.
+func (h *Hub) turn() bool {
+	left := true
+	if !h.survives("a round of the streams", func() { left = h.round() }) {
+		h.beginAnew()
+	}
+	return left
+}
+
+// tend tells what does not come with a frame.
+func (h *Hub) tend() {
 	pause := time.NewTimer(beatPause)
 	defer pause.Stop()
 	for {
@@ -67,11 +76,7 @@ func (h *Hub) tellAll() {
 		case <-h.wake:
 		case <-pause.C:
 		}
-		left := true
-		if !h.survives("a round of the streams", func() { left = h.round() }) {
-			h.beginAnew()
-		}
-		if left {
+		if h.turn() {
 			pause.Reset(retryPause)
 		} else {
 			pause.Reset(beatPause)
@@ -88,30 +93,39 @@ func (h *Hub) round() bool {
 	now := h.o.Now()
 	h.announce(now)
 	h.keepUp(now)
-	blocked := h.due[:0]
-	for i, s := range h.due {
-		if h.serveOne(s, now); s.waits() {
-			blocked = append(blocked, s)
-		} else {
-			s.due = false
-		}
-		if i%turns == turns-1 {
-			yield()
-		}
-	}
-	clear(h.due[len(blocked):])
-	h.due = blocked
+	h.serveAll(now)
 	h.figures.messages.Add(float64(h.sent))
 	h.figures.bytes.Add(float64(h.bytes))
 	h.sent, h.bytes = 0, 0
-	return len(blocked) > 0 || len(h.listed) > 0
+	return len(h.due) > 0 || len(h.listed) > 0
 }
 
-// serveOne sends a subscriber what there is room for. A panic costs that subscriber its socket.
-func (h *Hub) serveOne(s *subscriber, now time.Time) {
-	if !h.survives("the messages of a subscriber", func() { s.send(now) }) {
-		s.close(live.Broken, failed)
+// serveAll sends all subscribers for whom something waits what there is room for. A panic costs the
+// subscriber at whom it came its socket.
+func (h *Hub) serveAll(now time.Time) {
+	i, blocked := 0, 0
+	serve := func() {
+		for ; i < len(h.due); i++ {
+			s := h.due[i]
+			if s.send(now); s.waits() {
+				h.due[blocked] = s
+				blocked++
+			} else {
+				s.due = false
+			}
+			if i%turns == turns-1 {
+				yield()
+			}
+		}
 	}
+	for !h.survives("the messages of a subscriber", serve) {
+		h.due[i].close(live.Broken, failed)
+		h.due[i].due = false
+		i++
+	}
+	clear(h.due[blocked:])
+	h.due = h.due[:blocked]
+	h.forms.forget()
 }
 
 // observe renders all changes that were read, and puts them into the queues.
@@ -211,9 +225,10 @@ func (h *Hub) keepUp(now time.Time) {
 	}
 	h.beat = now
 	beat := &bulletin{seq: h.told, body: appendMillis([]byte(`{"event_type":"heartbeat"`), now.UnixMilli())}
+	alone := sheafOf(beat)
 	for s := range h.subscribers {
 		if s.heartbeat && s.user == nil && s.later == nil {
-			s.enqueue(beat)
+			s.enqueueAll(alone)
 		}
 	}
 	h.owners.beat(beat.body)
@@ -279,23 +294,15 @@ func (h *Hub) tell(w *watch, s *view.Snapshot) {
 // allOutcomes is the number of sets of outcomes.
 const allOutcomes = 4
 
-// sheaf is the bulletins of a stride that some subscribers get. They share it as their queue: a
-// queue of each subscriber's own would be one more thing that no cache has when its turn comes.
-type sheaf struct {
-	bulletins []*bulletin
-	bytes     int
-}
-
-// sheafOf returns what a subscriber gets.
-func (s *subscriber) sheafOf(some []*bulletin, outcomes uint8) sheaf {
-	l := sheaf{bulletins: make([]*bulletin, 0, len(some))}
+// sheafOf returns what a subscriber gets of the bulletins of a stride.
+func (s *subscriber) sheafOf(some []*bulletin, outcomes uint8) *sheaf {
+	wanted := make([]*bulletin, 0, len(some))
 	for _, b := range some {
 		if s.gets(b, outcomes) {
-			l.bulletins = append(l.bulletins, b)
-			l.bytes += len(b.body)
+			wanted = append(wanted, b)
 		}
 	}
-	return l
+	return sheafOf(wanted...)
 }
 
 // stride is a change of a market from a Snapshot to a newer one.
@@ -310,7 +317,7 @@ func (h *Hub) publish(c stride, some []*bulletin) {
 	if len(some) == 0 {
 		return
 	}
-	var sheaves [2 * allOutcomes]sheaf // by outcomes, and whether custom features are asked for
+	var sheaves [2 * allOutcomes]*sheaf // by outcomes, and whether custom features are asked for
 	for _, l := range c.watch.listeners() {
 		if l.lags() {
 			l.hold(c, some, l.outcomes)
@@ -320,7 +327,7 @@ func (h *Hub) publish(c stride, some []*bulletin) {
 		if l.custom {
 			i++
 		}
-		if sheaves[i].bulletins == nil {
+		if sheaves[i] == nil {
 			sheaves[i] = l.sheafOf(some, l.outcomes)
 		}
 		l.enqueueAll(sheaves[i])
@@ -340,7 +347,7 @@ func (h *Hub) publish(c stride, some []*bulletin) {
 
 // begin begins a bulletin about a token, or about both.
 func begin(kind string, s *view.Snapshot, outcome int8) *bulletin {
-	b := append(make([]byte, 0, 512), `{"event_type":"`...)
+	b := append(make([]byte, 0, 640), `{"event_type":"`...)
 	b = append(append(b, kind...), `","market":"`...)
 	b = append(engine.AppendHex(b, s.Market.Condition[:]), '"')
 	if outcome != both {
@@ -483,10 +490,16 @@ func (h *Hub) resolved(s *view.Snapshot) *bulletin {
 	return b
 }
 
+// What stands before the name of the connection and the number of the message in a tail.
+const (
+	nameKey     = `,"stream_id":"`
+	sequenceKey = `","sequence":`
+)
+
 // appendTail begins the end of a message of a subscriber: the bulletin has the rest.
 func (s *subscriber) appendTail(b []byte) []byte {
 	s.sequence++
-	b = append(append(append(b, `,"stream_id":"`...), s.id...), `","sequence":`...)
+	b = append(append(append(b, nameKey...), s.id...), sequenceKey...)
 	return strconv.AppendUint(b, s.sequence, 10)
 }
 

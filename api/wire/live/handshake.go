@@ -73,7 +73,7 @@ var upgrader = websocket.Upgrader{
 // the socket. text carries what both sides say: the Line itself, or TLS over the Line. early holds
 // what the client sent right after its request.
 func Open(text net.Conn, over *Line, early []byte, asked Asked) (*Socket, error) {
-	s := &Socket{text: heard{Conn: text}, line: over}
+	s := &Socket{text: heard{Conn: text}, line: over, plain: text == net.Conn(over)}
 	if len(early) > 0 { // or else the socket would keep the room for them
 		s.text.early = early
 	}

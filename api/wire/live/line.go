@@ -44,20 +44,30 @@ func (l *Line) Rest() int {
 // Write takes all of b, or returns an error and closes the connection: half a frame would make
 // nonsense of the next one.
 func (l *Line) Write(b []byte) (int, error) {
+	if _, err := l.send(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// send is Write, and returns how many bytes wait for the client to read.
+func (l *Line) send(b []byte) (rest int, err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	n := 0
 	if len(l.rest) == 0 {
-		var err error
 		if n, err = l.writeOnce(b); err != nil {
-			return n, errors.Join(err, l.Conn.Close())
+			return 0, errors.Join(err, l.Conn.Close())
+		}
+		if n == len(b) {
+			return 0, nil
 		}
 	}
 	if len(l.rest)+len(b)-n > maxRest {
-		return n, errors.Join(Unread, l.Conn.Close())
+		return 0, errors.Join(Unread, l.Conn.Close())
 	}
 	l.rest = append(l.rest, b[n:]...)
-	return len(b), nil
+	return len(l.rest), nil
 }
 
 // flush writes the rest as far as there is room, and reports whether nothing is left.
@@ -80,6 +90,7 @@ func (l *Line) flush() (done bool, err error) {
 }
 
 // writeOnce writes as much of b as the kernel takes at once. Sockets of a Go process do not block.
+// Control, unlike Write, prepares no wait for room.
 func (l *Line) writeOnce(b []byte) (n int, err error) {
 	if l.raw == nil {
 		return l.Conn.Write(b)
@@ -89,7 +100,7 @@ func (l *Line) writeOnce(b []byte) (n int, err error) {
 		panic("BUG: the pool of attempts holds something else")
 	}
 	a.bytes = b
-	err = l.raw.Write(a.try)
+	err = l.raw.Control(a.try)
 	n = a.n
 	if failed := a.failed; err == nil && failed != nil && failed != syscall.EAGAIN &&
 		failed != syscall.EINTR {
@@ -106,7 +117,7 @@ type attempt struct {
 	bytes  []byte
 	n      int
 	failed error
-	try    func(fd uintptr) bool // once
+	try    func(fd uintptr) // once
 }
 
 // attempts holds those that nobody uses. A Line has none of its own: most are idle.
@@ -116,10 +127,9 @@ var attempts = sync.Pool{New: func() any {
 	return a
 }}
 
-// once reports that it is done, whatever came of it: the caller does not wait for room.
-func (a *attempt) once(fd uintptr) bool {
+// once writes, whatever comes of it: the caller does not wait for room.
+func (a *attempt) once(fd uintptr) {
 	if a.n, a.failed = syscall.Write(int(fd), a.bytes); a.n < 0 {
 		a.n = 0
 	}
-	return true
 }

@@ -370,6 +370,9 @@ func runes() map[string]conversation {
 	return all
 }
 
+// byEach is the ahead of a socket that is read with Each.
+const byEach = -1
+
 // converse plays a conversation and compares what comes of it. The client sends some bytes at a
 // time, and the socket reads so many ahead.
 func (c *conversation) converse(t *testing.T, some, ahead int) (why error) {
@@ -389,12 +392,14 @@ func (c *conversation) converse(t *testing.T, some, ahead int) (why error) {
 		}
 	}()
 	var texts []string
-	for {
-		b, err := s.Read(patience)
-		if why = err; err != nil {
-			break
+	if ahead == byEach {
+		why = s.Each(patience, func(b []byte) { texts = append(texts, string(b)) })
+	}
+	for why == nil {
+		var b []byte
+		if b, why = s.Read(patience); why == nil {
+			texts = append(texts, string(b))
 		}
-		texts = append(texts, string(b))
 	}
 	if !slices.Equal(texts, c.texts) {
 		t.Errorf("%d texts: %.100q, want %.100q", len(texts), texts, c.texts)
@@ -431,7 +436,7 @@ func TestProtocol(t *testing.T) {
 	ours := map[uint16]Ended{1002: Unruly, 1003: Binary, 1007: Garbled, 1009: Oversize}
 	for name, c := range conversations() {
 		t.Run(name, func(t *testing.T) {
-			for _, ahead := range []int{0, 64} {
+			for _, ahead := range []int{0, 64, byEach} {
 				all := []error{c.converse(t, len(c.sent), ahead)}
 				if len(c.sent) < 200 {
 					all = append(all, c.converse(t, 1, ahead))
@@ -555,6 +560,43 @@ func lastWords(client net.Conn, r *bufio.Reader) string {
 			_, _ = client.Write(frame(reply, ""))
 		}
 	}
+}
+
+// TestEachSilence is TestSilence for a socket that is idle most of the time.
+func TestEachSilence(t *testing.T) {
+	s, client, r := pair(t, nil)
+	const rest = time.Second
+	begun := time.Now()
+	go func() {
+		for i := range 6 {
+			time.Sleep(rest / 4)
+			_ = s.Ping()
+			if first, _, err := readFrame(r); err != nil || first != ping {
+				return
+			}
+			_, _ = client.Write(frame(reply, strings.Repeat("x", 25*i)))
+		}
+	}()
+	err := s.Each(rest, func(b []byte) { t.Errorf("heard %q", b) })
+	if took := time.Since(begun); err == nil || took < 2*rest || took > patience {
+		t.Errorf("%v after %v", err, took)
+	}
+}
+
+// TestEachPanic: a panic about a text goes on in the caller of Each, and says where it came.
+func TestEachPanic(t *testing.T) {
+	s, client, _ := pair(t, nil)
+	if _, err := client.Write(frame(text, "a")); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		said, _ := recover().(string)
+		if !strings.Contains(said, "wrong a") || !strings.Contains(said, "TestEachPanic") {
+			t.Errorf("panic: %.300s", said)
+		}
+	}()
+	_ = s.Each(patience, func(b []byte) { panic("wrong " + string(b)) })
+	t.Error("the panic is lost")
 }
 
 // TestUntil: a bound on the wait for a text holds, however alive the client is.

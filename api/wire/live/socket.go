@@ -46,10 +46,13 @@ func (e Ended) Error() string { return "read socket: " + string(e) }
 // Socket is an open WebSocket. One goroutine may call Read, one Send and Flush, any Close, Tell
 // and End.
 type Socket struct {
-	text heard // what the library reads and writes
-	line *Line // beneath it
-	ws   *websocket.Conn
-	end  time.Time // of the wait for a text, whatever signs of life come; zero: never
+	line  *Line // beneath what is said
+	plain bool  // without TLS: what is said goes over the line as it is
+	text  heard // what the library reads and writes
+	ws    *websocket.Conn
+	end   time.Time // of the wait for a text, whatever signs of life come; zero: never
+	// first is room for the first bytes of what comes after a while.
+	first [16]byte
 	// patience is how long the present call of Read waits for a sign of life.
 	patience time.Duration
 	lost     bool // no pong could be sent
@@ -145,10 +148,12 @@ func (s *Socket) Ping() error {
 // Send sends whole frames. It returns false if the client must read before all of them are on their
 // way: the caller then calls Flush until there is nothing left, and nothing else before.
 func (s *Socket) Send(frames []byte) (all bool, err error) {
-	if _, err := s.text.Write(frames); err != nil {
-		return false, err
+	if !s.plain {
+		_, err = s.text.Write(frames)
+		return s.line.Rest() == 0, err
 	}
-	return s.line.Rest() == 0, nil
+	rest, err := s.line.send(frames)
+	return rest == 0, err
 }
 
 // Rest returns how many bytes that were sent wait for the client to read.

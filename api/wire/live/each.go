@@ -1,0 +1,140 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/fasthttp/websocket"
+)
+
+// Each passes on each text that the client sends, until the socket ends, as Read would return them.
+// It is for sockets that are idle most of the time: its goroutine waits in one call, without a room
+// for what may come, and all that needs more of a stack is done apart. The caller should not have
+// used much of its own stack before.
+func (s *Socket) Each(patience time.Duration, hear func(text []byte)) error {
+	Apart(func() {
+		s.patience = patience
+		s.alive()
+	})
+	for {
+		var err error
+		if len(s.text.early) == 0 {
+			var n int
+			n, err = s.text.Conn.Read(s.first[:])
+			s.text.early = s.first[:n]
+		}
+		if err != nil {
+			return s.gone(err)
+		}
+		if err := s.hearAll(hear); err != nil {
+			return err
+		}
+	}
+}
+
+// gone closes the socket after its connection has failed, and returns why.
+func (s *Socket) gone(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return s.ended(err)
+	}
+	s.End()
+	return fmt.Errorf("read socket: %w", err)
+}
+
+// hearAll passes on all texts that have begun to come.
+func (s *Socket) hearAll(hear func(text []byte)) (err error) {
+	Apart(func() {
+		h := &s.text
+		room, ok := rooms.Get().(*[1024]byte)
+		if !ok {
+			panic("BUG: the pool of rooms holds something else")
+		}
+		h.ahead = room[:]
+		for err == nil && len(h.early) > 0 {
+			var text []byte
+			var some bool
+			if text, some, err = s.next(); some {
+				hear(text)
+			}
+		}
+		h.early, h.ahead = nil, nil
+		rooms.Put(room)
+		s.alive()
+	})
+	return err
+}
+
+// rooms are for what is read ahead, while a text comes.
+var rooms = sync.Pool{New: func() any { return new([1024]byte) }}
+
+// next returns the next text. There is none if pings and pongs are all that has come: the library
+// would wait for what comes behind them.
+func (s *Socket) next() (text []byte, some bool, err error) {
+	h := &s.text
+	for len(h.early) > 0 {
+		n := frameBytes(h.early)
+		if n == 0 || isControl(h.early) && n > uint64(len(h.early)) {
+			if err := h.fill(); err != nil {
+				return nil, false, s.gone(err)
+			}
+			continue
+		}
+		if !isControl(h.early) {
+			text, err = s.Read(s.patience)
+			return text, err == nil, err
+		}
+		if err := s.control(h.early[:n]); err != nil {
+			return nil, false, err
+		}
+		h.early = h.early[n:]
+	}
+	return nil, false, nil
+}
+
+const (
+	maskedBit  = 0x80
+	maxControl = 125 // bytes of the payload of a control frame
+)
+
+// isControl reports whether a frame begins with b that is a right ping or pong. Wrong ones, and the
+// end of the socket, are for the library.
+func isControl(b []byte) bool {
+	return (b[0] == 0x80|websocket.PingMessage || b[0] == 0x80|websocket.PongMessage) &&
+		b[1]&maskedBit != 0 && b[1]&^maskedBit <= maxControl
+}
+
+// control hears a ping or a pong.
+func (s *Socket) control(frame []byte) error {
+	if frame[0] == 0x80|websocket.PongMessage {
+		return s.ponged("")
+	}
+	const head = 2
+	mask, payload := frame[head:head+maskBytes], frame[head+maskBytes:]
+	for i := range payload {
+		payload[i] ^= mask[i%maskBytes]
+	}
+	return s.pinged(string(payload))
+}
+
+// Apart calls do in a goroutine of its own and waits until it returns, so that the caller's stack
+// does not grow. A panic goes on in the caller, with the stack on which it came as a text.
+func Apart(do func()) {
+	ended := make(chan any)
+	go func() {
+		defer func() {
+			cause := recover()
+			if cause != nil {
+				cause = fmt.Sprintf("%v\n\n%s", cause, debug.Stack())
+			}
+			ended <- cause
+		}()
+		do()
+	}()
+	if cause := <-ended; cause != nil {
+		panic(cause)
+	}
+}

@@ -1,0 +1,34 @@
+//go:build !race
+
+package live
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestIdleStack: the goroutines of sockets that wait in Each have the smallest stack there is. The
+// runtime begins stacks with the size that most goroutines have needed, so the first sockets count
+// as these. The race detector makes all of them larger.
+func TestIdleStack(t *testing.T) {
+	const n, smallest = 200, 2 << 10
+	var before, after runtime.MemStats
+	for range 2 {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range n {
+			s, client, _ := pair(t, nil)
+			go func() { _ = s.Each(patience, func([]byte) {}) }()
+			if _, err := client.Write(join(frame(text, "a"), frame(ping, "b"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+	}
+	if each := (int64(after.StackInuse) - int64(before.StackInuse)) / n; each > smallest*5/4 {
+		t.Errorf("a socket that waits has a stack of %d bytes", each)
+	}
+}
