@@ -326,8 +326,9 @@ func TestEntryEnds(t *testing.T) {
 		dumb := h.loggedIn("alice", nil)
 		dumb.ws.SetPingHandler(func(string) error { return nil }) // and never answers one
 		began = time.Now()
-		if dumb.closed(); time.Since(began) > 11*time.Second || time.Since(began) < 9*time.Second {
-			t.Errorf("a client without a sign of life: %v", time.Since(began))
+		if code, why, _ := dumb.closed(); time.Since(began) > 11*time.Second ||
+			time.Since(began) < 9*time.Second || code != 1008 || why != "no sign of life" {
+			t.Errorf("a client without a sign of life: %d %q after %v", code, why, time.Since(began))
 		}
 		alive := h.loggedIn("alice", nil)
 		revoked := make(chan string, 1)

@@ -47,7 +47,7 @@ func TestSheaves(t *testing.T) {
 		}
 	}
 	a, b := sheaves[1].join(sheaves[0]).join(sheaves[2]), sheaves[1].join(sheaves[0])
-	if b.join(sheaves[2]) != b.join(sheaves[2]) || b.join(sheaves[2]) != a {
+	if first, second := b.join(sheaves[2]), b.join(sheaves[2]); first != second || first != a {
 		t.Error("two who get the same have queues of their own")
 	}
 }

@@ -2,7 +2,6 @@ package socket
 
 import (
 	"errors"
-	"os"
 	"runtime"
 	"strconv"
 	"sync"
@@ -163,7 +162,7 @@ func (s *session) listen() {
 			return
 		}
 	}
-	s.live.Drop()
+	s.live.End()
 }
 
 // rouse has the teller send what others have put into out.
@@ -408,11 +407,11 @@ func (s *session) gone(err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if !s.ended {
-		why := "client"
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			why = "no sign of life"
+		var why live.Ended
+		if !errors.As(err, &why) {
+			why = "client"
 		}
-		s.room.meters.closes.WithLabelValues(why).Inc()
+		s.room.meters.closes.WithLabelValues(string(why)).Inc()
 	}
 	s.ended = true
 	if s.pinger != nil {
@@ -438,6 +437,6 @@ func (s *session) end(code int, why string) {
 	}
 	s.ended, s.out = true, nil
 	s.room.meters.closes.WithLabelValues(why).Inc()
-	s.live.Goodbye(code, why)
-	time.AfterFunc(goodbye, s.live.Drop)
+	s.live.Tell(code, why)
+	time.AfterFunc(goodbye, s.live.End)
 }

@@ -2,7 +2,6 @@ package live
 
 import (
 	"encoding/binary"
-	"time"
 
 	"github.com/fasthttp/websocket"
 )
@@ -21,16 +20,6 @@ func (s *Socket) More() bool {
 	return h.ahead != nil && h.left == 0 && n > 0 && n <= uint64(len(h.early)) &&
 		h.early[0] == 0x80|websocket.TextMessage
 }
-
-// Goodbye tells the client why the connection will be closed, and lets what was sent reach it: the
-// caller reads on until the client hangs up, or drops the connection.
-func (s *Socket) Goodbye(code int, reason string) {
-	_ = s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
-		time.Now().Add(time.Second))
-}
-
-// Drop closes the connection without a word.
-func (s *Socket) Drop() { _ = s.text.Close() }
 
 // frameBytes is how long the frame is that begins with b, 0 if its head is not all there.
 func frameBytes(b []byte) uint64 {

@@ -3,7 +3,6 @@ package live
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -38,7 +37,8 @@ func (s *Socket) Each(patience time.Duration, hear func(text []byte)) error {
 
 // gone closes the socket after its connection has failed, and returns why.
 func (s *Socket) gone(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	var wait interface{ Timeout() bool }
+	if errors.As(err, &wait) && wait.Timeout() {
 		return s.ended(err)
 	}
 	s.End()

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 	"unicode/utf8"
 
@@ -25,8 +24,8 @@ const (
 )
 
 // Ended is the error of a Read, or of a write beyond the bound of the Line, that has ended the
-// socket, and says why. Its texts are few, so that
-// they may be counted. When the client or the network ends a socket, Read returns other errors.
+// socket, and says why. Its texts are few, so that they may be counted. When the client or the
+// network ends a socket, Read returns other errors.
 type Ended string
 
 // Why Read ends a socket.
@@ -43,8 +42,8 @@ const (
 // Error returns why, in a few words.
 func (e Ended) Error() string { return "read socket: " + string(e) }
 
-// Socket is an open WebSocket. One goroutine may call Read, one Send and Flush, any Close, Tell
-// and End.
+// Socket is an open WebSocket. One goroutine at a time may call Read, or Each; one at a time Send,
+// Flush and Rest; any Ping, Close, Tell and End.
 type Socket struct {
 	line  *Line // beneath what is said
 	plain bool  // without TLS: what is said goes over the line as it is
@@ -84,7 +83,7 @@ func (s *Socket) Read(patience time.Duration) ([]byte, error) {
 
 // ended closes the socket after the library has failed to read, and returns why.
 func (s *Socket) ended(err error) error {
-	var wait net.Error
+	var wait interface{ Timeout() bool }
 	if errors.As(err, &wait) && wait.Timeout() {
 		why := Silent
 		if !s.end.IsZero() && !time.Now().Before(s.end) {
