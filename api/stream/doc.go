@@ -69,6 +69,6 @@
 // tellAll alone writes messages, never waits for a socket, and has a thread of low priority: on a
 // busy machine orders go first, and streams lag and say so.
 //
-// Reading order: hub.go, tell.go, subscriber.go, conflate.go, request.go; user.go, login.go;
-// survive.go, metrics.go.
+// Reading order: hub.go, tell.go, sheaf.go, subscriber.go, conflate.go, request.go; user.go,
+// login.go; survive.go, metrics.go.
 package stream

@@ -136,18 +136,7 @@ func TestRecoverTellsOfHistory(t *testing.T) {
 		n.start(t)
 	}
 	n.stop(t) // a kill may leave tables that the database does not count, or whose log is still there
-	tables, err := filepath.Glob(filepath.Join(n.data, "journal", "*.sst"))
-	if err != nil || len(tables) == 0 {
-		t.Fatal(tables, err)
-	}
-	b, err := os.ReadFile(tables[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[len(b)/4] ^= 3
-	if err := os.WriteFile(tables[0], b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	n.data = n.beyondRepair(t)
 	bare := copyFolder(t, n.data, filepath.Join(t.TempDir(), "bare"))
 	n.expect(t, cli.Failed, []string{"recover", "--data", n.data}, "damaged: ", "unreadable: Sequences ",
 		"the index has the history", "a start goes on", "hint: clobd restore")
@@ -174,6 +163,36 @@ func TestRecoverTellsOfHistory(t *testing.T) {
 	n.data = bare
 	n.start(t)
 	n.stop(t)
+}
+
+// beyondRepair copies the folder of a stopped node, damages a table of the copy, and returns it. A
+// table whose frames are in a log as well can be made good; then another place is damaged.
+func (p *process) beyondRepair(t *testing.T) string {
+	t.Helper()
+	tables, err := filepath.Glob(filepath.Join(p.data, "journal", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	for n := range 4 * len(tables) {
+		data, tried := filepath.Join(t.TempDir(), "damaged"), filepath.Join(t.TempDir(), "tried")
+		copyFolder(t, p.data, data)
+		table := filepath.Join(data, "journal", filepath.Base(tables[n/4]))
+		b, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)*(1+n%4)/6] ^= 3
+		if err := os.WriteFile(table, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		copyFolder(t, data, tried)
+		said, _ := operate(t, p.binary, "recover", "--data", tried)
+		if strings.Contains(said, "unreadable: Sequences ") {
+			return data
+		}
+	}
+	t.Fatal("whatever is damaged has a second copy")
+	return ""
 }
 
 // backUpTheHole: a backup of a journal of which an accepted loss left out frames has the index that

@@ -1,6 +1,6 @@
 // Package live speaks WebSocket over connections that the door has let in.
 //
-//	request ──► Check ──► key ──► Open ──► Socket ──► Read: texts of the client
+//	request ──► Check ──► key ──► Open ──► Socket ──► Read, Each: texts of the client
 //	               │                         │           protocol: fasthttp/websocket
 //	            426, 400                     │
 //	               frames ──► Send, Flush ──► TLS? ──► Line ──► socket, without a wait
@@ -13,10 +13,11 @@
 // # Contract
 //
 // No write waits for the client, also under TLS. The Line keeps the bytes that the kernel does not
-// take at once, and closes itself when they are too many. One goroutine reads a Socket; another one
-// may Send; any may Close.
+// take at once, and closes itself when they are too many. One goroutine reads a Socket, with
+// Each if most of the time is a wait, which takes the least memory; another one may Send; any may
+// Close.
 //
 // A client sends texts in UTF-8, up to a bound. Compression is never agreed on.
 //
-// Reading order: handshake.go, heads.go, socket.go, line.go.
+// Reading order: handshake.go, heads.go, socket.go, ahead.go, each.go, line.go.
 package live
