@@ -579,7 +579,7 @@ const (
 	fanStall   = 250 * time.Millisecond // a pause of the machine that is forgiven
 )
 
-// start starts a process that serves a side, and returns its address.
+// start starts a server process for one side of the comparison. It returns the server's address.
 func (s *fanSpec) start(ctx context.Context, self string) (*converse, string, error) {
 	c, err := startConverse(ctx, self, "fan", "server")
 	if err != nil {

@@ -40,8 +40,9 @@ type fanSpec struct {
 	Warm     int           // bursts before the clock starts
 	Bursts   int           // of the measurement
 	Interval time.Duration // between two bursts
-	// Texts are the messages of two bursts in turn. Each has a member "sequence", whose number is
-	// replaced by that of the message. The node's side makes its own.
+	// Texts are the messages of two bursts, which take turns. Each text has a member "sequence",
+	// and the server writes the number of the message there. clobd's own side ignores Texts: its
+	// stream makes the messages.
 	Texts [][]byte
 }
 

@@ -95,8 +95,9 @@ type Command struct {
 }
 
 // Replace makes a Place replace the resting order id, in any market, of the same Wallet and Owner.
-// Apply judges the new order as if the other had left. Then it cancels that one and matches the new
-// one, or it refuses the Place, and the other stays as it was.
+// Apply checks the new order as if the old order had already been cancelled. If the new order
+// passes, Apply cancels the old order and matches the new order. Otherwise Apply refuses the Place
+// and the old order stays as it was.
 func (c *Command) Replace(id OrderID) {
 	copy(c.Holder[:], id[copy(c.Address[:], id[:]):])
 }

@@ -151,7 +151,8 @@ func (m *mixed) replacing(n int) []Command {
 	return all
 }
 
-// TestReplaceAllocatesNothing: in steady state, accepted or not.
+// TestReplaceAllocatesNothing replaces orders in steady state, accepted and refused. The engine
+// must not allocate memory.
 func TestReplaceAllocatesNothing(t *testing.T) {
 	if auditing {
 		t.Skip("the audit allocates")

@@ -496,7 +496,8 @@ const (
 	sequenceKey = `","sequence":`
 )
 
-// appendTail begins the end of a message of a subscriber: the bulletin has the rest.
+// appendTail appends the members of a message that differ between subscribers: the stream's id and
+// the next sequence number. The bulletin holds the bytes that all subscribers share.
 func (s *subscriber) appendTail(b []byte) []byte {
 	s.sequence++
 	b = append(append(append(b, nameKey...), s.id...), sequenceKey...)

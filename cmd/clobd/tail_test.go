@@ -135,7 +135,7 @@ func TestTailGone(t *testing.T) {
 	}
 }
 
-// TestTailStalls: a tail sees within 2 s that a node that has sent a heartbeat sends no more.
+// TestTailStalls lets a node fall silent after a heartbeat: clobd tail must notice within 2 s.
 func TestTailStalls(t *testing.T) {
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,7 @@
 //
 //   - A message of a documented channel is one of those that an operation of the channel names for
 //     its side: a bare text, or one JSON value that the schema allows, without a key that comes
-//     twice. Schemas are strict: a member that is not documented is an error.
+//     twice. Schemas are strict: an undocumented member is an error.
 //   - Where a schema has x-last, the object ends with these members, in this order; so does each
 //     object of an array.
 //   - /clob before the address of a channel changes nothing.

@@ -11,9 +11,9 @@ import (
 )
 
 // Each passes on each text that the client sends, until the socket ends, as Read would return them.
-// It is for sockets that are idle most of the time: its goroutine waits in one call, without a room
-// for what may come, and all that needs more of a stack is done apart. The caller should not have
-// used much of its own stack before.
+// Each saves memory on sockets that are mostly idle: while its goroutine waits, the goroutine holds
+// no read buffer, and other goroutines do the work that needs a larger stack. The caller should
+// have used little of its own stack before.
 func (s *Socket) Each(patience time.Duration, hear func(text []byte)) error {
 	Apart(func() {
 		s.patience = patience

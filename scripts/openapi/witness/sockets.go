@@ -50,7 +50,8 @@ func (o *overheard) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ear makes texts of the bytes of one side, however they are cut.
+// ear joins the bytes that one side of a socket sends into whole text messages. Reads may split
+// the bytes anywhere.
 type ear struct {
 	text  func([]byte)
 	bytes []byte // of a frame that is not whole yet
