@@ -103,7 +103,7 @@ func (s *subscriber) release(ms int64) []byte {
 	// Trades of a Sequence were kept first, so that they stay before the change that they cause.
 	slices.SortStableFunc(l.kept, func(a, b *bulletin) int { return cmp.Compare(a.seq, b.seq) })
 	s.later, s.behind = &backlog{}, 0
-	text := append(s.hub.array[:0], '[')
+	text := append(s.hub.out.array[:0], '[')
 	for _, m := range l.kept {
 		if text = s.appendMessage(text, m, ms); len(text) > maxArray {
 			s.sequence = before
@@ -111,16 +111,16 @@ func (s *subscriber) release(ms int64) []byte {
 			return s.next(ms)
 		}
 	}
-	s.hub.array = text[:0]
+	s.hub.out.array = text[:0]
 	n := s.sequence - before
 	s.hub.sent += int(n)
-	b := s.hub.scratch[:0]
+	b := s.hub.out.scratch[:0]
 	if n == 1 {
 		b = live.AppendFrame(b, text[1:])
 	} else {
 		b = live.AppendFrame(b, text, []byte("]"))
 	}
-	s.hub.scratch = b[:0]
+	s.hub.out.scratch = b[:0]
 	return b
 }
 

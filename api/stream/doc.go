@@ -64,11 +64,12 @@
 // something waits for him. What sockets have taken and not sent has a bound over all of them;
 // beyond it nothing more is rendered until there is room again.
 //
-// Goroutines: follow and tellAll, both in Hub.Run, and run, in Hub.RunOwners; one for each
-// subscriber, in Hub.Serve or ServeUser, and one for each reader who reads frames again.
-// tellAll alone writes messages, never waits for a socket, and has a thread of low priority: on a
-// busy machine orders go first, and streams lag and say so.
+// Goroutines: follow and tend, both in Hub.Run, and run, in Hub.RunOwners; one for each
+// subscriber, in Hub.Serve or ServeUser, and one for each reader who reads frames again. follow
+// tells what a frame changes, tend what does not come with a frame: heartbeats, and what was left
+// because a socket had no room. Neither waits for a socket. Beside many subscribers both have a
+// thread of low priority: on a busy machine orders go first, and streams lag and say so.
 //
-// Reading order: hub.go, tell.go, sheaf.go, subscriber.go, conflate.go, request.go; user.go,
-// login.go; survive.go, metrics.go.
+// Reading order: hub.go, tell.go, sheaf.go, outbox.go, subscriber.go, conflate.go, request.go;
+// user.go, login.go; survive.go, metrics.go.
 package stream

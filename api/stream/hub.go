@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"clobd/engine"
@@ -48,7 +49,8 @@ const (
 	mostAhead  = 50 * time.Millisecond // how long a first book waits for what was read before
 	settle     = 20 * time.Microsecond // until the next look whether a frame is visible
 	errorLimit = 256                   // bytes of an error's text
-	turns      = 32                    // writes after which other goroutines may run
+	turns      = 32                    // writes after which other threads may run
+	few        = 32                    // subscribers who are told at the priority of orders
 )
 
 // Hub tells its subscribers what changes in the markets that they name. Run it once; any number of
@@ -58,6 +60,7 @@ type Hub struct {
 	heap  heap
 	wake  chan struct{}
 	ended chan struct{}
+	crowd atomic.Int64 // subscribers
 
 	figures figures
 
@@ -73,11 +76,7 @@ type Hub struct {
 	told        engine.Sequence
 	born        engine.Sequence // up to which others may have told, before this Hub
 	gone        engine.Sequence // up to which watches that are forgotten may have told
-	due         []*subscriber   // for whom something waits
-	rests       int             // bytes that sockets have taken and not sent
-	forms       forms
-	scratch     []byte
-	array       []byte
+	out         outbox
 	sent, bytes int       // messages, and bytes of frames, that the metrics do not have yet
 	beat        time.Time // when the last ones were sent
 	beats       int64     // seconds after 1970 then
@@ -140,6 +139,7 @@ func New(o Options) *Hub {
 		read: o.Board.Shown()},
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		watches: make(map[engine.MarketNo]*watch), subscribers: make(map[*subscriber]struct{})}
+	h.out.hub = h
 	h.heap.recall(o.Board.Directory)
 	h.told, h.born = h.heap.read, h.heap.read
 	h.owners = owners{hub: h, o: o.Owners, readers: make(map[*subscriber]struct{}),
@@ -211,17 +211,17 @@ func (h *Hub) Reach(seq engine.Sequence, d time.Duration) bool {
 
 // Run tells subscribers until Next fails, and closes their sockets then.
 func (h *Hub) Run() error {
+	h.figures.batches.Set(0)
+	if h.out.batch.Open() {
+		h.figures.batches.Set(1)
+	}
+	defer h.out.batch.Close()
 	var group sync.WaitGroup
 	group.Go(func() {
 		giveWay()
 		h.tend()
 	})
-	followed := make(chan error)
-	go func() {
-		giveWay()
-		followed <- h.follow()
-	}()
-	err := <-followed
+	err := h.follow()
 	close(h.ended)
 	group.Wait()
 	return err
@@ -230,10 +230,29 @@ func (h *Hub) Run() error {
 // RunOwners tells the readers of the user channel what happens to their orders, until Next fails.
 func (h *Hub) RunOwners() error { return h.owners.run() }
 
-// follow reads frames into the heap.
-func (h *Hub) follow() error {
+// follow reads frames and tells what they change. While there are few subscribers, it does so at
+// the priority of orders: they hear of a change about 100 µs earlier, and an order waits for few
+// writes. A thread of low priority tells many, and stays until they are half as few.
+func (h *Hub) follow() (err error) {
+	for err == nil {
+		if err = h.followWhile(func(n int64) bool { return n <= few }); err != nil {
+			break
+		}
+		ended := make(chan error)
+		go func() {
+			giveWay()
+			ended <- h.followWhile(func(n int64) bool { return n > few/2 })
+		}()
+		err = <-ended
+	}
+	return err
+}
+
+// followWhile reads frames into the heap and tells what they change, while the number of
+// subscribers is right.
+func (h *Hub) followWhile(right func(subscribers int64) bool) error {
 	var f engine.Frame
-	for {
+	for right(h.crowd.Load()) {
 		b, err := h.o.Next()
 		if err != nil {
 			return err
@@ -252,9 +271,10 @@ func (h *Hub) follow() error {
 			h.rouse()
 		}
 	}
+	return nil
 }
 
-// rouse wakes tellAll.
+// rouse wakes tend.
 func (h *Hub) rouse() {
 	select {
 	case h.wake <- struct{}{}:

@@ -103,7 +103,9 @@ func (p *owners) logIn(s *subscriber, r *userWish, login wire.Login) bool {
 	}
 	if err != nil {
 		p.hub.fail(s, "unauthorized", err.Error())
-		s.send(p.hub.o.Now())
+		now := p.hub.o.Now()
+		s.offer(now)
+		p.hub.out.flush(now)
 		s.close(live.Forbidden, "unauthorized")
 		return false
 	}

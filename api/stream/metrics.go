@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // figures are the metrics of a Hub.
 type figures struct {
 	sockets, tokens, readers prometheus.Gauge
+	batches                  prometheus.Gauge
 	messages, bytes          prometheus.Counter
 	closes, resumes          *prometheus.CounterVec
 	conflated                prometheus.Counter
@@ -21,6 +22,8 @@ func newFigures() figures {
 			"Tokens that open sockets are subscribed to."))),
 		readers: prometheus.NewGauge(prometheus.GaugeOpts(name("readers",
 			"Open sockets of the user channel."))),
+		batches: prometheus.NewGauge(prometheus.GaugeOpts(name("io_uring",
+			"1 if the kernel takes writes to many sockets at once, 0 if it takes each by itself."))),
 		messages: prometheus.NewCounter(prometheus.CounterOpts(name("messages_total",
 			"Messages handed to sockets."))),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts(name("bytes_total",
@@ -42,5 +45,5 @@ func newFigures() figures {
 func (h *Hub) Collectors() []prometheus.Collector {
 	g := &h.figures
 	return []prometheus.Collector{g.sockets, g.tokens, g.readers, g.messages, g.bytes, g.closes,
-		g.resumes, g.lag, g.conflated}
+		g.resumes, g.lag, g.conflated, g.batches}
 }

@@ -76,7 +76,7 @@ func TestForms(t *testing.T) {
 			for _, b := range some {
 				want = alone.render(want, b, ms)
 			}
-			got := h.forms.fill(s, ms)
+			got := h.out.forms.fill(s, ms)
 			if got == nil {
 				continue
 			}

@@ -72,7 +72,7 @@ func (s *subscriber) enqueue(b *bulletin) {
 func (s *subscriber) await() {
 	if !s.due {
 		s.due = true
-		s.hub.due = append(s.hub.due, s)
+		s.hub.out.due = append(s.hub.out.due, s)
 	}
 }
 
@@ -174,7 +174,7 @@ func (s *subscriber) lose(err error) {
 
 // drop forgets what waits for a closed socket.
 func (s *subscriber) drop() {
-	s.hub.rests -= s.rest
+	s.hub.out.rests -= s.rest
 	s.cut, s.queue, s.later, s.behind, s.rest, s.leaves = true, nil, nil, 0, 0, false
 }
 
@@ -200,23 +200,26 @@ func (s *subscriber) measure(now time.Time) {
 	if rest == 0 || rest < s.rest || s.rest == 0 {
 		s.since = now
 	}
-	s.hub.rests += rest - s.rest
+	s.hub.out.rests += rest - s.rest
 	s.rest = rest
 }
 
-// send sends what there is room for.
-func (s *subscriber) send(now time.Time) {
+// offer sends what there is room for, or puts it into the batch, which the Hub sends soon after.
+func (s *subscriber) offer(now time.Time) {
 	if s.leaves {
 		s.takeLeave(now)
 		return
 	}
-	ms := now.UnixMilli()
-	for !s.cut && s.flush(now) && s.hub.rests < maxRests {
+	h, ms := s.hub, now.UnixMilli()
+	for !s.cut && s.flush(now) && h.out.rests < maxRests {
 		b := s.next(ms)
 		if len(b) == 0 {
 			break
 		}
-		s.hub.bytes += len(b)
+		h.bytes += len(b)
+		if s.queue == nil && s.later == nil && h.out.add(s, b) {
+			return
+		}
 		all, err := s.socket.Send(b)
 		if err != nil {
 			s.lose(err)
@@ -226,7 +229,11 @@ func (s *subscriber) send(now time.Time) {
 			s.measure(now)
 		}
 	}
-	if s.conflates && s.waits() && s.later == nil {
+}
+
+// settle begins a backlog for one who conflates, if not all has left that was to be sent.
+func (s *subscriber) settle() {
+	if s.conflates && s.later == nil && s.waits() {
 		s.later = &backlog{}
 	}
 }
@@ -240,20 +247,20 @@ func (s *subscriber) next(ms int64) []byte {
 	} else if q == nil {
 		return nil
 	}
-	if b := h.forms.fill(s, ms); b != nil {
+	if b := h.out.forms.fill(s, ms); b != nil {
 		h.sent += len(q.bulletins)
 		s.behind -= q.bytes
 		s.queue = nil
 		return b
 	}
-	b, n := h.scratch[:0], 0
+	b, n := h.out.scratch[:0], 0
 	for ; n < len(q.bulletins) && len(b) < burst; n++ {
 		b = s.render(b, q.bulletins[n], ms)
 		s.behind -= len(q.bulletins[n].body)
 	}
 	h.sent += n
 	s.queue = q.cut(n)
-	h.scratch = b[:0]
+	h.out.scratch = b[:0]
 	return b
 }
 
@@ -358,6 +365,7 @@ func (h *Hub) enter(socket *live.Socket) *subscriber {
 	id := strconv.FormatInt(h.o.Now().UnixMilli(), 36) + "-" + strconv.FormatUint(h.streams, 36)
 	s := &subscriber{hub: h, socket: socket, id: id, number: h.streams}
 	h.subscribers[s] = struct{}{}
+	h.crowd.Store(int64(len(h.subscribers)))
 	h.figures.sockets.Inc()
 	return s
 }
@@ -366,6 +374,7 @@ func (h *Hub) leave(s *subscriber) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	delete(h.subscribers, s)
+	h.crowd.Store(int64(len(h.subscribers)))
 	s.drop()
 	if s.user != nil {
 		delete(h.owners.readers, s)

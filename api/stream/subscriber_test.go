@@ -80,7 +80,7 @@ func TestSlowConsumer(t *testing.T) {
 		t.Errorf("%d messages with %d bytes wait, cut: %v", s.queued(), s.behind, s.cut)
 	}
 	s.enqueue(large)
-	s.send(time.Now())
+	s.offer(time.Now())
 	if _, b, err := c.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
@@ -98,10 +98,10 @@ func TestSlowConsumerReads(t *testing.T) {
 				if s.enqueue(large); i > 100 {
 					t.Fatal("the kernel takes everything")
 				}
-				s.send(now)
+				s.offer(now)
 			}
-			if s.enqueue(large); !s.waits() || s.queue != nil || h.rests != s.rest {
-				t.Fatalf("%d messages wait, and %d bytes, %d of all", s.queued(), s.rest, h.rests)
+			if s.enqueue(large); !s.waits() || s.queue != nil || h.out.rests != s.rest {
+				t.Fatalf("%d messages wait, and %d bytes, %d of all", s.queued(), s.rest, h.out.rests)
 			}
 			read := make(chan error, 1)
 			if reads {
@@ -115,13 +115,13 @@ func TestSlowConsumerReads(t *testing.T) {
 				}()
 			}
 			for late := time.Now().Add(20 * time.Second); s.waits() && time.Now().Before(late); {
-				if s.send(now); !reads {
+				if s.offer(now); !reads {
 					now = now.Add(time.Second)
 				}
 				time.Sleep(time.Millisecond)
 			}
-			if s.waits() || h.rests != 0 {
-				t.Fatalf("%d bytes are kept", h.rests)
+			if s.waits() || h.out.rests != 0 {
+				t.Fatalf("%d bytes are kept", h.out.rests)
 			}
 			if !reads {
 				return
@@ -142,7 +142,7 @@ func TestCloseBehindRest(t *testing.T) {
 		if s.enqueue(large); i > 100 {
 			t.Fatal("the kernel takes everything")
 		}
-		s.send(time.Now())
+		s.offer(time.Now())
 	}
 	s.close(live.Forbidden, "the key is revoked")
 	read := make(chan error, 1)
@@ -154,11 +154,11 @@ func TestCloseBehindRest(t *testing.T) {
 		read <- err
 	}()
 	for late := time.Now().Add(20 * time.Second); s.waits() && time.Now().Before(late); {
-		s.send(time.Now())
+		s.offer(time.Now())
 		time.Sleep(time.Millisecond)
 	}
-	if err := <-read; !websocket.IsCloseError(err, live.Forbidden) || h.rests != 0 {
-		t.Errorf("%v, %d bytes are kept", err, h.rests)
+	if err := <-read; !websocket.IsCloseError(err, live.Forbidden) || h.out.rests != 0 {
+		t.Errorf("%v, %d bytes are kept", err, h.out.rests)
 	}
 }
 
@@ -243,13 +243,13 @@ func TestStuckConsumer(t *testing.T) {
 		if s.enqueue(large); i > 100 {
 			t.Fatal("the kernel takes everything")
 		}
-		s.send(now)
+		s.offer(now)
 	}
-	if !s.waits() || h.rests != s.rest {
-		t.Fatalf("%d bytes wait, %d of all", s.rest, h.rests)
+	if !s.waits() || h.out.rests != s.rest {
+		t.Fatalf("%d bytes wait, %d of all", s.rest, h.out.rests)
 	}
 	now = now.Add(mostStuck)
-	if s.send(now); s.cut {
+	if s.offer(now); s.cut {
 		t.Fatal("cut too early")
 	}
 	read := make(chan error, 1)
@@ -261,34 +261,34 @@ func TestStuckConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for before := s.rest; s.rest >= before; time.Sleep(time.Millisecond) {
-		if s.send(now); s.cut {
+		if s.offer(now); s.cut {
 			t.Fatal("cut although he reads")
 		}
 	}
-	if s.send(now.Add(mostStuck)); s.cut {
+	if s.offer(now.Add(mostStuck)); s.cut {
 		t.Fatal("cut although he has read")
 	}
 	for now = now.Add(mostStuck + time.Second); s.rest > 0 && !s.cut; now = now.Add(time.Second) {
-		s.send(now)
+		s.offer(now)
 	}
 	if s.rest == 0 && !s.cut {
 		t.Skip("SKIPPED: the kernel has taken the rest meanwhile")
 	}
-	if h.rests != 0 || s.waits() {
-		t.Errorf("%d bytes are counted for a socket that is closed", h.rests)
+	if h.out.rests != 0 || s.waits() {
+		t.Errorf("%d bytes are counted for a socket that is closed", h.out.rests)
 	}
 }
 
 // TestRestsOfAll: while sockets hold too much that is not sent, nothing more is rendered for any.
 func TestRestsOfAll(t *testing.T) {
 	h, s, c := socket(t)
-	h.rests = maxRests
+	h.out.rests = maxRests
 	s.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)})
-	if s.send(time.Now()); !s.waits() || s.sequence != 0 {
+	if s.offer(time.Now()); !s.waits() || s.sequence != 0 {
 		t.Fatalf("message %d was sent", s.sequence)
 	}
-	h.rests = 0
-	if s.send(time.Now()); s.waits() || s.sequence != 1 {
+	h.out.rests = 0
+	if s.offer(time.Now()); s.waits() || s.sequence != 1 {
 		t.Fatalf("message %d, waits: %v", s.sequence, s.waits())
 	}
 	if _, b, err := c.ReadMessage(); err != nil || !strings.HasPrefix(string(b), `{"event_type":"x"`) {
@@ -399,7 +399,7 @@ func TestPanics(t *testing.T) {
 			h.watches[1] = w
 			h.waiting = append(h.waiting, waiting{w, &view.Snapshot{}})
 		}},
-		"the Hub": {breaks: func(h *Hub, _ *subscriber) { h.due = append(h.due, nil) }, others: true},
+		"the Hub": {breaks: func(h *Hub, _ *subscriber) { h.out.due = append(h.out.due, nil) }, others: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, s, client := socket(t)

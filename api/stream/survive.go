@@ -44,8 +44,8 @@ func (h *Hub) beginAnew() {
 	h.watches = make(map[engine.MarketNo]*watch)
 	h.recent, h.kept, h.forgotten = nil, 0, max(h.forgotten, h.heap.restart(), h.o.Board.Shown())
 	h.gone = max(h.gone, h.forgotten)
-	h.forms.forget()
-	h.waiting, h.due, h.listed, h.issue, h.rests = nil, nil, nil, nil, 0
+	h.out.forms.forget()
+	h.waiting, h.listed, h.issue, h.out.due, h.out.rests = nil, nil, nil, nil, 0
 }
 
 // restart empties a heap, and returns up to which Sequence it has read.

@@ -93,39 +93,11 @@ func (h *Hub) round() bool {
 	now := h.o.Now()
 	h.announce(now)
 	h.keepUp(now)
-	h.serveAll(now)
+	h.out.serve(now)
 	h.figures.messages.Add(float64(h.sent))
 	h.figures.bytes.Add(float64(h.bytes))
 	h.sent, h.bytes = 0, 0
-	return len(h.due) > 0 || len(h.listed) > 0
-}
-
-// serveAll sends all subscribers for whom something waits what there is room for. A panic costs the
-// subscriber at whom it came its socket.
-func (h *Hub) serveAll(now time.Time) {
-	i, blocked := 0, 0
-	serve := func() {
-		for ; i < len(h.due); i++ {
-			s := h.due[i]
-			if s.send(now); s.waits() {
-				h.due[blocked] = s
-				blocked++
-			} else {
-				s.due = false
-			}
-			if i%turns == turns-1 {
-				yield()
-			}
-		}
-	}
-	for !h.survives("the messages of a subscriber", serve) {
-		h.due[i].close(live.Broken, failed)
-		h.due[i].due = false
-		i++
-	}
-	clear(h.due[blocked:])
-	h.due = h.due[:blocked]
-	h.forms.forget()
+	return len(h.out.due) > 0 || len(h.listed) > 0
 }
 
 // observe renders all changes that were read, and puts them into the queues.

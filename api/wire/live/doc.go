@@ -4,7 +4,8 @@
 //	               │                         │           protocol: fasthttp/websocket
 //	            426, 400                     │
 //	               frames ──► Send, Flush ──► TLS? ──► Line ──► socket, without a wait
-//	                          Close                      └─► rest, until there is room
+//	                          Close                   ▲  └─► rest, until there is room
+//	     frames for many ──► Batch ───────────────────┘      io_uring: one call for 16 sockets
 //
 // The library shakes hands and reads: it unmasks, joins fragments, answers pings and closes with
 // the code that a broken rule has. Frames to the client are the caller's, because many sockets get
@@ -13,11 +14,13 @@
 // # Contract
 //
 // No write waits for the client, also under TLS. The Line keeps the bytes that the kernel does not
-// take at once, and closes itself when they are too many. One goroutine reads a Socket, with
-// Each if most of the time is a wait, which takes the least memory; another one may Send; any may
-// Close.
+// take at once, and closes itself when they are too many. A Batch writes to many Lines with one
+// call of the kernel, if the kernel lets this process use io_uring. One goroutine reads a Socket,
+// with Each if most of the time is a wait, which takes the least memory; another one may Send; any
+// may Close.
 //
 // A client sends texts in UTF-8, up to a bound. Compression is never agreed on.
 //
-// Reading order: handshake.go, heads.go, socket.go, ahead.go, each.go, line.go.
+// Reading order: handshake.go, heads.go, socket.go, ahead.go, each.go, line.go, batch.go,
+// ring_linux.go.
 package live

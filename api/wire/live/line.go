@@ -63,11 +63,19 @@ func (l *Line) send(b []byte) (rest int, err error) {
 			return 0, nil
 		}
 	}
-	if len(l.rest)+len(b)-n > maxRest {
-		return 0, errors.Join(Unread, l.Conn.Close())
+	if err := l.keep(b[n:]); err != nil {
+		return 0, errors.Join(err, l.Conn.Close())
 	}
-	l.rest = append(l.rest, b[n:]...)
 	return len(l.rest), nil
+}
+
+// keep appends b to the rest. The error is Unread if there is too much.
+func (l *Line) keep(b []byte) error {
+	if len(l.rest)+len(b) > maxRest {
+		return Unread
+	}
+	l.rest = append(l.rest, b...)
+	return nil
 }
 
 // flush writes the rest as far as there is room, and reports whether nothing is left.

@@ -1,0 +1,117 @@
+package live
+
+import (
+	"errors"
+	"syscall"
+)
+
+// BatchSends is how many sends a Batch takes at most. The kernel finishes all of them before other
+// threads of this CPU may run.
+const BatchSends = 16
+
+// maxBatched bounds the frames of a send that a Batch takes, in bytes: it keeps a copy.
+const maxBatched = 128 << 10
+
+// Batch sends to many Sockets with one call of the kernel. Where the kernel has no io_uring for
+// this process, Add takes nothing, as in the zero Batch. One goroutine at a time uses a Batch.
+type Batch struct {
+	ring *ring // nil: the kernel has none
+	all  [BatchSends]outgoing
+	n    int
+}
+
+// outgoing is a send that waits in a Batch.
+type outgoing struct {
+	line   *Line
+	frames []byte // a copy: the room stays
+	held   bool   // the descriptor cannot be closed meanwhile
+	wrote  int
+	failed error
+	begin  func(fd uintptr) // once
+}
+
+// Open asks the kernel for io_uring, and reports whether the Batch takes sends.
+func (b *Batch) Open() bool {
+	b.ring = newRing(BatchSends)
+	for i := range b.all {
+		b.all[i].begin = func(fd uintptr) {
+			b.all[i].held = true
+			b.ring.prepare(i, fd, b.all[i].frames)
+			b.hold(i + 1)
+		}
+	}
+	return b.ring != nil
+}
+
+// Close gives io_uring back.
+func (b *Batch) Close() {
+	if b.ring != nil {
+		b.ring.close()
+		b.ring = nil
+	}
+}
+
+// Add takes whole frames that Send will send, and returns the number of the send in the Batch. It
+// takes nothing if the Batch is full, or cannot send to this Socket: the caller then calls
+// Socket.Send. A Socket may be in a Batch once, if all that was sent before is on its way.
+func (b *Batch) Add(s *Socket, frames []byte) (i int, taken bool) {
+	if b.ring == nil || b.n == len(b.all) || !s.plain || s.line.raw == nil ||
+		len(frames) > maxBatched {
+		return 0, false
+	}
+	i = b.n
+	o := &b.all[i]
+	o.line, o.frames = s.line, append(o.frames[:0], frames...)
+	o.held, o.wrote, o.failed = false, 0, nil
+	b.n++
+	return i, true
+}
+
+// Send sends what was added, and calls left for each send that is not on its way as a whole: the
+// caller calls Flush of its Socket until there is nothing left, or the error says that the
+// connection is closed.
+func (b *Batch) Send(left func(i int, err error)) {
+	if b.n == 0 {
+		return
+	}
+	defer func() { b.n = 0 }()
+	b.hold(0)
+	for i := range b.n {
+		o := &b.all[i]
+		o.line = nil
+		if o.failed != nil || o.wrote < len(o.frames) {
+			left(i, o.failed)
+		}
+	}
+}
+
+// hold locks the Lines from number i on and keeps their descriptors open, while the kernel sends: a
+// number that was closed may be another connection's already.
+func (b *Batch) hold(i int) {
+	if i == b.n {
+		b.ring.send(b.n, func(i, n int, no syscall.Errno) {
+			o := &b.all[i]
+			o.wrote = max(n, 0)
+			if no != 0 && no != syscall.EAGAIN && no != syscall.EINTR {
+				o.failed = no
+			}
+		})
+		return
+	}
+	o := &b.all[i]
+	o.line.mutex.Lock()
+	defer o.line.mutex.Unlock()
+	var err error
+	if len(o.line.rest) == 0 {
+		err = o.line.raw.Control(o.begin)
+	}
+	if !o.held { // somebody else has closed the connection, or left a rest
+		b.hold(i + 1)
+	}
+	if err = errors.Join(err, o.failed); err == nil {
+		err = o.line.keep(o.frames[o.wrote:])
+	}
+	if err != nil {
+		o.failed = errors.Join(err, o.line.Conn.Close())
+	}
+}

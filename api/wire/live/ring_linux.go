@@ -1,0 +1,164 @@
+package live
+
+import (
+	"os"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// ring is an io_uring: memory that this process shares with the kernel. The process writes sends
+// into one queue, one call makes the kernel do all of them, and the kernel writes what came of each
+// into the other queue.
+//
+//	asked ──► sends ──► begun        the process moves asked and seen,
+//	finished ──► results ──► seen    the kernel begun and finished
+type ring struct {
+	fd     int
+	mapped [][]byte
+
+	sends        []submission
+	asked, begun *uint32 // sends so far
+
+	results        []completion
+	finished, seen *uint32 // results so far
+}
+
+// submission is struct io_uring_sqe, as a send uses it.
+type submission struct {
+	opcode, flags     uint8
+	priority          uint16
+	fd                int32
+	offset, address   uint64
+	length, sendFlags uint32
+	user              uint64
+	_                 [3]uint64
+}
+
+// completion is struct io_uring_cqe.
+type completion struct {
+	user   uint64
+	result int32
+	flags  uint32
+}
+
+// ringParams is struct io_uring_params: of each queue, where its parts stand in its memory.
+type ringParams struct {
+	sends, results, flags, cpu, idle, features, workers uint32
+
+	_         [3]uint32
+	ofSends   struct{ head, tail, mask, entries, flags, dropped, order, _, _, _ uint32 }
+	ofResults struct{ head, tail, mask, entries, overflow, results, flags, _, _, _ uint32 }
+}
+
+// Numbers of the kernel's interface, the same on all machines.
+const (
+	setupCall = 425 // io_uring_setup
+	enterCall = 426 // io_uring_enter
+
+	opSend     = 26     // IORING_OP_SEND
+	wantResult = 1      // IORING_ENTER_GETEVENTS
+	noWait     = 0x4040 // MSG_DONTWAIT, MSG_NOSIGNAL
+
+	sendsMemory   = 0          // IORING_OFF_SQ_RING
+	resultsMemory = 0x8000000  // IORING_OFF_CQ_RING
+	entriesMemory = 0x10000000 // IORING_OFF_SQES
+)
+
+// newRing returns a ring for n sends, a power of 2, or nil if the kernel has none for this process:
+// the kernel is too old, or the operator or a container's profile forbids io_uring.
+func newRing(n int) *ring {
+	var p ringParams
+	fd, _, no := syscall.Syscall(setupCall, uintptr(n), uintptr(unsafe.Pointer(&p)), 0)
+	if no != 0 {
+		return nil
+	}
+	r := &ring{fd: int(fd)}
+	if !r.share(&p) || !r.works() {
+		r.close()
+		return nil
+	}
+	return r
+}
+
+// share maps the queues, and reports whether the kernel lets it.
+func (r *ring) share(p *ringParams) bool {
+	memory := func(offset int64, size uintptr) unsafe.Pointer {
+		b, err := syscall.Mmap(r.fd, offset, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
+			syscall.MAP_SHARED|syscall.MAP_POPULATE)
+		if err != nil {
+			return nil
+		}
+		r.mapped = append(r.mapped, b)
+		return unsafe.Pointer(&b[0])
+	}
+	word := func(b unsafe.Pointer, offset uint32) *uint32 { return (*uint32)(unsafe.Add(b, offset)) }
+	s, c := &p.ofSends, &p.ofResults
+	sends := memory(sendsMemory, uintptr(s.order)+uintptr(p.sends)*unsafe.Sizeof(uint32(0)))
+	results := memory(resultsMemory, uintptr(c.results)+uintptr(p.results)*unsafe.Sizeof(completion{}))
+	entries := memory(entriesMemory, uintptr(p.sends)*unsafe.Sizeof(submission{}))
+	if sends == nil || results == nil || entries == nil {
+		return false
+	}
+	r.begun, r.asked = word(sends, s.head), word(sends, s.tail)
+	r.seen, r.finished = word(results, c.head), word(results, c.tail)
+	r.sends = unsafe.Slice((*submission)(entries), p.sends)
+	r.results = unsafe.Slice((*completion)(unsafe.Add(results, c.results)), p.results)
+	order := unsafe.Slice(word(sends, s.order), p.sends)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	return true
+}
+
+// works sends a byte from one socket to another: the kernel may have rings, and none that send.
+func (r *ring) works() (sent bool) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer syscall.Close(pair[0])
+	defer syscall.Close(pair[1])
+	r.prepare(0, uintptr(pair[0]), []byte{1})
+	r.send(1, func(_, n int, _ syscall.Errno) { sent = n == 1 })
+	return sent
+}
+
+// close gives the ring back to the kernel.
+func (r *ring) close() {
+	for _, b := range r.mapped {
+		_ = syscall.Munmap(b)
+	}
+	_ = os.NewFile(uintptr(r.fd), "io_uring").Close()
+}
+
+// prepare makes b, which must not be empty, the send number i of the next call of send. The bytes
+// must stay where they are until then.
+func (r *ring) prepare(i int, fd uintptr, b []byte) {
+	at := (*r.asked + uint32(i)) % uint32(len(r.sends))
+	r.sends[at] = submission{opcode: opSend, fd: int32(fd), length: uint32(len(b)),
+		address: uint64(uintptr(unsafe.Pointer(&b[0]))), sendFlags: noWait, user: uint64(i)}
+}
+
+// send does the first n sends that were prepared, and calls done with how many bytes each has
+// written, or with why it has written none. What the kernel does not take is not done.
+func (r *ring) send(n int, done func(i, wrote int, no syscall.Errno)) {
+	until := *r.asked + uint32(n)
+	atomic.StoreUint32(r.asked, until)
+	for left := n; left > 0; {
+		_, _, no := syscall.Syscall6(enterCall, uintptr(r.fd), uintptr(until-atomic.LoadUint32(r.begun)),
+			uintptr(left), wantResult, 0, 0)
+		at := *r.seen
+		for ; at != atomic.LoadUint32(r.finished); at++ {
+			c := &r.results[at%uint32(len(r.results))]
+			done(int(c.user), int(max(c.result, 0)), syscall.Errno(max(-c.result, 0)))
+			left--
+		}
+		atomic.StoreUint32(r.seen, at)
+		if begun := atomic.LoadUint32(r.begun); no != 0 && no != syscall.EINTR && begun != until {
+			left -= int(until - begun) // the kernel looks at the queue in calls only
+			atomic.StoreUint32(r.asked, begun)
+			until = begun
+		}
+	}
+}
