@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,20 +14,13 @@ import (
 
 	"clobd/api/catalog"
 	"clobd/engine"
+	"clobd/scripts/setting"
 )
 
 // largeMarkets is how many markets the catalog has: a tenth of the largest one known, or
 // CLOBD_SIZE.
 func largeMarkets(b *testing.B) int {
-	text := os.Getenv("CLOBD_SIZE")
-	if text == "" {
-		return 16_500
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 16_500 {
-		b.Fatalf("CLOBD_SIZE=%s", text)
-	}
-	return n
+	return max(setting.Size(b, 16_500, 16_500), 16_500)
 }
 
 // writeLarge writes a catalog of markets in events of ten: records of 4 to 5 kilobytes, as real

@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,25 +13,8 @@ import (
 
 	"clobd/engine"
 	"clobd/scripts/mirror"
+	"clobd/scripts/setting"
 )
-
-// size is how much of something a test does: CLOBD_SIZE if it is set, else the usual, or little of
-// it with -short.
-func size(t *testing.T, usual, little int) int {
-	t.Helper()
-	text := os.Getenv("CLOBD_SIZE")
-	switch {
-	case text == "" && testing.Short():
-		return little
-	case text == "":
-		return usual
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("CLOBD_SIZE=%s: not a number above 0", text)
-	}
-	return n
-}
 
 // asked is the answer of GET /book about a token, and its X-Sequence.
 type asked struct {
@@ -172,7 +154,7 @@ func (c *comparison) check(t *testing.T, points <-chan asked) {
 func TestReconstructionUnderLoad(t *testing.T) {
 	for _, markets := range []int{1, 200} {
 		t.Run(fmt.Sprint("markets=", markets), func(t *testing.T) {
-			reconstruct(t, markets, size(t, 20_000, 3000))
+			reconstruct(t, markets, setting.Size(t, 20_000, 3000))
 		})
 	}
 }

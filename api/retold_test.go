@@ -12,6 +12,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"clobd/engine"
+	"clobd/scripts/setting"
 )
 
 // story is what a reader of the user channel was told, as the sum of each message without its tail.
@@ -63,7 +64,7 @@ func TestToldAgain(t *testing.T) {
 		perFrame = 64
 		wish     = `{"type":"user","auth":{"apiKey":"k"},"heartbeat":true`
 	)
-	commands := size(t, 20_000, 3000)
+	commands := setting.Size(t, 20_000, 3000)
 	r := newRandom(t, 2)
 	r.run()
 	url := r.streams()

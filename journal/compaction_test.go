@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"clobd/engine"
+	"clobd/scripts/setting"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -20,7 +21,7 @@ func TestCrashWhileCompacting(t *testing.T) {
 	if testing.Short() {
 		usual = 4
 	}
-	clones, seed := int(setting(t, "CLOBD_SIZE", usual)), setting(t, "CLOBD_SEED", 5)
+	clones, seed := int(setting.Number(t, "CLOBD_SIZE", usual)), setting.Seed(t, 5)
 	r := rand.New(rand.NewPCG(seed, 5))
 	taken, kinds := 0, map[string]int{}
 	for round := uint64(0); taken < clones || kinds["table"] == 0 && round < 20; round++ {

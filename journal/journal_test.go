@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 
 	"clobd/engine"
 	"clobd/journal/disk"
+	"clobd/scripts/setting"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -193,7 +193,7 @@ func TestMissingMetaIsRefused(t *testing.T) {
 // TestCrash takes the disk away at random moments, with none, some or all of what was not synced,
 // while frames are in flight: what Wait promised is there, and nothing else but frames after it.
 func TestCrash(t *testing.T) {
-	clones, seed := setting(t, "CLOBD_SIZE", 60), setting(t, "CLOBD_SEED", 7)
+	clones, seed := setting.Number(t, "CLOBD_SIZE", 60), setting.Seed(t, 7)
 	r := rand.New(rand.NewPCG(seed, 7))
 	for round := range max(1, int(clones)/10) {
 		fs := vfs.NewCrashableMem()
@@ -239,20 +239,6 @@ func TestCrash(t *testing.T) {
 		shut(t, j)
 	}
 	t.Logf("figures: clones=%d lost=0", max(1, clones/10)*10)
-}
-
-// setting is a number from the environment, else the usual one: how much a test does, or its seed.
-func setting(t *testing.T, name string, usual uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
-		t.Fatalf("%s=%s: not a number above 0", name, text)
-	}
-	return n
 }
 
 // checkCrash reopens what is left after a crash: at least the first least frames.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"clobd/engine"
+	"clobd/scripts/setting"
 )
 
 // verify checks a folder that nobody has open. That it cannot be opened is a Finding.
@@ -110,14 +111,14 @@ func TestFlips(t *testing.T) {
 	for name := range files {
 		names = append(names, name)
 	}
-	seed := setting(t, "CLOBD_SEED", 11)
+	seed := setting.Seed(t, 11)
 	r := rand.New(rand.NewPCG(seed, 5))
 	found := 0
 	usual := uint64(150)
 	if testing.Short() {
 		usual = 15
 	}
-	flips := int(setting(t, "CLOBD_SIZE", usual))
+	flips := int(setting.Number(t, "CLOBD_SIZE", usual))
 	for range flips {
 		// Files of one kind are as likely as those of another one, whatever their length.
 		name := names[r.IntN(len(names))]

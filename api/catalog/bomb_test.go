@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
+
+	"clobd/scripts/setting"
 )
 
 // repeated gives a text again and again, until so many bytes are read.
@@ -43,14 +43,7 @@ func bomb(t *testing.T, before string, text repeated, after string) []byte {
 // TestGzipBombs: a packed source that unpacks to a thousand times its size is read with bounded
 // memory, and what stands behind the bomb is read or refused by name. CLOBD_SIZE is the bombs' MiB.
 func TestGzipBombs(t *testing.T) {
-	size := 32
-	if text := os.Getenv("CLOBD_SIZE"); text != "" {
-		var err error
-		if size, err = strconv.Atoi(text); err != nil || size < 32 {
-			t.Fatalf("CLOBD_SIZE=%s: not a number from 32 on", text)
-		}
-	}
-	size <<= 20
+	size := max(setting.Size(t, 32, 32), 32) << 20
 	good, last := event("1", market(1, "")), event("3", market(3, ""))
 	many := func(text string) repeated { return repeated{text, size} }
 	const most = 300 << 20 // allocated while a bomb is read: a record is copied as it grows

@@ -17,6 +17,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/journal"
+	"clobd/scripts/setting"
 )
 
 // packed is what a Save hands on.
@@ -190,7 +191,7 @@ func TestStopLeavesACheckpoint(t *testing.T) {
 // TestKillBesideCheckpoints ends the node with SIGKILL while it writes one checkpoint after the
 // other: whatever is left of them, the start finds what was acknowledged.
 func TestKillBesideCheckpoints(t *testing.T) {
-	cycles := size(t, 4, 1)
+	cycles := setting.Size(t, 4, 1)
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "10")
 	begun := 0
 	for cycle := 1; cycle <= cycles; cycle++ {

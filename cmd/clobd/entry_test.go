@@ -11,6 +11,7 @@ import (
 
 	"clobd/ingress/auth"
 	"clobd/scripts/asyncapi"
+	"clobd/scripts/setting"
 )
 
 // ordersSocket is a trader's socket for orders.
@@ -165,7 +166,7 @@ func (s *ordersSocket) note(a *entryAnswer, placed, ended *intent) int {
 func TestEntry(t *testing.T) {
 	t.Parallel()
 	w, acknowledged := newWorldOf(t, 3, 2), 0
-	for range size(t, 6, 3) {
+	for range setting.Size(t, 6, 3) {
 		done := make(chan int, len(w.traders))
 		for _, x := range w.traders {
 			s := x.openOrders(t, w.node, nil)

@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
+	"clobd/scripts/setting"
 )
 
 // A history is what four traders asked the node and were told, in one market, while it was paused
@@ -418,7 +419,7 @@ func (w *world) disturb(t *testing.T) string {
 // TestHistories records what traders are told while the node is killed and paused, and looks for an
 // order of the requests that explains every answer.
 func TestHistories(t *testing.T) {
-	histories := size(t, 10, 2)
+	histories := setting.Size(t, 10, 2)
 	w := newWorldOf(t, 4, histories)
 	operations, open, kills, undecided := 0, 0, 0, 0
 	// One deadline for all of them, in which each has many times what it takes.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"clobd/ingress/auth"
+	"clobd/scripts/setting"
 )
 
 // world is a node, the traders that load it, and every order they ever sent.
@@ -31,35 +31,10 @@ func newWorld(t *testing.T, traders int) *world {
 	return newWorldOf(t, traders, 3)
 }
 
-// size is how much of something a test does: CLOBD_SIZE if it is set, else the usual, or little of
-// it with -short.
-func size(t *testing.T, usual, little int) int {
-	t.Helper()
-	text := os.Getenv("CLOBD_SIZE")
-	switch {
-	case text == "" && testing.Short():
-		return little
-	case text == "":
-		return usual
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("CLOBD_SIZE=%s: not a number above 0", text)
-	}
-	return n
-}
-
 // newWorldOf is newWorld with so many markets, and further flags of the node.
 func newWorldOf(t *testing.T, traders, markets int, flags ...string) *world {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("CLOBD_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("seed: CLOBD_SEED=%d", seed)
+	seed := setting.Seed(t, uint64(time.Now().UnixNano()))
 	folder := t.TempDir()
 	catalog := filepath.Join(folder, "catalog.jsonl")
 	w := &world{rand: rand.New(rand.NewPCG(seed, 0)), tokens: writeCatalog(t, catalog, markets)}
@@ -317,7 +292,7 @@ func TestKill(t *testing.T) {
 // something may have to come.
 func (w *world) kills(t *testing.T, usual int, before ...func()) {
 	t.Helper()
-	cycles := size(t, usual, 2)
+	cycles := setting.Size(t, usual, 2)
 	for cycle := 1; cycle <= cycles; cycle++ {
 		round := w.load(t, func() {
 			for _, come := range before {
@@ -349,7 +324,7 @@ func (w *world) kills(t *testing.T, usual int, before ...func()) {
 // TestStop ends the node with SIGTERM under load: it exits 0, what it acknowledged is there after
 // the next start, and a request that got no answer changed nothing.
 func TestStop(t *testing.T) {
-	rounds := size(t, 5, 1)
+	rounds := setting.Size(t, 5, 1)
 	w := newWorld(t, 4)
 	for n := 1; n <= rounds; n++ {
 		round := w.load(t, func() { w.node.stop(t) })

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // onSmallDisk moves the world's node to a disk of its own, of 96 MB, and gives it further flags. It
@@ -39,7 +41,7 @@ func (w *world) onSmallDisk(t *testing.T, flags ...string) (disk string) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	const reserve = 8 << 20
-	w, rounds := newWorld(t, 4), size(t, 1, 1)
+	w, rounds := newWorld(t, 4), setting.Size(t, 1, 1)
 	disk := w.onSmallDisk(t, "--disk-reserve", fmt.Sprint(reserve))
 	w.node.start(t)
 	slowest := time.Duration(0)
@@ -170,7 +172,7 @@ func TestFullDiskGuarded(t *testing.T) { fullToTheLastByte(t, "guarded", 8<<20) 
 
 func fullToTheLastByte(t *testing.T, label string, reserve int) {
 	t.Parallel()
-	w, rounds := newWorld(t, 4), size(t, 1, 1)
+	w, rounds := newWorld(t, 4), setting.Size(t, 1, 1)
 	disk := w.onSmallDisk(t, "--disk-reserve", fmt.Sprint(reserve))
 	ended := 0
 	for range rounds {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/scripts/setting"
 )
 
 // flipper turns bits around in copies of a data folder.
@@ -33,7 +34,7 @@ type flipper struct {
 // silent.
 func TestFlips(t *testing.T) {
 	t.Parallel()
-	flips := size(t, 40, 6)
+	flips := setting.Size(t, 40, 6)
 	f := newFlipper(t)
 	for n := 0; n < flips && f.counts["silent"] < 5; n++ {
 		f.flip(t)
@@ -379,7 +380,7 @@ func (f *flipper) endOf(t *testing.T, data string) uint64 {
 // in part, taken away, or a folder is in their place.
 func TestDamage(t *testing.T) {
 	t.Parallel()
-	times := size(t, 25, 5)
+	times := setting.Size(t, 25, 5)
 	f := newFlipper(t)
 	for n := 0; n < times && !t.Failed(); n++ {
 		f.copy(t)

@@ -18,6 +18,7 @@ import (
 	"clobd/ingress/auth"
 	"clobd/journal"
 	"clobd/journal/history"
+	"clobd/scripts/setting"
 )
 
 // writeFolder names the folder that TestWriteFolder writes.
@@ -54,8 +55,7 @@ func TestWriteFolder(t *testing.T) {
 // TestKillWhileCompacting kills a process of its own while it merges tables of journal and index.
 // What it called durable is there, and the folder is in good order.
 func TestKillWhileCompacting(t *testing.T) {
-	cycles, seed := size(t, 3, 1), uint64(number(t, "CLOBD_SEED", int(time.Now().UnixNano())))
-	t.Logf("seed: CLOBD_SEED=%d", seed)
+	cycles, seed := setting.Size(t, 3, 1), setting.Seed(t, uint64(time.Now().UnixNano()))
 	r, p := rand.New(rand.NewPCG(seed, 11)), &process{binary: buildNode(t)}
 	merged, frames := 0, uint64(0)
 	for n := range cycles {

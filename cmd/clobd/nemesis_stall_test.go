@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // onFrozenDisk moves the world's node to a filesystem of its own that can be frozen. It is stopped
@@ -78,7 +80,7 @@ func freeze(t *testing.T, disk string) (thaw func() error) {
 // is there.
 func TestStalledDisk(t *testing.T) {
 	t.Parallel()
-	rounds, hang := size(t, 1, 1), 5*time.Second
+	rounds, hang := setting.Size(t, 1, 1), 5*time.Second
 	if os.Getenv("CLOBD_SIZE") == "" {
 		hang = 3 * time.Second // longer than the node takes to call it a stall
 	}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // TestKillWhileSaving is TestKill with a node that hardly does anything but write checkpoints.
@@ -20,7 +22,7 @@ func TestKillWhileSaving(t *testing.T) {
 
 // TestKillWhileStarting kills the node again and again before it is ready, and then lets it.
 func TestKillWhileStarting(t *testing.T) {
-	w, cycles := newWorld(t, 4), size(t, 3, 1)
+	w, cycles := newWorld(t, 4), setting.Size(t, 3, 1)
 	round := w.load(t, func() { w.node.kill(t) })
 	begun := time.Now()
 	w.node.start(t)
@@ -54,7 +56,7 @@ func TestKillWhileStarting(t *testing.T) {
 
 // TestKillWhileStopping kills the node while it drains.
 func TestKillWhileStopping(t *testing.T) {
-	w, cycles := newWorld(t, 4), size(t, 3, 1)
+	w, cycles := newWorld(t, 4), setting.Size(t, 3, 1)
 	for range cycles {
 		round := w.load(t, func() {
 			if err := w.node.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -79,7 +81,7 @@ func TestKillWhileStopping(t *testing.T) {
 // order.
 func TestResend(t *testing.T) {
 	const each = 50 // orders of a round
-	orders, twice := size(t, 1000, 2*each), 0
+	orders, twice := setting.Size(t, 1000, 2*each), 0
 	w := newWorld(t, 4)
 	for sent := 0; sent < orders; sent += each {
 		var group sync.WaitGroup
@@ -149,7 +151,7 @@ func (x *actor) insist(t *testing.T, i *intent) {
 // TestKillWhileFlushing kills the node as soon as a database writes a new table, or a little later:
 // each start writes what is in the logs into tables.
 func TestKillWhileFlushing(t *testing.T) {
-	w, cycles := newWorld(t, 4), size(t, 3, 1)
+	w, cycles := newWorld(t, 4), setting.Size(t, 3, 1)
 	round := w.load(t, func() { w.node.kill(t) })
 	within := 0
 	for n := 0; within < cycles && n < 10*cycles; n++ {

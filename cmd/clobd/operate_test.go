@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/scripts/setting"
 )
 
 // operate runs a command of the program to its end, and returns all that it said, and its code.
@@ -74,7 +75,7 @@ func copyFolder(t *testing.T, from, to string) string {
 // elsewhere they are that state, and can be started.
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	rounds := size(t, 2, 1)
+	rounds := setting.Size(t, 2, 1)
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "300")
 	n, folder := w.node, t.TempDir()
 	var notes []backupNote
@@ -298,7 +299,7 @@ func TestDiskGuard(t *testing.T) {
 	w.node.data = copyFolder(t, w.node.data, filepath.Join(small, "data"))
 	w.node.start(t)
 	ballast := filepath.Join(w.node.data, "ballast")
-	for range size(t, 2, 1) {
+	for range setting.Size(t, 2, 1) {
 		w.settle(t)
 		waitFor(t, "the ballast", func() bool { return exists(ballast) })
 		rests := w.traders[0].sent[len(w.traders[0].sent)-1]

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"clobd/ingress/auth"
 	"clobd/journal"
 	"clobd/journal/history"
+	"clobd/scripts/setting"
 )
 
 // filler makes a journal of orders that rest and then of more Commands, as quick as it can.
@@ -157,26 +157,12 @@ func (f *filler) cancel(t *testing.T) {
 	f.live, f.owner = f.live[:last], f.owner[:last]
 }
 
-// number is what an environment variable says, else usual.
-func number(t *testing.T, name string, usual int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // TestRestartTime: a node with many resting orders that crashed long after its last checkpoint
 // replays what came after that and no more, and nothing after a stop. It says how long that takes.
 // CLOBD_RESTING and CLOBD_TAIL say how many orders, and how many Commands after the checkpoint;
 // CLOBD_REPLAY also measures a start without any checkpoint.
 func TestRestartTime(t *testing.T) {
-	resting, tail := number(t, "CLOBD_RESTING", 20_000), number(t, "CLOBD_TAIL", 40_000)
+	resting, tail := setting.Number(t, "CLOBD_RESTING", 20_000), setting.Number(t, "CLOBD_TAIL", 40_000)
 	p := newProcess(t, buildNode(t), t.TempDir(), "--limits", "off")
 	f := newFiller(t, p.data)
 	for range resting {

@@ -24,6 +24,7 @@ import (
 
 	"clobd/bench/trader"
 	"clobd/engine"
+	"clobd/scripts/setting"
 )
 
 // readersWish tells a process of this program to read streams, and nothing else.
@@ -365,7 +366,7 @@ func (w *world) slowRun(
 // CLOBD_SIZE is how many runs there are, each beside one without stopped readers: the others wait
 // as long as in those.
 func TestStoppedReaders(t *testing.T) {
-	rounds, d := size(t, 1, 1), 3*time.Second
+	rounds, d := setting.Size(t, 1, 1), 3*time.Second
 	judged := os.Getenv("CLOBD_SIZE") != ""
 	if !judged {
 		t.Parallel()

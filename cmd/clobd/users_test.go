@@ -22,6 +22,7 @@ import (
 	"clobd/cmd/cli"
 	"clobd/ingress/auth"
 	"clobd/scripts/asyncapi"
+	"clobd/scripts/setting"
 )
 
 // news is a message of the user channel.
@@ -161,7 +162,7 @@ func (l *ownStream) check(t *testing.T, heard []news) (
 // CLOBD_SIZE is how often; from 50 times on there are 50 listeners of each kind.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	kills, each := size(t, 3, 2), 3
+	kills, each := setting.Size(t, 3, 2), 3
 	if kills >= 50 {
 		each = 50
 	}

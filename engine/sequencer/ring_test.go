@@ -3,12 +3,12 @@ package sequencer
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // TestRingModel drives a ring and a plain slice with the same random steps from one goroutine:
@@ -139,18 +139,8 @@ func TestRingClose(t *testing.T) {
 // TestRingStress runs many producers against one consumer that parks often, at capacities where
 // every slot wraps all the time. Each producer's values must come out once and in order.
 func TestRingStress(t *testing.T) {
-	count := 20_000
-	if testing.Short() {
-		count = 3_000
-	}
-	if text := os.Getenv("CLOBD_SIZE"); text != "" { // in all
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			t.Fatalf("CLOBD_SIZE=%s: not a number above 0", text)
-		}
-		count = max(n/12, 16)
-		t.Logf("figures: operations=%d lost=0 reordered=0", 12*count)
-	}
+	count := max(setting.Size(t, 240_000, 36_000)/12, 16)
+	t.Logf("figures: operations=%d lost=0 reordered=0", 12*count)
 	for _, capacity := range []int{1, 2, 8, 256} {
 		for _, producers := range []int{1, 4, 16} {
 			stress(t, capacity, producers, count/producers)

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"clobd/api/wire/scan"
+	"clobd/scripts/setting"
 )
 
 // judgeStrictly is what must hold of a body beside what encoding/json asks for. It knows nothing of
@@ -218,11 +219,7 @@ func insert(body []byte, at int, piece string) []byte {
 func TestDecodeMutations(t *testing.T) {
 	valid := [][]byte{[]byte(sampleV2), []byte(sampleV1)}
 	valid = append(valid, vectorBodies(t, 20)...)
-	seed := uint64(1)
-	if text := os.Getenv("CLOBD_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(rand.NewPCG(setting.Seed(t, 1), 0))
 	taken, doubled := 0, 0
 	n := mutations(t)
 	for range n {

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -96,20 +95,6 @@ func await(t testing.TB, what string, come func() bool) {
 			t.Fatalf("no %s", what)
 		}
 	}
-}
-
-// setting is a number from the environment, else the usual one: how much a test does, or its seed.
-func setting(t *testing.T, name string, usual uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
-		t.Fatalf("%s=%s: not a number above 0", name, text)
-	}
-	return n
 }
 
 // frameKey is the key of a frame in the journal's database.

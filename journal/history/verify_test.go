@@ -12,6 +12,7 @@ import (
 
 	"clobd/engine"
 	"clobd/journal"
+	"clobd/scripts/setting"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -230,14 +231,14 @@ func TestFlips(t *testing.T) {
 	for name := range files {
 		names = append(names, name)
 	}
-	seed := setting(t, "CLOBD_SEED", 11)
+	seed := setting.Seed(t, 11)
 	r := rand.New(rand.NewPCG(seed, 5))
 	found := 0
 	usual := uint64(150)
 	if testing.Short() {
 		usual = 15
 	}
-	flips := int(setting(t, "CLOBD_SIZE", usual))
+	flips := int(setting.Number(t, "CLOBD_SIZE", usual))
 	for range flips {
 		// Files of one kind are as likely as those of another one, whatever their length.
 		name := names[r.IntN(len(names))]

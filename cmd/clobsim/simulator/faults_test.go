@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"clobd/engine/view"
 	"clobd/journal"
 	"clobd/journal/history"
+	"clobd/scripts/setting"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -30,37 +30,6 @@ import (
 // patience bounds the wait for an expected event: far longer than needed, even on a slow machine
 // that stops for seconds.
 const patience = 3 * time.Minute
-
-// number returns the number in the environment, else the usual one.
-func number(t *testing.T, name string, usual uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
-		t.Fatalf("%s=%s: not a number above 0", name, text)
-	}
-	return n
-}
-
-// size is the number of repetitions of a test: CLOBD_SIZE if set, else the usual number.
-func size(t *testing.T, usual int) int {
-	t.Helper()
-	if testing.Short() {
-		usual = max(usual/10, 1)
-	}
-	return int(number(t, "CLOBD_SIZE", uint64(usual)))
-}
-
-// seed is CLOBD_SEED if set, else a new one each time; the test logs it.
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	n := number(t, "CLOBD_SEED", uint64(time.Now().UnixNano()))
-	t.Logf("seed: CLOBD_SEED=%d", n)
-	return n
-}
 
 // left is a data folder after a run that ended in order, and the run to compare it with.
 func left(t *testing.T, seed uint64, steps int) (*simulation, *pebbleDisk) {
@@ -100,7 +69,7 @@ func (p *pebbleDisk) again(on *vfs.MemFS) (err error, started bool) {
 // the operator's check finds the damage.
 func TestFlips(t *testing.T) {
 	const folder = 1000 // flips of one folder
-	seed, flips := seed(t), size(t, 200)
+	seed, flips := setting.Seed(t, uint64(time.Now().UnixNano())), setting.Size(t, 200, 20)
 	counts := map[string]int{}
 	for n := 0; n < flips && counts["silent"] < 5; n += folder {
 		flipped(t, seed+uint64(n), min(folder, flips-n), counts)
@@ -194,7 +163,7 @@ func found(t *testing.T, on *vfs.MemFS) bool {
 // TestFlipsAreFound: the operator's check accepts an unchanged folder, and finds a changed frame or
 // index row.
 func TestFlipsAreFound(t *testing.T) {
-	seed := seed(t)
+	seed := setting.Seed(t, uint64(time.Now().UnixNano()))
 	_, p := left(t, seed, 300)
 	for range 20 { // not every run writes a checkpoint
 		if name, _ := p.longest(t, "/checkpoints/"); name != "" {
@@ -238,7 +207,7 @@ func (p *pebbleDisk) longest(t *testing.T, part string) (name string, b []byte) 
 // CLOBD_SIZE is large enough. A start must report the loss of acknowledged frames, and no part of a
 // frame may remain.
 func TestTornTail(t *testing.T) {
-	seed, cuts := seed(t), size(t, 200)
+	seed, cuts := setting.Seed(t, uint64(time.Now().UnixNano())), setting.Size(t, 200, 20)
 	on := vfs.NewCrashableMem()
 	j, writer := pipe(t, on, nil)
 	for n := range uint64(40) {
@@ -427,8 +396,8 @@ func pipe(t *testing.T, on vfs.FS, exit func(int)) (*journal.Journal, *sequencer
 // TestDiskFails lets the n-th sync, or write, of the log fail under load. The process is told to
 // end, a power cut loses nothing that was acknowledged, and the next start is clean.
 func TestDiskFails(t *testing.T) {
-	seed := seed(t)
-	for what, rounds := range map[string]int{"sync": size(t, 10), "full": size(t, 4)} {
+	seed := setting.Seed(t, uint64(time.Now().UnixNano()))
+	for what, rounds := range map[string]int{"sync": setting.Size(t, 10, 1), "full": setting.Size(t, 4, 1)} {
 		r, slowest, acked := rand.New(rand.NewPCG(seed, 7)), time.Duration(0), 0
 		for round := range rounds {
 			took, n := diskFails(t, what, r)
@@ -506,7 +475,7 @@ func diskFails(t *testing.T, what string, r *rand.Rand) (took time.Duration, ack
 // TestStall lets the disk hang for a while. Meanwhile the full ring refuses Commands and memory
 // stays bounded; afterwards the node goes on, and nothing is lost.
 func TestStall(t *testing.T) {
-	rounds, hang := size(t, 1), 5*time.Second
+	rounds, hang := setting.Size(t, 1, 1), 5*time.Second
 	if os.Getenv("CLOBD_SIZE") == "" {
 		hang = 0 // until enough has come
 	}

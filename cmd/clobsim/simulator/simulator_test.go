@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clobd/scripts/setting"
 )
 
 // must carries out a run that has to succeed.
@@ -23,7 +25,7 @@ func TestSeeds(t *testing.T) {
 		t.Run(disk, func(t *testing.T) {
 			t.Parallel()
 			var sum Result
-			runs, from := uint64(size(t, 25)), number(t, "CLOBD_SEED", 1)
+			runs, from := uint64(setting.Size(t, 25, 2)), setting.Seed(t, 1)
 			// Pebble's own random bytes decide what a flipped bit hits, so perhaps no start
 			// refuses.
 			for n := uint64(0); n < runs || runs >= 25 && sum.Refused == 0 && n < 3*runs; n++ {

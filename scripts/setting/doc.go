@@ -1,0 +1,13 @@
+// Package setting reads what the environment says about tests: how much a test does, and with which
+// random numbers.
+//
+//	CLOBD_SIZE=1000 CLOBD_SEED=7 go test ./… ──► Size, Number ──► the test
+//	go test -short                           ──► Size: the short one
+//
+// # Contract
+//
+// Each test says in its comment what its size counts. A run with a large size is how a claim about
+// many repetitions is shown; a run with the seed that a failed test has logged repeats the failure.
+//
+// Reading order: setting.go.
+package setting

@@ -1,0 +1,36 @@
+package setting
+
+import (
+	"fmt"
+	"testing"
+)
+
+// refused is a test that only notes how it ends.
+type refused struct {
+	testing.TB
+	said string
+}
+
+func (r *refused) Helper() {}
+
+func (r *refused) Fatalf(format string, args ...any) { r.said = fmt.Sprintf(format, args...) }
+
+// TestNumber: numbers above 0 are taken, and anything else ends the test that asked.
+func TestNumber(t *testing.T) {
+	for text, want := range map[string]uint64{"": 5, "1": 1, "1000000": 1_000_000} {
+		t.Setenv("CLOBD_SIZE", text)
+		if got := Number(t, "CLOBD_SIZE", 5); got != want {
+			t.Errorf("%q is read as %d", text, got)
+		}
+		if little := Size(t, 5, 5); little != int(want) {
+			t.Errorf("%q is the size %d", text, little)
+		}
+	}
+	for _, text := range []string{"0", "-1", "x", "1.5", "18446744073709551615"} {
+		t.Setenv("CLOBD_SIZE", text)
+		var r refused
+		if n := Number(&r, "CLOBD_SIZE", 5); r.said == "" {
+			t.Errorf("%q is read as %d", text, n)
+		}
+	}
+}
