@@ -48,6 +48,7 @@ const (
 	linger     = time.Minute           // how long a market without subscribers is still told
 	mostAhead  = 50 * time.Millisecond // how long a first book waits for what was read before
 	settle     = 20 * time.Microsecond // until the next look whether a frame is visible
+	glances    = 100                   // such looks before the first pause
 	errorLimit = 256                   // bytes of an error's text
 	turns      = 32                    // writes after which other threads may run
 	few        = 32                    // subscribers who are told at the priority of orders
