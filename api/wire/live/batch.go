@@ -89,7 +89,7 @@ func (b *Batch) Send(left func(i int, err error)) {
 // number that was closed may be another connection's already.
 func (b *Batch) hold(i int) {
 	if i == b.n {
-		b.ring.send(b.n, func(i, n int, no syscall.Errno) {
+		b.ring.send(func(i, n int, no syscall.Errno) {
 			o := &b.all[i]
 			o.wrote = max(n, 0)
 			if no != 0 && no != syscall.EAGAIN && no != syscall.EINTR {

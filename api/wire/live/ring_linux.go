@@ -19,6 +19,7 @@ type ring struct {
 
 	sends        []submission
 	asked, begun *uint32 // sends so far
+	ready        uint32  // sends that were prepared behind them
 
 	results        []completion
 	finished, seen *uint32 // results so far
@@ -120,7 +121,7 @@ func (r *ring) works() (sent bool) {
 	defer syscall.Close(pair[0])
 	defer syscall.Close(pair[1])
 	r.prepare(0, uintptr(pair[0]), []byte{1})
-	r.send(1, func(_, n int, _ syscall.Errno) { sent = n == 1 })
+	r.send(func(_, n int, _ syscall.Errno) { sent = n == 1 })
 	return sent
 }
 
@@ -132,20 +133,22 @@ func (r *ring) close() {
 	_ = os.NewFile(uintptr(r.fd), "io_uring").Close()
 }
 
-// prepare makes b, which must not be empty, the send number i of the next call of send. The bytes
-// must stay where they are until then.
+// prepare adds a send to those of the next call of send, which calls it by the number i. It must not
+// be empty. The bytes must stay where they are until then.
 func (r *ring) prepare(i int, fd uintptr, b []byte) {
-	at := (*r.asked + uint32(i)) % uint32(len(r.sends))
+	at := (*r.asked + r.ready) % uint32(len(r.sends))
 	r.sends[at] = submission{opcode: opSend, fd: int32(fd), length: uint32(len(b)),
 		address: uint64(uintptr(unsafe.Pointer(&b[0]))), sendFlags: noWait, user: uint64(i)}
+	r.ready++
 }
 
-// send does the first n sends that were prepared, and calls done with how many bytes each has
-// written, or with why it has written none. What the kernel does not take is not done.
-func (r *ring) send(n int, done func(i, wrote int, no syscall.Errno)) {
-	until := *r.asked + uint32(n)
+// send does the sends that were prepared, and calls done with how many bytes each has written, or
+// with why it has written none. What the kernel does not take is not done.
+func (r *ring) send(done func(i, wrote int, no syscall.Errno)) {
+	left, until := int(r.ready), *r.asked+r.ready
+	r.ready = 0
 	atomic.StoreUint32(r.asked, until)
-	for left := n; left > 0; {
+	for left > 0 {
 		_, _, no := syscall.Syscall6(enterCall, uintptr(r.fd), uintptr(until-atomic.LoadUint32(r.begun)),
 			uintptr(left), wantResult, 0, 0)
 		at := *r.seen
