@@ -207,8 +207,8 @@ func TestBatchEnds(t *testing.T) {
 	hearHellos(t, slow)
 }
 
-// TestBatchOthers: nobody gets what is for a Socket that cannot be written to, neither its neighbours
-// in the Batch nor whoever had its place before.
+// TestBatchOthers: nobody gets what is for a Socket that cannot be written to, neither its
+// neighbours in the Batch nor the Socket that had its place before.
 func TestBatchOthers(t *testing.T) {
 	b := openBatch(t)
 	send := func(text string, sockets ...*Socket) {

@@ -133,8 +133,8 @@ func (r *ring) close() {
 	_ = os.NewFile(uintptr(r.fd), "io_uring").Close()
 }
 
-// prepare adds a send to those of the next call of send, which calls it by the number i. It must not
-// be empty. The bytes must stay where they are until then.
+// prepare adds a send to those of the next call of send, which gives i as its number. The bytes,
+// one at least, must stay where they are until then.
 func (r *ring) prepare(i int, fd uintptr, b []byte) {
 	at := (*r.asked + r.ready) % uint32(len(r.sends))
 	r.sends[at] = submission{opcode: opSend, fd: int32(fd), length: uint32(len(b)),
