@@ -97,7 +97,7 @@ func (n *counts) post(lists []*list, until func() bool) {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		n.rec.record(time.Since(start))
+		n.rec.Record(time.Since(start))
 		if good := bytes.Count(resp.Body(), []byte(`"success":true`)); resp.StatusCode() != 200 ||
 			good != len(l.orders) {
 			n.err = fmt.Errorf("POST /orders: status %d: %s", resp.StatusCode(), resp.Body())

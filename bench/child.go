@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"clobd/bench/process"
 )
 
 // child is another process of a run: the node, a baseline, or the hiccup meter.
@@ -34,16 +36,6 @@ func freePort() (string, error) {
 	}
 	defer ln.Close()
 	return ln.Addr().String(), nil
-}
-
-// command makes a process that ends when ctx does, and that never outlives this one.
-func command(ctx context.Context, binary string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 15 * time.Second
-	// A Ctrl-C goes to the whole group of a terminal: this process alone decides what follows.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	return cmd
 }
 
 // again starts a process up to three times, in case another program has taken the port that was
@@ -74,7 +66,7 @@ func tryNode(ctx context.Context, binary, dir string, more []string) (*child, er
 	c := &child{addr: addr, desk: desk{addr: admin}, dir: filepath.Join(dir, "node")}
 	args := append([]string{"serve", "--data", c.dir, "--listen", addr, "--admin", admin,
 		"--limits", "off", "--log-level", "error"}, more...)
-	c.cmd = command(ctx, binary, args...)
+	c.cmd = process.Command(ctx, binary, args...)
 	if err := c.launch(ctx, "http://"+admin+"/readyz"); err != nil {
 		return nil, err
 	}
@@ -96,7 +88,7 @@ func tryPeer(ctx context.Context, self, what, path string) (*child, error) {
 		return nil, err
 	}
 	c := &child{addr: addr,
-		cmd: command(ctx, self, "peer", what, "--listen", addr, "--path", path)}
+		cmd: process.Command(ctx, self, "peer", what, "--listen", addr, "--path", path)}
 	if err := c.launch(ctx, "http://"+addr+peerReady); err != nil {
 		return nil, err
 	}

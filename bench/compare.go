@@ -148,7 +148,7 @@ type contest struct {
 	Comparison
 	out       *Compared
 	dir       string
-	watch     *watch
+	watch     *Watch
 	markets   [][2]engine.Token
 	perSecond float64          // operations to draw per second: more than the faster side can do
 	placed    []engine.OrderID // acknowledged by the node
@@ -169,12 +169,12 @@ func Compare(ctx context.Context, c Comparison) (*Compared, error) {
 		out: &Compared{Conditions: NewConditions(c.Version), What: c.What, Loop: "closed",
 			Seed: c.Seed, Connections: c.Connections, Seconds: c.Duration.Seconds()}}
 	k.out.Conditions.Data = diskOf(dir)
-	if k.watch, err = startWatch(ctx, c.Self); err == nil {
-		defer k.watch.end()
+	if k.watch, err = StartWatch(ctx, c.Self); err == nil {
+		defer k.watch.End()
 		err = k.run(ctx)
 	}
 	if ctx.Err() != nil {
-		return nil, stopped(ctx)
+		return nil, Stopped(ctx)
 	} else if err != nil {
 		return nil, err
 	}
@@ -463,7 +463,7 @@ func readers(lanes []*fasthttp.HostClient, path string, want []byte) *crew {
 						resp.Body())
 					return
 				}
-				n.rec.record(took)
+				n.rec.Record(took)
 				n.acked++
 			}
 		})

@@ -3,6 +3,7 @@ package bench
 import (
 	"debug/buildinfo"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -145,6 +146,18 @@ func (c *Conditions) machine() string {
 		who = "load and hiccup meter share them; the node's machine is unknown"
 	}
 	return fmt.Sprintf("%s, %d cores, Linux %s: %s", c.CPU, c.Cores, c.Kernel, who)
+}
+
+// WriteText prints the conditions of a measurement with a node of its own.
+func (c *Conditions) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "  machine: %s\n  clobench: %s\n", c.machine(), &c.Program)
+	if c.Node != nil {
+		fmt.Fprintf(w, "  node: %s\n", c.Node)
+	}
+	if c.Data != nil {
+		fmt.Fprintf(w, "  data: %s\n", c.Data)
+	}
+	fmt.Fprintf(w, "  hiccups: %s\n", &c.Hiccup)
 }
 
 // firstLine is the value of the first line of file that starts with key.

@@ -1,6 +1,7 @@
 // Package bench measures clobd: seeded workloads, four levels of one workload, and the baselines
-// that run beside the node. Package trader has the client that signs, package matching the
-// matchers.
+// that run beside the node. Package trader has the client that signs, matching the matchers, fanout
+// the market stream beside others, crowd the subscribers to streams, process what all of them ask
+// of the system.
 //
 //	      seed
 //	       │
@@ -24,7 +25,6 @@
 // clocked), load.go (levels L0 to L2), http.go (level L3), replay.go (the check), compare.go
 // (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
 // conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
-// report.go (what is kept and printed), pace.go, ramp.go, flood.go, posts.go, streams.go,
-// listen.go, stall.go, inside.go and pages.go (open loops), fanout.go, fanserve.go, fanhub.go and
-// fanhear.go (the market stream beside others), order.go (one order by hand).
+// report.go (what is kept and printed), pace.go, ramp.go, flood.go, posts.go, streams.go, stall.go,
+// inside.go and pages.go (open loops), order.go (one order by hand).
 package bench

@@ -14,7 +14,7 @@ import (
 
 // counts are what one closed loop counted. They belong to its goroutine while it runs.
 type counts struct {
-	rec     recorder
+	rec     Recorder
 	busy    int64
 	acked   int64
 	refused int64
@@ -31,7 +31,7 @@ type crew struct {
 
 // join adds a loop and returns what it counts in.
 func (c *crew) join(loop func(n *counts, until func() bool)) {
-	n := &counts{rec: newRecorder()}
+	n := &counts{rec: NewRecorder()}
 	c.counts = append(c.counts, n)
 	c.loops = append(c.loops, func(until func() bool) { loop(n, until) })
 }
@@ -71,7 +71,7 @@ func (c *crew) drive(ctx context.Context, d time.Duration) window {
 
 // sum adds up what the loops counted; its err is the first failure among them.
 func (c *crew) sum() (all counts, failed int64) {
-	all.rec = newRecorder()
+	all.rec = NewRecorder()
 	for _, n := range c.counts {
 		all.rec.h.Merge(n.rec.h)
 		all.busy += n.busy
@@ -94,7 +94,7 @@ type trial struct {
 	Run
 	report *Report
 	dir    string // of the run; empty if it writes nothing
-	watch  *watch
+	watch  *Watch
 	placed []engine.OrderID // acknowledged and not refused, warm-up included
 }
 
@@ -102,7 +102,7 @@ type trial struct {
 // meter and the CPU clock see the same window.
 func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 	runtime.GC() // what was drawn and signed left garbage: it is nobody's to collect while measured
-	if _, err := t.watch.lap(); err != nil {
+	if _, err := t.watch.Lap(); err != nil {
 		return err
 	}
 	before, cpuErr := cpu()
@@ -111,7 +111,7 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 	if cpuErr == nil {
 		cpuErr = err
 	}
-	if t.report.Conditions.Hiccup, err = t.watch.lap(); err != nil {
+	if t.report.Conditions.Hiccup, err = t.watch.Lap(); err != nil {
 		return err
 	}
 	all, failed := c.sum()
@@ -122,7 +122,7 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 	r.Operations, r.Acknowledged, r.Refused, r.Busy = all.acked, all.acked, all.refused, all.busy
 	t.placed = append(t.placed, all.placed...)
 	r.Connections = len(c.loops)
-	r.ServiceMicros = all.rec.latency()
+	r.ServiceMicros = all.rec.Latency()
 	r.bound(w)
 	if n := float64(all.acked); n > 0 {
 		r.Rate = n / w.took.Seconds()
@@ -144,7 +144,7 @@ func (r *Report) bound(w window) {
 	}
 }
 
-// stopped is the error of a run that ctx ended.
-func stopped(ctx context.Context) error {
+// Stopped is the error of a run that ctx ended.
+func Stopped(ctx context.Context) error {
 	return fmt.Errorf("stopped before its end (%v): there is no figure", context.Cause(ctx))
 }

@@ -141,7 +141,7 @@ func (n *counts) trade(d *deskSocket, requests []signed, until func() bool) {
 				n.err = fmt.Errorf("order %d was refused: %.300s", no, d.text)
 				return
 			}
-			n.rec.record(time.Since(sent[no]))
+			n.rec.Record(time.Since(sent[no]))
 			n.acked++
 			n.placed = append(n.placed, requests[no].id)
 			if inFlight == 0 || !d.more() {

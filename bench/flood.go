@@ -68,7 +68,7 @@ func MeasureFlood(ctx context.Context, f Flood) (*Flooded, error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, stopped(ctx)
+		return nil, Stopped(ctx)
 	case err != nil:
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (f *Flood) turn(ctx context.Context, t *site, flood *Posts) (Paced, Posted,
 		time.Sleep(f.Duration / 10) // the reads begin when the flood is there
 		p.Duration -= f.Duration / 5
 	}
-	_, lapErr := t.watch.lap()
+	_, lapErr := t.watch.Lap()
 	out, err := p.apart(ctx, f.Self)
 	err = errors.Join(lapErr, err)
 	var posted Posted
@@ -153,7 +153,7 @@ func (f *Flood) turn(ctx context.Context, t *site, flood *Posts) (Paced, Posted,
 		posted, floodErr = beside.wait()
 		err = errors.Join(err, floodErr)
 	}
-	h, lapErr := t.watch.lap()
+	h, lapErr := t.watch.Lap()
 	t.conditions.Hiccup.add(h)
 	return out, posted, errors.Join(err, lapErr, ctx.Err())
 }
@@ -173,5 +173,5 @@ func (f *Flooded) WriteText(w io.Writer) {
 	for i := range f.Idle {
 		fmt.Fprintf(w, "%s  idle\n%s  flooded by %.0f orders/s\n", &f.Idle[i], &f.Busy[i], f.Orders[i])
 	}
-	f.Conditions.write(w)
+	f.Conditions.WriteText(w)
 }

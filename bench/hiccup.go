@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"clobd/bench/process"
 )
 
 // hiccupMeasures explains the figure in every report.
@@ -49,14 +51,14 @@ func (h *Hiccup) String() string {
 // sleeper is the meter: one thread sleeps and records, another takes the records.
 type sleeper struct {
 	mutex sync.Mutex
-	seen  recorder
+	seen  Recorder
 	stop  atomic.Bool
 }
 
 // WatchHiccups is the main function of the meter's process. For each line of in it writes one line
 // of JSON: the Hiccup of the time since the previous line. It returns at the end of in.
 func WatchHiccups(in io.Reader, out io.Writer) error {
-	s := &sleeper{seen: newRecorder()}
+	s := &sleeper{seen: NewRecorder()}
 	var wait sync.WaitGroup
 	wait.Go(s.sleep)
 	defer wait.Wait()
@@ -87,7 +89,7 @@ func (s *sleeper) sleep() {
 		}
 		late := time.Since(at) - length
 		s.mutex.Lock()
-		s.seen.record(max(late, 0))
+		s.seen.Record(max(late, 0))
 		s.mutex.Unlock()
 	}
 }
@@ -118,48 +120,29 @@ func stolen() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// watch is a meter as the measuring process sees it: the process that runs it, and its output.
-type watch struct {
-	c   *child
-	in  io.Writer
-	out *bufio.Reader
-}
+// Watch is a meter as the measuring process sees it.
+type Watch struct{ meter *process.Partner }
 
-// startWatch starts a meter from the program self. It ends with end, with ctx, or with its parent.
-func startWatch(ctx context.Context, self string) (*watch, error) {
-	c := &child{cmd: command(ctx, self, "hiccups")}
-	in, err := c.cmd.StdinPipe()
+// StartWatch starts a meter from the program self. It ends with End, with ctx, or with its parent.
+func StartWatch(ctx context.Context, self string) (*Watch, error) {
+	p, err := process.Start(ctx, self, "hiccups")
 	if err != nil {
-		return nil, fmt.Errorf("start hiccup meter: %w", err)
+		return nil, fmt.Errorf("hiccup meter: %w", err)
 	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start hiccup meter: %w", err)
-	}
-	if err := c.start(); err != nil {
-		return nil, err
-	}
-	w := &watch{c, in, bufio.NewReader(out)}
-	if _, err := w.lap(); err != nil { // the first answer says that it is up
-		w.end()
-		return nil, fmt.Errorf("%w\n%s", err, c.output.String())
+	w := &Watch{p}
+	if _, err := w.Lap(); err != nil { // the first answer says that it is up
+		return nil, fmt.Errorf("%w\n%s", err, p.End())
 	}
 	return w, nil
 }
 
-// lap returns what the meter saw since the last lap.
-func (w *watch) lap() (h Hiccup, err error) {
-	if _, err = w.in.Write([]byte("\n")); err != nil {
+// Lap returns what the meter saw since the last Lap.
+func (w *Watch) Lap() (h Hiccup, err error) {
+	if err := w.meter.Ask("lap", &h); err != nil {
 		return h, fmt.Errorf("ask hiccup meter: %w", err)
-	}
-	line, err := w.out.ReadBytes('\n')
-	if err != nil {
-		return h, fmt.Errorf("read hiccup meter: %w", err)
-	}
-	if err := json.Unmarshal(line, &h); err != nil {
-		return h, fmt.Errorf("read hiccup meter: %w", err)
 	}
 	return h, nil
 }
 
-func (w *watch) end() { w.c.end() }
+// End ends the meter.
+func (w *Watch) End() { w.meter.End() }

@@ -97,9 +97,9 @@ func benchCatalog(dir string, w Workload, markets int) (
 	file string, tokens [][2]engine.Token, err error) {
 	list := make([]any, markets)
 	for i := range list {
-		pair := [2]engine.Token{hashed("token 0", i), hashed("token 1", i)}
+		pair := [2]engine.Token{Hashed("token 0", i), Hashed("token 1", i)}
 		tokens = append(tokens, pair)
-		condition, name := engine.Condition(hashed("condition", i)), strconv.Itoa(i+1)
+		condition, name := engine.Condition(Hashed("condition", i)), strconv.Itoa(i+1)
 		ids, _ := json.Marshal([]string{pair[0].String(), pair[1].String()})
 		list[i] = map[string]any{"id": name, "question": "Is it fast?", "slug": "is-it-fast-" + name,
 			"conditionId": condition.Hex(), "clobTokenIds": string(ids),
@@ -220,7 +220,7 @@ func (n *counts) request(requests []signed, until func() bool) {
 				time.Sleep(time.Millisecond)
 				continue
 			}
-			n.rec.record(time.Since(start))
+			n.rec.Record(time.Since(start))
 			if !n.answered(r, resp) {
 				return
 			}

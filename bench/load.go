@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"clobd/bench/process"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/memory"
@@ -92,12 +93,12 @@ func Execute(ctx context.Context, r Run) (*Report, error) {
 		t.report.Conditions.Data = diskOf(t.dir)
 	}
 	var err error
-	if t.watch, err = startWatch(ctx, r.Self); err == nil {
-		defer t.watch.end()
+	if t.watch, err = StartWatch(ctx, r.Self); err == nil {
+		defer t.watch.End()
 		err = t.run(ctx)
 	}
 	if ctx.Err() != nil {
-		return nil, stopped(ctx)
+		return nil, Stopped(ctx)
 	}
 	return t.report, err
 }
@@ -138,14 +139,14 @@ type applied struct {
 	objects   uint64
 	done      int
 	tally     Tally
-	rec       recorder
+	rec       Recorder
 	digest    engine.Digest
 }
 
 // runApply measures Apply alone, on one goroutine, on one fresh Exchange after the other until the
 // time is up. Each has its own seed and its own check.
 func (t *trial) runApply(ctx context.Context) error {
-	report, sum := t.report, &applied{rec: newRecorder()}
+	report, sum := t.report, &applied{rec: NewRecorder()}
 	if t.round == 0 {
 		t.round = applyRound
 	}
@@ -161,7 +162,7 @@ func (t *trial) runApply(ctx context.Context) error {
 	report.Rate, report.Connections = n/sum.took.Seconds(), 1
 	report.CPUMicros = new(float64(sum.cpu.Nanoseconds()) / 1e3 / n)
 	report.Allocs = new(float64(sum.objects) / n)
-	report.ServiceMicros = sum.rec.latency()
+	report.ServiceMicros = sum.rec.Latency()
 	report.Filled, report.Refused = &sum.tally.Fills, sum.tally.Rejected
 	report.Digest = fmt.Sprintf("%016x", uint64(sum.digest))
 	report.Checked = "fills, volume, resting orders and refusals of each exchange equal to the " +
@@ -194,14 +195,14 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	apply(Commands(ops[:Prefill]))
 	t.report.Warmup += Prefill
 	runtime.GC() // what the generator left behind is not the engine's to collect
-	if _, err := t.watch.lap(); err != nil {
+	if _, err := t.watch.Lap(); err != nil {
 		return err
 	}
 	from := Prefill
 	for ; from < len(ops) && sum.took < t.Duration && ctx.Err() == nil; from += block {
 		sum.time(commandsFrom(ops, from, min(from+block, len(ops))), apply)
 	}
-	h, err := t.watch.lap()
+	h, err := t.watch.Lap()
 	if err != nil {
 		return err
 	}
@@ -224,14 +225,14 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 // time applies one block and adds what it cost.
 func (a *applied) time(commands []engine.Command, apply func([]engine.Command)) {
 	before := mallocs()
-	startCPU, _ := cpuTime() // getrusage of oneself does not fail
+	startCPU, _ := process.CPUTime() // getrusage of oneself does not fail
 	start := time.Now()
 	apply(commands)
 	spent := time.Since(start)
-	endCPU, _ := cpuTime()
+	endCPU, _ := process.CPUTime()
 	a.took, a.cpu = a.took+spent, a.cpu+endCPU-startCPU
 	a.objects += mallocs() - before
-	a.rec.record(spent / time.Duration(len(commands)))
+	a.rec.Record(spent / time.Duration(len(commands)))
 	a.done += len(commands)
 }
 
@@ -270,7 +271,7 @@ func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bo
 					n.err = fmt.Errorf("submit: %w", err)
 					return
 				}
-				n.rec.record(time.Since(start))
+				n.rec.Record(time.Since(start))
 				n.acked++
 				if receipt.Reject != engine.Accepted {
 					n.refused++
@@ -329,7 +330,7 @@ func (t *trial) submitAll(ctx context.Context, w *writer) error {
 		return err
 	}
 	objects := mallocs()
-	if err := t.measure(ctx, work, cpuTime); err != nil {
+	if err := t.measure(ctx, work, process.CPUTime); err != nil {
 		return err
 	}
 	if n := float64(t.report.Operations); n > 0 {

@@ -97,7 +97,7 @@ func naiveBooks() map[string]*naiveBook {
 	for m := range contestMarkets {
 		book := &naiveBook{{}, {}}
 		for _, kind := range []string{"token 0", "token 1"} {
-			token := engine.Token(hashed(kind, m))
+			token := engine.Token(Hashed(kind, m))
 			books[token.String()] = book
 		}
 	}

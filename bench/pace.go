@@ -16,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/bench/process"
 	"clobd/bench/trader"
 	"clobd/engine"
 )
@@ -65,7 +66,7 @@ const pacedHead = "  asked/s    kept/s  failed  unsent  corrected µs: p50  p90 
 
 // pacedLane is the result of one lane.
 type pacedLane struct {
-	corrected, service   recorder
+	corrected, service   Recorder
 	sent, failed, unsent int64
 	last                 time.Time
 	err                  error
@@ -83,7 +84,7 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 	var wait sync.WaitGroup
 	for k := range lanes {
 		l := &lanes[k]
-		l.corrected, l.service = newRecorder(), newRecorder()
+		l.corrected, l.service = NewRecorder(), NewRecorder()
 		wait.Go(func() {
 			for n := k; n < total && ctx.Err() == nil; n += p.lanes {
 				due := p.dueAt(n)
@@ -96,8 +97,8 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 				err := send(k, n)
 				l.last = time.Now()
 				l.sent++
-				l.corrected.record(l.last.Sub(due))
-				l.service.record(l.last.Sub(at))
+				l.corrected.Record(l.last.Sub(due))
+				l.service.Record(l.last.Sub(at))
 				if err != nil {
 					l.failed++
 					l.err = err
@@ -127,7 +128,7 @@ func sleepUntil(due time.Time) {
 // sum adds the lanes up.
 func (p *pace) sum(lanes []pacedLane, start time.Time) Paced {
 	out := Paced{Asked: p.rate}
-	corrected, service := newRecorder(), newRecorder()
+	corrected, service := NewRecorder(), NewRecorder()
 	last := start.Add(p.duration)
 	for i := range lanes {
 		l := &lanes[i]
@@ -142,7 +143,7 @@ func (p *pace) sum(lanes []pacedLane, start time.Time) Paced {
 		}
 	}
 	out.Achieved = float64(out.Sent-out.Failed) / last.Sub(start).Seconds()
-	out.CorrectedMicros, out.ServiceMicros = corrected.latency(), service.latency()
+	out.CorrectedMicros, out.ServiceMicros = corrected.Latency(), service.Latency()
 	return out
 }
 
@@ -159,7 +160,7 @@ type Setting struct {
 // 49 levels a side in the first of its markets.
 type site struct {
 	dir        string
-	watch      *watch
+	watch      *Watch
 	node       *child
 	clients    []*trader.Client
 	markets    [][2]engine.Token
@@ -177,7 +178,7 @@ func (s *Setting) open(ctx context.Context) (*site, error) {
 		return t, err
 	}
 	t.conditions.Data = diskOf(t.dir)
-	if t.watch, err = startWatch(ctx, s.Self); err != nil {
+	if t.watch, err = StartWatch(ctx, s.Self); err != nil {
 		return t, err
 	}
 	file, markets, err := benchCatalog(t.dir, w, contestMarkets)
@@ -210,7 +211,7 @@ func (t *site) close() {
 		t.node.end()
 	}
 	if t.watch != nil {
-		t.watch.end()
+		t.watch.End()
 	}
 	_ = os.RemoveAll(t.dir) // of the temporary folder; what is left there is told by nobody
 }
@@ -252,7 +253,7 @@ func (r *Reads) Run(ctx context.Context) Paced {
 
 // apart runs the reads in a process of self. A read that fails is an error.
 func (r *Reads) apart(ctx context.Context, self string) (p Paced, err error) {
-	cmd := command(ctx, self, "reads", "--addr", r.Addr, "--path", r.Path, "--rate",
+	cmd := process.Command(ctx, self, "reads", "--addr", r.Addr, "--path", r.Path, "--rate",
 		strconv.FormatFloat(r.Rate, 'f', -1, 64), "--duration", r.Duration.String(), "--lanes",
 		strconv.Itoa(r.Lanes))
 	var told bytes.Buffer

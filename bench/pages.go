@@ -95,11 +95,11 @@ func MeasurePages(ctx context.Context, p Pages) (out *Paged, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	watch, err := startWatch(ctx, p.Self)
+	watch, err := StartWatch(ctx, p.Self)
 	if err != nil {
 		return nil, err
 	}
-	defer watch.end()
+	defer watch.End()
 	out = &Paged{Conditions: NewConditions(p.Version), Seed: p.Seed, Reads: p.Reads}
 	out.Conditions.Data = diskOf(dir)
 	quietly := slog.New(slog.DiscardHandler)
@@ -192,8 +192,8 @@ func (a *archive) write(ctx context.Context, trades int) error {
 	do := func(c engine.Command) { problems = append(problems, a.do(c)) }
 	for m := range pagesMarkets {
 		do(engine.Command{Kind: engine.List, Listing: &engine.Listing{
-			Condition: hashed("condition", m), Group: uint64(m), Tick: 100, Open: true,
-			Tokens: [2]engine.Token{hashed("token 0", m), hashed("token 1", m)}}})
+			Condition: Hashed("condition", m), Group: uint64(m), Tick: 100, Open: true,
+			Tokens: [2]engine.Token{Hashed("token 0", m), Hashed("token 1", m)}}})
 	}
 	for i := range pagesWallets {
 		do(engine.Command{Kind: engine.Deposit, Address: pagesAddress(i),
@@ -275,7 +275,7 @@ func (a *archive) walk(ctx context.Context, l *pagesOf) (items int, err error) {
 
 // read walks the lists of the wallet that has most and of fifty others, and then reads pages from
 // anywhere in them.
-func (a *archive) read(ctx context.Context, p *Pages, watch *watch, out *Paged) error {
+func (a *archive) read(ctx context.Context, p *Pages, watch *Watch, out *Paged) error {
 	for _, path := range []string{"/data/orders", "/data/trades"} {
 		for _, who := range []struct {
 			name     string
@@ -301,7 +301,7 @@ func (a *archive) read(ctx context.Context, p *Pages, watch *watch, out *Paged) 
 			out.Lists = append(out.Lists, list)
 		}
 	}
-	h, err := watch.lap()
+	h, err := watch.Lap()
 	out.Conditions.Hiccup = h
 	return err
 }
@@ -309,7 +309,7 @@ func (a *archive) read(ctx context.Context, p *Pages, watch *watch, out *Paged) 
 // rounds times reads of random pages.
 func (a *archive) rounds(ctx context.Context, p *Pages, out *PagedList, lists []*pagesOf) error {
 	for range p.Rounds {
-		rec := newRecorder()
+		rec := NewRecorder()
 		for range p.Reads {
 			l := lists[a.r.IntN(len(lists))]
 			cursor := l.from[a.r.IntN(len(l.from))]
@@ -318,12 +318,12 @@ func (a *archive) rounds(ctx context.Context, p *Pages, out *PagedList, lists []
 			ctx.Request.SetRequestURI(l.path + "?next_cursor=" + cursor)
 			start := time.Now()
 			a.handler.Account(&ctx, l.owner, "POLY_")
-			rec.record(time.Since(start))
+			rec.Record(time.Since(start))
 			if ctx.Response.StatusCode() != 200 {
 				return fmt.Errorf("%s: status %d", l.path, ctx.Response.StatusCode())
 			}
 		}
-		out.Rounds = append(out.Rounds, rec.latency())
+		out.Rounds = append(out.Rounds, rec.Latency())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -348,5 +348,5 @@ func (p *Paged) WriteText(w io.Writer) {
 			of(func(l Latency) float64 { return l.P50 }), of(func(l Latency) float64 { return l.P90 }),
 			of(func(l Latency) float64 { return l.P99 }))
 	}
-	p.Conditions.write(w)
+	p.Conditions.WriteText(w)
 }

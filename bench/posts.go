@@ -2,27 +2,21 @@ package bench
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"clobd/bench/process"
 	"clobd/bench/trader"
 	"clobd/engine"
 	"clobd/ingress/auth"
 )
-
-// floodNice is the priority of the process that floods. In production that is another machine; here
-// it must only use the CPU time that the reads leave.
-const floodNice = 10
 
 // Posts is the input of the process that floods: signed orders, their senders, and for how long to
 // send them over how many connections.
@@ -93,7 +87,7 @@ func (p *Posts) run(ctx context.Context) Posted {
 	w := c.drive(ctx, p.Duration)
 	all, _ := c.sum()
 	out := Posted{Acked: all.acked, Seconds: w.took.Seconds(), Dry: !w.full && ctx.Err() == nil,
-		Nice: niceness()}
+		Nice: process.Niceness()}
 	if all.err != nil {
 		out.Failure = all.err.Error()
 	}
@@ -108,15 +102,6 @@ func (p *Posts) deal(ops []Op, requests []signed, lanes []*fasthttp.HostClient) 
 	return deal(ops, requests, lanes)
 }
 
-// niceness is the priority of this process.
-func niceness() int {
-	of, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
-	if err != nil {
-		panic("BUG: no priority of my own: " + err.Error())
-	}
-	return 20 - of // as the kernel counts it, where none is below 0
-}
-
 // RunPosts is the main function of the process that floods. It reads Posts, writes a line when it
 // begins, and Posted at the end.
 func RunPosts(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -124,58 +109,44 @@ func RunPosts(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := gob.NewDecoder(bufio.NewReader(in)).Decode(&p); err != nil {
 		return fmt.Errorf("read what to post: %w", err)
 	}
-	if _, err := io.WriteString(out, "begun\n"); err != nil {
+	answers := json.NewEncoder(out)
+	if err := answers.Encode("begun"); err != nil {
 		return fmt.Errorf("say that it begins: %w", err)
 	}
-	return json.NewEncoder(out).Encode(p.run(ctx))
+	return answers.Encode(p.run(ctx))
 }
 
 // flooder is the flooding process, in the process that started it.
-type flooder struct {
-	cmd  *exec.Cmd
-	told bytes.Buffer // what it complained of
-	out  *bufio.Reader
-}
+type flooder struct{ partner *process.Partner }
 
 // flood starts a process of self that posts, at a low priority, and returns when it has begun.
 func (p *Posts) flood(ctx context.Context, self string) (*flooder, error) {
-	f := &flooder{cmd: command(ctx, self, "posts")}
-	f.cmd.Stderr = &f.told
-	in, err := f.cmd.StdinPipe()
+	f, err := process.Start(ctx, self, "posts")
 	if err != nil {
-		return nil, fmt.Errorf("tell the flood: %w", err)
+		return nil, err
 	}
-	out, err := f.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("hear of the flood: %w", err)
+	if err = f.Lower(); err == nil {
+		err = gob.NewEncoder(f.In).Encode(p)
 	}
-	if err := f.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the flood: %w", err)
-	}
-	f.out = bufio.NewReader(out)
-	err = syscall.Setpriority(syscall.PRIO_PGRP, f.cmd.Process.Pid, max(floodNice, niceness()))
+	err = errors.Join(err, f.In.Close())
+	var begun string
 	if err == nil {
-		err = gob.NewEncoder(in).Encode(p)
-	}
-	err = errors.Join(err, in.Close())
-	if err == nil {
-		_, err = f.out.ReadString('\n')
+		err = f.Hear(&begun)
 	}
 	if err != nil {
-		_ = f.cmd.Process.Kill()
-		return nil, fmt.Errorf("start the flood: %w\n%s", errors.Join(err, f.cmd.Wait()), f.told.Bytes())
+		return nil, fmt.Errorf("start the flood: %w\n%s", err, f.End())
 	}
-	return f, nil
+	return &flooder{f}, nil
 }
 
 // wait returns the result. A flood that ended too early is an error.
 func (f *flooder) wait() (Posted, error) {
 	var p Posted
-	err := json.NewDecoder(f.out).Decode(&p)
-	err = errors.Join(err, f.cmd.Wait())
+	err := f.partner.Hear(&p)
+	said := f.partner.End()
 	switch {
 	case err != nil:
-		return p, fmt.Errorf("flood: %w\n%s", err, f.told.Bytes())
+		return p, fmt.Errorf("flood: %w\n%s", err, said)
 	case p.Failure != "":
 		return p, fmt.Errorf("flood: %s", p.Failure)
 	case p.Dry:

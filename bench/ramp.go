@@ -78,7 +78,7 @@ func MeasureRamp(ctx context.Context, r Ramp) (*Ramped, error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, stopped(ctx)
+		return nil, Stopped(ctx)
 	case err != nil:
 		return nil, err
 	}
@@ -98,11 +98,11 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 		if err != nil {
 			return err
 		}
-		if _, err := t.watch.lap(); err != nil {
+		if _, err := t.watch.Lap(); err != nil {
 			return err
 		}
 		paced := p.run(ctx, send)
-		h, err := t.watch.lap()
+		h, err := t.watch.Lap()
 		hangUp()
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -168,17 +168,5 @@ func (r *Ramped) WriteText(w io.Writer) {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "  kept %.0f a second; %s\n", r.Kept, broke)
-	r.Conditions.write(w)
-}
-
-// write prints the conditions of a measurement with a node of its own.
-func (c *Conditions) write(w io.Writer) {
-	fmt.Fprintf(w, "  machine: %s\n  clobench: %s\n", c.machine(), &c.Program)
-	if c.Node != nil {
-		fmt.Fprintf(w, "  node: %s\n", c.Node)
-	}
-	if c.Data != nil {
-		fmt.Fprintf(w, "  data: %s\n", c.Data)
-	}
-	fmt.Fprintf(w, "  hiccups: %s\n", &c.Hiccup)
+	r.Conditions.WriteText(w)
 }

@@ -169,16 +169,16 @@ func TestBadRuns(t *testing.T) {
 
 // TestHiccupsAreSeen stops the meter's process for a while: that is what a machine's pause does.
 func TestHiccupsAreSeen(t *testing.T) {
-	w, err := startWatch(t.Context(), self(t))
+	w, err := StartWatch(t.Context(), self(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.end()
+	defer w.End()
 	const pause = 150 * time.Millisecond
-	if _, err := w.lap(); err != nil {
+	if _, err := w.Lap(); err != nil {
 		t.Fatal(err)
 	}
-	pid := w.c.cmd.Process.Pid
+	pid := w.meter.ID
 	if pid == os.Getpid() {
 		t.Fatal("the meter is this process")
 	}
@@ -193,7 +193,7 @@ func TestHiccupsAreSeen(t *testing.T) {
 			}
 			time.Sleep(pause) // and then as long for it to have woken and looked at the time
 		}
-		seen, err := w.lap()
+		seen, err := w.Lap()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestHiccupsAreSeen(t *testing.T) {
 	if sum != (Hiccup{"x", 3, 1e6, 9, 5}) {
 		t.Errorf("two windows: %+v", sum)
 	}
-	w.end()
+	w.End()
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the meter is still there: %v", err)
 	}

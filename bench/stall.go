@@ -68,17 +68,17 @@ func MeasureStall(ctx context.Context, s Stall) (*Stalled, error) {
 	out := &Stalled{Conditions: NewConditions(s.Version), Seed: s.Seed, Readers: s.Readers,
 		Writers: s.Writers, Seconds: s.Length.Seconds(),
 		Parts: []StallPart{{What: "matcher"}, {What: "disk"}}}
-	watch, err := startWatch(ctx, s.Self)
+	watch, err := StartWatch(ctx, s.Self)
 	if err != nil {
 		return nil, err
 	}
-	defer watch.end()
+	defer watch.End()
 	for round := range s.Rounds {
 		for i := range out.Parts {
 			f := stallRound{s, watch, out, uint64(round)}
 			if err := f.run(ctx, &out.Parts[i]); err != nil {
 				if ctx.Err() != nil {
-					return nil, stopped(ctx)
+					return nil, Stopped(ctx)
 				}
 				return nil, fmt.Errorf("%s: %w", out.Parts[i].What, err)
 			}
@@ -106,7 +106,7 @@ func (p *StallPart) conclude() {
 // stallRound is one round of one part.
 type stallRound struct {
 	Stall
-	watch *watch
+	watch *Watch
 	out   *Stalled
 	round uint64
 }
@@ -154,11 +154,11 @@ func (f *stallRound) run(ctx context.Context, p *StallPart) (err error) {
 
 // read reads for the length of a stall.
 func (f *stallRound) read(ctx context.Context, r *Reads) (Paced, error) {
-	if _, err := f.watch.lap(); err != nil {
+	if _, err := f.watch.Lap(); err != nil {
 		return Paced{}, err
 	}
 	paced, err := r.apart(ctx, f.Self)
-	h, lapErr := f.watch.lap()
+	h, lapErr := f.watch.Lap()
 	f.out.Conditions.Hiccup.add(h)
 	return paced, errors.Join(err, lapErr)
 }
@@ -173,9 +173,9 @@ func (f *stallRound) furnish(ctx context.Context, n *inside) (
 	}
 	var markets [2][2]engine.Token
 	for i := range markets {
-		markets[i] = [2]engine.Token{hashed("token 0", i), hashed("token 1", i)}
+		markets[i] = [2]engine.Token{Hashed("token 0", i), Hashed("token 1", i)}
 		if err := n.submit(engine.Command{Kind: engine.List, Listing: &engine.Listing{
-			Condition: hashed("condition", i), Tokens: markets[i], Group: 1, Tick: 100,
+			Condition: Hashed("condition", i), Tokens: markets[i], Group: 1, Tick: 100,
 			MinSize: engine.Unit, Open: true}}); err != nil {
 			return token, nil, err
 		}
@@ -244,5 +244,5 @@ func (s *Stalled) WriteText(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w, "  node: in this process, on a disk in memory; it shares the process with who posts")
-	s.Conditions.write(w)
+	s.Conditions.WriteText(w)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"clobd/bench/crowd"
 )
 
 // Streams says how the delivery of changes to subscribers is measured: orders are due at a constant
@@ -83,19 +85,19 @@ func MeasureStreams(ctx context.Context, s Streams) (*Streamed, error) {
 	}
 	out := &Streamed{Seed: s.Seed, Subscribers: s.Subscribers, Markets: s.Markets,
 		Connections: s.Connections, Burst: s.Burst, Seconds: s.Duration.Seconds()}
-	if _, err := t.watch.lap(); err != nil {
+	if _, err := t.watch.Lap(); err != nil {
 		return nil, err
 	}
 	for round := range s.Rounds {
 		r := &streamRound{Streams: s, t: t, out: out, round: uint64(round)}
 		if err := r.run(ctx); err != nil {
 			if ctx.Err() != nil {
-				return nil, stopped(ctx)
+				return nil, Stopped(ctx)
 			}
 			return nil, err
 		}
 	}
-	h, err := t.watch.lap()
+	h, err := t.watch.Lap()
 	t.conditions.Hiccup.add(h)
 	out.Conditions = t.conditions
 	return out, err
@@ -178,16 +180,17 @@ func (r *streamRound) post(ctx context.Context, turn uint64) (p Paced, orders []
 
 // streamed posts orders while the subscribers listen.
 func (r *streamRound) streamed(ctx context.Context) error {
-	crowd, err := r.audience().gather(ctx, r.Self)
+	hall, err := r.crowd().Gather(ctx, r.Self)
 	if err != nil {
 		return err
 	}
+	defer hall.End()
 	p, orders, err := r.post(ctx, 2*r.round+1)
-	if err == nil {
-		time.Sleep(500 * time.Millisecond) // for the last messages
+	if err != nil {
+		return err
 	}
-	heard, failed := crowd.leave()
-	if err = errors.Join(err, failed); err != nil {
+	heard, err := hall.Hear(500 * time.Millisecond) // which the last messages have to arrive
+	if err != nil {
 		return err
 	}
 	r.out.Beside, r.out.Nice = append(r.out.Beside, p), heard.Nice
@@ -195,14 +198,14 @@ func (r *streamRound) streamed(ctx context.Context) error {
 	return nil
 }
 
-// conclude adds up what the listeners have heard.
-func (r *streamRound) conclude(h *Heard, orders []due) {
-	delivered, answered := newRecorder(), newRecorder()
+// conclude adds up what the subscribers have heard.
+func (r *streamRound) conclude(h *crowd.Heard, orders []due) {
+	delivered, answered := NewRecorder(), NewRecorder()
 	for i := range orders {
 		d := &orders[i]
 		for _, seen := range h.Seen {
 			of := seen[r.condition(d.market)]
-			at, _ := slices.BinarySearchFunc(of, d.sequence, func(s Sight, seq uint64) int {
+			at, _ := slices.BinarySearchFunc(of, d.sequence, func(s crowd.Sight, seq uint64) int {
 				if s.Sequence < seq {
 					return -1
 				}
@@ -210,28 +213,32 @@ func (r *streamRound) conclude(h *Heard, orders []due) {
 			})
 			if at < len(of) {
 				read := time.Unix(0, of[at].At)
-				delivered.record(read.Sub(d.at.Round(0)))
-				answered.record(max(read.Sub(d.answered.Round(0)), 0))
+				delivered.Record(read.Sub(d.at.Round(0)))
+				answered.Record(max(read.Sub(d.answered.Round(0)), 0))
 			}
 		}
 	}
 	seconds, out := r.Duration.Seconds(), r.out
 	out.Gaps, out.Cuts = out.Gaps+h.Gaps, out.Cuts+h.Cuts
-	out.Delivered = append(out.Delivered, delivered.latency())
-	out.Answered = append(out.Answered, answered.latency())
+	out.Delivered = append(out.Delivered, delivered.Latency())
+	out.Answered = append(out.Answered, answered.Latency())
 	out.Messages = append(out.Messages, float64(h.Messages)/seconds)
 	out.Bytes = append(out.Bytes, float64(h.Bytes)/seconds)
 	out.CPUMicros = append(out.CPUMicros, r.cpu)
 }
 
-// condition is how a listener knows a market: the first digits of its condition.
+// condition is how a subscriber knows a market: the first digits of its condition.
 func (r *streamRound) condition(market int) uint64 {
-	h := hashed("condition", market)
+	h := Hashed("condition", market)
 	return binary.BigEndian.Uint64(h[:])
 }
 
-// audience is who subscribes, and to what.
-func (r *streamRound) audience() *Audience {
+// watched is how many subscribers keep when they read what.
+const watched = 64
+
+// crowd is who subscribes, and to what. A few subscribers read at the priority of the load, because
+// what is timed there is their reading.
+func (r *streamRound) crowd() *crowd.Crowd {
 	var text bytes.Buffer
 	text.WriteString(`{"type":"market","assets_ids":[`)
 	for m := range r.Markets {
@@ -241,7 +248,8 @@ func (r *streamRound) audience() *Audience {
 		fmt.Fprintf(&text, `"%s"`, r.t.markets[m+1][0])
 	}
 	text.WriteString("]}")
-	return &Audience{Addr: r.t.node.addr, Wish: text.Bytes(), Subscribers: r.Subscribers}
+	return &crowd.Crowd{Addr: r.t.node.addr, Path: "/ws/market", Wish: text.Bytes(),
+		Subscribers: r.Subscribers, Watched: watched, Low: r.Subscribers > watched}
 }
 
 // WriteText prints the rounds.
@@ -264,7 +272,7 @@ func (s *Streamed) WriteText(w io.Writer) {
 			d.Max, a.P50, a.P99, s.Messages[i], s.Bytes[i]/1e6, s.CPUMicros[i])
 	}
 	fmt.Fprintf(w, "  gaps %d, sockets cut %d\n", s.Gaps, s.Cuts)
-	s.Conditions.write(w)
+	s.Conditions.WriteText(w)
 }
 
 // Failed reports what makes the figures worthless: a message that is missing, a socket that ended.

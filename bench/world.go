@@ -23,8 +23,8 @@ const (
 // proofSize is the length of the evidence of a typical order, in bytes.
 const proofSize = 150
 
-// Conditions and tokens of the bench are hashes of their number: spread like real ones.
-func hashed(kind string, n int) [32]byte {
+// Hashed is the condition, the token or the order of a number: spread like real ones.
+func Hashed(kind string, n int) [32]byte {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(n))
 	return sha256.Sum256(append([]byte(kind), b[:]...))
@@ -32,7 +32,7 @@ func hashed(kind string, n int) [32]byte {
 
 // TraderAddress is the wallet of trader t in runs without signatures.
 func TraderAddress(t int) engine.Address {
-	h := hashed("trader", t)
+	h := Hashed("trader", t)
 	return engine.Address(h[:20])
 }
 
@@ -42,8 +42,8 @@ func NewWorld(w Workload) World {
 	for b := range w.Books {
 		world.Setup = append(world.Setup, engine.Command{Kind: engine.List,
 			Listing: &engine.Listing{
-				Condition: hashed("condition", b),
-				Tokens:    [2]engine.Token{hashed("token 0", b), hashed("token 1", b)},
+				Condition: Hashed("condition", b),
+				Tokens:    [2]engine.Token{Hashed("token 0", b), Hashed("token 1", b)},
 				Group:     uint64(b), Tick: w.Tick, MinSize: engine.Unit, Open: true}})
 	}
 	for t := range Traders {
@@ -76,13 +76,13 @@ func commandsFrom(ops []Op, from, to int) []engine.Command {
 		wallet := engine.WalletNo(op.Trader) + 1
 		if op.Cancel {
 			out[k] = engine.Command{Kind: engine.Cancel, Owner: wallet,
-				ID: hashed("order", int(op.Target))}
+				ID: Hashed("order", int(op.Target))}
 			continue
 		}
 		out[k] = engine.Command{Kind: engine.Place, Type: engine.GTC, Side: op.Side,
 			Outcome: op.Outcome, Market: engine.MarketNo(op.Book) + 1, Wallet: wallet,
 			Owner: wallet, Size: op.Size, Cash: engine.Cost(op.Size, op.Price),
-			ID: hashed("order", i), Proof: proof}
+			ID: Hashed("order", i), Proof: proof}
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unsafe"
 
-	"clobd/bench"
+	"clobd/bench/process"
 	"clobd/engine"
 	"clobd/engine/pages"
 )
@@ -53,7 +53,7 @@ func Serve(name, file string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	runtime.LockOSThread() // all turns are of one thread; the collector's workers are others
-	bench.Pin()
+	process.Pin()
 	lines, check := bufio.NewScanner(in), true
 	for lines.Scan() {
 		r := rerun{mix: m, ops: ops, check: check}

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"clobd/bench"
+	"clobd/bench/crowd"
+	"clobd/bench/fanout"
 	"clobd/cmd/cli"
 )
 
@@ -19,7 +21,7 @@ func (c *compareCommand) fanout() error {
 	failed := error(nil)
 	at := sited{Seed: c.Seed, Dir: c.Dir, JSON: c.JSON}
 	err = at.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
-		r, err := bench.MeasureFanout(ctx, bench.Fanout{Setting: at, Rounds: c.Rounds,
+		r, err := fanout.Measure(ctx, fanout.Plan{Setting: at, Rounds: c.Rounds,
 			Duration: c.Duration, Cases: cases, Idle: c.Idle})
 		if err != nil {
 			return measured{}, err
@@ -31,15 +33,15 @@ func (c *compareCommand) fanout() error {
 }
 
 // cases are those that were asked for.
-func (c *compareCommand) cases() (all []bench.FanCase, err error) {
+func (c *compareCommand) cases() (all []fanout.Case, err error) {
 	if len(c.Cases) == 0 {
-		return bench.FanCases(), nil
+		return fanout.GoalCases(), nil
 	}
 	for _, text := range c.Cases {
 		if text == "none" {
 			continue
 		}
-		one, err := bench.ParseFanCase(text)
+		one, err := fanout.ParseCase(text)
 		if err != nil {
 			return nil, err
 		}
@@ -48,14 +50,12 @@ func (c *compareCommand) cases() (all []bench.FanCase, err error) {
 	return all, nil
 }
 
-type fanCommand struct {
-	What string `arg:"" enum:"server,crowd"`
-}
+type fanSideCommand struct{}
 
-// Run serves or subscribes as standard input says, until that ends.
-func (c *fanCommand) Run() error {
-	if c.What == "server" {
-		return bench.RunFan(os.Stdin, os.Stdout)
-	}
-	return bench.RunFanCrowd(os.Stdin, os.Stdout)
-}
+// Run serves as standard input says, until that ends.
+func (fanSideCommand) Run() error { return fanout.Serve(os.Stdin, os.Stdout) }
+
+type crowdCommand struct{}
+
+// Run subscribes as standard input says, and listens until all is there or that ends.
+func (crowdCommand) Run() error { return crowd.Run(os.Stdin, os.Stdout) }

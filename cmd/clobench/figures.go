@@ -84,15 +84,6 @@ func (postsCommand) Run() error {
 	return bench.RunPosts(ctx, os.Stdin, os.Stdout)
 }
 
-type listenCommand struct{}
-
-// Run subscribes as standard input says, and listens until that ends.
-func (listenCommand) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return bench.RunListeners(ctx, os.Stdin, os.Stdout)
-}
-
 type rampCommand struct {
 	What        string        `arg:"" enum:"book,orders" help:"book: GET /book. orders: signed durable POST /order."`
 	Start       float64       `default:"1000" help:"Requests per second of the first step."`

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"clobd/bench"
+	"clobd/bench/fanout"
 )
 
 // TestRamp raises the rate over what any node keeps: the table shows where it broke.
@@ -151,7 +152,7 @@ func TestCompareMore(t *testing.T) {
 // TestCompareFanout sends a few bursts from each side. The stream of each subscriber must have no
 // gap, and the report must name the sides.
 func TestCompareFanout(t *testing.T) {
-	var r bench.Fanned
+	var r fanout.Measured
 	out := measure(t, &r, always, "compare", "fanout", "--rounds", "1", "--duration", "200ms",
 		"--cases", "3x2@50", "--cases", "1x1@40", "--idle", "20")
 	if len(r.Cases) != 2 || r.Failed() != nil || !strings.HasSuffix(r.Peer, " v0.40.1") || r.Nice < 10 {

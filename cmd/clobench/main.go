@@ -31,8 +31,8 @@ type commands struct {
 	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
 	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
 	Reads    readsCommand    `cmd:"" hidden:"" help:"Read at a constant rate for flood and stall."`
-	Listen   listenCommand   `cmd:"" name:"listeners" hidden:"" help:"Subscribe and listen for streams."`
-	Fan      fanCommand      `cmd:"" hidden:"" help:"Serve a side of a fan-out, or subscribe to it, for compare."`
+	Crowd    crowdCommand    `cmd:"" hidden:"" help:"Subscribe and listen for streams and compare."`
+	FanSide  fanSideCommand  `cmd:"" hidden:"" help:"Serve a side of a fan-out for compare."`
 	Posts    postsCommand    `cmd:"" hidden:"" help:"Post signed orders for flood."`
 	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }

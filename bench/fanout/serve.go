@@ -1,4 +1,4 @@
-package bench
+package fanout
 
 import (
 	"bufio"
@@ -24,17 +24,29 @@ import (
 	"github.com/centrifugal/centrifuge"
 
 	"clobd/api/wire/live"
+	"clobd/bench"
+	"clobd/bench/crowd"
+	"clobd/bench/process"
 )
 
 // The sides of a fan-out.
 const (
-	fanClobd      = "clobd"
-	fanBare       = "bare"
-	fanCentrifuge = "centrifuge"
+	nodeSide       = "clobd"
+	bareSide       = "bare"
+	centrifugeSide = "centrifuge"
 )
 
-// fanSpec is the input of a process that serves: what it is, and what it will send.
-type fanSpec struct {
+// sides are the sides in the order of the report.
+func sides() []string { return []string{nodeSide, bareSide, centrifugeSide} }
+
+// paths are where the sides let subscribers in.
+func paths() map[string]string {
+	return map[string]string{nodeSide: "/ws/market", bareSide: "/",
+		centrifugeSide: "/connection/websocket"}
+}
+
+// spec is the input of a process that serves: what it is, and what it will send.
+type spec struct {
 	Side     string
 	Burst    int
 	Warm     int           // bursts before the clock starts
@@ -48,38 +60,34 @@ type fanSpec struct {
 
 // What the process is asked, a line each, and what it answers.
 const (
-	fanAskRest = "rest\n" // fanRest
-	fanAskRun  = "run\n"  // fanRun, when all is published
-	fanAskCPU  = "cpu\n"  // time.Duration since the clock started
+	askRest = "rest" // held
+	askRun  = "run"  // published, when all is published
+	askCPU  = "cpu"  // time.Duration since the clock started
 )
 
-// fanRest is what subscribers that get nothing cost, in bytes.
-type fanRest struct{ RSS, Heap int64 }
+// held is what subscribers that get nothing cost, in bytes.
+type held struct{ RSS, Heap int64 }
 
-// fanRun is when bursts were published: the first was due at Start, in ns after 1970.
-type fanRun struct {
+// published is when bursts were published: the first was due at Start, in ns after 1970.
+type published struct {
 	Start int64
-	Late  Latency       // of the bursts, after they were due
+	Late  bench.Latency // of the bursts, after they were due
 	Made  float64       // µs that the node's side takes to make the frame of a burst, p50
 	Took  time.Duration // from Start to the end of the last burst's publishing
 }
 
-// fanSource is what publishes: burst n with each call.
-type fanSource struct {
+// source is what publishes: burst n with each call.
+type source struct {
 	publish func(n int) error
-	made    recorder // how long the making of what is published took, if it is made here
+	made    bench.Recorder // how long the making of what is published took, if it is made here
 }
 
-// RunFan is the main function of a process that serves a side of a fan-out. It reads a fanSpec,
+// Serve is the main function of a process that serves a side of a fan-out. It reads a spec,
 // writes its address, and answers what it is asked until in ends.
-func RunFan(in io.Reader, out io.Writer) error {
+func Serve(in io.Reader, out io.Writer) error {
 	lines, answers := bufio.NewReader(in), json.NewEncoder(out)
-	var s fanSpec
-	line, err := lines.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &s)
-	}
-	if err != nil {
+	var s spec
+	if err := process.ReadLine(lines, &s); err != nil {
 		return fmt.Errorf("read what to serve: %w", err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,20 +107,21 @@ func RunFan(in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	var began time.Duration
 	for {
-		line, err := lines.ReadString('\n')
+		var question string
+		err := process.ReadLine(lines, &question)
 		if err != nil {
 			return nil // nobody asks any more
 		}
 		var answer any
-		switch line {
-		case fanAskRest:
+		switch question {
+		case askRest:
 			now := restNow()
-			answer = fanRest{now.RSS - before.RSS, now.Heap - before.Heap}
-		case fanAskRun:
+			answer = held{now.RSS - before.RSS, now.Heap - before.Heap}
+		case askRun:
 			answer, began, err = s.run(source)
-		case fanAskCPU:
+		case askCPU:
 			var now time.Duration
-			now, err = cpuTime()
+			now, err = process.CPUTime()
 			answer = now - began
 		}
 		if err == nil {
@@ -125,34 +134,34 @@ func RunFan(in io.Reader, out io.Writer) error {
 }
 
 // serve begins to serve ln.
-func (s *fanSpec) serve(ln net.Listener) (*fanSource, error) {
+func (s *spec) serve(ln net.Listener) (*source, error) {
 	switch s.Side {
-	case fanClobd:
-		h, err := newFanHub(ln, s.Burst)
+	case nodeSide:
+		h, err := newHub(ln, s.Burst)
 		if err != nil {
 			return nil, err
 		}
-		return &fanSource{h.publish, h.made}, nil
-	case fanBare:
-		b := &bareFan{burst: newFanTexts(s.Texts, s.Burst)}
+		return &source{h.publish, h.made}, nil
+	case bareSide:
+		b := &bareLoop{burst: newTexts(s.Texts, s.Burst)}
 		runtime.LockOSThread()
 		go b.accept(ln)
-		return &fanSource{b.publish, newRecorder()}, nil
+		return &source{b.publish, bench.NewRecorder()}, nil
 	}
 	return s.centrifuge(ln)
 }
 
 // run publishes the bursts at their rate, some before the clock starts, and returns the CPU time of
 // the process at that instant, too.
-func (s *fanSpec) run(source *fanSource) (out fanRun, began time.Duration, err error) {
+func (s *spec) run(source *source) (out published, began time.Duration, err error) {
 	start := time.Now()
-	late := newRecorder()
+	late := bench.NewRecorder()
 	for n := range s.Warm + s.Bursts {
 		if n == s.Warm {
-			time.Sleep(fanSettle)
+			time.Sleep(settle)
 			runtime.GC()
-			late = newRecorder()
-			if began, err = cpuTime(); err != nil {
+			late = bench.NewRecorder()
+			if began, err = process.CPUTime(); err != nil {
 				return out, 0, err
 			}
 			start = time.Now().Add(-time.Duration(n) * s.Interval)
@@ -163,28 +172,28 @@ func (s *fanSpec) run(source *fanSource) (out fanRun, began time.Duration, err e
 			t := syscall.NsecToTimespec(d.Nanoseconds())
 			_ = syscall.Nanosleep(&t, nil) // in the kernel: the runtime's timers take more CPU time
 		}
-		late.record(time.Since(due))
+		late.Record(time.Since(due))
 		if err := source.publish(n); err != nil {
 			return out, 0, err
 		}
 		runtime.Gosched() // whoever was woken runs here, and need not be taken over by another thread
 	}
-	out.Made = source.made.latency().P50
-	out.Late, out.Took = late.latency(), time.Since(start)-time.Duration(s.Warm)*s.Interval
+	out.Made = source.made.Latency().P50
+	out.Late, out.Took = late.Latency(), time.Since(start)-time.Duration(s.Warm)*s.Interval
 	return out, began, nil
 }
 
-// fanSettle is how long the bursts before the clock have to arrive.
-const fanSettle = 300 * time.Millisecond
+// settle is how long the bursts before the clock have to arrive.
+const settle = 300 * time.Millisecond
 
 // restNow is what the process holds after two collections, in bytes: RSS, and live heap and stacks.
-func restNow() fanRest {
+func restNow() held {
 	debug.FreeOSMemory()
 	runtime.GC()
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	r := fanRest{Heap: int64(m.HeapAlloc + m.StackInuse)}
+	r := held{Heap: int64(m.HeapAlloc + m.StackInuse)}
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := strings.Fields(string(b)); len(fields) > 1 {
 			pages, _ := strconv.ParseInt(fields[1], 10, 64)
@@ -194,16 +203,16 @@ func restNow() fanRest {
 	return r
 }
 
-// fanTexts are messages of two bursts in turn, cut where the number of the message goes.
-type fanTexts struct {
+// texts are messages of two bursts in turn, cut where the number of the message goes.
+type texts struct {
 	burst  int
 	halves [][2][]byte
 }
 
-func newFanTexts(texts [][]byte, burst int) fanTexts {
-	f := fanTexts{burst: burst}
-	for _, t := range texts {
-		at := bytes.LastIndex(t, []byte(fanNumber)) + len(fanNumber)
+func newTexts(all [][]byte, burst int) texts {
+	f := texts{burst: burst}
+	for _, t := range all {
+		at := bytes.LastIndex(t, []byte(crowd.NumberKey)) + len(crowd.NumberKey)
 		end := at
 		for end < len(t) && '0' <= t[end] && t[end] <= '9' {
 			end++
@@ -214,7 +223,7 @@ func newFanTexts(texts [][]byte, burst int) fanTexts {
 }
 
 // each passes on the messages of burst n. Messages count from 1.
-func (f *fanTexts) each(n int, text func(b []byte)) {
+func (f *texts) each(n int, text func(b []byte)) {
 	for i := range f.burst {
 		halves := f.halves[n%2*f.burst+i]
 		b := strconv.AppendInt(append(make([]byte, 0, 1024), halves[0]...), int64(n*f.burst+i+1), 10)
@@ -222,17 +231,17 @@ func (f *fanTexts) each(n int, text func(b []byte)) {
 	}
 }
 
-// bareFan is the floor: a goroutine for each connection that waits for its end, and one thread that
-// writes.
-type bareFan struct {
-	burst  fanTexts
+// bareLoop is the floor: a goroutine for each connection that waits for its end, and one thread
+// that writes.
+type bareLoop struct {
+	burst  texts
 	mutex  sync.Mutex
 	conns  []net.Conn
 	framed []byte
 }
 
 // accept shakes hands, one connection after the other.
-func (b *bareFan) accept(ln net.Listener) {
+func (b *bareLoop) accept(ln net.Listener) {
 	for {
 		c, err := ln.Accept()
 		if err != nil {
@@ -246,7 +255,7 @@ func (b *bareFan) accept(ln net.Listener) {
 		b.mutex.Lock()
 		b.conns = append(b.conns, c)
 		b.mutex.Unlock()
-		sum := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + fanMagic))
+		sum := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + magic))
 		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 			"Sec-WebSocket-Accept: "+base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n")
 		go func() {
@@ -260,11 +269,11 @@ func (b *bareFan) accept(ln net.Listener) {
 	}
 }
 
-// fanMagic is what a handshake's answer is made of (RFC 6455, section 1.3).
-const fanMagic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+// magic is what a handshake's answer is made of (RFC 6455, section 1.3).
+const magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 // publish frames a burst once and writes it to each connection with one call.
-func (b *bareFan) publish(n int) error {
+func (b *bareLoop) publish(n int) error {
 	b.framed = b.framed[:0]
 	b.burst.each(n, func(text []byte) { b.framed = live.AppendFrame(b.framed, text) })
 	b.mutex.Lock()
@@ -279,7 +288,7 @@ func (b *bareFan) publish(n int) error {
 
 // centrifuge serves a node of that library with its own defaults: JSON over WebSocket, a channel in
 // memory that each connection subscribes to as it connects.
-func (s *fanSpec) centrifuge(ln net.Listener) (*fanSource, error) {
+func (s *spec) centrifuge(ln net.Listener) (*source, error) {
 	const channel = "market"
 	node, err := centrifuge.New(centrifuge.Config{})
 	if err != nil {
@@ -294,10 +303,10 @@ func (s *fanSpec) centrifuge(ln net.Listener) (*fanSource, error) {
 		return nil, fmt.Errorf("centrifuge: %w", err)
 	}
 	routes := http.NewServeMux()
-	routes.Handle(fanPaths()[fanCentrifuge],
+	routes.Handle(paths()[centrifugeSide],
 		centrifuge.NewWebsocketHandler(node, centrifuge.WebsocketConfig{}))
 	go func() { _ = http.Serve(ln, routes) }() // until the process ends
-	texts := newFanTexts(s.Texts, s.Burst)
+	texts := newTexts(s.Texts, s.Burst)
 	publish := func(n int) error {
 		var failed error
 		texts.each(n, func(text []byte) {
@@ -306,5 +315,5 @@ func (s *fanSpec) centrifuge(ln net.Listener) (*fanSource, error) {
 		})
 		return failed
 	}
-	return &fanSource{publish, newRecorder()}, nil
+	return &source{publish, bench.NewRecorder()}, nil
 }

@@ -1,4 +1,4 @@
-package bench
+package fanout
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"clobd/api/stream"
 	"clobd/api/wire"
 	"clobd/api/wire/live"
+	"clobd/bench"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
@@ -20,31 +21,43 @@ import (
 	"clobd/ingress/auth"
 )
 
-// fanHub is the node's market stream without orders, journal and index: an Exchange whose frames go
+// hub is the node's market stream without orders, journal and index: an Exchange whose frames go
 // to a Board and to the Hub, and the node's own door, through which subscribers come.
-type fanHub struct {
+type hub struct {
 	exchange *engine.Exchange
 	board    *view.Board
 	hub      *stream.Hub
 	head     engine.Head
 	frames   chan []byte
 	burst    int
-	made     recorder // how long a burst's frame takes: engine, encoding and Board
+	made     bench.Recorder // how long a burst's frame takes: engine, encoding and Board
 }
 
 const (
-	fanLevels = 10                 // of each side of a book
-	fanWallet = engine.WalletNo(1) // whose orders all are
+	levels = 10                 // of each side of a book
+	wallet = engine.WalletNo(1) // whose orders all are
+
+	// What the wallet has: enough for all orders.
+	cash   = 10_000_000 * engine.Unit
+	shares = 1_000_000 * engine.Unit
+
+	proofSize = 150 // bytes of the evidence of a typical order
+
+	chain = 80002 // nobody signs, but a door has a chain
 )
 
-var errFanOver = errors.New("there are no more frames")
+// answerTime is how long the Hub may take to tell what it was given, and a process to answer. It is
+// long, because the machine may stand still.
+const answerTime = time.Minute
 
-// newFanHub makes the stream of so many markets and opens its door on ln.
-func newFanHub(ln net.Listener, burst int) (*fanHub, error) {
+var errOver = errors.New("there are no more frames")
+
+// newHub makes the stream of so many markets and opens its door on ln.
+func newHub(ln net.Listener, burst int) (*hub, error) {
 	// As the node does, so that more than the matcher can run.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2*runtime.NumCPU()))
-	h := &fanHub{exchange: engine.NewExchange(1), board: view.NewBoard(), burst: burst,
-		frames: make(chan []byte, 1), made: newRecorder()}
+	h := &hub{exchange: engine.NewExchange(1), board: view.NewBoard(), burst: burst,
+		frames: make(chan []byte, 1), made: bench.NewRecorder()}
 	if err := h.fill(); err != nil {
 		return nil, err
 	}
@@ -56,7 +69,7 @@ func newFanHub(ln net.Listener, burst int) (*fanHub, error) {
 			if b, ok := <-h.frames; ok {
 				return b, nil
 			}
-			return nil, errFanOver
+			return nil, errOver
 		}})
 	door, err := h.door()
 	if err != nil {
@@ -69,21 +82,21 @@ func newFanHub(ln net.Listener, burst int) (*fanHub, error) {
 }
 
 // fill lists the markets and fills their books.
-func (h *fanHub) fill() error {
-	all := []engine.Command{{Kind: engine.Deposit, Address: TraderAddress(0), Cash: traderCash}}
+func (h *hub) fill() error {
+	all := []engine.Command{{Kind: engine.Deposit, Address: bench.TraderAddress(0), Cash: cash}}
 	for m := range h.burst {
 		all = append(all, engine.Command{Kind: engine.List, Listing: &engine.Listing{
-			Condition: hashed("condition", m),
-			Tokens:    [2]engine.Token{fanToken(m), hashed("token 1", m)},
+			Condition: bench.Hashed("condition", m),
+			Tokens:    [2]engine.Token{token(m), bench.Hashed("token 1", m)},
 			Group:     uint64(m), Tick: 100, MinSize: engine.Unit, Open: true}})
 	}
 	for m := range h.burst {
-		all = append(all, engine.Command{Kind: engine.Deposit, Address: TraderAddress(0),
-			Market: engine.MarketNo(m + 1), Size: traderShares})
-		for i := range fanLevels {
+		all = append(all, engine.Command{Kind: engine.Deposit, Address: bench.TraderAddress(0),
+			Market: engine.MarketNo(m + 1), Size: shares})
+		for i := range levels {
 			for side, price := range []engine.Price{4900 - 100*engine.Price(i), 5100 + 100*engine.Price(i)} {
-				c := fanOrder(m, price, engine.Size(100+i)*engine.Unit)
-				c.Side, c.ID = engine.Side(side), hashed("level", (m*fanLevels+i)*2+side)
+				c := order(m, price, engine.Size(100+i)*engine.Unit)
+				c.Side, c.ID = engine.Side(side), bench.Hashed("level", (m*levels+i)*2+side)
 				all = append(all, c)
 			}
 		}
@@ -96,18 +109,18 @@ func (h *fanHub) fill() error {
 	return nil
 }
 
-// fanToken is outcome 0 of market m.
-func fanToken(m int) engine.Token { return hashed("token 0", m) }
+// token is outcome 0 of market m.
+func token(m int) engine.Token { return bench.Hashed("token 0", m) }
 
-// fanOrder buys outcome 0 in market m, counted from 0.
-func fanOrder(m int, price engine.Price, size engine.Size) engine.Command {
+// order buys outcome 0 in market m, counted from 0.
+func order(m int, price engine.Price, size engine.Size) engine.Command {
 	return engine.Command{Kind: engine.Place, Type: engine.GTC, Market: engine.MarketNo(m + 1),
-		Wallet: fanWallet, Owner: fanWallet, Size: size, Cash: engine.Cost(size, price),
+		Wallet: wallet, Owner: wallet, Size: size, Cash: engine.Cost(size, price),
 		Proof: make([]byte, proofSize)}
 }
 
 // do makes a frame of Commands, shows it on the Board, and returns it encoded.
-func (h *fanHub) do(commands []engine.Command) ([]byte, error) {
+func (h *hub) do(commands []engine.Command) ([]byte, error) {
 	f := engine.Frame{Engine: engine.Version, Epoch: 1, No: h.head.Frame + 1,
 		First: h.head.Sequence + 1, Time: engine.Time(time.Now().UnixMilli()), Commands: commands}
 	for i := range commands {
@@ -129,15 +142,15 @@ func (h *fanHub) do(commands []engine.Command) ([]byte, error) {
 // publish changes one level of each market in one frame: an order comes, and goes in the next
 // burst. It waits until the burst before is told, because two changes of a market that wait
 // together would become one, and subscribers would get less than the other sides'.
-func (h *fanHub) publish(n int) error {
+func (h *hub) publish(n int) error {
 	if !h.hub.Reach(h.head.Sequence, answerTime) {
 		return errors.New("fan-out: the Hub does not tell what it was given")
 	}
 	commands := make([]engine.Command, h.burst)
 	for m := range commands {
-		id := engine.OrderID(hashed("order", n/2*h.burst+m))
-		if commands[m] = fanOrder(m, 4500, 7*engine.Unit); n%2 == 1 {
-			commands[m] = engine.Command{Kind: engine.Cancel, Owner: fanWallet}
+		id := engine.OrderID(bench.Hashed("order", n/2*h.burst+m))
+		if commands[m] = order(m, 4500, 7*engine.Unit); n%2 == 1 {
+			commands[m] = engine.Command{Kind: engine.Cancel, Owner: wallet}
 		}
 		commands[m].ID = id
 	}
@@ -146,13 +159,13 @@ func (h *fanHub) publish(n int) error {
 	if err != nil {
 		return err
 	}
-	h.made.record(time.Since(at))
+	h.made.Record(time.Since(at))
 	h.frames <- b
 	return nil
 }
 
 // door is the node's: it knows nobody's key and takes no order.
-func (h *fanHub) door() (*ingress.Server, error) {
+func (h *hub) door() (*ingress.Server, error) {
 	return ingress.New(ingress.Options{
 		Enter: func(*engine.Command) (*sequencer.Call, error) { return nil, sequencer.ErrClosed },
 		EnterAll: func([]engine.Command, []*sequencer.Call) error {
@@ -172,5 +185,5 @@ func (h *fanHub) door() (*ingress.Server, error) {
 		},
 		Await:   func(engine.Sequence, time.Duration) bool { return true },
 		Keyring: auth.NewKeyring([32]byte{9}), Verifier: auth.NewVerifier(auth.Domains(chain)),
-		Chains: []uint64{chain}, SocketsPerAddress: fanMost})
+		Chains: []uint64{chain}, SocketsPerAddress: mostSubscribers})
 }

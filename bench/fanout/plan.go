@@ -1,0 +1,247 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"clobd/bench"
+)
+
+// Plan says how the node's market stream is measured beside centrifuge and a bare loop: bursts of
+// messages are due at a constant rate, and all subscribers get all of them.
+type Plan struct {
+	bench.Setting
+	Rounds   int
+	Duration time.Duration // of one turn
+	Cases    []Case
+	Idle     int // subscribers whose memory is measured; 0: none
+}
+
+// Case is how many subscribers get bursts of how many messages, and how many bursts a second.
+type Case struct {
+	Subscribers int     `json:"subscribers"`
+	Burst       int     `json:"burst"`
+	Rate        float64 `json:"bursts_per_second"`
+}
+
+// The bounds of what is measured.
+const (
+	mostSubscribers = 20_000
+	mostBurst       = 200 // a frame of the journal holds its orders
+	leastBursts     = 8   // bursts of a turn, however long they take
+)
+
+// GoalCases are the cases that goals are set for, at rates that all sides carry on two cores.
+func GoalCases() []Case {
+	return []Case{{100, 1, 400}, {100, 8, 100}, {100, 32, 40}, {1000, 1, 40}, {1000, 8, 10},
+		{1000, 32, 4}, {5000, 8, 1}}
+}
+
+// ParseCase reads a case: SUBSCRIBERSxBURST@RATE, as 1000x8@10.
+func ParseCase(text string) (c Case, err error) {
+	subscribers, rest, _ := strings.Cut(text, "x")
+	burst, rate, _ := strings.Cut(rest, "@")
+	var errs [3]error
+	c.Subscribers, errs[0] = strconv.Atoi(subscribers)
+	c.Burst, errs[1] = strconv.Atoi(burst)
+	c.Rate, errs[2] = strconv.ParseFloat(rate, 64)
+	if errors.Join(errs[:]...) != nil {
+		return c, fmt.Errorf("case %q: want SUBSCRIBERSxBURST@RATE, as 1000x8@10", text)
+	}
+	return c, nil
+}
+
+// String is the case as ParseCase reads it.
+func (c Case) String() string {
+	return fmt.Sprintf("%dx%d@%g", c.Subscribers, c.Burst, c.Rate)
+}
+
+// validate returns all problems at once, or nil.
+func (p *Plan) validate() error {
+	var problems []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf("fan-out: "+format, args...))
+		}
+	}
+	bad(p.Rounds < 1, "no rounds")
+	bad(p.Duration <= 0, "the duration is not positive")
+	bad(p.Idle < 0 || p.Idle > mostSubscribers, "%d idle subscribers are not in [0, %d]", p.Idle,
+		mostSubscribers)
+	bad(len(p.Cases) == 0 && p.Idle == 0, "there is no case")
+	for _, c := range p.Cases {
+		bad(c.Subscribers < 1 || c.Subscribers > mostSubscribers,
+			"%s: the subscribers are not in [1, %d]", c, mostSubscribers)
+		bad(c.Burst < 1 || c.Burst > mostBurst, "%s: the burst is not in [1, %d]", c, mostBurst)
+		bad(!(c.Rate >= 0.1 && c.Rate <= 1e5), "%s: the rate is not in [0.1, 100000]", c)
+	}
+	return errors.Join(problems...)
+}
+
+// bursts is how many are measured in a turn.
+func (p *Plan) bursts(c Case) int {
+	return max(int(c.Rate*p.Duration.Seconds()+0.5), leastBursts)
+}
+
+// peer is the module of the library beside the node.
+const peer = "github.com/centrifugal/centrifuge"
+
+// goals are what the node's CPU time per message may be of the others'.
+func (c Case) goals() (ofBare, ofPeer float64) {
+	switch {
+	case c.Burst >= 32, c.Subscribers >= 5000:
+		return 1.1, 0.3
+	case c.Burst >= 8:
+		return 1.1, 0.5
+	}
+	return 1.1, 0.65
+}
+
+// Measure measures the cases one after the other, the sides of each in turn: who begins changes
+// from round to round. Each turn has processes of its own.
+func Measure(ctx context.Context, p Plan) (*Measured, error) {
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	w, err := bench.StartWatch(ctx, p.Self)
+	if err != nil {
+		return nil, err
+	}
+	defer w.End()
+	out := &Measured{Conditions: bench.NewConditions(p.Version), Peer: peer + " " + linked(peer),
+		Rounds: p.Rounds, Seconds: p.Duration.Seconds()}
+	for _, c := range p.Cases {
+		r, err := p.measure(ctx, c, out)
+		if err != nil {
+			return nil, p.failed(ctx, fmt.Errorf("%s: %w", c, err))
+		}
+		out.Cases = append(out.Cases, *r)
+	}
+	if p.Idle > 0 {
+		if out.Idle, err = p.rest(ctx); err != nil {
+			return nil, p.failed(ctx, err)
+		}
+	}
+	out.Conditions.Hiccup, err = w.Lap()
+	return out, err
+}
+
+// failed is why there is no figure.
+func (p *Plan) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return bench.Stopped(ctx)
+	}
+	return err
+}
+
+// linked is the version of a module in this program.
+func linked(module string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == module {
+				return m.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
+// inTurns calls turn for each side in each round.
+func (p *Plan) inTurns(turn func(side int) error) error {
+	for round := range p.Rounds {
+		for i := range sides() {
+			if err := turn((i + round) % len(sides())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// measure measures a case.
+func (p *Plan) measure(ctx context.Context, c Case, all *Measured) (*CaseResult, error) {
+	texts, err := p.texts(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	r := &CaseResult{Case: c}
+	for _, t := range texts {
+		r.MessageBytes = max(r.MessageBytes, len(t))
+	}
+	for _, side := range sides() {
+		r.Sides = append(r.Sides, SideResult{Name: side})
+	}
+	err = p.inTurns(func(side int) error {
+		for try := 1; ; try++ {
+			t := turn{Case: c, spec: p.spec(c, sides()[side], texts)}
+			if err := t.run(ctx, p.Self); err != nil {
+				return fmt.Errorf("%s: %w", sides()[side], err)
+			}
+			all.Nice = t.heard.Nice
+			why := t.wrong()
+			if strings.HasPrefix(why, notKept) && try < tries {
+				r.Repeated++
+				continue
+			}
+			t.add(&r.Sides[side])
+			if said := sides()[side] + ": "; why != "" && !strings.Contains(r.Invalid, said) {
+				r.Invalid = strings.TrimPrefix(r.Invalid+"; "+said+why, "; ")
+			}
+			return nil
+		}
+	})
+	goalBare, goalPeer := c.goals()
+	r.OfBare = ratioOf(&r.Sides[0], &r.Sides[1], goalBare)
+	r.OfPeer = ratioOf(&r.Sides[0], &r.Sides[2], goalPeer)
+	return r, err
+}
+
+// spec is what a side sends in a case. A fifth more bursts come before the clock starts.
+func (p *Plan) spec(c Case, side string, texts [][]byte) spec {
+	n := p.bursts(c)
+	return spec{Side: side, Burst: c.Burst, Warm: max(n/5, 2), Bursts: n,
+		Interval: time.Duration(float64(time.Second) / c.Rate), Texts: texts}
+}
+
+// texts asks the node's side for the messages of two bursts, which all others send.
+func (p *Plan) texts(ctx context.Context, c Case) ([][]byte, error) {
+	t := turn{Case: Case{Subscribers: 1, Burst: c.Burst}, keeps: true, spec: spec{Side: nodeSide,
+		Burst: c.Burst, Warm: 2, Bursts: 2, Interval: 20 * time.Millisecond}}
+	err := t.run(ctx, p.Self)
+	if err == nil && len(t.heard.Texts) != 4*c.Burst {
+		err = fmt.Errorf("%d of %d arrived", len(t.heard.Texts), 4*c.Burst)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the messages: %w", err)
+	}
+	return t.heard.Texts[2*c.Burst:], nil
+}
+
+// rest measures the memory of subscribers that get nothing, in turns.
+func (p *Plan) rest(ctx context.Context) (*IdleResult, error) {
+	out := &IdleResult{Subscribers: p.Idle, Goal: goalIdle}
+	for _, side := range sides() {
+		out.Sides = append(out.Sides, IdleSide{Name: side})
+	}
+	err := p.inTurns(func(side int) error {
+		t := turn{Case: Case{Subscribers: p.Idle, Burst: 1},
+			spec: spec{Side: sides()[side], Burst: 1}}
+		if err := t.idle(ctx, p.Self); err != nil {
+			return fmt.Errorf("%d idle subscribers of %s: %w", p.Idle, sides()[side], err)
+		}
+		s := &out.Sides[side]
+		s.RSS = append(s.RSS, float64(t.held.RSS)/float64(p.Idle))
+		s.Heap = append(s.Heap, float64(t.held.Heap)/float64(p.Idle))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Met = bench.Median(out.Sides[0].RSS) <= out.Goal
+	return out, nil
+}

@@ -1,0 +1,157 @@
+package fanout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"clobd/bench"
+	"clobd/bench/crowd"
+	"clobd/bench/process"
+)
+
+// turn is one side once: its server and its subscribers.
+type turn struct {
+	Case
+	spec  spec
+	ran   published
+	cpu   time.Duration
+	held  held
+	heard crowd.Heard
+	keeps bool // the texts that the first subscriber hears
+}
+
+// patience is how long messages may be on their way when nothing is published any more.
+const patience = 5 * time.Second
+
+// run publishes all bursts to all subscribers, and waits until they have them.
+func (t *turn) run(ctx context.Context, self string) error {
+	return t.with(ctx, self, func(server *process.Partner, hall *crowd.Hall) error {
+		if err := server.Ask(askRun, &t.ran); err != nil {
+			return err
+		}
+		heard, err := hall.Hear(patience)
+		if err != nil {
+			return err
+		}
+		t.heard = *heard
+		return server.Ask(askCPU, &t.cpu)
+	})
+}
+
+// idle lets subscribers come, and measures.
+func (t *turn) idle(ctx context.Context, self string) error {
+	return t.with(ctx, self, func(server *process.Partner, _ *crowd.Hall) error {
+		time.Sleep(settle)
+		return server.Ask(askRest, &t.held)
+	})
+}
+
+// with calls do with a server whose subscribers are all there.
+func (t *turn) with(ctx context.Context, self string,
+	do func(server *process.Partner, hall *crowd.Hall) error) error {
+	all := time.Duration(t.spec.Warm+t.spec.Bursts) * t.spec.Interval
+	ctx, cancel := context.WithTimeout(ctx, 2*all+3*answerTime)
+	defer cancel()
+	server, addr, err := t.spec.start(ctx, self)
+	if err != nil {
+		return err
+	}
+	defer server.End()
+	c := crowd.Crowd{Addr: addr, Path: paths()[t.spec.Side], Subscribers: t.Subscribers,
+		Burst: t.Burst, Bursts: t.spec.Warm + t.spec.Bursts, Texts: t.keeps, Low: true, Pinned: true}
+	switch t.spec.Side {
+	case nodeSide:
+		c.Wish = wish(t.Burst)
+	case centrifugeSide:
+		c.Wish = []byte(`{"id":1,"connect":{}}`)
+	}
+	hall, err := c.Gather(ctx, self)
+	if err == nil {
+		defer hall.End()
+		err = do(server, hall)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, server.End())
+	}
+	return nil
+}
+
+// wish subscribes to a token of each market of a burst.
+func wish(burst int) []byte {
+	b := []byte(`{"type":"market","assets_ids":[`)
+	for m := range burst {
+		if m > 0 {
+			b = append(b, ',')
+		}
+		b = append(token(m).AppendDecimal(append(b, '"')), '"')
+	}
+	return append(b, "]}"...)
+}
+
+// last are the times until the last subscriber had the measured bursts, and when that was at the
+// latest, in ns after 1970.
+func (t *turn) last() (last bench.Recorder, end int64) {
+	last, end = bench.NewRecorder(), t.ran.Start
+	for k, at := range t.heard.Last[min(t.spec.Warm, len(t.heard.Last)):] {
+		if at > 0 {
+			due := t.ran.Start + int64(k)*int64(t.spec.Interval)
+			last.Record(time.Duration(max(at-due, 0)))
+			end = max(end, at)
+		}
+	}
+	return last, end
+}
+
+// all is how many messages arrive if none is missing, the ones before the clock included.
+func (t *turn) all() int64 {
+	return int64(t.Subscribers) * int64(t.Burst) * int64(t.spec.Warm+t.spec.Bursts)
+}
+
+// add appends the turn to a side's rounds.
+func (t *turn) add(s *SideResult) {
+	last, end := t.last()
+	seconds := max(float64(end-t.ran.Start)/1e9, 1e-3)
+	share := float64(t.spec.Bursts) / float64(t.spec.Warm+t.spec.Bursts) // of all that was heard
+	s.CPUMicros = append(s.CPUMicros, float64(t.cpu.Nanoseconds())/1e3/(float64(t.all())*share))
+	s.Last, s.Late = append(s.Last, last.Latency()), append(s.Late, t.ran.Late.P99)
+	s.Made = append(s.Made, t.ran.Made)
+	s.Messages = append(s.Messages, float64(t.heard.Messages)*share/seconds)
+	s.Bytes = append(s.Bytes, float64(t.heard.Bytes)*share/seconds)
+	s.Gaps, s.Cuts = s.Gaps+t.heard.Gaps, s.Cuts+t.heard.Cuts
+}
+
+// wrong says what makes the turn worthless, "" if nothing does.
+func (t *turn) wrong() string {
+	asked := time.Duration(t.spec.Bursts) * t.spec.Interval
+	_, end := t.last()
+	read := time.Duration(end - t.ran.Start)
+	switch {
+	case t.heard.Messages != t.all() || t.heard.Gaps > 0 || t.heard.Cuts > 0:
+		return fmt.Sprintf("%d of %d messages arrived, %d gaps, %d sockets cut", t.heard.Messages,
+			t.all(), t.heard.Gaps, t.heard.Cuts)
+	case t.ran.Took > asked+asked/32+stall, read > asked+asked/8+stall:
+		return fmt.Sprintf("%s: what was due within %.2f s was published within %.2f s and read within "+
+			"%.2f s", notKept, asked.Seconds(), t.ran.Took.Seconds(), read.Seconds())
+	}
+	return ""
+}
+
+const (
+	notKept = "the rate was not reached"
+	tries   = 3                      // of a turn that did not reach it
+	stall   = 250 * time.Millisecond // a pause of the machine that is forgiven
+)
+
+// start starts a server process for one side of the comparison. It returns the server's address.
+func (s *spec) start(ctx context.Context, self string) (*process.Partner, string, error) {
+	p, err := process.Start(ctx, self, "fan-side")
+	if err != nil {
+		return nil, "", err
+	}
+	var addr string
+	if err := p.Ask(s, &addr); err != nil {
+		return nil, "", fmt.Errorf("start %s: %w\n%s", s.Side, err, p.End())
+	}
+	return p, addr, nil
+}
