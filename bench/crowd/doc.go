@@ -13,7 +13,8 @@
 // # Contract
 //
 // A message is a line of a text frame with a member "sequence", which counts the messages of a
-// socket. What is not the successor of the message before is a gap. A socket that ends while the
+// socket. What is not the successor of the message before is a gap, and so is a text without a
+// number unless the server is one that says how many messages come. A socket that ends while the
 // crowd listens is cut; the sockets stay open until standard input ends, so the end of the crowd
 // cuts none. Control frames are passed over, and "{}", a ping of centrifuge's, is sent back.
 //

@@ -302,6 +302,9 @@ func (l *listener) text(e *ear, text []byte, at int64) {
 		number := lastNumber(line, NumberKey)
 		switch {
 		case number == 0:
+			if l.Bursts == 0 { // a node's stream: all of its messages have a number
+				l.heard.Gaps++
+			}
 			continue
 		case first: // books, numbered as messages are
 		case number != e.last+1:
