@@ -161,7 +161,7 @@ func appendReversed(b []byte, levels []priceLevel) []byte {
 	return append(b, ']')
 }
 
-// bookHash is the SHA-1, in hex, of a book's compact JSON with an empty hash, given in parts.
+// bookHash returns the SHA-1, in hex, of a book's compact JSON with an empty hash, given in parts.
 // Public clients compute the same to tell versions of a book apart; it secures nothing.
 func bookHash(compact ...[]byte) (text [hashBytes]byte) {
 	h := sha1.New()

@@ -16,7 +16,8 @@ import (
 	"clobd/scripts/mirror"
 )
 
-// watchNarrow is a watcher for whom the kernel keeps little that he has not read.
+// watchNarrow starts a watcher whose kernel buffers little on both sides, so that a watcher that
+// stops reading lags soon.
 func watchNarrow(t *testing.T, url, asked string) *watcher {
 	t.Helper()
 	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
@@ -36,7 +37,7 @@ func watchNarrow(t *testing.T, url, asked string) *watcher {
 	return w
 }
 
-// toTheEnd reads until a heartbeat shows that nothing waits for the watcher.
+// toTheEnd reads until a heartbeat shows the Board's Sequence: then nothing waits for the watcher.
 func (w *watcher) toTheEnd(n *node) {
 	w.t.Helper()
 	last := uint64(n.board.Shown())
@@ -47,7 +48,7 @@ func (w *watcher) toTheEnd(n *node) {
 	}
 }
 
-// tokens is a list of all tokens of some markets.
+// tokens returns a JSON list of both tokens of the first markets.
 func tokens(markets int) string {
 	var all []string
 	for m := 1; m <= markets; m++ {
@@ -56,8 +57,9 @@ func tokens(markets int) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// TestConflate: a reader who stalls again and again has, after each message, the book that its hash
-// names. His messages stand for exactly the changes that another one gets, and no trade is missing.
+// TestConflate: a subscriber who often stops reading has, after each message, the book that the
+// message's hash names. His messages stand for exactly the changes that another subscriber gets,
+// and no trade is missing.
 func TestConflate(t *testing.T) {
 	r := newRandom(t, 3)
 	for range 50 {
@@ -75,10 +77,10 @@ func TestConflate(t *testing.T) {
 		for range 100 {
 			r.frame()
 		}
-		if i == 7 { // while changes wait
+		if i == 7 { // while changes wait to be sent
 			r.now++
 			r.do(engine.Command{Kind: engine.Adjust, Market: 2, Listing: listing(2, 10)})
-			rules := *listing(3, 100) // that no tick change tells
+			rules := *listing(3, 100) // a change of rules without a change of the tick
 			rules.MinSize = engine.Unit
 			r.do(engine.Command{Kind: engine.Adjust, Market: 3, Listing: &rules})
 			other.say(`{"assets_ids":["10"]}`)
@@ -111,8 +113,9 @@ func TestConflate(t *testing.T) {
 	}
 }
 
-// TestConflateNothing: changes that cancel each other while they wait are one change of nothing. If
-// other rules came between them, they are two, as the book that shows the rules has the first one.
+// TestConflateNothing: waiting changes that cancel each other become one change with an empty list.
+// If rules changed between them, they become two, because the book that shows the rules has the
+// first change.
 func TestConflateNothing(t *testing.T) {
 	r := newRandom(t, 3)
 	url := r.streams()
@@ -120,7 +123,7 @@ func TestConflateNothing(t *testing.T) {
 	slow := watchNarrow(t, url, asked)
 	slow.toTheEnd(r.node)
 	r.markets = 1
-	for range 300 { // each told for itself, until the reader lags for sure
+	for range 300 { // each is told before the next, until the reader lags for sure
 		if r.calm(); !r.hub.Reach(r.board.Shown(), 20*time.Second) {
 			t.Fatal("it is not told")
 		}
@@ -153,7 +156,7 @@ func TestConflateNothing(t *testing.T) {
 	}
 }
 
-// calm lets a trader place orders that never trade, in many markets.
+// calm places orders at random that never trade, in many markets.
 func (r *random) calm() {
 	r.now++
 	var commands []engine.Command
@@ -167,11 +170,12 @@ func (r *random) calm() {
 	r.do(commands...)
 }
 
-// stall is how long a reader may take no byte, about: after that he is not told why he is cut.
+// stall is about how long a subscriber may take no byte. After that the socket may be closed
+// without a close frame.
 const stall = 8 * time.Second
 
-// TestConflateMuch: more than a text may hold becomes fresh books. Who does not conflate is closed
-// with 1013 meanwhile.
+// TestConflateMuch: when too many changes wait for one message, fresh books replace them. A
+// subscriber who does not conflate is closed with 1013 in the meantime.
 func TestConflateMuch(t *testing.T) {
 	const markets = 100
 	r := newRandom(t, markets)
@@ -210,7 +214,7 @@ func TestConflateMuch(t *testing.T) {
 	}
 }
 
-// cut checks that a reader is cut, and told why, before he has got all.
+// cut checks that the subscriber's socket is closed with the reason, before everything has arrived.
 func (w *watcher) cut(last uint64, begun time.Time) {
 	w.t.Helper()
 	for w.seq < last {

@@ -31,7 +31,7 @@ type node struct {
 	catalog  *catalog.Catalog
 	handler  *Handler
 	clock    func() time.Time // of windows
-	hub      *stream.Hub      // that streams has made last
+	hub      *stream.Hub      // the Hub that streams made last
 	running  chan error       // what the index's Run returned
 	broken   bool             // the index is closed already
 }

@@ -22,13 +22,13 @@ var noQuotes = []byte(`{"enabled":false}`)
 //go:embed openapi.json
 var description []byte
 
-// speech is the AsyncAPI document of all sockets, which are ingress's. The tests hold every message
-// against it.
+// speech is the AsyncAPI document of all sockets, including those of ingress. The tests check every
+// message against it.
 //
 //go:embed asyncapi.json
 var speech []byte
 
-// document answers with one of the documents.
+// document returns the handler that answers with one of the two documents.
 func (h *Handler) document(name string, text []byte) fasthttp.RequestHandler {
 	source := &pages.Source{Key: []byte(name),
 		Version: func() pages.Version { return pages.Version{} },

@@ -83,8 +83,8 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// TestServesDocument: the node hands out the documents that its tests use, once to each who has
-// them.
+// TestServesDocument: the node serves the documents that its tests use, and answers 304 to a client
+// that has them already.
 func TestServesDocument(t *testing.T) {
 	s := newScript(t)
 	for path, want := range map[string][]byte{"/openapi.json": description,

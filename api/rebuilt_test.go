@@ -16,7 +16,7 @@ import (
 	"clobd/scripts/setting"
 )
 
-// asked is the answer of GET /book about a token, and its X-Sequence.
+// asked is an answer of GET /book: the token, the X-Sequence and the book.
 type asked struct {
 	token string
 	seq   uint64
@@ -33,12 +33,12 @@ type load struct {
 }
 
 const (
-	mostAhead  = 8    // Commands of a market between the load and the subscriber
-	sampled    = 16   // each so many frames, a book is asked for
+	mostAhead  = 8    // Commands per market by which the load may be ahead of the subscriber
+	sampled    = 16   // frames between two requests for a book
 	sweepPause = 3000 // frames after which all orders of a trader are canceled
 )
 
-// run is the load. Nobody else changes the node meanwhile.
+// run makes the load. Nothing else changes the node while it runs.
 func (l *load) run() {
 	defer close(l.points)
 	for ; ; l.frames++ {
@@ -48,7 +48,7 @@ func (l *load) run() {
 		default:
 		}
 		l.wait()
-		if l.frames%sweepPause == 0 { // or what rests takes all the cash
+		if l.frames%sweepPause == 0 { // otherwise resting orders use up all cash
 			w := l.wallets[l.frames/sweepPause%2]
 			l.do(engine.Command{Kind: engine.CancelAll, Wallet: w, Owner: w, Reason: engine.ByOwner})
 		}
@@ -59,8 +59,8 @@ func (l *load) run() {
 	}
 }
 
-// wait lets the subscriber come near: a change that is not told yet would take up more and more of
-// the load. Some Commands change nothing, so the wait has an end.
+// wait lets the subscriber catch up: otherwise more and more of the load would become one change.
+// Some Commands change no book, so wait gives up after a while.
 func (l *load) wait() {
 	end := time.Now().Add(2 * time.Millisecond)
 	for l.seen.Load()+uint64(mostAhead*l.markets) < uint64(l.head.Sequence) && time.Now().Before(end) {
@@ -68,7 +68,7 @@ func (l *load) wait() {
 	}
 }
 
-// sample asks for a book that the last frame has changed, if there is one.
+// sample asks for a book that the last frame has changed, if there is such a book.
 func (l *load) sample() {
 	m, changed := 0, false
 	for ; m < l.markets && !changed; m++ {
@@ -87,21 +87,22 @@ func (l *load) sample() {
 	}
 	select {
 	case l.points <- asked{fmt.Sprint(token), seq, string(ctx.Response.Body())}:
-	default: // the subscriber has enough of them
+	default: // enough answers wait to be compared
 	}
 }
 
-// comparison holds answers of GET /book against what was told at the same Sequence.
+// comparison compares answers of GET /book with the books that the subscriber had at the same
+// Sequence.
 type comparison struct {
-	told map[string][]asked // the latest books by token, as they were told
-	open []asked            // that were not reached yet
+	told map[string][]asked // the latest books of the subscriber, by token
+	open []asked            // at Sequences that the subscriber has not reached
 	same int
 }
 
-// latest is how many books of a token a comparison remembers.
+// latest is how many books of each token a comparison remembers.
 const latest = 64
 
-// note remembers the books that a message has changed.
+// note remembers the hashes of the books that a message has changed.
 func (c *comparison) note(books mirror.Books, m *mirror.Message) {
 	for i := range m.Changes {
 		asset := m.Changes[i].Asset
@@ -116,7 +117,8 @@ func (c *comparison) note(books mirror.Books, m *mirror.Message) {
 	}
 }
 
-// check compares all that can be compared. A Sequence that nobody was told was a part of a change.
+// check compares all answers whose Sequence the subscriber has reached. It skips a Sequence that
+// was merged into a later change.
 func (c *comparison) check(t *testing.T, points <-chan asked) {
 	t.Helper()
 	for more := true; more; {
@@ -149,8 +151,9 @@ func (c *comparison) check(t *testing.T, points <-chan asked) {
 }
 
 // TestReconstructionUnderLoad: under load, too, a client that applies every change has the books
-// that the hashes name, and those of GET /book at the same X-Sequence. CLOBD_SIZE is how many
-// price_changes come, in one book and in 200. Of many, a sample is held against the document.
+// that the hashes name, and those of GET /book at the same X-Sequence. CLOBD_SIZE is the number of
+// price_changes, once in one market and once in 200. Long runs check only a sample of the messages
+// against the AsyncAPI document.
 func TestReconstructionUnderLoad(t *testing.T) {
 	for _, markets := range []int{1, 200} {
 		t.Run(fmt.Sprint("markets=", markets), func(t *testing.T) {

@@ -15,16 +15,17 @@ import (
 	"clobd/scripts/setting"
 )
 
-// story is what a reader of the user channel was told, as the sum of each message without its tail.
+// story is what a listener on the user channel was told: a checksum of each message without its
+// tail.
 type story struct {
 	seed  maphash.Seed
-	want  *story // what it must be the same as; nil: nobody knows
+	want  *story // the story that this one must equal; nil: any
 	sums  []uint64
 	bytes int
-	seq   atomic.Uint64 // of the last message
+	seq   atomic.Uint64 // Sequence of the last message
 }
 
-// read reads a socket until a word comes.
+// read reads a socket until a message contains end.
 func (s *story) read(t *testing.T, c *websocket.Conn, end string) {
 	for {
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -57,8 +58,8 @@ func (s *story) read(t *testing.T, c *websocket.Conn, end string) {
 	}
 }
 
-// TestToldAgain: whoever resumes at the first Sequence of a long journal is told byte for byte what
-// a live listener was. CLOBD_SIZE is how many Commands the journal has.
+// TestToldAgain: a listener who resumes at the first Sequence of a long journal is told the same
+// bytes as a live listener. CLOBD_SIZE is the number of Commands in the journal.
 func TestToldAgain(t *testing.T) {
 	const (
 		perFrame = 64
@@ -69,7 +70,7 @@ func TestToldAgain(t *testing.T) {
 	r.run()
 	url := r.streams()
 	listener := openUser(t, url, "alice", wish+`}`)
-	if _, _, err := listener.ReadMessage(); err != nil { // a heartbeat: it listens
+	if _, _, err := listener.ReadMessage(); err != nil { // the first heartbeat: the listener is live
 		t.Fatal(err)
 	}
 	end := `"id":"` + orderID("end").Hex()
@@ -84,7 +85,7 @@ func TestToldAgain(t *testing.T) {
 			r.do(engine.Command{Kind: engine.CancelAll, Wallet: w, Owner: w, Reason: engine.ByOwner})
 		}
 		r.frameOf(perFrame)
-		late := time.Now().Add(10 * time.Millisecond) // a frame may not touch the listener
+		late := time.Now().Add(10 * time.Millisecond) // not every frame concerns the listener
 		for live.seq.Load()+4*perFrame < uint64(r.head.Sequence) && time.Now().Before(late) {
 			time.Sleep(20 * time.Microsecond)
 		}

@@ -72,7 +72,7 @@ func (n *node) streams() string {
 	return "ws://" + ln.Addr().String() + "/ws/market"
 }
 
-// marketID is the id of a market in the catalog.
+// marketID returns the id of a market in the catalog, "" if the catalog does not have it.
 func (n *node) marketID(c engine.Condition) string {
 	if m := n.catalog.Market(c); m != nil {
 		return m.ID
@@ -80,7 +80,7 @@ func (n *node) marketID(c engine.Condition) string {
 	return ""
 }
 
-// narrow is the path of a socket for which the kernel keeps little that was not read.
+// narrow is the path of sockets for which the kernel buffers little.
 const narrow = "/narrow"
 
 // panicked fails the test.
@@ -107,15 +107,15 @@ type watcher struct {
 	books    mirror.Books
 	sequence uint64
 	seq      uint64
-	beat     uint64 // the seq of the last heartbeat
+	beat     uint64 // Sequence of the last heartbeat
 	hashes   int
 	kinds    map[string]int
-	changes  map[string]uint64 // of each market, also those that others stood for
-	joint    int               // messages that stood for others
-	// swallowed is how many changes fresh books came in place of.
+	changes  map[string]uint64 // how many changes of each market, including merged ones
+	joint    int               // messages that stood for several changes
+	// swallowed is how many changes were replaced by fresh books.
 	swallowed uint64
-	told      func(*mirror.Message) // is called after each message, if it is not nil
-	// One frame in so many is held against the AsyncAPI document; 0: each.
+	told      func(*mirror.Message) // called after each message, unless nil
+	// One frame in sample is checked against the AsyncAPI document; 0: each is.
 	sample, frames int
 }
 
@@ -132,7 +132,7 @@ func watchFrom(t *testing.T, url string, asked string, books mirror.Books) *watc
 	return w
 }
 
-// documented reports what is not as the AsyncAPI document says.
+// documented reports a message that does not match the AsyncAPI document.
 func documented(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -188,7 +188,7 @@ func (w *watcher) hear() (string, error) {
 	return text, nil
 }
 
-// count notes what a message stands for.
+// count counts the changes for which a message stands.
 func (w *watcher) count(m *mirror.Message) {
 	switch m.Type {
 	case "heartbeat":
@@ -266,7 +266,7 @@ func newRandom(t *testing.T, markets int) *random {
 
 func (r *random) frame() { r.frameOf(4) }
 
-// frameOf is a frame of so many Commands at most.
+// frameOf makes a frame with a random number of Commands, at most most.
 func (r *random) frameOf(most int) {
 	r.now += engine.Time(r.rng.IntN(3))
 	var commands []engine.Command
@@ -281,13 +281,13 @@ func (r *random) frameOf(most int) {
 		c := place(fmt.Sprint("r", r.orders), w, quote{
 			engine.MarketNo(1 + r.rng.IntN(r.markets)), engine.Outcome(r.rng.IntN(2)),
 			engine.Side(r.rng.IntN(2)), 500 + r.rng.IntN(1000), engine.Price(100 * (40 + r.rng.IntN(20)))})
-		c.Seen = r.head.Sequence // no id comes twice
+		c.Seen = r.head.Sequence // no id is used twice, so nothing must be rechecked
 		commands = append(commands, c)
 	}
 	r.do(commands...)
 }
 
-// adjust gives a market another minimum of shares, and now and then another tick, finer each time.
+// adjust changes the minimum size of a random market, and sometimes also makes its tick finer.
 func (r *random) adjust() {
 	m := 1 + r.rng.IntN(r.markets)
 	rules := *listing(m, r.board.Directory.Market(engine.MarketNo(m)).Tick)
@@ -357,13 +357,14 @@ func TestReconstruction(t *testing.T) {
 	late.hears("market_resolved", `"id":"9","assets_ids":["90","91"],"winning_asset_id":"91"`)
 }
 
-// TestOpenedLater: a market that is listed unopened is announced when it opens, and only then.
+// TestOpenedLater: a market that is listed unopened is announced when it opens for the first time,
+// and not again.
 func TestOpenedLater(t *testing.T) {
 	r := newRandom(t, 1)
 	r.described(marketText(2, ""), marketText(3, ""), marketText(4, ""))
 	unopened := *listing(4, 100)
 	unopened.Open = false
-	r.do(engine.Command{Kind: engine.List, Listing: &unopened}) // before the node starts
+	r.do(engine.Command{Kind: engine.List, Listing: &unopened}) // before the streams start
 	w := watchFrom(t, r.streams(), `{"assets_ids":["10"],"custom_feature_enabled":true}`, mirror.Books{})
 	w.until(r.node, 10)
 	unopened = *listing(3, 100)
@@ -374,7 +375,7 @@ func TestOpenedLater(t *testing.T) {
 		case 1:
 			r.do(engine.Command{Kind: engine.List, Listing: listing(2, 100)})
 		default:
-			for i := range 4 { // the second time is none of an opening
+			for i := range 4 { // the market opens twice, and only the first time counts
 				state := []engine.MarketState{engine.Paused, engine.Open}[i%2]
 				r.do(engine.Command{Kind: engine.SetState, Market: no, State: state})
 			}
@@ -384,8 +385,8 @@ func TestOpenedLater(t *testing.T) {
 	}
 }
 
-// TestResumeQuiet: who has got the first book of a market that nobody watched before, and comes
-// back before anything has changed, is told nothing.
+// TestResumeQuiet: a client who has got the first book of a market that nobody watched before, and
+// resumes before anything has changed, is told nothing.
 func TestResumeQuiet(t *testing.T) {
 	r := newRandom(t, 1)
 	url := r.streams()
@@ -470,7 +471,7 @@ func TestResumeAtTheStart(t *testing.T) {
 	}
 }
 
-// TestLargeBooks: first books that would be too long a text come as several arrays.
+// TestLargeBooks: first books that are too long for one message come in several arrays.
 func TestLargeBooks(t *testing.T) {
 	r := newRandom(t, 3)
 	for m := 1; m <= r.markets; m++ {

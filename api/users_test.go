@@ -107,7 +107,7 @@ func (r *random) stirred(frames int) {
 			c := place(fmt.Sprint("f", i), w, quote{1, engine.Outcome(i & 1), engine.Buy, 1700, 6500})
 			c.Type = []engine.OrderType{engine.FAK, engine.FOK}[i/7%2]
 			r.do(c)
-		case i%50 == 20: // in one Command: the old order leaves, the new one is there, and trades
+		case i%50 == 20: // one Command cancels the old order, and places the new one, which trades
 			old := fmt.Sprint("old", i)
 			c := place(fmt.Sprint("new", i), w, quote{1, 0, engine.Buy, 1700, 6500})
 			c.Replace(orderID(old))
@@ -126,7 +126,7 @@ func TestUserChannel(t *testing.T) {
 	live := map[string]*userSocket{}
 	for _, name := range []string{"alice", "bob"} {
 		live[name] = openUser(t, url, name, wish+`}`)
-		_, beat, err := live[name].ReadMessage() // a heartbeat: it listens
+		_, beat, err := live[name].ReadMessage() // the first heartbeat: the listener is live
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,8 +164,8 @@ func TestUserChannel(t *testing.T) {
 	}
 }
 
-// TestUserErrors: a second login is refused and the first one stays. A Sequence that the node does
-// not have is an error that shows one that it has.
+// TestUserErrors: a second login is refused, and the first one stays valid. If a client resumes
+// from a Sequence that the node does not have, the error carries the last one that it has.
 func TestUserErrors(t *testing.T) {
 	r := newRandom(t, 1)
 	r.run()
@@ -191,7 +191,7 @@ func TestUserErrors(t *testing.T) {
 	hearUser(t, [3]string{url, "alice", wish + `,"resume":{"seq":1}}`}, orderID("still here").Hex())
 }
 
-// next reads a message.
+// next reads the next message.
 func (c *userSocket) next(t *testing.T) (e event) {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -272,7 +272,7 @@ func (r *random) recorded(heard []event, owner engine.WalletNo) {
 	}
 }
 
-// nameOf is the name of which orderID made an id.
+// nameOf returns the name from which orderID made an id.
 func nameOf(id string) string {
 	var b engine.OrderID
 	_ = engine.ParseHex(b[:], id)

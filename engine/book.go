@@ -162,7 +162,7 @@ func (b *Book) Remove(h, index uint32, size Size) {
 	}
 }
 
-// putBack undoes the Remove of order h, whose link was k, if no book has changed since.
+// putBack undoes the Remove of order h, whose link was k. No book may have changed in between.
 func (b *Book) putBack(h uint32, o *order, k link) {
 	l, q := b.Level(uint32(o.index)), b.queues
 	links := q.Links.All

@@ -17,7 +17,7 @@ const (
 	Withdraw // debits the free part of the same account. The fields are those of Deposit.
 	Link     // lets Holder, the address behind an API key, trade for Address. Both get numbers.
 	// Place asks for an order: ID, Market, Outcome, Side, Type, Wallet, Owner, Key, Size, Cash,
-	// Expiry, Seen, Proof. Replace names an order that leaves for it.
+	// Expiry, Seen, Proof. It may replace another order, which Replace names.
 	Place
 	Cancel // cancels the resting order ID, if Owner owns it
 	// CancelAll cancels the orders of Wallet that Owner placed, in Market unless that is 0,
@@ -86,8 +86,8 @@ type Command struct {
 	Seen     Sequence // the Sequence up to which ingress had searched the index for ID
 
 	ID      OrderID
-	Address Address // of a Place: the first 20 bytes of the order that it replaces
-	Holder  Address // of a Place: the other 12, and 8 without a meaning
+	Address Address // of a Place: the first 20 bytes of the id of the order that it replaces
+	Holder  Address // of a Place: the other 12 bytes of that id, and 8 unused bytes
 
 	Listing *Listing // set for List and Adjust only. Nobody changes it once it is submitted.
 	// Proof is the signed evidence of a Place, at most ProofMax bytes: journaled, not read by Apply.
@@ -111,7 +111,7 @@ func (c *Command) Replaced() (id OrderID, is bool) {
 	return id, true
 }
 
-// replaces is Replaced for a Place, without the id and, like same, without a call.
+// replaces reports, for a Place, what Replaced reports as is. Like same, it needs no call.
 func (c *Command) replaces() bool {
 	le := binary.LittleEndian
 	return le.Uint64(c.Address[0:])|le.Uint64(c.Address[8:])|le.Uint64(c.Holder[0:])|

@@ -100,7 +100,7 @@ type beat struct {
 	timeout Time
 }
 
-// beats are the beats of each owner, by key.
+// beats are the beats of each owner, sorted by key.
 type beats map[WalletNo][]beat
 
 // watch answers Arm. Owners can derive any number of keys, so watch bounds the armed ones.
@@ -119,14 +119,14 @@ func (x *Exchange) watch(c *Command, events []Event) []Event {
 		Kind: Armed, Owner: c.Owner, Args: [3]int64{int64(c.Key), int64(c.Expiry)}, Order: c.ID})
 }
 
-// find returns the place of a key among the beats of its owner, and whether it is there.
+// find returns the index of a key among the beats of its owner, and whether the key is there.
 func (b beats) find(owner WalletNo, key uint32) (i int, known bool) {
 	return slices.BinarySearchFunc(b[owner], key, func(k beat, key uint32) int {
 		return cmp.Compare(k.key, key)
 	})
 }
 
-// set replaces the beat of a key, by none if k has no timeout. It returns the Digest's change.
+// set stores the beat of a key, or deletes it if k has no timeout, and returns the Digest's change.
 func (b beats) set(owner WalletNo, k beat) (grown uint64) {
 	own := b[owner]
 	i, known := b.find(owner, k.key)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	histories     = 1100 // seeds
-	plainOnes     = 1000 // of them are without replacements
+	histories     = 1100 // one seed each
+	plainOnes     = 1000 // so many of them, the first ones, replace no orders
 	historiesFile = "testdata/histories.golden"
 )
 

@@ -33,7 +33,7 @@
 //	api/wallets       what anybody may ask           api/gamma           catalog answers
 //	api/catalog       what markets are about         api/catalog/source  where that comes from
 //	api/wire/scan     JSON that clients send         api/catalog/search  the words of the catalog
-//	api/stream        what changes, as it changes    ingress/operator    what operators may do
+//	api/stream        changes, as they happen        ingress/operator    what operators may do
 //	bench, bench/matching  load, report, matchers    bench/trader        a client that signs, bots
 //	api               market data, the routes        cmd/*               wiring
 //	cmd/clobd/role    alone, leader or follower      cmd/clobsim/cases   cases that others wrote
@@ -57,13 +57,13 @@
 // # Words of this package
 //
 //	place      to enter an order; a placement is the remembered id of one
-//	replace    to place an order for which a resting one of the same wallet and owner leaves
+//	replace    to place an order instead of a resting one of the same wallet and owner
 //	settle     to post what fills moved; a Settled market has its payout
 //	touch      to fetch the memory that Apply will need
 //	taker      an arriving order while it is matched; a resting one is an order
 //	budget     the signed cash of a BUY that never rests: the bound of that order instead of its size
 //	entry      one account of one asset: total and held part; a position has the two of a market
-//	vault      a market's collateral: 1.00 for each of its pairs, complementary tokens
+//	vault      a market's collateral: 1.00 for each pair of complementary tokens
 //	external   the other side of deposits and withdrawals
 //	rank       a counter of the book: an order's priority without Sequence and Time
 //	floor      the newest Sequence among the forgotten placements

@@ -46,7 +46,7 @@ func reserved(side Side, price Price, remaining Size) int64 {
 	return amount
 }
 
-// enlist adds an order to the lists of its wallet, and to the timers if it expires.
+// enlist adds an order to the lists of its wallet, and to the timers if the order expires.
 func (x *Exchange) enlist(h uint32, o *order, a *account, p *position) {
 	o.mineNext, o.minePrev = p.orders, 0
 	if p.orders != 0 {

@@ -63,8 +63,8 @@ func (t *taker) identify(x *Exchange) Reject {
 	return Accepted
 }
 
-// replace is admit for an order that replaces a resting one: it judges the order as if the other
-// had left. If it accepts the order, it cancels the other; else the other stays in its place.
+// replace is admit for an order that replaces a resting one: it judges the order as if the old one
+// were gone. If it accepts the order, it cancels the old one; otherwise the old one stays in place.
 func (t *taker) replace(x *Exchange, now Time, events []Event) (Reject, []Event) {
 	id, _ := t.c.Replaced()
 	h, o := x.seen.resting(&x.orders, &id, t.hint)
@@ -213,7 +213,7 @@ func (t *taker) meets(x *Exchange) bool {
 }
 
 // offered adds up what the order can get from a level with orders of its own wallet, until the sum
-// is enough. ends says that such an order stops it, or trades with it.
+// is enough. ends says that such an order stops the arriving order, or trades with it.
 func (t *taker) offered(x *Exchange, l *level, enough Size) (sum Size, ends bool) {
 	for h := l.Head; h != 0 && sum < enough; h = x.queues.behind(h) {
 		o := x.orders.at(h)
@@ -313,7 +313,7 @@ func (l *ledger) settle(t *taker) {
 	}
 }
 
-// rest puts the rest of an arriving order into the book.
+// rest puts what is left of an arriving order into the book.
 func (x *Exchange) rest(t *taker, seq Sequence) (uint32, *order) {
 	c, m := t.c, t.market
 	h := m.book.Rest(t.index, t.side, t.remaining)

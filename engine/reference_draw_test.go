@@ -240,7 +240,7 @@ func (d *deck) place(c *Command) {
 	c.ID = d.id(0)
 }
 
-// replace lets an order replace another, which mostly rests and is mostly of the same wallet.
+// replace makes c replace another order, which usually rests and usually is of the same wallet.
 func (d *deck) replace(c *Command) {
 	id := d.id(d.draw(min(d.orders+1, 20)))
 	if n := len(d.resting); n > 0 && !d.one(10) {

@@ -115,7 +115,7 @@ func (r *reference) place(c *Command, seq Sequence, now Time) []Event {
 	if replaces && len(gone) == 0 {
 		return refused(c, RejectReplaced)
 	}
-	left := r.dropAll(gone, ByOwner) // for good only if the new order is accepted
+	left := r.dropAll(gone, ByOwner) // undone below if the new order is refused
 	a := &arrival{c: c, m: r.market(c.Market), now: now}
 	a.refOrder = refOrder{
 		id: c.ID, first: seq, wallet: c.Wallet, owner: c.Owner, key: c.Key, market: c.Market,

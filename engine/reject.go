@@ -47,7 +47,7 @@ const (
 	RejectKeyRecords          // the owner has too many keys on record: the limit
 	RejectKeyGone             // revoked, and not a trading key, which could be restored
 	RejectPostWallet          // the wallet may only post: its address in 20 bytes of Args
-	RejectReplaced            // no live order to replace with that id for that wallet and owner
+	RejectReplaced            // the order to replace is not live, or of another wallet or owner
 )
 
 // Rule is one row of the reject table.

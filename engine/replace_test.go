@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReplaceFields: a Place keeps any id that it replaces, also encoded, and no other Kind does.
+// TestReplaceFields: a Place names the order that it replaces, whatever the id, also after encoding
+// and decoding. Other Kinds replace nothing.
 func TestReplaceFields(t *testing.T) {
 	for _, id := range []OrderID{{}, {1}, {19: 1}, {20: 1}, {31: 1}, {3: 1, 28: 7}} {
 		c := Command{Kind: Place, Market: 1, Size: 1}
@@ -36,8 +37,9 @@ func TestReplaceFields(t *testing.T) {
 	}
 }
 
-// TestReplaceIsCancelAndPlace: a Place that replaces an order is a Cancel of that order and the
-// same Place without it, in Events and Digest; if that Place is refused, neither happens.
+// TestReplaceIsCancelAndPlace: a Place that replaces an order has the Events and the Digest of a
+// Cancel of that order, followed by the same Place without replacement. If that Place is refused,
+// neither happens.
 func TestReplaceIsCancelAndPlace(t *testing.T) {
 	checks(t, 300)
 	taken, refused := 0, 0
@@ -57,7 +59,7 @@ func TestReplaceIsCancelAndPlace(t *testing.T) {
 			single, gone := c, Command{Kind: Cancel, Owner: c.Owner, ID: id}
 			single.Replace(OrderID{})
 			parted := y
-			if last.Kind == Rejected { // what comes next needs an exchange that kept the order
+			if last.Kind == Rejected { // y must keep the order for the next Commands
 				parted = newExchange(3, 8)
 				for j := range i {
 					parted.Apply(&h.commands[j], h.at(j), h.times[j], nil)
@@ -88,8 +90,8 @@ func TestReplaceIsCancelAndPlace(t *testing.T) {
 	}
 }
 
-// TestReplaceAtLimits: the order that leaves makes room for the other among those of its wallet and
-// of its market.
+// TestReplaceAtLimits: the replaced order does not count towards the limits of its wallet and its
+// market when the new order is checked.
 func TestReplaceAtLimits(t *testing.T) {
 	if auditing {
 		t.Skip("an audit after each of 75,000 orders takes too long")
@@ -117,22 +119,23 @@ func TestReplaceAtLimits(t *testing.T) {
 	}
 	order := Command{Wallet: 1, Market: 1, Size: Lot, Cash: 2000}
 	try(order, OrderID{}, RejectWalletOrders)
-	try(order, first, Accepted) // a full wallet in a full market
+	try(order, first, Accepted) // the wallet and the market are full
 	second := s.all[len(s.all)-1].ID
 	order.Market = 2
 	try(order, second, Accepted)
 	third := s.all[len(s.all)-1].ID
-	if no := s.open(8, 1, 1); no != Accepted { // where it left
+	if no := s.open(8, 1, 1); no != Accepted { // in the place that the replaced order had
 		t.Errorf("rejected %d", no)
 	}
 	order.Market = 1
-	try(order, third, RejectMarketOrders) // room in another market is none in this one
+	try(order, third, RejectMarketOrders) // the replaced order was in another market
 	if h, _ := s.x.seen.resting(&s.x.orders, &third, 0); h == 0 {
 		t.Error("the refused order has replaced another")
 	}
 }
 
-// replacing draws the next n Commands: instead of half the cancels, orders that replace the others.
+// replacing draws the next n Commands. In place of half the cancels there are orders that replace
+// the orders to be canceled.
 func (m *mixed) replacing(n int) []Command {
 	all, like := m.stream(n), Command{}
 	for i := range all {
@@ -151,8 +154,8 @@ func (m *mixed) replacing(n int) []Command {
 	return all
 }
 
-// TestReplaceAllocatesNothing replaces orders in steady state, accepted and refused. The engine
-// must not allocate memory.
+// TestReplaceAllocatesNothing: the engine allocates no memory for orders that replace others,
+// whether accepted or refused.
 func TestReplaceAllocatesNothing(t *testing.T) {
 	if auditing {
 		t.Skip("the audit allocates")
@@ -167,8 +170,8 @@ func TestReplaceAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestTouchReplaces: the hint of a Place that replaces an order is that order, in a small state and
-// in a large one, and Apply uses it. Touched or not, the results are the same.
+// TestTouchReplaces: for a Place that replaces an order, Touch guesses that order, in a small state
+// and in a large one. Apply uses the guess, and has the same results without it.
 func TestTouchReplaces(t *testing.T) {
 	for _, markets := range []int{3, nearPositions/mixedWallets + 1} {
 		x, y := NewExchange(1), NewExchange(1)
@@ -200,13 +203,13 @@ func TestTouchReplaces(t *testing.T) {
 		if x.Digest() != y.Digest() {
 			t.Errorf("digests %x, %x", x.Digest(), y.Digest())
 		}
-		if asked < 2*rounds || right < asked/2 { // the others came or went meanwhile
+		if asked < 2*rounds || right < asked/2 { // other orders arrived or left after Touch
 			t.Errorf("%d of %d hints are right", right, asked)
 		}
 	}
 }
 
-// TestTouchOddCancels: a Cancel with fields of a Place is one Cancel.
+// TestTouchOddCancels: Touch counts a Cancel with fields of a Place as one Cancel.
 func TestTouchOddCancels(t *testing.T) {
 	x := NewExchange(1)
 	m := newMixed(x, 3)

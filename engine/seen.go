@@ -67,7 +67,7 @@ func (s *seen) find(
 	return 0, 0, false
 }
 
-// resting returns the resting order with this id and its number, 0 if there is none. h is a guess.
+// resting returns the number of the resting order with this id and the order, or 0. h is a guess.
 func (s *seen) resting(orders *slab[order], id *OrderID, h uint32) (uint32, *order) {
 	if h != 0 && h <= orders.used {
 		if o := orders.at(h); o.remaining != 0 && same(&o.id, id) {

@@ -67,8 +67,8 @@ type placeTouch struct {
 	leaving  uint32 // the tag of the placement that it pushes out
 }
 
-// hints are guesses of Touch, by Command: the order to cancel or to replace, else the position.
-// Apply verifies a guess.
+// hints are the guesses of Touch, one per Command: the number of the order to cancel or to replace,
+// or else of the position. Apply verifies a guess.
 type hints struct {
 	refs        [TouchAhead]uint32
 	next, count uint32

@@ -125,8 +125,8 @@ func (x *Exchange) petition(c *Command, now Time, events []Event) (*market, []Ev
 	return m, events
 }
 
-// pair answers SplitTokens and MergeTokens: collateral goes into the vault and pairs of tokens come
-// out, or the other way round.
+// pair answers SplitTokens and MergeTokens. A split turns collateral into pairs of tokens; a merge
+// turns pairs back into collateral.
 func (x *Exchange) pair(c *Command, seq Sequence, now Time, events []Event) []Event {
 	m, events := x.petition(c, now, events)
 	if m == nil {

@@ -28,9 +28,10 @@ func refuseLong(n, most int) *wire.Refusal {
 		fmt.Sprintf("Too many orders in payload: %d, max allowed: %d", n, most), "")
 }
 
-// bundling is the story of POST /orders: a list of what POST /order takes, with one result for each
-// in the same order. The fault of one order stands in its result and keeps no other out. A fault
-// that keeps all orders out is the answer to the whole request.
+// bundling is the story of POST /orders. The body is a list of orders as POST /order takes them;
+// the answer has one result for each, in the same order. If one order has a fault, its result says
+// so, and the others are not affected. A fault that keeps all orders out is the answer to the whole
+// request.
 //
 //	judge side by side ─► clear each ─► enter as one bundle ─► results
 type bundling struct {
@@ -41,14 +42,14 @@ type bundling struct {
 	claim  limits.Claim
 	seats
 	b        bundle
-	calls    // of entered, which wait for their Receipts
+	calls    // of the orders in entered
 	entered  bundle
 	receipts []engine.Receipt
 	failures []error
-	refused  *wire.Refusal // the whole
+	refused  *wire.Refusal // if not nil, the answer to the whole request
 }
 
-// placeAll begins to place the orders of a list.
+// placeAll begins the story of a list of orders.
 func (s *orders) placeAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	texts, count, ok := scan.Array(string(ctx.Request.Body()), maxBundle)
 	n := uint32(max(min(count, maxBundle), 1))
@@ -70,7 +71,7 @@ func (s *orders) placeAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Sto
 	return &bundling{orders: s, ctx: ctx, caller: caller, texts: texts, claim: claim}
 }
 
-// Judge judges all orders.
+// Judge checks all orders.
 func (t *bundling) Judge() {
 	t.b = make(bundle, len(t.texts))
 	for i := range t.b {
@@ -80,7 +81,7 @@ func (t *bundling) Judge() {
 	t.judgeAll(t.b, t.caller, t.texts)
 }
 
-// Enter enters the orders that nothing speaks against.
+// Enter enters the orders that nothing has refused so far.
 func (t *bundling) Enter() {
 	for _, p := range t.b {
 		t.verified(&t.claim, p)
@@ -104,7 +105,7 @@ func (t *bundling) Await() {
 	t.wait()
 }
 
-// Late reports whether the index must be asked about some order.
+// Late reports whether the result of some order depends on the index.
 func (t *bundling) Late() bool {
 	for i := range t.receipts {
 		if t.failures[i] == nil && asksIndex(t.receipts[i].Reject) {
@@ -116,7 +117,7 @@ func (t *bundling) Late() bool {
 	})
 }
 
-// wait parks until the Receipts may be told.
+// wait gives up the seat and waits for the Receipts.
 func (t *bundling) wait() {
 	t.receipts, t.failures = make([]engine.Receipt, len(t.calls)), make([]error, len(t.calls))
 	if len(t.calls) == 0 {
@@ -128,7 +129,7 @@ func (t *bundling) wait() {
 	t.then.back()
 }
 
-// Finish answers.
+// Finish answers the request.
 func (t *bundling) Finish() {
 	defer func() {
 		for _, p := range t.b {
@@ -148,12 +149,12 @@ func (t *bundling) Finish() {
 	t.replyBundle(t.ctx, t.b)
 }
 
-// judgeAll judges the orders side by side.
+// judgeAll checks the orders in parallel.
 func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
 	s.sideBySide(len(b), func(i int) { b[i].refused = s.judge(b[i], caller, texts[i]) })
 }
 
-// sideBySide does n pieces of work, in the seat of the caller and in those that are free.
+// sideBySide does n pieces of work in parallel: in the caller's seat, and in seats that are free.
 func (s *orders) sideBySide(n int, do func(i int)) {
 	var next atomic.Int32
 	var panicked atomic.Pointer[string]
@@ -215,7 +216,7 @@ func (b bundle) untold() *wire.Refusal {
 		With(wire.Member{Name: "orders", Value: string(append(ids, ']')), JSON: true})
 }
 
-// enterSome looks up the orders whose terms are good, and enters the new ones as neighbours.
+// enterSome looks up the orders with good terms, and enters new ones as neighbours in the journal.
 func (t *bundling) enterSome() {
 	t.calls, t.entered = nil, nil
 	for _, p := range t.b.waiting() {
@@ -240,8 +241,8 @@ func (t *bundling) enterSome() {
 	t.calls = entered
 }
 
-// settle gives each order its result. It enters those again that the engine sends back to the
-// index. It refuses the whole only while no order has a result.
+// settle gives each order its result. Orders that the engine sends back to the index enter again,
+// once the index has caught up. settle refuses the whole request only while no order has a result.
 func (t *bundling) settle() *wire.Refusal {
 	t.replayKnown()
 	entered := false

@@ -57,8 +57,8 @@ type cancels struct{ *door }
 // missedOrder is an order that was not canceled: its id as text, and why.
 type missedOrder struct{ id, reason string }
 
-// canceling is the story of DELETE /order and DELETE /orders. A good id is answered 200: the body
-// says what became of its order.
+// canceling is the story of DELETE /order and DELETE /orders. A request with a valid id is answered
+// 200, and the body says what became of the order.
 type canceling struct {
 	*cancels
 	ctx   *fasthttp.RequestCtx
@@ -70,7 +70,7 @@ type canceling struct {
 	refused  *wire.Refusal
 }
 
-// cancelOne begins DELETE /order.
+// cancelOne begins the story of DELETE /order.
 func (s *cancels) cancelOne(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.CancelScope, N: 1}) {
 		return nil
@@ -88,7 +88,7 @@ func (s *cancels) cancelOne(ctx *fasthttp.RequestCtx, caller *identity) socket.S
 	return &canceling{cancels: s, ctx: ctx, owner: s.owner(caller), ids: []engine.OrderID{id}}
 }
 
-// cancelMany begins DELETE /orders: each id is judged by itself, all are neighbours in the journal.
+// cancelMany begins the story of DELETE /orders. Cancels are judged singly and enter as neighbours.
 func (s *cancels) cancelMany(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	written, count, fault := form.CancelIDs(ctx.Request.Body(), maxCancels)
 	n := uint32(max(min(count, maxCancels), 1))
@@ -113,7 +113,7 @@ func (s *cancels) cancelMany(ctx *fasthttp.RequestCtx, caller *identity) socket.
 	return t
 }
 
-// owner is the account of a caller, 0 if there is none.
+// owner returns the account of a caller, 0 if the caller has none.
 func (s *cancels) owner(caller *identity) engine.WalletNo {
 	owner, _ := s.options.Board.Directory.Wallet(caller.Address)
 	return owner
@@ -138,12 +138,12 @@ func sortOut(written []string, out *cancelOutcome) []engine.OrderID {
 	return ids
 }
 
-// Judge does nothing: who asks is known.
+// Judge does nothing: a cancel needs no check beyond that of the key.
 func (t *canceling) Judge() {}
 
 // Enter enters one Cancel for each id, as one bundle.
 func (t *canceling) Enter() {
-	if t.owner == 0 { // nobody without an account has orders
+	if t.owner == 0 { // without an account there are no orders
 		for i := range t.ids {
 			t.out.not = append(t.out.not, missedOrder{t.ids[i].Hex(), reasonUnknown})
 		}
@@ -192,13 +192,13 @@ func (t *canceling) Await() {
 	}
 }
 
-// Late reports whether the index must be asked why an order was not canceled.
+// Late reports whether the index must tell why an order was not canceled.
 func (t *canceling) Late() bool {
 	return slices.ContainsFunc(t.receipts,
 		func(r engine.Receipt) bool { return r.Reject != engine.Accepted })
 }
 
-// Finish answers.
+// Finish answers the request.
 func (t *canceling) Finish() {
 	if t.refused == nil && len(t.receipts) > 0 {
 		t.refused = t.judgeCancels(t.receipts, t.owner, &t.out)
@@ -210,7 +210,8 @@ func (t *canceling) Finish() {
 	t.tell(t.ctx, &t.out)
 }
 
-// tell answers what became of orders. Who was answered sees all of its Commands shown.
+// tell answers what became of the orders. The answer's Sequence includes all Commands of the
+// request.
 func (s *cancels) tell(ctx *fasthttp.RequestCtx, out *cancelOutcome) {
 	wire.MarkSequence(ctx, s.options.Board.Shown())
 	wire.AnswerRaw(ctx, appendCancels(nil, out))
@@ -261,8 +262,8 @@ func (s *cancels) missed(
 	return reasonUnknown, nil
 }
 
-// sweeping is the story of DELETE /cancel-all and DELETE /cancel-market-orders: it cancels in all
-// wallets that the caller may trade for.
+// sweeping is the story of DELETE /cancel-all and DELETE /cancel-market-orders. It cancels orders
+// in all wallets that the caller may trade for.
 type sweeping struct {
 	*cancels
 	ctx      *fasthttp.RequestCtx
@@ -272,20 +273,20 @@ type sweeping struct {
 	refused *wire.Refusal
 }
 
-// sweepAll begins DELETE /cancel-all.
+// sweepAll begins the story of DELETE /cancel-all.
 func (s *cancels) sweepAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	return s.sweep(ctx, caller, func(*engine.Command) *wire.Refusal { return judgeUnread(ctx) })
 }
 
-// sweepMarket begins DELETE /cancel-market-orders: of one market, or of one of its tokens. A body
-// that names neither is refused.
+// sweepMarket begins the story of DELETE /cancel-market-orders: orders of one market, or of one of
+// its tokens. It refuses a body that names neither.
 func (s *cancels) sweepMarket(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	return s.sweep(ctx, caller, func(c *engine.Command) *wire.Refusal {
 		return s.chooseMarket(ctx.Request.Body(), c)
 	})
 }
 
-// sweep begins to cancel what choose asks for.
+// sweep begins a story that cancels the orders that choose selects.
 func (s *cancels) sweep(ctx *fasthttp.RequestCtx, caller *identity,
 	choose func(*engine.Command) *wire.Refusal) socket.Story {
 	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.SweepScope, N: 1}) {
@@ -346,10 +347,10 @@ func (s *cancels) chooseMarket(body []byte, c *engine.Command) *wire.Refusal {
 // sweepBundle bounds how many wallets are swept at once: well below the ring's slots.
 const sweepBundle = 512
 
-// Judge does nothing: who asks is known.
+// Judge does nothing: a cancel needs no check beyond that of the key.
 func (t *sweeping) Judge() {}
 
-// Enter enters the Commands of the first wallets.
+// Enter enters the Commands of as many wallets as one bundle may have.
 func (t *sweeping) Enter() {
 	if len(t.commands) == 0 {
 		return
@@ -360,14 +361,14 @@ func (t *sweeping) Enter() {
 	}
 }
 
-// part takes the next Commands.
+// part takes the Commands of the next bundle.
 func (t *sweeping) part() []engine.Command {
 	part := t.commands[:min(sweepBundle, len(t.commands))]
 	t.commands = t.commands[len(part):]
 	return part
 }
 
-// Await waits for what has entered.
+// Await waits for the Commands that have entered.
 func (t *sweeping) Await() {
 	if t.refused == nil && len(t.calls) > 0 {
 		var err error
@@ -377,10 +378,10 @@ func (t *sweeping) Await() {
 	}
 }
 
-// Late reports whether there are more wallets.
+// Late reports whether Commands of further wallets must enter.
 func (t *sweeping) Late() bool { return t.refused == nil && len(t.commands) > 0 }
 
-// Finish cancels in the other wallets, and answers.
+// Finish cancels the orders of the remaining wallets, and answers the request.
 func (t *sweeping) Finish() {
 	for t.refused == nil && len(t.commands) > 0 {
 		var err error

@@ -46,7 +46,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// newCaseHouse starts the house in which the cases of a file happen.
+// newCaseHouse starts a house with the options that the cases of a file need.
 func newCaseHouse(t *testing.T, file string) (h *house) {
 	h = newHouse(t, func(o *Options) {
 		switch filepath.Base(file) {

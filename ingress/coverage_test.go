@@ -111,7 +111,8 @@ var unreachable = map[string]string{
 	"payout":                                                "the door checks payouts before they enter",
 }
 
-// wordedRefusals are the texts of all refusals that this package and the rooms below make of words.
+// wordedRefusals returns the texts of all refusals that the source of this package and of the
+// packages below makes from string literals.
 func wordedRefusals(t *testing.T) map[string]bool {
 	t.Helper()
 	words := make(map[string]bool)

@@ -63,9 +63,9 @@
 //
 // # Reading order
 //
-// The way above; replay.go (an order that comes again), idempotency.go (a transfer), bundle.go
-// (lists), answer (what came of them); secure.go (TLS); cancel.go, tokens.go, heartbeat.go;
-// keys.go, records.go, faucet.go; claims.go (failures; the rooms: limits counts, conn holds
-// sockets, auth holds keys, cors speaks to browsers); door.go (all other Commands), options.go,
-// routes.go, pool.go, metrics.go; operator: what operators ask for.
+// The way above; replay.go (an order that is sent again), idempotency.go (a transfer), bundle.go
+// (lists), answer (results and refusals of orders); secure.go (TLS); cancel.go, tokens.go,
+// heartbeat.go; keys.go, records.go, faucet.go; claims.go (failures; the packages below: limits
+// counts, conn holds sockets, auth holds keys, cors speaks to browsers); door.go (all other
+// Commands), options.go, routes.go, pool.go, metrics.go; operator (the operator's requests).
 package ingress

@@ -16,14 +16,15 @@ import (
 	"clobd/engine"
 )
 
-// overTCP is a socket for orders over the network, where the kernel keeps what nobody reads.
+// overTCP opens a socket for orders over TCP and logs a trader in. Unlike in-memory connections,
+// TCP keeps what the client does not read in the kernel.
 func (h entrance) overTCP(t *testing.T, name string) *trading {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = h.server.Serve(ln) }() // ends with the house
+	go func() { _ = h.server.Serve(ln) }() // ends when the house closes
 	ws, _, err := websocket.DefaultDialer.Dial("ws://"+ln.Addr().String()+tradePath, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,8 @@ func (h entrance) overTCP(t *testing.T, name string) *trading {
 	return c
 }
 
-// TestEntryFarewell: answers that are there when the node stops reach a client who reads them late.
+// TestEntryFarewell: a client that reads late still gets the answers that were ready when the node
+// began to stop.
 func TestEntryFarewell(t *testing.T) {
 	h := entrance{newHouse(t, func(o *Options) {
 		o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ wire.Dialect) {
@@ -66,7 +68,7 @@ func TestEntryFarewell(t *testing.T) {
 	}
 }
 
-// TestEntryLongAnswer: a client who reads gets an answer that is longer than what may wait.
+// TestEntryLongAnswer: a client that reads gets an answer that is longer than maxBehind.
 func TestEntryLongAnswer(t *testing.T) {
 	long := strings.Repeat("x", 5<<20)
 	h := entrance{newHouse(t, func(o *Options) {
@@ -82,7 +84,8 @@ func TestEntryLongAnswer(t *testing.T) {
 	}
 }
 
-// TestEntryStrays: texts that no window counts are bounded, whatever is wrong with them.
+// TestEntryStrays: a client that sends too many messages that no window counts is closed, whatever
+// is wrong with the messages.
 func TestEntryStrays(t *testing.T) {
 	for _, text := range []string{"noise", `{"id":1,"method":"order.take"}`, `{"id":1,"method":"login"}`,
 		`{"id":1,"method":"ping"}`} {
@@ -104,7 +107,8 @@ func TestEntryStrays(t *testing.T) {
 	}
 }
 
-// TestEntryUnblocked: what waits for the index, or must rest, holds up no cancel behind it.
+// TestEntryUnblocked: a request that waits for the index, or whose client must rest, does not delay
+// a cancel that was sent after it.
 func TestEntryUnblocked(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := entrance{newHouse(t, func(o *Options) {
@@ -149,7 +153,7 @@ func TestEntryUnblocked(t *testing.T) {
 	})
 }
 
-// TestEntryReadsOwnWrites: a read that was sent behind an order comes after it.
+// TestEntryReadsOwnWrites: a read that was sent after an order is answered after the order.
 func TestEntryReadsOwnWrites(t *testing.T) {
 	h := entrance{newHouse(t, nil)}
 	h.run([]string{"fund alice 1000"})
@@ -168,7 +172,8 @@ func TestEntryReadsOwnWrites(t *testing.T) {
 	}
 }
 
-// TestEntryArmsInTime: a key whose grace runs out while its socket logs in again keeps its orders.
+// TestEntryArmsInTime: a key keeps its orders if its grace runs out while a login of its next
+// socket is waiting for the disk.
 func TestEntryArmsInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := entrance{newHouse(t, nil)}
@@ -183,7 +188,7 @@ func TestEntryArmsInTime(t *testing.T) {
 		awaitSockets(h.house, 0)
 		h.late.Add(60)
 		release, b := h.block(), h.tradingSocket()
-		arms["grace_ms"] = 3000 // so that the login waits for the disk
+		arms["grace_ms"] = 3000 // another grace, so that the login waits for the disk
 		b.ask("login", h.login("alice", 0, arms))
 		time.Sleep(time.Second)
 		h.server.beats.silence()
@@ -201,7 +206,7 @@ func TestEntryArmsInTime(t *testing.T) {
 	})
 }
 
-// TestEntryLogins: why a login is refused decides how the socket is closed.
+// TestEntryLogins: the close code tells a client whose login was refused whether to try again.
 func TestEntryLogins(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := entrance{newHouse(t, func(o *Options) { o.Limits = true })}

@@ -19,7 +19,7 @@ import (
 	"clobd/scripts/asyncapi"
 )
 
-// order is the body of a new order of a trader, and its id.
+// order returns the body of a new order of a trader, and the id of the order.
 func (h entrance) order(name, text string, salt int) (body string, id engine.OrderID) {
 	h.t.Helper()
 	o := &words{strings.Fields(fmt.Sprintf("%s %s salt=%d dialect=POLY_ as=x", name, text, salt))}
@@ -28,7 +28,8 @@ func (h entrance) order(name, text string, salt int) (body string, id engine.Ord
 	return body, h.names["x"]
 }
 
-// closed reads until the socket is closed, and returns with which code and text.
+// closed reads until the socket is closed, and returns the close code, the reason and the answers
+// that came before.
 func (c *trading) closed() (code int, text string, answers []reply) {
 	c.t.Helper()
 	_ = c.ws.SetReadDeadline(time.Now().Add(4 * patience))
@@ -47,7 +48,7 @@ func (c *trading) closed() (code int, text string, answers []reply) {
 	}
 }
 
-// commands are the ids of all orders and cancels of the journal, in its order.
+// commands returns the kinds and ids of all orders and cancels, in the order of the journal.
 func (h entrance) commands() (ids []string) {
 	var f engine.Frame
 	for _, b := range h.journal.Frames() {
@@ -63,8 +64,9 @@ func (h entrance) commands() (ids []string) {
 	return ids
 }
 
-// TestEntryOrder: what a client sends without waiting enters the journal in that order, so that a
-// cancel finds the order before it, and each request has its answer, whatever came together.
+// TestEntryOrder: requests that a client sends without waiting for answers enter the journal in the
+// order in which they were sent, so a cancel finds the order before it. Each request has its
+// answer, however the requests were batched.
 func TestEntryOrder(t *testing.T) {
 	h := entrance{newHouse(t, func(o *Options) { o.Workers = 2 })}
 	h.run([]string{"fund alice 100000"})
@@ -113,7 +115,7 @@ func TestEntryOrder(t *testing.T) {
 	}
 }
 
-// TestEntryTogether: requests that come in one segment are answered in few writes.
+// TestEntryTogether: requests that arrive in one TCP segment are answered in few writes.
 func TestEntryTogether(t *testing.T) {
 	h := entrance{newHouse(t, nil)}
 	h.run([]string{"fund alice 100000"})
@@ -157,7 +159,7 @@ func TestEntryTogether(t *testing.T) {
 	}
 }
 
-// figure is a metric of the sockets for orders.
+// figure returns the value of a metric of the sockets for orders.
 func (h entrance) figure(name string) float64 {
 	h.t.Helper()
 	for _, c := range h.server.room.Collectors() {
@@ -170,7 +172,7 @@ func (h entrance) figure(name string) float64 {
 	return 0
 }
 
-// requested waits until so many requests have come, and gives them a moment to enter.
+// requested waits until n requests have come, and then a moment for them to enter.
 func (h entrance) requested(n float64) {
 	h.t.Helper()
 	for end := time.Now().Add(patience); h.figure("clobd_entry_requests_total") < n; {
@@ -181,12 +183,12 @@ func (h entrance) requested(n float64) {
 	time.Sleep(50 * time.Millisecond)
 }
 
-// TestEntryInWork: a socket has so many requests in work at most.
+// TestEntryInWork: a socket refuses requests while mostInWork of them are not answered yet.
 func TestEntryInWork(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := entrance{newHouse(t, func(o *Options) {
 			o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ wire.Dialect) {
-				time.Sleep(time.Second) // an index that lags
+				time.Sleep(time.Second) // the index lags
 				ctx.SetBodyString("{}")
 			}
 		})}
@@ -207,8 +209,9 @@ func TestEntryInWork(t *testing.T) {
 	})
 }
 
-// TestCancelOnDisconnect: an open socket beats for its key. When all sockets of the key have ended,
-// and nobody beats over HTTP, the key loses its orders after the grace.
+// TestCancelOnDisconnect: an open socket counts as a heartbeat of its key. When all sockets of the
+// key have ended and no heartbeats come over HTTP, the orders of the key are canceled after the
+// grace.
 func TestCancelOnDisconnect(t *testing.T) { inBubble(t, testCancelOnDisconnect) }
 
 func testCancelOnDisconnect(t *testing.T) {
@@ -257,7 +260,7 @@ func testCancelOnDisconnect(t *testing.T) {
 	body, _ = h.order("alice", "buy A 10 @ 0.40", 2)
 	a.call("order.place", body)
 	gone(a)
-	for range 5 { // beats over HTTP do as well
+	for range 5 { // heartbeats over HTTP count, too
 		h.late.Add(1)
 		h.run([]string{"call alice POST /v1/heartbeats", `{"heartbeat_id":""}`})
 		h.server.beats.silence()
@@ -272,7 +275,7 @@ func testCancelOnDisconnect(t *testing.T) {
 	}
 }
 
-// TestEntryLeaves: when the node stops, what is in work is answered, and the socket is closed then.
+// TestEntryLeaves: when the node stops, it answers the requests in work and then closes the socket.
 func TestEntryLeaves(t *testing.T) {
 	h := entrance{newHouse(t, nil)}
 	h.run([]string{"fund alice 1000"})
@@ -307,7 +310,7 @@ func TestEntryLeaves(t *testing.T) {
 	}
 }
 
-// TestEntryEnds: why a socket is closed.
+// TestEntryEnds: each reason to close a socket has its close code, text and time.
 func TestEntryEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := entrance{newHouse(t, nil)}
@@ -324,7 +327,7 @@ func TestEntryEnds(t *testing.T) {
 			t.Errorf("a request before the login: %d %q %v", code, text, answers)
 		}
 		dumb := h.loggedIn("alice", nil)
-		dumb.ws.SetPingHandler(func(string) error { return nil }) // and never answers one
+		dumb.ws.SetPingHandler(func(string) error { return nil }) // never answers a ping
 		began = time.Now()
 		if code, why, _ := dumb.closed(); time.Since(began) > 11*time.Second ||
 			time.Since(began) < 9*time.Second || code != 1008 || why != "no sign of life" {
@@ -366,14 +369,14 @@ func TestEntryEnds(t *testing.T) {
 	})
 }
 
-// TestEntrySlow: a client that does not read its answers is closed.
+// TestEntrySlow: the node closes the socket of a client that does not read its answers.
 func TestEntrySlow(t *testing.T) {
 	h := entrance{newHouse(t, nil)}
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = h.server.Serve(ln) }() // ends with the house
+	go func() { _ = h.server.Serve(ln) }() // ends when the house closes
 	ws, _, err := websocket.DefaultDialer.Dial("ws://"+ln.Addr().String()+tradePath, nil)
 	if err != nil {
 		t.Fatal(err)

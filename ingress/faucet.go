@@ -54,14 +54,14 @@ func (f *faucet) mayGive(from netip.Addr) bool {
 	return true
 }
 
-// enterFor enters an operator's Command and waits for it.
+// enterFor enters a Command of an operator and waits for its Receipt.
 func (f *faucet) enterFor(c *engine.Command) (engine.Receipt, error) {
 	if c.Kind != engine.Deposit {
 		return f.submit(c)
 	}
 	r, err := f.deposit(c)
 	if err == nil && (r.Reject == engine.Accepted || r.Reject == engine.RejectDuplicate) {
-		f.claim(c.Address) // its Link may not have entered with it
+		f.claim(c.Address) // the Link may have failed to enter with the Deposit
 	}
 	return r, err
 }

@@ -20,7 +20,7 @@ import (
 	"clobd/ingress/auth"
 )
 
-// wireEnd is one end of a connection whose other end has sent all that it will.
+// wireEnd is one end of a connection. The other end has sent everything that it will send.
 type wireEnd struct {
 	net.Conn
 	in  bytes.Reader

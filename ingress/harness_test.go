@@ -76,7 +76,7 @@ type house struct {
 
 	record *openapi.Record // of what was answered, nil if nobody asks
 	seen   *coverage       // of the contract cases, nil if nobody asks
-	desk   *desks          // over which requests go, nil if they go over HTTP
+	desk   *desks          // sockets that carry the requests; nil: requests go over HTTP
 }
 
 // now is the clock of everything in the house, in unix seconds.

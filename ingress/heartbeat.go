@@ -36,8 +36,8 @@ type chain struct {
 	firing  bool // its orders are being canceled
 }
 
-// heartbeats watches the heartbeats of all keys. That a key is watched is journaled; its beats are
-// not. An open socket for orders beats all the time.
+// heartbeats watches the heartbeats of all keys. The journal knows which keys are watched, not
+// their beats. An open socket for orders counts as a heartbeat all the time.
 //
 //	first beat ─► Arm, durable ─► id ─► beat with id ─► next id ─► … silence ─► CancelAll, disarm
 //
@@ -47,7 +47,7 @@ type heartbeats struct {
 	*cancels
 	mutex  sync.Mutex
 	chains map[beatKey]*chain
-	open   map[beatKey]int // sockets
+	open   map[beatKey]int // open sockets for orders, by key
 }
 
 // beat judges a beat and returns the id to go on with, "" without a refusal if nobody watches this
@@ -79,15 +79,15 @@ func refuseBeat(expected string) *wire.Refusal {
 			"starts over")
 }
 
-// attach notes a socket of a key. detach must follow.
+// attach counts a new socket of a key. detach must follow.
 func (h *heartbeats) attach(k beatKey) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.open[k]++
 }
 
-// detach notes that a socket of a key has ended: from now on the key is silent, unless it has
-// another one.
+// detach counts a socket of a key that has ended. If it was the last one, the key's silence begins
+// now.
 func (h *heartbeats) detach(k beatKey, now time.Time) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -99,9 +99,9 @@ func (h *heartbeats) detach(k beatKey, now time.Time) {
 	}
 }
 
-// adopt notes a socket of a key, and arms the key with the grace that the socket asks for, or
-// disarms it. The socket beats from the start, so the key is not silent meanwhile. Unless adopt
-// refuses, detach must follow.
+// adopt counts a new socket of a key, and arms the key with the grace that the socket asks for, or
+// disarms it. The socket counts as a heartbeat at once, so the key is not silent while the Command
+// is on its way. Unless adopt refuses, detach must follow.
 func (h *heartbeats) adopt(k beatKey, wish arming) (refused *wire.Refusal) {
 	h.mutex.Lock()
 	c := h.chains[k]
@@ -131,7 +131,7 @@ func (h *heartbeats) adopt(k beatKey, wish arming) (refused *wire.Refusal) {
 	return refused
 }
 
-// grace returns for how long an armed key may be silent, 0 for one that is not armed.
+// grace returns how long an armed key may be silent, 0 if the key is not armed.
 func (h *heartbeats) grace(k beatKey) time.Duration {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()

@@ -87,7 +87,7 @@ func (s *keys) verifyDerivation(from netip.Addr, work func()) error {
 	return s.pool.do(payer, work)
 }
 
-// appendTrio appends the three texts of a key; name is that of the first.
+// appendTrio appends a trio as an object with three members. name is the name of the first.
 func appendTrio(dst []byte, name string, t auth.Trio) []byte {
 	dst = wire.AppendString(wire.AppendKey(append(dst, '{'), name), t.Key)
 	dst = wire.AppendString(append(dst, `,"secret":`...), t.Secret)

@@ -110,7 +110,7 @@ func later(ctx *fasthttp.RequestCtx, wait time.Duration, why string) {
 
 // ClientAddress returns who sent a request: the peer, or whom a trusted proxy names.
 func (s *door) ClientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
-	if c, ok := ctx.Conn().(*orderConn); ok && c.detached { // a socket's requests have no headers
+	if c, ok := ctx.Conn().(*orderConn); ok && c.detached { // requests on a socket have no headers
 		return c.client
 	}
 	peer, proxies := conn.PeerAddress(ctx.RemoteAddr()), s.options.TrustedProxies

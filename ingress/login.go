@@ -25,11 +25,10 @@ var (
 		": the timestamp is out of the window, set the clock by /time")
 )
 
-// waitError says for how long nobody looks at what a client says of itself, because too much of it
-// was wrong.
+// waitError is how long the node checks no more credentials, because too many were wrong.
 type waitError time.Duration
 
-// Error tells the client.
+// Error returns the text for the client.
 func (waitError) Error() string { return failedKeys }
 
 // user is GET /ws/user. The client logs in with the first text that it sends.
@@ -42,8 +41,8 @@ func (s *sockets) user(ctx *fasthttp.RequestCtx) {
 	})
 }
 
-// logIn checks what a client says of itself on an open socket at path. Failures count as those of
-// requests.
+// logIn checks the credentials that a client sends on an open socket at path. Failures count like
+// those of HTTP requests.
 func (s *sockets) logIn(from netip.Addr, c *wire.Credentials, path string) (wire.Owner, error) {
 	if s.windows == nil {
 		return s.identify(c, path)

@@ -76,14 +76,14 @@ func (m *metrics) route(name string) *routeMetrics {
 }
 
 func (r *routeMetrics) observe(ctx *fasthttp.RequestCtx) {
-	took := time.Duration(0) // of bytes that are no request
+	took := time.Duration(0) // 0 for bytes that are no request
 	if began := ctx.Time(); !began.IsZero() {
 		took = time.Since(began)
 	}
 	r.note(ctx.Response.StatusCode(), took)
 }
 
-// note counts an answer.
+// note counts an answer and the time that it took.
 func (r *routeMetrics) note(status int, took time.Duration) {
 	if status == fasthttp.StatusOK {
 		r.good.Inc()

@@ -31,14 +31,14 @@ type placement struct {
 	// same.
 	terms *wire.Refusal
 
-	forged   bool           // its signature was checked, and is wrong
+	forged   bool           // its signature is wrong
 	found    bool           // the index knows the order, or cannot tell
-	past     engine.Receipt // what it knows
-	unread   error          // why it cannot tell
-	seat     *seat          // where it works
-	answered bool           // out is the answer
+	past     engine.Receipt // what the index knows
+	unread   error          // why the index cannot tell
+	seat     *seat          // the seat that the order uses
+	answered bool           // out holds the answer
 	out      answer.Result
-	refused  *wire.Refusal // or this is
+	refused  *wire.Refusal // if not nil, this is the answer
 }
 
 func (p *placement) waits() bool { return p.refused == nil && !p.answered }
@@ -47,7 +47,7 @@ func (p *placement) answer(r *engine.Receipt, replay bool) {
 	p.out.Receipt, p.out.Replay, p.answered = *r, replay, true
 }
 
-// refuseOrder is the answer to an order that the engine refused.
+// refuseOrder returns the refusal of an order that the engine refused.
 func (p *placement) refuseOrder(b *view.Board) *wire.Refusal {
 	asked := answer.Asked{Command: &p.command, Market: p.market, Board: b}
 	return asked.Refuse(&p.out)
@@ -73,7 +73,8 @@ func (s *orders) recycle(p *placement) {
 }
 
 // placing is the story of POST /order, from its bytes to its answer. Cheap steps come first. The
-// index is asked after the signature, which alone tells the exchange and so the id of the order.
+// index is asked after the signature is checked, because only the signature tells for which
+// exchange the order was signed, and so which id the order has.
 type placing struct {
 	*orders
 	ctx    *fasthttp.RequestCtx
@@ -82,20 +83,21 @@ type placing struct {
 	claim  limits.Claim
 	seats
 	p       *placement
-	call    *sequencer.Call // nil: the order has not entered
-	receipt engine.Receipt  // or failed: what came of it
+	call    *sequencer.Call // nil: the order did not enter
+	receipt engine.Receipt  // of call, unless failed is set
 	failed  error
-	// replaced is the order that makes way for this one: both happen, or neither.
+	// replaced is the order that this one replaces, or nil. The engine does both, or neither.
 	replaced *engine.OrderID
 }
 
-// place begins to place an order.
+// place begins the story of an order.
 func (s *orders) place(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	t := placing{orders: s, ctx: ctx, caller: caller, body: string(ctx.Request.Body())}
 	return t.admitted(limits.Demand{Scope: limits.OrderScope, N: 1})
 }
 
-// admitted returns the story if the caller's windows have room, else it answers and returns nil.
+// admitted returns the story if the caller's windows allow it. Otherwise it answers the request and
+// returns nil.
 func (t *placing) admitted(d limits.Demand) socket.Story {
 	if !t.admitAccount(t.ctx, t.caller, d) {
 		return nil
@@ -110,7 +112,7 @@ func (t *placing) admitted(d limits.Demand) socket.Story {
 var refuseReplace = wire.Refuse(400, "bad_payload", "Invalid order payload",
 	`params must be like {"cancel":{"orderID":"0x and 64 hex digits"},"place":{a body of POST /order}}`)
 
-// replace begins to place an order for which another one of its wallet makes way.
+// replace begins the story of an order that replaces another order of the same wallet.
 func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	old, body, refused := form.Replace(ctx.Request.Body())
 	if refused != nil {
@@ -123,19 +125,19 @@ func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Stor
 		return nil
 	}
 	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.CancelScope, N: 1}) {
-		return nil // it counts as a cancel and as an order
+		return nil // a replacement counts as a cancel and as an order
 	}
 	t := placing{orders: s, ctx: ctx, caller: caller, body: body, replaced: &id}
 	return t.admitted(limits.Demand{Scope: limits.OrderScope, N: 1})
 }
 
-// Judge judges the order, its signature last.
+// Judge checks the order, its signature last.
 func (t *placing) Judge() {
 	t.p = t.borrow(t.now)
 	t.p.refused = t.judge(t.p, t.caller, t.body)
 }
 
-// Enter enters the order, unless something speaks against it.
+// Enter enters the order, unless a check has refused it.
 func (t *placing) Enter() {
 	p := t.p
 	t.verified(&t.claim, p)
@@ -150,7 +152,7 @@ func (t *placing) Enter() {
 	}
 }
 
-// enterOne enters an order that the index does not know. It returns nil if the order did not enter.
+// enterOne enters an order, unless the index knows it. It returns nil if the order did not enter.
 func (s *orders) enterOne(p *placement) *sequencer.Call {
 	if s.look(p); p.found || p.refused != nil {
 		return nil
@@ -163,7 +165,7 @@ func (s *orders) enterOne(p *placement) *sequencer.Call {
 	return call
 }
 
-// Ready reports whether Await would not wait.
+// Ready reports whether Await would return at once.
 func (t *placing) Ready() bool { return t.call == nil || t.call.Answered() }
 
 // Await waits for the Receipt.
@@ -173,7 +175,7 @@ func (t *placing) Await() {
 	}
 }
 
-// Late reports whether the index must be asked, which may have to come as far first.
+// Late reports whether the result depends on the index, which may have to catch up first.
 func (t *placing) Late() bool {
 	if t.call == nil {
 		return t.p.refused == nil
@@ -181,13 +183,13 @@ func (t *placing) Late() bool {
 	return t.failed == nil && asksIndex(t.receipt.Reject)
 }
 
-// asksIndex reports whether it is the index that has the answer to a Reject.
+// asksIndex reports whether the answer to a Reject is in the index.
 func asksIndex(why engine.Reject) bool {
 	return why == engine.RejectDuplicate || why == engine.RejectRecheck ||
 		why == engine.RejectReplaced
 }
 
-// wait parks until the Receipt may be told.
+// wait gives up the seat and waits for the Receipt.
 func (t *placing) wait() {
 	p := t.p
 	p.seat = t.then
@@ -196,7 +198,7 @@ func (t *placing) wait() {
 	p.seat.back()
 }
 
-// Finish answers.
+// Finish answers the request.
 func (t *placing) Finish() {
 	p, ctx := t.p, t.ctx
 	defer t.recycle(p)
@@ -213,7 +215,7 @@ func (t *placing) Finish() {
 	case p.out.Receipt.Reject != engine.Accepted:
 		refused = p.refuseOrder(t.options.Board)
 	case t.replaced != nil && len(p.out.Displaced) > 0:
-		p.out.Displaced = p.out.Displaced[1:] // the first made way as asked
+		p.out.Displaced = p.out.Displaced[1:] // the first is the replaced order itself
 	}
 	if p.out.Replay {
 		answer.MarkReplay(ctx)
@@ -231,7 +233,8 @@ func (t *placing) Finish() {
 }
 
 // settle finds the result of an order: in its Receipt, or in the index if the order was taken
-// before. The engine sends an order back that the index may have missed.
+// before. If the engine sends the order back, because the index may have missed it, settle lets the
+// index catch up and enters the order again.
 func (t *placing) settle() {
 	p := t.p
 	for tries := 1; p.waits(); tries++ {
@@ -268,8 +271,8 @@ func (t *placing) reply() {
 	wire.AnswerRaw(t.ctx, append(body, '}'))
 }
 
-// madeWay reports whether the replaced order is canceled. An order that was taken before may have
-// come without a replacement then.
+// madeWay reports whether the replaced order was canceled. If the new order was taken before, it
+// may have been sent without a replacement at that time.
 func (t *placing) madeWay() bool {
 	if !t.p.out.Replay {
 		return true
@@ -279,8 +282,8 @@ func (t *placing) madeWay() bool {
 		past.Status == engine.Canceled
 }
 
-// refuseReplacement is the refusal of an order because the one that should make way is over, never
-// was, or is another wallet's.
+// refuseReplacement returns the refusal of an order that cannot replace the other one, because that
+// one is over, never existed, or belongs to another wallet.
 func (t *placing) refuseReplacement() *wire.Refusal {
 	c := &t.p.command
 	caughtUp := t.options.Await(t.receipt.Sequence, recheckWait)

@@ -14,7 +14,7 @@ import (
 //
 //	before it enters: the index knows the order                   replay
 //	after it entered: the engine knows it, the index not yet      replayUnseen
-//	its words beside the signed ones make no sense                replayBeside
+//	its unsigned terms make no sense                              replayBeside
 
 // recheckWait is how long an order waits for the index, once for each look at it.
 const recheckWait = 250 * time.Millisecond
@@ -61,7 +61,7 @@ func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequen
 	return err
 }
 
-// replay answers an order that the index knows. p.command.Seen is how far the index had come.
+// replay answers an order that the index knows. The index had reached Sequence p.command.Seen.
 func (s *orders) replay(p *placement) *wire.Refusal {
 	err := p.unread
 	if err == nil {

@@ -63,7 +63,7 @@ func (s *seat) sit() {
 	s.held.Store(true)
 }
 
-// leave gives the seat to another order while this one waits. A nil seat is none.
+// leave gives the seat to another order while this one waits. A nil seat does nothing.
 func (s *seat) leave() {
 	if s == nil {
 		return
@@ -171,7 +171,7 @@ type orderConn struct {
 	ended    bool       // the client sends no more
 	detached bool       // the HTTP server reads it no more
 	line     *live.Line // of a socket: its writes do not wait
-	client   netip.Addr // of a socket for orders: who opened it
+	client   netip.Addr // the address that opened a socket for orders
 }
 
 // Read waits without a seat; an order that it has read gets one at once. While the node drains it

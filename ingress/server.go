@@ -45,8 +45,8 @@ type Server struct {
 	faucet  faucet
 	tokens  tokens
 	sockets sockets
-	room    *socket.Room       // of the sockets that take orders
-	trading map[string]*action // what they may ask for
+	room    *socket.Room       // holds the sockets for orders
+	trading map[string]*action // methods of the sockets for orders, by name
 
 	ready    atomic.Bool
 	draining atomic.Bool
@@ -258,7 +258,7 @@ func (s *Server) Collectors() []prometheus.Collector {
 	return append(all, s.room.Collectors()...)
 }
 
-// Admin is the handler of what operators may do, by the token.
+// Admin returns the handler of the operator's requests, which need the token.
 func (s *Server) Admin() http.Handler {
 	return operator.Handler(operator.Options{Token: s.options.AdminToken, Ready: s.ready.Load,
 		Board: func() *view.Board { return s.options.Board }, Enter: s.faucet.enterFor,

@@ -52,7 +52,7 @@ func (s *sockets) open(ctx *fasthttp.RequestCtx, serve func(*live.Socket)) {
 		early := c.detach(buffered)
 		line, spoken, hangUp := c.line, c.spoken(), c.Close
 		if c.secure == nil {
-			hangUp = c.Conn.Close // so the rest of c, which only requests need, is free
+			hangUp = c.Conn.Close // c.Close would keep all of c, which only requests need, in memory
 		}
 		go func() { // the HTTP server waits for this function, and keeps the request until then
 			defer hangUp()

@@ -7,16 +7,16 @@ import (
 	"clobd/ingress/socket"
 )
 
-// opener begins the story of a request whose caller is known, or answers and returns nil. It counts
-// the request in the caller's windows.
+// opener begins the story of a request of an authenticated caller, or answers the request and
+// returns nil. It counts the request in the caller's windows.
 type opener func(ctx *fasthttp.RequestCtx, caller *identity) socket.Story
 
-// seats are where a story works: until its Commands have entered, and after that. Over HTTP both
-// are the connection's; on a socket there is none for the second part, which computes next to
-// nothing.
+// seats are the seats that a story uses: now until its Commands have entered, then after that. Over
+// HTTP both are the seat of the connection. On a socket the second part has none, because it
+// computes next to nothing.
 type seats struct{ now, then *seat }
 
-// seatsOf returns the seats of a story that checks signatures, nil for all others.
+// seatsOf returns the seats of a story that checks signatures, nil for any other story.
 func seatsOf(t socket.Story) *seats {
 	switch t := t.(type) {
 	case *placing:
@@ -27,7 +27,7 @@ func seatsOf(t socket.Story) *seats {
 	return nil
 }
 
-// tells makes the handler of a route that enters Commands.
+// tells returns the handler of a route whose stories open begins.
 func (s *Server) tells(open opener) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		caller, ok := s.authenticate(ctx)
@@ -52,8 +52,8 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 	}
 }
 
-// calls are those of a story whose Commands have entered. Answers come in their order.
+// calls are the sequencer's calls of a story whose Commands have entered, in the order of answers.
 type calls []*sequencer.Call
 
-// Ready reports whether all have been answered.
+// Ready reports whether all calls have been answered.
 func (c calls) Ready() bool { return len(c) == 0 || c[len(c)-1].Answered() }

@@ -19,19 +19,20 @@ import (
 	"clobd/ingress/socket"
 )
 
-// tradePath is the path that a login to order entry signs.
+// tradePath is the path of the socket for orders. The signature of a login covers it.
 const tradePath = "/ws/trade"
 
-// action is what a method of a socket does: the same as a request of HTTP, and counts as that one.
+// action is what a method of a socket does: the same as an HTTP request, and windows count it as
+// one.
 type action struct {
 	method, path string
-	most         int // bytes of its body
+	most         int // limit of the body, in bytes
 	open         opener
-	scope        *limits.Scope // nil: it counts in no window
+	scope        *limits.Scope // nil: no window counts it
 	counters     *routeMetrics
 }
 
-// actions are the methods of a socket.
+// actions returns the methods of a socket, by name.
 func (s *Server) actions() map[string]*action {
 	all := map[string]*action{
 		"order.place":       {method: "POST", path: orderPath, open: s.orders.place},
@@ -40,7 +41,7 @@ func (s *Server) actions() map[string]*action {
 		"order.cancel":      {method: "DELETE", path: orderPath, open: s.cancels.cancelOne},
 		"order.cancel_many": {method: "DELETE", path: "/orders", open: s.cancels.cancelMany, most: listBytes},
 		"order.cancel_all":  {method: "DELETE", path: "/cancel-all", open: s.cancels.sweepSome},
-		"order.get":         {method: "GET", path: "/data/order/0x", open: s.showOrder}, // of any id
+		"order.get":         {method: "GET", path: "/data/order/0x", open: s.showOrder}, // the path of any id
 		"ping":              {},                                                         // no window counts it
 	}
 	for name, d := range all {
@@ -55,17 +56,17 @@ func (s *Server) actions() map[string]*action {
 	return all
 }
 
-// desk is where somebody trades over one socket.
+// desk serves the trader who is logged in on one socket.
 type desk struct {
 	*Server
 	conn   *orderConn
 	caller identity
 	seat   seat
 	key    beatKey
-	beats  bool // the socket beats for its key
+	beats  bool // the socket counts as a heartbeat of its key
 }
 
-// trade is GET /ws/trade.
+// trade serves GET /ws/trade.
 func (s *sockets) trade(ctx *fasthttp.RequestCtx) {
 	c := ctx.Conn().(*orderConn)
 	c.client = s.ClientAddress(ctx)
@@ -93,7 +94,7 @@ var (
 		"a key that only reads places no orders")
 )
 
-// begin begins the story of a request.
+// begin begins the story of a request, or answers it.
 func (d *desk) begin(x *socket.Exchange) {
 	ctx := &x.Ctx
 	do := d.trading[x.Method]
@@ -137,11 +138,11 @@ func (d *desk) begin(x *socket.Exchange) {
 	}
 }
 
-// rested marks a refusal before whose answer the client must rest. On a socket the answer does, and
-// not what came behind the request.
+// rested marks a refused request whose client must rest before it gets the answer. On a socket only
+// this answer is delayed, not the requests after it.
 const rested = "rested"
 
-// judge judges what came together, in the socket's seat and in those that are free.
+// judge checks requests that arrived together in parallel, in the socket's seat and in free seats.
 func (d *desk) judge(batch []*socket.Exchange) {
 	if err := d.seat.take(d.orders.payer(&d.caller)); err != nil {
 		for _, x := range batch {
@@ -168,7 +169,8 @@ func (d *desk) answered(x *socket.Exchange) {
 	}
 }
 
-// login judges a login, and arms the key if it is to lose its orders with the socket.
+// login checks and answers a login. If the login asks for it, the key's orders are canceled when
+// its sockets have ended.
 func (d *desk) login(x *socket.Exchange) {
 	c, wish, refused := readLogin(x.Ctx.Request.Body())
 	if refused == nil {
@@ -192,7 +194,7 @@ func (d *desk) login(x *socket.Exchange) {
 	wire.AnswerRaw(&x.Ctx, append(body, '}'))
 }
 
-// admitLogin finds out who trades.
+// admitLogin finds out who logs in, and refuses keys that cannot place orders.
 func (d *desk) admitLogin(c *wire.Credentials) *wire.Refusal {
 	who, err := d.sockets.logIn(d.conn.client, c, tradePath)
 	var wait waitError
@@ -215,7 +217,8 @@ func (d *desk) admitLogin(c *wire.Credentials) *wire.Refusal {
 const adviceSocket = "send apiKey, passphrase, timestamp and signature of a key that is not revoked; " +
 	"signature is the HMAC-SHA256 by its secret of timestamp, GET and " + tradePath
 
-// arming is what a login says of the orders of a key whose socket ends.
+// arming is what a login asks for: whether, and how long after its sockets ended, a key loses its
+// orders.
 type arming struct {
 	given, on bool
 	grace     time.Duration
@@ -226,7 +229,8 @@ const (
 	mostGrace  = time.Minute
 )
 
-// readLogin reads what a client says of itself: as params of login, or as on the user channel.
+// readLogin reads the credentials and the arming of a login: from the params of login, or in the
+// form that the user channel has.
 func readLogin(body []byte) (c wire.Credentials, a arming, refused *wire.Refusal) {
 	var on, grace scan.Field
 	var said [8]scan.Field
@@ -265,7 +269,7 @@ func readLogin(body []byte) (c wire.Credentials, a arming, refused *wire.Refusal
 	return c, a, nil
 }
 
-// arm has the socket beat for its key, and the key lose its orders when nobody does.
+// arm makes the socket count as a heartbeat of its key, and arms or disarms the key if asked to.
 func (d *desk) arm(wish arming) *wire.Refusal {
 	owner, known := d.options.Board.Directory.Wallet(d.caller.Address)
 	switch {
@@ -281,7 +285,7 @@ func (d *desk) arm(wish arming) *wire.Refusal {
 	return nil
 }
 
-// attach has the socket beat for its key, once the caller has an account.
+// attach makes the socket count as a heartbeat of its key, once the caller has an account.
 func (d *desk) attach() {
 	if d.beats {
 		return
@@ -292,15 +296,15 @@ func (d *desk) attach() {
 	}
 }
 
-// hangUp ends the beats of the socket.
+// hangUp ends the heartbeat of the socket.
 func (d *desk) hangUp() {
 	if d.beats {
 		d.Server.beats.detach(d.key, d.options.Now())
 	}
 }
 
-// reading is the story of a request that changes nothing. On a socket its turn comes when what the
-// client sent before it has its Receipts.
+// reading is the story of a request that changes nothing. On a socket it is answered after the
+// requests before it have their Receipts.
 type reading struct{ answer func() }
 
 func (reading) Judge()      {}
@@ -309,10 +313,10 @@ func (reading) Ready() bool { return false }
 func (reading) Await()      {}
 func (reading) Late() bool  { return true }
 
-// Finish answers.
+// Finish answers the request.
 func (r reading) Finish() { r.answer() }
 
-// showOrder is order.get.
+// showOrder begins the story of order.get.
 func (s *Server) showOrder(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	written, fault := form.CancelID(ctx.Request.Body())
 	id, ok := engine.ParseOrderID(written)
@@ -332,13 +336,13 @@ func (s *Server) showOrder(ctx *fasthttp.RequestCtx, caller *identity) socket.St
 	}}
 }
 
-// pong is ping.
+// pong answers the method ping.
 func (s *Server) pong(ctx *fasthttp.RequestCtx) {
 	body := strconv.AppendInt([]byte(`{"server_ts_ms":`), s.options.Now().UnixMilli(), 10)
 	wire.AnswerRaw(ctx, append(body, '}'))
 }
 
-// sweepSome is order.cancel_all: of everything, or of what its params name.
+// sweepSome begins order.cancel_all: of all orders, or those of a market or token in its params.
 func (s *cancels) sweepSome(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	var room [4]scan.Member
 	body := ctx.Request.Body()

@@ -21,12 +21,12 @@ import (
 	"clobd/scripts/asyncapi"
 )
 
-// desks are the sockets of a house over which somebody trades, by who has logged in.
+// desks are the open sockets of a house's traders, by trader and dialect.
 type desks struct {
 	open  map[string]*trading
-	fresh bool // each request has a socket of its own: nobody answers pings while the disk hangs
-	asked int  // requests that went over a socket
-	not   int  // and that HTTP alone can carry
+	fresh bool // a new socket for each request: nobody answers pings while the disk hangs
+	asked int  // requests that went over sockets
+	not   int  // requests that only HTTP can carry
 }
 
 // trading is a client's end of a socket for orders.
@@ -34,7 +34,7 @@ type trading struct {
 	t   testing.TB
 	ws  *websocket.Conn
 	no  int
-	odd bool // what it hears is no answer of the real house
+	odd bool // the house answers with stubs, which match no document
 }
 
 // reply is an answer on a socket.
@@ -65,7 +65,7 @@ func (h entrance) tradingSocket() *trading {
 	return &trading{t: h.t, ws: ws}
 }
 
-// credentials are what a trader logs in with, and more members.
+// login returns the params with which a trader logs in, and the members of more.
 func (h entrance) login(name string, nonce uint32, more map[string]any) map[string]any {
 	trio := h.keyring.Derive(trader(name).Address, nonce)
 	r := auth.Request{Timestamp: strconv.FormatInt(h.now(), 10), Method: "GET", Path: tradePath}
@@ -80,7 +80,7 @@ func (h entrance) login(name string, nonce uint32, more map[string]any) map[stri
 	return all
 }
 
-// say sends a text.
+// say sends a text message.
 func (c *trading) say(text string) {
 	c.t.Helper()
 	if err := c.ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
@@ -107,7 +107,7 @@ func (c *trading) ask(method string, params any, more ...string) int {
 	return c.no
 }
 
-// hear reads an answer.
+// hear reads the next answer.
 func (c *trading) hear() (r reply) {
 	c.t.Helper()
 	text := c.text()
@@ -128,7 +128,8 @@ func (c *trading) text() string {
 	return string(text)
 }
 
-// documented holds an answer against the document, but for those of a house without accounts.
+// documented checks an answer against the AsyncAPI document. It skips answers about accounts, which
+// most houses make up.
 func (c *trading) documented(text []byte) {
 	c.t.Helper()
 	if c.odd || strings.Contains(string(text), `"result":account`) || strings.Contains(string(text), `"result":{}`) {
@@ -139,7 +140,7 @@ func (c *trading) documented(text []byte) {
 	}
 }
 
-// call sends a request and waits for its answer, the only one.
+// call sends a request and returns its answer. No other request may be in work.
 func (c *trading) call(method string, params any, more ...string) reply {
 	c.t.Helper()
 	no := c.ask(method, params, more...)
@@ -150,7 +151,7 @@ func (c *trading) call(method string, params any, more ...string) reply {
 	return r
 }
 
-// loggedIn is a socket where a trader has logged in.
+// loggedIn opens a socket for orders and logs a trader in.
 func (h entrance) loggedIn(name string, more map[string]any) *trading {
 	h.t.Helper()
 	c := h.tradingSocket()
@@ -160,7 +161,7 @@ func (h entrance) loggedIn(name string, more map[string]any) *trading {
 	return c
 }
 
-// String is an answer as HTTP would have sent it.
+// String returns the answer in the form in which the cases show answers over HTTP.
 func (r reply) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d\n", r.Status)
@@ -178,23 +179,25 @@ func (r reply) String() string {
 	return b.String() + string(r.Result) + string(r.Error) + "\n"
 }
 
-// methods are the requests of HTTP that a socket takes.
+// methods are the methods of a socket, by the HTTP requests that do the same.
 var methods = map[string]string{
 	"POST /order": "order.place", "POST /orders": "order.place_many",
 	"DELETE /order": "order.cancel", "DELETE /orders": "order.cancel_many",
 	"DELETE /cancel-all": "order.cancel_all", "DELETE /cancel-market-orders": "order.cancel_all",
 }
 
-// asHTTP are the options of a case that are about headers, and words that are no JSON.
+// asHTTP are the options of a case that only HTTP can carry: they are about headers, or about a
+// body that is not JSON.
 var asHTTP = []string{"key", "keynonce", "late", "signpath", "base64", "address", "apikey",
 	"passphrase", "mac", "drop", "form", "tamper", "path", "once", "cut"}
 
-// ask sends a request of a trader, over a socket if this house has desks and a socket can carry it.
+// ask sends a request of a trader: over a socket if the house has desks and a socket can carry it,
+// else over HTTP.
 func (h entrance) ask(w *rawRequest, o *words) string {
 	h.t.Helper()
 	method := methods[w.method+" "+w.path]
 	plain := method != "" && (json.Valid([]byte(w.body)) || w.body == "") && len(w.body) < 1<<17
-	if method == "order.cancel_all" { // without params that is everything
+	if method == "order.cancel_all" { // without params it cancels everything
 		plain = plain && (w.body == "") == (w.path == "/cancel-all") && w.body != "{}"
 	}
 	plain = plain && w.body != "null" && o.text("dialect", "") != "OTHER_"
@@ -214,7 +217,7 @@ func (h entrance) ask(w *rawRequest, o *words) string {
 		as := h.login(who, 0, map[string]any{"dialect": dialect})
 		if r := c.call("login", as); r.Status != 200 {
 			h.desk.not++
-			return h.send(w.String()) // a revoked key
+			return h.send(w.String()) // the key is revoked
 		}
 		h.desk.open[who+dialect] = c
 	}
@@ -230,13 +233,15 @@ func (h entrance) ask(w *rawRequest, o *words) string {
 	return c.call(method, body, more...).String()
 }
 
-// notOnSockets are the headers of HTTP that no answer on a socket has.
+// notOnSockets matches the HTTP headers that no answer on a socket has.
 var notOnSockets = regexp.MustCompile(`(?mi)^(RateLimit-Policy|Retry-After|Poly-Ratelimit-.*): .*\n`)
 
-// general is what is left of the window in which the sockets themselves have counted.
+// general matches what is left of the general window: on a socket it differs, because opening
+// sockets counts there, too.
 var general = regexp.MustCompile(`"general";r=\d+`)
 
-// asOnSockets leaves them out, and sorts the others.
+// asOnSockets changes an answer so that it is the same over HTTP and on a socket: it removes these
+// headers and numbers, and sorts the other headers.
 func asOnSockets(answer string) string {
 	answer = general.ReplaceAllString(notOnSockets.ReplaceAllString(answer, ""), `"general"`)
 	lines := strings.SplitAfter(answer, "\n")
@@ -248,8 +253,8 @@ func asOnSockets(answer string) string {
 	return strings.Join(lines, "")
 }
 
-// TestContractOnSockets: what a socket can carry is answered as over HTTP, and changes the same.
-// The cases of heartbeats are left out: an open socket beats.
+// TestContractOnSockets: a request on a socket gets the same answer, and has the same effect, as
+// over HTTP. The cases of heartbeats are left out, because an open socket counts as a heartbeat.
 func TestContractOnSockets(t *testing.T) {
 	all := desks{}
 	for _, name := range []string{"order", "bundles", "cancels", "refused", "minimum", "modes",
@@ -270,8 +275,8 @@ func TestContractOnSockets(t *testing.T) {
 	}
 }
 
-// trade: TRADER METHOD, then the params as JSON in the further lines, in which $NAME$ is what was
-// given that name. Options: raw, the line is the whole text; dialect.
+// trade: TRADER METHOD, then the params as JSON on further lines, where $NAME$ stands for the value
+// that has this name. Options: raw, the lines are the whole message; dialect.
 func (h entrance) trade(o *words, lines []string) string {
 	c := h.tradingSocket()
 	if o.list[0] != "nobody" {
@@ -286,7 +291,7 @@ func (h entrance) trade(o *words, lines []string) string {
 	return h.heard(c)
 }
 
-// heard is the next answer as the cases show it.
+// heard returns the next answer in the form in which the cases show it.
 func (h entrance) heard(c *trading) string {
 	var r reply
 	got := c.text()
@@ -294,7 +299,7 @@ func (h entrance) heard(c *trading) string {
 		h.seen.answer(got)
 	}
 	if err := json.Unmarshal([]byte(got), &r); err != nil {
-		return got + "\n" // what this house answers about an account is no JSON
+		return got + "\n" // the house's stub about an account is not JSON
 	}
 	return "id " + string(r.ID) + "\n" + r.String()
 }
@@ -340,7 +345,7 @@ func (h entrance) enter(o *words) string {
 	return h.heard(c)
 }
 
-// longMasked is masked for a text of any length.
+// longMasked is masked for a message of any length below 64 KiB.
 func longMasked(text string) string {
 	if len(text) < 126 {
 		return masked(text)
@@ -348,7 +353,7 @@ func longMasked(text string) string {
 	return "\x81\xfe" + string([]byte{byte(len(text) >> 8), byte(len(text)), 0, 0, 0, 0}) + text
 }
 
-// readText reads a text of less than 64 KiB.
+// readText reads a text message of less than 64 KiB.
 func readText(t *testing.T, r *bufio.Reader) string {
 	t.Helper()
 	head := make([]byte, 2)

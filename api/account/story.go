@@ -14,7 +14,7 @@ import (
 //	arriving order   PLACEMENT; for each price at which it traded a trade, MATCHED and then
 //	                 CONFIRMED, and an UPDATE; CANCELLATION, if a self-trade cut it short
 //	resting order    the trade and an UPDATE, or CANCELLATION with the reason
-//	replaced order   CANCELLATION, before the PLACEMENT of the order that it left for
+//	replaced order   CANCELLATION, before the PLACEMENT of the order that replaces it
 //
 // The index must hold the Command. Messages are made again from the journal whenever they are asked
 // for, with the same bytes: what a row of the index says of later times is not in them.
@@ -61,7 +61,7 @@ func (a *Account) Tell(f *engine.Frame, command int, owner engine.WalletNo, d wi
 	arrived := c.Kind == engine.Place && (end.Kind == engine.Placed || end.Kind == engine.Completed)
 	mine := arrived && c.Owner == owner
 	if mine {
-		if _, replaces := c.Replaced(); replaces { // the first Event cancels the other order
+		if _, replaces := c.Replaced(); replaces { // the first Event cancels the replaced order
 			s.add(scene{kind: sceneCancelled})
 		}
 		s.add(scene{kind: scenePlaced, event: int32(len(events) - 1)})
@@ -91,7 +91,7 @@ func (s *Story) walk(c *engine.Command, events []engine.Event, mine bool) {
 	price, trade := engine.Price(0), uint32(0) // no trade yet: no fill costs nothing
 	told, matched, all := false, engine.Size(0), s.taken(events)
 	rests := engine.ReceiptOf(c, 0, 0, events).Status != engine.Matched
-	replaced, _ := c.Replaced() // was told of before the order arrived
+	replaced, _ := c.Replaced() // Tell has listed its cancellation
 	took := func() {
 		if mine && price != 0 {
 			s.add(scene{kind: sceneTook, trade: trade, matched: matched, last: matched == all && !rests})

@@ -10,37 +10,38 @@ import (
 	"clobd/engine"
 )
 
-// backlog is what waits for a subscriber who conflates and lags: a stride for each market in place
-// of its changes of levels and best prices, and all other messages.
+// backlog is what waits for a subscriber who conflates and lags: for each market one collapse in
+// place of its changes of levels and best prices, and all other messages.
 //
 //	changes of a market ──► collapse: from the Snapshot that he knows to the newest ──┐
 //	trades, new ticks, books, ends, errors ──► kept ───────────────────────────────── ┴──► release
 //
-// It leaves as a whole, in one text. Between two messages of it, a subscriber may know a market at
-// a later Sequence than another one whose older changes are still to come; if he broke off there,
-// and resumed from the highest Sequence that he saw, these would be lost.
+// All of it leaves in one WebSocket message. Between two messages, the subscriber could have one
+// market at a later Sequence than another one, whose older changes are still to come. If he
+// disconnected then and resumed from the highest Sequence that he saw, he would miss those changes.
 type backlog struct {
 	kept    []*bulletin
-	changes map[*watch]*bulletin // each has a collapse
+	changes map[*watch]*bulletin // each bulletin has a collapse
 }
 
-// collapse is changes of a market that go as one.
+// collapse is several changes of a market that are sent as one.
 type collapse struct {
 	stride
 	count uint64
 }
 
-// collapsed is a collapse as all who have waited for the same get it.
+// collapsed is a rendered collapse. All subscribers who have waited for the same stride share it.
 type collapsed struct {
 	stride
 	change *bulletin
 	bests  [2]*bulletin
 }
 
-// maxArray bounds the text of a backlog. Many clients take no text above 1 MiB.
+// maxArray bounds the array of a backlog, in bytes. Many clients refuse more than 1 MiB.
 const maxArray = 768 << 10
 
-// lags reports whether a subscriber gets changes that are collapsed.
+// lags reports whether the subscriber has a backlog. It begins one if the subscriber conflates and
+// more than half of what may wait does.
 func (s *subscriber) lags() bool {
 	if s.conflates && s.later == nil && s.behind > maxBehind/2 {
 		s.later = &backlog{}
@@ -48,7 +49,7 @@ func (s *subscriber) lags() bool {
 	return s.later != nil
 }
 
-// hold puts the bulletins of a stride into the backlog.
+// hold adds the bulletins of a stride to the backlog.
 func (s *subscriber) hold(c stride, some []*bulletin, outcomes uint8) {
 	if reruled(c.from, c.to) {
 		s.later.settle(c.watch)
@@ -60,14 +61,14 @@ func (s *subscriber) hold(c stride, some []*bulletin, outcomes uint8) {
 			return
 		case b.kind == levels:
 			s.later.add(c)
-		case b.kind == bests && changed: // the collapse tells them
+		case b.kind == bests && changed: // the collapse includes the best prices
 		case s.gets(b, outcomes):
 			s.enqueue(b)
 		}
 	}
 }
 
-// add adds a change to those of the market that wait.
+// add adds a change to the collapse of its market.
 func (l *backlog) add(c stride) {
 	b := l.changes[c.watch]
 	if b == nil {
@@ -81,7 +82,7 @@ func (l *backlog) add(c stride) {
 	b.collapse.count++
 }
 
-// settle lets no later change of a market join those that wait: new rules or a book come next.
+// settle completes the collapse of a market: new rules or a book come before the next change.
 func (l *backlog) settle(w *watch) {
 	if b := l.changes[w]; b != nil {
 		l.kept = append(l.kept, b)
@@ -89,8 +90,8 @@ func (l *backlog) settle(w *watch) {
 	}
 }
 
-// release returns the backlog as a frame: a message if it has one, else an array of them in the
-// order of their Sequences. If that is too long, fresh books come in place of all changes.
+// release returns the backlog as one frame: its only message, or an array of its messages in the
+// order of their Sequences. If the array would be too long, fresh books replace all changes.
 func (s *subscriber) release(ms int64) []byte {
 	l, before := s.later, s.sequence
 	if len(l.kept)+len(l.changes) == 0 {
@@ -100,7 +101,7 @@ func (s *subscriber) release(ms int64) []byte {
 	for _, c := range l.changes {
 		l.kept = append(l.kept, c)
 	}
-	// Trades of a Sequence were kept first, so that they stay before the change that they cause.
+	// A stable sort keeps the trades of a Sequence before the change that they cause.
 	slices.SortStableFunc(l.kept, func(a, b *bulletin) int { return cmp.Compare(a.seq, b.seq) })
 	s.later, s.behind = &backlog{}, 0
 	text := append(s.hub.out.array[:0], '[')
@@ -124,7 +125,7 @@ func (s *subscriber) release(ms int64) []byte {
 	return b
 }
 
-// appendCollapse appends the change that stands for others, and the best prices that it leads to.
+// appendCollapse appends the one change of a collapse, and the best prices that it leads to.
 func (s *subscriber) appendCollapse(b []byte, c *collapse, ms int64) []byte {
 	r := &c.watch.collapsed
 	if r.stride != c.stride {
@@ -148,14 +149,14 @@ func (s *subscriber) appendCollapse(b []byte, c *collapse, ms int64) []byte {
 	return b
 }
 
-// appendConflated tells how many changes a message stands for.
+// appendConflated appends the number of changes for which a message stands.
 func appendConflated(b []byte, n uint64) []byte {
 	return strconv.AppendUint(append(b, `,"conflated":`...), n, 10)
 }
 
-// refresh puts into the queue what comes in place of a backlog that is too long: all that it has
-// kept, and, for the changes, fresh books of all tokens. It says so first, so that nobody resumes
-// with old books.
+// refresh replaces a backlog that is too long. It queues a resync, then the kept messages, then
+// fresh books of all tokens in place of the changes. The resync goes first, so that a subscriber
+// who is cut off after it does not resume with old books.
 func (s *subscriber) refresh(kept []*bulletin) {
 	count := uint64(0)
 	body := []byte(`{"event_type":"resync"`)
@@ -168,7 +169,7 @@ func (s *subscriber) refresh(kept []*bulletin) {
 		body = appendConflated(body, count)
 		s.hub.figures.conflated.Add(float64(count))
 	}
-	s.later = nil // for what follows, which must not wait behind it
+	s.later = nil // so that enqueue and show use the queue
 	s.enqueue(&bulletin{seq: kept[0].seq, body: body})
 	for _, m := range kept {
 		if m.collapse == nil && m.books == nil {

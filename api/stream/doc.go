@@ -24,29 +24,32 @@
 // names: that of GET /book at that Sequence. Trades come before the change that they cause. A
 // message leaves only after its frame is durable and visible on the Board.
 //
-// No message shows an earlier Sequence than the one before, but for the books of a new
+// No message shows an earlier Sequence than the message before, except the books of a new
 // subscription. So a subscriber who names the highest Sequence that he saw misses nothing: he gets
-// the messages of that Sequence once more, as only a part of them may have arrived, and all later
-// ones. If memory has them no longer, he gets "resync" and fresh books. One who reads too slowly is
-// closed with 1013: behind the half of a frame that is on its way, if he reads that far.
+// the messages of that Sequence once more, because only some of them may have arrived, and all
+// later ones. If these are no longer in memory, he gets "resync" and fresh books. The Hub closes
+// the socket of a subscriber who reads too slowly with 1013. If half a frame is sent by then, the
+// close frame follows the other half.
 //
-// One who asks to conflate is not, as long as only books change. While his socket has no room, the
-// changes of a market become one price_change, which says in "conflated" for how many it stands;
-// so do those of its best prices. Trades, and all else, are kept one by one, and bounded as for
-// everybody. What has waited leaves at once, in the order of Sequences: one message, or an array.
-// So he has, behind each text, all that belongs to earlier Sequences, and may resume. An array that
-// would be too long becomes "resync", which says in "conflated" in place of how many changes it
-// comes, with the kept messages and fresh books behind it. No heartbeat comes while something
-// waits.
+// A subscriber who asks to conflate is not closed while only books change. While his socket is
+// full, the changes of a market become one price_change, whose "conflated" says for how many
+// changes it stands, and the changes of best prices become one message, too. Trades and all other
+// messages are kept one by one, within the bound that all subscribers have. Once the socket has
+// room, all that has waited leaves together, in the order of Sequences: as one message, or as one
+// array. So after each WebSocket message the subscriber has everything that belongs to earlier
+// Sequences, and may resume. If the array would be too long, he gets "resync", whose "conflated"
+// counts the changes that are left out, then the kept messages and fresh books. He gets no
+// heartbeat while anything waits.
 //
-// After a panic that concerns one subscriber, or one market, those sockets are closed with 1011,
-// after any other one all are: the node goes on, and who comes back gets fresh books.
+// A panic that concerns one subscriber or one market closes those sockets with 1011; any other
+// panic closes all sockets. The node goes on, and a client that comes back gets fresh books.
 //
-// Other rules, which a book shows and no change of levels tells, bring fresh books.
+// When rules change that a book shows, such as its tick, subscribers get fresh books, because a
+// change of levels cannot show rules.
 //
-// The Hub announces a market that opens for the first time, to who asked for custom features, as
-// soon as the catalog describes the market. Such a message belongs to no market that somebody has
-// named, and resuming does not bring it again.
+// The Hub announces a market that opens for the first time to subscribers who asked for custom
+// features, as soon as the catalog describes the market. The announcement belongs to no market that
+// a subscriber has named, so resuming does not repeat it.
 //
 // A reader, who has logged in to the user channel, is told of his orders and trades. Each message
 // has part and parts: its number among those of its Sequence, and how many there are. He misses
@@ -56,19 +59,20 @@
 // frame again later. The index holds a Command before its messages leave, so that no request shows
 // an earlier state then. The frame that revokes a key closes the sockets of the key with 1008.
 //
-// Whoever asked for custom features and names a market that has ended is told so behind its book.
+// A subscriber who asked for custom features and names a market that has ended gets the outcome
+// after the book.
 //
-// A socket that the Hub closes is told why behind what was sent, if the client reads so far within
-// 10 s. A subscriber has 10 s for his first subscription or his login, sends at most 20 units a
-// second (a message is one, and each 100 names in it), and must take a byte every 10 s while
-// something waits for him. What sockets have taken and not sent has a bound over all of them;
-// beyond it nothing more is rendered until there is room again.
+// When the Hub closes a socket, the reason follows everything that was sent before, provided that
+// the client takes a byte every 10 s. A subscriber has 10 s for his first subscription or his
+// login, sends at most 20 units a second on average (a message is one, and each 100 names in it),
+// and must take a byte every 10 s while something waits for him. The bytes that sockets keep unsent
+// have a bound over all sockets; beyond it the Hub renders nothing more until some are sent.
 //
-// Goroutines: follow and tend, both in Hub.Run, and run, in Hub.RunOwners; one for each
-// subscriber, in Hub.Serve or ServeUser, and one for each reader who reads frames again. follow
-// tells what a frame changes, tend what does not come with a frame: heartbeats, and what was left
-// because a socket had no room. Neither waits for a socket. Beside many subscribers both have a
-// thread of low priority: on a busy machine orders go first, and streams lag and say so.
+// Goroutines: follow and tend, both in Hub.Run; run, in Hub.RunOwners; one for each subscriber, in
+// Hub.Serve or ServeUser; and one for each reader who reads frames again. follow tells what a frame
+// changes. tend does the rest: heartbeats, and what was left because a socket was full. Neither
+// waits for a socket. When there are many subscribers, both run on threads of low priority: on a
+// busy machine orders go first, and the metrics show how far streams lag.
 //
 // Reading order: hub.go, tell.go, sheaf.go, outbox.go, subscriber.go, conflate.go, request.go;
 // user.go, login.go; survive.go, metrics.go.

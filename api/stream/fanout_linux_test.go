@@ -16,8 +16,8 @@ import (
 	"clobd/engine/view"
 )
 
-// hearers are subscribers of a market, whose clients discard what they read, and the node's ends of
-// as many bare connections.
+// hearers are the subscribers of a market and, for comparison, as many connections without a
+// subscriber. All their clients discard what they read.
 type hearers struct {
 	hub   *Hub
 	watch *watch
@@ -67,7 +67,7 @@ func newHearers(b *testing.B, n int) *hearers {
 	return c
 }
 
-// write is the bare loop, and returns what it has cost.
+// write writes the frames to each bare connection, and returns the CPU time that it took.
 func (c *hearers) write(b *testing.B, frames []byte) time.Duration {
 	b.Helper()
 	begun := cpu(b)
@@ -82,8 +82,8 @@ func (c *hearers) write(b *testing.B, frames []byte) time.Duration {
 	return cpu(b) - begun
 }
 
-// cpu is what the thread has used so far. The kernel's other counters are behind until the thread
-// is switched.
+// cpu returns the CPU time that the thread has used. The kernel updates its other counters of a
+// thread only when it switches to another one.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	const clock = 3 // CLOCK_THREAD_CPUTIME_ID
@@ -95,9 +95,9 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// BenchmarkFanOut: what a delivered message costs the thread that tells, and what it costs a loop
-// that writes as many prepared bytes to as many connections. Both write to the loopback, and take
-// turns. The time of a benchmark says nothing: it is that of both.
+// BenchmarkFanOut: the CPU time per message of the thread that tells, and of a loop that writes as
+// many prepared bytes to as many connections. Both write to the loopback interface, in turns. The
+// benchmark's own ns/op is of no use: it is the sum of both.
 func BenchmarkFanOut(b *testing.B) {
 	for _, c := range []struct{ subscribers, burst int }{{16, 1}, {1000, 1}, {1000, 8}, {1000, 32}} {
 		b.Run(fmt.Sprintf("%d_by_%d", c.subscribers, c.burst), func(b *testing.B) {

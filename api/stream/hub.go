@@ -23,11 +23,11 @@ type Options struct {
 	// Announce describes a market that was listed, as a JSON object without its closing brace; nil if
 	// the catalog does not describe it yet.
 	Announce func(*view.Market) []byte
-	// ID is the id of a market as Announce has it, "" if the catalog does not describe the market.
+	// ID returns the id that Announce gives a market, "" if the catalog does not describe the market.
 	ID func(engine.Condition) string
 	// Label is the name of an outcome.
 	Label func(engine.Condition, engine.Outcome) string
-	// Panicked counts and logs a panic, while its stack is still there.
+	// Panicked counts and logs a panic. The Hub calls it before the stack of the panic is gone.
 	Panicked func(where string, cause any) (id string)
 	// Owners is the user channel; nil: there is none.
 	Owners *OwnerOptions
@@ -41,17 +41,17 @@ const (
 	firstWish  = 10 * time.Second      // for the first subscription
 	beatPause  = time.Second           // between two heartbeats
 	retryPause = 5 * time.Millisecond  // until the next look at sockets without room
-	pingBeats  = 20                    // between two pings of a subscriber
+	pingBeats  = 20                    // seconds between two pings of a subscriber
 	patience   = 60 * time.Second      // for a sign of life of a subscriber
 	announces  = 16                    // new markets that are told at once
 	patient    = time.Minute           // for the description of a new market
 	linger     = time.Minute           // how long a market without subscribers is still told
-	mostAhead  = 50 * time.Millisecond // how long a first book waits for what was read before
+	mostAhead  = 50 * time.Millisecond // how long a first book waits until its Sequence is told
 	settle     = 20 * time.Microsecond // until the next look whether a frame is visible
 	glances    = 100                   // such looks before the first pause
 	errorLimit = 256                   // bytes of an error's text
-	turns      = 32                    // writes after which other threads may run
-	few        = 32                    // subscribers who are told at the priority of orders
+	turns      = 32                    // writes between two chances for other threads to run
+	few        = 32                    // most subscribers that are told at the priority of orders
 )
 
 // Hub tells its subscribers what changes in the markets that they name. Run it once; any number of
@@ -61,7 +61,7 @@ type Hub struct {
 	heap  heap
 	wake  chan struct{}
 	ended chan struct{}
-	crowd atomic.Int64 // subscribers
+	crowd atomic.Int64 // number of subscribers
 
 	figures figures
 
@@ -70,17 +70,17 @@ type Hub struct {
 	subscribers map[*subscriber]struct{}
 	streams     uint64 // sockets so far
 	recent      []*bulletin
-	issue       []*bulletin     // of the change that is being told
+	issue       []*bulletin     // of the change that tell renders; used again
 	kept        int             // bytes of recent
 	forgotten   engine.Sequence // the newest one of a bulletin that was dropped from recent
 	waiting     []waiting
 	told        engine.Sequence
-	born        engine.Sequence // up to which others may have told, before this Hub
-	gone        engine.Sequence // up to which watches that are forgotten may have told
+	born        engine.Sequence // a former Hub may have told changes up to here
+	gone        engine.Sequence // forgotten watches may have told changes up to here
 	out         outbox
-	sent, bytes int       // messages, and bytes of frames, that the metrics do not have yet
-	beat        time.Time // when the last ones were sent
-	beats       int64     // seconds after 1970 then
+	sent, bytes int       // messages, and bytes of frames, still to be added to the metrics
+	beat        time.Time // when the last heartbeats were sent
+	beats       int64     // Unix time of the last pings, in seconds
 	owners      owners
 	listed      []listed // markets to be announced
 }
@@ -93,19 +93,19 @@ type watch struct {
 	deals       []deal         // that were not told yet
 	since       engine.Sequence
 	subscribers map[*subscriber]uint8 // a bit for each outcome
-	all         []listener            // the same; nil: to be made
+	all         []listener            // subscribers as a slice; nil: to be made
 	left        time.Time             // when the last subscriber left; zero: there is one
-	collapsed   collapsed             // what was rendered last
+	collapsed   collapsed             // the collapse that was rendered last
 }
 
-// listener is who gets bulletins about some outcomes.
+// listener is a subscriber of a market, with the outcomes whose bulletins he gets.
 type listener struct {
 	*subscriber
 	outcomes uint8 // a bit for each
 }
 
-// listeners returns the subscribers of a market. A walk through the map would cost each message of
-// each subscriber more than its place in the queue.
+// listeners returns the subscribers of a market as a slice: to walk through the map for each
+// message would take longer than to queue the message for all of them.
 func (w *watch) listeners() []listener {
 	if w.all == nil {
 		w.all = make([]listener, 0, len(w.subscribers))
@@ -116,7 +116,7 @@ func (w *watch) listeners() []listener {
 	return w.all
 }
 
-// wants sets which outcomes a subscriber gets.
+// wants sets the outcomes whose bulletins a subscriber gets.
 func (w *watch) wants(s *subscriber, outcomes uint8) {
 	w.subscribers[s], w.all = outcomes, nil
 }
@@ -155,13 +155,13 @@ func New(o Options) *Hub {
 type heap struct {
 	mutex   sync.Mutex
 	markets map[engine.MarketNo][]deal
-	spare   map[engine.MarketNo][]deal // what was given away last
+	spare   map[engine.MarketNo][]deal // the map that take returned last, for the next call
 	opened  []engine.MarketNo
-	ever    []bool          // whether a market has been open, by number
+	ever    []bool          // whether a market has ever been open, by its number
 	read    engine.Sequence // of all frames so far
 }
 
-// opens notes that a market is open, and reports whether it is for the first time.
+// opens notes that a market is open, and reports whether it opens for the first time.
 func (p *heap) opens(no engine.MarketNo) bool {
 	for len(p.ever) <= int(no) {
 		p.ever = append(p.ever, false)
@@ -171,7 +171,7 @@ func (p *heap) opens(no engine.MarketNo) bool {
 	return first
 }
 
-// recall notes which markets have been open so far.
+// recall notes which markets of the directory have been open before.
 func (p *heap) recall(d *view.Directory) {
 	for no := engine.MarketNo(1); ; no++ {
 		m := d.Market(no)
@@ -232,8 +232,9 @@ func (h *Hub) Run() error {
 func (h *Hub) RunOwners() error { return h.owners.run() }
 
 // follow reads frames and tells what they change. While there are few subscribers, it does so at
-// the priority of orders: they hear of a change about 100 µs earlier, and an order waits for few
-// writes. A thread of low priority tells many, and stays until they are half as few.
+// the priority of orders: subscribers hear of a change about 100 µs earlier, and orders have to
+// wait for only a few writes. When there are many, a thread of low priority takes over, until their
+// number is down to half of few.
 func (h *Hub) follow() (err error) {
 	for err == nil {
 		if err = h.followWhile(func(n int64) bool { return n <= few }); err != nil {
@@ -249,8 +250,7 @@ func (h *Hub) follow() (err error) {
 	return err
 }
 
-// followWhile reads frames into the heap and tells what they change, while the number of
-// subscribers is right.
+// followWhile reads frames and tells what they change, while the number of subscribers is right.
 func (h *Hub) followWhile(right func(subscribers int64) bool) error {
 	var f engine.Frame
 	for right(h.crowd.Load()) {
@@ -275,7 +275,7 @@ func (h *Hub) followWhile(right func(subscribers int64) bool) error {
 	return nil
 }
 
-// rouse wakes tend.
+// rouse wakes tend, which sends what could not be sent yet.
 func (h *Hub) rouse() {
 	select {
 	case h.wake <- struct{}{}:
@@ -327,7 +327,7 @@ func dealOf(c *engine.Command, e *engine.Event) deal {
 	return deal{outcome: c.Outcome, side: c.Side, price: price, size: e.Size}
 }
 
-// load is what a heap gives away, until the next load.
+// load is what take returns. It is valid until the next call of take.
 type load struct {
 	markets map[engine.MarketNo][]deal
 	opened  []engine.MarketNo

@@ -42,7 +42,7 @@ func (p *proof) credentials() wire.Credentials {
 		Timestamp: string(bytes.Trim(p.Timestamp, `"`))}
 }
 
-// credentials are those in auth, or else those beside it.
+// credentials returns the credentials in auth, or else those beside it.
 func (r *userWish) credentials() wire.Credentials {
 	if c := r.Auth.credentials(); c.Key != "" {
 		return c
@@ -61,7 +61,7 @@ func (p *owners) hear(s *subscriber, text []byte, login wire.Login) bool {
 	if !p.affords(s, len(r.Markets)) {
 		return false
 	}
-	if !word && err == nil && s.user == nil { // this goroutine alone sets it
+	if !word && err == nil && s.user == nil { // only this goroutine sets user
 		return p.logIn(s, &r, login)
 	}
 	p.hub.mutex.Lock()

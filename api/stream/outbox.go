@@ -6,19 +6,19 @@ import (
 	"clobd/api/wire/live"
 )
 
-// outbox sends what waits for subscribers. The Hub's mutex guards it.
+// outbox sends what waits in the queues of subscribers. The Hub's mutex guards it.
 type outbox struct {
 	hub     *Hub
-	due     []*subscriber // for whom something waits
-	rests   int           // bytes that sockets have taken and not sent
+	due     []*subscriber // subscribers for whom something waits
+	rests   int           // bytes that sockets have accepted and not sent, in all
 	forms   forms
 	scratch []byte
 	array   []byte
 	batch   live.Batch
-	batched [live.BatchSends]*subscriber // whose send has that number
+	batched [live.BatchSends]*subscriber // the subscriber of each send in batch, by number
 }
 
-// serve sends all subscribers for whom something waits what there is room for.
+// serve sends each subscriber in due as much as the socket has room for.
 func (o *outbox) serve(now time.Time) {
 	blocked := 0
 	for at := 0; at < len(o.due); {
@@ -42,7 +42,8 @@ func (o *outbox) serve(now time.Time) {
 	o.forms.forget()
 }
 
-// fill fills the batch. A panic costs the subscriber at whom it came its socket.
+// fill adds what a group of subscribers gets to the batch. A panic closes the socket of the
+// subscriber for whom it was rendering.
 func (o *outbox) fill(group []*subscriber, now time.Time) {
 	i := 0
 	offer := func() {
@@ -56,7 +57,7 @@ func (o *outbox) fill(group []*subscriber, now time.Time) {
 	}
 }
 
-// add puts frames of a subscriber into the batch, and reports whether it could.
+// add adds the frames of a subscriber to the batch, and reports whether the batch took them.
 func (o *outbox) add(s *subscriber, frames []byte) bool {
 	i, taken := o.batch.Add(s.socket, frames)
 	if taken {
@@ -65,7 +66,7 @@ func (o *outbox) add(s *subscriber, frames []byte) bool {
 	return taken
 }
 
-// flush sends the batch, and notes what the sockets could not send.
+// flush sends the batch, and notes what the sockets have not sent.
 func (o *outbox) flush(now time.Time) {
 	o.batch.Send(func(i int, err error) {
 		if err != nil {

@@ -29,10 +29,10 @@ type wish struct {
 	} `json:"resume"`
 }
 
-// tokens are ids of tokens, as texts. Some clients send numbers.
+// tokens are ids of tokens. Clients send them as JSON strings; some send numbers.
 type tokens []string
 
-// UnmarshalJSON reads a list of texts and whole numbers.
+// UnmarshalJSON reads a list of strings and whole numbers.
 func (t *tokens) UnmarshalJSON(text []byte) error {
 	var list []json.RawMessage
 	if err := json.Unmarshal(text, &list); err != nil {
@@ -53,7 +53,7 @@ func badAssets(value string) error {
 	return &json.UnmarshalTypeError{Field: "assets_ids", Value: value, Type: reflect.TypeFor[tokens]()}
 }
 
-// blame says why a text could not be read as a wish, which is an object with some members.
+// blame says why a message is not a wish. members names the members that a wish should have.
 func blame(err error, members string) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -121,7 +121,7 @@ func (h *Hub) grant(s *subscriber, r *wish) {
 	}
 }
 
-// name puts the tokens of the markets that a wish names, in place of tokens, into the wish.
+// name adds to a wish the tokens of the markets that it names.
 func (s *subscriber) name(r *wish) {
 	var unknown []string
 	for _, id := range r.Markets {
@@ -140,10 +140,10 @@ func (s *subscriber) name(r *wish) {
 	}
 }
 
-// someBytes is how long a list of names may be in the text of an error.
+// someBytes bounds the list of names in the text of an error, in bytes.
 const someBytes = errorLimit - 64
 
-// some lists names, as many as there is room for, and says how many more there are.
+// some lists as many names as fit into someBytes, and says how many more there are.
 func some(names []string) string {
 	n, size := 0, 0
 	for ; n < len(names) && size+len(names[n]) <= someBytes; n++ {
@@ -225,22 +225,23 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 	s.conclude(books)
 }
 
-// conclude tells, behind the books of markets that have ended before, that they have.
+// conclude sends, after the books, the outcome of each market that has ended.
 func (s *subscriber) conclude(books []shown) {
 	told := make(map[engine.MarketNo]bool)
 	for _, b := range books {
 		if m := b.snapshot.Market; s.custom && m.State == engine.Settled && !told[m.No] {
 			told[m.No] = true
 			end := s.hub.resolved(b.snapshot)
-			end.seq = max(end.seq, s.hub.told) // behind other messages
+			end.seq = max(end.seq, s.hub.told) // no message goes back to an earlier Sequence
 			s.enqueue(end)
 		}
 	}
 }
 
-// knows reports whether all messages of a market from a Sequence on are in memory. Those of w.since
-// itself are not. If others have told them, to a subscriber who may have got only a part, before
-// this Hub began or a former watch ended, they are missing; else the first books alone showed them.
+// knows reports whether memory has all messages of a market from a Sequence on. It has none for
+// w.since, the Sequence of the first book of this watch. If a former Hub or a former watch may have
+// told changes of that Sequence, a subscriber may have only some of them, and the rest is missing.
+// If not, only the first book has shown that Sequence, and nothing is missing.
 func (h *Hub) knows(w *watch, seq engine.Sequence) bool {
 	untold := w.since > h.born && w.since > h.gone
 	return (seq > w.since || seq == w.since && untold) && seq > h.forgotten && seq <= h.heap.last()

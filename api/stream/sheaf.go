@@ -6,22 +6,22 @@ import (
 	"clobd/api/wire/live"
 )
 
-// sheaf is a queue. Subscribers who get the same bulletins share it: a queue of each subscriber's
-// own would be one more thing that no cache has when its turn comes. A sheaf is not changed; what
-// comes behind it makes another one.
+// sheaf is a queue of bulletins. Subscribers who get the same bulletins share a sheaf: a queue for
+// each would cost a cache miss for each. A sheaf never changes; adding bulletins makes a new one.
 //
 //	market 1's sheaf ──► sheaf ──┬─ market 2's sheaf ──► sheaf   of all who watch both
 //	                             └─ market 3's sheaf ──► sheaf
 type sheaf struct {
 	bulletins []*bulletin
-	bytes     int  // of their bodies
-	mixed     bool // some are no messages with a body and a tail
+	bytes     int  // total length of the bodies
+	mixed     bool // at least one bulletin is bare, books or a collapse
 
-	// What has come behind it, and the sheaf that both have become: whoever gets the same shares it.
+	// next was added to this sheaf, and longer is the result. The next subscriber to whom next is
+	// added takes longer, too.
 	next, longer *sheaf
 }
 
-// sheafOf returns the sheaf of some bulletins.
+// sheafOf returns a new sheaf of the given bulletins.
 func sheafOf(some ...*bulletin) *sheaf {
 	l := &sheaf{bulletins: some}
 	for _, b := range some {
@@ -31,7 +31,7 @@ func sheafOf(some ...*bulletin) *sheaf {
 	return l
 }
 
-// join returns the sheaf of q, which may be nil, and what comes behind it.
+// join returns the sheaf of all bulletins of q, which may be nil, and then those of l.
 func (q *sheaf) join(l *sheaf) *sheaf {
 	if q == nil {
 		return l
@@ -40,7 +40,7 @@ func (q *sheaf) join(l *sheaf) *sheaf {
 		return q.longer
 	}
 	had := q.bulletins
-	if q.next != nil { // another sheaf has what is behind them in the array
+	if q.next != nil { // another sheaf uses the array behind them
 		had = had[:len(had):len(had)]
 	}
 	q.next = l
@@ -49,7 +49,7 @@ func (q *sheaf) join(l *sheaf) *sheaf {
 	return q.longer
 }
 
-// cut returns the sheaf without its first n bulletins; nil if there are no others.
+// cut returns the sheaf without its first n bulletins, or nil if no bulletin is left.
 func (q *sheaf) cut(n int) *sheaf {
 	if n == len(q.bulletins) {
 		return nil
@@ -62,25 +62,26 @@ func (q *sheaf) cut(n int) *sheaf {
 	return rest
 }
 
-// form is a sheaf as frames, for subscribers whose names and numbers have as many digits: for each
-// of them only these are written into it. Nearly all bytes of a burst stay where they are.
+// form is a sheaf rendered as frames, for subscribers whose ids are equally long and whose numbers
+// of messages have equally many digits. For each subscriber only the id and the numbers are written
+// over, and nearly all bytes stay as they are.
 type form struct {
 	of     *sheaf
 	ms     int64
-	name   int // length of the name
-	digits int // of the numbers of all messages
+	name   int // length of the subscriber's id
+	digits int // of the number of each message
 	text   []byte
-	tails  []int // where the name stands in text, by message
+	tails  []int // offset of the id in text, for each message
 }
 
-// forms are those that were used last.
+// forms are the forms that were used last.
 type forms [32]form
 
-// mostFormed is how many bytes of bodies a form has at most.
+// mostFormed bounds the bodies of the sheaf of a form, in bytes.
 const mostFormed = burst
 
-// fill returns the frames of a subscriber's whole queue. They are valid until the next call. It
-// returns nil if there is no form for them.
+// fill returns the frames of a subscriber's whole queue, or nil if no form can hold them. The
+// frames are valid until the next call.
 func (f *forms) fill(s *subscriber, ms int64) []byte {
 	q := s.queue
 	var room [20]byte
@@ -102,9 +103,9 @@ func (f *forms) fill(s *subscriber, ms int64) []byte {
 	return p.text
 }
 
-// together reports whether n numbers, of which the first one is given, have as many digits.
+// together reports whether n successive numbers, given the first, have equally many digits.
 func together(number []byte, n int) bool {
-	left := 0 // numbers behind the first one that have as many digits, or enough of them
+	left := 0 // how many larger numbers have as many digits; counts no further than n
 	for _, c := range number {
 		if left = left*10 + int('9'-c); left >= n {
 			return true
@@ -113,7 +114,7 @@ func together(number []byte, n int) bool {
 	return left+1 >= n
 }
 
-// count adds 1 to a number that has a digit other than 9.
+// count adds 1 to a decimal number, of which at least one digit is not 9.
 func count(number []byte) {
 	for i := len(number) - 1; i >= 0; i-- {
 		if number[i] != '9' {
@@ -124,7 +125,7 @@ func count(number []byte) {
 	}
 }
 
-// make renders the queue of a subscriber.
+// make renders the queue of a subscriber as the new content of the form.
 func (f *form) make(s *subscriber, ms int64, digits int) {
 	f.of, f.text, f.tails = nil, f.text[:0], f.tails[:0]
 	var room [128]byte
@@ -137,7 +138,7 @@ func (f *form) make(s *subscriber, ms int64, digits int) {
 	f.of, f.ms, f.name, f.digits = s.queue, ms, len(s.id), digits
 }
 
-// forget lets go of all sheaves. The room of the forms stays.
+// forget drops all sheaves, so that they can be collected, and keeps the buffers.
 func (f *forms) forget() {
 	for i := range f {
 		f[i].of = nil

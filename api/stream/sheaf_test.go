@@ -10,13 +10,13 @@ import (
 	"clobd/engine"
 )
 
-// TestSheaves: what is joined for one subscriber leaves the queues of others alone, and whoever
-// gets the same shares a queue.
+// TestSheaves: adding bulletins for one subscriber does not change the queues of others, and
+// subscribers who get the same bulletins share a queue.
 func TestSheaves(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var sheaves []*sheaf
 	for i := range 5 {
-		some := make([]*bulletin, 0, 8) // with room behind them, as those of a stride have
+		some := make([]*bulletin, 0, 8) // with spare capacity, like the bulletins of a stride
 		for range 1 + i%3 {
 			some = append(some, &bulletin{seq: engine.Sequence(random.Uint64()), body: make([]byte, i)})
 		}
@@ -52,7 +52,8 @@ func TestSheaves(t *testing.T) {
 	}
 }
 
-// TestForms: a subscriber gets the bytes that would be rendered for him alone, whoever came before.
+// TestForms: fill returns the bytes that render makes for the same subscriber, whichever subscriber
+// was served before.
 func TestForms(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	h := &Hub{}

@@ -13,27 +13,28 @@ import (
 
 // subscriber is one socket. The Hub's mutex guards it.
 type subscriber struct {
-	// The fields that every message needs stand first: between two messages none is in a cache.
+	// The fields that every message needs stand first, close together: between two messages a
+	// subscriber's fields leave the CPU's caches.
 	socket    *live.Socket
 	hub       *Hub
 	queue     *sheaf   // nil: empty
-	later     *backlog // what comes behind the queue of one who lags and conflates
-	behind    int      // bytes of both
-	rest      int      // bytes that the socket has taken and not sent
-	sequence  uint64   // of its last message
+	later     *backlog // follows the queue; nil: the subscriber does not lag, or does not conflate
+	behind    int      // bytes of queue and later
+	rest      int      // bytes that the socket has accepted and not sent
+	sequence  uint64   // number of the last message
 	id        string
-	due       bool // is in the Hub's list
+	due       bool // is in outbox.due
 	cut       bool // closed, or about to be
-	leaves    bool // the socket will be closed, once the client has read the rest
+	leaves    bool // the socket will be closed once rest is sent
 	custom    bool
 	heartbeat bool
 	conflates bool
 
-	number uint64    // among all subscribers so far
-	tokens int       // that it gets
+	number uint64    // counts the subscribers of the Hub
+	tokens int       // number of tokens that he gets
 	since  time.Time // when rest last became less, or there was none
 	spent  bucket
-	user   *userPart // of the user channel; nil: a subscriber of markets, or not logged in yet
+	user   *userPart // nil: not logged in to the user channel
 }
 
 // shown is a book that is rendered when it is sent: Snapshots share what a copy would not.
@@ -50,7 +51,7 @@ func (s *subscriber) gets(b *bulletin, outcomes uint8) bool {
 	return (b.outcome == both || outcomes>>b.outcome&1 == 1) && (!b.asked || s.custom)
 }
 
-// enqueue appends a message, or closes the socket of a subscriber for whom too much waits already.
+// enqueue queues a message, or closes the socket if too much waits for the subscriber already.
 func (s *subscriber) enqueue(b *bulletin) {
 	if s.cut {
 		return
@@ -68,7 +69,7 @@ func (s *subscriber) enqueue(b *bulletin) {
 	s.await()
 }
 
-// await notes that something waits for the subscriber.
+// await puts the subscriber into outbox.due, because something waits for him.
 func (s *subscriber) await() {
 	if !s.due {
 		s.due = true
@@ -76,7 +77,7 @@ func (s *subscriber) await() {
 	}
 }
 
-// enqueueAll is enqueue for a sheaf that others share, of a subscriber who does not lag.
+// enqueueAll queues the bulletins of a sheaf that others share. The subscriber has no backlog.
 func (s *subscriber) enqueueAll(l *sheaf) {
 	switch {
 	case s.cut || len(l.bulletins) == 0:
@@ -92,8 +93,8 @@ func (s *subscriber) enqueueAll(l *sheaf) {
 	}
 }
 
-// show puts books into the queue, many in one text, but no more than the socket can keep. One who
-// lags gets each in its place among the changes that wait.
+// show queues books, many in one message, but no more than a socket can keep. For a subscriber with
+// a backlog, each book takes its place among the changes that wait.
 func (s *subscriber) show(books []shown) {
 	if s.later != nil {
 		for i := range books {
@@ -111,13 +112,13 @@ func (s *subscriber) show(books []shown) {
 	}
 }
 
-// bytes is how long a book is, about.
+// bytes estimates the length of a book.
 func (p *shown) bytes() int {
 	levels := p.snapshot.Depth(p.outcome, engine.Buy) + p.snapshot.Depth(p.outcome, engine.Sell)
 	return bookBytes + levelBytes*levels
 }
 
-// What a book takes beside its levels, and a level, in bytes, at most.
+// Upper bounds, in bytes, of a book without its levels, and of one level.
 const (
 	bookBytes  = 1024
 	levelBytes = 48
@@ -131,8 +132,8 @@ func (s *subscriber) waits() bool {
 	return s.leaves || !s.cut && (s.rest > 0 || s.queue != nil || s.later != nil)
 }
 
-// close ends the socket and tells why. Half a frame may be on its way: the client is told behind
-// its other half, if he reads so far.
+// close closes the socket and tells the client why. If half a frame is sent, the close frame
+// follows the other half, and the connection ends once the client has read so far.
 func (s *subscriber) close(code int, why string) {
 	if s.cut {
 		return
@@ -147,10 +148,11 @@ func (s *subscriber) close(code int, why string) {
 	s.await()
 }
 
-// slow is the reason with which the sockets of those are closed who read too slowly.
+// slow is the close reason of subscribers who read too slowly.
 const slow = "slow consumer"
 
-// takeLeave sends the rest to a subscriber whose socket closes, and closes the socket after it.
+// takeLeave sends the rest of a socket that is to be closed, and ends the socket when nothing is
+// left or the client takes no more.
 func (s *subscriber) takeLeave(now time.Time) {
 	_, err := s.socket.Flush()
 	if s.measure(now); err != nil || s.rest == 0 || now.Sub(s.since) > mostStuck {
@@ -158,13 +160,13 @@ func (s *subscriber) takeLeave(now time.Time) {
 	}
 }
 
-// end closes the socket, whatever was read.
+// end closes the connection at once, whether or not the client has read everything.
 func (s *subscriber) end() {
 	s.socket.End()
 	s.drop()
 }
 
-// lose forgets a subscriber to whom nothing can be sent. It counts if too much was.
+// lose drops a subscriber after a failed send, and counts the socket if he has read too slowly.
 func (s *subscriber) lose(err error) {
 	if errors.Is(err, live.Unread) {
 		s.hub.figures.closes.WithLabelValues(slow).Inc()
@@ -204,7 +206,8 @@ func (s *subscriber) measure(now time.Time) {
 	s.rest = rest
 }
 
-// offer sends what there is room for, or puts it into the batch, which the Hub sends soon after.
+// offer sends what the socket has room for. The batch, which is sent soon, may take the last
+// frames.
 func (s *subscriber) offer(now time.Time) {
 	if s.leaves {
 		s.takeLeave(now)
@@ -231,14 +234,14 @@ func (s *subscriber) offer(now time.Time) {
 	}
 }
 
-// settle begins a backlog for one who conflates, if not all has left that was to be sent.
+// settle begins a backlog for a subscriber who conflates, if something is left to be sent.
 func (s *subscriber) settle() {
 	if s.conflates && s.later == nil && s.waits() {
 		s.later = &backlog{}
 	}
 }
 
-// next returns the frames of what is to be sent next, nothing if nothing waits. They are valid
+// next returns the frames to be sent next, or nothing if no message waits. The frames are valid
 // until the next call for any subscriber.
 func (s *subscriber) next(ms int64) []byte {
 	h, q := s.hub, s.queue
@@ -277,7 +280,7 @@ func (s *subscriber) render(b []byte, m *bulletin, ms int64) []byte {
 	return live.AppendFrame(b, m.body, s.appendTail(room[:0]), m.end(ms))
 }
 
-// appendMessage appends a message as an element of an array, or as many as it stands for.
+// appendMessage appends a message as an element of an array, or as several: books, or a collapse.
 func (s *subscriber) appendMessage(b []byte, m *bulletin, ms int64) []byte {
 	switch {
 	case m.books != nil:
@@ -320,7 +323,7 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 	}))
 }
 
-// count counts a socket that Read has closed.
+// count adds a socket that Each has closed to the metrics.
 func (s *subscriber) count(err error) {
 	s.hub.mutex.Lock()
 	defer s.hub.mutex.Unlock()
@@ -330,7 +333,7 @@ func (s *subscriber) count(err error) {
 	}
 }
 
-// fail closes the socket of a subscriber whose request has met a bug.
+// fail closes the socket of a subscriber whose request has caused a panic.
 func (s *subscriber) fail() {
 	s.hub.mutex.Lock()
 	defer s.hub.mutex.Unlock()
@@ -413,7 +416,7 @@ func (h *Hub) watchOf(id string) (*watch, engine.Outcome) {
 		return nil, 0
 	}
 	w := h.watches[snapshot.Market.No]
-	// Whoever gets a book must have got all that belongs to earlier Sequences.
+	// A subscriber who gets a book must already have got everything that belongs to earlier Sequences.
 	for end := time.Now().Add(mostAhead); w == nil && snapshot.Sequence > h.told &&
 		time.Now().Before(end); time.Sleep(settle) {
 		h.observe()

@@ -16,7 +16,7 @@ import (
 	"clobd/engine/view"
 )
 
-// socket is a new Hub, a socket of it, and its client.
+// socket returns a new Hub, a subscriber of it with an open socket, and the client of the socket.
 func socket(t *testing.T) (*Hub, *subscriber, *websocket.Conn) {
 	t.Helper()
 	return socketOf(t, New(Options{Board: view.NewBoard(), Now: time.Now,
@@ -26,7 +26,7 @@ func socket(t *testing.T) (*Hub, *subscriber, *websocket.Conn) {
 		}}))
 }
 
-// socketOf is a new socket of a Hub, and its client.
+// socketOf returns a Hub, a new subscriber of it with an open socket, and the client of the socket.
 func socketOf(t *testing.T, h *Hub) (*Hub, *subscriber, *websocket.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,7 +59,7 @@ func socketOf(t *testing.T, h *Hub) (*Hub, *subscriber, *websocket.Conn) {
 	return h, h.enter(<-sockets), c
 }
 
-// queued is how many messages wait.
+// queued returns how many messages wait in the queue.
 func (s *subscriber) queued() int {
 	if s.queue == nil {
 		return 0
@@ -86,8 +86,8 @@ func TestSlowConsumer(t *testing.T) {
 	}
 }
 
-// TestSlowConsumerReads: one who is closed while the socket is full, and then reads, gets what was
-// sent as whole messages, and the reason. Nobody waits for one who never reads.
+// TestSlowConsumerReads: a subscriber who is closed while the socket is full gets whole messages
+// and the close reason, if he reads. The Hub does not wait for a subscriber who never reads.
 func TestSlowConsumerReads(t *testing.T) {
 	for name, reads := range map[string]bool{"reads": true, "never reads": false} {
 		t.Run(name, func(t *testing.T) {
@@ -133,8 +133,8 @@ func TestSlowConsumerReads(t *testing.T) {
 	}
 }
 
-// TestCloseBehindRest: whatever a socket is closed for while it is full, the client is told behind
-// what was sent, if he reads.
+// TestCloseBehindRest: when a full socket is closed, for whatever reason, a client that reads gets
+// the reason after everything that was sent.
 func TestCloseBehindRest(t *testing.T) {
 	h, s, c := socket(t)
 	large := &bulletin{body: make([]byte, maxBehind/2)}
@@ -162,7 +162,7 @@ func TestCloseBehindRest(t *testing.T) {
 	}
 }
 
-// counted is what a counter of a Hub says, by the value of its label.
+// counted returns the values of a counter of the Hub, by the value of its label.
 func counted(t *testing.T, h *Hub, name string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -182,8 +182,8 @@ func counted(t *testing.T, h *Hub, name string) map[string]float64 {
 	return all
 }
 
-// TestClosesCounted: sockets that the node ends count, by few reasons; those that clients end do
-// not.
+// TestClosesCounted: a metric counts the sockets that the node closes, by a few reasons, and none
+// that a client closes.
 func TestClosesCounted(t *testing.T) {
 	h := New(Options{Board: view.NewBoard(), Now: time.Now})
 	for _, say := range []func(c *websocket.Conn) error{
@@ -208,7 +208,7 @@ func TestClosesCounted(t *testing.T) {
 			h.Serve(s.socket)
 		}()
 		if err := say(c); err != nil {
-			t.Log(err) // the node may have closed before all was written
+			t.Log(err) // the node may have closed the socket before all was written
 		}
 		<-ended
 	}
@@ -219,7 +219,7 @@ func TestClosesCounted(t *testing.T) {
 	}
 }
 
-// TestSome: a list that is too long says how many more there are, and cuts no name.
+// TestSome: a list that is too long says how many names it leaves out, and cuts no name.
 func TestSome(t *testing.T) {
 	long := strings.Repeat("7", 70)
 	for want, names := range map[string][]string{
@@ -350,7 +350,8 @@ func TestAnnounceLater(t *testing.T) {
 	}
 }
 
-// TestPings: each subscriber is pinged once in a while, and not all of them at once.
+// TestPings: each subscriber is pinged every pingBeats seconds, and each second has its share of
+// them.
 func TestPings(t *testing.T) {
 	h, first, c := socket(t)
 	now := time.Unix(1_000_000, 0)
@@ -361,7 +362,7 @@ func TestPings(t *testing.T) {
 		return nil
 	})
 	go func() { _, _, _ = c.ReadMessage() }()
-	for n := range uint64(3 * pingBeats) { // all share a socket, and their turns
+	for n := range uint64(3 * pingBeats) { // all ping over one socket; each number has its second
 		h.subscribers[&subscriber{hub: h, socket: first.socket, number: n}] = struct{}{}
 	}
 	delete(h.subscribers, first)
@@ -386,7 +387,8 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestPanics: a panic closes the sockets that it concerns with 1011, and no other. The Hub goes on.
+// TestPanics: a panic closes the sockets that it concerns with 1011, and no others, and the Hub
+// goes on.
 func TestPanics(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func(h *Hub, s *subscriber)

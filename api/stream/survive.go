@@ -5,10 +5,10 @@ import (
 	"clobd/engine"
 )
 
-// failed is the reason with which sockets are closed that a bug of the node concerns.
+// failed is the close reason after a bug of the node.
 const failed = "the node met a bug"
 
-// survives calls do, and reports whether it returned. A panic is logged and counted.
+// survives calls do, and reports whether do did not panic. It logs and counts a panic.
 func (h *Hub) survives(where string, do func()) (whole bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -19,8 +19,8 @@ func (h *Hub) survives(where string, do func()) (whole bool) {
 	return true
 }
 
-// abandon closes the sockets of all who have named a market whose change could not be told, and
-// forgets the market: whoever names it again begins with a fresh book.
+// abandon closes the sockets of all subscribers of a market whose change could not be told because
+// of a panic, and forgets the market. Whoever names the market again begins with a fresh book.
 func (h *Hub) abandon(w *watch) {
 	for s := range w.subscribers {
 		s.close(live.Broken, failed)
@@ -29,8 +29,8 @@ func (h *Hub) abandon(w *watch) {
 	delete(h.watches, w.market.No)
 }
 
-// beginAnew closes all sockets after a panic that may have left the Hub torn, and forgets all that
-// the Hub knows of markets. What frames tell from then on is told to those who come back.
+// beginAnew closes all sockets after a panic that may have left the Hub inconsistent, and forgets
+// everything about markets. Clients that come back are told what later frames change.
 func (h *Hub) beginAnew() {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -48,7 +48,7 @@ func (h *Hub) beginAnew() {
 	h.waiting, h.listed, h.issue, h.out.due, h.out.rests = nil, nil, nil, nil, 0
 }
 
-// restart empties a heap, and returns up to which Sequence it has read.
+// restart empties a heap, and returns the Sequence up to which it has read frames.
 func (p *heap) restart() engine.Sequence {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -21,27 +21,27 @@ type bulletin struct {
 	asked   bool // only for those who asked for custom features
 	body    []byte
 
-	ending   []byte // the last members of a tail, which all who get it in a millisecond share
+	ending   []byte // the last members of all tails of the millisecond endingMS
 	endingMS int64
 
 	books    []shown   // in place of a body
-	collapse *collapse // in place of a body: changes that one subscriber has waited for
+	collapse *collapse // in place of a body: changes that wait in a backlog
 }
 
-// nature tells apart what is sent in different ways.
+// nature distinguishes bulletins that are sent in different ways.
 type nature uint8
 
 const (
 	plain nature = iota
 	levels
 	bests
-	bare // a text that is no JSON, and has no tail
+	bare // not JSON, and without a tail
 )
 
-// bulletinBytes is what a bulletin takes beside its body, about.
+// bulletinBytes estimates the memory that a bulletin takes beside its body, in bytes.
 const bulletinBytes = 256
 
-// end returns what a tail ends with.
+// end returns the last members of a tail: the time of sending, in milliseconds, and the Sequence.
 func (b *bulletin) end(ms int64) []byte {
 	if b.endingMS != ms {
 		e := append(b.ending[:0], `,"server_ts_ms":`...)
@@ -55,7 +55,7 @@ func (b *bulletin) end(ms int64) []byte {
 // both is the outcome of a bulletin for subscribers of either token.
 const both = -1
 
-// turn tells what was read, and reports whether messages are left over.
+// turn does a round, and reports whether messages are left over. A panic makes the Hub begin anew.
 func (h *Hub) turn() bool {
 	left := true
 	if !h.survives("a round of the streams", func() { left = h.round() }) {
@@ -64,7 +64,7 @@ func (h *Hub) turn() bool {
 	return left
 }
 
-// tend tells what does not come with a frame.
+// tend does what no frame causes: heartbeats, pings, and messages that were left over.
 func (h *Hub) tend() {
 	pause := time.NewTimer(beatPause)
 	defer pause.Stop()
@@ -100,7 +100,7 @@ func (h *Hub) round() bool {
 	return len(h.out.due) > 0 || len(h.listed) > 0
 }
 
-// observe renders all changes that were read, and puts them into the queues.
+// observe renders all changes that were read, and puts them into the queues of subscribers.
 func (h *Hub) observe() {
 	l := h.heap.take()
 	if len(l.markets) > 0 {
@@ -159,7 +159,7 @@ func (h *Hub) tellUntil(read engine.Sequence) {
 	for ; n < len(h.waiting) && h.waiting[n].snapshot.Sequence <= read; n++ {
 		w := h.waiting[n].watch
 		if h.watches[w.market.No] != w {
-			continue // nobody names it any more
+			continue // the market has no subscribers any more
 		}
 		if !h.survives("a market's changes", func() { h.tell(w, h.waiting[n].snapshot) }) {
 			h.abandon(w)
@@ -217,8 +217,8 @@ func (h *Hub) keepUp(now time.Time) {
 	}
 }
 
-// pingSome pings the subscribers whose second has come: a ping for all of them at once would delay
-// what they are told by a write for each.
+// pingSome pings the subscribers whose turn it is in this second. To ping all at once would delay
+// their messages by a write for each subscriber.
 func (h *Hub) pingSome(now time.Time) {
 	passed := min(max(now.Unix()-h.beats, 0), pingBeats)
 	h.beats = now.Unix()
@@ -227,7 +227,7 @@ func (h *Hub) pingSome(now time.Time) {
 		if (h.beats+pingBeats-int64(s.number%pingBeats))%pingBeats >= passed {
 			continue
 		}
-		_ = s.socket.Ping() // whoever is gone is missed by Read
+		_ = s.socket.Ping() // if the client is gone, Each notices
 		if n++; n%turns == 0 {
 			yield()
 		}
@@ -267,10 +267,10 @@ func (h *Hub) tell(w *watch, s *view.Snapshot) {
 	h.issue = some[:0]
 }
 
-// allOutcomes is the number of sets of outcomes.
+// allOutcomes is the number of subsets of the two outcomes.
 const allOutcomes = 4
 
-// sheafOf returns what a subscriber gets of the bulletins of a stride.
+// sheafOf returns those bulletins that the subscriber gets if he watches the given outcomes.
 func (s *subscriber) sheafOf(some []*bulletin, outcomes uint8) *sheaf {
 	wanted := make([]*bulletin, 0, len(some))
 	for _, b := range some {
@@ -281,19 +281,19 @@ func (s *subscriber) sheafOf(some []*bulletin, outcomes uint8) *sheaf {
 	return sheafOf(wanted...)
 }
 
-// stride is a change of a market from a Snapshot to a newer one.
+// stride is a change of a market, from one Snapshot to a newer one.
 type stride struct {
 	watch    *watch
 	from, to *view.Snapshot
 }
 
-// publish puts the bulletins of a stride into the queues of those who get them, and keeps them for
-// later.
+// publish queues the bulletins of a stride for all who get them, and keeps the bulletins for those
+// who resume later.
 func (h *Hub) publish(c stride, some []*bulletin) {
 	if len(some) == 0 {
 		return
 	}
-	var sheaves [2 * allOutcomes]*sheaf // by outcomes, and whether custom features are asked for
+	var sheaves [2 * allOutcomes]*sheaf // by set of outcomes, without and with custom features
 	for _, l := range c.watch.listeners() {
 		if l.lags() {
 			l.hold(c, some, l.outcomes)
@@ -318,7 +318,7 @@ func (h *Hub) publish(c stride, some []*bulletin) {
 		h.forgotten = max(h.forgotten, h.recent[drop].seq)
 	}
 	clear(h.recent[:drop])
-	h.recent = h.recent[drop:] // append makes room when there is none: moving all costs too much
+	h.recent = h.recent[drop:] // append copies the slice now and then; moving it each time costs more
 }
 
 // begin begins a bulletin about a token, or about both.
@@ -345,7 +345,7 @@ func (h *Hub) book(s *view.Snapshot, o engine.Outcome) *bulletin {
 		body: append(b, text[1:len(text)-1]...)}
 }
 
-// change is what changed in both tokens' books, and whether something did.
+// change returns a bulletin of the changes in both tokens' books, and whether there are any.
 func (h *Hub) change(was, s *view.Snapshot) (b *bulletin, changed bool) {
 	b = begin("price_change", s, both)
 	b.kind = levels
@@ -411,7 +411,7 @@ func (h *Hub) trade(s *view.Snapshot, d *deal, o engine.Outcome) *bulletin {
 	return b
 }
 
-// reruled reports whether rules that a book shows are others, which no change of levels tells.
+// reruled reports whether rules that a book shows have changed: no change of levels shows rules.
 func reruled(was, s *view.Snapshot) bool {
 	a, b := was.Market, s.Market
 	return a.Tick != b.Tick || a.MinSize != b.MinSize || a.NegRisk != b.NegRisk
@@ -466,7 +466,7 @@ func (h *Hub) resolved(s *view.Snapshot) *bulletin {
 	return b
 }
 
-// What stands before the name of the connection and the number of the message in a tail.
+// The JSON that precedes the id of the connection, and the number of the message, in a tail.
 const (
 	nameKey     = `,"stream_id":"`
 	sequenceKey = `","sequence":`

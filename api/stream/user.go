@@ -111,14 +111,14 @@ func (p *owners) unread(f *engine.Frame) bool {
 	return true
 }
 
-// pass passes over a frame that could not be told.
+// pass skips a frame whose messages could not be sent because of a panic.
 func (p *owners) pass(f *engine.Frame) {
 	p.hub.mutex.Lock()
 	defer p.hub.mutex.Unlock()
 	p.at, p.seq = f.No, f.Last()
 }
 
-// inTurn calls do when it is its turn to read frames again.
+// inTurn calls do once fewer than maxBusy readers are reading frames again.
 func (p *owners) inTurn(do func() error) error {
 	p.busy <- struct{}{}
 	defer func() { <-p.busy }()
@@ -243,7 +243,7 @@ func (p *owners) letters(f *engine.Frame, a audience) (some []letter, whole bool
 	if !p.hub.survives("the messages of an owner", func() {
 		some, whole, err = p.renderAll(f, a)
 	}) {
-		return nil, false, nil // its readers read the frame again, and end where that panics, too
+		return nil, false, nil // its readers read the frame again; a panic there closes their sockets
 	}
 	return some, whole, err
 }
@@ -485,7 +485,7 @@ func (p *owners) join(s *subscriber, who *wire.Owner, resume *place) {
 	if resume == nil {
 		return
 	}
-	if r.after = *resume; r.after.seq == 0 { // else seek counts
+	if r.after = *resume; r.after.seq == 0 { // if it is not 0, seek counts
 		p.hub.figures.resumes.WithLabelValues("journal").Inc()
 	}
 	go p.reclaim(s)

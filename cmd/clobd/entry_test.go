@@ -14,14 +14,14 @@ import (
 	"clobd/scripts/setting"
 )
 
-// ordersSocket is a trader's socket for orders.
+// ordersSocket is the client's end of a trader's socket for orders.
 type ordersSocket struct {
 	t  *testing.T
 	x  *actor
 	ws *websocket.Conn
 }
 
-// entryAnswer is an answer on such a socket.
+// entryAnswer is an answer on a socket for orders.
 type entryAnswer struct {
 	ID     int             `json:"id"`
 	Status int             `json:"status"`
@@ -29,7 +29,8 @@ type entryAnswer struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// openOrders opens a socket and logs in; more are further members of the login.
+// openOrders opens a socket for orders and logs the trader in. more are further params of the
+// login.
 func (x *actor) openOrders(t *testing.T, node *process, more map[string]any) *ordersSocket {
 	t.Helper()
 	ws, _, err := websocket.DefaultDialer.Dial("ws://"+node.listen+"/ws/trade", nil) //nolint:bodyclose // 101
@@ -57,7 +58,7 @@ func (x *actor) openOrders(t *testing.T, node *process, more map[string]any) *or
 	return s
 }
 
-// ask sends a request.
+// ask sends a request with an id.
 func (s *ordersSocket) ask(id int, method string, params any) error {
 	text, err := json.Marshal(map[string]any{"id": id, "method": method, "params": params})
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *ordersSocket) ask(id int, method string, params any) error {
 	return s.ws.WriteMessage(websocket.TextMessage, text)
 }
 
-// hear reads an answer.
+// hear reads the next answer.
 func (s *ordersSocket) hear() (a entryAnswer, err error) {
 	_ = s.ws.SetReadDeadline(time.Now().Add(patience))
 	_, text, err := s.ws.ReadMessage()
@@ -82,10 +83,11 @@ func (s *ordersSocket) hear() (a entryAnswer, err error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// inFlight is how many requests a trader of the test has in work.
+// inFlight is how many unanswered requests each trader keeps.
 const inFlight = 16
 
-// trade places orders, cancels some and replaces some, until the socket ends.
+// trade places, cancels and replaces orders until the socket ends, and returns how many orders were
+// acknowledged.
 func (s *ordersSocket) trade() (acknowledged int) {
 	type request struct{ placed, ended *intent }
 	work, next := map[int]request{}, 0
@@ -122,7 +124,7 @@ func (s *ordersSocket) trade() (acknowledged int) {
 	}
 }
 
-// resting is an order that has been acknowledged and that nothing has been said to have ended.
+// resting returns an order that was acknowledged and that no answer has canceled, or nil.
 func (x *actor) resting() *intent {
 	for range 4 {
 		if len(x.sent) == 0 {
@@ -135,7 +137,7 @@ func (x *actor) resting() *intent {
 	return nil
 }
 
-// note keeps what an answer promises.
+// note records what an answer promises. It returns 1 if the answer acknowledges an order.
 func (s *ordersSocket) note(a *entryAnswer, placed, ended *intent) int {
 	result := string(a.Result)
 	switch {
@@ -160,9 +162,8 @@ func (s *ordersSocket) note(a *entryAnswer, placed, ended *intent) int {
 	return 1
 }
 
-// TestEntry kills the node with kill -9 while traders have requests in flight on sockets for
-// orders: what was acknowledged is there after the start, and what was canceled is over. CLOBD_SIZE
-// is how often.
+// TestEntry: after a kill -9 with requests in flight on sockets for orders, each order that was
+// acknowledged exists, and each order that was canceled is over. CLOBD_SIZE is the number of kills.
 func TestEntry(t *testing.T) {
 	t.Parallel()
 	w, acknowledged := newWorldOf(t, 3, 2), 0
@@ -198,12 +199,12 @@ func TestEntry(t *testing.T) {
 	t.Logf("figures: entry_acknowledged=%d", acknowledged)
 }
 
-// TestDisconnectThroughRestart: a key that was to lose its orders with its socket loses them after
-// a kill -9, too, one grace after the start, unless it comes back before.
+// TestDisconnectThroughRestart: after a kill -9, a key with cancel_on_disconnect loses its orders
+// one grace after the start, unless a socket of the key opens before.
 func TestDisconnectThroughRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 2, 2)
-	w.traders[0].outcomes, w.traders[1].outcomes = w.tokens[:2], w.tokens[2:] // they never meet
+	w.traders[0].outcomes, w.traders[1].outcomes = w.tokens[:2], w.tokens[2:] // no trades
 	arms := map[string]any{"cancel_on_disconnect": true, "grace_ms": 2000}
 	var orders [2]*intent
 	for n, x := range w.traders {

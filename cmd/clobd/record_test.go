@@ -7,8 +7,8 @@ import (
 	"clobd/engine"
 )
 
-// TestReplacedOrder: a record names the order that a Place replaces, as an order and not as two
-// addresses, and who asks for that order finds the record.
+// TestReplacedOrder: the record of a Place shows the order that it replaces as an order id, not as
+// two addresses. A search for that order finds the record.
 func TestReplacedOrder(t *testing.T) {
 	old, wallet := engine.OrderID{1, 31: 2}, engine.Address{1}
 	c := engine.Command{Kind: engine.Place, ID: engine.OrderID{9}, Market: 1, Wallet: 3, Owner: 3}
@@ -29,7 +29,7 @@ func TestReplacedOrder(t *testing.T) {
 		{wanted{order: engine.OrderID{9}}, true},
 		{wanted{order: engine.OrderID{1}}, false},
 		{wanted{wallet: "3"}, true},
-		{wanted{wallet: wallet.Hex()}, false}, // the first bytes of the id, and nobody's address
+		{wanted{wallet: wallet.Hex()}, false}, // these bytes begin the id, and are no address
 	} {
 		c.wanted.until = 9
 		if got := c.wanted.has(&r, n); got != c.has {

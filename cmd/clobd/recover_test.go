@@ -165,8 +165,9 @@ func TestRecoverTellsOfHistory(t *testing.T) {
 	n.stop(t)
 }
 
-// beyondRepair copies the folder of a stopped node, damages a table of the copy, and returns it. A
-// table whose frames are in a log as well can be made good; then another place is damaged.
+// beyondRepair copies the folder of a stopped node, damages a table of the copy so that frames are
+// lost, and returns the copy. If recover can read the damaged frames from a log, the function
+// damages another place.
 func (p *process) beyondRepair(t *testing.T) string {
 	t.Helper()
 	tables, err := filepath.Glob(filepath.Join(p.data, "journal", "*.sst"))

@@ -27,39 +27,40 @@ import (
 	"clobd/scripts/setting"
 )
 
-// readersWish tells a process of this program to read streams, and nothing else.
+// readersWish is the environment variable that makes a process of this test binary only read
+// streams.
 const readersWish = "CLOBD_TEST_READERS"
 
-// audience is a process that reads streams.
+// audience is a process whose sockets read streams.
 type audience struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser
 	lines *bufio.Scanner
 }
 
-// wishes are what an audience is asked for.
+// wishes are the parameters of an audience.
 type wishes struct {
 	URL     string
 	Tokens  []string
 	Sockets int
-	Buffer  int // bytes that the kernel keeps for a reader; 0: as many as it likes
+	Buffer  int // the kernel's receive buffer of a socket, in bytes; 0: the default
 }
 
-// hearing is what an audience has read.
+// hearing is the report of an audience.
 type hearing struct {
 	Messages int
-	Wrong    string           // the first message that is not the next one
-	Ends     []string         // of the sockets that the audience has not closed
-	Arrivals map[string][]int // of each mark at each socket, in ns after 1970
+	Wrong    string           // the first message that did not have the next number
+	Ends     []string         // errors of the sockets that the audience did not close
+	Arrivals map[string][]int // when each mark came on each socket, as Unix time in ns
 }
 
-// The text in front of a mark: the size of the order at this price, which is there once.
+// A mark is the size of the only order at markPrice. markText precedes it in a message.
 const (
 	markPrice = 5000
 	markText  = `"price":"0.5","size":"`
 )
 
-// TestReadStreams is the main function of an audience.
+// TestReadStreams: the main function of an audience; skipped in the test's own process.
 func TestReadStreams(t *testing.T) {
 	var w wishes
 	if text := os.Getenv(readersWish); text == "" {
@@ -104,7 +105,7 @@ func TestReadStreams(t *testing.T) {
 	}
 }
 
-// open opens a socket.
+// open opens a socket and subscribes to the tokens.
 func (w *wishes) open() (*websocket.Conn, error) {
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) {
@@ -124,8 +125,8 @@ func (w *wishes) open() (*websocket.Conn, error) {
 	return c, c.WriteJSON(map[string]any{"type": "market", "assets_ids": w.Tokens, "heartbeat": true})
 }
 
-// read reads a socket to its end, and notes when each mark came. begun is called after the first
-// frame.
+// read reads a socket until it ends, and notes when each mark arrived. It calls begun after the
+// first frame.
 func (r *hearing) read(c *websocket.Conn, mutex *sync.Mutex, begun func()) {
 	ready := sync.OnceFunc(begun)
 	defer ready()
@@ -154,7 +155,7 @@ func (r *hearing) read(c *websocket.Conn, mutex *sync.Mutex, begun func()) {
 	}
 }
 
-// audience starts a process of readers and waits until each has its books.
+// audience starts an audience and waits until each of its sockets has its books.
 func (w *world) audience(t *testing.T, sockets, buffer int) *audience {
 	t.Helper()
 	wish, err := json.Marshal(wishes{URL: "ws://" + w.node.listen + "/ws/market",
@@ -185,7 +186,7 @@ func (w *world) audience(t *testing.T, sockets, buffer int) *audience {
 	return a
 }
 
-// until waits for a line that begins with a word, and returns the rest.
+// until waits for a line of output that begins with word, and returns the rest of the line.
 func (a *audience) until(t *testing.T, word string) string {
 	t.Helper()
 	for a.lines.Scan() {
@@ -197,7 +198,7 @@ func (a *audience) until(t *testing.T, word string) string {
 	return ""
 }
 
-// leave ends an audience and returns what was read.
+// leave ends an audience and returns its report.
 func (a *audience) leave(t *testing.T) (r hearing) {
 	t.Helper()
 	a.input.Close()
@@ -213,7 +214,7 @@ func (a *audience) leave(t *testing.T) (r hearing) {
 	return r
 }
 
-// closes is how many sockets of slow consumers the node has closed.
+// closes returns how many sockets of slow consumers the node has closed so far.
 func (p *process) closes(t *testing.T) int {
 	t.Helper()
 	_, text := get(t, p.admin, "/metrics")
@@ -229,11 +230,12 @@ func (p *process) closes(t *testing.T) int {
 	return n
 }
 
-// quotes place and cancel lists of orders, each with a mark, at a steady rate.
+// quotes places and cancels lists of orders at a steady rate. Each list has one order with a new
+// mark.
 type quotes struct {
 	trader *actor
 	token  engine.Token
-	due    map[string]int // of each mark, in ns after 1970
+	due    map[string]int // when each mark was due, as Unix time in ns
 	marks  int
 }
 
@@ -242,7 +244,7 @@ const (
 	quotePause = 8 * time.Millisecond
 )
 
-// run goes on for a while, and then until enough reports true.
+// run sends lists for d, and then until enough returns true.
 func (q *quotes) run(t *testing.T, d time.Duration, enough func() bool) {
 	t.Helper()
 	var answer fasthttp.Response
@@ -270,12 +272,12 @@ func (q *quotes) run(t *testing.T, d time.Duration, enough func() bool) {
 	}
 }
 
-// mark is the size of the newest marked order, as streams spell it.
+// mark returns the size of the newest marked order, as the streams write it.
 func (q *quotes) mark() string {
 	return strconv.FormatFloat(100+float64(q.marks)/100, 'f', -1, 64)
 }
 
-// list signs a list of orders, the last one with a new mark.
+// list signs the next list of orders. The last order has a new mark.
 func (q *quotes) list(t *testing.T) []byte {
 	t.Helper()
 	q.marks++
@@ -295,7 +297,7 @@ func (q *quotes) list(t *testing.T) []byte {
 	return append(append([]byte{'['}, bytes.Join(all, []byte(","))...), ']')
 }
 
-// delays90 is the time from a mark's due instant to its arrival that 9 of 10 do not exceed.
+// delays90 returns the 90th percentile of the time from a mark's due instant to its arrival.
 func (q *quotes) delays90(r *hearing) time.Duration {
 	var all []int
 	for mark, times := range r.Arrivals {
@@ -312,8 +314,9 @@ func (q *quotes) delays90(r *hearing) time.Duration {
 	return time.Duration(all[len(all)*9/10])
 }
 
-// slowRun is one run: readers who read, and beside them, in a process that is stopped, some who do
-// not. It returns how the sockets of those have ended.
+// slowRun does one run with an audience that reads. If stopped is not 0, another audience with so
+// many sockets is stopped meanwhile. slowRun returns the report of the readers, and how the stopped
+// sockets ended.
 func (w *world) slowRun(
 	t *testing.T, d time.Duration, stopped int,
 ) (q *quotes, r hearing, ends []string) {
@@ -355,16 +358,15 @@ func (w *world) slowRun(
 		t.Errorf("%d sockets closed as slow, %d stopped: %v; of the others: %v", got-before, stopped, ends,
 			r.Ends)
 	}
-	if marks := len(r.Arrivals); marks < q.marks/10 { // a node that lags tells many as one
+	if marks := len(r.Arrivals); marks < q.marks/10 { // a node that lags skips marks
 		t.Errorf("%d of %d marks have arrived", marks, q.marks)
 	}
 	return q, r, ends
 }
 
-// TestStoppedReaders stops processes that read streams. The node closes their sockets with 1013,
-// which they read when they go on, unless that is too late; all other readers miss nothing.
-// CLOBD_SIZE is how many runs there are, each beside one without stopped readers: the others wait
-// as long as in those.
+// TestStoppedReaders: the node closes the sockets of a process that was stopped with 1013. The
+// clients read the reason when they go on, unless that is too late. Other subscribers miss nothing,
+// and wait hardly longer than in a run without stopped readers. CLOBD_SIZE is the number of runs.
 func TestStoppedReaders(t *testing.T) {
 	rounds, d := setting.Size(t, 1, 1), 3*time.Second
 	judged := os.Getenv("CLOBD_SIZE") != ""
@@ -373,7 +375,7 @@ func TestStoppedReaders(t *testing.T) {
 		d = time.Second
 	}
 	w := newWorldOf(t, 1, 1)
-	w.slowRun(t, d/2, 0) // the first one waits for signatures to be known
+	w.slowRun(t, d/2, 0) // warm-up, not measured
 	var ratios, calm, beside []float64
 	codes := map[bool]int{}
 	for n := range rounds {
@@ -395,7 +397,7 @@ func TestStoppedReaders(t *testing.T) {
 	ratio := middle(ratios)
 	t.Logf("figures: runs=%d told_why=%d not_told=%d p90_calm_ms=%.2f p90_beside_ms=%.2f "+
 		"p90_ratio=%.2f", rounds, codes[true], codes[false], middle(calm), middle(beside), ratio)
-	if judged && codes[true] < 8*rounds { // where all is slow, nobody is told after 10 s
+	if judged && codes[true] < 8*rounds { // on a slow machine the 10 s may pass
 		t.Errorf("%d of %d were told why", codes[true], 16*rounds)
 	}
 	if ratio > 1.2 {
@@ -405,7 +407,7 @@ func TestStoppedReaders(t *testing.T) {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// middle is the median; 0 of none.
+// middle returns the median, 0 if there are no values.
 func middle(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

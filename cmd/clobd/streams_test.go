@@ -18,20 +18,20 @@ import (
 	"clobd/scripts/mirror"
 )
 
-// steady keeps a stream over as many connections as it takes.
+// steady is a stream that connects again whenever its connection ends.
 type steady struct {
 	t   *testing.T
 	url string
 
-	mutex sync.Mutex // guards what follows, and what the hearer notes
-	count int        // messages that count
+	mutex sync.Mutex // guards what follows, and the fields that hear changes
+	count int        // messages received, without heartbeats
 	open  *websocket.Conn
 	over  bool
 }
 
-// follow keeps a connection until the stream is stopped. Each begins with what hello returns. hear
-// gets the text of each frame, and the number of its first message on the connection; it returns
-// how many messages there are, and an error for what must not come.
+// follow keeps a connection open until stop is called. On each new connection it sends what hello
+// returns. It calls hear with each text message and the number that its first message should have.
+// hear returns the number of messages, and an error for a message that must not come.
 func (s *steady) follow(hello func() any, hear func(text []byte, first uint64) (int, error)) {
 	for pause := 10 * time.Millisecond; ; time.Sleep(pause) {
 		s.mutex.Lock()
@@ -49,7 +49,7 @@ func (s *steady) follow(hello func() any, hear func(text []byte, first uint64) (
 	}
 }
 
-// listen reads a connection to its end.
+// listen reads a connection until it ends.
 func (s *steady) listen(c *websocket.Conn, hear func(text []byte, first uint64) (int, error)) {
 	s.mutex.Lock()
 	if s.open = c; s.over {
@@ -80,7 +80,7 @@ func (s *steady) stop() {
 	}
 }
 
-// settle waits until nothing that counts comes on any of the streams.
+// settle waits until none of the streams has received a message for a second, heartbeats aside.
 func settle(all ...*steady) {
 	last, since := -1, time.Now()
 	for ; time.Since(since) < time.Second; time.Sleep(20 * time.Millisecond) {
@@ -96,18 +96,18 @@ func settle(all ...*steady) {
 	}
 }
 
-// bookStream keeps the books of some tokens.
+// bookStream is a stream that keeps the books of some tokens.
 type bookStream struct {
 	steady
 	tokens []string
 	books  mirror.Books
-	seq    uint64 // the highest so far
-	stale  bool   // fresh books are on their way
+	seq    uint64 // the highest Sequence so far
+	stale  bool   // a resync came, and not yet all fresh books
 	hashes int
 	kinds  map[string]int
 }
 
-// newBookStream follows a node's books, from now on.
+// newBookStream starts a stream of a node's books.
 func newBookStream(t *testing.T, n *process, tokens []string, group *sync.WaitGroup) *bookStream {
 	b := &bookStream{steady: steady{t: t, url: "ws://" + n.listen + "/ws/market"}, tokens: tokens,
 		books: mirror.Books{}, kinds: map[string]int{}}
@@ -115,7 +115,7 @@ func newBookStream(t *testing.T, n *process, tokens []string, group *sync.WaitGr
 	return b
 }
 
-// hello asks for what came after the highest Sequence, or for books if those have not all come.
+// hello subscribes: from the highest Sequence, or from fresh books if some of those are missing.
 func (b *bookStream) hello() any {
 	wish := map[string]any{"type": "market", "assets_ids": b.tokens, "heartbeat": true}
 	if b.seq > 0 && !b.stale {
@@ -128,7 +128,7 @@ func (b *bookStream) hello() any {
 	return wish
 }
 
-// hear applies what comes to the books.
+// hear checks messages and applies them to the books.
 func (b *bookStream) hear(text []byte, first uint64) (int, error) {
 	all, err := mirror.Parse(text)
 	if err = errors.Join(err, asyncapi.Check("/ws/market", text)); err != nil {
@@ -154,8 +154,8 @@ func (b *bookStream) hear(text []byte, first uint64) (int, error) {
 	return len(all), nil
 }
 
-// check compares the books with those of a node. A Command that leaves a book as it was changes the
-// time in the node's, and no stream tells that.
+// check compares the books with those of a node, except their times: a Command that leaves a book
+// as it was changes the time in the node's book, and streams do not tell that.
 func (b *bookStream) check(t *testing.T, n *process) {
 	t.Helper()
 	b.mutex.Lock()
@@ -186,7 +186,8 @@ func (b *bookStream) check(t *testing.T, n *process) {
 	}
 }
 
-// bookStreams follow all tokens, both of a market, or a single one, in turns.
+// bookStreams starts many streams: in turns of all tokens, of both tokens of a market, and of one
+// token.
 func (w *world) bookStreams(t *testing.T, many int, group *sync.WaitGroup) (all []*bookStream) {
 	for i := range many {
 		var tokens []string
@@ -200,7 +201,7 @@ func (w *world) bookStreams(t *testing.T, many int, group *sync.WaitGroup) (all 
 	return all
 }
 
-// judgeBooks checks what streams have kept through kills of the node.
+// judgeBooks checks the books of streams after kills of the node.
 func (w *world) judgeBooks(t *testing.T, all []*bookStream, kills int) {
 	t.Helper()
 	hashes, resyncs := 0, 0
@@ -215,7 +216,7 @@ func (w *world) judgeBooks(t *testing.T, all []*bookStream, kills int) {
 	t.Logf("figures: book_streams=%d hashes=%d resyncs=%d", len(all), hashes, resyncs)
 }
 
-// steadies are the streams of several kinds.
+// steadies returns the streams of both kinds.
 func steadies(books []*bookStream, own []*ownStream) (all []*steady) {
 	for _, b := range books {
 		all = append(all, &b.steady)

@@ -30,7 +30,7 @@ type tailCommand struct {
 const (
 	tailFirst  = 100 * time.Millisecond // until the first new try, then twice as long each time
 	tailLast   = 5 * time.Second
-	tailBeat   = 2 * time.Second // without a word, of which the node sends one a second, if it does
+	tailBeat   = 2 * time.Second // without a message; a node with heartbeats sends one each second
 	tailAnswer = 10 * time.Second
 )
 
@@ -42,7 +42,7 @@ type tail struct {
 	seen    uint64    // the highest Sequence that was printed
 	part    int       // the part of it that was printed last, with --user
 	missing int       // how often the node no longer had what came between two connections
-	beats   bool      // the connection has brought a heartbeat
+	beats   bool      // a heartbeat has come on the connection
 }
 
 // gapError is a message that never came: the node or something between has lost it.
@@ -152,7 +152,8 @@ func (t *tail) find(ctx context.Context) error {
 	return nil
 }
 
-// findConditions looks up the markets of tokens: the user channel knows markets only.
+// findConditions replaces token ids by the conditions of their markets: the user channel takes
+// those.
 func (t *tail) findConditions(ctx context.Context) error {
 	for i, id := range t.Market {
 		if strings.HasPrefix(id, "0x") {
@@ -274,7 +275,7 @@ func (t *tail) print(text []byte, sequence *uint64) error {
 		case "heartbeat":
 			t.beats = true
 			continue
-		case "resync", "error" + "unknown_seq": // what was to be gone on from is not
+		case "resync", "error" + "unknown_seq": // the node cannot go on from t.seen
 			t.missing++
 			t.seen, t.part = m.Shows, 0
 		case "error" + "unauthorized":

@@ -110,7 +110,7 @@ func TestTail(t *testing.T) {
 		"0x" + strings.Repeat("0", 64)}, "error: find market", "hint: --url names")
 }
 
-// TestTailUnknown: a market that the node does not know ends a tail, which says so.
+// TestTailUnknown: a tail of a market that the node does not know ends with an error that says so.
 func TestTailUnknown(t *testing.T) {
 	told := &tail{tailCommand: &tailCommand{}}
 	for _, code := range []string{"unknown_asset", "unknown_market"} {
@@ -122,7 +122,8 @@ func TestTailUnknown(t *testing.T) {
 	}
 }
 
-// TestTailGone: a tail that cannot go on from a Sequence goes on from the one that it is told.
+// TestTailGone: if the node cannot resume from a Sequence, the tail goes on from the Sequence that
+// the node names.
 func TestTailGone(t *testing.T) {
 	for _, kind := range []string{`"error","code":"unknown_seq"`, `"resync"`} {
 		told := &tail{tailCommand: &tailCommand{}, seen: 1000, part: 3}
@@ -135,7 +136,8 @@ func TestTailGone(t *testing.T) {
 	}
 }
 
-// TestTailStalls lets a node fall silent after a heartbeat: clobd tail must notice within 2 s.
+// TestTailStalls: if the node sends nothing more after a heartbeat, the tail gives the connection
+// up after tailBeat.
 func TestTailStalls(t *testing.T) {
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

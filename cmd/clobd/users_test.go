@@ -37,10 +37,10 @@ type news struct {
 	Seq      uint64                `json:"seq"`
 	Part     int                   `json:"part"`
 	Parts    int                   `json:"parts"`
-	body     unique.Handle[string] // without the tail of the connection
+	body     unique.Handle[string] // without the tail, which belongs to the connection
 }
 
-// ownStream follows what happens to the orders of a trader.
+// ownStream is a stream of what happens to the orders of a trader.
 type ownStream struct {
 	steady
 	trader *actor
@@ -48,7 +48,7 @@ type ownStream struct {
 	heard  []news
 }
 
-// begin follows the trader's orders from the first one on.
+// begin starts the stream at the trader's first order.
 func (l *ownStream) begin(t *testing.T, n *process, group *sync.WaitGroup) {
 	l.t, l.url = t, "ws://"+n.listen+"/ws/user"
 	group.Go(func() { l.follow(l.hello, l.hear) })
@@ -79,7 +79,7 @@ func (l *ownStream) login(t *testing.T, resume map[string]any) map[string]any {
 	return wish
 }
 
-// hello asks for what came after the last message.
+// hello logs in, and resumes after the last message that was heard.
 func (l *ownStream) hello() any {
 	after := map[string]any{"seq": 0}
 	if n := len(l.heard); n > 0 {
@@ -88,7 +88,7 @@ func (l *ownStream) hello() any {
 	return l.login(l.t, after)
 }
 
-// hear notes what comes.
+// hear checks a message and remembers it.
 func (l *ownStream) hear(text []byte, first uint64) (int, error) {
 	var m news
 	err := errors.Join(json.Unmarshal(text, &m), asyncapi.Check("/ws/user", text))
@@ -107,7 +107,7 @@ func (l *ownStream) hear(text []byte, first uint64) (int, error) {
 	return 1, nil
 }
 
-// all returns what was heard.
+// all returns all messages heard so far.
 func (l *ownStream) all() []news {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -156,10 +156,11 @@ func (l *ownStream) check(t *testing.T, heard []news) (
 	return orders, trades
 }
 
-// TestStreams kills a node while the owners of orders and readers of books listen and
-// resume. In the end each owner has heard the whole story once, in order, as the records and a
-// listener who begins at the first Sequence have it, and each reader has the right books.
-// CLOBD_SIZE is how often; from 50 times on there are 50 listeners of each kind.
+// TestStreams: a node is killed again and again while owners of orders, and readers of books,
+// listen and resume. In the end each owner has heard each message once and in order. The messages
+// agree with the records, and with what a new listener hears from the first Sequence. Each reader
+// has the right books. CLOBD_SIZE is the number of kills; from 50 on there are 50 listeners of each
+// kind.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	kills, each := setting.Size(t, 3, 2), 3
@@ -181,7 +182,7 @@ func TestStreams(t *testing.T) {
 			s.stop()
 		}
 	}()
-	settle(steadies(books, own)...) // until all have begun
+	settle(steadies(books, own)...) // until all streams have begun
 	w.kills(t, kills)
 	settle(steadies(books, own)...)
 	w.judgeBooks(t, books, kills)
@@ -204,7 +205,7 @@ func TestStreams(t *testing.T) {
 	t.Logf("figures: own_streams=%d", len(own))
 }
 
-// recorded compares what a trader was told last about each order with the order's record.
+// recorded compares the last message about each order of a trader with the order's record.
 func (x *actor) recorded(t *testing.T, orders map[string]news) {
 	t.Helper()
 	for _, o := range x.sent {
@@ -219,7 +220,7 @@ func (x *actor) recorded(t *testing.T, orders map[string]news) {
 	}
 }
 
-// same compares what was heard with what another stream of the same owner has heard.
+// same compares the stream's messages with those that another stream of the same owner heard.
 func (l *ownStream) same(t *testing.T, want []news) {
 	t.Helper()
 	heard := l.all()
@@ -355,7 +356,7 @@ func TestTailOfUser(t *testing.T) {
 	write(trio.Secret)
 	out := &heard{}
 	args := []string{"tail", "--url", "http://" + n.listen, "--user", key, "--from", "1"}
-	for _, o := range w.tokens { // one outcome of each market stands for the market
+	for _, o := range w.tokens { // one token of a market stands for the market
 		args = append(args, "--market", o.token)
 	}
 	c := exec.Command(n.binary, args...)

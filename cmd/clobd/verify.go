@@ -225,8 +225,8 @@ type evidence struct {
 	wrong   []string // the first wrongOrders of them
 }
 
-// claim is a Place with what its evidence must prove. The order that it replaces is not part of it:
-// nobody signs a cancellation.
+// claim is a Place and what its evidence must prove. The evidence does not cover the replaced
+// order, because clients do not sign cancellations.
 type claim struct {
 	engine.Command
 	seq           engine.Sequence

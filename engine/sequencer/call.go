@@ -47,8 +47,8 @@ func (c *Call) Wait() (engine.Receipt, error) {
 	return receipt, err
 }
 
-// WaitPlaced is Wait for a Place. It also returns the orders of the same wallet that made way,
-// first the one that it replaced.
+// WaitPlaced is Wait for a Place. It also returns the ids of the orders of the same wallet that
+// were canceled for the new order: first the replaced order, if any.
 func (c *Call) WaitPlaced() (engine.Receipt, []engine.OrderID, error) { return c.wait(false) }
 
 // WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. It waits for the

@@ -61,9 +61,9 @@ func (s *Sequencer) Commit(b *Batch) error {
 	return s.commitError
 }
 
-// acknowledge answers call i with the Receipt of its Command. A Receipt has no room for the orders
-// that a CancelAll or a Place cancelled, so the Call carries their ids: for a Place first that of
-// the order that it replaced.
+// acknowledge answers call i with the Receipt of its Command. A Receipt has no space for the ids of
+// the orders that a CancelAll or a Place canceled, so the Call carries them. For a Place the
+// replaced order comes first.
 func (b *Batch) acknowledge(i int) {
 	f := &b.Frame
 	c, call, events := &f.Commands[i], b.calls[i], f.EventsOf(i)

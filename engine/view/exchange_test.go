@@ -30,7 +30,7 @@ func (w *follower) follow(c *engine.Command, e *engine.Event) {
 	}
 }
 
-// replace makes an order replace any of those.
+// replace makes the order of c replace one of the resting orders.
 func (w *follower) replace(c *engine.Command) {
 	for id, o := range w.orders {
 		c.Wallet, c.Owner = o.Wallet, o.Owner

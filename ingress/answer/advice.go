@@ -12,16 +12,16 @@ import (
 )
 
 // The engine refuses with a reason and up to three numbers. This file adds advice from the
-// published books and rules, which may have moved on since.
+// published books and rules, which may have changed since the refusal.
 
-// Asked is an order that the engine has refused, and where.
+// Asked is an order that the engine has refused, with its market and the Board.
 type Asked struct {
 	Command *engine.Command
 	Market  *view.Market
 	Board   *view.Board
 }
 
-// Refuse is the answer to an order that the engine refused.
+// Refuse returns the refusal of the order, with advice.
 func (p *Asked) Refuse(out *Result) *wire.Refusal {
 	r := &out.Receipt
 	refused := Refuse(r)
@@ -45,9 +45,10 @@ func (p *Asked) Refuse(out *Result) *wire.Refusal {
 	return refused.Because(detail)
 }
 
-// misfit words the refusal of amounts whose quotient is no price on any tick, but next to a price
-// of the market: one of the two was rounded. better names the amount that would fit. The words are
-// the peers', with their spelling. Both are "" for any other quotient.
+// misfit returns the text of the refusal of amounts whose quotient is no price on any tick. It
+// takes the market's nearest price for the one that was meant: one of the amounts was rounded.
+// better names the amount that would fit. The text is the peers', with their spelling. Both are ""
+// if the quotient is a price on another tick, or the nearest price is 0 or 1.
 func misfit(c *engine.Command, tick engine.Price) (words, better string) {
 	cash, size, who := uint64(c.Cash), uint64(c.Size), "maker"
 	if c.Side == engine.Sell {
@@ -70,7 +71,8 @@ func misfit(c *engine.Command, tick engine.Price) (words, better string) {
 		"'clob-client' library", "sign a " + who + "Amount of " + strconv.FormatInt(int64(should), 10)
 }
 
-// exactly replaces the rounded price of a Receipt by the signed price, which breaks the rule.
+// exactly replaces the rounded price in the text of a Receipt by the exact price that was signed,
+// which breaks the rule.
 func exactly(text string, rounded engine.Price, c *engine.Command) string {
 	cash, size := uint64(c.Cash), uint64(c.Size)
 	exact := strconv.FormatUint(cash, 10) + "/" + strconv.FormatUint(size, 10)
@@ -85,10 +87,10 @@ func exactly(text string, rounded engine.Price, c *engine.Command) string {
 	return strings.Replace(text, "("+rounded.String()+")", "("+exact+")", 1)
 }
 
-// exactDigits bounds the digits of a price. A price that needs more is written as a fraction.
+// exactDigits bounds the decimals of a price. A price that needs more is written as a fraction.
 const exactDigits = 12
 
-// advise returns what to change in an order, "" if the refusal says all.
+// advise returns what to change in an order, or "" if the refusal itself says enough.
 func (p *Asked) advise(r *engine.Receipt) string {
 	m, c := p.Market, p.Command
 	switch r.Reject {
@@ -124,7 +126,7 @@ func (p *Asked) advise(r *engine.Receipt) string {
 	return fixedAdvice[r.Reject]
 }
 
-// fixedAdvice is the advice that depends on nothing but the reason.
+// fixedAdvice is the advice that depends only on the reason of the refusal.
 var fixedAdvice = map[engine.Reject]string{
 	engine.RejectWalletOrders: "cancel some of them first",
 	engine.RejectMarketOrders: "the book is full: what trades at once, as FOK or FAK, is taken",
@@ -140,7 +142,7 @@ func grid(tick engine.Price) string {
 		(engine.PriceOne - tick).String()
 }
 
-// Lacking words how much collateral, or how many tokens, are missing.
+// Lacking returns advice that says how much collateral, or how many tokens, are missing.
 func Lacking(r *engine.Receipt, cash bool) string {
 	of := " shares of the token"
 	if cash {
@@ -156,7 +158,7 @@ func stateText(state engine.MarketState) string {
 		engine.Closed: "closed", engine.Settled: "resolved"}[state]
 }
 
-// inState words the state of a market and what is possible in it.
+// inState returns advice that names the state of a market, and says what is possible in it.
 func inState(m *view.Market) string {
 	text := "the market is " + stateText(m.State)
 	switch m.State {
@@ -170,7 +172,7 @@ func inState(m *view.Market) string {
 	return text + " by now: send again"
 }
 
-// inMode words where a mode applies: everywhere, or in one market.
+// inMode returns advice that says where a mode applies: on the whole exchange, or in one market.
 func (p *Asked) inMode() string {
 	d := p.Board.Directory
 	who := "the whole exchange"
@@ -180,7 +182,7 @@ func (p *Asked) inMode() string {
 	return "that is so for " + who + ", until the operator changes it"
 }
 
-// against words the best price on the other side of the book.
+// against returns advice that names the best price on the other side of the book.
 func (p *Asked) against() string {
 	c, book := p.Command, p.Board.Condition(p.Market.Condition)
 	bid, ask := book.Best(c.Outcome)
@@ -209,7 +211,7 @@ func (p *Asked) against() string {
 	return b.String()
 }
 
-// RefuseTransfer is the answer to a split, merge or redemption that the engine refused.
+// RefuseTransfer returns the refusal of a split, merge or redemption that the engine refused.
 func RefuseTransfer(c *engine.Command, r *engine.Receipt, b *view.Board) *wire.Refusal {
 	refused := Refuse(r)
 	switch r.Reject {

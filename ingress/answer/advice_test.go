@@ -6,7 +6,7 @@ import (
 	"clobd/engine"
 )
 
-// offering is the Command of an order that gives making for taken.
+// offering returns the Command of an order that offers making in return for taken.
 func offering(side engine.Side, making, taken uint64) *engine.Command {
 	if side == engine.Sell {
 		making, taken = taken, making
@@ -14,7 +14,8 @@ func offering(side engine.Side, making, taken uint64) *engine.Command {
 	return &engine.Command{Side: side, Cash: engine.Cash(making), Size: engine.Size(taken)}
 }
 
-// TestExactly: a refused price is told as it was signed, as a fraction where it has no end.
+// TestExactly: a refused price is shown as it was signed, as a fraction if it has too many
+// decimals.
 func TestExactly(t *testing.T) {
 	for _, c := range []struct {
 		side          engine.Side
@@ -39,8 +40,8 @@ func TestExactly(t *testing.T) {
 	}
 }
 
-// TestMisfit: amounts whose quotient is no price on any tick are told what the cash should have
-// been for the nearest price, if there is one; a price off the tick is told as one.
+// TestMisfit: the refusal of amounts whose quotient is no price on any tick names the cash for the
+// nearest price, if there is one. A price on another tick gets no such refusal.
 func TestMisfit(t *testing.T) {
 	words := func(member, price, size, should, got string) string {
 		return "invalid amounts, the " + member + " amount for a $" + price + " order of size " + size +
@@ -62,10 +63,10 @@ func TestMisfit(t *testing.T) {
 		{engine.Buy, 4_000_002, 10_000_000, 25, words("maker", "0.4", "10", "4", "4.000002"),
 			"sign a makerAmount of 4000000"},
 		{engine.Buy, 4_050_000, 10_000_000, 100, "", ""},    // 0.405 is a price of another tick
-		{engine.Buy, 30, 1_000_000, 100, "", ""},            // the nearest is 0
-		{engine.Sell, 10_000_000, 9_999_990, 100, "", ""},   // the nearest is 1
-		{engine.Sell, 3, engine.MaxAmount, 1, "", ""},       // and far beyond
-		{engine.Buy, engine.MaxAmount, 1 << 46, 10, "", ""}, // 16 exactly
+		{engine.Buy, 30, 1_000_000, 100, "", ""},            // the nearest price is 0
+		{engine.Sell, 10_000_000, 9_999_990, 100, "", ""},   // the nearest price is 1
+		{engine.Sell, 3, engine.MaxAmount, 1, "", ""},       // the price is far above 1
+		{engine.Buy, engine.MaxAmount, 1 << 46, 10, "", ""}, // the price is exactly 16
 		{engine.Buy, 1 << 45, 1<<46 - 1, 1000, words("maker", "0.5", "70368744.177663",
 			"35184372.088831", "35184372.088832"), "sign a makerAmount of 35184372088831"},
 	} {

@@ -10,12 +10,12 @@ import (
 	"clobd/engine"
 )
 
-// OrderID is the id of an order as a member.
+// OrderID returns the id of an order as a member of a refusal.
 func OrderID(id *engine.OrderID) wire.Member {
 	return wire.Member{Name: "orderID", Value: id.Hex()}
 }
 
-// Refuse is the refusal with the reason of a Receipt.
+// Refuse returns a refusal with the reason of a Receipt.
 func Refuse(r *engine.Receipt) *wire.Refusal {
 	rule := &engine.Rejects[r.Reject]
 	refused := &wire.Refusal{Status: rule.HTTP, Code: rule.Code, Text: r.Text()}
@@ -34,37 +34,39 @@ func Refuse(r *engine.Receipt) *wire.Refusal {
 	return refused
 }
 
-// CancelOnlySeconds is when to ask again while only cancels are taken: an operator, or a full disk,
-// takes longer than the next frame.
+// CancelOnlySeconds is when, in seconds, to send again while only cancels are taken: an operator,
+// or a full disk, takes longer than the next frame.
 const CancelOnlySeconds = "30"
 
-// RetryAfter says when to ask again.
+// RetryAfter returns a member that says after how many seconds to send again.
 func RetryAfter(seconds string) wire.Member {
 	return wire.Member{Name: wire.RetryMember, Value: seconds, JSON: true}
 }
 
-// Result is what an order answer is made of.
+// Result is what the answer to an order is made of.
 type Result struct {
 	Receipt engine.Receipt
 	Dialect wire.Dialect
-	// Bare leaves the hashes out even where the dialect has them: the caller set deferExec.
+	// Bare leaves out the hashes of transactions, even where the dialect has them, because the caller
+	// has set deferExec.
 	Bare   bool
 	Replay bool // the order was taken before
-	// Displaced are orders of the same wallet that made way; of a list, its first result has all.
+	// Displaced are orders of the same wallet that were canceled in favor of the new one. Among the
+	// results of a list, the first has those of all.
 	Displaced []engine.OrderID
 }
 
 var replayHeader = []byte("X-Idempotent-Replay")
 
-// MarkReplay says that an order, or a transfer, was taken before.
+// MarkReplay says in a header that the order or transfer was taken before.
 func MarkReplay(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(replayHeader, []byte("true"))
 }
 
 var feeHeader = []byte("X-Fee")
 
-// MarkFees tells what orders paid on top as takers, in collateral: the answer is about these
-// orders, in this order. Without a trade there is nothing to tell. SVC results have no room for it.
+// MarkFees puts into a header what orders paid as takers on top, in collateral, one fee per result.
+// Without a trade there is no header. SVC results have no member for fees.
 func MarkFees(ctx *fasthttp.RequestCtx, results ...*Result) {
 	var room [64]byte
 	fees, traded := room[:0], false
@@ -85,7 +87,8 @@ var canceledHeader = []byte("X-Canceled")
 // maxNamed bounds the ids in X-Canceled.
 const maxNamed = 20
 
-// MarkDisplaced names the caller's own resting orders that made way for what he has placed.
+// MarkDisplaced puts into a header the ids of the caller's resting orders that were canceled in
+// favor of the order that he has placed.
 func MarkDisplaced(ctx *fasthttp.RequestCtx, ids []engine.OrderID) {
 	if len(ids) == 0 {
 		return
@@ -103,9 +106,9 @@ func MarkDisplaced(ctx *fasthttp.RequestCtx, ids []engine.OrderID) {
 	ctx.Response.Header.SetCanonical(canceledHeader, text)
 }
 
-// Append appends the result of an accepted order. Every dialect has the first six keys. A
-// client that sees trade ids without transaction hashes waits for the hashes. One client's type
-// always has the list of hashes.
+// Append appends the result of an accepted order. Every dialect has the first six keys. Trade ids
+// come with hashes of transactions, because a client that sees only the ids waits for the hashes.
+// An empty list of hashes is written as well, because the type of one client requires the list.
 func Append(dst []byte, r *Result, journal uint64) []byte {
 	p := &r.Receipt
 	dst = append(dst, `{"success":true,"errorMsg":"","orderID":"`...)
@@ -158,9 +161,10 @@ func Append(dst []byte, r *Result, journal uint64) []byte {
 	return append(dst[:len(dst)-1], `]}`...)
 }
 
-// AppendRefused appends the result of a refused order of a list. id is the order's if it may be
-// live, else nil. The code and the advice are members of their own, because clients compare the
-// whole errorMsg. SVC has room for six keys only: there the advice follows in brackets.
+// AppendRefused appends the result of a refused order of a list. id is the order's id if the order
+// may be live, else nil. The code and the advice are members of their own, because clients compare
+// the whole errorMsg. SVC results have only six keys: there the advice follows the text in
+// brackets.
 func AppendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire.Dialect) []byte {
 	words, advice := r.Text, advice(r)
 	if dialect == wire.SVC && advice != "" {
@@ -184,7 +188,7 @@ func AppendRefused(dst []byte, r *wire.Refusal, id *engine.OrderID, dialect wire
 	return append(dst, '}')
 }
 
-// advice joins the further members of a refusal.
+// advice joins the members that a refusal has beside its text and code.
 func advice(r *wire.Refusal) string {
 	if r.Status >= fasthttp.StatusInternalServerError {
 		return ""
@@ -202,7 +206,7 @@ func advice(r *wire.Refusal) string {
 	return b.String()
 }
 
-// appendAmount appends base units as whole units; 0 is written as nothing.
+// appendAmount appends an amount of base units in whole units. It appends nothing for 0.
 func appendAmount(dst []byte, v int64) []byte {
 	if v == 0 {
 		return dst
@@ -210,8 +214,8 @@ func appendAmount(dst []byte, v int64) []byte {
 	return engine.AppendDecimal(dst, v, 6)
 }
 
-// status is the status of an accepted order in a word that clients know. For a canceled order the
-// word says whether some of it was filled.
+// status returns the status of an accepted order, in a word that clients know. For a canceled order
+// the word says whether a part of it was filled.
 func (r *Result) status() string {
 	p := &r.Receipt
 	switch {

@@ -23,14 +23,14 @@ func Members(body []byte, at map[string]scan.Slot) *scan.Fault {
 	return scan.Document(string(body), Shape(at))
 }
 
-// Shape is an object whose members have exact names.
+// Shape describes an object whose members have exactly the given names.
 func Shape(at map[string]scan.Slot) *scan.Shape {
 	return &scan.Shape{Names: slices.Sorted(maps.Keys(at)),
 		Exact: func(n string) (scan.Slot, bool) { slot, ok := at[n]; return slot, ok }}
 }
 
-// Replace reads a cancel and an order request that belong together: {"cancel":…,"place":…}. It
-// returns the order id of the first, and the second as it is written.
+// Replace reads {"cancel":…,"place":…}, the params of order.replace. It returns the order id of the
+// cancel, and the body of the new order as the client wrote it.
 func Replace(body []byte) (id, place string, fault *scan.Fault) {
 	if fault = scan.Keys(string(body)); fault != nil {
 		return "", "", fault

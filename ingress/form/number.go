@@ -7,7 +7,7 @@ import (
 	"clobd/engine"
 )
 
-// Decimal reads a positive amount of whole units with at most 6 decimals, in base units.
+// Decimal reads a positive amount of whole units, up to 6 decimals, and returns it in base units.
 func Decimal(s string) (int64, bool) {
 	whole, part, point := strings.Cut(s, ".")
 	if whole == "" || len(whole) > 10 || len(part) > 6 || point && part == "" {

@@ -24,8 +24,8 @@ var (
 	}
 )
 
-// market finds the market of an operation by its condition id or by one of its token ids. Without
-// one the operation is refused, and the Market is empty.
+// market finds the market of an operation by its condition id, or by one of its token ids. If there
+// is none, it refuses the operation and returns an empty Market.
 func (a *admin) market(o *operation) *view.Market {
 	d := a.Board().Directory
 	if condition, ok := engine.ParseCondition(o.texts["market"]); ok {
@@ -61,7 +61,7 @@ func (a *admin) state(o *operation) members {
 		members{"market": m.Condition.Hex(), "state": o.texts["state"]})
 }
 
-// resolve sets what the outcomes of a market pay: two decimals that add up to 1.
+// resolve sets what each outcome of a market pays: two decimals that add up to 1.
 func (a *admin) resolve(o *operation) members {
 	m := a.market(o)
 	first, second, _ := strings.Cut(o.texts["payouts"], ",")
@@ -85,7 +85,7 @@ func (a *admin) resolve(o *operation) members {
 	return body
 }
 
-// mode restricts what a wallet may do, or what a market or the whole exchange takes.
+// mode restricts which orders a wallet may send, or a market or the whole exchange takes.
 func (a *admin) mode(o *operation) members {
 	mode, ok := modeWords[o.texts["mode"]]
 	if !ok {
@@ -106,7 +106,7 @@ func (a *admin) mode(o *operation) members {
 	return a.carry(o, &c, body)
 }
 
-// prevention sets what expires when a wallet meets its own order.
+// prevention sets which order expires when a wallet would trade with itself.
 func (a *admin) prevention(o *operation) members {
 	wallet := a.wallet(o)
 	how, ok := preventionWords[o.texts["mode"]]
@@ -125,7 +125,7 @@ func (a *admin) collect(o *operation) members {
 	return a.carry(o, &c, members{"wallet": auth.Checksum(c.Address), "amount": o.texts["amount"]})
 }
 
-// adjust changes the named rules of a market; the others stay.
+// adjust changes the rules of a market that the request names; the others stay as they are.
 func (a *admin) adjust(o *operation) members {
 	m := a.market(o)
 	l := m.Listing

@@ -1,14 +1,14 @@
-// Package operator is what operators may do: pay in and out, link, collect, and control markets and
-// wallets.
+// Package operator serves the requests of operators: pay in and out, link, collect fees, and
+// control markets and wallets.
 //
 //	admin listener ──► token, no Origin ──► members ──► Command ──► Enter ──► answer
 //	                        └─ 401, 403, 429
 //
 // # Contract
 //
-// Every request carries the bearer token, also one from this machine. Wrong tokens count by
-// address; the right one is always taken. Each request is one Command. A request with a ref is
-// carried out once, ever: sent again, it is answered as repeated.
+// Every request carries the bearer token, even one from this machine. Wrong tokens are counted by
+// address; the right token is always accepted. Each request is one Command. A request with a ref is
+// carried out only once, ever: if it is sent again, the answer says that it is repeated.
 //
 // # Reading order
 //

@@ -26,36 +26,36 @@ import (
 // adminBytes bounds the body of an operator's request.
 const adminBytes = 4 << 10
 
-// Options are what the routes need. All but Token are required.
+// Options are what the Handler needs. All but Token are required.
 type Options struct {
-	// Token is the bearer token; with "" every request is refused.
+	// Token is the bearer token. If it is "", every request is refused.
 	Token string
 	// Ready reports whether Commands may enter.
 	Ready func() bool
-	// Board is called once Ready has reported true.
+	// Board returns the Board. It is called only after Ready has reported true.
 	Board func() *view.Board
-	// Enter enters a Command and waits for its Receipt. Errors: those of sequencer.Submit; any other
-	// one means that nothing was entered.
+	// Enter enters a Command and waits for its Receipt. Its errors are those of sequencer.Submit; any
+	// other error means that nothing was entered.
 	Enter func(*engine.Command) (engine.Receipt, error)
 	Now   func() time.Time
 }
 
-// admin serves the operator's writes on the admin listener.
+// admin serves the operator's requests on the admin listener.
 type admin struct {
 	Options
-	hash    [32]byte        // of the token: comparing two hashes takes the same time for any guess
+	hash    [32]byte        // of the token; comparing hashes takes the same time for any guess
 	guesses *limits.Windows // wrong tokens, by address
 }
 
-// members are what an operator is answered.
+// members are the JSON members of an answer to an operator.
 type members map[string]any
 
 func refuse(status int, text, hint string) *wire.Refusal {
 	return wire.Operators.Refuse(status, "", text, hint)
 }
 
-// Handler serves the operator's writes, and all refusals of a token. Each request needs the bearer
-// token, on loopback too, and must not come from a web page, whose browser says so in Origin.
+// Handler serves the operator's requests, and refuses requests without the bearer token, even from
+// loopback. It also refuses requests of web pages, which browsers mark with the header Origin.
 func Handler(o Options) http.Handler {
 	a := &admin{o, sha256.Sum256([]byte(o.Token)), limits.New(o.Now)}
 	mux := http.NewServeMux()
@@ -80,7 +80,7 @@ func Handler(o Options) http.Handler {
 		if guarded := r.URL.Path == "/admin/backup" || r.URL.Path == "/admin/checkpoint" ||
 			r.URL.Path == "/admin/scrub" ||
 			strings.HasPrefix(r.URL.Path, "/debug/"); guarded && refused != nil {
-			Refuse(w, refused) // of a request that others serve once the token is right
+			Refuse(w, refused) // other handlers serve these paths once the token is right
 			return
 		}
 		Refuse(w, refuse(404, "not found", "there are /admin/fund, withdraw, link, "+
@@ -107,17 +107,17 @@ func reply(w http.ResponseWriter, body members, refused *wire.Refusal) {
 		w.Header().Set("Retry-After", "10")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // an operator who hung up needs no answer
+	_, _ = w.Write(text) // if the operator hung up, nobody needs the answer
 }
 
 var refuseGuess = refuse(429, "unauthorized", "too many wrong tokens came from this address: "+
 	"wait ten seconds, or send the right one, which is always taken")
 
 // mayGuess counts a wrong token, and reports whether its address may send another one. The right
-// token is always taken: comparing it costs next to nothing, and everybody on this machine has one
+// token is accepted in any case: comparing is cheap, and all programs on this machine share an
 // address.
 func (a *admin) mayGuess(r *http.Request) bool {
-	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // another transport has no address: all share one
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // peers without an IP address share one count
 	c, wait := a.guesses.Claim(peer.Addr(), "", false)
 	if wait == 0 {
 		a.guesses.Failed(&c)
@@ -125,13 +125,13 @@ func (a *admin) mayGuess(r *http.Request) bool {
 	return wait == 0
 }
 
-// operation is an operator's request: its texts by their names, "" for a text that was left out.
+// operation is an operator's request: its members as strings, "" for a member that was left out.
 type operation struct {
 	texts   map[string]string
 	refused *wire.Refusal // the first thing that is wrong with it
 }
 
-// refuse refuses the operation, unless something was wrong with it before.
+// refuse refuses the operation, unless it was refused before.
 func (o *operation) refuse(refused *wire.Refusal) members {
 	if o.refused == nil {
 		o.refused = refused
@@ -190,7 +190,7 @@ func (o *operation) address(name string) engine.Address {
 	return a
 }
 
-// amount reads the amount, in base units.
+// amount returns the amount of the operation, in base units.
 func (o *operation) amount() int64 {
 	amount, ok := form.Decimal(o.texts["amount"])
 	if !ok {
@@ -245,9 +245,9 @@ func (a *admin) link(o *operation) members {
 	return body
 }
 
-// carry enters c, waits for its Receipt, and returns body with the Sequence; nil if o was refused.
-// A ref that was carried out before is answered as such, because this request may say something
-// else.
+// carry enters c, waits for its Receipt, and returns body with the Sequence. It returns nil if o
+// was refused. If a request with the same ref was carried out before, the answer says only that,
+// because this request may differ from it.
 func (a *admin) carry(o *operation, c *engine.Command, body members) members {
 	if o.refused != nil {
 		return nil
@@ -271,8 +271,9 @@ func (a *admin) carry(o *operation, c *engine.Command, body members) members {
 	return body
 }
 
-// reference is the id of an operator's request, zero without a ref. The kind is part of the id, so
-// that a withdrawal may carry the ref of the deposit it takes back.
+// reference returns the id that the ref of an operator's request makes, zero without a ref. The
+// kind is a part of the id, so that a withdrawal may have the same ref as the deposit that it takes
+// back.
 func reference(kind engine.Kind, o *operation) engine.OrderID {
 	ref := o.texts["ref"]
 	if ref == "" {

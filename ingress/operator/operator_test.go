@@ -8,8 +8,7 @@ import (
 	"clobd/engine"
 )
 
-// TestAdminAnswersLikeEncodingJSON: what the operator reads is what the standard library would
-// have written.
+// TestAdminAnswersLikeEncodingJSON: answers to an operator are the bytes that encoding/json writes.
 func TestAdminAnswersLikeEncodingJSON(t *testing.T) {
 	for _, body := range []map[string]any{
 		{"sequence": engine.Sequence(1 << 63), "wallet": "0xAb", "amount": "1.5", "token": "7"},

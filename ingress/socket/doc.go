@@ -1,24 +1,26 @@
-// Package socket takes orders over a WebSocket: the requests of HTTP in texts that carry an id.
+// Package socket takes orders over a WebSocket. Each request is a text message with an id, and does
+// the same as a request over HTTP.
 //
-//	texts that came together                                               answers, each with its id
+//	messages from the client                                               answers, each with its id
 //	  │ Login, once                                                             ▲
 //	  ▼                                                                         │
 //	Begin each ─► Judge side by side ─► Enter, in the order of arrival ─► Await, Finish
 //	  └─ reader's goroutine ──────────────────────────────────────────┘  └─ teller's goroutine
 //
-// The stories are those of HTTP: this package hands each request over in the form that it has
-// there, and writes what comes back as one text.
+// The stories are those of HTTP: this package gives each request the form that it has over HTTP,
+// and sends the answer back as one text message.
 //
 // # Contract
 //
-// A client logs in with its first text. Requests enter the journal in the order in which the client
-// sent them. Answers may come in any order. A request that came while too many were in work is
-// refused. Whatever has entered is waited for and answered, also after the client has hung up.
+// A client logs in with its first message. Requests enter the journal in the order in which the
+// client sent them. Answers may come in any order. A request that arrives while too many are in
+// work is refused. Every request that has entered is waited for and answered, even if the client
+// has hung up.
 //
-// A client without a sign of life for 10 s is gone; the node asks for one every 3 s. A client that
-// does not read its answers is closed with 1013.
+// The node pings a client every 3 s, and closes the socket after 10 s without a sign of life. A
+// client that does not read its answers is closed with 1013.
 //
-// Room.Close has each socket answer what is in work, and then closes it with 1001.
+// Room.Close makes each socket answer the requests in work, and then closes the socket with 1001.
 //
 // # Reading order
 //

@@ -10,7 +10,7 @@ import (
 	"clobd/api/wire/live"
 )
 
-// Room holds all sockets that take orders. Any goroutine may use it.
+// Room is the set of all open sockets that take orders. Any goroutine may use it.
 type Room struct {
 	meters meters
 
@@ -19,21 +19,22 @@ type Room struct {
 	closed   bool
 }
 
-// NewRoom makes an empty Room.
+// NewRoom returns an empty Room.
 func NewRoom() *Room {
 	return &Room{meters: newMeters(), sessions: make(map[*session]struct{})}
 }
 
-// leavePause is how long Close waits until it looks again whether all has been answered, and
-// readPause how long it waits for clients to read their answers.
+// leavePause is the time between two checks of Close whether all requests are answered; readPause
+// is how long Close waits for clients to read their answers.
 const (
 	leavePause = 5 * time.Millisecond
 	readPause  = time.Second
 	leaving    = "the node stops"
 )
 
-// Close has all sockets answer what is in work, at most until ctx is done, and closes them. It
-// returns when all calls of Serve have, or when ctx is done. New sockets are closed at once.
+// Close waits until all sockets have answered the requests in work, at most until ctx is done, and
+// then closes the sockets. It returns when all calls of Serve have returned, or when ctx is done.
+// New sockets are closed at once.
 func (r *Room) Close(ctx context.Context) {
 	r.mutex.Lock()
 	r.closed = true
@@ -57,7 +58,7 @@ func (r *Room) Close(ctx context.Context) {
 	}
 }
 
-// busy is how many sockets have requests in work, and how many have that or unread answers.
+// busy returns how many sockets have requests in work, and how many have those or unread answers.
 func (r *Room) busy() (working, pending int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -78,7 +79,7 @@ func (r *Room) empty() bool {
 	return len(r.sessions) == 0
 }
 
-// enter adds a socket, and reports whether it may stay.
+// enter adds a socket, and reports whether it may stay: a closed Room takes none.
 func (r *Room) enter(s *session) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -14,8 +14,8 @@ import (
 
 // Bounds of one socket.
 const (
-	MaxText    = 260 << 10              // bytes of a text: the longest list, and what stands around
-	firstText  = 4 << 10                // of the first one: strangers send it
+	MaxText    = 260 << 10              // bytes of a message: a whole list and what stands around it
+	firstText  = 4 << 10                // bytes of the first message: strangers send it
 	readAhead  = 16 << 10               // bytes that are read at once
 	mostInWork = 256                    // requests that are not answered yet
 	mostBatch  = 32                     // requests that are judged together
@@ -23,14 +23,14 @@ const (
 	patience   = 10 * time.Second       // for a sign of life
 	pingPause  = 3 * time.Second        // between two pings
 	goodbye    = time.Second            // for a client to read why the node hangs up
-	firstRetry = time.Millisecond       // until the first look at a socket without room
-	lastRetry  = 64 * time.Millisecond  // and until later ones at most
-	mostStuck  = 10 * time.Second       // a socket may take less than someBytes
-	someBytes  = 4 << 10                //
-	piece      = 256 << 10              // bytes that are sent before the client has taken them
-	maxBehind  = 1 << 20                // bytes that may wait when a further answer comes
-	mostStrays = 100                    // texts that no window counts, at once
-	strayBack  = 100 * time.Millisecond // until one of these is forgotten
+	firstRetry = time.Millisecond       // before the first retry on a full socket
+	lastRetry  = 64 * time.Millisecond  // before later retries, at most
+	mostStuck  = 10 * time.Second       // for someBytes to leave a full socket
+	someBytes  = 4 << 10                // bytes; see mostStuck
+	piece      = 256 << 10              // bytes that are handed to the socket at once
+	maxBehind  = 1 << 20                // bytes that may wait when another answer comes
+	mostStrays = 100                    // messages that no window counts, at once
+	strayBack  = 100 * time.Millisecond // until one of them is forgotten
 )
 
 var (
@@ -41,32 +41,32 @@ var (
 	refuseLogin = wire.Refuse(401, "unauthorized", "log in first", "")
 )
 
-// session is one socket.
+// session serves one socket, from its login to its end.
 type session struct {
 	door Door
 	room *Room
 	live *live.Socket
 
 	inWork  atomic.Int32     // requests that are not answered yet
-	entered chan []*Exchange // from the reader to the teller
-	told    chan struct{}    // has a value when others have put answers into out
-	late    sync.WaitGroup   // stories that finish on their own
-	strays  time.Time        // when all texts that no window counts are forgotten
+	entered chan []*Exchange // passed from the reader to the teller
+	told    chan struct{}    // has a value when other goroutines have put answers into out
+	late    sync.WaitGroup   // stories that finish in goroutines of their own
+	strays  time.Time        // when all messages that no window counts are forgotten
 
 	mutex  sync.Mutex // guards what follows
 	pinger *time.Timer
-	out    []byte    // frames that the socket has not taken yet
-	rest   int       // bytes that the socket has taken and not sent
-	since  time.Time // when someBytes of rest had left last, or there was none
+	out    []byte    // frames that were not handed to the socket yet
+	rest   int       // bytes that the socket has accepted and not sent
+	since  time.Time // when someBytes of rest last left, or rest was 0
 	mark   int       // rest at that time
 	ended  bool
 }
 
-// exchanges are used again once they are answered.
+// exchanges holds Exchanges that were answered, to be used again.
 var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 
-// Serve takes the requests of a client until its socket ends, and returns when all that has entered
-// is answered.
+// Serve takes the requests of a client until the socket ends, and returns when every request that
+// has entered is answered.
 func (r *Room) Serve(socket *live.Socket, door Door) {
 	s := &session{door: door, room: r, live: socket}
 	if !r.enter(s) {
@@ -87,7 +87,7 @@ func (r *Room) Serve(socket *live.Socket, door Door) {
 	s.gone(s.read())
 }
 
-// survive is deferred by all goroutines of a socket: a panic ends that socket only.
+// survive is deferred by all goroutines of a socket: a panic ends only that socket.
 func (s *session) survive() {
 	if cause := recover(); cause != nil {
 		s.door.Panicked(cause)
@@ -95,7 +95,7 @@ func (s *session) survive() {
 	}
 }
 
-// login reads and answers the first text, and reports whether the client is in.
+// login reads and answers the first message, and reports whether the client is logged in.
 func (s *session) login() bool {
 	s.live.Limit(firstText)
 	late := time.AfterFunc(firstWish, func() { s.close(live.Forbidden, "no login in time") })
@@ -126,7 +126,7 @@ func (s *session) login() bool {
 	return false
 }
 
-// read reads requests until the socket ends. Its error is that of the connection.
+// read reads requests until the socket ends. It returns the error of the connection.
 func (s *session) read() error {
 	s.live.Limit(MaxText)
 	s.live.ReadAhead(readAhead)
@@ -154,8 +154,8 @@ func (s *session) read() error {
 	return nil
 }
 
-// listen reads on after the node has said goodbye, until the client hangs up: a connection that is
-// closed with bytes unread takes back what was sent.
+// listen reads on after the close frame was sent, until the client hangs up: if a connection is
+// closed with unread bytes, the kernel resets it, and the client loses what was sent.
 func (s *session) listen() {
 	for end := time.Now().Add(goodbye); time.Now().Before(end); {
 		if _, err := s.live.Read(time.Until(end)); err != nil {
@@ -165,7 +165,7 @@ func (s *session) listen() {
 	s.live.End()
 }
 
-// rouse has the teller send what others have put into out.
+// rouse makes the teller send what other goroutines have put into out.
 func (s *session) rouse() {
 	select {
 	case s.told <- struct{}{}:
@@ -173,19 +173,19 @@ func (s *session) rouse() {
 	}
 }
 
-// exchange returns an Exchange for a request that came now.
+// exchange returns an Exchange for a request that has arrived now.
 func exchange(now time.Time) *Exchange {
 	x := exchanges.Get().(*Exchange)
 	x.Began, x.id = now, append(x.id[:0], "null"...)
 	return x
 }
 
-// begin begins a request.
+// begin reads a request, and begins its story or answers it.
 func (s *session) begin(text []byte) *Exchange {
 	x := exchange(time.Now())
 	inWork := s.inWork.Add(1)
 	switch {
-	case string(text) == "PING": // as on the other channels
+	case string(text) == "PING": // the other channels take it, too
 		x.Method = "PING"
 	case !x.read(text):
 		refuseText.Send(&x.Ctx)
@@ -200,7 +200,7 @@ func (s *session) begin(text []byte) *Exchange {
 	return x
 }
 
-// countStray counts a text that no window counts. Who sends too many is closed.
+// countStray counts a message that no window counts, and closes the socket if there are too many.
 func (s *session) countStray(now time.Time) {
 	if s.strays.Before(now) {
 		s.strays = now
@@ -210,8 +210,8 @@ func (s *session) countStray(now time.Time) {
 	}
 }
 
-// enter has a batch judged and enters it. Requests without signatures that came first need not wait
-// for the others' signatures.
+// enter lets the door check a batch, and enters it. Leading requests without signatures enter
+// first: they need not wait until the signatures of the others are checked.
 func (s *session) enter(batch []*Exchange) {
 	defer s.door.Entered()
 	lead := 0
@@ -225,8 +225,8 @@ func (s *session) enter(batch []*Exchange) {
 	}
 }
 
-// enterAll enters requests that are judged. Those that wait for nothing are answered at once: the
-// teller may be waiting for the disk.
+// enterAll enters requests that were checked. Those that wait for nothing are answered here,
+// because the teller may be waiting for the disk.
 func (s *session) enterAll(batch []*Exchange) {
 	waiting := batch[:0]
 	for _, x := range batch {
@@ -247,8 +247,8 @@ func (s *session) enterAll(batch []*Exchange) {
 	}
 }
 
-// tell answers requests in the order in which they entered, for in that order their Receipts come.
-// Answers that are there at the same time go out in one write.
+// tell answers requests in the order in which they entered, because their Receipts come in that
+// order. Answers that are ready at the same time go out in one write.
 func (s *session) tell() {
 	retry, pause := time.NewTimer(time.Hour), firstRetry
 	defer retry.Stop()
@@ -280,8 +280,8 @@ func (s *session) tell() {
 	}
 }
 
-// tellOne answers a request once its Receipts are there, or has another goroutine do it if that
-// takes longer.
+// tellOne waits for the Receipts of a request and answers it. If the answer takes longer than that,
+// another goroutine finishes it.
 func (s *session) tellOne(x *Exchange) {
 	defer s.survive()
 	if x.Story == nil {
@@ -289,7 +289,7 @@ func (s *session) tellOne(x *Exchange) {
 		return
 	}
 	if !x.Story.Ready() {
-		if runtime.Gosched(); !x.Story.Ready() { // the Receipts of a frame come one after the other
+		if runtime.Gosched(); !x.Story.Ready() { // Receipts of a frame come one after the other
 			s.flush()
 		}
 	}
@@ -306,8 +306,7 @@ func (s *session) tellOne(x *Exchange) {
 	})
 }
 
-// answer puts the answer of a request among what is sent next, or gives a client up for whom too
-// much waits already.
+// answer appends the answer of a request to out. If too much waits already, it closes the socket.
 func (s *session) answer(x *Exchange) {
 	s.door.Answered(x)
 	frame := x.appendFrame(make([]byte, 0, 512))
@@ -328,7 +327,7 @@ func (s *session) answer(x *Exchange) {
 	exchanges.Put(x)
 }
 
-// flush sends what there is room for, and reports whether something is left.
+// flush sends what the socket has room for, and reports whether something is left.
 func (s *session) flush() (left bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -348,7 +347,7 @@ func (s *session) flush() (left bool) {
 	return !s.ended && s.rest > 0
 }
 
-// send hands up to n bytes of what waits to the socket.
+// send hands up to n bytes of out to the socket.
 func (s *session) send(n int) {
 	n = min(n, len(s.out))
 	s.room.meters.writes.Inc()
@@ -370,7 +369,7 @@ func (s *session) measure() {
 	s.rest = rest
 }
 
-// pending reports whether a request is in work, or an answer on its way to a client who reads.
+// pending reports whether a request is in work, or an answer waits for the client to read it.
 func (s *session) pending() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -383,15 +382,15 @@ func (s *session) beginPings() {
 	s.pinger = time.AfterFunc(pingPause, s.ping)
 }
 
-// ping asks the client for a sign of life, and ends the socket of a revoked key. It runs beside the
-// teller, who may wait for the disk.
+// ping pings the client, and closes the socket if its key was revoked. It has a goroutine of its
+// own, because the teller may be waiting for the disk.
 func (s *session) ping() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.door.Revoked() {
 		s.end(live.Forbidden, "the key is revoked")
 	} else if !s.ended {
-		_ = s.live.Ping() // whoever is gone is missed by Read
+		_ = s.live.Ping() // if the client is gone, Read notices
 		s.pinger.Reset(pingPause)
 	}
 }
@@ -402,7 +401,7 @@ func (s *session) over() bool {
 	return s.ended
 }
 
-// gone notes that the connection is closed, and by whom unless the node has said why.
+// gone records that the connection has ended, and counts why, unless the node has done so already.
 func (s *session) gone(err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -419,15 +418,15 @@ func (s *session) gone(err error) {
 	}
 }
 
-// close ends the socket and tells why.
+// close closes the socket and tells the client why.
 func (s *session) close(code int, why string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.end(code, why)
 }
 
-// end sends what there is room for, and why no more comes. The reader hangs up; if it waits for
-// something else, or the client does not hang up, the connection is closed a little later.
+// end sends what the socket has room for, and then the close frame. The reader then ends the
+// connection. If the reader is busy, or the client does not hang up, a timer ends it after goodbye.
 func (s *session) end(code int, why string) {
 	if s.ended {
 		return

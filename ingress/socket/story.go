@@ -6,53 +6,54 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Story is a request that enters Commands, in its steps. Over HTTP the goroutine of the connection
-// takes one after the other. On a socket, stories that came together are judged side by side, enter
-// in the order in which they came, and are answered when their Receipts have come.
+// Story is a request that enters Commands, in steps. Over HTTP the connection's goroutine takes one
+// step after the other. On a socket, stories that arrived together are judged in parallel, enter in
+// the order of arrival, and are answered when their Receipts have come.
 type Story interface {
-	// Judge computes, and waits for nothing.
+	// Judge checks the request. It computes, and waits for nothing.
 	Judge()
-	// Enter enters the Commands, unless something speaks against them.
+	// Enter enters the Commands, unless a check has refused them.
 	Enter()
 	// Ready reports whether Await would return at once.
 	Ready() bool
 	// Await waits for the Receipts.
 	Await()
-	// Late reports whether Finish waits for anything else.
+	// Late reports whether Finish has to wait for anything but the Receipts.
 	Late() bool
-	// Finish answers.
+	// Finish answers the request.
 	Finish()
 }
 
-// Exchange is a request on its way to its answer.
+// Exchange is a request on a socket, and later its answer.
 type Exchange struct {
-	// Ctx is the request as HTTP would have carried it. The answer goes there.
+	// Ctx is the request in the form that it has over HTTP, and its answer.
 	Ctx fasthttp.RequestCtx
-	// Story is what the request does; nil: Ctx has the answer.
+	// Story is what the request does. If it is nil, Ctx has the answer already.
 	Story Story
-	// Signed says that Judge checks signatures.
+	// Signed says that Judge checks signatures of this request.
 	Signed bool
-	// Counted says that the request has counted in a window, or is one that windows count.
+	// Counted says that a window counts requests like this one, so that it is not counted as a stray.
 	Counted bool
 
 	Method string
-	// MaxAge is for how many milliseconds the request is wanted, or "".
+	// MaxAge is for how many milliseconds after its signature an order is wanted, or "".
 	MaxAge string
 	Began  time.Time
 
 	id []byte // as JSON
 }
 
-// Door is what a socket asks of the door. Its functions belong to one socket. The reader alone
-// calls them, but for Revoked, Answered and Panicked, which any goroutine of the socket may call.
+// Door is what a socket needs from package ingress. Its functions belong to one socket. Only the
+// reader calls them, except Revoked, Answered and Panicked, which any goroutine of the socket may
+// call.
 type Door struct {
-	// Login judges the first text of a client and answers it. Any status but 200 ends the socket.
+	// Login checks the first message of a client and answers it. Any status but 200 ends the socket.
 	Login func(x *Exchange)
 	// Begin sets the Story of a request, or answers it.
 	Begin func(x *Exchange)
-	// Judge judges Stories side by side.
+	// Judge calls Judge of several Stories in parallel.
 	Judge func([]*Exchange)
-	// Entered is called when what was judged has entered.
+	// Entered is called when the judged requests have entered.
 	Entered func()
 	// Revoked reports whether the client's key may no longer be used.
 	Revoked func() bool

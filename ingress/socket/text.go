@@ -13,7 +13,7 @@ import (
 // maxID bounds the id of a request, in bytes of its JSON.
 const maxID = 66
 
-// The members that mean something in a text. All others are left unread.
+// The members of a request that this package reads. It ignores all others.
 const (
 	givenID = 1 << iota
 	givenMethod
@@ -21,9 +21,9 @@ const (
 	givenAge
 )
 
-// read reads a text of a client: {"id":…,"method":…,"params":…,"max_age_ms":…}. A text without a
-// method is a login that is written as on the user channel; any other one has an id. It returns
-// false for all else.
+// read reads a message of a client: {"id":…,"method":…,"params":…,"max_age_ms":…}. A message
+// without a method is a login in the form of the user channel; any other message needs an id. read
+// returns false for everything else.
 func (x *Exchange) read(text []byte) bool {
 	var room [8]scan.Member
 	members, ok := scan.Object(text, room[:0])
@@ -64,10 +64,10 @@ func (x *Exchange) read(text []byte) bool {
 	return true
 }
 
-// methodLogin is the method of the first text.
+// methodLogin is the method of the first message.
 const methodLogin = "login"
 
-// isID reports whether JSON is a string or an integer that an answer may repeat.
+// isID reports whether a JSON value is a string or an integer, and short enough for an answer.
 func isID(b []byte) bool {
 	if len(b) > maxID {
 		return false
@@ -79,16 +79,16 @@ func isID(b []byte) bool {
 	return err == nil
 }
 
-// extras are the headers of HTTP that an answer carries as members.
+// extras are the HTTP headers that an answer on a socket carries as members.
 var extras = [...]struct {
 	header, member string
-	text           bool // the value is a text, else JSON
+	text           bool // the value is a string, else JSON
 }{
 	{"X-Sequence", "seq", false}, {"X-Idempotent-Replay", "replay", false}, {"X-Fee", "fee", true},
 	{"X-Canceled", "displaced", true}, {"RateLimit", "rate_limit", true},
 }
 
-// appendFrame appends the answer as a frame.
+// appendFrame appends the answer as a frame, with the id of the request.
 func (x *Exchange) appendFrame(out []byte) []byte {
 	if x.Method == "PING" {
 		return live.AppendFrame(out, []byte("PONG"))

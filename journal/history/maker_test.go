@@ -25,16 +25,16 @@ type maker struct {
 	r        *rand.Rand
 	head     engine.Head
 	journal  uint64
-	script   []engine.Command // comes before anything random
+	script   []engine.Command // Commands before the random ones
 	live     []engine.OrderID
 	orders   map[engine.OrderID]*OrderRow
-	first    map[engine.OrderID]engine.Receipt // of their arrival
+	first    map[engine.OrderID]engine.Receipt // the Receipt of each order's arrival
 	trades   []TradeRow                        // oldest first
-	rules    [makerMarkets + 1]engine.Listing  // by market, as they are now
+	rules    [makerMarkets + 1]engine.Listing  // by market, the present ones
 	ids      uint64
-	replaced int                           // orders that others replaced
-	now      engine.Time                   // of the last frame, since makerTime
-	draw     func(m *maker) engine.Command // what comes after script, instead of command's own
+	replaced int                           // how many orders were replaced
+	now      engine.Time                   // Time of the last frame, less makerTime
+	draw     func(m *maker) engine.Command // draws what follows script; nil: command does
 	codes    map[BuilderCode]BuilderNo     // nil: proofs hold no builders
 }
 

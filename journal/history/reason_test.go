@@ -20,7 +20,7 @@ func TestCancelReasons(t *testing.T) {
 		{engine.Command{Kind: engine.CancelAll, Market: 3}, engine.ByOwner, engine.ByOwnerMarket},
 		{engine.Command{Kind: engine.CancelAll}, engine.Timeout, engine.Timeout},
 		{engine.Command{Kind: engine.Place}, engine.SelfTrade, engine.SelfTrade},
-		{engine.Command{Kind: engine.Place}, engine.ByOwner, engine.ByOwner}, // replaced
+		{engine.Command{Kind: engine.Place}, engine.ByOwner, engine.ByOwner}, // the order was replaced
 	} {
 		id, seq := engine.OrderID{31: byte(i + 1)}, engine.Sequence(10+2*i)
 		place := engine.Command{Kind: engine.Place, ID: id, Market: 3, Wallet: 1, Owner: 1,

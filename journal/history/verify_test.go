@@ -65,7 +65,7 @@ func folder(t testing.TB) (dir string, head engine.Head) {
 	for i := range 3 {
 		_, end := follow(t, j, journal.FollowerOptions{})
 		x, stop := run(t, j, Options{})
-		x.fold.recent.keep = 10 // so that the lists have several runs
+		x.fold.recent.keep = 10 // so small that lists have several runs
 		w.write(t, j, 40, 1+12*i)
 		for len(w.live) == 0 {
 			w.write(t, j, 1, 3)

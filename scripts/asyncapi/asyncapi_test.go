@@ -13,10 +13,10 @@ import (
 	"clobd/scripts/openapi"
 )
 
-// tail ends a message of a market or of a user.
+// tail is the end of each message on the channels of markets and users.
 const tail = `"stream_id":"a-1","sequence":1,"server_ts_ms":1,"seq":1}`
 
-// TestCheck: what the document promises passes, and nothing else does.
+// TestCheck: messages that the document describes pass, and no others.
 func TestCheck(t *testing.T) {
 	hash := "0x" + strings.Repeat("ab", 32)
 	order := `{"event_type":"order","type":"CANCELLATION","id":"` + hash + `","owner":"` + uuid +
@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 
 const uuid = "5a8f2c1e-0000-4000-8000-00000000000a"
 
-// fails reports an error that does not say what it should, "" for no error.
+// fails checks that an error contains want, or that there is no error if want is "".
 func fails(t *testing.T, name string, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil {
@@ -89,7 +89,7 @@ func fails(t *testing.T, name string, err error, want string) {
 	}
 }
 
-// TestCheckSent: what clients may say.
+// TestCheckSent: messages that clients may send pass, and no others.
 func TestCheckSent(t *testing.T) {
 	for _, c := range []struct{ name, channel, text, want string }{
 		{"a subscription", "/ws", `{"type":"MARKET","assets_ids":["1"],"resume":{"seq":1}}`, ""},
@@ -112,7 +112,7 @@ func TestCheckSent(t *testing.T) {
 	}
 }
 
-// TestCheckAnswer: each method has answers of its own.
+// TestCheckAnswer: only the answers to a method pass for the method.
 func TestCheckAnswer(t *testing.T) {
 	const sign, canceled = `{"id":1,"status":200,"result":{"server_ts_ms":1}}`,
 		`{"id":1,"status":200,"result":{"canceled":[],"not_canceled":{}},"seq":1}`
@@ -126,7 +126,7 @@ func TestCheckAnswer(t *testing.T) {
 	}
 }
 
-// TestParse: a document that does not hold together is refused.
+// TestParse: Parse refuses a document with errors or broken references.
 func TestParse(t *testing.T) {
 	text := string(document(t))
 	for _, c := range []struct{ name, old, new, want string }{
@@ -146,7 +146,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// document is the node's own.
+// document returns the node's own document.
 func document(t *testing.T) []byte {
 	t.Helper()
 	root, err := openapi.Module()
@@ -160,7 +160,8 @@ func document(t *testing.T) []byte {
 	return text
 }
 
-// TestDocument: what no schema says about the document itself.
+// TestDocument: the node's document has texts, uses all its messages and schemas, and describes
+// every socket.
 func TestDocument(t *testing.T) {
 	var f written
 	if err := json.Unmarshal(document(t), &f); err != nil {
@@ -209,8 +210,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestSameSchemas: what both documents describe they describe alike. OpenAPI has words of its own
-// for two things.
+// TestSameSchemas: schemas with the same name are equal in both documents, except for two words
+// that OpenAPI spells differently.
 func TestSameSchemas(t *testing.T) {
 	type schemas struct {
 		Components struct{ Schemas map[string]any }
@@ -252,8 +253,8 @@ func TestSameSchemas(t *testing.T) {
 	}
 }
 
-// codesOf takes the words for machines out of the schema of refusals. Sockets have some of their
-// own.
+// codesOf removes the list of codes from the schema of refusals and returns it: sockets have more
+// codes.
 func codesOf(schema any) []any {
 	code := schema.(map[string]any)["properties"].(map[string]any)["code"].(map[string]any)
 	all := code["enum"].([]any)
@@ -261,7 +262,7 @@ func codesOf(schema any) []any {
 	return all
 }
 
-// translated is a schema of OpenAPI 3.0 as one of JSON Schema.
+// translated returns a schema of OpenAPI 3.0 as a JSON Schema.
 func translated(schema any) any {
 	switch s := schema.(type) {
 	case []any:

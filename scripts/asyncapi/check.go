@@ -13,11 +13,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// promise is the document of this module.
+// promise loads the document of this module once.
 var promise = sync.OnceValues(Load)
 
-// Check says how a text of the node on a channel, such as "/ws/user", differs from what the
-// document of this module promises.
+// Check returns an error that says how a message of the node on a channel, such as "/ws/user",
+// differs from what the document of this module promises.
 func Check(address string, text []byte) error {
 	d, err := promise()
 	if err != nil {
@@ -26,7 +26,8 @@ func Check(address string, text []byte) error {
 	return d.Check(address, text)
 }
 
-// CheckSent says how a text of a client differs from what the document of this module allows.
+// CheckSent returns an error that says how a message of a client differs from what the document of
+// this module allows.
 func CheckSent(address string, text []byte) error {
 	d, err := promise()
 	if err != nil {
@@ -44,12 +45,14 @@ func CheckAnswer(address, method string, text []byte) error {
 	return d.CheckAnswer(address, method, text)
 }
 
-// Check says how a text of the node on a channel differs from what the document promises.
+// Check returns an error that says how a message of the node on a channel differs from what the
+// document promises.
 func (d *Protocol) Check(address string, text []byte) error {
 	return d.on(address, text, func(c *channel) []*utterance { return c.said })
 }
 
-// CheckSent says how a text of a client on a channel differs from what the document allows.
+// CheckSent returns an error that says how a message of a client on a channel differs from what the
+// document allows.
 func (d *Protocol) CheckSent(address string, text []byte) error {
 	return d.on(address, text, func(c *channel) []*utterance { return c.sent })
 }
@@ -70,7 +73,8 @@ func (d *Protocol) on(address string, text []byte, of func(*channel) []*utteranc
 	return nil
 }
 
-// check reports that a text is none of some messages.
+// check returns an error if text is none of the given messages. The error names the first
+// difference from each message that it could be.
 func check(all []*utterance, text []byte) error {
 	bare := func(m *utterance) bool { return m.bare != "" && m.bare == string(text) }
 	if slices.ContainsFunc(all, bare) {
@@ -94,8 +98,8 @@ func check(all []*utterance, text []byte) error {
 	return problems
 }
 
-// candidates are the messages that a value may be: where an object has event_type or method, those
-// that have the same there.
+// candidates returns the messages that a value could be. If the value has event_type or method,
+// these are the messages with the same word there.
 func candidates(all []*utterance, value any) []*utterance {
 	_, list := value.([]any)
 	object, _ := value.(map[string]any)
@@ -115,7 +119,7 @@ func candidates(all []*utterance, value any) []*utterance {
 	return slices.DeleteFunc(some, func(m *utterance) bool { return m.kind != kind })
 }
 
-// ends checks what a schema cannot say: the members that come last, and that none comes twice.
+// ends checks what a schema cannot express: which members come last, and that no name comes twice.
 func (m *utterance) ends(text []byte) error {
 	var objects []json.RawMessage
 	if !m.list {
@@ -135,8 +139,8 @@ func (m *utterance) ends(text []byte) error {
 	return nil
 }
 
-// keys are the names of an object's members in their order. The error says that the text is no
-// object, or that a name comes twice.
+// keys returns the names of an object's members in their order. It returns an error if the text is
+// not an object, or a name comes twice.
 func keys(object []byte) (names []string, err error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {

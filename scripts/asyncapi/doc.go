@@ -1,6 +1,6 @@
-// Package asyncapi holds messages of sockets against the node's AsyncAPI document. Only tests
-// import it: the door and the reads are packages that do not know each other, but they keep one
-// promise.
+// Package asyncapi checks messages on sockets against the node's AsyncAPI document. Only tests
+// import it. It lets the tests of ingress and of api, which do not import each other, check the
+// same document.
 //
 //	api/asyncapi.json ──► Load ──► Protocol ──┬─► Check        what the node says on a channel
 //	                      parse               ├─► CheckSent    what a client says there
@@ -8,16 +8,16 @@
 //
 // Contract:
 //
-//   - A message of a documented channel is one of those that an operation of the channel names for
-//     its side: a bare text, or one JSON value that the schema allows, without a key that comes
+//   - A message on a documented channel is one of those that an operation of the channel names for
+//     its sender: a bare text, or one JSON value that the schema allows, in which no name comes
 //     twice. Schemas are strict: an undocumented member is an error.
-//   - Where a schema has x-last, the object ends with these members, in this order; so does each
-//     object of an array.
-//   - /clob before the address of a channel changes nothing.
-//   - Load refuses a document with members that nobody reads, with references to nowhere, or with
-//     an example that is not as its own schema says. Whether the whole of it is AsyncAPI is for the
-//     tools of others to say.
+//   - If a schema has x-last, the object ends with these members, in this order. The same holds for
+//     each object of an array.
+//   - An address may begin with /clob; the channel is the same without it.
+//   - Load refuses a document with members that this package does not read, with broken references,
+//     or with an example that its own schema refuses. Load does not check that the document as a
+//     whole is valid AsyncAPI; other tools do.
 //
-// The tests hold the schemas that are in the OpenAPI document as well against those there. Read
+// The tests also compare the schemas with those of the same name in the OpenAPI document. Read
 // document.go first, then check.go.
 package asyncapi

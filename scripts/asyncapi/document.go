@@ -14,29 +14,29 @@ import (
 	"clobd/scripts/openapi"
 )
 
-// Protocol is the parsed and linked document. It may be used by any number of goroutines.
+// Protocol is the parsed document, with its references resolved. Any number of goroutines may use
+// it.
 type Protocol struct {
 	channels map[string]*channel // by address
 }
 
-// channel is what both sides may say on a socket.
+// channel lists the messages that either side may send on a socket.
 type channel struct {
-	said, sent []*utterance            // by the node, by clients
-	answers    map[string][]*utterance // by method
+	said, sent []*utterance            // messages of the node, and of clients
+	answers    map[string][]*utterance // messages that answer a request, by method
 }
 
-// utterance is one of the documented messages.
+// utterance is one documented message.
 type utterance struct {
 	name   string
-	bare   string // the whole text, if the message is no JSON
-	kind   string // what event_type or method says, "" if the message has neither
-	list   bool   // is an array
+	bare   string // the whole message, if it is not JSON
+	kind   string // the only value of event_type or method, "" if there is neither
+	list   bool   // the message is an array
 	last   []string
 	schema *jsonschema.Schema
 }
 
-// written is a document as it stands. A member that is missing here is one that the document must
-// not have.
+// written is the JSON of a document. The document must not have members that are missing here.
 type written struct {
 	Version     string                    `json:"asyncapi"`
 	Info        map[string]string         `json:"info"`
@@ -85,8 +85,8 @@ type reference struct {
 	To string `json:"$ref"`
 }
 
-// Load reads the document of the module that the working folder is in. The error names what is
-// wrong with it.
+// Load reads the document of the module that contains the working folder. The error says what is
+// wrong with the document.
 func Load() (*Protocol, error) {
 	root, err := openapi.Module()
 	if err != nil {
@@ -104,7 +104,7 @@ func Load() (*Protocol, error) {
 	return d, nil
 }
 
-// Parse validates one document.
+// Parse parses and validates a document.
 func Parse(text []byte) (*Protocol, error) {
 	var f written
 	strict := json.NewDecoder(bytes.NewReader(text))
@@ -131,7 +131,7 @@ func Parse(text []byte) (*Protocol, error) {
 	return d, nil
 }
 
-// compile makes the messages, and holds their examples against them.
+// compile compiles the schemas of the messages, and checks each message's examples.
 func (f *written) compile(text []byte) (map[string]*utterance, error) {
 	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -164,7 +164,7 @@ func (f *written) compile(text []byte) (map[string]*utterance, error) {
 	return all, nil
 }
 
-// describe finds what tells a message from others.
+// describe finds the features by which a message is told from others.
 func (f *written) describe(key string, m *writtenMessage) *utterance {
 	one := &utterance{name: key}
 	payload := f.resolve(m.Payload)
@@ -191,7 +191,7 @@ func (f *written) describe(key string, m *writtenMessage) *utterance {
 	return one
 }
 
-// resolve follows the reference to a schema, if a schema is one.
+// resolve returns the schema that a reference names, or the schema itself if it is no reference.
 func (f *written) resolve(schema map[string]any) map[string]any {
 	to, _ := schema["$ref"].(string)
 	if name, is := strings.CutPrefix(to, "#/components/schemas/"); is {
@@ -200,7 +200,7 @@ func (f *written) resolve(schema map[string]any) map[string]any {
 	return schema
 }
 
-// word returns the only text that a schema allows.
+// word returns the only string that a schema allows, "" if it allows more.
 func word(schema map[string]any) string {
 	if words, _ := schema["enum"].([]any); len(words) == 1 {
 		text, _ := words[0].(string)
@@ -209,7 +209,7 @@ func word(schema map[string]any) string {
 	return ""
 }
 
-// link gives the messages of an operation to its channel.
+// link adds the messages of an operation to its channel.
 func (d *Protocol) link(f *written, o *writtenAction, messages map[string]*utterance) error {
 	key := strings.TrimPrefix(o.Channel.To, "#/channels/")
 	at, known := f.Channels[key]

@@ -1,5 +1,6 @@
 // Package mirror keeps books as a client of the market channel does, and compares the hash of each
-// with the one that the node tells. It knows the text of the channel only, nothing of the node.
+// book with the hash that the node sent. It knows only the messages of the channel, and imports
+// nothing of the node.
 //
 //	frame ──► Parse ──► Message ──► Books.Apply ──► Book ──► SHA-1 of its text
 //	                                                              │
@@ -7,9 +8,9 @@
 //
 // # Contract
 //
-// Apply changes a book as a message says, whatever it says, and returns an error if the book is not
-// the one that the message names. That costs some microseconds, so that a test can follow a million
-// changes.
+// Apply changes a book as a message says, in any case, and returns an error if the book then has
+// another hash than the message names. That takes a few microseconds, so that a test can apply a
+// million changes.
 //
 // Reading order: mirror.go.
 package mirror

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Message is any message of the market channel.
+// Message has the members of all messages of the market channel.
 type Message struct {
 	Type      string   `json:"event_type"`
 	Asset     string   `json:"asset_id"`
@@ -31,13 +31,13 @@ type Message struct {
 	Seq       uint64   `json:"seq"`
 }
 
-// Level is a price and the shares that rest at it.
+// Level is a price and the number of shares that rest at it.
 type Level struct {
 	Price string `json:"price"`
 	Size  string `json:"size"`
 }
 
-// Change is what a price_change says about a level of a token. Size 0 is the end of the level.
+// Change is the new size of one level of a token in a price_change. Size 0 removes the level.
 type Change struct {
 	Asset string `json:"asset_id"`
 	Level
@@ -47,7 +47,7 @@ type Change struct {
 	Ask  string `json:"best_ask"`
 }
 
-// Parse reads a frame: a message, or several as an array.
+// Parse reads a text message: one message of the channel, or an array of several.
 func Parse(frame []byte) (all []Message, err error) {
 	if len(frame) > 0 && frame[0] == '[' {
 		err = json.Unmarshal(frame, &all)
@@ -61,15 +61,14 @@ func Parse(frame []byte) (all []Message, err error) {
 	return all, err
 }
 
-// Book is the book of a token: the message that brought it, and all that came later. The best
-// levels are the last ones, as in GET /book.
+// Book is the book of a token: its book message, with all later changes applied. The best levels
+// are last, as in GET /book.
 type Book struct{ Message }
 
-// Books are the books that a client keeps, by token.
+// Books are the books of a client, by token.
 type Books map[string]*Book
 
-// Apply does what a message says to the books that are kept, and returns how many hashes it has
-// compared.
+// Apply applies a message to the books, and returns how many hashes it has compared.
 func (b Books) Apply(m *Message) (hashes int, err error) {
 	switch m.Type {
 	case "book":
@@ -85,7 +84,7 @@ func (b Books) Apply(m *Message) (hashes int, err error) {
 			c := &m.Changes[i]
 			k := b[c.Asset]
 			if k == nil {
-				continue // the token that nobody asked for
+				continue // a token without a subscription
 			}
 			k.change(c)
 			k.Timestamp, k.Seq = m.Timestamp, m.Seq
@@ -107,7 +106,7 @@ func (b Books) Apply(m *Message) (hashes int, err error) {
 	return hashes, nil
 }
 
-// change sets a level. Prices are below 1, so their texts have the order of their values.
+// change sets or removes a level. Prices are below 1, so comparing them as strings orders them.
 func (k *Book) change(c *Change) {
 	levels, order := &k.Bids, strings.Compare
 	if c.Side == "SELL" {
@@ -126,7 +125,7 @@ func (k *Book) change(c *Change) {
 	}
 }
 
-// bests compares the best prices with those of a change.
+// bests compares the best prices of the book with those in a change.
 func (k *Book) bests(c *Change) error {
 	best := func(levels []Level) string {
 		if len(levels) == 0 {
@@ -141,7 +140,7 @@ func (k *Book) bests(c *Change) error {
 	return nil
 }
 
-// is compares the hash of the book with the one that was told, and keeps it.
+// is computes the hash of the book, keeps it, and compares it with the hash that was sent.
 func (k *Book) is(hash string) error {
 	text := k.AppendText(make([]byte, 0, 4096), "")
 	k.Hash = Hash(text)
@@ -151,13 +150,13 @@ func (k *Book) is(hash string) error {
 	return nil
 }
 
-// Hash is that of a book's text, whose own hash must be empty.
+// Hash returns the hash of a book's text, in which the member hash must be empty.
 func Hash(text []byte) string {
 	sum := sha1.Sum(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// AppendText appends the book as GET /book answers it, with a hash.
+// AppendText appends the book in the form of GET /book, with the given hash.
 func (k *Book) AppendText(b []byte, hash string) []byte {
 	for _, part := range []string{`{"market":"`, k.Market, `","asset_id":"`, k.Asset, `","timestamp":"`,
 		k.Timestamp, `","hash":"`, hash, `","bids":`} {

@@ -11,13 +11,14 @@ const first = `{"market":"0xc","asset_id":"10","timestamp":"17","hash":"","bids"
 	`"size":"5"},{"price":"0.45","size":"7.5"}],"asks":[{"price":"0.6","size":"1"}],` +
 	`"min_order_size":"5","tick_size":"0.01","neg_risk":true,"last_trade_price":""}`
 
-// begin is the message that brings the first book.
+// begin returns the message that carries the first book.
 func begin(hash string) string {
 	return `[{"event_type":"book",` + strings.Replace(first[1:len(first)-1], `"hash":""`,
 		`"hash":"`+hash+`"`, 1) + `,"stream_id":"a","sequence":1,"server_ts_ms":1,"seq":4}]`
 }
 
-// change is the message that changes a level: price, size and side; then the hash and best prices.
+// change returns a message that changes a level: its price, size and side, then the book's hash and
+// best prices.
 func change(level [3]string, hash, bests string) string {
 	return fmt.Sprintf(`{"event_type":"price_change","market":"0xc","price_changes":[{"asset_id":"10",`+
 		`"price":"%s","size":"%s","side":"%s","hash":"%s",%s},{"asset_id":"11","price":"0.1","size":"2",`+
@@ -25,8 +26,8 @@ func change(level [3]string, hash, bests string) string {
 		level[0], level[1], level[2], hash, bests)
 }
 
-// TestBooks: a book that is changed as told has the hash of what it should be, and a message that
-// says otherwise is an error.
+// TestBooks: a book that is changed as messages say has the expected hash, and a message with a
+// wrong hash or wrong best prices is an error.
 func TestBooks(t *testing.T) {
 	const bests = `"best_bid":"0.45","best_ask":"0.6"`
 	replaced := func(old, now string) string {

@@ -24,10 +24,11 @@ import (
 //	//	ingress.Server.gate     ingress/server.go   by ingress.Server.routes
 //
 // A function must be used by an earlier one of the list, which also holds for a method that an
-// earlier one calls through an interface. Where it is handed over instead, "by" names what hands it
-// over: a field, a channel or a function that an earlier function of the list uses, or a method
-// that one calls through an interface. Some function must use what hands over together with what is
-// handed over. Where there are several, some function uses each of them together with the next.
+// earlier one calls through an interface. A function may be handed over instead; then "by" names
+// what hands it over: a field, a channel or a function that an earlier function of the list uses,
+// or a method that an earlier function calls through an interface. Some function must use both what
+// hands over and what is handed over. If "by" has several names, some function must use each of
+// them together with the next.
 const (
 	trunkHeading = "# The way of one order"
 	trunkMost    = 18

@@ -7,13 +7,14 @@ import (
 )
 
 // ReadAhead makes the socket read up to n bytes at once, so that More can tell whether another text
-// is there. Without it each text takes two reads or more, and no memory between them.
+// message has arrived. Without ReadAhead each message takes at least two reads, and the socket
+// keeps no buffer between messages.
 func (s *Socket) ReadAhead(n int) { s.text.ahead = make([]byte, n) }
 
-// Limit bounds the length of a text, in bytes: MaxText without it.
+// Limit bounds the length of a text message, in bytes. The default is MaxText.
 func (s *Socket) Limit(n int64) { s.ws.SetReadLimit(n) }
 
-// More reports whether Read would return at once, with a text that was read ahead as a whole.
+// More reports whether Read would return at once because a whole text message was read ahead.
 func (s *Socket) More() bool {
 	h := &s.text
 	n := frameBytes(h.early)
@@ -21,7 +22,7 @@ func (s *Socket) More() bool {
 		h.early[0] == 0x80|websocket.TextMessage
 }
 
-// frameBytes is how long the frame is that begins with b, 0 if its head is not all there.
+// frameBytes returns the length of the frame that begins with b, or 0 if its head is not complete.
 func frameBytes(b []byte) uint64 {
 	if len(b) < 2 {
 		return 0
@@ -47,7 +48,7 @@ func frameBytes(b []byte) uint64 {
 }
 
 // readAhead is Read for a socket that reads ahead. It returns bytes of one frame only: the library
-// has a buffer of its own, of which nobody could tell whether it holds a further frame.
+// would put those of a further frame into its own buffer, where More cannot see them.
 func (p *heard) readAhead(b []byte) (int, error) {
 	for p.left == 0 {
 		if p.left = frameBytes(p.early); p.left > 0 {
@@ -67,9 +68,9 @@ func (p *heard) readAhead(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads what there is behind the bytes that were read before.
+// fill reads more bytes into the buffer, behind those that were read and not used yet.
 func (p *heard) fill() error {
-	held := copy(p.ahead, p.early) // a part of a head at most
+	held := copy(p.ahead, p.early) // at most a part of a head, or of a ping or pong
 	n, err := p.Conn.Read(p.ahead[held:])
 	p.early = p.ahead[:held+n]
 	return err

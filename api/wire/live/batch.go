@@ -5,17 +5,17 @@ import (
 	"syscall"
 )
 
-// BatchSends is how many sends a Batch takes at most. The kernel finishes all of them before other
+// BatchSends is how many sends fit into a Batch. The kernel completes all of them before other
 // threads of this CPU may run.
 const BatchSends = 16
 
-// maxBatched bounds the frames of a send that a Batch takes, in bytes: it keeps a copy.
+// maxBatched bounds the frames of one send in a Batch, in bytes, because the Batch keeps a copy.
 const maxBatched = 128 << 10
 
-// Batch sends to many Sockets with one call of the kernel. Where the kernel has no io_uring for
-// this process, Add takes nothing, as in the zero Batch. One goroutine at a time uses a Batch.
+// Batch sends to many Sockets with one system call. Add takes nothing if the kernel does not let
+// this process use io_uring, or if the Batch is zero. One goroutine at a time uses a Batch.
 type Batch struct {
-	ring *ring // nil: the kernel has none
+	ring *ring // nil: there is no io_uring
 	all  [BatchSends]outgoing
 	n    int
 }
@@ -23,14 +23,14 @@ type Batch struct {
 // outgoing is a send that waits in a Batch.
 type outgoing struct {
 	line   *Line
-	frames []byte // a copy: the room stays
-	held   bool   // the descriptor cannot be closed meanwhile
+	frames []byte // a copy, in a buffer that is used again
+	held   bool   // the kernel sends while the descriptor is kept open
 	wrote  int
 	failed error
-	begin  func(fd uintptr) // once
+	begin  func(fd uintptr) // prepares the send; made once, in Open
 }
 
-// Open asks the kernel for io_uring, and reports whether the Batch takes sends.
+// Open sets up io_uring, and reports whether the Batch takes sends.
 func (b *Batch) Open() bool {
 	b.ring = newRing(BatchSends)
 	for i := range b.all {
@@ -43,7 +43,7 @@ func (b *Batch) Open() bool {
 	return b.ring != nil
 }
 
-// Close gives io_uring back.
+// Close releases io_uring.
 func (b *Batch) Close() {
 	if b.ring != nil {
 		b.ring.close()
@@ -51,9 +51,10 @@ func (b *Batch) Close() {
 	}
 }
 
-// Add takes whole frames that Send will send, and returns the number of the send in the Batch. It
-// takes nothing if the Batch is full, or cannot send to this Socket: the caller then calls
-// Socket.Send. A Socket may be in a Batch once, if all that was sent before is on its way.
+// Add adds whole frames to what the next call of Send sends, and returns the number of this send in
+// the Batch. Add takes nothing if the Batch is full or cannot send to this Socket: the caller then
+// calls Socket.Send. A Socket may be in a Batch only once, and only while none of its earlier bytes
+// are left unsent.
 func (b *Batch) Add(s *Socket, frames []byte) (i int, taken bool) {
 	if b.ring == nil || b.n == len(b.all) || !s.plain || s.line.raw == nil ||
 		len(frames) > maxBatched {
@@ -67,9 +68,9 @@ func (b *Batch) Add(s *Socket, frames []byte) (i int, taken bool) {
 	return i, true
 }
 
-// Send sends what was added, and calls left for each send that is not on its way as a whole: the
-// caller calls Flush of its Socket until there is nothing left, or the error says that the
-// connection is closed.
+// Send sends what was added, and calls left for each send of which a part was not sent. If err is
+// nil, the caller calls Flush of the Socket until nothing is left; otherwise the connection is
+// closed.
 func (b *Batch) Send(left func(i int, err error)) {
 	if b.n == 0 {
 		return
@@ -85,8 +86,8 @@ func (b *Batch) Send(left func(i int, err error)) {
 	}
 }
 
-// hold locks the Lines from number i on and keeps their descriptors open, while the kernel sends: a
-// number that was closed may be another connection's already.
+// hold locks the Lines from number i on, and keeps their descriptors open while the kernel sends:
+// the number of a closed descriptor may already belong to another connection.
 func (b *Batch) hold(i int) {
 	if i == b.n {
 		b.ring.send(func(i, n int, no syscall.Errno) {
@@ -105,7 +106,7 @@ func (b *Batch) hold(i int) {
 	if len(o.line.rest) == 0 {
 		err = o.line.raw.Control(o.begin)
 	}
-	if !o.held { // somebody else has closed the connection, or left a rest
+	if !o.held { // another goroutine has closed the connection, or left bytes unsent
 		b.hold(i + 1)
 	}
 	if err = errors.Join(err, o.failed); err == nil {

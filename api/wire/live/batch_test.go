@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// openBatch is a Batch that takes sends, or the end of the test.
+// openBatch returns a Batch that takes sends, or skips the test.
 func openBatch(t *testing.T) *Batch {
 	t.Helper()
 	b := &Batch{}
@@ -25,17 +25,18 @@ func openBatch(t *testing.T) *Batch {
 	return b
 }
 
-// pairs are sockets that a Batch sends to. Every third client reads late.
+// pairs are the sockets that a Batch sends to, and their clients. Every third client begins to read
+// late.
 type pairs struct {
 	batch   *Batch
 	sockets [BatchSends]*Socket
 	clients [BatchSends]*bufio.Reader
-	next    [BatchSends]int // number of the next text
+	next    [BatchSends]int // number of the next message
 	resting [BatchSends]bool
 	rests   int // how often a socket was full
 }
 
-// pairTexts is how many texts each client gets.
+// pairTexts is how many text messages each client gets.
 const pairTexts = 300
 
 func (c *pairs) late(i int) bool { return i%3 == 2 }
@@ -44,7 +45,7 @@ func (c *pairs) text(i, n int) string {
 	return fmt.Sprintf("%d of %d %s", n, i, strings.Repeat("x", 200*n*(i%3)))
 }
 
-// ping pings all in turn until over is closed.
+// ping pings the clients in turn until over is closed.
 func (c *pairs) ping(t *testing.T, over chan struct{}) {
 	for i := 0; ; i++ {
 		select {
@@ -59,7 +60,7 @@ func (c *pairs) ping(t *testing.T, over chan struct{}) {
 	}
 }
 
-// hear reads all texts of a client.
+// hear reads the text messages of client i, and checks each of them.
 func (c *pairs) hear(t *testing.T, i int) {
 	for n := 0; n < pairTexts; {
 		first, payload, err := readFrame(c.clients[i])
@@ -77,7 +78,7 @@ func (c *pairs) hear(t *testing.T, i int) {
 	}
 }
 
-// send sends each socket that has room the next text.
+// send sends the next message to each socket that is not full.
 func (c *pairs) send(t *testing.T) {
 	t.Helper()
 	var numbers []int
@@ -101,7 +102,7 @@ func (c *pairs) send(t *testing.T) {
 	})
 }
 
-// flush sends what is left, and reports whether that is all.
+// flush sends what is left unsent, and reports whether nothing is left.
 func (c *pairs) flush(t *testing.T) bool {
 	t.Helper()
 	for i, s := range c.sockets {
@@ -116,8 +117,8 @@ func (c *pairs) flush(t *testing.T) bool {
 	return !slices.Contains(c.resting[:], true)
 }
 
-// TestBatch: each client gets all frames in order, whole, and among pings that another goroutine
-// sends, whether he reads at once or late.
+// TestBatch: each client gets all frames, whole and in order, while another goroutine sends pings,
+// whether the client reads at once or late.
 func TestBatch(t *testing.T) {
 	c := &pairs{batch: openBatch(t)}
 	for i := range c.sockets {
@@ -155,8 +156,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchEnds: a send whose connection is closed fails alone, and what waits behind a rest waits
-// in its place.
+// TestBatchEnds: a send to a closed connection fails, and the other sends do not. Frames for a full
+// socket wait behind the bytes that were left before.
 func TestBatchEnds(t *testing.T) {
 	b := openBatch(t)
 	closed, _, _ := pair(t, nil)
@@ -173,7 +174,7 @@ func TestBatchEnds(t *testing.T) {
 		}
 	}
 	rest := full.Rest()
-	for round := range 20 { // the reset may come late
+	for round := range 20 { // the client's reset may arrive late
 		failed := map[int]error{}
 		for i, s := range []*Socket{closed, left, good, full} {
 			if at, taken := b.Add(s, AppendFrame(nil, []byte("hello"))); at != i || !taken {
@@ -254,7 +255,7 @@ func TestBatchOthers(t *testing.T) {
 	}
 }
 
-// hearHellos reads texts of 1 MiB and, behind them, greetings, until the socket ends.
+// hearHellos reads messages of 1 MiB and, after them, greetings, until the connection ends.
 func hearHellos(t *testing.T, r *bufio.Reader) {
 	t.Helper()
 	texts, hellos := 0, 0
@@ -275,8 +276,9 @@ func hearHellos(t *testing.T, r *bufio.Reader) {
 	}
 }
 
-// TestBatchBounds: a Batch takes neither more than it has room for nor what it cannot send, keeps
-// no more than a Line does, and without io_uring takes nothing.
+// TestBatchBounds: a Batch refuses frames that are too long, sends beyond its size, and Sockets to
+// which io_uring cannot send. It keeps no more unsent bytes than a Line does. Without io_uring it
+// takes nothing.
 func TestBatchBounds(t *testing.T) {
 	b := openBatch(t)
 	s, _, _ := pair(t, nil)
@@ -307,7 +309,7 @@ func TestBatchBounds(t *testing.T) {
 		if _, taken := b.Add(s, []byte("x")); !taken {
 			t.Fatal("it has no room")
 		}
-		b.all[b.n-1].line = NewLine(node) // one Line cannot be there twice
+		b.all[b.n-1].line = NewLine(node) // one Line must not be in a Batch twice
 	}
 	if _, taken := b.Add(s, []byte("x")); taken {
 		t.Error("it takes too many")

@@ -1,6 +1,6 @@
 // Package live speaks WebSocket over connections that the door has let in.
 //
-//	request ──► Check ──► key ──► Open ──► Socket ──► Read, Each: texts of the client
+//	request ──► Check ──► key ──► Open ──► Socket ──► Read, Each: text messages
 //	               │                         │           protocol: fasthttp/websocket
 //	            426, 400                     │
 //	               frames ──► Send, Flush ──► TLS? ──► Line ──► socket, without a wait
@@ -13,11 +13,11 @@
 //
 // # Contract
 //
-// No write waits for the client, also under TLS. The Line keeps the bytes that the kernel does not
-// take at once, and closes itself when they are too many. A Batch writes to many Lines with one
-// call of the kernel, if the kernel lets this process use io_uring. One goroutine reads a Socket,
-// with Each if most of the time is a wait, which takes the least memory; another one may Send; any
-// may Close.
+// No write waits for the client, not even under TLS. A Line keeps the bytes that the kernel does
+// not take at once, and closes itself when they exceed a bound. A Batch writes to many Lines with
+// one system call, if the kernel lets this process use io_uring. One goroutine reads a Socket; on a
+// socket that is mostly idle, Each needs the least memory. Another goroutine may call Send, and any
+// goroutine may call Close.
 //
 // A client sends texts in UTF-8, up to a bound. Compression is never agreed on.
 //

@@ -10,10 +10,10 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// Each passes on each text that the client sends, until the socket ends, as Read would return them.
-// Each saves memory on sockets that are mostly idle: while its goroutine waits, the goroutine holds
-// no read buffer, and other goroutines do the work that needs a larger stack. The caller should
-// have used little of its own stack before.
+// Each calls hear for each text message that Read would return, until the socket ends. Each saves
+// memory on sockets that are mostly idle: while its goroutine waits, the goroutine holds no read
+// buffer, and other goroutines do the work that needs a larger stack. The calling goroutine should
+// have made no deep calls before, as these make its stack grow.
 func (s *Socket) Each(patience time.Duration, hear func(text []byte)) error {
 	Apart(func() {
 		s.patience = patience
@@ -35,7 +35,7 @@ func (s *Socket) Each(patience time.Duration, hear func(text []byte)) error {
 	}
 }
 
-// gone closes the socket after its connection has failed, and returns why.
+// gone closes the socket after a read of the connection has failed, and returns why.
 func (s *Socket) gone(err error) error {
 	var wait interface{ Timeout() bool }
 	if errors.As(err, &wait) && wait.Timeout() {
@@ -45,7 +45,7 @@ func (s *Socket) gone(err error) error {
 	return fmt.Errorf("read socket: %w", err)
 }
 
-// hearAll passes on all texts that have begun to come.
+// hearAll calls hear for all text messages of which at least the first bytes have arrived.
 func (s *Socket) hearAll(hear func(text []byte)) (err error) {
 	Apart(func() {
 		h := &s.text
@@ -68,11 +68,11 @@ func (s *Socket) hearAll(hear func(text []byte)) (err error) {
 	return err
 }
 
-// rooms are for what is read ahead, while a text comes.
+// rooms are buffers for reading ahead. A socket has one only while messages arrive.
 var rooms = sync.Pool{New: func() any { return new([1024]byte) }}
 
-// next returns the next text. There is none if pings and pongs are all that has come: the library
-// would wait for what comes behind them.
+// next returns the next text message. some is false if only pings and pongs have arrived: a call of
+// Read would wait for the next message.
 func (s *Socket) next() (text []byte, some bool, err error) {
 	h := &s.text
 	for len(h.early) > 0 {
@@ -100,14 +100,14 @@ const (
 	maxControl = 125 // bytes of the payload of a control frame
 )
 
-// isControl reports whether a frame begins with b that is a right ping or pong. Wrong ones, and the
-// end of the socket, are for the library.
+// isControl reports whether b begins with the head of a valid ping or pong. The library handles
+// invalid ones, and close frames.
 func isControl(b []byte) bool {
 	return (b[0] == 0x80|websocket.PingMessage || b[0] == 0x80|websocket.PongMessage) &&
 		b[1]&maskedBit != 0 && b[1]&^maskedBit <= maxControl
 }
 
-// control hears a ping or a pong.
+// control handles a ping or a pong.
 func (s *Socket) control(frame []byte) error {
 	if frame[0] == 0x80|websocket.PongMessage {
 		return s.ponged("")
@@ -120,8 +120,8 @@ func (s *Socket) control(frame []byte) error {
 	return s.pinged(string(payload))
 }
 
-// Apart calls do in a goroutine of its own and waits until it returns, so that the caller's stack
-// does not grow. A panic goes on in the caller, with the stack on which it came as a text.
+// Apart calls do in a new goroutine and waits until do returns, so that the caller's stack does not
+// grow. If do panics, Apart panics, with a string that holds the cause and the stack of do.
 func Apart(do func()) {
 	ended := make(chan any)
 	go func() {

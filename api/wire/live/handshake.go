@@ -74,7 +74,7 @@ var upgrader = websocket.Upgrader{
 // what the client sent right after its request.
 func Open(text net.Conn, over *Line, early []byte, asked Asked) (*Socket, error) {
 	s := &Socket{text: heard{Conn: text}, line: over, plain: text == net.Conn(over)}
-	if len(early) > 0 { // or else the socket would keep the room for them
+	if len(early) > 0 { // an empty slice would keep its array in memory
 		s.text.early = early
 	}
 	request := &http.Request{Method: http.MethodGet, Header: http.Header{
@@ -104,8 +104,8 @@ type heard struct {
 	net.Conn
 	heads heads
 	early []byte // was read before
-	ahead []byte // room for what is read ahead, nil: nothing is
-	left  uint64 // bytes of the frame that the library reads now; only if ahead is not nil
+	ahead []byte // buffer for reading ahead; nil: the socket does not read ahead
+	left  uint64 // bytes left of the frame that the library reads; used if ahead is not nil
 }
 
 // Read returns the bytes of early first, and then those of the connection.

@@ -6,20 +6,20 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// heads follows the heads of the frames of a client. The library takes a close frame with a payload
-// of one byte, half a code, for one without a payload.
+// heads reads the heads of a client's frames, to find a close frame whose payload is one byte, half
+// of a close code: the library does not tell it from a close frame without a payload.
 type heads struct {
-	head  [10]byte // of the present frame, as far as it has come
-	n     uint8    // bytes of head
+	head  [10]byte // of the present frame, as far as it has arrived
+	n     uint8    // bytes in head
 	stump bool     // a close frame had a payload of one byte
-	lost  bool     // the connection cannot be read any more
-	skip  uint64   // bytes of the present frame that follow its head
+	lost  bool     // the last read of the connection failed
+	skip  uint64   // bytes left of the present frame, after its head
 }
 
-// followed is the connection as the library sees it, and its heads do.
+// followed is the connection as the library sees it. Whatever the library reads, heads reads too.
 type followed struct{ *heard }
 
-// Read reads, and lets the heads look at it.
+// Read reads from the connection, and passes the bytes to heads.
 func (p followed) Read(b []byte) (int, error) {
 	n, err := p.heard.Read(b)
 	p.heads.read(b[:n])
@@ -27,7 +27,7 @@ func (p followed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read looks at the next bytes of the client.
+// read takes the next bytes of the client.
 func (h *heads) read(b []byte) {
 	for len(b) > 0 {
 		if n := min(h.skip, uint64(len(b))); n > 0 {
@@ -54,10 +54,10 @@ func (h *heads) read(b []byte) {
 	}
 }
 
-// maskBytes is how many bytes of a mask follow the head of a frame whose payload is masked.
+// maskBytes is the length of the mask, which stands between the head and the payload of a frame.
 const maskBytes = 4
 
-// end ends a head.
+// end handles the whole head of a frame whose payload has the given length.
 func (h *heads) end(length uint64) {
 	h.stump = h.stump || h.head[0]&0x0f == websocket.CloseMessage && length == 1
 	if h.skip = length; h.head[1]&0x80 != 0 {

@@ -50,7 +50,7 @@ func (l *Line) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// send is Write, and returns how many bytes wait for the client to read.
+// send is Write, but returns how many bytes wait for the client to read.
 func (l *Line) send(b []byte) (rest int, err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -69,7 +69,7 @@ func (l *Line) send(b []byte) (rest int, err error) {
 	return len(l.rest), nil
 }
 
-// keep appends b to the rest. The error is Unread if there is too much.
+// keep appends b to the rest. It returns Unread if the rest would exceed maxRest.
 func (l *Line) keep(b []byte) error {
 	if len(l.rest)+len(b) > maxRest {
 		return Unread
@@ -97,8 +97,8 @@ func (l *Line) flush() (done bool, err error) {
 	return false, nil
 }
 
-// writeOnce writes as much of b as the kernel takes at once. Sockets of a Go process do not block.
-// Control, unlike Write, prepares no wait for room.
+// writeOnce writes as much of b as the kernel takes at once. Go's sockets are non-blocking. The
+// write uses Control, because RawConn.Write also prepares to wait until the socket is writable.
 func (l *Line) writeOnce(b []byte) (n int, err error) {
 	if l.raw == nil {
 		return l.Conn.Write(b)
@@ -119,23 +119,23 @@ func (l *Line) writeOnce(b []byte) (n int, err error) {
 	return n, err
 }
 
-// attempt is a write that does not wait. It is used again: a new function for each write would be
-// garbage for each message of each subscriber.
+// attempt is a write that does not wait. Attempts are used again: a new closure for each write
+// would be garbage for each message of each subscriber.
 type attempt struct {
 	bytes  []byte
 	n      int
 	failed error
-	try    func(fd uintptr) // once
+	try    func(fd uintptr) // the method once, bound once
 }
 
-// attempts holds those that nobody uses. A Line has none of its own: most are idle.
+// attempts holds the attempts not in use. Most Lines are idle, so a Line has none of its own.
 var attempts = sync.Pool{New: func() any {
 	a := &attempt{}
 	a.try = a.once
 	return a
 }}
 
-// once writes, whatever comes of it: the caller does not wait for room.
+// once tries to write once. The caller does not wait, even if the socket is full.
 func (a *attempt) once(fd uintptr) {
 	if a.n, a.failed = syscall.Write(int(fd), a.bytes); a.n < 0 {
 		a.n = 0

@@ -157,17 +157,17 @@ type conversation struct {
 	sent  []byte
 	early int      // bytes of sent that come with the request
 	texts []string // that are read
-	pongs []string // what they say
-	code  uint16   // 0: the connection ends without one
+	pongs []string // payloads of the pongs
+	code  uint16   // of the close frame; 0: there is none
 }
 
-// conversations are all of them, by name.
+// conversations returns all conversations, by name.
 func conversations() map[string]conversation {
 	all := broken()
 	for _, some := range []map[string]conversation{kept(), fragments(), controls(), runes()} {
 		maps.Copy(all, some)
 	}
-	for code := range uint16(5) { // each kind of frame that nobody has defined yet, and each bit
+	for code := range uint16(5) { // each kind of frame that the protocol does not define
 		kind := byte(3 + code)
 		all[fmt.Sprintf("kind %d", kind)] = conversation{
 			sent:  join(frame(text, "a"), frame(fin|kind, "b"), frame(ping, "c")),
@@ -187,7 +187,7 @@ func conversations() map[string]conversation {
 	return all
 }
 
-// kept are conversations that keep the rules.
+// kept returns conversations that keep the rules of the protocol.
 func kept() map[string]conversation {
 	long := strings.Repeat("é", 40_000)
 	normal := frame(bye, "\x03\xe8")
@@ -218,7 +218,7 @@ func kept() map[string]conversation {
 	}
 }
 
-// broken are conversations that break a rule.
+// broken returns conversations that break a rule of the protocol.
 func broken() map[string]conversation {
 	long := strings.Repeat("é", 40_000)
 	unmasked := func(first byte, payload string) []byte {
@@ -270,7 +270,7 @@ func broken() map[string]conversation {
 	}
 }
 
-// fragments are texts in pieces.
+// fragments returns conversations about fragmented messages.
 func fragments() map[string]conversation {
 	normal, long := frame(bye, "\x03\xe8"), strings.Repeat("x", MaxText)
 	pieces := []byte{}
@@ -314,7 +314,7 @@ func fragments() map[string]conversation {
 	}
 }
 
-// controls are pings, pongs and ends.
+// controls returns conversations about pings, pongs and close frames.
 func controls() map[string]conversation {
 	normal, most := frame(bye, "\x03\xe8"), strings.Repeat("\x00\xff\xfe.;", 25)
 	flood, pongs := []byte{}, []string{}
@@ -342,7 +342,8 @@ func controls() map[string]conversation {
 	}
 }
 
-// runes are texts, each whole and with each border of bytes between two fragments.
+// runes returns conversations about valid and invalid UTF-8: each text comes as a whole, and cut at
+// each byte into two fragments.
 func runes() map[string]conversation {
 	all := make(map[string]conversation)
 	add := func(s string, code uint16) {
@@ -370,11 +371,11 @@ func runes() map[string]conversation {
 	return all
 }
 
-// byEach is the ahead of a socket that is read with Each.
+// byEach, in place of a number of bytes, makes converse read the socket with Each.
 const byEach = -1
 
-// converse plays a conversation and compares what comes of it. The client sends some bytes at a
-// time, and the socket reads so many ahead.
+// converse plays a conversation, checks the result, and returns the error that ended the reading.
+// The client writes some bytes at a time, and the socket reads up to ahead bytes ahead.
 func (c *conversation) converse(t *testing.T, some, ahead int) (why error) {
 	t.Helper()
 	s, client, r := pair(t, c.sent[:c.early])
@@ -384,7 +385,7 @@ func (c *conversation) converse(t *testing.T, some, ahead int) (why error) {
 	go func() {
 		for part := range slices.Chunk(c.sent[c.early:], some) {
 			if _, err := client.Write(part); err != nil {
-				return // the node has heard enough
+				return // the node has closed the socket
 			}
 		}
 		if c.code == 0 {
@@ -430,8 +431,9 @@ func (c *conversation) converse(t *testing.T, some, ahead int) (why error) {
 	return why
 }
 
-// TestProtocol: what keeps the rules is read, what breaks one closes the socket with its code. It
-// does not matter how the bytes come, nor how they are read. The error says why, if that is ours.
+// TestProtocol: the node reads messages that keep the rules, and closes the socket with the right
+// code when a frame breaks one, however the bytes arrive and whether Read or Each reads them. If
+// the node closes the socket, the error says why.
 func TestProtocol(t *testing.T) {
 	ours := map[uint16]Ended{1002: Unruly, 1003: Binary, 1007: Garbled, 1009: Oversize}
 	for name, c := range conversations() {
@@ -452,7 +454,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// TestMore: a socket that reads ahead tells whether another text is there as a whole.
+// TestMore: More tells whether another whole text message was read ahead.
 func TestMore(t *testing.T) {
 	s, client, _ := pair(t, nil)
 	s.ReadAhead(1 << 10)
@@ -462,7 +464,7 @@ func TestMore(t *testing.T) {
 	if _, err := client.Write(all); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // until all of it is there
+	time.Sleep(100 * time.Millisecond) // until everything has arrived
 	for _, want := range []struct {
 		text string
 		more bool
@@ -479,8 +481,9 @@ func TestMore(t *testing.T) {
 	}
 }
 
-// TestCloseCodes: a client may end with the codes that the protocol has for that, or with one of
-// its own, and gets the code back. Any other breaks the rules. Some clients know 1014.
+// TestCloseCodes: a client that closes with a code of the protocol, or with a private one (3000 to
+// 4999), gets the same code back. Any other code breaks the rules. The test skips 1014, which only
+// some clients know.
 func TestCloseCodes(t *testing.T) {
 	step := uint16(1)
 	if testing.Short() {
@@ -507,7 +510,7 @@ func TestCloseCodes(t *testing.T) {
 	}
 }
 
-// TestPongsUnread: a client that sends pings and reads no pong is cut off, within a bound.
+// TestPongsUnread: a client that sends pings and reads no pongs is closed when too many bytes wait.
 func TestPongsUnread(t *testing.T) {
 	s, client, _ := pair(t, nil)
 	go func() {
@@ -548,7 +551,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// lastWords answers pings and returns what the close frame of the node says.
+// lastWords answers pings until the node closes the socket, and returns the payload of the close
+// frame.
 func lastWords(client net.Conn, r *bufio.Reader) string {
 	for {
 		switch first, payload, err := readFrame(r); {
@@ -562,7 +566,7 @@ func lastWords(client net.Conn, r *bufio.Reader) string {
 	}
 }
 
-// TestEachSilence is TestSilence for a socket that is idle most of the time.
+// TestEachSilence: Each gives up a client without a sign of life, as Read does in TestSilence.
 func TestEachSilence(t *testing.T) {
 	s, client, r := pair(t, nil)
 	const rest = time.Second
@@ -583,7 +587,8 @@ func TestEachSilence(t *testing.T) {
 	}
 }
 
-// TestEachPanic: a panic about a text goes on in the caller of Each, and says where it came.
+// TestEachPanic: a panic of the function that Each calls reaches the caller of Each, with the stack
+// of that function.
 func TestEachPanic(t *testing.T) {
 	s, client, _ := pair(t, nil)
 	if _, err := client.Write(frame(text, "a")); err != nil {
@@ -605,7 +610,7 @@ func TestUntil(t *testing.T) {
 	told := make(chan string, 1)
 	go func() { told <- lastWords(client, r) }()
 	go func() {
-		begun := time.Now() // not to the end: unread bytes would reset the connection
+		begun := time.Now() // the pings stop early: unread ones would reset the connection
 		for time.Since(begun) < 200*time.Millisecond {
 			if _, err := client.Write(frame(0x89, "")); err != nil {
 				return
@@ -652,7 +657,7 @@ func TestSlowClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Tell(TryLater, "slow consumer") // behind what waits
+			s.Tell(TryLater, "slow consumer") // after the bytes that wait
 			go func() {
 				for all, err := false, error(nil); !all && err == nil; time.Sleep(time.Millisecond) {
 					all, err = s.Flush()

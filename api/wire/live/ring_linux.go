@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// ring is an io_uring: memory that this process shares with the kernel. The process writes sends
-// into one queue, one call makes the kernel do all of them, and the kernel writes what came of each
-// into the other queue.
+// ring is an io_uring: two queues in memory that this process shares with the kernel. The process
+// puts sends into one queue, one system call makes the kernel do all of them, and the kernel puts
+// their results into the other queue.
 //
 //	asked ──► sends ──► begun        the process moves asked and seen,
 //	finished ──► results ──► seen    the kernel begun and finished
@@ -18,11 +18,11 @@ type ring struct {
 	mapped [][]byte
 
 	sends        []submission
-	asked, begun *uint32 // sends so far
-	ready        uint32  // sends that were prepared behind them
+	asked, begun *uint32 // how many sends were queued, and how many the kernel took
+	ready        uint32  // how many were prepared after them
 
 	results        []completion
-	finished, seen *uint32 // results so far
+	finished, seen *uint32 // how many results were queued, and how many were read
 }
 
 // submission is struct io_uring_sqe, as a send uses it.
@@ -43,7 +43,7 @@ type completion struct {
 	flags  uint32
 }
 
-// ringParams is struct io_uring_params: of each queue, where its parts stand in its memory.
+// ringParams is struct io_uring_params: the sizes of the queues, and the offsets of their parts.
 type ringParams struct {
 	sends, results, flags, cpu, idle, features, workers uint32
 
@@ -52,7 +52,7 @@ type ringParams struct {
 	ofResults struct{ head, tail, mask, entries, overflow, results, flags, _, _, _ uint32 }
 }
 
-// Numbers of the kernel's interface, the same on all machines.
+// Constants of the kernel's interface, the same on all architectures.
 const (
 	setupCall = 425 // io_uring_setup
 	enterCall = 426 // io_uring_enter
@@ -66,7 +66,7 @@ const (
 	entriesMemory = 0x10000000 // IORING_OFF_SQES
 )
 
-// newRing returns a ring for n sends, a power of 2, or nil if the kernel has none for this process:
+// newRing returns a ring for n sends, a power of 2. It returns nil if this process cannot have one:
 // the kernel is too old, or the operator or a container's profile forbids io_uring.
 func newRing(n int) *ring {
 	var p ringParams
@@ -82,7 +82,7 @@ func newRing(n int) *ring {
 	return r
 }
 
-// share maps the queues, and reports whether the kernel lets it.
+// share maps the queues into this process, and reports whether that has worked.
 func (r *ring) share(p *ringParams) bool {
 	memory := func(offset int64, size uintptr) unsafe.Pointer {
 		b, err := syscall.Mmap(r.fd, offset, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
@@ -112,7 +112,8 @@ func (r *ring) share(p *ringParams) bool {
 	return true
 }
 
-// works sends a byte from one socket to another: the kernel may have rings, and none that send.
+// works sends a byte from one socket to another, because a kernel may have io_uring without its
+// send operation.
 func (r *ring) works() (sent bool) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -125,7 +126,7 @@ func (r *ring) works() (sent bool) {
 	return sent
 }
 
-// close gives the ring back to the kernel.
+// close unmaps the queues and closes the ring's descriptor.
 func (r *ring) close() {
 	for _, b := range r.mapped {
 		_ = syscall.Munmap(b)
@@ -133,8 +134,8 @@ func (r *ring) close() {
 	_ = os.NewFile(uintptr(r.fd), "io_uring").Close()
 }
 
-// prepare adds a send to those of the next call of send, which gives i as its number. The bytes,
-// one at least, must stay where they are until then.
+// prepare makes b a send of the next call of send, which reports on it by the number i. The bytes,
+// at least one, must stay where they are until that call returns.
 func (r *ring) prepare(i int, fd uintptr, b []byte) {
 	at := (*r.asked + r.ready) % uint32(len(r.sends))
 	r.sends[at] = submission{opcode: opSend, fd: int32(fd), length: uint32(len(b)),
@@ -142,8 +143,8 @@ func (r *ring) prepare(i int, fd uintptr, b []byte) {
 	r.ready++
 }
 
-// send does the sends that were prepared, and calls done with how many bytes each has written, or
-// with why it has written none. What the kernel does not take is not done.
+// send does the sends that were prepared. For each it calls done with the number of bytes written,
+// or with the error. It does not call done for sends that the kernel refuses to take.
 func (r *ring) send(done func(i, wrote int, no syscall.Errno)) {
 	left, until := int(r.ready), *r.asked+r.ready
 	r.ready = 0
@@ -159,7 +160,7 @@ func (r *ring) send(done func(i, wrote int, no syscall.Errno)) {
 		}
 		atomic.StoreUint32(r.seen, at)
 		if begun := atomic.LoadUint32(r.begun); no != 0 && no != syscall.EINTR && begun != until {
-			left -= int(until - begun) // the kernel looks at the queue in calls only
+			left -= int(until - begun) // the kernel reads the queue only during the call
 			atomic.StoreUint32(r.asked, begun)
 			until = begun
 		}

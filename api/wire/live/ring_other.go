@@ -4,7 +4,7 @@ package live
 
 import "syscall"
 
-// ring is nil here: only Linux has io_uring.
+// ring stands in for the ring of Linux. newRing returns nil: no other system has io_uring.
 type ring struct{}
 
 func newRing(int) *ring { return nil }

@@ -23,12 +23,12 @@ const (
 	Broken    = websocket.CloseInternalServerErr       // a bug of the node
 )
 
-// Ended is the error of a Read, or of a write beyond the bound of the Line, that has ended the
-// socket, and says why. Its texts are few, so that they may be counted. When the client or the
-// network ends a socket, Read returns other errors.
+// Ended is the error of a Read, or of a write beyond the bound of the Line, after which the node
+// has closed the socket. It says why. There are few values, so that metrics can count sockets by
+// them. If the client or the network ends a socket, Read returns other errors.
 type Ended string
 
-// Why Read ends a socket.
+// The reasons for which the node closes a socket.
 const (
 	Late     Ended = "no subscription or login in time"
 	Silent   Ended = "no sign of life"
@@ -39,31 +39,32 @@ const (
 	Unread   Ended = "slow consumer"
 )
 
-// Error returns why, in a few words.
+// Error returns the reason, in a few words.
 func (e Ended) Error() string { return "read socket: " + string(e) }
 
-// Socket is an open WebSocket. One goroutine at a time may call Read, or Each; one at a time Send,
-// Flush and Rest; any Ping, Close, Tell and End.
+// Socket is an open WebSocket. One goroutine at a time may call Read or Each, and one at a time
+// Send, Flush and Rest. Any goroutine may call Ping, Close, Tell and End.
 type Socket struct {
-	line  *Line // beneath what is said
-	plain bool  // without TLS: what is said goes over the line as it is
-	text  heard // what the library reads and writes
+	line  *Line // the connection, below TLS
+	plain bool  // without TLS: frames go over the line as they are
+	text  heard // the connection that the library uses: line, or TLS over it
 	ws    *websocket.Conn
-	end   time.Time // of the wait for a text, whatever signs of life come; zero: never
-	// first is room for the first bytes of what comes after a while.
+	end   time.Time // of the wait for a text message, despite pings and pongs; zero: never
+	// first is the buffer for the first bytes that arrive after an idle time.
 	first [16]byte
-	// patience is how long the present call of Read waits for a sign of life.
+	// patience is how long the present call of Read or Each waits for a sign of life.
 	patience time.Duration
-	lost     bool // no pong could be sent
+	lost     bool // a pong could not be sent
 }
 
 // Until bounds the wait of all later calls of Read, however alive the client is. The zero time is
 // no bound.
 func (s *Socket) Until(end time.Time) { s.end = end }
 
-// Read waits, at most for patience, until the client has sent a text, and returns it. Pings and
-// pongs count as signs of life. Before Read returns an error, it has closed the socket: with the
-// code of the rule that the client broke, or with Forbidden if the client has kept it waiting.
+// Read waits until the client has sent a text message, and returns it. Read gives up when patience
+// has passed without a sign of life, such as a ping or a pong. Before Read returns an error, it
+// closes the socket: with the close code of the rule that the client broke, or with Forbidden if
+// the client sent nothing in time.
 func (s *Socket) Read(patience time.Duration) ([]byte, error) {
 	s.patience = patience
 	s.alive()
@@ -81,7 +82,7 @@ func (s *Socket) Read(patience time.Duration) ([]byte, error) {
 	return text, nil
 }
 
-// ended closes the socket after the library has failed to read, and returns why.
+// ended closes the socket after a failed read of the library, and returns why.
 func (s *Socket) ended(err error) error {
 	var wait interface{ Timeout() bool }
 	if errors.As(err, &wait) && wait.Timeout() {
@@ -92,11 +93,11 @@ func (s *Socket) ended(err error) error {
 		s.Close(Forbidden, string(why))
 		return why
 	}
-	if errors.Is(err, websocket.ErrReadLimit) { // the library has not always sent the code
+	if errors.Is(err, websocket.ErrReadLimit) { // the library does not always send the close code
 		s.Close(websocket.CloseMessageTooBig, "")
 		return Oversize
 	}
-	s.End() // the library has sent the code
+	s.End() // the library has sent the close code
 	var bye *websocket.CloseError
 	switch {
 	case errors.Is(err, Unread):
@@ -107,7 +108,7 @@ func (s *Socket) ended(err error) error {
 	return fmt.Errorf("read socket: %w", err)
 }
 
-// alive puts off the end of Read.
+// alive sets the time at which Read gives up anew.
 func (s *Socket) alive() {
 	end := time.Now().Add(s.patience)
 	if !s.end.IsZero() && s.end.Before(end) {
@@ -116,7 +117,7 @@ func (s *Socket) alive() {
 	_ = s.ws.SetReadDeadline(end)
 }
 
-// ponged hears of an answer to Ping.
+// ponged handles the answer to a Ping.
 func (s *Socket) ponged(string) error {
 	s.alive()
 	return nil
@@ -130,7 +131,8 @@ func (s *Socket) pinged(text string) error {
 	return err
 }
 
-// closed answers a close frame: with the code that it had, none if it had none.
+// closed answers a close frame with the same code, or with none if the frame had none. Half a code
+// gets the answer that the protocol was broken.
 func (s *Socket) closed(code int, _ string) error {
 	if code == websocket.CloseNoStatusReceived && s.text.heads.stump {
 		code = websocket.CloseProtocolError
@@ -168,14 +170,14 @@ func (s *Socket) Close(code int, reason string) {
 	s.End()
 }
 
-// Tell tells the client why the socket will be closed, behind all that was sent. Nothing can be
-// sent after it: the caller calls Flush until there is nothing left, and then End.
+// Tell sends a close frame, with the reason, after everything that was sent before. Nothing may be
+// sent after it: the caller calls Flush until nothing is left, and then End.
 func (s *Socket) Tell(code int, reason string) {
 	_ = s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
 		time.Now().Add(time.Second))
 }
 
-// End closes the connection. What the client has not read by then is lost.
+// End closes the connection at once. Bytes that the Line still keeps are lost.
 func (s *Socket) End() { _ = s.text.Close() }
 
 // Lengths of a payload from which on the head of a frame has two, or eight, more bytes.

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestIdleStack: the goroutines of sockets that wait in Each have the smallest stack there is. The
-// runtime begins stacks with the size that most goroutines have needed, so the first sockets count
-// as these. The race detector makes all of them larger.
+// TestIdleStack: a goroutine that waits in Each has a stack of the smallest size. The runtime sizes
+// new stacks by what earlier goroutines needed, so the test opens all sockets twice and measures
+// the second round. The race detector makes stacks larger.
 func TestIdleStack(t *testing.T) {
 	const n, smallest = 200, 2 << 10
 	var before, after runtime.MemStats

@@ -56,7 +56,7 @@ func run(listen, node string, out io.Writer) error {
 	return w.report(out)
 }
 
-// fetchBoth are the documents that a node hands out: of its answers, and of its sockets.
+// fetchBoth fetches the node's documents: OpenAPI for its answers, AsyncAPI for its sockets.
 func fetchBoth(node string) (*openapi.Document, *asyncapi.Protocol, error) {
 	text, err := fetch(node + "/openapi.json")
 	if err != nil {

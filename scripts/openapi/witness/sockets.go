@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// listen has a witness hear what both sides say on a socket that opens.
+// listen makes the witness check what both sides send on a new socket.
 func (w *witness) listen(r *http.Response) {
 	socket, both := r.Body.(io.ReadWriteCloser)
 	if w.protocol == nil || !both {
@@ -19,7 +19,7 @@ func (w *witness) listen(r *http.Response) {
 		ear{text: func(text []byte) { w.hear(path, "client", text, w.protocol.CheckSent(path, text)) }}}
 }
 
-// hear counts a text, and notes what is wrong with it.
+// hear counts a text message, and notes err, which says what is wrong with it.
 func (w *witness) hear(path, who string, text []byte, err error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -30,20 +30,20 @@ func (w *witness) hear(path, who string, text []byte, err error) {
 	}
 }
 
-// overheard is the connection to the node. What is read of it goes to the client.
+// overheard is the connection to the node. The proxy copies what it reads from it to the client.
 type overheard struct {
 	io.ReadWriteCloser
 	node, client ear
 }
 
-// Read hands on what the node says.
+// Read reads what the node sends, and checks it.
 func (o *overheard) Read(b []byte) (int, error) {
 	n, err := o.ReadWriteCloser.Read(b)
 	o.node.hear(b[:n])
 	return n, err
 }
 
-// Write hands on what a client says.
+// Write writes what the client sends, and checks it.
 func (o *overheard) Write(b []byte) (int, error) {
 	n, err := o.ReadWriteCloser.Write(b)
 	o.client.hear(b[:n])
@@ -54,8 +54,8 @@ func (o *overheard) Write(b []byte) (int, error) {
 // the bytes anywhere.
 type ear struct {
 	text  func([]byte)
-	bytes []byte // of a frame that is not whole yet
-	begun []byte // of a text that is not whole yet
+	bytes []byte // bytes of a frame that is not complete
+	begun []byte // bytes of a text message that is not complete
 }
 
 func (e *ear) hear(b []byte) {
@@ -67,7 +67,7 @@ func (e *ear) hear(b []byte) {
 		}
 		e.bytes = rest
 		switch f.code {
-		case 0, 1: // a text goes on, or begins
+		case 0, 1: // a text message goes on, or begins
 			if e.begun = append(e.begun, f.payload...); f.final {
 				e.text(e.begun)
 				e.begun = nil
@@ -76,14 +76,15 @@ func (e *ear) hear(b []byte) {
 	}
 }
 
-// frame is a frame of the protocol, without its mask.
+// frame is a WebSocket frame, with its payload unmasked.
 type frame struct {
 	final   bool
 	code    byte
 	payload []byte
 }
 
-// cut takes the first frame of some bytes, if it is whole.
+// cut returns the first frame in b, and the bytes after it. whole is false if the frame is not
+// complete.
 func cut(b []byte) (f frame, rest []byte, whole bool) {
 	if len(b) < 2 {
 		return f, b, false

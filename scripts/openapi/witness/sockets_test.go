@@ -14,8 +14,8 @@ import (
 	"clobd/scripts/openapi"
 )
 
-// TestSockets: what is said over a socket passes as it is, and what is not as documented is told,
-// whoever has said that.
+// TestSockets: messages on a socket pass unchanged, and the report names those of either side that
+// are not as documented.
 func TestSockets(t *testing.T) {
 	const tail = `"stream_id":"a-1","sequence":1,"server_ts_ms":1,"seq":1}`
 	said := []string{"PONG", `{"event_type":"heartbeat","timestamp":"1",` + tail,
@@ -51,7 +51,7 @@ func TestSockets(t *testing.T) {
 	}
 	target, _ := url.Parse(node.URL)
 	w := newWitness(d, p, target)
-	w.seen = 1 // without an answer the report is an error, too
+	w.seen = 1 // a report without any answer would be an error, too
 	front := httptest.NewServer(w.proxy)
 	defer front.Close()
 	address := "ws" + strings.TrimPrefix(front.URL, "http") + "/ws/market"
@@ -82,7 +82,8 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// TestEar: texts of all lengths are heard, in pieces and masked or not, and nothing else is.
+// TestEar: an ear hears text messages of all lengths, however the bytes are split, masked or not,
+// and nothing else.
 func TestEar(t *testing.T) {
 	long, huge := strings.Repeat("x", 300), strings.Repeat("y", 70_000)
 	stream := []byte{0x81, 2, 'h', 'i', 0x89, 1, 'p', 0x01, 1, 'a', 0x8a, 0, 0x80, 1, 'b',

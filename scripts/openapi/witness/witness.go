@@ -23,12 +23,12 @@ import (
 // witness is the proxy and what it has seen.
 type witness struct {
 	document *openapi.Document
-	protocol *asyncapi.Protocol // nil: sockets are not listened to
+	protocol *asyncapi.Protocol // nil: messages on sockets are not checked
 	proxy    *httputil.ReverseProxy
 
 	mutex   sync.Mutex
 	seen    int      // answers
-	heard   int      // texts on sockets, of both sides
+	heard   int      // messages on sockets, of both sides
 	again   int      // how often a request was sent again
 	reasons []string // kinds of what was not as promised, as they came
 	times   map[string]int
@@ -173,7 +173,7 @@ func plain(header http.Header, body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// note keeps what is not as promised: of all that is wrong alike the first in full.
+// note keeps what is not as promised: the number of each kind, and the first of the kind in full.
 func (w *witness) note(kind string, err error) {
 	if w.times[kind]++; w.times[kind] == 1 {
 		w.reasons = append(w.reasons, kind)
