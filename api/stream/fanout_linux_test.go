@@ -31,8 +31,8 @@ func newHearers(b *testing.B, n int) *hearers {
 			b.Errorf("panic of %s: %v", where, cause)
 			return ""
 		}})
-	h.out.batch.Open()
-	b.Cleanup(h.out.batch.Close)
+	h.out.open()
+	b.Cleanup(h.out.close)
 	c := &hearers{hub: h, watch: &watch{subscribers: make(map[*subscriber]uint8)}}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -212,11 +212,8 @@ func (h *Hub) Reach(seq engine.Sequence, d time.Duration) bool {
 
 // Run tells subscribers until Next fails, and closes their sockets then.
 func (h *Hub) Run() error {
-	h.figures.batches.Set(0)
-	if h.out.batch.Open() {
-		h.figures.batches.Set(1)
-	}
-	defer h.out.batch.Close()
+	h.out.open()
+	defer h.out.close()
 	var group sync.WaitGroup
 	group.Go(func() {
 		giveWay()

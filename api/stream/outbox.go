@@ -18,8 +18,25 @@ type outbox struct {
 	batched [live.BatchSends]*subscriber // the subscriber of each send in batch, by number
 }
 
+// open lets the batch use io_uring. Unlike the methods below, open and close lock the Hub's mutex.
+func (o *outbox) open() {
+	o.hub.mutex.Lock()
+	defer o.hub.mutex.Unlock()
+	if o.batch.Open() {
+		o.hub.figures.batches.Set(1)
+	}
+}
+
+// close releases io_uring. What is sent afterwards takes a system call for each socket.
+func (o *outbox) close() {
+	o.hub.mutex.Lock()
+	defer o.hub.mutex.Unlock()
+	o.batch.Close()
+}
+
 // serve sends each subscriber in due as much as the socket has room for.
 func (o *outbox) serve(now time.Time) {
+	defer o.batch.Forget() // after a panic
 	blocked := 0
 	for at := 0; at < len(o.due); {
 		group := o.due[at:min(at+live.BatchSends, len(o.due))]

@@ -86,6 +86,9 @@ func (b *Batch) Send(left func(i int, err error)) {
 	}
 }
 
+// Forget drops what was added and not sent.
+func (b *Batch) Forget() { b.n = 0 }
+
 // hold locks the Lines from number i on, and keeps their descriptors open while the kernel sends:
 // the number of a closed descriptor may already belong to another connection.
 func (b *Batch) hold(i int) {

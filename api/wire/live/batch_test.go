@@ -208,53 +208,6 @@ func TestBatchEnds(t *testing.T) {
 	hearHellos(t, slow)
 }
 
-// TestBatchOthers: nobody gets what is for a Socket that cannot be written to, neither its
-// neighbours in the Batch nor the Socket that had its place before.
-func TestBatchOthers(t *testing.T) {
-	b := openBatch(t)
-	send := func(text string, sockets ...*Socket) {
-		for _, s := range sockets {
-			if _, taken := b.Add(s, AppendFrame(nil, []byte(text))); !taken {
-				t.Fatal("it takes nothing")
-			}
-		}
-		b.Send(func(int, error) {})
-	}
-	var all [4]*Socket
-	var clients [4]*bufio.Reader
-	for i := range all {
-		all[i], _, clients[i] = pair(t, nil)
-	}
-	full, _, _ := pair(t, nil)
-	for whole := true; whole; {
-		whole, _ = full.Send(AppendFrame(nil, bytes.Repeat([]byte("y"), 1<<20)))
-	}
-	closed, _, _ := pair(t, nil)
-	closed.End()
-	for range 100 {
-		send("all", all[:]...)
-		send("two", all[0], full, closed, all[3])
-	}
-	send("end", all[:]...)
-	for i, r := range clients {
-		var got []string
-		for len(got) == 0 || got[len(got)-1] != "end" {
-			_, payload, err := readFrame(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, string(payload))
-		}
-		want := append(slices.Repeat([]string{"all"}, 100), "end")
-		if i == 0 || i == 3 {
-			want = append(slices.Repeat([]string{"all", "two"}, 100), "end")
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("client %d: %v", i, got)
-		}
-	}
-}
-
 // hearHellos reads messages of 1 MiB and, after them, greetings, until the connection ends.
 func hearHellos(t *testing.T, r *bufio.Reader) {
 	t.Helper()

@@ -1,0 +1,110 @@
+package stream
+
+import (
+	"errors"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"clobd/api/wire/live"
+	"clobd/engine"
+)
+
+// nice is the nice value of the thread.
+func nice(t *testing.T) int {
+	t.Helper()
+	n, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Error(err)
+	}
+	return 20 - n
+}
+
+// possible reports whether the kernel lets this process use a batch.
+func possible(t *testing.T) bool {
+	t.Helper()
+	var b live.Batch
+	defer b.Close()
+	return b.Open()
+}
+
+// publishNext shows a frame of one Command on the Board, and returns the frame encoded.
+func publishNext(h *Hub, seq engine.Sequence) []byte {
+	f := engine.Frame{Engine: engine.Version, Epoch: 1, No: uint64(seq), First: seq,
+		Commands: []engine.Command{{Kind: engine.Deposit, Cash: 1}}, Ends: []uint32{0}}
+	f.Encode(engine.Hash{})
+	h.o.Board.Publish(&f)
+	return f.Bytes
+}
+
+// TestFollow: many subscribers are told by a thread of low priority, until they are half as few as
+// an ordinary goroutine tells; no frame is told twice, or by none; the end of the frames ends Run,
+// whoever reads them.
+func TestFollow(t *testing.T) {
+	runtime.LockOSThread()
+	normal := nice(t)
+	runtime.UnlockOSThread()
+	if normal >= lowly {
+		t.Skip("SKIPPED: this process has a low priority already")
+	}
+	for _, last := range []int64{0, few + 1} {
+		h, s, _ := socket(t)
+		takes := func() bool {
+			h.mutex.Lock()
+			defer h.mutex.Unlock()
+			taken := h.out.add(s, live.AppendFrame(nil, []byte("x")))
+			h.out.flush(time.Now())
+			return taken
+		}
+		can := possible(t)
+		over := errors.New("over")
+		readers, frames := make(chan int), make(chan []byte)
+		h.o.Next = func() ([]byte, error) {
+			readers <- nice(t)
+			if b := <-frames; b != nil {
+				return b, nil
+			}
+			return nil, over
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run() }()
+		if n := <-readers; n != normal {
+			t.Errorf("with few: nice %d", n)
+		}
+		if takes() != can {
+			t.Error("Run does not open the batch")
+		}
+		seq := engine.Sequence(0)
+		for _, c := range []struct {
+			crowd int64
+			want  int
+		}{{few, normal}, {few + 1, lowly}, {few/2 + 1, lowly}, {few / 2, normal}, {few, normal},
+			{few + 1, lowly}, {0, normal}, {last, 0}} {
+			h.crowd.Store(c.crowd)
+			if c.want == 0 && c.crowd > few {
+				c.want = lowly
+			}
+			seq++
+			frames <- publishNext(h, seq)
+			if n := <-readers; n != c.want {
+				t.Errorf("%d subscribers: nice %d, want %d", c.crowd, n, c.want)
+			}
+			if read := h.heap.last(); read != seq {
+				t.Errorf("read until %d of %d", read, seq)
+			}
+		}
+		frames <- nil
+		select {
+		case err := <-ended:
+			if !errors.Is(err, over) {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("Run does not end")
+		}
+		if takes() {
+			t.Error("Run does not close the batch")
+		}
+	}
+}
