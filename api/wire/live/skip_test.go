@@ -46,8 +46,8 @@ func TestBatchSkipsClosed(t *testing.T) {
 	}
 }
 
-// TestBatchSkipsInPlace: a send that is not made leaves its place in the queue to no other send, and
-// no client gets a frame twice.
+// TestBatchSkipsInPlace: a send that is not made leaves its place in the queue to no other send; no
+// client gets a frame twice.
 func TestBatchSkipsInPlace(t *testing.T) {
 	b := openBatch(t)
 	good, _, client := pair(t, nil)
