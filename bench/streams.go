@@ -62,9 +62,12 @@ type Streamed struct {
 	// that shows it, Answered from the answer to the order: below 0 counts as 0. Both are of the
 	// subscribers that were watched, at most 64.
 	Delivered []Latency `json:"delivered_micros"`
-	Answered  []Latency `json:"from_answer_micros"`
-	Messages  []float64 `json:"messages_per_second"`
-	Bytes     []float64 `json:"bytes_per_second"`
+	// Last is from the instant at which an order was due until the last of these subscribers has read.
+	// Orders that one of them has not seen do not count: a gap or a cut says so.
+	Last     []Latency `json:"delivered_to_last_micros"`
+	Answered []Latency `json:"from_answer_micros"`
+	Messages []float64 `json:"messages_per_second"`
+	Bytes    []float64 `json:"bytes_per_second"`
 	// CPUMicros is the node's CPU time of the turn with subscribers, less that of the turn without,
 	// per message.
 	CPUMicros []float64 `json:"cpu_micros_per_message"`
@@ -200,9 +203,10 @@ func (r *streamRound) streamed(ctx context.Context) error {
 
 // conclude adds up what the subscribers have heard.
 func (r *streamRound) conclude(h *crowd.Heard, orders []due) {
-	delivered, answered := NewRecorder(), NewRecorder()
+	delivered, last, answered := NewRecorder(), NewRecorder(), NewRecorder()
 	for i := range orders {
 		d := &orders[i]
+		readers, latest := 0, time.Duration(0)
 		for _, seen := range h.Seen {
 			of := seen[r.condition(d.market)]
 			at, _ := slices.BinarySearchFunc(of, d.sequence, func(s crowd.Sight, seq uint64) int {
@@ -213,14 +217,20 @@ func (r *streamRound) conclude(h *crowd.Heard, orders []due) {
 			})
 			if at < len(of) {
 				read := time.Unix(0, of[at].At)
-				delivered.Record(read.Sub(d.at.Round(0)))
+				after := read.Sub(d.at.Round(0))
+				delivered.Record(after)
 				answered.Record(max(read.Sub(d.answered.Round(0)), 0))
+				readers, latest = readers+1, max(latest, after)
 			}
+		}
+		if readers > 0 && readers == len(h.Seen) {
+			last.Record(latest)
 		}
 	}
 	seconds, out := r.Duration.Seconds(), r.out
 	out.Gaps, out.Cuts = out.Gaps+h.Gaps, out.Cuts+h.Cuts
 	out.Delivered = append(out.Delivered, delivered.Latency())
+	out.Last = append(out.Last, last.Latency())
 	out.Answered = append(out.Answered, answered.Latency())
 	out.Messages = append(out.Messages, float64(h.Messages)/seconds)
 	out.Bytes = append(out.Bytes, float64(h.Bytes)/seconds)
@@ -267,9 +277,11 @@ func (s *Streamed) WriteText(w io.Writer) {
 	}
 	for i := range s.Delivered {
 		d, a := &s.Delivered[i], &s.Answered[i]
-		fmt.Fprintf(w, "  delivered µs p50 %.0f p90 %.0f p99 %.0f max %.0f; from the answer p50 %.0f p99 "+
-			"%.0f; %.0f messages/s, %.1f MB/s, %.2f µs of the node's CPU a message\n", d.P50, d.P90, d.P99,
-			d.Max, a.P50, a.P99, s.Messages[i], s.Bytes[i]/1e6, s.CPUMicros[i])
+		l := &s.Last[i]
+		fmt.Fprintf(w, "  delivered µs p50 %.0f p90 %.0f p99 %.0f max %.0f; to the last p50 %.0f p90 %.0f p99 "+
+			"%.0f; from the answer p50 %.0f p99 %.0f; %.0f messages/s, %.1f MB/s, %.2f µs of the node's CPU "+
+			"a message\n", d.P50, d.P90, d.P99, d.Max, l.P50, l.P90, l.P99, a.P50, a.P99, s.Messages[i],
+			s.Bytes[i]/1e6, s.CPUMicros[i])
 	}
 	fmt.Fprintf(w, "  gaps %d, sockets cut %d\n", s.Gaps, s.Cuts)
 	s.Conditions.WriteText(w)
