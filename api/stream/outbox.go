@@ -50,7 +50,7 @@ func (o *outbox) serve(now time.Time) {
 				s.due = false
 			}
 		}
-		if at += len(group); at%turns < live.BatchSends {
+		if at += len(group); at%turns == 0 {
 			yield()
 		}
 	}
