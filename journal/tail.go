@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 )
 
 // Tail reads the journal's durable frames in order and then waits for new ones. One goroutine uses
@@ -11,6 +12,7 @@ type Tail struct {
 	j      *Journal
 	next   uint64
 	behind [][]byte // frames read ahead from the database, to be given before anything else
+	hurry  bool
 	closed bool     // under j.latest.mu
 	nudged bool     // under j.latest.mu: the next take that would wait returns without a frame
 }
@@ -27,6 +29,10 @@ func (j *Journal) Tail(from uint64) *Tail { return &Tail{j: j, next: max(from, 1
 // Seek makes the Tail go on at frame number from, instead of where it was started. It comes before
 // the first Next.
 func (t *Tail) Seek(from uint64) { t.next = max(from, 1) }
+
+// Hurry makes the Tail go ahead of others that wait for the same frame. It comes before the first
+// Next.
+func (t *Tail) Hurry() { t.hurry = true }
 
 // Next waits for the next encoded frame and returns it. The bytes are shared and must not be
 // changed. The error is ErrClosed after Close of the Tail or the journal, and else names the frame
@@ -79,7 +85,11 @@ func (t *Tail) peek(wait bool) (b []byte, ready bool, err error) {
 			t.nudged = false
 			return nil, false, nil
 		}
-		h.more.Wait()
+		if h.more.Wait(); !t.hurry { // let the Tails run first that were woken too and hurry
+			h.mu.Unlock()
+			runtime.Gosched()
+			h.mu.Lock()
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -118,5 +119,41 @@ func TestCloseWakesTails(t *testing.T) {
 	}
 	if _, err := b.Next(); !errors.Is(err, ErrClosed) {
 		t.Fatal(err)
+	}
+}
+
+// TestTailHurries: of two Tails that wait for a frame, the one that hurries has it first, even if
+// the other one was woken last and so would run next. The scheduler makes an exception now and then.
+func TestTailHurries(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	j := &Journal{}
+	j.latest.init(1 << 20)
+	hasty := j.Tail(1)
+	hasty.Hurry()
+	got := make(chan *Tail, 2)
+	for _, tail := range []*Tail{hasty, j.Tail(1)} {
+		go func() {
+			for {
+				if _, err := tail.Next(); err != nil {
+					return
+				}
+				got <- tail
+			}
+		}()
+		time.Sleep(time.Millisecond) // until it waits
+	}
+	const frames = 40
+	first := 0
+	for no := range uint64(frames) {
+		j.latest.push(no+1, []byte("frame"))
+		if <-got == hasty {
+			first++
+		}
+		<-got
+		time.Sleep(time.Millisecond)
+	}
+	j.latest.close()
+	if first < frames*3/4 {
+		t.Errorf("it was first for %d of %d frames", first, frames)
 	}
 }

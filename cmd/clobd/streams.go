@@ -23,6 +23,7 @@ func (n *node) beginStreams(answers *api.Handler) {
 	j, history := n.role.Journal, n.index.History
 	from := j.Last() + 1
 	s := &streams{tails: [2]*journal.Tail{j.Tail(from), j.Tail(from)}, ended: make(chan struct{})}
+	s.tails[0].Hurry() // books are read more eagerly than anything else that waits for a frame
 	owners := stream.OwnerOptions{Next: s.tails[1].Next, Frame: from,
 		FrameOf: func(seq engine.Sequence) (uint64, error) { return journal.FrameOf(j, seq) },
 		Frames:  func(from uint64) func() ([]byte, bool, error) { return j.Tail(from).Poll },
