@@ -98,13 +98,26 @@ const (
 // hashBytes is the length of a book's hash as text.
 const hashBytes = 2 * sha1.Size
 
-// renderBook is the book of outcome o as JSON: ten keys in an order that clients rely on when they
-// compute the hash again, with the best price last on both sides.
+// renderBook is the book of outcome o as JSON.
 func renderBook(s *view.Snapshot, o engine.Outcome) []byte {
 	bids, asks := s.Depth(o, engine.Buy), s.Depth(o, engine.Sell)
-	levels := make([]priceLevel, 0, max(bids, asks))
-	b := make([]byte, 0, frameBytes+levelBytes*(bids+asks))
-	b = append(b, `{"market":"`...)
+	h := Hasher{make([]priceLevel, 0, max(bids, asks)),
+		make([]byte, 0, frameBytes+levelBytes*(bids+asks))}
+	h.Hash(s, o)
+	return h.text
+}
+
+// Hasher computes the hashes of books, with memory that it uses again. Its zero value is ready.
+type Hasher struct {
+	levels []priceLevel
+	text   []byte
+}
+
+// Hash returns the hash of the book of outcome o, in hex. It makes the book as JSON in h.text: ten
+// keys in an order that clients rely on when they compute the hash again, with the best price last
+// on both sides.
+func (h *Hasher) Hash(s *view.Snapshot, o engine.Outcome) [hashBytes]byte {
+	b := append(h.text[:0], `{"market":"`...)
 	b = engine.AppendHex(b, s.Market.Condition[:])
 	b = append(b, `","asset_id":"`...)
 	b = s.Market.Tokens[o].AppendDecimal(b)
@@ -112,12 +125,10 @@ func renderBook(s *view.Snapshot, o engine.Outcome) []byte {
 	b = strconv.AppendInt(b, int64(s.Time), 10)
 	b = append(b, `","hash":"`...)
 	at := len(b)
-	b = append(append(b, make([]byte, hashBytes)...), `","bids":`...)
-	levels = bestFirst(levels, s, o, engine.Buy)
-	b = appendReversed(b, levels)
+	b = append(append(b, noHash[:]...), `","bids":`...)
+	b = h.appendReversed(b, s, o, engine.Buy)
 	b = append(b, `,"asks":`...)
-	levels = bestFirst(levels, s, o, engine.Sell)
-	b = appendReversed(b, levels)
+	b = h.appendReversed(b, s, o, engine.Sell)
 	b = append(b, `,"min_order_size":"`...)
 	b = engine.AppendDecimal(b, int64(s.Market.MinSize), 6)
 	b = append(b, `","tick_size":"`...)
@@ -131,28 +142,27 @@ func renderBook(s *view.Snapshot, o engine.Outcome) []byte {
 	b = append(b, '"', '}')
 	hash := bookHash(b[:at], b[at+hashBytes:])
 	copy(b[at:], hash[:])
-	return b
+	h.text = b
+	return hash
 }
 
-func bestFirst(
-	levels []priceLevel, s *view.Snapshot, o engine.Outcome, side engine.Side,
-) []priceLevel {
-	levels = levels[:0]
+var noHash [hashBytes]byte // holds a hash's place
+
+// appendReversed appends the levels of a side as an array, the best one last.
+func (h *Hasher) appendReversed(
+	b []byte, s *view.Snapshot, o engine.Outcome, side engine.Side,
+) []byte {
+	h.levels = h.levels[:0]
 	s.Levels(o, side, func(p engine.Price, size engine.Size) bool {
-		levels = append(levels, priceLevel{p, size})
+		h.levels = append(h.levels, priceLevel{p, size})
 		return true
 	})
-	return levels
-}
-
-// appendReversed appends levels as an array, the last one first.
-func appendReversed(b []byte, levels []priceLevel) []byte {
 	b = append(b, '[')
-	for i := len(levels) - 1; i >= 0; i-- {
+	for i := len(h.levels) - 1; i >= 0; i-- {
 		b = append(b, `{"price":"`...)
-		b = engine.AppendDecimal(b, int64(levels[i].price), 4)
+		b = engine.AppendDecimal(b, int64(h.levels[i].price), 4)
 		b = append(b, `","size":"`...)
-		b = engine.AppendDecimal(b, int64(levels[i].size), 6)
+		b = engine.AppendDecimal(b, int64(h.levels[i].size), 6)
 		b = append(b, '"', '}')
 		if i > 0 {
 			b = append(b, ',')

@@ -31,6 +31,7 @@ func (n *node) streams() string {
 	hub := stream.New(stream.Options{Board: n.board, Next: tail.Next, JournalID: testJournal,
 		Now: time.Now, Owners: n.owners(users), Announce: n.handler.Announce,
 		ID: n.marketID, Label: n.catalog.Label, Panicked: n.panicked,
+		Hash: new(Hasher).Hash,
 		Book: func(s *view.Snapshot, o engine.Outcome) []byte { return s.Text(o, renderBook) }})
 	n.hub = hub
 	ended := make(chan error, 2)

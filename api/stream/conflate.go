@@ -61,6 +61,7 @@ func (s *subscriber) hold(c stride, some []*bulletin, outcomes uint8) {
 			return
 		case b.kind == levels:
 			s.later.add(c)
+			s.hub.effort.add(changeUnits, s.hub.o.Now())
 		case b.kind == bests && changed: // the collapse includes the best prices
 		case s.gets(b, outcomes):
 			s.enqueue(b)

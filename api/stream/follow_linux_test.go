@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -38,9 +39,9 @@ func publishNext(h *Hub, seq engine.Sequence) []byte {
 	return f.Bytes
 }
 
-// TestFollow: many subscribers are told by a thread of low priority, until they are half as few as
-// an ordinary goroutine tells; no frame is told twice, or by none; the end of the frames ends Run,
-// whoever reads them.
+// TestFollow: a thread of low priority tells what is heavy work, and an ordinary goroutine the rest;
+// the first frame of heavy work is told by the thread. No frame is told twice, or by none. The end of
+// the frames ends Run, whoever reads them.
 func TestFollow(t *testing.T) {
 	runtime.LockOSThread()
 	normal := nice(t)
@@ -48,7 +49,8 @@ func TestFollow(t *testing.T) {
 	if normal >= lowly {
 		t.Skip("SKIPPED: this process has a low priority already")
 	}
-	for _, last := range []int64{0, few + 1} {
+	type work struct{ units, ms, want int }
+	for _, last := range []work{{0, 0, normal}, {lightBurst + 1, 0, lowly}} {
 		h, s, _ := socket(t)
 		takes := func() bool {
 			h.mutex.Lock()
@@ -60,6 +62,8 @@ func TestFollow(t *testing.T) {
 		can := possible(t)
 		over := errors.New("over")
 		readers, frames := make(chan int), make(chan []byte)
+		now := atomic.Int64{}
+		h.o.Now = func() time.Time { return time.UnixMilli(now.Load()) }
 		h.o.Next = func() ([]byte, error) {
 			readers <- nice(t)
 			if b := <-frames; b != nil {
@@ -70,29 +74,33 @@ func TestFollow(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- h.Run() }()
 		if n := <-readers; n != normal {
-			t.Errorf("with few: nice %d", n)
+			t.Errorf("at the beginning: nice %d", n)
 		}
 		if takes() != can {
 			t.Error("Run does not open the batch")
 		}
 		seq := engine.Sequence(0)
-		for _, c := range []struct {
-			crowd int64
-			want  int
-		}{{few, normal}, {few + 1, lowly}, {few/2 + 1, lowly}, {few / 2, normal}, {few, normal},
-			{few + 1, lowly}, {0, normal}, {last, 0}} {
-			h.crowd.Store(c.crowd)
-			if c.want == 0 && c.crowd > few {
-				c.want = lowly
-			}
+		for _, c := range []work{
+			{lightBurst, 0, normal}, {1, 0, lowly}, {0, 900, lowly}, {0, 200, normal},
+			{lightBurst - 1, 0, normal}, {lightBurst, 0, lowly}, {0, 5000, normal}, last,
+		} {
+			now.Add(int64(c.ms))
+			h.mutex.Lock()
+			h.effort.add(c.units, h.o.Now())
+			h.mutex.Unlock()
 			seq++
 			frames <- publishNext(h, seq)
 			if n := <-readers; n != c.want {
-				t.Errorf("%d subscribers: nice %d, want %d", c.crowd, n, c.want)
+				t.Errorf("frame %d, %d units after %d ms: nice %d, want %d", seq, c.units, c.ms, n, c.want)
 			}
 			if read := h.heap.last(); read != seq {
 				t.Errorf("read until %d of %d", read, seq)
 			}
+			h.mutex.Lock()
+			if h.told != seq {
+				t.Errorf("told until %d of %d", h.told, seq)
+			}
+			h.mutex.Unlock()
 		}
 		frames <- nil
 		select {

@@ -1,9 +1,7 @@
 package stream
 
 import (
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"clobd/engine"
@@ -17,6 +15,8 @@ type Options struct {
 	Next func() ([]byte, error)
 	// Book is the answer of GET /book.
 	Book func(*view.Snapshot, engine.Outcome) []byte
+	// Hash is the hash in that answer. One goroutine at a time calls Hash.
+	Hash func(*view.Snapshot, engine.Outcome) [40]byte
 	// JournalID is that of the journal behind the Board, part of all hashes of transactions.
 	JournalID uint64
 	Now       func() time.Time
@@ -51,7 +51,6 @@ const (
 	glances    = 100                   // such looks before the first pause
 	errorLimit = 256                   // bytes of an error's text
 	turns      = 32                    // writes between two chances for other threads to run
-	few        = 32                    // most subscribers that are told at the priority of orders
 )
 
 // Hub tells its subscribers what changes in the markets that they name. Run it once; any number of
@@ -61,7 +60,6 @@ type Hub struct {
 	heap  heap
 	wake  chan struct{}
 	ended chan struct{}
-	crowd atomic.Int64 // number of subscribers
 
 	figures figures
 
@@ -82,6 +80,7 @@ type Hub struct {
 	beat        time.Time // when the last heartbeats were sent
 	beats       int64     // Unix time of the last pings, in seconds
 	owners      owners
+	effort      effort
 	listed      []listed // markets to be announced
 }
 
@@ -228,50 +227,6 @@ func (h *Hub) Run() error {
 // RunOwners tells the readers of the user channel what happens to their orders, until Next fails.
 func (h *Hub) RunOwners() error { return h.owners.run() }
 
-// follow reads frames and tells what they change. While there are few subscribers, it does so at
-// the priority of orders: subscribers hear of a change about 100 µs earlier, and orders have to
-// wait for only a few writes. When there are many, a thread of low priority takes over, until their
-// number is down to half of few.
-func (h *Hub) follow() (err error) {
-	for err == nil {
-		if err = h.followWhile(func(n int64) bool { return n <= few }); err != nil {
-			break
-		}
-		ended := make(chan error)
-		go func() {
-			giveWay()
-			ended <- h.followWhile(func(n int64) bool { return n > few/2 })
-		}()
-		err = <-ended
-	}
-	return err
-}
-
-// followWhile reads frames and tells what they change, while the number of subscribers is right.
-func (h *Hub) followWhile(right func(subscribers int64) bool) error {
-	var f engine.Frame
-	for right(h.crowd.Load()) {
-		b, err := h.o.Next()
-		if err != nil {
-			return err
-		}
-		if !h.survives("the frames of streams", func() {
-			if err = engine.DecodeUnhashed(b, &f); err == nil {
-				h.heap.add(&f)
-			}
-		}) {
-			h.beginAnew()
-		}
-		if err != nil {
-			return fmt.Errorf("read frame for streams: %w", err)
-		}
-		if h.turn() {
-			h.rouse()
-		}
-	}
-	return nil
-}
-
 // rouse wakes tend, which sends what could not be sent yet.
 func (h *Hub) rouse() {
 	select {
@@ -313,6 +268,15 @@ func (p *heap) add(f *engine.Frame) {
 		}
 	}
 	p.read = max(p.read, f.Last())
+}
+
+// each calls do for each market that was touched since the last take.
+func (p *heap) each(do func(engine.MarketNo)) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for no := range p.markets {
+		do(no)
+	}
 }
 
 // dealOf returns a fill in the taker's terms.

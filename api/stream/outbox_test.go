@@ -148,20 +148,6 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestCrowd: whoever enters and leaves is counted.
-func TestCrowd(t *testing.T) {
-	h, s, _ := socket(t)
-	_, other, _ := socketOf(t, h)
-	if n := h.crowd.Load(); n != 2 {
-		t.Errorf("%d of 2", n)
-	}
-	h.leave(s)
-	h.leave(other)
-	if n := h.crowd.Load(); n != 0 {
-		t.Errorf("%d of none", n)
-	}
-}
-
 // TestRefusalsWhileRunBeginsAndEnds is for the race detector: logIn uses the batch that Run opens
 // and closes.
 func TestRefusalsWhileRunBeginsAndEnds(t *testing.T) {

@@ -96,6 +96,7 @@ func (s *subscriber) enqueueAll(l *sheaf) {
 // show queues books, many in one message, but no more than a socket can keep. For a subscriber with
 // a backlog, each book takes its place among the changes that wait.
 func (s *subscriber) show(books []shown) {
+	s.hub.effort.add(changeUnits/2*len(books), s.hub.o.Now())
 	if s.later != nil {
 		for i := range books {
 			s.enqueue(&bulletin{seq: books[i].snapshot.Sequence, books: books[i : i+1]})
@@ -368,7 +369,6 @@ func (h *Hub) enter(socket *live.Socket) *subscriber {
 	id := strconv.FormatInt(h.o.Now().UnixMilli(), 36) + "-" + strconv.FormatUint(h.streams, 36)
 	s := &subscriber{hub: h, socket: socket, id: id, number: h.streams}
 	h.subscribers[s] = struct{}{}
-	h.crowd.Store(int64(len(h.subscribers)))
 	h.figures.sockets.Inc()
 	return s
 }
@@ -377,7 +377,6 @@ func (h *Hub) leave(s *subscriber) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	delete(h.subscribers, s)
-	h.crowd.Store(int64(len(h.subscribers)))
 	s.drop()
 	if s.user != nil {
 		delete(h.owners.readers, s)

@@ -352,17 +352,18 @@ func (h *Hub) change(was, s *view.Snapshot) (b *bulletin, changed bool) {
 	b.body = append(wire.AppendKey(b.body, "price_changes"), '[')
 	none := len(b.body)
 	for o := range engine.Outcome(2) {
-		var hash []byte
+		var hash string
 		s.Changes(was, o, func(side engine.Side, p engine.Price, size engine.Size) {
-			if hash == nil {
-				hash = hashOf(h.o.Book(s, o))
+			if hash == "" {
+				text := h.o.Hash(s, o)
+				hash = string(text[:])
 			}
 			c := append(wire.AppendComma(b.body), '{')
 			c = wire.AppendTokenField(c, "asset_id", s.Market.Tokens[o])
 			c = wire.AppendDecimalField(c, "price", int64(p), 4)
 			c = wire.AppendDecimalField(c, "size", int64(size), 6)
 			c = wire.AppendField(c, "side", wire.SideText(side))
-			c = wire.AppendField(c, "hash", string(hash))
+			c = wire.AppendField(c, "hash", hash)
 			b.body = append(appendBest(c, s, o), '}')
 		})
 	}
@@ -381,17 +382,6 @@ func appendBest(b []byte, s *view.Snapshot, o engine.Outcome) []byte {
 		b = wire.AppendDecimalField(b, "best_ask", int64(ask), 4)
 	}
 	return b
-}
-
-// hashOf returns the hash in the text of a book.
-func hashOf(text []byte) []byte {
-	const member, digits = `"hash":"`, 40
-	for i := 0; i+len(member)+digits <= len(text); i++ {
-		if string(text[i:i+len(member)]) == member {
-			return text[i+len(member) : i+len(member)+digits]
-		}
-	}
-	panic("BUG: a book without a hash")
 }
 
 // trade is a trade in terms of one of the tokens: who buys one outcome sells the other.

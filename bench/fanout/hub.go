@@ -61,7 +61,8 @@ func newHub(ln net.Listener, burst int) (*hub, error) {
 	if err := h.fill(); err != nil {
 		return nil, err
 	}
-	h.hub = stream.New(stream.Options{Board: h.board, Book: api.Book, JournalID: 1, Now: time.Now,
+	h.hub = stream.New(stream.Options{Board: h.board, Book: api.Book,
+		Hash: new(api.Hasher).Hash, JournalID: 1, Now: time.Now,
 		Announce: func(*view.Market) []byte { return nil },
 		ID:       func(engine.Condition) string { return "" },
 		Label:    func(engine.Condition, engine.Outcome) string { return "" },

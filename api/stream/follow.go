@@ -1,0 +1,95 @@
+package stream
+
+import (
+	"fmt"
+	"time"
+
+	"clobd/engine"
+)
+
+// effort estimates how much work the Hub does for subscribers. The work is light or heavy. A unit
+// is a write to a socket: about 7 µs.
+type effort struct {
+	heavy bool
+	owed  float64   // units: what was added less what has passed since then
+	at    time.Time // of the last call of add
+}
+
+const (
+	changeUnits = 4      // to render a change
+	lightPace   = 20_000 // units a second that are light work: a seventh of a CPU
+	lightBurst  = 200    // units at once that are light work: 1.4 ms
+)
+
+// add adds work that is about to be done. What exceeds lightBurst makes the work heavy, for a second
+// at least: until there was time for all of it at lightPace.
+func (e *effort) add(units int, now time.Time) {
+	e.owed = max(e.owed-now.Sub(e.at).Seconds()*lightPace, 0)
+	if e.at = now; e.owed == 0 {
+		e.heavy = false
+	}
+	if e.owed += float64(units); e.owed > lightBurst && !e.heavy {
+		e.heavy, e.owed = true, lightPace
+	}
+	e.owed = min(e.owed, lightPace)
+}
+
+// follow reads frames and tells what they change. While that is light work, an ordinary goroutine
+// does it: subscribers hear of a change about 100 µs earlier, and orders wait for a few writes at
+// most. A thread of low priority takes over before heavy work, until the work is light again.
+func (h *Hub) follow() (err error) {
+	for err == nil {
+		if err = h.followWhile(false); err != nil {
+			break
+		}
+		ended := make(chan error)
+		go func() {
+			giveWay()
+			ended <- h.followWhile(true)
+		}()
+		err = <-ended
+	}
+	return err
+}
+
+// followWhile tells what was read, and then reads frames and tells what they change. It returns
+// after it has read a frame whose work is not heavy, or not light: the other one tells that frame.
+func (h *Hub) followWhile(heavy bool) error {
+	var f engine.Frame
+	for {
+		if h.turn() {
+			h.rouse()
+		}
+		b, err := h.o.Next()
+		if err != nil {
+			return err
+		}
+		if !h.survives("the frames of streams", func() {
+			if err = engine.DecodeUnhashed(b, &f); err == nil {
+				h.heap.add(&f)
+			}
+		}) {
+			h.beginAnew()
+		}
+		if err != nil {
+			return fmt.Errorf("read frame for streams: %w", err)
+		}
+		if h.heavy() != heavy {
+			return nil
+		}
+	}
+}
+
+// heavy reports whether it is heavy work to tell what was read.
+func (h *Hub) heavy() bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	units := len(h.out.due)
+	h.heap.each(func(no engine.MarketNo) {
+		if w := h.watches[no]; w != nil {
+			units += changeUnits + len(w.subscribers)
+		}
+	})
+	h.effort.add(units, h.o.Now())
+	return h.effort.heavy
+}

@@ -1,0 +1,120 @@
+package stream
+
+import (
+	"testing"
+	"time"
+
+	"clobd/engine"
+	"clobd/engine/view"
+)
+
+// TestEffort: work is heavy when too much comes at once, or for too long, and then for a second at
+// least, however much has come.
+func TestEffort(t *testing.T) {
+	var e effort
+	now := time.Unix(1e9, 0)
+	pass := func(n int, units int, pause time.Duration) (heavy int) {
+		for range n {
+			if e.add(units, now); e.heavy {
+				heavy++
+			}
+			now = now.Add(pause)
+		}
+		return heavy
+	}
+	const pace = time.Second / lightPace
+	if n := pass(1000, lightBurst, lightBurst*pace); n > 0 {
+		t.Errorf("%d of 1000 bursts as large as they may be are heavy", n)
+	}
+	if n := pass(100_000, 1, pace); n > 0 {
+		t.Errorf("%d of 100,000 units at the pace of light work are heavy", n)
+	}
+	if n := pass(1000, 1, pace/2); n < 500 || n > 700 {
+		t.Errorf("%d of 1000 units at twice that pace are heavy, want the last 600", n)
+	}
+	if n := pass(1_000_000, lightBurst, pace); n != 1_000_000 {
+		t.Errorf("%d of 1,000,000 large bursts are heavy", n)
+	}
+	if n := pass(2000, 0, time.Millisecond); n < 990 || n > 1001 {
+		t.Errorf("it is heavy for %d ms after them, want 1000", n)
+	}
+	if n := pass(1, lightBurst+1, 0); n != 1 {
+		t.Error("one burst that is too large is not heavy")
+	}
+}
+
+// TestHeavy: what counts is what a frame makes the Hub write and render: not how many subscribers
+// there are, but how many watch what has changed; a single one who watches very much counts as well.
+func TestHeavy(t *testing.T) {
+	h, s, _ := socket(t)
+	for range 3 * lightBurst { // nobody of them watches anything
+		h.enter(s.socket)
+	}
+	watch := func(no engine.MarketNo, subscribers int) {
+		w := &watch{market: &view.Market{No: no}, subscribers: make(map[*subscriber]uint8)}
+		for range subscribers {
+			w.subscribers[&subscriber{}] = 1
+		}
+		h.watches[no] = w
+	}
+	touch := func(from, to engine.MarketNo) {
+		h.heap.take()
+		for no := from; no <= to; no++ {
+			h.heap.markets[no] = nil
+		}
+	}
+	clock := time.Now()
+	h.o.Now = func() time.Time { return clock }
+	check := func(what string, want bool) {
+		t.Helper()
+		clock = clock.Add(time.Hour)
+		if got := h.heavy(); got != want {
+			t.Errorf("%s: heavy is %v", what, got)
+		}
+	}
+	watch(1, 2*lightBurst)
+	check("nothing has changed", false)
+	touch(2, 1000)
+	check("markets that nobody watches", false)
+	touch(1, 1)
+	check("a market that many watch", true)
+	for no := engine.MarketNo(10); no < 10+lightBurst/changeUnits; no++ {
+		watch(no, 1)
+	}
+	touch(10, 19)
+	check("10 markets with a subscriber each", false)
+	touch(10, 10+lightBurst/changeUnits)
+	check("many markets of one subscriber", true)
+	touch(2, 2)
+	for range lightBurst {
+		h.out.due = append(h.out.due, s)
+	}
+	check("sockets that are due", false)
+	h.out.due = append(h.out.due, s)
+	check("more of them", true)
+	h.out.due = nil
+	h.heap.take()
+	book := shown{snapshot: &view.Snapshot{Market: &view.Market{}}}
+	s.show([]shown{book})
+	check("a first book", false)
+	some := make([]shown, lightBurst)
+	for i := range some {
+		some[i] = book
+	}
+	clock = clock.Add(time.Hour)
+	if s.show(some); !h.effort.heavy {
+		t.Error("many first books are light")
+	}
+	clock = clock.Add(time.Hour)
+	s.later = &backlog{}
+	change := stride{watch: h.watches[1], from: book.snapshot, to: book.snapshot}
+	for range lightBurst / changeUnits {
+		s.hold(change, []*bulletin{{kind: levels}}, 1)
+	}
+	if h.effort.heavy {
+		t.Error("changes that conflate are heavy")
+	}
+	if s.hold(change, []*bulletin{{kind: levels}}, 1); !h.effort.heavy {
+		t.Error("more of them are light")
+	}
+}
