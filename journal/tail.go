@@ -13,8 +13,8 @@ type Tail struct {
 	next   uint64
 	behind [][]byte // frames read ahead from the database, to be given before anything else
 	hurry  bool
-	closed bool     // under j.latest.mu
-	nudged bool     // under j.latest.mu: the next take that would wait returns without a frame
+	closed bool // under j.latest.mu
+	nudged bool // under j.latest.mu: the next take that would wait returns without a frame
 }
 
 // How much a Tail that lags reads from the database at once.

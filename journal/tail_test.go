@@ -123,7 +123,7 @@ func TestCloseWakesTails(t *testing.T) {
 }
 
 // TestTailHurries: of two Tails that wait for a frame, the one that hurries has it first, even if
-// the other one was woken last and so would run next. The scheduler makes an exception now and then.
+// the other one was woken last and so would run next. The scheduler makes few exceptions.
 func TestTailHurries(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	j := &Journal{}

@@ -70,10 +70,10 @@
 //
 // Goroutines: follow and tend, both in Hub.Run; run, in Hub.RunOwners; one for each subscriber, in
 // Hub.Serve or ServeUser; and one for each reader who reads frames again. follow tells what a frame
-// changes. tend does the rest: heartbeats, and what was left because a socket was full. tend runs on
-// a thread of low priority, and so does follow while there is much to tell: orders go first, and
+// changes. tend does the rest: heartbeats, and what was left because a socket was full. tend runs
+// on a thread of low priority, and so does follow while there is much to tell: orders go first, and
 // metrics show the lag.
 //
-// Reading order: hub.go, follow.go, tell.go, sheaf.go, outbox.go, subscriber.go, conflate.go, request.go;
-// user.go, login.go; survive.go, metrics.go.
+// Reading order: hub.go, follow.go, tell.go, sheaf.go, outbox.go, subscriber.go, conflate.go,
+// request.go; user.go, login.go; survive.go, metrics.go.
 package stream

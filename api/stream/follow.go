@@ -11,7 +11,7 @@ import (
 // is a write to a socket: about 7 µs.
 type effort struct {
 	heavy bool
-	owed  float64   // units: what was added less what has passed since then
+	owed  float64   // units: what was added, less what was due since then at lightPace
 	at    time.Time // of the last call of add
 }
 
@@ -21,7 +21,7 @@ const (
 	lightBurst  = 200    // units at once that are light work: 1.4 ms
 )
 
-// add adds work that is about to be done. What exceeds lightBurst makes the work heavy, for a second
+// add adds work that is about to be done. More than lightBurst makes the work heavy, for a second
 // at least: until there was time for all of it at lightPace.
 func (e *effort) add(units int, now time.Time) {
 	e.owed = max(e.owed-now.Sub(e.at).Seconds()*lightPace, 0)
@@ -74,14 +74,14 @@ func (h *Hub) followWhile(heavy bool) error {
 		if err != nil {
 			return fmt.Errorf("read frame for streams: %w", err)
 		}
-		if h.heavy() != heavy {
+		if h.effort.weigh(h) != heavy {
 			return nil
 		}
 	}
 }
 
-// heavy reports whether it is heavy work to tell what was read.
-func (h *Hub) heavy() bool {
+// weigh adds the work of telling what a Hub has read, and reports whether it is heavy.
+func (e *effort) weigh(h *Hub) bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	units := len(h.out.due)
@@ -90,6 +90,6 @@ func (h *Hub) heavy() bool {
 			units += changeUnits + len(w.subscribers)
 		}
 	})
-	h.effort.add(units, h.o.Now())
-	return h.effort.heavy
+	e.add(units, h.o.Now())
+	return e.heavy
 }

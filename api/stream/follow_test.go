@@ -43,8 +43,8 @@ func TestEffort(t *testing.T) {
 	}
 }
 
-// TestHeavy: what counts is what a frame makes the Hub write and render: not how many subscribers
-// there are, but how many watch what has changed; a single one who watches very much counts as well.
+// TestHeavy: a frame weighs what it makes the Hub write and render. Subscribers who watch nothing
+// of what has changed weigh nothing, and a single one who watches very much is enough.
 func TestHeavy(t *testing.T) {
 	h, s, _ := socket(t)
 	for range 3 * lightBurst { // nobody of them watches anything
@@ -68,7 +68,7 @@ func TestHeavy(t *testing.T) {
 	check := func(what string, want bool) {
 		t.Helper()
 		clock = clock.Add(time.Hour)
-		if got := h.heavy(); got != want {
+		if got := h.effort.weigh(h); got != want {
 			t.Errorf("%s: heavy is %v", what, got)
 		}
 	}
@@ -92,11 +92,17 @@ func TestHeavy(t *testing.T) {
 	check("sockets that are due", false)
 	h.out.due = append(h.out.due, s)
 	check("more of them", true)
-	h.out.due = nil
-	h.heap.take()
+}
+
+// TestHeavyBooks: first books, and changes that conflate, weigh what it takes to render them.
+func TestHeavyBooks(t *testing.T) {
+	h, s, _ := socket(t)
+	clock := time.Now()
+	h.o.Now = func() time.Time { return clock }
 	book := shown{snapshot: &view.Snapshot{Market: &view.Market{}}}
-	s.show([]shown{book})
-	check("a first book", false)
+	if s.show([]shown{book}); h.effort.heavy {
+		t.Error("a first book is heavy")
+	}
 	some := make([]shown, lightBurst)
 	for i := range some {
 		some[i] = book
@@ -107,7 +113,7 @@ func TestHeavy(t *testing.T) {
 	}
 	clock = clock.Add(time.Hour)
 	s.later = &backlog{}
-	change := stride{watch: h.watches[1], from: book.snapshot, to: book.snapshot}
+	change := stride{watch: &watch{}, from: book.snapshot, to: book.snapshot}
 	for range lightBurst / changeUnits {
 		s.hold(change, []*bulletin{{kind: levels}}, 1)
 	}

@@ -8,7 +8,7 @@ import (
 	"clobd/engine/view"
 )
 
-// Options are what a Hub tells from. All but Owners are required.
+// Options are what a Hub tells from. All but Single and Owners are required.
 type Options struct {
 	Board *view.Board
 	// Next waits for the next durable frame and returns it encoded. Its error ends Hub.Run.
@@ -29,6 +29,8 @@ type Options struct {
 	Label func(engine.Condition, engine.Outcome) string
 	// Panicked counts and logs a panic. The Hub calls it before the stack of the panic is gone.
 	Panicked func(where string, cause any) (id string)
+	// Single keeps the Hub from using io_uring: each write takes a system call.
+	Single bool
 	// Owners is the user channel; nil: there is none.
 	Owners *OwnerOptions
 }

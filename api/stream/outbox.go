@@ -18,11 +18,12 @@ type outbox struct {
 	batched [live.BatchSends]*subscriber // the subscriber of each send in batch, by number
 }
 
-// open lets the batch use io_uring. Unlike the methods below, open and close lock the Hub's mutex.
+// open lets the batch use io_uring, unless the options forbid it. Unlike the methods below, open
+// and close lock the Hub's mutex.
 func (o *outbox) open() {
 	o.hub.mutex.Lock()
 	defer o.hub.mutex.Unlock()
-	if o.batch.Open() {
+	if !o.hub.o.Single && o.batch.Open() {
 		o.hub.figures.batches.Set(1)
 	}
 }
@@ -92,4 +93,7 @@ func (o *outbox) flush(now time.Time) {
 			o.batched[i].measure(now)
 		}
 	})
+	if !o.batch.Works() {
+		o.hub.figures.batches.Set(0)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"clobd/api/wire"
 	"clobd/api/wire/live"
@@ -85,6 +86,33 @@ func TestOutbox(t *testing.T) {
 	}
 	if h.out.batched[0] == nil {
 		t.Error("nothing went through the batch")
+	}
+}
+
+// TestOutboxTells: a metric says whether io_uring is in use. The options can forbid io_uring.
+func TestOutboxTells(t *testing.T) {
+	h, _, _ := socket(t)
+	openOutbox(t, h)
+	h.out.close()
+	uses := func() float64 {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(h.figures.batches)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return families[0].GetMetric()[0].GetGauge().GetValue()
+	}
+	if h.out.open(); uses() != 1 {
+		t.Error("it is in use, and the metric says no")
+	}
+	h.out.batch.Close() // as after a call that has failed for good
+	if h.out.flush(time.Now()); uses() != 0 {
+		t.Error("it has failed, and the metric says yes")
+	}
+	h.o.Single = true
+	if h.out.open(); uses() != 0 || h.out.batch.Works() {
+		t.Error("it is forbidden, and in use")
 	}
 }
 

@@ -237,7 +237,7 @@ func (s *subscriber) offer(now time.Time) {
 
 // settle begins a backlog for a subscriber who conflates, if something is left to be sent.
 func (s *subscriber) settle() {
-	if s.conflates && s.later == nil && s.waits() {
+	if s.conflates && s.later == nil && !s.leaves && s.waits() {
 		s.later = &backlog{}
 	}
 }

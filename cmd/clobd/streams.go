@@ -36,7 +36,7 @@ func (n *node) beginStreams(answers *api.Handler) {
 		}}
 	s.hub = stream.New(stream.Options{Board: n.role.Board, Next: s.tails[0].Next, Book: api.Book,
 		Hash: new(api.Hasher).Hash, JournalID: j.ID, Now: time.Now, Owners: &owners,
-		Announce: answers.Announce, Panicked: n.door.Panicked,
+		Announce: answers.Announce, Panicked: n.door.Panicked, Single: n.IOUring == "off",
 		ID: func(c engine.Condition) string {
 			if m := n.describe.Current().Market(c); m != nil {
 				return m.ID

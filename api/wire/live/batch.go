@@ -9,8 +9,12 @@ import (
 // threads of this CPU may run.
 const BatchSends = 16
 
-// maxBatched bounds the frames of one send in a Batch, in bytes, because the Batch keeps a copy.
-const maxBatched = 128 << 10
+// The Batch keeps a copy of all frames, so their bytes have bounds: those of one send, and of all
+// sends together.
+const (
+	maxBatched = 128 << 10
+	maxBatch   = 512 << 10
+)
 
 // Batch sends to many Sockets with one system call. Add takes nothing if the kernel does not let
 // this process use io_uring, or if the Batch is zero. One goroutine at a time uses a Batch.
@@ -18,6 +22,7 @@ type Batch struct {
 	ring *ring // nil: there is no io_uring
 	all  [BatchSends]outgoing
 	n    int
+	size int // bytes of the n sends
 }
 
 // outgoing is a send that waits in a Batch.
@@ -51,13 +56,16 @@ func (b *Batch) Close() {
 	}
 }
 
+// Works reports whether the Batch takes sends: it was opened, and the kernel has not failed since.
+func (b *Batch) Works() bool { return b.ring != nil }
+
 // Add adds whole frames to what the next call of Send sends, and returns the number of this send in
 // the Batch. Add takes nothing if the Batch is full or cannot send to this Socket: the caller then
 // calls Socket.Send. A Socket may be in a Batch only once, and only while none of its earlier bytes
 // are left unsent.
 func (b *Batch) Add(s *Socket, frames []byte) (i int, taken bool) {
 	if b.ring == nil || b.n == len(b.all) || !s.plain || s.line.raw == nil ||
-		len(frames) > maxBatched {
+		len(frames) == 0 || len(frames) > maxBatched || b.size+len(frames) > maxBatch {
 		return 0, false
 	}
 	i = b.n
@@ -65,6 +73,7 @@ func (b *Batch) Add(s *Socket, frames []byte) (i int, taken bool) {
 	o.line, o.frames = s.line, append(o.frames[:0], frames...)
 	o.held, o.wrote, o.failed = false, 0, nil
 	b.n++
+	b.size += len(frames)
 	return i, true
 }
 
@@ -75,8 +84,11 @@ func (b *Batch) Send(left func(i int, err error)) {
 	if b.n == 0 {
 		return
 	}
-	defer func() { b.n = 0 }()
+	defer b.Forget()
 	b.hold(0)
+	if b.ring.broken {
+		b.Close()
+	}
 	for i := range b.n {
 		o := &b.all[i]
 		o.line = nil
@@ -87,7 +99,11 @@ func (b *Batch) Send(left func(i int, err error)) {
 }
 
 // Forget drops what was added and not sent.
-func (b *Batch) Forget() { b.n = 0 }
+func (b *Batch) Forget() {
+	if b.n, b.size = 0, 0; b.ring != nil {
+		b.ring.forget()
+	}
+}
 
 // hold locks the Lines from number i on, and keeps their descriptors open while the kernel sends:
 // the number of a closed descriptor may already belong to another connection.

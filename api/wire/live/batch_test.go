@@ -19,7 +19,7 @@ func openBatch(t *testing.T) *Batch {
 	t.Helper()
 	b := &Batch{}
 	if !b.Open() {
-		t.Skip("the kernel has no io_uring for this process")
+		t.Skip("SKIPPED: the kernel has no io_uring for this process")
 	}
 	t.Cleanup(b.Close)
 	return b
@@ -42,7 +42,7 @@ const pairTexts = 300
 func (c *pairs) late(i int) bool { return i%3 == 2 }
 
 func (c *pairs) text(i, n int) string {
-	return fmt.Sprintf("%d of %d %s", n, i, strings.Repeat("x", 200*n*(i%3)))
+	return fmt.Sprintf("%d of %d %s", n, i, strings.Repeat("x", 100*n*(i%3)))
 }
 
 // ping pings the clients in turn until over is closed.
@@ -229,14 +229,17 @@ func hearHellos(t *testing.T, r *bufio.Reader) {
 	}
 }
 
-// TestBatchBounds: a Batch refuses frames that are too long, sends beyond its size, and Sockets to
-// which io_uring cannot send. It keeps no more unsent bytes than a Line does. Without io_uring it
-// takes nothing.
+// TestBatchBounds: a Batch refuses frames that are too long, sends beyond its size, more bytes
+// than it may copy, and Sockets to which io_uring cannot send. It keeps no more unsent bytes than a
+// Line does. Without io_uring it takes nothing.
 func TestBatchBounds(t *testing.T) {
 	b := openBatch(t)
 	s, _, _ := pair(t, nil)
 	if _, taken := b.Add(s, make([]byte, maxBatched+1)); taken {
 		t.Error("it takes what is too long")
+	}
+	if _, taken := b.Add(s, nil); taken {
+		t.Error("it takes nothing to send")
 	}
 	secret, _, _ := pair(t, nil)
 	secret.plain = false
@@ -267,7 +270,21 @@ func TestBatchBounds(t *testing.T) {
 	if _, taken := b.Add(s, []byte("x")); taken {
 		t.Error("it takes too many")
 	}
-	b.n = 0
+	b.Forget()
+	for range maxBatch / maxBatched {
+		if _, taken := b.Add(s, make([]byte, maxBatched)); !taken {
+			t.Fatal("it has no room for all bytes")
+		}
+		b.all[b.n-1].line = NewLine(node)
+	}
+	if _, taken := b.Add(s, []byte("x")); taken {
+		t.Error("it takes too many bytes")
+	}
+	b.Forget()
+	if _, taken := b.Add(s, []byte("x")); !taken {
+		t.Error("it does not forget them")
+	}
+	b.Forget()
 	if _, taken := new(Batch).Add(s, []byte("x")); taken {
 		t.Error("it sends without io_uring")
 	}

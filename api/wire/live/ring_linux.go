@@ -1,6 +1,7 @@
 package live
 
 import (
+	"math/bits"
 	"os"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +24,9 @@ type ring struct {
 
 	results        []completion
 	finished, seen *uint32 // how many results were queued, and how many were read
+
+	open   uint64 // a bit for each number of a send that was prepared and has no result
+	broken bool   // a call has failed, so that the next one would fail, too
 }
 
 // submission is struct io_uring_sqe, as a send uses it.
@@ -121,10 +125,13 @@ func (r *ring) works() (sent bool) {
 	}
 	defer syscall.Close(pair[0])
 	defer syscall.Close(pair[1])
-	r.prepare(0, uintptr(pair[0]), []byte{1})
+	r.prepare(0, uintptr(pair[0]), oneByte)
 	r.send(func(_, n int, _ syscall.Errno) { sent = n == 1 })
 	return sent
 }
+
+// oneByte is not on a stack, because a stack may move.
+var oneByte = []byte{1}
 
 // close unmaps the queues and closes the ring's descriptor.
 func (r *ring) close() {
@@ -141,28 +148,47 @@ func (r *ring) prepare(i int, fd uintptr, b []byte) {
 	r.sends[at] = submission{opcode: opSend, fd: int32(fd), length: uint32(len(b)),
 		address: uint64(uintptr(unsafe.Pointer(&b[0]))), sendFlags: noWait, user: uint64(i)}
 	r.ready++
+	r.open |= 1 << i
 }
+
+// forget drops what was prepared and not sent.
+func (r *ring) forget() { r.ready, r.open = 0, 0 }
+
+// mostCalls bounds the calls for the results of one send. The first call brings all of them, unless
+// a signal interrupts it.
+const mostCalls = 1000
 
 // send does the sends that were prepared. For each it calls done with the number of bytes written,
 // or with the error. It does not call done for sends that the kernel refuses to take.
 func (r *ring) send(done func(i, wrote int, no syscall.Errno)) {
-	left, until := int(r.ready), *r.asked+r.ready
+	until := *r.asked + r.ready
 	r.ready = 0
 	atomic.StoreUint32(r.asked, until)
-	for left > 0 {
+	for calls := 0; r.open != 0; calls++ {
 		_, _, no := syscall.Syscall6(enterCall, uintptr(r.fd), uintptr(until-atomic.LoadUint32(r.begun)),
-			uintptr(left), wantResult, 0, 0)
+			uintptr(bits.OnesCount64(r.open)), wantResult, 0, 0)
 		at := *r.seen
 		for ; at != atomic.LoadUint32(r.finished); at++ {
 			c := &r.results[at%uint32(len(r.results))]
+			r.open &^= 1 << c.user
 			done(int(c.user), int(max(c.result, 0)), syscall.Errno(max(-c.result, 0)))
-			left--
 		}
 		atomic.StoreUint32(r.seen, at)
-		if begun := atomic.LoadUint32(r.begun); no != 0 && no != syscall.EINTR && begun != until {
-			left -= int(until - begun) // the kernel reads the queue only during the call
-			atomic.StoreUint32(r.asked, begun)
-			until = begun
+		switch no {
+		case 0, syscall.EINTR:
+		default:
+			r.broken = r.broken || no != syscall.EAGAIN && no != syscall.EBUSY
+			// The kernel reads the queue only during the call: it never takes what it has not taken.
+			for begun := atomic.LoadUint32(r.begun); until != begun; until-- {
+				r.open &^= 1 << r.sends[(until-1)%uint32(len(r.sends))].user
+			}
+			atomic.StoreUint32(r.asked, until)
+		}
+		if calls == mostCalls { // nobody knows what the kernel does with these
+			r.broken = true
+			for ; r.open != 0; r.open &= r.open - 1 {
+				done(bits.TrailingZeros64(r.open), 0, syscall.ECANCELED)
+			}
 		}
 	}
 }

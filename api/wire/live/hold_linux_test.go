@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -92,13 +93,14 @@ func TestBatchPanics(t *testing.T) {
 	}
 }
 
-// TestBatchRefused: what the kernel does not take stays in the Line, and is sent once.
+// TestBatchRefused: what the kernel does not take stays in the Line, and is sent once. The Batch
+// takes nothing more, until it is opened again.
 func TestBatchRefused(t *testing.T) {
 	b := openBatch(t)
 	one, _, hears := pair(t, nil)
 	two, _, other := pair(t, nil)
-	for range 2 * BatchSends {
-		fd := b.ring.fd
+	for range 20 {
+		_ = syscall.Close(b.ring.fd)
 		b.ring.fd = -1
 		select {
 		case left := <-sendLater(t, b, one, two):
@@ -108,11 +110,16 @@ func TestBatchRefused(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("it asks for ever")
 		}
-		b.ring.fd = fd
 		for _, s := range []*Socket{one, two} {
 			if all, err := s.Flush(); !all || err != nil {
 				t.Fatalf("%v, %v", all, err)
 			}
+		}
+		if _, taken := b.Add(two, []byte("x")); taken || b.Works() {
+			t.Fatal("it goes on")
+		}
+		if !b.Open() || !b.Works() {
+			t.Fatal("it cannot be opened again")
 		}
 		if left := <-sendLater(t, b, two); len(left) != 0 {
 			t.Fatalf("left: %v", left)
@@ -127,6 +134,21 @@ func TestBatchRefused(t *testing.T) {
 				t.Fatal("a frame comes twice")
 			}
 		}
+	}
+}
+
+// TestBatchLosesResults: a connection whose send was taken and never reported on is closed: nobody
+// knows which bytes its client has.
+func TestBatchLosesResults(t *testing.T) {
+	b := openBatch(t)
+	_ = syscall.Close(b.ring.fd)
+	b.ring.fd = -1
+	b.ring.open = 1<<3 | 1<<5
+	lost := map[int]syscall.Errno{}
+	b.ring.send(func(i, wrote int, no syscall.Errno) { lost[i] = no + syscall.Errno(wrote) })
+	const over = syscall.ECANCELED
+	if len(lost) != 2 || lost[3] != over || lost[5] != over || !b.ring.broken {
+		t.Errorf("%v, broken: %v", lost, b.ring.broken)
 	}
 }
 
