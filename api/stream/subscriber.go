@@ -143,7 +143,7 @@ func (s *subscriber) close(code int, why string) {
 	s.socket.Tell(code, why)
 	s.cut, s.queue, s.later, s.behind, s.leaves = true, nil, nil, 0, true
 	if s.measure(s.hub.o.Now()); s.rest == 0 {
-		s.end()
+		s.depart()
 		return
 	}
 	s.await()
@@ -152,13 +152,21 @@ func (s *subscriber) close(code int, why string) {
 // slow is the close reason of subscribers who read too slowly.
 const slow = "slow consumer"
 
-// takeLeave sends the rest of a socket that is to be closed, and ends the socket when nothing is
-// left or the client takes no more.
+// takeLeave sends what is left for a socket that will be closed. When nothing is left, or the
+// client takes no more, takeLeave closes the socket.
 func (s *subscriber) takeLeave(now time.Time) {
 	_, err := s.socket.Flush()
-	if s.measure(now); err != nil || s.rest == 0 || now.Sub(s.since) > mostStuck {
+	if s.measure(now); err != nil || s.rest > 0 && now.Sub(s.since) > mostStuck {
 		s.end()
+	} else if s.rest == 0 {
+		s.depart()
 	}
+}
+
+// depart leaves the client some time to read what the kernel has not delivered yet.
+func (s *subscriber) depart() {
+	s.socket.Leave(mostStuck)
+	s.drop()
 }
 
 // end closes the connection at once, whether or not the client has read everything.
@@ -312,6 +320,9 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 	})
 	defer h.leave(s)
 	s.count(socket.Each(patience, func(text []byte) {
+		if h.owners.gone(s) {
+			return // the client reads what is left
+		}
 		begun := false
 		if !h.survives("what a subscriber asked", func() { begun = hear(s, text) }) {
 			s.fail()

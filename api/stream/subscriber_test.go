@@ -162,6 +162,49 @@ func TestCloseBehindRest(t *testing.T) {
 	}
 }
 
+// TestCloseBehindKernel: a client who is closed reads to the end what the kernel has not delivered,
+// although he sends something meanwhile.
+func TestCloseBehindKernel(t *testing.T) {
+	h, s, c := socket(t)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = s.socket.Each(time.Minute, func([]byte) {})
+	}()
+	large := &bulletin{body: make([]byte, maxBehind/2)}
+	for i := 0; s.rest == 0; i++ {
+		if s.enqueue(large); i > 100 {
+			t.Fatal("the kernel takes everything")
+		}
+		s.offer(time.Now())
+	}
+	s.close(live.Forbidden, "the key is revoked")
+	for s.waits() { // as if he had read one text, which makes room for what is left
+		if _, _, err := c.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
+		s.offer(time.Now())
+	}
+	for range 3 {
+		if err := c.WriteMessage(websocket.TextMessage, []byte("PING")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	texts, err := 0, error(nil)
+	for ; err == nil; texts++ {
+		_, _, err = c.ReadMessage()
+	}
+	if !websocket.IsCloseError(err, live.Forbidden) || h.out.rests != 0 {
+		t.Errorf("after %d texts: %v", texts, err)
+	}
+	select {
+	case <-served:
+	case <-time.After(5 * time.Second):
+		t.Error("the node waits for a client who has answered")
+	}
+}
+
 // counted returns the values of a counter of the Hub, by the value of its label.
 func counted(t *testing.T, h *Hub, name string) map[string]float64 {
 	t.Helper()

@@ -475,8 +475,7 @@ func (h *Hub) closeAll() {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	for s := range h.subscribers {
-		if s.close(live.Leaving, "the node stops"); s.leaves {
-			s.end()
-		}
+		s.close(live.Leaving, "the node stops")
+		s.end()
 	}
 }

@@ -20,6 +20,7 @@ type Line struct {
 	mutex sync.Mutex
 	raw   syscall.RawConn // nil: not a socket, so its writes wait
 	rest  []byte          // accepted and not written
+	over  bool            // nothing more is written
 }
 
 // NewLine makes a Line of a connection, whose own Write must not be called any more.
@@ -54,6 +55,9 @@ func (l *Line) Write(b []byte) (int, error) {
 func (l *Line) send(b []byte) (rest int, err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if l.over {
+		return 0, nil
+	}
 	n := 0
 	if len(l.rest) == 0 {
 		if n, err = l.writeOnce(b); err != nil {
@@ -95,6 +99,20 @@ func (l *Line) flush() (done bool, err error) {
 	}
 	l.rest = l.rest[:copy(l.rest, l.rest[n:])]
 	return false, nil
+}
+
+// finish tells the kernel that nothing more is written, and reports whether that was possible.
+// Whatever is written later is dropped.
+func (l *Line) finish() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.raw == nil {
+		return false
+	}
+	l.over = true
+	var failed error
+	err := l.raw.Control(func(fd uintptr) { failed = syscall.Shutdown(int(fd), syscall.SHUT_WR) })
+	return err == nil && failed == nil
 }
 
 // writeOnce writes as much of b as the kernel takes at once. Go's sockets are non-blocking. The

@@ -177,6 +177,17 @@ func (s *Socket) Tell(code int, reason string) {
 		time.Now().Add(time.Second))
 }
 
+// Leave closes the connection once the client has closed it, or after d. Until then the client can
+// read what the kernel has not delivered yet. To close a connection at once, as End does, loses
+// those bytes if the client sends anything, such as a pong. Whoever reads the Socket goes on.
+func (s *Socket) Leave(d time.Duration) {
+	if s.line.finish() {
+		time.AfterFunc(d, s.End)
+	} else {
+		s.End()
+	}
+}
+
 // End closes the connection at once. Bytes that the Line still keeps are lost.
 func (s *Socket) End() { _ = s.text.Close() }
 
