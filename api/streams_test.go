@@ -24,7 +24,8 @@ import (
 	"clobd/scripts/mirror"
 )
 
-// streams serves the changes of n over sockets, until the test ends, and returns the address.
+// streams serves the changes of n over sockets until the test ends. It returns the URL of market
+// data.
 func (n *node) streams() string {
 	from := n.journal.Last() + 1
 	tail, users := n.journal.Tail(1), n.journal.Tail(from)
@@ -81,7 +82,7 @@ func (n *node) marketID(c engine.Condition) string {
 	return ""
 }
 
-// narrow is the path of sockets for which the kernel buffers little.
+// narrow is the path of sockets that have a small send buffer in the kernel.
 const narrow = "/narrow"
 
 // panicked fails the test.
@@ -90,7 +91,7 @@ func (n *node) panicked(where string, cause any) string {
 	return ""
 }
 
-// serveSocket serves the user channel of a trader, or market data if the trader has no name.
+// serveSocket serves the user channel of the trader name, or market data if name is "".
 func (n *node) serveSocket(hub *stream.Hub, s *live.Socket, name string) {
 	if name == "" {
 		hub.Serve(s)
@@ -101,7 +102,7 @@ func (n *node) serveSocket(hub *stream.Hub, s *live.Socket, name string) {
 	})
 }
 
-// watcher is a client that keeps books from what it is told, and checks every hash.
+// watcher is a client that keeps books from the messages that it gets, and checks every hash.
 type watcher struct {
 	t        *testing.T
 	c        *websocket.Conn
@@ -112,7 +113,7 @@ type watcher struct {
 	hashes   int
 	kinds    map[string]int
 	changes  map[string]uint64 // how many changes of each market, including merged ones
-	joint    int               // messages that stood for several changes
+	joint    int               // price_change messages with several merged changes
 	// swallowed is how many changes were replaced by fresh books.
 	swallowed uint64
 	told      func(*mirror.Message) // called after each message, unless nil
@@ -148,7 +149,7 @@ func (w *watcher) say(text string) {
 	}
 }
 
-// hear reads the next frame and does what it says.
+// hear reads the next frame, checks its messages, applies them to the books, and returns its text.
 func (w *watcher) hear() (string, error) {
 	w.t.Helper()
 	_ = w.c.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -189,7 +190,9 @@ func (w *watcher) hear() (string, error) {
 	return text, nil
 }
 
-// count counts the changes for which a message stands.
+// count adds the changes that a message reports to the totals of the watcher. A price_change may
+// merge several changes, and a resync may replace several by fresh books. count also notes the
+// Sequence of a heartbeat.
 func (w *watcher) count(m *mirror.Message) {
 	switch m.Type {
 	case "heartbeat":
@@ -203,7 +206,7 @@ func (w *watcher) count(m *mirror.Message) {
 	}
 }
 
-// hears reads until a message of a type comes, which must have some text.
+// hears reads until a message of the type kind comes. The frame of the message must contain want.
 func (w *watcher) hears(kind, want string) {
 	w.t.Helper()
 	for w.kinds[kind] == 0 {
@@ -217,8 +220,9 @@ func (w *watcher) hears(kind, want string) {
 	}
 }
 
-// until reads until the books of the tokens are those of the Board. A frame that leaves a book as
-// it was changes the time of the Board's, and nobody is told.
+// until reads until the books of the tokens equal those of the Board, apart from their times. A
+// frame that changes no level may change the time of the Board's book, and the Hub does not tell
+// that.
 func (w *watcher) until(n *node, tokens ...int) {
 	w.t.Helper()
 	for _, token := range tokens {
@@ -229,7 +233,7 @@ func (w *watcher) until(n *node, tokens ...int) {
 			if k := w.books[fmt.Sprint(token)]; k != nil {
 				want := strings.Replace(string(s.Text(o, renderBook)), now.Hash, "", 1)
 				want = strings.Replace(want, now.Timestamp, k.Timestamp, 1)
-				if string(k.AppendText(nil, "")) == want { // a trade alone names no hash
+				if string(k.AppendText(nil, "")) == want { // without hashes: a trade alone has none
 					break
 				}
 			}
@@ -240,7 +244,7 @@ func (w *watcher) until(n *node, tokens ...int) {
 	}
 }
 
-// random lets traders place and cancel at random in markets 1 to markets, a few Commands a frame.
+// random is a node in whose markets two traders place and cancel orders at random.
 type random struct {
 	*node
 	rng     *rand.Rand
@@ -267,7 +271,7 @@ func newRandom(t *testing.T, markets int) *random {
 
 func (r *random) frame() { r.frameOf(4) }
 
-// frameOf makes a frame with a random number of Commands, at most most.
+// frameOf makes a frame of random Commands, from one to most.
 func (r *random) frameOf(most int) {
 	r.now += engine.Time(r.rng.IntN(3))
 	var commands []engine.Command
@@ -282,7 +286,7 @@ func (r *random) frameOf(most int) {
 		c := place(fmt.Sprint("r", r.orders), w, quote{
 			engine.MarketNo(1 + r.rng.IntN(r.markets)), engine.Outcome(r.rng.IntN(2)),
 			engine.Side(r.rng.IntN(2)), 500 + r.rng.IntN(1000), engine.Price(100 * (40 + r.rng.IntN(20)))})
-		c.Seen = r.head.Sequence // no id is used twice, so nothing must be rechecked
+		c.Seen = r.head.Sequence // no id is used twice, so there is nothing to recheck
 		commands = append(commands, c)
 	}
 	r.do(commands...)
@@ -300,9 +304,9 @@ func (r *random) adjust() {
 	r.do(engine.Command{Kind: engine.Adjust, Market: engine.MarketNo(m), Listing: &rules})
 }
 
-// TestReconstruction: a client that applies every change to the first books has, after each, the
-// book that the change's hash names, and in the end that of the Board. So has a client that named
-// a single token.
+// TestReconstruction: a client that applies every change to the first books has, after each change,
+// the book with the change's hash, and in the end the book of the Board. The same holds for a
+// client that named a single token.
 func TestReconstruction(t *testing.T) {
 	r := newRandom(t, 3)
 	r.described(marketText(2, ""), marketText(9, `,"description":"What \"it\" is"`))
@@ -386,8 +390,8 @@ func TestOpenedLater(t *testing.T) {
 	}
 }
 
-// TestResumeQuiet: a client who has got the first book of a market that nobody watched before, and
-// resumes before anything has changed, is told nothing.
+// TestResumeQuiet: a client gets the first book of a market that nobody watched before, and resumes
+// before anything has changed. The Hub then sends it nothing.
 func TestResumeQuiet(t *testing.T) {
 	r := newRandom(t, 1)
 	url := r.streams()
@@ -409,7 +413,8 @@ func TestResumeQuiet(t *testing.T) {
 	}
 }
 
-// TestResume: who comes back gets what came in between, or is told that it is gone.
+// TestResume: a client that comes back gets the messages that it missed. If the Hub no longer has
+// them, the client gets a resync and fresh books.
 func TestResume(t *testing.T) {
 	r := newRandom(t, 2)
 	url := r.streams()
@@ -431,7 +436,7 @@ func TestResume(t *testing.T) {
 			t.Fatalf("%v", w.kinds)
 		}
 	}
-	for _, seq := range []uint64{0, 1 << 60} { // before the first subscriber, and of another journal
+	for _, seq := range []uint64{0, 1 << 60} { // before the first subscriber, and beyond the journal
 		w := watchFrom(t, url, fmt.Sprintf(`{"assets_ids":["10","20"],"resume":{"seq":%d}}`, seq),
 			mirror.Books{})
 		w.until(r.node, 10, 20)
@@ -441,8 +446,9 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeAtTheStart: a Hub that began with a book does not have the messages that led to it. Who
-// saw only a part of them before gets the book anew; who has seen a later Sequence does not.
+// TestResumeAtTheStart: a Hub that began with a book does not have the messages that led to the
+// book. A client that resumes from the book's Sequence may have seen only some of them, so it gets
+// the book again. A client that resumes from a later Sequence does not.
 func TestResumeAtTheStart(t *testing.T) {
 	r := newRandom(t, 3)
 	book, _, _ := r.board.Book(listing(1, 0).Tokens[0])
@@ -493,7 +499,7 @@ func TestLargeBooks(t *testing.T) {
 	}
 }
 
-// TestStreamRequests: what a subscriber asks for, and what he is told.
+// TestStreamRequests: the Hub answers each request of a subscriber with the documented message.
 func TestStreamRequests(t *testing.T) {
 	r := newRandom(t, 2)
 	w := watchFrom(t, r.streams(), `{"type":"Market","assets_ids":[]}`, mirror.Books{})

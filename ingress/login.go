@@ -28,7 +28,7 @@ var (
 // waitError is how long the node checks no more credentials, because too many were wrong.
 type waitError time.Duration
 
-// Error returns the text for the client.
+// Error returns the text that the client gets. It does not say how long to wait.
 func (waitError) Error() string { return failedKeys }
 
 // user is GET /ws/user. The client logs in with the first text that it sends.

@@ -63,7 +63,8 @@ func (s *seat) sit() {
 	s.held.Store(true)
 }
 
-// leave gives the seat to another order while this one waits. A nil seat does nothing.
+// leave returns the seat to the pool while its order waits, so that another order can use it. leave
+// does nothing if s is nil.
 func (s *seat) leave() {
 	if s == nil {
 		return

@@ -22,13 +22,13 @@ import (
 // tradePath is the path of the socket for orders. The signature of a login covers it.
 const tradePath = "/ws/trade"
 
-// action is what a method of a socket does: the same as an HTTP request, and windows count it as
-// one.
+// action says which HTTP request a method of a socket corresponds to. The method does the same as
+// that request, and rate limits count it as that request.
 type action struct {
 	method, path string
 	most         int // limit of the body, in bytes
 	open         opener
-	scope        *limits.Scope // nil: no window counts it
+	scope        *limits.Scope // the rate limits that count the method; nil: none do
 	counters     *routeMetrics
 }
 
@@ -42,7 +42,7 @@ func (s *Server) actions() map[string]*action {
 		"order.cancel_many": {method: "DELETE", path: "/orders", open: s.cancels.cancelMany, most: listBytes},
 		"order.cancel_all":  {method: "DELETE", path: "/cancel-all", open: s.cancels.sweepSome},
 		"order.get":         {method: "GET", path: "/data/order/0x", open: s.showOrder}, // the path of any id
-		"ping":              {},                                                         // no window counts it
+		"ping":              {},                                                         // no limit counts it
 	}
 	for name, d := range all {
 		if d.most == 0 {
@@ -138,11 +138,11 @@ func (d *desk) begin(x *socket.Exchange) {
 	}
 }
 
-// rested marks a refused request whose client must rest before it gets the answer. On a socket only
-// this answer is delayed, not the requests after it.
+// rested marks a refused request whose answer must be delayed. On a socket the delay holds up only
+// this answer, not the requests after it.
 const rested = "rested"
 
-// judge checks requests that arrived together in parallel, in the socket's seat and in free seats.
+// judge checks a batch in parallel: one goroutine in the socket's seat, the others in free seats.
 func (d *desk) judge(batch []*socket.Exchange) {
 	if err := d.seat.take(d.orders.payer(&d.caller)); err != nil {
 		for _, x := range batch {
@@ -169,8 +169,8 @@ func (d *desk) answered(x *socket.Exchange) {
 	}
 }
 
-// login checks and answers a login. If the login asks for it, the key's orders are canceled when
-// its sockets have ended.
+// login checks and answers a login. If the login asks for it, the node cancels the orders of the
+// key after the key's sockets have ended.
 func (d *desk) login(x *socket.Exchange) {
 	c, wish, refused := readLogin(x.Ctx.Request.Body())
 	if refused == nil {
@@ -217,11 +217,10 @@ func (d *desk) admitLogin(c *wire.Credentials) *wire.Refusal {
 const adviceSocket = "send apiKey, passphrase, timestamp and signature of a key that is not revoked; " +
 	"signature is the HMAC-SHA256 by its secret of timestamp, GET and " + tradePath
 
-// arming is what a login asks for: whether, and how long after its sockets ended, a key loses its
-// orders.
+// arming is the wish of a login for cancel-on-disconnect.
 type arming struct {
-	given, on bool
-	grace     time.Duration
+	given, on bool          // whether cancel_on_disconnect was sent, and its value
+	grace     time.Duration // from the end of the key's sockets until its orders are canceled
 }
 
 const (
@@ -229,8 +228,8 @@ const (
 	mostGrace  = time.Minute
 )
 
-// readLogin reads the credentials and the arming of a login: from the params of login, or in the
-// form that the user channel has.
+// readLogin reads the credentials and the arming of a login. They stand in the params of login, or
+// in a message of the form that the user channel takes.
 func readLogin(body []byte) (c wire.Credentials, a arming, refused *wire.Refusal) {
 	var on, grace scan.Field
 	var said [8]scan.Field
@@ -303,7 +302,7 @@ func (d *desk) hangUp() {
 	}
 }
 
-// reading is the story of a request that changes nothing. On a socket it is answered after the
+// reading is the story of a request that changes nothing. On a socket the answer follows when the
 // requests before it have their Receipts.
 type reading struct{ answer func() }
 
@@ -342,7 +341,8 @@ func (s *Server) pong(ctx *fasthttp.RequestCtx) {
 	wire.AnswerRaw(ctx, append(body, '}'))
 }
 
-// sweepSome begins order.cancel_all: of all orders, or those of a market or token in its params.
+// sweepSome begins the story of order.cancel_all. The params may name a market or token; otherwise
+// the story cancels all orders of the caller.
 func (s *cancels) sweepSome(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
 	var room [4]scan.Member
 	body := ctx.Request.Body()

@@ -10,8 +10,8 @@ import (
 	"clobd/engine"
 )
 
-// backlog is what waits for a subscriber who conflates and lags: for each market one collapse in
-// place of its changes of levels and best prices, and all other messages.
+// backlog holds what waits for a subscriber who conflates and lags: one collapse for each market,
+// in place of the market's changes of levels and best prices, and all other messages.
 //
 //	changes of a market ──► collapse: from the Snapshot that he knows to the newest ──┐
 //	trades, new ticks, books, ends, errors ──► kept ───────────────────────────────── ┴──► release
@@ -24,10 +24,11 @@ type backlog struct {
 	changes map[*watch]*bulletin // each bulletin has a collapse
 }
 
-// collapse is several changes of a market that are sent as one.
+// collapse is a run of successive changes of a market that are sent as one change: its stride leads
+// from the Snapshot before the first of them to the Snapshot after the last.
 type collapse struct {
 	stride
-	count uint64
+	count uint64 // number of these changes
 }
 
 // collapsed is a rendered collapse. All subscribers who have waited for the same stride share it.
@@ -40,8 +41,8 @@ type collapsed struct {
 // maxArray bounds the array of a backlog, in bytes. Many clients refuse more than 1 MiB.
 const maxArray = 768 << 10
 
-// lags reports whether the subscriber has a backlog. It begins one if the subscriber conflates and
-// more than half of what may wait does.
+// lags reports whether the subscriber has a backlog. It begins a backlog if the subscriber
+// conflates and more than half of maxBehind waits for him.
 func (s *subscriber) lags() bool {
 	if s.conflates && s.later == nil && s.behind > maxBehind/2 {
 		s.later = &backlog{}
@@ -83,7 +84,7 @@ func (l *backlog) add(c stride) {
 	b.collapse.count++
 }
 
-// settle completes the collapse of a market: new rules or a book come before the next change.
+// settle completes the collapse of a market, because new rules or a book precede the next change.
 func (l *backlog) settle(w *watch) {
 	if b := l.changes[w]; b != nil {
 		l.kept = append(l.kept, b)
@@ -126,7 +127,7 @@ func (s *subscriber) release(ms int64) []byte {
 	return b
 }
 
-// appendCollapse appends the one change of a collapse, and the best prices that it leads to.
+// appendCollapse appends the change of a collapse, and the best prices if the change moves them.
 func (s *subscriber) appendCollapse(b []byte, c *collapse, ms int64) []byte {
 	r := &c.watch.collapsed
 	if r.stride != c.stride {
@@ -150,7 +151,7 @@ func (s *subscriber) appendCollapse(b []byte, c *collapse, ms int64) []byte {
 	return b
 }
 
-// appendConflated appends the number of changes for which a message stands.
+// appendConflated appends the member that says how many changes a message replaces.
 func appendConflated(b []byte, n uint64) []byte {
 	return strconv.AppendUint(append(b, `,"conflated":`...), n, 10)
 }

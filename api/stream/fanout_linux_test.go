@@ -16,8 +16,8 @@ import (
 	"clobd/engine/view"
 )
 
-// hearers are the subscribers of a market and, for comparison, as many connections without a
-// subscriber. All their clients discard what they read.
+// hearers holds the subscribers of a market and, for comparison, as many bare connections without
+// subscribers. All clients discard what they read.
 type hearers struct {
 	hub   *Hub
 	watch *watch
@@ -95,9 +95,9 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// BenchmarkFanOut: the CPU time per message of the thread that tells, and of a loop that writes as
-// many prepared bytes to as many connections. Both write to the loopback interface, in turns. The
-// benchmark's own ns/op is of no use: it is the sum of both.
+// BenchmarkFanOut measures the CPU time per message of the Hub, and of a loop that writes as many
+// prepared bytes to as many connections. Both write to the loopback interface, in turns. The
+// benchmark's own ns/op is the sum of both and has no meaning.
 func BenchmarkFanOut(b *testing.B) {
 	for _, c := range []struct{ subscribers, burst int }{{16, 1}, {1000, 1}, {1000, 8}, {1000, 32}} {
 		b.Run(fmt.Sprintf("%d_by_%d", c.subscribers, c.burst), func(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 // is a write to a socket: about 7 µs.
 type effort struct {
 	heavy bool
-	owed  float64   // units: what was added, less what was due since then at lightPace
+	owed  float64   // units that were added, less the units that lightPace has allowed since
 	at    time.Time // of the last call of add
 }
 
@@ -21,8 +21,8 @@ const (
 	lightBurst  = 200    // units at once that are light work: 1.4 ms
 )
 
-// add adds work that is about to be done. More than lightBurst makes the work heavy, for a second
-// at least: until there was time for all of it at lightPace.
+// add adds work that is about to be done. When more than lightBurst is owed, owed rises to a second
+// of lightPace, the most that can be owed, and the work is heavy until nothing is owed.
 func (e *effort) add(units int, now time.Time) {
 	e.owed = max(e.owed-now.Sub(e.at).Seconds()*lightPace, 0)
 	if e.at = now; e.owed == 0 {
@@ -52,8 +52,8 @@ func (h *Hub) follow() (err error) {
 	return err
 }
 
-// followWhile tells what was read, and then reads frames and tells what they change. It returns
-// after it has read a frame whose work is not heavy, or not light: the other one tells that frame.
+// followWhile tells what was read, and then reads and tells frames while the work is heavy, or is
+// light, as the argument says. After it has read another frame it returns; the next call tells it.
 func (h *Hub) followWhile(heavy bool) error {
 	var f engine.Frame
 	for {
@@ -80,7 +80,7 @@ func (h *Hub) followWhile(heavy bool) error {
 	}
 }
 
-// weigh adds the work of telling what a Hub has read, and reports whether it is heavy.
+// weigh adds the work of telling what a Hub has read, and reports whether the work is heavy.
 func (e *effort) weigh(h *Hub) bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()

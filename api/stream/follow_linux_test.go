@@ -30,7 +30,7 @@ func possible(t *testing.T) bool {
 	return b.Open()
 }
 
-// publishNext shows a frame of one Command on the Board, and returns the frame encoded.
+// publishNext publishes a frame of one Command on the Board, and returns the encoded frame.
 func publishNext(h *Hub, seq engine.Sequence) []byte {
 	f := engine.Frame{Engine: engine.Version, Epoch: 1, No: uint64(seq), First: seq,
 		Commands: []engine.Command{{Kind: engine.Deposit, Cash: 1}}, Ends: []uint32{0}}
@@ -39,12 +39,13 @@ func publishNext(h *Hub, seq engine.Sequence) []byte {
 	return f.Bytes
 }
 
-// work is what comes before a frame, and the nice value of the thread that tells the frame.
+// work is added to the Hub's effort ms milliseconds after the frame before. want is the nice value
+// of the thread that must tell the next frame.
 type work struct{ units, ms, want int }
 
-// TestFollow: a thread of low priority tells what is heavy work, from its first frame on, and an
-// ordinary goroutine tells the rest. No frame is told twice, or by none. The end of the frames ends
-// Run, whoever reads them.
+// TestFollow: a thread of low priority tells the frames while the work is heavy, and an ordinary
+// goroutine tells the others. Each frame is told. When Next fails, Run ends, whichever of the two
+// called Next.
 func TestFollow(t *testing.T) {
 	runtime.LockOSThread()
 	normal := nice(t)

@@ -8,8 +8,8 @@ import (
 	"clobd/engine/view"
 )
 
-// TestEffort: work is heavy when too much comes at once, or for too long, and then for a second at
-// least, however much has come.
+// TestEffort: work becomes heavy when too many units come at once, or too many a second for too
+// long. It then stays heavy until a second of light work has passed, however much has come.
 func TestEffort(t *testing.T) {
 	var e effort
 	now := time.Unix(1e9, 0)
@@ -43,11 +43,11 @@ func TestEffort(t *testing.T) {
 	}
 }
 
-// TestHeavy: a frame weighs what it makes the Hub write and render. Subscribers who watch nothing
-// of what has changed weigh nothing, and a single one who watches very much is enough.
+// TestHeavy: the work of a frame is what the Hub must render and write for it. Subscribers of other
+// markets add no work. A single subscriber of many changed markets can make the work heavy.
 func TestHeavy(t *testing.T) {
 	h, s, _ := socket(t)
-	for range 3 * lightBurst { // nobody of them watches anything
+	for range 3 * lightBurst { // subscribers who watch nothing
 		h.enter(s.socket)
 	}
 	watch := func(no engine.MarketNo, subscribers int) {
@@ -94,7 +94,7 @@ func TestHeavy(t *testing.T) {
 	check("more of them", true)
 }
 
-// TestHeavyBooks: first books, and changes that conflate, weigh what it takes to render them.
+// TestHeavyBooks: first books, and changes that are conflated, add the work of rendering them.
 func TestHeavyBooks(t *testing.T) {
 	h, s, _ := socket(t)
 	clock := time.Now()

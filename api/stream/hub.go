@@ -8,16 +8,16 @@ import (
 	"clobd/engine/view"
 )
 
-// Options are what a Hub tells from. All but Single and Owners are required.
+// Options are the settings of a Hub and its functions. All but Single and Owners are required.
 type Options struct {
 	Board *view.Board
 	// Next waits for the next durable frame and returns it encoded. Its error ends Hub.Run.
 	Next func() ([]byte, error)
-	// Book is the answer of GET /book.
+	// Book returns the answer of GET /book.
 	Book func(*view.Snapshot, engine.Outcome) []byte
-	// Hash is the hash in that answer. One goroutine at a time calls Hash.
+	// Hash returns the hash in that answer. One goroutine at a time calls Hash.
 	Hash func(*view.Snapshot, engine.Outcome) [40]byte
-	// JournalID is that of the journal behind the Board, part of all hashes of transactions.
+	// JournalID is the id of the journal behind the Board. All hashes of transactions depend on it.
 	JournalID uint64
 	Now       func() time.Time
 	// Announce describes a market that was listed, as a JSON object without its closing brace; nil if
@@ -25,13 +25,13 @@ type Options struct {
 	Announce func(*view.Market) []byte
 	// ID returns the id that Announce gives a market, "" if the catalog does not describe the market.
 	ID func(engine.Condition) string
-	// Label is the name of an outcome.
+	// Label returns the name of an outcome.
 	Label func(engine.Condition, engine.Outcome) string
 	// Panicked counts and logs a panic. The Hub calls it before the stack of the panic is gone.
 	Panicked func(where string, cause any) (id string)
 	// Single keeps the Hub from using io_uring: each write takes a system call.
 	Single bool
-	// Owners is the user channel; nil: there is none.
+	// Owners are the options of the user channel; nil: there is no user channel.
 	Owners *OwnerOptions
 }
 
@@ -39,14 +39,14 @@ const (
 	maxRecent  = 64 << 20              // bytes of bulletins that are kept for those who resume
 	maxBehind  = 1 << 20               // bytes that may wait for a subscriber
 	maxRests   = 128 << 20             // bytes that sockets have taken and not sent, in all
-	mostStuck  = 10 * time.Second      // a socket may take no byte
-	firstWish  = 10 * time.Second      // for the first subscription
+	mostStuck  = 10 * time.Second      // how long a full socket may take no byte
+	firstWish  = 10 * time.Second      // for the first subscription or the login
 	beatPause  = time.Second           // between two heartbeats
 	retryPause = 5 * time.Millisecond  // until the next look at sockets without room
 	pingBeats  = 20                    // seconds between two pings of a subscriber
 	patience   = 60 * time.Second      // for a sign of life of a subscriber
-	announces  = 16                    // new markets that are told at once
-	patient    = time.Minute           // for the description of a new market
+	announces  = 16                    // new markets that one round announces
+	patient    = time.Minute           // how long a new market may lack a description
 	linger     = time.Minute           // how long a market without subscribers is still told
 	mostAhead  = 50 * time.Millisecond // how long a first book waits until its Sequence is told
 	settle     = 20 * time.Microsecond // until the next look whether a frame is visible
@@ -70,9 +70,9 @@ type Hub struct {
 	subscribers map[*subscriber]struct{}
 	streams     uint64 // sockets so far
 	recent      []*bulletin
-	issue       []*bulletin     // of the change that tell renders; used again
+	issue       []*bulletin     // buffer of tell, for the bulletins of one change
 	kept        int             // bytes of recent
-	forgotten   engine.Sequence // the newest one of a bulletin that was dropped from recent
+	forgotten   engine.Sequence // newest Sequence of the bulletins that were dropped from recent
 	waiting     []waiting
 	told        engine.Sequence
 	born        engine.Sequence // a former Hub may have told changes up to here
@@ -89,12 +89,12 @@ type Hub struct {
 // watch is a market that somebody has named.
 type watch struct {
 	market      *view.Market
-	told        *view.Snapshot // what all bulletins so far lead to
-	newest      *view.Snapshot // that was taken from the Board: told, or waiting
-	deals       []deal         // that were not told yet
-	since       engine.Sequence
+	told        *view.Snapshot        // the Snapshot that all bulletins so far lead to
+	newest      *view.Snapshot        // taken from the Board last: told, or still waiting
+	deals       []deal                // that were not told yet
+	since       engine.Sequence       // of the first Snapshot
 	subscribers map[*subscriber]uint8 // a bit for each outcome
-	all         []listener            // subscribers as a slice; nil: to be made
+	all         []listener            // cache of listeners; nil: listeners fills it
 	left        time.Time             // when the last subscriber left; zero: there is one
 	collapsed   collapsed             // the collapse that was rendered last
 }
@@ -152,14 +152,14 @@ func New(o Options) *Hub {
 	return h
 }
 
-// heap is what follow has read and tell has not looked at.
+// heap holds the markets and trades of frames that follow has read and observe has not taken.
 type heap struct {
 	mutex   sync.Mutex
 	markets map[engine.MarketNo][]deal
 	spare   map[engine.MarketNo][]deal // the map that take returned last, for the next call
 	opened  []engine.MarketNo
 	ever    []bool          // whether a market has ever been open, by its number
-	read    engine.Sequence // of all frames so far
+	read    engine.Sequence // last Sequence of all frames so far
 }
 
 // opens notes that a market is open, and reports whether it opens for the first time.
@@ -211,7 +211,7 @@ func (h *Hub) Reach(seq engine.Sequence, d time.Duration) bool {
 	}
 }
 
-// Run tells subscribers until Next fails, and closes their sockets then.
+// Run tells subscribers what frames change until Next fails, and then closes their sockets.
 func (h *Hub) Run() error {
 	h.out.open()
 	defer h.out.close()
@@ -229,7 +229,7 @@ func (h *Hub) Run() error {
 // RunOwners tells the readers of the user channel what happens to their orders, until Next fails.
 func (h *Hub) RunOwners() error { return h.owners.run() }
 
-// rouse wakes tend, which sends what could not be sent yet.
+// rouse wakes tend, which sends the messages that are left over.
 func (h *Hub) rouse() {
 	select {
 	case h.wake <- struct{}{}:
@@ -281,7 +281,7 @@ func (p *heap) each(do func(engine.MarketNo)) {
 	}
 }
 
-// dealOf returns a fill in the taker's terms.
+// dealOf returns a fill with the taker's outcome, side and price.
 func dealOf(c *engine.Command, e *engine.Event) deal {
 	price := e.Price
 	if c.Outcome != e.Outcome {
@@ -297,7 +297,7 @@ type load struct {
 	read    engine.Sequence
 }
 
-// take empties the heap.
+// take returns what the heap holds, and empties the heap.
 func (p *heap) take() load {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -14,15 +14,15 @@ import (
 	"clobd/engine"
 )
 
-// userWish is what a subscriber of the user channel may send. What proves the key stands in auth,
-// or beside it.
+// userWish is a message that a subscriber of the user channel may send. The members that prove his
+// key are in auth or at the top level.
 type userWish struct {
 	wish
 	proof
 	Auth proof `json:"auth"`
 }
 
-// proof has the spellings of different clients.
+// proof holds the members that prove a key, in the spellings of different clients.
 type proof struct {
 	APIKey     string          `json:"apiKey"`
 	Lower      string          `json:"apikey"`
@@ -42,7 +42,7 @@ func (p *proof) credentials() wire.Credentials {
 		Timestamp: string(bytes.Trim(p.Timestamp, `"`))}
 }
 
-// credentials returns the credentials in auth, or else those beside it.
+// credentials returns the credentials in auth, or else those at the top level.
 func (r *userWish) credentials() wire.Credentials {
 	if c := r.Auth.credentials(); c.Key != "" {
 		return c
@@ -81,7 +81,7 @@ func (p *owners) hear(s *subscriber, text []byte, login wire.Login) bool {
 	return s.user != nil
 }
 
-// affords charges a message, and closes the socket of a subscriber who sends too many.
+// affords charges a message and its names. It closes the socket of a subscriber who sends too many.
 func (p *owners) affords(s *subscriber, names int) bool {
 	p.hub.mutex.Lock()
 	defer p.hub.mutex.Unlock()
@@ -92,7 +92,7 @@ func (p *owners) affords(s *subscriber, names int) bool {
 	return true
 }
 
-// logIn lets a subscriber in who proves a key, and closes the socket of any other.
+// logIn makes the subscriber a reader if he proves a key. Otherwise it closes the socket.
 func (p *owners) logIn(s *subscriber, r *userWish, login wire.Login) bool {
 	c := r.credentials()
 	who, err := login(&c)
@@ -124,7 +124,7 @@ func (p *owners) logIn(s *subscriber, r *userWish, login wire.Login) bool {
 	return true
 }
 
-var errRevoked = errors.New("Unauthorized/Invalid api key") // as every refusal of a key
+var errRevoked = errors.New("Unauthorized/Invalid api key") // the text of all refusals of a key
 
 // revoked reports whether a key was revoked.
 func (p *owners) revoked(who *wire.Owner) bool {
@@ -134,7 +134,7 @@ func (p *owners) revoked(who *wire.Owner) bool {
 	return known && k.Revoked
 }
 
-// isUser reports whether a wish is one for this channel.
+// isUser reports whether a wish is for the user channel. If not, it tells the subscriber so.
 func (p *owners) isUser(s *subscriber, r *userWish) bool {
 	if r.Type != "" && !strings.EqualFold(r.Type, "user") {
 		p.hub.fail(s, "bad_request", "unknown type "+strconv.Quote(r.Type)+": this channel is user")
@@ -143,8 +143,8 @@ func (p *owners) isUser(s *subscriber, r *userWish) bool {
 	return true
 }
 
-// grant adds or removes the markets of a reader. Who has named none, or has left all that he named,
-// gets the messages of all markets: a client filters better than it misses a fill.
+// grant adds or removes the markets of a reader. A reader who has named none, or has left all that
+// he named, gets the messages of all markets: a message too many is better than a missing fill.
 func (p *owners) grant(s *subscriber, r *userWish) {
 	leaves := strings.EqualFold(r.Operation, "unsubscribe")
 	switch {
@@ -181,8 +181,8 @@ func (p *owners) grant(s *subscriber, r *userWish) {
 	}
 }
 
-// beat sends heartbeats to readers, and cuts off those whose key was revoked while nobody
-// looked: between their login and the first frame after it.
+// beat sends heartbeats to readers. It closes the sockets of readers whose key was revoked just as
+// they logged in, so that cutRevoked did not see them.
 func (p *owners) beat(body []byte) {
 	for s := range p.readers {
 		if p.revoked(&s.user.who) {

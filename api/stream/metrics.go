@@ -41,7 +41,7 @@ func newFigures() figures {
 	}
 }
 
-// Collectors are the Hub's metrics, for the one registry of the process.
+// Collectors returns the Hub's metrics, for the one registry of the process.
 func (h *Hub) Collectors() []prometheus.Collector {
 	g := &h.figures
 	return []prometheus.Collector{g.sockets, g.tokens, g.readers, g.messages, g.bytes, g.closes,

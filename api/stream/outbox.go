@@ -28,7 +28,7 @@ func (o *outbox) open() {
 	}
 }
 
-// close releases io_uring. What is sent afterwards takes a system call for each socket.
+// close releases io_uring. Later sends take a system call for each socket.
 func (o *outbox) close() {
 	o.hub.mutex.Lock()
 	defer o.hub.mutex.Unlock()
@@ -60,8 +60,8 @@ func (o *outbox) serve(now time.Time) {
 	o.forms.forget()
 }
 
-// fill adds what a group of subscribers gets to the batch. A panic closes the socket of the
-// subscriber for whom it was rendering.
+// fill sends each subscriber of a group what the socket has room for, or adds it to the batch. If a
+// subscriber's messages cause a panic, fill closes the socket of that subscriber.
 func (o *outbox) fill(group []*subscriber, now time.Time) {
 	i := 0
 	offer := func() {
@@ -84,7 +84,7 @@ func (o *outbox) add(s *subscriber, frames []byte) bool {
 	return taken
 }
 
-// flush sends the batch, and notes what the sockets have not sent.
+// flush sends the batch, and notes how many bytes the sockets have not sent.
 func (o *outbox) flush(now time.Time) {
 	o.batch.Send(func(i int, err error) {
 		if err != nil {

@@ -24,7 +24,7 @@ func openOutbox(t *testing.T, h *Hub) {
 	t.Cleanup(h.out.batch.Close)
 }
 
-// heard reads messages of a client, until the one with a number has come, and checks all numbers.
+// heard reads messages of a client, and checks that their numbers go from from to to.
 func heard(t *testing.T, c *websocket.Conn, from, to int) {
 	t.Helper()
 	for n := from; n <= to; n++ {
@@ -35,8 +35,8 @@ func heard(t *testing.T, c *websocket.Conn, from, to int) {
 	}
 }
 
-// TestOutbox: one round sends all that sockets have room for, in order, to more subscribers than a
-// batch takes, and notes which sockets are full, and which are closed.
+// TestOutbox: one call of serve sends, in order, all that sockets have room for, to more
+// subscribers than a batch takes. It notes which sockets are full and which are closed.
 func TestOutbox(t *testing.T) {
 	h, first, c := socket(t)
 	openOutbox(t, h)
@@ -48,7 +48,7 @@ func TestOutbox(t *testing.T) {
 	gone, full := all[1], all[2]
 	gone.socket.End()
 	full.conflates = true
-	gone.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)}) // what alone is in the batch
+	gone.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)}) // the only send of its batch
 	if h.out.serve(time.Now()); !gone.cut {
 		t.Error("the batch does not tell that a socket is closed")
 	}
@@ -116,7 +116,7 @@ func TestOutboxTells(t *testing.T) {
 	}
 }
 
-// TestOutboxPanics: a panic at one subscriber delays no other one, and leaves nothing in the batch.
+// TestOutboxPanics: if one subscriber's messages cause a panic, the same round serves the others.
 func TestOutboxPanics(t *testing.T) {
 	h, before, c := socket(t)
 	openOutbox(t, h)
@@ -134,8 +134,8 @@ func TestOutboxPanics(t *testing.T) {
 	heard(t, d, 1, 1)
 }
 
-// TestOutboxTorn: a round that ends in the middle leaves no subscriber in the batch: he would be in
-// it twice, and wait for himself.
+// TestOutboxTorn: a round that a panic ends leaves no send in the batch. Otherwise the next round
+// would add the same socket again, and the batch would lock the socket's Line twice.
 func TestOutboxTorn(t *testing.T) {
 	h, s, c := socket(t)
 	openOutbox(t, h)
@@ -162,7 +162,7 @@ func TestOutboxTorn(t *testing.T) {
 	_ = c
 }
 
-// TestRefusal: who fails to log in is told why, and then that the socket closes.
+// TestRefusal: a subscriber who fails to log in gets the reason, and then a close frame.
 func TestRefusal(t *testing.T) {
 	h, s, c := socket(t)
 	openOutbox(t, h)

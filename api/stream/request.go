@@ -13,7 +13,7 @@ import (
 	"clobd/engine"
 )
 
-// wish is what a subscriber may send.
+// wish is a message that a subscriber may send.
 type wish struct {
 	Type      string   `json:"type"`
 	Assets    tokens   `json:"assets_ids"`
@@ -53,7 +53,7 @@ func badAssets(value string) error {
 	return &json.UnmarshalTypeError{Field: "assets_ids", Value: value, Type: reflect.TypeFor[tokens]()}
 }
 
-// blame says why a message is not a wish. members names the members that a wish should have.
+// blame returns the error text for a message that is no wish. members lists the members of a wish.
 func blame(err error, members string) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -68,7 +68,7 @@ func blame(err error, members string) string {
 // maxTokens is how many tokens a subscriber may name.
 const maxTokens = 10_000
 
-// hear does what a subscriber asks for, and reports whether that was a subscription.
+// hear does what a subscriber asks for, and reports whether the message was a wish.
 func (h *Hub) hear(s *subscriber, text []byte) bool {
 	var r wish
 	word := string(text) == "PING" || string(text) == "PONG"
@@ -143,7 +143,7 @@ func (s *subscriber) name(r *wish) {
 // someBytes bounds the list of names in the text of an error, in bytes.
 const someBytes = errorLimit - 64
 
-// some lists as many names as fit into someBytes, and says how many more there are.
+// some lists as many names as fit into someBytes, and counts the others.
 func some(names []string) string {
 	n, size := 0, 0
 	for ; n < len(names) && size+len(names[n]) <= someBytes; n++ {
@@ -178,8 +178,8 @@ func (p *heap) last() engine.Sequence {
 	return p.read
 }
 
-// subscribe adds tokens, with their books or with what changed since the Sequence that the
-// subscriber saw last.
+// subscribe adds tokens. The subscriber gets their books, or the changes since the Sequence from
+// which he resumes.
 func (h *Hub) subscribe(s *subscriber, r *wish) {
 	var unknown []string
 	var books []shown
@@ -225,7 +225,7 @@ func (h *Hub) subscribe(s *subscriber, r *wish) {
 	s.conclude(books)
 }
 
-// conclude sends, after the books, the outcome of each market that has ended.
+// conclude queues, after the books, the outcome of each market that is settled.
 func (s *subscriber) conclude(books []shown) {
 	told := make(map[engine.MarketNo]bool)
 	for _, b := range books {
@@ -238,17 +238,17 @@ func (s *subscriber) conclude(books []shown) {
 	}
 }
 
-// knows reports whether memory has all messages of a market from a Sequence on. It has none for
+// knows reports whether memory has all messages of a market from a Sequence on. Memory has none of
 // w.since, the Sequence of the first book of this watch. If a former Hub or a former watch may have
-// told changes of that Sequence, a subscriber may have only some of them, and the rest is missing.
+// told changes of that Sequence, a subscriber may have only some, and memory lacks the others.
 // If not, only the first book has shown that Sequence, and nothing is missing.
 func (h *Hub) knows(w *watch, seq engine.Sequence) bool {
 	untold := w.since > h.born && w.since > h.gone
 	return (seq > w.since || seq == w.since && untold) && seq > h.forgotten && seq <= h.heap.last()
 }
 
-// catchUp sends the bulletins from a Sequence on about some outcomes of some markets: those of the
-// Sequence itself once more, as only a part of them may have arrived.
+// catchUp queues the bulletins of the resumed outcomes, beginning with the Sequence from which the
+// subscriber resumes. It repeats those of that Sequence, because only some may have arrived.
 func (h *Hub) catchUp(s *subscriber, r *wish, resumed map[engine.MarketNo]uint8) {
 	if len(resumed) == 0 {
 		return

@@ -6,8 +6,8 @@ import (
 	"clobd/api/wire/live"
 )
 
-// sheaf is a queue of bulletins. Subscribers who get the same bulletins share a sheaf: a queue for
-// each would cost a cache miss for each. A sheaf never changes; adding bulletins makes a new one.
+// sheaf is an immutable queue of bulletins; adding bulletins makes a new sheaf. Subscribers who get
+// the same bulletins share a sheaf: a queue for each subscriber would cost a cache miss for each.
 //
 //	market 1's sheaf ──► sheaf ──┬─ market 2's sheaf ──► sheaf   of all who watch both
 //	                             └─ market 3's sheaf ──► sheaf
@@ -16,8 +16,8 @@ type sheaf struct {
 	bytes     int  // total length of the bodies
 	mixed     bool // at least one bulletin is bare, books or a collapse
 
-	// next was added to this sheaf, and longer is the result. The next subscriber to whom next is
-	// added takes longer, too.
+	// next is the sheaf that was last joined to this sheaf, and longer is the result. If another
+	// subscriber with this sheaf gets next, join returns longer again.
 	next, longer *sheaf
 }
 
@@ -40,7 +40,7 @@ func (q *sheaf) join(l *sheaf) *sheaf {
 		return q.longer
 	}
 	had := q.bulletins
-	if q.next != nil { // another sheaf uses the array behind them
+	if q.next != nil { // another sheaf may use the array behind these bulletins
 		had = had[:len(had):len(had)]
 	}
 	q.next = l
@@ -62,9 +62,9 @@ func (q *sheaf) cut(n int) *sheaf {
 	return rest
 }
 
-// form is a sheaf rendered as frames, for subscribers whose ids are equally long and whose numbers
-// of messages have equally many digits. For each subscriber only the id and the numbers are written
-// over, and nearly all bytes stay as they are.
+// form is a sheaf rendered as frames, for all subscribers whose ids are equally long and whose
+// message numbers have equally many digits. For each subscriber, fill overwrites only the id and
+// the numbers, and reuses all other bytes.
 type form struct {
 	of     *sheaf
 	ms     int64
@@ -77,11 +77,11 @@ type form struct {
 // forms are the forms that were used last.
 type forms [32]form
 
-// mostFormed bounds the bodies of the sheaf of a form, in bytes.
+// mostFormed bounds the total length of the bodies in a form, in bytes.
 const mostFormed = burst
 
-// fill returns the frames of a subscriber's whole queue, or nil if no form can hold them. The
-// frames are valid until the next call.
+// fill returns the frames of a subscriber's whole queue, or nil if the queue does not fit a form.
+// The frames are valid until the next call.
 func (f *forms) fill(s *subscriber, ms int64) []byte {
 	q := s.queue
 	var room [20]byte
@@ -105,7 +105,7 @@ func (f *forms) fill(s *subscriber, ms int64) []byte {
 
 // together reports whether n successive numbers, given the first, have equally many digits.
 func together(number []byte, n int) bool {
-	left := 0 // how many larger numbers have as many digits; counts no further than n
+	left := 0 // how many larger numbers have as many digits; the loop stops at n
 	for _, c := range number {
 		if left = left*10 + int('9'-c); left >= n {
 			return true

@@ -10,8 +10,8 @@ import (
 	"clobd/engine"
 )
 
-// TestSheaves: adding bulletins for one subscriber does not change the queues of others, and
-// subscribers who get the same bulletins share a queue.
+// TestSheaves: adding bulletins for one subscriber does not change the queues of others.
+// Subscribers who get the same bulletins share a sheaf.
 func TestSheaves(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var sheaves []*sheaf
@@ -52,8 +52,8 @@ func TestSheaves(t *testing.T) {
 	}
 }
 
-// TestForms: fill returns the bytes that render makes for the same subscriber, whichever subscriber
-// was served before.
+// TestForms: fill returns the bytes that render makes for the same subscriber, although the form
+// may have been made for another subscriber.
 func TestForms(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	h := &Hub{}

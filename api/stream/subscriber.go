@@ -19,7 +19,7 @@ type subscriber struct {
 	hub       *Hub
 	queue     *sheaf   // nil: empty
 	later     *backlog // follows the queue; nil: the subscriber does not lag, or does not conflate
-	behind    int      // bytes of queue and later
+	behind    int      // length of the bodies in queue and later, in bytes
 	rest      int      // bytes that the socket has accepted and not sent
 	sequence  uint64   // number of the last message
 	id        string
@@ -32,12 +32,12 @@ type subscriber struct {
 
 	number uint64    // counts the subscribers of the Hub
 	tokens int       // number of tokens that he gets
-	since  time.Time // when rest last became less, or there was none
+	since  time.Time // when rest last shrank or was 0
 	spent  bucket
 	user   *userPart // nil: not logged in to the user channel
 }
 
-// shown is a book that is rendered when it is sent: Snapshots share what a copy would not.
+// shown is a book that is rendered only when it is sent: Snapshots share memory, and texts do not.
 type shown struct {
 	snapshot *view.Snapshot
 	outcome  engine.Outcome
@@ -46,7 +46,7 @@ type shown struct {
 // arrayBooks is how many books come in one array at most.
 const arrayBooks = 500
 
-// gets reports whether a subscriber of these outcomes gets a bulletin.
+// gets reports whether the subscriber gets a bulletin if he watches the given outcomes.
 func (s *subscriber) gets(b *bulletin, outcomes uint8) bool {
 	return (b.outcome == both || outcomes>>b.outcome&1 == 1) && (!b.asked || s.custom)
 }
@@ -77,7 +77,7 @@ func (s *subscriber) await() {
 	}
 }
 
-// enqueueAll queues the bulletins of a sheaf that others share. The subscriber has no backlog.
+// enqueueAll queues the bulletins of a shared sheaf. The subscriber must have no backlog.
 func (s *subscriber) enqueueAll(l *sheaf) {
 	switch {
 	case s.cut || len(l.bulletins) == 0:
@@ -93,8 +93,8 @@ func (s *subscriber) enqueueAll(l *sheaf) {
 	}
 }
 
-// show queues books, many in one message, but no more than a socket can keep. For a subscriber with
-// a backlog, each book takes its place among the changes that wait.
+// show queues books: many in one message, but not more bytes than a socket can keep. If the
+// subscriber has a backlog, each book is a message of its own, which release sorts by Sequence.
 func (s *subscriber) show(books []shown) {
 	s.hub.effort.add(changeUnits/2*len(books), s.hub.o.Now())
 	if s.later != nil {
@@ -133,8 +133,8 @@ func (s *subscriber) waits() bool {
 	return s.leaves || !s.cut && (s.rest > 0 || s.queue != nil || s.later != nil)
 }
 
-// close closes the socket and tells the client why. If half a frame is sent, the close frame
-// follows the other half, and the connection ends once the client has read so far.
+// close tells the client why, and closes the socket. If the socket has unsent bytes, the close
+// frame follows them, and the subscriber stays in outbox.due until all are sent.
 func (s *subscriber) close(code int, why string) {
 	if s.cut {
 		return
@@ -163,7 +163,7 @@ func (s *subscriber) takeLeave(now time.Time) {
 	}
 }
 
-// depart leaves the client some time to read what the kernel has not delivered yet.
+// depart closes the connection, after some time for the client to read what the kernel still holds.
 func (s *subscriber) depart() {
 	s.socket.Leave(mostStuck)
 	s.drop()
@@ -183,13 +183,13 @@ func (s *subscriber) lose(err error) {
 	s.drop()
 }
 
-// drop forgets what waits for a closed socket.
+// drop marks the subscriber as cut, and forgets everything that waits for him.
 func (s *subscriber) drop() {
 	s.hub.out.rests -= s.rest
 	s.cut, s.queue, s.later, s.behind, s.rest, s.leaves = true, nil, nil, 0, 0, false
 }
 
-// flush sends what the socket has taken, and reports whether all of it is on its way.
+// flush sends the bytes that the socket has accepted and not sent. It reports whether none is left.
 func (s *subscriber) flush(now time.Time) bool {
 	if s.rest == 0 {
 		return true
@@ -205,7 +205,7 @@ func (s *subscriber) flush(now time.Time) bool {
 	return s.rest == 0 && !s.cut
 }
 
-// measure notes what the socket has not sent.
+// measure notes how many bytes the socket has accepted and not sent.
 func (s *subscriber) measure(now time.Time) {
 	rest := s.socket.Rest()
 	if rest == 0 || rest < s.rest || s.rest == 0 {
@@ -215,8 +215,8 @@ func (s *subscriber) measure(now time.Time) {
 	s.rest = rest
 }
 
-// offer sends what the socket has room for. The batch, which is sent soon, may take the last
-// frames.
+// offer sends what the socket has room for. It may add the last frames to the batch, which the
+// caller then flushes.
 func (s *subscriber) offer(now time.Time) {
 	if s.leaves {
 		s.takeLeave(now)
@@ -289,7 +289,7 @@ func (s *subscriber) render(b []byte, m *bulletin, ms int64) []byte {
 	return live.AppendFrame(b, m.body, s.appendTail(room[:0]), m.end(ms))
 }
 
-// appendMessage appends a message as an element of an array, or as several: books, or a collapse.
+// appendMessage appends a message to an array. Books and a collapse may become several elements.
 func (s *subscriber) appendMessage(b []byte, m *bulletin, ms int64) []byte {
 	switch {
 	case m.books != nil:
@@ -321,7 +321,7 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 	defer h.leave(s)
 	s.count(socket.Each(patience, func(text []byte) {
 		if h.owners.gone(s) {
-			return // the client reads what is left
+			return // the socket is closed, and the client only reads what is left
 		}
 		begun := false
 		if !h.survives("what a subscriber asked", func() { begun = hear(s, text) }) {
@@ -335,7 +335,7 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 	}))
 }
 
-// count adds a socket that Each has closed to the metrics.
+// count adds a socket to the metrics if Each has closed it.
 func (s *subscriber) count(err error) {
 	s.hub.mutex.Lock()
 	defer s.hub.mutex.Unlock()
@@ -366,7 +366,7 @@ const (
 	unitsBack  = 20  // a second
 )
 
-// take spends units, and reports whether there were as many.
+// take spends units, and reports whether the bucket held that many.
 func (b *bucket) take(units float64, now time.Time) bool {
 	b.spent = max(b.spent-now.Sub(b.at).Seconds()*unitsBack, 0) + units
 	b.at = now
@@ -400,7 +400,7 @@ func (h *Hub) leave(s *subscriber) {
 	}
 }
 
-// part takes a subscriber out of a market.
+// part removes a subscriber from a market.
 func (w *watch) part(s *subscriber) {
 	if _, in := w.subscribers[s]; !in {
 		return
@@ -414,8 +414,8 @@ func (w *watch) part(s *subscriber) {
 	}
 }
 
-// watchOf returns the watch of the market of a token, and which of its outcomes the token is; nil
-// if no market lists it. A new watch that nobody joins is forgotten.
+// watchOf returns the watch of a token's market, and the outcome of the token. It returns nil if no
+// market lists the token. If nobody subscribes to a new watch, keepUp forgets it.
 func (h *Hub) watchOf(id string) (*watch, engine.Outcome) {
 	token, ok := engine.ParseToken(id)
 	if !ok {

@@ -67,7 +67,8 @@ func (s *subscriber) queued() int {
 	return len(s.queue.bulletins)
 }
 
-// TestSlowConsumer: a subscriber for whom too much waits is closed with 1013, and gets no more.
+// TestSlowConsumer: if too much waits for a subscriber, the Hub closes the socket with 1013 and
+// sends no more messages.
 func TestSlowConsumer(t *testing.T) {
 	_, s, c := socket(t)
 	large := &bulletin{body: make([]byte, maxBehind/4)}
@@ -86,8 +87,8 @@ func TestSlowConsumer(t *testing.T) {
 	}
 }
 
-// TestSlowConsumerReads: a subscriber who is closed while the socket is full gets whole messages
-// and the close reason, if he reads. The Hub does not wait for a subscriber who never reads.
+// TestSlowConsumerReads: when the Hub closes a full socket, a client that reads gets whole messages
+// and the close reason. The Hub does not wait for a client that never reads.
 func TestSlowConsumerReads(t *testing.T) {
 	for name, reads := range map[string]bool{"reads": true, "never reads": false} {
 		t.Run(name, func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestCloseBehindRest(t *testing.T) {
 	}
 }
 
-// TestCloseBehindKernel: a client who is closed reads to the end what the kernel has not delivered,
-// although he sends something meanwhile.
+// TestCloseBehindKernel: after the Hub has closed a socket, the client can still read all bytes
+// that the kernel has not delivered, although the client sends something meanwhile.
 func TestCloseBehindKernel(t *testing.T) {
 	h, s, c := socket(t)
 	served := make(chan struct{})
@@ -179,7 +180,7 @@ func TestCloseBehindKernel(t *testing.T) {
 		s.offer(time.Now())
 	}
 	s.close(live.Forbidden, "the key is revoked")
-	for s.waits() { // as if he had read one text, which makes room for what is left
+	for s.waits() { // each text that the client reads makes room for what is left
 		if _, _, err := c.ReadMessage(); err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +226,7 @@ func counted(t *testing.T, h *Hub, name string) map[string]float64 {
 	return all
 }
 
-// TestClosesCounted: a metric counts the sockets that the node closes, by a few reasons, and none
+// TestClosesCounted: a metric counts, by reason, the sockets that the node closes, and no socket
 // that a client closes.
 func TestClosesCounted(t *testing.T) {
 	h := New(Options{Board: view.NewBoard(), Now: time.Now})
@@ -276,8 +277,8 @@ func TestSome(t *testing.T) {
 	}
 }
 
-// TestStuckConsumer: a subscriber who takes no byte for a while is closed, however little waits.
-// While he takes some, he is not.
+// TestStuckConsumer: the Hub closes the socket of a client that takes no byte for mostStuck,
+// however little waits. It does not close the socket while the client takes some bytes.
 func TestStuckConsumer(t *testing.T) {
 	h, s, c := socket(t)
 	now := time.Now()
@@ -322,7 +323,7 @@ func TestStuckConsumer(t *testing.T) {
 	}
 }
 
-// TestRestsOfAll: while sockets hold too much that is not sent, nothing more is rendered for any.
+// TestRestsOfAll: while all sockets together hold too many unsent bytes, the Hub renders nothing.
 func TestRestsOfAll(t *testing.T) {
 	h, s, c := socket(t)
 	h.out.rests = maxRests
@@ -339,8 +340,8 @@ func TestRestsOfAll(t *testing.T) {
 	}
 }
 
-// TestBucket: a subscriber may ask for much at once, and then for so much a second. Who asks for
-// more is closed.
+// TestBucket: a subscriber may spend mostUnits at once, and then unitsBack a second. The Hub closes
+// the socket of a subscriber who asks for more.
 func TestBucket(t *testing.T) {
 	var b bucket
 	now := time.Now()
@@ -364,8 +365,8 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestAnnounceLater: a market that the catalog does not describe yet is announced when it does, and
-// forgotten when it never does.
+// TestAnnounceLater: a new market is announced when the catalog describes it. If the catalog does
+// not describe the market in time, the market is never announced.
 func TestAnnounceLater(t *testing.T) {
 	h, s, _ := socket(t)
 	s.custom = true
@@ -393,8 +394,8 @@ func TestAnnounceLater(t *testing.T) {
 	}
 }
 
-// TestPings: each subscriber is pinged every pingBeats seconds, and each second has its share of
-// them.
+// TestPings: the Hub pings each subscriber every pingBeats seconds, and about as many subscribers
+// in each second.
 func TestPings(t *testing.T) {
 	h, first, c := socket(t)
 	now := time.Unix(1_000_000, 0)
@@ -405,7 +406,7 @@ func TestPings(t *testing.T) {
 		return nil
 	})
 	go func() { _, _, _ = c.ReadMessage() }()
-	for n := range uint64(3 * pingBeats) { // all ping over one socket; each number has its second
+	for n := range uint64(3 * pingBeats) { // all share one socket; the number sets the second
 		h.subscribers[&subscriber{hub: h, socket: first.socket, number: n}] = struct{}{}
 	}
 	delete(h.subscribers, first)
@@ -430,12 +431,12 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestPanics: a panic closes the sockets that it concerns with 1011, and no others, and the Hub
-// goes on.
+// TestPanics: a panic closes, with 1011, only the sockets that it concerns. The Hub continues to
+// serve the others.
 func TestPanics(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func(h *Hub, s *subscriber)
-		others bool // sockets of others are closed, too
+		others bool // whether the sockets of other subscribers are closed, too
 	}{
 		"a message": {breaks: func(_ *Hub, s *subscriber) { s.enqueue(&bulletin{books: []shown{{}}}) }},
 		"a market": {breaks: func(h *Hub, s *subscriber) {

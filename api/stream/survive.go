@@ -20,7 +20,7 @@ func (h *Hub) survives(where string, do func()) (whole bool) {
 }
 
 // abandon closes the sockets of all subscribers of a market whose change could not be told because
-// of a panic, and forgets the market. Whoever names the market again begins with a fresh book.
+// of a panic, and forgets the market. A client that names the market again gets a fresh book.
 func (h *Hub) abandon(w *watch) {
 	for s := range w.subscribers {
 		s.close(live.Broken, failed)
@@ -30,7 +30,7 @@ func (h *Hub) abandon(w *watch) {
 }
 
 // beginAnew closes all sockets after a panic that may have left the Hub inconsistent, and forgets
-// everything about markets. Clients that come back are told what later frames change.
+// everything about markets. Clients that come back get fresh books.
 func (h *Hub) beginAnew() {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()

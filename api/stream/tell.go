@@ -12,16 +12,16 @@ import (
 	"clobd/engine/view"
 )
 
-// bulletin is a message without its tail, to be shared by all who get it.
+// bulletin is a message without its tail. All subscribers who get the message share the bulletin.
 type bulletin struct {
 	market  engine.MarketNo
 	seq     engine.Sequence
 	kind    nature
-	outcome int8 // of the token whose subscribers get it; both: of either token
-	asked   bool // only for those who asked for custom features
+	outcome int8 // of the token whose subscribers get it; both: subscribers of either token
+	asked   bool // only for subscribers who asked for custom features
 	body    []byte
 
-	ending   []byte // the last members of all tails of the millisecond endingMS
+	ending   []byte // the last members of each tail that is made in the millisecond endingMS
 	endingMS int64
 
 	books    []shown   // in place of a body
@@ -55,7 +55,7 @@ func (b *bulletin) end(ms int64) []byte {
 // both is the outcome of a bulletin for subscribers of either token.
 const both = -1
 
-// turn does a round, and reports whether messages are left over. A panic makes the Hub begin anew.
+// turn does a round, and reports whether messages are left over. After a panic the Hub begins anew.
 func (h *Hub) turn() bool {
 	left := true
 	if !h.survives("a round of the streams", func() { left = h.round() }) {
@@ -64,7 +64,7 @@ func (h *Hub) turn() bool {
 	return left
 }
 
-// tend does what no frame causes: heartbeats, pings, and messages that were left over.
+// tend sends what no frame causes: heartbeats, pings, and messages that were left over.
 func (h *Hub) tend() {
 	pause := time.NewTimer(beatPause)
 	defer pause.Stop()
@@ -121,8 +121,8 @@ func (h *Hub) observe() {
 	}
 }
 
-// await waits until the Board shows a Sequence: a few microseconds, as a frame is visible soon
-// after it is durable. When the node stops, a frame may never be.
+// await waits until the Board shows a Sequence: usually a few microseconds, as a frame is visible
+// soon after it is durable. When the node stops, the frame may never become visible.
 func (h *Hub) await(seq engine.Sequence) {
 	for n := 0; h.o.Board.Shown() < seq; n++ {
 		if n < glances { // the runtime's timers may take 1 ms on an idle machine
@@ -137,8 +137,8 @@ func (h *Hub) await(seq engine.Sequence) {
 	}
 }
 
-// look takes the newest Snapshot of a market that has changed, unless one that was taken before is
-// still to be told: the Board may be ahead of what was read.
+// look takes the newest Snapshot of a market that has changed. The Board may be ahead of the frames
+// that were read: if the Snapshot that look took last is, look takes none.
 func (h *Hub) look(w *watch, read engine.Sequence) {
 	if w.newest.Sequence > read {
 		return // the frame that made it will be read, and lead here again
@@ -149,8 +149,8 @@ func (h *Hub) look(w *watch, read engine.Sequence) {
 	}
 }
 
-// tellUntil tells the Snapshots up to a Sequence, the oldest first: so whoever has a message has
-// all that belong to earlier Sequences.
+// tellUntil tells the Snapshots up to a Sequence, the oldest first, so that a subscriber who has a
+// message also has all messages of earlier Sequences.
 func (h *Hub) tellUntil(read engine.Sequence) {
 	slices.SortFunc(h.waiting, func(a, b waiting) int {
 		return cmp.Compare(a.snapshot.Sequence, b.snapshot.Sequence)
@@ -168,7 +168,7 @@ func (h *Hub) tellUntil(read engine.Sequence) {
 	h.waiting = slices.Delete(h.waiting, 0, n)
 }
 
-// announce tells of new markets, once the catalog describes them: it does soon after their listing.
+// announce announces new markets once the catalog describes them, usually soon after they open.
 func (h *Hub) announce(now time.Time) {
 	told, later := 0, h.listed[:0]
 	for _, l := range h.listed {
@@ -227,14 +227,14 @@ func (h *Hub) pingSome(now time.Time) {
 		if (h.beats+pingBeats-int64(s.number%pingBeats))%pingBeats >= passed {
 			continue
 		}
-		_ = s.socket.Ping() // if the client is gone, Each notices
+		_ = s.socket.Ping() // Each notices if the client is gone
 		if n++; n%turns == 0 {
 			yield()
 		}
 	}
 }
 
-// tell tells what leads from the Snapshot of a market that was told last to s.
+// tell queues the messages that lead from the Snapshot of a market that was told last to s.
 func (h *Hub) tell(w *watch, s *view.Snapshot) {
 	was := w.told
 	w.told = s
@@ -270,7 +270,7 @@ func (h *Hub) tell(w *watch, s *view.Snapshot) {
 // allOutcomes is the number of subsets of the two outcomes.
 const allOutcomes = 4
 
-// sheafOf returns those bulletins that the subscriber gets if he watches the given outcomes.
+// sheafOf returns a sheaf of the bulletins that the subscriber gets if he watches the outcomes.
 func (s *subscriber) sheafOf(some []*bulletin, outcomes uint8) *sheaf {
 	wanted := make([]*bulletin, 0, len(some))
 	for _, b := range some {
@@ -287,8 +287,8 @@ type stride struct {
 	from, to *view.Snapshot
 }
 
-// publish queues the bulletins of a stride for all who get them, and keeps the bulletins for those
-// who resume later.
+// publish queues the bulletins of a stride for all subscribers who get them, and keeps the
+// bulletins for subscribers who resume later.
 func (h *Hub) publish(c stride, some []*bulletin) {
 	if len(some) == 0 {
 		return
@@ -337,7 +337,7 @@ func appendMillis(b []byte, ms int64) []byte {
 	return wire.AppendDecimalField(b, "timestamp", ms, 0)
 }
 
-// book is the whole book of a token, as GET /book has it.
+// book returns a bulletin with the whole book of a token, as GET /book returns it.
 func (h *Hub) book(s *view.Snapshot, o engine.Outcome) *bulletin {
 	text := h.o.Book(s, o)
 	b := append(make([]byte, 0, len(text)+32), `{"event_type":"book",`...)
@@ -384,7 +384,7 @@ func appendBest(b []byte, s *view.Snapshot, o engine.Outcome) []byte {
 	return b
 }
 
-// trade is a trade in terms of one of the tokens: who buys one outcome sells the other.
+// trade returns a bulletin of a trade in terms of a token: to buy an outcome is to sell the other.
 func (h *Hub) trade(s *view.Snapshot, d *deal, o engine.Outcome) *bulletin {
 	side, price := d.side, d.price
 	if d.outcome != o {
@@ -401,13 +401,13 @@ func (h *Hub) trade(s *view.Snapshot, d *deal, o engine.Outcome) *bulletin {
 	return b
 }
 
-// reruled reports whether rules that a book shows have changed: no change of levels shows rules.
+// reruled reports whether rules have changed that a book shows and a change of levels does not.
 func reruled(was, s *view.Snapshot) bool {
 	a, b := was.Market, s.Market
 	return a.Tick != b.Tick || a.MinSize != b.MinSize || a.NegRisk != b.NegRisk
 }
 
-// retick tells that the tick of a market has changed.
+// retick returns a bulletin that says how the tick of a market has changed.
 func retick(was, s *view.Snapshot, o engine.Outcome) *bulletin {
 	b := begin("tick_size_change", s, int8(o))
 	b.body = wire.AppendDecimalField(b.body, "old_tick_size", int64(was.Market.Tick), 4)
@@ -416,7 +416,7 @@ func retick(was, s *view.Snapshot, o engine.Outcome) *bulletin {
 	return b
 }
 
-// best tells a token's best prices, nil if they did not change.
+// best returns a bulletin with a token's best prices, or nil if they did not change.
 func best(was, s *view.Snapshot, o engine.Outcome) *bulletin {
 	bid, ask := s.Best(o)
 	if oldBid, oldAsk := was.Best(o); oldBid == bid && oldAsk == ask {
@@ -432,7 +432,7 @@ func best(was, s *view.Snapshot, o engine.Outcome) *bulletin {
 	return b
 }
 
-// resolved tells which token of a market won, none if it pays a part of 1.00 for both.
+// resolved returns a bulletin that names the winning token, or none if each pays a part of 1.00.
 func (h *Hub) resolved(s *view.Snapshot) *bulletin {
 	b := begin("market_resolved", s, both)
 	b.asked = true

@@ -9,8 +9,8 @@ import (
 const lowly = 10
 
 // giveWay gives the goroutine a thread of its own, of low priority. The thread ends with the
-// goroutine: nobody else inherits the priority. If the system refuses, streams are as urgent as
-// orders.
+// goroutine, so no other goroutine inherits the priority. If the system refuses, streams compete
+// with orders at the same priority.
 func giveWay() {
 	runtime.LockOSThread()
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, lowly) // of the thread, on Linux

@@ -4,7 +4,7 @@ package stream
 
 import "runtime"
 
-// giveWay does nothing: elsewhere a priority is that of the whole process.
+// giveWay does nothing: on other systems the priority belongs to the whole process.
 func giveWay() {}
 
 // yield lets other goroutines run.

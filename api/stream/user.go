@@ -10,16 +10,16 @@ import (
 	"clobd/engine"
 )
 
-// OwnerOptions are what the user channel tells from. All are required.
+// OwnerOptions are the settings and functions that the user channel needs. All are required.
 type OwnerOptions struct {
-	// Next waits for the next durable frame, from Frame on. Its error ends Hub.RunOwners.
+	// Next waits for the next durable frame; the first is number Frame. Its error ends Hub.RunOwners.
 	Next  func() ([]byte, error)
 	Frame uint64
-	// Frames returns a function that reads durable frames from a number on, and false at the end.
+	// Frames returns a function that reads durable frames from a number on. false: there are no more.
 	Frames func(from uint64) func() ([]byte, bool, error)
 	// FrameOf returns the number of the frame that has a Sequence, or of the next one to come.
 	FrameOf func(engine.Sequence) (uint64, error)
-	// Touched returns the next frames, from a number on, in which orders of an owner may have changed.
+	// Touched returns the next frames, not before from, in which orders of an owner may have changed.
 	Touched func(owner engine.WalletNo, from uint64) (first, last uint64, err error)
 	// Indexed waits a while until the index holds a Sequence, and reports whether it does.
 	Indexed func(engine.Sequence) bool
@@ -27,11 +27,11 @@ type OwnerOptions struct {
 	// index holds. message renders one: its market, and its body without the closing brace.
 	Tell func(f *engine.Frame, command int, owner engine.WalletNo, d wire.Dialect) (
 		n int, message func(i int) (engine.MarketNo, []byte, error))
-	// Failed is told why a reader was not served. The reader is told only that he was not.
+	// Failed gets the error for which a reader was not served. The reader does not see the error.
 	Failed func(error)
 }
 
-// userPart is what only a reader has, a subscriber of the user channel. The Hub's mutex guards it.
+// userPart holds what only a reader of the user channel has. The Hub's mutex guards it.
 //
 //	run ──► a live reader gets the messages of a frame at once
 //	           │ no room                 ▲ has caught up
@@ -42,24 +42,24 @@ type userPart struct {
 	owner engine.WalletNo // 0: the address has no account yet
 	// markets are those that the reader asked for; nil: all.
 	markets map[engine.MarketNo]struct{}
-	live    bool
-	// frame and seq are up to where a reader was told who is not live: owners has those of the others.
+	live    bool // gets the messages of each frame at once
+	// frame and seq say how far the reader was told. They are valid only while he is not live.
 	frame uint64
 	seq   engine.Sequence
-	// after is the last message that the reader had when he resumed: he gets what comes behind it.
+	// after is the last message that the reader had when he resumed. He gets only later messages.
 	after place
 }
 
-// place is a message of the user channel.
+// place identifies a message of the user channel by its Sequence and its part.
 type place struct {
 	seq  engine.Sequence
 	part int
 }
 
-// roomLive is how many bytes may wait for a reader before the reader gets no more at once.
+// roomLive is how many bytes may wait for a live reader. Beyond it, reclaim serves the reader.
 const roomLive = maxBehind / 4
 
-// owners is the Hub's part for the user channel. The Hub's mutex guards all but the options.
+// owners is a Hub's part for the user channel. The Hub's mutex guards all fields but the options.
 type owners struct {
 	hub     *Hub
 	o       *OwnerOptions // nil: there is no user channel
@@ -69,7 +69,7 @@ type owners struct {
 	busy    chan struct{} // has a value for each reader that reads frames again right now
 }
 
-// maxBusy is how many readers may read frames again at once: others wait for their turn.
+// maxBusy is how many readers may read frames again at once. The others wait.
 const maxBusy = 4
 
 // run tells readers of the user channel what happens to their orders, until Next fails.
@@ -100,7 +100,7 @@ func (p *owners) run() error {
 	}
 }
 
-// unread passes over a frame that nobody waits for, and reports whether it did.
+// unread skips a frame if there are no readers, and reports whether it has.
 func (p *owners) unread(f *engine.Frame) bool {
 	p.hub.mutex.Lock()
 	defer p.hub.mutex.Unlock()
@@ -125,13 +125,13 @@ func (p *owners) inTurn(do func() error) error {
 	return do()
 }
 
-// audience is who gets the same bytes.
+// audience identifies the readers who get the same bytes: those of one owner, in one dialect.
 type audience struct {
 	owner   engine.WalletNo
 	dialect wire.Dialect
 }
 
-// letter is a message of a frame.
+// letter is a message to an owner about a Command of a frame.
 type letter struct {
 	market engine.MarketNo
 	place
@@ -147,7 +147,7 @@ func (p *owners) tellOwners(f *engine.Frame) bool {
 		select {
 		case <-p.hub.ended:
 			return false
-		case <-time.After(retryPause): // a disk that takes no writes holds the index
+		case <-time.After(retryPause): // a slow disk can delay the index for long
 		}
 	}
 	for a := range wanted {
@@ -182,7 +182,7 @@ func (p *owners) tellOwners(f *engine.Frame) bool {
 	return true
 }
 
-// sizeOf is how many bytes letters have.
+// sizeOf returns the total length of the bodies of letters, in bytes.
 func sizeOf(letters []letter) (n int) {
 	for i := range letters {
 		n += len(letters[i].body)
@@ -190,7 +190,7 @@ func sizeOf(letters []letter) (n int) {
 	return n
 }
 
-// tell puts a message into the queue, if the reader wants its market and has not got it before.
+// tell queues a message, if the reader wants its market and did not have it when he resumed.
 func (s *subscriber) tell(l *letter) {
 	if a := s.user.after; l.seq < a.seq || l.seq == a.seq && l.part <= a.part {
 		return
@@ -207,7 +207,7 @@ func (p *owners) find(r *userPart) {
 	}
 }
 
-// touched returns the live readers whose orders a frame changes.
+// touched returns the audiences of the live readers whose orders a frame changes.
 func (p *owners) touched(f *engine.Frame) map[audience]struct{} {
 	changed := ownersOf(f)
 	p.hub.mutex.Lock()
@@ -221,7 +221,7 @@ func (p *owners) touched(f *engine.Frame) map[audience]struct{} {
 	return some
 }
 
-// ownersOf returns whose orders a frame may change.
+// ownersOf returns the owners whose orders a frame may change.
 func ownersOf(f *engine.Frame) map[engine.WalletNo]bool {
 	owners := make(map[engine.WalletNo]bool)
 	for i := range f.Commands {
@@ -238,7 +238,7 @@ func ownersOf(f *engine.Frame) map[engine.WalletNo]bool {
 	return owners
 }
 
-// letters renders what a frame tells an owner, unless that is more than a live reader gets at once.
+// letters renders the messages of a frame for an audience. whole is false if they exceed roomLive.
 func (p *owners) letters(f *engine.Frame, a audience) (some []letter, whole bool, err error) {
 	if !p.hub.survives("the messages of an owner", func() {
 		some, whole, err = p.renderAll(f, a)
@@ -282,7 +282,7 @@ func (p *owners) cutRevoked(f *engine.Frame) {
 	}
 }
 
-// reclaim tells a reader what it has missed, and makes it live.
+// reclaim tells a reader all that he has missed, and then makes him live.
 func (p *owners) reclaim(s *subscriber) {
 	var err error
 	whole := p.hub.survives("the past of a reader", func() { err = p.catch(s) })
@@ -332,11 +332,11 @@ func (p *owners) catch(s *subscriber) error {
 	}
 }
 
-// seekPause is how long a reader may wait for a Sequence that is durable and not told yet.
+// seekPause is how long seek waits until run has passed the Sequence from which a reader resumes.
 const seekPause = time.Second
 
-// seek finds the frame from which a reader resumes. If the journal has no such Sequence, the reader
-// is told so, and goes on with what comes.
+// seek finds the frame from which a reader resumes. If the journal has no such Sequence, seek tells
+// the reader so, and the reader gets only new messages.
 func (p *owners) seek(s *subscriber) error {
 	r := s.user
 	for end := time.Now().Add(seekPause); ; time.Sleep(retryPause) {
@@ -367,8 +367,8 @@ func (p *owners) seek(s *subscriber) error {
 	}
 }
 
-// step returns for whom and up to which frame a reader must read. It reports true if there is
-// nothing left to read: the reader is live, or gone.
+// step returns the owner whose messages a reader must read, and the last frame to read. caught is
+// true if nothing is left to read: step has made the reader live, or the reader is gone.
 func (p *owners) step(s *subscriber) (owner engine.WalletNo, end uint64, caught bool) {
 	p.hub.mutex.Lock()
 	defer p.hub.mutex.Unlock()
@@ -386,7 +386,7 @@ func (p *owners) advance(s *subscriber, frame uint64, seq engine.Sequence) {
 	s.user.frame, s.user.seq = frame, seq
 }
 
-// reread tells a reader what some frames did.
+// reread reads the frames from first to last again, and tells a reader their messages.
 func (p *owners) reread(s *subscriber, owner engine.WalletNo, first, last uint64) error {
 	next := p.o.Frames(first)
 	var f engine.Frame
@@ -419,14 +419,14 @@ func (p *owners) reread(s *subscriber, owner engine.WalletNo, first, last uint64
 	return nil
 }
 
-// gone reports whether nobody reads any more.
+// gone reports whether the socket of a subscriber is closed or about to be closed.
 func (p *owners) gone(s *subscriber) bool {
 	p.hub.mutex.Lock()
 	defer p.hub.mutex.Unlock()
 	return s.cut
 }
 
-// retell tells a reader what a Command did, as fast as the reader takes messages.
+// retell tells a reader the messages about a Command, as fast as the reader takes them.
 func (p *owners) retell(
 	s *subscriber, owner engine.WalletNo, f *engine.Frame, command int,
 ) error {
@@ -485,7 +485,7 @@ func (p *owners) join(s *subscriber, who *wire.Owner, resume *place) {
 	if resume == nil {
 		return
 	}
-	if r.after = *resume; r.after.seq == 0 { // if it is not 0, seek counts
+	if r.after = *resume; r.after.seq == 0 { // otherwise seek counts the resume
 		p.hub.figures.resumes.WithLabelValues("journal").Inc()
 	}
 	go p.reclaim(s)

@@ -8,13 +8,15 @@ import (
 	"clobd/bench/process"
 )
 
-// Crowd says who subscribes to what, and what they keep: the input of the crowd's process.
+// Crowd is the input of the crowd's process: how many subscribe to which stream, and what they
+// keep.
 type Crowd struct {
 	Addr, Path  string
-	Wish        []byte // that each sends, and whose answer each waits for; empty: nothing
+	Wish        []byte // each sends this text and waits for the answer; empty: each does neither
 	Subscribers int    // at least 1
-	// Burst is how many messages come together, Bursts how many bursts come to each subscriber; then
-	// all is there. No bursts: nobody knows how many messages will come, and Burst means nothing.
+	// Burst is how many messages come together, and Bursts is how many bursts each subscriber gets
+	// before the crowd stops listening. If Bursts is 0, the crowd listens until its standard input
+	// ends, and Burst has no meaning.
 	Burst, Bursts int
 
 	Watched int  // subscribers that keep Sights, spread evenly
@@ -23,18 +25,19 @@ type Crowd struct {
 	Pinned  bool // the process's thread stays on the last CPU
 }
 
-// Heard is what the crowd has heard.
+// Heard is the report of the crowd.
 type Heard struct {
 	Messages, Bytes, Gaps, Cuts int64
-	// Last is by burst when the last subscriber had it, in ns after 1970; 0: never.
+	// Last is the time at which the last subscriber had read a burst, by burst, in ns after 1970.
+	// It is 0 for a burst that some subscribers have not read.
 	Last  []int64
-	Seen  []Sights // of those that were watched
+	Seen  []Sights // of the subscribers that were watched
 	Texts [][]byte // of the first subscriber, if it keeps them
-	Nice  int      // the priority that the process had
+	Nice  int      // the nice value of the process
 }
 
-// Sights are the messages of each market that a subscriber has read. A market is known by the
-// first 8 bytes of its condition.
+// Sights holds when a subscriber has read the messages of each market. The keys are the first 8
+// bytes of the markets' conditions.
 type Sights map[uint64][]Sight
 
 // Sight is a message of a market: the Sequence that the message shows, and when it was read, in ns
@@ -44,10 +47,10 @@ type Sight struct {
 	At       int64
 }
 
-// Hall is the crowd's process, in the process that started it.
+// Hall is a handle on the crowd's process, for the process that started the crowd.
 type Hall struct{ partner *process.Partner }
 
-// Gather starts a process of the program self that subscribes, and returns when all subscribers
+// Gather starts the crowd's process, which runs the program self. It returns when all subscribers
 // have their first answer.
 func (c *Crowd) Gather(ctx context.Context, self string) (*Hall, error) {
 	p, err := process.Start(ctx, self, "crowd")
@@ -67,8 +70,8 @@ func (c *Crowd) Gather(ctx context.Context, self string) (*Hall, error) {
 	return &Hall{p}, nil
 }
 
-// Hear returns what the crowd has heard once all bursts are there, or when patience is over. The
-// subscribers stay until End if all bursts came.
+// Hear returns the crowd's report when all subscribers have all bursts, or when patience is over.
+// If all bursts came, the subscribers stay connected until End.
 func (h *Hall) Hear(patience time.Duration) (*Heard, error) {
 	enough := time.AfterFunc(patience, func() { _ = h.partner.In.Close() })
 	defer enough.Stop()
@@ -79,5 +82,5 @@ func (h *Hall) Hear(patience time.Duration) (*Heard, error) {
 	return &heard, nil
 }
 
-// End makes sure that the crowd is gone, and returns what its process has complained of.
+// End ends the crowd's process, and returns what the process has written to standard error.
 func (h *Hall) End() string { return h.partner.End() }

@@ -17,7 +17,7 @@ import (
 	"clobd/bench/process"
 )
 
-// TestFrames: a subscriber counts the messages of frames however they are cut, and sees each one
+// TestFrames: a subscriber counts the messages however reads cut the frames, and finds each message
 // that is missing or comes twice.
 func TestFrames(t *testing.T) {
 	text := func(s string) []byte { return append([]byte{0x81, byte(len(s))}, s...) }
@@ -51,15 +51,15 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// shown is a message of a market, by the first digits of its condition: its end is as in the node's
-// stream.
+// shown returns a frame with a message of a market, which is given by the first digits of its
+// condition. The message ends like those of the node's stream.
 func shown(market string, number, seq int) []byte {
 	return live.AppendFrame(nil, fmt.Appendf(nil, `{"market":"0x%s%048d","x":1,"sequence":%d,"seq":%d}`,
 		market, 0, number, seq))
 }
 
-// TestSights: a subscriber that is watched keeps when it read which Sequence of which market, and
-// all that one read has brought was read at the same instant.
+// TestSights: a watched subscriber keeps the time at which it read each Sequence of a market. All
+// messages of one read have the same time.
 func TestSights(t *testing.T) {
 	const one, two = "00000000000000ff", "abcdef0123456789"
 	l, e := listener{}, &ear{fd: -1, seen: make(Sights)}
@@ -78,7 +78,7 @@ func TestSights(t *testing.T) {
 	}
 }
 
-// admit takes a subscriber in, as a server of a stream does, and sends the first answer.
+// admit accepts a subscriber, as the server of a stream does, and sends the first answer.
 func admit(ln net.Listener, wish string) (net.Conn, error) {
 	c, err := ln.Accept()
 	if err != nil {
@@ -104,7 +104,8 @@ func admit(ln net.Listener, wish string) (net.Conn, error) {
 	return c, err
 }
 
-// ping waits until the subscriber has read all that was sent: it answers a ping in its turn.
+// ping sends a ping and waits for its answer. By then the subscriber has read all that was sent
+// before.
 func ping(t *testing.T, c net.Conn) {
 	t.Helper()
 	answer := make([]byte, 8)
@@ -117,8 +118,8 @@ func ping(t *testing.T, c net.Conn) {
 	}
 }
 
-// TestRun lets 70 subscribers listen to a server that loses a message of one of them and closes the
-// socket of another. Of the others it only takes the end of the crowd.
+// TestRun lets 70 subscribers listen to a server that skips a message of one of them and closes the
+// socket of another. All other sockets end without a gap and without a cut.
 func TestRun(t *testing.T) {
 	const all, wish = 70, "all of it"
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -184,7 +185,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRefused: a server that does not let the crowd in ends it.
+// TestRefused: Run fails if the server refuses a handshake.
 func TestRefused(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package crowd is a process of subscribers to a WebSocket stream: one thread that reads all of
-// their sockets and takes as little CPU time from the server as it can.
+// Package crowd runs a process of subscribers to a WebSocket stream. One thread reads all of their
+// sockets, with as little CPU time as it can, because the server runs on the same machine.
 //
 //	the process that measures              the process of the crowd
 //	  Crowd.Gather ──── Crowd ────────────► Run ──► open: connect, shake hands, send the wish,
@@ -12,14 +12,14 @@
 //
 // # Contract
 //
-// A message is a line of a text frame with a member "sequence", which counts the messages of a
-// socket. What is not the successor of the message before is a gap, and so is a text without a
-// number unless the server is one that says how many messages come. A socket that ends while the
-// crowd listens is cut; the sockets stay open until standard input ends, so the end of the crowd
-// cuts none. Control frames are passed over, and "{}", a ping of centrifuge's, is sent back.
+// A message is a line of a text frame with a member "sequence", which numbers the messages of a
+// socket. A number that does not follow the number before is a gap. If Crowd.Bursts is 0, a line
+// without a number is a gap, too. A socket that ends while the crowd listens is cut. The sockets
+// stay open until standard input ends, so the end of the crowd cuts no socket. The crowd ignores
+// control frames. It sends "{}", a ping of centrifuge, back.
 //
-// All messages that one call of the kernel has brought were read at one instant: that of its
-// return, before any of them is parsed.
+// All messages that one system call has read have the same time: that of the call's return, before
+// the crowd parses any of them.
 //
 // Read crowd.go, then listen.go.
 package crowd

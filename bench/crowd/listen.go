@@ -26,34 +26,34 @@ const answerTime = time.Minute
 // NumberKey comes before the number of a message.
 const NumberKey = `"sequence":`
 
-// listener is one thread that reads all sockets as the kernel reports them: a lean crowd leaves
-// the machine to the server.
+// listener is the thread that reads all sockets. It reads a socket when epoll reports data there,
+// so that the crowd takes little CPU time from the server.
 type listener struct {
 	Crowd
 	ears  []*ear
 	byFD  map[int32]*ear
 	poll  int
-	room  []byte // for what one call reads
+	room  []byte // buffer of one read
 	heard Heard
-	done  []int // by burst: subscribers that have it
-	whole int   // subscribers that have all
+	done  []int // how many subscribers have a burst, by burst
+	whole int   // subscribers that have all bursts
 }
 
 // ear is a subscriber.
 type ear struct {
 	fd      int
-	rest    []byte // of a frame that has not come whole
-	last    int64  // number of its last message
+	rest    []byte // the first bytes of an incomplete frame
+	last    int64  // number of the last message
 	count   int    // of messages
 	answers int    // texts of any kind
-	over    bool
-	seen    Sights // nil: it is not watched
-	keeps   bool   // its messages
+	over    bool   // the socket has ended
+	seen    Sights // nil: the subscriber is not watched
+	keeps   bool   // the subscriber keeps its messages
 }
 
-// Run is the main function of the crowd's process. It reads a Crowd, writes a line when all are
-// subscribed, and Heard once all messages are there or in has ended. It keeps the sockets until in
-// ends.
+// Run is the main function of the crowd's process. It reads a Crowd, and writes a line when all
+// have subscribed. It writes Heard when all messages have arrived or in has ended. It keeps the
+// sockets open until in ends.
 func Run(in io.Reader, out io.Writer) error {
 	var l listener
 	lines := bufio.NewReader(in)
@@ -116,11 +116,11 @@ func (l *listener) gather() (err error) {
 		}
 	}
 	l.choose()
-	l.heard.Bytes, l.heard.Gaps = 0, 0 // so far it was books
+	l.heard.Bytes, l.heard.Gaps = 0, 0 // so far only the first answers have come
 	return nil
 }
 
-// choose says who keeps what.
+// choose chooses the subscribers that keep Sights, and the one that keeps messages.
 func (l *listener) choose() {
 	watched := min(l.Watched, len(l.ears))
 	for i := range watched {
@@ -140,7 +140,7 @@ func (l *listener) open(to netip.AddrPort) (*ear, error) {
 	wait := syscall.NsecToTimeval(answerTime.Nanoseconds())
 	err = errors.Join(syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &wait),
 		syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1),
-		// Closing resets, so that thousands of sockets of one turn leave nothing for the next.
+		// Close resets the connection, so that thousands of sockets leave no state in the kernel.
 		syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1}),
 		syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}))
 	if err != nil {
@@ -196,7 +196,7 @@ func (l *listener) shake(e *ear) error {
 	return nil
 }
 
-// maskedText is a text of a client, under a mask of zeros.
+// maskedText returns a text frame of a client, with a mask of zeros.
 func maskedText(text []byte) []byte {
 	frame := live.AppendFrame(nil, text)
 	head := len(frame) - len(text)
@@ -204,7 +204,7 @@ func maskedText(text []byte) []byte {
 	return append(append(append([]byte{}, frame[:head]...), 0, 0, 0, 0), text...)
 }
 
-// listen reads until each subscriber has all bursts, or it is over.
+// listen reads until each subscriber has all bursts, or over is set.
 func (l *listener) listen(over *atomic.Bool) error {
 	events := make([]syscall.EpollEvent, 256)
 	for l.whole < len(l.ears) && !over.Load() {
@@ -225,8 +225,8 @@ func (l *listener) listen(over *atomic.Bool) error {
 	return nil
 }
 
-// read reads once what a socket has. A socket that ends is over. Before the crowd has begun, read
-// waits for something, and nothing is noted.
+// read reads a socket once, and notes if the socket has ended. Before the crowd has begun, sockets
+// block, and read counts no messages.
 func (l *listener) read(e *ear, begun bool) error {
 	n, err := syscall.Read(e.fd, l.room)
 	switch {
@@ -246,7 +246,8 @@ func (l *listener) read(e *ear, begun bool) error {
 	return nil
 }
 
-// take counts the frames that are whole. They were read at an instant after the start; 0: before.
+// take handles the complete frames in e.rest and b, and keeps the rest. at is when b was read, or 0
+// if the crowd has not begun.
 func (l *listener) take(e *ear, b []byte, at int64) {
 	if len(e.rest) > 0 {
 		e.rest = append(e.rest, b...)
@@ -273,7 +274,8 @@ func (l *listener) take(e *ear, b []byte, at int64) {
 	}
 }
 
-// frameAt measures the frame at the start of b, and reports whether all of it is there.
+// frameAt returns the lengths of the head and the payload of the frame at the start of b. whole
+// reports whether b holds all of the frame.
 func frameAt(b []byte) (head, size int, whole bool) {
 	if len(b) < 2 {
 		return 0, 0, false
@@ -290,23 +292,23 @@ func frameAt(b []byte) (head, size int, whole bool) {
 	return head, size, len(b) >= head+size
 }
 
-// text counts the messages of a text: a message is a line with a number.
+// text handles the messages of a text frame: each line with a number is a message.
 func (l *listener) text(e *ear, text []byte, at int64) {
 	first := e.answers == 0 && len(l.Wish) > 0
 	e.answers++
 	for line := range bytes.SplitSeq(text, []byte("\n")) {
-		if string(line) == "{}" { // a ping of centrifuge's: it wants the same back
+		if string(line) == "{}" { // a ping of centrifuge, which wants the same text back
 			_, _ = syscall.Write(e.fd, maskedText(line))
 			continue
 		}
 		number := lastNumber(line, NumberKey)
 		switch {
 		case number == 0:
-			if l.Bursts == 0 { // a node's stream: all of its messages have a number
+			if l.Bursts == 0 { // the stream of a node, whose messages all have numbers
 				l.heard.Gaps++
 			}
 			continue
-		case first: // books, numbered as messages are
+		case first: // the first answer, whose numbers may begin anywhere
 		case number != e.last+1:
 			l.heard.Gaps++
 		}
@@ -321,7 +323,8 @@ func (l *listener) text(e *ear, text []byte, at int64) {
 	}
 }
 
-// add keeps when a message was read that shows a state of a market.
+// add notes when a message was read, if the message has a market and a later Sequence than the
+// message before.
 func (s Sights) add(text []byte, at int64) {
 	const key = `"market":"0x`
 	i := bytes.Index(text, []byte(key))
@@ -335,7 +338,7 @@ func (s Sights) add(text []byte, at int64) {
 	}
 }
 
-// lastNumber reads the last member of that name in a text; 0: there is none.
+// lastNumber returns the number after the last occurrence of key in a text, or 0 if there is none.
 func lastNumber(text []byte, key string) int64 {
 	i := bytes.LastIndex(text, []byte(key))
 	if i < 0 {
@@ -351,7 +354,8 @@ func lastNumber(text []byte, key string) int64 {
 	return n
 }
 
-// note counts what a subscriber has read, and for each burst who has it.
+// note counts the messages that a subscriber has read beyond the first had, and the bursts that
+// these messages complete.
 func (l *listener) note(e *ear, had int, at int64) {
 	l.heard.Messages += int64(e.count - had)
 	if l.Bursts == 0 {

@@ -30,31 +30,31 @@ type hub struct {
 	head     engine.Head
 	frames   chan []byte
 	burst    int
-	made     bench.Recorder // how long a burst's frame takes: engine, encoding and Board
+	made     bench.Recorder // time to make a burst's frame: engine, encoding and Board
 }
 
 const (
 	levels = 10                 // of each side of a book
-	wallet = engine.WalletNo(1) // whose orders all are
+	wallet = engine.WalletNo(1) // owns all orders
 
-	// What the wallet has: enough for all orders.
+	// The balances of the wallet are enough for all orders.
 	cash   = 10_000_000 * engine.Unit
 	shares = 1_000_000 * engine.Unit
 
 	proofSize = 150 // bytes of the evidence of a typical order
 
-	chain = 80002 // nobody signs, but a door has a chain
+	chain = 80002 // ingress.New needs a chain, although nobody signs
 )
 
-// answerTime is how long the Hub may take to tell what it was given, and a process to answer. It is
-// long, because the machine may stand still.
+// answerTime is how long the Hub may take to tell a frame, and a process to answer. It is long,
+// because the machine may pause.
 const answerTime = time.Minute
 
 var errOver = errors.New("there are no more frames")
 
-// newHub makes the stream of so many markets and opens its door on ln.
+// newHub makes a hub with a market for each message of a burst, and serves subscribers on ln.
 func newHub(ln net.Listener, burst int) (*hub, error) {
-	// As the node does, so that more than the matcher can run.
+	// The node does the same, so that other goroutines can run beside the matcher.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2*runtime.NumCPU()))
 	h := &hub{exchange: engine.NewExchange(1), board: view.NewBoard(), burst: burst,
 		frames: make(chan []byte, 1), made: bench.NewRecorder()}
@@ -140,9 +140,10 @@ func (h *hub) do(commands []engine.Command) ([]byte, error) {
 	return f.Bytes, nil
 }
 
-// publish changes one level of each market in one frame: an order comes, and goes in the next
-// burst. It waits until the burst before is told, because two changes of a market that wait
-// together would become one, and subscribers would get less than the other sides'.
+// publish changes one level of each market in one frame: even bursts place an order in each market,
+// and odd bursts cancel these orders. publish first waits until the Hub has told the burst before.
+// Otherwise the Hub could merge two changes of a market, and subscribers would get fewer messages
+// than those of the other sides.
 func (h *hub) publish(n int) error {
 	if !h.hub.Reach(h.head.Sequence, answerTime) {
 		return errors.New("fan-out: the Hub does not tell what it was given")
@@ -165,7 +166,8 @@ func (h *hub) publish(n int) error {
 	return nil
 }
 
-// door is the node's: it knows nobody's key and takes no order.
+// door returns a server of package ingress, like the node's, which knows no keys and takes no
+// orders.
 func (h *hub) door() (*ingress.Server, error) {
 	return ingress.New(ingress.Options{
 		Enter: func(*engine.Command) (*sequencer.Call, error) { return nil, sequencer.ErrClosed },

@@ -9,10 +9,10 @@ import (
 	"clobd/bench"
 )
 
-// Measured is the result.
+// Measured is the result of a Plan.
 type Measured struct {
 	Conditions bench.Conditions `json:"conditions"`
-	Peer       string           `json:"peer"` // module and version of the library beside the node
+	Peer       string           `json:"peer"` // module and version of centrifuge
 	Rounds     int              `json:"rounds"`
 	Seconds    float64          `json:"seconds_per_turn"`
 	Nice       int              `json:"subscribers_nice"`
@@ -20,39 +20,43 @@ type Measured struct {
 	Idle       *IdleResult      `json:"idle,omitempty"`
 }
 
-// CaseResult is a case: the sides by round, and what the node's side is worth.
+// CaseResult is the result of a case: the figures of each side, and the ratios of the node's CPU
+// time to that of the others.
 type CaseResult struct {
 	Case
-	MessageBytes int          `json:"message_bytes"` // the longest of two bursts, without its frame
+	MessageBytes int          `json:"message_bytes"` // of the longest message, without frame head
 	Sides        []SideResult `json:"sides"`         // clobd, bare, centrifuge
 	OfBare       Ratio        `json:"cpu_ratio_to_bare"`
 	OfPeer       Ratio        `json:"cpu_ratio_to_centrifuge"`
-	// Repeated are turns that were dropped and measured again, because the rate was not reached: the
-	// machine may have stood still.
+	// Repeated counts the turns that were dropped and measured again because the rate was not
+	// reached, for example because the machine paused.
 	Repeated int `json:"turns_repeated"`
-	// Invalid says why the figures are worth nothing; "" if all was delivered at the rate.
+	// Invalid says why the figures mean nothing. It is "" if all messages arrived at the rate.
 	Invalid string `json:"invalid,omitempty"`
 }
 
-// SideResult is one server's rounds.
+// SideResult holds the figures of one side, by round.
 type SideResult struct {
 	Name string `json:"name"`
-	// CPUMicros is user and system time of the server's process for each message that a subscriber
-	// got; what the kernel does to hand it over on this machine is included.
+	// CPUMicros is the user and system time of the server's process for each message that a
+	// subscriber got. It includes the kernel's work to deliver the message over the loopback.
 	CPUMicros []float64 `json:"cpu_micros_per_message"`
-	// Last is from the instant at which a burst was due until the last subscriber has read it.
+	// Last is the time from the instant at which a burst was due until the last subscriber had read
+	// the burst.
 	Last []bench.Latency `json:"publish_to_last_read_micros"`
 	Late []float64       `json:"published_late_p99_micros"`
-	// Made is what engine, encoding and Board take for the frame of a burst, p50; 0 elsewhere. It is a
-	// part of the node's CPUMicros, and the others have no such work.
+	// Made is the median time that the node's side takes to make the frame of a burst: engine,
+	// encoding and Board. CPUMicros includes it. Made is 0 for the other sides, which make no
+	// frames.
 	Made     []float64 `json:"frame_made_p50_micros"`
 	Messages []float64 `json:"messages_per_second"` // until the last one was read
 	Bytes    []float64 `json:"bytes_per_second"`
 	Gaps     int64     `json:"gaps"`
-	Cuts     int64     `json:"cuts"` // sockets that ended before the turn did
+	Cuts     int64     `json:"cuts"` // sockets that ended during a turn
 }
 
-// Ratio is of CPU time per message: the median, least and most of the rounds, and the goal.
+// Ratio compares the CPU time per message of two sides: median, minimum and maximum of the rounds,
+// and the goal for the median.
 type Ratio struct {
 	Median float64 `json:"median"`
 	Least  float64 `json:"least"`
@@ -61,22 +65,24 @@ type Ratio struct {
 	Met    bool    `json:"met"`
 }
 
-// IdleResult is what subscribers that get nothing cost each, in bytes beyond the kernel's own.
+// IdleResult is the memory that the server's process uses for each subscriber that gets no
+// messages, without memory of the kernel.
 type IdleResult struct {
 	Subscribers int        `json:"subscribers"`
-	Goal        float64    `json:"goal_bytes"` // for RSS of the node's side
+	Goal        float64    `json:"goal_bytes"` // for the median RSS of the node's side
 	Met         bool       `json:"met"`
 	Sides       []IdleSide `json:"sides"`
 }
 
-// IdleSide is one server's rounds: resident memory, and live heap and stacks after a collection.
+// IdleSide holds the figures of one side, by round: resident memory, and live heap and stacks after
+// a garbage collection.
 type IdleSide struct {
 	Name string    `json:"name"`
 	RSS  []float64 `json:"rss_bytes"`
 	Heap []float64 `json:"heap_bytes"`
 }
 
-// goalIdle is in bytes.
+// goalIdle is the most resident memory that an idle subscriber of the node may cost, in bytes.
 const goalIdle = 6 << 10
 
 // ratioOf compares the rounds of two sides.
@@ -93,7 +99,7 @@ func ratioOf(a, b *SideResult, goal float64) Ratio {
 	return r
 }
 
-// Failed reports what makes figures worthless.
+// Failed returns an error that lists the invalid cases, or nil if all cases are valid.
 func (m *Measured) Failed() error {
 	var problems []error
 	for i := range m.Cases {
@@ -146,7 +152,7 @@ func (r *CaseResult) write(w io.Writer) {
 		&r.OfBare, &r.OfPeer, bench.Median(r.Sides[0].Made), r.Repeated)
 }
 
-// String is the ratio with its spread and verdict.
+// String returns the ratio with its spread and verdict.
 func (r *Ratio) String() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f), goal %.2f %s", r.Median, r.Least, r.Most, r.Goal,
 		verdict(r.Met))

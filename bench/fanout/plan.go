@@ -12,8 +12,8 @@ import (
 	"clobd/bench"
 )
 
-// Plan says how the node's market stream is measured beside centrifuge and a bare loop: bursts of
-// messages are due at a constant rate, and all subscribers get all of them.
+// Plan says how the node's market stream is compared with centrifuge and a bare loop. Bursts of
+// messages are due at a constant rate, and all subscribers get all messages.
 type Plan struct {
 	bench.Setting
 	Rounds   int
@@ -22,7 +22,7 @@ type Plan struct {
 	Idle     int // subscribers whose memory is measured; 0: none
 }
 
-// Case is how many subscribers get bursts of how many messages, and how many bursts a second.
+// Case is a load: the number of subscribers, the messages in a burst, and the bursts a second.
 type Case struct {
 	Subscribers int     `json:"subscribers"`
 	Burst       int     `json:"burst"`
@@ -32,11 +32,11 @@ type Case struct {
 // The bounds of what is measured.
 const (
 	mostSubscribers = 20_000
-	mostBurst       = 200 // a frame of the journal holds its orders
-	leastBursts     = 8   // bursts of a turn, however long they take
+	mostBurst       = 200 // messages; the orders of a burst must fit into one frame of the journal
+	leastBursts     = 8   // bursts of a turn, even if they take longer than Plan.Duration
 )
 
-// GoalCases are the cases that goals are set for, at rates that all sides carry on two cores.
+// GoalCases returns the cases that have goals. All sides reach their rates on two cores.
 func GoalCases() []Case {
 	return []Case{{100, 1, 400}, {100, 8, 100}, {100, 32, 40}, {1000, 1, 40}, {1000, 8, 10},
 		{1000, 32, 4}, {5000, 8, 1}}
@@ -56,7 +56,7 @@ func ParseCase(text string) (c Case, err error) {
 	return c, nil
 }
 
-// String is the case as ParseCase reads it.
+// String returns the case as ParseCase reads it.
 func (c Case) String() string {
 	return fmt.Sprintf("%dx%d@%g", c.Subscribers, c.Burst, c.Rate)
 }
@@ -83,15 +83,16 @@ func (p *Plan) validate() error {
 	return errors.Join(problems...)
 }
 
-// bursts is how many are measured in a turn.
+// bursts returns how many bursts of a case are measured in a turn.
 func (p *Plan) bursts(c Case) int {
 	return max(int(c.Rate*p.Duration.Seconds()+0.5), leastBursts)
 }
 
-// peer is the module of the library beside the node.
+// peer is the Go module of centrifuge, the library with which the node is compared.
 const peer = "github.com/centrifugal/centrifuge"
 
-// goals are what the node's CPU time per message may be of the others'.
+// goals returns the goals of a case: the largest ratios of the node's CPU time per message to that
+// of the bare loop and to that of centrifuge.
 func (c Case) goals() (ofBare, ofPeer float64) {
 	switch {
 	case c.Burst >= 32, c.Subscribers >= 5000:
@@ -102,8 +103,8 @@ func (c Case) goals() (ofBare, ofPeer float64) {
 	return 1.1, 0.65
 }
 
-// Measure measures the cases one after the other, the sides of each in turn: who begins changes
-// from round to round. Each turn has processes of its own.
+// Measure measures the cases one after the other. In each round of a case the sides take turns, and
+// each round begins with another side. Each turn has processes of its own.
 func Measure(ctx context.Context, p Plan) (*Measured, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func Measure(ctx context.Context, p Plan) (*Measured, error) {
 	return out, err
 }
 
-// failed is why there is no figure.
+// failed returns err, or the error of an interrupted run if ctx is done.
 func (p *Plan) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return bench.Stopped(ctx)
@@ -139,7 +140,7 @@ func (p *Plan) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// linked is the version of a module in this program.
+// linked returns the version of a module that this program contains.
 func linked(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -163,7 +164,7 @@ func (p *Plan) inTurns(turn func(side int) error) error {
 	return nil
 }
 
-// measure measures a case.
+// measure measures one case. It notes the niceness of the subscribers in all.
 func (p *Plan) measure(ctx context.Context, c Case, all *Measured) (*CaseResult, error) {
 	texts, err := p.texts(ctx, c)
 	if err != nil {
@@ -201,14 +202,16 @@ func (p *Plan) measure(ctx context.Context, c Case, all *Measured) (*CaseResult,
 	return r, err
 }
 
-// spec is what a side sends in a case. A fifth more bursts come before the clock starts.
+// spec returns the input of the process that serves a side. A fifth more bursts than are measured,
+// at least two, come before the clock starts.
 func (p *Plan) spec(c Case, side string, texts [][]byte) spec {
 	n := p.bursts(c)
 	return spec{Side: side, Burst: c.Burst, Warm: max(n/5, 2), Bursts: n,
 		Interval: time.Duration(float64(time.Second) / c.Rate), Texts: texts}
 }
 
-// texts asks the node's side for the messages of two bursts, which all others send.
+// texts runs a turn of the node's side, and returns its messages of two bursts. The other sides
+// send copies of these messages.
 func (p *Plan) texts(ctx context.Context, c Case) ([][]byte, error) {
 	t := turn{Case: Case{Subscribers: 1, Burst: c.Burst}, keeps: true, spec: spec{Side: nodeSide,
 		Burst: c.Burst, Warm: 2, Bursts: 2, Interval: 20 * time.Millisecond}}
@@ -222,7 +225,7 @@ func (p *Plan) texts(ctx context.Context, c Case) ([][]byte, error) {
 	return t.heard.Texts[2*c.Burst:], nil
 }
 
-// rest measures the memory of subscribers that get nothing, in turns.
+// rest measures the memory of subscribers that get no messages. The sides take turns.
 func (p *Plan) rest(ctx context.Context) (*IdleResult, error) {
 	out := &IdleResult{Subscribers: p.Idle, Goal: goalIdle}
 	for _, side := range sides() {

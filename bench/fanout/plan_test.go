@@ -8,7 +8,7 @@ import (
 	"clobd/bench/crowd"
 )
 
-// TestCases: what is printed is read, and nonsense is refused.
+// TestCases: ParseCase reads what String prints, and ParseCase and validate refuse bad cases.
 func TestCases(t *testing.T) {
 	for _, c := range GoalCases() {
 		if got, err := ParseCase(c.String()); err != nil || got != c {
@@ -41,7 +41,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestWrong: a turn in which something was missing or late is worth nothing.
+// TestWrong: wrong reports a turn in which messages were missing or late.
 func TestWrong(t *testing.T) {
 	good := turn{Case: Case{Subscribers: 3, Burst: 2},
 		spec:  spec{Warm: 1, Bursts: 4, Interval: time.Second},

@@ -29,23 +29,23 @@ import (
 	"clobd/bench/process"
 )
 
-// The sides of a fan-out.
+// The sides of a fan-out: the servers that are compared.
 const (
 	nodeSide       = "clobd"
 	bareSide       = "bare"
 	centrifugeSide = "centrifuge"
 )
 
-// sides are the sides in the order of the report.
+// sides returns the sides in the order of the report.
 func sides() []string { return []string{nodeSide, bareSide, centrifugeSide} }
 
-// paths are where the sides let subscribers in.
+// paths returns the URL path of each side's WebSocket.
 func paths() map[string]string {
 	return map[string]string{nodeSide: "/ws/market", bareSide: "/",
 		centrifugeSide: "/connection/websocket"}
 }
 
-// spec is the input of a process that serves: what it is, and what it will send.
+// spec is the input of a process that serves a side: which side, and what to send.
 type spec struct {
 	Side     string
 	Burst    int
@@ -58,32 +58,32 @@ type spec struct {
 	Texts [][]byte
 }
 
-// What the process is asked, a line each, and what it answers.
+// The questions to the process, a line each, and the types of its answers.
 const (
 	askRest = "rest" // held
-	askRun  = "run"  // published, when all is published
-	askCPU  = "cpu"  // time.Duration since the clock started
+	askRun  = "run"  // published, when all bursts are published
+	askCPU  = "cpu"  // time.Duration: CPU time of the process since the clock started
 )
 
-// held is what subscribers that get nothing cost, in bytes.
+// held is memory of a process, in bytes.
 type held struct{ RSS, Heap int64 }
 
-// published is when bursts were published: the first was due at Start, in ns after 1970.
+// published says when the measured bursts were published.
 type published struct {
-	Start int64
+	Start int64         // when the first burst was due, in ns after 1970
 	Late  bench.Latency // of the bursts, after they were due
 	Made  float64       // µs that the node's side takes to make the frame of a burst, p50
 	Took  time.Duration // from Start to the end of the last burst's publishing
 }
 
-// source is what publishes: burst n with each call.
+// source publishes the bursts of a side.
 type source struct {
-	publish func(n int) error
-	made    bench.Recorder // how long the making of what is published took, if it is made here
+	publish func(n int) error // publishes burst n
+	made    bench.Recorder    // how long the node's side took to make each burst's frame
 }
 
 // Serve is the main function of a process that serves a side of a fan-out. It reads a spec,
-// writes its address, and answers what it is asked until in ends.
+// writes its address, and answers questions until in ends.
 func Serve(in io.Reader, out io.Writer) error {
 	lines, answers := bufio.NewReader(in), json.NewEncoder(out)
 	var s spec
@@ -103,7 +103,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := answers.Encode(ln.Addr().String()); err != nil {
 		return fmt.Errorf("tell the address: %w", err)
 	}
-	// The pacing goroutine sleeps in the kernel, and holds what others would need to run.
+	// The pacing goroutine sleeps in system calls, and may hold one of the runtime's processors.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	var began time.Duration
 	for {
@@ -133,7 +133,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-// serve begins to serve ln.
+// serve begins to serve subscribers on ln, and returns the source of their messages.
 func (s *spec) serve(ln net.Listener) (*source, error) {
 	switch s.Side {
 	case nodeSide:
@@ -151,8 +151,8 @@ func (s *spec) serve(ln net.Listener) (*source, error) {
 	return s.centrifuge(ln)
 }
 
-// run publishes the bursts at their rate, some before the clock starts, and returns the CPU time of
-// the process at that instant, too.
+// run publishes the bursts at their rate. The clock starts after the first s.Warm bursts. began is
+// the CPU time that the process had used when the clock started.
 func (s *spec) run(source *source) (out published, began time.Duration, err error) {
 	start := time.Now()
 	late := bench.NewRecorder()
@@ -176,17 +176,18 @@ func (s *spec) run(source *source) (out published, began time.Duration, err erro
 		if err := source.publish(n); err != nil {
 			return out, 0, err
 		}
-		runtime.Gosched() // whoever was woken runs here, and need not be taken over by another thread
+		runtime.Gosched() // woken goroutines run on this thread, and need no other one
 	}
 	out.Made = source.made.Latency().P50
 	out.Late, out.Took = late.Latency(), time.Since(start)-time.Duration(s.Warm)*s.Interval
 	return out, began, nil
 }
 
-// settle is how long the bursts before the clock have to arrive.
+// settle is the pause in which the bursts before the clock arrive.
 const settle = 300 * time.Millisecond
 
-// restNow is what the process holds after two collections, in bytes: RSS, and live heap and stacks.
+// restNow returns the memory of the process after garbage collections: RSS, and live heap and
+// stacks.
 func restNow() held {
 	debug.FreeOSMemory()
 	runtime.GC()
@@ -203,7 +204,7 @@ func restNow() held {
 	return r
 }
 
-// texts are messages of two bursts in turn, cut where the number of the message goes.
+// texts holds the messages of two bursts, each cut in two where the number of the message belongs.
 type texts struct {
 	burst  int
 	halves [][2][]byte
@@ -222,7 +223,7 @@ func newTexts(all [][]byte, burst int) texts {
 	return f
 }
 
-// each passes on the messages of burst n. Messages count from 1.
+// each calls text for each message of burst n. The numbers of messages begin at 1.
 func (f *texts) each(n int, text func(b []byte)) {
 	for i := range f.burst {
 		halves := f.halves[n%2*f.burst+i]
@@ -231,8 +232,8 @@ func (f *texts) each(n int, text func(b []byte)) {
 	}
 }
 
-// bareLoop is the floor: a goroutine for each connection that waits for its end, and one thread
-// that writes.
+// bareLoop is the server with the least work: one thread writes to all connections, and a goroutine
+// for each connection waits until the connection ends.
 type bareLoop struct {
 	burst  texts
 	mutex  sync.Mutex
@@ -269,7 +270,7 @@ func (b *bareLoop) accept(ln net.Listener) {
 	}
 }
 
-// magic is what a handshake's answer is made of (RFC 6455, section 1.3).
+// magic is the constant from which a handshake's answer is computed (RFC 6455, section 1.3).
 const magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 // publish frames a burst once and writes it to each connection with one call.
@@ -286,8 +287,8 @@ func (b *bareLoop) publish(n int) error {
 	return nil
 }
 
-// centrifuge serves a node of that library with its own defaults: JSON over WebSocket, a channel in
-// memory that each connection subscribes to as it connects.
+// centrifuge serves a node of the library centrifuge with its defaults: JSON over WebSocket, and a
+// channel in memory to which each connection subscribes when it connects.
 func (s *spec) centrifuge(ln net.Listener) (*source, error) {
 	const channel = "market"
 	node, err := centrifuge.New(centrifuge.Config{})

@@ -10,7 +10,7 @@ import (
 	"clobd/bench/process"
 )
 
-// turn is one side once: its server and its subscribers.
+// turn is one measurement of one side, with a server and subscribers of its own.
 type turn struct {
 	Case
 	spec  spec
@@ -18,10 +18,10 @@ type turn struct {
 	cpu   time.Duration
 	held  held
 	heard crowd.Heard
-	keeps bool // the texts that the first subscriber hears
+	keeps bool // the first subscriber keeps its messages
 }
 
-// patience is how long messages may be on their way when nothing is published any more.
+// patience is how long subscribers may take to read the last messages after all are published.
 const patience = 5 * time.Second
 
 // run publishes all bursts to all subscribers, and waits until they have them.
@@ -39,7 +39,7 @@ func (t *turn) run(ctx context.Context, self string) error {
 	})
 }
 
-// idle lets subscribers come, and measures.
+// idle measures the memory of a server whose subscribers get no messages.
 func (t *turn) idle(ctx context.Context, self string) error {
 	return t.with(ctx, self, func(server *process.Partner, _ *crowd.Hall) error {
 		time.Sleep(settle)
@@ -47,7 +47,7 @@ func (t *turn) idle(ctx context.Context, self string) error {
 	})
 }
 
-// with calls do with a server whose subscribers are all there.
+// with starts a server and its subscribers, and calls do when all of them have subscribed.
 func (t *turn) with(ctx context.Context, self string,
 	do func(server *process.Partner, hall *crowd.Hall) error) error {
 	all := time.Duration(t.spec.Warm+t.spec.Bursts) * t.spec.Interval
@@ -77,7 +77,7 @@ func (t *turn) with(ctx context.Context, self string,
 	return nil
 }
 
-// wish subscribes to a token of each market of a burst.
+// wish returns the message that subscribes to a token of each market of a burst.
 func wish(burst int) []byte {
 	b := []byte(`{"type":"market","assets_ids":[`)
 	for m := range burst {
@@ -89,8 +89,8 @@ func wish(burst int) []byte {
 	return append(b, "]}"...)
 }
 
-// last are the times until the last subscriber had the measured bursts, and when that was at the
-// latest, in ns after 1970.
+// last returns, for the measured bursts, the times from when a burst was due until the last
+// subscriber had read it. end is when the last of all was read, in ns after 1970.
 func (t *turn) last() (last bench.Recorder, end int64) {
 	last, end = bench.NewRecorder(), t.ran.Start
 	for k, at := range t.heard.Last[min(t.spec.Warm, len(t.heard.Last)):] {
@@ -103,7 +103,7 @@ func (t *turn) last() (last bench.Recorder, end int64) {
 	return last, end
 }
 
-// all is how many messages arrive if none is missing, the ones before the clock included.
+// all returns how many messages arrive if none is missing, including those before the clock starts.
 func (t *turn) all() int64 {
 	return int64(t.Subscribers) * int64(t.Burst) * int64(t.spec.Warm+t.spec.Bursts)
 }
@@ -112,7 +112,7 @@ func (t *turn) all() int64 {
 func (t *turn) add(s *SideResult) {
 	last, end := t.last()
 	seconds := max(float64(end-t.ran.Start)/1e9, 1e-3)
-	share := float64(t.spec.Bursts) / float64(t.spec.Warm+t.spec.Bursts) // of all that was heard
+	share := float64(t.spec.Bursts) / float64(t.spec.Warm+t.spec.Bursts) // measured bursts of all
 	s.CPUMicros = append(s.CPUMicros, float64(t.cpu.Nanoseconds())/1e3/(float64(t.all())*share))
 	s.Last, s.Late = append(s.Last, last.Latency()), append(s.Late, t.ran.Late.P99)
 	s.Made = append(s.Made, t.ran.Made)
@@ -121,7 +121,7 @@ func (t *turn) add(s *SideResult) {
 	s.Gaps, s.Cuts = s.Gaps+t.heard.Gaps, s.Cuts+t.heard.Cuts
 }
 
-// wrong says what makes the turn worthless, "" if nothing does.
+// wrong says what makes the turn invalid. It returns "" if the turn is valid.
 func (t *turn) wrong() string {
 	asked := time.Duration(t.spec.Bursts) * t.spec.Interval
 	_, end := t.last()
@@ -139,7 +139,7 @@ func (t *turn) wrong() string {
 
 const (
 	notKept = "the rate was not reached"
-	tries   = 3                      // of a turn that did not reach it
+	tries   = 3                      // how often a turn is measured that does not reach its rate
 	stall   = 250 * time.Millisecond // a pause of the machine that is forgiven
 )
 

@@ -27,11 +27,11 @@ import (
 	"clobd/scripts/setting"
 )
 
-// readersWish is the environment variable that makes a process of this test binary only read
-// streams.
+// readersWish is the environment variable with the wishes of an audience, as JSON. If it is set,
+// the process of this test binary is the audience.
 const readersWish = "CLOBD_TEST_READERS"
 
-// audience is a process whose sockets read streams.
+// audience is a process, of this test binary, that only reads streams over its sockets.
 type audience struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser
@@ -49,18 +49,21 @@ type wishes struct {
 // hearing is the report of an audience.
 type hearing struct {
 	Messages int
-	Wrong    string           // the first message that did not have the next number
+	Wrong    string           // the first message with a wrong number, and the number expected
 	Ends     []string         // errors of the sockets that the audience did not close
 	Arrivals map[string][]int // when each mark came on each socket, as Unix time in ns
 }
 
-// A mark is the size of the only order at markPrice. markText precedes it in a message.
+// A mark is the size of the only order at markPrice, by which a test recognizes the order in the
+// stream. markText precedes the mark in a message.
 const (
 	markPrice = 5000
 	markText  = `"price":"0.5","size":"`
 )
 
-// TestReadStreams: the main function of an audience; skipped in the test's own process.
+// TestReadStreams is no test but the main function of the process that audience starts. The process
+// opens sockets, reads them until its standard input ends, and prints a hearing. In an ordinary
+// test run TestReadStreams is skipped.
 func TestReadStreams(t *testing.T) {
 	var w wishes
 	if text := os.Getenv(readersWish); text == "" {
@@ -297,7 +300,8 @@ func (q *quotes) list(t *testing.T) []byte {
 	return append(append([]byte{'['}, bytes.Join(all, []byte(","))...), ']')
 }
 
-// delays90 returns the 90th percentile of the time from a mark's due instant to its arrival.
+// delays90 returns the 90th percentile of the times from when a mark was due until it arrived on a
+// socket.
 func (q *quotes) delays90(r *hearing) time.Duration {
 	var all []int
 	for mark, times := range r.Arrivals {
@@ -314,9 +318,9 @@ func (q *quotes) delays90(r *hearing) time.Duration {
 	return time.Duration(all[len(all)*9/10])
 }
 
-// slowRun does one run with an audience that reads. If stopped is not 0, another audience with so
-// many sockets is stopped meanwhile. slowRun returns the report of the readers, and how the stopped
-// sockets ended.
+// slowRun runs quotes beside an audience that reads. If stopped is not 0, slowRun also starts an
+// audience with so many sockets and stops its process until the node has closed them. It returns
+// the quotes, the report of the readers, and the errors with which the stopped sockets ended.
 func (w *world) slowRun(
 	t *testing.T, d time.Duration, stopped int,
 ) (q *quotes, r hearing, ends []string) {
@@ -364,9 +368,10 @@ func (w *world) slowRun(
 	return q, r, ends
 }
 
-// TestStoppedReaders: the node closes the sockets of a process that was stopped with 1013. The
-// clients read the reason when they go on, unless that is too late. Other subscribers miss nothing,
-// and wait hardly longer than in a run without stopped readers. CLOBD_SIZE is the number of runs.
+// TestStoppedReaders: if the process of subscribers is stopped, the node closes their sockets with
+// 1013. The clients read the reason when the process continues soon enough. Other subscribers miss
+// nothing, and wait hardly longer than in a run without stopped readers. CLOBD_SIZE is the number
+// of runs.
 func TestStoppedReaders(t *testing.T) {
 	rounds, d := setting.Size(t, 1, 1), 3*time.Second
 	judged := os.Getenv("CLOBD_SIZE") != ""
@@ -397,7 +402,7 @@ func TestStoppedReaders(t *testing.T) {
 	ratio := middle(ratios)
 	t.Logf("figures: runs=%d told_why=%d not_told=%d p90_calm_ms=%.2f p90_beside_ms=%.2f "+
 		"p90_ratio=%.2f", rounds, codes[true], codes[false], middle(calm), middle(beside), ratio)
-	if judged && codes[true] < 8*rounds { // on a slow machine the 10 s may pass
+	if judged && codes[true] < 8*rounds { // a slow machine may exceed the node's limit of 10 s
 		t.Errorf("%d of %d were told why", codes[true], 16*rounds)
 	}
 	if ratio > 1.2 {

@@ -7,18 +7,18 @@
 //	Begin each ─► Judge side by side ─► Enter, in the order of arrival ─► Await, Finish
 //	  └─ reader's goroutine ──────────────────────────────────────────┘  └─ teller's goroutine
 //
-// The stories are those of HTTP: this package gives each request the form that it has over HTTP,
-// and sends the answer back as one text message.
+// A story is the work of one request, and package ingress makes it as for HTTP. This package gives
+// each request the form that it has over HTTP, and sends the answer back as one text message.
 //
 // # Contract
 //
 // A client logs in with its first message. Requests enter the journal in the order in which the
-// client sent them. Answers may come in any order. A request that arrives while too many are in
-// work is refused. Every request that has entered is waited for and answered, even if the client
-// has hung up.
+// client sent them. Answers may come in any order. The socket refuses a request that arrives while
+// too many are in work. The socket waits for every request that has entered and answers it, even if
+// the client has hung up.
 //
-// The node pings a client every 3 s, and closes the socket after 10 s without a sign of life. A
-// client that does not read its answers is closed with 1013.
+// The node pings a client every 3 s, and closes the socket after 10 s without a sign of life. If a
+// client does not read its answers, the node closes the socket with 1013.
 //
 // Room.Close makes each socket answer the requests in work, and then closes the socket with 1001.
 //

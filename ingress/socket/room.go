@@ -24,8 +24,8 @@ func NewRoom() *Room {
 	return &Room{meters: newMeters(), sessions: make(map[*session]struct{})}
 }
 
-// leavePause is the time between two checks of Close whether all requests are answered; readPause
-// is how long Close waits for clients to read their answers.
+// leavePause is the time between two checks of Close whether all requests are answered. readPause
+// is how long Close then waits for clients to read their answers. leaving is the close reason.
 const (
 	leavePause = 5 * time.Millisecond
 	readPause  = time.Second
@@ -58,7 +58,7 @@ func (r *Room) Close(ctx context.Context) {
 	}
 }
 
-// busy returns how many sockets have requests in work, and how many have those or unread answers.
+// busy returns how many sockets have requests in work, and how many have these or unread answers.
 func (r *Room) busy() (working, pending int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -123,7 +123,7 @@ func newMeters() meters {
 	}
 }
 
-// Collectors are the Room's metrics, for the one registry of the process.
+// Collectors returns the Room's metrics, for the one registry of the process.
 func (r *Room) Collectors() []prometheus.Collector {
 	f := &r.meters
 	return []prometheus.Collector{f.sockets, f.requests, f.writes, f.bytes, f.closes}

@@ -29,8 +29,8 @@ const (
 	someBytes  = 4 << 10                // bytes; see mostStuck
 	piece      = 256 << 10              // bytes that are handed to the socket at once
 	maxBehind  = 1 << 20                // bytes that may wait when another answer comes
-	mostStrays = 100                    // messages that no window counts, at once
-	strayBack  = 100 * time.Millisecond // until one of them is forgotten
+	mostStrays = 100                    // strays: messages that no rate limit counts, at once
+	strayBack  = 100 * time.Millisecond // until one stray is forgotten
 )
 
 var (
@@ -51,7 +51,7 @@ type session struct {
 	entered chan []*Exchange // passed from the reader to the teller
 	told    chan struct{}    // has a value when other goroutines have put answers into out
 	late    sync.WaitGroup   // stories that finish in goroutines of their own
-	strays  time.Time        // when all messages that no window counts are forgotten
+	strays  time.Time        // when all strays so far are forgotten
 
 	mutex  sync.Mutex // guards what follows
 	pinger *time.Timer
@@ -59,7 +59,7 @@ type session struct {
 	rest   int       // bytes that the socket has accepted and not sent
 	since  time.Time // when someBytes of rest last left, or rest was 0
 	mark   int       // rest at that time
-	ended  bool
+	ended  bool      // the socket is closed, or its close frame was sent
 }
 
 // exchanges holds Exchanges that were answered, to be used again.
@@ -165,7 +165,7 @@ func (s *session) listen() {
 	s.live.End()
 }
 
-// rouse makes the teller send what other goroutines have put into out.
+// rouse wakes the teller, which sends what other goroutines have put into out.
 func (s *session) rouse() {
 	select {
 	case s.told <- struct{}{}:
@@ -185,7 +185,7 @@ func (s *session) begin(text []byte) *Exchange {
 	x := exchange(time.Now())
 	inWork := s.inWork.Add(1)
 	switch {
-	case string(text) == "PING": // the other channels take it, too
+	case string(text) == "PING": // the other channels answer this text, too
 		x.Method = "PING"
 	case !x.read(text):
 		refuseText.Send(&x.Ctx)
@@ -200,7 +200,7 @@ func (s *session) begin(text []byte) *Exchange {
 	return x
 }
 
-// countStray counts a message that no window counts, and closes the socket if there are too many.
+// countStray counts a stray, and closes the socket if there are too many.
 func (s *session) countStray(now time.Time) {
 	if s.strays.Before(now) {
 		s.strays = now
@@ -225,7 +225,7 @@ func (s *session) enter(batch []*Exchange) {
 	}
 }
 
-// enterAll enters requests that were checked. Those that wait for nothing are answered here,
+// enterAll enters requests that were checked. It answers requests that wait for nothing itself,
 // because the teller may be waiting for the disk.
 func (s *session) enterAll(batch []*Exchange) {
 	waiting := batch[:0]
@@ -280,8 +280,8 @@ func (s *session) tell() {
 	}
 }
 
-// tellOne waits for the Receipts of a request and answers it. If the answer takes longer than that,
-// another goroutine finishes it.
+// tellOne waits for the Receipts of a request and answers it. If the answer must wait for anything
+// else, another goroutine finishes the request.
 func (s *session) tellOne(x *Exchange) {
 	defer s.survive()
 	if x.Story == nil {
@@ -289,7 +289,7 @@ func (s *session) tellOne(x *Exchange) {
 		return
 	}
 	if !x.Story.Ready() {
-		if runtime.Gosched(); !x.Story.Ready() { // Receipts of a frame come one after the other
+		if runtime.Gosched(); !x.Story.Ready() { // other Receipts of the frame may be about to come
 			s.flush()
 		}
 	}
@@ -360,7 +360,7 @@ func (s *session) send(n int) {
 	}
 }
 
-// measure notes what the socket has not sent.
+// measure notes how many bytes the socket has accepted and not sent.
 func (s *session) measure() {
 	rest := s.live.Rest()
 	if rest == 0 || s.rest == 0 || rest+someBytes <= s.mark {
@@ -390,7 +390,7 @@ func (s *session) ping() {
 	if s.door.Revoked() {
 		s.end(live.Forbidden, "the key is revoked")
 	} else if !s.ended {
-		_ = s.live.Ping() // if the client is gone, Read notices
+		_ = s.live.Ping() // Read notices if the client is gone
 		s.pinger.Reset(pingPause)
 	}
 }
@@ -401,7 +401,7 @@ func (s *session) over() bool {
 	return s.ended
 }
 
-// gone records that the connection has ended, and counts why, unless the node has done so already.
+// gone notes that the connection has ended. It counts the reason, unless end has counted one.
 func (s *session) gone(err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -425,8 +425,8 @@ func (s *session) close(code int, why string) {
 	s.end(code, why)
 }
 
-// end sends what the socket has room for, and then the close frame. The reader then ends the
-// connection. If the reader is busy, or the client does not hang up, a timer ends it after goodbye.
+// end hands all answers to the socket, if it is not full, and sends the close frame. Then the
+// reader closes the connection. If the reader is busy or the client stays, a timer closes it.
 func (s *session) end(code int, why string) {
 	if s.ended {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Story is a request that enters Commands, in steps. Over HTTP the connection's goroutine takes one
+// Story is the work of one request, in steps. Over HTTP the goroutine of the connection takes one
 // step after the other. On a socket, stories that arrived together are judged in parallel, enter in
 // the order of arrival, and are answered when their Receipts have come.
 type Story interface {
@@ -28,15 +28,15 @@ type Story interface {
 type Exchange struct {
 	// Ctx is the request in the form that it has over HTTP, and its answer.
 	Ctx fasthttp.RequestCtx
-	// Story is what the request does. If it is nil, Ctx has the answer already.
+	// Story is the work of the request. If Story is nil, Ctx has the answer already.
 	Story Story
 	// Signed says that Judge checks signatures of this request.
 	Signed bool
-	// Counted says that a window counts requests like this one, so that it is not counted as a stray.
+	// Counted says that the request is no stray, because rate limits count requests like this one.
 	Counted bool
 
 	Method string
-	// MaxAge is for how many milliseconds after its signature an order is wanted, or "".
+	// MaxAge is how many milliseconds after its signature an order may still enter, or "".
 	MaxAge string
 	Began  time.Time
 

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// What 2,000 half handshakes may take, and 2,000 sockets without a word.
+// The limits of an attack with 2,000 incomplete handshakes, or 2,000 sockets that send nothing.
 const (
-	mostSocketMemory = 100 << 20 // resident bytes more than before
-	mostSocketSlower = 2         // times the p99 of an idle node, and the hiccups
-	leastSockets     = 1500      // that are there at once: the node hangs up after a while
+	mostSocketMemory = 100 << 20 // resident bytes more than before the first attack
+	mostSocketSlower = 2         // p99 under attack: this many times the idle p99, plus the hiccups
+	leastSockets     = 1500      // open at once; fewer than 2,000, because the node closes old ones
 )
 
-// TestHandshakes lets strangers begin handshakes, or open sockets that they do not use, while
-// honest callers trade. CLOBD_SIZE is how many seconds the sieges of each last in all; in between
-// the node is idle, so that both are measured in the same minutes. Times are judged from 10 seconds
-// on. Memory is counted from before the first siege: what a node keeps adds up.
+// TestHandshakes lets attackers begin handshakes, or open sockets that they do not use, while
+// honest callers trade. Phases with and without the attack alternate, so that both are measured in
+// the same minutes. CLOBD_SIZE is the total time of the attacks of each kind, in seconds. The test
+// judges times if CLOBD_SIZE is at least 10. Memory is compared with that before the first attack,
+// so that the test notices memory that the node never gives back.
 func TestHandshakes(t *testing.T) {
 	for name, attack := range map[string]string{"handshakes": "handshakes",
 		"sockets": "mute-sockets"} {
@@ -25,7 +26,7 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// outlast besets the node again and again, and judges how it held.
+// outlast attacks the node several times, and checks its memory and its answer times.
 func (v *victim) outlast(t *testing.T, attack string) {
 	rounds := 1
 	if v.full {
@@ -74,7 +75,7 @@ func (v *victim) outlast(t *testing.T, attack string) {
 		label, sockets, label, memory>>20, label, hiccup)
 }
 
-// rounded is the p99 of each round, in ms.
+// rounded holds the p99 of each round, in ms.
 type rounded struct{ Books, Cancels []float64 }
 
 func (r *rounded) add(s *service) {
@@ -82,7 +83,7 @@ func (r *rounded) add(s *service) {
 	r.Cancels = append(r.Cancels, millis(percentile99(s.Cancels)))
 }
 
-// beset starts an attack from eight addresses, and returns what ends it.
+// beset starts an attack from eight addresses, and returns a function that ends the attack.
 func (v *victim) beset(t *testing.T, attack string) (end func()) {
 	t.Helper()
 	c, err := startChild("attacker", part{Address: v.address, Chain: *chain, Attack: attack, From: 8,
@@ -98,7 +99,8 @@ func (v *victim) beset(t *testing.T, attack string) (end func()) {
 	return c.end
 }
 
-// await waits until the node has so many descriptors open, and returns how many it has.
+// await waits until the node has at least so many descriptors open, and returns their number. If
+// the test does not know the node's process, await returns at once.
 func (v *victim) await(t *testing.T, least int) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), backWithin)

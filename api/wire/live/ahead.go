@@ -70,7 +70,7 @@ func (p *heard) readAhead(b []byte) (int, error) {
 
 // fill reads more bytes into the buffer, behind those that were read and not used yet.
 func (p *heard) fill() error {
-	held := copy(p.ahead, p.early) // at most a part of a head, or of a ping or pong
+	held := copy(p.ahead, p.early) // at most an incomplete head, ping or pong
 	n, err := p.Conn.Read(p.ahead[held:])
 	p.early = p.ahead[:held+n]
 	return err

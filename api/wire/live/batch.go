@@ -29,7 +29,7 @@ type Batch struct {
 type outgoing struct {
 	line   *Line
 	frames []byte // a copy, in a buffer that is used again
-	held   bool   // the kernel sends while the descriptor is kept open
+	held   bool   // hold keeps the descriptor open, and the kernel sends
 	wrote  int
 	failed error
 	begin  func(fd uintptr) // prepares the send; made once, in Open
@@ -77,9 +77,9 @@ func (b *Batch) Add(s *Socket, frames []byte) (i int, taken bool) {
 	return i, true
 }
 
-// Send sends what was added, and calls left for each send of which a part was not sent. If err is
-// nil, the caller calls Flush of the Socket until nothing is left; otherwise the connection is
-// closed.
+// Send sends what was added, and calls left for each send that failed or was sent only in part. If
+// err is nil, the caller calls Flush of the Socket until nothing is left. Otherwise the connection
+// is closed.
 func (b *Batch) Send(left func(i int, err error)) {
 	if b.n == 0 {
 		return
@@ -105,8 +105,8 @@ func (b *Batch) Forget() {
 	}
 }
 
-// hold locks the Lines from number i on, and keeps their descriptors open while the kernel sends:
-// the number of a closed descriptor may already belong to another connection.
+// hold locks the Lines from number i on, and keeps their descriptors open while the kernel sends,
+// because the number of a closed descriptor may already belong to another connection.
 func (b *Batch) hold(i int) {
 	if i == b.n {
 		b.ring.send(func(i, n int, no syscall.Errno) {

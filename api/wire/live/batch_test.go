@@ -25,8 +25,8 @@ func openBatch(t *testing.T) *Batch {
 	return b
 }
 
-// pairs are the sockets that a Batch sends to, and their clients. Every third client begins to read
-// late.
+// pairs holds the sockets that a Batch sends to, and their clients. Every third client begins to
+// read late.
 type pairs struct {
 	batch   *Batch
 	sockets [BatchSends]*Socket

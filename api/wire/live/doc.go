@@ -7,9 +7,9 @@
 //	                          Close                   ▲  └─► rest, until there is room
 //	     frames for many ──► Batch ───────────────────┘      io_uring: one call for 16 sockets
 //
-// The library shakes hands and reads: it unmasks, joins fragments, answers pings and closes with
-// the code that a broken rule has. Frames to the client are the caller's, because many sockets get
-// the same ones: AppendFrame makes them of a shared body and a tail of the socket's own.
+// The library shakes hands and reads: it unmasks, joins fragments, answers pings, and closes with
+// the right code when the client breaks a rule. The caller makes the frames to the client, because
+// many sockets get nearly the same frames: AppendFrame joins a shared body and a socket's own tail.
 //
 // # Contract
 //
@@ -19,7 +19,7 @@
 // socket that is mostly idle, Each needs the least memory. Another goroutine may call Send, and any
 // goroutine may call Close.
 //
-// A client sends texts in UTF-8, up to a bound. Compression is never agreed on.
+// A client sends texts in UTF-8, up to a bound. The node never agrees on compression.
 //
 // Reading order: handshake.go, heads.go, socket.go, ahead.go, each.go, line.go, batch.go,
 // ring_linux.go.

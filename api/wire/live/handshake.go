@@ -26,11 +26,11 @@ var (
 		"send 16 bytes as base64")
 )
 
-// version is the only version of the protocol.
+// version is the only version of the protocol that the node speaks.
 const version = "13"
 
-// Check returns the key of a request for a socket, or why there can be none. It sets the headers
-// that go with a refusal. The caller sends it.
+// Check returns the key of a request for a socket, or a refusal. It sets the headers that go with
+// the refusal, and the caller sends the refusal.
 func Check(ctx *fasthttp.RequestCtx) (key string, refused *wire.Refusal) {
 	h := &ctx.Request.Header
 	switch {
@@ -48,7 +48,7 @@ func Check(ctx *fasthttp.RequestCtx) (key string, refused *wire.Refusal) {
 	return key, nil
 }
 
-// names reports whether a header that is a list of tokens names one, in any case.
+// names reports whether a header that is a list of tokens contains token, in any case.
 func names(h *fasthttp.RequestHeader, header, token string) bool {
 	for _, list := range h.PeekAll(header) {
 		for name := range strings.SplitSeq(string(list), ",") {
@@ -60,8 +60,8 @@ func names(h *fasthttp.RequestHeader, header, token string) bool {
 	return false
 }
 
-// upgrader shakes hands. Origins are the door's matter. Its buffer for reading has room for the
-// head of a frame and the payload of a control frame: larger payloads go around it.
+// upgrader shakes hands. It allows all origins, because package ingress checks them. Its read
+// buffer has room for a frame's head and a control frame's payload; larger payloads bypass it.
 var upgrader = websocket.Upgrader{
 	ReadBufferSize:  128,
 	WriteBufferSize: 256,
@@ -70,8 +70,8 @@ var upgrader = websocket.Upgrader{
 }
 
 // Open answers the handshake of a request that Check has passed, with further headers, and returns
-// the socket. text carries what both sides say: the Line itself, or TLS over the Line. early holds
-// what the client sent right after its request.
+// the socket. text carries the bytes of both sides: text is the Line itself, or TLS over the Line.
+// early holds the bytes that the client sent right after its request.
 func Open(text net.Conn, over *Line, early []byte, asked Asked) (*Socket, error) {
 	s := &Socket{text: heard{Conn: text}, line: over, plain: text == net.Conn(over)}
 	if len(early) > 0 { // an empty slice would keep its array in memory
@@ -93,17 +93,17 @@ func Open(text net.Conn, over *Line, early []byte, asked Asked) (*Socket, error)
 	return s, nil
 }
 
-// Asked is what the answer to a handshake is made of.
+// Asked holds what Open needs for the answer to a handshake.
 type Asked struct {
 	Key     string      // as Check has returned it
-	Headers http.Header // further ones of the answer
+	Headers http.Header // further headers of the answer
 }
 
-// heard is the connection as the library sees it.
+// heard is the connection from which the library reads, with the bytes that were read early.
 type heard struct {
 	net.Conn
 	heads heads
-	early []byte // was read before
+	early []byte // bytes that were read before the library asked for them
 	ahead []byte // buffer for reading ahead; nil: the socket does not read ahead
 	left  uint64 // bytes left of the frame that the library reads; used if ahead is not nil
 }
@@ -126,7 +126,7 @@ func (p *heard) Read(b []byte) (int, error) {
 // SetWriteDeadline does nothing: a deadline that has passed once would end TLS for good.
 func (p *heard) SetWriteDeadline(time.Time) error { return nil }
 
-// hijacked is what the library takes for a response: it only asks for the connection.
+// hijacked stands in for an HTTP response: the library only asks it for the connection.
 type hijacked struct{ line *heard }
 
 // Hijack returns the connection.
@@ -135,7 +135,7 @@ func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		bufio.NewWriterSize(h.line, 512)), nil
 }
 
-// Header, Write and WriteHeader would be used for a refusal, which Check has ruled out.
+// Header, Write and WriteHeader serve only refusals by the library, which Check has ruled out.
 func (h hijacked) Header() http.Header         { return http.Header{} }
 func (h hijacked) Write(b []byte) (int, error) { return len(b), nil }
 func (h hijacked) WriteHeader(int)             {}

@@ -11,12 +11,12 @@ import (
 type heads struct {
 	head  [10]byte // of the present frame, as far as it has arrived
 	n     uint8    // bytes in head
-	stump bool     // a close frame had a payload of one byte
+	stump bool     // a close frame had a payload of one byte: an incomplete close code
 	lost  bool     // the last read of the connection failed
 	skip  uint64   // bytes left of the present frame, after its head
 }
 
-// followed is the connection as the library sees it. Whatever the library reads, heads reads too.
+// followed is the connection that the library uses. It passes what the library reads to heads, too.
 type followed struct{ *heard }
 
 // Read reads from the connection, and passes the bytes to heads.

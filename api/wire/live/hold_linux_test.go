@@ -33,7 +33,7 @@ func TestBatchHolds(t *testing.T) {
 	b := openBatch(t)
 	first, _, client := pair(t, nil)
 	last, _, _ := pair(t, nil)
-	last.line.mutex.Lock() // so that Send stops with the first one in its hands
+	last.line.mutex.Lock() // so that Send waits while it holds the first Line
 	sent := sendLater(t, b, first, last)
 	for end := time.Now().Add(patience); first.line.mutex.TryLock(); time.Sleep(time.Millisecond) {
 		if first.line.mutex.Unlock(); time.Now().After(end) {
@@ -61,7 +61,7 @@ func TestBatchHolds(t *testing.T) {
 	}
 }
 
-// TestBatchCopies: the caller may use the room of the frames again at once.
+// TestBatchCopies: after Add, the caller may overwrite the frames at once.
 func TestBatchCopies(t *testing.T) {
 	b := openBatch(t)
 	s, _, client := pair(t, nil)
@@ -74,7 +74,7 @@ func TestBatchCopies(t *testing.T) {
 	}
 }
 
-// TestBatchPanics: a panic of the caller's leaves nothing in the batch.
+// TestBatchPanics: if the caller's function panics in Send, the Batch is empty afterwards.
 func TestBatchPanics(t *testing.T) {
 	b := openBatch(t)
 	closed, _, _ := pair(t, nil)
@@ -93,8 +93,8 @@ func TestBatchPanics(t *testing.T) {
 	}
 }
 
-// TestBatchRefused: what the kernel does not take stays in the Line, and is sent once. The Batch
-// takes nothing more, until it is opened again.
+// TestBatchRefused: if the kernel refuses the sends, their bytes stay in the Lines, and Flush sends
+// them once. The Batch takes nothing more until it is opened again.
 func TestBatchRefused(t *testing.T) {
 	b := openBatch(t)
 	one, _, hears := pair(t, nil)
@@ -137,8 +137,8 @@ func TestBatchRefused(t *testing.T) {
 	}
 }
 
-// TestBatchLosesResults: a connection whose send was taken and never reported on is closed: nobody
-// knows which bytes its client has.
+// TestBatchLosesResults: if the kernel has taken sends and never reports on them, they fail and the
+// ring is broken, because nobody knows which bytes the clients have.
 func TestBatchLosesResults(t *testing.T) {
 	b := openBatch(t)
 	_ = syscall.Close(b.ring.fd)
@@ -152,7 +152,7 @@ func TestBatchLosesResults(t *testing.T) {
 	}
 }
 
-// TestBatchCloses: a connection that cannot be sent to, or has too much left, is closed.
+// TestBatchCloses: a Batch closes a connection that has too many unsent bytes.
 func TestBatchCloses(t *testing.T) {
 	b := openBatch(t)
 	full, _, _ := pair(t, nil)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// maxRest bounds what a Line keeps of what it was given, in bytes. The largest book fits; a client
-// that sends pings and reads none of the pongs does not get further.
+// maxRest bounds the bytes that a Line keeps unsent. The largest book fits. A client that sends
+// pings and reads no pongs is closed at this bound.
 const maxRest = 2 << 20
 
 // Line is a connection whose writes do not wait. Bytes that the kernel does not take at once are
@@ -19,7 +19,7 @@ type Line struct {
 
 	mutex sync.Mutex
 	raw   syscall.RawConn // nil: not a socket, so its writes wait
-	rest  []byte          // accepted and not written
+	rest  []byte          // bytes that send has accepted and the kernel has not taken
 	over  bool            // nothing more is written
 }
 
@@ -32,18 +32,18 @@ func NewLine(nc net.Conn) *Line {
 	return l
 }
 
-// SetWriteDeadline does nothing. The library and TLS set deadlines for writes, and here none waits.
+// SetWriteDeadline does nothing. The library and TLS set deadlines, but a Line's writes never wait.
 func (l *Line) SetWriteDeadline(time.Time) error { return nil }
 
-// Rest returns how many bytes wait for the client to read.
+// Rest returns how many bytes the Line has accepted and the kernel has not taken.
 func (l *Line) Rest() int {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return len(l.rest)
 }
 
-// Write takes all of b, or returns an error and closes the connection: half a frame would make
-// nonsense of the next one.
+// Write takes all of b, or returns an error and closes the connection, because the client could not
+// find the next frame after half a frame.
 func (l *Line) Write(b []byte) (int, error) {
 	if _, err := l.send(b); err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func (l *Line) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// send is Write, but returns how many bytes wait for the client to read.
+// send is Write, but returns how many bytes the kernel has not taken.
 func (l *Line) send(b []byte) (rest int, err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -143,7 +143,7 @@ type attempt struct {
 	bytes  []byte
 	n      int
 	failed error
-	try    func(fd uintptr) // the method once, bound once
+	try    func(fd uintptr) // the method value a.once, made only once
 }
 
 // attempts holds the attempts not in use. Most Lines are idle, so a Line has none of its own.

@@ -23,7 +23,7 @@ const patience = 20 * time.Second
 
 const key = "dGhlIHNhbXBsZSBub25jZQ==" // of RFC 6455, section 1.3
 
-// TestCheck: requests that cannot become a socket are told what to send.
+// TestCheck: the answer to a request that cannot become a socket says what the client must send.
 func TestCheck(t *testing.T) {
 	good := map[string]string{"Connection": "keep-alive, Upgrade", "Upgrade": "WebSocket",
 		"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
@@ -64,7 +64,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// pair is a socket and its client.
+// pair returns an open socket, its client's connection, and a reader of that connection. early is
+// what the client has sent right after its request.
 func pair(t *testing.T, early []byte) (*Socket, *net.TCPConn, *bufio.Reader) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +101,7 @@ func pair(t *testing.T, early []byte) (*Socket, *net.TCPConn, *bufio.Reader) {
 	return s, client.(*net.TCPConn), r
 }
 
-// frame is a frame of a client. The first byte is the one given.
+// frame returns a frame of a client, with the given first byte.
 func frame(first byte, payload string) []byte {
 	b := []byte{first}
 	switch n := len(payload); {
@@ -152,11 +153,11 @@ func readFrame(r *bufio.Reader) (first byte, payload []byte, err error) {
 	return head[0], payload, err
 }
 
-// conversation is what a client sends, and what comes of it.
+// conversation holds what a client sends, and what the node must make of it.
 type conversation struct {
 	sent  []byte
 	early int      // bytes of sent that come with the request
-	texts []string // that are read
+	texts []string // the texts that Read must return
 	pongs []string // payloads of the pongs
 	code  uint16   // of the close frame; 0: there is none
 }
@@ -529,7 +530,7 @@ func TestPongsUnread(t *testing.T) {
 	}
 }
 
-// TestSilence: a client without a sign of life is given up; a pong is a sign.
+// TestSilence: Read closes the socket of a client without a sign of life. A pong is a sign of life.
 func TestSilence(t *testing.T) {
 	s, client, r := pair(t, nil)
 	const rest = time.Second
@@ -566,7 +567,7 @@ func lastWords(client net.Conn, r *bufio.Reader) string {
 	}
 }
 
-// TestEachSilence: Each gives up a client without a sign of life, as Read does in TestSilence.
+// TestEachSilence: Each closes the socket of a client without a sign of life, as Read does.
 func TestEachSilence(t *testing.T) {
 	s, client, r := pair(t, nil)
 	const rest = time.Second
@@ -604,7 +605,7 @@ func TestEachPanic(t *testing.T) {
 	t.Error("the panic is lost")
 }
 
-// TestUntil: a bound on the wait for a text holds, however alive the client is.
+// TestUntil: the bound on the wait for a text holds, although the client sends pings.
 func TestUntil(t *testing.T) {
 	s, client, r := pair(t, nil)
 	told := make(chan string, 1)
@@ -630,8 +631,8 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// TestSlowClient: what a client does not read waits, and arrives whole in the end. Beyond the bound
-// the connection ends, and no frame arrives in half.
+// TestSlowClient: bytes that a client does not read wait, and arrive in full when it reads. Beyond
+// the bound the node ends the connection, and no frame arrives incomplete.
 func TestSlowClient(t *testing.T) {
 	for name, reads := range map[string]bool{"reads later": true, "never reads": false} {
 		t.Run(name, func(t *testing.T) {
@@ -679,7 +680,7 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestAppendFrame: a frame of any length is read as what it was made of.
+// TestAppendFrame: a client reads a frame of any length as the parts from which it was made.
 func TestAppendFrame(t *testing.T) {
 	for _, n := range []int{0, 1, 125, 126, 127, 65_535, 65_536, 200_000} {
 		body := bytes.Repeat([]byte("b"), n)

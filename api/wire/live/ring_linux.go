@@ -20,13 +20,13 @@ type ring struct {
 
 	sends        []submission
 	asked, begun *uint32 // how many sends were queued, and how many the kernel took
-	ready        uint32  // how many were prepared after them
+	ready        uint32  // how many sends were prepared and not queued yet
 
 	results        []completion
 	finished, seen *uint32 // how many results were queued, and how many were read
 
 	open   uint64 // a bit for each number of a send that was prepared and has no result
-	broken bool   // a call has failed, so that the next one would fail, too
+	broken bool   // a call has failed in a way that later calls would fail, too
 }
 
 // submission is struct io_uring_sqe, as a send uses it.
@@ -178,13 +178,13 @@ func (r *ring) send(done func(i, wrote int, no syscall.Errno)) {
 		case 0, syscall.EINTR:
 		default:
 			r.broken = r.broken || no != syscall.EAGAIN && no != syscall.EBUSY
-			// The kernel reads the queue only during the call: it never takes what it has not taken.
+			// The kernel reads the queue only during the call, so it will not take the other sends.
 			for begun := atomic.LoadUint32(r.begun); until != begun; until-- {
 				r.open &^= 1 << r.sends[(until-1)%uint32(len(r.sends))].user
 			}
 			atomic.StoreUint32(r.asked, until)
 		}
-		if calls == mostCalls { // nobody knows what the kernel does with these
+		if calls == mostCalls { // the kernel may or may not have done these sends
 			r.broken = true
 			for ; r.open != 0; r.open &= r.open - 1 {
 				done(bits.TrailingZeros64(r.open), 0, syscall.ECANCELED)

@@ -46,8 +46,8 @@ func TestBatchSkipsClosed(t *testing.T) {
 	}
 }
 
-// TestBatchSkipsInPlace: a send that is not made leaves its place in the queue to no other send; no
-// client gets a frame twice.
+// TestBatchSkipsInPlace: a skipped send does not disturb the other sends in the queue: each client
+// gets its frame, and no client gets a frame twice.
 func TestBatchSkipsInPlace(t *testing.T) {
 	b := openBatch(t)
 	good, _, client := pair(t, nil)
@@ -67,14 +67,14 @@ func TestBatchSkipsInPlace(t *testing.T) {
 	}
 }
 
-// TestBatchSkipsRest: what waits after bytes that were left, as of a pong, is sent after them, and
-// once.
+// TestBatchSkipsRest: if a Line has unsent bytes, such as a pong, the frames of the Batch are sent
+// after these bytes, and only once.
 func TestBatchSkipsRest(t *testing.T) {
 	b := openBatch(t)
 	slow, _, client := pair(t, nil)
 	good, _, other := pair(t, nil)
 	for n := range 3 * BatchSends {
-		// Bytes that a pong has left, while the socket has room.
+		// Unsent bytes, as if a pong had found the socket full.
 		slow.line.rest = append(slow.line.rest, AppendFrame(nil, []byte("pong"))...)
 		b.Add(slow, AppendFrame(nil, []byte("behind it")))
 		b.Add(good, AppendFrame(nil, []byte("hello")))

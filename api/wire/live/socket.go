@@ -19,13 +19,13 @@ const (
 	NotText   = websocket.CloseUnsupportedData         // the client sent bytes that are no text
 	NotUTF8   = websocket.CloseInvalidFramePayloadData // the text is not UTF-8
 	Forbidden = websocket.ClosePolicyViolation         // the client may not do that
-	TryLater  = websocket.CloseTryAgainLater           // the client reads too slowly
+	TryLater  = websocket.CloseTryAgainLater           // a slow client, or the node is busy
 	Broken    = websocket.CloseInternalServerErr       // a bug of the node
 )
 
-// Ended is the error of a Read, or of a write beyond the bound of the Line, after which the node
-// has closed the socket. It says why. There are few values, so that metrics can count sockets by
-// them. If the client or the network ends a socket, Read returns other errors.
+// Ended is the reason for which the node has closed a socket, as an error of Read, or of a write
+// beyond the bound of the Line. There are few values, so that metrics can count sockets by reason.
+// If the client or the network ends a socket, Read returns other errors.
 type Ended string
 
 // The reasons for which the node closes a socket.
@@ -57,8 +57,8 @@ type Socket struct {
 	lost     bool // a pong could not be sent
 }
 
-// Until bounds the wait of all later calls of Read, however alive the client is. The zero time is
-// no bound.
+// Until sets a time at which all later calls of Read and Each give up if no text message arrives,
+// even if the client sends pings or pongs. The zero time is no bound.
 func (s *Socket) Until(end time.Time) { s.end = end }
 
 // Read waits until the client has sent a text message, and returns it. Read gives up when patience
@@ -108,7 +108,7 @@ func (s *Socket) ended(err error) error {
 	return fmt.Errorf("read socket: %w", err)
 }
 
-// alive sets the time at which Read gives up anew.
+// alive notes a sign of life: from now on Read waits for patience again, but not beyond end.
 func (s *Socket) alive() {
 	end := time.Now().Add(s.patience)
 	if !s.end.IsZero() && s.end.Before(end) {
@@ -131,8 +131,8 @@ func (s *Socket) pinged(text string) error {
 	return err
 }
 
-// closed answers a close frame with the same code, or with none if the frame had none. Half a code
-// gets the answer that the protocol was broken.
+// closed answers a close frame with the same code, or without a code if the frame had none. If the
+// code was incomplete, the answer is a protocol error.
 func (s *Socket) closed(code int, _ string) error {
 	if code == websocket.CloseNoStatusReceived && s.text.heads.stump {
 		code = websocket.CloseProtocolError
@@ -146,8 +146,8 @@ func (s *Socket) Ping() error {
 	return s.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
 }
 
-// Send sends whole frames. It returns false if the client must read before all of them are on their
-// way: the caller then calls Flush until there is nothing left, and nothing else before.
+// Send sends whole frames. It returns false if the kernel has not taken all bytes. The caller then
+// calls Flush until nothing is left, and sends nothing else before.
 func (s *Socket) Send(frames []byte) (all bool, err error) {
 	if !s.plain {
 		_, err = s.text.Write(frames)
@@ -157,10 +157,10 @@ func (s *Socket) Send(frames []byte) (all bool, err error) {
 	return rest == 0, err
 }
 
-// Rest returns how many bytes that were sent wait for the client to read.
+// Rest returns how many bytes the Line has accepted and the kernel has not taken.
 func (s *Socket) Rest() int { return s.line.Rest() }
 
-// Flush sends what is left, and reports whether all of it is on its way.
+// Flush sends what is left, and reports whether the kernel has taken all of it.
 func (s *Socket) Flush() (all bool, err error) { return s.line.flush() }
 
 // Close tells the client why, as far as there is room, and closes the connection. The reason has at
@@ -179,7 +179,7 @@ func (s *Socket) Tell(code int, reason string) {
 
 // Leave closes the connection once the client has closed it, or after d. Until then the client can
 // read what the kernel has not delivered yet. To close a connection at once, as End does, loses
-// those bytes if the client sends anything, such as a pong. Whoever reads the Socket goes on.
+// those bytes if the client sends anything, such as a pong. Calls of Read and Each go on.
 func (s *Socket) Leave(d time.Duration) {
 	if s.line.finish() {
 		time.AfterFunc(d, s.End)
@@ -191,7 +191,7 @@ func (s *Socket) Leave(d time.Duration) {
 // End closes the connection at once. Bytes that the Line still keeps are lost.
 func (s *Socket) End() { _ = s.text.Close() }
 
-// Lengths of a payload from which on the head of a frame has two, or eight, more bytes.
+// From these lengths of the payload on, the head of a frame has two or eight more bytes.
 const (
 	mediumPayload = 126
 	longPayload   = 1 << 16
