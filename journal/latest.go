@@ -7,7 +7,8 @@ import "sync"
 // back.
 type latestFrames struct {
 	mu      sync.Mutex
-	more    sync.Cond // durable moved, or something closed
+	first   sync.Cond // durable moved, or something closed: wakes the Tails that hurry
+	more    sync.Cond // the same for the others
 	durable uint64    // number of the last durable frame
 	closed  bool
 	limit   int // bytes
@@ -15,7 +16,7 @@ type latestFrames struct {
 }
 
 func (h *latestFrames) init(limit int) {
-	h.more.L = &h.mu
+	h.first.L, h.more.L = &h.mu, &h.mu
 	h.limit = limit
 }
 
@@ -28,6 +29,12 @@ func (h *latestFrames) push(no uint64, b []byte) {
 		h.ring.drop()
 	}
 	h.mu.Unlock()
+	h.wake()
+}
+
+// wake wakes all Tails. On a busy machine the one that is woken first runs first.
+func (h *latestFrames) wake() {
+	h.first.Broadcast()
 	h.more.Broadcast()
 }
 
@@ -35,7 +42,7 @@ func (h *latestFrames) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	h.more.Broadcast()
+	h.wake()
 }
 
 func (h *latestFrames) last() uint64 {

@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 )
 
 // Tail reads the journal's durable frames in order and then waits for new ones. One goroutine uses
@@ -30,7 +29,7 @@ func (j *Journal) Tail(from uint64) *Tail { return &Tail{j: j, next: max(from, 1
 // the first Next.
 func (t *Tail) Seek(from uint64) { t.next = max(from, 1) }
 
-// Hurry makes the Tail go ahead of others that wait for the same frame. It comes before the first
+// Hurry makes a new frame wake the Tail before those that do not hurry. It comes before the first
 // Next.
 func (t *Tail) Hurry() { t.hurry = true }
 
@@ -85,10 +84,10 @@ func (t *Tail) peek(wait bool) (b []byte, ready bool, err error) {
 			t.nudged = false
 			return nil, false, nil
 		}
-		if h.more.Wait(); !t.hurry { // let the Tails run first that were woken too and hurry
-			h.mu.Unlock()
-			runtime.Gosched()
-			h.mu.Lock()
+		if t.hurry {
+			h.first.Wait()
+		} else {
+			h.more.Wait()
 		}
 	}
 }
@@ -143,7 +142,7 @@ func (t *Tail) nudge() {
 	h.mu.Lock()
 	t.nudged = true
 	h.mu.Unlock()
-	h.more.Broadcast()
+	h.wake()
 }
 
 // Close ends the Tail and wakes Next, which then returns ErrClosed.
@@ -152,5 +151,5 @@ func (t *Tail) Close() {
 	h.mu.Lock()
 	t.closed = true
 	h.mu.Unlock()
-	h.more.Broadcast()
+	h.wake()
 }

@@ -62,7 +62,7 @@ func (s *subscriber) hold(c stride, some []*bulletin, outcomes uint8) {
 			return
 		case b.kind == levels:
 			s.later.add(c)
-			s.hub.effort.add(changeUnits, s.hub.o.Now())
+			s.hub.effort.add(unitsOf(c.to), s.hub.o.Now())
 		case b.kind == bests && changed: // the collapse includes the best prices
 		case s.gets(b, outcomes):
 			s.enqueue(b)
@@ -132,7 +132,7 @@ func (s *subscriber) appendCollapse(b []byte, c *collapse, ms int64) []byte {
 	r := &c.watch.collapsed
 	if r.stride != c.stride {
 		r.stride = c.stride
-		r.change, _ = s.hub.change(c.from, c.to)
+		r.change, _ = s.hub.change(c.watch, c.from, c.to)
 		for o := range engine.Outcome(2) {
 			r.bests[o] = best(c.from, c.to, o)
 		}

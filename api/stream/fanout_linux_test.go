@@ -114,7 +114,7 @@ func BenchmarkFanOut(b *testing.B) {
 					all.hub.publish(stride{watch: all.watch},
 						[]*bulletin{{body: body, outcome: both, seq: engine.Sequence(1_000_000 + i)}})
 				}
-				all.hub.round()
+				all.hub.round(everybody)
 				hub += cpu(b) - begun
 			}
 			for i := range b.N {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/engine/view"
 )
 
 // effort estimates how much work the Hub does for subscribers. The work is light or heavy. A unit
@@ -16,7 +17,8 @@ type effort struct {
 }
 
 const (
-	changeUnits = 4      // to render a change
+	changeUnits = 4      // to render a change, with the hashes of two short books
+	unitLevels  = 64     // levels that take one unit more
 	lightPace   = 20_000 // units a second that are light work: a seventh of a CPU
 	lightBurst  = 200    // units at once that are light work: 1.4 ms
 )
@@ -56,8 +58,12 @@ func (h *Hub) follow() (err error) {
 // light, as the argument says. After it has read another frame it returns; the next call tells it.
 func (h *Hub) followWhile(heavy bool) error {
 	var f engine.Frame
+	most := lightBurst
+	if heavy {
+		most = everybody
+	}
 	for {
-		if h.turn() {
+		if h.turn(most) {
 			h.rouse()
 		}
 		b, err := h.o.Next()
@@ -84,12 +90,20 @@ func (h *Hub) followWhile(heavy bool) error {
 func (e *effort) weigh(h *Hub) bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	units := len(h.out.due)
+	units := 0
+	for _, s := range h.out.due {
+		units += 1 + s.behind/burst
+	}
 	h.heap.each(func(no engine.MarketNo) {
 		if w := h.watches[no]; w != nil {
-			units += changeUnits + len(w.subscribers)
+			units += unitsOf(w.told) + len(w.subscribers)
 		}
 	})
 	e.add(units, h.o.Now())
 	return e.heavy
+}
+
+// unitsOf returns the work of rendering a change that leads to a Snapshot, in units.
+func unitsOf(s *view.Snapshot) int {
+	return changeUnits + (s.Depth(0, engine.Buy)+s.Depth(0, engine.Sell))/unitLevels
 }

@@ -51,7 +51,8 @@ func TestHeavy(t *testing.T) {
 		h.enter(s.socket)
 	}
 	watch := func(no engine.MarketNo, subscribers int) {
-		w := &watch{market: &view.Market{No: no}, subscribers: make(map[*subscriber]uint8)}
+		w := &watch{market: &view.Market{No: no}, told: &view.Snapshot{},
+			subscribers: make(map[*subscriber]uint8)}
 		for range subscribers {
 			w.subscribers[&subscriber{}] = 1
 		}
@@ -122,5 +123,36 @@ func TestHeavyBooks(t *testing.T) {
 	}
 	if s.hold(change, []*bulletin{{kind: levels}}, 1); !h.effort.heavy {
 		t.Error("more of them are light")
+	}
+}
+
+// TestLightRounds: a round of light work serves no more than lightBurst subscribers, and creates no
+// heartbeats. The others wait for tend.
+func TestLightRounds(t *testing.T) {
+	h, first, _ := socket(t)
+	all := []*subscriber{first}
+	for len(all) < lightBurst+10 {
+		_, s, _ := socketOf(t, h)
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.heartbeat = true
+		s.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)})
+	}
+	served := func() (n int) {
+		for _, s := range all {
+			n += int(s.sequence)
+		}
+		return n
+	}
+	if left := h.turn(lightBurst); !left || served() != lightBurst || len(h.out.due) != 10 {
+		t.Errorf("left: %v, %d messages, %d due", left, served(), len(h.out.due))
+	}
+	if left := h.turn(lightBurst); left || served() != len(all) {
+		t.Errorf("left: %v, %d messages", left, served())
+	}
+	h.keepUp()
+	if h.turn(everybody); served() != 2*len(all) {
+		t.Errorf("%d messages with the heartbeats", served())
 	}
 }

@@ -97,6 +97,8 @@ type watch struct {
 	all         []listener            // cache of listeners; nil: listeners fills it
 	left        time.Time             // when the last subscriber left; zero: there is one
 	collapsed   collapsed             // the collapse that was rendered last
+	hashed      *view.Snapshot        // the Snapshot of hashes
+	hashes      [2]string             // of the books of hashed, by outcome; empty: not computed
 }
 
 // listener is a subscriber of a market, with the outcomes whose bulletins he gets.

@@ -36,11 +36,11 @@ func (o *outbox) close() {
 }
 
 // serve sends each subscriber in due as much as the socket has room for.
-func (o *outbox) serve(now time.Time) {
+func (o *outbox) serve(now time.Time, most int) {
 	defer o.batch.Forget() // after a panic
-	blocked := 0
-	for at := 0; at < len(o.due); {
-		group := o.due[at:min(at+live.BatchSends, len(o.due))]
+	blocked, end := 0, min(most, len(o.due))
+	for at := 0; at < end; {
+		group := o.due[at:min(at+live.BatchSends, end)]
 		o.fill(group, now)
 		o.flush(now)
 		for _, s := range group {
@@ -55,6 +55,7 @@ func (o *outbox) serve(now time.Time) {
 			yield()
 		}
 	}
+	blocked += copy(o.due[blocked:], o.due[end:])
 	clear(o.due[blocked:])
 	o.due = o.due[:blocked]
 	o.forms.forget()

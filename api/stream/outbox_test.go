@@ -49,7 +49,7 @@ func TestOutbox(t *testing.T) {
 	gone.socket.End()
 	full.conflates = true
 	gone.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)}) // the only send of its batch
-	if h.out.serve(time.Now()); !gone.cut {
+	if h.out.serve(time.Now(), everybody); !gone.cut {
 		t.Error("the batch does not tell that a socket is closed")
 	}
 	body := append([]byte(`{"event_type":"`+strings.Repeat("x", 40_000)), '"')
@@ -59,7 +59,7 @@ func TestOutbox(t *testing.T) {
 				s.enqueue(&bulletin{body: body})
 			}
 		}
-		h.out.serve(time.Now())
+		h.out.serve(time.Now(), everybody)
 		for i, s := range all {
 			switch {
 			case s == gone:
@@ -77,7 +77,7 @@ func TestOutbox(t *testing.T) {
 	}
 	for n := 0; full.rest == 0; n++ {
 		full.enqueue(&bulletin{body: body[:30_000]})
-		if h.out.serve(time.Now()); n > 1000 {
+		if h.out.serve(time.Now(), everybody); n > 1000 {
 			t.Fatal("the kernel takes everything, or nobody notes what it does not")
 		}
 	}
@@ -126,7 +126,7 @@ func TestOutboxPanics(t *testing.T) {
 	before.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)})
 	broken.enqueue(&bulletin{books: []shown{{}}})
 	behind.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)})
-	h.out.serve(time.Now())
+	h.out.serve(time.Now(), everybody)
 	if before.due || behind.due || !broken.cut {
 		t.Error("others wait for the next round")
 	}
@@ -142,7 +142,7 @@ func TestOutboxTorn(t *testing.T) {
 	h.o.Panicked = func(string, any) string { return "" }
 	s.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)})
 	h.out.due = append(h.out.due, nil)
-	if h.survives("a round", func() { h.round() }) {
+	if h.survives("a round", func() { h.round(everybody) }) {
 		t.Fatal("it survives")
 	}
 	done := make(chan struct{})

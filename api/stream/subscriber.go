@@ -96,7 +96,11 @@ func (s *subscriber) enqueueAll(l *sheaf) {
 // show queues books: many in one message, but not more bytes than a socket can keep. If the
 // subscriber has a backlog, each book is a message of its own, which release sorts by Sequence.
 func (s *subscriber) show(books []shown) {
-	s.hub.effort.add(changeUnits/2*len(books), s.hub.o.Now())
+	units := 0
+	for i := range books {
+		units += unitsOf(books[i].snapshot) / 2
+	}
+	s.hub.effort.add(units, s.hub.o.Now())
 	if s.later != nil {
 		for i := range books {
 			s.enqueue(&bulletin{seq: books[i].snapshot.Sequence, books: books[i : i+1]})
@@ -319,9 +323,13 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 		socket.Until(time.Now().Add(firstWish))
 	})
 	defer h.leave(s)
+	late := 0
 	s.count(socket.Each(patience, func(text []byte) {
-		if h.owners.gone(s) {
-			return // the socket is closed, and the client only reads what is left
+		if h.owners.gone(s) { // the socket is closed, and the client only reads what is left
+			if late++; late > mostLate {
+				socket.End()
+			}
+			return
 		}
 		begun := false
 		if !h.survives("what a subscriber asked", func() { begun = hear(s, text) }) {
@@ -334,6 +342,9 @@ func (h *Hub) serve(socket *live.Socket, hear func(*subscriber, []byte) bool) {
 		h.rouse()
 	}))
 }
+
+// mostLate is how many texts a subscriber may still send after the Hub has closed his socket.
+const mostLate = 100
 
 // count adds a socket to the metrics if Each has closed it.
 func (s *subscriber) count(err error) {
@@ -350,7 +361,6 @@ func (s *subscriber) fail() {
 	s.hub.mutex.Lock()
 	defer s.hub.mutex.Unlock()
 	s.close(live.Broken, failed)
-	s.end()
 }
 
 // bucket bounds what a subscriber may ask for. A message costs one unit, and one more for each

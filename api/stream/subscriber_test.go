@@ -186,8 +186,8 @@ func TestCloseBehindKernel(t *testing.T) {
 		}
 		s.offer(time.Now())
 	}
-	for range 3 {
-		if err := c.WriteMessage(websocket.TextMessage, []byte("PING")); err != nil {
+	for _, kind := range []int{websocket.PingMessage, websocket.TextMessage, websocket.PongMessage} {
+		if err := c.WriteMessage(kind, []byte("PING")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -203,6 +203,76 @@ func TestCloseBehindKernel(t *testing.T) {
 	case <-served:
 	case <-time.After(5 * time.Second):
 		t.Error("the node waits for a client who has answered")
+	}
+}
+
+// TestLateTexts: a client who goes on sending after the Hub has closed his socket is heard no more,
+// and soon loses the connection.
+func TestLateTexts(t *testing.T) {
+	h, _, _ := socket(t)
+	sockets := make(chan *live.Socket, 1)
+	heard := 0
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		h.serve(<-sockets, func(s *subscriber, _ []byte) bool {
+			heard++
+			h.mutex.Lock()
+			defer h.mutex.Unlock()
+			s.close(live.Forbidden, "too many messages")
+			return false
+		})
+	}()
+	_, s, c := socketOf(t, h)
+	h.leave(s) // serve enters the socket again
+	sockets <- s.socket
+	for n := 0; n < 100*mostLate; n++ {
+		if err := c.WriteMessage(websocket.TextMessage, []byte("PING")); err != nil {
+			break
+		}
+	}
+	select {
+	case <-served:
+	case <-time.After(mostStuck / 2):
+		t.Fatal("the client may send for ever")
+	}
+	if heard != 1 {
+		t.Errorf("%d texts were heard", heard)
+	}
+}
+
+// TestCloseAll: when the node stops, a client who reads hears why, after everything that was sent
+// before. A client who does not read delays the stop no longer than farewell.
+func TestCloseAll(t *testing.T) {
+	h, s, c := socket(t)
+	_, deaf, _ := socketOf(t, h)
+	for _, s := range []*subscriber{s, deaf} {
+		go func() {
+			_ = s.socket.Each(time.Minute, func([]byte) {})
+			h.leave(s)
+		}()
+	}
+	s.enqueue(&bulletin{body: make([]byte, maxBehind/2)})
+	h.turn(everybody)
+	read := make(chan error, 1)
+	go func() {
+		err := error(nil)
+		for range 3 {
+			_ = c.WriteMessage(websocket.PongMessage, nil)
+			time.Sleep(5 * time.Millisecond)
+		}
+		for err == nil {
+			_, _, err = c.ReadMessage()
+		}
+		read <- err
+	}()
+	begun := time.Now()
+	h.closeAll()
+	if took := time.Since(begun); took < farewell || took > 5*farewell {
+		t.Errorf("it takes %v", took)
+	}
+	if err := <-read; !websocket.IsCloseError(err, live.Leaving) {
+		t.Error(err)
 	}
 }
 
@@ -453,7 +523,7 @@ func TestPanics(t *testing.T) {
 			panics := 0
 			h.o.Panicked = func(string, any) string { panics++; return "" }
 			c.breaks(h, s)
-			if !h.survives("a round", func() { h.round() }) {
+			if !h.survives("a round", func() { h.round(everybody) }) {
 				h.beginAnew()
 			}
 			if _, b, err := client.ReadMessage(); !websocket.IsCloseError(err, live.Broken) || panics == 0 {
@@ -463,7 +533,7 @@ func TestPanics(t *testing.T) {
 				t.Error("the market is still watched")
 			}
 			last.enqueue(&bulletin{body: []byte(`{"event_type":"x"`)})
-			h.round()
+			h.round(everybody)
 			_, b, err := other.ReadMessage()
 			if c.others != websocket.IsCloseError(err, live.Broken) || !c.others && len(b) == 0 {
 				t.Errorf("another one gets %q, %v", b, err)

@@ -36,8 +36,9 @@ func (h *Hub) beginAnew() {
 	defer h.mutex.Unlock()
 	for s := range h.subscribers {
 		h.survives("the end of a socket", func() {
-			s.close(live.Broken, failed)
-			s.socket.End()
+			if s.close(live.Broken, failed); s.leaves {
+				s.socket.End() // the Hub forgets what is left
+			}
 		})
 		s.drop()
 	}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -56,9 +57,9 @@ func (b *bulletin) end(ms int64) []byte {
 const both = -1
 
 // turn does a round, and reports whether messages are left over. After a panic the Hub begins anew.
-func (h *Hub) turn() bool {
+func (h *Hub) turn(most int) bool {
 	left := true
-	if !h.survives("a round of the streams", func() { left = h.round() }) {
+	if !h.survives("a round of the streams", func() { left = h.round(most) }) {
 		h.beginAnew()
 	}
 	return left
@@ -76,7 +77,10 @@ func (h *Hub) tend() {
 		case <-h.wake:
 		case <-pause.C:
 		}
-		if h.turn() {
+		if !h.survives("the heartbeats", h.keepUp) {
+			h.beginAnew()
+		}
+		if h.turn(everybody) {
 			pause.Reset(retryPause)
 		} else {
 			pause.Reset(beatPause)
@@ -84,16 +88,16 @@ func (h *Hub) tend() {
 	}
 }
 
-// round renders all changes that were read, and sends each subscriber as much as its socket takes.
-// It reports whether messages are left over.
-func (h *Hub) round() bool {
+// everybody is the argument of turn that serves all subscribers who are due.
+const everybody = math.MaxInt
+
+// round renders all changes that were read, and sends as many subscribers as most says what their
+// sockets take. It reports whether messages are left over.
+func (h *Hub) round(most int) bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.observe()
-	now := h.o.Now()
-	h.announce(now)
-	h.keepUp(now)
-	h.out.serve(now)
+	h.out.serve(h.o.Now(), most)
 	h.figures.messages.Add(float64(h.sent))
 	h.figures.bytes.Add(float64(h.bytes))
 	h.sent, h.bytes = 0, 0
@@ -194,8 +198,13 @@ func (h *Hub) announce(now time.Time) {
 	h.listed = later
 }
 
-// keepUp sends heartbeats and pings when they are due, and forgets markets that nobody names.
-func (h *Hub) keepUp(now time.Time) {
+// keepUp announces new markets, sends heartbeats and pings when they are due, and forgets markets
+// that nobody names. Only tend calls it: what goes to all subscribers is never urgent.
+func (h *Hub) keepUp() {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	now := h.o.Now()
+	h.announce(now)
 	if now.Sub(h.beat) < beatPause {
 		return
 	}
@@ -251,7 +260,7 @@ func (h *Hub) tell(w *watch, s *view.Snapshot) {
 	}
 	if reruled(was, s) {
 		some = append(some, h.book(s, 0), h.book(s, 1))
-	} else if b, changed := h.change(was, s); changed {
+	} else if b, changed := h.change(w, was, s); changed {
 		some = append(some, b)
 	}
 	for o := range engine.Outcome(2) {
@@ -346,30 +355,38 @@ func (h *Hub) book(s *view.Snapshot, o engine.Outcome) *bulletin {
 }
 
 // change returns a bulletin of the changes in both tokens' books, and whether there are any.
-func (h *Hub) change(was, s *view.Snapshot) (b *bulletin, changed bool) {
+func (h *Hub) change(w *watch, was, s *view.Snapshot) (b *bulletin, changed bool) {
 	b = begin("price_change", s, both)
 	b.kind = levels
 	b.body = append(wire.AppendKey(b.body, "price_changes"), '[')
 	none := len(b.body)
 	for o := range engine.Outcome(2) {
-		var hash string
 		s.Changes(was, o, func(side engine.Side, p engine.Price, size engine.Size) {
-			if hash == "" {
-				text := h.o.Hash(s, o)
-				hash = string(text[:])
-			}
 			c := append(wire.AppendComma(b.body), '{')
 			c = wire.AppendTokenField(c, "asset_id", s.Market.Tokens[o])
 			c = wire.AppendDecimalField(c, "price", int64(p), 4)
 			c = wire.AppendDecimalField(c, "size", int64(size), 6)
 			c = wire.AppendField(c, "side", wire.SideText(side))
-			c = wire.AppendField(c, "hash", hash)
+			c = wire.AppendField(c, "hash", w.hashOf(h, s, o))
 			b.body = append(appendBest(c, s, o), '}')
 		})
 	}
 	changed = len(b.body) > none
 	b.body = appendMillis(append(b.body, ']'), int64(s.Time))
 	return b, changed
+}
+
+// hashOf returns the hash of a book, which is computed once for each Snapshot. Subscribers who
+// conflate come from different Snapshots to the same.
+func (w *watch) hashOf(h *Hub, s *view.Snapshot, o engine.Outcome) string {
+	if w.hashed != s {
+		w.hashed, w.hashes = s, [2]string{}
+	}
+	if w.hashes[o] == "" {
+		text := h.o.Hash(s, o)
+		w.hashes[o] = string(text[:])
+	}
+	return w.hashes[o]
 }
 
 // appendBest appends the best prices of a token. A side without orders has none.
@@ -470,12 +487,24 @@ func (s *subscriber) appendTail(b []byte) []byte {
 	return strconv.AppendUint(b, s.sequence, 10)
 }
 
-// closeAll tells all subscribers that the node stops.
+// farewell is how long a node that stops waits until subscribers have read why.
+const farewell = time.Second
+
+// closeAll tells all subscribers that the node stops, and closes the sockets of those who do not
+// close them in time.
 func (h *Hub) closeAll() {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	for s := range h.subscribers {
-		s.close(live.Leaving, "the node stops")
-		s.end()
+	each := func(do func(*subscriber)) (some bool) {
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		for s := range h.subscribers {
+			do(s)
+		}
+		return len(h.subscribers) > 0
 	}
+	some := each(func(s *subscriber) { s.close(live.Leaving, "the node stops") })
+	for end := time.Now().Add(farewell); some && time.Now().Before(end); time.Sleep(retryPause) {
+		h.turn(everybody)
+		some = each(func(*subscriber) {})
+	}
+	each((*subscriber).end)
 }

@@ -22,13 +22,13 @@ type Batch struct {
 	ring *ring // nil: there is no io_uring
 	all  [BatchSends]outgoing
 	n    int
-	size int // bytes of the n sends
+	room []byte // copies of the frames of the n sends; used again
 }
 
 // outgoing is a send that waits in a Batch.
 type outgoing struct {
 	line   *Line
-	frames []byte // a copy, in a buffer that is used again
+	frames []byte // in the buffer of the Batch
 	held   bool   // hold keeps the descriptor open, and the kernel sends
 	wrote  int
 	failed error
@@ -65,15 +65,16 @@ func (b *Batch) Works() bool { return b.ring != nil }
 // are left unsent.
 func (b *Batch) Add(s *Socket, frames []byte) (i int, taken bool) {
 	if b.ring == nil || b.n == len(b.all) || !s.plain || s.line.raw == nil ||
-		len(frames) == 0 || len(frames) > maxBatched || b.size+len(frames) > maxBatch {
+		len(frames) == 0 || len(frames) > maxBatched || len(b.room)+len(frames) > maxBatch {
 		return 0, false
 	}
 	i = b.n
 	o := &b.all[i]
-	o.line, o.frames = s.line, append(o.frames[:0], frames...)
+	at := len(b.room)
+	b.room = append(b.room, frames...)
+	o.line, o.frames = s.line, b.room[at:]
 	o.held, o.wrote, o.failed = false, 0, nil
 	b.n++
-	b.size += len(frames)
 	return i, true
 }
 
@@ -100,7 +101,7 @@ func (b *Batch) Send(left func(i int, err error)) {
 
 // Forget drops what was added and not sent.
 func (b *Batch) Forget() {
-	if b.n, b.size = 0, 0; b.ring != nil {
+	if b.n, b.room = 0, b.room[:0]; b.ring != nil {
 		b.ring.forget()
 	}
 }

@@ -15,9 +15,10 @@
 //
 // No write waits for the client, not even under TLS. A Line keeps the bytes that the kernel does
 // not take at once, and closes itself when they exceed a bound. A Batch writes to many Lines with
-// one system call, if the kernel lets this process use io_uring. One goroutine reads a Socket; on a
-// socket that is mostly idle, Each needs the least memory. Another goroutine may call Send, and any
-// goroutine may call Close.
+// one system call, if the kernel lets this process use io_uring, and gives io_uring up when a call
+// fails for good. One goroutine reads a Socket; on a socket that is mostly idle, Each needs the
+// least memory. Another goroutine may call Send, and any goroutine may call Close or Leave: Leave
+// lets the client read what the kernel has not delivered yet.
 //
 // A client sends texts in UTF-8, up to a bound. The node never agrees on compression.
 //

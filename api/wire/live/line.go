@@ -21,6 +21,7 @@ type Line struct {
 	raw   syscall.RawConn // nil: not a socket, so its writes wait
 	rest  []byte          // bytes that send has accepted and the kernel has not taken
 	over  bool            // nothing more is written
+	end   *time.Timer     // ends the connection; nil: nobody has called finish
 }
 
 // NewLine makes a Line of a connection, whose own Write must not be called any more.
@@ -101,18 +102,31 @@ func (l *Line) flush() (done bool, err error) {
 	return false, nil
 }
 
-// finish tells the kernel that nothing more is written, and reports whether that was possible.
-// Whatever is written later is dropped.
-func (l *Line) finish() bool {
+// finish tells the kernel that nothing more is written, and reports whether that was possible. What
+// is written later is dropped. Unless Close is called before, end is called after d.
+func (l *Line) finish(d time.Duration, end func()) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.raw == nil {
-		return false
+	if l.raw == nil || l.over {
+		return l.over
 	}
-	l.over = true
 	var failed error
 	err := l.raw.Control(func(fd uintptr) { failed = syscall.Shutdown(int(fd), syscall.SHUT_WR) })
-	return err == nil && failed == nil
+	if err != nil || failed != nil {
+		return false
+	}
+	l.over, l.end = true, time.AfterFunc(d, end)
+	return true
+}
+
+// Close closes the connection.
+func (l *Line) Close() error {
+	l.mutex.Lock()
+	if l.end != nil {
+		l.end.Stop()
+	}
+	l.mutex.Unlock()
+	return l.Conn.Close()
 }
 
 // writeOnce writes as much of b as the kernel takes at once. Go's sockets are non-blocking. The

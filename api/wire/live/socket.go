@@ -43,7 +43,7 @@ const (
 func (e Ended) Error() string { return "read socket: " + string(e) }
 
 // Socket is an open WebSocket. One goroutine at a time may call Read or Each, and one at a time
-// Send, Flush and Rest. Any goroutine may call Ping, Close, Tell and End.
+// Send, Flush and Rest. Any goroutine may call Ping, Close, Tell, Leave and End.
 type Socket struct {
 	line  *Line // the connection, below TLS
 	plain bool  // without TLS: frames go over the line as they are
@@ -127,6 +127,9 @@ func (s *Socket) ponged(string) error {
 func (s *Socket) pinged(text string) error {
 	s.alive()
 	err := s.ws.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(time.Second))
+	if errors.Is(err, websocket.ErrCloseSent) {
+		return nil // the client has not read the close frame yet
+	}
 	s.lost = err != nil
 	return err
 }
@@ -177,13 +180,15 @@ func (s *Socket) Tell(code int, reason string) {
 		time.Now().Add(time.Second))
 }
 
-// Leave closes the connection once the client has closed it, or after d. Until then the client can
-// read what the kernel has not delivered yet. To close a connection at once, as End does, loses
-// those bytes if the client sends anything, such as a pong. Calls of Read and Each go on.
+// Leave ends the sending side of the connection, once nothing is left unsent. The client can read
+// what the kernel has not delivered yet; whoever reads the Socket goes on until the client closes
+// the connection, and ends it then. After d Leave does. End alone would lose those bytes if the
+// client sends anything meanwhile, such as a pong.
 func (s *Socket) Leave(d time.Duration) {
-	if s.line.finish() {
-		time.AfterFunc(d, s.End)
-	} else {
+	if secret, ok := s.text.Conn.(interface{ CloseWrite() error }); ok && !s.plain {
+		_ = secret.CloseWrite() // TLS tells the client that no more comes
+	}
+	if !s.line.finish(d, s.End) {
 		s.End()
 	}
 }
