@@ -226,3 +226,18 @@ func steadies(books []*bookStream, own []*ownStream) (all []*steady) {
 	}
 	return slices.Clip(all)
 }
+
+// TestWithoutIOUring: --io-uring off keeps the node from using io_uring.
+func TestWithoutIOUring(t *testing.T) {
+	p := newProcess(t, buildNode(t), t.TempDir())
+	p.start(t)
+	_, text := get(t, p.admin, "/metrics")
+	p.stop(t)
+	if !strings.Contains(text, "\nclobd_stream_io_uring 1\n") {
+		t.Skip("SKIPPED: the kernel has no io_uring for this process")
+	}
+	p.flags = []string{"--io-uring", "off"}
+	p.start(t)
+	p.measures(t, "clobd_stream_io_uring 0")
+	p.stop(t)
+}
