@@ -62,7 +62,7 @@ type Streamed struct {
 	// that shows it, Answered from the answer to the order: below 0 counts as 0. Both are of the
 	// subscribers that were watched, at most 64.
 	Delivered []Latency `json:"delivered_micros"`
-	// Last is from the instant at which an order was due until the last of these subscribers has read.
+	// Last is from the instant at which an order was due until the last of all subscribers has read.
 	// Orders that one of them has not seen do not count: a gap or a cut says so.
 	Last     []Latency `json:"delivered_to_last_micros"`
 	Answered []Latency `json:"from_answer_micros"`
@@ -206,25 +206,15 @@ func (r *streamRound) conclude(h *crowd.Heard, orders []due) {
 	delivered, last, answered := NewRecorder(), NewRecorder(), NewRecorder()
 	for i := range orders {
 		d := &orders[i]
-		readers, latest := 0, time.Duration(0)
+		market := r.condition(d.market)
 		for _, seen := range h.Seen {
-			of := seen[r.condition(d.market)]
-			at, _ := slices.BinarySearchFunc(of, d.sequence, func(s crowd.Sight, seq uint64) int {
-				if s.Sequence < seq {
-					return -1
-				}
-				return 1
-			})
-			if at < len(of) {
-				read := time.Unix(0, of[at].At)
-				after := read.Sub(d.at.Round(0))
-				delivered.Record(after)
+			if read, some := seen.Of(market, d.sequence); some {
+				delivered.Record(read.Sub(d.at.Round(0)))
 				answered.Record(max(read.Sub(d.answered.Round(0)), 0))
-				readers, latest = readers+1, max(latest, after)
 			}
 		}
-		if readers > 0 && readers == len(h.Seen) {
-			last.Record(latest)
+		if read, all := h.Whole.Of(market, d.sequence); all {
+			last.Record(read.Sub(d.at.Round(0)))
 		}
 	}
 	seconds, out := r.Duration.Seconds(), r.out

@@ -3,6 +3,7 @@ package crowd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"clobd/bench/process"
@@ -30,8 +31,11 @@ type Heard struct {
 	Messages, Bytes, Gaps, Cuts int64
 	// Last is the time at which the last subscriber had read a burst, by burst, in ns after 1970.
 	// It is 0 for a burst that some subscribers have not read.
-	Last  []int64
-	Seen  []Sights // of the subscribers that were watched
+	Last []int64
+	Seen []Sights // of the subscribers that were watched
+	// Whole holds when the last of all subscribers had read each message, if the crowd listens until
+	// its standard input ends. Messages that some subscribers have not read are missing.
+	Whole Sights
 	Texts [][]byte // of the first subscriber, if it keeps them
 	Nice  int      // the nice value of the process
 }
@@ -45,6 +49,22 @@ type Sights map[uint64][]Sight
 type Sight struct {
 	Sequence uint64
 	At       int64
+}
+
+// Of returns when a message that shows a Sequence of a market, or a later one, was read. some is
+// false if none was.
+func (s Sights) Of(market, seq uint64) (at time.Time, some bool) {
+	of := s[market]
+	i, _ := slices.BinarySearchFunc(of, seq, func(s Sight, seq uint64) int {
+		if s.Sequence < seq {
+			return -1
+		}
+		return 1
+	})
+	if i == len(of) {
+		return time.Time{}, false
+	}
+	return time.Unix(0, of[i].At), true
 }
 
 // Hall is a handle on the crowd's process, for the process that started the crowd.

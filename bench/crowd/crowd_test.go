@@ -43,7 +43,7 @@ func TestFrames(t *testing.T) {
 				l.take(e, c.in[from:min(from+step, len(c.in))], int64(from+1))
 			}
 			h := l.heard
-			if h.Messages != c.count || h.Gaps != c.gaps || e.over != c.over || l.whole != 1 ||
+			if h.Messages != c.count || h.Gaps != c.gaps || e.over != c.over || l.full != 1 ||
 				h.Last[0] == 0 || h.Last[1] < h.Last[0] {
 				t.Fatalf("%s in steps of %d: %+v, %+v", name, step, h, e)
 			}
@@ -173,7 +173,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if size := int64(len(shown("00000000000000ff", 4, 2))); h.Messages != all || h.Bytes != all*(size+4)+2*4 ||
-		h.Gaps != 1 || h.Cuts != 1 || h.Nice != process.Niceness() || len(h.Seen) != 64 {
+		h.Gaps != 1 || h.Cuts != 1 || h.Nice != process.Niceness() || len(h.Seen) != 64 ||
+		len(h.Whole[0xff]) != 1 {
 		t.Errorf("%+v", h)
 	}
 	for _, seen := range h.Seen {
@@ -182,6 +183,36 @@ func TestRun(t *testing.T) {
 			of[0].At > time.Now().UnixNano() {
 			t.Errorf("seen %v since %d", seen, start)
 		}
+	}
+}
+
+// TestWhole: what all subscribers have read counts when the last of them has; what one lacks, does
+// not.
+func TestWhole(t *testing.T) {
+	const one = "00000000000000ff"
+	l := listener{}
+	for range 3 {
+		l.ears = append(l.ears, &ear{fd: -1})
+	}
+	l.take(l.ears[0], append(shown(one, 1, 7), shown(one, 2, 9)...), 100)
+	l.take(l.ears[1], shown(one, 1, 7), 200)
+	l.take(l.ears[2], append(shown(one, 1, 7), shown(one, 2, 9)...), 300)
+	if w := l.whole(); !reflect.DeepEqual(w, Sights{0xff: {{7, 300}}}) {
+		t.Errorf("%v", w)
+	}
+	l.take(l.ears[1], shown(one, 2, 9), 400)
+	w := l.whole()
+	if !reflect.DeepEqual(w, Sights{0xff: {{7, 300}, {9, 400}}}) {
+		t.Errorf("%v", w)
+	}
+	for seq, want := range map[uint64]int64{1: 300, 7: 300, 8: 400, 9: 400, 10: 0} {
+		at, some := w.Of(0xff, seq)
+		if some != (want > 0) || some && at.UnixNano() != want {
+			t.Errorf("Sequence %d: %v, %v", seq, at, some)
+		}
+	}
+	if _, some := w.Of(1, 7); some {
+		t.Error("a market that nobody heard of")
 	}
 }
 

@@ -35,8 +35,16 @@ type listener struct {
 	poll  int
 	room  []byte // buffer of one read
 	heard Heard
-	done  []int // how many subscribers have a burst, by burst
-	whole int   // subscribers that have all bursts
+	reads []reading // of the messages that all subscribers get, by their order
+	done  []int     // how many subscribers have a burst, by burst
+	full  int       // subscribers that have all bursts
+}
+
+// reading is a message that all subscribers get.
+type reading struct {
+	market, seq uint64
+	readers     int   // subscribers that have read the message
+	at          int64 // when the last of them did, in ns after 1970
 }
 
 // ear is a subscriber.
@@ -81,7 +89,7 @@ func Run(in io.Reader, out io.Writer) error {
 	if err := l.listen(&over); err != nil {
 		return err
 	}
-	l.heard.Nice = process.Niceness()
+	l.heard.Nice, l.heard.Whole = process.Niceness(), l.whole()
 	err := answers.Encode(&l.heard)
 	<-ended
 	return err
@@ -207,7 +215,7 @@ func maskedText(text []byte) []byte {
 // listen reads until each subscriber has all bursts, or over is set.
 func (l *listener) listen(over *atomic.Bool) error {
 	events := make([]syscall.EpollEvent, 256)
-	for l.whole < len(l.ears) && !over.Load() {
+	for l.full < len(l.ears) && !over.Load() {
 		n, err := syscall.EpollWait(l.poll, events, 50)
 		if err != nil && !errors.Is(err, syscall.EINTR) {
 			return fmt.Errorf("listen: %w", err)
@@ -313,27 +321,60 @@ func (l *listener) text(e *ear, text []byte, at int64) {
 			l.heard.Gaps++
 		}
 		e.last = number
-		e.count++
+		if e.count++; l.Bursts == 0 && at > 0 {
+			l.share(e.count-1, line, at)
+		}
 		if e.keeps {
 			l.heard.Texts = append(l.heard.Texts, bytes.Clone(line))
 		}
 		if e.seen != nil {
-			e.seen.add(line, at)
+			market, seq := subjectOf(line)
+			e.seen.add(market, seq, at)
 		}
 	}
 }
 
-// add notes when a message was read, if the message has a market and a later Sequence than the
-// message before.
-func (s Sights) add(text []byte, at int64) {
+// share notes that one more subscriber has read a message, the nth since the crowd has begun. All
+// subscribers name the same tokens, so the nth message of each is the same one.
+func (l *listener) share(n int, text []byte, at int64) {
+	if n == len(l.reads) {
+		market, seq := subjectOf(text)
+		l.reads = append(l.reads, reading{market: market, seq: seq})
+	}
+	r := &l.reads[n]
+	r.readers, r.at = r.readers+1, at
+}
+
+// whole returns when the last subscriber had read each message that all have read.
+func (l *listener) whole() Sights {
+	all := make(Sights)
+	for _, r := range l.reads {
+		if r.readers == len(l.ears) {
+			all.add(r.market, r.seq, r.at)
+		}
+	}
+	return all
+}
+
+// subjectOf returns the first 8 bytes of the condition of a message's market, and the Sequence that
+// the message shows; 0 if the message has no market.
+func subjectOf(text []byte) (market, seq uint64) {
 	const key = `"market":"0x`
 	i := bytes.Index(text, []byte(key))
 	if i < 0 || len(text) < i+len(key)+16 {
-		return
+		return 0, 0
 	}
 	market, err := strconv.ParseUint(string(text[i+len(key):i+len(key)+16]), 16, 64)
-	seq := uint64(lastNumber(text, `"seq":`))
-	if seen := s[market]; err == nil && (len(seen) == 0 || seen[len(seen)-1].Sequence < seq) {
+	if err != nil {
+		return 0, 0
+	}
+	return market, uint64(lastNumber(text, `"seq":`))
+}
+
+// add notes when a message was read, if the message has a market and a later Sequence than the
+// message before.
+func (s Sights) add(market, seq uint64, at int64) {
+	if seen := s[market]; market != 0 && (len(seen) == 0 || seen[len(seen)-1].Sequence < seq) {
 		s[market] = append(seen, Sight{seq, at})
 	}
 }
@@ -366,7 +407,7 @@ func (l *listener) note(e *ear, had int, at int64) {
 			l.heard.Last[k] = at
 		}
 		if k == l.Bursts-1 {
-			l.whole++
+			l.full++
 		}
 	}
 }
