@@ -42,7 +42,10 @@ var (
 // judge reads an order request and makes its Command, or returns the refusal. It waits for nothing.
 // The signature, which costs most, comes last. Orders of a list are judged side by side.
 func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusal {
-	if err := form.Decode(body, &p.request); err != nil {
+	began := time.Now()
+	err := form.Decode(body, &p.request)
+	note(s.options.Stages.Parse, began)
+	if err != nil {
 		return refusePayload.Because(err.Error())
 	}
 	r, o := &p.request, &p.request.Signed
@@ -62,8 +65,10 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 		p.terms = refuseFar
 	}
 	p.fill(caller)
-	var err error
-	if p.verified, err = s.options.Verifier.Verify(o, r.Signature, p.market.NegRisk); err != nil {
+	began = time.Now()
+	p.verified, err = s.options.Verifier.Verify(o, r.Signature, p.market.NegRisk)
+	note(s.options.Stages.Verify, began)
+	if err != nil {
 		p.forged = true
 		return refuseSignature(err, o.Version)
 	}

@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"time"
+
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine/sequencer"
@@ -30,7 +32,9 @@ func seatsOf(t socket.Story) *seats {
 // tells returns the handler of a route whose stories open begins.
 func (s *Server) tells(open opener) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
+		began := time.Now()
 		caller, ok := s.authenticate(ctx)
+		note(s.options.Stages.Authenticate, began)
 		if !ok {
 			return
 		}
@@ -48,7 +52,9 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 		t.Judge()
 		t.Enter()
 		t.Await()
+		answered := time.Now()
 		t.Finish()
+		note(s.options.Stages.Answer, answered)
 	}
 }
 

@@ -42,6 +42,7 @@ type node struct {
 	secrets
 	poison  *poisonFolder
 	metrics *prometheus.Registry
+	watches *stopwatches
 	ready   atomic.Bool
 
 	claim    disk.Claim
@@ -87,6 +88,7 @@ func runNode(ctx context.Context, s *settings) error {
 	for {
 		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again, reread: reread,
 			failed: make(chan error, 8)}
+		n.watches = newStopwatches(n.metrics)
 		err := n.run(ctx)
 		if !n.remade.Load() || ctx.Err() != nil {
 			return err
@@ -212,7 +214,7 @@ func (n *node) listen(ctx context.Context) error {
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
 		Workers: n.places, Version: version, Log: n.log,
-		Sockets: n.Sockets, SocketsPerAddress: n.SocketsPerAddress,
+		Sockets: n.Sockets, SocketsPerAddress: n.SocketsPerAddress, Stages: n.watches.door(),
 	})
 	if err != nil {
 		return err
@@ -239,7 +241,7 @@ func (n *node) recover(ctx context.Context) error {
 		Claim: n.claim, Witnesses: func() []journal.Witness { return witnesses(n.Data) },
 		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
-		Poisoned: n.poisoned, Torn: n.torn, Failed: n.fail, Metrics: n.metrics, Log: n.log})
+		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail, Metrics: n.metrics, Log: n.log})
 	if n.role != nil && ctx.Err() != nil {
 		return nil
 	} else if err != nil {

@@ -25,6 +25,7 @@ type Call struct {
 	state     atomic.Uint32
 	wake      chan struct{} // one token: the answer is there
 	timer     *time.Timer
+	entered   time.Time // when Enter was called
 
 	// Written by the answerer before the compare-and-swap, read by the caller after the wake.
 	receipt  engine.Receipt

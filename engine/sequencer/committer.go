@@ -33,6 +33,7 @@ func (s *Sequencer) Commit(b *Batch) error {
 	b.spent.wait = durable.Sub(start)
 	if s.commitError == nil && !empty {
 		s.commitError = s.guard("publish", b.Frame.No, func() { s.board.Publish(&b.Frame) })
+		b.spent.publish = time.Since(durable)
 	}
 	if s.commitError == nil {
 		s.counters.count(b)
@@ -55,6 +56,9 @@ func (s *Sequencer) Commit(b *Batch) error {
 	}
 	if s.commitError == nil {
 		s.counters.committed(time.Since(durable))
+		if !empty {
+			s.spend(&b.spent)
+		}
 	}
 	b.reset()
 	s.free <- b

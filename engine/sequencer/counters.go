@@ -26,9 +26,10 @@ type Counters struct {
 	Commit time.Duration // committer: publish and acknowledge
 }
 
-// stages holds the time of one batch in each stage. The goroutine of a stage sets its field.
+// stages holds the time of one batch in each stage. The goroutine of a stage sets its field. ring
+// is how long the first Command has waited for the matcher.
 type stages struct {
-	apply, encode, append, wait time.Duration
+	ring, apply, encode, append, wait, publish time.Duration
 }
 
 // counters are the live form of Counters.
@@ -57,6 +58,14 @@ func (c *counters) count(b *Batch) {
 	t.Encode += b.spent.encode
 	t.Append += b.spent.append
 	t.Wait += b.spent.wait
+}
+
+// spend tells Options.Spent of a batch that was journaled.
+func (s *Sequencer) spend(t *stages) {
+	if s.options.Spent != nil {
+		s.options.Spent(&Spent{Wait: t.ring, Match: t.apply, Append: t.encode + t.append, Sync: t.wait,
+			Publish: t.publish})
+	}
 }
 
 // committed adds what the committer needed to publish and acknowledge a batch.

@@ -60,6 +60,18 @@ type Options struct {
 	// Fatal, if set, is called for a panic in a later stage ("encode", "publish") before the
 	// Sequencer fails. No single Command caused that panic.
 	Fatal func(what string, frame uint64, cause any, stack []byte)
+	// Spent, if set, is told where each frame has spent its time, after its callers are answered.
+	// Only the committer calls it.
+	Spent func(*Spent)
+}
+
+// Spent says where a frame has spent its time.
+type Spent struct {
+	Wait    time.Duration // of its first Command, from Enter to the matcher
+	Match   time.Duration // to stamp and apply its Commands
+	Append  time.Duration // to encode the frame and to hand it to the Journal
+	Sync    time.Duration // in Journal.Wait
+	Publish time.Duration // to show the frame on the Board
 }
 
 func (o Options) withDefaults() Options {
@@ -261,6 +273,7 @@ func (s *Sequencer) prepare(c *engine.Command) *Call {
 	}
 	call := s.calls.Get().(*Call)
 	call.state.Store(waiting)
+	call.entered = time.Now()
 	copy(call.proof[:], c.Proof)
 	return call
 }

@@ -36,6 +36,8 @@ type Options struct {
 	// process.
 	Poisoned func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
 	Torn     func(what string, frame uint64, cause any, stack []byte)
+	// Spent is told where each frame has spent its time.
+	Spent func(*sequencer.Spent)
 	// Failed gets the error that ended the writer or the follower, or nil when that ended in order.
 	Failed  func(what string, err error)
 	Metrics *prometheus.Registry
@@ -107,7 +109,7 @@ func (a *Alone) Start() error {
 	head, o := a.restored.Head, &a.options
 	var err error
 	a.writer, err = sequencer.New(a.restored.State.Exchange, a.Board, a.Journal, sequencer.Options{
-		Head: head, Poison: o.Poisoned, Fatal: o.Torn})
+		Head: head, Poison: o.Poisoned, Fatal: o.Torn, Spent: o.Spent})
 	if err != nil {
 		return err
 	}
