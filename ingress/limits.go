@@ -38,7 +38,7 @@ func (s *door) admit(ctx *fasthttp.RequestCtx) bool {
 func (s *door) admitAddress(ctx *fasthttp.RequestCtx, scope *limits.Scope) bool {
 	from := s.ClientAddress(ctx)
 	v := s.windows.Address(from, scope)
-	announce(ctx, &v)
+	s.announce(ctx, &v)
 	if v.Wait > 0 && s.windows.TurnedAway(from) {
 		s.rest(ctx)
 	}
@@ -57,7 +57,7 @@ func (s *door) admitAccount(ctx *fasthttp.RequestCtx, caller *identity, d limits
 	} else {
 		v = s.windows.Account(caller.Address, d)
 	}
-	announce(ctx, &v)
+	s.announce(ctx, &v)
 	left := v.Left
 	if v.Wait > 0 {
 		left = 0
@@ -82,7 +82,10 @@ var (
 
 // announce says which windows a request counts in, and what is left in the fullest, as
 // draft-ietf-httpapi-ratelimit-headers has it.
-func announce(ctx *fasthttp.RequestCtx, v *limits.Verdict) {
+func (s *door) announce(ctx *fasthttp.RequestCtx, v *limits.Verdict) {
+	if v.Wait > 0 {
+		s.metrics.limited.WithLabelValues(v.Name).Inc()
+	}
 	var text [128]byte
 	h := &ctx.Response.Header
 	h.SetCanonical(rateLimitPolicy, append(text[:0], v.Policy...))

@@ -28,4 +28,7 @@ func TestCursorGoesElsewhere(t *testing.T) {
 	if admitted("/markets") {
 		t.Error("the list is full no more")
 	}
+	if n := counted(t, h.server.metrics.limited); n != 2 {
+		t.Errorf("the metric counts %v refusals", n)
+	}
 }

@@ -254,7 +254,8 @@ func (s *Server) Close(ctx context.Context) error {
 // Collectors are the Server's metrics, for the one registry of the process.
 func (s *Server) Collectors() []prometheus.Collector {
 	m := s.metrics
-	all := append([]prometheus.Collector{m.requests, m.seconds, m.busy, m.panics}, m.pool...)
+	all := append([]prometheus.Collector{m.requests, m.seconds, m.busy, m.panics, m.limited,
+		m.sizes}, m.pool...)
 	return append(all, s.room.Collectors()...)
 }
 

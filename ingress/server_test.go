@@ -427,7 +427,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests := 0.0
+	requests, sized := 0.0, uint64(0)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, label := range m.GetLabel() {
@@ -438,10 +438,13 @@ func TestMetrics(t *testing.T) {
 			if f.GetName() == "clobd_http_requests_total" {
 				requests += m.GetCounter().GetValue()
 			}
+			if f.GetName() == "clobd_http_answer_bytes" {
+				sized += m.GetHistogram().GetSampleCount()
+			}
 		}
 	}
-	if requests != 3 {
-		t.Errorf("counted %v requests", requests)
+	if requests != 3 || sized != 3 {
+		t.Errorf("counted %v requests, and the length of %d answers", requests, sized)
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"runtime"
 	"time"
 
 	"clobd/ingress/conn"
 	"clobd/journal"
 	"clobd/journal/disk"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -21,7 +23,11 @@ import (
 // no Origin, because any web page can make a browser post to a loopback address.
 func (n *node) adminServer() *http.Server {
 	n.metrics.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "clobd_build_info",
+			Help:        "1. The labels say which program runs.",
+			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
+		}, func() float64 { return 1 }))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte("{\"live\":true}\n"))

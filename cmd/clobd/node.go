@@ -241,7 +241,8 @@ func (n *node) recover(ctx context.Context) error {
 		Claim: n.claim, Witnesses: func() []journal.Witness { return witnesses(n.Data) },
 		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
-		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail, Metrics: n.metrics, Log: n.log})
+		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail,
+		Metrics: n.metrics, Log: n.log})
 	if n.role != nil && ctx.Err() != nil {
 		return nil
 	} else if err != nil {

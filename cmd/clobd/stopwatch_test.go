@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -38,5 +39,10 @@ func TestStages(t *testing.T) {
 			t.Errorf("%s: %v before the order, %v after", stage, before[stage], after[stage])
 		}
 	}
+	w.node.measures(t, "clobd_sequencer_orders_total 1")
+	w.node.measures(t, "clobd_sequencer_wallets 1")
+	w.node.measures(t, "clobd_sequencer_books 1")
+	w.node.measures(t, `clobd_sequencer_rejects_total{code="balance"} 0`)
+	w.node.measures(t, fmt.Sprintf(`clobd_build_info{go="%s",version="dev"} 1`, runtime.Version()))
 	w.node.stop(t)
 }

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"clobd/engine"
 )
 
 // Counters are totals since New. A frame counts when it is durable and published.
@@ -17,6 +19,14 @@ type Counters struct {
 	Busy     uint64 // refused because the ring was full
 	Timeouts uint64 // callers who left before their answer
 	Depth    uint64 // slots in use now
+
+	// What the Commands of journaled frames did.
+	Orders  uint64 // that were accepted
+	Fills   uint64
+	Cancels uint64                      // orders that left the book with something unfilled
+	Keys    uint64                      // API keys that were made
+	Revoked uint64                      // API keys that were given up
+	Rejects [len(engine.Rejects)]uint64 // by Reject
 
 	// Where frames spent their time. Commands / Frames is the mean batch size.
 	Apply  time.Duration // matcher: stamp and apply
@@ -58,6 +68,35 @@ func (c *counters) count(b *Batch) {
 	t.Encode += b.spent.encode
 	t.Append += b.spent.append
 	t.Wait += b.spent.wait
+	for i := range b.Frame.Commands {
+		t.read(&b.Frame, i)
+	}
+}
+
+// read counts what a Command of a frame did. The last Event answers the Command.
+func (t *Counters) read(f *engine.Frame, command int) {
+	events := f.EventsOf(command)
+	for i := range events {
+		switch events[i].Kind {
+		case engine.Filled:
+			t.Fills++
+		case engine.Cancelled:
+			t.Cancels++
+		case engine.Rejected:
+			t.Rejects[events[i].Reject]++
+			return
+		}
+	}
+	switch f.Commands[command].Kind {
+	case engine.Place:
+		t.Orders++
+	case engine.SetKey:
+		if f.Commands[command].Revoke {
+			t.Revoked++
+		} else {
+			t.Keys++
+		}
+	}
 }
 
 // spend tells Options.Spent of a batch that was journaled.

@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -56,5 +57,68 @@ func TestSpent(t *testing.T) {
 	}
 	if _, err := call.Wait(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCountsOfFrames: the counters say what the journaled frames say: orders, fills, cancels, keys,
+// and refusals by their Reject.
+func TestCountsOfFrames(t *testing.T) {
+	w := newRig(t, Options{})
+	random := rand.New(rand.NewPCG(1, 2))
+	commands := append(setup(), trading(random, 1, 500)...)
+	commands = append(commands, trading(random, 2, 500)...)
+	commands = append(commands, engine.Command{Kind: engine.Place, Type: engine.GTC, Market: 99,
+		Wallet: 1, Owner: 1, Size: engine.Unit, Cash: engine.Unit / 2, ID: id(1 << 60)})
+	key := engine.Command{Kind: engine.SetKey, Owner: 1, Class: engine.TradingKey, Key: 7}
+	revoked := key
+	revoked.Revoke = true
+	for _, c := range append(commands, key, revoked) {
+		call, err := w.Enter(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.cycle(t)
+		if _, err := call.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want Counters
+	for _, b := range w.journal.Frames() {
+		var f engine.Frame
+		if err := engine.DecodeFrame(b, &f); err != nil {
+			t.Fatal(err)
+		}
+		for i := range f.Commands {
+			events := f.EventsOf(i)
+			last := &events[len(events)-1]
+			switch kind := f.Commands[i].Kind; {
+			case last.Kind == engine.Rejected:
+				want.Rejects[last.Reject]++
+			case kind == engine.Place:
+				want.Orders++
+			case kind == engine.SetKey && last.Args[2] == 1:
+				want.Revoked++
+			case kind == engine.SetKey:
+				want.Keys++
+			}
+		}
+		for i := range f.Events {
+			switch f.Events[i].Kind {
+			case engine.Filled:
+				want.Fills++
+			case engine.Cancelled:
+				want.Cancels++
+			}
+		}
+	}
+	c := w.Counters()
+	got := Counters{Orders: c.Orders, Fills: c.Fills, Cancels: c.Cancels, Keys: c.Keys,
+		Revoked: c.Revoked, Rejects: c.Rejects}
+	if got != want {
+		t.Errorf("counted %+v\nwant    %+v", got, want)
+	}
+	if want.Orders == 0 || want.Fills == 0 || want.Cancels == 0 || want.Keys != 1 ||
+		want.Revoked != 1 || want.Rejects == (Counters{}.Rejects) {
+		t.Errorf("the Commands do too little: %+v", want)
 	}
 }

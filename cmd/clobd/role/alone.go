@@ -179,7 +179,7 @@ func (a *Alone) metrics() []prometheus.Collector {
 			Subsystem: string(of), Name: name, Help: help},
 			func() float64 { return float64(read(a.writer.Counters())) })
 	}
-	return []prometheus.Collector{
+	all := []prometheus.Collector{
 		counter("commands_total", "Commands made durable and answered.",
 			func(c sequencer.Counters) uint64 { return c.Commands }),
 		counter("idle_total", "Cancels that found nothing: answered, and not journaled.",
@@ -194,6 +194,43 @@ func (a *Alone) metrics() []prometheus.Collector {
 			func() float64 { return float64(a.Board.Sequence()) }),
 		of.Gauge("ring_depth", "Commands waiting in the ring.",
 			func() float64 { return float64(a.writer.Counters().Depth) }),
+		counter("orders_total", "Orders that were accepted.",
+			func(c sequencer.Counters) uint64 { return c.Orders }),
+		counter("fills_total", "Matches of two orders.",
+			func(c sequencer.Counters) uint64 { return c.Fills }),
+		counter("cancels_total", "Orders that left a book with something unfilled.",
+			func(c sequencer.Counters) uint64 { return c.Cancels }),
+		counter("keys_made_total", "API keys that were made.",
+			func(c sequencer.Counters) uint64 { return c.Keys }),
+		counter("keys_revoked_total", "API keys that were given up.",
+			func(c sequencer.Counters) uint64 { return c.Revoked }),
+		of.Gauge("books", "Markets that are listed.",
+			func() float64 { return float64(a.Board.Counters().Markets) }),
+		of.Gauge("wallets", "Wallets and owners that have a number.",
+			func() float64 { return float64(a.Board.Counters().Wallets) }),
+	}
+	return append(all, &rejects{a.writer})
+}
+
+// rejects collects how many Commands the engine has refused, by the code of the refusal.
+type rejects struct{ writer *sequencer.Sequencer }
+
+var rejected = prometheus.NewDesc("clobd_sequencer_rejects_total",
+	"Commands that the engine has refused, by code.", []string{"code"}, nil)
+
+// Describe describes the one metric.
+func (r *rejects) Describe(to chan<- *prometheus.Desc) { to <- rejected }
+
+// Collect adds up the rules that have the same code.
+func (r *rejects) Collect(to chan<- prometheus.Metric) {
+	counts, sums := r.writer.Counters().Rejects, make(map[string]uint64)
+	for no, n := range counts {
+		if code := engine.Rejects[no].Code; code != "" {
+			sums[code] += n
+		}
+	}
+	for code, n := range sums {
+		to <- prometheus.MustNewConstMetric(rejected, prometheus.CounterValue, float64(n), code)
 	}
 }
 
