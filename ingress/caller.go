@@ -125,7 +125,8 @@ type identity struct {
 	dialect wire.Dialect
 	maxAge  string // how many milliseconds after its signature an order is still wanted, or ""
 
-	signature string // of the request, as written
+	signature string        // of the request, as written
+	took      time.Duration // to authenticate
 }
 
 // authenticate checks the five headers of a request over its exact bytes, or answers 401.
@@ -157,7 +158,8 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 	if c, ok := ctx.Conn().(*orderConn); ok {
 		c.Know()
 	}
-	return identity{id, strings.ToLower(c.key), c.dialect, c.maxAge, c.signature}, true
+	return identity{Identity: id, key: strings.ToLower(c.key), dialect: c.dialect, maxAge: c.maxAge,
+		signature: c.signature}, true
 }
 
 // signedRequest answers a write of an authenticated caller, or returns the refusal.

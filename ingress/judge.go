@@ -44,7 +44,7 @@ var (
 func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusal {
 	began := time.Now()
 	err := form.Decode(body, &p.request)
-	note(s.options.Stages.Parse, began)
+	p.parse = note(s.options.Stages.Parse, began)
 	if err != nil {
 		return refusePayload.Because(err.Error())
 	}
@@ -67,7 +67,7 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 	p.fill(caller)
 	began = time.Now()
 	p.verified, err = s.options.Verifier.Verify(o, r.Signature, p.market.NegRisk)
-	note(s.options.Stages.Verify, began)
+	p.verify = note(s.options.Stages.Verify, began)
 	if err != nil {
 		p.forged = true
 		return refuseSignature(err, o.Version)

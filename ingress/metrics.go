@@ -31,15 +31,12 @@ func newMetrics(p *pool) *metrics {
 			Help:    "Time from a request's last byte to its answer, by route.",
 			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 18),
 		}, []string{"route"}),
-		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clobd_limits_hit_total",
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "clobd_limits_hit_total",
 			Help: "Requests answered 429 because a window was full, by the window with the least left.",
 		}, []string{"window"}),
-		sizes: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "clobd_http_answer_bytes",
+		sizes: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "clobd_http_answer_bytes",
 			Help:    "Length of the body of an answer, if it is known before it is sent.",
-			Buckets: prometheus.ExponentialBuckets(64, 4, 10),
-		}),
+			Buckets: prometheus.ExponentialBuckets(64, 4, 10)}),
 		busy: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clobd_http_busy_total",
 			Help: "Writes refused because the ring or the verification queue was full.",

@@ -71,6 +71,8 @@ type Options struct {
 	AdminToken string
 	// Stages are told how long requests with a key spend in each stage of the door.
 	Stages Stages
+	// DebugStages answers an order whose request asks for its stages with them.
+	DebugStages bool
 	// Quarantined, if set, reports that a Command once made the engine panic and must not enter.
 	Quarantined func(*engine.Command) bool
 	// TrustedProxies may name their client in X-Forwarded-For.
@@ -101,17 +103,17 @@ type Options struct {
 // Stages observe how long, in seconds, requests with a key spend in the stages of the door. A stage
 // without an observer is not measured.
 type Stages struct {
-	Parse        prometheus.Observer // decoding one order
-	Authenticate prometheus.Observer // checking the headers of the key
-	Verify       prometheus.Observer // checking the signature of one order
-	Answer       prometheus.Observer // from the Receipt to the answer's bytes, over HTTP
+	Parse, Verify prometheus.Observer // decoding one order, checking its signature
+	Authenticate  prometheus.Observer // checking the headers of the key
+	Answer        prometheus.Observer // from the Receipt to the answer's bytes, over HTTP
 }
 
-// note tells a stage, unless it is nil, that something has begun at a time and ends now.
-func note(stage prometheus.Observer, began time.Time) {
-	if stage != nil {
-		stage.Observe(time.Since(began).Seconds())
+// note tells a stage, unless it is nil, how much time has passed since began, and returns that.
+func note(stage prometheus.Observer, began time.Time) (took time.Duration) {
+	if took = time.Since(began); stage != nil {
+		stage.Observe(took.Seconds())
 	}
+	return took
 }
 
 func (o Options) withDefaults() Options {

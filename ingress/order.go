@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -30,6 +31,9 @@ type placement struct {
 	// terms refuses what was asked for beside the signed order. A replay has its result all the
 	// same.
 	terms *wire.Refusal
+
+	parse, verify time.Duration   // how long these stages took
+	spent         sequencer.Spent // in the stages behind the ring
 
 	forged   bool           // its signature is wrong
 	found    bool           // the index knows the order, or cannot tell
@@ -194,7 +198,8 @@ func (t *placing) wait() {
 	p := t.p
 	p.seat = t.then
 	p.seat.leave()
-	t.receipt, p.out.Displaced, t.failed = t.call.WaitPlaced()
+	receipt, placed, err := t.call.WaitPlaced()
+	t.receipt, p.out.Displaced, p.spent, t.failed = receipt, placed.Canceled, placed.Spent, err
 	p.seat.back()
 }
 
@@ -202,6 +207,7 @@ func (t *placing) wait() {
 func (t *placing) Finish() {
 	p, ctx := t.p, t.ctx
 	defer t.recycle(p)
+	defer t.tellStages(time.Now())
 	p.seat = t.then
 	if p.refused == nil && p.terms != nil {
 		p.refused = t.replayBeside(p)
@@ -230,6 +236,17 @@ func (t *placing) Finish() {
 	answer.MarkFees(ctx, &p.out)
 	answer.MarkDisplaced(ctx, p.out.Displaced)
 	t.reply()
+}
+
+// tellStages answers with the stages of the order, if the request wants them. The last one began at
+// finish. A stage that the order did not reach has 0.
+func (t *placing) tellStages(finish time.Time) {
+	if p := t.p; t.options.DebugStages && answer.WantsStages(t.ctx) {
+		s := &p.spent
+		answer.MarkStages(t.ctx, []string{"authenticate", "parse", "verify", "wait", "match", "append",
+			"sync", "publish", "answer"}, []time.Duration{t.caller.took, p.parse, p.verify, s.Wait, s.Match,
+			s.Append, s.Sync, s.Publish, time.Since(finish)})
+	}
 }
 
 // settle finds the result of an order: in its Receipt, or in the index if the order was taken

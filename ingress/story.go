@@ -34,7 +34,7 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		began := time.Now()
 		caller, ok := s.authenticate(ctx)
-		note(s.options.Stages.Authenticate, began)
+		caller.took = note(s.options.Stages.Authenticate, began)
 		if !ok {
 			return
 		}

@@ -215,6 +215,7 @@ func (n *node) listen(ctx context.Context) error {
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
 		Workers: n.places, Version: version, Log: n.log,
 		Sockets: n.Sockets, SocketsPerAddress: n.SocketsPerAddress, Stages: n.watches.door(),
+		DebugStages: n.DebugStages || n.Demo,
 	})
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ type serveCommand struct {
 	AllowCore          bool          `help:"Let the system write core dumps of the node, and other processes of its user trace it: both show its secrets."`
 	Profiles           string        `help:"File of what wallets are called: a JSON array of objects with proxyWallet, name, pseudonym, bio, profileImage, profileImageOptimized, displayUsernamePublic. Read again when it changes."`
 	Allowed            []string      `name:"wallet-allow" help:"Network that may ask about wallets, as 10.0.0.0/8; all others are refused. May be repeated. Without it everybody may."`
+	DebugStages        bool          `help:"Answer an order whose request has X-Debug-Stages: 1 with the microseconds of each stage. On with --demo."`
 	LogLevel           string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
 }
 

@@ -1,10 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"net/http"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"clobd/ingress/auth"
 )
 
 // TestStages: an order that was placed is in the count of each stage of its path.
@@ -44,5 +51,65 @@ func TestStages(t *testing.T) {
 	w.node.measures(t, "clobd_sequencer_books 1")
 	w.node.measures(t, `clobd_sequencer_rejects_total{code="balance"} 0`)
 	w.node.measures(t, fmt.Sprintf(`clobd_build_info{go="%s",version="dev"} 1`, runtime.Version()))
+	w.node.stop(t)
+}
+
+// TestDebugStages: where the operator allows that, an order whose request asks for its stages is
+// answered with them, in microseconds; they fit into the time that the request took.
+func TestDebugStages(t *testing.T) {
+	w := newWorldOf(t, 1, 1, "--debug-stages")
+	x := w.traders[0]
+	ask := func() (stages string, took time.Duration) {
+		t.Helper()
+		i := x.draw(t)
+		signed := auth.Request{Timestamp: strconv.FormatInt(time.Now().Unix(), 10),
+			Method: http.MethodPost, Path: "/order", Body: i.body}
+		if err := x.Trio.Sign(&signed); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequest(signed.Method, "http://"+w.node.listen+signed.Path,
+			bytes.NewReader(i.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"POLY_ADDRESS": x.Address,
+			"POLY_API_KEY": signed.Key, "POLY_PASSPHRASE": signed.Passphrase,
+			"POLY_TIMESTAMP": signed.Timestamp, "POLY_SIGNATURE": signed.Signature,
+			"X-Debug-Stages": "1"} {
+			r.Header[name] = []string{value}
+		}
+		began := time.Now()
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Fatal(answer.Status)
+		}
+		return answer.Header.Get("X-Debug-Stages"), time.Since(began)
+	}
+	text, took := ask()
+	sum, n := 0, 0
+	for part := range strings.SplitSeq(text, ", ") {
+		name, value, _ := strings.Cut(part, "=")
+		micros, err := strconv.Atoi(value)
+		if err != nil || micros < 0 {
+			t.Errorf("%q", part)
+		}
+		if micros == 0 && (name == "verify" || name == "sync") {
+			t.Errorf("%s takes no time", name)
+		}
+		sum, n = sum+micros, n+1
+	}
+	if n != 9 || time.Duration(sum)*time.Microsecond > took {
+		t.Errorf("%d us of %v: %s", sum, took, text)
+	}
+	w.node.stop(t)
+	w.node.flags = slices.DeleteFunc(w.node.flags, func(f string) bool { return f == "--debug-stages" })
+	w.node.start(t)
+	if text, _ := ask(); text != "" {
+		t.Errorf("an order is answered with its stages although nobody allows that: %s", text)
+	}
 	w.node.stop(t)
 }

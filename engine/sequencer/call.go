@@ -31,6 +31,7 @@ type Call struct {
 	receipt  engine.Receipt
 	err      error
 	canceled []engine.OrderID // by a CancelAll or a Place, nil for all others
+	spent    Spent            // zero if the Command was not journaled
 
 	// A copy of the Command's Proof, so that the caller may reuse its bytes. The frame points into
 	// this copy: recycle the Call only after its frame is encoded and published.
@@ -48,9 +49,16 @@ func (c *Call) Wait() (engine.Receipt, error) {
 	return receipt, err
 }
 
-// WaitPlaced is Wait for a Place. It also returns the ids of the orders of the same wallet that
-// were canceled for the new order: first the replaced order, if any.
-func (c *Call) WaitPlaced() (engine.Receipt, []engine.OrderID, error) { return c.wait(false) }
+// WaitPlaced is Wait for a Place. It also returns the rest of the answer.
+func (c *Call) WaitPlaced() (engine.Receipt, Placed, error) { return c.wait(false) }
+
+// Placed is the answer to a Place beside its Receipt.
+type Placed struct {
+	// Canceled holds the ids of the orders of the same wallet that were canceled for the new order:
+	// first the replaced order, if any.
+	Canceled []engine.OrderID
+	Spent    Spent // of its frame, but Wait is that of the Place itself
+}
 
 // WaitAll is Wait for the Calls of one bundle, at most for Options.Timeout in all. It waits for the
 // last Call first: answers come in order, so the caller wakes once. It returns the orders that made
@@ -60,9 +68,9 @@ func WaitAll(
 ) (displaced []engine.OrderID) {
 	late := false
 	for i := len(calls) - 1; i >= 0; i-- {
-		var ids []engine.OrderID
-		receipts[i], ids, errs[i] = calls[i].wait(late)
-		displaced = append(displaced, ids...)
+		var placed Placed
+		receipts[i], placed, errs[i] = calls[i].wait(late)
+		displaced = append(displaced, placed.Canceled...)
 		late = late || errs[i] == ErrTimeout
 	}
 	return displaced
@@ -75,8 +83,8 @@ func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error)
 	late, first := false, error(nil)
 	canceled := make([][]engine.OrderID, len(calls))
 	for i := len(calls) - 1; i >= 0; i-- {
-		receipt, ids, err := calls[i].wait(late)
-		canceled[i], late = ids, late || err == ErrTimeout
+		receipt, swept, err := calls[i].wait(late)
+		canceled[i], late = swept.Canceled, late || err == ErrTimeout
 		if err == nil && receipt.Reject != engine.Accepted {
 			err = fmt.Errorf("cancel all: %s", receipt.Text())
 		}
@@ -92,7 +100,7 @@ func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error)
 
 // wait waits for the answer, for at most Options.Timeout or not at all if late, and recycles the
 // Call. After ErrTimeout the Call belongs to the answerer.
-func (c *Call) wait(late bool) (engine.Receipt, []engine.OrderID, error) {
+func (c *Call) wait(late bool) (engine.Receipt, Placed, error) {
 	d := c.sequencer.options.Timeout
 	if late {
 		d = 0
@@ -104,17 +112,17 @@ func (c *Call) wait(late bool) (engine.Receipt, []engine.OrderID, error) {
 	case <-c.timer.C:
 		if c.state.CompareAndSwap(waiting, abandoned) {
 			c.sequencer.counters.timeouts.Add(1)
-			return engine.Receipt{}, nil, ErrTimeout
+			return engine.Receipt{}, Placed{}, ErrTimeout
 		}
 		<-c.wake // the answer came together with the timeout
 	}
-	receipt, canceled, err := c.receipt, c.canceled, c.err
+	receipt, placed, err := c.receipt, Placed{c.canceled, c.spent}, c.err
 	c.recycle()
-	return receipt, canceled, err
+	return receipt, placed, err
 }
 
 func (c *Call) recycle() {
-	c.canceled = nil
+	c.canceled, c.spent = nil, Spent{}
 	c.sequencer.calls.Put(c)
 }
 

@@ -38,6 +38,10 @@ func (s *Sequencer) Commit(b *Batch) error {
 	if s.commitError == nil {
 		s.counters.count(b)
 	}
+	var spent Spent
+	if first := b.first(); first != nil {
+		spent = b.spent.of(first)
+	}
 	for i, call := range b.calls {
 		switch {
 		case call == nil: // an Advance of the matcher
@@ -56,13 +60,23 @@ func (s *Sequencer) Commit(b *Batch) error {
 	}
 	if s.commitError == nil {
 		s.counters.committed(time.Since(durable))
-		if !empty {
-			s.spend(&b.spent)
+		if s.options.Spent != nil && spent != (Spent{}) {
+			s.options.Spent(&spent)
 		}
 	}
 	b.reset()
 	s.free <- b
 	return s.commitError
+}
+
+// first returns the Call of the first Command that somebody waits for, or nil.
+func (b *Batch) first() *Call {
+	for _, call := range b.calls {
+		if call != nil {
+			return call
+		}
+	}
+	return nil
 }
 
 // acknowledge answers call i with the Receipt of its Command. A Receipt has no space for the ids of
@@ -71,6 +85,7 @@ func (s *Sequencer) Commit(b *Batch) error {
 func (b *Batch) acknowledge(i int) {
 	f := &b.Frame
 	c, call, events := &f.Commands[i], b.calls[i], f.EventsOf(i)
+	call.spent = b.spent.of(call)
 	// The last Event of either is the answer.
 	if c.Kind == engine.CancelAll || c.Kind == engine.Place {
 		for j := range len(events) - 1 {

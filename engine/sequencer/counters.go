@@ -36,10 +36,17 @@ type Counters struct {
 	Commit time.Duration // committer: publish and acknowledge
 }
 
-// stages holds the time of one batch in each stage. The goroutine of a stage sets its field. ring
-// is how long the first Command has waited for the matcher.
+// stages holds the time of one batch in each stage, and when the first stage began. The goroutine
+// of a stage sets its field.
 type stages struct {
-	ring, apply, encode, append, wait, publish time.Duration
+	began                                time.Time
+	apply, encode, append, wait, publish time.Duration
+}
+
+// of returns where a frame has spent its time, with the wait of one of its Commands.
+func (t *stages) of(c *Call) Spent {
+	return Spent{Wait: t.began.Sub(c.entered), Match: t.apply, Append: t.encode + t.append,
+		Sync: t.wait, Publish: t.publish}
 }
 
 // counters are the live form of Counters.
@@ -96,14 +103,6 @@ func (t *Counters) read(f *engine.Frame, command int) {
 		} else {
 			t.Keys++
 		}
-	}
-}
-
-// spend tells Options.Spent of a batch that was journaled.
-func (s *Sequencer) spend(t *stages) {
-	if s.options.Spent != nil {
-		s.options.Spent(&Spent{Wait: t.ring, Match: t.apply, Append: t.encode + t.append, Sync: t.wait,
-			Publish: t.publish})
 	}
 }
 

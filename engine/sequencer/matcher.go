@@ -115,10 +115,8 @@ func (s *Sequencer) Step() (*Batch, error) {
 	b.err = s.fill(b, expired)
 	if len(b.Frame.Commands) == 0 {
 		s.number--
-	} else if first := b.calls[0]; first != nil {
-		b.spent.ring = start.Sub(first.entered)
 	}
-	b.spent.apply = time.Since(start)
+	b.spent.began, b.spent.apply = start, time.Since(start)
 	return b, b.err
 }
 

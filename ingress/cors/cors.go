@@ -62,7 +62,7 @@ const preflightAge = "7200"
 // exposed are the headers that a page may read. An asterisk alone is not enough for older browsers.
 const exposed = "*, ETag, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
 	"RateLimit-Reset, Poly-RateLimit-Limit, Poly-RateLimit-Remaining, Poly-RateLimit-Reset, " +
-	"Poly-RateLimit-Tier, Retry-After, X-Canceled, X-Fee, X-Idempotent-Replay, X-Node-Version, " +
+	"Poly-RateLimit-Tier, Retry-After, X-Canceled, X-Debug-Stages, X-Fee, X-Idempotent-Replay, X-Node-Version, " +
 	"X-Sequence, X-Unknown-Query"
 
 // exposedUnread are those of an answer that is given before a request is read.
