@@ -95,10 +95,13 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// Connections is the default of Options.Concurrency.
+const Connections = 8192
+
 func (o Options) withDefaults() Options {
 	o.FaucetWallets = cmp.Or(o.FaucetWallets, 10_000)
 	o.Workers = cmp.Or(o.Workers, runtime.NumCPU())
-	o.Concurrency, o.Sockets = cmp.Or(o.Concurrency, 8192), cmp.Or(o.Sockets, 16_384)
+	o.Concurrency, o.Sockets = cmp.Or(o.Concurrency, Connections), cmp.Or(o.Sockets, 16_384)
 	if all := o.Concurrency + o.Sockets; o.Concurrency > 0 && o.Sockets > 0 {
 		can := conn.Affordable(all)
 		o.Concurrency = max(can*o.Concurrency/all, 1)
