@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"clobd/journal/disk"
 )
 
 // checkFolder: the node starts on the folder, and may write to it.
@@ -83,6 +85,9 @@ func (m *machine) checkSyncs() Check {
 	case p50 < lyingSync:
 		return c.warn("no disk is that fast: something says that bytes are safe before they are",
 			"look for a disk cache of the host in mode unsafe, or a sync that is switched off")
+	case longest > disk.StallTime:
+		return c.warn("the disk stood still: meanwhile nobody is answered, and /readyz says 503",
+			"look at dmesg, and for what else uses the disk")
 	case p50 > slowSync:
 		return c.warn("every answer waits for one: orders are answered late, though not fewer",
 			"use a local SSD, best one with power-loss protection, or a volume with more I/O a second")

@@ -1,8 +1,11 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,47 +29,50 @@ type Estimate struct {
 	Formula    string  `json:"formula"`
 }
 
-// Figures of a node on two cores (AMD EPYC, Linux 6.18, ext4), as README.md has them. A known
-// signer's check took referenceCheck there, so the cost of an order in checks is the same on faster
-// and slower cores.
+// Figures of a node on two cores (AMD EPYC, Linux 6.18, ext4), as README.md has them: POST /order
+// costs 73 to 96 µs of CPU, 10 of them for the signature of a signer seen often, and in lists of 15
+// an order costs 0.55 to 0.59 times as much. Runs in which a check took 17 µs agreed within 10 %.
 const (
-	referenceCheck = 10.0 // µs
-	// singleChecks is the CPU of an order in POST /order: 73 to 96 µs. listChecks is that of one of
-	// 15 in POST /orders: 0.55 to 0.59 times as much.
-	singleChecks = 8.5
-	listChecks   = 4.8
+	referenceMessage = 13.5 // µs of a request and its answer over loopback
+	singleRest       = 75.0 // µs of an order without its signature
+	listRest         = 38.0
+	postRest         = 190.0 // µs of POST /order, one at a time, beside the sync
 	// writerRate is how many Commands a second the matcher and the journal take, on one core each.
 	writerRate = 150_000
-	// postMicros is what POST /order takes beside the sync, one at a time: 340 µs with syncs of 150.
-	postMicros = 190
 	// inFlight is how many Commands may wait for the disk at once: 4 frames of 256.
 	inFlight = 1024
+	// enoughInFlight fills the frames of a fast disk. With less each order costs more.
+	enoughInFlight = 64
 )
 
-const formula = "a single post costs the cores as much as 8.5 checks, an order of a list 4.8; at most " +
-	"1,024 orders wait for one fsync, and the matcher takes 150,000/s where a check takes 10 µs; p50: " +
-	"fsync p50 + 190 µs there"
+// formula says how an Estimate is computed: %.2f is the slowness.
+const formula = "an order costs a core the check of its signature and %.2f times 75 µs (in lists 38 µs). " +
+	"The factor is what a message over loopback costs here, divided by the 13.5 µs of the machine " +
+	"where whole nodes were measured. " +
+	"At most 1,024 orders wait for one fsync, and the matcher takes 150,000/s divided by the factor. " +
+	"The p50 is that of fsync and 190 µs times the factor"
 
 // estimate computes the Estimate; nil if the disk or the cores were not measured.
 //
-//	orders/s = min(cores / check / singleChecks, inFlight / fsync p50, writerRate / slowness)
-//	post p50 = fsync p50 + postMicros · slowness
-//	slowness = µs of a check here / referenceCheck
+//	slowness = µs of a message here / referenceMessage
+//	orders/s = min(cores / (check + rest · slowness), inFlight / fsync p50, writerRate / slowness)
+//	post p50 = fsync p50 + postRest · slowness
 func (m *machine) estimate() *Estimate {
 	if m.syncs == nil || m.checks == nil {
 		return nil
 	}
-	e := &Estimate{Formula: formula, Check: micros(m.checks.known),
-		Stranger: micros(m.checks.stranger)}
-	slowness := e.Check / referenceCheck
-	sync := m.syncs.at(0.5)
-	disk, writer := inFlight/sync.Seconds(), writerRate/slowness
-	checks := m.usable() / m.checks.known.Seconds()
-	if m.load != nil {
-		checks *= 1 - m.load.stolen
+	e := &Estimate{Check: micros(m.checks.known), Stranger: micros(m.checks.stranger)}
+	slowness := micros(m.checks.message) / referenceMessage
+	e.Formula = fmt.Sprintf(formula, slowness)
+	sync, cores := m.syncs.at(0.5), m.usable()
+	if m.demand != nil {
+		cores *= 1 - m.demand.stolen
 	}
-	cores := checks / listChecks
-	switch least := min(disk, writer, cores); least {
+	disk, writer := inFlight/sync.Seconds(), writerRate/slowness
+	singles := cores * 1e6 / (e.Check + singleRest*slowness)
+	lists := cores * 1e6 / (e.Check + listRest*slowness)
+	e.Singles, e.Lists = rough(min(disk, writer, singles)), rough(min(disk, writer, lists))
+	switch min(disk, writer, lists) {
 	case disk:
 		e.Limit = "disk"
 	case writer:
@@ -74,13 +80,10 @@ func (m *machine) estimate() *Estimate {
 	default:
 		e.Limit = "cores"
 	}
-	e.Lists = rough(min(disk, writer, cores))
-	e.Singles = rough(min(disk, writer, checks/singleChecks))
-	post := micros(sync) + postMicros*slowness
+	post := micros(sync) + postRest*slowness
 	e.PostMicros = rough(post)
-	// Orders that wait are rate times wait, and at full load an order waits for others, too. With
-	// less than 64 a frame has few orders, and each costs more than singleChecks.
-	e.InFlight = max(rough(2*float64(e.Singles)*post/1e6), 64)
+	// Orders that wait are rate times wait; at full load an order waits for others, too.
+	e.InFlight = max(rough(2*float64(e.Singles)*post/1e6), enoughInFlight)
 	return e
 }
 
@@ -98,7 +101,7 @@ func rough(x float64) int {
 // write prints the verdict.
 func (e *Estimate) write(b *strings.Builder) {
 	if e == nil {
-		b.WriteString("no estimate of what this machine will carry: its disk was not measured\n")
+		b.WriteString("no estimate of what this machine will carry: its disk or its cores could not be measured\n")
 		return
 	}
 	of := map[string]string{"disk": "the disk is the limit", "cores": "the cores are the limit",
@@ -107,15 +110,20 @@ func (e *Estimate) write(b *strings.Builder) {
 		"  %7s orders/s in POST /order, with %s or more in flight\n"+
 		"  %7s orders/s in POST /orders of 15: %s\n"+
 		"  %7s is the p50 of POST /order while there is room\n"+
-		"because a signature takes %.1f µs to check, and %.1f µs of a signer never seen;\nby %s\n",
+		"The check of a signature takes %.1f µs, that of a signer never seen %.1f µs: if those are many, "+
+		"it carries less.\nIt was computed like this: %s.\n",
 		count(e.Singles), count(e.InFlight), count(e.Lists), of[e.Limit],
-		short(time.Duration(e.PostMicros)*time.Microsecond), e.Check, e.Stranger, e.Formula)
+		short(time.Duration(e.PostMicros)*time.Microsecond), e.Check, e.Stranger,
+		strings.ReplaceAll(e.Formula, ". ", ".\n"))
 }
 
 const (
 	turn          = 50 * time.Millisecond
 	knownTurns    = 12
 	strangerTurns = 4
+	messageTurns  = 6
+	// messageSize is about that of an order with its headers.
+	messageSize = 1 << 10
 	// signers are so many that their tables do not stay in the smallest cache.
 	signers = 16
 	// introductions make a signer one that the Verifier knows well; fewer leave it a stranger.
@@ -142,8 +150,13 @@ func measureChecks(workers int) *checks {
 			return nil
 		}
 	}
+	message, err := messageCost(workers)
+	if err != nil {
+		return nil
+	}
 	return &checks{
-		known: leastCost(workers, knownTurns, func() { verifyAll(v, orders) }) / signers,
+		message: message,
+		known:   leastCost(workers, knownTurns, func() { verifyAll(v, orders) }) / signers,
 		stranger: leastCost(workers, strangerTurns, func() {
 			v := auth.NewVerifier(domains)
 			for range strangerMost {
@@ -179,6 +192,64 @@ func costOf(workers int, work func()) time.Duration {
 	}
 	working.Wait()
 	return (ownTime() - before) / time.Duration(done.Load())
+}
+
+// messageCost is the processor time of a request and its answer over loopback, both sides together.
+func messageCost(workers int) (time.Duration, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	go echo(ln)
+	free := make(chan net.Conn, workers)
+	for range workers {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			return 0, err
+		}
+		defer c.Close()
+		free <- c
+	}
+	var failed atomic.Bool
+	cost := leastCost(workers, messageTurns, func() {
+		c := <-free
+		defer func() { free <- c }()
+		var message [messageSize]byte
+		_, err := c.Write(message[:])
+		if err == nil {
+			_, err = io.ReadFull(c, message[:])
+		}
+		if err != nil {
+			failed.Store(true)
+		}
+	})
+	if failed.Load() {
+		return 0, errors.New("loopback connections break")
+	}
+	return cost, nil
+}
+
+// echo answers each connection with what it sends.
+func echo(ln net.Listener) {
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			var message [messageSize]byte
+			for {
+				if _, err := io.ReadFull(c, message[:]); err != nil {
+					return
+				}
+				if _, err := c.Write(message[:]); err != nil {
+					return
+				}
+			}
+		}()
+	}
 }
 
 // ownTime is the processor time that this process has had.

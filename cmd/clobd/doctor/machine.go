@@ -35,7 +35,7 @@ type machine struct {
 	clock   *discipline
 	limits  *limits
 	quota   *quota
-	load    *load
+	demand  *demand
 	hiccups *hiccups
 	memory  *memory
 	kernel  *kernel
@@ -52,8 +52,9 @@ func (s syncs) at(share float64) time.Duration {
 // hiccups is how late a thread woke that slept for 1 ms each.
 type hiccups struct{ p99, longest time.Duration }
 
-// checks is what a signature check costs a core here, while all of them are at work.
+// checks is what parts of an order's way cost a core here, while all of them are at work.
 type checks struct {
+	message  time.Duration // a request and its answer over loopback
 	known    time.Duration // of a signer that the node has seen often
 	stranger time.Duration // of one that it has not
 }
@@ -88,9 +89,13 @@ const (
 	probeBlock = 4 << 10
 	// probeSize is the size of the probe's file. It is written before, as the journal's logs are.
 	probeSize = 4 << 20
+	// probeRoom must be free: a probe must not be what fills a node's disk.
+	probeRoom = 16 * probeSize
 	// hangTime is how much longer than planned the probe may take before the disk is said to hang.
 	hangTime = 10 * time.Second
 )
+
+var errNoRoom = fmt.Errorf("less than %s are free, which is too little to measure", size(probeRoom))
 
 // measure takes a few seconds. The disk is measured while the cores are idle, the cores afterwards.
 func measure(ctx context.Context, o *Options) *machine {
@@ -100,12 +105,17 @@ func measure(ctx context.Context, o *Options) *machine {
 		m.newest = time.Until(lastWrite(o.Data))
 	}
 	m.survey(o)
-	loaded := watchLoad()
-	m.syncs, m.failed = m.probe(ctx, o.During)
+	demanded := watchDemand()
+	m.syncs, m.failed = m.probe(ctx, o.During+hangTime, func(ctx context.Context) (syncs, error) {
+		if m.room != nil && m.room.free < probeRoom {
+			return nil, errNoRoom
+		}
+		return probeSyncs(ctx, m.folder, o.During)
+	})
 	if ctx.Err() == nil {
 		m.checks = measureChecks(runtime.GOMAXPROCS(0))
 	}
-	m.load = loaded()
+	m.demand = demanded()
 	_, m.vault = auth.NewVault()
 	if o.Seal != nil {
 		m.sealed = o.Seal()
@@ -147,9 +157,11 @@ func lastWrite(data string) (last time.Time) {
 	return last
 }
 
-// probe measures the disk, and beside it the clocks and how late threads wake up.
-func (m *machine) probe(ctx context.Context, during time.Duration) (*syncs, error) {
-	ctx, cancel := context.WithTimeout(ctx, during+hangTime)
+// probe measures the disk, for at most a time, and beside it the clocks and how late threads wake.
+func (m *machine) probe(ctx context.Context, most time.Duration,
+	disk func(context.Context) (syncs, error),
+) (*syncs, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	type result struct {
 		times syncs
@@ -160,15 +172,15 @@ func (m *machine) probe(ctx context.Context, during time.Duration) (*syncs, erro
 	beside.Go(func() { m.shift, m.back = watchClocks(stop) })
 	beside.Go(func() { m.hiccups = watchHiccups(stop) })
 	go func() {
-		times, err := probeSyncs(ctx, m.folder, during)
+		times, err := disk(ctx)
 		done <- result{times, err}
 	}()
 	var r result
 	select {
 	case r = <-done:
 	case <-ctx.Done():
-		r.err = fmt.Errorf("a sync took longer than %v", hangTime)
-		select { // after a signal the probe ends with the sync that it waits for
+		r.err = errors.New("the disk hangs: a sync has not ended")
+		select { // after a signal the probe ends with the sync that it waits for, and cleans up
 		case r = <-done:
 		case <-time.After(time.Second):
 		}
@@ -212,8 +224,8 @@ func probeSyncs(ctx context.Context, folder string, during time.Duration) (times
 	return times, nil
 }
 
-// watchClocks compares the wall clock with the monotonic one until stop is closed. A thread may wait
-// between the two readings, so medians of several are compared.
+// watchClocks compares the wall clock with the monotonic one until stop is closed. A thread may
+// wait between the two readings, so medians of several are compared.
 func watchClocks(stop <-chan struct{}) (shift, back time.Duration) {
 	const some = 11
 	start := time.Now()

@@ -111,18 +111,18 @@ func timesOf(text string) (t times, known bool) {
 	return t, true
 }
 
-// load is who else wanted the cores between two readings.
-type load struct {
+// demand is who else wanted the cores between two readings.
+type demand struct {
 	stolen float64 // the host's share of the time that anybody here wanted
 	others float64 // the share of all time that other programs here had
 }
 
-// loadOf computes the load between two readings, of which this process had the time own.
-func loadOf(from, to times, own time.Duration) *load {
+// demandOf computes the demand between two readings, of which this process had the time own.
+func demandOf(from, to times, own time.Duration) *demand {
 	all, stolen := to.all-from.all, to.stolen-from.stolen
 	wanted := all - (to.idle - from.idle)
 	others := wanted - stolen - int64(own/(10*time.Millisecond))
-	return &load{float64(stolen) / float64(max(wanted, 1)),
+	return &demand{float64(stolen) / float64(max(wanted, 1)),
 		float64(max(others, 0)) / float64(max(all, 1))}
 }
 
@@ -207,7 +207,7 @@ func atLeast(release string, major, minor int64) bool {
 	return has > major || has == major && had >= minor
 }
 
-// kernelOf reads the settings of the machine, with read for a file's text; empty if it is not there.
+// kernelOf reads the settings of the machine. read returns a file's text, empty if there is none.
 func kernelOf(read func(name string) string) *kernel {
 	k := &kernel{release: read("/proc/sys/kernel/osrelease"),
 		hugePages:  chosen(read("/sys/kernel/mm/transparent_hugepage/enabled")),

@@ -102,15 +102,15 @@ func watchHiccups(stop <-chan struct{}) *hiccups {
 	}
 }
 
-// watchLoad returns a function that says who else has wanted the cores since.
-func watchLoad() func() *load {
+// watchDemand returns a function that says who else has wanted the cores since.
+func watchDemand() func() *demand {
 	from, known := timesOf(read("/proc/stat"))
 	own := ownTime()
-	return func() *load {
+	return func() *demand {
 		to, still := timesOf(read("/proc/stat"))
 		if !known || !still {
 			return nil
 		}
-		return loadOf(from, to, ownTime()-own)
+		return demandOf(from, to, ownTime()-own)
 	}
 }

@@ -16,5 +16,5 @@ func watchHiccups(stop <-chan struct{}) *hiccups {
 	return nil
 }
 
-// watchLoad knows of nobody else.
-func watchLoad() func() *load { return func() *load { return nil } }
+// watchDemand knows of nobody else.
+func watchDemand() func() *demand { return func() *demand { return nil } }
