@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"clobd/journal/disk"
 )
 
 const gib = 1 << 30
@@ -231,11 +233,67 @@ func TestGoodAllTheSame(t *testing.T) {
 		"a quota above the cores":     func(m *machine) { m.quota.cpus, m.quota.throttled = 8, 3 },
 		"a clock of the file server":  func(m *machine) { m.newest = 59 * time.Second },
 		"a folder to come":            func(m *machine) { m.exists = false },
+		"the slowest disk":            func(m *machine) { m.syncs = &syncs{slowSync, slowSync, lateSync} },
+		"the fastest disk":            func(m *machine) { m.syncs = &syncs{lyingSync} },
+		"a disk that stood": func(m *machine) {
+			fast := make(syncs, 200)
+			for i := range fast {
+				fast[i] = slowSync
+			}
+			fast[199] = disk.StallTime
+			m.syncs = &fast
+		},
+		"the fewest inodes":       func(m *machine) { m.room.files = fewFiles },
+		"the oldest last write":   func(m *machine) { m.newest = time.Minute },
+		"the worst clock":         func(m *machine) { m.clock.maxError = 30 * time.Second },
+		"a clock put right":       func(m *machine) { m.clock.offset = -30 * time.Second },
+		"a clock that is slewed":  func(m *machine) { m.shift = steadyClock },
+		"the fewest ports":        func(m *machine) { m.kernel.ports = [2]int{36424, 60999} },
+		"a quota without waiting": func(m *machine) { m.quota.cpus = 2 },
+		"the most others":         func(m *machine) { m.demand.others = mostOthers },
+		"the most stolen":         func(m *machine) { m.demand.stolen = mostStolen },
+		"the worst hiccups":       func(m *machine) { m.hiccups = &hiccups{lateWake, longWake} },
+		"the least memory":        func(m *machine) { *m.memory = memory{2 * gib, 2 * gib, 0} },
+		"swap, and never": func(m *machine) {
+			m.memory.swap, m.kernel.swappiness = gib, 0
+		},
 	} {
 		m := sound()
 		spoil(m)
 		if d := m.judge(asked()); len(d.Changes) > 0 {
 			t.Errorf("%s: %q", what, d.Changes)
+		}
+	}
+}
+
+// TestValues: what is shown beside a verdict.
+func TestValues(t *testing.T) {
+	for _, c := range []struct {
+		check, value, reason string
+		set                  func(*machine)
+	}{
+		{"folder", "/srv/clobd", "of this shell", func(*machine) {}},
+		{"folder", "/srv/clobd, in use by process 7", "of that process", func(m *machine) {
+			m.holder = 7
+		}},
+		{"folder", "/srv/clobd does not exist yet: /srv was measured", "", func(m *machine) {
+			m.folder, m.exists = "/srv", false
+		}},
+		{"steps", "the wall clock moved by 0 s against the monotonic one", "", func(*machine) {}},
+		{"cores", "4", "", func(*machine) {}},
+		{"cores", "4, of which the container may use 2.5", "", func(m *machine) { m.quota.cpus = 2.5 }},
+		{"memory", "16 GiB, 15 GiB available", "", func(m *machine) { m.quota.memory = 16 * gib }},
+		{"memlock", "up to 8 MiB of locked memory", "", func(*machine) {}},
+		{"memlock", "no limit of locked memory", "", func(m *machine) { m.limits.locked = unlimited }},
+		{"files", "no limit of open files", "", func(m *machine) { m.limits.files = unlimited }},
+		{"inodes", "no limit", "", func(m *machine) { m.room.capped = false }},
+	} {
+		m := sound()
+		c.set(m)
+		checks := m.judge(asked()).Checks
+		i := slices.IndexFunc(checks, func(found Check) bool { return found.Name == c.check })
+		if checks[i].Value != c.value || !strings.Contains(checks[i].Reason, c.reason) {
+			t.Errorf("%+v, want %q, %q", checks[i], c.value, c.reason)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (m *machine) probe(ctx context.Context, most time.Duration,
 	}
 	done, stop := make(chan result, 1), make(chan struct{})
 	var beside sync.WaitGroup
-	beside.Go(func() { m.shift, m.back = watchClocks(stop) })
+	beside.Go(func() { m.shift, m.back = watchClocks(stop, clocks()) })
 	beside.Go(func() { m.hiccups = watchHiccups(stop) })
 	go func() {
 		times, err := disk(ctx)
@@ -224,31 +224,40 @@ func probeSyncs(ctx context.Context, folder string, during time.Duration) (times
 	return times, nil
 }
 
+// clocks reads the wall clock and the monotonic one, both since any moment.
+func clocks() func() (wall, elapsed time.Duration) {
+	start := time.Now()
+	from := start.Round(0) // without the monotonic reading
+	return func() (wall, elapsed time.Duration) {
+		now := time.Now()
+		return now.Round(0).Sub(from), now.Sub(start)
+	}
+}
+
 // watchClocks compares the wall clock with the monotonic one until stop is closed. A thread may
 // wait between the two readings, so medians of several are compared.
-func watchClocks(stop <-chan struct{}) (shift, back time.Duration) {
+func watchClocks(stop <-chan struct{}, read func() (wall, elapsed time.Duration)) (
+	shift, back time.Duration) {
 	const some = 11
-	start := time.Now()
-	wall := start.Round(0) // without the monotonic reading
-	last := wall
 	var first, latest []time.Duration
-	for {
-		now := time.Now()
-		back = max(back, last.Sub(now.Round(0)))
-		last = now.Round(0)
-		apart := last.Sub(wall) - now.Sub(start)
+	last, _ := read()
+	for stopped := false; !stopped || len(first) < some; {
+		wall, elapsed := read()
+		back = max(back, last-wall)
+		last = wall
 		if len(first) < some {
-			first = append(first, apart)
+			first = append(first, wall-elapsed)
 		}
-		if latest = append(latest, apart); len(latest) > some {
+		if latest = append(latest, wall-elapsed); len(latest) > some {
 			latest = latest[1:]
 		}
 		select {
 		case <-stop:
-			slices.Sort(first)
-			slices.Sort(latest)
-			return latest[len(latest)/2] - first[len(first)/2], back
+			stopped = true
 		case <-time.After(time.Millisecond):
 		}
 	}
+	slices.Sort(first)
+	slices.Sort(latest)
+	return latest[some/2] - first[some/2], back
 }

@@ -111,3 +111,35 @@ func TestLastWrite(t *testing.T) {
 		t.Errorf("%v, want %v, %v", got, at, err)
 	}
 }
+
+// TestWatchClocks: a step in either direction is found, a thread that waited between two readings
+// is no step, and a true pair of clocks has none.
+func TestWatchClocks(t *testing.T) {
+	for name, c := range map[string]struct {
+		add         func(look int) time.Duration // to the wall clock
+		shift, back time.Duration
+	}{
+		"steady":  {func(int) time.Duration { return 0 }, 0, 0},
+		"forward": {func(n int) time.Duration { return time.Hour * time.Duration(n/50) }, time.Hour, 0},
+		"back": {func(n int) time.Duration { return -time.Hour * time.Duration(n/50) }, -time.Hour,
+			time.Hour - time.Millisecond},
+		"waited": {func(n int) time.Duration { return -time.Microsecond * time.Duration(n/99) }, 0, 0},
+	} {
+		stop, n := make(chan struct{}), 0
+		shift, back := watchClocks(stop, func() (wall, elapsed time.Duration) {
+			if n++; n == 99 {
+				close(stop)
+			}
+			elapsed = time.Duration(n) * time.Millisecond
+			return elapsed + c.add(n), elapsed
+		})
+		if shift != c.shift || back != c.back {
+			t.Errorf("%s: %v, back %v", name, shift, back)
+		}
+	}
+	stop := make(chan struct{})
+	close(stop)
+	if shift, back := watchClocks(stop, clocks()); shift.Abs() > time.Second || back > time.Second {
+		t.Errorf("this machine: %v, back %v", shift, back)
+	}
+}
