@@ -64,7 +64,7 @@ func (c Check) fail(reason, change string) Check {
 }
 
 func (c Check) unknown() Check {
-	c.Grade, c.Value, c.Reason = Unknown, "not measured", "this system does not tell"
+	c.Grade, c.Value, c.Reason = Unknown, "not measured", "the system does not tell"
 	return c
 }
 

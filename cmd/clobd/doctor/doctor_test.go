@@ -170,6 +170,9 @@ func limitFlaws() (all []flaw) {
 			m.ring, m.kernel.ringSwitch = false, off
 		})
 	}
+	add("io_uring", Warning, "with 63 KiB of locked memory", func(m *machine) {
+		m.ring, m.limits.locked = false, 63<<10
+	})
 	add("backlog", Warning, "somaxconn 4,095", func(m *machine) { m.kernel.backlog = 4095 })
 	add("backlog", Unknown, "does not tell", func(m *machine) { m.kernel.backlog = -1 })
 	add("ports", Warning, "the node's port", func(m *machine) { m.kernel.ports = [2]int{1024, 60999} })
@@ -287,6 +290,7 @@ func TestValues(t *testing.T) {
 		{"memlock", "no limit of locked memory", "", func(m *machine) { m.limits.locked = unlimited }},
 		{"files", "no limit of open files", "", func(m *machine) { m.limits.files = unlimited }},
 		{"inodes", "no limit", "", func(m *machine) { m.room.capped = false }},
+		{"io_uring", "is not to be had", "", func(m *machine) { m.ring, m.limits.locked = false, 64<<10 }},
 	} {
 		m := sound()
 		c.set(m)

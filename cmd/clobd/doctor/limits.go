@@ -76,6 +76,12 @@ func (m *machine) checkFiles(o *Options) Check {
 	return c.good("enough for " + parts)
 }
 
+// Locked memory is for a page of secrets and for the queues of io_uring: some 10 KiB.
+const (
+	enoughLocked = 64 << 10
+	lockMore     = "set ulimit -l 64, or LimitMEMLOCK=64K in its service"
+)
+
 // checkVault: secrets are never written to a disk. The node locks one page, so the limit is seldom
 // too low; it was tried.
 func (m *machine) checkVault() Check {
@@ -88,8 +94,7 @@ func (m *machine) checkVault() Check {
 		c.Value = "no limit of locked memory"
 	}
 	if m.vault != nil {
-		return c.warn(fmt.Sprintf("keys may be swapped out to a disk: %v", m.vault),
-			"set ulimit -l 64, or LimitMEMLOCK=64K in its service")
+		return c.warn(fmt.Sprintf("keys may be swapped out to a disk: %v", m.vault), lockMore)
 	}
 	return c.good("the 4 KiB of the node's secrets could be locked")
 }
@@ -116,10 +121,13 @@ func (m *machine) checkRing() Check {
 	}
 	c.Value = "is not to be had"
 	change := "let the container's seccomp profile allow io_uring_setup and io_uring_enter"
-	switch m.kernel.ringSwitch {
-	case "1", "2":
-		c.Value += ", kernel.io_uring_disabled is " + m.kernel.ringSwitch
+	switch off := m.kernel.ringSwitch; {
+	case off == "1" || off == "2":
+		c.Value += ", kernel.io_uring_disabled is " + off
 		change = "sysctl -w kernel.io_uring_disabled=0"
+	case m.limits != nil && m.limits.locked < enoughLocked:
+		c.Value += ", with " + size(m.limits.locked) + " of locked memory"
+		change = lockMore
 	}
 	return c.warn("each write to a WebSocket takes a system call: with many subscribers orders are slower",
 		change+"; nothing, if few subscribe")
