@@ -100,12 +100,10 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Stages observe how long, in seconds, requests with a key spend in the stages of the door. A stage
-// without an observer is not measured.
+// Stages observe how many seconds requests with a key spend in each stage of the door; nil: nobody.
 type Stages struct {
-	Parse, Verify prometheus.Observer // decoding one order, checking its signature
-	Authenticate  prometheus.Observer // checking the headers of the key
-	Answer        prometheus.Observer // from the Receipt to the answer's bytes, over HTTP
+	Parse, Verify, Authenticate prometheus.Observer // an order, its signature, the key's headers
+	Answer                      prometheus.Observer // from the Receipt to the answer's bytes, over HTTP
 }
 
 // note tells a stage, unless it is nil, how much time has passed since began, and returns that.
@@ -116,10 +114,12 @@ func note(stage prometheus.Observer, began time.Time) (took time.Duration) {
 	return took
 }
 
+const Connections = 8192 // the default of Options.Concurrency
+
 func (o Options) withDefaults() Options {
 	o.FaucetWallets = cmp.Or(o.FaucetWallets, 10_000)
 	o.Workers = cmp.Or(o.Workers, runtime.NumCPU())
-	o.Concurrency, o.Sockets = cmp.Or(o.Concurrency, 8192), cmp.Or(o.Sockets, 16_384)
+	o.Concurrency, o.Sockets = cmp.Or(o.Concurrency, Connections), cmp.Or(o.Sockets, 16_384)
 	if all := o.Concurrency + o.Sockets; o.Concurrency > 0 && o.Sockets > 0 {
 		can := conn.Affordable(all)
 		o.Concurrency = max(can*o.Concurrency/all, 1)

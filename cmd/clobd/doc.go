@@ -26,9 +26,10 @@
 // verify, inspect, restore, recover and checkpoint work on a folder without a running node;
 // backup, and checkpoint if a node has the folder, ask the node, which goes on trading. recover
 // repairs without a loss; it accepts a loss only with --accept-loss. An open finding ends a
-// command with 1.
+// command with 1. doctor looks at the machine, with or without a node: it measures beside it and
+// takes no lock.
 //
 // Reading order: main.go, serve.go, node.go (the life of a node), admin.go, catalog.go,
 // operator.go; listen.go, harden.go, secret.go, masters.go; offline.go, then verify.go, inspect.go
-// with record.go, backup.go, restore.go, recover.go.
+// with record.go, backup.go, restore.go, recover.go; doctor.go.
 package main

@@ -22,10 +22,15 @@ func (s *settings) keepToItself() {
 		return
 	}
 	pages.Prepare()
-	err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
-	if err = errors.Join(err, notDumpable()); err != nil {
+	if err := seal(); err != nil {
 		s.log.Warn("core dumps or debuggers may see secrets", "error", err)
 	}
+}
+
+// seal forbids core dumps and debuggers of this process.
+func seal() error {
+	err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
+	return errors.Join(err, notDumpable())
 }
 
 // checkFolder refuses a data folder of which others may change anything: whoever can swap its files

@@ -30,6 +30,7 @@ type commands struct {
 	Recover    recoverCommand    `cmd:"" help:"Tell why a start is refused; accept the loss; make the index anew."`
 	Checkpoint checkpointCommand `cmd:"" help:"Write a checkpoint at the journal's end, as a stop does: before an upgrade after a crash. A node that runs is asked to write one."`
 	Scrub      scrubCommand      `cmd:"" help:"Read the whole data folder, and tell what is damaged. A node that runs does so itself each --scrub-interval, and is asked to do so at once."`
+	Doctor     doctorCommand     `cmd:"" help:"Tell what this machine will carry, what a node cannot promise on it, and what to change."`
 	Secret     secretCommand     `cmd:"" help:"Change the master secret that API keys derive from, while the node runs."`
 	Tail       tailCommand       `cmd:"" help:"Print the changes of markets as they come, and go on by itself after a break."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`

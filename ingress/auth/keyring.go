@@ -49,10 +49,10 @@ var (
 	ErrSignature = errors.New("the signature is wrong")
 )
 
-// Requests are accepted from this long before the node's clock to this long after it.
+// Requests are accepted from windowPast before the node's clock to WindowFuture after it.
 const (
 	windowPast   = 60 * time.Second
-	windowFuture = 30 * time.Second
+	WindowFuture = 30 * time.Second
 )
 
 // FirstMaster is the number of a node's first master secret.
@@ -340,7 +340,7 @@ func fresh(timestamp string, now time.Time) error {
 		return ErrTimestamp
 	}
 	age := now.UnixMilli() - t
-	if age > windowPast.Milliseconds() || age < -windowFuture.Milliseconds() {
+	if age > windowPast.Milliseconds() || age < -WindowFuture.Milliseconds() {
 		return ErrWindow
 	}
 	return nil

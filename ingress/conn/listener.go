@@ -78,8 +78,10 @@ func passing(err error) bool {
 }
 
 const (
-	spareFiles     = 512 // descriptors that connections leave to the journal and the admin listener
-	minConnections = 64  // are served however few files the process may open
+	// SpareFiles are descriptors that connections leave to the journal and the admin listener.
+	SpareFiles = 512
+	// minConnections are served however few files the process may open.
+	minConnections = 64
 )
 
 // Affordable returns how many of the connections asked for the process has files for.
@@ -88,5 +90,5 @@ func Affordable(asked int) int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return asked
 	}
-	return min(asked, max(int(min(limit.Cur, 1<<30))-spareFiles, minConnections))
+	return min(asked, max(int(min(limit.Cur, 1<<30))-SpareFiles, minConnections))
 }

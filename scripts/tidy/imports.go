@@ -215,12 +215,16 @@ func programs() []row {
 			no: map[string]string{
 				"clobd/api": "answers do not depend on a role",
 			}},
+		{pkg: "cmd/clobd/doctor", ours: []string{"engine", "ingress/auth", "journal/disk", "api/wire/live"},
+			no: map[string]string{
+				"clobd/ingress": "it looks at a machine, whatever a node does there",
+			}},
 		{pkg: "cmd/clobd",
 			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
 				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/wallets", "api/gamma", "api/stream", "api", "bench/trader",
 				"cmd/cli",
-				"cmd/clobd/role", "ingress/conn", "ingress/cors"},
+				"cmd/clobd/role", "cmd/clobd/doctor", "ingress/conn", "ingress/cors"},
 			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench", "bench/matching",
