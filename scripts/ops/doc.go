@@ -5,7 +5,7 @@
 //	prometheus.yml ──────┼──► Prometheus ──2 s──► node ──► /readyz
 //	dashboards/*.json ───┘        │                 ▲
 //	                              │                 └── its disk freezes, its matcher stands still,
-//	     data, alerts ◄───────────┘                     its ring is full
+//	     data, alerts ◄───────────┘                     its ring is full, its door attacked
 //
 // scripts/ops.sh gets Debian's Prometheus and runs everything. Without that, the tests of the
 // documents alone run: they want no Prometheus.

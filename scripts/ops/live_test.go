@@ -33,7 +33,8 @@ const (
 const demoToken = "35263113354378275961127750085197586402039788513316889322517161777186976249322"
 
 // TestLive lets a real Prometheus look at two real nodes. One is well, and must have all data and
-// no alert. The disk and the matcher of the other one are stalled, and its ring is filled.
+// no alert. The disk and the matcher of the other one are stalled, its ring is filled, and its door
+// is attacked.
 func TestLive(t *testing.T) {
 	if os.Getenv(required) == "" {
 		t.Skip("SKIPPED: it takes a minute and a Prometheus: scripts/ops.sh runs it")
@@ -51,6 +52,7 @@ func TestLive(t *testing.T) {
 		t.Run("disk", func(t *testing.T) { w.stallDisk(t, ill, freeze) })
 	}
 	t.Run("matcher and ring", func(t *testing.T) { w.stallMatcher(t, ill) })
+	t.Run("door", func(t *testing.T) { w.attack(t, ill) })
 	for _, s := range w.query(t, `count_over_time(ALERTS{alertstate="firing"}[10m])`) {
 		if s.Metric["instance"] == well.admin {
 			t.Errorf("%s was firing for the node that was well", s.Metric["alertname"])
@@ -157,6 +159,17 @@ func (w *watcher) stallMatcher(t *testing.T, n *observed) {
 	}
 	w.calms(t, n, "ClobdMatcherStalled", "ClobdRingFull")
 	within(t, calmTime, "the node goes on", func() bool { return n.sequence(t) > before })
+}
+
+// attack asks without a key, again and again.
+func (w *watcher) attack(t *testing.T, n *observed) {
+	begun := time.Now()
+	for range 4 {
+		go repeat(t, 10*time.Millisecond, func() {
+			_, _, _ = fasthttp.GetTimeout(nil, "http://"+n.public+"/data/orders", answerTime)
+		})
+	}
+	w.fires(t, "ClobdDoorAttacked", n, begun)
 }
 
 // sequence is what /readyz says.
