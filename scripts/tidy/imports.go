@@ -248,6 +248,8 @@ func programs() []row {
 			tests: []string{wsock}},
 		{pkg: "scripts/door", // signs and trades, as a client
 			tests: []string{"ingress/auth", "bench/trader", "engine", fast}},
+		{pkg: "scripts/ops", // trades, as a client
+			tests: []string{"ingress/auth", "bench/trader", "engine", fast, wsock}},
 		{pkg: "scripts/*"},
 	}
 }
