@@ -103,7 +103,7 @@ type Options struct {
 // Stages observe how many seconds requests with a key spend in each stage of the door; nil: nobody.
 type Stages struct {
 	Parse, Verify, Authenticate prometheus.Observer // an order, its signature, the key's headers
-	Answer                      prometheus.Observer // from the Receipt to the answer's bytes, over HTTP
+	Answer                      prometheus.Observer // from Receipt to the answer's bytes, over HTTP
 }
 
 // note tells a stage, unless it is nil, how much time has passed since began, and returns that.
