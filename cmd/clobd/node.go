@@ -106,6 +106,7 @@ func (n *node) run(ctx context.Context) error {
 	}
 	stopDemo, stopSync := n.startDemo(ctx), n.syncCatalog(ctx)
 	stopGathering := n.keepGathering(ctx, gatherEvery)
+	go n.record(ctx)
 	if n.ScrubInterval > 0 {
 		go n.scrubber.follow(ctx, n.ScrubInterval)
 	}

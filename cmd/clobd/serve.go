@@ -50,6 +50,7 @@ type serveCommand struct {
 	Profiles           string        `help:"File of what wallets are called: a JSON array of objects with proxyWallet, name, pseudonym, bio, profileImage, profileImageOptimized, displayUsernamePublic. Read again when it changes."`
 	Allowed            []string      `name:"wallet-allow" help:"Network that may ask about wallets, as 10.0.0.0/8; all others are refused. May be repeated. Without it everybody may."`
 	DebugStages        bool          `help:"Answer an order whose request has X-Debug-Stages: 1 with the microseconds of each stage. On with --demo."`
+	TraceSlow          time.Duration `help:"Keep a runtime trace of the last 10 s in memory, and write it to DATA/traces when p99 of POST /order passes this. 0: never. It takes CPU time all the while."`
 	LogLevel           string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
 }
 
