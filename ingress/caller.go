@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/ingress/answer"
 	"clobd/ingress/auth"
 	"clobd/ingress/cors"
 	"clobd/ingress/limits"
@@ -125,7 +126,8 @@ type identity struct {
 	dialect wire.Dialect
 	maxAge  string // how many milliseconds after its signature an order is still wanted, or ""
 
-	signature string        // of the request, as written
+	signature string // of the request, as written
+	watch     answer.Watch
 	took      time.Duration // to authenticate
 }
 

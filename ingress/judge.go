@@ -42,9 +42,9 @@ var (
 // judge reads an order request and makes its Command, or returns the refusal. It waits for nothing.
 // The signature, which costs most, comes last. Orders of a list are judged side by side.
 func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusal {
-	began := time.Now()
+	began := caller.watch.Begin()
 	err := form.Decode(body, &p.request)
-	p.parse = note(s.options.Stages.Parse, began)
+	p.parse = caller.watch.End(s.options.Stages.Parse, began)
 	if err != nil {
 		return refusePayload.Because(err.Error())
 	}
@@ -65,9 +65,9 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 		p.terms = refuseFar
 	}
 	p.fill(caller)
-	began = time.Now()
+	began = caller.watch.Begin()
 	p.verified, err = s.options.Verifier.Verify(o, r.Signature, p.market.NegRisk)
-	p.verify = note(s.options.Stages.Verify, began)
+	p.verify = caller.watch.End(s.options.Stages.Verify, began)
 	if err != nil {
 		p.forged = true
 		return refuseSignature(err, o.Version)

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
@@ -17,6 +16,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
+	"clobd/ingress/answer"
 	"clobd/ingress/auth"
 	"clobd/ingress/conn"
 	"clobd/ingress/cors"
@@ -70,7 +70,7 @@ type Options struct {
 	// AdminToken opens the admin routes; with "" they are all refused.
 	AdminToken string
 	// Stages are told how long requests with a key spend in each stage of the door.
-	Stages Stages
+	Stages answer.Stages
 	// DebugStages answers an order whose request asks for its stages with them.
 	DebugStages bool
 	// Quarantined, if set, reports that a Command once made the engine panic and must not enter.
@@ -98,20 +98,6 @@ type Options struct {
 	// Now is the wall clock; default time.Now.
 	Now func() time.Time
 	Log *slog.Logger
-}
-
-// Stages observe how many seconds requests with a key spend in each stage of the door; nil: nobody.
-type Stages struct {
-	Parse, Verify, Authenticate prometheus.Observer // an order, its signature, the key's headers
-	Answer                      prometheus.Observer // from Receipt to the answer's bytes, over HTTP
-}
-
-// note tells a stage, unless it is nil, how much time has passed since began, and returns that.
-func note(stage prometheus.Observer, began time.Time) (took time.Duration) {
-	if took = time.Since(began); stage != nil {
-		stage.Observe(took.Seconds())
-	}
-	return took
 }
 
 const Connections = 8192 // the default of Options.Concurrency

@@ -207,7 +207,7 @@ func (t *placing) wait() {
 func (t *placing) Finish() {
 	p, ctx := t.p, t.ctx
 	defer t.recycle(p)
-	defer t.tellStages(time.Now())
+	defer t.tellStages(t.caller.watch.Begin())
 	p.seat = t.then
 	if p.refused == nil && p.terms != nil {
 		p.refused = t.replayBeside(p)

@@ -1,11 +1,10 @@
 package ingress
 
 import (
-	"time"
-
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine/sequencer"
+	"clobd/ingress/answer"
 	"clobd/ingress/socket"
 )
 
@@ -32,9 +31,10 @@ func seatsOf(t socket.Story) *seats {
 // tells returns the handler of a route whose stories open begins.
 func (s *Server) tells(open opener) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		began := time.Now()
+		watch := answer.WatchOf(ctx, s.options.DebugStages)
+		began := watch.Begin()
 		caller, ok := s.authenticate(ctx)
-		caller.took = note(s.options.Stages.Authenticate, began)
+		caller.watch, caller.took = watch, watch.End(s.options.Stages.Authenticate, began)
 		if !ok {
 			return
 		}
@@ -52,9 +52,9 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 		t.Judge()
 		t.Enter()
 		t.Await()
-		answered := time.Now()
+		answered := watch.Begin()
 		t.Finish()
-		note(s.options.Stages.Answer, answered)
+		watch.End(s.options.Stages.Answer, answered)
 	}
 }
 

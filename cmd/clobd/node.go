@@ -209,15 +209,17 @@ func (n *node) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.door, err = ingress.New(ingress.Options{
+	options := ingress.Options{
 		Keyring: n.keyring, Verifier: auth.NewVerifier(n.domains),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
 		Workers: n.places, Version: version, Log: n.log,
-		Sockets: n.Sockets, SocketsPerAddress: n.SocketsPerAddress, Stages: n.watches.door(),
+		Sockets: n.Sockets, SocketsPerAddress: n.SocketsPerAddress,
 		DebugStages: n.DebugStages || n.Demo,
-	})
+	}
+	n.watches.supply(&options)
+	n.door, err = ingress.New(options)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"clobd/ingress/auth"
 )
 
-// TestStages: an order that was placed is in the count of each stage of its path.
+// TestStages: orders that were placed are in the count of each stage of their path.
 func TestStages(t *testing.T) {
 	w := newWorldOf(t, 1, 1)
 	counts := func() map[string]float64 {
@@ -35,18 +35,21 @@ func TestStages(t *testing.T) {
 		t.Errorf("before the first order: %v", before)
 	}
 	x := w.traders[0]
-	if status, text, err := x.post(x.draw(t)); err != nil || status != 200 {
-		t.Fatalf("%d %s %v", status, text, err)
+	const orders = 8 // one in four is timed
+	for range orders {
+		if status, text, err := x.post(x.draw(t)); err != nil || status != 200 {
+			t.Fatalf("%d %s %v", status, text, err)
+		}
 	}
 	waitFor(t, "the committer", func() bool { return counts()["publish"] > before["publish"] })
 	after := counts()
 	for _, stage := range []string{"parse", "authenticate", "verify", "wait", "match", "append", "sync",
 		"publish", "answer"} {
 		if after[stage] <= before[stage] {
-			t.Errorf("%s: %v before the order, %v after", stage, before[stage], after[stage])
+			t.Errorf("%s: %v before the orders, %v after", stage, before[stage], after[stage])
 		}
 	}
-	w.node.measures(t, "clobd_sequencer_orders_total 1")
+	w.node.measures(t, fmt.Sprintf("clobd_sequencer_orders_total %d", orders))
 	w.node.measures(t, "clobd_sequencer_wallets 1")
 	w.node.measures(t, "clobd_sequencer_books 1")
 	w.node.measures(t, `clobd_sequencer_rejects_total{code="balance"} 0`)

@@ -104,8 +104,9 @@ func door() []row {
 		{pkg: "ingress/limits", ours: []string{"engine", "ingress/conn"}, no: map[string]string{
 			fast: "it counts callers, whatever they ask",
 		}},
-		{pkg: "ingress/answer", ours: []string{"engine", "engine/view", "api/wire"}, out: []string{fast},
-			no: map[string]string{"clobd/ingress": "it words what came of orders, whoever took them"}},
+		{pkg: "ingress/answer", ours: []string{"engine", "engine/view", "api/wire"},
+			out: []string{fast, prom},
+			no:  map[string]string{"clobd/ingress": "it words what came of orders, whoever took them"}},
 		{pkg: "ingress/socket", ours: []string{"api/wire", "api/wire/live", "api/wire/scan"},
 			out: []string{fast, prom}, no: map[string]string{
 				"clobd/engine": "it carries requests, whatever they ask for",
