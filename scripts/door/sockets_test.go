@@ -99,8 +99,8 @@ func (v *victim) beset(t *testing.T, attack string) (end func()) {
 	return c.end
 }
 
-// await waits until the node has at least so many descriptors open, and returns their number. If
-// the test does not know the node's process, await returns at once.
+// await waits until the node has at least least open file descriptors, and returns how many it has.
+// If the test does not know the node's process, await returns at once.
 func (v *victim) await(t *testing.T, least int) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), backWithin)

@@ -21,7 +21,7 @@ func asked() *Options {
 		Sockets: 16384, SpareFiles: 512, Window: 30 * time.Second}
 }
 
-// sound is a machine without a flaw.
+// sound returns the measurements of a machine on which every check is ok.
 func sound() *machine {
 	return &machine{folder: "/srv/clobd", exists: true, cores: 4,
 		syncs:  &syncs{100 * time.Microsecond, 120 * time.Microsecond, 300 * time.Microsecond},

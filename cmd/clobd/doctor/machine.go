@@ -85,7 +85,8 @@ type kernel struct {
 }
 
 const (
-	// probeBlock is what is written at once; the journal's log grows by blocks of this size or more.
+	// probeBlock is how many bytes the probe writes before each sync. A write of the journal has as
+	// many or more.
 	probeBlock = 4 << 10
 	// probeSize is the size of the probe's file. It is written before, as the journal's logs are.
 	probeSize = 4 << 20

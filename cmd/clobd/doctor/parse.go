@@ -94,7 +94,8 @@ func memoryOf(text string) *memory {
 	return m
 }
 
-// times are counted by the kernel since its start, over all cores, in units of 10 ms.
+// times is the CPU time of all cores since the machine started, in units of 10 ms: all of it, the
+// part in which a core had nothing to do, and the part that the host gave to other machines.
 type times struct{ all, idle, stolen int64 }
 
 // timesOf reads the first line of /proc/stat.
