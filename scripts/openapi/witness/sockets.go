@@ -43,11 +43,11 @@ func (o *overheard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes what the client sends, and checks it.
+// Write checks what the client sends, and writes it. It checks first, so that a text is counted
+// before the node's answer to it passes.
 func (o *overheard) Write(b []byte) (int, error) {
-	n, err := o.ReadWriteCloser.Write(b)
-	o.client.hear(b[:n])
-	return n, err
+	o.client.hear(b)
+	return o.ReadWriteCloser.Write(b)
 }
 
 // ear joins the bytes that one side of a socket sends into whole text messages. Reads may split
