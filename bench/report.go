@@ -16,6 +16,49 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
+// Moment is a second, or less, of a run.
+type Moment struct {
+	Seconds float64 `json:"seconds"` // from the start of the run to the end of the moment
+	Done    int64   `json:"done"`    // operations answered with success in it
+	Failed  int64   `json:"failed"`
+	P50     float64 `json:"p50_micros"` // corrected in an open loop, else from send to answer
+	P99     float64 `json:"p99_micros"`
+}
+
+// Mark is something that the node did or suffered during a run, by its own metrics.
+type Mark struct {
+	Seconds float64 `json:"seconds"` // from the start of the run
+	What    string  `json:"what"`    // checkpoint, stall of the matcher, stall of the disk
+	Lasted  float64 `json:"lasted_seconds"`
+}
+
+// Stage is what the node spent on a stage of the orders of a run, by its own metrics.
+type Stage struct {
+	Name  string  `json:"name"`
+	Count int64   `json:"count"`
+	Mean  float64 `json:"mean_micros"`
+	P50   float64 `json:"p50_micros"`
+	P99   float64 `json:"p99_micros"`
+}
+
+// Generator is what the load itself took.
+type Generator struct {
+	Processes int     `json:"processes"`
+	CPUMicros float64 `json:"cpu_micros_per_operation"`
+	// Share is the part of the CPU time of all cores that the load used while it was measured.
+	Share float64 `json:"share_of_machine"`
+	// LateMicros is from the instant at which a request could be sent (it was due, and its connection
+	// was free) to its sending.
+	LateMicros Latency `json:"late_micros"`
+}
+
+// Judged is a threshold and what the run had.
+type Judged struct {
+	Rule string  `json:"rule"` // as it stands in the file
+	Had  float64 `json:"had"`
+	Held bool    `json:"held"`
+}
+
 // Report is one run with its conditions. A run whose check failed has no figures: Failure says why.
 // Unknown values are null.
 type Report struct {
@@ -50,6 +93,22 @@ type Report struct {
 	// kept from being sent, so it promises nothing about a load that does not wait. At L0 it is the
 	// mean of blocks.
 	ServiceMicros Latency `json:"service_micros"`
+	// CorrectedMicros is from the instant at which a request was due to its answer; null in a closed
+	// loop, where nothing is due.
+	CorrectedMicros *Latency `json:"corrected_micros,omitempty"`
+	// AskedRate is the rate of an open loop, operations a second; Arrivals is constant or poisson.
+	AskedRate float64 `json:"asked_per_second,omitempty"`
+	Arrivals  string  `json:"arrivals,omitempty"`
+	// Histograms are the latencies in the compressed encoding of HdrHistogram (V2, base64; values are
+	// nanoseconds), by name: service, corrected.
+	Histograms map[string]string `json:"histograms,omitempty"`
+	Timeline   []Moment          `json:"timeline,omitempty"`
+	Marks      []Mark            `json:"marks,omitempty"`
+	Stages     []Stage           `json:"stages,omitempty"`
+	Generator  *Generator        `json:"generator,omitempty"`
+	Thresholds []Judged          `json:"thresholds,omitempty"`
+	// Invalid says why the figures are the generator's and not the node's, "" if they are the node's.
+	Invalid string `json:"invalid,omitempty"`
 	// Allocs are heap objects per operation of this process; of a node they are not known.
 	Allocs  *float64 `json:"allocs_per_operation"`
 	Digest  string   `json:"digest"` // at L0 of the last exchange
