@@ -48,6 +48,9 @@ const Traders = 64
 // Op is one operation of a workload. Price is in the order's own token.
 type Op struct {
 	Cancel  bool
+	FAK     bool   // the order never rests: what is not filled at once is killed
+	Read    Read   // no order: one GET, on level L3 only
+	List    uint32 // operations beside each other with this number travel in one request; 0: alone
 	Side    engine.Side
 	Outcome engine.Outcome
 	Price   engine.Price
@@ -56,6 +59,18 @@ type Op struct {
 	Target  uint32 // of a cancel: the index of the Op that placed the order
 	Size    engine.Size
 }
+
+// Read is what an operation reads of its book, 0 nothing.
+type Read uint8
+
+// The reads of a workload: GET /book, /price and /midpoint of the operation's token, and GET
+// /data/orders of its trader.
+const (
+	ReadBook Read = iota + 1
+	ReadPrice
+	ReadMidpoint
+	ReadOrders
+)
 
 // Expected is the end state of a run that keeps the operations' order.
 type Expected struct {
