@@ -18,7 +18,10 @@ type Counters struct {
 	Largest  uint64 // Commands of the largest frame
 	Busy     uint64 // refused because the ring was full
 	Timeouts uint64 // callers who left before their answer
+	Slots    uint64 // of the ring
 	Depth    uint64 // slots in use now
+	Answered uint64 // Commands whose callers have an answer, durable or idle
+	Waiting  uint64 // Commands that were entered and not answered: in the ring or in a frame
 
 	// What the Commands of journaled frames did.
 	Orders  uint64 // that were accepted
@@ -65,6 +68,12 @@ func (c *counters) count(b *Batch) {
 	t := &c.total
 	t.Commands += n
 	t.Idle += uint64(len(b.idle))
+	t.Answered += uint64(len(b.idle))
+	for _, call := range b.calls {
+		if call != nil { // not an Advance of the matcher, which had no slot
+			t.Answered++
+		}
+	}
 	t.Events += uint64(len(b.Frame.Events))
 	if n > 0 {
 		t.Frames++
@@ -120,5 +129,8 @@ func (s *Sequencer) Counters() Counters {
 	total := c.total
 	c.mutex.Unlock()
 	total.Busy, total.Timeouts, total.Depth = c.busy.Load(), c.timeouts.Load(), s.ring.depth()
+	total.Slots = uint64(len(s.ring.slots))
+	// The ring is asked last: what was answered above had entered before.
+	total.Waiting = s.ring.entered() - total.Answered
 	return total
 }

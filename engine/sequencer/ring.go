@@ -189,6 +189,9 @@ func (r *ring[T]) park() {
 // drained reports whether the ring is closed and empty.
 func (r *ring[T]) drained() bool { return r.tail.Load() == r.head.Load()|shut }
 
+// entered returns how many slots were ever claimed. Any goroutine.
+func (r *ring[T]) entered() uint64 { return r.tail.Load() &^ shut }
+
 // depth returns the number of slots in use at some recent moment. Any goroutine.
 func (r *ring[T]) depth() uint64 {
 	head := r.head.Load()

@@ -151,6 +151,7 @@ type Sequencer struct {
 
 	failed   atomic.Pointer[error] // the first failure of any of the three
 	counters counters
+	stall    stall
 
 	mutex   sync.Mutex
 	running bool

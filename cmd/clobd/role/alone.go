@@ -149,6 +149,12 @@ func (a *Alone) Supply(door *ingress.Options) {
 	door.Enter, door.EnterAll = a.writer.Enter, a.writer.EnterAll
 }
 
+// Writer returns what the writer has counted, and for how long it has answered nobody although
+// Commands wait. Start comes before.
+func (a *Alone) Writer() (counts sequencer.Counters, stalled time.Duration) {
+	return a.writer.Counters(), a.writer.Stalled()
+}
+
 // Begin journals that a new epoch began: the first Command of each start.
 func (a *Alone) Begin() error {
 	started := engine.Command{Kind: engine.Started, Seen: engine.Sequence(a.restored.Head.Epoch + 1),
@@ -194,6 +200,10 @@ func (a *Alone) metrics() []prometheus.Collector {
 			func() float64 { return float64(a.Board.Sequence()) }),
 		of.Gauge("ring_depth", "Commands waiting in the ring.",
 			func() float64 { return float64(a.writer.Counters().Depth) }),
+		of.Gauge("ring_slots", "Commands that may wait in the ring. Orders may fill 7 of 8 slots.",
+			func() float64 { return float64(a.writer.Counters().Slots) }),
+		of.Gauge("stalled_seconds", "How long Commands have waited while none was answered, to half "+
+			"a second; 0 if none waits.", func() float64 { return a.writer.Stalled().Seconds() }),
 		counter("orders_total", "Orders that were accepted.",
 			func(c sequencer.Counters) uint64 { return c.Orders }),
 		counter("fills_total", "Matches of two orders.",
