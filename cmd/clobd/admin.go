@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/subtle"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -28,6 +27,7 @@ func (n *node) adminServer() *http.Server {
 			Help:        "1. The labels say which program runs.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 		}, func() float64 { return 1 }))
+	n.metrics.MustRegister(n.watchman.collectors()...)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte("{\"live\":true}\n"))
@@ -48,12 +48,15 @@ func (n *node) adminServer() *http.Server {
 		ErrorLog: log.New(io.Discard, "", 0)} // what strangers can fill is no log
 }
 
-// readyz answers 503 before orders are taken, while the disk hangs and while stopping.
+// readyz answers 503 before orders are taken, while disk or matcher hang and while stopping: reasons
+// says why, and Why is the first of them. Warnings leave the status alone.
 func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	told := struct {
 		Ready      bool        `json:"ready"`
 		Why        string      `json:"why,omitempty"`
+		Reasons    []symptom   `json:"reasons"`
+		Warnings   []symptom   `json:"warnings"`
 		Sequence   uint64      `json:"sequence"`
 		Durability string      `json:"durability"`
 		Version    string      `json:"version"`
@@ -61,18 +64,18 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		Lag        uint64      `json:"followerLag"`
 		Disk       *diskStatus `json:"disk,omitempty"`
 		Scrub      *scrubNote  `json:"scrub,omitempty"`
-	}{Ready: n.ready.Load(), Durability: n.Durability, Version: version}
-	if told.Ready {
-		if age := n.role.Journal.Unsynced(); age >= disk.StallTime {
-			told.Ready, told.Why = false, fmt.Sprintf("disk stalled for %.1f s", age.Seconds())
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
+	}{Durability: n.Durability, Version: version}
+	serving, found := n.ready.Load(), n.watchman.look(time.Now())
+	told.Reasons, told.Warnings = found.reasons, found.warnings
+	if told.Ready = len(found.reasons) == 0; !told.Ready {
+		told.Why = found.reasons[0].What
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	if serving {
 		told.Sequence = uint64(n.role.Board.Sequence())
 		s := n.role.Follower.Status()
 		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)
 		told.Scrub = n.scrubber.status()
-	} else {
-		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	json.NewEncoder(w).Encode(told)
 }

@@ -24,18 +24,19 @@ func TestQuantiles(t *testing.T) {
 		some bool
 	}{
 		{quantiles{bounds, []uint64{1099, 1099, 1099}, 1099}, 0, false},
-		{quantiles{bounds, []uint64{1100, 1100, 1100}, 1100}, 0.1, true},
+		{quantiles{bounds, []uint64{1100, 1100, 1100}, 1100}, 0.099, true},
 		{quantiles{bounds, []uint64{1198, 1199, 1200}, 1200}, 0.1, true},
-		{quantiles{bounds, []uint64{1197, 1199, 1200}, 1200}, 0.2, true},
-		{quantiles{bounds, []uint64{1000, 1000, 1200}, 1200}, 0.4, true},
-		{quantiles{bounds, []uint64{1000, 1000, 1190}, 1200}, math.Inf(1), true},
+		{quantiles{bounds, []uint64{1196, 1200, 1200}, 1200}, 0.15, true},
+		{quantiles{bounds, []uint64{1000, 1000, 1200}, 1200}, 0.398, true},
+		{quantiles{bounds, []uint64{1000, 1000, 1190}, 1200}, 0.4, true},
 	} {
-		if got, some := c.now.since(before, 0.99); got != c.want || some != c.some {
+		got, some := c.now.since(before, 0.99)
+		if math.Abs(got-c.want) > 1e-9 || some != c.some {
 			t.Errorf("%v: %v, %v, want %v, %v", c.now.below, got, some, c.want, c.some)
 		}
 	}
 	first := quantiles{bounds, []uint64{0, 100, 100}, 100}
-	if got, some := first.since(&quantiles{}, 0.99); got != 0.2 || !some {
+	if got, some := first.since(&quantiles{}, 0.99); math.Abs(got-0.199) > 1e-9 || !some {
 		t.Errorf("at the first look: %v, %v", got, some)
 	}
 }
@@ -45,10 +46,10 @@ func TestQuantiles(t *testing.T) {
 func TestBlackBox(t *testing.T) {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "clobd_http_request_seconds",
 		Buckets: []float64{0.1, 0.2, 0.4}}, []string{"route"})
-	n := &node{settings: &settings{}, metrics: prometheus.NewRegistry()}
+	n := &node{settings: &settings{}, doorMetrics: prometheus.NewRegistry()}
 	n.serveCommand = &serveCommand{Data: t.TempDir(), TraceSlow: 100 * time.Millisecond}
 	n.log = slog.New(slog.DiscardHandler)
-	n.metrics.MustRegister(seconds)
+	n.doorMetrics.MustRegister(seconds)
 	b := blackBox{node: n, recorder: trace.NewFlightRecorder(trace.FlightRecorderConfig{})}
 	if err := b.recorder.Start(); err != nil {
 		t.Fatal(err)
@@ -72,8 +73,12 @@ func TestBlackBox(t *testing.T) {
 	look("post_order", boxLeast-1, 0.3, 0)
 	look("get_book", boxLeast, 0.3, 0)
 	look("post_order", boxLeast, 0.3, 1)
+	half := filepath.Join(n.Data, "traces", "part") // of a process that was killed
+	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	now = now.Add(boxPause - time.Second)
-	look("post_order", boxLeast, 0.3, 1)
+	look("post_order", boxLeast, 0.3, 2)
 	for n := range 2 * boxFiles {
 		now = now.Add(boxPause)
 		look("post_order", boxLeast, 0.3, min(n+2, boxFiles))
@@ -82,6 +87,20 @@ func TestBlackBox(t *testing.T) {
 	text, err := os.ReadFile(newest)
 	if err != nil || len(text) < 1000 || !strings.HasPrefix(string(text), "go 1.") {
 		t.Errorf("%d bytes, %.16q, %v", len(text), text, err)
+	}
+}
+
+// TestCapped: what is written beyond the bound is an error, and never reaches the file.
+func TestCapped(t *testing.T) {
+	var file strings.Builder
+	c := capped{&file, 10}
+	for _, text := range []string{"12345", "67890", ""} {
+		if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
+			t.Errorf("%q: %d, %v", text, n, err)
+		}
+	}
+	if _, err := c.Write([]byte("1")); err == nil || file.String() != "1234567890" {
+		t.Errorf("%q, %v", file.String(), err)
 	}
 }
 

@@ -178,6 +178,7 @@ func TestCatalogServiceAway(t *testing.T) {
 	if !strings.Contains(p.log.String(), `"catalog source"`) {
 		t.Errorf("the log says nothing of the source:\n%s", p.log.String())
 	}
+	p.warns(t, "clobd_catalog_failures_total", "the catalog was never read: ")
 	p.stop(t)
 }
 

@@ -29,7 +29,8 @@ const local = "unix:"
 // front is what the node listens on.
 type front struct {
 	*settings
-	public net.Listener // the first one of --listen
+	public net.Listener     // the first one of --listen
+	ends   func() time.Time // when the certificate in use does; nil without one
 }
 
 // checkListeners says what is wrong with the options of the listeners.
@@ -84,6 +85,7 @@ func (f *front) readCertificate(ctx context.Context) (*tls.Config, error) {
 		}
 		f.log.Info("certificate read again", "file", f.TLSCert, "ends", pair.Ends())
 	})
+	f.ends = pair.Ends
 	return pair.Config(), nil
 }
 

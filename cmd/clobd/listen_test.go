@@ -8,11 +8,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"math"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,6 +95,14 @@ func TestListeners(t *testing.T) {
 	}
 	if got := number(trust); got != 1 {
 		t.Errorf("certificate %d", got)
+	}
+	p.warns(t, "clobd_tls_certificate_end_seconds", "the certificate ends in 1 hours")
+	_, metrics := get(t, p.admin, "/metrics")
+	_, value, _ := strings.Cut(metrics, "\nclobd_tls_certificate_end_seconds ")
+	value, _, _ = strings.Cut(value, "\n")
+	if end, err := strconv.ParseFloat(value, 64); err != nil ||
+		math.Abs(end-float64(time.Now().Add(time.Hour).Unix())) > 600 {
+		t.Errorf("the certificate ends at %q, %v", value, err)
 	}
 	hangUp := func() {
 		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {

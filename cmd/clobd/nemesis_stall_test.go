@@ -164,7 +164,9 @@ func (w *world) watch(t *testing.T, end time.Time) (slowest time.Duration, unrea
 		slowest = max(slowest, time.Since(begun))
 		if status, body := get(t, w.node.admin, "/readyz"); status != http.StatusOK {
 			unready++
-			if !strings.Contains(body, `"why":"disk stalled for `) {
+			if !strings.Contains(body, `"why":"disk stalled for `) ||
+				!strings.Contains(body, `"metric":"clobd_journal_oldest_unsynced_seconds"`) ||
+				strings.Contains(body, "matcher stalled") {
 				t.Errorf("readyz: %d %s", status, body)
 			}
 		}

@@ -44,6 +44,9 @@ type node struct {
 	metrics *prometheus.Registry
 	watches *stopwatches
 	ready   atomic.Bool
+	// doorMetrics has those of the door alone, which the node itself reads.
+	doorMetrics *prometheus.Registry
+	watchman    *watchman
 
 	claim    disk.Claim
 	describe *catalog.Store
@@ -87,8 +90,8 @@ func runNode(ctx context.Context, s *settings) error {
 	}
 	for {
 		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again, reread: reread,
-			failed: make(chan error, 8)}
-		n.watches = newStopwatches(n.metrics)
+			doorMetrics: prometheus.NewRegistry(), failed: make(chan error, 8)}
+		n.watches, n.watchman = newStopwatches(n.metrics), &watchman{node: n}
 		err := n.run(ctx)
 		if !n.remade.Load() || ctx.Err() != nil {
 			return err
@@ -106,6 +109,7 @@ func (n *node) run(ctx context.Context) error {
 	}
 	stopDemo, stopSync := n.startDemo(ctx), n.syncCatalog(ctx)
 	stopGathering := n.keepGathering(ctx, gatherEvery)
+	go n.watchman.keep(ctx)
 	go n.record(ctx)
 	if n.ScrubInterval > 0 {
 		go n.scrubber.follow(ctx, n.ScrubInterval)
@@ -224,6 +228,7 @@ func (n *node) listen(ctx context.Context) error {
 		return err
 	}
 	n.metrics.MustRegister(n.door.Collectors()...)
+	n.doorMetrics.MustRegister(n.door.Collectors()...)
 	n.admin = n.adminServer()
 	return n.front.serve(n.door, n.admin, secure, n.fail)
 }

@@ -309,6 +309,7 @@ func TestDiskGuard(t *testing.T) {
 			is := w.disk(t)
 			return !exists(ballast) && is.Ballast == 0 && is.Free > 6<<20
 		})
+		w.node.warns(t, "clobd_disk_state", "the disk is full: only cancels are taken")
 		w.crowded(t, rests)
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)

@@ -106,6 +106,7 @@ func TestScrubTells(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(ready, `"damaged":`) {
 		t.Errorf("readyz: %d %s", status, ready)
 	}
+	n.warns(t, "clobd_scrub_damaged", "parts of old data are damaged")
 	_, metrics := get(t, n.admin, "/metrics")
 	if !strings.Contains(metrics, "clobd_scrub_damaged ") ||
 		strings.Contains(metrics, "clobd_scrub_damaged 0\n") ||
