@@ -19,6 +19,8 @@ func absent() map[string]string {
 	return map[string]string{
 		"clobd_stream_closes_total":                "the node has closed no socket: nobody reads too slowly",
 		"clobd_entry_closes_total":                 "the node has closed no socket for orders",
+		"clobd_tls_certificate_end_seconds":        "the node speaks no TLS: only its door with a certificate has one",
+		"clobd_limits_hit_total":                   "the node has no limits: its bots and the load share an address",
 		`clobd_http_requests_total{status=~"5.."}`: "every answer was of a node that is well",
 	}
 }

@@ -48,15 +48,11 @@ func TestLive(t *testing.T) {
 	w := watch(t, machine, well, ill)
 	well.load(t)
 	t.Run("expressions", func(t *testing.T) { w.judge(t, well) })
-	if freeze != nil {
-		t.Run("disk", func(t *testing.T) { w.stallDisk(t, ill, freeze) })
-	}
+	t.Run("disk", func(t *testing.T) { w.stallDisk(t, ill, freeze) })
 	t.Run("matcher and ring", func(t *testing.T) { w.stallMatcher(t, ill) })
 	t.Run("door", func(t *testing.T) { w.attack(t, ill) })
-	for _, s := range w.query(t, `count_over_time(ALERTS{alertstate="firing"}[10m])`) {
-		if s.Metric["instance"] == well.admin {
-			t.Errorf("%s was firing for the node that was well", s.Metric["alertname"])
-		}
+	for _, s := range w.fired(t, well) {
+		t.Errorf("%s was firing for the node that was well", s)
 	}
 }
 
@@ -125,15 +121,16 @@ func (w *watcher) calms(t *testing.T, n *observed, names ...string) {
 func (w *watcher) stallDisk(t *testing.T, n *observed, freeze func(*testing.T) func()) {
 	thaw, begun := freeze(t), time.Now()
 	w.fires(t, "ClobdDiskStalled", n, begun)
-	a := n.get(t, "/readyz")
-	if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "disk stalled for ") {
-		t.Errorf("readyz: %d %s", a.status, a.body)
-	}
+	n.says(t, http.StatusServiceUnavailable, "clobd_journal_oldest_unsynced_seconds",
+		"disk stalled for ")
 	if w.firing(t, "ClobdMatcherStalled", n) {
 		t.Error("the matcher is blamed for the disk")
 	}
 	thaw()
 	w.calms(t, n, "ClobdDiskStalled")
+	if slices.Contains(w.fired(t, n), "ClobdMatcherStalled") {
+		t.Error("the matcher was blamed for the disk")
+	}
 	within(t, calmTime, "the node is ready again", func() bool {
 		return n.get(t, "/readyz").status == http.StatusOK
 	})
@@ -148,9 +145,14 @@ func (w *watcher) stallMatcher(t *testing.T, n *observed) {
 	begun := time.Now()
 	defer os.Remove(n.stall)
 	w.fires(t, "ClobdMatcherStalled", n, begun)
+	n.says(t, http.StatusServiceUnavailable, "clobd_sequencer_stalled_seconds", "matcher stalled for ")
+	if w.firing(t, "ClobdDiskStalled", n) {
+		t.Error("the disk is blamed for the matcher")
+	}
 	before := n.sequence(t)
 	full := n.fill(t, c)
 	w.fires(t, "ClobdRingFull", n, full)
+	n.says(t, http.StatusServiceUnavailable, "clobd_sequencer_busy_total", "the ring was full")
 	if after := n.sequence(t); after != before {
 		t.Errorf("readyz: the Sequence moved from %d to %d", before, after)
 	}
@@ -170,6 +172,23 @@ func (w *watcher) attack(t *testing.T, n *observed) {
 		})
 	}
 	w.fires(t, "ClobdDoorAttacked", n, begun)
+	n.says(t, http.StatusOK, "clobd_http_requests_total", "the door is attacked")
+}
+
+// says waits until /readyz has a status, and tells of a metric with words: as a reason if the status
+// is 503, or as a warning.
+func (n *observed) says(t *testing.T, status int, metric, words string) {
+	t.Helper()
+	type symptom struct{ What, Metric string }
+	within(t, answerTime, "readyz tells of "+metric, func() bool {
+		var told struct{ Reasons, Warnings []symptom }
+		a := n.get(t, "/readyz")
+		if err := json.Unmarshal([]byte(a.body), &told); err != nil {
+			t.Fatalf("readyz: %d %s", a.status, a.body)
+		}
+		return a.status == status && slices.ContainsFunc(append(told.Reasons, told.Warnings...),
+			func(s symptom) bool { return s.Metric == metric && strings.Contains(s.What, words) })
+	})
 }
 
 // sequence is what /readyz says.

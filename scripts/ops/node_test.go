@@ -17,6 +17,9 @@ import (
 	"time"
 )
 
+// noMount, if set, keeps the tests from mounting a filesystem, as if they were not root's.
+const noMount = "CLOBD_OPS_NO_MOUNT"
+
 const (
 	startTime  = time.Minute
 	answerTime = 15 * time.Second
@@ -48,48 +51,50 @@ func compile(t *testing.T, flags ...string) {
 	}
 }
 
-// stallFile is the variable that names the file of a node from buildStalling.
-const stallFile = "CLOBD_OPS_STALL"
+// stallFile is the variable that names the file of a node from buildStalling. The file with diskSide
+// behind its name stops the journal.
+const (
+	stallFile = "CLOBD_OPS_STALL"
+	diskSide  = ".disk"
+)
 
-// buildStalling compiles the node with one file replaced: the clock, which the matcher asks before
-// each batch, does not return while a file exists. Nothing outside of a node stops its matcher and
-// leaves everything else alone, so the stall is put where a bug in Apply would be.
+// buildStalling compiles the node with two files replaced. The clock, which the matcher asks before
+// each batch, does not return while a file exists; nor does a sync of the journal while another one
+// does. Nothing outside of a node stops its matcher and leaves everything else alone, so that stall
+// is put where a bug in Apply would be. A disk can be frozen, by root: see ownDisk.
 func buildStalling(t *testing.T) string {
 	t.Helper()
-	const head = "func NewClock(last engine.Time) func() engine.Time {\n"
-	file, err := filepath.Abs("../../engine/sequencer/clock.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(read(t, file))
-	if strings.Count(text, head) != 1 || strings.Count(text, "import (\n") != 1 {
-		t.Fatalf("%s is not what it was: the matcher cannot be stalled there", file)
-	}
-	text = strings.Replace(text, "import (\n", "import (\n\t\"os\"\n", 1)
-	text = strings.Replace(text, head, head+`	now := openClock(last)
-	return func() engine.Time {
-		for _, err := os.Stat(os.Getenv("`+stallFile+`")); err == nil; {
-			time.Sleep(10 * time.Millisecond)
-			_, err = os.Stat(os.Getenv("`+stallFile+`"))
+	const wait = "%s\n\t\tfor _, err := os.Stat(%s); err == nil; _, err = os.Stat(%[2]s) {\n" +
+		"\t\t\ttime.Sleep(10 * time.Millisecond)\n\t\t}\n"
+	file := `os.Getenv("` + stallFile + `")`
+	folder, replaced := t.TempDir(), map[string]string{}
+	for _, edit := range []struct{ path, at, head string }{
+		{"engine/sequencer/clock.go", file, "\treturn func() engine.Time {\n"},
+		{"journal/wait.go", file + ` + "` + diskSide + `"`, "\tif !j.Options.Async {\n"},
+	} {
+		path, err := filepath.Abs("../../" + edit.path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return now()
-	}
-}
-
-func openClock(last engine.Time) func() engine.Time {
-`, 1)
-	folder := t.TempDir()
-	clock, overlay := filepath.Join(folder, "clock.go"), filepath.Join(folder, "overlay.json")
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {file: clock}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{clock: text, overlay: string(list)} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		before, after, found := strings.Cut(string(read(t, path)), edit.head)
+		if !found || !strings.Contains(before, "import (\n") || !strings.Contains(before, `"time"`) {
+			t.Fatalf("%s is not what it was: no stall can be put there", path)
+		}
+		text := strings.Replace(before, "import (\n", "import (\n\t\"os\"\n", 1) +
+			fmt.Sprintf(wait, strings.TrimSuffix(edit.head, "\n"), edit.at) + after
+		replaced[path] = filepath.Join(folder, filepath.Base(path))
+		if err := os.WriteFile(replaced[path], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	binary := filepath.Join(folder, "clobd")
+	list, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, binary := filepath.Join(folder, "overlay.json"), filepath.Join(folder, "clobd")
+	if err := os.WriteFile(overlay, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	compile(t, "-overlay", overlay, "-o", binary)
 	return binary
 }
@@ -192,26 +197,47 @@ func freePort(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// ownDisk moves the data of a node to a filesystem of its own, and returns what makes that hang. It
-// returns nil, and says why, where nobody may mount one.
+// ownDisk moves the data of a node to a filesystem of its own, and returns what makes that hang.
+// Where nobody may mount one, it returns what makes the syncs of the node's journal wait: all that a
+// node sees of a disk that hangs.
 func (n *observed) ownDisk(t *testing.T) (freeze func(*testing.T) (thaw func())) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Log("SKIPPED: a disk of its own takes the rights to mount one")
-		return nil
+	why := n.mount(t)
+	if why == "" {
+		return func(t *testing.T) func() { return freezeDisk(t, filepath.Dir(n.data)) }
+	}
+	t.Logf("no disk can be frozen here (%s): the journal's syncs wait instead", why)
+	return func(t *testing.T) func() {
+		if err := os.WriteFile(n.stall+diskSide, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		thaw := sync.OnceFunc(func() {
+			if err := os.Remove(n.stall + diskSide); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(thaw)
+		return thaw
+	}
+}
+
+// mount moves the data of a node to a filesystem of its own, or says why that cannot be.
+func (n *observed) mount(t *testing.T) (why string) {
+	t.Helper()
+	if os.Getuid() != 0 || os.Getenv(noMount) != "" {
+		return "it takes the rights to mount one"
 	}
 	folder := t.TempDir()
 	image, disk := filepath.Join(folder, "image"), filepath.Join(folder, "disk")
 	for _, line := range [][]string{{"truncate", "-s", "256M", image}, {"mkdir", disk},
 		{"mkfs.ext4", "-q", "-F", image}, {"mount", "-o", "loop", image, disk}} {
 		if said, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
-			t.Logf("SKIPPED: no disk that can be frozen: %v: %v %s", line, err, said)
-			return nil
+			return fmt.Sprintf("%v: %v %s", line, err, said)
 		}
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", disk).Run() })
 	n.data = filepath.Join(disk, "data")
-	return func(t *testing.T) func() { return freezeDisk(t, disk) }
+	return ""
 }
 
 // freezeDisk lets a disk hang until it is thawed. A process of its own does that, at the latest

@@ -114,6 +114,17 @@ func (w *watcher) firing(t *testing.T, name string, n *observed) bool {
 	return false
 }
 
+// fired are the alerts of a node that have fired in the last minutes.
+func (w *watcher) fired(t *testing.T, n *observed) (names []string) {
+	t.Helper()
+	for _, s := range w.query(t, `count_over_time(ALERTS{alertstate="firing"}[10m])`) {
+		if s.Metric["instance"] == n.admin {
+			names = append(names, s.Metric["alertname"])
+		}
+	}
+	return names
+}
+
 // rules are the alerts that Prometheus has read.
 func (w *watcher) rules(t *testing.T) (all []rule) {
 	t.Helper()
