@@ -4,9 +4,16 @@
 # under which conditions, and what the verdict means. The exit code is 1 if anything is slower
 # beyond the spread.
 #
+# Or what an option of a node costs an order in CPU time: to be scraped once a second, which must be
+# within 1.02, or to keep a runtime trace (--trace-slow).
+#
 #	scripts/turns.sh OLD NEW [ROUNDS]
+#	scripts/turns.sh with scrape|trace [ROUNDS]
 set -euo pipefail
-[[ $# -eq 2 || $# -eq 3 ]] || { echo "usage: scripts/turns.sh OLD NEW [ROUNDS]" >&2; exit 2; }
+[[ $# -eq 2 || $# -eq 3 ]] || {
+	echo "usage: scripts/turns.sh OLD NEW [ROUNDS], or scripts/turns.sh with scrape|trace [ROUNDS]" >&2
+	exit 2
+}
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 scratch=$(mktemp -d)
@@ -17,6 +24,13 @@ clean() {
 }
 trap clean EXIT
 trap 'exit 130' INT TERM
+
+if [[ $1 == with ]]; then
+	cd "$root"
+	go build -o "$scratch/turns" ./scripts/turns
+	"$scratch/turns" -work "$scratch" -rounds "${3:-9}" -with "$2" "$root"
+	exit
+fi
 
 folders=()
 for tree in "$1" "$2"; do

@@ -48,8 +48,8 @@ func (n *node) adminServer() *http.Server {
 		ErrorLog: log.New(io.Discard, "", 0)} // what strangers can fill is no log
 }
 
-// readyz answers 503 before orders are taken, while disk or matcher hang and while stopping: reasons
-// says why, and Why is the first of them. Warnings leave the status alone.
+// readyz answers 503 before orders are taken, while disk or matcher hang and while stopping: the
+// reasons say why, and Why is the first of them. Warnings leave the status alone.
 func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	told := struct {

@@ -20,7 +20,7 @@ import (
 //
 //	every 5 s: p99 of POST /order since the last look ──► above the bound? ──► DATA/traces/….trace
 //
-// Five files of some 16 MiB, 32 MiB at most, are kept, and none is written while the disk gets full.
+// Five files of some 16 MiB, at most 32 MiB, are kept. None is written while the disk gets full.
 type blackBox struct {
 	*node
 	recorder *trace.FlightRecorder

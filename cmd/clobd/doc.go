@@ -30,6 +30,7 @@
 // takes no lock.
 //
 // Reading order: main.go, serve.go, node.go (the life of a node), admin.go with
-// symptoms.go, catalog.go, operator.go; stopwatch.go, blackbox.go; listen.go, harden.go, secret.go, masters.go; offline.go, then verify.go, inspect.go
-// with record.go, backup.go, restore.go, recover.go; doctor.go.
+// symptoms.go, catalog.go, operator.go; stopwatch.go, blackbox.go; listen.go, harden.go, secret.go,
+// masters.go; offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go,
+// recover.go; doctor.go.
 package main

@@ -159,9 +159,9 @@ func (p *process) trades(t *testing.T, token string, orders int) {
 	}
 }
 
-// TestMetricsAreBounded: with 100,000 tokens (twice CLOBD_SIZE, 2,000 in a short run) all metrics are
-// less than 1 MB, and each label is on a list with what it may be. Whatever strangers send makes no
-// new series. How long a scrape takes is logged.
+// TestMetricsAreBounded: with 100,000 tokens (twice CLOBD_SIZE, 2,000 in a short run) all metrics
+// are less than 1 MB, and each label is on a list with what it may be. Whatever strangers send
+// makes no new series. How long a scrape takes is logged.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	folder, markets := t.TempDir(), setting.Size(t, 50_000, 1000)

@@ -22,7 +22,7 @@ type symptom struct {
 // now. With warnings alone it works, and a load balancer lets it work.
 type symptoms struct{ reasons, warnings []symptom }
 
-// The limits of warnings. Alerts of scripts/ops/clobd.rules.yml with the same subject have the same.
+// The limits of warnings. Alerts of scripts/ops with the same subject have the same.
 const (
 	lookEvery   = 500 * time.Millisecond // how exact the beginning of a stall is
 	recently    = 10 * time.Second       // over which rates are taken
@@ -33,7 +33,8 @@ const (
 	almostEnded = 14 * 24 * time.Hour // before the end of the certificate
 )
 
-// watchman looks at a node and remembers since when something is wrong. Any goroutine may call look.
+// watchman looks at a node and remembers since when something is wrong. Any goroutine may call
+// look.
 type watchman struct {
 	*node
 	mutex  sync.Mutex
@@ -214,9 +215,9 @@ func (w *watchman) collectors() []prometheus.Collector {
 }
 
 // pace is how fast a count has grown recently.
-type pace struct{ samples []sample }
+type pace struct{ samples []countAt }
 
-type sample struct {
+type countAt struct {
 	at    time.Time
 	count float64
 }
@@ -224,9 +225,9 @@ type sample struct {
 // rate is the growth within recently, a second. It reads the count once a second at most.
 func (p *pace) rate(now time.Time, read func() float64) float64 {
 	if n := len(p.samples); n == 0 || now.Sub(p.samples[n-1].at) >= time.Second {
-		p.samples = append(p.samples, sample{now, read()})
+		p.samples = append(p.samples, countAt{now, read()})
 	}
-	// The first sample is the last one from before: what was counted since is recent.
+	// The first countAt is the last one from before: what was counted since is recent.
 	for len(p.samples) > 1 && now.Sub(p.samples[1].at) >= recently {
 		p.samples = p.samples[1:]
 	}

@@ -39,6 +39,6 @@
 // Command that opens the epoch before it serves anybody.
 //
 // Reading order of one Command: Enter (sequencer.go, ring.go), Step and fill (matcher.go), Append
-// (appender.go), Commit (committer.go), Call.Wait (call.go). Then clock.go, counters.go and stall.go.
-// Package memory has a Journal without a disk. DESIGN.md has the reasons.
+// (appender.go), Commit (committer.go), Call.Wait (call.go). Then clock.go, counters.go,
+// stall.go. Package memory has a Journal without a disk. DESIGN.md has the reasons.
 package sequencer

@@ -15,8 +15,8 @@
 // Every expression of every dashboard returns data while a node trades, and every series that a
 // rule names is there, but for those that absent lists with the reason. Every alert fires in
 // clobd.rules_test.yml and is silent there while all is well; what can be provoked in a running
-// node fires there within 15 s, and /readyz tells of it. The disk is a real one that is frozen where
-// the tests are root's; elsewhere the syncs of the journal wait.
+// node fires there within 15 s, and /readyz tells of it. The disk is a real one that is frozen
+// where the tests are root's; elsewhere the syncs of the journal wait.
 //
 // The dashboards are for Grafana 9 and later. The rules use nothing that Prometheus 2.42 lacks.
 //

@@ -175,8 +175,8 @@ func (w *watcher) attack(t *testing.T, n *observed) {
 	n.says(t, http.StatusOK, "clobd_http_requests_total", "the door is attacked")
 }
 
-// says waits until /readyz has a status, and tells of a metric with words: as a reason if the status
-// is 503, or as a warning.
+// says waits until /readyz has a status, and tells of a metric with words: as a reason or as a
+// warning.
 func (n *observed) says(t *testing.T, status int, metric, words string) {
 	t.Helper()
 	type symptom struct{ What, Metric string }

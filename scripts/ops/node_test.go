@@ -51,8 +51,8 @@ func compile(t *testing.T, flags ...string) {
 	}
 }
 
-// stallFile is the variable that names the file of a node from buildStalling. The file with diskSide
-// behind its name stops the journal.
+// stallFile is the variable that names the file of a node from buildStalling. The file with
+// diskSide behind its name stops the journal.
 const (
 	stallFile = "CLOBD_OPS_STALL"
 	diskSide  = ".disk"
@@ -198,8 +198,8 @@ func freePort(t *testing.T) string {
 }
 
 // ownDisk moves the data of a node to a filesystem of its own, and returns what makes that hang.
-// Where nobody may mount one, it returns what makes the syncs of the node's journal wait: all that a
-// node sees of a disk that hangs.
+// Where nobody may mount one, it returns what makes the syncs of the node's journal wait: all that
+// a node sees of a disk that hangs.
 func (n *observed) ownDisk(t *testing.T) (freeze func(*testing.T) (thaw func())) {
 	t.Helper()
 	why := n.mount(t)

@@ -251,6 +251,7 @@ func programs() []row {
 			tests: []string{"ingress/auth", "bench/trader", "engine", fast}},
 		{pkg: "scripts/ops", // trades, as a client
 			tests: []string{"ingress/auth", "bench/trader", "engine", fast, wsock}},
+		{pkg: "scripts/turns", ours: []string{"bench/trader", "engine"}, out: []string{fast}},
 		{pkg: "scripts/*"},
 	}
 }

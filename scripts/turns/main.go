@@ -16,10 +16,14 @@ var errSlower = errors.New("slower beyond the spread")
 func main() {
 	work := flag.String("work", "", "folder for the binaries, which the caller removes")
 	count := flag.Int("rounds", 9, "how often each contestant has its turn")
+	with := flag.String("with", "", "measure this option of one tree's node: scrape or trace")
 	flag.Parse()
-	err := errors.New("usage: turns -work DIR [-rounds N] OLD NEW")
-	if flag.NArg() == 2 && *work != "" && *count > 0 {
+	err := errors.New("usage: turns -work DIR [-rounds N] OLD NEW, or -with OPTION TREE")
+	switch ready := *work != "" && *count > 0; {
+	case ready && *with == "" && flag.NArg() == 2:
 		err = turns(*work, *count, flag.Arg(0), flag.Arg(1))
+	case ready && *with != "" && flag.NArg() == 1:
+		err = optionTurns(*work, *count, *with, flag.Arg(0))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "turns:", err)
@@ -85,7 +89,7 @@ func benches() (all []func(*contestant) (map[string]float64, error)) {
 
 // order is whose turn comes when: each contestant is first, second and last equally often, in
 // either direction.
-func order(round int, c ...*contestant) []*contestant {
+func order[C any](round int, c ...C) []C {
 	c = slices.Concat(c[round%3:], c[:round%3])
 	if round/3%2 == 1 {
 		slices.Reverse(c)

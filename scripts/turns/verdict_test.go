@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestJudge(t *testing.T) {
@@ -35,6 +36,30 @@ func TestJudge(t *testing.T) {
 	few := rounds{old: []float64{1}, again: []float64{2}, new: []float64{1}}
 	if v = few.judge(); v.spread != 2 {
 		t.Errorf("of one round: %+v", v)
+	}
+}
+
+// TestOption: a node is loaded for a moment, with and without being scraped, and its CPU time per
+// order is that of an order.
+func TestOption(t *testing.T) {
+	folder := t.TempDir()
+	binary := filepath.Join(folder, "clobd")
+	if err := run("../..", "go", "build", "-buildvcs=false", "-o", binary, "./cmd/clobd"); err != nil {
+		t.Fatal(err)
+	}
+	n, err := startLoaded(binary, folder, options()["scrape"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.stop()
+	for range 2 {
+		cost, err := n.turn(300 * time.Millisecond)
+		if err != nil || cost < 5 || cost > 50_000 {
+			t.Errorf("an order takes %v µs of CPU time: %v", cost, err)
+		}
+	}
+	if err := optionTurns(folder, 1, "nothing", "../.."); err == nil {
+		t.Error("an unknown option is measured")
 	}
 }
 
