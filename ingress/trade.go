@@ -62,6 +62,7 @@ type desk struct {
 	conn   *orderConn
 	caller identity
 	seat   seat
+	begun  uint64 // requests; begin's
 	key    beatKey
 	beats  bool // the socket counts as a heartbeat of its key
 }
@@ -122,10 +123,10 @@ func (d *desk) begin(x *socket.Exchange) {
 	ctx.Init2(d.conn, nil, false)
 	ctx.Request.Header.SetMethod(do.method)
 	ctx.Request.SetRequestURI(do.path)
-	caller := &d.caller
-	if x.MaxAge != "" {
+	caller, timed := &d.caller, answer.WatchNth(d.begun)
+	if d.begun++; x.MaxAge != "" || timed {
 		own := d.caller
-		own.maxAge, caller = x.MaxAge, &own
+		own.maxAge, own.watch, caller = x.MaxAge, timed, &own
 	}
 	if d.attach(); d.windows == nil || do.scope.Cancels || d.admitAddress(ctx, do.scope) {
 		x.Story = do.open(ctx, caller)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -179,6 +180,15 @@ func TestCatalogServiceAway(t *testing.T) {
 		t.Errorf("the log says nothing of the source:\n%s", p.log.String())
 	}
 	p.warns(t, "clobd_catalog_failures_total", "the catalog was never read: ")
+	p.stop(t)
+	read := filepath.Join(p.data, "catalog", "last-success") // as a look of three hours ago left it
+	before := time.Now().Add(-3 * time.Hour)
+	if err := errors.Join(os.WriteFile(read, []byte(gone.URL+"\n"), 0o600),
+		os.Chtimes(read, before, before)); err != nil {
+		t.Fatal(err)
+	}
+	p.start(t)
+	p.warns(t, "clobd_catalog_last_success_age_seconds", "the catalog was last read 3h0m")
 	p.stop(t)
 }
 

@@ -159,8 +159,8 @@ func (c *serveCommand) settings() (*settings, error) {
 			"one of the two out"))
 	}
 	problems = append(problems, c.checkListeners()...)
-	if c.ScrubInterval < 0 {
-		problems = append(problems, errors.New("--scrub-interval is negative"))
+	if c.ScrubInterval < 0 || c.TraceSlow < 0 {
+		problems = append(problems, errors.New("--scrub-interval or --trace-slow is negative"))
 	}
 	if c.CheckpointInterval <= 0 || c.CheckpointCommands == 0 {
 		problems = append(problems, errors.New("--checkpoint-interval and --checkpoint-commands "+

@@ -20,8 +20,11 @@ type Watch bool
 
 // WatchOf returns the clock of a request over HTTP.
 func WatchOf(ctx *fasthttp.RequestCtx, debug bool) Watch {
-	return (ctx.ConnID()+ctx.ConnRequestNum())%4 == 0 || Watch(debug && WantsStages(ctx))
+	return WatchNth(ctx.ConnID()+ctx.ConnRequestNum()) || Watch(debug && WantsStages(ctx))
 }
+
+// WatchNth returns the clock of the n-th request on a connection.
+func WatchNth(n uint64) Watch { return n%4 == 0 }
 
 // Begin returns the time, or zero if the request is not timed.
 func (w Watch) Begin() (now time.Time) {

@@ -45,7 +45,8 @@ func (m *machine) checkOthers() Check {
 	c.Value = fmt.Sprintf("%.0f %% of the cores' time", 100*m.demand.others)
 	switch {
 	case m.holder > 0:
-		return c.good("the node that runs here is among them")
+		c.Grade, c.Reason = Unknown, "the node that runs here is among them: nobody tells them apart"
+		return c
 	case m.demand.others > mostOthers:
 		return c.warn("other programs here take that from the node: the estimate counts all cores as the "+
 			"node's", "run them elsewhere, or give the node cores of its own (AllowedCPUs in its service)")
