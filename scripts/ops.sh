@@ -29,5 +29,5 @@ tests() {
 tools() (get_tools)
 
 step "Prometheus" tools
-[[ -x bin/clobd ]] || step "build" make --no-print-directory build
+step "build" make --no-print-directory build
 step "expressions, stalls and the ring" tests

@@ -27,6 +27,7 @@ func (n *node) adminServer() *http.Server {
 			Help:        "1. The labels say which program runs.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 		}, func() float64 { return 1 }))
+	n.watchman = &watchman{node: n}
 	n.metrics.MustRegister(n.watchman.collectors()...)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) {

@@ -91,7 +91,7 @@ func runNode(ctx context.Context, s *settings) error {
 	for {
 		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again, reread: reread,
 			doorMetrics: prometheus.NewRegistry(), failed: make(chan error, 8)}
-		n.watches, n.watchman = newStopwatches(n.metrics), &watchman{node: n}
+		n.watches = newStopwatches(n.metrics)
 		err := n.run(ctx)
 		if !n.remade.Load() || ctx.Err() != nil {
 			return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -54,6 +55,22 @@ func TestStages(t *testing.T) {
 	w.node.measures(t, "clobd_sequencer_books 1")
 	w.node.measures(t, `clobd_sequencer_rejects_total{code="balance"} 0`)
 	w.node.measures(t, fmt.Sprintf(`clobd_build_info{go="%s",version="dev"} 1`, runtime.Version()))
+	before = counts()
+	socket := x.openOrders(t, w.node, nil)
+	for n := range orders {
+		if err := socket.ask(n, "order.place", json.RawMessage(x.draw(t).body)); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := socket.hear(); err != nil || a.Status != 200 {
+			t.Fatalf("%+v %v", a, err)
+		}
+	}
+	after = counts()
+	for _, stage := range []string{"parse", "verify"} {
+		if n := after[stage] - before[stage]; n != orders/4 {
+			t.Errorf("%s: %v of %d orders on a socket were timed", stage, n, orders)
+		}
+	}
 	w.node.stop(t)
 }
 
