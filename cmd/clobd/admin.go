@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"clobd/cmd/clobd/page"
 	"clobd/ingress/conn"
 	"clobd/journal"
 	"clobd/journal/disk"
@@ -19,8 +20,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// adminServer serves the operator. livez, readyz and metrics are open; all else wants the token and
-// no Origin, because any web page can make a browser post to a loopback address.
+// adminServer serves the operator. livez, readyz and metrics are open, and the operator's page says
+// itself to whom; all else wants the token and no Origin, because any web page can make a browser
+// post to a loopback address.
 func (n *node) adminServer() *http.Server {
 	n.metrics.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -43,9 +45,18 @@ func (n *node) adminServer() *http.Server {
 		n.scrubber.route(w, r)
 	})))
 	profileRoutes(mux, guarded)
+	n.page = page.New(page.Options{Metrics: n.metrics, Ready: n.readyz, About: n.about,
+		Slowest: &n.watches.slowest, Warnings: n.warned, Bearer: n.bearer, Refuse: writes})
+	n.page.Route(mux)
 	return &http.Server{Handler: n.door.Surviving(mux), ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout: time.Minute, ConnContext: conn.WithPlace,
 		ErrorLog: log.New(io.Discard, "", 0)} // what strangers can fill is no log
+}
+
+// about is what the page says of a node that listens.
+func (n *node) about() page.About {
+	return page.About{Version: version, Durability: n.Durability, Chain: n.ChainID,
+		Listen: n.front.doors, Admin: n.front.page, Data: n.Data}
 }
 
 // readyz answers 503 before orders are taken, while the disk hangs and while stopping.

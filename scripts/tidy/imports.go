@@ -34,6 +34,8 @@ const (
 	norm  = "golang.org/x/text/unicode/norm"
 	gz    = "github.com/klauspost/compress/gzip"
 	centr = "github.com/centrifugal/centrifuge"
+	promm = "github.com/prometheus/client_model"
+	curve = "github.com/arl/statsviz"
 )
 
 // table is the architecture, from the ground up.
@@ -220,12 +222,19 @@ func programs() []row {
 			no: map[string]string{
 				"clobd/ingress": "it looks at a machine, whatever a node does there",
 			}},
+		{pkg: "cmd/clobd/page", ours: []string{"ingress/answer", "ingress/conn"},
+			out: []string{prom, promm, curve}, no: map[string]string{
+				"clobd/engine":  "it shows figures, whatever they count",
+				"clobd/journal": "it shows figures, whatever they count",
+				fast:            "operators ask with net/http, on a listener of their own",
+			}},
 		{pkg: "cmd/clobd",
 			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
 				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/wallets", "api/gamma", "api/stream", "api", "bench/trader",
 				"cmd/cli",
-				"cmd/clobd/role", "cmd/clobd/doctor", "ingress/conn", "ingress/cors"},
+				"cmd/clobd/role", "cmd/clobd/doctor", "cmd/clobd/page", "ingress/answer", "ingress/conn",
+				"ingress/cors"},
 			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench", "bench/matching",

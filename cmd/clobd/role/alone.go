@@ -192,6 +192,8 @@ func (a *Alone) metrics() []prometheus.Collector {
 			func(c sequencer.Counters) uint64 { return c.Timeouts }),
 		of.Gauge("sequence", "Last published Sequence.",
 			func() float64 { return float64(a.Board.Sequence()) }),
+		of.Gauge("epoch", "Starts of a node on this journal, this one included.",
+			func() float64 { return float64(a.restored.Head.Epoch + 1) }),
 		of.Gauge("ring_depth", "Commands waiting in the ring.",
 			func() float64 { return float64(a.writer.Counters().Depth) }),
 		counter("orders_total", "Orders that were accepted.",
