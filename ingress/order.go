@@ -243,8 +243,8 @@ func (t *placing) Finish() {
 func (t *placing) tellStages(finish time.Time) {
 	if p := t.p; bool(t.caller.watch) {
 		s := &p.spent
-		took := answer.Took{t.caller.took, p.parse, p.verify, s.Wait, s.Match, s.Append, s.Sync, s.Publish,
-			time.Since(finish)}
+		took := answer.Took{t.caller.took, p.parse, p.verify, s.Wait, s.Match, s.Append, s.Sync,
+			s.Publish, time.Since(finish)}
 		t.options.Stages.Tell(t.ctx, &took, uint64(p.out.Receipt.Sequence))
 		if t.options.DebugStages && answer.WantsStages(t.ctx) {
 			answer.MarkStages(t.ctx, &took)

@@ -46,7 +46,7 @@ func (n *node) adminServer() *http.Server {
 	})))
 	profileRoutes(mux, guarded)
 	n.page = page.New(page.Options{Metrics: n.metrics, Ready: n.readyz, About: n.about,
-		Slowest: &n.watches.slowest, Warnings: n.warned, Bearer: n.bearer, Refuse: writes})
+		Recent: n.recent, Bearer: n.bearer, Refuse: writes})
 	n.page.Route(mux)
 	return &http.Server{Handler: n.door.Surviving(mux), ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout: time.Minute, ConnContext: conn.WithPlace,

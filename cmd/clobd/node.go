@@ -61,7 +61,7 @@ type node struct {
 	profiles *wallets.Profiles // nil without any
 	door     *ingress.Server
 	admin    *http.Server
-	page     *page.Page
+	page     *page.Panel
 	scrubber *scrubber
 	streams  *streams
 	front    front
@@ -221,6 +221,7 @@ func (n *node) listen(ctx context.Context) error {
 		DebugStages: n.DebugStages || n.Demo,
 	}
 	n.watches.supply(&options)
+	options.Stages.Slowest = &n.recent.Slowest
 	n.door, err = ingress.New(options)
 	if err != nil {
 		return err

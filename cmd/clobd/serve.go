@@ -108,7 +108,7 @@ type settings struct {
 	screen  *screen
 	origins cors.Origins
 	log     *slog.Logger
-	warned  *page.Warnings // of log
+	recent  *page.Recent // what log and door have told lately
 }
 
 // settings names every option that is wrong.
@@ -169,9 +169,9 @@ func (c *serveCommand) settings() (*settings, error) {
 			"must be above 0"))
 	}
 	s.screen = newScreen()
-	s.warned = new(page.Warnings)
+	s.recent = new(page.Recent)
 	s.log = slog.New(slog.NewMultiHandler(
-		slog.NewJSONHandler(s.screen, &slog.HandlerOptions{Level: level}), s.warned.Handler()))
+		slog.NewJSONHandler(s.screen, &slog.HandlerOptions{Level: level}), s.recent.Handler()))
 	if err := errors.Join(problems...); err != nil {
 		return nil, &cli.UsageError{Err: cli.Hint(err, "clobd serve --help lists the flags")}
 	}

@@ -7,14 +7,11 @@ import (
 
 	"clobd/engine/sequencer"
 	"clobd/ingress"
-	"clobd/ingress/answer"
 )
 
 // stopwatches are the histograms of clobd_stage_seconds: where orders, and the frames that carry
-// them, spend their time; and the slowest orders.
+// them, spend their time.
 type stopwatches struct {
-	slowest answer.Slowest
-
 	parse, authenticate, verify, answer prometheus.Observer // of a request
 	wait, match, log, sync, publish     prometheus.Observer // of a frame
 }
@@ -40,7 +37,6 @@ func newStopwatches(r *prometheus.Registry) *stopwatches {
 func (s *stopwatches) supply(door *ingress.Options) {
 	to := &door.Stages
 	to.Parse, to.Verify, to.Authenticate, to.Answer = s.parse, s.verify, s.authenticate, s.answer
-	to.Slowest = &s.slowest
 }
 
 // spent observes the stages of a frame.

@@ -39,7 +39,7 @@ const (
 )
 
 // table is the architecture, from the ground up.
-func table() []row { return slices.Concat(ground(), door(), reads(), programs()) }
+func table() []row { return slices.Concat(ground(), door(), reads(), eyes(), programs()) }
 
 // ground is the part of the table below callers: trading rules, the one writer, the journal.
 func ground() []row {
@@ -186,6 +186,18 @@ func answers() map[string]string {
 	}
 }
 
+// eyes is the part of the table that operators look at.
+func eyes() []row {
+	return []row{
+		{pkg: "cmd/clobd/page", ours: []string{"ingress/answer", "ingress/conn"},
+			out: []string{prom, promm, curve}, no: map[string]string{
+				"clobd/engine":  "it shows figures, whatever they count",
+				"clobd/journal": "it shows figures, whatever they count",
+				fast:            "operators ask with net/http, on a listener of their own",
+			}},
+	}
+}
+
 // programs is the part above the product: commands, measurement and scripts.
 func programs() []row {
 	return []row{
@@ -222,19 +234,12 @@ func programs() []row {
 			no: map[string]string{
 				"clobd/ingress": "it looks at a machine, whatever a node does there",
 			}},
-		{pkg: "cmd/clobd/page", ours: []string{"ingress/answer", "ingress/conn"},
-			out: []string{prom, promm, curve}, no: map[string]string{
-				"clobd/engine":  "it shows figures, whatever they count",
-				"clobd/journal": "it shows figures, whatever they count",
-				fast:            "operators ask with net/http, on a listener of their own",
-			}},
 		{pkg: "cmd/clobd",
 			ours: []string{"engine/pages", "engine", "engine/view", "engine/sequencer", "journal",
 				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/wallets", "api/gamma", "api/stream", "api", "bench/trader",
 				"cmd/cli",
-				"cmd/clobd/role", "cmd/clobd/doctor", "cmd/clobd/page", "ingress/answer", "ingress/conn",
-				"ingress/cors"},
+				"cmd/clobd/role", "cmd/clobd/doctor", "cmd/clobd/page", "ingress/conn", "ingress/cors"},
 			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench", "bench/matching",

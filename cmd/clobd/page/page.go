@@ -17,11 +17,10 @@ import (
 
 // Options are what the page shows, and who may see it. All are required.
 type Options struct {
-	Metrics  prometheus.Gatherer
-	Ready    http.HandlerFunc // /readyz
-	About    func() About
-	Slowest  *answer.Slowest
-	Warnings *Warnings
+	Metrics prometheus.Gatherer
+	Ready   http.HandlerFunc // /readyz
+	About   func() About
+	Recent  *Recent
 	// Bearer is the operator's Authorization. Refuse answers a request that needs it and has another.
 	Bearer []byte
 	Refuse http.Handler
@@ -38,8 +37,8 @@ type About struct {
 	Go         string   `json:"go"`     // set by the page
 }
 
-// Page is the operator's page of one node. Call Run once, and Close at the end.
-type Page struct {
+// Panel is the operator's page of one node. Call Run once, and Close at the end.
+type Panel struct {
 	options Options
 	gate    *gate
 	sampler *sampler
@@ -47,17 +46,17 @@ type Page struct {
 }
 
 // New makes the page. Its figures come once Run runs.
-func New(o Options) *Page {
-	p := &Page{options: o, gate: newGate(o.Bearer, o.Refuse), sampler: newSampler(o.Metrics)}
+func New(o Options) *Panel {
+	p := &Panel{options: o, gate: newGate(o.Bearer, o.Refuse), sampler: newSampler(o.Metrics)}
 	p.curves = &curves{sampler: p.sampler, open: map[*curveConn]bool{}}
 	return p
 }
 
 // Run keeps the figures of the last minute until ctx is done.
-func (p *Page) Run(ctx context.Context) { p.sampler.run(ctx) }
+func (p *Panel) Run(ctx context.Context) { p.sampler.run(ctx) }
 
 // Close ends the sockets of the curves.
-func (p *Page) Close() { p.curves.close() }
+func (p *Panel) Close() { p.curves.close() }
 
 //go:embed static
 var static embed.FS
@@ -67,7 +66,7 @@ const strictly = "default-src 'none'; script-src 'self'; style-src 'self'; conne
 	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Route adds the page, its parts, its JSON and its curves to a mux.
-func (p *Page) Route(mux *http.ServeMux) {
+func (p *Panel) Route(mux *http.ServeMux) {
 	files, err := fs.Sub(static, "static")
 	if err != nil {
 		panic("BUG: the page's files: " + err.Error())
@@ -81,6 +80,10 @@ func (p *Page) Route(mux *http.ServeMux) {
 	mux.Handle(curvesPath, p.gate.lets(false, curvesPolicy, p.curves))
 }
 
+// drawn are the figures that the page draws.
+var drawn = [...]string{"clobd_sequencer_orders_total", "clobd_sequencer_fills_total",
+	`clobd_http_request_seconds{route="post_order"}`, "clobd_journal_sync_seconds"}
+
 // sheet is what the page is told, once a second.
 type sheet struct {
 	Now   int64           `json:"now"` // unix milliseconds
@@ -92,11 +95,14 @@ type sheet struct {
 	Figures map[string][]float64 `json:"figures"`
 	// Paces are, by the name of a histogram, median, 99th percentile and samples each second: in the
 	// last 10 s and in the last minute; null if nothing came.
-	Paces    map[string][2]*[3]float64 `json:"paces"`
-	Stages   []string                  `json:"stages"`
-	Slowest  []slowest                 `json:"slowest"`
-	Warnings []warning                 `json:"warnings"`
-	Warned   uint64                    `json:"warned"` // warnings since the start
+	Paces map[string][2]*[3]float64 `json:"paces"`
+	// Trails are, for figures that the page draws, what they were in the last minute: how many seconds
+	// ago, and how much a counter grew each second, or the 99th percentile of a histogram.
+	Trails   map[string][][2]float64 `json:"trails"`
+	Stages   []string                `json:"stages"`
+	Slowest  []slowest               `json:"slowest"`
+	Warnings []warning               `json:"warnings"`
+	Warned   uint64                  `json:"warned"` // warnings since the start
 }
 
 // slowest is one of the slowest orders of the last minute. Times are microseconds.
@@ -109,13 +115,13 @@ type slowest struct {
 }
 
 // tell answers with the page's JSON: at most some 60 KB.
-func (p *Page) tell(w http.ResponseWriter, r *http.Request) {
+func (p *Panel) tell(w http.ResponseWriter, r *http.Request) {
 	s := sheet{Now: time.Now().UnixMilli(), About: p.options.About(), Ready: p.readiness(r),
 		Figures: map[string][]float64{}, Paces: map[string][2]*[3]float64{},
 		Stages: answer.StageNames[:], Slowest: []slowest{}}
 	s.About.Go = runtime.Version()
-	s.Warnings, s.Warned = p.options.Warnings.last()
-	for _, l := range p.options.Slowest.Last(time.Now()) {
+	s.Warnings, s.Warned = p.options.Recent.last()
+	for _, l := range p.options.Recent.Slowest.Last(time.Now()) {
 		line := slowest{At: l.At.UnixMilli(), Total: l.Total.Microseconds(), Status: l.Status,
 			Sequence: l.Sequence}
 		for _, took := range l.Stages {
@@ -125,6 +131,7 @@ func (p *Page) tell(w http.ResponseWriter, r *http.Request) {
 	}
 	if t := p.sampler.look(); t.now != nil {
 		s.fill(&t)
+		s.Trails = p.sampler.trails(drawn[:])
 	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(&s)
@@ -141,7 +148,7 @@ func (s *sheet) fill(t *trend) {
 	}
 	for name := range t.now.spreads {
 		var both [2]*[3]float64
-		for i, earlier := range []*sample{t.short, t.long} {
+		for i, earlier := range []*gathered{t.short, t.long} {
 			if p50, p99, rate, some := t.now.pace(name, earlier); some {
 				both[i] = &[3]float64{p50, p99, rate}
 			}
@@ -153,8 +160,8 @@ func (s *sheet) fill(t *trend) {
 }
 
 // readiness is what /readyz says, whatever that is.
-func (p *Page) readiness(r *http.Request) json.RawMessage {
-	heard := listener{header: http.Header{}}
+func (p *Panel) readiness(r *http.Request) json.RawMessage {
+	heard := overheard{header: http.Header{}}
 	p.options.Ready(&heard, r)
 	if !json.Valid(heard.body.Bytes()) {
 		return json.RawMessage("null")
@@ -162,20 +169,21 @@ func (p *Page) readiness(r *http.Request) json.RawMessage {
 	return heard.body.Bytes()
 }
 
-// listener is a ResponseWriter that keeps the body.
-type listener struct {
+// overheard is a ResponseWriter that keeps an answer.
+type overheard struct {
 	header http.Header
+	status int // 0 is 200
 	body   bytes.Buffer
 }
 
-// Header returns the header, which nobody sends.
-func (l *listener) Header() http.Header { return l.header }
+// Header returns the header.
+func (l *overheard) Header() http.Header { return l.header }
 
-// WriteHeader does nothing: the body says the same.
-func (l *listener) WriteHeader(int) {}
+// WriteHeader keeps the status.
+func (l *overheard) WriteHeader(status int) { l.status = status }
 
 // Write keeps a part of the body.
-func (l *listener) Write(b []byte) (int, error) { return l.body.Write(b) }
+func (l *overheard) Write(b []byte) (int, error) { return l.body.Write(b) }
 
 func refuse(w http.ResponseWriter, status int, text, hint string) {
 	w.Header().Set("Content-Type", "application/json")

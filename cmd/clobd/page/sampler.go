@@ -22,8 +22,8 @@ const (
 	seriesKept = 1000 // of a sample
 )
 
-// sample is all metrics of the node at one instant, by name: clobd_limits_hit_total{window="book"}.
-type sample struct {
+// gathered is a sample: all metrics of the node at one instant, by name: clobd_limits_hit_total{window="book"}.
+type gathered struct {
 	at      time.Time
 	figures map[string]float64
 	counts  map[string]bool // which figures only grow
@@ -38,7 +38,7 @@ type sampler struct {
 	asked   chan struct{}
 
 	mutex   sync.Mutex
-	samples []*sample     // oldest first
+	samples []*gathered   // oldest first
 	taken   chan struct{} // closed by the next sample
 }
 
@@ -48,22 +48,20 @@ func newSampler(metrics prometheus.Gatherer) *sampler {
 
 // run takes samples until ctx is done.
 func (s *sampler) run(ctx context.Context) {
-	idle := time.NewTicker(idlePause)
-	defer idle.Stop()
 	for {
 		s.take(time.Now())
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.asked:
-		case <-idle.C:
+		case <-time.After(idlePause):
 		}
 	}
 }
 
 func (s *sampler) take(now time.Time) {
 	all, _ := s.metrics.Gather() // what could be read, if something could not
-	latest := &sample{now, map[string]float64{}, map[string]bool{}, map[string]spread{}}
+	latest := &gathered{now, map[string]float64{}, map[string]bool{}, map[string]spread{}}
 	for _, family := range all {
 		if name := family.GetName(); strings.HasPrefix(name, "clobd_") ||
 			strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
@@ -74,7 +72,7 @@ func (s *sampler) take(now time.Time) {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	old := slices.IndexFunc(s.samples, func(o *sample) bool { return now.Sub(o.at) < kept })
+	old := slices.IndexFunc(s.samples, func(o *gathered) bool { return now.Sub(o.at) < kept })
 	if old < 0 {
 		old = len(s.samples)
 	}
@@ -84,7 +82,7 @@ func (s *sampler) take(now time.Time) {
 }
 
 // read adds a metric to a sample. A series with a label that has counted nothing is left out.
-func (s *sample) read(name string, m *dto.Metric) {
+func (s *gathered) read(name string, m *dto.Metric) {
 	if len(s.figures)+len(s.spreads) >= seriesKept {
 		return
 	}
@@ -123,7 +121,7 @@ func finite(v float64) float64 {
 	return v
 }
 
-// ask asks for a new sample if the newest is not fresh, and returns what is closed when it is there.
+// ask asks for a new sample if the newest is not fresh. taken is closed when it is there.
 func (s *sampler) ask() (taken <-chan struct{}, fresh bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -150,7 +148,7 @@ func (s *sampler) look() trend {
 
 // trend is a sample beside earlier ones: the sample before it, and those of about 10 s and a minute
 // ago. All are nil before the first sample.
-type trend struct{ now, before, short, long *sample }
+type trend struct{ now, before, short, long *gathered }
 
 func (s *sampler) latest() (t trend) {
 	s.mutex.Lock()
@@ -160,7 +158,7 @@ func (s *sampler) latest() (t trend) {
 		return t
 	}
 	t.now, t.before = s.samples[n-1], s.samples[max(n-2, 0)]
-	ago := func(d time.Duration) *sample {
+	ago := func(d time.Duration) *gathered {
 		for _, o := range slices.Backward(s.samples) {
 			if t.now.at.Sub(o.at) >= d-freshness {
 				return o
@@ -172,9 +170,30 @@ func (s *sampler) latest() (t trend) {
 	return t
 }
 
+// trails returns what figures were in the last minute, from each sample to the next.
+func (s *sampler) trails(names []string) map[string][][2]float64 {
+	s.mutex.Lock()
+	all := slices.Clone(s.samples)
+	s.mutex.Unlock()
+	found := map[string][][2]float64{}
+	for _, name := range names {
+		for i := 1; i < len(all); i++ {
+			value := all[i].rate(name, all[i-1])
+			if _, is := all[i].spreads[name]; is {
+				_, value, _, _ = all[i].pace(name, all[i-1])
+			}
+			ago := all[len(all)-1].at.Sub(all[i].at)
+			if ago <= longSpan {
+				found[name] = append(found[name], [2]float64{ago.Seconds(), value})
+			}
+		}
+	}
+	return found
+}
+
 // rate is how much a counter has grown each second since an earlier sample. A counter that began
 // anew counts from 0.
-func (s *sample) rate(name string, earlier *sample) float64 {
+func (s *gathered) rate(name string, earlier *gathered) float64 {
 	seconds := s.at.Sub(earlier.at).Seconds()
 	if seconds <= 0 {
 		return 0
@@ -188,7 +207,7 @@ func (s *sample) rate(name string, earlier *sample) float64 {
 
 // pace is the median, the 99th percentile and the samples each second of a histogram since an
 // earlier sample; some is false if nothing came.
-func (s *sample) pace(name string, earlier *sample) (p50, p99, rate float64, some bool) {
+func (s *gathered) pace(name string, earlier *gathered) (p50, p99, rate float64, some bool) {
 	came := s.spreads[name].since(earlier.spreads[name])
 	seconds := s.at.Sub(earlier.at).Seconds()
 	if came.count == 0 || seconds <= 0 {

@@ -9,11 +9,11 @@ import (
 // spread is a histogram at one instant.
 type spread struct {
 	count   uint64
-	buckets []bucket // ascending; empty ones may be missing
+	buckets []bin // ascending; empty ones may be missing
 }
 
-// bucket counts samples above lower, at most upper.
-type bucket struct {
+// bin is a bucket: it counts samples above lower, at most upper.
+type bin struct {
 	lower, upper float64
 	n            uint64
 }
@@ -24,13 +24,13 @@ func spreadOf(h *dto.Histogram) spread {
 	if len(h.GetPositiveSpan()) == 0 {
 		before, lower := uint64(0), 0.0
 		for _, b := range h.GetBucket() {
-			s.buckets = append(s.buckets, bucket{lower, b.GetUpperBound(), b.GetCumulativeCount() - before})
+			s.buckets = append(s.buckets, bin{lower, b.GetUpperBound(), b.GetCumulativeCount() - before})
 			before, lower = b.GetCumulativeCount(), b.GetUpperBound()
 		}
-		s.buckets = append(s.buckets, bucket{lower, math.Inf(1), s.count - before})
+		s.buckets = append(s.buckets, bin{lower, math.Inf(1), s.count - before})
 		return s
 	}
-	s.buckets = append(s.buckets, bucket{0, h.GetZeroThreshold(), h.GetZeroCount()})
+	s.buckets = append(s.buckets, bin{0, h.GetZeroThreshold(), h.GetZeroCount()})
 	bound := func(i int32) float64 { // schema 3 has 8 buckets from one power of two to the next
 		return math.Exp2(math.Ldexp(float64(i), -int(h.GetSchema())))
 	}
@@ -39,7 +39,7 @@ func spreadOf(h *dto.Histogram) spread {
 		i += span.GetOffset()
 		for range span.GetLength() {
 			n += deltas[0]
-			s.buckets = append(s.buckets, bucket{bound(i - 1), bound(i), uint64(n)})
+			s.buckets = append(s.buckets, bin{bound(i - 1), bound(i), uint64(n)})
 			deltas, i = deltas[1:], i+1
 		}
 	}

@@ -14,8 +14,8 @@ const rules = [
   ["clobd_http_busy_total", "warn", (_, grows) => grows > 0 && `Writes are refused as busy: ${each(grows)}.`],
   ["clobd_http_panics_total", "bad", v => v > 0 && "A request made its handler panic: a bug. The log has it."],
   ["clobd_index_held", "bad", v => v > 0 && "The index does not move."],
-  ["clobd_index_lag_commands", "warn", v => v > 10000 && `The index lags by ${amount(v, "commands")}.`],
-  ["clobd_follower_lag_commands", "warn", v => v > 1e6 && `The follower lags by ${amount(v, "commands")}.`],
+  ["clobd_index_lag_commands", "warn", v => v > 10000 && `The index lags by ${amount(v, "count")} commands.`],
+  ["clobd_follower_lag_commands", "warn", v => v > 1e6 && `The follower lags by ${amount(v, "count")} commands.`],
   ["clobd_checkpoint_failures_total", "warn", v => v > 0 && "Checkpoints have failed."],
   ["clobd_journal_background_failures_total", "bad", v => v > 0 && "Work of the journal on the disk has failed."],
   ["clobd_index_background_failures_total", "warn", v => v > 0 && "Work of the index on the disk has failed."],
@@ -51,7 +51,7 @@ export function alerts(sheet) {
   const errors = recent.some(w => w.level === "ERROR");
   if (recent.length > 0) {
     found.push({ text: `The log has ${recent.length} new ${recent.length > 1 ? "lines" : "line"} below: ` +
-      recent[0].text.slice(0, 90), state: errors ? "bad" : "warn", name: "warnings of the last minute" });
+      recent[0].text.slice(0, 120) + (recent[0].text.length > 120 ? " …" : ""), state: errors ? "bad" : "warn", name: "warnings of the last minute" });
   }
   found.sort((a, b) => (a.state === "bad" ? 0 : 1) - (b.state === "bad" ? 0 : 1));
   return found.length ? found : [{ text: "No alerts.", state: "good" }];

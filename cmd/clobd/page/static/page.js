@@ -13,6 +13,13 @@ function make(tag, text, className) {
   return e;
 }
 
+// nameOf makes the small print with the name of a metric, which may be broken where its words end.
+function nameOf(metric) {
+  const small = make("small", undefined, "name");
+  for (const part of metric.split(/(?<=[_{])/)) small.append(part, make("wbr"));
+  return small;
+}
+
 // say changes a text only if it differs, so that nothing is selected or read out in vain.
 function say(e, text, state = "") {
   if (e.textContent !== text) e.textContent = text;
@@ -29,11 +36,11 @@ const cards = [
   ["What the node promises", [
     ["Sequence", "clobd_sequencer_sequence", "count"],
     ["Durability", "--durability", s => s.about.durability === "fsync" ?
-      ["fsync", "good", "answers come after the sync"] : [s.about.durability, "warn", "answers can be lost"]],
+      ["fsync", "good", "synced, then answered"] : [s.about.durability, "warn", "answers can be lost"]],
     ["Disk", "clobd_disk_state", (s, v) => [disk[v] ?? "–", v ? v > 1 ? "bad" : "warn" : "good"]],
     ["Free on the disk", "clobd_disk_free_bytes", "bytes"],
     ["Oldest frame not synced", "clobd_journal_oldest_unsynced_seconds", "seconds"],
-    ["Epoch: starts on this journal", "clobd_sequencer_epoch", "count"],
+    ["Epoch, starts so far", "clobd_sequencer_epoch", "count"],
     ["Up", "process_start_time_seconds", (s, v) => [seconds(s.now / 1000 - v)]],
   ]],
   ["Trading", [
@@ -67,8 +74,8 @@ const cards = [
     ["Cut off", "clobd_stream_closes_total", "sum"],
   ]],
   ["Index, checkpoints, catalog", [
-    ["Index lags by", "clobd_index_lag_commands", "commands"],
-    ["Follower lags by", "clobd_follower_lag_commands", "commands"],
+    ["Index lags by, commands", "clobd_index_lag_commands", "count"],
+    ["Follower lags by, commands", "clobd_follower_lag_commands", "count"],
     ["Last checkpoint at", "clobd_checkpoint_sequence", "count"],
     ["Checkpoint’s age", "clobd_checkpoint_age_seconds", (s, v) =>
       [s.figures.clobd_checkpoint_sequence?.[0] ? seconds(v) : "none yet"]],
@@ -91,6 +98,10 @@ const cards = [
     ["Open files", "process_open_fds", "count"],
   ]],
 ];
+
+// known reports whether this node has the metric of a row. Histograms and counters with labels have
+// none as long as nothing came.
+const known = (s, name, how) => name in s.figures || name.startsWith("-") || how === "p99" || how === "sum";
 
 // read returns text, state and small print of a row.
 function read(sheet, name, how) {
@@ -118,13 +129,13 @@ const tiles = [
 
 function growth(s, name) {
   const f = s.figures[name];
-  return f ? [f[1], each(f[1]), each(f[2])] : [null, "–", "–"];
+  return f ? [each(f[1]), each(f[2])] : ["–", "–"];
 }
 
 function pace(s, name) {
   const [short, long] = s.paces[name] ?? [];
   const text = p => p ? seconds(p[1]) : "–";
-  return [short?.[1] ?? null, text(short), text(long)];
+  return [text(short), text(long)];
 }
 
 const updates = []; // what changes with a sheet
@@ -138,29 +149,28 @@ function svg(tag, attributes) {
 function buildTiles() {
   for (const [label, name, figure] of tiles) {
     const tile = make("article", undefined, "tile"), big = make("p", "–", "big");
-    const picture = svg("svg", { viewBox: "0 0 59 30", preserveAspectRatio: "none", "aria-hidden": "true" });
-    const curve = svg("polyline", { points: "" }), minute = make("small", " "), values = [];
+    const picture = svg("svg", { viewBox: "0 0 60 30", preserveAspectRatio: "none", "aria-hidden": "true" });
+    const curve = svg("polyline", { points: "" }), minute = make("small", " ");
     picture.append(curve);
-    tile.append(make("h3", label), big, picture, minute, make("small", name, "name"));
+    tile.append(make("h3", label), big, picture, minute, nameOf(name));
     $("tiles").append(tile);
     updates.push(s => {
-      const [value, now, long] = figure(s);
+      const [now, long] = figure(s), trail = s.trails?.[name] ?? [];
       say(big, now);
       say(minute, "minute: " + long);
-      values.push(value ?? 0);
-      if (values.length > 60) values.shift();
-      const top = Math.max(...values) || 1, from = 60 - values.length;
-      curve.setAttribute("points",
-        values.map((v, i) => `${from + i},${(29 - 28 * v / top).toFixed(1)}`).join(" "));
+      const top = Math.max(...trail.map(t => t[1])) || 1;
+      curve.setAttribute("points", trail.map(([ago, v]) =>
+        `${(60 - ago).toFixed(2)},${(29 - 28 * v / top).toFixed(1)}`).join(" "));
     });
   }
 }
 
 // row adds a row with a label and the name of its metric, and returns its cell.
-function row(body, label, name) {
+function row(body, label, name, shown = name) {
   const tr = make("tr"), th = make("th", label), td = make("td", "–");
   th.scope = "row";
-  th.append(make("small", name, "name"));
+  th.append(nameOf(shown));
+  th.title = name;
   tr.append(th, td);
   body.append(tr);
   return td;
@@ -188,8 +198,11 @@ function buildCards() {
       continue;
     }
     for (const [label, name, how] of rows) {
-      const set = cellOf(row(body, label, name));
-      updates.push(s => set(read(s, name, how)));
+      const td = row(body, label, name), set = cellOf(td);
+      updates.push(s => {
+        td.parentNode.hidden = !known(s, name, how);
+        set(read(s, name, how));
+      });
     }
   }
 }
@@ -214,7 +227,7 @@ function counts(s, body, metrics) {
 function buildStages(stages) {
   for (const [label, name] of [...stages.map(s => [s, `clobd_stage_seconds{stage="${s}"}`]),
     ["POST /order, whole", orderPath]]) {
-    const tr = row($("stages"), label, name).parentNode, cells = [tr.lastChild, make("td"), make("td")];
+    const tr = row($("stages"), label, name, name.replace(/^clobd_stage_seconds/, "")).parentNode, cells = [tr.lastChild, make("td"), make("td")];
     const roomy = make("td", undefined, "roomy"), span = make("span", undefined, "span"), bar = make("i");
     tr.append(cells[1], cells[2], roomy);
     roomy.append(span);
@@ -285,7 +298,7 @@ function head(s) {
   $("alerts").dataset.key = key;
   $("alerts").replaceChildren(...all.map(a => {
     const li = make("li", a.text, "alert " + a.state);
-    if (a.name) li.append(make("small", a.name, "name"));
+    if (a.name) li.append(nameOf(a.name));
     return li;
   }));
 }

@@ -20,12 +20,12 @@ function bytes(v) {
   return (unit === 0 ? whole.format(v) : digits(v)) + " " + ["B", "KiB", "MiB", "GiB", "TiB"][unit];
 }
 
-// amount writes a figure of a unit: count, bytes, seconds, commands, rate.
+// amount writes a figure of a unit: count, bytes, seconds, rate.
 export function amount(v, unit) {
   if (unit === "bytes") return bytes(v);
   if (unit === "seconds") return seconds(v);
-  if (unit === "rate") return v >= 10 ? whole.format(v) : digits(v);
-  return whole.format(v) + (unit === "commands" ? " commands" : "");
+  if (unit === "rate") return v >= 10 || v === 0 ? whole.format(v) : digits(v);
+  return whole.format(v);
 }
 
 // each writes a rate.

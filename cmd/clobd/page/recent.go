@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"clobd/ingress/answer"
 )
 
 const (
@@ -13,8 +15,11 @@ const (
 	warningBytes = 600 // of the text of one
 )
 
-// Warnings keeps the last warnings and errors of a log. All methods may be called at once.
-type Warnings struct {
+// Recent is what a node has told lately: its slowest orders, and the last warnings and errors of
+// its log. All methods may be called at once.
+type Recent struct {
+	Slowest answer.Slowest
+
 	mutex sync.Mutex
 	kept  []warning // the newest last
 	total uint64
@@ -27,8 +32,8 @@ type warning struct {
 	Text  string `json:"text"` // message and attributes, cut
 }
 
-// Handler is the part of a log that Warnings reads.
-func (w *Warnings) Handler() slog.Handler {
+// Handler is the part of a log that Recent reads.
+func (w *Recent) Handler() slog.Handler {
 	return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey {
@@ -39,7 +44,7 @@ func (w *Warnings) Handler() slog.Handler {
 }
 
 // Write keeps one line, which begins with its level.
-func (w *Warnings) Write(line []byte) (int, error) {
+func (w *Recent) Write(line []byte) (int, error) {
 	text := strings.TrimSuffix(string(line[:min(len(line), warningBytes)]), "\n")
 	if len(line) > warningBytes {
 		text += " …"
@@ -62,7 +67,7 @@ func (w *Warnings) Write(line []byte) (int, error) {
 }
 
 // last returns the warnings that are kept, the newest first, and how many there have been.
-func (w *Warnings) last() ([]warning, uint64) {
+func (w *Recent) last() ([]warning, uint64) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	all := make([]warning, 0, len(w.kept))
