@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestSlowest: the slowest orders of the last minute are told, the slowest first, and then forgotten.
+// TestSlowest: the slowest orders of the last minute are told, the slowest first, and forgotten
+// after it.
 func TestSlowest(t *testing.T) {
 	var s Slowest
 	draw, now := rand.New(rand.NewPCG(3, 4)), time.Unix(1_000_000, 0)
@@ -29,7 +30,8 @@ func TestSlowest(t *testing.T) {
 			t.Errorf("place %d: %v, want %v", i, got[i].Total, all[i])
 		}
 	}
-	if got := s.Last(now.Add(85 * time.Second)); len(got) != lateKept || got[0].At.Before(now.Add(20*time.Second)) {
+	got = s.Last(now.Add(85 * time.Second))
+	if len(got) != lateKept || got[0].At.Before(now.Add(20*time.Second)) {
 		t.Errorf("after 85 s: %d, the first of %v", len(got), got[0].At)
 	}
 	if got := s.Last(now.Add(200 * time.Second)); len(got) != 0 {

@@ -184,11 +184,13 @@ func TestSheet(t *testing.T) {
 	log.Info("not told")
 	log.Warn("hostile", "name", "<img src=x onerror=alert(1)>\n\x00")
 	log.With("part", "a").WithGroup("g").Error(strings.Repeat("x", 5000))
-	s.recent.Slowest.Note(&answer.Late{At: time.Now(), Total: time.Millisecond, Status: 200, Sequence: 9})
+	s.recent.Slowest.Note(&answer.Late{At: time.Now(), Total: time.Millisecond, Status: 200,
+		Sequence: 9})
 	s.sampler.take(time.Now())
 	a := s.get("/page.json")
 	var told sheet
-	if err := json.Unmarshal(a.Body.Bytes(), &told); err != nil || strings.Contains(a.Body.String(), "<img") {
+	err := json.Unmarshal(a.Body.Bytes(), &told)
+	if err != nil || strings.Contains(a.Body.String(), "<img") {
 		t.Fatalf("%v: %s", err, a.Body)
 	}
 	if string(told.Ready) != `{"ready":false,"why":"disk stalled"}` || told.About.Version != "v1" {
@@ -274,6 +276,24 @@ func TestStalled(t *testing.T) {
 	}
 }
 
+// openCurves asks for a socket of the curves, as a page of an origin, and returns the status.
+func openCurves(t *testing.T, host, origin string) (net.Conn, *bufio.Reader, int) {
+	t.Helper()
+	c, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "GET /curves/ws HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nConnection: Upgrade\r\n"+
+		"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "+
+		"dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", host, origin)
+	in := bufio.NewReader(c)
+	a, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, in, a.StatusCode
+}
+
 // TestCurves: the socket tells the plots and their values, four at once; places come back when
 // browsers leave, and the end closes all.
 func TestCurves(t *testing.T) {
@@ -283,21 +303,7 @@ func TestCurves(t *testing.T) {
 	server := httptest.NewServer(s.mux)
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
-	open := func(origin string) (net.Conn, *bufio.Reader, int) {
-		c, err := net.Dial("tcp", host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(c, "GET /curves/ws HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nConnection: Upgrade\r\n"+
-			"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "+
-			"dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", host, origin)
-		in := bufio.NewReader(c)
-		a, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c, in, a.StatusCode
-	}
+	open := func(origin string) (net.Conn, *bufio.Reader, int) { return openCurves(t, host, origin) }
 	if c, _, status := open("http://evil.example"); status != 403 {
 		t.Errorf("a foreign page gets %d", status)
 	} else {

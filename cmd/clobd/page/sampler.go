@@ -22,7 +22,8 @@ const (
 	seriesKept = 1000 // of a sample
 )
 
-// gathered is a sample: all metrics of the node at one instant, by name: clobd_limits_hit_total{window="book"}.
+// gathered is a sample: all metrics of the node at one instant, by names such as
+// clobd_limits_hit_total{window="book"}.
 type gathered struct {
 	at      time.Time
 	figures map[string]float64
