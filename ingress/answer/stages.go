@@ -64,11 +64,12 @@ func MarkStages(ctx *fasthttp.RequestCtx, took *Took) {
 	ctx.Response.Header.SetBytesV(stagesHeader, b)
 }
 
-// Tell keeps a timed order if it was slow. The answer to it is complete.
+// Tell keeps a timed order if it was slow. The answer to it is complete. A request on a socket has
+// no time of arrival, and is not kept.
 func (s *Stages) Tell(ctx *fasthttp.RequestCtx, took *Took, sequence uint64) {
-	if s.Slowest != nil {
+	if began := ctx.Time(); s.Slowest != nil && !began.IsZero() {
 		now := time.Now()
-		s.Slowest.Note(&Late{At: now, Total: now.Sub(ctx.Time()), Stages: *took,
+		s.Slowest.Note(&Late{At: now, Total: now.Sub(began), Stages: *took,
 			Status: ctx.Response.StatusCode(), Sequence: sequence})
 	}
 }

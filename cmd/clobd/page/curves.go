@@ -33,6 +33,10 @@ type curves struct {
 	drawer *statsviz.Server // nil until somebody opens the curves; a process has one at a time
 	open   map[*curveConn]bool
 	closed bool
+
+	// The library's one goroutine reads all series once a second, and alone uses these.
+	shown   trend
+	shownAt time.Time
 }
 
 // ServeHTTP serves the page of the curves, and its socket if there is a place.
@@ -111,11 +115,21 @@ func (c *curves) close() {
 	}
 }
 
-// watched reports whether somebody sees the curves.
-func (c *curves) watched() bool {
+// present is the trend that all series of one message are read from. It is empty while nobody
+// sees the curves.
+func (c *curves) present() *trend {
+	if time.Since(c.shownAt) < freshness/2 {
+		return &c.shown
+	}
 	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return len(c.open) > 0
+	watched := len(c.open) > 0
+	c.mutex.Unlock()
+	c.shown = trend{}
+	if watched {
+		c.shown = c.sampler.look()
+	}
+	c.shownAt = time.Now()
+	return &c.shown
 }
 
 // holder hands a connection over to the library, and holds it.

@@ -77,12 +77,8 @@ func (c *curves) plot(name, title, unit string, lines ...line) statsviz.TimeSeri
 	for _, l := range lines {
 		p.Series = append(p.Series, statsviz.TimeSeries{Name: l.name, Unitfmt: ".4s",
 			GetValue: func() float64 {
-				if !c.watched() {
-					return 0
-				}
-				c.sampler.ask()
-				if t := c.sampler.latest(); t.now != nil {
-					return l.read(&t)
+				if t := c.present(); t.now != nil {
+					return l.read(t)
 				}
 				return 0
 			}})

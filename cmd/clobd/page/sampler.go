@@ -50,7 +50,9 @@ func newSampler(metrics prometheus.Gatherer) *sampler {
 // run takes samples until ctx is done.
 func (s *sampler) run(ctx context.Context) {
 	for {
-		s.take(time.Now())
+		if !s.fresh() { // somebody may have asked while the last one was taken
+			s.take(time.Now())
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -58,6 +60,13 @@ func (s *sampler) run(ctx context.Context) {
 		case <-time.After(idlePause):
 		}
 	}
+}
+
+func (s *sampler) fresh() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	n := len(s.samples)
+	return n > 0 && time.Since(s.samples[n-1].at) < freshness
 }
 
 func (s *sampler) take(now time.Time) {
@@ -122,27 +131,21 @@ func finite(v float64) float64 {
 	return v
 }
 
-// ask asks for a new sample if the newest is not fresh. taken is closed when it is there.
-func (s *sampler) ask() (taken <-chan struct{}, fresh bool) {
+// look returns the trend of the node, with a new sample if there is one soon.
+func (s *sampler) look() trend {
 	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if n := len(s.samples); n > 0 && time.Since(s.samples[n-1].at) < freshness {
-		return s.taken, true
+	taken := s.taken
+	s.mutex.Unlock()
+	if s.fresh() {
+		return s.latest()
 	}
 	select {
 	case s.asked <- struct{}{}:
 	default: // somebody has asked
 	}
-	return s.taken, false
-}
-
-// look returns the trend of the node, with a new sample if there is one soon.
-func (s *sampler) look() trend {
-	if taken, fresh := s.ask(); !fresh {
-		select {
-		case <-taken:
-		case <-time.After(lookPause):
-		}
+	select {
+	case <-taken:
+	case <-time.After(lookPause):
 	}
 	return s.latest()
 }

@@ -23,16 +23,23 @@ const rules = [
   ["clobd_catalog_failures_total", "warn", (_, grows) => grows > 0 && "The catalog's source cannot be read."],
 ];
 
-// reasons are the texts of /readyz that are not about figures: of why, and of reasons or warnings.
-function reasons(readyz) {
-  return ["why", "reasons", "warnings"].flatMap(name => readyz?.[name] ?? []).map(
-    r => typeof r === "string" ? r : JSON.stringify(r));
+// reasons are what /readyz says is wrong: texts, or objects that say what and by which metric.
+function reasons(readyz, ready) {
+  const found = new Map();
+  for (const member of ["reasons", "why", "warnings"]) {
+    const state = ready || member === "warnings" ? "warn" : "bad";
+    for (const r of [readyz?.[member] ?? []].flat()) {
+      const text = typeof r === "string" ? r : String(r.what ?? JSON.stringify(r));
+      if (!found.has(text)) found.set(text, { text, state, name: r.metric ?? "/readyz" });
+    }
+  }
+  return [...found.values()];
 }
 
 // alerts returns what is wrong, the worst first, or one entry that says that nothing is.
 export function alerts(sheet) {
   const { readyz, figures } = sheet, ready = readyz?.ready === true;
-  const found = reasons(readyz).map(text => ({ text, state: ready ? "warn" : "bad", name: "/readyz" }));
+  const found = reasons(readyz, ready);
   if (!ready && found.length === 0) {
     found.push({ text: "The node is not ready: it starts or stops.", state: "bad", name: "/readyz" });
   }
@@ -41,7 +48,7 @@ export function alerts(sheet) {
   }
   for (const [name, state, test] of rules) {
     const f = figures[name], text = f && test(f[0], f[1], figures);
-    if (text) found.push({ text, state, name });
+    if (text && !found.some(a => a.name === name)) found.push({ text, state, name });
   }
   if (sheet.about.durability !== "fsync") {
     found.push({ text: "Answers come before the sync and can be lost: for measuring only.", state: "warn",
