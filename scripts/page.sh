@@ -42,7 +42,8 @@ start_node() {
 	printf '%s\n' '{"id": "<img src=x onerror=window.hurt=1>", "title": 7, "markets": 7}' \
 		>>"$folder/catalog.jsonl"
 	bin/clobd serve --demo --data "$folder/data" --catalog "$folder/catalog.jsonl" --disk-ballast 0 \
-		--limits off --admin-host desk.example --listen 127.0.0.1:0 --admin 127.0.0.1:0 >"$folder/said" 2>"$folder/log" &
+		--limits off --admin-host desk.example --listen 127.0.0.1:0 --admin 127.0.0.1:0 \
+		>"$folder/said" 2>"$folder/log" &
 	pids+=($!)
 	for ((i = 0; i < 300; i++)); do
 		if grep -q "operator's page" "$folder/said"; then return; fi
@@ -67,8 +68,10 @@ start_load() {
 }
 
 look() {
-	timeout 120 node scripts/page/page.mjs "$(command -v chromium)" \
-		"$(after "its operator's page is")" "$folder/data/admin.token" bin || { tail -n 20 "$folder/log" "$folder/load"; return 1; }
+	timeout 180 node scripts/page/page.mjs "$(command -v chromium)" \
+		"$(after "its operator's page is")" "$folder/data/admin.token" bin && return
+	tail -n 20 "$folder/log" "$folder/load"
+	return 1
 }
 
 step "browser" install_browser

@@ -1,7 +1,7 @@
-// page.mjs CHROMIUM PAGE TOKEN FOLDER: looks at the operator's page of a node under load with a real
-// browser, wide and narrow, light and dark, and writes pictures into FOLDER. The node's log has had
-// a warning with a name in it that wants to be markup. By the name desk.example the node is asked as
-// if from elsewhere: there the page wants the token, which is in the file TOKEN.
+// page.mjs CHROMIUM PAGE TOKEN FOLDER: looks at the operator's page of a node under load with a
+// real browser, wide and narrow, light and dark, and writes pictures into FOLDER. The node's log
+// has had a warning with a name in it that wants to be markup. By the name desk.example the node is
+// asked as if from elsewhere: there the page wants the token, which is in the file TOKEN.
 import puppeteer from "puppeteer-core";
 import assert from "node:assert/strict";
 import fs from "node:fs";
