@@ -53,12 +53,6 @@ func (n *node) adminServer() *http.Server {
 		ErrorLog: log.New(io.Discard, "", 0)} // what strangers can fill is no log
 }
 
-// about is what the page says of a node that listens.
-func (n *node) about() page.About {
-	return page.About{Version: version, Durability: n.Durability, Chain: n.ChainID,
-		Listen: n.front.doors, Admin: n.front.page, Data: n.Data}
-}
-
 // readyz answers 503 before orders are taken, while the disk hangs and while stopping.
 func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
@@ -164,4 +158,10 @@ func tell(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(body)
+}
+
+// about is what the page says of a node that listens.
+func (n *node) about() page.About {
+	return page.About{Version: version, Durability: n.Durability, Chain: n.ChainID,
+		Listen: n.front.doors, Admin: n.front.page, Data: n.Data}
 }
