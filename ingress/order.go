@@ -238,14 +238,17 @@ func (t *placing) Finish() {
 	t.reply()
 }
 
-// tellStages answers with the stages of the order, if the request wants them. The last one began at
-// finish. A stage that the order did not reach has 0.
+// tellStages tells the stages of a timed order, and answers with them if the request wants that.
+// The last stage began at finish.
 func (t *placing) tellStages(finish time.Time) {
-	if p := t.p; t.options.DebugStages && answer.WantsStages(t.ctx) {
+	if p := t.p; bool(t.caller.watch) {
 		s := &p.spent
-		answer.MarkStages(t.ctx, []string{"authenticate", "parse", "verify", "wait", "match", "append",
-			"sync", "publish", "answer"}, []time.Duration{t.caller.took, p.parse, p.verify, s.Wait, s.Match,
-			s.Append, s.Sync, s.Publish, time.Since(finish)})
+		took := answer.Took{t.caller.took, p.parse, p.verify, s.Wait, s.Match, s.Append, s.Sync,
+			s.Publish, time.Since(finish)}
+		t.options.Stages.Tell(t.ctx, &took, uint64(p.out.Receipt.Sequence))
+		if t.options.DebugStages && answer.WantsStages(t.ctx) {
+			answer.MarkStages(t.ctx, &took)
+		}
 	}
 }
 

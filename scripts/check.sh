@@ -36,5 +36,6 @@ step "simulator" bin/clobsim run --seed "$(date +%s)" --seeds 50 --for 30s
 step "audit" audit
 step "race" scripts/race.sh
 step "dashboards and alerts" scripts/ops.sh
+step "operator's page" scripts/page.sh
 step "npm clients" scripts/clients.sh
 printf 'make check: %d s\n' "$SECONDS"

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"clobd/cmd/clobd/page"
 	"clobd/ingress/conn"
 	"clobd/journal"
 	"clobd/journal/disk"
@@ -18,8 +19,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// adminServer serves the operator. livez, readyz and metrics are open; all else wants the token and
-// no Origin, because any web page can make a browser post to a loopback address.
+// adminServer serves the operator. livez, readyz and metrics are open, and the operator's page says
+// itself to whom; all else wants the token and no Origin, because any web page can make a browser
+// post to a loopback address.
 func (n *node) adminServer() *http.Server {
 	n.metrics.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -44,6 +46,9 @@ func (n *node) adminServer() *http.Server {
 		n.scrubber.route(w, r)
 	})))
 	profileRoutes(mux, guarded)
+	n.page = page.New(page.Options{Metrics: n.metrics, Ready: n.readyz, About: n.about,
+		Recent: n.recent, Bearer: n.bearer, Refuse: writes})
+	n.page.Route(mux)
 	return &http.Server{Handler: n.door.Surviving(mux), ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout: time.Minute, ConnContext: conn.WithPlace,
 		ErrorLog: log.New(io.Discard, "", 0)} // what strangers can fill is no log
@@ -157,4 +162,10 @@ func tell(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(body)
+}
+
+// about is what the page says of a node that listens.
+func (n *node) about() page.About {
+	return page.About{Version: version, Durability: n.Durability, Chain: n.ChainID,
+		Listen: n.front.doors, Admin: n.front.page, Data: n.Data}
 }

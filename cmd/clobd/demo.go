@@ -57,6 +57,7 @@ func (n *node) botKey(i int) [32]byte {
 func (n *node) welcome(url string, m *engine.Listing) {
 	token := m.Tokens[0].String()
 	fmt.Printf(`clobd is trading at %s
+its operator's page is %s
 
   a book    curl '%s/book?token_id=%s'
   its price curl '%s/price?side=BUY&token_id=%s'
@@ -66,5 +67,5 @@ func (n *node) welcome(url string, m *engine.Listing) {
 
 Keys get paper collateral (--faucet) when they are first derived; nothing here is real money.
 Any client of the public exchanges works: host %s, chain %d.
-`, url, url, token, url, token, url, token, url, n.ChainID)
+`, url, n.front.page, url, token, url, token, url, token, url, n.ChainID)
 }

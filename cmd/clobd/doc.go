@@ -32,5 +32,5 @@
 // Reading order: main.go, serve.go, node.go (the life of a node), admin.go with
 // symptoms.go, catalog.go, operator.go; stopwatch.go, blackbox.go; listen.go, harden.go, secret.go,
 // masters.go; offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go,
-// recover.go; doctor.go.
+// recover.go; doctor.go. What a browser sees is page/.
 package main

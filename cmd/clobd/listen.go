@@ -31,6 +31,8 @@ type front struct {
 	*settings
 	public net.Listener     // the first one of --listen
 	ends   func() time.Time // when the certificate in use does; nil without one
+	doors  []string         // addresses of all, as url writes them
+	page   string           // address of the operator's page
 }
 
 // checkListeners says what is wrong with the options of the listeners.
@@ -119,12 +121,17 @@ func (f *front) serve(door *ingress.Server, admin *http.Server, secure *tls.Conf
 		doors = append(doors, ln)
 	}
 	f.public = doors[0]
+	for _, ln := range doors {
+		f.doors = append(f.doors, f.urlOf(ln.Addr()))
+	}
 	operators, err := net.Listen("tcp", f.Admin)
 	if err != nil {
 		return cli.Hint(fmt.Errorf("open admin listener: %w", err), "--admin names another one")
 	}
+	f.page = "http://" + operators.Addr().String() + "/"
 	operators = conn.Cap(operators, adminConnections)
 	if secure != nil && !loopbackOnly(f.Admin) {
+		f.page = strings.Replace(f.page, "http:", "https:", 1)
 		operators = tls.NewListener(operators, secure)
 	}
 	admin.Handler = f.addressed(admin.Handler)
@@ -149,14 +156,16 @@ func listenOn(address string) (net.Listener, error) {
 }
 
 // url is where the first public listener is.
-func (f *front) url() string {
+func (f *front) url() string { return f.urlOf(f.public.Addr()) }
+
+func (f *front) urlOf(at net.Addr) string {
 	switch {
-	case f.public.Addr().Network() == "unix":
-		return local + f.public.Addr().String()
+	case at.Network() == "unix":
+		return local + at.String()
 	case f.TLSCert != "":
-		return "https://" + f.public.Addr().String()
+		return "https://" + at.String()
 	}
-	return "http://" + f.public.Addr().String()
+	return "http://" + at.String()
 }
 
 // addressed serves only requests that name this node. A page on the web can make its own name mean

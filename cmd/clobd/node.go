@@ -21,6 +21,7 @@ import (
 	"clobd/api/gamma"
 	"clobd/api/wallets"
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/page"
 	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/engine/pages"
@@ -63,6 +64,7 @@ type node struct {
 	profiles *wallets.Profiles // nil without any
 	door     *ingress.Server
 	admin    *http.Server
+	page     *page.Panel
 	scrubber *scrubber
 	streams  *streams
 	front    front
@@ -223,6 +225,7 @@ func (n *node) listen(ctx context.Context) error {
 		DebugStages: n.DebugStages || n.Demo,
 	}
 	n.watches.supply(&options)
+	options.Stages.Slowest = &n.recent.Slowest
 	n.door, err = ingress.New(options)
 	if err != nil {
 		return err
@@ -230,6 +233,7 @@ func (n *node) listen(ctx context.Context) error {
 	n.metrics.MustRegister(n.door.Collectors()...)
 	n.doorMetrics.MustRegister(n.door.Collectors()...)
 	n.admin = n.adminServer()
+	go n.page.Run(ctx)
 	return n.front.serve(n.door, n.admin, secure, n.fail)
 }
 
@@ -416,7 +420,7 @@ func (n *node) close() error {
 		{n.role != nil, func() error { return n.role.Journal.Close() }},
 		{true, n.claim.Release},
 		{n.space != nil, func() error { n.space.Close(); return nil }},
-		{n.admin != nil, func() error { return n.admin.Close() }},
+		{n.admin != nil, func() error { n.page.Close(); return n.admin.Close() }},
 		{n.role != nil, func() error { n.log.Info("stopped"); return nil }},
 	} {
 		if part.open {

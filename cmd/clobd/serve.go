@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/page"
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/ingress/cors"
@@ -107,6 +108,7 @@ type settings struct {
 	screen  *screen
 	origins cors.Origins
 	log     *slog.Logger
+	recent  *page.Recent // what log and door have told lately
 }
 
 // settings names every option that is wrong.
@@ -167,7 +169,9 @@ func (c *serveCommand) settings() (*settings, error) {
 			"must be above 0"))
 	}
 	s.screen = newScreen()
-	s.log = slog.New(slog.NewJSONHandler(s.screen, &slog.HandlerOptions{Level: level}))
+	s.recent = new(page.Recent)
+	s.log = slog.New(slog.NewMultiHandler(
+		slog.NewJSONHandler(s.screen, &slog.HandlerOptions{Level: level}), s.recent.Handler()))
 	if err := errors.Join(problems...); err != nil {
 		return nil, &cli.UsageError{Err: cli.Hint(err, "clobd serve --help lists the flags")}
 	}

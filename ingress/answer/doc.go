@@ -12,5 +12,5 @@
 //
 // # Reading order
 //
-// answer.go, advice.go.
+// answer.go, advice.go; stages.go (the clock of a request), slowest.go.
 package answer

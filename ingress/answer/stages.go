@@ -12,6 +12,7 @@ import (
 type Stages struct {
 	Parse, Verify, Authenticate prometheus.Observer // an order, its signature, the key's headers
 	Answer                      prometheus.Observer // from Receipt to the answer's bytes
+	Slowest                     *Slowest            // of POST /order
 }
 
 // Watch is the clock of a request. One request in four is timed, so that the clock costs the others
@@ -53,15 +54,25 @@ func WantsStages(ctx *fasthttp.RequestCtx) bool {
 	return string(ctx.Request.Header.Peek(stagesHeader)) == "1"
 }
 
-// MarkStages puts the names of stages into a header, with how long each took in microseconds:
+// MarkStages puts the names of the stages into a header, with how long each took in microseconds:
 // parse=9, verify=104.
-func MarkStages(ctx *fasthttp.RequestCtx, names []string, took []time.Duration) {
+func MarkStages(ctx *fasthttp.RequestCtx, took *Took) {
 	var b []byte
-	for i, name := range names {
+	for i, name := range StageNames {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
 		b = strconv.AppendInt(append(append(b, name...), '='), took[i].Microseconds(), 10)
 	}
 	ctx.Response.Header.SetBytesV(stagesHeader, b)
+}
+
+// Tell keeps a timed order if it was slow. The answer to it is complete. A request on a socket has
+// no time of arrival, and is not kept.
+func (s *Stages) Tell(ctx *fasthttp.RequestCtx, took *Took, sequence uint64) {
+	if began := ctx.Time(); s.Slowest != nil && !began.IsZero() {
+		now := time.Now()
+		s.Slowest.Note(&Late{At: now, Total: now.Sub(began), Stages: *took,
+			Status: ctx.Response.StatusCode(), Sequence: sequence})
+	}
 }

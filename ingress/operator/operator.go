@@ -78,7 +78,8 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		_, refused := a.read(r)
 		if guarded := r.URL.Path == "/admin/backup" || r.URL.Path == "/admin/checkpoint" ||
-			r.URL.Path == "/admin/scrub" ||
+			r.URL.Path == "/admin/scrub" || r.URL.Path == "/page.json" ||
+			strings.HasPrefix(r.URL.Path, "/curves/") ||
 			strings.HasPrefix(r.URL.Path, "/debug/"); guarded && refused != nil {
 			Refuse(w, refused) // other handlers serve these paths once the token is right
 			return

@@ -34,10 +34,12 @@ const (
 	norm  = "golang.org/x/text/unicode/norm"
 	gz    = "github.com/klauspost/compress/gzip"
 	centr = "github.com/centrifugal/centrifuge"
+	promm = "github.com/prometheus/client_model"
+	curve = "github.com/arl/statsviz"
 )
 
 // table is the architecture, from the ground up.
-func table() []row { return slices.Concat(ground(), door(), reads(), programs()) }
+func table() []row { return slices.Concat(ground(), door(), reads(), eyes(), programs()) }
 
 // ground is the part of the table below callers: trading rules, the one writer, the journal.
 func ground() []row {
@@ -184,6 +186,18 @@ func answers() map[string]string {
 	}
 }
 
+// eyes is the part of the table that operators look at.
+func eyes() []row {
+	return []row{
+		{pkg: "cmd/clobd/page", ours: []string{"ingress/answer", "ingress/conn"},
+			out: []string{prom, promm, curve}, no: map[string]string{
+				"clobd/engine":  "it shows figures, whatever they count",
+				"clobd/journal": "it shows figures, whatever they count",
+				fast:            "operators ask with net/http, on a listener of their own",
+			}},
+	}
+}
+
 // programs is the part above the product: commands, measurement and scripts.
 func programs() []row {
 	return []row{
@@ -225,7 +239,7 @@ func programs() []row {
 				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/wallets", "api/gamma", "api/stream", "api", "bench/trader",
 				"cmd/cli",
-				"cmd/clobd/role", "cmd/clobd/doctor", "ingress/conn", "ingress/cors"},
+				"cmd/clobd/role", "cmd/clobd/doctor", "cmd/clobd/page", "ingress/conn", "ingress/cors"},
 			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench", "bench/matching",

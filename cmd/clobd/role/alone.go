@@ -198,6 +198,8 @@ func (a *Alone) metrics() []prometheus.Collector {
 			func(c sequencer.Counters) uint64 { return c.Timeouts }),
 		of.Gauge("sequence", "Last published Sequence.",
 			func() float64 { return float64(a.Board.Sequence()) }),
+		of.Gauge("epoch", "Starts of a node on this journal, this one included.",
+			func() float64 { return float64(a.restored.Head.Epoch + 1) }),
 		of.Gauge("ring_depth", "Commands waiting in the ring.",
 			func() float64 { return float64(a.writer.Counters().Depth) }),
 		of.Gauge("ring_slots", "Commands that may wait in the ring. Orders may fill 7 of 8 slots.",
