@@ -67,8 +67,8 @@ func (c *runCommand) Run() error {
 		return fmt.Errorf("find this binary: %w", err)
 	}
 	r := bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
-		Connections: c.Connections, Processes: c.Processes, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
-		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version}
+		Connections: c.Connections, Processes: c.Processes, Async: c.Durability == "async",
+		Dir: c.Dir, URL: c.URL, Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version}
 	if c.URL != "" {
 		if err := c.aim(&r); err != nil {
 			return err
