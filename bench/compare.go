@@ -70,6 +70,8 @@ type Side struct {
 	MaxMicros []float64 `json:"max_micros"`
 	Seconds   []float64 `json:"seconds"`
 	EndedBy   []string  `json:"ended_by"` // time, or operations if those that were drawn ran out
+	// LoadMicros is the CPU time of the process that sent, per operation; sockets do not tell.
+	LoadMicros []float64 `json:"generator_cpu_micros_per_operation,omitempty"`
 
 	server *child
 }
@@ -110,6 +112,12 @@ func (c *Compared) WriteText(w io.Writer) {
 			"p90 %.0f p99 %.0f µs  max %.1f ms\n", s.Name, Median(s.Rates), slices.Min(s.Rates),
 			slices.Max(s.Rates), Median(s.CPUMicros), slices.Min(s.CPUMicros), slices.Max(s.CPUMicros),
 			Median(s.P50Micros), Median(s.P90Micros), Median(s.P99Micros), slices.Max(s.MaxMicros)/1e3)
+	}
+	for _, s := range []*Side{&c.Node, &c.Baseline} {
+		if len(s.LoadMicros) > 0 {
+			fmt.Fprintf(w, "  sending to %-17s CPU %.1f µs (%.1f to %.1f) per operation of this process\n",
+				s.Name, Median(s.LoadMicros), slices.Min(s.LoadMicros), slices.Max(s.LoadMicros))
+		}
 	}
 	c.writeRounds(w)
 	if c.Paced != nil {
@@ -267,8 +275,8 @@ func (k *contest) against(ctx context.Context, w Workload, clients []*trader.Cli
 	return peer.stop()
 }
 
-// workload makes one side's crew from the requests of a round.
-type workload func(s *Side, lanes []*fasthttp.HostClient) *crew
+// workload makes one side's effort from the requests of a round.
+type workload func(s *Side) effort
 
 // rounds gives each side one turn a round, on the same work. The first round only warms up. Who
 // goes first changes from round to round: the second turn meets a machine, a disk and caches that
@@ -307,11 +315,8 @@ func (s *Side) forget() { *s = Side{Name: s.Name, server: s.server} }
 
 // turn measures one side once, over new connections, and closes them.
 func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
-	lanes := lanes(s.server.addr, k.Connections)
-	defer hangUp(lanes)
-	c := work(s, lanes)
 	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
-	if err := t.measure(ctx, c, s.server.cpu); err != nil {
+	if err := work(s)(ctx, t, s.server.cpu); err != nil {
 		return err
 	}
 	r := t.report
@@ -330,6 +335,9 @@ func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
 	s.MaxMicros = append(s.MaxMicros, r.ServiceMicros.Max)
 	s.Seconds, s.EndedBy = append(s.Seconds, r.Seconds), append(s.EndedBy, r.EndedBy)
 	k.perSecond = max(k.perSecond, 1.5*r.Rate)
+	if g := r.Generator; g != nil {
+		s.LoadMicros = append(s.LoadMicros, g.CPUMicros)
+	}
 	if s == &k.out.Node {
 		k.placed = append(k.placed, t.placed...)
 	}
@@ -352,8 +360,10 @@ func (k *contest) orders(ctx context.Context, w Workload, clients []*trader.Clie
 		if err != nil {
 			return nil, err
 		}
-		return func(_ *Side, lanes []*fasthttp.HostClient) *crew {
-			return deal(ops, requests, lanes)
+		return func(s *Side) effort {
+			v := newVolley(s.server.addr, k.Connections)
+			v.deal(ops, requests)
+			return v.effort
 		}, nil
 	}
 }
@@ -397,8 +407,8 @@ func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
 	k.out.Node.Name = fmt.Sprintf("node, %d bytes", len(body))
 	k.out.Baseline.Name = fmt.Sprintf("bare fasthttp, %d bytes", len(body))
 	return func(int) (workload, error) {
-		return func(_ *Side, lanes []*fasthttp.HostClient) *crew {
-			return readers(lanes, path, body)
+		return func(s *Side) effort {
+			return reads(s.server.addr, path, k.Connections, body).effort
 		}, nil
 	}, nil
 }
@@ -439,36 +449,6 @@ func rest(c *trader.Client, l trader.Limit) error {
 		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
 	}
 	return nil
-}
-
-// readers read path over each lane and compare every answer.
-func readers(lanes []*fasthttp.HostClient, path string, want []byte) *crew {
-	c := &crew{}
-	for _, lane := range lanes {
-		c.join(func(n *counts, until func() bool) {
-			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-			defer fasthttp.ReleaseRequest(req)
-			defer fasthttp.ReleaseResponse(resp)
-			req.SetRequestURI(path)
-			req.SetHost(lane.Addr)
-			for !until() {
-				at := time.Now()
-				if err := lane.Do(req, resp); err != nil {
-					n.err = fmt.Errorf("read book: %w", err)
-					return
-				}
-				took := time.Since(at)
-				if string(resp.Body()) != string(want) {
-					n.err = fmt.Errorf("read book: another answer: status %d: %s", resp.StatusCode(),
-						resp.Body())
-					return
-				}
-				n.rec.Record(took)
-				n.acked++
-			}
-		})
-	}
-	return c
 }
 
 // check replays the journal of the node that was stopped.
