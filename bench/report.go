@@ -54,9 +54,11 @@ type Generator struct {
 
 // Judged is a threshold and what the run had.
 type Judged struct {
-	Rule string  `json:"rule"` // as it stands in the file
-	Had  float64 `json:"had"`
-	Held bool    `json:"held"`
+	Rule string `json:"rule"` // as it stands in the file
+	// Had is in µs, percent or a plain number, as the figure is.
+	Had     float64 `json:"had"`
+	Held    bool    `json:"held"`
+	Missing bool    `json:"missing,omitempty"` // the run has no such figure: the rule is broken
 }
 
 // Report is one run with its conditions. A run whose check failed has no figures: Failure says why.
