@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"clobd/bench/lean"
 	"clobd/bench/process"
 	"clobd/engine"
 	"clobd/engine/sequencer"
@@ -27,11 +28,17 @@ type Run struct {
 	// Connections is how many callers work at once, [1, Traders]; each owns wallets of its own. L0
 	// always has one.
 	Connections int
-	Async       bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
-	Dir         string // L2 and L3 without URL: where the data folder is made; empty is the system's
-	URL         string // L3: a node that runs already; empty starts one
-	Admin       string // L3 with URL: its admin address
-	Token       string // L3 with URL: its admin token
+	// Rate is how many operations a second are due in an open loop, on L1 to L3. 0: the loop is closed.
+	Rate    float64
+	Poisson bool // the gaps between due times are exponential; otherwise equal
+	// Progress is called about once a second while the run is measured. nil: nobody asks.
+	Progress   func(lean.Progress)
+	Thresholds []Threshold // that the report must hold
+	Async      bool        // L2 and L3 without URL: acknowledge before the sync, for measuring only
+	Dir        string      // L2 and L3 without URL: where the data folder is made; empty is the system's
+	URL        string      // L3: a node that runs already; empty starts one
+	Admin      string      // L3 with URL: its admin address
+	Token      string      // L3 with URL: its admin token
 	// Market are the two tokens of the market to trade: L3 with URL.
 	Market  [2]engine.Token
 	Node    string // L3 without URL: the node's binary
@@ -65,6 +72,10 @@ func (r *Run) validate() error {
 		}
 	}
 	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Rate < 0, "the rate is negative")
+	bad(r.Rate > 0 && r.Level == "L0", "level L0 has no open loop: it calls Apply and waits for nobody")
+	bad(r.Rate > 0 && r.Rate*r.Duration.Seconds() > 4_000_000,
+		"more than 4,000,000 operations are due: soak runs that long")
 	bad(r.Connections < 1 || r.Connections > Traders, fmt.Sprintf(
 		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
 	bad(r.Level == "L3" && r.Workload.Books != 1, "level L3 measures workloads of one book")
@@ -84,6 +95,12 @@ func Execute(ctx context.Context, r Run) (*Report, error) {
 	t := &trial{Run: r, report: &Report{Conditions: NewConditions(r.Version),
 		Workload: r.Workload.Name, Level: r.Level, Loop: "closed", Seed: r.Seed,
 		AskedSeconds: r.Duration.Seconds(), Durability: "none"}}
+	if r.Rate > 0 {
+		t.report.Loop, t.report.AskedRate, t.report.Arrivals = "open", r.Rate, "constant"
+		if r.Poisson {
+			t.report.Arrivals = "poisson"
+		}
+	}
 	if r.Level == "L2" || r.Level == "L3" && r.URL == "" {
 		var err error
 		if t.dir, err = makeFolder(r.Dir); err != nil {
@@ -99,6 +116,10 @@ func Execute(ctx context.Context, r Run) (*Report, error) {
 	}
 	if ctx.Err() != nil {
 		return nil, Stopped(ctx)
+	}
+	if err == nil {
+		t.report.blame()
+		t.report.judge(r.Thresholds)
 	}
 	return t.report, err
 }
@@ -130,6 +151,9 @@ func durability(async bool) string {
 // time. If they run out, the report says so.
 func (t *trial) operations() int {
 	perSecond := map[string]int{"L1": 600_000, "L2": 300_000, "L3": 30_000}[t.Level]
+	if t.Rate > 0 {
+		return max(int(t.Duration.Seconds()*t.Rate), 1)
+	}
 	return min(max(int(t.Duration.Seconds()*float64(perSecond)), 1000), 4_000_000)
 }
 
@@ -242,6 +266,8 @@ type writer struct {
 	x     *engine.Exchange
 	board *view.Board
 	ended chan error
+	// giveUp is how late a Command of an open loop is still submitted.
+	giveUp time.Duration
 }
 
 // begin runs the Sequencer that was made.
@@ -250,11 +276,25 @@ func (w *writer) begin(s *sequencer.Sequencer) {
 	go func() { w.ended <- s.Run() }()
 }
 
-// loop is one caller: it submits its own traders' Commands one after the other.
-func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bool) {
+// loop is one caller: it submits its own traders' Commands one after the other, each at its due time
+// after the start if there are such times. One that is later than all of the run is given up.
+func (w *writer) loop(commands []engine.Command, dues ...time.Duration) func(
+	n *counts, until func() bool) {
 	return func(n *counts, until func() bool) {
+		if dues != nil {
+			n.corrected, n.late = NewRecorder(), NewRecorder()
+		}
+		var due, free time.Time
 		for i := range commands {
 			command := &commands[i]
+			if dues != nil {
+				due = n.crew.start.Add(dues[i])
+				sleepUntil(due)
+				if time.Since(due) > w.giveUp {
+					n.unsent++
+					continue
+				}
+			}
 			for {
 				if until() {
 					return
@@ -271,8 +311,7 @@ func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bo
 					n.err = fmt.Errorf("submit: %w", err)
 					return
 				}
-				n.rec.Record(time.Since(start))
-				n.acked++
+				free = n.note(start, due, free)
 				if receipt.Reject != engine.Accepted {
 					n.refused++
 				} else if command.Kind == engine.Place {
@@ -285,9 +324,12 @@ func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bo
 }
 
 // split distributes Commands to n callers by trader, so that a cancel follows its order. It starts
-// at the given operation.
-func (w *writer) split(ctx context.Context, ops []Op, from, n int) (*crew, error) {
+// at the given operation. dues are when they are due, nil in a closed loop.
+func (w *writer) split(ctx context.Context, ops []Op, from, n int, dues []time.Duration) (
+	*crew, error) {
 	hands := make([][]engine.Command, n)
+	times := make([][]time.Duration, n)
+	first := from
 	for ; from < len(ops); from += block {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -295,11 +337,14 @@ func (w *writer) split(ctx context.Context, ops []Op, from, n int) (*crew, error
 		for i, command := range commandsFrom(ops, from, min(from+block, len(ops))) {
 			k := int(ops[from+i].Trader) % n
 			hands[k] = append(hands[k], command)
+			if dues != nil {
+				times[k] = append(times[k], dues[from+i-first])
+			}
 		}
 	}
 	c := &crew{}
-	for _, commands := range hands {
-		c.join(w.loop(commands))
+	for k, commands := range hands {
+		c.join(w.loop(commands, times[k]...))
 	}
 	return c, nil
 }
@@ -325,7 +370,12 @@ func (t *trial) submitAll(ctx context.Context, w *writer) error {
 		return fmt.Errorf("warm-up: %w", first.err)
 	}
 	t.report.Warmup, t.placed = int(first.acked), first.placed
-	work, err := w.split(ctx, ops, prefill, t.Connections)
+	var dues []time.Duration
+	if t.Rate > 0 {
+		dues = arrivals(t.Rate, t.Poisson, t.Seed, len(ops)-prefill)
+		w.giveUp = t.Duration
+	}
+	work, err := w.split(ctx, ops, prefill, t.Connections, dues)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"runtime"
@@ -108,6 +109,22 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 	}
 	wait.Wait()
 	return p.sum(lanes, start)
+}
+
+// arrivals are the instants at which n operations are due, after the start: with equal gaps, or with
+// exponential ones that are drawn from the seed.
+func arrivals(rate float64, poisson bool, seed uint64, n int) []time.Duration {
+	dice := rand.New(rand.NewPCG(seed, 0x706f6973))
+	list, at := make([]time.Duration, n), 0.0
+	for i := range list {
+		list[i] = time.Duration(at * float64(time.Second))
+		if poisson {
+			at += dice.ExpFloat64() / rate
+		} else {
+			at = float64(i+1) / rate
+		}
+	}
+	return list
 }
 
 // sleepUntil wakes at an instant. Go's timers may be a millisecond late, many times what is

@@ -210,23 +210,6 @@ func (r *Report) judge(rules []Threshold) {
 	}
 }
 
-// Verdict is nil for a run with figures that are the node's and hold all thresholds.
-func (r *Report) Verdict() error {
-	var problems []error
-	if r.Failure != "" {
-		problems = append(problems, errors.New(r.Failure))
-	}
-	if r.Invalid != "" {
-		problems = append(problems, errors.New("INVALID: "+r.Invalid))
-	}
-	for i := range r.Thresholds {
-		if j := &r.Thresholds[i]; !j.Held {
-			problems = append(problems, fmt.Errorf("threshold broken: %s", j))
-		}
-	}
-	return errors.Join(problems...)
-}
-
 // String is the rule and what the run had.
 func (j *Judged) String() string {
 	if j.Missing {
