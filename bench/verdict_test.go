@@ -1,8 +1,12 @@
 package bench
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"clobd/bench/lean"
 )
 
 func TestBlame(t *testing.T) {
@@ -37,5 +41,34 @@ func TestBlame(t *testing.T) {
 	closed := &Report{ServiceMicros: Latency{P50: 5000}, Generator: &Generator{}}
 	if closed.blame(); closed.Invalid != "" {
 		t.Errorf("a closed loop: %s", closed.Invalid)
+	}
+}
+
+// TestOpenLoop asks L1 for so many operations a second: so many are done, at times that do not
+// depend on the answers.
+func TestOpenLoop(t *testing.T) {
+	for _, poisson := range []bool{false, true} {
+		progress := 0
+		r, err := Execute(t.Context(), Run{Workload: workloadNamed(t, "canonical"), Level: "L1", Seed: 7,
+			Duration: 1500 * time.Millisecond, Connections: 4, Self: self(t), Rate: 1000, prefill: 100,
+			Poisson: poisson, Progress: func(lean.Progress) { progress++ }})
+		if err != nil || r.Failure != "" {
+			t.Fatal(err, r)
+		}
+		if r.Operations+r.Unsent != 1500 || r.Loop != "open" || r.CorrectedMicros == nil ||
+			r.CorrectedMicros.Max < r.ServiceMicros.Max || r.Generator == nil || r.Checked == "" {
+			t.Errorf("report: %+v", r)
+		}
+		if progress == 0 || len(r.Timeline) == 0 || r.Timeline[0].Done == 0 {
+			t.Errorf("%d times of progress, timeline %+v", progress, r.Timeline)
+		}
+	}
+	even, uneven := arrivals(100, false, 1, 1000), arrivals(100, true, 1, 1000)
+	if even[999] != 9990*time.Millisecond || uneven[999] < 8*time.Second ||
+		uneven[999] > 12*time.Second || !slices.IsSorted(uneven) {
+		t.Errorf("the last of 1000 at 100/s is due after %v and %v", even[999], uneven[999])
+	}
+	if again := arrivals(100, true, 1, 1000); !slices.Equal(again, uneven) {
+		t.Error("the same seed draws other instants")
 	}
 }

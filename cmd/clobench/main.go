@@ -54,29 +54,27 @@ type runCommand struct {
 	TokenFile   string        `help:"L3 with --url: file with its admin token."`
 	Market      []string      `help:"L3 with --url: the two token ids of the market to trade."`
 	JSON        string        `name:"json" help:"Write the report to this file, - for standard output."`
+
+	Rate       float64 `help:"Operations per second of an open loop, L1 to L3. Without it the loop is closed: who waits for an answer sends nothing."`
+	Arrivals   string  `default:"constant" enum:"constant,poisson" help:"With --rate: equal gaps between due times, or exponential ones drawn from the seed."`
+	Thresholds string  `help:"File with rules as 'corrected.p99 <= 20ms', one a line: exit code 1 if one is broken."`
+	Quiet      bool    `help:"No progress on standard error."`
 }
 
 // Run measures and prints.
 func (c *runCommand) Run() error {
-	w, err := bench.WorkloadNamed(c.Workload)
+	r, err := c.plan()
 	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this binary: %w", err)
-	}
-	r := bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
-		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
-		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version}
-	if c.URL != "" {
-		if err := c.aim(&r); err != nil {
-			return err
-		}
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	report, err := bench.Execute(ctx, r)
+	ticker := progressOn(os.Stderr)
+	if !c.Quiet {
+		r.Progress = ticker.Show
+	}
+	report, err := bench.Execute(ctx, *r)
+	ticker.Done()
 	if err != nil {
 		return err
 	}
@@ -88,10 +86,45 @@ func (c *runCommand) Run() error {
 			return err
 		}
 	}
-	if report.Failure != "" {
-		return errors.New(report.Failure)
+	return report.Verdict()
+}
+
+// plan makes a run of the flags.
+func (c *runCommand) plan() (*bench.Run, error) {
+	w, err := bench.WorkloadNamed(c.Workload)
+	if err != nil {
+		return nil, &cli.UsageError{Err: err}
 	}
-	return nil
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this binary: %w", err)
+	}
+	r := &bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
+		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
+		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version, Rate: c.Rate,
+		Poisson: c.Arrivals == "poisson"}
+	switch {
+	case c.Rate < 0 || c.Rate == 0 && r.Poisson:
+		return nil, &cli.UsageError{Err: errors.New("--arrivals poisson wants --rate, above 0")}
+	case c.Rate > 0 && c.Level == "L0":
+		return nil, &cli.UsageError{Err: cli.Hint(errors.New("--rate wants --level L1, L2 or L3"),
+			"L0 calls Apply and waits for nobody: it has no open loop")}
+	}
+	if c.Thresholds != "" {
+		if r.Thresholds, err = bench.ReadThresholds(c.Thresholds); err != nil {
+			return nil, &cli.UsageError{Err: err}
+		}
+	}
+	if c.URL != "" {
+		return r, c.aim(r)
+	}
+	return r, nil
+}
+
+// progressOn shows how a run comes along.
+func progressOn(f *os.File) *bench.Ticker {
+	info, err := f.Stat()
+	return &bench.Ticker{To: f, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
 // aim fills in the options that a run against somebody's running node needs.
