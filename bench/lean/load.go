@@ -1,9 +1,9 @@
 package lean
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"clobd/engine"
@@ -13,8 +13,8 @@ import (
 // Load says what is sent to one address, over how many lanes and when. A lane is one connection
 // with at most one request in flight.
 //
-// Without a Rate the loop is closed: each lane sends its next request when the last one is
-// answered, and the first failure ends the load. With a Rate the loop is open: request n is due at
+// Without a Rate and without Due the loop is closed: each lane sends its next request when the last one is
+// answered, and the first failure ends the load. Otherwise the loop is open: request n is due at
 // an instant that was fixed before the start, and a lane that is still busy then sends late. A
 // failure is counted, and the lane goes on over a new connection.
 type Load struct {
@@ -24,7 +24,8 @@ type Load struct {
 	Routes []Route
 	// Requests stand in the order in which they are sent. Those of one lane keep their order.
 	Requests []Prepared
-	// Repeat sends the Requests over and over, until the time is over.
+	// Repeat sends the Requests over and over, until the time is over. In a closed loop each lane
+	// repeats its own; in an open loop all are sent in turn.
 	Repeat bool
 	// Duration is how long requests are sent. With 0 all Requests are sent, each once. What is in
 	// flight at the end is waited for.
@@ -38,6 +39,9 @@ type Load struct {
 	Seed    uint64
 	// Burst is how many requests are due together in an open loop. 0 and 1: each by itself.
 	Burst int
+	// Due is when each of the Requests is due, from the start and in ascending order. It makes an open
+	// loop of instants that the caller chose, and replaces Rate, Poisson, Burst and Repeat.
+	Due []time.Duration
 
 	// Start is when the first request may be sent, so that loads of several processes start
 	// together. The zero time, and a time that is over: when all connections are open.
@@ -45,11 +49,13 @@ type Load struct {
 	// Patience is how long an answer is waited for before the request has failed. 0: a minute.
 	Patience time.Duration
 
-	// Progress is called about five times a second from a goroutine of its own. nil: nobody asks.
+	// Progress is called at the end of each Moment from a goroutine of its own. nil: nobody asks.
 	Progress func(Progress)
 	// Seen is called for each good answer, on the thread that sends: it must be quick. nil: nobody
 	// looks. A load with Seen runs in this process only.
 	Seen func(Seen)
+
+	moment func(Moment) // instead of Progress, for who sends for another process
 }
 
 // Route is what requests of one kind, and of one sender, have in common.
@@ -103,7 +109,7 @@ type Progress struct {
 
 // Seen is a good answer.
 type Seen struct {
-	Request int       // the index in Load.Requests
+	Request int       // the index in Load.Requests; with Repeat in an open loop, how many came before
 	Due     time.Time // in an open loop
 	At      time.Time // of the answer
 	Head    []byte    // status line and header fields; valid during the call
@@ -121,6 +127,9 @@ func (l *Load) validate() error {
 	bad(len(l.Requests) == 0, "no requests")
 	bad(l.Duration < 0, "the duration is negative")
 	bad(l.Rate < 0, "the rate is negative")
+	bad(l.Due != nil && len(l.Due) != len(l.Requests), "%d of %d requests are due", len(l.Due),
+		len(l.Requests))
+	bad(!slices.IsSorted(l.Due), "what is due first does not come first")
 	bad(l.Repeat && l.Duration == 0, "requests that repeat need a duration")
 	for i := range l.Requests {
 		r := &l.Requests[i]
@@ -131,13 +140,4 @@ func (l *Load) validate() error {
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// Run sends the load from a thread of this process. An error means that there was no load: bad
-// parameters, no connection, or ctx ended. What fails later is in Measured.
-func (l *Load) Run(ctx context.Context) (*Measured, error) {
-	if err := l.validate(); err != nil {
-		return nil, err
-	}
-	return nil, errors.New("not yet")
 }

@@ -11,10 +11,11 @@ type Measured struct {
 	// Service is from the sending of a request to its answer. Corrected is from the instant at which
 	// it was due; it is empty for a closed loop. Late is the generator's own delay: from the instant
 	// at which a request was due and its lane was free to its sending.
-	Service, Corrected, Late *hdrhistogram.Histogram
+	Service, Corrected, Late *hdrhistogram.Histogram `json:"-"`
 
-	// Sent are requests. Each of them was Answered (Good of them well), was Busy, or has Failed. Busy
-	// are answers 503 in a closed loop: the request is sent again after a pause, and counts anew.
+	// Sent are requests. Each of them was answered well (Good), was Busy, has Failed, or was in flight
+	// when ctx ended. Busy are answers 503 in a closed loop: the request is sent again after a pause,
+	// and counts anew. What was sent and has Failed is in the histograms, too.
 	Sent, Good, Busy, Failed int64
 	// Unsent are requests of an open loop that were given up, because they were late by the whole
 	// duration, or because the load ended before them.
@@ -41,17 +42,6 @@ type Measured struct {
 	Nice                  int // the priority of the processes
 
 	good []uint64 // a bit for each request
-}
-
-// Moment is a fifth of a second of a load, a second of one that takes more than a minute, or longer
-// if the machine stood still.
-type Moment struct {
-	End    time.Duration // from the start
-	Done   int64         // operations answered well
-	Failed int64         // requests
-	// Times are those of the good answers of the moment, corrected in an open loop, else from send to
-	// answer: a histogram of two digits in its compressed encoding V2.
-	Times []byte
 }
 
 // Answered reports whether request i of Load.Requests was answered well.
