@@ -247,7 +247,7 @@ func (t *site) orders(ctx context.Context, seed uint64, n int) ([]Op, []signed, 
 	for i := range ops {
 		ops[i].Book = max(ops[i].Book, 1)
 	}
-	s := signing{t.clients, t.markets, seed << 32}
+	s := signing{clients: t.clients, markets: t.markets, salt: seed << 32}
 	requests, err := s.sign(ctx, ops)
 	return ops, requests, err
 }

@@ -20,6 +20,7 @@ var version = "dev"
 
 type commands struct {
 	Run      runCommand      `cmd:"" help:"Measure one workload at one level."`
+	Soak     soakCommand     `cmd:"" help:"Load a node for long, and judge whether it stays as it is."`
 	Compare  compareCommand  `cmd:"" help:"Measure the node beside a baseline, interleaved."`
 	Ramp     rampCommand     `cmd:"" help:"Load a node at rates that step up until it breaks."`
 	Flood    floodCommand    `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
