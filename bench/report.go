@@ -64,6 +64,8 @@ type Generator struct {
 	// Thread is the part of the time that the threads which send were on a CPU: 1 is all of it. 0 is
 	// unknown: at L1 and L2 the callers and what they measure are one process.
 	Thread float64 `json:"share_of_thread,omitempty"`
+	// Note says which figures were withheld, and why.
+	Note string `json:"note,omitempty"`
 }
 
 // Judged is a threshold and what the run had.
@@ -211,6 +213,9 @@ func (g *Generator) String() string {
 	if g.CPUMicros > 0 {
 		text = fmt.Sprintf("%.2f µs CPU an operation, %.1f%% of the machine, %d processes, %.0f%% of "+
 			"their threads; %s", g.CPUMicros, g.Share*100, g.Processes, g.Thread*100, text)
+	}
+	if g.Note != "" {
+		text += "; " + g.Note
 	}
 	return text
 }
