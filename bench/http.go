@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,9 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
-	"clobd/bench/lean"
 	"clobd/bench/trader"
 	"clobd/engine"
 )
@@ -31,10 +27,12 @@ const chain = 80002
 // signed is one request of level L3, made before the clock runs. Only its HMAC, which covers the
 // time, is computed when it is sent.
 type signed struct {
-	client *trader.Client
-	method string
-	body   []byte
-	id     engine.OrderID
+	client  *trader.Client
+	method  string
+	body    []byte
+	id      engine.OrderID
+	path    string // of a read
+	private bool   // the read is authenticated
 }
 
 // traders makes the bench's wallets at url; their keys come from the seed.
@@ -141,17 +139,24 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 			}
 			for i := w; i < len(ops); i += workers {
 				op := &ops[i]
-				if op.Cancel {
+				c := s.clients[op.Trader]
+				if op.Read != 0 {
+					out[i] = s.read(op)
+				}
+				if op.Cancel || op.Read != 0 {
 					continue
 				}
-				c := s.clients[op.Trader]
+				kind := "GTC"
+				if op.FAK {
+					kind = "FAK"
+				}
 				body, id, err := c.Sign(trader.Limit{Token: s.markets[op.Book][op.Outcome], Side: op.Side,
-					Price: op.Price, Size: op.Size, Type: "GTC", Salt: s.salt + uint64(i)})
+					Price: op.Price, Size: op.Size, Type: kind, Salt: s.salt + uint64(i)})
 				if err = cmp.Or(err, ctx.Err()); err != nil {
 					failures <- err
 					return
 				}
-				out[i] = signed{c, http.MethodPost, body, id}
+				out[i] = signed{client: c, method: http.MethodPost, body: body, id: id}
 			}
 			failures <- nil
 		}()
@@ -164,7 +169,8 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 	for i := range ops {
 		if op := &ops[i]; op.Cancel {
 			id := out[op.Target].id
-			out[i] = signed{s.clients[op.Trader], http.MethodDelete, trader.CancelBody(id), id}
+			out[i] = signed{client: s.clients[op.Trader], method: http.MethodDelete,
+				body: trader.CancelBody(id), id: id}
 		}
 	}
 	return out, nil
@@ -185,119 +191,15 @@ func (s *signing) lower() func() {
 
 const rusageThread = 1 // RUSAGE_THREAD, which package syscall has no name for
 
-// pack makes the load of operations and their requests: a lane for the wallets whose numbers leave
-// the same rest.
-func pack(ops []Op, requests []signed, lanes int) *lean.Load {
-	type kind struct {
-		client *trader.Client
-		method string
+// read is the request of an operation that reads.
+func (s *signing) read(op *Op) signed {
+	r := signed{client: s.clients[op.Trader], method: http.MethodGet, path: "/data/orders",
+		private: true}
+	of := map[Read]string{ReadBook: "book", ReadPrice: "price", ReadMidpoint: "midpoint"}[op.Read]
+	if of != "" {
+		r.path, r.private = readPaths[of]+s.markets[op.Book][op.Outcome].String(), false
 	}
-	l := &lean.Load{Lanes: lanes, Requests: make([]lean.Prepared, len(requests))}
-	routes := map[kind]int32{}
-	for i := range requests {
-		r := &requests[i]
-		is := kind{r.client, r.method}
-		number, known := routes[is]
-		if !known {
-			number = int32(len(l.Routes))
-			routes[is] = number
-			want := lean.WantOrders
-			if r.method == http.MethodDelete {
-				want = lean.WantCancels
-			}
-			l.Routes = append(l.Routes, lean.Route{Method: r.method, Path: "/order", Want: want,
-				Address: r.client.Address, Trio: r.client.Trio})
-		}
-		l.Requests[i] = lean.Prepared{Route: number, Lane: int32(int(ops[i].Trader) % lanes),
-			Body: r.body, IDs: []engine.OrderID{r.id}}
-	}
-	return l
-}
-
-// lanes are n clients of addr that keep one connection each and never open another.
-func lanes(addr string, n int) []*fasthttp.HostClient {
-	out := make([]*fasthttp.HostClient, n)
-	for i := range out {
-		out[i] = &fasthttp.HostClient{Addr: addr, MaxConns: 1, ReadTimeout: answerTime,
-			WriteTimeout: answerTime, MaxIdemponentCallAttempts: 1, NoDefaultUserAgentHeader: true}
-	}
-	return out
-}
-
-func hangUp(lanes []*fasthttp.HostClient) {
-	for _, lane := range lanes {
-		lane.CloseIdleConnections()
-	}
-}
-
-// deal distributes requests to the lanes by trader, so that a cancel follows its order. A lane is
-// one connection for all of its traders.
-func deal(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew {
-	hands := make([][]signed, len(lanes))
-	at := map[*trader.Client]*trader.Client{}
-	for i, r := range requests {
-		k := int(ops[i].Trader) % len(lanes)
-		if at[r.client] == nil {
-			same := *r.client
-			same.Host = lanes[k]
-			at[r.client] = &same
-		}
-		r.client = at[r.client]
-		hands[k] = append(hands[k], r)
-	}
-	c := &crew{}
-	for _, hand := range hands {
-		c.join(func(n *counts, until func() bool) { n.request(hand, until) })
-	}
-	return c
-}
-
-// request is one connection's closed loop.
-func (n *counts) request(requests []signed, until func() bool) {
-	resp := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(resp)
-	for i := range requests {
-		r := &requests[i]
-		for {
-			if until() {
-				return
-			}
-			start := time.Now()
-			if err := r.client.Do(r.method, "/order", r.body, resp); err != nil {
-				n.err = fmt.Errorf("%s /order: %w", r.method, err)
-				return
-			}
-			if resp.StatusCode() == http.StatusServiceUnavailable {
-				n.busy++
-				time.Sleep(time.Millisecond)
-				continue
-			}
-			n.rec.Record(time.Since(start))
-			if !n.answered(r, resp) {
-				return
-			}
-			break
-		}
-	}
-}
-
-// answered counts an answer. Any status but 200 ends the caller and fails the run. So does an order
-// without success, because every order is valid. A cancel of an order that is gone also gets 200;
-// it is counted as refused.
-func (n *counts) answered(r *signed, resp *fasthttp.Response) bool {
-	placed := r.method == http.MethodPost
-	if resp.StatusCode() != 200 ||
-		placed && !bytes.Contains(resp.Body(), []byte(`"success":true`)) {
-		n.err = fmt.Errorf("%s /order: status %d: %s", r.method, resp.StatusCode(), resp.Body())
-		return false
-	}
-	n.acked++
-	if placed {
-		n.placed = append(n.placed, r.id)
-	} else if bytes.Contains(resp.Body(), []byte(`"canceled":[]`)) {
-		n.refused++
-	}
-	return true
+	return r
 }
 
 // target is the node that L3 measures: the run's own, or somebody else's.
@@ -377,17 +279,16 @@ func (t *trial) runHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lanes := lanes(clients[0].Host.Addr, t.Connections)
-	defer hangUp(lanes)
-	warm := deal(ops[:prefill], requests[:prefill], lanes)
-	warm.drive(ctx, 0)
-	first, _ := warm.sum()
-	if first.err != nil {
-		return fmt.Errorf("warm-up: %w", first.err)
+	addr := clients[0].Host.Addr
+	if err := t.warmUp(ctx, addr, ops[:prefill], requests[:prefill]); err != nil {
+		return err
 	}
-	t.report.Warmup, t.placed = prefill, first.placed
-	work := deal(ops[prefill:], requests[prefill:], lanes)
-	if err := t.measure(ctx, work, to.clock(ctx)); err != nil {
+	work := newVolley(addr, t.Connections)
+	work.deal(ops[prefill:], requests[prefill:])
+	seen := observe(ctx, to.desk, nil)
+	err = t.fire(ctx, work, to.clock(ctx))
+	seen.end(ctx, t.report)
+	if err != nil {
 		return err
 	}
 	if to.own == nil {
@@ -400,6 +301,21 @@ func (t *trial) runHTTP(ctx context.Context) error {
 		return err
 	}
 	return t.replayNode(ctx, to.own.dir)
+}
+
+// warmUp sends the first operations of a run, over connections of their own.
+func (t *trial) warmUp(ctx context.Context, addr string, ops []Op, requests []signed) error {
+	warm := newVolley(addr, t.Connections)
+	warm.deal(ops, requests)
+	m, err := warm.Run(ctx)
+	if err == nil && m.Failed > 0 {
+		err = errors.New(m.Failure)
+	}
+	if err != nil {
+		return fmt.Errorf("warm-up: %w", err)
+	}
+	t.report.Warmup, t.placed = len(ops), warm.placed(m)
+	return nil
 }
 
 // replayNode replays the journal that a stopped node left and looks for every acknowledged order.

@@ -39,6 +39,8 @@ type Run struct {
 	URL        string      // L3: a node that runs already; empty starts one
 	Admin      string      // L3 with URL: its admin address
 	Token      string      // L3 with URL: its admin token
+	// Processes is how many processes send at level L3. 0 and 1: this one, from one thread.
+	Processes int
 	// Market are the two tokens of the market to trade: L3 with URL.
 	Market  [2]engine.Token
 	Node    string // L3 without URL: the node's binary
@@ -78,6 +80,8 @@ func (r *Run) validate() error {
 		"more than 4,000,000 operations are due: soak runs that long")
 	bad(r.Connections < 1 || r.Connections > Traders, fmt.Sprintf(
 		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
+	bad(r.Processes < 0 || r.Processes > max(r.Connections, 1),
+		fmt.Sprintf("%d processes for %d connections", r.Processes, r.Connections))
 	bad(r.Level == "L3" && r.Workload.Books != 1, "level L3 measures workloads of one book")
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
 	bad(r.URL != "" && (r.Async || r.Dir != ""),

@@ -126,7 +126,7 @@ func (f *fingerprint) add(id *engine.OrderID) {
 
 // batch is a piece that was drawn and signed.
 type batch struct {
-	load *lean.Load
+	load *volley
 	err  error
 }
 
@@ -237,15 +237,13 @@ func (k *soaking) sign(ctx context.Context, number uint64) batch {
 	if err != nil {
 		return batch{err: err}
 	}
-	l := pack(ops, requests, k.Connections)
+	v := newVolley(k.clients[0].Host.Addr, k.Connections)
+	v.deal(ops, requests)
 	for i, c := range k.clients {
-		l.Requests = append(l.Requests, lean.Prepared{Route: int32(len(l.Routes)),
-			Lane: int32(i % k.Connections)})
-		l.Routes = append(l.Routes, lean.Route{Method: "DELETE", Path: "/cancel-all",
-			Address: c.Address, Trio: c.Trio})
+		v.add(i, aim{c, "DELETE", "/cancel-all", lean.WantAny}, nil)
 	}
-	l.Addr, l.Rate, l.Poisson, l.Seed = k.clients[0].Host.Addr, k.Rate, k.Poisson, k.Seed+number
-	return batch{load: l}
+	v.Rate, v.Poisson, v.Seed = k.Rate, k.Poisson, k.Seed+number
+	return batch{load: v}
 }
 
 // laps sends the pieces.
@@ -261,7 +259,7 @@ func (k *soaking) laps(ctx context.Context, ready <-chan batch) error {
 		}
 		began := time.Now()
 		b.load.Progress = k.progress(began)
-		m, err := b.load.Run(ctx)
+		m, err := b.load.send(ctx, k.Self, k.Processes)
 		if err != nil {
 			return err
 		}
@@ -288,7 +286,7 @@ func (k *soaking) progress(began time.Time) func(lean.Progress) {
 }
 
 // note adds a lap to the report.
-func (k *soaking) note(ctx context.Context, l *lean.Load, m *lean.Measured, pause time.Duration) {
+func (k *soaking) note(ctx context.Context, v *volley, m *lean.Measured, pause time.Duration) {
 	o := k.out
 	lap := Lap{Seconds: time.Since(k.start).Seconds(), Done: m.Acked, Failed: m.Failed,
 		Unsent: m.Unsent, Corrected: Recorder{m.Corrected}.Latency(),
@@ -306,10 +304,8 @@ func (k *soaking) note(ctx context.Context, l *lean.Load, m *lean.Measured, paus
 	if o.Failure == "" && m.Failed > 0 {
 		o.Failure = fmt.Sprintf("after %.0f s: %s", lap.Seconds, m.Failure)
 	}
-	for i := range l.Requests {
-		if r := &l.Requests[i]; l.Routes[r.Route].Want == lean.WantOrders && m.Answered(i) {
-			k.acked.add(&r.IDs[0])
-		}
+	for _, id := range v.placed(m) {
+		k.acked.add(&id)
 	}
 	k.measureNode(ctx, &lap)
 	o.Laps = append(o.Laps, lap)

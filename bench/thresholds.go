@@ -22,9 +22,9 @@ type Threshold struct {
 
 // The units of figures.
 const (
-	inMicros  = "a time, as 20ms or 90us"
-	inNumber  = "a number, as 5000"
-	inPercent = "a share, as 50%"
+	aTime  = "a time, as 20ms or 90us"
+	aNumber  = "a number, as 5000"
+	aShare = "a share, as 50%"
 )
 
 // figures are what a threshold may be about, with their units and how a report has them. A report
@@ -33,20 +33,20 @@ var figures = map[string]struct {
 	unit string
 	of   func(r *Report) *float64
 }{
-	"rate":   {inNumber, func(r *Report) *float64 { return &r.Rate }},
-	"errors": {inNumber, func(r *Report) *float64 { return new(float64(r.Errors)) }},
-	"busy":   {inNumber, func(r *Report) *float64 { return new(float64(r.Busy)) }},
-	"operations": {inNumber, func(r *Report) *float64 {
+	"rate":   {aNumber, func(r *Report) *float64 { return &r.Rate }},
+	"errors": {aNumber, func(r *Report) *float64 { return new(float64(r.Errors)) }},
+	"busy":   {aNumber, func(r *Report) *float64 { return new(float64(r.Busy)) }},
+	"operations": {aNumber, func(r *Report) *float64 {
 		return new(float64(r.Operations))
 	}},
-	"cpu": {inMicros, func(r *Report) *float64 { return r.CPUMicros }},
-	"generator.cpu": {inMicros, func(r *Report) *float64 {
+	"cpu": {aTime, func(r *Report) *float64 { return r.CPUMicros }},
+	"generator.cpu": {aTime, func(r *Report) *float64 {
 		if r.Generator == nil {
 			return nil
 		}
 		return &r.Generator.CPUMicros
 	}},
-	"generator.share": {inPercent, func(r *Report) *float64 {
+	"generator.share": {aShare, func(r *Report) *float64 {
 		if r.Generator == nil {
 			return nil
 		}
@@ -85,7 +85,7 @@ func figure(name string) (unit string, of func(r *Report) *float64, known bool) 
 	if !ok || !named {
 		return "", nil, false
 	}
-	return inMicros, func(r *Report) *float64 {
+	return aTime, func(r *Report) *float64 {
 		if l := latency(r); l != nil {
 			return part(l)
 		}
@@ -179,10 +179,10 @@ func parseThreshold(rule string) (t Threshold, err error) {
 // parseLimit reads a limit in its unit.
 func parseLimit(unit, text string) (float64, error) {
 	switch unit {
-	case inMicros:
+	case aTime:
 		d, err := time.ParseDuration(text)
 		return float64(d.Nanoseconds()) / 1e3, err
-	case inPercent:
+	case aShare:
 		number, ok := strings.CutSuffix(text, "%")
 		if !ok {
 			return 0, strconv.ErrSyntax
@@ -221,9 +221,9 @@ func (j *Judged) String() string {
 	}
 	unit, _, _ := figure(t.Figure)
 	switch unit {
-	case inMicros:
+	case aTime:
 		return fmt.Sprintf("%s: had %.1f µs", j.Rule, j.Had)
-	case inPercent:
+	case aShare:
 		return fmt.Sprintf("%s: had %.1f%%", j.Rule, j.Had)
 	}
 	return fmt.Sprintf("%s: had %.0f", j.Rule, j.Had)
