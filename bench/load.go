@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"time"
@@ -82,7 +83,8 @@ func (r *Run) validate() error {
 		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
 	bad(r.Processes < 0 || r.Processes > max(r.Connections, 1),
 		fmt.Sprintf("%d processes for %d connections", r.Processes, r.Connections))
-	bad(r.Level == "L3" && r.Workload.Books != 1, "level L3 measures workloads of one book")
+	bad(r.URL != "" && r.Workload.Books != 1,
+		"a node that runs already is traded in one market: choose a workload of one book")
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
 	bad(r.URL != "" && (r.Async || r.Dir != ""),
 		"durability and folder of a node that runs already are its own")
@@ -155,10 +157,28 @@ func durability(async bool) string {
 // time. If they run out, the report says so.
 func (t *trial) operations() int {
 	perSecond := map[string]int{"L1": 600_000, "L2": 300_000, "L3": 30_000}[t.Level]
-	if t.Rate > 0 {
-		return max(int(t.Duration.Seconds()*t.Rate), 1)
+	if t.Workload.Quote > 0 {
+		perSecond *= 2 // lists are faster than single orders
 	}
+	if t.Rate > 0 {
+		return t.requestsDue()
+	}
+	perSecond = perSecond * 100 / (100 - t.Workload.Read) // reads are cheap, or left out
 	return min(max(int(t.Duration.Seconds()*float64(perSecond)), 1000), 4_000_000)
+}
+
+// requestsDue is how many operations to draw for an open loop: more than can be due, whatever the
+// instants are that are drawn, and whatever part of the operations is read or travels in lists.
+func (t *trial) requestsDue() int {
+	n := t.Rate * t.Duration.Seconds()
+	n += 6*math.Sqrt(n) + 10
+	if t.Workload.Quote > 0 {
+		n *= listSize
+	}
+	if t.Level != "L3" {
+		n = n * 100 / float64(100-t.Workload.Read)
+	}
+	return int(n)
 }
 
 // applied adds up the rounds of L0.
@@ -202,7 +222,8 @@ func (t *trial) runApply(ctx context.Context) error {
 // the clock stands still.
 func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	seed := t.Seed + uint64(t.report.Exchanges)
-	ops, exp, err := generate(ctx, t.Workload, seed, [2]int{Prefill, t.round})
+	prefill := t.Workload.warmup(Prefill)
+	ops, exp, err := generate(ctx, t.Workload, seed, [2]int{prefill, t.round})
 	if err != nil {
 		return err
 	}
@@ -220,15 +241,19 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	}
 	apply(NewWorld(t.Workload).Setup)
 	tally = Tally{}
-	apply(Commands(ops[:Prefill]))
-	t.report.Warmup += Prefill
+	apply(Commands(ops[:prefill]))
+	t.report.Warmup += prefill
 	runtime.GC() // what the generator left behind is not the engine's to collect
 	if _, err := t.watch.Lap(); err != nil {
 		return err
 	}
-	from := Prefill
-	for ; from < len(ops) && sum.took < t.Duration && ctx.Err() == nil; from += block {
-		sum.time(commandsFrom(ops, from, min(from+block, len(ops))), apply)
+	from := prefill
+	for from < len(ops) && sum.took < t.Duration && ctx.Err() == nil {
+		to := min(from+block, len(ops))
+		if commands := commandsFrom(ops, from, to); len(commands) > 0 {
+			sum.time(commands, apply)
+		}
+		from = to
 	}
 	h, err := t.watch.Lap()
 	if err != nil {
@@ -236,7 +261,7 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	}
 	t.report.Conditions.Hiccup.add(h)
 	if from < len(ops) { // stopped early: the model must stop where the run did
-		_, exp, err = generate(ctx, t.Workload, seed, [2]int{Prefill, from - Prefill})
+		_, exp, err = generate(ctx, t.Workload, seed, [2]int{prefill, from - prefill})
 		if err != nil {
 			return err
 		}
@@ -333,16 +358,16 @@ func (w *writer) split(ctx context.Context, ops []Op, from, n int, dues []time.D
 	*crew, error) {
 	hands := make([][]engine.Command, n)
 	times := make([][]time.Duration, n)
-	first := from
 	for ; from < len(ops); from += block {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		for i, command := range commandsFrom(ops, from, min(from+block, len(ops))) {
-			k := int(ops[from+i].Trader) % n
+		for _, command := range commandsFrom(ops, from, min(from+block, len(ops))) {
+			k := int(command.Owner-1) % n
 			hands[k] = append(hands[k], command)
 			if dues != nil {
-				times[k] = append(times[k], dues[from+i-first])
+				times[k] = append(times[k], dues[0])
+				dues = dues[1:]
 			}
 		}
 	}
@@ -361,7 +386,7 @@ func (t *trial) runWriter(ctx context.Context, w *writer) error {
 }
 
 func (t *trial) submitAll(ctx context.Context, w *writer) error {
-	prefill := cmp.Or(t.prefill, Prefill)
+	prefill := cmp.Or(t.prefill, t.Workload.warmup(Prefill))
 	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
 	if err != nil {
 		return err
@@ -377,6 +402,9 @@ func (t *trial) submitAll(ctx context.Context, w *writer) error {
 	var dues []time.Duration
 	if t.Rate > 0 {
 		dues = arrivals(t.Rate, t.Poisson, t.Seed, len(ops)-prefill)
+		for len(ops) > prefill && dues[len(ops)-prefill-1] >= t.Duration {
+			ops = ops[:len(ops)-1]
+		}
 		w.giveUp = t.Duration
 	}
 	work, err := w.split(ctx, ops, prefill, t.Connections, dues)
