@@ -83,8 +83,11 @@ func (n *counts) handOver() {
 	n.told = n.acked
 }
 
-// ask takes what the loops have handed over since the last ask, and asks them to hand over again.
+// ask asks the loops to hand over what they have, and takes what those did that were answered
+// something soon after. The others' comes with the next ask.
 func (c *crew) ask() (moment Recorder, done int64) {
+	c.turn.Add(1)
+	time.Sleep(10 * time.Millisecond)
 	moment = NewRecorder()
 	for _, n := range c.counts {
 		n.mutex.Lock()
@@ -95,7 +98,6 @@ func (c *crew) ask() (moment Recorder, done int64) {
 		done += n.told
 		n.mutex.Unlock()
 	}
-	c.turn.Add(1)
 	return moment, done
 }
 
@@ -105,7 +107,6 @@ func (c *crew) tell(d time.Duration, progress func(lean.Progress), stop chan str
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	began := time.Now()
-	c.ask()
 	for before, at := int64(0), began; ; {
 		select {
 		case <-stop:

@@ -22,9 +22,9 @@ type Threshold struct {
 
 // The units of figures.
 const (
-	aTime  = "a time, as 20ms or 90us"
-	aNumber  = "a number, as 5000"
-	aShare = "a share, as 50%"
+	aTime   = "a time, as 20ms or 90us"
+	aNumber = "a number, as 5000"
+	aShare  = "a share, as 50%"
 )
 
 // figures are what a threshold may be about, with their units and how a report has them. A report
