@@ -207,6 +207,8 @@ type trial struct {
 	dir    string // of the run; empty if it writes nothing
 	watch  *Watch
 	placed []engine.OrderID // acknowledged and not refused, warm-up included
+	// placedBy are the same by address, if their owners have to be asked for them.
+	placedBy map[string][]engine.OrderID
 }
 
 // measure drives the crew for the run's time and puts what it counted into the report. The hiccup

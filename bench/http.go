@@ -228,6 +228,10 @@ func (t *trial) target(ctx context.Context) (*target, error) {
 	} else {
 		conditions.Data = &Disk{Dir: unknown, Filesystem: unknown, Device: unknown, Options: unknown}
 	}
+	if t.Keys != nil {
+		t.report.Durability = unknown
+		return to, nil // admit asks its public listener
+	}
 	var err error
 	if conditions.Node, err = to.desk.conditions(ctx); err != nil {
 		to.end()
@@ -252,7 +256,12 @@ func (to *target) clock(ctx context.Context) clock {
 	if to.own != nil {
 		return to.own.cpu
 	}
-	return func() (time.Duration, error) { return to.desk.cpu(ctx) }
+	return func() (time.Duration, error) {
+		if to.desk.addr == "" {
+			return 0, errors.New("the node's CPU time is known to its operator only")
+		}
+		return to.desk.cpu(ctx)
+	}
 }
 
 // runHTTP measures the node as a process of its own, from the signed request to its answer.
@@ -262,45 +271,107 @@ func (t *trial) runHTTP(ctx context.Context) error {
 		return err
 	}
 	defer to.end()
-	clients, err := traders(ctx, to.url, t.Seed)
-	if err != nil {
-		return err
-	}
-	if err := to.desk.fund(ctx, clients, to.market); err != nil {
-		return err
-	}
 	const prefill = 1000
-	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	warm := max(t.Workload.warmup(prefill), t.Warmup)
+	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{warm, t.operations()})
 	if err != nil {
 		return err
 	}
-	s := signing{clients: clients, markets: to.market, salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}
+	clients, err := t.admit(ctx, to, ops)
+	if err != nil {
+		return err
+	}
+	s := signing{clients: clients, markets: to.market,
+		salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}
 	requests, err := s.sign(ctx, ops)
 	if err != nil {
 		return err
 	}
 	addr := clients[0].Host.Addr
-	if err := t.warmUp(ctx, addr, ops[:prefill], requests[:prefill]); err != nil {
+	if err := t.warmUp(ctx, addr, ops[:warm], requests[:warm]); err != nil {
 		return err
 	}
 	work := newVolley(addr, t.Connections)
-	work.deal(ops[prefill:], requests[prefill:])
-	seen := observe(ctx, to.desk, nil)
-	err = t.fire(ctx, work, to.clock(ctx))
-	seen.end(ctx, t.report)
+	work.deal(ops[warm:], requests[warm:])
+	if err := t.fireObserved(ctx, to, work, clients[0]); err != nil {
+		return err
+	}
+	switch {
+	case to.own != nil:
+		if err := to.own.stop(); err != nil {
+			return err
+		}
+		return t.replayNode(ctx, to.own.dir)
+	case t.Keys != nil:
+		return t.confirmAll(ctx, clients)
+	}
+	t.report.Digest = unknown
+	t.report.Checked = "every order answered with 200 and success, and no other answer; " +
+		"the node is not ours to stop and replay"
+	return nil
+}
+
+// admit makes the wallets of the run and sees to their funds.
+func (t *trial) admit(ctx context.Context, to *target, ops []Op) ([]*trader.Client, error) {
+	if t.Keys == nil {
+		clients, err := traders(ctx, to.url, t.Seed)
+		if err != nil {
+			return nil, err
+		}
+		return clients, to.desk.fund(ctx, clients, to.market)
+	}
+	clients, err := clientsOf(ctx, to.url, t.Keys)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if to.own == nil {
-		t.report.Digest = unknown
-		t.report.Checked = "every order answered with 200 and success, and no other answer; " +
-			"the node is not ours to stop and replay"
-		return nil
+	t.report.Conditions.Node = publicly(clients[0])
+	need := needs(ops, len(clients))
+	for i := range ops {
+		ops[i].Trader %= uint16(len(clients))
 	}
-	if err := to.own.stop(); err != nil {
-		return err
+	return clients, provide(clients, to.market[0], need)
+}
+
+// fireObserved sends the volley while the node's metrics are read, and while an audience listens if
+// the workload has one.
+func (t *trial) fireObserved(ctx context.Context, to *target, v *volley, c *trader.Client) error {
+	var listeners *audience
+	if t.Workload.Name == listening {
+		condition, err := conditionOf(c, to.market[0])
+		if err != nil {
+			return err
+		}
+		if listeners, err = t.gather(ctx, c.Host.Addr, condition, to.market[0], v); err != nil {
+			return err
+		}
+		defer listeners.hall.End()
 	}
-	return t.replayNode(ctx, to.own.dir)
+	seen := observe(ctx, to.desk, nil)
+	err := t.fire(ctx, v, to.clock(ctx))
+	seen.end(ctx, t.report)
+	if err == nil && listeners != nil {
+		err = listeners.hear(t.report)
+	}
+	return err
+}
+
+// confirmAll asks the node, as their owners may, for all orders that it has acknowledged.
+func (t *trial) confirmAll(ctx context.Context, clients []*trader.Client) error {
+	r, lost := t.report, 0
+	for _, c := range clients {
+		n, err := confirm(ctx, c, t.placedBy[c.Address])
+		if err != nil {
+			return fmt.Errorf("look for the acknowledged orders: %w", err)
+		}
+		lost += n
+	}
+	r.Digest = unknown
+	r.Checked = fmt.Sprintf("the node tells their owners of each of the %d acknowledged orders "+
+		"(POST /data/orders); it is not ours to stop and replay", len(t.placed))
+	if lost > 0 {
+		r.Failure = fmt.Sprintf("the node does not know %d of %d acknowledged orders", lost, len(t.placed))
+	}
+	return nil
 }
 
 // warmUp sends the first operations of a run, over connections of their own.
@@ -314,7 +385,8 @@ func (t *trial) warmUp(ctx context.Context, addr string, ops []Op, requests []si
 	if err != nil {
 		return fmt.Errorf("warm-up: %w", err)
 	}
-	t.report.Warmup, t.placed = len(ops), warm.placed(m)
+	t.report.Warmup = len(ops)
+	t.keep(warm, m)
 	return nil
 }
 

@@ -35,11 +35,18 @@ type Run struct {
 	// Progress is called about once a second while the run is measured. nil: nobody asks.
 	Progress   func(lean.Progress)
 	Thresholds []Threshold // that the report must hold
-	Async      bool        // L2 and L3 without URL: acknowledge before the sync, for measuring only
-	Dir        string      // L2 and L3 without URL: where the data folder is made; empty is the system's
-	URL        string      // L3: a node that runs already; empty starts one
-	Admin      string      // L3 with URL: its admin address
-	Token      string      // L3 with URL: its admin token
+	// Warmup is how many operations L1 to L3 do at least before the clock runs.
+	Warmup int
+	// Subscribers is how many listen at level L3 to what the workload streams changes.
+	Subscribers int
+	// Keys are private keys whose wallets have funds already: L3 with URL and without Admin. Each is a
+	// wallet, and so bounds the connections.
+	Keys  [][32]byte
+	Async bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
+	Dir   string // L2 and L3 without URL: where the data folder is made; empty is the system's
+	URL   string // L3: a node that runs already; empty starts one
+	Admin string // L3 with URL: its admin address
+	Token string // L3 with URL: its admin token
 	// Processes is how many processes send at level L3. 0 and 1: this one, from one thread.
 	Processes int
 	// Market are the two tokens of the market to trade: L3 with URL.
@@ -75,6 +82,7 @@ func (r *Run) validate() error {
 		}
 	}
 	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Warmup < 0 || r.Warmup > 1_000_000, "the warm-up is not in [0, 1,000,000] operations")
 	bad(r.Rate < 0, "the rate is negative")
 	bad(r.Rate > 0 && r.Level == "L0", "level L0 has no open loop: it calls Apply and waits for nobody")
 	bad(r.Rate > 0 && r.Rate*r.Duration.Seconds() > 4_000_000,
@@ -88,6 +96,14 @@ func (r *Run) validate() error {
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
 	bad(r.URL != "" && (r.Async || r.Dir != ""),
 		"durability and folder of a node that runs already are its own")
+	if r.Level == "L3" && r.Workload.Name == listening {
+		bad(r.Subscribers < 1, "nobody subscribes to what the workload streams changes")
+		bad(r.Processes > 1, "the workload streams is sent by one process, which sees all answers")
+	}
+	bad(r.Keys != nil && (r.URL == "" || r.Admin != ""),
+		"keys are for a node that runs already, and whose admin listener is not used")
+	bad(r.Keys != nil && r.Connections > len(r.Keys), fmt.Sprintf(
+		"%d connections for %d keys: each connection has wallets of its own", r.Connections, len(r.Keys)))
 	bad(r.Self == "", "no program is named that can watch for hiccups")
 	return errors.Join(problems...)
 }
@@ -386,7 +402,7 @@ func (t *trial) runWriter(ctx context.Context, w *writer) error {
 }
 
 func (t *trial) submitAll(ctx context.Context, w *writer) error {
-	prefill := cmp.Or(t.prefill, t.Workload.warmup(Prefill))
+	prefill := cmp.Or(t.prefill, max(t.Workload.warmup(Prefill), t.Warmup))
 	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
 	if err != nil {
 		return err

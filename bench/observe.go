@@ -164,6 +164,9 @@ type observer struct {
 // observe begins to read. A node without metrics is not observed: the observer is nil, and all
 // methods do nothing.
 func observe(ctx context.Context, d desk, looked func(*scrape)) *observer {
+	if d.addr == "" {
+		return nil
+	}
 	o := &observer{desk: d, client: http.Client{Timeout: 10 * time.Second}, looked: looked,
 		ended: make(chan struct{})}
 	var err error

@@ -126,6 +126,7 @@ type Report struct {
 	Marks      []Mark            `json:"marks,omitempty"`
 	Stages     []Stage           `json:"stages,omitempty"`
 	Generator  *Generator        `json:"generator,omitempty"`
+	Delivery   *Delivery         `json:"delivery,omitempty"` // of the workload streams
 	Thresholds []Judged          `json:"thresholds,omitempty"`
 	// Invalid says why the figures are the generator's and not the node's, "" if they are the node's.
 	Invalid string `json:"invalid,omitempty"`
@@ -165,6 +166,9 @@ func (r *Report) WriteText(w io.Writer) {
 	}
 	if g := r.Generator; g != nil {
 		line("generator", "%s", g)
+	}
+	if r.Delivery != nil {
+		line("delivered", "%s", r.Delivery)
 	}
 	line("operations", "%d: acknowledged %d, filled %s, refused %d, busy %d, errors %d, unsent %d",
 		r.Operations, r.Acknowledged, told(r.Filled, "%d"), r.Refused, r.Busy, r.Errors, r.Unsent)

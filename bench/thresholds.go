@@ -58,6 +58,12 @@ var figures = map[string]struct {
 var latencies = map[string]func(r *Report) *Latency{
 	"":           func(r *Report) *Latency { return &r.ServiceMicros },
 	"corrected.": func(r *Report) *Latency { return r.CorrectedMicros },
+	"delivered.": func(r *Report) *Latency {
+		if r.Delivery == nil {
+			return nil
+		}
+		return r.Delivery.DueMicros
+	},
 	"late.": func(r *Report) *Latency {
 		if r.Generator == nil {
 			return nil

@@ -187,11 +187,28 @@ func (t *trial) fire(ctx context.Context, v *volley, cpu clock) error {
 	r := t.report
 	r.Connections = v.Lanes
 	r.take(m)
-	t.placed = append(t.placed, v.placed(m)...)
+	t.keep(v, m)
 	if cpuErr == nil && m.Acked > 0 {
 		r.CPUMicros = new(float64((after - before).Nanoseconds()) / 1e3 / float64(m.Acked))
 	}
 	return nil
+}
+
+// keep notes the orders that were answered well, and whose they are if their owners have to be asked.
+func (t *trial) keep(v *volley, m *lean.Measured) {
+	t.placed = append(t.placed, v.placed(m)...)
+	if t.Keys == nil {
+		return
+	}
+	if t.placedBy == nil {
+		t.placedBy = map[string][]engine.OrderID{}
+	}
+	for i := range v.Requests {
+		r := &v.Requests[i]
+		if to := &v.Routes[r.Route]; to.Want == lean.WantOrders && m.Answered(i) {
+			t.placedBy[to.Address] = append(t.placedBy[to.Address], r.IDs...)
+		}
+	}
 }
 
 // take puts what came of a load into the report.

@@ -58,8 +58,12 @@ type runCommand struct {
 
 	Rate       float64 `help:"Operations per second of an open loop, L1 to L3. Without it the loop is closed: who waits for an answer sends nothing."`
 	Arrivals   string  `default:"constant" enum:"constant,poisson" help:"With --rate: equal gaps between due times, or exponential ones drawn from the seed."`
+	Warmup     int     `help:"L1 to L3: operations before the clock runs, at least. Default: as many as the workload's books want."`
 	Thresholds string  `help:"File with rules as 'corrected.p99 <= 20ms', one a line: exit code 1 if one is broken."`
 	Quiet      bool    `help:"No progress on standard error."`
+
+	Subscribers int    `default:"16" help:"L3, workload streams: sockets that are told of each change."`
+	Keys        string `help:"L3 with --url, instead of --admin and --token-file: file of private keys, 0x and 64 hex digits a line, whose wallets have funds. Their number bounds the connections."`
 }
 
 // Run measures and prints.
@@ -103,7 +107,8 @@ func (c *runCommand) plan() (*bench.Run, error) {
 	r := &bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
 		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
 		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version, Rate: c.Rate,
-		Poisson: c.Arrivals == "poisson", Processes: c.Processes}
+		Poisson: c.Arrivals == "poisson", Processes: c.Processes,
+		Warmup: c.Warmup, Subscribers: c.Subscribers}
 	switch {
 	case c.Rate < 0 || c.Rate == 0 && r.Poisson:
 		return nil, &cli.UsageError{Err: errors.New("--arrivals poisson wants --rate, above 0")}
@@ -135,10 +140,10 @@ func (c *runCommand) aim(r *bench.Run) (err error) {
 			errors.New("--url wants --level L3, and neither --durability nor --dir"),
 			"a node that runs already has a durability and a folder of its own")}
 	}
-	if c.Admin == "" || c.TokenFile == "" || len(c.Market) != 2 {
-		return cli.Hint(errors.New("--url needs --admin, --token-file and --market"),
-			"the run funds its traders through the admin listener and trades one market: "+
-				"--market TOKEN,TOKEN")
+	if len(c.Market) != 2 || c.Keys == "" && (c.Admin == "" || c.TokenFile == "") {
+		return cli.Hint(errors.New("--url needs --admin, --token-file and --market, or --keys and "+
+			"--market"), "the run trades one market, --market TOKEN,TOKEN, with wallets that it funds "+
+			"through the admin listener, or with those of --keys, which have funds")
 	}
 	for i, text := range c.Market {
 		var ok bool
@@ -146,8 +151,18 @@ func (c *runCommand) aim(r *bench.Run) (err error) {
 			return fmt.Errorf("--market %q: want a token id, an unsigned 256-bit decimal", text)
 		}
 	}
-	r.Token, err = bench.ReadToken(c.TokenFile)
-	return err
+	if c.Keys == "" {
+		r.Token, err = bench.ReadToken(c.TokenFile)
+		return err
+	}
+	if c.Admin != "" {
+		return &cli.UsageError{Err: errors.New("--keys and --admin exclude each other")}
+	}
+	if r.Keys, err = bench.ReadKeys(c.Keys); err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	r.Connections = min(r.Connections, len(r.Keys))
+	return nil
 }
 
 // sibling is the path of another program of this project, beside this one.
