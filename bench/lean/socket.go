@@ -112,10 +112,18 @@ type poller struct {
 // end. So few are better than many.
 const eventsAtOnce = 16
 
-// newPoller makes a poller for this thread, whose timers it makes exact.
+// exactTimers tells the kernel to wake this thread on time, or, as by default, up to 50 µs late to
+// save wake-ups.
+func exactTimers(exact bool) {
+	slack := uintptr(0) // the default
+	if exact {
+		slack = 1 // ns
+	}
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerslack, slack, 0)
+}
+
+// newPoller makes a poller.
 func newPoller() (*poller, error) {
-	// The kernel may let a thread sleep 50 µs longer than asked, to save wake-ups, unless told not to.
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerslack, 1, 0)
 	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
