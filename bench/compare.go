@@ -267,8 +267,8 @@ func (k *contest) against(ctx context.Context, w Workload, clients []*trader.Cli
 	return peer.stop()
 }
 
-// workload makes one side's crew from the requests of a round.
-type workload func(s *Side, lanes []*fasthttp.HostClient) *crew
+// workload makes one side's effort from the requests of a round.
+type workload func(s *Side) effort
 
 // rounds gives each side one turn a round, on the same work. The first round only warms up. Who
 // goes first changes from round to round: the second turn meets a machine, a disk and caches that
@@ -307,11 +307,8 @@ func (s *Side) forget() { *s = Side{Name: s.Name, server: s.server} }
 
 // turn measures one side once, over new connections, and closes them.
 func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
-	lanes := lanes(s.server.addr, k.Connections)
-	defer hangUp(lanes)
-	c := work(s, lanes)
 	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
-	if err := t.measure(ctx, c, s.server.cpu); err != nil {
+	if err := work(s)(ctx, t, s.server.cpu); err != nil {
 		return err
 	}
 	r := t.report
@@ -352,8 +349,10 @@ func (k *contest) orders(ctx context.Context, w Workload, clients []*trader.Clie
 		if err != nil {
 			return nil, err
 		}
-		return func(_ *Side, lanes []*fasthttp.HostClient) *crew {
-			return deal(ops, requests, lanes)
+		return func(s *Side) effort {
+			v := newVolley(s.server.addr, k.Connections)
+			v.deal(ops, requests)
+			return v.effort
 		}, nil
 	}
 }
@@ -397,8 +396,8 @@ func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
 	k.out.Node.Name = fmt.Sprintf("node, %d bytes", len(body))
 	k.out.Baseline.Name = fmt.Sprintf("bare fasthttp, %d bytes", len(body))
 	return func(int) (workload, error) {
-		return func(_ *Side, lanes []*fasthttp.HostClient) *crew {
-			return readers(lanes, path, body)
+		return func(s *Side) effort {
+			return reads(s.server.addr, path, k.Connections, body).effort
 		}, nil
 	}, nil
 }
@@ -439,36 +438,6 @@ func rest(c *trader.Client, l trader.Limit) error {
 		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
 	}
 	return nil
-}
-
-// readers read path over each lane and compare every answer.
-func readers(lanes []*fasthttp.HostClient, path string, want []byte) *crew {
-	c := &crew{}
-	for _, lane := range lanes {
-		c.join(func(n *counts, until func() bool) {
-			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-			defer fasthttp.ReleaseRequest(req)
-			defer fasthttp.ReleaseResponse(resp)
-			req.SetRequestURI(path)
-			req.SetHost(lane.Addr)
-			for !until() {
-				at := time.Now()
-				if err := lane.Do(req, resp); err != nil {
-					n.err = fmt.Errorf("read book: %w", err)
-					return
-				}
-				took := time.Since(at)
-				if string(resp.Body()) != string(want) {
-					n.err = fmt.Errorf("read book: another answer: status %d: %s", resp.StatusCode(),
-						resp.Body())
-					return
-				}
-				n.rec.Record(took)
-				n.acked++
-			}
-		})
-	}
-	return c
 }
 
 // check replays the journal of the node that was stopped.

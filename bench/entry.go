@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"clobd/bench/trader"
 	"clobd/ingress/auth"
 )
@@ -43,11 +41,13 @@ func (k *contest) entry(ctx context.Context, clients []*trader.Client) func(int)
 				return nil, err
 			}
 		}
-		return func(s *Side, lanes []*fasthttp.HostClient) *crew {
+		return func(s *Side) effort {
 			if s == &k.out.Baseline {
-				return dealRound(requests[1], lanes)
+				v := newVolley(s.server.addr, k.Connections)
+				v.dealRound(requests[1])
+				return v.effort
 			}
-			return k.dealSockets(ops[0], requests[0])
+			return k.dealSockets(ops[0], requests[0]).effort
 		}, nil
 	}
 }
@@ -71,21 +71,11 @@ func (k *contest) entryOrders(ctx context.Context, clients []*trader.Client, dra
 	return ops, requests, err
 }
 
-// dealRound hands requests to the lanes one after the other, whoever's they are.
-func dealRound(requests []signed, lanes []*fasthttp.HostClient) *crew {
-	c := &crew{}
-	hands := make([][]signed, len(lanes))
-	for i, r := range requests {
-		lane := i % len(lanes)
-		same := *r.client
-		same.Host = lanes[lane]
-		r.client = &same
-		hands[lane] = append(hands[lane], r)
+// dealRound appends requests to the lanes one after the other, whoever's they are.
+func (v *volley) dealRound(requests []signed) {
+	for i := range requests {
+		v.post(i, requests[i:i+1])
 	}
-	for _, hand := range hands {
-		c.join(func(n *counts, until func() bool) { n.request(hand, until) })
-	}
-	return c
 }
 
 // dealSockets gives each trader a socket.
@@ -302,13 +292,18 @@ func (k *contest) halfLoad(ctx context.Context, clients []*trader.Client) error 
 			if err != nil {
 				return err
 			}
-			p := pace{rate: rate, duration: k.Duration, lanes: k.Connections}
 			if !socket {
-				l := lanes(k.out.Node.server.addr, k.Connections)
-				k.out.Paced.HTTP = append(k.out.Paced.HTTP, p.run(ctx, k.postPaced(requests, l)))
-				hangUp(l)
+				v := newVolley(k.out.Node.server.addr, k.Connections)
+				v.dealRound(requests)
+				v.Rate, v.Duration = rate, k.Duration
+				m, err := v.Run(ctx)
+				if err != nil {
+					return err
+				}
+				k.out.Paced.HTTP = append(k.out.Paced.HTTP, paced(rate, k.Duration, m))
 				continue
 			}
+			p := pace{rate: rate, duration: k.Duration}
 			send, hang, err := k.tradePaced(requests, clients)
 			if err != nil {
 				return err
@@ -319,23 +314,6 @@ func (k *contest) halfLoad(ctx context.Context, clients []*trader.Client) error 
 		}
 	}
 	return k.out.Paced.conclude()
-}
-
-// postPaced sends requests over HTTP.
-func (k *contest) postPaced(requests []signed, lanes []*fasthttp.HostClient) func(
-	lane, n int) error {
-	return func(lane, n int) error {
-		r, c := &requests[n%len(requests)], counts{}
-		same := *r.client
-		same.Host = lanes[lane]
-		resp := fasthttp.AcquireResponse()
-		defer fasthttp.ReleaseResponse(resp)
-		if err := same.Do(r.method, "/order", r.body, resp); err != nil {
-			return err
-		}
-		c.answered(r, resp)
-		return c.err
-	}
 }
 
 // pacedDesk is a socket that several lanes share.

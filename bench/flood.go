@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"clobd/bench/lean"
 )
 
 // Flood says how reads are measured beside a flood of signed orders.
@@ -95,14 +97,19 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 	perSecond := 60_000.0
 	for round := -1; round < f.Rounds; round++ {
 		n := int(perSecond * f.Duration.Seconds())
-		_, requests, err := t.orders(ctx, f.Seed+uint64(round+2), n)
+		ops, requests, err := t.orders(ctx, f.Seed+uint64(round+2), n)
 		if err != nil {
 			return err
 		}
-		posts := newPosts(t.node.addr, requests)
-		posts.Duration, posts.Connections, posts.Lists = f.Duration, f.Connections, f.Lists
+		posts := newVolley(t.node.addr, f.Connections)
+		posts.Duration = f.Duration
+		if f.Lists {
+			posts.dealLists(ops, requests)
+		} else {
+			posts.deal(ops, requests)
+		}
 		for turn := range 2 {
-			var flood *Posts
+			var flood *volley
 			if (turn+round)%2 == 0 {
 				flood = posts
 			}
@@ -112,7 +119,7 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 			if err = errors.Join(err, beforeErr, afterErr); err != nil {
 				return err
 			}
-			rate := posted.rate()
+			rate := float64(posted.Acked) / max(posted.Took.Seconds(), 1e-9)
 			perSecond = max(perSecond, floodSpare*rate)
 			switch {
 			case round < 0:
@@ -132,14 +139,15 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 
 // turn measures reads for a while. If flood is not nil, it runs meanwhile, and turn returns what
 // came of it.
-func (f *Flood) turn(ctx context.Context, t *site, flood *Posts) (Paced, Posted, error) {
+func (f *Flood) turn(ctx context.Context, t *site, flood *volley) (
+	Paced, *lean.Measured, error) {
 	p := Reads{t.node.addr, readPaths["book"] + t.markets[0][0].String(), f.Rate, f.Duration,
 		f.Readers}
-	var beside *flooder
+	var beside *lean.Apart
 	var err error
 	if flood != nil {
 		if beside, err = flood.flood(ctx, f.Self); err != nil {
-			return Paced{}, Posted{}, err
+			return Paced{}, nil, err
 		}
 		time.Sleep(f.Duration / 10) // the reads begin when the flood is there
 		p.Duration -= f.Duration / 5
@@ -147,10 +155,10 @@ func (f *Flood) turn(ctx context.Context, t *site, flood *Posts) (Paced, Posted,
 	_, lapErr := t.watch.Lap()
 	out, err := p.apart(ctx, f.Self)
 	err = errors.Join(lapErr, err)
-	var posted Posted
+	posted := &lean.Measured{}
 	if beside != nil {
 		var floodErr error
-		posted, floodErr = beside.wait()
+		posted, floodErr = flooded(beside)
 		err = errors.Join(err, floodErr)
 	}
 	h, lapErr := t.watch.Lap()

@@ -1,22 +1,14 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"sync"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"clobd/bench/trader"
 	"clobd/engine"
@@ -28,10 +20,12 @@ const chain = 80002
 // signed is one request of level L3, made before the clock runs. Only its HMAC, which covers the
 // time, is computed when it is sent.
 type signed struct {
-	client *trader.Client
-	method string
-	body   []byte
-	id     engine.OrderID
+	client  *trader.Client
+	method  string
+	body    []byte
+	id      engine.OrderID
+	path    string // of a read
+	private bool   // the read is authenticated
 }
 
 // traders makes the bench's wallets at url; their keys come from the seed.
@@ -58,64 +52,6 @@ func traders(ctx context.Context, url string, seed uint64) ([]*trader.Client, er
 	return out, nil
 }
 
-// fund gives every trader collateral and both tokens of the markets: several traders at once,
-// because each gift waits for its sync.
-func (d desk) fund(ctx context.Context, clients []*trader.Client, markets [][2]engine.Token) error {
-	tellers := make(chan struct{}, 16)
-	problems := make([]error, len(clients))
-	var wait sync.WaitGroup
-	for i, c := range clients {
-		tellers <- struct{}{}
-		wait.Go(func() {
-			problems[i] = d.endow(ctx, c.Signer.Address.Hex(), markets)
-			<-tellers
-		})
-	}
-	wait.Wait()
-	return errors.Join(problems...)
-}
-
-// endow gives one wallet collateral and both tokens of the markets.
-func (d desk) endow(ctx context.Context, wallet string, markets [][2]engine.Token) error {
-	gifts := []map[string]string{{"wallet": wallet, "amount": "10000000"}}
-	for _, pair := range markets {
-		for _, t := range pair {
-			gifts = append(gifts,
-				map[string]string{"wallet": wallet, "amount": "1000000", "token": t.String()})
-		}
-	}
-	for _, gift := range gifts {
-		if err := d.post(ctx, "/admin/fund", gift); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// benchCatalog writes a catalog with so many markets of the workload's tick into dir.
-func benchCatalog(dir string, w Workload, markets int) (
-	file string, tokens [][2]engine.Token, err error) {
-	list := make([]any, markets)
-	for i := range list {
-		pair := [2]engine.Token{Hashed("token 0", i), Hashed("token 1", i)}
-		tokens = append(tokens, pair)
-		condition, name := engine.Condition(Hashed("condition", i)), strconv.Itoa(i+1)
-		ids, _ := json.Marshal([]string{pair[0].String(), pair[1].String()})
-		list[i] = map[string]any{"id": name, "question": "Is it fast?", "slug": "is-it-fast-" + name,
-			"conditionId": condition.Hex(), "clobTokenIds": string(ids),
-			"outcomes": `["Yes", "No"]`, "active": true, "closed": false, "archived": false,
-			"enableOrderBook": true, "acceptingOrders": true, "orderMinSize": 5,
-			"orderPriceMinTickSize": json.Number(w.Tick.String())}
-	}
-	event := map[string]any{"id": "1", "title": "Bench", "slug": "bench", "markets": list}
-	file = filepath.Join(dir, "catalog.json")
-	b, err := json.Marshal([]any{event})
-	if err != nil {
-		return "", tokens, fmt.Errorf("encode catalog: %w", err)
-	}
-	return file, tokens, os.WriteFile(file, b, 0o644)
-}
-
 // signing holds the traders that sign and their markets, by Op.Book. salt keeps the orders of
 // different rounds apart.
 type signing struct {
@@ -133,17 +69,24 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 		go func() {
 			for i := w; i < len(ops); i += workers {
 				op := &ops[i]
-				if op.Cancel {
+				c := s.clients[op.Trader]
+				if op.Read != 0 {
+					out[i] = s.read(op)
+				}
+				if op.Cancel || op.Read != 0 {
 					continue
 				}
-				c := s.clients[op.Trader]
+				kind := "GTC"
+				if op.FAK {
+					kind = "FAK"
+				}
 				body, id, err := c.Sign(trader.Limit{Token: s.markets[op.Book][op.Outcome], Side: op.Side,
-					Price: op.Price, Size: op.Size, Type: "GTC", Salt: s.salt + uint64(i)})
+					Price: op.Price, Size: op.Size, Type: kind, Salt: s.salt + uint64(i)})
 				if err = cmp.Or(err, ctx.Err()); err != nil {
 					failures <- err
 					return
 				}
-				out[i] = signed{c, http.MethodPost, body, id}
+				out[i] = signed{client: c, method: http.MethodPost, body: body, id: id}
 			}
 			failures <- nil
 		}()
@@ -156,103 +99,29 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 	for i := range ops {
 		if op := &ops[i]; op.Cancel {
 			id := out[op.Target].id
-			out[i] = signed{s.clients[op.Trader], http.MethodDelete, trader.CancelBody(id), id}
+			out[i] = signed{client: s.clients[op.Trader], method: http.MethodDelete,
+				body: trader.CancelBody(id), id: id}
 		}
 	}
 	return out, nil
 }
 
-// lanes are n clients of addr that keep one connection each and never open another.
-func lanes(addr string, n int) []*fasthttp.HostClient {
-	out := make([]*fasthttp.HostClient, n)
-	for i := range out {
-		out[i] = &fasthttp.HostClient{Addr: addr, MaxConns: 1, ReadTimeout: answerTime,
-			WriteTimeout: answerTime, MaxIdemponentCallAttempts: 1, NoDefaultUserAgentHeader: true}
+// read is the request of an operation that reads.
+func (s *signing) read(op *Op) signed {
+	r := signed{client: s.clients[op.Trader], method: http.MethodGet, path: "/data/orders",
+		private: true}
+	of := map[Read]string{ReadBook: "book", ReadPrice: "price", ReadMidpoint: "midpoint"}[op.Read]
+	if of != "" {
+		r.path, r.private = readPaths[of]+s.markets[op.Book][op.Outcome].String(), false
 	}
-	return out
-}
-
-func hangUp(lanes []*fasthttp.HostClient) {
-	for _, lane := range lanes {
-		lane.CloseIdleConnections()
-	}
-}
-
-// deal distributes requests to the lanes by trader, so that a cancel follows its order. A lane is
-// one connection for all of its traders.
-func deal(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew {
-	hands := make([][]signed, len(lanes))
-	at := map[*trader.Client]*trader.Client{}
-	for i, r := range requests {
-		k := int(ops[i].Trader) % len(lanes)
-		if at[r.client] == nil {
-			same := *r.client
-			same.Host = lanes[k]
-			at[r.client] = &same
-		}
-		r.client = at[r.client]
-		hands[k] = append(hands[k], r)
-	}
-	c := &crew{}
-	for _, hand := range hands {
-		c.join(func(n *counts, until func() bool) { n.request(hand, until) })
-	}
-	return c
-}
-
-// request is one connection's closed loop.
-func (n *counts) request(requests []signed, until func() bool) {
-	resp := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(resp)
-	for i := range requests {
-		r := &requests[i]
-		for {
-			if until() {
-				return
-			}
-			start := time.Now()
-			if err := r.client.Do(r.method, "/order", r.body, resp); err != nil {
-				n.err = fmt.Errorf("%s /order: %w", r.method, err)
-				return
-			}
-			if resp.StatusCode() == http.StatusServiceUnavailable {
-				n.busy++
-				time.Sleep(time.Millisecond)
-				continue
-			}
-			n.rec.Record(time.Since(start))
-			if !n.answered(r, resp) {
-				return
-			}
-			break
-		}
-	}
-}
-
-// answered counts an answer. Any status but 200 ends the caller and fails the run. So does an order
-// without success, because every order is valid. A cancel of an order that is gone also gets 200;
-// it is counted as refused.
-func (n *counts) answered(r *signed, resp *fasthttp.Response) bool {
-	placed := r.method == http.MethodPost
-	if resp.StatusCode() != 200 ||
-		placed && !bytes.Contains(resp.Body(), []byte(`"success":true`)) {
-		n.err = fmt.Errorf("%s /order: status %d: %s", r.method, resp.StatusCode(), resp.Body())
-		return false
-	}
-	n.acked++
-	if placed {
-		n.placed = append(n.placed, r.id)
-	} else if bytes.Contains(resp.Body(), []byte(`"canceled":[]`)) {
-		n.refused++
-	}
-	return true
+	return r
 }
 
 // target is the node that L3 measures: the run's own, or somebody else's.
 type target struct {
 	url    string
 	desk   desk
-	market [][2]engine.Token // one
+	market [][2]engine.Token // by Op.Book
 	own    *child            // nil: somebody else's
 }
 
@@ -261,7 +130,7 @@ func (t *trial) target(ctx context.Context) (*target, error) {
 	to := &target{url: t.URL, desk: desk{t.Admin, t.Token}, market: [][2]engine.Token{t.Market}}
 	conditions := &t.report.Conditions
 	if t.URL == "" {
-		file, market, err := benchCatalog(t.dir, t.Workload, 1)
+		file, market, err := benchCatalog(t.dir, t.Workload, t.Workload.Books)
 		if err != nil {
 			return nil, err
 		}
@@ -312,10 +181,10 @@ func (t *trial) runHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := to.desk.fund(ctx, clients, to.market); err != nil {
+	if err := to.desk.give(ctx, stakes(clients, to.market, t.Workload.trades)); err != nil {
 		return err
 	}
-	const prefill = 1000
+	prefill := t.Workload.warmup(1000)
 	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
 	if err != nil {
 		return err
@@ -325,17 +194,13 @@ func (t *trial) runHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lanes := lanes(clients[0].Host.Addr, t.Connections)
-	defer hangUp(lanes)
-	warm := deal(ops[:prefill], requests[:prefill], lanes)
-	warm.drive(ctx, 0)
-	first, _ := warm.sum()
-	if first.err != nil {
-		return fmt.Errorf("warm-up: %w", first.err)
+	addr := clients[0].Host.Addr
+	if err := t.warmUp(ctx, addr, ops[:prefill], requests[:prefill]); err != nil {
+		return err
 	}
-	t.report.Warmup, t.placed = prefill, first.placed
-	work := deal(ops[prefill:], requests[prefill:], lanes)
-	if err := t.measure(ctx, work, to.clock(ctx)); err != nil {
+	work := newVolley(addr, t.Connections)
+	work.deal(ops[prefill:], requests[prefill:])
+	if err := t.fire(ctx, work, to.clock(ctx)); err != nil {
 		return err
 	}
 	if to.own == nil {
@@ -348,6 +213,21 @@ func (t *trial) runHTTP(ctx context.Context) error {
 		return err
 	}
 	return t.replayNode(ctx, to.own.dir)
+}
+
+// warmUp sends the first operations of a run, over connections of their own.
+func (t *trial) warmUp(ctx context.Context, addr string, ops []Op, requests []signed) error {
+	warm := newVolley(addr, t.Connections)
+	warm.deal(ops, requests)
+	m, err := warm.Run(ctx)
+	if err == nil && m.Failed > 0 {
+		err = errors.New(m.Failure)
+	}
+	if err != nil {
+		return fmt.Errorf("warm-up: %w", err)
+	}
+	t.report.Warmup, t.placed = len(ops), warm.placed(m)
+	return nil
 }
 
 // replayNode replays the journal that a stopped node left and looks for every acknowledged order.

@@ -27,11 +27,13 @@ type Run struct {
 	// Connections is how many callers work at once, [1, Traders]; each owns wallets of its own. L0
 	// always has one.
 	Connections int
-	Async       bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
-	Dir         string // L2 and L3 without URL: where the data folder is made; empty is the system's
-	URL         string // L3: a node that runs already; empty starts one
-	Admin       string // L3 with URL: its admin address
-	Token       string // L3 with URL: its admin token
+	// Processes is how many processes send at level L3. 0 and 1: this one, from one thread.
+	Processes int
+	Async     bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
+	Dir       string // L2 and L3 without URL: where the data folder is made; empty is the system's
+	URL       string // L3: a node that runs already; empty starts one
+	Admin     string // L3 with URL: its admin address
+	Token     string // L3 with URL: its admin token
 	// Market are the two tokens of the market to trade: L3 with URL.
 	Market  [2]engine.Token
 	Node    string // L3 without URL: the node's binary
@@ -67,6 +69,8 @@ func (r *Run) validate() error {
 	bad(r.Duration <= 0, "the duration is not positive")
 	bad(r.Connections < 1 || r.Connections > Traders, fmt.Sprintf(
 		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
+	bad(r.Processes < 0 || r.Processes > max(r.Connections, 1),
+		fmt.Sprintf("%d processes for %d connections", r.Processes, r.Connections))
 	bad(r.URL != "" && r.Workload.Books != 1,
 		"a node that runs already is traded in one market: choose a workload of one book")
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")

@@ -1,22 +1,15 @@
 package bench
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
-	"clobd/bench/process"
 	"clobd/bench/trader"
 	"clobd/engine"
 )
@@ -28,13 +21,11 @@ type pace struct {
 	rate     float64 // per second, of all lanes together
 	duration time.Duration
 	lanes    int
-	burst    int       // requests that are due together; 0: none
 	start    time.Time // of run
 }
 
 // dueAt is when request n is due.
 func (p *pace) dueAt(n int) time.Time {
-	n -= n % max(p.burst, 1)
 	return p.start.Add(time.Duration(n) * time.Duration(float64(time.Second)/p.rate))
 }
 
@@ -244,87 +235,22 @@ type Reads struct {
 	Lanes      int
 }
 
-// Run sends them.
-func (r *Reads) Run(ctx context.Context) Paced {
-	g := newGetter(r.Addr, r.Path, r.Lanes)
-	defer hangUp(g.lanes)
-	return (&pace{rate: r.Rate, duration: r.Duration, lanes: r.Lanes}).run(ctx, g.send)
-}
-
 // apart runs the reads in a process of self. A read that fails is an error.
 func (r *Reads) apart(ctx context.Context, self string) (p Paced, err error) {
-	cmd := process.Command(ctx, self, "reads", "--addr", r.Addr, "--path", r.Path, "--rate",
-		strconv.FormatFloat(r.Rate, 'f', -1, 64), "--duration", r.Duration.String(), "--lanes",
-		strconv.Itoa(r.Lanes))
-	var told bytes.Buffer
-	cmd.Stderr = &told
-	out, err := cmd.Output()
-	if err == nil {
-		err = json.Unmarshal(out, &p)
+	v := reads(r.Addr, r.Path, r.Lanes, nil)
+	v.Rate, v.Duration = r.Rate, r.Duration
+	apart, err := v.Dispatch(ctx, self, 1, false)
+	if err != nil {
+		return p, errors.Join(ctx.Err(), err)
 	}
+	m, err := apart.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return p, ctx.Err()
 	case err != nil:
-		return p, fmt.Errorf("read from another process: %w\n%s", err, told.Bytes())
-	case p.Failed > 0:
-		return p, fmt.Errorf("%d reads failed: %s", p.Failed, p.FirstFailure)
+		return p, fmt.Errorf("read from another process: %w", err)
+	case m.Failed > 0:
+		return p, fmt.Errorf("%d reads failed: %s", m.Failed, m.Failure)
 	}
-	return p, nil
-}
-
-// getter sends reads of a path over lanes of its own.
-type getter struct {
-	path  string
-	lanes []*fasthttp.HostClient
-}
-
-// newGetter makes one for an address.
-func newGetter(addr, path string, n int) *getter { return &getter{path, lanes(addr, n)} }
-
-// send is one read; it fails unless the answer is 200.
-func (g *getter) send(lane, _ int) error {
-	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(req)
-	defer fasthttp.ReleaseResponse(resp)
-	req.SetRequestURI(g.path)
-	req.SetHost(g.lanes[lane].Addr)
-	if err := g.lanes[lane].Do(req, resp); err != nil {
-		return err
-	}
-	if resp.StatusCode() != http.StatusOK {
-		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
-	}
-	return nil
-}
-
-// poster sends signed orders over lanes of its own, each once.
-type poster struct {
-	requests []signed
-	lanes    []*fasthttp.HostClient
-}
-
-var errNoOrders = errors.New("more orders are due than were signed")
-
-// send is order n.
-func (p *poster) send(lane, n int) error { return p.sendSeen(lane, n, func(*fasthttp.Response) {}) }
-
-// sendSeen is send, and shows the answer to an order that was taken.
-func (p *poster) sendSeen(lane, n int, see func(*fasthttp.Response)) error {
-	if n >= len(p.requests) {
-		return errNoOrders
-	}
-	r := &p.requests[n]
-	resp := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(resp)
-	same := *r.client
-	same.Host = p.lanes[lane]
-	if err := same.Do(http.MethodPost, "/order", r.body, resp); err != nil {
-		return err
-	}
-	if resp.StatusCode() != http.StatusOK {
-		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
-	}
-	see(resp)
-	return nil
+	return paced(r.Rate, r.Duration, m), nil
 }

@@ -90,23 +90,24 @@ func MeasureRamp(ctx context.Context, r Ramp) (*Ramped, error) {
 func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 	rate := r.Start
 	for step := -1; step < r.Steps; step++ {
-		p := pace{rate: rate, duration: r.Duration, lanes: r.Connections}
+		d := r.Duration
 		if step < 0 {
-			p.duration = min(p.duration, time.Second)
+			d = min(d, time.Second)
 		}
-		send, hangUp, err := r.sender(ctx, t, step, &p)
+		v, err := r.volley(ctx, t, step, int(rate*d.Seconds()))
 		if err != nil {
 			return err
 		}
+		v.Rate, v.Duration = rate, d
 		if _, err := t.watch.Lap(); err != nil {
 			return err
 		}
-		paced := p.run(ctx, send)
-		h, err := t.watch.Lap()
-		hangUp()
-		if err != nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
+		m, err := v.Run(ctx)
+		h, lapErr := t.watch.Lap()
+		if err := errors.Join(err, lapErr); err != nil {
+			return err
 		}
+		paced := paced(rate, d, m)
 		if step < 0 {
 			continue
 		}
@@ -122,20 +123,18 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 	return nil
 }
 
-// sender returns the function that sends one request of a step, and the one that ends the step.
-func (r *Ramp) sender(ctx context.Context, t *site, step int, p *pace) (
-	send func(lane, n int) error, end func(), err error) {
+// volley prepares the requests of a step, n of them.
+func (r *Ramp) volley(ctx context.Context, t *site, step, n int) (*volley, error) {
 	if r.What == "book" {
-		g := newGetter(t.node.addr, readPaths["book"]+t.markets[0][0].String(), p.lanes)
-		return g.send, func() { hangUp(g.lanes) }, nil
+		return reads(t.node.addr, readPaths["book"]+t.markets[0][0].String(), r.Connections, nil), nil
 	}
-	_, requests, err := t.orders(ctx, r.Seed+uint64(step+2), int(p.rate*p.duration.Seconds())+
-		contestMarkets)
+	_, requests, err := t.orders(ctx, r.Seed+uint64(step+2), n+contestMarkets)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	o := &poster{requests, lanes(t.node.addr, p.lanes)}
-	return o.send, func() { hangUp(o.lanes) }, nil
+	v := newVolley(t.node.addr, r.Connections)
+	v.dealRound(requests)
+	return v, nil
 }
 
 // broke says why a step was not kept.

@@ -6,15 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // TestMain lets the test binary be the hiccup meter, as clobench is one.
@@ -308,32 +305,6 @@ func TestConclude(t *testing.T) {
 	c.Baseline.CPUMicros = []float64{0, 0}
 	if err := c.conclude(); err == nil {
 		t.Error("a ratio to nothing was computed")
-	}
-}
-
-// TestAnswers looks at what counts as an operation.
-func TestAnswers(t *testing.T) {
-	for _, c := range []struct {
-		method, body           string
-		status                 int
-		acked, refused, placed int
-		fails                  bool
-	}{
-		{http.MethodPost, `{"success":true,"status":"live"}`, 200, 1, 0, 1, false},
-		{http.MethodPost, `{"success":false,"errorMsg":"no"}`, 200, 0, 0, 0, true},
-		{http.MethodPost, `{"error":"no"}`, 400, 0, 0, 0, true},
-		{http.MethodDelete, `{"canceled":["0x1"],"not_canceled":{}}`, 200, 1, 0, 0, false},
-		{http.MethodDelete, `{"canceled":[],"not_canceled":{"0x1":"gone"}}`, 200, 1, 1, 0, false},
-	} {
-		var resp fasthttp.Response
-		resp.SetStatusCode(c.status)
-		resp.SetBodyString(c.body)
-		n := &counts{}
-		ok := n.answered(&signed{method: c.method}, &resp)
-		if ok == c.fails || (n.err != nil) != c.fails || n.acked != int64(c.acked) ||
-			n.refused != int64(c.refused) || len(n.placed) != c.placed {
-			t.Errorf("%s %d %s: counted %+v", c.method, c.status, c.body, n)
-		}
 	}
 }
 

@@ -11,9 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"clobd/bench/crowd"
+	"clobd/bench/lean"
 )
 
 // Streams says how the delivery of changes to subscribers is measured: orders are due at a constant
@@ -154,31 +153,41 @@ func (r *streamRound) post(ctx context.Context, turn uint64) (p Paced, orders []
 	if err != nil {
 		return p, nil, err
 	}
-	var mine []signed
+	v := newVolley(r.t.node.addr, r.Connections)
 	var markets []int
 	for i := range requests {
 		if book := int(ops[i].Book); book <= r.Markets {
-			mine, markets = append(mine, requests[i]), append(markets, book)
+			v.post(len(markets), requests[i:i+1])
+			markets = append(markets, book)
 		}
 	}
-	orders = make([]due, len(mine))
-	o := &poster{mine, lanes(r.t.node.addr, r.Connections)}
-	defer hangUp(o.lanes)
-	loop := &pace{rate: r.Rate, duration: r.Duration, lanes: r.Connections, burst: r.Burst}
+	orders = make([]due, len(markets))
+	v.Rate, v.Burst, v.Duration = r.Rate, r.Burst, r.Duration
+	v.Seen = func(s lean.Seen) {
+		orders[s.Request] = due{at: s.Due, answered: s.At, sequence: sequenceIn(s.Head),
+			market: markets[s.Request]}
+	}
 	before, err := r.t.node.desk.cpu(ctx)
 	if err != nil {
 		return p, nil, err
 	}
-	p = loop.run(ctx, func(lane, n int) error {
-		return o.sendSeen(lane, n, func(resp *fasthttp.Response) {
-			seq, _ := strconv.ParseUint(string(resp.Header.Peek("X-Sequence")), 10, 64)
-			orders[n] = due{at: loop.dueAt(n), answered: time.Now(), sequence: seq, market: markets[n]}
-		})
-	})
+	m, err := v.Run(ctx)
+	if err != nil {
+		return p, nil, err
+	}
+	p = paced(r.Rate, r.Duration, m)
 	after, err := r.t.node.desk.cpu(ctx)
 	r.cpu = float64((after - before).Microseconds())
 	orders = slices.DeleteFunc(orders, func(d due) bool { return d.sequence == 0 })
 	return p, orders, err
+}
+
+// sequenceIn is the Sequence that the head of an answer names, 0 if it names none.
+func sequenceIn(head []byte) uint64 {
+	_, rest, _ := bytes.Cut(head, []byte("\r\nX-Sequence: "))
+	text, _, _ := bytes.Cut(rest, []byte("\r\n"))
+	seq, _ := strconv.ParseUint(string(text), 10, 64)
+	return seq
 }
 
 // streamed posts orders while the subscribers listen.

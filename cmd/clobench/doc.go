@@ -11,10 +11,9 @@
 //	clobench order    one signed order                 ──► request and answer
 //	clobench replay   (hidden) the processes that matching starts
 //	clobench peer     (hidden) the baseline process that compare starts
-//	clobench reads    (hidden) the process that reads for flood and stall
+//	clobench lean     (hidden) a process that sends requests for run, flood and stall
 //	clobench crowd    (hidden) the subscribers of streams and of compare fanout
 //	clobench fan-side (hidden) a server of compare fanout
-//	clobench posts    (hidden) the process that floods for flood
 //	clobench hiccups  (hidden) the process that watches for pauses beside every run
 //
 // A run whose check fails prints no figure and ends with code 1. Read main.go; what it calls is in

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"clobd/bench"
+	"clobd/bench/lean"
 )
 
 // sited holds the options of all measurements that start a node of their own.
@@ -59,29 +60,13 @@ func (s *sited) measure(
 	return nil
 }
 
-type readsCommand struct {
-	Addr     string        `required:""`
-	Path     string        `required:""`
-	Rate     float64       `required:""`
-	Duration time.Duration `required:""`
-	Lanes    int           `required:""`
-}
+type leanCommand struct{}
 
-// Run reads and prints the figures.
-func (c *readsCommand) Run() error {
+// Run sends the share of a load that standard input names.
+func (leanCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r := bench.Reads{Addr: c.Addr, Path: c.Path, Rate: c.Rate, Duration: c.Duration, Lanes: c.Lanes}
-	return bench.WriteJSON("-", r.Run(ctx))
-}
-
-type postsCommand struct{}
-
-// Run posts the orders that standard input names.
-func (postsCommand) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return bench.RunPosts(ctx, os.Stdin, os.Stdout)
+	return lean.Serve(ctx, os.Stdin, os.Stdout)
 }
 
 type rampCommand struct {

@@ -30,10 +30,9 @@ type commands struct {
 	Peer     peerCommand     `cmd:"" hidden:"" help:"Serve a baseline for compare."`
 	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
 	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
-	Reads    readsCommand    `cmd:"" hidden:"" help:"Read at a constant rate for flood and stall."`
+	Lean     leanCommand     `cmd:"" hidden:"" help:"Send a share of a load over HTTP."`
 	Crowd    crowdCommand    `cmd:"" hidden:"" help:"Subscribe and listen for streams and compare."`
 	FanSide  fanSideCommand  `cmd:"" hidden:"" help:"Serve a side of a fan-out for compare."`
-	Posts    postsCommand    `cmd:"" hidden:"" help:"Post signed orders for flood."`
 	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }
 
@@ -46,6 +45,7 @@ type runCommand struct {
 	Level       string        `default:"L0" enum:"L0,L1,L2,L3" help:"L0 Apply, L1 Sequencer with a memory journal, L2 Pebble with real sync, L3 HTTP with real signatures."`
 	Duration    time.Duration `default:"5s" help:"How long to measure."`
 	Connections int           `default:"64" help:"Concurrent callers, at most 64: each has wallets of its own."`
+	Processes   int           `default:"1" help:"L3: processes that send; 1 is this one."`
 	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
 	Durability  string        `default:"fsync" enum:"fsync,async" help:"L2, L3: async acknowledges before the sync: for measuring only."`
 	Dir         string        `help:"L2, L3: make the data folder in this one. Default: the system's temporary folder."`
@@ -67,7 +67,7 @@ func (c *runCommand) Run() error {
 		return fmt.Errorf("find this binary: %w", err)
 	}
 	r := bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
-		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
+		Connections: c.Connections, Processes: c.Processes, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
 		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version}
 	if c.URL != "" {
 		if err := c.aim(&r); err != nil {

@@ -1,0 +1,410 @@
+package lean
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"syscall"
+)
+
+// stage is what a lane does.
+type stage uint8
+
+const (
+	shut    stage = iota // no connection; a new one is tried at lane.again
+	dialing              // the connection is being opened
+	idle                 // nothing is in flight
+	waiting              // a request is in flight, or a part of it is unsent
+	pausing              // the server was busy: until lane.again
+)
+
+// rests reports whether a lane does nothing until lane.again.
+func (s stage) rests() bool { return s == shut || s == pausing }
+
+// lane is one connection and what goes over it. Times are in ns from the start of the load.
+type lane struct {
+	number int
+	fd     int
+	stage  stage
+	list   []int32 // the indices of its requests
+	next   int     // in list
+	rest   []byte  // the first bytes of an answer
+	out    []byte  // the last bytes of the request in flight, which the kernel has not taken yet
+
+	request int32 // in flight
+	sent    int64 // when it was, or when the connection was begun
+	free    int64 // since when nothing is in flight
+	again   int64 // of shut and pausing
+}
+
+// has reports whether a request of an open loop waits for the lane.
+func (p *pump) has(l *lane) bool {
+	return l.next < len(l.list) && int64(p.Due[l.list[l.next]]) <= p.now
+}
+
+// dial begins to open a lane's connection.
+func (p *pump) dial(l *lane) error {
+	fd, err := dial(p.to)
+	if err == nil {
+		err = p.poller.watch(fd, l.number, syscall.EPOLL_CTL_ADD, syscall.EPOLLOUT)
+		if err != nil {
+			_ = syscall.Close(fd)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", p.Addr, err)
+	}
+	p.set(l, dialing)
+	l.fd, l.sent = fd, p.now
+	l.rest, l.out = l.rest[:0], l.out[:0]
+	return nil
+}
+
+// dialed ends the opening of a lane's connection.
+func (p *pump) dialed(l *lane) error {
+	err := dialed(l.fd)
+	if err == nil {
+		err = p.poller.watch(l.fd, l.number, syscall.EPOLL_CTL_MOD, syscall.EPOLLIN)
+	}
+	if err != nil {
+		p.hangUp(l)
+		return fmt.Errorf("connect to %s: %w", p.Addr, err)
+	}
+	p.set(l, idle)
+	l.free = p.now
+	return nil
+}
+
+// hangUp closes a lane's connection.
+func (p *pump) hangUp(l *lane) {
+	if l.stage != shut {
+		_ = syscall.Close(l.fd)
+	}
+	p.set(l, shut)
+	l.again = p.now + pause
+}
+
+// set sets the stage of a lane.
+func (p *pump) set(l *lane, to stage) {
+	if l.stage.rests() {
+		p.resting--
+	}
+	if l.stage = to; to.rests() {
+		p.resting++
+	}
+}
+
+// event handles what epoll reports of a lane.
+func (p *pump) event(l *lane, events uint32) {
+	switch l.stage {
+	case dialing:
+		if err := p.dialed(l); err != nil {
+			p.unreachable(l, err)
+			return
+		}
+		p.proceed(l)
+	case waiting:
+		if events&syscall.EPOLLOUT != 0 && len(l.out) > 0 {
+			p.flush(l)
+		}
+		if l.stage == waiting && events&^syscall.EPOLLOUT != 0 {
+			p.read(l)
+		}
+	case idle, pausing: // nobody asked: the server has closed the connection
+		p.hangUp(l)
+		if !p.open && !p.over {
+			p.fail("the server closes a connection on which nothing is in flight")
+		}
+	}
+}
+
+// proceed sends the next request of an idle lane, if there is one to be sent now.
+func (p *pump) proceed(l *lane) {
+	switch {
+	case l.stage != idle, p.over:
+		return
+	case p.open:
+		if p.now > p.deadline {
+			p.over = true
+		} else if p.has(l) {
+			p.shoot(l)
+		}
+		return
+	case l.next == len(l.list) && p.Repeat:
+		l.next = 0
+	case l.next == len(l.list):
+		// What is sent from now on is less than the load says. Without a duration that is the way of
+		// things.
+		p.over = p.Duration > 0
+		return
+	}
+	p.shoot(l)
+}
+
+// shoot sends the next request of a lane.
+func (p *pump) shoot(l *lane) {
+	i := l.list[l.next]
+	l.next++
+	r := &p.Requests[i]
+	p.out = p.stencils[r.Route].append(p.out[:0], p.stamp(), r.Body)
+	at := p.clock()
+	ready := l.free
+	if p.open {
+		ready = max(ready, int64(p.Due[i]))
+	}
+	note(p.m.Late, at-ready)
+	p.m.Sent++
+	p.left--
+	p.inFlight++
+	p.set(l, waiting)
+	l.request, l.sent, p.now = i, at, at
+	n, no := send(l.fd, p.out)
+	switch {
+	case no == syscall.EAGAIN || no == syscall.EINTR:
+		n = 0
+	case no != 0:
+		p.lost(l, no)
+		return
+	}
+	if n < len(p.out) {
+		l.out = append(l.out[:0], p.out[n:]...)
+		p.watchOut(l, syscall.EPOLLIN|syscall.EPOLLOUT)
+	}
+}
+
+// watchOut sets what is waited for while a part of a request is unsent, and then again.
+func (p *pump) watchOut(l *lane, events uint32) {
+	if err := p.poller.watch(l.fd, l.number, syscall.EPOLL_CTL_MOD, events); err != nil {
+		p.lost(l, err)
+	}
+}
+
+// flush sends more of a request that the kernel did not take at once.
+func (p *pump) flush(l *lane) {
+	n, no := send(l.fd, l.out)
+	switch {
+	case no == syscall.EAGAIN || no == syscall.EINTR:
+		return
+	case no != 0:
+		p.lost(l, no)
+		return
+	}
+	l.out = l.out[:copy(l.out, l.out[n:])]
+	if len(l.out) == 0 {
+		p.watchOut(l, syscall.EPOLLIN)
+	}
+}
+
+// read reads a lane's answer, or a part of it.
+func (p *pump) read(l *lane) {
+	n, no := receive(l.fd, p.room)
+	switch {
+	case no == syscall.EAGAIN || no == syscall.EINTR:
+		return
+	case no != 0:
+		p.lost(l, no)
+		return
+	case n == 0:
+		p.lost(l, errors.New("the server closes the connection before the end of its answer"))
+		return
+	}
+	b := p.room[:n]
+	if len(l.rest) > 0 {
+		l.rest = append(l.rest, b...)
+		b = l.rest
+	}
+	r, whole, err := scan(b)
+	switch {
+	case err != nil:
+		p.lost(l, err)
+	case whole && len(l.out) > 0:
+		p.lost(l, fmt.Errorf("status %d before the end of the request: %.300s", r.status, r.body))
+	case whole:
+		p.answered(l, &r)
+		l.rest = l.rest[:0]
+		p.proceed(l)
+	case len(l.rest) == 0:
+		l.rest = append(l.rest, b...)
+	}
+}
+
+// pause is how long a lane waits after an answer 503 in a closed loop, and before it tries again to
+// open a connection, in ns.
+const pause = int64(1_000_000)
+
+// answered handles the answer to the request in flight.
+func (p *pump) answered(l *lane, r *reply) {
+	q := &p.Requests[l.request]
+	w := &p.Routes[q.Route]
+	p.inFlight--
+	p.set(l, idle)
+	l.free = p.now
+	if r.status == http.StatusServiceUnavailable && !p.open && !r.closes {
+		p.m.Busy++
+		l.next-- // it is sent again
+		p.left++
+		p.set(l, pausing)
+		l.again = p.now + pause
+		return
+	}
+	p.time(l)
+	refused, good := r.judge(w, q)
+	var problem error
+	switch {
+	case r.closes:
+		problem = fmt.Errorf("the server closes the connection with status %d: %.300s", r.status, r.body)
+	case !good:
+		problem = fmt.Errorf("status %d: %.300s", r.status, r.body)
+	case p.m.Good%sampleOf == 0:
+		if err := r.inspect(w, q); err != nil {
+			problem = fmt.Errorf("%w: %.300s", err, r.body)
+		}
+		p.m.Sampled++
+	}
+	if problem == nil {
+		p.good(l, r, refused)
+		return
+	}
+	p.fail(fmt.Sprintf("%s %s: %v", w.Method, w.Path, problem))
+	if r.closes {
+		p.hangUp(l)
+	}
+}
+
+// sampleOf is how many good answers there are for one that is parsed.
+const sampleOf = 64
+
+// good counts a good answer.
+func (p *pump) good(l *lane, r *reply, refused int64) {
+	i := l.request
+	operations := p.Requests[i].operations()
+	p.m.Good++
+	p.m.Acked += operations
+	p.m.Refused += refused
+	p.m.good[i/64] |= 1 << (i % 64)
+	p.leaf.done += operations
+	took := p.now - l.sent
+	if p.open {
+		took = p.now - int64(p.Due[i])
+	}
+	note(p.leaf.times, took)
+	if p.Seen != nil {
+		s := Seen{Request: int(i), At: p.began.Add(asDuration(p.now)), Head: r.head}
+		if p.open {
+			s.Due = p.began.Add(p.Due[i])
+		}
+		p.Seen(s)
+	}
+}
+
+// time records how long the request that was in flight took.
+func (p *pump) time(l *lane) {
+	note(p.m.Service, p.now-l.sent)
+	if p.open {
+		note(p.m.Corrected, p.now-int64(p.Due[l.request]))
+	}
+	p.last = p.now
+}
+
+// fail counts a request that failed.
+func (p *pump) fail(text string) {
+	if p.m.Failed == 0 {
+		p.m.Failure = text
+	}
+	p.m.Failed++
+	p.leaf.failed++
+	p.over = p.over || !p.open
+}
+
+// lost ends a request that will have no answer, and opens a new connection in an open loop.
+func (p *pump) lost(l *lane, err error) {
+	q := &p.Requests[l.request]
+	p.inFlight--
+	p.time(l)
+	p.hangUp(l)
+	l.free = p.now
+	p.fail(fmt.Sprintf("%s %s: %v", p.Routes[q.Route].Method, p.Routes[q.Route].Path, err))
+	p.reopen(l)
+}
+
+// reopen opens a lane's connection again in an open loop.
+func (p *pump) reopen(l *lane) {
+	if p.over || !p.open {
+		return
+	}
+	if err := p.dial(l); err != nil {
+		p.unreachable(l, err)
+	}
+}
+
+// unreachable fails the requests that wait for a connection that cannot be opened, as each of them
+// would find it so. Another try is made after a pause.
+func (p *pump) unreachable(l *lane, err error) {
+	p.hangUp(l)
+	l.again = p.now + 20*pause
+	if !p.open {
+		p.fail(err.Error())
+		return
+	}
+	for p.has(l) {
+		l.next++
+		p.left--
+		p.m.Sent++
+		p.fail(err.Error())
+	}
+}
+
+// resume wakes the lanes whose pause is over.
+func (p *pump) resume() {
+	if p.resting == 0 {
+		return
+	}
+	for i := range p.lanes {
+		l := &p.lanes[i]
+		if l.again > p.now {
+			continue
+		}
+		switch l.stage {
+		case pausing:
+			p.set(l, idle)
+			l.free = p.now
+			p.proceed(l)
+		case shut:
+			p.reopen(l)
+		}
+	}
+}
+
+// overdue fails what has waited for an answer, or for a connection, for longer than patience.
+func (p *pump) overdue() {
+	for i := range p.lanes {
+		l := &p.lanes[i]
+		if p.now-l.sent < int64(p.Patience) {
+			continue
+		}
+		switch l.stage {
+		case waiting:
+			p.lost(l, errors.New("no answer in time"))
+		case dialing:
+			p.unreachable(l, fmt.Errorf("connect to %s: no answer in time", p.Addr))
+		}
+	}
+}
+
+// deal hands the requests to the lanes.
+func (p *pump) deal() {
+	p.lanes = make([]lane, p.Load.Lanes)
+	p.resting = len(p.lanes)
+	counts := make([]int, len(p.lanes))
+	for i := range p.Requests {
+		counts[p.Requests[i].Lane]++
+	}
+	for i := range p.lanes {
+		p.lanes[i] = lane{number: i, stage: shut, list: slices.Grow([]int32(nil), counts[i])}
+	}
+	for i := range p.Requests {
+		l := &p.lanes[p.Requests[i].Lane]
+		l.list = append(l.list, int32(i))
+	}
+}

@@ -1,0 +1,48 @@
+package lean
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Measured is what came of a load. Times in histograms are in ns.
+type Measured struct {
+	// Service is from the sending of a request to its answer. Corrected is from the instant at which
+	// it was due; it is empty for a closed loop. Late is the generator's own delay: from the instant
+	// at which a request was due and its lane was free to its sending.
+	Service, Corrected, Late *hdrhistogram.Histogram `json:"-"`
+
+	// Sent are requests. Each of them was answered well (Good), was Busy, has Failed, or was in flight
+	// when ctx ended. Busy are answers 503 in a closed loop: the request is sent again after a pause,
+	// and counts anew. What was sent and has Failed is in the histograms, too.
+	Sent, Good, Busy, Failed int64
+	// Unsent are requests of an open loop that were given up, because they were late by the whole
+	// duration, or because the load ended before them.
+	Unsent int64
+	// Acked are operations that were answered well, Refused are those among them that did nothing:
+	// cancels of orders that were gone, and orders that may not rest and found nothing.
+	Acked, Refused int64
+	// Sampled are answers that were parsed.
+	Sampled int64
+
+	Began time.Time     // the instant of the start
+	Took  time.Duration // until the last answer; at least the duration if Full
+	// Full reports that the time was over before the requests were, and before any failure of a
+	// closed loop.
+	Full bool
+	// Failure is the first failure, "" without one.
+	Failure string
+	Moments []Moment
+
+	// ThreadCPU is user plus system time of the threads that sent, ProcessCPU that of their
+	// processes, both from the start to the last answer.
+	ThreadCPU, ProcessCPU time.Duration
+	Processes             int
+	Nice                  int // the priority of the processes
+
+	good []uint64 // a bit for each request
+}
+
+// Answered reports whether request i of Load.Requests was answered well.
+func (m *Measured) Answered(i int) bool { return m.good[i/64]>>(i%64)&1 == 1 }

@@ -1,0 +1,324 @@
+package lean
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"clobd/bench/process"
+)
+
+// pump is a load in work. One thread owns it. Times are in ns from the start of the load.
+type pump struct {
+	Load     // planned
+	open     bool
+	to       syscall.Sockaddr
+	stencils []*stencil
+	lanes    []lane
+	poller   *poller
+	room     []byte // what was read last
+	out      []byte // what is sent next
+	m        *Measured
+	stopped  atomic.Bool // by ctx
+
+	began    time.Time // the start
+	now      int64
+	last     int64 // the last answer
+	end      int64 // of the duration; after it a closed loop sends nothing
+	deadline int64 // after it an open loop sends nothing
+	cursor   int   // the first request of an open loop that was not yet due
+	left     int   // requests that were not sent
+	inFlight int
+	resting  int  // lanes that do nothing until lane.again
+	over     bool // nothing is sent any more
+
+	second  []byte // the time in seconds after 1970, as text
+	stale   int64  // when it no longer holds
+	scribe  *scribe
+	leaf    *leaf
+	turnsAt int64 // the end of the moment
+}
+
+// forever is later than anything.
+const forever = int64(1) << 62
+
+// connectTime is how long all connections may take to open.
+const connectTime = 10 * time.Second
+
+// Run sends the load from a thread of this process. An error means that there was no load: bad
+// parameters, no connection. What fails later is in Measured. If ctx ends, the load ends at once,
+// and Run returns what it measured so far and the error of ctx.
+func (l *Load) Run(ctx context.Context) (*Measured, error) {
+	return l.run(ctx, nil)
+}
+
+// run is Run. ready is called when all connections are open, and returns when to start; nil: Start.
+func (l *Load) run(ctx context.Context, ready func() (time.Time, error)) (*Measured, error) {
+	if err := l.validate(); err != nil {
+		return nil, err
+	}
+	planned, short := l.planned()
+	p := &pump{Load: planned, open: l.open()}
+	if p.Patience == 0 {
+		p.Patience = time.Minute
+	}
+	if ready == nil {
+		ready = func() (time.Time, error) { return l.Start, nil }
+	}
+	if err := p.prepare(ctx); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { p.stopped.Store(true) })
+	defer stop()
+	ended := make(chan error)
+	go func() {
+		// Never unlocked: the thread, whose timers were changed, ends with this goroutine.
+		runtime.LockOSThread()
+		ended <- p.work(ctx, ready)
+	}()
+	if err := <-ended; err != nil {
+		return nil, err
+	}
+	p.m.Full = p.m.Full && !short
+	return p.m, ctx.Err()
+}
+
+// prepare makes all that the thread needs but the connections.
+func (p *pump) prepare(ctx context.Context) (err error) {
+	if p.to, err = resolve(ctx, p.Addr); err != nil {
+		return fmt.Errorf("find %s: %w", p.Addr, err)
+	}
+	for i := range p.Routes {
+		s, err := newStencil(&p.Routes[i], p.Addr)
+		if err != nil {
+			return fmt.Errorf("prepare %s %s: %w", p.Routes[i].Method, p.Routes[i].Path, err)
+		}
+		p.stencils = append(p.stencils, s)
+	}
+	p.deal()
+	p.room, p.out = make([]byte, 256<<10), make([]byte, 0, 64<<10)
+	p.m = &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Processes: 1,
+		Nice: process.Niceness(), good: make([]uint64, (len(p.Requests)+63)/64)}
+	p.left, p.end, p.deadline = len(p.Requests), forever, forever
+	if p.Duration > 0 {
+		p.end, p.deadline = int64(p.Duration), 2*int64(p.Duration)
+	}
+	if p.Repeat {
+		p.left = int(forever)
+	}
+	return nil
+}
+
+// work is the main function of the thread.
+func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err error) {
+	if p.poller, err = newPoller(); err != nil {
+		return fmt.Errorf("wait for sockets: %w", err)
+	}
+	defer p.poller.close()
+	defer func() {
+		for i := range p.lanes {
+			p.hangUp(&p.lanes[i])
+		}
+	}()
+	p.began = time.Now()
+	if err := p.connect(ctx); err != nil {
+		return err
+	}
+	at, err := ready()
+	if err != nil {
+		return err
+	}
+	for d := time.Until(at); d > 0 && !p.stopped.Load(); d = time.Until(at) {
+		if n, err := p.poller.wait(min(d, longestWait)); err != nil || n > 0 {
+			return fmt.Errorf("%d connections ended before the start (%w)", n, err)
+		}
+	}
+	thread, all := threadCPU(), processCPU()
+	p.start()
+	err = p.loop()
+	p.m.ThreadCPU, p.m.ProcessCPU = threadCPU()-thread, processCPU()-all
+	p.finish()
+	return err
+}
+
+// connect opens all connections.
+func (p *pump) connect(ctx context.Context) error {
+	for i := range p.lanes {
+		if err := p.dial(&p.lanes[i]); err != nil {
+			return err
+		}
+	}
+	for open := 0; open < len(p.lanes); {
+		n, err := p.poller.wait(longestWait)
+		switch {
+		case err != nil:
+			return fmt.Errorf("wait for sockets: %w", err)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Since(p.began) > connectTime:
+			return fmt.Errorf("connect to %s: %d of %d connections are open after %v", p.Addr, open,
+				len(p.lanes), connectTime)
+		}
+		for _, e := range p.poller.events[:n] {
+			l := &p.lanes[e.Fd]
+			if l.stage != dialing {
+				return fmt.Errorf("connect to %s: the server closes a connection", p.Addr)
+			}
+			if err := p.dialed(l); err != nil {
+				return err
+			}
+			open++
+		}
+	}
+	return nil
+}
+
+// start starts the clock.
+func (p *pump) start() {
+	p.began, p.now, p.stale = time.Now(), 0, 0
+	p.m.Began = p.began
+	for i := range p.lanes {
+		p.lanes[i].sent, p.lanes[i].free = 0, 0
+	}
+	p.turnsAt = int64(momentOf(p.Duration))
+	p.scribe, p.leaf = newScribe(p.teller())
+	if !p.open {
+		for i := range p.lanes {
+			p.proceed(&p.lanes[i])
+		}
+	}
+}
+
+// teller makes Progress of Moments; nil if nobody asks.
+func (l *Load) teller() func(Moment) {
+	if l.Progress == nil {
+		return l.moment
+	}
+	var sum Progress
+	return func(m Moment) {
+		sum.Rate = float64(m.Done) / max(m.End-sum.Elapsed, 1).Seconds()
+		sum.P50, sum.P99, sum.Elapsed = m.P50, m.P99, m.End
+		sum.Done, sum.Failed = sum.Done+m.Done, sum.Failed+m.Failed
+		if l.Duration > 0 {
+			sum.Left = max(l.Duration-m.End, 0)
+		}
+		l.Progress(sum)
+	}
+}
+
+// longestWait bounds a wait, so that an end of ctx is soon seen.
+const longestWait = 50 * time.Millisecond
+
+// loop runs until all is sent and answered, or the time is over.
+func (p *pump) loop() error {
+	for p.inFlight > 0 || p.left > 0 && !p.over {
+		if p.stopped.Load() {
+			break
+		}
+		n, err := p.poller.wait(p.untilNext())
+		if err != nil {
+			return fmt.Errorf("wait for sockets: %w", err)
+		}
+		p.now = p.clock()
+		if p.now >= p.end && !p.open && !p.over {
+			p.over, p.m.Full = true, true
+		}
+		for _, e := range p.poller.events[:n] {
+			// What one wait reports was there at its end: later work must not age it.
+			now := p.now
+			p.event(&p.lanes[e.Fd], e.Events)
+			p.now = now
+		}
+		if p.open {
+			p.sendDue()
+		}
+		p.turn()
+	}
+	return nil
+}
+
+// untilNext is how long to wait for sockets.
+func (p *pump) untilNext() time.Duration {
+	now := p.clock()
+	at := min(now+int64(longestWait), p.turnsAt)
+	if p.open && p.cursor < len(p.Due) {
+		at = min(at, int64(p.Due[p.cursor]))
+	}
+	if p.resting > 0 {
+		for i := range p.lanes {
+			if l := &p.lanes[i]; l.stage == pausing || l.stage == shut && p.open {
+				at = min(at, l.again)
+			}
+		}
+	}
+	return asDuration(at - now)
+}
+
+// sendDue sends what has become due on idle lanes. What is due on a busy lane follows its answer.
+func (p *pump) sendDue() {
+	p.now = p.clock()
+	for range eventsAtOnce {
+		if p.cursor == len(p.Due) || int64(p.Due[p.cursor]) > p.now || p.over {
+			return
+		}
+		i := p.cursor
+		p.cursor++
+		l := &p.lanes[p.Requests[i].Lane]
+		if l.stage == idle && l.next < len(l.list) && int(l.list[l.next]) == i {
+			p.proceed(l)
+		}
+	}
+}
+
+// turn does what is done now and then.
+func (p *pump) turn() {
+	p.resume()
+	if p.now < p.turnsAt {
+		return
+	}
+	p.overdue()
+	length := int64(momentOf(p.Duration))
+	p.leaf = p.scribe.turn(p.leaf, p.now)
+	p.turnsAt = p.now - p.now%length + length
+}
+
+// clock is the time since the start.
+func (p *pump) clock() int64 { return int64(time.Since(p.began)) }
+
+// stamp is the time in seconds after 1970, as text.
+func (p *pump) stamp() []byte {
+	if p.now >= p.stale {
+		wall := time.Now()
+		p.second = strconv.AppendInt(p.second[:0], wall.Unix(), 10)
+		p.stale = p.now + int64(time.Second) - int64(wall.Nanosecond())
+	}
+	return p.second
+}
+
+// finish adds up.
+func (p *pump) finish() {
+	m := p.m
+	m.Moments = p.scribe.end(p.leaf, p.clock())
+	if p.open {
+		m.Unsent = int64(p.left)
+		m.Full = p.left == 0 && p.Duration > 0
+	}
+	took := p.last
+	if m.Full {
+		took = max(took, int64(p.Duration))
+	}
+	m.Took = asDuration(took)
+}
+
+// asDuration names the unit of the times of a pump.
+func asDuration(ns int64) time.Duration { return time.Duration(ns) }
+
+// processCPU is user plus system time of this process.
+func processCPU() time.Duration {
+	d, _ := process.CPUTime() // of oneself does not fail
+	return d
+}
