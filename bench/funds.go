@@ -38,7 +38,7 @@ func stakes(clients []*trader.Client, markets [][2]engine.Token,
 
 // tellers are how many gifts are asked for at once: each waits for its sync, and one sync serves
 // them all.
-const tellers = 64
+const tellers = 16
 
 // give asks the node for all gifts, in no order, and stops at the first that is refused.
 func (d desk) give(ctx context.Context, gifts []gift) error {
