@@ -3,16 +3,11 @@ package bench
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -57,64 +52,6 @@ func traders(ctx context.Context, url string, seed uint64) ([]*trader.Client, er
 		out[i] = c
 	}
 	return out, nil
-}
-
-// fund gives every trader collateral and both tokens of the markets: several traders at once,
-// because each gift waits for its sync.
-func (d desk) fund(ctx context.Context, clients []*trader.Client, markets [][2]engine.Token) error {
-	tellers := make(chan struct{}, 16)
-	problems := make([]error, len(clients))
-	var wait sync.WaitGroup
-	for i, c := range clients {
-		tellers <- struct{}{}
-		wait.Go(func() {
-			problems[i] = d.endow(ctx, c.Signer.Address.Hex(), markets)
-			<-tellers
-		})
-	}
-	wait.Wait()
-	return errors.Join(problems...)
-}
-
-// endow gives one wallet collateral and both tokens of the markets.
-func (d desk) endow(ctx context.Context, wallet string, markets [][2]engine.Token) error {
-	gifts := []map[string]string{{"wallet": wallet, "amount": "10000000"}}
-	for _, pair := range markets {
-		for _, t := range pair {
-			gifts = append(gifts,
-				map[string]string{"wallet": wallet, "amount": "1000000", "token": t.String()})
-		}
-	}
-	for _, gift := range gifts {
-		if err := d.post(ctx, "/admin/fund", gift); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// benchCatalog writes a catalog with so many markets of the workload's tick into dir.
-func benchCatalog(dir string, w Workload, markets int) (
-	file string, tokens [][2]engine.Token, err error) {
-	list := make([]any, markets)
-	for i := range list {
-		pair := [2]engine.Token{Hashed("token 0", i), Hashed("token 1", i)}
-		tokens = append(tokens, pair)
-		condition, name := engine.Condition(Hashed("condition", i)), strconv.Itoa(i+1)
-		ids, _ := json.Marshal([]string{pair[0].String(), pair[1].String()})
-		list[i] = map[string]any{"id": name, "question": "Is it fast?", "slug": "is-it-fast-" + name,
-			"conditionId": condition.Hex(), "clobTokenIds": string(ids),
-			"outcomes": `["Yes", "No"]`, "active": true, "closed": false, "archived": false,
-			"enableOrderBook": true, "acceptingOrders": true, "orderMinSize": 5,
-			"orderPriceMinTickSize": json.Number(w.Tick.String())}
-	}
-	event := map[string]any{"id": "1", "title": "Bench", "slug": "bench", "markets": list}
-	file = filepath.Join(dir, "catalog.json")
-	b, err := json.Marshal([]any{event})
-	if err != nil {
-		return "", tokens, fmt.Errorf("encode catalog: %w", err)
-	}
-	return file, tokens, os.WriteFile(file, b, 0o644)
 }
 
 // signing holds the traders that sign and their markets, by Op.Book. salt keeps the orders of
@@ -206,7 +143,7 @@ func (s *signing) read(op *Op) signed {
 type target struct {
 	url    string
 	desk   desk
-	market [][2]engine.Token // one
+	market [][2]engine.Token // by Op.Book
 	own    *child            // nil: somebody else's
 }
 
@@ -215,7 +152,7 @@ func (t *trial) target(ctx context.Context) (*target, error) {
 	to := &target{url: t.URL, desk: desk{t.Admin, t.Token}, market: [][2]engine.Token{t.Market}}
 	conditions := &t.report.Conditions
 	if t.URL == "" {
-		file, market, err := benchCatalog(t.dir, t.Workload, 1)
+		file, market, err := benchCatalog(t.dir, t.Workload, t.Workload.Books)
 		if err != nil {
 			return nil, err
 		}
@@ -318,7 +255,7 @@ func (t *trial) admit(ctx context.Context, to *target, ops []Op) ([]*trader.Clie
 		if err != nil {
 			return nil, err
 		}
-		return clients, to.desk.fund(ctx, clients, to.market)
+		return clients, to.desk.give(ctx, stakes(clients, to.market, t.Workload.trades))
 	}
 	clients, err := clientsOf(ctx, to.url, t.Keys)
 	if err != nil {

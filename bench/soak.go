@@ -176,7 +176,7 @@ func (k *soaking) run(ctx context.Context) (err error) {
 	if k.clients, err = traders(ctx, k.to.url, k.Seed); err != nil {
 		return err
 	}
-	if err = k.to.desk.fund(ctx, k.clients, k.to.market); err != nil {
+	if err = k.to.desk.give(ctx, stakes(k.clients, k.to.market, k.Workload.trades)); err != nil {
 		return err
 	}
 	k.signed = signing{clients: k.clients, markets: k.to.market, low: true,

@@ -44,5 +44,6 @@ type Measured struct {
 	good []uint64 // a bit for each request
 }
 
-// Answered reports whether request i of Load.Requests was answered well.
-func (m *Measured) Answered(i int) bool { return m.good[i/64]>>(i%64)&1 == 1 }
+// Answered reports whether request i of Load.Requests was answered well. One that was never due in
+// the time was not.
+func (m *Measured) Answered(i int) bool { return i/64 < len(m.good) && m.good[i/64]>>(i%64)&1 == 1 }
