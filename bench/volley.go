@@ -223,7 +223,8 @@ func (r *Report) take(m *lean.Measured) {
 	if m.Corrected.TotalCount() > 0 {
 		r.CorrectedMicros = new(corrected.Latency())
 	}
-	r.bound(window{m.Took, m.Full})
+	// An open loop ends when all that was due in its time is answered or given up.
+	r.bound(window{m.Took, m.Full || r.AskedRate > 0})
 	r.Generator = &Generator{Processes: m.Processes, LateMicros: Recorder{m.Late}.Latency()}
 	if m.Took > 0 {
 		r.Rate = float64(m.Acked) / m.Took.Seconds()

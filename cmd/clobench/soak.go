@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
 	"clobd/bench"
+	"clobd/cmd/cli"
 )
 
 type soakCommand struct {
@@ -27,6 +29,9 @@ type soakCommand struct {
 
 // Run loads the node, prints the laps, and fails if it has drifted.
 func (c *soakCommand) Run(ctx context.Context) error {
+	if c.Rate <= 0 || c.Duration < time.Second {
+		return &cli.UsageError{Err: errors.New("--rate is not above 0, or --duration below a second")}
+	}
 	plan := runCommand{Workload: c.Workload, Level: "L3", Duration: c.Duration,
 		Connections: c.Connections, Seed: c.Seed, Durability: c.Durability, Dir: c.Dir, URL: c.URL,
 		Admin: c.Admin, TokenFile: c.TokenFile, Market: c.Market, Rate: c.Rate, Arrivals: c.Arrivals}
