@@ -127,7 +127,7 @@ func TestPauses(t *testing.T) {
 		if c != nil && c.P99 > 200_000 && s.P99 < c.P99/2 && r.Invalid == "" && code == 0 {
 			marked := false
 			for _, m := range r.Marks {
-				marked = marked || m.What == "node silent"
+				marked = marked || m.Lasted > 0.1 // the node was silent, or a sync took so long
 			}
 			if !marked || len(r.Stages) == 0 || len(r.Timeline) < 5 {
 				t.Errorf("marks %+v, %d stages, %d moments", r.Marks, len(r.Stages), len(r.Timeline))
