@@ -96,6 +96,7 @@ type trial struct {
 	dir    string // of the run; empty if it writes nothing
 	watch  *Watch
 	placed []engine.OrderID // acknowledged and not refused, warm-up included
+	score  *score           // of a replay at L3
 }
 
 // measure drives the crew for the run's time and puts what it counted into the report. The hiccup

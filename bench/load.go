@@ -21,6 +21,12 @@ import (
 // (Pebble with real sync) and L3 (HTTP on loopback with real signatures).
 type Run struct {
 	Workload Workload
+	// Data is the data folder of a stopped node, or a backup: what is recorded in it takes the place
+	// of Workload. At L0 to L2 these are its Commands; at L3 its orders, signed by bench wallets.
+	Data string
+	// Pace is how many times as fast as recorded the orders of Data are due at L3; 0: the loop is
+	// closed.
+	Pace     float64
 	Level    string
 	Seed     uint64
 	Duration time.Duration
@@ -71,7 +77,10 @@ func (r *Run) validate() error {
 		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
 	bad(r.Processes < 0 || r.Processes > max(r.Connections, 1),
 		fmt.Sprintf("%d processes for %d connections", r.Processes, r.Connections))
-	bad(r.URL != "" && r.Workload.Books != 1,
+	bad(r.URL != "" && r.Data != "", "a replay wants a fresh node, and not one that runs already")
+	bad(r.Pace < 0 || r.Pace > 0 && (r.Data == "" || r.Level != "L3"),
+		"a pace is positive, and belongs to a replay at level L3")
+	bad(r.URL != "" && r.Data == "" && r.Workload.Books != 1,
 		"a node that runs already is traded in one market: choose a workload of one book")
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
 	bad(r.URL != "" && (r.Async || r.Dir != ""),
@@ -85,6 +94,9 @@ func (r *Run) validate() error {
 func Execute(ctx context.Context, r Run) (*Report, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
+	}
+	if r.Data != "" {
+		r.Workload = Workload{Name: Replay}
 	}
 	t := &trial{Run: r, report: &Report{Conditions: NewConditions(r.Version),
 		Workload: r.Workload.Name, Level: r.Level, Loop: "closed", Seed: r.Seed,
@@ -159,8 +171,12 @@ func (t *trial) runApply(ctx context.Context) error {
 	if t.round == 0 {
 		t.round = applyRound
 	}
+	round := t.applyOne
+	if t.Data != "" {
+		round = t.runRecorded
+	}
 	for sum.took < t.Duration && report.Failure == "" {
-		if err := t.applyOne(ctx, sum); err != nil {
+		if err := round(ctx, sum); err != nil {
 			return err
 		}
 		report.Exchanges++
@@ -176,6 +192,9 @@ func (t *trial) runApply(ctx context.Context) error {
 	report.Digest = fmt.Sprintf("%016x", uint64(sum.digest))
 	report.Checked = "fills, volume, resting orders and refusals of each exchange equal to the " +
 		"generator's model"
+	if t.Data != "" {
+		report.Checked = "after each frame the digest is the recorded one"
+	}
 	return nil
 }
 
@@ -298,24 +317,35 @@ func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bo
 	}
 }
 
-// split distributes Commands to n callers by trader, so that a cancel follows its order. It starts
-// at the given operation.
-func (w *writer) split(ctx context.Context, ops []Op, from, n int) (*crew, error) {
+// split distributes Commands to n callers by owner, so that a cancel follows its order.
+func (w *writer) split(commands []engine.Command, n int) *crew {
 	hands := make([][]engine.Command, n)
-	for ; from < len(ops); from += block {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		for _, command := range commandsFrom(ops, from, min(from+block, len(ops))) {
-			k := int(command.Owner-1) % n
-			hands[k] = append(hands[k], command)
-		}
+	for _, command := range commands {
+		k := int(command.Owner) % n
+		hands[k] = append(hands[k], command)
 	}
 	c := &crew{}
 	for _, commands := range hands {
 		c.join(w.loop(commands))
 	}
-	return c, nil
+	return c
+}
+
+// script makes the Commands that come before the clock runs, and those after.
+func (t *trial) script(ctx context.Context) (before, rest []engine.Command, err error) {
+	if t.Data != "" {
+		return t.rehearse(ctx)
+	}
+	prefill := cmp.Or(t.prefill, t.Workload.warmup(Prefill))
+	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	if err != nil {
+		return nil, nil, err
+	}
+	before = append(NewWorld(t.Workload).Setup, Commands(ops[:prefill])...)
+	for from := prefill; from < len(ops) && ctx.Err() == nil; from += block {
+		rest = append(rest, commandsFrom(ops, from, min(from+block, len(ops)))...)
+	}
+	return before, rest, ctx.Err()
 }
 
 // runWriter sets the world up, measures Submit to acknowledgement, and stops the Sequencer. It
@@ -326,23 +356,19 @@ func (t *trial) runWriter(ctx context.Context, w *writer) error {
 }
 
 func (t *trial) submitAll(ctx context.Context, w *writer) error {
-	prefill := cmp.Or(t.prefill, t.Workload.warmup(Prefill))
-	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	before, rest, err := t.script(ctx)
 	if err != nil {
 		return err
 	}
 	setup := &crew{}
-	setup.join(w.loop(append(NewWorld(t.Workload).Setup, Commands(ops[:prefill])...)))
+	setup.join(w.loop(before))
 	setup.drive(ctx, 0)
 	first, _ := setup.sum()
 	if first.err != nil {
 		return fmt.Errorf("warm-up: %w", first.err)
 	}
 	t.report.Warmup, t.placed = int(first.acked), first.placed
-	work, err := w.split(ctx, ops, prefill, t.Connections)
-	if err != nil {
-		return err
-	}
+	work := w.split(rest, t.Connections)
 	objects := mallocs()
 	if err := t.measure(ctx, work, process.CPUTime); err != nil {
 		return err
