@@ -70,6 +70,8 @@ type Side struct {
 	MaxMicros []float64 `json:"max_micros"`
 	Seconds   []float64 `json:"seconds"`
 	EndedBy   []string  `json:"ended_by"` // time, or operations if those that were drawn ran out
+	// LoadMicros is the CPU time of the process that sent, per operation; sockets do not tell.
+	LoadMicros []float64 `json:"generator_cpu_micros_per_operation,omitempty"`
 
 	server *child
 }
@@ -110,6 +112,12 @@ func (c *Compared) WriteText(w io.Writer) {
 			"p90 %.0f p99 %.0f µs  max %.1f ms\n", s.Name, Median(s.Rates), slices.Min(s.Rates),
 			slices.Max(s.Rates), Median(s.CPUMicros), slices.Min(s.CPUMicros), slices.Max(s.CPUMicros),
 			Median(s.P50Micros), Median(s.P90Micros), Median(s.P99Micros), slices.Max(s.MaxMicros)/1e3)
+	}
+	for _, s := range []*Side{&c.Node, &c.Baseline} {
+		if len(s.LoadMicros) > 0 {
+			fmt.Fprintf(w, "  sending to %-17s CPU %.1f µs (%.1f to %.1f) per operation of this process\n",
+				s.Name, Median(s.LoadMicros), slices.Min(s.LoadMicros), slices.Max(s.LoadMicros))
+		}
 	}
 	c.writeRounds(w)
 	if c.Paced != nil {
@@ -327,6 +335,9 @@ func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
 	s.MaxMicros = append(s.MaxMicros, r.ServiceMicros.Max)
 	s.Seconds, s.EndedBy = append(s.Seconds, r.Seconds), append(s.EndedBy, r.EndedBy)
 	k.perSecond = max(k.perSecond, 1.5*r.Rate)
+	if g := r.Generator; g != nil {
+		s.LoadMicros = append(s.LoadMicros, g.CPUMicros)
+	}
 	if s == &k.out.Node {
 		k.placed = append(k.placed, t.placed...)
 	}

@@ -86,7 +86,7 @@ func (v *volley) post(lane int, all []signed) {
 	a := aim{r.client, r.method, "/order", lean.WantOrders}
 	switch r.method {
 	case http.MethodGet:
-		a.path, a.want = r.path, lean.WantAny
+		a.path, a.want = r.path, lean.WantRead
 		if !r.private {
 			a.client = nil
 		}
@@ -242,7 +242,7 @@ func (v *volley) effort(ctx context.Context, t *trial, cpu clock) error { return
 // effort makes it of a crew.
 func (c *crew) effort(ctx context.Context, t *trial, cpu clock) error { return t.measure(ctx, c, cpu) }
 
-// post sends a flood of orders from a process of its own, at a low priority, and returns when it has
+// flood sends orders from a process of its own, at a low priority, and returns when it has
 // begun.
 func (v *volley) flood(ctx context.Context, self string) (*lean.Apart, error) {
 	apart, err := v.Dispatch(ctx, self, 1, true)

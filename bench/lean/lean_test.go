@@ -112,6 +112,9 @@ func TestAnswers(t *testing.T) {
 		"other":     {WantSame, nil, status(200, `{"bids":[ ]}`), 0, false, ""},
 		"any":       {WantAny, nil, status(200, `[1]`), 0, true, ""},
 		"no JSON":   {WantAny, nil, status(200, `[1`), 0, true, "no JSON"},
+		"one-sided": {WantRead, nil, status(404, `{}`), 1, true, ""},
+		"read":      {WantRead, nil, status(200, `{}`), 0, true, ""},
+		"broken":    {WantRead, nil, status(500, `{}`), 0, false, ""},
 		"missing":   {WantAny, nil, status(404, `{}`), 0, false, ""},
 	} {
 		for cut := range len(c.answer) {

@@ -75,11 +75,14 @@ type Want uint8
 // A good answer to a WantOrders says `"success":true` once for each order of the request. An order
 // that may not rest and found nothing to match with was refused, which is no failure. A good answer
 // to a WantCancels lists what was canceled; the other orders of the request were refused: they were
-// gone. A good answer to a WantSame has the body Same. One in 64 answers is parsed as JSON.
+// gone. The status 404 is a good answer to a WantRead, which was refused: there is no midpoint, for
+// instance, while a side of the book is empty. A good answer to a WantSame has the body Same. One
+// in 64 good answers is parsed as JSON and held against the request.
 const (
 	WantAny Want = iota
 	WantOrders
 	WantCancels
+	WantRead
 	WantSame
 )
 

@@ -74,10 +74,14 @@ func (l *Load) run(ctx context.Context, ready func() (time.Time, error)) (*Measu
 	}
 	stop := context.AfterFunc(ctx, func() { p.stopped.Store(true) })
 	defer stop()
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() {
-		// Never unlocked: the thread, whose timers were changed, ends with this goroutine.
+		// The thread must outlive this goroutine: processes that were started from it would end with
+		// it.
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		exactTimers(true)
+		defer exactTimers(false)
 		ended <- p.work(ctx, ready)
 	}()
 	if err := <-ended; err != nil {

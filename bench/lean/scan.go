@@ -161,6 +161,10 @@ func (r *reply) judge(w *Route, p *Prepared) (refused int64, good bool) {
 		}
 		refused = int64(len(p.IDs) - bytes.Count(list[:end], saysID))
 		return refused, refused >= 0
+	case WantRead:
+		if r.status == http.StatusNotFound {
+			return 1, true
+		}
 	case WantSame:
 		return 0, ok && bytes.Equal(r.body, w.Same)
 	}
