@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -32,26 +31,7 @@ type signed struct {
 
 // traders makes the bench's wallets at url; their keys come from the seed.
 func traders(ctx context.Context, url string, seed uint64) ([]*trader.Client, error) {
-	rng := rand.New(rand.NewPCG(seed, 0x74726164))
-	out := make([]*trader.Client, Traders)
-	for i := range out {
-		var key [32]byte
-		for k := range key {
-			key[k] = byte(rng.Uint32())
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		c, err := trader.NewClient(url, chain, key)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.Derive(); err != nil {
-			return nil, err
-		}
-		out[i] = c
-	}
-	return out, nil
+	return tradersOf(ctx, url, seed, Traders)
 }
 
 // signing holds the traders that sign and their markets, by Op.Book. salt keeps the orders of
@@ -104,7 +84,9 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 		}
 	}
 	for i := range ops {
-		if op := &ops[i]; op.Cancel {
+		switch op := &ops[i]; {
+		case op.All != 0: // playHTTP makes it
+		case op.Cancel:
 			id := out[op.Target].id
 			out[i] = signed{client: s.clients[op.Trader], method: http.MethodDelete,
 				body: trader.CancelBody(id), id: id}
@@ -152,7 +134,7 @@ func (t *trial) target(ctx context.Context) (*target, error) {
 	to := &target{url: t.URL, desk: desk{t.Admin, t.Token}, market: [][2]engine.Token{t.Market}}
 	conditions := &t.report.Conditions
 	if t.URL == "" {
-		file, market, err := benchCatalog(t.dir, t.Workload, t.Workload.Books)
+		file, market, err := t.catalog()
 		if err != nil {
 			return nil, err
 		}
@@ -203,6 +185,9 @@ func (to *target) clock(ctx context.Context) clock {
 
 // runHTTP measures the node as a process of its own, from the signed request to its answer.
 func (t *trial) runHTTP(ctx context.Context) error {
+	if t.Data != "" {
+		return t.playHTTP(ctx)
+	}
 	to, err := t.target(ctx)
 	if err != nil {
 		return err

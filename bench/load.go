@@ -23,6 +23,12 @@ import (
 // (Pebble with real sync) and L3 (HTTP on loopback with real signatures).
 type Run struct {
 	Workload Workload
+	// Data is the data folder of a stopped node, or a backup: what is recorded in it takes the place
+	// of Workload. At L0 to L2 these are its Commands; at L3 its orders, signed by bench wallets.
+	Data string
+	// Pace is how many times as fast as recorded the orders of Data are due at L3; 0: the loop is
+	// closed.
+	Pace     float64
 	Level    string
 	Seed     uint64
 	Duration time.Duration
@@ -84,6 +90,7 @@ func (r *Run) validate() error {
 	bad(r.Duration <= 0, "the duration is not positive")
 	bad(r.Warmup < 0 || r.Warmup > 1_000_000, "the warm-up is not in [0, 1,000,000] operations")
 	bad(r.Rate < 0, "the rate is negative")
+	bad(r.Rate > 0 && r.Data != "", "the pace of a replay takes the place of a rate")
 	bad(r.Rate > 0 && r.Level == "L0", "level L0 has no open loop: it calls Apply and waits for nobody")
 	bad(r.Rate > 0 && r.Rate*r.Duration.Seconds() > 4_000_000,
 		"more than 4,000,000 operations are due: soak runs that long")
@@ -91,7 +98,10 @@ func (r *Run) validate() error {
 		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
 	bad(r.Processes < 0 || r.Processes > max(r.Connections, 1),
 		fmt.Sprintf("%d processes for %d connections", r.Processes, r.Connections))
-	bad(r.URL != "" && r.Workload.Books != 1,
+	bad(r.URL != "" && r.Data != "", "a replay wants a fresh node, and not one that runs already")
+	bad(r.Pace < 0 || r.Pace > 0 && (r.Data == "" || r.Level != "L3"),
+		"a pace is positive, and belongs to a replay at level L3")
+	bad(r.URL != "" && r.Data == "" && r.Workload.Books != 1,
 		"a node that runs already is traded in one market: choose a workload of one book")
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
 	bad(r.URL != "" && (r.Async || r.Dir != ""),
@@ -113,6 +123,9 @@ func (r *Run) validate() error {
 func Execute(ctx context.Context, r Run) (*Report, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
+	}
+	if r.Data != "" {
+		r.Workload = Workload{Name: Replay}
 	}
 	t := &trial{Run: r, report: &Report{Conditions: NewConditions(r.Version),
 		Workload: r.Workload.Name, Level: r.Level, Loop: "closed", Seed: r.Seed,
@@ -214,8 +227,12 @@ func (t *trial) runApply(ctx context.Context) error {
 	if t.round == 0 {
 		t.round = applyRound
 	}
+	round := t.applyOne
+	if t.Data != "" {
+		round = t.runRecorded
+	}
 	for sum.took < t.Duration && report.Failure == "" {
-		if err := t.applyOne(ctx, sum); err != nil {
+		if err := round(ctx, sum); err != nil {
 			return err
 		}
 		report.Exchanges++
@@ -231,6 +248,9 @@ func (t *trial) runApply(ctx context.Context) error {
 	report.Digest = fmt.Sprintf("%016x", uint64(sum.digest))
 	report.Checked = "fills, volume, resting orders and refusals of each exchange equal to the " +
 		"generator's model"
+	if t.Data != "" {
+		report.Checked = "after each frame the digest is the recorded one"
+	}
 	return nil
 }
 
@@ -368,30 +388,39 @@ func (w *writer) loop(commands []engine.Command, dues ...time.Duration) func(
 	}
 }
 
-// split distributes Commands to n callers by trader, so that a cancel follows its order. It starts
-// at the given operation. dues are when they are due, nil in a closed loop.
-func (w *writer) split(ctx context.Context, ops []Op, from, n int, dues []time.Duration) (
-	*crew, error) {
-	hands := make([][]engine.Command, n)
-	times := make([][]time.Duration, n)
-	for ; from < len(ops); from += block {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		for _, command := range commandsFrom(ops, from, min(from+block, len(ops))) {
-			k := int(command.Owner-1) % n
-			hands[k] = append(hands[k], command)
-			if dues != nil {
-				times[k] = append(times[k], dues[0])
-				dues = dues[1:]
-			}
+// split distributes Commands to n callers by owner, so that a cancel follows its order. dues are when
+// they are due, nil in a closed loop.
+func (w *writer) split(commands []engine.Command, n int, dues []time.Duration) *crew {
+	hands, times := make([][]engine.Command, n), make([][]time.Duration, n)
+	for i, command := range commands {
+		k := int(command.Owner) % n
+		hands[k] = append(hands[k], command)
+		if dues != nil {
+			times[k] = append(times[k], dues[i])
 		}
 	}
 	c := &crew{}
 	for k, commands := range hands {
 		c.join(w.loop(commands, times[k]...))
 	}
-	return c, nil
+	return c
+}
+
+// script makes the Commands that come before the clock runs, and those after.
+func (t *trial) script(ctx context.Context) (before, rest []engine.Command, err error) {
+	if t.Data != "" {
+		return t.rehearse(ctx)
+	}
+	prefill := cmp.Or(t.prefill, max(t.Workload.warmup(Prefill), t.Warmup))
+	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	if err != nil {
+		return nil, nil, err
+	}
+	before = append(NewWorld(t.Workload).Setup, Commands(ops[:prefill])...)
+	for from := prefill; from < len(ops) && ctx.Err() == nil; from += block {
+		rest = append(rest, commandsFrom(ops, from, min(from+block, len(ops)))...)
+	}
+	return before, rest, ctx.Err()
 }
 
 // runWriter sets the world up, measures Submit to acknowledgement, and stops the Sequencer. It
@@ -402,13 +431,12 @@ func (t *trial) runWriter(ctx context.Context, w *writer) error {
 }
 
 func (t *trial) submitAll(ctx context.Context, w *writer) error {
-	prefill := cmp.Or(t.prefill, max(t.Workload.warmup(Prefill), t.Warmup))
-	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	before, rest, err := t.script(ctx)
 	if err != nil {
 		return err
 	}
 	setup := &crew{}
-	setup.join(w.loop(append(NewWorld(t.Workload).Setup, Commands(ops[:prefill])...)))
+	setup.join(w.loop(before))
 	setup.drive(ctx, 0)
 	first, _ := setup.sum()
 	if first.err != nil {
@@ -417,16 +445,13 @@ func (t *trial) submitAll(ctx context.Context, w *writer) error {
 	t.report.Warmup, t.placed = int(first.acked), first.placed
 	var dues []time.Duration
 	if t.Rate > 0 {
-		dues = arrivals(t.Rate, t.Poisson, t.Seed, len(ops)-prefill)
-		for len(ops) > prefill && dues[len(ops)-prefill-1] >= t.Duration {
-			ops = ops[:len(ops)-1]
+		dues = arrivals(t.Rate, t.Poisson, t.Seed, len(rest))
+		for len(rest) > 0 && dues[len(rest)-1] >= t.Duration {
+			rest = rest[:len(rest)-1]
 		}
 		w.giveUp = t.Duration
 	}
-	work, err := w.split(ctx, ops, prefill, t.Connections, dues)
-	if err != nil {
-		return err
-	}
+	work := w.split(rest, t.Connections, dues)
 	objects := mallocs()
 	if err := t.measure(ctx, work, process.CPUTime); err != nil {
 		return err

@@ -136,6 +136,9 @@ func MeasureSoak(ctx context.Context, s Soak) (*Soaked, error) {
 	if s.Rate <= 0 || s.Duration < time.Second {
 		return nil, errors.New("soak: an open loop of at least a second needs a rate")
 	}
+	if s.Data != "" || s.Keys != nil {
+		return nil, errors.New("soak: the orders are drawn, of wallets that the run funds")
+	}
 	short := s.Run
 	short.Duration = s.piece()
 	if err := short.validate(); err != nil {

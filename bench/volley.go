@@ -93,6 +93,10 @@ func (v *volley) post(lane int, all []signed) {
 		v.add(lane, a, nil)
 		return
 	case http.MethodDelete:
+		if r.path != "" { // of many orders
+			v.add(lane, aim{r.client, r.method, r.path, lean.WantAny}, r.body)
+			return
+		}
 		a.want = lean.WantCancels
 	}
 	if len(all) == 1 {

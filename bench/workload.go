@@ -132,7 +132,7 @@ func Catalogue() string {
 	for _, w := range Workloads() {
 		fmt.Fprintf(&b, "  %-15s %-80s %s\n", w.Name, w.Line, w.Levels())
 	}
-	fmt.Fprintf(&b, "  %-15s %-80s %s", replayName, "a node's own journal, with --data DIR", "L0 to L3")
+	fmt.Fprintf(&b, "  %-15s %-80s %s", Replay, "a node's own journal, with --data DIR", "L0 to L3")
 	return b.String()
 }
 
@@ -241,5 +241,5 @@ type Expected struct {
 	SelfTrades    int64 // resting orders that were cancelled because their own wallet met them
 }
 
-// replayName is the workload that a node has recorded.
-const replayName = "replay"
+// Replay names the workload that a node has recorded: Run.Data.
+const Replay = "replay"

@@ -79,6 +79,8 @@ func commandsFrom(ops []Op, from, to int) []engine.Command {
 		wallet := engine.WalletNo(op.Trader) + 1
 		switch {
 		case op.Read != 0:
+		case op.All != 0:
+			out = append(out, cancelAll(op))
 		case op.Cancel:
 			out = append(out, engine.Command{Kind: engine.Cancel, Owner: wallet,
 				ID: Hashed("order", int(op.Target))})
@@ -94,6 +96,19 @@ func commandsFrom(ops []Op, from, to int) []engine.Command {
 		}
 	}
 	return out
+}
+
+// cancelAll is the Command of a cancel of many orders.
+func cancelAll(op *Op) engine.Command {
+	wallet := engine.WalletNo(op.Trader) + 1
+	c := engine.Command{Kind: engine.CancelAll, Wallet: wallet, Owner: wallet, Reason: engine.ByOwner}
+	if op.All != AllOrders {
+		c.Market = engine.MarketNo(op.Book) + 1
+	}
+	if op.All == AllInToken {
+		c.Only, c.Outcome = engine.OnlyToken, op.Outcome
+	}
+	return c
 }
 
 // Tally counts the results of a run, from its Events.

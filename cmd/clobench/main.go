@@ -19,22 +19,23 @@ import (
 var version = "dev"
 
 type commands struct {
-	Run      runCommand      `cmd:"" help:"Measure one workload at one level."`
-	Soak     soakCommand     `cmd:"" help:"Load a node for long, and judge whether it stays as it is."`
-	Compare  compareCommand  `cmd:"" help:"Measure the node beside a baseline, interleaved."`
-	Ramp     rampCommand     `cmd:"" help:"Load a node at rates that step up until it breaks."`
-	Flood    floodCommand    `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
-	Streams  streamsCommand  `cmd:"" help:"Measure when subscribers have read what orders have changed."`
-	Stall    stallCommand    `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
-	Pages    pagesCommand    `cmd:"" help:"Measure pages of lists anywhere in a long history."`
-	Order    orderCommand    `cmd:"" help:"Sign one order, place it, print request and answer."`
-	Peer     peerCommand     `cmd:"" hidden:"" help:"Serve a baseline for compare."`
-	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
-	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
-	Lean     leanCommand     `cmd:"" hidden:"" help:"Send a share of a load over HTTP."`
-	Crowd    crowdCommand    `cmd:"" hidden:"" help:"Subscribe and listen for streams and compare."`
-	FanSide  fanSideCommand  `cmd:"" hidden:"" help:"Serve a side of a fan-out for compare."`
-	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
+	Run      runCommand       `cmd:"" help:"Measure one workload at one level."`
+	Soak     soakCommand      `cmd:"" help:"Load a node for long, and judge whether it stays as it is."`
+	Compare  compareCommand   `cmd:"" help:"Measure the node beside a baseline, interleaved."`
+	Ramp     rampCommand      `cmd:"" help:"Load a node at rates that step up until it breaks."`
+	Flood    floodCommand     `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
+	Streams  streamsCommand   `cmd:"" help:"Measure when subscribers have read what orders have changed."`
+	Stall    stallCommand     `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
+	Pages    pagesCommand     `cmd:"" help:"Measure pages of lists anywhere in a long history."`
+	Mixes    workloadsCommand `cmd:"" name:"workloads" help:"List the workloads: name, what it is, levels."`
+	Order    orderCommand     `cmd:"" help:"Sign one order, place it, print request and answer."`
+	Peer     peerCommand      `cmd:"" hidden:"" help:"Serve a baseline for compare."`
+	Matching matchingCommand  `cmd:"" help:"Measure matchers beside each other, interleaved."`
+	Replay   replayCommand    `cmd:"" hidden:"" help:"Replay a mix for matching."`
+	Lean     leanCommand      `cmd:"" hidden:"" help:"Send a share of a load over HTTP."`
+	Crowd    crowdCommand     `cmd:"" hidden:"" help:"Subscribe and listen for streams and compare."`
+	FanSide  fanSideCommand   `cmd:"" hidden:"" help:"Serve a side of a fan-out for compare."`
+	Hiccups  hiccupsCommand   `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }
 
 func main() {
@@ -42,7 +43,8 @@ func main() {
 }
 
 type runCommand struct {
-	Workload    string        `default:"canonical" help:"Mix of operations, by name."`
+	chosen
+
 	Level       string        `default:"L0" enum:"L0,L1,L2,L3" help:"L0 Apply, L1 Sequencer with a memory journal, L2 Pebble with real sync, L3 HTTP with real signatures."`
 	Duration    time.Duration `default:"5s" help:"How long to measure."`
 	Connections int           `default:"64" help:"Concurrent callers, at most 64: each has wallets of its own."`
@@ -96,19 +98,18 @@ func (c *runCommand) Run() error {
 
 // plan makes a run of the flags.
 func (c *runCommand) plan() (*bench.Run, error) {
-	w, err := bench.WorkloadNamed(c.Workload)
-	if err != nil {
-		return nil, &cli.UsageError{Err: err}
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this binary: %w", err)
 	}
-	r := &bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
+	r := &bench.Run{Level: c.Level, Seed: c.Seed, Duration: c.Duration,
 		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
 		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version, Rate: c.Rate,
 		Poisson: c.Arrivals == "poisson", Processes: c.Processes,
 		Warmup: c.Warmup, Subscribers: c.Subscribers}
+	if err := c.fill(r); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.Rate < 0 || c.Rate == 0 && r.Poisson:
 		return nil, &cli.UsageError{Err: errors.New("--arrivals poisson wants --rate, above 0")}

@@ -11,7 +11,8 @@ import (
 )
 
 type soakCommand struct {
-	Workload    string        `default:"canonical" help:"Mix of operations, by name."`
+	chosen
+
 	Rate        float64       `default:"1000" help:"Operations per second, in an open loop."`
 	Duration    time.Duration `default:"1h" help:"How long to load the node."`
 	Connections int           `default:"64" help:"Connections, at most 64. A request that is due while its connection is busy is sent late."`
@@ -32,7 +33,7 @@ func (c *soakCommand) Run(ctx context.Context) error {
 	if c.Rate <= 0 || c.Duration < time.Second {
 		return &cli.UsageError{Err: errors.New("--rate is not above 0, or --duration below a second")}
 	}
-	plan := runCommand{Workload: c.Workload, Level: "L3", Duration: c.Duration,
+	plan := runCommand{chosen: c.chosen, Level: "L3", Duration: c.Duration,
 		Connections: c.Connections, Seed: c.Seed, Durability: c.Durability, Dir: c.Dir, URL: c.URL,
 		Admin: c.Admin, TokenFile: c.TokenFile, Market: c.Market, Rate: c.Rate, Arrivals: c.Arrivals}
 	r, err := plan.plan()
