@@ -184,7 +184,7 @@ func (to *target) clock(ctx context.Context) clock {
 }
 
 // runHTTP measures the node as a process of its own, from the signed request to its answer.
-func (t *trial) runHTTP(ctx context.Context) error {
+func (t *trial) runHTTP(ctx context.Context) (err error) {
 	if t.Data != "" {
 		return t.playHTTP(ctx)
 	}
@@ -202,6 +202,9 @@ func (t *trial) runHTTP(ctx context.Context) error {
 	clients, err := t.admit(ctx, to, ops)
 	if err != nil {
 		return err
+	}
+	if t.Keys != nil {
+		defer func() { err = errors.Join(err, leave(clients)) }()
 	}
 	s := signing{clients: clients, markets: to.market,
 		salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}

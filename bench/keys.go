@@ -132,6 +132,9 @@ func provide(clients []*trader.Client, market [2]engine.Token, need []funds) err
 }
 
 func (p *purse) provide(condition string, need funds) error {
+	if err := p.unused(); err != nil {
+		return err
+	}
 	held, err := p.held()
 	if err != nil {
 		return err
@@ -139,7 +142,7 @@ func (p *purse) provide(condition string, need funds) error {
 	short := max(need.shares[0]-held.shares[0], need.shares[1]-held.shares[1], 0)
 	if short += (engine.Lot - short%engine.Lot) % engine.Lot; held.cash < need.cash+engine.Cash(short) {
 		return fmt.Errorf("it holds %s of collateral, and its orders need up to %s and %s for pairs of "+
-			"shares", held.cash, need.cash, engine.Cash(short))
+			"shares; a lower rate and a shorter duration need less", held.cash, need.cash, engine.Cash(short))
 	}
 	if short == 0 {
 		return nil
@@ -150,6 +153,35 @@ func (p *purse) provide(condition string, need funds) error {
 	}
 	_, err = p.ask(http.MethodPost, "/split", body)
 	return err
+}
+
+// unused makes sure that the wallet has no open orders: what those reserve is in its balance, and the
+// run cancels all orders of the wallet at its end.
+func (p *purse) unused() error {
+	body, err := p.ask(http.MethodGet, "/data/orders", nil)
+	if err != nil {
+		return err
+	}
+	var told struct{ Data []json.RawMessage }
+	if err := json.Unmarshal(body, &told); err != nil {
+		return fmt.Errorf("read open orders: %w", err)
+	}
+	if len(told.Data) > 0 {
+		return errors.New("it has open orders, which a run would cancel at its end: cancel them first " +
+			"(DELETE /cancel-all)")
+	}
+	return nil
+}
+
+// leave cancels what a run has left of its wallets' orders.
+func leave(clients []*trader.Client) error {
+	var problems []error
+	for _, c := range clients {
+		p := purse{client: c}
+		_, err := p.ask(http.MethodDelete, "/cancel-all", nil)
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
 }
 
 // held asks for the wallet's balances.

@@ -60,7 +60,7 @@ func (t *trial) playHTTP(ctx context.Context) (err error) {
 		work.Due = s.paced(t.Pace)
 		t.report.Loop, t.report.Arrivals = "open", fmt.Sprintf("as recorded, times %g", t.Pace)
 	}
-	if err := t.fire(ctx, work, to.clock(ctx)); err != nil {
+	if err := t.fireObserved(ctx, to, work, nil); err != nil {
 		return err
 	}
 	if err := to.own.stop(); err != nil {

@@ -360,7 +360,7 @@ func (k *soaking) conclude() {
 		CPUMicros: float64(k.threads.Microseconds()) / float64(max(o.Operations, 1)),
 		Thread:    k.threads.Seconds() / o.Seconds}
 	o.Generator.Share = o.Generator.Thread / float64(k.trial.report.Conditions.Cores)
-	r := &Report{Generator: &o.Generator, ServiceMicros: k.total.service.Latency(),
+	r := &Report{Operations: o.Operations, Generator: &o.Generator, ServiceMicros: k.total.service.Latency(),
 		CorrectedMicros: new(k.total.corrected.Latency())}
 	r.blame()
 	o.Invalid = r.Invalid
@@ -373,20 +373,21 @@ var driftRules = []struct {
 	figure      string
 	times, more float64
 	orders      float64 // more for each operation between the tenths
+	lap         float64 // more, shared by the operations of a lap
 	of          func(l *Lap) float64
 }{
-	{"memory, bytes", 1.25, 128 << 20, 400, func(l *Lap) float64 { return l.Memory }},
-	{"goroutines", 1.2, 50, 0, func(l *Lap) float64 { return l.Goroutines }},
-	{"open files", 1.2, 100, 0, func(l *Lap) float64 { return l.Files }},
-	{"corrected p50, µs", 2, 1000, 0, func(l *Lap) float64 { return l.Corrected.P50 }},
-	{"corrected p99, µs", 3, 20_000, 0, func(l *Lap) float64 { return l.Corrected.P99 }},
-	{"node's CPU, µs an operation", 1.5, 5, 0, func(l *Lap) float64 {
+	{"memory, bytes", 1.25, 128 << 20, 400, 0, func(l *Lap) float64 { return l.Memory }},
+	{"goroutines", 1.2, 50, 0, 0, func(l *Lap) float64 { return l.Goroutines }},
+	{"open files", 1.2, 100, 0, 0, func(l *Lap) float64 { return l.Files }},
+	{"corrected p50, µs", 2, 1000, 0, 0, func(l *Lap) float64 { return l.Corrected.P50 }},
+	{"corrected p99, µs", 3, 20_000, 0, 0, func(l *Lap) float64 { return l.Corrected.P99 }},
+	{"node's CPU, µs an operation", 1.5, 5, 0, 20_000, func(l *Lap) float64 {
 		if l.CPUMicros == nil {
 			return math.NaN()
 		}
 		return *l.CPUMicros
 	}},
-	{"disk, bytes", 1, 256 << 20, 3000, func(l *Lap) float64 { return l.Disk }},
+	{"disk, bytes", 1, 256 << 20, 3000, 0, func(l *Lap) float64 { return l.Disk }},
 }
 
 // drifts compares the medians of the last tenth of the laps with those of the first.
@@ -407,6 +408,11 @@ func drifts(laps []Lap) (list []Drift) {
 		}
 		d.Bound = d.First*rule.times + rule.more + rule.orders*float64(between)
 		d.Rule = fmt.Sprintf("%g times the first tenth + %g", rule.times, rule.more)
+		if rule.lap > 0 { // the node's CPU clock has ticks of 10 ms
+			more := rule.lap / medianOf(last, func(l *Lap) float64 { return float64(max(l.Done, 1)) })
+			d.Bound += more
+			d.Rule += fmt.Sprintf(" + %.1f for two ticks a lap", more)
+		}
 		if rule.orders > 0 {
 			d.Rule += fmt.Sprintf(" + %g an operation", rule.orders)
 		}

@@ -39,9 +39,10 @@ func (r *Report) blame() {
 		}
 		return bad
 	}
-	if accuse("p50", late.P50, latency.P50, lateFloor) ||
-		accuse("p90", late.P90, latency.P90, lateFloor) ||
-		accuse("p99", late.P99, latency.P99, lateFloor) {
+	n := r.Operations // a percentile with less than ten of them beyond it is not judged
+	if n >= 20 && accuse("p50", late.P50, latency.P50, lateFloor) ||
+		n >= 100 && accuse("p90", late.P90, latency.P90, lateFloor) ||
+		n >= 1000 && accuse("p99", late.P99, latency.P99, lateFloor) {
 		return
 	}
 	if paused < late.Max/2 { // the hiccup meter ran while the generator did not

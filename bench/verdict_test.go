@@ -11,7 +11,7 @@ import (
 
 func TestBlame(t *testing.T) {
 	report := func(late, took Latency, thread float64) *Report {
-		return &Report{CorrectedMicros: &took, Generator: &Generator{LateMicros: late, Thread: thread}}
+		return &Report{Operations: 1000, CorrectedMicros: &took, Generator: &Generator{LateMicros: late, Thread: thread}}
 	}
 	for _, c := range []struct {
 		name string
@@ -44,6 +44,11 @@ func TestBlame(t *testing.T) {
 	if paused.blame(); paused.Invalid != "" || paused.CorrectedMicros.P999 != nil ||
 		!strings.Contains(paused.Generator.Note, "p99.9 withheld") {
 		t.Errorf("the machine paused: %+v", paused)
+	}
+	few := report(Latency{P99: 250_000}, Latency{P99: 260_000}, 0.1)
+	few.Operations = 999
+	if few.blame(); few.Invalid != "" {
+		t.Errorf("nine requests beyond the p99: %s", few.Invalid)
 	}
 	closed := &Report{ServiceMicros: Latency{P50: 5000}, Generator: &Generator{}}
 	if closed.blame(); closed.Invalid != "" {
