@@ -1,15 +1,15 @@
 // Package bench measures clobd: seeded workloads, four levels of one workload, and the baselines
-// that run beside the node. Package trader has the client that signs, matching the matchers, fanout
-// the market stream beside others, crowd the subscribers to streams, process what all of them ask
-// of the system.
+// that run beside the node. Package trader has the client that signs, lean the thread that sends,
+// matching the matchers, fanout the market stream beside others, crowd the subscribers to streams,
+// process what all of them ask of the system.
 //
 //	      seed
 //	       │
 //	   Generate ──► []Op ──────────────┬─────────────┬────────────────┐
 //	       │                           │             │                │
 //	       ▼                           ▼             ▼                ▼
-//	model: fills,    checks   L0  Exchange.Apply    L1 Submit,    L3 signed orders,
-//	volume, resting ────────►     one goroutine     L2 + Pebble      HTTP, own process
+//	model: fills,    checks   L0  Exchange.Apply    L1 Submit,    L3 volley: lean,
+//	volume, resting ────────►     one goroutine     L2 + Pebble      signed, over HTTP
 //	                                   └──────┬──────┴────────────────┘
 //	                                          ▼
 //	                   Report: figure, latencies, counts, digest, Conditions
@@ -22,9 +22,9 @@
 // fails its check has no figure.
 //
 // Reading order: workload.go (what is done), world.go (as Commands), drive.go (how it is driven and
-// clocked), load.go (levels L0 to L2), http.go (level L3), replay.go (the check), compare.go
-// (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
-// conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
-// report.go (what is kept and printed), pace.go, ramp.go, flood.go, posts.go, streams.go, stall.go,
-// inside.go and pages.go (open loops), order.go (one order by hand).
+// clocked), load.go (levels L0 to L2), http.go and volley.go (level L3), replay.go (the check),
+// compare.go (interleaved rounds against the baselines of peer.go and naive.go), child.go (their
+// processes), conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under),
+// record.go and report.go (what is kept and printed), pace.go, ramp.go, flood.go, streams.go,
+// stall.go, inside.go and pages.go (open loops), order.go (one order by hand).
 package bench

@@ -260,22 +260,22 @@ func (t *trial) admit(ctx context.Context, to *target, ops []Op) ([]*trader.Clie
 // fireObserved sends the volley while the node's metrics are read, and while an audience listens if
 // the workload has one.
 func (t *trial) fireObserved(ctx context.Context, to *target, v *volley, c *trader.Client) error {
-	var listeners *audience
+	var hall *listeners // nil: nobody listens
 	if t.Workload.Name == listening {
 		condition, err := conditionOf(c, to.market[0])
 		if err != nil {
 			return err
 		}
-		if listeners, err = t.gather(ctx, c.Host.Addr, condition, to.market[0], v); err != nil {
+		if hall, err = t.gather(ctx, c.Host.Addr, condition, to.market[0], v); err != nil {
 			return err
 		}
-		defer listeners.hall.End()
+		defer hall.hall.End()
 	}
 	seen := observe(ctx, to.desk, nil)
 	err := t.fire(ctx, v, to.clock(ctx))
 	seen.end(ctx, t.report)
-	if err == nil && listeners != nil {
-		err = listeners.hear(t.report)
+	if err == nil && hall != nil {
+		err = hall.hear(t.report)
 	}
 	return err
 }

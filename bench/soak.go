@@ -124,8 +124,8 @@ func (f *fingerprint) add(id *engine.OrderID) {
 	}
 }
 
-// batch is a piece that was drawn and signed.
-type batch struct {
+// piece is a part of a soak that was drawn and signed.
+type piece struct {
 	load *volley
 	err  error
 }
@@ -208,8 +208,8 @@ func (k *soaking) run(ctx context.Context) (err error) {
 }
 
 // signAhead draws and signs the pieces, one ahead of the load.
-func (k *soaking) signAhead(ctx context.Context) <-chan batch {
-	ready := make(chan batch)
+func (k *soaking) signAhead(ctx context.Context) <-chan piece {
+	ready := make(chan piece)
 	go func() {
 		defer close(ready)
 		for at := time.Duration(0); at < k.Duration; at += k.piece() {
@@ -228,17 +228,17 @@ func (k *soaking) signAhead(ctx context.Context) <-chan batch {
 }
 
 // sign draws and signs a piece: what makes the book, the mix, and the end of what is left.
-func (k *soaking) sign(ctx context.Context, number uint64) batch {
+func (k *soaking) sign(ctx context.Context, number uint64) piece {
 	n := int(k.Rate * k.piece().Seconds())
 	book := min(n/10, 1000)
 	ops, _, err := generate(ctx, k.Workload, k.Seed+number, [2]int{book, max(n-book-len(k.clients), 1)})
 	if err != nil {
-		return batch{err: err}
+		return piece{err: err}
 	}
 	k.signed.salt += uint64(n) + 1
 	requests, err := k.signed.sign(ctx, ops)
 	if err != nil {
-		return batch{err: err}
+		return piece{err: err}
 	}
 	v := newVolley(k.clients[0].Host.Addr, k.Connections)
 	v.deal(ops, requests)
@@ -246,11 +246,11 @@ func (k *soaking) sign(ctx context.Context, number uint64) batch {
 		v.add(i, aim{c, "DELETE", "/cancel-all", lean.WantAny}, nil)
 	}
 	v.Rate, v.Poisson, v.Seed = k.Rate, k.Poisson, k.Seed+number
-	return batch{load: v}
+	return piece{load: v}
 }
 
 // laps sends the pieces.
-func (k *soaking) laps(ctx context.Context, ready <-chan batch) error {
+func (k *soaking) laps(ctx context.Context, ready <-chan piece) error {
 	var ended time.Time
 	for b := range ready {
 		if b.err != nil {

@@ -249,21 +249,25 @@ func inMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 // paced is the result of an open loop of a rate.
 func paced(rate float64, duration time.Duration, m *lean.Measured) Paced {
 	service, corrected := Recorder{m.Service}, Recorder{m.Corrected}
-	return Paced{Asked: rate, Achieved: float64(m.Good) / max(m.Took, duration).Seconds(), Sent: m.Sent,
-		Failed: m.Failed, Unsent: m.Unsent, CorrectedMicros: corrected.Latency(),
-		ServiceMicros: service.Latency(), FirstFailure: m.Failure}
+	return Paced{Asked: rate, Achieved: float64(m.Good) / max(m.Took, duration).Seconds(),
+		Sent: m.Sent, Failed: m.Failed, Unsent: m.Unsent, FirstFailure: m.Failure,
+		CorrectedMicros: corrected.Latency(), ServiceMicros: service.Latency()}
 }
 
 // effort measures one side of a comparison, or a run.
 type effort func(ctx context.Context, t *trial, cpu clock) error
 
 // effort makes it of a volley.
-func (v *volley) effort(ctx context.Context, t *trial, cpu clock) error { return t.fire(ctx, v, cpu) }
+func (v *volley) effort(ctx context.Context, t *trial, cpu clock) error {
+	return t.fire(ctx, v, cpu)
+}
 
 // effort makes it of a crew.
-func (c *crew) effort(ctx context.Context, t *trial, cpu clock) error { return t.measure(ctx, c, cpu) }
+func (c *crew) effort(ctx context.Context, t *trial, cpu clock) error {
+	return t.measure(ctx, c, cpu)
+}
 
-// flood sends orders from a process of its own, at a low priority, and returns when it has
+// flood sends the orders from a process of its own, at a low priority, and returns when it has
 // begun.
 func (v *volley) flood(ctx context.Context, self string) (*lean.Apart, error) {
 	apart, err := v.Dispatch(ctx, self, 1, true)

@@ -21,25 +21,25 @@ type Apart struct {
 	short    bool
 	partners []*process.Partner
 	whose    [][]int // by partner: the indices of its requests
-	heard    chan heard
+	news     chan tidings
 	start    time.Time
 }
 
 // line is what a process that sends tells the one that started it.
 type line struct {
-	Moment *Moment `json:",omitempty"`
-	End    *told   `json:",omitempty"`
+	Moment *Moment  `json:",omitempty"`
+	End    *recount `json:",omitempty"`
 }
 
-// told is Measured as it is told.
-type told struct {
+// recount is Measured as it is told.
+type recount struct {
 	Measured
 	Times [3][]byte // Service, Corrected, Late in the encoding V2
 	Bits  []uint64
 }
 
-// heard is a line of a partner, or why there is none.
-type heard struct {
+// tidings is a line of a partner, or why there is none.
+type tidings struct {
 	partner int
 	line
 	err error
@@ -57,7 +57,7 @@ func (l *Load) Dispatch(ctx context.Context, self string, processes int, low boo
 		return nil, fmt.Errorf("load: %d processes for %d lanes, or answers that are to be seen here",
 			processes, l.Lanes)
 	}
-	a := &Apart{heard: make(chan heard, processes)}
+	a := &Apart{news: make(chan tidings, processes)}
 	a.load, a.short = l.planned()
 	for k := range processes {
 		p, err := a.send(ctx, self, k, processes)
@@ -115,9 +115,9 @@ func (a *Apart) failed(err error) error {
 // hear reads the lines of a partner until its end.
 func (a *Apart) hear(k int) {
 	for {
-		h := heard{partner: k}
+		h := tidings{partner: k}
 		h.err = a.partners[k].Hear(&h.line)
-		a.heard <- h
+		a.news <- h
 		if h.err != nil || h.End != nil {
 			return
 		}
@@ -128,10 +128,10 @@ func (a *Apart) hear(k int) {
 func (a *Apart) Wait() (*Measured, error) {
 	sum := &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Began: a.start,
 		Full: !a.short, good: make([]uint64, (len(a.load.Requests)+63)/64)}
-	shows := progress{load: &a.load, parts: len(a.partners), moments: map[int64]*part{}}
+	shows := crier{load: &a.load, parts: len(a.partners), moments: map[int64]*joined{}}
 	var problem error
 	for left := len(a.partners); left > 0; {
-		h := <-a.heard
+		h := <-a.news
 		switch {
 		case h.err != nil:
 			problem = errors.Join(problem, h.err)
@@ -153,7 +153,7 @@ func (a *Apart) Wait() (*Measured, error) {
 }
 
 // add joins what another process measured; whose are the indices of its requests.
-func (m *Measured) add(t *told, whose []int, length time.Duration) error {
+func (m *Measured) add(t *recount, whose []int, length time.Duration) error {
 	for i, h := range []*hdrhistogram.Histogram{m.Service, m.Corrected, m.Late} {
 		other, err := hdrhistogram.Decode(t.Times[i])
 		if err != nil {
@@ -180,22 +180,22 @@ func (m *Measured) add(t *told, whose []int, length time.Duration) error {
 	return nil
 }
 
-// part is a moment of which some processes have told.
-type part struct {
+// joined is a moment of which some processes have told.
+type joined struct {
 	Moment
 	parts int
 }
 
-// progress makes Progress of the moments of several processes.
-type progress struct {
+// crier makes Progress of the moments of several processes.
+type crier struct {
 	load    *Load
 	parts   int
-	moments map[int64]*part
+	moments map[int64]*joined
 	tell    func(Moment)
 }
 
 // add adds a moment of one process. When all have told of it, it is shown.
-func (s *progress) add(m *Moment) {
+func (s *crier) add(m *Moment) {
 	if s.load.Progress == nil {
 		return
 	}
@@ -206,7 +206,7 @@ func (s *progress) add(m *Moment) {
 	slot := int64((m.End + length/2) / length)
 	of := s.moments[slot]
 	if of == nil {
-		of = &part{Moment: *m}
+		of = &joined{Moment: *m}
 		s.moments[slot] = of
 	} else {
 		of.add(m)
@@ -238,7 +238,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if m == nil {
 		return err
 	}
-	t := told{Measured: *m, Bits: m.good}
+	t := recount{Measured: *m, Bits: m.good}
 	for i, h := range []*hdrhistogram.Histogram{m.Service, m.Corrected, m.Late} {
 		if t.Times[i], err = h.EncodeV2(); err != nil {
 			return fmt.Errorf("encode a histogram: %w", err)

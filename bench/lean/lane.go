@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// stage is what a lane does.
-type stage uint8
+// phase is what a lane does.
+type phase uint8
 
 const (
-	shut    stage = iota // no connection; a new one is tried at lane.again
+	shut    phase = iota // no connection; a new one is tried at lane.again
 	dialing              // the connection is being opened
 	idle                 // nothing is in flight
 	waiting              // a request is in flight, or a part of it is unsent
@@ -20,13 +20,13 @@ const (
 )
 
 // rests reports whether a lane does nothing until lane.again.
-func (s stage) rests() bool { return s == shut || s == pausing }
+func (s phase) rests() bool { return s == shut || s == pausing }
 
 // lane is one connection and what goes over it. Times are in ns from the start of the load.
 type lane struct {
 	number int
 	fd     int
-	stage  stage
+	phase  phase
 	list   []int32 // the indices of its requests
 	next   int     // in list
 	rest   []byte  // the first bytes of an answer
@@ -78,26 +78,26 @@ func (p *pump) dialed(l *lane) error {
 
 // hangUp closes a lane's connection.
 func (p *pump) hangUp(l *lane) {
-	if l.stage != shut {
+	if l.phase != shut {
 		_ = syscall.Close(l.fd)
 	}
 	p.set(l, shut)
 	l.again = p.now + pause
 }
 
-// set sets the stage of a lane.
-func (p *pump) set(l *lane, to stage) {
-	if l.stage.rests() {
+// set sets the phase of a lane.
+func (p *pump) set(l *lane, to phase) {
+	if l.phase.rests() {
 		p.resting--
 	}
-	if l.stage = to; to.rests() {
+	if l.phase = to; to.rests() {
 		p.resting++
 	}
 }
 
 // event handles what epoll reports of a lane.
 func (p *pump) event(l *lane, events uint32) {
-	switch l.stage {
+	switch l.phase {
 	case dialing:
 		if err := p.dialed(l); err != nil {
 			p.unreachable(l, err)
@@ -108,7 +108,7 @@ func (p *pump) event(l *lane, events uint32) {
 		if events&syscall.EPOLLOUT != 0 && len(l.out) > 0 {
 			p.flush(l)
 		}
-		if l.stage == waiting && events&^syscall.EPOLLOUT != 0 {
+		if l.phase == waiting && events&^syscall.EPOLLOUT != 0 {
 			p.read(l)
 		}
 	case idle, pausing: // nobody asked: the server has closed the connection
@@ -122,7 +122,7 @@ func (p *pump) event(l *lane, events uint32) {
 // proceed sends the next request of an idle lane, if there is one to be sent now.
 func (p *pump) proceed(l *lane) {
 	switch {
-	case l.stage != idle, p.over:
+	case l.phase != idle, p.over:
 		return
 	case p.open:
 		if p.now > p.deadline {
@@ -365,7 +365,7 @@ func (p *pump) resume() {
 		if l.again > p.now {
 			continue
 		}
-		switch l.stage {
+		switch l.phase {
 		case pausing:
 			p.set(l, idle)
 			l.free = p.now
@@ -383,7 +383,7 @@ func (p *pump) overdue() {
 		if p.now-l.sent < int64(p.Patience) {
 			continue
 		}
-		switch l.stage {
+		switch l.phase {
 		case waiting:
 			p.lost(l, errors.New("no answer in time"))
 		case dialing:
@@ -401,7 +401,7 @@ func (p *pump) deal() {
 		counts[p.Requests[i].Lane]++
 	}
 	for i := range p.lanes {
-		p.lanes[i] = lane{number: i, stage: shut, list: slices.Grow([]int32(nil), counts[i])}
+		p.lanes[i] = lane{number: i, phase: shut, list: slices.Grow([]int32(nil), counts[i])}
 	}
 	for i := range p.Requests {
 		l := &p.lanes[p.Requests[i].Lane]

@@ -85,6 +85,8 @@ const unfilled = `{"success":false,"errorMsg":"","orderID":"","code":"fak_unfill
 
 // TestAnswers judges answers that come in two parts, cut at every byte.
 func TestAnswers(t *testing.T) {
+	canceled := `{"canceled":["` + id(1).Hex() + `"],"not_canceled":{}}`
+	gone := `{"canceled":[],"not_canceled":{"` + id(1).Hex() + `":"gone"}}`
 	one, two := []engine.OrderID{id(1)}, []engine.OrderID{id(1), id(2)}
 	for name, c := range map[string]struct {
 		want    Want
@@ -97,15 +99,15 @@ func TestAnswers(t *testing.T) {
 		"order":     {WantOrders, one, status(200, placed(1)), 0, true, ""},
 		"another":   {WantOrders, one, status(200, placed(2)), 0, true, "order 0 is 0x"},
 		"torn":      {WantOrders, one, status(200, placed(1)+"}"), 0, true, "after top-level"},
-		"unfilled":  {WantOrders, one, status(400, `{"error":"no","code":"fok_unfilled"}`), 1, true, ""},
-		"invalid":   {WantOrders, one, status(400, `{"error":"no","code":"balance"}`), 0, false, ""},
+		"unfilled":  {WantOrders, one, status(400, `{"code":"fok_unfilled"}`), 1, true, ""},
+		"invalid":   {WantOrders, one, status(400, `{"code":"balance"}`), 0, false, ""},
 		"limited":   {WantOrders, one, status(429, placed(1)), 0, false, ""},
 		"list":      {WantOrders, two, status(200, "["+placed(1)+","+placed(2)+"]"), 0, true, ""},
 		"half":      {WantOrders, two, status(200, "["+placed(1)+","+unfilled+"]"), 1, true, ""},
 		"short":     {WantOrders, two, status(200, "["+placed(1)+"]"), 0, false, ""},
 		"turned":    {WantOrders, two, status(200, "["+placed(2)+","+placed(1)+"]"), 0, true, "order 0 is"},
-		"canceled":  {WantCancels, one, status(200, `{"canceled":["`+id(1).Hex()+`"],"not_canceled":{}}`), 0, true, ""},
-		"gone":      {WantCancels, one, status(200, `{"canceled":[],"not_canceled":{"`+id(1).Hex()+`":"gone"}}`), 1, true, ""},
+		"canceled":  {WantCancels, one, status(200, canceled), 0, true, ""},
+		"gone":      {WantCancels, one, status(200, gone), 1, true, ""},
 		"forgotten": {WantCancels, one, status(200, `{"canceled":[],"not_canceled":{}}`), 1, true, "not once"},
 		"nothing":   {WantCancels, one, status(200, `{}`), 0, false, ""},
 		"same":      {WantSame, nil, status(200, `{"bids":[]}`), 0, true, ""},
@@ -135,7 +137,8 @@ func TestAnswers(t *testing.T) {
 			continue
 		}
 		err = r.inspect(w, p)
-		if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
+		if c.fails == "" && err != nil ||
+			c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
 			t.Errorf("%s: parsed as %v", name, err)
 		}
 	}
@@ -168,7 +171,8 @@ func TestNoAnswers(t *testing.T) {
 var trader = Route{Method: "POST", Path: "/orders?x=1", Address: "0xAb", Want: WantOrders,
 	Trio: auth.Trio{Key: "k", Passphrase: "p", Secret: "A-_A" + strings.Repeat("B", 39) + "="}}
 
-// TestRender holds a request against what the node reads: all headers, and the HMAC of package auth.
+// TestRender holds a request against what a server reads: all headers, and the HMAC of package
+// auth.
 func TestRender(t *testing.T) {
 	s, err := newStencil(&trader, "node:1")
 	if err != nil {
@@ -405,10 +409,12 @@ func TestGone(t *testing.T) {
 	if m := run(t, l); m.Failed != 10 || m.Good != 0 || m.Unsent != 0 || m.Failure == "" {
 		t.Errorf("it left: %+v", m)
 	}
-	for _, bad := range []Load{{}, {Lanes: 1, Requests: []Prepared{{Lane: 1}}, Routes: []Route{trader}},
-		{Lanes: 1, Requests: []Prepared{{}}, Routes: []Route{trader}, Repeat: true},
-		{Lanes: 1, Requests: []Prepared{{}}, Routes: []Route{trader}, Addr: "nobody.invalid:1"},
-		{Lanes: 1, Requests: []Prepared{{}, {}}, Routes: []Route{trader}, Due: []time.Duration{2, 1}}} {
+	one, routes := []Prepared{{}}, []Route{trader}
+	for _, bad := range []Load{{},
+		{Lanes: 1, Requests: []Prepared{{Lane: 1}}, Routes: routes},
+		{Lanes: 1, Requests: one, Routes: routes, Repeat: true},
+		{Lanes: 1, Requests: one, Routes: routes, Addr: "nobody.invalid:1"},
+		{Lanes: 1, Requests: append(one, one...), Routes: routes, Due: []time.Duration{2, 1}}} {
 		if m, err := bad.Run(t.Context()); err == nil || m != nil {
 			t.Errorf("%+v was sent", bad)
 		}

@@ -13,10 +13,10 @@ import (
 // Load says what is sent to one address, over how many lanes and when. A lane is one connection
 // with at most one request in flight.
 //
-// Without a Rate and without Due the loop is closed: each lane sends its next request when the last one is
-// answered, and the first failure ends the load. Otherwise the loop is open: request n is due at
-// an instant that was fixed before the start, and a lane that is still busy then sends late. A
-// failure is counted, and the lane goes on over a new connection.
+// Without a Rate and without Due the loop is closed: each lane sends its next request when the last
+// one is answered, and the first failure ends the load. Otherwise the loop is open: a request is
+// due at an instant that was fixed before the start, and a lane that is still busy then sends late.
+// A failure is counted, and the lane goes on over a new connection.
 type Load struct {
 	Addr  string // HOST:PORT; HOST is a name, or an IPv4 or IPv6 address
 	Lanes int    // at least 1

@@ -22,7 +22,8 @@ type Measured struct {
 	// duration, or because the load ended before them.
 	Unsent int64
 	// Acked are operations that were answered well, Refused are those among them that did nothing:
-	// cancels of orders that were gone, and orders that may not rest and found nothing.
+	// cancels of orders that were gone, orders that may not rest and found nothing, and reads of what
+	// is not there.
 	Acked, Refused int64
 	// Sampled are answers that were parsed.
 	Sampled int64

@@ -170,7 +170,7 @@ func (p *pump) connect(ctx context.Context) error {
 		}
 		for _, e := range p.poller.events[:n] {
 			l := &p.lanes[e.Fd]
-			if l.stage != dialing {
+			if l.phase != dialing {
 				return fmt.Errorf("connect to %s: the server closes a connection", p.Addr)
 			}
 			if err := p.dialed(l); err != nil {
@@ -260,7 +260,7 @@ func (p *pump) untilNext() time.Duration {
 	}
 	if p.resting > 0 {
 		for i := range p.lanes {
-			if l := &p.lanes[i]; l.stage == pausing || l.stage == shut && p.open {
+			if l := &p.lanes[i]; l.phase == pausing || l.phase == shut && p.open {
 				at = min(at, l.again)
 			}
 		}
@@ -278,7 +278,7 @@ func (p *pump) sendDue() {
 		i := p.cursor
 		p.cursor++
 		l := &p.lanes[p.Requests[i].Lane]
-		if l.stage == idle && l.next < len(l.list) && int(l.list[l.next]) == i {
+		if l.phase == idle && l.next < len(l.list) && int(l.list[l.next]) == i {
 			p.proceed(l)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"clobd/bench"
 )
 
-// load is an open loop in progress, and the node that it has started.
-type load struct {
+// openLoop is an open loop in progress, and the node that it has started.
+type openLoop struct {
 	cmd   *exec.Cmd
 	out   strings.Builder
 	json  string
@@ -28,9 +28,9 @@ type load struct {
 }
 
 // startLoad starts clobench and waits until its node has taken so many orders.
-func startLoad(ctx context.Context, t *testing.T, orders int, args ...string) *load {
+func startLoad(ctx context.Context, t *testing.T, orders int, args ...string) *openLoop {
 	t.Helper()
-	l := &load{json: filepath.Join(t.TempDir(), "report.json")}
+	l := &openLoop{json: filepath.Join(t.TempDir(), "report.json")}
 	l.cmd = exec.CommandContext(ctx, filepath.Join(programs, "clobench"),
 		append(args, "--json", l.json, "--dir", t.TempDir())...)
 	l.cmd.Stdout, l.cmd.Stderr, l.cmd.WaitDelay = &l.out, &l.out, time.Second
@@ -49,7 +49,7 @@ func startLoad(ctx context.Context, t *testing.T, orders int, args ...string) *l
 }
 
 // find looks for the node among the processes.
-func (l *load) find(t *testing.T) {
+func (l *openLoop) find(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -74,7 +74,7 @@ func (l *load) find(t *testing.T) {
 }
 
 // taken is how many orders the node has taken, 0 if it does not answer yet.
-func (l *load) taken() (n int) {
+func (l *openLoop) taken() (n int) {
 	answer, err := http.Get("http://" + l.admin + "/metrics")
 	if err != nil {
 		return 0
@@ -103,7 +103,7 @@ func pause(t *testing.T, id int, d time.Duration) {
 }
 
 // end waits for the load and reads its report.
-func (l *load) end(t *testing.T) (r *bench.Report, code int) {
+func (l *openLoop) end(t *testing.T) (r *bench.Report, code int) {
 	t.Helper()
 	_ = l.cmd.Wait() // the code is looked at by the caller
 	readReport(t, l.json, &r)

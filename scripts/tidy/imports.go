@@ -37,7 +37,9 @@ const (
 )
 
 // table is the architecture, from the ground up.
-func table() []row { return slices.Concat(ground(), door(), reads(), programs()) }
+func table() []row {
+	return slices.Concat(ground(), door(), reads(), measurement(), programs())
+}
 
 // ground is the part of the table below callers: trading rules, the one writer, the journal.
 func ground() []row {
@@ -184,8 +186,8 @@ func answers() map[string]string {
 	}
 }
 
-// programs is the part above the product: commands, measurement and scripts.
-func programs() []row {
+// measurement is the part above the product that measures.
+func measurement() []row {
 	return []row{
 		{pkg: "bench/trader", ours: []string{"engine", "ingress/auth"}, out: []string{fast},
 			no: map[string]string{
@@ -197,16 +199,27 @@ func programs() []row {
 		{pkg: "bench/crowd", ours: []string{"api/wire/live", "bench/process"}, no: map[string]string{
 			"clobd/engine": "it counts messages, whatever they say",
 		}},
+		{pkg: "bench/lean", ours: []string{"engine", "ingress/auth", "bench/process"},
+			out: []string{hdr}, no: map[string]string{
+				fast: "what it sends is prepared, and what it reads is scanned",
+			}},
 		{pkg: "bench",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history",
 				"engine/sequencer/memory", "ingress/auth/curve", "ingress/auth", "ingress", "api/catalog", "api",
-				"api/wire", "api/wire/live", "bench/trader", "bench/process", "bench/crowd"},
+				"api/wire", "api/wire/live", "bench/trader", "bench/process", "bench/crowd",
+				"bench/lean"},
 			out: []string{fast, route, gojs, pebb, hdr, sha3}},
 		{pkg: "bench/matching", ours: []string{"engine/pages", "engine", "bench/process", "bench"}},
 		{pkg: "bench/fanout",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth", "ingress", "api",
 				"api/wire", "api/wire/live", "api/stream", "bench/process", "bench/crowd", "bench"},
 			out: []string{fast, centr}},
+	}
+}
+
+// programs is the part above the product: commands and scripts.
+func programs() []row {
+	return []row{
 		{pkg: "cmd/cli", out: []string{flags}},
 		{pkg: "cmd/clobd/role",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/disk",
@@ -228,8 +241,8 @@ func programs() []row {
 				"cmd/clobd/role", "cmd/clobd/doctor", "ingress/conn", "ingress/cors"},
 			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
-		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench", "bench/matching",
-			"bench/fanout", "cmd/cli"}},
+		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench/lean", "bench",
+			"bench/matching", "bench/fanout", "cmd/cli"}},
 		{pkg: "cmd/clobsim/simulator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history"},
 			out:  []string{pebb},

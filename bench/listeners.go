@@ -31,8 +31,8 @@ type Delivery struct {
 	Nice           int      `json:"nice"`
 }
 
-// audience are the subscribers of a run, and when each of its orders was due and answered.
-type audience struct {
+// listeners are the subscribers of a run, and when each of its orders was due and answered.
+type listeners struct {
 	hall   *crowd.Hall
 	size   int
 	market uint64 // the first digits of the condition
@@ -44,12 +44,12 @@ const listening = "streams"
 
 // gather lets so many subscribe to a market's books; the volley tells the audience of each answer.
 func (t *trial) gather(ctx context.Context, addr, condition string, market [2]engine.Token,
-	v *volley) (*audience, error) {
+	v *volley) (*listeners, error) {
 	first, err := hex.DecodeString(strings.TrimPrefix(condition, "0x"))
 	if err != nil || len(first) < 8 {
 		return nil, fmt.Errorf("condition %q: want 0x and 64 hex digits", condition)
 	}
-	a := &audience{size: t.Subscribers, market: binary.BigEndian.Uint64(first),
+	a := &listeners{size: t.Subscribers, market: binary.BigEndian.Uint64(first),
 		orders: make([]due, len(v.Requests))}
 	wish := fmt.Sprintf(`{"type":"market","assets_ids":["%s"]}`, market[0])
 	c := crowd.Crowd{Addr: addr, Path: "/ws/market", Wish: []byte(wish), Subscribers: t.Subscribers,
@@ -66,7 +66,7 @@ func (t *trial) gather(ctx context.Context, addr, condition string, market [2]en
 }
 
 // hear lets the last messages arrive and puts into the report what the audience was told.
-func (a *audience) hear(r *Report) error {
+func (a *listeners) hear(r *Report) error {
 	h, err := a.hall.Hear(500 * time.Millisecond)
 	if err != nil {
 		return err
