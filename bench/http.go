@@ -27,6 +27,7 @@ type signed struct {
 	id      engine.OrderID
 	path    string // of a read
 	private bool   // the read is authenticated
+	quote   bool   // the read is of a price, which an empty side of the book has not
 }
 
 // traders makes the bench's wallets at url; their keys come from the seed.
@@ -117,6 +118,7 @@ func (s *signing) read(op *Op) signed {
 	of := map[Read]string{ReadBook: "book", ReadPrice: "price", ReadMidpoint: "midpoint"}[op.Read]
 	if of != "" {
 		r.path, r.private = readPaths[of]+s.markets[op.Book][op.Outcome].String(), false
+		r.quote = op.Read != ReadBook
 	}
 	return r
 }

@@ -87,6 +87,9 @@ func (v *volley) post(lane int, all []signed) {
 	switch r.method {
 	case http.MethodGet:
 		a.path, a.want = r.path, lean.WantRead
+		if r.quote {
+			a.want = lean.WantQuote
+		}
 		if !r.private {
 			a.client = nil
 		}
