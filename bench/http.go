@@ -264,11 +264,8 @@ func (t *trial) admit(ctx context.Context, to *target, ops []Op) ([]*trader.Clie
 func (t *trial) fireObserved(ctx context.Context, to *target, v *volley, c *trader.Client) error {
 	var hall *listeners // nil: nobody listens
 	if t.Workload.Name == listening {
-		condition, err := conditionOf(c, to.market[0])
-		if err != nil {
-			return err
-		}
-		if hall, err = t.gather(ctx, c.Host.Addr, condition, to.market[0], v); err != nil {
+		var err error
+		if hall, err = t.gather(ctx, c, to.market[0], v); err != nil {
 			return err
 		}
 		defer hall.hall.End()

@@ -18,8 +18,8 @@ import (
 	"clobd/engine"
 )
 
-// ReadKeys reads a file of private keys, 0x and 64 hex digits each, one a line. A line may be empty,
-// and # begins a comment. The error names the lines that are wrong, not what stands in them.
+// ReadKeys reads a file of private keys, 0x and 64 hex digits each, one a line. A line may be
+// empty, and # begins a comment. The error names the lines that are wrong, not what stands in them.
 func ReadKeys(file string) ([][32]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -140,7 +140,8 @@ func (p *purse) provide(condition string, need funds) error {
 		return err
 	}
 	short := max(need.shares[0]-held.shares[0], need.shares[1]-held.shares[1], 0)
-	if short += (engine.Lot - short%engine.Lot) % engine.Lot; held.cash < need.cash+engine.Cash(short) {
+	short += (engine.Lot - short%engine.Lot) % engine.Lot
+	if held.cash < need.cash+engine.Cash(short) {
 		return fmt.Errorf("it holds %s of collateral, and its orders need up to %s and %s for pairs of "+
 			"shares; a lower rate and a shorter duration need less", held.cash, need.cash, engine.Cash(short))
 	}
@@ -155,8 +156,8 @@ func (p *purse) provide(condition string, need funds) error {
 	return err
 }
 
-// unused makes sure that the wallet has no open orders: what those reserve is in its balance, and the
-// run cancels all orders of the wallet at its end.
+// unused makes sure that the wallet has no open orders: what those reserve is in its balance, and
+// the run cancels all orders of the wallet at its end.
 func (p *purse) unused() error {
 	body, err := p.ask(http.MethodGet, "/data/orders", nil)
 	if err != nil {

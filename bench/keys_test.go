@@ -43,7 +43,8 @@ func TestNeeds(t *testing.T) {
 		{Read: ReadBook, Trader: 1},
 	}
 	need := needs(ops, 2)
-	if want := engine.Cost(10*engine.Size(unit), 5000); need[0].cash != want || need[0].shares != [2]engine.Size{} {
+	want := engine.Cost(10*engine.Size(unit), 5000)
+	if need[0].cash != want || need[0].shares != [2]engine.Size{} {
 		t.Errorf("first wallet %+v, want %v", need[0], want)
 	}
 	if need[1].cash != 0 || need[1].shares[1] != 7*engine.Size(unit) || need[1].shares[0] != 0 {

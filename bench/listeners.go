@@ -10,6 +10,7 @@ import (
 
 	"clobd/bench/crowd"
 	"clobd/bench/lean"
+	"clobd/bench/trader"
 	"clobd/engine"
 )
 
@@ -43,8 +44,12 @@ type listeners struct {
 const listening = "streams"
 
 // gather lets so many subscribe to a market's books; the volley tells the audience of each answer.
-func (t *trial) gather(ctx context.Context, addr, condition string, market [2]engine.Token,
-	v *volley) (*listeners, error) {
+func (t *trial) gather(ctx context.Context, c *trader.Client, market [2]engine.Token, v *volley) (
+	*listeners, error) {
+	condition, err := conditionOf(c, market)
+	if err != nil {
+		return nil, err
+	}
 	first, err := hex.DecodeString(strings.TrimPrefix(condition, "0x"))
 	if err != nil || len(first) < 8 {
 		return nil, fmt.Errorf("condition %q: want 0x and 64 hex digits", condition)
@@ -52,9 +57,9 @@ func (t *trial) gather(ctx context.Context, addr, condition string, market [2]en
 	a := &listeners{size: t.Subscribers, market: binary.BigEndian.Uint64(first),
 		orders: make([]due, len(v.Requests))}
 	wish := fmt.Sprintf(`{"type":"market","assets_ids":["%s"]}`, market[0])
-	c := crowd.Crowd{Addr: addr, Path: "/ws/market", Wish: []byte(wish), Subscribers: t.Subscribers,
+	who := crowd.Crowd{Addr: c.Host.Addr, Path: "/ws/market", Wish: []byte(wish), Subscribers: t.Subscribers,
 		Watched: watched, Low: t.Subscribers > watched}
-	if a.hall, err = c.Gather(ctx, t.Self); err != nil {
+	if a.hall, err = who.Gather(ctx, t.Self); err != nil {
 		return nil, err
 	}
 	v.Seen = func(s lean.Seen) {

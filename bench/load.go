@@ -35,7 +35,7 @@ type Run struct {
 	// Connections is how many callers work at once, [1, Traders]; each owns wallets of its own. L0
 	// always has one.
 	Connections int
-	// Rate is how many operations a second are due in an open loop, on L1 to L3. 0: the loop is closed.
+	// Rate is how many requests a second are due in an open loop, on L1 to L3. 0: it is closed.
 	Rate    float64
 	Poisson bool // the gaps between due times are exponential; otherwise equal
 	// Progress is called about once a second while the run is measured. nil: nobody asks.
@@ -341,8 +341,8 @@ func (w *writer) begin(s *sequencer.Sequencer) {
 	go func() { w.ended <- s.Run() }()
 }
 
-// loop is one caller: it submits its own traders' Commands one after the other, each at its due time
-// after the start if there are such times. One that is later than all of the run is given up.
+// loop is one caller: it submits its own traders' Commands one after the other, each at its due
+// time after the start if there are such times. One that is later than all of the run is given up.
 func (w *writer) loop(commands []engine.Command, dues ...time.Duration) func(
 	n *counts, until func() bool) {
 	return func(n *counts, until func() bool) {
@@ -388,8 +388,8 @@ func (w *writer) loop(commands []engine.Command, dues ...time.Duration) func(
 	}
 }
 
-// split distributes Commands to n callers by owner, so that a cancel follows its order. dues are when
-// they are due, nil in a closed loop.
+// split distributes Commands to n callers by owner, so that a cancel follows its order. dues are
+// when they are due, nil in a closed loop.
 func (w *writer) split(commands []engine.Command, n int, dues []time.Duration) *crew {
 	hands, times := make([][]engine.Command, n), make([][]time.Duration, n)
 	for i, command := range commands {

@@ -102,8 +102,8 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 	return p.sum(lanes, start)
 }
 
-// arrivals are the instants at which n operations are due, after the start: with equal gaps, or with
-// exponential ones that are drawn from the seed.
+// arrivals are the instants at which n operations are due, after the start: with equal gaps, or
+// with exponential ones that are drawn from the seed.
 func arrivals(rate float64, poisson bool, seed uint64, n int) []time.Duration {
 	dice := rand.New(rand.NewPCG(seed, 0x706f6973))
 	list, at := make([]time.Duration, n), 0.0

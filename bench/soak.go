@@ -20,7 +20,7 @@ import (
 
 // Soak is a long open loop at L3 that asks whether the node stays as it is. Orders are drawn and
 // signed in pieces, each while the one before it is sent, so that a day takes no more memory than a
-// minute. Each wallet cancels what it has left at the end of a piece, so that the books do not grow.
+// minute. Each wallet cancels what it has left at the end of a piece: the books do not grow.
 type Soak struct{ Run }
 
 // The size of a piece.
@@ -52,9 +52,9 @@ type Lap struct {
 	Memory     float64  `json:"resident_bytes"`
 	Goroutines float64  `json:"goroutines"`
 	Files      float64  `json:"open_files"`
-	// Disk is the size of the data folder, of somebody else's node what it has appended to its journal.
+	// Disk is the size of the data folder, of somebody else's node what its journal has appended.
 	Disk float64 `json:"disk_bytes"`
-	// Pause is how long nothing was sent before the lap: the signing was behind, or a piece ended late.
+	// Pause is how long nothing was sent before the lap, because the signing was behind.
 	Pause float64 `json:"pause_seconds"`
 }
 
@@ -231,7 +231,8 @@ func (k *soaking) signAhead(ctx context.Context) <-chan piece {
 func (k *soaking) sign(ctx context.Context, number uint64) piece {
 	n := int(k.Rate * k.piece().Seconds())
 	book := min(n/10, 1000)
-	ops, _, err := generate(ctx, k.Workload, k.Seed+number, [2]int{book, max(n-book-len(k.clients), 1)})
+	sizes := [2]int{book, max(n-book-len(k.clients), 1)}
+	ops, _, err := generate(ctx, k.Workload, k.Seed+number, sizes)
 	if err != nil {
 		return piece{err: err}
 	}
@@ -360,8 +361,9 @@ func (k *soaking) conclude() {
 		CPUMicros: float64(k.threads.Microseconds()) / float64(max(o.Operations, 1)),
 		Thread:    k.threads.Seconds() / o.Seconds}
 	o.Generator.Share = o.Generator.Thread / float64(k.trial.report.Conditions.Cores)
-	r := &Report{Operations: o.Operations, Generator: &o.Generator, ServiceMicros: k.total.service.Latency(),
-		CorrectedMicros: new(k.total.corrected.Latency())}
+	r := &Report{Operations: o.Operations, Generator: &o.Generator,
+		Conditions:    k.trial.report.Conditions,
+		ServiceMicros: k.total.service.Latency(), CorrectedMicros: new(k.total.corrected.Latency())}
 	r.blame()
 	o.Invalid = r.Invalid
 	o.Drifts = drifts(o.Laps)

@@ -128,8 +128,8 @@ func ReadThresholds(file string) ([]Threshold, error) {
 	return list, nil
 }
 
-// ParseThresholds reads rules, one a line: FIGURE OPERATOR LIMIT. A line may be empty, and # begins a
-// comment. The error names all lines that are wrong.
+// ParseThresholds reads rules, one a line: FIGURE OPERATOR LIMIT. A line may be empty, and # begins
+// a comment. The error names all lines that are wrong.
 func ParseThresholds(in io.Reader) ([]Threshold, error) {
 	var list []Threshold
 	var problems []error

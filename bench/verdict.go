@@ -13,8 +13,8 @@ const (
 	wholeOf   = 0.9     // of the time of the threads that send
 )
 
-// blame sets Invalid if the generator, and not the node, has made the figures of the report. A p99.9
-// that a pause of the whole machine has made is withheld.
+// blame sets Invalid if the generator, and not the node, has made the figures of the report. A
+// p99.9 that a pause of the whole machine has made is withheld.
 func (r *Report) blame() {
 	g := r.Generator
 	if g == nil {

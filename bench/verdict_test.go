@@ -11,7 +11,8 @@ import (
 
 func TestBlame(t *testing.T) {
 	report := func(late, took Latency, thread float64) *Report {
-		return &Report{Operations: 1000, CorrectedMicros: &took, Generator: &Generator{LateMicros: late, Thread: thread}}
+		return &Report{Operations: 1000, CorrectedMicros: &took,
+			Generator: &Generator{LateMicros: late, Thread: thread}}
 	}
 	for _, c := range []struct {
 		name string

@@ -201,7 +201,7 @@ func (t *trial) fire(ctx context.Context, v *volley, cpu clock) error {
 	return nil
 }
 
-// keep notes the orders that were answered well, and whose they are if their owners have to be asked.
+// keep notes the orders that were answered well, and whose they are if their owners will be asked.
 func (t *trial) keep(v *volley, m *lean.Measured) {
 	t.placed = append(t.placed, v.placed(m)...)
 	if t.Keys == nil {
