@@ -22,7 +22,7 @@ func (k *contest) batch(ctx context.Context, w Workload, clients []*trader.Clien
 			if ops[i], err = k.draw(ctx, w, 2*round+i, n); err != nil {
 				return nil, err
 			}
-			s := signing{clients, k.markets, uint64(2*round+i+4) << 40}
+			s := signing{clients: clients, markets: k.markets, salt: uint64(2*round+i+4) << 40}
 			if requests[i], err = s.sign(ctx, ops[i]); err != nil {
 				return nil, err
 			}

@@ -121,7 +121,7 @@ func (c *child) launch(ctx context.Context, ready string) error {
 // start runs the command; what it prints is kept for the error of a failed start.
 func (c *child) start() error {
 	c.cmd.Stderr = &c.output
-	if err := c.cmd.Start(); err != nil {
+	if err := process.Launch(c.cmd); err != nil {
 		return fmt.Errorf("start %s (make build builds it): %w", c.cmd.Path, err)
 	}
 	c.ended = make(chan error, 1)

@@ -355,7 +355,7 @@ func (k *contest) orders(ctx context.Context, w Workload, clients []*trader.Clie
 		if err != nil {
 			return nil, err
 		}
-		s := signing{clients, k.markets, uint64(round+2) << 40}
+		s := signing{clients: clients, markets: k.markets, salt: uint64(round+2) << 40}
 		requests, err := s.sign(ctx, ops)
 		if err != nil {
 			return nil, err

@@ -9,29 +9,129 @@ import (
 	"sync/atomic"
 	"time"
 
+	"clobd/bench/lean"
 	"clobd/engine"
 )
 
-// counts are what one closed loop counted. They belong to its goroutine while it runs.
+// counts are what one loop counted. They belong to its goroutine while it runs, but for what the
+// mutex guards.
 type counts struct {
-	rec     Recorder
+	rec             Recorder // since the last hand-over
+	corrected, late Recorder // of an open loop, else nil
+	crew            *crew
+	turn            uint32 // of the last hand-over
+
+	mutex          sync.Mutex
+	whole, wholeBy Recorder // handed over of rec and of corrected; nil while nobody has asked
+	moment         Recorder // handed over, and not yet asked for
+	told           int64    // acked at the last hand-over
+
 	busy    int64
 	acked   int64
 	refused int64
+	unsent  int64            // of an open loop: given up, a whole duration behind
 	placed  []engine.OrderID // acknowledged and not refused
 	err     error
 }
 
-// crew is a set of closed loops that run at once. A loop ends when its work is done, at its first
-// error, or when until returns true.
+// crew is a set of loops that run at once. A loop ends when its work is done, at its first error,
+// or when until returns true.
 type crew struct {
 	counts []*counts
 	loops  []func(until func() bool)
+	start  time.Time // of drive
+	// turn goes up each time somebody asks how the loops come along; each then hands over what it has.
+	turn atomic.Uint32
 }
+
+// note counts an answer to a request that was sent at an instant, due at another one (zero in a
+// closed loop), over a lane that was free since a third one.
+func (n *counts) note(sent, due, free time.Time) time.Time {
+	now := time.Now()
+	n.acked++
+	n.rec.Record(now.Sub(sent))
+	if !due.IsZero() {
+		n.corrected.Record(now.Sub(due))
+		if free.After(due) {
+			due = free
+		}
+		n.late.Record(max(sent.Sub(due), 0))
+	}
+	if turn := n.crew.turn.Load(); turn != n.turn {
+		n.turn = turn
+		n.handOver()
+	}
+	return now
+}
+
+// handOver lets others see what was recorded so far.
+func (n *counts) handOver() {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.whole.h == nil {
+		n.whole, n.wholeBy, n.moment = NewRecorder(), NewRecorder(), NewRecorder()
+	}
+	n.whole.h.Merge(n.rec.h)
+	if n.corrected.h != nil {
+		n.wholeBy.h.Merge(n.corrected.h)
+		n.moment.h.Merge(n.corrected.h)
+		n.corrected.h.Reset()
+	} else {
+		n.moment.h.Merge(n.rec.h)
+	}
+	n.rec.h.Reset()
+	n.told = n.acked
+}
+
+// ask asks the loops to hand over what they have, and takes what those did that were answered
+// something soon after. The others' comes with the next ask.
+func (c *crew) ask() (moment Recorder, done int64) {
+	c.turn.Add(1)
+	time.Sleep(10 * time.Millisecond)
+	moment = NewRecorder()
+	for _, n := range c.counts {
+		n.mutex.Lock()
+		if n.moment.h != nil {
+			moment.h.Merge(n.moment.h)
+			n.moment.h.Reset()
+		}
+		done += n.told
+		n.mutex.Unlock()
+	}
+	return moment, done
+}
+
+// tell calls progress once a second until stop is closed, and returns the seconds as moments.
+func (c *crew) tell(d time.Duration, progress func(lean.Progress), stop chan struct{}) (
+	list []Moment) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	began := time.Now()
+	for before, at := int64(0), began; ; {
+		select {
+		case <-stop:
+			return list
+		case <-tick.C:
+		}
+		rec, done := c.ask()
+		now := time.Now()
+		l := rec.Latency()
+		list = append(list, Moment{Seconds: now.Sub(began).Seconds(), Done: done - before,
+			P50: l.P50, P99: l.P99})
+		if progress != nil {
+			progress(lean.Progress{Rate: float64(done-before) / now.Sub(at).Seconds(),
+				P50: micros(l.P50), P99: micros(l.P99), Done: done, Elapsed: now.Sub(began),
+				Left: max(d-now.Sub(began), 0)})
+		}
+		before, at = done, now
+	}
+}
+
+func micros(v float64) time.Duration { return time.Duration(v * float64(time.Microsecond)) }
 
 // join adds a loop and returns what it counts in.
 func (c *crew) join(loop func(n *counts, until func() bool)) {
-	n := &counts{rec: NewRecorder()}
+	n := &counts{rec: NewRecorder(), crew: c}
 	c.counts = append(c.counts, n)
 	c.loops = append(c.loops, func(until func() bool) { loop(n, until) })
 }
@@ -50,6 +150,7 @@ func (c *crew) drive(ctx context.Context, d time.Duration) window {
 	var over atomic.Bool
 	var full atomic.Bool
 	start := time.Now()
+	c.start = start
 	until := func() bool {
 		if d > 0 && time.Since(start) >= d && !over.Swap(true) {
 			full.Store(true)
@@ -70,13 +171,23 @@ func (c *crew) drive(ctx context.Context, d time.Duration) window {
 }
 
 // sum adds up what the loops counted; its err is the first failure among them.
-func (c *crew) sum() (all counts, failed int64) {
-	all.rec = NewRecorder()
+func (c *crew) sum() (all *counts, failed int64) {
+	all = &counts{}
+	all.rec, all.corrected, all.late = NewRecorder(), NewRecorder(), NewRecorder()
 	for _, n := range c.counts {
 		all.rec.h.Merge(n.rec.h)
+		if n.whole.h != nil {
+			all.rec.h.Merge(n.whole.h)
+			all.corrected.h.Merge(n.wholeBy.h)
+		}
+		if n.corrected.h != nil {
+			all.corrected.h.Merge(n.corrected.h)
+			all.late.h.Merge(n.late.h)
+		}
 		all.busy += n.busy
 		all.acked += n.acked
 		all.refused += n.refused
+		all.unsent += n.unsent
 		all.placed = append(all.placed, n.placed...)
 		if n.err != nil {
 			failed++
@@ -96,6 +207,9 @@ type trial struct {
 	dir    string // of the run; empty if it writes nothing
 	watch  *Watch
 	placed []engine.OrderID // acknowledged and not refused, warm-up included
+	score  *score           // of a replay at L3
+	// placedBy are the same by address, if their owners have to be asked for them.
+	placedBy map[string][]engine.OrderID
 }
 
 // measure drives the crew for the run's time and puts what it counted into the report. The hiccup
@@ -106,7 +220,7 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 		return err
 	}
 	before, cpuErr := cpu()
-	w := c.drive(ctx, t.Duration)
+	w := t.drive(ctx, c)
 	after, err := cpu()
 	if cpuErr == nil {
 		cpuErr = err
@@ -123,6 +237,11 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 	t.placed = append(t.placed, all.placed...)
 	r.Connections = len(c.loops)
 	r.ServiceMicros = all.rec.Latency()
+	if t.Rate > 0 {
+		r.CorrectedMicros = new(all.corrected.Latency())
+		r.Generator = &Generator{Processes: 1, LateMicros: all.late.Latency()}
+		r.Unsent = all.unsent
+	}
 	r.bound(w)
 	if n := float64(all.acked); n > 0 {
 		r.Rate = n / w.took.Seconds()
@@ -131,6 +250,23 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 		}
 	}
 	return nil
+}
+
+// drive runs the crew for the time of the run, and tells how it comes along.
+func (t *trial) drive(ctx context.Context, c *crew) window {
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() { t.report.Timeline = c.tell(t.Duration, t.Progress, stop) })
+	defer wait.Wait()
+	defer close(stop)
+	if t.Rate == 0 {
+		return c.drive(ctx, t.Duration)
+	}
+	// A lane that sleeps in the kernel holds what a goroutine needs to run: each has its own.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + len(c.loops)))
+	w := c.drive(ctx, 0)
+	w.took, w.full = max(w.took, t.Duration), true // the last ones were due before its end
+	return w
 }
 
 // endedByTime is the EndedBy of a run that took its time.

@@ -66,7 +66,7 @@ func (k *contest) entryOrders(ctx context.Context, clients []*trader.Client, dra
 	for i := range ops {
 		ops[i].Trader %= entrySockets
 	}
-	s := signing{clients, k.markets, uint64(draw+4) << 40}
+	s := signing{clients: clients, markets: k.markets, salt: uint64(draw+4) << 40}
 	requests, err := s.sign(ctx, ops)
 	return ops, requests, err
 }

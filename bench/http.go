@@ -3,16 +3,12 @@ package bench
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"clobd/bench/trader"
@@ -31,88 +27,12 @@ type signed struct {
 	id      engine.OrderID
 	path    string // of a read
 	private bool   // the read is authenticated
+	quote   bool   // the read is of a price, which an empty side of the book has not
 }
 
 // traders makes the bench's wallets at url; their keys come from the seed.
 func traders(ctx context.Context, url string, seed uint64) ([]*trader.Client, error) {
-	rng := rand.New(rand.NewPCG(seed, 0x74726164))
-	out := make([]*trader.Client, Traders)
-	for i := range out {
-		var key [32]byte
-		for k := range key {
-			key[k] = byte(rng.Uint32())
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		c, err := trader.NewClient(url, chain, key)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.Derive(); err != nil {
-			return nil, err
-		}
-		out[i] = c
-	}
-	return out, nil
-}
-
-// fund gives every trader collateral and both tokens of the markets: several traders at once,
-// because each gift waits for its sync.
-func (d desk) fund(ctx context.Context, clients []*trader.Client, markets [][2]engine.Token) error {
-	tellers := make(chan struct{}, 16)
-	problems := make([]error, len(clients))
-	var wait sync.WaitGroup
-	for i, c := range clients {
-		tellers <- struct{}{}
-		wait.Go(func() {
-			problems[i] = d.endow(ctx, c.Signer.Address.Hex(), markets)
-			<-tellers
-		})
-	}
-	wait.Wait()
-	return errors.Join(problems...)
-}
-
-// endow gives one wallet collateral and both tokens of the markets.
-func (d desk) endow(ctx context.Context, wallet string, markets [][2]engine.Token) error {
-	gifts := []map[string]string{{"wallet": wallet, "amount": "10000000"}}
-	for _, pair := range markets {
-		for _, t := range pair {
-			gifts = append(gifts,
-				map[string]string{"wallet": wallet, "amount": "1000000", "token": t.String()})
-		}
-	}
-	for _, gift := range gifts {
-		if err := d.post(ctx, "/admin/fund", gift); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// benchCatalog writes a catalog with so many markets of the workload's tick into dir.
-func benchCatalog(dir string, w Workload, markets int) (
-	file string, tokens [][2]engine.Token, err error) {
-	list := make([]any, markets)
-	for i := range list {
-		pair := [2]engine.Token{Hashed("token 0", i), Hashed("token 1", i)}
-		tokens = append(tokens, pair)
-		condition, name := engine.Condition(Hashed("condition", i)), strconv.Itoa(i+1)
-		ids, _ := json.Marshal([]string{pair[0].String(), pair[1].String()})
-		list[i] = map[string]any{"id": name, "question": "Is it fast?", "slug": "is-it-fast-" + name,
-			"conditionId": condition.Hex(), "clobTokenIds": string(ids),
-			"outcomes": `["Yes", "No"]`, "active": true, "closed": false, "archived": false,
-			"enableOrderBook": true, "acceptingOrders": true, "orderMinSize": 5,
-			"orderPriceMinTickSize": json.Number(w.Tick.String())}
-	}
-	event := map[string]any{"id": "1", "title": "Bench", "slug": "bench", "markets": list}
-	file = filepath.Join(dir, "catalog.json")
-	b, err := json.Marshal([]any{event})
-	if err != nil {
-		return "", tokens, fmt.Errorf("encode catalog: %w", err)
-	}
-	return file, tokens, os.WriteFile(file, b, 0o644)
+	return tradersOf(ctx, url, seed, Traders)
 }
 
 // signing holds the traders that sign and their markets, by Op.Book. salt keeps the orders of
@@ -121,6 +41,8 @@ type signing struct {
 	clients []*trader.Client
 	markets [][2]engine.Token
 	salt    uint64
+	low     bool         // the threads that sign are at nice 19: a load runs beside them
+	spent   atomic.Int64 // ns of CPU time that they took
 }
 
 // sign makes the requests of the operations on all cores.
@@ -130,6 +52,9 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 	failures := make(chan error, workers)
 	for w := range workers {
 		go func() {
+			if s.low {
+				defer s.lower()()
+			}
 			for i := w; i < len(ops); i += workers {
 				op := &ops[i]
 				c := s.clients[op.Trader]
@@ -160,7 +85,9 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 		}
 	}
 	for i := range ops {
-		if op := &ops[i]; op.Cancel {
+		switch op := &ops[i]; {
+		case op.All != 0: // playHTTP makes it
+		case op.Cancel:
 			id := out[op.Target].id
 			out[i] = signed{client: s.clients[op.Trader], method: http.MethodDelete,
 				body: trader.CancelBody(id), id: id}
@@ -169,6 +96,21 @@ func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
 	return out, nil
 }
 
+// lower gives this goroutine a thread of its own, at the lowest priority. The thread ends with the
+// goroutine; what is returned counts its CPU time.
+func (s *signing) lower() func() {
+	runtime.LockOSThread() // and never unlocked
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 19)
+	return func() {
+		var u syscall.Rusage
+		if syscall.Getrusage(rusageThread, &u) == nil {
+			s.spent.Add(u.Utime.Nano() + u.Stime.Nano())
+		}
+	}
+}
+
+const rusageThread = 1 // RUSAGE_THREAD, which package syscall has no name for
+
 // read is the request of an operation that reads.
 func (s *signing) read(op *Op) signed {
 	r := signed{client: s.clients[op.Trader], method: http.MethodGet, path: "/data/orders",
@@ -176,6 +118,7 @@ func (s *signing) read(op *Op) signed {
 	of := map[Read]string{ReadBook: "book", ReadPrice: "price", ReadMidpoint: "midpoint"}[op.Read]
 	if of != "" {
 		r.path, r.private = readPaths[of]+s.markets[op.Book][op.Outcome].String(), false
+		r.quote = op.Read != ReadBook
 	}
 	return r
 }
@@ -184,7 +127,7 @@ func (s *signing) read(op *Op) signed {
 type target struct {
 	url    string
 	desk   desk
-	market [][2]engine.Token // one
+	market [][2]engine.Token // by Op.Book
 	own    *child            // nil: somebody else's
 }
 
@@ -193,7 +136,7 @@ func (t *trial) target(ctx context.Context) (*target, error) {
 	to := &target{url: t.URL, desk: desk{t.Admin, t.Token}, market: [][2]engine.Token{t.Market}}
 	conditions := &t.report.Conditions
 	if t.URL == "" {
-		file, market, err := benchCatalog(t.dir, t.Workload, 1)
+		file, market, err := t.catalog()
 		if err != nil {
 			return nil, err
 		}
@@ -205,6 +148,10 @@ func (t *trial) target(ctx context.Context) (*target, error) {
 		to.url, to.desk, to.market = "http://"+to.own.addr, to.own.desk, market
 	} else {
 		conditions.Data = &Disk{Dir: unknown, Filesystem: unknown, Device: unknown, Options: unknown}
+	}
+	if t.Keys != nil {
+		t.report.Durability = unknown
+		return to, nil // admit asks its public listener
 	}
 	var err error
 	if conditions.Node, err = to.desk.conditions(ctx); err != nil {
@@ -230,52 +177,125 @@ func (to *target) clock(ctx context.Context) clock {
 	if to.own != nil {
 		return to.own.cpu
 	}
-	return func() (time.Duration, error) { return to.desk.cpu(ctx) }
+	return func() (time.Duration, error) {
+		if to.desk.addr == "" {
+			return 0, errors.New("the node's CPU time is known to its operator only")
+		}
+		return to.desk.cpu(ctx)
+	}
 }
 
 // runHTTP measures the node as a process of its own, from the signed request to its answer.
-func (t *trial) runHTTP(ctx context.Context) error {
+func (t *trial) runHTTP(ctx context.Context) (err error) {
+	if t.Data != "" {
+		return t.playHTTP(ctx)
+	}
 	to, err := t.target(ctx)
 	if err != nil {
 		return err
 	}
 	defer to.end()
-	clients, err := traders(ctx, to.url, t.Seed)
-	if err != nil {
-		return err
-	}
-	if err := to.desk.fund(ctx, clients, to.market); err != nil {
-		return err
-	}
 	const prefill = 1000
-	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	warm := max(t.Workload.warmup(prefill), t.Warmup)
+	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{warm, t.operations()})
 	if err != nil {
 		return err
 	}
-	s := signing{clients, to.market, uint64(time.Now().UnixNano()) & (1<<52 - 1)}
+	clients, err := t.admit(ctx, to, ops)
+	if err != nil {
+		return err
+	}
+	if t.Keys != nil {
+		defer func() { err = errors.Join(err, leave(clients)) }()
+	}
+	s := signing{clients: clients, markets: to.market,
+		salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}
 	requests, err := s.sign(ctx, ops)
 	if err != nil {
 		return err
 	}
 	addr := clients[0].Host.Addr
-	if err := t.warmUp(ctx, addr, ops[:prefill], requests[:prefill]); err != nil {
+	if err := t.warmUp(ctx, addr, ops[:warm], requests[:warm]); err != nil {
 		return err
 	}
 	work := newVolley(addr, t.Connections)
-	work.deal(ops[prefill:], requests[prefill:])
-	if err := t.fire(ctx, work, to.clock(ctx)); err != nil {
+	work.deal(ops[warm:], requests[warm:])
+	if err := t.fireObserved(ctx, to, work, clients[0]); err != nil {
 		return err
 	}
-	if to.own == nil {
-		t.report.Digest = unknown
-		t.report.Checked = "every order answered with 200 and success, and no other answer; " +
-			"the node is not ours to stop and replay"
-		return nil
+	switch {
+	case to.own != nil:
+		if err := to.own.stop(); err != nil {
+			return err
+		}
+		return t.replayNode(ctx, to.own.dir)
+	case t.Keys != nil:
+		return t.confirmAll(ctx, clients)
 	}
-	if err := to.own.stop(); err != nil {
-		return err
+	t.report.Digest = unknown
+	t.report.Checked = "every order answered with 200 and success, and no other answer; " +
+		"the node is not ours to stop and replay"
+	return nil
+}
+
+// admit makes the wallets of the run and sees to their funds.
+func (t *trial) admit(ctx context.Context, to *target, ops []Op) ([]*trader.Client, error) {
+	if t.Keys == nil {
+		clients, err := traders(ctx, to.url, t.Seed)
+		if err != nil {
+			return nil, err
+		}
+		return clients, to.desk.give(ctx, stakes(clients, to.market, t.Workload.trades))
 	}
-	return t.replayNode(ctx, to.own.dir)
+	clients, err := clientsOf(ctx, to.url, t.Keys)
+	if err != nil {
+		return nil, err
+	}
+	t.report.Conditions.Node = publicly(clients[0])
+	need := needs(ops, len(clients))
+	for i := range ops {
+		ops[i].Trader %= uint16(len(clients))
+	}
+	return clients, provide(clients, to.market[0], need)
+}
+
+// fireObserved sends the volley while the node's metrics are read, and while an audience listens if
+// the workload has one.
+func (t *trial) fireObserved(ctx context.Context, to *target, v *volley, c *trader.Client) error {
+	var hall *listeners // nil: nobody listens
+	if t.Workload.Name == listening {
+		var err error
+		if hall, err = t.gather(ctx, c, to.market[0], v); err != nil {
+			return err
+		}
+		defer hall.hall.End()
+	}
+	seen := observe(ctx, to.desk, nil)
+	err := t.fire(ctx, v, to.clock(ctx))
+	seen.end(ctx, t.report)
+	if err == nil && hall != nil {
+		err = hall.hear(t.report)
+	}
+	return err
+}
+
+// confirmAll asks the node, as their owners may, for all orders that it has acknowledged.
+func (t *trial) confirmAll(ctx context.Context, clients []*trader.Client) error {
+	r, lost := t.report, 0
+	for _, c := range clients {
+		n, err := confirm(ctx, c, t.placedBy[c.Address])
+		if err != nil {
+			return fmt.Errorf("look for the acknowledged orders: %w", err)
+		}
+		lost += n
+	}
+	r.Digest = unknown
+	r.Checked = fmt.Sprintf("the node tells their owners of each of the %d acknowledged orders "+
+		"(POST /data/orders); it is not ours to stop and replay", len(t.placed))
+	if lost > 0 {
+		r.Failure = fmt.Sprintf("the node does not know %d of %d acknowledged orders", lost, len(t.placed))
+	}
+	return nil
 }
 
 // warmUp sends the first operations of a run, over connections of their own.
@@ -289,7 +309,8 @@ func (t *trial) warmUp(ctx context.Context, addr string, ops []Op, requests []si
 	if err != nil {
 		return fmt.Errorf("warm-up: %w", err)
 	}
-	t.report.Warmup, t.placed = len(ops), warm.placed(m)
+	t.report.Warmup = len(ops)
+	t.keep(warm, m)
 	return nil
 }
 

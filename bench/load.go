@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"time"
 
+	"clobd/bench/lean"
 	"clobd/bench/process"
 	"clobd/engine"
 	"clobd/engine/sequencer"
@@ -21,19 +23,38 @@ import (
 // (Pebble with real sync) and L3 (HTTP on loopback with real signatures).
 type Run struct {
 	Workload Workload
+	// Data is the data folder of a stopped node, or a backup: what is recorded in it takes the place
+	// of Workload. At L0 to L2 these are its Commands; at L3 its orders, signed by bench wallets.
+	Data string
+	// Pace is how many times as fast as recorded the orders of Data are due at L3; 0: the loop is
+	// closed.
+	Pace     float64
 	Level    string
 	Seed     uint64
 	Duration time.Duration
 	// Connections is how many callers work at once, [1, Traders]; each owns wallets of its own. L0
 	// always has one.
 	Connections int
+	// Rate is how many requests a second are due in an open loop, on L1 to L3. 0: it is closed.
+	Rate    float64
+	Poisson bool // the gaps between due times are exponential; otherwise equal
+	// Progress is called about once a second while the run is measured. nil: nobody asks.
+	Progress   func(lean.Progress)
+	Thresholds []Threshold // that the report must hold
+	// Warmup is how many operations L1 to L3 do at least before the clock runs.
+	Warmup int
+	// Subscribers is how many listen at level L3 to what the workload streams changes.
+	Subscribers int
+	// Keys are private keys whose wallets have funds already: L3 with URL and without Admin. Each is a
+	// wallet, and so bounds the connections.
+	Keys  [][32]byte
+	Async bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
+	Dir   string // L2 and L3 without URL: where the data folder is made; empty is the system's
+	URL   string // L3: a node that runs already; empty starts one
+	Admin string // L3 with URL: its admin address
+	Token string // L3 with URL: its admin token
 	// Processes is how many processes send at level L3. 0 and 1: this one, from one thread.
 	Processes int
-	Async     bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
-	Dir       string // L2 and L3 without URL: where the data folder is made; empty is the system's
-	URL       string // L3: a node that runs already; empty starts one
-	Admin     string // L3 with URL: its admin address
-	Token     string // L3 with URL: its admin token
 	// Market are the two tokens of the market to trade: L3 with URL.
 	Market  [2]engine.Token
 	Node    string // L3 without URL: the node's binary
@@ -67,14 +88,32 @@ func (r *Run) validate() error {
 		}
 	}
 	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Warmup < 0 || r.Warmup > 1_000_000, "the warm-up is not in [0, 1,000,000] operations")
+	bad(r.Rate < 0, "the rate is negative")
+	bad(r.Rate > 0 && r.Data != "", "the pace of a replay takes the place of a rate")
+	bad(r.Rate > 0 && r.Level == "L0", "level L0 has no open loop: it calls Apply and waits for nobody")
+	bad(r.Rate > 0 && r.Rate*r.Duration.Seconds() > 4_000_000,
+		"more than 4,000,000 operations are due: soak runs that long")
 	bad(r.Connections < 1 || r.Connections > Traders, fmt.Sprintf(
 		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
 	bad(r.Processes < 0 || r.Processes > max(r.Connections, 1),
 		fmt.Sprintf("%d processes for %d connections", r.Processes, r.Connections))
-	bad(r.Level == "L3" && r.Workload.Books != 1, "level L3 measures workloads of one book")
+	bad(r.URL != "" && r.Data != "", "a replay wants a fresh node, and not one that runs already")
+	bad(r.Pace < 0 || r.Pace > 0 && (r.Data == "" || r.Level != "L3"),
+		"a pace is positive, and belongs to a replay at level L3")
+	bad(r.URL != "" && r.Data == "" && r.Workload.Books != 1,
+		"a node that runs already is traded in one market: choose a workload of one book")
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
 	bad(r.URL != "" && (r.Async || r.Dir != ""),
 		"durability and folder of a node that runs already are its own")
+	if r.Level == "L3" && r.Workload.Name == listening {
+		bad(r.Subscribers < 1, "nobody subscribes to what the workload streams changes")
+		bad(r.Processes > 1, "the workload streams is sent by one process, which sees all answers")
+	}
+	bad(r.Keys != nil && (r.URL == "" || r.Admin != ""),
+		"keys are for a node that runs already, and whose admin listener is not used")
+	bad(r.Keys != nil && r.Connections > len(r.Keys), fmt.Sprintf(
+		"%d connections for %d keys: each connection has wallets of its own", r.Connections, len(r.Keys)))
 	bad(r.Self == "", "no program is named that can watch for hiccups")
 	return errors.Join(problems...)
 }
@@ -85,9 +124,18 @@ func Execute(ctx context.Context, r Run) (*Report, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
+	if r.Data != "" {
+		r.Workload = Workload{Name: Replay}
+	}
 	t := &trial{Run: r, report: &Report{Conditions: NewConditions(r.Version),
 		Workload: r.Workload.Name, Level: r.Level, Loop: "closed", Seed: r.Seed,
 		AskedSeconds: r.Duration.Seconds(), Durability: "none"}}
+	if r.Rate > 0 {
+		t.report.Loop, t.report.AskedRate, t.report.Arrivals = "open", r.Rate, "constant"
+		if r.Poisson {
+			t.report.Arrivals = "poisson"
+		}
+	}
 	if r.Level == "L2" || r.Level == "L3" && r.URL == "" {
 		var err error
 		if t.dir, err = makeFolder(r.Dir); err != nil {
@@ -103,6 +151,10 @@ func Execute(ctx context.Context, r Run) (*Report, error) {
 	}
 	if ctx.Err() != nil {
 		return nil, Stopped(ctx)
+	}
+	if err == nil {
+		t.report.blame()
+		t.report.judge(r.Thresholds)
 	}
 	return t.report, err
 }
@@ -134,7 +186,28 @@ func durability(async bool) string {
 // time. If they run out, the report says so.
 func (t *trial) operations() int {
 	perSecond := map[string]int{"L1": 600_000, "L2": 300_000, "L3": 30_000}[t.Level]
+	if t.Workload.Quote > 0 {
+		perSecond *= 2 // lists are faster than single orders
+	}
+	if t.Rate > 0 {
+		return t.requestsDue()
+	}
+	perSecond = perSecond * 100 / (100 - t.Workload.Read) // reads are cheap, or left out
 	return min(max(int(t.Duration.Seconds()*float64(perSecond)), 1000), 4_000_000)
+}
+
+// requestsDue is how many operations to draw for an open loop: more than can be due, whatever the
+// instants are that are drawn, and whatever part of the operations is read or travels in lists.
+func (t *trial) requestsDue() int {
+	n := t.Rate * t.Duration.Seconds()
+	n += 6*math.Sqrt(n) + 10
+	if t.Workload.Quote > 0 {
+		n *= listSize
+	}
+	if t.Level != "L3" {
+		n = n * 100 / float64(100-t.Workload.Read)
+	}
+	return int(n)
 }
 
 // applied adds up the rounds of L0.
@@ -154,8 +227,12 @@ func (t *trial) runApply(ctx context.Context) error {
 	if t.round == 0 {
 		t.round = applyRound
 	}
+	round := t.applyOne
+	if t.Data != "" {
+		round = t.runRecorded
+	}
 	for sum.took < t.Duration && report.Failure == "" {
-		if err := t.applyOne(ctx, sum); err != nil {
+		if err := round(ctx, sum); err != nil {
 			return err
 		}
 		report.Exchanges++
@@ -171,6 +248,9 @@ func (t *trial) runApply(ctx context.Context) error {
 	report.Digest = fmt.Sprintf("%016x", uint64(sum.digest))
 	report.Checked = "fills, volume, resting orders and refusals of each exchange equal to the " +
 		"generator's model"
+	if t.Data != "" {
+		report.Checked = "after each frame the digest is the recorded one"
+	}
 	return nil
 }
 
@@ -178,7 +258,8 @@ func (t *trial) runApply(ctx context.Context) error {
 // the clock stands still.
 func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	seed := t.Seed + uint64(t.report.Exchanges)
-	ops, exp, err := generate(ctx, t.Workload, seed, [2]int{Prefill, t.round})
+	prefill := t.Workload.warmup(Prefill)
+	ops, exp, err := generate(ctx, t.Workload, seed, [2]int{prefill, t.round})
 	if err != nil {
 		return err
 	}
@@ -196,15 +277,19 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	}
 	apply(NewWorld(t.Workload).Setup)
 	tally = Tally{}
-	apply(Commands(ops[:Prefill]))
-	t.report.Warmup += Prefill
+	apply(Commands(ops[:prefill]))
+	t.report.Warmup += prefill
 	runtime.GC() // what the generator left behind is not the engine's to collect
 	if _, err := t.watch.Lap(); err != nil {
 		return err
 	}
-	from := Prefill
-	for ; from < len(ops) && sum.took < t.Duration && ctx.Err() == nil; from += block {
-		sum.time(commandsFrom(ops, from, min(from+block, len(ops))), apply)
+	from := prefill
+	for from < len(ops) && sum.took < t.Duration && ctx.Err() == nil {
+		to := min(from+block, len(ops))
+		if commands := commandsFrom(ops, from, to); len(commands) > 0 {
+			sum.time(commands, apply)
+		}
+		from = to
 	}
 	h, err := t.watch.Lap()
 	if err != nil {
@@ -212,7 +297,7 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	}
 	t.report.Conditions.Hiccup.add(h)
 	if from < len(ops) { // stopped early: the model must stop where the run did
-		_, exp, err = generate(ctx, t.Workload, seed, [2]int{Prefill, from - Prefill})
+		_, exp, err = generate(ctx, t.Workload, seed, [2]int{prefill, from - prefill})
 		if err != nil {
 			return err
 		}
@@ -246,6 +331,8 @@ type writer struct {
 	x     *engine.Exchange
 	board *view.Board
 	ended chan error
+	// giveUp is how late a Command of an open loop is still submitted.
+	giveUp time.Duration
 }
 
 // begin runs the Sequencer that was made.
@@ -254,11 +341,25 @@ func (w *writer) begin(s *sequencer.Sequencer) {
 	go func() { w.ended <- s.Run() }()
 }
 
-// loop is one caller: it submits its own traders' Commands one after the other.
-func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bool) {
+// loop is one caller: it submits its own traders' Commands one after the other, each at its due
+// time after the start if there are such times. One that is later than all of the run is given up.
+func (w *writer) loop(commands []engine.Command, dues ...time.Duration) func(
+	n *counts, until func() bool) {
 	return func(n *counts, until func() bool) {
+		if dues != nil {
+			n.corrected, n.late = NewRecorder(), NewRecorder()
+		}
+		var due, free time.Time
 		for i := range commands {
 			command := &commands[i]
+			if dues != nil {
+				due = n.crew.start.Add(dues[i])
+				sleepUntil(due)
+				if time.Since(due) > w.giveUp {
+					n.unsent++
+					continue
+				}
+			}
 			for {
 				if until() {
 					return
@@ -275,8 +376,7 @@ func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bo
 					n.err = fmt.Errorf("submit: %w", err)
 					return
 				}
-				n.rec.Record(time.Since(start))
-				n.acked++
+				free = n.note(start, due, free)
 				if receipt.Reject != engine.Accepted {
 					n.refused++
 				} else if command.Kind == engine.Place {
@@ -288,24 +388,39 @@ func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bo
 	}
 }
 
-// split distributes Commands to n callers by trader, so that a cancel follows its order. It starts
-// at the given operation.
-func (w *writer) split(ctx context.Context, ops []Op, from, n int) (*crew, error) {
-	hands := make([][]engine.Command, n)
-	for ; from < len(ops); from += block {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		for i, command := range commandsFrom(ops, from, min(from+block, len(ops))) {
-			k := int(ops[from+i].Trader) % n
-			hands[k] = append(hands[k], command)
+// split distributes Commands to n callers by owner, so that a cancel follows its order. dues are
+// when they are due, nil in a closed loop.
+func (w *writer) split(commands []engine.Command, n int, dues []time.Duration) *crew {
+	hands, times := make([][]engine.Command, n), make([][]time.Duration, n)
+	for i, command := range commands {
+		k := int(command.Owner) % n
+		hands[k] = append(hands[k], command)
+		if dues != nil {
+			times[k] = append(times[k], dues[i])
 		}
 	}
 	c := &crew{}
-	for _, commands := range hands {
-		c.join(w.loop(commands))
+	for k, commands := range hands {
+		c.join(w.loop(commands, times[k]...))
 	}
-	return c, nil
+	return c
+}
+
+// script makes the Commands that come before the clock runs, and those after.
+func (t *trial) script(ctx context.Context) (before, rest []engine.Command, err error) {
+	if t.Data != "" {
+		return t.rehearse(ctx)
+	}
+	prefill := cmp.Or(t.prefill, max(t.Workload.warmup(Prefill), t.Warmup))
+	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	if err != nil {
+		return nil, nil, err
+	}
+	before = append(NewWorld(t.Workload).Setup, Commands(ops[:prefill])...)
+	for from := prefill; from < len(ops) && ctx.Err() == nil; from += block {
+		rest = append(rest, commandsFrom(ops, from, min(from+block, len(ops)))...)
+	}
+	return before, rest, ctx.Err()
 }
 
 // runWriter sets the world up, measures Submit to acknowledgement, and stops the Sequencer. It
@@ -316,23 +431,27 @@ func (t *trial) runWriter(ctx context.Context, w *writer) error {
 }
 
 func (t *trial) submitAll(ctx context.Context, w *writer) error {
-	prefill := cmp.Or(t.prefill, Prefill)
-	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	before, rest, err := t.script(ctx)
 	if err != nil {
 		return err
 	}
 	setup := &crew{}
-	setup.join(w.loop(append(NewWorld(t.Workload).Setup, Commands(ops[:prefill])...)))
+	setup.join(w.loop(before))
 	setup.drive(ctx, 0)
 	first, _ := setup.sum()
 	if first.err != nil {
 		return fmt.Errorf("warm-up: %w", first.err)
 	}
 	t.report.Warmup, t.placed = int(first.acked), first.placed
-	work, err := w.split(ctx, ops, prefill, t.Connections)
-	if err != nil {
-		return err
+	var dues []time.Duration
+	if t.Rate > 0 {
+		dues = arrivals(t.Rate, t.Poisson, t.Seed, len(rest))
+		for len(rest) > 0 && dues[len(rest)-1] >= t.Duration {
+			rest = rest[:len(rest)-1]
+		}
+		w.giveUp = t.Duration
 	}
+	work := w.split(rest, t.Connections, dues)
 	objects := mallocs()
 	if err := t.measure(ctx, work, process.CPUTime); err != nil {
 		return err

@@ -22,7 +22,11 @@ var goVersion = regexp.MustCompile(`(?m)^go_info\{version="([^"]+)"\}`)
 
 // exchange sends one request and reads its answer, for at most a minute.
 func exchange(r *http.Request) (status int, body []byte, err error) {
-	client := http.Client{Timeout: time.Minute}
+	return exchangeBy(&http.Client{Timeout: time.Minute}, r)
+}
+
+// exchangeBy is exchange over the connections of a client.
+func exchangeBy(client *http.Client, r *http.Request) (status int, body []byte, err error) {
 	answer, err := client.Do(r)
 	if err != nil {
 		return 0, nil, err
@@ -42,6 +46,12 @@ func get(ctx context.Context, url string) (status int, body []byte, err error) {
 
 // post sends an operator's request to the node.
 func (d desk) post(ctx context.Context, path string, request map[string]string) error {
+	return d.postBy(ctx, &http.Client{Timeout: time.Minute}, path, request)
+}
+
+// postBy is post over the connections of a client.
+func (d desk) postBy(ctx context.Context, client *http.Client, path string,
+	request map[string]string) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)
@@ -52,7 +62,7 @@ func (d desk) post(ctx context.Context, path string, request map[string]string) 
 		return fmt.Errorf("make %s: %w", path, err)
 	}
 	r.Header.Set("Authorization", "Bearer "+d.token)
-	status, text, err := exchange(r)
+	status, text, err := exchangeBy(client, r)
 	if err != nil {
 		return fmt.Errorf("post %s: %w", path, err)
 	}

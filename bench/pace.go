@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"sync"
@@ -99,6 +100,22 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 	}
 	wait.Wait()
 	return p.sum(lanes, start)
+}
+
+// arrivals are the instants at which n operations are due, after the start: with equal gaps, or
+// with exponential ones that are drawn from the seed.
+func arrivals(rate float64, poisson bool, seed uint64, n int) []time.Duration {
+	dice := rand.New(rand.NewPCG(seed, 0x706f6973))
+	list, at := make([]time.Duration, n), 0.0
+	for i := range list {
+		list[i] = time.Duration(at * float64(time.Second))
+		if poisson {
+			at += dice.ExpFloat64() / rate
+		} else {
+			at = float64(i+1) / rate
+		}
+	}
+	return list
 }
 
 // sleepUntil wakes at an instant. Go's timers may be a millisecond late, many times what is
@@ -221,7 +238,7 @@ func (t *site) orders(ctx context.Context, seed uint64, n int) ([]Op, []signed, 
 	for i := range ops {
 		ops[i].Book = max(ops[i].Book, 1)
 	}
-	s := signing{t.clients, t.markets, seed << 32}
+	s := signing{clients: t.clients, markets: t.markets, salt: seed << 32}
 	requests, err := s.sign(ctx, ops)
 	return ops, requests, err
 }

@@ -22,8 +22,15 @@ func (r Recorder) Record(d time.Duration) {
 // Latency is what was recorded, as percentiles.
 func (r Recorder) Latency() Latency {
 	at := func(q float64) float64 { return float64(r.h.ValueAtQuantile(q)) / 1e3 }
-	return Latency{at(50), at(90), at(99), float64(r.h.Max()) / 1e3}
+	l := Latency{P50: at(50), P90: at(90), P99: at(99), Max: float64(r.h.Max()) / 1e3}
+	if r.h.TotalCount() >= tailSamples {
+		l.P999 = new(at(99.9))
+	}
+	return l
 }
+
+// tailSamples is how many samples a p99.9 needs: of fewer it would be a handful of them.
+const tailSamples = 10_000
 
 // encoded is what was recorded, in the encoding of Report.Histograms; "" if nothing was.
 func (r Recorder) encoded() string {

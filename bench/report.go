@@ -14,6 +14,17 @@ type Latency struct {
 	P90 float64 `json:"p90"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
+	// P999 is the p99.9, null if there are fewer than 10,000 samples.
+	P999 *float64 `json:"p999,omitempty"`
+}
+
+// String is the latency in one line.
+func (l *Latency) String() string {
+	tail := ""
+	if l.P999 != nil {
+		tail = fmt.Sprintf("p99.9 %.1f  ", *l.P999)
+	}
+	return fmt.Sprintf("p50 %.1f  p90 %.1f  p99 %.1f  %smax %.1f", l.P50, l.P90, l.P99, tail, l.Max)
 }
 
 // Moment is a second, or less, of a run.
@@ -50,13 +61,20 @@ type Generator struct {
 	// LateMicros is from the instant at which a request could be sent (it was due, and its connection
 	// was free) to its sending.
 	LateMicros Latency `json:"late_micros"`
+	// Thread is the part of the time that the threads which send were on a CPU: 1 is all of it. 0 is
+	// unknown: at L1 and L2 the callers and what they measure are one process.
+	Thread float64 `json:"share_of_thread,omitempty"`
+	// Note says which figures were withheld, and why.
+	Note string `json:"note,omitempty"`
 }
 
 // Judged is a threshold and what the run had.
 type Judged struct {
-	Rule string  `json:"rule"` // as it stands in the file
-	Had  float64 `json:"had"`
-	Held bool    `json:"held"`
+	Rule string `json:"rule"` // as it stands in the file
+	// Had is in µs, percent or a plain number, as the figure is.
+	Had     float64 `json:"had"`
+	Held    bool    `json:"held"`
+	Missing bool    `json:"missing,omitempty"` // the run has no such figure: the rule is broken
 }
 
 // Report is one run with its conditions. A run whose check failed has no figures: Failure says why.
@@ -80,12 +98,14 @@ type Report struct {
 	Operations int64 `json:"operations"`
 	// Acknowledged are answered (durable, where the level has a disk), Filled are executions since
 	// the start of the run, Refused are cancels of orders that were gone.
-	Acknowledged int64   `json:"acknowledged"`
-	Filled       *int64  `json:"filled"`
-	Refused      int64   `json:"refused"`
-	Busy         int64   `json:"busy"`
-	Errors       int64   `json:"errors"`
-	Rate         float64 `json:"operations_per_second"`
+	Acknowledged int64  `json:"acknowledged"`
+	Filled       *int64 `json:"filled"`
+	Refused      int64  `json:"refused"`
+	Busy         int64  `json:"busy"`
+	Errors       int64  `json:"errors"`
+	// Unsent are operations of an open loop that were given up: they were late by the whole duration.
+	Unsent int64   `json:"unsent,omitempty"`
+	Rate   float64 `json:"operations_per_second"`
 	// CPUMicros is user+system time per operation of the measured process, in µs: at L0 to L2 of
 	// this one, callers included.
 	CPUMicros *float64 `json:"cpu_micros_per_operation"`
@@ -106,6 +126,7 @@ type Report struct {
 	Marks      []Mark            `json:"marks,omitempty"`
 	Stages     []Stage           `json:"stages,omitempty"`
 	Generator  *Generator        `json:"generator,omitempty"`
+	Delivery   *Delivery         `json:"delivery,omitempty"` // of the workload streams
 	Thresholds []Judged          `json:"thresholds,omitempty"`
 	// Invalid says why the figures are the generator's and not the node's, "" if they are the node's.
 	Invalid string `json:"invalid,omitempty"`
@@ -125,17 +146,32 @@ func (r *Report) WriteText(w io.Writer) {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  %-13s"+format+"\n", append([]any{label}, args...)...)
 	}
-	fmt.Fprintf(w, "%s %s  %.0f operations/s  %s µs CPU each (%s)  %s loop\n", r.Workload, r.Level,
-		r.Rate, told(r.CPUMicros, "%.2f"), r.measured(), r.Loop)
+	loop := r.Loop + " loop"
+	if r.AskedRate > 0 {
+		loop = fmt.Sprintf("%s of %.0f/s, %s", loop, r.AskedRate, r.Arrivals)
+	}
+	if r.Invalid != "" {
+		fmt.Fprintf(w, "INVALID: %s\n", r.Invalid)
+	}
+	fmt.Fprintf(w, "%s %s  %.0f operations/s  %s µs CPU each (%s)  %s\n", r.Workload, r.Level,
+		r.Rate, told(r.CPUMicros, "%.2f"), r.measured(), loop)
 	l := &r.ServiceMicros
 	if r.Level == "L0" { // of blocks of Commands: one is too short for the clock
 		line("block mean µs", " p50 %.3f  p90 %.3f  p99 %.3f  max %.3f", l.P50, l.P90, l.P99, l.Max)
 	} else {
-		line("service µs", "p50 %.1f  p90 %.1f  p99 %.1f  max %.1f, from send to answer: what a "+
-			"stall kept from being sent is not in it", l.P50, l.P90, l.P99, l.Max)
+		if r.CorrectedMicros != nil {
+			line("corrected µs", "%s, from the due instant to the answer", r.CorrectedMicros)
+		}
+		line("service µs", "%s, from send to answer: what a stall kept from being sent is not in it", l)
 	}
-	line("operations", "%d: acknowledged %d, filled %s, refused %d, busy %d, errors %d",
-		r.Operations, r.Acknowledged, told(r.Filled, "%d"), r.Refused, r.Busy, r.Errors)
+	if g := r.Generator; g != nil {
+		line("generator", "%s", g)
+	}
+	if r.Delivery != nil {
+		line("delivered", "%s", r.Delivery)
+	}
+	line("operations", "%d: acknowledged %d, filled %s, refused %d, busy %d, errors %d, unsent %d",
+		r.Operations, r.Acknowledged, told(r.Filled, "%d"), r.Refused, r.Busy, r.Errors, r.Unsent)
 	line("conditions", "seed %d, %d connections, %d warm-up operations, durability %s", r.Seed,
 		r.Connections, r.Warmup, r.Durability)
 	exchanges := ""
@@ -152,7 +188,40 @@ func (r *Report) WriteText(w io.Writer) {
 	}
 	line("data", "%s", c.Data)
 	line("hiccups", "%s", &c.Hiccup)
+	r.writeNode(line)
 	line("checked", "%s; digest %s", r.Checked, r.Digest)
+	for i := range r.Thresholds {
+		held := "held"
+		if !r.Thresholds[i].Held {
+			held = "BROKEN"
+		}
+		line("threshold", "%s: %s", held, &r.Thresholds[i])
+	}
+}
+
+// writeNode prints what the node says of the run by its metrics.
+func (r *Report) writeNode(line func(label, format string, args ...any)) {
+	for i := range r.Stages {
+		s := &r.Stages[i]
+		line("stage", "%-13s mean %.1f  p50 %.1f  p99 %.1f µs, %d times", s.Name, s.Mean, s.P50, s.P99,
+			s.Count)
+	}
+	for _, m := range r.Marks {
+		line("mark", "%.2f s: %s, %.2f s long", m.Seconds, m.What, m.Lasted)
+	}
+}
+
+// String is the generator in one line.
+func (g *Generator) String() string {
+	text := fmt.Sprintf("late µs %s, from due and free to sent", &g.LateMicros)
+	if g.CPUMicros > 0 {
+		text = fmt.Sprintf("%.2f µs CPU an operation, %.1f%% of the machine, %d processes, %.0f%% of "+
+			"their threads; %s", g.CPUMicros, g.Share*100, g.Processes, g.Thread*100, text)
+	}
+	if g.Note != "" {
+		text += "; " + g.Note
+	}
+	return text
 }
 
 // measured is the process whose CPU time is reported.

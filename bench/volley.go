@@ -87,12 +87,19 @@ func (v *volley) post(lane int, all []signed) {
 	switch r.method {
 	case http.MethodGet:
 		a.path, a.want = r.path, lean.WantRead
+		if r.quote {
+			a.want = lean.WantQuote
+		}
 		if !r.private {
 			a.client = nil
 		}
 		v.add(lane, a, nil)
 		return
 	case http.MethodDelete:
+		if r.path != "" { // of many orders
+			v.add(lane, aim{r.client, r.method, r.path, lean.WantAny}, r.body)
+			return
+		}
 		a.want = lean.WantCancels
 	}
 	if len(all) == 1 {
@@ -168,7 +175,8 @@ func (v *volley) send(ctx context.Context, self string, processes int) (*lean.Me
 // fire sends a volley for the run's time and puts what came of it into the report. The hiccup meter
 // and the CPU clock see the same window.
 func (t *trial) fire(ctx context.Context, v *volley, cpu clock) error {
-	v.Duration = t.Duration
+	v.Duration, v.Rate, v.Poisson, v.Seed = t.Duration, t.Rate, t.Poisson, t.Seed
+	v.Progress = t.Progress
 	runtime.GC() // what was drawn and signed left garbage: it is nobody's to collect while measured
 	if _, err := t.watch.Lap(); err != nil {
 		return err
@@ -186,11 +194,28 @@ func (t *trial) fire(ctx context.Context, v *volley, cpu clock) error {
 	r := t.report
 	r.Connections = v.Lanes
 	r.take(m)
-	t.placed = append(t.placed, v.placed(m)...)
+	t.keep(v, m)
 	if cpuErr == nil && m.Acked > 0 {
 		r.CPUMicros = new(float64((after - before).Nanoseconds()) / 1e3 / float64(m.Acked))
 	}
 	return nil
+}
+
+// keep notes the orders that were answered well, and whose they are if their owners will be asked.
+func (t *trial) keep(v *volley, m *lean.Measured) {
+	t.placed = append(t.placed, v.placed(m)...)
+	if t.Keys == nil {
+		return
+	}
+	if t.placedBy == nil {
+		t.placedBy = map[string][]engine.OrderID{}
+	}
+	for i := range v.Requests {
+		r := &v.Requests[i]
+		if to := &v.Routes[r.Route]; to.Want == lean.WantOrders && m.Answered(i) {
+			t.placedBy[to.Address] = append(t.placedBy[to.Address], r.IDs...)
+		}
+	}
 }
 
 // take puts what came of a load into the report.
@@ -198,16 +223,19 @@ func (r *Report) take(m *lean.Measured) {
 	if r.Errors = m.Failed; m.Failed > 0 {
 		r.Failure = m.Failure
 	}
+	r.Unsent = m.Unsent
 	r.Operations, r.Acknowledged, r.Refused, r.Busy = m.Acked, m.Acked, m.Refused, m.Busy
 	service, corrected := Recorder{m.Service}, Recorder{m.Corrected}
 	r.ServiceMicros, r.Histograms = service.Latency(), histograms(&service, &corrected)
 	if m.Corrected.TotalCount() > 0 {
 		r.CorrectedMicros = new(corrected.Latency())
 	}
-	r.bound(window{m.Took, m.Full})
+	// An open loop ends when all that was due in its time is answered or given up.
+	r.bound(window{m.Took, m.Full || r.AskedRate > 0})
 	r.Generator = &Generator{Processes: m.Processes, LateMicros: Recorder{m.Late}.Latency()}
 	if m.Took > 0 {
 		r.Rate = float64(m.Acked) / m.Took.Seconds()
+		r.Generator.Thread = m.ThreadCPU.Seconds() / m.Took.Seconds() / float64(max(m.Processes, 1))
 		r.Generator.Share = m.ProcessCPU.Seconds() / m.Took.Seconds() / float64(runtime.NumCPU())
 	}
 	if m.Acked > 0 {

@@ -67,7 +67,7 @@ func TestVolley(t *testing.T) {
 		}
 	}
 	ops := mixed()
-	s := signing{clients, [][2]engine.Token{market}, 1}
+	s := signing{clients: clients, markets: [][2]engine.Token{market}, salt: 1}
 	requests, err := s.sign(t.Context(), ops)
 	if err != nil {
 		t.Fatal(err)

@@ -1,55 +1,201 @@
 package bench
 
 import (
-	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
+	"strings"
 
 	"clobd/engine"
 )
 
-// Workload is a named mix of operations. The shares are percentages and add up to 100.
+// Workload is a mix of operations, from the names of Workloads or from a file that ReadMix reads.
 type Workload struct {
-	Name   string
+	Name string
+	Line string // what it is, in a line for people
+
+	// Read is the share of the steps that read, in percent. The other four share what is left, in
+	// percent, and add up to 100.
+	Read   int
 	New    int // new orders that rest
-	Cancel int // cancels: half among the 64 latest, half of any live order
-	Cross  int // orders whose limit lies up to two ticks beyond the best opposite price
-	Books  int
-	Tick   engine.Price
+	Cancel int // cancels
+	Cross  int // orders whose limit lies at or beyond the best opposite price
+	Quote  int // a maker cancels the list of its quotes and posts a new one
+
+	Books int
+	Tick  engine.Price
+	Zipf  int // how uneven the books are drawn: the exponent of Zipf's law in hundredths, 0 for evenly
+
+	// Orders are the least and the most that a book holds: below the least a new order takes the place
+	// of a cancel, above the most a cancel that of a new order.
+	Orders [2]int
+	Depth  int    // a new order is on average a Depth-th of all prices away from the middle
+	Drift  int    // the middle moves by a Drift-th of all prices a step, on average
+	Size   [2]int // of new orders and quotes: least and most, in whole shares
+	Taken  [2]int // of orders that cross: the same
+	Slip   [2]int // how many ticks beyond the best opposite price they go: least and most
+	FAK    int    // how many of them never rest, in percent
+	Latest int    // one cancel in so many aims at the book's 64 latest orders; 0: none
+	Far    bool   // cancels aim far from the middle
+
+	// Alike makes all orders of a book have one side: BUYs in even ones, so that all fills mint, and
+	// SELLs in odd ones, so that all merge.
+	Alike bool
+
+	Makers int // the first so many wallets quote and do nothing else
+	Rungs  int // orders on each side of a quote, at most 7: a quote is one list
+}
+
+// Traders is the number of wallets that a drawn workload trades with.
+const Traders = 64
+
+// fewBooks is up to how many books all wallets trade in each of them. In each of more books only a
+// crew of wallets does: to fund each wallet in each of a thousand books would take minutes.
+const fewBooks = 16
+
+// The sizes of the crews of one book among many.
+const (
+	crewSize   = 8 // without makers, or beside them
+	crewMakers = 4
+)
+
+// canonical is the mix that all figures are about, and that the others differ from.
+func canonical(name, line string, differ func(w *Workload)) Workload {
+	w := Workload{Name: name, Line: line, New: 50, Cancel: 40, Cross: 10, Books: 1, Tick: 100,
+		Zipf: 110, Orders: [2]int{0, engine.MaxMarketOrders}, Depth: 25, Drift: 2000,
+		Size: [2]int{5, 100}, Taken: [2]int{5, 140}, Slip: [2]int{0, 2}, Latest: 2}
+	if differ != nil {
+		differ(&w)
+	}
+	return w
 }
 
 // Workloads are the mixes that a run can ask for by name.
 func Workloads() []Workload {
+	shares := func(w *Workload, places, cancels, crosses int) {
+		w.New, w.Cancel, w.Cross = places, cancels, crosses
+	}
+	quoting := func(w *Workload) {
+		shares(w, 0, 0, 86)
+		w.Quote, w.Makers, w.Rungs, w.Drift, w.FAK = 14, 16, 7, 400, 100
+	}
 	return []Workload{
-		{"canonical", 50, 40, 10, 1, 100},
-		{"canonical-fine", 50, 40, 10, 1, 10},
-		{"place", 30, 0, 70, 1, 100},
-		{"cancel-heavy", 48, 48, 4, 1, 100},
-		{"hot-market", 50, 40, 10, 1000, 100},
+		canonical("canonical", "half new orders, 40 % cancels, 10 % orders that cross, one book", nil),
+		canonical("canonical-fine", "canonical with a tick of 0.001, so ten times as many levels",
+			func(w *Workload) { w.Tick = 10 }),
+		canonical("place", "orders alone, 70 % of them cross: what compare and ramp post",
+			func(w *Workload) { shares(w, 30, 0, 70) }),
+		canonical("quiet", "a small book: 44 % new orders, 54 % cancels far from the middle, few fills",
+			func(w *Workload) {
+				shares(w, 44, 54, 2)
+				w.Orders, w.Depth, w.Latest, w.Far = [2]int{100, 400}, 6, 0, true
+			}),
+		canonical("cancel-heavy", "as many cancels as new orders, 4 % orders that cross",
+			func(w *Workload) { shares(w, 48, 48, 4) }),
+		canonical("sweep", "one order in ten eats many levels, half of these FAK and half GTC; tick 0.001",
+			func(w *Workload) {
+				shares(w, 78, 12, 10)
+				w.Tick, w.Depth, w.Orders = 10, 12, [2]int{400, 1200}
+				w.Size, w.Taken, w.Slip, w.FAK = [2]int{5, 40}, [2]int{100, 300}, [2]int{40, 200}, 50
+			}),
+		canonical("hot-market", "canonical over 1,000 books, by Zipf's law: the first gets 17 %",
+			func(w *Workload) { w.Books = 1000 }),
+		canonical("mint-merge", "two books: in one every fill mints a pair, in the other it merges one",
+			func(w *Workload) {
+				shares(w, 46, 34, 20)
+				w.Books, w.Zipf, w.Alike, w.Taken = 2, 0, true, [2]int{5, 100}
+			}),
+		canonical("read-mostly", "95 % reads of book, price, midpoint and own orders, 5 % canonical",
+			func(w *Workload) { w.Read = 95 }),
+		canonical("market-maker", "16 makers quote 7 levels a side in lists and requote; 48 wallets take",
+			quoting),
+		canonical("market-makers", "market-maker in 300 books, by Zipf's law; 4 makers and 8 takers each",
+			func(w *Workload) {
+				quoting(w)
+				w.Books = 300
+			}),
+		canonical("streams", "canonical, beside subscribers that listen to its book", nil),
 	}
 }
 
-// WorkloadNamed finds a mix by name.
+// WorkloadNamed finds a mix by name. The error lists all of them.
 func WorkloadNamed(name string) (Workload, error) {
-	names := ""
 	for _, w := range Workloads() {
 		if w.Name == name {
 			return w, nil
 		}
-		names += " " + w.Name
 	}
-	return Workload{}, fmt.Errorf("no workload is called %q: choose one of%s", name, names)
+	return Workload{}, fmt.Errorf("no workload is called %q: choose one of\n%s", name, Catalogue())
 }
 
-// Traders is the number of wallets that a workload trades with.
-const Traders = 64
+// Catalogue lists the workloads for people: name, what it is, and the levels where it runs.
+func Catalogue() string {
+	var b strings.Builder
+	for _, w := range Workloads() {
+		fmt.Fprintf(&b, "  %-15s %-80s %s\n", w.Name, w.Line, w.Levels())
+	}
+	fmt.Fprintf(&b, "  %-15s %-80s %s", Replay, "a node's own journal, with --data DIR", "L0 to L3")
+	return b.String()
+}
+
+// Levels says at which levels the workload runs, and as what.
+func (w *Workload) Levels() string {
+	if w.Read > 0 {
+		return "L3; L0 to L2: its orders without its reads"
+	}
+	return "L0 to L3"
+}
+
+// warmup is how many operations a run begins with before its clock runs, where usual is how many a
+// book of many orders wants: all makers have quoted then, or the book has its least.
+func (w *Workload) warmup(usual int) int {
+	if w.Quote > 0 {
+		return w.Books * w.makersOf() * 2 * w.Rungs
+	}
+	if w.Orders[0] > 0 {
+		return min(usual, w.Books*w.Orders[0])
+	}
+	return usual
+}
+
+// makersOf is how many makers quote in each book.
+func (w *Workload) makersOf() int {
+	if w.Books <= fewBooks {
+		return w.Makers
+	}
+	return min(w.Makers, crewMakers)
+}
+
+// maker is the wallet of maker k, [0, makersOf()), of a book.
+func (w *Workload) maker(book, k int) int { return (book*w.makersOf() + k) % w.Makers }
+
+// takersOf is how many wallets that do not quote trade in each book.
+func (w *Workload) takersOf() int {
+	if w.Books <= fewBooks {
+		return Traders - w.Makers
+	}
+	return min(Traders-w.Makers, crewSize)
+}
+
+// taker is the wallet of taker k, [0, takersOf()), of a book.
+func (w *Workload) taker(book, k int) int {
+	return w.Makers + (book*w.takersOf()+k)%(Traders-w.Makers)
+}
+
+// trades reports whether a wallet trades in a book, and so needs money in it.
+func (w *Workload) trades(wallet, book int) bool {
+	if wallet < w.Makers {
+		n := w.makersOf()
+		return (wallet-book*n%w.Makers+w.Makers)%w.Makers < n
+	}
+	others, n := Traders-w.Makers, w.takersOf()
+	return (wallet-w.Makers-book*n%others+others)%others < n
+}
 
 // Op is one operation of a workload. Price is in the order's own token.
 type Op struct {
 	Cancel  bool
 	FAK     bool   // the order never rests: what is not filled at once is killed
 	Read    Read   // no order: one GET, on level L3 only
+	All     All    // of a cancel: the orders of Trader instead of the one that Target names
 	List    uint32 // operations beside each other with this number travel in one request; 0: alone
 	Side    engine.Side
 	Outcome engine.Outcome
@@ -59,6 +205,17 @@ type Op struct {
 	Target  uint32 // of a cancel: the index of the Op that placed the order
 	Size    engine.Size
 }
+
+// All says which orders a cancel of many takes: those of its trader everywhere, in the market of its
+// Book, or in its token. 0: it cancels one.
+type All uint8
+
+// The cancels of many. Only a replay has them.
+const (
+	AllOrders All = iota + 1
+	AllInMarket
+	AllInToken
+)
 
 // Read is what an operation reads of its book, 0 nothing.
 type Read uint8
@@ -77,251 +234,12 @@ type Expected struct {
 	Fills  int64
 	Volume engine.Size // sum of the sizes of all fills
 	Live   int64       // orders resting at the end
-	Missed int64       // cancels of orders that were already gone
+	Missed int64       // refused: cancels of orders that were gone, FAKs that met nothing
+
+	Mints, Merges int64 // fills that made a pair of tokens, or turned one back
+	Killed        int64 // FAKs that were filled in part
+	SelfTrades    int64 // resting orders that were cancelled because their own wallet met them
 }
 
-// generator draws operations against a model of its own: plain queues per price, so that cancels
-// aim at live orders and the end state is known without the engine.
-type generator struct {
-	w     Workload
-	rng   *rand.Rand
-	zipf  *rand.Zipf
-	steps int
-	books []model
-	ops   []Op
-	where []restsAt // by Op: where its order rests
-	exp   Expected
-}
-
-// model is one book: per ladder index a queue of resting orders, oldest first.
-type model struct {
-	queues [2][][]uint32 // bids, asks by index 1..steps-1
-	mid    float64
-	live   []uint32 // Ops with a live order, in no order; where[op].at is its position
-	latest [64]uint32
-	placed int
-}
-
-// restsAt is where an order of the model rests.
-type restsAt struct {
-	left  engine.Size
-	at    int // index in live, -1: gone
-	ask   bool
-	index int
-}
-
-// Generate draws n operations after prefill new orders, from seed alone: the same arguments give
-// the same operations everywhere.
-func Generate(w Workload, seed uint64, prefill, n int) ([]Op, Expected) {
-	ops, exp, err := generate(context.Background(), w, seed, [2]int{prefill, n})
-	if err != nil {
-		panic("BUG: the draw was stopped: " + err.Error())
-	}
-	return ops, exp
-}
-
-// generate is Generate for sizes prefill and n; millions of operations take seconds, so it ends
-// early with ctx.
-func generate(ctx context.Context, w Workload, seed uint64, sizes [2]int) (
-	[]Op, Expected, error) {
-	g := &generator{w: w, rng: rand.New(rand.NewPCG(seed, 0x636c6f62)),
-		steps: int(engine.PriceOne / w.Tick), books: make([]model, w.Books)}
-	g.zipf = rand.NewZipf(g.rng, 1.1, 1, uint64(w.Books-1))
-	for i := range g.books {
-		g.books[i].mid = float64(g.steps) / 2
-		for side := range g.books[i].queues {
-			g.books[i].queues[side] = make([][]uint32, g.steps)
-		}
-	}
-	for range sizes[0] {
-		g.rest(g.book())
-	}
-	for i := range sizes[1] {
-		if i%65536 == 0 && ctx.Err() != nil {
-			return nil, Expected{}, ctx.Err()
-		}
-		g.step()
-	}
-	for i := range g.books {
-		g.exp.Live += int64(len(g.books[i].live))
-	}
-	return g.ops, g.exp, nil
-}
-
-// book draws a book: Zipf(1.1), so that one market is hot.
-func (g *generator) book() int {
-	if len(g.books) == 1 {
-		return 0
-	}
-	return int(g.zipf.Uint64())
-}
-
-// step draws one operation from the mix.
-func (g *generator) step() {
-	b := g.book()
-	m := &g.books[b]
-	m.mid += g.rng.NormFloat64() * float64(g.steps) / 2000
-	m.mid = min(max(m.mid, float64(g.steps)/5), float64(g.steps)*4/5)
-	switch p := g.rng.IntN(100); {
-	case p < g.w.New:
-		g.rest(b)
-	case p < g.w.New+g.w.Cancel && len(m.live) > 0:
-		g.cancel(b)
-	default:
-		g.cross(b)
-	}
-}
-
-// rest draws an order that does not cross: its distance from the middle is exponential.
-func (g *generator) rest(b int) {
-	m := &g.books[b]
-	ask := g.rng.IntN(2) == 1
-	distance := 1 + int(g.rng.ExpFloat64()*float64(g.steps)/25)
-	index := int(math.Round(m.mid)) - distance
-	best := g.best(m, !ask)
-	if ask {
-		index = int(math.Round(m.mid)) + distance
-		if best > 0 {
-			index = max(index, best+1)
-		}
-	} else if best > 0 {
-		index = min(index, best-1)
-	}
-	g.place(b, ask, index, engine.Size(5+g.rng.IntN(96))*engine.Unit)
-}
-
-// cross draws an order whose limit is up to two ticks beyond the best opposite price.
-func (g *generator) cross(b int) {
-	m := &g.books[b]
-	ask := g.rng.IntN(2) == 1
-	best := g.best(m, !ask)
-	if best == 0 {
-		g.rest(b)
-		return
-	}
-	slip := g.rng.IntN(3)
-	if ask {
-		slip = -slip
-	}
-	g.place(b, ask, best+slip, engine.Size(5+g.rng.IntN(136))*engine.Unit)
-}
-
-// best is the ladder index of the best ask or bid of the model, 0 if that side is empty.
-func (g *generator) best(m *model, ask bool) int {
-	if ask {
-		for i := 1; i < g.steps; i++ {
-			if len(m.queues[1][i]) > 0 {
-				return i
-			}
-		}
-		return 0
-	}
-	for i := g.steps - 1; i > 0; i-- {
-		if len(m.queues[0][i]) > 0 {
-			return i
-		}
-	}
-	return 0
-}
-
-// place appends an order as an operation and applies it to the model. A bid is drawn as a BUY of
-// outcome 0 or a SELL of outcome 1, so that transfers, mints and merges all occur.
-func (g *generator) place(b int, ask bool, index int, size engine.Size) {
-	index = min(max(index, 1), g.steps-1)
-	op := Op{Book: uint16(b), Trader: uint16(g.rng.IntN(Traders)), Size: size}
-	price := engine.Price(index) * g.w.Tick
-	op.Side, op.Outcome, op.Price = engine.Buy, 0, price
-	if ask {
-		op.Side = engine.Sell
-	}
-	if g.rng.IntN(2) == 1 {
-		op.Side, op.Outcome, op.Price = op.Side.Other(), 1, engine.PriceOne-price
-	}
-	id := uint32(len(g.ops))
-	g.ops = append(g.ops, op)
-	g.where = append(g.where, restsAt{at: -1})
-	left := g.match(b, id, ask, index)
-	if left == 0 {
-		return
-	}
-	m := &g.books[b]
-	side := 0
-	if ask {
-		side = 1
-	}
-	m.queues[side][index] = append(m.queues[side][index], id)
-	g.where[id] = restsAt{left, len(m.live), ask, index}
-	m.live = append(m.live, id)
-	m.latest[m.placed%len(m.latest)] = id
-	m.placed++
-}
-
-// match fills an arriving order against the model and returns what is left of it. A resting order
-// of the same trader is cancelled on the way, as the engine's self-trade rule does.
-func (g *generator) match(b int, id uint32, ask bool, index int) engine.Size {
-	m := &g.books[b]
-	left := g.ops[id].Size
-	for left > 0 {
-		best := g.best(m, !ask)
-		if best == 0 || ask && best < index || !ask && best > index {
-			break
-		}
-		side := 1
-		if ask {
-			side = 0
-		}
-		maker := m.queues[side][best][0]
-		if g.ops[maker].Trader == g.ops[id].Trader {
-			g.remove(b, maker)
-			continue
-		}
-		size := min(left, g.where[maker].left)
-		left -= size
-		g.where[maker].left -= size
-		g.exp.Fills++
-		g.exp.Volume += size
-		if g.where[maker].left == 0 {
-			g.remove(b, maker)
-		}
-	}
-	return left
-}
-
-// remove takes a resting order out of the model.
-func (g *generator) remove(b int, id uint32) {
-	m := &g.books[b]
-	p := &g.where[id]
-	side := 0
-	if p.ask {
-		side = 1
-	}
-	queue := m.queues[side][p.index]
-	for i, other := range queue {
-		if other == id {
-			m.queues[side][p.index] = append(queue[:i], queue[i+1:]...)
-			break
-		}
-	}
-	last := m.live[len(m.live)-1]
-	m.live[p.at] = last
-	g.where[last].at = p.at
-	m.live = m.live[:len(m.live)-1]
-	p.at, p.left = -1, 0
-}
-
-// cancel draws a cancel: half of them among the latest orders, which may be gone already.
-func (g *generator) cancel(b int) {
-	m := &g.books[b]
-	target := m.live[g.rng.IntN(len(m.live))]
-	if g.rng.IntN(2) == 1 && m.placed >= len(m.latest) {
-		target = m.latest[g.rng.IntN(len(m.latest))]
-	}
-	g.ops = append(g.ops, Op{Cancel: true, Book: uint16(b), Target: target,
-		Trader: g.ops[target].Trader})
-	g.where = append(g.where, restsAt{at: -1})
-	if g.where[target].at < 0 {
-		g.exp.Missed++
-		return
-	}
-	g.remove(b, target)
-}
+// Replay names the workload that a node has recorded: Run.Data.
+const Replay = "replay"

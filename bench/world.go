@@ -36,7 +36,8 @@ func TraderAddress(t int) engine.Address {
 	return engine.Address(h[:20])
 }
 
-// NewWorld lists the workload's books and funds its traders with collateral and both tokens.
+// NewWorld lists the workload's books and funds its traders with collateral, and with both tokens of
+// the books that they trade in.
 func NewWorld(w Workload) World {
 	var world World
 	for b := range w.Books {
@@ -52,6 +53,9 @@ func NewWorld(w Workload) World {
 	}
 	for t := range Traders {
 		for b := range w.Books {
+			if !w.trades(t, b) {
+				continue
+			}
 			for outcome := range engine.Outcome(2) {
 				world.Setup = append(world.Setup, engine.Command{Kind: engine.Deposit,
 					Address: TraderAddress(t), Market: engine.MarketNo(b + 1),
@@ -63,28 +67,48 @@ func NewWorld(w Workload) World {
 }
 
 // Commands turns operations into Commands without signatures. Their evidence only has the length of
-// a typical order's.
+// a typical order's. Reads are left out: the levels without HTTP have none.
 func Commands(ops []Op) []engine.Command { return commandsFrom(ops, 0, len(ops)) }
 
 // commandsFrom is Commands for the operations [from, to).
 func commandsFrom(ops []Op, from, to int) []engine.Command {
 	proof := make([]byte, proofSize)
-	out := make([]engine.Command, to-from)
-	for k := range out {
-		i := from + k
+	out := make([]engine.Command, 0, to-from)
+	for i := from; i < to; i++ {
 		op := &ops[i]
 		wallet := engine.WalletNo(op.Trader) + 1
-		if op.Cancel {
-			out[k] = engine.Command{Kind: engine.Cancel, Owner: wallet,
-				ID: Hashed("order", int(op.Target))}
-			continue
+		switch {
+		case op.Read != 0:
+		case op.All != 0:
+			out = append(out, cancelAll(op))
+		case op.Cancel:
+			out = append(out, engine.Command{Kind: engine.Cancel, Owner: wallet,
+				ID: Hashed("order", int(op.Target))})
+		default:
+			kind := engine.GTC
+			if op.FAK {
+				kind = engine.FAK
+			}
+			out = append(out, engine.Command{Kind: engine.Place, Type: kind, Side: op.Side,
+				Outcome: op.Outcome, Market: engine.MarketNo(op.Book) + 1, Wallet: wallet,
+				Owner: wallet, Size: op.Size, Cash: engine.Cost(op.Size, op.Price),
+				ID: Hashed("order", i), Proof: proof})
 		}
-		out[k] = engine.Command{Kind: engine.Place, Type: engine.GTC, Side: op.Side,
-			Outcome: op.Outcome, Market: engine.MarketNo(op.Book) + 1, Wallet: wallet,
-			Owner: wallet, Size: op.Size, Cash: engine.Cost(op.Size, op.Price),
-			ID: Hashed("order", i), Proof: proof}
 	}
 	return out
+}
+
+// cancelAll is the Command of a cancel of many orders.
+func cancelAll(op *Op) engine.Command {
+	wallet := engine.WalletNo(op.Trader) + 1
+	c := engine.Command{Kind: engine.CancelAll, Wallet: wallet, Owner: wallet, Reason: engine.ByOwner}
+	if op.All != AllOrders {
+		c.Market = engine.MarketNo(op.Book) + 1
+	}
+	if op.All == AllInToken {
+		c.Only, c.Outcome = engine.OnlyToken, op.Outcome
+	}
+	return c
 }
 
 // Tally counts the results of a run, from its Events.
@@ -95,6 +119,8 @@ type Tally struct {
 	Live      int64
 	Commands  int64
 	Completed int64
+
+	Mints, Merges, Killed, SelfTrades int64 // as in Expected
 }
 
 // Add counts the Events of one Command.
@@ -106,6 +132,12 @@ func (t *Tally) Add(events []engine.Event) {
 		case engine.Filled:
 			t.Fills++
 			t.Volume += e.Size
+			switch e.Settlement {
+			case engine.Mint:
+				t.Mints++
+			case engine.Merge:
+				t.Merges++
+			}
 			if e.Remaining == 0 {
 				t.Live--
 			}
@@ -113,22 +145,38 @@ func (t *Tally) Add(events []engine.Event) {
 			t.Live++
 		case engine.Completed:
 			t.Completed++
+			if e.Reason == engine.Unfilled {
+				t.Killed++
+			}
 		case engine.Cancelled:
 			t.Live--
+			if e.Reason == engine.SelfTrade {
+				t.SelfTrades++
+			}
 		case engine.Rejected:
 			t.Rejected++
 		}
 	}
 }
 
+// expected is the tally in the words of a model.
+func (t *Tally) expected() Expected {
+	return Expected{Fills: t.Fills, Volume: t.Volume, Live: t.Live, Missed: t.Rejected,
+		Mints: t.Mints, Merges: t.Merges, Killed: t.Killed, SelfTrades: t.SelfTrades}
+}
+
+// String is the end state for people.
+func (e Expected) String() string {
+	return fmt.Sprintf("%d fills of %s shares (%d mints, %d merges), %d live, %d refused, "+
+		"%d killed, %d cancelled by their own wallets", e.Fills, e.Volume, e.Mints, e.Merges, e.Live,
+		e.Missed, e.Killed, e.SelfTrades)
+}
+
 // Check compares a tally with what the generator's own model ended with. It holds for runs that
 // keep the operations' order.
 func (t *Tally) Check(exp Expected) error {
-	if t.Fills != exp.Fills || t.Volume != exp.Volume || t.Live != exp.Live ||
-		t.Rejected != exp.Missed {
-		return fmt.Errorf("the run ended with %d fills of %s shares, %d live, %d refused; "+
-			"the model with %d of %s, %d, %d", t.Fills, t.Volume, t.Live, t.Rejected,
-			exp.Fills, exp.Volume, exp.Live, exp.Missed)
+	if had := t.expected(); had != exp {
+		return fmt.Errorf("the run ended with %s; the model with %s", had, exp)
 	}
 	return nil
 }

@@ -84,6 +84,7 @@ const (
 	WantCancels
 	WantRead
 	WantSame
+	WantQuote
 )
 
 // Prepared is a request that was made before the clock runs. Only its timestamp and its HMAC, which

@@ -10,7 +10,8 @@ import (
 type Measured struct {
 	// Service is from the sending of a request to its answer. Corrected is from the instant at which
 	// it was due; it is empty for a closed loop. Late is the generator's own delay: from the instant
-	// at which a request was due and its lane was free to its sending.
+	// at which a request was due and its lane was free to its sending, and the time in which the
+	// thread stood still before that (see standstill).
 	Service, Corrected, Late *hdrhistogram.Histogram `json:"-"`
 
 	// Sent are requests. Each of them was answered well (Good), was Busy, has Failed, or was in flight
@@ -45,5 +46,6 @@ type Measured struct {
 	good []uint64 // a bit for each request
 }
 
-// Answered reports whether request i of Load.Requests was answered well.
-func (m *Measured) Answered(i int) bool { return m.good[i/64]>>(i%64)&1 == 1 }
+// Answered reports whether request i of Load.Requests was answered well. One that was never due in
+// the time was not.
+func (m *Measured) Answered(i int) bool { return i/64 < len(m.good) && m.good[i/64]>>(i%64)&1 == 1 }

@@ -33,8 +33,9 @@ type pump struct {
 	cursor   int   // the first request of an open loop that was not yet due
 	left     int   // requests that were not sent
 	inFlight int
-	resting  int  // lanes that do nothing until lane.again
-	over     bool // nothing is sent any more
+	pauses   []standstill // in which the thread stood still, oldest first
+	resting  int          // lanes that do nothing until lane.again
+	over     bool         // nothing is sent any more
 
 	second  []byte // the time in seconds after 1970, as text
 	stale   int64  // when it no longer holds
@@ -223,11 +224,16 @@ func (p *pump) loop() error {
 		if p.stopped.Load() {
 			break
 		}
-		n, err := p.poller.wait(p.untilNext())
+		d := p.untilNext()
+		wake := p.clock()
+		p.paused(p.now, wake) // no CPU since the last wait
+		wake += max(int64(d), 0)
+		n, err := p.poller.wait(d)
 		if err != nil {
 			return fmt.Errorf("wait for sockets: %w", err)
 		}
 		p.now = p.clock()
+		p.paused(wake, p.now)
 		if p.now >= p.end && !p.open && !p.over {
 			p.over, p.m.Full = true, true
 		}

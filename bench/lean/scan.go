@@ -167,6 +167,10 @@ func (r *reply) judge(w *Route, p *Prepared) (refused int64, good bool) {
 		}
 	case WantSame:
 		return 0, ok && bytes.Equal(r.body, w.Same)
+	case WantQuote:
+		if r.status == http.StatusNotFound {
+			return 1, true
+		}
 	}
 	return 0, ok
 }

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -33,7 +35,7 @@ func Start(ctx context.Context, self string, args ...string) (*Partner, error) {
 	out, outErr := p.cmd.StdoutPipe()
 	err := errors.Join(inErr, outErr)
 	if err == nil {
-		err = p.cmd.Start()
+		err = Launch(p.cmd)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", strings.Join(args, " "), err)
@@ -50,6 +52,26 @@ func Command(ctx context.Context, binary string, args ...string) *exec.Cmd {
 	// A Ctrl-C goes to the whole group of a terminal: this process alone decides what follows.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	return cmd
+}
+
+// nursery is the thread that starts all processes, and that never ends: the kernel kills a child
+// when the thread that started it ends, and threads do, with goroutines that they are locked to.
+var nursery = sync.OnceValue(func() chan func() {
+	births := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for birth := range births {
+			birth()
+		}
+	}()
+	return births
+})
+
+// Launch starts a Command.
+func Launch(cmd *exec.Cmd) error {
+	started := make(chan error)
+	nursery() <- func() { started <- cmd.Start() }
+	return <-started
 }
 
 // Low is the priority of a process that stands for other machines: it must only use the CPU time

@@ -19,21 +19,23 @@ import (
 var version = "dev"
 
 type commands struct {
-	Run      runCommand      `cmd:"" help:"Measure one workload at one level."`
-	Compare  compareCommand  `cmd:"" help:"Measure the node beside a baseline, interleaved."`
-	Ramp     rampCommand     `cmd:"" help:"Load a node at rates that step up until it breaks."`
-	Flood    floodCommand    `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
-	Streams  streamsCommand  `cmd:"" help:"Measure when subscribers have read what orders have changed."`
-	Stall    stallCommand    `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
-	Pages    pagesCommand    `cmd:"" help:"Measure pages of lists anywhere in a long history."`
-	Order    orderCommand    `cmd:"" help:"Sign one order, place it, print request and answer."`
-	Peer     peerCommand     `cmd:"" hidden:"" help:"Serve a baseline for compare."`
-	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
-	Replay   replayCommand   `cmd:"" hidden:"" help:"Replay a mix for matching."`
-	Lean     leanCommand     `cmd:"" hidden:"" help:"Send a share of a load over HTTP."`
-	Crowd    crowdCommand    `cmd:"" hidden:"" help:"Subscribe and listen for streams and compare."`
-	FanSide  fanSideCommand  `cmd:"" hidden:"" help:"Serve a side of a fan-out for compare."`
-	Hiccups  hiccupsCommand  `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
+	Run      runCommand       `cmd:"" help:"Measure one workload at one level."`
+	Soak     soakCommand      `cmd:"" help:"Load a node for long, and judge whether it stays as it is."`
+	Compare  compareCommand   `cmd:"" help:"Measure the node beside a baseline, interleaved."`
+	Ramp     rampCommand      `cmd:"" help:"Load a node at rates that step up until it breaks."`
+	Flood    floodCommand     `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
+	Streams  streamsCommand   `cmd:"" help:"Measure when subscribers have read what orders have changed."`
+	Stall    stallCommand     `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
+	Pages    pagesCommand     `cmd:"" help:"Measure pages of lists anywhere in a long history."`
+	Mixes    workloadsCommand `cmd:"" name:"workloads" help:"List the workloads: name, what it is, levels."`
+	Order    orderCommand     `cmd:"" help:"Sign one order, place it, print request and answer."`
+	Peer     peerCommand      `cmd:"" hidden:"" help:"Serve a baseline for compare."`
+	Matching matchingCommand  `cmd:"" help:"Measure matchers beside each other, interleaved."`
+	Replay   replayCommand    `cmd:"" hidden:"" help:"Replay a mix for matching."`
+	Lean     leanCommand      `cmd:"" hidden:"" help:"Send a share of a load over HTTP."`
+	Crowd    crowdCommand     `cmd:"" hidden:"" help:"Subscribe and listen for streams and compare."`
+	FanSide  fanSideCommand   `cmd:"" hidden:"" help:"Serve a side of a fan-out for compare."`
+	Hiccups  hiccupsCommand   `cmd:"" hidden:"" help:"Watch for pauses of the machine during a run."`
 }
 
 func main() {
@@ -41,7 +43,8 @@ func main() {
 }
 
 type runCommand struct {
-	Workload    string        `default:"canonical" help:"Mix of operations, by name."`
+	chosen
+
 	Level       string        `default:"L0" enum:"L0,L1,L2,L3" help:"L0 Apply, L1 Sequencer with a memory journal, L2 Pebble with real sync, L3 HTTP with real signatures."`
 	Duration    time.Duration `default:"5s" help:"How long to measure."`
 	Connections int           `default:"64" help:"Concurrent callers, at most 64: each has wallets of its own."`
@@ -54,29 +57,31 @@ type runCommand struct {
 	TokenFile   string        `help:"L3 with --url: file with its admin token."`
 	Market      []string      `help:"L3 with --url: the two token ids of the market to trade."`
 	JSON        string        `name:"json" help:"Write the report to this file, - for standard output."`
+
+	Rate       float64 `help:"Operations per second of an open loop, L1 to L3. Without it the loop is closed: who waits for an answer sends nothing."`
+	Arrivals   string  `default:"constant" enum:"constant,poisson" help:"With --rate: equal gaps between due times, or exponential ones drawn from the seed."`
+	Warmup     int     `help:"L1 to L3: operations before the clock runs, at least. Default: as many as the workload's books want."`
+	Thresholds string  `help:"File with rules as 'corrected.p99 <= 20ms', one a line: exit code 1 if one is broken."`
+	Quiet      bool    `help:"No progress on standard error."`
+
+	Subscribers int    `default:"16" help:"L3, workload streams: sockets that are told of each change."`
+	Keys        string `help:"L3 with --url, instead of --admin and --token-file: file of private keys, 0x and 64 hex digits a line, whose wallets have funds. Their number bounds the connections."`
 }
 
 // Run measures and prints.
 func (c *runCommand) Run() error {
-	w, err := bench.WorkloadNamed(c.Workload)
+	r, err := c.plan()
 	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this binary: %w", err)
-	}
-	r := bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
-		Connections: c.Connections, Processes: c.Processes, Async: c.Durability == "async",
-		Dir: c.Dir, URL: c.URL, Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version}
-	if c.URL != "" {
-		if err := c.aim(&r); err != nil {
-			return err
-		}
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	report, err := bench.Execute(ctx, r)
+	ticker := progressOn(os.Stderr)
+	if !c.Quiet {
+		r.Progress = ticker.Show
+	}
+	report, err := bench.Execute(ctx, *r)
+	ticker.Done()
 	if err != nil {
 		return err
 	}
@@ -88,10 +93,45 @@ func (c *runCommand) Run() error {
 			return err
 		}
 	}
-	if report.Failure != "" {
-		return errors.New(report.Failure)
+	return report.Verdict()
+}
+
+// plan makes a run of the flags.
+func (c *runCommand) plan() (*bench.Run, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this binary: %w", err)
 	}
-	return nil
+	r := &bench.Run{Level: c.Level, Seed: c.Seed, Duration: c.Duration,
+		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
+		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version, Rate: c.Rate,
+		Poisson: c.Arrivals == "poisson", Processes: c.Processes,
+		Warmup: c.Warmup, Subscribers: c.Subscribers}
+	if err := c.fill(r); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Rate < 0 || c.Rate == 0 && r.Poisson:
+		return nil, &cli.UsageError{Err: errors.New("--arrivals poisson wants --rate, above 0")}
+	case c.Rate > 0 && c.Level == "L0":
+		return nil, &cli.UsageError{Err: cli.Hint(errors.New("--rate wants --level L1, L2 or L3"),
+			"L0 calls Apply and waits for nobody: it has no open loop")}
+	}
+	if c.Thresholds != "" {
+		if r.Thresholds, err = bench.ReadThresholds(c.Thresholds); err != nil {
+			return nil, &cli.UsageError{Err: err}
+		}
+	}
+	if c.URL != "" {
+		return r, c.aim(r)
+	}
+	return r, nil
+}
+
+// progressOn shows how a run comes along.
+func progressOn(f *os.File) *bench.Ticker {
+	info, err := f.Stat()
+	return &bench.Ticker{To: f, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
 // aim fills in the options that a run against somebody's running node needs.
@@ -101,10 +141,10 @@ func (c *runCommand) aim(r *bench.Run) (err error) {
 			errors.New("--url wants --level L3, and neither --durability nor --dir"),
 			"a node that runs already has a durability and a folder of its own")}
 	}
-	if c.Admin == "" || c.TokenFile == "" || len(c.Market) != 2 {
-		return cli.Hint(errors.New("--url needs --admin, --token-file and --market"),
-			"the run funds its traders through the admin listener and trades one market: "+
-				"--market TOKEN,TOKEN")
+	if len(c.Market) != 2 || c.Keys == "" && (c.Admin == "" || c.TokenFile == "") {
+		return cli.Hint(errors.New("--url needs --admin, --token-file and --market, or --keys and "+
+			"--market"), "the run trades one market, --market TOKEN,TOKEN, with wallets that it funds "+
+			"through the admin listener, or with those of --keys, which have funds")
 	}
 	for i, text := range c.Market {
 		var ok bool
@@ -112,8 +152,18 @@ func (c *runCommand) aim(r *bench.Run) (err error) {
 			return fmt.Errorf("--market %q: want a token id, an unsigned 256-bit decimal", text)
 		}
 	}
-	r.Token, err = bench.ReadToken(c.TokenFile)
-	return err
+	if c.Keys == "" {
+		r.Token, err = bench.ReadToken(c.TokenFile)
+		return err
+	}
+	if c.Admin != "" {
+		return &cli.UsageError{Err: errors.New("--keys and --admin exclude each other")}
+	}
+	if r.Keys, err = bench.ReadKeys(c.Keys); err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	r.Connections = min(r.Connections, len(r.Keys))
+	return nil
 }
 
 // sibling is the path of another program of this project, beside this one.

@@ -1,0 +1,187 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sort"
+	"time"
+
+	"clobd/bench/trader"
+	"clobd/engine"
+)
+
+// catalog writes the catalog of the run's own node.
+func (t *trial) catalog() (file string, tokens [][2]engine.Token, err error) {
+	if t.score == nil {
+		return benchCatalog(t.dir, t.Workload, t.Workload.Books)
+	}
+	for i := range t.score.listings {
+		tokens = append(tokens, t.score.listings[i].Tokens)
+	}
+	file, err = writeCatalog(t.dir, t.score.listings)
+	return file, tokens, err
+}
+
+// playHTTP is L3 of a replay: the recorded orders, signed again by bench wallets, over HTTP to a
+// fresh node with the recorded markets.
+func (t *trial) playHTTP(ctx context.Context) (err error) {
+	if t.score, err = readScore(ctx, t.Data); err != nil {
+		return err
+	}
+	s := t.score
+	to, err := t.target(ctx)
+	if err != nil {
+		return err
+	}
+	defer to.end()
+	clients, err := tradersOf(ctx, to.url, t.Seed, len(s.stakes))
+	if err != nil {
+		return err
+	}
+	gifts := s.gifts(func(i int) string { return clients[i].Signer.Address.Hex() })
+	if err := to.desk.give(ctx, gifts); err != nil {
+		return err
+	}
+	signing := signing{clients: clients, markets: to.market,
+		salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}
+	requests, err := signing.sign(ctx, s.ops)
+	if err != nil {
+		return err
+	}
+	for i := range s.ops {
+		if op := &s.ops[i]; op.All != 0 {
+			requests[i] = s.sweep(op, clients[op.Trader])
+		}
+	}
+	work := newVolley(clients[0].Host.Addr, t.Connections)
+	work.deal(s.ops, requests)
+	if t.Pace > 0 {
+		work.Due = s.paced(t.Pace)
+		n := max(sort.Search(len(work.Due), func(i int) bool { return work.Due[i] > t.Duration }), 1)
+		work.Due, work.Requests = work.Due[:n], work.Requests[:n]
+		t.report.Loop, t.report.Arrivals = "open", fmt.Sprintf("as recorded, times %g", t.Pace)
+	}
+	if err := t.fireObserved(ctx, to, work, nil); err != nil {
+		return err
+	}
+	if err := to.own.stop(); err != nil {
+		return err
+	}
+	if err := t.replayNode(ctx, to.own.dir); err != nil || t.report.Failure != "" {
+		return err
+	}
+	t.report.Checked += "; not played as recorded: " + s.left()
+	if t.Connections > 1 || t.report.Operations != int64(len(s.ops)) {
+		return nil
+	}
+	return t.sameEnd(ctx, to.own.dir)
+}
+
+// paced are the due times at so many times the recorded pace. Each operation is one request.
+func (s *score) paced(times float64) []time.Duration {
+	due := make([]time.Duration, len(s.due))
+	for i, d := range s.due {
+		due[i] = time.Duration(float64(d) / times)
+	}
+	return due
+}
+
+// sameEnd compares what the node's journal ends with, and what the same operations in the same
+// order end with on an Exchange alone: they came over one connection.
+func (t *trial) sameEnd(ctx context.Context, dir string) error {
+	want, had := t.score.rehearsed(), Tally{}
+	err := recorded(ctx, dir, func(f *engine.Frame) bool {
+		for i := range f.Commands {
+			had.Add(f.EventsOf(i))
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if had.Fills != want.Fills || had.Volume != want.Volume || had.Live != want.Live {
+		t.report.Failure = fmt.Sprintf("the node ended with %d fills of %s shares and %d resting orders; "+
+			"the same operations on an Exchange alone with %d of %s and %d", had.Fills, had.Volume,
+			had.Live, want.Fills, want.Volume, want.Live)
+	}
+	t.report.Checked += "; fills, volume and resting orders equal to those of an Exchange alone"
+	return nil
+}
+
+// rehearsed applies the operations to a fresh Exchange, in order.
+func (s *score) rehearsed() Tally {
+	x := engine.NewExchange(1)
+	var events []engine.Event
+	seq := engine.Sequence(0)
+	apply := func(c engine.Command) []engine.Event {
+		c.Seen = seq
+		seq++
+		events = x.Apply(&c, seq, 1, events[:0])
+		return events
+	}
+	for i := range s.listings {
+		l := s.listings[i]
+		l.Open, l.MinBuy, l.Fee, l.NegRisk = true, 0, engine.Fee{}, false
+		apply(engine.Command{Kind: engine.List, Listing: &l})
+	}
+	for i := range s.stakes {
+		apply(engine.Command{Kind: engine.Deposit, Address: TraderAddress(i), Cash: 1 << 50})
+	}
+	for i := range s.stakes {
+		for b := range s.listings {
+			if !s.stakes[i].books[uint16(b)] {
+				continue
+			}
+			for o := range engine.Outcome(2) {
+				apply(engine.Command{Kind: engine.Deposit, Address: TraderAddress(i),
+					Market: engine.MarketNo(b + 1), Outcome: o, Size: 1 << 45})
+			}
+		}
+	}
+	var tally Tally
+	for _, c := range Commands(s.ops) {
+		tally.Add(apply(c))
+	}
+	return tally
+}
+
+// sweep is the request of a cancel of many orders.
+func (s *score) sweep(op *Op, c *trader.Client) signed {
+	r := signed{client: c, method: http.MethodDelete, path: "/cancel-all"}
+	if op.All == AllOrders {
+		return r
+	}
+	r.path = "/cancel-market-orders"
+	named := map[string]string{"asset_id": s.listings[op.Book].Tokens[op.Outcome].String()}
+	if op.All == AllInMarket {
+		named = map[string]string{"market": s.listings[op.Book].Condition.Hex()}
+	}
+	r.body, _ = json.Marshal(named) // a map of strings
+	return r
+}
+
+// tradersOf makes n of the bench's wallets at url; their keys come from the seed.
+func tradersOf(ctx context.Context, url string, seed uint64, n int) ([]*trader.Client, error) {
+	keys := newDice(seed, 0x74726164)
+	out := make([]*trader.Client, n)
+	for i := range out {
+		var key [32]byte
+		for k := range key {
+			key[k] = byte(keys.Uint32())
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		c, err := trader.NewClient(url, chain, key)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.Derive(); err != nil {
+			return nil, err
+		}
+		out[i] = c
+	}
+	return out, nil
+}

@@ -1,0 +1,531 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"clobd/bench/lean"
+	"clobd/bench/trader"
+	"clobd/engine"
+	"clobd/journal"
+)
+
+// Soak is a long open loop at L3 that asks whether the node stays as it is. Orders are drawn and
+// signed in pieces, each while the one before it is sent, so that a day takes no more memory than a
+// minute. Each wallet cancels what it has left at the end of a piece: the books do not grow.
+type Soak struct{ Run }
+
+// The size of a piece.
+const (
+	longestPiece = time.Minute
+	pieceOrders  = 200_000 // some 200 MB when signed
+	pieces       = 10      // at least, so that there is a first and a last tenth
+)
+
+// piece is how long a piece takes.
+func (s *Soak) piece() time.Duration {
+	most := time.Duration(pieceOrders / s.Rate * float64(time.Second))
+	d := min(longestPiece, s.Duration/pieces, most)
+	return s.Duration / (s.Duration / d) // all of them together take the duration
+}
+
+// Lap is one piece of a soak.
+type Lap struct {
+	Seconds   float64 `json:"seconds"` // from the start of the soak to the end of the lap
+	Done      int64   `json:"done"`
+	Failed    int64   `json:"failed"`
+	Unsent    int64   `json:"unsent"`
+	Corrected Latency `json:"corrected_micros"`
+	Service   Latency `json:"service_micros"`
+	Late      Latency `json:"late_micros"`
+	// CPUMicros is the node's CPU time per operation, null if its metrics do not tell. The others are
+	// from its metrics at the end of the lap, 0 without metrics.
+	CPUMicros  *float64 `json:"cpu_micros_per_operation"`
+	Memory     float64  `json:"resident_bytes"`
+	Goroutines float64  `json:"goroutines"`
+	Files      float64  `json:"open_files"`
+	// Disk is the size of the data folder, of somebody else's node what its journal has appended.
+	Disk float64 `json:"disk_bytes"`
+	// Pause is how long nothing was sent before the lap, because the signing was behind.
+	Pause float64 `json:"pause_seconds"`
+}
+
+// Drift compares the last tenth of a soak with the first.
+type Drift struct {
+	Figure string  `json:"figure"`
+	First  float64 `json:"first"`
+	Last   float64 `json:"last"`
+	Bound  float64 `json:"bound"` // that Last must not be above
+	Rule   string  `json:"rule"`  // how the bound comes about
+	Held   bool    `json:"held"`
+}
+
+// Soaked is the result of a soak.
+type Soaked struct {
+	Conditions   Conditions `json:"conditions"`
+	Workload     string     `json:"workload"`
+	Seed         uint64     `json:"seed"`
+	Connections  int        `json:"connections"`
+	Durability   string     `json:"durability"`
+	AskedRate    float64    `json:"asked_per_second"`
+	Arrivals     string     `json:"arrivals"`
+	AskedSeconds float64    `json:"seconds_asked"`
+	Seconds      float64    `json:"seconds"`
+	Operations   int64      `json:"operations"`
+	Errors       int64      `json:"errors"`
+	Laps         []Lap      `json:"laps"`
+	Drifts       []Drift    `json:"drifts"`
+	Stages       []Stage    `json:"stages,omitempty"`
+	Marks        []Mark     `json:"marks,omitempty"`
+	Generator    Generator  `json:"generator"`
+	// SigningSeconds is the CPU time of the threads that signed beside the load, at nice 19. It is not
+	// in Generator, and it is CPU time that the node did not have.
+	SigningSeconds float64 `json:"signing_cpu_seconds"`
+	Invalid        string  `json:"invalid,omitempty"`
+	Checked        string  `json:"checked"`
+	Failure        string  `json:"failure,omitempty"`
+}
+
+// soaking is a soak in progress.
+type soaking struct {
+	Soak
+	trial   *trial
+	to      *target
+	clients []*trader.Client
+	out     *Soaked
+	start   time.Time
+	last    scrape
+	signed  signing
+	total   struct{ service, corrected, late Recorder }
+	threads time.Duration
+	acked   fingerprint
+}
+
+// fingerprint is a set of order ids as their number and sum: equal sets have equal ones, and others
+// hardly ever.
+type fingerprint struct {
+	count int64
+	sum   uint64
+}
+
+func (f *fingerprint) add(id *engine.OrderID) {
+	f.count++
+	for i := 0; i < 32; i += 8 {
+		f.sum += uint64(id[i]) | uint64(id[i+1])<<8 | uint64(id[i+2])<<16 | uint64(id[i+3])<<24 |
+			uint64(id[i+4])<<32 | uint64(id[i+5])<<40 | uint64(id[i+6])<<48 | uint64(id[i+7])<<56
+	}
+}
+
+// piece is a part of a soak that was drawn and signed.
+type piece struct {
+	load *volley
+	err  error
+}
+
+// MeasureSoak runs a soak. An error means that there was none.
+func MeasureSoak(ctx context.Context, s Soak) (*Soaked, error) {
+	s.Level = "L3"
+	if s.Rate <= 0 || s.Duration < time.Second {
+		return nil, errors.New("soak: an open loop of at least a second needs a rate")
+	}
+	if s.Data != "" || s.Keys != nil {
+		return nil, errors.New("soak: the orders are drawn, of wallets that the run funds")
+	}
+	short := s.Run
+	short.Duration = s.piece()
+	if err := short.validate(); err != nil {
+		return nil, err
+	}
+	k := &soaking{Soak: s, trial: &trial{Run: s.Run, report: &Report{
+		Conditions: NewConditions(s.Version), Seed: s.Seed}}}
+	k.out = &Soaked{Workload: s.Workload.Name, Seed: s.Seed, Connections: s.Connections,
+		AskedRate: s.Rate, Arrivals: "constant", AskedSeconds: s.Duration.Seconds()}
+	if s.Poisson {
+		k.out.Arrivals = "poisson"
+	}
+	if s.URL == "" {
+		var err error
+		if k.trial.dir, err = makeFolder(s.Dir); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(k.trial.dir)
+		k.trial.report.Conditions.Data = diskOf(k.trial.dir)
+	}
+	var err error
+	if k.trial.watch, err = StartWatch(ctx, s.Self); err == nil {
+		defer k.trial.watch.End()
+		err = k.run(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, Stopped(ctx)
+	}
+	k.out.Conditions, k.out.Durability = k.trial.report.Conditions, k.trial.report.Durability
+	return k.out, err
+}
+
+func (k *soaking) run(ctx context.Context) (err error) {
+	if k.to, err = k.trial.target(ctx); err != nil {
+		return err
+	}
+	defer k.to.end()
+	if k.clients, err = traders(ctx, k.to.url, k.Seed); err != nil {
+		return err
+	}
+	if err = k.to.desk.give(ctx, stakes(k.clients, k.to.market, k.Workload.trades)); err != nil {
+		return err
+	}
+	k.signed = signing{clients: k.clients, markets: k.to.market, low: true,
+		salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}
+	ahead, stop := context.WithCancel(ctx)
+	defer stop()
+	ready := k.signAhead(ahead)
+	seen := observe(ctx, k.to.desk, nil)
+	if seen != nil {
+		k.last = seen.first
+	}
+	if _, err = k.trial.watch.Lap(); err != nil {
+		return err
+	}
+	if err = k.laps(ctx, ready); err != nil {
+		return err
+	}
+	report := &Report{}
+	seen.end(ctx, report)
+	k.out.Stages, k.out.Marks = report.Stages, report.Marks
+	if k.trial.report.Conditions.Hiccup, err = k.trial.watch.Lap(); err != nil {
+		return err
+	}
+	k.conclude()
+	return k.check(ctx)
+}
+
+// signAhead draws and signs the pieces, one ahead of the load.
+func (k *soaking) signAhead(ctx context.Context) <-chan piece {
+	ready := make(chan piece)
+	go func() {
+		defer close(ready)
+		for at := time.Duration(0); at < k.Duration; at += k.piece() {
+			b := k.sign(ctx, uint64(at/k.piece()))
+			select {
+			case ready <- b:
+			case <-ctx.Done():
+				return
+			}
+			if b.err != nil {
+				return
+			}
+		}
+	}()
+	return ready
+}
+
+// sign draws and signs a piece: what makes the book, the mix, and the end of what is left.
+func (k *soaking) sign(ctx context.Context, number uint64) piece {
+	n := int(k.Rate * k.piece().Seconds())
+	book := min(n/10, 1000)
+	sizes := [2]int{book, max(n-book-len(k.clients), 1)}
+	ops, _, err := generate(ctx, k.Workload, k.Seed+number, sizes)
+	if err != nil {
+		return piece{err: err}
+	}
+	k.signed.salt += uint64(n) + 1
+	requests, err := k.signed.sign(ctx, ops)
+	if err != nil {
+		return piece{err: err}
+	}
+	v := newVolley(k.clients[0].Host.Addr, k.Connections)
+	v.deal(ops, requests)
+	for i, c := range k.clients {
+		v.add(i, aim{c, "DELETE", "/cancel-all", lean.WantAny}, nil)
+	}
+	v.Rate, v.Poisson, v.Seed = k.Rate, k.Poisson, k.Seed+number
+	return piece{load: v}
+}
+
+// laps sends the pieces.
+func (k *soaking) laps(ctx context.Context, ready <-chan piece) error {
+	var ended time.Time
+	for b := range ready {
+		if b.err != nil {
+			return b.err
+		}
+		if k.start.IsZero() {
+			k.start = time.Now()
+			ended = k.start
+		}
+		began := time.Now()
+		b.load.Progress = k.progress(began)
+		m, err := b.load.send(ctx, k.Self, k.Processes)
+		if err != nil {
+			return err
+		}
+		k.note(ctx, b.load, m, began.Sub(ended))
+		if ended = time.Now(); m.Failure != "" && m.Good == 0 {
+			k.out.Failure = m.Failure
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// progress makes the progress of a lap one of the soak.
+func (k *soaking) progress(began time.Time) func(lean.Progress) {
+	if k.Progress == nil {
+		return nil
+	}
+	done, failed, before := k.out.Operations, k.out.Errors, began.Sub(k.start)
+	return func(p lean.Progress) {
+		p.Done, p.Failed, p.Elapsed = p.Done+done, p.Failed+failed, p.Elapsed+before
+		p.Left = max(k.Duration-p.Elapsed, 0)
+		k.Progress(p)
+	}
+}
+
+// note adds a lap to the report.
+func (k *soaking) note(ctx context.Context, v *volley, m *lean.Measured, pause time.Duration) {
+	o := k.out
+	lap := Lap{Seconds: time.Since(k.start).Seconds(), Done: m.Acked, Failed: m.Failed,
+		Unsent: m.Unsent, Corrected: Recorder{m.Corrected}.Latency(),
+		Service: Recorder{m.Service}.Latency(), Late: Recorder{m.Late}.Latency(),
+		Pause: pause.Seconds()}
+	o.Operations, o.Errors = o.Operations+m.Acked, o.Errors+m.Failed
+	if t := &k.total; t.late.h == nil {
+		t.service, t.corrected, t.late = Recorder{m.Service}, Recorder{m.Corrected}, Recorder{m.Late}
+	} else {
+		t.service.h.Merge(m.Service)
+		t.corrected.h.Merge(m.Corrected)
+		t.late.h.Merge(m.Late)
+	}
+	k.threads += m.ThreadCPU
+	if o.Failure == "" && m.Failed > 0 {
+		o.Failure = fmt.Sprintf("after %.0f s: %s", lap.Seconds, m.Failure)
+	}
+	for _, id := range v.placed(m) {
+		k.acked.add(&id)
+	}
+	k.measureNode(ctx, &lap)
+	o.Laps = append(o.Laps, lap)
+}
+
+// measureNode reads what the node has become.
+func (k *soaking) measureNode(ctx context.Context, lap *Lap) {
+	text, err := k.to.desk.metrics(ctx)
+	if err != nil {
+		return
+	}
+	now := parseScrape(text)
+	value := func(name string) float64 { return now.values[name] }
+	lap.Memory, lap.Goroutines = value("process_resident_memory_bytes"), value("go_goroutines")
+	lap.Files, lap.Disk = value("process_open_fds"), value("clobd_journal_append_bytes_total")
+	const cpu = "process_cpu_seconds_total"
+	if before, known := k.last.values[cpu]; known && lap.Done > 0 {
+		lap.CPUMicros = new((now.values[cpu] - before) * 1e6 / float64(lap.Done))
+	}
+	k.last = now
+	if k.to.own != nil {
+		lap.Disk = float64(sizeOf(k.to.own.dir))
+	}
+}
+
+// sizeOf is the size of all files below a folder; what vanishes meanwhile does not count.
+func sizeOf(dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			if info, err := e.Info(); err == nil {
+				total += info.Size()
+			}
+		}
+		return nil
+	})
+	return total
+}
+
+// conclude compares the tenths and sums up.
+func (k *soaking) conclude() {
+	o := k.out
+	o.Seconds = time.Since(k.start).Seconds()
+	o.SigningSeconds = time.Duration(k.signed.spent.Load()).Seconds()
+	if k.total.late.h == nil {
+		o.Failure = cmp.Or(o.Failure, "nothing was sent")
+		return
+	}
+	o.Generator = Generator{Processes: 1, LateMicros: k.total.late.Latency(),
+		CPUMicros: float64(k.threads.Microseconds()) / float64(max(o.Operations, 1)),
+		Thread:    k.threads.Seconds() / o.Seconds}
+	o.Generator.Share = o.Generator.Thread / float64(k.trial.report.Conditions.Cores)
+	r := &Report{Operations: o.Operations, Generator: &o.Generator,
+		Conditions:    k.trial.report.Conditions,
+		ServiceMicros: k.total.service.Latency(), CorrectedMicros: new(k.total.corrected.Latency())}
+	r.blame()
+	o.Invalid = r.Invalid
+	o.Drifts = drifts(o.Laps)
+}
+
+// driftRules are the bounds of a soak: the last tenth may have so many times the first, and so much
+// more.
+var driftRules = []struct {
+	figure      string
+	times, more float64
+	orders      float64 // more for each operation between the tenths
+	lap         float64 // more, shared by the operations of a lap
+	of          func(l *Lap) float64
+}{
+	{"memory, bytes", 1.25, 128 << 20, 400, 0, func(l *Lap) float64 { return l.Memory }},
+	{"goroutines", 1.2, 50, 0, 0, func(l *Lap) float64 { return l.Goroutines }},
+	{"open files", 1.2, 100, 0, 0, func(l *Lap) float64 { return l.Files }},
+	{"corrected p50, µs", 2, 1000, 0, 0, func(l *Lap) float64 { return l.Corrected.P50 }},
+	{"corrected p99, µs", 3, 20_000, 0, 0, func(l *Lap) float64 { return l.Corrected.P99 }},
+	{"node's CPU, µs an operation", 1.5, 5, 0, 20_000, func(l *Lap) float64 {
+		if l.CPUMicros == nil {
+			return math.NaN()
+		}
+		return *l.CPUMicros
+	}},
+	{"disk, bytes", 1, 256 << 20, 3000, 0, func(l *Lap) float64 { return l.Disk }},
+}
+
+// drifts compares the medians of the last tenth of the laps with those of the first.
+func drifts(laps []Lap) (list []Drift) {
+	n := len(laps) / 10
+	if n == 0 {
+		return nil
+	}
+	first, last := laps[:n], laps[len(laps)-n:]
+	between := int64(0)
+	for i := n; i < len(laps); i++ {
+		between += laps[i].Done
+	}
+	for _, rule := range driftRules {
+		d := Drift{Figure: rule.figure, First: medianOf(first, rule.of), Last: medianOf(last, rule.of)}
+		if math.IsNaN(d.First) || math.IsNaN(d.Last) {
+			continue
+		}
+		d.Bound = d.First*rule.times + rule.more + rule.orders*float64(between)
+		d.Rule = fmt.Sprintf("%g times the first tenth + %g", rule.times, rule.more)
+		if rule.lap > 0 { // the node's CPU clock has ticks of 10 ms
+			more := rule.lap / medianOf(last, func(l *Lap) float64 { return float64(max(l.Done, 1)) })
+			d.Bound += more
+			d.Rule += fmt.Sprintf(" + %.1f for two ticks a lap", more)
+		}
+		if rule.orders > 0 {
+			d.Rule += fmt.Sprintf(" + %g an operation", rule.orders)
+		}
+		d.Held = d.Last <= d.Bound
+		list = append(list, d)
+	}
+	return list
+}
+
+func medianOf(laps []Lap, of func(*Lap) float64) float64 {
+	list := make([]float64, len(laps))
+	for i := range laps {
+		list[i] = of(&laps[i])
+	}
+	return Median(list)
+}
+
+// check replays the journal of a node of the soak's own: it must hold just the orders that were
+// acknowledged, if all were.
+func (k *soaking) check(ctx context.Context) error {
+	o := k.out
+	o.Checked = fmt.Sprintf("%d orders answered with 200 and success; the node is not ours to replay",
+		k.acked.count)
+	if k.to.own == nil {
+		return nil
+	}
+	if err := k.to.own.stop(); err != nil {
+		return err
+	}
+	j, err := journal.Open(journal.Options{Dir: k.to.own.dir})
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	var had fingerprint
+	x := engine.NewExchange(k.Seed)
+	_, err = j.Recover(x, func(f *engine.Frame) error {
+		for i := range f.Commands {
+			if f.Commands[i].Kind == engine.Place {
+				had.add(&f.Commands[i].ID)
+			}
+		}
+		return ctx.Err()
+	})
+	switch {
+	case err != nil:
+		o.Failure = "replay: " + err.Error()
+	case o.Errors == 0 && had != k.acked, had.count < k.acked.count:
+		o.Failure = fmt.Sprintf("the journal has %d orders, %d were acknowledged, and they are not the "+
+			"same", had.count, k.acked.count)
+	}
+	o.Checked = fmt.Sprintf("the node's journal replays, digests equal frame by frame; its %d orders "+
+		"are those that were acknowledged (number and sum of ids)", had.count)
+	return nil
+}
+
+// Verdict is nil for a soak that was checked, whose generator kept up, and without drift.
+func (s *Soaked) Verdict() error {
+	var problems []error
+	if s.Failure != "" {
+		problems = append(problems, errors.New(s.Failure))
+	}
+	if s.Invalid != "" {
+		problems = append(problems, errors.New("INVALID: "+s.Invalid))
+	}
+	for i := range s.Drifts {
+		if d := &s.Drifts[i]; !d.Held {
+			problems = append(problems, fmt.Errorf("drift: %s", d))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// String is the drift in one line.
+func (d *Drift) String() string {
+	return fmt.Sprintf("%s: first tenth %.1f, last %.1f, bound %.1f (%s)", d.Figure, d.First, d.Last,
+		d.Bound, d.Rule)
+}
+
+// WriteText prints the laps and the drift.
+func (s *Soaked) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "soak %s: %.0f operations/s asked for, %s, %.0f s of %.0f: %d operations, %d errors, "+
+		"%d connections, seed %d, durability %s\n", s.Workload, s.AskedRate, s.Arrivals, s.Seconds,
+		s.AskedSeconds, s.Operations, s.Errors, s.Connections, s.Seed, s.Durability)
+	fmt.Fprintln(w, "  end s     done failed unsent  corrected µs: p50      p90      p99  uncorrected p50"+
+		"      p99  CPU µs  memory MB  goroutines  files   disk MB  pause s")
+	for i := range s.Laps {
+		l := &s.Laps[i]
+		fmt.Fprintf(w, "%7.0f %8d %6d %6d %18.0f %8.0f %8.0f %16.0f %8.0f %7s %10.1f %11.0f %6.0f %9.1f "+
+			"%8.2f\n", l.Seconds, l.Done, l.Failed, l.Unsent, l.Corrected.P50, l.Corrected.P90,
+			l.Corrected.P99, l.Service.P50, l.Service.P99, told(l.CPUMicros, "%.1f"), l.Memory/1e6,
+			l.Goroutines, l.Files, l.Disk/1e6, l.Pause)
+	}
+	for i := range s.Drifts {
+		held := "held   "
+		if !s.Drifts[i].Held {
+			held = "DRIFTED"
+		}
+		fmt.Fprintf(w, "  %s  %s\n", held, &s.Drifts[i])
+	}
+	fmt.Fprintf(w, "  generator: %s; signing beside it at nice 19: %.1f s of CPU\n", &s.Generator,
+		s.SigningSeconds)
+	(&Report{Stages: s.Stages, Marks: s.Marks}).writeNode(func(label, format string, args ...any) {
+		fmt.Fprintf(w, "  "+label+": "+format+"\n", args...)
+	})
+	if s.Invalid != "" {
+		fmt.Fprintf(w, "  INVALID: %s\n", s.Invalid)
+	}
+	if s.Failure != "" {
+		fmt.Fprintf(w, "  FAILED: %s\n", s.Failure)
+	}
+	fmt.Fprintf(w, "  checked: %s\n", s.Checked)
+	s.Conditions.WriteText(w)
+}

@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The bounds beyond which a figure is the generator's and not the node's. DESIGN.md says why.
+const (
+	lateFloor = 100.0   // µs: what a thread takes to wake up
+	stoodLong = 150_000 // µs: no thread waits so long for a busy core
+	latePart  = 0.5     // of the latency at the same percentile
+	wholeOf   = 0.9     // of the time of the threads that send
+)
+
+// blame sets Invalid if the generator, and not the node, has made the figures of the report. A
+// p99.9 that a pause of the whole machine has made is withheld.
+func (r *Report) blame() {
+	g := r.Generator
+	if g == nil {
+		return
+	}
+	if g.Thread >= wholeOf {
+		r.Invalid = fmt.Sprintf("the generator was at its limit: its threads were on a CPU for %.0f%% "+
+			"of the time (the bound is %.0f%%); use more --processes", g.Thread*100, wholeOf*100)
+		return
+	}
+	latency := &r.ServiceMicros
+	if r.CorrectedMicros != nil {
+		latency = r.CorrectedMicros
+	}
+	late, paused := &g.LateMicros, r.Conditions.Hiccup.MaxMillis*1e3
+	accuse := func(name string, late, took, least float64) bool {
+		bad := late > least && late > latePart*took
+		if bad {
+			r.Invalid = fmt.Sprintf("the generator was late itself: %s of its lateness is %.0f µs, of the "+
+				"latency %.0f µs; the machine was busy or stood still, or the rate needs more --processes",
+				name, late, took)
+		}
+		return bad
+	}
+	n := r.Operations // a percentile with less than ten of them beyond it is not judged
+	if n >= 20 && accuse("p50", late.P50, latency.P50, lateFloor) ||
+		n >= 100 && accuse("p90", late.P90, latency.P90, lateFloor) ||
+		n >= 1000 && accuse("p99", late.P99, latency.P99, lateFloor) {
+		return
+	}
+	if paused < late.Max/2 { // the hiccup meter ran while the generator did not
+		if accuse("the longest", late.Max, latency.Max, stoodLong) {
+			return
+		}
+	}
+	if late.P999 != nil && latency.P999 != nil && *late.P999 > max(lateFloor, latePart**latency.P999) {
+		g.Note = fmt.Sprintf("p99.9 withheld: %.0f µs of it are the generator's own lateness, while the "+
+			"machine paused for up to %.0f µs", *late.P999, paused)
+		latency.P999, r.ServiceMicros.P999 = nil, nil
+	}
+}
+
+// Verdict is nil for a run with figures that are the node's and hold all thresholds.
+func (r *Report) Verdict() error {
+	var problems []error
+	if r.Failure != "" {
+		problems = append(problems, errors.New(r.Failure))
+	}
+	if r.Invalid != "" {
+		problems = append(problems, errors.New("INVALID: "+r.Invalid))
+	}
+	for i := range r.Thresholds {
+		if j := &r.Thresholds[i]; !j.Held {
+			problems = append(problems, fmt.Errorf("threshold broken: %s", j))
+		}
+	}
+	return errors.Join(problems...)
+}

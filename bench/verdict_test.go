@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"clobd/bench/lean"
+)
+
+func TestBlame(t *testing.T) {
+	report := func(late, took Latency, thread float64) *Report {
+		return &Report{Operations: 1000, CorrectedMicros: &took,
+			Generator: &Generator{LateMicros: late, Thread: thread}}
+	}
+	for _, c := range []struct {
+		name string
+		r    *Report
+		says string
+	}{
+		{"a generator that wakes up late as all do", report(Latency{P50: 60, P99: 99},
+			Latency{P50: 70, P99: 120}, 0.5), ""},
+		{"a node that is slow", report(Latency{P50: 60, P99: 400}, Latency{P50: 3000, P99: 300_000},
+			0.89), ""},
+		{"a thread without rest", report(Latency{}, Latency{P50: 3000}, 0.9), "more --processes"},
+		{"a generator that stood still", report(Latency{P50: 60, P90: 90, P99: 250_000},
+			Latency{P50: 500, P90: 900, P99: 260_000}, 0.1), "p99 of its lateness is 250000 µs"},
+		{"the same once in a long run", report(Latency{Max: 250_000}, Latency{Max: 260_000}, 0.1),
+			"the longest of its lateness"},
+		{"a generator that is half of the median", report(Latency{P50: 151}, Latency{P50: 300}, 0.1),
+			"p50 of its lateness"},
+	} {
+		c.r.blame()
+		if (c.says == "") != (c.r.Invalid == "") || !strings.Contains(c.r.Invalid, c.says) {
+			t.Errorf("%s: %q", c.name, c.r.Invalid)
+		}
+		if (c.r.Verdict() == nil) != (c.says == "") {
+			t.Errorf("%s: verdict %v", c.name, c.r.Verdict())
+		}
+	}
+	paused := report(Latency{P999: new(250_000.0), Max: 250_000},
+		Latency{P999: new(260_000.0), Max: 260_000}, 0.1)
+	paused.Conditions.Hiccup.MaxMillis = 250
+	if paused.blame(); paused.Invalid != "" || paused.CorrectedMicros.P999 != nil ||
+		!strings.Contains(paused.Generator.Note, "p99.9 withheld") {
+		t.Errorf("the machine paused: %+v", paused)
+	}
+	few := report(Latency{P99: 250_000}, Latency{P99: 260_000}, 0.1)
+	few.Operations = 999
+	if few.blame(); few.Invalid != "" {
+		t.Errorf("nine requests beyond the p99: %s", few.Invalid)
+	}
+	closed := &Report{ServiceMicros: Latency{P50: 5000}, Generator: &Generator{}}
+	if closed.blame(); closed.Invalid != "" {
+		t.Errorf("a closed loop: %s", closed.Invalid)
+	}
+}
+
+// TestOpenLoop asks L1 for so many operations a second: so many are done, at times that do not
+// depend on the answers.
+func TestOpenLoop(t *testing.T) {
+	for _, poisson := range []bool{false, true} {
+		progress := 0
+		r, err := Execute(t.Context(), Run{Workload: workloadNamed(t, "canonical"), Level: "L1", Seed: 7,
+			Duration: 1500 * time.Millisecond, Connections: 4, Self: self(t), Rate: 1000, prefill: 100,
+			Poisson: poisson, Progress: func(lean.Progress) { progress++ }})
+		if err != nil || r.Failure != "" {
+			t.Fatal(err, r)
+		}
+		want, due := int64(0), arrivals(1000, poisson, 7, 2000)
+		for due[want] < 1500*time.Millisecond {
+			want++
+		}
+		if r.Operations+r.Unsent != want || r.Loop != "open" || r.CorrectedMicros == nil ||
+			r.CorrectedMicros.Max < r.ServiceMicros.Max || r.Generator == nil || r.Checked == "" {
+			t.Errorf("report: %+v", r)
+		}
+		if progress == 0 || len(r.Timeline) == 0 || r.Timeline[0].Done < 500 {
+			t.Errorf("%d times of progress, timeline %+v", progress, r.Timeline)
+		}
+	}
+	even, uneven := arrivals(100, false, 1, 1000), arrivals(100, true, 1, 1000)
+	if even[999] != 9990*time.Millisecond || uneven[999] < 8*time.Second ||
+		uneven[999] > 12*time.Second || !slices.IsSorted(uneven) {
+		t.Errorf("the last of 1000 at 100/s is due after %v and %v", even[999], uneven[999])
+	}
+	if again := arrivals(100, true, 1, 1000); !slices.Equal(again, uneven) {
+		t.Error("the same seed draws other instants")
+	}
+}

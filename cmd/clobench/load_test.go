@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"clobd/bench"
+)
+
+// openLoop is an open loop in progress, and the node that it has started.
+type openLoop struct {
+	cmd   *exec.Cmd
+	out   strings.Builder
+	json  string
+	node  int // its process
+	admin string
+}
+
+// startLoad starts clobench and waits until its node has taken so many orders.
+func startLoad(ctx context.Context, t *testing.T, orders int, args ...string) *openLoop {
+	t.Helper()
+	l := &openLoop{json: filepath.Join(t.TempDir(), "report.json")}
+	l.cmd = exec.CommandContext(ctx, filepath.Join(programs, "clobench"),
+		append(args, "--json", l.json, "--dir", t.TempDir())...)
+	l.cmd.Stdout, l.cmd.Stderr, l.cmd.WaitDelay = &l.out, &l.out, time.Second
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		if l.node == 0 {
+			l.find(t)
+		} else if l.taken() >= orders {
+			return l
+		}
+	}
+	t.Fatalf("the load has not begun: %v", l.cmd.Wait())
+	return nil
+}
+
+// find looks for the node among the processes.
+func (l *openLoop) find(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		b, _ := os.ReadFile(file)
+		_, rest, _ := strings.Cut(string(b), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 2 || fields[1] != strconv.Itoa(l.cmd.Process.Pid) {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		words := strings.Split(string(line), "\x00")
+		for i, word := range words {
+			if word == "--admin" && strings.HasSuffix(words[0], "clobd") {
+				l.admin = words[i+1]
+				l.node, _ = strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			}
+		}
+	}
+}
+
+// taken is how many orders the node has taken, 0 if it does not answer yet.
+func (l *openLoop) taken() (n int) {
+	answer, err := http.Get("http://" + l.admin + "/metrics")
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "clobd_sequencer_orders_total "); ok {
+			v, _ := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			n = int(v)
+		}
+	}
+	return n
+}
+
+// pause stops a process for a while.
+func pause(t *testing.T, id int, d time.Duration) {
+	t.Helper()
+	if err := syscall.Kill(id, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(d)
+	if err := syscall.Kill(id, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// end waits for the load and reads its report.
+func (l *openLoop) end(t *testing.T) (r *bench.Report, code int) {
+	t.Helper()
+	_ = l.cmd.Wait() // the code is looked at by the caller
+	readReport(t, l.json, &r)
+	return r, l.cmd.ProcessState.ExitCode()
+}
+
+// TestPauses stops the node, and then the generator, in the middle of an open loop. A pause of the
+// node shows in what is corrected, and not in what a closed loop would have seen; one of the
+// generator is not the node's and makes the run INVALID.
+func TestPauses(t *testing.T) {
+	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
+	defer stop()
+	args := []string{"run", "--level", "L3", "--rate", "800", "--connections", "4", "--duration",
+		"2500ms"}
+	const length = 300 * time.Millisecond
+	for try := 1; ; try++ { // other work of the machine pauses both
+		l := startLoad(ctx, t, 1100, args...)
+		pause(t, l.node, length)
+		r, code := l.end(t)
+		c, s := r.CorrectedMicros, &r.ServiceMicros
+		if c != nil && c.P99 > 200_000 && s.P99 < c.P99/2 && r.Invalid == "" && code == 0 {
+			marked := false
+			for _, m := range r.Marks {
+				marked = marked || m.Lasted > 0.1 // the node was silent, or a sync took so long
+			}
+			if !marked || len(r.Stages) == 0 || len(r.Timeline) < 5 {
+				t.Errorf("marks %+v, %d stages, %d moments", r.Marks, len(r.Stages), len(r.Timeline))
+			}
+			break
+		}
+		if try == tries {
+			t.Fatalf("code %d: corrected %s, service %s, invalid %q\n%s", code, c, s, r.Invalid, &l.out)
+		}
+	}
+	l := startLoad(ctx, t, 1100, args...)
+	pause(t, l.cmd.Process.Pid, length)
+	r, code := l.end(t)
+	if r.Invalid == "" || code != 1 || !strings.Contains(l.out.String(), "error: INVALID: ") {
+		t.Errorf("the generator stood still, code %d: late %s, corrected %s\n%s", code,
+			&r.Generator.LateMicros, r.CorrectedMicros, &l.out)
+	}
+}
+
+// TestRunThresholds lets a run break a rule, and keep one.
+func TestRunThresholds(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules")
+	for text, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"errors == 0\nrate >= 1":               {0, "held: rate >= 1"},
+		"errors == 0\nmax <= 1us":              {1, "error: threshold broken: max <= 1us: had "},
+		"corrected.p99 <= 1s":                  {1, "corrected.p99 <= 1s: the run has no such figure"},
+		"errors == 0\np99 <= 3 apples\nq <= 1": {2, "line 2: "},
+	} {
+		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(filepath.Join(programs, "clobench"), "run", "--level", "L1",
+			"--duration", "200ms", "--connections", "2", "--thresholds", rules).CombinedOutput()
+		code := 0
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			code = exit.ExitCode()
+		}
+		if code != want.code || !strings.Contains(string(out), want.says) {
+			t.Errorf("%q: code %d\n%s", text, code, out)
+		}
+	}
+}
+
+// TestRunWithKeys trades at a node with keys that have funds of its faucet, and with too little.
+func TestRunWithKeys(t *testing.T) {
+	node := startNode(t, filepath.Join(t.TempDir(), "data"), "--faucet", "100000")
+	keys := filepath.Join(t.TempDir(), "keys")
+	list := ""
+	for i := range 3 {
+		list += fmt.Sprintf("0x%064x\n", i+4711)
+	}
+	if err := os.WriteFile(keys, []byte(list), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", "--level", "L3", "--rate", "300", "--duration", "500ms", "--url", node.url,
+		"--keys", keys, "--market", "101,102"}
+	var r bench.Report
+	out := measure(t, &r, func() bool { return r.Acknowledged > 0 }, args...)
+	if r.Connections != 3 || r.CPUMicros != nil || r.Conditions.Node.Version != "dev" ||
+		r.Durability != "unknown" || !strings.Contains(r.Checked, "tells their owners of each of the ") {
+		t.Errorf("report: %+v\n%s", r, out)
+	}
+	poor, err := exec.Command(filepath.Join(programs, "clobench"),
+		append(args, "--warmup", "60000")...).CombinedOutput()
+	if err == nil || !strings.Contains(string(poor), "error: wallet 0x") ||
+		!strings.Contains(string(poor), "of collateral, and its orders need up to ") {
+		t.Errorf("too little: %v\n%s", err, poor)
+	}
+}
+
+// TestRunStreams lets subscribers listen to a run.
+func TestRunStreams(t *testing.T) {
+	var r bench.Report
+	out := measure(t, &r, func() bool { return r.Acknowledged > 0 && r.Delivery != nil }, "run",
+		"--level", "L3", "--workload", "streams", "--subscribers", "5", "--rate", "200",
+		"--connections", "4", "--duration", "1s")
+	d := r.Delivery
+	if d.Subscribers != 5 || d.Gaps != 0 || d.Cuts != 0 || d.Messages < 100 || d.DueMicros == nil ||
+		d.DueMicros.P50 <= 0 || d.LastMicros.P50 < d.DueMicros.P50/2 {
+		t.Errorf("delivery: %+v\n%s", d, out)
+	}
+}
+
+// TestSoak soaks a node for seconds.
+func TestSoak(t *testing.T) {
+	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
+	defer stop()
+	file := filepath.Join(t.TempDir(), "soak.json")
+	cmd := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "soak", "--rate", "400",
+		"--duration", "2s", "--connections", "8", "--json", file, "--dir", t.TempDir())
+	out, err := cmd.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if err != nil && strings.HasPrefix(line, "error: ") &&
+			!strings.HasPrefix(line, "error: INVALID: ") && // other work of the machine made it so
+			!strings.HasPrefix(line, "error: drift: corrected ") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	var s bench.Soaked
+	readReport(t, file, &s)
+	if len(s.Laps) != 10 || s.Operations < 700 || s.Errors != 0 || s.Failure != "" ||
+		!strings.Contains(s.Checked, "are those that were acknowledged") || len(s.Drifts) < 6 ||
+		s.SigningSeconds <= 0 || len(s.Stages) == 0 {
+		t.Errorf("%+v\n%s", s, out)
+	}
+	if l := s.Laps[9]; l.Memory == 0 || l.Goroutines == 0 || l.Files == 0 || l.Disk == 0 {
+		t.Errorf("the last lap: %+v", l)
+	}
+}
