@@ -204,8 +204,8 @@ func deal(ops []Op, requests []signed, lanes []*fasthttp.HostClient) *crew {
 func (n *counts) request(requests []signed, until func() bool) {
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)
-	for i := range requests {
-		r := &requests[i]
+	for ; n.next < len(requests); n.next++ {
+		r := &requests[n.next]
 		for {
 			if until() {
 				return

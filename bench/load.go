@@ -24,6 +24,9 @@ type Run struct {
 	Level    string
 	Seed     uint64
 	Duration time.Duration
+	// Rounds cuts the Duration into so many turns, which follow each other on the same node; 0 and 1
+	// are one turn, which is not reported apart.
+	Rounds int
 	// Connections is how many callers work at once, [1, Traders]; each owns wallets of its own. L0
 	// always has one.
 	Connections int
@@ -65,6 +68,7 @@ func (r *Run) validate() error {
 		}
 	}
 	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Rounds < 0, "the number of rounds is negative")
 	bad(r.Connections < 1 || r.Connections > Traders, fmt.Sprintf(
 		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
 	bad(r.Level == "L3" && r.Workload.Books != 1, "level L3 measures workloads of one book")
@@ -141,12 +145,21 @@ type applied struct {
 	tally     Tally
 	rec       Recorder
 	digest    engine.Digest
+	turn      appliedTurn
+}
+
+// appliedTurn is the turn of L0 that is under way: where it began, and what it recorded.
+type appliedTurn struct {
+	took, cpu time.Duration
+	done      int
+	rec       Recorder
 }
 
 // runApply measures Apply alone, on one goroutine, on one fresh Exchange after the other until the
 // time is up. Each has its own seed and its own check.
 func (t *trial) runApply(ctx context.Context) error {
 	report, sum := t.report, &applied{rec: NewRecorder()}
+	sum.turn.rec = NewRecorder()
 	if t.round == 0 {
 		t.round = applyRound
 	}
@@ -163,6 +176,7 @@ func (t *trial) runApply(ctx context.Context) error {
 	report.CPUMicros = new(float64(sum.cpu.Nanoseconds()) / 1e3 / n)
 	report.Allocs = new(float64(sum.objects) / n)
 	report.ServiceMicros = sum.rec.Latency()
+	report.Histograms = histograms(&sum.rec, nil)
 	report.Filled, report.Refused = &sum.tally.Fills, sum.tally.Rejected
 	report.Digest = fmt.Sprintf("%016x", uint64(sum.digest))
 	report.Checked = "fills, volume, resting orders and refusals of each exchange equal to the " +
@@ -201,6 +215,9 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	from := Prefill
 	for ; from < len(ops) && sum.took < t.Duration && ctx.Err() == nil; from += block {
 		sum.time(commandsFrom(ops, from, min(from+block, len(ops))), apply)
+		if end := t.turnTime() * time.Duration(len(t.report.Turns)+1); t.Rounds > 1 && sum.took >= end {
+			t.report.Turns = append(t.report.Turns, sum.cut())
+		}
 	}
 	h, err := t.watch.Lap()
 	if err != nil {
@@ -232,8 +249,20 @@ func (a *applied) time(commands []engine.Command, apply func([]engine.Command)) 
 	endCPU, _ := process.CPUTime()
 	a.took, a.cpu = a.took+spent, a.cpu+endCPU-startCPU
 	a.objects += mallocs() - before
-	a.rec.Record(spent / time.Duration(len(commands)))
+	each := spent / time.Duration(len(commands))
+	a.rec.Record(each)
+	a.turn.rec.Record(each)
 	a.done += len(commands)
+}
+
+// cut ends a turn and begins the next one.
+func (a *applied) cut() Part {
+	t := &a.turn
+	p := part(window{took: a.took - t.took}, &counts{rec: t.rec, acked: int64(a.done - t.done)})
+	p.setCPU(a.cpu - t.cpu)
+	t.took, t.cpu, t.done = a.took, a.cpu, a.done
+	t.rec.h.Reset()
+	return p
 }
 
 // writer is what L1 and L2 submit to.
@@ -253,8 +282,8 @@ func (w *writer) begin(s *sequencer.Sequencer) {
 // loop is one caller: it submits its own traders' Commands one after the other.
 func (w *writer) loop(commands []engine.Command) func(n *counts, until func() bool) {
 	return func(n *counts, until func() bool) {
-		for i := range commands {
-			command := &commands[i]
+		for ; n.next < len(commands); n.next++ {
+			command := &commands[n.next]
 			for {
 				if until() {
 					return

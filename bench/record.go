@@ -25,6 +25,32 @@ func (r Recorder) Latency() Latency {
 	return Latency{at(50), at(90), at(99), float64(r.h.Max()) / 1e3}
 }
 
+// encoded is what was recorded, in the encoding of Report.Histograms; "" if nothing was.
+func (r Recorder) encoded() string {
+	if r.h.TotalCount() == 0 {
+		return ""
+	}
+	b, err := r.h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		panic("BUG: encode a histogram: " + err.Error())
+	}
+	return string(b)
+}
+
+// histograms are the recorded latencies by name, without those that are empty.
+func histograms(service, corrected *Recorder) map[string]string {
+	out := map[string]string{}
+	for name, r := range map[string]*Recorder{"service": service, "corrected": corrected} {
+		if r == nil {
+			continue
+		}
+		if text := r.encoded(); text != "" {
+			out[name] = text
+		}
+	}
+	return out
+}
+
 // mallocs is the number of heap objects that this process has allocated.
 func mallocs() uint64 {
 	var m runtime.MemStats

@@ -45,6 +45,7 @@ type runCommand struct {
 	Workload    string        `default:"canonical" help:"Mix of operations, by name."`
 	Level       string        `default:"L0" enum:"L0,L1,L2,L3" help:"L0 Apply, L1 Sequencer with a memory journal, L2 Pebble with real sync, L3 HTTP with real signatures."`
 	Duration    time.Duration `default:"5s" help:"How long to measure."`
+	Rounds      int           `default:"1" help:"Cut the duration into so many turns, on the same node: the samples that diff compares."`
 	Connections int           `default:"64" help:"Concurrent callers, at most 64: each has wallets of its own."`
 	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
 	Durability  string        `default:"fsync" enum:"fsync,async" help:"L2, L3: async acknowledges before the sync: for measuring only."`
@@ -67,7 +68,7 @@ func (c *runCommand) Run() error {
 		return fmt.Errorf("find this binary: %w", err)
 	}
 	r := bench.Run{Workload: w, Level: c.Level, Seed: c.Seed, Duration: c.Duration,
-		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
+		Rounds: c.Rounds, Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
 		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version}
 	if c.URL != "" {
 		if err := c.aim(&r); err != nil {
