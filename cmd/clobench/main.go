@@ -26,6 +26,8 @@ type commands struct {
 	Streams  streamsCommand  `cmd:"" help:"Measure when subscribers have read what orders have changed."`
 	Stall    stallCommand    `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
 	Pages    pagesCommand    `cmd:"" help:"Measure pages of lists anywhere in a long history."`
+	Turns    turnsCommand    `cmd:"" help:"Measure two builds of the node in turns, and compare them."`
+	Diff     diffCommand     `cmd:"" help:"Say with which confidence two sides of measured runs differ."`
 	Order    orderCommand    `cmd:"" help:"Sign one order, place it, print request and answer."`
 	Peer     peerCommand     `cmd:"" hidden:"" help:"Serve a baseline for compare."`
 	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`

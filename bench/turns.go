@@ -1,0 +1,242 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"clobd/bench/trader"
+	"clobd/engine"
+)
+
+// Rivalry says how two builds of the node are measured in turns: A, B, then B, A, and so on.
+type Rivalry struct {
+	Nodes       [2]string // the binaries
+	Rounds      int       // turns of each
+	Duration    time.Duration
+	Connections int // at most Traders
+	Seed        uint64
+	Dir         string // where the data folders are made; empty is the system's temporary folder
+	Self        string // the binary that watches for hiccups
+	Version     string // what this program was built from, for the reports
+}
+
+// validate returns all problems at once, or nil.
+func (r *Rivalry) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("turns: "+text))
+		}
+	}
+	bad(r.Rounds < 1, "no rounds")
+	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Connections < 1 || r.Connections > Traders, "the connections are not in [1, 64]")
+	return errors.Join(problems...)
+}
+
+// rivals is a rivalry in progress.
+type rivals struct {
+	Rivalry
+	dir       string
+	watch     *Watch
+	markets   [][2]engine.Token
+	sides     [2]rival
+	perSecond float64 // orders to draw per second: more than the faster side can do
+}
+
+// rival is one of the nodes.
+type rival struct {
+	node    *child
+	clients []*trader.Client
+	report  *Report
+	rec     Recorder
+	cpu     float64          // µs in all turns
+	placed  []engine.OrderID // acknowledged
+}
+
+// rivalDraw is for how many orders a second the first turns have orders. Later turns have half as
+// many again as the faster node took.
+const rivalDraw = 15_000
+
+// MeasureTurns measures both nodes on the same signed orders and returns a report of each. Both
+// nodes run all the while, so that a turn finds a warm process; the one that waits does nothing.
+// The first round only warms up. A failed check is in a report's Failure.
+func MeasureTurns(ctx context.Context, r Rivalry) (a, b *Report, err error) {
+	if err := r.validate(); err != nil {
+		return nil, nil, err
+	}
+	k := &rivals{Rivalry: r, perSecond: rivalDraw}
+	if k.dir, err = makeFolder(r.Dir); err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(k.dir)
+	if k.watch, err = StartWatch(ctx, r.Self); err == nil {
+		defer k.watch.End()
+		err = k.run(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, nil, Stopped(ctx)
+	}
+	return k.sides[0].report, k.sides[1].report, err
+}
+
+// run starts both nodes, lets them take turns, and checks what they ended with.
+func (k *rivals) run(ctx context.Context) error {
+	conditions := NewConditions(k.Version)
+	conditions.Data = diskOf(k.dir)
+	for i := range k.sides {
+		s := &k.sides[i]
+		s.rec = NewRecorder()
+		s.report = &Report{Conditions: conditions, Workload: "place", Level: "L3", Loop: "closed",
+			Seed: k.Seed, Connections: k.Connections, EndedBy: endedByTime,
+			AskedSeconds: k.Duration.Seconds() * float64(k.Rounds)}
+		err := k.furnish(ctx, i)
+		if s.node != nil {
+			defer s.node.end()
+		}
+		if err != nil {
+			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
+		}
+	}
+	for round := -1; round < k.Rounds; round++ {
+		if err := k.takeTurns(ctx, round); err != nil {
+			return err
+		}
+	}
+	for i := range k.sides {
+		s := &k.sides[i]
+		s.report.Beside = "version " + k.sides[1-i].report.Conditions.Node.Version
+		s.conclude()
+		if err := s.node.stop(); err != nil {
+			return err
+		}
+		t := &trial{report: s.report, placed: s.placed}
+		if err := t.replayNode(ctx, s.node.dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// furnish starts one node, and gives it traders with money.
+func (k *rivals) furnish(ctx context.Context, i int) error {
+	w, err := WorkloadNamed("place")
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(k.dir, [...]string{"a", "b"}[i])
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	file, markets, err := benchCatalog(dir, w, contestMarkets)
+	if err != nil {
+		return err
+	}
+	k.markets = markets
+	s := &k.sides[i]
+	if s.node, err = startNode(ctx, k.Nodes[i], dir, "--catalog", file); err != nil {
+		return err
+	}
+	c := &s.report.Conditions
+	if c.Node, err = s.node.desk.conditions(ctx); err != nil {
+		return err
+	}
+	c.Node.Started, c.Node.Cgo = true, cgoIn(k.Nodes[i])
+	s.report.Durability = c.Node.Durability
+	if s.clients, err = traders(ctx, "http://"+s.node.addr, k.Seed); err != nil {
+		return err
+	}
+	return s.node.desk.fund(ctx, s.clients, markets)
+}
+
+// takeTurns is a turn of each node, on the same orders.
+func (k *rivals) takeTurns(ctx context.Context, round int) error {
+	w, err := WorkloadNamed("place")
+	if err != nil {
+		return err
+	}
+	n := int(k.Duration.Seconds() * k.perSecond)
+	ops, err := (&contest{Comparison: Comparison{Seed: k.Seed}}).draw(ctx, w, round, max(n, 1000))
+	if err != nil {
+		return err
+	}
+	s := signing{k.sides[0].clients, k.markets, uint64(round+2) << 40}
+	requests, err := s.sign(ctx, ops)
+	if err != nil {
+		return err
+	}
+	order := []int{0, 1}
+	if round%2 != 0 {
+		slices.Reverse(order)
+	}
+	for _, i := range order {
+		mine := requests
+		if i == 1 {
+			mine = readdressed(ops, requests, k.sides[1].clients)
+		}
+		if err := k.turn(ctx, &k.sides[i], round, ops, mine); err != nil {
+			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
+		}
+	}
+	return nil
+}
+
+// readdressed are the same orders for a node that has given the traders other API keys. The
+// signature of an order does not cover the key.
+func readdressed(ops []Op, requests []signed, clients []*trader.Client) []signed {
+	out := slices.Clone(requests)
+	for i := range out {
+		c := clients[ops[i].Trader]
+		out[i].body = bytes.Replace(out[i].body, []byte(out[i].client.Trio.Key), []byte(c.Trio.Key), 1)
+		out[i].client = c
+	}
+	return out
+}
+
+// turn is one turn of one node, over new connections.
+func (k *rivals) turn(ctx context.Context, s *rival, round int, ops []Op, requests []signed) error {
+	lanes := lanes(s.node.addr, k.Connections)
+	defer hangUp(lanes)
+	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
+	if err := t.measure(ctx, deal(ops, requests, lanes), s.node.cpu); err != nil {
+		return err
+	}
+	got, r := t.report, s.report
+	if got.Failure != "" {
+		return errors.New(got.Failure)
+	}
+	s.placed = append(s.placed, t.placed...)
+	k.perSecond = max(k.perSecond, 1.5*got.Rate)
+	if round < 0 {
+		r.Warmup = int(got.Operations)
+		return nil
+	}
+	if got.CPUMicros == nil {
+		return fmt.Errorf("in %.3f s nothing was answered, or the CPU time is unknown", got.Seconds)
+	}
+	r.Turns = append(r.Turns, Part{got.Seconds, got.Operations, got.Rate, got.CPUMicros,
+		got.ServiceMicros.P50, got.ServiceMicros.P99})
+	r.Conditions.Hiccup.add(got.Conditions.Hiccup)
+	r.Operations, r.Busy = r.Operations+got.Operations, r.Busy+got.Busy
+	r.Seconds += got.Seconds
+	s.cpu += *got.CPUMicros * float64(got.Operations)
+	s.rec.h.Merge(t.rec.h)
+	if got.EndedBy != endedByTime {
+		r.EndedBy = got.EndedBy
+	}
+	return nil
+}
+
+// conclude adds the turns up.
+func (s *rival) conclude() {
+	r := s.report
+	r.Acknowledged, r.Rate = r.Operations, float64(r.Operations)/r.Seconds
+	r.CPUMicros = new(s.cpu / float64(r.Operations))
+	r.ServiceMicros, r.Histograms = s.rec.Latency(), histograms(&s.rec, nil)
+}
