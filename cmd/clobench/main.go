@@ -28,6 +28,7 @@ type commands struct {
 	Pages    pagesCommand    `cmd:"" help:"Measure pages of lists anywhere in a long history."`
 	Turns    turnsCommand    `cmd:"" help:"Measure two builds of the node in turns, and compare them."`
 	Diff     diffCommand     `cmd:"" help:"Say with which confidence two sides of measured runs differ."`
+	Page     pageCommand     `cmd:"" help:"Join reports that were written before on one HTML page."`
 	Order    orderCommand    `cmd:"" help:"Sign one order, place it, print request and answer."`
 	Peer     peerCommand     `cmd:"" hidden:"" help:"Serve a baseline for compare."`
 	Matching matchingCommand `cmd:"" help:"Measure matchers beside each other, interleaved."`
@@ -56,7 +57,7 @@ type runCommand struct {
 	Admin       string        `help:"L3 with --url: its admin listener, HOST:PORT."`
 	TokenFile   string        `help:"L3 with --url: file with its admin token."`
 	Market      []string      `help:"L3 with --url: the two token ids of the market to trade."`
-	JSON        string        `name:"json" help:"Write the report to this file, - for standard output."`
+	outputs
 }
 
 // Run measures and prints.
@@ -83,13 +84,8 @@ func (c *runCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if c.JSON != "-" {
-		report.WriteText(os.Stdout)
-	}
-	if c.JSON != "" {
-		if err := bench.WriteJSON(c.JSON, report); err != nil {
-			return err
-		}
+	if err := c.write(measured{report.WriteText, report}); err != nil {
+		return err
 	}
 	if report.Failure != "" {
 		return errors.New(report.Failure)
@@ -139,7 +135,7 @@ type compareCommand struct {
 	Connections int    `default:"64" help:"Concurrent connections, of orders at most 64."`
 	Seed        uint64 `default:"42" help:"The same seed draws the same operations."`
 	Dir         string `help:"Make the data folders in this one. Default: the system's temporary folder."`
-	JSON        string `name:"json" help:"Write the report to this file, - for standard output."`
+	outputs
 }
 
 // Run measures both sides and prints the ratio of the medians.
@@ -159,13 +155,7 @@ func (c *compareCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if c.JSON != "-" {
-		comparison.WriteText(os.Stdout)
-	}
-	if c.JSON != "" {
-		return bench.WriteJSON(c.JSON, comparison)
-	}
-	return nil
+	return c.write(measured{comparison.WriteText, comparison})
 }
 
 type orderCommand struct {
