@@ -167,13 +167,13 @@ func settings(p *bench.Program) string {
 func micros(v float64) string {
 	switch {
 	case v >= 1e6:
-		return fmt.Sprintf("%.3g s", v/1e6)
+		return fmt.Sprintf("%.3g\u202fs", v/1e6)
 	case v >= 1e3:
-		return fmt.Sprintf("%.3g ms", v/1e3)
+		return fmt.Sprintf("%.3g\u202fms", v/1e3)
 	case v >= 100:
-		return fmt.Sprintf("%.0f µs", v)
+		return fmt.Sprintf("%.0f\u202fµs", v)
 	}
-	return fmt.Sprintf("%.3g µs", v)
+	return fmt.Sprintf("%.3g\u202fµs", v)
 }
 
 // number is a count or a rate for a reader.

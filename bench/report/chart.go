@@ -20,7 +20,8 @@ import (
 // ink is a colour of the style sheet. A chart is drawn with stand-ins, which become variables.
 type ink int
 
-// The inks. text and faint are those of axes and grid lines.
+// The inks. text and faint are those of axes and grid lines. The veils let lines behind them be
+// seen.
 const (
 	text ink = iota
 	faint
@@ -28,6 +29,8 @@ const (
 	second
 	third
 	alarm
+	veil
+	alarmVeil
 	inks
 )
 
@@ -36,7 +39,8 @@ func (i ink) stand() color.RGBA { return color.RGBA{1, 2, uint8(3 + i), 255} }
 
 // class is the name of the ink in the style sheet.
 func (i ink) class() string {
-	return [...]string{"text", "faint", "first", "second", "third", "alarm"}[i]
+	return [...]string{"text", "faint", "first", "second", "third", "alarm", "veil",
+		"alarm-veil"}[i]
 }
 
 // point is in the units of the axes.
@@ -68,7 +72,7 @@ type chart struct {
 	lines      []line
 	marks      []mark
 	markNames  []legendEntry
-	cross      []point // where something broke
+	broke      []point
 }
 
 // The size of a picture in its own units. It is as wide as a telephone, so that its letters can be
@@ -106,13 +110,16 @@ func (c *chart) picture() (p picture, ok bool, err error) {
 	if !ok {
 		return p, false, nil
 	}
-	if err := c.crosses(drawn); err != nil {
+	if err := c.breaks(drawn); err != nil {
 		return p, false, err
 	}
 	if !c.logY {
 		drawn.Y.Min = min(drawn.Y.Min, 0)
 	}
 	p.Legend = append(p.Legend, c.markNames...)
+	if len(c.broke) > 0 {
+		p.Legend = append(p.Legend, legendEntry{alarm.class(), "broke"})
+	}
 	p.Caption = c.caption
 	p.SVG = svg(drawn, c.caption, height)
 	return p, true, nil
@@ -145,10 +152,10 @@ func (c *chart) join(to *plot.Plot, l *line) (bool, error) {
 	return true, nil
 }
 
-// crosses adds the points at which something broke.
-func (c *chart) crosses(to *plot.Plot) error {
+// breaks adds the points at which something broke.
+func (c *chart) breaks(to *plot.Plot) error {
 	var all plotter.XYs
-	for _, p := range c.cross {
+	for _, p := range c.broke {
 		if usable(p.x, c.logX) && usable(p.y, c.logY) {
 			all = append(all, plotter.XY{X: p.x, Y: p.y})
 		}
@@ -160,7 +167,7 @@ func (c *chart) crosses(to *plot.Plot) error {
 	if err != nil {
 		return fmt.Errorf("draw %s: %w", c.caption, err)
 	}
-	drawn.Color, drawn.Shape, drawn.Radius = alarm.stand(), draw.CrossGlyph{}, 6
+	drawn.Color, drawn.Shape, drawn.Radius = alarm.stand(), draw.CircleGlyph{}, 4.5
 	to.Add(drawn)
 	return nil
 }
@@ -184,7 +191,7 @@ func (m *mark) Plot(c draw.Canvas, p *plot.Plot) {
 
 // style sets letters and lines.
 func style(p *plot.Plot) {
-	p.BackgroundColor = color.Transparent
+	p.BackgroundColor = nil // the page has its own
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Color, axis.LineStyle.Width = text.stand(), 0.6
 		axis.Tick.Color, axis.Tick.LineStyle.Width = text.stand(), 0.6
@@ -262,7 +269,8 @@ func svg(p *plot.Plot, caption string, tall vg.Length) template.HTML {
 	}
 	drawn := out.String()
 	_, body, _ := strings.Cut(drawn[strings.Index(drawn, "<svg"):], ">")
-	body = strings.ReplaceAll(body, "font-family:Liberation Sans", "font-family:sans-serif")
+	body = strings.ReplaceAll(body, "font-family:Liberation Sans",
+		"font-family:Liberation Sans,Arial,Helvetica,sans-serif")
 	for i := range inks {
 		c := i.stand()
 		body = strings.ReplaceAll(body, fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B),
@@ -270,6 +278,15 @@ func svg(p *plot.Plot, caption string, tall vg.Length) template.HTML {
 	}
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`,
 		width.Points(), tall.Points(), html.EscapeString(caption)) + body)
+}
+
+// shortened is a name that leaves room for its bar.
+func shortened(name string) string {
+	const most = 18
+	if letters := []rune(name); len(letters) > most {
+		return string(letters[:most-1]) + "…"
+	}
+	return name
 }
 
 // bars is a chart of one horizontal bar for each name.
@@ -281,7 +298,9 @@ func bars(caption, axis string, names []string, values []float64) (picture, erro
 	var reversed []string
 	var lengths plotter.Values
 	for i := len(names) - 1; i >= 0; i-- { // the first one on top
-		reversed, lengths = append(reversed, names[i]), append(lengths, values[i])
+		// Another family of letters may be a little wider than the one that was measured: blanks are
+		// room for that.
+		reversed, lengths = append(reversed, shortened(names[i])+"  "), append(lengths, values[i])
 	}
 	drawn, err := plotter.NewBarChart(lengths, 12)
 	if err != nil {

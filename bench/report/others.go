@@ -35,8 +35,8 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 		limit.at = append(limit.at, point{s.Asked, r.LimitMillis * 1e3})
 		if s.Broke != "" {
 			c.Reason = fmt.Sprintf("%s a second broke: %s", number(s.Asked), s.Broke)
-			rates.cross = append(rates.cross, point{s.Asked, s.Achieved})
-			times.cross = append(times.cross, point{s.Asked, s.CorrectedMicros.P99})
+			rates.broke = append(rates.broke, point{s.Asked, s.Achieved})
+			times.broke = append(times.broke, point{s.Asked, s.CorrectedMicros.P99})
 		}
 		if s.Asked == r.Kept {
 			c.Keys = []keyFigure{{"Kept", number(r.Kept), "requests/s"},
@@ -47,7 +47,7 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 	rates.lines, times.lines = []line{ideal, asked}, []line{p50, p99, limit}
 	p := passage{Title: "Break point", Grid: g, Note: fmt.Sprintf("A step is kept if at least 97 %% of "+
 		"its rate was answered with success, at most 0.1 %% failed, and the corrected p99 is within "+
-		"%s. The step that broke is crossed.", micros(r.LimitMillis*1e3))}
+		"%s.", micros(r.LimitMillis*1e3))}
 	if err := p.draw(rates, times); err != nil {
 		return nil, err
 	}

@@ -17,14 +17,7 @@ var styleText string
 
 // Page makes one HTML page of the chapters, in their order.
 func Page(title string, chapters []*Chapter) ([]byte, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{"empty": func(s []string) bool {
-		for _, text := range s {
-			if text != "" {
-				return false
-			}
-		}
-		return true
-	}}).Parse(pageText)
+	t, err := template.New("page").Parse(pageText)
 	if err != nil {
 		return nil, fmt.Errorf("read the page: %w", err)
 	}

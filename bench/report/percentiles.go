@@ -48,18 +48,21 @@ func latenciesOf(histograms map[string]string, corrected *bench.Latency, service
 	return out, nil
 }
 
-// percentileGrid is the table of percentiles. A percentile that too few samples carry is left out.
+// few stands for a percentile that too few samples carry, or that the result does not have.
+const few = "–"
+
+// percentileGrid is the table of percentiles.
 func percentileGrid(all []latencies) *grid {
 	g := &grid{Head: []string{"", "p50", "p90", "p99", "p99.9", "p99.99", "max", "samples"}}
 	for _, l := range all {
 		if l.h == nil {
-			g.add(l.name, micros(l.brief.P50), micros(l.brief.P90), micros(l.brief.P99), "", "",
+			g.add(l.name, micros(l.brief.P50), micros(l.brief.P90), micros(l.brief.P99), few, few,
 				micros(l.brief.Max), "")
 			continue
 		}
 		row := []string{l.name}
 		for _, q := range []float64{50, 90, 99, 99.9, 99.99} {
-			text := ""
+			text := few
 			if n := l.h.TotalCount(); told(q, n) || q <= 99 {
 				text = micros(float64(l.h.ValueAtQuantile(q)) / 1e3)
 			}

@@ -182,9 +182,9 @@ func marked(r *bench.Report, charts ...*chart) *grid {
 	for i := range r.Marks {
 		m := &r.Marks[i]
 		g.add(fmt.Sprintf("%.2f s", m.Seconds), m.What, micros(m.Lasted*1e6))
-		colour := alarm
+		colour := alarmVeil
 		if m.What == "checkpoint" {
-			colour = third
+			colour = veil
 		}
 		for _, c := range charts {
 			c.marks = append(c.marks, mark{m.Seconds, m.Seconds + m.Lasted, colour})
