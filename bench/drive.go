@@ -87,14 +87,6 @@ func (c *crew) sum() (all counts, failed int64) {
 	return all, failed
 }
 
-// forget drops what the loops have counted, and not where they are.
-func (c *crew) forget() {
-	for _, n := range c.counts {
-		n.rec.h.Reset()
-		n.busy, n.acked, n.refused, n.placed, n.err = 0, 0, 0, nil, nil
-	}
-}
-
 // clock reads the CPU time that the measured process has used so far.
 type clock func() (time.Duration, error)
 
@@ -105,90 +97,41 @@ type trial struct {
 	dir    string // of the run; empty if it writes nothing
 	watch  *Watch
 	placed []engine.OrderID // acknowledged and not refused, warm-up included
-	rec    Recorder         // of measure
 }
 
-// measure drives the crew for the run's time, in so many turns as the run has, and puts what it
-// counted into the report. The hiccup meter and the CPU clock see the same windows.
+// measure drives the crew for the run's time and puts what it counted into the report. The hiccup
+// meter and the CPU clock see the same window.
 func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
-	r := t.report
-	t.rec = NewRecorder()
-	r.Connections, r.Conditions.Hiccup = len(c.loops), Hiccup{}
-	total, spent, known := window{full: true}, time.Duration(0), true
-	for turn := 0; turn < max(t.Rounds, 1) && total.full && r.Errors == 0; turn++ {
-		w, took, err := t.turn(ctx, c, cpu)
-		if err != nil {
-			return err
-		}
-		total.took, total.full = total.took+w.took, w.full
-		if known = known && took >= 0; known {
-			spent += took
-		}
-	}
-	r.ServiceMicros, r.Histograms = t.rec.Latency(), histograms(&t.rec, nil)
-	r.bound(total)
-	if n := float64(r.Acknowledged); n > 0 {
-		r.Rate = n / total.took.Seconds()
-		if known {
-			r.CPUMicros = new(float64(spent.Nanoseconds()) / 1e3 / n)
-		}
-	}
-	return nil
-}
-
-// turn is one turn of measure. cpu is what it took of the measured process, below 0 if that is not
-// known.
-func (t *trial) turn(ctx context.Context, c *crew, read clock) (
-	w window, cpu time.Duration, err error) {
 	runtime.GC() // what was drawn and signed left garbage: it is nobody's to collect while measured
 	if _, err := t.watch.Lap(); err != nil {
-		return w, 0, err
+		return err
 	}
-	before, beforeErr := read()
-	w = c.drive(ctx, t.turnTime())
-	after, afterErr := read()
-	cpu = after - before
-	if beforeErr != nil || afterErr != nil {
-		cpu = -1
+	before, cpuErr := cpu()
+	w := c.drive(ctx, t.Duration)
+	after, err := cpu()
+	if cpuErr == nil {
+		cpuErr = err
 	}
-	h, err := t.watch.Lap()
-	if err != nil {
-		return w, cpu, err
+	if t.report.Conditions.Hiccup, err = t.watch.Lap(); err != nil {
+		return err
 	}
-	r := t.report
-	r.Conditions.Hiccup.add(h)
 	all, failed := c.sum()
+	r := t.report
 	if r.Errors = failed; failed > 0 {
 		r.Failure = all.err.Error()
 	}
-	r.Operations, r.Acknowledged = r.Operations+all.acked, r.Acknowledged+all.acked
-	r.Refused, r.Busy = r.Refused+all.refused, r.Busy+all.busy
+	r.Operations, r.Acknowledged, r.Refused, r.Busy = all.acked, all.acked, all.refused, all.busy
 	t.placed = append(t.placed, all.placed...)
-	t.rec.h.Merge(all.rec.h)
-	if t.Rounds > 1 {
-		p := part(w, &all)
-		p.setCPU(cpu)
-		r.Turns = append(r.Turns, p)
-		c.forget()
+	r.Connections = len(c.loops)
+	r.ServiceMicros, r.Histograms = all.rec.Latency(), histograms(&all.rec, nil)
+	r.bound(w)
+	if n := float64(all.acked); n > 0 {
+		r.Rate = n / w.took.Seconds()
+		if cpuErr == nil {
+			r.CPUMicros = new(float64((after - before).Nanoseconds()) / 1e3 / n)
+		}
 	}
-	return w, cpu, nil
-}
-
-// turnTime is how long a turn takes.
-func (t *trial) turnTime() time.Duration { return t.Duration / time.Duration(max(t.Rounds, 1)) }
-
-// part is a turn with what was counted in it.
-func part(w window, all *counts) Part {
-	l := all.rec.Latency()
-	return Part{Seconds: w.took.Seconds(), Operations: all.acked, P50: l.P50, P99: l.P99,
-		Rate: float64(all.acked) / w.took.Seconds()}
-}
-
-// setCPU sets what the turn took of the measured process, unless that is not known.
-func (p *Part) setCPU(cpu time.Duration) {
-	if cpu >= 0 && p.Operations > 0 {
-		p.CPUMicros = new(float64(cpu.Nanoseconds()) / 1e3 / float64(p.Operations))
-	}
+	return nil
 }
 
 // endedByTime is the EndedBy of a run that took its time.

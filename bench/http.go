@@ -335,7 +335,7 @@ func (t *trial) runHTTP(ctx context.Context) error {
 	}
 	t.report.Warmup, t.placed = prefill, first.placed
 	work := deal(ops[prefill:], requests[prefill:], lanes)
-	if err := t.measure(ctx, work, to.clock(ctx)); err != nil {
+	if err := t.measureTurns(ctx, work, to.clock(ctx)); err != nil {
 		return err
 	}
 	if to.own == nil {

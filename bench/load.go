@@ -257,9 +257,10 @@ func (a *applied) time(commands []engine.Command, apply func([]engine.Command)) 
 
 // cut ends a turn and begins the next one.
 func (a *applied) cut() Part {
-	t := &a.turn
-	p := part(window{took: a.took - t.took}, &counts{rec: t.rec, acked: int64(a.done - t.done)})
-	p.setCPU(a.cpu - t.cpu)
+	t, l := &a.turn, a.turn.rec.Latency()
+	n, took := float64(a.done-t.done), (a.took - t.took).Seconds()
+	p := Part{took, int64(n), n / took, new(float64((a.cpu - t.cpu).Nanoseconds()) / 1e3 / n), l.P50,
+		l.P99}
 	t.took, t.cpu, t.done = a.took, a.cpu, a.done
 	t.rec.h.Reset()
 	return p
@@ -359,7 +360,7 @@ func (t *trial) submitAll(ctx context.Context, w *writer) error {
 		return err
 	}
 	objects := mallocs()
-	if err := t.measure(ctx, work, process.CPUTime); err != nil {
+	if err := t.measureTurns(ctx, work, process.CPUTime); err != nil {
 		return err
 	}
 	if n := float64(t.report.Operations); n > 0 {

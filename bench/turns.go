@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"clobd/bench/trader"
 	"clobd/engine"
 )
@@ -55,8 +57,7 @@ type rival struct {
 	node    *child
 	clients []*trader.Client
 	report  *Report
-	rec     Recorder
-	cpu     float64          // µs in all turns
+	sum     turnSum
 	placed  []engine.OrderID // acknowledged
 }
 
@@ -92,7 +93,6 @@ func (k *rivals) run(ctx context.Context) error {
 	conditions.Data = diskOf(k.dir)
 	for i := range k.sides {
 		s := &k.sides[i]
-		s.rec = NewRecorder()
 		s.report = &Report{Conditions: conditions, Workload: "place", Level: "L3", Loop: "closed",
 			Seed: k.Seed, Connections: k.Connections, EndedBy: endedByTime,
 			AskedSeconds: k.Duration.Seconds() * float64(k.Rounds)}
@@ -112,7 +112,7 @@ func (k *rivals) run(ctx context.Context) error {
 	for i := range k.sides {
 		s := &k.sides[i]
 		s.report.Beside = "version " + k.sides[1-i].report.Conditions.Node.Version
-		s.conclude()
+		s.sum.conclude(s.report)
 		if err := s.node.stop(); err != nil {
 			return err
 		}
@@ -220,23 +220,97 @@ func (k *rivals) turn(ctx context.Context, s *rival, round int, ops []Op, reques
 	if got.CPUMicros == nil {
 		return fmt.Errorf("in %.3f s nothing was answered, or the CPU time is unknown", got.Seconds)
 	}
-	r.Turns = append(r.Turns, Part{got.Seconds, got.Operations, got.Rate, got.CPUMicros,
-		got.ServiceMicros.P50, got.ServiceMicros.P99})
-	r.Conditions.Hiccup.add(got.Conditions.Hiccup)
-	r.Operations, r.Busy = r.Operations+got.Operations, r.Busy+got.Busy
-	r.Seconds += got.Seconds
-	s.cpu += *got.CPUMicros * float64(got.Operations)
-	s.rec.h.Merge(t.rec.h)
-	if got.EndedBy != endedByTime {
-		r.EndedBy = got.EndedBy
+	return s.sum.add(r, got)
+}
+
+// turnSum is what the turns of a report come to.
+type turnSum struct {
+	cpu     float64 // µs
+	unknown bool    // the CPU time of a turn
+	service *hdrhistogram.Histogram
+}
+
+// add adds a turn, which was measured as a run of its own.
+func (s *turnSum) add(r, turn *Report) error {
+	r.Turns = append(r.Turns, Part{turn.Seconds, turn.Operations, turn.Rate, turn.CPUMicros,
+		turn.ServiceMicros.P50, turn.ServiceMicros.P99})
+	r.Conditions.Hiccup.add(turn.Conditions.Hiccup)
+	r.Connections, r.Seconds = turn.Connections, r.Seconds+turn.Seconds
+	r.Operations, r.Acknowledged = r.Operations+turn.Operations, r.Acknowledged+turn.Acknowledged
+	r.Refused, r.Busy, r.Errors = r.Refused+turn.Refused, r.Busy+turn.Busy, r.Errors+turn.Errors
+	if r.Failure == "" {
+		r.Failure = turn.Failure
+	}
+	if r.EndedBy == "" || turn.EndedBy != endedByTime {
+		r.EndedBy = turn.EndedBy
+	}
+	if turn.CPUMicros != nil {
+		s.cpu += *turn.CPUMicros * float64(turn.Operations)
+	} else {
+		s.unknown = true
+	}
+	if text := turn.Histograms["service"]; text != "" {
+		h, err := hdrhistogram.Decode([]byte(text))
+		if err != nil {
+			return fmt.Errorf("read the histogram of a turn: %w", err)
+		}
+		if s.service == nil {
+			s.service = h
+		} else {
+			s.service.Merge(h)
+		}
 	}
 	return nil
 }
 
-// conclude adds the turns up.
-func (s *rival) conclude() {
-	r := s.report
-	r.Acknowledged, r.Rate = r.Operations, float64(r.Operations)/r.Seconds
-	r.CPUMicros = new(s.cpu / float64(r.Operations))
-	r.ServiceMicros, r.Histograms = s.rec.Latency(), histograms(&s.rec, nil)
+// conclude puts what the turns come to into the report.
+func (s *turnSum) conclude(r *Report) {
+	if r.Operations == 0 || r.Seconds == 0 {
+		return
+	}
+	r.Rate = float64(r.Operations) / r.Seconds
+	if !s.unknown {
+		r.CPUMicros = new(s.cpu / float64(r.Operations))
+	}
+	if s.service != nil {
+		all := Recorder{s.service}
+		r.ServiceMicros, r.Histograms = all.Latency(), histograms(&all, nil)
+	}
+}
+
+// measureTurns measures the crew in as many turns as the run has. Each follows the one before it on
+// the same node: a node of its own would measure starts, and take most of the time for signing.
+func (t *trial) measureTurns(ctx context.Context, c *crew, read clock) error {
+	if t.Rounds <= 1 {
+		return t.measure(ctx, c, read)
+	}
+	var sum turnSum
+	for range t.Rounds {
+		turn := &trial{Run: t.Run, report: &Report{}, watch: t.watch}
+		turn.Duration = t.turnTime()
+		if err := turn.measure(ctx, c, read); err != nil {
+			return err
+		}
+		t.placed = append(t.placed, turn.placed...)
+		if err := sum.add(t.report, turn.report); err != nil {
+			return err
+		}
+		if t.report.Failure != "" || t.report.EndedBy != endedByTime || ctx.Err() != nil {
+			break
+		}
+		c.forget()
+	}
+	sum.conclude(t.report)
+	return nil
+}
+
+// turnTime is how long a turn takes.
+func (t *trial) turnTime() time.Duration { return t.Duration / time.Duration(max(t.Rounds, 1)) }
+
+// forget drops what the loops have counted, and not where they are.
+func (c *crew) forget() {
+	for _, n := range c.counts {
+		n.rec.h.Reset()
+		n.busy, n.acked, n.refused, n.placed, n.err = 0, 0, 0, nil, nil
+	}
 }
