@@ -1,7 +1,7 @@
 // Package bench measures clobd: seeded workloads, four levels of one workload, and the baselines
 // that run beside the node. Package trader has the client that signs, matching the matchers, fanout
-// the market stream beside others, crowd the subscribers to streams, process what all of them ask
-// of the system.
+// the market stream beside others, report pages for people, diff the comparison of runs, crowd the
+// subscribers to streams, process what all of them ask of the system.
 //
 //	      seed
 //	       │
@@ -26,5 +26,5 @@
 // (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
 // conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
 // report.go (what is kept and printed), pace.go, ramp.go, flood.go, posts.go, streams.go, stall.go,
-// inside.go and pages.go (open loops), order.go (one order by hand).
+// inside.go and pages.go (open loops), turns.go (runs in turns), order.go (one order by hand).
 package bench

@@ -180,7 +180,10 @@ func (k *rivals) takeTurns(ctx context.Context, round int) error {
 		if i == 1 {
 			mine = readdressed(ops, requests, k.sides[1].clients)
 		}
-		if err := k.turn(ctx, &k.sides[i], round, ops, mine); err != nil {
+		lanes := lanes(k.sides[i].node.addr, k.Connections)
+		err := k.turn(ctx, &k.sides[i], deal(ops, mine, lanes), round < 0)
+		hangUp(lanes)
+		if err != nil {
 			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
 		}
 	}
@@ -199,12 +202,10 @@ func readdressed(ops []Op, requests []signed, clients []*trader.Client) []signed
 	return out
 }
 
-// turn is one turn of one node, over new connections.
-func (k *rivals) turn(ctx context.Context, s *rival, round int, ops []Op, requests []signed) error {
-	lanes := lanes(s.node.addr, k.Connections)
-	defer hangUp(lanes)
+// turn is one turn of one node. A turn that only warms up is not reported.
+func (k *rivals) turn(ctx context.Context, s *rival, c *crew, warmup bool) error {
 	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
-	if err := t.measure(ctx, deal(ops, requests, lanes), s.node.cpu); err != nil {
+	if err := t.measure(ctx, c, s.node.cpu); err != nil {
 		return err
 	}
 	got, r := t.report, s.report
@@ -213,7 +214,7 @@ func (k *rivals) turn(ctx context.Context, s *rival, round int, ops []Op, reques
 	}
 	s.placed = append(s.placed, t.placed...)
 	k.perSecond = max(k.perSecond, 1.5*got.Rate)
-	if round < 0 {
+	if warmup {
 		r.Warmup = int(got.Operations)
 		return nil
 	}

@@ -4,8 +4,8 @@
 # "worse". It must be in nine tries of ten. The slowed node is built with an overlay: judging an
 # order burns as much CPU as calibration says, and nothing in the tree changes.
 #
-# ROUNDS (default 8) and DURATION (default 700ms) are those of clobench turns. On two quiet cores all
-# of it takes five to seven minutes.
+# ROUNDS (default 8) and DURATION (default 700ms) are those of clobench turns. On two quiet cores
+# all of it takes five to seven minutes.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 tries=${TRIES:-10}
@@ -18,7 +18,7 @@ trap 'exit 130' INT TERM
 
 build_clean() { go build -o "$scratch/" ./cmd/clobd ./cmd/clobench; }
 
-# burning N: the source of a function that burns N steps of arithmetic, which no compiler leaves out.
+# burning N: the source of a function that burns N steps of arithmetic.
 burning() {
 	cat <<-END
 		// burnt keeps the result.

@@ -52,9 +52,6 @@ type grid struct {
 // add adds a row.
 func (g *grid) add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// textWriter is any result: it prints itself.
-type textWriter interface{ WriteText(w io.Writer) }
-
 // ChapterOf makes a chapter of a result of package bench. A result without a chapter of its own is
 // shown as the text that it prints.
 func ChapterOf(result any) (*Chapter, error) {
@@ -69,7 +66,7 @@ func ChapterOf(result any) (*Chapter, error) {
 		return floodChapter(r)
 	case *bench.Streamed:
 		return streamsChapter(r)
-	case textWriter:
+	case interface{ WriteText(w io.Writer) }: // whatever prints itself
 		var text strings.Builder
 		r.WriteText(&text)
 		return &Chapter{Title: "Measurement", Grade: good, Word: "MEASURED",

@@ -43,14 +43,14 @@ func (i ink) class() string {
 		"alarm-veil"}[i]
 }
 
-// point is in the units of the axes.
-type point struct{ x, y float64 }
+// spot is in the units of the axes.
+type spot struct{ x, y float64 }
 
 // line is a row of points that are joined.
 type line struct {
 	name   string
 	ink    ink
-	at     []point
+	at     []spot
 	dots   bool // each point is marked
 	dashed bool
 }
@@ -72,7 +72,7 @@ type chart struct {
 	lines      []line
 	marks      []mark
 	markNames  []legendEntry
-	broke      []point
+	broke      []spot
 }
 
 // The size of a picture in its own units. It is as wide as a telephone, so that its letters can be

@@ -28,15 +28,15 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 		g.add(number(s.Asked), number(s.Achieved), number(float64(s.Failed)), number(float64(s.Unsent)),
 			micros(s.CorrectedMicros.P50), micros(s.CorrectedMicros.P99), micros(s.ServiceMicros.P50),
 			micros(s.ServiceMicros.P99), s.Broke)
-		asked.at = append(asked.at, point{s.Asked, s.Achieved})
-		ideal.at = append(ideal.at, point{s.Asked, s.Asked})
-		p50.at = append(p50.at, point{s.Asked, s.CorrectedMicros.P50})
-		p99.at = append(p99.at, point{s.Asked, s.CorrectedMicros.P99})
-		limit.at = append(limit.at, point{s.Asked, r.LimitMillis * 1e3})
+		asked.at = append(asked.at, spot{s.Asked, s.Achieved})
+		ideal.at = append(ideal.at, spot{s.Asked, s.Asked})
+		p50.at = append(p50.at, spot{s.Asked, s.CorrectedMicros.P50})
+		p99.at = append(p99.at, spot{s.Asked, s.CorrectedMicros.P99})
+		limit.at = append(limit.at, spot{s.Asked, r.LimitMillis * 1e3})
 		if s.Broke != "" {
 			c.Reason = fmt.Sprintf("%s a second broke: %s", number(s.Asked), s.Broke)
-			rates.broke = append(rates.broke, point{s.Asked, s.Achieved})
-			times.broke = append(times.broke, point{s.Asked, s.CorrectedMicros.P99})
+			rates.broke = append(rates.broke, spot{s.Asked, s.Achieved})
+			times.broke = append(times.broke, spot{s.Asked, s.CorrectedMicros.P99})
 		}
 		if s.Asked == r.Kept {
 			c.Keys = []keyFigure{{"Kept", number(r.Kept), "requests/s"},
@@ -118,8 +118,8 @@ func compareChapter(r *bench.Compared) (*Chapter, error) {
 		rounds.add(fmt.Sprint(i+1), r.First[i], number(a.Rates[i]), number(b.Rates[i]),
 			fmt.Sprintf("%.2f", a.Rates[i]/b.Rates[i]), micros(a.CPUMicros[i]), micros(b.CPUMicros[i]),
 			fmt.Sprintf("%.2f", a.CPUMicros[i]/b.CPUMicros[i]))
-		node.at = append(node.at, point{float64(i + 1), a.CPUMicros[i]})
-		base.at = append(base.at, point{float64(i + 1), b.CPUMicros[i]})
+		node.at = append(node.at, spot{float64(i + 1), a.CPUMicros[i]})
+		base.at = append(base.at, spot{float64(i + 1), b.CPUMicros[i]})
 	}
 	p := passage{Title: "Rounds", Grid: rounds, Note: fmt.Sprintf("Interleaved, %.1f s a turn, closed "+
 		"loop.", r.Seconds)}

@@ -84,7 +84,7 @@ func percentileLines(all []latencies) (lines []line) {
 		most := float64(l.h.TotalCount()) / above
 		for x := 1.0; x <= most; x *= 1.06 {
 			v := float64(l.h.ValueAtQuantile(100*(1-1/x))) / 1e3
-			one.at = append(one.at, point{x, max(v, 1e-3)})
+			one.at = append(one.at, spot{x, max(v, 1e-3)})
 		}
 		lines = append(lines, one)
 	}

@@ -143,10 +143,10 @@ func timePassage(r *bench.Report) (p passage, some bool, err error) {
 		if before = m.Seconds; took <= 0 {
 			continue
 		}
-		rates.at = append(rates.at, point{m.Seconds, float64(m.Done) / took})
-		failed.at = append(failed.at, point{m.Seconds, float64(m.Failed) / took})
-		p50.at = append(p50.at, point{m.Seconds, m.P50})
-		p99.at = append(p99.at, point{m.Seconds, m.P99})
+		rates.at = append(rates.at, spot{m.Seconds, float64(m.Done) / took})
+		failed.at = append(failed.at, spot{m.Seconds, float64(m.Failed) / took})
+		p50.at = append(p50.at, spot{m.Seconds, m.P50})
+		p99.at = append(p99.at, spot{m.Seconds, m.P99})
 		failures += m.Failed
 	}
 	throughput := &chart{caption: "Operations per second", xName: "seconds", lines: []line{rates}}

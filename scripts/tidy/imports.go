@@ -34,10 +34,12 @@ const (
 	norm  = "golang.org/x/text/unicode/norm"
 	gz    = "github.com/klauspost/compress/gzip"
 	centr = "github.com/centrifugal/centrifuge"
+	gplot = "gonum.org/v1/plot"
+	utest = "golang.org/x/perf/benchmath"
 )
 
 // table is the architecture, from the ground up.
-func table() []row { return slices.Concat(ground(), door(), reads(), programs()) }
+func table() []row { return slices.Concat(ground(), door(), reads(), measurement(), programs()) }
 
 // ground is the part of the table below callers: trading rules, the one writer, the journal.
 func ground() []row {
@@ -184,8 +186,8 @@ func answers() map[string]string {
 	}
 }
 
-// programs is the part above the product: commands, measurement and scripts.
-func programs() []row {
+// measurement is the part that measures the product.
+func measurement() []row {
 	return []row{
 		{pkg: "bench/trader", ours: []string{"engine", "ingress/auth"}, out: []string{fast},
 			no: map[string]string{
@@ -207,6 +209,14 @@ func programs() []row {
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth", "ingress", "api",
 				"api/wire", "api/wire/live", "api/stream", "bench/process", "bench/crowd", "bench"},
 			out: []string{fast, centr}},
+		{pkg: "bench/diff", ours: []string{"bench"}, out: []string{utest}},
+		{pkg: "bench/report", ours: []string{"bench"}, out: []string{gplot, hdr}},
+	}
+}
+
+// programs is the part above the product: commands and scripts.
+func programs() []row {
+	return []row{
 		{pkg: "cmd/cli", out: []string{flags}},
 		{pkg: "cmd/clobd/role",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/disk",
@@ -229,7 +239,7 @@ func programs() []row {
 			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench", "bench/matching",
-			"bench/fanout", "cmd/cli"}},
+			"bench/fanout", "bench/diff", "bench/report", "cmd/cli"}},
 		{pkg: "cmd/clobsim/simulator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history"},
 			out:  []string{pebb},
