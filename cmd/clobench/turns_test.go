@@ -64,7 +64,7 @@ func TestDiffCodes(t *testing.T) {
 		says     string
 	}{
 		{fast, fast, "different", 0, "verdict: no difference found"},
-		{fast, slow, "never", 0, "verdict: B is worse: CPU µs/op +9.9%"},
+		{fast, slow, "never", 0, "verdict: B is worse: CPU µs/op +10.0%"},
 		{fast, slow, "worse", 1, "error: B is worse"},
 		{slow, fast, "worse", 0, "verdict: B is better"},
 		{slow, fast, "different", 1, "error: B is better"},
