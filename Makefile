@@ -24,7 +24,7 @@ quick: ## the tests of the packages that differ from the last commit on main
 check: ## the only gate: lint, tests at full size, race, build, end to end with the npm clients
 	scripts/check.sh
 
-bench: build ## micro benches, then the canonical workload at every level
+bench: build ## bin/bench.html: every level, a rate, lists, the break point; then micro benches
 	scripts/bench.sh
 
 build: ## bin/clobd bin/clobench bin/clobsim

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -31,6 +33,8 @@ type Conditions struct {
 	Data   *Disk     `json:"data"`
 	Hiccup Hiccup    `json:"hiccup"`
 	Start  time.Time `json:"start"`
+	// Command is the command line that repeats the measurement, for a shell.
+	Command string `json:"command,omitempty"`
 }
 
 // Program says how a process was built and set up. A field that could not be read is "unknown".
@@ -57,7 +61,22 @@ type Node struct {
 func NewConditions(version string) Conditions {
 	return Conditions{Kernel: firstLine("/proc/sys/kernel/osrelease", ""),
 		CPU: firstLine("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(),
-		Program: thisProgram(version), Start: time.Now().UTC()}
+		Program: thisProgram(version), Start: time.Now().UTC(), Command: commandLine(os.Args)}
+}
+
+// plainWord is an argument that a shell reads as it stands.
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// commandLine is the command line of this process, as a shell would read it again.
+func commandLine(args []string) string {
+	words := []string{filepath.Base(args[0])}
+	for _, word := range args[1:] {
+		if !plainWord.MatchString(word) {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
 }
 
 // The runtime's own names of its settings. The node's metrics have the same ones, with underscores.

@@ -1,7 +1,7 @@
 // Package bench measures clobd: seeded workloads, four levels of one workload, and the baselines
 // that run beside the node. Package trader has the client that signs, lean the thread that sends,
 // matching the matchers, fanout the market stream beside others, crowd the subscribers to streams,
-// process what all of them ask of the system.
+// report pages for people, diff the comparison of runs, process what all of them ask of the system.
 //
 //	      seed
 //	       │
@@ -25,6 +25,7 @@
 // clocked), load.go (levels L0 to L2), http.go and volley.go (level L3), replay.go (the check),
 // compare.go (interleaved rounds against the baselines of peer.go and naive.go), child.go (their
 // processes), conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under),
-// record.go and report.go (what is kept and printed), pace.go, ramp.go, flood.go, streams.go,
-// stall.go, inside.go and pages.go (open loops), order.go (one order by hand).
+// record.go and report.go (what is kept and printed), turns.go (runs in turns), pace.go, ramp.go,
+// flood.go, streams.go, stall.go, inside.go and pages.go (open loops), agree.go (beside wrk),
+// order.go (one order by hand).
 package bench

@@ -30,6 +30,7 @@ type counts struct {
 	acked   int64
 	refused int64
 	unsent  int64            // of an open loop: given up, a whole duration behind
+	next    int              // what the loop does next, when it is driven again
 	placed  []engine.OrderID // acknowledged and not refused
 	err     error
 }
@@ -236,9 +237,10 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 	r.Operations, r.Acknowledged, r.Refused, r.Busy = all.acked, all.acked, all.refused, all.busy
 	t.placed = append(t.placed, all.placed...)
 	r.Connections = len(c.loops)
-	r.ServiceMicros = all.rec.Latency()
+	r.ServiceMicros, r.Histograms = all.rec.Latency(), histograms(&all.rec, nil)
 	if t.Rate > 0 {
 		r.CorrectedMicros = new(all.corrected.Latency())
+		r.Histograms = histograms(&all.rec, &all.corrected)
 		r.Generator = &Generator{Processes: 1, LateMicros: all.late.Latency()}
 		r.Unsent = all.unsent
 	}

@@ -271,7 +271,7 @@ func (t *trial) fireObserved(ctx context.Context, to *target, v *volley, c *trad
 		defer hall.hall.End()
 	}
 	seen := observe(ctx, to.desk, nil)
-	err := t.fire(ctx, v, to.clock(ctx))
+	err := t.fireTurns(ctx, v, to.clock(ctx))
 	seen.end(ctx, t.report)
 	if err == nil && hall != nil {
 		err = hall.hear(t.report)

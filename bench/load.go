@@ -32,6 +32,9 @@ type Run struct {
 	Level    string
 	Seed     uint64
 	Duration time.Duration
+	// Rounds cuts the Duration into so many turns, which follow each other on the same node; 0 and 1
+	// are one turn, which is not reported apart.
+	Rounds int
 	// Connections is how many callers work at once, [1, Traders]; each owns wallets of its own. L0
 	// always has one.
 	Connections int
@@ -88,6 +91,8 @@ func (r *Run) validate() error {
 		}
 	}
 	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Rounds < 0, "the number of rounds is negative")
+	bad(r.Rounds > 1 && r.Rate > 0, "turns belong to a closed loop")
 	bad(r.Warmup < 0 || r.Warmup > 1_000_000, "the warm-up is not in [0, 1,000,000] operations")
 	bad(r.Rate < 0, "the rate is negative")
 	bad(r.Rate > 0 && r.Data != "", "the pace of a replay takes the place of a rate")
@@ -218,12 +223,21 @@ type applied struct {
 	tally     Tally
 	rec       Recorder
 	digest    engine.Digest
+	turn      appliedTurn
+}
+
+// appliedTurn is the turn of L0 that is under way: where it began, and what it recorded.
+type appliedTurn struct {
+	took, cpu time.Duration
+	done      int
+	rec       Recorder
 }
 
 // runApply measures Apply alone, on one goroutine, on one fresh Exchange after the other until the
 // time is up. Each has its own seed and its own check.
 func (t *trial) runApply(ctx context.Context) error {
 	report, sum := t.report, &applied{rec: NewRecorder()}
+	sum.turn.rec = NewRecorder()
 	if t.round == 0 {
 		t.round = applyRound
 	}
@@ -244,6 +258,7 @@ func (t *trial) runApply(ctx context.Context) error {
 	report.CPUMicros = new(float64(sum.cpu.Nanoseconds()) / 1e3 / n)
 	report.Allocs = new(float64(sum.objects) / n)
 	report.ServiceMicros = sum.rec.Latency()
+	report.Histograms = histograms(&sum.rec, nil)
 	report.Filled, report.Refused = &sum.tally.Fills, sum.tally.Rejected
 	report.Digest = fmt.Sprintf("%016x", uint64(sum.digest))
 	report.Checked = "fills, volume, resting orders and refusals of each exchange equal to the " +
@@ -290,6 +305,9 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 			sum.time(commands, apply)
 		}
 		from = to
+		if end := t.turnTime() * time.Duration(len(t.report.Turns)+1); t.Rounds > 1 && sum.took >= end {
+			t.report.Turns = append(t.report.Turns, sum.cut())
+		}
 	}
 	h, err := t.watch.Lap()
 	if err != nil {
@@ -321,8 +339,21 @@ func (a *applied) time(commands []engine.Command, apply func([]engine.Command)) 
 	endCPU, _ := process.CPUTime()
 	a.took, a.cpu = a.took+spent, a.cpu+endCPU-startCPU
 	a.objects += mallocs() - before
-	a.rec.Record(spent / time.Duration(len(commands)))
+	each := spent / time.Duration(len(commands))
+	a.rec.Record(each)
+	a.turn.rec.Record(each)
 	a.done += len(commands)
+}
+
+// cut ends a turn and begins the next one.
+func (a *applied) cut() Part {
+	t, l := &a.turn, a.turn.rec.Latency()
+	n, took := float64(a.done-t.done), (a.took - t.took).Seconds()
+	p := Part{took, int64(n), n / took, new(float64((a.cpu - t.cpu).Nanoseconds()) / 1e3 / n), l.P50,
+		l.P99}
+	t.took, t.cpu, t.done = a.took, a.cpu, a.done
+	t.rec.h.Reset()
+	return p
 }
 
 // writer is what L1 and L2 submit to.
@@ -350,10 +381,10 @@ func (w *writer) loop(commands []engine.Command, dues ...time.Duration) func(
 			n.corrected, n.late = NewRecorder(), NewRecorder()
 		}
 		var due, free time.Time
-		for i := range commands {
-			command := &commands[i]
+		for ; n.next < len(commands); n.next++ {
+			command := &commands[n.next]
 			if dues != nil {
-				due = n.crew.start.Add(dues[i])
+				due = n.crew.start.Add(dues[n.next])
 				sleepUntil(due)
 				if time.Since(due) > w.giveUp {
 					n.unsent++
@@ -453,7 +484,7 @@ func (t *trial) submitAll(ctx context.Context, w *writer) error {
 	}
 	work := w.split(rest, t.Connections, dues)
 	objects := mallocs()
-	if err := t.measure(ctx, work, process.CPUTime); err != nil {
+	if err := t.measureTurns(ctx, work, process.CPUTime); err != nil {
 		return err
 	}
 	if n := float64(t.report.Operations); n > 0 {

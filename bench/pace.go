@@ -42,6 +42,8 @@ type Paced struct {
 	CorrectedMicros Latency `json:"corrected_micros"`
 	ServiceMicros   Latency `json:"uncorrected_micros"`
 	FirstFailure    string  `json:"first_failure,omitempty"`
+	// Histograms are the latencies as in Report.Histograms.
+	Histograms map[string]string `json:"histograms,omitempty"`
 }
 
 // String is the row of a table.
@@ -152,6 +154,7 @@ func (p *pace) sum(lanes []pacedLane, start time.Time) Paced {
 	}
 	out.Achieved = float64(out.Sent-out.Failed) / last.Sub(start).Seconds()
 	out.CorrectedMicros, out.ServiceMicros = corrected.Latency(), service.Latency()
+	out.Histograms = histograms(&service, &corrected)
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Latency are percentiles in µs.
@@ -77,6 +78,16 @@ type Judged struct {
 	Missing bool    `json:"missing,omitempty"` // the run has no such figure: the rule is broken
 }
 
+// Part is one of the turns of a run: a sample for a comparison of runs.
+type Part struct {
+	Seconds    float64  `json:"seconds"`
+	Operations int64    `json:"operations"`
+	Rate       float64  `json:"operations_per_second"`
+	CPUMicros  *float64 `json:"cpu_micros_per_operation"`
+	P50        float64  `json:"p50_micros"` // from send to answer
+	P99        float64  `json:"p99_micros"`
+}
+
 // Report is one run with its conditions. A run whose check failed has no figures: Failure says why.
 // Unknown values are null.
 type Report struct {
@@ -122,12 +133,16 @@ type Report struct {
 	// Histograms are the latencies in the compressed encoding of HdrHistogram (V2, base64; values are
 	// nanoseconds), by name: service, corrected.
 	Histograms map[string]string `json:"histograms,omitempty"`
-	Timeline   []Moment          `json:"timeline,omitempty"`
-	Marks      []Mark            `json:"marks,omitempty"`
-	Stages     []Stage           `json:"stages,omitempty"`
-	Generator  *Generator        `json:"generator,omitempty"`
-	Delivery   *Delivery         `json:"delivery,omitempty"` // of the workload streams
-	Thresholds []Judged          `json:"thresholds,omitempty"`
+	// Turns are the parts of the measured time, one after the other on the same node. Beside names
+	// the other node whose turns came between these, "" if there was none.
+	Turns      []Part     `json:"turns,omitempty"`
+	Beside     string     `json:"beside,omitempty"`
+	Timeline   []Moment   `json:"timeline,omitempty"`
+	Marks      []Mark     `json:"marks,omitempty"`
+	Stages     []Stage    `json:"stages,omitempty"`
+	Generator  *Generator `json:"generator,omitempty"`
+	Delivery   *Delivery  `json:"delivery,omitempty"` // of the workload streams
+	Thresholds []Judged   `json:"thresholds,omitempty"`
 	// Invalid says why the figures are the generator's and not the node's, "" if they are the node's.
 	Invalid string `json:"invalid,omitempty"`
 	// Allocs are heap objects per operation of this process; of a node they are not known.
@@ -169,6 +184,12 @@ func (r *Report) WriteText(w io.Writer) {
 	}
 	if r.Delivery != nil {
 		line("delivered", "%s", r.Delivery)
+	}
+	if n := len(r.Turns); n > 0 {
+		line("turns", "%d, rates %s, CPU µs %s, p50 µs %s", n,
+			spread(r.Turns, func(p *Part) *float64 { return &p.Rate }, "%.0f"),
+			spread(r.Turns, func(p *Part) *float64 { return p.CPUMicros }, "%.2f"),
+			spread(r.Turns, func(p *Part) *float64 { return &p.P50 }, "%.1f"))
 	}
 	line("operations", "%d: acknowledged %d, filled %s, refused %d, busy %d, errors %d, unsent %d",
 		r.Operations, r.Acknowledged, told(r.Filled, "%d"), r.Refused, r.Busy, r.Errors, r.Unsent)
@@ -222,6 +243,20 @@ func (g *Generator) String() string {
 		text += "; " + g.Note
 	}
 	return text
+}
+
+// spread is the least and the most that the turns had of a figure.
+func spread(turns []Part, of func(*Part) *float64, format string) string {
+	var all []float64
+	for i := range turns {
+		if v := of(&turns[i]); v != nil {
+			all = append(all, *v)
+		}
+	}
+	if len(all) == 0 {
+		return unknown
+	}
+	return fmt.Sprintf(format+" to "+format, slices.Min(all), slices.Max(all))
 }
 
 // measured is the process whose CPU time is reported.

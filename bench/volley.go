@@ -195,6 +195,9 @@ func (t *trial) fire(ctx context.Context, v *volley, cpu clock) error {
 	r.Connections = v.Lanes
 	r.take(m)
 	t.keep(v, m)
+	if t.Rounds > 1 {
+		v.rest(m)
+	}
 	if cpuErr == nil && m.Acked > 0 {
 		r.CPUMicros = new(float64((after - before).Nanoseconds()) / 1e3 / float64(m.Acked))
 	}
@@ -216,6 +219,17 @@ func (t *trial) keep(v *volley, m *lean.Measured) {
 			t.placedBy[to.Address] = append(t.placedBy[to.Address], r.IDs...)
 		}
 	}
+}
+
+// rest leaves in the volley what was not answered yet.
+func (v *volley) rest(m *lean.Measured) {
+	var left []lean.Prepared
+	for i := range v.Requests {
+		if !m.Answered(i) {
+			left = append(left, v.Requests[i])
+		}
+	}
+	v.Requests = left
 }
 
 // take puts what came of a load into the report.

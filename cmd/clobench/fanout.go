@@ -19,7 +19,7 @@ func (c *compareCommand) fanout() error {
 		return &cli.UsageError{Err: err}
 	}
 	failed := error(nil)
-	at := sited{Seed: c.Seed, Dir: c.Dir, JSON: c.JSON}
+	at := sited{Seed: c.Seed, Dir: c.Dir, outputs: c.outputs}
 	err = at.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := fanout.Measure(ctx, fanout.Plan{Setting: at, Rounds: c.Rounds,
 			Duration: c.Duration, Cases: cases, Idle: c.Idle})

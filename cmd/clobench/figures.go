@@ -18,7 +18,7 @@ import (
 type sited struct {
 	Seed uint64 `default:"42" help:"The same seed draws the same operations."`
 	Dir  string `help:"Make the data folders in this one. Default: the system's temporary folder."`
-	JSON string `name:"json" help:"Write the report to this file, - for standard output."`
+	outputs
 }
 
 // setting is where the measurement runs.
@@ -51,13 +51,7 @@ func (s *sited) measure(
 	if err != nil {
 		return err
 	}
-	if s.JSON != "-" {
-		r.text(os.Stdout)
-	}
-	if s.JSON != "" {
-		return bench.WriteJSON(s.JSON, r.report)
-	}
-	return nil
+	return s.write(r)
 }
 
 type leanCommand struct{}

@@ -28,6 +28,9 @@ type commands struct {
 	Stall    stallCommand     `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
 	Pages    pagesCommand     `cmd:"" help:"Measure pages of lists anywhere in a long history."`
 	Mixes    workloadsCommand `cmd:"" name:"workloads" help:"List the workloads: name, what it is, levels."`
+	Turns    turnsCommand     `cmd:"" help:"Measure two builds of the node in turns, and compare them."`
+	Diff     diffCommand      `cmd:"" help:"Say with which confidence two sides of measured runs differ."`
+	Page     pageCommand      `cmd:"" help:"Join reports that were written before on one HTML page."`
 	Order    orderCommand     `cmd:"" help:"Sign one order, place it, print request and answer."`
 	Peer     peerCommand      `cmd:"" hidden:"" help:"Serve a baseline for compare."`
 	Matching matchingCommand  `cmd:"" help:"Measure matchers beside each other, interleaved."`
@@ -47,6 +50,7 @@ type runCommand struct {
 
 	Level       string        `default:"L0" enum:"L0,L1,L2,L3" help:"L0 Apply, L1 Sequencer with a memory journal, L2 Pebble with real sync, L3 HTTP with real signatures."`
 	Duration    time.Duration `default:"5s" help:"How long to measure."`
+	Rounds      int           `default:"1" help:"Cut the duration into so many turns, on the same node: the samples that diff compares."`
 	Connections int           `default:"64" help:"Concurrent callers, at most 64: each has wallets of its own."`
 	Processes   int           `default:"1" help:"L3: processes that send; 1 is this one."`
 	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
@@ -56,7 +60,6 @@ type runCommand struct {
 	Admin       string        `help:"L3 with --url: its admin listener, HOST:PORT."`
 	TokenFile   string        `help:"L3 with --url: file with its admin token."`
 	Market      []string      `help:"L3 with --url: the two token ids of the market to trade."`
-	JSON        string        `name:"json" help:"Write the report to this file, - for standard output."`
 
 	Rate       float64 `help:"Operations per second of an open loop, L1 to L3. Without it the loop is closed: who waits for an answer sends nothing."`
 	Arrivals   string  `default:"constant" enum:"constant,poisson" help:"With --rate: equal gaps between due times, or exponential ones drawn from the seed."`
@@ -66,6 +69,8 @@ type runCommand struct {
 
 	Subscribers int    `default:"16" help:"L3, workload streams: sockets that are told of each change."`
 	Keys        string `help:"L3 with --url, instead of --admin and --token-file: file of private keys, 0x and 64 hex digits a line, whose wallets have funds. Their number bounds the connections."`
+
+	outputs
 }
 
 // Run measures and prints.
@@ -85,13 +90,8 @@ func (c *runCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if c.JSON != "-" {
-		report.WriteText(os.Stdout)
-	}
-	if c.JSON != "" {
-		if err := bench.WriteJSON(c.JSON, report); err != nil {
-			return err
-		}
+	if err := c.write(measured{report.WriteText, report}); err != nil {
+		return err
 	}
 	return report.Verdict()
 }
@@ -102,7 +102,7 @@ func (c *runCommand) plan() (*bench.Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this binary: %w", err)
 	}
-	r := &bench.Run{Level: c.Level, Seed: c.Seed, Duration: c.Duration,
+	r := &bench.Run{Level: c.Level, Seed: c.Seed, Duration: c.Duration, Rounds: c.Rounds,
 		Connections: c.Connections, Async: c.Durability == "async", Dir: c.Dir, URL: c.URL,
 		Admin: c.Admin, Node: sibling("clobd"), Self: self, Version: version, Rate: c.Rate,
 		Poisson: c.Arrivals == "poisson", Processes: c.Processes,
@@ -186,7 +186,7 @@ type compareCommand struct {
 	Connections int    `default:"64" help:"Concurrent connections, of orders at most 64."`
 	Seed        uint64 `default:"42" help:"The same seed draws the same operations."`
 	Dir         string `help:"Make the data folders in this one. Default: the system's temporary folder."`
-	JSON        string `name:"json" help:"Write the report to this file, - for standard output."`
+	outputs
 }
 
 // Run measures both sides and prints the ratio of the medians.
@@ -206,13 +206,7 @@ func (c *compareCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if c.JSON != "-" {
-		comparison.WriteText(os.Stdout)
-	}
-	if c.JSON != "" {
-		return bench.WriteJSON(c.JSON, comparison)
-	}
-	return nil
+	return c.write(measured{comparison.WriteText, comparison})
 }
 
 type orderCommand struct {

@@ -456,6 +456,10 @@ func TestWrongUse(t *testing.T) {
 		{"compare fanout --cases 3", 2, `case "3": want SUBSCRIBERSxBURST@RATE`},
 		{"compare fanout --cases 3x201@1 --rounds 0", 1, "the burst is not in [1, 200]"},
 		{"compare fanout --cases none --idle 0", 1, "there is no case"},
+		{"turns --node a", 2, "error: turns wants two nodes"},
+		{"turns --node a,b --rounds 0", 1, "turns: no rounds"},
+		{"diff nowhere.json nowhere.json", 1, "error: read report"},
+		{"page nowhere.json --html x.html", 1, "error: read report"},
 		{"order --key 0x12 --token 1 --side BUY --price 0.5 --size 5", 1, "error: key: want 0x"},
 	} {
 		var stderr strings.Builder

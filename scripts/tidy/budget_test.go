@@ -32,6 +32,8 @@ func budget() map[string]string {
 		"go.uber.org/goleak":                        "tests: every goroutine is joined",
 		"golang.org/x/crypto":                       "keccak, which the standard library has only in its later form",
 		"golang.org/x/text":                         "search: letters without their accents",
+		"golang.org/x/perf":                         "bench: the test that says whether two runs differ",
+		"gonum.org/v1/plot":                         "bench: pictures of reports, without a script",
 		"pgregory.net/rapid":                        "tests: random streams of commands, shrunk to the shortest",
 		"tool honnef.co/go/tools/cmd/staticcheck":   "make lint",
 		"tool golang.org/x/vuln/cmd/govulncheck":    "make check: known flaws",

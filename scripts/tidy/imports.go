@@ -36,6 +36,8 @@ const (
 	centr = "github.com/centrifugal/centrifuge"
 	promm = "github.com/prometheus/client_model"
 	curve = "github.com/arl/statsviz"
+	gplot = "gonum.org/v1/plot"
+	utest = "golang.org/x/perf/benchmath"
 )
 
 // table is the architecture, from the ground up.
@@ -228,6 +230,8 @@ func measurement() []row {
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/auth", "ingress", "api",
 				"api/wire", "api/wire/live", "api/stream", "bench/process", "bench/crowd", "bench"},
 			out: []string{fast, centr}},
+		{pkg: "bench/diff", ours: []string{"bench"}, out: []string{utest}},
+		{pkg: "bench/report", ours: []string{"bench"}, out: []string{gplot, hdr}},
 	}
 }
 
@@ -256,7 +260,7 @@ func programs() []row {
 			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench/lean", "bench",
-			"bench/matching", "bench/fanout", "cmd/cli"}},
+			"bench/matching", "bench/fanout", "bench/diff", "bench/report", "cmd/cli"}},
 		{pkg: "cmd/clobsim/simulator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history"},
 			out:  []string{pebb},

@@ -1,0 +1,353 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"clobd/bench/trader"
+	"clobd/engine"
+)
+
+// Rivalry says how two builds of the node are measured in turns: A, B, then B, A, and so on.
+type Rivalry struct {
+	Nodes       [2]string // the binaries
+	Rounds      int       // turns of each
+	Duration    time.Duration
+	Connections int // at most Traders
+	Seed        uint64
+	Dir         string // where the data folders are made; empty is the system's temporary folder
+	Self        string // the binary that watches for hiccups
+	Version     string // what this program was built from, for the reports
+}
+
+// validate returns all problems at once, or nil.
+func (r *Rivalry) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("turns: "+text))
+		}
+	}
+	bad(r.Rounds < 1, "no rounds")
+	bad(r.Duration <= 0, "the duration is not positive")
+	bad(r.Connections < 1 || r.Connections > Traders, "the connections are not in [1, 64]")
+	return errors.Join(problems...)
+}
+
+// rivals is a rivalry in progress.
+type rivals struct {
+	Rivalry
+	dir       string
+	watch     *Watch
+	markets   [][2]engine.Token
+	sides     [2]rival
+	perSecond float64 // orders to draw per second: more than the faster side can do
+}
+
+// rival is one of the nodes.
+type rival struct {
+	node    *child
+	clients []*trader.Client
+	report  *Report
+	sum     turnSum
+	placed  []engine.OrderID // acknowledged
+}
+
+// rivalDraw is for how many orders a second the first turns have orders. Later turns have half as
+// many again as the faster node took.
+const rivalDraw = 15_000
+
+// MeasureTurns measures both nodes on the same signed orders and returns a report of each. Both
+// nodes run all the while, so that a turn finds a warm process; the one that waits does nothing.
+// The first round only warms up. A failed check is in a report's Failure.
+func MeasureTurns(ctx context.Context, r Rivalry) (a, b *Report, err error) {
+	if err := r.validate(); err != nil {
+		return nil, nil, err
+	}
+	k := &rivals{Rivalry: r, perSecond: rivalDraw}
+	if k.dir, err = makeFolder(r.Dir); err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(k.dir)
+	if k.watch, err = StartWatch(ctx, r.Self); err == nil {
+		defer k.watch.End()
+		err = k.run(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, nil, Stopped(ctx)
+	}
+	return k.sides[0].report, k.sides[1].report, err
+}
+
+// run starts both nodes, lets them take turns, and checks what they ended with.
+func (k *rivals) run(ctx context.Context) error {
+	conditions := NewConditions(k.Version)
+	conditions.Data = diskOf(k.dir)
+	for i := range k.sides {
+		s := &k.sides[i]
+		s.report = &Report{Conditions: conditions, Workload: "place", Level: "L3", Loop: "closed",
+			Seed: k.Seed, Connections: k.Connections, EndedBy: endedByTime,
+			AskedSeconds: k.Duration.Seconds() * float64(k.Rounds)}
+		err := k.furnish(ctx, i)
+		if s.node != nil {
+			defer s.node.end()
+		}
+		if err != nil {
+			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
+		}
+	}
+	for round := -1; round < k.Rounds; round++ {
+		if err := k.takeTurns(ctx, round); err != nil {
+			return err
+		}
+	}
+	for i := range k.sides {
+		s := &k.sides[i]
+		s.report.Beside = "version " + k.sides[1-i].report.Conditions.Node.Version
+		s.sum.conclude(s.report)
+		if err := s.node.stop(); err != nil {
+			return err
+		}
+		t := &trial{report: s.report, placed: s.placed}
+		if err := t.replayNode(ctx, s.node.dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// furnish starts one node, and gives it traders with money.
+func (k *rivals) furnish(ctx context.Context, i int) error {
+	w, err := WorkloadNamed("place")
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(k.dir, [...]string{"a", "b"}[i])
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	file, markets, err := benchCatalog(dir, w, contestMarkets)
+	if err != nil {
+		return err
+	}
+	k.markets = markets
+	s := &k.sides[i]
+	if s.node, err = startNode(ctx, k.Nodes[i], dir, "--catalog", file); err != nil {
+		return err
+	}
+	c := &s.report.Conditions
+	if c.Node, err = s.node.desk.conditions(ctx); err != nil {
+		return err
+	}
+	c.Node.Started, c.Node.Cgo = true, cgoIn(k.Nodes[i])
+	s.report.Durability = c.Node.Durability
+	if s.clients, err = traders(ctx, "http://"+s.node.addr, k.Seed); err != nil {
+		return err
+	}
+	return s.node.desk.fund(ctx, s.clients, markets)
+}
+
+// takeTurns is a turn of each node, on the same orders.
+func (k *rivals) takeTurns(ctx context.Context, round int) error {
+	w, err := WorkloadNamed("place")
+	if err != nil {
+		return err
+	}
+	n := int(k.Duration.Seconds() * k.perSecond)
+	ops, err := (&contest{Comparison: Comparison{Seed: k.Seed}}).draw(ctx, w, round, max(n, 1000))
+	if err != nil {
+		return err
+	}
+	s := signing{clients: k.sides[0].clients, markets: k.markets, salt: uint64(round+2) << 40}
+	requests, err := s.sign(ctx, ops)
+	if err != nil {
+		return err
+	}
+	order := []int{0, 1}
+	if round%2 != 0 {
+		slices.Reverse(order)
+	}
+	for _, i := range order {
+		mine := requests
+		if i == 1 {
+			mine = readdressed(ops, requests, k.sides[1].clients)
+		}
+		v := newVolley(k.sides[i].node.addr, k.Connections)
+		v.deal(ops, mine)
+		if err := k.turn(ctx, &k.sides[i], v, round < 0); err != nil {
+			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
+		}
+	}
+	return nil
+}
+
+// readdressed are the same orders for a node that has given the traders other API keys. The
+// signature of an order does not cover the key.
+func readdressed(ops []Op, requests []signed, clients []*trader.Client) []signed {
+	out := slices.Clone(requests)
+	for i := range out {
+		c := clients[ops[i].Trader]
+		out[i].body = bytes.Replace(out[i].body, []byte(out[i].client.Trio.Key), []byte(c.Trio.Key), 1)
+		out[i].client = c
+	}
+	return out
+}
+
+// turn is one turn of one node. A turn that only warms up is not reported.
+func (k *rivals) turn(ctx context.Context, s *rival, v *volley, warmup bool) error {
+	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
+	if err := t.fire(ctx, v, s.node.cpu); err != nil {
+		return err
+	}
+	got, r := t.report, s.report
+	if got.Failure != "" {
+		return errors.New(got.Failure)
+	}
+	s.placed = append(s.placed, t.placed...)
+	k.perSecond = max(k.perSecond, 1.5*got.Rate)
+	if warmup {
+		r.Warmup = int(got.Operations)
+		return nil
+	}
+	if got.CPUMicros == nil {
+		return fmt.Errorf("in %.3f s nothing was answered, or the CPU time is unknown", got.Seconds)
+	}
+	return s.sum.add(r, got)
+}
+
+// turnSum is what the turns of a report come to.
+type turnSum struct {
+	cpu     float64 // µs
+	unknown bool    // the CPU time of a turn
+	service *hdrhistogram.Histogram
+}
+
+// add adds a turn, which was measured as a run of its own.
+func (s *turnSum) add(r, turn *Report) error {
+	r.Turns = append(r.Turns, Part{turn.Seconds, turn.Operations, turn.Rate, turn.CPUMicros,
+		turn.ServiceMicros.P50, turn.ServiceMicros.P99})
+	r.Conditions.Hiccup.add(turn.Conditions.Hiccup)
+	for _, m := range turn.Timeline {
+		m.Seconds += r.Seconds
+		r.Timeline = append(r.Timeline, m)
+	}
+	r.Generator = r.Generator.with(turn.Generator, turn.Operations, r.Operations)
+	r.Connections, r.Seconds = turn.Connections, r.Seconds+turn.Seconds
+	r.Operations, r.Acknowledged = r.Operations+turn.Operations, r.Acknowledged+turn.Acknowledged
+	r.Refused, r.Busy, r.Errors = r.Refused+turn.Refused, r.Busy+turn.Busy, r.Errors+turn.Errors
+	if r.Failure == "" {
+		r.Failure = turn.Failure
+	}
+	if r.EndedBy == "" || turn.EndedBy != endedByTime {
+		r.EndedBy = turn.EndedBy
+	}
+	if turn.CPUMicros != nil {
+		s.cpu += *turn.CPUMicros * float64(turn.Operations)
+	} else {
+		s.unknown = true
+	}
+	if text := turn.Histograms["service"]; text != "" {
+		h, err := hdrhistogram.Decode([]byte(text))
+		if err != nil {
+			return fmt.Errorf("read the histogram of a turn: %w", err)
+		}
+		if s.service == nil {
+			s.service = h
+		} else {
+			s.service.Merge(h)
+		}
+	}
+	return nil
+}
+
+// with is the generator of n more operations after those of before: the means of both, and the later
+// of both delays.
+func (g *Generator) with(next *Generator, n, before int64) *Generator {
+	if g == nil || next == nil || n+before == 0 {
+		return cmp.Or(next, g)
+	}
+	mean := func(a, b float64) float64 {
+		return (a*float64(before) + b*float64(n)) / float64(n+before)
+	}
+	both := *g
+	both.CPUMicros, both.Share = mean(g.CPUMicros, next.CPUMicros), mean(g.Share, next.Share)
+	both.Thread = mean(g.Thread, next.Thread)
+	l, m := &both.LateMicros, &next.LateMicros
+	l.P50, l.P90, l.P99 = max(l.P50, m.P50), max(l.P90, m.P90), max(l.P99, m.P99)
+	l.Max = max(l.Max, m.Max)
+	return &both
+}
+
+// conclude puts what the turns come to into the report.
+func (s *turnSum) conclude(r *Report) {
+	if r.Operations == 0 || r.Seconds == 0 {
+		return
+	}
+	r.Rate = float64(r.Operations) / r.Seconds
+	if !s.unknown {
+		r.CPUMicros = new(s.cpu / float64(r.Operations))
+	}
+	if s.service != nil {
+		all := Recorder{s.service}
+		r.ServiceMicros, r.Histograms = all.Latency(), histograms(&all, nil)
+	}
+}
+
+// measureTurns measures the crew in as many turns as the run has.
+func (t *trial) measureTurns(ctx context.Context, c *crew, read clock) error {
+	return t.inTurns(ctx, func(turn *trial) error {
+		c.forget()
+		return turn.measure(ctx, c, read)
+	})
+}
+
+// fireTurns sends the volley in as many turns as the run has; each goes on where the last one ended.
+func (t *trial) fireTurns(ctx context.Context, v *volley, read clock) error {
+	return t.inTurns(ctx, func(turn *trial) error { return turn.fire(ctx, v, read) })
+}
+
+// inTurns measures a run in as many turns as it has. Each follows the one before it on the same
+// node: a node of its own would measure starts, and take most of the time for signing.
+func (t *trial) inTurns(ctx context.Context, measure func(turn *trial) error) error {
+	if t.Rounds <= 1 {
+		return measure(t)
+	}
+	var sum turnSum
+	for range t.Rounds {
+		turn := &trial{Run: t.Run, report: &Report{}, watch: t.watch, placedBy: t.placedBy}
+		turn.Duration = t.turnTime()
+		if err := measure(turn); err != nil {
+			return err
+		}
+		t.placed, t.placedBy = append(t.placed, turn.placed...), turn.placedBy
+		if err := sum.add(t.report, turn.report); err != nil {
+			return err
+		}
+		if t.report.Failure != "" || t.report.EndedBy != endedByTime || ctx.Err() != nil {
+			break
+		}
+	}
+	sum.conclude(t.report)
+	return nil
+}
+
+// turnTime is how long a turn takes.
+func (t *trial) turnTime() time.Duration { return t.Duration / time.Duration(max(t.Rounds, 1)) }
+
+// forget drops what the loops have counted, and not where they are. They do not run.
+func (c *crew) forget() {
+	for _, n := range c.counts {
+		n.rec.h.Reset()
+		n.whole, n.wholeBy, n.moment, n.told = Recorder{}, Recorder{}, Recorder{}, 0
+		n.busy, n.acked, n.refused, n.placed, n.err = 0, 0, 0, nil, nil
+	}
+}
