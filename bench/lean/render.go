@@ -9,6 +9,7 @@ import (
 	"hash"
 	"strconv"
 	"strings"
+	"time"
 
 	"clobd/ingress/auth"
 )
@@ -70,4 +71,17 @@ func (s *stencil) append(dst, timestamp, body []byte) []byte {
 		dst = append(strconv.AppendInt(dst, int64(len(body)), 10), "\r\n"...)
 	}
 	return append(append(dst, "\r\n"...), body...)
+}
+
+// Render returns the bytes of request i as they are sent at an instant, for another tool to send.
+func (l *Load) Render(i int, at time.Time) ([]byte, error) {
+	if err := l.validate(); err != nil {
+		return nil, err
+	}
+	r := &l.Requests[i]
+	s, err := newStencil(&l.Routes[r.Route], l.Addr)
+	if err != nil {
+		return nil, err
+	}
+	return s.append(nil, strconv.AppendInt(nil, at.Unix(), 10), r.Body), nil
 }

@@ -87,6 +87,29 @@ func (c *rampCommand) Run() error {
 	})
 }
 
+type agreeCommand struct {
+	Wrk         string        `default:"wrk" help:"The program to compare with."`
+	Rounds      int           `default:"9" help:"Turns of each tool, whose turn is first alternates."`
+	Duration    time.Duration `default:"2s" help:"How long each turn takes: whole seconds, as wrk wants them."`
+	Connections int           `default:"16" help:"Connections that read; orders go over one."`
+	sited
+}
+
+// Run holds the figures of clobench against those of wrk.
+func (c *agreeCommand) Run() error {
+	failed := error(nil)
+	err := c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
+		r, err := bench.MeasureAgreement(ctx, bench.Agreement{Setting: at, Wrk: c.Wrk, Rounds: c.Rounds,
+			Duration: c.Duration, Connections: c.Connections})
+		if err != nil {
+			return measured{}, err
+		}
+		failed = r.Failed()
+		return measured{r.WriteText, r}, nil
+	})
+	return errors.Join(err, failed)
+}
+
 type floodCommand struct {
 	Rounds      int           `default:"10" help:"Interleaved rounds: idle and flooded, whose turn is first alternates."`
 	Duration    time.Duration `default:"2s" help:"How long each turn takes."`

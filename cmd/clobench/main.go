@@ -23,6 +23,7 @@ type commands struct {
 	Soak     soakCommand      `cmd:"" help:"Load a node for long, and judge whether it stays as it is."`
 	Compare  compareCommand   `cmd:"" help:"Measure the node beside a baseline, interleaved."`
 	Ramp     rampCommand      `cmd:"" help:"Load a node at rates that step up until it breaks."`
+	Agree    agreeCommand     `cmd:"" help:"Hold the figures of clobench against those of wrk, on one node."`
 	Flood    floodCommand     `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
 	Streams  streamsCommand   `cmd:"" help:"Measure when subscribers have read what orders have changed."`
 	Stall    stallCommand     `cmd:"" help:"Measure reads while the matcher or the disk stands still."`

@@ -1,0 +1,290 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // the script of wrk
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"clobd/bench/process"
+)
+
+// Agreement says how clobench is held against wrk: both send the same requests to one node, in
+// turn, over as many connections each, in a closed loop.
+type Agreement struct {
+	Setting
+	Wrk         string // the program
+	Rounds      int    // turns of each tool
+	Duration    time.Duration
+	Connections int // of reads; orders have one
+}
+
+// validate returns all problems at once, or nil.
+func (a *Agreement) validate() error {
+	var problems []error
+	bad := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("agree: "+text))
+		}
+	}
+	bad(a.Rounds < 1, "no rounds")
+	bad(a.Duration < time.Second || a.Duration%time.Second != 0, "a turn is no whole seconds, as wrk "+
+		"wants them")
+	bad(a.Connections < 1, "no connections")
+	return errors.Join(problems...)
+}
+
+// near is how far the medians of two tools may be apart.
+const near = 0.10
+
+// Agreed is the result.
+type Agreed struct {
+	Conditions Conditions    `json:"conditions"`
+	Seed       uint64        `json:"seed"`
+	Seconds    float64       `json:"seconds_per_turn"`
+	Parts      []AgreedPart  `json:"parts"`
+	length     time.Duration // of a turn
+}
+
+// AgreedPart is one kind of request, and by turn what each tool says.
+type AgreedPart struct {
+	What        string `json:"what"`
+	Connections int    `json:"connections"`
+	Clobench    []Said `json:"clobench"`
+	Wrk         []Said `json:"wrk"`
+	// Ratios are medians of clobench by those of wrk.
+	Ratios Said `json:"ratios"`
+	Agree  bool `json:"agree"`
+}
+
+// Said is what a tool says of a turn: requests per second, and µs from send to answer.
+type Said struct {
+	Rate float64 `json:"rate"`
+	P50  float64 `json:"p50_micros"`
+	P90  float64 `json:"p90_micros"`
+}
+
+// MeasureAgreement runs both tools in turn: GET /book, then signed durable POST /order.
+func MeasureAgreement(ctx context.Context, a Agreement) (*Agreed, error) {
+	if err := a.validate(); err != nil {
+		return nil, err
+	}
+	if _, err := exec.LookPath(a.Wrk); err != nil {
+		return nil, fmt.Errorf("%w: wrk is in Debian's package of that name", err)
+	}
+	out := &Agreed{Seed: a.Seed, Seconds: a.Duration.Seconds(), length: a.Duration}
+	t, err := a.open(ctx)
+	defer t.close()
+	if err == nil {
+		err = a.both(ctx, t, out)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, Stopped(ctx)
+	case err != nil:
+		return nil, err
+	}
+	out.Conditions = t.conditions
+	return out, nil
+}
+
+// both runs the turns of both kinds of requests.
+func (a *Agreement) both(ctx context.Context, t *site, out *Agreed) error {
+	path := readPaths["book"] + t.markets[0][0].String()
+	book := func(int) (*volley, error) { return reads(t.node.addr, path, a.Connections, nil), nil }
+	orders := func(turn int) (*volley, error) {
+		const most = 6000 // a second over one connection, more than a sync allows
+		_, requests, err := t.orders(ctx, a.Seed+uint64(turn), int(a.Duration.Seconds()*most))
+		if err != nil {
+			return nil, err
+		}
+		v := newVolley(t.node.addr, 1)
+		for i := range requests {
+			v.post(0, requests[i:i+1])
+		}
+		return v, nil
+	}
+	for _, p := range []struct {
+		what  string
+		lanes int
+		make  func(turn int) (*volley, error)
+	}{{"GET /book", a.Connections, book}, {"POST /order", 1, orders}} {
+		part := AgreedPart{What: p.what, Connections: p.lanes}
+		for round := -1; round < a.Rounds; round++ { // the first one warms up
+			if err := a.round(ctx, t, &part, round, p.make); err != nil {
+				return fmt.Errorf("%s: %w", p.what, err)
+			}
+		}
+		part.judge()
+		out.Parts = append(out.Parts, part)
+	}
+	return nil
+}
+
+// round is a turn of each tool; whose turn is first alternates.
+func (a *Agreement) round(ctx context.Context, t *site, p *AgreedPart, round int,
+	prepare func(turn int) (*volley, error),
+) error {
+	var said [2]Said
+	for i := range said {
+		tool := (i + round + 2) % 2
+		v, err := prepare(2*round + i + 3)
+		if err != nil {
+			return err
+		}
+		v.Duration = a.Duration
+		if _, err := t.watch.Lap(); err != nil {
+			return err
+		}
+		if tool == 0 {
+			said[0], err = a.own(ctx, v)
+		} else {
+			said[1], err = a.wrk(ctx, v, t.dir)
+		}
+		h, lapErr := t.watch.Lap()
+		if err := errors.Join(err, lapErr); err != nil {
+			return err
+		}
+		t.conditions.Hiccup.add(h)
+	}
+	if round >= 0 {
+		p.Clobench, p.Wrk = append(p.Clobench, said[0]), append(p.Wrk, said[1])
+	}
+	return nil
+}
+
+// own is a turn of clobench, in a process of its own as wrk is one.
+func (a *Agreement) own(ctx context.Context, v *volley) (s Said, err error) {
+	apart, err := v.Dispatch(ctx, a.Self, 1, false)
+	if err != nil {
+		return s, err
+	}
+	m, err := apart.Wait()
+	switch {
+	case err != nil:
+		return s, err
+	case m.Failed > 0:
+		return s, errors.New(m.Failure)
+	case !m.Full:
+		return s, errDry
+	}
+	l := Recorder{m.Service}.Latency()
+	return Said{float64(m.Good) / m.Took.Seconds(), l.P50, l.P90}, nil
+}
+
+var errDry = errors.New("more requests were sent than were prepared for the turn")
+
+//go:embed agree.wrk.lua
+var wrkScript []byte
+
+// wrk is a turn of wrk. Requests that are sent once are put into a file.
+func (a *Agreement) wrk(ctx context.Context, v *volley, dir string) (s Said, err error) {
+	script, file := filepath.Join(dir, "wrk.lua"), filepath.Join(dir, "requests")
+	if err := os.WriteFile(script, wrkScript, 0o644); err != nil {
+		return s, err
+	}
+	cmd := process.Command(ctx, a.Wrk, "-t", "1", "-c", strconv.Itoa(v.Lanes), "-d",
+		a.Duration.String(), "-s", script, "http://"+v.Addr+v.Routes[0].Path)
+	if !v.Repeat {
+		if err := writeRequests(file, v); err != nil {
+			return s, err
+		}
+		cmd.Env = append(os.Environ(), "REQUESTS="+file)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return s, fmt.Errorf("%s: %w\n%s", a.Wrk, err, out)
+	}
+	return readWrk(out)
+}
+
+// writeRequests writes the requests of a volley as they are sent now: the node takes a timestamp for
+// a minute.
+func writeRequests(file string, v *volley) error {
+	var all bytes.Buffer
+	now := time.Now()
+	for i := range v.Requests {
+		b, err := v.Render(i, now)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&all, "%d\n%s", len(b), b)
+	}
+	return os.WriteFile(file, all.Bytes(), 0o600)
+}
+
+// readWrk reads the line that the script prints.
+func readWrk(out []byte) (s Said, err error) {
+	_, line, found := bytes.Cut(out, []byte("\nfigures "))
+	if !found {
+		return s, fmt.Errorf("wrk printed no figures:\n%s", out)
+	}
+	var answers, micros, refused, failed float64
+	if _, err := fmt.Sscan(string(line), &answers, &micros, &refused, &failed, &s.P50,
+		&s.P90); err != nil {
+		return s, fmt.Errorf("read the figures of wrk: %w:\n%s", err, out)
+	}
+	if refused+failed > 0 {
+		return s, fmt.Errorf("%w, or the node refused: wrk had %.0f answers that are no 200 and %.0f errors",
+			errDry, refused, failed)
+	}
+	s.Rate = answers / micros * 1e6
+	return s, nil
+}
+
+// judge compares the medians.
+func (p *AgreedPart) judge() {
+	ratio := func(of func(Said) float64) float64 {
+		var own, other []float64
+		for i := range p.Clobench {
+			own, other = append(own, of(p.Clobench[i])), append(other, of(p.Wrk[i]))
+		}
+		return Median(own) / Median(other)
+	}
+	p.Ratios = Said{ratio(func(s Said) float64 { return s.Rate }),
+		ratio(func(s Said) float64 { return s.P50 }), ratio(func(s Said) float64 { return s.P90 })}
+	p.Agree = true
+	for _, r := range []float64{p.Ratios.Rate, p.Ratios.P50, p.Ratios.P90} {
+		p.Agree = p.Agree && r >= 1-near && r <= 1+near
+	}
+}
+
+// Failed is nil if the tools agree.
+func (a *Agreed) Failed() error {
+	for i := range a.Parts {
+		if !a.Parts[i].Agree {
+			return fmt.Errorf("%s: clobench and wrk are more than %.0f %% apart", a.Parts[i].What, near*100)
+		}
+	}
+	return nil
+}
+
+// WriteText prints every turn, and the ratios.
+func (a *Agreed) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "clobench beside wrk, closed loop, turns of %v in alternation, seed %d; µs are from "+
+		"send to answer\n", a.length, a.Seed)
+	for i := range a.Parts {
+		p := &a.Parts[i]
+		fmt.Fprintf(w, "%s, %d connections:  clobench rate, p50, p90 | wrk rate, p50, p90\n", p.What,
+			p.Connections)
+		for k, c := range p.Clobench {
+			o := p.Wrk[k]
+			fmt.Fprintf(w, "  %9.0f %8.1f %8.1f | %9.0f %8.1f %8.1f\n", c.Rate, c.P50, c.P90, o.Rate, o.P50,
+				o.P90)
+		}
+		verdict := "AGREE"
+		if !p.Agree {
+			verdict = "DIFFER"
+		}
+		fmt.Fprintf(w, "  %s: medians of clobench are %.3f, %.3f and %.3f of those of wrk\n", verdict,
+			p.Ratios.Rate, p.Ratios.P50, p.Ratios.P90)
+	}
+	a.Conditions.WriteText(w)
+}
