@@ -26,7 +26,7 @@
 // compare.go (interleaved rounds against the baselines of peer.go and naive.go), child.go (their
 // processes), conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under),
 // record.go and report.go (what is kept and printed), pace.go, ramp.go, flood.go, streams.go,
-// stall.go, inside.go and pages.go (open loops), observe.go, verdict.go, thresholds.go and progress.go
-// (what a run says beside its figures), soak.go, keys.go and listeners.go (long runs, wallets that
-// have funds, subscribers), order.go (one order by hand).
+// stall.go, inside.go and pages.go (open loops), observe.go, verdict.go, thresholds.go and
+// progress.go (what a run says beside its figures), soak.go, keys.go and listeners.go (long runs,
+// wallets that have funds, subscribers), order.go (one order by hand).
 package bench
