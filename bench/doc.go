@@ -27,5 +27,7 @@
 // processes), conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under),
 // record.go and report.go (what is kept and printed), turns.go (runs in turns), pace.go, ramp.go,
 // flood.go, streams.go, stall.go, inside.go and pages.go (open loops), agree.go (beside wrk),
-// order.go (one order by hand).
+// observe.go, verdict.go, thresholds.go and progress.go (what a run says beside its figures),
+// soak.go, keys.go and listeners.go (long runs, wallets that have funds, subscribers), order.go (one
+// order by hand).
 package bench

@@ -31,5 +31,5 @@
 //
 // The requests lie in memory before the clock runs. Sending one and scanning its answer makes no
 // garbage. Read load.go, plan.go, pump.go, lane.go, render.go, scan.go, socket.go, moment.go,
-// measured.go, apart.go.
+// measured.go, pause.go, apart.go.
 package lean

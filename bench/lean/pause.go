@@ -1,8 +1,9 @@
 package lean
 
 // standstill is a time in which the thread that sends stood still: it was not woken when it had
-// asked to be, or it did not get a CPU between two waits. Answers that came meanwhile were read late, so
-// nobody knows since when their lanes were free. Times are in ns from the start of the load.
+// asked to be, or it did not get a CPU between two waits. Answers that came meanwhile were read
+// late, so nobody knows since when their lanes were free. Times are in ns from the start of the
+// load.
 type standstill struct{ from, to int64 }
 
 // pauseFloor is the shortest time that counts as a pause: sending to all lanes takes less.

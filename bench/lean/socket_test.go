@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestPoller waits both ways: with nanoseconds in the call, and with a timer as old kernels need it.
+// TestPoller waits both ways: with nanoseconds in the call, and with a timer for old kernels.
 func TestPoller(t *testing.T) {
 	for _, timer := range []bool{false, true} {
 		p, err := newPoller()

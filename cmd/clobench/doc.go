@@ -2,6 +2,7 @@
 // of it, checks what they ended with, and prints every figure with its conditions.
 //
 //	clobench run      one workload at one level        ──► figure + conditions + check
+//	clobench soak     one workload for long            ──► laps, and whether the node has drifted
 //	clobench compare  node, baseline, baseline, node … ──► ratios of the medians
 //	clobench ramp     rates that step up, open loop    ──► table of latencies, and where it broke
 //	clobench flood    reads beside signed orders       ──► ratio of the medians
@@ -19,6 +20,7 @@
 //	clobench fan-side (hidden) a server of compare fanout
 //	clobench hiccups  (hidden) the process that watches for pauses beside every run
 //
-// A run whose check fails prints no figure and ends with code 1. Read main.go; what it calls is in
+// A run whose check fails prints no figure and ends with code 1. So does one whose generator made
+// the figures (INVALID), or that breaks a threshold. Read main.go; what it calls is in
 // package bench and in the packages below that.
 package main
