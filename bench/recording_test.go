@@ -9,7 +9,7 @@ import (
 	"clobd/journal"
 )
 
-// recordedFolder is the data folder of a node that carried out these Commands, so many a frame and a
+// recordedFolder is the data folder of a node that carried out these Commands, a frame of them each
 // second.
 func recordedFolder(t *testing.T, commands []engine.Command, spoil func(*engine.Frame)) string {
 	t.Helper()
@@ -69,7 +69,8 @@ func session(t *testing.T) []engine.Command {
 		gtd, post, odd, replacing, order(5, engine.FOK), order(1, engine.GTC),
 		engine.Command{Kind: engine.Cancel, Owner: 1, ID: id(3)},
 		engine.Command{Kind: engine.Cancel, Owner: 1, ID: id(77)},
-		engine.Command{Kind: engine.SplitTokens, Wallet: 3, Owner: 3, Market: 1, Size: engine.Unit, ID: id(6)},
+		engine.Command{Kind: engine.SplitTokens, Wallet: 3, Owner: 3, Market: 1, Size: engine.Unit,
+			ID: id(6)},
 		engine.Command{Kind: engine.CancelAll, Wallet: 4, Owner: 4, Market: 1, Reason: engine.ByOwner,
 			Only: engine.OnlyToken, Outcome: 1},
 		engine.Command{Kind: engine.CancelAll, Wallet: 3, Owner: 3, Market: 1, Reason: engine.ByOwner},
