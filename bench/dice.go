@@ -7,31 +7,31 @@ import (
 	"sync"
 )
 
-// dice draw numbers from a seed, the same on every machine. math/rand/v2 does so for integers and
-// uniform numbers. Its normal, exponential and Zipf draws call math.Exp and math.Log, which are
+// drawer draws numbers from a seed, the same on every machine. math/rand/v2 does so for integers
+// and uniform numbers. Its normal, exponential and Zipf draws call math.Exp and math.Log, which are
 // written in assembly on some machines and compiled to fused multiplications and additions on
 // others, and end in other last bits there. Here every product that is added to something is
 // converted to float64 first, which the language rounds; divisions, roots, Frexp and Ldexp are
 // exact everywhere.
-type dice struct {
+type drawer struct {
 	*rand.Rand
 	z *ziggurat
 }
 
-func newDice(seed, stream uint64) dice {
-	return dice{rand.New(rand.NewPCG(seed, stream)), theZiggurat()}
+func newDice(seed, stream uint64) drawer {
+	return drawer{rand.New(rand.NewPCG(seed, stream)), theZiggurat()}
 }
 
 // ziggurat are the tables of Marsaglia and Tsang, "The Ziggurat Method for Generating Random
 // Variables" (2000): layers of one area under a density. Their sizes are those of math/rand/v2, so
-// that a stream of dice is a stream of that package too: operations drawn before are drawn again.
+// that a stream of a drawer is a stream of that package too: old operations are drawn again.
 type ziggurat struct {
 	normal      layers
 	exponential layers
 }
 
-// layers are one density's: a draw j of 32 bits in layer i is j*width[i], and lies under the density
-// if j is below the limit.
+// layers are one density's: a draw j of 32 bits in layer i is j*width[i], and lies under the
+// density if j is below the limit.
 type layers struct {
 	limit  []uint32
 	width  []float32
@@ -48,27 +48,35 @@ const (
 // theZiggurat makes the tables once.
 var theZiggurat = sync.OnceValue(func() *ziggurat {
 	return &ziggurat{
-		normal: newLayers(128, 1<<31, normalTail, normalArea, bell, func(f float64) float64 {
+		normal: slope{tail: normalTail, area: normalArea, density: bell, at: func(f float64) float64 {
 			return math.Sqrt(float64(-2 * logarithm(f)))
-		}),
-		exponential: newLayers(256, 1<<32, exponentialTail, exponentialArea,
-			func(x float64) float64 { return power(-x) },
-			func(f float64) float64 { return -logarithm(f) }),
+		}}.layers(128, 1<<31),
+		exponential: slope{tail: exponentialTail, area: exponentialArea,
+			density: func(x float64) float64 { return power(-x) },
+			at:      func(f float64) float64 { return -logarithm(f) }}.layers(256, 1<<32),
 	}
 })
 
 func bell(x float64) float64 { return power(float64(float64(-.5*x) * x)) }
 
-// newLayers cuts a density into n layers; at is where it has a height.
-func newLayers(n int, scale, tail, area float64, density, at func(float64) float64) layers {
+// slope is a density, with where its last layer begins and the area of each; at is where it has a
+// height.
+type slope struct {
+	tail, area  float64
+	density, at func(float64) float64
+}
+
+// layers cuts the curve into n layers, for draws below scale.
+func (c slope) layers(n int, scale float64) layers {
+	tail, density := c.tail, c.density
 	l := layers{make([]uint32, n), make([]float32, n), make([]float32, n)}
-	base := area / density(tail)
+	base := c.area / density(tail)
 	l.limit[0], l.limit[1] = uint32(float64((tail/base)*scale)), 0
 	l.width[0], l.width[n-1] = float32(base/scale), float32(tail/scale)
 	l.height[0], l.height[n-1] = 1, float32(density(tail))
 	x, before := tail, tail
 	for i := n - 2; i > 0; i-- {
-		x = at(area/x + density(x))
+		x = c.at(c.area/x + density(x))
 		l.limit[i+1] = uint32(float64((x / before) * scale))
 		before = x
 		l.height[i], l.width[i] = float32(density(x)), float32(x/scale)
@@ -83,7 +91,7 @@ func (l *layers) under(i int, u, density float64) bool {
 }
 
 // bellCurve draws from the normal distribution with mean 0 and deviation 1.
-func (d dice) bellCurve() float64 {
+func (d drawer) bellCurve() float64 {
 	l := &d.z.normal
 	for {
 		u := d.Uint64()
@@ -112,7 +120,7 @@ func (d dice) bellCurve() float64 {
 }
 
 // decay draws from the exponential distribution with mean 1.
-func (d dice) decay() float64 {
+func (d drawer) decay() float64 {
 	l := &d.z.exponential
 	for {
 		u := d.Uint64()
@@ -145,7 +153,7 @@ func newRanks(n, s int) *ranks {
 	return r
 }
 
-func (r *ranks) draw(d dice) int {
+func (r *ranks) draw(d drawer) int {
 	at := d.Uint64N(r.sums[len(r.sums)-1])
 	return sort.Search(len(r.sums), func(k int) bool { return r.sums[k] > at })
 }

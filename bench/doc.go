@@ -21,13 +21,16 @@
 // others by replaying their journal and looking for each order that was acknowledged. A run that
 // fails its check has no figure.
 //
-// Reading order: workload.go (what is done), world.go (as Commands), drive.go (how it is driven and
-// clocked), load.go (levels L0 to L2), http.go and volley.go (level L3), replay.go (the check),
-// compare.go (interleaved rounds against the baselines of peer.go and naive.go), child.go (their
-// processes), conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under),
-// record.go and report.go (what is kept and printed), turns.go (runs in turns), pace.go, ramp.go,
-// flood.go, streams.go, stall.go, inside.go and pages.go (open loops), agree.go (beside wrk),
-// observe.go, verdict.go, thresholds.go and progress.go (what a run says beside its figures),
-// soak.go, keys.go and listeners.go (long runs, wallets that have funds, subscribers), order.go (one
-// order by hand).
+// A run may also replay what a node has recorded, in place of what Generate draws.
+//
+// Reading order: workload.go (what is done), mix.go (from a file), generate.go, model.go and
+// dice.go (how it is drawn), world.go (as Commands), recording.go and playback.go (what a node
+// recorded), funds.go (markets and money at L3), drive.go (how it is driven and clocked), load.go
+// (levels L0 to L2), http.go and volley.go (level L3), replay.go (the check), compare.go
+// (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
+// conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
+// report.go (what is kept and printed), turns.go (runs in turns), pace.go, ramp.go, flood.go,
+// streams.go, stall.go, inside.go and pages.go (open loops), agree.go (beside wrk), observe.go,
+// verdict.go, thresholds.go and progress.go (what a run says beside its figures), soak.go, keys.go
+// and listeners.go (long runs, wallets that have funds, subscribers), order.go (one order by hand).
 package bench

@@ -12,7 +12,7 @@ import (
 type generator struct {
 	model
 	w     Workload
-	dice  dice
+	dice  drawer
 	ranks *ranks
 	limit int // so many operations are drawn
 	list  uint32

@@ -50,8 +50,8 @@ var goldenOps = map[string][3]string{
 	"streams":        {"4ea53ee56b8cd49d", "0f4bd22eb6cd5fc6", "36bc167fd1c0e007"},
 }
 
-// TestOperationsAreTheSameEverywhere also passes when it is built for another processor, such as one
-// that fuses multiplication and addition: GOARCH=arm64 CGO_ENABLED=0 go test -c, run by qemu.
+// TestOperationsAreTheSameEverywhere also passes when it is built for another processor, such as
+// one that fuses multiplication and addition: GOARCH=arm64 CGO_ENABLED=0 go test -c, run by qemu.
 func TestOperationsAreTheSameEverywhere(t *testing.T) {
 	for _, w := range Workloads() {
 		var got [3]string

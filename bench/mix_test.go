@@ -72,7 +72,8 @@ func TestBadMixes(t *testing.T) {
 		"orders 1 70000":                 "a market takes at most 65536",
 		"new 50 # fine\nslip 3 2\nfak 1": "slip: the least is above the most",
 	} {
-		if _, err := parseMix(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), says) {
+		_, err := parseMix(strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)
 		}
 	}

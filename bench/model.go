@@ -6,15 +6,15 @@ import "clobd/engine"
 // one after the other and knows what came of all. Nothing is refused for want of money in it.
 type model struct {
 	steps   int
-	books   []ladder
+	books   []rungs
 	ops     []Op
 	where   []restsAt    // by Op: where its order rests
 	carried [Traders]int // by wallet: its resting orders
 	exp     Expected
 }
 
-// ladder is one book: per index a queue of resting orders, oldest first.
-type ladder struct {
+// rungs is one book: per index a queue of resting orders, oldest first.
+type rungs struct {
 	queues [2][][]uint32 // bids, asks by index 1..steps-1
 	live   []uint32      // Ops with a live order, in no order; where[op].at is its position
 }
@@ -28,7 +28,7 @@ type restsAt struct {
 }
 
 func newModel(books, steps int) model {
-	m := model{steps: steps, books: make([]ladder, books)}
+	m := model{steps: steps, books: make([]rungs, books)}
 	for i := range m.books {
 		for side := range m.books[i].queues {
 			m.books[i].queues[side] = make([][]uint32, steps)

@@ -44,12 +44,7 @@ func get(ctx context.Context, url string) (status int, body []byte, err error) {
 	return exchange(r)
 }
 
-// post sends an operator's request to the node.
-func (d desk) post(ctx context.Context, path string, request map[string]string) error {
-	return d.postBy(ctx, &http.Client{Timeout: time.Minute}, path, request)
-}
-
-// postBy is post over the connections of a client.
+// postBy sends an operator's request to the node, over the connections of a client.
 func (d desk) postBy(ctx context.Context, client *http.Client, path string,
 	request map[string]string) error {
 	body, err := json.Marshal(request)

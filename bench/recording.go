@@ -16,8 +16,8 @@ import (
 	"clobd/journal"
 )
 
-// recorded calls each with the frames that the node of a data folder, or of a backup, wrote. A frame
-// is valid until each returns. The folder is only read.
+// recorded calls each with the frames that the node of a data folder, or of a backup, wrote. A
+// frame is valid until each returns. The folder is only read.
 func recorded(ctx context.Context, dir string, each func(*engine.Frame) bool) error {
 	j, err := journal.Open(journal.Options{Dir: dir, ReadOnly: true,
 		Log: slog.New(slog.DiscardHandler)})

@@ -206,8 +206,8 @@ type Op struct {
 	Size    engine.Size
 }
 
-// All says which orders a cancel of many takes: those of its trader everywhere, in the market of its
-// Book, or in its token. 0: it cancels one.
+// All says which orders a cancel of many takes: those of its trader everywhere, in the market of
+// its Book, or in its token. 0: it cancels one.
 type All uint8
 
 // The cancels of many. Only a replay has them.

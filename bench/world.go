@@ -36,8 +36,8 @@ func TraderAddress(t int) engine.Address {
 	return engine.Address(h[:20])
 }
 
-// NewWorld lists the workload's books and funds its traders with collateral, and with both tokens of
-// the books that they trade in.
+// NewWorld lists the workload's books and funds its traders with collateral, and with both tokens
+// of the books that they trade in.
 func NewWorld(w Workload) World {
 	var world World
 	for b := range w.Books {
