@@ -46,8 +46,8 @@ func (i ink) class() string {
 // spot is in the units of the axes.
 type spot struct{ x, y float64 }
 
-// line is a row of points that are joined.
-type line struct {
+// graph is a row of points that are joined.
+type graph struct {
 	name   string
 	ink    ink
 	at     []spot
@@ -69,7 +69,7 @@ type chart struct {
 	logX, logY bool
 	xTicks     func(least, most float64) []plot.Tick
 	yTicks     func(least, most float64) []plot.Tick
-	lines      []line
+	lines      []graph
 	marks      []mark
 	markNames  []legendEntry
 	broke      []spot
@@ -126,7 +126,7 @@ func (c *chart) picture() (p picture, ok bool, err error) {
 }
 
 // join adds a line; false if it has fewer than two points.
-func (c *chart) join(to *plot.Plot, l *line) (bool, error) {
+func (c *chart) join(to *plot.Plot, l *graph) (bool, error) {
 	var all plotter.XYs
 	for _, p := range l.at {
 		if usable(p.x, c.logX) && usable(p.y, c.logY) {

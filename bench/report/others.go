@@ -16,10 +16,10 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 	}
 	g := &grid{Head: []string{"asked/s", "kept/s", "failed", "unsent", "p50 corrected", "p99 corrected",
 		"p50 uncorrected", "p99 uncorrected", ""}}
-	asked, ideal := line{name: "kept", ink: first, dots: true}, line{name: "asked", ink: third, dashed: true}
-	p50 := line{name: "p50 corrected", ink: first, dots: true}
-	p99 := line{name: "p99 corrected", ink: second, dots: true}
-	limit := line{name: "limit of p99", ink: alarm, dashed: true}
+	asked, ideal := graph{name: "kept", ink: first, dots: true}, graph{name: "asked", ink: third, dashed: true}
+	p50 := graph{name: "p50 corrected", ink: first, dots: true}
+	p99 := graph{name: "p99 corrected", ink: second, dots: true}
+	limit := graph{name: "limit of p99", ink: alarm, dashed: true}
 	rates := &chart{caption: "Rate kept by rate asked", xName: "asked, requests/s"}
 	times := &chart{caption: "Corrected latency by rate asked", xName: "asked, requests/s", logY: true,
 		yTicks: timeTicks}
@@ -44,7 +44,7 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 				{"p99", micros(s.CorrectedMicros.P99), "from due to answer, at that rate"}}
 		}
 	}
-	rates.lines, times.lines = []line{ideal, asked}, []line{p50, p99, limit}
+	rates.lines, times.lines = []graph{ideal, asked}, []graph{p50, p99, limit}
 	p := passage{Title: "Break point", Grid: g, Note: fmt.Sprintf("A step is kept if at least 97 %% of "+
 		"its rate was answered with success, at most 0.1 %% failed, and the corrected p99 is within "+
 		"%s.", micros(r.LimitMillis*1e3))}
@@ -112,7 +112,7 @@ func compareChapter(r *bench.Compared) (*Chapter, error) {
 	}
 	rounds := &grid{Head: []string{"Round", "first", "node/s", "baseline/s", "ratio", "node CPU",
 		"baseline CPU", "ratio"}}
-	node, base := line{name: "node", ink: first, dots: true}, line{name: "baseline", ink: second, dots: true}
+	node, base := graph{name: "node", ink: first, dots: true}, graph{name: "baseline", ink: second, dots: true}
 	for i := range min(len(r.First), len(r.Node.Rates), len(r.Baseline.Rates)) {
 		a, b := &r.Node, &r.Baseline
 		rounds.add(fmt.Sprint(i+1), r.First[i], number(a.Rates[i]), number(b.Rates[i]),
@@ -123,7 +123,7 @@ func compareChapter(r *bench.Compared) (*Chapter, error) {
 	}
 	p := passage{Title: "Rounds", Grid: rounds, Note: fmt.Sprintf("Interleaved, %.1f s a turn, closed "+
 		"loop.", r.Seconds)}
-	err := p.draw(&chart{caption: "CPU per operation by round, µs", xName: "round", lines: []line{node, base}})
+	err := p.draw(&chart{caption: "CPU per operation by round, µs", xName: "round", lines: []graph{node, base}})
 	c.Passages = append(c.Passages, passage{Title: "Both sides", Grid: g}, p,
 		conditions(&r.Conditions, r.Seed, [2]string{"Connections", fmt.Sprint(r.Connections)}))
 	return c, err

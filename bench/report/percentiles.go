@@ -75,12 +75,12 @@ func percentileGrid(all []latencies) *grid {
 }
 
 // percentileLines are the latencies over 1/(1-p), as far as samples carry them.
-func percentileLines(all []latencies) (lines []line) {
+func percentileLines(all []latencies) (lines []graph) {
 	for _, l := range all {
 		if l.h == nil {
 			continue
 		}
-		one := line{name: l.name, ink: inkOf[l.name]}
+		one := graph{name: l.name, ink: inkOf[l.name]}
 		most := float64(l.h.TotalCount()) / above
 		for x := 1.0; x <= most; x *= 1.06 {
 			v := float64(l.h.ValueAtQuantile(100*(1-1/x))) / 1e3

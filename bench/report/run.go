@@ -133,9 +133,9 @@ func timePassage(r *bench.Report) (p passage, some bool, err error) {
 		return p, false, nil
 	}
 	p.Title = "Over time"
-	rates := line{name: "answered", ink: first}
-	failed := line{name: "failed", ink: alarm}
-	p50, p99 := line{name: "p50", ink: first}, line{name: "p99", ink: second}
+	rates := graph{name: "answered", ink: first}
+	failed := graph{name: "failed", ink: alarm}
+	p50, p99 := graph{name: "p50", ink: first}, graph{name: "p99", ink: second}
 	before, failures := 0.0, int64(0)
 	for i := range r.Timeline {
 		m := &r.Timeline[i]
@@ -149,7 +149,7 @@ func timePassage(r *bench.Report) (p passage, some bool, err error) {
 		p99.at = append(p99.at, spot{m.Seconds, m.P99})
 		failures += m.Failed
 	}
-	throughput := &chart{caption: "Operations per second", xName: "seconds", lines: []line{rates}}
+	throughput := &chart{caption: "Operations per second", xName: "seconds", lines: []graph{rates}}
 	if failures > 0 {
 		throughput.lines = append(throughput.lines, failed)
 	}
@@ -158,7 +158,7 @@ func timePassage(r *bench.Report) (p passage, some bool, err error) {
 		kind = "Corrected latency"
 	}
 	latency := &chart{caption: kind + " by moment", xName: "seconds", logY: true, yTicks: timeTicks,
-		lines: []line{p50, p99}}
+		lines: []graph{p50, p99}}
 	p.Grid = marked(r, throughput, latency)
 	for _, c := range []*chart{throughput, latency} {
 		drawn, ok, err := c.picture()
