@@ -111,31 +111,33 @@ func (a *Agreement) both(ctx context.Context, t *site, out *Agreed) error {
 		}
 		return v, nil
 	}
-	for _, p := range []struct {
-		what  string
-		lanes int
-		make  func(turn int) (*volley, error)
-	}{{"GET /book", a.Connections, book}, {"POST /order", 1, orders}} {
-		part := AgreedPart{What: p.what, Connections: p.lanes}
+	for _, p := range []match{
+		{AgreedPart{What: "GET /book", Connections: a.Connections}, book},
+		{AgreedPart{What: "POST /order", Connections: 1}, orders},
+	} {
 		for round := -1; round < a.Rounds; round++ { // the first one warms up
-			if err := a.round(ctx, t, &part, round, p.make); err != nil {
-				return fmt.Errorf("%s: %w", p.what, err)
+			if err := a.round(ctx, t, &p, round); err != nil {
+				return fmt.Errorf("%s: %w", p.What, err)
 			}
 		}
-		part.judge()
-		out.Parts = append(out.Parts, part)
+		p.judge()
+		out.Parts = append(out.Parts, p.AgreedPart)
 	}
 	return nil
 }
 
+// match is a part in the making, and where the requests of its turns come from.
+type match struct {
+	AgreedPart
+	prepare func(turn int) (*volley, error)
+}
+
 // round is a turn of each tool; whose turn is first alternates.
-func (a *Agreement) round(ctx context.Context, t *site, p *AgreedPart, round int,
-	prepare func(turn int) (*volley, error),
-) error {
+func (a *Agreement) round(ctx context.Context, t *site, p *match, round int) error {
 	var said [2]Said
 	for i := range said {
 		tool := (i + round + 2) % 2
-		v, err := prepare(2*round + i + 3)
+		v, err := p.prepare(2*round + i + 3)
 		if err != nil {
 			return err
 		}
@@ -205,8 +207,8 @@ func (a *Agreement) wrk(ctx context.Context, v *volley, dir string) (s Said, err
 	return readWrk(out)
 }
 
-// writeRequests writes the requests of a volley as they are sent now: the node takes a timestamp for
-// a minute.
+// writeRequests writes the requests of a volley as they are sent now: the node takes a timestamp
+// for a minute.
 func writeRequests(file string, v *volley) error {
 	var all bytes.Buffer
 	now := time.Now()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadWrk: figures are read from the line of the script; a turn with refusals, errors or without
-// figures has none.
+// TestReadWrk: figures are read from the line of the script; a turn with refusals, with errors or
+// without figures has none.
 func TestReadWrk(t *testing.T) {
 	said, err := readWrk([]byte("Running 1s test\n  4 requests\nfigures 3000 1500000 0 0 480.0 612.5\n"))
 	if err != nil || said != (Said{2000, 480, 612.5}) {

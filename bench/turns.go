@@ -269,8 +269,8 @@ func (s *turnSum) add(r, turn *Report) error {
 	return nil
 }
 
-// with is the generator of n more operations after those of before: the means of both, and the later
-// of both delays.
+// with is the generator of n more operations after those of before: the means of both, and the
+// later of both delays.
 func (g *Generator) with(next *Generator, n, before int64) *Generator {
 	if g == nil || next == nil || n+before == 0 {
 		return cmp.Or(next, g)
@@ -310,7 +310,8 @@ func (t *trial) measureTurns(ctx context.Context, c *crew, read clock) error {
 	})
 }
 
-// fireTurns sends the volley in as many turns as the run has; each goes on where the last one ended.
+// fireTurns sends the volley in as many turns as the run has; each goes on where the last one has
+// ended.
 func (t *trial) fireTurns(ctx context.Context, v *volley, read clock) error {
 	return t.inTurns(ctx, func(turn *trial) error { return turn.fire(ctx, v, read) })
 }

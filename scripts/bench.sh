@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Figures of everything, short by default: the canonical workload at every level, signed orders at a
-# fixed rate, lists beside single orders, and the rates at which a node breaks, joined on one page,
+# Figures of everything, short by default: the canonical workload at every level, and at a fixed
+# rate, lists beside single orders, and the rates at which a node breaks, joined on one page,
 # bin/bench.html; then the matchers and the micro benches beside the code. Reports and percentile
 # logs are in bin/bench/. Figures from a busy machine are worth nothing: each report has its
 # conditions.
@@ -29,7 +29,7 @@ for level in L0 L1 L2 L3; do
 	step "canonical $level" report "canonical-$level" run --workload canonical --level "$level" \
 		--duration "$duration" --rounds 5 --hgrm "$out"
 done
-step "orders at a rate" report rate ramp orders --start "${RATE:-2000}" --steps 1 \
+step "canonical at a rate" report rate run --workload canonical --level L3 --rate "${RATE:-2000}" \
 	--duration "$duration" --hgrm "$out"
 step "lists" report lists compare batch --rounds 4 --duration "$((ms / 4))ms"
 step "break point" report ramp ramp orders --start 1000 --factor 1.5 --steps 10 \

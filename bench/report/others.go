@@ -16,7 +16,8 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 	}
 	g := &grid{Head: []string{"asked/s", "kept/s", "failed", "unsent", "p50 corrected", "p99 corrected",
 		"p50 uncorrected", "p99 uncorrected", ""}}
-	asked, ideal := graph{name: "kept", ink: first, dots: true}, graph{name: "asked", ink: third, dashed: true}
+	asked := graph{name: "kept", ink: first, dots: true}
+	ideal := graph{name: "asked", ink: third, dashed: true}
 	p50 := graph{name: "p50 corrected", ink: first, dots: true}
 	p99 := graph{name: "p99 corrected", ink: second, dots: true}
 	limit := graph{name: "limit of p99", ink: alarm, dashed: true}

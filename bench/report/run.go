@@ -93,7 +93,11 @@ func thresholds(r *bench.Report) (passage, bool) {
 		if !t.Held {
 			verdict = "BROKEN"
 		}
-		g.add(t.Rule, number(t.Had), verdict)
+		had := number(t.Had)
+		if t.Missing {
+			had = "no such figure"
+		}
+		g.add(t.Rule, had, verdict)
 	}
 	return passage{Title: "Thresholds", Grid: g}, len(g.Rows) > 0
 }
@@ -256,14 +260,19 @@ func runCounts(r *bench.Report) passage {
 	count("Refused", r.Refused)
 	count("Busy", r.Busy)
 	count("Errors", r.Errors)
+	if r.AskedRate > 0 {
+		count("Unsent", r.Unsent)
+	}
 	count("Warm-up", int64(r.Warmup))
 	g.add("Time", fmt.Sprintf("%.2f s of %.2f s, ended by %s", r.Seconds, r.AskedSeconds, r.EndedBy))
 	if r.Allocs != nil {
 		g.add("Heap objects", fmt.Sprintf("%.2f an operation", *r.Allocs))
 	}
-	if g2 := r.Generator; g2 != nil {
-		g.add("Load", fmt.Sprintf("%d processes, %s of CPU an operation, sent late by p50 %s, p99 %s",
-			g2.Processes, micros(g2.CPUMicros), micros(g2.LateMicros.P50), micros(g2.LateMicros.P99)))
+	if r.Generator != nil {
+		g.add("Load", r.Generator.String())
+	}
+	if r.Delivery != nil {
+		g.add("Delivered", r.Delivery.String())
 	}
 	if r.Digest != "" {
 		g.add("Digest", r.Digest)

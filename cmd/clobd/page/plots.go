@@ -2,8 +2,8 @@ package page
 
 import "github.com/arl/statsviz"
 
-// line is one line of a plot: the name of a figure, and how its value comes from a trend.
-type line struct {
+// trace is one line of a plot: the name of a figure, and how its value comes from a trend.
+type trace struct {
 	name string
 	read func(t *trend) float64
 }
@@ -12,7 +12,7 @@ type line struct {
 // sample.
 func (c *curves) plots() []statsviz.TimeSeriesPlotConfig {
 	const micro, milli = 1e6, 1e3
-	stage := func(q int) (lines []line) {
+	stage := func(q int) (lines []trace) {
 		for _, name := range []string{"parse", "authenticate", "verify", "wait", "match", "append", "sync",
 			"publish", "answer"} {
 			lines = append(lines, latency(name, `clobd_stage_seconds{stage="`+name+`"}`, q, micro))
@@ -56,22 +56,22 @@ const (
 	rate
 )
 
-func latency(name, metric string, q int, unit float64) line {
-	return line{name, func(t *trend) float64 {
+func latency(name, metric string, q int, unit float64) trace {
+	return trace{name, func(t *trend) float64 {
 		x, y, each, _ := t.now.pace(metric, t.short)
 		return [...]float64{p50: x * unit, p99: y * unit, rate: each}[q]
 	}}
 }
 
-func growth(name, metric string) line {
-	return line{name, func(t *trend) float64 { return t.now.rate(metric, t.before) }}
+func growth(name, metric string) trace {
+	return trace{name, func(t *trend) float64 { return t.now.rate(metric, t.before) }}
 }
 
-func value(metric string) line {
-	return line{metric, func(t *trend) float64 { return t.now.figures[metric] }}
+func value(metric string) trace {
+	return trace{metric, func(t *trend) float64 { return t.now.figures[metric] }}
 }
 
-func (c *curves) plot(name, title, unit string, lines ...line) statsviz.TimeSeriesPlotConfig {
+func (c *curves) plot(name, title, unit string, lines ...trace) statsviz.TimeSeriesPlotConfig {
 	p := statsviz.TimeSeriesPlotConfig{Name: "clobd-" + name, Title: title, Type: statsviz.Scatter,
 		InfoText: "Of the last 10 s if it is a latency, else of the last second.", YAxisTitle: unit}
 	for _, l := range lines {
