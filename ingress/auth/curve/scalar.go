@@ -26,6 +26,10 @@ type scalar [4]uint64
 // scalarFold is 2^256 - n. A variable because Go has no constant arrays.
 var scalarFold = [3]uint64{0x402da1732fc9bebf, 0x4551231950b75fc4, 1}
 
+// orderInverter inverts scalars.
+var orderInverter = newInverter([4]uint64{
+	-scalarFold[0], ^scalarFold[1], ^scalarFold[2], ^uint64(0)})
+
 // scalarOf reads 32 bytes, big endian, modulo n.
 func scalarOf(b []byte) scalar {
 	s := scalar(elementOf(b))
