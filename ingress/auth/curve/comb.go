@@ -14,8 +14,8 @@ type comb struct {
 	points []point // d·2^(width·i)·P at i·2^(width-1) + d - 1
 }
 
-// first returns the first multiple as the lanes read it. A point is four words of x and four of y in
-// both packages.
+// first returns the first multiple, as the lanes read it. In both packages a point is four words of
+// x and four of y.
 func (c *comb) first() *lanes.Point { return (*lanes.Point)(unsafe.Pointer(&c.points[0])) }
 
 // combDigits returns how many digits a scalar has, with one for the carry of the highest.

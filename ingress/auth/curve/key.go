@@ -32,14 +32,14 @@ type Checker struct {
 	base    *comb // of the generator
 	order   *inverter
 	lanes   bool
-	batches sync.Pool // *batch
+	bunches sync.Pool // *bunch
 }
 
 // NewChecker makes a Checker. With wide it adds up in the lanes of the processor's widest registers
 // if there are any; the answers are the same without.
 func NewChecker(wide bool) *Checker {
 	c := &Checker{base: sharedBase(), order: &orderInverter, lanes: wide && lanes.Have()}
-	c.batches.New = func() any { return new(batch) }
+	c.bunches.New = func() any { return new(bunch) }
 	return c
 }
 
@@ -102,8 +102,8 @@ func (c *Checker) terms(list []term, key *comb, f *lanes.Factors) []term {
 	return key.terms(c.base.terms(list, (*scalar)(&f.K)), (*scalar)(&f.L))
 }
 
-// above reports whether the x of the finite s is r. r is below the order and so below p: the residue
-// is the number itself.
+// above reports whether the x of the finite s is r. r is below the order and so below p: the
+// residue is the number itself.
 func (s *sum) above(rs *[65]byte) bool {
 	x := elementOf(rs[:32])
 	x.mul(&x, &s.zz)

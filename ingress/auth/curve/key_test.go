@@ -160,13 +160,13 @@ func (s *suspect) holds(t *testing.T, all []*Checker) bool {
 			t.Errorf("%+v: lanes %v: %v, want %v", s, c.lanes, alone, got)
 		}
 		for _, n := range []int{2, 8} {
-			claims := make([]Claim, n)
-			for i := range claims {
-				claims[i] = Claim{Key: k, Digest: s.digest, RS: s.rs, Signed: !got}
+			list := make([]Assertion, n)
+			for i := range list {
+				list[i] = Assertion{Key: k, Digest: s.digest, RS: s.rs, Signed: !got}
 			}
-			c.CheckAll(claims)
-			for i := range claims {
-				if claims[i].Signed != got {
+			c.CheckAll(list)
+			for i := range list {
+				if list[i].Signed != got {
 					t.Errorf("%+v: lanes %v: %d of %d: %v, want %v", s, c.lanes, i, n, !got, got)
 				}
 			}

@@ -2,62 +2,62 @@ package curve
 
 import "clobd/ingress/auth/lanes"
 
-// Claim says that a key made a signature: r, s, v of a digest. Checker.CheckAll finds out whether it
-// is true.
-type Claim struct {
+// Assertion says that a key made a signature: r, s, v of a digest. Checker.CheckAll finds out
+// whether that is true.
+type Assertion struct {
 	Key    *Key
 	Digest [32]byte
 	RS     [65]byte
 	Signed bool // what Checker.Signed would say
 }
 
-// batchSize is how many claims share an inversion. Two vectors of lanes hold them.
-const batchSize = 2 * lanes.Width
+// bunchSize is how many signatures share an inversion. Two vectors of lanes hold them.
+const bunchSize = 2 * lanes.Width
 
 // fewLanes is below how many sums each of them takes all lanes for itself: the lanes add up eight
 // sums side by side in the time of six such.
 const fewLanes = 7
 
-// batch is the scratch of some claims that are checked together.
-type batch struct {
-	s       [batchSize]scalar
-	factors [batchSize]lanes.Factors
-	found   [batchSize]lanes.Sum
-	sums    [batchSize]sum
-	// open lists the claims whose sum lies above r. Only the parity of y is left to tell.
+// bunch is the scratch of signatures that are checked together.
+type bunch struct {
+	s       [bunchSize]scalar
+	factors [bunchSize]lanes.Factors
+	found   [bunchSize]lanes.Sum
+	sums    [bunchSize]sum
+	// open are the places in the list whose sum lies above r. Only the parity of y is left to tell.
 	open          []int
-	zzz, products [batchSize]element
-	room          [batchSize]int // of open
+	zzz, products [bunchSize]element
+	room          [bunchSize]int // of open
 	tree          *tree          // made when first used
 }
 
-// CheckAll sets Signed of each claim. r and s must be in range and v 0 or 1. The claims share their
-// inversions and, without lanes, those of their additions, so each costs half of Signed, or less.
-// After the first calls CheckAll allocates nothing.
-func (c *Checker) CheckAll(claims []Claim) {
-	for len(claims) > 1 {
-		n := min(len(claims), batchSize)
-		b := c.batches.Get().(*batch)
-		c.check(b, claims[:n])
-		c.batches.Put(b)
-		claims = claims[n:]
+// CheckAll sets Signed of each assertion. r and s must be in range and v 0 or 1. All share their
+// inversions, so a signature costs less than alone. After the first calls CheckAll allocates
+// nothing.
+func (c *Checker) CheckAll(list []Assertion) {
+	for len(list) > 1 {
+		n := min(len(list), bunchSize)
+		b := c.bunches.Get().(*bunch)
+		c.check(b, list[:n])
+		c.bunches.Put(b)
+		list = list[n:]
 	}
-	for i := range claims {
-		m := &claims[i]
+	for i := range list {
+		m := &list[i]
 		m.Signed = c.Signed(m.Key, &m.Digest, &m.RS)
 	}
 }
 
-func (c *Checker) check(b *batch, claims []Claim) {
-	b.divide(c.order, claims)
+func (c *Checker) check(b *bunch, list []Assertion) {
+	b.divide(c.order, list)
 	if c.lanes {
-		c.addInLanes(b, claims)
+		c.addInLanes(b, list)
 	} else {
-		c.addAsTree(b, claims)
+		c.addAsTree(b, list)
 	}
 	b.open = b.room[:0]
-	for i := range claims {
-		m, s := &claims[i], &b.sums[i]
+	for i := range list {
+		m, s := &list[i], &b.sums[i]
 		switch {
 		case !s.finite: // or an exception that only the body of one signature adds up
 			m.Signed = c.signed(&m.Key.multiples, &m.Digest, &m.RS)
@@ -74,32 +74,32 @@ func (c *Checker) check(b *batch, claims []Claim) {
 	}
 	invertAll(b.zzz[:n], b.products[:n])
 	for k, i := range b.open {
-		claims[i].Signed = b.sums[i].parityBy(&b.zzz[k]) == claims[i].RS[64]
+		list[i].Signed = b.sums[i].parityBy(&b.zzz[k]) == list[i].RS[64]
 	}
 }
 
 // divide computes the factors of all sums with one inversion.
-func (b *batch) divide(order *inverter, claims []Claim) {
-	var before [batchSize]scalar // the product of all s before this one
+func (b *bunch) divide(order *inverter, list []Assertion) {
+	var before [bunchSize]scalar // the product of all s before this one
 	product := scalar{1}
-	for i := range claims {
-		b.s[i] = scalarOf(claims[i].RS[32:64])
+	for i := range list {
+		b.s[i] = scalarOf(list[i].RS[32:64])
 		before[i] = product
 		product.mul(&product, &b.s[i])
 	}
 	rest := scalar(order.invert(product))
-	for i := len(claims) - 1; i >= 0; i-- {
+	for i := len(list) - 1; i >= 0; i-- {
 		var inverse scalar
 		inverse.mul(&rest, &before[i])
 		rest.mul(&rest, &b.s[i])
-		b.factors[i] = factorsOf(&claims[i].Digest, &claims[i].RS, &inverse)
+		b.factors[i] = factorsOf(&list[i].Digest, &list[i].RS, &inverse)
 	}
 }
 
-// addInLanes computes the sums of the claims: eight at a time, or a few one by one.
-func (c *Checker) addInLanes(b *batch, claims []Claim) {
-	for at := 0; at < len(claims); at += lanes.Width {
-		group := claims[at:min(at+lanes.Width, len(claims))]
+// addInLanes computes the sums of a list: eight at a time, or a few one by one.
+func (c *Checker) addInLanes(b *bunch, list []Assertion) {
+	for at := 0; at < len(list); at += lanes.Width {
+		group := list[at:min(at+lanes.Width, len(list))]
 		found := (*[lanes.Width]lanes.Sum)(b.found[at:])
 		if len(group) < fewLanes {
 			for i := range group {
@@ -107,7 +107,7 @@ func (c *Checker) addInLanes(b *batch, claims []Claim) {
 			}
 		} else {
 			var keys [lanes.Width]*lanes.Point
-			for i := range keys { // a lane without a claim adds up the last one's
+			for i := range keys { // a lane without a signature adds up the last one's
 				keys[i] = group[min(i, len(group)-1)].Key.multiples.first()
 				b.factors[at+i] = b.factors[at+min(i, len(group)-1)]
 			}
@@ -122,29 +122,29 @@ func (c *Checker) addInLanes(b *batch, claims []Claim) {
 // tree adds up points in pairs, and the sums in pairs. All pairs of a round share one inversion, so
 // an addition costs six products instead of the ten of sum.add.
 //
-//	a b  c d  e        of each claim
-//	 a+b  c+d  e       one inversion for all pairs of all claims
+//	a b  c d  e        of each signature
+//	 a+b  c+d  e       one inversion for all pairs of all signatures
 //	  a+…+d    e       and so on
 type tree struct {
-	points         [batchSize][most]point
-	left           [batchSize]int // how many points are left; 0 after an exception
-	gaps, products [batchSize * (most / 2)]element
+	points         [bunchSize][most]point
+	left           [bunchSize]int // how many points are left; 0 after an exception
+	gaps, products [bunchSize * (most / 2)]element
 	terms          [most]term
 }
 
-// addAsTree computes the sums of the claims. One with an exception, two equal x in a pair, or no
+// addAsTree computes the sums of a list. One with an exception, two equal x in a pair, or no
 // terms, is not finite.
-func (c *Checker) addAsTree(b *batch, claims []Claim) {
+func (c *Checker) addAsTree(b *bunch, list []Assertion) {
 	if b.tree == nil {
 		b.tree = new(tree)
 	}
 	t := b.tree
-	for i := range claims {
-		t.plant(i, c.terms(t.terms[:0], &claims[i].Key.multiples, &b.factors[i]))
+	for i := range list {
+		t.plant(i, c.terms(t.terms[:0], &list[i].Key.multiples, &b.factors[i]))
 	}
-	for t.halve(len(claims)) {
+	for t.halve(len(list)) {
 	}
-	for i := range claims {
+	for i := range list {
 		b.sums[i] = sum{}
 		if t.left[i] > 0 {
 			b.sums[i].set(&t.points[i][0])
@@ -152,7 +152,7 @@ func (c *Checker) addAsTree(b *batch, claims []Claim) {
 	}
 }
 
-// plant copies the terms of claim i.
+// plant copies the terms of signature i.
 func (t *tree) plant(i int, list []term) {
 	fetch(list)
 	var zero element
@@ -165,7 +165,7 @@ func (t *tree) plant(i int, list []term) {
 	t.left[i] = len(list)
 }
 
-// halve adds the points of n claims in pairs. It is false if none has two.
+// halve adds the points of n signatures in pairs. It is false if none has two.
 func (t *tree) halve(n int) bool {
 	pairs := 0
 	for i := range n {

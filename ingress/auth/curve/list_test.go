@@ -16,15 +16,15 @@ import (
 	"clobd/scripts/setting"
 )
 
-// crowd is some prepared keys with their secrets.
-type crowd struct {
+// folk are some prepared keys with their secrets.
+type folk struct {
 	keys    []*Key
 	secrets [][32]byte
 	publics [][]byte
 }
 
-func newCrowd(n int, r *rand.Rand) *crowd {
-	c := &crowd{}
+func newFolk(n int, r *rand.Rand) *folk {
+	c := &folk{}
 	for range n {
 		secret := bytesOf(bigOf([4]uint64{r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64()}))
 		public := Public(&secret)
@@ -36,10 +36,10 @@ func newCrowd(n int, r *rand.Rand) *crowd {
 }
 
 // claim is a good claim of one of the keys, and whose.
-func (c *crowd) claim(t testing.TB, r *rand.Rand) (Claim, int) {
+func (c *folk) claim(t testing.TB, r *rand.Rand) (Assertion, int) {
 	t.Helper()
 	who := r.IntN(len(c.keys))
-	m := Claim{Key: c.keys[who]}
+	m := Assertion{Key: c.keys[who]}
 	for i := range m.Digest {
 		m.Digest[i] = byte(r.Uint32())
 	}
@@ -50,7 +50,7 @@ func (c *crowd) claim(t testing.TB, r *rand.Rand) (Claim, int) {
 }
 
 // damage bends a claim in one of its parts, or leaves it alone. r and s stay in range.
-func (m *Claim) damage(r *rand.Rand) (bent bool) {
+func (m *Assertion) damage(r *rand.Rand) (bent bool) {
 	old := *m
 	switch r.IntN(6) {
 	case 0:
@@ -76,10 +76,10 @@ func (m *Claim) damage(r *rand.Rand) (bent bool) {
 func TestBodies(t *testing.T) {
 	r := rand.New(rand.NewPCG(setting.Seed(t, 7), 7))
 	size := setting.Size(t, 4000, 600)
-	all, c := bodies(t), newCrowd(6, r)
+	all, c := bodies(t), newFolk(6, r)
 	accepted := 0
 	for at := 0; at < size; {
-		list := make([]Claim, 1+r.IntN(33))
+		list := make([]Assertion, 1+r.IntN(33))
 		first, _ := c.claim(t, r)
 		want := make([]bool, len(list))
 		for i := range list {
@@ -128,7 +128,7 @@ func TestSums(t *testing.T) {
 	}
 	c := all[1]
 	r := rand.New(rand.NewPCG(setting.Seed(t, 8), 8))
-	keys := newCrowd(lanes.Width, r).keys
+	keys := newFolk(lanes.Width, r).keys
 	var numbers []scalar
 	for _, v := range slices.Concat(edges(keyWidth), edges(baseWidth)) {
 		b := bytesOf(v)
@@ -175,10 +175,10 @@ func TestSums(t *testing.T) {
 // others: each answer is that of the signature alone.
 func TestExceptionsInLists(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
-	keys := newCrowd(3, r)
-	var list []Claim
+	keys := newFolk(3, r)
+	var list []Assertion
 	var want []bool
-	add := func(m Claim, signed bool) {
+	add := func(m Assertion, signed bool) {
 		list, want = append(list, m), append(want, signed)
 	}
 	factors := []*big.Int{big.NewInt(0), big.NewInt(1), big.NewInt(-1), big.NewInt(64),
@@ -189,9 +189,9 @@ func TestExceptionsInLists(t *testing.T) {
 			for _, a := range append([]*big.Int{opposite}, factors...) {
 				s, finite := forge(new(big.Int).Mod(a, bigOrder), b, d)
 				k := NewKey(s.key)
-				add(Claim{Key: k, Digest: s.digest, RS: s.rs}, finite)
+				add(Assertion{Key: k, Digest: s.digest, RS: s.rs}, finite)
 				s.rs[64] ^= 1
-				add(Claim{Key: k, Digest: s.digest, RS: s.rs}, false)
+				add(Assertion{Key: k, Digest: s.digest, RS: s.rs}, false)
 				m, _ := keys.claim(t, r)
 				bent := m.damage(r)
 				add(m, !bent)
@@ -216,8 +216,8 @@ func TestExceptionsInLists(t *testing.T) {
 // TestListsAllocate nothing once there is scratch.
 func TestListsAllocate(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 10))
-	keys := newCrowd(2, r)
-	list := make([]Claim, 15)
+	keys := newFolk(2, r)
+	list := make([]Assertion, 15)
 	for i := range list {
 		list[i], _ = keys.claim(t, r)
 	}
@@ -233,11 +233,11 @@ func TestListsAllocate(t *testing.T) {
 	}
 }
 
-// TestProcessors: the answers are the same with 1 to 8 processors, while goroutines share a Checker.
+// TestProcessors: with 1 to 8 processors the answers are the same, while goroutines share a Checker.
 func TestProcessors(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 11))
-	keys := newCrowd(4, r)
-	list := make([]Claim, 60)
+	keys := newFolk(4, r)
+	list := make([]Assertion, 60)
 	for i := range list {
 		list[i], _ = keys.claim(t, r)
 		list[i].damage(r)
@@ -272,13 +272,13 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
-// BenchmarkBodies checks in turns by every body, alone and in lists of 15, of one signer and of 256,
-// and reports the median of the ratios to a check alone in Go.
+// BenchmarkBodies checks in turns by every body, alone and in lists of 15, of one signer and of
+// 256, and reports the median of the ratios to a check alone in Go.
 func BenchmarkBodies(b *testing.B) {
 	r := rand.New(rand.NewPCG(12, 12))
 	for _, signers := range []int{1, 256} {
 		b.Run(fmt.Sprint("signers", signers), func(b *testing.B) {
-			keys, list := newCrowd(signers, r), make([]Claim, 255)
+			keys, list := newFolk(signers, r), make([]Assertion, 255)
 			for i := range list {
 				list[i], _ = keys.claim(b, r)
 			}
@@ -287,13 +287,13 @@ func BenchmarkBodies(b *testing.B) {
 	}
 }
 
-func compareBodies(b *testing.B, list []Claim) {
+func compareBodies(b *testing.B, list []Assertion) {
 	var names []string
-	var works []func(part []Claim)
+	var works []func(part []Assertion)
 	for _, c := range bodies(b) {
 		name := map[bool]string{false: "go", true: "lanes"}[c.lanes]
 		names = append(names, name+"-alone", name+"-in-15")
-		works = append(works, func(part []Claim) {
+		works = append(works, func(part []Assertion) {
 			for i := range part {
 				m := &part[i]
 				m.Signed = c.Signed(m.Key, &m.Digest, &m.RS)

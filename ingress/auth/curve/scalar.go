@@ -61,33 +61,33 @@ func (z *scalar) mul(x, y *scalar) {
 	*z = z.reduced(t[4])
 }
 
-// foldScalar replaces the n words of t from 2^256 on by their product with scalarFold, added to the
-// rest. n is 1, 3 or 4; the words above these must be 0.
+// foldScalar replaces the n words of t from 2^256 on by their product with scalarFold, added to
+// the rest. n is 1, 3 or 4; the words above these must be 0.
 func foldScalar(t *[8]uint64, n int) {
-	t4, t5, t6, t7 := t[4], t[5], t[6], t[7]
-	t[0], t[1], t[2], t[3], t[4] = foldWord(t4, t[0], t[1], t[2], t[3])
+	high := [4]uint64(t[4:])
 	t[5], t[6], t[7] = 0, 0, 0
+	t[4] = addFolded((*[4]uint64)(t[:]), high[0])
 	if n == 1 {
 		return
 	}
-	t[1], t[2], t[3], t[4], t[5] = foldWord(t5, t[1], t[2], t[3], t[4])
-	t[2], t[3], t[4], t[5], t[6] = foldWord(t6, t[2], t[3], t[4], t[5])
+	t[5] = addFolded((*[4]uint64)(t[1:]), high[1])
+	t[6] = addFolded((*[4]uint64)(t[2:]), high[2])
 	if n == 4 {
-		t[3], t[4], t[5], t[6], t[7] = foldWord(t7, t[3], t[4], t[5], t[6])
+		t[7] = addFolded((*[4]uint64)(t[3:]), high[3])
 	}
 }
 
-// foldWord returns the four words of t and their carry, to which it adds a times scalarFold.
-func foldWord(a, t0, t1, t2, t3 uint64) (_, _, _, _, carry uint64) {
+// addFolded adds a times scalarFold to t and returns the carry.
+func addFolded(t *[4]uint64, a uint64) (carry uint64) {
 	h0, l0 := bits.Mul64(a, scalarFold[0])
 	h1, l1 := bits.Mul64(a, scalarFold[1])
 	l1, c := bits.Add64(l1, h0, 0)
 	l2, h2 := bits.Add64(h1, a, c)
-	t0, c = bits.Add64(t0, l0, 0)
-	t1, c = bits.Add64(t1, l1, c)
-	t2, c = bits.Add64(t2, l2, c)
-	t3, carry = bits.Add64(t3, h2, c)
-	return t0, t1, t2, t3, carry
+	t[0], c = bits.Add64(t[0], l0, 0)
+	t[1], c = bits.Add64(t[1], l1, c)
+	t[2], c = bits.Add64(t[2], l2, c)
+	t[3], carry = bits.Add64(t[3], h2, c)
+	return carry
 }
 
 // wide sets z to the product of x and y: sixteen products, row by row.
