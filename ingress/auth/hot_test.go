@@ -264,7 +264,7 @@ func hotVector(t *testing.T, at string, c *hotCase) bool {
 // TestHotEviction: a newcomer comes later, and instead of one who is away.
 func TestHotEviction(t *testing.T) {
 	v := NewVerifier(Domains(ChainTest))
-	v.hot = newHotSigners(4)
+	v.hot = newHotSigners(4, v.hot.checker)
 	hot := func(i int) bool { a := numbered(t, i).Address; return v.hot.find(&a) != nil }
 	for i := range 4 {
 		visits(t, v, numbered(t, i), hotAfter)
@@ -299,7 +299,7 @@ func TestHotEviction(t *testing.T) {
 func TestHotCounts(t *testing.T) {
 	s := anvil(t)
 	key := curve.Public(&s.key)
-	h := newHotSigners(4)
+	h := newHotSigners(4, curve.NewChecker(true))
 	stranger := s.Address
 	for i := range 2*hotAfter - 1 {
 		h.recovered(s.Address, key)
@@ -331,7 +331,7 @@ func TestHotCounts(t *testing.T) {
 // TestHotConcurrently lets many goroutines use, build and evict combs.
 func TestHotConcurrently(t *testing.T) {
 	v := NewVerifier(Domains(ChainTest))
-	v.hot = newHotSigners(2)
+	v.hot = newHotSigners(2, v.hot.checker)
 	var group sync.WaitGroup
 	for i := range 4 {
 		group.Go(func() {
