@@ -182,6 +182,14 @@ func (p *pool) try() bool {
 	return true
 }
 
+// tryMany takes seats with try, at most so many, and returns how many.
+func (p *pool) tryMany(most int) (taken int) {
+	for taken < most && p.try() {
+		taken++
+	}
+	return taken
+}
+
 // capacity is how many pieces of work may wait: poolWork for each seat.
 func (p *pool) capacity() int {
 	n := int64(p.spans.work) * int64(p.workers) / max(p.cost.Load(), 1)

@@ -210,7 +210,7 @@ func (n *node) listen(ctx context.Context) error {
 		return err
 	}
 	options := ingress.Options{
-		Keyring: n.keyring, Verifier: auth.NewVerifier(n.domains),
+		Keyring: n.keyring, Verifier: n.verifier(),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
@@ -226,6 +226,15 @@ func (n *node) listen(ctx context.Context) error {
 	n.metrics.MustRegister(n.door.Collectors()...)
 	n.admin = n.adminServer()
 	return n.front.serve(n.door, n.admin, secure, n.fail)
+}
+
+// verifier makes the Verifier of the node's domains.
+func (n *node) verifier() *auth.Verifier {
+	v := auth.NewVerifier(n.domains)
+	if n.Lanes == "off" {
+		v.WithoutLanes()
+	}
+	return v
 }
 
 // watchSpace makes the door take only cancels while less than --disk-reserve is free.
