@@ -58,6 +58,7 @@ type node struct {
 	unlisted bool              // markets wait for room on the disk
 	backing  sync.Mutex        // held while a backup is made
 	profiles *wallets.Profiles // nil without any
+	verifier *auth.Verifier
 	door     *ingress.Server
 	admin    *http.Server
 	scrubber *scrubber
@@ -210,7 +211,7 @@ func (n *node) listen(ctx context.Context) error {
 		return err
 	}
 	options := ingress.Options{
-		Keyring: n.keyring, Verifier: n.verifier(),
+		Keyring: n.keyring, Verifier: n.newVerifier(),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
@@ -228,13 +229,13 @@ func (n *node) listen(ctx context.Context) error {
 	return n.front.serve(n.door, n.admin, secure, n.fail)
 }
 
-// verifier makes the Verifier of the node's domains.
-func (n *node) verifier() *auth.Verifier {
-	v := auth.NewVerifier(n.domains)
+// newVerifier makes the Verifier of the node's domains.
+func (n *node) newVerifier() *auth.Verifier {
+	n.verifier = auth.NewVerifier(n.domains)
 	if n.Lanes == "off" {
-		v.WithoutLanes()
+		n.verifier.WithoutLanes()
 	}
-	return v
+	return n.verifier
 }
 
 // watchSpace makes the door take only cancels while less than --disk-reserve is free.
@@ -379,7 +380,7 @@ func (n *node) exchanges() (contracts []engine.Address) {
 
 func (n *node) announce() {
 	n.log.Info("ready", "url", n.front.url(), "chain", n.ChainID,
-		"durability", n.Durability, "version", version)
+		"durability", n.Durability, "lanes", n.verifier.Lanes(), "version", version)
 	if n.Durability == "async" {
 		n.log.Warn("durability is async: acknowledged orders can be lost; for measuring only")
 	}

@@ -114,6 +114,9 @@ func NewVerifier(domains []Domain) *Verifier {
 	return v
 }
 
+// Lanes reports whether v uses the widest registers of the processor.
+func (v *Verifier) Lanes() bool { return v.lanes }
+
 // WithoutLanes makes v do without the widest registers of the processor, for one that is not trusted
 // with them. The answers stay the same. It must be called before v is used.
 func (v *Verifier) WithoutLanes() {
