@@ -149,13 +149,11 @@ func (t *bundling) Finish() {
 	t.replyBundle(t.ctx, t.b)
 }
 
-// fewTogether is how many orders a seat should check at least: the more one checks together, the
-// less each costs.
-const fewTogether = 4
-
-// judgeAll checks the orders: in the caller's seat, or in equal parts if more seats are free.
+// judgeAll checks the orders: in the caller's seat, or in equal parts if more seats are free. The
+// more a seat checks together, the less each costs, so it checks at least few.
 func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
-	helpers := s.pool.tryMany((len(b) - 1) / fewTogether)
+	const few = 4
+	helpers := s.pool.try((len(b) - 1) / few)
 	size := (len(b) + helpers) / (helpers + 1)
 	s.share(helpers, (len(b)+size-1)/size, func(i int) {
 		end := min((i+1)*size, len(b))
@@ -164,9 +162,9 @@ func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
 }
 
 // sideBySide does n pieces of work in parallel: in the caller's seat, and in seats that are free.
-func (s *orders) sideBySide(n int, do func(i int)) { s.share(s.pool.tryMany(n-1), n, do) }
+func (s *orders) sideBySide(n int, do func(i int)) { s.share(s.pool.try(n-1), n, do) }
 
-// share does n pieces of work in the caller's seat and in as many that tryMany has taken.
+// share does n pieces of work in the caller's seat and in as many that try has taken.
 func (s *orders) share(helpers, n int, do func(i int)) {
 	var next atomic.Int32
 	var panicked atomic.Pointer[string]

@@ -18,16 +18,9 @@ func verifiers(domains []Domain) []*Verifier {
 	return []*Verifier{wide, plain}
 }
 
-// TestListsAsAlone verifies CLOBD_SIZE mixed orders in lists of 1 to 40: hot signers and strangers,
-// every type, struct and domain, good signatures and spoiled ones. Each answer is to the last letter
-// that of a Verifier that knows nobody.
-func TestListsAsAlone(t *testing.T) {
-	r := rand.New(rand.NewPCG(setting.Seed(t, 3), 3))
-	size := setting.Size(t, 1500, 300)
-	domains := Domains(ChainMain)
-	cold := NewVerifier(domains)
-	all := verifiers(domains)
-	var pool []Submission
+// mixed are orders of hot signers and strangers: every type, struct and domain, good signatures and
+// spoiled ones.
+func mixed(t *testing.T, domains []Domain, all []*Verifier, r *rand.Rand) (pool []Submission) {
 	for i := range 12 {
 		s := numbered(t, i)
 		home := wallet
@@ -59,16 +52,25 @@ func TestListsAsAlone(t *testing.T) {
 		o.Version = 3
 		pool = append(pool, Submission{Order: o, Signature: make([]byte, 65)})
 	}
+	return pool
+}
+
+// TestListsAsAlone verifies CLOBD_SIZE mixed orders in lists of 1 to 40. Each answer is that of a
+// Verifier that knows nobody.
+func TestListsAsAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(setting.Seed(t, 3), 3))
+	size := setting.Size(t, 1500, 300)
+	domains := Domains(ChainMain)
+	cold, all := NewVerifier(domains), verifiers(domains)
+	pool := mixed(t, domains, all, r)
 	accepted := 0
 	for at := 0; at < size; {
 		list := make([]Submission, 1+r.IntN(40))
 		for i := range list {
 			list[i] = pool[r.IntN(len(pool))]
-			if r.IntN(3) == 0 {
+			if n := len(list[i].Signature); n > 0 && r.IntN(3) == 0 {
 				list[i].Signature = slices.Clone(list[i].Signature)
-				if n := len(list[i].Signature); n > 0 {
-					list[i].Signature[r.IntN(n)] ^= 1 << r.IntN(8)
-				}
+				list[i].Signature[r.IntN(n)] ^= 1 << r.IntN(8)
 			}
 		}
 		for _, v := range all {
@@ -76,20 +78,7 @@ func TestListsAsAlone(t *testing.T) {
 				list[i].Verified, list[i].Err = Verified{Domain: 99}, nil
 			}
 			v.VerifyAll(list)
-			for i := range list {
-				s := &list[i]
-				// Which domain a refusal names depends on what the signer signed for last.
-				cold.hints[hintSlot(&s.Order.Signer)].Store(v.hints[hintSlot(&s.Order.Signer)].Load())
-				want, wantErr := cold.Verify(s.Order, s.Signature, s.NegRisk)
-				if s.Verified != want || (s.Err == nil) != (wantErr == nil) ||
-					s.Err != nil && s.Err.(*SignatureError).Reason != wantErr.(*SignatureError).Reason {
-					t.Fatalf("lanes %v, %d of %d: %+v, %v; want %+v, %v", v.lanes, i, len(list), s.Verified,
-						s.Err, want, wantErr)
-				}
-				if s.Err == nil {
-					accepted++
-				}
-			}
+			accepted += asAlone(t, v, cold, list)
 		}
 		at += len(list)
 	}
@@ -97,6 +86,26 @@ func TestListsAsAlone(t *testing.T) {
 	if accepted == 0 {
 		t.Error("nothing was accepted")
 	}
+}
+
+// asAlone holds what v has found out against what cold finds, and returns how many are accepted.
+func asAlone(t *testing.T, v, cold *Verifier, list []Submission) (accepted int) {
+	for i := range list {
+		s := &list[i]
+		// Which domain a refusal names depends on what the signer signed for last.
+		slot := hintSlot(&s.Order.Signer)
+		cold.hints[slot].Store(v.hints[slot].Load())
+		want, wantErr := cold.Verify(s.Order, s.Signature, s.NegRisk)
+		if s.Verified != want || (s.Err == nil) != (wantErr == nil) ||
+			s.Err != nil && s.Err.(*SignatureError).Reason != wantErr.(*SignatureError).Reason {
+			t.Fatalf("lanes %v, %d of %d: %+v, %v; want %+v, %v", v.lanes, i, len(list), s.Verified,
+				s.Err, want, wantErr)
+		}
+		if s.Err == nil {
+			accepted++
+		}
+	}
+	return accepted
 }
 
 // TestListsTell: a refusal in a list is to the last letter that of the order alone.

@@ -117,8 +117,8 @@ func NewVerifier(domains []Domain) *Verifier {
 // Lanes reports whether v uses the widest registers of the processor.
 func (v *Verifier) Lanes() bool { return v.lanes }
 
-// WithoutLanes makes v do without the widest registers of the processor, for one that is not trusted
-// with them. The answers stay the same. It must be called before v is used.
+// WithoutLanes makes v do without the widest registers of the processor, for one that is not
+// trusted with them. The answers stay the same. It must be called before v is used.
 func (v *Verifier) WithoutLanes() {
 	v.lanes, v.hot = false, newHotSigners(hotLimit, curve.NewChecker(false))
 }

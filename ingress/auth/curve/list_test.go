@@ -233,7 +233,7 @@ func TestListsAllocate(t *testing.T) {
 	}
 }
 
-// TestProcessors: with 1 to 8 processors the answers are the same, while goroutines share a Checker.
+// TestProcessors: with 1 to 8 processors the answers are the same, and goroutines share a Checker.
 func TestProcessors(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 11))
 	keys := newFolk(4, r)

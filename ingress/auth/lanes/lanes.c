@@ -269,8 +269,8 @@ INLINE num limbs(const vec w[4]) {
 // multiples of eight bytes.
 typedef uint64_t term;
 
-// load reads a point into each lane: a NARROW x and a WIDE y. An opposite has 2p - y, which is above
-// 0 for whatever four words y has, and below 2^257.
+// load reads a point into each lane: a NARROW x and a WIDE y. An opposite has 2p - y, which is
+// above 0 for whatever four words y has, and below 2^257.
 INLINE void load(const term t[8], num *x, num *y) {
 	vec r[8];
 	unsigned turned = 0;
