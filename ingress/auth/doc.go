@@ -41,6 +41,6 @@
 // makes one small allocation, an authentication none.
 //
 // Read text.go, then keyring.go and hmac.go (requests), l1.go (asking for keys), domain.go,
-// order.go, eip712.go, signature.go, verifier.go, hot.go and list.go (orders), proof.go (evidence), sign.go
-// (the client's side), secret.go and vault.go. The arithmetic is in package curve.
+// order.go, eip712.go, signature.go, verifier.go, hot.go and list.go (orders), proof.go (evidence),
+// sign.go (the client's side), secret.go and vault.go. The arithmetic is in package curve.
 package auth
