@@ -170,7 +170,8 @@ func (p *pool) enter(wallet engine.Address, proven bool) (*waiter, error) {
 	return w, nil
 }
 
-// try takes seats that nobody waits for, at most so many, and returns how many. leave gives one back.
+// try takes seats that nobody waits for, at most so many, and returns how many. leave gives one
+// back.
 func (p *pool) try(most int) (taken int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

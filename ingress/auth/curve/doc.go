@@ -29,7 +29,7 @@
 // of goroutines may call everything. Checking and recovering take variable time: their input is
 // public.
 //
-// Read key.go (the idea), list.go, comb.go, point.go, field.go, scalar.go, invert.go, then recover_cgo.go,
-// recover_nocgo.go and recover_pure.go. DESIGN.md of package auth has widths, figures and what was
-// refused.
+// Read key.go (the idea), list.go, comb.go, point.go, field.go, scalar.go, invert.go, then
+// recover_cgo.go, recover_nocgo.go and recover_pure.go. DESIGN.md of package auth has widths,
+// figures and what was refused.
 package curve
