@@ -13,7 +13,7 @@
 //
 //	           one signature                        a list, each sharing both inversions
 //	Go         point by point         1             a tree of pairs, one inversion a level  0.64
-//	lanes      eight points at once   0.35          eight signatures at once                0.16
+//	lanes      eight points at once   0.35          eight signatures at once                0.17
 //
 // The lanes are those of AVX-512, by package lanes, where the processor has them; the numbers are
 // times. A check in Go takes two fifths of the time of a recovery. What lanes or pairs cannot add
