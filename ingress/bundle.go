@@ -149,13 +149,23 @@ func (t *bundling) Finish() {
 	t.replyBundle(t.ctx, t.b)
 }
 
-// judgeAll checks the orders in parallel.
+// judgeAll checks the orders: in the caller's seat, or in equal parts if more seats are free. The
+// more a seat checks together, the less each costs, so it checks at least few.
 func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
-	s.sideBySide(len(b), func(i int) { b[i].refused = s.judge(b[i], caller, texts[i]) })
+	const few = 4
+	helpers := s.pool.try((len(b) - 1) / few)
+	size := (len(b) + helpers) / (helpers + 1)
+	s.share(helpers, (len(b)+size-1)/size, func(i int) {
+		end := min((i+1)*size, len(b))
+		s.judgeSome(b[i*size:end], caller, texts[i*size:end])
+	})
 }
 
 // sideBySide does n pieces of work in parallel: in the caller's seat, and in seats that are free.
-func (s *orders) sideBySide(n int, do func(i int)) {
+func (s *orders) sideBySide(n int, do func(i int)) { s.share(s.pool.try(n-1), n, do) }
+
+// share does n pieces of work in the caller's seat and in as many that try has taken.
+func (s *orders) share(helpers, n int, do func(i int)) {
 	var next atomic.Int32
 	var panicked atomic.Pointer[string]
 	work := func() {
@@ -165,10 +175,7 @@ func (s *orders) sideBySide(n int, do func(i int)) {
 		}
 	}
 	var joined sync.WaitGroup
-	for range n - 1 {
-		if !s.pool.try() {
-			break
-		}
+	for range helpers {
 		joined.Go(func() {
 			defer s.pool.leave()
 			work()

@@ -54,7 +54,7 @@
 // An order is taken at most once. Sent again, it gets its first result with its status of today and
 // X-Idempotent-Replay: true. A split, merge or redemption is named by its Idempotency-Key, for
 // good, or else for two minutes by the digest that its request is signed with. Orders and cancels
-// of a list are judged one by one and enter as neighbours in the journal, or none of them does.
+// of a list are judged each for itself and enter as neighbours in the journal, or none does.
 //
 // A key that sends heartbeats loses its orders after 15 s of silence. Strangers make nothing
 // durable, but for the faucet, which has limits of its own. Everything has a limit: bodies 64 KiB,

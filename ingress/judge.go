@@ -3,10 +3,8 @@ package ingress
 import (
 	"encoding/hex"
 	"errors"
-	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"clobd/api/wire"
 	"clobd/engine"
@@ -40,8 +38,44 @@ var (
 )
 
 // judge reads an order request and makes its Command, or returns the refusal. It waits for nothing.
-// The signature, which costs most, comes last. Orders of a list are judged side by side.
+// The signature, which costs most, comes last.
 func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusal {
+	if refused := s.read(p, caller, body); refused != nil {
+		return refused
+	}
+	began := caller.watch.Begin()
+	var err error
+	p.verified, err = s.options.Verifier.Verify(&p.request.Signed, p.request.Signature,
+		p.market.NegRisk)
+	p.verify = caller.watch.End(s.options.Stages.Verify, began)
+	return p.prove(caller, err)
+}
+
+// judgeSome judges neighbours in a list, as judge does each of them. It checks their signatures
+// together, which costs less.
+func (s *orders) judgeSome(some bundle, caller *identity, texts []string) {
+	list := make([]auth.Submission, 0, len(some))
+	for i, p := range some {
+		if p.refused = s.read(p, caller, texts[i]); p.refused == nil {
+			list = append(list, auth.Submission{Order: &p.request.Signed,
+				Signature: p.request.Signature, NegRisk: p.market.NegRisk})
+		}
+	}
+	began := caller.watch.Begin()
+	s.options.Verifier.VerifyAll(list)
+	each := caller.watch.EndOf(len(list), s.options.Stages.Verify, began)
+	for _, p := range some {
+		if p.refused == nil {
+			p.verified, p.verify = list[0].Verified, each
+			p.refused = p.prove(caller, list[0].Err)
+			list = list[1:]
+		}
+	}
+}
+
+// read reads an order request and fills its Command, but for what follows from the signature. It
+// returns the refusal if there is one.
+func (s *orders) read(p *placement, caller *identity, body string) *wire.Refusal {
 	began := caller.watch.Begin()
 	err := form.Decode(body, &p.request)
 	p.parse = caller.watch.End(s.options.Stages.Parse, began)
@@ -61,13 +95,17 @@ func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusa
 	if p.command.Wallet == 0 {
 		return refuseUnfunded(o)
 	}
-	if p.terms = p.checkTerms(caller.maxAge); p.terms == nil && s.tooLate(r) {
+	if p.terms = p.checkTerms(caller.maxAge); p.terms == nil && r.Far(s.options.Now()) {
 		p.terms = refuseFar
 	}
 	p.fill(caller)
-	began = caller.watch.Begin()
-	p.verified, err = s.options.Verifier.Verify(o, r.Signature, p.market.NegRisk)
-	p.verify = caller.watch.End(s.options.Stages.Verify, began)
+	return nil
+}
+
+// prove completes the Command of an order whose signature is verified, or refuses it: with err, the
+// Verifier's, or because somebody else signed.
+func (p *placement) prove(caller *identity, err error) *wire.Refusal {
+	r, o := &p.request, &p.request.Signed
 	if err != nil {
 		p.forged = true
 		return refuseSignature(err, o.Version)
@@ -102,14 +140,12 @@ func (p *placement) checkForm(caller *identity, known bool) *wire.Refusal {
 		return refuseTaker
 	case !known:
 		return refuseMarket
-	case !amountFits(o.MakerAmount), !amountFits(o.TakerAmount):
+	case !r.AmountsFit():
 		return refuseAmount.Because("makerAmount and takerAmount must be from 1 to " +
 			strconv.FormatUint(engine.MaxAmount, 10))
 	}
 	return nil
 }
-
-func amountFits(v uint64) bool { return v >= 1 && v <= engine.MaxAmount }
 
 // number numbers the wallet and its owner, and checks that the caller may trade for the wallet. A
 // wallet of 0 has no account; an owner of 0 is to be linked. Owners never change, so whoever may
@@ -152,7 +188,7 @@ func (p *placement) checkTerms(maxAge string) *wire.Refusal {
 	case r.HasCondition && r.Condition != p.market.Condition:
 		return refuseCondition.Because("the token's conditionId is 0x" +
 			hex.EncodeToString(p.market.Condition[:]))
-	case (r.Kind == engine.GTD) != (r.Expiration != 0), r.Expiration > lastInstant:
+	case (r.Kind == engine.GTD) != (r.Expiration != 0), r.Expiration > form.LastInstant:
 		return refuseExpiry.Because("a GTD order needs an expiration later than now, in unix " +
 			"seconds, and no other type may have one")
 	case r.PostOnly && r.Kind != engine.GTC && r.Kind != engine.GTD:
@@ -160,18 +196,6 @@ func (p *placement) checkTerms(maxAge string) *wire.Refusal {
 	}
 	return p.setDeadline(maxAge)
 }
-
-// maxLifetime is how far an expiration may lie ahead, by the door's clock. Whoever names a later
-// one has the wrong unit.
-const maxLifetime = 10 * 366 * 24 * time.Hour
-
-func (s *orders) tooLate(r *form.Request) bool {
-	return r.Expiration != 0 &&
-		int64(instant(r.Expiration)) > s.options.Now().Add(maxLifetime).UnixMilli()
-}
-
-// lastInstant bounds the instants that a request may name, in unix milliseconds.
-const lastInstant = 1 << 62
 
 // setDeadline sets the last instant at which the order is wanted: maxAge milliseconds after it was
 // signed.
@@ -181,17 +205,13 @@ func (p *placement) setDeadline(maxAge string) *wire.Refusal {
 	}
 	age, ok := form.Amount(maxAge)
 	switch {
-	case !ok || age > lastInstant:
+	case !ok || age > form.LastInstant:
 		return refuseAge.Because("it must be an unsigned integer, got " +
 			maxAge[:min(len(maxAge), form.GotBytes)])
 	case p.request.Signed.Version == 1:
 		return refuseUndated
 	}
-	signed, ok := p.request.Signed.Timestamp.Uint64()
-	if !ok || signed > lastInstant {
-		signed = lastInstant // the order will never be too old
-	}
-	p.command.Deadline = engine.Time(max(min(signed+age, lastInstant), 1))
+	p.command.Deadline = p.request.Deadline(age)
 	return nil
 }
 
@@ -200,32 +220,14 @@ func (p *placement) fill(caller *identity) {
 	r, o, c := &p.request, &p.request.Signed, &p.command
 	c.Kind, c.Type, c.Side, c.Outcome = engine.Place, r.Kind, o.Side, p.outcome
 	c.Market, c.Key = p.market.No, caller.Nonce
-	c.PostOnly, c.Expiry = r.PostOnly, instant(r.Expiration)
+	c.PostOnly, c.Expiry = r.PostOnly, r.Expiry()
 	c.Cash, c.Size = engine.Cash(o.MakerAmount), engine.Size(o.TakerAmount)
 	if o.Side == engine.Sell {
 		c.Cash, c.Size = engine.Cash(o.TakerAmount), engine.Size(o.MakerAmount)
 	}
 	if o.Version == 1 {
-		c.FeeBound = feeBound(&o.FeeRate)
+		c.FeeBound = r.FeeBound()
 	}
-}
-
-// instant reads an expiration: unix seconds, or milliseconds from 10^12 on.
-func instant(v uint64) engine.Time {
-	if v < 1e12 {
-		v *= 1000
-	}
-	return engine.Time(v)
-}
-
-// feeBound is 1 + the fee rate that was signed as the highest, in basis points.
-func feeBound(rate *auth.Word) uint16 {
-	const most = math.MaxUint16 - 1
-	v, ok := rate.Uint64()
-	if !ok {
-		v = most
-	}
-	return uint16(1 + min(v, most))
 }
 
 // refuseSignature names the hash and the exchange that were tried: most clients signed for another.

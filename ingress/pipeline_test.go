@@ -483,7 +483,7 @@ func TestPoolTry(t *testing.T) {
 	p := unhurry(newPool(2))
 	none := engine.Address{}
 	for i := range 3 {
-		if p.try() != (i < 2) {
+		if (p.try(1) == 1) != (i < 2) {
 			t.Fatalf("%d of two places", i)
 		}
 	}
@@ -492,25 +492,25 @@ func TestPoolTry(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.leave()
-	if p.try() || len(w.turn) != 1 {
+	if p.try(1) != 0 || len(w.turn) != 1 {
 		t.Error("a helper went before one who waits")
 	}
 	p.leave()
 	p.leave()
 	p.reading(time.Now())
-	if !p.try() {
+	if p.try(1) != 1 {
 		t.Error("nobody runs")
 	}
 	if w, err = p.enter(none, false); w == nil || err != nil {
 		t.Fatal(err)
 	}
 	p.read.Store(-int64(time.Hour)) // nobody reads any more
-	if p.try() || len(w.turn) != 1 {
+	if p.try(1) != 0 || len(w.turn) != 1 {
 		t.Error("a helper went before one who waits since there was a reader")
 	}
 	p.leave()
 	p.leave()
-	if p.close(); p.try() || p.running != 0 {
+	if p.close(); p.try(1) != 0 || p.running != 0 {
 		t.Errorf("a closed pool has %d running", p.running)
 	}
 }

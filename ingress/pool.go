@@ -170,16 +170,17 @@ func (p *pool) enter(wallet engine.Address, proven bool) (*waiter, error) {
 	return w, nil
 }
 
-// try takes a seat if there is one that nobody waits for. leave gives it back.
-func (p *pool) try() bool {
+// try takes seats that nobody waits for, at most so many, and returns how many. leave gives one
+// back.
+func (p *pool) try(most int) (taken int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.fill()
-	if p.closed || p.running >= p.seats() {
-		return false
+	if !p.closed {
+		taken = max(min(most, p.seats()-p.running), 0)
 	}
-	p.running++
-	return true
+	p.running += taken
+	return taken
 }
 
 // capacity is how many pieces of work may wait: poolWork for each seat.

@@ -3,10 +3,17 @@
 # cores and empty caches need less than 12 minutes for it, two slow ones 20.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
-# The signature check has two bodies: libsecp256k1 through cgo, and pure Go without.
+# Recovery has two bodies: libsecp256k1 through cgo, and pure Go without.
 without_cgo() {
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 go test ./ingress/auth/...
+}
+
+# A signature's terms are added up in Go or in lanes: the lanes with each bound of each number
+# checked, and everything on a processor that has none.
+lanes() {
+	go test -vet=off -tags lanescheck ./ingress/auth/lanes ./ingress/auth/curve
+	GODEBUG=cpu.avx512ifma=off go test -vet=off -short ./ingress/auth/...
 }
 
 # The engine adds everything up anew after each Command.
@@ -30,6 +37,7 @@ step "modules unchanged" go mod verify
 step "lint" scripts/lint.sh
 step "known flaws" known_flaws
 step "without cgo" without_cgo
+step "lanes" lanes
 make --no-print-directory test
 scripts/test.sh full
 step "simulator" bin/clobsim run --seed "$(date +%s)" --seeds 50 --for 30s

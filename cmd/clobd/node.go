@@ -62,6 +62,7 @@ type node struct {
 	unlisted bool              // markets wait for room on the disk
 	backing  sync.Mutex        // held while a backup is made
 	profiles *wallets.Profiles // nil without any
+	verifier *auth.Verifier
 	door     *ingress.Server
 	admin    *http.Server
 	page     *page.Panel
@@ -216,7 +217,7 @@ func (n *node) listen(ctx context.Context) error {
 		return err
 	}
 	options := ingress.Options{
-		Keyring: n.keyring, Verifier: auth.NewVerifier(n.domains),
+		Keyring: n.keyring, Verifier: n.newVerifier(),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
 		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
@@ -235,6 +236,15 @@ func (n *node) listen(ctx context.Context) error {
 	n.admin = n.adminServer()
 	go n.page.Run(ctx)
 	return n.front.serve(n.door, n.admin, secure, n.fail)
+}
+
+// newVerifier makes the Verifier of the node's domains.
+func (n *node) newVerifier() *auth.Verifier {
+	n.verifier = auth.NewVerifier(n.domains)
+	if n.Lanes == "off" {
+		n.verifier.WithoutLanes()
+	}
+	return n.verifier
 }
 
 // watchSpace makes the door take only cancels while less than --disk-reserve is free.
@@ -379,7 +389,7 @@ func (n *node) exchanges() (contracts []engine.Address) {
 
 func (n *node) announce() {
 	n.log.Info("ready", "url", n.front.url(), "chain", n.ChainID,
-		"durability", n.Durability, "version", version)
+		"durability", n.Durability, "lanes", n.verifier.Lanes(), "version", version)
 	if n.Durability == "async" {
 		n.log.Warn("durability is async: acknowledged orders can be lost; for measuring only")
 	}

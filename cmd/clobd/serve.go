@@ -47,6 +47,7 @@ type serveCommand struct {
 	Sockets            int           `default:"16384" help:"WebSockets that may be open at once, beside the connections of requests."`
 	SocketsPerAddress  int           `default:"2048" help:"WebSockets that one address, or one IPv6 /64, may have."`
 	IOUring            string        `name:"io-uring" default:"on" enum:"on,off" help:"Write to many WebSockets with one system call, where the kernel lets the node: off for a kernel that is not trusted with it."`
+	Lanes              string        `default:"on" enum:"on,off" help:"Check signatures in the widest registers of the processor (AVX-512 IFMA), where it has them: off for a processor that is not trusted with them."`
 	AllowCore          bool          `help:"Let the system write core dumps of the node, and other processes of its user trace it: both show its secrets."`
 	Profiles           string        `help:"File of what wallets are called: a JSON array of objects with proxyWallet, name, pseudonym, bio, profileImage, profileImageOptimized, displayUsernamePublic. Read again when it changes."`
 	Allowed            []string      `name:"wallet-allow" help:"Network that may ask about wallets, as 10.0.0.0/8; all others are refused. May be repeated. Without it everybody may."`

@@ -1,6 +1,25 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"clobd/ingress/auth"
+)
+
+// TestLanes: CLOBD_LANES=off or --lanes off keeps the node from using the processor's widest
+// registers.
+func TestLanes(t *testing.T) {
+	p := newProcess(t, buildNode(t), t.TempDir())
+	t.Setenv("CLOBD_LANES", "off")
+	p.start(t)
+	p.awaitLog(t, `"lanes":false`)
+	p.stop(t)
+	p.flags = []string{"--lanes", "on"}
+	p.start(t)
+	p.awaitLog(t, fmt.Sprintf(`"lanes":%v`, auth.NewVerifier(nil).Lanes()))
+	p.stop(t)
+}
 
 // TestConcurrency: twice the CPUs or the container's limit, unless the environment says how
 // many; and never more places for orders than CPUs.

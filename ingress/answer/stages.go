@@ -46,6 +46,19 @@ func (w Watch) End(stage prometheus.Observer, began time.Time) (took time.Durati
 	return took
 }
 
+// EndOf tells a stage n times that an equal part of the time since Begin has passed, and returns
+// that part.
+func (w Watch) EndOf(n int, stage prometheus.Observer, began time.Time) (took time.Duration) {
+	if !w || n == 0 {
+		return 0
+	}
+	took = time.Since(began) / time.Duration(n)
+	for i := 0; i < n && stage != nil; i++ {
+		stage.Observe(took.Seconds())
+	}
+	return took
+}
+
 // stagesHeader asks for the stages of an order, and answers with them.
 const stagesHeader = "X-Debug-Stages"
 

@@ -4,7 +4,7 @@
 //	request for a key            any other request             order
 //	address, ClobAuth signature  five headers, body            signed fields, signature
 //	        │                            │                             │
-//	    VerifyL1                Keyring.Authenticate            Verifier.Verify
+//	    VerifyL1                Keyring.Authenticate       Verifier.Verify, VerifyAll
 //	        │                            │                             │
 //	address, nonce               Identity: address, nonce      Verified: order hash, signer
 //	        │                            │                             │
@@ -33,13 +33,14 @@
 // has the types of signatures.
 //
 // A signer becomes hot with the sixteenth recovery of its key. The node then prepares the key (a
-// curve.Key) and checks further signatures instead of recovering, in two fifths of the time. If a
-// check does not accept, recovery decides. At most 256 signers are hot, in 37 MiB; see hot.go.
+// curve.Key) and checks further signatures instead of recovering, in two fifths of the time or
+// less. If a check does not accept, recovery decides. At most 256 signers are hot, in 37 MiB; see
+// hot.go. The orders of a list are hashed and checked side by side; see list.go.
 //
 // Contract: any number of goroutines may use a Keyring, a Verifier or a Signer. A verification
 // makes one small allocation, an authentication none.
 //
 // Read text.go, then keyring.go and hmac.go (requests), l1.go (asking for keys), domain.go,
-// order.go, eip712.go, signature.go, verifier.go and hot.go (orders), proof.go (evidence), sign.go
-// (the client's side), secret.go and vault.go. The arithmetic is in package curve.
+// order.go, eip712.go, signature.go, verifier.go, hot.go and list.go (orders), proof.go (evidence),
+// sign.go (the client's side), secret.go and vault.go. The arithmetic is in package curve.
 package auth

@@ -102,6 +102,12 @@ func (h *hasher) separator(d *Domain) [32]byte {
 
 // order returns the struct hash of o, whose Version must be 1 or 2.
 func (h *hasher) order(o *Order) [32]byte {
+	h.layOrder(o)
+	return h.end()
+}
+
+// layOrder writes what order hashes.
+func (h *hasher) layOrder(o *Order) {
 	if o.Version == 1 {
 		h.begin(&orderTypeHashV1)
 	} else {
@@ -128,12 +134,17 @@ func (h *hasher) order(o *Order) [32]byte {
 		h.word((*[32]byte)(&o.Metadata))
 		h.word((*[32]byte)(&o.Builder))
 	}
-	return h.end()
 }
 
 // nested returns the struct hash that the owner of a deposit wallet signs: the order's struct hash
 // in the wallet's own domain (ERC-7739), so that it counts for no other wallet of the owner.
 func (h *hasher) nested(contents *[32]byte, chain uint64, wallet *engine.Address) [32]byte {
+	h.layNested(contents, chain, wallet)
+	return h.end()
+}
+
+// layNested writes what nested hashes.
+func (h *hasher) layNested(contents *[32]byte, chain uint64, wallet *engine.Address) {
 	h.begin(&nestedTypeHash)
 	h.word(contents)
 	h.word(&walletNameHash)
@@ -141,15 +152,20 @@ func (h *hasher) nested(contents *[32]byte, chain uint64, wallet *engine.Address
 	h.integer(chain)
 	h.address(wallet)
 	h.integer(0)
-	return h.end()
 }
 
 // typed returns the digest that an EIP-712 signature covers: the domain and the struct.
 func (h *hasher) typed(separator, contents *[32]byte) [32]byte {
+	h.layTyped(separator, contents)
+	return h.end()
+}
+
+// layTyped writes what typed hashes.
+func (h *hasher) layTyped(separator, contents *[32]byte) {
 	h.words[0], h.words[1] = 0x19, 0x01
 	copy(h.words[2:], separator[:])
 	copy(h.words[34:], contents[:])
-	return h.keccak(h.words[:66])
+	h.n = 66
 }
 
 // Digests are the steps from a struct to what is signed.

@@ -25,14 +25,15 @@ const (
 
 // hotSigners holds the keys of the signers that a node sees often.
 //
-//	check ──► all (a map never changed, swapped whole) ──► Key.Signed
+//	check ──► all (a map never changed, swapped whole) ──► curve.Checker
 //	recovered ──► counts ──► often enough, nobody building ──► NewKey, swap all
 //
 // Any number of goroutines may use one. None waits: one key is built at a time, and meanwhile all
 // others go on recovering.
 type hotSigners struct {
-	limit int
-	all   atomic.Pointer[map[engine.Address]*hotSigner]
+	checker *curve.Checker
+	limit   int
+	all     atomic.Pointer[map[engine.Address]*hotSigner]
 
 	// counts hold 16 bits of recoveries below 48 bits of the address. A signer that finds another's
 	// count decrements it, and takes the slot over at zero. Two goroutines may lose a count.
@@ -49,8 +50,8 @@ type hotSigner struct {
 	used    atomic.Bool // since the hand passed
 }
 
-func newHotSigners(limit int) *hotSigners {
-	h := &hotSigners{limit: limit}
+func newHotSigners(limit int, checker *curve.Checker) *hotSigners {
+	h := &hotSigners{checker: checker, limit: limit}
 	h.all.Store(&map[engine.Address]*hotSigner{})
 	return h
 }
@@ -59,13 +60,18 @@ func (h *hotSigners) find(a *engine.Address) *hotSigner { return (*h.all.Load())
 
 // signed reports whether that signer made the signature in scratch.
 func (h *hotSigners) signed(who *hotSigner, scratch *hasher) bool {
-	if !who.key.Signed(&scratch.digest, &scratch.rs) {
+	if !h.checker.Signed(who.key, &scratch.digest, &scratch.rs) {
 		return false
 	}
-	if !who.used.Load() { // usually it is set: then no core writes the shared cache line
-		who.used.Store(true)
-	}
+	who.use()
 	return true
+}
+
+// use notes that the key was of use.
+func (s *hotSigner) use() {
+	if !s.used.Load() { // usually it is set: then no core writes the shared cache line
+		s.used.Store(true)
+	}
 }
 
 // recovered counts a recovery of the given key, and makes the signer hot if that was often enough.

@@ -203,8 +203,9 @@ func orderVectors(t *testing.T, path string, f func(at string, v *hotCase)) {
 	walk("", b)
 }
 
-// TestHotVectors verifies every order of the shared vectors forty times: the answer is the first
-// one's to the last letter when the signer has become hot, and when it was so from the start.
+// TestHotVectors verifies every order of the shared vectors forty times, by every body, alone and
+// in lists: the answer is the first one's to the last letter when the signer has become hot, and
+// when it was so from the start.
 func TestHotVectors(t *testing.T) {
 	for name, want := range map[string]int{
 		"vectors/orders_invalid.json": 43, "vectors/orders_kuest_v2.json": 68,
@@ -237,7 +238,7 @@ func hotVector(t *testing.T, at string, c *hotCase) bool {
 		text = c.Order.Signature
 	}
 	signature := unhex(t, text)
-	v, hot := NewVerifier([]Domain{d}), NewVerifier([]Domain{d})
+	v, all := NewVerifier([]Domain{d}), verifiers([]Domain{d})
 	want, wantErr := v.Verify(o, signature, false)
 	var key [32]byte
 	if ParseHex(key[:], c.PrivateKey) {
@@ -245,10 +246,28 @@ func hotVector(t *testing.T, at string, c *hotCase) bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		heat(hot, s, o.Signer)
+		for _, hot := range all {
+			heat(hot, s, o.Signer)
+		}
 	}
-	for range 39 {
-		for _, v := range []*Verifier{v, hot} {
+	for i := range 39 {
+		for _, v := range append(all, v) {
+			var list []Submission
+			switch i {
+			case 20:
+				list = make([]Submission, 3)
+			case 30:
+				list = make([]Submission, 9)
+			}
+			for k := range list {
+				list[k] = Submission{Order: o, Signature: signature}
+			}
+			v.VerifyAll(list)
+			for k := range list {
+				if got := &list[k]; got.Verified != want || !reflect.DeepEqual(got.Err, wantErr) {
+					t.Fatalf("%s: %+v, %v; want %+v, %v", at, got.Verified, got.Err, want, wantErr)
+				}
+			}
 			got, err := v.Verify(o, signature, false)
 			if got != want || !reflect.DeepEqual(err, wantErr) {
 				t.Fatalf("%s: %+v, %v; want %+v, %v", at, got, err, want, wantErr)
@@ -264,7 +283,7 @@ func hotVector(t *testing.T, at string, c *hotCase) bool {
 // TestHotEviction: a newcomer comes later, and instead of one who is away.
 func TestHotEviction(t *testing.T) {
 	v := NewVerifier(Domains(ChainTest))
-	v.hot = newHotSigners(4)
+	v.hot = newHotSigners(4, v.hot.checker)
 	hot := func(i int) bool { a := numbered(t, i).Address; return v.hot.find(&a) != nil }
 	for i := range 4 {
 		visits(t, v, numbered(t, i), hotAfter)
@@ -299,7 +318,7 @@ func TestHotEviction(t *testing.T) {
 func TestHotCounts(t *testing.T) {
 	s := anvil(t)
 	key := curve.Public(&s.key)
-	h := newHotSigners(4)
+	h := newHotSigners(4, curve.NewChecker(true))
 	stranger := s.Address
 	for i := range 2*hotAfter - 1 {
 		h.recovered(s.Address, key)
@@ -331,7 +350,7 @@ func TestHotCounts(t *testing.T) {
 // TestHotConcurrently lets many goroutines use, build and evict combs.
 func TestHotConcurrently(t *testing.T) {
 	v := NewVerifier(Domains(ChainTest))
-	v.hot = newHotSigners(2)
+	v.hot = newHotSigners(2, v.hot.checker)
 	var group sync.WaitGroup
 	for i := range 4 {
 		group.Go(func() {
@@ -354,8 +373,12 @@ func TestHotConcurrently(t *testing.T) {
 					t.Errorf("%d: %+v, %v; %+v, %v", i, a, err, b, nestedErr)
 					return
 				}
-				if _, err := v.Verify(o, bent, d.NegRisk); err == nil {
-					t.Errorf("%d: a bent signature verifies", i)
+				list := []Submission{{Order: o, Signature: plain, NegRisk: d.NegRisk},
+					{Order: nested, Signature: inner, NegRisk: d.NegRisk},
+					{Order: o, Signature: bent, NegRisk: d.NegRisk}}
+				v.VerifyAll(list)
+				if list[0].Verified != a || list[1].Verified != b || list[2].Err == nil {
+					t.Errorf("%d: as a list %+v", i, list)
 				}
 			}
 		})

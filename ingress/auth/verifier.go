@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"clobd/engine"
+	"clobd/ingress/auth/curve"
+	"clobd/ingress/auth/lanes"
 )
 
 // The reasons why an order's signature is refused: stable words, for machines and logs.
@@ -85,14 +87,18 @@ type Verifier struct {
 	// costs one check.
 	owners [hintSlots]atomic.Pointer[engine.Address]
 	hot    *hotSigners
+	lanes  bool // lists are hashed in lanes
 
-	pool sync.Pool // *hasher
+	pool  sync.Pool // *hasher
+	lists sync.Pool // *listing
 }
 
 // NewVerifier makes a Verifier of the given domains. An order of an unknown signer is tried against
 // them in that order. A repeated domain counts once.
 func NewVerifier(domains []Domain) *Verifier {
-	v := &Verifier{Domains: append([]Domain(nil), domains...), hot: newHotSigners(hotLimit)}
+	v := &Verifier{Domains: append([]Domain(nil), domains...), lanes: lanes.Have(),
+		hot: newHotSigners(hotLimit, curve.NewChecker(true))}
+	v.lists.New = func() any { return newListing(v) }
 	v.pool.New = func() any { return newHasher() }
 	h := newHasher()
 	for i := range v.Domains {
@@ -106,6 +112,15 @@ func NewVerifier(domains []Domain) *Verifier {
 		}
 	}
 	return v
+}
+
+// Lanes reports whether v uses the widest registers of the processor.
+func (v *Verifier) Lanes() bool { return v.lanes }
+
+// WithoutLanes makes v do without the widest registers of the processor, for one that is not
+// trusted with them. The answers stay the same. It must be called before v is used.
+func (v *Verifier) WithoutLanes() {
+	v.lanes, v.hot = false, newHotSigners(hotLimit, curve.NewChecker(false))
 }
 
 func find(rows []readyDomain, separator *[32]byte) int {
@@ -140,27 +155,44 @@ func (v *Verifier) Verify(o *Order, signature []byte, negRisk bool) (Verified, e
 	if o.Version != 1 && o.Version != 2 {
 		return Verified{}, &SignatureError{Reason: ReasonVersion}
 	}
+	rows := v.rows(o, negRisk)
+	if len(rows) == 0 {
+		return Verified{}, &SignatureError{Reason: ReasonDomain}
+	}
+	t := trial{v: v, o: o, rows: rows, h: v.pool.Get().(*hasher), first: v.first(o, rows)}
+	defer v.pool.Put(t.h)
+	t.contents = t.h.order(o)
+
+	found, at, err := t.run(signature)
+	if err == nil {
+		v.matched(o, at)
+	}
+	return found, err
+}
+
+// rows returns the domains that an order of version 1 or 2 may be signed for.
+func (v *Verifier) rows(o *Order, negRisk bool) []readyDomain {
 	kind := 0
 	if negRisk {
 		kind = 1
 	}
-	rows := v.ready[o.Version-1][kind]
-	if len(rows) == 0 {
-		return Verified{}, &SignatureError{Reason: ReasonDomain}
-	}
-	t := trial{v: v, o: o, rows: rows, h: v.pool.Get().(*hasher)}
-	defer v.pool.Put(t.h)
-	hint := &v.hints[hintSlot(&o.Signer)]
-	if t.first = int(hint.Load()) - 1; t.first < 0 || t.first >= len(rows) {
-		t.first = 0
-	}
-	t.contents = t.h.order(o)
+	return v.ready[o.Version-1][kind]
+}
 
-	found, at, err := t.run(signature)
-	if err == nil && hint.Load() != uint32(at+1) {
+// first returns the position in rows of the domain to try first, 0 or what matched has noted.
+func (v *Verifier) first(o *Order, rows []readyDomain) int {
+	at := int(v.hints[hintSlot(&o.Signer)].Load()) - 1
+	if at < 0 || at >= len(rows) {
+		return 0
+	}
+	return at
+}
+
+// matched notes the position of the domain that an order was signed for.
+func (v *Verifier) matched(o *Order, at int) {
+	if hint := &v.hints[hintSlot(&o.Signer)]; hint.Load() != uint32(at+1) {
 		hint.Store(uint32(at + 1))
 	}
-	return found, err
 }
 
 // hintSlot returns the slot of an address. Any bits of an address are as good as random.
@@ -193,7 +225,7 @@ func (t *trial) plain(signature []byte) (Verified, int, error) {
 		return t.fail(reason)
 	}
 	if at := t.check(); at >= 0 {
-		return t.found(&t.rows[at], t.h.digest, t.o.Signer), at, nil
+		return t.rows[at].found(t.h.digest, t.o.Signer), at, nil
 	}
 	failure := SignatureError{Reason: ReasonRecover}
 	for i := range t.rows {
@@ -203,7 +235,7 @@ func (t *trial) plain(signature []byte) (Verified, int, error) {
 		who, ok := t.h.recover()
 		if ok && who == t.o.Signer {
 			t.v.hot.recovered(who, t.h.key)
-			return t.found(r, t.h.digest, who), at, nil
+			return r.found(t.h.digest, who), at, nil
 		}
 		if i == 0 {
 			failure.Hash, failure.Recovered = t.h.digest, who
@@ -260,7 +292,7 @@ func (t *trial) nested(signature []byte) (Verified, int, error) {
 	if !ok {
 		return t.fail(ReasonRecover)
 	}
-	return t.found(r, t.h.typed(&r.separator, &t.contents), owner), at, nil
+	return r.found(t.h.typed(&r.separator, &t.contents), owner), at, nil
 }
 
 // owner returns who signed the digest of a deposit wallet's order. If the signer of the wallet's
@@ -285,7 +317,7 @@ func (t *trial) owner() (engine.Address, bool) {
 	return owner, true
 }
 
-func (t *trial) found(r *readyDomain, id engine.OrderID, who engine.Address) Verified {
+func (r *readyDomain) found(id engine.OrderID, who engine.Address) Verified {
 	return Verified{ID: id, Signer: who, Domain: r.domain, Separator: r.separator, Chain: r.chain}
 }
 

@@ -15,5 +15,5 @@
 //
 // # Reading order
 //
-// order.go, cancel.go.
+// order.go, terms.go, cancel.go.
 package form

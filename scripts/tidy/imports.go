@@ -21,6 +21,7 @@ const (
 	secp  = "github.com/ethereum/go-ethereum/crypto/secp256k1"
 	decr  = "github.com/decred/dcrd/dcrec/secp256k1/v4"
 	sha3  = "golang.org/x/crypto/sha3"
+	xcpu  = "golang.org/x/sys/cpu"
 	fast  = "github.com/valyala/fasthttp"
 	route = "github.com/fasthttp/router"
 	wsock = "github.com/fasthttp/websocket"
@@ -85,10 +86,13 @@ func ground() []row {
 // door is the part that takes orders.
 func door() []row {
 	return []row{
-		{pkg: "ingress/auth/curve", out: []string{secp, decr}, no: map[string]string{
+		{pkg: "ingress/auth/lanes", out: []string{xcpu}, tests: []string{sha3}, no: map[string]string{
+			"clobd": "it computes what a processor can, for whoever asks",
+		}},
+		{pkg: "ingress/auth/curve", ours: []string{"ingress/auth/lanes"}, out: []string{secp, decr}, no: map[string]string{
 			"clobd": "numbers in, verdict out",
 		}},
-		{pkg: "ingress/auth", ours: []string{"engine", "ingress/auth/curve"}, out: []string{sha3},
+		{pkg: "ingress/auth", ours: []string{"engine", "ingress/auth/curve", "ingress/auth/lanes"}, out: []string{sha3},
 			no: map[string]string{
 				fast: "keys are checked here, not served",
 				secp: "curve chooses the implementation",

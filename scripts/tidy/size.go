@@ -12,7 +12,7 @@ import (
 const (
 	maxRoom    = 6_000  // lines of a package without its tests
 	maxLarge   = 7_500  // lines of a package with a row in largeRooms
-	maxProduct = 65_960 // lines of all packages together; only a new capability raises it
+	maxProduct = 67_510 // lines of all packages together; only a new capability raises it
 	maxMethods = 40     // methods of a type
 )
 
@@ -39,10 +39,11 @@ const (
 	demoBots   = "bench/trader"
 )
 
-// lines is how many lines a package has without its tests.
-func (p *Package) lines() (total int) {
-	for _, f := range p.Files {
-		if !f.test() {
+// lines is how many lines a package has without its tests. Its C counts as its Go does.
+func (t *Tree) lines(p *Package) (total int) {
+	for _, f := range t.Files {
+		counts := slices.Contains([]string{".go", ".c", ".h"}, path.Ext(f.Path)) && !f.test()
+		if counts && path.Dir(f.Path) == p.Path {
 			total += strings.Count(f.Text, "\n")
 		}
 	}
@@ -92,7 +93,7 @@ func (t *Tree) checkProduct(large []largeRoom, limit int) {
 		if !is {
 			continue
 		}
-		total += p.lines()
+		total += t.lines(p)
 		t.checkRoom(p, large)
 		below := strings.HasPrefix(p.Path, laboratory+"/")
 		if p.Path == laboratory || below && p.Path != demoBots {
@@ -113,7 +114,7 @@ func (t *Tree) checkProduct(large []largeRoom, limit int) {
 
 // checkRoom holds one package of the product to its size.
 func (t *Tree) checkRoom(p *Package, large []largeRoom) {
-	lines, limit := p.lines(), maxRoom
+	lines, limit := t.lines(p), maxRoom
 	i := slices.IndexFunc(large, func(l largeRoom) bool { return l.pkg == p.Path })
 	if i >= 0 {
 		limit = large[i].lines

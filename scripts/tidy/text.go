@@ -62,7 +62,7 @@ func (t *Tree) checkText(f *File) {
 			}
 		}
 	}
-	if slices.Contains([]string{".go", ".sh", ".mjs"}, path.Ext(f.Path)) {
+	if slices.Contains([]string{".go", ".sh", ".mjs", ".c", ".h"}, path.Ext(f.Path)) {
 		t.checkColumns(f)
 	}
 }

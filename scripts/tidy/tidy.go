@@ -141,8 +141,8 @@ func isText(rel string) bool {
 	if strings.HasPrefix(rel, ".ci/") || path.Base(rel) == "Makefile" {
 		return true
 	}
-	return slices.Contains([]string{".go", ".md", ".sh", ".mjs", ".js", ".mod", ".json", ".html", ".txt"},
-		path.Ext(rel))
+	return slices.Contains([]string{".go", ".md", ".sh", ".mjs", ".js", ".mod", ".json", ".html", ".txt",
+		".c", ".h"}, path.Ext(rel))
 }
 
 // add takes one file in, and parses it if it is Go.

@@ -1,5 +1,11 @@
 package curve
 
+import (
+	"unsafe"
+
+	"clobd/ingress/auth/lanes"
+)
+
 // comb holds the multiples of a point P from which any k·P is added up without doubling. Each digit
 // of k to the base 2^width, from -2^(width-1) + 1 to 2^(width-1), is a term, and points holds the
 // term or its opposite. It is never changed.
@@ -7,6 +13,10 @@ type comb struct {
 	width  int
 	points []point // d·2^(width·i)·P at i·2^(width-1) + d - 1
 }
+
+// first returns the first multiple, as the lanes read it. In both packages a point is four words of
+// x and four of y.
+func (c *comb) first() *lanes.Point { return (*lanes.Point)(unsafe.Pointer(&c.points[0])) }
 
 // combDigits returns how many digits a scalar has, with one for the carry of the highest.
 func combDigits(width int) int { return 256/width + 1 }

@@ -130,12 +130,23 @@ type suspect struct {
 	key    []byte
 }
 
-// holds checks that a comb accepts what recovery accepts, by both implementations of recovery.
-func (s *suspect) holds(t *testing.T, c *checker) bool {
+// bodies are the Checkers of this machine: in Go alone, and in lanes if there are any.
+func bodies(t testing.TB) []*Checker {
 	t.Helper()
-	q := pointOf(s.key)
-	table := newComb(&q, keyWidth)
-	got := c.signed(&table, &s.digest, &s.rs)
+	all := []*Checker{NewChecker(false)}
+	if c := NewChecker(true); c.lanes {
+		return append(all, c)
+	}
+	t.Log("SKIPPED: the body in lanes, which this build or machine does not have")
+	return all
+}
+
+// holds checks that every body accepts what recovery accepts, alone and in lists, by both
+// implementations of recovery.
+func (s *suspect) holds(t *testing.T, all []*Checker) bool {
+	t.Helper()
+	k := NewKey(s.key)
+	got := all[0].signed(&k.multiples, &s.digest, &s.rs)
 	key, ok := Recover(&s.digest, &s.rs)
 	if want := ok && bytes.Equal(key, s.key); got != want {
 		t.Errorf("%+v: accepted %v, recovery finds %x, %v", s, got, key, ok)
@@ -143,6 +154,23 @@ func (s *suspect) holds(t *testing.T, c *checker) bool {
 	key, ok = pureRecover(&s.digest, &s.rs)
 	if want := ok && bytes.Equal(key, s.key); got != want {
 		t.Errorf("%+v: accepted %v, recovery in pure Go finds %x, %v", s, got, key, ok)
+	}
+	for _, c := range all {
+		if alone := c.Signed(k, &s.digest, &s.rs); alone != got {
+			t.Errorf("%+v: lanes %v: %v, want %v", s, c.lanes, alone, got)
+		}
+		for _, n := range []int{2, 8} {
+			list := make([]Assertion, n)
+			for i := range list {
+				list[i] = Assertion{Key: k, Digest: s.digest, RS: s.rs, Signed: !got}
+			}
+			c.CheckAll(list)
+			for i := range list {
+				if list[i].Signed != got {
+					t.Errorf("%+v: lanes %v: %d of %d: %v, want %v", s, c.lanes, i, n, !got, got)
+				}
+			}
+		}
 	}
 	return got
 }
@@ -156,7 +184,7 @@ func (s *suspect) turn() {
 // TestCheckedAsRecovered damages good signatures in every part.
 func TestCheckedAsRecovered(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	c := newChecker()
+	c := bodies(t)
 	fill := func(b []byte) {
 		for i := range b {
 			b[i] = byte(r.Uint32())
@@ -235,7 +263,7 @@ func forge(a, b, d *big.Int) (suspect, bool) {
 // TestCheckAddsAnything makes signatures whose sums double a point, meet a point's opposite on the
 // way, or end at infinity: nobody signs so by chance, but anybody may.
 func TestCheckAddsAnything(t *testing.T) {
-	c := newChecker()
+	c := bodies(t)
 	var doubled, vanished, infinite int
 	half := new(big.Int).Rsh(bigOrder, 1)
 	factors := []*big.Int{big.NewInt(1), big.NewInt(-1), big.NewInt(2), big.NewInt(127),
@@ -263,7 +291,7 @@ func TestCheckAddsAnything(t *testing.T) {
 				}
 				x, y := bytesOf(a), bytesOf(b)
 				k, l := scalarOf(x[:]), scalarOf(y[:])
-				twice, gone := exceptions(table.terms(c.base.terms(nil, &k), &l))
+				twice, gone := exceptions(table.terms(c[0].base.terms(nil, &k), &l))
 				doubled += twice
 				vanished += gone
 			}
@@ -302,7 +330,7 @@ func allocs(f func()) float64 {
 
 // TestCheckAllocates nothing, and recovery by the C library the key alone.
 func TestCheckAllocates(t *testing.T) {
-	c := newChecker()
+	c := NewChecker(false)
 	s, _ := forge(big.NewInt(1<<40), big.NewInt(-7), big.NewInt(1<<50))
 	q := pointOf(s.key)
 	table := newComb(&q, keyWidth)
@@ -318,9 +346,9 @@ func TestCheckAllocates(t *testing.T) {
 	}
 }
 
-// FuzzCheck holds the check against recovery on whatever signature and key.
+// FuzzCheck holds the check by every body against recovery on whatever signature and key.
 func FuzzCheck(f *testing.F) {
-	c := newChecker()
+	c := bodies(f)
 	f.Add(make([]byte, 32), make([]byte, 64), []byte{1}, uint8(0))
 	f.Add([]byte(orderBytes), []byte(halfBytes), []byte{2}, uint8(1))
 	f.Fuzz(func(t *testing.T, a, b, d []byte, bend uint8) {
@@ -343,21 +371,9 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-func BenchmarkCheck(b *testing.B) {
-	r := rand.New(rand.NewPCG(6, 6))
-	s, _ := forge(bigOf([4]uint64{r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64()}),
-		bigOf([4]uint64{r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64()}), big.NewInt(99))
-	c := newChecker()
-	q := pointOf(s.key)
-	table := newComb(&q, keyWidth)
-	b.Run("check", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if !c.signed(&table, &s.digest, &s.rs) {
-				b.Fatal("not of the key")
-			}
-		}
-	})
+// BenchmarkComb makes the tables of a signer and of the generator.
+func BenchmarkComb(b *testing.B) {
+	q, _ := times(big.NewInt(99))
 	b.Run("build", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -365,8 +381,9 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	})
 	b.Run("base", func(b *testing.B) {
+		g := generator()
 		for b.Loop() {
-			newChecker()
+			newComb(&g, baseWidth)
 		}
 	})
 }
