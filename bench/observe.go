@@ -17,6 +17,10 @@ import (
 // time with a few markets, and this process less than 1 ms.
 const lookEvery = 500 * time.Millisecond
 
+// knocks is how often, between two readings, an observer asks /readyz just to see whether the node
+// answers at all: so often that no pause of stalled length and a knock's falls between.
+const knocks = 4
+
 // stalled is the least time without progress that is marked as a stall.
 const stalled = 131072 * time.Microsecond // a bound of the node's stage histograms
 
@@ -203,17 +207,44 @@ func (o *observer) read(ctx context.Context) (scrape, error) {
 // watch reads until it is stopped.
 func (o *observer) watch(ctx context.Context) {
 	defer close(o.ended)
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(lookEvery / knocks)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		o.look(ctx)
+		if n%knocks == 0 {
+			o.look(ctx)
+		} else {
+			o.knock(ctx)
+		}
 	}
 }
+
+// knock marks the node as silent if it takes long to answer whether it is ready.
+func (o *observer) knock(ctx context.Context) {
+	asked := time.Now()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.desk.addr+"/readyz", nil)
+	if err != nil {
+		return
+	}
+	answer, err := o.client.Do(r)
+	if err != nil {
+		return // as in look
+	}
+	_, _ = io.Copy(io.Discard, answer.Body) // or the connection would be lost
+	_ = answer.Body.Close()
+	if took := time.Since(asked); took >= stalled {
+		o.marks = append(o.marks, Mark{Seconds: asked.Sub(o.from).Seconds(), What: nodeSilent,
+			Lasted: took.Seconds()})
+	}
+}
+
+// nodeSilent is the mark of a node that did not even answer its operator: SIGSTOP, a machine that
+// stood still, no CPU time.
+const nodeSilent = "node silent"
 
 // look reads once and marks what has happened since the last reading.
 func (o *observer) look(ctx context.Context) {
@@ -247,9 +278,8 @@ func marksBetween(before, after *scrape, from time.Time) (list []Mark) {
 	ago := func(seconds float64) time.Time {
 		return after.at.Add(-time.Duration(seconds * float64(time.Second)))
 	}
-	// The node did not even answer its operator: SIGSTOP, a machine that stood still, no CPU time.
 	if took := after.at.Sub(after.asked); took >= stalled {
-		mark("node silent", after.asked, took.Seconds())
+		mark(nodeSilent, after.asked, took.Seconds())
 	}
 	const written = "clobd_checkpoint_writes_total"
 	if after.values[written] > before.values[written] {

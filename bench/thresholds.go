@@ -78,6 +78,8 @@ var percentiles = map[string]func(l *Latency) *float64{
 	"p90": func(l *Latency) *float64 { return &l.P90 },
 	"p99": func(l *Latency) *float64 { return &l.P99 },
 	"max": func(l *Latency) *float64 { return &l.Max },
+	// p99.9; a run with fewer than 10,000 samples has none.
+	"p999": func(l *Latency) *float64 { return l.P999 },
 }
 
 // figure finds a figure by its name in a file of thresholds.

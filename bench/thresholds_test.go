@@ -14,14 +14,15 @@ errors == 0
 rate >= 5000
 cpu < 90us
 generator.share <= 50%
+p999 <= 30ms
 `))
-	if err != nil || len(rules) != 6 {
+	if err != nil || len(rules) != 7 {
 		t.Fatalf("%d rules, %v", len(rules), err)
 	}
-	good := &Report{Rate: 5000, CPUMicros: new(89.9), ServiceMicros: Latency{P99: 20_000},
-		CorrectedMicros: &Latency{P99: 39_999}, Generator: &Generator{Share: 0.5}}
+	good := &Report{Rate: 5000, CPUMicros: new(89.9), ServiceMicros: Latency{P99: 20_000,
+		P999: new(29_000.0)}, CorrectedMicros: &Latency{P99: 39_999}, Generator: &Generator{Share: 0.5}}
 	good.judge(rules)
-	if err := good.Verdict(); err != nil || len(good.Thresholds) != 6 {
+	if err := good.Verdict(); err != nil || len(good.Thresholds) != 7 {
 		t.Errorf("a good run: %v, %+v", err, good.Thresholds)
 	}
 	bad := &Report{Rate: 4999.9, CPUMicros: new(90.0), ServiceMicros: Latency{P99: 20_001}, Errors: 1}
@@ -31,6 +32,7 @@ generator.share <= 50%
 		"threshold broken: p99 <= 20ms: had 20001.0 µs",
 		"corrected.p99 <= 40ms: the run has no such figure", "errors == 0: had 1",
 		"rate >= 5000", "cpu < 90us: had 90.0 µs", "generator.share <= 50%: the run has no such figure",
+		"p999 <= 30ms: the run has no such figure",
 	} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("does not say %q: %v", says, err)

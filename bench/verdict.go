@@ -7,7 +7,8 @@ import (
 
 // The bounds beyond which a figure is the generator's and not the node's. DESIGN.md says why.
 const (
-	lateFloor = 100.0   // µs: what a thread takes to wake up
+	lateFloor = 100.0   // µs: what the thread of package lean takes to wake up
+	loopFloor = 300.0   // µs: what a goroutine that sleeps in the kernel takes, at L1 and L2
 	stoodLong = 150_000 // µs: no thread waits so long for a busy core
 	latePart  = 0.5     // of the latency at the same percentile
 	wholeOf   = 0.9     // of the time of the threads that send
@@ -30,19 +31,22 @@ func (r *Report) blame() {
 		latency = r.CorrectedMicros
 	}
 	late, paused := &g.LateMicros, r.Conditions.Hiccup.MaxMillis*1e3
+	floor, cure := lateFloor, ", or the rate needs more --processes"
+	if r.Level == "L1" || r.Level == "L2" {
+		floor, cure = loopFloor, ""
+	}
 	accuse := func(name string, late, took, least float64) bool {
 		bad := late > least && late > latePart*took
 		if bad {
 			r.Invalid = fmt.Sprintf("the generator was late itself: %s of its lateness is %.0f µs, of the "+
-				"latency %.0f µs; the machine was busy or stood still, or the rate needs more --processes",
-				name, late, took)
+				"latency %.0f µs; the machine was busy or stood still%s", name, late, took, cure)
 		}
 		return bad
 	}
 	n := r.Operations // a percentile with less than ten of them beyond it is not judged
-	if n >= 20 && accuse("p50", late.P50, latency.P50, lateFloor) ||
-		n >= 100 && accuse("p90", late.P90, latency.P90, lateFloor) ||
-		n >= 1000 && accuse("p99", late.P99, latency.P99, lateFloor) {
+	if n >= 20 && accuse("p50", late.P50, latency.P50, floor) ||
+		n >= 100 && accuse("p90", late.P90, latency.P90, floor) ||
+		n >= 1000 && accuse("p99", late.P99, latency.P99, floor) {
 		return
 	}
 	if paused < late.Max/2 { // the hiccup meter ran while the generator did not
@@ -50,7 +54,7 @@ func (r *Report) blame() {
 			return
 		}
 	}
-	if late.P999 != nil && latency.P999 != nil && *late.P999 > max(lateFloor, latePart**latency.P999) {
+	if late.P999 != nil && latency.P999 != nil && *late.P999 > max(floor, latePart**latency.P999) {
 		g.Note = fmt.Sprintf("p99.9 withheld: %.0f µs of it are the generator's own lateness, while the "+
 			"machine paused for up to %.0f µs", *late.P999, paused)
 		latency.P999, r.ServiceMicros.P999 = nil, nil
