@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"clobd/cmd/clobd/page"
 	"clobd/ingress"
 	"clobd/ingress/auth"
 
@@ -21,7 +22,7 @@ func TestProfileRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &node{door: door, secrets: secrets{bearer: []byte("Bearer secret")},
-		metrics: prometheus.NewRegistry()}
+		metrics: prometheus.NewRegistry(), settings: &settings{recent: new(page.Recent)}}
 	handler := n.adminServer().Handler
 	for _, c := range []struct {
 		path, token string
