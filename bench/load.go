@@ -106,6 +106,7 @@ func (r *Run) validate() error {
 	bad(r.URL != "" && r.Data != "", "a replay wants a fresh node, and not one that runs already")
 	bad(r.Pace < 0 || r.Pace > 0 && (r.Data == "" || r.Level != "L3"),
 		"a pace is positive, and belongs to a replay at level L3")
+	bad(r.Pace > 0 && r.Rounds > 1, "a replay at the recorded pace is one turn")
 	bad(r.URL != "" && r.Data == "" && r.Workload.Books != 1,
 		"a node that runs already is traded in one market: choose a workload of one book")
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
@@ -387,6 +388,7 @@ func (w *writer) loop(commands []engine.Command, dues ...time.Duration) func(
 				due = n.crew.start.Add(dues[n.next])
 				sleepUntil(due)
 				if time.Since(due) > w.giveUp {
+					n.corrected.Record(time.Since(due))
 					n.unsent++
 					continue
 				}

@@ -70,6 +70,9 @@ func (r *Report) Verdict() error {
 	if r.Invalid != "" {
 		problems = append(problems, errors.New("INVALID: "+r.Invalid))
 	}
+	if r.Unsent > 0 {
+		problems = append(problems, fmt.Errorf("fell behind: %d were never sent", r.Unsent))
+	}
 	for i := range r.Thresholds {
 		if j := &r.Thresholds[i]; !j.Held {
 			problems = append(problems, fmt.Errorf("threshold broken: %s", j))

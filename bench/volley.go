@@ -246,6 +246,7 @@ func (r *Report) take(m *lean.Measured) {
 	}
 	// An open loop ends when all that was due in its time is answered or given up.
 	r.bound(window{m.Took, m.Full || r.AskedRate > 0})
+	r.needWork()
 	r.Generator = &Generator{Processes: m.Processes, LateMicros: Recorder{m.Late}.Latency()}
 	if m.Took > 0 {
 		r.Rate = float64(m.Acked) / m.Took.Seconds()
