@@ -151,6 +151,8 @@ type Report struct {
 	Digest  string   `json:"digest"` // at L0 of the last exchange
 	Checked string   `json:"checked"`
 	Failure string   `json:"failure,omitempty"`
+
+	requests int64 // that the latencies are of; 0: as many as Operations
 }
 
 // WriteText prints the report for people: the figure, then what it was measured under.

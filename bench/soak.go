@@ -21,10 +21,10 @@ import (
 
 // Soak is a long open loop at L3 that asks whether the node stays as it is. Orders are drawn and
 // signed in pieces, each while the one before it is sent, so that a day takes no more memory than a
-// minute. Each wallet cancels what it has left after a piece: the books do not grow. The instants at
-// which requests are due count from the start of the soak: a node that is behind at the end of a
-// piece is behind in the next one. Only the time in which the load itself could not send (it signed,
-// canceled or read the metrics) moves them.
+// minute. Each wallet cancels what it has left after a piece: the books do not grow. The instants
+// at which requests are due count from the start of the soak: a node that is behind at the end of a
+// piece is behind in the next one. Only the time in which the load itself could not send (it
+// signed, canceled or read the metrics) moves them.
 type Soak struct{ Run }
 
 // The size of a piece.
@@ -36,7 +36,8 @@ const (
 
 // The bounds of a soak's rate.
 const (
-	keptPart   = 0.97                   // of the requests asked for must be answered well in their time
+	// keptPart of the requests asked for must be answered well in their time.
+	keptPart   = 0.97
 	signedLate = 0.1                    // of the time may be spent waiting for signatures
 	settle     = 250 * time.Millisecond // that the last answers may take
 	soakLead   = 10 * time.Millisecond  // that opening the connections of a piece takes
@@ -446,6 +447,7 @@ func (k *soaking) conclude() {
 		Thread:    k.threads.Seconds() / o.Seconds}
 	o.Generator.Share = o.Generator.Thread / float64(k.trial.report.Conditions.Cores)
 	r := &Report{Operations: o.Operations, Generator: &o.Generator,
+		requests:      k.total.late.h.TotalCount(),
 		Conditions:    k.trial.report.Conditions,
 		ServiceMicros: k.total.service.Latency(), CorrectedMicros: new(k.total.corrected.Latency())}
 	r.blame()

@@ -41,8 +41,8 @@ type Load struct {
 	Burst int
 	// Due is when each of the Requests is due, from the start and in ascending order. It makes an open
 	// loop of instants that the caller chose, and replaces Rate, Poisson, Burst and Repeat. What is
-	// due at the Duration or later is not sent. The instants count from Start, if there is one, even if it
-	// is over: a request may be late before the first is sent.
+	// due at the Duration or later is not sent. The instants count from Start, if there is one, even
+	// if it is over: a request may be late before the first is sent.
 	Due []time.Duration
 
 	// Start is when the first request may be sent, so that loads of several processes start
