@@ -59,6 +59,52 @@ func (r *reel) add(f *engine.Frame) {
 	r.frames = append(r.frames, reelFrame{f.No, len(r.commands), f.First, f.Time, f.Digest})
 }
 
+// film is a recording in reels. One that is small is decoded once.
+type film struct {
+	reels    []*reel
+	commands int  // in reels
+	whole    bool // reels are all of the recording
+}
+
+// filmed is how many Commands a film keeps: some 200 MB.
+const filmed = 500_000
+
+// play calls show with the reels of a folder, while goesOn.
+func (m *film) play(ctx context.Context, dir string, goesOn func() bool, show func(*reel)) error {
+	if m.whole {
+		for i := 0; i < len(m.reels) && goesOn() && ctx.Err() == nil; i++ {
+			show(m.reels[i])
+		}
+		return ctx.Err()
+	}
+	m.reels, m.commands = nil, 0
+	r := &reel{}
+	next := func() {
+		if len(r.commands) == 0 {
+			return
+		}
+		show(r)
+		if m.commands += len(r.commands); m.commands <= filmed {
+			m.reels = append(m.reels, r)
+			r = &reel{}
+			return
+		}
+		m.reels = nil
+		r = &reel{r.commands[:0], r.frames[:0]}
+	}
+	err := recorded(ctx, dir, func(f *engine.Frame) bool {
+		if r.add(f); len(r.commands) >= block {
+			next()
+		}
+		return goesOn()
+	})
+	if err == nil && goesOn() {
+		next()
+		m.whole = m.commands <= filmed
+	}
+	return err
+}
+
 // retained is a Command that stays when its frame is gone.
 func retained(c *engine.Command, evidence bool) engine.Command {
 	k := *c
@@ -97,25 +143,14 @@ func (t *trial) runRecorded(ctx context.Context, sum *applied) error {
 	if _, err := t.watch.Lap(); err != nil {
 		return err
 	}
-	r := &reel{}
-	play := func() {
-		if len(r.commands) > 0 {
-			sum.time(r.commands, func([]engine.Command) { apply(r) })
-		}
-		r = &reel{r.commands[:0], r.frames[:0]}
+	goesOn := func() bool {
+		return sum.took < t.Duration && t.report.Failure == "" && !sum.late(t.Duration)
 	}
-	err := recorded(ctx, t.Data, func(f *engine.Frame) bool {
-		r.add(f)
-		if len(r.commands) >= block {
-			play()
-		}
-		return sum.took < t.Duration && t.report.Failure == ""
+	err := sum.film.play(ctx, t.Data, goesOn, func(r *reel) {
+		sum.time(r.commands, func([]engine.Command) { apply(r) })
 	})
 	if err != nil {
 		return err
-	}
-	if t.report.Failure == "" && sum.took < t.Duration {
-		play()
 	}
 	h, err := t.watch.Lap()
 	t.report.Conditions.Hiccup.add(h)
