@@ -245,6 +245,7 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 		r.Unsent = all.unsent
 	}
 	r.bound(w)
+	r.needWork()
 	if n := float64(all.acked); n > 0 {
 		r.Rate = n / w.took.Seconds()
 		if cpuErr == nil {
@@ -279,6 +280,14 @@ func (r *Report) bound(w window) {
 	r.Seconds, r.EndedBy = w.took.Seconds(), endedByTime
 	if !w.full {
 		r.EndedBy = "operations: a connection had done all that were drawn for it"
+	}
+}
+
+// needWork fails a run in which nothing was acknowledged: percentiles of nothing hold any
+// threshold.
+func (r *Report) needWork() {
+	if r.Acknowledged == 0 && r.Failure == "" {
+		r.Failure = fmt.Sprintf("no operation was acknowledged; the node was busy %d times", r.Busy)
 	}
 }
 

@@ -106,6 +106,7 @@ func (r *Run) validate() error {
 	bad(r.URL != "" && r.Data != "", "a replay wants a fresh node, and not one that runs already")
 	bad(r.Pace < 0 || r.Pace > 0 && (r.Data == "" || r.Level != "L3"),
 		"a pace is positive, and belongs to a replay at level L3")
+	bad(r.Pace > 0 && r.Rounds > 1, "a replay at the recorded pace is one turn")
 	bad(r.URL != "" && r.Data == "" && r.Workload.Books != 1,
 		"a node that runs already is traded in one market: choose a workload of one book")
 	bad(r.URL != "" && r.Level != "L3", "a node's URL belongs to level L3")
@@ -224,7 +225,12 @@ type applied struct {
 	rec       Recorder
 	digest    engine.Digest
 	turn      appliedTurn
+	film      film      // of a replay
+	began     time.Time // of a replay
 }
+
+// late reports whether a replay has taken three times its duration, most of it for decoding.
+func (a *applied) late(d time.Duration) bool { return time.Since(a.began) > 3*d && a.done > 0 }
 
 // appliedTurn is the turn of L0 that is under way: where it began, and what it recorded.
 type appliedTurn struct {
@@ -236,7 +242,7 @@ type appliedTurn struct {
 // runApply measures Apply alone, on one goroutine, on one fresh Exchange after the other until the
 // time is up. Each has its own seed and its own check.
 func (t *trial) runApply(ctx context.Context) error {
-	report, sum := t.report, &applied{rec: NewRecorder()}
+	report, sum := t.report, &applied{rec: NewRecorder(), began: time.Now()}
 	sum.turn.rec = NewRecorder()
 	if t.round == 0 {
 		t.round = applyRound
@@ -245,7 +251,7 @@ func (t *trial) runApply(ctx context.Context) error {
 	if t.Data != "" {
 		round = t.runRecorded
 	}
-	for sum.took < t.Duration && report.Failure == "" {
+	for sum.took < t.Duration && report.Failure == "" && (t.Data == "" || !sum.late(t.Duration)) {
 		if err := round(ctx, sum); err != nil {
 			return err
 		}
@@ -253,6 +259,9 @@ func (t *trial) runApply(ctx context.Context) error {
 	}
 	n := float64(sum.done)
 	report.bound(window{sum.took, sum.took >= t.Duration})
+	if t.Data != "" && sum.took < t.Duration {
+		report.EndedBy = "the clock: reading the recording took more than twice the duration"
+	}
 	report.Operations, report.Acknowledged = int64(sum.done), int64(sum.done)
 	report.Rate, report.Connections = n/sum.took.Seconds(), 1
 	report.CPUMicros = new(float64(sum.cpu.Nanoseconds()) / 1e3 / n)
@@ -387,6 +396,7 @@ func (w *writer) loop(commands []engine.Command, dues ...time.Duration) func(
 				due = n.crew.start.Add(dues[n.next])
 				sleepUntil(due)
 				if time.Since(due) > w.giveUp {
+					n.corrected.Record(time.Since(due))
 					n.unsent++
 					continue
 				}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sort"
 	"time"
 
 	"clobd/bench/trader"
@@ -59,8 +58,6 @@ func (t *trial) playHTTP(ctx context.Context) (err error) {
 	work.deal(s.ops, requests)
 	if t.Pace > 0 {
 		work.Due = s.paced(t.Pace)
-		n := max(sort.Search(len(work.Due), func(i int) bool { return work.Due[i] > t.Duration }), 1)
-		work.Due, work.Requests = work.Due[:n], work.Requests[:n]
 		t.report.Loop, t.report.Arrivals = "open", fmt.Sprintf("as recorded, times %g", t.Pace)
 	}
 	if err := t.fireObserved(ctx, to, work, nil); err != nil {

@@ -114,7 +114,8 @@ type Report struct {
 	Refused      int64  `json:"refused"`
 	Busy         int64  `json:"busy"`
 	Errors       int64  `json:"errors"`
-	// Unsent are operations of an open loop that were given up: they were late by the whole duration.
+	// Unsent are requests of an open loop that were given up: they were late by the whole duration.
+	// The corrected percentiles have them with the time that they had waited. The run then fails.
 	Unsent int64   `json:"unsent,omitempty"`
 	Rate   float64 `json:"operations_per_second"`
 	// CPUMicros is user+system time per operation of the measured process, in µs: at L0 to L2 of
@@ -150,6 +151,8 @@ type Report struct {
 	Digest  string   `json:"digest"` // at L0 of the last exchange
 	Checked string   `json:"checked"`
 	Failure string   `json:"failure,omitempty"`
+
+	requests int64 // that the latencies are of; 0: as many as Operations
 }
 
 // WriteText prints the report for people: the figure, then what it was measured under.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"clobd/bench/lean"
@@ -20,7 +21,10 @@ import (
 
 // Soak is a long open loop at L3 that asks whether the node stays as it is. Orders are drawn and
 // signed in pieces, each while the one before it is sent, so that a day takes no more memory than a
-// minute. Each wallet cancels what it has left at the end of a piece: the books do not grow.
+// minute. Each wallet cancels what it has left after a piece: the books do not grow. The instants
+// at which requests are due count from the start of the soak: a node that is behind at the end of a
+// piece is behind in the next one. Only the time in which the load itself could not send (it
+// signed, canceled or read the metrics) moves them.
 type Soak struct{ Run }
 
 // The size of a piece.
@@ -28,6 +32,15 @@ const (
 	longestPiece = time.Minute
 	pieceOrders  = 200_000 // some 200 MB when signed
 	pieces       = 10      // at least, so that there is a first and a last tenth
+)
+
+// The bounds of a soak's rate.
+const (
+	// keptPart of the requests asked for must be answered well in their time.
+	keptPart   = 0.97
+	signedLate = 0.1                    // of the time may be spent waiting for signatures
+	settle     = 250 * time.Millisecond // that the last answers may take
+	soakLead   = 10 * time.Millisecond  // that opening the connections of a piece takes
 )
 
 // piece is how long a piece takes.
@@ -54,7 +67,8 @@ type Lap struct {
 	Files      float64  `json:"open_files"`
 	// Disk is the size of the data folder, of somebody else's node what its journal has appended.
 	Disk float64 `json:"disk_bytes"`
-	// Pause is how long nothing was sent before the lap, because the signing was behind.
+	// Pause is how long nothing was sent before the lap, because the load signed, canceled what the
+	// lap before had left, or read the metrics. Nothing is due in it.
 	Pause float64 `json:"pause_seconds"`
 }
 
@@ -66,6 +80,8 @@ type Drift struct {
 	Bound  float64 `json:"bound"` // that Last must not be above
 	Rule   string  `json:"rule"`  // how the bound comes about
 	Held   bool    `json:"held"`
+	// Unknown: the node's metrics do not tell. First, Last and Bound are 0, and nothing is held.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Soaked is the result of a soak.
@@ -81,17 +97,24 @@ type Soaked struct {
 	Seconds      float64    `json:"seconds"`
 	Operations   int64      `json:"operations"`
 	Errors       int64      `json:"errors"`
-	Laps         []Lap      `json:"laps"`
-	Drifts       []Drift    `json:"drifts"`
-	Stages       []Stage    `json:"stages,omitempty"`
-	Marks        []Mark     `json:"marks,omitempty"`
-	Generator    Generator  `json:"generator"`
+	// Due are the requests that were due, Good those of them that were answered well. Kept is the part
+	// of the asked rate that the node has kept, in [0, 1].
+	Due       int64     `json:"requests_due"`
+	Good      int64     `json:"requests_done"`
+	Kept      float64   `json:"kept"`
+	Laps      []Lap     `json:"laps"`
+	Drifts    []Drift   `json:"drifts"`
+	Stages    []Stage   `json:"stages,omitempty"`
+	Marks     []Mark    `json:"marks,omitempty"`
+	Generator Generator `json:"generator"`
 	// SigningSeconds is the CPU time of the threads that signed beside the load, at nice 19. It is not
 	// in Generator, and it is CPU time that the node did not have.
 	SigningSeconds float64 `json:"signing_cpu_seconds"`
-	Invalid        string  `json:"invalid,omitempty"`
-	Checked        string  `json:"checked"`
-	Failure        string  `json:"failure,omitempty"`
+	// SigningWait is for how long the load waited for signatures.
+	SigningWait float64 `json:"signing_wait_seconds"`
+	Invalid     string  `json:"invalid,omitempty"`
+	Checked     string  `json:"checked"`
+	Failure     string  `json:"failure,omitempty"`
 }
 
 // soaking is a soak in progress.
@@ -102,6 +125,8 @@ type soaking struct {
 	clients []*trader.Client
 	out     *Soaked
 	start   time.Time
+	drained time.Time     // the last answer to what was due
+	moved   time.Duration // sum of pauses
 	last    scrape
 	signed  signing
 	total   struct{ service, corrected, late Recorder }
@@ -126,8 +151,10 @@ func (f *fingerprint) add(id *engine.OrderID) {
 
 // piece is a part of a soak that was drawn and signed.
 type piece struct {
-	load *volley
-	err  error
+	load  *volley
+	sweep *volley // cancels what the load has left
+	due   int     // requests of load
+	err   error
 }
 
 // MeasureSoak runs a soak. An error means that there was none.
@@ -135,6 +162,10 @@ func MeasureSoak(ctx context.Context, s Soak) (*Soaked, error) {
 	s.Level = "L3"
 	if s.Rate <= 0 || s.Duration < time.Second {
 		return nil, errors.New("soak: an open loop of at least a second needs a rate")
+	}
+	if n := s.Rate * s.piece().Seconds(); n < Traders {
+		return nil, fmt.Errorf("soak: a piece of %v has %.0f requests, and then each of %d wallets cancels "+
+			"what it has left: ask for a higher rate or a longer duration", s.piece(), n, Traders)
 	}
 	if s.Data != "" || s.Keys != nil {
 		return nil, errors.New("soak: the orders are drawn, of wallets that the run funds")
@@ -229,51 +260,105 @@ func (k *soaking) signAhead(ctx context.Context) <-chan piece {
 
 // sign draws and signs a piece: what makes the book, the mix, and the end of what is left.
 func (k *soaking) sign(ctx context.Context, number uint64) piece {
-	n := int(k.Rate * k.piece().Seconds())
-	book := min(n/10, 1000)
-	sizes := [2]int{book, max(n-book-len(k.clients), 1)}
-	ops, _, err := generate(ctx, k.Workload, k.Seed+number, sizes)
+	mean := k.Rate * k.piece().Seconds()
+	n := int(mean)
+	if k.Poisson {
+		n += int(6*math.Sqrt(mean)) + 10 // what is due too late is not sent
+	}
+	book, draw := min(n/10, 1000), n
+	if k.Workload.Quote > 0 {
+		draw *= listSize
+	}
+	ops, _, err := generate(ctx, k.Workload, k.Seed+number, [2]int{book, max(draw-book, 1)})
 	if err != nil {
 		return piece{err: err}
 	}
-	k.signed.salt += uint64(n) + 1
+	ops = ops[:firstRequests(ops, n)]
 	requests, err := k.signed.sign(ctx, ops)
 	if err != nil {
 		return piece{err: err}
 	}
+	k.signed.salt += uint64(len(ops)) + 1
 	v := newVolley(k.clients[0].Host.Addr, k.Connections)
 	v.deal(ops, requests)
+	v.Due = arrivals(k.Rate, k.Poisson, k.Seed+number, len(v.Requests))
+	v.Duration = k.piece()
+	due, _ := slices.BinarySearch(v.Due, v.Duration)
+	sweep := newVolley(k.clients[0].Host.Addr, k.Connections)
 	for i, c := range k.clients {
-		v.add(i, aim{c, "DELETE", "/cancel-all", lean.WantAny}, nil)
+		sweep.add(i, aim{c, "DELETE", "/cancel-all", lean.WantAny}, nil)
 	}
-	v.Rate, v.Poisson, v.Seed = k.Rate, k.Poisson, k.Seed+number
-	return piece{load: v}
+	return piece{load: v, sweep: sweep, due: due}
+}
+
+// firstRequests is how many operations the first n requests are, as deal makes them.
+func firstRequests(ops []Op, n int) (i int) {
+	for ; n > 0 && i < len(ops); n-- {
+		i += together(ops[i:])
+	}
+	return i
 }
 
 // laps sends the pieces.
 func (k *soaking) laps(ctx context.Context, ready <-chan piece) error {
-	var ended time.Time
+	var at time.Time // when the piece begins
+	free := time.Now()
 	for b := range ready {
 		if b.err != nil {
 			return b.err
 		}
+		can := time.Now().Add(soakLead)
 		if k.start.IsZero() {
-			k.start = time.Now()
-			ended = k.start
+			k.start, at, k.drained = can, can, can
+		} else {
+			k.out.SigningWait += max(time.Since(later(at, free)), 0).Seconds()
 		}
-		began := time.Now()
-		b.load.Progress = k.progress(began)
+		pause := max(can.Sub(later(at, k.drained)), 0)
+		at, k.moved = at.Add(pause), k.moved+pause
+		b.load.Start, b.load.Progress = at, k.progress(at)
 		m, err := b.load.send(ctx, k.Self, k.Processes)
 		if err != nil {
 			return err
 		}
-		k.note(ctx, b.load, m, began.Sub(ended))
-		if ended = time.Now(); m.Failure != "" && m.Good == 0 {
+		k.drained = time.Now()
+		k.out.Due += int64(b.due)
+		k.out.Good += m.Good
+		if m.Failure != "" && m.Good == 0 {
 			k.out.Failure = m.Failure
+			k.note(ctx, b.load, m, pause)
 			return nil
 		}
+		swept, err := b.sweep.Run(ctx)
+		if err != nil {
+			return err
+		}
+		if k.note(ctx, b.load, m, pause); swept.Failed > 0 {
+			k.out.Failure = cmp.Or(k.out.Failure, swept.Failure)
+		}
+		at, free = at.Add(k.piece()), time.Now()
 	}
 	return ctx.Err()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// keep says which part of the asked rate was kept. A node that answers all, and too late, has not
+// kept the rate.
+func (k *soaking) keep() {
+	o := k.out
+	if o.Due == 0 {
+		return
+	}
+	o.Kept = float64(o.Good) / float64(o.Due)
+	asked := k.piece() * time.Duration(len(o.Laps))
+	if took := k.drained.Sub(k.start) - k.moved - settle; took > asked {
+		o.Kept *= asked.Seconds() / took.Seconds()
+	}
 }
 
 // progress makes the progress of a lap one of the soak.
@@ -362,10 +447,16 @@ func (k *soaking) conclude() {
 		Thread:    k.threads.Seconds() / o.Seconds}
 	o.Generator.Share = o.Generator.Thread / float64(k.trial.report.Conditions.Cores)
 	r := &Report{Operations: o.Operations, Generator: &o.Generator,
+		requests:      k.total.late.h.TotalCount(),
 		Conditions:    k.trial.report.Conditions,
 		ServiceMicros: k.total.service.Latency(), CorrectedMicros: new(k.total.corrected.Latency())}
 	r.blame()
 	o.Invalid = r.Invalid
+	if o.SigningWait > signedLate*o.Seconds {
+		o.Invalid = cmp.Or(o.Invalid, fmt.Sprintf("the load waited for signatures for %.1f s of %.1f s: "+
+			"ask for a lower rate", o.SigningWait, o.Seconds))
+	}
+	k.keep()
 	o.Drifts = drifts(o.Laps)
 }
 
@@ -378,18 +469,26 @@ var driftRules = []struct {
 	lap         float64 // more, shared by the operations of a lap
 	of          func(l *Lap) float64
 }{
-	{"memory, bytes", 1.25, 128 << 20, 400, 0, func(l *Lap) float64 { return l.Memory }},
-	{"goroutines", 1.2, 50, 0, 0, func(l *Lap) float64 { return l.Goroutines }},
-	{"open files", 1.2, 100, 0, 0, func(l *Lap) float64 { return l.Files }},
-	{"corrected p50, µs", 2, 1000, 0, 0, func(l *Lap) float64 { return l.Corrected.P50 }},
-	{"corrected p99, µs", 3, 20_000, 0, 0, func(l *Lap) float64 { return l.Corrected.P99 }},
+	{"memory, bytes", 1.25, 128 << 20, 400, 0, func(l *Lap) float64 { return known(l.Memory) }},
+	{"goroutines", 1.2, 50, 0, 0, func(l *Lap) float64 { return known(l.Goroutines) }},
+	{"open files", 1.2, 100, 0, 0, func(l *Lap) float64 { return known(l.Files) }},
+	{"corrected p50, µs", 2, 1000, 0, 0, func(l *Lap) float64 { return known(l.Corrected.P50) }},
+	{"corrected p99, µs", 3, 20_000, 0, 0, func(l *Lap) float64 { return known(l.Corrected.P99) }},
 	{"node's CPU, µs an operation", 1.5, 5, 0, 20_000, func(l *Lap) float64 {
 		if l.CPUMicros == nil {
 			return math.NaN()
 		}
 		return *l.CPUMicros
 	}},
-	{"disk, bytes", 1, 256 << 20, 3000, 0, func(l *Lap) float64 { return l.Disk }},
+	{"disk, bytes", 1, 256 << 20, 3000, 0, func(l *Lap) float64 { return known(l.Disk) }},
+}
+
+// known is NaN for a figure that a lap does not have.
+func known(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
 }
 
 // drifts compares the medians of the last tenth of the laps with those of the first.
@@ -406,6 +505,7 @@ func drifts(laps []Lap) (list []Drift) {
 	for _, rule := range driftRules {
 		d := Drift{Figure: rule.figure, First: medianOf(first, rule.of), Last: medianOf(last, rule.of)}
 		if math.IsNaN(d.First) || math.IsNaN(d.Last) {
+			list = append(list, Drift{Figure: rule.figure, Unknown: true})
 			continue
 		}
 		d.Bound = d.First*rule.times + rule.more + rule.orders*float64(between)
@@ -424,10 +524,16 @@ func drifts(laps []Lap) (list []Drift) {
 	return list
 }
 
+// medianOf is the median of the laps that have a figure, NaN if none has.
 func medianOf(laps []Lap, of func(*Lap) float64) float64 {
-	list := make([]float64, len(laps))
+	var list []float64
 	for i := range laps {
-		list[i] = of(&laps[i])
+		if v := of(&laps[i]); !math.IsNaN(v) {
+			list = append(list, v)
+		}
+	}
+	if len(list) == 0 {
+		return math.NaN()
 	}
 	return Median(list)
 }
@@ -480,6 +586,10 @@ func (s *Soaked) Verdict() error {
 	if s.Invalid != "" {
 		problems = append(problems, errors.New("INVALID: "+s.Invalid))
 	}
+	if s.Due > 0 && s.Kept < keptPart {
+		problems = append(problems, fmt.Errorf("fell behind: of the asked rate %.1f%% was kept, the bound "+
+			"is %.0f%%: %d of %d requests were answered well", s.Kept*100, keptPart*100, s.Good, s.Due))
+	}
 	for i := range s.Drifts {
 		if d := &s.Drifts[i]; !d.Held {
 			problems = append(problems, fmt.Errorf("drift: %s", d))
@@ -490,6 +600,9 @@ func (s *Soaked) Verdict() error {
 
 // String is the drift in one line.
 func (d *Drift) String() string {
+	if d.Unknown {
+		return d.Figure + ": unknown, as the laps of a tenth have no such figure"
+	}
 	return fmt.Sprintf("%s: first tenth %.1f, last %.1f, bound %.1f (%s)", d.Figure, d.First, d.Last,
 		d.Bound, d.Rule)
 }
@@ -513,10 +626,15 @@ func (s *Soaked) WriteText(w io.Writer) {
 		if !s.Drifts[i].Held {
 			held = "DRIFTED"
 		}
+		if s.Drifts[i].Unknown {
+			held = "UNKNOWN"
+		}
 		fmt.Fprintf(w, "  %s  %s\n", held, &s.Drifts[i])
 	}
-	fmt.Fprintf(w, "  generator: %s; signing beside it at nice 19: %.1f s of CPU\n", &s.Generator,
-		s.SigningSeconds)
+	fmt.Fprintf(w, "  kept: %.1f%% of the asked rate: %d of %d requests that were due\n", s.Kept*100,
+		s.Good, s.Due)
+	fmt.Fprintf(w, "  generator: %s; signing beside it at nice 19: %.1f s of CPU, waited for %.1f s\n",
+		&s.Generator, s.SigningSeconds, s.SigningWait)
 	(&Report{Stages: s.Stages, Marks: s.Marks}).writeNode(func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  "+label+": "+format+"\n", args...)
 	})

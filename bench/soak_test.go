@@ -1,7 +1,10 @@
 package bench
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -33,11 +36,17 @@ func TestDrifts(t *testing.T) {
 		}, ""},
 		{"more work an order", func(i int, l *Lap) { l.CPUMicros = new(50 + 3*float64(i)) }, "node's CPU"},
 		{"too much on disk", func(i int, l *Lap) { l.Disk += 20e6 * float64(i) }, "disk"},
-		{"no metrics", func(_ int, l *Lap) { l.CPUMicros = nil }, ""},
+		{"no metrics", func(_ int, l *Lap) { l.CPUMicros = nil }, "node's CPU, µs an operation: unknown"},
+		{"no memory", func(_ int, l *Lap) { l.Memory = 0 }, "memory, bytes: unknown"},
+		{"one lap without memory", func(i int, l *Lap) {
+			if i == 0 {
+				l.Memory = 0
+			}
+		}, ""},
 	} {
 		s := &Soaked{Drifts: drifts(laps(c.differ))}
 		err := s.Verdict()
-		if len(s.Drifts) < 6 || (err == nil) != (c.says == "") ||
+		if len(s.Drifts) != len(driftRules) || (err == nil) != (c.says == "") ||
 			err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -57,6 +66,63 @@ func TestPieces(t *testing.T) {
 		s := Soak{Run{Rate: c.rate, Duration: c.duration}}
 		if got := s.piece(); got != c.want {
 			t.Errorf("%v at %.0f/s: pieces of %v, want %v", c.duration, c.rate, got, c.want)
+		}
+	}
+}
+
+// TestLaps lets a server fall behind in the first piece: what was due in the second meanwhile is
+// late before it is sent.
+func TestLaps(t *testing.T) {
+	var count atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if count.Add(1) == 15 {
+			time.Sleep(500 * time.Millisecond)
+		}
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer server.Close()
+	addr := strings.TrimPrefix(server.URL, "http://")
+	const n = 20
+	k := &soaking{Soak: Soak{Run{Rate: 40, Duration: time.Second}},
+		trial: &trial{report: &Report{}}, to: &target{desk: desk{addr: addr}}, out: &Soaked{}}
+	k.Duration = 5 * time.Second // in pieces of 500 ms
+	ready := make(chan piece, 2)
+	for range 2 {
+		v, sweep := reads(addr, "/", 1, nil), reads(addr, "/", 1, nil)
+		for len(v.Requests) < n {
+			v.Requests = append(v.Requests, v.Requests[0])
+		}
+		v.Repeat, sweep.Repeat = false, false
+		v.Due, v.Duration = arrivals(k.Rate, false, 1, n), k.piece()
+		ready <- piece{load: v, sweep: sweep, due: n}
+	}
+	close(ready)
+	if err := k.laps(t.Context(), ready); err != nil {
+		t.Fatal(err)
+	}
+	k.keep()
+	laps := k.out.Laps
+	if len(laps) != 2 || laps[0].Unsent > 0 || laps[1].Corrected.Max < 250_000 ||
+		laps[1].Service.Max > 250_000 || k.out.Due != 2*n || k.out.Good != 2*n {
+		t.Errorf("%+v", k.out)
+	}
+	k.drained = k.drained.Add(2 * time.Second)
+	if k.keep(); k.out.Kept > 0.8 || k.out.Verdict() == nil ||
+		!strings.Contains(k.out.Verdict().Error(), "fell behind: of the asked rate") {
+		t.Errorf("two seconds late: kept %v, %v", k.out.Kept, k.out.Verdict())
+	}
+	k.out.Good, k.out.Kept = k.out.Good/2, 0
+	if k.keep(); k.out.Kept > 0.5 {
+		t.Errorf("half of the requests: kept %v", k.out.Kept)
+	}
+}
+
+// TestFirstRequests counts lists as one request.
+func TestFirstRequests(t *testing.T) {
+	ops := mixed() // the requests have 15, 2, 1, 1, … operations
+	for n, want := range []int{0, 15, 17, 18, 19} {
+		if got := firstRequests(ops, n); got != want {
+			t.Errorf("%d requests are %d operations, want %d", n, got, want)
 		}
 	}
 }

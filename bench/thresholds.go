@@ -36,18 +36,19 @@ var figures = map[string]struct {
 	"rate":   {aNumber, func(r *Report) *float64 { return &r.Rate }},
 	"errors": {aNumber, func(r *Report) *float64 { return new(float64(r.Errors)) }},
 	"busy":   {aNumber, func(r *Report) *float64 { return new(float64(r.Busy)) }},
+	"unsent": {aNumber, func(r *Report) *float64 { return new(float64(r.Unsent)) }},
 	"operations": {aNumber, func(r *Report) *float64 {
 		return new(float64(r.Operations))
 	}},
 	"cpu": {aTime, func(r *Report) *float64 { return r.CPUMicros }},
 	"generator.cpu": {aTime, func(r *Report) *float64 {
-		if r.Generator == nil {
+		if r.Generator == nil || r.Generator.CPUMicros == 0 { // unknown
 			return nil
 		}
 		return &r.Generator.CPUMicros
 	}},
 	"generator.share": {aShare, func(r *Report) *float64 {
-		if r.Generator == nil {
+		if r.Generator == nil || r.Generator.Share == 0 { // unknown
 			return nil
 		}
 		return new(r.Generator.Share * 100)
@@ -94,7 +95,7 @@ func figure(name string) (unit string, of func(r *Report) *float64, known bool) 
 		return "", nil, false
 	}
 	return aTime, func(r *Report) *float64 {
-		if l := latency(r); l != nil {
+		if l := latency(r); l != nil && l.Max > 0 { // the longest of no samples is 0
 			return part(l)
 		}
 		return nil

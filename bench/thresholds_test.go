@@ -20,12 +20,23 @@ p999 <= 30ms
 		t.Fatalf("%d rules, %v", len(rules), err)
 	}
 	good := &Report{Rate: 5000, CPUMicros: new(89.9), ServiceMicros: Latency{P99: 20_000,
-		P999: new(29_000.0)}, CorrectedMicros: &Latency{P99: 39_999}, Generator: &Generator{Share: 0.5}}
+		P999: new(29_000.0), Max: 30_000}, CorrectedMicros: &Latency{P99: 39_999, Max: 40_000},
+		Generator: &Generator{Share: 0.5}}
 	good.judge(rules)
 	if err := good.Verdict(); err != nil || len(good.Thresholds) != 7 {
 		t.Errorf("a good run: %v, %+v", err, good.Thresholds)
 	}
-	bad := &Report{Rate: 4999.9, CPUMicros: new(90.0), ServiceMicros: Latency{P99: 20_001}, Errors: 1}
+	nothing := &Report{Generator: &Generator{}}
+	nothing.judge(rules)
+	for _, j := range nothing.Thresholds {
+		if strings.HasPrefix(j.Rule, "p99") || strings.HasPrefix(j.Rule, "generator") {
+			if j.Held || !j.Missing {
+				t.Errorf("a run without samples: %+v", j)
+			}
+		}
+	}
+	bad := &Report{Rate: 4999.9, CPUMicros: new(90.0), ServiceMicros: Latency{P99: 20_001,
+		Max: 20_001}, Errors: 1}
 	bad.judge(rules)
 	err = bad.Verdict()
 	for _, says := range []string{

@@ -244,6 +244,7 @@ func (s *turnSum) add(r, turn *Report) error {
 	r.Connections, r.Seconds = turn.Connections, r.Seconds+turn.Seconds
 	r.Operations, r.Acknowledged = r.Operations+turn.Operations, r.Acknowledged+turn.Acknowledged
 	r.Refused, r.Busy, r.Errors = r.Refused+turn.Refused, r.Busy+turn.Busy, r.Errors+turn.Errors
+	r.requests, r.Unsent = r.requests+turn.requests, r.Unsent+turn.Unsent
 	if r.Failure == "" {
 		r.Failure = turn.Failure
 	}
@@ -284,6 +285,9 @@ func (g *Generator) with(next *Generator, n, before int64) *Generator {
 	l, m := &both.LateMicros, &next.LateMicros
 	l.P50, l.P90, l.P99 = max(l.P50, m.P50), max(l.P90, m.P90), max(l.P99, m.P99)
 	l.Max = max(l.Max, m.Max)
+	if m.P999 != nil && (l.P999 == nil || *l.P999 < *m.P999) {
+		l.P999 = m.P999
+	}
 	return &both
 }
 

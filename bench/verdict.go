@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -43,7 +44,8 @@ func (r *Report) blame() {
 		}
 		return bad
 	}
-	n := r.Operations // a percentile with less than ten of them beyond it is not judged
+	// A percentile with less than ten requests beyond it is not judged.
+	n := cmp.Or(r.requests, r.Operations)
 	if n >= 20 && accuse("p50", late.P50, latency.P50, floor) ||
 		n >= 100 && accuse("p90", late.P90, latency.P90, floor) ||
 		n >= 1000 && accuse("p99", late.P99, latency.P99, floor) {
@@ -69,6 +71,9 @@ func (r *Report) Verdict() error {
 	}
 	if r.Invalid != "" {
 		problems = append(problems, errors.New("INVALID: "+r.Invalid))
+	}
+	if r.Unsent > 0 {
+		problems = append(problems, fmt.Errorf("fell behind: %d were never sent", r.Unsent))
 	}
 	for i := range r.Thresholds {
 		if j := &r.Thresholds[i]; !j.Held {

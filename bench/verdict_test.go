@@ -46,6 +46,11 @@ func TestBlame(t *testing.T) {
 		!strings.Contains(paused.Generator.Note, "p99.9 withheld") {
 		t.Errorf("the machine paused: %+v", paused)
 	}
+	behind := report(Latency{}, Latency{P50: 300}, 0.1)
+	behind.Unsent = 3
+	if err := behind.Verdict(); err == nil || err.Error() != "fell behind: 3 were never sent" {
+		t.Errorf("three were given up: %v", err)
+	}
 	few := report(Latency{P99: 250_000}, Latency{P99: 260_000}, 0.1)
 	few.Operations = 999
 	if few.blame(); few.Invalid != "" {

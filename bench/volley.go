@@ -237,7 +237,7 @@ func (r *Report) take(m *lean.Measured) {
 	if r.Errors = m.Failed; m.Failed > 0 {
 		r.Failure = m.Failure
 	}
-	r.Unsent = m.Unsent
+	r.Unsent, r.requests = m.Unsent, m.Late.TotalCount()
 	r.Operations, r.Acknowledged, r.Refused, r.Busy = m.Acked, m.Acked, m.Refused, m.Busy
 	service, corrected := Recorder{m.Service}, Recorder{m.Corrected}
 	r.ServiceMicros, r.Histograms = service.Latency(), histograms(&service, &corrected)
@@ -246,6 +246,7 @@ func (r *Report) take(m *lean.Measured) {
 	}
 	// An open loop ends when all that was due in its time is answered or given up.
 	r.bound(window{m.Took, m.Full || r.AskedRate > 0})
+	r.needWork()
 	r.Generator = &Generator{Processes: m.Processes, LateMicros: Recorder{m.Late}.Latency()}
 	if m.Took > 0 {
 		r.Rate = float64(m.Acked) / m.Took.Seconds()

@@ -3,6 +3,7 @@ package bench
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"clobd/bench/lean"
@@ -138,5 +139,10 @@ func TestTake(t *testing.T) {
 	if r.take(&lean.Measured{Service: m.Service, Corrected: m.Corrected, Late: m.Late, Failed: 2,
 		Failure: "status 400"}); r.Errors != 2 || r.Failure != "status 400" || r.EndedBy == endedByTime {
 		t.Errorf("%+v", r)
+	}
+	r = &Report{}
+	if r.take(&lean.Measured{Service: m.Service, Corrected: m.Corrected, Late: m.Late, Busy: 7,
+		Full: true}); !strings.Contains(r.Failure, "no operation was acknowledged; the node was busy 7") {
+		t.Errorf("nothing but 503: %q", r.Failure)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -100,7 +102,8 @@ func (a *Apart) send(ctx context.Context, self string, k, n int) (*process.Partn
 	part, whose := a.load.share(k, n)
 	a.whose = append(a.whose, whose)
 	out := bufio.NewWriterSize(p.In, 1<<20)
-	return p, errors.Join(gob.NewEncoder(out).Encode(&part), out.Flush())
+	to := gob.NewEncoder(out)
+	return p, errors.Join(to.Encode(&part), to.Encode(a.short), out.Flush())
 }
 
 // failed ends all processes, and says what they complain of.
@@ -211,9 +214,15 @@ func (s *crier) add(m *Moment) {
 	} else {
 		of.add(m)
 	}
-	if of.parts++; of.parts == s.parts {
-		delete(s.moments, slot)
-		s.tell(of.Moment)
+	if of.parts++; of.parts < s.parts {
+		return
+	}
+	// A process that stood still has left out moments: nobody will complete those that are older.
+	for _, at := range slices.Sorted(maps.Keys(s.moments)) {
+		if at <= slot {
+			s.tell(s.moments[at].Moment)
+			delete(s.moments, at)
+		}
 	}
 }
 
@@ -221,15 +230,20 @@ func (s *crier) add(m *Moment) {
 // instant of the start from in, and writes lines to out.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	from := bufio.NewReaderSize(in, 1<<20)
-	var l Load
-	if err := gob.NewDecoder(from).Decode(&l); err != nil {
+	var l Load // planned
+	var short bool
+	share := gob.NewDecoder(from)
+	if err := errors.Join(share.Decode(&l), share.Decode(&short)); err != nil {
 		return fmt.Errorf("read what to send: %w", err)
+	}
+	if err := l.validate(); err != nil {
+		return err
 	}
 	answers := json.NewEncoder(out)
 	l.moment = func(m Moment) {
 		_ = answers.Encode(line{Moment: &m}) // whether anybody listens shows at the end
 	}
-	m, err := l.run(ctx, func() (at time.Time, err error) {
+	m, err := l.run(ctx, short, func() (at time.Time, err error) {
 		if err := answers.Encode("ready"); err != nil {
 			return at, err
 		}

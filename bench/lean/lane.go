@@ -36,6 +36,8 @@ type lane struct {
 	sent    int64 // when it was, or when the connection was begun
 	free    int64 // since when nothing is in flight
 	again   int64 // of shut and pausing
+	busy    bool  // the last answer was 503, and the next request is the same
+	since   int64 // of busy: when the request was sent first
 }
 
 // has reports whether a request of an open loop waits for the lane.
@@ -240,7 +242,7 @@ func (p *pump) answered(l *lane, r *reply) {
 	p.inFlight--
 	p.set(l, idle)
 	l.free = p.now
-	if r.status == http.StatusServiceUnavailable && !p.open && !r.closes {
+	if p.mayRetry(l, r) {
 		p.m.Busy++
 		l.next-- // it is sent again
 		p.left++
@@ -248,6 +250,7 @@ func (p *pump) answered(l *lane, r *reply) {
 		l.again = p.now + pause
 		return
 	}
+	l.busy = false
 	p.time(l)
 	refused, good := r.judge(w, q)
 	var problem error
@@ -270,6 +273,18 @@ func (p *pump) answered(l *lane, r *reply) {
 	if r.closes {
 		p.hangUp(l)
 	}
+}
+
+// mayRetry reports whether an answer says that the server is busy, and it has not been for longer
+// than patience.
+func (p *pump) mayRetry(l *lane, r *reply) bool {
+	if r.status != http.StatusServiceUnavailable || p.open || r.closes {
+		return false
+	}
+	if !l.busy {
+		l.busy, l.since = true, l.sent
+	}
+	return p.now-l.since < int64(p.Patience)
 }
 
 // sampleOf is how many good answers there are for one that is parsed.
@@ -348,6 +363,7 @@ func (p *pump) unreachable(l *lane, err error) {
 		return
 	}
 	for p.has(l) {
+		note(p.m.Corrected, p.now-int64(p.Due[l.list[l.next]]))
 		l.next++
 		p.left--
 		p.m.Sent++

@@ -40,13 +40,16 @@ type Load struct {
 	// Burst is how many requests are due together in an open loop. 0 and 1: each by itself.
 	Burst int
 	// Due is when each of the Requests is due, from the start and in ascending order. It makes an open
-	// loop of instants that the caller chose, and replaces Rate, Poisson, Burst and Repeat.
+	// loop of instants that the caller chose, and replaces Rate, Poisson, Burst and Repeat. What is
+	// due at the Duration or later is not sent. The instants count from Start, if there is one, even
+	// if it is over: a request may be late before the first is sent.
 	Due []time.Duration
 
 	// Start is when the first request may be sent, so that loads of several processes start
 	// together. The zero time, and a time that is over: when all connections are open.
 	Start time.Time
-	// Patience is how long an answer is waited for before the request has failed. 0: a minute.
+	// Patience is how long an answer is waited for, and an answer other than 503 in a closed loop,
+	// before the request has failed. 0: a minute.
 	Patience time.Duration
 
 	// Progress is called at the end of each Moment from a goroutine of its own. nil: nobody asks.

@@ -9,7 +9,8 @@ import (
 // Measured is what came of a load. Times in histograms are in ns.
 type Measured struct {
 	// Service is from the sending of a request to its answer. Corrected is from the instant at which
-	// it was due; it is empty for a closed loop. Late is the generator's own delay: from the instant
+	// it was due, and of a request that was given up until the end; it is empty for a closed loop.
+	// Late is the generator's own delay: from the instant
 	// at which a request was due and its lane was free to its sending, and the time in which the
 	// thread stood still before that (see standstill).
 	Service, Corrected, Late *hdrhistogram.Histogram `json:"-"`
@@ -28,10 +29,12 @@ type Measured struct {
 	// Sampled are answers that were parsed.
 	Sampled int64
 
-	Began time.Time     // the instant of the start
-	Took  time.Duration // until the last answer; at least the duration if Full
+	Began time.Time // the instant of the start
+	// Took is the time until the last answer. If all requests of an open loop were sent, it is at
+	// least the instant at which the last was due; if Full, it is at least the duration.
+	Took time.Duration
 	// Full reports that the time was over before the requests were, and before any failure of a
-	// closed loop.
+	// closed loop. In an open loop all that was due was sent, too.
 	Full bool
 	// Failure is the first failure, "" without one.
 	Failure string

@@ -2,6 +2,7 @@ package lean
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -12,10 +13,19 @@ func (l *Load) open() bool { return l.Rate > 0 || l.Due != nil }
 // short reports that there are fewer requests than the duration has room for.
 func (l *Load) planned() (p Load, short bool) {
 	p = *l
-	if l.Rate == 0 || l.Due != nil {
+	switch {
+	case l.Due != nil:
+		p.Rate, p.Repeat = 0, false
+		if l.Duration == 0 {
+			return p, false
+		}
+		n, _ := slices.BinarySearch(l.Due, l.Duration)
+		p.Due, p.Requests = l.Due[:n], l.Requests[:n]
+		return p, n == len(l.Due)
+	case l.Rate == 0:
 		return p, false
 	}
-	p.Rate, p.Repeat, p.Requests = 0, false, nil
+	p.Rate, p.Repeat, p.Requests, p.Start = 0, false, nil, time.Time{}
 	p.Due = make([]time.Duration, 0, len(l.Requests))
 	rng := rand.New(rand.NewPCG(l.Seed, 0x6172726976616c))
 	burst := max(l.Burst, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 type pump struct {
 	Load     // planned
 	open     bool
+	short    bool // an open loop has fewer requests than the duration has room for
 	to       syscall.Sockaddr
 	stencils []*stencil
 	lanes    []lane
@@ -54,21 +56,20 @@ const connectTime = 10 * time.Second
 // parameters, no connection. What fails later is in Measured. If ctx ends, the load ends at once,
 // and Run returns what it measured so far and the error of ctx.
 func (l *Load) Run(ctx context.Context) (*Measured, error) {
-	return l.run(ctx, nil)
-}
-
-// run is Run. ready is called when all connections are open, and returns when to start; nil: Start.
-func (l *Load) run(ctx context.Context, ready func() (time.Time, error)) (*Measured, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
 	}
 	planned, short := l.planned()
-	p := &pump{Load: planned, open: l.open()}
+	return planned.run(ctx, short, func() (time.Time, error) { return l.Start, nil })
+}
+
+// run sends a load that was planned. ready is called when all connections are open, and returns
+// when to start.
+func (l *Load) run(ctx context.Context, short bool, ready func() (time.Time, error)) (
+	*Measured, error) {
+	p := &pump{Load: *l, open: l.open(), short: short}
 	if p.Patience == 0 {
 		p.Patience = time.Minute
-	}
-	if ready == nil {
-		ready = func() (time.Time, error) { return l.Start, nil }
 	}
 	if err := p.prepare(ctx); err != nil {
 		return nil, err
@@ -88,7 +89,6 @@ func (l *Load) run(ctx context.Context, ready func() (time.Time, error)) (*Measu
 	if err := <-ended; err != nil {
 		return nil, err
 	}
-	p.m.Full = p.m.Full && !short
 	return p.m, ctx.Err()
 }
 
@@ -138,8 +138,12 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 		return err
 	}
 	for d := time.Until(at); d > 0 && !p.stopped.Load(); d = time.Until(at) {
-		if n, err := p.poller.wait(min(d, longestWait)); err != nil || n > 0 {
-			return fmt.Errorf("%d connections ended before the start (%w)", n, err)
+		n, err := p.poller.wait(min(d, longestWait))
+		switch {
+		case err != nil:
+			return fmt.Errorf("wait for the start: %w", err)
+		case n > 0:
+			return fmt.Errorf("the server closes %d connections before the start", n)
 		}
 	}
 	thread, all := threadCPU(), processCPU()
@@ -186,6 +190,13 @@ func (p *pump) connect(ctx context.Context) error {
 func (p *pump) start() {
 	p.began, p.now, p.stale = time.Now(), 0, 0
 	p.m.Began = p.began
+	if lag := p.began.Sub(p.Start); p.open && !p.Start.IsZero() {
+		p.Due = slices.Clone(p.Due)
+		for i := range p.Due {
+			p.Due[i] -= lag
+		}
+		p.deadline -= int64(lag)
+	}
 	for i := range p.lanes {
 		p.lanes[i].sent, p.lanes[i].free = 0, 0
 	}
@@ -260,7 +271,7 @@ func (p *pump) untilNext() time.Duration {
 	}
 	if p.resting > 0 {
 		for i := range p.lanes {
-			if l := &p.lanes[i]; l.phase == pausing || l.phase == shut && p.open {
+			if l := &p.lanes[i]; l.phase == pausing || l.phase == shut && p.open && !p.over {
 				at = min(at, l.again)
 			}
 		}
@@ -313,15 +324,33 @@ func (p *pump) stamp() []byte {
 func (p *pump) finish() {
 	m := p.m
 	m.Moments = p.scribe.end(p.leaf, p.clock())
+	took := p.last
 	if p.open {
 		m.Unsent = int64(p.left)
-		m.Full = p.left == 0 && p.Duration > 0
+		m.Full = p.left == 0 && p.Duration > 0 && !p.short
+		p.noteUnsent()
+		if n := len(p.Due); n > 0 && p.left == 0 {
+			took = max(took, int64(p.Due[n-1]))
+		}
 	}
-	took := p.last
 	if m.Full {
 		took = max(took, int64(p.Duration))
 	}
 	m.Took = asDuration(took)
+}
+
+// noteUnsent records how long the requests that were given up have waited: they would have taken
+// longer. Without them the corrected times of a server that is too slow would be too short.
+func (p *pump) noteUnsent() {
+	end := p.clock()
+	for i := range p.lanes {
+		l := &p.lanes[i]
+		for _, k := range l.list[l.next:] {
+			if due := int64(p.Due[k]); due <= end {
+				note(p.m.Corrected, end-due)
+			}
+		}
+	}
 }
 
 // asDuration names the unit of the times of a pump.

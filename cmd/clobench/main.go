@@ -112,6 +112,11 @@ func (c *runCommand) plan() (*bench.Run, error) {
 		return nil, err
 	}
 	switch {
+	case c.Connections < 1 || c.Connections > bench.Traders:
+		return nil, &cli.UsageError{Err: fmt.Errorf("--connections %d is not in [1, %d]: each has wallets "+
+			"of its own", c.Connections, bench.Traders)}
+	case c.Duration <= 0:
+		return nil, &cli.UsageError{Err: errors.New("--duration is not above 0")}
 	case c.Rate < 0 || c.Rate == 0 && r.Poisson:
 		return nil, &cli.UsageError{Err: errors.New("--arrivals poisson wants --rate, above 0")}
 	case c.Rate > 0 && c.Level == "L0":
@@ -143,14 +148,15 @@ func (c *runCommand) aim(r *bench.Run) (err error) {
 			"a node that runs already has a durability and a folder of its own")}
 	}
 	if len(c.Market) != 2 || c.Keys == "" && (c.Admin == "" || c.TokenFile == "") {
-		return cli.Hint(errors.New("--url needs --admin, --token-file and --market, or --keys and "+
-			"--market"), "the run trades one market, --market TOKEN,TOKEN, with wallets that it funds "+
-			"through the admin listener, or with those of --keys, which have funds")
+		return &cli.UsageError{Err: cli.Hint(errors.New("--url needs --admin, --token-file and --market, "+
+			"or --keys and --market"), "the run trades one market, --market TOKEN,TOKEN, with wallets that "+
+			"it funds through the admin listener, or with those of --keys, which have funds")}
 	}
 	for i, text := range c.Market {
 		var ok bool
 		if r.Market[i], ok = engine.ParseToken(text); !ok {
-			return fmt.Errorf("--market %q: want a token id, an unsigned 256-bit decimal", text)
+			return &cli.UsageError{Err: fmt.Errorf("--market %q: want a token id, an unsigned 256-bit decimal",
+				text)}
 		}
 	}
 	if c.Keys == "" {

@@ -1,0 +1,76 @@
+package lean
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestUnsent: the requests that were given up are in the corrected times, with what they waited.
+func TestUnsent(t *testing.T) {
+	addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
+		time.Sleep(150 * time.Millisecond)
+		_, err := io.WriteString(w, status(200, `{}`))
+		return err == nil
+	})
+	l := orders(addr, 1, 10)
+	l.Routes[0].Want = WantAny
+	l.Rate, l.Duration = 100, 100*time.Millisecond
+	m := run(t, l)
+	if m.Unsent == 0 || m.Corrected.TotalCount() != 10 || m.Service.TotalCount() != m.Sent {
+		t.Errorf("%+v; %d corrected times", m, m.Corrected.TotalCount())
+	}
+	// All ten were due in the first 100 ms, and the load gave up after 200 ms.
+	if p50 := m.Corrected.ValueAtQuantile(50); p50 < (100 * time.Millisecond).Nanoseconds() {
+		t.Errorf("p50 %d ns", p50)
+	}
+}
+
+// TestAlwaysBusy: a server that answers 503 for longer than patience ends a closed loop.
+func TestAlwaysBusy(t *testing.T) {
+	addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
+		_, err := io.WriteString(w, status(503, `{"error":"busy"}`))
+		return err == nil
+	})
+	l := orders(addr, 1, 3)
+	l.Patience = 100 * time.Millisecond
+	m := run(t, l)
+	if m.Good != 0 || m.Busy == 0 || m.Failed != 1 || !strings.Contains(m.Failure, "status 503") {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestDue sends at instants of the caller's: all that is due before the duration, and not Full if
+// there is nothing more. Instants count from Start, even if it is over.
+func TestDue(t *testing.T) {
+	addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
+		_, err := io.WriteString(w, status(200, `{}`))
+		return err == nil
+	})
+	const ms = time.Millisecond
+	load := func(duration time.Duration) *Load {
+		l := orders(addr, 1, 3)
+		l.Routes[0].Want = WantAny
+		l.Due, l.Duration = []time.Duration{0, 50 * ms, 100 * ms}, duration
+		return l
+	}
+	if m := run(t, load(10*time.Second)); m.Good != 3 || m.Full || m.Took < 100*ms ||
+		m.Took > 5*time.Second {
+		t.Errorf("shorter than the duration: %+v", m)
+	}
+	if m := run(t, load(80*ms)); m.Good != 2 || !m.Full || m.Took < 80*ms || m.Unsent != 0 {
+		t.Errorf("longer than the duration: %+v", m)
+	}
+	late := load(time.Second)
+	late.Start = time.Now().Add(-600 * ms)
+	if m := run(t, late); m.Good != 3 || m.Corrected.Min() < (490*ms).Nanoseconds() {
+		t.Errorf("late from the start: %+v, least %d ns", m, m.Corrected.Min())
+	}
+	late.Start = time.Now().Add(-3 * time.Second)
+	if m := run(t, late); m.Good != 0 || m.Unsent != 3 || m.Corrected.TotalCount() != 3 {
+		t.Errorf("too late: %+v", m)
+	}
+}
