@@ -129,11 +129,12 @@ func (w *watchman) orders() {
 }
 
 // turnedAway counts the requests that were refused for who sent them or how many they were, and the
-// connections that were, as the alert ClobdDoorAttacked does.
+// connections that were, as the alert ClobdDoorAttacked does. If they cannot be counted, nothing was
+// added.
 func (w *watchman) turnedAway() (count float64) {
 	all, err := w.doorMetrics.Gather()
 	if err != nil {
-		return 0
+		return w.turned.last()
 	}
 	for _, m := range named(all, "clobd_http_requests_total").GetMetric() {
 		is := make(map[string]string)
@@ -157,14 +158,15 @@ func (w *watchman) storage() {
 	case disk.Low:
 		w.warn("clobd_disk_state", "the disk gets full: no checkpoints are written")
 	}
-	if err := w.index.History.Failed(); err != nil {
-		w.warn("clobd_index_held", "the index does not move: %v", err)
+	// Everybody may read what is said here, so causes, which name paths and addresses, are in the log.
+	if w.index.History.Failed() != nil {
+		w.warn("clobd_index_held", "the index does not move: the log says why")
 	}
 	if done, last := w.index.History.Sequence(), w.role.Journal.Sequence(); last > done+lateIndex {
 		w.warn("clobd_index_lag_commands", "the index lags %d commands behind the journal", last-done)
 	}
-	if s := w.role.Follower.Status(); s.Error != nil {
-		w.warn("clobd_checkpoint_failures_total", "the last checkpoint failed: %v", s.Error)
+	if w.role.Follower.Status().Error != nil {
+		w.warn("clobd_checkpoint_failures_total", "the last checkpoint failed: the log says why")
 	}
 	if note := w.scrubber.status(); note != nil && note.Damaged > 0 {
 		w.warn("clobd_scrub_damaged", "%d parts of old data are damaged", note.Damaged)
@@ -180,7 +182,7 @@ func (w *watchman) upkeep() {
 	switch age := w.now.Sub(health.LastSuccess); {
 	case w.Catalog == "":
 	case health.LastSuccess.IsZero() && health.Failures > 0:
-		w.warn("clobd_catalog_failures_total", "the catalog was never read: %s", health.LastError)
+		w.warn("clobd_catalog_failures_total", "the catalog was never read: the log says why")
 	case !health.LastSuccess.IsZero() && age > oldCatalog:
 		w.warn("clobd_catalog_last_success_age_seconds", "the catalog was last read %v ago",
 			age.Round(time.Second))
@@ -220,6 +222,14 @@ type pace struct{ samples []countAt }
 type countAt struct {
 	at    time.Time
 	count float64
+}
+
+// last is the newest count, 0 without any.
+func (p *pace) last() float64 {
+	if len(p.samples) == 0 {
+		return 0
+	}
+	return p.samples[len(p.samples)-1].count
 }
 
 // rate is the growth within recently, a second. It reads the count once a second at most.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"net/http"
 	"strings"
@@ -41,24 +42,27 @@ type curves struct {
 
 // ServeHTTP serves the page of the curves, and its socket if there is a place.
 func (c *curves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c.mutex.Lock()
-	drawer, full := c.drawer, c.closed || len(c.open) >= curvesOpen
-	if drawer == nil && !c.closed {
-		drawer = c.draw()
-		c.drawer = drawer
-	}
-	c.mutex.Unlock()
+	drawer, full := c.ready()
 	switch isSocket := strings.HasPrefix(r.URL.Path, curvesPath+"ws"); {
 	case drawer == nil || isSocket && full:
 		refuse(w, http.StatusServiceUnavailable, "too many windows show the curves", "close one")
 	case isSocket:
-		conn.Keep(r.Context())
-		drawer.Ws()(&holder{w, c}, r)
+		drawer.Ws()(&holder{w, r.Context(), c}, r)
 	case strings.HasSuffix(r.URL.Path, ".js"):
 		mend(w, r, drawer.Index())
 	default:
 		drawer.Index()(w, r)
 	}
+}
+
+// ready returns what draws the curves, nil after close, and whether all places for sockets are taken.
+func (c *curves) ready() (drawer *statsviz.Server, full bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.drawer == nil && !c.closed {
+		c.drawer = c.draw()
+	}
+	return c.drawer, c.closed || len(c.open) >= curvesOpen
 }
 
 // The library's page sorts plots by their tags and searches in the names of their metrics. The
@@ -135,10 +139,12 @@ func (c *curves) present() *trend {
 // holder hands a connection over to the library, and holds it.
 type holder struct {
 	http.ResponseWriter
+	ctx    context.Context // of the request
 	curves *curves
 }
 
-// Hijack takes the connection from the HTTP server.
+// Hijack takes the connection from the HTTP server. Only a connection that gets a place among the
+// curves keeps its place among those of the listener, so that few can be kept.
 func (h *holder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffered, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -155,6 +161,7 @@ func (h *holder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		c.Close()
 		return nil, nil, net.ErrClosed
 	}
+	conn.Keep(h.ctx)
 	go held.await()
 	return held, buffered, nil
 }

@@ -73,11 +73,17 @@ func ownPage(r *http.Request) bool {
 	return true
 }
 
+// passedOn are the header fields by which proxies say that a request comes from elsewhere.
+var passedOn = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host",
+	"X-Forwarded-Proto", "X-Real-Ip"}
+
 // local reports whether a request comes from this machine and names it by a loopback name. One that
-// a proxy passes on comes from elsewhere.
+// a proxy passes on comes from elsewhere, if the proxy says so or keeps the name.
 func local(r *http.Request) bool {
-	if r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" {
-		return false
+	for _, name := range passedOn {
+		if _, is := r.Header[name]; is {
+			return false
+		}
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	host := r.Host

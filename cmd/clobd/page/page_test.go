@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"clobd/ingress/answer"
+	"clobd/ingress/conn"
 )
 
 // stand is a page of a node that does not exist.
@@ -105,6 +106,9 @@ func TestGate(t *testing.T) {
 		{401, "/page.json", []string{"Host", "desk.example"}},
 		{401, "/page.json", []string{"X-Forwarded-For", "203.0.113.7"}},
 		{401, "/page.json", []string{"Forwarded", "for=203.0.113.7"}},
+		{401, "/page.json", []string{"X-Real-IP", "203.0.113.7"}},
+		{401, "/page.json", []string{"Via", ""}},
+		{401, "/curves/", []string{"X-Forwarded-Proto", "https"}},
 		{401, "/page.json", []string{"From", far, "Authorization", "Bearer guess"}},
 		{401, "/curves/", []string{"From", far}},
 		{401, "/curves/", []string{"From", far, "Cookie", passName + "=guess"}},
@@ -292,6 +296,46 @@ func openCurves(t *testing.T, host, origin string) (net.Conn, *bufio.Reader, int
 		t.Fatal(err)
 	}
 	return c, in, a.StatusCode
+}
+
+// TestPlaces: whoever only asks for the path of the curves' socket keeps no place of the listener, so
+// strangers cannot lock the operator out.
+func TestPlaces(t *testing.T) {
+	s := newStand(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 4
+	server := &http.Server{Handler: s.mux, ConnContext: conn.WithPlace, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(conn.Cap(ln, most)) }()
+	defer server.Close()
+	ask := func(path string) (net.Conn, int) {
+		t.Helper()
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, ln.Addr())
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return c, 0
+		}
+		answer.Body.Close()
+		return c, answer.StatusCode
+	}
+	for i := range 2 * most {
+		c, status := ask("/curves/ws")
+		defer c.Close()
+		if status != http.StatusBadRequest {
+			t.Errorf("request %d: %d, want 400: it is no WebSocket", i, status)
+		}
+	}
+	c, status := ask("/page.json")
+	defer c.Close()
+	if status != http.StatusOK {
+		t.Errorf("the operator gets %d", status)
+	}
 }
 
 // TestCurves: the socket tells the plots and their values, four at once; places come back when

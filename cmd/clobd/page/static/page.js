@@ -293,6 +293,11 @@ function head(s) {
   document.title = (ready ? "" : "✕ ") + "clobd " + (s.about.listen[0] ?? "");
   say($("who"), `version ${s.about.version}, ${s.about.go}, chain ${s.about.chain}, ` +
     `trading at ${s.about.listen.join(", ")}, operated at ${s.about.admin}, data in ${s.about.data}`);
+  list(all);
+}
+
+// list shows alerts.
+function list(all) {
   const key = JSON.stringify(all.map(a => [a.text, a.state]));
   if ($("alerts").dataset.key === key) return;
   $("alerts").dataset.key = key;
@@ -326,7 +331,10 @@ function show(s) {
 
 async function ask() {
   const kept = sessionStorage.getItem(token);
-  const answer = await fetch("page.json", { headers: kept ? { Authorization: "Bearer " + kept } : {} });
+  const answer = await fetch("page.json", {
+    headers: kept ? { Authorization: "Bearer " + kept } : {},
+    signal: AbortSignal.timeout(3 * second), // a node that hangs must not look well
+  });
   const denied = answer.status === 401 || answer.status === 429;
   $("door").hidden = !denied;
   $("all").hidden = denied;
@@ -351,6 +359,8 @@ async function poll() {
   } catch (e) {
     say($("state"), heard ? `no answer for ${seconds((Date.now() - heard) / 1000)}` : "no answer", "bad");
     document.body.classList.add("old");
+    document.title = "✕ clobd: no answer";
+    list([{ text: "The node does not answer: the figures below are old.", state: "bad" }]);
   }
   if (on) timer = setTimeout(poll, second);
 }
