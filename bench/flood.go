@@ -163,8 +163,12 @@ func (f *Flood) turn(ctx context.Context, t *site, flood *volley) (
 	}
 	h, lapErr := t.watch.Lap()
 	t.conditions.Hiccup.add(h)
+	out.blame(h)
 	return out, posted, errors.Join(err, lapErr, ctx.Err())
 }
+
+// Verdict is nil if the figures of all rounds are the node's and not the generator's.
+func (f *Flooded) Verdict() error { return blamed(f.Idle, f.Busy) }
 
 // WriteText prints the rounds and their ratio.
 func (f *Flooded) WriteText(w io.Writer) {
@@ -180,6 +184,9 @@ func (f *Flooded) WriteText(w io.Writer) {
 	fmt.Fprintln(w, pacedHead)
 	for i := range f.Idle {
 		fmt.Fprintf(w, "%s  idle\n%s  flooded by %.0f orders/s\n", &f.Idle[i], &f.Busy[i], f.Orders[i])
+	}
+	if err := f.Verdict(); err != nil {
+		fmt.Fprintf(w, "  %v\n", err)
 	}
 	f.Conditions.WriteText(w)
 }

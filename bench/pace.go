@@ -44,6 +44,31 @@ type Paced struct {
 	FirstFailure    string  `json:"first_failure,omitempty"`
 	// Histograms are the latencies as in Report.Histograms.
 	Histograms map[string]string `json:"histograms,omitempty"`
+	// Generator is how well the load kept its times, nil where nothing measured that. Invalid says
+	// why the figures are the generator's and not the node's, "" if they are the node's.
+	Generator *Generator `json:"generator,omitempty"`
+	Invalid   string     `json:"invalid,omitempty"`
+}
+
+// blame sets Invalid by the rules of Report.blame. h is what the machine paused meanwhile.
+func (p *Paced) blame(h Hiccup) {
+	r := &Report{Operations: p.Sent - p.Failed, CorrectedMicros: &p.CorrectedMicros,
+		ServiceMicros: p.ServiceMicros, Generator: p.Generator}
+	r.Conditions.Hiccup = h
+	r.blame()
+	p.ServiceMicros, p.Invalid = r.ServiceMicros, r.Invalid
+}
+
+// blamed is an error if the generator made the figures of one of the loads.
+func blamed(lists ...[]Paced) error {
+	for _, list := range lists {
+		for i := range list {
+			if why := list[i].Invalid; why != "" {
+				return fmt.Errorf("INVALID: round %d at %.0f a second: %s", i+1, list[i].Asked, why)
+			}
+		}
+	}
+	return nil
 }
 
 // String is the row of a table.

@@ -112,9 +112,13 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 			continue
 		}
 		t.conditions.Hiccup.add(h)
-		s := Step{Paced: paced, Broke: r.broke(&paced)}
+		paced.blame(h)
+		s := Step{Paced: paced}
+		if s.Invalid == "" {
+			s.Broke = r.broke(&paced)
+		}
 		out.Steps = append(out.Steps, s)
-		if s.Broke != "" {
+		if s.Broke != "" || s.Invalid != "" {
 			return nil
 		}
 		out.Kept = rate
@@ -151,6 +155,17 @@ func (r *Ramp) broke(p *Paced) string {
 	return ""
 }
 
+// Verdict is nil unless the generator, and not the node, ended the ramp.
+func (r *Ramped) Verdict() error {
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Invalid != "" {
+			return fmt.Errorf("INVALID at %.0f a second: %s; the break point is clobench's own",
+				s.Asked, s.Invalid)
+		}
+	}
+	return nil
+}
+
 // WriteText prints the table, and where it broke.
 func (r *Ramped) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s, open loop, %d connections, %.1f s a step, seed %d: a request is due at a "+
@@ -164,7 +179,17 @@ func (r *Ramped) WriteText(w io.Writer) {
 			fmt.Fprintf(w, "  BREAKS")
 			broke = fmt.Sprintf("%.0f a second broke: %s", r.Steps[i].Asked, s)
 		}
+		if r.Steps[i].Invalid != "" {
+			fmt.Fprintf(w, "  INVALID")
+		}
+		if g := r.Steps[i].Generator; g != nil {
+			fmt.Fprintf(w, "  generator %.1f µs CPU an operation, thread %.0f%%, all %.0f%% of the machine",
+				g.CPUMicros, g.Thread*100, g.Share*100)
+		}
 		fmt.Fprintln(w)
+	}
+	if err := r.Verdict(); err != nil {
+		broke = err.Error()
 	}
 	fmt.Fprintf(w, "  kept %.0f a second; %s\n", r.Kept, broke)
 	r.Conditions.WriteText(w)

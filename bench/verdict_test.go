@@ -94,3 +94,21 @@ func TestOpenLoop(t *testing.T) {
 		t.Error("the same seed draws other instants")
 	}
 }
+
+// TestPacedBlame ends a ramp and condemns a flood whose generator was late itself.
+func TestPacedBlame(t *testing.T) {
+	p := Paced{Asked: 500, Sent: 1000, CorrectedMicros: Latency{P50: 300},
+		Generator: &Generator{LateMicros: Latency{P50: 151}}}
+	p.blame(Hiccup{})
+	r := &Ramped{Steps: []Step{{Paced: p}}}
+	if err := r.Verdict(); err == nil || !strings.Contains(err.Error(), "clobench's own") {
+		t.Errorf("ramp: %v", err)
+	}
+	if f := (&Flooded{Idle: []Paced{p}}); f.Verdict() == nil {
+		t.Error("a flood is valid")
+	}
+	p.Generator.LateMicros.P50 = 90
+	if p.blame(Hiccup{}); p.Invalid != "" || (&Flooded{Busy: []Paced{p}}).Verdict() != nil {
+		t.Errorf("a generator in time: %s", p.Invalid)
+	}
+}

@@ -267,9 +267,13 @@ func inMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 // paced is the result of an open loop of a rate.
 func paced(rate float64, duration time.Duration, m *lean.Measured) Paced {
 	service, corrected := Recorder{m.Service}, Recorder{m.Corrected}
-	return Paced{Asked: rate, Achieved: float64(m.Good) / max(m.Took, duration).Seconds(),
+	r := &Report{AskedRate: rate}
+	r.take(m)
+	return Paced{Generator: r.Generator,
+		Asked: rate, Achieved: float64(m.Good) / max(m.Took, duration).Seconds(),
 		Sent: m.Sent, Failed: m.Failed, Unsent: m.Unsent, FirstFailure: m.Failure,
-		CorrectedMicros: corrected.Latency(), ServiceMicros: service.Latency()}
+		CorrectedMicros: corrected.Latency(), ServiceMicros: service.Latency(),
+		Histograms: histograms(&service, &corrected)}
 }
 
 // effort measures one side of a comparison, or a run.

@@ -132,7 +132,8 @@ func TestTake(t *testing.T) {
 		t.Errorf("%+v, %+v", r, g)
 	}
 	p := paced(200, v.Duration, m)
-	if p.Sent != 60 || p.Achieved > 201 || p.CorrectedMicros != *r.CorrectedMicros {
+	if p.Sent != 60 || p.Achieved > 201 || p.CorrectedMicros != *r.CorrectedMicros ||
+		p.Histograms["service"] == "" || p.Histograms["corrected"] == "" {
 		t.Errorf("%+v", p)
 	}
 	r = &Report{}

@@ -17,12 +17,16 @@ ms=$((1000 * ${duration%s}))
 mkdir -p "$out"
 reports=()
 
-# report NAME COMMAND...: runs clobench and keeps its report.
+failed=()
+
+# report NAME COMMAND...: runs clobench and keeps its report. A run that fails is told at the end,
+# so that the page shows its report, if it wrote one, beside the others.
 report() {
-	local file=$out/$1.json
+	local name=$1 file=$out/$1.json
 	shift
-	bin/clobench "$@" --json "$file"
-	reports+=("$file")
+	rm -f "$file"
+	bin/clobench "$@" --json "$file" || failed+=("$name")
+	[[ ! -s $file ]] || reports+=("$file")
 }
 
 for level in L0 L1 L2 L3; do
@@ -38,3 +42,4 @@ step "page" bin/clobench page "${reports[@]}" --title "clobd: figures of this ma
 	--html "${HTML:-bin/bench.html}"
 step "matchers" bin/clobench matching --rounds "${ROUNDS:-1}"
 step "micro benches" go test -run '^$' -bench . -benchmem -benchtime "${BENCHTIME:-50ms}" ./...
+((${#failed[@]} == 0)) || { echo "failed or INVALID: ${failed[*]}" >&2; exit 1; }

@@ -45,6 +45,9 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 				{"p99", micros(s.CorrectedMicros.P99), "from due to answer, at that rate"}}
 		}
 	}
+	if err := r.Verdict(); err != nil {
+		c.Grade, c.Word, c.Reason = bad, "INVALID", err.Error()
+	}
 	rates.lines, times.lines = []graph{ideal, asked}, []graph{p50, p99, limit}
 	p := passage{Title: "Break point", Grid: g, Note: fmt.Sprintf("A step is kept if at least 97 %% of "+
 		"its rate was answered with success, at most 0.1 %% failed, and the corrected p99 is within "+
@@ -154,6 +157,9 @@ func floodChapter(r *bench.Flooded) (*Chapter, error) {
 		Reason: "medians of interleaved rounds"}
 	if len(r.Orders) == 0 {
 		return nil, fmt.Errorf("the report of the flood has no rounds")
+	}
+	if err := r.Verdict(); err != nil {
+		c.Grade, c.Word, c.Reason = bad, "INVALID", err.Error()
 	}
 	c.Keys = []keyFigure{{"p50 of reads", fmt.Sprintf("%.2f", r.Corrected), "times idle, corrected"},
 		{"p50 of reads", fmt.Sprintf("%.2f", r.Uncorrected), "times idle, uncorrected"},

@@ -37,7 +37,8 @@ type measured struct {
 	report any
 }
 
-// measure runs a measurement until it ends or is interrupted, and prints it.
+// measure runs a measurement until it ends or is interrupted, and prints it. Figures that are the
+// generator's and not the node's are an error.
 func (s *sited) measure(
 	run func(ctx context.Context, at bench.Setting) (measured, error),
 ) error {
@@ -51,7 +52,13 @@ func (s *sited) measure(
 	if err != nil {
 		return err
 	}
-	return s.write(r)
+	if err := s.write(r); err != nil {
+		return err
+	}
+	if judged, is := r.report.(interface{ Verdict() error }); is {
+		return judged.Verdict()
+	}
+	return nil
 }
 
 type leanCommand struct{}
