@@ -11,8 +11,8 @@ import (
 // Ramp says at which rates a node is loaded, step by step, until it no longer keeps up.
 type Ramp struct {
 	Setting
-	What        string        // "book": GET /book; "orders": signed POST /order
-	Start       float64       // requests per second of the first step
+	What        string        // "book": GET /book; "orders": signed POST /order; "lists": 15 at once
+	Start       float64       // requests per second of the first step; of lists: orders
 	Factor      float64       // from one step to the next, above 1
 	Steps       int           // at most
 	Duration    time.Duration // of a step
@@ -28,7 +28,8 @@ func (r *Ramp) validate() error {
 			problems = append(problems, errors.New("ramp: "+text))
 		}
 	}
-	bad(r.What != "book" && r.What != "orders", r.What+" is neither book nor orders")
+	bad(r.What != "book" && r.What != "orders" && r.What != "lists",
+		r.What+" is none of book, orders and lists")
 	bad(r.Start < 1, "the first rate is below 1 a second")
 	bad(r.Factor <= 1, "the factor is not above 1")
 	bad(r.Steps < 1, "no steps")
@@ -98,7 +99,7 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 		if err != nil {
 			return err
 		}
-		v.Rate, v.Duration = rate, d
+		v.Rate, v.Duration = rate/r.each(), d
 		if _, err := t.watch.Lap(); err != nil {
 			return err
 		}
@@ -108,6 +109,7 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 			return err
 		}
 		paced := paced(rate, d, m)
+		paced.Achieved *= r.each() // of lists that were answered well, all orders were
 		if step < 0 {
 			continue
 		}
@@ -132,13 +134,29 @@ func (r *Ramp) volley(ctx context.Context, t *site, step, n int) (*volley, error
 	if r.What == "book" {
 		return reads(t.node.addr, readPaths["book"]+t.markets[0][0].String(), r.Connections, nil), nil
 	}
-	_, requests, err := t.orders(ctx, r.Seed+uint64(step+2), n+contestMarkets)
+	spare := contestMarkets
+	if r.What == "lists" {
+		spare = Traders * listSize // orders that fill no list are left out
+	}
+	ops, requests, err := t.orders(ctx, r.Seed+uint64(step+2), n+spare)
 	if err != nil {
 		return nil, err
 	}
 	v := newVolley(t.node.addr, r.Connections)
-	v.dealRound(requests)
+	if r.What == "lists" {
+		v.dealLists(ops, requests)
+	} else {
+		v.dealRound(requests)
+	}
 	return v, nil
+}
+
+// each is how many operations a request has.
+func (r *Ramp) each() float64 {
+	if r.What == "lists" {
+		return listSize
+	}
+	return 1
 }
 
 // broke says why a step was not kept.
@@ -168,8 +186,12 @@ func (r *Ramped) Verdict() error {
 
 // WriteText prints the table, and where it broke.
 func (r *Ramped) WriteText(w io.Writer) {
+	what := r.What
+	if what == "lists" {
+		what = fmt.Sprintf("orders in lists of %d (failed and unsent count lists)", listSize)
+	}
 	fmt.Fprintf(w, "%s, open loop, %d connections, %.1f s a step, seed %d: a request is due at a "+
-		"constant rate; corrected is from then to its answer, uncorrected from its sending\n", r.What,
+		"constant rate; corrected is from then to its answer, uncorrected from its sending\n", what,
 		r.Connections, r.Seconds, r.Seed)
 	fmt.Fprintln(w, pacedHead)
 	broke := "no step broke"

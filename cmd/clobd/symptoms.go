@@ -128,9 +128,9 @@ func (w *watchman) orders() {
 	}
 }
 
-// turnedAway counts the requests that were refused for who sent them or how many they were, and the
-// connections that were, as the alert ClobdDoorAttacked does. If they cannot be counted, nothing was
-// added.
+// turnedAway counts the requests that were refused for who sent them or how many they were, and
+// the connections that were, as the alert ClobdDoorAttacked does. If they cannot be counted,
+// nothing was added.
 func (w *watchman) turnedAway() (count float64) {
 	all, err := w.doorMetrics.Gather()
 	if err != nil {

@@ -71,7 +71,7 @@ func (leanCommand) Run() error {
 }
 
 type rampCommand struct {
-	What        string        `arg:"" enum:"book,orders" help:"book: GET /book. orders: signed durable POST /order."`
+	What        string        `arg:"" enum:"book,orders,lists" help:"book: GET /book. orders: signed durable POST /order. lists: 15 of them in a POST /orders; rates count orders."`
 	Start       float64       `default:"1000" help:"Requests per second of the first step."`
 	Factor      float64       `default:"1.5" help:"Each step's rate is that of the one before it times this."`
 	Steps       int           `default:"20" help:"At most so many steps."`

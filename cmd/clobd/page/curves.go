@@ -55,7 +55,8 @@ func (c *curves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ready returns what draws the curves, nil after close, and whether all places for sockets are taken.
+// ready returns what draws the curves, nil after close, and whether all places for sockets are
+// taken.
 func (c *curves) ready() (drawer *statsviz.Server, full bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

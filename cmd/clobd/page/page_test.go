@@ -298,8 +298,8 @@ func openCurves(t *testing.T, host, origin string) (net.Conn, *bufio.Reader, int
 	return c, in, a.StatusCode
 }
 
-// TestPlaces: whoever only asks for the path of the curves' socket keeps no place of the listener, so
-// strangers cannot lock the operator out.
+// TestPlaces: whoever only asks for the path of the curves' socket keeps no place of the listener,
+// so strangers cannot lock the operator out.
 func TestPlaces(t *testing.T) {
 	s := newStand(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
