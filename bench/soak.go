@@ -65,7 +65,8 @@ type Lap struct {
 	Memory     float64  `json:"resident_bytes"`
 	Goroutines float64  `json:"goroutines"`
 	Files      float64  `json:"open_files"`
-	// Disk is the size of the data folder, of somebody else's node what its journal has appended.
+	// Disk is the size of the data folder. For a node that this run did not start, Disk is how much
+	// the node's journal has appended.
 	Disk float64 `json:"disk_bytes"`
 	// Pause is how long nothing was sent before the lap, because the load signed, canceled what the
 	// lap before had left, or read the metrics. Nothing is due in it.

@@ -67,7 +67,7 @@ func serve(t *testing.T, addr string, answer func(w net.Conn, r *http.Request, b
 	return ln.Addr().String()
 }
 
-// status is an answer with a body.
+// status returns the bytes of an HTTP answer: its status line, its header and its body.
 func status(code int, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\nServer: x\r\ncontent-Length: %d\r\n\r\n%s", code,
 		http.StatusText(code), len(body), body)

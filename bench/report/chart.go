@@ -172,7 +172,7 @@ func (c *chart) breaks(to *plot.Plot) error {
 	return nil
 }
 
-// usable reports whether a value can be drawn.
+// usable reports whether a value can be drawn: a finite one, on a logarithmic axis above 0.
 func usable(v float64, logarithmic bool) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (v > 0 || !logarithmic)
 }

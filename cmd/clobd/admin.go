@@ -19,9 +19,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// adminServer serves the operator. livez, readyz and metrics are open, and the operator's page says
-// itself to whom; all else wants the token and no Origin, because any web page can make a browser
-// post to a loopback address.
+// adminServer serves the operator. livez, readyz and metrics are open to everybody; package page
+// decides who may see the operator's page. All other routes want the token and refuse requests with
+// an Origin, because any web page can make a browser post to a loopback address.
 func (n *node) adminServer() *http.Server {
 	n.metrics.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -114,7 +114,8 @@ type slowest struct {
 	Sequence uint64  `json:"sequence"`
 }
 
-// tell answers with the page's JSON: at most some 60 KB.
+// tell answers with the page's JSON: some 12 KB. Warnings full of characters that JSON escapes can
+// make it some 250 KB.
 func (p *Panel) tell(w http.ResponseWriter, r *http.Request) {
 	s := sheet{Now: time.Now().UnixMilli(), About: p.options.About(), Ready: p.readiness(r),
 		Figures: map[string][]float64{}, Paces: map[string][2]*[3]float64{},
