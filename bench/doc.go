@@ -1,7 +1,8 @@
 // Package bench measures clobd: seeded workloads, four levels of one workload, and the baselines
 // that run beside the node. Package trader has the client that signs, lean the thread that sends,
 // matching the matchers, fanout the market stream beside others, crowd the subscribers to streams,
-// report pages for people, diff the comparison of runs, process what all of them ask of the system.
+// report pages for people, diff the comparison of runs, budget the division of a CPU profile among
+// stages, process what all of them ask of the system.
 //
 //	      seed
 //	       │
@@ -31,6 +32,7 @@
 // conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
 // report.go (what is kept and printed), turns.go (runs in turns), pace.go, ramp.go, flood.go,
 // streams.go, stall.go, inside.go and pages.go (open loops), agree.go (beside wrk), observe.go,
-// verdict.go, thresholds.go and progress.go (what a run says beside its figures), soak.go, keys.go
-// and listeners.go (long runs, wallets that have funds, subscribers), order.go (one order by hand).
+// verdict.go, thresholds.go and progress.go (what a run says beside its figures), budgeted.go
+// (where the CPU time goes), soak.go, keys.go and listeners.go (long runs, wallets that have funds,
+// subscribers), order.go (one order by hand).
 package bench

@@ -18,7 +18,8 @@ import (
 const peerReady = "/ready"
 
 // Peer is a baseline to be served: "naive" with its database in the folder Path, or "bare", which
-// answers GET /book, /midpoint and /price with the contents of the file Path.
+// answers GET /book, /midpoint and /price, POST /order and /orders with the contents of the file
+// Path.
 type Peer struct {
 	What    string
 	Listen  string // HOST:PORT
@@ -56,12 +57,15 @@ func (p *Peer) serveBare(ctx context.Context, ln net.Listener) error {
 		return fmt.Errorf("read body: %w", err)
 	}
 	routes := router.New()
-	for _, path := range []string{"/book", "/midpoint", "/price"} {
-		routes.GET(path, func(ctx *fasthttp.RequestCtx) {
-			ctx.SetContentType("application/json")
-			ctx.Response.SetBodyRaw(body)
-		})
+	answer := func(ctx *fasthttp.RequestCtx) {
+		ctx.SetContentType("application/json")
+		ctx.Response.SetBodyRaw(body)
 	}
+	for _, path := range []string{"/book", "/midpoint", "/price"} {
+		routes.GET(path, answer)
+	}
+	routes.POST("/order", answer)
+	routes.POST("/orders", answer)
 	routes.GET(peerReady, p.ready)
 	s := &fasthttp.Server{Handler: routes.Handler, NoDefaultServerHeader: true}
 	return serve(ctx, func() error { return s.Serve(ln) }, s.Shutdown)

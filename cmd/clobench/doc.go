@@ -7,6 +7,7 @@
 //	clobench ramp     rates that step up, open loop    ──► table of latencies, and where it broke
 //	clobench flood    reads beside signed orders       ──► ratio of the medians
 //	clobench stall    reads while nothing is written   ──► ratio of the medians
+//	clobench budget   CPU of an order by stage   ──► table beside floors
 //	clobench pages    pages anywhere in a long history ──► percentiles
 //	clobench turns    node A, node B, node B, node A …   ──► a report of each, and their difference
 //	clobench diff     reports of two sides             ──► medians, delta, p

@@ -26,6 +26,7 @@ type commands struct {
 	Agree    agreeCommand     `cmd:"" help:"Hold the figures of clobench against those of wrk, on one node."`
 	Flood    floodCommand     `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
 	Streams  streamsCommand   `cmd:"" help:"Measure when subscribers have read what orders have changed."`
+	Budget   budgetCommand    `cmd:"" help:"Divide a node's CPU time per order among the stages of its way."`
 	Stall    stallCommand     `cmd:"" help:"Measure reads while the matcher or the disk stands still."`
 	Pages    pagesCommand     `cmd:"" help:"Measure pages of lists anywhere in a long history."`
 	Mixes    workloadsCommand `cmd:"" name:"workloads" help:"List the workloads: name, what it is, levels."`

@@ -24,6 +24,7 @@ func budget() map[string]string {
 		"github.com/fasthttp/websocket":             "handshake and protocol of WebSocket",
 		"github.com/getkin/kin-openapi":             "tests: every answer is what the OpenAPI document promises",
 		"github.com/goccy/go-json":                  "JSON that is neither slow nor different from the standard library's",
+		"github.com/google/pprof":                   "bench: CPU profiles, read to divide an order's time",
 		"github.com/klauspost/compress":             "gzip in half the time; fasthttp needs it anyway",
 		"github.com/prometheus/client_golang":       "metrics that every monitoring reads",
 		"github.com/prometheus/client_model":        "metrics as they are gathered, for the operator's page",

@@ -39,6 +39,7 @@ const (
 	curve = "github.com/arl/statsviz"
 	gplot = "gonum.org/v1/plot"
 	utest = "golang.org/x/perf/benchmath"
+	pprof = "github.com/google/pprof/profile"
 )
 
 // table is the architecture, from the ground up.
@@ -223,11 +224,14 @@ func measurement() []row {
 			out: []string{hdr}, no: map[string]string{
 				fast: "what it sends is prepared, and what it reads is scanned",
 			}},
+		{pkg: "bench/budget", out: []string{pprof, secp, sha3}, no: map[string]string{
+			"clobd": "it reads names of functions, and the tests hold them to the sources",
+		}},
 		{pkg: "bench",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history",
 				"engine/sequencer/memory", "ingress/auth/curve", "ingress/auth", "ingress", "api/catalog", "api",
 				"api/wire", "api/wire/live", "bench/trader", "bench/process", "bench/crowd",
-				"bench/lean"},
+				"bench/lean", "bench/budget"},
 			out: []string{fast, route, gojs, pebb, hdr, sha3}},
 		{pkg: "bench/matching", ours: []string{"engine/pages", "engine", "bench/process", "bench"}},
 		{pkg: "bench/fanout",
@@ -264,7 +268,8 @@ func programs() []row {
 			out:   []string{prom, wsock},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench/lean", "bench",
-			"bench/matching", "bench/fanout", "bench/diff", "bench/report", "cmd/cli"}},
+			"bench/matching", "bench/fanout", "bench/diff", "bench/report", "cmd/cli"},
+			tests: []string{"bench/budget"}},
 		{pkg: "cmd/clobsim/simulator",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history"},
 			out:  []string{pebb},
