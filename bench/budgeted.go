@@ -45,17 +45,21 @@ func (b *Budget) validate() error {
 // the operating system says that the process used; the profile saw the share Seen of that, and its
 // samples are scaled by it.
 type Budgeted struct {
-	Conditions  Conditions   `json:"conditions"`
-	Seed        uint64       `json:"seed"`
-	Connections int          `json:"connections"`
-	Lists       bool         `json:"lists"`
-	Seconds     float64      `json:"seconds_per_round"`
-	Rates       []float64    `json:"orders_per_second"`
-	Micros      float64      `json:"cpu_micros_per_order"`
-	Seen        float64      `json:"seen_by_profile"`
-	PerFrame    float64      `json:"orders_per_frame"`
-	FrameBytes  float64      `json:"bytes_per_frame"`
-	Lines       []BudgetLine `json:"lines"`
+	Conditions  Conditions `json:"conditions"`
+	Seed        uint64     `json:"seed"`
+	Connections int        `json:"connections"`
+	Lists       bool       `json:"lists"`
+	Seconds     float64    `json:"seconds_per_round"`
+	Rates       []float64  `json:"orders_per_second"`
+	Micros      float64    `json:"cpu_micros_per_order"`
+	Seen        float64    `json:"seen_by_profile"`
+	PerFrame    float64    `json:"orders_per_frame"`
+	FrameBytes  float64    `json:"bytes_per_frame"`
+	// Mallocs and Allocated are objects and bytes of the heap per order. What the profile takes is in
+	// them.
+	Mallocs   float64      `json:"allocations_per_order"`
+	Allocated float64      `json:"allocated_bytes_per_order"`
+	Lines     []BudgetLine `json:"lines"`
 	// Echo is the CPU time per order of a bare fasthttp server that takes the same requests.
 	Echo      float64    `json:"echo_micros_per_order"`
 	Generator *Generator `json:"generator"` // of the last round
@@ -117,7 +121,7 @@ func (b *budgeting) each() float64 {
 // run does the rounds, of which the first only warms up, and then measures the floors.
 func (b *budgeting) run(ctx context.Context) error {
 	t, out := b.site, b.out
-	before, err := t.node.desk.frames(ctx)
+	before, err := t.node.desk.counts(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,7 +141,7 @@ func (b *budgeting) run(ctx context.Context) error {
 			v.deal(ops, requests)
 		}
 		if round == 0 {
-			if before, err = t.node.desk.frames(ctx); err != nil {
+			if before, err = t.node.desk.counts(ctx); err != nil {
 				return err
 			}
 		}
@@ -147,13 +151,16 @@ func (b *budgeting) run(ctx context.Context) error {
 		}
 		perSecond = max(rate*floodSpare, 2000)
 	}
-	after, err := t.node.desk.frames(ctx)
+	after, err := t.node.desk.counts(ctx)
 	if err != nil {
 		return err
 	}
 	frames := max(after.frames-before.frames, 1)
 	out.PerFrame = float64(out.orders) / frames
 	out.FrameBytes = (after.bytes - before.bytes) / frames
+	orders := max(float64(out.orders), 1)
+	out.Mallocs = (after.mallocs - before.mallocs) / orders
+	out.Allocated = (after.allocated - before.allocated) / orders
 	out.scale()
 	return b.floors(ctx, v, bytes)
 }
@@ -286,20 +293,23 @@ func (b *budgeting) echo(ctx context.Context, v *volley) error {
 	return nil
 }
 
-// framesSoFar is what a journal has taken.
-type framesSoFar struct{ frames, bytes float64 }
+// counted is what a node has done so far: frames and bytes of its journal, objects and bytes of its
+// heap.
+type counted struct{ frames, bytes, mallocs, allocated float64 }
 
-// frames reads how many frames and bytes the node has journaled.
-func (d desk) frames(ctx context.Context) (f framesSoFar, err error) {
+// counts reads what the node has done so far.
+func (d desk) counts(ctx context.Context) (f counted, err error) {
 	text, err := d.metrics(ctx)
 	if err != nil {
 		return f, err
 	}
-	var known [2]bool
+	var known [4]bool
 	f.frames, known[0] = reading(text, "clobd_journal_append_frames_total")
 	f.bytes, known[1] = reading(text, "clobd_journal_append_bytes_total")
-	if !known[0] || !known[1] {
-		return f, errors.New("read metrics: the journal's counts of frames and bytes are not there")
+	f.mallocs, known[2] = reading(text, "go_memstats_mallocs_total")
+	f.allocated, known[3] = reading(text, "go_memstats_alloc_bytes_total")
+	if slices.Contains(known[:], false) {
+		return f, errors.New("read metrics: the counts of frames or of allocations are not there")
 	}
 	return f, nil
 }
@@ -346,9 +356,9 @@ func (out *Budgeted) WriteText(w io.Writer) {
 		what = "POST /orders of 15"
 	}
 	fmt.Fprintf(w, "%s from %d connections: %.1f µs of CPU an order, %.0f orders/s (median of %d rounds "+
-		"of %.1f s, closed loop), %.1f orders a frame of %.0f bytes; the profile saw %.0f %% of the CPU "+
-		"time\n", what, out.Connections, out.Micros, Median(out.Rates), len(out.Rates), out.Seconds,
-		out.PerFrame, out.FrameBytes, 100*out.Seen)
+		"of %.1f s, closed loop), %.1f orders a frame of %.0f bytes, %.1f allocations of %.0f bytes an "+
+		"order; the profile saw %.0f %% of the CPU time\n", what, out.Connections, out.Micros, Median(out.Rates), len(out.Rates), out.Seconds,
+		out.PerFrame, out.FrameBytes, out.Mallocs, out.Allocated, 100*out.Seen)
 	fmt.Fprintf(w, "%-13s %8s %7s %6s  %s\n", "stage", "µs", "±", "share", "floor, µs")
 	for i := range out.Lines {
 		l := &out.Lines[i]

@@ -51,7 +51,7 @@ type bundling struct {
 
 // placeAll begins the story of a list of orders.
 func (s *orders) placeAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
-	texts, count, ok := scan.Array(string(ctx.Request.Body()), maxBundle)
+	texts, count, ok := scan.Array(wire.Text(ctx.Request.Body()), maxBundle)
 	n := uint32(max(min(count, maxBundle), 1))
 	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.OrderScope, N: n}) {
 		return nil
@@ -75,8 +75,8 @@ func (s *orders) placeAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Sto
 func (t *bundling) Judge() {
 	t.b = make(bundle, len(t.texts))
 	for i := range t.b {
-		t.b[i] = t.borrow(t.now)
-		t.b[i].out.Dialect = t.caller.dialect
+		t.b[i] = t.borrow()
+		t.b[i].seat, t.b[i].out.Dialect = t.now, t.caller.dialect
 	}
 	t.judgeAll(t.b, t.caller, t.texts)
 }

@@ -43,7 +43,7 @@ type credentials struct {
 }
 
 // readCredentials reads the headers in any letter case, and with '-' for '_', which some proxies
-// drop.
+// drop. The texts are good as long as the request.
 func readCredentials(h *fasthttp.RequestHeader) credentials {
 	var c credentials
 	var given [len(families)]uint16 // the headers of each family, one bit each
@@ -65,7 +65,7 @@ func readCredentials(h *fasthttp.RequestHeader) credentials {
 				c, best = credentials{dialect: family}, i
 			}
 			if i == best {
-				*c.at(n) = string(value)
+				*c.at(n) = wire.Text(value)
 			}
 			break
 		}
@@ -119,7 +119,7 @@ func foldEqual(name []byte, upper string) bool {
 	return true
 }
 
-// identity is who an authenticated request comes from.
+// identity is who an authenticated request comes from. Its texts are good as long as the request.
 type identity struct {
 	auth.Identity
 	key     string // uuid of the API key
@@ -182,8 +182,8 @@ func (s *door) signed(scope *limits.Scope, answer signedRequest) fasthttp.Reques
 
 // describe fills in the parts of a request that its headers sign.
 func describe(ctx *fasthttp.RequestCtx, r *auth.Request) {
-	raw := string(ctx.URI().PathOriginal())
-	r.Method, r.Path, r.RawPath = string(ctx.Method()), strings.TrimPrefix(raw, "/clob"), raw
+	raw := wire.Text(ctx.URI().PathOriginal())
+	r.Method, r.Path, r.RawPath = wire.Text(ctx.Method()), strings.TrimPrefix(raw, "/clob"), raw
 	if path, _, _ := bytes.Cut(ctx.RequestURI(), []byte{'?'}); len(path) == len(raw)+1 {
 		r.RawPath += "/" // which TrimSlash has removed
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/valyala/fasthttp"
+	"golang.org/x/net/http/httpguts"
 
 	"clobd/api/wire"
 )
@@ -29,7 +30,8 @@ func judgeHead(h *fasthttp.RequestHeader) *wire.Refusal {
 			continue // the empty line at the end
 		}
 		colon := bytes.IndexByte(line, ':')
-		if colon < 0 || !isToken(line[:colon]) || !bytes.HasSuffix(line, crlf) {
+		if colon < 0 || !bytes.HasSuffix(line, crlf) ||
+			!httpguts.ValidHeaderFieldName(wire.Text(line[:colon])) {
 			return refuseMalformed
 		}
 		switch name := line[:colon]; len(name) {
@@ -89,30 +91,6 @@ func listsClose(value []byte) bool {
 	}
 	return false
 }
-
-// isToken reports whether a header may have this name.
-func isToken(name []byte) bool {
-	for _, c := range name {
-		if !tokens256[c] {
-			return false
-		}
-	}
-	return len(name) > 0
-}
-
-// tokens256 are the bytes of a header's name: RFC 9110, section 5.6.2.
-var tokens256 = func() (t [256]bool) {
-	for c := '0'; c <= '9'; c++ {
-		t[c] = true
-	}
-	for c := 'a'; c <= 'z'; c++ {
-		t[c], t[c-'a'+'A'] = true, true
-	}
-	for _, c := range "!#$%&'*+-.^_`|~" {
-		t[c] = true
-	}
-	return t
-}()
 
 // mostBytes returns how long the body of a request may be.
 func mostBytes(h *fasthttp.RequestHeader) int {

@@ -43,6 +43,8 @@ type placement struct {
 	answered bool           // out holds the answer
 	out      answer.Result
 	refused  *wire.Refusal // if not nil, this is the answer
+
+	story placing // of a single order
 }
 
 func (p *placement) waits() bool { return p.refused == nil && !p.answered }
@@ -62,17 +64,18 @@ type orders struct {
 	scratch sync.Pool // of *placement, used again once the answer is written
 }
 
-func (s *orders) borrow(at *seat) *placement {
+func (s *orders) borrow() *placement {
 	p, ok := s.scratch.Get().(*placement)
 	if !ok {
 		p = &placement{proof: make([]byte, 0, engine.ProofMax)}
 	}
-	p.seat = at
 	return p
 }
 
 func (s *orders) recycle(p *placement) {
+	signature := p.request.Signature[:0]
 	*p = placement{proof: p.proof[:0]}
+	p.request.Signature = signature
 	s.scratch.Put(p)
 }
 
@@ -96,21 +99,23 @@ type placing struct {
 
 // place begins the story of an order.
 func (s *orders) place(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
-	t := placing{orders: s, ctx: ctx, caller: caller, body: string(ctx.Request.Body())}
-	return t.admitted(limits.Demand{Scope: limits.OrderScope, N: 1})
+	return s.admitted(placing{ctx: ctx, caller: caller, body: wire.Text(ctx.Request.Body())})
 }
 
-// admitted returns the story if the caller's windows allow it. Otherwise it answers the request and
-// returns nil.
-func (t *placing) admitted(d limits.Demand) socket.Story {
-	if !t.admitAccount(t.ctx, t.caller, d) {
+// admitted returns the story of an order if the caller's windows allow it. Otherwise it answers the
+// request and returns nil.
+func (s *orders) admitted(t placing) socket.Story {
+	if !s.admitAccount(t.ctx, t.caller, limits.Demand{Scope: limits.OrderScope, N: 1}) {
 		return nil
 	}
 	var ok bool
-	if t.claim, ok = t.mayVerify(t.ctx, t.caller); !ok {
+	if t.claim, ok = s.mayVerify(t.ctx, t.caller); !ok {
 		return nil
 	}
-	return t
+	p := s.borrow()
+	t.orders, t.p = s, p
+	p.story = t
+	return &p.story
 }
 
 var refuseReplace = wire.Refuse(400, "bad_payload", "Invalid order payload",
@@ -131,13 +136,12 @@ func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Stor
 	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.CancelScope, N: 1}) {
 		return nil // a replacement counts as a cancel and as an order
 	}
-	t := placing{orders: s, ctx: ctx, caller: caller, body: body, replaced: &id}
-	return t.admitted(limits.Demand{Scope: limits.OrderScope, N: 1})
+	return s.admitted(placing{ctx: ctx, caller: caller, body: body, replaced: &id})
 }
 
 // Judge checks the order, its signature last.
 func (t *placing) Judge() {
-	t.p = t.borrow(t.now)
+	t.p.seat = t.now
 	t.p.refused = t.judge(t.p, t.caller, t.body)
 }
 
@@ -278,7 +282,7 @@ func (t *placing) settle() {
 func (t *placing) reply() {
 	body := make([]byte, 0, 640)
 	if t.replaced == nil {
-		wire.AnswerRaw(t.ctx, answer.Append(body, &t.p.out, t.options.JournalID))
+		wire.Answer(t.ctx, answer.Append(body, &t.p.out, t.options.JournalID))
 		return
 	}
 	body = append(body, `{"canceled":`...)
@@ -288,7 +292,7 @@ func (t *placing) reply() {
 		body = append(body, "null"...)
 	}
 	body = answer.Append(append(body, `,"order":`...), &t.p.out, t.options.JournalID)
-	wire.AnswerRaw(t.ctx, append(body, '}'))
+	wire.Answer(t.ctx, append(body, '}'))
 }
 
 // madeWay reports whether the replaced order was canceled. If the new order was taken before, it

@@ -243,15 +243,15 @@ func TestPlacesComeBackWithTheNext(t *testing.T) {
 	p := unhurry(newPool(2))
 	p.reading(time.Now())
 	none := engine.Address{}
-	if w, err := p.enter(none, false); w != nil || err != nil {
+	if w, err := p.enter(newWaiter(), none, false); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
-	waits, err := p.enter(none, false)
+	waits, err := p.enter(newWaiter(), none, false)
 	if waits == nil || err != nil {
 		t.Fatal("a second place beside a reader", err)
 	}
 	p.read.Store(-int64(time.Hour)) // nobody reads any more
-	next, err := p.enter(none, false)
+	next, err := p.enter(newWaiter(), none, false)
 	if next == nil || err != nil || len(waits.turn) != 1 {
 		t.Errorf("the next one went first: %v", err)
 	}
@@ -487,7 +487,7 @@ func TestPoolTry(t *testing.T) {
 			t.Fatalf("%d of two places", i)
 		}
 	}
-	w, err := p.enter(none, false)
+	w, err := p.enter(newWaiter(), none, false)
 	if w == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -501,7 +501,7 @@ func TestPoolTry(t *testing.T) {
 	if p.try(1) != 1 {
 		t.Error("nobody runs")
 	}
-	if w, err = p.enter(none, false); w == nil || err != nil {
+	if w, err = p.enter(newWaiter(), none, false); w == nil || err != nil {
 		t.Fatal(err)
 	}
 	p.read.Store(-int64(time.Hour)) // nobody reads any more

@@ -60,13 +60,16 @@ type spans struct {
 	reads    time.Duration // after a read, with one seat less
 }
 
-// waiter is a goroutine that waits for a seat.
+// waiter is a goroutine that waits for a seat. Once the goroutine has its turn, or the error that
+// ends its wait, the waiter can be used again.
 type waiter struct {
 	wallet   engine.Address
 	deadline time.Time
 	next     *waiter
 	turn     chan error // nil: the seat is yours
 }
+
+func newWaiter() *waiter { return &waiter{turn: make(chan error, 1)} }
 
 // queue holds waiters in their order.
 type queue struct{ first, last *waiter }
@@ -100,7 +103,7 @@ func newPool(workers int) *pool {
 // do runs work as soon as there is a seat, and returns when work has finished. While it waits, it
 // takes from wallet's share of the queue. After an error (errPool…) work was never called.
 func (p *pool) do(wallet engine.Address, work func()) error {
-	if err := p.sit(wallet, false); err != nil {
+	if err := p.sit(newWaiter(), wallet, false); err != nil {
 		return err
 	}
 	defer p.leave() // also if work panics
@@ -131,19 +134,19 @@ func (p *pool) seats() int {
 	return p.workers
 }
 
-// sit takes a seat, or waits for one. Errors are those of do.
-func (p *pool) sit(wallet engine.Address, proven bool) error {
-	w, err := p.enter(wallet, proven)
-	if w != nil {
-		err = <-w.turn
+// sit takes a seat, or waits for one as w. Errors are those of do.
+func (p *pool) sit(w *waiter, wallet engine.Address, proven bool) error {
+	waits, err := p.enter(w, wallet, proven)
+	if waits != nil {
+		err = <-waits.turn
 	}
 	return err
 }
 
-// enter takes a seat, or lines up if the queue and the wallet's share of it have room: then it
-// returns the waiter, for whose turn the caller must wait. Whoever has proven good finds room when
+// enter takes a seat, or lets w line up if the queue and the wallet's share of it have room: then
+// enter returns w, for whose turn the caller must wait. Whoever has proven good finds room when
 // others have filled the queue.
-func (p *pool) enter(wallet engine.Address, proven bool) (*waiter, error) {
+func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *waiter, err error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.closed {
@@ -162,7 +165,7 @@ func (p *pool) enter(wallet engine.Address, proven bool) (*waiter, error) {
 		p.full.Add(1)
 		return nil, errPoolFull
 	}
-	w := &waiter{wallet, time.Now().Add(p.spans.patience), nil, make(chan error, 1)}
+	w.wallet, w.deadline = wallet, time.Now().Add(p.spans.patience)
 	p.queue.push(w)
 	p.waiting++
 	p.wallets[wallet]++
@@ -195,7 +198,7 @@ func (p *pool) queued() int {
 	return p.waiting
 }
 
-// back waits for a seat with the answer to work that was let in. w is used for nothing else.
+// back waits for a seat as w, with the answer to work that was let in.
 func (p *pool) back(w *waiter) {
 	p.mutex.Lock()
 	p.answers.push(w)

@@ -163,18 +163,18 @@ func TestPoolIsBounded(t *testing.T) {
 		t.Fatalf("ninth job: %v", err)
 	}
 	// Who has proven good finds room where others do not, unless his share is taken.
-	if _, err := p.enter(engine.Address{1}, true); err != errPoolFull {
+	if _, err := p.enter(newWaiter(), engine.Address{1}, true); err != errPoolFull {
 		t.Fatalf("third job of one proven wallet: %v", err)
 	}
 	var proven []*waiter
 	for wallet := range byte(2) {
-		w, err := p.enter(engine.Address{20 + wallet}, true)
+		w, err := p.enter(newWaiter(), engine.Address{20 + wallet}, true)
 		if err != nil {
 			t.Fatalf("a proven wallet: %v", err)
 		}
 		proven = append(proven, w)
 	}
-	if _, err := p.enter(engine.Address{22}, true); err != errPoolFull {
+	if _, err := p.enter(newWaiter(), engine.Address{22}, true); err != errPoolFull {
 		t.Fatalf("eleventh job: %v", err)
 	}
 	release()
@@ -208,7 +208,7 @@ func TestPoolOutlivesAPause(t *testing.T) {
 func TestPoolAnswersTheExpired(t *testing.T) {
 	p := unhurry(newPool(1))
 	release := occupy(t, p)
-	late, err := p.enter(engine.Address{1}, false)
+	late, err := p.enter(newWaiter(), engine.Address{1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestPoolGivesItsPlaceBackAfterAPanic(t *testing.T) {
 func TestPoolClose(t *testing.T) {
 	p := unhurry(newPool(1))
 	release := occupy(t, p)
-	waits, err := p.enter(engine.Address{1}, false)
+	waits, err := p.enter(newWaiter(), engine.Address{1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type seat struct {
 	worked time.Duration
 	pool   *pool
 	since  time.Time
-	answer waiter
+	waiter *waiter
 
 	direct bool // the connection is one caller's own, not that of a proxy that stands for many
 	proven bool // an order with a good signature has come over the connection
@@ -38,7 +38,7 @@ type seat struct {
 }
 
 func newSeat(p *pool) seat {
-	return seat{pool: p, answer: waiter{turn: make(chan error, 1)}}
+	return seat{pool: p, waiter: newWaiter()}
 }
 
 // take waits for a seat, unless the order has one since its first byte. The next order of the
@@ -49,7 +49,7 @@ func (s *seat) take(payer engine.Address) error {
 		return err
 	}
 	if !s.held.Load() {
-		if err := s.pool.sit(payer, s.proven); err != nil {
+		if err := s.pool.sit(s.waiter, payer, s.proven); err != nil {
 			return err
 		}
 		s.sit()
@@ -78,7 +78,7 @@ func (s *seat) leave() {
 // back waits for a seat, before all orders that are new.
 func (s *seat) back() {
 	if s != nil && !s.held.Load() {
-		s.pool.back(&s.answer)
+		s.pool.back(s.waiter)
 		s.sit()
 	}
 }

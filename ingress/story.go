@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"sync"
+
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine/sequencer"
@@ -28,23 +30,28 @@ func seatsOf(t socket.Story) *seats {
 	return nil
 }
 
+// callers are identities that no story uses now.
+var callers = sync.Pool{New: func() any { return new(identity) }}
+
 // tells returns the handler of a route whose stories open begins.
 func (s *Server) tells(open opener) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		watch := answer.WatchOf(ctx, s.options.DebugStages)
 		began := watch.Begin()
-		caller, ok := s.authenticate(ctx)
+		caller := callers.Get().(*identity)
+		var ok bool
+		*caller, ok = s.authenticate(ctx)
 		caller.watch, caller.took = watch, watch.End(s.options.Stages.Authenticate, began)
 		if !ok {
 			return
 		}
-		t := open(ctx, &caller)
+		t := open(ctx, caller)
 		if t == nil {
 			return
 		}
 		if at := seatsOf(t); at != nil {
 			at.now, at.then = seatOf(ctx), seatOf(ctx)
-			if err := at.now.take(s.orders.payer(&caller)); err != nil {
+			if err := at.now.take(s.orders.payer(caller)); err != nil {
 				s.refusePool(err).Send(ctx)
 				return
 			}
@@ -55,6 +62,8 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 		answered := watch.Begin()
 		t.Finish()
 		watch.End(s.options.Stages.Answer, answered)
+		*caller = identity{}
+		callers.Put(caller)
 	}
 }
 

@@ -32,6 +32,7 @@ func budget() map[string]string {
 		"github.com/valyala/fasthttp":               "HTTP without an allocation per request",
 		"go.uber.org/goleak":                        "tests: every goroutine is joined",
 		"golang.org/x/crypto":                       "keccak, which the standard library has only in its later form",
+		"golang.org/x/net":                          "which names a header may have",
 		"golang.org/x/sys":                          "which instructions the processor has and the kernel allows",
 		"golang.org/x/text":                         "search: letters without their accents",
 		"golang.org/x/perf":                         "bench: the test that says whether two runs differ",

@@ -27,6 +27,7 @@ const (
 	wsock = "github.com/fasthttp/websocket"
 	gojs  = "github.com/goccy/go-json"
 	prom  = "github.com/prometheus/client_golang"
+	hguts = "golang.org/x/net/http/httpguts"
 	pebb  = "github.com/cockroachdb/pebble/v2"
 	hdr   = "github.com/HdrHistogram/hdrhistogram-go"
 	flags = "github.com/alecthomas/kong"
@@ -135,7 +136,7 @@ func door() []row {
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/answer",
 				"ingress/auth", "ingress/conn", "ingress/cors", "ingress/form", "ingress/limits",
 				"ingress/operator", "ingress/socket", "api/wire", "api/wire/live", "api/wire/scan"},
-			out:   []string{fast, route, prom},
+			out:   []string{fast, route, prom, hguts},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "engine/sequencer/memory", gojs, wsock},
 			no: map[string]string{
 				"clobd/journal": "the door writes commands only",
