@@ -112,7 +112,7 @@ func (k *rivals) run(ctx context.Context) error {
 	}
 	for i := range k.sides {
 		s := &k.sides[i]
-		s.report.Beside = "version " + k.sides[1-i].report.Conditions.Node.Version
+		s.report.Beside = k.sides[1-i].report.besideName()
 		s.sum.conclude(s.report)
 		if err := s.node.stop(); err != nil {
 			return err
@@ -123,6 +123,19 @@ func (k *rivals) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// besideName is how the report of the other node names the node of this one.
+func (r *Report) besideName() string { return "version " + r.Conditions.Node.Version }
+
+// RanBeside reports whether both nodes took turns in one run, so that turn i of one report was
+// measured right before or after turn i of the other. Two copies of one report look the same if
+// the nodes were of one version.
+func (r *Report) RanBeside(other *Report) bool {
+	a, b := &r.Conditions, &other.Conditions
+	return a.Node != nil && b.Node != nil && a.Start.Equal(b.Start) &&
+		r.Beside == other.besideName() && other.Beside == r.besideName() &&
+		len(r.Turns) > 0 && len(r.Turns) == len(other.Turns)
 }
 
 // furnish starts one node, and gives it traders with money.

@@ -71,10 +71,16 @@ step_time() {
 # figure FILE: the CPU time per operation of a report, in µs.
 figure() { awk -F'[:,]' '/^  "cpu_micros_per_operation"/ { print $2 }' "$1"; }
 
+# slower prints by how much percent B is above A in scratch/diff.json, by the pairs of rounds: CPU
+# per operation is the first figure.
+slower() { awk -F'[:,]' '/"delta_percent":/ { printf "%.1f", $2; exit }' "$scratch/diff.json"; }
+
 # turns SEED NODE NODE: scratch/a.json and scratch/b.json.
 turns() {
 	"$scratch/clobench" turns --node "$2" --node "$3" --seed "$1" --rounds "$rounds" \
 		--duration "$duration" --json "$scratch/a.json" --json "$scratch/b.json" >"$scratch/said"
+	"$scratch/clobench" diff "$scratch/a.json" "$scratch/b.json" --json "$scratch/diff.json" \
+		>"$scratch/compared"
 }
 
 # A tenth of what an order takes here and now. What the loop that times a step does not see
@@ -90,10 +96,10 @@ calibrate() {
 	build_slowed "$steps"
 	turns 2 "$scratch/clobd" "$scratch/slow/clobd"
 	local more
-	more=$(awk -v a="$(figure "$scratch/a.json")" -v b="$(figure "$scratch/b.json")" \
-		'BEGIN { printf "%.1f", 100 * (b / a - 1) }')
+	more=$(slower)
 	echo "with them it takes $more % more"
-	# A single look may be wrong, so it moves the steps by a half at most.
+	tail -n 1 "$scratch/said"
+	# One run may be wrong, so it moves the steps by a half at most.
 	steps=$(awk -v s="$steps" -v m="$more" 'BEGIN { f = m > 0 ? 10 / m : 1.5
 		f = f > 1.5 ? 1.5 : f < 0.67 ? 0.67 : f; printf "%d", s * f }')
 	echo "so the tries burn $steps steps"
@@ -101,19 +107,20 @@ calibrate() {
 }
 
 try_all() {
-	local found=0 i
+	local found=0 i deltas=""
 	for ((i = 1; i <= tries; i++)); do
 		turns $((100 + i)) "$scratch/clobd" "$scratch/slow/clobd"
 		tail -n 1 "$scratch/said"
-		# Only the verdict counts: a comparison that fails has found nothing.
-		"$scratch/clobench" diff "$scratch/a.json" "$scratch/b.json" --json "$scratch/diff.json" \
-			>/dev/null
+		deltas+=" $(slower)"
 		if grep -q '^  "verdict": "worse"' "$scratch/diff.json"; then
 			found=$((found + 1))
 		fi
 		"$scratch/clobench" diff "$scratch/a.json" "$scratch/a.json" --fail-on different >/dev/null
 	done
 	echo "found in $found of $tries tries; a run and itself never differed"
+	tr ' ' '\n' <<<"${deltas# }" | sort -n | awk '{ v[NR] = $1 }
+		END { m = v[int((NR + 1) / 2)]
+			printf "the tries had %s to %s %% more, median %s %%\n", v[1], v[NR], m }'
 	((10 * found >= 9 * tries))
 }
 
