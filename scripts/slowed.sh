@@ -4,8 +4,8 @@
 # "worse". It must be in nine tries of ten. The slowed node is built with an overlay: judging an
 # order burns a tenth of the CPU time that an order took before, and nothing in the tree changes.
 #
-# ROUNDS (default 16) and DURATION (default 500ms) are those of clobench turns. All of it takes seven
-# minutes.
+# ROUNDS (default 16) and DURATION (default 500ms) are those of clobench turns.
+# All of it takes about seven minutes.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 tries=${TRIES:-10}
